@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's one view of a NIC function, whatever stands behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "driver/result.h"
+
+namespace heddle {
+
+// Number of this interface: `libheddle-sim.so` is refused when it differs.
+// Raise it with any change to this file (CHANGELOG, heading ABI).
+inline constexpr uint32_t kDeviceAbi = 1;
+
+// An address as the device sees host memory.
+enum class Iova : uint64_t {};
+
+// Where a doorbell is rung. Copyable; valid as long as its Device.
+struct Doorbell {
+  // Mapped register, or null when `notify` is set.
+  volatile uint64_t* address = nullptr;
+  // Set by devices that are not hardware: delivers `value` to `bar2_offset`.
+  // Thread-safe, never blocks on the device's progress.
+  void (*notify)(void* cookie, uint32_t bar2_offset, uint64_t value) = nullptr;
+  void* cookie = nullptr;
+  uint32_t bar2_offset = 0;
+};
+
+// Lets a polling thread lend its time to a device that is not hardware.
+struct ProgressHook {
+  // Null for hardware. Called by a thread that found a queue empty; advances
+  // the device by a bounded amount of work, or returns at once when another
+  // thread is doing so. Thread-safe.
+  void (*step)(void* cookie) = nullptr;
+  void* cookie = nullptr;
+};
+
+// One function of a NIC, owned by one process.
+//
+// Thread safety: every member may be called from any thread.
+// Ownership: whoever opened it; it outlives all rings, mappings and doorbells
+// made from it. Destruction stops the device: afterwards it touches no memory.
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  // Domain name, e.g. `rtl0`.
+  virtual const std::string& name() const = 0;
+
+  // BAR0 registers by their contract offset. A read of a lost device is all
+  // ones.
+  virtual uint32_t ReadRegister32(uint32_t offset) = 0;
+  virtual uint64_t ReadRegister64(uint32_t offset) = 0;
+  virtual void WriteRegister32(uint32_t offset, uint32_t value) = 0;
+  virtual void WriteRegister64(uint32_t offset, uint64_t value) = 0;
+
+  // Doorbell at `bar2_offset` (page x doorbell_page_bytes + register offset).
+  virtual Doorbell doorbell(uint32_t bar2_offset) = 0;
+  virtual ProgressHook progress_hook() = 0;
+
+  // Lets the device read and write [address, address + bytes).
+  // Errors: EINVAL for an empty or wrapping range, ENOMEM.
+  // Ranges may overlap others; each is unmapped on its own.
+  virtual Result<Iova> Map(void* address, size_t bytes) = 0;
+
+  // Ends the mapping that `Map` returned for exactly this range. When it
+  // returns, the device touches the range no more (unless mapped otherwise).
+  virtual void Unmap(Iova iova, size_t bytes) = 0;
+
+  // Eventfd of an MSI-X vector, owned by the Device; -1 if there is no such
+  // vector. Readable once per interrupt raised.
+  virtual int interrupt_fd(uint32_t vector) = 0;
+
+  // Brings the function to its power-on state; everything created on it is
+  // gone. Errors: EIO when the device does not answer.
+  virtual Result<bool> Reset() = 0;
+
+  // True once the device has failed (simulation assertion, lost PCI device).
+  // Nothing completes any more; `failure()` says why, in one line.
+  virtual bool failed() const = 0;
+  virtual std::string failure() const = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C factory through which the driver opens simulated devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle {
+class Device;
+}
+
+// One setting of a simulated device, all text, e.g. {"address", "10.0.0.1"}.
+struct HeddleSimOption {
+  const char* name;
+  const char* value;
+};
+
+// Why a device could not be opened.
+struct HeddleSimError {
+  int error;          // Positive errno.
+  char message[256];  // One line: object, cause, cure.
+};
+
+// Symbol `heddle_sim_open` of libheddle-sim.so. Options, all with defaults:
+//   address        local IPv4 address, dotted        (127.0.0.1)
+//   wire           name of the one-machine wire      (default)
+//   payload_mtu    1024, 2048, 4096 or 8192          (4096)
+//   capture        pcap file to write                (none)
+//   trace          FST waveform file to write        (none)
+//   loss, duplicate, reorder  probability per frame sent, e.g. 0.01 (0)
+//   seed           seed of faults and memory order   (1)
+//   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
+// An unknown option or a bad value is EINVAL.
+//
+// `kind` is "rtl". Returns null and fills `error` on failure. Refused with
+// EPROTO, both numbers named, when `device_abi` or `contract_hash` differ from
+// those the library was built with.
+extern "C" {
+using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
+                                      uint64_t contract_hash,
+                                      const HeddleSimOption* options,
+                                      size_t option_count,
+                                      HeddleSimError* error);
+}
+
+inline constexpr const char* kHeddleSimOpenSymbol = "heddle_sim_open";
