@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The user's settings: the environment variables FI_HEDDLE_*.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace heddle::core {
+
+// Values as used; what each means, its range and default stand in the table
+// of settings.cc, which `fi_info -e` shows.
+struct Settings {
+  // False when a variable had a bad value, which was logged: fi_getinfo then
+  // fails with -FI_EINVAL rather than run with something else.
+  bool valid = true;
+
+  std::string device;           // "rtl"; empty: none named.
+  std::string ip;               // Dotted IPv4; empty: chosen, see address.h.
+  std::string wire;             // Name of the one-machine wire.
+  uint32_t payload_mtu = 4096;  // Bytes.
+  std::string capture;          // pcap file to write; empty: none.
+  std::string trace;            // FST file to write; empty: none.
+  std::string statistics;  // File that takes the device's counters at close,
+                           // one JSON object per line, appended; empty: none.
+  double loss = 0;         // Probabilities per frame sent.
+  double duplicate = 0;
+  double reorder = 0;
+  uint64_t seed = 1;
+  uint64_t rto_ns = 20'000'000;
+  uint64_t dead_ns = 60'000'000'000;
+  size_t bounce_limit = 65536;  // Bytes; larger buffers are mapped instead.
+  std::string sim_path;  // Directory of libheddle-sim.so; empty: our own.
+  uint32_t job_id = 0;   // 24 bits, never 0.
+};
+
+enum class SettingType { kString, kUnsigned, kProbability };
+
+// One row of the table of settings.
+struct SettingRow {
+  const char* name;  // Without the prefix, e.g. "DEVICE".
+  SettingType type;
+  const char* range;          // For the user, e.g. "1 to 64".
+  const char* default_value;  // For the user; "" when there is none.
+  const char* help;           // One sentence.
+};
+
+std::span<const SettingRow> SettingRows() noexcept;
+
+// Tells the core's `fi_param_define` about every row. Call once, before the
+// first fi_getparams.
+void DefineSettings() noexcept;
+
+// The settings of this process, read at the first call with secure_getenv.
+// Thread-safe.
+const Settings& GetSettings();
+
+// Reads the settings anew, for `GetSettings` and tests. `environment` is a
+// null-terminated array of NAME=value; `lookup` is how one value is read.
+// Logs what is wrong with them.
+Settings ReadSettings(const char* const* environment,
+                      const char* (*lookup)(const char* name));
+
+}  // namespace heddle::core
