@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory wrapper: one write port, one synchronous read port.
+//
+// Coherent:    a read that meets a write to the same word in the same cycle
+//              returns the new word, so a read-modify-write pipeline of two
+//              stages needs no forwarding of its own.
+// Initialised: after reset a walker writes zero to every word; until `ready_o`
+//              nobody may write or rely on read data.
+// Parity:      with Parity set, each word carries one even parity bit;
+//              `error_o` is high with read data that fails it.
+// Latency:     read data one cycle after `raddr_i`.
+
+`include "heddle_assert.svh"
+
+module heddle_mem #(
+  parameter  int unsigned Width  = 32,
+  parameter  int unsigned Depth  = 64,    // Words, a power of two >= 2.
+  parameter  bit          Parity = 1'b1,
+  localparam int unsigned AddrW  = $clog2(Depth)
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  input  logic             wen_i,
+  input  logic [AddrW-1:0] waddr_i,
+  input  logic [Width-1:0] wdata_i,
+
+  input  logic [AddrW-1:0] raddr_i,
+  output logic [Width-1:0] rdata_o,
+
+  output logic             error_o,
+  output logic             ready_o
+);
+  localparam int unsigned WordW = Width + 32'(Parity);
+
+  logic [WordW-1:0] words [Depth];
+  logic [AddrW-1:0] walk_q;
+  logic             ready_q;
+
+  logic             wen;
+  logic [AddrW-1:0] waddr;
+  logic [Width-1:0] wdata;
+  logic [WordW-1:0] wword, rword_q, bypass_q;
+  logic             bypassed_q;
+
+  assign wen   = ready_q ? wen_i : 1'b1;
+  assign waddr = ready_q ? waddr_i : walk_q;
+  assign wdata = ready_q ? wdata_i : '0;
+
+  if (Parity) begin : gen_parity
+    assign wword   = {^wdata, wdata};
+    assign error_o = ready_q && checked_q && (^rword);
+  end else begin : gen_no_parity
+    assign wword   = wdata;
+    assign error_o = 1'b0;
+  end
+
+  logic [WordW-1:0] rword;
+  logic             checked_q;  // Read data belongs to an initialised memory.
+  assign rword   = bypassed_q ? bypass_q : rword_q;
+  assign rdata_o = rword[Width-1:0];
+  assign ready_o = ready_q;
+
+  always_ff @(posedge clk_i) begin
+    if (wen) words[waddr] <= wword;
+    rword_q    <= words[raddr_i];
+    bypass_q   <= wword;
+    bypassed_q <= wen && waddr == raddr_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      walk_q    <= '0;
+      ready_q   <= 1'b0;
+      checked_q <= 1'b0;
+    end else begin
+      if (!ready_q) walk_q <= walk_q + 1'b1;
+      if (walk_q == AddrW'(Depth - 1)) ready_q <= 1'b1;
+      checked_q <= ready_q;
+    end
+  end
+
+  if (Depth < 2 || (Depth & (Depth - 1)) != 0) begin : gen_bad_depth
+    $error("Depth must be a power of two of at least 2");
+  end
+
+  `HEDDLE_ASSERT(ParityHolds_A, !error_o)
+endmodule

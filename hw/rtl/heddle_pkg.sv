@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes of the NIC and the records that its units exchange.
+//
+// Every stream between units is valid/ready with one of these structs: `valid`
+// never waits for `ready`, and an offered record is held until it is taken.
+
+package heddle_pkg;
+  import heddle_contract_pkg::*;
+
+  // ------------------------------------------------------------------- sizes
+  localparam int unsigned NumTx  = 16;    // Transmit contexts.
+  localparam int unsigned NumRx  = 16;    // Receive contexts.
+  localparam int unsigned NumCq  = 32;    // Completion queues.
+  localparam int unsigned NumVec = 32;    // MSI-X vectors.
+  localparam int unsigned NumMsg = 1024;  // Message table entries.
+  localparam int unsigned NumPdc = 64;    // PDCs as initiator; as many as target.
+  localparam int unsigned NumHop = 16;    // Next hops.
+
+  localparam int unsigned TxW  = $clog2(NumTx);
+  localparam int unsigned RxW  = $clog2(NumRx);
+  localparam int unsigned CqW  = $clog2(NumCq);
+  localparam int unsigned VecW = $clog2(NumVec);
+  localparam int unsigned MsgW = $clog2(NumMsg);
+  localparam int unsigned PdcW = $clog2(NumPdc);
+  localparam int unsigned HopW = $clog2(NumHop);
+  localparam int unsigned QueueW = $clog2(PdcQueue);  // Position in a PDC queue.
+
+  localparam int unsigned GenW  = 4;   // Generation of a context, queue or PDC.
+  localparam int unsigned SeqW  = 16;  // Order of packets in the transmit path.
+  localparam int unsigned PktW  = 22;  // Packets of one message.
+  localparam int unsigned HdrBytes = 128;  // Longest header stack of a frame.
+  localparam int unsigned HdrW     = 8 * HdrBytes;
+
+  // --------------------------------------------------------- host side, control
+  typedef struct packed {
+    logic [7:0]  page;    // Page of BAR2.
+    logic [11:0] offset;  // Byte offset in the page, 8-byte aligned.
+    logic [63:0] data;
+  } doorbell_t;
+
+  // Table port: `valid` with this is held until the addressed unit answers `done`
+  // for one cycle, with `error` and (reads) 64 bytes of data.
+  typedef struct packed {
+    table_op_e    op;
+    table_e       sel;
+    logic [15:0]  index;
+    logic [511:0] data;
+  } table_req_t;
+
+  typedef struct packed {
+    logic         done;
+    logic         error;  // No such entry.
+    logic [511:0] data;
+  } table_rsp_t;
+
+  // -------------------------------------------------------------------- DMA
+  typedef struct packed {
+    logic [63:0] addr;   // Any alignment.
+    logic [13:0] bytes;  // 1 to 8192.
+    logic [7:0]  owner;  // Function.
+  } dma_req_t;
+
+  // ---------------------------------------------------------------- transmit
+  // A descriptor on its way from the ring to the message table.
+  typedef struct packed {
+    logic            token;       // Drain token: passes through, nothing else valid but ctx, gen.
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;         // Generation of the context.
+    logic [7:0]      owner;       // Function.
+    logic [CqW-1:0]  cq;
+    logic [GenW-1:0] cq_gen;
+    logic [15:0]     position;
+    logic [2:0]      slots;       // Ring slots, extensions included.
+    opcode_e         opcode;
+    logic [7:0]      flags;       // tx_flag.
+    status_e         status;      // Not ok: completes at once with this.
+    logic [31:0]     peer;
+    logic [15:0]     rx_index;
+    logic [31:0]     length;
+    logic [63:0]     op_context;
+    logic [63:0]     header_data;
+    logic [63:0]     match_bits;
+    logic [63:0]     remote_offset;
+    logic [63:0]     iova;        // Payload; for inline payload its place in the ring.
+    logic [127:0]    inline_data; // Byte 0 in bits 7:0.
+    logic [63:0]     av_base;
+    logic [31:0]     av_entries;
+    logic [23:0]     job_id;
+    logic [11:0]     source_pid;
+    logic [11:0]     source_ri;
+    logic [5:0]      dscp;
+  } tx_op_t;
+
+  // The same, peer resolved.
+  typedef struct packed {
+    tx_op_t          op;
+    logic            ipv6;
+    logic [127:0]    fa;
+    logic [11:0]     pid_on_fep;
+    logic [11:0]     resource_index;  // First RI of the peer.
+    logic [HopW-1:0] hop;
+  } tx_resolved_t;
+
+  // What a packet of a message needs (message table, written once).
+  typedef struct packed {
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [7:0]      owner;
+    opcode_e         opcode;
+    logic [7:0]      flags;
+    logic [11:0]     resource_index;
+    logic [31:0]     length;
+    logic [63:0]     header_data;
+    logic [63:0]     match_bits;
+    logic [63:0]     remote_offset;
+    logic [63:0]     iova;
+    logic [127:0]    inline_data;
+  } msg_packet_t;
+
+  // What the completion of a message needs (message table, written once).
+  typedef struct packed {
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [7:0]      owner;
+    logic [CqW-1:0]  cq;
+    logic [GenW-1:0] cq_gen;
+    logic [15:0]     position;
+    logic [2:0]      slots;
+    opcode_e         opcode;
+    logic [7:0]      flags;
+    logic [31:0]     peer;
+    logic [31:0]     length;
+    logic [63:0]     op_context;
+  } msg_done_t;
+
+  // A message that ended, or a drain token.
+  typedef struct packed {
+    logic            token;
+    logic [TxW-1:0]  ctx;     // Token only.
+    logic [GenW-1:0] gen;     // Token only.
+    logic [MsgW-1:0] msg;
+    status_e         status;
+    logic [15:0]     detail;
+  } tx_done_t;
+
+  // What every packet of a PDC needs at the initiator, written when it opens.
+  typedef struct packed {
+    logic            ipv6;
+    logic [127:0]    fa;          // Peer.
+    logic [HopW-1:0] hop;
+    logic [5:0]      dscp;
+    logic [15:0]     spdcid;      // Ours.
+    logic [31:0]     start_psn;
+    logic [15:0]     entropy;     // UDP source port.
+    logic [23:0]     job_id;
+    logic [11:0]     pid_on_fep;  // Target.
+    logic [11:0]     source_pid;
+    logic [11:0]     source_ri;
+  } pdc_peer_t;
+
+  // A request packet that has its PSN and will be sent.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [MsgW-1:0] msg;
+    logic [31:0]     psn;
+    logic [PktW-1:0] index;     // Packet of the message.
+    logic            last;      // eom.
+    logic            syn;
+    logic            retx;
+    logic            ar;
+    logic            failed;    // Payload is not to be read: ie=1, no payload.
+    logic [31:0]     clear_psn;
+    logic [15:0]     tpdcid;
+  } tx_packet_t;
+
+  // ---------------------------------------------------------------- receive
+  // Headers of one good frame, in host order. Payload follows in the payload queue.
+  typedef struct packed {
+    logic         ipv6;
+    logic [127:0] source_fa;
+    logic [47:0]  source_mac;
+    logic [15:0]  source_port;   // Entropy, echoed in ACK and NACK.
+    logic [5:0]   dscp;
+    logic         ce;            // ECN-marked.
+    pds_type_e    pds_type;
+    logic [3:0]   next_hdr;      // next_hdr_e, or cp_type_e in a CP.
+    logic         retx;
+    logic         ar;
+    logic         syn;
+    logic         probe;         // ACK flag p.
+    logic [1:0]   req;           // ACK.
+    logic [15:0]  offset;        // clear_psn_offset or ack_psn_offset, signed.
+    logic [31:0]  psn;           // psn, cack_psn or nack_psn.
+    logic [15:0]  spdcid;
+    logic [15:0]  dpdcid;        // syn=0.
+    logic [11:0]  psn_offset;    // syn=1.
+    logic [7:0]   nack_code;
+    logic [31:0]  pds_payload;   // NACK and CP.
+    // Standard request.
+    logic [5:0]   opcode;
+    logic [1:0]   ses_ver;
+    logic         dc;
+    logic         ie;
+    logic         rel;
+    logic         hd;
+    logic         eom;
+    logic         som;
+    logic [15:0]  message_id;
+    logic [23:0]  job_id;
+    logic [11:0]  pid_on_fep;
+    logic [11:0]  resource_index;
+    logic [63:0]  buffer_offset;
+    logic [31:0]  initiator;
+    logic [63:0]  match_bits;
+    logic [63:0]  header_data;
+    logic [31:0]  message_offset;  // 0 when som.
+    logic [31:0]  request_length;
+    // Response.
+    logic [5:0]   response;
+    logic [5:0]   return_code;
+    logic [13:0]  payload_bytes;   // From the UDP length; what is in the payload queue.
+  } rx_packet_t;
+
+  // Receive buffer taken by a message.
+  typedef struct packed {
+    logic [RxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [7:0]      owner;
+    logic [CqW-1:0]  cq;
+    logic [GenW-1:0] cq_gen;
+    logic [15:0]     position;
+    logic [31:0]     length;
+    logic [63:0]     iova;
+    logic [63:0]     op_context;
+  } rx_buffer_t;
+
+  // Completion, or return of what was reserved for one.
+  typedef struct packed {
+    logic            token;      // Drain token: answered when all writes before it returned.
+    logic            write;      // Write a completion; otherwise only credit and head cell.
+    logic            credit;     // One credit of the queue is held for this.
+    logic            head;       // Write queue_head to head_cell as well.
+    logic [63:0]     head_cell;
+    logic [7:0]      owner;
+    logic [CqW-1:0]  cq;
+    logic [GenW-1:0] cq_gen;
+    completion_t     entry;      // phase is set by the completion queue.
+  } cq_event_t;
+
+  // One packet's payload to place, or to pop from the payload queue and drop.
+  typedef struct packed {
+    logic            token;      // Drain token for the completion queue.
+    logic [13:0]     stream;     // Bytes of the packet in the payload queue.
+    logic [13:0]     bytes;      // Of these, bytes to write, from the first on.
+    logic [63:0]     iova;
+    logic [PdcW-1:0] tpdc;       // Target PDC: where write errors of a message collect.
+    logic            first;      // First packet of the message: forget old errors.
+    logic            complete;   // Last packet: emit `event`, status local_access if a write failed.
+    cq_event_t       ev;
+  } place_t;
+
+  // ---------------------------------------------------- acknowledgements, control
+  // Accepted ACK or NACK for one of our PDCs (identity checked by the PDC unit).
+  typedef struct packed {
+    logic            nack;
+    logic [PdcW-1:0] pdc;        // From dpdcid.
+    logic [15:0]     dpdcid;     // Whole, to check slot and generation.
+    logic [15:0]     spdcid;     // Target's PDCID; 0 in a NACK without PDC.
+    logic [127:0]    fa;         // Source of the packet.
+    logic [31:0]     cack;       // ACK.
+    logic [31:0]     psn;        // ack_psn or nack_psn.
+    logic [1:0]      req;
+    logic [7:0]      code;       // NACK.
+    logic [5:0]      return_code;
+  } ack_event_t;
+
+  typedef enum logic [1:0] {
+    ResponseAck   = 2'd0,  // ACK with SES response.
+    ResponseNone  = 2'd1,  // ACK without SES header (answer to a control packet).
+    ResponseNack  = 2'd2
+  } response_kind_e;
+
+  // ACK or NACK to build.
+  typedef struct packed {
+    response_kind_e  kind;
+    logic            ipv6;
+    logic [127:0]    fa;          // Destination.
+    logic [47:0]     mac;
+    logic [15:0]     entropy;
+    logic [5:0]      dscp;
+    logic            m;
+    logic            retx;
+    logic [15:0]     spdcid;
+    logic [15:0]     dpdcid;
+    logic [31:0]     cack;
+    logic [15:0]     ack_offset;
+    logic [31:0]     nack_psn;
+    logic [7:0]      code;
+    logic [7:0]      vendor_code;
+    logic [5:0]      response;    // ses_response_e.
+    logic [5:0]      return_code;
+    logic [15:0]     message_id;
+    logic [23:0]     job_id;
+    logic [31:0]     modified_length;
+  } response_t;
+
+  // ------------------------------------------------------------------ frames
+  // Header stack of a frame to send, first byte in the top bits of `bytes`.
+  typedef struct packed {
+    logic [HdrW-1:0] bytes;
+    logic [7:0]      length;         // Header bytes.
+    logic [13:0]     payload_bytes;  // Bytes that follow from the payload queue.
+  } frame_head_t;
+
+  // Statistics: one strobe per counter and cycle; tx_bytes and rx_bytes are added.
+  localparam int unsigned NumStat = 64;
+
+endpackage
