@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Generates every view of the contract from its TOML source.
+
+Usage: gen_contract.py heddle.toml GEN_DIR DOC_DIR [--check]
+
+Writes <name>_contract_pkg.sv, <name>_contract.h and <name>_wire.h to GEN_DIR
+and contract.md to DOC_DIR. With --check nothing is written; the exit status is
+1 if a file differs from what would be generated, which is what the tests run.
+A contract that could mean two things to two readers is refused.
+"""
+
+import pathlib
+import sys
+
+from generator import cc, markdown, model, systemverilog, wire_cc
+
+
+def views(spec, source, gen_dir, doc_dir):
+    name = spec["contract"]["name"]
+    return {
+        gen_dir / f"{name}_contract_pkg.sv": systemverilog.generate(spec, source),
+        gen_dir / f"{name}_contract.h": cc.generate(spec, source),
+        gen_dir / f"{name}_wire.h": wire_cc.generate(spec, source),
+        doc_dir / "contract.md": markdown.generate(spec, source),
+    }
+
+
+def main(arguments):
+    check = "--check" in arguments
+    paths = [pathlib.Path(a) for a in arguments if a != "--check"]
+    if len(paths) != 3:
+        sys.exit(__doc__)
+    source, gen_dir, doc_dir = paths
+    try:
+        spec = model.load(source)
+    except model.ContractError as error:
+        sys.exit(f"{source}: {error}")
+    stale = []
+    for path, text in views(spec, source.name, gen_dir, doc_dir).items():
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            stale.append(path.name)
+    if stale:
+        sys.exit(f"stale generated files: {', '.join(stale)}; run `make contract`")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
