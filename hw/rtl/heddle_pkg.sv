@@ -28,8 +28,20 @@ package heddle_pkg;
   localparam int unsigned GenW  = 4;   // Generation of a context, queue or PDC.
   localparam int unsigned SeqW  = 16;  // Order of packets in the transmit path.
   localparam int unsigned PktW  = 22;  // Packets of one message.
-  localparam int unsigned HdrBytes = 128;  // Longest header stack of a frame.
+  localparam int unsigned HdrBytes = 144;  // Longest header stack of a frame, inline payload included.
   localparam int unsigned HdrW     = 8 * HdrBytes;
+
+  // Clients of the DMA engines.
+  localparam int unsigned NumRd     = 5;
+  localparam int unsigned RdPayload = 0;
+  localparam int unsigned RdTxDesc  = 1;
+  localparam int unsigned RdRxDesc  = 2;
+  localparam int unsigned RdAv      = 3;
+  localparam int unsigned RdMailbox = 4;
+  localparam int unsigned NumWr     = 3;
+  localparam int unsigned WrPayload = 0;
+  localparam int unsigned WrCq      = 1;
+  localparam int unsigned WrMailbox = 2;
 
   // --------------------------------------------------------- host side, control
   typedef struct packed {
