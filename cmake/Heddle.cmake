@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compilers, warnings and the functions that the subdirectories use.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/archive)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(HEDDLE_CCACHE ccache)
+if(HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${HEDDLE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HEDDLE_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(GTest REQUIRED)
+find_package(verilator REQUIRED HINTS /usr/share/verilator)
+include(GoogleTest)
+
+# Linked PRIVATE by every target of ours.
+add_library(heddle_warnings INTERFACE)
+target_compile_options(heddle_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Werror>)
+
+# Product version for C++: HEDDLE_VERSION, a string.
+add_library(heddle_version INTERFACE)
+target_compile_definitions(heddle_version INTERFACE
+  HEDDLE_VERSION="${PROJECT_VERSION}")
+
+# What a Verilated model needs at run time, one copy for all models.
+add_library(heddle_verilated STATIC
+  ${VERILATOR_ROOT}/include/verilated.cpp
+  ${VERILATOR_ROOT}/include/verilated_fst_c.cpp
+  ${VERILATOR_ROOT}/include/verilated_threads.cpp)
+target_include_directories(heddle_verilated SYSTEM PUBLIC
+  ${VERILATOR_ROOT}/include ${VERILATOR_ROOT}/include/vltstd)
+target_compile_options(heddle_verilated PRIVATE -O2 -w)
+target_compile_definitions(heddle_verilated PUBLIC
+  VM_TRACE=1 VM_TRACE_FST=1 VM_COVERAGE=0 VM_SC=0)
+find_library(HEDDLE_ZLIB z REQUIRED)
+target_link_libraries(heddle_verilated PUBLIC Threads::Threads ${HEDDLE_ZLIB})
+
+# heddle_verilate(NAME target TOP module [PREFIX class] [SOURCES sv...]
+#   [PARAMETERS Name=value...] [ARGS verilator...] [OPT_FAST f] [OPT_SLOW f]
+#   [JOBS n])
+# A target to link that holds the Verilated `module` as C++ class `class`
+# (default V<module>). Runs at build time, so a broken module breaks only its
+# own target. Packages come first by themselves; modules that SOURCES does not
+# name, `module` too, are found in hw/rtl by file name.
+function(heddle_verilate)
+  cmake_parse_arguments(A "" "NAME;TOP;PREFIX;OPT_FAST;OPT_SLOW;JOBS"
+    "SOURCES;PARAMETERS;ARGS" ${ARGN})
+  if(NOT A_PREFIX)
+    set(A_PREFIX V${A_TOP})
+  endif()
+  if(NOT A_OPT_FAST)
+    set(A_OPT_FAST -O1)
+  endif()
+  if(NOT A_OPT_SLOW)
+    set(A_OPT_SLOW -O0)
+  endif()
+  if(NOT A_JOBS)
+    set(A_JOBS 1)
+  endif()
+  set(rtl ${PROJECT_SOURCE_DIR}/hw/rtl)
+  file(GLOB packages CONFIGURE_DEPENDS ${rtl}/heddle_pkg.sv ${rtl}/*/*_pkg.sv)
+  set(search)
+  file(GLOB directories CONFIGURE_DEPENDS LIST_DIRECTORIES true ${rtl}/*)
+  foreach(directory IN LISTS directories)
+    if(IS_DIRECTORY ${directory})
+      list(APPEND search -y ${directory})
+    endif()
+  endforeach()
+  set(sources)
+  foreach(source IN LISTS A_SOURCES)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+      OUTPUT_VARIABLE path)
+    if(NOT EXISTS ${path})
+      set(path ${PROJECT_SOURCE_DIR}/${source})
+    endif()
+    list(APPEND sources ${path})
+  endforeach()
+  if(NOT sources)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${rtl}/${A_TOP}.sv)
+  endif()
+  list(TRANSFORM A_PARAMETERS PREPEND -G)
+  set(directory ${CMAKE_CURRENT_BINARY_DIR}/${A_NAME}.verilated)
+  set(archive ${directory}/${A_PREFIX}__ALL.a)
+  add_custom_command(OUTPUT ${archive}
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/verilate.sh
+      ${VERILATOR_BIN} ${directory} ${A_PREFIX} ${A_JOBS}
+      "${CMAKE_CXX_COMPILER}" "${HEDDLE_CCACHE}" "${A_OPT_FAST}" "${A_OPT_SLOW}"
+      -Wall --assert --no-timing --trace-fst --top-module ${A_TOP}
+      -I${rtl}/common -y ${rtl} ${search} ${A_PARAMETERS} ${A_ARGS}
+      ${rtl}/lint/waivers.vlt
+      ${PROJECT_SOURCE_DIR}/hw/contract/gen/heddle_contract_pkg.sv
+      ${packages} ${sources}
+    DEPFILE ${directory}/depfile
+    DEPENDS ${PROJECT_SOURCE_DIR}/cmake/verilate.sh ${sources}
+    COMMENT "Verilating ${A_TOP} for ${A_NAME}" VERBATIM)
+  add_custom_target(${A_NAME}_verilated DEPENDS ${archive})
+  add_library(${A_NAME} INTERFACE)
+  add_dependencies(${A_NAME} ${A_NAME}_verilated)
+  target_include_directories(${A_NAME} SYSTEM INTERFACE ${directory})
+  target_link_libraries(${A_NAME} INTERFACE ${archive} heddle_verilated)
+endfunction()
+
+# heddle_verilate_nic(NAME target DATA_W bits [PREFIX class] [ARGS ...]
+#   [OPT_FAST f])
+# The whole NIC, built for simulation speed; one target per configuration,
+# shared by all that simulate it.
+function(heddle_verilate_nic)
+  cmake_parse_arguments(A "" "NAME;DATA_W;PREFIX;OPT_FAST" "ARGS" ${ARGN})
+  if(NOT A_OPT_FAST)
+    set(A_OPT_FAST -O2)
+  endif()
+  cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
+  heddle_verilate(NAME ${A_NAME} TOP heddle_nic PREFIX "${A_PREFIX}"
+    SOURCES ${PROJECT_SOURCE_DIR}/hw/rtl/heddle_nic.sv
+    PARAMETERS DataW=${A_DATA_W} OPT_FAST ${A_OPT_FAST} JOBS ${jobs}
+    ARGS -O3 --x-assign fast --x-initial fast --output-split 20000 ${A_ARGS})
+endfunction()
+
+# heddle_test(NAME name SOURCES cc... [LIBS target...] [LABEL suite]
+#   [TIMEOUT seconds] [SERIAL])
+# A GoogleTest program; its tests belong to the suite named by LABEL, or else
+# by the directory under tests/.
+function(heddle_test)
+  cmake_parse_arguments(A "SERIAL" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  if(NOT A_LABEL)
+    cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+      BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE below)
+    string(REGEX MATCH "^[^/]+" A_LABEL "${below}")
+  endif()
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 60)
+  endif()
+  add_executable(${A_NAME} ${A_SOURCES})
+  set_target_properties(${A_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${A_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${A_NAME} PRIVATE ${A_LIBS} heddle_contract
+    heddle_warnings GTest::gtest_main)
+  set(serial)
+  if(A_SERIAL)
+    set(serial RUN_SERIAL TRUE)
+  endif()
+  gtest_discover_tests(${A_NAME} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${A_LABEL} TIMEOUT ${A_TIMEOUT} ${serial})
+endfunction()
+
+# heddle_rtl_test(NAME name TOP module TESTS cc... [SOURCES sv...]
+#   [PREFIX class] [PARAMETERS Name=value...] [LIBS ...] [ARGS verilator...]
+#   [LABEL suite] [TIMEOUT s])
+# A GoogleTest program around one Verilated module.
+function(heddle_rtl_test)
+  cmake_parse_arguments(A "" "NAME;TOP;PREFIX;LABEL;TIMEOUT"
+    "SOURCES;TESTS;PARAMETERS;LIBS;ARGS" ${ARGN})
+  heddle_verilate(NAME ${A_NAME}_model TOP ${A_TOP} PREFIX "${A_PREFIX}"
+    SOURCES ${A_SOURCES} PARAMETERS ${A_PARAMETERS} ARGS ${A_ARGS})
+  heddle_test(NAME ${A_NAME} SOURCES ${A_TESTS} LABEL "${A_LABEL}"
+    TIMEOUT "${A_TIMEOUT}" LIBS ${A_NAME}_model ${A_LIBS})
+endfunction()
