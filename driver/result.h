@@ -15,13 +15,14 @@ enum class Errno : int {};
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}  // NOLINT: implicit by design.
-  Result(Errno error) : state_(error) {}         // NOLINT: implicit by design.
+  Result(T state) : state_(std::move(state)) {}  // NOLINT: implicit by design.
+  Result(Errno state) : state_(state) {}         // NOLINT: implicit by design.
 
   bool ok() const { return std::holds_alternative<T>(state_); }
 
   // Precondition: ok(). Throws std::bad_variant_access otherwise.
   T& value() { return std::get<T>(state_); }
+  const T& value() const { return std::get<T>(state_); }
 
   // Precondition: !ok().
   Errno error() const { return std::get<Errno>(state_); }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/device/admin_queue.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+#include "driver/base/mmio.h"
+#include "driver/device/wait.h"
+
+namespace heddle {
+namespace {
+
+constexpr uint32_t kEntries = 1U << AdminQueue::kLog2Entries;
+constexpr uint32_t kMask = kEntries - 1;
+
+// The phase is the most significant byte of the answer's last eight.
+constexpr size_t kLastWord = sizeof(contract::AdminAnswer) / 8 - 1;
+constexpr uint32_t kPhaseLsb = 56;
+static_assert(offsetof(contract::AdminAnswer, phase) ==
+              sizeof(contract::AdminAnswer) - 1);
+
+template <typename T>
+contract::AdminCommand Erase(T command, contract::AdminOpcode opcode) {
+  command.opcode = opcode;
+  return std::bit_cast<contract::AdminCommand>(command);
+}
+
+Result<uint32_t> ObjectOf(Result<contract::AdminAnswer> answer) {
+  if (!answer.ok()) {
+    return answer.error();
+  }
+  return answer.value().object;
+}
+
+Result<bool> DoneOf(const Result<contract::AdminAnswer>& answer) {
+  if (!answer.ok()) {
+    return answer.error();
+  }
+  return true;
+}
+
+}  // namespace
+
+int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status) {
+  switch (status) {
+    case contract::AdminStatus::kOk:
+      return 0;
+    case contract::AdminStatus::kUnsupported:
+      return EOPNOTSUPP;
+    case contract::AdminStatus::kInvalid:
+      return EINVAL;
+    case contract::AdminStatus::kNoResource:
+      return ENOSPC;
+    case contract::AdminStatus::kInUse:
+      return opcode == contract::AdminOpcode::kCreateEndpoint ? EADDRINUSE
+                                                              : EBUSY;
+    case contract::AdminStatus::kNotFound:
+      return ENOENT;
+    case contract::AdminStatus::kDmaError:
+      return EIO;
+  }
+  // A number that this driver does not know: from a device of a later minor
+  // version, or one that is broken.
+  return EIO;
+}
+
+Result<std::unique_ptr<AdminQueue>> AdminQueue::Create(
+    Device& device, std::chrono::nanoseconds limit) {
+  if (device.ReadRegister32(contract::kBar0AdminTailOffset) != 0) {
+    if (Result<bool> reset = device.Reset(); !reset.ok()) {
+      return reset.error();
+    }
+    if (device.ReadRegister32(contract::kBar0AdminTailOffset) != 0) {
+      return Errno{EIO};
+    }
+  }
+  std::unique_ptr<AdminQueue> queue(new AdminQueue(device, limit));
+  for (DmaBuffer* ring : {&queue->commands_, &queue->answers_}) {
+    Result<DmaBuffer> memory =
+        DmaBuffer::Create(device, kEntries * sizeof(contract::AdminCommand));
+    if (!memory.ok()) {
+      return memory.error();
+    }
+    *ring = std::move(memory.value());
+  }
+  device.WriteRegister64(contract::kBar0AdminCommandBaseOffset,
+                         ToInteger(queue->commands_.iova()));
+  device.WriteRegister64(contract::kBar0AdminAnswerBaseOffset,
+                         ToInteger(queue->answers_.iova()));
+  device.WriteRegister32(contract::kBar0AdminSizeOffset,
+                         kLog2Entries << contract::kBar0AdminSizeLog2Lsb);
+  return queue;
+}
+
+Result<contract::AdminAnswer> AdminQueue::Execute(
+    contract::AdminCommand command) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) {
+    return Errno{EIO};
+  }
+  command.id = count_;
+  commands_.entries<contract::AdminCommand>(kEntries)[count_ & kMask] = command;
+  DmaWriteBarrier();
+  device_.WriteRegister32(contract::kBar0AdminTailOffset,
+                          uint32_t{static_cast<uint16_t>(count_ + 1)}
+                              << contract::kBar0AdminTailCountLsb);
+  if (!WaitFor(device_, limit_, [this] { return AnswerReady(); })) {
+    return Break(Diagnose());
+  }
+  DmaReadBarrier();
+  const contract::AdminAnswer answer =
+      answers_.entries<contract::AdminAnswer>(kEntries)[count_ & kMask];
+  // The device answers id 0 when it could not read the command.
+  const bool unread = answer.status == contract::AdminStatus::kDmaError;
+  if (answer.id != command.id && !unread) {
+    return Break("answer " + std::to_string(answer.id) + " to command " +
+                 std::to_string(command.id));
+  }
+  ++count_;
+  return answer;
+}
+
+bool AdminQueue::AnswerReady() const {
+  const auto& answer =
+      answers_.entries<contract::AdminAnswer>(kEntries)[count_ & kMask];
+  const uint64_t last =
+      LoadShared(reinterpret_cast<const uint64_t*>(&answer) + kLastWord);
+  const bool odd_pass = ((count_ >> kLog2Entries) & 1) != 0;
+  return static_cast<uint8_t>(last >> kPhaseLsb) == (odd_pass ? 0 : 1);
+}
+
+std::string AdminQueue::Diagnose() {
+  if (device_.failed()) {
+    return device_.failure();
+  }
+  const uint32_t status =
+      device_.ReadRegister32(contract::kBar0DeviceStatusOffset);
+  if (status == std::numeric_limits<uint32_t>::max()) {
+    return "device is lost: its registers read as all ones";
+  }
+  char text[96];
+  if ((status & contract::kBar0DeviceStatusFatalMask) != 0) {
+    std::snprintf(text, sizeof(text), "firmware stopped with status 0x%08x",
+                  device_.ReadRegister32(contract::kBar0FatalCauseOffset));
+  } else {
+    std::snprintf(
+        text, sizeof(text), "no answer to admin command %u within %lld ms",
+        static_cast<unsigned>(count_),
+        static_cast<long long>(
+            std::chrono::duration_cast<std::chrono::milliseconds>(limit_)
+                .count()));
+  }
+  return text;
+}
+
+Errno AdminQueue::Break(const std::string& reason) {
+  failure_ = device_.name() + ": admin queue: " + reason;
+  return Errno{EIO};
+}
+
+std::string AdminQueue::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+Result<contract::AdminAnswer> AdminQueue::Command(
+    contract::AdminCommand command, contract::AdminAnswer* refusal) {
+  Result<contract::AdminAnswer> answer = Execute(command);
+  if (!answer.ok()) {
+    return answer;
+  }
+  const int error = AdminErrno(command.opcode, answer.value().status);
+  if (error == 0) {
+    return answer;
+  }
+  if (refusal != nullptr) {
+    *refusal = answer.value();
+  }
+  return Errno{error};
+}
+
+Result<EndpointGrant> AdminQueue::CreateEndpoint(
+    uint32_t port, uint32_t job_id, contract::AdminAnswer* refusal) {
+  Result<contract::AdminAnswer> answer = Command(
+      Erase(contract::AdminCreateEndpoint{.port = port, .job_id = job_id},
+            contract::AdminOpcode::kCreateEndpoint),
+      refusal);
+  if (!answer.ok()) {
+    return answer.error();
+  }
+  return EndpointGrant{.endpoint = answer.value().object,
+                       .port = answer.value().port,
+                       .pid_on_fep = answer.value().pid_on_fep,
+                       .resource_index = answer.value().resource_index};
+}
+
+Result<uint32_t> AdminQueue::CreateCq(contract::AdminCreateCq command,
+                                      contract::AdminAnswer* refusal) {
+  return ObjectOf(
+      Command(Erase(command, contract::AdminOpcode::kCreateCq), refusal));
+}
+
+Result<uint32_t> AdminQueue::CreateTx(contract::AdminCreateTx command,
+                                      contract::AdminAnswer* refusal) {
+  return ObjectOf(
+      Command(Erase(command, contract::AdminOpcode::kCreateTx), refusal));
+}
+
+Result<uint32_t> AdminQueue::CreateRx(contract::AdminCreateRx command,
+                                      contract::AdminAnswer* refusal) {
+  return ObjectOf(
+      Command(Erase(command, contract::AdminOpcode::kCreateRx), refusal));
+}
+
+Result<bool> AdminQueue::Destroy(contract::AdminOpcode opcode,
+                                 uint32_t object) {
+  return DoneOf(Command({.opcode = opcode, .object = object}, nullptr));
+}
+
+Result<bool> AdminQueue::DestroyEndpoint(uint32_t endpoint) {
+  return Destroy(contract::AdminOpcode::kDestroyEndpoint, endpoint);
+}
+
+Result<bool> AdminQueue::DestroyCq(uint32_t cq) {
+  return Destroy(contract::AdminOpcode::kDestroyCq, cq);
+}
+
+Result<bool> AdminQueue::DestroyTx(uint32_t context) {
+  return Destroy(contract::AdminOpcode::kDestroyTx, context);
+}
+
+Result<bool> AdminQueue::DestroyRx(uint32_t context) {
+  return Destroy(contract::AdminOpcode::kDestroyRx, context);
+}
+
+Result<bool> AdminQueue::SetTiming(std::chrono::nanoseconds rto,
+                                   std::chrono::nanoseconds dead) {
+  if (rto.count() < 0 || dead.count() < 0) {
+    return Errno{EINVAL};
+  }
+  const contract::AdminSetTiming command{
+      .rto_ns = static_cast<uint64_t>(rto.count()),
+      .dead_ns = static_cast<uint64_t>(dead.count())};
+  return DoneOf(
+      Command(Erase(command, contract::AdminOpcode::kSetTiming), nullptr));
+}
+
+}  // namespace heddle

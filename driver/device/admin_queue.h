@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Client of a device's admin queue: creates and destroys what rings need.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/device.h"
+#include "driver/dma/dma_buffer.h"
+#include "driver/result.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle {
+
+// The errno of an answer to `opcode`; 0 for ok. The only such table.
+int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status);
+
+// What `AdminQueue::CreateEndpoint` granted.
+struct EndpointGrant {
+  uint32_t endpoint = 0;  // Object number, for contexts and destruction.
+  uint32_t port = 0;
+  uint16_t pid_on_fep = 0;
+  uint16_t resource_index = 0;  // First RI.
+};
+
+// Executes admin commands one at a time, each within a deadline.
+//
+// An answer that does not come leaves the device's view unknown, so the queue
+// is broken from then on: this and every later command is EIO, and `failure()`
+// says why. Destroying what a broken queue created means resetting or closing
+// the device.
+//
+// Typed commands translate a refusal by `AdminErrno`; `refusal`, when given,
+// receives the device's answer to it (`detail` is the byte offset of a bad
+// field, the owner's process id, or a user count).
+//
+// Thread safety: every member may be called from any thread; a command waits
+// for those before it. Cold path.
+// Ownership: owns the rings; borrows the device, which outlives it. One per
+// device at a time.
+class AdminQueue {
+ public:
+  static constexpr uint32_t kLog2Entries = 4;
+  static constexpr std::chrono::seconds kDefaultLimit{30};
+
+  // Brings the queue into service; resets the device first when another queue
+  // served it before. Precondition: the device is ready (`WaitReady`).
+  // Errors: EIO, and those of `DmaBuffer` and `Device::Reset`.
+  static Result<std::unique_ptr<AdminQueue>> Create(
+      Device& device, std::chrono::nanoseconds limit = kDefaultLimit);
+
+  AdminQueue(const AdminQueue&) = delete;
+  AdminQueue& operator=(const AdminQueue&) = delete;
+
+  // Executes `command`; `id` is set here. The answer may be a refusal.
+  // Errors: EIO when the device has failed or does not answer in time.
+  Result<contract::AdminAnswer> Execute(contract::AdminCommand command);
+
+  // Claims `port`, any free one for 0. EADDRINUSE: `refusal->detail` is the
+  // owner's process id.
+  Result<EndpointGrant> CreateEndpoint(
+      uint32_t port, uint32_t job_id, contract::AdminAnswer* refusal = nullptr);
+
+  // Each returns the object's number. `opcode` and `id` are set here.
+  // Errors: EINVAL, ENOSPC, ENOENT (endpoint or queue named), EBUSY
+  // (`rx_index` taken).
+  Result<uint32_t> CreateCq(contract::AdminCreateCq command,
+                            contract::AdminAnswer* refusal = nullptr);
+  Result<uint32_t> CreateTx(contract::AdminCreateTx command,
+                            contract::AdminAnswer* refusal = nullptr);
+  Result<uint32_t> CreateRx(contract::AdminCreateRx command,
+                            contract::AdminAnswer* refusal = nullptr);
+
+  // When they return true the device touches the object's memory no more.
+  // Errors: ENOENT, EBUSY while contexts use the object.
+  Result<bool> DestroyEndpoint(uint32_t endpoint);
+  Result<bool> DestroyCq(uint32_t cq);
+  Result<bool> DestroyTx(uint32_t context);
+  Result<bool> DestroyRx(uint32_t context);
+
+  // Times of the whole function; 0 keeps the present one. EINVAL when a time
+  // does not fit the device's counters.
+  Result<bool> SetTiming(std::chrono::nanoseconds rto,
+                         std::chrono::nanoseconds dead);
+
+  // Why the queue is broken, in one line; empty while it is not.
+  std::string failure() const;
+
+ private:
+  AdminQueue(Device& device, std::chrono::nanoseconds limit)
+      : device_(device), limit_(limit) {}
+
+  // `Execute`, with a refusal turned into its errno.
+  Result<contract::AdminAnswer> Command(contract::AdminCommand command,
+                                        contract::AdminAnswer* refusal);
+  Result<bool> Destroy(contract::AdminOpcode opcode, uint32_t object);
+
+  // With `mutex_` held.
+  bool AnswerReady() const;
+  Errno Break(const std::string& reason);
+  std::string Diagnose();
+
+  Device& device_;
+  const std::chrono::nanoseconds limit_;
+  mutable std::mutex mutex_;  // Everything below.
+  DmaBuffer commands_;
+  DmaBuffer answers_;
+  uint16_t count_ = 0;  // Commands published, free-running.
+  std::string failure_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/device/open.h"
+
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "driver/sim_factory.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kSimulatorFile = "libheddle-sim.so";
+
+// Directory of the object that holds this function, links resolved; empty when
+// the loader does not know.
+std::string OwnDirectory() {
+  Dl_info info{};
+  const auto here = reinterpret_cast<void*>(&OwnDirectory);
+  if (dladdr(here, &info) == 0 || info.dli_fname == nullptr) {
+    return {};
+  }
+  std::error_code error;
+  const auto file = std::filesystem::canonical(info.dli_fname, error);
+  return error ? std::string() : file.parent_path().string();
+}
+
+std::string Join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
+}
+
+// The factory of the first candidate that exists.
+Result<HeddleSimOpen*> LoadFactory(const std::vector<std::string>& candidates,
+                                   std::string& file, std::string& message) {
+  for (const std::string& candidate : candidates) {
+    std::error_code error;
+    if (std::filesystem::exists(candidate, error)) {
+      file = candidate;
+      break;
+    }
+  }
+  if (file.empty()) {
+    message = std::string(kSimulatorFile) + ": not found (looked for " +
+              Join(candidates) + "); install the simulator, or set " +
+              "FI_HEDDLE_SIM_PATH to its directory";
+    return Errno{ENOENT};
+  }
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    message = file + ": cannot be loaded (" + dlerror() +
+              "); install the simulator of this version";
+    return Errno{ELIBBAD};
+  }
+  void* symbol = dlsym(library, kHeddleSimOpenSymbol);
+  if (symbol == nullptr) {
+    message = file + ": has no symbol " + kHeddleSimOpenSymbol +
+              "; it is not Heddle's simulator, install that of this version";
+    return Errno{ELIBBAD};
+  }
+  return reinterpret_cast<HeddleSimOpen*>(symbol);
+}
+
+}  // namespace
+
+std::vector<std::string> SimulatorCandidates(const std::string& path,
+                                             bool secure_execution,
+                                             const std::string& own_directory) {
+  namespace fs = std::filesystem;
+  if (!path.empty() && !secure_execution) {
+    std::error_code error;
+    const fs::path named(path);
+    return {fs::is_directory(named, error) ? (named / kSimulatorFile).string()
+                                           : path};
+  }
+  // Relative names would be looked up in the working directory.
+  if (own_directory.empty()) {
+    return {};
+  }
+  const fs::path own(own_directory);
+  const fs::path above = own.parent_path();
+  return {(own / kSimulatorFile).string(), (above / kSimulatorFile).string(),
+          (own / "heddle" / kSimulatorFile).string(),
+          (above / "heddle" / kSimulatorFile).string()};
+}
+
+Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
+                                              const SimulatorOptions& options,
+                                              std::string& message) {
+  std::string file;
+  Result<HeddleSimOpen*> factory =
+      LoadFactory(SimulatorCandidates(options.path, getauxval(AT_SECURE) != 0,
+                                      OwnDirectory()),
+                  file, message);
+  if (!factory.ok()) {
+    return factory.error();
+  }
+  std::vector<HeddleSimOption> settings;
+  for (const auto& [name, value] : options.settings) {
+    settings.push_back({.name = name.c_str(), .value = value.c_str()});
+  }
+  HeddleSimError error{};
+  std::unique_ptr<Device> device(
+      factory.value()(kind.c_str(), kDeviceAbi, contract::kContractHash,
+                      settings.data(), settings.size(), &error));
+  if (device == nullptr) {
+    error.message[sizeof(error.message) - 1] = '\0';
+    message = file + ": " + error.message;
+    return Errno{error.error > 0 ? error.error : EIO};
+  }
+  return device;
+}
+
+Result<OpenedDevice> OpenDevice(const std::string& kind,
+                                const SimulatorOptions& options,
+                                std::string& message) {
+  if (kind != "rtl") {
+    message = "device kind " + kind + ": not offered; the only one is rtl";
+    return Errno{ENODEV};
+  }
+  Result<std::unique_ptr<Device>> device =
+      OpenSimulated(kind, options, message);
+  if (!device.ok()) {
+    return device.error();
+  }
+  Result<DeviceInfo> info = WaitReady(*device.value(), kReadyLimit, message);
+  if (!info.ok()) {
+    return info.error();
+  }
+  return OpenedDevice{.device = std::move(device.value()),
+                      .info = info.value()};
+}
+
+}  // namespace heddle

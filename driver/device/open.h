@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a device, simulated ones through libheddle-sim.so.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/device.h"
+#include "driver/device/device_info.h"
+#include "driver/result.h"
+
+namespace heddle {
+
+struct SimulatorOptions {
+  // Value of FI_HEDDLE_SIM_PATH: the library or its directory. Empty, or a
+  // process in secure-execution mode: the places relative to our own library.
+  std::string path;
+  // Settings of the device by name, as listed in `driver/sim_factory.h`.
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+// The files in which the simulator is looked for, best first. `own_directory`
+// holds the library that this code is in.
+std::vector<std::string> SimulatorCandidates(const std::string& path,
+                                             bool secure_execution,
+                                             const std::string& own_directory);
+
+// Opens a simulated device of `kind`. The simulator stays loaded for the life
+// of the process: its devices' code must outlive any of them.
+//
+// Errors, with one line in `message` that names object, cause and cure: ENOENT
+// without the library, ELIBBAD when it cannot be loaded or has no factory, and
+// those of the factory (EPROTO, EINVAL, ...).
+Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
+                                              const SimulatorOptions& options,
+                                              std::string& message);
+
+struct OpenedDevice {
+  std::unique_ptr<Device> device;
+  DeviceInfo info;
+};
+
+// `OpenSimulated`, then `WaitReady`. `kind` is "rtl"; any other is ENODEV.
+Result<OpenedDevice> OpenDevice(const std::string& kind,
+                                const SimulatorOptions& options,
+                                std::string& message);
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for a device on the control path.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include "driver/device.h"
+
+namespace heddle {
+
+// Returns true as soon as `done()` does; false when `limit` has passed or the
+// device has failed. Lends the thread to a device that wants it, else polls.
+template <typename Done>
+bool WaitFor(Device& device, std::chrono::nanoseconds limit, Done done) {
+  // Time and health are looked at every so many polls: both cost more.
+  constexpr uint32_t kPollsPerCheck = 64;
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const ProgressHook hook = device.progress_hook();
+  while (true) {
+    for (uint32_t i = 0; i < kPollsPerCheck; ++i) {
+      if (done()) {
+        return true;
+      }
+      if (hook.step != nullptr) {
+        hook.step(hook.cookie);
+      }
+    }
+    if (device.failed() || std::chrono::steady_clock::now() >= deadline) {
+      return done();
+    }
+    // Another thread may be the one that drives the device.
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/dma/registrar.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace heddle {
+namespace {
+
+Prepared Failed(Errno error) {
+  return {.status = Prepared::Status::kFailed, .error = error};
+}
+
+Prepared Full() {
+  return {.status = Prepared::Status::kFull};
+}
+
+// False when the sum does not fit.
+bool TotalBytes(std::span<const Segment> segments, size_t& total) {
+  total = 0;
+  for (const Segment& segment : segments) {
+    if (__builtin_add_overflow(total, segment.bytes, &total)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void CopyIn(std::span<const Segment> segments, std::byte* to) {
+  for (const Segment& segment : segments) {
+    if (segment.bytes != 0) {
+      std::memcpy(to, segment.address, segment.bytes);
+      to += segment.bytes;
+    }
+  }
+}
+
+}  // namespace
+
+Result<MappedRegion> MappedRegion::Create(Device& device, void* address,
+                                          size_t bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(address);
+  if (bytes == 0 || start > UINTPTR_MAX - bytes) {
+    return Errno{EINVAL};
+  }
+  Result<Iova> mapped = device.Map(address, bytes);
+  if (!mapped.ok()) {
+    return mapped.error();
+  }
+  MappedRegion region;
+  region.device_ = &device;
+  region.start_ = start;
+  region.bytes_ = bytes;
+  region.iova_ = mapped.value();
+  return region;
+}
+
+MappedRegion::~MappedRegion() {
+  if (device_ != nullptr) {
+    device_->Unmap(iova_, bytes_);
+  }
+}
+
+Result<Registrar> Registrar::Create(Device& device, const Options& options) {
+  if (options.copy_limit_bytes > SlabPool::kMaxSlabBytes ||
+      options.tickets == 0 || options.tickets > kNoTicket) {
+    return Errno{EINVAL};
+  }
+  Result<SlabPool> slabs = SlabPool::Create(device, options.slabs);
+  if (!slabs.ok()) {
+    return slabs.error();
+  }
+  Registrar registrar;
+  registrar.device_ = &device;
+  registrar.copy_limit_bytes_ = options.copy_limit_bytes;
+  registrar.slabs_ = std::move(slabs.value());
+  registrar.leases_ = std::make_unique<Lease[]>(options.tickets);
+  registrar.free_ = std::make_unique<Ticket[]>(options.tickets);
+  registrar.free_count_ = options.tickets;
+  for (uint32_t i = 0; i < options.tickets; ++i) {
+    registrar.free_[i] = static_cast<Ticket>(options.tickets - 1 - i);
+  }
+  return registrar;
+}
+
+Prepared Registrar::Prepare(std::span<const Segment> segments, bool receive) {
+  size_t bytes = 0;
+  if (segments.size() > kMaxSegments || !TotalBytes(segments, bytes)) {
+    return Failed(Errno{EINVAL});
+  }
+  if (bytes == 0) {
+    return {.status = Prepared::Status::kOk};
+  }
+  if (segments.size() == 1 && segments[0].region != nullptr) {
+    const Segment& segment = segments[0];
+    if (!segment.region->Covers(segment.address, segment.bytes)) {
+      return Failed(Errno{EINVAL});
+    }
+    return {.status = Prepared::Status::kOk,
+            .iova = segment.region->iova_of(segment.address)};
+  }
+  if (free_count_ == 0) {
+    return Full();
+  }
+  Slab slab;
+  if (bytes <= copy_limit_bytes_ &&
+      slabs_.TryTake(static_cast<uint32_t>(bytes), slab)) {
+    return Copy(segments, slab, receive);
+  }
+  if (segments.size() == 1) {
+    return MapUser(segments[0]);
+  }
+  return Gather(segments, bytes, receive);
+}
+
+Prepared Registrar::Copy(std::span<const Segment> segments, Slab slab,
+                         bool receive) {
+  const Ticket ticket = TakeTicket();
+  Lease& lease = leases_[ticket];
+  lease.holds = slab;
+  if (receive) {
+    std::copy(segments.begin(), segments.end(), lease.targets.begin());
+    lease.target_count = static_cast<uint32_t>(segments.size());
+  } else {
+    CopyIn(segments, slab.address);
+  }
+  return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = slab.iova};
+}
+
+Prepared Registrar::MapUser(const Segment& segment) {
+  Result<MappedRegion> region =
+      MappedRegion::Create(*device_, segment.address, segment.bytes);
+  if (!region.ok()) {
+    return Failed(region.error());
+  }
+  const Ticket ticket = TakeTicket();
+  const Iova iova = region.value().iova_of(segment.address);
+  leases_[ticket].holds = std::move(region.value());
+  return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
+}
+
+Prepared Registrar::Gather(std::span<const Segment> segments, size_t bytes,
+                           bool receive) {
+  Result<DmaBuffer> memory = DmaBuffer::Create(*device_, bytes);
+  if (!memory.ok()) {
+    return Failed(memory.error());
+  }
+  const Ticket ticket = TakeTicket();
+  Lease& lease = leases_[ticket];
+  const Iova iova = memory.value().iova();
+  if (receive) {
+    std::copy(segments.begin(), segments.end(), lease.targets.begin());
+    lease.target_count = static_cast<uint32_t>(segments.size());
+  } else {
+    CopyIn(segments, memory.value().data());
+  }
+  lease.holds = std::move(memory.value());
+  return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
+}
+
+void Registrar::CopyOut(Ticket ticket, size_t placed_bytes) noexcept {
+  const Lease& lease = leases_[ticket];
+  const std::byte* from = nullptr;
+  if (const auto* slab = std::get_if<Slab>(&lease.holds)) {
+    from = slab->address;
+  } else if (const auto* memory = std::get_if<DmaBuffer>(&lease.holds)) {
+    from = memory->data();
+  }
+  for (uint32_t i = 0; i < lease.target_count && placed_bytes != 0; ++i) {
+    const size_t part = std::min(placed_bytes, lease.targets[i].bytes);
+    if (part != 0) {
+      std::memcpy(lease.targets[i].address, from, part);
+      from += part;
+      placed_bytes -= part;
+    }
+  }
+}
+
+void Registrar::Release(Ticket ticket) noexcept {
+  Lease& lease = leases_[ticket];
+  if (const auto* slab = std::get_if<Slab>(&lease.holds)) {
+    slabs_.Return(*slab);
+  }
+  lease.holds = std::monostate{};
+  lease.target_count = 0;
+  free_[free_count_++] = ticket;
+}
+
+}  // namespace heddle

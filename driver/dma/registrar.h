@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a user's buffer becomes an address the device may use, and for how long.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+
+#include "driver/device.h"
+#include "driver/dma/dma_buffer.h"
+#include "driver/dma/slab_pool.h"
+#include "driver/result.h"
+
+namespace heddle {
+
+// User memory that stays mapped until this object is destroyed: an explicit
+// registration. May overlap other regions and mappings.
+//
+// Thread safety: immutable, so any thread may read it.
+// Ownership: owns the mapping; borrows device and memory, which outlive it.
+class MappedRegion {
+ public:
+  // Errors: EINVAL for an empty or wrapping range, and those of `Device::Map`.
+  static Result<MappedRegion> Create(Device& device, void* address,
+                                     size_t bytes);
+
+  MappedRegion() = default;
+  MappedRegion(MappedRegion&& other) noexcept { Swap(other); }
+  MappedRegion& operator=(MappedRegion&& other) noexcept {
+    Swap(other);
+    return *this;
+  }
+  MappedRegion(const MappedRegion&) = delete;
+  MappedRegion& operator=(const MappedRegion&) = delete;
+
+  // When it returns, the device touches the memory no more.
+  ~MappedRegion();
+
+  // True when all of [address, address + bytes) is inside.
+  bool Covers(const void* address, size_t bytes) const noexcept {
+    const size_t offset = reinterpret_cast<uintptr_t>(address) - start_;
+    return offset <= bytes_ && bytes <= bytes_ - offset;
+  }
+
+  // Precondition: `Covers(address, ...)`.
+  Iova iova_of(const void* address) const noexcept {
+    return iova_ + (reinterpret_cast<uintptr_t>(address) - start_);
+  }
+
+ private:
+  void Swap(MappedRegion& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(start_, other.start_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(iova_, other.iova_);
+  }
+
+  Device* device_ = nullptr;
+  uintptr_t start_ = 0;
+  size_t bytes_ = 0;
+  Iova iova_{};
+};
+
+// One piece of a user's buffer. `region`, when not null, is what the user
+// named as its registration.
+struct Segment {
+  void* address = nullptr;
+  size_t bytes = 0;
+  const MappedRegion* region = nullptr;
+};
+
+// Names what an operation holds in a `Registrar`; the caller keeps it by ring
+// position and gives it back at completion.
+using Ticket = uint16_t;
+// Nothing is held: the buffer is registered, or empty.
+inline constexpr Ticket kNoTicket = 0xffff;
+
+// Answer of `Registrar::Prepare*`.
+struct Prepared {
+  enum class Status : uint8_t {
+    kOk,
+    kFull,    // Try again when an operation of this endpoint has completed.
+    kFailed,  // `error` says why; repeating does not help.
+  };
+
+  Status status = Status::kFailed;
+  Ticket ticket = kNoTicket;
+  Errno error{};
+  Iova iova{};
+};
+
+// Makes the buffers of one endpoint's operations reachable for the device.
+//
+// Rule: an implicit registration never outlives its operation, because nobody
+// tells the library when an application unmaps memory and maps other pages at
+// the same address.
+// - Registered memory: its mapping is used, nothing is held.
+// - Up to `copy_limit_bytes`: copied through a pre-mapped slab. When the slabs
+//   are used up, as the next line.
+// - Above: mapped for the operation, unmapped by `Finish*`, which the caller
+//   calls before it reports the completion. Several segments, which the device
+//   does not take, go through memory allocated for the operation.
+//
+// Thread safety: none. Every member is called under the lock of the endpoint
+// that owns the registrar (or by its only thread): it takes no lock itself.
+// Cost: registered memory and slabs O(1) plus the copy, no system call, no
+// allocation; the rest maps and unmaps.
+// Ownership: borrows the device. All tickets are finished before destruction,
+// except after the device has ended the contexts that used them.
+class Registrar {
+ public:
+  static constexpr uint32_t kDefaultCopyLimitBytes = 65536;
+  static constexpr size_t kMaxSegments = 4;
+
+  struct Options {
+    // 0 to `SlabPool::kMaxSlabBytes`; 0 maps every unregistered buffer.
+    uint32_t copy_limit_bytes = kDefaultCopyLimitBytes;
+    // Most tickets held at a time, 1 to 65535: slots of both rings.
+    uint32_t tickets = 1024;
+    SlabCounts slabs;
+  };
+
+  // Errors: EINVAL for options out of range, ENOMEM, those of `DmaBuffer`.
+  static Result<Registrar> Create(Device& device, const Options& options);
+
+  Registrar(Registrar&&) = default;
+  Registrar& operator=(Registrar&&) = default;
+
+  // For an operation that reads the segments, in order, as one message. At
+  // return, copied data may be changed by its owner; mapped data not before
+  // the completion. More than `kMaxSegments`: kFailed, EINVAL.
+  [[nodiscard]] Prepared PrepareSend(std::span<const Segment> segments) {
+    return Prepare(segments, /*receive=*/false);
+  }
+
+  // For an operation that fills the segments in order. They stay reserved
+  // until `FinishReceive`; only then do they hold the data.
+  [[nodiscard]] Prepared PrepareReceive(std::span<const Segment> segments) {
+    return Prepare(segments, /*receive=*/true);
+  }
+
+  // Releases what `ticket` holds; nothing for `kNoTicket`.
+  // Precondition: the operation has completed on the device.
+  void FinishSend(Ticket ticket) noexcept {
+    if (ticket != kNoTicket) {
+      Release(ticket);
+    }
+  }
+
+  // As `FinishSend`, after moving the first `placed_bytes` received to the
+  // user's segments; more than fits is not moved. 0 for a receive that ended
+  // without data.
+  void FinishReceive(Ticket ticket, size_t placed_bytes) noexcept {
+    if (ticket != kNoTicket) {
+      CopyOut(ticket, placed_bytes);
+      Release(ticket);
+    }
+  }
+
+  uint32_t free_tickets() const noexcept { return free_count_; }
+  const SlabPool& slabs() const noexcept { return slabs_; }
+
+ private:
+  // What one ticket holds: a slab, a mapping of the user's memory, or memory
+  // of its own.
+  struct Lease {
+    std::variant<std::monostate, Slab, MappedRegion, DmaBuffer> holds;
+    // Where received data goes; empty when the device placed it there itself.
+    std::array<Segment, kMaxSegments> targets;
+    uint32_t target_count = 0;
+  };
+
+  Registrar() = default;
+
+  Prepared Prepare(std::span<const Segment> segments, bool receive);
+  Prepared Copy(std::span<const Segment> segments, Slab slab, bool receive);
+  Prepared MapUser(const Segment& segment);
+  Prepared Gather(std::span<const Segment> segments, size_t bytes,
+                  bool receive);
+  Ticket TakeTicket() noexcept { return free_[--free_count_]; }
+  void CopyOut(Ticket ticket, size_t placed_bytes) noexcept;
+  void Release(Ticket ticket) noexcept;
+
+  Device* device_ = nullptr;
+  uint32_t copy_limit_bytes_ = 0;
+  uint32_t free_count_ = 0;
+  std::unique_ptr<Ticket[]> free_;
+  SlabPool slabs_;
+  std::unique_ptr<Lease[]> leases_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumer side of a completion queue.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "driver/base/mmio.h"
+#include "driver/dma/dma_buffer.h"
+#include "driver/result.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle {
+
+// Reads what the device writes into one completion queue, in order.
+//
+// An entry is read only when its phase says that it is new, and never one
+// behind the first that is not. The device owes a credit for each entry it
+// writes; credits go back in batches of a quarter of the queue.
+//
+// Cost: `Peek` is one load and one compare when the queue is empty; `Pop` adds
+// one posted 8-byte write per quarter queue. No system call, lock, allocation
+// or virtual call in any member but `Create`.
+//
+// Thread safety: none; under its queue's lock.
+// Ownership: borrows entries and doorbell, which outlive it.
+class CompletionQueue {
+ public:
+  // Binds a queue that was created on the device with this memory, zeroed.
+  // Errors: EINVAL unless the size is one the contract allows and the entries
+  // are aligned to 4 KiB.
+  static Result<CompletionQueue> Create(
+      std::span<const contract::Completion> entries, Doorbell consumer);
+
+  // The oldest entry not popped; null when the device has written none. Valid
+  // until `Pop`: the device cannot reuse it before its credit is returned.
+  const contract::Completion* Peek() const noexcept {
+    const contract::Completion& entry = entries_[consumed_ & mask_];
+    const uint64_t last =
+        LoadShared(reinterpret_cast<const uint64_t*>(&entry) + kLastWord);
+    if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
+      return nullptr;
+    }
+    DmaReadBarrier();
+    return &entry;
+  }
+
+  // Takes the entry that `Peek` returned. Precondition: it was not null.
+  void Pop() noexcept {
+    ++consumed_;
+    if ((consumed_ & mask_) == 0) {
+      phase_ ^= 1;
+    }
+    if (consumed_ - returned_ >= batch_) {
+      ReturnCredits();
+    }
+  }
+
+  // Gives the device the credit of every entry popped; nothing when it has
+  // them. `Pop` does so by itself; call it before waiting without polling.
+  void ReturnCredits() noexcept {
+    if (consumed_ != returned_) {
+      RingConsumer(0);
+    }
+  }
+
+  // Asks for one interrupt when an entry beyond those popped is written, also
+  // if it has been written already. Returns credits as well.
+  void Arm() noexcept { RingConsumer(contract::kDoorbellCqConsumerArmMask); }
+
+  // In entries.
+  uint32_t capacity() const noexcept { return mask_ + 1; }
+  // Free-running counts.
+  uint32_t consumed() const noexcept { return consumed_; }
+  uint32_t credits_returned() const noexcept { return returned_; }
+
+ private:
+  // The phase is the most significant byte of the last eight.
+  static constexpr size_t kLastWord = sizeof(contract::Completion) / 8 - 1;
+  static constexpr uint32_t kPhaseLsb = 56;
+  static_assert(offsetof(contract::Completion, phase) ==
+                sizeof(contract::Completion) - 1);
+
+  CompletionQueue(std::span<const contract::Completion> entries,
+                  Doorbell consumer)
+      : entries_(entries.data()),
+        mask_(static_cast<uint32_t>(entries.size() - 1)),
+        batch_(static_cast<uint32_t>(entries.size() / 4)),
+        consumer_(consumer) {}
+
+  void RingConsumer(uint64_t flags) noexcept {
+    returned_ = consumed_;
+    Ring(consumer_,
+         uint64_t{consumed_} << contract::kDoorbellCqConsumerCountLsb | flags);
+  }
+
+  const contract::Completion* entries_;
+  uint32_t mask_;
+  uint32_t consumed_ = 0;
+  uint8_t phase_ = 1;  // That of a new entry at `consumed_`.
+  // Above: every poll. Below: every entry.
+  uint32_t returned_ = 0;  // Last count rung.
+  uint32_t batch_;
+  Doorbell consumer_;
+};
+
+}  // namespace heddle

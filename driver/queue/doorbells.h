@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each queue's doorbells are in BAR2.
+#pragma once
+
+#include <cstdint>
+
+#include "driver/device.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle {
+
+inline Doorbell PageDoorbell(Device& device, uint32_t page, uint32_t offset) {
+  return device.doorbell(page * contract::kDoorbellPageBytes + offset);
+}
+
+inline Doorbell TxTailDoorbell(Device& device, uint32_t context) {
+  return PageDoorbell(device, contract::kTxPageFirst + context,
+                      contract::kDoorbellTailOffset);
+}
+
+inline Doorbell TxOpDoorbell(Device& device, uint32_t context) {
+  return PageDoorbell(device, contract::kTxPageFirst + context,
+                      contract::kDoorbellOpOffset);
+}
+
+inline Doorbell RxTailDoorbell(Device& device, uint32_t context) {
+  return PageDoorbell(device, contract::kRxPageFirst + context,
+                      contract::kDoorbellTailOffset);
+}
+
+inline Doorbell RxOpDoorbell(Device& device, uint32_t context) {
+  return PageDoorbell(device, contract::kRxPageFirst + context,
+                      contract::kDoorbellOpOffset);
+}
+
+inline Doorbell CqConsumerDoorbell(Device& device, uint32_t cq) {
+  return PageDoorbell(device, contract::kCqPageFirst + cq,
+                      contract::kDoorbellCqConsumerOffset);
+}
+
+}  // namespace heddle
