@@ -13,7 +13,7 @@ namespace heddle::boundary {
 // this library, from a newer device, is FI_EOTHER.
 int ToFiErrno(contract::Status status) noexcept;
 
-// `prov_errno` of an error completion.
+// `prov_errno` of an error completion; FI_HEDDLE_UNKNOWN likewise.
 fi_heddle_errno ToProvErrno(contract::Status status) noexcept;
 
 // A sentence for fi_cq_strerror and fi_eq_strerror, static; never null.

@@ -30,7 +30,7 @@ class Fabric : public fid_fabric {
   int Close() noexcept;
 
  private:
-  Fabric() = default;
+  Fabric() : fid_fabric{} {}
   UserCount users_;
 };
 

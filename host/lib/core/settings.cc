@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/core/settings.h"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include "host/lib/core/log.h"
+#include "host/lib/core/services.h"
+
+namespace heddle::core {
+namespace {
+
+constexpr std::string_view kPrefix = "FI_HEDDLE_";
+constexpr uint32_t kMaxJobId = 0xffffff;  // Source: uet.md 4.2, 24 bits.
+
+// Unsigned decimal, nothing else, in [least, most].
+template <typename Number>
+bool ParseUnsigned(std::string_view text, uint64_t least, uint64_t most,
+                   Number* value) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < least || number > most) {
+    return false;
+  }
+  *value = static_cast<Number>(number);
+  return true;
+}
+
+bool ParseProbability(std::string_view text, double* value) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || !(number >= 0) || number > 1) {
+    return false;
+  }
+  *value = number;
+  return true;
+}
+
+bool ParseUnicastIp(std::string_view text, std::string* value) {
+  in_addr address = {};
+  *value = text;
+  return inet_pton(AF_INET, value->c_str(), &address) == 1 &&
+         address.s_addr != INADDR_ANY && address.s_addr != INADDR_BROADCAST &&
+         !IN_MULTICAST(ntohl(address.s_addr));
+}
+
+bool ParseWireName(std::string_view text, std::string* value) {
+  *value = text;
+  return text.size() <= 64 &&
+         std::all_of(text.begin(), text.end(), [](char letter) {
+           return (letter >= 'a' && letter <= 'z') ||
+                  (letter >= 'A' && letter <= 'Z') ||
+                  (letter >= '0' && letter <= '9') || letter == '_' ||
+                  letter == '-' || letter == '.';
+         });
+}
+
+bool ParseText(std::string_view text, std::string* value) {
+  *value = text;
+  return true;
+}
+
+using Parse = bool (*)(std::string_view text, Settings* settings);
+
+// The table of all settings; `kParsers` is in the same order.
+constexpr std::array kRows = {
+    SettingRow{"DEVICE", SettingType::kString, "rtl", "",
+               "Device to use; rtl is the NIC's Verilated RTL in this process"},
+    SettingRow{"IP", SettingType::kString, "a unicast IPv4 address", "",
+               "Own address on the wire; unset: that of the first interface "
+               "that is up, else 127.0.0.1"},
+    SettingRow{"WIRE", SettingType::kString,
+               "up to 64 letters, digits, '.', '-', '_'", "default",
+               "Name of the virtual wire between processes of one machine"},
+    SettingRow{"PAYLOAD_MTU", SettingType::kUnsigned, "1024, 2048, 4096, 8192",
+               "4096", "Payload bytes per packet, equal on one wire"},
+    SettingRow{"CAPTURE", SettingType::kString, "a file name", "",
+               "Write the frames of the simulated device to this pcap file"},
+    SettingRow{"TRACE", SettingType::kString, "a file name", "",
+               "Write a waveform of the simulated device to this FST file"},
+    SettingRow{"STATISTICS", SettingType::kString, "a file name", "",
+               "Append the device's counters to this file at close"},
+    SettingRow{"LOSS", SettingType::kProbability, "0 to 1", "0",
+               "Probability that a frame sent on the virtual wire is lost"},
+    SettingRow{"DUPLICATE", SettingType::kProbability, "0 to 1", "0",
+               "Probability that a frame sent on the virtual wire is doubled"},
+    SettingRow{"REORDER", SettingType::kProbability, "0 to 1", "0",
+               "Probability that a frame sent on the virtual wire is late"},
+    SettingRow{"SEED", SettingType::kUnsigned, "0 to 18446744073709551615", "1",
+               "Seed of faults and memory order of the simulation"},
+    SettingRow{"RTO_NS", SettingType::kUnsigned, "1000 to 10000000000",
+               "20000000", "First retransmission time, nanoseconds"},
+    SettingRow{"DEAD_NS", SettingType::kUnsigned, "1000000 to 10000000000000",
+               "60000000000", "A peer silent for so long is dead, nanoseconds"},
+    SettingRow{"BOUNCE_LIMIT", SettingType::kUnsigned, "0 to 16777216", "65536",
+               "Unregistered buffers up to so many bytes are copied, larger "
+               "ones mapped for the operation"},
+    SettingRow{"SIM_PATH", SettingType::kString, "a directory", "",
+               "Directory of libheddle-sim.so; unset: beside this library"},
+    SettingRow{"JOB_ID", SettingType::kUnsigned, "1 to 16777215", "",
+               "UET JobID; unset: derived from the user id"},
+};
+
+constexpr std::array<Parse, kRows.size()> kParsers = {
+    [](std::string_view text, Settings* settings) {
+      return ParseText(text, &settings->device) && text == "rtl";
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnicastIp(text, &settings->ip);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseWireName(text, &settings->wire);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnsigned(text, 1024, 8192, &settings->payload_mtu) &&
+             (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseText(text, &settings->capture);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseText(text, &settings->trace);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseText(text, &settings->statistics);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseProbability(text, &settings->loss);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseProbability(text, &settings->duplicate);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseProbability(text, &settings->reorder);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnsigned(text, 0, UINT64_MAX, &settings->seed);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnsigned(text, 1'000, 10'000'000'000, &settings->rto_ns);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnsigned(text, 1'000'000, 10'000'000'000'000,
+                           &settings->dead_ns);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnsigned(text, 0, 16'777'216, &settings->bounce_limit);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseText(text, &settings->sim_path);
+    },
+    [](std::string_view text, Settings* settings) {
+      return ParseUnsigned(text, 1, kMaxJobId, &settings->job_id);
+    },
+};
+
+bool IsKnown(std::string_view name) {
+  return std::any_of(kRows.begin(), kRows.end(), [name](const SettingRow& row) {
+    return name == row.name;
+  });
+}
+
+void WarnOfUnknownNames(const char* const* environment) {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    std::string_view name = *environment;
+    name = name.substr(0, name.find('='));
+    if (name.substr(0, kPrefix.size()) == kPrefix &&
+        !IsKnown(name.substr(kPrefix.size()))) {
+      Log(LogLevel::kWarn, LogSubsystem::kCore,
+          "%s is not a setting of this provider and has no effect; "
+          "`fi_info -g FI_HEDDLE` lists those there are",
+          std::string(name).c_str());
+    }
+  }
+}
+
+// Separates the users of one machine: never 0, distinct for user ids below
+// 2^24 - 1.
+uint32_t DefaultJobId() {
+  return getuid() % kMaxJobId + 1;
+}
+
+}  // namespace
+
+std::span<const SettingRow> SettingRows() noexcept {
+  return kRows;
+}
+
+void DefineSettings() noexcept {
+  for (const SettingRow& row : kRows) {
+    CoreDefineParameter(row);
+  }
+}
+
+Settings ReadSettings(const char* const* environment,
+                      const char* (*lookup)(const char* name)) {
+  Settings settings;
+  settings.wire = "default";
+  settings.job_id = DefaultJobId();
+  for (size_t row = 0; row < kRows.size(); ++row) {
+    const std::string name = std::string(kPrefix) + kRows[row].name;
+    const char* text = lookup(name.c_str());
+    if (text == nullptr || *text == '\0') {
+      continue;
+    }
+    if (!kParsers[row](text, &settings)) {
+      settings.valid = false;
+      Log(LogLevel::kWarn, LogSubsystem::kCore,
+          "%s=%s is not accepted; it takes %s. Until it is corrected or "
+          "unset, this provider offers nothing",
+          name.c_str(), text, kRows[row].range);
+    }
+  }
+  WarnOfUnknownNames(environment);
+  return settings;
+}
+
+const Settings& GetSettings() {
+  // Never destroyed: threads of the application may still use it at exit.
+  static const Settings* const settings =
+      new Settings(ReadSettings(environ, [](const char* name) -> const char* {
+        return secure_getenv(name);
+      }));
+  return *settings;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/fabric/event_queue.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/boundary/status.h"
+#include "host/lib/fabric/unsupported.h"
+
+namespace heddle::fabric {
+namespace {
+
+constexpr size_t kDefaultSize = 256;
+
+int CloseQueue(struct fid* handle) noexcept {
+  return EventQueue::From(handle)->Close();
+}
+
+int ControlQueue(struct fid* handle, int command, void* argument) noexcept {
+  return EventQueue::From(handle)->Control(command, argument);
+}
+
+ssize_t ReadQueue(fid_eq* handle, uint32_t* event, void* buffer, size_t bytes,
+                  uint64_t flags) noexcept {
+  return EventQueue::From(handle)->Read(event, buffer, bytes, flags);
+}
+
+ssize_t ReadQueueError(fid_eq* handle, fi_eq_err_entry* entry,
+                       uint64_t flags) noexcept {
+  return EventQueue::From(handle)->ReadError(entry, flags);
+}
+
+ssize_t WriteQueue(fid_eq* handle, uint32_t event, const void* entry,
+                   size_t bytes, uint64_t flags) noexcept {
+  return EventQueue::From(handle)->UserWrite(event, entry, bytes, flags);
+}
+
+ssize_t ReadQueueWaiting(fid_eq* handle, uint32_t* event, void* buffer,
+                         size_t bytes, int timeout_ms,
+                         uint64_t flags) noexcept {
+  return EventQueue::From(handle)->ReadWaiting(event, buffer, bytes, timeout_ms,
+                                               flags);
+}
+
+const char* QueueErrorText(fid_eq* /*handle*/, int prov_errno,
+                           const void* /*data*/, char* buffer,
+                           size_t bytes) noexcept {
+  const char* text = boundary::ProvErrnoText(prov_errno);
+  if (buffer != nullptr && bytes > 0) {
+    const size_t length = std::min(strlen(text), bytes - 1);
+    memcpy(buffer, text, length);
+    buffer[length] = '\0';
+  }
+  return text;
+}
+
+fi_ops queue_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = CloseQueue,
+    .bind = RefuseBind,
+    .control = ControlQueue,
+    .ops_open = RefuseOpenOps,
+    .tostr = nullptr,
+    .ops_set = RefuseSetOps,
+};
+
+fi_ops_eq queue_ops = {
+    .size = sizeof(fi_ops_eq),
+    .read = ReadQueue,
+    .readerr = ReadQueueError,
+    .write = WriteQueue,
+    .sread = ReadQueueWaiting,
+    .strerror = QueueErrorText,
+};
+
+}  // namespace
+
+int EventQueue::Open(Fabric* fabric, const fi_eq_attr* attr, fid_eq** queue,
+                     void* context) {
+  const fi_eq_attr defaults = {};
+  const fi_eq_attr& wanted = attr != nullptr ? *attr : defaults;
+  if ((wanted.flags & ~(FI_WRITE | FI_AFFINITY)) != 0) {
+    return -FI_EBADFLAGS;
+  }
+  switch (wanted.wait_obj) {
+    case FI_WAIT_NONE:
+    case FI_WAIT_UNSPEC:
+    case FI_WAIT_FD:
+    case FI_WAIT_YIELD:
+      break;
+    case FI_WAIT_SET:
+    case FI_WAIT_MUTEX_COND:
+    case FI_WAIT_POLLFD:
+      return -FI_ENOSYS;
+    default:
+      return -FI_EINVAL;
+  }
+  auto* made = new EventQueue(fabric, wanted);
+  if (wanted.wait_obj == FI_WAIT_FD) {
+    made->event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (made->event_fd_ < 0) {
+      const int error = errno;
+      delete made;
+      return -error;
+    }
+  }
+  made->fid = {
+      .fclass = FI_CLASS_EQ, .context = context, .ops = &queue_fid_ops};
+  made->ops = &queue_ops;
+  fabric->users().Add();
+  *queue = made;
+  return FI_SUCCESS;
+}
+
+EventQueue::EventQueue(Fabric* fabric, const fi_eq_attr& attr)
+    : fid_eq{},
+      fabric_(fabric),
+      size_(attr.size != 0 ? attr.size : kDefaultSize),
+      writable_((attr.flags & FI_WRITE) != 0),
+      wait_object_(attr.wait_obj) {}
+
+EventQueue::~EventQueue() {
+  if (event_fd_ >= 0) {
+    close(event_fd_);
+  }
+}
+
+int EventQueue::Close() noexcept {
+  if (users_.in_use()) {
+    return -FI_EBUSY;
+  }
+  Fabric* fabric = fabric_;
+  delete this;
+  fabric->users().Remove();
+  return FI_SUCCESS;
+}
+
+int EventQueue::Push(Record record) noexcept {
+  return boundary::Guard([&] {
+    const std::lock_guard lock(mutex_);
+    records_.push_back(std::move(record));
+    if (event_fd_ >= 0 && records_.size() == 1) {
+      eventfd_write(event_fd_, 1);
+    }
+    readable_.notify_all();
+    return FI_SUCCESS;
+  });
+}
+
+int EventQueue::Write(uint32_t event, const void* entry,
+                      size_t bytes) noexcept {
+  return boundary::Guard([&] {
+    Record record;
+    record.event = event;
+    const auto* first = static_cast<const uint8_t*>(entry);
+    record.bytes.assign(first, first + bytes);
+    return Push(std::move(record));
+  });
+}
+
+int EventQueue::WriteError(const fi_eq_err_entry& error) noexcept {
+  return boundary::Guard([&] {
+    Record record;
+    record.is_error = true;
+    record.error = error;
+    if (error.err_data != nullptr) {
+      const auto* first = static_cast<const uint8_t*>(error.err_data);
+      record.bytes.assign(first, first + error.err_data_size);
+    }
+    return Push(std::move(record));
+  });
+}
+
+void EventQueue::PopLocked() noexcept {
+  records_.pop_front();
+  if (event_fd_ >= 0 && records_.empty()) {
+    eventfd_t ignored = 0;
+    eventfd_read(event_fd_, &ignored);
+  }
+}
+
+ssize_t EventQueue::ReadLocked(uint32_t* event, void* buffer, size_t bytes,
+                               uint64_t flags) noexcept {
+  if (records_.empty()) {
+    return -FI_EAGAIN;
+  }
+  const Record& head = records_.front();
+  if (head.is_error) {
+    return -FI_EAVAIL;
+  }
+  if (bytes < head.bytes.size()) {
+    return -FI_ETOOSMALL;
+  }
+  last_error_data_.clear();
+  const size_t length = head.bytes.size();
+  if (length != 0) {
+    memcpy(buffer, head.bytes.data(), length);
+  }
+  *event = head.event;
+  if ((flags & FI_PEEK) == 0) {
+    PopLocked();
+  }
+  return static_cast<ssize_t>(length);
+}
+
+ssize_t EventQueue::Read(uint32_t* event, void* buffer, size_t bytes,
+                         uint64_t flags) noexcept {
+  const std::lock_guard lock(mutex_);
+  return ReadLocked(event, buffer, bytes, flags);
+}
+
+ssize_t EventQueue::ReadError(fi_eq_err_entry* entry, uint64_t flags) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (records_.empty() || !records_.front().is_error) {
+    return -FI_EAGAIN;
+  }
+  Record& head = records_.front();
+  // Source: fi_eq(3): up to version 1.4 the entry ended with `err_data`, and
+  // the provider lent its own buffer.
+  const bool long_entry = FI_VERSION_GE(fabric_->api_version, FI_VERSION(1, 5));
+  void* user_data = long_entry ? entry->err_data : nullptr;
+  const size_t user_bytes = long_entry ? entry->err_data_size : 0;
+  memcpy(entry, &head.error, offsetof(fi_eq_err_entry, err_data));
+  last_error_data_ = head.bytes;
+  if (user_data != nullptr && user_bytes != 0) {
+    const size_t length = std::min(user_bytes, last_error_data_.size());
+    memcpy(user_data, last_error_data_.data(), length);
+    entry->err_data = user_data;
+    entry->err_data_size = length;
+  } else {
+    entry->err_data =
+        last_error_data_.empty() ? nullptr : last_error_data_.data();
+    if (long_entry) {
+      entry->err_data_size = last_error_data_.size();
+    }
+  }
+  if ((flags & FI_PEEK) == 0) {
+    PopLocked();
+  }
+  return sizeof(*entry);
+}
+
+ssize_t EventQueue::UserWrite(uint32_t event, const void* entry, size_t bytes,
+                              uint64_t flags) noexcept {
+  if (!writable_ || (entry == nullptr && bytes != 0)) {
+    return -FI_EINVAL;
+  }
+  if (flags != 0) {
+    return -FI_EBADFLAGS;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (records_.size() >= size_) {
+      return -FI_EAGAIN;
+    }
+  }
+  const int result = Write(event, entry, bytes);
+  return result == FI_SUCCESS ? static_cast<ssize_t>(bytes) : result;
+}
+
+ssize_t EventQueue::ReadWaiting(uint32_t* event, void* buffer, size_t bytes,
+                                int timeout_ms, uint64_t flags) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return !records_.empty(); };
+  if (timeout_ms < 0) {
+    readable_.wait(lock, ready);
+  } else {
+    readable_.wait_for(lock, std::chrono::milliseconds(timeout_ms), ready);
+  }
+  return ReadLocked(event, buffer, bytes, flags);
+}
+
+int EventQueue::Control(int command, void* argument) noexcept {
+  switch (command) {
+    case FI_GETWAIT:
+      if (event_fd_ < 0) {
+        return -FI_ENODATA;
+      }
+      *static_cast<int*>(argument) = event_fd_;
+      return FI_SUCCESS;
+    case FI_GETWAITOBJ:
+      *static_cast<fi_wait_obj*>(argument) = wait_object_;
+      return FI_SUCCESS;
+    case kControlTryWait: {
+      const std::lock_guard lock(mutex_);
+      return records_.empty() ? FI_SUCCESS : -FI_EAGAIN;
+    }
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+}  // namespace heddle::fabric
