@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 0;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x28866fc80782bc3aull;
+inline constexpr uint64_t kContractHash = 0x855b61c3c7a54715ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -65,8 +65,8 @@ inline constexpr uint32_t kRiBlock = 256u;
 inline constexpr uint32_t kSlotBits = 6u;
 // Most packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
 inline constexpr uint32_t kPdcWindow = 64u;
-// Most messages queued or in flight on one PDC; an eighth of a context's share of the message table. Unit: messages.
-inline constexpr uint32_t kPdcQueue = 64u;
+// Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
+inline constexpr uint32_t kPdcQueue = 512u;
 // Most messages in flight of one transmit context. Unit: messages.
 inline constexpr uint32_t kMessageShare = 512u;
 // End-to-end CRC-32C trailer, when enabled (UET 1.4). Unit: bytes.

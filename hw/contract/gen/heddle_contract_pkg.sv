@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd0;
-  localparam logic [63:0] ContractHash = 64'h28866fc80782bc3a;
+  localparam logic [63:0] ContractHash = 64'h855b61c3c7a54715;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -61,8 +61,8 @@ package heddle_contract_pkg;
   localparam int unsigned SlotBits = 32'd6;
   // Most packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
   localparam int unsigned PdcWindow = 32'd64;
-  // Most messages queued or in flight on one PDC; an eighth of a context's share of the message table. Unit: messages.
-  localparam int unsigned PdcQueue = 32'd64;
+  // Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
+  localparam int unsigned PdcQueue = 32'd512;
   // Most messages in flight of one transmit context. Unit: messages.
   localparam int unsigned MessageShare = 32'd512;
   // End-to-end CRC-32C trailer, when enabled (UET 1.4). Unit: bytes.

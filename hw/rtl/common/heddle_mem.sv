@@ -4,10 +4,11 @@
 // Coherent:    a read that meets a write to the same word in the same cycle
 //              returns the new word, so a read-modify-write pipeline of two
 //              stages needs no forwarding of its own.
-// Initialised: after reset a walker writes zero to every word; until `ready_o`
-//              nobody may write or rely on read data.
-// Parity:      with Parity set, each word carries one even parity bit;
-//              `error_o` is high with read data that fails it.
+// Initialised: with Init set, a walker writes zero to every word after reset;
+//              until `ready_o` nobody may write or rely on read data. Without,
+//              a word must be written before its data is used.
+// Parity:      with Parity set (needs Init), each word carries one even parity
+//              bit; `error_o` is high with read data that fails it.
 // Latency:     read data one cycle after `raddr_i`.
 
 `include "heddle_assert.svh"
@@ -15,7 +16,8 @@
 module heddle_mem #(
   parameter  int unsigned Width  = 32,
   parameter  int unsigned Depth  = 64,    // Words, a power of two >= 2.
-  parameter  bit          Parity = 1'b1,
+  parameter  bit          Init   = 1'b1,
+  parameter  bit          Parity = Init,
   localparam int unsigned AddrW  = $clog2(Depth)
 ) (
   input  logic             clk_i,
@@ -49,14 +51,18 @@ module heddle_mem #(
 
   if (Parity) begin : gen_parity
     assign wword   = {^wdata, wdata};
-    assign error_o = ready_q && checked_q && (^rword);
+    logic checked_q;  // Read data belongs to an initialised memory.
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) checked_q <= 1'b0;
+      else         checked_q <= ready_q;
+    end
+    assign error_o = checked_q && (^rword);
   end else begin : gen_no_parity
     assign wword   = wdata;
     assign error_o = 1'b0;
   end
 
   logic [WordW-1:0] rword;
-  logic             checked_q;  // Read data belongs to an initialised memory.
   assign rword   = bypassed_q ? bypass_q : rword_q;
   assign rdata_o = rword[Width-1:0];
   assign ready_o = ready_q;
@@ -70,18 +76,19 @@ module heddle_mem #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      walk_q    <= '0;
-      ready_q   <= 1'b0;
-      checked_q <= 1'b0;
+      walk_q  <= '0;
+      ready_q <= !Init;
     end else begin
       if (!ready_q) walk_q <= walk_q + 1'b1;
       if (walk_q == AddrW'(Depth - 1)) ready_q <= 1'b1;
-      checked_q <= ready_q;
     end
   end
 
   if (Depth < 2 || (Depth & (Depth - 1)) != 0) begin : gen_bad_depth
     $error("Depth must be a power of two of at least 2");
+  end
+  if (Parity && !Init) begin : gen_bad_parity
+    $error("Parity needs an initialised memory");
   end
 
   `HEDDLE_ASSERT(ParityHolds_A, !error_o)
