@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of text, C++ and generated files; each yields its complaints."""
+
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+
+CXX = (".cc", ".h")
+HDL = (".sv", ".svh")
+# Files that cannot carry a comment, or are a licence themselves.
+NO_SPDX = {"LICENSE", "VERSION"}
+
+# Who may include whom: the first rule whose prefix fits the including file, and
+# what it may reach. Everything reaches its own layer, nothing reaches tests.
+CONTRACT = ("hw/contract/gen/",)
+DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
+HOST_ABOVE = ("host/lib/core/", "host/lib/fabric/", "host/lib/boundary/", "host/lib/ofi/", "host/include/")
+LAYERS = (
+    ("hw/contract/", ()),
+    ("hw/rtl/", CONTRACT),
+    ("firmware/", CONTRACT),
+    ("driver/", CONTRACT),
+    ("host/lib/semantics/", CONTRACT),
+    ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/")),
+    ("host/lib/nic/", CONTRACT + ("driver/", "host/lib/semantics/", "host/lib/core/")),
+    ("host/lib/verbs/", ("host/lib/semantics/", "host/lib/core/")),
+    ("host/lib/", HOST_ABOVE + ("host/lib/backend/", "host/lib/nic/", "host/lib/verbs/")),
+    ("host/include/", ()),
+    ("tests/", ("",)),
+    ("bench/", ("",)),
+)
+
+
+class CannotRun(Exception):
+    """A tool or an input is missing."""
+
+
+def files(root, *suffixes):
+    """Paths below root of tracked and new files, without ignored ones."""
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"]
+        names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    else:
+        names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
+    return sorted(n for n in set(names) if n.endswith(suffixes or "") and (root / n).is_file())
+
+
+def handwritten(root, *suffixes):
+    return [n for n in files(root, *suffixes) if not n.startswith("hw/contract/gen/")]
+
+
+def lines(root, name):
+    return enumerate((root / name).read_text(errors="replace").splitlines(), 1)
+
+
+def check_spdx(root, _build):
+    for name in files(root):
+        head = (root / name).read_text(errors="replace").splitlines()[:3]
+        if name not in NO_SPDX and not any("SPDX-License-Identifier: Apache-2.0" in line for line in head):
+            yield f"{name}:1: no SPDX-License-Identifier: Apache-2.0 in the first three lines"
+
+
+def check_todo(root, _build):
+    tag = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
+    for name in files(root, *CXX, *HDL, ".py", ".sh", ".cmake", ".txt", ".toml", ".mjs", "Makefile"):
+        for number, line in lines(root, name):
+            if tag.search(line) and "checks/source.py" not in name and not name.startswith("tests/repo/"):
+                yield f"{name}:{number}: tag without an issue number, e.g. (#12)"
+
+
+def layer_of(name):
+    return next(((prefix, reach) for prefix, reach in LAYERS if name.startswith(prefix)), (None, ()))
+
+
+def may_include(name, target):
+    own, reach = layer_of(name)
+    if own is None or target.startswith(own if own != "host/lib/" else HOST_ABOVE):
+        return True
+    return target.startswith(reach)
+
+
+def check_layering(root, _build):
+    include = re.compile(r'^\s*[#`]include\s+"([^"]+)"')
+    for name in handwritten(root, *CXX, *HDL):
+        for number, line in lines(root, name):
+            match = include.match(line)
+            # A Verilated class or a header of the same folder names no folder.
+            if match and "/" in match.group(1) and not may_include(name, match.group(1)):
+                yield f"{name}:{number}: {layer_of(name)[0]} may not include {match.group(1)}"
+            elif match and match.group(1).startswith("V") and not name.startswith(("hw/sim/", "tests/", "bench/")):
+                yield f"{name}:{number}: only hw/sim and tests use a Verilated model"
+
+
+def check_literals(root, _build):
+    """Numbers that the contract names."""
+    number = r"(0[xX][0-9a-fA-F]+|\d+)\b"
+    patterns = (
+        (re.compile(rf"(Read|Write)Register(32|64)\(\s*{number}"), "register offset as a number"),
+        (re.compile(rf"\bdoorbell\(\s*{number}"), "doorbell offset as a number"),
+        (re.compile(r"(?i)0x454c4448|\b4793\b|'h12b9|0x12b9"), "number that the contract names"),
+    )
+    for name in handwritten(root, *CXX, *HDL):
+        if name.startswith("tests/"):
+            continue
+        for at, line in lines(root, name):
+            for pattern, what in patterns:
+                if pattern.search(re.sub(r"//.*", "", line)):
+                    yield f"{name}:{at}: {what}"
+
+
+def check_contract(root, _build):
+    command = [sys.executable, str(root / "hw/contract/gen_contract.py"), str(root / "hw/contract/heddle.toml"),
+               str(root / "hw/contract/gen"), str(root / "docs"), "--check"]
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    if run.returncode:
+        yield f"hw/contract/heddle.toml:1: {run.stderr.strip()}"
+
+
+def check_format(root, _build):
+    names = handwritten(root, *CXX)
+    if not names:
+        return
+    run = subprocess.run(["clang-format", "--dry-run", "--Werror", *names], cwd=root, capture_output=True, text=True)
+    if run.returncode:
+        yield from (line for line in run.stderr.splitlines() if ": error:" in line)
+
+
+def tidy_one(name, root, database):
+    run = subprocess.run(["clang-tidy", "--quiet", "-p", str(database), name], cwd=root, capture_output=True, text=True)
+    found = [line for line in run.stdout.splitlines() if re.search(r": (error|warning):", line)]
+    return found or ([f"{name}:1: {run.stderr.strip()}"] if run.returncode else [])
+
+
+def tidy_arguments(entry):
+    """Without what only the other compiler knows."""
+    return {**entry, "command": re.sub(r"^\S*ccache ", "", entry["command"])}
+
+
+def check_tidy(root, build):
+    """Every .cc of the product. Tests are left out: GoogleTest's macros make
+    them as slow as all the rest together."""
+    database = build / "compile_commands.json"
+    if not database.exists():
+        raise CannotRun(f"no {database}; run cmake first")
+    entries = [tidy_arguments(e) for e in json.loads(database.read_text())]
+    own = build / "tidy"
+    own.mkdir(exist_ok=True)
+    (own / "compile_commands.json").write_text(json.dumps(entries))
+    compiled = {e["file"] for e in entries}
+    names = [n for n in handwritten(root, ".cc") if not n.startswith("tests/") and str(root / n) in compiled]
+    if (build / "build.ninja").exists():
+        subprocess.run(["cmake", "--build", str(build), "--target", "heddle_model_sources"], check=True,
+                       stdout=subprocess.DEVNULL)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for complaints in pool.map(lambda n: tidy_one(n, root, own), names):
+            yield from complaints

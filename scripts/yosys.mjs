@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs npm's @yowasp/yosys on files given by name: yosys.mjs MODULE_DIR SCRIPT FILE...
+// Exits with 1 when Yosys fails. Files appear to the script under their base name.
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [moduleDir, script, ...paths] = process.argv.slice(2);
+const { runYosys, Exit } =
+    await import(pathToFileURL(`${moduleDir}/gen/bundle.js`).href);
+const files = Object.fromEntries(
+    paths.map((path) => [basename(path), readFileSync(path, "utf8")]));
+const print = (stream) => (bytes) => {
+  if (bytes !== null) stream.write(bytes);
+};
+try {
+  await runYosys(["-q", "-p", script], files,
+                 { stdout: print(process.stdout), stderr: print(process.stderr) });
+} catch (error) {
+  if (!(error instanceof Exit)) throw error;
+  process.exitCode = 1;
+}
