@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The address vector as the device reads it, and the way back from a sender.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "driver/device.h"
+#include "driver/result.h"
+#include "host/lib/nic/growing_memory.h"
+#include "host/lib/nic/peer_address.h"
+#include "host/lib/nic/source_map.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle::nic {
+
+// Peers by index: dense from 0 in insertion order; removed indices are given
+// out again. The same address may be inserted several times; a message from it
+// is then reported with the oldest index still present.
+//
+// A removed or reused entry raises its generation, and every transmit context
+// attached is told to forget what it cached.
+//
+// Thread safety: any thread; `Contains` and `FindSource` take no lock.
+// Ownership: owns the table's memory; borrows the device.
+class AddressTable {
+ public:
+  // Most peers; the address range of that many entries is reserved.
+  static constexpr uint32_t kMaxEntries = 1U << 21;
+  static constexpr uint32_t kNoPeer = SourceMap::kNone;
+
+  // Room for `expected` entries from the start; grows up to `kMaxEntries`.
+  // Errors: ENOMEM and those of `Device::Map`.
+  static Result<std::unique_ptr<AddressTable>> Create(Device& device,
+                                                      size_t expected);
+
+  // Index of the new peer. Errors: ENOMEM. Throws std::bad_alloc, unchanged.
+  Result<uint32_t> Insert(const PeerAddress& address);
+
+  // False, changing nothing, when there is no such peer. Messages to it that
+  // are in flight go on.
+  bool Remove(uint32_t index) noexcept;
+
+  std::optional<PeerAddress> Lookup(uint32_t index) const noexcept;
+
+  // Data path: whether a descriptor may name `index`.
+  bool Contains(uint64_t index) const noexcept {
+    return index < end_.load(std::memory_order_acquire) &&
+           (LoadFlags(index) & contract::kAvFlagValid) != 0;
+  }
+
+  // Data path: index of the endpoint at {ipv4, initiator}, or kNoPeer.
+  uint32_t FindSource(uint32_t ipv4, uint32_t initiator) const noexcept {
+    return sources_.Find(ipv4, initiator);
+  }
+
+  // `op_doorbell` is the operation doorbell of a transmit context that reads
+  // this table, from Attach to Detach. Attach throws std::bad_alloc.
+  void Attach(const Doorbell& op_doorbell);
+  void Detach(const Doorbell& op_doorbell) noexcept;
+
+  Iova iova() const noexcept { return memory_.iova(); }
+  size_t size() const noexcept;
+
+ private:
+  // Host-side state of an index.
+  struct Entry {
+    PeerAddress address;
+    uint32_t next_same = kNoPeer;  // Later index of the same address.
+    bool used = false;
+  };
+
+  AddressTable() = default;
+
+  contract::AvEntry* table() const noexcept {
+    return static_cast<contract::AvEntry*>(memory_.data());
+  }
+  uint8_t LoadFlags(uint64_t index) const noexcept {
+    return __atomic_load_n(&table()[index].flags, __ATOMIC_RELAXED);
+  }
+  void Write(uint32_t index, const PeerAddress& address) noexcept;
+  void LinkSource(uint32_t index, const PeerAddress& address);
+  void UnlinkSource(uint32_t index) noexcept;
+  void InvalidateCaches() noexcept;
+
+  mutable std::mutex mutex_;
+  GrowingMemory memory_;
+  std::atomic<uint32_t> end_{0};  // Indices ever given out.
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> free_;  // Removed indices; capacity covers entries_.
+  SourceMap sources_;
+  std::vector<Doorbell> attached_;
+};
+
+}  // namespace heddle::nic

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/nic/cq.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "driver/queue/doorbells.h"
+
+namespace heddle::nic {
+namespace {
+
+uint8_t SizeLog2(size_t entries) {
+  const size_t size = std::bit_ceil(
+      std::clamp<size_t>(entries, size_t{1} << contract::kRingLog2Min,
+                         size_t{1} << contract::kCqLog2Max));
+  return static_cast<uint8_t>(std::countr_zero(size));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Cq>> Cq::Create(Nic& nic, size_t entries,
+                                       bool interrupt) {
+  std::unique_ptr<Cq> cq(new Cq(nic));
+  const uint8_t log2 = SizeLog2(entries);
+  const size_t size = size_t{1} << log2;
+  auto memory =
+      DmaBuffer::Create(nic.device(), size * sizeof(contract::Completion));
+  if (!memory.ok()) {
+    return memory.error();
+  }
+  cq->memory_ = std::move(memory.value());
+  if (interrupt) {
+    auto vector = nic.TakeVector();
+    if (!vector.ok()) {
+      return vector.error();
+    }
+    cq->vector_ = vector.value();
+    cq->interrupt_fd_ = nic.device().interrupt_fd(vector.value());
+  }
+  auto number = nic.admin().CreateCq(
+      {.base = ToInteger(cq->memory_.iova()),
+       .log2 = log2,
+       .vector = static_cast<uint8_t>(cq->vector_.value_or(0))});
+  if (!number.ok()) {
+    return number.error();
+  }
+  cq->number_ = number.value();
+  cq->created_ = true;
+  auto queue = CompletionQueue::Create(
+      cq->memory_.entries<const contract::Completion>(size),
+      CqConsumerDoorbell(nic.device(), cq->number_));
+  if (!queue.ok()) {
+    return queue.error();
+  }
+  cq->queue_.emplace(queue.value());
+  cq->credit_.emplace(static_cast<uint32_t>(size));
+  return cq;
+}
+
+Cq::~Cq() {
+  if (created_) {
+    // On failure the device is lost; unmapping still keeps it off the memory.
+    (void)nic_.admin().DestroyCq(number_);
+  }
+  if (vector_.has_value()) {
+    nic_.ReturnVector(*vector_);
+  }
+}
+
+void Cq::Attach(TxQueue& queue) noexcept {
+  tx_[queue.context() % kContexts].store(&queue, std::memory_order_release);
+}
+
+void Cq::Attach(RxQueue& queue) noexcept {
+  rx_[queue.context() % kContexts].store(&queue, std::memory_order_release);
+}
+
+void Cq::Detach(TxQueue& queue) noexcept {
+  const Locked::Guard guard(lock_);
+  Drop(contract::CompletionKind::kTx, queue.context());
+  tx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
+}
+
+void Cq::Detach(RxQueue& queue) noexcept {
+  const Locked::Guard guard(lock_);
+  Drop(contract::CompletionKind::kRx, queue.context());
+  rx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
+}
+
+void Cq::Drop(contract::CompletionKind kind, uint32_t context) noexcept {
+  const uint32_t size = queue_->capacity();
+  const auto entries = memory_.entries<contract::Completion>(size);
+  for (uint32_t i = 0; i < size; ++i) {
+    const uint32_t count = queue_->consumed() + i;
+    contract::Completion& entry = entries[count & (size - 1)];
+    const uint8_t new_phase = (count / size) % 2 == 0 ? 1 : 0;
+    if (__atomic_load_n(&entry.phase, __ATOMIC_ACQUIRE) != new_phase) {
+      return;
+    }
+    if (entry.kind == kind && entry.context == context) {
+      entry.kind = contract::CompletionKind::kNone;
+    }
+  }
+}
+
+}  // namespace heddle::nic

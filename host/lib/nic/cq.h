@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queue of the device, shared by the contexts bound to it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "driver/dma/dma_buffer.h"
+#include "driver/queue/completion_queue.h"
+#include "host/lib/nic/cq_credit.h"
+#include "host/lib/nic/locking.h"
+#include "host/lib/nic/nic.h"
+#include "host/lib/nic/rx_queue.h"
+#include "host/lib/nic/tx_queue.h"
+
+namespace heddle::nic {
+
+// What a completion means to the host.
+struct Finished {
+  uint64_t context = 0;
+  void* buffer = nullptr;  // Receive: first segment given.
+  bool report = false;     // False: nothing for the application.
+};
+
+// Thread safety: the members of the data path are called under `lock()` where
+// the policy locks; Attach and Detach take it themselves.
+// Ownership: owns the queue's memory; borrows the NIC and attached queues.
+class Cq {
+ public:
+  // A queue of at least `entries`, or as many as the device can have.
+  // `interrupt`: it can be armed. Errors: ENOSPC, ENOMEM, EIO.
+  static Result<std::unique_ptr<Cq>> Create(Nic& nic, size_t entries,
+                                            bool interrupt);
+  Cq(const Cq&) = delete;
+  Cq& operator=(const Cq&) = delete;
+  // Precondition: nothing is attached.
+  ~Cq();
+
+  // Data path. `Peek` and `Pop` as `CompletionQueue`; between them `Retire`,
+  // once, frees what the operation held.
+  const contract::Completion* Peek() const noexcept { return queue_->Peek(); }
+  void Pop() noexcept { queue_->Pop(); }
+  template <typename Locking>
+  Finished Retire(const contract::Completion& entry) noexcept;
+
+  // Lends the thread to the device after an empty poll.
+  void Step() const noexcept { nic_.Step(); }
+
+  // Asks for one interrupt when there is an entry not popped.
+  // Precondition: created with `interrupt`.
+  void Arm() noexcept { queue_->Arm(); }
+  void ReturnCredits() noexcept { queue_->ReturnCredits(); }
+  // Eventfd of the interrupt; -1 without.
+  int interrupt_fd() const noexcept { return interrupt_fd_; }
+
+  // Completions of the queue's context come here from now on.
+  void Attach(TxQueue& queue) noexcept;
+  void Attach(RxQueue& queue) noexcept;
+  // Drops completions of the context that were not read.
+  // Precondition: the device has ended the context.
+  void Detach(TxQueue& queue) noexcept;
+  void Detach(RxQueue& queue) noexcept;
+
+  SpinLock& lock() noexcept { return lock_; }
+  CqCredit& credit() noexcept { return *credit_; }
+  uint32_t number() const noexcept { return number_; }
+  uint32_t capacity() const noexcept { return queue_->capacity(); }
+  const Nic& nic() const noexcept { return nic_; }
+
+ private:
+  // Contexts are eight bits in a completion.
+  static constexpr size_t kContexts = 256;
+
+  explicit Cq(Nic& nic) : nic_(nic) {}
+  void Drop(contract::CompletionKind kind, uint32_t context) noexcept;
+
+  SpinLock lock_;
+  std::optional<CompletionQueue> queue_;
+  std::array<std::atomic<TxQueue*>, kContexts> tx_{};
+  std::array<std::atomic<RxQueue*>, kContexts> rx_{};
+  Nic& nic_;
+  std::optional<CqCredit> credit_;
+  // Above: every poll. Below: cold.
+  uint32_t number_ = 0;
+  bool created_ = false;
+  std::optional<uint32_t> vector_;
+  int interrupt_fd_ = -1;
+  DmaBuffer memory_;
+};
+
+template <typename Locking>
+Finished Cq::Retire(const contract::Completion& entry) noexcept {
+  if (entry.kind == contract::CompletionKind::kTx) {
+    TxQueue* queue = tx_[entry.context].load(std::memory_order_acquire);
+    if (queue == nullptr) {
+      return {};
+    }
+    const typename Locking::Guard guard(queue->lock());
+    queue->Retire<Locking>(entry.position, entry.queue_head);
+    return {.context = entry.op_context, .report = true};
+  }
+  if (entry.kind == contract::CompletionKind::kRx) {
+    RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
+    if (queue == nullptr) {
+      return {};
+    }
+    const typename Locking::Guard guard(queue->lock());
+    const FinishedReceive finished = queue->Retire(entry);
+    return {.context = finished.context,
+            .buffer = finished.buffer,
+            .report = finished.report};
+  }
+  return {};
+}
+
+}  // namespace heddle::nic

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/nic/endpoint.h"
+
+#include "driver/queue/doorbells.h"
+
+namespace heddle::nic {
+
+Result<std::unique_ptr<Endpoint>> Endpoint::Claim(
+    Nic& nic, uint16_t port, uint32_t job_id, contract::AdminAnswer* refusal) {
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(nic));
+  auto grant = nic.admin().CreateEndpoint(port, job_id, refusal);
+  if (!grant.ok()) {
+    return grant.error();
+  }
+  endpoint->grant_ = grant.value();
+  endpoint->claimed_ = true;
+  return endpoint;
+}
+
+Result<bool> Endpoint::Enable(const Options& options) {
+  options_ = options;
+  for (auto enable : {&Endpoint::EnableTx, &Endpoint::EnableRx}) {
+    auto enabled = (this->*enable)();
+    if (!enabled.ok()) {
+      Disable();
+      return enabled.error();
+    }
+  }
+  return true;
+}
+
+Result<bool> Endpoint::EnableTx() {
+  if (options_.tx_cq == nullptr) {
+    return true;
+  }
+  auto queue = TxQueue::Create(nic_.device(),
+                               {.operations = options_.tx_operations,
+                                .copy_limit_bytes = options_.copy_limit_bytes},
+                               &options_.tx_cq->credit());
+  if (!queue.ok()) {
+    return queue.error();
+  }
+  tx_ = std::move(queue.value());
+  auto context = nic_.admin().CreateTx(
+      {.endpoint = grant_.endpoint,
+       .ring_base = ToInteger(tx_->ring_iova()),
+       .head_cell = ToInteger(tx_->head_cell_iova()),
+       .av_base = ToInteger(options_.peers->iova()),
+       .av_entries = AddressTable::kMaxEntries,
+       .cq = static_cast<uint8_t>(options_.tx_cq->number()),
+       .ring_log2 = tx_->ring_log2(),
+       .msg_order = options_.msg_order});
+  if (!context.ok()) {
+    return context.error();
+  }
+  tx_created_ = true;
+  auto bound = tx_->Bind(nic_.device(), context.value());
+  options_.tx_cq->Attach(*tx_);
+  options_.peers->Attach(TxOpDoorbell(nic_.device(), tx_->context()));
+  return bound;
+}
+
+Result<bool> Endpoint::EnableRx() {
+  if (options_.rx_cq == nullptr) {
+    return true;
+  }
+  auto queue = RxQueue::Create(nic_.device(),
+                               {.operations = options_.rx_operations,
+                                .copy_limit_bytes = options_.copy_limit_bytes});
+  if (!queue.ok()) {
+    return queue.error();
+  }
+  rx_ = std::move(queue.value());
+  auto context = nic_.admin().CreateRx(
+      {.endpoint = grant_.endpoint,
+       .ring_base = ToInteger(rx_->ring_iova()),
+       .head_cell = ToInteger(rx_->head_cell_iova()),
+       .cq = static_cast<uint8_t>(options_.rx_cq->number()),
+       .ring_log2 = rx_->ring_log2(),
+       .rx_index = 0});
+  if (!context.ok()) {
+    return context.error();
+  }
+  rx_created_ = true;
+  auto bound = rx_->Bind(nic_.device(), context.value());
+  options_.rx_cq->Attach(*rx_);
+  return bound;
+}
+
+void Endpoint::Disable() noexcept {
+  // A device that does not answer is lost; unmapping keeps it off the memory.
+  if (tx_created_) {
+    options_.peers->Detach(TxOpDoorbell(nic_.device(), tx_->context()));
+    (void)nic_.admin().DestroyTx(tx_->context());
+    options_.tx_cq->Detach(*tx_);
+    tx_->Abandon();
+    tx_created_ = false;
+  }
+  if (rx_created_) {
+    (void)nic_.admin().DestroyRx(rx_->context());
+    options_.rx_cq->Detach(*rx_);
+    rx_->Abandon();
+    rx_created_ = false;
+  }
+  tx_.reset();
+  rx_.reset();
+}
+
+Endpoint::~Endpoint() {
+  Disable();
+  if (claimed_) {
+    (void)nic_.admin().DestroyEndpoint(grant_.endpoint);
+  }
+}
+
+}  // namespace heddle::nic

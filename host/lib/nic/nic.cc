@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/nic/nic.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace heddle::nic {
+
+Result<std::unique_ptr<Nic>> Nic::Open(const std::string& kind,
+                                       const SimulatorOptions& options,
+                                       std::string& message) {
+  auto opened = OpenDevice(kind, options, message);
+  if (!opened.ok()) {
+    return opened.error();
+  }
+  return Adopt(std::move(opened.value()), message);
+}
+
+Result<std::unique_ptr<Nic>> Nic::Adopt(OpenedDevice opened,
+                                        std::string& message) {
+  std::unique_ptr<Nic> nic(new Nic());
+  nic->opened_ = std::move(opened);
+  nic->hook_ = nic->device().progress_hook();
+  nic->vector_taken_.resize(nic->info().interrupt_vectors);
+  auto admin = AdminQueue::Create(nic->device());
+  if (!admin.ok()) {
+    message = nic->device().name() + ": admin queue: " +
+              std::strerror(static_cast<int>(admin.error()));
+    return admin.error();
+  }
+  nic->admin_ = std::move(admin.value());
+  return nic;
+}
+
+Result<uint32_t> Nic::TakeVector() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (uint32_t i = 0; i < vector_taken_.size(); ++i) {
+    if (!vector_taken_[i]) {
+      vector_taken_[i] = true;
+      return i;
+    }
+  }
+  return Errno{ENOSPC};
+}
+
+void Nic::ReturnVector(uint32_t vector) noexcept {
+  const std::lock_guard lock(mutex_);
+  vector_taken_[vector] = false;
+}
+
+}  // namespace heddle::nic

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// One opened NIC function with its admin queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "driver/device.h"
+#include "driver/device/admin_queue.h"
+#include "driver/device/open.h"
+#include "driver/result.h"
+
+namespace heddle::nic {
+
+// Thread safety: any thread. Ownership: owns the device; outlives everything
+// made on it.
+class Nic {
+ public:
+  // Errors, with one line in `message`: those of `OpenDevice` and
+  // `AdminQueue::Create`. Throws std::bad_alloc.
+  static Result<std::unique_ptr<Nic>> Open(const std::string& kind,
+                                           const SimulatorOptions& options,
+                                           std::string& message);
+
+  // Takes an opened device over; for `Open` and tests. Errors as above.
+  static Result<std::unique_ptr<Nic>> Adopt(OpenedDevice opened,
+                                            std::string& message);
+
+  Device& device() const noexcept { return *opened_.device; }
+  const DeviceInfo& info() const noexcept { return opened_.info; }
+  AdminQueue& admin() const noexcept { return *admin_; }
+
+  // An interrupt vector for one owner. Errors: ENOSPC.
+  Result<uint32_t> TakeVector() noexcept;
+  void ReturnVector(uint32_t vector) noexcept;
+
+  // Data path: lends the calling thread to a device that is not hardware.
+  void Step() const noexcept {
+    if (hook_.step != nullptr) {
+      hook_.step(hook_.cookie);
+    }
+  }
+
+ private:
+  Nic() = default;
+
+  ProgressHook hook_;
+  OpenedDevice opened_;
+  std::unique_ptr<AdminQueue> admin_;
+  std::mutex mutex_;
+  std::vector<bool> vector_taken_;
+};
+
+}  // namespace heddle::nic

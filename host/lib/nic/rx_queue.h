@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive context of an endpoint: posting buffers, and what they hold.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "driver/dma/dma_buffer.h"
+#include "driver/dma/registrar.h"
+#include "driver/queue/recv_ring.h"
+#include "host/lib/nic/locking.h"
+
+namespace heddle::nic {
+
+// What one receive says; the buffer is given beside it.
+struct ReceiveOperation {
+  uint64_t context = 0;
+  bool report = true;  // Report success; failure always is.
+  bool more = false;   // The doorbell may wait for the next post.
+};
+
+// A receive that ended, as far as the host knows it.
+struct FinishedReceive {
+  uint64_t context = 0;
+  void* buffer = nullptr;  // First segment given.
+  bool report = true;
+};
+
+// Buffers by the rules of `Registrar`. A slot stays in use until its
+// completion has been read, because only then are copied data moved to their
+// owner.
+//
+// Thread safety: `Post` and `Cancel` take the lock when the policy says so;
+// `Retire` is called under `lock()`; the rest is for the thread that makes or
+// ends the endpoint.
+// Ownership: owns ring memory and bounce buffers; borrows the device.
+class RxQueue {
+ public:
+  static constexpr size_t kMaxSegments = Registrar::kMaxSegments;
+
+  struct Options {
+    size_t operations = 0;          // Posted at a time, at least.
+    uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
+  };
+
+  // As TxQueue.
+  static Result<std::unique_ptr<RxQueue>> Create(Device& device,
+                                                 const Options& options);
+  Result<bool> Bind(Device& device, uint32_t context);
+  Iova ring_iova() const noexcept { return memory_.iova(); }
+  Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes(); }
+  uint8_t ring_log2() const noexcept { return ring_log2_; }
+
+  // As TxQueue::Post; EAGAIN when the ring or the bounce buffers are full. The
+  // completion queue is not counted: the device refuses a message that it
+  // could not report, and the sender repeats it.
+  template <typename Locking>
+  [[nodiscard]] int Post(const ReceiveOperation& operation,
+                         std::span<const Segment> segments) noexcept;
+
+  // Moves received data to its owner and frees what the receive at `entry`
+  // held. Call once per completion of this context.
+  FinishedReceive Retire(const contract::Completion& entry) noexcept;
+
+  // Asks the device to withdraw the oldest buffer posted with `context` that
+  // has not been asked for yet. False when there is none.
+  template <typename Locking>
+  bool Cancel(uint64_t context) noexcept {
+    const typename Locking::Guard guard(lock_);
+    return CancelOldest(context);
+  }
+
+  // Gives back what receives hold that will never complete.
+  // Precondition: the device has ended the context.
+  void Abandon() noexcept;
+
+  SpinLock& lock() noexcept { return lock_; }
+  uint32_t context() const noexcept { return context_; }
+
+ private:
+  // Host-side state of a slot.
+  struct Slot {
+    void* buffer = nullptr;
+    Ticket ticket = kNoTicket;
+    bool posted = false;  // Its completion has not been read.
+    bool report = false;
+    bool cancelling = false;
+  };
+
+  RxQueue() = default;
+
+  size_t ring_bytes() const noexcept {
+    return size_t{contract::kRxDescBytes} << ring_log2_;
+  }
+  int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
+           size_t bytes) noexcept;
+  bool CancelOldest(uint64_t context) noexcept;
+
+  SpinLock lock_;
+  bool broken_ = false;  // The device completed what it was never given.
+  uint32_t slot_mask_ = 0;
+  std::optional<RecvRing> ring_;
+  std::unique_ptr<Slot[]> slots_;
+  std::optional<Registrar> registrar_;
+  // Above: posts and completions. Below: cold.
+  uint32_t context_ = 0;
+  uint8_t ring_log2_ = 0;
+  DmaBuffer memory_;  // The ring, then its head cell.
+};
+
+template <typename Locking>
+int RxQueue::Post(const ReceiveOperation& operation,
+                  std::span<const Segment> segments) noexcept {
+  if (segments.size() > kMaxSegments) {
+    return EINVAL;
+  }
+  size_t bytes = 0;
+  size_t largest = 0;  // The sum of a few of at most this cannot wrap.
+  for (const Segment& segment : segments) {
+    bytes += segment.bytes;
+    largest = std::max(largest, segment.bytes);
+  }
+  if (bytes > contract::kMaxMessageBytes ||
+      largest > contract::kMaxMessageBytes) {
+    return EMSGSIZE;
+  }
+  const typename Locking::Guard guard(lock_);
+  const int error = Push(operation, segments, bytes);
+  if (!operation.more || error != 0) {
+    ring_->Publish();
+  }
+  return error;
+}
+
+}  // namespace heddle::nic
