@@ -23,9 +23,9 @@ class RegisterBus {
 // Outcome of `Switch::ClaimPort`.
 struct PortClaim {
   bool granted;
-  bool exhausted;      // No port is free (only for port 0).
-  uint32_t port;       // Granted port.
-  uint32_t owner;      // Process id of the present owner when not granted.
+  bool exhausted;  // No port is free (only for port 0).
+  uint32_t port;   // Granted port.
+  uint32_t owner;  // Process id of the present owner when not granted.
 };
 
 // Grants libfabric ports at this NIC's address; in hardware the PF, in
@@ -42,20 +42,20 @@ class Switch {
 
 // Facts the control program is started with.
 struct Board {
-  uint64_t fa_lo;           // Local fabric address as in contract `av_entry`.
+  uint64_t fa_lo;  // Local fabric address as in contract `av_entry`.
   uint64_t fa_hi;
-  uint64_t mac;             // Low 48 bits, first octet most significant.
-  uint64_t gateway_mac;     // MAC address of next hop 0.
-  uint64_t tick_ns;         // Nominal length of one tick.
-  uint64_t rto_ns;          // First retransmission time-out.
+  uint64_t mac;          // Low 48 bits, first octet most significant.
+  uint64_t gateway_mac;  // MAC address of next hop 0.
+  uint64_t tick_ns;      // Nominal length of one tick.
+  uint64_t rto_ns;       // First retransmission time-out.
   uint64_t rto_max_ns;
-  uint64_t backoff_ns;      // First wait after a refusal.
+  uint64_t backoff_ns;  // First wait after a refusal.
   uint64_t backoff_max_ns;
-  uint64_t dead_ns;         // DEAD_TIME.
+  uint64_t dead_ns;  // DEAD_TIME.
   uint32_t pdc_seed;
-  uint16_t payload_mtu;     // 1024, 2048, 4096 or 8192.
-  uint8_t slot;             // Slot at this address, granted by the switch.
-  bool write_errors;        // The host bridge reports refused writes.
+  uint16_t payload_mtu;  // 1024, 2048, 4096 or 8192.
+  uint8_t slot;          // Slot at this address, granted by the switch.
+  bool write_errors;     // The host bridge reports refused writes.
 };
 
 }  // namespace heddle::firmware

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that create queues and contexts.
+#include "firmware/admin/executor.h"
+
+namespace heddle::firmware {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kCacheLineBytes = 64;
+constexpr uint64_t kCellBytes = 8;
+constexpr uint32_t kMaxDscp = 63;
+
+constexpr bool IsRingLog2(uint32_t log2) {
+  return log2 >= contract::kRingLog2Min && log2 <= contract::kRingLog2Max;
+}
+
+// Length of a ring or queue, of 0 bytes when `log2` cannot be meant: that is
+// refused as its own field.
+constexpr uint64_t Bytes(uint32_t log2, uint64_t entry_bytes) {
+  return log2 <= contract::kCqLog2Max ? entry_bytes << log2 : 0;
+}
+
+}  // namespace
+
+Executor::Progress Executor::CreateCq(const contract::AdminCreateCq& command) {
+  using Command = contract::AdminCreateCq;
+  FieldCheck check;
+  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.Require(IsHostRange(command.base,
+                            Bytes(command.log2, sizeof(contract::Completion)),
+                            kPageBytes),
+                offsetof(Command, base));
+  check.Require(command.log2 >= contract::kRingLog2Min &&
+                    command.log2 <= contract::kCqLog2Max,
+                offsetof(Command, log2));
+  check.Require(command.vector < vectors_, offsetof(Command, vector));
+  check.Require(command.rsvd2 == 0, offsetof(Command, rsvd2));
+  check.Require(command.rsvd3 == 0, offsetof(Command, rsvd3));
+  check.RequireZero(command.rsvd4, offsetof(Command, rsvd4));
+  if (!check.ok()) {
+    return Refuse(check);
+  }
+  const uint32_t index = cqs_.FindFree();
+  if (index == cqs_.limit()) {
+    return Answer(contract::AdminStatus::kNoResource, 0);
+  }
+  const contract::CqCfg config{.base = command.base,
+                               .log2 = command.log2,
+                               .vector = command.vector,
+                               .function = function_,
+                               .enable = 1};
+  const Status status = tables_.Write(contract::Table::kCq, index, config);
+  if (!status.ok()) {
+    return Fail(status);
+  }
+  cqs_.at(index) = {.used = true, .function = function_};
+  return Created(index);
+}
+
+FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
+  using Command = contract::AdminCreateTx;
+  FieldCheck check;
+  check.Require(endpoints_.Find(command.endpoint, function_) != nullptr,
+                offsetof(Command, endpoint), contract::AdminStatus::kNotFound);
+  check.Require(
+      IsHostRange(command.ring_base,
+                  Bytes(command.ring_log2, contract::kDescBytes), kPageBytes),
+      offsetof(Command, ring_base));
+  check.Require(IsHostRange(command.head_cell, kCellBytes, kCellBytes),
+                offsetof(Command, head_cell));
+  check.Require(
+      IsHostRange(command.av_base,
+                  uint64_t{command.av_entries} * sizeof(contract::AvEntry),
+                  kCacheLineBytes),
+      offsetof(Command, av_base));
+  // Spilling is not offered by this version.
+  check.Require(command.spill_base == 0, offsetof(Command, spill_base));
+  check.Require(cqs_.Find(command.cq, function_) != nullptr,
+                offsetof(Command, cq), contract::AdminStatus::kNotFound);
+  check.Require(IsRingLog2(command.ring_log2), offsetof(Command, ring_log2));
+  check.Require(command.traffic_class <= kMaxDscp,
+                offsetof(Command, traffic_class));
+  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  // Any `msg_order` is met: all traffic of this version is ordered.
+  check.Require(command.rsvd2 == 0, offsetof(Command, rsvd2));
+  return check;
+}
+
+Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
+  const FieldCheck check = CheckTx(command);
+  if (!check.ok()) {
+    return Refuse(check);
+  }
+  const uint32_t index = tx_contexts_.FindFree();
+  if (index == tx_contexts_.limit()) {
+    return Answer(contract::AdminStatus::kNoResource, 0);
+  }
+  const Endpoint& endpoint = endpoints_.at(command.endpoint);
+  const contract::TxCtxCfg config{.ring_base = command.ring_base,
+                                  .head_cell = command.head_cell,
+                                  .av_base = command.av_base,
+                                  .av_entries = command.av_entries,
+                                  .job_id = endpoint.job_id,
+                                  .source_pid = endpoint.pid_on_fep(),
+                                  .source_ri = endpoint.first_ri(),
+                                  .ring_log2 = command.ring_log2,
+                                  .cq = command.cq,
+                                  .function = function_,
+                                  .enable = 1,
+                                  .traffic_class = command.traffic_class};
+  const Status status = tables_.Write(contract::Table::kTxCtx, index, config);
+  if (!status.ok()) {
+    return Fail(status);
+  }
+  Adopt(tx_contexts_.at(index), command.endpoint, config);
+  return Created(index);
+}
+
+bool Executor::IsIndexTaken(uint32_t endpoint, uint16_t resource_index) const {
+  for (uint32_t i = 0; i < rx_contexts_.limit(); ++i) {
+    const RxContext& other = rx_contexts_.at(i);
+    if (other.used && other.endpoint == endpoint &&
+        other.config.resource_index == resource_index) {
+      return true;
+    }
+  }
+  return false;
+}
+
+FieldCheck Executor::CheckRx(const contract::AdminCreateRx& command) {
+  using Command = contract::AdminCreateRx;
+  FieldCheck check;
+  check.Require(endpoints_.Find(command.endpoint, function_) != nullptr,
+                offsetof(Command, endpoint), contract::AdminStatus::kNotFound);
+  check.Require(
+      IsHostRange(command.ring_base,
+                  Bytes(command.ring_log2, contract::kRxDescBytes), kPageBytes),
+      offsetof(Command, ring_base));
+  check.Require(IsHostRange(command.head_cell, kCellBytes, kCellBytes),
+                offsetof(Command, head_cell));
+  check.Require(cqs_.Find(command.cq, function_) != nullptr,
+                offsetof(Command, cq), contract::AdminStatus::kNotFound);
+  check.Require(IsRingLog2(command.ring_log2), offsetof(Command, ring_log2));
+  // The control RI precedes the receive contexts in the endpoint's block.
+  check.Require(command.rx_index < contract::kRiBlock - 1,
+                offsetof(Command, rx_index));
+  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
+  return check;
+}
+
+Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
+  const FieldCheck check = CheckRx(command);
+  if (!check.ok()) {
+    return Refuse(check);
+  }
+  const Endpoint& endpoint = endpoints_.at(command.endpoint);
+  const auto resource_index =
+      static_cast<uint16_t>(endpoint.first_ri() + 1 + command.rx_index);
+  if (IsIndexTaken(command.endpoint, resource_index)) {
+    return Answer(contract::AdminStatus::kInUse, 1);
+  }
+  const uint32_t index = rx_contexts_.FindFree();
+  if (index == rx_contexts_.limit()) {
+    return Answer(contract::AdminStatus::kNoResource, 0);
+  }
+  const contract::RxCtxCfg config{.ring_base = command.ring_base,
+                                  .head_cell = command.head_cell,
+                                  .job_id = endpoint.job_id,
+                                  .pid_on_fep = endpoint.pid_on_fep(),
+                                  .resource_index = resource_index,
+                                  .ring_log2 = command.ring_log2,
+                                  .cq = command.cq,
+                                  .function = function_,
+                                  .enable = 1};
+  const Status status = tables_.Write(contract::Table::kRxCtx, index, config);
+  if (!status.ok()) {
+    return Fail(status);
+  }
+  Adopt(rx_contexts_.at(index), command.endpoint, config);
+  return Created(index);
+}
+
+template <typename Config>
+void Executor::Adopt(Context<Config>& context, uint32_t endpoint,
+                     const Config& config) {
+  context = {.used = true,
+             .function = function_,
+             .cq = config.cq,
+             .endpoint = endpoint,
+             .config = config};
+  ++endpoints_.at(endpoint).users;
+  ++cqs_.at(config.cq).users;
+}
+
+}  // namespace heddle::firmware

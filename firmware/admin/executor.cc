@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatch, and the commands that need no context.
+#include "firmware/admin/executor.h"
+
+#include "firmware/base/field.h"
+
+namespace heddle::firmware {
+namespace {
+
+constexpr uint32_t kMaxPort = 65535;
+constexpr uint32_t kMaxJobId = (1U << 24) - 1;
+
+}  // namespace
+
+void Executor::SetLimits(uint32_t context_limits) {
+  tx_contexts_.set_limit(GetField(context_limits,
+                                  contract::kBar0ContextLimitsTxMask,
+                                  contract::kBar0ContextLimitsTxLsb));
+  rx_contexts_.set_limit(GetField(context_limits,
+                                  contract::kBar0ContextLimitsRxMask,
+                                  contract::kBar0ContextLimitsRxLsb));
+  cqs_.set_limit(GetField(context_limits, contract::kBar0ContextLimitsCqMask,
+                          contract::kBar0ContextLimitsCqLsb));
+  vectors_ = GetField(context_limits, contract::kBar0ContextLimitsVectorsMask,
+                      contract::kBar0ContextLimitsVectorsLsb);
+  endpoints_.set_limit(kMaxEndpoints);
+}
+
+Executor::Progress Executor::Execute(const contract::AdminCommand& command,
+                                     Function function) {
+  function_ = function;
+  answer_ = {.id = command.id};
+  if (command.rsvd0 != 0) {
+    return Answer(contract::AdminStatus::kInvalid,
+                  offsetof(contract::AdminCommand, rsvd0));
+  }
+  return Dispatch(command);
+}
+
+Executor::Progress Executor::Dispatch(const contract::AdminCommand& command) {
+  switch (command.opcode) {
+    case contract::AdminOpcode::kCreateEndpoint:
+      return CreateEndpoint(
+          Reinterpret<contract::AdminCreateEndpoint>(command));
+    case contract::AdminOpcode::kCreateCq:
+      return CreateCq(Reinterpret<contract::AdminCreateCq>(command));
+    case contract::AdminOpcode::kCreateTx:
+      return CreateTx(Reinterpret<contract::AdminCreateTx>(command));
+    case contract::AdminOpcode::kCreateRx:
+      return CreateRx(Reinterpret<contract::AdminCreateRx>(command));
+    case contract::AdminOpcode::kSetTiming:
+      return SetTiming(Reinterpret<contract::AdminSetTiming>(command));
+    case contract::AdminOpcode::kDestroyEndpoint:
+    case contract::AdminOpcode::kDestroyCq:
+    case contract::AdminOpcode::kDestroyTx:
+    case contract::AdminOpcode::kDestroyRx:
+      return Destroy(command);
+    case contract::AdminOpcode::kRegisterRegion:
+    case contract::AdminOpcode::kDeregisterRegion:
+      // Remote access is not offered by this version.
+    case contract::AdminOpcode::kNone:
+      break;
+  }
+  return Answer(contract::AdminStatus::kUnsupported, 0);
+}
+
+Executor::Progress Executor::CreateEndpoint(
+    const contract::AdminCreateEndpoint& command) {
+  using Command = contract::AdminCreateEndpoint;
+  FieldCheck check;
+  check.Require(command.port <= kMaxPort, offsetof(Command, port));
+  check.Require(command.job_id <= kMaxJobId, offsetof(Command, job_id));
+  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
+  if (!check.ok()) {
+    return Refuse(check);
+  }
+  const uint32_t index = endpoints_.FindFree();
+  if (index == endpoints_.limit()) {
+    return Answer(contract::AdminStatus::kNoResource, 0);
+  }
+  const PortClaim claim = switch_.ClaimPort(command.port);
+  if (!claim.granted) {
+    return claim.exhausted ? Answer(contract::AdminStatus::kNoResource, 0)
+                           : Answer(contract::AdminStatus::kInUse, claim.owner);
+  }
+  Endpoint& endpoint = endpoints_.at(index);
+  endpoint = {.used = true,
+              .function = function_,
+              .port = claim.port,
+              .job_id = command.job_id};
+  answer_.port = claim.port;
+  answer_.pid_on_fep = endpoint.pid_on_fep();
+  answer_.resource_index = endpoint.first_ri();
+  return Created(index);
+}
+
+Executor::Progress Executor::SetTiming(
+    const contract::AdminSetTiming& command) {
+  using Command = contract::AdminSetTiming;
+  FieldCheck check;
+  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
+  if (!check.ok()) {
+    return Refuse(check);
+  }
+  Status status;
+  switch (port_.SetTiming(command.rto_ns, command.dead_ns, status)) {
+    case Port::Timing::kSet:
+      return Answer(contract::AdminStatus::kOk, 0);
+    case Port::Timing::kBadRto:
+      return Answer(contract::AdminStatus::kInvalid, offsetof(Command, rto_ns));
+    case Port::Timing::kBadDead:
+      return Answer(contract::AdminStatus::kInvalid,
+                    offsetof(Command, dead_ns));
+    case Port::Timing::kFailed:
+      break;
+  }
+  return Fail(status);
+}
+
+Executor::Progress Executor::Answer(contract::AdminStatus status,
+                                    uint32_t detail) {
+  answer_.status = status;
+  answer_.detail = detail;
+  return Progress::kAnswered;
+}
+
+Executor::Progress Executor::Created(uint32_t object) {
+  answer_.object = object;
+  return Answer(contract::AdminStatus::kOk, 0);
+}
+
+Executor::Progress Executor::Fail(Status fault) {
+  fault_ = fault;
+  return Progress::kFailed;
+}
+
+}  // namespace heddle::firmware

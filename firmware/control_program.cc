@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "firmware/control_program.h"
+
+#include "firmware/base/field.h"
+
+namespace heddle::firmware {
+namespace {
+
+constexpr uint32_t kMaxAdminLog2 = 8;
+constexpr uint64_t kEntryBytes = sizeof(contract::AdminCommand);
+static_assert(sizeof(contract::AdminAnswer) == kEntryBytes);
+static_assert(sizeof(Mailbox::Block) == kEntryBytes);
+
+// The bus serves one function, so every command is that function's.
+constexpr Function kFunction = 0;
+
+constexpr uint32_t kReady =
+    contract::kBar0DeviceStatusReadyMask | contract::kBar0DeviceStatusLinkMask;
+
+}  // namespace
+
+ControlProgram::ControlProgram(RegisterBus& bus, Switch& ports,
+                               const Board& board)
+    : bus_(bus),
+      mailbox_(bus),
+      tables_(bus),
+      port_(tables_, board),
+      executor_(tables_, port_, ports) {}
+
+void ControlProgram::Start() {
+  const uint32_t major =
+      GetField(bus_.Read(contract::kMgmtVersionOffset),
+               contract::kBar0VersionMajorMask, contract::kBar0VersionMajorLsb);
+  if (major != contract::kContractMajor) {
+    Halt({Module::kControlProgram, kWrongContract, StatusClass::kMismatch});
+    return;
+  }
+  executor_.SetLimits(bus_.Read(contract::kMgmtContextLimitsOffset));
+  const Status status = Configure();
+  if (!status.ok()) {
+    Halt(status);
+    return;
+  }
+  bus_.Write(contract::kMgmtStatusOffset, kReady);
+}
+
+Status ControlProgram::Configure() {
+  return port_.Start(GetField(bus_.Read(contract::kMgmtDatapathOffset),
+                              contract::kBar0DatapathPayloadMtuMaxMask,
+                              contract::kBar0DatapathPayloadMtuMaxLsb));
+}
+
+void ControlProgram::Step() {
+  const uint32_t events = bus_.Read(contract::kMgmtEventsOffset);
+  if ((events & contract::kMgmtEventsResetMask) != 0) {
+    ServeReset();
+    return;
+  }
+  if (halted_) {
+    return;
+  }
+  if (doing_ != Doing::kWaiting) {
+    Settle(executor_.Continue());
+    return;
+  }
+  if ((events & contract::kMgmtEventsAdminMask) != 0) {
+    ServeCommand();
+  }
+}
+
+bool ControlProgram::IsUsable(uint16_t tail) const {
+  return ring_.log2 <= kMaxAdminLog2 &&
+         static_cast<uint16_t>(tail - head_) <= 1U << ring_.log2 &&
+         ring_.command_base % kEntryBytes == 0 &&
+         ring_.answer_base % kEntryBytes == 0;
+}
+
+void ControlProgram::ServeCommand() {
+  const auto tail = static_cast<uint16_t>(GetField(
+      bus_.Read(contract::kMgmtAdminTailOffset),
+      contract::kBar0AdminTailCountMask, contract::kBar0AdminTailCountLsb));
+  ring_ = {.command_base = Read64(contract::kMgmtAdminCommandBaseOffset),
+           .answer_base = Read64(contract::kMgmtAdminAnswerBaseOffset),
+           .log2 = GetField(bus_.Read(contract::kMgmtAdminSizeOffset),
+                            contract::kBar0AdminSizeLog2Mask,
+                            contract::kBar0AdminSizeLog2Lsb)};
+  if (!IsUsable(tail)) {
+    // There is no place for an answer: the host gets none.
+    TakeUpTo(tail);
+    return;
+  }
+  const uint32_t slot = head_ & ((1U << ring_.log2) - 1);
+  Mailbox::Block block{};
+  const Status status =
+      mailbox_.ReadHost(ring_.command_base + slot * kEntryBytes, block);
+  if (status.ok()) {
+    Settle(executor_.Execute(Reinterpret<contract::AdminCommand>(block),
+                             kFunction));
+  } else if (status.value() == Status(Module::kMailbox, Mailbox::kHostRefused,
+                                      StatusClass::kRefused)
+                                   .value()) {
+    WriteAnswer({.status = contract::AdminStatus::kDmaError});
+  } else {
+    Halt(status);
+  }
+}
+
+void ControlProgram::Settle(Executor::Progress progress) {
+  switch (progress) {
+    case Executor::Progress::kAnswered:
+      doing_ = Doing::kWaiting;
+      WriteAnswer(executor_.answer());
+      return;
+    case Executor::Progress::kRunning:
+      doing_ = Doing::kCommand;
+      return;
+    case Executor::Progress::kFailed:
+      doing_ = Doing::kWaiting;
+      Halt(executor_.fault());
+      return;
+  }
+}
+
+void ControlProgram::WriteAnswer(contract::AdminAnswer answer) {
+  const bool odd_pass = ((head_ >> ring_.log2) & 1) != 0;
+  answer.phase = odd_pass ? 0 : 1;
+  const uint32_t slot = head_ & ((1U << ring_.log2) - 1);
+  const Status status =
+      mailbox_.WriteHost(ring_.answer_base + slot * kEntryBytes,
+                         Reinterpret<Mailbox::Block>(answer));
+  if (!status.ok()) {
+    Halt(status);
+    return;
+  }
+  TakeUpTo(static_cast<uint16_t>(head_ + 1));
+}
+
+void ControlProgram::ServeReset() {
+  Executor::Progress progress = Executor::Progress::kAnswered;
+  if (doing_ == Doing::kWaiting) {
+    progress = executor_.TearDown();
+    if (progress == Executor::Progress::kAnswered) {
+      FinishReset();
+      return;
+    }
+    doing_ = Doing::kTearDown;
+  } else {
+    // Also a command's token: its answer is dropped with everything else.
+    progress = executor_.Continue();
+    if (progress == Executor::Progress::kAnswered) {
+      doing_ = Doing::kWaiting;
+    }
+  }
+  if (progress == Executor::Progress::kFailed) {
+    doing_ = Doing::kWaiting;
+    Halt(executor_.fault());
+  }
+}
+
+void ControlProgram::FinishReset() {
+  const Status status = Configure();
+  if (!status.ok()) {
+    Halt(status);
+    return;
+  }
+  // Commands published before the reset are dropped with the objects. The tail
+  // is read before the host sees the reset's end and publishes the next.
+  TakeUpTo(static_cast<uint16_t>(GetField(
+      bus_.Read(contract::kMgmtAdminTailOffset),
+      contract::kBar0AdminTailCountMask, contract::kBar0AdminTailCountLsb)));
+  halted_ = false;
+  bus_.Write(contract::kMgmtFatalCauseOffset, 0);
+  bus_.Write(contract::kMgmtStatusOffset, kReady);
+  bus_.Write(contract::kMgmtResetDoneOffset, 1);
+}
+
+void ControlProgram::Halt(Status cause) {
+  halted_ = true;
+  bus_.Write(contract::kMgmtFatalCauseOffset, cause.value());
+  bus_.Write(contract::kMgmtStatusOffset, contract::kBar0DeviceStatusFatalMask);
+}
+
+void ControlProgram::TakeUpTo(uint16_t count) {
+  head_ = count;
+  bus_.Write(contract::kMgmtAdminHeadOffset, head_);
+}
+
+uint64_t ControlProgram::Read64(uint32_t offset) {
+  const uint64_t low = bus_.Read(offset);
+  return uint64_t{bus_.Read(offset + 4)} << 32 | low;
+}
+
+}  // namespace heddle::firmware

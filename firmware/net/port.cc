@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "firmware/net/port.h"
+
+namespace heddle::firmware {
+namespace {
+
+constexpr uint32_t kSlots = 1U << contract::kSlotBits;
+constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
+
+// A board time that no counter holds means "as long as possible".
+uint32_t SaturatedTicks(uint64_t ns, uint64_t tick_ns) {
+  uint32_t ticks = 0;
+  return TicksOf(ns, tick_ns, ticks) ? ticks : UINT32_MAX;
+}
+
+constexpr bool IsPayloadMtu(uint32_t bytes) {
+  return bytes == 1024 || bytes == 2048 || bytes == 4096 || bytes == 8192;
+}
+
+}  // namespace
+
+bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks) {
+  const uint64_t whole = ns / tick_ns + (ns % tick_ns != 0 ? 1 : 0);
+  if (whole > UINT32_MAX) {
+    return false;
+  }
+  ticks = whole == 0 ? 1 : static_cast<uint32_t>(whole);
+  return true;
+}
+
+bool Port::BoardIsValid(uint32_t payload_mtu_max_bytes) const {
+  return board_.tick_ns != 0 && board_.slot < kSlots &&
+         IsPayloadMtu(board_.payload_mtu) &&
+         board_.payload_mtu <= payload_mtu_max_bytes;
+}
+
+Status Port::Start(uint32_t payload_mtu_max_bytes) {
+  if (!BoardIsValid(payload_mtu_max_bytes)) {
+    return {Module::kPort, kBadBoard, StatusClass::kMismatch};
+  }
+  const contract::NextHopCfg gateway{.mac = board_.gateway_mac & kMacMask,
+                                     .mtu = board_.payload_mtu,
+                                     .valid = 1};
+  const Status status = tables_.Write(contract::Table::kNextHop, 0, gateway);
+  if (!status.ok()) {
+    return status;
+  }
+  const uint64_t tick_ns = board_.tick_ns;
+  config_ = {
+      .local_fa_lo = board_.fa_lo,
+      .local_fa_hi = board_.fa_hi,
+      .mac = board_.mac & kMacMask,
+      .rto_ticks = SaturatedTicks(board_.rto_ns, tick_ns),
+      .rto_max_ticks = SaturatedTicks(board_.rto_max_ns, tick_ns),
+      .backoff_ticks = SaturatedTicks(board_.backoff_ns, tick_ns),
+      .backoff_max_ticks = SaturatedTicks(board_.backoff_max_ns, tick_ns),
+      .dead_ticks = SaturatedTicks(board_.dead_ns, tick_ns),
+      .payload_mtu = board_.payload_mtu,
+      .udp_port = contract::kUetUdpPort,
+      .slot = board_.slot,
+      .enable = 1,
+      .write_errors = static_cast<uint8_t>(board_.write_errors ? 1 : 0),
+      .pdc_seed = board_.pdc_seed,
+  };
+  if (config_.rto_max_ticks < config_.rto_ticks) {
+    config_.rto_max_ticks = config_.rto_ticks;
+  }
+  return tables_.Write(contract::Table::kPort, 0, config_);
+}
+
+Port::Timing Port::SetTiming(uint64_t rto_ns, uint64_t dead_ns,
+                             Status& status) {
+  contract::PortCfg wanted = config_;
+  if (rto_ns != 0 && !TicksOf(rto_ns, board_.tick_ns, wanted.rto_ticks)) {
+    return Timing::kBadRto;
+  }
+  if (dead_ns != 0 && !TicksOf(dead_ns, board_.tick_ns, wanted.dead_ticks)) {
+    return Timing::kBadDead;
+  }
+  if (wanted.rto_max_ticks < wanted.rto_ticks) {
+    wanted.rto_max_ticks = wanted.rto_ticks;
+  }
+  status = tables_.Write(contract::Table::kPort, 0, wanted);
+  if (!status.ok()) {
+    return Timing::kFailed;
+  }
+  config_ = wanted;
+  return Timing::kSet;
+}
+
+}  // namespace heddle::firmware

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NIC's network port: addresses, transport times, next hops.
+#pragma once
+
+#include <stdint.h>
+
+#include "firmware/base/hal.h"
+#include "firmware/base/status.h"
+#include "firmware/mgmt/table_port.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle::firmware {
+
+// Ticks that last at least `ns`, at least 1. False when they do not fit.
+bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks);
+
+// Keeps tables `port` and `next_hop` at what the board and the host asked for.
+//
+// Thread safety: none; the control program is single-threaded.
+class Port {
+ public:
+  // Status code: a fact of the board is out of range.
+  static constexpr uint8_t kBadBoard = 1;
+
+  Port(TablePort& tables, const Board& board)
+      : tables_(tables), board_(board) {}
+
+  // Writes next hop 0 and the port with the board's times, and lets frames
+  // pass. Also brings both back to this state after a reset.
+  Status Start(uint32_t payload_mtu_max_bytes);
+
+  enum class Timing : uint8_t { kSet, kBadRto, kBadDead, kFailed };
+
+  // Sets the first retransmission time-out and DEAD_TIME; 0 keeps the present
+  // one. The longest time-out is raised where the first exceeds it. Changes
+  // nothing unless kSet. kFailed: `status` says why.
+  Timing SetTiming(uint64_t rto_ns, uint64_t dead_ns, Status& status);
+
+ private:
+  bool BoardIsValid(uint32_t payload_mtu_max_bytes) const;
+
+  TablePort& tables_;
+  const Board& board_;
+  contract::PortCfg config_;
+};
+
+}  // namespace heddle::firmware
