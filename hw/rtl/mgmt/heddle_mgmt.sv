@@ -67,4 +67,301 @@ module heddle_mgmt
 
   output logic             idle_o           // No mailbox or table operation runs.
 );
+  localparam int unsigned Words     = MailboxBytes / 8;   // 64-bit words.
+  localparam int unsigned BeatWords = StrbW / 8;
+  localparam int unsigned BeatW     = $clog2(MailboxBytes / StrbW);
+
+  // --------------------------------------------------------------- bus access
+  logic        ready_d, ready_q;
+  logic [31:0] rdata_d, rdata_q;
+  logic        access, write;   // First cycle of an access.
+  logic [12:0] addr;
+  assign access = mgmt_valid_i && !ready_q;
+  assign write  = access && mgmt_write_i;
+  assign addr   = {mgmt_addr_i[12:2], 2'b00};
+
+  logic in_mailbox, in_table;
+  assign in_mailbox = addr[12:8] == MgmtMailboxDataOffset[12:8];
+  assign in_table   = addr[12:6] == MgmtTableDataOffset[12:6];
+
+  logic [31:0] status_d, status_q, fatal_d, fatal_q;
+  logic [15:0] head_d, head_q;
+  logic [63:0] mbx_address_d, mbx_address_q;
+
+  // ------------------------------------------------------------- mailbox DMA
+  typedef enum logic [2:0] {
+    MbxIdle    = 3'd0,
+    MbxRead    = 3'd1,  // Offers the read.
+    MbxFill    = 3'd2,  // Takes its data.
+    MbxWrite   = 3'd3,  // Offers the write.
+    MbxDrain   = 3'd4,  // Gives its data.
+    MbxAnswer  = 3'd5   // Waits for its response.
+  } mbx_state_e;
+
+  mbx_state_e mbx_d, mbx_q;
+  logic [8:0] mbx_bytes_d, mbx_bytes_q;
+  logic       mbx_to_host_d, mbx_to_host_q;
+  logic       mbx_error_d, mbx_error_q;
+  logic [BeatW-1:0] beat_d, beat_q;
+
+  logic [Words-1:0][63:0] mailbox_q;
+
+  logic mbx_start, mbx_legal;
+  assign mbx_start = write && addr == MgmtMailboxControlOffset[12:0] && mbx_q == MbxIdle &&
+                     mgmt_wdata_i[MgmtMailboxControlGoLsb];
+  assign mbx_legal = mgmt_wdata_i[2:0] == '0 && mgmt_wdata_i[8:0] != '0 &&
+                     32'(mgmt_wdata_i[8:0]) <= MailboxBytes;
+
+  logic last_beat;
+  assign last_beat = 32'(beat_q) == (32'(mbx_bytes_q) - 1) / StrbW;
+
+  assign rd_valid_o     = mbx_q == MbxRead;
+  assign rd_rsp_ready_o = mbx_q == MbxFill;
+  assign wr_valid_o     = mbx_q == MbxWrite;
+  assign wr_data_valid_o = mbx_q == MbxDrain;
+  assign rd_req_o.addr  = mbx_address_q;
+  assign rd_req_o.bytes = 14'(mbx_bytes_q);
+  assign rd_req_o.owner = '0;
+  assign wr_req_o       = rd_req_o;
+
+  assign wr_data_o      = mailbox_q[32'(beat_q) * BeatWords +: BeatWords];
+
+  always_comb begin
+    mbx_d         = mbx_q;
+    mbx_bytes_d   = mbx_bytes_q;
+    mbx_to_host_d = mbx_to_host_q;
+    mbx_error_d   = mbx_error_q;
+    beat_d        = beat_q;
+    unique case (mbx_q)
+      MbxIdle: begin
+        beat_d = '0;
+        if (mbx_start) begin
+          mbx_bytes_d   = mgmt_wdata_i[8:0];
+          mbx_to_host_d = mgmt_wdata_i[MgmtMailboxControlToHostLsb];
+          mbx_error_d   = !mbx_legal;
+          if (mbx_legal) mbx_d = mbx_to_host_d ? MbxWrite : MbxRead;
+        end
+      end
+      MbxRead: if (rd_ready_i) mbx_d = MbxFill;
+      MbxFill: begin
+        if (rd_rsp_valid_i) begin
+          beat_d = beat_q + 1'b1;
+          if (rd_rsp_last_i) begin
+            mbx_d       = MbxIdle;
+            mbx_error_d = rd_rsp_error_i;
+          end
+        end
+      end
+      MbxWrite: if (wr_ready_i) mbx_d = MbxDrain;
+      MbxDrain: begin
+        if (wr_data_ready_i) begin
+          beat_d = beat_q + 1'b1;
+          if (last_beat) mbx_d = MbxAnswer;
+        end
+      end
+      MbxAnswer: begin
+        if (wr_rsp_valid_i) begin
+          mbx_d       = MbxIdle;
+          mbx_error_d = wr_rsp_error_i;
+        end
+      end
+      default: mbx_d = MbxIdle;
+    endcase
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      mailbox_q <= '0;
+    end else if (mbx_q == MbxFill && rd_rsp_valid_i) begin
+      for (int unsigned i = 0; i < BeatWords; i++) begin
+        // The last beat may reach beyond the transfer.
+        if (32'(beat_q) * BeatWords + i < 32'(mbx_bytes_q) / 8) begin
+          mailbox_q[5'(32'(beat_q) * BeatWords + i)] <= rd_rsp_data_i[64*i +: 64];
+        end
+      end
+    end else if (write && in_mailbox && mbx_q == MbxIdle) begin
+      mailbox_q[addr[7:3]][32*addr[2] +: 32] <= mgmt_wdata_i;
+    end
+  end
+
+  // -------------------------------------------------------------- table port
+  logic         tbl_busy_d, tbl_busy_q;
+  logic         tbl_error_d, tbl_error_q;
+  table_op_e    tbl_op_d, tbl_op_q;
+  table_e       tbl_sel_d, tbl_sel_q;
+  logic [15:0]  tbl_index_d, tbl_index_q;
+  logic [511:0] tbl_data_q;
+  port_cfg_t    port_q;
+
+  logic tbl_start;
+  assign tbl_start = write && addr == MgmtTableControlOffset[12:0] && !tbl_busy_q &&
+                     mgmt_wdata_i[MgmtTableControlGoLsb];
+
+  logic tbl_mine, tbl_none;  // Ours; nobody's.
+  table_rsp_t rsp;
+  assign tbl_mine = tbl_sel_q == TablePort;
+  assign tbl_none = tbl_sel_q == TableNone || tbl_sel_q > TableNextHop;
+  always_comb begin
+    rsp = tbl_rsp_i;
+    if (tbl_mine || tbl_none) begin
+      rsp.done  = 1'b1;
+      rsp.error = tbl_none || tbl_index_q != '0;
+      rsp.data  = port_q;
+    end
+    if (!tbl_busy_q) rsp.done = 1'b0;
+  end
+
+  always_comb begin
+    tbl_valid_o = '0;
+    if (tbl_busy_q && !tbl_mine && !tbl_none) tbl_valid_o[tbl_sel_q[2:0]] = 1'b1;
+  end
+  assign tbl_req_o.op    = tbl_op_q;
+  assign tbl_req_o.sel   = tbl_sel_q;
+  assign tbl_req_o.index = tbl_index_q;
+  assign tbl_req_o.data  = tbl_data_q;
+
+  always_comb begin
+    tbl_busy_d  = tbl_busy_q && !rsp.done;
+    tbl_error_d = tbl_error_q;
+    tbl_op_d    = tbl_op_q;
+    tbl_sel_d   = tbl_sel_q;
+    tbl_index_d = tbl_index_q;
+    if (rsp.done) tbl_error_d = rsp.error;
+    if (tbl_start) begin
+      tbl_busy_d  = 1'b1;
+      tbl_error_d = 1'b0;
+      tbl_index_d = mgmt_wdata_i[15:0];
+      tbl_sel_d   = table_e'(mgmt_wdata_i[23:16]);
+      tbl_op_d    = table_op_e'(mgmt_wdata_i[25:24]);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      tbl_data_q <= '0;
+      port_q     <= '0;
+    end else begin
+      if (rsp.done && !rsp.error && tbl_op_q == TableOpRead) begin
+        tbl_data_q <= rsp.data;
+      end else if (write && in_table && !tbl_busy_q) begin
+        tbl_data_q[32*addr[5:2] +: 32] <= mgmt_wdata_i;
+      end
+      if (rsp.done && !rsp.error && tbl_mine && tbl_op_q == TableOpWrite) port_q <= tbl_data_q;
+    end
+  end
+  assign port_o = port_q;
+
+  // ---------------------------------------------------------------- registers
+  logic events_admin, events_reset;
+  assign events_admin = admin_tail_i != head_q;
+  assign events_reset = reset_i;
+  assign mgmt_event_o = events_admin || events_reset;
+  assign reset_done_o = write && addr == MgmtResetDoneOffset[12:0];
+  assign device_status_o = status_q;
+  assign fatal_cause_o   = fatal_q;
+
+  always_comb begin
+    status_d      = status_q;
+    fatal_d       = fatal_q;
+    head_d        = head_q;
+    mbx_address_d = mbx_address_q;
+    if (write) begin
+      unique case (addr)
+        MgmtStatusOffset[12:0]:     status_d = mgmt_wdata_i;
+        MgmtFatalCauseOffset[12:0]: fatal_d  = mgmt_wdata_i;
+        MgmtAdminHeadOffset[12:0]:  head_d   = mgmt_wdata_i[15:0];
+        MgmtMailboxAddressOffset[12:0]: begin
+          if (mbx_q == MbxIdle) mbx_address_d[31:0] = mgmt_wdata_i;
+        end
+        MgmtMailboxAddressOffset[12:0] + 13'd4: begin
+          if (mbx_q == MbxIdle) mbx_address_d[63:32] = mgmt_wdata_i;
+        end
+        default: ;
+      endcase
+    end
+  end
+
+  always_comb begin
+    rdata_d = rdata_q;
+    if (access) begin
+      rdata_d = '0;
+      unique case (addr)
+        MgmtEventsOffset[12:0]:      rdata_d = {30'b0, events_reset, events_admin};
+        MgmtStatusOffset[12:0]:      rdata_d = status_q;
+        MgmtFatalCauseOffset[12:0]:  rdata_d = fatal_q;
+        MgmtAdminCommandBaseOffset[12:0]:         rdata_d = admin_command_base_i[31:0];
+        MgmtAdminCommandBaseOffset[12:0] + 13'd4: rdata_d = admin_command_base_i[63:32];
+        MgmtAdminAnswerBaseOffset[12:0]:          rdata_d = admin_answer_base_i[31:0];
+        MgmtAdminAnswerBaseOffset[12:0] + 13'd4:  rdata_d = admin_answer_base_i[63:32];
+        MgmtAdminSizeOffset[12:0]:       rdata_d = {28'b0, admin_log2_i};
+        MgmtAdminTailOffset[12:0]:       rdata_d = {16'b0, admin_tail_i};
+        MgmtAdminHeadOffset[12:0]:       rdata_d = {16'b0, head_q};
+        MgmtVersionOffset[12:0]:         rdata_d = version_i;
+        MgmtContextLimitsOffset[12:0]:   rdata_d = context_limits_i;
+        MgmtTransportLimitsOffset[12:0]: rdata_d = transport_limits_i;
+        MgmtDatapathOffset[12:0]:        rdata_d = datapath_i;
+        MgmtMailboxAddressOffset[12:0]:         rdata_d = mbx_address_q[31:0];
+        MgmtMailboxAddressOffset[12:0] + 13'd4: rdata_d = mbx_address_q[63:32];
+        MgmtMailboxControlOffset[12:0]: begin
+          rdata_d = {13'b0, mbx_error_q, mbx_q != MbxIdle, mbx_to_host_q, 7'b0, mbx_bytes_q};
+        end
+        MgmtTableControlOffset[12:0]: begin
+          rdata_d = {tbl_busy_q, tbl_error_q, 4'b0, tbl_op_q, tbl_sel_q, tbl_index_q};
+        end
+        default: begin
+          if (in_mailbox) rdata_d = mailbox_q[addr[7:3]][32*addr[2] +: 32];
+          if (in_table) rdata_d = tbl_data_q[32*addr[5:2] +: 32];
+        end
+      endcase
+    end
+  end
+
+  assign ready_d      = access;
+  assign mgmt_ready_o = ready_q;
+  assign mgmt_rdata_o = rdata_q;
+  assign idle_o       = mbx_q == MbxIdle && !tbl_busy_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ready_q       <= 1'b0;
+      status_q      <= '0;
+      fatal_q       <= '0;
+      head_q        <= '0;
+      mbx_q         <= MbxIdle;
+      mbx_address_q <= '0;
+      mbx_bytes_q   <= '0;
+      mbx_to_host_q <= 1'b0;
+      mbx_error_q   <= 1'b0;
+      tbl_busy_q    <= 1'b0;
+      tbl_error_q   <= 1'b0;
+      tbl_op_q      <= TableOpRead;
+      tbl_sel_q     <= TableNone;
+      tbl_index_q   <= '0;
+    end else begin
+      ready_q       <= ready_d;
+      status_q      <= status_d;
+      fatal_q       <= fatal_d;
+      head_q        <= head_d;
+      mbx_q         <= mbx_d;
+      mbx_address_q <= mbx_address_d;
+      mbx_bytes_q   <= mbx_bytes_d;
+      mbx_to_host_q <= mbx_to_host_d;
+      mbx_error_q   <= mbx_error_d;
+      tbl_busy_q    <= tbl_busy_d;
+      tbl_error_q   <= tbl_error_d;
+      tbl_op_q      <= tbl_op_d;
+      tbl_sel_q     <= tbl_sel_d;
+      tbl_index_q   <= tbl_index_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    rdata_q <= rdata_d;
+    beat_q  <= beat_d;
+  end
+
+  logic unused;
+  assign unused = ^mgmt_addr_i[1:0];
+
+  `HEDDLE_ASSERT(OneTable_A, $onehot0(tbl_valid_o))
 endmodule

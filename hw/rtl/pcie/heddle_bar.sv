@@ -62,4 +62,232 @@ module heddle_bar
 
   output logic         idle_o
 );
+  localparam logic [1:0] Okay   = 2'b00;
+  localparam logic [1:0] SlvErr = 2'b10;
+
+  // ------------------------------------------------------------------- writes
+  typedef enum logic [1:0] {
+    WrAddress = 2'd0,
+    WrData    = 2'd1,
+    WrAnswer  = 2'd2
+  } wr_state_e;
+
+  wr_state_e   wr_d, wr_q;
+  logic [20:3] waddr_d, waddr_q;
+  logic        burst_d, burst_q;
+  logic [1:0]  bresp_d, bresp_q;
+
+  // Word of the write, and what is there.
+  logic        in_bar2;
+  logic [15:0] word;         // Byte offset in BAR0 of the 64-bit word.
+  logic [7:0]  page;
+  logic [11:0] page_offset;  // Byte offset in the doorbell page.
+  assign in_bar2     = waddr_q[20];
+  assign word        = {waddr_q[15:3], 3'b000};
+  assign page        = waddr_q[19:12];
+  assign page_offset = {waddr_q[11:3], 3'b000};
+
+  logic tx_page, rx_page, cq_page, is_doorbell;
+  assign tx_page = 32'(page) - TxPageFirst < NumTx;
+  assign rx_page = 32'(page) - RxPageFirst < NumRx;
+  assign cq_page = 32'(page) - CqPageFirst < NumCq;
+  assign is_doorbell = in_bar2 &&
+      (((tx_page || rx_page) && (page_offset == DoorbellTailOffset[11:0] ||
+                                 page_offset == DoorbellOpOffset[11:0])) ||
+       (cq_page && page_offset == DoorbellCqConsumerOffset[11:0]));
+
+  logic in_bar0, is_wide, is_control, is_command, is_answer, is_admin;
+  assign in_bar0    = !in_bar2 && waddr_q[19:16] == '0;
+  assign is_control = in_bar0 && word == Bar0DeviceControlOffset[15:0];
+  assign is_command = in_bar0 && word == Bar0AdminCommandBaseOffset[15:0];
+  assign is_answer  = in_bar0 && word == Bar0AdminAnswerBaseOffset[15:0];
+  assign is_admin   = in_bar0 && word == Bar0AdminSizeOffset[15:0];  // And admin_tail.
+  assign is_wide    = is_doorbell || is_command || is_answer;
+
+  logic strobes_ok;
+  assign strobes_ok = s_axi_wstrb_i == 8'hff ||
+                      (!is_wide && (s_axi_wstrb_i == 8'h0f || s_axi_wstrb_i == 8'hf0));
+
+  logic take_data, effect, db_valid, db_ready;
+  assign s_axi_awready_o = wr_q == WrAddress;
+  assign s_axi_wready_o  = wr_q == WrData && (db_ready || !is_doorbell);
+  assign s_axi_bvalid_o  = wr_q == WrAnswer;
+  assign s_axi_bresp_o   = bresp_q;
+  assign take_data = s_axi_wvalid_i && s_axi_wready_o;
+  assign effect    = take_data && !burst_q && strobes_ok;
+  assign db_valid  = effect && is_doorbell;
+
+  always_comb begin
+    wr_d    = wr_q;
+    waddr_d = waddr_q;
+    burst_d = burst_q;
+    bresp_d = bresp_q;
+    unique case (wr_q)
+      WrAddress: begin
+        if (s_axi_awvalid_i) begin
+          wr_d    = WrData;
+          waddr_d = s_axi_awaddr_i[20:3];
+          burst_d = s_axi_awlen_i != '0;
+        end
+      end
+      WrData: begin
+        if (take_data && s_axi_wlast_i) begin
+          wr_d    = WrAnswer;
+          bresp_d = (burst_q || !strobes_ok) ? SlvErr : Okay;
+        end
+      end
+      WrAnswer: begin
+        if (s_axi_bready_i) wr_d = WrAddress;
+      end
+      default: wr_d = WrAddress;
+    endcase
+  end
+
+  logic [63:0] command_d, command_q, answer_d, answer_q;
+  logic [3:0]  log2_d, log2_q;
+  logic [15:0] tail_d, tail_q;
+  logic        reset_d, reset_q;
+
+  // A reset of the function takes the admin queue with it.
+  logic reset_set;
+  assign reset_set = effect && is_control && s_axi_wstrb_i[0] && s_axi_wdata_i[0];
+
+  always_comb begin
+    command_d = command_q;
+    answer_d  = answer_q;
+    log2_d    = log2_q;
+    tail_d    = tail_q;
+    reset_d   = reset_q && !reset_done_i;
+    if (effect && is_command) command_d = s_axi_wdata_i;
+    if (effect && is_answer) answer_d = s_axi_wdata_i;
+    if (effect && is_admin && s_axi_wstrb_i[0]) log2_d = s_axi_wdata_i[3:0];
+    if (effect && is_admin && s_axi_wstrb_i[4]) tail_d = s_axi_wdata_i[47:32];
+    if (reset_set) begin
+      command_d = '0;
+      answer_d  = '0;
+      log2_d    = '0;
+      tail_d    = '0;
+      reset_d   = 1'b1;
+    end
+  end
+
+  assign admin_command_base_o = command_q;
+  assign admin_answer_base_o  = answer_q;
+  assign admin_log2_o         = log2_q;
+  assign admin_tail_o         = tail_q;
+  assign reset_o              = reset_q;
+
+  doorbell_t db;
+  assign db.page   = page;
+  assign db.offset = page_offset;
+  assign db.data   = s_axi_wdata_i;
+
+  logic [3:0] db_count;
+  heddle_fifo #(
+    .Width($bits(db)),
+    .Depth(8)
+  ) u_doorbells (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(db_valid),
+    .ready_o(db_ready),
+    .data_i (db),
+    .valid_o(db_valid_o),
+    .ready_i(db_ready_i),
+    .data_o (db_o),
+    .count_o(db_count)
+  );
+
+  // -------------------------------------------------------------------- reads
+  logic        rvalid_d, rvalid_q;
+  logic [63:0] rdata_d, rdata_q;
+  logic [7:0]  beats_d, beats_q;  // Further beats of a burst.
+  logic        rerr_d, rerr_q;
+
+  logic [15:0] rword;
+  assign rword        = {s_axi_araddr_i[15:3], 3'b000};
+  assign stat_index_o = s_axi_araddr_i[8:3];
+
+  logic [63:0] value;
+  always_comb begin
+    value = '0;
+    if (s_axi_araddr_i[20:16] == '0) begin
+      unique case (rword)
+        Bar0MagicOffset[15:0]:            value = {version_i, Bar0MagicReset};
+        Bar0CapabilityOffset[15:0]:       value = capability_i;
+        Bar0ContextLimitsOffset[15:0]:    value = {transport_limits_i, context_limits_i};
+        Bar0DatapathOffset[15:0]:         value = {32'b0, datapath_i};
+        Bar0DeviceStatusOffset[15:0]:     value = {fatal_cause_i, device_status_i};
+        Bar0DeviceControlOffset[15:0]:    value = {63'b0, reset_q};
+        Bar0AdminCommandBaseOffset[15:0]: value = command_q;
+        Bar0AdminAnswerBaseOffset[15:0]:  value = answer_q;
+        Bar0AdminSizeOffset[15:0]:        value = {16'b0, tail_q, 28'b0, log2_q};
+        default: begin
+          if (rword[15:9] == Bar0StatisticsOffset[15:9]) value = stat_value_i;
+        end
+      endcase
+    end
+  end
+
+  assign s_axi_arready_o = !rvalid_q;
+  assign s_axi_rvalid_o  = rvalid_q;
+  assign s_axi_rdata_o   = rdata_q;
+  assign s_axi_rresp_o   = rerr_q ? SlvErr : Okay;
+  assign s_axi_rlast_o   = beats_q == '0;
+
+  always_comb begin
+    rvalid_d = rvalid_q;
+    rdata_d  = rdata_q;
+    beats_d  = beats_q;
+    rerr_d   = rerr_q;
+    if (rvalid_q) begin
+      if (s_axi_rready_i) begin
+        rvalid_d = beats_q != '0;
+        beats_d  = beats_q - 8'(beats_q != '0);
+      end
+    end else if (s_axi_arvalid_i) begin
+      rvalid_d = 1'b1;
+      beats_d  = s_axi_arlen_i;
+      rerr_d   = s_axi_arlen_i != '0;
+      rdata_d  = rerr_d ? '0 : value;
+    end
+  end
+
+  assign idle_o = wr_q == WrAddress && !s_axi_awvalid_i && !rvalid_q && !s_axi_arvalid_i &&
+                  db_count == '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      wr_q      <= WrAddress;
+      rvalid_q  <= 1'b0;
+      beats_q   <= '0;
+      command_q <= '0;
+      answer_q  <= '0;
+      log2_q    <= '0;
+      tail_q    <= '0;
+      reset_q   <= 1'b0;
+    end else begin
+      wr_q      <= wr_d;
+      rvalid_q  <= rvalid_d;
+      beats_q   <= beats_d;
+      command_q <= command_d;
+      answer_q  <= answer_d;
+      log2_q    <= log2_d;
+      tail_q    <= tail_d;
+      reset_q   <= reset_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    waddr_q <= waddr_d;
+    burst_q <= burst_d;
+    bresp_q <= bresp_d;
+    rdata_q <= rdata_d;
+    rerr_q  <= rerr_d;
+  end
+
+  logic unused;
+  assign unused = ^{s_axi_awaddr_i[2:0], s_axi_araddr_i[2:0]};
+
+  `HEDDLE_ASSERT(OrderedOffer_A, db_valid_o && !db_ready_i |=> db_valid_o && $stable(db_o))
 endmodule
