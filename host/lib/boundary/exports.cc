@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of libheddle.so.1, each under the versions that stock
+// libfabric 1.17 has for it (exports.map).
+#include <rdma/fabric.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+#include <strings.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/core/getinfo.h"
+#include "host/lib/core/info_memory.h"
+#include "host/lib/core/own_core.h"
+#include "host/lib/core/settings.h"
+#include "host/lib/core/tostr.h"
+#include "host/lib/core/version.h"
+#include "host/lib/fabric/fabric.h"
+
+#define HEDDLE_EXPORT extern "C" __attribute__((visibility("default"), used))
+
+// `symbol` becomes `name` of an older version node, or the default of a node.
+#define HEDDLE_OLD_VERSION(symbol, name, node) \
+  __asm__(".symver " #symbol "," #name "@" node)
+#define HEDDLE_DEFAULT_VERSION(symbol, name, node) \
+  __asm__(".symver " #symbol "," #name "@@" node)
+
+namespace {
+
+using heddle::boundary::Guard;
+using heddle::core::InfoLayout;
+
+// Source: fi_getinfo(3). An internal flag of a stock core is none here.
+constexpr uint64_t kInfoFlags = FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY;
+
+// Source: fi_getinfo(3), FI_PROVIDER. Read once.
+bool ProviderIsEnabled() {
+  static const bool enabled =
+      heddle::core::NameFilter(secure_getenv("FI_PROVIDER"))
+          .Passes(heddle::core::kProviderName);
+  return enabled;
+}
+
+int GetInfoOf(const InfoLayout& layout, uint32_t version, const char* node,
+              const char* service, uint64_t flags, const fi_info* hints,
+              fi_info** info) noexcept {
+  if (info == nullptr) {
+    return -FI_EINVAL;
+  }
+  *info = nullptr;
+  if ((flags & ~kInfoFlags) != 0) {
+    return -FI_EBADFLAGS;
+  }
+  if ((flags & FI_PROV_ATTR_ONLY) == 0 && !ProviderIsEnabled()) {
+    return -FI_ENODATA;
+  }
+  return heddle::core::GetInfo({version, node, service, flags, hints, &layout},
+                               info);
+}
+
+fi_info* DuplicateInfoOf(const InfoLayout& layout,
+                         const fi_info* info) noexcept {
+  return info == nullptr ? heddle::core::AllocateInfo()
+                         : heddle::core::DuplicateInfo(*info, layout);
+}
+
+int OpenFabric(const fi_fabric_attr* attr, fid_fabric** fabric,
+               void* context) noexcept {
+  if (attr == nullptr || attr->prov_name == nullptr || attr->name == nullptr ||
+      fabric == nullptr) {
+    return -FI_EINVAL;
+  }
+  if (strcasecmp(attr->prov_name, heddle::core::kProviderName) != 0) {
+    return -FI_ENODEV;
+  }
+  return Guard(
+      [&] { return heddle::fabric::Fabric::Open(attr, fabric, context); });
+}
+
+char* StoreText(char* buffer, size_t length, const void* data,
+                fi_type type) noexcept {
+  if (data == nullptr || buffer == nullptr || length == 0) {
+    return nullptr;
+  }
+  try {
+    const std::string text = heddle::core::ToText(data, type);
+    snprintf(buffer, length, "%s", text.c_str());
+    return buffer;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+const char* NameOf(const fi_provider* provider) {
+  return provider != nullptr ? provider->name : nullptr;
+}
+
+}  // namespace
+
+HEDDLE_EXPORT int HeddleGetInfo10(uint32_t version, const char* node,
+                                  const char* service, uint64_t flags,
+                                  const fi_info* hints,
+                                  fi_info** info) noexcept {
+  return GetInfoOf(heddle::core::kLayout10, version, node, service, flags,
+                   hints, info);
+}
+HEDDLE_OLD_VERSION(HeddleGetInfo10, fi_getinfo, "FABRIC_1.0");
+
+HEDDLE_EXPORT int HeddleGetInfo11(uint32_t version, const char* node,
+                                  const char* service, uint64_t flags,
+                                  const fi_info* hints,
+                                  fi_info** info) noexcept {
+  return GetInfoOf(heddle::core::kLayout11, version, node, service, flags,
+                   hints, info);
+}
+HEDDLE_OLD_VERSION(HeddleGetInfo11, fi_getinfo, "FABRIC_1.1");
+
+HEDDLE_EXPORT int HeddleGetInfo12(uint32_t version, const char* node,
+                                  const char* service, uint64_t flags,
+                                  const fi_info* hints,
+                                  fi_info** info) noexcept {
+  return GetInfoOf(heddle::core::kLayout12, version, node, service, flags,
+                   hints, info);
+}
+HEDDLE_OLD_VERSION(HeddleGetInfo12, fi_getinfo, "FABRIC_1.2");
+
+HEDDLE_EXPORT int HeddleGetInfo13(uint32_t version, const char* node,
+                                  const char* service, uint64_t flags,
+                                  const fi_info* hints,
+                                  fi_info** info) noexcept {
+  return GetInfoOf(heddle::core::kLayout13, version, node, service, flags,
+                   hints, info);
+}
+HEDDLE_DEFAULT_VERSION(HeddleGetInfo13, fi_getinfo, "FABRIC_1.3");
+
+HEDDLE_EXPORT fi_info* HeddleDupInfo10(const fi_info* info) noexcept {
+  return DuplicateInfoOf(heddle::core::kLayout10, info);
+}
+HEDDLE_OLD_VERSION(HeddleDupInfo10, fi_dupinfo, "FABRIC_1.0");
+
+HEDDLE_EXPORT fi_info* HeddleDupInfo11(const fi_info* info) noexcept {
+  return DuplicateInfoOf(heddle::core::kLayout11, info);
+}
+HEDDLE_OLD_VERSION(HeddleDupInfo11, fi_dupinfo, "FABRIC_1.1");
+
+HEDDLE_EXPORT fi_info* HeddleDupInfo12(const fi_info* info) noexcept {
+  return DuplicateInfoOf(heddle::core::kLayout12, info);
+}
+HEDDLE_OLD_VERSION(HeddleDupInfo12, fi_dupinfo, "FABRIC_1.2");
+
+HEDDLE_EXPORT fi_info* HeddleDupInfo13(const fi_info* info) noexcept {
+  return DuplicateInfoOf(heddle::core::kLayout13, info);
+}
+HEDDLE_DEFAULT_VERSION(HeddleDupInfo13, fi_dupinfo, "FABRIC_1.3");
+
+// Every fi_info that an application may free was made by the library, in the
+// newest layout, whichever entry point it came from.
+HEDDLE_EXPORT void HeddleFreeInfo10(fi_info* info) noexcept {
+  heddle::core::FreeInfo(info);
+}
+HEDDLE_OLD_VERSION(HeddleFreeInfo10, fi_freeinfo, "FABRIC_1.0");
+
+HEDDLE_EXPORT void HeddleFreeInfo11(fi_info* info) noexcept {
+  heddle::core::FreeInfo(info);
+}
+HEDDLE_OLD_VERSION(HeddleFreeInfo11, fi_freeinfo, "FABRIC_1.1");
+
+HEDDLE_EXPORT void HeddleFreeInfo12(fi_info* info) noexcept {
+  heddle::core::FreeInfo(info);
+}
+HEDDLE_OLD_VERSION(HeddleFreeInfo12, fi_freeinfo, "FABRIC_1.2");
+
+HEDDLE_EXPORT void HeddleFreeInfo13(fi_info* info) noexcept {
+  heddle::core::FreeInfo(info);
+}
+HEDDLE_DEFAULT_VERSION(HeddleFreeInfo13, fi_freeinfo, "FABRIC_1.3");
+
+// The caller's structure has no api_version: anything from 1.0 to 1.4.
+HEDDLE_EXPORT int HeddleFabric10(const fi_fabric_attr* old_attr,
+                                 fid_fabric** fabric, void* context) noexcept {
+  if (old_attr == nullptr) {
+    return -FI_EINVAL;
+  }
+  fi_fabric_attr attr = {};
+  memcpy(&attr, old_attr, heddle::core::kLayout10.fabric_attr);
+  attr.api_version = FI_VERSION(1, 0);
+  return OpenFabric(&attr, fabric, context);
+}
+HEDDLE_OLD_VERSION(HeddleFabric10, fi_fabric, "FABRIC_1.0");
+
+HEDDLE_EXPORT int HeddleFabric11(const fi_fabric_attr* attr,
+                                 fid_fabric** fabric, void* context) noexcept {
+  return OpenFabric(attr, fabric, context);
+}
+HEDDLE_DEFAULT_VERSION(HeddleFabric11, fi_fabric, "FABRIC_1.1");
+
+HEDDLE_EXPORT uint32_t fi_version(void) noexcept {
+  return heddle::core::kApiVersion;
+}
+
+HEDDLE_EXPORT const char* fi_strerror(int number) noexcept {
+  return heddle::core::ErrorText(number);
+}
+
+// One buffer per thread, overwritten by its next call.
+HEDDLE_EXPORT char* fi_tostr(const void* data, fi_type type) noexcept {
+  static thread_local char buffer[8192];
+  return StoreText(buffer, sizeof(buffer), data, type);
+}
+
+HEDDLE_EXPORT char* fi_tostr_r(char* buffer, size_t length, const void* data,
+                               fi_type type) noexcept {
+  return StoreText(buffer, length, data, type);
+}
+
+// No interface of this library is opened by name yet.
+HEDDLE_EXPORT int fi_open(uint32_t /*version*/, const char* /*name*/,
+                          void* /*attr*/, size_t /*attr_len*/,
+                          uint64_t /*flags*/, struct fid** /*fid*/,
+                          void* /*context*/) noexcept {
+  return -FI_ENOSYS;
+}
+
+HEDDLE_EXPORT int fi_getparams(fi_param** parameters, int* count) noexcept {
+  if (parameters == nullptr || count == nullptr) {
+    return -FI_EINVAL;
+  }
+  return Guard([&] {
+    static std::once_flag defined;
+    std::call_once(defined, heddle::core::DefineSettings);
+    return heddle::core::ParameterTable::Get().List(parameters, count);
+  });
+}
+
+HEDDLE_EXPORT void fi_freeparams(fi_param* parameters) noexcept {
+  heddle::core::ParameterTable::Free(parameters);
+}
+
+HEDDLE_EXPORT int fi_param_define(const fi_provider* provider, const char* name,
+                                  fi_param_type type, const char* help_format,
+                                  ...) noexcept {
+  char help[1024] = "";
+  if (help_format != nullptr) {
+    va_list arguments;
+    va_start(arguments, help_format);
+    vsnprintf(help, sizeof(help), help_format, arguments);
+    va_end(arguments);
+  }
+  return Guard([&] {
+    return heddle::core::ParameterTable::Get().Define(NameOf(provider), name,
+                                                      type, help);
+  });
+}
+
+HEDDLE_EXPORT int fi_param_get(fi_provider* provider, const char* name,
+                               void* value) noexcept {
+  return Guard([&] {
+    return heddle::core::ParameterTable::Get().Read(NameOf(provider), name,
+                                                    value);
+  });
+}
+
+HEDDLE_EXPORT int fi_log_enabled(const fi_provider* provider,
+                                 fi_log_level level,
+                                 fi_log_subsys subsystem) noexcept {
+  return Guard([&]() -> int {
+           return heddle::core::LogFilter::Get().Enabled(NameOf(provider),
+                                                         level, subsystem);
+         }) == 1;
+}
+
+HEDDLE_EXPORT int fi_log_ready(const fi_provider* provider, fi_log_level level,
+                               fi_log_subsys subsystem,
+                               uint64_t* showtime) noexcept {
+  return Guard([&]() -> int {
+           return heddle::core::LogFilter::Get().Ready(NameOf(provider), level,
+                                                       subsystem, showtime);
+         }) == 1;
+}
+
+HEDDLE_EXPORT void fi_log(const fi_provider* provider, fi_log_level level,
+                          fi_log_subsys subsystem, const char* function,
+                          int line, const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  heddle::core::WriteLog(NameOf(provider), level, subsystem, function, line,
+                         format, arguments);
+  va_end(arguments);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry point of libheddle-fi.so.
+#include "host/lib/core/plugin.h"
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/core/getinfo.h"
+#include "host/lib/core/settings.h"
+#include "host/lib/core/version.h"
+#include "host/lib/fabric/fabric.h"
+
+namespace {
+
+int PluginGetInfo(uint32_t version, const char* node, const char* service,
+                  uint64_t flags, const fi_info* hints,
+                  fi_info** info) noexcept {
+  // The core has brought older layouts to the newest already.
+  return heddle::core::GetInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout13}, info);
+}
+
+int PluginFabric(fi_fabric_attr* attr, fid_fabric** fabric,
+                 void* context) noexcept {
+  return heddle::boundary::Guard(
+      [&] { return heddle::fabric::Fabric::Open(attr, fabric, context); });
+}
+
+// Source: fi_provider(3). The core asks for `cleanup` at exit, when threads of
+// the application may still be in the library: nothing is freed.
+void PluginCleanup() noexcept {}
+
+fi_provider provider = {
+    .version = heddle::core::kProviderVersion,
+    .fi_version = heddle::core::kApiVersion,
+    .context = {},
+    .name = heddle::core::kProviderName,
+    .getinfo = PluginGetInfo,
+    .fabric = PluginFabric,
+    .cleanup = PluginCleanup,
+};
+
+}  // namespace
+
+namespace heddle::core {
+
+fi_provider* PluginProvider() noexcept {
+  return &provider;
+}
+
+}  // namespace heddle::core
+
+extern "C" __attribute__((visibility("default"))) fi_provider*
+fi_prov_ini() noexcept {
+  heddle::core::DefineSettings();
+  return &provider;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/core/getinfo.h"
+
+#include <strings.h>
+
+#include <optional>
+#include <utility>
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/core/info_memory.h"
+#include "host/lib/core/log.h"
+#include "host/lib/core/offer.h"
+#include "host/lib/core/resolve.h"
+#include "host/lib/core/services.h"
+#include "host/lib/core/settings.h"
+#include "host/lib/core/version.h"
+
+namespace heddle::core {
+namespace {
+
+// Set by a stock core that asks on behalf of a utility provider, which is not
+// to layer over endpoint types that this provider has itself.
+// Source: libfabric.md F4; the core's internal OFI_CORE_PROV_ONLY.
+constexpr uint64_t kAskedForLayering = 1ULL << 59;
+
+void LogRefusal(const DeviceOffer& offer, const Refusal& refusal) {
+  Log(LogLevel::kInfo, LogSubsystem::kCore,
+      "device %s ruled out by %s: wanted %s, offered %s",
+      offer.domain_name.c_str(), refusal.attribute.c_str(),
+      refusal.wanted.c_str(), refusal.offered.c_str());
+}
+
+// Simulated RTL is never chosen for a user who did not name it.
+std::optional<Refusal> DeviceRefusal(const Settings& settings) {
+  if (settings.device == "rtl") {
+    return std::nullopt;
+  }
+  return Refusal{"FI_HEDDLE_DEVICE", "nothing (it is not set)",
+                 "rtl, only when it is named"};
+}
+
+bool StoreAddress(const std::optional<sockaddr_in>& address, void** data,
+                  size_t* bytes) {
+  if (!address) {
+    return true;
+  }
+  *data = DuplicateBytes(&*address, sizeof(*address));
+  *bytes = *data != nullptr ? sizeof(*address) : 0;
+  return *data != nullptr;
+}
+
+// A stock core writes the name itself and takes one that is there for that of
+// a layered provider. Source: clients.md section 1, infos.
+bool StoreProviderName(fi_info* info) {
+  if (RunsInStockCore()) {
+    return true;
+  }
+  info->fabric_attr->prov_name = DuplicateText(kProviderName);
+  return info->fabric_attr->prov_name != nullptr;
+}
+
+// FI_PROV_ATTR_ONLY: name and version, whether or not there is a device.
+int ProviderOnly(const Hints& hints, uint32_t version, fi_info** info) {
+  const char* wanted = hints->fabric_attr->prov_name;
+  if (wanted != nullptr && strcasecmp(wanted, kProviderName) != 0) {
+    return -FI_ENODATA;
+  }
+  InfoPointer made(AllocateInfo());
+  if (made == nullptr || !StoreProviderName(made.get())) {
+    return -FI_ENOMEM;
+  }
+  made->fabric_attr->prov_version = kProviderVersion;
+  made->fabric_attr->api_version = version;
+  *info = made.release();
+  return FI_SUCCESS;
+}
+
+int Answer(const InfoRequest& request, const Hints& hints,
+           const Settings& settings, fi_info** info) {
+  const DeviceOffer offer = {"rtl0", FabricName(), kProviderName};
+  std::optional<Refusal> refusal = FindRefusal(hints, offer);
+  if (!refusal) {
+    refusal = DeviceRefusal(settings);
+  }
+  if (refusal) {
+    LogRefusal(offer, *refusal);
+    return -FI_ENODATA;
+  }
+  std::string reason;
+  const auto endpoints = Resolve(request, hints, settings, &reason);
+  if (!endpoints) {
+    Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s ruled out: %s",
+        offer.domain_name.c_str(), reason.c_str());
+    return -FI_ENODATA;
+  }
+  InfoPointer made = MakeInfo(hints, request.version, offer);
+  if (made == nullptr || !StoreProviderName(made.get()) ||
+      !StoreAddress(endpoints->source, &made->src_addr, &made->src_addrlen) ||
+      !StoreAddress(endpoints->destination, &made->dest_addr,
+                    &made->dest_addrlen)) {
+    return -FI_ENOMEM;
+  }
+  Log(LogLevel::kInfo, LogSubsystem::kCore,
+      "device %s offered: FI_HEDDLE_DEVICE names it and it meets all hints",
+      offer.domain_name.c_str());
+  *info = made.release();
+  return FI_SUCCESS;
+}
+
+}  // namespace
+
+std::string FabricName() {
+  return "heddle-" + GetSettings().wire;
+}
+
+int GetInfo(const InfoRequest& request, fi_info** info) noexcept {
+  return boundary::Guard([&]() -> int {
+    if (info == nullptr) {
+      return -FI_EINVAL;
+    }
+    *info = nullptr;
+    if (FI_VERSION_LT(kApiVersion, request.version)) {
+      Log(LogLevel::kWarn, LogSubsystem::kCore,
+          "API version %u.%u asked for, %u.%u is the newest here",
+          FI_MAJOR(request.version), FI_MINOR(request.version),
+          FI_MAJOR(kApiVersion), FI_MINOR(kApiVersion));
+      return -FI_ENOSYS;
+    }
+    if ((request.flags & kAskedForLayering) != 0) {
+      return -FI_ENODATA;
+    }
+    const Hints hints(request.hints, Smaller(*request.layout,
+                                             LayoutOfVersion(request.version)));
+    if ((request.flags & FI_PROV_ATTR_ONLY) != 0) {
+      return ProviderOnly(hints, request.version, info);
+    }
+    const Settings& settings = GetSettings();
+    return settings.valid ? Answer(request, hints, settings, info) : -FI_EINVAL;
+  });
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/core/offer.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "host/lib/core/limits.h"
+#include "host/lib/core/tostr.h"
+#include "host/lib/core/version.h"
+
+namespace heddle::core {
+namespace {
+
+constexpr uint64_t kAllCaps = kPrimaryCaps | kModifierCaps | kSecondaryCaps;
+
+// Source: fi_getinfo(3), list of modifiers; fi_endpoint(3), capabilities of
+// each direction.
+constexpr uint64_t kTransmitOnly = FI_SEND;
+constexpr uint64_t kReceiveOnly = FI_RECV | FI_SOURCE;
+
+// Runs the checks of one device and keeps the first that fails. Each member
+// returns whether the hint can be met; a hint of zero always can.
+class Matcher {
+ public:
+  bool Bits(const char* attribute, uint64_t wanted, uint64_t offered,
+            fi_type type) {
+    return (wanted & ~offered) == 0 ||
+           Refuse(attribute, FlagsText(wanted, type), FlagsText(offered, type));
+  }
+
+  bool AtMost(const char* attribute, uint64_t wanted, uint64_t most) {
+    return wanted <= most || Refuse(attribute, std::to_string(wanted),
+                                    "at most " + std::to_string(most));
+  }
+
+  // `values` are all but 0, which stands for "any".
+  template <typename Value>
+  bool OneOf(const char* attribute, Value wanted, fi_type type,
+             std::initializer_list<Value> values) {
+    if (wanted == Value{} ||
+        std::find(values.begin(), values.end(), wanted) != values.end()) {
+      return true;
+    }
+    std::string offered;
+    for (const Value& value : values) {
+      offered += (offered.empty() ? "" : ", ") + ToText(&value, type);
+    }
+    return Refuse(attribute, ToText(&wanted, type), offered);
+  }
+
+  // Names are compared without regard to case, as stock libfabric does.
+  bool Name(const char* attribute, const char* wanted,
+            const std::string& offered) {
+    return wanted == nullptr || strcasecmp(wanted, offered.c_str()) == 0 ||
+           Refuse(attribute, wanted, offered);
+  }
+
+  bool Refuse(const char* attribute, std::string wanted, std::string offered) {
+    refusal_ = Refusal{attribute, std::move(wanted), std::move(offered)};
+    return false;
+  }
+
+  std::optional<Refusal> refusal() { return std::move(refusal_); }
+
+ private:
+  std::optional<Refusal> refusal_;
+};
+
+// Modifiers that hold for `caps`: those named, or all when none is.
+uint64_t WithModifiers(uint64_t caps) {
+  const bool implied = (caps & FI_MSG) != 0 && (caps & kModifierCaps) == 0;
+  return implied ? caps | kModifierCaps : caps;
+}
+
+// What the answer's caps are. FI_SOURCE has a price and is given only when
+// asked for; where an endpoint reaches has none.
+uint64_t AnswerCaps(uint64_t wanted) {
+  if (wanted == 0) {
+    return kAllCaps;
+  }
+  const uint64_t caps = WithModifiers(wanted);
+  return (caps & kDomainCaps) == 0 ? caps | kDomainCaps : caps;
+}
+
+// Capabilities of one direction: `wanted` of it or, if 0, all that `caps` of
+// the endpoint have for it. Bits of the other direction are ignored, as stock
+// libfabric does; a direction that the modifiers exclude has none.
+uint64_t DirectionCaps(uint64_t wanted, uint64_t caps, uint64_t of_direction,
+                       uint64_t modifier) {
+  if ((caps & modifier) == 0) {
+    return 0;
+  }
+  if (wanted == 0) {
+    return caps & of_direction;
+  }
+  const uint64_t chosen = wanted & of_direction;
+  return (chosen & FI_MSG) != 0 ? chosen | modifier : chosen;
+}
+
+bool CapsFit(const fi_info& hints, Matcher* matcher) {
+  if (!matcher->Bits("caps", hints.caps, kAllCaps, FI_TYPE_CAPS)) {
+    return false;
+  }
+  if ((hints.caps & kModifierCaps) != 0 && (hints.caps & FI_MSG) == 0) {
+    return matcher->Refuse("caps", FlagsText(hints.caps, FI_TYPE_CAPS),
+                           "FI_SEND and FI_RECV with FI_MSG only");
+  }
+  const uint64_t caps = AnswerCaps(hints.caps);
+  return matcher->Bits("tx_attr->caps", hints.tx_attr->caps,
+                       caps | kReceiveOnly | kDomainCaps, FI_TYPE_CAPS) &&
+         matcher->Bits("rx_attr->caps", hints.rx_attr->caps,
+                       caps | kTransmitOnly | kDomainCaps, FI_TYPE_CAPS);
+}
+
+bool TrafficClassFits(const char* attribute, uint32_t wanted,
+                      Matcher* matcher) {
+  return wanted == FI_TC_UNSPEC || wanted == FI_TC_BEST_EFFORT ||
+         matcher->Refuse(attribute, std::to_string(wanted),
+                         "FI_TC_UNSPEC, FI_TC_BEST_EFFORT");
+}
+
+bool TxFits(const fi_tx_attr& tx, Matcher* matcher) {
+  return matcher->Bits("tx_attr->op_flags", tx.op_flags, kTxOpFlags,
+                       FI_TYPE_OP_FLAGS) &&
+         matcher->Bits("tx_attr->msg_order", tx.msg_order, kMessageOrder,
+                       FI_TYPE_MSG_ORDER) &&
+         matcher->Bits("tx_attr->comp_order", tx.comp_order, FI_ORDER_NONE,
+                       FI_TYPE_MSG_ORDER) &&
+         matcher->AtMost("tx_attr->inject_size", tx.inject_size,
+                         kInjectBytes) &&
+         matcher->AtMost("tx_attr->size", tx.size, kMaxQueueSize) &&
+         matcher->AtMost("tx_attr->iov_limit", tx.iov_limit, kIovLimit) &&
+         matcher->AtMost("tx_attr->rma_iov_limit", tx.rma_iov_limit, 0) &&
+         TrafficClassFits("tx_attr->tclass", tx.tclass, matcher);
+}
+
+bool RxFits(const fi_rx_attr& rx, Matcher* matcher) {
+  return matcher->Bits("rx_attr->op_flags", rx.op_flags, kRxOpFlags,
+                       FI_TYPE_OP_FLAGS) &&
+         matcher->Bits("rx_attr->msg_order", rx.msg_order, kMessageOrder,
+                       FI_TYPE_MSG_ORDER) &&
+         matcher->Bits("rx_attr->comp_order", rx.comp_order, FI_ORDER_NONE,
+                       FI_TYPE_MSG_ORDER) &&
+         matcher->AtMost("rx_attr->size", rx.size, kMaxQueueSize) &&
+         matcher->AtMost("rx_attr->iov_limit", rx.iov_limit, kIovLimit);
+}
+
+bool EndpointFits(const fi_ep_attr& ep, Matcher* matcher) {
+  return matcher->OneOf("ep_attr->type", ep.type, FI_TYPE_EP_TYPE,
+                        {FI_EP_RDM}) &&
+         matcher->OneOf("ep_attr->protocol", ep.protocol, FI_TYPE_PROTOCOL,
+                        {kProtocol}) &&
+         matcher->AtMost("ep_attr->protocol_version", ep.protocol_version,
+                         kProtocolVersion) &&
+         matcher->AtMost("ep_attr->max_msg_size", ep.max_msg_size,
+                         kMaxMessageBytes) &&
+         matcher->AtMost("ep_attr->max_order_raw_size", ep.max_order_raw_size,
+                         0) &&
+         matcher->AtMost("ep_attr->max_order_war_size", ep.max_order_war_size,
+                         0) &&
+         matcher->AtMost("ep_attr->max_order_waw_size", ep.max_order_waw_size,
+                         0) &&
+         matcher->AtMost("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
+         matcher->AtMost("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1) &&
+         matcher->AtMost("ep_attr->auth_key_size", ep.auth_key_size, 0);
+}
+
+bool DomainCountsFit(const fi_domain_attr& domain, Matcher* matcher) {
+  struct Count {
+    const char* attribute;
+    size_t wanted;
+    size_t most;
+  };
+  const Count counts[] = {
+      {"domain_attr->mr_key_size", domain.mr_key_size, kMrKeyBytes},
+      {"domain_attr->cq_data_size", domain.cq_data_size, kCqDataBytes},
+      {"domain_attr->cq_cnt", domain.cq_cnt, kCqCount},
+      {"domain_attr->ep_cnt", domain.ep_cnt, kEndpointCount},
+      {"domain_attr->tx_ctx_cnt", domain.tx_ctx_cnt, kTxContextCount},
+      {"domain_attr->rx_ctx_cnt", domain.rx_ctx_cnt, kRxContextCount},
+      {"domain_attr->max_ep_tx_ctx", domain.max_ep_tx_ctx, 1},
+      {"domain_attr->max_ep_rx_ctx", domain.max_ep_rx_ctx, 1},
+      {"domain_attr->max_ep_stx_ctx", domain.max_ep_stx_ctx, 0},
+      {"domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 0},
+      {"domain_attr->cntr_cnt", domain.cntr_cnt, 0},
+      {"domain_attr->mr_iov_limit", domain.mr_iov_limit, kMrIovLimit},
+      {"domain_attr->auth_key_size", domain.auth_key_size, 0},
+  };
+  return std::all_of(
+      std::begin(counts), std::end(counts), [matcher](const Count& count) {
+        return matcher->AtMost(count.attribute, count.wanted, count.most);
+      });
+}
+
+// Source: fi_domain(3), FI_MR_BASIC and FI_MR_SCALABLE stand alone.
+bool MrModeFits(uint64_t wanted, Matcher* matcher) {
+  constexpr uint64_t kOld = FI_MR_BASIC | FI_MR_SCALABLE;
+  if ((wanted & kOld) == 0 || wanted == FI_MR_BASIC ||
+      wanted == FI_MR_SCALABLE) {
+    return true;
+  }
+  return matcher->Refuse("domain_attr->mr_mode",
+                         FlagsText(wanted, FI_TYPE_MR_MODE),
+                         "FI_MR_BASIC or FI_MR_SCALABLE with no other bit");
+}
+
+bool DomainFits(const fi_domain_attr& domain, const DeviceOffer& offer,
+                Matcher* matcher) {
+  return matcher->Name("domain_attr->name", domain.name, offer.domain_name) &&
+         matcher->OneOf("domain_attr->threading", domain.threading,
+                        FI_TYPE_THREADING,
+                        {FI_THREAD_SAFE, FI_THREAD_FID, FI_THREAD_DOMAIN,
+                         FI_THREAD_COMPLETION, FI_THREAD_ENDPOINT}) &&
+         matcher->OneOf("domain_attr->control_progress",
+                        domain.control_progress, FI_TYPE_PROGRESS,
+                        {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL}) &&
+         matcher->OneOf("domain_attr->data_progress", domain.data_progress,
+                        FI_TYPE_PROGRESS,
+                        {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL}) &&
+         matcher->AtMost("domain_attr->resource_mgmt", domain.resource_mgmt,
+                         FI_RM_ENABLED) &&
+         matcher->OneOf("domain_attr->av_type", domain.av_type, FI_TYPE_AV_TYPE,
+                        {FI_AV_MAP, FI_AV_TABLE}) &&
+         MrModeFits(static_cast<uint32_t>(domain.mr_mode), matcher) &&
+         matcher->Bits("domain_attr->caps", domain.caps, kDomainCaps,
+                       FI_TYPE_CAPS) &&
+         TrafficClassFits("domain_attr->tclass", domain.tclass, matcher) &&
+         DomainCountsFit(domain, matcher);
+}
+
+bool FabricFits(const fi_fabric_attr& fabric, const DeviceOffer& offer,
+                Matcher* matcher) {
+  return matcher->Name("fabric_attr->prov_name", fabric.prov_name,
+                       offer.provider_name) &&
+         matcher->Name("fabric_attr->name", fabric.name, offer.fabric_name);
+}
+
+bool AddressFormatFits(const fi_info& hints, Matcher* matcher) {
+  return matcher->OneOf("addr_format", hints.addr_format, FI_TYPE_ADDR_FORMAT,
+                        {uint32_t{FI_SOCKADDR_IN}, uint32_t{FI_SOCKADDR}});
+}
+
+template <typename Value>
+Value Or(Value wanted, Value otherwise) {
+  return wanted != Value{} ? wanted : otherwise;
+}
+
+void FillTx(const fi_info& hints, uint64_t caps, fi_tx_attr* tx) {
+  *tx = {};
+  tx->caps = DirectionCaps(hints.tx_attr->caps, caps, kTxCaps, FI_SEND);
+  tx->op_flags = hints.tx_attr->op_flags;
+  tx->msg_order = kMessageOrder;
+  tx->comp_order = FI_ORDER_NONE;
+  tx->inject_size = kInjectBytes;
+  tx->size = Or(hints.tx_attr->size, kDefaultQueueSize);
+  tx->iov_limit = kIovLimit;
+  tx->tclass = hints.tx_attr->tclass;
+}
+
+void FillRx(const fi_info& hints, uint64_t caps, fi_rx_attr* rx) {
+  *rx = {};
+  rx->caps = DirectionCaps(hints.rx_attr->caps, caps, kRxCaps, FI_RECV);
+  rx->op_flags = hints.rx_attr->op_flags;
+  rx->msg_order = kMessageOrder;
+  rx->comp_order = FI_ORDER_NONE;
+  rx->size = Or(hints.rx_attr->size, kDefaultQueueSize);
+  rx->iov_limit = kIovLimit;
+}
+
+void FillEndpoint(fi_ep_attr* ep) {
+  *ep = {};
+  ep->type = FI_EP_RDM;
+  ep->protocol = kProtocol;
+  ep->protocol_version = kProtocolVersion;
+  ep->max_msg_size = kMaxMessageBytes;
+  ep->tx_ctx_cnt = 1;
+  ep->rx_ctx_cnt = 1;
+}
+
+// Nothing is needed of the application, so that no bit of 1.5 and later
+// remains. Before 1.5 the mode was a choice of two.
+int AnswerMrMode(int wanted, uint32_t version) {
+  if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE) {
+    return wanted;
+  }
+  return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
+}
+
+void FillDomain(const fi_domain_attr& hints, uint32_t version,
+                const DeviceOffer& offer, fi_domain_attr* domain) {
+  *domain = {};
+  domain->name = DuplicateText(offer.domain_name.c_str());
+  domain->threading = Or(hints.threading, FI_THREAD_SAFE);
+  domain->control_progress = Or(hints.control_progress, FI_PROGRESS_AUTO);
+  domain->data_progress = Or(hints.data_progress, FI_PROGRESS_AUTO);
+  domain->resource_mgmt = FI_RM_ENABLED;
+  domain->av_type = Or(hints.av_type, FI_AV_TABLE);
+  domain->mr_mode = AnswerMrMode(hints.mr_mode, version);
+  domain->mr_key_size = kMrKeyBytes;
+  domain->cq_data_size = kCqDataBytes;
+  domain->cq_cnt = kCqCount;
+  domain->ep_cnt = kEndpointCount;
+  domain->tx_ctx_cnt = kTxContextCount;
+  domain->rx_ctx_cnt = kRxContextCount;
+  domain->max_ep_tx_ctx = 1;
+  domain->max_ep_rx_ctx = 1;
+  domain->mr_iov_limit = kMrIovLimit;
+  domain->caps = kDomainCaps;
+  domain->max_err_data = kMaxErrDataBytes;
+  domain->mr_cnt = std::max(hints.mr_cnt, kMrCount);
+  domain->tclass = hints.tclass;
+}
+
+}  // namespace
+
+std::optional<Refusal> FindRefusal(const Hints& hints,
+                                   const DeviceOffer& offer) {
+  Matcher matcher;
+  const fi_info& wanted = *hints;
+  if (FabricFits(*wanted.fabric_attr, offer, &matcher) &&
+      EndpointFits(*wanted.ep_attr, &matcher) && CapsFit(wanted, &matcher) &&
+      AddressFormatFits(wanted, &matcher) &&
+      TxFits(*wanted.tx_attr, &matcher) && RxFits(*wanted.rx_attr, &matcher)) {
+    DomainFits(*wanted.domain_attr, offer, &matcher);
+  }
+  return matcher.refusal();
+}
+
+InfoPointer MakeInfo(const Hints& hints, uint32_t version,
+                     const DeviceOffer& offer) {
+  InfoPointer info(AllocateInfo());
+  if (info == nullptr) {
+    return nullptr;
+  }
+  info->caps = AnswerCaps(hints->caps);
+  info->addr_format = Or<uint32_t>(hints->addr_format, FI_SOCKADDR_IN);
+  info->handle = hints->handle;
+  FillTx(*hints, info->caps, info->tx_attr);
+  FillRx(*hints, info->caps, info->rx_attr);
+  FillEndpoint(info->ep_attr);
+  FillDomain(*hints->domain_attr, version, offer, info->domain_attr);
+  info->fabric_attr->name = DuplicateText(offer.fabric_name.c_str());
+  info->fabric_attr->prov_version = kProviderVersion;
+  info->fabric_attr->api_version = version;
+  const bool whole =
+      info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr;
+  return whole ? std::move(info) : nullptr;
+}
+
+}  // namespace heddle::core
