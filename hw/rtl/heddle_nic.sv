@@ -112,4 +112,466 @@ module heddle_nic
   output logic             deadline_valid_o,
   output logic [31:0]      deadline_o         // Ticks from now, at least 1.
 );
+
+  // --------------------------------------------------------------- identity
+  localparam logic [63:0] Capability =
+      64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityInline) | 64'(CapabilityWriteErrors);
+  localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
+  localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
+  localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
+  localparam logic [31:0] Datapath = {16'd8192, 16'(DataW)};
+
+  localparam int unsigned ReqW = $bits(dma_req_t);
+
+  logic [12:0] unit_idle;  // One bit per unit; the order has no meaning.
+
+  // ----------------------------------------------------- control and statistics
+  port_cfg_t   port;
+  doorbell_t   db;
+  logic        db_valid, db_ready;
+  logic [63:0] admin_command_base, admin_answer_base;
+  logic [3:0]  admin_log2;
+  logic [15:0] admin_tail;
+  logic        host_reset, host_reset_done;
+  logic [31:0] device_status, fatal_cause;
+  logic [5:0]  stat_index;
+  logic [63:0] stat_value;
+
+  heddle_bar u_bar (
+    .clk_i, .rst_ni,
+    .s_axi_awvalid_i, .s_axi_awready_o, .s_axi_awaddr_i, .s_axi_awlen_i,
+    .s_axi_wvalid_i, .s_axi_wready_o, .s_axi_wdata_i, .s_axi_wstrb_i, .s_axi_wlast_i,
+    .s_axi_bvalid_o, .s_axi_bready_i, .s_axi_bresp_o,
+    .s_axi_arvalid_i, .s_axi_arready_o, .s_axi_araddr_i, .s_axi_arlen_i,
+    .s_axi_rvalid_o, .s_axi_rready_i, .s_axi_rdata_o, .s_axi_rresp_o, .s_axi_rlast_o,
+    .db_valid_o(db_valid), .db_ready_i(db_ready), .db_o(db),
+    .admin_command_base_o(admin_command_base), .admin_answer_base_o(admin_answer_base),
+    .admin_log2_o(admin_log2), .admin_tail_o(admin_tail),
+    .reset_o(host_reset), .reset_done_i(host_reset_done),
+    .device_status_i(device_status), .fatal_cause_i(fatal_cause),
+    .capability_i(Capability), .version_i(Version), .context_limits_i(ContextLimits),
+    .transport_limits_i(TransportLimits), .datapath_i(Datapath),
+    .stat_index_o(stat_index), .stat_value_i(stat_value),
+    .idle_o(unit_idle[0])
+  );
+
+  // Doorbells go to the unit that owns the page; others are dropped.
+  logic db_tx, db_rx, db_cq, db_tx_ready, db_rx_ready, db_cq_ready;
+  assign db_tx    = db.page >= 8'(TxPageFirst) && db.page < 8'(TxPageFirst + NumTx);
+  assign db_rx    = db.page >= 8'(RxPageFirst) && db.page < 8'(RxPageFirst + NumRx);
+  assign db_cq    = db.page >= 8'(CqPageFirst) && db.page < 8'(CqPageFirst + NumCq);
+  assign db_ready = db_tx ? db_tx_ready : db_rx ? db_rx_ready : db_cq ? db_cq_ready : 1'b1;
+
+  logic [7:0]  tbl_valid;
+  table_req_t  tbl_req;
+  table_rsp_t  tbl_tx, tbl_rx, tbl_cq, tbl_hop, tbl_rsp;
+  assign tbl_rsp = tbl_tx | tbl_rx | tbl_cq | tbl_hop;
+
+  // ------------------------------------------------------------------- DMA
+  logic [NumRd-1:0]            rd_valid, rd_ready, rd_rsp_valid, rd_rsp_ready, rd_rsp_last;
+  logic [NumRd-1:0]            rd_rsp_error;
+  logic [NumRd-1:0][ReqW-1:0]  rd_req;
+  logic [NumRd-1:0][DataW-1:0] rd_rsp_data;
+  logic [NumWr-1:0]            wr_valid, wr_ready, wr_data_valid, wr_data_ready;
+  logic [NumWr-1:0]            wr_rsp_valid, wr_rsp_error;
+  logic [NumWr-1:0][ReqW-1:0]  wr_req;
+  logic [NumWr-1:0][DataW-1:0] wr_data;
+  logic                        rd_error, wr_error;
+
+  heddle_dma_read #(.DataW(DataW)) u_dma_read (
+    .clk_i, .rst_ni,
+    .req_valid_i(rd_valid), .req_ready_o(rd_ready), .req_i(rd_req),
+    .rsp_valid_o(rd_rsp_valid), .rsp_ready_i(rd_rsp_ready), .rsp_data_o(rd_rsp_data),
+    .rsp_last_o(rd_rsp_last), .rsp_error_o(rd_rsp_error),
+    .m_axi_arvalid_o, .m_axi_arready_i, .m_axi_arid_o, .m_axi_araddr_o, .m_axi_arlen_o,
+    .m_axi_arsize_o, .m_axi_arburst_o, .m_axi_aruser_o,
+    .m_axi_rvalid_i, .m_axi_rready_o, .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i,
+    .m_axi_rlast_i,
+    .error_o(rd_error), .idle_o(unit_idle[1])
+  );
+
+  heddle_dma_write #(.DataW(DataW)) u_dma_write (
+    .clk_i, .rst_ni,
+    .req_valid_i(wr_valid), .req_ready_o(wr_ready), .req_i(wr_req),
+    .data_valid_i(wr_data_valid), .data_ready_o(wr_data_ready), .data_i(wr_data),
+    .rsp_valid_o(wr_rsp_valid), .rsp_error_o(wr_rsp_error),
+    .m_axi_awvalid_o, .m_axi_awready_i, .m_axi_awid_o, .m_axi_awaddr_o, .m_axi_awlen_o,
+    .m_axi_awsize_o, .m_axi_awburst_o, .m_axi_awuser_o,
+    .m_axi_wvalid_o, .m_axi_wready_i, .m_axi_wdata_o, .m_axi_wstrb_o, .m_axi_wlast_o,
+    .m_axi_bvalid_i, .m_axi_bready_o, .m_axi_bid_i, .m_axi_bresp_i,
+    .error_o(wr_error), .idle_o(unit_idle[2])
+  );
+
+  // ------------------------------------------------------------- management
+  heddle_mgmt #(.DataW(DataW)) u_mgmt (
+    .clk_i, .rst_ni,
+    .mgmt_valid_i, .mgmt_ready_o, .mgmt_write_i, .mgmt_addr_i, .mgmt_wdata_i, .mgmt_rdata_o,
+    .mgmt_event_o,
+    .admin_command_base_i(admin_command_base), .admin_answer_base_i(admin_answer_base),
+    .admin_log2_i(admin_log2), .admin_tail_i(admin_tail),
+    .reset_i(host_reset), .reset_done_o(host_reset_done),
+    .device_status_o(device_status), .fatal_cause_o(fatal_cause),
+    .version_i(Version), .context_limits_i(ContextLimits),
+    .transport_limits_i(TransportLimits), .datapath_i(Datapath),
+    .port_o(port),
+    .tbl_valid_o(tbl_valid), .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
+    .rd_valid_o(rd_valid[RdMailbox]), .rd_ready_i(rd_ready[RdMailbox]),
+    .rd_req_o(rd_req[RdMailbox]),
+    .rd_rsp_valid_i(rd_rsp_valid[RdMailbox]), .rd_rsp_ready_o(rd_rsp_ready[RdMailbox]),
+    .rd_rsp_data_i(rd_rsp_data[RdMailbox]), .rd_rsp_last_i(rd_rsp_last[RdMailbox]),
+    .rd_rsp_error_i(rd_rsp_error[RdMailbox]),
+    .wr_valid_o(wr_valid[WrMailbox]), .wr_ready_i(wr_ready[WrMailbox]),
+    .wr_req_o(wr_req[WrMailbox]),
+    .wr_data_valid_o(wr_data_valid[WrMailbox]), .wr_data_ready_i(wr_data_ready[WrMailbox]),
+    .wr_data_o(wr_data[WrMailbox]),
+    .wr_rsp_valid_i(wr_rsp_valid[WrMailbox]), .wr_rsp_error_i(wr_rsp_error[WrMailbox]),
+    .idle_o(unit_idle[3])
+  );
+
+  // ------------------------------------------------------ completion queues
+  logic [2:0]                             ev_valid, ev_ready;
+  logic [2:0][$bits(cq_event_t)-1:0]      ev;
+  logic [NumCq-1:0]                       credit_ok;
+  logic [NumCq-1:0][GenW-1:0]             cq_gen;
+  logic [2:0]                             credit_take;
+  logic [2:0][CqW-1:0]                    credit_cq;
+  logic                                   drained_tx, drained_rx;
+  logic [NumStat-1:0]                     stat_cq;
+
+  heddle_cq #(.DataW(DataW)) u_cq (
+    .clk_i, .rst_ni,
+    .db_valid_i(db_valid && db_cq), .db_ready_o(db_cq_ready), .db_i(db),
+    .tbl_valid_i(tbl_valid[TableCq]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_cq),
+    .ev_valid_i(ev_valid), .ev_ready_o(ev_ready), .ev_i(ev),
+    .credit_ok_o(credit_ok), .gen_o(cq_gen), .take_i(credit_take), .take_cq_i(credit_cq),
+    .wr_valid_o(wr_valid[WrCq]), .wr_ready_i(wr_ready[WrCq]), .wr_req_o(wr_req[WrCq]),
+    .wr_data_valid_o(wr_data_valid[WrCq]), .wr_data_ready_i(wr_data_ready[WrCq]),
+    .wr_data_o(wr_data[WrCq]),
+    .wr_rsp_valid_i(wr_rsp_valid[WrCq]), .wr_rsp_error_i(wr_rsp_error[WrCq]),
+    .drained_tx_o(drained_tx), .drained_rx_o(drained_rx),
+    .msix_valid_o, .msix_ready_i, .msix_vector_o, .msix_owner_o,
+    .stat_o(stat_cq), .idle_o(unit_idle[4])
+  );
+
+  // ---------------------------------------------------------------- transmit
+  logic                        op_valid, op_ready, resolved_valid, resolved_ready;
+  tx_op_t                      op;
+  tx_resolved_t                resolved;
+  logic                        av_invalidate;
+  logic [TxW-1:0]              av_ctx;
+  logic                        retire;
+  logic [TxW-1:0]              retire_ctx;
+  logic [GenW-1:0]             retire_gen;
+  logic                        pay_fail;
+  logic [MsgW-1:0]             pay_fail_msg;
+  logic [TxW-1:0]              pay_fail_ctx;
+  logic [GenW-1:0]             pay_fail_gen;
+  logic [NumTx-1:0]            tx_alive;
+  logic [NumTx-1:0][GenW-1:0]  tx_gen;
+  logic [NumTx-1:0][63:0]      tx_head_cell;
+  logic [NumTx-1:0][3:0]       tx_ring_log2;
+  logic [NumStat-1:0]          stat_fetch;
+
+  heddle_tx_fetch #(.DataW(DataW)) u_tx_fetch (
+    .clk_i, .rst_ni,
+    .db_valid_i(db_valid && db_tx), .db_ready_o(db_tx_ready), .db_i(db),
+    .tbl_valid_i(tbl_valid[TableTxCtx]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_tx),
+    .rd_valid_o(rd_valid[RdTxDesc]), .rd_ready_i(rd_ready[RdTxDesc]),
+    .rd_req_o(rd_req[RdTxDesc]),
+    .rd_rsp_valid_i(rd_rsp_valid[RdTxDesc]), .rd_rsp_ready_o(rd_rsp_ready[RdTxDesc]),
+    .rd_rsp_data_i(rd_rsp_data[RdTxDesc]), .rd_rsp_last_i(rd_rsp_last[RdTxDesc]),
+    .rd_rsp_error_i(rd_rsp_error[RdTxDesc]),
+    .op_valid_o(op_valid), .op_ready_i(op_ready), .op_o(op),
+    .av_invalidate_o(av_invalidate), .av_ctx_o(av_ctx),
+    .credit_ok_i(credit_ok), .cq_gen_i(cq_gen),
+    .credit_take_o(credit_take[1]), .credit_cq_o(credit_cq[1]),
+    .retire_i(retire), .retire_ctx_i(retire_ctx), .retire_gen_i(retire_gen),
+    .ctx_error_i(pay_fail), .ctx_error_ctx_i(pay_fail_ctx), .ctx_error_gen_i(pay_fail_gen),
+    .drained_i(drained_tx),
+    .alive_o(tx_alive), .gen_o(tx_gen), .head_cell_o(tx_head_cell),
+    .ring_log2_o(tx_ring_log2),
+    .stat_o(stat_fetch), .idle_o(unit_idle[5])
+  );
+
+  heddle_resolve #(.DataW(DataW)) u_resolve (
+    .clk_i, .rst_ni,
+    .op_valid_i(op_valid), .op_ready_o(op_ready), .op_i(op),
+    .invalidate_i(av_invalidate), .invalidate_ctx_i(av_ctx),
+    .rd_valid_o(rd_valid[RdAv]), .rd_ready_i(rd_ready[RdAv]), .rd_req_o(rd_req[RdAv]),
+    .rd_rsp_valid_i(rd_rsp_valid[RdAv]), .rd_rsp_ready_o(rd_rsp_ready[RdAv]),
+    .rd_rsp_data_i(rd_rsp_data[RdAv]), .rd_rsp_last_i(rd_rsp_last[RdAv]),
+    .rd_rsp_error_i(rd_rsp_error[RdAv]),
+    .op_valid_o(resolved_valid), .op_ready_i(resolved_ready), .op_o(resolved),
+    .idle_o(unit_idle[6])
+  );
+
+  logic            msg_wr;
+  logic [MsgW-1:0] msg_index;
+  msg_packet_t     msg_packet;
+  msg_done_t       msg_done;
+  logic            open_valid, open_ready, open_again;
+  logic [PdcW-1:0] open_pdc;
+  pdc_peer_t       open_peer;
+  logic            enq_valid, enq_ready;
+  logic [PdcW-1:0] enq_pdc;
+  logic [MsgW-1:0] enq_msg;
+  logic [PktW-1:0] enq_last;
+  logic            straight_valid, straight_ready, walked_valid, walked_ready;
+  tx_done_t        straight, walked;
+  logic            msg_free;
+  logic [MsgW-1:0] msg_free_index;
+  logic            unmap_valid, unmap_ready, pdc_free, reopen_valid, reopen_ready;
+  logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
+  logic [SeqW-1:0] seq_issued, seq_done;
+  logic            idle_msg, idle_walk, idle_pdc;
+
+  heddle_tx_msg u_tx_msg (
+    .clk_i, .rst_ni, .port_i(port),
+    .op_valid_i(resolved_valid), .op_ready_o(resolved_ready), .op_i(resolved),
+    .wr_o(msg_wr), .wr_msg_o(msg_index), .wr_packet_o(msg_packet), .wr_done_o(msg_done),
+    .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o(open_pdc),
+    .open_again_o(open_again), .open_peer_o(open_peer),
+    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
+    .enq_msg_o(enq_msg), .enq_last_o(enq_last),
+    .done_valid_o(straight_valid), .done_ready_i(straight_ready), .done_o(straight),
+    .free_i(msg_free), .free_msg_i(msg_free_index),
+    .unmap_valid_i(unmap_valid), .unmap_ready_o(unmap_ready), .unmap_pdc_i(unmap_pdc),
+    .pdc_free_i(pdc_free), .pdc_free_pdc_i(pdc_free_pdc),
+    .reopen_valid_i(reopen_valid), .reopen_ready_o(reopen_ready), .reopen_pdc_i(reopen_pdc),
+    .seq_issued_i(seq_issued), .seq_done_i(seq_done),
+    .idle_o(idle_msg)
+  );
+
+  logic                          ack_valid, ack_ready;
+  ack_event_t                    ack;
+  logic [NumMsg-1:0]             msg_failed;
+  logic                          pkt_valid, pkt_ready;
+  tx_packet_t                    pkt;
+  logic                          walk_valid, walk_ready, back_valid, back_ready;
+  pdc_walk_t                     walk;
+  pdc_back_t                     back;
+  logic                          sent, sent_last;
+  logic [MsgW-1:0]               sent_msg, ring_msg;
+  logic [31:0]                   sent_psn;
+  logic [PdcW-1:0]               ring_pdc;
+  logic [QueueW-1:0]             ring_ptr;
+  logic [NumPdc-1:0][QueueW-1:0] queue_tail, queue_sent, queue_head;
+  logic [NumStat-1:0]            stat_pdc;
+
+  heddle_pdc_tx u_pdc_tx (
+    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc),
+    .open_again_i(open_again), .open_peer_i(open_peer),
+    .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
+    .enq_msg_i(enq_msg), .enq_last_i(enq_last),
+    .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
+    .ack_valid_i(ack_valid), .ack_ready_o(ack_ready), .ack_i(ack),
+    .fail_i(pay_fail), .fail_msg_i(pay_fail_msg), .failed_o(msg_failed),
+    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
+    .seq_issued_o(seq_issued),
+    .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
+    .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
+    .sent_o(sent), .sent_msg_o(sent_msg), .sent_psn_o(sent_psn), .sent_last_o(sent_last),
+    .ring_pdc_i(ring_pdc), .ring_ptr_i(ring_ptr), .ring_msg_o(ring_msg),
+    .queue_tail_o(queue_tail), .queue_sent_o(queue_sent), .queue_head_i(queue_head),
+    .stat_o(stat_pdc), .idle_o(idle_pdc),
+    .deadline_valid_o, .deadline_o
+  );
+
+  heddle_pdc_walk u_pdc_walk (
+    .clk_i, .rst_ni,
+    .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
+    .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
+    .sent_i(sent), .sent_msg_i(sent_msg), .sent_psn_i(sent_psn), .sent_last_i(sent_last),
+    .ring_pdc_o(ring_pdc), .ring_ptr_o(ring_ptr), .ring_msg_i(ring_msg),
+    .queue_tail_i(queue_tail), .queue_sent_i(queue_sent), .queue_head_o(queue_head),
+    .failed_i(msg_failed), .seq_issued_i(seq_issued), .seq_done_i(seq_done),
+    .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
+    .pdc_free_o(pdc_free), .pdc_free_pdc_o(pdc_free_pdc),
+    .done_valid_o(walked_valid), .done_ready_i(walked_ready), .done_o(walked),
+    .idle_o(idle_walk)
+  );
+  assign unit_idle[7] = idle_msg && idle_walk && idle_pdc;
+
+  // Messages that ended on a PDC go before those that never had one.
+  logic     done_valid, done_ready;
+  tx_done_t done;
+  assign done_valid     = walked_valid || straight_valid;
+  assign done           = walked_valid ? walked : straight;
+  assign walked_ready   = done_ready;
+  assign straight_ready = done_ready && !walked_valid;
+
+  logic [NumStat-1:0] stat_release;
+  heddle_tx_release u_tx_release (
+    .clk_i, .rst_ni,
+    .wr_valid_i(msg_wr), .wr_msg_i(msg_index), .wr_data_i(msg_done),
+    .done_valid_i(done_valid), .done_ready_o(done_ready), .done_i(done),
+    .alive_i(tx_alive), .gen_i(tx_gen), .head_cell_i(tx_head_cell),
+    .ring_log2_i(tx_ring_log2),
+    .tx_seq_issued_i(seq_issued), .tx_seq_done_i(seq_done),
+    .ev_valid_o(ev_valid[1]), .ev_ready_i(ev_ready[1]), .ev_o(ev[1]),
+    .free_o(msg_free), .free_msg_o(msg_free_index),
+    .retire_o(retire), .retire_ctx_o(retire_ctx), .retire_gen_o(retire_gen),
+    .stat_o(stat_release), .idle_o(unit_idle[8])
+  );
+
+  // -------------------------------------------------------------------- frames
+  logic             rsp_valid, rsp_ready;
+  response_t        rsp;
+  logic             len_valid, len_ready, rec_valid, rec_ready, rec_error;
+  logic [13:0]      len_bytes;
+  logic [15:0]      rec_sum;
+  logic             head_valid, head_ready, txp_valid, txp_ready;
+  frame_head_t      head;
+  logic [DataW-1:0] txp_data;
+  logic [NumStat-1:0] stat_build;
+  logic             idle_build, idle_framer;
+
+  heddle_tx_build u_tx_build (
+    .clk_i, .rst_ni, .port_i(port),
+    .tbl_valid_i(tbl_valid[TableNextHop]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_hop),
+    .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_data_i(msg_packet),
+    .pdc_valid_i(open_valid && open_ready), .pdc_index_i(open_pdc), .pdc_data_i(open_peer),
+    .alive_i(tx_alive), .gen_i(tx_gen),
+    .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
+    .rsp_valid_i(rsp_valid), .rsp_ready_o(rsp_ready), .rsp_i(rsp),
+    .rd_valid_o(rd_valid[RdPayload]), .rd_ready_i(rd_ready[RdPayload]),
+    .rd_req_o(rd_req[RdPayload]),
+    .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
+    .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
+    .rec_sum_i(rec_sum),
+    .head_valid_o(head_valid), .head_ready_i(head_ready), .head_o(head),
+    .seq_done_o(seq_done),
+    .fail_o(pay_fail), .fail_msg_o(pay_fail_msg), .fail_ctx_o(pay_fail_ctx),
+    .fail_gen_o(pay_fail_gen),
+    .stat_o(stat_build), .idle_o(idle_build)
+  );
+
+  heddle_tx_payload #(.DataW(DataW)) u_tx_payload (
+    .clk_i, .rst_ni,
+    .len_valid_i(len_valid), .len_ready_o(len_ready), .len_bytes_i(len_bytes),
+    .rsp_valid_i(rd_rsp_valid[RdPayload]), .rsp_ready_o(rd_rsp_ready[RdPayload]),
+    .rsp_data_i(rd_rsp_data[RdPayload]), .rsp_last_i(rd_rsp_last[RdPayload]),
+    .rsp_error_i(rd_rsp_error[RdPayload]),
+    .rec_valid_o(rec_valid), .rec_ready_i(rec_ready), .rec_error_o(rec_error),
+    .rec_sum_o(rec_sum),
+    .out_valid_o(txp_valid), .out_ready_i(txp_ready), .out_data_o(txp_data)
+  );
+
+  logic        frame;
+  logic [13:0] frame_bytes;
+  heddle_tx_framer #(.DataW(DataW)) u_tx_framer (
+    .clk_i, .rst_ni,
+    .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),
+    .pay_valid_i(txp_valid), .pay_ready_o(txp_ready), .pay_data_i(txp_data),
+    .tvalid_o(tx_axis_tvalid_o), .tready_i(tx_axis_tready_i), .tdata_o(tx_axis_tdata_o),
+    .tkeep_o(tx_axis_tkeep_o), .tlast_o(tx_axis_tlast_o),
+    .frame_o(frame), .frame_bytes_o(frame_bytes), .idle_o(idle_framer)
+  );
+  assign unit_idle[9] = idle_build && idle_framer;
+
+  // ------------------------------------------------------------------- receive
+  logic               rxk_valid, rxk_ready, rxp_valid, rxp_ready;
+  rx_packet_t         rxk;
+  logic [DataW-1:0]   rxp_data;
+  logic [NumStat-1:0] stat_parser;
+  logic [13:0]        rx_bytes;
+
+  heddle_rx_parser #(.DataW(DataW)) u_rx_parser (
+    .clk_i, .rst_ni, .port_i(port),
+    .tvalid_i(rx_axis_tvalid_i), .tdata_i(rx_axis_tdata_i), .tkeep_i(rx_axis_tkeep_i),
+    .tlast_i(rx_axis_tlast_i), .tuser_i(rx_axis_tuser_i),
+    .pkt_valid_o(rxk_valid), .pkt_ready_i(rxk_ready), .pkt_o(rxk),
+    .pay_valid_o(rxp_valid), .pay_ready_i(rxp_ready), .pay_data_o(rxp_data),
+    .stat_o(stat_parser), .rx_bytes_o(rx_bytes), .idle_o(unit_idle[10])
+  );
+
+  logic [11:0]                look_pid, look_ri;
+  logic                       look_hit;
+  logic [RxW-1:0]             look_ctx, head_ctx;
+  logic [23:0]                look_job;
+  logic                       buf_valid, buf_pop;
+  rx_buffer_t                 buffer;
+  logic [15:0]                buf_released;
+  logic                       drain_valid, drain_ready;
+  logic [NumRx-1:0]           rx_alive;
+  logic [NumRx-1:0][GenW-1:0] rx_gen;
+  logic                       place_valid, place_ready;
+  place_t                     place;
+  logic [NumStat-1:0]         stat_accept;
+  logic                       idle_accept, idle_place;
+
+  heddle_accept u_accept (
+    .clk_i, .rst_ni, .port_i(port),
+    .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
+    .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
+    .look_job_i(look_job),
+    .head_ctx_o(head_ctx), .head_valid_i(buf_valid), .head_i(buffer),
+    .head_released_i(buf_released), .pop_o(buf_pop),
+    .rx_alive_i(rx_alive), .rx_gen_i(rx_gen),
+    .drain_valid_i(drain_valid), .drain_ready_o(drain_ready),
+    .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
+    .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
+    .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
+    .ack_valid_o(ack_valid), .ack_ready_i(ack_ready), .ack_o(ack),
+    .stat_o(stat_accept), .idle_o(idle_accept)
+  );
+
+  heddle_rx_queue #(.DataW(DataW)) u_rx_queue (
+    .clk_i, .rst_ni,
+    .db_valid_i(db_valid && db_rx), .db_ready_o(db_rx_ready), .db_i(db),
+    .tbl_valid_i(tbl_valid[TableRxCtx]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_rx),
+    .rd_valid_o(rd_valid[RdRxDesc]), .rd_ready_i(rd_ready[RdRxDesc]),
+    .rd_req_o(rd_req[RdRxDesc]),
+    .rd_rsp_valid_i(rd_rsp_valid[RdRxDesc]), .rd_rsp_ready_o(rd_rsp_ready[RdRxDesc]),
+    .rd_rsp_data_i(rd_rsp_data[RdRxDesc]), .rd_rsp_last_i(rd_rsp_last[RdRxDesc]),
+    .rd_rsp_error_i(rd_rsp_error[RdRxDesc]),
+    .look_pid_i(look_pid), .look_ri_i(look_ri), .look_hit_o(look_hit), .look_ctx_o(look_ctx),
+    .look_job_o(look_job),
+    .head_ctx_i(head_ctx), .head_valid_o(buf_valid), .head_o(buffer),
+    .head_released_o(buf_released), .pop_i(buf_pop),
+    .drain_valid_o(drain_valid), .drain_ready_i(drain_ready), .drained_i(drained_rx),
+    .credit_ok_i(credit_ok), .cq_gen_i(cq_gen),
+    .credit_take_o(credit_take[2]), .credit_cq_o(credit_cq[2]),
+    .ev_valid_o(ev_valid[2]), .ev_ready_i(ev_ready[2]), .ev_o(ev[2]),
+    .alive_o(rx_alive), .gen_o(rx_gen),
+    .idle_o(unit_idle[11])
+  );
+
+  heddle_place #(.DataW(DataW)) u_place (
+    .clk_i, .rst_ni, .port_i(port),
+    .place_valid_i(place_valid), .place_ready_o(place_ready), .place_i(place),
+    .pay_valid_i(rxp_valid), .pay_ready_o(rxp_ready), .pay_data_i(rxp_data),
+    .wr_valid_o(wr_valid[WrPayload]), .wr_ready_i(wr_ready[WrPayload]),
+    .wr_req_o(wr_req[WrPayload]),
+    .wr_data_valid_o(wr_data_valid[WrPayload]), .wr_data_ready_i(wr_data_ready[WrPayload]),
+    .wr_data_o(wr_data[WrPayload]),
+    .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
+    .ev_valid_o(ev_valid[0]), .ev_ready_i(ev_ready[0]), .ev_o(ev[0]),
+    .idle_o(idle_place)
+  );
+  assign unit_idle[12] = idle_accept && idle_place;
+
+  // ---------------------------------------------------------------- statistics
+  logic [NumStat-1:0] stat_nic;
+  always_comb begin
+    stat_nic = stat_cq | stat_fetch | stat_release | stat_build | stat_parser | stat_accept |
+               stat_pdc;
+    stat_nic[StatisticTxFrames]       = frame;
+    stat_nic[StatisticDmaReadErrors]  = rd_error;
+    stat_nic[StatisticDmaWriteErrors] = wr_error;
+  end
+
+  heddle_stats u_stats (
+    .clk_i, .rst_ni,
+    .strobe_i(stat_nic), .tx_bytes_i(frame ? frame_bytes : '0), .rx_bytes_i(rx_bytes),
+    .index_i(stat_index), .value_o(stat_value)
+  );
+
+  assign idle_o = (&unit_idle) && !rx_axis_tvalid_i && !s_axi_awvalid_i && !s_axi_arvalid_i &&
+                  !mgmt_valid_i;
+
+  if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : gen_bad_width
+    $error("DataW must be 64, 128, 256 or 512");
+  end
 endmodule

@@ -185,6 +185,27 @@ package heddle_pkg;
     logic [15:0]     tpdcid;
   } tx_packet_t;
 
+  // What happened to a PDC, for the walk over its queue.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic            open;        // `una` is the first PSN of the queue's head.
+    logic            reposition;  // Answer where to send again from.
+    logic            fail;        // Every message of the queue ends with `status`.
+    logic [31:0]     una;         // Oldest unacknowledged PSN.
+    status_e         status;
+    logic [15:0]     detail;
+  } pdc_walk_t;
+
+  // Answer of the walk: send again from `una`, packet `index` of the message at `ptr`; or
+  // the PDC's queue is empty and the PDC closed.
+  typedef struct packed {
+    logic                          closed;
+    logic [PdcW-1:0]               pdc;
+    logic [QueueW-1:0]             ptr;
+    logic [31:0]                   una;
+    logic [PktW-1:0]               index;
+  } pdc_back_t;
+
   // ---------------------------------------------------------------- receive
   // Headers of one good frame, in host order. Payload follows in the payload queue.
   typedef struct packed {

@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 0;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x855b61c3c7a54715ull;
+inline constexpr uint64_t kContractHash = 0x42f58e13e55281e4ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -67,8 +67,8 @@ inline constexpr uint32_t kSlotBits = 6u;
 inline constexpr uint32_t kPdcWindow = 64u;
 // Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
 inline constexpr uint32_t kPdcQueue = 512u;
-// Most messages in flight of one transmit context. Unit: messages.
-inline constexpr uint32_t kMessageShare = 512u;
+// Most messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.
+inline constexpr uint32_t kMessageShare = 511u;
 // End-to-end CRC-32C trailer, when enabled (UET 1.4). Unit: bytes.
 inline constexpr uint32_t kCrcBytes = 4u;
 // Largest Ethernet frame without FCS that the MAC interface carries. Unit: bytes.

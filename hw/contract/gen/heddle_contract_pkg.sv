@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd0;
-  localparam logic [63:0] ContractHash = 64'h855b61c3c7a54715;
+  localparam logic [63:0] ContractHash = 64'h42f58e13e55281e4;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -63,8 +63,8 @@ package heddle_contract_pkg;
   localparam int unsigned PdcWindow = 32'd64;
   // Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
   localparam int unsigned PdcQueue = 32'd512;
-  // Most messages in flight of one transmit context. Unit: messages.
-  localparam int unsigned MessageShare = 32'd512;
+  // Most messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.
+  localparam int unsigned MessageShare = 32'd511;
   // End-to-end CRC-32C trailer, when enabled (UET 1.4). Unit: bytes.
   localparam int unsigned CrcBytes = 32'd4;
   // Largest Ethernet frame without FCS that the MAC interface carries. Unit: bytes.
@@ -217,46 +217,46 @@ package heddle_contract_pkg;
   } table_e;
 
   // Statistics counters in BAR0; the value is the index. Append-only.
-  typedef enum logic [7:0] {
-    StatisticTxFrames = 8'd0,
-    StatisticTxBytes = 8'd1,
-    StatisticRxFrames = 8'd2,
-    StatisticRxBytes = 8'd3,
-    StatisticTxMessages = 8'd4,
-    StatisticRxMessages = 8'd5,
-    StatisticTxRequests = 8'd6,
-    StatisticTxRetransmissions = 8'd7,
-    StatisticTxAcks = 8'd8,
-    StatisticTxNacks = 8'd9,
-    StatisticRxAcks = 8'd10,
-    StatisticRxNacks = 8'd11,
-    StatisticRxRequests = 8'd12,
-    StatisticRxDuplicates = 8'd13,
-    StatisticRxOutOfOrder = 8'd14,
-    StatisticRxRefused = 8'd15,
-    StatisticTimeouts = 8'd16,
-    StatisticDeadPeers = 8'd17,
-    StatisticDropMacError = 8'd18,
-    StatisticDropOverflow = 8'd19,
-    StatisticDropTruncated = 8'd20,
-    StatisticDropEthertype = 8'd21,
-    StatisticDropIpHeader = 8'd22,
-    StatisticDropIpChecksum = 8'd23,
-    StatisticDropIpAddress = 8'd24,
-    StatisticDropUdpPort = 8'd25,
-    StatisticDropUdpChecksum = 8'd26,
-    StatisticDropCrc = 8'd27,
-    StatisticDropPdsType = 8'd28,
-    StatisticDropSes = 8'd29,
-    StatisticDropPdcid = 8'd30,
-    StatisticDropPsn = 8'd31,
-    StatisticDmaReadErrors = 8'd32,
-    StatisticDmaWriteErrors = 8'd33,
-    StatisticTxDescriptors = 8'd34,
-    StatisticTxBadDescriptors = 8'd35,
-    StatisticInterrupts = 8'd36,
-    StatisticSlowPathRx = 8'd37,
-    StatisticSlowPathTx = 8'd38
+  typedef enum logic [5:0] {
+    StatisticTxFrames = 6'd0,
+    StatisticTxBytes = 6'd1,
+    StatisticRxFrames = 6'd2,
+    StatisticRxBytes = 6'd3,
+    StatisticTxMessages = 6'd4,
+    StatisticRxMessages = 6'd5,
+    StatisticTxRequests = 6'd6,
+    StatisticTxRetransmissions = 6'd7,
+    StatisticTxAcks = 6'd8,
+    StatisticTxNacks = 6'd9,
+    StatisticRxAcks = 6'd10,
+    StatisticRxNacks = 6'd11,
+    StatisticRxRequests = 6'd12,
+    StatisticRxDuplicates = 6'd13,
+    StatisticRxOutOfOrder = 6'd14,
+    StatisticRxRefused = 6'd15,
+    StatisticTimeouts = 6'd16,
+    StatisticDeadPeers = 6'd17,
+    StatisticDropMacError = 6'd18,
+    StatisticDropOverflow = 6'd19,
+    StatisticDropTruncated = 6'd20,
+    StatisticDropEthertype = 6'd21,
+    StatisticDropIpHeader = 6'd22,
+    StatisticDropIpChecksum = 6'd23,
+    StatisticDropIpAddress = 6'd24,
+    StatisticDropUdpPort = 6'd25,
+    StatisticDropUdpChecksum = 6'd26,
+    StatisticDropCrc = 6'd27,
+    StatisticDropPdsType = 6'd28,
+    StatisticDropSes = 6'd29,
+    StatisticDropPdcid = 6'd30,
+    StatisticDropPsn = 6'd31,
+    StatisticDmaReadErrors = 6'd32,
+    StatisticDmaWriteErrors = 6'd33,
+    StatisticTxDescriptors = 6'd34,
+    StatisticTxBadDescriptors = 6'd35,
+    StatisticInterrupts = 6'd36,
+    StatisticSlowPathRx = 6'd37,
+    StatisticSlowPathTx = 6'd38
   } statistic_e;
 
   // PDS packet type (UET 2.2).
