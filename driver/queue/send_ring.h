@@ -80,7 +80,9 @@ class SendRing {
     desc.ext_slots = static_cast<uint8_t>(ext_slots);
     Append(desc);
     if (bytes != 0) {
-      std::memcpy(&slots_[positions_.Slot(positions_.tail())], data, bytes);
+      std::memcpy(
+          static_cast<void*>(&slots_[positions_.Slot(positions_.tail())]), data,
+          bytes);
     }
     positions_.Append(ext_slots);
     return true;

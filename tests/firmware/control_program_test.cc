@@ -1,0 +1,783 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "firmware/control_program.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/firmware/fake_management_bus.h"
+
+namespace heddle::firmware {
+namespace {
+
+using contract::AdminAnswer;
+using contract::AdminCommand;
+using contract::AdminCreateCq;
+using contract::AdminCreateEndpoint;
+using contract::AdminCreateRx;
+using contract::AdminCreateTx;
+using contract::AdminOpcode;
+using contract::AdminSetTiming;
+using contract::AdminStatus;
+
+// Host memory from `kBase` on; the rest refuses access.
+class TestMemory final : public HostMemory {
+ public:
+  static constexpr uint64_t kBase = 0x7f00'0000'0000;
+
+  bool read_only = false;
+
+  bool Read(uint64_t address, void* data, size_t bytes) override {
+    if (!Has(address, bytes)) {
+      return false;
+    }
+    std::memcpy(data, &memory_[address - kBase], bytes);
+    return true;
+  }
+  bool Write(uint64_t address, const void* data, size_t bytes) override {
+    if (!Has(address, bytes) || read_only) {
+      return false;
+    }
+    std::memcpy(&memory_[address - kBase], data, bytes);
+    return true;
+  }
+
+ private:
+  bool Has(uint64_t address, size_t bytes) const {
+    return address >= kBase && address + bytes <= kBase + memory_.size();
+  }
+
+  std::vector<uint8_t> memory_ = std::vector<uint8_t>(65536);
+};
+
+constexpr uint64_t kCommands = TestMemory::kBase;
+constexpr uint64_t kAnswers = TestMemory::kBase + 0x4000;
+
+class ControlProgramTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kLog2 = 2;
+  // More steps than any command needs.
+  static constexpr uint32_t kMaxSteps = 100;
+
+  void SetUp() override {
+    bus_.admin_command_base = kCommands;
+    bus_.admin_answer_base = kAnswers;
+    bus_.admin_log2 = kLog2;
+    program_ = std::make_unique<ControlProgram>(bus_, switch_, board_);
+    program_->Start();
+    bus_.events.clear();
+  }
+
+  void TearDown() override {
+    EXPECT_EQ(bus_.violations, 0U) << "misuse of the management bus";
+  }
+
+  template <typename T>
+  void Publish(T command, AdminOpcode opcode) {
+    command.opcode = opcode;
+    command.id = static_cast<uint16_t>(0x1000 + bus_.admin_tail);
+    ASSERT_TRUE(memory_.Write(kCommands + Slot(bus_.admin_tail) * 64, &command,
+                              sizeof(command)));
+    ++bus_.admin_tail;
+  }
+
+  bool IsAnswered(uint16_t count) {
+    const bool odd_pass = ((count >> kLog2) & 1) != 0;
+    return AnswerAt(count).phase == (odd_pass ? 0 : 1);
+  }
+
+  AdminAnswer AnswerAt(uint16_t count) {
+    AdminAnswer answer;
+    EXPECT_TRUE(
+        memory_.Read(kAnswers + Slot(count) * 64, &answer, sizeof(answer)));
+    return answer;
+  }
+
+  void Run() {
+    for (uint32_t i = 0; i < kMaxSteps && bus_.HasEvent(); ++i) {
+      program_->Step();
+    }
+  }
+
+  template <typename T>
+  AdminAnswer Execute(T command, AdminOpcode opcode) {
+    const uint16_t count = bus_.admin_tail;
+    Publish(command, opcode);
+    EXPECT_FALSE(IsAnswered(count));
+    Run();
+    EXPECT_TRUE(IsAnswered(count)) << "no answer";
+    const AdminAnswer answer = AnswerAt(count);
+    EXPECT_EQ(answer.id, static_cast<uint16_t>(0x1000 + count));
+    return answer;
+  }
+
+  uint32_t MakeEndpoint(uint32_t port = 5000) {
+    const AdminAnswer answer =
+        Execute(AdminCreateEndpoint{.port = port, .job_id = 9},
+                AdminOpcode::kCreateEndpoint);
+    EXPECT_EQ(answer.status, AdminStatus::kOk);
+    return answer.object;
+  }
+  uint32_t MakeCq() {
+    const AdminAnswer answer = Execute(ValidCq(), AdminOpcode::kCreateCq);
+    EXPECT_EQ(answer.status, AdminStatus::kOk);
+    return answer.object;
+  }
+  uint32_t MakeTx() {
+    const AdminAnswer answer = Execute(ValidTx(), AdminOpcode::kCreateTx);
+    EXPECT_EQ(answer.status, AdminStatus::kOk);
+    return answer.object;
+  }
+  uint32_t MakeRx(uint16_t rx_index) {
+    AdminCreateRx command = ValidRx();
+    command.rx_index = rx_index;
+    const AdminAnswer answer = Execute(command, AdminOpcode::kCreateRx);
+    EXPECT_EQ(answer.status, AdminStatus::kOk);
+    return answer.object;
+  }
+  AdminAnswer Destroy(AdminOpcode opcode, uint32_t object) {
+    return Execute(AdminCommand{.object = object}, opcode);
+  }
+
+  static AdminCreateCq ValidCq() {
+    return {.base = 0x10000, .log2 = 7, .vector = 3};
+  }
+  // Both use endpoint 0 and queue 0.
+  static AdminCreateTx ValidTx() {
+    return {.ring_base = 0x20000,
+            .head_cell = 0x30008,
+            .av_base = 0x40040,
+            .av_entries = 100,
+            .ring_log2 = 7,
+            .traffic_class = 46,
+            .msg_order = 0xffff};
+  }
+  static AdminCreateRx ValidRx() {
+    return {.ring_base = 0x50000,
+            .head_cell = 0x60010,
+            .ring_log2 = 7,
+            .rx_index = 3};
+  }
+
+  TestMemory memory_;
+  FakeManagementBus bus_{memory_};
+  FakeSwitch switch_;
+  Board board_ = TestBoard();
+  std::unique_ptr<ControlProgram> program_;
+
+ private:
+  static uint64_t Slot(uint16_t count) { return count & ((1U << kLog2) - 1); }
+};
+
+// ------------------------------------------------------------------- start
+
+TEST_F(ControlProgramTest, StartConfiguresPortAndNextHopThenReportsReady) {
+  const auto port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);
+  EXPECT_EQ(port.local_fa_lo, board_.fa_lo);
+  EXPECT_EQ(port.mac, board_.mac);
+  EXPECT_EQ(port.rto_ticks, 20'000U);
+  EXPECT_EQ(port.rto_max_ticks, 1'000'000U);
+  EXPECT_EQ(port.backoff_ticks, 10U);
+  EXPECT_EQ(port.backoff_max_ticks, 1000U);
+  EXPECT_EQ(port.dead_ticks, 60'000'000U);
+  EXPECT_EQ(port.payload_mtu, 4096);
+  EXPECT_EQ(port.udp_port, contract::kUetUdpPort);
+  EXPECT_EQ(port.slot, 5);
+  EXPECT_EQ(port.enable, 1);
+  EXPECT_EQ(port.write_errors, 1);
+  EXPECT_EQ(port.crc, 0);
+  EXPECT_EQ(port.pdc_seed, 0x1234U);
+  const auto hop =
+      bus_.Table<contract::NextHopCfg>(contract::Table::kNextHop, 0);
+  EXPECT_EQ(hop.mac, board_.gateway_mac);
+  EXPECT_EQ(hop.mtu, 4096);
+  EXPECT_EQ(hop.valid, 1);
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusReadyMask |
+                             contract::kBar0DeviceStatusLinkMask);
+}
+
+TEST_F(ControlProgramTest, StartHaltsOnHardwareOfAnotherContractVersion) {
+  bus_.status = 0;
+  bus_.version = (contract::kContractMajor + 1) << 16;
+  ControlProgram program(bus_, switch_, board_);
+  program.Start();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+  EXPECT_EQ(bus_.fatal_cause,
+            uint32_t{static_cast<uint16_t>(Module::kControlProgram)} << 16 |
+                ControlProgram::kWrongContract << 8 |
+                static_cast<uint8_t>(StatusClass::kMismatch));
+}
+
+TEST_F(ControlProgramTest, StartHaltsWhenTheDatapathCannotCarryTheBoardsMtu) {
+  bus_.datapath = 2048U << 16 | 512;
+  ControlProgram program(bus_, switch_, board_);
+  program.Start();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+}
+
+TEST_F(ControlProgramTest, StepWithoutEventsReadsTheBusOnce) {
+  bus_.reads = 0;
+  program_->Step();
+  EXPECT_EQ(bus_.reads, 1U);
+}
+
+// --------------------------------------------------------------- endpoints
+
+TEST_F(ControlProgramTest, EndpointIsAddressedByItsPort) {
+  const AdminAnswer answer =
+      Execute(AdminCreateEndpoint{.port = 5000, .job_id = 0xffffff},
+              AdminOpcode::kCreateEndpoint);
+  EXPECT_EQ(answer.status, AdminStatus::kOk);
+  EXPECT_EQ(answer.port, 5000U);
+  EXPECT_EQ(answer.pid_on_fep, 5000 % 4096);
+  EXPECT_EQ(answer.resource_index, 5000 / 4096 * 256);
+}
+
+TEST_F(ControlProgramTest, HighestPortStaysWithinTheResourceIndexSpace) {
+  const AdminAnswer answer =
+      Execute(AdminCreateEndpoint{.port = 65535}, AdminOpcode::kCreateEndpoint);
+  EXPECT_EQ(answer.pid_on_fep, 4095);
+  EXPECT_EQ(answer.resource_index, 15 * 256);
+}
+
+TEST_F(ControlProgramTest, PortZeroTakesAFreePort) {
+  const AdminAnswer answer =
+      Execute(AdminCreateEndpoint{}, AdminOpcode::kCreateEndpoint);
+  EXPECT_EQ(answer.status, AdminStatus::kOk);
+  EXPECT_EQ(answer.port, 40000U);
+  EXPECT_EQ(switch_.owner_of.count(40000), 1U);
+}
+
+TEST_F(ControlProgramTest, ClaimedPortIsInUseAndNamesTheOwner) {
+  switch_.owner_of[6000] = 4711;
+  const AdminAnswer answer =
+      Execute(AdminCreateEndpoint{.port = 6000}, AdminOpcode::kCreateEndpoint);
+  EXPECT_EQ(answer.status, AdminStatus::kInUse);
+  EXPECT_EQ(answer.detail, 4711U);
+}
+
+TEST_F(ControlProgramTest, ExhaustedPortsAreNoResource) {
+  switch_.exhausted = true;
+  const AdminAnswer answer =
+      Execute(AdminCreateEndpoint{}, AdminOpcode::kCreateEndpoint);
+  EXPECT_EQ(answer.status, AdminStatus::kNoResource);
+}
+
+TEST_F(ControlProgramTest, DestroyedEndpointsPortCanBeClaimedAgain) {
+  const uint32_t endpoint = MakeEndpoint(5000);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyEndpoint, endpoint).status,
+            AdminStatus::kOk);
+  EXPECT_TRUE(switch_.owner_of.empty());
+  EXPECT_EQ(MakeEndpoint(5000), endpoint);
+}
+
+// ---------------------------------------------------------------- contexts
+
+TEST_F(ControlProgramTest, QueueEntryHoldsWhatTheCommandSaid) {
+  const uint32_t cq = MakeCq();
+  const auto config = bus_.Table<contract::CqCfg>(contract::Table::kCq, cq);
+  EXPECT_EQ(config, (contract::CqCfg{.base = 0x10000,
+                                     .log2 = 7,
+                                     .vector = 3,
+                                     .function = 0,
+                                     .enable = 1}));
+}
+
+TEST_F(ControlProgramTest, TransmitEntryTakesItsIdentityFromTheEndpoint) {
+  MakeEndpoint(5000);
+  MakeCq();
+  const uint32_t tx = MakeTx();
+  const auto config =
+      bus_.Table<contract::TxCtxCfg>(contract::Table::kTxCtx, tx);
+  EXPECT_EQ(config, (contract::TxCtxCfg{.ring_base = 0x20000,
+                                        .head_cell = 0x30008,
+                                        .av_base = 0x40040,
+                                        .av_entries = 100,
+                                        .job_id = 9,
+                                        .source_pid = 904,
+                                        .source_ri = 256,
+                                        .ring_log2 = 7,
+                                        .cq = 0,
+                                        .function = 0,
+                                        .enable = 1,
+                                        .traffic_class = 46}));
+}
+
+TEST_F(ControlProgramTest, ReceiveContextServesTheIndexBehindTheControlRi) {
+  MakeEndpoint(5000);
+  MakeCq();
+  const uint32_t rx = MakeRx(254);
+  const auto config =
+      bus_.Table<contract::RxCtxCfg>(contract::Table::kRxCtx, rx);
+  EXPECT_EQ(config, (contract::RxCtxCfg{.ring_base = 0x50000,
+                                        .head_cell = 0x60010,
+                                        .job_id = 9,
+                                        .pid_on_fep = 904,
+                                        .resource_index = 256 + 255,
+                                        .ring_log2 = 7,
+                                        .cq = 0,
+                                        .function = 0,
+                                        .enable = 1}));
+}
+
+TEST_F(ControlProgramTest, ReceiveIndexIsTakenOnceUntilDestroyed) {
+  MakeEndpoint();
+  MakeCq();
+  const uint32_t rx = MakeRx(3);
+  EXPECT_EQ(Execute(ValidRx(), AdminOpcode::kCreateRx).status,
+            AdminStatus::kInUse);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyRx, rx).status, AdminStatus::kOk);
+  MakeRx(3);
+}
+
+TEST_F(ControlProgramTest, LimitsOfTheHardwareAreNoResourceBeyondThem) {
+  MakeEndpoint();
+  for (int i = 0; i < 3; ++i) {
+    MakeCq();
+  }
+  EXPECT_EQ(Execute(ValidCq(), AdminOpcode::kCreateCq).status,
+            AdminStatus::kNoResource);
+  MakeTx();
+  MakeTx();
+  EXPECT_EQ(Execute(ValidTx(), AdminOpcode::kCreateTx).status,
+            AdminStatus::kNoResource);
+  MakeRx(0);
+  MakeRx(1);
+  EXPECT_EQ(Execute(ValidRx(), AdminOpcode::kCreateRx).status,
+            AdminStatus::kNoResource);
+}
+
+// ----------------------------------------------------------- field checks
+
+struct BadField {
+  const char* name;
+  AdminOpcode opcode;
+  uint32_t offset;  // Where the bad value goes, and what `detail` says.
+  uint32_t bytes;
+  uint64_t value;
+  AdminStatus status = AdminStatus::kInvalid;
+};
+
+void PrintTo(const BadField& field, std::ostream* out) {
+  *out << field.name;
+}
+
+constexpr BadField kBadFields[] = {
+    {"PortAbove65535", AdminOpcode::kCreateEndpoint, 4, 4, 65536},
+    {"JobIdOf25Bits", AdminOpcode::kCreateEndpoint, 8, 4, 1U << 24},
+    {"CqBaseUnaligned", AdminOpcode::kCreateCq, 8, 8, 0x10800},
+    {"CqWraps", AdminOpcode::kCreateCq, 8, 8, 0xffff'ffff'ffff'f000},
+    {"CqTooSmall", AdminOpcode::kCreateCq, 16, 1, 2},
+    {"CqTooLarge", AdminOpcode::kCreateCq, 16, 1, 16},
+    {"CqHugeLog2", AdminOpcode::kCreateCq, 16, 1, 255},
+    {"NoSuchVector", AdminOpcode::kCreateCq, 17, 1, 4},
+    {"TxNoEndpoint", AdminOpcode::kCreateTx, 4, 4, 1, AdminStatus::kNotFound},
+    {"TxFarEndpoint", AdminOpcode::kCreateTx, 4, 4, 0xffffffff,
+     AdminStatus::kNotFound},
+    {"TxRingUnaligned", AdminOpcode::kCreateTx, 8, 8, 0x20040},
+    {"TxRingWraps", AdminOpcode::kCreateTx, 8, 8, ~uint64_t{0xfff}},
+    {"TxCellUnaligned", AdminOpcode::kCreateTx, 16, 8, 0x30004},
+    {"AvUnaligned", AdminOpcode::kCreateTx, 24, 8, 0x40020},
+    {"AvWraps", AdminOpcode::kCreateTx, 24, 8, 0xffff'ffff'ffff'ffc0},
+    {"SpillNotOffered", AdminOpcode::kCreateTx, 32, 8, 0x70000},
+    {"TxNoCq", AdminOpcode::kCreateTx, 44, 1, 1, AdminStatus::kNotFound},
+    {"TxRingTooSmall", AdminOpcode::kCreateTx, 45, 1, 2},
+    {"TxRingTooLarge", AdminOpcode::kCreateTx, 45, 1, 13},
+    {"DscpOf7Bits", AdminOpcode::kCreateTx, 46, 1, 64},
+    {"RxNoEndpoint", AdminOpcode::kCreateRx, 4, 4, 1, AdminStatus::kNotFound},
+    {"RxRingUnaligned", AdminOpcode::kCreateRx, 8, 8, 0x50020},
+    {"RxCellUnaligned", AdminOpcode::kCreateRx, 16, 8, 0x60001},
+    {"RxNoCq", AdminOpcode::kCreateRx, 24, 1, 200, AdminStatus::kNotFound},
+    {"RxRingTooSmall", AdminOpcode::kCreateRx, 25, 1, 0},
+    {"RxRingTooLarge", AdminOpcode::kCreateRx, 25, 1, 13},
+    {"RxIndexBeyondBlock", AdminOpcode::kCreateRx, 26, 2, 255},
+    {"RtoTooLong", AdminOpcode::kSetTiming, 8, 8, uint64_t{1} << 43},
+    {"DeadTooLong", AdminOpcode::kSetTiming, 16, 8, uint64_t{1} << 43},
+};
+
+class BadFieldTest : public ControlProgramTest,
+                     public ::testing::WithParamInterface<BadField> {};
+
+AdminCommand ValidCommand(AdminOpcode opcode, const AdminCreateCq& cq,
+                          const AdminCreateTx& tx, const AdminCreateRx& rx) {
+  switch (opcode) {
+    case AdminOpcode::kCreateCq:
+      return std::bit_cast<AdminCommand>(cq);
+    case AdminOpcode::kCreateTx:
+      return std::bit_cast<AdminCommand>(tx);
+    case AdminOpcode::kCreateRx:
+      return std::bit_cast<AdminCommand>(rx);
+    case AdminOpcode::kSetTiming:
+      return std::bit_cast<AdminCommand>(
+          AdminSetTiming{.rto_ns = 1000, .dead_ns = 1000});
+    default:
+      return std::bit_cast<AdminCommand>(AdminCreateEndpoint{.port = 6000});
+  }
+}
+
+TEST_P(BadFieldTest, IsNamedByItsOffsetAndChangesNothing) {
+  const BadField field = GetParam();
+  MakeEndpoint();
+  MakeCq();
+  bus_.events.clear();
+  const auto ports = switch_.owner_of;
+  AdminCommand command =
+      ValidCommand(field.opcode, ValidCq(), ValidTx(), ValidRx());
+  std::memcpy(reinterpret_cast<uint8_t*>(&command) + field.offset, &field.value,
+              field.bytes);
+  const AdminAnswer answer = Execute(command, field.opcode);
+  EXPECT_EQ(answer.status, field.status);
+  EXPECT_EQ(answer.detail, field.offset);
+  EXPECT_EQ(bus_.events,
+            std::vector<BusEvent>{{.kind = BusEvent::Kind::kHostWrite}})
+      << "only the answer may be written";
+  EXPECT_EQ(switch_.owner_of, ports);
+}
+
+std::string NameOf(const ::testing::TestParamInfo<BadField>& field) {
+  return field.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadFieldTest, ::testing::ValuesIn(kBadFields),
+                         NameOf);
+
+TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
+  struct Reserved {
+    AdminOpcode opcode;
+    std::vector<std::pair<uint32_t, uint32_t>> ranges;  // First, past last.
+  };
+  const Reserved kReserved[] = {
+      {AdminOpcode::kCreateEndpoint, {{1, 2}, {12, 64}}},
+      {AdminOpcode::kCreateCq, {{1, 2}, {4, 8}, {18, 64}}},
+      {AdminOpcode::kCreateTx, {{1, 2}, {47, 48}, {56, 64}}},
+      {AdminOpcode::kCreateRx, {{1, 2}, {28, 64}}},
+      {AdminOpcode::kSetTiming, {{1, 2}, {4, 8}, {24, 64}}},
+      {AdminOpcode::kDestroyTx, {{1, 2}, {8, 64}}},
+      {AdminOpcode::kDestroyEndpoint, {{1, 2}, {8, 64}}},
+  };
+  MakeEndpoint();
+  MakeCq();
+  for (const Reserved& reserved : kReserved) {
+    for (const auto& [first, past] : reserved.ranges) {
+      for (uint32_t byte = first; byte < past; ++byte) {
+        AdminCommand command =
+            ValidCommand(reserved.opcode, ValidCq(), ValidTx(), ValidRx());
+        if (reserved.opcode == AdminOpcode::kDestroyTx ||
+            reserved.opcode == AdminOpcode::kDestroyEndpoint) {
+          command = {};
+        }
+        reinterpret_cast<uint8_t*>(&command)[byte] = 0x80;
+        const AdminAnswer answer = Execute(command, reserved.opcode);
+        ASSERT_EQ(answer.status, AdminStatus::kInvalid)
+            << "opcode " << static_cast<int>(reserved.opcode) << " byte "
+            << byte;
+        ASSERT_LE(answer.detail, byte);
+        ASSERT_GE(answer.detail + 8, byte + 1);
+      }
+    }
+  }
+}
+
+TEST_F(ControlProgramTest, UnknownAndUnofferedOpcodesAreUnsupported) {
+  for (const uint32_t opcode : {0U, 10U, 11U, 12U, 255U}) {
+    const AdminAnswer answer =
+        Execute(AdminCommand{}, static_cast<AdminOpcode>(opcode));
+    EXPECT_EQ(answer.status, AdminStatus::kUnsupported) << opcode;
+  }
+}
+
+TEST_F(ControlProgramTest, RandomCommandsAreAllAnsweredAndLeaveNoViolation) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 3000; ++i) {
+    AdminCommand command{.object = static_cast<uint32_t>(random() % 4)};
+    for (uint64_t& word : command.argument) {
+      switch (random() % 4) {
+        case 0:
+          word = random();
+          break;
+        case 1:
+          word = random() & 0xf000;
+          break;
+        default:
+          word = 0;
+      }
+    }
+    Execute(command, static_cast<AdminOpcode>(random() % 13));
+    ASSERT_EQ(bus_.fatal_cause, 0U);
+  }
+}
+
+// ------------------------------------------------------------- destruction
+
+TEST_F(ControlProgramTest, ObjectsInUseAreKeptAndTheUserCountIsNamed) {
+  const uint32_t endpoint = MakeEndpoint();
+  const uint32_t cq = MakeCq();
+  const uint32_t tx = MakeTx();
+  const uint32_t rx = MakeRx(0);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyEndpoint, endpoint).status,
+            AdminStatus::kInUse);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyCq, cq).detail, 2U);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyTx, tx).status, AdminStatus::kOk);
+  const AdminAnswer still = Destroy(AdminOpcode::kDestroyCq, cq);
+  EXPECT_EQ(still.status, AdminStatus::kInUse);
+  EXPECT_EQ(still.detail, 1U);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyRx, rx).status, AdminStatus::kOk);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyCq, cq).status, AdminStatus::kOk);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyEndpoint, endpoint).status,
+            AdminStatus::kOk);
+  EXPECT_EQ(bus_.Table<contract::CqCfg>(contract::Table::kCq, cq).enable, 0);
+}
+
+TEST_F(ControlProgramTest, DestroyedObjectsAreNotFound) {
+  MakeEndpoint();
+  MakeCq();
+  const uint32_t tx = MakeTx();
+  Destroy(AdminOpcode::kDestroyTx, tx);
+  for (const AdminOpcode opcode :
+       {AdminOpcode::kDestroyTx, AdminOpcode::kDestroyRx}) {
+    EXPECT_EQ(Destroy(opcode, tx).status, AdminStatus::kNotFound);
+  }
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyCq, 2).status, AdminStatus::kNotFound);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyEndpoint, 0xffffffff).status,
+            AdminStatus::kNotFound);
+}
+
+TEST_F(ControlProgramTest, DestructionIsAnsweredOnlyWhenTheTokenHasReturned) {
+  MakeEndpoint();
+  MakeCq();
+  const uint32_t tx = MakeTx();
+  bus_.events.clear();
+  bus_.hold_drains = true;
+  const uint16_t count = bus_.admin_tail;
+  Publish(AdminCommand{.object = tx}, AdminOpcode::kDestroyTx);
+  Run();
+  EXPECT_FALSE(IsAnswered(count));
+  const auto disabled =
+      bus_.Table<contract::TxCtxCfg>(contract::Table::kTxCtx, tx);
+  EXPECT_EQ(disabled.enable, 0);
+  EXPECT_EQ(disabled.head_cell, ValidTx().head_cell)
+      << "what is under way still needs the other fields";
+  bus_.hold_drains = false;
+  Run();
+  EXPECT_TRUE(IsAnswered(count));
+  EXPECT_EQ(bus_.events,
+            (std::vector<BusEvent>{{.kind = BusEvent::Kind::kTableWrite,
+                                    .table = contract::Table::kTxCtx,
+                                    .index = tx},
+                                   {.kind = BusEvent::Kind::kDrain,
+                                    .table = contract::Table::kTxCtx,
+                                    .index = tx},
+                                   {.kind = BusEvent::Kind::kHostWrite}}));
+}
+
+TEST_F(ControlProgramTest, StepIsBoundedWhileATokenIsUnderWay) {
+  MakeEndpoint();
+  MakeCq();
+  const uint32_t rx = MakeRx(0);
+  bus_.hold_drains = true;
+  Publish(AdminCommand{.object = rx}, AdminOpcode::kDestroyRx);
+  Run();
+  bus_.reads = 0;
+  program_->Step();
+  EXPECT_LE(bus_.reads, 2U);
+  bus_.hold_drains = false;
+  Run();
+}
+
+TEST(ExecutorTest, ObjectsOfAnotherFunctionAreNotFound) {
+  TestMemory memory;
+  FakeManagementBus bus(memory);
+  FakeSwitch ports;
+  const Board board = TestBoard();
+  TablePort tables(bus);
+  Port port(tables, board);
+  Executor executor(tables, port, ports);
+  executor.SetLimits(bus.context_limits);
+  ASSERT_EQ(executor.Execute({.opcode = AdminOpcode::kCreateEndpoint}, 1),
+            Executor::Progress::kAnswered);
+  const uint32_t endpoint = executor.answer().object;
+  const AdminCommand destroy{.opcode = AdminOpcode::kDestroyEndpoint,
+                             .object = endpoint};
+  ASSERT_EQ(executor.Execute(destroy, 2), Executor::Progress::kAnswered);
+  EXPECT_EQ(executor.answer().status, AdminStatus::kNotFound);
+  EXPECT_EQ(ports.owner_of.size(), 1U);
+  ASSERT_EQ(executor.Execute(destroy, 1), Executor::Progress::kAnswered);
+  EXPECT_EQ(executor.answer().status, AdminStatus::kOk);
+}
+
+// ------------------------------------------------------------------ timing
+
+TEST_F(ControlProgramTest, TimesAreRoundedUpToWholeTicks) {
+  EXPECT_EQ(Execute(AdminSetTiming{.rto_ns = 1001, .dead_ns = 5000},
+                    AdminOpcode::kSetTiming)
+                .status,
+            AdminStatus::kOk);
+  auto port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);
+  EXPECT_EQ(port.rto_ticks, 2U);
+  EXPECT_EQ(port.dead_ticks, 5U);
+  Execute(AdminSetTiming{.rto_ns = 1, .dead_ns = 0}, AdminOpcode::kSetTiming);
+  port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);
+  EXPECT_EQ(port.rto_ticks, 1U);
+  EXPECT_EQ(port.dead_ticks, 5U) << "0 keeps the present time";
+  EXPECT_EQ(port.enable, 1);
+}
+
+TEST_F(ControlProgramTest, FirstTimeOutBeyondTheLongestRaisesTheLongest) {
+  Execute(AdminSetTiming{.rto_ns = 2'000'000'000}, AdminOpcode::kSetTiming);
+  const auto port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);
+  EXPECT_EQ(port.rto_ticks, 2'000'000U);
+  EXPECT_EQ(port.rto_max_ticks, 2'000'000U);
+}
+
+// --------------------------------------------------------- ring and faults
+
+TEST_F(ControlProgramTest, CommandsPublishedTogetherAreAnsweredInOrder) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    Publish(AdminCreateEndpoint{.port = 7000 + i},
+            AdminOpcode::kCreateEndpoint);
+  }
+  Run();
+  for (uint16_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(IsAnswered(i));
+    EXPECT_EQ(AnswerAt(i).port, 7000U + i);
+  }
+}
+
+TEST_F(ControlProgramTest, CountsWrapAtSixteenBits) {
+  for (uint32_t i = 0; i < 0x10010; ++i) {
+    Execute(AdminCommand{.object = 1}, AdminOpcode::kDestroyCq);
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_F(ControlProgramTest, UnreadableCommandIsAnsweredAsDmaError) {
+  bus_.admin_command_base = 0x1000;
+  ++bus_.admin_tail;
+  Run();
+  EXPECT_TRUE(IsAnswered(0));
+  EXPECT_EQ(AnswerAt(0).status, AdminStatus::kDmaError);
+  bus_.admin_command_base = kCommands;
+  MakeEndpoint();
+}
+
+TEST_F(ControlProgramTest, UnwritableAnswerStopsTheFunctionUntilReset) {
+  memory_.read_only = true;
+  bus_.admin_answer_base = 0x1000;
+  ++bus_.admin_tail;
+  program_->Step();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+  EXPECT_EQ(bus_.fatal_cause >> 16, static_cast<uint32_t>(Module::kMailbox));
+  memory_.read_only = false;
+  bus_.admin_answer_base = kAnswers;
+  program_->Step();
+  EXPECT_FALSE(IsAnswered(0)) << "nothing is served while halted";
+  bus_.reset_requested = true;
+  Run();
+  EXPECT_FALSE(bus_.reset_requested);
+  EXPECT_EQ(bus_.fatal_cause, 0U);
+  EXPECT_NE(bus_.status & contract::kBar0DeviceStatusReadyMask, 0U);
+  MakeEndpoint();
+}
+
+TEST_F(ControlProgramTest, TailBeyondTheRingIsDroppedWithoutAnAnswer) {
+  bus_.admin_tail = 5;
+  Run();
+  EXPECT_FALSE(bus_.HasEvent());
+  EXPECT_TRUE(bus_.events.empty());
+  EXPECT_EQ(bus_.fatal_cause, 0U);
+}
+
+TEST_F(ControlProgramTest, StuckMailboxIsReportedAsFatal) {
+  bus_.stuck_mailbox = true;
+  ++bus_.admin_tail;
+  program_->Step();
+  EXPECT_EQ(bus_.fatal_cause,
+            uint32_t{static_cast<uint16_t>(Module::kMailbox)} << 16 |
+                Mailbox::kStuck << 8 |
+                static_cast<uint8_t>(StatusClass::kTimeout));
+}
+
+TEST_F(ControlProgramTest, TableErrorIsFatalAndNamesTheTable) {
+  bus_.broken_table = contract::Table::kCq;
+  Publish(ValidCq(), AdminOpcode::kCreateCq);
+  Run();
+  EXPECT_EQ(bus_.fatal_cause,
+            uint32_t{static_cast<uint16_t>(Module::kTablePort)} << 16 |
+                static_cast<uint32_t>(contract::Table::kCq) << 8 |
+                static_cast<uint8_t>(StatusClass::kRefused));
+}
+
+// ------------------------------------------------------------------- reset
+
+TEST_F(ControlProgramTest, ResetDestroysEverythingAndRestoresTheTimes) {
+  MakeEndpoint(5000);
+  MakeCq();
+  MakeTx();
+  MakeRx(0);
+  Execute(AdminSetTiming{.dead_ns = 5000}, AdminOpcode::kSetTiming);
+  bus_.events.clear();
+  bus_.reset_requested = true;
+  Run();
+  EXPECT_FALSE(bus_.reset_requested);
+  EXPECT_TRUE(switch_.owner_of.empty());
+  std::vector<contract::Table> drained;
+  for (const BusEvent& event : bus_.events) {
+    EXPECT_FALSE(event.enable);
+    if (event.kind == BusEvent::Kind::kDrain) {
+      drained.push_back(event.table);
+    }
+  }
+  EXPECT_EQ(drained,
+            (std::vector{contract::Table::kTxCtx, contract::Table::kRxCtx}));
+  EXPECT_EQ(bus_.Table<contract::PortCfg>(contract::Table::kPort, 0).dead_ticks,
+            60'000'000U);
+  EXPECT_EQ(MakeEndpoint(5000), 0U);
+  EXPECT_EQ(MakeCq(), 0U);
+  EXPECT_EQ(MakeTx(), 0U);
+}
+
+TEST_F(ControlProgramTest, ResetWaitsForTheTokenOfACommandAndDropsItsAnswer) {
+  MakeEndpoint();
+  MakeCq();
+  const uint32_t tx = MakeTx();
+  bus_.hold_drains = true;
+  const uint16_t count = bus_.admin_tail;
+  Publish(AdminCommand{.object = tx}, AdminOpcode::kDestroyTx);
+  Run();
+  bus_.reset_requested = true;
+  Run();
+  EXPECT_TRUE(bus_.reset_requested);
+  bus_.hold_drains = false;
+  Run();
+  EXPECT_FALSE(bus_.reset_requested);
+  EXPECT_FALSE(IsAnswered(count));
+  EXPECT_FALSE(bus_.HasEvent());
+}
+
+TEST(TicksTest, LastAtLeastTheTimeAskedFor) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 10000; ++i) {
+    const uint64_t tick_ns = 1 + random() % 2000;
+    const uint64_t ns = random() >> (random() % 64);
+    uint32_t ticks = 0;
+    if (TicksOf(ns, tick_ns, ticks)) {
+      ASSERT_GE(ticks, 1U);
+      ASSERT_GE(ticks * tick_ns, ns);
+      ASSERT_TRUE(ticks == 1 || (ticks - 1) * tick_ns < ns);
+    } else {
+      ASSERT_GT(ns / tick_ns, UINT32_MAX - uint64_t{1});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::firmware
