@@ -197,16 +197,13 @@ function(heddle_python_test)
   endif()
   set(file ${CMAKE_CURRENT_SOURCE_DIR}/${A_FILE})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  file(STRINGS ${file} definitions REGEX "^class |^  +def test_")
-  foreach(definition IN LISTS definitions)
-    if(definition MATCHES "^class ([A-Za-z0-9_]+)")
-      set(class ${CMAKE_MATCH_1})
-    elseif(definition MATCHES "def (test_[A-Za-z0-9_]+)")
-      set(name ${class}.${CMAKE_MATCH_1})
-      add_test(NAME ${name} COMMAND python3 -B ${file} -v ${name})
-      set_tests_properties(${name} PROPERTIES LABELS ${A_LABEL}
-        TIMEOUT ${A_TIMEOUT} SKIP_REGULAR_EXPRESSION "\\(skipped=[0-9]"
-        ENVIRONMENT "${A_ENVIRONMENT}")
-    endif()
+  execute_process(COMMAND python3 -B ${PROJECT_SOURCE_DIR}/cmake/list_tests.py
+    ${file} OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" names "${names}")
+  foreach(name IN LISTS names)
+    add_test(NAME ${name} COMMAND python3 -B ${file} -v ${name})
+    set_tests_properties(${name} PROPERTIES LABELS ${A_LABEL}
+      TIMEOUT ${A_TIMEOUT} SKIP_REGULAR_EXPRESSION "\\(skipped=[0-9]"
+      ENVIRONMENT "${A_ENVIRONMENT}")
   endforeach()
 endfunction()

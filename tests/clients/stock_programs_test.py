@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The distribution's own fi_info and fi_pingpong on simulated RTL, in both forms.
+
+HEDDLE_BUILD names the build directory.
+"""
+
+import os
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts/clients"))
+
+import pingpong  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build"))
+# Wall time on two cores, several times what it takes.
+DEADLINE_S = 120
+ALL_SIZES_DEADLINE_S = 420
+FAULTS = {"FI_HEDDLE_LOSS": "0.01", "FI_HEDDLE_DUPLICATE": "0.01", "FI_HEDDLE_REORDER": "0.01"}
+
+
+class Form:
+    """What must hold in a form of deployment; subclasses name it in `form`."""
+
+    form = None
+
+    def environment(self, **settings):
+        return pingpong.environment(BUILD, self.form, FI_HEDDLE_WIRE=pingpong.wire_name(), **settings)
+
+    def exchange(self, size, deadline_s=DEADLINE_S, **settings):
+        logs = BUILD / "reports/clients" / self.id().split(".", 1)[1]
+        return pingpong.Pingpong(env=self.environment(**settings), logs=logs, size=size, deadline_s=deadline_s).run()
+
+    def test_fi_info_lists_heddle_with_rdm_endpoints(self):
+        output = pingpong.fi_info(self.environment(), "-p", "heddle", "-t", "FI_EP_RDM")
+        self.assertEqual(set(pingpong.providers(output)), {"heddle"})
+        self.assertIn("domain: rtl0", output)
+        self.assertIn("type: FI_EP_RDM", output)
+
+    def test_fi_info_shows_the_product_version(self):
+        version = (ROOT / "VERSION").read_text().split(".")
+        output = pingpong.fi_info(self.environment(), "-p", "heddle")
+        self.assertIn(f"version: {int(version[0])}.{int(version[1])}", output)
+
+    def test_fi_info_lists_no_layered_variant(self):
+        env = self.environment()
+        env.pop("FI_PROVIDER", None)
+        names = pingpong.providers(pingpong.fi_info(env))
+        self.assertIn("heddle", names)
+        self.assertEqual([n for n in names if "heddle" in n and n != "heddle"], [])
+
+    def test_default_sizes_arrive_intact(self):
+        self.exchange(None, ALL_SIZES_DEADLINE_S)
+
+    def test_0_bytes_arrive_intact(self):
+        self.exchange(0)
+
+    def test_1_byte_arrives_intact(self):
+        self.exchange(1)
+
+    def test_63_bytes_arrive_intact(self):
+        self.exchange(63)
+
+    def test_1023_bytes_arrive_intact(self):
+        self.exchange(1023)
+
+    def test_4097_bytes_arrive_intact(self):
+        self.exchange(4097)
+
+    def test_65535_bytes_arrive_intact(self):
+        self.exchange(65535)
+
+    def test_1_byte_arrives_intact_on_a_bad_wire(self):
+        self.exchange(1, **FAULTS)
+
+    def test_4097_bytes_arrive_intact_on_a_bad_wire(self):
+        self.exchange(4097, **FAULTS)
+
+    def test_65536_bytes_arrive_intact_on_a_bad_wire(self):
+        self.exchange(65536, **FAULTS)
+
+
+class PlugIn(Form, unittest.TestCase):
+    form = "plug-in"
+
+
+class DropIn(Form, unittest.TestCase):
+    form = "drop-in"
+
+    def test_serves_heddle_only(self):
+        names = pingpong.providers(pingpong.fi_info(self.environment()))
+        self.assertEqual(set(names), {"heddle"})
+
+
+if __name__ == "__main__":
+    unittest.main()
