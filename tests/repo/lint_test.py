@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each check of `make lint` passes a clean tree and fails a broken one."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build"))
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+TOP = SPDX + """module heddle_nic #(parameter int unsigned DataW = 512) (
+  input  logic clk_i,
+  input  logic [DataW-1:0] data_i,
+  output logic [DataW-1:0] data_o
+);
+  always_ff @(posedge clk_i) data_o <= data_i;
+endmodule
+"""
+
+
+class LintOf(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "build").mkdir()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def lint(self, check, **env):
+        command = [sys.executable, "-B", str(ROOT / "scripts/lint"), "--root", str(self.root), "--build",
+                   str(self.root / "build"), check]
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
+
+    def passes(self, check):
+        run = self.lint(check)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertNotIn("NOT RUN", run.stdout)
+
+    def fails(self, check, message):
+        run = self.lint(check)
+        self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
+        self.assertIn(message, run.stdout)
+
+    def copy(self, *names):
+        for name in names:
+            source, target = ROOT / name, self.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, target)
+
+    def test_spdx_finds_a_file_without_licence(self):
+        self.write("driver/a.cc", SPDX)
+        self.write("VERSION", "1\n")
+        self.passes("spdx")
+        self.write("driver/b.cc", "int x;\n")
+        self.fails("spdx", "driver/b.cc:1: no SPDX")
+
+    def test_todo_finds_a_tag_without_issue(self):
+        self.write("driver/a.cc", "// TO" "DO(#7): with an issue.\n")
+        self.passes("todo")
+        self.write("driver/a.cc", "\n// TO" "DO: later.\n")
+        self.fails("todo", "driver/a.cc:2: tag without an issue")
+
+    def test_layering_knows_who_may_include_whom(self):
+        allowed = {
+            "firmware/a.cc": "hw/contract/gen/heddle_contract.h", "driver/a.cc": "driver/dma/b.h",
+            "hw/sim/a.cc": "driver/device.h", "hw/sim/b.cc": "firmware/base/hal.h",
+            "host/lib/nic/a.cc": "driver/queue/b.h", "host/lib/ofi/a.cc": "host/lib/nic/b.h",
+            "tests/driver/a.cc": "hw/sim/b.h", "bench/a.cc": "host/lib/nic/b.h",
+        }
+        for name, target in allowed.items():
+            self.write(name, f'#include "{target}"\n')
+        self.write("hw/rtl/a.sv", '`include "heddle_assert.svh"\n')
+        self.passes("layering")
+        forbidden = {
+            "firmware/a.cc": "driver/device.h", "driver/a.cc": "hw/sim/b.h", "driver/b.cc": "host/lib/core/a.h",
+            "hw/sim/a.cc": "driver/queue/b.h", "hw/sim/b.cc": "host/lib/core/a.h",
+            "host/lib/nic/a.cc": "host/lib/ofi/b.h", "host/lib/ofi/a.cc": "driver/device.h",
+            "host/lib/verbs/a.cc": "driver/device.h", "host/lib/semantics/a.cc": "host/lib/nic/b.h",
+            "host/include/rdma/a.h": "host/lib/core/b.h", "driver/c.cc": "tests/driver/a.h",
+            "host/lib/core/a.cc": "bench/a.h",
+        }
+        for name, target in forbidden.items():
+            with self.subTest(name=name, target=target):
+                path = self.write(name, f'\n#include "{target}"\n')
+                self.fails("layering", f"{name}:2:")
+                path.write_text("")
+
+    def test_layering_keeps_verilated_models_in_simulation_and_tests(self):
+        self.write("hw/sim/a.cc", '#include "Vheddle_nic.h"\n')
+        self.passes("layering")
+        self.write("host/lib/core/a.cc", '#include "Vheddle_nic.h"\n')
+        self.fails("layering", "only hw/sim and tests")
+
+    def test_literals_finds_an_offset_written_as_a_number(self):
+        self.write("driver/a.cc", "void F() { d.ReadRegister32(kBar0MagicOffset); }\n")
+        self.passes("literals")
+        for line in ("d.ReadRegister32(0x4)", "d.WriteRegister64(256, v)", "d.doorbell(0x1000)", "if (port == 4793)",
+                     "if (magic == 0x454C4448)"):
+            with self.subTest(line=line):
+                self.write("driver/a.cc", f"\n{line};\n")
+                self.fails("literals", "driver/a.cc:2:")
+
+    def test_contract_finds_a_stale_view(self):
+        self.copy("hw/contract", "docs/contract.md")
+        self.passes("contract")
+        page = self.root / "docs/contract.md"
+        page.write_text(page.read_text() + "x")
+        self.fails("contract", "stale generated files: contract.md")
+
+    def test_format_finds_a_line_that_clang_format_would_change(self):
+        self.copy(".clang-format")
+        self.write("driver/a.cc", "int value = 1;\n")
+        self.passes("format")
+        self.write("driver/a.cc", "int  value=1;\n")
+        self.fails("format", "driver/a.cc:1:")
+
+    def test_tidy_finds_a_name_against_the_rules(self):
+        self.copy(".clang-tidy")
+        source = self.write("driver/a.cc", "int GoodName() { return 1; }\n")
+        self.write("build/compile_commands.json", json.dumps(
+            [{"directory": str(self.root), "file": str(source), "command": f"c++ -std=c++20 -c {source}"}]))
+        self.passes("tidy")
+        self.write("driver/a.cc", "int bad_Name() { return 1; }\n")
+        self.fails("tidy", "readability-identifier-naming")
+
+    def test_tidy_says_when_it_could_not_run(self):
+        run = self.lint("tidy", HEDDLE_TEST_REQUIRE_ALL="0")
+        self.assertIn("NOT RUN: no ", run.stdout)
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(self.lint("tidy", HEDDLE_TEST_REQUIRE_ALL="1").returncode, 1)
+
+    def test_verilator_finds_a_warning_at_one_width(self):
+        self.copy("hw/rtl/lint")
+        self.write("hw/rtl/heddle_nic.sv", TOP)
+        self.passes("verilator")
+        self.write("hw/rtl/heddle_nic.sv", TOP.replace("endmodule", "logic [255:0] x;\n  assign x = data_o[255:0];\n"
+                                                       "  if (DataW == 256) assign x[0] = ^x;\nendmodule"))
+        self.fails("verilator", "verilator at 256 bits")
+
+    def yosys(self, top):
+        """Runs the check with the Yosys that this build has, or the registry's."""
+        cache = BUILD / "yosys/0.55.944"
+        if cache.exists():
+            target = self.root / "build/yosys"
+            target.mkdir(exist_ok=True)
+            if not (target / cache.name).exists():
+                (target / cache.name).symlink_to(cache)
+        self.write("hw/rtl/heddle_nic.sv", top)
+        run = self.lint("yosys", HEDDLE_TEST_REQUIRE_ALL="0")
+        if "NOT RUN" in run.stdout:
+            self.skipTest(run.stdout.strip())
+        return run
+
+    def test_yosys_finds_what_it_cannot_elaborate(self):
+        self.write("hw/rtl/heddle_pkg.sv", SPDX + "package heddle_pkg;\n  localparam int unsigned W = 4;\n"
+                   "  typedef struct packed { logic [W-1:0] a; logic b; } pair_t;\nendpackage\n")
+        imports = TOP.replace("heddle_nic ", "heddle_nic\n  import heddle_pkg::*;\n").replace(
+            "data_o <= data_i", "data_o <= {data_i[DataW-1:$bits(pair_t)], pair_o}").replace(
+            "endmodule", "  pair_t pair_o;\n  assign pair_o = data_i[$bits(pair_t)-1:0];\nendmodule")
+        for top in (TOP, imports):
+            run = self.yosys(top)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        run = self.yosys(TOP.replace("endmodule", "  heddle_missing u_missing (.clk_i);\nendmodule"))
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertIn("heddle_missing", run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
