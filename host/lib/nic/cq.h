@@ -22,7 +22,10 @@ namespace heddle::nic {
 struct Finished {
   uint64_t context = 0;
   void* buffer = nullptr;  // Receive: first segment given.
-  bool report = false;     // False: nothing for the application.
+  // Where the operation's peer is named; null when nobody asks.
+  const AddressTable* peers = nullptr;
+  bool known = false;   // False: of no operation of ours, to be ignored.
+  bool report = false;  // False: the application asked not to hear of success.
 };
 
 // Thread safety: the members of the data path are called under `lock()` where
@@ -100,7 +103,10 @@ Finished Cq::Retire(const contract::Completion& entry) noexcept {
     }
     const typename Locking::Guard guard(queue->lock());
     queue->Retire<Locking>(entry.position, entry.queue_head);
-    return {.context = entry.op_context, .report = true};
+    return {.context = entry.op_context,
+            .peers = queue->peers(),
+            .known = true,
+            .report = true};
   }
   if (entry.kind == contract::CompletionKind::kRx) {
     RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
@@ -111,6 +117,8 @@ Finished Cq::Retire(const contract::Completion& entry) noexcept {
     const FinishedReceive finished = queue->Retire(entry);
     return {.context = finished.context,
             .buffer = finished.buffer,
+            .peers = queue->peers(),
+            .known = finished.known,
             .report = finished.report};
   }
   return {};

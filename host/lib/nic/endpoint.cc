@@ -35,7 +35,8 @@ Result<bool> Endpoint::EnableTx() {
   }
   auto queue = TxQueue::Create(nic_.device(),
                                {.operations = options_.tx_operations,
-                                .copy_limit_bytes = options_.copy_limit_bytes},
+                                .copy_limit_bytes = options_.copy_limit_bytes,
+                                .peers = options_.peers},
                                &options_.tx_cq->credit());
   if (!queue.ok()) {
     return queue.error();
@@ -64,9 +65,11 @@ Result<bool> Endpoint::EnableRx() {
   if (options_.rx_cq == nullptr) {
     return true;
   }
-  auto queue = RxQueue::Create(nic_.device(),
-                               {.operations = options_.rx_operations,
-                                .copy_limit_bytes = options_.copy_limit_bytes});
+  auto queue = RxQueue::Create(
+      nic_.device(),
+      {.operations = options_.rx_operations,
+       .copy_limit_bytes = options_.copy_limit_bytes,
+       .peers = options_.name_senders ? options_.peers : nullptr});
   if (!queue.ok()) {
     return queue.error();
   }

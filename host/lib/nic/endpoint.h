@@ -22,6 +22,7 @@ class Endpoint {
     Cq* tx_cq = nullptr;  // Null: the endpoint does not send.
     Cq* rx_cq = nullptr;  // Null: the endpoint does not receive.
     AddressTable* peers = nullptr;
+    bool name_senders = false;  // FI_SOURCE.
     size_t tx_operations = 0;
     size_t rx_operations = 0;
     uint32_t copy_limit_bytes = 0;

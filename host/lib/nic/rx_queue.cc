@@ -21,6 +21,7 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
                                                  const Options& options) {
   std::unique_ptr<RxQueue> queue(new RxQueue());
   queue->ring_log2_ = RingLog2(options.operations);
+  queue->peers_ = options.peers;
   const size_t slots = size_t{1} << queue->ring_log2_;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =
@@ -84,12 +85,13 @@ FinishedReceive RxQueue::Retire(const contract::Completion& entry) noexcept {
   if (!slot.posted) {
     // Nothing was given there: not ours to free or to report.
     broken_ = true;
-    return {.report = false};
+    return {};
   }
   // A `cancelled` completion does not repeat the context.
   const FinishedReceive finished = {
       .context = ring_->op_context_at(entry.position),
       .buffer = slot.buffer,
+      .known = true,
       .report = slot.report};
   registrar_->FinishReceive(slot.ticket, entry.length);
   slot = {};

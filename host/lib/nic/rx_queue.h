@@ -12,6 +12,7 @@
 #include "driver/dma/dma_buffer.h"
 #include "driver/dma/registrar.h"
 #include "driver/queue/recv_ring.h"
+#include "host/lib/nic/address_table.h"
 #include "host/lib/nic/locking.h"
 
 namespace heddle::nic {
@@ -27,7 +28,8 @@ struct ReceiveOperation {
 struct FinishedReceive {
   uint64_t context = 0;
   void* buffer = nullptr;  // First segment given.
-  bool report = true;
+  bool known = false;      // False: nothing was posted there.
+  bool report = false;
 };
 
 // Buffers by the rules of `Registrar`. A slot stays in use until its
@@ -45,6 +47,8 @@ class RxQueue {
   struct Options {
     size_t operations = 0;          // Posted at a time, at least.
     uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
+    // Names senders in completions; null when nobody asks.
+    const AddressTable* peers = nullptr;
   };
 
   // As TxQueue.
@@ -80,6 +84,7 @@ class RxQueue {
 
   SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
+  const AddressTable* peers() const noexcept { return peers_; }
 
  private:
   // Host-side state of a slot.
@@ -106,6 +111,7 @@ class RxQueue {
   std::optional<RecvRing> ring_;
   std::unique_ptr<Slot[]> slots_;
   std::optional<Registrar> registrar_;
+  const AddressTable* peers_ = nullptr;
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;

@@ -28,6 +28,7 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   std::unique_ptr<TxQueue> queue(new TxQueue());
   queue->ring_log2_ = RingLog2(options.operations);
   queue->credit_ = credit;
+  queue->peers_ = options.peers;
   const size_t slots = size_t{1} << queue->ring_log2_;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =

@@ -13,6 +13,7 @@
 #include "driver/dma/dma_buffer.h"
 #include "driver/dma/registrar.h"
 #include "driver/queue/send_ring.h"
+#include "host/lib/nic/address_table.h"
 #include "host/lib/nic/cq_credit.h"
 #include "host/lib/nic/locking.h"
 
@@ -43,6 +44,7 @@ class TxQueue {
   struct Options {
     size_t operations = 0;          // Posted at a time, at least.
     uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
+    const AddressTable* peers = nullptr;  // What sends name their peer in.
   };
 
   // Memory for a ring; `Bind` makes it usable. Errors: ENOMEM and those of
@@ -87,6 +89,7 @@ class TxQueue {
 
   SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
+  const AddressTable* peers() const noexcept { return peers_; }
 
  private:
   TxQueue() = default;
@@ -111,6 +114,7 @@ class TxQueue {
   std::optional<SendRing> ring_;
   std::unique_ptr<Ticket[]> tickets_;  // By slot.
   std::optional<Registrar> registrar_;
+  const AddressTable* peers_ = nullptr;
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;

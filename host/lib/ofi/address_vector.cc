@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/ofi/address_vector.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/boundary/status.h"
+#include "host/lib/core/address.h"
+#include "host/lib/fabric/unsupported.h"
+#include "host/lib/ofi/refuse.h"
+
+namespace heddle::ofi {
+namespace {
+
+int CloseVector(struct fid* handle) noexcept {
+  return AddressVector::From(handle)->Close();
+}
+
+int InsertAddresses(fid_av* handle, const void* addresses, size_t count,
+                    fi_addr_t* indices, uint64_t flags,
+                    void* context) noexcept {
+  return boundary::Guard([&] {
+    return AddressVector::From(handle)->Insert(addresses, count, indices, flags,
+                                               context);
+  });
+}
+
+int InsertService(fid_av* handle, const char* node, const char* service,
+                  fi_addr_t* index, uint64_t flags, void* context) noexcept {
+  return boundary::Guard([&] {
+    return AddressVector::From(handle)->InsertService(node, service, index,
+                                                      flags, context);
+  });
+}
+
+// NOLINTNEXTLINE(readability-function-size): the API's parameters.
+int InsertSymmetric(fid_av* handle, const char* node, size_t nodes,
+                    const char* service, size_t services, fi_addr_t* indices,
+                    uint64_t flags, void* context) noexcept {
+  return boundary::Guard([&] {
+    return AddressVector::From(handle)->InsertRange({.node = node,
+                                                     .nodes = nodes,
+                                                     .service = service,
+                                                     .services = services},
+                                                    indices, flags, context);
+  });
+}
+
+int RemoveAddresses(fid_av* handle, fi_addr_t* indices, size_t count,
+                    uint64_t flags) noexcept {
+  return AddressVector::From(handle)->Remove(indices, count, flags);
+}
+
+int LookupAddress(fid_av* handle, fi_addr_t index, void* address,
+                  size_t* length) noexcept {
+  return AddressVector::From(handle)->Lookup(index, address, length);
+}
+
+// Source: fi_av(3), `length` is the buffer's size, then the text's with its
+// terminator; the text is cut to fit.
+const char* AddressText(fid_av* /*handle*/, const void* address, char* buffer,
+                        size_t* length) noexcept {
+  const auto parsed = core::ParseAddress(address, sizeof(sockaddr_in));
+  char dotted[INET_ADDRSTRLEN] = "?";
+  if (parsed.has_value()) {
+    (void)inet_ntop(AF_INET, &parsed->sin_addr, dotted, sizeof(dotted));
+  }
+  const int port = parsed.has_value() ? ntohs(parsed->sin_port) : 0;
+  const int text = std::snprintf(buffer, buffer == nullptr ? 0 : *length,
+                                 "fi_sockaddr_in://%s:%d", dotted, port);
+  *length = static_cast<size_t>(text) + 1;
+  return buffer;
+}
+
+fi_ops vector_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = CloseVector,
+    .bind = fabric::RefuseBind,
+    .control = fabric::RefuseControl,
+    .ops_open = fabric::RefuseOpenOps,
+    .tostr = nullptr,
+    .ops_set = fabric::RefuseSetOps,
+};
+
+fi_ops_av vector_ops = {
+    .size = sizeof(fi_ops_av),
+    .insert = InsertAddresses,
+    .insertsvc = InsertService,
+    .insertsym = InsertSymmetric,
+    .remove = RemoveAddresses,
+    .lookup = LookupAddress,
+    .straddr = AddressText,
+    .av_set = kNotImplemented,
+};
+
+std::optional<sockaddr_in> Resolve(const char* node, const char* service) {
+  addrinfo hints = {};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(node, service, &hints, &found) != 0 || found == nullptr) {
+    return std::nullopt;
+  }
+  const auto address = core::ParseAddress(found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return address;
+}
+
+// Counts failures where the caller asked for an error per address.
+void ReportError(uint64_t flags, void* context, size_t index, int result) {
+  if ((flags & FI_SYNC_ERR) != 0) {
+    static_cast<int*>(context)[index] = -result;
+  }
+}
+
+}  // namespace
+
+int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
+                        void* context) {
+  if (attr == nullptr || attr->rx_ctx_bits < 0 ||
+      (attr->flags & ~(FI_EVENT | FI_READ | FI_SYMMETRIC)) != 0) {
+    return -FI_EINVAL;
+  }
+  // Shared vectors, completion by event and receive contexts in addresses
+  // are not offered; FI_SYMMETRIC is only a hint.
+  if (attr->name != nullptr || (attr->flags & (FI_EVENT | FI_READ)) != 0 ||
+      attr->rx_ctx_bits != 0) {
+    return -FI_ENOSYS;
+  }
+  if (attr->type == FI_AV_UNSPEC) {
+    attr->type =
+        domain->av_type() == FI_AV_UNSPEC ? FI_AV_TABLE : domain->av_type();
+  }
+  if (attr->type != FI_AV_TABLE && attr->type != FI_AV_MAP) {
+    return -FI_EINVAL;
+  }
+  std::unique_ptr<AddressVector> made(new AddressVector(domain));
+  auto table = nic::AddressTable::Create(domain->nic().device(), attr->count);
+  if (!table.ok()) {
+    return boundary::ToReturnCode(table.error());
+  }
+  made->table_ = std::move(table.value());
+  made->type_ = attr->type;
+  made->fid = {
+      .fclass = FI_CLASS_AV, .context = context, .ops = &vector_fid_ops};
+  made->ops = &vector_ops;
+  domain->users().Add();
+  *vector = made.release();
+  return 0;
+}
+
+int AddressVector::CheckInsert(const fi_addr_t* indices, uint64_t flags,
+                               const void* context) const noexcept {
+  if ((flags & ~(FI_MORE | FI_SYNC_ERR)) != 0) {
+    return -FI_EBADFLAGS;
+  }
+  // Without a place for them, only indices that can be counted are useful.
+  const bool lost = indices == nullptr && type_ != FI_AV_TABLE;
+  return lost || ((flags & FI_SYNC_ERR) != 0 && context == nullptr) ? -FI_EINVAL
+                                                                    : 0;
+}
+
+int AddressVector::InsertOne(const sockaddr_in& address, fi_addr_t* index) {
+  if (address.sin_family != AF_INET || address.sin_port == 0 ||
+      address.sin_addr.s_addr == INADDR_ANY) {
+    return -FI_EINVAL;
+  }
+  auto inserted = table_->Insert({.ipv4 = ntohl(address.sin_addr.s_addr),
+                                  .port = ntohs(address.sin_port)});
+  if (!inserted.ok()) {
+    return boundary::ToReturnCode(inserted.error());
+  }
+  *index = inserted.value();
+  return 0;
+}
+
+int AddressVector::Insert(const void* addresses, size_t count,
+                          fi_addr_t* indices, uint64_t flags, void* context) {
+  const int refused = CheckInsert(indices, flags, context);
+  if (refused != 0 || (addresses == nullptr && count != 0)) {
+    return refused != 0 ? refused : -FI_EINVAL;
+  }
+  int inserted = 0;
+  const auto* bytes = static_cast<const std::byte*>(addresses);
+  for (size_t i = 0; i < count; ++i, bytes += sizeof(sockaddr_in)) {
+    sockaddr_in address;
+    std::memcpy(&address, bytes, sizeof(address));
+    fi_addr_t index = FI_ADDR_NOTAVAIL;
+    const int result = InsertOne(address, &index);
+    ReportError(flags, context, i, result);
+    inserted += result == 0 ? 1 : 0;
+    if (indices != nullptr) {
+      indices[i] = index;
+    }
+  }
+  return inserted;
+}
+
+int AddressVector::InsertService(const char* node, const char* service,
+                                 fi_addr_t* index, uint64_t flags,
+                                 void* context) {
+  return InsertRange(
+      {.node = node, .nodes = 1, .service = service, .services = 1}, index,
+      flags, context);
+}
+
+int AddressVector::InsertRange(const Range& range, fi_addr_t* indices,
+                               uint64_t flags, void* context) {
+  const int refused = CheckInsert(indices, flags, context);
+  if (refused != 0 || range.node == nullptr || range.service == nullptr) {
+    return refused != 0 ? refused : -FI_EINVAL;
+  }
+  const auto first = Resolve(range.node, range.service);
+  if (!first.has_value()) {
+    return -FI_EINVAL;
+  }
+  int inserted = 0;
+  for (size_t i = 0; i < range.nodes * range.services; ++i) {
+    sockaddr_in address = *first;
+    const size_t port = ntohs(first->sin_port) + i % range.services;
+    address.sin_addr.s_addr = htonl(ntohl(first->sin_addr.s_addr) +
+                                    static_cast<uint32_t>(i / range.services));
+    // Past the last port there is no address.
+    address.sin_port =
+        htons(port <= UINT16_MAX ? static_cast<uint16_t>(port) : uint16_t{0});
+    fi_addr_t index = FI_ADDR_NOTAVAIL;
+    const int result = InsertOne(address, &index);
+    ReportError(flags, context, i, result);
+    inserted += result == 0 ? 1 : 0;
+    if (indices != nullptr) {
+      indices[i] = index;
+    }
+  }
+  return inserted;
+}
+
+int AddressVector::Remove(const fi_addr_t* indices, size_t count,
+                          uint64_t flags) noexcept {
+  if (flags != 0) {
+    return -FI_EBADFLAGS;
+  }
+  int result = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (indices[i] >= nic::AddressTable::kMaxEntries ||
+        !table_->Remove(static_cast<uint32_t>(indices[i]))) {
+      result = -FI_EINVAL;
+    }
+  }
+  return result;
+}
+
+int AddressVector::Lookup(fi_addr_t index, void* address,
+                          size_t* length) const noexcept {
+  const auto found = index < nic::AddressTable::kMaxEntries
+                         ? table_->Lookup(static_cast<uint32_t>(index))
+                         : std::nullopt;
+  if (!found.has_value()) {
+    return -FI_EINVAL;
+  }
+  const sockaddr_in full =
+      core::MakeAddress({.s_addr = htonl(found->ipv4)}, found->port);
+  std::memcpy(address, &full, std::min(*length, sizeof(full)));
+  *length = sizeof(full);
+  return 0;
+}
+
+int AddressVector::Close() noexcept {
+  if (users_.in_use()) {
+    return -FI_EBUSY;
+  }
+  domain_->users().Remove();
+  delete this;
+  return 0;
+}
+
+}  // namespace heddle::ofi

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/ofi/completion_queue.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/boundary/status.h"
+#include "host/lib/core/address.h"
+#include "host/lib/core/limits.h"
+#include "host/lib/core/log.h"
+#include "host/lib/fabric/unsupported.h"
+#include "host/lib/ofi/cq_read.h"
+
+namespace heddle::ofi {
+namespace {
+
+constexpr int64_t kNever = INT64_MAX;
+constexpr int64_t kNsPerMs = 1'000'000;
+// A device that fails wakes nobody, so sleepers look at it this often.
+constexpr int64_t kLongestWaitMs = 1000;
+
+int CloseQueue(struct fid* handle) noexcept {
+  return CompletionQueue::From(handle)->Close();
+}
+
+int ControlQueue(struct fid* handle, int command, void* argument) noexcept {
+  return CompletionQueue::From(handle)->Control(command, argument);
+}
+
+ssize_t ReadQueueError(fid_cq* handle, fi_cq_err_entry* entry,
+                       uint64_t flags) noexcept {
+  return CompletionQueue::From(handle)->ReadError(entry, flags);
+}
+
+// The condition is a hint: one entry is always enough to return.
+ssize_t ReadWaitingFrom(fid_cq* handle, void* buffer, size_t count,
+                        fi_addr_t* sources, const void* /*condition*/,
+                        int timeout_ms) noexcept {
+  return CompletionQueue::From(handle)->ReadWaiting(buffer, count, sources,
+                                                    timeout_ms);
+}
+
+ssize_t ReadWaiting(fid_cq* handle, void* buffer, size_t count,
+                    const void* /*condition*/, int timeout_ms) noexcept {
+  return CompletionQueue::From(handle)->ReadWaiting(buffer, count, nullptr,
+                                                    timeout_ms);
+}
+
+int SignalQueue(fid_cq* handle) noexcept {
+  return CompletionQueue::From(handle)->Signal();
+}
+
+const char* QueueErrorText(fid_cq* handle, int prov_errno, const void* /*data*/,
+                           char* buffer, size_t bytes) noexcept {
+  return CompletionQueue::From(handle)->ErrorText(prov_errno, buffer, bytes);
+}
+
+fi_ops queue_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = CloseQueue,
+    .bind = fabric::RefuseBind,
+    .control = ControlQueue,
+    .ops_open = fabric::RefuseOpenOps,
+    .tostr = nullptr,
+    .ops_set = fabric::RefuseSetOps,
+};
+
+template <typename Locking, typename Format>
+fi_ops_cq queue_ops = {
+    .size = sizeof(fi_ops_cq),
+    .read = CqReader<Locking, Format>::Read,
+    .readfrom = CqReader<Locking, Format>::ReadFrom,
+    .readerr = ReadQueueError,
+    .sread = ReadWaiting,
+    .sreadfrom = ReadWaitingFrom,
+    .signal = SignalQueue,
+    .strerror = QueueErrorText,
+};
+
+template <typename Locking>
+fi_ops_cq* SelectOps(fi_cq_format format) {
+  switch (format) {
+    case FI_CQ_FORMAT_UNSPEC:
+    case FI_CQ_FORMAT_CONTEXT:
+      return &queue_ops<Locking, ContextFormat>;
+    case FI_CQ_FORMAT_MSG:
+      return &queue_ops<Locking, MsgFormat>;
+    case FI_CQ_FORMAT_DATA:
+      return &queue_ops<Locking, DataFormat>;
+    case FI_CQ_FORMAT_TAGGED:
+      return &queue_ops<Locking, TaggedFormat>;
+  }
+  return nullptr;
+}
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// False for wait objects that this provider does not have.
+bool KnownWaitObject(fi_wait_obj object) {
+  return object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC ||
+         object == FI_WAIT_FD || object == FI_WAIT_YIELD;
+}
+
+// Empties an eventfd that is known to be non-empty or non-blocking.
+void Clear(int event_fd) {
+  pollfd ready = {.fd = event_fd, .events = POLLIN, .revents = 0};
+  uint64_t count = 0;
+  if (poll(&ready, 1, 0) > 0) {
+    (void)!read(event_fd, &count, sizeof(count));
+  }
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(Domain* domain, void* context)
+    : fid_cq{}, domain_(domain) {
+  fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &queue_fid_ops};
+  domain_->users().Add();
+}
+
+CompletionQueue::~CompletionQueue() {
+  if (signal_fd_ >= 0) {
+    (void)close(signal_fd_);
+  }
+  domain_->users().Remove();
+}
+
+int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
+                          void* context) {
+  if (attr == nullptr || (attr->flags & ~FI_AFFINITY) != 0 ||
+      attr->wait_set != nullptr) {
+    return attr != nullptr && attr->wait_set != nullptr ? -FI_ENOSYS
+                                                        : -FI_EINVAL;
+  }
+  if (!KnownWaitObject(attr->wait_obj)) {
+    return -FI_ENOSYS;
+  }
+  fi_ops_cq* ops = domain->locked() ? SelectOps<nic::Locked>(attr->format)
+                                    : SelectOps<nic::Unlocked>(attr->format);
+  if (ops == nullptr) {
+    return -FI_EINVAL;
+  }
+  struct Deleter {
+    void operator()(CompletionQueue* doomed) const { delete doomed; }
+  };
+  std::unique_ptr<CompletionQueue, Deleter> made(
+      new CompletionQueue(domain, context));
+  made->ops = ops;
+  const int result = made->OpenBackend(*attr);
+  if (result == 0) {
+    attr->size = made->backend_->capacity();
+    *queue = made.release();
+  }
+  return result;
+}
+
+int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
+  wait_object_ = attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj;
+  const size_t size = attr.size == 0 ? core::kDefaultCqSize : attr.size;
+  auto backend =
+      nic::Cq::Create(domain_->nic(), size, wait_object_ == FI_WAIT_FD);
+  if (!backend.ok() && attr.wait_obj == FI_WAIT_UNSPEC) {
+    // No interrupt is left: waiting still works, by polling.
+    wait_object_ = FI_WAIT_YIELD;
+    backend = nic::Cq::Create(domain_->nic(), size, false);
+  }
+  if (!backend.ok()) {
+    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCq,
+              "completion queue of %zu entries: %s; the device has %u", size,
+              std::strerror(static_cast<int>(backend.error())),
+              domain_->nic().info().completion_queues);
+    return boundary::ToReturnCode(backend.error());
+  }
+  backend_ = std::move(backend.value());
+  if (wait_object_ != FI_WAIT_NONE) {
+    signal_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return signal_fd_ >= 0 ? 0 : -FI_EMFILE;
+  }
+  return 0;
+}
+
+ssize_t CompletionQueue::CheckDevice() const noexcept {
+  return domain_->nic().device().failed() ? -FI_EIO : -FI_EAGAIN;
+}
+
+ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
+                                   uint64_t /*flags*/) noexcept {
+  const nic::Locked::Guard guard(backend_->lock());
+  const contract::Completion* entry = backend_->Peek();
+  while (entry != nullptr) {
+    if (entry->kind != contract::CompletionKind::kNone) {
+      if (entry->status == contract::Status::kOk) {
+        return -FI_EAGAIN;
+      }
+      const nic::Finished finished = backend_->Retire<nic::Locked>(*entry);
+      if (finished.known) {
+        FillError(*entry, finished, error);
+        backend_->Pop();
+        return 1;
+      }
+    }
+    backend_->Pop();
+    entry = backend_->Peek();
+  }
+  return -FI_EAGAIN;
+}
+
+void CompletionQueue::FillError(const contract::Completion& entry,
+                                const nic::Finished& finished,
+                                fi_cq_err_entry* error) noexcept {
+  error->op_context = ToContext(finished.context);
+  error->flags = CompletionFlags(entry);
+  error->len = entry.length;
+  error->buf = finished.buffer;
+  error->data = entry.header_data;
+  error->tag = entry.match_bits;
+  error->olen = entry.message_length > entry.length
+                    ? entry.message_length - entry.length
+                    : 0;
+  error->err = boundary::ToFiErrno(entry.status);
+  error->prov_errno = boundary::ToProvErrno(entry.status);
+  last_error_ = {.detail = entry.detail, .prov_errno = error->prov_errno};
+  if (entry.kind == contract::CompletionKind::kTx &&
+      finished.peers != nullptr) {
+    if (const auto peer = finished.peers->Lookup(entry.peer)) {
+      last_error_.peer =
+          core::MakeAddress({.s_addr = htonl(peer->ipv4)}, peer->port);
+      last_error_.has_peer = true;
+    }
+  }
+  FillErrorData(error);
+}
+
+void CompletionQueue::FillErrorData(fi_cq_err_entry* error) noexcept {
+  const size_t bytes = last_error_.has_peer ? sizeof(last_error_.peer) : 0;
+  // Source: fi_cq(3), `err_data_size` exists since version 1.5; with room
+  // given by the caller the data are copied, else lent until the next read.
+  const bool has_size = FI_VERSION_GE(domain_->api_version(), FI_VERSION(1, 5));
+  if (has_size && error->err_data_size != 0) {
+    error->err_data_size = std::min(error->err_data_size, bytes);
+    if (error->err_data != nullptr) {
+      std::memcpy(error->err_data, &last_error_.peer, error->err_data_size);
+    }
+    return;
+  }
+  error->err_data = bytes != 0 ? &last_error_.peer : nullptr;
+  if (has_size) {
+    error->err_data_size = bytes;
+  }
+}
+
+const char* CompletionQueue::ErrorText(int prov_errno, char* buffer,
+                                       size_t bytes) noexcept {
+  const char* text = boundary::ProvErrnoText(prov_errno);
+  if (buffer == nullptr || bytes == 0) {
+    return text;
+  }
+  const nic::Locked::Guard guard(backend_->lock());
+  if (last_error_.prov_errno != prov_errno || !last_error_.has_peer) {
+    (void)std::snprintf(buffer, bytes, "%s", text);
+    return buffer;
+  }
+  char dotted[INET_ADDRSTRLEN] = "";
+  (void)inet_ntop(AF_INET, &last_error_.peer.sin_addr, dotted, sizeof(dotted));
+  const int port = ntohs(last_error_.peer.sin_port);
+  if (last_error_.detail != 0) {
+    (void)std::snprintf(buffer, bytes, "%s (peer %s:%d, code %u)", text, dotted,
+                        port, last_error_.detail);
+  } else {
+    (void)std::snprintf(buffer, bytes, "%s (peer %s:%d)", text, dotted, port);
+  }
+  return buffer;
+}
+
+int CompletionQueue::TryWait() noexcept {
+  const nic::Locked::Guard guard(backend_->lock());
+  if (wait_object_ == FI_WAIT_FD) {
+    // Armed before the look: what is written after it raises the interrupt.
+    Clear(backend_->interrupt_fd());
+    backend_->Arm();
+  }
+  return backend_->Peek() == nullptr ? 0 : -FI_EAGAIN;
+}
+
+bool CompletionQueue::WaitOnce(int64_t deadline_ns) noexcept {
+  const int64_t left_ns =
+      deadline_ns == kNever ? kLongestWaitMs * kNsPerMs : deadline_ns - NowNs();
+  if (left_ns <= 0) {
+    return false;
+  }
+  int wait_ms = static_cast<int>(
+      std::min((left_ns + kNsPerMs - 1) / kNsPerMs, kLongestWaitMs));
+  if (wait_object_ == FI_WAIT_YIELD) {
+    (void)sched_yield();
+    wait_ms = 0;
+  } else if (TryWait() != 0) {
+    wait_ms = 0;
+  }
+  pollfd fds[] = {
+      {.fd = signal_fd_, .events = POLLIN, .revents = 0},
+      {.fd = backend_->interrupt_fd(), .events = POLLIN, .revents = 0}};
+  (void)poll(fds, 2, wait_ms);
+  if ((fds[0].revents & POLLIN) != 0) {
+    Clear(signal_fd_);
+    return false;
+  }
+  return true;
+}
+
+ssize_t CompletionQueue::ReadWaiting(void* buffer, size_t count,
+                                     fi_addr_t* sources,
+                                     int timeout_ms) noexcept {
+  if (wait_object_ == FI_WAIT_NONE) {
+    return -FI_ENOSYS;
+  }
+  const int64_t deadline_ns =
+      timeout_ms < 0 ? kNever : NowNs() + timeout_ms * kNsPerMs;
+  ssize_t result = ops->readfrom(this, buffer, count, sources);
+  while (result == -FI_EAGAIN && WaitOnce(deadline_ns)) {
+    result = ops->readfrom(this, buffer, count, sources);
+    if (result == -FI_EAGAIN) {
+      result = CheckDevice();
+    }
+  }
+  return result;
+}
+
+int CompletionQueue::Signal() noexcept {
+  if (wait_object_ == FI_WAIT_NONE) {
+    return -FI_ENOSYS;
+  }
+  const uint64_t one = 1;
+  return write(signal_fd_, &one, sizeof(one)) == ssize_t{sizeof(one)}
+             ? 0
+             : -FI_EAGAIN;
+}
+
+int CompletionQueue::Control(int command, void* argument) noexcept {
+  switch (command) {
+    case FI_GETWAIT:
+      if (wait_object_ != FI_WAIT_FD) {
+        return -FI_ENOSYS;
+      }
+      *static_cast<int*>(argument) = backend_->interrupt_fd();
+      return 0;
+    case FI_GETWAITOBJ:
+      *static_cast<fi_wait_obj*>(argument) = wait_object_;
+      return 0;
+    case fabric::kControlTryWait:
+      return wait_object_ == FI_WAIT_NONE ? -FI_EINVAL : TryWait();
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int CompletionQueue::Close() noexcept {
+  if (users_.in_use()) {
+    return -FI_EBUSY;
+  }
+  delete this;
+  return 0;
+}
+
+}  // namespace heddle::ofi

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The completion queue object (fid_cq).
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "host/lib/nic/cq.h"
+#include "host/lib/ofi/domain.h"
+
+namespace heddle::ofi {
+
+// Thread safety: by the domain's threading model; `Signal` any thread.
+// Ownership: the application, until fi_close.
+class CompletionQueue : public fid_cq {
+ public:
+  // 0 or a negative errno. Throws std::bad_alloc.
+  static int Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
+                  void* context);
+
+  static CompletionQueue* From(fid_cq* handle) noexcept {
+    return static_cast<CompletionQueue*>(handle);
+  }
+  static CompletionQueue* From(struct fid* handle) noexcept {
+    return fabric::FromFid<CompletionQueue, fid_cq>(handle);
+  }
+
+  // Endpoints bound to it; each adds itself per direction.
+  fabric::UserCount& users() noexcept { return users_; }
+  nic::Cq& backend() noexcept { return *backend_; }
+  Domain* domain() const noexcept { return domain_; }
+
+  // The calls of fi_cq(3), which defines their results. fi_cq_read and
+  // fi_cq_readfrom are in cq_read.h, one instance per format.
+  ssize_t ReadError(fi_cq_err_entry* entry, uint64_t flags) noexcept;
+  ssize_t ReadWaiting(void* buffer, size_t count, fi_addr_t* sources,
+                      int timeout_ms) noexcept;
+  int Signal() noexcept;
+  const char* ErrorText(int prov_errno, char* buffer, size_t bytes) noexcept;
+  int Control(int command, void* argument) noexcept;
+  int Close() noexcept;
+
+  // Data path, what an empty poll answers: -FI_EAGAIN, or -FI_EIO, seen within
+  // some polls, once the device has failed and nothing completes any more.
+  ssize_t AnswerEmpty() noexcept {
+    constexpr uint32_t kPollsPerCheck = 64;
+    const uint32_t poll = nic::Unlocked::FetchAdd(empty_polls_, 1);
+    return poll % kPollsPerCheck == 0 ? CheckDevice() : -FI_EAGAIN;
+  }
+
+ private:
+  ssize_t CheckDevice() const noexcept;
+
+  // Address and cause of the error read last, for fi_cq_strerror.
+  struct LastError {
+    sockaddr_in peer = {};
+    bool has_peer = false;
+    uint16_t detail = 0;
+    int prov_errno = 0;
+  };
+
+  CompletionQueue(Domain* domain, void* context);
+  ~CompletionQueue();
+
+  int OpenBackend(const fi_cq_attr& attr);
+  int TryWait() noexcept;
+  // Waits until something may be read, `Signal` or the deadline; false after
+  // the last two.
+  bool WaitOnce(int64_t deadline_ns) noexcept;
+  void FillError(const contract::Completion& entry,
+                 const nic::Finished& finished,
+                 fi_cq_err_entry* error) noexcept;
+  void FillErrorData(fi_cq_err_entry* error) noexcept;
+
+  std::unique_ptr<nic::Cq> backend_;
+  std::atomic<uint32_t> empty_polls_{0};
+  Domain* domain_;
+  fabric::UserCount users_;
+  fi_wait_obj wait_object_ = FI_WAIT_NONE;
+  int signal_fd_ = -1;  // Readable once `Signal` was called; with waiting.
+  LastError last_error_;
+};
+
+}  // namespace heddle::ofi

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/ofi/domain.h"
+
+#include <arpa/inet.h>
+#include <sys/random.h>
+
+#include <new>
+#include <string_view>
+
+#include "host/lib/boundary/guard.h"
+#include "host/lib/boundary/status.h"
+#include "host/lib/core/address.h"
+#include "host/lib/core/log.h"
+#include "host/lib/fabric/unsupported.h"
+#include "host/lib/ofi/address_vector.h"
+#include "host/lib/ofi/completion_queue.h"
+#include "host/lib/ofi/domain_open.h"
+#include "host/lib/ofi/endpoint.h"
+#include "host/lib/ofi/memory_region.h"
+#include "host/lib/ofi/refuse.h"
+#include "host/lib/ofi/statistics.h"
+
+namespace heddle::ofi {
+namespace {
+
+using core::LogLevel;
+using core::LogSubsystem;
+
+int CloseDomain(struct fid* handle) noexcept {
+  return Domain::From(handle)->Close();
+}
+
+int BindDomain(struct fid* handle, struct fid* other, uint64_t flags) noexcept {
+  return Domain::From(handle)->Bind(other, flags);
+}
+
+int OpenAddressVector(fid_domain* handle, fi_av_attr* attr, fid_av** vector,
+                      void* context) noexcept {
+  return boundary::Guard([&] {
+    return AddressVector::Open(Domain::From(handle), attr, vector, context);
+  });
+}
+
+int OpenCompletionQueue(fid_domain* handle, fi_cq_attr* attr, fid_cq** queue,
+                        void* context) noexcept {
+  return boundary::Guard([&] {
+    return CompletionQueue::Open(Domain::From(handle), attr, queue, context);
+  });
+}
+
+int OpenEndpoint(fid_domain* handle, fi_info* info, fid_ep** endpoint,
+                 void* context) noexcept {
+  return boundary::Guard([&] {
+    return Endpoint::Open(Domain::From(handle), info, endpoint, context);
+  });
+}
+
+// Flags of fi_endpoint2 are for peer providers, of which there are none.
+int OpenEndpoint2(fid_domain* handle, fi_info* info, fid_ep** endpoint,
+                  uint64_t flags, void* context) noexcept {
+  return flags == 0 ? OpenEndpoint(handle, info, endpoint, context)
+                    : -FI_EINVAL;
+}
+
+fi_ops domain_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = CloseDomain,
+    .bind = BindDomain,
+    .control = fabric::RefuseControl,
+    .ops_open = fabric::RefuseOpenOps,
+    .tostr = nullptr,
+    .ops_set = fabric::RefuseSetOps,
+};
+
+fi_ops_domain domain_ops = {
+    .size = sizeof(fi_ops_domain),
+    .av_open = OpenAddressVector,
+    .cq_open = OpenCompletionQueue,
+    .endpoint = OpenEndpoint,
+    .scalable_ep = kNotImplemented,
+    .cntr_open = kNotImplemented,
+    .poll_open = kNotImplemented,
+    .stx_ctx = kNotImplemented,
+    .srx_ctx = kNotImplemented,
+    .query_atomic = kNotImplemented,
+    .query_collective = kNotImplemented,
+    .endpoint2 = OpenEndpoint2,
+};
+
+bool NeedsLocks(fi_threading threading) {
+  return threading != FI_THREAD_COMPLETION && threading != FI_THREAD_DOMAIN;
+}
+
+// Device kind of a domain name: "rtl0" is the first "rtl".
+std::string DeviceKind(const char* name) {
+  std::string_view kind(name);
+  while (!kind.empty() && kind.back() >= '0' && kind.back() <= '9') {
+    kind.remove_suffix(1);
+  }
+  return std::string(kind);
+}
+
+std::string DottedAddress(in_addr address) {
+  char text[INET_ADDRSTRLEN] = "";
+  (void)inet_ntop(AF_INET, &address, text, sizeof(text));
+  return text;
+}
+
+SimulatorOptions MakeOptions(const core::Settings& settings, in_addr address) {
+  SimulatorOptions options;
+  options.path = settings.sim_path;
+  const auto add = [&](const char* name, std::string value) {
+    if (!value.empty()) {
+      options.settings.emplace_back(name, std::move(value));
+    }
+  };
+  add("address", DottedAddress(address));
+  add("wire", settings.wire);
+  add("payload_mtu", std::to_string(settings.payload_mtu));
+  add("capture", settings.capture);
+  add("trace", settings.trace);
+  add("loss", std::to_string(settings.loss));
+  add("duplicate", std::to_string(settings.duplicate));
+  add("reorder", std::to_string(settings.reorder));
+  add("seed", std::to_string(settings.seed));
+  add("rto_ns", std::to_string(settings.rto_ns));
+  add("dead_ns", std::to_string(settings.dead_ns));
+  return options;
+}
+
+}  // namespace
+
+Domain::Domain(fabric::Fabric* fabric, const fi_info& info, void* context)
+    : fid_domain{},
+      fabric_(fabric),
+      settings_(core::GetSettings()),
+      api_version_(info.fabric_attr != nullptr
+                       ? info.fabric_attr->api_version
+                       : FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)),
+      av_type_(info.domain_attr->av_type),
+      locked_(NeedsLocks(info.domain_attr->threading)),
+      provider_keys_((info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0) {
+  fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
+  ops = &domain_ops;
+  mr = &domain_mr_ops;
+  fabric_->users().Add();
+}
+
+Domain::~Domain() {
+  if (event_queue_ != nullptr) {
+    event_queue_->users().Remove();
+  }
+  fabric_->users().Remove();
+}
+
+int Domain::Open(fabric::Fabric* fabric, const fi_info* info,
+                 fid_domain** domain, void* context) {
+  if (info == nullptr || info->domain_attr == nullptr ||
+      info->domain_attr->name == nullptr) {
+    return -FI_EINVAL;
+  }
+  struct Deleter {
+    void operator()(Domain* doomed) const { delete doomed; }
+  };
+  std::unique_ptr<Domain, Deleter> opened(new Domain(fabric, *info, context));
+  const int result = opened->OpenDevice(*info);
+  if (result == 0) {
+    *domain = opened.release();
+  }
+  return result;
+}
+
+int Domain::OpenDevice(const fi_info& info) {
+  const auto source = core::ParseAddress(info.src_addr, info.src_addrlen);
+  address_ = source.has_value() && source->sin_addr.s_addr != INADDR_ANY
+                 ? source->sin_addr
+                 : core::LocalAddress(settings_);
+  const char* name = info.domain_attr->name;
+  std::string message;
+  auto opened = nic::Nic::Open(DeviceKind(name),
+                               MakeOptions(settings_, address_), message);
+  if (!opened.ok()) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kDomain, "domain %s: %s", name,
+              message.c_str());
+    return boundary::ToReturnCode(opened.error());
+  }
+  nic_ = std::move(opened.value());
+  core::Log(LogLevel::kInfo, LogSubsystem::kDomain,
+            "domain %s: address %s, wire '%s', %u transmit and %u receive "
+            "contexts, %u completion queues",
+            name, DottedAddress(address_).c_str(), settings_.wire.c_str(),
+            nic_->info().tx_contexts, nic_->info().rx_contexts,
+            nic_->info().completion_queues);
+  return 0;
+}
+
+int Domain::TakeKey(uint64_t requested, uint64_t* key) {
+  const std::lock_guard lock(mutex_);
+  *key = requested;
+  do {
+    if (provider_keys_ &&
+        getrandom(key, sizeof(*key), 0) != ssize_t{sizeof(*key)}) {
+      return -FI_ENOKEY;
+    }
+    if (keys_.insert(*key).second) {
+      return 0;
+    }
+  } while (provider_keys_);
+  return -FI_ENOKEY;
+}
+
+void Domain::ReturnKey(uint64_t key) noexcept {
+  const std::lock_guard lock(mutex_);
+  keys_.erase(key);
+}
+
+int Domain::Bind(struct fid* other, uint64_t flags) noexcept {
+  if (other->fclass != FI_CLASS_EQ || event_queue_ != nullptr) {
+    return -FI_EINVAL;
+  }
+  // Regions are registered synchronously only.
+  if (flags != 0) {
+    return (flags & ~FI_REG_MR) == 0 ? -FI_ENOSYS : -FI_EBADFLAGS;
+  }
+  event_queue_ = fabric::EventQueue::From(other);
+  event_queue_->users().Add();
+  return 0;
+}
+
+int Domain::Close() noexcept {
+  if (users_.in_use()) {
+    return -FI_EBUSY;
+  }
+  if (!settings_.statistics.empty()) {
+    AppendStatistics(nic_->device(), settings_.statistics);
+  }
+  delete this;
+  return 0;
+}
+
+int OpenDomain(fid_fabric* fabric, fi_info* info, uint64_t flags,
+               fid_domain** domain, void* context) noexcept {
+  // Source: fi_domain(3), FI_PEER imports a domain of another provider.
+  if (flags != 0) {
+    return -FI_EINVAL;
+  }
+  return boundary::Guard([&] {
+    return Domain::Open(fabric::Fabric::From(fabric), info, domain, context);
+  });
+}
+
+}  // namespace heddle::ofi

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/ofi/message_ops.h"
+
+#include <array>
+
+#include "host/lib/ofi/endpoint.h"
+#include "host/lib/ofi/memory_region.h"
+#include "host/lib/ofi/refuse.h"
+
+namespace heddle::ofi {
+namespace {
+
+// Flags that fi_sendmsg and fi_recvmsg take. A completion is written when the
+// target has acknowledged, which the two weaker levels allow.
+constexpr uint64_t kSendFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+                                FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA |
+                                FI_MORE;
+constexpr uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE;
+
+constexpr size_t kMaxSegments = Registrar::kMaxSegments;
+
+uint64_t FromContext(void* context) noexcept {
+  return reinterpret_cast<uint64_t>(context);
+}
+
+Segment MakeSegment(const void* buffer, size_t bytes,
+                    const void* descriptor) noexcept {
+  return {.address = const_cast<void*>(buffer),
+          .bytes = bytes,
+          .region = MemoryRegion::Find(descriptor, buffer, bytes)};
+}
+
+// The segments of a vector call. Precondition: `count` <= kMaxSegments.
+std::array<Segment, kMaxSegments> MakeSegments(const iovec* parts,
+                                               void** descriptors,
+                                               size_t count) noexcept {
+  std::array<Segment, kMaxSegments> segments;
+  for (size_t i = 0; i < count; ++i) {
+    segments[i] =
+        MakeSegment(parts[i].iov_base, parts[i].iov_len,
+                    descriptors == nullptr ? nullptr : descriptors[i]);
+  }
+  return segments;
+}
+
+template <typename Locking>
+struct SendOps {
+  static ssize_t Post(const Endpoint::Transmit& transmit,
+                      nic::SendOperation& operation, fi_addr_t peer,
+                      std::span<const Segment> segments) noexcept {
+    if (!transmit.peers->Contains(peer)) {
+      return -FI_EINVAL;
+    }
+    operation.peer = static_cast<uint32_t>(peer);
+    return -transmit.queue->Post<Locking>(operation, segments);
+  }
+
+  static ssize_t Send(fid_ep* handle, const void* buffer, size_t bytes,
+                      void* descriptor, fi_addr_t peer,
+                      void* context) noexcept {
+    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    nic::SendOperation operation = {.context = FromContext(context),
+                                    .completion = transmit.report,
+                                    .copy_now = transmit.copy_now};
+    const Segment segment = MakeSegment(buffer, bytes, descriptor);
+    return Post(transmit, operation, peer, {&segment, 1});
+  }
+
+  static ssize_t SendVector(fid_ep* handle, const iovec* parts,
+                            void** descriptors, size_t count, fi_addr_t peer,
+                            void* context) noexcept {
+    if (count > kMaxSegments) {
+      return -FI_EINVAL;
+    }
+    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    nic::SendOperation operation = {.context = FromContext(context),
+                                    .completion = transmit.report,
+                                    .copy_now = transmit.copy_now};
+    const auto segments = MakeSegments(parts, descriptors, count);
+    return Post(transmit, operation, peer, {segments.data(), count});
+  }
+
+  static ssize_t SendMessage(fid_ep* handle, const fi_msg* message,
+                             uint64_t flags) noexcept {
+    if ((flags & ~kSendFlags) != 0) {
+      return -FI_EOPNOTSUPP;
+    }
+    if (message->iov_count > kMaxSegments) {
+      return -FI_EINVAL;
+    }
+    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    nic::SendOperation operation = {
+        .context = FromContext(message->context),
+        .data = message->data,
+        .has_data = (flags & FI_REMOTE_CQ_DATA) != 0,
+        .completion = !transmit.selective || (flags & FI_COMPLETION) != 0,
+        .copy_now = (flags & FI_INJECT) != 0,
+        .more = (flags & FI_MORE) != 0};
+    const auto segments =
+        MakeSegments(message->msg_iov, message->desc, message->iov_count);
+    return Post(transmit, operation, message->addr,
+                {segments.data(), message->iov_count});
+  }
+
+  // An injected message has no context of its own: its failure is reported
+  // with the endpoint's.
+  static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
+                        fi_addr_t peer) noexcept {
+    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    nic::SendOperation operation = {.context = FromContext(handle->fid.context),
+                                    .completion = false,
+                                    .copy_now = true};
+    const Segment segment = MakeSegment(buffer, bytes, nullptr);
+    return Post(transmit, operation, peer, {&segment, 1});
+  }
+
+  // NOLINTNEXTLINE(readability-function-size): the API's parameters.
+  static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,
+                          void* descriptor, uint64_t data, fi_addr_t peer,
+                          void* context) noexcept {
+    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    nic::SendOperation operation = {.context = FromContext(context),
+                                    .data = data,
+                                    .has_data = true,
+                                    .completion = transmit.report,
+                                    .copy_now = transmit.copy_now};
+    const Segment segment = MakeSegment(buffer, bytes, descriptor);
+    return Post(transmit, operation, peer, {&segment, 1});
+  }
+
+  static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,
+                            uint64_t data, fi_addr_t peer) noexcept {
+    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    nic::SendOperation operation = {.context = FromContext(handle->fid.context),
+                                    .data = data,
+                                    .has_data = true,
+                                    .completion = false,
+                                    .copy_now = true};
+    const Segment segment = MakeSegment(buffer, bytes, nullptr);
+    return Post(transmit, operation, peer, {&segment, 1});
+  }
+};
+
+// Without FI_DIRECTED_RECV the source of a receive is ignored (fi_msg(3)).
+template <typename Locking>
+struct ReceiveOps {
+  static ssize_t Receive(fid_ep* handle, void* buffer, size_t bytes,
+                         void* descriptor, fi_addr_t /*source*/,
+                         void* context) noexcept {
+    const Endpoint::Receive& receive = Endpoint::From(handle)->receive();
+    const Segment segment = MakeSegment(buffer, bytes, descriptor);
+    return -receive.queue->Post<Locking>(
+        {.context = FromContext(context), .report = receive.report},
+        {&segment, 1});
+  }
+
+  static ssize_t ReceiveVector(fid_ep* handle, const iovec* parts,
+                               void** descriptors, size_t count,
+                               fi_addr_t /*source*/, void* context) noexcept {
+    if (count > kMaxSegments) {
+      return -FI_EINVAL;
+    }
+    const Endpoint::Receive& receive = Endpoint::From(handle)->receive();
+    const auto segments = MakeSegments(parts, descriptors, count);
+    return -receive.queue->Post<Locking>(
+        {.context = FromContext(context), .report = receive.report},
+        {segments.data(), count});
+  }
+
+  static ssize_t ReceiveMessage(fid_ep* handle, const fi_msg* message,
+                                uint64_t flags) noexcept {
+    if ((flags & ~kReceiveFlags) != 0) {
+      return -FI_EOPNOTSUPP;
+    }
+    if (message->iov_count > kMaxSegments) {
+      return -FI_EINVAL;
+    }
+    const Endpoint::Receive& receive = Endpoint::From(handle)->receive();
+    const auto segments =
+        MakeSegments(message->msg_iov, message->desc, message->iov_count);
+    return -receive.queue->Post<Locking>(
+        {.context = FromContext(message->context),
+         .report = !receive.selective || (flags & FI_COMPLETION) != 0,
+         .more = (flags & FI_MORE) != 0},
+        {segments.data(), message->iov_count});
+  }
+};
+
+template <typename Locking>
+void FillSend(fi_ops_msg* ops) noexcept {
+  ops->send = SendOps<Locking>::Send;
+  ops->sendv = SendOps<Locking>::SendVector;
+  ops->sendmsg = SendOps<Locking>::SendMessage;
+  ops->inject = SendOps<Locking>::Inject;
+  ops->senddata = SendOps<Locking>::SendData;
+  ops->injectdata = SendOps<Locking>::InjectData;
+}
+
+template <typename Locking>
+void FillReceive(fi_ops_msg* ops) noexcept {
+  ops->recv = ReceiveOps<Locking>::Receive;
+  ops->recvv = ReceiveOps<Locking>::ReceiveVector;
+  ops->recvmsg = ReceiveOps<Locking>::ReceiveMessage;
+}
+
+template <int kError>
+constexpr fi_ops_msg RefuseAll(Refusal<kError> refusal) noexcept {
+  return {.size = sizeof(fi_ops_msg),
+          .recv = refusal,
+          .recvv = refusal,
+          .recvmsg = refusal,
+          .send = refusal,
+          .sendv = refusal,
+          .sendmsg = refusal,
+          .inject = refusal,
+          .senddata = refusal,
+          .injectdata = refusal};
+}
+
+template <typename Locking>
+fi_ops_msg Make(bool sends, bool receives) noexcept {
+  fi_ops_msg ops = RefuseAll(kNotOffered);
+  if (sends) {
+    FillSend<Locking>(&ops);
+  }
+  if (receives) {
+    FillReceive<Locking>(&ops);
+  }
+  return ops;
+}
+
+}  // namespace
+
+const fi_ops_msg disabled_message_ops = RefuseAll(kNotEnabled);
+
+fi_ops_msg MakeMessageOps(bool locked, bool sends, bool receives) noexcept {
+  return locked ? Make<nic::Locked>(sends, receives)
+                : Make<nic::Unlocked>(sends, receives);
+}
+
+}  // namespace heddle::ofi
