@@ -20,8 +20,7 @@ module heddle_tx_fetch
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
 #(
-  parameter  int unsigned DataW = 512,  // 64, 128, 256 or 512.
-  localparam int unsigned StrbW = DataW / 8
+  parameter  int unsigned DataW = 512   // 64, 128, 256 or 512.
 ) (
   input  logic clk_i,
   input  logic rst_ni,
@@ -71,4 +70,596 @@ module heddle_tx_fetch
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
+  localparam int unsigned Slots     = 128;  // Descriptors a context may hold or await.
+  localparam int unsigned SlotW     = $clog2(Slots);
+  localparam int unsigned Burst     = 8;    // Descriptors per read.
+  localparam int unsigned Records   = 32;   // Reads outstanding.
+  localparam int unsigned Guarantee = 32;   // Messages of a context that others cannot use up.
+  localparam int unsigned Shared    = NumMsg - NumTx * Guarantee;
+  localparam int unsigned ShareW    = $clog2(MessageShare) + 1;
+  localparam int unsigned SharedW   = $clog2(Shared) + 1;
+  localparam logic [7:0]  KnownFlags =
+      TxFlagCompletion | TxFlagInline | TxFlagInlineExt | TxFlagHeaderData;
+
+  // What is needed when a read's data, or a token, comes to the head.
+  typedef struct packed {
+    logic            token;
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [15:0]     position;
+    logic [3:0]      count;
+  } record_t;
+
+  // Contexts. Counts are free-running positions: tail >= asked >= fetched >= done.
+  logic [NumTx-1:0]             alive_d, alive_q;
+  logic [NumTx-1:0]             error_d, error_q;      // Later operations leave as flushed.
+  logic [NumTx-1:0]             overrun_d, overrun_q;  // A doorbell was ahead of the ring.
+  logic [NumTx-1:0]             refused_d, refused_q;  // Slots from `bad` on could not be read.
+  logic [NumTx-1:0]             partial_d, partial_q;  // Extension slots are still to come.
+  logic [NumTx-1:0][GenW-1:0]   gen_d, gen_q;
+  logic [NumTx-1:0][15:0]       tail_d, tail_q;        // Published by the host.
+  logic [NumTx-1:0][15:0]       asked_d, asked_q;      // Reads issued.
+  logic [NumTx-1:0][15:0]       fetched_d, fetched_q;  // Reads returned.
+  logic [NumTx-1:0][15:0]       done_d, done_q;        // Left as operations.
+  logic [NumTx-1:0][15:0]       bad_d, bad_q;
+  logic [NumTx-1:0][ShareW-1:0] used_d, used_q;        // Messages in the table.
+  logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
+  logic [NumTx-1:0][63:0]       head_cell_q;
+  logic [NumTx-1:0][3:0]        log2_q;
+  logic [NumTx-1:0][CqW-1:0]    cq_q;
+
+  assign alive_o     = alive_q;
+  assign gen_o       = gen_q;
+  assign head_cell_o = head_cell_q;
+  assign ring_log2_o = log2_q;
+
+  // --------------------------------------------------------------- table port
+  typedef enum logic [2:0] {
+    TblIdle  = 3'd0,
+    TblRead  = 3'd1,  // Memory is being read.
+    TblToken = 3'd2,  // Token waits for the read queue.
+    TblDrain = 3'd3,  // Token is on its way.
+    TblDone  = 3'd4
+  } tbl_state_e;
+
+  tbl_state_e     tbl_d, tbl_q;
+  logic           tbl_error_d, tbl_error_q;
+  logic           quiet;  // No context is between choice and effect.
+  logic           tbl_write;
+  logic [TxW-1:0] tbl_ctx;
+  tx_ctx_cfg_t    tbl_cfg;
+  logic           rec_in_valid, rec_in_ready, token_in;
+  assign tbl_ctx = tbl_req_i.index[TxW-1:0];
+  assign tbl_cfg = tx_ctx_cfg_t'(tbl_req_i.data);
+
+  // ---------------------------------------------------- choice of what to fetch
+  logic           cfg_ready;
+  logic           f1_valid_d, f1_valid_q;
+  logic [TxW-1:0] f1_ctx_d, f1_ctx_q;
+  logic           f1_go;       // Becomes a request.
+  logic [NumTx-1:0] f0_want;
+  logic           f0_valid, f0_take;
+  logic [TxW-1:0] f0_ctx;
+  logic [TxW-1:0] cfg_raddr;
+  tx_ctx_cfg_t    f1_cfg;
+  logic [5:0]     rec_count;
+
+  always_comb begin
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] &&
+                   asked_q[i] - done_q[i] < 16'(Slots) &&
+                   !(f1_valid_q && f1_ctx_q == TxW'(i));
+    end
+  end
+
+  heddle_rr_pick #(
+    .NumSrc(NumTx)
+  ) u_fetch_pick (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(f0_want),
+    .valid_o(f0_valid),
+    .idx_o  (f0_ctx),
+    .take_i (f0_take)
+  );
+
+  assign f0_take   = f0_valid && (!f1_valid_q || f1_go) && !tbl_valid_i && cfg_ready &&
+                     rec_count < 6'(Records - 2);
+  assign cfg_raddr = f0_take ? f0_ctx : f1_valid_q ? f1_ctx_q : tbl_ctx;
+
+  logic unused_cfg_error;
+  heddle_mem #(
+    .Width(512),
+    .Depth(NumTx)
+  ) u_cfg_fetch (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (tbl_write),
+    .waddr_i(tbl_ctx),
+    .wdata_i(tbl_req_i.data),
+    .raddr_i(cfg_raddr),
+    .rdata_o(f1_cfg),
+    .error_o(unused_cfg_error),
+    .ready_o(cfg_ready)
+  );
+
+  // Length of the read: not beyond what is published, room, ring end or 512 bytes.
+  logic [15:0] f1_asked, f1_ahead, f1_room, f1_to_end, f1_slot, f1_mask;
+  logic [63:0] f1_addr;
+  logic [3:0]  f1_to_line, f1_count;
+  always_comb begin
+    f1_asked   = asked_q[f1_ctx_q];
+    f1_mask    = (16'd1 << log2_q[f1_ctx_q]) - 16'd1;
+    f1_slot    = f1_asked & f1_mask;
+    f1_to_end  = f1_mask - f1_slot + 16'd1;
+    f1_addr    = f1_cfg.ring_base + {42'b0, f1_slot, 6'b0};
+    f1_ahead   = tail_q[f1_ctx_q] - f1_asked;
+    f1_room    = 16'(Slots) - (f1_asked - done_q[f1_ctx_q]);
+    f1_to_line = 4'd8 - {1'b0, f1_addr[8:6]};
+    f1_count   = 4'(Burst);
+    if (f1_ahead < 16'(f1_count)) f1_count = f1_ahead[3:0];
+    if (f1_room < 16'(f1_count)) f1_count = f1_room[3:0];
+    if (f1_to_end < 16'(f1_count)) f1_count = f1_to_end[3:0];
+    if (f1_to_line < f1_count) f1_count = f1_to_line;
+  end
+
+  logic     rd_valid_d, rd_valid_q;
+  dma_req_t rd_req_d, rd_req_q;
+  record_t  rec_in, rec;
+  logic [TxW-1:0] rec_in_ctx;
+  logic     rec_valid, rec_pop;
+  assign f1_go      = f1_valid_q && (!rd_valid_q || rd_ready_i);
+  assign f1_valid_d = f0_take || (f1_valid_q && !f1_go);
+  assign f1_ctx_d   = f0_take ? f0_ctx : f1_ctx_q;
+  assign rd_valid_d = f1_go || (rd_valid_q && !rd_ready_i);
+  assign rd_valid_o = rd_valid_q;
+  assign rd_req_o   = rd_req_q;
+  always_comb begin
+    rd_req_d = rd_req_q;
+    if (f1_go) begin
+      rd_req_d.addr  = f1_addr;
+      rd_req_d.bytes = {4'b0, f1_count, 6'b0};
+      rd_req_d.owner = f1_cfg.function_;
+    end
+  end
+
+  assign token_in        = tbl_q == TblToken && !f1_valid_q;
+  assign rec_in_valid    = f1_go || token_in;
+  assign rec_in.token    = !f1_valid_q;
+  assign rec_in_ctx      = f1_valid_q ? f1_ctx_q : tbl_ctx;
+  assign rec_in.ctx      = rec_in_ctx;
+  assign rec_in.gen      = gen_q[rec_in_ctx];
+  assign rec_in.position = f1_asked;
+  assign rec_in.count    = f1_count;
+
+  heddle_fifo #(
+    .Width($bits(rec_in)),
+    .Depth(Records)
+  ) u_records (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(rec_in_valid),
+    .ready_o(rec_in_ready),
+    .data_i (rec_in),
+    .valid_o(rec_valid),
+    .ready_i(rec_pop),
+    .data_o (rec),
+    .count_o(rec_count)
+  );
+
+  // -------------------------------------------------------- descriptors arrive
+  logic         word_valid, word_last, word_error;
+  logic [511:0] word;
+  logic [3:0]   word_q;      // Descriptors of this read that arrived.
+  logic         commit;      // A read is complete and its context still the same.
+  logic [SlotW-1:0] word_slot;
+  assign word_slot = rec.position[SlotW-1:0] + SlotW'(word_q);
+
+  heddle_gather #(
+    .DataW(DataW),
+    .Bits (512)
+  ) u_gather (
+    .clk_i       (clk_i),
+    .rst_ni      (rst_ni),
+    .words_i     (8'(rec.count)),
+    .beat_valid_i(rd_rsp_valid_i),
+    .beat_ready_o(rd_rsp_ready_o),
+    .beat_data_i (rd_rsp_data_i),
+    .beat_last_i (rd_rsp_last_i),
+    .beat_error_i(rd_rsp_error_i),
+    .word_valid_o(word_valid),
+    .word_ready_i(rec_valid && !rec.token),
+    .word_data_o (word),
+    .word_last_o (word_last),
+    .word_error_o(word_error)
+  );
+
+  logic word_take, rec_same, token_take;
+  assign word_take = word_valid && rec_valid && !rec.token;
+  assign rec_same  = alive_q[rec.ctx] && gen_q[rec.ctx] == rec.gen;
+  assign commit    = word_take && word_last && rec_same;
+  assign rec_pop   = (word_take && word_last) || token_take;
+
+  // ------------------------------------------------------ choice of what leaves
+  logic             s1_valid_d, s1_valid_q;
+  logic [TxW-1:0]   s1_ctx_d, s1_ctx_q;
+  logic [NumTx-1:0] s0_want, share_ok;
+  logic             s0_valid, s0_take;
+  logic [TxW-1:0]   s0_ctx;
+  logic             desc_ready, emit_cfg_ready;
+  tx_desc_t         desc;
+  tx_ctx_cfg_t      s1_cfg;
+  logic             out_valid, out_ready;
+  tx_op_t           out, built;
+  logic [2:0]       out_count;
+
+  always_comb begin
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      share_ok[i] = used_q[i] < ShareW'(Guarantee) ||
+                    (used_q[i] < ShareW'(MessageShare) && shared_q < SharedW'(Shared));
+      s0_want[i]  = fetched_q[i] != done_q[i] && share_ok[i] && credit_ok_i[cq_q[i]] &&
+                    !partial_q[i] && !(s1_valid_q && s1_ctx_q == TxW'(i));
+    end
+  end
+
+  heddle_rr_pick #(
+    .NumSrc(NumTx)
+  ) u_emit_pick (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(s0_want),
+    .valid_o(s0_valid),
+    .idx_o  (s0_ctx),
+    .take_i (s0_take)
+  );
+
+  assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready;
+  assign s0_take    = s0_valid && !tbl_valid_i && !token_take && out_count < 3'd3;
+  assign s1_valid_d = s0_take;
+  assign s1_ctx_d   = s0_take ? s0_ctx : s1_ctx_q;
+
+  heddle_mem #(
+    .Width(512),
+    .Depth(NumTx * Slots),
+    .Init (1'b0)
+  ) u_desc (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (word_take),
+    .waddr_i({rec.ctx, word_slot}),
+    .wdata_i(word),
+    .raddr_i({s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
+    .rdata_o(desc),
+    .error_o(unused_desc_error),
+    .ready_o(desc_ready)
+  );
+  logic unused_desc_error;
+
+  heddle_mem #(
+    .Width(512),
+    .Depth(NumTx)
+  ) u_cfg_emit (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (tbl_write),
+    .waddr_i(tbl_ctx),
+    .wdata_i(tbl_req_i.data),
+    .raddr_i(s0_ctx),
+    .rdata_o(s1_cfg),
+    .error_o(unused_emit_error),
+    .ready_o(emit_cfg_ready)
+  );
+  logic unused_emit_error;
+
+  // ------------------------------------------------------------ check and leave
+  logic [15:0] s1_position, s1_slot, s1_size, s1_have;
+  logic [2:0]  s1_slots;
+  logic        s1_ext, s1_inline, is_ext;
+  logic        position_ok, fits, lengths_ok, opcode_ok;
+  logic        s1_go, s1_wait, s1_bad;
+  status_e     s1_status;
+  logic [63:0] s1_addr;
+
+  assign s1_position  = done_q[s1_ctx_q];
+  assign s1_size      = 16'd1 << log2_q[s1_ctx_q];
+  assign s1_slot      = s1_position & (s1_size - 16'd1);
+  assign s1_have      = fetched_q[s1_ctx_q] - s1_position;
+  assign s1_addr      = s1_cfg.ring_base + {42'b0, s1_slot, 6'b0};
+  assign s1_ext       = (desc.flags & TxFlagInlineExt) != '0;
+  assign s1_inline    = (desc.flags & TxFlagInline) != '0;
+
+  // An extension that makes sense counts even when the descriptor is refused, so
+  // that payload is not taken for the next descriptor.
+  assign position_ok = desc.position == s1_position &&
+                       !(refused_q[s1_ctx_q] && 16'(s1_position - bad_q[s1_ctx_q]) < 16'h8000);
+  assign is_ext      = position_ok && s1_ext && desc.ext_slots <= 8'd3;
+  assign fits        = 16'(s1_slot) + 16'd1 + 16'(desc.ext_slots) <= s1_size;
+  assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
+
+  assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend;
+  always_comb begin
+    lengths_ok = (desc.flags & ~KnownFlags) == '0 && !(s1_inline && s1_ext);
+    if (desc.opcode == OpcodeNop && desc.length != '0) lengths_ok = 1'b0;
+    if (s1_inline) begin
+      if (desc.length > 32'(InlineBytes) || desc.segments != '0) lengths_ok = 1'b0;
+      if (desc.ext_slots != '0) lengths_ok = 1'b0;
+    end else if (s1_ext) begin
+      if (desc.length > 32'(InjectBytes) || desc.segments != '0) lengths_ok = 1'b0;
+      if (32'(desc.ext_slots) != (desc.length + 32'(DescBytes - 1)) / 32'(DescBytes)) begin
+        lengths_ok = 1'b0;
+      end
+      if (!fits || desc.rsvd0 != '0) lengths_ok = 1'b0;
+    end else begin
+      if (desc.segments != 8'(desc.length != '0)) lengths_ok = 1'b0;
+      if (desc.local_length != desc.length) lengths_ok = 1'b0;
+      if (desc.ext_slots != '0 || desc.rsvd0 != '0) lengths_ok = 1'b0;
+    end
+  end
+
+  always_comb begin
+    s1_status = StatusOk;
+    if (error_q[s1_ctx_q]) s1_status = StatusFlushed;
+    else if (refused_q[s1_ctx_q] && s1_position == bad_q[s1_ctx_q]) s1_status = StatusLocalAccess;
+    else if (overrun_q[s1_ctx_q] || !position_ok) s1_status = StatusBadPosition;
+    else if (!opcode_ok) s1_status = StatusBadOpcode;
+    else if (!lengths_ok) s1_status = StatusBadLength;
+  end
+
+  // Slots that are published but have not arrived are waited for.
+  assign s1_wait = 16'(s1_slots) > s1_have;
+  assign s1_go   = s1_valid_q && !s1_wait && out_ready && share_ok[s1_ctx_q] &&
+                   credit_ok_i[s1_cfg.cq[CqW-1:0]];
+  assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
+
+  always_comb begin
+    built               = '0;
+    built.ctx           = s1_ctx_q;
+    built.gen           = gen_q[s1_ctx_q];
+    built.owner         = s1_cfg.function_;
+    built.cq            = s1_cfg.cq[CqW-1:0];
+    built.cq_gen        = cq_gen_i[s1_cfg.cq[CqW-1:0]];
+    built.position      = s1_position;
+    built.slots         = s1_slots;
+    built.status        = s1_status;
+    if (position_ok) begin
+      built.opcode        = desc.opcode;
+      built.flags         = desc.flags;
+      built.peer          = desc.peer;
+      built.rx_index      = desc.rx_index;
+      built.length        = desc.length;
+      built.op_context    = desc.op_context;
+      built.header_data   = desc.header_data;
+      built.match_bits    = desc.match_bits;
+      built.remote_offset = desc.remote_offset;
+      built.inline_data   = desc[511:8*InlineOffset];
+      built.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
+                            s1_ext ? s1_addr + 64'(DescBytes) : desc.local_iova;
+    end
+    built.av_base    = s1_cfg.av_base;
+    built.av_entries = s1_cfg.av_entries;
+    built.job_id     = s1_cfg.job_id[23:0];
+    built.source_pid = s1_cfg.source_pid[11:0];
+    built.source_ri  = s1_cfg.source_ri[11:0];
+    built.dscp       = s1_cfg.traffic_class[5:0];
+  end
+
+  always_comb begin
+    out = built;
+    if (token_take) begin
+      out       = '0;
+      out.token = 1'b1;
+      out.ctx   = rec.ctx;
+      out.gen   = rec.gen;
+    end
+  end
+  assign out_valid = s1_go || token_take;
+
+  heddle_fifo #(
+    .Width($bits(out)),
+    .Depth(4)
+  ) u_out (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(out_valid),
+    .ready_o(out_ready),
+    .data_i (out),
+    .valid_o(op_valid_o),
+    .ready_i(op_ready_i),
+    .data_o (op_o),
+    .count_o(out_count)
+  );
+
+  assign credit_take_o = s1_go;
+  assign credit_cq_o   = s1_cfg.cq[CqW-1:0];
+
+  // ---------------------------------------------------------------- doorbells
+  logic [TxW-1:0] db_ctx;
+  logic           db_tail, db_av;
+  logic [15:0]    db_step, db_free, db_size;
+  assign db_ready_o = 1'b1;
+  assign db_ctx     = TxW'(32'(db_i.page) - TxPageFirst);
+  assign db_tail    = db_valid_i && db_i.offset == DoorbellTailOffset[11:0] && alive_q[db_ctx];
+  assign db_av      = db_valid_i && db_i.offset == DoorbellOpOffset[11:0] &&
+                      db_i.data[7:0] == DoorbellOpAvInvalidate;
+  assign db_size    = 16'd1 << log2_q[db_ctx];
+  assign db_step    = db_i.data[15:0] - tail_q[db_ctx];
+  assign db_free    = db_size - (tail_q[db_ctx] - done_q[db_ctx]);
+
+  assign av_invalidate_o = tbl_write || db_av;
+  assign av_ctx_o        = tbl_write ? tbl_ctx : db_ctx;
+
+  // ------------------------------------------------------------- context state
+  always_comb begin
+    alive_d   = alive_q;
+    error_d   = error_q;
+    overrun_d = overrun_q;
+    refused_d = refused_q;
+    partial_d = partial_q;
+    gen_d     = gen_q;
+    tail_d    = tail_q;
+    asked_d   = asked_q;
+    fetched_d = fetched_q;
+    done_d    = done_q;
+    bad_d     = bad_q;
+    used_d    = used_q;
+    shared_d  = shared_q;
+
+    if (db_tail) begin
+      partial_d[db_ctx] = 1'b0;
+      tail_d[db_ctx]    = db_i.data[15:0];
+      if (db_step > db_free) begin
+        overrun_d[db_ctx] = 1'b1;
+        tail_d[db_ctx]    = done_q[db_ctx] + db_size;
+      end
+    end
+
+    if (f1_go) asked_d[f1_ctx_q] = f1_asked + 16'(f1_count);
+
+    if (commit) begin
+      fetched_d[rec.ctx] = rec.position + 16'(rec.count);
+      partial_d[rec.ctx] = 1'b0;
+      if (word_error && !refused_q[rec.ctx]) begin
+        refused_d[rec.ctx] = 1'b1;
+        bad_d[rec.ctx]     = rec.position;
+      end
+    end
+
+    if (s1_valid_q && s1_wait) begin
+      partial_d[s1_ctx_q] = !(commit && rec.ctx == s1_ctx_q);
+    end
+    if (s1_go) begin
+      done_d[s1_ctx_q] = s1_position + 16'(s1_slots);
+      if (s1_bad) error_d[s1_ctx_q] = 1'b1;
+    end
+    if (ctx_error_i && gen_q[ctx_error_ctx_i] == ctx_error_gen_i) begin
+      error_d[ctx_error_ctx_i] = 1'b1;
+    end
+
+    if (s1_go) begin
+      used_d[s1_ctx_q] = used_q[s1_ctx_q] + 1'b1;
+      if (used_q[s1_ctx_q] >= ShareW'(Guarantee)) shared_d = shared_d + 1'b1;
+    end
+    if (retire_i) begin
+      if (used_d[retire_ctx_i] > ShareW'(Guarantee)) shared_d = shared_d - 1'b1;
+      used_d[retire_ctx_i] = used_d[retire_ctx_i] - 1'b1;
+    end
+
+    if (tbl_write) begin
+      alive_d[tbl_ctx]   = tbl_cfg.enable[0];
+      gen_d[tbl_ctx]     = gen_q[tbl_ctx] + GenW'(alive_q[tbl_ctx] || !tbl_cfg.enable[0]);
+      error_d[tbl_ctx]   = 1'b0;
+      overrun_d[tbl_ctx] = 1'b0;
+      refused_d[tbl_ctx] = 1'b0;
+      partial_d[tbl_ctx] = 1'b0;
+      tail_d[tbl_ctx]    = '0;
+      asked_d[tbl_ctx]   = '0;
+      fetched_d[tbl_ctx] = '0;
+      done_d[tbl_ctx]    = '0;
+    end
+  end
+
+  // --------------------------------------------------------------- table state
+  assign quiet     = !f1_valid_q && !s1_valid_q && cfg_ready && emit_cfg_ready;
+  assign tbl_write = tbl_q == TblIdle && tbl_valid_i && quiet &&
+                     tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumTx;
+  always_comb begin
+    tbl_d       = tbl_q;
+    tbl_error_d = tbl_error_q;
+    unique case (tbl_q)
+      TblIdle: begin
+        tbl_error_d = 1'b0;
+        if (tbl_valid_i && quiet) begin
+          tbl_d = TblDone;
+          if (32'(tbl_req_i.index) >= NumTx) tbl_error_d = 1'b1;
+          else if (tbl_req_i.op == TableOpRead) tbl_d = TblRead;
+          else if (tbl_req_i.op == TableOpDrain) tbl_d = TblToken;
+        end
+      end
+      TblRead:  tbl_d = TblDone;
+      TblToken: if (token_in && rec_in_ready) tbl_d = TblDrain;
+      TblDrain: if (drained_i) tbl_d = TblDone;
+      TblDone:  tbl_d = TblIdle;
+      default:  tbl_d = TblIdle;
+    endcase
+  end
+
+  assign tbl_rsp_o.done  = tbl_q == TblDone;
+  assign tbl_rsp_o.error = tbl_q == TblDone && tbl_error_q;
+  assign tbl_rsp_o.data  = tbl_q == TblDone ? f1_cfg : '0;
+
+  always_comb begin
+    stat_o = '0;
+    stat_o[StatisticTxDescriptors[5:0]]    = s1_go && s1_status == StatusOk;
+    stat_o[StatisticTxBadDescriptors[5:0]] = s1_go && s1_bad;
+  end
+
+  assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !rd_valid_q &&
+                  !rec_valid && !s0_valid && !s1_valid_q && !op_valid_o && cfg_ready &&
+                  desc_ready && emit_cfg_ready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      tbl_q       <= TblIdle;
+      tbl_error_q <= 1'b0;
+      alive_q     <= '0;
+      error_q     <= '0;
+      overrun_q   <= '0;
+      refused_q   <= '0;
+      partial_q   <= '0;
+      gen_q       <= '0;
+      tail_q      <= '0;
+      asked_q     <= '0;
+      fetched_q   <= '0;
+      done_q      <= '0;
+      used_q      <= '0;
+      shared_q    <= '0;
+      f1_valid_q  <= 1'b0;
+      rd_valid_q  <= 1'b0;
+      s1_valid_q  <= 1'b0;
+      word_q      <= '0;
+      log2_q      <= '0;
+      cq_q        <= '0;
+      head_cell_q <= '0;
+    end else begin
+      tbl_q       <= tbl_d;
+      tbl_error_q <= tbl_error_d;
+      alive_q     <= alive_d;
+      error_q     <= error_d;
+      overrun_q   <= overrun_d;
+      refused_q   <= refused_d;
+      partial_q   <= partial_d;
+      gen_q       <= gen_d;
+      tail_q      <= tail_d;
+      asked_q     <= asked_d;
+      fetched_q   <= fetched_d;
+      done_q      <= done_d;
+      used_q      <= used_d;
+      shared_q    <= shared_d;
+      f1_valid_q  <= f1_valid_d;
+      rd_valid_q  <= rd_valid_d;
+      s1_valid_q  <= s1_valid_d;
+      if (word_take) word_q <= word_last ? '0 : word_q + 1'b1;
+      if (tbl_write) begin
+        log2_q[tbl_ctx]      <= tbl_cfg.ring_log2[3:0];
+        cq_q[tbl_ctx]        <= tbl_cfg.cq[CqW-1:0];
+        head_cell_q[tbl_ctx] <= tbl_cfg.head_cell;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    f1_ctx_q <= f1_ctx_d;
+    rd_req_q <= rd_req_d;
+    s1_ctx_q <= s1_ctx_d;
+    bad_q    <= bad_d;
+  end
+
+  logic unused;
+  assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, unused_cfg_error,
+                    unused_desc_error, unused_emit_error};
+
+  `HEDDLE_ASSERT(RecordRoom_A, rec_in_valid && !token_in |-> rec_in_ready)
+  `HEDDLE_ASSERT(OrderedOffer_A, op_valid_o && !op_ready_i |=> op_valid_o && $stable(op_o))
+  `HEDDLE_ASSERT(CreditTaken_A, credit_take_o |-> credit_ok_i[credit_cq_o])
+  `HEDDLE_ASSERT(RetireOfUsed_A, retire_i |-> used_q[retire_ctx_i] != '0)
 endmodule

@@ -1,0 +1,693 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "Vheddle_tx_fetch.h"
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/queue/bench.h"
+#include "tests/rtl/queue/bits.h"
+#include "tests/rtl/queue/dma_models.h"
+
+namespace heddle::test {
+namespace {
+
+using contract::Opcode;
+using contract::Status;
+using contract::TxCtxCfg;
+using contract::TxDesc;
+
+constexpr uint32_t kContexts = 16;
+constexpr uint32_t kOpBits = 747;
+
+struct Op {
+  bool token;
+  uint32_t ctx, gen, owner, cq, cq_gen, position, slots;
+  Opcode opcode;
+  uint32_t flags;
+  Status status;
+  uint32_t peer, rx_index, length;
+  uint64_t op_context, header_data, match_bits, remote_offset, iova;
+  uint64_t inline_hi, inline_lo, av_base;
+  uint32_t av_entries, job_id, source_pid, source_ri, dscp;
+  uint64_t cycle;
+};
+
+template <typename Port>
+Op ParseOp(const Port& port) {
+  BitReader r(port, kOpBits);
+  Op op;
+  op.token = r.Take(1);
+  op.ctx = uint32_t(r.Take(4));
+  op.gen = uint32_t(r.Take(4));
+  op.owner = uint32_t(r.Take(8));
+  op.cq = uint32_t(r.Take(5));
+  op.cq_gen = uint32_t(r.Take(4));
+  op.position = uint32_t(r.Take(16));
+  op.slots = uint32_t(r.Take(3));
+  op.opcode = Opcode(r.Take(8));
+  op.flags = uint32_t(r.Take(8));
+  op.status = Status(r.Take(8));
+  op.peer = uint32_t(r.Take(32));
+  op.rx_index = uint32_t(r.Take(16));
+  op.length = uint32_t(r.Take(32));
+  op.op_context = r.Take(64);
+  op.header_data = r.Take(64);
+  op.match_bits = r.Take(64);
+  op.remote_offset = r.Take(64);
+  op.iova = r.Take(64);
+  op.inline_hi = r.Take(64);
+  op.inline_lo = r.Take(64);
+  op.av_base = r.Take(64);
+  op.av_entries = uint32_t(r.Take(32));
+  op.job_id = uint32_t(r.Take(24));
+  op.source_pid = uint32_t(r.Take(12));
+  op.source_ri = uint32_t(r.Take(12));
+  op.dscp = uint32_t(r.Take(6));
+  r.ExpectEnd();
+  return op;
+}
+
+// One host that posts descriptors, the read engine, and a message table that
+// retires messages after a while.
+class Bench {
+ public:
+  explicit Bench(uint32_t seed) : rng(seed), reads(&dut_get(), &memory) {
+    dut->credit_ok_i = ~0u;
+    for (int i = 0; i < 40; ++i) {
+      Tick();  // Memories initialise.
+    }
+  }
+
+  sim::ClockedModel<Vheddle_tx_fetch> dut;
+  std::mt19937 rng;
+  Memory memory;
+  DmaReadModel<Vheddle_tx_fetch> reads;
+  uint64_t cycle = 0;
+  std::vector<Op> ops;
+  std::deque<std::pair<uint64_t, Op>> in_flight;
+  uint64_t retire_after = 50;
+  bool retire = true;
+  uint32_t stall_percent = 0;  // Of the operation output.
+  std::array<uint32_t, 32> credits_taken{};
+  std::array<TxCtxCfg, kContexts> cfg;
+  std::array<uint32_t, kContexts> tail{};
+
+  Vheddle_tx_fetch& dut_get() { return *dut.operator->(); }
+
+  void Tick(const std::function<void()>& sample = {}) {
+    reads.Drive(cycle, &rng);
+    dut->op_ready_i = rng() % 100 >= stall_percent;
+    dut->retire_i = 0;
+    if (retire && !in_flight.empty() && in_flight.front().first <= cycle) {
+      dut->retire_i = 1;
+      dut->retire_ctx_i = uint8_t(in_flight.front().second.ctx);
+      dut->retire_gen_i = uint8_t(in_flight.front().second.gen);
+      in_flight.pop_front();
+    }
+    dut.Settle();
+    reads.Sample(cycle);
+    if (dut->credit_take_o) {
+      EXPECT_TRUE(dut->credit_ok_i >> dut->credit_cq_o & 1);
+      ++credits_taken[dut->credit_cq_o];
+    }
+    if (dut->op_valid_o && dut->op_ready_i) {
+      Op op = ParseOp(dut->op_o);
+      op.cycle = cycle;
+      if (!op.token) {
+        in_flight.emplace_back(cycle + retire_after, op);
+      }
+      ops.push_back(op);
+    }
+    if (sample) {
+      sample();
+    }
+    dut.Tick();
+    dut->db_valid_i = 0;
+    ++cycle;
+  }
+  void Run(int cycles) {
+    for (int i = 0; i < cycles; ++i) {
+      Tick();
+    }
+  }
+  // False when `count` operations did not leave in time.
+  [[nodiscard]] bool WaitForOps(size_t count, int limit = 20000) {
+    for (int i = 0; i < limit && ops.size() < count; ++i) {
+      Tick();
+    }
+    return ops.size() >= count;
+  }
+
+  std::pair<bool, TxCtxCfg> Table(contract::TableOp op, uint32_t index,
+                                  const TxCtxCfg& entry = {},
+                                  uint32_t limit = 5000) {
+    auto answer =
+        RunTable(&dut_get(), op, contract::Table::kTxCtx, index, entry, limit,
+                 [this](auto sample) { Tick(sample); });
+    EXPECT_TRUE(answer.has_value());
+    return answer.value_or(std::pair(true, TxCtxCfg{}));
+  }
+  void Enable(uint32_t ctx, uint32_t log2 = 6, uint32_t cq = 0) {
+    TxCtxCfg c;
+    c.ring_base = 0x100000000 + ctx * 0x100000;
+    c.head_cell = 0x500 + ctx * 8;
+    c.av_base = 0x7000000 + ctx * 0x1000;
+    c.av_entries = 100 + ctx;
+    c.job_id = 0xabc000 + ctx;
+    c.source_pid = uint16_t(0x100 + ctx);
+    c.source_ri = uint16_t(0x200 + ctx);
+    c.ring_log2 = uint8_t(log2);
+    c.cq = uint8_t(cq);
+    c.function = uint8_t(ctx + 1);
+    c.enable = 1;
+    c.traffic_class = uint8_t(ctx + 3);
+    cfg[ctx] = c;
+    tail[ctx] = 0;
+    EXPECT_FALSE(Table(contract::TableOp::kWrite, ctx, c).first);
+  }
+  void Disable(uint32_t ctx) {
+    TxCtxCfg c = cfg[ctx];
+    c.enable = 0;
+    EXPECT_FALSE(Table(contract::TableOp::kWrite, ctx, c).first);
+  }
+
+  uint64_t SlotAddress(uint32_t ctx, uint32_t position) {
+    return cfg[ctx].ring_base +
+           64 * (position & ((1u << cfg[ctx].ring_log2) - 1));
+  }
+  void Post(uint32_t ctx, TxDesc desc) {
+    desc.position = uint16_t(tail[ctx]);
+    memory.Write(SlotAddress(ctx, tail[ctx]), &desc, sizeof desc);
+    tail[ctx] += 1u + desc.ext_slots;
+  }
+  static TxDesc Send(uint32_t length, uint64_t op_context) {
+    TxDesc d;
+    d.opcode = Opcode::kSend;
+    d.flags = contract::kTxFlagCompletion;
+    d.peer = 5;
+    d.length = length;
+    d.rx_index = 2;
+    d.segments = length != 0;
+    d.op_context = op_context;
+    d.header_data = ~op_context;
+    d.match_bits = op_context * 3;
+    d.remote_offset = op_context * 5;
+    d.local_iova = 0x123456789a0 + op_context;
+    d.local_length = length;
+    return d;
+  }
+  void Ring(uint32_t ctx) { RingCount(ctx, tail[ctx]); }
+  void RingCount(uint32_t ctx, uint32_t count) {
+    dut->db_valid_i = 1;
+    PutDoorbell(&dut->db_i, contract::kTxPageFirst + ctx,
+                contract::kDoorbellTailOffset, uint16_t(count));
+    Tick();
+  }
+};
+
+TEST(TxFetchTest, OrderedOperationsCarryTheirDescriptors) {
+  Bench b(Seed(1));
+  b.reads.latency = 30;
+  b.reads.stall_percent = 20;
+  b.stall_percent = 20;
+  for (uint32_t c = 0; c < kContexts; ++c) {
+    b.Enable(c, 3 + c % 4, c);
+  }
+  struct Expected {
+    TxDesc desc;
+    uint32_t position, slots;
+    uint64_t address;
+    std::array<uint64_t, 2> inline_data;
+  };
+  std::array<std::deque<Expected>, kContexts> expected;
+  size_t posted = 0;
+  size_t seen = 0;
+  for (int round = 0; round < 60000 && seen < 4000; ++round) {
+    const uint32_t c = b.rng() % kContexts;
+    const uint32_t size = 1u << b.cfg[c].ring_log2;
+    uint32_t used = 0;
+    for (const Expected& e : expected[c]) {
+      used += e.slots;
+    }
+    uint32_t kind = b.rng() % 4;
+    uint32_t slots = 1;
+    TxDesc d = Bench::Send(b.rng() % 100000, posted);
+    d.peer = b.rng();
+    if (kind == 1) {
+      d = Bench::Send(0, posted);
+      d.flags |= contract::kTxFlagInline;
+      d.length = b.rng() % 17;
+      d.local_iova = uint64_t{b.rng()} << 32 | b.rng();
+      d.local_length = b.rng();
+      d.rsvd0 = b.rng();
+    } else if (kind == 2) {
+      d = Bench::Send(0, posted);
+      d.flags |= contract::kTxFlagInlineExt;
+      d.length = b.rng() % 193;
+      d.ext_slots = uint8_t((d.length + 63) / 64);
+      slots += d.ext_slots;
+    } else if (kind == 3) {
+      d = TxDesc{};
+    }
+    if (posted < 4000 && used + slots <= size &&
+        (b.tail[c] & (size - 1)) + slots <= size && b.rng() % 3 != 0) {
+      Expected e{d, b.tail[c], slots, b.SlotAddress(c, b.tail[c]), {}};
+      std::memcpy(e.inline_data.data(), &d.local_iova, 16);
+      b.Post(c, d);
+      expected[c].push_back(e);
+      ++posted;
+      if (b.rng() % 2) {
+        b.Ring(c);
+      }
+    } else {
+      b.Ring(c);
+    }
+    for (; seen < b.ops.size(); ++seen) {
+      const Op& op = b.ops[seen];
+      ASSERT_FALSE(expected[op.ctx].empty());
+      const Expected e = expected[op.ctx].front();
+      expected[op.ctx].pop_front();
+      ASSERT_EQ(op.status, Status::kOk);
+      ASSERT_EQ(op.position, uint16_t(e.position));
+      ASSERT_EQ(op.slots, e.slots);
+      ASSERT_EQ(op.opcode, e.desc.opcode);
+      ASSERT_EQ(op.flags, e.desc.flags);
+      ASSERT_EQ(op.peer, e.desc.peer);
+      ASSERT_EQ(op.rx_index, e.desc.rx_index);
+      ASSERT_EQ(op.length, e.desc.length);
+      ASSERT_EQ(op.op_context, e.desc.op_context);
+      ASSERT_EQ(op.header_data, e.desc.header_data);
+      ASSERT_EQ(op.match_bits, e.desc.match_bits);
+      ASSERT_EQ(op.remote_offset, e.desc.remote_offset);
+      const TxCtxCfg& cfg = b.cfg[op.ctx];
+      ASSERT_EQ(op.owner, cfg.function);
+      ASSERT_EQ(op.cq, cfg.cq);
+      ASSERT_EQ(op.av_base, cfg.av_base);
+      ASSERT_EQ(op.av_entries, cfg.av_entries);
+      ASSERT_EQ(op.job_id, cfg.job_id);
+      ASSERT_EQ(op.source_pid, cfg.source_pid);
+      ASSERT_EQ(op.source_ri, cfg.source_ri);
+      ASSERT_EQ(op.dscp, cfg.traffic_class);
+      if (e.desc.flags & contract::kTxFlagInline) {
+        ASSERT_EQ(op.iova, e.address + contract::kInlineOffset);
+        ASSERT_EQ(op.inline_lo, e.inline_data[0]);
+        ASSERT_EQ(op.inline_hi, e.inline_data[1]);
+      } else if (e.desc.flags & contract::kTxFlagInlineExt) {
+        ASSERT_EQ(op.iova, e.address + 64);
+      } else {
+        ASSERT_EQ(op.iova, e.desc.local_iova);
+      }
+    }
+  }
+  ASSERT_EQ(seen, 4000u);
+  for (const DmaRequest& r : b.reads.requests) {
+    ASSERT_LE(r.bytes, 512u);
+    ASSERT_EQ(r.address / 512, (r.address + r.bytes - 1) / 512);
+    const uint32_t c = uint32_t((r.address - 0x100000000) / 0x100000);
+    ASSERT_LE(r.address + r.bytes,
+              b.cfg[c].ring_base + (uint64_t{64} << b.cfg[c].ring_log2));
+    ASSERT_EQ(r.owner, b.cfg[c].function);
+  }
+  uint32_t credits = 0;
+  for (uint32_t taken : b.credits_taken) {
+    credits += taken;
+  }
+  EXPECT_EQ(credits, 4000u);
+  b.Run(200);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxFetchTest, SustainsAnOperationEveryTwoCyclesBehindReadsOf150Cycles) {
+  Bench b(1);
+  b.reads.latency = 150;
+  b.Enable(0, 12);
+  for (uint32_t i = 0; i < 2000; ++i) {
+    b.Post(0, Bench::Send(8, i));
+  }
+  b.Ring(0);
+  ASSERT_TRUE(b.WaitForOps(2000));
+  const size_t words = sizeof b.dut->rd_rsp_data_i;
+  const double per_op =
+      double(b.ops[1999].cycle - b.ops[199].cycle) / 1800;
+  std::printf("%.2f cycles per operation at %zu bits\n", per_op, words * 8);
+  EXPECT_LE(per_op, std::max(2.1, 64.0 / double(words) + 0.1));
+  EXPECT_GE(b.reads.most_outstanding, 8u);
+}
+
+// Each entry breaks one rule of the descriptor.
+TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
+  struct Case {
+    const char* what;
+    Status status;
+    std::function<void(TxDesc*)> spoil;
+  };
+  const std::vector<Case> cases = {
+      {"write", Status::kBadOpcode, [](TxDesc* d) { d->opcode = Opcode::kWrite; }},
+      {"tagged", Status::kBadOpcode,
+       [](TxDesc* d) { d->opcode = Opcode::kTaggedSend; }},
+      {"opcode 255", Status::kBadOpcode,
+       [](TxDesc* d) { d->opcode = Opcode(255); }},
+      {"unknown flag", Status::kBadLength, [](TxDesc* d) { d->flags |= 0x80; }},
+      {"fence", Status::kBadLength,
+       [](TxDesc* d) { d->flags |= contract::kTxFlagFence; }},
+      {"delivery complete", Status::kBadLength,
+       [](TxDesc* d) { d->flags |= contract::kTxFlagDeliveryComplete; }},
+      {"no segment", Status::kBadLength, [](TxDesc* d) { d->segments = 0; }},
+      {"two segments", Status::kBadLength, [](TxDesc* d) { d->segments = 2; }},
+      {"segment of nothing", Status::kBadLength,
+       [](TxDesc* d) { d->length = d->local_length = 0; }},
+      {"local length", Status::kBadLength, [](TxDesc* d) { ++d->local_length; }},
+      {"extension without flag", Status::kBadLength,
+       [](TxDesc* d) { d->ext_slots = 1; }},
+      {"reserved", Status::kBadLength, [](TxDesc* d) { d->rsvd0 = 1; }},
+      {"inline too long", Status::kBadLength,
+       [](TxDesc* d) {
+         d->flags |= contract::kTxFlagInline;
+         d->segments = 0;
+         d->length = 17;
+       }},
+      {"inline with segment", Status::kBadLength,
+       [](TxDesc* d) {
+         d->flags |= contract::kTxFlagInline;
+         d->length = 8;
+       }},
+      {"extension too long", Status::kBadLength,
+       [](TxDesc* d) {
+         d->flags |= contract::kTxFlagInlineExt;
+         d->segments = 0;
+         d->length = 193;
+         d->ext_slots = 4;
+       }},
+      {"too few extensions", Status::kBadLength,
+       [](TxDesc* d) {
+         d->flags |= contract::kTxFlagInlineExt;
+         d->segments = 0;
+         d->length = 65;
+         d->ext_slots = 1;
+       }},
+      {"both inline flags", Status::kBadLength,
+       [](TxDesc* d) {
+         d->flags |= contract::kTxFlagInlineExt | contract::kTxFlagInline;
+         d->segments = 0;
+         d->length = 0;
+       }},
+      {"nop with payload", Status::kBadLength,
+       [](TxDesc* d) { d->opcode = Opcode::kNop; }},
+      {"position", Status::kBadPosition, [](TxDesc* d) { d->position += 64; }},
+  };
+  Bench b(1);
+  b.Enable(1);
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.what);
+    b.Enable(0);
+    b.ops.clear();
+    TxDesc d = Bench::Send(100, 7);
+    b.Post(0, Bench::Send(100, 6));
+    const uint32_t position = b.tail[0];
+    b.Post(0, d);
+    b.Post(0, Bench::Send(100, 8));
+    b.Post(0, Bench::Send(100, 9));
+    d.position = uint16_t(position);
+    test.spoil(&d);
+    b.memory.Write(b.SlotAddress(0, position), &d, sizeof d);
+    b.Post(1, Bench::Send(1, 1));
+    b.Ring(0);
+    b.Ring(1);
+    ASSERT_TRUE(b.WaitForOps(3));
+    b.Run(300);
+    std::vector<Op> mine;
+    size_t others = 0;
+    for (const Op& op : b.ops) {
+      if (op.ctx == 0) {
+        mine.push_back(op);
+      } else {
+        EXPECT_EQ(op.status, Status::kOk);
+        ++others;
+      }
+    }
+    EXPECT_EQ(others, 1u);
+    ASSERT_GE(mine.size(), 3u);
+    EXPECT_EQ(mine[0].status, Status::kOk);
+    EXPECT_EQ(mine[1].status, test.status);
+    EXPECT_EQ(mine[1].op_context,
+              test.status == Status::kBadPosition ? 0u : 7u);
+    uint32_t next = mine[1].position + mine[1].slots;
+    for (size_t i = 2; i < mine.size(); ++i) {
+      EXPECT_EQ(mine[i].status, Status::kFlushed);
+      EXPECT_EQ(mine[i].position, next);
+      next += mine[i].slots;
+    }
+    EXPECT_EQ(next, 4u);
+  }
+}
+
+TEST(TxFetchTest, RefusedRingIsReportedOnceAndEverythingBehindFlushed) {
+  Bench b(1);
+  b.Enable(3);
+  for (uint32_t i = 0; i < 24; ++i) {
+    b.Post(3, Bench::Send(100, i));
+  }
+  b.reads.refuse_from = b.cfg[3].ring_base + 8 * 64;
+  b.reads.refuse_to = b.reads.refuse_from + 512;
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(24));
+  for (uint32_t i = 0; i < 24; ++i) {
+    EXPECT_EQ(b.ops[i].status, i < 8    ? Status::kOk
+                               : i == 8 ? Status::kLocalAccess
+                                        : Status::kFlushed);
+    EXPECT_EQ(b.ops[i].position, i);
+  }
+}
+
+TEST(TxFetchTest, DoorbellAheadOfTheRingEndsInAnErrorAndABoundedFetch) {
+  Bench b(1);
+  b.Enable(2, 4);
+  b.Post(2, Bench::Send(1, 1));
+  b.Ring(2);
+  ASSERT_TRUE(b.WaitForOps(1));
+  b.RingCount(2, 1 + 17);
+  ASSERT_TRUE(b.WaitForOps(2));
+  EXPECT_EQ(b.ops[1].status, Status::kBadPosition);
+  b.Run(2000);
+  EXPECT_LE(b.reads.requests.size(), 1u + 16u);
+  for (size_t i = 2; i < b.ops.size(); ++i) {
+    EXPECT_EQ(b.ops[i].status, Status::kFlushed);
+  }
+  EXPECT_LE(b.ops.size(), 17u);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxFetchTest, FairAmongContextsWithWork) {
+  Bench b(1);
+  constexpr uint32_t kBusy = 4;
+  for (uint32_t c = 0; c < kBusy; ++c) {
+    b.Enable(c, 9);
+    for (uint32_t i = 0; i < 400; ++i) {
+      b.Post(c, Bench::Send(8, i));
+    }
+    b.Ring(c);
+  }
+  const size_t before = b.ops.size();
+  ASSERT_TRUE(b.WaitForOps(before + 400));
+  std::array<int, kBusy> count{};
+  for (size_t i = before; i < b.ops.size(); ++i) {
+    ++count[b.ops[i].ctx];
+  }
+  for (uint32_t c = 0; c < kBusy; ++c) {
+    EXPECT_NEAR(count[c], 100, 20) << "context " << c;
+  }
+}
+
+TEST(TxFetchTest, MessageShareBoundsAContextAndGuaranteesTheOthers) {
+  Bench b(1);
+  b.retire = false;
+  for (uint32_t c = 0; c < kContexts; ++c) {
+    b.Enable(c, 10);
+    for (uint32_t i = 0; i < 600; ++i) {
+      b.Post(c, Bench::Send(8, i));
+    }
+  }
+  b.Ring(0);
+  b.Run(3000);
+  EXPECT_EQ(b.ops.size(), contract::kMessageShare);
+  EXPECT_TRUE(b.dut->idle_o);
+  for (uint32_t c = 1; c < kContexts; ++c) {
+    b.Ring(c);
+  }
+  b.Run(5000);
+  EXPECT_EQ(b.ops.size(), 1024u);
+  std::array<uint32_t, kContexts> count{};
+  for (const Op& op : b.ops) {
+    ++count[op.ctx];
+  }
+  for (uint32_t c = 1; c < kContexts; ++c) {
+    EXPECT_GE(count[c], 32u) << "context " << c;
+  }
+  // What one context gives back, another may use.
+  b.retire = true;
+  ASSERT_TRUE(b.WaitForOps(16 * 600, 60000));
+  b.Run(1000);
+  EXPECT_EQ(b.ops.size(), 16u * 600u);
+}
+
+TEST(TxFetchTest, CreditMissingHoldsOnlyTheContextsOfThatQueue) {
+  Bench b(1);
+  b.Enable(0, 6, 7);
+  b.Enable(1, 6, 9);
+  b.dut->credit_ok_i = ~0u & ~(1u << 7);
+  for (uint32_t i = 0; i < 10; ++i) {
+    b.Post(0, Bench::Send(8, i));
+    b.Post(1, Bench::Send(8, i));
+  }
+  b.Ring(0);
+  b.Ring(1);
+  b.Run(500);
+  EXPECT_EQ(b.ops.size(), 10u);
+  EXPECT_EQ(b.credits_taken[7], 0u);
+  b.dut->credit_ok_i = ~0u;
+  b.Run(500);
+  EXPECT_EQ(b.ops.size(), 20u);
+  EXPECT_EQ(b.credits_taken[7], 10u);
+}
+
+TEST(TxFetchTest, DisabledContextDropsWhatItFetchedAndRestartsAtZero) {
+  Bench b(1);
+  b.reads.latency = 200;
+  b.Enable(4);
+  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * 4, 4));
+  for (uint32_t i = 0; i < 20; ++i) {
+    b.Post(4, Bench::Send(8, i));
+  }
+  b.Ring(4);
+  b.Run(20);
+  b.Disable(4);
+  EXPECT_EQ(b.dut->alive_o >> 4 & 1, 0);
+  EXPECT_EQ(Field(b.dut->gen_o, 4 * 4, 4), (gen + 1) % 16);
+  b.Enable(4);
+  b.Run(600);
+  EXPECT_EQ(b.ops.size(), 0u);
+  b.Post(4, Bench::Send(8, 77));
+  b.Ring(4);
+  ASSERT_TRUE(b.WaitForOps(1));
+  EXPECT_EQ(b.ops[0].position, 0u);
+  EXPECT_EQ(b.ops[0].op_context, 77u);
+  EXPECT_EQ(b.ops[0].gen, (gen + 1) % 16);
+}
+
+TEST(TxFetchTest, DrainTokenLeavesBehindTheReadsOfTheContext) {
+  Bench b(1);
+  b.reads.latency = 300;
+  b.Enable(4);
+  for (uint32_t i = 0; i < 20; ++i) {
+    b.Post(4, Bench::Send(8, i));
+  }
+  b.Ring(4);
+  b.Run(20);
+  b.Disable(4);
+  const uint64_t asked = b.cycle;
+  bool drained = false;
+  int wait = 0;
+  auto answer = RunTable(
+      &b.dut_get(), contract::TableOp::kDrain, contract::Table::kTxCtx, 4,
+      TxCtxCfg{}, 2000, [&](auto sample) {
+        b.dut->drained_i = 0;
+        if (!b.ops.empty()) {
+          EXPECT_TRUE(b.ops[0].token);
+          EXPECT_EQ(b.ops[0].ctx, 4u);
+          EXPECT_EQ(b.reads.outstanding(), 0u);
+          if (++wait == 50) {
+            drained = true;
+            b.dut->drained_i = 1;
+          }
+        }
+        b.Tick([&] {
+          sample();
+          if (BitReader(b.dut->tbl_rsp_o, kTableResponseBits).Take(1)) {
+            EXPECT_TRUE(drained);
+          }
+        });
+      });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_FALSE(answer->first);
+  EXPECT_EQ(b.ops.size(), 1u);
+  EXPECT_GT(b.cycle, asked + 250);
+}
+
+TEST(TxFetchTest, PayloadErrorOfThisGenerationFlushesTheContext) {
+  Bench b(1);
+  b.Enable(4);
+  const uint8_t gen = uint8_t(Field(b.dut->gen_o, 4 * 4, 4));
+  auto error = [&](uint8_t g) {
+    b.dut->ctx_error_i = 1;
+    b.dut->ctx_error_ctx_i = 4;
+    b.dut->ctx_error_gen_i = g;
+    b.Tick();
+    b.dut->ctx_error_i = 0;
+  };
+  error((gen + 1) & 15);
+  b.Post(4, Bench::Send(8, 1));
+  b.Ring(4);
+  ASSERT_TRUE(b.WaitForOps(1));
+  EXPECT_EQ(b.ops[0].status, Status::kOk);
+  error(gen);
+  b.Post(4, Bench::Send(8, 2));
+  b.Ring(4);
+  ASSERT_TRUE(b.WaitForOps(2));
+  EXPECT_EQ(b.ops[1].status, Status::kFlushed);
+  EXPECT_EQ(b.ops[1].op_context, 2u);
+}
+
+TEST(TxFetchTest, ExtensionPublishedLateIsWaitedForWithoutKeepingTheNicAwake) {
+  Bench b(1);
+  b.Enable(0);
+  TxDesc d = Bench::Send(0, 1);
+  d.flags |= contract::kTxFlagInlineExt;
+  d.length = 100;
+  d.ext_slots = 2;
+  b.Post(0, d);
+  b.RingCount(0, 1);
+  b.Run(100);
+  EXPECT_EQ(b.ops.size(), 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+  b.RingCount(0, 3);
+  ASSERT_TRUE(b.WaitForOps(1));
+  EXPECT_EQ(b.ops[0].slots, 3u);
+  EXPECT_EQ(b.ops[0].status, Status::kOk);
+}
+
+TEST(TxFetchTest, TableReadsBackAndRefusesUnknownContexts) {
+  Bench b(1);
+  b.Enable(6);
+  const auto [error, entry] = b.Table(contract::TableOp::kRead, 6);
+  EXPECT_FALSE(error);
+  EXPECT_EQ(entry, b.cfg[6]);
+  EXPECT_TRUE(b.Table(contract::TableOp::kRead, kContexts).first);
+  EXPECT_EQ(Field(b.dut->head_cell_o, 6 * 64, 64), b.cfg[6].head_cell);
+  EXPECT_EQ(Field(b.dut->ring_log2_o, 6 * 4, 4), b.cfg[6].ring_log2);
+}
+
+TEST(TxFetchTest, AddressVectorIsForgottenOnDoorbellAndOnConfiguration) {
+  Bench b(1);
+  bool forgotten = false;
+  b.dut->db_valid_i = 1;
+  PutDoorbell(&b.dut->db_i, contract::kTxPageFirst + 9,
+              contract::kDoorbellOpOffset,
+              uint64_t(contract::DoorbellOp::kAvInvalidate));
+  b.Tick([&] { forgotten = b.dut->av_invalidate_o && b.dut->av_ctx_o == 9; });
+  EXPECT_TRUE(forgotten);
+  b.dut->db_valid_i = 1;
+  PutDoorbell(&b.dut->db_i, contract::kTxPageFirst + 9,
+              contract::kDoorbellOpOffset, 0);
+  b.Tick([&] { forgotten = b.dut->av_invalidate_o; });
+  EXPECT_FALSE(forgotten);
+}
+
+}  // namespace
+}  // namespace heddle::test
