@@ -13,6 +13,7 @@
 module heddle_tx_build
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_transport_pkg::*;
 (
   input  logic clk_i,
   input  logic rst_ni,
@@ -62,4 +63,249 @@ module heddle_tx_build
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
+  // ------------------------------------------------------------------ tables
+  logic            s1_valid_q, s1_take, s1_done, tables_ready;
+  tx_packet_t      s1_q;
+
+  msg_packet_t     msg;
+  pdc_peer_t       peer;
+  logic            msg_ready, pdc_ready, msg_error, pdc_error;
+
+  // A word that waits in stage 1 is read again, so that it stays on the output.
+  heddle_mem #(.Width($bits(msg_packet_t)), .Depth(NumMsg)) u_msg (
+    .clk_i, .rst_ni,
+    .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i(msg_data_i),
+    .raddr_i(s1_take ? pkt_i.msg : s1_q.msg), .rdata_o(msg),
+    .error_o(msg_error), .ready_o(msg_ready)
+  );
+
+  heddle_mem #(.Width($bits(pdc_peer_t)), .Depth(NumPdc)) u_pdc (
+    .clk_i, .rst_ni,
+    .wen_i(pdc_valid_i), .waddr_i(pdc_index_i), .wdata_i(pdc_data_i),
+    .raddr_i(s1_take ? pkt_i.pdc : s1_q.pdc), .rdata_o(peer),
+    .error_o(pdc_error), .ready_o(pdc_ready)
+  );
+
+  logic        hop_valid;
+  logic [47:0] hop_mac;
+  heddle_next_hop u_next_hop (
+    .clk_i, .rst_ni,
+    .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
+    .hop_i(peer.hop), .valid_o(hop_valid), .mac_o(hop_mac)
+  );
+
+  assign tables_ready = msg_ready && pdc_ready;
+  assign pkt_ready_o  = tables_ready && (!s1_valid_q || s1_done);
+  assign s1_take      = pkt_valid_i && pkt_ready_o;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) s1_valid_q <= 1'b0;
+    else if (!s1_valid_q || s1_done) s1_valid_q <= s1_take;
+  end
+  always_ff @(posedge clk_i) begin
+    if (s1_take) s1_q <= pkt_i;
+  end
+
+  // ------------------------------------------------- stage 1: what to send
+  logic [NumMsg-1:0] failed_q;  // Messages whose payload cannot be read.
+
+  logic [3:0]  mtu_log2;
+  always_comb begin
+    unique case (port_i.payload_mtu)
+      16'd1024: mtu_log2 = 4'd10;
+      16'd2048: mtu_log2 = 4'd11;
+      16'd8192: mtu_log2 = 4'd13;
+      default:  mtu_log2 = 4'd12;
+    endcase
+  end
+
+  logic [31:0] offset, rest;
+  logic [13:0] mtu, bytes;
+  assign offset = 32'(s1_q.index) << mtu_log2;
+  assign rest   = msg.length - offset;
+  assign mtu    = 14'd1 << mtu_log2;
+  assign bytes  = rest < 32'(mtu) ? rest[13:0] : mtu;
+
+  logic        is_send, stale;
+  tx_request_t request;
+  logic [31:0] clear_offset;
+  assign is_send      = msg.opcode == OpcodeSend;
+  assign stale        = !alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen;
+  assign clear_offset = s1_q.clear_psn - s1_q.psn;
+  always_comb begin
+    request                = '0;
+    if (s1_valid_q) begin
+      request.drop           = !hop_valid || peer.ipv6 || !port_i.enable[0];
+      request.stale          = stale;
+      request.ie             = s1_q.failed || failed_q[s1_q.msg] || stale;
+      request.inlined        = (msg.flags & TxFlagInline) != '0 && msg.length <= InlineBytes;
+      request.read           = !request.drop && !request.ie && !request.inlined && bytes != '0;
+      request.bytes          = bytes;
+      request.msg            = s1_q.msg;
+      request.ctx            = msg.ctx;
+      request.gen            = msg.gen;
+      request.mac            = hop_mac;
+      request.fa             = peer.fa[31:0];
+      request.dscp           = peer.dscp;
+      request.entropy        = peer.entropy;
+      request.retx           = s1_q.retx;
+      request.ar             = s1_q.ar;
+      request.syn            = s1_q.syn;
+      request.clear_offset   = clear_offset[15:0];
+      request.psn            = s1_q.psn;
+      request.spdcid         = peer.spdcid;
+      request.dpdcid         = s1_q.syn ? {4'b0, syn_offset[11:0]} : s1_q.tpdcid;
+      request.opcode         = msg_opcode[5:0];
+      request.hd             = (msg.flags & TxFlagHeaderData) != '0;
+      request.eom            = s1_q.last;
+      request.som            = s1_q.index == '0;
+      request.job_id         = peer.job_id;
+      request.pid_on_fep     = peer.pid_on_fep;
+      request.resource_index = msg.resource_index;
+      request.buffer_offset  = is_send || msg.opcode == OpcodeTaggedSend ? '0 : msg.remote_offset;
+      request.source_pid     = peer.source_pid;
+      request.source_ri      = peer.source_ri;
+      request.match_bits     = is_send ? '0 : msg.match_bits;
+      request.header_data    = request.hd ? msg.header_data : '0;
+      request.message_offset = offset;
+      request.request_length = msg.length;
+      request.inline_data    = msg.inline_data;
+    end
+  end
+
+  logic [7:0]  msg_opcode;
+  logic [31:0] syn_offset;
+  assign msg_opcode = 8'(msg.opcode);
+  assign syn_offset = s1_q.psn - peer.start_psn;
+
+  // ------------------------------------- packets that wait for their payload
+  logic        push, pending_ready, rd_ready, len_ready;
+  logic        pending_valid, pending_pop;
+  tx_request_t pending;
+  assign push    = s1_valid_q && pending_ready && rd_ready && len_ready;
+  assign s1_done = push;
+
+  // As many as keep the read latency of the host full.
+  localparam int unsigned Pending = 64;
+  logic [$clog2(Pending):0] pending_count;
+  heddle_fifo #(.Width($bits(tx_request_t)), .Depth(Pending)) u_pending (
+    .clk_i, .rst_ni,
+    .valid_i(push), .ready_o(pending_ready), .data_i(request),
+    .valid_o(pending_valid), .ready_i(pending_pop), .data_o(pending),
+    .count_o(pending_count)
+  );
+
+  dma_req_t rd_req;
+  always_comb begin
+    rd_req.addr  = msg.iova + 64'(offset);
+    rd_req.bytes = bytes;
+    rd_req.owner = msg.owner;
+  end
+
+  logic [2:0] rd_count, len_count;
+  heddle_fifo #(.Width($bits(dma_req_t)), .Depth(4)) u_rd (
+    .clk_i, .rst_ni,
+    .valid_i(push && request.read), .ready_o(rd_ready), .data_i(rd_req),
+    .valid_o(rd_valid_o), .ready_i(rd_ready_i), .data_o(rd_req_o),
+    .count_o(rd_count)
+  );
+  heddle_fifo #(.Width(14), .Depth(4)) u_len (
+    .clk_i, .rst_ni,
+    .valid_i(push && request.read), .ready_o(len_ready), .data_i(bytes),
+    .valid_o(len_valid_o), .ready_i(len_ready_i), .data_o(len_bytes_o),
+    .count_o(len_count)
+  );
+
+  // ------------------------------------------- stage 2: choose and serialise
+  logic raw_valid_q, raw_ready, raw_next;
+  assign raw_ready = !raw_valid_q || raw_next;
+
+  logic known;  // Nothing will be read for the oldest packet any more.
+  logic rsp_take, newly_failed;
+  assign known       = pending_valid && (!pending.read || rec_valid_i);
+  assign rsp_ready_o = raw_ready;
+  assign rsp_take    = rsp_valid_i && raw_ready;
+  assign pending_pop = known && raw_ready && !rsp_valid_i;
+  assign rec_ready_o = pending_pop && pending.read;
+
+  logic read_failed;
+  assign read_failed  = pending.read && rec_error_i;
+  assign newly_failed = pending_pop && (pending.stale || read_failed) && !failed_q[pending.msg];
+  assign fail_o       = newly_failed;
+  assign fail_msg_o   = pending.msg;
+  assign fail_ctx_o   = pending.ctx;
+  assign fail_gen_o   = pending.gen;
+
+  // Payload that was read for a message that failed meanwhile cannot be taken back:
+  // it leaves with ie=1.
+  tx_request_t final_request;
+  logic [13:0] final_bytes;
+  always_comb begin
+    final_request    = pending;
+    final_request.ie = pending.ie || failed_q[pending.msg] || read_failed;
+    if (pending.read)                                 final_bytes = rec_error_i ? '0 : pending.bytes;
+    else if (pending.inlined && !final_request.ie)    final_bytes = pending.bytes;
+    else                                              final_bytes = '0;
+  end
+
+  logic        head_fire;
+  frame_head_t raw_head;
+  assign head_fire = (rsp_take && port_i.enable[0]) || (pending_pop && !pending.drop);
+  heddle_tx_header u_header (
+    .port_i,
+    .valid_i(head_fire), .response_i(rsp_valid_i), .rsp_i,
+    .req_i(final_request), .bytes_i(final_bytes),
+    .head_o(raw_head)
+  );
+
+  tx_raw_t raw_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) raw_valid_q <= 1'b0;
+    else if (raw_ready) raw_valid_q <= head_fire;
+  end
+  always_ff @(posedge clk_i) begin
+    if (head_fire) begin
+      raw_q.head <= raw_head;
+      raw_q.sum  <= !rsp_valid_i && raw_head.payload_bytes != '0 ? rec_sum_i : '0;
+    end
+  end
+
+  logic checksum_idle;
+  heddle_tx_checksum u_checksum (
+    .clk_i, .rst_ni,
+    .valid_i(raw_valid_q), .ready_o(raw_next), .raw_i(raw_q),
+    .valid_o(head_valid_o), .ready_i(head_ready_i), .head_o,
+    .idle_o(checksum_idle)
+  );
+
+  // ------------------------------------------------------------------- state
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      failed_q   <= '0;
+      seq_done_o <= '0;
+    end else begin
+      if (msg_valid_i)  failed_q[msg_index_i] <= 1'b0;
+      if (newly_failed) failed_q[pending.msg] <= 1'b1;
+      if (pending_pop)  seq_done_o <= seq_done_o + 1'b1;
+    end
+  end
+
+  always_comb begin
+    stat_o = '0;
+    stat_o[StatisticTxRequests]        = head_fire && !rsp_valid_i && !pending.retx;
+    stat_o[StatisticTxRetransmissions] = head_fire && !rsp_valid_i && pending.retx;
+    stat_o[StatisticTxAcks]            = head_fire && rsp_valid_i && rsp_i.kind != ResponseNack;
+    stat_o[StatisticTxNacks]           = head_fire && rsp_valid_i && rsp_i.kind == ResponseNack;
+  end
+
+  assign idle_o = tables_ready && !pkt_valid_i && !rsp_valid_i && !s1_valid_q && !pending_valid
+               && !rd_valid_o && !len_valid_o && !raw_valid_q && checksum_idle;
+
+  logic unused_bits;
+  assign unused_bits = ^{port_i, peer, clear_offset, syn_offset, msg_opcode, rest, msg_error,
+                         pdc_error, pending_count, rd_count, len_count};
+
+  `HEDDLE_ASSERT(RecordExpected_A, rec_ready_o |-> rec_valid_i)
+  `HEDDLE_ASSUME(NoPacketOfFreedMessage_M, !(newly_failed && msg_valid_i
+                                             && msg_index_i == pending.msg))
 endmodule

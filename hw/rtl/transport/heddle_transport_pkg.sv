@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records inside the transport blocks.
+
+package heddle_transport_pkg;
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+
+  // A request packet inside heddle_tx_build, with all that its frame needs.
+  typedef struct packed {
+    logic            drop;    // No next hop: leaves no frame.
+    logic            stale;   // Its context is disabled or of another generation.
+    logic            ie;      // Leaves without payload.
+    logic            read;    // Payload was requested: a record comes for it.
+    logic            inlined; // Payload is `inline_data`.
+    logic [13:0]     bytes;   // Payload, inline or requested.
+    logic [MsgW-1:0] msg;
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [47:0]     mac;     // Next hop.
+    logic [31:0]     fa;
+    logic [5:0]      dscp;
+    logic [15:0]     entropy;
+    logic            retx;
+    logic            ar;
+    logic            syn;
+    logic [15:0]     clear_offset;
+    logic [31:0]     psn;
+    logic [15:0]     spdcid;
+    logic [15:0]     dpdcid;  // With syn: psn_offset.
+    logic [5:0]      opcode;
+    logic            hd;
+    logic            eom;
+    logic            som;
+    logic [23:0]     job_id;
+    logic [11:0]     pid_on_fep;
+    logic [11:0]     resource_index;
+    logic [63:0]     buffer_offset;
+    logic [11:0]     source_pid;
+    logic [11:0]     source_ri;
+    logic [63:0]     match_bits;
+    logic [63:0]     header_data;
+    logic [31:0]     message_offset;
+    logic [31:0]     request_length;
+    logic [127:0]    inline_data;
+  } tx_request_t;
+
+  // Header stack without checksums.
+  typedef struct packed {
+    frame_head_t head;
+    logic [15:0] sum;  // Ones' complement sum of the payload that follows.
+  } tx_raw_t;
+
+  // What a message at the target does with the packets that follow.
+  typedef enum logic [1:0] {
+    MessageNone    = 2'd0,  // No message is open: a som packet comes next.
+    MessageOpen    = 2'd1,  // Placed in the buffer held.
+    MessageFailed  = 2'd2,  // Initiator error: a buffer is held, nothing is placed.
+    MessageDiscard = 2'd3   // Ended before its eom: acknowledged and dropped.
+  } message_state_e;
+
+  // Target half of a PDC.
+  typedef struct packed {
+    logic            open;
+    logic [GenW-1:0] gen;           // Of the last opening; 0 before the first.
+    logic [127:0]    fa;
+    logic [15:0]     spdcid;
+    logic [31:0]     start_psn;
+    logic [31:0]     expected;      // Next PSN to accept.
+    logic            gap;           // The packets behind `expected` were NACKed already.
+    logic [3:0]      unacked;       // Packets accepted since the last ACK.
+    message_state_e  state;         // What follows belongs to the message.
+    rx_buffer_t      buffer;
+    logic [15:0]     queue_head;
+    logic [31:0]     request_length;
+    logic [31:0]     bytes;         // Received so far.
+    logic [15:0]     message_id;
+    logic [31:0]     initiator;
+    logic [63:0]     match_bits;
+    logic            hd;
+    logic [63:0]     header_data;
+  } target_pdc_t;
+
+  // One way of a set: which target PDC serves {source FA, spdcid}.
+  typedef struct packed {
+    logic            valid;
+    logic [127:0]    fa;
+    logic [15:0]     spdcid;
+    logic [PdcW-1:0] pdc;
+  } target_way_t;
+
+endpackage

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serialises the headers of one request, ACK or NACK; both checksums are left 0.
+//
+// Combinational; constant while `valid_i` is low. IPv4 only: bytes past the headers are 0.
+
+`include "heddle_assert.svh"
+
+module heddle_tx_header
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_transport_pkg::*;
+(
+  input  port_cfg_t   port_i,
+
+  input  logic        valid_i,
+  input  logic        response_i,  // Build `rsp_i`, otherwise `req_i`.
+  input  response_t   rsp_i,
+  input  tx_request_t req_i,       // Its `ie` is final.
+  input  logic [13:0] bytes_i,     // Payload the request carries, inline or behind the headers.
+
+  output frame_head_t head_o
+);
+  localparam int unsigned IpOffset  = EthernetBytes;
+  localparam int unsigned UdpOffset = IpOffset + Ipv4Bytes;
+  localparam int unsigned PdsOffset = UdpOffset + UdpBytes;
+
+  localparam int unsigned RequestBytes = PdsRequestBytes + SesStdBytes;
+
+  // --------------------------------------------------------- PDS and above
+  // First byte on top, as it follows the UDP header.
+  localparam int unsigned UpperW = HdrW - 8 * PdsOffset;
+  logic [UpperW-1:0] upper;
+  logic [7:0]        upper_bytes;
+  logic [13:0]       payload_bytes;  // Behind the headers.
+
+  logic [127:0] inline_bytes;  // First byte on top, zero from `bytes_i` on.
+  always_comb begin
+    inline_bytes = '0;
+    for (int unsigned i = 0; i < InlineBytes; i++) begin
+      if (req_i.inlined && 14'(i) < bytes_i) begin
+        inline_bytes[127 - 8 * i -: 8] = req_i.inline_data[8 * i +: 8];
+      end
+    end
+  end
+
+  pds_request_syn0_t request;
+  ses_std_som0_t     ses;
+  always_comb begin
+    request                  = '0;
+    request.type_            = PdsTypeRodReq;
+    request.next_hdr         = NextHdrRequestStd;
+    request.retx             = req_i.retx;
+    request.ar               = req_i.ar;
+    request.syn              = req_i.syn;
+    request.clear_psn_offset = req_i.clear_offset;
+    request.psn              = req_i.psn;
+    request.spdcid           = req_i.spdcid;
+    request.dpdcid           = req_i.dpdcid;
+
+    ses                      = '0;
+    ses.opcode               = ses_opcode_e'(req_i.opcode);
+    ses.ie                   = req_i.ie;
+    ses.hd                   = req_i.hd;
+    ses.eom                  = req_i.eom;
+    ses.som                  = req_i.som;
+    ses.message_id           = 16'(req_i.msg) + 16'd1;
+    ses.job_id               = req_i.job_id;
+    ses.pid_on_fep           = req_i.pid_on_fep;
+    ses.resource_index       = req_i.resource_index;
+    ses.buffer_offset        = req_i.buffer_offset;
+    ses.initiator            = {8'b0, req_i.source_pid, req_i.source_ri};
+    ses.match_bits           = req_i.match_bits;
+    ses.request_length       = req_i.request_length;
+    if (req_i.som) begin
+      {ses.rsvd3, ses.payload_length, ses.message_offset} = req_i.header_data;
+    end else begin
+      ses.payload_length = bytes_i;
+      ses.message_offset = req_i.message_offset;
+    end
+  end
+
+  pds_ack_p0_t   ack;
+  pds_nack_t     nack;
+  ses_response_t answer;
+  logic          refusal;  // The answer is an error: UET wants it delivered for certain.
+  assign refusal = rsp_i.kind == ResponseAck && rsp_i.return_code > ReturnCodeOk;
+  always_comb begin
+    ack                    = '0;
+    ack.type_              = PdsTypeAck;
+    ack.next_hdr           = rsp_i.kind == ResponseAck ? NextHdrResponse : NextHdrNone;
+    ack.m                  = rsp_i.m;
+    ack.retx               = rsp_i.retx;
+    ack.req                = refusal ? AckReqClear : AckReqNone;
+    ack.ack_psn_offset     = rsp_i.ack_offset;
+    ack.cack_psn           = rsp_i.cack;
+    ack.spdcid             = rsp_i.spdcid;
+    ack.dpdcid             = rsp_i.dpdcid;
+
+    answer                 = '0;
+    answer.opcode          = ses_response_e'(rsp_i.response);
+    answer.return_code     = return_code_e'(rsp_i.return_code);
+    answer.message_id      = rsp_i.message_id;
+    answer.job_id          = rsp_i.job_id;
+    answer.modified_length = rsp_i.modified_length;
+
+    nack                   = '0;
+    nack.type_             = PdsTypeNack;
+    nack.next_hdr          = NextHdrNone;
+    nack.m                 = rsp_i.m;
+    nack.retx              = rsp_i.retx;
+    nack.nack_code         = nack_code_e'(rsp_i.code);
+    nack.vendor_code       = rsp_i.vendor_code;
+    nack.nack_psn          = rsp_i.nack_psn;
+    nack.spdcid            = rsp_i.spdcid;
+    nack.dpdcid            = rsp_i.dpdcid;
+  end
+
+  always_comb begin
+    upper         = '0;
+    upper_bytes   = '0;
+    payload_bytes = '0;
+    if (valid_i && !response_i) begin
+      upper         = {request, ses, inline_bytes,
+                       {(UpperW - 8 * (RequestBytes + InlineBytes)){1'b0}}};
+      upper_bytes   = 8'(RequestBytes) + (req_i.inlined ? bytes_i[7:0] : 8'd0);
+      payload_bytes = req_i.inlined ? 14'd0 : bytes_i;
+    end else if (valid_i) begin
+      unique case (rsp_i.kind)
+        ResponseAck: begin
+          upper       = {ack, answer, {(UpperW - 8 * (PdsAckBytes + SesResponseBytes)){1'b0}}};
+          upper_bytes = 8'(PdsAckBytes + SesResponseBytes);
+        end
+        ResponseNone: begin
+          upper       = {ack, {(UpperW - 8 * PdsAckBytes){1'b0}}};
+          upper_bytes = 8'(PdsAckBytes);
+        end
+        default: begin
+          upper       = {nack, {(UpperW - 8 * PdsNackBytes){1'b0}}};
+          upper_bytes = 8'(PdsNackBytes);
+        end
+      endcase
+    end
+  end
+
+  // ------------------------------------------------------ Ethernet, IP, UDP
+  logic [15:0] udp_length;
+  assign udp_length = 16'(UdpBytes) + 16'(upper_bytes) + 16'(payload_bytes);
+
+  ethernet_t ethernet;
+  ipv4_t     ip;
+  udp_t      udp;
+  always_comb begin
+    ethernet             = '0;
+    ethernet.destination = response_i ? rsp_i.mac : req_i.mac;
+    ethernet.source      = port_i.mac[47:0];
+    ethernet.ethertype   = 16'h0800;
+
+    ip                   = '0;
+    ip.version           = 4'd4;
+    ip.ihl               = 4'd5;
+    ip.dscp              = response_i ? rsp_i.dscp : req_i.dscp;
+    ip.total_length      = 16'(Ipv4Bytes) + udp_length;
+    ip.flags             = 3'd2;  // Don't fragment.
+    ip.ttl               = 8'd64;
+    ip.protocol          = 8'd17;
+    ip.source            = port_i.local_fa_lo[31:0];
+    ip.destination       = response_i ? rsp_i.fa[31:0] : req_i.fa;
+
+    udp                  = '0;
+    udp.source_port      = response_i ? rsp_i.entropy : req_i.entropy;
+    udp.destination_port = port_i.udp_port;
+    udp.length           = udp_length;
+  end
+
+  always_comb begin
+    head_o = '0;
+    if (valid_i) begin
+      head_o.bytes         = {ethernet, ip, udp, upper};
+      head_o.length        = 8'(PdsOffset) + upper_bytes;
+      head_o.payload_bytes = payload_bytes;
+    end
+  end
+
+  logic unused_bits;
+  assign unused_bits = ^{port_i, rsp_i, req_i};
+endmodule
