@@ -44,4 +44,150 @@ module heddle_place
 
   output logic             idle_o
 );
+  // Beats of the longest packet fit.
+  localparam int unsigned BeatW = 14 - $clog2(StrbW) + 1;
+  function automatic logic [BeatW-1:0] Beats(input logic [13:0] bytes);
+    Beats = BeatW'((15'(bytes) + 15'(StrbW - 1)) >> $clog2(StrbW));
+  endfunction
+
+  // ----------------------------------------------------------------- records
+  logic   in_valid, in_done;
+  place_t in;
+  logic [3:0] in_count;
+  heddle_fifo #(.Width($bits(place_t)), .Depth(8)) u_in (
+    .clk_i, .rst_ni,
+    .valid_i(place_valid_i), .ready_o(place_ready_o), .data_i(place_i),
+    .valid_o(in_valid), .ready_i(in_done), .data_o(in),
+    .count_o(in_count)
+  );
+
+  // Writes on the bus and records behind them; covers the latency of a write.
+  localparam int unsigned Outstanding = 64;
+  localparam int unsigned CountW      = $clog2(Outstanding) + 1;
+
+  // What happens when the writes of a record have been answered.
+  typedef struct packed {
+    logic            waits;     // For the answer of the record's write.
+    logic [PdcW-1:0] tpdc;
+    logic            first;
+    logic            complete;
+    cq_event_t       ev;
+  } finish_t;
+
+  logic has_write, has_data, waits;
+  assign has_write = in.bytes != '0;
+  assign has_data  = in.stream != '0;
+  assign waits     = has_write && port_i.write_errors[0];
+
+  logic beats_ready, written_ready, finish_ready;
+  logic room, issue, quiet;
+  assign room = beats_ready && written_ready && finish_ready;
+
+  // A token passes only when nothing is left of what came before.
+  assign issue       = in_valid && !in.token && room && (!has_write || wr_ready_i);
+  assign wr_valid_o  = in_valid && !in.token && room && has_write;
+  assign in_done     = issue || (in_valid && in.token && quiet && ev_ready_i);
+  always_comb begin
+    wr_req_o.addr  = in.iova;
+    wr_req_o.bytes = in.bytes;
+    wr_req_o.owner = in.ev.owner;
+  end
+
+  // ------------------------------------------------------------- payload data
+  logic               beats_valid, beats_done;
+  logic [2*BeatW-1:0] beats_in, beats_out;
+  logic [4:0]         beats_count;
+  assign beats_in = {Beats(in.stream), Beats(in.bytes)};
+  heddle_fifo #(.Width(2 * BeatW), .Depth(16)) u_beats (
+    .clk_i, .rst_ni,
+    .valid_i(issue && has_data), .ready_o(beats_ready), .data_i(beats_in),
+    .valid_o(beats_valid), .ready_i(beats_done), .data_o(beats_out),
+    .count_o(beats_count)
+  );
+
+  logic [BeatW-1:0] beat_q, beats_stream, beats_write;
+  logic             beat_written, beat_taken;
+  assign {beats_stream, beats_write} = beats_out;
+  assign beat_written    = beat_q < beats_write;
+  assign wr_data_valid_o = beats_valid && pay_valid_i && beat_written;
+  assign wr_data_o       = pay_data_i;
+  assign pay_ready_o     = beats_valid && (!beat_written || wr_data_ready_i);
+  assign beat_taken      = pay_valid_i && pay_ready_o;
+  assign beats_done      = beat_taken && beat_q + 1'b1 == beats_stream;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) beat_q <= '0;
+    else if (beat_taken) beat_q <= beats_done ? '0 : beat_q + 1'b1;
+  end
+
+  // -------------------------------------------------------- answers of writes
+  // Whether somebody waits for the answer, per write on the bus.
+  logic              written_valid, written_waits, answer_ready, answer_valid, answer_error;
+  logic              answer_take;
+  logic [CountW-1:0] written_count, answer_count, finish_count;
+  heddle_fifo #(.Width(1), .Depth(Outstanding)) u_written (
+    .clk_i, .rst_ni,
+    .valid_i(issue && has_write), .ready_o(written_ready), .data_i(waits),
+    .valid_o(written_valid), .ready_i(wr_rsp_valid_i), .data_o(written_waits),
+    .count_o(written_count)
+  );
+  heddle_fifo #(.Width(1), .Depth(Outstanding)) u_answer (
+    .clk_i, .rst_ni,
+    .valid_i(wr_rsp_valid_i && written_waits), .ready_o(answer_ready), .data_i(wr_rsp_error_i),
+    .valid_o(answer_valid), .ready_i(answer_take), .data_o(answer_error),
+    .count_o(answer_count)
+  );
+
+  // ------------------------------------------------------------------ finish
+  logic    finish_valid, finish_done;
+  finish_t finish_in, finish;
+  always_comb begin
+    finish_in.waits    = waits;
+    finish_in.tpdc     = in.tpdc;
+    finish_in.first    = in.first;
+    finish_in.complete = in.complete;
+    finish_in.ev       = in.ev;
+  end
+  heddle_fifo #(.Width($bits(finish_t)), .Depth(Outstanding)) u_finish (
+    .clk_i, .rst_ni,
+    .valid_i(issue), .ready_o(finish_ready), .data_i(finish_in),
+    .valid_o(finish_valid), .ready_i(finish_done), .data_o(finish),
+    .count_o(finish_count)
+  );
+
+  logic [NumPdc-1:0] error_q;  // A write of the message open on the target PDC was refused.
+  logic              answered, error;
+  assign answered    = finish_valid && (!finish.waits || answer_valid);
+  assign error       = (error_q[finish.tpdc] && !finish.first) || (finish.waits && answer_error);
+  assign finish_done = answered && (!finish.complete || ev_ready_i);
+  assign answer_take = finish_done && finish.waits;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) error_q <= '0;
+    else if (finish_done) error_q[finish.tpdc] <= error && !finish.complete;
+  end
+
+  assign quiet = !finish_valid && !written_valid;
+
+  always_comb begin
+    if (finish_valid) begin
+      ev_valid_o = answered && finish.complete;
+      ev_o       = finish.ev;
+      if (error) ev_o.entry.status = StatusLocalAccess;
+    end else begin
+      ev_valid_o = in_valid && in.token && quiet;
+      ev_o       = in.ev;
+      ev_o.token = 1'b1;
+    end
+  end
+
+  assign idle_o = !place_valid_i && !in_valid && !beats_valid && quiet;
+
+  logic unused_bits;
+  assign unused_bits = ^{port_i, in_count, beats_count, written_count, answer_count, answer_ready,
+                         finish_count};
+
+  `HEDDLE_ASSERT(Ordered_A, ev_valid_o && !ev_ready_i |=> ev_valid_o)
+  `HEDDLE_ASSERT(BytesWithinStream_A, in_valid && !in.token |-> in.bytes <= in.stream)
+  `HEDDLE_ASSUME(AnswerExpected_M, wr_rsp_valid_i |-> written_valid)
 endmodule

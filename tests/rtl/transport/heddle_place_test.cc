@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "Vheddle_place.h"
+#include "hw/sim/clocked_model.h"
+#include "hw/sim/random.h"
+#include "tests/rtl/transport/packed.h"
+#include "tests/rtl/transport/records.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr unsigned kBeatBytes = sizeof(Vheddle_place::pay_data_i);
+constexpr uint8_t kLocalAccess = 8;
+
+using Bytes = std::vector<uint8_t>;
+
+struct Written {
+  DmaReq req;
+  Bytes data;
+};
+
+// The block with payload queue, write engine and completion queue around it.
+class Placement {
+ public:
+  explicit Placement(bool write_errors) {
+    PortCfg cfg = {};
+    cfg.write_errors = write_errors;
+    Drive(dut_->port_i, cfg);
+  }
+
+  // A record and the packet's payload; bytes are a function of `seed`.
+  void Push(const Place& record, const Bytes& payload) {
+    records_.push_back(record);
+    for (size_t at = 0; at < payload.size(); at += kBeatBytes) {
+      Bytes beat(kBeatBytes, 0xee);
+      std::copy_n(payload.begin() + static_cast<long>(at),
+                  std::min<size_t>(kBeatBytes, payload.size() - at),
+                  beat.begin());
+      beats_.push_back(beat);
+    }
+  }
+  void Cycle();
+  // Until `events` events were taken and all is quiet.
+  void RunUntilIdle(int limit) {
+    for (int i = 0; i < limit; ++i) {
+      Cycle();
+      if (records_.empty() && dut_->idle_o) return;
+    }
+    FAIL() << "not idle";
+  }
+  Vheddle_place* operator->() { return dut_.operator->(); }
+
+  struct Event {
+    CqEvent event;
+    size_t requests;  // Write requests taken before it.
+    size_t answers;   // Writes answered before it.
+  };
+  std::vector<Event> events;
+  std::vector<Written> writes;
+  size_t answers = 0;
+  size_t most_outstanding = 0;
+  size_t beats_left() const { return beats_.size(); }
+
+  unsigned latency = 10;
+  double stall = 0;
+  bool hold_events = false;
+  sim::Random* random = nullptr;
+  std::map<uint64_t, bool> refused;  // Writes to these addresses fail.
+
+ private:
+  bool Stalls() { return stall > 0 && random->Chance(stall); }
+
+  sim::ClockedModel<Vheddle_place> dut_;
+  std::deque<Place> records_;
+  std::deque<Bytes> beats_;
+  std::deque<uint64_t> pending_;  // Cycle of the answer, per complete write.
+  size_t unfilled_ = 0;           // First write whose data is not complete.
+  uint64_t cycle_ = 0;
+};
+
+void Placement::Cycle() {
+  ++cycle_;
+  if (!dut_->place_valid_i && !records_.empty() && !Stalls()) {
+    dut_->place_valid_i = 1;
+    Drive(dut_->place_i, records_.front());
+  }
+  if (!dut_->pay_valid_i && !beats_.empty() && !Stalls()) {
+    dut_->pay_valid_i = 1;
+    BitString bits;
+    for (size_t i = kBeatBytes; i-- > 0;) bits.Append(beats_.front()[i], 8);
+    SetPort(dut_->pay_data_i, bits);
+  }
+  dut_->wr_ready_i = !Stalls();
+  dut_->wr_data_ready_i = unfilled_ < writes.size() && !Stalls();
+  dut_->ev_ready_i = !hold_events && !Stalls();
+  const bool answer = !pending_.empty() && pending_.front() <= cycle_;
+  dut_->wr_rsp_valid_i = answer;
+  dut_->wr_rsp_error_i = answer && refused.count(writes[answers].req.addr) != 0;
+  dut_.Settle();
+
+  const bool place_taken = dut_->place_valid_i && dut_->place_ready_o;
+  const bool pay_taken = dut_->pay_valid_i && dut_->pay_ready_o;
+  if (dut_->ev_valid_o && dut_->ev_ready_i) {
+    events.push_back({Sample<CqEvent>(dut_->ev_o), writes.size(), answers});
+  }
+  if (dut_->wr_data_valid_o) {
+    EXPECT_LT(unfilled_, writes.size()) << "data before its request";
+  }
+  if (dut_->wr_data_valid_o && dut_->wr_data_ready_i) {
+    Written& write = writes[unfilled_];
+    BitString bits = GetPort(dut_->wr_data_o, 8 * kBeatBytes);
+    Bytes beat;
+    for (unsigned i = 0; i < kBeatBytes; ++i) {
+      beat.push_back(static_cast<uint8_t>(bits.Take(8)));
+    }
+    std::reverse(beat.begin(), beat.end());
+    for (uint8_t byte : beat) {
+      if (write.data.size() < write.req.bytes) write.data.push_back(byte);
+    }
+    if (write.data.size() == write.req.bytes) {
+      ++unfilled_;
+      pending_.push_back(cycle_ + latency);
+    }
+  }
+  if (dut_->wr_valid_o && dut_->wr_ready_i) {
+    writes.push_back({Sample<DmaReq>(dut_->wr_req_o), {}});
+    EXPECT_GT(writes.back().req.bytes, 0);
+  }
+  if (answer) {
+    pending_.pop_front();
+    ++answers;
+  }
+  most_outstanding = std::max(most_outstanding, writes.size() - answers);
+  dut_.Tick();
+  if (place_taken) {
+    records_.pop_front();
+    dut_->place_valid_i = 0;
+  }
+  if (pay_taken) {
+    beats_.pop_front();
+    dut_->pay_valid_i = 0;
+  }
+}
+
+Place Record(uint16_t stream, uint16_t bytes, uint64_t iova, uint8_t tpdc,
+             bool first, bool complete) {
+  Place record = {};
+  record.stream = stream;
+  record.bytes = bytes;
+  record.iova = iova;
+  record.tpdc = tpdc;
+  record.first = first;
+  record.complete = complete;
+  record.ev.write = complete;
+  record.ev.credit = complete;
+  record.ev.owner = 0x21;
+  record.ev.cq = 3;
+  record.ev.entry.length = bytes;
+  record.ev.entry.op_context = iova;
+  return record;
+}
+
+Bytes Payload(size_t size, uint8_t first) {
+  Bytes out(size);
+  for (size_t i = 0; i < size; ++i) out[i] = static_cast<uint8_t>(first + i);
+  return out;
+}
+
+TEST(PlaceTest, CompletesBehindTheWriteRequestWithoutWaitingForItsAnswer) {
+  Placement dut(false);
+  dut.latency = 500;
+  dut.Push(Record(100, 100, 0x1000, 1, true, true), Payload(100, 7));
+  for (int i = 0; i < 50; ++i) dut.Cycle();
+  ASSERT_EQ(dut.events.size(), 1u);
+  EXPECT_EQ(dut.events[0].requests, 1u);
+  EXPECT_EQ(dut.events[0].answers, 0u);
+  EXPECT_EQ(dut.writes[0].req, (DmaReq{0x1000, 100, 0x21}));
+  EXPECT_EQ(dut.writes[0].data, Payload(100, 7));
+}
+
+TEST(PlaceTest, CompletesAfterTheAnswersWhereTheBridgeReportsErrors) {
+  Placement dut(true);
+  dut.latency = 80;
+  dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x1040, 1, false, true), Payload(64, 65));
+  dut.RunUntilIdle(400);
+  ASSERT_EQ(dut.events.size(), 1u);
+  EXPECT_EQ(dut.events[0].answers, 2u);
+  EXPECT_EQ(dut.events[0].event.entry.status, 0);
+}
+
+TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {
+  Placement dut(true);
+  dut.hold_events = true;
+  dut.refused[0x1040] = true;
+  dut.refused[0x3000] = true;
+  // Message A of PDC 1: its second packet is refused; B of the same PDC is
+  // good; C of PDC 2 meanwhile; D of PDC 1 is refused in its only packet.
+  dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x5000, 2, true, false), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x1040, 1, false, false), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x1080, 1, false, true), Payload(64, 1));
+  dut.Push(Record(0, 0, 0x2000, 1, true, true), {});
+  dut.Push(Record(64, 64, 0x5040, 2, false, true), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x3000, 1, true, true), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x4000, 1, true, true), Payload(64, 1));
+  for (int i = 0; i < 100; ++i) dut.Cycle();
+  dut.hold_events = false;
+  dut.RunUntilIdle(400);
+  std::vector<std::pair<uint64_t, int>> got;
+  for (const auto& event : dut.events) {
+    got.emplace_back(event.event.entry.op_context, event.event.entry.status);
+  }
+  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, int>>{{0x1080, kLocalAccess},
+                                                        {0x2000, 0},
+                                                        {0x5040, 0},
+                                                        {0x3000, kLocalAccess},
+                                                        {0x4000, 0}}));
+}
+
+TEST(PlaceTest, DiscardsWhatIsNotToBeWritten) {
+  Placement dut(false);
+  dut.Push(Record(1000, 0, 0x1000, 1, true, false), Payload(1000, 1));
+  dut.Push(Record(1000, 70, 0x2000, 1, false, false), Payload(1000, 9));
+  dut.Push(Record(5, 5, 0x3000, 1, false, true), Payload(5, 42));
+  dut.RunUntilIdle(400);
+  ASSERT_EQ(dut.writes.size(), 2u);
+  Bytes head = Payload(1000, 9);
+  head.resize(70);
+  EXPECT_EQ(dut.writes[0].data, head);
+  EXPECT_EQ(dut.writes[1].data, Payload(5, 42));
+  EXPECT_EQ(dut.beats_left(), 0u);
+}
+
+TEST(PlaceTest, TokenWaitsForAnswersOfEveryWriteBeforeIt) {
+  for (bool write_errors : {false, true}) {
+    Placement dut(write_errors);
+    dut.latency = 60;
+    dut.Push(Record(64, 64, 0x1000, 1, true, true), Payload(64, 1));
+    Place token = {};
+    token.token = 1;
+    dut.Push(token, {});
+    dut.Push(Record(64, 64, 0x2000, 1, true, true), Payload(64, 1));
+    dut.RunUntilIdle(400);
+    ASSERT_EQ(dut.events.size(), 3u);
+    EXPECT_EQ(dut.events[0].event.token, 0);
+    EXPECT_EQ(dut.events[1].event.token, 1);
+    EXPECT_EQ(dut.events[1].requests, 1u);
+    EXPECT_EQ(dut.events[1].answers, 1u);
+  }
+}
+
+TEST(PlaceTest, KeepsAtLeast32WritesOutstandingAndOnePacketPerTwoCycles) {
+  Placement dut(true);
+  dut.latency = 70;
+  for (uint64_t i = 0; i < 300; ++i) {
+    dut.Push(Record(8, 8, i * 64, 1, true, true), Payload(8, 1));
+  }
+  dut.RunUntilIdle(2 * 300 + 150);
+  EXPECT_EQ(dut.events.size(), 300u);
+  EXPECT_GE(dut.most_outstanding, 32u);
+}
+
+TEST(PlaceTest, RandomMessagesArePlacedInOrderAndCompleteBehindTheirWrites) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    std::printf("seed %lu\n", static_cast<unsigned long>(seed));
+    SCOPED_TRACE(seed);
+    sim::Random random(seed);
+    const bool write_errors = random.Chance(0.6);
+    Placement dut(write_errors);
+    dut.random = &random;
+    dut.stall = 0.1 * random.Below(6);
+    dut.latency = 1 + random.Below(150);
+
+    struct Expected {
+      uint64_t op_context;
+      bool token;
+      bool error;
+      size_t writes;
+    };
+    std::vector<Expected> expected;
+    std::vector<Written> writes;
+    std::map<uint8_t, std::pair<bool, bool>> open;  // tpdc: open, error.
+    uint64_t next = 0x1000;
+    for (int i = 0; i < 400; ++i) {
+      if (random.Chance(0.02)) {
+        Place token = {};
+        token.token = 1;
+        dut.Push(token, {});
+        expected.push_back({0, true, false, writes.size()});
+        continue;
+      }
+      const uint8_t tpdc = static_cast<uint8_t>(random.Below(4));
+      auto& [is_open, error] = open[tpdc];
+      uint16_t stream = static_cast<uint16_t>(
+          random.Chance(0.5) ? random.Below(80) : random.Below(2000));
+      uint16_t bytes = stream;
+      if (random.Chance(0.3)) {
+        bytes = static_cast<uint16_t>(random.Below(stream + 1u));
+      }
+      const bool first = !is_open;
+      const bool complete = random.Chance(0.4);
+      const Place record = Record(stream, bytes, next, tpdc, first, complete);
+      const Bytes payload = Payload(stream, static_cast<uint8_t>(next >> 3));
+      if (first) error = false;
+      if (bytes != 0) {
+        writes.push_back({{next, bytes, 0x21},
+                          Bytes(payload.begin(), payload.begin() + bytes)});
+        if (random.Chance(0.1)) {
+          dut.refused[next] = true;
+          error = true;
+        }
+      }
+      is_open = !complete;
+      if (complete) {
+        expected.push_back({next, false, error && write_errors, writes.size()});
+      }
+      dut.Push(record, payload);
+      next += 0x1003;
+    }
+    dut.RunUntilIdle(200000);
+    ASSERT_EQ(dut.writes.size(), writes.size());
+    for (size_t i = 0; i < writes.size(); ++i) {
+      ASSERT_EQ(dut.writes[i].req, writes[i].req) << i;
+      ASSERT_EQ(dut.writes[i].data, writes[i].data) << i;
+    }
+    ASSERT_EQ(dut.events.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto& got = dut.events[i];
+      ASSERT_EQ(got.event.token, expected[i].token) << i;
+      ASSERT_EQ(got.event.entry.op_context, expected[i].op_context) << i;
+      ASSERT_EQ(got.event.entry.status, expected[i].error ? kLocalAccess : 0)
+          << i;
+      EXPECT_GE(got.requests, expected[i].writes);
+      if (write_errors || expected[i].token) {
+        EXPECT_GE(got.answers, expected[i].writes);
+      }
+    }
+    EXPECT_EQ(dut.beats_left(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::test
