@@ -90,6 +90,16 @@ def type_widths(folder, packages_file, types):
     return {t: len(ports[f"w_{t.split('::')[1]}"]["bits"]) for t in types}
 
 
+def measure_own_types(text):
+    """`$bits` of a type that the module declares, through a signal of the type."""
+    for name in set(re.findall(r"\$bits\(\s*(\w+_[te])\s*\)", text)):
+        text, declared = re.subn(rf"(\}}\s*{name}\s*;|\btypedef\b[^;{{]*\b{name}\s*;)", rf"\1 {name} bits_of_{name};", text)
+        if declared != 1:
+            raise ValueError(f"$bits({name}): no declaration of the type found")
+        text = re.sub(rf"\$bits\(\s*{name}\s*\)", f"$bits(bits_of_{name})", text)
+    return text
+
+
 def check_yosys(root, build):
     """Reads and elaborates everything below the top; nothing is simulated."""
     top_file(root)
@@ -105,11 +115,12 @@ def check_yosys(root, build):
     types = {t for text in texts.values() for t in bits.findall(text)}
     try:
         widths = type_widths(folder, work / "packages.sv", types) if types else {}
+        for name, text in texts.items():
+            text = bits.sub(lambda m: str(widths[m.group(1)]), text)
+            (work / name).write_text(measure_own_types(text))
     except ValueError as error:
         yield f"hw/rtl: yosys: {error}"
         return
-    for name, text in texts.items():
-        (work / name).write_text(bits.sub(lambda m: str(widths[m.group(1)]), text))
     names = " ".join(texts)
     for width in WIDTHS:
         script = (f"read_verilog -sv packages.sv {names}; chparam -set DataW {width} {TOP}; "

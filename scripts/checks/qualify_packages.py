@@ -60,7 +60,8 @@ def merge(bodies):
     text = IMPORT.sub("", "\n".join(body for _, body in bodies))
     for name, _ in bodies:
         text = re.sub(rf"\b{name}\s*::\s*", "", text)
-    return f"package {MERGED};\n{text}\nendpackage\n"
+    # A name that the scoping missed is an error, not a wire of one bit.
+    return f"package {MERGED};\n{text}\nendpackage\n`default_nettype none\n"
 
 
 def main(arguments):

@@ -27,7 +27,7 @@ LAYERS = (
     ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/")),
     ("host/lib/nic/", CONTRACT + ("driver/", "host/lib/semantics/", "host/lib/core/")),
     ("host/lib/verbs/", ("host/lib/semantics/", "host/lib/core/")),
-    ("host/lib/", HOST_ABOVE + ("host/lib/backend/", "host/lib/nic/", "host/lib/verbs/")),
+    ("host/lib/", HOST_ABOVE + CONTRACT + ("host/lib/nic/", "host/lib/verbs/", "driver/result.h")),
     ("host/include/", ()),
     ("tests/", ("",)),
     ("bench/", ("",)),
