@@ -42,6 +42,18 @@ Result<bool> DoneOf(const Result<contract::AdminAnswer>& answer) {
   return true;
 }
 
+uint16_t PublishedCount(Device& device) {
+  return static_cast<uint16_t>(
+      (device.ReadRegister32(contract::kBar0AdminTailOffset) &
+       contract::kBar0AdminTailCountMask) >>
+      contract::kBar0AdminTailCountLsb);
+}
+
+// Phase of the answer to command `count`.
+uint8_t PhaseOf(uint16_t count) {
+  return ((count >> AdminQueue::kLog2Entries) & 1) != 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status) {
@@ -69,12 +81,9 @@ int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status) {
 
 Result<std::unique_ptr<AdminQueue>> AdminQueue::Create(
     Device& device, std::chrono::nanoseconds limit) {
-  if (device.ReadRegister32(contract::kBar0AdminTailOffset) != 0) {
+  if (PublishedCount(device) != 0) {
     if (Result<bool> reset = device.Reset(); !reset.ok()) {
       return reset.error();
-    }
-    if (device.ReadRegister32(contract::kBar0AdminTailOffset) != 0) {
-      return Errno{EIO};
     }
   }
   std::unique_ptr<AdminQueue> queue(new AdminQueue(device, limit));
@@ -86,6 +95,7 @@ Result<std::unique_ptr<AdminQueue>> AdminQueue::Create(
     }
     *ring = std::move(memory.value());
   }
+  queue->StartAt(PublishedCount(device));
   device.WriteRegister64(contract::kBar0AdminCommandBaseOffset,
                          ToInteger(queue->commands_.iova()));
   device.WriteRegister64(contract::kBar0AdminAnswerBaseOffset,
@@ -93,6 +103,15 @@ Result<std::unique_ptr<AdminQueue>> AdminQueue::Create(
   device.WriteRegister32(contract::kBar0AdminSizeOffset,
                          kLog2Entries << contract::kBar0AdminSizeLog2Lsb);
   return queue;
+}
+
+void AdminQueue::StartAt(uint16_t count) {
+  count_ = count;
+  const auto answers = answers_.entries<contract::AdminAnswer>(kEntries);
+  for (uint32_t i = 0; i < kEntries; ++i) {
+    const auto at = static_cast<uint16_t>(count + i);
+    answers[at & kMask].phase = PhaseOf(at) ^ 1;
+  }
 }
 
 Result<contract::AdminAnswer> AdminQueue::Execute(
@@ -128,8 +147,7 @@ bool AdminQueue::AnswerReady() const {
       answers_.entries<contract::AdminAnswer>(kEntries)[count_ & kMask];
   const uint64_t last =
       LoadShared(reinterpret_cast<const uint64_t*>(&answer) + kLastWord);
-  const bool odd_pass = ((count_ >> kLog2Entries) & 1) != 0;
-  return static_cast<uint8_t>(last >> kPhaseLsb) == (odd_pass ? 0 : 1);
+  return static_cast<uint8_t>(last >> kPhaseLsb) == PhaseOf(count_);
 }
 
 std::string AdminQueue::Diagnose() {

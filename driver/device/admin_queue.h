@@ -98,6 +98,10 @@ class AdminQueue {
                                         contract::AdminAnswer* refusal);
   Result<bool> Destroy(contract::AdminOpcode opcode, uint32_t object);
 
+  // Continues at the device's count, which a reset need not clear: makes every
+  // slot of the answer ring look unanswered.
+  void StartAt(uint16_t count);
+
   // With `mutex_` held.
   bool AnswerReady() const;
   Errno Break(const std::string& reason);
