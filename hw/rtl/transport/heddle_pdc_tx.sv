@@ -162,12 +162,12 @@ module heddle_pdc_tx
     end else if (back_valid_i && walk_spare) begin
       ev  = EvBack;
       pdc = back_i.pdc;
+    end else if (scan_hit_q && walk_room) begin  // Rare; a flood of ACKs must not hold it up.
+      ev  = EvTimer;
+      pdc = scan_pdc_q;
     end else if (ack_valid_i && walk_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
-    end else if (scan_hit_q && walk_room) begin
-      ev  = EvTimer;
-      pdc = scan_pdc_q;
     end else if (send_any && pkt_room) begin
       ev  = EvSend;
     end

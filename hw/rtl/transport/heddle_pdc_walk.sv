@@ -8,7 +8,7 @@
 //           that the owner may reuse the buffer.
 // A failed PDC is forgotten by heddle_tx_msg before its queue is emptied, so nothing is
 // queued behind the last message ended.
-// One message every three cycles.
+// One message every two cycles.
 
 `include "heddle_assert.svh"
 
@@ -70,22 +70,27 @@ module heddle_pdc_walk
   assign limit = ev_q.fail ? queue_tail_i[ev_q.pdc] : queue_sent_i[ev_q.pdc];
   assign more  = head != limit;
 
+  logic more_behind, follows_q;
+  assign more_behind = head + 1'b1 != limit;
+
   assign ring_pdc_o   = ev_q.pdc;
-  assign ring_ptr_o   = head;
+  // While the head is looked up, the ring already reads the message behind it.
+  assign ring_ptr_o   = (state_q == StRead) ? head : head + 1'b1;
   assign queue_head_o = head_q;
 
   // Last PSN of each message that was sent completely, and its last packet issued.
-  logic [MsgW-1:0] msg_q;
+  logic [MsgW-1:0] msg_q, look_msg;
+  assign look_msg = (follows_q || look_again) ? msg_q : ring_msg_i;
   logic [31:0]     last_psn;
   logic [SeqW-1:0] last_seq;
   logic            unused_psn_err, unused_psn_rdy, unused_seq_err, unused_seq_rdy;
   heddle_mem #(.Width(32), .Depth(NumMsg), .Init(1'b0)) u_last_psn (
     .clk_i, .rst_ni, .wen_i(sent_i && sent_last_i), .waddr_i(sent_msg_i), .wdata_i(sent_psn_i),
-    .raddr_i(ring_msg_i), .rdata_o(last_psn), .error_o(unused_psn_err), .ready_o(unused_psn_rdy)
+    .raddr_i(look_msg), .rdata_o(last_psn), .error_o(unused_psn_err), .ready_o(unused_psn_rdy)
   );
   heddle_mem #(.Width(SeqW), .Depth(NumMsg), .Init(1'b0)) u_last_seq (
     .clk_i, .rst_ni, .wen_i(sent_i), .waddr_i(sent_msg_i), .wdata_i(seq_issued_i + 1'b1),
-    .raddr_i(look_again ? msg_q : ring_msg_i), .rdata_o(last_seq),
+    .raddr_i(look_msg), .rdata_o(last_seq),
     .error_o(unused_seq_err), .ready_o(unused_seq_rdy)
   );
 
@@ -112,7 +117,7 @@ module heddle_pdc_walk
       StLook: state_d = StEnd;
       StEnd: begin
         if (ends) begin
-          if (done_ready_i) state_d = StRead;
+          if (done_ready_i) state_d = more_behind ? StLook : after_walk;
         end else if (!covered) begin
           state_d = after_walk;
         end
@@ -161,7 +166,9 @@ module heddle_pdc_walk
 
   always_ff @(posedge clk_i) begin
     if (take) ev_q <= walk_i;
-    if (state_q == StLook) msg_q <= ring_msg_i;
+    if (state_q == StLook && !follows_q) msg_q <= ring_msg_i;
+    if (pop) msg_q <= ring_msg_i;
+    follows_q <= pop;
     if (state_q == StUnmap) quiet_seq_q <= seq_issued_i;
   end
 

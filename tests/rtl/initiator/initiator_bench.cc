@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/rtl/initiator/initiator_bench.h"
+
+#include <algorithm>
+
+namespace heddle {
+
+using contract::NackCode;
+using contract::Status;
+
+template <typename T>
+void InitiatorBench::Transmit(std::deque<T>& line, T item) {
+  if (Chance(network.loss)) {
+    return;
+  }
+  item.due = cycle + network.delay_cycles;
+  const int copies = Chance(network.duplicate) ? 2 : 1;
+  for (int i = 0; i < copies; ++i) {
+    line.push_back(item);
+    if (Chance(network.reorder) && line.size() > 1) {
+      std::swap(line[line.size() - 1], line[line.size() - 2]);
+    }
+  }
+}
+
+void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
+  a.dpdcid = p.spdcid;
+  a.spdcid = pdc.tpdcid;
+  a.peer = p.peer;
+  Transmit(to_initiator_, a);
+}
+
+// Reference of a ROD target, UET 2.12 to 2.17.
+void InitiatorBench::Receive(const Packet& p) {
+  Target& target = targets[p.peer];
+  if (target.silent) {
+    return;
+  }
+  const auto key = std::make_pair(p.peer, p.spdcid);
+  auto it = pdcs_.find(key);
+  if (p.syn && it == pdcs_.end()) {
+    if (target.syn_answer) {
+      const TargetPdc none{};
+      Reply(p, none,
+            {.nack = true,
+             .psn = p.psn,
+             .code = static_cast<uint8_t>(*target.syn_answer)});
+      target.syn_answer.reset();
+      return;
+    }
+    it = pdcs_
+             .emplace(key, TargetPdc{.tpdcid = next_tpdcid_++,
+                                     .start_psn = p.start_psn,
+                                     .expected = p.start_psn})
+             .first;
+  }
+  if (it == pdcs_.end()) {
+    Broken("packet without SYN on a PDC the target never opened");
+    return;
+  }
+  TargetPdc& pdc = it->second;
+  if (!p.syn && p.tpdcid != pdc.tpdcid) {
+    Broken("wrong dpdcid");
+  }
+  const auto ahead = static_cast<int32_t>(p.psn - pdc.expected);
+  if (ahead < 0) {
+    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = p.psn});
+    return;
+  }
+  if (ahead > 0) {
+    if (!pdc.gap || p.retx) {
+      Reply(p, pdc,
+            {.nack = true,
+             .psn = p.psn,
+             .code = static_cast<uint8_t>(NackCode::kRodOoo)});
+    }
+    pdc.gap = true;
+    return;
+  }
+  if (target.error) {
+    Reply(p, pdc,
+          {.cack = p.psn - 1,
+           .psn = p.psn,
+           .return_code = static_cast<uint8_t>(*target.error)});
+    return;
+  }
+  if (target.refuses) {
+    pdc.gap = true;
+    Reply(p, pdc,
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(NackCode::kNoPktBuffer)});
+    return;
+  }
+  pdc.gap = false;
+  ++pdc.expected;
+  Accept(p);
+  if (p.ar || p.syn || p.retx || ++pdc.unanswered >= 16) {
+    pdc.unanswered = 0;
+    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = p.psn});
+  }
+}
+
+void InitiatorBench::Accept(const Packet& p) {
+  PostedMessage& m = messages[p.context];
+  if (m.peer != p.peer) {
+    Broken("packet of another peer's message");
+  }
+  if (p.index != m.delivered) {
+    Broken("packet " + std::to_string(p.index) + " of message " +
+           std::to_string(p.context) + " accepted instead of " +
+           std::to_string(m.delivered));
+  }
+  ++m.delivered;
+  const bool complete = m.delivered == m.packets;
+  if (p.last != complete && !(m.failed && p.failed)) {
+    Broken("eom on the wrong packet");
+  }
+}
+
+void InitiatorBench::TakePacket() {
+  const uint32_t pdc = dut_->pkt_pdc_o;
+  const OpenPdc& open = open_[pdc];
+  const uint32_t msg = dut_->pkt_msg_o;
+  ++packets_seen;
+  ++packets_to[open.peer];
+  retransmissions_seen += dut_->pkt_retx_o;
+  if (!context_of_.contains(msg)) {
+    Broken("packet of a table entry that is not in use");
+    return;
+  }
+  const Packet p{.peer = open.peer,
+                 .spdcid = open.spdcid,
+                 .tpdcid = dut_->pkt_tpdcid_o,
+                 .start_psn = open.start_psn,
+                 .psn = dut_->pkt_psn_o,
+                 .msg = msg,
+                 .context = context_of_[msg],
+                 .index = dut_->pkt_index_o,
+                 .last = dut_->pkt_last_o != 0,
+                 .syn = dut_->pkt_syn_o != 0,
+                 .retx = dut_->pkt_retx_o != 0,
+                 .ar = dut_->pkt_ar_o != 0,
+                 .failed = dut_->pkt_failed_o != 0};
+  reading_.emplace_back(cycle + payload_delay_cycles, msg);
+  if (Chance(withdraw) && !messages[p.context].failed) {
+    messages[p.context].failed = true;
+    dut_->fail_i = 1;
+    dut_->fail_msg_i = msg;
+  }
+  Transmit(to_target_, p);
+}
+
+void InitiatorBench::TakeDone() {
+  const uint32_t msg = dut_->done_msg_o;
+  if (dut_->done_token_o) {
+    return;
+  }
+  if (!context_of_.contains(msg)) {
+    Broken("completion of a table entry that is not in use");
+    return;
+  }
+  for (const auto& [due, reading] : reading_) {
+    if (reading == msg) {
+      Broken("message ended while its payload was being read");
+    }
+  }
+  PostedMessage& m = messages[context_of_[msg]];
+  ++m.completions;
+  m.status = static_cast<Status>(dut_->done_status_o);
+  m.detail = dut_->done_detail_o;
+  if (m.status == Status::kOk && m.delivered != m.packets) {
+    Broken("message succeeded before its target had it");
+  }
+  context_of_.erase(msg);
+  to_free_.push_back(msg);
+}
+
+void InitiatorBench::Cycle() {
+  dut_->tick_i = cycle % tick_cycles == 0;
+  dut_->op_valid_i = !to_post_.empty();
+  if (!to_post_.empty()) {
+    const PostedMessage& m = messages[to_post_.front()];
+    dut_->op_opcode_i = static_cast<uint8_t>(contract::Opcode::kSend);
+    dut_->op_peer_i = m.peer;
+    dut_->op_length_i = m.length;
+    dut_->op_context_i = to_post_.front();
+  }
+  dut_->pkt_ready_i = Chance(ready);
+  dut_->done_ready_i = Chance(ready);
+  dut_->fail_i = 0;
+  dut_->free_i = !to_free_.empty();
+  dut_->free_msg_i = to_free_.empty() ? 0 : to_free_.front();
+  if (!to_free_.empty()) {
+    to_free_.pop_front();
+  }
+  while (!reading_.empty() && reading_.front().first <= cycle) {
+    reading_.pop_front();
+    ++seq_done_;
+  }
+  dut_->seq_done_i = seq_done_;
+  const bool answer =
+      !to_initiator_.empty() && to_initiator_.front().due <= cycle;
+  dut_->ack_valid_i = answer;
+  if (answer) {
+    const Answer& a = to_initiator_.front();
+    dut_->ack_nack_i = a.nack;
+    dut_->ack_dpdcid_i = a.dpdcid;
+    dut_->ack_spdcid_i = a.spdcid;
+    dut_->ack_fa_i = a.peer;
+    dut_->ack_cack_i = a.cack;
+    dut_->ack_psn_i = a.psn;
+    dut_->ack_code_i = a.code;
+    dut_->ack_return_code_i = a.return_code;
+  }
+  dut_.Settle();
+  if (dut_->open_o) {
+    open_[dut_->open_pdc_o] = {.peer = dut_->open_fa_o,
+                               .spdcid = dut_->open_spdcid_o,
+                               .start_psn = dut_->open_psn_o};
+  }
+  if (dut_->wr_o) {
+    if (context_of_.contains(dut_->wr_msg_o)) {
+      Broken("table entry given out twice");
+    }
+    context_of_[dut_->wr_msg_o] = dut_->wr_context_o;
+  }
+  if (answer && dut_->ack_ready_o) {
+    to_initiator_.pop_front();
+  }
+  if (dut_->op_valid_i && dut_->op_ready_o) {
+    to_post_.pop_front();
+  }
+  if (dut_->done_valid_o && dut_->done_ready_i) {
+    TakeDone();
+  }
+  if (dut_->pkt_valid_o && dut_->pkt_ready_i) {
+    TakePacket();
+  }
+  dut_.Tick();
+  while (!to_target_.empty() && to_target_.front().due <= cycle) {
+    Receive(to_target_.front());
+    to_target_.pop_front();
+  }
+  ++cycle;
+}
+
+}  // namespace heddle

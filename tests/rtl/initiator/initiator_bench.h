@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives the initiator half of the transport against reference targets behind
+// a network that delays, loses, doubles and reorders.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "Vinitiator_probe.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+
+namespace heddle {
+
+// A message as the test posted it, and what became of it.
+struct PostedMessage {
+  uint32_t peer = 0;
+  uint32_t length = 0;
+  uint32_t packets = 0;
+  int completions = 0;
+  contract::Status status = contract::Status::kOk;
+  uint16_t detail = 0;
+  bool failed = false;     // The test withdrew its payload.
+  uint32_t delivered = 0;  // Packets the target accepted.
+};
+
+// Probabilities per packet and direction.
+struct Network {
+  double loss = 0;
+  double duplicate = 0;
+  double reorder = 0;
+  uint32_t delay_cycles = 20;
+};
+
+// One target of ROD PDCs: accepts only the next PSN.
+struct Target {
+  bool refuses = false;  // No receive buffer: NACK NO_PKT_BUFFER.
+  bool silent = false;   // Answers nothing.
+  std::optional<contract::NackCode> syn_answer;  // Refuses a first SYN so.
+  std::optional<contract::ReturnCode> error;     // Refuses semantically.
+};
+
+class InitiatorBench {
+ public:
+  static constexpr uint16_t kTargetPdcid = 0x4400;
+
+  explicit InitiatorBench(uint32_t seed) : rng_(seed) {
+    // Memories initialise themselves.
+    for (int i = 0; i < 1100; ++i) {
+      Cycle();
+    }
+  }
+
+  Vinitiator_probe* operator->() { return dut_.operator->(); }
+
+  void Post(uint32_t peer, uint32_t length) {
+    const uint32_t packets = length == 0 ? 1 : (length + 1023) / 1024;
+    messages.push_back({.peer = peer, .length = length, .packets = packets});
+    to_post_.push_back(messages.size() - 1);
+  }
+
+  bool AllDone() const {
+    for (const PostedMessage& m : messages) {
+      if (m.completions == 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Returns whether all messages completed within `cycles`.
+  bool Run(uint64_t cycles) {
+    for (uint64_t i = 0; i < cycles; ++i) {
+      if (AllDone()) {
+        return true;
+      }
+      Cycle();
+    }
+    return AllDone();
+  }
+
+  void Cycle();
+
+  std::vector<PostedMessage> messages;
+  std::map<uint32_t, Target> targets;
+  Network network;
+  std::vector<std::string> errors;  // Broken promises, with the cycle.
+  uint64_t cycle = 0;
+  uint64_t packets_seen = 0;
+  uint64_t retransmissions_seen = 0;
+  uint32_t payload_delay_cycles = 5;
+  uint32_t tick_cycles = 16;
+  double ready = 0.75;  // Probability that what follows takes a record.
+  double withdraw = 0;  // Probability that a packet's payload cannot be read.
+  std::map<uint32_t, uint64_t> packets_to;  // By peer.
+
+ private:
+  struct Packet {
+    uint64_t due = 0;
+    uint32_t peer = 0;
+    uint16_t spdcid = 0;
+    uint16_t tpdcid = 0;
+    uint32_t start_psn = 0;
+    uint32_t psn = 0;
+    uint32_t msg = 0;
+    uint64_t context = 0;
+    uint32_t index = 0;
+    bool last = false, syn = false, retx = false, ar = false, failed = false;
+  };
+  struct Answer {
+    uint64_t due = 0;
+    bool nack = false;
+    uint16_t dpdcid = 0, spdcid = 0;
+    uint32_t peer = 0, cack = 0, psn = 0;
+    uint8_t code = 0, return_code = 0;
+  };
+  struct TargetPdc {
+    uint16_t tpdcid = 0;
+    uint32_t start_psn = 0;
+    uint32_t expected = 0;
+    bool gap = false;
+    uint32_t unanswered = 0;
+  };
+  struct OpenPdc {
+    uint32_t peer = 0;
+    uint16_t spdcid = 0;
+    uint32_t start_psn = 0;
+  };
+
+  bool Chance(double p) {
+    return p > 0 && std::uniform_real_distribution<>(0, 1)(rng_) < p;
+  }
+  void Broken(const std::string& what) {
+    errors.push_back("cycle " + std::to_string(cycle) + ": " + what);
+  }
+  template <typename T>
+  void Transmit(std::deque<T>& line, T item);
+  void Receive(const Packet& p);
+  void Accept(const Packet& p);
+  void Reply(const Packet& p, const TargetPdc& pdc, Answer a);
+  void TakePacket();
+  void TakeDone();
+
+  sim::ClockedModel<Vinitiator_probe> dut_;
+  std::mt19937 rng_;
+  std::deque<size_t> to_post_;
+  std::deque<Packet> to_target_;
+  std::deque<Answer> to_initiator_;
+  std::deque<std::pair<uint64_t, uint32_t>> reading_;  // Due cycle, message.
+  std::deque<uint32_t> to_free_;
+  std::map<uint32_t, uint64_t> context_of_;  // Table entry -> message.
+  std::map<uint32_t, OpenPdc> open_;
+  std::map<std::pair<uint32_t, uint16_t>, TargetPdc> pdcs_;
+  uint16_t next_tpdcid_ = kTargetPdcid;
+  uint16_t seq_done_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The initiator half of the transport (tx_msg, pdc_tx, pdc_walk) with flat ports for a test.
+
+module initiator_probe
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+(
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic        tick_i,
+
+  // Operation.
+  input  logic        op_valid_i,
+  output logic        op_ready_o,
+  input  logic        op_token_i,
+  input  logic [7:0]  op_status_i,
+  input  logic [7:0]  op_opcode_i,
+  input  logic [31:0] op_peer_i,      // Also the peer's fabric address.
+  input  logic [31:0] op_length_i,
+  input  logic [63:0] op_context_i,
+  output logic        wr_o,
+  output logic [9:0]  wr_msg_o,
+  output logic [63:0] wr_context_o,
+
+  output logic        open_o,
+  output logic [5:0]  open_pdc_o,
+  output logic [15:0] open_spdcid_o,
+  output logic [31:0] open_psn_o,
+  output logic [31:0] open_fa_o,
+
+  output logic        pkt_valid_o,
+  input  logic        pkt_ready_i,
+  output logic [5:0]  pkt_pdc_o,
+  output logic [9:0]  pkt_msg_o,
+  output logic [31:0] pkt_psn_o,
+  output logic [21:0] pkt_index_o,
+  output logic        pkt_last_o,
+  output logic        pkt_syn_o,
+  output logic        pkt_retx_o,
+  output logic        pkt_ar_o,
+  output logic        pkt_failed_o,
+  output logic [15:0] pkt_tpdcid_o,
+  input  logic [15:0] seq_done_i,
+  output logic [15:0] seq_issued_o,
+
+  input  logic        fail_i,
+  input  logic [9:0]  fail_msg_i,
+
+  input  logic        ack_valid_i,
+  output logic        ack_ready_o,
+  input  logic        ack_nack_i,
+  input  logic [15:0] ack_dpdcid_i,
+  input  logic [15:0] ack_spdcid_i,
+  input  logic [31:0] ack_fa_i,
+  input  logic [31:0] ack_cack_i,
+  input  logic [31:0] ack_psn_i,
+  input  logic [7:0]  ack_code_i,
+  input  logic [5:0]  ack_return_code_i,
+
+  output logic        done_valid_o,
+  input  logic        done_ready_i,
+  output logic        done_token_o,
+  output logic [9:0]  done_msg_o,
+  output logic [7:0]  done_status_o,
+  output logic [15:0] done_detail_o,
+  input  logic        free_i,
+  input  logic [9:0]  free_msg_i,
+
+  output logic [63:0] stat_o,
+  output logic        idle_o,
+  output logic        deadline_valid_o,
+  output logic [31:0] deadline_o
+);
+  port_cfg_t port;
+  always_comb begin
+    port                   = '0;
+    port.payload_mtu       = 16'd1024;
+    port.slot              = 8'd5;
+    port.enable            = 8'd1;
+    port.rto_ticks         = 32'd20;
+    port.rto_max_ticks     = 32'd200;
+    port.backoff_ticks     = 32'd2;
+    port.backoff_max_ticks = 32'd16;
+    port.dead_ticks        = 32'd1000;
+    port.pdc_seed          = 32'h12345671;
+  end
+
+  tx_resolved_t op;
+  always_comb begin
+    op               = '0;
+    op.op.token      = op_token_i;
+    op.op.status     = status_e'(op_status_i);
+    op.op.opcode     = opcode_e'(op_opcode_i);
+    op.op.peer       = op_peer_i;
+    op.op.length     = op_length_i;
+    op.op.op_context = op_context_i;
+    op.fa            = {96'b0, op_peer_i};
+  end
+
+  msg_packet_t wr_packet;
+  msg_done_t   wr_done;
+  assign wr_context_o = wr_done.op_context;
+
+  pdc_peer_t  open_peer;
+  logic       open_valid, open_ready, open_again;
+  assign open_o        = open_valid && open_ready;
+  assign open_spdcid_o = open_peer.spdcid;
+  assign open_psn_o    = open_peer.start_psn;
+  assign open_fa_o     = open_peer.fa[31:0];
+
+  logic            enq_valid, enq_ready, straight_valid, walked_valid;
+  logic [PdcW-1:0] enq_pdc;
+  logic [MsgW-1:0] enq_msg;
+  logic [PktW-1:0] enq_last;
+  tx_done_t        straight, walked, done;
+  logic            unmap_valid, unmap_ready, pdc_free, reopen_valid, reopen_ready;
+  logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
+  logic            idle_msg, idle_walk, idle_pdc;
+
+  heddle_tx_msg u_tx_msg (
+    .clk_i, .rst_ni, .port_i(port),
+    .op_valid_i, .op_ready_o, .op_i(op),
+    .wr_o, .wr_msg_o, .wr_packet_o(wr_packet), .wr_done_o(wr_done),
+    .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o,
+    .open_again_o(open_again), .open_peer_o(open_peer),
+    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
+    .enq_msg_o(enq_msg), .enq_last_o(enq_last),
+    .done_valid_o(straight_valid), .done_ready_i(done_ready_i && !walked_valid),
+    .done_o(straight),
+    .free_i, .free_msg_i,
+    .unmap_valid_i(unmap_valid), .unmap_ready_o(unmap_ready), .unmap_pdc_i(unmap_pdc),
+    .pdc_free_i(pdc_free), .pdc_free_pdc_i(pdc_free_pdc),
+    .reopen_valid_i(reopen_valid), .reopen_ready_o(reopen_ready), .reopen_pdc_i(reopen_pdc),
+    .seq_issued_i(seq_issued_o), .seq_done_i,
+    .idle_o(idle_msg)
+  );
+
+  ack_event_t ack;
+  always_comb begin
+    ack             = '0;
+    ack.nack        = ack_nack_i;
+    ack.pdc         = ack_dpdcid_i[PdcW-1:0];
+    ack.dpdcid      = ack_dpdcid_i;
+    ack.spdcid      = ack_spdcid_i;
+    ack.fa          = {96'b0, ack_fa_i};
+    ack.cack        = ack_cack_i;
+    ack.psn         = ack_psn_i;
+    ack.code        = ack_code_i;
+    ack.return_code = ack_return_code_i;
+  end
+
+  tx_packet_t pkt;
+  assign pkt_pdc_o    = pkt.pdc;
+  assign pkt_msg_o    = pkt.msg;
+  assign pkt_psn_o    = pkt.psn;
+  assign pkt_index_o  = pkt.index;
+  assign pkt_last_o   = pkt.last;
+  assign pkt_syn_o    = pkt.syn;
+  assign pkt_retx_o   = pkt.retx;
+  assign pkt_ar_o     = pkt.ar;
+  assign pkt_failed_o = pkt.failed;
+  assign pkt_tpdcid_o = pkt.tpdcid;
+
+  logic [NumMsg-1:0]             failed;
+  logic                          walk_valid, walk_ready, back_valid, back_ready;
+  pdc_walk_t                     walk;
+  pdc_back_t                     back;
+  logic                          sent, sent_last;
+  logic [MsgW-1:0]               sent_msg, ring_msg;
+  logic [31:0]                   sent_psn;
+  logic [PdcW-1:0]               ring_pdc;
+  logic [QueueW-1:0]             ring_ptr;
+  logic [NumPdc-1:0][QueueW-1:0] queue_tail, queue_sent, queue_head;
+
+  heddle_pdc_tx u_pdc_tx (
+    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
+    .open_again_i(open_again), .open_peer_i(open_peer),
+    .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
+    .enq_msg_i(enq_msg), .enq_last_i(enq_last),
+    .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
+    .ack_valid_i, .ack_ready_o, .ack_i(ack),
+    .fail_i, .fail_msg_i, .failed_o(failed),
+    .pkt_valid_o, .pkt_ready_i, .pkt_o(pkt), .seq_issued_o,
+    .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
+    .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
+    .sent_o(sent), .sent_msg_o(sent_msg), .sent_psn_o(sent_psn), .sent_last_o(sent_last),
+    .ring_pdc_i(ring_pdc), .ring_ptr_i(ring_ptr), .ring_msg_o(ring_msg),
+    .queue_tail_o(queue_tail), .queue_sent_o(queue_sent), .queue_head_i(queue_head),
+    .stat_o, .idle_o(idle_pdc), .deadline_valid_o, .deadline_o
+  );
+
+  heddle_pdc_walk u_pdc_walk (
+    .clk_i, .rst_ni,
+    .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
+    .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
+    .sent_i(sent), .sent_msg_i(sent_msg), .sent_psn_i(sent_psn), .sent_last_i(sent_last),
+    .ring_pdc_o(ring_pdc), .ring_ptr_o(ring_ptr), .ring_msg_i(ring_msg),
+    .queue_tail_i(queue_tail), .queue_sent_i(queue_sent), .queue_head_o(queue_head),
+    .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
+    .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
+    .pdc_free_o(pdc_free), .pdc_free_pdc_o(pdc_free_pdc),
+    .done_valid_o(walked_valid), .done_ready_i, .done_o(walked),
+    .idle_o(idle_walk)
+  );
+
+  assign done          = walked_valid ? walked : straight;
+  assign done_valid_o  = walked_valid || straight_valid;
+  assign done_token_o  = done.token;
+  assign done_msg_o    = done.msg;
+  assign done_status_o = done.status;
+  assign done_detail_o = done.detail;
+  assign idle_o        = idle_msg && idle_walk && idle_pdc && !op_valid_i;
+
+  logic unused;
+  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen, pkt.clear_psn};
+endmodule
