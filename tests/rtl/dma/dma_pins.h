@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of both DMA engines share: requests and the host's memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tests/rtl/pins.h"
+
+namespace heddle::test {
+
+constexpr uint32_t kStrobe = HEDDLE_DATA_W / 8;  // Bytes of a beat.
+constexpr uint32_t kSplit = std::min(4096u, 256 * kStrobe);
+constexpr size_t kRequestBits = 86;  // dma_req_t.
+
+struct Request {
+  uint64_t addr = 0;
+  uint32_t bytes = 0;
+  uint8_t owner = 0;
+};
+
+// Addresses whose accesses the host refuses.
+constexpr uint64_t kRefusedBit = uint64_t{1} << 40;
+
+template <typename Port>
+void PutRequest(Port& port, size_t client, const Request& request) {
+  const size_t low = client * kRequestBits;
+  PutBits(port, low, 8, request.owner);
+  PutBits(port, low + 8, 14, request.bytes);
+  PutBits(port, low + 22, 64, request.addr);
+}
+
+// Content of host memory, a function of the address.
+inline uint8_t HostByte(uint64_t addr) {
+  return static_cast<uint8_t>((addr * 0x9e3779b97f4a7c15u) >> 56);
+}
+
+}  // namespace heddle::test
