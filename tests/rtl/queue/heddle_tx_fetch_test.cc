@@ -515,13 +515,13 @@ TEST(TxFetchTest, MessageShareBoundsAContextAndGuaranteesTheOthers) {
     }
   }
   b.Ring(0);
-  b.Run(3000);
+  b.Run(6000);
   EXPECT_EQ(b.ops.size(), contract::kMessageShare);
   EXPECT_TRUE(b.dut->idle_o);
   for (uint32_t c = 1; c < kContexts; ++c) {
     b.Ring(c);
   }
-  b.Run(5000);
+  b.Run(12000);
   EXPECT_EQ(b.ops.size(), 1024u);
   std::array<uint32_t, kContexts> count{};
   for (const Op& op : b.ops) {
@@ -532,7 +532,7 @@ TEST(TxFetchTest, MessageShareBoundsAContextAndGuaranteesTheOthers) {
   }
   // What one context gives back, another may use.
   b.retire = true;
-  ASSERT_TRUE(b.WaitForOps(16 * 600, 60000));
+  ASSERT_TRUE(b.WaitForOps(16 * 600, 100000));
   b.Run(1000);
   EXPECT_EQ(b.ops.size(), 16u * 600u);
 }
