@@ -40,4 +40,132 @@ module heddle_tx_payload
   input  logic             out_ready_i,
   output logic [DataW-1:0] out_data_o
 );
+  // Room for two packets of 8 KiB and the bytes of a third on its way.
+  localparam int unsigned StoreBeats = 16384 / StrbW;
+  localparam int unsigned RecDepth   = 64;
+  localparam int unsigned RecCountW  = $clog2(RecDepth) + 1;
+
+  // ------------------------------------------------------------- lengths
+  logic        len_valid, len_pop;
+  logic [13:0] len_bytes;
+  logic [8:0]  unused_len_count;
+
+  heddle_fifo #(.Width(14), .Depth(256)) u_len (
+    .clk_i,
+    .rst_ni,
+    .valid_i (len_valid_i),
+    .ready_o (len_ready_o),
+    .data_i  (len_bytes_i),
+    .valid_o (len_valid),
+    .ready_i (len_pop),
+    .data_o  (len_bytes),
+    .count_o (unused_len_count)
+  );
+
+  // ------------------------------------------------------------- storage
+  logic full, accept, end_q, error_q;
+  logic [RecCountW-1:0] rec_count;
+
+  // Three records may be in the pipeline of the sum.
+  assign rsp_ready_o = len_valid && !full && rec_count < RecCountW'(RecDepth - 3);
+  assign accept      = rsp_valid_i && rsp_ready_o;
+  assign len_pop     = accept && rsp_last_i;
+
+  logic unused_empty;
+  heddle_store #(.Width(DataW), .Depth(StoreBeats)) u_store (
+    .clk_i,
+    .rst_ni,
+    .write_i    (accept),
+    .data_i     (rsp_data_i),
+    .commit_i   (end_q && !error_q),
+    .rollback_i (end_q && error_q),
+    .full_o     (full),
+    .valid_o    (out_valid_o),
+    .ready_i    (out_ready_i),
+    .data_o     (out_data_o),
+    .empty_o    (unused_empty)
+  );
+
+  // ----------------------------------------------------------------- sum
+  logic [13:0] left_q, left;   // Bytes of the request from this beat on.
+  logic        started_q;      // Not the first beat of its request.
+  logic [DataW-1:0] masked;
+
+  assign left = started_q ? left_q : len_bytes;
+
+  always_comb begin
+    masked = rsp_data_i;
+    if (accept && left < 14'(StrbW)) begin
+      masked = rsp_data_i & ~({DataW{1'b1}} << {left, 3'b000});
+    end
+  end
+
+  logic             beat_q;
+  logic [DataW-1:0] beat_data_q;
+  logic [15:0]      beat_sum;
+  logic             part_q, part_end_q, part_error_q;
+  logic [15:0]      part_sum_q;
+
+  heddle_beat_sum #(.DataW(DataW)) u_sum (
+    .en_i   (beat_q),
+    .data_i (beat_data_q),
+    .sum_o  (beat_sum)
+  );
+
+  logic [15:0] total_q;
+  logic [16:0] total_wide;
+  logic [15:0] total;
+  assign total_wide = {1'b0, total_q} + {1'b0, part_sum_q};
+  assign total      = total_wide[15:0] + {15'b0, total_wide[16]};
+
+  always_ff @(posedge clk_i) begin
+    if (accept) begin
+      beat_data_q <= masked;
+      error_q     <= rsp_error_i;
+      left_q      <= left > 14'(StrbW) ? left - 14'(StrbW) : '0;
+    end
+    if (beat_q) begin
+      part_sum_q   <= beat_sum;
+      part_error_q <= error_q;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      started_q  <= 1'b0;
+      beat_q     <= 1'b0;
+      end_q      <= 1'b0;
+      part_q     <= 1'b0;
+      part_end_q <= 1'b0;
+      total_q    <= '0;
+    end else begin
+      if (accept) started_q <= !rsp_last_i;
+      beat_q     <= accept;
+      end_q      <= accept && rsp_last_i;
+      part_q     <= beat_q;
+      part_end_q <= end_q;
+      if (part_q) total_q <= part_end_q ? '0 : total;
+    end
+  end
+
+  // ------------------------------------------------------------- records
+  logic unused_rec_ready;
+  heddle_fifo #(.Width(17), .Depth(RecDepth)) u_rec (
+    .clk_i,
+    .rst_ni,
+    .valid_i (part_end_q),
+    .ready_o (unused_rec_ready),
+    .data_i  ({part_error_q, total}),
+    .valid_o (rec_valid_o),
+    .ready_i (rec_ready_i),
+    .data_o  ({rec_error_o, rec_sum_o}),
+    .count_o (rec_count)
+  );
+
+  if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : gen_bad_width
+    $error("DataW must be 64, 128, 256 or 512");
+  end
+
+  `HEDDLE_ASSERT(CompleteRecordKept_A, !part_end_q || unused_rec_ready)
+  `HEDDLE_ASSERT(CompleteStreamEnds_A, accept && rsp_last_i |-> left <= 14'(StrbW))
 endmodule

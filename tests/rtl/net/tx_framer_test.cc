@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random header stacks and payloads against the frames they must become.
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <iostream>
+#include <vector>
+
+#include "Vheddle_tx_framer.h"
+#include "gtest/gtest.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/net/stream.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr size_t kHeaderBytes = 144;
+
+struct Frame {
+  std::vector<uint8_t> header;
+  std::vector<uint8_t> payload;
+};
+
+class Bench {
+ public:
+  explicit Bench(uint64_t seed) : rng_(seed) {
+    std::cout << "seed " << seed << ", " << HEDDLE_DATA_W << " bits\n";
+    dut_->head_valid_i = 0;
+    dut_->pay_valid_i = 0;
+  }
+
+  double offer = 0.6;
+  double ready = 0.8;
+
+  void Post(Frame frame) {
+    due_.push_back(frame);
+    todo_.push_back(std::move(frame));
+  }
+
+  void Step() {
+    if (!dut_->head_valid_i && !todo_.empty() && rng_.Chance(offer)) {
+      const Frame& frame = todo_.front();
+      // Header bytes beyond its length are noise.
+      for (size_t i = 0; i < kHeaderBytes; ++i) {
+        const uint64_t byte =
+            i < frame.header.size() ? frame.header[i] : rng_.Next() & 255;
+        PutBits(dut_->head_i, 22 + 8 * (kHeaderBytes - 1 - i), 8, byte);
+      }
+      PutBits(dut_->head_i, 14, 8, frame.header.size());
+      PutBits(dut_->head_i, 0, 14, frame.payload.size());
+      dut_->head_valid_i = 1;
+      for (size_t i = 0; i < Beats(frame.payload.size()); ++i) {
+        stored_.push_back({frame.payload, i});
+      }
+      todo_.pop_front();
+    }
+    dut_->pay_valid_i = !stored_.empty();
+    if (!stored_.empty()) {
+      PutBeat(dut_->pay_data_i, stored_.front().first, stored_.front().second,
+              rng_);
+    }
+    dut_->tready_i = rng_.Chance(ready);
+    dut_.Settle();
+    const bool head = dut_->head_valid_i && dut_->head_ready_o;
+    const bool pay = dut_->pay_valid_i && dut_->pay_ready_o;
+    Watch();
+    dut_.Tick();
+    ++cycle_;
+    if (head) dut_->head_valid_i = 0;
+    if (pay) stored_.pop_front();
+  }
+
+  void RunToEnd(int limit) {
+    for (int i = 0; i < limit && !due_.empty(); ++i) {
+      Step();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    ASSERT_TRUE(due_.empty());
+    for (int i = 0; i < 3; ++i) Step();
+    EXPECT_TRUE(stored_.empty());
+    EXPECT_TRUE(dut_->idle_o);
+  }
+
+  sim::Random& rng() { return rng_; }
+  uint64_t cycle() const { return cycle_; }
+  uint64_t beats() const { return beats_; }
+  uint64_t first_beat() const { return first_beat_; }
+  uint64_t last_beat() const { return last_beat_; }
+
+ private:
+  void Watch() {
+    if (!dut_->tvalid_o) {
+      ASSERT_TRUE(seen_.empty()) << "a frame is not Whole";
+      ASSERT_FALSE(dut_->frame_o);
+      return;
+    }
+    if (!dut_->tready_i) {
+      ASSERT_FALSE(dut_->frame_o);
+      return;
+    }
+    if (beats_++ == 0) first_beat_ = cycle_;
+    last_beat_ = cycle_;
+    size_t kept = 0;
+    while (kept < kStrobe && GetBits(dut_->tkeep_o, kept, 1)) ++kept;
+    for (size_t i = kept; i < kStrobe; ++i) {
+      ASSERT_EQ(GetBits(dut_->tkeep_o, i, 1), 0u);
+    }
+    const uint8_t* data = PinBytes(dut_->tdata_o);
+    seen_.insert(seen_.end(), data, data + kept);
+    ASSERT_EQ(dut_->frame_o, dut_->tlast_o);
+    if (!dut_->tlast_o) {
+      ASSERT_EQ(kept, kStrobe);
+      return;
+    }
+    ASSERT_FALSE(due_.empty());
+    std::vector<uint8_t> expected = due_.front().header;
+    expected.insert(expected.end(), due_.front().payload.begin(),
+                    due_.front().payload.end());
+    expected.resize(std::max<size_t>(expected.size(), 60));  // Padded.
+    ASSERT_EQ(seen_, expected)
+        << "header " << due_.front().header.size() << " payload "
+        << due_.front().payload.size();
+    ASSERT_EQ(dut_->frame_bytes_o, expected.size());
+    seen_.clear();
+    due_.pop_front();
+  }
+
+  sim::ClockedModel<Vheddle_tx_framer> dut_;
+  sim::Random rng_;
+  uint64_t cycle_ = 0, beats_ = 0, first_beat_ = 0, last_beat_ = 0;
+  std::deque<Frame> todo_, due_;
+  std::deque<std::pair<std::vector<uint8_t>, size_t>> stored_;
+  std::vector<uint8_t> seen_;
+};
+
+TEST(TxFramerTest, FramesAreHeaderPayloadAndPadding) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    Bench bench(seed);
+    bench.offer = seed % 2 ? 0.3 : 1;
+    bench.ready = seed < 3 ? 1 : 0.6;
+    for (int i = 0; i < 400; ++i) {
+      Frame frame;
+      frame.header =
+          RandomBytes(bench.rng(), 1 + bench.rng().Below(kHeaderBytes));
+      const uint32_t most = i % 8 == 0 ? 8193 : i % 8 < 5 ? 200 : 1;
+      frame.payload = RandomBytes(bench.rng(), bench.rng().Below(most));
+      bench.Post(std::move(frame));
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
+  }
+}
+
+// Every way in which the end of the header and of the payload meet a beat.
+TEST(TxFramerTest, EveryPairOfHeaderAndShortPayloadLengthIsRight) {
+  Bench bench(11);
+  bench.offer = bench.ready = 1;
+  for (size_t header = 14; header <= kHeaderBytes; header += 2) {
+    for (size_t payload = 0; payload <= kStrobe + 1; payload += 3) {
+      bench.Post({RandomBytes(bench.rng(), header),
+                  RandomBytes(bench.rng(), payload)});
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
+}
+
+TEST(TxFramerTest, ABeatPerCycleLeavesAcrossFrames) {
+  Bench bench(21);
+  bench.offer = bench.ready = 1;
+  for (uint32_t i = 0; i < 500; ++i) {
+    bench.Post({RandomBytes(bench.rng(), 98),
+                RandomBytes(bench.rng(), i % 5 == 0 ? 4096 : 8)});
+  }
+  ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
+  EXPECT_EQ(bench.last_beat() - bench.first_beat() + 1, bench.beats());
+}
+
+}  // namespace
+}  // namespace heddle::test
