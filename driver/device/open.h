@@ -16,9 +16,9 @@ namespace heddle {
 struct SimulatorOptions {
   // Value of FI_HEDDLE_SIM_PATH: the library or its directory. Empty, or a
   // process in secure-execution mode: the places relative to our own library.
-  std::string path;
+  std::string path = {};
   // Settings of the device by name, as listed in `driver/sim_factory.h`.
-  std::vector<std::pair<std::string, std::string>> settings;
+  std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
 // The files in which the simulator is looked for, best first. `own_directory`

@@ -119,7 +119,7 @@ class Registrar {
     uint32_t copy_limit_bytes = kDefaultCopyLimitBytes;
     // Most tickets held at a time, 1 to 65535: slots of both rings.
     uint32_t tickets = 1024;
-    SlabCounts slabs;
+    SlabCounts slabs = {};
   };
 
   // Errors: EINVAL for options out of range, ENOMEM, those of `DmaBuffer`.

@@ -50,6 +50,8 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   bool failed() const override { return !failure_text.empty(); }
   std::string failure() const override { return failure_text; }
 
+  void set_name(const std::string& name) { name_ = name; }
+
   // Lets the firmware look at its events once.
   void Step();
 

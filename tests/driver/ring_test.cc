@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transmit ring, receive ring and the counts below them.
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "driver/queue/doorbells.h"
+#include "driver/queue/recv_ring.h"
+#include "driver/queue/ring_position.h"
+#include "driver/queue/send_ring.h"
+#include "gtest/gtest.h"
+#include "tests/driver/fake_device.h"
+
+namespace heddle {
+namespace {
+
+using contract::Opcode;
+using contract::RxDesc;
+using contract::TxDesc;
+
+constexpr uint32_t kPage = contract::kDoorbellPageBytes;
+
+class SendRingTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kSlots = 8;
+
+  static SendRing Bind(FakeDevice& device, std::span<TxDesc> slots,
+                       const uint64_t* cell) {
+    return SendRing::Create(slots, cell, TxTailDoorbell(device, 3),
+                            TxOpDoorbell(device, 3))
+        .value();
+  }
+
+  static std::vector<uint8_t> Pattern(size_t bytes) {
+    std::vector<uint8_t> data(bytes);
+    for (size_t i = 0; i < bytes; ++i) {
+      data[i] = static_cast<uint8_t>(i * 7 + 1);
+    }
+    return data;
+  }
+
+  bool PushOne(uint64_t op_context = 1) {
+    return ring_.PushBuffer({.op_context = op_context}, Iova{0x1000}, 100);
+  }
+  // Brings an empty ring to `position`.
+  void AdvanceTo(uint16_t position) {
+    while (ring_.tail() != position) {
+      ASSERT_TRUE(PushOne());
+      ring_.Publish();
+      ASSERT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+    }
+    device_.rung.clear();
+  }
+
+  FakeDevice device_;
+  alignas(4096) std::array<TxDesc, kSlots> slots_{};
+  alignas(8) uint64_t cell_ = 0;
+  SendRing ring_ = Bind(device_, slots_, &cell_);
+};
+
+TEST_F(SendRingTest, CreateRefusesSizesAndAlignmentsOutsideTheContract) {
+  alignas(4096) static std::array<TxDesc, 8192> many;
+  const auto error = [&](size_t first, size_t count) {
+    Result<SendRing> ring = SendRing::Create(
+        std::span(many).subspan(first, count), nullptr, {}, {});
+    return ring.ok() ? 0 : static_cast<int>(ring.error());
+  };
+  EXPECT_EQ(error(0, 8), 0);
+  EXPECT_EQ(error(0, 4096), 0);
+  EXPECT_EQ(error(0, 4), EINVAL);
+  EXPECT_EQ(error(0, 8192), EINVAL);
+  EXPECT_EQ(error(0, 12), EINVAL);
+  EXPECT_EQ(error(1, 8), EINVAL);
+}
+
+TEST_F(SendRingTest, DoorbellIsSilentUntilPublishThenRingsOncePerBatch) {
+  ASSERT_TRUE(PushOne(7) && PushOne(8));
+  EXPECT_TRUE(device_.rung.empty());
+  ring_.Publish();
+  EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{{3 * kPage, 2}}));
+  ring_.Publish();
+  EXPECT_EQ(device_.rung.size(), 1U) << "nothing new to publish";
+}
+
+TEST_F(SendRingTest, BufferDescriptorIsAsTheContractSays) {
+  ASSERT_TRUE(ring_.PushBuffer(
+      {.op_context = 0xabc,
+       .header_data = 0x55,
+       .peer = 12,
+       .rx_index = 4,
+       .flags = contract::kTxFlagCompletion | contract::kTxFlagHeaderData},
+      Iova{0x1234567890}, 70000));
+  EXPECT_EQ(slots_[0], (TxDesc{.opcode = Opcode::kSend,
+                               .flags = contract::kTxFlagCompletion |
+                                        contract::kTxFlagHeaderData,
+                               .position = 0,
+                               .peer = 12,
+                               .length = 70000,
+                               .rx_index = 4,
+                               .segments = 1,
+                               .op_context = 0xabc,
+                               .header_data = 0x55,
+                               .local_iova = 0x1234567890,
+                               .local_length = 70000}));
+}
+
+TEST_F(SendRingTest, EmptyMessageHasNoSegmentAndNoInlineFlag) {
+  ASSERT_TRUE(ring_.PushBuffer({}, Iova{0x1000}, 0));
+  ASSERT_TRUE(ring_.PushInline({}, nullptr, 0));
+  for (const TxDesc& desc : {slots_[0], slots_[1]}) {
+    EXPECT_EQ(desc.segments, 0);
+    EXPECT_EQ(desc.flags, 0);
+    EXPECT_EQ(desc.local_iova, 0U);
+  }
+}
+
+TEST_F(SendRingTest, InlinePayloadIsInTheLastBytesOfTheDescriptor) {
+  for (const uint32_t bytes : {1U, 15U, 16U}) {
+    const auto data = Pattern(bytes);
+    ASSERT_TRUE(ring_.PushInline({.op_context = 5}, data.data(), bytes));
+    const TxDesc& desc = slots_[ring_.last_position() % kSlots];
+    EXPECT_EQ(desc.flags, contract::kTxFlagInline);
+    EXPECT_EQ(desc.length, bytes);
+    EXPECT_EQ(desc.segments, 0);
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const uint8_t*>(&desc) +
+                              contract::kInlineOffset,
+                          data.data(), bytes),
+              0);
+    ring_.Publish();
+    ASSERT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+  }
+}
+
+TEST_F(SendRingTest, ExtendedPayloadFollowsItsDescriptor) {
+  for (const uint32_t bytes : {17U, 64U, 65U, 128U, 129U, 192U}) {
+    const auto data = Pattern(bytes);
+    const uint32_t ext_slots = (bytes + 63) / 64;
+    ASSERT_TRUE(ring_.PushInlineExt({}, data.data(), bytes));
+    const uint32_t slot = ring_.last_position() % kSlots;
+    EXPECT_EQ(slots_[slot].flags, contract::kTxFlagInlineExt);
+    EXPECT_EQ(slots_[slot].ext_slots, ext_slots);
+    EXPECT_EQ(slots_[slot].position, ring_.last_position());
+    ASSERT_LE(slot + 1 + ext_slots, kSlots) << "must be contiguous";
+    EXPECT_EQ(std::memcmp(static_cast<const void*>(&slots_[slot + 1]),
+                          data.data(), bytes),
+              0);
+    EXPECT_EQ(ring_.tail(), ring_.last_position() + 1 + ext_slots);
+    ring_.Publish();
+    ASSERT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+  }
+}
+
+TEST_F(SendRingTest, EndOfTheRingIsPaddedWithNops) {
+  AdvanceTo(6);
+  const auto data = Pattern(192);
+  ASSERT_TRUE(ring_.PushInlineExt({.op_context = 9}, data.data(), 192));
+  EXPECT_EQ(slots_[6], (TxDesc{.opcode = Opcode::kNop, .position = 6}));
+  EXPECT_EQ(slots_[7], (TxDesc{.opcode = Opcode::kNop, .position = 7}));
+  EXPECT_EQ(slots_[0].position, 8);
+  EXPECT_EQ(slots_[0].op_context, 9U);
+  EXPECT_EQ(ring_.last_position(), 8);
+  ring_.Publish();
+  EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{{3 * kPage, 12}}));
+}
+
+TEST_F(SendRingTest, ExactFitBeforeTheEndNeedsNoPadding) {
+  AdvanceTo(4);
+  const auto data = Pattern(192);
+  ASSERT_TRUE(ring_.PushInlineExt({}, data.data(), 192));
+  EXPECT_EQ(ring_.last_position(), 4);
+  EXPECT_EQ(ring_.free_slots(), 4U);
+}
+
+TEST_F(SendRingTest, PushThatDoesNotFitWithItsPaddingChangesNothing) {
+  AdvanceTo(6);
+  const auto data = Pattern(192);
+  ASSERT_TRUE(PushOne(1));  // One slot before the end, six more behind it.
+  ASSERT_TRUE(ring_.PushInlineExt({}, data.data(), 64));  // Pads one.
+  ASSERT_TRUE(PushOne(2));
+  ASSERT_EQ(ring_.free_slots(), 3U);
+  const auto before = slots_;
+  EXPECT_FALSE(ring_.PushInlineExt({}, data.data(), 192));
+  EXPECT_EQ(slots_, before);
+  EXPECT_EQ(ring_.free_slots(), 3U);
+}
+
+TEST_F(SendRingTest, FullRingRefusesAndLeavesTheOldestDescriptorIntact) {
+  for (uint64_t i = 0; i < kSlots; ++i) {
+    ASSERT_TRUE(PushOne(i));
+  }
+  const auto before = slots_;
+  EXPECT_FALSE(PushOne(99));
+  EXPECT_FALSE(ring_.PushInline({}, "x", 1));
+  EXPECT_FALSE(ring_.PushInlineExt({}, Pattern(17).data(), 17));
+  EXPECT_EQ(slots_, before);
+}
+
+TEST_F(SendRingTest, ReleaseAcceptsOnlyForwardMovesWithinWhatWasPublished) {
+  ASSERT_TRUE(PushOne() && PushOne());
+  EXPECT_EQ(ring_.ReleaseTo(1), Release::kBogus) << "not yet published";
+  ring_.Publish();
+  ASSERT_TRUE(PushOne());
+  EXPECT_EQ(ring_.ReleaseTo(3), Release::kBogus) << "pushed, not published";
+  EXPECT_EQ(ring_.ReleaseTo(0), Release::kStale);
+  EXPECT_EQ(ring_.ReleaseTo(2), Release::kMoved);
+  EXPECT_EQ(ring_.ReleaseTo(1), Release::kStale);
+  EXPECT_EQ(ring_.ReleaseTo(2), Release::kStale);
+  EXPECT_EQ(ring_.ReleaseTo(1000), Release::kBogus);
+  EXPECT_EQ(ring_.head(), 2);
+  EXPECT_EQ(ring_.free_slots(), kSlots - 1);
+}
+
+TEST_F(SendRingTest, HeadCellReleasesOperationsWithoutACompletion) {
+  for (uint64_t i = 0; i < kSlots; ++i) {
+    ASSERT_TRUE(PushOne(i));
+  }
+  ring_.Publish();
+  cell_ = 5;
+  EXPECT_EQ(ring_.ReleaseFromCell(), Release::kMoved);
+  EXPECT_EQ(ring_.free_slots(), 5U);
+}
+
+TEST_F(SendRingTest, InvalidationFollowsThePublicationOfEarlierSends) {
+  ASSERT_TRUE(PushOne());
+  ring_.InvalidateAddressVector();
+  EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{{3 * kPage, 1},
+                                                         {3 * kPage + 8, 2}}));
+}
+
+// What a device that follows the contract reads equals what was pushed, over
+// many wraps of ring and counter.
+TEST_F(SendRingTest, RandomSendsArriveInOrderAcrossAllWraps) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  struct Sent {
+    uint64_t op_context;
+    std::vector<uint8_t> inline_payload;
+    uint16_t position;
+  };
+  std::deque<Sent> sent;
+  uint16_t device_head = 0;
+  uint64_t next = 0;
+  uint32_t arrived = 0;
+  while (arrived < 100'000) {
+    if (random() % 2 == 0) {
+      const auto bytes = static_cast<uint32_t>(random() % 193);
+      const auto data = Pattern(bytes);
+      const SendFields fields{.op_context = next};
+      bool pushed = false;
+      if (random() % 3 == 0) {
+        pushed = ring_.PushBuffer(fields, Iova{next * 64}, 1000);
+      } else if (bytes <= contract::kInlineBytes) {
+        pushed = ring_.PushInline(fields, data.data(), bytes);
+      } else {
+        pushed = ring_.PushInlineExt(fields, data.data(), bytes);
+      }
+      if (pushed) {
+        sent.push_back({next, data, ring_.last_position()});
+        ++next;
+      } else {
+        ASSERT_LT(ring_.free_slots(), 7U);
+      }
+      continue;
+    }
+    ring_.Publish();
+    if (device_.rung.empty()) {
+      continue;
+    }
+    const auto tail = static_cast<uint16_t>(device_.rung.back().value);
+    device_.rung.clear();
+    while (device_head != tail) {
+      const TxDesc& desc = slots_[device_head % kSlots];
+      ASSERT_EQ(desc.position, device_head);
+      if (desc.opcode == Opcode::kSend) {
+        ASSERT_FALSE(sent.empty());
+        ASSERT_EQ(desc.op_context, sent.front().op_context);
+        ASSERT_EQ(device_head, sent.front().position);
+        if ((desc.flags & contract::kTxFlagInlineExt) != 0) {
+          ASSERT_EQ(
+              std::memcmp(static_cast<const void*>(&desc + 1),
+                          sent.front().inline_payload.data(), desc.length),
+              0);
+        }
+        sent.pop_front();
+        ++arrived;
+      } else {
+        ASSERT_EQ(desc.opcode, Opcode::kNop);
+      }
+      device_head = static_cast<uint16_t>(device_head + 1 + desc.ext_slots);
+    }
+    ASSERT_NE(ring_.ReleaseTo(device_head), Release::kBogus);
+  }
+}
+
+class RecvRingTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kSlots = 8;
+  static constexpr uint32_t kPageOffset =
+      (contract::kRxPageFirst + 2) * contract::kDoorbellPageBytes;
+
+  static RecvRing Bind(FakeDevice& device, std::span<RxDesc> slots,
+                       const uint64_t* cell) {
+    return RecvRing::Create(slots, cell, RxTailDoorbell(device, 2),
+                            RxOpDoorbell(device, 2))
+        .value();
+  }
+
+  FakeDevice device_;
+  alignas(4096) std::array<RxDesc, kSlots> slots_{};
+  alignas(8) uint64_t cell_ = 0;
+  RecvRing ring_ = Bind(device_, slots_, &cell_);
+};
+
+TEST_F(RecvRingTest, DescriptorIsAsTheContractSays) {
+  ASSERT_TRUE(ring_.TryPush(0xabc, Iova{0x123456}, 4096));
+  EXPECT_EQ(slots_[0], (RxDesc{.position = 0,
+                               .length = 4096,
+                               .op_context = 0xabc,
+                               .local_iova = 0x123456}));
+  ring_.Publish();
+  EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{{kPageOffset, 1}}));
+}
+
+TEST_F(RecvRingTest, FullRingRefusesAndLeavesTheOldestDescriptorIntact) {
+  for (uint64_t i = 0; i < kSlots; ++i) {
+    ASSERT_TRUE(ring_.TryPush(i, Iova{64 * i}, 64));
+  }
+  EXPECT_FALSE(ring_.TryPush(99, Iova{0}, 64));
+  EXPECT_EQ(slots_[0].op_context, 0U);
+}
+
+TEST_F(RecvRingTest, FindsTheOldestPublishedSlotOfAContext) {
+  for (const uint64_t op_context : {5U, 6U, 5U, 7U}) {
+    ASSERT_TRUE(ring_.TryPush(op_context, Iova{0}, 64));
+  }
+  EXPECT_EQ(ring_.Find(5), std::nullopt) << "not yet published";
+  ring_.Publish();
+  ASSERT_TRUE(ring_.TryPush(8, Iova{0}, 64));
+  EXPECT_EQ(ring_.Find(5), 0);
+  EXPECT_EQ(ring_.Find(6), 1);
+  EXPECT_EQ(ring_.Find(8), std::nullopt);
+  EXPECT_EQ(ring_.Find(9), std::nullopt);
+  ASSERT_EQ(ring_.ReleaseTo(2), Release::kMoved);
+  EXPECT_EQ(ring_.Find(5), 2);
+  EXPECT_EQ(ring_.Find(6), std::nullopt) << "released";
+}
+
+TEST_F(RecvRingTest, CancelNamesThePositionInItsDoorbell) {
+  for (uint32_t i = 0; i < 0x10003; ++i) {
+    ASSERT_TRUE(ring_.TryPush(i, Iova{0}, 64));
+    ring_.Publish();
+    ASSERT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+  }
+  ASSERT_TRUE(ring_.TryPush(42, Iova{0}, 64));
+  ring_.Publish();
+  device_.rung.clear();
+  const auto position = ring_.Find(42);
+  ASSERT_EQ(position, 3) << "counts wrap at sixteen bits";
+  EXPECT_EQ(ring_.op_context_at(*position), 42U);
+  ring_.Cancel(*position);
+  EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{
+                              {kPageOffset + 8, uint64_t{3} << 32 | 1}}));
+}
+
+TEST_F(RecvRingTest, HeadCellReleases) {
+  ASSERT_TRUE(ring_.TryPush(1, Iova{0}, 64));
+  ring_.Publish();
+  cell_ = 1;
+  EXPECT_EQ(ring_.ReleaseFromCell(), Release::kMoved);
+  EXPECT_EQ(ring_.ReleaseFromCell(), Release::kStale);
+  EXPECT_EQ(ring_.free_slots(), kSlots);
+}
+
+TEST(MappedDoorbellTest, RegisterIsWrittenWithoutNotify) {
+  uint64_t mapped = 0;
+  Ring(Doorbell{.address = &mapped}, 0x123456789abcdef0);
+  EXPECT_EQ(mapped, 0x123456789abcdef0U);
+}
+
+}  // namespace
+}  // namespace heddle
