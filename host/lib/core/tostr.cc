@@ -104,6 +104,11 @@ constexpr std::array kOrders = {
     NAME(FI_ORDER_ATOMIC_WAW), NAME(FI_ORDER_DATA),
 };
 
+constexpr std::array kCompletionOrders = {
+    NAME(FI_ORDER_STRICT),
+    NAME(FI_ORDER_DATA),
+};
+
 constexpr std::array kMrModes = {
     NAME(FI_MR_BASIC),    NAME(FI_MR_SCALABLE),   NAME(FI_MR_LOCAL),
     NAME(FI_MR_RAW),      NAME(FI_MR_VIRT_ADDR),  NAME(FI_MR_ALLOCATED),
@@ -302,8 +307,8 @@ class Yaml {
   std::string text_;
 };
 
-std::string OrderText(uint64_t order) {
-  return order == 0 ? "[ FI_ORDER_NONE ]" : "[ " + Flags(order, kOrders) + " ]";
+std::string OrderText(uint64_t order, std::span<const Name> names) {
+  return order == 0 ? "[ FI_ORDER_NONE ]" : "[ " + Flags(order, names) + " ]";
 }
 
 void AddTx(const fi_tx_attr* attr, Yaml* yaml) {
@@ -314,8 +319,8 @@ void AddTx(const fi_tx_attr* attr, Yaml* yaml) {
   yaml->Set("caps", attr->caps, kCaps);
   yaml->Set("mode", attr->mode, kModes);
   yaml->Set("op_flags", attr->op_flags, kOperationFlags);
-  yaml->Text("msg_order", OrderText(attr->msg_order));
-  yaml->Text("comp_order", OrderText(attr->comp_order));
+  yaml->Text("msg_order", OrderText(attr->msg_order, kOrders));
+  yaml->Text("comp_order", OrderText(attr->comp_order, kCompletionOrders));
   yaml->Number("inject_size", attr->inject_size);
   yaml->Number("size", attr->size);
   yaml->Number("iov_limit", attr->iov_limit);
@@ -332,8 +337,8 @@ void AddRx(const fi_rx_attr* attr, Yaml* yaml) {
   yaml->Set("caps", attr->caps, kCaps);
   yaml->Set("mode", attr->mode, kModes);
   yaml->Set("op_flags", attr->op_flags, kOperationFlags);
-  yaml->Text("msg_order", OrderText(attr->msg_order));
-  yaml->Text("comp_order", OrderText(attr->comp_order));
+  yaml->Text("msg_order", OrderText(attr->msg_order, kOrders));
+  yaml->Text("comp_order", OrderText(attr->comp_order, kCompletionOrders));
   yaml->Number("total_buffered_recv", attr->total_buffered_recv);
   yaml->Number("size", attr->size);
   yaml->Number("iov_limit", attr->iov_limit);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/core/settings.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heddle::core {
+namespace {
+
+// What the process "has" in its environment.
+std::map<std::string, std::string>& Variables() {
+  static auto* const variables = new std::map<std::string, std::string>;
+  return *variables;
+}
+
+const char* LookUp(const char* name) {
+  const auto found = Variables().find(name);
+  return found == Variables().end() ? nullptr : found->second.c_str();
+}
+
+struct Reading {
+  Settings settings;
+  std::string log;
+};
+
+Reading Read(const std::map<std::string, std::string>& variables) {
+  Variables() = variables;
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : variables) {
+    lines.push_back(name + "=" + value);
+  }
+  std::vector<const char*> environment;
+  for (const std::string& line : lines) {
+    environment.push_back(line.c_str());
+  }
+  environment.push_back(nullptr);
+  testing::internal::CaptureStderr();
+  Settings settings = ReadSettings(environment.data(), LookUp);
+  return {std::move(settings), testing::internal::GetCapturedStderr()};
+}
+
+TEST(Settings, DefaultsAreThoseOfTheTable) {
+  const auto [settings, log] = Read({{"PATH", "/bin"}});
+  EXPECT_TRUE(settings.valid);
+  EXPECT_EQ(log, "");
+  EXPECT_EQ(settings.device, "");
+  EXPECT_EQ(settings.ip, "");
+  EXPECT_EQ(settings.wire, "default");
+  EXPECT_EQ(settings.payload_mtu, 4096U);
+  EXPECT_EQ(settings.loss, 0);
+  EXPECT_EQ(settings.seed, 1U);
+  EXPECT_EQ(settings.rto_ns, 20'000'000U);
+  EXPECT_EQ(settings.dead_ns, 60'000'000'000U);
+  EXPECT_EQ(settings.bounce_limit, 65536U);
+  for (const SettingRow& row : SettingRows()) {
+    if (*row.default_value != '\0') {
+      const auto again =
+          Read({{std::string("FI_HEDDLE_") + row.name, row.default_value}});
+      EXPECT_TRUE(again.settings.valid) << row.name;
+      EXPECT_EQ(again.settings.payload_mtu, settings.payload_mtu);
+      EXPECT_EQ(again.settings.seed, settings.seed);
+      EXPECT_EQ(again.settings.rto_ns, settings.rto_ns);
+      EXPECT_EQ(again.settings.dead_ns, settings.dead_ns);
+      EXPECT_EQ(again.settings.bounce_limit, settings.bounce_limit);
+      EXPECT_EQ(again.settings.wire, settings.wire);
+    }
+  }
+}
+
+TEST(Settings, ValuesAreTaken) {
+  const auto [settings, log] = Read({{"FI_HEDDLE_DEVICE", "rtl"},
+                                     {"FI_HEDDLE_IP", "10.0.0.1"},
+                                     {"FI_HEDDLE_WIRE", "lab-1.a_b"},
+                                     {"FI_HEDDLE_PAYLOAD_MTU", "8192"},
+                                     {"FI_HEDDLE_CAPTURE", "/tmp/a.pcap"},
+                                     {"FI_HEDDLE_TRACE", "a.fst"},
+                                     {"FI_HEDDLE_STATISTICS", "s.json"},
+                                     {"FI_HEDDLE_LOSS", "0.01"},
+                                     {"FI_HEDDLE_DUPLICATE", "1"},
+                                     {"FI_HEDDLE_REORDER", "1e-3"},
+                                     {"FI_HEDDLE_SEED", "18446744073709551615"},
+                                     {"FI_HEDDLE_RTO_NS", "1000"},
+                                     {"FI_HEDDLE_DEAD_NS", "1000000"},
+                                     {"FI_HEDDLE_BOUNCE_LIMIT", "0"},
+                                     {"FI_HEDDLE_SIM_PATH", "/opt"},
+                                     {"FI_HEDDLE_JOB_ID", "16777215"}});
+  EXPECT_TRUE(settings.valid) << log;
+  EXPECT_EQ(log, "");
+  EXPECT_EQ(settings.device, "rtl");
+  EXPECT_EQ(settings.ip, "10.0.0.1");
+  EXPECT_EQ(settings.wire, "lab-1.a_b");
+  EXPECT_EQ(settings.payload_mtu, 8192U);
+  EXPECT_EQ(settings.capture, "/tmp/a.pcap");
+  EXPECT_EQ(settings.trace, "a.fst");
+  EXPECT_EQ(settings.statistics, "s.json");
+  EXPECT_DOUBLE_EQ(settings.loss, 0.01);
+  EXPECT_DOUBLE_EQ(settings.duplicate, 1);
+  EXPECT_DOUBLE_EQ(settings.reorder, 0.001);
+  EXPECT_EQ(settings.seed, UINT64_MAX);
+  EXPECT_EQ(settings.rto_ns, 1000U);
+  EXPECT_EQ(settings.dead_ns, 1'000'000U);
+  EXPECT_EQ(settings.bounce_limit, 0U);
+  EXPECT_EQ(settings.sim_path, "/opt");
+  EXPECT_EQ(settings.job_id, 0xffffffU);
+}
+
+class BadSetting
+    : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(BadSetting, IsRefusedAndNamedWithItsValueAndRange) {
+  const auto [name, value] = GetParam();
+  const auto [settings, log] = Read({{name, value}});
+  EXPECT_FALSE(settings.valid);
+  EXPECT_NE(log.find(std::string(name) + "=" + value), std::string::npos);
+  const char* range = nullptr;
+  for (const SettingRow& row : SettingRows()) {
+    if (std::string("FI_HEDDLE_") + row.name == name) {
+      range = row.range;
+    }
+  }
+  ASSERT_NE(range, nullptr);
+  EXPECT_NE(log.find(std::string("it takes ") + range), std::string::npos)
+      << log;
+  EXPECT_NE(log.find("<warn>"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, BadSetting,
+    testing::Values(std::pair{"FI_HEDDLE_DEVICE", "soft"},
+                    std::pair{"FI_HEDDLE_IP", "localhost"},
+                    std::pair{"FI_HEDDLE_IP", "0.0.0.0"},
+                    std::pair{"FI_HEDDLE_IP", "224.0.0.1"},
+                    std::pair{"FI_HEDDLE_IP", "1.2.3.4 "},
+                    std::pair{"FI_HEDDLE_WIRE", "../etc"},
+                    std::pair{"FI_HEDDLE_PAYLOAD_MTU", "1500"},
+                    std::pair{"FI_HEDDLE_PAYLOAD_MTU", "16384"},
+                    std::pair{"FI_HEDDLE_LOSS", "1.5"},
+                    std::pair{"FI_HEDDLE_LOSS", "-0.1"},
+                    std::pair{"FI_HEDDLE_LOSS", "nan"},
+                    std::pair{"FI_HEDDLE_REORDER", "1%"},
+                    std::pair{"FI_HEDDLE_SEED", "18446744073709551616"},
+                    std::pair{"FI_HEDDLE_SEED", "-1"},
+                    std::pair{"FI_HEDDLE_RTO_NS", "999"},
+                    std::pair{"FI_HEDDLE_DEAD_NS", "60s"},
+                    std::pair{"FI_HEDDLE_BOUNCE_LIMIT", "16777217"},
+                    std::pair{"FI_HEDDLE_JOB_ID", "0"},
+                    std::pair{"FI_HEDDLE_JOB_ID", "16777216"}));
+
+TEST(Settings, EmptyValueIsNoValue) {
+  const auto [settings, log] =
+      Read({{"FI_HEDDLE_SEED", ""}, {"FI_HEDDLE_IP", ""}});
+  EXPECT_TRUE(settings.valid);
+  EXPECT_EQ(settings.seed, 1U);
+  EXPECT_EQ(log, "");
+}
+
+TEST(Settings, UnknownNameIsWarnedOfAndIgnored) {
+  const auto [settings, log] = Read({{"FI_HEDDLE_DEVISE", "rtl"}});
+  EXPECT_TRUE(settings.valid);
+  EXPECT_NE(log.find("FI_HEDDLE_DEVISE is not a setting"), std::string::npos)
+      << log;
+}
+
+TEST(Settings, DefaultJobIdFitsUetAndIsNotZero) {
+  const auto [settings, log] = Read({});
+  EXPECT_EQ(settings.job_id, getuid() % 0xffffff + 1);
+  EXPECT_GT(settings.job_id, 0U);
+  EXPECT_LE(settings.job_id, 0xffffffU);
+}
+
+}  // namespace
+}  // namespace heddle::core
