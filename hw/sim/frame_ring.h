@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames from one port to another through memory that both can write.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "hw/sim/faults.h"
+
+namespace heddle::sim {
+
+inline constexpr uint64_t kFrameRingBytes = 128 * 1024;
+inline constexpr uint32_t kMinFrameBytes = 14;
+inline constexpr uint32_t kMaxWireFrameBytes = 16384;
+
+// The shared part. All zero is an empty ring.
+struct FrameRingMemory {
+  alignas(64) std::atomic<uint64_t> head;  // Bytes consumed, free-running.
+  std::atomic<uint32_t> producer_waits;    // Consumer wakes the producer.
+  alignas(64) std::atomic<uint64_t> tail;  // Bytes produced, free-running.
+  alignas(64) std::array<uint8_t, kFrameRingBytes> data;
+};
+
+// Sending end. A frame becomes visible whole, with one release store, so a
+// sender may die at any point.
+class FrameRingProducer {
+ public:
+  enum class Outcome : uint8_t { kSent, kFull, kCorrupt };
+
+  explicit FrameRingProducer(FrameRingMemory* memory);
+
+  Outcome Push(std::span<const uint8_t> frame);
+  // What the consumer has taken; tells a slow one from a stopped one.
+  uint64_t consumed() const {
+    return memory_->head.load(std::memory_order_acquire);
+  }
+  // Asks to be woken when the consumer takes a frame.
+  void Wait() { memory_->producer_waits.store(1, std::memory_order_seq_cst); }
+
+ private:
+  FrameRingMemory* memory_;
+  uint64_t tail_;
+};
+
+// Receiving end. Trusts nothing in the ring.
+class FrameRingConsumer {
+ public:
+  enum class Outcome : uint8_t { kFrame, kEmpty, kCorrupt };
+
+  // Starts behind what was consumed last.
+  explicit FrameRingConsumer(FrameRingMemory* memory);
+
+  // Drops what is in the ring; only by its consumer.
+  static void Discard(FrameRingMemory* memory);
+
+  // `kCorrupt` is final.
+  Outcome Pop(Frame* frame);
+  // True once if the producer asked to be woken.
+  bool TakeProducerWait() {
+    return memory_->producer_waits.load(std::memory_order_seq_cst) != 0 &&
+           memory_->producer_waits.exchange(0, std::memory_order_seq_cst) != 0;
+  }
+
+ private:
+  FrameRingMemory* memory_;
+  uint64_t head_;
+  bool corrupt_ = false;
+};
+
+}  // namespace heddle::sim

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/lockstep_wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace heddle::sim {
+namespace {
+
+// Ethernet with VLAN, IPv4, UDP, longest PDS request, SES address.
+constexpr size_t kRouteBytes = 74;
+constexpr uint32_t kPortNumbers = 65536;
+constexpr uint32_t kFirstFreePort = 49152;
+
+}  // namespace
+
+class LockstepWire::Port : public MacLink, public firmware::Switch {
+ public:
+  Port(LockstepWire* wire, uint32_t ip, uint8_t slot,
+       const FaultOptions& faults)
+      : wire_(wire), ip_(ip), slot_(slot), injector_(faults) {}
+
+  uint32_t ip() const { return ip_; }
+  uint8_t slot() const { return slot_; }
+  bool Claimed(uint32_t port) const { return claims_[port]; }
+  const FaultInjector& injector() const { return injector_; }
+  bool quiet() const {
+    return sending_ == nullptr && arriving_.empty() && held_.empty();
+  }
+  void Arrive(const FlightPtr& flight) { arriving_.push_back(flight); }
+
+  bool TransmitReady() override { return true; }
+
+  void Transmit(std::span<const uint8_t> bytes, bool last) override {
+    if (sending_ == nullptr) {
+      sending_ = std::make_shared<Flight>();
+      forwarded_ = false;
+    }
+    Flight& flight = *sending_;
+    flight.bytes.insert(flight.bytes.end(), bytes.begin(), bytes.end());
+    flight.sent_cycle.push_back(wire_->cycle_);
+    flight.beat_end.push_back(static_cast<uint32_t>(flight.bytes.size()));
+    if (!forwarded_ && (last || flight.bytes.size() >= kRouteBytes)) {
+      forwarded_ = true;
+      Leave();
+    }
+    if (last) {
+      flight.complete = true;
+      for (uint32_t i = 0; i < flight.copies; ++i) {
+        wire_->Record(flight);
+      }
+      sending_.reset();
+    }
+  }
+
+  bool Receive(MacBeat* beat) override {
+    if (arriving_.empty()) {
+      return false;
+    }
+    const Flight& flight = *arriving_.front();
+    if (next_beat_ >= flight.sent_cycle.size() ||
+        flight.sent_cycle[next_beat_] + wire_->options_.latency_cycles >
+            wire_->cycle_) {
+      return false;
+    }
+    const uint32_t start =
+        next_beat_ == 0 ? 0 : flight.beat_end[next_beat_ - 1];
+    beat->bytes = flight.beat_end[next_beat_] - start;
+    std::memcpy(beat->data.data(), &flight.bytes[start], beat->bytes);
+    beat->error = false;
+    beat->last = flight.complete && next_beat_ + 1 == flight.sent_cycle.size();
+    ++next_beat_;
+    if (beat->last) {
+      arriving_.pop_front();
+      next_beat_ = 0;
+    }
+    return true;
+  }
+
+  void ReleaseHeld() {
+    while (!held_.empty() &&
+           held_.front().since + kHoldCycles <= wire_->cycle_) {
+      const FlightPtr flight = std::move(held_.front().flight);
+      held_.pop_front();
+      wire_->Forward(flight);
+      if (flight->complete) {
+        wire_->Record(*flight);
+      }
+    }
+  }
+
+  firmware::PortClaim ClaimPort(uint32_t port) override {
+    firmware::PortClaim claim{};
+    const auto taken = [this](uint32_t number) {
+      return std::any_of(wire_->ports_.begin(), wire_->ports_.end(),
+                         [this, number](const auto& other) {
+                           return other->ip() == ip_ && other->Claimed(number);
+                         });
+    };
+    if (port == 0) {
+      port = kFirstFreePort;
+      while (port < kPortNumbers && taken(port)) {
+        ++port;
+      }
+      claim.exhausted = port == kPortNumbers;
+    }
+    if (port >= kPortNumbers || taken(port)) {
+      return claim;
+    }
+    claims_.set(port);
+    claim.granted = true;
+    claim.port = port;
+    return claim;
+  }
+
+  void ReleasePort(uint32_t port) override {
+    if (port < kPortNumbers) {
+      claims_.reset(port);
+    }
+  }
+
+ private:
+  struct Held {
+    FlightPtr flight;
+    uint32_t remaining;  // Frames that still pass it.
+    uint64_t since;
+  };
+
+  // The switch knows where the frame being sent goes: faults, then forwarding.
+  void Leave() {
+    const FaultDecision decision = injector_.Next();
+    const size_t waiting = held_.size();
+    if (decision.duplicated) {
+      wire_->Forward(sending_);
+    }
+    if (decision.overtaken_by > 0) {
+      held_.push_back({sending_, decision.overtaken_by, wire_->cycle_});
+    } else if (!decision.lost) {
+      wire_->Forward(sending_);
+    }
+    for (size_t i = 0, index = 0; i < waiting; ++i) {
+      if (--held_[index].remaining == 0) {
+        const FlightPtr flight = held_[index].flight;
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+        wire_->Forward(flight);
+        wire_->Record(*flight);
+      } else {
+        ++index;
+      }
+    }
+  }
+
+  LockstepWire* const wire_;
+  const uint32_t ip_;
+  const uint8_t slot_;
+  FaultInjector injector_;
+  std::bitset<kPortNumbers> claims_;
+  FlightPtr sending_;
+  bool forwarded_ = false;
+  std::deque<Held> held_;
+  std::deque<FlightPtr> arriving_;
+  size_t next_beat_ = 0;  // Of the front one.
+};
+
+LockstepWire::LockstepWire(const LockstepWireOptions& options)
+    : options_(options) {}
+
+LockstepWire::~LockstepWire() = default;
+
+uint32_t LockstepWire::AddPort(uint32_t ip) {
+  const auto functions =
+      std::count_if(ports_.begin(), ports_.end(),
+                    [ip](const auto& port) { return port->ip() == ip; });
+  FaultOptions faults = options_.faults;
+  faults.seed += ports_.size() * 0x10001;  // Ports fail independently.
+  ports_.push_back(std::make_unique<Port>(
+      this, ip, static_cast<uint8_t>(functions), faults));
+  return static_cast<uint32_t>(ports_.size() - 1);
+}
+
+MacLink* LockstepWire::mac(uint32_t port) {
+  return ports_[port].get();
+}
+
+firmware::Switch* LockstepWire::ports(uint32_t port) {
+  return ports_[port].get();
+}
+
+uint8_t LockstepWire::slot(uint32_t port) const {
+  return ports_[port]->slot();
+}
+
+void LockstepWire::BeginCycle(uint64_t cycle) {
+  cycle_ = cycle;
+  for (const auto& port : ports_) {
+    port->ReleaseHeld();
+  }
+}
+
+bool LockstepWire::quiet() const {
+  return std::all_of(ports_.begin(), ports_.end(),
+                     [](const auto& port) { return port->quiet(); });
+}
+
+uint64_t LockstepWire::lost() const {
+  uint64_t sum = 0;
+  for (const auto& port : ports_) {
+    sum += port->injector().lost();
+  }
+  return sum;
+}
+
+void LockstepWire::set_capture(std::unique_ptr<Capture> capture) {
+  capture_ = std::move(capture);
+}
+
+LockstepWire::Port* LockstepWire::Find(const Route& route) {
+  for (const auto& port : ports_) {
+    if (port->ip() != route.ip) {
+      continue;
+    }
+    if (route.kind == Route::Kind::kSlot ? port->slot() == route.slot
+                                         : port->Claimed(route.port)) {
+      return port.get();
+    }
+  }
+  return nullptr;
+}
+
+void LockstepWire::Forward(const FlightPtr& flight) {
+  const Route route = FindRoute(flight->bytes);
+  Port* const port = route.kind == Route::Kind::kNone ? nullptr : Find(route);
+  if (port == nullptr) {
+    ++dropped_;
+    return;
+  }
+  ++frames_;
+  ++flight->copies;
+  port->Arrive(flight);
+}
+
+void LockstepWire::Record(const Flight& flight) {
+  if (capture_ != nullptr) {
+    capture_->Add(flight.bytes, cycle_ * options_.cycle_ns);
+  }
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exact wire between NICs of one process: a cut-through switch on their
+// clock.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "firmware/base/hal.h"
+#include "hw/sim/capture.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/mac_link.h"
+#include "hw/sim/random.h"
+#include "hw/sim/route.h"
+
+namespace heddle::sim {
+
+struct LockstepWireOptions {
+  uint32_t latency_cycles = 50;  // Beat sent to beat received; 8 or more.
+  FaultOptions faults;           // On each port's transmitter.
+  uint64_t cycle_ns = 4;         // Of the capture's time stamps.
+};
+
+// Beats arrive `latency_cycles` after they were sent, one per cycle and port;
+// frames to one port queue in the order in which their headers were sent (of
+// those sent in one cycle, lower port first). Nothing is ever held back or lost
+// but by faults. Same calls, same seed: same result.
+//
+// Thread safety: none.
+class LockstepWire {
+ public:
+  explicit LockstepWire(const LockstepWireOptions& options);
+  ~LockstepWire();
+
+  // Adds a port for a function at `ip`, in the next slot there.
+  // Precondition: fewer than 64 functions are at `ip`.
+  uint32_t AddPort(uint32_t ip);
+  MacLink* mac(uint32_t port);
+  firmware::Switch* ports(uint32_t port);
+  uint8_t slot(uint32_t port) const;
+
+  // Begins the next clock cycle. Frames held back by reordering leave latest
+  // `kHoldCycles` after they were sent.
+  void BeginCycle(uint64_t cycle);
+  // True if nothing is under way.
+  bool quiet() const;
+
+  // Records each frame that the switch forwards, when its last beat was sent.
+  void set_capture(std::unique_ptr<Capture> capture);
+
+  uint64_t frames() const { return frames_; }    // Forwarded.
+  uint64_t dropped() const { return dropped_; }  // Nobody to send them to.
+  uint64_t lost() const;                         // By faults.
+
+  static constexpr uint64_t kHoldCycles = 2048;
+
+ private:
+  class Port;
+  // A frame under way; beats are still being added while it is received.
+  struct Flight {
+    Frame bytes;
+    std::vector<uint64_t> sent_cycle;  // Of each beat.
+    std::vector<uint32_t> beat_end;    // Offset behind each beat.
+    uint32_t copies = 0;               // Forwarded so often.
+    bool complete = false;
+  };
+  using FlightPtr = std::shared_ptr<Flight>;
+
+  void Forward(const FlightPtr& flight);
+  void Record(const Flight& flight);
+  Port* Find(const Route& route);
+
+  const LockstepWireOptions options_;
+  std::vector<std::unique_ptr<Port>> ports_;
+  std::unique_ptr<Capture> capture_;
+  uint64_t cycle_ = 0;
+  uint64_t frames_ = 0;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace heddle::sim

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several NICs on the lock-step wire: exact in cycles, the same in each run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/device.h"
+#include "driver/result.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/host_memory.h"
+#include "hw/sim/lockstep_wire.h"
+#include "hw/sim/nic_model.h"
+
+namespace heddle::sim {
+
+struct LockstepOptions {
+  std::vector<uint32_t>
+      addresses;      // One NIC each; equal ones share an address.
+  uint64_t seed = 1;  // Of faults, memory order and PSNs.
+  uint32_t payload_mtu = 4096;
+  LockstepWireOptions wire;
+  MemoryOptions memory;
+  // Cycles that pass with each call of a progress hook: what a look at a
+  // completion queue costs the host.
+  uint32_t poll_cycles = 1;
+  uint64_t rto_cycles = 16384;
+  uint64_t rto_max_cycles = 524288;
+  uint64_t backoff_cycles = 128;
+  uint64_t backoff_max_cycles = 8192;
+  uint64_t dead_cycles = 16777216;
+  // Host memory reports refused writes; receives complete behind the responses.
+  bool write_errors = true;
+  std::string capture;  // pcap of the whole wire, empty for none.
+  std::string trace;    // FST of NIC 0, empty for none.
+};
+
+// All clocks tick together. Reads of registers and the control program's bus
+// accesses advance the whole world, as do progress hooks; doorbells do not.
+// Every NIC's host memory is this process.
+//
+// Thread safety: none, nor of its devices: one thread drives everything.
+class LockstepWorld {
+ public:
+  // Runs until all NICs are ready. Errors: EINVAL for no or more than 64
+  // addresses, the errno of creating the capture file, EIO when a model fails
+  // (see `*message`).
+  static Result<std::unique_ptr<LockstepWorld>> Create(
+      const LockstepOptions& options, std::string* message);
+  ~LockstepWorld();
+  LockstepWorld(const LockstepWorld&) = delete;
+  LockstepWorld& operator=(const LockstepWorld&) = delete;
+
+  // Valid as long as the world.
+  Device& device(size_t nic);
+  HostMemory& memory(size_t nic);
+  NicModel& model(size_t nic);
+  LockstepWire& wire() { return wire_; }
+
+  // Simulated time. Grows also by the idle stretches that were skipped.
+  uint64_t cycle() const { return cycle_; }
+  // Cycles in which the models were evaluated, per NIC.
+  uint64_t evaluated_cycles() const { return evaluated_; }
+
+  // Advances by `cycles` evaluated or idle cycles; when everything is idle,
+  // each counts to the next tick. Returns at once when everything is idle for
+  // good.
+  void Step(uint32_t cycles);
+  // True if nothing will happen until somebody posts or a timer runs out.
+  bool quiet() const;
+  // Not empty once a model failed.
+  std::string failure() const;
+
+ private:
+  class Nic;
+
+  explicit LockstepWorld(const LockstepOptions& options);
+  bool Start(std::string* message);
+  void CycleAll();
+  void CycleAll(bool tick);
+
+  const LockstepOptions options_;
+  LockstepWire wire_;
+  std::vector<std::unique_ptr<Nic>> nics_;
+  uint64_t cycle_ = 0;
+  uint64_t evaluated_ = 0;
+};
+
+}  // namespace heddle::sim

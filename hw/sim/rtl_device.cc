@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/rtl_device.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clock.h"
+
+namespace heddle::sim {
+namespace {
+
+// Cycles per call: few for a poller, which looks at its queue in between.
+constexpr uint32_t kPollCycles = 32;
+constexpr uint32_t kThreadCycles = 128;
+constexpr uint64_t kStartLimitCycles = 1000000;
+constexpr uint64_t kLongestSleepNs = 1000000000;
+// With a timer running the clock is looked at often enough for TickClock.
+constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
+constexpr uint64_t kRtoMaxNs = 640000000;
+constexpr uint64_t kBackoffMaxNs = 1000000;
+constexpr uint64_t kResetLimitNs = 10000000000;
+constexpr uint64_t kLocalMac = 0x020000000000;    // Locally administered.
+constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
+
+firmware::Board MakeBoard(const RtlDeviceOptions& options, uint8_t slot) {
+  firmware::Board board{};
+  board.fa_lo = options.wire.ip;
+  board.mac = kLocalMac | uint64_t{slot} << 32 | options.wire.ip;
+  board.gateway_mac = kGatewayMac;
+  board.tick_ns = RtlDevice::kTickNs;
+  board.rto_ns = options.rto_ns;
+  board.rto_max_ns = std::max(kRtoMaxNs, options.rto_ns);
+  board.backoff_ns = RtlDevice::kTickNs;
+  board.backoff_max_ns = kBackoffMaxNs;
+  board.dead_ns = options.dead_ns;
+  // Differs from that of the slot's last owner, whose packets may be under way.
+  board.pdc_seed = static_cast<uint32_t>(RealtimeNs() / RtlDevice::kTickNs) ^
+                   static_cast<uint32_t>(getpid()) << 16;
+  board.payload_mtu = static_cast<uint16_t>(options.wire.payload_mtu);
+  board.slot = slot;
+  board.write_errors = true;
+  return board;
+}
+
+}  // namespace
+
+RtlDevice::RtlDevice(const RtlDeviceOptions& options)
+    : options_(options), owner_pid_(getpid()), ticks_(kTickNs, MonotonicNs()) {}
+
+Result<std::unique_ptr<RtlDevice>> RtlDevice::Open(
+    const RtlDeviceOptions& options, std::string* message) {
+  std::unique_ptr<RtlDevice> device(new RtlDevice(options));
+  Errno error{EIO};
+  if (!device->OpenWire(message, &error) || !device->Start(message)) {
+    return error;
+  }
+  return device;
+}
+
+bool RtlDevice::OpenWire(std::string* message, Errno* error) {
+  auto wire = SharedWire::Attach(options_.wire, message);
+  if (!wire.ok()) {
+    *error = wire.error();
+    return false;
+  }
+  wire_ = std::move(wire.value());
+  std::unique_ptr<Capture> capture;
+  if (!options_.capture.empty()) {
+    auto opened = Capture::Open(options_.capture);
+    if (!opened.ok()) {
+      *error = opened.error();
+      *message = "capture file " + options_.capture + ": " +
+                 strerror(static_cast<int>(opened.error()));
+      return false;
+    }
+    capture = std::move(opened.value());
+  }
+  mac_ = std::make_unique<SharedMac>(wire_.get(), NicModel::BusBytes(),
+                                     options_.faults, std::move(capture));
+  return true;
+}
+
+bool RtlDevice::Start(std::string* message) {
+  const NicNodeOptions options{.memory = options_.memory,
+                               .model = {.trace = options_.trace},
+                               .board = MakeBoard(options_, wire_->slot())};
+  const std::lock_guard lock(mutex_);
+  node_ = std::make_unique<NicNode>(
+      options, mac_.get(), wire_.get(),
+      [this](uint32_t vector) { interrupts_.Raise(vector); },
+      [this] { CycleOnce(); });
+  node_->Start();
+  for (uint64_t i = 0; i < kStartLimitCycles && Busy(); i += kPollCycles) {
+    RunSome(kPollCycles);
+  }
+  Settle();
+  *message = "model failed while starting: " + failure_;
+  return !failed_;
+}
+
+RtlDevice::~RtlDevice() {
+  if (getpid() != owner_pid_) {
+    // In a child after fork: thread, locks and wire are the parent's.
+    static_cast<void>(node_.release());
+    static_cast<void>(mac_.release());
+    static_cast<void>(wire_.release());
+    if (thread_.joinable()) {
+      thread_.detach();
+    }
+    return;
+  }
+  {
+    const std::lock_guard lock(thread_mutex_);
+    stopping_ = true;
+    thread_wake_.notify_all();
+  }
+  if (thread_.joinable()) {
+    wire_->Kick();
+    thread_.join();
+  }
+  if (node_ != nullptr && !options_.statistics.empty()) {
+    const std::lock_guard lock(mutex_);
+    WriteStatistics();
+  }
+  if (mac_ != nullptr) {
+    mac_->FlushCapture();
+  }
+}
+
+// ---------------------------------------------------------------- the model
+
+void RtlDevice::CycleOnce() {
+  NicModel& model = node_->model();
+  // Frames that wait go in first: they may be what a timer waits for.
+  const bool due =
+      ticks_.owed() > 0 && !mac_->active() &&
+      (!model.quiet() ||
+       ticks_.owed() >= model.deadline_ticks().value_or(UINT32_MAX));
+  if (due) {
+    ticks_.Take();
+  }
+  model.Cycle(due);
+}
+
+bool RtlDevice::Busy() {
+  NicModel& model = node_->model();
+  if (model.failed()) {
+    return false;
+  }
+  if (!model.quiet() || model.management_event() || mac_->active() ||
+      !model.bar().quiet()) {
+    return true;
+  }
+  const auto deadline = model.deadline_ticks();
+  if (!deadline) {
+    ticks_.Forget();
+    return false;
+  }
+  return ticks_.owed() >= *deadline;
+}
+
+void RtlDevice::RunSome(uint32_t max_cycles) {
+  ticks_.Advance(MonotonicNs());
+  if (node_->model().quiet() && !node_->model().deadline_ticks()) {
+    ticks_.Forget();
+  }
+  AcceptNotifications();
+  mac_->Release();
+  const uint64_t visible = node_->memory().visible_commits();
+  const uint64_t start = node_->model().cycles();
+  while (Busy() && node_->model().cycles() - start < max_cycles &&
+         node_->memory().visible_commits() == visible) {
+    CycleOnce();
+    node_->ServeFirmware();
+  }
+  Settle();
+}
+
+void RtlDevice::Settle() {
+  const NicModel& model = node_->model();
+  if (model.failed() && !failed_) {
+    failure_ = model.failure();
+    failed_ = true;
+    mac_->FlushCapture();
+    interrupts_.RaiseAll();  // Whoever sleeps finds out.
+  }
+  const bool quiet = !Busy();
+  uint64_t wake_at = UINT64_MAX;
+  if (const auto deadline = model.deadline_ticks(); quiet && deadline) {
+    wake_at = MonotonicNs() +
+              std::min((*deadline - ticks_.owed()) * kTickNs, kTimedSleepNs);
+  }
+  if (quiet && mac_->holding()) {
+    wake_at = std::min(wake_at, MonotonicNs() + SharedMac::kHoldNs);
+  }
+  wake_at_ns_ = wake_at;
+  if (quiet && !quiet_) {
+    mac_->FlushCapture();
+  }
+  quiet_ = quiet;
+}
+
+void RtlDevice::AcceptNotifications() {
+  {
+    const std::lock_guard lock(notification_mutex_);
+    notified_ = false;
+    std::swap(accepted_, notifications_);
+  }
+  for (const Notification& notification : accepted_) {
+    node_->model().bar().Write(kBar2Address + notification.bar2_offset,
+                               notification.value, sizeof(uint64_t));
+  }
+  accepted_.clear();
+}
+
+bool RtlDevice::HasWork() const {
+  if (failed_) {
+    return false;
+  }
+  if (!quiet_ || notified_ || wire_->HasNews()) {
+    return true;
+  }
+  const uint64_t wake_at = wake_at_ns_;
+  return wake_at != UINT64_MAX && MonotonicNs() >= wake_at;
+}
+
+void RtlDevice::Step() {
+  last_poll_ns_ = MonotonicNs();
+  if (HasWork()) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) {
+      RunSome(kPollCycles);
+      return;
+    }
+  }
+  // The caller waits for another thread or process, which may need this CPU.
+  sched_yield();
+}
+
+ProgressHook RtlDevice::progress_hook() {
+  return {.step = [](void* cookie) { static_cast<RtlDevice*>(cookie)->Step(); },
+          .cookie = this};
+}
+
+// ------------------------------------------------------------- host accesses
+
+uint64_t RtlDevice::Read(uint32_t offset, uint32_t bytes) {
+  EnsureThread();
+  const std::lock_guard lock(mutex_);
+  AcceptNotifications();
+  const uint64_t value = node_->ReadBar(kBar0Address + offset, bytes);
+  Settle();
+  return value;
+}
+
+void RtlDevice::Write(uint32_t offset, uint64_t value, uint32_t bytes) {
+  EnsureThread();
+  {
+    const std::lock_guard lock(mutex_);
+    AcceptNotifications();
+    node_->WriteBar(kBar0Address + offset, value, bytes);
+    Settle();
+  }
+  wire_->Kick();
+}
+
+uint32_t RtlDevice::ReadRegister32(uint32_t offset) {
+  return static_cast<uint32_t>(Read(offset, sizeof(uint32_t)));
+}
+uint64_t RtlDevice::ReadRegister64(uint32_t offset) {
+  return Read(offset, sizeof(uint64_t));
+}
+void RtlDevice::WriteRegister32(uint32_t offset, uint32_t value) {
+  Write(offset, value, sizeof(value));
+}
+void RtlDevice::WriteRegister64(uint32_t offset, uint64_t value) {
+  Write(offset, value, sizeof(value));
+}
+
+void RtlDevice::Notify(uint32_t bar2_offset, uint64_t value) {
+  {
+    const std::lock_guard lock(notification_mutex_);
+    notifications_.push_back({bar2_offset, value});
+    notified_ = true;
+  }
+  wire_->Kick();
+}
+
+Doorbell RtlDevice::doorbell(uint32_t bar2_offset) {
+  EnsureThread();
+  return {.address = nullptr,
+          .notify =
+              [](void* cookie, uint32_t offset, uint64_t value) {
+                static_cast<RtlDevice*>(cookie)->Notify(offset, value);
+              },
+          .cookie = this,
+          .bar2_offset = bar2_offset};
+}
+
+Result<Iova> RtlDevice::Map(void* address, size_t bytes) {
+  // NOLINTNEXTLINE: an IOVA of an in-process device is an address.
+  return node_->memory().Map(reinterpret_cast<uint64_t>(address), bytes);
+}
+
+void RtlDevice::Unmap(Iova iova, size_t bytes) {
+  node_->memory().Unmap(static_cast<uint64_t>(iova), bytes);
+}
+
+Result<bool> RtlDevice::Reset() {
+  WriteRegister32(contract::kBar0DeviceControlOffset,
+                  contract::kBar0DeviceControlResetMask);
+  const uint64_t deadline = MonotonicNs() + kResetLimitNs;
+  while (!failed_ && MonotonicNs() < deadline) {
+    if ((ReadRegister32(contract::kBar0DeviceControlOffset) &
+         contract::kBar0DeviceControlResetMask) == 0) {
+      return true;
+    }
+    Step();
+  }
+  return Errno{EIO};
+}
+
+std::string RtlDevice::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void RtlDevice::WriteStatistics() {
+  std::ofstream file(options_.statistics, std::ios::trunc);
+  const HostMemory& memory = node_->memory();
+  file << node_->StatisticsText() << "blocked_reads " << memory.blocked_reads()
+       << "\nblocked_writes " << memory.blocked_writes() << "\ncycles "
+       << node_->model().cycles() << "\nwire_drops " << wire_->dropped()
+       << "\nfaults_lost " << mac_->faults().lost() << "\nfaults_duplicated "
+       << mac_->faults().duplicated() << "\nfaults_reordered "
+       << mac_->faults().reordered() << '\n';
+}
+
+// ------------------------------------------------------------- its own thread
+
+void RtlDevice::EnsureThread() {
+  if (thread_started_) {
+    return;
+  }
+  const std::lock_guard lock(thread_mutex_);
+  if (thread_started_ || stopping_) {
+    return;
+  }
+  // The new thread inherits the mask: signals are for the application's own.
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread_ = std::thread([this] { ThreadMain(); });
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  pthread_setname_np(thread_.native_handle(), "heddle-rtl");
+  thread_started_ = true;
+}
+
+void RtlDevice::ThreadMain() {
+  while (!stopping_) {
+    if (MonotonicNs() - last_poll_ns_ < kPollGraceNs) {
+      std::unique_lock lock(thread_mutex_);
+      thread_wake_.wait_for(lock, std::chrono::nanoseconds(kPollGraceNs),
+                            [this] { return stopping_.load(); });
+      continue;
+    }
+    if (HasWork()) {
+      const std::lock_guard lock(mutex_);
+      RunSome(kThreadCycles);
+      continue;
+    }
+    const uint64_t wake_at = wake_at_ns_;
+    const uint64_t now = MonotonicNs();
+    uint64_t sleep_ns = kLongestSleepNs;
+    if (wake_at != UINT64_MAX) {
+      sleep_ns = wake_at > now ? wake_at - now : 0;
+    }
+    if (sleep_ns > 0 && !stopping_) {
+      wire_->Sleep(sleep_ns);
+    }
+    const std::lock_guard lock(mutex_);
+    ticks_.Advance(MonotonicNs());
+    Settle();
+  }
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device `rtl`: a Verilated NIC inside the process, on the one-machine
+// wire.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "driver/device.h"
+#include "driver/result.h"
+#include "hw/sim/interrupt_fds.h"
+#include "hw/sim/nic_node.h"
+#include "hw/sim/shared_mac.h"
+#include "hw/sim/shared_wire.h"
+#include "hw/sim/tick_clock.h"
+
+namespace heddle::sim {
+
+struct RtlDeviceOptions {
+  SharedWireOptions wire;
+  FaultOptions faults;
+  MemoryOptions memory;
+  std::string capture;  // Files, empty for none.
+  std::string trace;
+  std::string statistics;
+  uint64_t rto_ns = 20000000;
+  uint64_t dead_ns = 60000000000;
+};
+
+// Polling threads step the model themselves. A thread of its own, started with
+// the first access of the host, steps it only while nobody polls, and sleeps
+// while the NIC is idle until a doorbell, a frame or the next deadline.
+//
+// Thread safety: as of Device. The model is stepped under `mutex_`.
+class RtlDevice : public Device {
+ public:
+  // Errors: those of `SharedWire::Attach` and `Capture::Open`; EIO when the
+  // model fails while starting.
+  static Result<std::unique_ptr<RtlDevice>> Open(
+      const RtlDeviceOptions& options, std::string* message);
+  ~RtlDevice() override;
+
+  const std::string& name() const override { return name_; }
+  uint32_t ReadRegister32(uint32_t offset) override;
+  uint64_t ReadRegister64(uint32_t offset) override;
+  void WriteRegister32(uint32_t offset, uint32_t value) override;
+  void WriteRegister64(uint32_t offset, uint64_t value) override;
+  Doorbell doorbell(uint32_t bar2_offset) override;
+  ProgressHook progress_hook() override;
+  Result<Iova> Map(void* address, size_t bytes) override;
+  void Unmap(Iova iova, size_t bytes) override;
+  int interrupt_fd(uint32_t vector) override { return interrupts_.Fd(vector); }
+  Result<bool> Reset() override;
+  bool failed() const override { return failed_; }
+  std::string failure() const override;
+
+  static constexpr uint64_t kTickNs = 100000;
+  // Whoever polled within this time is expected to poll again.
+  static constexpr uint64_t kPollGraceNs = 1000000;
+
+ private:
+  struct Notification {
+    uint32_t bar2_offset;
+    uint64_t value;
+  };
+
+  explicit RtlDevice(const RtlDeviceOptions& options);
+
+  bool OpenWire(std::string* message, Errno* error);
+  bool Start(std::string* message);
+  void Notify(uint32_t bar2_offset, uint64_t value);
+  void Step();
+  // True if the model has something to do now. Any thread.
+  bool HasWork() const;
+
+  // The rest under `mutex_`.
+  void RunSome(uint32_t max_cycles);
+  bool Busy();
+  void CycleOnce();
+  void AcceptNotifications();
+  void Settle();
+  void WriteStatistics();
+  uint64_t Read(uint32_t offset, uint32_t bytes);
+  void Write(uint32_t offset, uint64_t value, uint32_t bytes);
+
+  void EnsureThread();
+  void ThreadMain();
+
+  const RtlDeviceOptions options_;
+  const std::string name_ = "rtl0";
+  const int owner_pid_;
+  std::unique_ptr<SharedWire> wire_;
+  std::unique_ptr<SharedMac> mac_;
+  std::unique_ptr<NicNode> node_;
+
+  mutable std::mutex mutex_;
+  TickClock ticks_;
+  std::string failure_;
+  std::atomic<bool> failed_ = false;
+
+  // What `HasWork` looks at.
+  std::atomic<bool> quiet_ = false;
+  std::atomic<uint64_t> wake_at_ns_ = UINT64_MAX;  // Next timer.
+  std::atomic<bool> notified_ = false;
+  std::atomic<uint64_t> last_poll_ns_ = 0;
+
+  std::mutex notification_mutex_;
+  std::vector<Notification> notifications_;
+  std::vector<Notification> accepted_;  // Scratch, under `mutex_`.
+
+  InterruptFds interrupts_;
+
+  std::mutex thread_mutex_;
+  std::condition_variable thread_wake_;
+  std::thread thread_;
+  std::atomic<bool> thread_started_ = false;
+  std::atomic<bool> stopping_ = false;
+};
+
+}  // namespace heddle::sim

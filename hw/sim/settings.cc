@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/settings.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace heddle::sim {
+namespace {
+
+constexpr uint64_t kMinTimeNs = 100000;          // One tick.
+constexpr uint64_t kMaxTimeNs = 86400000000000;  // One day.
+
+template <typename Number>
+bool ParseNumber(std::string_view text, Number low, Number high,
+                 Number* value) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size() &&
+         *value >= low && *value <= high;
+}
+
+bool ParseAddress(const std::string& text, uint32_t* ip) {
+  in_addr address{};
+  if (inet_pton(AF_INET, text.c_str(), &address) != 1) {
+    return false;
+  }
+  *ip = ntohl(address.s_addr);
+  return *ip != 0;
+}
+
+bool ParseMtu(std::string_view text, uint32_t* mtu) {
+  constexpr std::array<uint32_t, 4> kMtus = {1024, 2048, 4096, 8192};
+  return ParseNumber<uint32_t>(text, kMtus.front(), kMtus.back(), mtu) &&
+         std::find(kMtus.begin(), kMtus.end(), *mtu) != kMtus.end();
+}
+
+// Null if the setting was understood, else what is allowed.
+const char* Apply(std::string_view name, const std::string& value,
+                  RtlDeviceOptions& out) {
+  constexpr const char* kProbability = "a number from 0 to 1";
+  constexpr const char* kTime = "nanoseconds from 100000 to one day";
+  if (name == "address") {
+    return ParseAddress(value, &out.wire.ip) ? nullptr
+                                             : "an IPv4 address, not 0.0.0.0";
+  }
+  if (name == "wire") {
+    const bool good = !value.empty() && value.size() < kWireNameBytes;
+    out.wire.name = value == "default" ? std::string() : value;
+    return good ? nullptr : "1 to 63 characters";
+  }
+  if (name == "payload_mtu") {
+    return ParseMtu(value, &out.wire.payload_mtu) ? nullptr
+                                                  : "1024, 2048, 4096 or 8192";
+  }
+  if (name == "loss" || name == "duplicate" || name == "reorder") {
+    double& target = name == "loss"        ? out.faults.loss
+                     : name == "duplicate" ? out.faults.duplicate
+                                           : out.faults.reorder;
+    return ParseNumber(value, 0.0, 1.0, &target) ? nullptr : kProbability;
+  }
+  if (name == "seed") {
+    const bool good =
+        ParseNumber<uint64_t>(value, 0, UINT64_MAX, &out.faults.seed);
+    out.memory.seed = out.faults.seed;
+    return good ? nullptr : "a number below 2^64";
+  }
+  if (name == "rto_ns" || name == "dead_ns") {
+    uint64_t& target = name == "rto_ns" ? out.rto_ns : out.dead_ns;
+    return ParseNumber(value, kMinTimeNs, kMaxTimeNs, &target) ? nullptr
+                                                               : kTime;
+  }
+  std::string* const file = name == "capture"      ? &out.capture
+                            : name == "trace"      ? &out.trace
+                            : name == "statistics" ? &out.statistics
+                                                   : nullptr;
+  if (file == nullptr) {
+    return "a known name";
+  }
+  *file = value;
+#if !HEDDLE_SIM_TRACE
+  if (name == "trace" && !value.empty()) {
+    return "empty: this build of the simulator records no waveforms";
+  }
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+Result<RtlDeviceOptions> ParseSettings(const HeddleSimOption* options,
+                                       size_t count, std::string* message) {
+  RtlDeviceOptions out;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = options[i].name;
+    const std::string value = options[i].value;
+    const char* const allowed = Apply(name, value, out);
+    if (allowed != nullptr) {
+      *message =
+          "simulator setting " + name + "=" + value + ": must be " + allowed;
+      return Errno{EINVAL};
+    }
+  }
+  return out;
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NIC's MAC on a port of the one-machine wire, with faults and capture.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hw/sim/capture.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/mac_link.h"
+#include "hw/sim/shared_wire.h"
+
+namespace heddle::sim {
+
+// Frames enter and leave the wire whole; the NIC sees them at one beat per
+// cycle. A receiver that is full holds this NIC's transmitter back.
+// Thread safety: none, but `pending` from any thread.
+class SharedMac : public MacLink {
+ public:
+  // `capture` may be null. `wire` outlives it.
+  SharedMac(SharedWire* wire, uint32_t bus_bytes, const FaultOptions& faults,
+            std::unique_ptr<Capture> capture);
+
+  bool TransmitReady() override;
+  bool Receive(MacBeat* beat) override;
+  void Transmit(std::span<const uint8_t> bytes, bool last) override;
+
+  // True if the link has work for the next cycle.
+  bool active() const {
+    return !received_.empty() || !outgoing_.empty() || wire_->HasNews();
+  }
+  // Frames that faults hold back; `Release` lets them go once the line has
+  // been silent for `kHoldNs`.
+  bool holding() const { return line_.holding(); }
+  void Release();
+  void FlushCapture();
+
+  uint64_t frames_sent() const { return frames_sent_; }
+  uint64_t frames_received() const { return frames_received_; }
+  const FaultInjector& faults() const { return line_.injector(); }
+
+  static constexpr uint64_t kHoldNs = 1000000;
+
+ private:
+  void SendOutgoing();
+  void Record(std::span<const uint8_t> frame);
+
+  SharedWire* const wire_;
+  const uint32_t bus_bytes_;
+  FaultyLine line_;
+  std::unique_ptr<Capture> capture_;
+  Frame transmitted_;           // The frame the NIC is sending.
+  std::vector<Frame> leaving_;  // Scratch.
+  std::deque<Frame> outgoing_;
+  uint64_t last_sent_ns_ = 0;
+  Frame received_;  // The frame the NIC is receiving.
+  size_t received_offset_ = 0;
+  uint64_t frames_sent_ = 0;
+  uint64_t frames_received_ = 0;
+};
+
+}  // namespace heddle::sim

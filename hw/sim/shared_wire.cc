@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/shared_wire.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bitset>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "hw/sim/clock.h"
+
+namespace heddle::sim {
+namespace {
+
+constexpr uint64_t kAttached = 1;
+constexpr uint32_t kFirstFreePort = 49152;
+
+uint64_t PortKey(uint32_t ip, uint32_t slot) {
+  return uint64_t{ip} << 32 | uint64_t{slot} << 1 | kAttached;
+}
+uint32_t KeyIp(uint64_t key) {
+  return static_cast<uint32_t>(key >> 32);
+}
+uint32_t KeySlot(uint64_t key) {
+  return static_cast<uint32_t>(key) >> 1 & (kSlots - 1);
+}
+
+std::string IpText(uint32_t ip) {
+  return std::to_string(ip >> 24) + '.' + std::to_string(ip >> 16 & 0xff) +
+         '.' + std::to_string(ip >> 8 & 0xff) + '.' + std::to_string(ip & 0xff);
+}
+
+bool HasClaim(const WirePort& port, uint32_t number) {
+  return (port.claims[number / kWordBits].load(std::memory_order_acquire) >>
+              (number % kWordBits) &
+          1) != 0;
+}
+
+long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+SharedWire::SharedWire(std::unique_ptr<WireSegment> segment, uint32_t ip)
+    : segment_(std::move(segment)), ip_(ip), peers_(kMaxPorts) {}
+
+Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
+    const SharedWireOptions& options, std::string* message) {
+  const std::string name =
+      options.name.empty() ? WireSegment::DefaultName() : options.name;
+  auto segment = WireSegment::Open(name, message);
+  if (!segment.ok()) {
+    return segment.error();
+  }
+  std::unique_ptr<SharedWire> wire(
+      new SharedWire(std::move(segment.value()), options.ip));
+  wire->name_ = name;
+  Errno error{};
+  if (!wire->TakePort(options, &error, message)) {
+    return error;
+  }
+  return wire;
+}
+
+void SharedWire::ClearPort(WirePort& port) {
+  port.key.store(0, std::memory_order_release);
+  for (auto& word : port.claims) {
+    // Most pages of the table were never touched; a load leaves them so.
+    if (word.load(std::memory_order_relaxed) != 0) {
+      word.store(0, std::memory_order_relaxed);
+    }
+  }
+}
+
+void SharedWire::ClearDead() {
+  WireSegment& wire = *segment_;
+  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
+  for (uint32_t i = 0; i < count; ++i) {
+    WirePort& port = wire->ports[i];
+    if (port.key.load() != 0 && !port.process.Alive()) {
+      ClearPort(port);
+    }
+  }
+}
+
+bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
+                          std::string* message) {
+  WireSegment& wire = *segment_;
+  const WireSegment::Lock lock(wire.operator->());
+  if (!lock.held()) {
+    *error = Errno{ETIMEDOUT};
+    *message = "wire " + name_ + " is held by process " +
+               std::to_string(lock.holder()) + ", which does not go on";
+    return false;
+  }
+  ClearDead();
+  std::bitset<kSlots> used;
+  bool alone = true;
+  std::optional<uint32_t> free;
+  for (uint32_t i = kMaxPorts; i-- > 0;) {
+    const uint64_t key = wire->ports[i].key.load();
+    if (key == 0) {
+      free = i;
+      continue;
+    }
+    alone = false;
+    if (KeyIp(key) == ip_) {
+      used.set(KeySlot(key));
+    }
+  }
+  const uint32_t mtu = wire->payload_mtu.load();
+  if (!alone && mtu != options.payload_mtu) {
+    *error = Errno{EPROTO};
+    *message = "wire " + name_ + " carries payload MTU " + std::to_string(mtu) +
+               ", this device has " + std::to_string(options.payload_mtu);
+    return false;
+  }
+  if (used.all()) {
+    *error = Errno{EBUSY};
+    *message = "address " + IpText(ip_) + " has all its 64 functions on wire " +
+               name_ + "; process " + std::to_string(getpid()) +
+               " would be the 65th";
+    return false;
+  }
+  if (!free) {
+    *error = Errno{EBUSY};
+    *message = "wire " + name_ + " has all its " + std::to_string(kMaxPorts) +
+               " functions";
+    return false;
+  }
+  wire->payload_mtu.store(options.payload_mtu);
+  // Slots go round, so that a new function does not get what is still on its
+  // way to the last one.
+  uint32_t slot = wire->next_slot.load() % kSlots;
+  while (used[slot]) {
+    slot = (slot + 1) % kSlots;
+  }
+  wire->next_slot.store((slot + 1) % kSlots);
+  index_ = *free;
+  slot_ = static_cast<uint8_t>(slot);
+  WirePort& port = wire->ports[index_];
+  ClearPort(port);
+  port.process = ProcessId::Self();
+  port.sleeping.store(0);
+  wire->port_count.store(std::max(wire->port_count.load(), index_ + 1));
+  // Discards what was sent to the place's last owner.
+  for (uint32_t i = 0; i < wire->port_count.load(); ++i) {
+    const uint32_t ring = wire->ring_of[i][index_].load();
+    if (ring != 0 && ring <= kMaxRings) {
+      FrameRingConsumer::Discard(&wire->rings[ring - 1]);
+    }
+  }
+  port.key.store(PortKey(ip_, slot), std::memory_order_release);
+  attached_ = true;
+  return true;
+}
+
+SharedWire::~SharedWire() {
+  if (!attached_) {
+    return;
+  }
+  const WireSegment::Lock lock(segment_->operator->());
+  // Without the lock too: nobody else writes the key of a live process.
+  ClearPort((*segment_)->ports[index_]);
+}
+
+firmware::PortClaim SharedWire::ClaimPort(uint32_t port) {
+  firmware::PortClaim claim{};
+  WireSegment& wire = *segment_;
+  const WireSegment::Lock lock(wire.operator->());
+  if (port >= kPortNumbers || !lock.held()) {
+    claim.owner = lock.holder();
+    return claim;
+  }
+  ClearDead();
+  const auto owner_of = [&](uint32_t number) -> const WirePort* {
+    for (const WirePort& other : wire->ports) {
+      const uint64_t key = other.key.load();
+      if (key != 0 && KeyIp(key) == ip_ && HasClaim(other, number)) {
+        return &other;
+      }
+    }
+    return nullptr;
+  };
+  if (port == 0) {
+    constexpr uint32_t kRange = kPortNumbers - kFirstFreePort;
+    const uint32_t start = static_cast<uint32_t>(getpid()) % kRange;
+    for (uint32_t i = 0; i < kRange && port == 0; ++i) {
+      const uint32_t number = kFirstFreePort + (start + i) % kRange;
+      if (owner_of(number) == nullptr) {
+        port = number;
+      }
+    }
+    if (port == 0) {
+      claim.exhausted = true;
+      return claim;
+    }
+  } else if (const WirePort* const owner = owner_of(port)) {
+    claim.owner = owner->process.pid;
+    return claim;
+  }
+  wire->ports[index_].claims[port / kWordBits].fetch_or(
+      uint64_t{1} << (port % kWordBits), std::memory_order_release);
+  claim.granted = true;
+  claim.port = port;
+  return claim;
+}
+
+void SharedWire::ReleasePort(uint32_t port) {
+  if (port < kPortNumbers) {
+    (*segment_)->ports[index_].claims[port / kWordBits].fetch_and(
+        ~(uint64_t{1} << (port % kWordBits)), std::memory_order_release);
+  }
+}
+
+std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
+  if (route.kind == Route::Kind::kNone) {
+    return std::nullopt;
+  }
+  WireSegment& wire = *segment_;
+  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
+  const bool by_slot = route.kind == Route::Kind::kSlot;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t key = wire->ports[i].key.load(std::memory_order_acquire);
+    if (key == 0 || KeyIp(key) != route.ip) {
+      continue;
+    }
+    if (by_slot ? KeySlot(key) == route.slot
+                : HasClaim(wire->ports[i], route.port)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
+  Peer& peer = peers_[index];
+  if (!peer.producer) {
+    WireSegment& wire = *segment_;
+    std::atomic<uint32_t>& entry = wire->ring_of[index_][index];
+    uint32_t ring = entry.load();
+    if (ring == 0) {
+      ring = wire->ring_count.fetch_add(1) + 1;
+      if (ring > kMaxRings) {
+        wire->ring_count.store(kMaxRings);
+        return nullptr;
+      }
+      entry.store(ring);
+    }
+    if (ring > kMaxRings) {
+      return nullptr;
+    }
+    peer.producer.emplace(&wire->rings[ring - 1]);
+  }
+  return &*peer.producer;
+}
+
+FrameRingConsumer* SharedWire::ConsumerFrom(uint32_t index) {
+  Peer& peer = peers_[index];
+  if (!peer.consumer && !peer.consumer_dead) {
+    WireSegment& wire = *segment_;
+    const uint32_t ring = wire->ring_of[index][index_].load();
+    if (ring == 0) {
+      return nullptr;
+    }
+    if (ring > kMaxRings) {
+      peer.consumer_dead = true;
+      ++corrupt_peers_;
+      return nullptr;
+    }
+    peer.consumer.emplace(&wire->rings[ring - 1]);
+  }
+  return peer.consumer ? &*peer.consumer : nullptr;
+}
+
+SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
+  const uint64_t consumed = peer.producer->consumed();
+  const uint64_t now = MonotonicNs();
+  if (peer.blocked_since_ns == 0 || consumed != peer.consumed_then) {
+    peer.blocked_since_ns = now;
+    peer.consumed_then = consumed;
+    peer.stopped = false;
+  }
+  peer.stopped = peer.stopped || now - peer.blocked_since_ns > kPatienceNs;
+  if (peer.stopped) {
+    ++dropped_;
+    return SendOutcome::kDropped;
+  }
+  peer.producer->Wait();
+  return SendOutcome::kBlocked;
+}
+
+SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame) {
+  const std::optional<uint32_t> index = FindPort(FindRoute(frame));
+  FrameRingProducer* const producer = index ? ProducerTo(*index) : nullptr;
+  if (producer == nullptr || frame.size() < kMinFrameBytes ||
+      frame.size() > kMaxWireFrameBytes) {
+    ++dropped_;
+    return SendOutcome::kDropped;
+  }
+  switch (producer->Push(frame)) {
+    case FrameRingProducer::Outcome::kSent:
+      // A small frame may still fit into the ring of a stopped receiver.
+      if (producer->consumed() != peers_[*index].consumed_then) {
+        peers_[*index].blocked_since_ns = 0;
+        peers_[*index].stopped = false;
+      }
+      Wake(*index);
+      return SendOutcome::kSent;
+    case FrameRingProducer::Outcome::kFull:
+      return Full(peers_[*index]);
+    case FrameRingProducer::Outcome::kCorrupt:
+      break;
+  }
+  ++dropped_;
+  return SendOutcome::kDropped;
+}
+
+bool SharedWire::Receive(Frame* frame) {
+  WireSegment& wire = *segment_;
+  // Before the search, so that what arrives during it is news.
+  const uint32_t wake = wire->ports[index_].wake.load();
+  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t source = (next_source_ + i) % count;
+    FrameRingConsumer* const consumer = ConsumerFrom(source);
+    if (consumer == nullptr) {
+      continue;
+    }
+    switch (consumer->Pop(frame)) {
+      case FrameRingConsumer::Outcome::kFrame:
+        next_source_ = (source + 1) % count;
+        if (consumer->TakeProducerWait()) {
+          Wake(source);
+        }
+        return true;
+      case FrameRingConsumer::Outcome::kEmpty:
+        break;
+      case FrameRingConsumer::Outcome::kCorrupt:
+        peers_[source].consumer.reset();
+        peers_[source].consumer_dead = true;
+        ++corrupt_peers_;
+        break;
+    }
+  }
+  seen_wake_ = wake;
+  return false;
+}
+
+bool SharedWire::HasNews() const {
+  return (*segment_)->ports[index_].wake.load() != seen_wake_;
+}
+
+void SharedWire::Wake(uint32_t index) {
+  WirePort& port = (*segment_)->ports[index];
+  port.wake.fetch_add(1);
+  if (port.sleeping.load() != 0) {
+    Futex(&port.wake, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+}
+
+void SharedWire::Sleep(uint64_t timeout_ns) {
+  WirePort& port = (*segment_)->ports[index_];
+  const timespec timeout = ToTimespec(timeout_ns);
+  port.sleeping.store(1);
+  if (!HasNews()) {
+    Futex(&port.wake, FUTEX_WAIT, seen_wake_, &timeout);
+  }
+  port.sleeping.store(0);
+}
+
+}  // namespace heddle::sim

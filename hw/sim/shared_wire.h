@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// A port of the named one-machine wire.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/result.h"
+#include "firmware/base/hal.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/frame_ring.h"
+#include "hw/sim/route.h"
+#include "hw/sim/wire_segment.h"
+
+namespace heddle::sim {
+
+struct SharedWireOptions {
+  std::string name;  // Empty: the default wire.
+  uint32_t ip = 0x7f000001;
+  uint32_t payload_mtu = 4096;
+};
+
+// One function attached to the wire, and its part of the switch.
+//
+// No daemon: each sender routes its own frames with the tables in the shared
+// memory. What a process left behind when it died is void, and is cleared by
+// whoever needs the place.
+//
+// Thread safety: `Kick`, `ClaimPort`, `ReleasePort` from any thread; sending
+// and receiving by one thread at a time.
+class SharedWire : public firmware::Switch {
+ public:
+  // Errors, each with a line in `*message`: EBUSY when the address has 64
+  // functions, or the wire kMaxPorts; EPROTO when the payload MTU or the
+  // layout differ; ETIMEDOUT when a stopped process holds the wire's lock.
+  static Result<std::unique_ptr<SharedWire>> Attach(
+      const SharedWireOptions& options, std::string* message);
+  ~SharedWire();
+  SharedWire(const SharedWire&) = delete;
+  SharedWire& operator=(const SharedWire&) = delete;
+
+  uint8_t slot() const { return slot_; }
+  const std::string& name() const { return name_; }
+
+  firmware::PortClaim ClaimPort(uint32_t port) override;
+  void ReleasePort(uint32_t port) override;
+
+  enum class SendOutcome : uint8_t {
+    kSent,
+    kBlocked,  // Receiver is full: try again.
+    kDropped,  // Nobody to send it to, or a receiver that stopped.
+  };
+  SendOutcome Send(std::span<const uint8_t> frame);
+  bool Receive(Frame* frame);
+
+  // True if a frame or a kick may have arrived since `Receive` found nothing.
+  bool HasNews() const;
+  // Wakes a `Sleep` of this port.
+  void Kick() { Wake(index_); }
+  // Returns on news, a wake, or after `timeout_ns`.
+  void Sleep(uint64_t timeout_ns);
+
+  uint64_t dropped() const { return dropped_; }
+  // Peers cut off because their ring held nonsense.
+  uint64_t corrupt_peers() const { return corrupt_peers_; }
+
+  // A receiver that takes nothing for this long does not hold senders back.
+  static constexpr uint64_t kPatienceNs = 50000000;
+
+ private:
+  struct Peer {
+    std::optional<FrameRingProducer> producer;
+    std::optional<FrameRingConsumer> consumer;
+    bool consumer_dead = false;
+    uint64_t blocked_since_ns = 0;  // 0: not blocked.
+    uint64_t consumed_then = 0;
+    bool stopped = false;
+  };
+
+  SharedWire(std::unique_ptr<WireSegment> segment, uint32_t ip);
+
+  bool TakePort(const SharedWireOptions& options, Errno* error,
+                std::string* message);
+  void ClearDead();
+  void ClearPort(WirePort& port);
+  void Wake(uint32_t index);
+  std::optional<uint32_t> FindPort(const Route& route);
+  FrameRingProducer* ProducerTo(uint32_t index);
+  FrameRingConsumer* ConsumerFrom(uint32_t index);
+  SendOutcome Full(Peer& peer);
+
+  std::unique_ptr<WireSegment> segment_;
+  const uint32_t ip_;
+  std::string name_;
+  uint32_t index_ = 0;
+  uint8_t slot_ = 0;
+  bool attached_ = false;
+  uint32_t next_source_ = 0;
+  std::atomic<uint32_t> seen_wake_ =
+      0;  // `wake` when `Receive` last found nothing.
+  std::vector<Peer> peers_;
+  std::atomic<uint64_t> dropped_ = 0;
+  std::atomic<uint64_t> corrupt_peers_ = 0;
+};
+
+}  // namespace heddle::sim

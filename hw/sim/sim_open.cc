@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C factory of libheddle-sim.so.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "driver/device.h"
+#include "driver/sim_factory.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/rtl_device.h"
+#include "hw/sim/settings.h"
+
+namespace heddle::sim {
+namespace {
+
+std::string Hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof(text), "%#llx",
+                static_cast<unsigned long long>(value));
+  return text;
+}
+
+// Not empty if caller and library do not fit together.
+std::string Mismatch(uint32_t device_abi, uint64_t contract_hash) {
+  if (device_abi != kDeviceAbi) {
+    return "simulator has Device ABI " + std::to_string(kDeviceAbi) +
+           ", the driver " + std::to_string(device_abi) +
+           "; install both from one release";
+  }
+  if (contract_hash != contract::kContractHash) {
+    return "simulator has contract " + Hex(contract::kContractHash) +
+           ", the driver " + Hex(contract_hash) +
+           "; install both from one release";
+  }
+  return {};
+}
+
+Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
+  error->error = number;
+  const size_t bytes = std::min(message.size(), sizeof(error->message) - 1);
+  message.copy(error->message, bytes);
+  error->message[bytes] = '\0';
+  return nullptr;
+}
+
+Device* Open(const std::string& kind, const HeddleSimOption* options,
+             size_t count, HeddleSimError* error) {
+  if (kind != "rtl") {
+    return Refuse(error, EINVAL,
+                  "simulator has no device of kind " + kind + ", only rtl");
+  }
+  std::string message;
+  auto settings = ParseSettings(options, count, &message);
+  if (!settings.ok()) {
+    return Refuse(error, static_cast<int>(settings.error()), message);
+  }
+  auto device = RtlDevice::Open(settings.value(), &message);
+  if (!device.ok()) {
+    return Refuse(error, static_cast<int>(device.error()), message);
+  }
+  return device.value().release();
+}
+
+}  // namespace
+}  // namespace heddle::sim
+
+extern "C" __attribute__((visibility("default"))) heddle::Device*
+heddle_sim_open(  // NOLINT(readability-identifier-naming): C symbol.
+    const char* kind, uint32_t device_abi, uint64_t contract_hash,
+    const HeddleSimOption* options, size_t option_count,
+    HeddleSimError* error) {
+  using heddle::sim::Refuse;
+  try {
+    const std::string mismatch =
+        heddle::sim::Mismatch(device_abi, contract_hash);
+    if (!mismatch.empty()) {
+      return Refuse(error, EPROTO, mismatch);
+    }
+    return heddle::sim::Open(kind, options, option_count, error);
+  } catch (const std::bad_alloc&) {
+    return Refuse(error, ENOMEM, "simulator: out of memory");
+  } catch (const std::exception& exception) {
+    return Refuse(error, EIO, std::string("simulator: ") + exception.what());
+  }
+}

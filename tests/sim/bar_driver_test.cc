@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/bar_driver.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/sim/random.h"
+
+namespace heddle::sim {
+namespace {
+
+// An AXI4 slave of 64-bit words that is slow at random.
+class Slave {
+ public:
+  explicit Slave(uint64_t seed) : random_(seed) {}
+
+  void Cycle(BarDriver& driver) {
+    const BarToDevice in = driver.Drive();
+    BarFromDevice out;
+    out.aw_ready = random_.Below(3) == 0;
+    out.w_ready = random_.Below(3) == 0;
+    out.ar_ready = random_.Below(3) == 0;
+    out.b_valid = answers_ > 0 && random_.Below(3) == 0;
+    out.r_valid = read_.has_value() && random_.Below(3) == 0;
+    if (out.r_valid) {
+      out.r_data = words[*read_];
+      read_.reset();
+    }
+    answers_ -= out.b_valid;
+    if (in.aw_valid && out.aw_ready) {
+      addresses_.push_back(in.aw_address);
+    }
+    if (in.w_valid && out.w_ready) {
+      data_.push_back({in.w_data, in.w_strobe});
+    }
+    if (in.ar_valid && out.ar_ready) {
+      EXPECT_EQ(answers_, 0) << "a read must not pass a posted write";
+      read_ = in.ar_address;
+    }
+    while (!addresses_.empty() && !data_.empty()) {
+      Store(addresses_.front(), data_.front());
+      addresses_.pop_front();
+      data_.pop_front();
+      ++answers_;
+    }
+    driver.Sample(out);
+  }
+
+  std::map<uint32_t, uint64_t> words;
+  std::vector<uint32_t> order;
+
+ private:
+  struct Data {
+    uint64_t value;
+    uint8_t strobe;
+  };
+  void Store(uint32_t address, const Data& data) {
+    EXPECT_EQ(address % 8, 0u);
+    order.push_back(address);
+    for (uint32_t i = 0; i < 8; ++i) {
+      if ((data.strobe >> i & 1) != 0) {
+        const uint64_t mask = uint64_t{0xff} << (8 * i);
+        words[address] = (words[address] & ~mask) | (data.value & mask);
+      }
+    }
+  }
+
+  Random random_;
+  std::deque<uint32_t> addresses_;
+  std::deque<Data> data_;
+  int answers_ = 0;
+  std::optional<uint32_t> read_;
+};
+
+bool RunUntilQuiet(BarDriver& driver, Slave& slave) {
+  for (int i = 0; i < 10000 && !driver.quiet(); ++i) {
+    slave.Cycle(driver);
+  }
+  return driver.quiet();
+}
+
+TEST(BarDriverTest, WritesTakeEffectInOrder) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Slave slave(seed);
+    BarDriver driver;
+    for (uint32_t i = 0; i < 50; ++i) {
+      driver.Write(8 * i, i, 8);
+    }
+    ASSERT_TRUE(RunUntilQuiet(driver, slave));
+    ASSERT_EQ(slave.order.size(), 50u);
+    for (uint32_t i = 0; i < 50; ++i) {
+      EXPECT_EQ(slave.order[i], 8 * i);
+      EXPECT_EQ(slave.words[8 * i], i);
+    }
+  }
+}
+
+TEST(BarDriverTest, HalvesOfAWordAreWrittenAlone) {
+  Slave slave(1);
+  BarDriver driver;
+  driver.Write(16, 0x1111111122222222, 8);
+  driver.Write(20, 0x33333333, 4);
+  ASSERT_TRUE(RunUntilQuiet(driver, slave));
+  EXPECT_EQ(slave.words[16], 0x3333333322222222u);
+  driver.Write(16, 0x44444444, 4);
+  ASSERT_TRUE(RunUntilQuiet(driver, slave));
+  EXPECT_EQ(slave.words[16], 0x3333333344444444u);
+}
+
+TEST(BarDriverTest, ReadSeesTheWritesBeforeIt) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Slave slave(seed);
+    BarDriver driver;
+    for (uint32_t i = 0; i < 10; ++i) {
+      driver.Write(64, i, 8);
+    }
+    driver.StartRead(64);
+    ASSERT_TRUE(RunUntilQuiet(driver, slave));
+    EXPECT_EQ(driver.TakeRead(), 9u);
+    EXPECT_EQ(driver.TakeRead(), std::nullopt);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::sim

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/capture.h"
+
+#include <pcap/pcap.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "hw/sim/faults.h"
+
+namespace heddle::sim {
+namespace {
+
+TEST(CaptureTest, LibpcapReadsBackFramesWithNanoseconds) {
+  const std::string path =
+      testing::TempDir() + "heddle_capture_" + std::to_string(getpid());
+  auto capture = Capture::Open(path);
+  ASSERT_TRUE(capture.ok());
+  const Frame first(60, 0x11);
+  const Frame second(9000, 0x22);
+  capture.value()->Add(first, 5'000'000'001);
+  capture.value()->Add(second, 5'999'999'999);
+  capture.value()->Flush();  // Not closed, as after a crash.
+
+  std::array<char, PCAP_ERRBUF_SIZE> error{};
+  pcap_t* const reader = pcap_open_offline_with_tstamp_precision(
+      path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error.data());
+  ASSERT_NE(reader, nullptr) << error.data();
+  EXPECT_EQ(pcap_datalink(reader), DLT_EN10MB);
+  pcap_pkthdr header{};
+  const uint8_t* data = pcap_next(reader, &header);
+  ASSERT_NE(data, nullptr);
+  EXPECT_EQ(Frame(data, data + header.caplen), first);
+  EXPECT_EQ(header.ts.tv_sec, 5);
+  EXPECT_EQ(header.ts.tv_usec, 1);
+  data = pcap_next(reader, &header);
+  ASSERT_NE(data, nullptr);
+  EXPECT_EQ(Frame(data, data + header.caplen), second);
+  EXPECT_EQ(header.len, second.size());
+  EXPECT_EQ(header.ts.tv_usec, 999'999'999);
+  EXPECT_EQ(pcap_next(reader, &header), nullptr);
+  pcap_close(reader);
+  unlink(path.c_str());
+}
+
+TEST(CaptureTest, FileThatCannotBeMadeIsAnError) {
+  auto capture = Capture::Open("/nonexistent/file.pcap");
+  ASSERT_FALSE(capture.ok());
+  EXPECT_EQ(static_cast<int>(capture.error()), ENOENT);
+}
+
+}  // namespace
+}  // namespace heddle::sim

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/frame_ring.h"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "hw/sim/random.h"
+
+namespace heddle::sim {
+namespace {
+
+using Sent = FrameRingProducer::Outcome;
+using Got = FrameRingConsumer::Outcome;
+
+Frame Numbered(size_t bytes, uint8_t number) {
+  return Frame(bytes, number);
+}
+
+TEST(FrameRingTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get());
+  FrameRingConsumer consumer(memory.get());
+  Random random(1);
+  std::deque<Frame> expected;
+  uint32_t number = 0;
+  uint32_t full = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (random.Below(2) == 0) {
+      const Frame frame =
+          Numbered(14 + random.Below(9203), static_cast<uint8_t>(number));
+      const Sent outcome = producer.Push(frame);
+      ASSERT_NE(outcome, Sent::kCorrupt);
+      if (outcome == Sent::kSent) {
+        expected.push_back(frame);
+        ++number;
+      } else {
+        ++full;
+      }
+    } else {
+      Frame frame;
+      const Got outcome = consumer.Pop(&frame);
+      ASSERT_EQ(outcome == Got::kFrame, !expected.empty());
+      if (outcome == Got::kFrame) {
+        ASSERT_EQ(frame, expected.front());
+        expected.pop_front();
+      }
+    }
+  }
+  EXPECT_GT(full, 0u);
+  EXPECT_GT(number, 1000u);
+}
+
+TEST(FrameRingTest, NewEndsGoOnWhereOldOnesStopped) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  ASSERT_EQ(FrameRingProducer(memory.get()).Push(Numbered(100, 1)),
+            Sent::kSent);
+  ASSERT_EQ(FrameRingProducer(memory.get()).Push(Numbered(100, 2)),
+            Sent::kSent);
+  Frame frame;
+  ASSERT_EQ(FrameRingConsumer(memory.get()).Pop(&frame), Got::kFrame);
+  EXPECT_EQ(frame[0], 1);
+  ASSERT_EQ(FrameRingConsumer(memory.get()).Pop(&frame), Got::kFrame);
+  EXPECT_EQ(frame[0], 2);
+  FrameRingProducer(memory.get()).Push(Numbered(100, 3));
+  FrameRingConsumer::Discard(memory.get());
+  EXPECT_EQ(FrameRingConsumer(memory.get()).Pop(&frame), Got::kEmpty);
+}
+
+TEST(FrameRingTest, NonsenseInTheRingIsRecognisedForGood) {
+  const auto corrupt_with = [](auto damage) {
+    auto memory = std::make_unique<FrameRingMemory>();
+    FrameRingProducer producer(memory.get());
+    FrameRingConsumer consumer(memory.get());
+    Frame frame;
+    producer.Push(Numbered(100, 1));
+    damage(*memory);
+    EXPECT_EQ(consumer.Pop(&frame), Got::kCorrupt);
+    EXPECT_EQ(consumer.Pop(&frame), Got::kCorrupt);
+  };
+  corrupt_with([](FrameRingMemory& m) { m.tail = kFrameRingBytes * 2; });
+  corrupt_with([](FrameRingMemory& m) { m.tail = 8; });
+  corrupt_with([](FrameRingMemory& m) { m.tail = UINT64_MAX; });
+  corrupt_with([](FrameRingMemory& m) { m.data[3] = 0xff; });  // Length.
+  corrupt_with([](FrameRingMemory& m) { m.data[0] = 1; });
+  corrupt_with([](FrameRingMemory& m) { m.data[4] ^= 1; });  // Magic.
+  corrupt_with([](FrameRingMemory& m) { m.data[8] ^= 1; });  // Position.
+}
+
+TEST(FrameRingTest, RandomBytesNeverReadOutOfTheRing) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  Random random(3);
+  for (int run = 0; run < 300; ++run) {
+    for (uint32_t i = 0; i < 64; ++i) {
+      memory->data[i] = static_cast<uint8_t>(random.Next());
+    }
+    memory->head = random.Below(2) == 0 ? 0 : random.Next();
+    memory->tail = memory->head + random.Below(400000);
+    FrameRingConsumer consumer(memory.get());
+    Frame frame;
+    EXPECT_NE(consumer.Pop(&frame), Got::kFrame) << "run " << run;
+  }
+}
+
+TEST(FrameRingTest, ConsumerThatWritesNonsenseStopsTheSender) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get());
+  memory->head = 12345678;
+  EXPECT_EQ(producer.Push(Numbered(100, 1)), Sent::kCorrupt);
+}
+
+}  // namespace
+}  // namespace heddle::sim

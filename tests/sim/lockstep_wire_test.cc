@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/lockstep_wire.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/sim/test_frames.h"
+
+namespace heddle::sim {
+namespace {
+
+constexpr uint32_t kIpA = 0x0a000001;
+constexpr uint32_t kIpB = 0x0a000002;
+constexpr size_t kBus = 64;
+
+struct Arrival {
+  uint64_t cycle;  // Of the last beat.
+  uint64_t first_cycle;
+  Frame frame;
+};
+
+// Ports that send queued frames at one beat per cycle and note what arrives.
+class Bench {
+ public:
+  Bench(const LockstepWireOptions& options, const std::vector<uint32_t>& ips)
+      : wire(options) {
+    for (const uint32_t ip : ips) {
+      wire.AddPort(ip);
+    }
+    queues.resize(ips.size());
+    arrivals.resize(ips.size());
+    partial_.resize(ips.size());
+    first_.resize(ips.size());
+    offsets_.resize(ips.size());
+  }
+
+  void Run(uint64_t cycles) {
+    for (uint64_t i = 0; i < cycles; ++i) {
+      wire.BeginCycle(++cycle);
+      for (uint32_t port = 0; port < queues.size(); ++port) {
+        Cycle(port);
+      }
+    }
+  }
+
+  LockstepWire wire;
+  uint64_t cycle = 0;
+  std::vector<std::vector<Frame>> queues;
+  std::vector<std::vector<Arrival>> arrivals;
+
+ private:
+  void Cycle(uint32_t port) {
+    MacLink& mac = *wire.mac(port);
+    ASSERT_TRUE(mac.TransmitReady());
+    MacBeat beat;
+    if (mac.Receive(&beat)) {
+      if (partial_[port].empty()) {
+        first_[port] = cycle;
+      }
+      partial_[port].insert(partial_[port].end(), beat.data.begin(),
+                            beat.data.begin() + beat.bytes);
+      if (beat.last) {
+        arrivals[port].push_back(
+            {cycle, first_[port], std::exchange(partial_[port], {})});
+      }
+    }
+    if (!queues[port].empty()) {
+      const Frame& frame = queues[port].front();
+      const size_t bytes = std::min(kBus, frame.size() - offsets_[port]);
+      const bool last = offsets_[port] + bytes == frame.size();
+      mac.Transmit({frame.data() + offsets_[port], bytes}, last);
+      offsets_[port] += bytes;
+      if (last) {
+        offsets_[port] = 0;
+        queues[port].erase(queues[port].begin());
+      }
+    }
+  }
+
+  std::vector<Frame> partial_;
+  std::vector<uint64_t> first_;
+  std::vector<size_t> offsets_;
+};
+
+TEST(LockstepWireTest, EachBeatTakesTheLatencyAtLineRate) {
+  for (const size_t extra : {size_t{0}, size_t{100}, size_t{9000}}) {
+    SCOPED_TRACE(extra);
+    Bench bench({.latency_cycles = 50, .faults = {}, .cycle_ns = 4},
+                {kIpA, kIpB});
+    const Frame frame = MakeAck(kIpB, 0, 1, extra);
+    bench.queues[0].push_back(frame);
+    bench.queues[0].push_back(frame);
+    bench.Run(1000);
+    const uint64_t beats = (frame.size() + kBus - 1) / kBus;
+    ASSERT_EQ(bench.arrivals[1].size(), 2u);
+    EXPECT_EQ(bench.arrivals[1][0].frame, frame);
+    EXPECT_EQ(bench.arrivals[1][0].first_cycle, 1 + 50u);
+    EXPECT_EQ(bench.arrivals[1][0].cycle, beats + 50);
+    EXPECT_EQ(bench.arrivals[1][1].cycle, 2 * beats + 50);
+    EXPECT_TRUE(bench.wire.quiet());
+  }
+}
+
+TEST(LockstepWireTest, FramesOfTwoSendersQueueAndStayWhole) {
+  Bench bench({}, {kIpA, kIpA, kIpB});
+  for (uint32_t i = 0; i < 20; ++i) {
+    bench.queues[0].push_back(MakeAck(kIpB, 0, 2 * i, 500));
+    bench.queues[1].push_back(MakeAck(kIpB, 0, 2 * i + 1, 300));
+  }
+  bench.Run(1000);
+  ASSERT_EQ(bench.arrivals[2].size(), 40u);
+  std::vector<uint32_t> next = {0, 1};
+  for (const Arrival& arrival : bench.arrivals[2]) {
+    const uint32_t number = AckNumber(arrival.frame);
+    EXPECT_EQ(number, next[number % 2]);
+    next[number % 2] += 2;
+    EXPECT_EQ(arrival.frame, MakeAck(kIpB, 0, number, number % 2 ? 300 : 500));
+  }
+}
+
+TEST(LockstepWireTest, RoutesByClaimAndSlot) {
+  Bench bench({}, {kIpA, kIpB, kIpB});
+  EXPECT_EQ(bench.wire.slot(1), 0);
+  EXPECT_EQ(bench.wire.slot(2), 1);
+  EXPECT_TRUE(bench.wire.ports(2)->ClaimPort(77).granted);
+  EXPECT_FALSE(bench.wire.ports(1)->ClaimPort(77).granted);
+  EXPECT_TRUE(bench.wire.ports(0)->ClaimPort(77).granted);
+  bench.queues[0] = {MakeSyn(kIpB, 77), MakeAck(kIpB, 1 << 10),
+                     MakeAck(kIpB, 5), MakeSyn(kIpB, 78),
+                     MakeAck(kIpB, 9 << 10)};
+  bench.Run(200);
+  EXPECT_EQ(bench.arrivals[2].size(), 2u);
+  EXPECT_EQ(bench.arrivals[1].size(), 1u);
+  EXPECT_EQ(bench.wire.dropped(), 2u);
+  bench.wire.ports(2)->ReleasePort(77);
+  EXPECT_TRUE(bench.wire.ports(1)->ClaimPort(77).granted);
+}
+
+std::vector<std::pair<uint64_t, uint32_t>> FaultyRun(uint64_t seed) {
+  LockstepWireOptions options;
+  options.faults = {
+      .seed = seed, .loss = 0.05, .duplicate = 0.05, .reorder = 0.05};
+  Bench bench(options, {kIpA, kIpB});
+  for (uint32_t i = 0; i < 1000; ++i) {
+    bench.queues[0].push_back(MakeAck(kIpB, 0, i, i % 200));
+  }
+  bench.Run(20000);
+  EXPECT_TRUE(bench.wire.quiet()) << "held frames leave";
+  std::vector<std::pair<uint64_t, uint32_t>> result;
+  for (const Arrival& arrival : bench.arrivals[1]) {
+    result.emplace_back(arrival.cycle, AckNumber(arrival.frame));
+  }
+  EXPECT_EQ(bench.wire.frames(), result.size());
+  return result;
+}
+
+TEST(LockstepWireTest, FaultsAreTheSameInEachRun) {
+  const auto first = FaultyRun(1);
+  EXPECT_EQ(first, FaultyRun(1));
+  EXPECT_NE(first, FaultyRun(2));
+  EXPECT_GT(first.size(), 900u);
+  bool reordered = false;
+  for (size_t i = 1; i < first.size(); ++i) {
+    reordered = reordered || first[i].second < first[i - 1].second;
+  }
+  EXPECT_TRUE(reordered);
+}
+
+}  // namespace
+}  // namespace heddle::sim

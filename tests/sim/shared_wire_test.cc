@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/shared_wire.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/sim/clock.h"
+#include "tests/sim/child_process.h"
+#include "tests/sim/test_frames.h"
+
+namespace heddle::sim {
+namespace {
+
+constexpr uint32_t kIpA = 0x0a000001;
+constexpr uint32_t kIpB = 0x0a000002;
+constexpr uint64_t kLimitNs = 20000000000;
+
+// A wire of its own for each test.
+class SharedWireTest : public testing::Test {
+ protected:
+  using WirePtr = std::unique_ptr<SharedWire>;
+
+  SharedWireOptions Options(uint32_t ip) const {
+    return {.name = name_, .ip = ip, .payload_mtu = 4096};
+  }
+  WirePtr Attach(uint32_t ip) const {
+    std::string message;
+    auto wire = SharedWire::Attach(Options(ip), &message);
+    EXPECT_TRUE(wire.ok()) << message;
+    return wire.ok() ? std::move(wire.value()) : nullptr;
+  }
+  static bool ReceiveSoon(SharedWire& wire, Frame* frame) {
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    while (MonotonicNs() < deadline) {
+      if (wire.Receive(frame)) {
+        return true;
+      }
+      wire.Sleep(10000000);
+    }
+    return false;
+  }
+  static uint16_t Pdcid(const SharedWire& wire) {
+    return static_cast<uint16_t>(wire.slot() << 10 | 1);
+  }
+  // System V segments made by one of `pids`.
+  static int Segments(const std::set<pid_t>& pids) {
+    std::ifstream list("/proc/sysvipc/shm");
+    std::string line;
+    int count = 0;
+    while (std::getline(list, line)) {
+      int creator = 0;
+      if (std::sscanf(line.c_str(), "%*d %*d %*o %*u %d", &creator) == 1) {
+        count += static_cast<int>(pids.count(creator));
+      }
+    }
+    return count;
+  }
+
+  const std::string name_ =
+      "test-" + std::to_string(getpid()) + "-" +
+      testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(SharedWireTest, RequestsThatOpenGoByClaimTheRestBySlot) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const WirePtr other = Attach(kIpB);
+  ASSERT_NE(b->slot(), other->slot());
+  ASSERT_TRUE(b->ClaimPort(5000).granted);
+  ASSERT_TRUE(other->ClaimPort(5001).granted);
+
+  EXPECT_EQ(a->Send(MakeSyn(kIpB, 5000)), SharedWire::SendOutcome::kSent);
+  EXPECT_EQ(a->Send(MakeSyn(kIpB, 5001, 16)), SharedWire::SendOutcome::kSent);
+  EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*other), 3)),
+            SharedWire::SendOutcome::kSent);
+  Frame frame;
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_EQ(frame, MakeSyn(kIpB, 5000));
+  EXPECT_FALSE(b->Receive(&frame));
+  ASSERT_TRUE(other->Receive(&frame));
+  EXPECT_EQ(frame, MakeSyn(kIpB, 5001, 16));
+  ASSERT_TRUE(other->Receive(&frame));
+  EXPECT_EQ(frame, MakeAck(kIpB, Pdcid(*other), 3));
+  EXPECT_EQ(a->dropped(), 0u);
+}
+
+TEST_F(SharedWireTest, FunctionCanSendToItself) {
+  const WirePtr a = Attach(kIpA);
+  ASSERT_TRUE(a->ClaimPort(7).granted);
+  EXPECT_EQ(a->Send(MakeSyn(kIpA, 7)), SharedWire::SendOutcome::kSent);
+  Frame frame;
+  ASSERT_TRUE(a->Receive(&frame));
+  EXPECT_EQ(frame, MakeSyn(kIpA, 7));
+}
+
+TEST_F(SharedWireTest, FramesForNobodyAreDroppedAndCounted) {
+  const WirePtr a = Attach(kIpA);
+  EXPECT_EQ(a->Send(MakeSyn(kIpB, 1)), SharedWire::SendOutcome::kDropped);
+  EXPECT_EQ(a->Send(MakeSyn(kIpA, 1)), SharedWire::SendOutcome::kDropped);
+  EXPECT_EQ(a->Send(Frame(64, 0)), SharedWire::SendOutcome::kDropped);
+  EXPECT_EQ(a->dropped(), 3u);
+}
+
+TEST_F(SharedWireTest, SixtyFifthFunctionAtAnAddressIsNamed) {
+  std::vector<WirePtr> wires;
+  std::set<uint8_t> slots;
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    wires.push_back(Attach(kIpA));
+    ASSERT_NE(wires.back(), nullptr);
+    slots.insert(wires.back()->slot());
+  }
+  EXPECT_EQ(slots.size(), kSlots);
+  std::string message;
+  const auto refused = SharedWire::Attach(Options(kIpA), &message);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Errno{EBUSY});
+  EXPECT_NE(message.find("10.0.0.1"), std::string::npos) << message;
+  EXPECT_NE(message.find(std::to_string(getpid())), std::string::npos);
+  EXPECT_NE(Attach(kIpB), nullptr) << "other addresses have room";
+  const uint8_t freed = wires[20]->slot();
+  wires[20].reset();
+  EXPECT_EQ(Attach(kIpA)->slot(), freed);
+}
+
+TEST_F(SharedWireTest, PayloadMtuMustBeEqualOnOneWire) {
+  WirePtr a = Attach(kIpA);
+  SharedWireOptions options = Options(kIpB);
+  options.payload_mtu = 1024;
+  std::string message;
+  const auto refused = SharedWire::Attach(options, &message);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Errno{EPROTO});
+  EXPECT_NE(message.find("4096"), std::string::npos) << message;
+  EXPECT_NE(message.find("1024"), std::string::npos) << message;
+  a.reset();
+  EXPECT_TRUE(SharedWire::Attach(options, &message).ok()) << message;
+}
+
+TEST_F(SharedWireTest, OtherLayoutIsRefusedWithBothNumbers) {
+  const WirePtr a = Attach(kIpA);
+  std::string message;
+  auto segment = WireSegment::Open(name_, &message);
+  ASSERT_TRUE(segment.ok()) << message;
+  (*segment.value())->layout_version = 77;
+  const auto refused = SharedWire::Attach(Options(kIpB), &message);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Errno{EPROTO});
+  EXPECT_NE(message.find("77"), std::string::npos) << message;
+  EXPECT_NE(message.find(std::to_string(kWireLayoutVersion)),
+            std::string::npos);
+}
+
+TEST_F(SharedWireTest, SecondClaimOfAPortNamesItsOwner) {
+  const WirePtr a = Attach(kIpA);
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const WirePtr wire = Attach(kIpA);
+    if (wire->ClaimPort(4000).granted) {
+      signal();
+    }
+    pause();
+  });
+  ASSERT_TRUE(child.Wait());
+  firmware::PortClaim claim = a->ClaimPort(4000);
+  EXPECT_FALSE(claim.granted);
+  EXPECT_EQ(claim.owner, static_cast<uint32_t>(child.pid()));
+  EXPECT_TRUE(Attach(kIpB)->ClaimPort(4000).granted) << "another address";
+  child.KillOnly();
+  claim = a->ClaimPort(4000);
+  EXPECT_TRUE(claim.granted) << "the claim of a dead process is void";
+  EXPECT_FALSE(a->ClaimPort(4000).granted);
+  a->ReleasePort(4000);
+  EXPECT_TRUE(a->ClaimPort(4000).granted);
+  EXPECT_FALSE(a->ClaimPort(65536).granted);
+}
+
+TEST_F(SharedWireTest, PortZeroTakesAFreeOne) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpA);
+  std::set<uint32_t> ports;
+  for (int i = 0; i < 100; ++i) {
+    const auto claim = (i % 2 == 0 ? a : b)->ClaimPort(0);
+    ASSERT_TRUE(claim.granted);
+    EXPECT_GT(claim.port, 0u);
+    EXPECT_LT(claim.port, 65536u);
+    EXPECT_TRUE(ports.insert(claim.port).second) << claim.port;
+  }
+}
+
+TEST_F(SharedWireTest, FullReceiverHoldsTheSenderBackAndNothingIsLost) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  constexpr size_t kExtra = 4000;
+  uint32_t sent = 0;
+  while (a->Send(MakeAck(kIpB, Pdcid(*b), sent, kExtra)) ==
+         SharedWire::SendOutcome::kSent) {
+    ++sent;
+  }
+  EXPECT_GT(sent, 16u);
+  EXPECT_EQ(a->dropped(), 0u);
+  Frame frame;
+  for (uint32_t received = 0; received < 500; ++received) {
+    ASSERT_TRUE(b->Receive(&frame));
+    ASSERT_EQ(AckNumber(frame), received);
+    EXPECT_TRUE(a->HasNews()) << "the sender learns of the room";
+    while (a->Send(MakeAck(kIpB, Pdcid(*b), sent, kExtra)) ==
+           SharedWire::SendOutcome::kSent) {
+      ++sent;
+    }
+    a->Receive(&frame);
+  }
+  EXPECT_EQ(a->dropped(), 0u);
+}
+
+TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  while (a->dropped() == 0 && MonotonicNs() < deadline) {
+    a->Send(MakeAck(kIpB, Pdcid(*b), 0, 4000));
+  }
+  EXPECT_GT(a->dropped(), 0u);
+  EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent)
+      << "a small one still fits";
+  EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b), 0, 4000)),
+            SharedWire::SendOutcome::kDropped)
+      << "no patience a second time";
+  Frame frame;
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent)
+      << "it goes on";
+}
+
+TEST_F(SharedWireTest, OthersGoOnWhenTheFirstIsKilled) {
+  auto first = std::make_unique<ChildProcess>(
+      [this](const ChildProcess::Signal& signal) {
+        const WirePtr wire = Attach(kIpA);
+        wire->ClaimPort(99);
+        signal();
+        Frame frame;
+        while (true) {  // Killed while it sends.
+          if (ReceiveSoon(*wire, &frame)) {
+            wire->Send(MakeAck(kIpB, 1));
+          }
+        }
+      });
+  ASSERT_TRUE(first->Wait());
+  const WirePtr b = Attach(kIpB);
+  ASSERT_TRUE(b->ClaimPort(1).granted);
+  for (uint32_t i = 0; i < 50; ++i) {
+    ASSERT_NE(b->Send(MakeSyn(kIpA, 99)), SharedWire::SendOutcome::kDropped);
+  }
+  first->KillOnly();
+  const WirePtr c = Attach(kIpA);  // Finds the same wire.
+  EXPECT_TRUE(c->ClaimPort(99).granted);
+  Frame frame;
+  while (b->Receive(&frame)) {
+  }
+  ASSERT_EQ(b->Send(MakeSyn(kIpA, 99, 24)), SharedWire::SendOutcome::kSent);
+  ASSERT_TRUE(ReceiveSoon(*c, &frame));
+  EXPECT_EQ(frame, MakeSyn(kIpA, 99, 24))
+      << "what was meant for the dead one is not delivered to the next";
+  ASSERT_EQ(c->Send(MakeSyn(kIpB, 1)), SharedWire::SendOutcome::kSent);
+  ASSERT_TRUE(ReceiveSoon(*b, &frame));
+}
+
+TEST_F(SharedWireTest, ProcessesEchoThousandsOfFrames) {
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const WirePtr wire = Attach(kIpA);
+    wire->ClaimPort(1);
+    signal();
+    Frame frame;
+    while (ReceiveSoon(*wire, &frame)) {
+      while (wire->Send(
+                 MakeAck(kIpB, 0, AckNumber(frame), AckNumber(frame) % 5000)) ==
+             SharedWire::SendOutcome::kBlocked) {
+        wire->Sleep(1000000);
+      }
+    }
+  });
+  ASSERT_TRUE(child.Wait());
+  // The child answers to slot 0 at kIpB.
+  std::vector<WirePtr> wires;
+  do {
+    wires.push_back(Attach(kIpB));
+  } while (wires.back()->slot() != 0);
+  const WirePtr& b = wires.back();
+  const WirePtr probe = Attach(kIpA);
+  const uint16_t child_slot = static_cast<uint16_t>(
+      (probe->slot() + kSlots - wires.size() - 1) % kSlots);
+  uint32_t sent = 0;
+  uint32_t received = 0;
+  constexpr uint32_t kFrames = 5000;
+  Frame frame;
+  while (received < kFrames) {
+    if (sent < kFrames &&
+        b->Send(MakeAck(kIpA, static_cast<uint16_t>(child_slot << 10), sent)) ==
+            SharedWire::SendOutcome::kSent) {
+      ++sent;
+    }
+    if (sent == kFrames || sent - received > 10) {
+      ASSERT_TRUE(ReceiveSoon(*b, &frame)) << received;
+      ASSERT_EQ(AckNumber(frame), received);
+      ASSERT_EQ(frame.size(), MakeAck(0, 0, 0, received % 5000).size());
+      ++received;
+    }
+  }
+  EXPECT_EQ(b->dropped(), 0u);
+}
+
+TEST_F(SharedWireTest, LockOfADeadProcessIsTakenOver) {
+  const WirePtr a = Attach(kIpA);
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    std::string message;
+    auto segment = WireSegment::Open(name_, &message);
+    const WireSegment::Lock lock(segment.value()->operator->());
+    if (lock.held()) {
+      signal();
+    }
+    pause();
+  });
+  ASSERT_TRUE(child.Wait());
+  child.KillOnly();
+  EXPECT_TRUE(a->ClaimPort(5).granted);
+}
+
+TEST_F(SharedWireTest, CorruptRingEndsThatPeerOnly) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const WirePtr c = Attach(kIpB);
+  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
+  std::string message;
+  auto segment = WireSegment::Open(name_, &message);
+  ASSERT_TRUE(segment.ok());
+  WireMemory& memory = *segment.value()->operator->();
+  ASSERT_EQ(memory.ring_count.load(), 1u);
+  memory.rings[0].tail = 8;
+  Frame frame;
+  EXPECT_FALSE(b->Receive(&frame));
+  EXPECT_EQ(b->corrupt_peers(), 1u);
+  ASSERT_EQ(c->Send(MakeAck(kIpB, Pdcid(*b), 9)),
+            SharedWire::SendOutcome::kSent);
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_EQ(AckNumber(frame), 9u);
+}
+
+TEST_F(SharedWireTest, SleeperWakesForAFrame) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  Frame frame;
+  ASSERT_FALSE(b->Receive(&frame));
+  const uint64_t start = MonotonicNs();
+  std::thread sleeper([&b] { b->Sleep(kLimitNs); });
+  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
+  sleeper.join();
+  EXPECT_LT(MonotonicNs() - start, kLimitNs / 2);
+  EXPECT_TRUE(b->HasNews());
+}
+
+TEST_F(SharedWireTest, NothingIsLeftWhenTheLastIsKilled) {
+  std::set<pid_t> pids = {getpid()};
+  {
+    ChildProcess first([this](const ChildProcess::Signal& signal) {
+      const WirePtr wire = Attach(kIpA);
+      signal();
+      pause();
+    });
+    ASSERT_TRUE(first.Wait());
+    pids.insert(first.pid());
+    EXPECT_EQ(Segments(pids), 1);
+    ChildProcess last([this](const ChildProcess::Signal& signal) {
+      const WirePtr wire = Attach(kIpA);
+      signal();
+      pause();
+    });
+    ASSERT_TRUE(last.Wait());
+    pids.insert(last.pid());
+    EXPECT_EQ(Segments(pids), 1) << "both are on one segment";
+    first.Kill();
+    EXPECT_EQ(Segments(pids), 1);
+    last.Kill();
+  }
+  EXPECT_EQ(Segments(pids), 0);
+}
+
+TEST_F(SharedWireTest, ManyProcessesMakeOneWire) {
+  constexpr int kProcesses = 12;
+  std::vector<std::unique_ptr<ChildProcess>> children;
+  std::set<pid_t> pids;
+  for (int i = 0; i < kProcesses; ++i) {
+    children.push_back(std::make_unique<ChildProcess>(
+        [this](const ChildProcess::Signal& signal) {
+          const WirePtr wire = Attach(kIpA);
+          if (wire != nullptr) {
+            signal();
+          }
+          pause();
+        }));
+    pids.insert(children.back()->pid());
+  }
+  for (const auto& child : children) {
+    ASSERT_TRUE(child->Wait());
+  }
+  EXPECT_EQ(Segments(pids), 1);
+  std::string message;
+  auto segment = WireSegment::Open(name_, &message);
+  ASSERT_TRUE(segment.ok()) << message;
+  int attached = 0;
+  for (const WirePort& port : (*segment.value())->ports) {
+    attached += port.key.load() != 0;
+  }
+  EXPECT_EQ(attached, kProcesses);
+}
+
+TEST_F(SharedWireTest, SegmentIsForItsUserOnly) {
+  const WirePtr a = Attach(kIpA);
+  std::ifstream list("/proc/sysvipc/shm");
+  std::string line;
+  bool found = false;
+  while (std::getline(list, line)) {
+    unsigned int mode = 0;
+    int creator = 0;
+    if (std::sscanf(line.c_str(), "%*d %*d %o %*u %d", &mode, &creator) == 2 &&
+        creator == getpid()) {
+      found = true;
+      EXPECT_EQ(mode & 0777, 0600u);
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(SharedWireTest, BadNamesAreRefused) {
+  std::string message;
+  SharedWireOptions options = Options(kIpA);
+  options.name = std::string(64, 'x');
+  EXPECT_FALSE(SharedWire::Attach(options, &message).ok());
+}
+
+}  // namespace
+}  // namespace heddle::sim
