@@ -17,8 +17,7 @@ module heddle_cq
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
 #(
-  parameter  int unsigned DataW = 512,  // 64, 128, 256 or 512.
-  localparam int unsigned StrbW = DataW / 8
+  parameter  int unsigned DataW = 512   // 64, 128, 256 or 512.
 ) (
   input  logic clk_i,
   input  logic rst_ni,
@@ -60,4 +59,447 @@ module heddle_cq
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
+  localparam int unsigned CountW  = CqLog2Max + 2;  // Free-running counts of entries.
+  localparam int unsigned Pending = 256;            // Writes and tokens not returned.
+  localparam int unsigned Beats   = 8 * CompletionBytes / DataW;
+  localparam int unsigned Ahead   = 8;              // Writes not taken by the engine.
+
+  // A write or token whose turn comes when everything before it was answered.
+  typedef struct packed {
+    logic            write;     // Owns a response.
+    logic            entry;     // That of an entry of `cq`.
+    logic            drain_tx;
+    logic            drain_rx;
+    logic            drain_tbl;
+    logic [CqW-1:0]  cq;
+    logic [GenW-1:0] gen;
+  } pending_t;
+
+  // A write on its way to the engine.
+  typedef struct packed {
+    logic         entry;        // Otherwise a head cell.
+    logic [511:0] data;
+  } data_t;
+
+  // ------------------------------------------------------------- queue state
+  logic [NumCq-1:0]             alive_d, alive_q;
+  logic [NumCq-1:0]             armed_d, armed_q;
+  logic [NumCq-1:0]             raise_d, raise_q;        // Interrupt to raise.
+  logic [NumCq-1:0][GenW-1:0]   gen_d, gen_q;
+  logic [NumCq-1:0][CountW-1:0] free_d, free_q;          // Neither written nor reserved.
+  logic [NumCq-1:0][CountW-1:0] produced_d, produced_q;
+  logic [NumCq-1:0][CountW-1:0] consumed_d, consumed_q;
+  logic [NumCq-1:0][CountW-1:0] returned_d, returned_q;  // Entries whose write was answered.
+  logic [NumCq-1:0][CountW-1:0] arm_d, arm_q;            // Count the host armed with.
+  logic [NumCq-1:0][VecW-1:0]   vector_q;
+  logic [NumCq-1:0][7:0]        owner_q;
+
+  assign gen_o = gen_q;
+  always_comb begin
+    for (int unsigned i = 0; i < NumCq; i++) credit_ok_o[i] = |free_q[i][CountW-1:2];
+  end
+
+  // --------------------------------------------------------------- table port
+  typedef enum logic [2:0] {
+    TblIdle  = 3'd0,
+    TblRead  = 3'd1,  // Memory is being read.
+    TblToken = 3'd2,  // Token waits for room.
+    TblDrain = 3'd3,  // Token waits for the writes before it.
+    TblDone  = 3'd4
+  } tbl_state_e;
+
+  tbl_state_e     tbl_d, tbl_q;
+  logic           tbl_error_d, tbl_error_q;
+  logic           tbl_write, tbl_token, tbl_drained;
+  logic [CqW-1:0] tbl_cq;
+  cq_cfg_t        tbl_cfg;
+  assign tbl_cq  = tbl_req_i.index[CqW-1:0];
+  assign tbl_cfg = cq_cfg_t'(tbl_req_i.data);
+
+  // ------------------------------------------------------- events: take, look up
+  logic       e0_valid, e0_take, e1_done, cfg_ready;
+  logic [1:0] e0_idx;
+  cq_event_t  e0_ev, e1_ev_q;
+  logic       e1_valid_d, e1_valid_q, e1_rx_q;
+  logic       e1_head_d, e1_head_q;  // Entry is out, head cell to come.
+  cq_cfg_t    e1_cfg;
+
+  heddle_rr_pick #(
+    .NumSrc(3)
+  ) u_pick (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(ev_valid_i),
+    .valid_o(e0_valid),
+    .idx_o  (e0_idx),
+    .take_i (e0_take)
+  );
+
+  assign e0_take = e0_valid && (!e1_valid_q || e1_done) && !tbl_valid_i && cfg_ready;
+  assign e0_ev   = cq_event_t'(ev_i[e0_idx]);
+  always_comb begin
+    ev_ready_o         = '0;
+    ev_ready_o[e0_idx] = e0_take;
+  end
+  assign e1_valid_d = e0_take || (e1_valid_q && !e1_done);
+
+  logic unused_cfg_error;
+  heddle_mem #(
+    .Width(512),
+    .Depth(NumCq)
+  ) u_cfg (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (tbl_write),
+    .waddr_i(tbl_cq),
+    .wdata_i(tbl_req_i.data),
+    .raddr_i(e0_take ? e0_ev.cq : e1_valid_q ? e1_ev_q.cq : tbl_cq),
+    .rdata_o(e1_cfg),
+    .error_o(unused_cfg_error),
+    .ready_o(cfg_ready)
+  );
+
+  // ------------------------------------------------------------ events: execute
+  logic              e1_same, e1_entry, e1_cell, e1_push;
+  logic [CountW-1:0] e1_produced;
+  logic [15:0]       e1_slot;
+  completion_t       e1_completion;
+  logic              req_ready, data_ready, pending_ready;
+  dma_req_t          push_req;
+  data_t             push_data;
+  pending_t          push_pending;
+
+  assign e1_same  = alive_q[e1_ev_q.cq] && gen_q[e1_ev_q.cq] == e1_ev_q.cq_gen && !e1_ev_q.token;
+  assign e1_entry = e1_valid_q && e1_same && e1_ev_q.write && !e1_head_q;
+  assign e1_cell  = e1_valid_q && e1_same && e1_ev_q.head && !e1_entry;
+  assign e1_push  = (e1_entry || e1_cell) && req_ready && data_ready && pending_ready;
+
+  assign e1_produced = produced_q[e1_ev_q.cq];
+  assign e1_slot     = e1_produced[15:0] & ((16'd1 << e1_cfg.log2[3:0]) - 16'd1);
+  always_comb begin
+    e1_completion       = e1_ev_q.entry;
+    e1_completion.phase = {7'b0, !e1_produced[5'(e1_cfg.log2[3:0])]};
+  end
+
+  always_comb begin
+    push_req.owner  = e1_ev_q.owner;
+    push_req.addr   = e1_ev_q.head_cell;
+    push_req.bytes  = 14'd8;
+    push_data.entry = e1_entry;
+    push_data.data  = {496'b0, e1_ev_q.entry.queue_head};
+    if (e1_entry) begin
+      push_req.addr  = e1_cfg.base + {42'b0, e1_slot, 6'b0};
+      push_req.bytes = 14'(CompletionBytes);
+      push_data.data = e1_completion;
+    end
+  end
+
+  always_comb begin
+    push_pending           = '0;
+    push_pending.write     = e1_entry || e1_cell;
+    push_pending.entry     = e1_entry;
+    push_pending.drain_tx  = e1_valid_q && e1_ev_q.token && !e1_rx_q;
+    push_pending.drain_rx  = e1_valid_q && e1_ev_q.token && e1_rx_q;
+    push_pending.drain_tbl = tbl_token;
+    push_pending.cq        = e1_ev_q.cq;
+    push_pending.gen       = e1_ev_q.cq_gen;
+  end
+
+  logic e1_token;
+  assign tbl_token = tbl_q == TblToken && !e1_valid_q;
+  assign e1_token  = e1_valid_q && e1_ev_q.token;
+  always_comb begin
+    e1_done   = 1'b0;
+    e1_head_d = e1_head_q;
+    if (e1_valid_q) begin
+      if (e1_token) begin
+        e1_done = pending_ready;
+      end else if (e1_entry) begin
+        e1_done   = e1_push && !e1_ev_q.head;
+        e1_head_d = e1_push && e1_ev_q.head;
+      end else if (e1_cell) begin
+        e1_done = e1_push;
+        if (e1_push) e1_head_d = 1'b0;
+      end else begin
+        e1_done = 1'b1;
+      end
+    end
+  end
+
+  // ------------------------------------------------------------------- writes
+  logic [$clog2(Ahead):0] req_count, data_count;
+  heddle_fifo #(
+    .Width($bits(push_req)),
+    .Depth(Ahead)
+  ) u_requests (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(e1_push),
+    .ready_o(req_ready),
+    .data_i (push_req),
+    .valid_o(wr_valid_o),
+    .ready_i(wr_ready_i),
+    .data_o (wr_req_o),
+    .count_o(req_count)
+  );
+
+  data_t data;
+  logic  data_valid, data_last;
+  heddle_fifo #(
+    .Width($bits(push_data)),
+    .Depth(Ahead)
+  ) u_data (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(e1_push),
+    .ready_o(data_ready),
+    .data_i (push_data),
+    .valid_o(data_valid),
+    .ready_i(wr_data_ready_i && data_last),
+    .data_o (data),
+    .count_o(data_count)
+  );
+  assign wr_data_valid_o = data_valid;
+
+  if (Beats == 1) begin : gen_beat
+    assign data_last = 1'b1;
+    assign wr_data_o = data.data;
+
+    logic unused_entry;
+    assign unused_entry = data.entry;
+  end else begin : gen_beats
+    localparam int unsigned BeatW = $clog2(Beats);
+    logic [BeatW-1:0] beat_q;
+    assign data_last = !data.entry || beat_q == BeatW'(Beats - 1);
+    assign wr_data_o = data.data[32'(beat_q) * DataW +: DataW];
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        beat_q <= '0;
+      end else if (data_valid && wr_data_ready_i) begin
+        beat_q <= data_last ? '0 : beat_q + 1'b1;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- responses
+  pending_t head;
+  logic     head_valid, head_pop, entry_back;
+  logic [$clog2(Pending):0] pending_count;
+  heddle_fifo #(
+    .Width($bits(push_pending)),
+    .Depth(Pending)
+  ) u_pending (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(e1_push || e1_token || tbl_token),
+    .ready_o(pending_ready),
+    .data_i (push_pending),
+    .valid_o(head_valid),
+    .ready_i(head_pop),
+    .data_o (head),
+    .count_o(pending_count)
+  );
+
+  // Answers not matched yet: one may come while a token is at the head.
+  logic [$clog2(Pending):0] answers_d, answers_q;
+  assign head_pop     = head_valid && (!head.write || wr_rsp_valid_i || answers_q != '0);
+  assign answers_d    = answers_q + ($clog2(Pending) + 1)'(wr_rsp_valid_i) -
+                        ($clog2(Pending) + 1)'(head_pop && head.write);
+  assign drained_tx_o = head_valid && head.drain_tx;
+  assign drained_rx_o = head_valid && head.drain_rx;
+  assign tbl_drained  = head_valid && head.drain_tbl;
+  assign entry_back   = head_pop && head.entry && alive_q[head.cq] && gen_q[head.cq] == head.gen;
+
+  // ---------------------------------------------------------------- doorbells
+  logic [CqW-1:0]    db_cq;
+  logic              db_take, db_arm;
+  logic [CountW-1:0] db_count, db_step;
+  assign db_ready_o = 1'b1;
+  assign db_cq      = CqW'(32'(db_i.page) - CqPageFirst);
+  assign db_count   = db_i.data[CountW-1:0];
+  assign db_step    = db_count - consumed_q[db_cq];
+  // A count beyond what was written would invent credits.
+  assign db_take    = db_valid_i && db_i.offset == DoorbellCqConsumerOffset[11:0] &&
+                      alive_q[db_cq] && db_step <= produced_q[db_cq] - consumed_q[db_cq];
+  assign db_arm     = db_take && db_i.data[DoorbellCqConsumerArmLsb];
+
+  // --------------------------------------------------------------- interrupts
+  logic            msix_valid_d, msix_valid_q, raise_take, raise_valid;
+  logic [VecW-1:0] msix_vector_d, msix_vector_q;
+  logic [7:0]      msix_owner_d, msix_owner_q;
+  logic [CqW-1:0]  raise_cq;
+
+  heddle_rr_pick #(
+    .NumSrc(NumCq)
+  ) u_raise (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(raise_q),
+    .valid_o(raise_valid),
+    .idx_o  (raise_cq),
+    .take_i (raise_take)
+  );
+  assign raise_take    = raise_valid && (!msix_valid_q || msix_ready_i);
+  assign msix_valid_d  = raise_take || (msix_valid_q && !msix_ready_i);
+  assign msix_vector_d = raise_take ? vector_q[raise_cq] : msix_vector_q;
+  assign msix_owner_d  = raise_take ? owner_q[raise_cq] : msix_owner_q;
+  assign msix_valid_o  = msix_valid_q;
+  assign msix_vector_o = msix_vector_q;
+  assign msix_owner_o  = msix_owner_q;
+
+  // -------------------------------------------------------------------- state
+  logic [CountW-1:0] back_ahead, db_ahead;
+  always_comb begin
+    alive_d    = alive_q;
+    armed_d    = armed_q;
+    raise_d    = raise_q;
+    gen_d      = gen_q;
+    free_d     = free_q;
+    produced_d = produced_q;
+    consumed_d = consumed_q;
+    returned_d = returned_q;
+    arm_d      = arm_q;
+    back_ahead = '0;
+    db_ahead   = '0;
+
+    for (int unsigned i = 0; i < 3; i++) begin
+      if (take_i[i]) free_d[take_cq_i[i]] = free_d[take_cq_i[i]] - 1'b1;
+    end
+
+    if (e1_push && e1_entry) produced_d[e1_ev_q.cq] = e1_produced + 1'b1;
+    if (e1_valid_q && e1_done && e1_same && e1_ev_q.credit && !e1_ev_q.write) begin
+      free_d[e1_ev_q.cq] = free_d[e1_ev_q.cq] + 1'b1;
+    end
+
+    if (raise_take) raise_d[raise_cq] = 1'b0;
+    if (entry_back) returned_d[head.cq] = returned_q[head.cq] + 1'b1;
+    if (db_take) begin
+      consumed_d[db_cq] = db_count;
+      free_d[db_cq]     = free_d[db_cq] + db_step;
+      if (db_arm) begin
+        armed_d[db_cq] = 1'b1;
+        arm_d[db_cq]   = db_count;
+        db_ahead       = returned_d[db_cq] - db_count;
+        if (db_ahead != '0 && !db_ahead[CountW-1]) begin
+          armed_d[db_cq] = 1'b0;
+          raise_d[db_cq] = 1'b1;
+        end
+      end
+    end
+    if (entry_back) begin
+      back_ahead = returned_d[head.cq] - arm_d[head.cq];
+      if (armed_d[head.cq] && back_ahead != '0 && !back_ahead[CountW-1]) begin
+        armed_d[head.cq] = 1'b0;
+        raise_d[head.cq] = 1'b1;
+      end
+    end
+
+    if (tbl_write) begin
+      alive_d[tbl_cq]    = tbl_cfg.enable[0];
+      gen_d[tbl_cq]      = gen_q[tbl_cq] + 1'b1;
+      armed_d[tbl_cq]    = 1'b0;
+      raise_d[tbl_cq]    = 1'b0;
+      free_d[tbl_cq]     = tbl_cfg.enable[0] ? CountW'(1) << tbl_cfg.log2[3:0] : '0;
+      produced_d[tbl_cq] = '0;
+      consumed_d[tbl_cq] = '0;
+      returned_d[tbl_cq] = '0;
+    end
+  end
+
+  assign tbl_write = tbl_q == TblIdle && tbl_valid_i && !e1_valid_q && cfg_ready &&
+                     tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumCq;
+  always_comb begin
+    tbl_d       = tbl_q;
+    tbl_error_d = tbl_error_q;
+    unique case (tbl_q)
+      TblIdle: begin
+        tbl_error_d = 1'b0;
+        if (tbl_valid_i && !e1_valid_q && cfg_ready) begin
+          tbl_d = TblDone;
+          if (32'(tbl_req_i.index) >= NumCq) tbl_error_d = 1'b1;
+          else if (tbl_req_i.op == TableOpRead) tbl_d = TblRead;
+          else if (tbl_req_i.op == TableOpDrain) tbl_d = TblToken;
+        end
+      end
+      TblRead:  tbl_d = TblDone;
+      TblToken: if (pending_ready) tbl_d = TblDrain;
+      TblDrain: if (tbl_drained) tbl_d = TblDone;
+      TblDone:  tbl_d = TblIdle;
+      default:  tbl_d = TblIdle;
+    endcase
+  end
+  assign tbl_rsp_o.done  = tbl_q == TblDone;
+  assign tbl_rsp_o.error = tbl_q == TblDone && tbl_error_q;
+  assign tbl_rsp_o.data  = tbl_q == TblDone ? e1_cfg : '0;
+
+  always_comb begin
+    stat_o = '0;
+    stat_o[StatisticInterrupts] = msix_valid_q && msix_ready_i;
+  end
+
+  assign idle_o = !db_valid_i && !tbl_valid_i && ev_valid_i == '0 && !e1_valid_q && !wr_valid_o &&
+                  !data_valid && !head_valid && !raise_valid && !msix_valid_q && cfg_ready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      tbl_q        <= TblIdle;
+      tbl_error_q  <= 1'b0;
+      e1_valid_q   <= 1'b0;
+      e1_head_q    <= 1'b0;
+      msix_valid_q <= 1'b0;
+      alive_q      <= '0;
+      armed_q      <= '0;
+      raise_q      <= '0;
+      gen_q        <= '0;
+      free_q       <= '0;
+      produced_q   <= '0;
+      consumed_q   <= '0;
+      returned_q   <= '0;
+      answers_q    <= '0;
+    end else begin
+      tbl_q        <= tbl_d;
+      tbl_error_q  <= tbl_error_d;
+      e1_valid_q   <= e1_valid_d;
+      e1_head_q    <= e1_head_d;
+      msix_valid_q <= msix_valid_d;
+      alive_q      <= alive_d;
+      armed_q      <= armed_d;
+      raise_q      <= raise_d;
+      gen_q        <= gen_d;
+      free_q       <= free_d;
+      produced_q   <= produced_d;
+      consumed_q   <= consumed_d;
+      returned_q   <= returned_d;
+      answers_q    <= answers_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (e0_take) begin
+      e1_ev_q <= e0_ev;
+      e1_rx_q <= e0_idx == 2'd0;
+    end
+    if (tbl_write) begin
+      vector_q[tbl_cq] <= tbl_cfg.vector_[VecW-1:0];
+      owner_q[tbl_cq]  <= tbl_cfg.function_;
+    end
+    arm_q         <= arm_d;
+    msix_vector_q <= msix_vector_d;
+    msix_owner_q  <= msix_owner_d;
+  end
+
+  logic unused;
+  assign unused = ^{tbl_req_i.sel, tbl_cfg, e1_cfg, db_i, wr_rsp_error_i, unused_cfg_error,
+                    req_count, data_count, pending_count};
+
+  for (genvar i = 0; i < 3; i++) begin : gen_take
+    `HEDDLE_ASSUME(TakeOfFree_M, take_i[i] |-> credit_ok_o[take_cq_i[i]])
+  end
+  `HEDDLE_ASSUME(WriteHoldsCredit_M, e1_entry |-> e1_ev_q.credit)
+  `HEDDLE_ASSUME(AnswerOfWrite_M, wr_rsp_valid_i |-> answers_q < pending_count)
+  `HEDDLE_ASSERT(CreditBound_A,
+                 e1_entry |-> produced_q[e1_ev_q.cq] - consumed_q[e1_ev_q.cq] <
+                              CountW'(1) << e1_cfg.log2[3:0])
+  `HEDDLE_ASSERT(InterruptHeld_A, msix_valid_o && !msix_ready_i |=>
+                 msix_valid_o && $stable({msix_vector_o, msix_owner_o}))
 endmodule
