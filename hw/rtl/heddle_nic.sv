@@ -165,7 +165,9 @@ module heddle_nic
   logic [7:0]  tbl_valid;
   table_req_t  tbl_req;
   table_rsp_t  tbl_tx, tbl_rx, tbl_cq, tbl_hop, tbl_rsp;
+  logic        unused_tables;
   assign tbl_rsp = tbl_tx | tbl_rx | tbl_cq | tbl_hop;
+  assign unused_tables = ^tbl_valid;  // Not every number is a table.
 
   // ------------------------------------------------------------------- DMA
   logic [NumRd-1:0]            rd_valid, rd_ready, rd_rsp_valid, rd_rsp_ready, rd_rsp_last;
@@ -241,7 +243,7 @@ module heddle_nic
   heddle_cq #(.DataW(DataW)) u_cq (
     .clk_i, .rst_ni,
     .db_valid_i(db_valid && db_cq), .db_ready_o(db_cq_ready), .db_i(db),
-    .tbl_valid_i(tbl_valid[TableCq]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_cq),
+    .tbl_valid_i(tbl_valid[3'(TableCq)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_cq),
     .ev_valid_i(ev_valid), .ev_ready_o(ev_ready), .ev_i(ev),
     .credit_ok_o(credit_ok), .gen_o(cq_gen), .take_i(credit_take), .take_cq_i(credit_cq),
     .wr_valid_o(wr_valid[WrCq]), .wr_ready_i(wr_ready[WrCq]), .wr_req_o(wr_req[WrCq]),
@@ -275,7 +277,7 @@ module heddle_nic
   heddle_tx_fetch #(.DataW(DataW)) u_tx_fetch (
     .clk_i, .rst_ni,
     .db_valid_i(db_valid && db_tx), .db_ready_o(db_tx_ready), .db_i(db),
-    .tbl_valid_i(tbl_valid[TableTxCtx]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_tx),
+    .tbl_valid_i(tbl_valid[3'(TableTxCtx)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_tx),
     .rd_valid_o(rd_valid[RdTxDesc]), .rd_ready_i(rd_ready[RdTxDesc]),
     .rd_req_o(rd_req[RdTxDesc]),
     .rd_rsp_valid_i(rd_rsp_valid[RdTxDesc]), .rd_rsp_ready_o(rd_rsp_ready[RdTxDesc]),
@@ -429,7 +431,7 @@ module heddle_nic
 
   heddle_tx_build u_tx_build (
     .clk_i, .rst_ni, .port_i(port),
-    .tbl_valid_i(tbl_valid[TableNextHop]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_hop),
+    .tbl_valid_i(tbl_valid[3'(TableNextHop)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_hop),
     .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_data_i(msg_packet),
     .pdc_valid_i(open_valid && open_ready), .pdc_index_i(open_pdc), .pdc_data_i(open_peer),
     .alive_i(tx_alive), .gen_i(tx_gen),
@@ -520,7 +522,7 @@ module heddle_nic
   heddle_rx_queue #(.DataW(DataW)) u_rx_queue (
     .clk_i, .rst_ni,
     .db_valid_i(db_valid && db_rx), .db_ready_o(db_rx_ready), .db_i(db),
-    .tbl_valid_i(tbl_valid[TableRxCtx]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_rx),
+    .tbl_valid_i(tbl_valid[3'(TableRxCtx)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_rx),
     .rd_valid_o(rd_valid[RdRxDesc]), .rd_ready_i(rd_ready[RdRxDesc]),
     .rd_req_o(rd_req[RdRxDesc]),
     .rd_rsp_valid_i(rd_rsp_valid[RdRxDesc]), .rd_rsp_ready_o(rd_rsp_ready[RdRxDesc]),

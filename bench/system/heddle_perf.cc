@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints what the RTL does in how many clock cycles.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <sstream>
+
+#include "bench/system/measurements.h"
+
+namespace {
+
+using namespace std::string_literals;
+using heddle::bench::Conditions;
+
+std::string ConditionsText(const Conditions& c) {
+  std::ostringstream out;
+  out << "512-bit NICs on the lock-step wire: wire " << c.wire_latency_cycles
+      << " cycles, host memory reads " << c.read_latency_cycles
+      << " cycles and up to 50 more, writes visible within "
+      << c.write_delay_cycles << " cycles, host turnaround "
+      << c.host_turnaround_cycles << " cycle";
+  return out.str();
+}
+
+void PrintDemo(const Conditions& conditions) {
+  std::printf("Round trips, %s:\n", ConditionsText(conditions).c_str());
+  for (const uint32_t bytes : {64U, 1024U, 65536U}) {
+    const auto trip = heddle::bench::MeasureRoundTrip(conditions, bytes, 10);
+    std::printf("  %6u bytes  %8llu cycles\n", trip.bytes,
+                static_cast<unsigned long long>(trip.cycles));
+  }
+  const auto speed = heddle::bench::MeasureSimulationSpeed(conditions);
+  std::printf("Simulation speed: %.0f cycles per second of one NIC\n",
+              static_cast<double>(speed.cycles) / speed.seconds);
+}
+
+std::string Row(const std::string& what, const std::string& value,
+                const std::string& budget) {
+  return "| " + what + " | " + value + " | " + budget + " |\n";
+}
+
+std::string Number(double value, int digits = 0) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string Table(const Conditions& conditions) {
+  using namespace heddle::bench;  // NOLINT: one function's vocabulary.
+  std::string out =
+      "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
+      "<!-- Written by `make performance`. Do not edit. -->\n\n"
+      "# Performance\n\n"
+      "Clock cycles are exact: the same on every machine and in every run. "
+      "Measured on\n" +
+      ConditionsText(conditions) +
+      ".\nThe budget is the goal of the architecture; the last column of a "
+      "later version states its floor.\n\n"
+      "| what | measured | budget |\n|---|---|---|\n";
+  const double one = MeasureMessageRate(conditions, 8, false);
+  const double both = MeasureMessageRate(conditions, 8, true);
+  out += Row("8-byte messages per 1,000 cycles, one context, one direction",
+             Number(one), "500 (floor of this version: 125)");
+  out += Row("the same, cycles per message", Number(1000 / one, 2), "2");
+  out += Row("8-byte messages per 1,000 cycles and direction, both directions",
+             Number(both), "250");
+  out += Row("4 KiB payload packets, cycles each",
+             Number(MeasurePacketCycles(conditions), 1), "66 to 67");
+  const Latencies latency = MeasureLatencies(conditions);
+  out +=
+      Row("doorbell to first beat on the wire, 8 bytes inline (descriptor "
+          "read from host memory)",
+          std::to_string(latency.doorbell_to_first_beat),
+          "24 with push, which this version does not have");
+  out += Row("last beat of a frame to payload write",
+             std::to_string(latency.last_beat_to_payload_write), "16");
+  out += Row("payload write to completion write, bridge that only posts",
+             std::to_string(latency.payload_write_to_completion_write_posted),
+             "6");
+  out += Row("payload write to completion write, bridge that reports errors",
+             std::to_string(latency.payload_write_to_completion_write),
+             "6 and the bridge's answer");
+  for (const uint32_t bytes : {8U, 64U, 1024U, 4096U, 65536U}) {
+    out += Row("round trip of " + std::to_string(bytes) + " bytes",
+               std::to_string(MeasureRoundTrip(conditions, bytes, 10).cycles),
+               "-");
+  }
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Cycle counts of the simulated Heddle NIC.");
+  app.set_version_flag("--version", HEDDLE_VERSION);
+  bool demo = false;
+  std::string markdown;
+  Conditions conditions;
+  app.add_flag("--demo", demo, "Round trips and simulation speed only");
+  app.add_option("--markdown", markdown, "Write the table to this file");
+  app.add_option("--seed", conditions.seed, "Of memory order and PSNs");
+  app.add_option("--host-turnaround", conditions.host_turnaround_cycles,
+                 "Cycles from a completion to the host's answer");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (demo) {
+      PrintDemo(conditions);
+      return 0;
+    }
+    const std::string table = Table(conditions);
+    std::fputs(table.c_str(), stdout);
+    if (!markdown.empty()) {
+      std::ofstream file(markdown);
+      if (!(file << table).flush()) {
+        std::fprintf(stderr, "heddle_perf: cannot write %s\n",
+                     markdown.c_str());
+        return 1;
+      }
+    }
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "heddle_perf: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/system/measurements.h"
+
+#include <chrono>
+#include <stdexcept>
+
+#include "tests/system/harness/lockstep_nodes.h"
+
+namespace heddle::bench {
+namespace {
+
+using contract::Completion;
+
+constexpr uint64_t kLimitCycles = 20000000;
+
+std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
+                                    bool write_errors = true) {
+  sim::LockstepOptions options;
+  options.seed = conditions.seed;
+  options.wire.latency_cycles = conditions.wire_latency_cycles;
+  options.memory.read_latency_cycles = conditions.read_latency_cycles;
+  options.memory.write_delay_cycles = conditions.write_delay_cycles;
+  options.write_errors = write_errors;
+  std::string error;
+  auto nodes = LockstepNodes::Create(2, options, &error,
+                                     [](size_t, BareEndpointOptions& o) {
+                                       o.tx_log2 = 10;
+                                       o.rx_log2 = 12;
+                                       o.cq_log2 = 12;
+                                     });
+  if (nodes == nullptr) {
+    throw std::runtime_error(error);
+  }
+  return nodes;
+}
+
+void Require(bool done, LockstepNodes& nodes, const char* what) {
+  if (!done) {
+    throw std::runtime_error(std::string(what) +
+                             " did not finish: " + nodes.world().failure());
+  }
+}
+
+void PostSend(BareEndpoint& endpoint, uint32_t peer, DmaBuffer& memory,
+              uint32_t bytes) {
+  const SendFields fields{.peer = peer};
+  const bool posted =
+      bytes <= contract::kInlineBytes
+          ? endpoint.tx().PushInline(fields, memory.data(), bytes)
+      : bytes <= contract::kInjectBytes
+          ? endpoint.tx().PushInlineExt(fields, memory.data(), bytes)
+          : endpoint.tx().PushBuffer(fields, memory.iova(), bytes);
+  if (!posted) {
+    throw std::runtime_error("transmit ring is full");
+  }
+  endpoint.tx().Publish();
+  (void)endpoint.tx().ReleaseFromCell();
+}
+
+void PostReceive(BareEndpoint& endpoint, DmaBuffer& memory, uint32_t bytes) {
+  if (!endpoint.rx().TryPush(0, memory.iova(), bytes)) {
+    throw std::runtime_error("receive ring is full");
+  }
+  endpoint.rx().Publish();
+}
+
+// One endless stream of small messages from one endpoint to another.
+class Stream {
+ public:
+  Stream(LockstepNodes& nodes, size_t from, size_t to, uint32_t bytes)
+      : source_(nodes.endpoint(from)),
+        target_(nodes.endpoint(to)),
+        peer_(static_cast<uint32_t>(to)),
+        bytes_(bytes),
+        payload_(nodes.Memory(from, 4096)),
+        buffer_(nodes.Memory(to, 4096)) {}
+
+  // The host's part of one cycle.
+  void Serve() {
+    for (; target_.rx().TryPush(0, buffer_.iova(), bytes_);) {
+    }
+    target_.rx().Publish();
+    for (;;) {
+      const SendFields fields{
+          .peer = peer_,
+          .flags = static_cast<uint8_t>(
+              ++posted_ % 16 == 0 ? contract::kTxFlagCompletion : 0)};
+      if (!source_.tx().PushInline(fields, payload_.data(), bytes_)) {
+        --posted_;
+        break;
+      }
+    }
+    source_.tx().Publish();
+    while (source_.PollTx()) {
+    }
+    (void)source_.tx().ReleaseFromCell();
+    while (target_.PollRx()) {
+      ++received_;
+    }
+  }
+  uint64_t received() const { return received_; }
+
+ private:
+  BareEndpoint& source_;
+  BareEndpoint& target_;
+  const uint32_t peer_;
+  const uint32_t bytes_;
+  DmaBuffer& payload_;
+  DmaBuffer& buffer_;
+  uint64_t posted_ = 0;
+  uint64_t received_ = 0;
+};
+
+}  // namespace
+
+RoundTrip MeasureRoundTrip(const Conditions& conditions, uint32_t bytes,
+                           uint32_t rounds) {
+  auto nodes = Open(conditions);
+  DmaBuffer& ping = nodes->Memory(0, bytes + 1);
+  DmaBuffer& pong = nodes->Memory(1, bytes + 1);
+  uint64_t start = 0;
+  for (uint32_t round = 0; round <= rounds; ++round) {
+    if (round == 1) {
+      start = nodes->world().cycle();
+    }
+    PostReceive(nodes->endpoint(0), ping, bytes);
+    PostReceive(nodes->endpoint(1), pong, bytes);
+    for (const size_t side : {0U, 1U}) {
+      PostSend(nodes->endpoint(side), side == 0 ? 1 : 0,
+               side == 0 ? ping : pong, bytes);
+      BareEndpoint& other = nodes->endpoint(1 - side);
+      Require(nodes->StepUntil(kLimitCycles, [&] { return other.PollRx(); }),
+              *nodes, "round trip");
+      nodes->world().Step(conditions.host_turnaround_cycles);
+    }
+  }
+  return {.bytes = bytes, .cycles = (nodes->world().cycle() - start) / rounds};
+}
+
+double MeasureMessageRate(const Conditions& conditions, uint32_t bytes,
+                          bool both_directions) {
+  auto nodes = Open(conditions);
+  std::vector<Stream> streams;
+  streams.emplace_back(*nodes, 0, 1, bytes);
+  if (both_directions) {
+    streams.emplace_back(*nodes, 1, 0, bytes);
+  }
+  constexpr uint64_t kWarmUp = 2000;
+  constexpr uint64_t kMessages = 10000;
+  uint64_t start = 0;
+  Require(
+      nodes->StepUntil(kLimitCycles,
+                       [&] {
+                         for (Stream& stream : streams) {
+                           stream.Serve();
+                         }
+                         if (start == 0 && streams[0].received() >= kWarmUp) {
+                           start = nodes->world().cycle();
+                         }
+                         return streams[0].received() >= kWarmUp + kMessages;
+                       }),
+      *nodes, "message stream");
+  return 1000.0 * kMessages /
+         static_cast<double>(nodes->world().cycle() - start);
+}
+
+double MeasurePacketCycles(const Conditions& conditions) {
+  auto nodes = Open(conditions);
+  constexpr uint32_t kPacket = 4096;
+  uint64_t cycles[2] = {};
+  const uint32_t packets[2] = {64, 320};
+  for (const size_t run : {0U, 1U}) {
+    const uint32_t bytes = packets[run] * kPacket;
+    DmaBuffer& source = nodes->Memory(0, bytes);
+    DmaBuffer& target = nodes->Memory(1, bytes);
+    PostReceive(nodes->endpoint(1), target, bytes);
+    const uint64_t start = nodes->world().cycle();
+    PostSend(nodes->endpoint(0), 1, source, bytes);
+    Require(nodes->StepUntil(kLimitCycles,
+                             [&] { return nodes->endpoint(1).PollRx(); }),
+            *nodes, "long message");
+    cycles[run] = nodes->world().cycle() - start;
+  }
+  return static_cast<double>(cycles[1] - cycles[0]) / (packets[1] - packets[0]);
+}
+
+SimulationSpeed MeasureSimulationSpeed(const Conditions& conditions) {
+  auto nodes = Open(conditions);
+  Stream stream(*nodes, 0, 1, 8);
+  const auto start = std::chrono::steady_clock::now();
+  const uint64_t first = nodes->world().evaluated_cycles();
+  Require(nodes->StepUntil(kLimitCycles,
+                           [&] {
+                             stream.Serve();
+                             return stream.received() >= 20000;
+                           }),
+          *nodes, "message stream");
+  const std::chrono::duration<double> wall =
+      std::chrono::steady_clock::now() - start;
+  // Both NICs were evaluated in this time.
+  return {.cycles = 2 * (nodes->world().evaluated_cycles() - first),
+          .seconds = wall.count()};
+}
+
+}  // namespace heddle::bench

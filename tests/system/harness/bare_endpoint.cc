@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/system/harness/bare_endpoint.h"
+
+#include <cstring>
+
+#include "driver/queue/doorbells.h"
+
+namespace heddle {
+namespace {
+
+using contract::Completion;
+
+// Creates a completion queue in fresh memory; its number.
+std::optional<uint32_t> CreateCq(Device& device, AdminQueue& admin,
+                                 uint8_t log2, DmaBuffer& memory,
+                                 std::optional<CompletionQueue>& queue) {
+  const size_t entries = size_t{1} << log2;
+  auto pages = DmaBuffer::Create(device, entries * sizeof(Completion));
+  if (!pages.ok()) {
+    return std::nullopt;
+  }
+  memory = std::move(pages.value());
+  auto number =
+      admin.CreateCq({.base = ToInteger(memory.iova()), .log2 = log2});
+  if (!number.ok()) {
+    return std::nullopt;
+  }
+  auto created =
+      CompletionQueue::Create(memory.entries<const Completion>(entries),
+                              CqConsumerDoorbell(device, number.value()));
+  if (!created.ok()) {
+    return std::nullopt;
+  }
+  queue.emplace(created.value());
+  return number.value();
+}
+
+std::optional<Completion> Poll(std::optional<CompletionQueue>& queue) {
+  const Completion* entry = queue->Peek();
+  if (entry == nullptr) {
+    return std::nullopt;
+  }
+  const Completion copy = *entry;
+  queue->Pop();
+  return copy;
+}
+
+}  // namespace
+
+std::unique_ptr<BareEndpoint> BareEndpoint::Create(
+    Device& device, AdminQueue& admin, const BareEndpointOptions& options,
+    std::string* error) {
+  std::unique_ptr<BareEndpoint> ep(new BareEndpoint(device, admin));
+  auto grant = admin.CreateEndpoint(options.port, options.job_id);
+  if (!grant.ok()) {
+    *error = "create endpoint on port " + std::to_string(options.port) + ": " +
+             std::strerror(static_cast<int>(grant.error()));
+    return nullptr;
+  }
+  ep->grant_ = grant.value();
+  ep->endpoint_ = ep->grant_.endpoint;
+  if (!ep->CreateQueues(options)) {
+    *error = "create queues: " + admin.failure();
+    return nullptr;
+  }
+  return ep;
+}
+
+bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
+  const size_t tx_slots = size_t{1} << options.tx_log2;
+  const size_t rx_slots = size_t{1} << options.rx_log2;
+  tx_slots_count_ = tx_slots;
+  auto av = DmaBuffer::Create(device_,
+                              options.av_entries * sizeof(contract::AvEntry));
+  auto tx = DmaBuffer::Create(device_, tx_slots * sizeof(contract::TxDesc));
+  auto rx = DmaBuffer::Create(device_, rx_slots * sizeof(contract::RxDesc));
+  auto cells = DmaBuffer::Create(device_, 64);
+  if (!av.ok() || !tx.ok() || !rx.ok() || !cells.ok()) {
+    return false;
+  }
+  av_ = std::move(av.value());
+  tx_slots_ = std::move(tx.value());
+  rx_slots_ = std::move(rx.value());
+  cells_ = std::move(cells.value());
+  tx_cq_number_ =
+      CreateCq(device_, admin_, options.cq_log2, tx_entries_, tx_cq_);
+  rx_cq_number_ =
+      CreateCq(device_, admin_, options.cq_log2, rx_entries_, rx_cq_);
+  if (!tx_cq_number_ || !rx_cq_number_) {
+    return false;
+  }
+  auto tx_number = admin_.CreateTx({.endpoint = grant_.endpoint,
+                                    .ring_base = ToInteger(tx_slots_.iova()),
+                                    .head_cell = ToInteger(cells_.iova()),
+                                    .av_base = ToInteger(av_.iova()),
+                                    .av_entries = options.av_entries,
+                                    .cq = static_cast<uint8_t>(*tx_cq_number_),
+                                    .ring_log2 = options.tx_log2});
+  if (!tx_number.ok()) {
+    return false;
+  }
+  tx_number_ = tx_number.value();
+  const auto* cell = reinterpret_cast<const uint64_t*>(cells_.data());
+  auto tx_ring = SendRing::Create(tx_slots_.entries<contract::TxDesc>(tx_slots),
+                                  cell, TxTailDoorbell(device_, *tx_number_),
+                                  TxOpDoorbell(device_, *tx_number_));
+  if (!tx_ring.ok()) {
+    return false;
+  }
+  tx_.emplace(tx_ring.value());
+  if (!options.receives) {
+    return true;
+  }
+  auto rx_number =
+      admin_.CreateRx({.endpoint = grant_.endpoint,
+                       .ring_base = ToInteger(rx_slots_.iova()),
+                       .head_cell = ToInteger(cells_.iova()) + sizeof(uint64_t),
+                       .cq = static_cast<uint8_t>(*rx_cq_number_),
+                       .ring_log2 = options.rx_log2});
+  if (!rx_number.ok()) {
+    return false;
+  }
+  rx_number_ = rx_number.value();
+  auto rx_ring = RecvRing::Create(
+      rx_slots_.entries<contract::RxDesc>(rx_slots), cell + 1,
+      RxTailDoorbell(device_, *rx_number_), RxOpDoorbell(device_, *rx_number_));
+  if (!rx_ring.ok()) {
+    return false;
+  }
+  rx_.emplace(rx_ring.value());
+  return true;
+}
+
+BareEndpoint::~BareEndpoint() {
+  // A device that fails here has failed its test already.
+  if (tx_number_) {
+    (void)admin_.DestroyTx(*tx_number_);
+  }
+  if (rx_number_) {
+    (void)admin_.DestroyRx(*rx_number_);
+  }
+  if (tx_cq_number_) {
+    (void)admin_.DestroyCq(*tx_cq_number_);
+  }
+  if (rx_cq_number_) {
+    (void)admin_.DestroyCq(*rx_cq_number_);
+  }
+  if (endpoint_) {
+    (void)admin_.DestroyEndpoint(*endpoint_);
+  }
+}
+
+uint32_t BareEndpoint::AddPeer(uint32_t address, const EndpointGrant& grant) {
+  av_.entries<contract::AvEntry>(peers_ + 1)[peers_] = {
+      .fa_lo = address,
+      .pid_on_fep = grant.pid_on_fep,
+      .resource_index = grant.resource_index,
+      .flags = contract::kAvFlagValid};
+  return peers_++;
+}
+
+contract::TxDesc& BareEndpoint::LastTxDesc() {
+  return tx_slots_.entries<contract::TxDesc>(
+      tx_slots_count_)[tx_->last_position() % tx_slots_count_];
+}
+
+std::optional<Completion> BareEndpoint::PollTx() {
+  auto completion = Poll(tx_cq_);
+  if (completion) {
+    (void)tx_->ReleaseTo(completion->queue_head);
+  }
+  return completion;
+}
+
+std::optional<Completion> BareEndpoint::PollRx() {
+  auto completion = Poll(rx_cq_);
+  if (completion) {
+    (void)rx_->ReleaseTo(completion->queue_head);
+  }
+  return completion;
+}
+
+}  // namespace heddle

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// An endpoint made from driver primitives alone: what system tests and
+// performance programs put on a device, without a host library above it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "driver/device.h"
+#include "driver/device/admin_queue.h"
+#include "driver/dma/dma_buffer.h"
+#include "driver/queue/completion_queue.h"
+#include "driver/queue/recv_ring.h"
+#include "driver/queue/send_ring.h"
+
+namespace heddle {
+
+struct BareEndpointOptions {
+  uint32_t port = 0;
+  uint32_t job_id = 1;
+  uint8_t tx_log2 = 8;
+  uint8_t rx_log2 = 8;
+  uint8_t cq_log2 = 10;
+  uint32_t av_entries = 64;
+  bool receives =
+      true;  // False: the port is claimed, but no context serves it.
+};
+
+// One transmit and one receive context, a completion queue each, and an
+// address vector.
+//
+// Thread safety: none. Ownership: borrows device and admin queue, which
+// outlive it; destroys what it created.
+class BareEndpoint {
+ public:
+  // Null with a reason in `*error`.
+  static std::unique_ptr<BareEndpoint> Create(
+      Device& device, AdminQueue& admin, const BareEndpointOptions& options,
+      std::string* error);
+  ~BareEndpoint();
+  BareEndpoint(const BareEndpoint&) = delete;
+  BareEndpoint& operator=(const BareEndpoint&) = delete;
+
+  // Adds `{address, grant}` to the address vector; its index.
+  uint32_t AddPeer(uint32_t address, const EndpointGrant& grant);
+
+  const EndpointGrant& grant() const { return grant_; }
+  SendRing& tx() { return *tx_; }
+  RecvRing& rx() { return *rx_; }
+  CompletionQueue& tx_cq() { return *tx_cq_; }
+  CompletionQueue& rx_cq() { return *rx_cq_; }
+
+  // Descriptor pushed last, for tests that spoil it before it is published.
+  contract::TxDesc& LastTxDesc();
+
+  // Takes the oldest completion and releases its ring slots.
+  std::optional<contract::Completion> PollTx();
+  std::optional<contract::Completion> PollRx();
+
+ private:
+  BareEndpoint(Device& device, AdminQueue& admin)
+      : device_(device), admin_(admin) {}
+  bool CreateQueues(const BareEndpointOptions& options);
+
+  Device& device_;
+  AdminQueue& admin_;
+  EndpointGrant grant_;
+  DmaBuffer av_, tx_slots_, rx_slots_, tx_entries_, rx_entries_, cells_;
+  size_t tx_slots_count_ = 0;
+  uint32_t peers_ = 0;
+  std::optional<uint32_t> endpoint_, tx_cq_number_, rx_cq_number_, tx_number_,
+      rx_number_;
+  std::optional<SendRing> tx_;
+  std::optional<RecvRing> rx_;
+  std::optional<CompletionQueue> tx_cq_, rx_cq_;
+};
+
+}  // namespace heddle

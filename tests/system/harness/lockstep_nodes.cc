@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/system/harness/lockstep_nodes.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "driver/device/device_info.h"
+
+namespace heddle {
+
+std::unique_ptr<LockstepNodes> LockstepNodes::Create(
+    size_t count, sim::LockstepOptions options, std::string* error,
+    const std::function<void(size_t, BareEndpointOptions&)>& shape) {
+  std::unique_ptr<LockstepNodes> nodes(new LockstepNodes);
+  options.addresses.clear();
+  for (size_t i = 0; i < count; ++i) {
+    options.addresses.push_back(Address(i));
+  }
+  auto world = sim::LockstepWorld::Create(options, error);
+  if (!world.ok()) {
+    return nullptr;
+  }
+  nodes->world_ = std::move(world.value());
+  for (size_t i = 0; i < count; ++i) {
+    Device& device = nodes->device(i);
+    auto info = WaitReady(device, kReadyLimit, *error);
+    if (!info.ok()) {
+      return nullptr;
+    }
+    auto admin = AdminQueue::Create(device);
+    if (!admin.ok()) {
+      *error = "create the admin queue: " +
+               std::string(std::strerror(static_cast<int>(admin.error())));
+      return nullptr;
+    }
+    nodes->admin_.push_back(std::move(admin.value()));
+    BareEndpointOptions endpoint_options;
+    if (shape) {
+      shape(i, endpoint_options);
+    }
+    auto endpoint = BareEndpoint::Create(device, *nodes->admin_.back(),
+                                         endpoint_options, error);
+    if (endpoint == nullptr) {
+      return nullptr;
+    }
+    nodes->endpoints_.push_back(std::move(endpoint));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      nodes->endpoint(i).AddPeer(Address(j), nodes->endpoint(j).grant());
+    }
+  }
+  return nodes;
+}
+
+LockstepNodes::~LockstepNodes() {
+  // Contexts end before the memory that they may still use.
+  endpoints_.clear();
+  memory_.clear();
+  admin_.clear();
+}
+
+DmaBuffer& LockstepNodes::Memory(size_t node, size_t bytes) {
+  auto buffer = DmaBuffer::Create(device(node), bytes);
+  if (!buffer.ok()) {
+    throw std::runtime_error("no DMA memory for a node");
+  }
+  memory_.push_back(std::make_unique<DmaBuffer>(std::move(buffer.value())));
+  return *memory_.back();
+}
+
+bool LockstepNodes::StepUntil(uint64_t limit_cycles,
+                              const std::function<bool()>& done) {
+  const uint64_t end = world_->cycle() + limit_cycles;
+  while (!done()) {
+    if (world_->cycle() >= end || !world_->failure().empty()) {
+      return false;
+    }
+    const uint64_t before = world_->cycle();
+    world_->Step(1);
+    if (world_->cycle() == before) {
+      return done();  // Idle for good.
+    }
+  }
+  return true;
+}
+
+}  // namespace heddle
