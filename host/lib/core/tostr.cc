@@ -307,8 +307,9 @@ class Yaml {
   std::string text_;
 };
 
-std::string OrderText(uint64_t order, std::span<const Name> names) {
-  return order == 0 ? "[ FI_ORDER_NONE ]" : "[ " + Flags(order, names) + " ]";
+std::string CompletionOrderText(uint64_t order) {
+  return order == 0 ? "[ FI_ORDER_NONE ]"
+                    : "[ " + Flags(order, kCompletionOrders) + " ]";
 }
 
 void AddTx(const fi_tx_attr* attr, Yaml* yaml) {
@@ -319,8 +320,8 @@ void AddTx(const fi_tx_attr* attr, Yaml* yaml) {
   yaml->Set("caps", attr->caps, kCaps);
   yaml->Set("mode", attr->mode, kModes);
   yaml->Set("op_flags", attr->op_flags, kOperationFlags);
-  yaml->Text("msg_order", OrderText(attr->msg_order, kOrders));
-  yaml->Text("comp_order", OrderText(attr->comp_order, kCompletionOrders));
+  yaml->Set("msg_order", attr->msg_order, kOrders);
+  yaml->Text("comp_order", CompletionOrderText(attr->comp_order));
   yaml->Number("inject_size", attr->inject_size);
   yaml->Number("size", attr->size);
   yaml->Number("iov_limit", attr->iov_limit);
@@ -337,12 +338,17 @@ void AddRx(const fi_rx_attr* attr, Yaml* yaml) {
   yaml->Set("caps", attr->caps, kCaps);
   yaml->Set("mode", attr->mode, kModes);
   yaml->Set("op_flags", attr->op_flags, kOperationFlags);
-  yaml->Text("msg_order", OrderText(attr->msg_order, kOrders));
-  yaml->Text("comp_order", OrderText(attr->comp_order, kCompletionOrders));
+  yaml->Set("msg_order", attr->msg_order, kOrders);
+  yaml->Text("comp_order", CompletionOrderText(attr->comp_order));
   yaml->Number("total_buffered_recv", attr->total_buffered_recv);
   yaml->Number("size", attr->size);
   yaml->Number("iov_limit", attr->iov_limit);
   yaml->Close();
+}
+
+std::string ContextCountText(size_t count) {
+  return count == FI_SHARED_CONTEXT ? "FI_SHARED_CONTEXT"
+                                    : std::to_string(count);
 }
 
 void AddEndpoint(const fi_ep_attr* attr, Yaml* yaml) {
@@ -359,8 +365,8 @@ void AddEndpoint(const fi_ep_attr* attr, Yaml* yaml) {
   yaml->Number("max_order_war_size", attr->max_order_war_size);
   yaml->Number("max_order_waw_size", attr->max_order_waw_size);
   yaml->Hexadecimal("mem_tag_format", attr->mem_tag_format, 16);
-  yaml->Number("tx_ctx_cnt", attr->tx_ctx_cnt);
-  yaml->Number("rx_ctx_cnt", attr->rx_ctx_cnt);
+  yaml->Text("tx_ctx_cnt", ContextCountText(attr->tx_ctx_cnt));
+  yaml->Text("rx_ctx_cnt", ContextCountText(attr->rx_ctx_cnt));
   yaml->Number("auth_key_size", attr->auth_key_size);
   yaml->Close();
 }

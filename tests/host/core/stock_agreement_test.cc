@@ -115,6 +115,9 @@ TEST(StockAgreement, WholeInfoReadsTheSame) {
   for (const fi_info* info = answer.info.get(); info != nullptr;
        info = info->next) {
     if (info->addr_format == FI_SOCKADDR_IN && info->nic == nullptr) {
+      // Stock 1.17 has no name for this flag.
+      info->tx_attr->op_flags &= ~FI_COMMIT_COMPLETE;
+      info->rx_attr->op_flags &= ~FI_COMMIT_COMPLETE;
       EXPECT_EQ(FirstDifference(Text(ours, info, FI_TYPE_INFO),
                                 Text(fi_tostr_r, info, FI_TYPE_INFO)),
                 "");
