@@ -14,6 +14,7 @@
 module heddle_accept
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_transport_pkg::*;
 (
   input  logic clk_i,
   input  logic rst_ni,
@@ -58,4 +59,209 @@ module heddle_accept
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
+  // --------------------------------------------------- which PDC serves whom
+  // More ways than PDCs, so that few sets overflow before the indices run out.
+  localparam int unsigned Sets = NumPdc / 2;
+  localparam int unsigned Ways = 4;
+  localparam int unsigned SetW = $clog2(Sets);
+  localparam int unsigned WayW = $bits(target_way_t);
+
+  function automatic logic [SetW-1:0] SetOf(input logic [127:0] fa, input logic [15:0] spdcid);
+    logic [15:0] folded;
+    folded = spdcid;
+    for (int unsigned i = 0; i < 8; i++) folded = folded ^ fa[16 * i +: 16];
+    SetOf = folded[SetW-1:0] ^ folded[2*SetW-1:SetW] ^ folded[3*SetW-1:2*SetW] ^
+            {{(SetW-1){1'b0}}, folded[15]};
+  endfunction
+
+  // ------------------------------------------------------------------ pipeline
+  // Stage 0 reads the set, stage 1 the entry and the buffer, stage 2 decides. A packet
+  // enters stage 0 as another leaves stage 2.
+  logic       p1_valid_q, p2_valid_q, p0_take, p2_done;
+  logic       sets_ready, entries_ready, room_behind;
+  rx_packet_t pkt_q;      // Of stage 1 or 2, whichever is taken.
+
+  assign pkt_ready_o = sets_ready && entries_ready && !p1_valid_q && (!p2_valid_q || p2_done);
+  assign p0_take     = pkt_valid_i && pkt_ready_o;
+  assign p2_done     = p2_valid_q && room_behind;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      p1_valid_q <= 1'b0;
+      p2_valid_q <= 1'b0;
+    end else begin
+      p1_valid_q <= p0_take;
+      if (p1_valid_q)   p2_valid_q <= 1'b1;
+      else if (p2_done) p2_valid_q <= 1'b0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (p0_take) pkt_q <= pkt_i;
+  end
+
+  // ---------------------------------------------------------- stage 0 and 1: set
+  logic                       set_wen, set_error;
+  logic [SetW-1:0]            set_q;
+  logic [Ways-1:0][WayW-1:0]  set_rdata, set_wdata, set_data_q;
+  heddle_mem #(.Width(Ways * WayW), .Depth(Sets)) u_sets (
+    .clk_i, .rst_ni,
+    .wen_i(set_wen), .waddr_i(set_q), .wdata_i(set_wdata),
+    .raddr_i(SetOf(pkt_i.source_fa, pkt_i.spdcid)), .rdata_o(set_rdata),
+    .error_o(set_error), .ready_o(sets_ready)
+  );
+
+  logic                    hit, way_free;
+  logic [$clog2(Ways)-1:0] way, hit_way, free_way;
+  logic [PdcW-1:0]         hit_pdc;
+  target_way_t             candidate;
+  always_comb begin
+    hit       = 1'b0;
+    hit_way   = '0;
+    hit_pdc   = '0;
+    way_free  = 1'b0;
+    free_way  = '0;
+    candidate = '0;
+    if (p1_valid_q) begin
+      for (int unsigned i = 0; i < Ways; i++) begin
+        candidate = set_rdata[i];
+        if (!candidate.valid) begin
+          way_free = 1'b1;
+          free_way = 2'(i);
+        end else if (candidate.fa == pkt_q.source_fa && candidate.spdcid == pkt_q.spdcid) begin
+          hit     = 1'b1;
+          hit_way = 2'(i);
+          hit_pdc = candidate.pdc;
+        end
+      end
+    end
+  end
+  assign way = hit ? hit_way : free_way;
+
+  // -------------------------------------------------------------- free indices
+  logic [NumPdc-1:0] open_q;
+  logic              index_free;
+  logic [PdcW-1:0]   free_pdc;
+  verdict_t          verdict;
+  heddle_first #(.Width(NumPdc)) u_free (
+    .clk_i, .rst_ni,
+    .set_i(~open_q), .take_i(p2_done && verdict.create),
+    .valid_o(index_free), .index_o(free_pdc)
+  );
+
+  // ------------------------------------------------------- stage 1 and 2: entry
+  logic                    hit_q, room_q, entry_error;
+  logic [$clog2(Ways)-1:0] way_q;
+  logic [PdcW-1:0]         pdc, pdc_q;
+  logic [RxW-1:0]          ctx_q;
+  logic                    look_hit_q;
+  logic [23:0]             look_job_q;
+  target_pdc_t             entry;
+
+  assign pdc = !pkt_q.syn ? pkt_q.dpdcid[PdcW-1:0] : (hit ? hit_pdc : free_pdc);
+
+  // What waits in stage 2 is read again, so that it stays on the output.
+  heddle_mem #(.Width($bits(target_pdc_t)), .Depth(NumPdc)) u_entries (
+    .clk_i, .rst_ni,
+    .wen_i(p2_done && verdict.write), .waddr_i(pdc_q), .wdata_i(verdict.entry),
+    .raddr_i(p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
+    .error_o(entry_error), .ready_o(entries_ready)
+  );
+  assign look_pid_o = pkt_q.pid_on_fep;
+  assign look_ri_o  = pkt_q.resource_index;
+  assign head_ctx_o = p1_valid_q ? look_ctx_i : ctx_q;
+
+  always_ff @(posedge clk_i) begin
+    if (p0_take) set_q <= SetOf(pkt_i.source_fa, pkt_i.spdcid);
+    if (p1_valid_q) begin
+      set_data_q <= set_rdata;
+      hit_q      <= hit;
+      way_q      <= way;
+      room_q     <= way_free && index_free;
+      pdc_q      <= pdc;
+      ctx_q      <= look_ctx_i;
+      look_hit_q <= look_hit_i;
+      look_job_q <= look_job_i;
+    end
+  end
+
+  // ------------------------------------------------------------ stage 2: decide
+  heddle_accept_decide u_decide (
+    .port_i, .valid_i(p2_valid_q), .pkt_i(pkt_q),
+    .pdc_i(pdc_q), .hit_i(hit_q), .room_i(room_q), .entry_i(entry),
+    .look_hit_i(look_hit_q), .look_job_i(look_job_q),
+    .head_valid_i, .head_i, .head_released_i,
+    .rx_alive_i, .rx_gen_i, .credit_ok_i,
+    .verdict_o(verdict)
+  );
+
+  target_way_t written_way;
+  always_comb begin
+    written_way        = '0;
+    written_way.valid  = verdict.create;
+    written_way.fa     = pkt_q.source_fa;
+    written_way.spdcid = pkt_q.spdcid;
+    written_way.pdc    = pdc_q;
+    set_wdata          = set_data_q;
+    set_wdata[way_q]   = verdict.create ? written_way : '0;
+  end
+  assign set_wen = p2_done && (verdict.create || verdict.close);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      open_q <= '0;
+    end else if (p2_done) begin
+      if (verdict.create) open_q[pdc_q] <= 1'b1;
+      if (verdict.close)  open_q[pdc_q] <= 1'b0;
+    end
+  end
+
+  assign pop_o         = p2_done && verdict.take;
+  assign credit_take_o = pop_o;
+  assign credit_cq_o   = head_i.cq;
+  assign stat_o        = p2_done ? verdict.stat : '0;
+
+  // -------------------------------------------------------------------- outputs
+  logic       rsp_room, place_room, ack_room;
+  logic [2:0] rsp_count, place_count, ack_count;
+  place_t     placed, token;
+  assign room_behind = rsp_room && place_room && ack_room;
+
+  heddle_fifo #(.Width($bits(response_t)), .Depth(4)) u_rsp (
+    .clk_i, .rst_ni,
+    .valid_i(p2_done && verdict.respond), .ready_o(rsp_room), .data_i(verdict.rsp),
+    .valid_o(rsp_valid_o), .ready_i(rsp_ready_i), .data_o(rsp_o),
+    .count_o(rsp_count)
+  );
+
+  // A token follows every packet that was decided before it came.
+  assign drain_ready_o = !p2_valid_q && place_room;
+  always_comb begin
+    token          = '0;
+    token.token    = 1'b1;
+    token.ev.token = 1'b1;
+    placed         = p2_valid_q ? verdict.record : token;
+  end
+  heddle_fifo #(.Width($bits(place_t)), .Depth(4)) u_place (
+    .clk_i, .rst_ni,
+    .valid_i((p2_done && verdict.place) || (drain_valid_i && !p2_valid_q)),
+    .ready_o(place_room), .data_i(placed),
+    .valid_o(place_valid_o), .ready_i(place_ready_i), .data_o(place_o),
+    .count_o(place_count)
+  );
+  heddle_fifo #(.Width($bits(ack_event_t)), .Depth(4)) u_ack (
+    .clk_i, .rst_ni,
+    .valid_i(p2_done && verdict.forward), .ready_o(ack_room), .data_i(verdict.ack),
+    .valid_o(ack_valid_o), .ready_i(ack_ready_i), .data_o(ack_o),
+    .count_o(ack_count)
+  );
+
+  assign idle_o = sets_ready && entries_ready && !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
+                  !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
+
+  logic unused_bits;
+  assign unused_bits = ^{port_i, set_error, entry_error, rsp_count, place_count, ack_count};
+
+  `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))
+  `HEDDLE_ASSERT(Atomic_A, pop_o |-> head_valid_i && verdict.write)
+  `HEDDLE_ASSERT(OpenAgrees_A, p2_valid_q |-> entry.open == open_q[pdc_q])
 endmodule

@@ -88,4 +88,20 @@ package heddle_transport_pkg;
     logic [PdcW-1:0] pdc;
   } target_way_t;
 
+  // What becomes of a packet at the target, with all it changes. Valid for one packet.
+  typedef struct packed {
+    logic               respond;
+    response_t          rsp;
+    logic               place;
+    place_t             record;
+    logic               forward;   // ACK or NACK for one of our PDCs.
+    ack_event_t         ack;
+    logic               write;     // The entry becomes `entry`.
+    target_pdc_t        entry;
+    logic               create;    // The PDC is new: it takes its way and its index.
+    logic               close;     // The PDC is gone: it leaves them.
+    logic               take;      // A receive buffer and a completion credit.
+    logic [NumStat-1:0] stat;
+  } verdict_t;
+
 endpackage

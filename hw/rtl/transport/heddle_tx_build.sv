@@ -72,14 +72,14 @@ module heddle_tx_build
   logic            msg_ready, pdc_ready, msg_error, pdc_error;
 
   // A word that waits in stage 1 is read again, so that it stays on the output.
-  heddle_mem #(.Width($bits(msg_packet_t)), .Depth(NumMsg)) u_msg (
+  heddle_mem #(.Width($bits(msg_packet_t)), .Depth(NumMsg), .Init(1'b0)) u_msg (
     .clk_i, .rst_ni,
     .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i(msg_data_i),
     .raddr_i(s1_take ? pkt_i.msg : s1_q.msg), .rdata_o(msg),
     .error_o(msg_error), .ready_o(msg_ready)
   );
 
-  heddle_mem #(.Width($bits(pdc_peer_t)), .Depth(NumPdc)) u_pdc (
+  heddle_mem #(.Width($bits(pdc_peer_t)), .Depth(NumPdc), .Init(1'b0)) u_pdc (
     .clk_i, .rst_ni,
     .wen_i(pdc_valid_i), .waddr_i(pdc_index_i), .wdata_i(pdc_data_i),
     .raddr_i(s1_take ? pkt_i.pdc : s1_q.pdc), .rdata_o(peer),
@@ -236,13 +236,14 @@ module heddle_tx_build
   assign fail_ctx_o   = pending.ctx;
   assign fail_gen_o   = pending.gen;
 
-  // Payload that was read for a message that failed meanwhile cannot be taken back:
-  // it leaves with ie=1.
+  // Payload that was read for a message that failed meanwhile cannot be taken back. It
+  // leaves with ie=1, but not in a som packet: that has no length field for its payload.
   tx_request_t final_request;
   logic [13:0] final_bytes;
   always_comb begin
     final_request    = pending;
-    final_request.ie = pending.ie || failed_q[pending.msg] || read_failed;
+    final_request.ie = pending.ie || read_failed ||
+                       (failed_q[pending.msg] && !(pending.read && pending.som));
     if (pending.read)                                 final_bytes = rec_error_i ? '0 : pending.bytes;
     else if (pending.inlined && !final_request.ie)    final_bytes = pending.bytes;
     else                                              final_bytes = '0;

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides what becomes of one packet at the target. Combinational; nothing while
+// `valid_i` is low.
+//
+// Atomic: the PSN advances exactly when all that the packet needs is there.
+// Quiet:  one NACK per gap; a refusal opens a gap too, so that the packets behind the
+//         refused one are not NACKed each.
+
+`include "heddle_assert.svh"
+
+module heddle_accept_decide
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_transport_pkg::*;
+(
+  input  port_cfg_t   port_i,
+  input  logic        valid_i,
+  input  rx_packet_t  pkt_i,
+
+  input  logic [PdcW-1:0] pdc_i,     // Of the packet: known by SYN, named by dpdcid, or free.
+  input  logic        hit_i,         // SYN: the PDC exists.
+  input  logic        room_i,        // SYN: there is an index and a way for a new one.
+  input  target_pdc_t entry_i,       // Its entry.
+
+  input  logic        look_hit_i,    // {pid, ri} of the packet has a receive context.
+  input  logic [23:0] look_job_i,
+  input  logic        head_valid_i,  // That context's next buffer.
+  input  rx_buffer_t  head_i,
+  input  logic [15:0] head_released_i,
+  input  logic [NumRx-1:0]           rx_alive_i,
+  input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
+  input  logic [NumCq-1:0]           credit_ok_i,
+
+  output verdict_t    verdict_o
+);
+  // Accepted packets between two ACKs at most.
+  localparam int unsigned AckEvery = 16;
+  localparam int unsigned RejectWindow = 2 * PdcWindow;
+
+  // ------------------------------------------------------------ kind of packet
+  logic is_request, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
+  assign is_request = pkt_i.pds_type == PdsTypeRodReq;
+  assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
+  assign is_ack     = pkt_i.pds_type == PdsTypeAck && !pkt_i.probe;
+  assign is_nack    = pkt_i.pds_type == PdsTypeNack;
+  always_comb begin
+    is_query = 1'b0;
+    is_close = 1'b0;
+    is_clear = 1'b0;
+    if (pkt_i.pds_type == PdsTypeCp && !pkt_i.syn) begin
+      is_query = pkt_i.next_hdr == CpTypeAckRequest;
+      is_close = pkt_i.next_hdr == CpTypeCloseCommand;
+      is_clear = pkt_i.next_hdr == CpTypeClearCommand;
+    end
+  end
+
+  // --------------------------------------------------------------------- PDC
+  logic            ours, fresh;
+  logic [GenW-1:0] gen, next_gen, seed_gen;
+  logic [31:0]     start;
+  target_pdc_t     e;  // The entry, or what it is when the packet opens the PDC.
+  logic [15:0]     tpdcid, known_tpdcid;
+
+  assign ours     = pkt_i.dpdcid[15 -: SlotBits] == port_i.slot[SlotBits-1:0];
+  assign start    = pkt_i.psn - 32'(pkt_i.psn_offset);
+  assign fresh    = pkt_i.syn && !hit_i;
+  assign seed_gen = port_i.pdc_seed[GenW-1:0] ^ pdc_i[GenW-1:0];
+
+  // 0 is no generation, so no PDCID is 0.
+  always_comb begin
+    next_gen = entry_i.gen + 1'b1;
+    if (entry_i.gen == '0) next_gen = seed_gen;
+    if (next_gen == '0)    next_gen = GenW'(1);
+    gen = fresh ? next_gen : entry_i.gen;
+  end
+
+  always_comb begin
+    e = entry_i;
+    if (fresh) begin
+      e           = '0;
+      e.open      = 1'b1;
+      e.gen       = next_gen;
+      e.fa        = pkt_i.source_fa;
+      e.spdcid    = pkt_i.spdcid;
+      e.start_psn = start;
+      e.expected  = start;
+      e.state     = MessageNone;
+    end
+  end
+  assign tpdcid       = {port_i.slot[SlotBits-1:0], gen, pdc_i};
+  assign known_tpdcid = fresh ? '0 : tpdcid;  // Of an answer that does not open the PDC.
+
+  // --------------------------------------------------------------------- PSN
+  logic [31:0] ahead, cack, ack_offset;
+  logic        expected, duplicate, early;
+  assign ahead      = pkt_i.psn - e.expected;
+  assign expected   = ahead == '0;
+  assign duplicate  = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign early      = !expected && ahead < 32'(RejectWindow);
+  assign cack       = e.expected - 32'd1;
+  assign ack_offset = pkt_i.psn - cack;
+
+  // ----------------------------------------------------------------- message
+  // What the packet is to its message, if it is the expected one.
+  logic        held, starts, ignored, broken, withdrawn;
+  logic        stale;      // The held buffer's context was disabled: it never completes.
+  logic [31:0] base, reach;
+  logic        fits, length_ok;
+  return_code_e refusal;
+  logic        short_of_buffer, short_of_credit, no_context;
+
+  assign held  = e.state == MessageOpen || e.state == MessageFailed;
+  assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
+  assign base  = pkt_i.som ? '0 : e.bytes;
+  assign reach = base + 32'(pkt_i.payload_bytes);
+  assign fits  = reach >= base && reach <= pkt_i.request_length;
+  // A packet of a failed message says nothing about lengths.
+  assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed) ||
+                     (fits && pkt_i.eom == (reach == pkt_i.request_length) &&
+                      (pkt_i.som || pkt_i.message_offset == e.bytes));
+
+  always_comb begin
+    refusal         = ReturnCodeNull;
+    starts          = 1'b0;
+    ignored         = 1'b0;
+    broken          = 1'b0;
+    withdrawn       = 1'b0;
+    no_context      = 1'b0;
+    short_of_buffer = 1'b0;
+    short_of_credit = 1'b0;
+    if (pkt_i.som && held) begin
+      broken = 1'b1;
+    end else if (pkt_i.som) begin
+      if (pkt_i.opcode != SesOpcodeSend)              refusal = ReturnCodeUnsupportedOp;
+      else if (pkt_i.rel)                             refusal = ReturnCodeBadPid;
+      else if (!length_ok)                            broken = 1'b1;
+      else if (!look_hit_i)                           no_context = 1'b1;
+      else if (look_job_i != pkt_i.job_id)            refusal = ReturnCodeBadJobId;
+      else if (!head_valid_i)                         short_of_buffer = 1'b1;
+      else if (!credit_ok_i[head_i.cq])               short_of_credit = 1'b1;
+      else                                            starts = 1'b1;
+    end else if (!held) begin
+      ignored = e.state == MessageDiscard || pkt_i.ie;
+      broken  = !ignored;
+    end else if (stale) begin
+      withdrawn = 1'b1;
+    end else begin
+      broken = pkt_i.message_id != e.message_id || pkt_i.opcode != SesOpcodeSend ||
+               pkt_i.request_length != e.request_length || !length_ok;
+    end
+  end
+
+  // ----------------------------------------------------------------- outcome
+  typedef enum logic [3:0] {
+    OutcomeDrop,        // No answer, no change.
+    OutcomeForward,
+    OutcomeStrange,     // NACK without PDC.
+    OutcomeOutside,     // NACK, no change.
+    OutcomeRefuse,      // NACK, and quiet until the expected packet comes.
+    OutcomeReject,      // ACK with an error; the PSN does not advance.
+    OutcomeDuplicate,
+    OutcomeAccept,
+    OutcomeQuery,
+    OutcomeClose
+  } outcome_e;
+
+  outcome_e    outcome;
+  nack_code_e  code;
+  logic [NumStat-1:0] stat;
+  always_comb begin
+    outcome = OutcomeDrop;
+    code    = NackCodeInvDpdcid;
+    stat    = '0;
+    if (!valid_i) begin
+      outcome = OutcomeDrop;
+    end else if (is_ack || is_nack) begin
+      if (ours) outcome = OutcomeForward;
+      else      stat[StatisticDropPdcid] = 1'b1;
+    end else if (is_rud) begin
+      outcome = OutcomeStrange;
+      code    = NackCodePdcModeMismatch;
+      stat[StatisticDropPdsType] = 1'b1;
+    end else if (!is_request && !is_query && !is_close && !is_clear) begin
+      stat[StatisticDropPdsType] = 1'b1;
+    end else if (!pkt_i.syn && (!ours || !entry_i.open ||
+                                pkt_i.dpdcid[PdcW +: GenW] != entry_i.gen)) begin
+      outcome = OutcomeStrange;
+      stat[StatisticDropPdcid] = 1'b1;
+    end else if (!pkt_i.syn && (pkt_i.source_fa != e.fa || pkt_i.spdcid != e.spdcid)) begin
+      outcome = OutcomeStrange;
+      code    = NackCodePdcHdrMismatch;
+      stat[StatisticDropPdcid] = 1'b1;
+    end else if (pkt_i.syn && hit_i && start != e.start_psn) begin
+      outcome = OutcomeStrange;
+      code    = NackCodeInvalidSyn;
+      stat[StatisticDropPdcid] = 1'b1;
+    end else if (fresh && !room_i) begin
+      outcome = OutcomeStrange;
+      code    = NackCodeNoPdcAvail;
+      stat[StatisticRxRefused] = 1'b1;
+    end else if (is_clear) begin
+      outcome = OutcomeDrop;
+    end else if (is_query) begin
+      outcome = duplicate ? OutcomeQuery : OutcomeOutside;
+      code    = NackCodePktNotRcvd;
+    end else if (duplicate) begin
+      outcome = OutcomeDuplicate;
+      stat[StatisticRxDuplicates] = 1'b1;
+    end else if (early) begin
+      outcome = !e.gap || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
+      code    = NackCodeRodOoo;
+      stat[StatisticRxOutOfOrder] = 1'b1;
+    end else if (!expected) begin
+      outcome = OutcomeOutside;
+      code    = NackCodePsnOorWindow;
+      stat[StatisticDropPsn] = 1'b1;
+    end else if (is_close) begin
+      outcome = OutcomeClose;
+    end else if (no_context || short_of_buffer || short_of_credit) begin
+      outcome = OutcomeRefuse;
+      code    = short_of_buffer ? NackCodeNoPktBuffer : NackCodeNoResource;
+      stat[StatisticRxRefused] = 1'b1;
+    end else if (refusal != ReturnCodeNull) begin
+      outcome = OutcomeReject;
+      stat[StatisticRxRefused] = 1'b1;
+    end else begin
+      outcome = OutcomeAccept;
+      stat[StatisticRxRequests] = 1'b1;
+      stat[StatisticDropSes]    = broken;
+    end
+  end
+
+  // --------------------------------------------- message of an accepted packet
+  target_pdc_t m;          // The message after the packet.
+  logic        ends;       // It completes here.
+  logic        returned;   // Its credit goes back without a completion.
+  logic        failed;
+  logic [31:0] room;       // Of the buffer, from `base` on.
+  logic [13:0] bytes;      // To place.
+  logic [31:0] limit;      // Bytes that can have been placed.
+  always_comb begin
+    m        = e;
+    ends     = 1'b0;
+    returned = 1'b0;
+    failed   = e.state == MessageFailed;
+    bytes    = '0;
+    room     = '0;
+    if (outcome == OutcomeClose) begin
+      ends     = held && !stale;
+      returned = held && stale;
+      failed   = 1'b1;
+      m.state  = MessageNone;
+    end else if (outcome == OutcomeAccept) begin
+      if (starts) begin
+        m.state          = MessageOpen;
+        m.buffer         = head_i;
+        m.queue_head     = head_released_i;
+        m.request_length = pkt_i.request_length;
+        m.message_id     = pkt_i.message_id;
+        m.initiator      = pkt_i.initiator;
+        m.match_bits     = pkt_i.match_bits;
+        m.hd             = pkt_i.hd;
+        m.header_data    = pkt_i.hd ? pkt_i.header_data : '0;
+        m.bytes          = '0;
+        failed           = 1'b0;
+      end
+      if (withdrawn || broken || ignored) begin
+        returned = withdrawn || (broken && held && stale);
+        ends     = broken && held && !stale;
+        failed   = 1'b1;
+        m.state  = e.state == MessageNone && !pkt_i.som ? MessageNone : MessageDiscard;
+      end else begin
+        failed = failed || pkt_i.ie;
+        ends   = pkt_i.eom;
+        if (failed) begin
+          m.state = MessageFailed;
+        end else begin
+          room = m.buffer.length > base ? m.buffer.length - base : '0;
+          bytes = room < 32'(pkt_i.payload_bytes) ? room[13:0] : pkt_i.payload_bytes;
+          m.bytes = reach;
+        end
+      end
+      if (pkt_i.eom) m.state = MessageNone;
+    end
+    limit = failed ? m.bytes : m.request_length;
+  end
+
+  logic [31:0] placed;  // By the message.
+  assign placed = limit < m.buffer.length ? limit : m.buffer.length;
+
+  logic success, urgent;  // The answer: with a semantic response; at once.
+  assign success = pkt_i.eom && !failed && !ignored && !broken && !withdrawn;
+  assign urgent  = pkt_i.ar || pkt_i.syn || pkt_i.retx || broken ||
+                   e.unacked == 4'(AckEvery - 1);
+
+  // ----------------------------------------------------------------- verdict
+  verdict_t v;
+  always_comb begin
+    v = '0;
+    if (valid_i) begin
+      v.stat           = stat;
+
+      v.rsp.ipv6       = pkt_i.ipv6;
+      v.rsp.fa         = pkt_i.source_fa;
+      v.rsp.mac        = pkt_i.source_mac;
+      v.rsp.entropy    = pkt_i.source_port;
+      v.rsp.dscp       = pkt_i.dscp;
+      v.rsp.m          = pkt_i.ce;
+      v.rsp.retx       = pkt_i.retx;
+      v.rsp.dpdcid     = pkt_i.spdcid;
+      v.rsp.kind       = ResponseAck;
+      v.rsp.spdcid     = tpdcid;
+      v.rsp.cack       = cack;
+      v.rsp.nack_psn   = pkt_i.psn;
+      v.rsp.code       = 8'(code);
+      v.rsp.response   = SesResponseDefaultResponse;
+      v.rsp.message_id = pkt_i.message_id;
+
+      v.entry          = e;
+
+      // Whatever the packet carries leaves the payload queue through a record.
+      v.place          = pkt_i.payload_bytes != '0;
+      v.record.stream  = pkt_i.payload_bytes;
+      v.record.tpdc    = pdc_i;
+
+      unique case (outcome)
+        OutcomeForward: begin
+          v.forward         = 1'b1;
+        end
+        OutcomeStrange: begin
+          v.respond         = 1'b1;
+          v.rsp.kind        = ResponseNack;
+          v.rsp.spdcid      = '0;
+        end
+        OutcomeOutside: begin
+          v.respond         = 1'b1;
+          v.rsp.kind        = ResponseNack;
+          v.rsp.spdcid      = known_tpdcid;
+        end
+        OutcomeRefuse: begin
+          v.respond         = 1'b1;
+          v.rsp.kind        = ResponseNack;
+          v.write           = 1'b1;
+          v.create          = fresh;
+          v.entry.gap       = 1'b1;
+        end
+        OutcomeReject: begin
+          v.respond         = 1'b1;
+          v.rsp.spdcid      = known_tpdcid;
+          v.rsp.ack_offset  = 16'd1;
+          v.rsp.response    = SesResponseResponse;
+          v.rsp.return_code = refusal;
+          v.rsp.job_id      = pkt_i.job_id;
+          v.write           = !fresh;
+          v.entry.gap       = 1'b1;
+        end
+        OutcomeDuplicate: begin
+          v.respond         = 1'b1;
+          v.rsp.kind        = is_close ? ResponseNone : ResponseAck;
+          v.rsp.ack_offset  = ack_offset[15:0];
+          v.write           = 1'b1;
+          v.entry.unacked   = '0;
+        end
+        OutcomeQuery: begin
+          v.respond         = 1'b1;
+          v.rsp.ack_offset  = ack_offset[15:0];
+          v.rsp.message_id  = pkt_i.pds_payload[15:0];
+          v.write           = 1'b1;
+          v.entry.unacked   = '0;
+        end
+        OutcomeAccept: begin
+          v.respond         = urgent;
+          v.rsp.cack        = pkt_i.psn;
+          if (success) begin
+            v.rsp.response        = SesResponseResponse;
+            v.rsp.return_code     = ReturnCodeOk;
+            v.rsp.job_id          = pkt_i.job_id;
+            v.rsp.modified_length = placed;
+          end
+          v.write           = 1'b1;
+          v.create          = fresh;
+          v.entry           = m;
+          v.entry.expected  = e.expected + 32'd1;
+          v.entry.gap       = 1'b0;
+          v.entry.unacked   = urgent ? '0 : e.unacked + 1'b1;
+          v.take            = starts;
+        end
+        OutcomeClose: begin
+          v.respond         = 1'b1;
+          v.rsp.kind        = ResponseNone;
+          v.rsp.cack        = pkt_i.psn;
+          v.write           = 1'b1;
+          v.close           = 1'b1;
+          v.entry           = '0;
+          v.entry.gen       = e.gen;
+        end
+        default: ;
+      endcase
+
+      if (outcome == OutcomeAccept || outcome == OutcomeClose) begin
+        v.place           = v.place || ends || returned;
+        v.record.bytes    = bytes;
+        v.record.iova     = m.buffer.iova + 64'(base);
+        v.record.first    = starts;
+        v.record.complete = ends || returned;
+
+        v.record.ev.write  = ends;
+        v.record.ev.credit = ends || returned;
+        v.record.ev.owner  = m.buffer.owner;
+        v.record.ev.cq     = m.buffer.cq;
+        v.record.ev.cq_gen = m.buffer.cq_gen;
+        v.stat[StatisticRxMessages] = ends;
+      end
+
+      v.record.ev.entry.kind           = CompletionKindRx;
+      v.record.ev.entry.opcode         = OpcodeSend;
+      v.record.ev.entry.context_       = 8'(m.buffer.ctx);
+      v.record.ev.entry.position       = m.buffer.position;
+      v.record.ev.entry.queue_head     = m.queue_head;
+      v.record.ev.entry.peer           = m.initiator;
+      v.record.ev.entry.source_fa_hi   = e.fa[127:64];
+      v.record.ev.entry.source_fa_lo   = e.fa[63:0];
+      v.record.ev.entry.match_bits     = m.match_bits;
+      v.record.ev.entry.header_data    = m.header_data;
+      v.record.ev.entry.message_length = m.request_length;
+      v.record.ev.entry.length         = placed;
+      v.record.ev.entry.op_context     = m.buffer.op_context;
+      v.record.ev.entry.flags          = (m.hd ? CompletionFlagHeaderData : '0) |
+                                         (pkt_i.ipv6 ? CompletionFlagSourceIpv6 : '0);
+      if (failed) begin
+        v.record.ev.entry.status = StatusInitiatorError;
+        v.record.ev.entry.detail = 16'(ReturnCodeInitiatorErr);
+      end else if (m.request_length > m.buffer.length) begin
+        v.record.ev.entry.status = StatusTruncated;
+      end
+
+      v.ack.nack        = is_nack;
+      v.ack.pdc         = pkt_i.dpdcid[PdcW-1:0];
+      v.ack.dpdcid      = pkt_i.dpdcid;
+      v.ack.spdcid      = pkt_i.spdcid;
+      v.ack.fa          = pkt_i.source_fa;
+      v.ack.cack        = pkt_i.psn;
+      v.ack.psn         = is_nack ? pkt_i.psn : pkt_i.psn + 32'($signed(pkt_i.offset));
+      v.ack.req         = pkt_i.req;
+      v.ack.code        = pkt_i.nack_code;
+      v.ack.return_code = pkt_i.return_code;
+    end
+  end
+  assign verdict_o = v;
+
+  logic unused_bits;
+  assign unused_bits = ^{port_i, pkt_i, entry_i, ack_offset, room};
+endmodule

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// heddle_accept with the receive contexts, credits and queues around it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "Vheddle_accept.h"
+#include "hw/sim/clocked_model.h"
+#include "hw/sim/random.h"
+#include "tests/rtl/transport/packed.h"
+#include "tests/rtl/transport/records.h"
+
+namespace heddle::test {
+
+// A receive context that {pid, ri} leads to.
+struct Context {
+  uint16_t pid = 0;
+  uint16_t ri = 0;
+  uint32_t job = 0;
+  bool alive = true;
+  uint8_t gen = 1;
+  std::deque<RxBuffer> buffers;
+  uint16_t popped = 0;
+};
+
+class AcceptBench {
+ public:
+  AcceptBench() {
+    SetConfig();
+    for (int i = 0; i < 80; ++i) Cycle();
+  }
+
+  Vheddle_accept* operator->() { return dut_.operator->(); }
+  void SetConfig() { Drive(dut_->port_i, config); }
+  void Send(const RxPacket& packet) { packets_.push_back(packet); }
+  size_t waiting() const { return packets_.size(); }
+  void Drain() { drain_ = true; }
+
+  void Cycle();
+  void RunUntilIdle(int limit = 2000) {
+    for (int i = 0; i < limit; ++i) {
+      Cycle();
+      if (packets_.empty() && !drain_ && dut_->idle_o) return;
+    }
+    FAIL() << "not idle";
+  }
+
+  // Sends one packet and returns its answer; fails unless there is just one.
+  Response Answer(const RxPacket& packet) {
+    const size_t before = responses.size();
+    Send(packet);
+    RunUntilIdle();
+    EXPECT_EQ(responses.size(), before + 1);
+    return responses.size() > before ? responses.back() : Response{};
+  }
+  // Sends one packet that nobody answers.
+  void Quiet(const RxPacket& packet) {
+    const size_t before = responses.size();
+    Send(packet);
+    RunUntilIdle();
+    EXPECT_EQ(responses.size(), before);
+  }
+  // The record of the last packet.
+  Place TakeRecord() {
+    EXPECT_EQ(places.size(), 1u);
+    const Place record = places.empty() ? Place{} : places.back();
+    places.clear();
+    return record;
+  }
+
+  void AddBuffer(size_t ctx, uint32_t length, uint64_t iova,
+                 uint64_t op_context) {
+    RxBuffer buffer = {};
+    buffer.ctx = static_cast<uint8_t>(ctx);
+    buffer.gen = contexts[ctx].gen;
+    buffer.owner = 0x21;
+    buffer.cq = static_cast<uint8_t>(ctx + 3);
+    buffer.cq_gen = 6;
+    buffer.position = static_cast<uint16_t>(op_context);
+    buffer.length = length;
+    buffer.iova = iova;
+    buffer.op_context = op_context;
+    contexts[ctx].buffers.push_back(buffer);
+  }
+
+  PortCfg config;
+  std::map<size_t, Context> contexts;
+  uint32_t credit_ok = 0xffffffff;
+  std::vector<uint8_t> credits_taken;
+  std::vector<Response> responses;
+  std::vector<Place> places;
+  std::vector<AckEvent> acks;
+  std::array<int, 64> stats = {};
+  uint64_t cycle = 0;
+  double stall = 0;
+  sim::Random* random = nullptr;
+
+ private:
+  bool Stalls() { return stall > 0 && random->Chance(stall); }
+
+  sim::ClockedModel<Vheddle_accept> dut_;
+  std::deque<RxPacket> packets_;
+  bool drain_ = false;
+  size_t head_ctx_ = 0;
+};
+
+inline void AcceptBench::Cycle() {
+  ++cycle;
+  if (!dut_->pkt_valid_i && !packets_.empty() && !Stalls()) {
+    dut_->pkt_valid_i = 1;
+    Drive(dut_->pkt_i, packets_.front());
+  }
+  dut_->drain_valid_i = drain_;
+  dut_->credit_ok_i = credit_ok;
+  uint16_t alive = 0;
+  uint64_t gens = 0;
+  for (const auto& [index, ctx] : contexts) {
+    alive = static_cast<uint16_t>(alive | ctx.alive << index);
+    gens |= uint64_t{ctx.gen} << (4 * index);
+  }
+  dut_->rx_alive_i = alive;
+  dut_->rx_gen_i = gens;
+  dut_->rsp_ready_i = !Stalls();
+  dut_->place_ready_i = !Stalls();
+  dut_->ack_ready_i = !Stalls();
+
+  const auto shown = contexts.find(head_ctx_);
+  const bool valid = shown != contexts.end() && shown->second.alive &&
+                     !shown->second.buffers.empty();
+  dut_->head_valid_i = valid;
+  if (valid) {
+    Drive(dut_->head_i, shown->second.buffers.front());
+    dut_->head_released_i = static_cast<uint16_t>(shown->second.popped + 1);
+  }
+  dut_.Settle();
+  dut_->look_hit_i = 0;
+  for (const auto& [index, ctx] : contexts) {
+    if (ctx.alive && ctx.pid == dut_->look_pid_o && ctx.ri == dut_->look_ri_o) {
+      dut_->look_hit_i = 1;
+      dut_->look_ctx_i = static_cast<uint8_t>(index);
+      dut_->look_job_i = ctx.job;
+    }
+  }
+  dut_.Settle();
+
+  for (size_t i = 0; i < stats.size(); ++i) {
+    stats[i] += static_cast<int>((dut_->stat_o >> i) & 1);
+  }
+  if (dut_->pop_o) {
+    EXPECT_TRUE(valid);
+    if (valid) {
+      shown->second.buffers.pop_front();
+      ++shown->second.popped;
+    }
+  }
+  EXPECT_EQ(dut_->pop_o, dut_->credit_take_o);
+  if (dut_->credit_take_o) {
+    EXPECT_TRUE((credit_ok >> dut_->credit_cq_o) & 1);
+    credits_taken.push_back(dut_->credit_cq_o);
+  }
+  if (dut_->rsp_valid_o && dut_->rsp_ready_i) {
+    responses.push_back(Sample<Response>(dut_->rsp_o));
+  }
+  if (dut_->place_valid_o && dut_->place_ready_i) {
+    places.push_back(Sample<Place>(dut_->place_o));
+  }
+  if (dut_->ack_valid_o && dut_->ack_ready_i) {
+    acks.push_back(Sample<AckEvent>(dut_->ack_o));
+  }
+  const bool drained = drain_ && dut_->drain_ready_o;
+  const bool taken = dut_->pkt_valid_i && dut_->pkt_ready_o;
+  head_ctx_ = dut_->head_ctx_o;
+  dut_.Tick();
+  if (drained) drain_ = false;
+  if (taken) {
+    packets_.pop_front();
+    dut_->pkt_valid_i = 0;
+  }
+}
+
+}  // namespace heddle::test

@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "tests/rtl/transport/accept_bench.h"
+
+namespace heddle::test {
+namespace {
+
+using contract::CpType;
+using contract::NackCode;
+using contract::PdsType;
+using contract::ReturnCode;
+using contract::Statistic;
+using contract::Status;
+
+constexpr uint32_t kStart = 0x12345;
+constexpr uint32_t kJob = 0x42;
+constexpr uint8_t kSlot = 9;
+
+class AcceptTest : public testing::Test {
+ protected:
+  AcceptTest() {
+    bench_.config.slot = kSlot;
+    bench_.config.pdc_seed = 5;
+    bench_.SetConfig();
+    Context context = {};
+    context.pid = 3;
+    context.ri = 5;
+    context.job = kJob;
+    bench_.contexts[2] = context;
+  }
+
+  // First and only packet of a message that opens the PDC.
+  RxPacket Syn(uint32_t psn, uint32_t length) {
+    RxPacket pkt = Packet(psn, length);
+    pkt.syn = 1;
+    pkt.psn_offset = static_cast<uint16_t>(psn - kStart);
+    return pkt;
+  }
+  // First and only packet of a message on the PDC opened last.
+  RxPacket Packet(uint32_t psn, uint32_t length) {
+    RxPacket pkt = {};
+    pkt.fa_lo = 0x0a000002;
+    pkt.source_mac = 0x020000000002;
+    pkt.source_port = 0xc123;
+    pkt.dscp = 9;
+    pkt.pds_type = static_cast<uint8_t>(PdsType::kRodReq);
+    pkt.next_hdr = static_cast<uint8_t>(contract::NextHdr::kRequestStd);
+    pkt.psn = psn;
+    pkt.spdcid = 0x11;
+    pkt.dpdcid = tpdcid_;
+    pkt.opcode = 5;
+    pkt.som = 1;
+    pkt.eom = 1;
+    pkt.message_id = 1;
+    pkt.job_id = kJob;
+    pkt.pid_on_fep = 3;
+    pkt.resource_index = 5;
+    pkt.initiator = 7;
+    pkt.request_length = length;
+    pkt.payload_bytes = static_cast<uint16_t>(length);
+    return pkt;
+  }
+  // A later packet of a message of `length` bytes.
+  RxPacket Next(uint32_t psn, uint32_t offset, uint16_t bytes, bool eom,
+                uint32_t length) {
+    RxPacket pkt = Packet(psn, length);
+    pkt.som = 0;
+    pkt.eom = eom;
+    pkt.message_offset = offset;
+    pkt.payload_bytes = bytes;
+    return pkt;
+  }
+  RxPacket First(uint32_t psn, uint16_t bytes, uint32_t length) {
+    RxPacket pkt = Packet(psn, length);
+    pkt.eom = 0;
+    pkt.payload_bytes = bytes;
+    return pkt;
+  }
+  RxPacket Control(CpType type, uint32_t psn) {
+    RxPacket pkt = Packet(psn, 0);
+    pkt.pds_type = static_cast<uint8_t>(PdsType::kCp);
+    pkt.next_hdr = static_cast<uint8_t>(type);
+    return pkt;
+  }
+  // Opens the PDC with an 8-byte message; the next PSN is kStart + 1.
+  void Open() {
+    bench_.AddBuffer(2, 64, 0x1000, 100);
+    tpdcid_ = bench_.Answer(Syn(kStart, 8)).spdcid;
+    bench_.places.clear();
+    bench_.credits_taken.clear();
+  }
+  int Count(Statistic statistic) {
+    return bench_.stats[static_cast<size_t>(statistic)];
+  }
+  void ExpectNack(const Response& rsp, NackCode code, uint16_t spdcid,
+                  uint32_t psn) {
+    EXPECT_EQ(rsp.kind, ResponseKind::kNack);
+    EXPECT_EQ(rsp.code, static_cast<uint8_t>(code));
+    EXPECT_EQ(rsp.spdcid, spdcid);
+    EXPECT_EQ(rsp.nack_psn, psn);
+    EXPECT_EQ(rsp.dpdcid, 0x11);
+  }
+  void ExpectAck(const Response& rsp, uint32_t cack, int16_t offset,
+                 ReturnCode code) {
+    EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+    EXPECT_EQ(rsp.cack, cack);
+    EXPECT_EQ(static_cast<int16_t>(rsp.ack_offset), offset);
+    EXPECT_EQ(rsp.spdcid, tpdcid_);
+    EXPECT_EQ(rsp.dpdcid, 0x11);
+    EXPECT_EQ(rsp.return_code, static_cast<uint8_t>(code));
+    EXPECT_EQ(rsp.response, code == ReturnCode::kNull ? 0 : 1);
+  }
+
+  AcceptBench bench_;
+  uint16_t tpdcid_ = 0;
+};
+
+TEST_F(AcceptTest, SynOpensAPdcPlacesAndCompletesTheMessage) {
+  bench_.AddBuffer(2, 64, 0x1000, 0x77);
+  RxPacket pkt = Syn(kStart, 8);
+  pkt.ce = 1;
+  pkt.hd = 1;
+  pkt.header_data = 0x1122334455667788;
+  const Response rsp = bench_.Answer(pkt);
+  tpdcid_ = rsp.spdcid;
+  EXPECT_EQ(tpdcid_ >> 10, kSlot);
+  EXPECT_NE((tpdcid_ >> 6) & 15, 0);
+  ExpectAck(rsp, kStart, 0, ReturnCode::kOk);
+  EXPECT_EQ(rsp.modified_length, 8u);
+  EXPECT_EQ(rsp.message_id, 1);
+  EXPECT_EQ(rsp.job_id, kJob);
+  EXPECT_EQ(rsp.m, 1);
+  EXPECT_EQ(rsp.fa_lo, 0x0a000002u);
+  EXPECT_EQ(rsp.mac, 0x020000000002u);
+  EXPECT_EQ(rsp.entropy, 0xc123);
+  EXPECT_EQ(rsp.dscp, 9);
+
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.stream, 8);
+  EXPECT_EQ(record.bytes, 8);
+  EXPECT_EQ(record.iova, 0x1000u);
+  EXPECT_EQ(record.first, 1);
+  EXPECT_EQ(record.complete, 1);
+  CqEvent expected = {};
+  expected.write = 1;
+  expected.credit = 1;
+  expected.owner = 0x21;
+  expected.cq = 5;
+  expected.cq_gen = 6;
+  expected.entry.kind = 2;
+  expected.entry.opcode = 5;
+  expected.entry.context = 2;
+  expected.entry.flags = 1;
+  expected.entry.position = 0x77;
+  expected.entry.queue_head = 1;
+  expected.entry.peer = 7;
+  expected.entry.source_fa_lo = 0x0a000002;
+  expected.entry.header_data = 0x1122334455667788;
+  expected.entry.message_length = 8;
+  expected.entry.length = 8;
+  expected.entry.op_context = 0x77;
+  EXPECT_EQ(record.ev, expected);
+  EXPECT_EQ(bench_.credits_taken, std::vector<uint8_t>{5});
+  EXPECT_EQ(Count(Statistic::kRxRequests), 1);
+  EXPECT_EQ(Count(Statistic::kRxMessages), 1);
+}
+
+TEST_F(AcceptTest, DuplicateIsAcknowledgedAgainAndItsPayloadDropped) {
+  Open();
+  for (uint32_t i = 1; i <= 3; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    bench_.Send(Packet(kStart + i, 8));
+  }
+  bench_.RunUntilIdle();
+  bench_.places.clear();
+  RxPacket pkt = Packet(kStart + 1, 8);
+  pkt.retx = 1;
+  pkt.message_id = 44;
+  const Response rsp = bench_.Answer(pkt);
+  ExpectAck(rsp, kStart + 3, -2, ReturnCode::kNull);
+  EXPECT_EQ(rsp.retx, 1);
+  EXPECT_EQ(rsp.message_id, 44);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.stream, 8);
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(Count(Statistic::kRxDuplicates), 1);
+}
+
+TEST_F(AcceptTest, OneNackPerGapAndOneMoreForEachRetransmission) {
+  Open();
+  for (int i = 0; i < 4; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
+  ExpectNack(bench_.Answer(Packet(kStart + 3, 8)), NackCode::kRodOoo, tpdcid_,
+             kStart + 3);
+  bench_.Quiet(Packet(kStart + 4, 8));
+  RxPacket again = Packet(kStart + 2, 8);
+  again.retx = 1;
+  ExpectNack(bench_.Answer(again), NackCode::kRodOoo, tpdcid_, kStart + 2);
+  bench_.Quiet(Packet(kStart + 1, 8));  // Accepted; no ACK was asked for.
+  ExpectNack(bench_.Answer(Packet(kStart + 3, 8)), NackCode::kRodOoo, tpdcid_,
+             kStart + 3);
+  EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 4);
+  EXPECT_EQ(Count(Statistic::kRxRequests), 2);
+}
+
+TEST_F(AcceptTest, PacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
+  for (int i = 0; i < 2; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
+  const Response nack = bench_.Answer(Syn(kStart + 1, 8));
+  tpdcid_ = nack.spdcid;
+  EXPECT_NE(tpdcid_, 0);
+  ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 1);
+  ExpectAck(bench_.Answer(Syn(kStart, 8)), kStart, 0, ReturnCode::kOk);
+  ExpectAck(bench_.Answer(Syn(kStart + 1, 8)), kStart + 1, 0, ReturnCode::kOk);
+}
+
+TEST_F(AcceptTest, PsnBeyondTheWindowIsNackedAndOpensNothing) {
+  const RxPacket far = Syn(kStart + 128, 8);
+  ExpectNack(bench_.Answer(far), NackCode::kPsnOorWindow, 0, kStart + 128);
+  Open();
+  ExpectNack(bench_.Answer(Packet(kStart + 1 + 128, 8)),
+             NackCode::kPsnOorWindow, tpdcid_, kStart + 129);
+  ExpectNack(bench_.Answer(Packet(kStart + 0x8000, 8)), NackCode::kPsnOorWindow,
+             tpdcid_, kStart + 0x8000);
+  ExpectNack(bench_.Answer(Packet(kStart + 1 - 0x8001, 8)),
+             NackCode::kPsnOorWindow, tpdcid_, kStart - 0x8000);
+}
+
+TEST_F(AcceptTest, PsnsWrapAround) {
+  RxPacket pkt = Syn(kStart, 8);
+  pkt.psn = 0xffffffff;
+  pkt.psn_offset = 0;
+  for (int i = 0; i < 2; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
+  tpdcid_ = bench_.Answer(pkt).spdcid;
+  pkt.psn = 0;
+  pkt.psn_offset = 1;
+  ExpectAck(bench_.Answer(pkt), 0, 0, ReturnCode::kOk);
+  pkt.psn = 0xffffffff;
+  pkt.psn_offset = 0;
+  ExpectAck(bench_.Answer(pkt), 0, -1, ReturnCode::kNull);
+}
+
+TEST_F(AcceptTest, WithoutABufferThePacketIsRefusedAndItsFollowersAreQuiet) {
+  const Response refused = bench_.Answer(Syn(kStart, 8));
+  tpdcid_ = refused.spdcid;
+  EXPECT_NE(tpdcid_, 0);
+  ExpectNack(refused, NackCode::kNoPktBuffer, tpdcid_, kStart);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  bench_.Quiet(Syn(kStart + 1, 8));
+  ExpectNack(bench_.Answer(Syn(kStart, 8)), NackCode::kNoPktBuffer, tpdcid_,
+             kStart);
+  bench_.places.clear();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  ExpectAck(bench_.Answer(Syn(kStart, 8)), kStart, 0, ReturnCode::kOk);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 8);
+  EXPECT_EQ(Count(Statistic::kRxRefused), 2);
+}
+
+TEST_F(AcceptTest, WithoutCreditOrContextThePacketIsRefused) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  bench_.credit_ok = ~(1u << 5);
+  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kNoResource,
+             tpdcid_, kStart + 1);
+  bench_.credit_ok = 1u << 5;
+  RxPacket other = Packet(kStart + 1, 8);
+  other.resource_index = 6;
+  ExpectNack(bench_.Answer(other), NackCode::kNoResource, tpdcid_, kStart + 1);
+  EXPECT_TRUE(bench_.credits_taken.empty());
+  RxPacket good = Packet(kStart + 1, 8);
+  good.ar = 1;
+  ExpectAck(bench_.Answer(good), kStart + 1, 0, ReturnCode::kOk);
+}
+
+TEST_F(AcceptTest, WrongJobOpcodeAndAddressingAreAnsweredWithTheirError) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket job = Packet(kStart + 1, 8);
+  job.job_id = 9;
+  const Response rsp = bench_.Answer(job);
+  ExpectAck(rsp, kStart, 1, ReturnCode::kBadJobId);
+  EXPECT_EQ(rsp.job_id, 9u);
+  RxPacket opcode = Packet(kStart + 1, 8);
+  opcode.opcode = 1;
+  ExpectAck(bench_.Answer(opcode), kStart, 1, ReturnCode::kUnsupportedOp);
+  RxPacket relative = Packet(kStart + 1, 8);
+  relative.rel = 1;
+  ExpectAck(bench_.Answer(relative), kStart, 1, ReturnCode::kBadPid);
+  EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
+  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(bench_.places.size(), 3u);
+}
+
+TEST_F(AcceptTest, ErrorOnAFirstPacketOpensNoPdc) {
+  RxPacket job = Syn(kStart, 8);
+  job.job_id = 9;
+  ExpectAck(bench_.Answer(job), kStart - 1, 1, ReturnCode::kBadJobId);
+  EXPECT_EQ(bench_.responses.back().spdcid, 0);
+}
+
+TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
+  Open();
+  RxPacket pkt = Packet(kStart + 1, 8);
+  for (uint16_t flip : {uint16_t{1 << 15}, uint16_t{1 << 6}, uint16_t{1}}) {
+    pkt.dpdcid = static_cast<uint16_t>(tpdcid_ ^ flip);
+    ExpectNack(bench_.Answer(pkt), NackCode::kInvDpdcid, 0, kStart + 1);
+  }
+  pkt.dpdcid = tpdcid_;
+  pkt.fa_lo = 0x0a000003;
+  ExpectNack(bench_.Answer(pkt), NackCode::kPdcHdrMismatch, 0, kStart + 1);
+  pkt.fa_lo = 0x0a000002;
+  pkt.spdcid = 0x12;
+  const Response rsp = bench_.Answer(pkt);
+  EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kPdcHdrMismatch));
+  EXPECT_EQ(rsp.dpdcid, 0x12);
+  EXPECT_EQ(Count(Statistic::kDropPdcid), 5);
+  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+}
+
+TEST_F(AcceptTest, SynOfAKnownPdcWithAnotherStartIsInvalid) {
+  Open();
+  RxPacket pkt = Syn(kStart + 1, 8);
+  pkt.psn_offset = 0;
+  ExpectNack(bench_.Answer(pkt), NackCode::kInvalidSyn, 0, kStart + 1);
+}
+
+TEST_F(AcceptTest, SixtyFourPdcsFitAndAClosedOneMakesRoom) {
+  std::vector<RxPacket> opened;
+  std::vector<uint16_t> ids;
+  int refused = 0;
+  // Spread over sources, so that a set may overflow before the indices do.
+  for (uint32_t i = 0; opened.size() < 64 && i < 200; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    RxPacket pkt = Syn(kStart, 8);
+    pkt.fa_lo = 0x0a000002 + i / 16;
+    pkt.spdcid = static_cast<uint16_t>(0x40 + i % 16);
+    const Response rsp = bench_.Answer(pkt);
+    if (rsp.kind == ResponseKind::kNack) {
+      EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kNoPdcAvail));
+      EXPECT_EQ(rsp.spdcid, 0);
+      ++refused;
+    } else {
+      opened.push_back(pkt);
+      ids.push_back(rsp.spdcid);
+    }
+  }
+  ASSERT_EQ(opened.size(), 64u);
+  EXPECT_LE(refused, 8);
+  for (size_t i = 0; i < 64; ++i) {
+    for (size_t j = i + 1; j < 64; ++j) EXPECT_NE(ids[i] % 64, ids[j] % 64);
+  }
+  RxPacket late = Syn(kStart, 8);
+  late.fa_lo = 0x0b000000;
+  EXPECT_EQ(bench_.Answer(late).code,
+            static_cast<uint8_t>(NackCode::kNoPdcAvail));
+  RxPacket close = opened[40];
+  close.syn = 0;
+  close.pds_type = static_cast<uint8_t>(PdsType::kCp);
+  close.next_hdr = static_cast<uint8_t>(CpType::kCloseCommand);
+  close.payload_bytes = 0;
+  close.psn = kStart + 1;
+  close.dpdcid = ids[40];
+  EXPECT_EQ(bench_.Answer(close).kind, ResponseKind::kNone);
+  // The place of the closed one, in its set too.
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  const Response rsp = bench_.Answer(opened[40]);
+  EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+  EXPECT_EQ(rsp.spdcid % 64, ids[40] % 64);
+  EXPECT_NE(rsp.spdcid, ids[40]);
+}
+
+TEST_F(AcceptTest, MessageOfManyPacketsIsPlacedPieceByPiece) {
+  Open();
+  bench_.AddBuffer(2, 10000, 0x100000, 7);
+  bench_.Quiet(First(kStart + 1, 4096, 9000));
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.first, 1);
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(record.iova, 0x100000u);
+  bench_.Quiet(Next(kStart + 2, 4096, 4096, false, 9000));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.first, 0);
+  EXPECT_EQ(record.iova, 0x101000u);
+  EXPECT_EQ(record.bytes, 4096);
+  RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
+  last.ar = 1;
+  const Response rsp = bench_.Answer(last);
+  ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
+  EXPECT_EQ(rsp.modified_length, 9000u);
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.iova, 0x102000u);
+  EXPECT_EQ(record.bytes, 808);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.entry.length, 9000u);
+  EXPECT_EQ(record.ev.entry.op_context, 7u);
+  EXPECT_EQ(record.ev.entry.queue_head, 2);
+}
+
+TEST_F(AcceptTest, BytesBeyondTheBufferAreDiscardedAndReported) {
+  Open();
+  bench_.AddBuffer(2, 5000, 0x100000, 7);
+  bench_.Send(First(kStart + 1, 4096, 12288));
+  bench_.Send(Next(kStart + 2, 4096, 4096, false, 12288));
+  RxPacket last = Next(kStart + 3, 8192, 4096, true, 12288);
+  last.ar = 1;
+  const Response rsp = bench_.Answer(last);
+  ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
+  EXPECT_EQ(rsp.modified_length, 5000u);
+  ASSERT_EQ(bench_.places.size(), 3u);
+  EXPECT_EQ(bench_.places[1].bytes, 904);
+  EXPECT_EQ(bench_.places[1].stream, 4096);
+  EXPECT_EQ(bench_.places[2].bytes, 0);
+  const Completion& entry = bench_.places[2].ev.entry;
+  EXPECT_EQ(entry.status, static_cast<uint8_t>(Status::kTruncated));
+  EXPECT_EQ(entry.length, 5000u);
+  EXPECT_EQ(entry.message_length, 12288u);
+}
+
+TEST_F(AcceptTest, EmptyMessageCompletesWithoutPlacement) {
+  Open();
+  bench_.AddBuffer(2, 0, 0x100000, 7);
+  bench_.Quiet(Packet(kStart + 1, 0));
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.stream, 0);
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.write, 1);
+  EXPECT_EQ(record.ev.entry.status, 0);
+}
+
+TEST_F(AcceptTest, EverySixteenthPacketIsAcknowledgedUnasked) {
+  Open();
+  for (uint32_t i = 1; i <= 48; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    bench_.Send(Packet(kStart + i, 8));
+  }
+  const size_t before = bench_.responses.size();
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.responses.size(), before + 3);
+  EXPECT_EQ(bench_.responses[before].cack, kStart + 16);
+  EXPECT_EQ(bench_.responses[before + 2].cack, kStart + 48);
+}
+
+TEST_F(AcceptTest, OnePacketIsTakenEveryTwoCycles) {
+  Open();
+  for (uint32_t i = 1; i <= 200; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    bench_.Send(Packet(kStart + i, 8));
+  }
+  const uint64_t start = bench_.cycle;
+  bench_.RunUntilIdle();
+  EXPECT_LE(bench_.cycle - start, 2u * 200 + 10);
+  EXPECT_EQ(bench_.places.size(), 200u);
+}
+
+TEST_F(AcceptTest, SomWhileAMessageIsOpenEndsItWithInitiatorError) {
+  Open();
+  bench_.AddBuffer(2, 10000, 0x100000, 7);
+  bench_.AddBuffer(2, 10000, 0x200000, 8);
+  bench_.Quiet(First(kStart + 1, 4096, 9000));
+  bench_.places.clear();
+  RxPacket other = Packet(kStart + 2, 8);
+  other.message_id = 2;
+  ExpectAck(bench_.Answer(other), kStart + 2, 0, ReturnCode::kNull);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.write, 1);
+  EXPECT_EQ(record.ev.entry.op_context, 7u);
+  EXPECT_EQ(record.ev.entry.length, 4096u);
+  EXPECT_EQ(record.ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.detail,
+            static_cast<uint8_t>(ReturnCode::kInitiatorErr));
+  EXPECT_EQ(Count(Statistic::kDropSes), 1);
+  // The next message is none of that.
+  RxPacket next = Packet(kStart + 3, 8);
+  next.ar = 1;
+  ExpectAck(bench_.Answer(next), kStart + 3, 0, ReturnCode::kOk);
+  EXPECT_EQ(bench_.TakeRecord().ev.entry.op_context, 8u);
+}
+
+TEST_F(AcceptTest, MiddleOfNoMessageIsAcknowledgedAndDropped) {
+  Open();
+  ExpectAck(bench_.Answer(Next(kStart + 1, 4096, 100, false, 9000)), kStart + 1,
+            0, ReturnCode::kNull);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(Count(Statistic::kDropSes), 1);
+}
+
+TEST_F(AcceptTest, PacketThatDoesNotContinueItsMessageEndsIt) {
+  struct Case {
+    const char* name;
+    void (*spoil)(RxPacket&);
+  };
+  const Case cases[] = {
+      {"id", [](RxPacket& p) { p.message_id = 2; }},
+      {"offset", [](RxPacket& p) { p.message_offset = 4095; }},
+      {"length", [](RxPacket& p) { p.request_length = 9001; }},
+      {"opcode", [](RxPacket& p) { p.opcode = 9; }},
+      {"early end", [](RxPacket& p) { p.eom = 1; }},
+      {"too much", [](RxPacket& p) { p.payload_bytes = 4905; }},
+  };
+  Open();
+  uint32_t psn = kStart + 1;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    bench_.AddBuffer(2, 10000, 0x100000, 7);
+    bench_.Quiet(First(psn++, 4096, 9000));
+    bench_.places.clear();
+    RxPacket pkt = Next(psn++, 4096, 4096, false, 9000);
+    c.spoil(pkt);
+    ExpectAck(bench_.Answer(pkt), psn - 1, 0, ReturnCode::kNull);
+    const Place record = bench_.TakeRecord();
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.complete, 1);
+    EXPECT_EQ(record.ev.entry.status,
+              static_cast<uint8_t>(Status::kInitiatorError));
+    // The rest of it disappears.
+    RxPacket rest = Next(psn++, 8192, 808, true, 9000);
+    rest.ar = 1;
+    ExpectAck(bench_.Answer(rest), psn - 1, 0, ReturnCode::kNull);
+    const Place dropped = bench_.TakeRecord();
+    EXPECT_EQ(dropped.bytes, 0);
+    EXPECT_EQ(dropped.complete, 0);
+    // Messages behind it are received.
+    bench_.AddBuffer(2, 64, 0x1000, 9);
+    RxPacket next = Packet(psn++, 8);
+    next.ar = 1;
+    ExpectAck(bench_.Answer(next), psn - 1, 0, ReturnCode::kOk);
+    bench_.places.clear();
+  }
+}
+
+TEST_F(AcceptTest, InitiatorErrorEndsTheMessageWithoutFurtherPlacement) {
+  Open();
+  bench_.AddBuffer(2, 10000, 0x100000, 7);
+  bench_.Quiet(First(kStart + 1, 4096, 9000));
+  bench_.places.clear();
+  RxPacket failed = Next(kStart + 2, 4096, 0, true, 9000);
+  failed.ie = 1;
+  failed.ar = 1;
+  ExpectAck(bench_.Answer(failed), kStart + 2, 0, ReturnCode::kNull);
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.stream, 0);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.length, 4096u);
+
+  // From its first packet on: takes a buffer, since the sender sent a message.
+  bench_.AddBuffer(2, 10000, 0x200000, 8);
+  RxPacket first = First(kStart + 3, 0, 9000);
+  first.ie = 1;
+  bench_.Quiet(first);
+  EXPECT_TRUE(bench_.places.empty());
+  bench_.Quiet(Next(kStart + 4, 4096, 4096, false, 9000));
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  bench_.Quiet(Next(kStart + 5, 8192, 808, true, 9000));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.entry.op_context, 8u);
+  EXPECT_EQ(record.ev.entry.length, 0u);
+  EXPECT_EQ(record.ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+}
+
+TEST_F(AcceptTest, DisabledContextGivesBackItsCreditAndCompletesNothing) {
+  for (bool disabled : {true, false}) {
+    SCOPED_TRACE(disabled);
+    bench_.contexts[2].alive = true;
+    const uint32_t base = disabled ? kStart : kStart + 4;
+    bench_.contexts[2].buffers.clear();
+    bench_.AddBuffer(2, 64, 0x1000, 6);
+    bench_.AddBuffer(2, 10000, 0x100000, 7);
+    tpdcid_ = bench_.Answer(Syn(base, 8)).spdcid;
+    bench_.Quiet(First(base + 1, 4096, 9000));
+    bench_.places.clear();
+    if (disabled) {
+      bench_.contexts[2].alive = false;
+    } else {
+      bench_.contexts[2].gen = 2;
+    }
+    bench_.Quiet(Next(base + 2, 4096, 4096, false, 9000));
+    const Place record = bench_.TakeRecord();
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.stream, 4096);
+    EXPECT_EQ(record.complete, 1);
+    EXPECT_EQ(record.ev.write, 0);
+    EXPECT_EQ(record.ev.credit, 1);
+    EXPECT_EQ(record.ev.cq, 5);
+    RxPacket last = Next(base + 3, 8192, 808, true, 9000);
+    last.ar = 1;
+    ExpectAck(bench_.Answer(last), base + 3, 0, ReturnCode::kNull);
+    EXPECT_EQ(bench_.TakeRecord().complete, 0);
+  }
+}
+
+TEST_F(AcceptTest, CloseFreesThePdcAndItsDuplicateIsUnknown) {
+  Open();
+  const RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
+  const Response rsp = bench_.Answer(close);
+  EXPECT_EQ(rsp.kind, ResponseKind::kNone);
+  EXPECT_EQ(rsp.cack, kStart + 1);
+  EXPECT_EQ(rsp.ack_offset, 0);
+  EXPECT_EQ(rsp.spdcid, tpdcid_);
+  ExpectNack(bench_.Answer(close), NackCode::kInvDpdcid, 0, kStart + 1);
+  // The same SYN opens it anew under another id.
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  const Response again = bench_.Answer(Syn(kStart, 8));
+  EXPECT_EQ(again.kind, ResponseKind::kAck);
+  EXPECT_NE(again.spdcid, tpdcid_);
+}
+
+TEST_F(AcceptTest, CloseInsideAMessageEndsIt) {
+  Open();
+  bench_.AddBuffer(2, 10000, 0x100000, 7);
+  bench_.Quiet(First(kStart + 1, 4096, 9000));
+  bench_.places.clear();
+  bench_.Answer(Control(CpType::kCloseCommand, kStart + 2));
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.credit, 1);
+  EXPECT_EQ(record.ev.entry.op_context, 7u);
+  EXPECT_EQ(record.ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+}
+
+TEST_F(AcceptTest, CloseOutOfOrderIsNacked) {
+  Open();
+  ExpectNack(bench_.Answer(Control(CpType::kCloseCommand, kStart + 2)),
+             NackCode::kRodOoo, tpdcid_, kStart + 2);
+  EXPECT_EQ(bench_.Answer(Control(CpType::kCloseCommand, kStart + 1)).kind,
+            ResponseKind::kNone);
+}
+
+TEST_F(AcceptTest, AckRequestIsAnsweredFromTheState) {
+  Open();
+  RxPacket query = Control(CpType::kAckRequest, kStart);
+  query.pds_payload = 77;
+  const Response rsp = bench_.Answer(query);
+  ExpectAck(rsp, kStart, 0, ReturnCode::kNull);
+  EXPECT_EQ(rsp.message_id, 77);
+  ExpectNack(bench_.Answer(Control(CpType::kAckRequest, kStart + 1)),
+             NackCode::kPktNotRcvd, tpdcid_, kStart + 1);
+  query.dpdcid = static_cast<uint16_t>(tpdcid_ ^ 1);
+  ExpectNack(bench_.Answer(query), NackCode::kInvDpdcid, 0, kStart);
+}
+
+TEST_F(AcceptTest, OtherControlPacketsAreDroppedAndCounted) {
+  Open();
+  bench_.Quiet(Control(CpType::kClearCommand, 0));
+  EXPECT_EQ(Count(Statistic::kDropPdsType), 0);
+  for (CpType type : {CpType::kNoop, CpType::kProbe, CpType::kCloseRequest,
+                      CpType::kCredit}) {
+    bench_.Quiet(Control(type, kStart + 1));
+  }
+  EXPECT_EQ(Count(Statistic::kDropPdsType), 4);
+  RxPacket rud = Packet(kStart + 1, 8);
+  rud.pds_type = static_cast<uint8_t>(PdsType::kRudReq);
+  ExpectNack(bench_.Answer(rud), NackCode::kPdcModeMismatch, 0, kStart + 1);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+}
+
+TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
+  RxPacket ack = {};
+  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  ack.next_hdr = static_cast<uint8_t>(contract::NextHdr::kResponse);
+  ack.fa_lo = 0x0a000002;
+  ack.psn = 1000;
+  ack.offset = static_cast<uint16_t>(-3);
+  ack.spdcid = 0x22;
+  ack.dpdcid = kSlot << 10 | 5 << 6 | 33;
+  ack.req = 1;
+  ack.return_code = 27;
+  bench_.Quiet(ack);
+  ASSERT_EQ(bench_.acks.size(), 1u);
+  EXPECT_EQ(bench_.acks[0].nack, 0);
+  EXPECT_EQ(bench_.acks[0].pdc, 33);
+  EXPECT_EQ(bench_.acks[0].dpdcid, ack.dpdcid);
+  EXPECT_EQ(bench_.acks[0].spdcid, 0x22);
+  EXPECT_EQ(bench_.acks[0].fa_lo, 0x0a000002u);
+  EXPECT_EQ(bench_.acks[0].cack, 1000u);
+  EXPECT_EQ(bench_.acks[0].psn, 997u);
+  EXPECT_EQ(bench_.acks[0].req, 1);
+  EXPECT_EQ(bench_.acks[0].return_code, 27);
+  RxPacket nack = {};
+  nack.pds_type = static_cast<uint8_t>(PdsType::kNack);
+  nack.psn = 1234;
+  nack.nack_code = 7;
+  nack.dpdcid = ack.dpdcid;
+  bench_.Quiet(nack);
+  ASSERT_EQ(bench_.acks.size(), 2u);
+  EXPECT_EQ(bench_.acks[1].nack, 1);
+  EXPECT_EQ(bench_.acks[1].psn, 1234u);
+  EXPECT_EQ(bench_.acks[1].code, 7);
+  ack.dpdcid = (kSlot + 1) << 10 | 33;
+  bench_.Quiet(ack);
+  EXPECT_EQ(bench_.acks.size(), 2u);
+  EXPECT_EQ(Count(Statistic::kDropPdcid), 1);
+}
+
+TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {
+  Open();
+  for (uint32_t i = 1; i <= 3; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    bench_.Send(Packet(kStart + i, 8));
+  }
+  for (int i = 0; i < 6; ++i) bench_.Cycle();
+  bench_.Drain();
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.places.size(), 4u);
+  int tokens = 0;
+  for (const Place& record : bench_.places) tokens += record.token;
+  EXPECT_EQ(tokens, 1);
+}
+
+}  // namespace
+}  // namespace heddle::test
