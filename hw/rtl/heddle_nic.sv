@@ -157,9 +157,9 @@ module heddle_nic
 
   // Doorbells go to the unit that owns the page; others are dropped.
   logic db_tx, db_rx, db_cq, db_tx_ready, db_rx_ready, db_cq_ready;
-  assign db_tx    = db.page >= 8'(TxPageFirst) && db.page < 8'(TxPageFirst + NumTx);
-  assign db_rx    = db.page >= 8'(RxPageFirst) && db.page < 8'(RxPageFirst + NumRx);
-  assign db_cq    = db.page >= 8'(CqPageFirst) && db.page < 8'(CqPageFirst + NumCq);
+  assign db_tx    = db.page - 8'(TxPageFirst) < 8'(NumTx);
+  assign db_rx    = db.page - 8'(RxPageFirst) < 8'(NumRx);
+  assign db_cq    = db.page - 8'(CqPageFirst) < 8'(NumCq);
   assign db_ready = db_tx ? db_tx_ready : db_rx ? db_rx_ready : db_cq ? db_cq_ready : 1'b1;
 
   logic [7:0]  tbl_valid;
