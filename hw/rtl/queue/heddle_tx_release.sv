@@ -48,4 +48,298 @@ module heddle_tx_release
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
 );
+  localparam int unsigned IndexW  = RingLog2Max;
+  localparam int unsigned FlightW = MsgW + 1;
+
+  // State of a ring slot: the operation that starts there ended before those
+  // in front of it.
+  typedef struct packed {
+    logic       done;
+    logic [2:0] slots;
+  } slot_t;
+
+  logic [NumTx-1:0]             alive_q;
+  logic [NumTx-1:0][GenW-1:0]   gen_q;
+  logic [NumTx-1:0]             dirty_d, dirty_q;        // Slot states are of an earlier life.
+  logic [NumTx-1:0][15:0]       head_d, head_q;          // Slots released.
+  logic [NumTx-1:0][15:0]       reported_d, reported_q;  // Of these, told to the host.
+  logic [NumTx-1:0][FlightW-1:0] flight_d, flight_q;     // Messages in the table.
+
+  // ------------------------------------------------------------ ended message
+  logic      d1_valid_d, d1_valid_q, d1_finish, d0_take;
+  tx_done_t  d1_done_q;
+  logic [SeqW-1:0] d1_issued_q;
+  msg_done_t msg;
+  logic      msg_ready, slot_ready, unused_msg_error, unused_slot_error;
+
+  assign done_ready_o = (!d1_valid_q || d1_finish) && msg_ready && slot_ready;
+  assign d0_take      = done_valid_i && done_ready_o;
+  assign d1_valid_d   = d0_take || (d1_valid_q && !d1_finish);
+
+  heddle_mem #(
+    .Width($bits(msg)),
+    .Depth(NumMsg),
+    .Init (1'b0)
+  ) u_messages (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (wr_valid_i),
+    .waddr_i(wr_msg_i),
+    .wdata_i(wr_data_i),
+    .raddr_i(d0_take ? done_i.msg : d1_done_q.msg),
+    .rdata_o(msg),
+    .error_o(unused_msg_error),
+    .ready_o(msg_ready)
+  );
+
+  // -------------------------------------------------------------- slot states
+  logic              slot_wen, mark, step, scrub;
+  logic [TxW-1:0]    scrub_ctx_q;
+  logic              scrub_on_q;
+  logic [IndexW:0]   scrub_q;      // Slots of `scrub_ctx_q` that are clean.
+  logic [TxW+IndexW-1:0] slot_waddr, slot_raddr;
+  slot_t             slot_wdata, slot;
+
+  heddle_mem #(
+    .Width($bits(slot)),
+    .Depth(NumTx << IndexW),
+    .Init (1'b0)
+  ) u_slots (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .wen_i  (slot_wen),
+    .waddr_i(slot_waddr),
+    .wdata_i(slot_wdata),
+    .raddr_i(slot_raddr),
+    .rdata_o(slot),
+    .error_o(unused_slot_error),
+    .ready_o(slot_ready)
+  );
+
+  // ------------------------------------------------------------------ release
+  // A message whose turn it is releases its slots and walks over those behind it
+  // that ended before, one per cycle.
+  logic              walk_d, walk_q;
+  logic [15:0]       walk_head_d, walk_head_q;
+  logic              stale, silent, ok, front, blocked;
+  logic              ready, emit, live;
+  logic [15:0]       mask, head, unreported;
+  logic              last, cell_due;
+
+  assign mask    = (16'd1 << ring_log2_i[msg.ctx]) - 16'd1;
+  assign stale   = !alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen;
+  assign blocked = dirty_q[msg.ctx];
+  assign ok      = d1_done_q.status == StatusOk;
+  assign front   = msg.position == head_q[msg.ctx];
+  // A NOP that was flushed is no news: the failure in front of it was reported.
+  assign silent  = msg.opcode == OpcodeNop ? (ok || d1_done_q.status == StatusFlushed) :
+                   (ok && (msg.flags & TxFlagCompletion) == '0);
+
+  logic token_ready;
+  assign token_ready = !(16'(tx_seq_done_i - d1_issued_q) >= 16'h8000);
+
+  always_comb begin
+    mark        = 1'b0;
+    step        = 1'b0;
+    emit        = 1'b0;
+    live        = 1'b0;
+    walk_d      = walk_q;
+    walk_head_d = walk_head_q;
+    if (d1_valid_q) begin
+      if (d1_done_q.token) begin
+        emit = token_ready;
+      end else if (walk_q) begin
+        if (slot.done && !stale) begin
+          step        = 1'b1;
+          walk_head_d = walk_head_q + 16'(slot.slots);
+        end else begin
+          emit = 1'b1;
+          live = !stale;
+        end
+      end else if (stale) begin
+        emit = 1'b1;
+      end else if (!blocked) begin
+        if (front) begin
+          walk_d      = 1'b1;
+          walk_head_d = msg.position + 16'(msg.slots);
+        end else begin
+          mark = 1'b1;
+          emit = 1'b1;
+          live = 1'b1;
+        end
+      end
+    end
+    if (d1_finish) walk_d = 1'b0;
+  end
+  assign d1_finish = emit && ready;
+
+  assign head       = walk_q ? walk_head_q : head_q[msg.ctx];
+  assign unreported = head - reported_q[msg.ctx];
+  assign last       = flight_q[msg.ctx] == FlightW'(1) && !(wr_valid_i && wr_data_i.ctx == msg.ctx);
+  assign cell_due   = unreported != '0 && (last || unreported > (mask >> 2));
+
+  assign slot_raddr = {msg.ctx, walk_head_d[IndexW-1:0] & mask[IndexW-1:0]};
+  always_comb begin
+    slot_wen   = mark || step || scrub;
+    slot_waddr = {msg.ctx, msg.position[IndexW-1:0] & mask[IndexW-1:0]};
+    slot_wdata = '0;
+    if (mark) begin
+      slot_wdata.done  = 1'b1;
+      slot_wdata.slots = msg.slots;
+    end else if (step) begin
+      slot_waddr = {msg.ctx, walk_head_q[IndexW-1:0] & mask[IndexW-1:0]};
+    end else begin
+      slot_waddr = {scrub_ctx_q, scrub_q[IndexW-1:0]};
+    end
+  end
+
+  // ------------------------------------------------------------------- events
+  cq_event_t  ev;
+  logic [1:0] ev_count;
+  always_comb begin
+    ev           = '0;
+    ev.token     = d1_done_q.token;
+    ev.credit    = !d1_done_q.token;
+    ev.write     = live && !silent;
+    ev.head      = live && silent && cell_due;
+    ev.head_cell = head_cell_i[msg.ctx];
+    ev.owner     = msg.owner;
+    ev.cq        = msg.cq;
+    ev.cq_gen    = msg.cq_gen;
+    ev.entry.op_context     = msg.op_context;
+    ev.entry.length         = ok ? msg.length : '0;
+    ev.entry.message_length = msg.length;
+    ev.entry.peer           = msg.peer;
+    ev.entry.queue_head     = head;
+    ev.entry.position       = msg.position;
+    ev.entry.status         = d1_done_q.status;
+    ev.entry.opcode         = msg.opcode;
+    ev.entry.context_       = 8'(msg.ctx);
+    ev.entry.detail         = d1_done_q.detail;
+    ev.entry.kind           = CompletionKindTx;
+  end
+
+  heddle_fifo #(
+    .Width($bits(ev)),
+    .Depth(2)
+  ) u_out (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(emit),
+    .ready_o(ready),
+    .data_i (ev),
+    .valid_o(ev_valid_o),
+    .ready_i(ev_ready_i),
+    .data_o (ev_o),
+    .count_o(ev_count)
+  );
+
+  logic message_end;
+  assign message_end  = d1_finish && !d1_done_q.token;
+  assign free_o       = message_end;
+  assign free_msg_o   = d1_done_q.msg;
+  assign retire_o     = message_end;
+  assign retire_ctx_o = msg.ctx;
+  assign retire_gen_o = msg.gen;
+  always_comb begin
+    stat_o = '0;
+    stat_o[StatisticTxMessages] = message_end && live && ok && msg.opcode != OpcodeNop;
+  end
+
+  // -------------------------------------------------------------------- state
+  logic [NumTx-1:0] restart;
+  logic             scrub_done, dirty_valid;
+  logic [TxW-1:0]   dirty_ctx, scrub_next;
+  always_comb begin
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      restart[i] = alive_i[i] && (!alive_q[i] || gen_i[i] != gen_q[i]);
+    end
+  end
+
+  always_comb begin
+    head_d     = head_q;
+    reported_d = reported_q;
+    dirty_d    = dirty_q;
+    flight_d   = flight_q;
+    if (wr_valid_i) flight_d[wr_data_i.ctx] = flight_d[wr_data_i.ctx] + 1'b1;
+    if (message_end) begin
+      flight_d[msg.ctx] = flight_d[msg.ctx] - 1'b1;
+      if (live) begin
+        head_d[msg.ctx] = head;
+        if (ev.write || ev.head) reported_d[msg.ctx] = head;
+      end
+    end
+    if (scrub_done) dirty_d[scrub_ctx_q] = 1'b0;
+    if (|restart) begin
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        if (restart[i]) begin
+          head_d[i]     = '0;
+          reported_d[i] = '0;
+          dirty_d[i]    = 1'b1;
+        end
+      end
+    end
+  end
+
+  // Dirty rings are cleaned while nothing else writes.
+  heddle_rr_pick #(
+    .NumSrc(NumTx)
+  ) u_dirty (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(dirty_q),
+    .valid_o(dirty_valid),
+    .idx_o  (dirty_ctx),
+    .take_i (1'b0)
+  );
+  assign scrub_next = scrub_on_q ? scrub_ctx_q : dirty_ctx;
+  assign scrub      = scrub_on_q && !mark && !step;
+  assign scrub_done = scrub && 32'(scrub_q) + 1 == 32'd1 << ring_log2_i[scrub_ctx_q];
+
+  assign idle_o = !done_valid_i && !d1_valid_q && !ev_valid_o && !dirty_valid && msg_ready &&
+                  slot_ready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      alive_q    <= '0;
+      gen_q      <= '0;
+      dirty_q    <= '0;
+      head_q     <= '0;
+      reported_q <= '0;
+      flight_q   <= '0;
+      d1_valid_q <= 1'b0;
+      walk_q     <= 1'b0;
+      scrub_on_q <= 1'b0;
+    end else begin
+      alive_q    <= alive_i;
+      gen_q      <= gen_i;
+      dirty_q    <= dirty_d;
+      head_q     <= head_d;
+      reported_q <= reported_d;
+      flight_q   <= flight_d;
+      d1_valid_q <= d1_valid_d;
+      walk_q     <= walk_d;
+      scrub_on_q <= (scrub_on_q ? !scrub_done : dirty_valid) && !restart[scrub_next];
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (d0_take) begin
+      d1_done_q   <= done_i;
+      d1_issued_q <= tx_seq_issued_i;
+    end
+    walk_head_q <= walk_head_d;
+    if (!scrub_on_q) begin
+      scrub_ctx_q <= dirty_ctx;
+      scrub_q     <= '0;
+    end else if (scrub) begin
+      scrub_q <= scrub_q + 1'b1;
+    end
+  end
+
+  logic unused;
+  assign unused = ^{ev_count, d1_done_q, unused_msg_error, unused_slot_error};
+
+  `HEDDLE_ASSERT(OrderedOffer_A, ev_valid_o && !ev_ready_i |=> ev_valid_o && $stable(ev_o))
+  `HEDDLE_ASSERT(OneInFlight_A, message_end |-> flight_q[msg.ctx] != '0)
 endmodule

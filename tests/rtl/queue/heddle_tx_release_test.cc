@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "Vheddle_tx_release.h"
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/queue/bench.h"
+#include "tests/rtl/queue/bits.h"
+
+namespace heddle::test {
+namespace {
+
+using contract::Completion;
+using contract::Opcode;
+using contract::Status;
+
+constexpr uint32_t kContexts = 16;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512;
+
+struct Message {
+  uint32_t ctx = 0;
+  uint32_t gen = 0;
+  uint32_t position = 0;
+  uint32_t slots = 1;
+  Opcode opcode = Opcode::kSend;
+  uint32_t flags = contract::kTxFlagCompletion;
+  uint32_t length = 0;
+  uint64_t op_context = 0;
+};
+
+struct Done {
+  bool token = false;
+  uint32_t msg = 0;
+  Status status = Status::kOk;
+  uint32_t detail = 0;
+};
+
+struct Event {
+  bool token, write, credit, head;
+  uint64_t head_cell;
+  uint32_t owner, cq, gen;
+  Completion entry;
+  uint64_t cycle;
+};
+
+class Bench {
+ public:
+  explicit Bench(uint32_t seed) : rng(seed) {
+    dut->tx_seq_done_i = 0;
+    for (uint32_t c = 0; c < kContexts; ++c) {
+      SetContext(c, false, 0, 6);
+    }
+    Tick();
+  }
+
+  sim::ClockedModel<Vheddle_tx_release> dut;
+  std::mt19937 rng;
+  uint64_t cycle = 0;
+  std::deque<std::pair<uint32_t, Message>> allocate;
+  std::deque<Done> done;
+  std::vector<Event> events;
+  std::vector<uint32_t> freed;
+  uint32_t stall_percent = 0;
+
+  void SetContext(uint32_t ctx, bool alive, uint32_t gen, uint32_t log2) {
+    alive_[ctx] = alive;
+    gen_[ctx] = gen;
+    log2_[ctx] = log2;
+    uint32_t alive_bits = 0;
+    BitWriter g(kContexts * 4), h(kContexts * 64), l(kContexts * 4);
+    for (uint32_t c = kContexts; c-- > 0;) {
+      alive_bits |= uint32_t{alive_[c]} << c;
+      g.Put(gen_[c], 4);
+      h.Put(Cell(c), 64);
+      l.Put(log2_[c], 4);
+    }
+    dut->alive_i = uint16_t(alive_bits);
+    g.To(&dut->gen_i);
+    h.To(&dut->head_cell_i);
+    l.To(&dut->ring_log2_i);
+  }
+  static uint64_t Cell(uint32_t ctx) { return 0x70000 + ctx * 8; }
+
+  void Tick() {
+    dut->ev_ready_i = rng() % 100 >= stall_percent;
+    dut->wr_valid_i = !allocate.empty();
+    if (!allocate.empty()) {
+      const auto& [index, m] = allocate.front();
+      dut->wr_msg_i = uint16_t(index);
+      BitWriter(188)
+          .Put(m.ctx, 4).Put(m.gen, 4).Put(m.ctx + 1, 8).Put(m.ctx + 3, 5)
+          .Put(m.ctx & 7, 4).Put(m.position, 16).Put(m.slots, 3)
+          .Put(uint64_t(m.opcode), 8).Put(m.flags, 8).Put(m.ctx + 9, 32)
+          .Put(m.length, 32).Put(m.op_context, 64)
+          .To(&dut->wr_data_i);
+      allocate.pop_front();
+    }
+    dut->done_valid_i = !done.empty();
+    if (!done.empty()) {
+      const Done& d = done.front();
+      BitWriter(1 + 4 + 4 + 10 + 8 + 16)
+          .Put(d.token, 1).Put(0, 8).Put(d.msg, 10)
+          .Put(uint64_t(d.status), 8).Put(d.detail, 16)
+          .To(&dut->done_i);
+    }
+    dut.Settle();
+    if (dut->done_valid_i && dut->done_ready_o) {
+      done.pop_front();
+    }
+    if (dut->free_o) {
+      EXPECT_TRUE(dut->retire_o);
+      freed.push_back(dut->free_msg_o);
+    }
+    if (dut->ev_valid_o && dut->ev_ready_i) {
+      BitReader r(dut->ev_o, kEventBits);
+      Event e;
+      e.token = r.Take(1);
+      e.write = r.Take(1);
+      e.credit = r.Take(1);
+      e.head = r.Take(1);
+      e.head_cell = r.Take(64);
+      e.owner = uint32_t(r.Take(8));
+      e.cq = uint32_t(r.Take(5));
+      e.gen = uint32_t(r.Take(4));
+      uint64_t words[8];
+      for (int i = 8; i-- > 0;) {
+        words[i] = r.Take(64);
+      }
+      std::memcpy(static_cast<void*>(&e.entry), words, 64);
+      e.cycle = cycle;
+      events.push_back(e);
+    }
+    dut.Tick();
+    ++cycle;
+  }
+  void Run(int cycles) {
+    for (int i = 0; i < cycles; ++i) {
+      Tick();
+    }
+  }
+  [[nodiscard]] bool WaitFor(size_t count, int limit = 20000) {
+    for (int i = 0; i < limit && events.size() < count; ++i) {
+      Tick();
+    }
+    return events.size() >= count;
+  }
+
+ private:
+  std::array<bool, kContexts> alive_{};
+  std::array<uint32_t, kContexts> gen_{};
+  std::array<uint32_t, kContexts> log2_{};
+};
+
+// What the module promises, one context.
+struct ContextModel {
+  uint32_t size = 0;
+  uint32_t head = 0;
+  uint32_t reported = 0;
+  uint32_t tail = 0;
+  std::map<uint32_t, uint32_t> ended;  // Position -> slots.
+  std::deque<uint32_t> open;           // Message indices.
+
+  void End(uint32_t position, uint32_t slots) {
+    ended[position] = slots;
+    for (auto it = ended.find(head); it != ended.end();
+         it = ended.find(head)) {
+      head = uint16_t(head + it->second);
+      ended.erase(it);
+    }
+  }
+};
+
+TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
+  Bench b(Seed(5));
+  b.stall_percent = 30;
+  std::array<ContextModel, kContexts> model;
+  std::map<uint32_t, Message> table;
+  std::vector<uint32_t> free_list;
+  for (uint32_t i = 0; i < 1024; ++i) {
+    free_list.push_back(i);
+  }
+  for (uint32_t c = 0; c < kContexts; ++c) {
+    model[c].size = 8u << c % 5;
+    b.SetContext(c, true, c, 3 + c % 5);
+  }
+  b.Run(2000);
+  std::deque<std::pair<Message, Done>> pending;  // Given, no event yet.
+  size_t seen = 0;
+  size_t freed = 0;
+  constexpr size_t kMessages = 20000;
+  size_t made = 0;
+  for (int i = 0; i < 400000 && seen < kMessages; ++i) {
+    const uint32_t c = b.rng() % kContexts;
+    ContextModel& m = model[c];
+    if (made < kMessages && !free_list.empty() && b.rng() % 2) {
+      Message msg;
+      msg.ctx = c;
+      msg.gen = c;
+      msg.position = m.tail;
+      msg.slots = 1 + (b.rng() % 4 == 0 ? b.rng() % 4 : 0);
+      const uint32_t kind = b.rng() % 8;
+      msg.opcode = kind == 0 ? Opcode::kNop : Opcode::kSend;
+      msg.flags = kind < 5 ? 0 : contract::kTxFlagCompletion;
+      msg.length = b.rng();
+      msg.op_context = made + 1;
+      if (uint16_t(m.tail - m.head) + msg.slots <= m.size) {
+        const uint32_t index = free_list.back();
+        free_list.pop_back();
+        m.tail = uint16_t(m.tail + msg.slots);
+        m.open.push_back(index);
+        table[index] = msg;
+        b.allocate.emplace_back(index, msg);
+        ++made;
+      }
+    }
+    ContextModel& e = model[b.rng() % kContexts];
+    if (!e.open.empty() && b.done.size() < 2 && b.allocate.empty()) {
+      // Mostly the oldest, sometimes any.
+      const size_t pick = b.rng() % 3 ? 0 : b.rng() % e.open.size();
+      Done d;
+      d.msg = e.open[pick];
+      e.open.erase(e.open.begin() + int64_t(pick));
+      if (b.rng() % 10 == 0) {
+        d.status = Status::kPeerRejected;
+        d.detail = b.rng() & 0xffff;
+      }
+      b.done.push_back(d);
+      pending.emplace_back(table.at(d.msg), d);
+    }
+    b.Tick();
+    for (; seen < b.events.size(); ++seen) {
+      const Event& ev = b.events[seen];
+      ASSERT_FALSE(pending.empty());
+      const auto [msg, d] = pending.front();
+      pending.pop_front();
+      ContextModel& cm = model[msg.ctx];
+      cm.End(msg.position, msg.slots);
+      const bool ok = d.status == Status::kOk;
+      const bool silent =
+          ok && (msg.opcode == Opcode::kNop ||
+                 !(msg.flags & contract::kTxFlagCompletion));
+      ASSERT_TRUE(ev.credit);
+      ASSERT_FALSE(ev.token);
+      ASSERT_EQ(ev.write, !silent);
+      ASSERT_EQ(ev.owner, msg.ctx + 1);
+      ASSERT_EQ(ev.cq, msg.ctx + 3);
+      ASSERT_EQ(ev.gen, msg.ctx & 7);
+      ASSERT_EQ(ev.entry.queue_head, cm.head);
+      if (ev.write) {
+        ASSERT_FALSE(ev.head);
+        ASSERT_EQ(ev.entry.kind, contract::CompletionKind::kTx);
+        ASSERT_EQ(ev.entry.status, d.status);
+        ASSERT_EQ(ev.entry.detail, d.detail);
+        ASSERT_EQ(ev.entry.op_context, msg.op_context);
+        ASSERT_EQ(ev.entry.length, ok ? msg.length : 0);
+        ASSERT_EQ(ev.entry.message_length, msg.length);
+        ASSERT_EQ(ev.entry.position, msg.position);
+        ASSERT_EQ(ev.entry.peer, msg.ctx + 9);
+        ASSERT_EQ(ev.entry.context, msg.ctx);
+        ASSERT_EQ(ev.entry.opcode, msg.opcode);
+      }
+      if (ev.head) {
+        ASSERT_EQ(ev.head_cell, Bench::Cell(msg.ctx));
+      }
+      if (ev.write || ev.head) {
+        cm.reported = cm.head;
+      } else {
+        ASSERT_LT(uint16_t(cm.head - cm.reported), cm.size / 4);
+      }
+    }
+    for (; freed < b.freed.size(); ++freed) {
+      free_list.push_back(b.freed[freed]);
+    }
+  }
+  ASSERT_EQ(seen, kMessages);
+  // With nothing in flight the host knows every head.
+  for (const ContextModel& m : model) {
+    EXPECT_EQ(m.head, m.tail);
+    EXPECT_EQ(m.reported, m.head);
+  }
+  EXPECT_EQ(free_list.size(), 1024u);
+  b.Run(5);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxReleaseTest, SustainsAMessageEveryTwoCycles) {
+  Bench b(1);
+  b.SetContext(0, true, 0, 12);
+  b.Run(5000);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    b.allocate.emplace_back(i, Message{.position = i});
+  }
+  b.Run(1000);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    b.done.push_back({.msg = i});
+  }
+  ASSERT_TRUE(b.WaitFor(1000));
+  const double per_message =
+      double(b.events[999].cycle - b.events[0].cycle) / 999;
+  std::printf("%.2f cycles per message\n", per_message);
+  EXPECT_LE(per_message, 2.05);
+}
+
+TEST(TxReleaseTest, StaleMessageReturnsOnlyCreditAndEntry) {
+  Bench b(1);
+  b.SetContext(2, true, 4, 4);
+  b.Run(100);
+  b.allocate.emplace_back(7, Message{.ctx = 2, .gen = 4});
+  b.allocate.emplace_back(8, Message{.ctx = 2, .gen = 4, .position = 1});
+  b.Run(3);
+  b.done.push_back({.msg = 8});
+  ASSERT_TRUE(b.WaitFor(1));
+  EXPECT_TRUE(b.events[0].write);
+  EXPECT_EQ(b.events[0].entry.queue_head, 0);
+  b.SetContext(2, true, 5, 4);
+  b.Run(100);
+  b.done.push_back({.msg = 7});
+  ASSERT_TRUE(b.WaitFor(2));
+  EXPECT_FALSE(b.events[1].write);
+  EXPECT_FALSE(b.events[1].head);
+  EXPECT_TRUE(b.events[1].credit);
+  EXPECT_EQ(b.freed, (std::vector<uint32_t>{8, 7}));
+  // The next life starts at 0 and knows nothing of slot 1.
+  b.allocate.emplace_back(9, Message{.ctx = 2, .gen = 5});
+  b.Run(2);
+  b.done.push_back({.msg = 9});
+  ASSERT_TRUE(b.WaitFor(3));
+  EXPECT_EQ(b.events[2].entry.queue_head, 1);
+}
+
+TEST(TxReleaseTest, MessageOfADisabledContextIsStale) {
+  Bench b(1);
+  b.SetContext(2, true, 4, 4);
+  b.Run(100);
+  b.allocate.emplace_back(7, Message{.ctx = 2, .gen = 4});
+  b.Run(3);
+  b.SetContext(2, false, 5, 4);
+  b.done.push_back({.msg = 7});
+  ASSERT_TRUE(b.WaitFor(1));
+  EXPECT_FALSE(b.events[0].write);
+  EXPECT_TRUE(b.events[0].credit);
+}
+
+TEST(TxReleaseTest, FlushedNopIsSilentAndFailedNopIsNot) {
+  Bench b(1);
+  b.SetContext(0, true, 0, 4);
+  b.Run(100);
+  b.allocate.emplace_back(1, Message{.opcode = Opcode::kNop, .flags = 0});
+  b.allocate.emplace_back(
+      2, Message{.position = 1, .opcode = Opcode::kNop, .flags = 0});
+  b.Run(3);
+  b.done.push_back({.msg = 1, .status = Status::kBadPosition});
+  b.done.push_back({.msg = 2, .status = Status::kFlushed});
+  ASSERT_TRUE(b.WaitFor(2));
+  EXPECT_TRUE(b.events[0].write);
+  EXPECT_FALSE(b.events[1].write);
+  EXPECT_TRUE(b.events[1].head);
+  EXPECT_EQ(b.events[1].entry.queue_head, 2);
+}
+
+TEST(TxReleaseTest, TokenWaitsForTheSequenceIssuedWhenItArrived) {
+  Bench b(1);
+  b.SetContext(0, true, 0, 4);
+  b.Run(100);
+  b.dut->tx_seq_issued_i = 2;
+  b.dut->tx_seq_done_i = 0xfffe;
+  b.done.push_back({.token = true});
+  b.Run(50);
+  EXPECT_TRUE(b.events.empty());
+  b.dut->tx_seq_issued_i = 10;
+  b.dut->tx_seq_done_i = 1;
+  b.Run(50);
+  EXPECT_TRUE(b.events.empty());
+  b.dut->tx_seq_done_i = 2;
+  ASSERT_TRUE(b.WaitFor(1));
+  EXPECT_TRUE(b.events[0].token);
+  EXPECT_FALSE(b.events[0].credit);
+  EXPECT_TRUE(b.freed.empty());
+}
+
+}  // namespace
+}  // namespace heddle::test
