@@ -17,6 +17,8 @@ from source import CannotRun
 
 TOP = "heddle_nic"
 WIDTHS = (64, 128, 256, 512)
+# Yosys takes minutes, not seconds, for what Verilator has read at every width.
+YOSYS_WIDTHS = (64, 512)
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
 YOSYS = "0.55.944"
 YOSYS_URL = f"https://registry.npmjs.org/@yowasp/yosys/-/yosys-{YOSYS}.tgz"
@@ -122,7 +124,7 @@ def check_yosys(root, build):
         yield f"hw/rtl: yosys: {error}"
         return
     names = " ".join(texts)
-    for width in WIDTHS:
+    for width in YOSYS_WIDTHS:
         script = (f"read_verilog -sv packages.sv {names}; chparam -set DataW {width} {TOP}; "
                   f"hierarchy -check -top {TOP}; proc; check -assert")
         run = run_yosys(folder, script, [work / "packages.sv", *(work / n for n in texts), *headers])
