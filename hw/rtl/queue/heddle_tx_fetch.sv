@@ -147,7 +147,7 @@ module heddle_tx_fetch
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
       f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] &&
-                   asked_q[i] - done_q[i] < 16'(Slots) &&
+                   asked_q[i] - done_q[i] <= 16'(Slots - Burst) &&
                    !(f1_valid_q && f1_ctx_q == TxW'(i));
     end
   end

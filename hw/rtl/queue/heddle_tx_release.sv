@@ -60,7 +60,6 @@ module heddle_tx_release
 
   logic [NumTx-1:0]             alive_q;
   logic [NumTx-1:0][GenW-1:0]   gen_q;
-  logic [NumTx-1:0]             dirty_d, dirty_q;        // Slot states are of an earlier life.
   logic [NumTx-1:0][15:0]       head_d, head_q;          // Slots released.
   logic [NumTx-1:0][15:0]       reported_d, reported_q;  // Of these, told to the host.
   logic [NumTx-1:0][FlightW-1:0] flight_d, flight_q;     // Messages in the table.
@@ -70,9 +69,9 @@ module heddle_tx_release
   tx_done_t  d1_done_q;
   logic [SeqW-1:0] d1_issued_q;
   msg_done_t msg;
-  logic      msg_ready, slot_ready, unused_msg_error, unused_slot_error;
+  logic      msg_ready, unused_msg_error;
 
-  assign done_ready_o = (!d1_valid_q || d1_finish) && msg_ready && slot_ready;
+  assign done_ready_o = (!d1_valid_q || d1_finish) && msg_ready;
   assign d0_take      = done_valid_i && done_ready_o;
   assign d1_valid_d   = d0_take || (d1_valid_q && !d1_finish);
 
@@ -93,27 +92,25 @@ module heddle_tx_release
   );
 
   // -------------------------------------------------------------- slot states
-  logic              slot_wen, mark, step, scrub;
-  logic [TxW-1:0]    scrub_ctx_q;
-  logic              scrub_on_q;
-  logic [IndexW:0]   scrub_q;      // Slots of `scrub_ctx_q` that are clean.
+  logic  mark, step;
   logic [TxW+IndexW-1:0] slot_waddr, slot_raddr;
-  slot_t             slot_wdata, slot;
+  slot_t slot_wdata, slot;
+  logic [NumTx-1:0] restart, dirty;
 
-  heddle_mem #(
-    .Width($bits(slot)),
-    .Depth(NumTx << IndexW),
-    .Init (1'b0)
+  heddle_ring_state #(
+    .Width ($bits(slot)),
+    .NumCtx(NumTx)
   ) u_slots (
-    .clk_i  (clk_i),
-    .rst_ni (rst_ni),
-    .wen_i  (slot_wen),
-    .waddr_i(slot_waddr),
-    .wdata_i(slot_wdata),
-    .raddr_i(slot_raddr),
-    .rdata_o(slot),
-    .error_o(unused_slot_error),
-    .ready_o(slot_ready)
+    .clk_i    (clk_i),
+    .rst_ni   (rst_ni),
+    .restart_i(restart),
+    .log2_i   (ring_log2_i),
+    .dirty_o  (dirty),
+    .wen_i    (mark || step),
+    .waddr_i  (slot_waddr),
+    .wdata_i  (slot_wdata),
+    .raddr_i  (slot_raddr),
+    .rdata_o  (slot)
   );
 
   // ------------------------------------------------------------------ release
@@ -128,7 +125,7 @@ module heddle_tx_release
 
   assign mask    = (16'd1 << ring_log2_i[msg.ctx]) - 16'd1;
   assign stale   = !alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen;
-  assign blocked = dirty_q[msg.ctx];
+  assign blocked = dirty[msg.ctx];
   assign ok      = d1_done_q.status == StatusOk;
   assign front   = msg.position == head_q[msg.ctx];
   // A NOP that was flushed is no news: the failure in front of it was reported.
@@ -180,16 +177,13 @@ module heddle_tx_release
 
   assign slot_raddr = {msg.ctx, walk_head_d[IndexW-1:0] & mask[IndexW-1:0]};
   always_comb begin
-    slot_wen   = mark || step || scrub;
     slot_waddr = {msg.ctx, msg.position[IndexW-1:0] & mask[IndexW-1:0]};
     slot_wdata = '0;
     if (mark) begin
       slot_wdata.done  = 1'b1;
       slot_wdata.slots = msg.slots;
-    end else if (step) begin
-      slot_waddr = {msg.ctx, walk_head_q[IndexW-1:0] & mask[IndexW-1:0]};
     end else begin
-      slot_waddr = {scrub_ctx_q, scrub_q[IndexW-1:0]};
+      slot_waddr = {msg.ctx, walk_head_q[IndexW-1:0] & mask[IndexW-1:0]};
     end
   end
 
@@ -247,9 +241,6 @@ module heddle_tx_release
   end
 
   // -------------------------------------------------------------------- state
-  logic [NumTx-1:0] restart;
-  logic             scrub_done, dirty_valid;
-  logic [TxW-1:0]   dirty_ctx, scrub_next;
   always_comb begin
     for (int unsigned i = 0; i < NumTx; i++) begin
       restart[i] = alive_i[i] && (!alive_q[i] || gen_i[i] != gen_q[i]);
@@ -259,7 +250,6 @@ module heddle_tx_release
   always_comb begin
     head_d     = head_q;
     reported_d = reported_q;
-    dirty_d    = dirty_q;
     flight_d   = flight_q;
     if (wr_valid_i) flight_d[wr_data_i.ctx] = flight_d[wr_data_i.ctx] + 1'b1;
     if (message_end) begin
@@ -269,57 +259,36 @@ module heddle_tx_release
         if (ev.write || ev.head) reported_d[msg.ctx] = head;
       end
     end
-    if (scrub_done) dirty_d[scrub_ctx_q] = 1'b0;
     if (|restart) begin
       for (int unsigned i = 0; i < NumTx; i++) begin
         if (restart[i]) begin
           head_d[i]     = '0;
           reported_d[i] = '0;
-          dirty_d[i]    = 1'b1;
         end
       end
     end
   end
 
-  // Dirty rings are cleaned while nothing else writes.
-  heddle_rr_pick #(
-    .NumSrc(NumTx)
-  ) u_dirty (
-    .clk_i  (clk_i),
-    .rst_ni (rst_ni),
-    .valid_i(dirty_q),
-    .valid_o(dirty_valid),
-    .idx_o  (dirty_ctx),
-    .take_i (1'b0)
-  );
-  assign scrub_next = scrub_on_q ? scrub_ctx_q : dirty_ctx;
-  assign scrub      = scrub_on_q && !mark && !step;
-  assign scrub_done = scrub && 32'(scrub_q) + 1 == 32'd1 << ring_log2_i[scrub_ctx_q];
-
-  assign idle_o = !done_valid_i && !d1_valid_q && !ev_valid_o && !dirty_valid && msg_ready &&
-                  slot_ready;
+  assign idle_o = !done_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
+                  restart == '0 && msg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       alive_q    <= '0;
       gen_q      <= '0;
-      dirty_q    <= '0;
       head_q     <= '0;
       reported_q <= '0;
       flight_q   <= '0;
       d1_valid_q <= 1'b0;
       walk_q     <= 1'b0;
-      scrub_on_q <= 1'b0;
     end else begin
       alive_q    <= alive_i;
       gen_q      <= gen_i;
-      dirty_q    <= dirty_d;
       head_q     <= head_d;
       reported_q <= reported_d;
       flight_q   <= flight_d;
       d1_valid_q <= d1_valid_d;
       walk_q     <= walk_d;
-      scrub_on_q <= (scrub_on_q ? !scrub_done : dirty_valid) && !restart[scrub_next];
     end
   end
 
@@ -329,16 +298,10 @@ module heddle_tx_release
       d1_issued_q <= tx_seq_issued_i;
     end
     walk_head_q <= walk_head_d;
-    if (!scrub_on_q) begin
-      scrub_ctx_q <= dirty_ctx;
-      scrub_q     <= '0;
-    end else if (scrub) begin
-      scrub_q <= scrub_q + 1'b1;
-    end
   end
 
   logic unused;
-  assign unused = ^{ev_count, d1_done_q, unused_msg_error, unused_slot_error};
+  assign unused = ^{ev_count, d1_done_q, unused_msg_error};
 
   `HEDDLE_ASSERT(OrderedOffer_A, ev_valid_o && !ev_ready_i |=> ev_valid_o && $stable(ev_o))
   `HEDDLE_ASSERT(OneInFlight_A, message_end |-> flight_q[msg.ctx] != '0)
