@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/host/ofi/rdm_fixture.h"
+
+#include <thread>
+
+namespace heddle::test {
+
+InfoPointer GetInfo(const NodeOptions& options) {
+  const InfoPointer hints(fi_allocinfo());
+  hints->caps = options.caps;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->threading = options.threading;
+  hints->domain_attr->data_progress = options.progress;
+  hints->domain_attr->control_progress = options.progress;
+  hints->domain_attr->av_type = options.av_type;
+  hints->domain_attr->mr_mode = options.mr_mode;
+  hints->tx_attr->size = options.tx_size;
+  hints->rx_attr->size = options.rx_size;
+  hints->tx_attr->op_flags = options.tx_op_flags;
+  hints->rx_attr->op_flags = options.rx_op_flags;
+  hints->fabric_attr->prov_name = strdup("heddle");
+  fi_info* found = nullptr;
+  (void)fi_getinfo(options.api_version, nullptr, nullptr, 0, hints.get(),
+                   &found);
+  return InfoPointer(found);
+}
+
+Node::Node(const NodeOptions& options) : options_(options) {
+  info = GetInfo(options);
+  if (info == nullptr) {
+    result = -FI_ENODATA;
+    return;
+  }
+  if (info->src_addr != nullptr) {
+    static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(options.port);
+  }
+  fi_cq_attr cq_attr = {};
+  cq_attr.format = FI_CQ_FORMAT_TAGGED;
+  cq_attr.wait_obj = options.wait_object;
+  cq_attr.size = options.cq_size;
+  fi_av_attr av_attr = {};
+  av_attr.type = options.av_type;
+  const auto step = [&](int outcome) {
+    result = result == 0 ? outcome : result;
+    return result == 0;
+  };
+  (void)(step(fi_fabric(info->fabric_attr, &fabric, nullptr)) &&
+         step(fi_domain(fabric, info.get(), &domain, nullptr)) &&
+         step(fi_cq_open(domain, &cq_attr, &tx_cq, nullptr)) &&
+         step(fi_cq_open(domain, &cq_attr, &rx_cq, nullptr)) &&
+         step(fi_av_open(domain, &av_attr, &av, nullptr)) &&
+         step(fi_endpoint(domain, info.get(), &ep, this)) &&
+         step(fi_ep_bind(ep, &tx_cq->fid, FI_TRANSMIT | options.bind_flags)) &&
+         step(fi_ep_bind(ep, &rx_cq->fid, FI_RECV | options.bind_flags)) &&
+         step(fi_ep_bind(ep, &av->fid, 0)) &&
+         step(options.enable ? fi_enable(ep) : 0));
+}
+
+Node::~Node() {
+  fid* const objects[] = {
+      ep == nullptr ? nullptr : &ep->fid,
+      av == nullptr ? nullptr : &av->fid,
+      rx_cq == nullptr ? nullptr : &rx_cq->fid,
+      tx_cq == nullptr ? nullptr : &tx_cq->fid,
+      domain == nullptr ? nullptr : &domain->fid,
+      fabric == nullptr ? nullptr : &fabric->fid,
+  };
+  for (fid* object : objects) {
+    if (object != nullptr) {
+      EXPECT_EQ(fi_close(object), 0) << "class " << object->fclass;
+    }
+  }
+}
+
+sockaddr_in Node::Name() const {
+  sockaddr_in name = {};
+  size_t length = sizeof(name);
+  EXPECT_EQ(fi_getname(&ep->fid, &name, &length), 0);
+  EXPECT_EQ(length, sizeof(name));
+  return name;
+}
+
+fi_addr_t Node::Insert(const Node& other) {
+  const sockaddr_in name = other.Name();
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  EXPECT_EQ(fi_av_insert(av, &name, 1, &address, 0, nullptr), 1);
+  return address;
+}
+
+fid_ep* Node::OpenEndpoint(uint16_t port) {
+  static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(port);
+  fid_ep* more = nullptr;
+  EXPECT_EQ(fi_endpoint(domain, info.get(), &more, nullptr), 0);
+  EXPECT_EQ(fi_ep_bind(more, &tx_cq->fid, FI_TRANSMIT), 0);
+  EXPECT_EQ(fi_ep_bind(more, &rx_cq->fid, FI_RECV), 0);
+  EXPECT_EQ(fi_ep_bind(more, &av->fid, 0), 0);
+  EXPECT_EQ(fi_enable(more), 0);
+  return more;
+}
+
+bool WaitUntil(const std::function<bool()>& done,
+               std::chrono::nanoseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+std::optional<Outcome> Take(fid_cq* cq, std::chrono::nanoseconds limit) {
+  Outcome outcome;
+  ssize_t result = -FI_EAGAIN;
+  const bool came = WaitUntil(
+      [&] {
+        result = fi_cq_readfrom(cq, &outcome.entry, 1, &outcome.source);
+        return result != -FI_EAGAIN;
+      },
+      limit);
+  if (!came) {
+    return std::nullopt;
+  }
+  if (result == -FI_EAVAIL) {
+    outcome.error = true;
+    result = fi_cq_readerr(cq, &outcome.failure, 0);
+  }
+  EXPECT_EQ(result, 1);
+  return result == 1 ? std::optional(outcome) : std::nullopt;
+}
+
+bool StaysEmpty(fid_cq* cq) {
+  fi_cq_tagged_entry entry;
+  for (int i = 0; i < 2000; ++i) {
+    if (fi_cq_read(cq, &entry, 1) != -FI_EAGAIN) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<uint8_t> Pattern(size_t bytes, uint32_t seed) {
+  std::vector<uint8_t> data(bytes);
+  for (size_t i = 0; i < bytes; ++i) {
+    data[i] = static_cast<uint8_t>(i * 131 + (i >> 8U) * 7 + bytes + seed);
+  }
+  return data;
+}
+
+void PairTest::Open(const NodeOptions& of_a, const NodeOptions& of_b) {
+  a = std::make_unique<Node>(of_a);
+  ASSERT_EQ(a->result, 0) << fi_strerror(-a->result);
+  b = std::make_unique<Node>(of_b);
+  ASSERT_EQ(b->result, 0) << fi_strerror(-b->result);
+  if (of_a.enable && of_b.enable) {
+    to_b = a->Insert(*b);
+    to_a = b->Insert(*a);
+  }
+}
+
+void PairTest::Exchange(const std::vector<uint8_t>& sent,
+                        std::vector<uint8_t>& received) {
+  int receive_context = 0;
+  int send_context = 0;
+  ASSERT_EQ(fi_recv(b->ep, received.data(), received.size(), nullptr,
+                    FI_ADDR_UNSPEC, &receive_context),
+            0);
+  ASSERT_EQ(
+      fi_send(a->ep, sent.data(), sent.size(), nullptr, to_b, &send_context),
+      0);
+  const auto at_b = Take(b->rx_cq);
+  ASSERT_TRUE(at_b.has_value());
+  ASSERT_FALSE(at_b->error) << fi_strerror(at_b->failure.err);
+  EXPECT_EQ(at_b->entry.op_context, &receive_context);
+  EXPECT_EQ(at_b->entry.flags, uint64_t{FI_RECV | FI_MSG});
+  EXPECT_EQ(at_b->entry.len, sent.size());
+  const auto at_a = Take(a->tx_cq);
+  ASSERT_TRUE(at_a.has_value());
+  ASSERT_FALSE(at_a->error) << fi_strerror(at_a->failure.err);
+  EXPECT_EQ(at_a->entry.op_context, &send_context);
+  EXPECT_EQ(at_a->entry.flags, uint64_t{FI_SEND | FI_MSG});
+}
+
+}  // namespace heddle::test
