@@ -9,6 +9,7 @@ extern "C" {
 
 /* prov_errno of completion and event errors. Values are never changed or
  * reused; fi_cq_strerror and fi_eq_strerror have a sentence for each. */
+/* NOLINTBEGIN(readability-identifier-naming): names as in libfabric. */
 enum fi_heddle_errno {
   FI_HEDDLE_OK = 0,
   FI_HEDDLE_TRUNCATED = 1,
@@ -26,6 +27,7 @@ enum fi_heddle_errno {
   FI_HEDDLE_DEVICE_FAULT = 13,
   FI_HEDDLE_UNKNOWN = 255
 };
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

@@ -45,21 +45,19 @@ bool ProviderIsEnabled() {
   return enabled;
 }
 
-int GetInfoOf(const InfoLayout& layout, uint32_t version, const char* node,
-              const char* service, uint64_t flags, const fi_info* hints,
-              fi_info** info) noexcept {
+int AnswerInfo(const heddle::core::InfoRequest& request,
+               fi_info** info) noexcept {
   if (info == nullptr) {
     return -FI_EINVAL;
   }
   *info = nullptr;
-  if ((flags & ~kInfoFlags) != 0) {
+  if ((request.flags & ~kInfoFlags) != 0) {
     return -FI_EBADFLAGS;
   }
-  if ((flags & FI_PROV_ATTR_ONLY) == 0 && !ProviderIsEnabled()) {
+  if ((request.flags & FI_PROV_ATTR_ONLY) == 0 && !ProviderIsEnabled()) {
     return -FI_ENODATA;
   }
-  return heddle::core::GetInfo({version, node, service, flags, hints, &layout},
-                               info);
+  return heddle::core::GetInfo(request, info);
 }
 
 fi_info* DuplicateInfoOf(const InfoLayout& layout,
@@ -101,12 +99,14 @@ const char* NameOf(const fi_provider* provider) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-function-size): the signatures are libfabric's.
+
 HEDDLE_EXPORT int HeddleGetInfo10(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
                                   const fi_info* hints,
                                   fi_info** info) noexcept {
-  return GetInfoOf(heddle::core::kLayout10, version, node, service, flags,
-                   hints, info);
+  return AnswerInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout10}, info);
 }
 HEDDLE_OLD_VERSION(HeddleGetInfo10, fi_getinfo, "FABRIC_1.0");
 
@@ -114,8 +114,8 @@ HEDDLE_EXPORT int HeddleGetInfo11(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
                                   const fi_info* hints,
                                   fi_info** info) noexcept {
-  return GetInfoOf(heddle::core::kLayout11, version, node, service, flags,
-                   hints, info);
+  return AnswerInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout11}, info);
 }
 HEDDLE_OLD_VERSION(HeddleGetInfo11, fi_getinfo, "FABRIC_1.1");
 
@@ -123,8 +123,8 @@ HEDDLE_EXPORT int HeddleGetInfo12(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
                                   const fi_info* hints,
                                   fi_info** info) noexcept {
-  return GetInfoOf(heddle::core::kLayout12, version, node, service, flags,
-                   hints, info);
+  return AnswerInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout12}, info);
 }
 HEDDLE_OLD_VERSION(HeddleGetInfo12, fi_getinfo, "FABRIC_1.2");
 
@@ -132,8 +132,8 @@ HEDDLE_EXPORT int HeddleGetInfo13(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
                                   const fi_info* hints,
                                   fi_info** info) noexcept {
-  return GetInfoOf(heddle::core::kLayout13, version, node, service, flags,
-                   hints, info);
+  return AnswerInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout13}, info);
 }
 HEDDLE_DEFAULT_VERSION(HeddleGetInfo13, fi_getinfo, "FABRIC_1.3");
 
@@ -198,34 +198,39 @@ HEDDLE_EXPORT int HeddleFabric11(const fi_fabric_attr* attr,
 }
 HEDDLE_DEFAULT_VERSION(HeddleFabric11, fi_fabric, "FABRIC_1.1");
 
-HEDDLE_EXPORT uint32_t fi_version(void) noexcept {
+HEDDLE_EXPORT uint32_t HeddleVersion(void) noexcept {
   return heddle::core::kApiVersion;
 }
+HEDDLE_DEFAULT_VERSION(HeddleVersion, fi_version, "FABRIC_1.0");
 
-HEDDLE_EXPORT const char* fi_strerror(int number) noexcept {
+HEDDLE_EXPORT const char* HeddleStrerror(int number) noexcept {
   return heddle::core::ErrorText(number);
 }
+HEDDLE_DEFAULT_VERSION(HeddleStrerror, fi_strerror, "FABRIC_1.0");
 
 // One buffer per thread, overwritten by its next call.
-HEDDLE_EXPORT char* fi_tostr(const void* data, fi_type type) noexcept {
+HEDDLE_EXPORT char* HeddleToStr(const void* data, fi_type type) noexcept {
   static thread_local char buffer[8192];
   return StoreText(buffer, sizeof(buffer), data, type);
 }
+HEDDLE_DEFAULT_VERSION(HeddleToStr, fi_tostr, "FABRIC_1.0");
 
-HEDDLE_EXPORT char* fi_tostr_r(char* buffer, size_t length, const void* data,
-                               fi_type type) noexcept {
+HEDDLE_EXPORT char* HeddleToStrR(char* buffer, size_t length, const void* data,
+                                 fi_type type) noexcept {
   return StoreText(buffer, length, data, type);
 }
+HEDDLE_DEFAULT_VERSION(HeddleToStrR, fi_tostr_r, "FABRIC_1.4");
 
 // No interface of this library is opened by name yet.
-HEDDLE_EXPORT int fi_open(uint32_t /*version*/, const char* /*name*/,
-                          void* /*attr*/, size_t /*attr_len*/,
-                          uint64_t /*flags*/, struct fid** /*fid*/,
-                          void* /*context*/) noexcept {
+HEDDLE_EXPORT int HeddleOpen(uint32_t /*version*/, const char* /*name*/,
+                             void* /*attr*/, size_t /*attr_len*/,
+                             uint64_t /*flags*/, struct fid** /*fid*/,
+                             void* /*context*/) noexcept {
   return -FI_ENOSYS;
 }
+HEDDLE_DEFAULT_VERSION(HeddleOpen, fi_open, "FABRIC_1.5");
 
-HEDDLE_EXPORT int fi_getparams(fi_param** parameters, int* count) noexcept {
+HEDDLE_EXPORT int HeddleGetParams(fi_param** parameters, int* count) noexcept {
   if (parameters == nullptr || count == nullptr) {
     return -FI_EINVAL;
   }
@@ -235,14 +240,16 @@ HEDDLE_EXPORT int fi_getparams(fi_param** parameters, int* count) noexcept {
     return heddle::core::ParameterTable::Get().List(parameters, count);
   });
 }
+HEDDLE_DEFAULT_VERSION(HeddleGetParams, fi_getparams, "FABRIC_1.0");
 
-HEDDLE_EXPORT void fi_freeparams(fi_param* parameters) noexcept {
+HEDDLE_EXPORT void HeddleFreeParams(fi_param* parameters) noexcept {
   heddle::core::ParameterTable::Free(parameters);
 }
+HEDDLE_DEFAULT_VERSION(HeddleFreeParams, fi_freeparams, "FABRIC_1.0");
 
-HEDDLE_EXPORT int fi_param_define(const fi_provider* provider, const char* name,
-                                  fi_param_type type, const char* help_format,
-                                  ...) noexcept {
+HEDDLE_EXPORT int HeddleParamDefine(const fi_provider* provider,
+                                    const char* name, fi_param_type type,
+                                    const char* help_format, ...) noexcept {
   char help[1024] = "";
   if (help_format != nullptr) {
     va_list arguments;
@@ -255,39 +262,46 @@ HEDDLE_EXPORT int fi_param_define(const fi_provider* provider, const char* name,
                                                       type, help);
   });
 }
+HEDDLE_DEFAULT_VERSION(HeddleParamDefine, fi_param_define, "FABRIC_1.0");
 
-HEDDLE_EXPORT int fi_param_get(fi_provider* provider, const char* name,
-                               void* value) noexcept {
+HEDDLE_EXPORT int HeddleParamGet(fi_provider* provider, const char* name,
+                                 void* value) noexcept {
   return Guard([&] {
     return heddle::core::ParameterTable::Get().Read(NameOf(provider), name,
                                                     value);
   });
 }
+HEDDLE_DEFAULT_VERSION(HeddleParamGet, fi_param_get, "FABRIC_1.0");
 
-HEDDLE_EXPORT int fi_log_enabled(const fi_provider* provider,
-                                 fi_log_level level,
-                                 fi_log_subsys subsystem) noexcept {
+HEDDLE_EXPORT int HeddleLogEnabled(const fi_provider* provider,
+                                   fi_log_level level,
+                                   fi_log_subsys subsystem) noexcept {
   return Guard([&]() -> int {
            return heddle::core::LogFilter::Get().Enabled(NameOf(provider),
                                                          level, subsystem);
          }) == 1;
 }
+HEDDLE_DEFAULT_VERSION(HeddleLogEnabled, fi_log_enabled, "FABRIC_1.0");
 
-HEDDLE_EXPORT int fi_log_ready(const fi_provider* provider, fi_log_level level,
-                               fi_log_subsys subsystem,
-                               uint64_t* showtime) noexcept {
+HEDDLE_EXPORT int HeddleLogReady(const fi_provider* provider,
+                                 fi_log_level level, fi_log_subsys subsystem,
+                                 uint64_t* showtime) noexcept {
   return Guard([&]() -> int {
            return heddle::core::LogFilter::Get().Ready(NameOf(provider), level,
                                                        subsystem, showtime);
          }) == 1;
 }
+HEDDLE_DEFAULT_VERSION(HeddleLogReady, fi_log_ready, "FABRIC_1.6");
 
-HEDDLE_EXPORT void fi_log(const fi_provider* provider, fi_log_level level,
-                          fi_log_subsys subsystem, const char* function,
-                          int line, const char* format, ...) noexcept {
+HEDDLE_EXPORT void HeddleLog(const fi_provider* provider, fi_log_level level,
+                             fi_log_subsys subsystem, const char* function,
+                             int line, const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
-  heddle::core::WriteLog(NameOf(provider), level, subsystem, function, line,
+  heddle::core::WriteLog({NameOf(provider), level, subsystem, function, line},
                          format, arguments);
   va_end(arguments);
 }
+HEDDLE_DEFAULT_VERSION(HeddleLog, fi_log, "FABRIC_1.0");
+
+// NOLINTEND(readability-function-size)

@@ -10,6 +10,7 @@
 
 namespace {
 
+// NOLINTNEXTLINE(readability-function-size): the signature is libfabric's.
 int PluginGetInfo(uint32_t version, const char* node, const char* service,
                   uint64_t flags, const fi_info* hints,
                   fi_info** info) noexcept {

@@ -148,19 +148,18 @@ bool LogFilter::Ready(const char* provider, fi_log_level level,
   return true;
 }
 
-void WriteLog(const char* provider, fi_log_level level, fi_log_subsys subsystem,
-              const char* function, int line, const char* format,
-              va_list arguments) {
+void WriteLog(const LogOrigin& origin, const char* format, va_list arguments) {
   char text[1024];
-  const size_t level_index =
-      std::min(static_cast<size_t>(level), std::size(kLevelNames) - 1);
+  const size_t level =
+      std::min(static_cast<size_t>(origin.level), std::size(kLevelNames) - 1);
   int used =
       snprintf(text, sizeof(text), "libfabric:%d:%lld::%s:%s:%s():%d<%s> ",
                getpid(), static_cast<long long>(time(nullptr)),
-               provider != nullptr ? provider : "core",
-               IsSubsystem(subsystem) ? kSubsystemNames[subsystem] : "unknown",
-               function != nullptr ? function : "unknown", line,
-               kLevelNames[level_index]);
+               origin.provider != nullptr ? origin.provider : "core",
+               IsSubsystem(origin.subsystem) ? kSubsystemNames[origin.subsystem]
+                                             : "unknown",
+               origin.function != nullptr ? origin.function : "unknown",
+               origin.line, kLevelNames[level]);
   used = std::clamp(used, 0, static_cast<int>(sizeof(text)) - 1);
   vsnprintf(text + used, sizeof(text) - static_cast<size_t>(used), format,
             arguments);

@@ -47,10 +47,17 @@ class LogFilter {
   uint64_t interval_ms_;
 };
 
+// Who logs, and where in the source.
+struct LogOrigin {
+  const char* provider;  // Null: the core.
+  fi_log_level level;
+  fi_log_subsys subsystem;
+  const char* function;
+  int line;
+};
+
 // One line to standard error, in stock libfabric's format.
-void WriteLog(const char* provider, fi_log_level level, fi_log_subsys subsystem,
-              const char* function, int line, const char* format,
-              va_list arguments);
+void WriteLog(const LogOrigin& origin, const char* format, va_list arguments);
 
 // The environment variables that fi_getparams lists. Thread-safe.
 class ParameterTable {

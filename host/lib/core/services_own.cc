@@ -18,8 +18,9 @@ void WriteLine(LogLevel level, LogSubsystem subsystem, const char* format,
                ...) {
   va_list arguments;
   va_start(arguments, format);
-  WriteLog(kProviderName, ToFiLogLevel(level), ToFiLogSubsystem(subsystem),
-           kProviderName, 0, format, arguments);
+  WriteLog({kProviderName, ToFiLogLevel(level), ToFiLogSubsystem(subsystem),
+            kProviderName, 0},
+           format, arguments);
   va_end(arguments);
 }
 

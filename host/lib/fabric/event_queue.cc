@@ -42,6 +42,7 @@ ssize_t WriteQueue(fid_eq* handle, uint32_t event, const void* entry,
   return EventQueue::From(handle)->UserWrite(event, entry, bytes, flags);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the signature is libfabric's.
 ssize_t ReadQueueWaiting(fid_eq* handle, uint32_t* event, void* buffer,
                          size_t bytes, int timeout_ms,
                          uint64_t flags) noexcept {
