@@ -2,8 +2,8 @@
 // Moves the first byte of each packet of a stream from any lane to lane 0.
 //
 // Aligned:   output beat k holds the bytes from `in_shift_i` + k x StrbW on.
-// Full rate: one input beat per cycle, also across packets, but for a packet of a
-//            single input beat that follows one with a tail.
+// Full rate: one input beat per cycle, also across packets; but a packet of one
+//            input beat or from lane 0 waits a cycle behind one with a tail.
 // Latency:   1 cycle; `in_ready_o` is combinational from `out_ready_i`,
 //            `in_first_i`, `in_last_i` and `in_shift_i`.
 

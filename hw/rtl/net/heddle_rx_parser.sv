@@ -54,6 +54,7 @@ module heddle_rx_parser
       EthernetBytes + Ipv4Bytes + UdpBytes + PdsRequestBytes + SesStdBytes;
   localparam int unsigned StackBeats = (StackBytes + StrbW - 1) / StrbW;
   localparam int unsigned StackW     = 8 * StackBytes;
+  localparam int unsigned L4W        = 8 * (UdpBytes + PdsRequestBytes + SesStdBytes);
   localparam int unsigned BeatIdxW   = $clog2(StackBeats + 1);
   localparam logic [13:0] LastPos    = ~14'(StrbW - 1);
 
@@ -131,18 +132,19 @@ module heddle_rx_parser
   ses_std_som1_t     ses1;
   ses_response_t     ses_rsp;
 
-  logic [StackW-1:0] stack, behind_l3;
+  logic [StackW-1:0] stack;
+  logic [L4W-1:0]    behind_l3;
   assign stack     = stack_q[StackBeats*DataW-1 -: StackW];
-  assign behind_l3 = stack << {l4, 3'b000};
+  assign behind_l3 = stack[10'(StackW - 1) - {l4, 3'b000} -: L4W];
   assign eth       = stack[StackW-1 -: 8*EthernetBytes];
   assign ip        = stack[StackW-1 - 8*EthernetBytes -: 8*Ipv4Bytes];
-  assign udp       = behind_l3[StackW-1 -: 8*UdpBytes];
-  assign pds       = behind_l3[StackW-1 - 8*UdpBytes -: 8*PdsRequestBytes];
-  assign pds_ack   = behind_l3[StackW-1 - 8*UdpBytes -: 8*PdsAckBytes];
-  assign pds_long  = behind_l3[StackW-1 - 8*UdpBytes -: 8*PdsNackBytes];
-  assign ses0      = behind_l3[StackW-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
-  assign ses1      = behind_l3[StackW-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
-  assign ses_rsp   = behind_l3[StackW-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
+  assign udp       = behind_l3[L4W-1 -: 8*UdpBytes];
+  assign pds       = behind_l3[L4W-1 - 8*UdpBytes -: 8*PdsRequestBytes];
+  assign pds_ack   = behind_l3[L4W-1 - 8*UdpBytes -: 8*PdsAckBytes];
+  assign pds_long  = behind_l3[L4W-1 - 8*UdpBytes -: 8*PdsNackBytes];
+  assign ses0      = behind_l3[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
+  assign ses1      = behind_l3[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
+  assign ses_rsp   = behind_l3[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
 
   logic is_ip, ip_bad, is_req, is_ack, is_nack, is_cp, known;
   assign is_ip   = eth.ethertype == 16'h0800;

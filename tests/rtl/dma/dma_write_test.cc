@@ -46,8 +46,8 @@ class Bench {
   }
 
   double offer = 0.7;
-  double data = 0.8;     // Chance that a client has its next beat.
-  double ready = 0.7;    // Of the bus.
+  double data = 0.8;   // Chance that a client has its next beat.
+  double ready = 0.7;  // Of the bus.
   double answer = 0.7;
   int64_t latency = 0;
 
@@ -140,8 +140,7 @@ class Bench {
         ASSERT_FALSE(unanswered_[c].empty());
         const Write write = unanswered_[c].front();
         unanswered_[c].pop_front();
-        ASSERT_EQ(static_cast<bool>(dut_->rsp_error_o >> c & 1),
-                  write.refused);
+        ASSERT_EQ(static_cast<bool>(dut_->rsp_error_o >> c & 1), write.refused);
         errors_due += write.refused;
         ASSERT_GT(written_[c], 0u) << "answered before it was written";
         --written_[c];
@@ -161,8 +160,7 @@ class Bench {
       Beat beat;
       for (uint32_t i = 0; i < kStrobe; ++i) {
         beat.data[i] = PinBytes(dut_->m_axi_wdata_o)[i];
-        beat.strobe[i] =
-            static_cast<bool>(GetBits(dut_->m_axi_wstrb_o, i, 1));
+        beat.strobe[i] = static_cast<bool>(GetBits(dut_->m_axi_wstrb_o, i, 1));
       }
       beat.last = dut_->m_axi_wlast_o;
       beats_.push_back(beat);
@@ -185,11 +183,11 @@ class Bench {
       while (rest.bytes > 0) {
         const uint32_t bytes = std::min(
             rest.bytes, kSplit - static_cast<uint32_t>(rest.addr % kSplit));
-        due_bursts_.push_back(
-            {rest.addr,
-             (static_cast<uint32_t>(rest.addr % kStrobe) + bytes + kStrobe -
-              1) / kStrobe,
-             0, rest.owner, (rest.addr & kRefusedBit) != 0});
+        due_bursts_.push_back({rest.addr,
+                               (static_cast<uint32_t>(rest.addr % kStrobe) +
+                                bytes + kStrobe - 1) /
+                                   kStrobe,
+                               0, rest.owner, (rest.addr & kRefusedBit) != 0});
         rest.addr += bytes;
         rest.bytes -= bytes;
         ++bursts;
@@ -256,7 +254,7 @@ class Bench {
   int64_t cycle_ = 0;
   uint64_t posted_ = 0;
   std::array<std::deque<Write>, kClients> todo_;
-  std::array<std::deque<Write>, kClients> unsent_;      // Taken, data to come.
+  std::array<std::deque<Write>, kClients> unsent_;  // Taken, data to come.
   std::array<std::deque<Write>, kClients> unanswered_;
   std::array<Write, kClients> current_;
   std::array<const Write*, kClients> sending_{};
@@ -327,8 +325,8 @@ TEST(DmaWriteTest, ClientsThatAllWaitAreServedInTurn) {
   uint64_t key = 0;
   for (size_t c = 0; c < kClients; ++c) {
     for (uint32_t i = 0; i < 100; ++i) {
-      bench.Post(c, {{uint64_t{0x1000} * ++key, c == 0 ? 4096u : 64u, 1},
-                     key, false});
+      bench.Post(
+          c, {{uint64_t{0x1000} * ++key, c == 0 ? 4096u : 64u, 1}, key, false});
     }
   }
   ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));

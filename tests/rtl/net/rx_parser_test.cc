@@ -37,20 +37,48 @@ struct FieldLayout {
 
 // rx_packet_t from its least significant bit up; wide fields in halves.
 constexpr FieldLayout kFields[] = {
-    {"payload_bytes", 14}, {"return_code", 6},    {"response", 6},
-    {"request_length", 32}, {"message_offset", 32}, {"header_data", 64},
-    {"match_bits", 64},    {"initiator", 32},     {"buffer_offset", 64},
-    {"resource_index", 12}, {"pid_on_fep", 12},   {"job_id", 24},
-    {"message_id", 16},    {"som", 1},            {"eom", 1},
-    {"hd", 1},             {"rel", 1},            {"ie", 1},
-    {"dc", 1},             {"ses_ver", 2},        {"opcode", 6},
-    {"pds_payload", 32},   {"nack_code", 8},      {"psn_offset", 12},
-    {"dpdcid", 16},        {"spdcid", 16},        {"psn", 32},
-    {"offset", 16},        {"req", 2},            {"probe", 1},
-    {"syn", 1},            {"ar", 1},             {"retx", 1},
-    {"next_hdr", 4},       {"pds_type", 5},       {"ce", 1},
-    {"dscp", 6},           {"source_port", 16},   {"source_mac", 48},
-    {"source_fa_lo", 64},  {"source_fa_hi", 64},  {"ipv6", 1},
+    {"payload_bytes", 14},
+    {"return_code", 6},
+    {"response", 6},
+    {"request_length", 32},
+    {"message_offset", 32},
+    {"header_data", 64},
+    {"match_bits", 64},
+    {"initiator", 32},
+    {"buffer_offset", 64},
+    {"resource_index", 12},
+    {"pid_on_fep", 12},
+    {"job_id", 24},
+    {"message_id", 16},
+    {"som", 1},
+    {"eom", 1},
+    {"hd", 1},
+    {"rel", 1},
+    {"ie", 1},
+    {"dc", 1},
+    {"ses_ver", 2},
+    {"opcode", 6},
+    {"pds_payload", 32},
+    {"nack_code", 8},
+    {"psn_offset", 12},
+    {"dpdcid", 16},
+    {"spdcid", 16},
+    {"psn", 32},
+    {"offset", 16},
+    {"req", 2},
+    {"probe", 1},
+    {"syn", 1},
+    {"ar", 1},
+    {"retx", 1},
+    {"next_hdr", 4},
+    {"pds_type", 5},
+    {"ce", 1},
+    {"dscp", 6},
+    {"source_port", 16},
+    {"source_mac", 48},
+    {"source_fa_lo", 64},
+    {"source_fa_hi", 64},
+    {"ipv6", 1},
 };
 
 template <typename Port>
@@ -82,7 +110,9 @@ struct Verdict {
   Bytes payload;
 };
 
-Verdict Drop(Statistic reason) { return {reason, {}, {}}; }
+Verdict Drop(Statistic reason) {
+  return {reason, {}, {}};
+}
 
 // What the parser's header says of a whole frame.
 Verdict Judge(const Bytes& frame, bool mac_error,
@@ -111,8 +141,8 @@ Verdict Judge(const Bytes& frame, bool mac_error,
   const bool request = (prologue.type == PdsType::kRodReq ||
                         prologue.type == PdsType::kRudReq) &&
                        prologue.next_hdr == NextHdr::kRequestStd;
-  const bool response = prologue.type == PdsType::kAck &&
-                        prologue.next_hdr == NextHdr::kResponse;
+  const bool response =
+      prologue.type == PdsType::kAck && prologue.next_hdr == NextHdr::kResponse;
   const bool ack = response || (prologue.type == PdsType::kAck &&
                                 prologue.next_hdr == NextHdr::kNone);
   const bool nack = prologue.type == PdsType::kNack &&
@@ -335,8 +365,8 @@ Bytes GoodDatagram(sim::Random& rng, const Shape& shape,
     case Kind::kAckResponse: {
       wire::PdsAck h;
       h.type = PdsType::kAck;
-      h.next_hdr = shape.kind == Kind::kAck ? NextHdr::kNone
-                                            : NextHdr::kResponse;
+      h.next_hdr =
+          shape.kind == Kind::kAck ? NextHdr::kNone : NextHdr::kResponse;
       h.m = bit();
       h.retx = bit();
       h.p = bit();
@@ -424,15 +454,25 @@ Bytes GoodFrame(sim::Random& rng, const Shape& shape,
 
 Shape RandomShape(sim::Random& rng, const contract::PortCfg& port) {
   Shape shape;
-  shape.kind = rng.Chance(0.5) ? Kind::kRequest
-                               : static_cast<Kind>(1 + rng.Below(4));
+  shape.kind =
+      rng.Chance(0.5) ? Kind::kRequest : static_cast<Kind>(1 + rng.Below(4));
   const uint32_t mtu = port.payload_mtu;
   switch (rng.Below(5)) {
-    case 0: shape.payload = 0; break;
-    case 1: shape.payload = rng.Below(9); break;
-    case 2: shape.payload = rng.Below(3 * kStrobe); break;
-    case 3: shape.payload = mtu - rng.Below(2); break;
-    default: shape.payload = rng.Below(mtu + 1); break;
+    case 0:
+      shape.payload = 0;
+      break;
+    case 1:
+      shape.payload = rng.Below(9);
+      break;
+    case 2:
+      shape.payload = rng.Below(3 * kStrobe);
+      break;
+    case 3:
+      shape.payload = mtu - rng.Below(2);
+      break;
+    default:
+      shape.payload = rng.Below(mtu + 1);
+      break;
   }
   return shape;
 }
@@ -491,8 +531,8 @@ class Bench {
     dut_->pay_ready_i = 0;
   }
 
-  double gap = 0.2;          // Chance of a cycle without a beat.
-  double take = 1;           // Chance that a packet or beat is taken.
+  double gap = 0.2;  // Chance of a cycle without a beat.
+  double take = 1;   // Chance that a packet or beat is taken.
   bool may_overflow = false;
 
   void SetPort(const contract::PortCfg& port) {
@@ -567,8 +607,7 @@ class Bench {
     PutBeat(dut_->tdata_i, sent.frame, beat_, rng_);
     const bool last = beat_ + 1 == Beats(sent.frame.size());
     for (size_t i = 0; i < kStrobe; ++i) {
-      PutBits(dut_->tkeep_i, i, 1,
-              beat_ * kStrobe + i < sent.frame.size());
+      PutBits(dut_->tkeep_i, i, 1, beat_ * kStrobe + i < sent.frame.size());
     }
     dut_->tvalid_i = 1;
     dut_->tlast_i = last;
@@ -709,8 +748,8 @@ TEST(RxParserTest, FramesThatFindNoRoomAreDroppedWholeAndCounted) {
     for (int round = 0; round < 3; ++round) {
       bench.take = 0;
       for (int i = 0; i < 100; ++i) {
-        bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, payload},
-                             bench.port()));
+        bench.Post(
+            GoodFrame(bench.rng(), {Kind::kRequest, payload}, bench.port()));
       }
       ASSERT_NO_FATAL_FAILURE(bench.RunInput(200000));
       bench.take = 0.7;

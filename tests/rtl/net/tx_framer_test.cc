@@ -117,9 +117,8 @@ class Bench {
     expected.insert(expected.end(), due_.front().payload.begin(),
                     due_.front().payload.end());
     expected.resize(std::max<size_t>(expected.size(), 60));  // Padded.
-    ASSERT_EQ(seen_, expected)
-        << "header " << due_.front().header.size() << " payload "
-        << due_.front().payload.size();
+    ASSERT_EQ(seen_, expected) << "header " << due_.front().header.size()
+                               << " payload " << due_.front().payload.size();
     ASSERT_EQ(dut_->frame_bytes_o, expected.size());
     seen_.clear();
     due_.pop_front();

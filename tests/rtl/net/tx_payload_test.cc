@@ -28,9 +28,9 @@ class Bench {
     dut_->out_ready_i = 0;
   }
 
-  double give = 0.8;   // Chance that a beat is there.
+  double give = 0.8;  // Chance that a beat is there.
   double record = 0.7;
-  double take = 0.7;   // Chance that a stored beat is taken.
+  double take = 0.7;  // Chance that a stored beat is taken.
 
   void Post(Payload payload) { todo_.push_back(std::move(payload)); }
 
@@ -38,8 +38,7 @@ class Bench {
     // Length first, then the data, as the request is made before the read.
     if (!dut_->len_valid_i && lengths_ < todo_.size() && rng_.Chance(0.5)) {
       dut_->len_valid_i = 1;
-      dut_->len_bytes_i =
-          static_cast<uint16_t>(todo_[lengths_].bytes.size());
+      dut_->len_bytes_i = static_cast<uint16_t>(todo_[lengths_].bytes.size());
     }
     if (!dut_->rsp_valid_i && sent_ < lengths_ && rng_.Chance(give)) {
       const Payload& payload = todo_[sent_];
@@ -160,7 +159,8 @@ TEST(TxPayloadTest, TwoLargestPacketsAreHeldWhileNoneLeaves) {
   Bench bench(21);
   bench.take = 0;
   bench.record = 0;
-  for (int i = 0; i < 3; ++i) bench.Post({RandomBytes(bench.rng(), 8192), false});
+  for (int i = 0; i < 3; ++i)
+    bench.Post({RandomBytes(bench.rng(), 8192), false});
   for (int i = 0; i < 20000; ++i) bench.Step();
   EXPECT_EQ(bench.stored(), 2u);
   bench.take = bench.record = 1;
@@ -174,7 +174,8 @@ TEST(TxPayloadTest, ABeatPerCyclePassesThrough) {
     bench.Post({RandomBytes(bench.rng(), 4096), false});
   }
   ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
-  const double per = static_cast<double>(bench.cycle()) / 100;
+  // The first payload leaves when it is complete.
+  const double per = static_cast<double>(bench.cycle() - 4096 / kStrobe) / 100;
   std::cout << per << " cycles per 4 KiB\n";
   EXPECT_LE(per, 4096.0 / kStrobe + 1);
 }
