@@ -135,7 +135,8 @@ module heddle_cq
     .take_i (e0_take)
   );
 
-  assign e0_take = e0_valid && (!e1_valid_q || e1_done) && !tbl_valid_i && cfg_ready;
+  assign e0_take = e0_valid && (!e1_valid_q || e1_done) && cfg_ready &&
+                   !(tbl_valid_i && tbl_q != TblDrain);
   assign e0_ev   = cq_event_t'(ev_i[e0_idx]);
   always_comb begin
     ev_ready_o         = '0;

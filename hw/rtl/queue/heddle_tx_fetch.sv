@@ -125,6 +125,7 @@ module heddle_tx_fetch
   tbl_state_e     tbl_d, tbl_q;
   logic           tbl_error_d, tbl_error_q;
   logic           quiet;  // No context is between choice and effect.
+  logic           hold;   // No new choices.
   logic           tbl_write;
   logic [TxW-1:0] tbl_ctx;
   tx_ctx_cfg_t    tbl_cfg;
@@ -163,7 +164,7 @@ module heddle_tx_fetch
     .take_i (f0_take)
   );
 
-  assign f0_take   = f0_valid && (!f1_valid_q || f1_go) && !tbl_valid_i && cfg_ready &&
+  assign f0_take   = f0_valid && (!f1_valid_q || f1_go) && !hold && cfg_ready &&
                      rec_count < 6'(Records - 2);
   assign cfg_raddr = f0_take ? f0_ctx : f1_valid_q ? f1_ctx_q : tbl_ctx;
 
@@ -314,7 +315,7 @@ module heddle_tx_fetch
   );
 
   assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready;
-  assign s0_take    = s0_valid && !tbl_valid_i && !token_take && out_count < 3'd3;
+  assign s0_take    = s0_valid && !hold && !token_take && out_count < 3'd3;
   assign s1_valid_d = s0_take;
   assign s1_ctx_d   = s0_take ? s0_ctx : s1_ctx_q;
 
@@ -559,6 +560,7 @@ module heddle_tx_fetch
   end
 
   // --------------------------------------------------------------- table state
+  assign hold      = tbl_valid_i && tbl_q != TblDrain;
   assign quiet     = !f1_valid_q && !s1_valid_q && cfg_ready && emit_cfg_ready;
   assign tbl_write = tbl_q == TblIdle && tbl_valid_i && quiet &&
                      tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumTx;
