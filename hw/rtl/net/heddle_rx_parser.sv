@@ -174,8 +174,8 @@ module heddle_rx_parser
   assign payload = udp.length - 16'(fixed);
 
   // ---------------------------------------------------- stage 1: checks
-  // A reason counts only if none before it in `statistic` holds, so all but
-  // the first may look at bytes that are not there.
+  // The first reason in `statistic` counts, so those behind drop_truncated may
+  // look at bytes that are not there.
   logic        done;
   logic [NumStat-1:0] reason;  // By `statistic`.
   logic [15:0] ip_sum;
