@@ -41,8 +41,9 @@ SourceMap::Slot* SourceMap::FindSlot(const Table& table,
 }
 
 void SourceMap::BeginWrite() noexcept {
+  // Stores to slots are releases and loads acquires: a reader that sees one
+  // also sees this.
   sequence_.fetch_add(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
 }
 
 void SourceMap::EndWrite() noexcept {
@@ -55,8 +56,7 @@ uint32_t SourceMap::Find(uint32_t ipv4, uint32_t initiator) const noexcept {
     const uint32_t before = sequence_.load(std::memory_order_acquire);
     const Slot* slot = FindSlot(*current_.load(std::memory_order_acquire), key);
     const uint32_t index =
-        slot == nullptr ? kNone : slot->index.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+        slot == nullptr ? kNone : slot->index.load(std::memory_order_acquire);
     if (before % 2 == 0 &&
         sequence_.load(std::memory_order_relaxed) == before) {
       return index;
@@ -71,7 +71,7 @@ bool SourceMap::Place(Table& table, uint64_t key, uint32_t index) noexcept {
     i = (i + 1) & table.mask;
     found = table.slots[i].key.load(std::memory_order_relaxed);
   }
-  table.slots[i].index.store(index, std::memory_order_relaxed);
+  table.slots[i].index.store(index, std::memory_order_release);
   table.slots[i].key.store(key, std::memory_order_release);
   return found == kEmpty;
 }
@@ -96,7 +96,7 @@ void SourceMap::MakeRoom() {
   }
   BeginWrite();
   for (size_t i = 0; target == &old && i <= old.mask; ++i) {
-    old.slots[i].key.store(kEmpty, std::memory_order_relaxed);
+    old.slots[i].key.store(kEmpty, std::memory_order_release);
   }
   for (const auto& [key, index] : pairs) {
     (void)Place(*target, key, index);

@@ -18,7 +18,6 @@
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/refuse.h"
-#include "host/lib/ofi/statistics.h"
 
 namespace heddle::ofi {
 namespace {
@@ -119,6 +118,7 @@ SimulatorOptions MakeOptions(const core::Settings& settings, in_addr address) {
   add("payload_mtu", std::to_string(settings.payload_mtu));
   add("capture", settings.capture);
   add("trace", settings.trace);
+  add("statistics", settings.statistics);
   add("loss", std::to_string(settings.loss));
   add("duplicate", std::to_string(settings.duplicate));
   add("reorder", std::to_string(settings.reorder));
@@ -230,9 +230,6 @@ int Domain::Bind(struct fid* other, uint64_t flags) noexcept {
 int Domain::Close() noexcept {
   if (users_.in_use()) {
     return -FI_EBUSY;
-  }
-  if (!settings_.statistics.empty()) {
-    AppendStatistics(nic_->device(), settings_.statistics);
   }
   delete this;
   return 0;
