@@ -2,6 +2,7 @@
 """Runs stock libfabric programs on Heddle in either form of deployment."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import secrets
@@ -180,3 +181,14 @@ def fi_info(env, *arguments, deadline_s=30):
 def providers(output):
     """Provider names in the output of fi_info."""
     return [line.split(":", 1)[1].strip() for line in output.splitlines() if line.startswith("provider:")]
+
+
+def statistics(*paths):
+    """Counters of the devices behind FI_HEDDLE_STATISTICS files, summed by name."""
+    totals = {}
+    for path in paths:
+        for line in pathlib.Path(path).read_text().splitlines():
+            for name, value in json.loads(line).items():
+                if name != "device":
+                    totals[name] = totals.get(name, 0) + value
+    return totals
