@@ -22,7 +22,14 @@ class ClockedModel {
     Tick();
     model_->rst_ni = 1;
   }
-  ~ClockedModel() { model_->final(); }
+  ~ClockedModel() {
+    model_->final();
+    // Verilator 5.006 takes scopes out of the context that this thread used
+    // last, which may be that of a model already gone.
+    Verilated::threadContextp(context_.get());
+    model_.reset();
+    Verilated::threadContextp(nullptr);
+  }
   ClockedModel(const ClockedModel&) = delete;
   ClockedModel& operator=(const ClockedModel&) = delete;
 

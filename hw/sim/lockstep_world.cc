@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxNics = kSlots;
 constexpr uint64_t kLocalMac = 0x020000000000;    // Locally administered.
 constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
-constexpr uint64_t kStartLimitCycles = 1000000;
+constexpr uint64_t kStartLimitCycles = 20000;
 constexpr uint32_t kResetLimitCycles = 1000000;
 
 }  // namespace

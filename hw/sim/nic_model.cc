@@ -40,6 +40,8 @@ struct NicModel::Pins {
 #endif
 
   explicit Pins(const std::string& trace_path) {
+    // No pool of threads that would do nothing and take the host's signals.
+    context.threads(1);
 #if HEDDLE_SIM_TRACE
     context.traceEverOn(!trace_path.empty());
     model = std::make_unique<Vheddle_nic>(&context);
@@ -60,6 +62,11 @@ struct NicModel::Pins {
       trace->close();
     }
 #endif
+    // Verilator 5.006 takes scopes out of the context that this thread used
+    // last, which may be that of a model already gone.
+    Verilated::threadContextp(&context);
+    model.reset();
+    Verilated::threadContextp(nullptr);
   }
   Pins(const Pins&) = delete;
   Pins& operator=(const Pins&) = delete;
@@ -256,6 +263,16 @@ void NicModel::Sample() {
   quiet_ = pins.idle_o && !active_ && memory_->quiet();
 }
 
+void NicModel::Report() {
+  const Vheddle_nic& pins = *pins_->model;
+  observer_({.doorbell = pins.s_axi_awvalid_i && pins.s_axi_awready_o &&
+                         pins.s_axi_awaddr_i >= kBar2Address,
+             .tx_beat = pins.tx_axis_tvalid_o && pins.tx_axis_tready_i,
+             .rx_last_beat = pins.rx_axis_tvalid_i && pins.rx_axis_tlast_i,
+             .write_address = pins.m_axi_awvalid_o && pins.m_axi_awready_i,
+             .address = pins.m_axi_awaddr_o});
+}
+
 bool NicModel::Cycle(bool tick) {
   if (failed()) {
     return false;
@@ -264,6 +281,9 @@ bool NicModel::Cycle(bool tick) {
     Drive(tick);
     pins_->Eval(0);
     Sample();
+    if (observer_) {
+      Report();
+    }
     pins_->Eval(1);
     ++cycles_;
   } catch (const ModelStopped& stopped) {

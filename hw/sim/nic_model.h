@@ -18,6 +18,15 @@ struct NicModelOptions {
   std::string trace;  // FST file, empty for none.
 };
 
+// What crossed the pins in one clock cycle, for those who measure.
+struct PinEvents {
+  bool doorbell = false;       // A write of BAR2 was taken.
+  bool tx_beat = false;        // A beat left for the wire.
+  bool rx_last_beat = false;   // The last beat of a frame came in.
+  bool write_address = false;  // A write to host memory was addressed ...
+  uint64_t address = 0;        // ... here.
+};
+
 // Thread safety: none; the owner lets one thread at a time step it.
 // Ownership: `memory` and `mac` outlive it.
 class NicModel {
@@ -40,6 +49,10 @@ class NicModel {
   void Fail(const std::string& reason);
 
   BarDriver& bar() { return bar_; }
+
+  // Called at the end of each cycle; empty for nobody.
+  using Observer = std::function<void(const PinEvents&)>;
+  void Observe(Observer observer) { observer_ = std::move(observer); }
 
   // Starts an access on the management bus; one at a time.
   void StartManagement(bool write, uint32_t address, uint32_t value);
@@ -67,10 +80,12 @@ class NicModel {
   void Sample();
   void SampleMemory();
   void SampleStreams();
+  void Report();
 
   HostMemory* const memory_;
   MacLink* const mac_;
   const InterruptSink interrupt_;
+  Observer observer_;
   std::unique_ptr<Pins> pins_;
   BarDriver bar_;
   uint64_t cycles_ = 0;

@@ -22,12 +22,16 @@ namespace {
 // Cycles per call: few for a poller, which looks at its queue in between.
 constexpr uint32_t kPollCycles = 32;
 constexpr uint32_t kThreadCycles = 128;
-constexpr uint64_t kStartLimitCycles = 1000000;
+constexpr uint64_t kStartLimitCycles = 20000;
 constexpr uint64_t kLongestSleepNs = 1000000000;
 // With a timer running the clock is looked at often enough for TickClock.
 constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
 constexpr uint64_t kRtoMaxNs = 640000000;
 constexpr uint64_t kBackoffMaxNs = 1000000;
+// A closing NIC answers until its peers have been silent for so long: one whose
+// last ACK was lost asks again after an RTO, two and four of them.
+constexpr uint64_t kLingerRtos = 7;
+constexpr uint64_t kLingerLimitNs = 2000000000;
 constexpr uint64_t kResetLimitNs = 10000000000;
 constexpr uint64_t kLocalMac = 0x020000000000;    // Locally administered.
 constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
@@ -119,6 +123,9 @@ RtlDevice::~RtlDevice() {
     }
     return;
   }
+  if (node_ != nullptr) {
+    Linger();
+  }
   {
     const std::lock_guard lock(thread_mutex_);
     stopping_ = true;
@@ -134,6 +141,28 @@ RtlDevice::~RtlDevice() {
   }
   if (mac_ != nullptr) {
     mac_->FlushCapture();
+  }
+}
+
+void RtlDevice::Linger() {
+  const uint64_t limit = MonotonicNs() + kLingerLimitNs;
+  for (;;) {
+    uint64_t quiet_at = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      RunSome(kThreadCycles);
+      if (mac_->last_received_ns() != 0 && !failed_) {
+        quiet_at = mac_->last_received_ns() + kLingerRtos * options_.rto_ns;
+      }
+    }
+    const uint64_t now = MonotonicNs();
+    const uint64_t until = std::min(quiet_at, limit);
+    if (now >= until) {
+      return;
+    }
+    if (!HasWork()) {
+      wire_->Sleep(until - now);
+    }
   }
 }
 

@@ -80,6 +80,8 @@ class RtlDevice : public Device {
   bool HasWork() const;
 
   // The rest under `mutex_`.
+  // Serves late retransmissions of peers before the NIC goes away.
+  void Linger();
   void RunSome(uint32_t max_cycles);
   bool Busy();
   void CycleOnce();

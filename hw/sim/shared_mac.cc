@@ -61,6 +61,7 @@ bool SharedMac::Receive(MacBeat* beat) {
     }
     received_offset_ = 0;
     ++frames_received_;
+    last_received_ns_ = MonotonicNs();
     Record(received_);
   }
   const size_t bytes =

@@ -40,6 +40,8 @@ class SharedMac : public MacLink {
 
   uint64_t frames_sent() const { return frames_sent_; }
   uint64_t frames_received() const { return frames_received_; }
+  // Monotonic time of the last frame received, 0 for none.
+  uint64_t last_received_ns() const { return last_received_ns_; }
   const FaultInjector& faults() const { return line_.injector(); }
 
   static constexpr uint64_t kHoldNs = 1000000;
@@ -60,6 +62,7 @@ class SharedMac : public MacLink {
   size_t received_offset_ = 0;
   uint64_t frames_sent_ = 0;
   uint64_t frames_received_ = 0;
+  uint64_t last_received_ns_ = 0;
 };
 
 }  // namespace heddle::sim
