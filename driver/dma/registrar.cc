@@ -120,7 +120,7 @@ Prepared Registrar::Copy(std::span<const Segment> segments, Slab slab,
                          bool receive) {
   const Ticket ticket = TakeTicket();
   Lease& lease = leases_[ticket];
-  lease.holds = slab;
+  lease.slab = slab;
   if (receive) {
     std::copy(segments.begin(), segments.end(), lease.targets.begin());
     lease.target_count = static_cast<uint32_t>(segments.size());
@@ -138,7 +138,7 @@ Prepared Registrar::MapUser(const Segment& segment) {
   }
   const Ticket ticket = TakeTicket();
   const Iova iova = region.value().iova_of(segment.address);
-  leases_[ticket].holds = std::move(region.value());
+  leases_[ticket].region = std::move(region.value());
   return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
 }
 
@@ -157,18 +157,14 @@ Prepared Registrar::Gather(std::span<const Segment> segments, size_t bytes,
   } else {
     CopyIn(segments, memory.value().data());
   }
-  lease.holds = std::move(memory.value());
+  lease.memory = std::move(memory.value());
   return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
 }
 
 void Registrar::CopyOut(Ticket ticket, size_t placed_bytes) noexcept {
   const Lease& lease = leases_[ticket];
-  const std::byte* from = nullptr;
-  if (const auto* slab = std::get_if<Slab>(&lease.holds)) {
-    from = slab->address;
-  } else if (const auto* memory = std::get_if<DmaBuffer>(&lease.holds)) {
-    from = memory->data();
-  }
+  const std::byte* from =
+      lease.slab.address != nullptr ? lease.slab.address : lease.memory.data();
   for (uint32_t i = 0; i < lease.target_count && placed_bytes != 0; ++i) {
     const size_t part = std::min(placed_bytes, lease.targets[i].bytes);
     if (part != 0) {
@@ -181,10 +177,13 @@ void Registrar::CopyOut(Ticket ticket, size_t placed_bytes) noexcept {
 
 void Registrar::Release(Ticket ticket) noexcept {
   Lease& lease = leases_[ticket];
-  if (const auto* slab = std::get_if<Slab>(&lease.holds)) {
-    slabs_.Return(*slab);
+  if (lease.slab.address != nullptr) {
+    slabs_.Return(lease.slab);
+    lease.slab.address = nullptr;
+  } else {
+    lease.region = MappedRegion();
+    lease.memory = DmaBuffer();
   }
-  lease.holds = std::monostate{};
   lease.target_count = 0;
   free_[free_count_++] = ticket;
 }

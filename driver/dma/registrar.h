@@ -2,11 +2,11 @@
 // How a user's buffer becomes an address the device may use, and for how long.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <variant>
 
 #include "driver/device.h"
 #include "driver/dma/dma_buffer.h"
@@ -163,10 +163,12 @@ class Registrar {
   const SlabPool& slabs() const noexcept { return slabs_; }
 
  private:
-  // What one ticket holds: a slab, a mapping of the user's memory, or memory
-  // of its own.
+  // What one ticket holds: one of a slab, a mapping of the user's memory, and
+  // memory of its own; the others are empty.
   struct Lease {
-    std::variant<std::monostate, Slab, MappedRegion, DmaBuffer> holds;
+    Slab slab;
+    MappedRegion region;
+    DmaBuffer memory;
     // Where received data goes; empty when the device placed it there itself.
     std::array<Segment, kMaxSegments> targets;
     uint32_t target_count = 0;

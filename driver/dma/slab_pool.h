@@ -79,9 +79,9 @@ class SlabPool {
   // when that is used up. O(1). False, changing nothing, when all that would
   // fit are in use or `bytes` exceeds `kMaxSlabBytes`.
   [[nodiscard]] bool TryTake(uint32_t bytes, Slab& slab) noexcept {
-    for (uint16_t i = 0; i < classes_.size(); ++i) {
+    for (size_t i = 0; i < classes_.size(); ++i) {
       if (bytes <= kSlabBytes[i] && classes_[i].TryTake(slab)) {
-        slab.size_class = i;
+        slab.size_class = static_cast<uint16_t>(i);
         return true;
       }
     }

@@ -452,6 +452,9 @@ TEST_F(RegistrarTest, RandomOperationsKeepDataApartAndLeaveNothingBehind) {
   }
   EXPECT_EQ(Extra(), 0U);
   EXPECT_EQ(registrar_->free_tickets(), 8U);
+  for (uint32_t i = 0; i < SlabPool::kSlabBytes.size(); ++i) {
+    EXPECT_EQ(registrar_->slabs().free_count(i), 2U);
+  }
   EXPECT_EQ(device_.bad_unmaps, 0U);
 }
 
