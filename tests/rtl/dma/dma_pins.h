@@ -19,8 +19,21 @@ struct Request {
   uint8_t owner = 0;
 };
 
-// Addresses whose accesses the host refuses.
+// With this bit the host refuses every third 4 KiB page.
 constexpr uint64_t kRefusedBit = uint64_t{1} << 40;
+
+inline bool Refused(uint64_t addr) {
+  return (addr & kRefusedBit) != 0 && (addr >> 12) % 3 == 0;
+}
+
+// Any byte of the request is refused.
+inline bool Refused(const Request& request) {
+  for (uint64_t page = request.addr >> 12;
+       page <= (request.addr + request.bytes - 1) >> 12; ++page) {
+    if (Refused(page << 12)) return true;
+  }
+  return false;
+}
 
 template <typename Port>
 void PutRequest(Port& port, size_t client, const Request& request) {

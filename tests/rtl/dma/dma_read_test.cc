@@ -31,8 +31,7 @@ struct Burst {
 
 struct Expected {
   Request request;
-  uint32_t seen = 0;     // Bytes returned.
-  bool refused = false;  // The host refused a beat.
+  uint32_t seen = 0;  // Bytes returned.
 };
 
 // The engine, its clients and the host.
@@ -131,7 +130,7 @@ class Bench {
       PinBytes(dut_->m_axi_rdata_i)[i] = HostByte(base + i);
     }
     // Any one beat of a refused burst carries the error.
-    const bool refuse = (burst.addr & kRefusedBit) &&
+    const bool refuse = Refused(burst.addr) &&
                         (burst.sent + 1 == burst.beats || rng_.Chance(0.3));
     dut_->m_axi_rvalid_i = 1;
     dut_->m_axi_rid_i = static_cast<uint16_t>(burst.id);
@@ -192,7 +191,7 @@ class Bench {
     ASSERT_FALSE(waiting_[client].empty());
     Expected& expected = waiting_[client].front();
     const Request& request = expected.request;
-    const bool refused = request.addr & kRefusedBit;
+    const bool refused = Refused(request);
     const uint8_t* data = PinBytes(dut_->rsp_data_o) + client * kStrobe;
     const uint32_t count = std::min(kStrobe, request.bytes - expected.seen);
     for (uint32_t i = 0; !refused && i < count; ++i) {

@@ -187,7 +187,7 @@ class Bench {
                                (static_cast<uint32_t>(rest.addr % kStrobe) +
                                 bytes + kStrobe - 1) /
                                    kStrobe,
-                               0, rest.owner, (rest.addr & kRefusedBit) != 0});
+                               0, rest.owner, Refused(rest.addr)});
         rest.addr += bytes;
         rest.bytes -= bytes;
         ++bursts;
@@ -299,7 +299,7 @@ void RunRandom(uint64_t seed, double refused) {
       Write write = RandomWrite(bench.rng(), ++key);
       if (bench.rng().Chance(refused)) {
         write.request.addr |= kRefusedBit;
-        write.refused = true;
+        write.refused = Refused(write.request);
       }
       bench.Post(c, write);
     }
