@@ -40,7 +40,7 @@ class Port {
   bool BoardIsValid(uint32_t payload_mtu_max_bytes) const;
 
   TablePort& tables_;
-  const Board& board_;
+  const Board board_;
   contract::PortCfg config_;
 };
 
