@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <random>
 
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
@@ -15,13 +14,6 @@ namespace heddle::test {
 
 inline constexpr uint32_t kTableRequestBits = 2 + 8 + 16 + 512;
 inline constexpr uint32_t kTableResponseBits = 1 + 1 + 512;
-
-// Seed of a random test, printed so that a failure can be repeated.
-inline uint32_t Seed(uint32_t seed) {
-  ::testing::Test::RecordProperty("seed", static_cast<int>(seed));
-  std::printf("seed %u\n", seed);
-  return seed;
-}
 
 template <typename Port>
 void PutDoorbell(Port* port, uint32_t page, uint32_t offset, uint64_t data) {

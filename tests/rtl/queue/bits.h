@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -13,6 +14,7 @@ namespace heddle::test {
 // Copy of a port of any width as little-endian 32-bit words.
 template <typename Port>
 std::vector<uint32_t> Words(const Port& port) {
+  static_assert(std::is_trivially_copyable_v<Port>);
   std::vector<uint32_t> words((sizeof(Port) + 3) / 4);
   std::memcpy(words.data(), &port, sizeof(Port));
   return words;
@@ -62,8 +64,7 @@ class BitWriter {
     ASSERT_EQ(position_, 0u);
     ASSERT_LE(words_.size() * 4, (sizeof(Port) + 3) / 4 * 4);
     std::memset(port, 0, sizeof(Port));
-    std::memcpy(port, words_.data(),
-                std::min(sizeof(Port), words_.size() * 4));
+    std::memcpy(port, words_.data(), std::min(sizeof(Port), words_.size() * 4));
   }
 
  private:

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/rtl/queue/bits.h"
+#include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
 
@@ -77,14 +77,14 @@ class DmaReadModel {
   DmaReadModel(Model* model, Memory* memory) : dut_(model), memory_(memory) {}
 
   uint64_t latency = 10;
-  uint32_t stall_percent = 0;  // Of request and data beats.
+  uint32_t stall_percent = 0;           // Of request and data beats.
   uint64_t refuse_from = ~uint64_t{0};  // Addresses that answer with an error.
   uint64_t refuse_to = ~uint64_t{0};
   std::vector<DmaRequest> requests;  // Log.
   size_t outstanding() const { return reads_.size(); }
   size_t most_outstanding = 0;
 
-  void Drive(uint64_t cycle, std::mt19937* rng) {
+  void Drive(uint64_t cycle, Rng* rng) {
     dut_->rd_ready_i = (*rng)() % 100 >= stall_percent;
     if (!offering_) {
       offering_ = !reads_.empty() && reads_.front().due <= cycle &&
@@ -97,9 +97,9 @@ class DmaReadModel {
       const Read& read = reads_.front();
       std::vector<uint8_t> beat(sizeof dut_->rd_rsp_data_i, 0xee);
       const size_t left = read.request.bytes - read.given;
-      const bool refused = read.request.address < refuse_to &&
-                           read.request.address + read.request.bytes >
-                               refuse_from;
+      const bool refused =
+          read.request.address < refuse_to &&
+          read.request.address + read.request.bytes > refuse_from;
       if (!refused) {
         memory_->Read(read.request.address + read.given, beat.data(),
                       std::min(left, beat.size()));
@@ -159,7 +159,7 @@ class DmaWriteModel {
   std::vector<Write> writes;  // Log of what was taken completely.
   size_t answered = 0;
 
-  void Drive(uint64_t cycle, std::mt19937* rng) {
+  void Drive(uint64_t cycle, Rng* rng) {
     dut_->wr_ready_i = (*rng)() % 100 >= stall_percent;
     dut_->wr_data_ready_i =
         !pending_.empty() && (*rng)() % 100 >= stall_percent;
@@ -176,8 +176,7 @@ class DmaWriteModel {
       Write& write = pending_.front();
       const size_t beat = sizeof dut_->wr_data_o;
       const size_t at = write.data.size();
-      const size_t bytes =
-          std::min<size_t>(beat, write.request.bytes - at);
+      const size_t bytes = std::min<size_t>(beat, write.request.bytes - at);
       write.data.resize(at + bytes);
       std::memcpy(write.data.data() + at, &dut_->wr_data_o, bytes);
       if (write.data.size() == write.request.bytes) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <random>
 #include <vector>
 
 #include "Vheddle_cq.h"
@@ -13,6 +12,7 @@
 #include "tests/rtl/queue/bench.h"
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
+#include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
 namespace {
@@ -45,7 +45,7 @@ class Bench {
   }
 
   sim::ClockedModel<Vheddle_cq> dut;
-  std::mt19937 rng;
+  Rng rng;
   Memory memory;
   DmaWriteModel<Vheddle_cq> writes;
   uint64_t cycle = 0;
@@ -125,9 +125,8 @@ class Bench {
 
   std::pair<bool, CqCfg> Table(contract::TableOp op, uint32_t index,
                                const CqCfg& entry = {}) {
-    auto answer =
-        RunTable(&*dut.operator->(), op, contract::Table::kCq, index, entry,
-                 2000, [this](auto sample) { Tick(sample); });
+    auto answer = RunTable(&*dut.operator->(), op, contract::Table::kCq, index,
+                           entry, 2000, [this](auto sample) { Tick(sample); });
     EXPECT_TRUE(answer.has_value());
     return answer.value_or(std::pair(true, CqCfg{}));
   }
@@ -212,8 +211,8 @@ TEST(CqTest, OrderedEntriesPhasesAndCreditsUnderRandomTraffic) {
     if (b.rng() % 4 == 0) {  // A consumer polls.
       const uint32_t q = b.rng() % 6;
       Queue& s = queue[q];
-      const auto e = b.memory.Get<Completion>(
-          b.cfg[q].base + 64 * (s.polled & (s.size - 1)));
+      const auto e = b.memory.Get<Completion>(b.cfg[q].base +
+                                              64 * (s.polled & (s.size - 1)));
       if (e.phase == (s.polled / s.size % 2 ? 0 : 1)) {
         ++s.polled;
         ++seen;

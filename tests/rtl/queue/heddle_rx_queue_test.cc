@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <random>
 #include <vector>
 
 #include "Vheddle_rx_queue.h"
@@ -14,6 +13,7 @@
 #include "tests/rtl/queue/bench.h"
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
+#include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
 namespace {
@@ -50,7 +50,7 @@ class Bench {
   }
 
   sim::ClockedModel<Vheddle_rx_queue> dut;
-  std::mt19937 rng;
+  Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_rx_queue> reads;
   uint64_t cycle = 0;

@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <random>
 #include <vector>
 
 #include "Vheddle_tx_fetch.h"
@@ -14,6 +13,7 @@
 #include "tests/rtl/queue/bench.h"
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
+#include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
 namespace {
@@ -86,7 +86,7 @@ class Bench {
   }
 
   sim::ClockedModel<Vheddle_tx_fetch> dut;
-  std::mt19937 rng;
+  Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_tx_fetch> reads;
   uint64_t cycle = 0;
@@ -148,9 +148,8 @@ class Bench {
   std::pair<bool, TxCtxCfg> Table(contract::TableOp op, uint32_t index,
                                   const TxCtxCfg& entry = {},
                                   uint32_t limit = 5000) {
-    auto answer =
-        RunTable(&dut_get(), op, contract::Table::kTxCtx, index, entry, limit,
-                 [this](auto sample) { Tick(sample); });
+    auto answer = RunTable(&dut_get(), op, contract::Table::kTxCtx, index,
+                           entry, limit, [this](auto sample) { Tick(sample); });
     EXPECT_TRUE(answer.has_value());
     return answer.value_or(std::pair(true, TxCtxCfg{}));
   }
@@ -334,8 +333,7 @@ TEST(TxFetchTest, SustainsAnOperationEveryTwoCyclesBehindReadsOf150Cycles) {
   b.Ring(0);
   ASSERT_TRUE(b.WaitForOps(2000));
   const size_t words = sizeof b.dut->rd_rsp_data_i;
-  const double per_op =
-      double(b.ops[1999].cycle - b.ops[199].cycle) / 1800;
+  const double per_op = double(b.ops[1999].cycle - b.ops[199].cycle) / 1800;
   std::printf("%.2f cycles per operation at %zu bits\n", per_op, words * 8);
   EXPECT_LE(per_op, std::max(2.1, 64.0 / double(words) + 0.1));
   EXPECT_GE(b.reads.most_outstanding, 8u);
@@ -349,7 +347,8 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
     std::function<void(TxDesc*)> spoil;
   };
   const std::vector<Case> cases = {
-      {"write", Status::kBadOpcode, [](TxDesc* d) { d->opcode = Opcode::kWrite; }},
+      {"write", Status::kBadOpcode,
+       [](TxDesc* d) { d->opcode = Opcode::kWrite; }},
       {"tagged", Status::kBadOpcode,
        [](TxDesc* d) { d->opcode = Opcode::kTaggedSend; }},
       {"opcode 255", Status::kBadOpcode,
@@ -363,7 +362,8 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
       {"two segments", Status::kBadLength, [](TxDesc* d) { d->segments = 2; }},
       {"segment of nothing", Status::kBadLength,
        [](TxDesc* d) { d->length = d->local_length = 0; }},
-      {"local length", Status::kBadLength, [](TxDesc* d) { ++d->local_length; }},
+      {"local length", Status::kBadLength,
+       [](TxDesc* d) { ++d->local_length; }},
       {"extension without flag", Status::kBadLength,
        [](TxDesc* d) { d->ext_slots = 1; }},
       {"reserved", Status::kBadLength, [](TxDesc* d) { d->rsvd0 = 1; }},

@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <random>
 #include <vector>
 
 #include "Vheddle_tx_release.h"
@@ -13,6 +12,7 @@
 #include "hw/sim/clocked_model.h"
 #include "tests/rtl/queue/bench.h"
 #include "tests/rtl/queue/bits.h"
+#include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
 namespace {
@@ -61,7 +61,7 @@ class Bench {
   }
 
   sim::ClockedModel<Vheddle_tx_release> dut;
-  std::mt19937 rng;
+  Rng rng;
   uint64_t cycle = 0;
   std::deque<std::pair<uint32_t, Message>> allocate;
   std::deque<Done> done;
@@ -95,10 +95,18 @@ class Bench {
       const auto& [index, m] = allocate.front();
       dut->wr_msg_i = uint16_t(index);
       BitWriter(188)
-          .Put(m.ctx, 4).Put(m.gen, 4).Put(m.ctx + 1, 8).Put(m.ctx + 3, 5)
-          .Put(m.ctx & 7, 4).Put(m.position, 16).Put(m.slots, 3)
-          .Put(uint64_t(m.opcode), 8).Put(m.flags, 8).Put(m.ctx + 9, 32)
-          .Put(m.length, 32).Put(m.op_context, 64)
+          .Put(m.ctx, 4)
+          .Put(m.gen, 4)
+          .Put(m.ctx + 1, 8)
+          .Put(m.ctx + 3, 5)
+          .Put(m.ctx & 7, 4)
+          .Put(m.position, 16)
+          .Put(m.slots, 3)
+          .Put(uint64_t(m.opcode), 8)
+          .Put(m.flags, 8)
+          .Put(m.ctx + 9, 32)
+          .Put(m.length, 32)
+          .Put(m.op_context, 64)
           .To(&dut->wr_data_i);
       allocate.pop_front();
     }
@@ -106,8 +114,11 @@ class Bench {
     if (!done.empty()) {
       const Done& d = done.front();
       BitWriter(1 + 4 + 4 + 10 + 8 + 16)
-          .Put(d.token, 1).Put(0, 8).Put(d.msg, 10)
-          .Put(uint64_t(d.status), 8).Put(d.detail, 16)
+          .Put(d.token, 1)
+          .Put(0, 8)
+          .Put(d.msg, 10)
+          .Put(uint64_t(d.status), 8)
+          .Put(d.detail, 16)
           .To(&dut->done_i);
     }
     dut.Settle();
@@ -169,8 +180,7 @@ struct ContextModel {
 
   void End(uint32_t position, uint32_t slots) {
     ended[position] = slots;
-    for (auto it = ended.find(head); it != ended.end();
-         it = ended.find(head)) {
+    for (auto it = ended.find(head); it != ended.end(); it = ended.find(head)) {
       head = uint16_t(head + it->second);
       ended.erase(it);
     }
@@ -243,9 +253,8 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       ContextModel& cm = model[msg.ctx];
       cm.End(msg.position, msg.slots);
       const bool ok = d.status == Status::kOk;
-      const bool silent =
-          ok && (msg.opcode == Opcode::kNop ||
-                 !(msg.flags & contract::kTxFlagCompletion));
+      const bool silent = ok && (msg.opcode == Opcode::kNop ||
+                                 !(msg.flags & contract::kTxFlagCompletion));
       ASSERT_TRUE(ev.credit);
       ASSERT_FALSE(ev.token);
       ASSERT_EQ(ev.write, !silent);

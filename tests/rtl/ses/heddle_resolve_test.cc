@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <random>
 #include <vector>
 
 #include "Vheddle_resolve.h"
@@ -14,6 +13,7 @@
 #include "tests/rtl/queue/bench.h"
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
+#include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
 namespace {
@@ -49,14 +49,15 @@ struct Out {
 
 class Bench {
  public:
-  explicit Bench(uint32_t seed) : rng(seed), reads(&*dut.operator->(), &memory) {
+  explicit Bench(uint32_t seed)
+      : rng(seed), reads(&*dut.operator->(), &memory) {
     for (int i = 0; i < 80; ++i) {
       Tick();  // Memories initialise.
     }
   }
 
   sim::ClockedModel<Vheddle_resolve> dut;
-  std::mt19937 rng;
+  Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_resolve> reads;
   uint64_t cycle = 0;
@@ -232,8 +233,7 @@ TEST(ResolveTest, ParkedPeersAreReadOnceAndTheRateRecovers) {
   }
   ASSERT_TRUE(b.WaitFor(2000));
   EXPECT_EQ(b.reads.requests.size(), 8u);
-  const double per_op =
-      double(b.out[1999].cycle - b.out[99].cycle) / 1900;
+  const double per_op = double(b.out[1999].cycle - b.out[99].cycle) / 1900;
   std::printf("%.2f cycles per operation\n", per_op);
   EXPECT_LE(per_op, 2.05);
 }

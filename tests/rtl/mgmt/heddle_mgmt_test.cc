@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "Vheddle_mgmt.h"
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/queue/bench.h"
+#include "tests/rtl/queue/bits.h"
+#include "tests/rtl/queue/dma_models.h"
+#include "tests/rtl/queue/rng.h"
+
+namespace heddle::test {
+namespace {
+
+using contract::PortCfg;
+using contract::Table;
+using contract::TableOp;
+
+class Bench {
+ public:
+  Bench()
+      : reads(&*dut.operator->(), &memory),
+        writes(&*dut.operator->(), &memory) {}
+
+  sim::ClockedModel<Vheddle_mgmt> dut;
+  Rng rng{1};
+  Memory memory;
+  DmaReadModel<Vheddle_mgmt> reads;
+  DmaWriteModel<Vheddle_mgmt> writes;
+  uint64_t cycle = 0;
+  // Answers of the other units' tables.
+  int table_wait = 5;
+  uint32_t table_seen = 0;  // `tbl_valid_o` of the last access.
+  std::vector<uint32_t> table_request;
+  uint32_t answer_word = 0;
+  bool answer_error = false;
+
+  void Tick(const std::function<void()>& sample = {}) {
+    reads.Drive(cycle, &rng);
+    writes.Drive(cycle, &rng);
+    BitWriter answer(kTableResponseBits);
+    const bool done = dut->tbl_valid_o != 0 && ++waited_ > table_wait;
+    answer.Put(done, 1).Put(done && answer_error, 1);
+    for (int i = 16; i-- > 0;) {
+      answer.Put(done ? answer_word + uint32_t(i) : 0, 32);
+    }
+    answer.To(&dut->tbl_rsp_i);
+    dut.Settle();
+    if (dut->tbl_valid_o) {
+      table_seen = dut->tbl_valid_o;
+      table_request = Words(dut->tbl_req_o);
+    }
+    reads.Sample(cycle);
+    writes.Sample(cycle);
+    if (sample) {
+      sample();
+    }
+    dut.Tick();
+    if (done) {
+      waited_ = 0;
+    }
+    ++cycle;
+  }
+  uint32_t Access(bool write, uint32_t address, uint32_t data) {
+    dut->mgmt_valid_i = 1;
+    dut->mgmt_write_i = write;
+    dut->mgmt_addr_i = uint16_t(address);
+    dut->mgmt_wdata_i = data;
+    uint32_t value = 0;
+    bool ready = false;
+    for (int i = 0; i < 10 && !ready; ++i) {
+      Tick([&] {
+        ready = dut->mgmt_ready_o;
+        value = dut->mgmt_rdata_o;
+      });
+    }
+    EXPECT_TRUE(ready);
+    dut->mgmt_valid_i = 0;
+    Tick();
+    return value;
+  }
+  void Write(uint32_t address, uint32_t data) { Access(true, address, data); }
+  uint32_t Read(uint32_t address) { return Access(false, address, 0); }
+
+  uint32_t WaitWhile(uint32_t address, uint32_t mask, int limit = 500) {
+    uint32_t value = Read(address);
+    for (int i = 0; i < limit && (value & mask); ++i) {
+      value = Read(address);
+    }
+    EXPECT_EQ(value & mask, 0u);
+    return value;
+  }
+  uint32_t Mailbox(uint64_t address, uint32_t bytes, bool to_host) {
+    Write(contract::kMgmtMailboxAddressOffset, uint32_t(address));
+    Write(contract::kMgmtMailboxAddressOffset + 4, uint32_t(address >> 32));
+    Write(contract::kMgmtMailboxControlOffset,
+          bytes | uint32_t{to_host} << contract::kMgmtMailboxControlToHostLsb |
+              contract::kMgmtMailboxControlGoMask);
+    return WaitWhile(contract::kMgmtMailboxControlOffset,
+                     contract::kMgmtMailboxControlGoMask);
+  }
+  uint32_t RunTableAccess(TableOp op, Table table, uint32_t index) {
+    Write(contract::kMgmtTableControlOffset,
+          index | uint32_t(table) << contract::kMgmtTableControlTableLsb |
+              uint32_t(op) << contract::kMgmtTableControlOpLsb |
+              contract::kMgmtTableControlGoMask);
+    return WaitWhile(contract::kMgmtTableControlOffset,
+                     contract::kMgmtTableControlGoMask);
+  }
+
+ private:
+  int waited_ = 0;
+};
+
+TEST(MgmtTest, RegistersMirrorTheHostsAndKeepTheFirmwares) {
+  Bench b;
+  b.dut->admin_command_base_i = 0x1122334455667788;
+  b.dut->admin_answer_base_i = 0x99aabbccddeeff00;
+  b.dut->admin_log2_i = 6;
+  b.dut->admin_tail_i = 9;
+  b.dut->version_i = 1;
+  b.dut->context_limits_i = 2;
+  b.dut->transport_limits_i = 3;
+  b.dut->datapath_i = 4;
+  EXPECT_EQ(b.Read(contract::kMgmtAdminCommandBaseOffset), 0x55667788u);
+  EXPECT_EQ(b.Read(contract::kMgmtAdminCommandBaseOffset + 4), 0x11223344u);
+  EXPECT_EQ(b.Read(contract::kMgmtAdminAnswerBaseOffset), 0xddeeff00u);
+  EXPECT_EQ(b.Read(contract::kMgmtAdminAnswerBaseOffset + 4), 0x99aabbccu);
+  EXPECT_EQ(b.Read(contract::kMgmtAdminSizeOffset), 6u);
+  EXPECT_EQ(b.Read(contract::kMgmtAdminTailOffset), 9u);
+  EXPECT_EQ(b.Read(contract::kMgmtVersionOffset), 1u);
+  EXPECT_EQ(b.Read(contract::kMgmtContextLimitsOffset), 2u);
+  EXPECT_EQ(b.Read(contract::kMgmtTransportLimitsOffset), 3u);
+  EXPECT_EQ(b.Read(contract::kMgmtDatapathOffset), 4u);
+  b.Write(contract::kMgmtStatusOffset, 0x12345);
+  b.Write(contract::kMgmtFatalCauseOffset, 0x6789);
+  EXPECT_EQ(b.dut->device_status_o, 0x12345u);
+  EXPECT_EQ(b.dut->fatal_cause_o, 0x6789u);
+  EXPECT_EQ(b.Read(contract::kMgmtStatusOffset), 0x12345u);
+  EXPECT_EQ(b.Read(contract::kMgmtSlowPathRxStatusOffset), 0u);
+  EXPECT_EQ(b.Read(0x1ffc), 0u);
+}
+
+TEST(MgmtTest, EventsFollowTailAndReset) {
+  Bench b;
+  b.Tick();
+  EXPECT_EQ(b.dut->mgmt_event_o, 0);
+  b.dut->admin_tail_i = 2;
+  EXPECT_EQ(b.Read(contract::kMgmtEventsOffset),
+            contract::kMgmtEventsAdminMask);
+  EXPECT_EQ(b.dut->mgmt_event_o, 1);
+  b.Write(contract::kMgmtAdminHeadOffset, 2);
+  EXPECT_EQ(b.Read(contract::kMgmtEventsOffset), 0u);
+  b.dut->reset_i = 1;
+  EXPECT_EQ(b.Read(contract::kMgmtEventsOffset),
+            contract::kMgmtEventsResetMask);
+  bool done = false;
+  b.dut->mgmt_valid_i = 1;
+  b.dut->mgmt_write_i = 1;
+  b.dut->mgmt_addr_i = contract::kMgmtResetDoneOffset;
+  b.Tick([&] { done = b.dut->reset_done_o; });
+  EXPECT_TRUE(done);
+  b.Tick([&] { done = b.dut->reset_done_o; });
+  EXPECT_FALSE(done);
+}
+
+TEST(MgmtTest, MailboxMovesWhatIsAskedBothWays) {
+  Bench b;
+  b.reads.latency = 40;
+  b.writes.latency = 40;
+  b.reads.stall_percent = b.writes.stall_percent = 30;
+  for (uint32_t bytes : {8u, 24u, 64u, 72u, 136u, 256u}) {
+    std::vector<uint8_t> data(256);
+    std::iota(data.begin(), data.end(), uint8_t(bytes));
+    const uint64_t from = 0x123456000 + bytes * 1000;
+    const uint64_t to = 0x999000000 + bytes * 1000;
+    b.memory.Write(from, data.data(), data.size());
+    for (uint32_t w = 0; w < 64; ++w) {
+      b.Write(contract::kMgmtMailboxDataOffset + 4 * w, 0xcafe0000 + w);
+    }
+    EXPECT_EQ(
+        b.Mailbox(from, bytes, false) & contract::kMgmtMailboxControlErrorMask,
+        0u);
+    for (uint32_t w = 0; w < 64; ++w) {
+      uint32_t expected = 0xcafe0000 + w;
+      if (4 * w < bytes) {
+        std::memcpy(&expected, data.data() + 4 * w, 4);
+      }
+      ASSERT_EQ(b.Read(contract::kMgmtMailboxDataOffset + 4 * w), expected);
+    }
+    EXPECT_EQ(
+        b.Mailbox(to, bytes, true) & contract::kMgmtMailboxControlErrorMask,
+        0u);
+    std::vector<uint8_t> written(bytes);
+    b.memory.Read(to, written.data(), bytes);
+    EXPECT_TRUE(std::equal(written.begin(), written.end(), data.begin()));
+    EXPECT_EQ(b.memory.Get<uint8_t>(to + bytes), 0xa5);
+  }
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(MgmtTest, MailboxReportsRefusalsAndIllegalLengths) {
+  Bench b;
+  b.reads.refuse_from = b.writes.refuse_from = 0x8000;
+  b.reads.refuse_to = b.writes.refuse_to = 0x9000;
+  EXPECT_TRUE(b.Mailbox(0x8000, 64, false) &
+              contract::kMgmtMailboxControlErrorMask);
+  EXPECT_FALSE(b.Mailbox(0x4000, 64, false) &
+               contract::kMgmtMailboxControlErrorMask);
+  EXPECT_TRUE(b.Mailbox(0x8000, 64, true) &
+              contract::kMgmtMailboxControlErrorMask);
+  const size_t before = b.reads.requests.size() + b.writes.writes.size();
+  for (uint32_t bytes : {0u, 4u, 12u, 264u, 511u}) {
+    EXPECT_TRUE(b.Mailbox(0x4000, bytes, false) &
+                contract::kMgmtMailboxControlErrorMask);
+  }
+  EXPECT_EQ(b.reads.requests.size() + b.writes.writes.size(), before);
+}
+
+TEST(MgmtTest, WritesWhileAnOperationRunsAreIgnored) {
+  Bench b;
+  b.reads.latency = 100;
+  b.Write(contract::kMgmtMailboxDataOffset, 1);
+  b.Write(contract::kMgmtMailboxAddressOffset, 0x4000);
+  b.Write(contract::kMgmtMailboxControlOffset,
+          64 | contract::kMgmtMailboxControlGoMask);
+  EXPECT_FALSE(b.dut->idle_o);
+  b.Write(contract::kMgmtMailboxDataOffset, 2);
+  b.Write(contract::kMgmtMailboxAddressOffset, 0x5000);
+  b.Write(contract::kMgmtMailboxControlOffset,
+          8 | contract::kMgmtMailboxControlGoMask);
+  EXPECT_EQ(b.Read(contract::kMgmtMailboxDataOffset), 1u);
+  EXPECT_EQ(b.Read(contract::kMgmtMailboxAddressOffset), 0x4000u);
+  b.WaitWhile(contract::kMgmtMailboxControlOffset,
+              contract::kMgmtMailboxControlGoMask);
+  EXPECT_EQ(b.reads.requests.size(), 1u);
+
+  b.table_wait = 100;
+  b.Write(contract::kMgmtTableDataOffset, 7);
+  b.Write(contract::kMgmtTableControlOffset,
+          uint32_t(Table::kCq) << contract::kMgmtTableControlTableLsb |
+              uint32_t(TableOp::kWrite) << contract::kMgmtTableControlOpLsb |
+              contract::kMgmtTableControlGoMask);
+  b.Write(contract::kMgmtTableDataOffset, 8);
+  EXPECT_EQ(b.Read(contract::kMgmtTableDataOffset), 7u);
+  EXPECT_FALSE(b.dut->idle_o);
+  b.WaitWhile(contract::kMgmtTableControlOffset,
+              contract::kMgmtTableControlGoMask);
+  EXPECT_EQ(b.table_request[0], 7u);
+}
+
+TEST(MgmtTest, PortTableIsOwnedHere) {
+  Bench b;
+  for (uint32_t w = 0; w < 16; ++w) {
+    b.Write(contract::kMgmtTableDataOffset + 4 * w, 0x1000 + w);
+  }
+  EXPECT_EQ(b.RunTableAccess(TableOp::kWrite, Table::kPort, 0) &
+                contract::kMgmtTableControlErrorMask,
+            0u);
+  EXPECT_EQ(Words(b.dut->port_o)[5], 0x1005u);
+  EXPECT_EQ(b.table_seen, 0u);
+  for (uint32_t w = 0; w < 16; ++w) {
+    b.Write(contract::kMgmtTableDataOffset + 4 * w, 0);
+  }
+  EXPECT_NE(b.RunTableAccess(TableOp::kWrite, Table::kPort, 1) &
+                contract::kMgmtTableControlErrorMask,
+            0u);
+  EXPECT_EQ(b.RunTableAccess(TableOp::kRead, Table::kPort, 0) &
+                contract::kMgmtTableControlErrorMask,
+            0u);
+  for (uint32_t w = 0; w < 16; ++w) {
+    EXPECT_EQ(b.Read(contract::kMgmtTableDataOffset + 4 * w), 0x1000 + w);
+  }
+}
+
+TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {
+  Bench b;
+  b.answer_word = 0x500;
+  for (Table table :
+       {Table::kTxCtx, Table::kRxCtx, Table::kCq, Table::kNextHop}) {
+    b.table_seen = 0;
+    EXPECT_EQ(b.RunTableAccess(TableOp::kRead, table, 0x123) &
+                  contract::kMgmtTableControlErrorMask,
+              0u);
+    EXPECT_EQ(b.table_seen, 1u << uint32_t(table));
+    for (uint32_t w = 0; w < 16; ++w) {
+      EXPECT_EQ(b.Read(contract::kMgmtTableDataOffset + 4 * w), 0x500 + w);
+    }
+  }
+  b.answer_error = true;
+  EXPECT_NE(b.RunTableAccess(TableOp::kDrain, Table::kTxCtx, 99) &
+                contract::kMgmtTableControlErrorMask,
+            0u);
+  b.table_seen = 0;
+  for (uint32_t table : {0u, 6u, 8u, 255u}) {
+    EXPECT_NE(b.RunTableAccess(TableOp::kRead, Table(table), 0) &
+                  contract::kMgmtTableControlErrorMask,
+              0u)
+        << table;
+  }
+  EXPECT_EQ(b.table_seen, 0u);
+}
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "Vheddle_bar.h"
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/queue/bench.h"
+#include "tests/rtl/queue/bits.h"
+#include "tests/rtl/queue/rng.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr uint32_t kBar2 = 0x100000;
+constexpr uint32_t kOkay = 0;
+constexpr uint32_t kSlvErr = 2;
+constexpr int kLimit = 200;  // Cycles.
+
+struct Doorbell {
+  uint32_t page, offset;
+  uint64_t data;
+  bool operator==(const Doorbell&) const = default;
+};
+
+class Bench {
+ public:
+  sim::ClockedModel<Vheddle_bar> dut;
+  std::vector<Doorbell> doorbells;
+  Rng rng{1};
+  uint32_t db_stall_percent = 0;
+
+  void Tick(const std::function<void()>& sample = {}) {
+    dut->db_ready_i = rng() % 100 >= db_stall_percent;
+    dut.Settle();
+    // The statistics unit answers in the same cycle.
+    dut->stat_value_i = 0x1000000000000 + dut->stat_index_o;
+    dut.Settle();
+    if (dut->db_valid_o && dut->db_ready_i) {
+      BitReader r(dut->db_o, 84);
+      Doorbell d;
+      d.page = uint32_t(r.Take(8));
+      d.offset = uint32_t(r.Take(12));
+      d.data = r.Take(64);
+      doorbells.push_back(d);
+    }
+    if (sample) {
+      sample();
+    }
+    dut.Tick();
+  }
+  // Runs until `done` after a sample; false when that takes too long.
+  bool Until(const std::function<bool()>& done) {
+    for (int i = 0; i < kLimit; ++i) {
+      bool end = false;
+      Tick([&] { end = done(); });
+      if (end) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  uint32_t Write(uint32_t address, uint64_t data, uint32_t strobes = 0xff,
+                 uint32_t beats = 1) {
+    dut->s_axi_awvalid_i = 1;
+    dut->s_axi_awaddr_i = address;
+    dut->s_axi_awlen_i = uint8_t(beats - 1);
+    EXPECT_TRUE(Until([&] { return dut->s_axi_awready_o; }));
+    dut->s_axi_awvalid_i = 0;
+    for (uint32_t i = 0; i < beats; ++i) {
+      dut->s_axi_wvalid_i = 1;
+      dut->s_axi_wdata_i = data;
+      dut->s_axi_wstrb_i = uint8_t(strobes);
+      dut->s_axi_wlast_i = i + 1 == beats;
+      EXPECT_TRUE(Until([&] { return dut->s_axi_wready_o; }));
+    }
+    dut->s_axi_wvalid_i = 0;
+    uint32_t response = 99;
+    dut->s_axi_bready_i = 1;
+    EXPECT_TRUE(Until([&] {
+      response = dut->s_axi_bresp_o;
+      return dut->s_axi_bvalid_o;
+    }));
+    dut->s_axi_bready_i = 0;
+    return response;
+  }
+  uint32_t Write32(uint32_t address, uint32_t data) {
+    const bool high = address & 4;
+    return Write(address, uint64_t{data} << (high ? 32 : 0),
+                 high ? 0xf0 : 0x0f);
+  }
+  // {response, data of the last beat, beats}
+  std::tuple<uint32_t, uint64_t, int> ReadBurst(uint32_t address,
+                                                uint32_t beats) {
+    dut->s_axi_arvalid_i = 1;
+    dut->s_axi_araddr_i = address;
+    dut->s_axi_arlen_i = uint8_t(beats - 1);
+    EXPECT_TRUE(Until([&] { return dut->s_axi_arready_o; }));
+    dut->s_axi_arvalid_i = 0;
+    uint32_t response = 99;
+    uint64_t data = 0;
+    int count = 0;
+    dut->s_axi_rready_i = 1;
+    EXPECT_TRUE(Until([&] {
+      if (!dut->s_axi_rvalid_o) {
+        return false;
+      }
+      response = dut->s_axi_rresp_o;
+      data = dut->s_axi_rdata_o;
+      ++count;
+      return bool(dut->s_axi_rlast_o);
+    }));
+    dut->s_axi_rready_i = 0;
+    return {response, data, count};
+  }
+  uint64_t Read(uint32_t address) {
+    const auto [response, data, beats] = ReadBurst(address, 1);
+    EXPECT_EQ(response, kOkay);
+    EXPECT_EQ(beats, 1);
+    return data;
+  }
+  uint32_t Read32(uint32_t address) {
+    return uint32_t(Read(address) >> (address & 4 ? 32 : 0));
+  }
+};
+
+TEST(BarTest, ReadsShowIdentityLimitsAndHealth) {
+  Bench b;
+  b.dut->version_i = 0x00010000;
+  b.dut->capability_i = 0x1122334455667788;
+  b.dut->context_limits_i = 0x20201010;
+  b.dut->transport_limits_i = 0x00400400;
+  b.dut->datapath_i = 0x20000200;
+  b.dut->device_status_i = 5;
+  b.dut->fatal_cause_i = 0xdead;
+  EXPECT_EQ(b.Read32(contract::kBar0MagicOffset), contract::kBar0MagicReset);
+  EXPECT_EQ(b.Read32(contract::kBar0VersionOffset), 0x00010000u);
+  EXPECT_EQ(b.Read(contract::kBar0CapabilityOffset), 0x1122334455667788u);
+  EXPECT_EQ(b.Read32(contract::kBar0CapabilityOffset + 4), 0x11223344u);
+  EXPECT_EQ(b.Read32(contract::kBar0ContextLimitsOffset), 0x20201010u);
+  EXPECT_EQ(b.Read32(contract::kBar0TransportLimitsOffset), 0x00400400u);
+  EXPECT_EQ(b.Read32(contract::kBar0DatapathOffset), 0x20000200u);
+  EXPECT_EQ(b.Read32(contract::kBar0DeviceStatusOffset), 5u);
+  EXPECT_EQ(b.Read32(contract::kBar0FatalCauseOffset), 0xdeadu);
+  EXPECT_EQ(b.Read(contract::kBar0StatisticsOffset + 8 * 37),
+            0x1000000000000u + 37);
+  EXPECT_EQ(b.Read(contract::kBar0StatisticsOffset + 8 * 64), 0u);
+  EXPECT_EQ(b.Read(0x40), 0u);
+  EXPECT_EQ(b.Read(kBar2), 0u);
+}
+
+TEST(BarTest, AdminRegistersKeepWhatIsWrittenWhole) {
+  Bench b;
+  EXPECT_EQ(b.Write(contract::kBar0AdminCommandBaseOffset, 0x123456789abcdef0),
+            kOkay);
+  EXPECT_EQ(b.Write(contract::kBar0AdminAnswerBaseOffset, 0xfedcba9876543210),
+            kOkay);
+  EXPECT_EQ(b.Write32(contract::kBar0AdminSizeOffset, 7), kOkay);
+  EXPECT_EQ(b.Write32(contract::kBar0AdminTailOffset, 0x54321), kOkay);
+  EXPECT_EQ(b.dut->admin_command_base_o, 0x123456789abcdef0u);
+  EXPECT_EQ(b.dut->admin_answer_base_o, 0xfedcba9876543210u);
+  EXPECT_EQ(b.dut->admin_log2_o, 7);
+  EXPECT_EQ(b.dut->admin_tail_o, 0x4321);
+  EXPECT_EQ(b.Read(contract::kBar0AdminCommandBaseOffset), 0x123456789abcdef0u);
+  EXPECT_EQ(b.Read32(contract::kBar0AdminSizeOffset), 7u);
+  EXPECT_EQ(b.Read32(contract::kBar0AdminTailOffset), 0x4321u);
+}
+
+TEST(BarTest, PartialWritesAndBurstsAreRefusedWithoutEffect) {
+  Bench b;
+  const uint32_t base = contract::kBar0AdminCommandBaseOffset;
+  for (uint32_t strobes : {0x0fu, 0xf0u, 0x01u, 0x7fu, 0x3cu, 0x00u}) {
+    EXPECT_EQ(b.Write(base, ~0ull, strobes), kSlvErr) << strobes;
+  }
+  EXPECT_EQ(b.Write(base, ~0ull, 0xff, 3), kSlvErr);
+  EXPECT_EQ(b.Read(base), 0u);
+  EXPECT_EQ(b.Write(contract::kBar0AdminTailOffset, ~0ull, 0x30), kSlvErr);
+  EXPECT_EQ(b.Read32(contract::kBar0AdminTailOffset), 0u);
+  const uint32_t tail = kBar2 + contract::kDoorbellTailOffset;
+  EXPECT_EQ(b.Write(tail, 1, 0x0f), kSlvErr);
+  EXPECT_EQ(b.Write(tail, 1, 0xff, 2), kSlvErr);
+  for (int i = 0; i < 20; ++i) {
+    b.Tick();
+  }
+  EXPECT_TRUE(b.doorbells.empty());
+  const auto [response, data, beats] = b.ReadBurst(base, 4);
+  EXPECT_EQ(response, kSlvErr);
+  EXPECT_EQ(data, 0u);
+  EXPECT_EQ(beats, 4);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(BarTest, UnmappedWritesDoNothing) {
+  Bench b;
+  EXPECT_EQ(b.Write(0x40, ~0ull), kOkay);
+  EXPECT_EQ(b.Write(contract::kBar0MagicOffset, ~0ull), kOkay);
+  EXPECT_EQ(b.Write(0x20000 + contract::kBar0AdminCommandBaseOffset, ~0ull),
+            kOkay);
+  EXPECT_EQ(b.Read(contract::kBar0AdminCommandBaseOffset), 0u);
+  // Pages between the queues, and offsets that are no doorbell.
+  for (uint32_t page : {16u, 63u, 80u, 127u, 160u, 255u}) {
+    EXPECT_EQ(b.Write(kBar2 + page * 4096, 1), kOkay);
+  }
+  EXPECT_EQ(b.Write(kBar2 + 16, 1), kOkay);
+  EXPECT_EQ(b.Write(kBar2 + contract::kPushWindowOffset, 1), kOkay);
+  EXPECT_EQ(b.Write(kBar2 + 128 * 4096 + 8, 1), kOkay);
+  for (int i = 0; i < 20; ++i) {
+    b.Tick();
+  }
+  EXPECT_TRUE(b.doorbells.empty());
+}
+
+TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
+  Bench b;
+  b.rng = Rng(Seed(4));
+  b.db_stall_percent = 90;
+  std::vector<Doorbell> expected;
+  for (int i = 0; i < 500; ++i) {
+    const uint32_t kind = b.rng() % 3;
+    Doorbell d;
+    d.page = kind == 0   ? contract::kTxPageFirst + b.rng() % 16
+             : kind == 1 ? contract::kRxPageFirst + b.rng() % 16
+                         : contract::kCqPageFirst + b.rng() % 32;
+    d.offset = kind == 2 ? 0 : b.rng() % 2 * 8;
+    d.data = uint64_t{b.rng()} << 32 | b.rng();
+    ASSERT_EQ(b.Write(kBar2 + d.page * 4096 + d.offset, d.data), kOkay);
+    expected.push_back(d);
+  }
+  for (int i = 0; i < 500; ++i) {
+    b.Tick();
+  }
+  EXPECT_EQ(b.doorbells, expected);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(BarTest, ResetRequestStaysUntilDoneAndClearsTheAdminQueue) {
+  Bench b;
+  b.Write(contract::kBar0AdminCommandBaseOffset, 0x1000);
+  b.Write32(contract::kBar0AdminTailOffset, 3);
+  EXPECT_EQ(b.Write32(contract::kBar0DeviceControlOffset, 0), kOkay);
+  EXPECT_EQ(b.dut->reset_o, 0);
+  EXPECT_EQ(b.Write32(contract::kBar0DeviceControlOffset, 1), kOkay);
+  EXPECT_EQ(b.Read32(contract::kBar0DeviceControlOffset), 1u);
+  EXPECT_EQ(b.Read32(contract::kBar0AdminTailOffset), 0u);
+  EXPECT_EQ(b.Read(contract::kBar0AdminCommandBaseOffset), 0u);
+  b.dut->reset_done_i = 1;
+  b.Tick();
+  b.dut->reset_done_i = 0;
+  EXPECT_EQ(b.Read32(contract::kBar0DeviceControlOffset), 0u);
+}
+
+}  // namespace
+}  // namespace heddle::test
