@@ -13,6 +13,7 @@
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/address.h"
 #include "host/lib/fabric/unsupported.h"
+#include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/refuse.h"
 
 namespace heddle::ofi {
@@ -277,6 +278,11 @@ int AddressVector::Close() noexcept {
   domain_->users().Remove();
   delete this;
   return 0;
+}
+
+void AddressVector::Disinherit() noexcept {
+  fid.ops = &inherited_fid_ops;
+  ops = &inherited_av_ops;
 }
 
 }  // namespace heddle::ofi

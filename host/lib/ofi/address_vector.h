@@ -10,6 +10,7 @@
 
 #include "host/lib/nic/address_table.h"
 #include "host/lib/ofi/domain.h"
+#include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
 
@@ -17,7 +18,7 @@ namespace heddle::ofi {
 // and FI_AV_MAP. Addresses are sockaddr_in.
 //
 // Thread safety: any thread. Ownership: the application, until fi_close.
-class AddressVector : public fid_av {
+class AddressVector final : public fid_av, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
@@ -56,6 +57,8 @@ class AddressVector : public fid_av {
   int Close() noexcept;
 
  private:
+  void Disinherit() noexcept override;
+
   explicit AddressVector(Domain* domain) : fid_av{}, domain_(domain) {}
 
   // Inserts one address. 0 or a negative errno.

@@ -20,6 +20,7 @@
 #include "host/lib/core/log.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/cq_read.h"
+#include "host/lib/ofi/inherited_ops.h"
 
 namespace heddle::ofi {
 namespace {
@@ -288,8 +289,9 @@ const char* CompletionQueue::ErrorText(int prov_errno, char* buffer,
 
 int CompletionQueue::TryWait() noexcept {
   const nic::Locked::Guard guard(backend_->lock());
-  if (wait_object_ == FI_WAIT_FD) {
-    // Armed before the look: what is written after it raises the interrupt.
+  if (wait_object_ == FI_WAIT_FD && backend_->Peek() == nullptr) {
+    // Armed before the second look: what is written after it raises the
+    // interrupt.
     Clear(backend_->interrupt_fd());
     backend_->Arm();
   }
@@ -373,6 +375,11 @@ int CompletionQueue::Close() noexcept {
   }
   delete this;
   return 0;
+}
+
+void CompletionQueue::Disinherit() noexcept {
+  fid.ops = &inherited_fid_ops;
+  ops = &inherited_cq_ops;
 }
 
 }  // namespace heddle::ofi

@@ -10,12 +10,13 @@
 
 #include "host/lib/nic/cq.h"
 #include "host/lib/ofi/domain.h"
+#include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
 
 // Thread safety: by the domain's threading model; `Signal` any thread.
 // Ownership: the application, until fi_close.
-class CompletionQueue : public fid_cq {
+class CompletionQueue final : public fid_cq, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
@@ -52,6 +53,8 @@ class CompletionQueue : public fid_cq {
   }
 
  private:
+  void Disinherit() noexcept override;
+
   ssize_t CheckDevice() const noexcept;
 
   // Address and cause of the error read last, for fi_cq_strerror.

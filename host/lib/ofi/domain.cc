@@ -16,6 +16,7 @@
 #include "host/lib/ofi/completion_queue.h"
 #include "host/lib/ofi/domain_open.h"
 #include "host/lib/ofi/endpoint.h"
+#include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/refuse.h"
 
@@ -244,6 +245,12 @@ int OpenDomain(fid_fabric* fabric, fi_info* info, uint64_t flags,
   return boundary::Guard([&] {
     return Domain::Open(fabric::Fabric::From(fabric), info, domain, context);
   });
+}
+
+void Domain::Disinherit() noexcept {
+  fid.ops = &inherited_fid_ops;
+  ops = &inherited_domain_ops;
+  mr = &inherited_mr_ops;
 }
 
 }  // namespace heddle::ofi

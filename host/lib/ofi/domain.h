@@ -16,12 +16,13 @@
 #include "host/lib/fabric/fabric.h"
 #include "host/lib/fabric/fid.h"
 #include "host/lib/nic/nic.h"
+#include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
 
 // Thread safety: any thread; close is the application's to serialize.
 // Ownership: the application, until fi_close. Owns the device.
-class Domain : public fid_domain {
+class Domain final : public fid_domain, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Open(fabric::Fabric* fabric, const fi_info* info,
@@ -58,6 +59,8 @@ class Domain : public fid_domain {
   int Close() noexcept;
 
  private:
+  void Disinherit() noexcept override;
+
   Domain(fabric::Fabric* fabric, const fi_info& info, void* context);
   ~Domain();
 

@@ -17,6 +17,7 @@
 #include "host/lib/core/log.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/endpoint_ops.h"
+#include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/message_ops.h"
 
 namespace heddle::ofi {
@@ -89,6 +90,10 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
                    void* context) {
   if (!IsOurs(info)) {
     return -FI_EINVAL;
+  }
+  if ((info->tx_attr->op_flags & ~core::kTxOpFlags) != 0 ||
+      (info->rx_attr->op_flags & ~core::kRxOpFlags) != 0) {
+    return -FI_EBADFLAGS;
   }
   // Scalable endpoints and shared contexts are not offered.
   if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
@@ -348,6 +353,13 @@ int Endpoint::Control(int command, void* argument) {
 int Endpoint::Close() noexcept {
   delete this;
   return 0;
+}
+
+void Endpoint::Disinherit() noexcept {
+  fid.ops = &inherited_fid_ops;
+  ops = &inherited_ep_ops;
+  cm = &inherited_cm_ops;
+  message_ops_ = disabled_message_ops;
 }
 
 }  // namespace heddle::ofi

@@ -13,6 +13,7 @@
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
 #include "host/lib/ofi/domain.h"
+#include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
 
@@ -22,7 +23,7 @@ namespace heddle::ofi {
 // Thread safety: data transfer by the domain's threading model; the rest is
 // the application's to serialize (fi_endpoint(3)).
 // Ownership: the application, until fi_close.
-class Endpoint : public fid_ep {
+class Endpoint final : public fid_ep, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
@@ -62,6 +63,8 @@ class Endpoint : public fid_ep {
   int Close() noexcept;
 
  private:
+  void Disinherit() noexcept override;
+
   Endpoint(Domain* domain, const fi_info& info, void* context);
   ~Endpoint();
 

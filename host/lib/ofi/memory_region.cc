@@ -4,6 +4,7 @@
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/fabric/unsupported.h"
+#include "host/lib/ofi/inherited_ops.h"
 
 namespace heddle::ofi {
 namespace {
@@ -103,6 +104,10 @@ int MemoryRegion::Close() noexcept {
   domain_->users().Remove();
   delete this;
   return 0;
+}
+
+void MemoryRegion::Disinherit() noexcept {
+  fid.ops = &inherited_fid_ops;
 }
 
 }  // namespace heddle::ofi

@@ -11,6 +11,7 @@
 #include "driver/dma/registrar.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/ofi/domain.h"
+#include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
 
@@ -20,7 +21,7 @@ extern fi_ops_mr domain_mr_ops;
 // which name it by its descriptor copy nothing.
 //
 // Thread safety: immutable. Ownership: the application, until fi_close.
-class MemoryRegion : public fid_mr {
+class MemoryRegion final : public fid_mr, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Register(Domain* domain, const fi_mr_attr& attr, uint64_t flags,
@@ -50,6 +51,8 @@ class MemoryRegion : public fid_mr {
   int Close() noexcept;
 
  private:
+  void Disinherit() noexcept override;
+
   explicit MemoryRegion(Domain* domain) : fid_mr{}, domain_(domain) {}
 
   size_t part_count_ = 0;

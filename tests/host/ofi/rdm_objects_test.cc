@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Domain, address vector, completion queue and memory region.
 #include <arpa/inet.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/host/ofi/rdm_fixture.h"
 
@@ -311,6 +313,41 @@ TEST_F(ObjectsTest, ErrorDataGoesWhereTheCallerWants) {
       fi_cq_strerror(node->rx_cq, error.prov_errno, nullptr, nullptr, 0);
   ASSERT_NE(text, nullptr);
   EXPECT_NE(std::string(text).find("cancelled"), std::string::npos);
+}
+
+// -------------------------------------------------------------------- fork
+
+TEST_F(ObjectsTest, InheritedObjectsAreRefusedInAForkedChild) {
+  ASSERT_EQ(fi_enable(node->ep), 0);
+  const fi_addr_t self = node->Insert(*node);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    uint64_t value = 0;
+    fi_cq_tagged_entry entry;
+    fi_cq_attr attr = {};
+    fid_cq* cq = nullptr;
+    const bool refused =
+        fi_send(node->ep, &value, 8, nullptr, self, nullptr) ==
+            -FI_EOPBADSTATE &&
+        fi_cq_read(node->rx_cq, &entry, 1) == -FI_EOPBADSTATE &&
+        fi_av_remove(node->av, nullptr, 0, 0) == -FI_EOPBADSTATE &&
+        fi_cq_open(node->domain, &attr, &cq, nullptr) == -FI_EOPBADSTATE &&
+        fi_close(&node->ep->fid) == -FI_EOPBADSTATE &&
+        fi_close(&node->domain->fid) == -FI_EOPBADSTATE;
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  // The parent's objects go on.
+  uint64_t value = 8;
+  uint64_t received = 0;
+  ASSERT_EQ(fi_recv(node->ep, &received, 8, nullptr, FI_ADDR_UNSPEC, nullptr),
+            0);
+  ASSERT_EQ(fi_send(node->ep, &value, 8, nullptr, self, nullptr), 0);
+  ASSERT_TRUE(Take(node->rx_cq).has_value());
+  EXPECT_EQ(received, 8U);
 }
 
 // ----------------------------------------------------------- memory region
