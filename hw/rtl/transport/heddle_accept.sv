@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target of PDCs: accepts or refuses each packet, in one decision.
 //
-// Atomic:  PSN state is written only when everything the packet needs is reserved (receive
-//          buffer, completion credit, room in the queues behind); otherwise NACK and no change.
+// Atomic:  the PSN advances only when everything the packet needs is reserved (receive
+//          buffer, completion credit); otherwise NACK. A packet waits for room in the
+//          queues behind.
 // Ordered: ROD: only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are
 //          acknowledged again with a default response and dropped.
-// Opens a PDC on SYN ({source FA, spdcid} hashed to a set of 4 ways); NO_PDC_AVAIL without a free one.
+// Opens a PDC on SYN ({source FA, spdcid} hashed to a set of 4 ways); NO_PDC_AVAIL without
+// a free one.
 // Passes ACK and NACK of our own PDCs on to the PDC unit.
 // One packet every two cycles.
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds frames: request packets of messages, and ACK and NACK packets.
 //
-// Sent:     every packet taken on `pkt` leaves as a frame, in order. When its payload must not
-//           (`failed`, context disabled or of another generation) or cannot be read (DMA error), it leaves with
-//           ie=1 and no payload, and so do all later packets of that message.
+// Sent:     every packet taken on `pkt` leaves as a frame, in order, unless neither its next hop
+//           nor the gateway is valid or the port is disabled. When its payload must not
+//           (`failed`, context disabled or of another generation) or cannot be read (DMA
+//           error), it leaves with ie=1 and no payload, and so do all later packets of that
+//           message whose payload was not read before.
 // Priority: responses before requests.
 // Payload:  read from host memory, or inline from the message table (at most InlineBytes).
 // Sequence: `seq_done_o` counts packets taken on `pkt` whose payload will no longer be read.
@@ -244,9 +246,12 @@ module heddle_tx_build
     final_request    = pending;
     final_request.ie = pending.ie || read_failed ||
                        (failed_q[pending.msg] && !(pending.read && pending.som));
-    if (pending.read)                                 final_bytes = rec_error_i ? '0 : pending.bytes;
-    else if (pending.inlined && !final_request.ie)    final_bytes = pending.bytes;
-    else                                              final_bytes = '0;
+    final_bytes = '0;
+    if (pending.read) begin
+      if (!rec_error_i) final_bytes = pending.bytes;
+    end else if (pending.inlined && !final_request.ie) begin
+      final_bytes = pending.bytes;
+    end
   end
 
   logic        head_fire;
