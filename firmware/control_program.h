@@ -28,7 +28,7 @@ namespace heddle::firmware {
 // nothing more is served until the host resets the function.
 //
 // Thread safety: none; all calls from one thread at a time.
-// Ownership: borrows all three, which outlive it.
+// Ownership: borrows bus and switch, which outlive it; copies the board.
 class ControlProgram {
  public:
   // Status codes of module kControlProgram.

@@ -129,7 +129,8 @@ RoundTrip MeasureRoundTrip(const Conditions& conditions, uint32_t bytes,
       PostSend(nodes->endpoint(side), side == 0 ? 1 : 0,
                side == 0 ? ping : pong, bytes);
       BareEndpoint& other = nodes->endpoint(1 - side);
-      Require(nodes->StepUntil(kLimitCycles, [&] { return other.PollRx(); }),
+      Require(nodes->StepUntil(kLimitCycles,
+                               [&] { return other.PollRx().has_value(); }),
               *nodes, "round trip");
       nodes->world().Step(conditions.host_turnaround_cycles);
     }
@@ -167,21 +168,84 @@ double MeasureMessageRate(const Conditions& conditions, uint32_t bytes,
 double MeasurePacketCycles(const Conditions& conditions) {
   auto nodes = Open(conditions);
   constexpr uint32_t kPacket = 4096;
-  uint64_t cycles[2] = {};
-  const uint32_t packets[2] = {64, 320};
-  for (const size_t run : {0U, 1U}) {
+  // The first run opens the PDC.
+  uint64_t cycles[3] = {};
+  const uint32_t packets[3] = {1, 64, 320};
+  for (const size_t run : {0U, 1U, 2U}) {
     const uint32_t bytes = packets[run] * kPacket;
     DmaBuffer& source = nodes->Memory(0, bytes);
     DmaBuffer& target = nodes->Memory(1, bytes);
     PostReceive(nodes->endpoint(1), target, bytes);
     const uint64_t start = nodes->world().cycle();
     PostSend(nodes->endpoint(0), 1, source, bytes);
-    Require(nodes->StepUntil(kLimitCycles,
-                             [&] { return nodes->endpoint(1).PollRx(); }),
+    Require(nodes->StepUntil(
+                kLimitCycles,
+                [&] { return nodes->endpoint(1).PollRx().has_value(); }),
             *nodes, "long message");
     cycles[run] = nodes->world().cycle() - start;
   }
-  return static_cast<double>(cycles[1] - cycles[0]) / (packets[1] - packets[0]);
+  return static_cast<double>(cycles[2] - cycles[1]) / (packets[2] - packets[1]);
+}
+
+namespace {
+
+// Cycle numbers of one message's way through both NICs.
+struct Marks {
+  uint64_t doorbell = 0, first_beat = 0, last_beat = 0, payload_write = 0,
+           completion_write = 0;
+};
+
+Marks TraceMessage(const Conditions& conditions, bool write_errors) {
+  auto nodes = Open(conditions, write_errors);
+  DmaBuffer& source = nodes->Memory(0, 64);
+  DmaBuffer& target = nodes->Memory(1, 64);
+  Marks marks;
+  const auto mark = [&](uint64_t& at) {
+    at = at == 0 ? nodes->world().cycle() : at;
+  };
+  // The first message opens the PDC, the second is measured.
+  for (int round = 0; round < 2; ++round) {
+    PostReceive(nodes->endpoint(1), target, 8);
+    nodes->world().Step(2000);
+    marks = {};
+    nodes->world().model(0).Observe([&](const sim::PinEvents& pins) {
+      if (pins.doorbell) {
+        mark(marks.doorbell);
+      }
+      if (pins.tx_beat && marks.doorbell != 0) {
+        mark(marks.first_beat);
+      }
+    });
+    nodes->world().model(1).Observe([&](const sim::PinEvents& pins) {
+      if (pins.rx_last_beat && marks.last_beat == 0) {
+        mark(marks.last_beat);
+      }
+      if (pins.write_address) {
+        const bool payload = pins.address / 64 == ToInteger(target.iova()) / 64;
+        mark(payload ? marks.payload_write : marks.completion_write);
+      }
+    });
+    PostSend(nodes->endpoint(0), 1, source, 8);
+    Require(nodes->StepUntil(
+                kLimitCycles,
+                [&] { return nodes->endpoint(1).PollRx().has_value(); }),
+            *nodes, "traced message");
+    nodes->world().Step(5000);
+  }
+  return marks;
+}
+
+}  // namespace
+
+Latencies MeasureLatencies(const Conditions& conditions) {
+  const Marks strict = TraceMessage(conditions, true);
+  const Marks posted = TraceMessage(conditions, false);
+  return {.doorbell_to_first_beat = strict.first_beat - strict.doorbell,
+          .last_beat_to_payload_write = strict.payload_write - strict.last_beat,
+          .payload_write_to_completion_write =
+              strict.completion_write - strict.payload_write,
+          .payload_write_to_completion_write_posted =
+              posted.completion_write - posted.payload_write};
 }
 
 SimulationSpeed MeasureSimulationSpeed(const Conditions& conditions) {

@@ -146,7 +146,7 @@ void InitiatorBench::TakePacket() {
   if (Chance(withdraw) && !messages[p.context].failed) {
     messages[p.context].failed = true;
     dut_->fail_i = 1;
-    dut_->fail_msg_i = msg;
+    dut_->fail_msg_i = dut_->pkt_msg_o;
   }
   Transmit(to_target_, p);
 }
@@ -190,7 +190,8 @@ void InitiatorBench::Cycle() {
   dut_->done_ready_i = Chance(ready);
   dut_->fail_i = 0;
   dut_->free_i = !to_free_.empty();
-  dut_->free_msg_i = to_free_.empty() ? 0 : to_free_.front();
+  dut_->free_msg_i =
+      static_cast<uint16_t>(to_free_.empty() ? 0 : to_free_.front());
   if (!to_free_.empty()) {
     to_free_.pop_front();
   }

@@ -65,7 +65,10 @@ TEST(InitiatorTest, NothingIsLostOrDoubledOnALossyNetwork) {
       .loss = 0.02, .duplicate = 0.02, .reorder = 0.02, .delay_cycles = 30};
   std::mt19937 rng(seed);
   for (int i = 0; i < 2000; ++i) {
-    bench.Post(1 + rng() % 9, rng() % 8 == 0 ? rng() % 30000 : rng() % 64);
+    const auto below = [&rng](uint32_t limit) {
+      return static_cast<uint32_t>(rng() % limit);
+    };
+    bench.Post(1 + below(9), below(8) == 0 ? below(30000) : below(64));
   }
   ASSERT_TRUE(bench.Run(4000000));
   ExpectEachDoneOnce(bench, Status::kOk);
@@ -203,7 +206,7 @@ TEST(InitiatorTest, MessageWhosePayloadIsLostEndsEarlyAndOthersAreWhole) {
   InitiatorBench bench(seed);
   bench.network = {.loss = 0.01, .delay_cycles = 30};
   bench.withdraw = 0.01;
-  for (int i = 0; i < 300; ++i) {
+  for (uint32_t i = 0; i < 300; ++i) {
     bench.Post(1 + i % 3, 1 + i * 50);
   }
   ASSERT_TRUE(bench.Run(2000000));

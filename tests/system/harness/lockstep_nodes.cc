@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/system/harness/lockstep_nodes.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -13,6 +14,10 @@ std::unique_ptr<LockstepNodes> LockstepNodes::Create(
     const std::function<void(size_t, BareEndpointOptions&)>& shape) {
   std::unique_ptr<LockstepNodes> nodes(new LockstepNodes);
   options.addresses.clear();
+  const char* capture = std::getenv("HEDDLE_TEST_CAPTURE");
+  options.capture = capture != nullptr ? capture : options.capture;
+  const char* trace = std::getenv("HEDDLE_TEST_TRACE");
+  options.trace = trace != nullptr ? trace : options.trace;
   for (size_t i = 0; i < count; ++i) {
     options.addresses.push_back(Address(i));
   }
@@ -67,6 +72,22 @@ DmaBuffer& LockstepNodes::Memory(size_t node, size_t bytes) {
   }
   memory_.push_back(std::make_unique<DmaBuffer>(std::move(buffer.value())));
   return *memory_.back();
+}
+
+std::string LockstepNodes::Report() {
+  std::string text = "cycle " + std::to_string(world_->cycle()) + '\n';
+  for (size_t node = 0; node < endpoints_.size(); ++node) {
+    text += "node " + std::to_string(node) + ", statistics by number:";
+    for (uint32_t i = 0; i < contract::kBar0StatisticsCount; ++i) {
+      const uint64_t value =
+          ReadStatistic(device(node), static_cast<contract::Statistic>(i));
+      if (value != 0) {
+        text += ' ' + std::to_string(i) + '=' + std::to_string(value);
+      }
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 bool LockstepNodes::StepUntil(uint64_t limit_cycles,

@@ -13,6 +13,9 @@
 
 namespace heddle {
 
+// HEDDLE_TEST_CAPTURE and HEDDLE_TEST_TRACE name files for a capture of the
+// wire and the waveforms of node 0.
+//
 // Node `i` has address 10.0.0.(i+1) and knows node `j` as peer `j`.
 //
 // Thread safety: none.
@@ -36,6 +39,9 @@ class LockstepNodes {
   // Steps cycle by cycle until `done` or `limit_cycles` have passed or the
   // simulation failed; whether it was done.
   bool StepUntil(uint64_t limit_cycles, const std::function<bool()>& done);
+
+  // What the NICs counted, for a failing test's message.
+  std::string Report();
 
   static constexpr uint32_t Address(size_t node) {
     return 0x0a000001U + static_cast<uint32_t>(node);
