@@ -79,7 +79,7 @@ TEST_F(CompletionQueueTest, EntryIsShownUntilItIsPopped) {
 }
 
 TEST_F(CompletionQueueTest, OldEntriesAreNotTakenForNewOnesInLaterPasses) {
-  for (uint64_t i = 0; i < 10 * kEntries; ++i) {
+  for (uint64_t i = 0; i < uint64_t{10} * kEntries; ++i) {
     ASSERT_EQ(queue_.Peek(), nullptr) << i;
     Produce(i);
     ASSERT_NE(queue_.Peek(), nullptr) << i;

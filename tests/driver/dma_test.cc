@@ -30,6 +30,7 @@ int ErrorOf(const Result<T>& result) {
 
 // As the device reads and writes it.
 uint8_t* At(Iova iova) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<uint8_t*>(ToInteger(iova) - FakeDevice::kIovaOffset);
 }
 
@@ -365,6 +366,7 @@ TEST_F(RegistrarTest, UsedUpSlabsFallBackToMapping) {
 TEST_F(RegistrarTest, UsedUpTicketsAreFullUntilOneIsFinished) {
   auto data = Pattern(10);
   std::vector<Ticket> tickets;
+  tickets.reserve(8);
   for (int i = 0; i < 8; ++i) {
     tickets.push_back(Send(data).ticket);
   }

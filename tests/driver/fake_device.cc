@@ -10,6 +10,7 @@ namespace heddle {
 namespace {
 
 void* HostAddress(uint64_t iova) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<void*>(iova - FakeDevice::kIovaOffset);
 }
 

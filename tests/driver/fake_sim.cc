@@ -20,6 +20,8 @@ heddle::Device* Refuse(HeddleSimError* error, int number, const char* text) {
 
 }  // namespace
 
+// Six parameters: the factory's signature.
+// NOLINTNEXTLINE(readability-function-size)
 extern "C" __attribute__((visibility("default"))) heddle::Device*
 heddle_sim_open(const char* kind, uint32_t device_abi, uint64_t contract_hash,
                 const HeddleSimOption* options, size_t option_count,
@@ -40,7 +42,7 @@ heddle_sim_open(const char* kind, uint32_t device_abi, uint64_t contract_hash,
     if (option == "status") {
       device->bus.status = static_cast<uint32_t>(std::stoul(value));
     }
-    name += " " + option + "=" + value;
+    name.append(" ").append(option).append("=").append(value);
   }
   device->set_name(name);
   return device;
