@@ -20,7 +20,7 @@ const bool environment_is_set = [] {
 std::string LogOf(const fi_info* hints) {
   testing::internal::CaptureStderr();
   const Answer answer = Ask(hints);
-  const std::string log = testing::internal::GetCapturedStderr();
+  std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(answer.result, -FI_ENODATA);
   EXPECT_EQ(answer.info, nullptr);
   return log;

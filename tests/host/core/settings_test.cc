@@ -30,10 +30,12 @@ struct Reading {
 Reading Read(const std::map<std::string, std::string>& variables) {
   Variables() = variables;
   std::vector<std::string> lines;
+  lines.reserve(variables.size());
   for (const auto& [name, value] : variables) {
-    lines.push_back(name + "=" + value);
+    lines.emplace_back(name).append("=").append(value);
   }
   std::vector<const char*> environment;
+  environment.reserve(lines.size() + 1);
   for (const std::string& line : lines) {
     environment.push_back(line.c_str());
   }

@@ -57,7 +57,7 @@ std::string FirstDifference(const std::string& left, const std::string& right) {
     const bool more_left = !std::getline(left_lines, left_line).fail();
     const bool more_right = !std::getline(right_lines, right_line).fail();
     if (more_left != more_right || left_line != right_line) {
-      return left_line + " instead of " + right_line;
+      return left_line.append(" instead of ").append(right_line);
     }
     if (!more_left) {
       return "";
