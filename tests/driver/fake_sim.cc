@@ -20,8 +20,7 @@ heddle::Device* Refuse(HeddleSimError* error, int number, const char* text) {
 
 }  // namespace
 
-// Six parameters: the factory's signature.
-// NOLINTNEXTLINE(readability-function-size)
+// NOLINTBEGIN(readability-function-size): the factory's signature.
 extern "C" __attribute__((visibility("default"))) heddle::Device*
 heddle_sim_open(const char* kind, uint32_t device_abi, uint64_t contract_hash,
                 const HeddleSimOption* options, size_t option_count,
@@ -47,3 +46,4 @@ heddle_sim_open(const char* kind, uint32_t device_abi, uint64_t contract_hash,
   device->set_name(name);
   return device;
 }
+// NOLINTEND(readability-function-size)
