@@ -137,8 +137,9 @@ module heddle_cq
 
   assign e0_take = e0_valid && (!e1_valid_q || e1_done) && cfg_ready &&
                    !(tbl_valid_i && tbl_q != TblDrain);
-  assign e0_ev   = cq_event_t'(ev_i[e0_idx]);
   always_comb begin
+    e0_ev = '0;
+    if (e0_valid) e0_ev = cq_event_t'(ev_i[e0_idx]);
     ev_ready_o         = '0;
     ev_ready_o[e0_idx] = e0_take;
   end
@@ -178,20 +179,22 @@ module heddle_cq
   assign e1_produced = produced_q[e1_ev_q.cq];
   assign e1_slot     = e1_produced[15:0] & ((16'd1 << e1_cfg.log2[3:0]) - 16'd1);
   always_comb begin
-    e1_completion       = e1_ev_q.entry;
-    e1_completion.phase = {7'b0, !e1_produced[5'(e1_cfg.log2[3:0])]};
-  end
-
-  always_comb begin
-    push_req.owner  = e1_ev_q.owner;
-    push_req.addr   = e1_ev_q.head_cell;
-    push_req.bytes  = 14'd8;
-    push_data.entry = e1_entry;
-    push_data.data  = {496'b0, e1_ev_q.entry.queue_head};
-    if (e1_entry) begin
-      push_req.addr  = e1_cfg.base + {42'b0, e1_slot, 6'b0};
-      push_req.bytes = 14'(CompletionBytes);
-      push_data.data = e1_completion;
+    e1_completion = '0;
+    push_req      = '0;
+    push_data     = '0;
+    if (e1_valid_q) begin
+      e1_completion       = e1_ev_q.entry;
+      e1_completion.phase = {7'b0, !e1_produced[5'(e1_cfg.log2[3:0])]};
+      push_req.owner      = e1_ev_q.owner;
+      push_req.addr       = e1_ev_q.head_cell;
+      push_req.bytes      = 14'd8;
+      push_data.entry     = e1_entry;
+      push_data.data      = {496'b0, e1_ev_q.entry.queue_head};
+      if (e1_entry) begin
+        push_req.addr  = e1_cfg.base + {42'b0, e1_slot, 6'b0};
+        push_req.bytes = 14'(CompletionBytes);
+        push_data.data = e1_completion;
+      end
     end
   end
 

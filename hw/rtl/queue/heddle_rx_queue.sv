@@ -184,10 +184,13 @@ module heddle_rx_queue
   logic [5:0]     rec_count;
 
   always_comb begin
-    for (int unsigned i = 0; i < NumRx; i++) begin
-      f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] && !dirty[i] &&
-                   asked_q[i] - head_q[i] <= 16'(Slots - Burst) &&
-                   !(f1_valid_q && f1_ctx_q == RxW'(i));
+    f0_want = '0;
+    if (tail_q != asked_q) begin
+      for (int unsigned i = 0; i < NumRx; i++) begin
+        f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] && !dirty[i] &&
+                     asked_q[i] - head_q[i] <= 16'(Slots - Burst) &&
+                     !(f1_valid_q && f1_ctx_q == RxW'(i));
+      end
     end
   end
 
@@ -401,9 +404,17 @@ module heddle_rx_queue
   logic [$clog2(Cancels):0] cancel_count;
 
   always_comb begin
-    for (int unsigned i = 0; i < NumRx; i++) begin
-      skip_want[i] = check_q[i] && fetched_q[i] != head_q[i] && credit_ok_i[cq_q[i]];
-      scan_want[i] = owed_q[i] != '0 && credit_ok_i[cq_q[i]];
+    skip_want = '0;
+    scan_want = '0;
+    if (|check_q) begin
+      for (int unsigned i = 0; i < NumRx; i++) begin
+        skip_want[i] = check_q[i] && fetched_q[i] != head_q[i] && credit_ok_i[cq_q[i]];
+      end
+    end
+    if (owed_q != '0) begin
+      for (int unsigned i = 0; i < NumRx; i++) begin
+        scan_want[i] = owed_q[i] != '0 && credit_ok_i[cq_q[i]];
+      end
     end
   end
 
@@ -570,28 +581,30 @@ module heddle_rx_queue
   logic       ev_offer;
   logic [1:0] ev_count;
   always_comb begin
-    ev           = '0;
-    ev.write     = report;
-    ev.credit    = report;
-    ev.head      = skip;
-    ev.head_cell = cell_q[w1_ctx_q];
-    ev.owner     = owner_q[w1_ctx_q];
-    ev.cq        = cq_q[w1_ctx_q];
-    ev.cq_gen    = cq_gen_i[cq_q[w1_ctx_q]];
-    ev.entry.queue_head = head_q[w1_ctx_q] + 16'(skip);
-    ev.entry.position   = w1_position_q;
-    ev.entry.context_   = 8'(w1_ctx_q);
-    ev.entry.kind       = CompletionKindRx;
-    ev.entry.opcode     = OpcodeSend;
-    if (mark || w1_slot.away) begin
-      ev.entry.status = StatusCancelled;
-    end else begin
-      ev.entry.op_context = w1_context;
-      unique case (w1_state)
-        BufPosition: ev.entry.status = StatusBadPosition;
-        BufLength:   ev.entry.status = StatusBadLength;
-        default:     ev.entry.status = StatusLocalAccess;
-      endcase
+    ev = '0;
+    if (w1_valid_q) begin
+      ev.write     = report;
+      ev.credit    = report;
+      ev.head      = skip;
+      ev.head_cell = cell_q[w1_ctx_q];
+      ev.owner     = owner_q[w1_ctx_q];
+      ev.cq        = cq_q[w1_ctx_q];
+      ev.cq_gen    = cq_gen_i[cq_q[w1_ctx_q]];
+      ev.entry.queue_head = head_q[w1_ctx_q] + 16'(skip);
+      ev.entry.position   = w1_position_q;
+      ev.entry.context_   = 8'(w1_ctx_q);
+      ev.entry.kind       = CompletionKindRx;
+      ev.entry.opcode     = OpcodeSend;
+      if (mark || w1_slot.away) begin
+        ev.entry.status = StatusCancelled;
+      end else begin
+        ev.entry.op_context = w1_context;
+        unique case (w1_state)
+          BufPosition: ev.entry.status = StatusBadPosition;
+          BufLength:   ev.entry.status = StatusBadLength;
+          default:     ev.entry.status = StatusLocalAccess;
+        endcase
+      end
     end
   end
   assign ev_offer = w1_go && (report || skip);

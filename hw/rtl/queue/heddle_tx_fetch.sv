@@ -146,10 +146,13 @@ module heddle_tx_fetch
   logic [5:0]     rec_count;
 
   always_comb begin
-    for (int unsigned i = 0; i < NumTx; i++) begin
-      f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] &&
-                   asked_q[i] - done_q[i] <= 16'(Slots - Burst) &&
-                   !(f1_valid_q && f1_ctx_q == TxW'(i));
+    f0_want = '0;
+    if (tail_q != asked_q) begin
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        f0_want[i] = alive_q[i] && tail_q[i] != asked_q[i] &&
+                     asked_q[i] - done_q[i] <= 16'(Slots - Burst) &&
+                     !(f1_valid_q && f1_ctx_q == TxW'(i));
+      end
     end
   end
 
@@ -284,22 +287,27 @@ module heddle_tx_fetch
   // ------------------------------------------------------ choice of what leaves
   logic             s1_valid_d, s1_valid_q;
   logic [TxW-1:0]   s1_ctx_d, s1_ctx_q;
-  logic [NumTx-1:0] s0_want, share_ok;
+  logic [NumTx-1:0] s0_want;
+  logic             shared_ok;
   logic             s0_valid, s0_take;
   logic [TxW-1:0]   s0_ctx;
   logic             desc_ready, emit_cfg_ready;
   tx_desc_t         desc;
   tx_ctx_cfg_t      s1_cfg;
   logic             out_valid, out_ready;
-  tx_op_t           out, built;
+  tx_op_t           out;
   logic [2:0]       out_count;
 
+  assign shared_ok = shared_q < SharedW'(Shared);
   always_comb begin
-    for (int unsigned i = 0; i < NumTx; i++) begin
-      share_ok[i] = used_q[i] < ShareW'(Guarantee) ||
-                    (used_q[i] < ShareW'(MessageShare) && shared_q < SharedW'(Shared));
-      s0_want[i]  = fetched_q[i] != done_q[i] && share_ok[i] && credit_ok_i[cq_q[i]] &&
-                    !partial_q[i] && !(s1_valid_q && s1_ctx_q == TxW'(i));
+    s0_want = '0;
+    if (fetched_q != done_q) begin
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        s0_want[i] = fetched_q[i] != done_q[i] && credit_ok_i[cq_q[i]] && !partial_q[i] &&
+                     (used_q[i] < ShareW'(Guarantee) ||
+                      (used_q[i] < ShareW'(MessageShare) && shared_ok)) &&
+                     !(s1_valid_q && s1_ctx_q == TxW'(i));
+      end
     end
   end
 
@@ -357,7 +365,7 @@ module heddle_tx_fetch
   logic [2:0]  s1_slots;
   logic        s1_ext, s1_inline, is_ext;
   logic        position_ok, fits, lengths_ok, opcode_ok;
-  logic        s1_go, s1_wait, s1_bad;
+  logic        s1_go, s1_wait, s1_bad, s1_share;
   status_e     s1_status;
   logic [63:0] s1_addr;
 
@@ -408,46 +416,45 @@ module heddle_tx_fetch
 
   // Slots that are published but have not arrived are waited for.
   assign s1_wait = 16'(s1_slots) > s1_have;
-  assign s1_go   = s1_valid_q && !s1_wait && out_ready && share_ok[s1_ctx_q] &&
+  assign s1_go   = s1_valid_q && !s1_wait && out_ready && s1_share &&
                    credit_ok_i[s1_cfg.cq[CqW-1:0]];
+  assign s1_share = used_q[s1_ctx_q] < ShareW'(Guarantee) ||
+                    (used_q[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
   assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
 
   always_comb begin
-    built               = '0;
-    built.ctx           = s1_ctx_q;
-    built.gen           = gen_q[s1_ctx_q];
-    built.owner         = s1_cfg.function_;
-    built.cq            = s1_cfg.cq[CqW-1:0];
-    built.cq_gen        = cq_gen_i[s1_cfg.cq[CqW-1:0]];
-    built.position      = s1_position;
-    built.slots         = s1_slots;
-    built.status        = s1_status;
-    if (position_ok) begin
-      built.opcode        = desc.opcode;
-      built.flags         = desc.flags;
-      built.peer          = desc.peer;
-      built.rx_index      = desc.rx_index;
-      built.length        = desc.length;
-      built.op_context    = desc.op_context;
-      built.header_data   = desc.header_data;
-      built.match_bits    = desc.match_bits;
-      built.remote_offset = desc.remote_offset;
-      built.inline_data   = desc[511:8*InlineOffset];
-      built.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
+    out = '0;
+    if (s1_valid_q) begin
+      out.ctx        = s1_ctx_q;
+      out.gen        = gen_q[s1_ctx_q];
+      out.owner      = s1_cfg.function_;
+      out.cq         = s1_cfg.cq[CqW-1:0];
+      out.cq_gen     = cq_gen_i[s1_cfg.cq[CqW-1:0]];
+      out.position   = s1_position;
+      out.slots      = s1_slots;
+      out.opcode     = OpcodeNop;
+      out.status     = s1_status;
+      out.av_base    = s1_cfg.av_base;
+      out.av_entries = s1_cfg.av_entries;
+      out.job_id     = s1_cfg.job_id[23:0];
+      out.source_pid = s1_cfg.source_pid[11:0];
+      out.source_ri  = s1_cfg.source_ri[11:0];
+      out.dscp       = s1_cfg.traffic_class[5:0];
+      if (position_ok) begin
+        out.opcode        = desc.opcode;
+        out.flags         = desc.flags;
+        out.peer          = desc.peer;
+        out.rx_index      = desc.rx_index;
+        out.length        = desc.length;
+        out.op_context    = desc.op_context;
+        out.header_data   = desc.header_data;
+        out.match_bits    = desc.match_bits;
+        out.remote_offset = desc.remote_offset;
+        out.inline_data   = desc[511:8*InlineOffset];
+        out.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
                             s1_ext ? s1_addr + 64'(DescBytes) : desc.local_iova;
-    end
-    built.av_base    = s1_cfg.av_base;
-    built.av_entries = s1_cfg.av_entries;
-    built.job_id     = s1_cfg.job_id[23:0];
-    built.source_pid = s1_cfg.source_pid[11:0];
-    built.source_ri  = s1_cfg.source_ri[11:0];
-    built.dscp       = s1_cfg.traffic_class[5:0];
-  end
-
-  always_comb begin
-    out = built;
-    if (token_take) begin
-      out       = '0;
+      end
+    end else begin
       out.token = 1'b1;
       out.ctx   = rec.ctx;
       out.gen   = rec.gen;

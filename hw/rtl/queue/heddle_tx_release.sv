@@ -191,26 +191,28 @@ module heddle_tx_release
   cq_event_t  ev;
   logic [1:0] ev_count;
   always_comb begin
-    ev           = '0;
-    ev.token     = d1_done_q.token;
-    ev.credit    = !d1_done_q.token;
-    ev.write     = live && !silent;
-    ev.head      = live && silent && cell_due;
-    ev.head_cell = head_cell_i[msg.ctx];
-    ev.owner     = msg.owner;
-    ev.cq        = msg.cq;
-    ev.cq_gen    = msg.cq_gen;
-    ev.entry.op_context     = msg.op_context;
-    ev.entry.length         = ok ? msg.length : '0;
-    ev.entry.message_length = msg.length;
-    ev.entry.peer           = msg.peer;
-    ev.entry.queue_head     = head;
-    ev.entry.position       = msg.position;
-    ev.entry.status         = d1_done_q.status;
-    ev.entry.opcode         = msg.opcode;
-    ev.entry.context_       = 8'(msg.ctx);
-    ev.entry.detail         = d1_done_q.detail;
-    ev.entry.kind           = CompletionKindTx;
+    ev = '0;
+    if (d1_valid_q) begin
+      ev.token     = d1_done_q.token;
+      ev.credit    = !d1_done_q.token;
+      ev.write     = live && !silent;
+      ev.head      = live && silent && cell_due;
+      ev.head_cell = head_cell_i[msg.ctx];
+      ev.owner     = msg.owner;
+      ev.cq        = msg.cq;
+      ev.cq_gen    = msg.cq_gen;
+      ev.entry.op_context     = msg.op_context;
+      ev.entry.length         = ok ? msg.length : '0;
+      ev.entry.message_length = msg.length;
+      ev.entry.peer           = msg.peer;
+      ev.entry.queue_head     = head;
+      ev.entry.position       = msg.position;
+      ev.entry.status         = d1_done_q.status;
+      ev.entry.opcode         = msg.opcode;
+      ev.entry.context_       = 8'(msg.ctx);
+      ev.entry.detail         = d1_done_q.detail;
+      ev.entry.kind           = CompletionKindTx;
+    end
   end
 
   heddle_fifo #(
@@ -242,8 +244,11 @@ module heddle_tx_release
 
   // -------------------------------------------------------------------- state
   always_comb begin
-    for (int unsigned i = 0; i < NumTx; i++) begin
-      restart[i] = alive_i[i] && (!alive_q[i] || gen_i[i] != gen_q[i]);
+    restart = '0;
+    if (alive_i != alive_q || gen_i != gen_q) begin
+      for (int unsigned i = 0; i < NumTx; i++) begin
+        restart[i] = alive_i[i] && (!alive_q[i] || gen_i[i] != gen_q[i]);
+      end
     end
   end
 

@@ -259,21 +259,26 @@ module heddle_resolve
   assign s1_line_d  = in_take ? in_line : s1_line_q;
 
   tx_resolved_t out;
+  peer_t        out_peer;
   logic         out_valid;
   logic [1:0]   out_count;
   always_comb begin
-    out                = '0;
-    out.op             = head_leave ? head_op : s1_op_q;
+    out      = '0;
+    out_peer = '0;
     if (head_leave) begin
+      out.op   = head_op;
+      out_peer = head_peer;
       if (!head_hit && bad_q[head_q]) out.op.status = StatusBadPeer;
-    end else if (!s1_pass && !s1_range) begin
-      out.op.status = StatusBadPeer;
+    end else if (s1_valid_q) begin
+      out.op   = s1_op_q;
+      out_peer = s1_cached.peer;
+      if (!s1_pass && !s1_range) out.op.status = StatusBadPeer;
     end
-    out.ipv6           = head_leave ? head_peer.ipv6 : s1_cached.peer.ipv6;
-    out.fa             = head_leave ? head_peer.fa : s1_cached.peer.fa;
-    out.pid_on_fep     = head_leave ? head_peer.pid_on_fep : s1_cached.peer.pid_on_fep;
-    out.resource_index = head_leave ? head_peer.resource_index : s1_cached.peer.resource_index;
-    out.hop            = head_leave ? head_peer.hop : s1_cached.peer.hop;
+    out.ipv6           = out_peer.ipv6;
+    out.fa             = out_peer.fa;
+    out.pid_on_fep     = out_peer.pid_on_fep;
+    out.resource_index = out_peer.resource_index;
+    out.hop            = out_peer.hop;
   end
   assign out_valid = head_pop || s1_leave;
 
