@@ -322,7 +322,7 @@ module heddle_nic
   tx_done_t        straight, walked;
   logic            msg_free;
   logic [MsgW-1:0] msg_free_index;
-  logic            unmap_valid, unmap_ready, pdc_free, reopen_valid, reopen_ready;
+  logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
   logic [SeqW-1:0] seq_issued, seq_done;
   logic            idle_msg, idle_walk, idle_pdc;
@@ -338,6 +338,7 @@ module heddle_nic
     .done_valid_o(straight_valid), .done_ready_i(straight_ready), .done_o(straight),
     .free_i(msg_free), .free_msg_i(msg_free_index),
     .unmap_valid_i(unmap_valid), .unmap_ready_o(unmap_ready), .unmap_pdc_i(unmap_pdc),
+    .unmap_keep_i(unmap_keep),
     .pdc_free_i(pdc_free), .pdc_free_pdc_i(pdc_free_pdc),
     .reopen_valid_i(reopen_valid), .reopen_ready_o(reopen_ready), .reopen_pdc_i(reopen_pdc),
     .seq_issued_i(seq_issued), .seq_done_i(seq_done),
@@ -389,6 +390,7 @@ module heddle_nic
     .queue_tail_i(queue_tail), .queue_sent_i(queue_sent), .queue_head_o(queue_head),
     .failed_i(msg_failed), .seq_issued_i(seq_issued), .seq_done_i(seq_done),
     .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
+    .unmap_keep_o(unmap_keep),
     .pdc_free_o(pdc_free), .pdc_free_pdc_o(pdc_free_pdc),
     .done_valid_o(walked_valid), .done_ready_i(walked_ready), .done_o(walked),
     .idle_o(idle_walk)
@@ -504,7 +506,7 @@ module heddle_nic
   logic                       idle_accept, idle_place;
 
   heddle_accept u_accept (
-    .clk_i, .rst_ni, .port_i(port),
+    .clk_i, .rst_ni, .port_i(port), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
     .look_job_i(look_job),

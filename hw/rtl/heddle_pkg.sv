@@ -191,6 +191,7 @@ package heddle_pkg;
     logic            open;        // `una` is the first PSN of the queue's head.
     logic            reposition;  // Answer where to send again from.
     logic            fail;        // Every message of the queue ends with `status`.
+    logic            retire;      // Idle: close it if its queue is still empty, else answer.
     logic [31:0]     una;         // Oldest unacknowledged PSN.
     status_e         status;
     logic [15:0]     detail;

@@ -518,7 +518,7 @@ inline constexpr uint32_t kBar0AdminTailCountLsb = 0;
 inline constexpr uint32_t kBar0AdminTailCountBits = 16;
 inline constexpr uint32_t kBar0AdminTailCountMask = 0xffffu;
 
-// Counters by enum `statistic`; they start at 0 at reset and wrap. Access: ro, 64 bits.
+// Counters by enum `statistic`; they start at 0 at power-on and wrap. A reset of the function keeps them. Access: ro, 64 bits.
 inline constexpr uint32_t kBar0StatisticsOffset = 0x1000u;
 inline constexpr uint32_t kBar0StatisticsCount = 64;
 inline constexpr uint32_t kBar0StatisticsStride = 8;

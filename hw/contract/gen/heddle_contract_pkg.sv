@@ -498,7 +498,7 @@ package heddle_contract_pkg;
   localparam int unsigned Bar0AdminTailCountBits = 32'd16;
   localparam logic [31:0] Bar0AdminTailCountMask = 32'hffff;
 
-  // Counters by enum `statistic`; they start at 0 at reset and wrap.
+  // Counters by enum `statistic`; they start at 0 at power-on and wrap. A reset of the function keeps them.
   localparam logic [31:0] Bar0StatisticsOffset = 32'h1000;
   localparam int unsigned Bar0StatisticsCount = 32'd64;
   localparam int unsigned Bar0StatisticsStride = 32'd8;

@@ -9,6 +9,8 @@
 // Opens a PDC on SYN ({source FA, spdcid} hashed to a set of 4 ways); NO_PDC_AVAIL without
 // a free one.
 // Passes ACK and NACK of our own PDCs on to the PDC unit.
+// Forgets a PDC that was silent for two to three times dead_ticks with no message open, when its
+// initiator has ended or closed it long since.
 // One packet every two cycles.
 
 `include "heddle_assert.svh"
@@ -22,6 +24,7 @@ module heddle_accept
   input  logic rst_ni,
 
   input  port_cfg_t        port_i,
+  input  logic             tick_i,
 
   input  logic             pkt_valid_i,
   output logic             pkt_ready_o,
@@ -83,7 +86,8 @@ module heddle_accept
   logic       sets_ready, entries_ready, room_behind;
   rx_packet_t pkt_q;      // Of stage 1 or 2, whichever is taken.
 
-  assign pkt_ready_o = sets_ready && entries_ready && !p1_valid_q && (!p2_valid_q || p2_done);
+  assign pkt_ready_o = sets_ready && entries_ready && !p1_valid_q && (!p2_valid_q || p2_done) &&
+                       !forgetting;
   assign p0_take     = pkt_valid_i && pkt_ready_o;
   assign p2_done     = p2_valid_q && room_behind;
 
@@ -107,8 +111,9 @@ module heddle_accept
   logic [Ways-1:0][WayW-1:0]  set_rdata, set_wdata, set_data_q;
   heddle_mem #(.Width(Ways * WayW), .Depth(Sets)) u_sets (
     .clk_i, .rst_ni,
-    .wen_i(set_wen), .waddr_i(set_q), .wdata_i(set_wdata),
-    .raddr_i(SetOf(pkt_i.source_fa, pkt_i.spdcid)), .rdata_o(set_rdata),
+    .wen_i(set_wen || forget), .waddr_i(set_q), .wdata_i(forget ? kept_ways : set_wdata),
+    .raddr_i(forgetting ? SetOf(entry.fa, entry.spdcid) : SetOf(pkt_i.source_fa, pkt_i.spdcid)),
+    .rdata_o(set_rdata),
     .error_o(set_error), .ready_o(sets_ready)
   );
 
@@ -164,8 +169,9 @@ module heddle_accept
   // What waits in stage 2 is read again, so that it stays on the output.
   heddle_mem #(.Width($bits(target_pdc_t)), .Depth(NumPdc)) u_entries (
     .clk_i, .rst_ni,
-    .wen_i(p2_done && verdict.write), .waddr_i(pdc_q), .wdata_i(verdict.entry),
-    .raddr_i(p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
+    .wen_i((p2_done && verdict.write) || forget), .waddr_i(forget ? old_pdc : pdc_q),
+    .wdata_i(forget ? forgotten : verdict.entry),
+    .raddr_i(forgetting ? old_pdc : p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
     .error_o(entry_error), .ready_o(entries_ready)
   );
   assign look_pid_o = pkt_q.pid_on_fep;
@@ -173,7 +179,8 @@ module heddle_accept
   assign head_ctx_o = p1_valid_q ? look_ctx_i : ctx_q;
 
   always_ff @(posedge clk_i) begin
-    if (p0_take) set_q <= SetOf(pkt_i.source_fa, pkt_i.spdcid);
+    if (p0_take)    set_q <= SetOf(pkt_i.source_fa, pkt_i.spdcid);
+    if (forgetting) set_q <= SetOf(entry.fa, entry.spdcid);
     if (p1_valid_q) begin
       set_data_q <= set_rdata;
       hit_q      <= hit;
@@ -214,6 +221,64 @@ module heddle_accept
     end else if (p2_done) begin
       if (verdict.create) open_q[pdc_q] <= 1'b1;
       if (verdict.close)  open_q[pdc_q] <= 1'b0;
+    end else if (forget) begin
+      open_q[old_pdc] <= 1'b0;
+    end
+  end
+
+  // ------------------------------------------------------------ forgotten PDCs
+  // Ages count periods of dead_ticks without a packet. At three the initiator, which
+  // gives up after one period of silence, has nothing outstanding any more.
+  localparam logic [1:0] OldAge = 2'd3;
+  logic [NumPdc-1:0][1:0] age_q;
+  logic [NumPdc-1:0]      between_q, old;   // between: no message is open.
+  logic [31:0]            period_q;
+  logic                   period_end, any_old, forgetting, forget;
+  logic [1:0]             forget_step_q;
+  logic [PdcW-1:0]        old_pdc;
+  target_pdc_t            forgotten;
+  logic [Ways-1:0][WayW-1:0] kept_ways;
+
+  for (genvar p = 0; p < NumPdc; p++) begin : gen_old
+    assign old[p] = open_q[p] && between_q[p] && age_q[p] == OldAge;
+  end
+  heddle_first #(.Width(NumPdc)) u_old (
+    .clk_i, .rst_ni, .set_i(old), .take_i(forget), .valid_o(any_old), .index_o(old_pdc)
+  );
+
+  // Between packets: read the entry, read its set, clear both.
+  assign forgetting = any_old && !p1_valid_q && !p2_valid_q;
+  assign forget     = forgetting && forget_step_q == 2'd3;
+  assign period_end = tick_i && period_q + 32'd1 >= port_i.dead_ticks;
+  always_comb begin
+    forgotten      = entry;
+    forgotten.open = 1'b0;
+    kept_ways      = set_rdata;
+    for (int unsigned i = 0; i < Ways; i++) begin
+      if (set_rdata[i][PdcW-1:0] == old_pdc) kept_ways[i] = '0;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      age_q         <= '0;
+      between_q     <= '1;
+      period_q      <= '0;
+      forget_step_q <= '0;
+    end else begin
+      if (tick_i) period_q <= period_end ? '0 : period_q + 32'd1;
+      if (period_end) begin
+        for (int unsigned p = 0; p < NumPdc; p++) begin
+          if (age_q[p] != OldAge) age_q[p] <= age_q[p] + 2'd1;
+        end
+      end
+      if (p2_done && verdict.respond) age_q[pdc_q] <= '0;
+      if (p2_done && verdict.write) begin
+        age_q[pdc_q]     <= '0;
+        between_q[pdc_q] <= verdict.entry.state != MessageOpen &&
+                            verdict.entry.state != MessageFailed;
+      end
+      forget_step_q <= (forgetting && !forget) ? forget_step_q + 2'd1 : '0;
     end
   end
 
@@ -257,7 +322,7 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = sets_ready && entries_ready && !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
+  assign idle_o = sets_ready && entries_ready && !any_old && !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
 
   logic unused_bits;

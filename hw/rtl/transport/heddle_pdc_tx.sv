@@ -11,8 +11,11 @@
 //            doubles up to backoff_max_ticks; it shows that the peer lives.
 // Silence:   nothing heard for dead_ticks while packets are outstanding ends the PDC with
 //            status peer_unreachable.
+// Idle:      a PDC with nothing queued or outstanding for dead_ticks is closed without a word; the
+//            target forgets it after twice that time.
+// Forgotten: when a target that forgot the PDC refuses packets that were sent once only, the PDC is
+//            opened again: nothing of them was accepted.
 // Collapse:  a message whose payload cannot be read ends with its next new packet.
-// Idle PDCs keep no timer.
 
 `include "heddle_assert.svh"
 
@@ -90,6 +93,7 @@ module heddle_pdc_tx
     logic [15:0]     tpdcid;
     logic            repositioning;
     logic            waiting;    // Back-off runs.
+    logic            resent;     // Something was sent twice since all was acknowledged.
     logic            probing;    // One packet at a time until `una` passes `probe_psn`.
     logic [31:0]     probe_psn;
     logic [3:0]      rto_shift;
@@ -312,6 +316,12 @@ module heddle_pdc_tx
         NackCodeInvalidSyn:
           if (s.state == PdcSyn) syn_again = !s.repositioning;
           else                   end_now = 1'b1;
+        NackCodeInvDpdcid:
+          if (nack_in_window) begin
+            if (s.repositioning)               syn_again = 1'b0;  // Under way.
+            else if (s.resent || refused_in != '0) end_now = 1'b1;
+            else                               syn_again = 1'b1;
+          end
         default: end_now = 1'b1;
       endcase
     end else if (ev_q == EvAck && known && ack_q.return_code > ReturnCodeOk) begin
@@ -373,8 +383,8 @@ module heddle_pdc_tx
             d.backoff_shift = '0;
             d.waiting       = 1'b0;
             if ($signed(acked - s.probe_psn) > 0) d.probing = 1'b0;
-            timer_d.on      = acked != s.top;
-            timer_d.at      = now_q + port_i.rto_ticks;
+            timer_d.at      = now_q + ((acked == s.top) ? port_i.dead_ticks : port_i.rto_ticks);
+            if (acked == s.top) d.resent = 1'b0;
             walk_push       = 1'b1;
             walk_d.una      = acked;
             // The peer has more than is left to send again: skip it.
@@ -399,7 +409,10 @@ module heddle_pdc_tx
             timer_d.on      = 1'b1;
             timer_d.at      = now_q + backoff;
           end
-          if (syn_again) d.repositioning = 1'b1;  // Nothing is sent until it is open again.
+          if (syn_again) begin  // Nothing is sent until it is open again.
+            d.state         = PdcSyn;
+            d.repositioning = 1'b1;
+          end
         end
       end
       EvBack: begin
@@ -424,7 +437,14 @@ module heddle_pdc_tx
           if (s.waiting) begin
             d.waiting = 1'b0;
           end else if (s.una == s.top) begin
-            timer_d.on = 1'b0;
+            // Idle. What is queued in this moment starts the RTO when it is sent.
+            timer_d.at = now_q + port_i.dead_ticks;
+            if (!pending[pdc_q] && !s.repositioning && s.state == PdcOpen) begin
+              d.repositioning = 1'b1;
+              walk_push       = 1'b1;
+              walk_d.una      = s.una;
+              walk_d.retire   = 1'b1;
+            end
           end else begin
             d.rto_shift = (s.rto_shift == '1) ? '1 : s.rto_shift + 1'b1;
             timer_d.at  = now_q + doubled(port_i.rto_ticks, d.rto_shift, port_i.rto_max_ticks);
@@ -444,7 +464,8 @@ module heddle_pdc_tx
           d.nxt   = s.nxt + 32'd1;
           d.top   = fresh ? s.nxt + 32'd1 : s.top;
           d.index = last ? '0 : s.index + 1'b1;
-          if (!timer_cur.on) begin
+          if (!fresh) d.resent = 1'b1;
+          if (s.una == s.top) begin
             d.heard    = now_q;  // Silence counts from here.
             timer_d.on = 1'b1;
             timer_d.at = now_q + rto;

@@ -6,6 +6,7 @@
 //           queue order.
 // Returned: a message ends only after every packet issued for it has read its payload, so
 //           that the owner may reuse the buffer.
+// Atomic:   an idle PDC is closed only if its queue is empty at the moment it is forgotten.
 // A failed PDC is forgotten by heddle_tx_msg before its queue is emptied, so nothing is
 // queued behind the last message ended.
 // One message every two cycles.
@@ -43,6 +44,7 @@ module heddle_pdc_walk
   output logic               unmap_valid_o,    // heddle_tx_msg.
   input  logic               unmap_ready_i,
   output logic [PdcW-1:0]    unmap_pdc_o,
+  output logic               unmap_keep_o,
   output logic               pdc_free_o,       // Strobe: the PDC is closed.
   output logic [PdcW-1:0]    pdc_free_pdc_o,
 
@@ -108,7 +110,7 @@ module heddle_pdc_walk
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StIdle: if (walk_valid_i) state_d = walk_i.fail ? StUnmap : StRead;
+      StIdle: if (walk_valid_i) state_d = (walk_i.fail || walk_i.retire) ? StUnmap : StRead;
       // The ring's word arrives in StLook, the message's records in StEnd.
       StRead: begin
         if (ev_q.open || !more) state_d = after_walk;
@@ -123,7 +125,7 @@ module heddle_pdc_walk
         end
       end
       StBack:  if (back_ready_i) state_d = StIdle;
-      StUnmap: if (unmap_ready_i) state_d = StQuiet;
+      StUnmap: if (unmap_ready_i) state_d = unmap_keep_o ? StBack : StQuiet;
       StQuiet: if (quiet) state_d = StRead;
       StClose: if (back_ready_i) state_d = StIdle;
       default: state_d = StIdle;
@@ -132,9 +134,9 @@ module heddle_pdc_walk
 
   state_e after_walk;
   always_comb begin
-    if (ev_q.fail)            after_walk = StClose;
-    else if (ev_q.reposition) after_walk = StBack;
-    else                      after_walk = StIdle;
+    if (ev_q.fail || ev_q.retire) after_walk = StClose;
+    else if (ev_q.reposition)     after_walk = StBack;
+    else                          after_walk = StIdle;
   end
 
   logic take, pop;
@@ -160,6 +162,8 @@ module heddle_pdc_walk
   assign back_o       = {state_q == StClose, ev_q.pdc, head, ev_q.una, index[PktW-1:0]};
   assign unmap_valid_o  = state_q == StUnmap;
   assign unmap_pdc_o    = ev_q.pdc;
+  // tx_msg queues nothing in the cycle in which it forgets a key.
+  assign unmap_keep_o   = ev_q.retire && queue_tail_i[ev_q.pdc] != head;
   assign pdc_free_o     = state_q == StClose && back_ready_i;
   assign pdc_free_pdc_o = ev_q.pdc;
   assign idle_o         = state_q == StIdle && !walk_valid_i;

@@ -51,6 +51,7 @@ module heddle_tx_msg
   input  logic            unmap_valid_i,    // Forget the key of a PDC that ends.
   output logic            unmap_ready_o,
   input  logic [PdcW-1:0] unmap_pdc_i,
+  input  logic            unmap_keep_i,     // Its queue is not empty: answer, but forget nothing.
   input  logic            pdc_free_i,       // Strobe: PDC may be opened again.
   input  logic [PdcW-1:0] pdc_free_pdc_i,
   input  logic            reopen_valid_i,
@@ -296,7 +297,7 @@ module heddle_tx_msg
       if (pdc_take)   pdc_free_q[pdc_new] <= 1'b0;
       if (pdc_free_i) pdc_free_q[pdc_free_pdc_i] <= 1'b1;
       if (pdc_take)   used_q[set_q][way_new] <= 1'b1;
-      if (unmap_valid_i && unmap_ready_o) begin
+      if (unmap_valid_i && unmap_ready_o && !unmap_keep_i) begin
         used_q[place_q[unmap_pdc_i][SetW+WayW-1:WayW]][place_q[unmap_pdc_i][WayW-1:0]] <= 1'b0;
       end
       if (open_valid_o && open_ready_i) begin

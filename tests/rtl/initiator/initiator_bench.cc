@@ -55,7 +55,10 @@ void InitiatorBench::Receive(const Packet& p) {
              .first;
   }
   if (it == pdcs_.end()) {
-    Broken("packet without SYN on a PDC the target never opened");
+    Reply(p, TargetPdc{},
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(NackCode::kInvDpdcid)});
     return;
   }
   TargetPdc& pdc = it->second;
@@ -216,6 +219,7 @@ void InitiatorBench::Cycle() {
   }
   dut_.Settle();
   if (dut_->open_o) {
+    ++opened;
     open_[dut_->open_pdc_o] = {.peer = dut_->open_fa_o,
                                .spdcid = dut_->open_spdcid_o,
                                .start_psn = dut_->open_psn_o};

@@ -91,6 +91,10 @@ class InitiatorBench {
   Network network;
   std::vector<std::string> errors;  // Broken promises, with the cycle.
   uint64_t cycle = 0;
+  // The targets forget every PDC they know.
+  void ForgetPdcs() { pdcs_.clear(); }
+
+  uint64_t opened = 0;  // PDCs opened, again or for the first time.
   uint64_t packets_seen = 0;
   uint64_t retransmissions_seen = 0;
   uint32_t payload_delay_cycles = 5;

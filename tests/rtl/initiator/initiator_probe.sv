@@ -113,7 +113,7 @@ module initiator_probe
   logic [MsgW-1:0] enq_msg;
   logic [PktW-1:0] enq_last;
   tx_done_t        straight, walked, done;
-  logic            unmap_valid, unmap_ready, pdc_free, reopen_valid, reopen_ready;
+  logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
   logic            idle_msg, idle_walk, idle_pdc;
 
@@ -129,6 +129,7 @@ module initiator_probe
     .done_o(straight),
     .free_i, .free_msg_i,
     .unmap_valid_i(unmap_valid), .unmap_ready_o(unmap_ready), .unmap_pdc_i(unmap_pdc),
+    .unmap_keep_i(unmap_keep),
     .pdc_free_i(pdc_free), .pdc_free_pdc_i(pdc_free_pdc),
     .reopen_valid_i(reopen_valid), .reopen_ready_o(reopen_ready), .reopen_pdc_i(reopen_pdc),
     .seq_issued_i(seq_issued_o), .seq_done_i,
@@ -199,6 +200,7 @@ module initiator_probe
     .queue_tail_i(queue_tail), .queue_sent_i(queue_sent), .queue_head_o(queue_head),
     .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
     .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
+    .unmap_keep_o(unmap_keep),
     .pdc_free_o(pdc_free), .pdc_free_pdc_o(pdc_free_pdc),
     .done_valid_o(walked_valid), .done_ready_i, .done_o(walked),
     .idle_o(idle_walk)

@@ -168,6 +168,71 @@ TEST(InitiatorTest, IdleTimeIsNotSilence) {
   ExpectEachDoneOnce(bench, Status::kOk);
 }
 
+TEST(InitiatorTest, IdlePdcsAreClosedSoThatOtherPeersFindOne) {
+  InitiatorBench bench(4);
+  for (uint32_t peer = 1; peer <= 64; ++peer) {
+    bench.Post(peer, 8);
+  }
+  ASSERT_TRUE(bench.Run(20000));
+  EXPECT_EQ(bench.opened, 64U);
+  bench.Post(65, 8);
+  EXPECT_FALSE(bench.Run(5000)) << "more PDCs than there are";
+  ASSERT_TRUE(bench.Run(16 * 1100)) << "idle PDCs end after dead_ticks";
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(16 * 1100));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, MessagesPostedWhileAPdcRetiresAreNotLost) {
+  // Posts one message ever closer to the moment at which the PDC is closed.
+  for (uint32_t early = 0; early < 40; ++early) {
+    InitiatorBench bench(4);
+    bench.Post(1, 8);
+    ASSERT_TRUE(bench.Run(20000));
+    for (uint64_t i = 0; i < 16 * 1000 - 100 + early * 8; ++i) {
+      bench.Cycle();
+    }
+    bench.Post(1, 8);
+    ASSERT_TRUE(bench.Run(20000)) << "posted " << early;
+    ExpectEachDoneOnce(bench, Status::kOk);
+    ExpectNothingBroken(bench);
+  }
+}
+
+TEST(InitiatorTest, PdcThatTheTargetForgotIsOpenedAgain) {
+  InitiatorBench bench(4);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  bench.ForgetPdcs();
+  for (int i = 0; i < 10; ++i) {
+    bench.Post(1, 3000);
+  }
+  ASSERT_TRUE(bench.Run(20000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  EXPECT_EQ(bench.opened, 2U);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, PdcThatIsForgottenWithPacketsSentTwiceFails) {
+  InitiatorBench bench(4);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  // The target may have accepted the first transmission before it forgot.
+  bench.targets[1].silent = true;
+  bench.Post(1, 8);
+  for (int i = 0; i < 16 * 50; ++i) {
+    bench.Cycle();
+  }
+  bench.targets[1].silent = false;
+  bench.ForgetPdcs();
+  ASSERT_TRUE(bench.Run(16 * 300));
+  EXPECT_EQ(bench.messages[1].status, Status::kPeerRejected);
+  EXPECT_EQ(bench.messages[1].detail,
+            static_cast<uint16_t>(NackCode::kInvDpdcid));
+  EXPECT_EQ(bench.messages[1].completions, 1);
+}
+
 TEST(InitiatorTest, RefusedSynOpensAgainUnderAnotherPdcid) {
   InitiatorBench bench(5);
   bench.targets[1].syn_answer = NackCode::kInvalidSyn;

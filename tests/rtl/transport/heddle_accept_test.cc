@@ -327,6 +327,88 @@ TEST_F(AcceptTest, SynOfAKnownPdcWithAnotherStartIsInvalid) {
   ExpectNack(bench_.Answer(pkt), NackCode::kInvalidSyn, 0, kStart + 1);
 }
 
+// Ages go by in periods of dead_ticks.
+class ForgetTest : public AcceptTest {
+ protected:
+  static constexpr uint32_t kDeadTicks = 50;
+
+  ForgetTest() {
+    bench_.config.dead_ticks = kDeadTicks;
+    bench_.SetConfig();
+  }
+  void Pass(uint32_t ticks) {
+    for (uint32_t i = 0; i < ticks; ++i) {
+      bench_->tick_i = 1;
+      bench_.Cycle();
+      bench_->tick_i = 0;
+      for (int cycle = 0; cycle < 8; ++cycle) {
+        bench_.Cycle();
+      }
+    }
+  }
+  Response Ask() {
+    bench_.AddBuffer(2, 64, 0x1000, 1);
+    RxPacket pkt = Packet(kStart + 1, 8);
+    pkt.ar = 1;
+    const Response rsp = bench_.Answer(pkt);
+    bench_.places.clear();
+    return rsp;
+  }
+};
+
+TEST_F(ForgetTest, SilentPdcIsForgottenAfterTwiceDeadTimeAndNotBefore) {
+  Open();
+  Pass(2 * kDeadTicks - 1);
+  ExpectAck(Ask(), kStart + 1, 0, ReturnCode::kOk);
+  bench_.AddBuffer(2, 64, 0x1000, 2);
+  Pass(3 * kDeadTicks + 2);
+  ExpectNack(bench_.Answer(Packet(kStart + 2, 8)), NackCode::kInvDpdcid, 0,
+             kStart + 2);
+  // Its set is free too: the same initiator opens another one.
+  RxPacket again = Syn(kStart, 8);
+  bench_.AddBuffer(2, 64, 0x1000, 3);
+  const Response opened = bench_.Answer(again);
+  EXPECT_EQ(opened.kind, ResponseKind::kAck);
+  EXPECT_NE(opened.spdcid, tpdcid_);
+}
+
+TEST_F(ForgetTest, DuplicatesKeepAPdcAlive) {
+  Open();
+  for (int i = 0; i < 8; ++i) {
+    Pass(kDeadTicks);
+    bench_.Answer(Packet(kStart, 8));
+  }
+  ExpectAck(Ask(), kStart + 1, 0, ReturnCode::kOk);
+}
+
+TEST_F(ForgetTest, PdcWithAnOpenMessageIsKept) {
+  Open();
+  bench_.AddBuffer(2, 8192, 0x1000, 1);
+  bench_.Send(First(kStart + 1, 4096, 8192));
+  bench_.RunUntilIdle();
+  Pass(5 * kDeadTicks);
+  const Response rsp = bench_.Answer([&] {
+    RxPacket last = Next(kStart + 2, 4096, 4096, true, 8192);
+    last.ar = 1;
+    return last;
+  }());
+  ExpectAck(rsp, kStart + 2, 0, ReturnCode::kOk);
+}
+
+TEST_F(ForgetTest, AllPdcsOfInitiatorsThatWentAwayComeBack) {
+  for (int generation = 0; generation < 3; ++generation) {
+    for (uint16_t i = 0; i < 40; ++i) {
+      bench_.AddBuffer(2, 64, 0x1000, i);
+      RxPacket pkt = Syn(kStart, 8);
+      pkt.spdcid = static_cast<uint16_t>(0x400 + 64 * generation + i);
+      EXPECT_EQ(bench_.Answer(pkt).kind, ResponseKind::kAck)
+          << generation << ' ' << i;
+    }
+    bench_.places.clear();
+    Pass(4 * kDeadTicks);
+  }
+}
+
 TEST_F(AcceptTest, SixtyFourPdcsFitAndAClosedOneMakesRoom) {
   std::vector<RxPacket> opened;
   std::vector<uint16_t> ids;
