@@ -171,7 +171,7 @@ module heddle_tx_fetch
                      rec_count < 6'(Records - 2);
   assign cfg_raddr = f0_take ? f0_ctx : f1_valid_q ? f1_ctx_q : tbl_ctx;
 
-  logic unused_cfg_error;
+  logic unused_cfg_error, unused_desc_error, unused_emit_error;
   heddle_mem #(
     .Width(512),
     .Depth(NumTx)
@@ -342,7 +342,6 @@ module heddle_tx_fetch
     .error_o(unused_desc_error),
     .ready_o(desc_ready)
   );
-  logic unused_desc_error;
 
   heddle_mem #(
     .Width(512),
@@ -358,7 +357,6 @@ module heddle_tx_fetch
     .error_o(unused_emit_error),
     .ready_o(emit_cfg_ready)
   );
-  logic unused_emit_error;
 
   // ------------------------------------------------------------ check and leave
   logic [15:0] s1_position, s1_slot, s1_size, s1_have;
