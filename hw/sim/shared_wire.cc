@@ -368,11 +368,11 @@ void SharedWire::Wake(uint32_t index) {
 void SharedWire::Sleep(uint64_t timeout_ns) {
   WirePort& port = (*segment_)->ports[index_];
   const timespec timeout = ToTimespec(timeout_ns);
-  port.sleeping.store(1);
+  port.sleeping.fetch_add(1);
   if (!HasNews()) {
     Futex(&port.wake, FUTEX_WAIT, seen_wake_, &timeout);
   }
-  port.sleeping.store(0);
+  port.sleeping.fetch_sub(1);
 }
 
 }  // namespace heddle::sim

@@ -63,7 +63,7 @@ class SharedWire : public firmware::Switch {
   bool HasNews() const;
   // Wakes a `Sleep` of this port.
   void Kick() { Wake(index_); }
-  // Returns on news, a wake, or after `timeout_ns`.
+  // Returns on news, a wake, or after `timeout_ns`. Any thread.
   void Sleep(uint64_t timeout_ns);
 
   uint64_t dropped() const { return dropped_; }

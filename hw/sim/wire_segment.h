@@ -28,7 +28,7 @@ struct WirePort {
   // {ip, slot, 1} while attached, else 0; read without the lock.
   std::atomic<uint64_t> key;
   std::atomic<uint32_t> wake;      // Futex: raised by whoever has news.
-  std::atomic<uint32_t> sleeping;  // The owner waits on `wake`.
+  std::atomic<uint32_t> sleeping;  // Threads of the owner that wait on `wake`.
   ProcessId process;
   // Claimed libfabric ports, one bit each; read without the lock.
   std::array<std::atomic<uint64_t>, kPortNumbers / kWordBits> claims;
