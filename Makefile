@@ -6,6 +6,8 @@ JOBS  ?= $(shell nproc)
 GEN   := hw/contract/gen
 
 .DEFAULT_GOAL := help
+# Two targets at a time would install and build at the same time.
+.NOTPARALLEL:
 .PHONY: help packages build test demo lint contract performance clean configure
 
 help: ## List the targets

@@ -2,7 +2,6 @@
 """Runs stock libfabric programs on Heddle in either form of deployment."""
 
 import dataclasses
-import json
 import os
 import pathlib
 import secrets
@@ -188,7 +187,6 @@ def statistics(*paths):
     totals = {}
     for path in paths:
         for line in pathlib.Path(path).read_text().splitlines():
-            for name, value in json.loads(line).items():
-                if name != "device":
-                    totals[name] = totals.get(name, 0) + value
+            name, value = line.split()
+            totals[name] = totals.get(name, 0) + int(value)
     return totals

@@ -88,7 +88,8 @@ class Form:
                     for name, value in pingpong.statistics(*files).items():
                         totals[name] = totals.get(name, 0) + value
         # The wire was bad, and the NICs mended it.
-        for name in ("tx_retransmissions", "rx_duplicates", "rx_out_of_order"):
+        for name in ("faults_lost", "faults_duplicated", "faults_reordered", "tx_retransmissions", "rx_duplicates",
+                     "rx_out_of_order"):
             self.assertGreater(totals[name], 0, name)
 
 
