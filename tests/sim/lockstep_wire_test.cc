@@ -48,6 +48,7 @@ class Bench {
 
   LockstepWire wire;
   uint64_t cycle = 0;
+  uint64_t period = 1;  // Cycles per beat sent.
   std::vector<std::vector<Frame>> queues;
   std::vector<std::vector<Arrival>> arrivals;
 
@@ -67,7 +68,7 @@ class Bench {
             {cycle, first_[port], std::exchange(partial_[port], {})});
       }
     }
-    if (!queues[port].empty()) {
+    if (!queues[port].empty() && cycle % period == 0) {
       const Frame& frame = queues[port].front();
       const size_t bytes = std::min(kBus, frame.size() - offsets_[port]);
       const bool last = offsets_[port] + bytes == frame.size();
@@ -102,6 +103,19 @@ TEST(LockstepWireTest, EachBeatTakesTheLatencyAtLineRate) {
     EXPECT_EQ(bench.arrivals[1][1].cycle, 2 * beats + 50);
     EXPECT_TRUE(bench.wire.quiet());
   }
+}
+
+TEST(LockstepWireTest, GapsWithinAFrameArriveAsGaps) {
+  Bench bench({.latency_cycles = 50, .faults = {}, .cycle_ns = 4},
+              {kIpA, kIpB});
+  bench.period = 3;
+  const Frame frame = MakeAck(kIpB, 0, 1, 500);
+  bench.queues[0].push_back(frame);
+  bench.Run(500);
+  const uint64_t beats = (frame.size() + kBus - 1) / kBus;
+  ASSERT_EQ(bench.arrivals[1].size(), 1u);
+  EXPECT_EQ(bench.arrivals[1][0].first_cycle, 3 + 50u);
+  EXPECT_EQ(bench.arrivals[1][0].cycle, 3 * beats + 50);
 }
 
 TEST(LockstepWireTest, FramesOfTwoSendersQueueAndStayWhole) {
