@@ -58,7 +58,7 @@ Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
   if (!ring.ok()) {
     return ring.error();
   }
-  ring_.emplace(std::move(ring.value()));
+  ring_.emplace(ring.value());
   context_ = context;
   return true;
 }

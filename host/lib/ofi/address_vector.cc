@@ -23,6 +23,7 @@ int CloseVector(struct fid* handle) noexcept {
   return AddressVector::From(handle)->Close();
 }
 
+// NOLINTBEGIN(readability-function-size): the API's parameters.
 int InsertAddresses(fid_av* handle, const void* addresses, size_t count,
                     fi_addr_t* indices, uint64_t flags,
                     void* context) noexcept {
@@ -40,7 +41,6 @@ int InsertService(fid_av* handle, const char* node, const char* service,
   });
 }
 
-// NOLINTNEXTLINE(readability-function-size): the API's parameters.
 int InsertSymmetric(fid_av* handle, const char* node, size_t nodes,
                     const char* service, size_t services, fi_addr_t* indices,
                     uint64_t flags, void* context) noexcept {
@@ -52,6 +52,8 @@ int InsertSymmetric(fid_av* handle, const char* node, size_t nodes,
                                                     indices, flags, context);
   });
 }
+
+// NOLINTEND(readability-function-size)
 
 int RemoveAddresses(fid_av* handle, fi_addr_t* indices, size_t count,
                     uint64_t flags) noexcept {

@@ -44,6 +44,7 @@ ssize_t ReadQueueError(fid_cq* handle, fi_cq_err_entry* entry,
 }
 
 // The condition is a hint: one entry is always enough to return.
+// NOLINTNEXTLINE(readability-function-size): the API's parameters.
 ssize_t ReadWaitingFrom(fid_cq* handle, void* buffer, size_t count,
                         fi_addr_t* sources, const void* /*condition*/,
                         int timeout_ms) noexcept {

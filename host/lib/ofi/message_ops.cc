@@ -43,6 +43,8 @@ std::array<Segment, kMaxSegments> MakeSegments(const iovec* parts,
   return segments;
 }
 
+// The functions below have the API's parameters.
+// NOLINTBEGIN(readability-function-size)
 template <typename Locking>
 struct SendOps {
   static ssize_t Post(const Endpoint::Transmit& transmit,
@@ -114,7 +116,6 @@ struct SendOps {
     return Post(transmit, operation, peer, {&segment, 1});
   }
 
-  // NOLINTNEXTLINE(readability-function-size): the API's parameters.
   static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,
                           void* descriptor, uint64_t data, fi_addr_t peer,
                           void* context) noexcept {
@@ -185,6 +186,8 @@ struct ReceiveOps {
         {segments.data(), message->iov_count});
   }
 };
+
+// NOLINTEND(readability-function-size)
 
 template <typename Locking>
 void FillSend(fi_ops_msg* ops) noexcept {
