@@ -156,6 +156,7 @@ class DmaWriteModel {
   uint32_t stall_percent = 0;
   uint64_t refuse_from = ~uint64_t{0};
   uint64_t refuse_to = ~uint64_t{0};
+  uint64_t hold_until = 0;    // No answers before this cycle.
   std::vector<Write> writes;  // Log of what was taken completely.
   size_t answered = 0;
 
@@ -163,7 +164,8 @@ class DmaWriteModel {
     dut_->wr_ready_i = (*rng)() % 100 >= stall_percent;
     dut_->wr_data_ready_i =
         !pending_.empty() && (*rng)() % 100 >= stall_percent;
-    dut_->wr_rsp_valid_i = !due_.empty() && due_.front().first <= cycle;
+    dut_->wr_rsp_valid_i =
+        !due_.empty() && std::max(due_.front().first, hold_until) <= cycle;
     dut_->wr_rsp_error_i = dut_->wr_rsp_valid_i && due_.front().second;
   }
 

@@ -401,6 +401,22 @@ TEST(CqTest, TokenIsAnsweredWhenTheWritesBeforeItAre) {
   EXPECT_EQ(b.drained_rx, 1);
 }
 
+TEST(CqTest, TokenDoesNotSwallowTheAnswerThatComesWithIt) {
+  Bench b(1);
+  b.Enable(1, 6);
+  b.writes.hold_until = b.cycle + 200;
+  Event token;
+  token.token = true;
+  for (int i = 0; i < 6; ++i) {
+    b.Take(1);
+    b.events[1].push_back(b.Entry(1, uint64_t(i)));
+    b.events[1].push_back(token);
+  }
+  ASSERT_TRUE(b.RunUntilIdle());
+  EXPECT_EQ(b.drained_tx, 6);
+  EXPECT_EQ(b.writes.answered, 6u);
+}
+
 TEST(CqTest, DrainOfATableEntryWaitsForItsWrites) {
   Bench b(1);
   b.writes.latency = 200;

@@ -151,7 +151,7 @@ class Bench {
   }
   void Enable(uint32_t ctx, uint32_t log2 = 6, uint32_t cq = 0) {
     RxCtxCfg c;
-    c.ring_base = 0x100000000 + ctx * 0x100000;
+    c.ring_base = 0x100000000 + ctx * (0x100000 + 32);
     c.head_cell = 0x500 + ctx * 8;
     c.job_id = 0xabc000 + ctx;
     c.pid_on_fep = uint16_t(0x100 + ctx / 2);
@@ -420,17 +420,17 @@ TEST(RxQueueTest, LookupAnswersPidAndRiOfEnabledContextsInTheSameCycle) {
   }
 }
 
-TEST(RxQueueTest, CheckedRefusedReadReportsItsSlotsAndOthersGoOn) {
+TEST(RxQueueTest, CheckedRefusedReadReportsItsSlotsReleasedOneByOne) {
   Bench b(1);
-  b.Enable(3);
+  b.Enable(0);
   for (uint32_t i = 0; i < 48; ++i) {
-    b.Post(3, Bench::Recv(i + 1));
+    b.Post(0, Bench::Recv(i + 1));
   }
-  b.reads.refuse_from = b.cfg[3].ring_base + 16 * 32;
+  b.reads.refuse_from = b.cfg[0].ring_base + 16 * 32;
   b.reads.refuse_to = b.reads.refuse_from + 512;
-  b.Ring(3);
+  b.Ring(0);
   for (uint32_t i = 0; i < 16; ++i) {
-    ASSERT_EQ(b.Look(3, true, 500)->position, i);
+    ASSERT_EQ(b.Look(0, true, 500)->position, i);
   }
   ASSERT_TRUE(b.RunUntilIdle());
   ASSERT_EQ(b.events.size(), 16u);
@@ -441,7 +441,7 @@ TEST(RxQueueTest, CheckedRefusedReadReportsItsSlotsAndOthersGoOn) {
     EXPECT_EQ(b.events[i].entry.op_context, 0u);
     EXPECT_TRUE(b.events[i].head);
   }
-  ASSERT_EQ(b.Look(3, true, 500)->position, 32u);
+  ASSERT_EQ(b.Look(0, true, 500)->position, 32u);
 }
 
 TEST(RxQueueTest, CancelWithdrawsAtOnceAndSkipsWhenTheHeadComes) {
@@ -543,6 +543,57 @@ TEST(RxQueueTest, DisabledContextDropsItsBuffersAndRestartsAtZero) {
   b.Ring(4);
   EXPECT_EQ(b.Look(4, true, 500)->op_context, 77u);
   EXPECT_EQ(b.Look(4, true, 500)->op_context, 78u);
+}
+
+TEST(RxQueueTest,
+     DisabledContextsCancelsAreGoneThoughAnotherRingIsCleanedFirst) {
+  Bench b(1);
+  b.Enable(4, 4);
+  for (uint32_t i = 0; i < 2; ++i) {
+    b.Post(4, Bench::Recv(i + 1));
+  }
+  b.Ring(4);
+  b.Cancel(4, 1);
+  ASSERT_TRUE(b.RunUntilIdle());
+  b.Disable(4);
+  b.Enable(0, 12);
+  b.Enable(4, 4);
+  for (uint32_t i = 0; i < 2; ++i) {
+    b.Post(4, Bench::Recv(i + 10));
+  }
+  b.Ring(4);
+  EXPECT_EQ(b.Look(4, true, 6000)->op_context, 10u);
+  EXPECT_EQ(b.Look(4, true, 6000)->op_context, 11u);
+}
+
+TEST(RxQueueTest, CheckedBufferBehindAHeadThatGoesWhileItIsLookedAt) {
+  for (int delay = 0; delay < 6; ++delay) {
+    Bench b(1);
+    b.Enable(0, 4);
+    RxDesc bad = Bench::Recv(2);
+    bad.flags = 1;
+    b.Post(0, Bench::Recv(1));
+    b.Post(0, bad);
+    b.dut->head_ctx_i = 0;
+    b.Ring(0);
+    bool popped = false;
+    for (int i = 0; i < 500 && !popped; ++i) {
+      b.dut.Settle();
+      if (b.dut->head_valid_o) {
+        for (int d = 0; d < delay; ++d) {
+          b.Tick();
+        }
+        b.dut->pop_i = 1;
+        popped = true;
+      }
+      b.Tick();
+    }
+    ASSERT_TRUE(popped);
+    ASSERT_TRUE(b.RunUntilIdle());
+    ASSERT_EQ(b.events.size(), 1u) << "pop " << delay << " cycles late";
+    EXPECT_EQ(b.events[0].entry.status, Status::kBadLength);
+    EXPECT_EQ(b.events[0].entry.op_context, 2u);
+  }
 }
 
 TEST(RxQueueTest, DrainSendsItsTokenBehindTheReadsOfTheContext) {

@@ -155,7 +155,7 @@ class Bench {
   }
   void Enable(uint32_t ctx, uint32_t log2 = 6, uint32_t cq = 0) {
     TxCtxCfg c;
-    c.ring_base = 0x100000000 + ctx * 0x100000;
+    c.ring_base = 0x100000000 + ctx * (0x100000 + 64);
     c.head_cell = 0x500 + ctx * 8;
     c.av_base = 0x7000000 + ctx * 0x1000;
     c.av_entries = 100 + ctx;
@@ -450,13 +450,13 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
 
 TEST(TxFetchTest, RefusedRingIsReportedOnceAndEverythingBehindFlushed) {
   Bench b(1);
-  b.Enable(3);
+  b.Enable(0);
   for (uint32_t i = 0; i < 24; ++i) {
-    b.Post(3, Bench::Send(100, i));
+    b.Post(0, Bench::Send(100, i));
   }
-  b.reads.refuse_from = b.cfg[3].ring_base + 8 * 64;
+  b.reads.refuse_from = b.cfg[0].ring_base + 8 * 64;
   b.reads.refuse_to = b.reads.refuse_from + 512;
-  b.Ring(3);
+  b.Ring(0);
   ASSERT_TRUE(b.WaitForOps(24));
   for (uint32_t i = 0; i < 24; ++i) {
     EXPECT_EQ(b.ops[i].status, i < 8    ? Status::kOk

@@ -344,6 +344,23 @@ TEST(TxReleaseTest, StaleMessageReturnsOnlyCreditAndEntry) {
   EXPECT_EQ(b.events[2].entry.queue_head, 1);
 }
 
+TEST(TxReleaseTest, StaleSlotsAreGoneThoughAnotherRingIsCleanedFirst) {
+  Bench b(1);
+  b.SetContext(2, true, 4, 4);
+  b.Run(100);
+  b.allocate.emplace_back(8, Message{.ctx = 2, .gen = 4, .position = 4});
+  b.Run(3);
+  b.done.push_back({.msg = 8});
+  ASSERT_TRUE(b.WaitFor(1));
+  b.SetContext(0, true, 1, 12);
+  b.SetContext(2, true, 5, 4);
+  b.allocate.emplace_back(9, Message{.ctx = 2, .gen = 5, .slots = 4});
+  b.Run(2);
+  b.done.push_back({.msg = 9});
+  ASSERT_TRUE(b.WaitFor(2));
+  EXPECT_EQ(b.events[1].entry.queue_head, 4);
+}
+
 TEST(TxReleaseTest, MessageOfADisabledContextIsStale) {
   Bench b(1);
   b.SetContext(2, true, 4, 4);
