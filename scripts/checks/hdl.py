@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import time
 import urllib.request
 
 import qualify_packages
@@ -52,15 +53,22 @@ def check_verilator(root, _build):
             yield f"hw/rtl: verilator at {width} bits:\n{run.stderr.strip()}"
 
 
+def download(url, attempts=3):
+    for attempt in range(attempts):
+        try:
+            with urllib.request.urlopen(url, timeout=60) as response:
+                return response.read()
+        except OSError as error:
+            if attempt == attempts - 1:
+                raise CannotRun(f"{url}: {error}; Debian's Yosys 0.23 cannot read packed arrays") from error
+            time.sleep(2)
+
+
 def fetch_yosys(build):
     """Folder of npm's @yowasp/yosys, from the registry once and then from build/."""
     folder = build / "yosys" / YOSYS
     if not (folder / "gen/bundle.js").exists():
-        try:
-            with urllib.request.urlopen(YOSYS_URL, timeout=60) as response:
-                archive = response.read()
-        except OSError as error:
-            raise CannotRun(f"{YOSYS_URL}: {error}; Debian's Yosys 0.23 cannot read packed arrays") from error
+        archive = download(YOSYS_URL)
         if base64.b64encode(hashlib.sha512(archive).digest()).decode() != YOSYS_SHA512:
             raise CannotRun(f"{YOSYS_URL} is not the file that this check was written for")
         partial = folder.with_suffix(".partial")
