@@ -11,11 +11,11 @@
 #include <span>
 
 #include "driver/dma/dma_buffer.h"
-#include "driver/dma/registrar.h"
 #include "driver/queue/send_ring.h"
 #include "host/lib/nic/address_table.h"
 #include "host/lib/nic/cq_credit.h"
 #include "host/lib/nic/locking.h"
+#include "host/lib/nic/region.h"
 
 namespace heddle::nic {
 
@@ -39,8 +39,6 @@ struct SendOperation {
 // Ownership: owns ring memory and bounce buffers; borrows device and credit.
 class TxQueue {
  public:
-  static constexpr size_t kMaxSegments = Registrar::kMaxSegments;
-
   struct Options {
     size_t operations = 0;          // Posted at a time, at least.
     uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.

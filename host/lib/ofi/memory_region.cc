@@ -79,8 +79,8 @@ int MemoryRegion::Register(Domain* domain, const fi_mr_attr& attr,
   std::unique_ptr<MemoryRegion> made(new MemoryRegion(domain));
   for (size_t i = 0; i < attr.iov_count; ++i) {
     auto part =
-        MappedRegion::Create(domain->nic().device(), attr.mr_iov[i].iov_base,
-                             attr.mr_iov[i].iov_len);
+        nic::Region::Create(domain->nic().device(), attr.mr_iov[i].iov_base,
+                            attr.mr_iov[i].iov_len);
     if (!part.ok()) {
       return boundary::ToReturnCode(part.error());
     }

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "driver/dma/registrar.h"
 #include "host/lib/core/limits.h"
+#include "host/lib/nic/region.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
 
@@ -34,8 +34,8 @@ class MemoryRegion final : public fid_mr, private ForkGuarded {
   // Data path: the part that holds [address, address + bytes) of a region
   // given by its descriptor. Null for a null descriptor; any part, which the
   // post then refuses, when none holds it.
-  static const MappedRegion* Find(const void* descriptor, const void* address,
-                                  size_t bytes) noexcept {
+  static const nic::Region* Find(const void* descriptor, const void* address,
+                                 size_t bytes) noexcept {
     if (descriptor == nullptr) {
       return nullptr;
     }
@@ -56,7 +56,7 @@ class MemoryRegion final : public fid_mr, private ForkGuarded {
   explicit MemoryRegion(Domain* domain) : fid_mr{}, domain_(domain) {}
 
   size_t part_count_ = 0;
-  std::array<MappedRegion, core::kMrIovLimit> parts_;
+  std::array<nic::Region, core::kMrIovLimit> parts_;
   Domain* domain_;
 };
 

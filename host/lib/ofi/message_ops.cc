@@ -17,7 +17,8 @@ constexpr uint64_t kSendFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                 FI_MORE;
 constexpr uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE;
 
-constexpr size_t kMaxSegments = Registrar::kMaxSegments;
+using nic::kMaxSegments;
+using nic::Segment;
 
 uint64_t FromContext(void* context) noexcept {
   return reinterpret_cast<uint64_t>(context);

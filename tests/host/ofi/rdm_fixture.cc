@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/host/ofi/rdm_fixture.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <thread>
 
 namespace heddle::test {
+namespace {
+
+// Test programs that run at the same time must not meet on the wire.
+class OwnWire : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    const std::string name = "rdm-" + std::to_string(getpid());
+    ASSERT_EQ(setenv("FI_HEDDLE_WIRE", name.c_str(), /*replace=*/0), 0);
+  }
+};
+
+[[maybe_unused]] ::testing::Environment* const own_wire =
+    ::testing::AddGlobalTestEnvironment(new OwnWire);
+
+}  // namespace
 
 InfoPointer GetInfo(const NodeOptions& options) {
   const InfoPointer hints(fi_allocinfo());
