@@ -10,8 +10,6 @@ import re
 import shutil
 import subprocess
 import tarfile
-import time
-import urllib.request
 
 import qualify_packages
 from source import CannotRun
@@ -22,7 +20,6 @@ WIDTHS = (64, 128, 256, 512)
 YOSYS_WIDTHS = (64, 512)
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
 YOSYS = "0.55.944"
-YOSYS_URL = f"https://registry.npmjs.org/@yowasp/yosys/-/yosys-{YOSYS}.tgz"
 YOSYS_SHA512 = "O9yjd529cPb8R+FO7gpQRw658yGjApBN9JiqMg21+5tONXrGhF9EygKF/vDXrHvoYerYU7QqxIK05tQDhPYgPQ=="
 
 
@@ -53,30 +50,28 @@ def check_verilator(root, _build):
             yield f"hw/rtl: verilator at {width} bits:\n{run.stderr.strip()}"
 
 
-def download(url, attempts=3):
-    for attempt in range(attempts):
-        try:
-            with urllib.request.urlopen(url, timeout=60) as response:
-                return response.read()
-        except OSError as error:
-            if attempt == attempts - 1:
-                raise CannotRun(f"{url}: {error}; Debian's Yosys 0.23 cannot read packed arrays") from error
-            time.sleep(2)
-
-
 def fetch_yosys(build):
     """Folder of npm's @yowasp/yosys, from the registry once and then from build/."""
     folder = build / "yosys" / YOSYS
-    if not (folder / "gen/bundle.js").exists():
-        archive = download(YOSYS_URL)
-        if base64.b64encode(hashlib.sha512(archive).digest()).decode() != YOSYS_SHA512:
-            raise CannotRun(f"{YOSYS_URL} is not the file that this check was written for")
-        partial = folder.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            tar.extractall(partial)
-        (partial / "package").rename(folder)
-        shutil.rmtree(partial)
+    if (folder / "gen/bundle.js").exists():
+        return folder
+    if not shutil.which("npm"):
+        raise CannotRun("no npm to fetch @yowasp/yosys; Debian's Yosys 0.23 cannot read packed arrays")
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    run = subprocess.run(["npm", "pack", "--silent", f"@yowasp/yosys@{YOSYS}", "--pack-destination", str(partial)],
+                         capture_output=True, text=True, cwd=partial)
+    archives = list(partial.glob("*.tgz"))
+    if run.returncode or len(archives) != 1:
+        raise CannotRun(f"npm pack @yowasp/yosys@{YOSYS}: {run.stderr.strip() or run.stdout.strip()}")
+    archive = archives[0].read_bytes()
+    if base64.b64encode(hashlib.sha512(archive).digest()).decode() != YOSYS_SHA512:
+        raise CannotRun(f"@yowasp/yosys@{YOSYS} is not the file that this check was written for")
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(partial)
+    (partial / "package").rename(folder)
+    shutil.rmtree(partial)
     return folder
 
 
