@@ -74,6 +74,15 @@ def check_todo(root, _build):
                 yield f"{name}:{number}: tag without an issue number, e.g. (#12)"
 
 
+def check_links(root, _build):
+    """Relative links of the documents lead somewhere."""
+    for name in files(root, ".md"):
+        for number, line in lines(root, name):
+            for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", line):
+                if "://" not in target and not (root / name).parent.joinpath(target).exists():
+                    yield f"{name}:{number}: link to {target}, which is not there"
+
+
 def layer_of(name):
     return next(((prefix, reach) for prefix, reach in LAYERS if name.startswith(prefix)), (None, ()))
 

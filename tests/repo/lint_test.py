@@ -73,6 +73,13 @@ class LintOf(unittest.TestCase):
         self.write("driver/a.cc", "\n// TO" "DO: later.\n")
         self.fails("todo", "driver/a.cc:2: tag without an issue")
 
+    def test_links_finds_one_that_leads_nowhere(self):
+        self.write("docs/a.md", "[b](../b.md#part), [web](https://example.org/x), [here](#here)\n")
+        self.write("b.md", "\n")
+        self.passes("links")
+        self.write("docs/a.md", "\n[b](b.md)\n")
+        self.fails("links", "docs/a.md:2: link to b.md")
+
     def test_layering_knows_who_may_include_whom(self):
         allowed = {
             "firmware/a.cc": "hw/contract/gen/heddle_contract.h", "driver/a.cc": "driver/dma/b.h",
