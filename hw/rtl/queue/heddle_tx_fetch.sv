@@ -323,7 +323,7 @@ module heddle_tx_fetch
   );
 
   assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready;
-  assign s0_take    = s0_valid && !hold && !token_take && out_count < 3'd3;
+  assign s0_take    = s0_valid && !hold && !(rec_valid && rec.token) && out_count < 3'd3;
   assign s1_valid_d = s0_take;
   assign s1_ctx_d   = s0_take ? s0_ctx : s1_ctx_q;
 

@@ -620,6 +620,36 @@ TEST(TxFetchTest, DrainTokenLeavesBehindTheReadsOfTheContext) {
   EXPECT_GT(b.cycle, asked + 250);
 }
 
+TEST(TxFetchTest, DrainIsNotHeldUpByOtherContextsAtFullRateNorTheyByIt) {
+  Bench b(1);
+  for (uint32_t c = 0; c < 4; ++c) {
+    b.Enable(c, 11);
+    for (uint32_t i = 0; i < 2000; ++i) {
+      b.Post(c, Bench::Send(8, i));
+    }
+    b.Ring(c);
+  }
+  ASSERT_TRUE(b.WaitForOps(100));
+  const uint64_t start = b.cycle;
+  uint64_t token = 0;
+  int wait = 0;
+  auto answer =
+      RunTable(&b.dut_get(), contract::TableOp::kDrain, contract::Table::kTxCtx,
+               9, TxCtxCfg{}, 2000, [&](auto sample) {
+                 b.dut->drained_i = 0;
+                 if (token == 0 && b.ops.back().token) {
+                   token = b.cycle;
+                 }
+                 if (token != 0 && ++wait == 1000) {
+                   b.dut->drained_i = 1;
+                 }
+                 b.Tick(sample);
+               });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_LT(token, start + 5000);  // Behind the reads asked before.
+  EXPECT_GT(b.ops.size(), 100u + 100u);
+}
+
 TEST(TxFetchTest, PayloadErrorOfThisGenerationFlushesTheContext) {
   Bench b(1);
   b.Enable(4);
