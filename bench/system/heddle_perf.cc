@@ -5,6 +5,8 @@
 #include <exception>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
+#include <string>
 
 #include "bench/system/measurements.h"
 
@@ -90,9 +92,7 @@ std::string Table(const Conditions& conditions) {
   return out;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   CLI::App app("Cycle counts of the simulated Heddle NIC.");
   app.set_version_flag("--version", HEDDLE_VERSION);
   bool demo = false;
@@ -104,24 +104,28 @@ int main(int argc, char** argv) {
   app.add_option("--host-turnaround", conditions.host_turnaround_cycles,
                  "Cycles from a completion to the host's answer");
   CLI11_PARSE(app, argc, argv);
-  try {
-    if (demo) {
-      PrintDemo(conditions);
-      return 0;
-    }
-    const std::string table = Table(conditions);
-    std::fputs(table.c_str(), stdout);
-    if (!markdown.empty()) {
-      std::ofstream file(markdown);
-      if (!(file << table).flush()) {
-        std::fprintf(stderr, "heddle_perf: cannot write %s\n",
-                     markdown.c_str());
-        return 1;
-      }
-    }
+  if (demo) {
+    PrintDemo(conditions);
     return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "heddle_perf: %s\n", e.what());
-    return 1;
   }
+  const std::string table = Table(conditions);
+  std::fputs(table.c_str(), stdout);
+  if (!markdown.empty()) {
+    std::ofstream file(markdown);
+    if (!(file << table).flush()) {
+      throw std::runtime_error("cannot write " + markdown);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return Run(argc, argv);
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "heddle_perf: %s\n", e.what());
+  return 1;
+} catch (...) {
+  return 1;
 }
