@@ -635,7 +635,7 @@ TEST(TxFetchTest, DrainIsNotHeldUpByOtherContextsAtFullRateNorTheyByIt) {
   int wait = 0;
   auto answer =
       RunTable(&b.dut_get(), contract::TableOp::kDrain, contract::Table::kTxCtx,
-               9, TxCtxCfg{}, 2000, [&](auto sample) {
+               9, TxCtxCfg{}, 8000, [&](auto sample) {
                  b.dut->drained_i = 0;
                  if (token == 0 && b.ops.back().token) {
                    token = b.cycle;
