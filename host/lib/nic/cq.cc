@@ -77,17 +77,24 @@ void Cq::Attach(RxQueue& queue) noexcept {
 
 void Cq::Detach(TxQueue& queue) noexcept {
   const Locked::Guard guard(lock_);
-  Drop(contract::CompletionKind::kTx, queue.context());
   tx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
 }
 
 void Cq::Detach(RxQueue& queue) noexcept {
   const Locked::Guard guard(lock_);
-  Drop(contract::CompletionKind::kRx, queue.context());
   rx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
 }
 
-void Cq::Drop(contract::CompletionKind kind, uint32_t context) noexcept {
+void Cq::Forget(const TxQueue& queue) noexcept {
+  Forget(contract::CompletionKind::kTx, queue.context());
+}
+
+void Cq::Forget(const RxQueue& queue) noexcept {
+  Forget(contract::CompletionKind::kRx, queue.context());
+}
+
+void Cq::Forget(contract::CompletionKind kind, uint32_t context) noexcept {
+  const Locked::Guard guard(lock_);
   const uint32_t size = queue_->capacity();
   const auto entries = memory_.entries<contract::Completion>(size);
   for (uint32_t i = 0; i < size; ++i) {

@@ -48,6 +48,14 @@ class Cq {
   void Pop() noexcept { queue_->Pop(); }
   template <typename Locking>
   Finished Retire(const contract::Completion& entry) noexcept;
+  // False for an entry that `Retire` will not know.
+  bool IsOfQueue(const contract::Completion& entry) const noexcept {
+    return entry.kind == contract::CompletionKind::kTx
+               ? tx_[entry.context].load(std::memory_order_acquire) != nullptr
+               : entry.kind == contract::CompletionKind::kRx &&
+                     rx_[entry.context].load(std::memory_order_acquire) !=
+                         nullptr;
+  }
 
   // Lends the thread to the device after an empty poll.
   void Step() const noexcept { nic_.Step(); }
@@ -62,10 +70,13 @@ class Cq {
   // Completions of the queue's context come here from now on.
   void Attach(TxQueue& queue) noexcept;
   void Attach(RxQueue& queue) noexcept;
-  // Drops completions of the context that were not read.
-  // Precondition: the device has ended the context.
+  // Completions of the queue's context are of nobody from now on.
   void Detach(TxQueue& queue) noexcept;
   void Detach(RxQueue& queue) noexcept;
+  // Takes the context's number out of completions not read, before another
+  // queue gets it. Precondition: detached, and the device ended the context.
+  void Forget(const TxQueue& queue) noexcept;
+  void Forget(const RxQueue& queue) noexcept;
 
   SpinLock& lock() noexcept { return lock_; }
   CqCredit& credit() noexcept { return *credit_; }
@@ -78,7 +89,7 @@ class Cq {
   static constexpr size_t kContexts = 256;
 
   explicit Cq(Nic& nic) : nic_(nic) {}
-  void Drop(contract::CompletionKind kind, uint32_t context) noexcept;
+  void Forget(contract::CompletionKind kind, uint32_t context) noexcept;
 
   SpinLock lock_;
   std::optional<CompletionQueue> queue_;

@@ -94,14 +94,16 @@ void Endpoint::Disable() noexcept {
   // A device that does not answer is lost; unmapping keeps it off the memory.
   if (tx_created_) {
     options_.peers->Detach(TxOpDoorbell(nic_.device(), tx_->context()));
-    (void)nic_.admin().DestroyTx(tx_->context());
     options_.tx_cq->Detach(*tx_);
+    (void)nic_.admin().DestroyTx(tx_->context());
+    options_.tx_cq->Forget(*tx_);
     tx_->Abandon();
     tx_created_ = false;
   }
   if (rx_created_) {
-    (void)nic_.admin().DestroyRx(rx_->context());
     options_.rx_cq->Detach(*rx_);
+    (void)nic_.admin().DestroyRx(rx_->context());
+    options_.rx_cq->Forget(*rx_);
     rx_->Abandon();
     rx_created_ = false;
   }

@@ -203,22 +203,17 @@ ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
                                    uint64_t /*flags*/) noexcept {
   const nic::Locked::Guard guard(backend_->lock());
   const contract::Completion* entry = backend_->Peek();
-  while (entry != nullptr) {
-    if (entry->kind != contract::CompletionKind::kNone) {
-      if (entry->status == contract::Status::kOk) {
-        return -FI_EAGAIN;
-      }
-      const nic::Finished finished = backend_->Retire<nic::Locked>(*entry);
-      if (finished.known) {
-        FillError(*entry, finished, error);
-        backend_->Pop();
-        return 1;
-      }
-    }
+  while (entry != nullptr && !backend_->IsOfQueue(*entry)) {
     backend_->Pop();
     entry = backend_->Peek();
   }
-  return -FI_EAGAIN;
+  if (entry == nullptr || entry->status == contract::Status::kOk) {
+    return -FI_EAGAIN;
+  }
+  const nic::Finished finished = backend_->Retire<nic::Locked>(*entry);
+  FillError(*entry, finished, error);
+  backend_->Pop();
+  return 1;
 }
 
 void CompletionQueue::FillError(const contract::Completion& entry,

@@ -110,8 +110,7 @@ struct CqReader {
     size_t taken = 0;
     const contract::Completion* entry = cq.Peek();
     while (entry != nullptr && taken < count) {
-      if (entry->status != contract::Status::kOk &&
-          entry->kind != contract::CompletionKind::kNone) {
+      if (entry->status != contract::Status::kOk && cq.IsOfQueue(*entry)) {
         break;
       }
       const nic::Finished finished = cq.Retire<Locking>(*entry);
@@ -131,7 +130,9 @@ struct CqReader {
     if (entry == nullptr) {
       return -FI_EAGAIN;
     }
-    return entry->status == contract::Status::kOk ? 0 : -FI_EAVAIL;
+    return entry->status != contract::Status::kOk && cq.IsOfQueue(*entry)
+               ? -FI_EAVAIL
+               : 0;
   }
 };
 

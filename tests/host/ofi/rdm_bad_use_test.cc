@@ -120,6 +120,25 @@ TEST_F(BadUseTest, CloseDiscardsWhatIsOutstanding) {
   EXPECT_EQ(received, 9U);
 }
 
+TEST_F(BadUseTest, CloseDoesNotWaitForASilentPeer) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  sockaddr_in nobody = b->Name();
+  nobody.sin_addr.s_addr = htonl(ntohl(nobody.sin_addr.s_addr) ^ 0x55);
+  fi_addr_t to_nobody = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_av_insert(a->av, &nobody, 1, &to_nobody, 0, nullptr), 1);
+  const std::vector<uint8_t> data = Pattern(50000);
+  fid_ep* more = a->OpenEndpoint();
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(
+        fi_send(more, data.data(), data.size(), nullptr, to_nobody, nullptr),
+        0);
+  }
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(fi_close(&more->fid), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - before,
+            std::chrono::seconds(10));
+}
+
 // --------------------------------------------------------------- addresses
 
 TEST_F(BadUseTest, SendNeedsAnIndexOfTheVector) {

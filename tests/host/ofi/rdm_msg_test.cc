@@ -805,6 +805,42 @@ TEST_F(MessageTest, ThreadsMayShareAnEndpointAndItsQueues) {
   EXPECT_EQ(sum, kAll * (kAll - 1) / 2);
 }
 
+TEST_F(MessageTest, QueueMayBeReadWhileEndpointsComeAndGo) {
+  NodeOptions options;
+  options.threading = FI_THREAD_SAFE;
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    fi_cq_tagged_entry entry;
+    while (!stop) {
+      for (fid_cq* cq : {a->tx_cq, a->rx_cq}) {
+        const ssize_t result = fi_cq_read(cq, &entry, 1);
+        if (result == -FI_EAVAIL) {
+          // A message whose sender was closed may end so; nothing else fails.
+          fi_cq_err_entry error = {};
+          EXPECT_EQ(fi_cq_readerr(cq, &error, 0), 1);
+          EXPECT_EQ(cq, a->rx_cq);
+          EXPECT_EQ(error.err, FI_EREMOTEIO);
+        } else {
+          EXPECT_TRUE(result == 1 || result == -FI_EAGAIN) << result;
+        }
+      }
+    }
+  });
+  const fi_addr_t self = a->Insert(*a);
+  uint64_t value = 1;
+  for (int i = 0; i < 10; ++i) {
+    fid_ep* more = a->OpenEndpoint();
+    EXPECT_EQ(
+        fi_recv(a->ep, &value, sizeof(value), nullptr, FI_ADDR_UNSPEC, nullptr),
+        0);
+    EXPECT_EQ(fi_send(more, &value, sizeof(value), nullptr, self, nullptr), 0);
+    EXPECT_EQ(fi_close(&more->fid), 0);
+  }
+  stop = true;
+  reader.join();
+}
+
 // The receiver makes no call at all until its buffer is full.
 TEST_F(MessageTest, AutoProgressNeedsNoCallOfTheReceiver) {
   NodeOptions options;
