@@ -22,6 +22,8 @@ namespace {
 // Cycles per call: few for a poller, which looks at its queue in between.
 constexpr uint32_t kPollCycles = 32;
 constexpr uint32_t kThreadCycles = 128;
+constexpr uint32_t kSpinPolls = 64;
+constexpr uint64_t kPollSleepNs = 200000;
 constexpr uint64_t kStartLimitCycles = 20000;
 constexpr uint64_t kLongestSleepNs = 1000000000;
 // With a timer running the clock is looked at often enough for TickClock.
@@ -266,14 +268,21 @@ bool RtlDevice::HasWork() const {
 void RtlDevice::Step() {
   last_poll_ns_ = MonotonicNs();
   if (HasWork()) {
+    idle_polls_ = 0;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
       RunSome(kPollCycles);
-      return;
+    } else {
+      sched_yield();  // To the thread that runs the model.
     }
+    return;
   }
-  // The caller waits for another thread or process, which may need this CPU.
-  sched_yield();
+  // A caller in a loop waits for another process, which may need this CPU. To
+  // sleep is better than to yield: on a busy machine a yield costs a time
+  // slice, while a sleeper is woken by the frame it waits for.
+  if (++idle_polls_ > kSpinPolls) {
+    wire_->Sleep(kPollSleepNs);
+  }
 }
 
 ProgressHook RtlDevice::progress_hook() {

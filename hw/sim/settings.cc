@@ -102,8 +102,9 @@ Result<RtlDeviceOptions> ParseSettings(const HeddleSimOption* options,
     const std::string value = options[i].value;
     const char* const allowed = Apply(name, value, out);
     if (allowed != nullptr) {
-      *message =
-          "simulator setting " + name + "=" + value + ": must be " + allowed;
+      *message = "simulator setting ";
+      message->append(name).append("=").append(value);
+      message->append(": must be ").append(allowed);
       return Errno{EINVAL};
     }
   }

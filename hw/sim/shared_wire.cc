@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bitset>
 #include <cerrno>
 #include <climits>
 #include <utility>
@@ -135,6 +134,13 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
     return false;
   }
   wire->payload_mtu.store(options.payload_mtu);
+  index_ = *free;
+  Occupy(used);
+  return true;
+}
+
+void SharedWire::Occupy(const std::bitset<kSlots>& used) {
+  WireSegment& wire = *segment_;
   // Slots go round, so that a new function does not get what is still on its
   // way to the last one.
   uint32_t slot = wire->next_slot.load() % kSlots;
@@ -142,7 +148,6 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
     slot = (slot + 1) % kSlots;
   }
   wire->next_slot.store((slot + 1) % kSlots);
-  index_ = *free;
   slot_ = static_cast<uint8_t>(slot);
   WirePort& port = wire->ports[index_];
   ClearPort(port);
@@ -158,7 +163,6 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
   }
   port.key.store(PortKey(ip_, slot), std::memory_order_release);
   attached_ = true;
-  return true;
 }
 
 SharedWire::~SharedWire() {

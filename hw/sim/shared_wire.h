@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -87,6 +88,8 @@ class SharedWire : public firmware::Switch {
 
   bool TakePort(const SharedWireOptions& options, Errno* error,
                 std::string* message);
+  // Makes `index_` this function's port, in a slot that is not `used`.
+  void Occupy(const std::bitset<kSlots>& used);
   void ClearDead();
   void ClearPort(WirePort& port);
   void Wake(uint32_t index);

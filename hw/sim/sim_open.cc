@@ -68,7 +68,7 @@ Device* Open(const std::string& kind, const HeddleSimOption* options,
 }  // namespace heddle::sim
 
 extern "C" __attribute__((visibility("default"))) heddle::Device*
-heddle_sim_open(  // NOLINT(readability-identifier-naming): C symbol.
+heddle_sim_open(  // NOLINT: name and parameters of a C symbol.
     const char* kind, uint32_t device_abi, uint64_t contract_hash,
     const HeddleSimOption* options, size_t option_count,
     HeddleSimError* error) {

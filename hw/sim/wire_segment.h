@@ -36,6 +36,7 @@ struct WirePort {
 
 // What the segment holds. Zero-filled memory plus the first five members is an
 // empty wire.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): laid out by use.
 struct WireMemory {
   uint64_t magic;
   uint32_t layout_version;

@@ -52,7 +52,11 @@ class ChildProcess {
     return read(in_, &byte, 1) == 1;
   }
 
-  void Stop() const { kill(pid_, SIGSTOP); }
+  // Returns when the child stands still.
+  void Stop() const {
+    kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
   void Kill() {
     if (!reaped_) {
       kill(pid_, SIGKILL);
