@@ -66,6 +66,12 @@ class TxQueue {
   [[nodiscard]] int Post(const SendOperation& operation,
                          std::span<const Segment> segments) noexcept;
 
+  // As `Post` for one piece of at most `contract::kInlineBytes`: the path of
+  // short messages.
+  template <typename Locking>
+  [[nodiscard]] int PostInline(const SendOperation& operation, const void* data,
+                               size_t bytes) noexcept;
+
   // Takes back what the operation at `position` and all slots before
   // `queue_head` hold. Call once per completion of this context.
   template <typename Locking>
@@ -92,6 +98,14 @@ class TxQueue {
  private:
   TxQueue() = default;
 
+  static SendFields Fields(const SendOperation& operation) noexcept {
+    return {.op_context = operation.context,
+            .header_data = operation.data,
+            .peer = operation.peer,
+            .flags = static_cast<uint8_t>(
+                (operation.completion ? contract::kTxFlagCompletion : 0) |
+                (operation.has_data ? contract::kTxFlagHeaderData : 0))};
+  }
   size_t ring_bytes() const noexcept {
     return size_t{contract::kDescBytes} << ring_log2_;
   }
@@ -136,13 +150,7 @@ int TxQueue::Post(const SendOperation& operation,
   if (bytes > limit || largest > limit) {
     return EMSGSIZE;
   }
-  const SendFields fields = {
-      .op_context = operation.context,
-      .header_data = operation.data,
-      .peer = operation.peer,
-      .flags = static_cast<uint8_t>(
-          (operation.completion ? contract::kTxFlagCompletion : 0) |
-          (operation.has_data ? contract::kTxFlagHeaderData : 0))};
+  const SendFields fields = Fields(operation);
   const typename Locking::Guard guard(lock_);
   if (operation.completion && !credit_->TryTake<Locking>()) {
     ring_->Publish();
@@ -160,6 +168,32 @@ int TxQueue::Post(const SendOperation& operation,
     ring_->Publish();
   }
   return broken_ ? EIO : error;
+}
+
+template <typename Locking>
+int TxQueue::PostInline(const SendOperation& operation, const void* data,
+                        size_t bytes) noexcept {
+  const SendFields fields = Fields(operation);
+  const auto length = static_cast<uint32_t>(bytes);
+  const typename Locking::Guard guard(lock_);
+  if (operation.completion && !credit_->TryTake<Locking>()) {
+    ring_->Publish();
+    return EAGAIN;
+  }
+  signaled_ += operation.completion ? 1 : 0;
+  if (!ring_->PushInline(fields, data, length) &&
+      !(Refill() && ring_->PushInline(fields, data, length))) {
+    if (operation.completion) {
+      --signaled_;
+      credit_->Return<Locking>(1);
+    }
+    ring_->Publish();
+    return EAGAIN;
+  }
+  if (!operation.more) {
+    ring_->Publish();
+  }
+  return broken_ ? EIO : 0;
 }
 
 }  // namespace heddle::nic

@@ -58,15 +58,31 @@ struct SendOps {
     return -transmit.queue->Post<Locking>(operation, segments);
   }
 
+  // One buffer, the most frequent case.
+  static ssize_t PostOne(const Endpoint::Transmit& transmit,
+                         nic::SendOperation operation, fi_addr_t peer,
+                         const void* buffer, size_t bytes,
+                         const void* descriptor) noexcept {
+    if (bytes > contract::kInlineBytes) [[unlikely]] {
+      const Segment segment = MakeSegment(buffer, bytes, descriptor);
+      return Post(transmit, operation, peer, {&segment, 1});
+    }
+    if (!transmit.peers->Contains(peer)) {
+      return -FI_EINVAL;
+    }
+    operation.peer = static_cast<uint32_t>(peer);
+    return -transmit.queue->PostInline<Locking>(operation, buffer, bytes);
+  }
+
   static ssize_t Send(fid_ep* handle, const void* buffer, size_t bytes,
                       void* descriptor, fi_addr_t peer,
                       void* context) noexcept {
     const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
-    nic::SendOperation operation = {.context = FromContext(context),
-                                    .completion = transmit.report,
-                                    .copy_now = transmit.copy_now};
-    const Segment segment = MakeSegment(buffer, bytes, descriptor);
-    return Post(transmit, operation, peer, {&segment, 1});
+    return PostOne(transmit,
+                   {.context = FromContext(context),
+                    .completion = transmit.report,
+                    .copy_now = transmit.copy_now},
+                   peer, buffer, bytes, descriptor);
   }
 
   static ssize_t SendVector(fid_ep* handle, const iovec* parts,
@@ -110,36 +126,36 @@ struct SendOps {
   static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
                         fi_addr_t peer) noexcept {
     const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
-    nic::SendOperation operation = {.context = FromContext(handle->fid.context),
-                                    .completion = false,
-                                    .copy_now = true};
-    const Segment segment = MakeSegment(buffer, bytes, nullptr);
-    return Post(transmit, operation, peer, {&segment, 1});
+    return PostOne(transmit,
+                   {.context = FromContext(handle->fid.context),
+                    .completion = false,
+                    .copy_now = true},
+                   peer, buffer, bytes, nullptr);
   }
 
   static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,
                           void* descriptor, uint64_t data, fi_addr_t peer,
                           void* context) noexcept {
     const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
-    nic::SendOperation operation = {.context = FromContext(context),
-                                    .data = data,
-                                    .has_data = true,
-                                    .completion = transmit.report,
-                                    .copy_now = transmit.copy_now};
-    const Segment segment = MakeSegment(buffer, bytes, descriptor);
-    return Post(transmit, operation, peer, {&segment, 1});
+    return PostOne(transmit,
+                   {.context = FromContext(context),
+                    .data = data,
+                    .has_data = true,
+                    .completion = transmit.report,
+                    .copy_now = transmit.copy_now},
+                   peer, buffer, bytes, descriptor);
   }
 
   static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,
                             uint64_t data, fi_addr_t peer) noexcept {
     const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
-    nic::SendOperation operation = {.context = FromContext(handle->fid.context),
-                                    .data = data,
-                                    .has_data = true,
-                                    .completion = false,
-                                    .copy_now = true};
-    const Segment segment = MakeSegment(buffer, bytes, nullptr);
-    return Post(transmit, operation, peer, {&segment, 1});
+    return PostOne(transmit,
+                   {.context = FromContext(handle->fid.context),
+                    .data = data,
+                    .has_data = true,
+                    .completion = false,
+                    .copy_now = true},
+                   peer, buffer, bytes, nullptr);
   }
 };
 
