@@ -149,10 +149,10 @@ module heddle_accept
   logic              index_free;
   logic [PdcW-1:0]   free_pdc;
   verdict_t          verdict;
-  heddle_first #(.Width(NumPdc)) u_free (
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_free (
     .clk_i, .rst_ni,
-    .set_i(~open_q), .take_i(p2_done && verdict.create),
-    .valid_o(index_free), .index_o(free_pdc)
+    .valid_i(~open_q), .take_i(p2_done && verdict.create),
+    .valid_o(index_free), .idx_o(free_pdc)
   );
 
   // ------------------------------------------------------- stage 1 and 2: entry
@@ -242,8 +242,8 @@ module heddle_accept
   for (genvar p = 0; p < NumPdc; p++) begin : gen_old
     assign old[p] = open_q[p] && between_q[p] && age_q[p] == OldAge;
   end
-  heddle_first #(.Width(NumPdc)) u_old (
-    .clk_i, .rst_ni, .set_i(old), .take_i(forget), .valid_o(any_old), .index_o(old_pdc)
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_old (
+    .clk_i, .rst_ni, .valid_i(old), .take_i(forget), .valid_o(any_old), .idx_o(old_pdc)
   );
 
   // Between packets: read the entry, read its set, clear both.

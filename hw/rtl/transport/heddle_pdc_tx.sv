@@ -150,9 +150,9 @@ module heddle_pdc_tx
     may_send = can_send_q & pending;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
-  heddle_first #(.Width(NumPdc)) u_next_pdc (
-    .clk_i, .rst_ni, .set_i(may_send), .take_i(ev == EvSend),
-    .valid_o(send_any), .index_o(send_pdc)
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
+    .clk_i, .rst_ni, .valid_i(may_send), .take_i(ev == EvSend),
+    .valid_o(send_any), .idx_o(send_pdc)
   );
 
   always_comb begin
@@ -576,19 +576,29 @@ module heddle_pdc_tx
   assign walk_spare = walk_count <= ($clog2(EvDepth)+1)'(EvDepth - 2);
 
   // ------------------------------------------------------------------ SYN again
+  // One at a time, held until tx_msg has opened it.
   logic [NumPdc-1:0] reopen_q;
-  logic [PdcW-1:0]   reopen_pdc;
-  heddle_first #(.Width(NumPdc)) u_reopen (
-    .clk_i, .rst_ni, .set_i(reopen_q), .take_i(1'b0),
-    .valid_o(reopen_valid_o), .index_o(reopen_pdc)
+  logic              reopen_any, reopen_take, reopen_busy_q;
+  logic [PdcW-1:0]   reopen_next, reopen_pdc_q;
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_reopen (
+    .clk_i, .rst_ni, .valid_i(reopen_q), .take_i(reopen_take),
+    .valid_o(reopen_any), .idx_o(reopen_next)
   );
-  assign reopen_pdc_o = reopen_pdc;
+  assign reopen_take    = reopen_any && !reopen_busy_q;
+  assign reopen_valid_o = reopen_busy_q;
+  assign reopen_pdc_o   = reopen_pdc_q;
+  always_ff @(posedge clk_i) begin
+    if (reopen_take) reopen_pdc_q <= reopen_next;
+  end
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      reopen_q <= '0;
+      reopen_q      <= '0;
+      reopen_busy_q <= 1'b0;
     end else begin
-      if (syn_again)      reopen_q[pdc_q] <= 1'b1;
-      if (reopen_ready_i) reopen_q[reopen_pdc] <= 1'b0;
+      if (reopen_take) reopen_q[reopen_next] <= 1'b0;
+      if (syn_again)   reopen_q[pdc_q] <= 1'b1;
+      if (reopen_take)         reopen_busy_q <= 1'b1;
+      else if (reopen_ready_i) reopen_busy_q <= 1'b0;
     end
   end
 
@@ -670,7 +680,7 @@ module heddle_pdc_tx
   assign deadline_valid_o = clean_q && clean_any_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
   assign idle_o = ready_mem && clean_q && ev == EvNone && ev_q == EvNone && !scan_hit_q &&
-                  !(|may_send) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) &&
+                  !(|may_send) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i &&
                   !(clean_any_q && $signed(until_deadline) <= 0);
 

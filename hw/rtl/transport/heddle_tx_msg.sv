@@ -114,9 +114,9 @@ module heddle_tx_msg
   logic [NumPdc-1:0] pdc_free_q;
   logic              pdc_avail, pdc_take;
   logic [PdcW-1:0]   pdc_new;
-  heddle_first #(.Width(NumPdc)) u_pdc_free (
-    .clk_i, .rst_ni, .set_i(pdc_free_q), .take_i(pdc_take),
-    .valid_o(pdc_avail), .index_o(pdc_new)
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_pdc_free (
+    .clk_i, .rst_ni, .valid_i(pdc_free_q), .take_i(pdc_take),
+    .valid_o(pdc_avail), .idx_o(pdc_new)
   );
 
   // --------------------------------------------------------------- key lookup
