@@ -19,6 +19,7 @@
 #include "driver/dma/slab_pool.h"
 #include "gtest/gtest.h"
 #include "tests/driver/fake_device.h"
+#include "tests/seed.h"
 
 namespace heddle {
 namespace {
@@ -401,7 +402,7 @@ TEST_F(RegistrarTest, OptionsOutOfRangeAreRefused) {
 }
 
 TEST_F(RegistrarTest, RandomOperationsKeepDataApartAndLeaveNothingBehind) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = TestSeed();
   SCOPED_TRACE(::testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   struct Operation {

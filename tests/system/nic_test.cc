@@ -5,6 +5,7 @@
 
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
+#include "tests/seed.h"
 #include "tests/system/harness/lockstep_nodes.h"
 
 namespace heddle {
@@ -14,14 +15,6 @@ using contract::Completion;
 using contract::Status;
 
 constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
-
-// HEDDLE_TEST_SEED, or another one in each run.
-uint32_t TestSeed() {
-  const char* given = std::getenv("HEDDLE_TEST_SEED");
-  return given != nullptr
-             ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
-             : std::random_device{}();
-}
 
 void Fill(DmaBuffer& buffer, uint32_t seed) {
   std::mt19937 rng(seed);
@@ -309,7 +302,6 @@ TEST_F(StreamTest, OneContextPassesAnEighthOfAMessagePerCycleOrMore) {
 
 TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
   const uint32_t seed = TestSeed();
-  SCOPED_TRACE("HEDDLE_TEST_SEED=" + std::to_string(seed));
   sim::LockstepOptions options;
   options.seed = seed;
   options.wire.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
@@ -441,7 +433,6 @@ class OrderTest : public NicTest {
   uint32_t CountEarlyCompletions(bool write_errors, bool ignore_write_order) {
     sim::LockstepOptions options;
     options.seed = TestSeed();
-    std::printf("HEDDLE_TEST_SEED=%u\n", static_cast<unsigned>(options.seed));
     options.write_errors = write_errors;
     options.memory.ignore_write_order = ignore_write_order;
     Open(2, options);

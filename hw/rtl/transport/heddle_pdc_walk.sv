@@ -11,8 +11,6 @@
 // queued behind the last message ended.
 // One message every two cycles.
 
-`include "heddle_assert.svh"
-
 module heddle_pdc_walk
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
@@ -194,6 +192,4 @@ module heddle_pdc_walk
   logic unused;
   assign unused = ^{index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
                     unused_seq_rdy, ev_q.open};
-
-  `HEDDLE_ASSERT(IndexInMessage_A, state_q == StBack |-> index[31:PktW] == '0)
 endmodule

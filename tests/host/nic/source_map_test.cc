@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "tests/seed.h"
+
 namespace heddle::nic {
 namespace {
 
@@ -29,7 +31,7 @@ TEST(SourceMap, FindsExactlyWhatWasSet) {
 }
 
 TEST(SourceMap, AgreesWithAMapUnderRandomChurn) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = TestSeed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   SourceMap map;

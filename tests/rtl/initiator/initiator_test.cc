@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 
 #include "gtest/gtest.h"
 #include "tests/rtl/initiator/initiator_bench.h"
+#include "tests/seed.h"
 
 namespace heddle {
 namespace {
@@ -12,14 +12,6 @@ namespace {
 using contract::NackCode;
 using contract::ReturnCode;
 using contract::Status;
-
-// HEDDLE_TEST_SEED, or another one in each run.
-uint32_t TestSeed() {
-  const char* given = std::getenv("HEDDLE_TEST_SEED");
-  return given != nullptr
-             ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
-             : std::random_device{}();
-}
 
 void ExpectNothingBroken(const InitiatorBench& bench) {
   for (const std::string& error : bench.errors) {
@@ -59,7 +51,6 @@ TEST(InitiatorTest, SmallMessagesToOnePeerPassAtLessThanThreeCyclesEach) {
 
 TEST(InitiatorTest, NothingIsLostOrDoubledOnALossyNetwork) {
   const uint32_t seed = TestSeed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
   InitiatorBench bench(seed);
   bench.network = {
       .loss = 0.02, .duplicate = 0.02, .reorder = 0.02, .delay_cycles = 30};
@@ -267,7 +258,6 @@ TEST(InitiatorTest, SemanticErrorOfTheTargetEndsTheMessagesWithItsReturnCode) {
 
 TEST(InitiatorTest, MessageWhosePayloadIsLostEndsEarlyAndOthersAreWhole) {
   const uint32_t seed = TestSeed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
   InitiatorBench bench(seed);
   bench.network = {.loss = 0.01, .delay_cycles = 30};
   bench.withdraw = 0.01;
