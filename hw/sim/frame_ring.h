@@ -36,6 +36,8 @@ class FrameRingProducer {
   uint64_t consumed() const {
     return memory_->head.load(std::memory_order_acquire);
   }
+  // True if the consumer has not yet taken everything.
+  bool pending() const { return consumed() != tail_; }
   // Asks to be woken when the consumer takes a frame.
   void Wait() { memory_->producer_waits.store(1, std::memory_order_seq_cst); }
 

@@ -201,12 +201,13 @@ bool RtlDevice::Busy() {
 }
 
 void RtlDevice::RunSome(uint32_t max_cycles) {
-  ticks_.Advance(MonotonicNs());
+  AdvanceTime();
   if (node_->model().quiet() && !node_->model().deadline_ticks()) {
     ticks_.Forget();
   }
   AcceptNotifications();
   mac_->Release();
+  wire_->SetWorking(Busy());
   const uint64_t visible = node_->memory().visible_commits();
   const uint64_t start = node_->model().cycles();
   while (Busy() && node_->model().cycles() - start < max_cycles &&
@@ -226,6 +227,7 @@ void RtlDevice::Settle() {
     interrupts_.RaiseAll();  // Whoever sleeps finds out.
   }
   const bool quiet = !Busy();
+  wire_->SetWorking(!quiet);
   uint64_t wake_at = UINT64_MAX;
   if (const auto deadline = model.deadline_ticks(); quiet && deadline) {
     wake_at = MonotonicNs() +
@@ -239,6 +241,11 @@ void RtlDevice::Settle() {
     mac_->FlushCapture();
   }
   quiet_ = quiet;
+}
+
+void RtlDevice::AdvanceTime() {
+  const uint64_t now = MonotonicNs();
+  ticks_.Advance(now, wire_->PeerIsBehind(now));
 }
 
 void RtlDevice::AcceptNotifications() {
@@ -428,7 +435,7 @@ void RtlDevice::ThreadMain() {
       wire_->Sleep(sleep_ns);
     }
     const std::lock_guard lock(mutex_);
-    ticks_.Advance(MonotonicNs());
+    AdvanceTime();
     Settle();
   }
 }

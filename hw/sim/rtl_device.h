@@ -87,6 +87,7 @@ class RtlDevice : public Device {
   void RunSome(uint32_t max_cycles);
   bool Busy();
   void CycleOnce();
+  void AdvanceTime();
   void AcceptNotifications();
   void Settle();
   void WriteStatistics();

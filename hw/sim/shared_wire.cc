@@ -69,6 +69,7 @@ Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
 
 void SharedWire::ClearPort(WirePort& port) {
   port.key.store(0, std::memory_order_release);
+  port.working.store(0);
   for (auto& word : port.claims) {
     // Most pages of the table were never touched; a load leaves them so.
     if (word.load(std::memory_order_relaxed) != 0) {
@@ -261,6 +262,7 @@ FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
       return nullptr;
     }
     peer.producer.emplace(&wire->rings[ring - 1]);
+    receivers_.push_back(index);
   }
   return &*peer.producer;
 }
@@ -281,6 +283,28 @@ FrameRingConsumer* SharedWire::ConsumerFrom(uint32_t index) {
     peer.consumer.emplace(&wire->rings[ring - 1]);
   }
   return peer.consumer ? &*peer.consumer : nullptr;
+}
+
+void SharedWire::SetWorking(bool working) {
+  (*segment_)->ports[index_].working.store(working ? 1 : 0);
+}
+
+bool SharedWire::PeerIsBehind(uint64_t now_ns) {
+  bool behind = false;
+  for (const uint32_t index : receivers_) {
+    Peer& peer = peers_[index];
+    const bool pending = peer.producer->pending();
+    const uint64_t consumed = peer.producer->consumed();
+    if (consumed != peer.progress_at || (pending && !peer.was_pending)) {
+      peer.progress_ns = now_ns;
+      peer.progress_at = consumed;
+    }
+    peer.was_pending = pending;
+    const bool working = (*segment_)->ports[index].working.load() != 0;
+    behind = behind ||
+             ((pending || working) && now_ns - peer.progress_ns < kPatienceNs);
+  }
+  return behind;
 }
 
 SharedWire::SendOutcome SharedWire::Full(Peer& peer) {

@@ -60,6 +60,13 @@ class SharedWire : public firmware::Switch {
   SendOutcome Send(std::span<const uint8_t> frame);
   bool Receive(Frame* frame);
 
+  // Whether this function has something to do, for its peers to see.
+  void SetWorking(bool working);
+  // True if a peer that took frames from this port within `kPatienceNs`, or got
+  // its first, has not taken all or is still working: it is behind, not silent.
+  // Same thread as sending.
+  bool PeerIsBehind(uint64_t now_ns);
+
   // True if a frame or a kick may have arrived since `Receive` found nothing.
   bool HasNews() const;
   // Wakes a `Sleep` of this port.
@@ -79,6 +86,9 @@ class SharedWire : public firmware::Switch {
     std::optional<FrameRingProducer> producer;
     std::optional<FrameRingConsumer> consumer;
     bool consumer_dead = false;
+    uint64_t progress_ns = 0;  // When it was last seen to take frames.
+    uint64_t progress_at = 0;  // What it had taken then.
+    bool was_pending = false;
     uint64_t blocked_since_ns = 0;  // 0: not blocked.
     uint64_t consumed_then = 0;
     bool stopped = false;
@@ -108,6 +118,7 @@ class SharedWire : public firmware::Switch {
   std::atomic<uint32_t> seen_wake_ =
       0;  // `wake` when `Receive` last found nothing.
   std::vector<Peer> peers_;
+  std::vector<uint32_t> receivers_;  // Peers with a producer.
   std::atomic<uint64_t> dropped_ = 0;
   std::atomic<uint64_t> corrupt_peers_ = 0;
 };

@@ -16,11 +16,12 @@ class TickClock {
   TickClock(uint64_t tick_ns, uint64_t now_ns)
       : tick_ns_(tick_ns), last_ns_(now_ns) {}
 
-  // Takes note of the time.
-  void Advance(uint64_t now_ns) {
+  // Takes note of the time. With `hold` what passed does not count: the NIC
+  // waits for somebody who is behind, not for somebody who is silent.
+  void Advance(uint64_t now_ns, bool hold) {
     const uint64_t passed = (now_ns - last_ns_) / tick_ns_;
     last_ns_ += passed * tick_ns_;
-    owed_ += std::min(passed, kMaxStep);
+    owed_ += hold ? 0 : std::min(passed, kMaxStep);
   }
 
   uint64_t owed() const { return owed_; }

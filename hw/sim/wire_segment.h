@@ -29,6 +29,7 @@ struct WirePort {
   std::atomic<uint64_t> key;
   std::atomic<uint32_t> wake;      // Futex: raised by whoever has news.
   std::atomic<uint32_t> sleeping;  // Threads of the owner that wait on `wake`.
+  std::atomic<uint32_t> working;   // The function has something to do.
   ProcessId process;
   // Claimed libfabric ports, one bit each; read without the lock.
   std::array<std::atomic<uint64_t>, kPortNumbers / kWordBits> claims;

@@ -241,6 +241,26 @@ TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
       << "it goes on";
 }
 
+TEST_F(SharedWireTest, PeerWithWorkIsBehindForAWhileNotForEver) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  constexpr uint64_t kNow = 1000000000;
+  constexpr uint64_t kLater = kNow + SharedWire::kPatienceNs;
+  b->SetWorking(true);
+  EXPECT_FALSE(a->PeerIsBehind(kNow)) << "not with anything of ours";
+  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
+  EXPECT_TRUE(a->PeerIsBehind(kNow));
+  EXPECT_FALSE(a->PeerIsBehind(kLater)) << "it takes nothing";
+  Frame frame;
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_TRUE(a->PeerIsBehind(kLater)) << "it took something";
+  EXPECT_FALSE(a->PeerIsBehind(kLater + SharedWire::kPatienceNs));
+  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
+  ASSERT_TRUE(b->Receive(&frame));
+  b->SetWorking(false);
+  EXPECT_FALSE(a->PeerIsBehind(2 * kLater)) << "all taken and done";
+}
+
 TEST_F(SharedWireTest, OthersGoOnWhenTheFirstIsKilled) {
   auto first = std::make_unique<ChildProcess>(
       [this](const ChildProcess::Signal& signal) {
