@@ -381,7 +381,7 @@ std::string RtlDevice::failure() const {
 }
 
 void RtlDevice::WriteStatistics() {
-  std::ofstream file(options_.statistics, std::ios::trunc);
+  std::ofstream file(options_.statistics, std::ios::app);
   const HostMemory& memory = node_->memory();
   file << node_->StatisticsText() << "blocked_reads " << memory.blocked_reads()
        << "\nblocked_writes " << memory.blocked_writes() << "\ncycles "

@@ -28,7 +28,7 @@ struct RtlDeviceOptions {
   MemoryOptions memory;
   std::string capture;  // Files, empty for none.
   std::string trace;
-  std::string statistics;
+  std::string statistics;  // Appended to.
   uint64_t rto_ns = 20000000;
   uint64_t dead_ns = 60000000000;
 };

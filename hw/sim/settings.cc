@@ -14,7 +14,7 @@
 namespace heddle::sim {
 namespace {
 
-constexpr uint64_t kMinTimeNs = 100000;          // One tick.
+constexpr uint64_t kMinTimeNs = 1;               // Rounded up to a tick.
 constexpr uint64_t kMaxTimeNs = 86400000000000;  // One day.
 
 template <typename Number>
@@ -45,7 +45,7 @@ bool ParseMtu(std::string_view text, uint32_t* mtu) {
 const char* Apply(std::string_view name, const std::string& value,
                   RtlDeviceOptions& out) {
   constexpr const char* kProbability = "a number from 0 to 1";
-  constexpr const char* kTime = "nanoseconds from 100000 to one day";
+  constexpr const char* kTime = "nanoseconds from 1 to one day";
   if (name == "address") {
     return ParseAddress(value, &out.wire.ip) ? nullptr
                                              : "an IPv4 address, not 0.0.0.0";
@@ -53,7 +53,7 @@ const char* Apply(std::string_view name, const std::string& value,
   if (name == "wire") {
     const bool good = !value.empty() && value.size() < kWireNameBytes;
     out.wire.name = value == "default" ? std::string() : value;
-    return good ? nullptr : "1 to 63 characters";
+    return good ? nullptr : "1 to 64 characters";
   }
   if (name == "payload_mtu") {
     return ParseMtu(value, &out.wire.payload_mtu) ? nullptr

@@ -161,7 +161,7 @@ std::string WireSegment::DefaultName() {
 Result<std::unique_ptr<WireSegment>> WireSegment::Open(const std::string& name,
                                                        std::string* message) {
   if (name.empty() || name.size() >= kWireNameBytes) {
-    *message = "wire name must have 1 to 63 characters";
+    *message = "wire name must have 1 to 64 characters";
     return Errno{EINVAL};
   }
   const uint64_t deadline = MonotonicNs() + kOpenTimeoutNs;

@@ -20,7 +20,7 @@ inline constexpr uint32_t kMaxPorts = 256;
 inline constexpr uint32_t kMaxRings = 2048;
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
 inline constexpr uint32_t kWordBits = 64;
-inline constexpr size_t kWireNameBytes = 64;
+inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
 
 // A function attached to the wire. Written under the wire's lock, except what
 // says otherwise.

@@ -462,8 +462,10 @@ TEST_F(SharedWireTest, SegmentIsForItsUserOnly) {
 TEST_F(SharedWireTest, BadNamesAreRefused) {
   std::string message;
   SharedWireOptions options = Options(kIpA);
-  options.name = std::string(64, 'x');
+  options.name = std::string(65, 'x');
   EXPECT_FALSE(SharedWire::Attach(options, &message).ok());
+  options.name = std::string(64, 'x');
+  EXPECT_TRUE(SharedWire::Attach(options, &message).ok()) << message;
 }
 
 }  // namespace
