@@ -758,8 +758,8 @@ TEST_F(MessageTest, ThreadsMayShareAnEndpointAndItsQueues) {
   NodeOptions options;
   options.threading = FI_THREAD_SAFE;
   ASSERT_NO_FATAL_FAILURE(Open(options));
-  constexpr uint32_t kThreads = 3;
-  constexpr uint32_t kEach = 60;
+  constexpr size_t kThreads = 3;
+  constexpr size_t kEach = 60;
   std::atomic<uint32_t> completed{0};
   std::atomic<uint32_t> received{0};
   std::atomic<uint64_t> sum{0};
@@ -767,16 +767,16 @@ TEST_F(MessageTest, ThreadsMayShareAnEndpointAndItsQueues) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
   std::vector<std::thread> threads;
-  for (uint32_t t = 0; t < kThreads; ++t) {
+  for (size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (uint32_t i = 0; i < kEach && !late(); ++i) {
+      for (size_t i = 0; i < kEach && !late(); ++i) {
         auto& buffer = buffers[t * kEach + i];
         while (fi_recv(b->ep, buffer.data(), sizeof(buffer), nullptr,
                        FI_ADDR_UNSPEC, &buffer) != 0 &&
                !late()) {
         }
         std::array<uint32_t, 100> sent;
-        sent.fill(t * kEach + i);
+        sent.fill(static_cast<uint32_t>(t * kEach + i));
         while (fi_send(a->ep, sent.data(), sizeof(sent), nullptr, to_b,
                        nullptr) != 0 &&
                !late()) {
