@@ -64,6 +64,13 @@ class ChildProcess {
       reaped_ = true;
     }
   }
+  // Waits for its end; -1 if a signal ended it.
+  int ExitStatus() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    reaped_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
   // As `Kill`, but leaves the child a zombie until the destructor.
   void KillOnly() const {
     kill(pid_, SIGKILL);

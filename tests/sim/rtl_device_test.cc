@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -392,6 +393,29 @@ TEST_F(RtlDeviceTest, ChildAfterForkCanDropItsCopy) {
   });
   EXPECT_TRUE(child.Wait());
   Exchange(*a, *b, 4096);
+}
+
+TEST_F(RtlDeviceTest, ProcessThatExitsWithoutClosingKeepsItsStatus) {
+  constexpr int kStatus = 7;
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(b);
+  for (int run = 0; run < 10; ++run) {
+    ChildProcess child([this](const ChildProcess::Signal& signal) {
+      auto a = Node::Open(Options(kIpA), 100);
+      if (a == nullptr) {
+        return;
+      }
+      a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
+      for (int i = 0; i < 20; ++i) {
+        a->PostSend(0, kBufferBytes);  // Under way when it exits.
+      }
+      static_cast<void>(a.release());
+      signal();
+      std::exit(kStatus);
+    });
+    ASSERT_TRUE(child.Wait());
+    EXPECT_EQ(child.ExitStatus(), kStatus);
+  }
 }
 
 TEST_F(RtlDeviceTest, ResetBringsItBackToItsFirstState) {
