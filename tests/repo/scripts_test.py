@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,12 +29,18 @@ class Folder(unittest.TestCase):
 class Packages(Folder):
     """`scripts/packages` with stand-ins for dpkg-query, id and apt-get."""
 
-    def packages(self, installed, user, *purposes, apt="true"):
+    def packages(self, installed, user, *purposes, apt="true", commands=()):
         self.program("dpkg-query", f'eval "last=\\${{$#}}"\ncase " {installed} " in\n'
                      '*" $last "*) echo "install ok installed" ;;\n*) exit 1 ;;\nesac')
         self.program("id", f"echo {user}")
         self.program("apt-get", f'echo "$DEBIAN_FRONTEND: $*" >>{self.path}/apt\n{apt}')
-        env = {**os.environ, "PATH": f"{self.path}/bin:{os.environ['PATH']}"}
+        for tool in ("bash", "dirname", "grep", "sh"):
+            link = self.path / "bin" / tool
+            link.unlink(missing_ok=True)
+            link.symlink_to(shutil.which(tool))
+        for command in commands:
+            self.program(command, "true")
+        env = {**os.environ, "PATH": f"{self.path}/bin"}
         run = subprocess.run([ROOT / "scripts/packages", *purposes], capture_output=True, text=True, env=env)
         log = self.path / "apt"
         return run, log.read_text() if log.exists() else ""
@@ -61,6 +68,17 @@ class Packages(Folder):
         self.assertEqual((run.returncode, apt), (1, ""))
         self.assertIn(f"apt-get update && apt-get install -y --no-install-recommends {self.listed('test')}",
                       run.stderr)
+
+    def test_a_command_from_elsewhere_needs_no_package(self):
+        rest = " ".join(word for word in self.listed("lint").split() if "=" not in word)
+        run, apt = self.packages(rest, 0, "lint", commands=("node", "npm"))
+        self.assertEqual((run.returncode, run.stderr, apt), (0, "", ""))
+
+    def test_a_missing_command_is_installed_by_its_package(self):
+        rest = " ".join(word for word in self.listed("lint").split() if "=" not in word)
+        run, apt = self.packages(rest, 0, "lint")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("--no-install-recommends nodejs npm -q", apt)
 
     def test_a_failed_installation_fails(self):
         run, _ = self.packages("", 0, "test", apt="exit 100")
