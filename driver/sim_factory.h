@@ -27,6 +27,7 @@ struct HeddleSimError {
 //   payload_mtu    1024, 2048, 4096 or 8192          (4096)
 //   capture        pcap file to write                (none)
 //   trace          FST waveform file to write        (none)
+//   statistics     file of `name value` lines, written at close (none)
 //   loss, duplicate, reorder  probability per frame sent, e.g. 0.01 (0)
 //   seed           seed of faults and memory order   (1)
 //   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
