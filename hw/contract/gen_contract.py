@@ -4,8 +4,8 @@
 
 Usage: gen_contract.py heddle.toml GEN_DIR DOC_DIR [--check]
 
-Writes <name>_contract_pkg.sv, <name>_contract.h and <name>_wire.h to GEN_DIR
-and contract.md to DOC_DIR. With --check nothing is written; the exit status is
+Writes <name>_contract_pkg.sv, <name>_contract.h, <name>_wire.h, <name>_text.h
+and <name>_uet.lua to GEN_DIR and contract.md to DOC_DIR. With --check nothing is written; the exit status is
 1 if a file differs from what would be generated, which is what the tests run.
 A contract that could mean two things to two readers is refused.
 """
@@ -13,7 +13,7 @@ A contract that could mean two things to two readers is refused.
 import pathlib
 import sys
 
-from generator import cc, markdown, model, systemverilog, wire_cc
+from generator import cc, lua, markdown, model, systemverilog, text_cc, wire_cc
 
 
 def views(spec, source, gen_dir, doc_dir):
@@ -22,6 +22,8 @@ def views(spec, source, gen_dir, doc_dir):
         gen_dir / f"{name}_contract_pkg.sv": systemverilog.generate(spec, source),
         gen_dir / f"{name}_contract.h": cc.generate(spec, source),
         gen_dir / f"{name}_wire.h": wire_cc.generate(spec, source),
+        gen_dir / f"{name}_text.h": text_cc.generate(spec, source),
+        gen_dir / f"{name}_uet.lua": lua.generate(spec, source),
         doc_dir / "contract.md": markdown.generate(spec, source),
     }
 
@@ -38,12 +40,13 @@ def main(arguments):
         sys.exit(f"{source}: {error}")
     stale = []
     for path, text in views(spec, source.name, gen_dir, doc_dir).items():
+        if path.exists() and path.read_text() == text:
+            continue  # Its date stays, and what was built from it.
+        stale.append(path.name)
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            stale.append(path.name)
-    if stale:
+    if check and stale:
         sys.exit(f"stale generated files: {', '.join(stale)}; run `make contract`")
 
 

@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 0;
+inline constexpr uint32_t kContractMinor = 1;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x42f58e13e55281e4ull;
+inline constexpr uint64_t kContractHash = 0xfe0bcbe187d019faull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -75,6 +75,18 @@ inline constexpr uint32_t kCrcBytes = 4u;
 inline constexpr uint32_t kMaxFrameBytes = 9216u;
 // Size of the management mailbox's DMA buffer. Unit: bytes.
 inline constexpr uint32_t kMailboxBytes = 256u;
+// Entries of the next-hop table. Unit: next hops.
+inline constexpr uint32_t kNextHops = 256u;
+// Longest frame, without FCS, that the slow path hands to firmware. Unit: bytes.
+inline constexpr uint32_t kSlowPathRxBytes = 256u;
+// Longest frame, without FCS, that firmware sends through the slow path; longer ones are cut. Unit: bytes.
+inline constexpr uint32_t kSlowPathTxBytes = 144u;
+// Frames that the slow path keeps for firmware. Unit: frames.
+inline constexpr uint32_t kSlowPathFrames = 4u;
+// Frames that the slow path takes per window of `slow_path_window_ticks`; more are dropped. Unit: frames.
+inline constexpr uint32_t kSlowPathRate = 16u;
+// Window of the slow path's rate limit; it begins with a frame. Unit: ticks.
+inline constexpr uint32_t kSlowPathWindowTicks = 64u;
 // Clock cycles per tick on the lock-step wire. Unit: cycles.
 inline constexpr uint32_t kTickCycles = 128u;
 
@@ -173,6 +185,8 @@ inline constexpr uint64_t kCapabilityTagged = 0x2000ull;
 inline constexpr uint64_t kCapabilityMultiRecv = 0x4000ull;
 // Counter cells in host memory.
 inline constexpr uint64_t kCapabilityCounters = 0x8000ull;
+// Slow-path port: neighbours are resolved by ARP and Neighbor Discovery.
+inline constexpr uint64_t kCapabilitySlowPath = 0x20000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
 
@@ -190,6 +204,8 @@ enum class AdminOpcode : uint8_t {
   kSetTiming = 9,  // Set retransmission and dead-peer times.
   kRegisterRegion = 10,  // Register a memory region for remote access.
   kDeregisterRegion = 11,  // Deregister a memory region; answered after its last DMA.
+  kResolveNextHop = 12,  // Find the next hop of a fabric address; answered when its neighbour is known, or `not_found` (`detail` is the byte offset of `fa_lo`) when nobody answered for it or there is no route. Other commands are answered meanwhile.
+  kReleaseNextHop = 13,  // Give back one use of next hop `object`.
 };
 
 // Answer of the admin queue. Append-only.
@@ -261,6 +277,28 @@ enum class Statistic : uint8_t {
   kInterrupts = 36,  // Interrupts raised.
   kSlowPathRx = 37,  // Frames handed to firmware.
   kSlowPathTx = 38,  // Frames sent by firmware.
+  kSlowPathDrops = 39,  // Slow-path frames dropped: firmware is behind, or the rate limit.
+  kDropVlan = 40,  // Frames dropped: not of this port's VLAN.
+  kTxPushed = 41,  // Transmit descriptors taken from the push window instead of host memory.
+  kDropNoHop = 42,  // Packets not sent because their next hop is not known yet.
+};
+
+// Operation of an ARP packet.
+enum class ArpOperation : uint16_t {
+  kRequest = 1,  // Who has the target address?
+  kReply = 2,  // The sender has its address.
+};
+
+// ICMPv6 messages that the slow path handles (RFC 4861).
+enum class Icmpv6Type : uint8_t {
+  kNeighborSolicitation = 135,  // Who has the target address?
+  kNeighborAdvertisement = 136,  // The target address is here.
+};
+
+// Options of Neighbor Discovery.
+enum class NdOption : uint8_t {
+  kSourceLink = 1,  // MAC address of the sender.
+  kTargetLink = 2,  // MAC address of the target.
 };
 
 // PDS packet type (UET 2.2).
@@ -566,6 +604,10 @@ inline constexpr uint32_t kMgmtEventsResetMask = 0x2u;
 inline constexpr uint32_t kMgmtEventsSlowPathRxLsb = 2;
 inline constexpr uint32_t kMgmtEventsSlowPathRxBits = 1;
 inline constexpr uint32_t kMgmtEventsSlowPathRxMask = 0x4u;
+// mgmt_timer ran out. Unit: flag.
+inline constexpr uint32_t kMgmtEventsTimerLsb = 3;
+inline constexpr uint32_t kMgmtEventsTimerBits = 1;
+inline constexpr uint32_t kMgmtEventsTimerMask = 0x8u;
 
 // Value of `device_status` in BAR0. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtStatusOffset = 0x4u;
@@ -654,6 +696,13 @@ inline constexpr uint32_t kMgmtTableControlGoLsb = 31;
 inline constexpr uint32_t kMgmtTableControlGoBits = 1;
 inline constexpr uint32_t kMgmtTableControlGoMask = 0x80000000u;
 
+// Ticks since power-on, free-running; time in which no timer of the device runs need not be counted. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtTicksOffset = 0x54u;
+
+// Counts down with each tick; on reaching 0 it stops and raises event `timer`. A write takes the event back and starts it anew, 0 leaves it off. Access: rw, 32 bits.
+inline constexpr uint32_t kMgmtTimerOffset = 0x58u;
+inline constexpr uint32_t kMgmtTimerReset = 0x0u;
+
 // 64-byte entry of the table access; word 0 holds bytes 0 to 3. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtTableDataOffset = 0x80u;
 inline constexpr uint32_t kMgmtTableDataCount = 16;
@@ -675,7 +724,7 @@ inline constexpr uint32_t kMgmtSlowPathRxStatusPopMask = 0x80000000u;
 // Sends the frame in the slow-path window; absent in devices without it. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtSlowPathTxControlOffset = 0xc4u;
 inline constexpr uint32_t kMgmtSlowPathTxControlReset = 0x0u;
-// Frame length. Unit: bytes.
+// Frame length, at most `slow_path_tx_bytes`; padded to 60 bytes on the wire. Unit: bytes.
 inline constexpr uint32_t kMgmtSlowPathTxControlBytesLsb = 0;
 inline constexpr uint32_t kMgmtSlowPathTxControlBytesBits = 14;
 inline constexpr uint32_t kMgmtSlowPathTxControlBytesMask = 0x3fffu;
@@ -683,6 +732,17 @@ inline constexpr uint32_t kMgmtSlowPathTxControlBytesMask = 0x3fffu;
 inline constexpr uint32_t kMgmtSlowPathTxControlGoLsb = 31;
 inline constexpr uint32_t kMgmtSlowPathTxControlGoBits = 1;
 inline constexpr uint32_t kMgmtSlowPathTxControlGoMask = 0x80000000u;
+
+// First bytes of the waiting slow-path frame; word 0 holds bytes 0 to 3. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtSlowPathRxDataOffset = 0x600u;
+inline constexpr uint32_t kMgmtSlowPathRxDataCount = 64;
+inline constexpr uint32_t kMgmtSlowPathRxDataStride = 4;
+
+// Frame to send, from the Ethernet header on; word 0 holds bytes 0 to 3. Access: rw, 32 bits.
+inline constexpr uint32_t kMgmtSlowPathTxDataOffset = 0x700u;
+inline constexpr uint32_t kMgmtSlowPathTxDataCount = 64;
+inline constexpr uint32_t kMgmtSlowPathTxDataStride = 4;
+inline constexpr uint32_t kMgmtSlowPathTxDataReset = 0x0u;
 
 // Mailbox buffer. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtMailboxDataOffset = 0x400u;
@@ -968,13 +1028,42 @@ static_assert(offsetof(AdminSetTiming, rto_ns) == 8);
 static_assert(offsetof(AdminSetTiming, dead_ns) == 16);
 static_assert(offsetof(AdminSetTiming, rsvd2) == 24);
 
+// Finds the next hop of a peer and takes one use of it.
+struct AdminResolveNextHop {
+  AdminOpcode opcode = {};  // resolve_next_hop.
+  uint8_t rsvd0 = {};  // Zero.
+  uint16_t id = {};  // Returned in the answer.
+  uint32_t rsvd1 = {};  // Zero.
+  uint64_t fa_lo = {};  // Fabric address of the peer, as in `av_entry`.
+  uint64_t fa_hi = {};  // Fabric address, high 64 bits.
+  uint8_t flags = {};  // `ipv6` or nothing.
+  uint8_t rsvd2 = {};  // Zero.
+  uint16_t rsvd3 = {};  // Zero.
+  uint32_t rsvd4 = {};  // Zero.
+  uint64_t rsvd5[4] = {};  // Zero.
+
+  bool operator==(const AdminResolveNextHop&) const = default;
+};
+static_assert(sizeof(AdminResolveNextHop) == 64);
+static_assert(offsetof(AdminResolveNextHop, opcode) == 0);
+static_assert(offsetof(AdminResolveNextHop, rsvd0) == 1);
+static_assert(offsetof(AdminResolveNextHop, id) == 2);
+static_assert(offsetof(AdminResolveNextHop, rsvd1) == 4);
+static_assert(offsetof(AdminResolveNextHop, fa_lo) == 8);
+static_assert(offsetof(AdminResolveNextHop, fa_hi) == 16);
+static_assert(offsetof(AdminResolveNextHop, flags) == 24);
+static_assert(offsetof(AdminResolveNextHop, rsvd2) == 25);
+static_assert(offsetof(AdminResolveNextHop, rsvd3) == 26);
+static_assert(offsetof(AdminResolveNextHop, rsvd4) == 28);
+static_assert(offsetof(AdminResolveNextHop, rsvd5) == 32);
+
 // Answer to an admin command; valid when `phase` matches, as in `completion`.
 struct AdminAnswer {
   uint16_t id = {};  // From the command.
   AdminStatus status = {};  // Outcome.
   uint8_t rsvd0 = {};  // Zero.
   uint32_t detail = {};  // By status.
-  uint32_t object = {};  // Object created: endpoint, queue or context number.
+  uint32_t object = {};  // Object created or found: endpoint, queue, context or next hop.
   uint32_t port = {};  // create_endpoint: port claimed.
   uint16_t pid_on_fep = {};  // create_endpoint: PIDonFEP.
   uint16_t resource_index = {};  // create_endpoint: first RI.
@@ -1020,7 +1109,10 @@ struct PortCfg {
   uint8_t write_errors = {};  // 1: the host bridge reports refused writes, so receive completions wait for the write responses.
   uint8_t crc = {};  // 1: frames carry the end-to-end CRC.
   uint32_t pdc_seed = {};  // Seed of PDCID generations and Start_PSNs.
-  uint64_t rsvd0 = {};  // Zero.
+  uint32_t ack_delay_ticks = {};  // Longest time that an accepted packet waits for a coalesced ACK; 0: ACKs are not delayed. Unit: ticks.
+  uint16_t vlan = {};  // VLAN identifier of frames for this port; 0: untagged (or priority-tagged) frames only.
+  uint8_t ipv6 = {};  // 1: the local fabric address is IPv6; 0: IPv4.
+  uint8_t rsvd0 = {};  // Zero.
 
   bool operator==(const PortCfg&) const = default;
 };
@@ -1040,7 +1132,10 @@ static_assert(offsetof(PortCfg, enable) == 49);
 static_assert(offsetof(PortCfg, write_errors) == 50);
 static_assert(offsetof(PortCfg, crc) == 51);
 static_assert(offsetof(PortCfg, pdc_seed) == 52);
-static_assert(offsetof(PortCfg, rsvd0) == 56);
+static_assert(offsetof(PortCfg, ack_delay_ticks) == 56);
+static_assert(offsetof(PortCfg, vlan) == 60);
+static_assert(offsetof(PortCfg, ipv6) == 62);
+static_assert(offsetof(PortCfg, rsvd0) == 63);
 
 // Transmit context, written by firmware. Clearing `enable` stops fetching and fails what is queued.
 struct TxCtxCfg {

@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd0;
-  localparam logic [63:0] ContractHash = 64'h42f58e13e55281e4;
+  localparam int unsigned ContractMinor = 32'd1;
+  localparam logic [63:0] ContractHash = 64'hfe0bcbe187d019fa;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -71,6 +71,18 @@ package heddle_contract_pkg;
   localparam int unsigned MaxFrameBytes = 32'd9216;
   // Size of the management mailbox's DMA buffer. Unit: bytes.
   localparam int unsigned MailboxBytes = 32'd256;
+  // Entries of the next-hop table. Unit: next hops.
+  localparam int unsigned NextHops = 32'd256;
+  // Longest frame, without FCS, that the slow path hands to firmware. Unit: bytes.
+  localparam int unsigned SlowPathRxBytes = 32'd256;
+  // Longest frame, without FCS, that firmware sends through the slow path; longer ones are cut. Unit: bytes.
+  localparam int unsigned SlowPathTxBytes = 32'd144;
+  // Frames that the slow path keeps for firmware. Unit: frames.
+  localparam int unsigned SlowPathFrames = 32'd4;
+  // Frames that the slow path takes per window of `slow_path_window_ticks`; more are dropped. Unit: frames.
+  localparam int unsigned SlowPathRate = 32'd16;
+  // Window of the slow path's rate limit; it begins with a frame. Unit: ticks.
+  localparam int unsigned SlowPathWindowTicks = 32'd64;
   // Clock cycles per tick on the lock-step wire. Unit: cycles.
   localparam int unsigned TickCycles = 32'd128;
 
@@ -169,6 +181,8 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityMultiRecv = 64'h4000;
   // Counter cells in host memory.
   localparam logic [63:0] CapabilityCounters = 64'h8000;
+  // Slow-path port: neighbours are resolved by ARP and Neighbor Discovery.
+  localparam logic [63:0] CapabilitySlowPath = 64'h20000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
 
@@ -185,7 +199,9 @@ package heddle_contract_pkg;
     AdminOpcodeDestroyRx = 8'd8,
     AdminOpcodeSetTiming = 8'd9,
     AdminOpcodeRegisterRegion = 8'd10,
-    AdminOpcodeDeregisterRegion = 8'd11
+    AdminOpcodeDeregisterRegion = 8'd11,
+    AdminOpcodeResolveNextHop = 8'd12,
+    AdminOpcodeReleaseNextHop = 8'd13
   } admin_opcode_e;
 
   // Answer of the admin queue. Append-only.
@@ -256,8 +272,30 @@ package heddle_contract_pkg;
     StatisticTxBadDescriptors = 6'd35,
     StatisticInterrupts = 6'd36,
     StatisticSlowPathRx = 6'd37,
-    StatisticSlowPathTx = 6'd38
+    StatisticSlowPathTx = 6'd38,
+    StatisticSlowPathDrops = 6'd39,
+    StatisticDropVlan = 6'd40,
+    StatisticTxPushed = 6'd41,
+    StatisticDropNoHop = 6'd42
   } statistic_e;
+
+  // Operation of an ARP packet.
+  typedef enum logic [15:0] {
+    ArpOperationRequest = 16'd1,
+    ArpOperationReply = 16'd2
+  } arp_operation_e;
+
+  // ICMPv6 messages that the slow path handles (RFC 4861).
+  typedef enum logic [7:0] {
+    Icmpv6TypeNeighborSolicitation = 8'd135,
+    Icmpv6TypeNeighborAdvertisement = 8'd136
+  } icmpv6_type_e;
+
+  // Options of Neighbor Discovery.
+  typedef enum logic [7:0] {
+    NdOptionSourceLink = 8'd1,
+    NdOptionTargetLink = 8'd2
+  } nd_option_e;
 
   // PDS packet type (UET 2.2).
   typedef enum logic [4:0] {
@@ -538,6 +576,9 @@ package heddle_contract_pkg;
   localparam int unsigned MgmtEventsSlowPathRxLsb = 32'd2;
   localparam int unsigned MgmtEventsSlowPathRxBits = 32'd1;
   localparam logic [31:0] MgmtEventsSlowPathRxMask = 32'h4;
+  localparam int unsigned MgmtEventsTimerLsb = 32'd3;
+  localparam int unsigned MgmtEventsTimerBits = 32'd1;
+  localparam logic [31:0] MgmtEventsTimerMask = 32'h8;
 
   // Value of `device_status` in BAR0.
   localparam logic [31:0] MgmtStatusOffset = 32'h4;
@@ -617,6 +658,13 @@ package heddle_contract_pkg;
   localparam int unsigned MgmtTableControlGoBits = 32'd1;
   localparam logic [31:0] MgmtTableControlGoMask = 32'h80000000;
 
+  // Ticks since power-on, free-running; time in which no timer of the device runs need not be counted.
+  localparam logic [31:0] MgmtTicksOffset = 32'h54;
+
+  // Counts down with each tick; on reaching 0 it stops and raises event `timer`. A write takes the event back and starts it anew, 0 leaves it off.
+  localparam logic [31:0] MgmtTimerOffset = 32'h58;
+  localparam logic [31:0] MgmtTimerReset = 32'h0;
+
   // 64-byte entry of the table access; word 0 holds bytes 0 to 3.
   localparam logic [31:0] MgmtTableDataOffset = 32'h80;
   localparam int unsigned MgmtTableDataCount = 32'd16;
@@ -642,6 +690,17 @@ package heddle_contract_pkg;
   localparam int unsigned MgmtSlowPathTxControlGoLsb = 32'd31;
   localparam int unsigned MgmtSlowPathTxControlGoBits = 32'd1;
   localparam logic [31:0] MgmtSlowPathTxControlGoMask = 32'h80000000;
+
+  // First bytes of the waiting slow-path frame; word 0 holds bytes 0 to 3.
+  localparam logic [31:0] MgmtSlowPathRxDataOffset = 32'h600;
+  localparam int unsigned MgmtSlowPathRxDataCount = 32'd64;
+  localparam int unsigned MgmtSlowPathRxDataStride = 32'd4;
+
+  // Frame to send, from the Ethernet header on; word 0 holds bytes 0 to 3.
+  localparam logic [31:0] MgmtSlowPathTxDataOffset = 32'h700;
+  localparam int unsigned MgmtSlowPathTxDataCount = 32'd64;
+  localparam int unsigned MgmtSlowPathTxDataStride = 32'd4;
+  localparam logic [31:0] MgmtSlowPathTxDataReset = 32'h0;
 
   // Mailbox buffer.
   localparam logic [31:0] MgmtMailboxDataOffset = 32'h400;
@@ -793,6 +852,21 @@ package heddle_contract_pkg;
     admin_opcode_e opcode;
   } admin_set_timing_t;
 
+  // Finds the next hop of a peer and takes one use of it.
+  typedef struct packed {
+    logic [3:0][63:0] rsvd5;
+    logic [31:0] rsvd4;
+    logic [15:0] rsvd3;
+    logic [7:0] rsvd2;
+    logic [7:0] flags;
+    logic [63:0] fa_hi;
+    logic [63:0] fa_lo;
+    logic [31:0] rsvd1;
+    logic [15:0] id;
+    logic [7:0] rsvd0;
+    admin_opcode_e opcode;
+  } admin_resolve_next_hop_t;
+
   // Answer to an admin command; valid when `phase` matches, as in `completion`.
   typedef struct packed {
     logic [7:0] phase;
@@ -813,7 +887,10 @@ package heddle_contract_pkg;
 
   // Port of the NIC, written by firmware.
   typedef struct packed {
-    logic [63:0] rsvd0;
+    logic [7:0] rsvd0;
+    logic [7:0] ipv6;
+    logic [15:0] vlan;
+    logic [31:0] ack_delay_ticks;
     logic [31:0] pdc_seed;
     logic [7:0] crc;
     logic [7:0] write_errors;
@@ -947,6 +1024,42 @@ package heddle_contract_pkg;
     logic [15:0] length;
     logic [15:0] checksum;
   } udp_t;
+
+  // ARP for IPv4 over Ethernet (RFC 826), EtherType 0x0806.
+  localparam int unsigned ArpBytes = 32'd28;
+  typedef struct packed {
+    logic [15:0] hardware_type;
+    logic [15:0] protocol_type;
+    logic [7:0] hardware_length;
+    logic [7:0] protocol_length;
+    arp_operation_e operation;
+    logic [47:0] sender_mac;
+    logic [31:0] sender_ip;
+    logic [47:0] target_mac;
+    logic [31:0] target_ip;
+  } arp_t;
+
+  // ICMPv6 neighbor solicitation or advertisement without options (RFC 4861).
+  localparam int unsigned NeighborMessageBytes = 32'd24;
+  typedef struct packed {
+    icmpv6_type_e type_;
+    logic [7:0] code;
+    logic [15:0] checksum;
+    logic router;
+    logic solicited;
+    logic replaces;
+    logic [28:0] rsvd0;
+    logic [63:0] target_hi;
+    logic [63:0] target_lo;
+  } neighbor_message_t;
+
+  // Link-layer address option of Neighbor Discovery.
+  localparam int unsigned NeighborOptionBytes = 32'd8;
+  typedef struct packed {
+    nd_option_e type_;
+    logic [7:0] length;
+    logic [47:0] mac;
+  } neighbor_option_t;
 
   // End-to-end CRC-32C, last bytes of the datagram (UET 1.4, ADR in docs/adr).
   localparam int unsigned CrcTrailerBytes = 32'd4;

@@ -61,7 +61,7 @@ struct Ethernet {
 
   uint64_t destination = {};  // 48 bits. Destination MAC address.
   uint64_t source = {};  // 48 bits. Source MAC address.
-  uint16_t ethertype = {};  // 16 bits. 0x0800 IPv4, 0x86dd IPv6, 0x8100 VLAN.
+  uint16_t ethertype = {};  // 16 bits. 0x0800 IPv4, 0x0806 ARP, 0x86dd IPv6, 0x8100 VLAN.
 
   // Writes kBytes bytes.
   constexpr void Encode(uint8_t* out) const {
@@ -253,6 +253,126 @@ struct Udp {
   }
 
   bool operator==(const Udp&) const = default;
+};
+
+// ARP for IPv4 over Ethernet (RFC 826), EtherType 0x0806.
+struct Arp {
+  static constexpr size_t kBytes = 28;
+
+  uint16_t hardware_type = {};  // 16 bits. 1: Ethernet.
+  uint16_t protocol_type = {};  // 16 bits. 0x0800.
+  uint8_t hardware_length = {};  // 8 bits. 6.
+  uint8_t protocol_length = {};  // 8 bits. 4.
+  contract::ArpOperation operation = {};  // 16 bits. Request or reply.
+  uint64_t sender_mac = {};  // 48 bits. MAC address of the sender.
+  uint32_t sender_ip = {};  // 32 bits. Its IPv4 address.
+  uint64_t target_mac = {};  // 48 bits. MAC address of the target; ignored in a request.
+  uint32_t target_ip = {};  // 32 bits. Its IPv4 address.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 16>(out, static_cast<uint64_t>(hardware_type));
+    detail::Put<16, 16>(out, static_cast<uint64_t>(protocol_type));
+    detail::Put<32, 8>(out, static_cast<uint64_t>(hardware_length));
+    detail::Put<40, 8>(out, static_cast<uint64_t>(protocol_length));
+    detail::Put<48, 16>(out, static_cast<uint64_t>(operation));
+    detail::Put<64, 48>(out, static_cast<uint64_t>(sender_mac));
+    detail::Put<112, 32>(out, static_cast<uint64_t>(sender_ip));
+    detail::Put<144, 48>(out, static_cast<uint64_t>(target_mac));
+    detail::Put<192, 32>(out, static_cast<uint64_t>(target_ip));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr Arp Decode(const uint8_t* in) {
+    Arp h;
+    h.hardware_type = static_cast<uint16_t>(detail::Get<0, 16>(in));
+    h.protocol_type = static_cast<uint16_t>(detail::Get<16, 16>(in));
+    h.hardware_length = static_cast<uint8_t>(detail::Get<32, 8>(in));
+    h.protocol_length = static_cast<uint8_t>(detail::Get<40, 8>(in));
+    h.operation = static_cast<contract::ArpOperation>(detail::Get<48, 16>(in));
+    h.sender_mac = static_cast<uint64_t>(detail::Get<64, 48>(in));
+    h.sender_ip = static_cast<uint32_t>(detail::Get<112, 32>(in));
+    h.target_mac = static_cast<uint64_t>(detail::Get<144, 48>(in));
+    h.target_ip = static_cast<uint32_t>(detail::Get<192, 32>(in));
+    return h;
+  }
+
+  bool operator==(const Arp&) const = default;
+};
+
+// ICMPv6 neighbor solicitation or advertisement without options (RFC 4861).
+struct NeighborMessage {
+  static constexpr size_t kBytes = 24;
+
+  contract::Icmpv6Type type = {};  // 8 bits. Message.
+  uint8_t code = {};  // 8 bits. 0.
+  uint16_t checksum = {};  // 16 bits. Checksum over the pseudo header and the message.
+  uint8_t router = {};  // 1 bits. Advertisement: sender is a router.
+  uint8_t solicited = {};  // 1 bits. Advertisement: answer to a solicitation.
+  uint8_t replaces = {};  // 1 bits. Advertisement: replaces what was known.
+  uint32_t rsvd0 = {};  // 29 bits. Zero.
+  uint64_t target_hi = {};  // 64 bits. Target address, high half.
+  uint64_t target_lo = {};  // 64 bits. Target address, low half.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 8>(out, static_cast<uint64_t>(type));
+    detail::Put<8, 8>(out, static_cast<uint64_t>(code));
+    detail::Put<16, 16>(out, static_cast<uint64_t>(checksum));
+    detail::Put<32, 1>(out, static_cast<uint64_t>(router));
+    detail::Put<33, 1>(out, static_cast<uint64_t>(solicited));
+    detail::Put<34, 1>(out, static_cast<uint64_t>(replaces));
+    detail::Put<35, 29>(out, static_cast<uint64_t>(rsvd0));
+    detail::Put<64, 64>(out, static_cast<uint64_t>(target_hi));
+    detail::Put<128, 64>(out, static_cast<uint64_t>(target_lo));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr NeighborMessage Decode(const uint8_t* in) {
+    NeighborMessage h;
+    h.type = static_cast<contract::Icmpv6Type>(detail::Get<0, 8>(in));
+    h.code = static_cast<uint8_t>(detail::Get<8, 8>(in));
+    h.checksum = static_cast<uint16_t>(detail::Get<16, 16>(in));
+    h.router = static_cast<uint8_t>(detail::Get<32, 1>(in));
+    h.solicited = static_cast<uint8_t>(detail::Get<33, 1>(in));
+    h.replaces = static_cast<uint8_t>(detail::Get<34, 1>(in));
+    h.rsvd0 = static_cast<uint32_t>(detail::Get<35, 29>(in));
+    h.target_hi = static_cast<uint64_t>(detail::Get<64, 64>(in));
+    h.target_lo = static_cast<uint64_t>(detail::Get<128, 64>(in));
+    return h;
+  }
+
+  bool operator==(const NeighborMessage&) const = default;
+};
+
+// Link-layer address option of Neighbor Discovery.
+struct NeighborOption {
+  static constexpr size_t kBytes = 8;
+
+  contract::NdOption type = {};  // 8 bits. Whose address.
+  uint8_t length = {};  // 8 bits. 1. Unit: 8 bytes.
+  uint64_t mac = {};  // 48 bits. MAC address.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 8>(out, static_cast<uint64_t>(type));
+    detail::Put<8, 8>(out, static_cast<uint64_t>(length));
+    detail::Put<16, 48>(out, static_cast<uint64_t>(mac));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr NeighborOption Decode(const uint8_t* in) {
+    NeighborOption h;
+    h.type = static_cast<contract::NdOption>(detail::Get<0, 8>(in));
+    h.length = static_cast<uint8_t>(detail::Get<8, 8>(in));
+    h.mac = static_cast<uint64_t>(detail::Get<16, 48>(in));
+    return h;
+  }
+
+  bool operator==(const NeighborOption&) const = default;
 };
 
 // End-to-end CRC-32C, last bytes of the datagram (UET 1.4, ADR in docs/adr).
