@@ -2,7 +2,8 @@
 // The NIC: host interface, transmit and receive paths, UET transport, management.
 //
 // Interfaces
-// - AXI4 slave (64-bit, single beats): BAR0 at address 0, BAR2 at 0x100000.
+// - AXI4 slave (64-bit; single beats, and bursts inside a slot of a push window): BAR0 at
+//   address 0, BAR2 at 0x100000.
 // - AXI4 master to host memory, DataW bits; AxUSER is the owning function.
 // - AXI4-Stream to and from the MAC, frames without FCS; rx `tuser` high with
 //   the last beat marks a frame the MAC found bad.
@@ -115,7 +116,9 @@ module heddle_nic
 
   // --------------------------------------------------------------- identity
   localparam logic [63:0] Capability =
-      64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityInline) | 64'(CapabilityWriteErrors);
+      64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityInline) | 64'(CapabilityPush) |
+      64'(CapabilityWriteErrors) |
+      64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
@@ -123,7 +126,7 @@ module heddle_nic
 
   localparam int unsigned ReqW = $bits(dma_req_t);
 
-  logic [12:0] unit_idle;  // One bit per unit; the order has no meaning.
+  logic [13:0] unit_idle;  // One bit per unit; the order has no meaning.
 
   // ----------------------------------------------------- control and statistics
   port_cfg_t   port;
@@ -205,8 +208,15 @@ module heddle_nic
   );
 
   // ------------------------------------------------------------- management
+  logic [13:0] slow_rx_bytes, slow_tx_go_bytes, slow_tx_bytes;
+  logic        slow_rx_pop, slow_tx_wen, slow_tx_go, slow_tx_busy;
+  logic [5:0]  slow_rx_word, slow_tx_word;
+  logic [31:0] slow_rx_data, slow_tx_wdata, slow_tx_rdata;
+  logic        mgmt_deadline_valid;
+  logic [31:0] mgmt_deadline;
+
   heddle_mgmt #(.DataW(DataW)) u_mgmt (
-    .clk_i, .rst_ni,
+    .clk_i, .rst_ni, .tick_i,
     .mgmt_valid_i, .mgmt_ready_o, .mgmt_write_i, .mgmt_addr_i, .mgmt_wdata_i, .mgmt_rdata_o,
     .mgmt_event_o,
     .admin_command_base_i(admin_command_base), .admin_answer_base_i(admin_answer_base),
@@ -216,6 +226,12 @@ module heddle_nic
     .version_i(Version), .context_limits_i(ContextLimits),
     .transport_limits_i(TransportLimits), .datapath_i(Datapath),
     .port_o(port),
+    .slow_rx_bytes_i(slow_rx_bytes), .slow_rx_pop_o(slow_rx_pop),
+    .slow_rx_word_o(slow_rx_word), .slow_rx_data_i(slow_rx_data),
+    .slow_tx_wen_o(slow_tx_wen), .slow_tx_word_o(slow_tx_word),
+    .slow_tx_data_o(slow_tx_wdata), .slow_tx_data_i(slow_tx_rdata),
+    .slow_tx_go_o(slow_tx_go), .slow_tx_bytes_o(slow_tx_go_bytes),
+    .slow_tx_bytes_i(slow_tx_bytes), .slow_tx_busy_i(slow_tx_busy),
     .tbl_valid_o(tbl_valid), .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
     .rd_valid_o(rd_valid[RdMailbox]), .rd_ready_i(rd_ready[RdMailbox]),
     .rd_req_o(rd_req[RdMailbox]),
@@ -227,7 +243,8 @@ module heddle_nic
     .wr_data_valid_o(wr_data_valid[WrMailbox]), .wr_data_ready_i(wr_data_ready[WrMailbox]),
     .wr_data_o(wr_data[WrMailbox]),
     .wr_rsp_valid_i(wr_rsp_valid[WrMailbox]), .wr_rsp_error_i(wr_rsp_error[WrMailbox]),
-    .idle_o(unit_idle[3])
+    .idle_o(unit_idle[3]),
+    .deadline_valid_o(mgmt_deadline_valid), .deadline_o(mgmt_deadline)
   );
 
   // ------------------------------------------------------ completion queues
@@ -297,6 +314,7 @@ module heddle_nic
 
   heddle_resolve #(.DataW(DataW)) u_resolve (
     .clk_i, .rst_ni,
+    .ipv6_i(port.ipv6[0]),
     .op_valid_i(op_valid), .op_ready_o(op_ready), .op_i(op),
     .invalidate_i(av_invalidate), .invalidate_ctx_i(av_ctx),
     .rd_valid_o(rd_valid[RdAv]), .rd_ready_i(rd_ready[RdAv]), .rd_req_o(rd_req[RdAv]),
@@ -360,6 +378,8 @@ module heddle_nic
   logic [QueueW-1:0]             ring_ptr;
   logic [NumPdc-1:0][QueueW-1:0] queue_tail, queue_sent, queue_head;
   logic [NumStat-1:0]            stat_pdc;
+  logic                          pdc_deadline_valid;
+  logic [31:0]                   pdc_deadline;
 
   heddle_pdc_tx u_pdc_tx (
     .clk_i, .rst_ni, .tick_i, .port_i(port),
@@ -378,8 +398,20 @@ module heddle_nic
     .ring_pdc_i(ring_pdc), .ring_ptr_i(ring_ptr), .ring_msg_o(ring_msg),
     .queue_tail_o(queue_tail), .queue_sent_o(queue_sent), .queue_head_i(queue_head),
     .stat_o(stat_pdc), .idle_o(idle_pdc),
-    .deadline_valid_o, .deadline_o
+    .deadline_valid_o(pdc_deadline_valid), .deadline_o(pdc_deadline)
   );
+
+  // The earliest timer. A delayed ACK counts every tick.
+  logic        ack_pending, slow_deadline_valid;
+  logic [31:0] slow_deadline;
+  assign deadline_valid_o = pdc_deadline_valid || ack_pending || mgmt_deadline_valid ||
+                            slow_deadline_valid;
+  always_comb begin
+    deadline_o = ack_pending ? 32'd1 : '1;
+    if (pdc_deadline_valid && pdc_deadline < deadline_o)   deadline_o = pdc_deadline;
+    if (mgmt_deadline_valid && mgmt_deadline < deadline_o) deadline_o = mgmt_deadline;
+    if (slow_deadline_valid && slow_deadline < deadline_o) deadline_o = slow_deadline;
+  end
 
   heddle_pdc_walk u_pdc_walk (
     .clk_i, .rst_ni,
@@ -425,8 +457,10 @@ module heddle_nic
   logic             len_valid, len_ready, rec_valid, rec_ready, rec_error;
   logic [13:0]      len_bytes;
   logic [15:0]      rec_sum;
+  logic [31:0]      rec_crc;
+  logic             built_valid, built_ready, slow_valid, slow_ready;
   logic             head_valid, head_ready, txp_valid, txp_ready;
-  frame_head_t      head;
+  frame_head_t      built, slow, head;
   logic [DataW-1:0] txp_data;
   logic [NumStat-1:0] stat_build;
   logic             idle_build, idle_framer;
@@ -443,8 +477,8 @@ module heddle_nic
     .rd_req_o(rd_req[RdPayload]),
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
-    .rec_sum_i(rec_sum),
-    .head_valid_o(head_valid), .head_ready_i(head_ready), .head_o(head),
+    .rec_sum_i(rec_sum), .rec_crc_i(rec_crc),
+    .head_valid_o(built_valid), .head_ready_i(built_ready), .head_o(built),
     .seq_done_o(seq_done),
     .fail_o(pay_fail), .fail_msg_o(pay_fail_msg), .fail_ctx_o(pay_fail_ctx),
     .fail_gen_o(pay_fail_gen),
@@ -458,8 +492,15 @@ module heddle_nic
     .rsp_data_i(rd_rsp_data[RdPayload]), .rsp_last_i(rd_rsp_last[RdPayload]),
     .rsp_error_i(rd_rsp_error[RdPayload]),
     .rec_valid_o(rec_valid), .rec_ready_i(rec_ready), .rec_error_o(rec_error),
-    .rec_sum_o(rec_sum),
+    .rec_sum_o(rec_sum), .rec_crc_o(rec_crc),
     .out_valid_o(txp_valid), .out_ready_i(txp_ready), .out_data_o(txp_data)
+  );
+
+  heddle_tx_merge u_tx_merge (
+    .clk_i, .rst_ni,
+    .data_valid_i(built_valid), .data_ready_o(built_ready), .data_i(built),
+    .slow_valid_i(slow_valid), .slow_ready_o(slow_ready), .slow_i(slow),
+    .head_valid_o(head_valid), .head_ready_i(head_ready), .head_o(head)
   );
 
   logic        frame;
@@ -490,6 +531,22 @@ module heddle_nic
     .stat_o(stat_parser), .rx_bytes_o(rx_bytes), .idle_o(unit_idle[10])
   );
 
+  logic [NumStat-1:0] stat_slow;
+  heddle_slow_path #(.DataW(DataW)) u_slow_path (
+    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .tvalid_i(rx_axis_tvalid_i), .tdata_i(rx_axis_tdata_i), .tkeep_i(rx_axis_tkeep_i),
+    .tlast_i(rx_axis_tlast_i), .tuser_i(rx_axis_tuser_i),
+    .rx_bytes_o(slow_rx_bytes), .rx_pop_i(slow_rx_pop),
+    .rx_word_i(slow_rx_word), .rx_data_o(slow_rx_data),
+    .tx_wen_i(slow_tx_wen), .tx_word_i(slow_tx_word),
+    .tx_data_i(slow_tx_wdata), .tx_data_o(slow_tx_rdata),
+    .tx_go_i(slow_tx_go), .tx_bytes_i(slow_tx_go_bytes),
+    .tx_bytes_o(slow_tx_bytes), .tx_busy_o(slow_tx_busy),
+    .head_valid_o(slow_valid), .head_ready_i(slow_ready), .head_o(slow),
+    .stat_o(stat_slow), .idle_o(unit_idle[13]),
+    .deadline_valid_o(slow_deadline_valid), .deadline_o(slow_deadline)
+  );
+
   logic [11:0]                look_pid, look_ri;
   logic                       look_hit;
   logic [RxW-1:0]             look_ctx, head_ctx;
@@ -518,7 +575,7 @@ module heddle_nic
     .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
     .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
     .ack_valid_o(ack_valid), .ack_ready_i(ack_ready), .ack_o(ack),
-    .stat_o(stat_accept), .idle_o(idle_accept)
+    .stat_o(stat_accept), .pending_o(ack_pending), .idle_o(idle_accept)
   );
 
   heddle_rx_queue #(.DataW(DataW)) u_rx_queue (
@@ -560,7 +617,7 @@ module heddle_nic
   logic [NumStat-1:0] stat_nic;
   always_comb begin
     stat_nic = stat_cq | stat_fetch | stat_release | stat_build | stat_parser | stat_accept |
-               stat_pdc;
+               stat_pdc | stat_slow;
     stat_nic[StatisticTxFrames]       = frame;
     stat_nic[StatisticDmaReadErrors]  = rd_error;
     stat_nic[StatisticDmaWriteErrors] = wr_error;

@@ -14,7 +14,7 @@ package heddle_pkg;
   localparam int unsigned NumVec = 32;    // MSI-X vectors.
   localparam int unsigned NumMsg = 1024;  // Message table entries.
   localparam int unsigned NumPdc = 64;    // PDCs as initiator; as many as target.
-  localparam int unsigned NumHop = 16;    // Next hops.
+  localparam int unsigned NumHop = NextHops;
 
   localparam int unsigned TxW  = $clog2(NumTx);
   localparam int unsigned RxW  = $clog2(NumRx);
@@ -344,6 +344,8 @@ package heddle_pkg;
     logic [HdrW-1:0] bytes;
     logic [7:0]      length;         // Header bytes.
     logic [13:0]     payload_bytes;  // Bytes that follow from the payload queue.
+    logic            trailer;        // The end-to-end CRC follows them.
+    logic [31:0]     crc;            // Least significant byte first.
   } frame_head_t;
 
   // Statistics: one strobe per counter and cycle; tx_bytes and rx_bytes are added.

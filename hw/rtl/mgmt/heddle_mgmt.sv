@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Management bus: registers of space `mgmt`, mailbox DMA, and the table port.
+// Management bus: registers of space `mgmt`, mailbox DMA, table port, timer, and the
+// registers of the slow path.
 //
 // One access at a time; reads and writes of registers take one cycle; a mailbox or
 // table operation runs on its own and shows `go` until it ends. Writes to
@@ -17,6 +18,7 @@ module heddle_mgmt
 ) (
   input  logic clk_i,
   input  logic rst_ni,
+  input  logic tick_i,
 
   input  logic             mgmt_valid_i,
   output logic             mgmt_ready_o,
@@ -42,6 +44,20 @@ module heddle_mgmt
 
   output port_cfg_t        port_o,
 
+  // Slow path (heddle_slow_path).
+  input  logic [13:0]      slow_rx_bytes_i,
+  output logic             slow_rx_pop_o,
+  output logic [5:0]       slow_rx_word_o,
+  input  logic [31:0]      slow_rx_data_i,  // The word asked for a cycle ago.
+  output logic             slow_tx_wen_o,
+  output logic [5:0]       slow_tx_word_o,
+  output logic [31:0]      slow_tx_data_o,
+  input  logic [31:0]      slow_tx_data_i,
+  output logic             slow_tx_go_o,
+  output logic [13:0]      slow_tx_bytes_o,
+  input  logic [13:0]      slow_tx_bytes_i,
+  input  logic             slow_tx_busy_i,
+
   // Tables of other units: `tbl_valid_o` bit by enum `table`.
   output logic [7:0]       tbl_valid_o,
   output table_req_t       tbl_req_o,
@@ -65,7 +81,9 @@ module heddle_mgmt
   input  logic             wr_rsp_valid_i,
   input  logic             wr_rsp_error_i,
 
-  output logic             idle_o           // No mailbox or table operation runs.
+  output logic             idle_o,          // No mailbox or table operation runs.
+  output logic             deadline_valid_o,
+  output logic [31:0]      deadline_o       // Ticks until `mgmt_timer` runs out.
 );
   localparam int unsigned Words     = MailboxBytes / 8;   // 64-bit words.
   localparam int unsigned BeatWords = StrbW / 8;
@@ -80,7 +98,9 @@ module heddle_mgmt
   assign write  = access && mgmt_write_i;
   assign addr   = {mgmt_addr_i[12:2], 2'b00};
 
-  logic in_mailbox, in_table;
+  logic in_mailbox, in_table, in_slow_rx, in_slow_tx;
+  assign in_slow_rx = addr[12:8] == MgmtSlowPathRxDataOffset[12:8];
+  assign in_slow_tx = addr[12:8] == MgmtSlowPathTxDataOffset[12:8];
   assign in_mailbox = addr[12:8] == MgmtMailboxDataOffset[12:8];
   assign in_table   = addr[12:6] == MgmtTableDataOffset[12:6];
 
@@ -251,11 +271,46 @@ module heddle_mgmt
   end
   assign port_o = port_q;
 
+  // ----------------------------------------------------------- time, slow path
+  logic [31:0] ticks_q, timer_q;
+  logic        timer_write, expired_q;
+  assign timer_write      = write && addr == MgmtTimerOffset[12:0];
+  assign deadline_valid_o = timer_q != '0;
+  assign deadline_o       = timer_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ticks_q   <= '0;
+      timer_q   <= '0;
+      expired_q <= 1'b0;
+    end else begin
+      if (tick_i) ticks_q <= ticks_q + 1'b1;
+      if (timer_write) begin
+        timer_q   <= mgmt_wdata_i;
+        expired_q <= 1'b0;
+      end else if (tick_i && timer_q != '0) begin
+        timer_q   <= timer_q - 1'b1;
+        expired_q <= timer_q == 32'd1;
+      end
+    end
+  end
+
+  assign slow_rx_pop_o   = write && addr == MgmtSlowPathRxStatusOffset[12:0] &&
+                           mgmt_wdata_i[MgmtSlowPathRxStatusPopLsb];
+  assign slow_rx_word_o  = addr[7:2];
+  assign slow_tx_wen_o   = write && in_slow_tx;
+  assign slow_tx_word_o  = addr[7:2];
+  assign slow_tx_data_o  = mgmt_wdata_i;
+  assign slow_tx_go_o    = write && addr == MgmtSlowPathTxControlOffset[12:0] &&
+                           mgmt_wdata_i[MgmtSlowPathTxControlGoLsb];
+  assign slow_tx_bytes_o = mgmt_wdata_i[13:0];
+
   // ---------------------------------------------------------------- registers
-  logic events_admin, events_reset;
+  logic events_admin, events_reset, events_rx;
   assign events_admin = admin_tail_i != head_q;
   assign events_reset = reset_i;
-  assign mgmt_event_o = events_admin || events_reset;
+  assign events_rx    = slow_rx_bytes_i != '0;
+  assign mgmt_event_o = events_admin || events_reset || events_rx || expired_q;
   assign reset_done_o = write && addr == MgmtResetDoneOffset[12:0];
   assign device_status_o = status_q;
   assign fatal_cause_o   = fatal_q;
@@ -286,7 +341,9 @@ module heddle_mgmt
     if (access) begin
       rdata_d = '0;
       unique case (addr)
-        MgmtEventsOffset[12:0]:      rdata_d = {30'b0, events_reset, events_admin};
+        MgmtEventsOffset[12:0]:      begin
+          rdata_d = {28'b0, expired_q, events_rx, events_reset, events_admin};
+        end
         MgmtStatusOffset[12:0]:      rdata_d = status_q;
         MgmtFatalCauseOffset[12:0]:  rdata_d = fatal_q;
         MgmtAdminCommandBaseOffset[12:0]:         rdata_d = admin_command_base_i[31:0];
@@ -300,6 +357,12 @@ module heddle_mgmt
         MgmtContextLimitsOffset[12:0]:   rdata_d = context_limits_i;
         MgmtTransportLimitsOffset[12:0]: rdata_d = transport_limits_i;
         MgmtDatapathOffset[12:0]:        rdata_d = datapath_i;
+        MgmtTicksOffset[12:0]:           rdata_d = ticks_q;
+        MgmtTimerOffset[12:0]:           rdata_d = timer_q;
+        MgmtSlowPathRxStatusOffset[12:0]: rdata_d = {18'b0, slow_rx_bytes_i};
+        MgmtSlowPathTxControlOffset[12:0]: begin
+          rdata_d = {slow_tx_busy_i, 17'b0, slow_tx_bytes_i};
+        end
         MgmtMailboxAddressOffset[12:0]:         rdata_d = mbx_address_q[31:0];
         MgmtMailboxAddressOffset[12:0] + 13'd4: rdata_d = mbx_address_q[63:32];
         MgmtMailboxControlOffset[12:0]: begin
@@ -311,14 +374,16 @@ module heddle_mgmt
         default: begin
           if (in_mailbox) rdata_d = mailbox_q[addr[7:3]][32*addr[2] +: 32];
           if (in_table) rdata_d = tbl_data_q[32*addr[5:2] +: 32];
+          if (in_slow_tx) rdata_d = slow_tx_data_i;
         end
       endcase
     end
   end
 
+  logic slow_read_q;  // The access reads the waiting frame, which is in a memory.
   assign ready_d      = access;
   assign mgmt_ready_o = ready_q;
-  assign mgmt_rdata_o = rdata_q;
+  assign mgmt_rdata_o = slow_read_q ? slow_rx_data_i : rdata_q;
   assign idle_o       = mbx_q == MbxIdle && !tbl_busy_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -356,8 +421,9 @@ module heddle_mgmt
   end
 
   always_ff @(posedge clk_i) begin
-    rdata_q <= rdata_d;
-    beat_q  <= beat_d;
+    rdata_q     <= rdata_d;
+    slow_read_q <= access && in_slow_rx;
+    beat_q      <= beat_d;
   end
 
   logic unused;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serialises a header stack and its payload into an AXI4-Stream frame.
+// Serialises a header stack, its payload and the end-to-end CRC into an AXI4-Stream frame.
 //
 // Whole:   a frame is started only when offered with its whole payload stored, so
 //          `tvalid` does not drop inside a frame while the MAC is ready.
@@ -36,6 +36,7 @@ module heddle_tx_framer
   output logic             idle_o
 );
   localparam int unsigned MinFrame = 60;             // Without FCS.
+  localparam int unsigned Trailer  = 4;              // Bytes of the end-to-end CRC.
   localparam int unsigned LaneW    = $clog2(StrbW);
   // Header bits, a whole number of beats.
   localparam int unsigned StoreW   = (HdrW + DataW - 1) / DataW * DataW;
@@ -54,8 +55,9 @@ module heddle_tx_framer
     end
   end
 
-  logic [13:0] total;  // Header and payload.
-  assign total = {6'b0, head.length} + head.payload_bytes;
+  logic [13:0] body, total;  // Header and payload; the trailer too.
+  assign body  = {6'b0, head.length} + head.payload_bytes;
+  assign total = body + (head.trailer ? 14'(Trailer) : 14'd0);
 
   // ------------------------------------------------ the frame in progress
   logic              busy_q;
@@ -63,7 +65,8 @@ module heddle_tx_framer
   logic [7:0]        hdr_left_q;   // Their number.
   logic [13:0]       pay_left_q;   // Payload bytes not taken yet.
   logic [13:0]       data_left_q;  // Header and payload bytes not sent yet.
-  logic [13:0]       left_q;       // The same, padding included.
+  logic [31:0]       trailer_q;    // What was not sent of it; then 0.
+  logic [13:0]       left_q;       // Bytes of the frame not sent yet.
   logic [13:0]       bytes_q;      // Length of the frame.
   logic [LaneW-1:0]  shift_q;      // Header bytes in the beat where the payload starts.
   logic [DataW-1:0]  prev_q;       // Last payload beat taken.
@@ -98,6 +101,7 @@ module heddle_tx_framer
       masked = merged;
       if (data_left_q < 14'(StrbW)) begin
         masked = merged & ~({DataW{1'b1}} << {data_left_q, 3'b000});
+        masked = masked | ({{(DataW - 32){1'b0}}, trailer_q} << {data_left_q, 3'b000});
       end
     end
   end
@@ -123,6 +127,9 @@ module heddle_tx_framer
       hdr_left_q  <= hdr_left_q > 8'(StrbW) ? hdr_left_q - 8'(StrbW) : '0;
       data_left_q <= data_left_q > 14'(StrbW) ? data_left_q - 14'(StrbW) : '0;
       left_q      <= left_q - 14'(StrbW);
+      if (data_left_q < 14'(StrbW)) begin
+        trailer_q <= trailer_q >> {14'(StrbW) - data_left_q, 3'b000};
+      end
       if (mixed) hdr_q <= hdr_q >> DataW;
       if (need) begin
         prev_q     <= pay_data_i;
@@ -133,7 +140,8 @@ module heddle_tx_framer
       hdr_q       <= head_lanes;
       hdr_left_q  <= head.length;
       pay_left_q  <= head.payload_bytes;
-      data_left_q <= total;
+      data_left_q <= body;
+      trailer_q   <= head.trailer ? head.crc : '0;
       left_q      <= total < 14'(MinFrame) ? 14'(MinFrame) : total;
       bytes_q     <= total < 14'(MinFrame) ? 14'(MinFrame) : total;
       shift_q     <= head.length[LaneW-1:0];

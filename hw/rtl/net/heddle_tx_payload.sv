@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the payload of frames to send until it is complete, and sums it.
+// Holds the payload of frames to send until it is complete, and sums it up.
 //
 // Complete: `rec_valid_o` offers one record per DMA request, in order, only when
 //           all its beats are stored (or the read failed: then its beats are
 //           dropped here and never offered on the payload output).
 // Sum:      ones' complement sum of the payload's 16-bit big-endian words, as the
 //           UDP checksum counts them, an odd last byte padded with zero. Bytes
-//           beyond `rec_bytes` of the request are not counted: the length of each
-//           request comes through `len_*`, one entry per request, in order.
+//           beyond the request's length are not counted: it comes through `len_*`,
+//           one entry per request, in order.
+// CRC:      raw CRC-32C state of the payload alone, started from 0 (heddle_crc32c).
 
 `include "heddle_assert.svh"
 
@@ -35,6 +36,7 @@ module heddle_tx_payload
   input  logic             rec_ready_i,
   output logic             rec_error_o,
   output logic [15:0]      rec_sum_o,
+  output logic [31:0]      rec_crc_o,
 
   output logic             out_valid_o,   // To the framer.
   input  logic             out_ready_i,
@@ -118,14 +120,42 @@ module heddle_tx_payload
   assign total_wide = {1'b0, total_q} + {1'b0, part_sum_q};
   assign total      = total_wide[15:0] + {15'b0, total_wide[16]};
 
+  // ----------------------------------------------------------------- CRC
+  // The zeros that fill the last beat are counted and then taken back.
+  localparam int unsigned PadW = $clog2(StrbW);
+
+  logic [PadW-1:0] pad_q;      // Bytes that the beat does not have.
+  logic [31:0]     crc_q, crc, power, power_q, crc_total;
+  logic            crc_more_q; // `crc_q` is of the same payload.
+
+  heddle_crc32c #(.DataW(DataW)) u_crc (
+    .en_i   (beat_q),
+    .crc_i  (crc_more_q ? crc_q : '0),
+    .data_i (beat_data_q),
+    .crc_o  (crc)
+  );
+  heddle_crc32c_power #(.CountW(PadW), .Inverse(1'b1)) u_power (
+    .count_i (pad_q),
+    .power_o (power)
+  );
+  heddle_crc32c_mul u_pad (
+    .en_i      (part_end_q),
+    .a_i       (crc_q),
+    .b_i       (power_q),
+    .product_o (crc_total)
+  );
+
   always_ff @(posedge clk_i) begin
     if (accept) begin
+      pad_q       <= left < 14'(StrbW) ? PadW'(14'(StrbW) - left) : '0;
       beat_data_q <= masked;
       error_q     <= rsp_error_i;
       left_q      <= left > 14'(StrbW) ? left - 14'(StrbW) : '0;
     end
     if (beat_q) begin
       part_sum_q   <= beat_sum;
+      crc_q        <= crc;
+      power_q      <= power;
       part_error_q <= error_q;
     end
   end
@@ -137,6 +167,7 @@ module heddle_tx_payload
       end_q      <= 1'b0;
       part_q     <= 1'b0;
       part_end_q <= 1'b0;
+      crc_more_q <= 1'b0;
       total_q    <= '0;
     end else begin
       if (accept) started_q <= !rsp_last_i;
@@ -144,21 +175,22 @@ module heddle_tx_payload
       end_q      <= accept && rsp_last_i;
       part_q     <= beat_q;
       part_end_q <= end_q;
+      if (beat_q) crc_more_q <= !end_q;
       if (part_q) total_q <= part_end_q ? '0 : total;
     end
   end
 
   // ------------------------------------------------------------- records
   logic unused_rec_ready;
-  heddle_fifo #(.Width(17), .Depth(RecDepth)) u_rec (
+  heddle_fifo #(.Width(49), .Depth(RecDepth)) u_rec (
     .clk_i,
     .rst_ni,
     .valid_i (part_end_q),
     .ready_o (unused_rec_ready),
-    .data_i  ({part_error_q, total}),
+    .data_i  ({part_error_q, total, crc_total}),
     .valid_o (rec_valid_o),
     .ready_i (rec_ready_i),
-    .data_o  ({rec_error_o, rec_sum_o}),
+    .data_o  ({rec_error_o, rec_sum_o, rec_crc_o}),
     .count_o (rec_count)
   );
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host's view of the NIC: BAR0 registers and BAR2 doorbells behind an AXI4 slave.
 //
-// Ordered: doorbell writes leave in bus order. A write is answered when it took
-//          effect or is queued. Unmapped reads return 0, unmapped writes do nothing;
-//          bursts (len != 0) and strobes that do not cover a whole 32- or 64-bit
+// Ordered: doorbell and push writes leave in bus order, as doorbell_t. A write is answered
+//          when it took effect or is queued. Unmapped reads return 0, unmapped writes do
+//          nothing; bursts (len != 0) and strobes that do not cover a whole 32- or 64-bit
 //          register are answered SLVERR and do nothing.
+// Push:    the push window of a transmit page takes whole 64-bit words, alone or in INCR
+//          bursts that stay inside one slot. A beat with other strobes does nothing, and
+//          its burst is answered SLVERR.
 // Reads:   a 64-bit register may be read in halves.
 
 `include "heddle_assert.svh"
@@ -74,7 +77,8 @@ module heddle_bar
 
   wr_state_e   wr_d, wr_q;
   logic [20:3] waddr_d, waddr_q;
-  logic        burst_d, burst_q;
+  logic        deny_d, deny_q;    // A burst where none may be.
+  logic        fault_d, fault_q;  // A beat did nothing.
   logic [1:0]  bresp_d, bresp_q;
 
   // Word of the write, and what is there.
@@ -87,14 +91,29 @@ module heddle_bar
   assign page        = waddr_q[19:12];
   assign page_offset = {waddr_q[11:3], 3'b000};
 
-  logic tx_page, rx_page, cq_page, is_doorbell;
+  localparam int unsigned PushEnd = PushWindowOffset + PushWindowSlots * DescBytes;
+
+  logic tx_page, rx_page, cq_page, is_register, is_push, is_doorbell;
   assign tx_page = 32'(page) - TxPageFirst < NumTx;
   assign rx_page = 32'(page) - RxPageFirst < NumRx;
   assign cq_page = 32'(page) - CqPageFirst < NumCq;
-  assign is_doorbell = in_bar2 &&
+  assign is_register = in_bar2 &&
       (((tx_page || rx_page) && (page_offset == DoorbellTailOffset[11:0] ||
                                  page_offset == DoorbellOpOffset[11:0])) ||
        (cq_page && page_offset == DoorbellCqConsumerOffset[11:0]));
+  assign is_push     = in_bar2 && tx_page && 32'(page_offset) >= PushWindowOffset &&
+                       32'(page_offset) < PushEnd;
+  assign is_doorbell = is_register || is_push;
+
+  // A burst stays inside a slot of a push window.
+  logic [7:0]  aw_page;
+  logic [11:0] aw_offset;
+  logic        aw_push;
+  assign aw_page   = s_axi_awaddr_i[19:12];
+  assign aw_offset = s_axi_awaddr_i[11:0];
+  assign aw_push   = s_axi_awaddr_i[20] && 32'(aw_page) - TxPageFirst < NumTx &&
+                     32'(aw_offset) >= PushWindowOffset && 32'(aw_offset) < PushEnd &&
+                     32'(aw_offset[5:3]) + 32'(s_axi_awlen_i) < DescBytes / 8;
 
   logic in_bar0, is_wide, is_control, is_command, is_answer, is_admin;
   assign in_bar0    = !in_bar2 && waddr_q[19:16] == '0;
@@ -114,26 +133,32 @@ module heddle_bar
   assign s_axi_bvalid_o  = wr_q == WrAnswer;
   assign s_axi_bresp_o   = bresp_q;
   assign take_data = s_axi_wvalid_i && s_axi_wready_o;
-  assign effect    = take_data && !burst_q && strobes_ok;
+  assign effect    = take_data && !deny_q && strobes_ok;
   assign db_valid  = effect && is_doorbell;
 
   always_comb begin
     wr_d    = wr_q;
     waddr_d = waddr_q;
-    burst_d = burst_q;
+    deny_d  = deny_q;
+    fault_d = fault_q;
     bresp_d = bresp_q;
     unique case (wr_q)
       WrAddress: begin
         if (s_axi_awvalid_i) begin
           wr_d    = WrData;
           waddr_d = s_axi_awaddr_i[20:3];
-          burst_d = s_axi_awlen_i != '0;
+          deny_d  = s_axi_awlen_i != '0 && !aw_push;
+          fault_d = 1'b0;
         end
       end
       WrData: begin
-        if (take_data && s_axi_wlast_i) begin
-          wr_d    = WrAnswer;
-          bresp_d = (burst_q || !strobes_ok) ? SlvErr : Okay;
+        if (take_data) begin
+          waddr_d = waddr_q + 18'd1;
+          fault_d = fault_q || !strobes_ok;
+          if (s_axi_wlast_i) begin
+            wr_d    = WrAnswer;
+            bresp_d = (deny_q || fault_d) ? SlvErr : Okay;
+          end
         end
       end
       WrAnswer: begin
@@ -280,7 +305,8 @@ module heddle_bar
 
   always_ff @(posedge clk_i) begin
     waddr_q <= waddr_d;
-    burst_q <= burst_d;
+    deny_q  <= deny_d;
+    fault_q <= fault_d;
     bresp_q <= bresp_d;
     rdata_q <= rdata_d;
     rerr_q  <= rerr_d;

@@ -9,6 +9,11 @@
 // Checked:  opcode, flags, lengths, slots and position; a bad descriptor leaves with
 //           its status and puts the context into error: later ones leave as `flushed`.
 //           `ctx_error_i` puts a context into error as well. Other contexts go on.
+// Pushed:   words written to the push window collect until the context's next tail doorbell.
+//           A copy stands for its slot in host memory only if each of its eight words came
+//           exactly once since the tail doorbell before, the doorbell covers its slot, it
+//           shows the position that is fetched next, nothing of the context is being read,
+//           and nothing was written over it. Otherwise it is forgotten and the slot is read.
 // Disabled: writing tx_ctx_cfg with enable=0 stops the context, raises its generation,
 //           and drops what it had fetched. Writing enable=1 starts it at position 0.
 // Drain:    answered when the token (sent behind everything of the context) came back
@@ -74,6 +79,10 @@ module heddle_tx_fetch
   localparam int unsigned SlotW     = $clog2(Slots);
   localparam int unsigned Burst     = 8;    // Descriptors per read.
   localparam int unsigned Records   = 32;   // Reads outstanding.
+  localparam int unsigned PushW     = $clog2(PushWindowSlots);
+  localparam int unsigned Words     = DescBytes / 8;  // Of a copy.
+  localparam int unsigned WordW     = $clog2(Words);
+  localparam int unsigned Copies    = NumTx * PushWindowSlots;
   localparam int unsigned Guarantee = 32;   // Messages of a context that others cannot use up.
   localparam int unsigned Shared    = NumMsg - NumTx * Guarantee;
   localparam int unsigned ShareW    = $clog2(MessageShare) + 1;
@@ -138,6 +147,7 @@ module heddle_tx_fetch
   logic           f1_valid_d, f1_valid_q;
   logic [TxW-1:0] f1_ctx_d, f1_ctx_q;
   logic           f1_go;       // Becomes a request.
+  logic           f1_copy;     // Or is taken from the push window.
   logic [NumTx-1:0] f0_want;
   logic           f0_valid, f0_take;
   logic [TxW-1:0] f0_ctx;
@@ -167,7 +177,7 @@ module heddle_tx_fetch
     .take_i (f0_take)
   );
 
-  assign f0_take   = f0_valid && (!f1_valid_q || f1_go) && !hold && cfg_ready &&
+  assign f0_take   = f0_valid && (!f1_valid_q || f1_go || f1_copy) && !hold && cfg_ready &&
                      rec_count < 6'(Records - 2);
   assign cfg_raddr = f0_take ? f0_ctx : f1_valid_q ? f1_ctx_q : tbl_ctx;
 
@@ -207,13 +217,116 @@ module heddle_tx_fetch
     if (f1_to_line < f1_count) f1_count = f1_to_line;
   end
 
+  // ------------------------------------------------------------ the push window
+  logic [Copies-1:0][Words-1:0] came_q;   // Words since the context's last tail doorbell.
+  logic [Copies-1:0]            twice_q;  // One of them came more than once.
+  logic [Copies-1:0]            armed_q;  // Complete, and covered by a doorbell.
+
+  logic                   db_tail, db_av, push;
+  logic [TxW-1:0]         db_ctx;
+  logic [15:0]            db_step;
+  logic [TxW+PushW-1:0]   push_slot;
+  logic [WordW-1:0]       push_word;
+  logic [Words-1:0]       copy_ready;
+  assign push      = db_valid_i && db_i.offset >= PushWindowOffset[11:0] && alive_q[db_ctx];
+  assign push_slot = {db_ctx, db_i.offset[WordW+3 +: PushW]};
+  assign push_word = db_i.offset[3 +: WordW];
+
+  // Read as the configuration is: the slot that is fetched next.
+  tx_desc_t             copy;
+  logic [511:0]         copy_raw;
+  logic [Words-1:0]     unused_copy_error;
+  logic [TxW+PushW-1:0] copy_raddr;
+  assign copy_raddr = {cfg_raddr, asked_q[cfg_raddr][PushW-1:0]};
+  for (genvar w = 0; w < Words; w++) begin : gen_words
+    heddle_mem #(
+      .Width(64),
+      .Depth(Copies),
+      .Init (1'b0)
+    ) u_word (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .wen_i  (push && push_word == WordW'(w)),
+      .waddr_i(push_slot),
+      .wdata_i(db_i.data),
+      .raddr_i(copy_raddr),
+      .rdata_o(copy_raw[64*w +: 64]),
+      .error_o(unused_copy_error[w]),
+      .ready_o(copy_ready[w])
+    );
+  end
+  assign copy = tx_desc_t'(copy_raw);
+
+  // Payload in extension slots is read where it is needed, so the copy of a
+  // descriptor stands for them too; that it is one and no payload itself is known
+  // when all in front of it has left.
+  logic        f1_copy_ext;
+  logic [3:0]  f1_copy_count;
+  assign f1_copy = f1_valid_q && armed_q[{f1_ctx_q, f1_asked[PushW-1:0]}] &&
+                   copy.position == f1_asked && fetched_q[f1_ctx_q] == f1_asked &&
+                   !refused_q[f1_ctx_q];
+  assign f1_copy_ext   = (copy.flags & TxFlagInlineExt) != '0 && copy.ext_slots <= 8'd3 &&
+                         done_q[f1_ctx_q] == f1_asked &&
+                         16'd1 + 16'(copy.ext_slots) <= f1_ahead &&
+                         16'd1 + 16'(copy.ext_slots) <= f1_to_end;
+  assign f1_copy_count = f1_copy_ext ? 4'd1 + copy.ext_slots[3:0] : 4'd1;
+
+  // Slots that leave the window's reach, and those that a doorbell covers. One that
+  // covers more than the window may have mixed words of two slots in one place.
+  logic [3:0]                            f1_passed;
+  logic [PushWindowSlots-1:0]            passed, covered;
+  logic [PushWindowSlots-1:0][PushW-1:0] ahead_asked, ahead_tail;
+  assign f1_passed = f1_copy ? f1_copy_count : f1_count;
+  always_comb begin
+    for (int unsigned i = 0; i < PushWindowSlots; i++) begin
+      ahead_asked[i] = PushW'(i) - f1_asked[PushW-1:0];
+      ahead_tail[i]  = PushW'(i) - tail_q[db_ctx][PushW-1:0];
+      passed[i]      = (f1_go || f1_copy) && ahead_asked[i] < f1_passed;
+      covered[i]     = 16'(ahead_tail[i]) < db_step && db_step <= 16'(PushWindowSlots);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      came_q  <= '0;
+      twice_q <= '0;
+      armed_q <= '0;
+    end else begin
+      for (int unsigned i = 0; i < PushWindowSlots; i++) begin
+        if (passed[i]) armed_q[{f1_ctx_q, PushW'(i)}] <= 1'b0;
+      end
+      if (db_tail) begin
+        for (int unsigned i = 0; i < PushWindowSlots; i++) begin
+          if (covered[i] && (&came_q[{db_ctx, PushW'(i)}]) && !twice_q[{db_ctx, PushW'(i)}]) begin
+            armed_q[{db_ctx, PushW'(i)}] <= 1'b1;
+          end
+          came_q[{db_ctx, PushW'(i)}]  <= '0;
+          twice_q[{db_ctx, PushW'(i)}] <= 1'b0;
+        end
+      end
+      if (push) begin
+        armed_q[push_slot]           <= 1'b0;
+        came_q[push_slot][push_word] <= 1'b1;
+        if (came_q[push_slot][push_word]) twice_q[push_slot] <= 1'b1;
+      end
+      if (tbl_write) begin
+        for (int unsigned i = 0; i < PushWindowSlots; i++) begin
+          came_q[{tbl_ctx, PushW'(i)}]  <= '0;
+          twice_q[{tbl_ctx, PushW'(i)}] <= 1'b0;
+          armed_q[{tbl_ctx, PushW'(i)}] <= 1'b0;
+        end
+      end
+    end
+  end
+
+  // ------------------------------------------------------------------- requests
   logic     rd_valid_d, rd_valid_q;
   dma_req_t rd_req_d, rd_req_q;
   record_t  rec_in, rec;
   logic [TxW-1:0] rec_in_ctx;
   logic     rec_valid, rec_pop;
-  assign f1_go      = f1_valid_q && (!rd_valid_q || rd_ready_i);
-  assign f1_valid_d = f0_take || (f1_valid_q && !f1_go);
+  assign f1_go      = f1_valid_q && !f1_copy && (!rd_valid_q || rd_ready_i);
+  assign f1_valid_d = f0_take || (f1_valid_q && !f1_go && !f1_copy);
   assign f1_ctx_d   = f0_take ? f0_ctx : f1_ctx_q;
   assign rd_valid_d = f1_go || (rd_valid_q && !rd_ready_i);
   assign rd_valid_o = rd_valid_q;
@@ -272,14 +385,15 @@ module heddle_tx_fetch
     .beat_last_i (rd_rsp_last_i),
     .beat_error_i(rd_rsp_error_i),
     .word_valid_o(word_valid),
-    .word_ready_i(rec_valid && !rec.token),
+    .word_ready_i(rec_valid && !rec.token && !f1_copy),
     .word_data_o (word),
     .word_last_o (word_last),
     .word_error_o(word_error)
   );
 
   logic word_take, rec_same, token_take;
-  assign word_take = word_valid && rec_valid && !rec.token;
+  // A pushed descriptor has the buffer's write port for itself.
+  assign word_take = word_valid && rec_valid && !rec.token && !f1_copy;
   assign rec_same  = alive_q[rec.ctx] && gen_q[rec.ctx] == rec.gen;
   assign commit    = word_take && word_last && rec_same;
   assign rec_pop   = (word_take && word_last) || token_take;
@@ -334,9 +448,9 @@ module heddle_tx_fetch
   ) u_desc (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
-    .wen_i  (word_take),
-    .waddr_i({rec.ctx, word_slot}),
-    .wdata_i(word),
+    .wen_i  (f1_copy || (word_take && rec_same)),
+    .waddr_i(f1_copy ? {f1_ctx_q, f1_asked[SlotW-1:0]} : {rec.ctx, word_slot}),
+    .wdata_i(f1_copy ? copy_raw : word),
     .raddr_i({s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
     .rdata_o(desc),
     .error_o(unused_desc_error),
@@ -479,9 +593,7 @@ module heddle_tx_fetch
   assign credit_cq_o   = s1_cfg.cq[CqW-1:0];
 
   // ---------------------------------------------------------------- doorbells
-  logic [TxW-1:0] db_ctx;
-  logic           db_tail, db_av;
-  logic [15:0]    db_step, db_free, db_size;
+  logic [15:0] db_free, db_size;
   assign db_ready_o = 1'b1;
   assign db_ctx     = TxW'(32'(db_i.page) - TxPageFirst);
   assign db_tail    = db_valid_i && db_i.offset == DoorbellTailOffset[11:0] && alive_q[db_ctx];
@@ -520,6 +632,11 @@ module heddle_tx_fetch
     end
 
     if (f1_go) asked_d[f1_ctx_q] = f1_asked + 16'(f1_count);
+    if (f1_copy) begin
+      asked_d[f1_ctx_q]   = f1_asked + 16'(f1_copy_count);
+      fetched_d[f1_ctx_q] = f1_asked + 16'(f1_copy_count);
+      partial_d[f1_ctx_q] = 1'b0;
+    end
 
     if (commit) begin
       fetched_d[rec.ctx] = rec.position + 16'(rec.count);
@@ -531,7 +648,8 @@ module heddle_tx_fetch
     end
 
     if (s1_valid_q && s1_wait) begin
-      partial_d[s1_ctx_q] = !(commit && rec.ctx == s1_ctx_q);
+      partial_d[s1_ctx_q] = !(commit && rec.ctx == s1_ctx_q) &&
+                            !(f1_copy && f1_ctx_q == s1_ctx_q);
     end
     if (s1_go) begin
       done_d[s1_ctx_q] = s1_position + 16'(s1_slots);
@@ -598,6 +716,7 @@ module heddle_tx_fetch
     stat_o = '0;
     stat_o[StatisticTxDescriptors[5:0]]    = s1_go && s1_status == StatusOk;
     stat_o[StatisticTxBadDescriptors[5:0]] = s1_go && s1_bad;
+    stat_o[StatisticTxPushed[5:0]]         = f1_copy;
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !rd_valid_q &&
@@ -662,7 +781,8 @@ module heddle_tx_fetch
   end
 
   logic unused;
-  assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, unused_cfg_error,
+  assign unused = ^{tbl_req_i.sel, retire_gen_i, tbl_cfg, s1_cfg, copy, copy_ready,
+                    unused_copy_error, unused_cfg_error,
                     unused_desc_error, unused_emit_error};
 
   `HEDDLE_ASSERT(RecordRoom_A, rec_in_valid && !token_in |-> rec_in_ready)

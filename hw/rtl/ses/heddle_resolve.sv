@@ -3,8 +3,9 @@
 //
 // Parks:    a miss parks its operation until the entry arrives; operations that hit
 //           another line go on. Ordered per {context, peer}.
-// Checked:  an index outside the vector, an entry not valid or a read refused by the host
-//           gives status bad_peer (op.status untouched when already not ok).
+// Checked:  an index outside the vector, an entry not valid or of the other address family,
+//           or a read refused by the host gives status bad_peer (op.status untouched when
+//           already not ok).
 // Operations with status != ok, NOPs pass without a lookup; a token passes when nothing
 // is parked.
 // Invalidate: drops all lines of the context; entries on the way are not kept.
@@ -20,6 +21,7 @@ module heddle_resolve
   input  logic clk_i,
   input  logic rst_ni,
 
+  input  logic             ipv6_i,          // Family of the port's address.
   input  logic             op_valid_i,
   output logic             op_ready_o,
   input  tx_op_t           op_i,
@@ -242,7 +244,7 @@ module heddle_resolve
   assign entry_peer.resource_index = entry.resource_index[11:0];
   assign entry_peer.hop            = entry.next_hop[HopW-1:0];
   assign entry_bad = entry_error || (entry.flags & AvFlagValid) == '0 ||
-                     32'(entry.next_hop) >= NumHop;
+                     entry_peer.ipv6 != ipv6_i || 32'(entry.next_hop) >= NumHop;
 
   // ------------------------------------------------------------------- leaving
   // Parked operations go first.

@@ -9,6 +9,7 @@
 // Opens a PDC on SYN ({source FA, spdcid} hashed to a set of 4 ways); NO_PDC_AVAIL without
 // a free one.
 // Passes ACK and NACK of our own PDCs on to the PDC unit.
+// Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
 // Forgets a PDC that was silent for two to three times dead_ticks with no message open, when its
 // initiator has ended or closed it long since.
 // One packet every two cycles.
@@ -62,6 +63,7 @@ module heddle_accept
   output ack_event_t       ack_o,
 
   output logic [NumStat-1:0] stat_o,
+  output logic             pending_o,       // A delayed ACK waits for its time.
   output logic             idle_o
 );
   // --------------------------------------------------- which PDC serves whom
@@ -87,7 +89,7 @@ module heddle_accept
   rx_packet_t pkt_q;      // Of stage 1 or 2, whichever is taken.
 
   assign pkt_ready_o = sets_ready && entries_ready && !p1_valid_q && (!p2_valid_q || p2_done) &&
-                       !forgetting;
+                       !any_due && job_q == JobNone;
   assign p0_take     = pkt_valid_i && pkt_ready_o;
   assign p2_done     = p2_valid_q && room_behind;
 
@@ -112,7 +114,8 @@ module heddle_accept
   heddle_mem #(.Width(Ways * WayW), .Depth(Sets)) u_sets (
     .clk_i, .rst_ni,
     .wen_i(set_wen || forget), .waddr_i(set_q), .wdata_i(forget ? kept_ways : set_wdata),
-    .raddr_i(forgetting ? SetOf(entry.fa, entry.spdcid) : SetOf(pkt_i.source_fa, pkt_i.spdcid)),
+    .raddr_i(job_q != JobNone ? SetOf(entry.fa, entry.spdcid)
+                              : SetOf(pkt_i.source_fa, pkt_i.spdcid)),
     .rdata_o(set_rdata),
     .error_o(set_error), .ready_o(sets_ready)
   );
@@ -134,7 +137,8 @@ module heddle_accept
         if (!candidate.valid) begin
           way_free = 1'b1;
           free_way = 2'(i);
-        end else if (candidate.fa == pkt_q.source_fa && candidate.spdcid == pkt_q.spdcid) begin
+        end else if (candidate.ipv6 == pkt_q.ipv6 && candidate.fa == pkt_q.source_fa &&
+                     candidate.spdcid == pkt_q.spdcid) begin
           hit     = 1'b1;
           hit_way = 2'(i);
           hit_pdc = candidate.pdc;
@@ -169,9 +173,9 @@ module heddle_accept
   // What waits in stage 2 is read again, so that it stays on the output.
   heddle_mem #(.Width($bits(target_pdc_t)), .Depth(NumPdc)) u_entries (
     .clk_i, .rst_ni,
-    .wen_i((p2_done && verdict.write) || forget), .waddr_i(forget ? old_pdc : pdc_q),
-    .wdata_i(forget ? forgotten : verdict.entry),
-    .raddr_i(forgetting ? old_pdc : p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
+    .wen_i((p2_done && verdict.write) || job_end), .waddr_i(job_end ? job_pdc_q : pdc_q),
+    .wdata_i(job_end ? job_entry : verdict.entry),
+    .raddr_i(job_q != JobNone ? job_pdc_q : p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
     .error_o(entry_error), .ready_o(entries_ready)
   );
   assign look_pid_o = pkt_q.pid_on_fep;
@@ -180,7 +184,7 @@ module heddle_accept
 
   always_ff @(posedge clk_i) begin
     if (p0_take)    set_q <= SetOf(pkt_i.source_fa, pkt_i.spdcid);
-    if (forgetting) set_q <= SetOf(entry.fa, entry.spdcid);
+    if (job_q != JobNone) set_q <= SetOf(entry.fa, entry.spdcid);
     if (p1_valid_q) begin
       set_data_q <= set_rdata;
       hit_q      <= hit;
@@ -207,6 +211,7 @@ module heddle_accept
   always_comb begin
     written_way        = '0;
     written_way.valid  = verdict.create;
+    written_way.ipv6   = pkt_q.ipv6;
     written_way.fa     = pkt_q.source_fa;
     written_way.spdcid = pkt_q.spdcid;
     written_way.pdc    = pdc_q;
@@ -222,8 +227,82 @@ module heddle_accept
       if (verdict.create) open_q[pdc_q] <= 1'b1;
       if (verdict.close)  open_q[pdc_q] <= 1'b0;
     end else if (forget) begin
-      open_q[old_pdc] <= 1'b0;
+      open_q[job_pdc_q] <= 1'b0;
     end
+  end
+
+  // ------------------------------------------------- what no packet asks for
+  // Between packets a job reads the entry of a PDC, then its set, and changes both.
+  typedef enum logic [1:0] {
+    JobNone   = 2'd0,
+    JobAck    = 2'd1,  // Sends the ACK that was put off.
+    JobForget = 2'd2   // Clears the PDC.
+  } job_e;
+
+  job_e              job_q;
+  logic [1:0]        job_step_q;
+  logic [PdcW-1:0]   job_pdc_q;
+  logic              job_start, job_end, forget, any_due, any_old;
+  logic [PdcW-1:0]   due_pdc, old_pdc;
+  logic [NumPdc-1:0] due, old;
+  target_pdc_t       job_entry;
+
+  assign job_start = job_q == JobNone && (any_due || any_old) && !p1_valid_q && !p2_valid_q;
+  assign job_end   = job_step_q == 2'd3 && (job_q == JobForget || (job_q == JobAck && rsp_room));
+  assign forget    = job_end && job_q == JobForget;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      job_q      <= JobNone;
+      job_step_q <= '0;
+    end else if (job_start) begin
+      job_q      <= any_due ? JobAck : JobForget;
+      job_step_q <= 2'd1;
+    end else if (job_end) begin
+      job_q      <= JobNone;
+      job_step_q <= '0;
+    end else if (job_q != JobNone && job_step_q != 2'd3) begin
+      job_step_q <= job_step_q + 2'd1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (job_start) job_pdc_q <= any_due ? due_pdc : old_pdc;
+  end
+
+  always_comb begin
+    job_entry = entry;
+    if (job_q == JobForget) job_entry.open = 1'b0;
+    job_entry.unacked = '0;
+  end
+
+  // ------------------------------------------------------------ delayed ACKs
+  logic      owes, paid;
+  response_t late;
+  assign owes = p2_done && verdict.write && verdict.entry.unacked != '0;
+  assign paid = (p2_done && verdict.write && verdict.entry.unacked == '0) || job_end;
+
+  heddle_ack_delay u_ack_delay (
+    .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
+    .set_i(owes), .clear_i(paid), .pdc_i(job_end ? job_pdc_q : pdc_q),
+    .due_o(due), .pending_o
+  );
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
+    .clk_i, .rst_ni, .valid_i(due), .take_i(job_start), .valid_o(any_due), .idx_o(due_pdc)
+  );
+
+  always_comb begin
+    late          = '0;
+    late.kind     = ResponseAck;
+    late.ipv6     = entry.ipv6;
+    late.fa       = entry.fa;
+    late.mac      = entry.mac;
+    late.entropy  = entry.entropy;
+    late.dscp     = entry.dscp;
+    late.spdcid   = {port_i.slot[SlotBits-1:0], entry.gen, job_pdc_q};
+    late.dpdcid   = entry.spdcid;
+    late.cack     = entry.expected - 32'd1;
+    late.response = SesResponseDefaultResponse;
+    late.message_id = entry.message_id;
   end
 
   // ------------------------------------------------------------ forgotten PDCs
@@ -231,40 +310,32 @@ module heddle_accept
   // gives up after one period of silence, has nothing outstanding any more.
   localparam logic [1:0] OldAge = 2'd3;
   logic [NumPdc-1:0][1:0] age_q;
-  logic [NumPdc-1:0]      between_q, old;   // between: no message is open.
+  logic [NumPdc-1:0]      between_q;   // No message is open.
   logic [31:0]            period_q;
-  logic                   period_end, any_old, forgetting, forget;
-  logic [1:0]             forget_step_q;
-  logic [PdcW-1:0]        old_pdc;
-  target_pdc_t            forgotten;
+  logic                   period_end;
   logic [Ways-1:0][WayW-1:0] kept_ways;
 
   for (genvar p = 0; p < NumPdc; p++) begin : gen_old
     assign old[p] = open_q[p] && between_q[p] && age_q[p] == OldAge;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_old (
-    .clk_i, .rst_ni, .valid_i(old), .take_i(forget), .valid_o(any_old), .idx_o(old_pdc)
+    .clk_i, .rst_ni, .valid_i(old), .take_i(job_start && !any_due), .valid_o(any_old),
+    .idx_o(old_pdc)
   );
 
-  // Between packets: read the entry, read its set, clear both.
-  assign forgetting = any_old && !p1_valid_q && !p2_valid_q;
-  assign forget     = forgetting && forget_step_q == 2'd3;
   assign period_end = tick_i && period_q + 32'd1 >= port_i.dead_ticks;
   always_comb begin
-    forgotten      = entry;
-    forgotten.open = 1'b0;
-    kept_ways      = set_rdata;
+    kept_ways = set_rdata;
     for (int unsigned i = 0; i < Ways; i++) begin
-      if (set_rdata[i][PdcW-1:0] == old_pdc) kept_ways[i] = '0;
+      if (set_rdata[i][PdcW-1:0] == job_pdc_q) kept_ways[i] = '0;
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      age_q         <= '0;
-      between_q     <= '1;
-      period_q      <= '0;
-      forget_step_q <= '0;
+      age_q     <= '0;
+      between_q <= '1;
+      period_q  <= '0;
     end else begin
       if (tick_i) period_q <= period_end ? '0 : period_q + 32'd1;
       if (period_end) begin
@@ -278,7 +349,6 @@ module heddle_accept
         between_q[pdc_q] <= verdict.entry.state != MessageOpen &&
                             verdict.entry.state != MessageFailed;
       end
-      forget_step_q <= (forgetting && !forget) ? forget_step_q + 2'd1 : '0;
     end
   end
 
@@ -295,7 +365,8 @@ module heddle_accept
 
   heddle_fifo #(.Width($bits(response_t)), .Depth(4)) u_rsp (
     .clk_i, .rst_ni,
-    .valid_i(p2_done && verdict.respond), .ready_o(rsp_room), .data_i(verdict.rsp),
+    .valid_i((p2_done && verdict.respond) || (job_end && job_q == JobAck)),
+    .ready_o(rsp_room), .data_i(job_q == JobAck ? late : verdict.rsp),
     .valid_o(rsp_valid_o), .ready_i(rsp_ready_i), .data_o(rsp_o),
     .count_o(rsp_count)
   );
@@ -322,7 +393,8 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = sets_ready && entries_ready && !any_old && !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
+  assign idle_o = sets_ready && entries_ready && !any_old && !any_due && job_q == JobNone &&
+                  !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
 
   logic unused_bits;

@@ -81,6 +81,7 @@ module heddle_accept_decide
       e.open      = 1'b1;
       e.gen       = next_gen;
       e.fa        = pkt_i.source_fa;
+      e.ipv6      = pkt_i.ipv6;
       e.spdcid    = pkt_i.spdcid;
       e.start_psn = start;
       e.expected  = start;
@@ -145,7 +146,8 @@ module heddle_accept_decide
     end else if (stale) begin
       withdrawn = 1'b1;
     end else begin
-      broken = pkt_i.message_id != e.message_id || pkt_i.opcode != SesOpcodeSend ||
+      broken = pkt_i.message_id != e.message_id || pkt_i.job_id != e.job_id ||
+               pkt_i.opcode != SesOpcodeSend ||
                pkt_i.request_length != e.request_length || !length_ok;
     end
   end
@@ -182,11 +184,15 @@ module heddle_accept_decide
       stat[StatisticDropPdsType] = 1'b1;
     end else if (!is_request && !is_query && !is_close && !is_clear) begin
       stat[StatisticDropPdsType] = 1'b1;
-    end else if (!pkt_i.syn && (!ours || !entry_i.open ||
+    end else if (!pkt_i.syn && !ours) begin
+      // Another function's, whose PDC must not end by an answer of ours.
+      stat[StatisticDropPdcid] = 1'b1;
+    end else if (!pkt_i.syn && (!entry_i.open ||
                                 pkt_i.dpdcid[PdcW +: GenW] != entry_i.gen)) begin
       outcome = OutcomeStrange;
       stat[StatisticDropPdcid] = 1'b1;
-    end else if (!pkt_i.syn && (pkt_i.source_fa != e.fa || pkt_i.spdcid != e.spdcid)) begin
+    end else if (!pkt_i.syn && (pkt_i.ipv6 != e.ipv6 || pkt_i.source_fa != e.fa ||
+                                pkt_i.spdcid != e.spdcid)) begin
       outcome = OutcomeStrange;
       code    = NackCodePdcHdrMismatch;
       stat[StatisticDropPdcid] = 1'b1;
@@ -257,6 +263,7 @@ module heddle_accept_decide
         m.queue_head     = head_released_i;
         m.request_length = pkt_i.request_length;
         m.message_id     = pkt_i.message_id;
+        m.job_id         = pkt_i.job_id;
         m.initiator      = pkt_i.initiator;
         m.match_bits     = pkt_i.match_bits;
         m.hd             = pkt_i.hd;
@@ -380,6 +387,9 @@ module heddle_accept_decide
           v.write           = 1'b1;
           v.create          = fresh;
           v.entry           = m;
+          v.entry.mac       = pkt_i.source_mac;
+          v.entry.entropy   = pkt_i.source_port;
+          v.entry.dscp      = pkt_i.dscp;
           v.entry.expected  = e.expected + 32'd1;
           v.entry.gap       = 1'b0;
           v.entry.unacked   = urgent ? '0 : e.unacked + 1'b1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table of next hops, written and read through the table port.
 //
-// Falls back to hop 0, the gateway, where the wanted hop is not valid.
-// Latency: lookup 0 cycles, table access 1 cycle.
+// Exact:    a hop that is not valid is answered so; there is no other that stands in for it.
+// Latency:  lookup 1 cycle behind `hop_i`; it is void in the cycle after a table read, which
+//           needs the port of the memory. Table access 1 cycle.
 
 `include "heddle_assert.svh"
 
@@ -18,61 +19,67 @@ module heddle_next_hop
   output table_rsp_t      tbl_rsp_o,
 
   input  logic [HopW-1:0] hop_i,
-  output logic            valid_o,   // Low: neither the hop nor the gateway.
-  output logic [47:0]     mac_o
+  output logic            found_o,   // The answer is that of last cycle's `hop_i`.
+  output logic            valid_o,   // That hop may be used.
+  output logic [47:0]     mac_o,
+  output logic [11:0]     vlan_o,    // 0: untagged.
+  output logic            ready_o    // The table is initialised.
 );
   localparam int unsigned EntryW = 1 + 16 + 16 + 48;  // valid, mtu, vlan, mac.
 
-  logic [NumHop-1:0][EntryW-1:0] hops_q;
-  logic                          done_q, error_q;
-  logic [EntryW-1:0]             read_q;
+  logic              done_q, error_q, found_q;
+  logic [EntryW-1:0] entry;
+  logic              parity_error;
 
   // -------------------------------------------------------------- table port
   next_hop_cfg_t     written, answered;
-  logic              start, exists;
+  logic              start, exists, write;
   logic [HopW-1:0]   index;
   assign written = tbl_req_i.data;
-  assign start   = tbl_valid_i && tbl_req_i.sel == TableNextHop && !done_q;
-  assign exists  = tbl_req_i.index < 16'(NumHop);
+  assign start   = tbl_valid_i && tbl_req_i.sel == TableNextHop && !done_q && ready_o;
+  assign exists  = 32'(tbl_req_i.index) < NumHop;
   assign index   = tbl_req_i.index[HopW-1:0];
+  assign write   = start && exists && tbl_req_i.op == TableOpWrite;
+
+  heddle_mem #(.Width(EntryW), .Depth(NumHop)) u_hops (
+    .clk_i, .rst_ni,
+    .wen_i(write), .waddr_i(index),
+    .wdata_i({written.valid[0], written.mtu, written.vlan, written.mac[47:0]}),
+    .raddr_i(start ? index : hop_i), .rdata_o(entry),
+    .error_o(parity_error), .ready_o(ready_o)
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      hops_q  <= '0;
       done_q  <= 1'b0;
       error_q <= 1'b0;
-      read_q  <= '0;
+      found_q <= 1'b0;
     end else begin
-      done_q <= start;
-      if (start) begin
-        error_q <= !exists;
-        read_q  <= hops_q[index];
-        if (exists && tbl_req_i.op == TableOpWrite) begin
-          hops_q[index] <= {written.valid[0], written.mtu, written.vlan, written.mac[47:0]};
-        end
-      end
+      done_q  <= start;
+      found_q <= ready_o && !start;
+      if (start) error_q <= !exists;
     end
   end
 
   always_comb begin
-    answered           = '0;
-    answered.valid     = 8'(read_q[EntryW-1]);
-    answered.mtu       = read_q[79:64];
-    answered.vlan      = read_q[63:48];
-    answered.mac       = 64'(read_q[47:0]);
-    tbl_rsp_o.done     = done_q;
-    tbl_rsp_o.error    = error_q;
-    tbl_rsp_o.data     = answered;
+    answered        = '0;
+    answered.valid  = 8'(entry[EntryW-1]);
+    answered.mtu    = entry[79:64];
+    answered.vlan   = entry[63:48];
+    answered.mac    = 64'(entry[47:0]);
+    tbl_rsp_o       = '0;
+    if (done_q) begin
+      tbl_rsp_o.done  = 1'b1;
+      tbl_rsp_o.error = error_q;
+      tbl_rsp_o.data  = answered;
+    end
   end
 
-  // ------------------------------------------------------------------ lookup
-  logic [EntryW-1:0] wanted, gateway, found;
-  assign wanted  = hops_q[hop_i];
-  assign gateway = hops_q[0];
-  assign found   = wanted[EntryW-1] ? wanted : gateway;
-  assign valid_o = found[EntryW-1];
-  assign mac_o   = found[47:0];
+  assign found_o = found_q;
+  assign valid_o = found_q && entry[EntryW-1];
+  assign mac_o   = entry[47:0];
+  assign vlan_o  = entry[59:48];
 
   logic unused_bits;
-  assign unused_bits = ^{written, found};
+  assign unused_bits = ^{written, parity_error};
 endmodule

@@ -17,7 +17,9 @@ package heddle_transport_pkg;
     logic [TxW-1:0]  ctx;
     logic [GenW-1:0] gen;
     logic [47:0]     mac;     // Next hop.
-    logic [31:0]     fa;
+    logic [11:0]     vlan;    // 0: no tag.
+    logic            ipv6;
+    logic [127:0]    fa;
     logic [5:0]      dscp;
     logic [15:0]     entropy;
     logic            retx;
@@ -44,10 +46,30 @@ package heddle_transport_pkg;
     logic [127:0]    inline_data;
   } tx_request_t;
 
-  // Header stack without checksums.
+  // Bytes that the end-to-end CRC covers, payload behind the headers apart: both IP addresses
+  // (those of IPv4 in the last 8 of their bytes), UDP, PDS, SES, inline payload.
+  localparam int unsigned AddressBytes = 32;
+  localparam int unsigned CoveredBytes =
+      AddressBytes + UdpBytes + PdsRequestBytes + SesStdBytes + InlineBytes;
+  localparam int unsigned CoveredW     = 8 * CoveredBytes;
+
+  // A header stack before it is put together. First bytes on top.
   typedef struct packed {
-    frame_head_t head;
-    logic [15:0] sum;  // Ones' complement sum of the payload that follows.
+    ethernet_t           ethernet;
+    logic [11:0]         vlan;           // 0: no tag.
+    logic                ipv6;
+    logic                trailer;        // With the end-to-end CRC.
+    logic [95:0]         ip;             // IP header before its addresses; 8 bytes of IPv6.
+    logic [CoveredW-1:0] covered;        // Zero where there is nothing. UDP checksum 0.
+    logic [7:0]          upper_bytes;    // From UDP on, payload behind the headers apart.
+    logic [13:0]         payload_bytes;  // Behind the headers.
+  } tx_stack_t;
+
+  // The same with what is known of the payload behind it.
+  typedef struct packed {
+    tx_stack_t   hdr;
+    logic [15:0] sum;  // Ones' complement sum.
+    logic [31:0] crc;  // Raw CRC-32C state from 0.
   } tx_raw_t;
 
   // What a message at the target does with the packets that follow.
@@ -63,6 +85,10 @@ package heddle_transport_pkg;
     logic            open;
     logic [GenW-1:0] gen;           // Of the last opening; 0 before the first.
     logic [127:0]    fa;
+    logic            ipv6;
+    logic [47:0]     mac;           // This and the next two: of the last packet accepted.
+    logic [15:0]     entropy;
+    logic [5:0]      dscp;
     logic [15:0]     spdcid;
     logic [31:0]     start_psn;
     logic [31:0]     expected;      // Next PSN to accept.
@@ -74,6 +100,7 @@ package heddle_transport_pkg;
     logic [31:0]     request_length;
     logic [31:0]     bytes;         // Received so far.
     logic [15:0]     message_id;
+    logic [23:0]     job_id;
     logic [31:0]     initiator;
     logic [63:0]     match_bits;
     logic            hd;
@@ -83,6 +110,7 @@ package heddle_transport_pkg;
   // One way of a set: which target PDC serves {source FA, spdcid}.
   typedef struct packed {
     logic            valid;
+    logic            ipv6;
     logic [127:0]    fa;
     logic [15:0]     spdcid;
     logic [PdcW-1:0] pdc;

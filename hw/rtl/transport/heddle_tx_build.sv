@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds frames: request packets of messages, and ACK and NACK packets.
 //
-// Sent:     every packet taken on `pkt` leaves as a frame, in order, unless neither its next hop
-//           nor the gateway is valid or the port is disabled. When its payload must not
+// Sent:     every packet taken on `pkt` leaves as a frame, in order, unless its next hop is
+//           not valid (counted, drop_no_hop), its peer is of the other address family or the
+//           port is disabled. When its payload must not
 //           (`failed`, context disabled or of another generation) or cannot be read (DMA
 //           error), it leaves with ie=1 and no payload, and so do all later packets of that
 //           message whose payload was not read before.
@@ -51,6 +52,7 @@ module heddle_tx_build
   output logic             rec_ready_o,
   input  logic             rec_error_i,
   input  logic [15:0]      rec_sum_i,
+  input  logic [31:0]      rec_crc_i,
 
   output logic             head_valid_o,    // To heddle_tx_framer.
   input  logic             head_ready_i,
@@ -88,15 +90,27 @@ module heddle_tx_build
     .error_o(pdc_error), .ready_o(pdc_ready)
   );
 
-  logic        hop_valid;
+  // The hop of each PDC once more, so that its entry is read in the same cycle as the PDC.
+  logic [NumPdc-1:0][HopW-1:0] pdc_hop_q;
+  logic [PdcW-1:0]             hop_pdc;
+  logic [HopW-1:0]             hop;
+  always_ff @(posedge clk_i) begin
+    if (pdc_valid_i) pdc_hop_q[pdc_index_i] <= pdc_data_i.hop;
+  end
+  assign hop_pdc = s1_take ? pkt_i.pdc : s1_q.pdc;
+  assign hop     = pdc_valid_i && pdc_index_i == hop_pdc ? pdc_data_i.hop : pdc_hop_q[hop_pdc];
+
+  logic        hop_found, hop_valid, hop_ready;
   logic [47:0] hop_mac;
+  logic [11:0] hop_vlan;
   heddle_next_hop u_next_hop (
     .clk_i, .rst_ni,
     .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
-    .hop_i(peer.hop), .valid_o(hop_valid), .mac_o(hop_mac)
+    .hop_i(hop), .found_o(hop_found), .valid_o(hop_valid), .mac_o(hop_mac), .vlan_o(hop_vlan),
+    .ready_o(hop_ready)
   );
 
-  assign tables_ready = msg_ready && pdc_ready;
+  assign tables_ready = msg_ready && pdc_ready && hop_ready;
   assign pkt_ready_o  = tables_ready && (!s1_valid_q || s1_done);
   assign s1_take      = pkt_valid_i && pkt_ready_o;
 
@@ -137,7 +151,7 @@ module heddle_tx_build
   always_comb begin
     request                = '0;
     if (s1_valid_q) begin
-      request.drop           = !hop_valid || peer.ipv6 || !port_i.enable[0];
+      request.drop           = !hop_valid || peer.ipv6 != port_i.ipv6[0] || !port_i.enable[0];
       request.stale          = stale;
       request.ie             = s1_q.failed || failed_q[s1_q.msg] || stale;
       request.inlined        = (msg.flags & TxFlagInline) != '0 && msg.length <= InlineBytes;
@@ -147,7 +161,9 @@ module heddle_tx_build
       request.ctx            = msg.ctx;
       request.gen            = msg.gen;
       request.mac            = hop_mac;
-      request.fa             = peer.fa[31:0];
+      request.vlan           = hop_vlan;
+      request.ipv6           = peer.ipv6;
+      request.fa             = peer.fa;
       request.dscp           = peer.dscp;
       request.entropy        = peer.entropy;
       request.retx           = s1_q.retx;
@@ -184,7 +200,7 @@ module heddle_tx_build
   logic        push, pending_ready, rd_ready, len_ready;
   logic        pending_valid, pending_pop;
   tx_request_t pending;
-  assign push    = s1_valid_q && pending_ready && rd_ready && len_ready;
+  assign push    = s1_valid_q && hop_found && pending_ready && rd_ready && len_ready;
   assign s1_done = push;
 
   // As many as keep the read latency of the host full.
@@ -255,13 +271,13 @@ module heddle_tx_build
   end
 
   logic        head_fire;
-  frame_head_t raw_head;
+  tx_stack_t   raw_stack;
   assign head_fire = (rsp_take && port_i.enable[0]) || (pending_pop && !pending.drop);
   heddle_tx_header u_header (
     .port_i,
     .valid_i(head_fire), .response_i(rsp_valid_i), .rsp_i,
     .req_i(final_request), .bytes_i(final_bytes),
-    .head_o(raw_head)
+    .stack_o(raw_stack)
   );
 
   tx_raw_t raw_q;
@@ -271,8 +287,9 @@ module heddle_tx_build
   end
   always_ff @(posedge clk_i) begin
     if (head_fire) begin
-      raw_q.head <= raw_head;
-      raw_q.sum  <= !rsp_valid_i && raw_head.payload_bytes != '0 ? rec_sum_i : '0;
+      raw_q.hdr <= raw_stack;
+      raw_q.sum <= raw_stack.payload_bytes != '0 ? rec_sum_i : '0;
+      raw_q.crc <= raw_stack.payload_bytes != '0 ? rec_crc_i : '0;
     end
   end
 
@@ -298,6 +315,7 @@ module heddle_tx_build
 
   always_comb begin
     stat_o = '0;
+    stat_o[StatisticDropNoHop]         = push && !hop_valid;
     stat_o[StatisticTxRequests]        = head_fire && !rsp_valid_i && !pending.retx;
     stat_o[StatisticTxRetransmissions] = head_fire && !rsp_valid_i && pending.retx;
     stat_o[StatisticTxAcks]            = head_fire && rsp_valid_i && rsp_i.kind != ResponseNack;

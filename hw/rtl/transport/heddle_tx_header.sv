@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serialises the headers of one request, ACK or NACK; both checksums are left 0.
+// Builds the headers of one request, ACK or NACK; both checksums are left 0.
 //
-// Combinational; constant while `valid_i` is low. IPv4 only: bytes past the headers are 0.
+// Combinational; constant while `valid_i` is low. The lengths in IP and UDP count the end-to-end
+// CRC where the port has it on. A response goes to the port's VLAN.
 
 `include "heddle_assert.svh"
 
@@ -18,17 +19,13 @@ module heddle_tx_header
   input  tx_request_t req_i,       // Its `ie` is final.
   input  logic [13:0] bytes_i,     // Payload the request carries, inline or behind the headers.
 
-  output frame_head_t head_o
+  output tx_stack_t   stack_o
 );
-  localparam int unsigned IpOffset  = EthernetBytes;
-  localparam int unsigned UdpOffset = IpOffset + Ipv4Bytes;
-  localparam int unsigned PdsOffset = UdpOffset + UdpBytes;
-
   localparam int unsigned RequestBytes = PdsRequestBytes + SesStdBytes;
 
   // --------------------------------------------------------- PDS and above
   // First byte on top, as it follows the UDP header.
-  localparam int unsigned UpperW = HdrW - 8 * PdsOffset;
+  localparam int unsigned UpperW = CoveredW - 8 * (AddressBytes + UdpBytes);
   logic [UpperW-1:0] upper;
   logic [7:0]        upper_bytes;
   logic [13:0]       payload_bytes;  // Behind the headers.
@@ -120,8 +117,7 @@ module heddle_tx_header
     upper_bytes   = '0;
     payload_bytes = '0;
     if (valid_i && !response_i) begin
-      upper         = {request, ses, inline_bytes,
-                       {(UpperW - 8 * (RequestBytes + InlineBytes)){1'b0}}};
+      upper         = {request, ses, inline_bytes};
       upper_bytes   = 8'(RequestBytes) + (req_i.inlined ? bytes_i[7:0] : 8'd0);
       payload_bytes = req_i.inlined ? 14'd0 : bytes_i;
     end else if (valid_i) begin
@@ -143,28 +139,48 @@ module heddle_tx_header
   end
 
   // ------------------------------------------------------ Ethernet, IP, UDP
-  logic [15:0] udp_length;
-  assign udp_length = 16'(UdpBytes) + 16'(upper_bytes) + 16'(payload_bytes);
+  localparam int unsigned TrailerBytes = 4;
+
+  logic         ipv6;
+  logic [5:0]   dscp;
+  logic [127:0] source, destination;
+  logic [15:0]  udp_length;
+  assign ipv6        = response_i ? rsp_i.ipv6 : req_i.ipv6;
+  assign dscp        = response_i ? rsp_i.dscp : req_i.dscp;
+  assign source      = {port_i.local_fa_hi, port_i.local_fa_lo};
+  assign destination = response_i ? rsp_i.fa : req_i.fa;
+  assign udp_length  = 16'(UdpBytes) + 16'(upper_bytes) + 16'(payload_bytes)
+                     + (port_i.crc[0] ? 16'(TrailerBytes) : 16'd0);
 
   ethernet_t ethernet;
-  ipv4_t     ip;
+  ipv4_t     ip4;
+  ipv6_t     ip6;
   udp_t      udp;
   always_comb begin
     ethernet             = '0;
     ethernet.destination = response_i ? rsp_i.mac : req_i.mac;
     ethernet.source      = port_i.mac[47:0];
-    ethernet.ethertype   = 16'h0800;
+    ethernet.ethertype   = ipv6 ? 16'h86dd : 16'h0800;
 
-    ip                   = '0;
-    ip.version           = 4'd4;
-    ip.ihl               = 4'd5;
-    ip.dscp              = response_i ? rsp_i.dscp : req_i.dscp;
-    ip.total_length      = 16'(Ipv4Bytes) + udp_length;
-    ip.flags             = 3'd2;  // Don't fragment.
-    ip.ttl               = 8'd64;
-    ip.protocol          = 8'd17;
-    ip.source            = port_i.local_fa_lo[31:0];
-    ip.destination       = response_i ? rsp_i.fa[31:0] : req_i.fa;
+    ip4                  = '0;
+    ip4.version          = 4'd4;
+    ip4.ihl              = 4'd5;
+    ip4.dscp             = dscp;
+    ip4.total_length     = 16'(Ipv4Bytes) + udp_length;
+    ip4.flags            = 3'd2;  // Don't fragment.
+    ip4.ttl              = 8'd64;
+    ip4.protocol         = 8'd17;
+    ip4.source           = source[31:0];
+    ip4.destination      = destination[31:0];
+
+    ip6                  = '0;
+    ip6.version          = 4'd6;
+    ip6.dscp             = dscp;
+    ip6.payload_length   = udp_length;
+    ip6.next_header      = 8'd17;
+    ip6.hop_limit        = 8'd64;
+    {ip6.source_hi, ip6.source_lo}           = source;
+    {ip6.destination_hi, ip6.destination_lo} = destination;
 
     udp                  = '0;
     udp.source_port      = response_i ? rsp_i.entropy : req_i.entropy;
@@ -172,12 +188,30 @@ module heddle_tx_header
     udp.length           = udp_length;
   end
 
+  // Both IP headers end with their addresses.
+  localparam int unsigned Ipv4AddressW = 64;
+  logic [8*Ipv4Bytes-1:0] ip4_bytes;
+  logic [8*Ipv6Bytes-1:0] ip6_bytes;
+  assign ip4_bytes = ip4;
+  assign ip6_bytes = ip6;
+
   always_comb begin
-    head_o = '0;
+    stack_o = '0;
     if (valid_i) begin
-      head_o.bytes         = {ethernet, ip, udp, upper};
-      head_o.length        = 8'(PdsOffset) + upper_bytes;
-      head_o.payload_bytes = payload_bytes;
+      stack_o.ethernet      = ethernet;
+      stack_o.vlan          = response_i ? port_i.vlan[11:0] : req_i.vlan;
+      stack_o.ipv6          = ipv6;
+      stack_o.trailer       = port_i.crc[0];
+      stack_o.upper_bytes   = 8'(UdpBytes) + upper_bytes;
+      stack_o.payload_bytes = payload_bytes;
+      if (ipv6) begin
+        stack_o.ip      = {ip6_bytes[8*Ipv6Bytes-1 : 8*AddressBytes], 32'b0};
+        stack_o.covered = {ip6_bytes[8*AddressBytes-1 : 0], udp, upper};
+      end else begin
+        stack_o.ip      = ip4_bytes[8*Ipv4Bytes-1 : Ipv4AddressW];
+        stack_o.covered = {{(8 * AddressBytes - Ipv4AddressW){1'b0}},
+                           ip4_bytes[Ipv4AddressW-1 : 0], udp, upper};
+      end
     end
   end
 

@@ -77,6 +77,7 @@ module heddle_tx_msg
     logic [23:0]  job_id;
     logic [5:0]   dscp;
     logic [7:0]   owner;
+    logic [HopW-1:0] hop;  // A PDC keeps its next hop for life.
   } key_t;
 
   typedef struct packed {
@@ -125,7 +126,7 @@ module heddle_tx_msg
   logic [SetW-1:0] set, set_q;
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
   assign key = {op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri, op_i.op.source_pid,
-                op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp, op_i.op.owner};
+                op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp, op_i.op.owner, op_i.hop};
 
   logic [31:0] fold;
   assign fold = op_i.fa[31:0] ^ op_i.fa[63:32] ^ op_i.fa[95:64] ^ op_i.fa[127:96] ^

@@ -305,5 +305,119 @@ TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {
   EXPECT_EQ(b.table_seen, 0u);
 }
 
+TEST(MgmtTest, TimerRaisesItsEventOnceAndIsADeadlineUntilThen) {
+  Bench b;
+  const auto ticks = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      b.dut->tick_i = 1;
+      b.Tick();
+      b.dut->tick_i = 0;
+      b.Tick();
+    }
+  };
+  EXPECT_EQ(b.dut->deadline_valid_o, 0);
+  ticks(2);
+  b.Write(contract::kMgmtTimerOffset, 3);
+  EXPECT_EQ(b.dut->deadline_valid_o, 1);
+  EXPECT_EQ(b.dut->deadline_o, 3u);
+  ticks(2);
+  EXPECT_EQ(b.Read(contract::kMgmtTimerOffset), 1u);
+  EXPECT_EQ(b.Read(contract::kMgmtEventsOffset), 0u);
+  EXPECT_EQ(b.dut->mgmt_event_o, 0);
+  ticks(1);
+  EXPECT_EQ(b.dut->deadline_valid_o, 0);
+  EXPECT_EQ(b.dut->mgmt_event_o, 1);
+  EXPECT_EQ(b.Read(contract::kMgmtEventsOffset),
+            contract::kMgmtEventsTimerMask);
+  ticks(4);
+  EXPECT_EQ(b.dut->mgmt_event_o, 1);
+  EXPECT_EQ(b.Read(contract::kMgmtTicksOffset), 9u);
+  b.Write(contract::kMgmtTimerOffset, 1);
+  EXPECT_EQ(b.dut->mgmt_event_o, 0);
+  ticks(1);
+  EXPECT_EQ(b.dut->mgmt_event_o, 1);
+  b.Write(contract::kMgmtTimerOffset, 0);
+  EXPECT_EQ(b.dut->mgmt_event_o, 0);
+  b.Write(contract::kMgmtTimerOffset, 5);
+  b.Write(contract::kMgmtTimerOffset, 0);
+  EXPECT_EQ(b.dut->deadline_valid_o, 0);
+  ticks(6);
+  EXPECT_EQ(b.dut->mgmt_event_o, 0);
+  EXPECT_EQ(b.dut->idle_o, 1);
+}
+
+TEST(MgmtTest, SlowPathRegistersReachTheSlowPath) {
+  Bench b;
+  EXPECT_EQ(b.Read(contract::kMgmtSlowPathRxStatusOffset), 0u);
+  b.dut->slow_rx_bytes_i = 60;
+  b.Tick();
+  EXPECT_EQ(b.dut->mgmt_event_o, 1);
+  EXPECT_EQ(b.Read(contract::kMgmtEventsOffset),
+            contract::kMgmtEventsSlowPathRxMask);
+  EXPECT_EQ(b.Read(contract::kMgmtSlowPathRxStatusOffset), 60u);
+
+  // The frame is in a memory that answers a cycle later.
+  for (const uint32_t word : {0u, 14u, 63u}) {
+    b.dut->mgmt_valid_i = 1;
+    b.dut->mgmt_write_i = 0;
+    b.dut->mgmt_addr_i =
+        uint16_t(contract::kMgmtSlowPathRxDataOffset + 4 * word);
+    b.Tick([&] {
+      EXPECT_EQ(b.dut->slow_rx_word_o, word);
+      EXPECT_EQ(b.dut->mgmt_ready_o, 0);
+    });
+    b.dut->slow_rx_data_i = 0xabc00000 + word;
+    b.Tick([&] {
+      EXPECT_EQ(b.dut->mgmt_ready_o, 1);
+      EXPECT_EQ(b.dut->mgmt_rdata_o, 0xabc00000 + word);
+    });
+    b.dut->mgmt_valid_i = 0;
+    b.Tick();
+  }
+
+  int pops = 0, goes = 0, writes = 0;
+  const auto write = [&](uint32_t address, uint32_t data) {
+    b.dut->mgmt_valid_i = 1;
+    b.dut->mgmt_write_i = 1;
+    b.dut->mgmt_addr_i = uint16_t(address);
+    b.dut->mgmt_wdata_i = data;
+    for (int i = 0; i < 2; ++i) {
+      b.Tick([&] {
+        pops += b.dut->slow_rx_pop_o;
+        goes += b.dut->slow_tx_go_o;
+        writes += b.dut->slow_tx_wen_o;
+        if (b.dut->slow_tx_wen_o) {
+          EXPECT_EQ(b.dut->slow_tx_word_o, 35);
+          EXPECT_EQ(b.dut->slow_tx_data_o, data);
+        }
+        if (b.dut->slow_tx_go_o) {
+          EXPECT_EQ(b.dut->slow_tx_bytes_o, 90);
+        }
+      });
+    }
+    b.dut->mgmt_valid_i = 0;
+    b.Tick();
+  };
+  write(contract::kMgmtSlowPathRxStatusOffset, 0);
+  EXPECT_EQ(pops, 0);
+  write(contract::kMgmtSlowPathRxStatusOffset,
+        contract::kMgmtSlowPathRxStatusPopMask);
+  EXPECT_EQ(pops, 1);
+  write(contract::kMgmtSlowPathTxDataOffset + 4 * 35, 0x12345678);
+  EXPECT_EQ(writes, 1);
+  write(contract::kMgmtSlowPathTxControlOffset, 90);
+  EXPECT_EQ(goes, 0);
+  write(contract::kMgmtSlowPathTxControlOffset,
+        90 | contract::kMgmtSlowPathTxControlGoMask);
+  EXPECT_EQ(goes, 1);
+  EXPECT_EQ(pops, 1);
+  b.dut->slow_tx_bytes_i = 90;
+  b.dut->slow_tx_busy_i = 1;
+  EXPECT_EQ(b.Read(contract::kMgmtSlowPathTxControlOffset),
+            90 | contract::kMgmtSlowPathTxControlGoMask);
+  b.dut->slow_tx_data_i = 0x87654321;
+  EXPECT_EQ(b.Read(contract::kMgmtSlowPathTxDataOffset), 0x87654321u);
+}
+
 }  // namespace
 }  // namespace heddle::test

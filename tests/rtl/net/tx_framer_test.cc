@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <iostream>
+#include <optional>
 #include <vector>
 
 #include "Vheddle_tx_framer.h"
@@ -19,6 +20,7 @@ constexpr size_t kHeaderBytes = 144;
 struct Frame {
   std::vector<uint8_t> header;
   std::vector<uint8_t> payload;
+  std::optional<uint32_t> crc = std::nullopt;
 };
 
 class Bench {
@@ -44,10 +46,13 @@ class Bench {
       for (size_t i = 0; i < kHeaderBytes; ++i) {
         const uint64_t byte =
             i < frame.header.size() ? frame.header[i] : rng_.Next() & 255;
-        PutBits(dut_->head_i, 22 + 8 * (kHeaderBytes - 1 - i), 8, byte);
+        PutBits(dut_->head_i, 55 + 8 * (kHeaderBytes - 1 - i), 8, byte);
       }
-      PutBits(dut_->head_i, 14, 8, frame.header.size());
-      PutBits(dut_->head_i, 0, 14, frame.payload.size());
+      PutBits(dut_->head_i, 47, 8, frame.header.size());
+      PutBits(dut_->head_i, 33, 14, frame.payload.size());
+      PutBits(dut_->head_i, 32, 1, frame.crc.has_value());
+      // Without a trailer its value is noise.
+      PutBits(dut_->head_i, 0, 32, frame.crc.value_or(rng_.Next() >> 32));
       dut_->head_valid_i = 1;
       for (size_t i = 0; i < Beats(frame.payload.size()); ++i) {
         stored_.push_back({frame.payload, i});
@@ -116,6 +121,9 @@ class Bench {
     std::vector<uint8_t> expected = due_.front().header;
     expected.insert(expected.end(), due_.front().payload.begin(),
                     due_.front().payload.end());
+    for (uint32_t i = 0; i < 4 && due_.front().crc; ++i) {
+      expected.push_back(static_cast<uint8_t>(*due_.front().crc >> (8 * i)));
+    }
     expected.resize(std::max<size_t>(expected.size(), 60));  // Padded.
     ASSERT_EQ(seen_, expected) << "header " << due_.front().header.size()
                                << " payload " << due_.front().payload.size();
@@ -132,7 +140,7 @@ class Bench {
   std::vector<uint8_t> seen_;
 };
 
-TEST(TxFramerTest, FramesAreHeaderPayloadAndPadding) {
+TEST(TxFramerTest, FramesAreHeaderPayloadTrailerAndPadding) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     Bench bench(seed);
     bench.offer = seed % 2 ? 0.3 : 1;
@@ -143,13 +151,17 @@ TEST(TxFramerTest, FramesAreHeaderPayloadAndPadding) {
           RandomBytes(bench.rng(), 1 + bench.rng().Below(kHeaderBytes));
       const uint32_t most = i % 8 == 0 ? 8193 : i % 8 < 5 ? 200 : 1;
       frame.payload = RandomBytes(bench.rng(), bench.rng().Below(most));
+      if (bench.rng().Chance(0.5)) {
+        frame.crc = static_cast<uint32_t>(bench.rng().Next());
+      }
       bench.Post(std::move(frame));
     }
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
   }
 }
 
-// Every way in which the end of the header and of the payload meet a beat.
+// Every way in which the end of the header, of the payload and of the trailer
+// meet a beat.
 TEST(TxFramerTest, EveryPairOfHeaderAndShortPayloadLengthIsRight) {
   Bench bench(11);
   bench.offer = bench.ready = 1;
@@ -157,6 +169,9 @@ TEST(TxFramerTest, EveryPairOfHeaderAndShortPayloadLengthIsRight) {
     for (size_t payload = 0; payload <= kStrobe + 1; payload += 3) {
       bench.Post({RandomBytes(bench.rng(), header),
                   RandomBytes(bench.rng(), payload)});
+      bench.Post({RandomBytes(bench.rng(), header),
+                  RandomBytes(bench.rng(), payload),
+                  static_cast<uint32_t>(bench.rng().Next())});
     }
   }
   ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
@@ -167,7 +182,8 @@ TEST(TxFramerTest, ABeatPerCycleLeavesAcrossFrames) {
   bench.offer = bench.ready = 1;
   for (uint32_t i = 0; i < 500; ++i) {
     bench.Post({RandomBytes(bench.rng(), 98),
-                RandomBytes(bench.rng(), i % 5 == 0 ? 4096 : 8)});
+                RandomBytes(bench.rng(), i % 5 == 0 ? 4096 : 8),
+                static_cast<uint32_t>(bench.rng().Next())});
   }
   ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000000));
   EXPECT_EQ(bench.last_beat() - bench.first_beat() + 1, bench.beats());

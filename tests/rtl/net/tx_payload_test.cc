@@ -8,6 +8,7 @@
 #include "Vheddle_tx_payload.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
+#include "tests/rtl/crc32c.h"
 #include "tests/rtl/net/stream.h"
 
 namespace heddle::test {
@@ -100,6 +101,8 @@ class Bench {
       ASSERT_EQ(dut_->rec_sum_o % 0xffff,
                 OnesSum(payload.bytes.data(), payload.bytes.size()) % 0xffff)
           << payload.bytes.size() << " bytes";
+      ASSERT_EQ(dut_->rec_crc_o, Crc32cState(0, payload.bytes))
+          << payload.bytes.size() << " bytes";
       allowed_ += Beats(payload.bytes.size());
       due_.push_back(payload.bytes);
     }
@@ -131,7 +134,7 @@ class Bench {
   std::deque<std::vector<uint8_t>> due_;
 };
 
-TEST(TxPayloadTest, RecordsAreCompleteInOrderAndSummed) {
+TEST(TxPayloadTest, RecordsAreCompleteInOrderWithSumAndCrc) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Bench bench(seed);
     bench.take = 0.2 + 0.2 * static_cast<double>(seed % 5);

@@ -18,6 +18,8 @@ constexpr uint32_t kBar2 = 0x100000;
 constexpr uint32_t kOkay = 0;
 constexpr uint32_t kSlvErr = 2;
 constexpr int kLimit = 200;  // Cycles.
+constexpr uint32_t kPushEnd = contract::kPushWindowOffset +
+                              contract::kPushWindowSlots * contract::kDescBytes;
 
 struct Doorbell {
   uint32_t page, offset;
@@ -63,18 +65,25 @@ class Bench {
     return false;
   }
 
+  struct Beat {
+    uint64_t data;
+    uint32_t strobes = 0xff;
+  };
   uint32_t Write(uint32_t address, uint64_t data, uint32_t strobes = 0xff,
                  uint32_t beats = 1) {
+    return WriteBurst(address, std::vector<Beat>(beats, {data, strobes}));
+  }
+  uint32_t WriteBurst(uint32_t address, const std::vector<Beat>& beats) {
     dut->s_axi_awvalid_i = 1;
     dut->s_axi_awaddr_i = address;
-    dut->s_axi_awlen_i = uint8_t(beats - 1);
+    dut->s_axi_awlen_i = uint8_t(beats.size() - 1);
     EXPECT_TRUE(Until([&] { return dut->s_axi_awready_o; }));
     dut->s_axi_awvalid_i = 0;
-    for (uint32_t i = 0; i < beats; ++i) {
+    for (size_t i = 0; i < beats.size(); ++i) {
       dut->s_axi_wvalid_i = 1;
-      dut->s_axi_wdata_i = data;
-      dut->s_axi_wstrb_i = uint8_t(strobes);
-      dut->s_axi_wlast_i = i + 1 == beats;
+      dut->s_axi_wdata_i = beats[i].data;
+      dut->s_axi_wstrb_i = uint8_t(beats[i].strobes);
+      dut->s_axi_wlast_i = i + 1 == beats.size();
       EXPECT_TRUE(Until([&] { return dut->s_axi_wready_o; }));
     }
     dut->s_axi_wvalid_i = 0;
@@ -205,7 +214,13 @@ TEST(BarTest, UnmappedWritesDoNothing) {
     EXPECT_EQ(b.Write(kBar2 + page * 4096, 1), kOkay);
   }
   EXPECT_EQ(b.Write(kBar2 + 16, 1), kOkay);
-  EXPECT_EQ(b.Write(kBar2 + contract::kPushWindowOffset, 1), kOkay);
+  // A receive page has no push window, and a window has an end.
+  EXPECT_EQ(b.Write(kBar2 + contract::kRxPageFirst * 4096 +
+                        contract::kPushWindowOffset,
+                    1),
+            kOkay);
+  EXPECT_EQ(b.Write(kBar2 + contract::kPushWindowOffset - 8, 1), kOkay);
+  EXPECT_EQ(b.Write(kBar2 + kPushEnd, 1), kOkay);
   EXPECT_EQ(b.Write(kBar2 + 128 * 4096 + 8, 1), kOkay);
   for (int i = 0; i < 20; ++i) {
     b.Tick();
@@ -219,8 +234,22 @@ TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
   b.db_stall_percent = 90;
   std::vector<Doorbell> expected;
   for (int i = 0; i < 500; ++i) {
-    const uint32_t kind = b.rng() % 3;
+    const uint32_t kind = b.rng() % 4;
     Doorbell d;
+    if (kind == 3) {  // Words of a push, in one burst of up to a slot.
+      d.page = contract::kTxPageFirst + b.rng() % 16;
+      const uint32_t word = b.rng() % 8;
+      d.offset = contract::kPushWindowOffset + b.rng() % 16 * 64 + word * 8;
+      std::vector<Bench::Beat> beats(1 + b.rng() % (8 - word));
+      const uint32_t first = d.offset;
+      for (Bench::Beat& beat : beats) {
+        d.data = beat.data = uint64_t{b.rng()} << 32 | b.rng();
+        expected.push_back(d);
+        d.offset += 8;
+      }
+      ASSERT_EQ(b.WriteBurst(kBar2 + d.page * 4096 + first, beats), kOkay);
+      continue;
+    }
     d.page = kind == 0   ? contract::kTxPageFirst + b.rng() % 16
              : kind == 1 ? contract::kRxPageFirst + b.rng() % 16
                          : contract::kCqPageFirst + b.rng() % 32;
@@ -229,11 +258,54 @@ TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
     ASSERT_EQ(b.Write(kBar2 + d.page * 4096 + d.offset, d.data), kOkay);
     expected.push_back(d);
   }
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     b.Tick();
   }
   EXPECT_EQ(b.doorbells, expected);
   EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(BarTest, PushBurstThatLeavesItsSlotIsRefusedWhole) {
+  Bench b;
+  const uint32_t slot = kBar2 + 3 * 4096 + contract::kPushWindowOffset + 64;
+  EXPECT_EQ(b.Write(slot + 8, 1, 0xff, 8), kSlvErr);
+  EXPECT_EQ(b.Write(slot + 56, 1, 0xff, 2), kSlvErr);
+  EXPECT_EQ(b.Write(slot, 1, 0xff, 9), kSlvErr);
+  EXPECT_EQ(b.Write(kBar2 + 3 * 4096 + kPushEnd - 8, 1, 0xff, 2), kSlvErr);
+  EXPECT_EQ(b.Write(kBar2 + 3 * 4096 + kPushEnd, 1, 0xff, 2), kSlvErr);
+  EXPECT_EQ(
+      b.Write(kBar2 + 3 * 4096 + contract::kPushWindowOffset - 8, 1, 0xff, 2),
+      kSlvErr);
+  EXPECT_EQ(b.Write(kBar2 + contract::kRxPageFirst * 4096 +
+                        contract::kPushWindowOffset,
+                    1, 0xff, 8),
+            kSlvErr);
+  for (int i = 0; i < 20; ++i) {
+    b.Tick();
+  }
+  EXPECT_TRUE(b.doorbells.empty());
+  EXPECT_EQ(b.Write(slot, 1, 0xff, 8), kOkay);
+  for (int i = 0; i < 20; ++i) {
+    b.Tick();
+  }
+  EXPECT_EQ(b.doorbells.size(), 8u);
+}
+
+TEST(BarTest, PartialWordOfAPushIsLeftOutAndAnswered) {
+  Bench b;
+  const uint32_t slot = kBar2 + contract::kPushWindowOffset;
+  EXPECT_EQ(b.Write(slot, 1, 0x0f), kSlvErr);
+  EXPECT_EQ(b.WriteBurst(slot, {{1}, {2, 0xf0}, {3, 0x7f}, {4}}), kSlvErr);
+  // The answer is of this burst alone.
+  EXPECT_EQ(b.WriteBurst(slot + 8, {{5}, {6}}), kOkay);
+  for (int i = 0; i < 20; ++i) {
+    b.Tick();
+  }
+  const uint32_t offset = contract::kPushWindowOffset;
+  EXPECT_EQ(b.doorbells, (std::vector<Doorbell>{{0, offset, 1},
+                                                {0, offset + 24, 4},
+                                                {0, offset + 8, 5},
+                                                {0, offset + 16, 6}}));
 }
 
 TEST(BarTest, ResetRequestStaysUntilDoneAndClearsTheAdminQueue) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -14,6 +17,7 @@
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/seed.h"
 
 namespace heddle::test {
 namespace {
@@ -98,6 +102,7 @@ class Bench {
   std::array<uint32_t, 32> credits_taken{};
   std::array<TxCtxCfg, kContexts> cfg;
   std::array<uint32_t, kContexts> tail{};
+  uint64_t pushed = 0;  // Statistic.
 
   Vheddle_tx_fetch& dut_get() { return *dut.operator->(); }
 
@@ -125,6 +130,7 @@ class Bench {
       }
       ops.push_back(op);
     }
+    pushed += dut->stat_o >> uint32_t(contract::Statistic::kTxPushed) & 1;
     if (sample) {
       sample();
     }
@@ -202,6 +208,36 @@ class Bench {
     d.local_length = length;
     return d;
   }
+  // One word of a copy of the slot at `position`.
+  struct Word {
+    uint32_t position, index;
+    uint64_t data;
+  };
+  static std::vector<Word> Copy(uint32_t position, const void* slot) {
+    std::vector<Word> words(8);
+    for (uint32_t i = 0; i < 8; ++i) {
+      words[i] = {position, i, 0};
+      std::memcpy(&words[i].data, static_cast<const char*>(slot) + 8 * i, 8);
+    }
+    return words;
+  }
+  // What the ring holds, not what it should hold.
+  std::vector<Word> CopyOfSlot(uint32_t ctx, uint32_t position) {
+    const auto slot =
+        memory.Get<std::array<char, 64>>(SlotAddress(ctx, position));
+    return Copy(position, slot.data());
+  }
+  void Push(uint32_t ctx, const std::vector<Word>& words) {
+    for (const Word& word : words) {
+      dut->db_valid_i = 1;
+      PutDoorbell(&dut->db_i, contract::kTxPageFirst + ctx,
+                  contract::kPushWindowOffset +
+                      word.position % contract::kPushWindowSlots * 64 +
+                      word.index * 8,
+                  word.data);
+      Tick();
+    }
+  }
   void Ring(uint32_t ctx) { RingCount(ctx, tail[ctx]); }
   void RingCount(uint32_t ctx, uint32_t count) {
     dut->db_valid_i = 1;
@@ -211,6 +247,84 @@ class Bench {
   }
 };
 
+// A posted operation, as it is to leave.
+struct Expected {
+  TxDesc desc;
+  uint32_t position, slots;
+  uint64_t address;
+  std::array<uint64_t, 2> inline_data;
+};
+
+Expected Expect(Bench& b, uint32_t ctx, const TxDesc& desc) {
+  Expected e{desc,
+             b.tail[ctx],
+             1u + desc.ext_slots,
+             b.SlotAddress(ctx, b.tail[ctx]),
+             {}};
+  std::memcpy(e.inline_data.data(), &desc.local_iova, 16);
+  return e;
+}
+
+void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
+  ASSERT_EQ(op.status, Status::kOk);
+  ASSERT_EQ(op.position, uint16_t(e.position));
+  ASSERT_EQ(op.slots, e.slots);
+  ASSERT_EQ(op.opcode, e.desc.opcode);
+  ASSERT_EQ(op.flags, e.desc.flags);
+  ASSERT_EQ(op.peer, e.desc.peer);
+  ASSERT_EQ(op.rx_index, e.desc.rx_index);
+  ASSERT_EQ(op.length, e.desc.length);
+  ASSERT_EQ(op.op_context, e.desc.op_context);
+  ASSERT_EQ(op.header_data, e.desc.header_data);
+  ASSERT_EQ(op.match_bits, e.desc.match_bits);
+  ASSERT_EQ(op.remote_offset, e.desc.remote_offset);
+  ASSERT_EQ(op.owner, cfg.function);
+  ASSERT_EQ(op.cq, cfg.cq);
+  ASSERT_EQ(op.av_base, cfg.av_base);
+  ASSERT_EQ(op.av_entries, cfg.av_entries);
+  ASSERT_EQ(op.job_id, cfg.job_id);
+  ASSERT_EQ(op.source_pid, cfg.source_pid);
+  ASSERT_EQ(op.source_ri, cfg.source_ri);
+  ASSERT_EQ(op.dscp, cfg.traffic_class);
+  if (e.desc.flags & contract::kTxFlagInline) {
+    ASSERT_EQ(op.iova, e.address + contract::kInlineOffset);
+    ASSERT_EQ(op.inline_lo, e.inline_data[0]);
+    ASSERT_EQ(op.inline_hi, e.inline_data[1]);
+  } else if (e.desc.flags & contract::kTxFlagInlineExt) {
+    ASSERT_EQ(op.iova, e.address + 64);
+  } else {
+    ASSERT_EQ(op.iova, e.desc.local_iova);
+  }
+}
+
+TxDesc RandomDescriptor(Rng* random, uint64_t op_context) {
+  Rng& rng = *random;
+  TxDesc d = Bench::Send(rng() % 100000, op_context);
+  d.peer = rng();
+  switch (rng() % 4) {
+    case 1:
+      d = Bench::Send(0, op_context);
+      d.flags |= contract::kTxFlagInline;
+      d.length = rng() % 17;
+      d.local_iova = uint64_t{rng()} << 32 | rng();
+      d.local_length = rng();
+      d.rsvd0 = rng();
+      break;
+    case 2:
+      d = Bench::Send(0, op_context);
+      d.flags |= contract::kTxFlagInlineExt;
+      d.length = rng() % 193;
+      d.ext_slots = uint8_t((d.length + 63) / 64);
+      break;
+    case 3:
+      d = TxDesc{};
+      break;
+    default:
+      break;
+  }
+  return d;
+}
+
 TEST(TxFetchTest, OrderedOperationsCarryTheirDescriptors) {
   Bench b(Seed(1));
   b.reads.latency = 30;
@@ -219,12 +333,6 @@ TEST(TxFetchTest, OrderedOperationsCarryTheirDescriptors) {
   for (uint32_t c = 0; c < kContexts; ++c) {
     b.Enable(c, 3 + c % 4, c);
   }
-  struct Expected {
-    TxDesc desc;
-    uint32_t position, slots;
-    uint64_t address;
-    std::array<uint64_t, 2> inline_data;
-  };
   std::array<std::deque<Expected>, kContexts> expected;
   size_t posted = 0;
   size_t seen = 0;
@@ -235,30 +343,11 @@ TEST(TxFetchTest, OrderedOperationsCarryTheirDescriptors) {
     for (const Expected& e : expected[c]) {
       used += e.slots;
     }
-    uint32_t kind = b.rng() % 4;
-    uint32_t slots = 1;
-    TxDesc d = Bench::Send(b.rng() % 100000, posted);
-    d.peer = b.rng();
-    if (kind == 1) {
-      d = Bench::Send(0, posted);
-      d.flags |= contract::kTxFlagInline;
-      d.length = b.rng() % 17;
-      d.local_iova = uint64_t{b.rng()} << 32 | b.rng();
-      d.local_length = b.rng();
-      d.rsvd0 = b.rng();
-    } else if (kind == 2) {
-      d = Bench::Send(0, posted);
-      d.flags |= contract::kTxFlagInlineExt;
-      d.length = b.rng() % 193;
-      d.ext_slots = uint8_t((d.length + 63) / 64);
-      slots += d.ext_slots;
-    } else if (kind == 3) {
-      d = TxDesc{};
-    }
+    const TxDesc d = RandomDescriptor(&b.rng, posted);
+    const uint32_t slots = 1u + d.ext_slots;
     if (posted < 4000 && used + slots <= size &&
         (b.tail[c] & (size - 1)) + slots <= size && b.rng() % 3 != 0) {
-      Expected e{d, b.tail[c], slots, b.SlotAddress(c, b.tail[c]), {}};
-      std::memcpy(e.inline_data.data(), &d.local_iova, 16);
+      const Expected e = Expect(b, c, d);
       b.Post(c, d);
       expected[c].push_back(e);
       ++posted;
@@ -273,36 +362,7 @@ TEST(TxFetchTest, OrderedOperationsCarryTheirDescriptors) {
       ASSERT_FALSE(expected[op.ctx].empty());
       const Expected e = expected[op.ctx].front();
       expected[op.ctx].pop_front();
-      ASSERT_EQ(op.status, Status::kOk);
-      ASSERT_EQ(op.position, uint16_t(e.position));
-      ASSERT_EQ(op.slots, e.slots);
-      ASSERT_EQ(op.opcode, e.desc.opcode);
-      ASSERT_EQ(op.flags, e.desc.flags);
-      ASSERT_EQ(op.peer, e.desc.peer);
-      ASSERT_EQ(op.rx_index, e.desc.rx_index);
-      ASSERT_EQ(op.length, e.desc.length);
-      ASSERT_EQ(op.op_context, e.desc.op_context);
-      ASSERT_EQ(op.header_data, e.desc.header_data);
-      ASSERT_EQ(op.match_bits, e.desc.match_bits);
-      ASSERT_EQ(op.remote_offset, e.desc.remote_offset);
-      const TxCtxCfg& cfg = b.cfg[op.ctx];
-      ASSERT_EQ(op.owner, cfg.function);
-      ASSERT_EQ(op.cq, cfg.cq);
-      ASSERT_EQ(op.av_base, cfg.av_base);
-      ASSERT_EQ(op.av_entries, cfg.av_entries);
-      ASSERT_EQ(op.job_id, cfg.job_id);
-      ASSERT_EQ(op.source_pid, cfg.source_pid);
-      ASSERT_EQ(op.source_ri, cfg.source_ri);
-      ASSERT_EQ(op.dscp, cfg.traffic_class);
-      if (e.desc.flags & contract::kTxFlagInline) {
-        ASSERT_EQ(op.iova, e.address + contract::kInlineOffset);
-        ASSERT_EQ(op.inline_lo, e.inline_data[0]);
-        ASSERT_EQ(op.inline_hi, e.inline_data[1]);
-      } else if (e.desc.flags & contract::kTxFlagInlineExt) {
-        ASSERT_EQ(op.iova, e.address + 64);
-      } else {
-        ASSERT_EQ(op.iova, e.desc.local_iova);
-      }
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(op, e, b.cfg[op.ctx]));
     }
   }
   ASSERT_EQ(seen, 4000u);
@@ -690,6 +750,511 @@ TEST(TxFetchTest, ExtensionPublishedLateIsWaitedForWithoutKeepingTheNicAwake) {
   ASSERT_TRUE(b.WaitForOps(1));
   EXPECT_EQ(b.ops[0].slots, 3u);
   EXPECT_EQ(b.ops[0].status, Status::kOk);
+}
+
+TEST(TxFetchTest, PushedDescriptorLeavesSoonAndWithoutARead) {
+  Bench b(Seed(2));
+  b.Enable(3);
+  for (uint32_t i = 0; i < 100; ++i) {
+    TxDesc d = Bench::Send(8, i);
+    if (i % 2 == 0) {
+      d = Bench::Send(0, i);
+      d.flags |= contract::kTxFlagInline;
+      d.length = 8;
+    }
+    const Expected e = Expect(b, 3, d);
+    b.Post(3, d);
+    auto words = b.CopyOfSlot(3, e.position);
+    for (size_t w = words.size(); w > 1; --w) {
+      std::swap(words[w - 1], words[b.rng() % w]);
+    }
+    b.Push(3, words);
+    const uint64_t doorbell = b.cycle;
+    b.Ring(3);
+    ASSERT_TRUE(b.WaitForOps(i + 1));
+    EXPECT_LE(b.ops[i].cycle, doorbell + 5);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[i], e, b.cfg[3]));
+    b.Run(5);
+  }
+  EXPECT_TRUE(b.reads.requests.empty());
+  EXPECT_EQ(b.pushed, 100u);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxFetchTest, PushWithoutDoorbellDoesNothing) {
+  Bench b(1);
+  b.Enable(3);
+  TxDesc d = Bench::Send(8, 1);
+  b.Push(3, Bench::Copy(0, &d));
+  b.Run(500);
+  EXPECT_TRUE(b.ops.empty());
+  EXPECT_TRUE(b.reads.requests.empty());
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+// `spoil` writes to the window before the doorbell of position 0 of context 3,
+// whose slot is that of SEND 7.
+void ExpectRead(const std::function<void(Bench&)>& spoil) {
+  Bench b(1);
+  b.Enable(3);
+  b.Enable(4);
+  const TxDesc d = Bench::Send(8, 7);
+  const Expected e = Expect(b, 3, d);
+  b.Post(3, d);
+  spoil(b);
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(1));
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[0], e, b.cfg[3]));
+  EXPECT_EQ(b.reads.requests.size(), 1u);
+  EXPECT_EQ(b.pushed, 0u);
+}
+
+TEST(TxFetchTest, TornCopyIsNotUsed) {
+  for (uint32_t missing = 0; missing < 8; ++missing) {
+    ExpectRead([&](Bench& b) {
+      auto words = b.CopyOfSlot(3, 0);
+      words.erase(words.begin() + missing);
+      b.Push(3, words);
+    });
+  }
+}
+
+TEST(TxFetchTest, CopyThatWasHalfOverwrittenIsNotUsed) {
+  for (uint32_t word = 0; word < 8; ++word) {
+    ExpectRead([&](Bench& b) {
+      TxDesc other = Bench::Send(9, 8);
+      b.Push(3, Bench::Copy(0, &other));
+      b.Push(3, {b.CopyOfSlot(3, 0)[word]});
+    });
+  }
+}
+
+TEST(TxFetchTest, CopyOfAnotherPositionOrContextIsNotUsed) {
+  ExpectRead([](Bench& b) {
+    TxDesc d = Bench::Send(8, 7);
+    d.position = 16;
+    b.Push(3, Bench::Copy(16, &d));
+  });
+  ExpectRead([](Bench& b) { b.Push(4, b.CopyOfSlot(3, 0)); });
+  ExpectRead([](Bench& b) {
+    auto words = b.CopyOfSlot(3, 0);
+    for (auto& word : words) {
+      word.position = 1;
+    }
+    b.Push(3, words);
+  });
+}
+
+TEST(TxFetchTest, CopyFromBeforeAnEarlierDoorbellIsNotUsed) {
+  ExpectRead([](Bench& b) {
+    TxDesc other = Bench::Send(9, 8);
+    b.Push(3, Bench::Copy(0, &other));
+    b.RingCount(3, 0);
+  });
+  // Words of two intervals do not make one copy.
+  ExpectRead([](Bench& b) {
+    const auto words = b.CopyOfSlot(3, 0);
+    b.Push(3, {words.begin(), words.begin() + 4});
+    b.RingCount(3, 0);
+    b.Push(3, {words.begin() + 4, words.end()});
+  });
+}
+
+TEST(TxFetchTest, CopyOfAnEarlierGenerationIsNotUsed) {
+  // Complete, or half before and half after.
+  for (uint32_t before : {8u, 4u}) {
+    for (bool was_enabled : {true, false}) {
+      ExpectRead([&](Bench& b) {
+        if (!was_enabled) {
+          b.Disable(3);
+        }
+        const auto words = b.CopyOfSlot(3, 0);
+        b.Push(3, {words.begin(), words.begin() + before});
+        b.Disable(3);
+        b.Enable(3);
+        b.tail[3] = 1;
+        b.Push(3, {words.begin() + before, words.end()});
+      });
+    }
+  }
+}
+
+TEST(TxFetchTest, CopyOverwrittenBehindItsDoorbellIsNotUsed) {
+  for (uint32_t word = 0; word < 8; ++word) {
+    Bench b(1);
+    b.Enable(3);
+    // A request that nobody takes holds up the choice of the next.
+    b.Enable(4);
+    b.reads.stall_percent = 100;
+    for (uint32_t i = 0; i < 20; ++i) {
+      b.Post(4, Bench::Send(8, i));
+    }
+    b.Ring(4);
+    b.Run(20);
+    const TxDesc d = Bench::Send(8, 7);
+    const Expected e = Expect(b, 3, d);
+    b.Post(3, d);
+    b.Push(3, b.CopyOfSlot(3, 0));
+    b.Ring(3);
+    TxDesc other = Bench::Send(9, 8);
+    b.Push(3, {Bench::Copy(0, &other)[word]});
+    b.reads.stall_percent = 0;
+    ASSERT_TRUE(b.WaitForOps(21));
+    EXPECT_EQ(b.pushed, 0u);
+    for (const Op& op : b.ops) {
+      if (op.ctx == 3) {
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(op, e, b.cfg[3]));
+      }
+    }
+  }
+}
+
+TEST(TxFetchTest, WordsOfSlotsAWindowApartMakeNoCopy) {
+  Bench b(1);
+  b.Enable(3);
+  std::vector<Expected> expected;
+  for (uint32_t i = 0; i < 20; ++i) {
+    const TxDesc d = Bench::Send(8 + i, i);
+    expected.push_back(Expect(b, 3, d));
+    b.Post(3, d);
+  }
+  const auto first = b.CopyOfSlot(3, 0);
+  const auto second = b.CopyOfSlot(3, 16);
+  b.Push(3, {first.begin(), first.begin() + 4});
+  b.Push(3, {second.begin() + 4, second.end()});
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(20));
+  for (uint32_t i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[i], expected[i], b.cfg[3]));
+  }
+}
+
+TEST(TxFetchTest, CopyThatItsGenerationDidNotFetchIsNotUsedByTheNext) {
+  Bench b(1);
+  b.Enable(3);
+  b.Enable(4);
+  b.reads.stall_percent = 100;
+  for (uint32_t i = 0; i < 20; ++i) {
+    b.Post(4, Bench::Send(8, i));
+  }
+  b.Ring(4);
+  b.Run(20);
+  b.Post(3, Bench::Send(8, 7));
+  b.Push(3, b.CopyOfSlot(3, 0));
+  b.Ring(3);
+  b.reads.stall_percent = 0;
+  b.Disable(3);
+  b.Enable(3);
+  const TxDesc d = Bench::Send(9, 8);
+  const Expected e = Expect(b, 3, d);
+  b.Post(3, d);
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(21));
+  EXPECT_EQ(b.pushed, 0u);
+  for (const Op& op : b.ops) {
+    if (op.ctx == 3) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(op, e, b.cfg[3]));
+    }
+  }
+}
+
+TEST(TxFetchTest, CopyIsForgottenBeforeItsPositionComesAgain) {
+  Bench b(1);
+  b.reads.latency = 100;
+  b.Enable(3, 12);
+  b.Post(3, Bench::Send(8, 1));
+  b.Ring(3);
+  b.Run(20);
+  b.Post(3, Bench::Send(8, 2));  // Its copy is not used: a read is on its way.
+  b.Push(3, b.CopyOfSlot(3, 1));
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(2));
+  b.retire_after = 1;
+  for (uint32_t i = 2; i <= 65536; ++i) {
+    b.Post(3, Bench::Send(8, i + 1));
+    if (i % 1024 == 0) {
+      b.Ring(3);
+      ASSERT_TRUE(b.WaitForOps(i + 1));
+    }
+  }
+  const TxDesc d = Bench::Send(9, 99);
+  const Expected e = Expect(b, 3, d);
+  ASSERT_EQ(uint16_t(e.position), 1u);
+  b.Post(3, d);
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(65538));
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops.back(), e, b.cfg[3]));
+  EXPECT_EQ(b.pushed, 0u);
+}
+
+TEST(TxFetchTest, PushBehindDescriptorsThatAreBeingReadIsReadInItsTurn) {
+  Bench b(1);
+  b.reads.latency = 150;
+  b.Enable(3);
+  std::vector<Expected> expected;
+  for (uint32_t i = 0; i < 20; ++i) {
+    const TxDesc d = Bench::Send(8, i);
+    expected.push_back(Expect(b, 3, d));
+    b.Post(3, d);
+    if (i > 2) {
+      b.Push(3, b.CopyOfSlot(3, i));
+    }
+    if (i >= 2) {
+      b.Ring(3);
+    }
+  }
+  ASSERT_TRUE(b.WaitForOps(20));
+  EXPECT_EQ(b.pushed, 0u);
+  for (uint32_t i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[i], expected[i], b.cfg[3]));
+  }
+}
+
+TEST(TxFetchTest, PushIsNotHeldUpByReadsOfOtherContexts) {
+  Bench b(1);
+  b.reads.latency = 1000;
+  b.Enable(3);
+  b.Enable(4);
+  b.Post(4, Bench::Send(8, 1));
+  b.Ring(4);
+  b.Run(10);
+  b.Post(3, Bench::Send(8, 7));
+  b.Push(3, b.CopyOfSlot(3, 0));
+  const uint64_t doorbell = b.cycle;
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(1));
+  EXPECT_EQ(b.ops[0].ctx, 3u);
+  EXPECT_LE(b.ops[0].cycle, doorbell + 5);
+}
+
+TEST(TxFetchTest, ReadOfAnEarlierGenerationDoesNotReachAPushedDescriptor) {
+  Bench b(1);
+  b.reads.latency = 100;
+  b.Enable(3);
+  b.Post(3, Bench::Send(8, 1));
+  b.Ring(3);
+  b.Run(20);
+  b.Disable(3);
+  b.Enable(3);
+  b.dut->credit_ok_i = 0;  // Holds the descriptor back until the read came.
+  const TxDesc d = Bench::Send(8, 2);
+  const Expected e = Expect(b, 3, d);
+  b.Post(3, d);
+  b.memory.Write(b.SlotAddress(3, 0), &b.cfg[3], 64);  // Of no operation.
+  b.Push(3, Bench::Copy(0, &e.desc));
+  b.Ring(3);
+  b.Run(200);
+  b.dut->credit_ok_i = ~0u;
+  ASSERT_TRUE(b.WaitForOps(1));
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[0], e, b.cfg[3]));
+  EXPECT_EQ(b.pushed, 1u);
+}
+
+TEST(TxFetchTest, PushedDescriptorStandsForItsExtension) {
+  Bench b(1);
+  b.Enable(3, 3);
+  for (uint32_t i = 0; i < 50; ++i) {
+    TxDesc d = Bench::Send(0, i);
+    d.flags |= contract::kTxFlagInlineExt;
+    d.ext_slots = uint8_t(i % 2 != 0 ? 1 : 3);
+    if ((b.tail[3] & 7) + 1u + d.ext_slots > 8) {
+      d.ext_slots = uint8_t(7 - (b.tail[3] & 7));
+    }
+    d.length = d.ext_slots * 64u;
+    const Expected e = Expect(b, 3, d);
+    b.Post(3, d);
+    b.Push(3, b.CopyOfSlot(3, e.position));
+    b.Ring(3);
+    ASSERT_TRUE(b.WaitForOps(i + 1));
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[i], e, b.cfg[3]));
+    b.Run(60);
+  }
+  EXPECT_TRUE(b.reads.requests.empty());
+  EXPECT_EQ(b.pushed, 50u);
+}
+
+TEST(TxFetchTest, PushedPayloadThatLooksLikeADescriptorStandsForNothing) {
+  Bench b(1);
+  b.Enable(3);
+  TxDesc d = Bench::Send(0, 1);
+  d.flags |= contract::kTxFlagInlineExt;
+  d.length = 64;
+  d.ext_slots = 1;
+  b.Post(3, d);
+  TxDesc payload = d;
+  payload.position = 1;
+  payload.ext_slots = 3;
+  payload.length = 192;
+  b.memory.Write(b.SlotAddress(3, 1), &payload, 64);
+  b.Push(3, b.CopyOfSlot(3, 0));
+  b.RingCount(3, 1);
+  b.Run(100);
+  std::vector<Expected> expected;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const TxDesc next = Bench::Send(8, 10 + i);
+    expected.push_back(Expect(b, 3, next));
+    b.Post(3, next);
+  }
+  b.Push(3, b.CopyOfSlot(3, 1));
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(5));
+  for (uint32_t i = 0; i < 4; ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[1 + i], expected[i], b.cfg[3]));
+  }
+}
+
+TEST(TxFetchTest, BadPushedDescriptorIsJudgedLikeAnyOther) {
+  Bench b(1);
+  b.Enable(3);
+  TxDesc d = Bench::Send(8, 1);
+  d.local_length = 9;
+  b.Post(3, d);
+  b.Push(3, b.CopyOfSlot(3, 0));
+  b.Ring(3);
+  b.Post(3, Bench::Send(8, 2));
+  b.Push(3, b.CopyOfSlot(3, 1));
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(2));
+  EXPECT_EQ(b.ops[0].status, Status::kBadLength);
+  EXPECT_EQ(b.ops[1].status, Status::kFlushed);
+  EXPECT_EQ(b.ops[1].op_context, 2u);
+}
+
+// A host that keeps its promise - a word it pushes for a slot is the slot's
+// when the doorbell rings, or comes beside a second one - and breaks all else:
+// words are missing, doubled, shuffled, of other positions and passes, early,
+// late, or of a generation before.
+TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
+  constexpr size_t kPosts = 30000;
+  Bench b(TestSeed());
+  using Word = Bench::Word;
+  Rng& rng = b.rng;
+  constexpr uint32_t kUsed = 6;  // Contexts.
+  for (uint32_t c = 0; c < kUsed; ++c) {
+    b.Enable(c, 3 + c % 4, c);
+  }
+  std::array<std::deque<Expected>, kContexts> expected;
+  size_t posted = 0;
+  size_t seen = 0;
+  size_t pushes = 0;
+  // Words of a position that no doorbell soon covers, its own among them.
+  const auto noise = [&](uint32_t c, uint32_t covered) {
+    TxDesc d = Bench::Send(rng() % 1000, 0xbad);
+    const uint32_t position =
+        b.tail[c] + (rng() % 2 ? 64 + rng() % 64 : -(1 + covered + rng() % 64));
+    d.position = uint16_t(position);
+    auto words = Bench::Copy(position, &d);
+    while (words.size() > 1 && rng() % 4 != 0) {
+      words.erase(words.begin() + 1 + rng() % (words.size() - 1));
+    }
+    return words;
+  };
+  const auto append = [](std::vector<Word>* to, const std::vector<Word>& from) {
+    to->insert(to->end(), from.begin(), from.end());
+  };
+  for (int round = 0; round < 400000 && seen < kPosts; ++round) {
+    if (round % 64 == 0) {
+      b.reads.latency = rng() % 3 == 0 ? 200 : 5;
+      b.reads.stall_percent = rng() % 3 * 40;
+      b.stall_percent = rng() % 3 * 30;
+      b.retire_after = rng() % 100;
+    }
+    const uint32_t c = rng() % kUsed;
+    const uint32_t size = 1u << b.cfg[c].ring_log2;
+    if (expected[c].empty() && rng() % 32 == 0) {  // Another generation.
+      TxDesc d = Bench::Send(1, 0xdead);
+      d.position = uint16_t(rng() % 2 ? 0 : b.tail[c]);
+      auto words = Bench::Copy(d.position, &d);
+      words.resize(1 + rng() % 8);
+      b.Push(c, words);
+      b.Disable(c);
+      if (rng() % 2) {
+        b.Push(c, words);
+      }
+      b.Enable(c, b.cfg[c].ring_log2, c);
+    }
+    uint32_t used = 0;
+    for (const Expected& e : expected[c]) {
+      used += e.slots;
+    }
+    const uint32_t before = b.tail[c];
+    std::vector<Word> words;
+    uint32_t batch = rng() % 2 ? 1 : 1 + rng() % 20;
+    const bool clean = rng() % 2;  // All of the copy, and nothing else.
+    for (; batch > 0 && posted < kPosts; --batch) {
+      TxDesc d = RandomDescriptor(&rng, posted);
+      const uint32_t slots = 1u + d.ext_slots;
+      const uint32_t at = b.tail[c];
+      if (used + slots > size || (at & (size - 1)) + slots > size) {
+        continue;
+      }
+      used += slots;
+      const Expected e = Expect(b, c, d);
+      b.Post(c, d);
+      for (uint32_t i = 1; i < slots; ++i) {  // Payload.
+        TxDesc payload = RandomDescriptor(&rng, 0xfeed);
+        payload.position = uint16_t(at + i);
+        b.memory.Write(b.SlotAddress(c, at + i), &payload, 64);
+      }
+      expected[c].push_back(e);
+      ++posted;
+      for (uint32_t i = 0; i < slots; ++i) {
+        if (i != 0 && rng() % 2) {
+          continue;
+        }
+        auto copy = b.CopyOfSlot(c, at + i);
+        if (!clean && rng() % 8 == 0) {  // Of what the slot was to be at first.
+          TxDesc other = RandomDescriptor(&rng, 0xbad);
+          other.position = uint16_t(at + i);
+          append(&words, Bench::Copy(at + i, &other));
+          copy.resize(1 + rng() % 8);
+        }
+        if (!clean && copy.size() > 1 && rng() % 4 == 0) {  // Torn.
+          copy.erase(copy.begin() + rng() % copy.size());
+        }
+        if (!clean && rng() % 4 == 0 && !copy.empty()) {  // Doubled.
+          copy.push_back(copy[rng() % copy.size()]);
+        }
+        append(&words, copy);
+        pushes += 1;
+      }
+    }
+    if (!clean && rng() % 2) {
+      append(&words, noise(c, b.tail[c] - before));
+    }
+    for (size_t w = words.size(); w > 1; --w) {
+      std::swap(words[w - 1], words[rng() % w]);
+    }
+    b.Push(c, words);
+    if (rng() % 8 == 0) {
+      b.Run(rng() % 8);
+    }
+    // In two steps, perhaps between a descriptor and its extension.
+    if (rng() % 4 == 0 && b.tail[c] != before) {
+      b.RingCount(c, before + rng() % (b.tail[c] - before));
+      b.Run(rng() % 2 * 20);
+    }
+    b.Ring(c);
+    if (rng() % 4 == 0) {
+      b.Push(c, noise(c, 0));
+    }
+    if (rng() % 4 == 0) {
+      b.Run(rng() % 64);
+    }
+    for (; seen < b.ops.size(); ++seen) {
+      const Op& op = b.ops[seen];
+      ASSERT_FALSE(expected[op.ctx].empty());
+      const Expected e = expected[op.ctx].front();
+      expected[op.ctx].pop_front();
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(op, e, b.cfg[op.ctx]))
+          << "operation " << e.desc.op_context << " of context " << op.ctx;
+    }
+  }
+  EXPECT_EQ(seen, kPosts);
+  // The copies that deserve it are used.
+  EXPECT_GT(b.pushed, kPosts / 20);
+  EXPECT_LT(b.pushed, pushes);
+  std::printf("%lu of %zu pushes used\n", b.pushed, pushes);
 }
 
 TEST(TxFetchTest, TableReadsBackAndRefusesUnknownContexts) {

@@ -23,7 +23,7 @@ using contract::Opcode;
 using contract::Status;
 
 constexpr uint32_t kOpBits = 747;
-constexpr uint32_t kResolvedBits = kOpBits + 1 + 128 + 12 + 12 + 4;
+constexpr uint32_t kResolvedBits = kOpBits + 1 + 128 + 12 + 12 + 8;
 
 struct In {
   bool token = false;
@@ -69,15 +69,16 @@ class Bench {
   void SetEntry(uint32_t ctx, uint32_t peer, AvEntry entry) {
     memory.Write(AvBase(ctx) + peer * 32, &entry, sizeof entry);
   }
-  static AvEntry Entry(uint32_t ctx, uint32_t peer, uint32_t version = 0) {
+  static AvEntry Entry(uint32_t ctx, uint32_t peer, uint32_t version = 0,
+                       bool ipv6 = false) {
     AvEntry e;
     e.fa_lo = 0x0a000000u + ctx * 65536 + peer + version * 1000000000ull;
     e.fa_hi = peer;
     e.pid_on_fep = uint16_t(peer * 7 & 0xfff);
     e.resource_index = uint16_t(peer * 13 & 0xfff);
-    e.next_hop = uint16_t(peer & 15);
-    e.flags = uint8_t(contract::kAvFlagValid |
-                      (peer & 1 ? contract::kAvFlagIpv6 : 0));
+    e.next_hop = uint16_t(peer & 255);
+    e.flags =
+        uint8_t(contract::kAvFlagValid | (ipv6 ? contract::kAvFlagIpv6 : 0));
     return e;
   }
 
@@ -117,7 +118,7 @@ class Bench {
       o.fa_lo = r.Take(64);
       o.pid = uint32_t(r.Take(12));
       o.ri = uint32_t(r.Take(12));
-      o.hop = uint32_t(r.Take(4));
+      o.hop = uint32_t(r.Take(8));
       r.ExpectEnd();
       o.cycle = cycle;
       out.push_back(o);
@@ -156,14 +157,22 @@ void ExpectEntry(const Out& o, const AvEntry& e) {
   EXPECT_EQ(o.hop, e.next_hop);
 }
 
-TEST(ResolveTest, OrderedPerPeerAndResolvedUnderRandomTrafficAndInvalidation) {
+class ResolveFamilyTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Ipv, ResolveFamilyTest, testing::Bool(),
+                         [](const auto& family) {
+                           return family.param ? "6" : "4";
+                         });
+
+TEST_P(ResolveFamilyTest,
+       OrderedPerPeerAndResolvedUnderRandomTrafficAndInvalidation) {
   Bench b(Seed(7));
+  b.dut->ipv6_i = GetParam();
   b.stall_percent = 20;
   b.reads.stall_percent = 20;
   b.reads.latency = 40;
   for (uint32_t c = 0; c < 16; ++c) {
     for (uint32_t p = 0; p < 300; ++p) {
-      b.SetEntry(c, p, Bench::Entry(c, p));
+      b.SetEntry(c, p, Bench::Entry(c, p, 0, GetParam()));
     }
   }
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> last;
@@ -184,7 +193,7 @@ TEST(ResolveTest, OrderedPerPeerAndResolvedUnderRandomTrafficAndInvalidation) {
     b.Tick();
     for (; seen < b.out.size(); ++seen) {
       const Out& o = b.out[seen];
-      ExpectEntry(o, Bench::Entry(o.ctx, o.peer));
+      ExpectEntry(o, Bench::Entry(o.ctx, o.peer, 0, GetParam()));
       uint64_t& previous = last[{o.ctx, o.peer}];
       ASSERT_LT(previous, o.op_context);
       previous = o.op_context;
@@ -244,7 +253,7 @@ TEST(ResolveTest, CheckedEntriesThatNameNoPeerAnswerBadPeer) {
   invalid.flags = 0;
   b.SetEntry(0, 5, invalid);
   AvEntry hop = Bench::Entry(0, 6);
-  hop.next_hop = 16;
+  hop.next_hop = 256;
   b.SetEntry(0, 6, hop);
   b.SetEntry(0, 7, Bench::Entry(0, 7));
   b.reads.refuse_from = Bench::AvBase(0) + 7 * 32;
@@ -264,6 +273,20 @@ TEST(ResolveTest, CheckedEntriesThatNameNoPeerAnswerBadPeer) {
   b.in.push_back({.peer = 5, .op_context = 6});
   ASSERT_TRUE(b.WaitFor(6));
   ExpectEntry(b.out[5], Bench::Entry(0, 5));
+}
+
+TEST_P(ResolveFamilyTest, APeerOfTheOtherAddressFamilyIsABadPeer) {
+  Bench b(1);
+  b.dut->ipv6_i = GetParam();
+  b.SetEntry(0, 1, Bench::Entry(0, 1, 0, !GetParam()));
+  b.SetEntry(0, 2, Bench::Entry(0, 2, 0, GetParam()));
+  b.in.push_back({.peer = 1, .op_context = 1});
+  b.in.push_back({.peer = 2, .op_context = 2});
+  b.in.push_back({.peer = 1, .op_context = 3});
+  ASSERT_TRUE(b.WaitFor(3));
+  for (const Out& o : b.out) {
+    EXPECT_EQ(o.status, o.peer == 1 ? Status::kBadPeer : Status::kOk);
+  }
 }
 
 TEST(ResolveTest, FailedOperationsNopsAndTokensPassWithoutALookup) {

@@ -6,11 +6,16 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "tests/rtl/crc32c.h"
 #include "tests/rtl/transport/records.h"
 
 namespace heddle::test {
 
 using Bytes = std::vector<uint8_t>;
+
+constexpr uint8_t kFlagInline = 2;
+constexpr uint8_t kFlagHeaderData = 8;
+constexpr uint8_t kSend = 5;
 
 template <typename Header>
 void AppendHeader(Bytes& out, const Header& header) {
@@ -30,54 +35,137 @@ inline uint16_t OnesSum(const uint8_t* data, size_t size, uint32_t sum = 0) {
 struct Route {
   uint64_t source_mac = 0;
   uint64_t destination_mac = 0;
-  uint32_t source = 0;
-  uint32_t destination = 0;
+  uint64_t source = 0;  // Low half of an IPv6 address.
+  uint64_t destination = 0;
   uint8_t dscp = 0;
   uint16_t entropy = 0;
+  bool ipv6 = false;
+  uint64_t source_hi = 0;
+  uint64_t destination_hi = 0;
+  uint16_t vlan = 0;  // 0: no tag.
+  bool crc = false;   // With the end-to-end CRC.
 };
 
-// Ethernet, IPv4 and UDP around `datagram` (PDS header to end of payload).
+constexpr size_t kCrcBytes = 4;
+
+// Bytes of a frame of the route before the PDS header.
+inline size_t HeaderBytes(const Route& route) {
+  return 22 + (route.vlan != 0 ? 4u : 0u) + (route.ipv6 ? 40u : 20u);
+}
+
+// Ethernet, IP and UDP around `datagram` (PDS header to end of payload).
 inline Bytes Frame(const Route& route, const Bytes& datagram) {
   namespace wire = contract::wire;
-  Bytes out;
-  AppendHeader(out, wire::Ethernet{.destination = route.destination_mac,
-                                   .source = route.source_mac,
-                                   .ethertype = 0x0800});
-  wire::Ipv4 ip = {};
-  ip.version = 4;
-  ip.ihl = 5;
-  ip.dscp = route.dscp;
-  ip.total_length = static_cast<uint16_t>(28 + datagram.size());
-  ip.flags = 2;
-  ip.ttl = 64;
-  ip.protocol = 17;
-  ip.source = route.source;
-  ip.destination = route.destination;
-  uint8_t encoded[wire::Ipv4::kBytes];
-  ip.Encode(encoded);
-  ip.checksum = static_cast<uint16_t>(~OnesSum(encoded, sizeof encoded));
-  AppendHeader(out, ip);
+  const size_t trailer = route.crc ? kCrcBytes : 0;
+  const auto udp_length =
+      static_cast<uint16_t>(wire::Udp::kBytes + datagram.size() + trailer);
+
+  Bytes ip;
+  if (route.ipv6) {
+    AppendHeader(ip, wire::Ipv6{.version = 6,
+                                .dscp = route.dscp,
+                                .payload_length = udp_length,
+                                .next_header = 17,
+                                .hop_limit = 64,
+                                .source_hi = route.source_hi,
+                                .source_lo = route.source,
+                                .destination_hi = route.destination_hi,
+                                .destination_lo = route.destination});
+  } else {
+    wire::Ipv4 ip4 = {};
+    ip4.version = 4;
+    ip4.ihl = 5;
+    ip4.dscp = route.dscp;
+    ip4.total_length = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_length);
+    ip4.flags = 2;
+    ip4.ttl = 64;
+    ip4.protocol = 17;
+    ip4.source = static_cast<uint32_t>(route.source);
+    ip4.destination = static_cast<uint32_t>(route.destination);
+    uint8_t encoded[wire::Ipv4::kBytes];
+    ip4.Encode(encoded);
+    ip4.checksum = static_cast<uint16_t>(~OnesSum(encoded, sizeof encoded));
+    AppendHeader(ip, ip4);
+  }
 
   wire::Udp udp = {};
   udp.source_port = route.entropy;
   udp.destination_port = 4793;
-  udp.length = static_cast<uint16_t>(8 + datagram.size());
-  Bytes covered;
-  for (uint32_t address : {route.source, route.destination}) {
-    for (int shift = 24; shift >= 0; shift -= 8) {
-      covered.push_back(static_cast<uint8_t>(address >> shift));
-    }
-  }
-  covered.insert(covered.end(), {0, 17, static_cast<uint8_t>(udp.length >> 8),
-                                 static_cast<uint8_t>(udp.length)});
+  udp.length = udp_length;
+  Bytes covered(ip.end() - (route.ipv6 ? 32 : 8), ip.end());
+  const size_t udp_first = covered.size();
   AppendHeader(covered, udp);
   covered.insert(covered.end(), datagram.begin(), datagram.end());
-  udp.checksum =
-      static_cast<uint16_t>(~OnesSum(covered.data(), covered.size()));
+  if (route.crc) {
+    const uint32_t crc = Crc32c(covered);
+    for (size_t i = 0; i < kCrcBytes; ++i) {
+      covered.push_back(static_cast<uint8_t>(crc >> (8 * i)));
+    }
+  }
+  // The pseudo header ends with protocol and length.
+  udp.checksum = static_cast<uint16_t>(
+      ~OnesSum(covered.data(), covered.size(), uint32_t{udp_length} + 17));
   if (udp.checksum == 0) udp.checksum = 0xffff;
-  AppendHeader(out, udp);
-  out.insert(out.end(), datagram.begin(), datagram.end());
+  udp.Encode(covered.data() + udp_first);
+
+  Bytes out;
+  AppendHeader(out, wire::Ethernet{.destination = route.destination_mac,
+                                   .source = route.source_mac,
+                                   .ethertype = static_cast<uint16_t>(
+                                       route.ipv6 ? 0x86dd : 0x0800)});
+  if (route.vlan != 0) {
+    out.insert(out.begin() + 12,
+               {0x81, 0x00, static_cast<uint8_t>(route.vlan >> 8),
+                static_cast<uint8_t>(route.vlan)});
+  }
+  out.insert(out.end(), ip.begin(), ip.end());
+  out.insert(out.end(), covered.begin() + static_cast<ptrdiff_t>(udp_first),
+             covered.end());
   return out;
+}
+
+// The frame that a request packet must become. `payload` is what it carries.
+inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
+                          const PdcPeer& peer, const Route& route, uint16_t mtu,
+                          bool ie, const Bytes& payload) {
+  namespace wire = contract::wire;
+  wire::PdsRequest pds = {};
+  pds.type = contract::PdsType::kRodReq;
+  pds.next_hdr = contract::NextHdr::kRequestStd;
+  pds.retx = pkt.retx;
+  pds.ar = pkt.ar;
+  pds.syn = pkt.syn;
+  pds.clear_psn_offset = static_cast<int16_t>(pkt.clear_psn - pkt.psn);
+  pds.psn = pkt.psn;
+  pds.spdcid = peer.spdcid;
+  if (pkt.syn) {
+    pds.psn_offset = static_cast<uint16_t>(pkt.psn - peer.start_psn) & 0xfff;
+  } else {
+    pds.dpdcid = pkt.tpdcid;
+  }
+  wire::SesStd ses = {};
+  ses.opcode = static_cast<contract::SesOpcode>(msg.opcode);
+  ses.ie = ie;
+  ses.hd = (msg.flags & kFlagHeaderData) != 0;
+  ses.eom = pkt.last;
+  ses.som = pkt.index == 0;
+  ses.message_id = static_cast<uint16_t>(pkt.msg + 1);
+  ses.job_id = peer.job_id;
+  ses.pid_on_fep = peer.pid_on_fep;
+  ses.resource_index = msg.resource_index;
+  ses.initiator = uint32_t{peer.source_pid} << 12 | peer.source_ri;
+  ses.request_length = msg.length;
+  if (ses.som) {
+    ses.header_data = ses.hd ? msg.header_data : 0;
+  } else {
+    ses.payload_length = static_cast<uint16_t>(payload.size());
+    ses.message_offset = pkt.index * mtu;
+  }
+  Bytes datagram;
+  AppendHeader(datagram, pds);
+  AppendHeader(datagram, ses);
+  datagram.insert(datagram.end(), payload.begin(), payload.end());
+  return Frame(route, datagram);
 }
 
 // PDS and SES headers of an ACK or NACK.

@@ -304,7 +304,7 @@ TEST_F(AcceptTest, ErrorOnAFirstPacketOpensNoPdc) {
 TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
   Open();
   RxPacket pkt = Packet(kStart + 1, 8);
-  for (uint16_t flip : {uint16_t{1 << 15}, uint16_t{1 << 6}, uint16_t{1}}) {
+  for (uint16_t flip : {uint16_t{1 << 9}, uint16_t{1 << 6}, uint16_t{1}}) {
     pkt.dpdcid = static_cast<uint16_t>(tpdcid_ ^ flip);
     ExpectNack(bench_.Answer(pkt), NackCode::kInvDpdcid, 0, kStart + 1);
   }
@@ -318,6 +318,99 @@ TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
   EXPECT_EQ(rsp.dpdcid, 0x12);
   EXPECT_EQ(Count(Statistic::kDropPdcid), 5);
   for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+}
+
+// An answer could end the PDC of the function that the packet is for.
+TEST_F(AcceptTest, PacketsForAnotherFunctionsSlotAreDroppedUnanswered) {
+  Open();
+  RxPacket ack = {};
+  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  RxPacket nack = {};
+  nack.pds_type = static_cast<uint8_t>(PdsType::kNack);
+  RxPacket packets[] = {Packet(kStart + 1, 8),
+                        Control(CpType::kCloseCommand, kStart + 1),
+                        Control(CpType::kAckRequest, kStart),
+                        Control(CpType::kClearCommand, kStart + 1),
+                        ack,
+                        nack};
+  int dropped = 0;
+  int payloads = 0;
+  for (uint16_t slot = 0; slot < 64; ++slot) {
+    if (slot == kSlot) continue;
+    for (RxPacket& pkt : packets) {
+      pkt.dpdcid = static_cast<uint16_t>((tpdcid_ & 0x3ff) | slot << 10);
+      bench_.Quiet(pkt);
+      payloads += pkt.payload_bytes != 0;
+      EXPECT_EQ(Count(Statistic::kDropPdcid), ++dropped);
+    }
+  }
+  EXPECT_TRUE(bench_.acks.empty());
+  // What they carried left the payload queue.
+  EXPECT_EQ(bench_.places.size(), static_cast<size_t>(payloads));
+  for (const Place& record : bench_.places) {
+    EXPECT_EQ(record.stream, 8);
+    EXPECT_EQ(record.bytes, 0);
+  }
+  // The PDC is as it was.
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket next = Packet(kStart + 1, 8);
+  next.ar = 1;
+  ExpectAck(bench_.Answer(next), kStart + 1, 0, ReturnCode::kOk);
+}
+
+// Each bit of {family, source address, spdcid} tells initiators apart; so do
+// two bits that differ together, which the hash of the set does not see.
+TEST_F(AcceptTest, APdcIsReachedByItsInitiatorOnly) {
+  Open();
+  const uint16_t own = tpdcid_;
+  constexpr int kFamily = 128 + 16;
+  for (int variant = 0; variant < 2 * kFamily + 1; ++variant) {
+    const int bit = variant % (kFamily + 1);
+    const bool hidden = variant > kFamily;
+    SCOPED_TRACE(variant);
+    const auto flip_address = [](RxPacket& pkt, int at) {
+      (at < 64 ? pkt.fa_lo : pkt.fa_hi) ^= uint64_t{1} << at % 64;
+    };
+    const auto other = [&](RxPacket pkt) {
+      if (bit == kFamily) {
+        pkt.ipv6 = 1;
+      } else if (bit < 128) {
+        flip_address(pkt, bit);
+        if (hidden) flip_address(pkt, (bit + 16) % 128);
+      } else {
+        const int at = bit - 128;
+        pkt.spdcid = static_cast<uint16_t>(pkt.spdcid ^ 1 << at);
+        const int twin = at < 15 ? (at + 5) % 15 : 0;
+        if (hidden) pkt.spdcid = static_cast<uint16_t>(pkt.spdcid ^ 1 << twin);
+      }
+      return pkt;
+    };
+    // Names the PDC: refused, whatever it wants.
+    tpdcid_ = own;
+    for (const RxPacket& pkt :
+         {Packet(kStart + 1, 8), Control(CpType::kAckRequest, kStart),
+          Control(CpType::kCloseCommand, kStart + 1)}) {
+      const Response rsp = bench_.Answer(other(pkt));
+      EXPECT_EQ(rsp.kind, ResponseKind::kNack);
+      EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kPdcHdrMismatch));
+      EXPECT_EQ(rsp.spdcid, 0);
+    }
+    // The same SYN opens another PDC, which is gone with its close.
+    bench_.AddBuffer(2, 64, 0x1000, 1);
+    const Response opened = bench_.Answer(other(Syn(kStart, 8)));
+    EXPECT_EQ(opened.kind, ResponseKind::kAck);
+    EXPECT_EQ(opened.return_code, static_cast<uint8_t>(ReturnCode::kOk));
+    EXPECT_NE(opened.spdcid & 0x3f, own & 0x3f);
+    tpdcid_ = opened.spdcid;
+    EXPECT_EQ(
+        bench_.Answer(other(Control(CpType::kCloseCommand, kStart + 1))).kind,
+        ResponseKind::kNone);
+  }
+  tpdcid_ = own;
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket next = Packet(kStart + 1, 8);
+  next.ar = 1;
+  ExpectAck(bench_.Answer(next), kStart + 1, 0, ReturnCode::kOk);
 }
 
 TEST_F(AcceptTest, SynOfAKnownPdcWithAnotherStartIsInvalid) {
@@ -526,6 +619,107 @@ TEST_F(AcceptTest, EverySixteenthPacketIsAcknowledgedUnasked) {
   EXPECT_EQ(bench_.responses[before + 2].cack, kStart + 48);
 }
 
+class AckDelayTest : public AcceptTest {
+ protected:
+  static constexpr uint32_t kDelayTicks = 8;
+
+  AckDelayTest() {
+    bench_.config.ack_delay_ticks = kDelayTicks;
+    bench_.config.dead_ticks = 1000;
+    bench_.SetConfig();
+    Open();
+    for (uint32_t i = 0; i < 200; ++i) bench_.AddBuffer(2, 64, 0x1000, i);
+  }
+  // A tick, and time enough to act on it.
+  void Tick() {
+    bench_->tick_i = 1;
+    bench_.Cycle();
+    bench_->tick_i = 0;
+    for (int i = 0; i < 20; ++i) bench_.Cycle();
+  }
+  // Ticks until an ACK leaves; at most `limit`.
+  int TicksToAck(int limit) {
+    const size_t before = bench_.responses.size();
+    for (int ticks = 1; ticks <= limit; ++ticks) {
+      Tick();
+      if (bench_.responses.size() > before) return ticks;
+    }
+    return limit + 1;
+  }
+};
+
+TEST_F(AckDelayTest, AnswersWhatNobodyAskedAboutWithinTheDelay) {
+  for (uint32_t i = 1; i <= 3; ++i) bench_.Quiet(Packet(kStart + i, 8));
+  EXPECT_EQ(bench_->pending_o, 1);
+  const int ticks = TicksToAck(kDelayTicks);
+  EXPECT_GE(ticks, static_cast<int>(kDelayTicks / 2));
+  ASSERT_LE(ticks, static_cast<int>(kDelayTicks));
+  const Response& ack = bench_.responses.back();
+  ExpectAck(ack, kStart + 3, 0, ReturnCode::kNull);
+  EXPECT_EQ(ack.spdcid, tpdcid_);
+  EXPECT_EQ(ack.dpdcid, 0x11);
+  EXPECT_EQ(ack.fa_lo, 0x0a000002u);
+  EXPECT_EQ(ack.mac, 0x020000000002u);
+  EXPECT_EQ(ack.entropy, 0xc123);
+  EXPECT_EQ(ack.dscp, 9);
+  // Once, and the count to sixteen starts again.
+  EXPECT_EQ(bench_->pending_o, 0);
+  EXPECT_GT(TicksToAck(3 * kDelayTicks), static_cast<int>(3 * kDelayTicks));
+  for (uint32_t i = 4; i < 4 + 15; ++i) bench_.Quiet(Packet(kStart + i, 8));
+  EXPECT_EQ(bench_.Answer(Packet(kStart + 19, 8)).cack, kStart + 19);
+}
+
+TEST_F(AckDelayTest, AnAckThatWasAskedForPaysTheDebt) {
+  bench_.Quiet(Packet(kStart + 1, 8));
+  Tick();
+  RxPacket asking = Packet(kStart + 2, 8);
+  asking.ar = 1;
+  bench_.Answer(asking);
+  EXPECT_EQ(bench_->pending_o, 0);
+  EXPECT_GT(TicksToAck(3 * kDelayTicks), static_cast<int>(3 * kDelayTicks));
+}
+
+TEST_F(AckDelayTest, WithoutADelayNothingIsSentUnasked) {
+  bench_.config.ack_delay_ticks = 0;
+  bench_.SetConfig();
+  bench_.Quiet(Packet(kStart + 1, 8));
+  EXPECT_EQ(bench_->pending_o, 0);
+  EXPECT_GT(TicksToAck(3 * kDelayTicks), static_cast<int>(3 * kDelayTicks));
+}
+
+TEST_F(AckDelayTest, ADelayOfOneTickEndsAtTheNext) {
+  bench_.config.ack_delay_ticks = 1;
+  bench_.SetConfig();
+  bench_.Quiet(Packet(kStart + 1, 8));
+  EXPECT_EQ(TicksToAck(2), 1);
+}
+
+TEST_F(AckDelayTest, BusyPeersDoNotPutItOff) {
+  bench_.Quiet(Packet(kStart + 1, 8));
+  const uint16_t quiet_tpdcid = tpdcid_;
+  // Another initiator keeps the unit busy for as long as it takes.
+  constexpr uint32_t kPackets = 150;
+  for (uint32_t i = 0; i < kPackets; ++i) {
+    RxPacket packet = Syn(kStart + i, 8);
+    packet.spdcid = 0x12;
+    packet.psn_offset = static_cast<uint16_t>(i);
+    bench_.Send(packet);
+  }
+  for (uint32_t ticks = 0; ticks < kDelayTicks; ++ticks) {
+    bench_->tick_i = 1;
+    bench_.Cycle();
+    bench_->tick_i = 0;
+    for (int i = 0; i < 12; ++i) bench_.Cycle();
+  }
+  EXPECT_GT(bench_.waiting(), 0u) << "the other initiator must still be busy";
+  int late = 0;
+  for (const Response& rsp : bench_.responses) {
+    late += rsp.spdcid == quiet_tpdcid && rsp.cack == kStart + 1;
+  }
+  EXPECT_EQ(late, 1);
+  bench_.RunUntilIdle();
+}
+
 TEST_F(AcceptTest, OnePacketIsTakenEveryTwoCycles) {
   Open();
   for (uint32_t i = 1; i <= 200; ++i) {
@@ -582,6 +776,7 @@ TEST_F(AcceptTest, PacketThatDoesNotContinueItsMessageEndsIt) {
   };
   const Case cases[] = {
       {"id", [](RxPacket& p) { p.message_id = 2; }},
+      {"job", [](RxPacket& p) { p.job_id = kJob + 1; }},
       {"offset", [](RxPacket& p) { p.message_offset = 4095; }},
       {"length", [](RxPacket& p) { p.request_length = 9001; }},
       {"opcode", [](RxPacket& p) { p.opcode = 9; }},

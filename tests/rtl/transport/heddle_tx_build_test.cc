@@ -19,15 +19,10 @@
 namespace heddle::test {
 namespace {
 
-using contract::wire::PdsRequest;
-using contract::wire::SesStd;
-
 constexpr uint64_t kMac = 0x02'00'00'00'00'01;
 constexpr uint64_t kGatewayMac = 0x02'00'00'00'00'fe;
+constexpr uint64_t kPeerMac = 0x02'00'00'00'00'02;
 constexpr uint32_t kAddress = 0x0a000001;
-constexpr uint8_t kFlagInline = 2;
-constexpr uint8_t kFlagHeaderData = 8;
-constexpr uint8_t kSend = 5;
 
 // What host memory holds, by address.
 uint8_t MemoryByte(uint64_t address) {
@@ -35,7 +30,7 @@ uint8_t MemoryByte(uint64_t address) {
 }
 
 struct SentFrame {
-  Bytes bytes;  // Headers and payload.
+  Bytes bytes;  // Headers, payload and trailer.
   size_t header = 0;
 };
 
@@ -57,13 +52,14 @@ class TxBuild {
   void SetConfig() { Drive(dut_->port_i, cfg_); }
   Vheddle_tx_build* operator->() { return dut_.operator->(); }
 
-  void WriteHop(uint16_t index, uint64_t mac, uint8_t valid) {
+  void WriteHop(uint16_t index, uint64_t mac, uint8_t valid,
+                uint16_t vlan = 0) {
     TableReq req = {};
     req.op = 1;
     req.sel = 5;
     req.index = index;
     req.data[0] = mac;
-    req.data[1] = uint64_t{valid} << 32 | uint64_t{4096} << 16 | 7;
+    req.data[1] = uint64_t{valid} << 32 | uint64_t{4096} << 16 | vlan;
     EXPECT_EQ(TableAccess(req).error, 0);
   }
   TableRsp TableAccess(const TableReq& req) {
@@ -166,6 +162,7 @@ void TxBuild::Cycle() {
     }
     dut_->rec_error_i = read.error;
     dut_->rec_sum_i = OnesSum(data.data(), data.size());
+    dut_->rec_crc_i = Crc32cState(0, data);
   }
   dut_.Settle();
 
@@ -192,6 +189,10 @@ void TxBuild::Cycle() {
         }
         stored_.pop_front();
       }
+    }
+    EXPECT_EQ(head.trailer, cfg_.crc);
+    for (size_t i = 0; i < kCrcBytes && head.trailer; ++i) {
+      frame.bytes.push_back(static_cast<uint8_t>(head.crc >> (8 * i)));
     }
     sent_.push_back(frame);
   }
@@ -245,8 +246,7 @@ PdcPeer SomePeer() {
 }
 
 Route RouteTo(const PdcPeer& peer, uint64_t mac) {
-  return {kMac,      mac,         kAddress, static_cast<uint32_t>(peer.fa_lo),
-          peer.dscp, peer.entropy};
+  return {kMac, mac, kAddress, peer.fa_lo, peer.dscp, peer.entropy};
 }
 
 MsgPacket InlineMessage(const std::string& payload) {
@@ -275,61 +275,59 @@ Bytes Hex(const std::string& text) {
   return out;
 }
 
-// The frame that a packet must become. `payload` is what it carries.
-Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
-                   const PdcPeer& peer, uint64_t mac, uint16_t mtu, bool ie,
-                   const Bytes& payload) {
-  PdsRequest pds = {};
-  pds.type = contract::PdsType::kRodReq;
-  pds.next_hdr = contract::NextHdr::kRequestStd;
-  pds.retx = pkt.retx;
-  pds.ar = pkt.ar;
-  pds.syn = pkt.syn;
-  pds.clear_psn_offset = static_cast<int16_t>(pkt.clear_psn - pkt.psn);
-  pds.psn = pkt.psn;
-  pds.spdcid = peer.spdcid;
-  if (pkt.syn) {
-    pds.psn_offset = static_cast<uint16_t>(pkt.psn - peer.start_psn) & 0xfff;
-  } else {
-    pds.dpdcid = pkt.tpdcid;
-  }
-  SesStd ses = {};
-  ses.opcode = static_cast<contract::SesOpcode>(msg.opcode);
-  ses.ie = ie;
-  ses.hd = (msg.flags & kFlagHeaderData) != 0;
-  ses.eom = pkt.last;
-  ses.som = pkt.index == 0;
-  ses.message_id = static_cast<uint16_t>(pkt.msg + 1);
-  ses.job_id = peer.job_id;
-  ses.pid_on_fep = peer.pid_on_fep;
-  ses.resource_index = msg.resource_index;
-  ses.initiator = uint32_t{peer.source_pid} << 12 | peer.source_ri;
-  ses.request_length = msg.length;
-  if (ses.som) {
-    ses.header_data = ses.hd ? msg.header_data : 0;
-  } else {
-    ses.payload_length = static_cast<uint16_t>(payload.size());
-    ses.message_offset = pkt.index * mtu;
-  }
-  Bytes datagram;
-  AppendHeader(datagram, pds);
-  AppendHeader(datagram, ses);
-  datagram.insert(datagram.end(), payload.begin(), payload.end());
-  return Frame(RouteTo(peer, mac), datagram);
-}
-
 class TxBuildTest : public testing::Test {
  protected:
   TxBuildTest() {
     dut_.WriteHop(0, kGatewayMac, 1);
-    dut_.WriteHop(1, 0x02'00'00'00'00'02, 1);
+    dut_.WriteHop(1, kPeerMac, 1);
   }
   TxBuild dut_;
 };
 
+// Each of IPv4 and IPv6, untagged and tagged, without and with CRC.
+class TxBuildStackTest : public testing::TestWithParam<int> {
+ protected:
+  static constexpr uint64_t kAddress6Hi = 0xfd00'1234'5678'9abc;
+  static constexpr uint64_t kPeer6Hi = 0xfd00'ffff'0000'0001;
+
+  TxBuildStackTest() {
+    route_.ipv6 = (GetParam() & 1) != 0;
+    route_.vlan = (GetParam() & 2) != 0 ? 0xabc : 0;
+    route_.crc = (GetParam() & 4) != 0;
+    route_.source_mac = kMac;
+    route_.destination_mac = kPeerMac;
+    route_.source = kAddress;
+    route_.destination = 0x0a000002;
+    route_.source_hi = route_.ipv6 ? kAddress6Hi : 0;
+    route_.destination_hi = route_.ipv6 ? kPeer6Hi : 0;
+    dut_.config().ipv6 = route_.ipv6;
+    dut_.config().fa_hi = route_.source_hi;
+    dut_.config().vlan = route_.vlan;
+    dut_.config().crc = route_.crc;
+    dut_.SetConfig();
+    dut_.WriteHop(1, kPeerMac, 1, route_.vlan);
+  }
+  PdcPeer Peer() const {
+    PdcPeer peer = SomePeer();
+    peer.ipv6 = route_.ipv6;
+    peer.fa_hi = route_.destination_hi;
+    return peer;
+  }
+
+  TxBuild dut_;
+  Route route_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, TxBuildStackTest, testing::Range(0, 8),
+                         [](const auto& stack) {
+                           return std::string(stack.param & 1 ? "V6" : "V4") +
+                                  (stack.param & 2 ? "Tagged" : "") +
+                                  (stack.param & 4 ? "Crc" : "");
+                         });
+
 // Packet X1 of the worked packets, with absolute addressing as we send.
-TEST_F(TxBuildTest, WorkedPacketX1LeavesByteForByte) {
-  dut_.WritePdc(3, SomePeer());
+TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {
+  dut_.WritePdc(3, Peer());
   dut_.WriteMessage(0, InlineMessage("UETHELLO"));
   TxPacket pkt = {};
   pkt.pdc = 3;
@@ -340,20 +338,23 @@ TEST_F(TxBuildTest, WorkedPacketX1LeavesByteForByte) {
   pkt.clear_psn = 0x12344;
   dut_.Push(pkt);
   dut_.RunUntil(1, 50);
-  const Bytes expected =
-      Frame(RouteTo(SomePeer(), 0x02'00'00'00'00'02),
-            Hex("198c ffff 0001 2345 0011 0000"
-                "0503 0001 0000 0042 0003 0005 0000 0000 0000 0000 0000 0007"
-                "0000 0000 0000 0000 0000 0000 0000 0000 0000 0008"
-                "5545 5448 454c 4c4f"));
+  route_.dscp = Peer().dscp;
+  route_.entropy = Peer().entropy;
+  const Bytes expected = Frame(
+      route_, Hex("198c ffff 0001 2345 0011 0000"
+                  "0503 0001 0000 0042 0003 0005 0000 0000 0000 0000 0000 0007"
+                  "0000 0000 0000 0000 0000 0000 0000 0000 0000 0008"
+                  "5545 5448 454c 4c4f"));
   EXPECT_EQ(dut_.sent().front().bytes, expected);
   EXPECT_TRUE(dut_.reads().empty());
 }
 
-TEST_F(TxBuildTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
+TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   Response x2 = {};
-  x2.fa_lo = 0x0a000002;
-  x2.mac = 0x02'00'00'00'00'02;
+  x2.ipv6 = route_.ipv6;
+  x2.fa_hi = route_.destination_hi;
+  x2.fa_lo = route_.destination;
+  x2.mac = kPeerMac;
   x2.entropy = 0xd000;
   x2.cack = 0x12345;
   x2.spdcid = 0x22;
@@ -375,15 +376,14 @@ TEST_F(TxBuildTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   x13.nack_psn = 0x54325;
   for (const Response& rsp : {x2, x3, x12, x13}) dut_.Push(rsp);
   dut_.RunUntil(4, 50);
-  const Route route = {kMac,  0x02'00'00'00'00'02, kAddress, 0x0a000002, 0,
-                       0xd000};
+  route_.entropy = 0xd000;
   const char* datagrams[] = {
       "3a00 0000 0001 2345 0022 0011 0000 0001 0000 0000 0000 0000",
       "3a00 0000 0001 2345 0022 0011 0101 0001 0000 0042 0000 0008",
       "3800 0000 0005 4325 0041 0031",
       "5000 0700 0005 4325 0041 0031 0000 0000"};
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(dut_.sent()[i].bytes, Frame(route, Hex(datagrams[i]))) << i;
+    EXPECT_EQ(dut_.sent()[i].bytes, Frame(route_, Hex(datagrams[i]))) << i;
   }
   EXPECT_EQ(dut_.stats()[8], 3);  // tx_acks
   EXPECT_EQ(dut_.stats()[9], 1);  // tx_nacks
@@ -396,8 +396,8 @@ TEST_F(TxBuildTest, UdpChecksumOfZeroIsSentAsAllOnes) {
   pkt.pdc = 3;
   pkt.last = 1;
   MsgPacket msg = InlineMessage(std::string(2, '\0'));
-  Bytes frame = RequestFrame(pkt, msg, SomePeer(), 0x02'00'00'00'00'02, 4096,
-                             false, {0, 0});
+  Bytes frame = RequestFrame(
+      pkt, msg, SomePeer(), RouteTo(SomePeer(), kPeerMac), 4096, false, {0, 0});
   const uint16_t needed = static_cast<uint16_t>(frame[40] << 8 | frame[41]);
   msg.inline_lo = uint64_t{needed} >> 8 | uint64_t{needed & 0xffu} << 8;
   dut_.WriteMessage(0, msg);
@@ -557,25 +557,50 @@ TEST_F(TxBuildTest,
   }
 }
 
-TEST_F(TxBuildTest, InvalidHopFallsBackToTheGatewayAndThenDrops) {
+TEST_F(TxBuildTest, APacketForAHopThatIsNotValidIsCountedAndNotSent) {
   PdcPeer peer = SomePeer();
-  peer.hop = 9;
+  peer.hop = 255;
   dut_.WritePdc(0, peer);
   dut_.WriteMessage(0, InlineMessage("x"));
   TxPacket pkt = {};
   pkt.last = 1;
   dut_.Push(pkt);
-  dut_.RunUntil(1, 50);
-  EXPECT_EQ(dut_.sent()[0].bytes[5], 0xfe);
-  dut_.WriteHop(0, 0, 0);
-  dut_.Push(pkt);
   for (int i = 0; i < 20; ++i) dut_.Cycle();
-  EXPECT_EQ(dut_.sent().size(), 1u);
-  EXPECT_EQ(dut_->seq_done_o, 2);
+  EXPECT_EQ(dut_.stats()[42], 1);  // drop_no_hop
+  EXPECT_TRUE(dut_.sent().empty());
+  EXPECT_EQ(dut_->seq_done_o, 1);
   EXPECT_EQ(dut_->idle_o, 1);
+  // The same packet again, as a retransmission would be, once the hop is known.
+  dut_.WriteHop(255, 0x02'00'00'00'00'77, 1);
+  dut_.Push(pkt);
+  dut_.RunUntil(1, 50);
+  EXPECT_EQ(dut_.sent()[0].bytes[5], 0x77);
+}
+
+TEST_F(TxBuildTest, ATableReadDoesNotGoIntoAPacketsAddress) {
+  PdcPeer peer = SomePeer();
+  peer.hop = 3;
+  dut_.WriteHop(3, 0x02'00'00'00'00'33, 1);
+  dut_.WritePdc(0, peer);
+  dut_.WriteMessage(0, InlineMessage("x"));
+  TxPacket pkt = {};
+  pkt.last = 1;
+  TableReq req = {};
+  req.sel = 5;
+  size_t expected = 0;
+  for (int delay = 0; delay < 6; ++delay) {
+    for (int i = 0; i < 8; ++i, ++expected) dut_.Push(pkt);
+    for (int i = 0; i < delay; ++i) dut_.Cycle();
+    for (int i = 0; i < 4; ++i) dut_.TableAccess(req);
+    dut_.RunUntil(expected, 100);
+  }
+  for (const SentFrame& frame : dut_.sent()) {
+    EXPECT_EQ(frame.bytes[5], 0x33);
+  }
 }
 
 TEST_F(TxBuildTest, NextHopsReadBackAndOthersAreErrors) {
+  dut_.WriteHop(1, kPeerMac, 1, 7);
   TableReq req = {};
   req.sel = 5;
   req.index = 1;
@@ -583,7 +608,7 @@ TEST_F(TxBuildTest, NextHopsReadBackAndOthersAreErrors) {
   EXPECT_EQ(rsp.error, 0);
   EXPECT_EQ(rsp.data[0], 0x02'00'00'00'00'02u);
   EXPECT_EQ(rsp.data[1], uint64_t{1} << 32 | 4096u << 16 | 7);
-  req.index = 16;
+  req.index = 256;
   EXPECT_EQ(dut_.TableAccess(req).error, 1);
 }
 
@@ -603,7 +628,7 @@ TEST_F(TxBuildTest, NothingLeavesWhileThePortIsDisabled) {
 
 // Random messages, PDCs, stalls and responses against the reference encoder.
 TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
     std::printf("seed %lu\n", static_cast<unsigned long>(seed));
     SCOPED_TRACE(seed);
     sim::Random random(seed);
@@ -613,18 +638,39 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     dut.packet_chance = 0.3 + 0.1 * static_cast<double>(random.Below(8));
     dut.latency = static_cast<int>(1 + random.Below(150));
     const uint16_t mtu = static_cast<uint16_t>(1024u << random.Below(4));
-    dut.config().payload_mtu = mtu;
+    PortCfg& config = dut.config();
+    config.payload_mtu = mtu;
+    config.crc = seed & 1;
+    config.ipv6 = seed >> 1 & 1;
+    config.vlan = random.Chance(0.5) ? random.Below(4096) & 0xfff : 0;
+    config.fa_hi = random.Next();
+    config.fa_lo = random.Next();
     dut.SetConfig();
     std::vector<uint64_t> macs;
-    for (uint16_t hop = 0; hop < 16; ++hop) {
+    std::vector<uint16_t> vlans;
+    for (uint16_t hop = 0; hop < 256; ++hop) {
       macs.push_back(random.Next() >> 16);
-      dut.WriteHop(hop, macs.back(), 1);
+      vlans.push_back(random.Chance(0.5) ? random.Below(4096) & 0xfff : 0);
+      dut.WriteHop(hop, macs.back(), 1, vlans.back());
     }
+    const auto route = [&config](uint64_t fa_hi, uint64_t fa_lo) {
+      Route to;
+      to.source_mac = kMac;
+      to.source = config.fa_lo;
+      to.destination = fa_lo;
+      to.ipv6 = config.ipv6 != 0;
+      to.source_hi = config.fa_hi;
+      to.destination_hi = fa_hi;
+      to.crc = config.crc != 0;
+      return to;
+    };
     std::vector<PdcPeer> peers;
     for (uint8_t i = 0; i < 8; ++i) {
       PdcPeer peer = SomePeer();
-      peer.fa_lo = random.Next() & 0xffffffff;
-      peer.hop = static_cast<uint8_t>(random.Below(16));
+      peer.ipv6 = config.ipv6;
+      peer.fa_hi = random.Next();
+      peer.fa_lo = random.Next();
+      peer.hop = static_cast<uint8_t>(random.Below(256));
       peer.dscp = static_cast<uint8_t>(random.Below(64));
       peer.spdcid = static_cast<uint16_t>(random.Next());
       peer.start_psn = static_cast<uint32_t>(random.Next());
@@ -686,15 +732,22 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
                                       (8 * (b % 8))));
         }
       }
-      requests.push_back(RequestFrame(pkt, msg, peers[pkt.pdc],
-                                      macs[peers[pkt.pdc].hop], mtu, pkt.failed,
-                                      payload));
+      const PdcPeer& peer = peers[pkt.pdc];
+      Route to = route(peer.fa_hi, peer.fa_lo);
+      to.destination_mac = macs[peer.hop];
+      to.dscp = peer.dscp;
+      to.entropy = peer.entropy;
+      to.vlan = vlans[peer.hop];
+      requests.push_back(
+          RequestFrame(pkt, msg, peer, to, mtu, pkt.failed, payload));
       dut.Push(pkt);
     }
     for (int i = 0; i < 60; ++i) {
       Response rsp = {};
       rsp.kind = static_cast<ResponseKind>(random.Below(3));
-      rsp.fa_lo = random.Next() & 0xffffffff;
+      rsp.ipv6 = config.ipv6;
+      rsp.fa_hi = random.Next();
+      rsp.fa_lo = random.Next();
       rsp.mac = random.Next() >> 16;
       rsp.entropy = static_cast<uint16_t>(random.Next());
       rsp.dscp = static_cast<uint8_t>(random.Below(64));
@@ -712,16 +765,20 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       rsp.message_id = static_cast<uint16_t>(random.Next());
       rsp.job_id = random.Below(1 << 24);
       rsp.modified_length = static_cast<uint32_t>(random.Next());
-      const Route route = {kMac,     rsp.mac,
-                           kAddress, static_cast<uint32_t>(rsp.fa_lo),
-                           rsp.dscp, rsp.entropy};
-      responses.push_back(Frame(route, ResponseDatagram(rsp)));
+      Route to = route(rsp.fa_hi, rsp.fa_lo);
+      to.destination_mac = rsp.mac;
+      to.dscp = rsp.dscp;
+      to.entropy = rsp.entropy;
+      to.vlan = config.vlan;
+      responses.push_back(Frame(to, ResponseDatagram(rsp)));
       for (uint32_t c = random.Below(10); c > 0; --c) dut.Cycle();
       dut.Push(rsp);
     }
     dut.RunUntil(360, 30000);
     for (const SentFrame& frame : dut.sent()) {
-      auto& expected = frame.bytes[42] >> 3 == 3 ? requests : responses;
+      const size_t tag = frame.bytes[12] == 0x81 ? 4 : 0;
+      const size_t pds = tag + (config.ipv6 ? 62 : 42);
+      auto& expected = frame.bytes[pds] >> 3 == 3 ? requests : responses;
       ASSERT_FALSE(expected.empty());
       ASSERT_EQ(frame.bytes, expected.front());
       expected.pop_front();

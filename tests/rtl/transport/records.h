@@ -8,7 +8,10 @@
 namespace heddle::test {
 
 struct PortCfg {
-  uint64_t rsvd0 = 0;
+  uint8_t rsvd0 = 0;
+  uint8_t ipv6 = 0;
+  uint16_t vlan = 0;
+  uint32_t ack_delay_ticks = 0;
   uint32_t pdc_seed = 0;
   uint8_t crc = 0;
   uint8_t write_errors = 0;
@@ -27,7 +30,8 @@ struct PortCfg {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(rsvd0, 64), v(pdc_seed, 32), v(crc, 8), v(write_errors, 8), v(enable, 8);
+    v(rsvd0, 8), v(ipv6, 8), v(vlan, 16), v(ack_delay_ticks, 32);
+    v(pdc_seed, 32), v(crc, 8), v(write_errors, 8), v(enable, 8);
     v(slot, 8), v(udp_port, 16), v(payload_mtu, 16), v(dead_ticks, 32);
     v(backoff_max_ticks, 32), v(backoff_ticks, 32), v(rto_max_ticks, 32);
     v(rto_ticks, 32), v(mac, 64), v(fa_hi, 64), v(fa_lo, 64);
@@ -111,7 +115,7 @@ struct PdcPeer {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(hop, 4), v(dscp, 6);
+    v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(hop, 8), v(dscp, 6);
     v(spdcid, 16), v(start_psn, 32), v(entropy, 16), v(job_id, 24);
     v(pid_on_fep, 12), v(source_pid, 12), v(source_ri, 12);
   }
@@ -339,18 +343,21 @@ struct Response {
   }
 };
 
-// frame_head_t: 144 bytes of header space, its length, payload behind it.
+// frame_head_t: 144 bytes of header space, its length, payload and trailer
+// behind it.
 struct FrameHead {
   static constexpr int kSpace = 144;
 
   uint8_t bytes[kSpace] = {};
   uint8_t length = 0;
   uint16_t payload_bytes = 0;
+  uint8_t trailer = 0;
+  uint32_t crc = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
     for (uint8_t& byte : bytes) v(byte, 8);
-    v(length, 8), v(payload_bytes, 14);
+    v(length, 8), v(payload_bytes, 14), v(trailer, 1), v(crc, 32);
   }
 };
 

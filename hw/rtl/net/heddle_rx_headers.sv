@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the header stack of a received frame apart and judges it. Combinational.
+//
+// The stack is Ethernet, at most one 802.1Q tag, IPv4 or IPv6, UDP, PDS, SES. Bytes of
+// `stack_i` that have not arrived yet are of an older frame: an output is valid once the
+// bytes that it depends on are there, `reason_o`, `quiet_o`, `summed_o` and `pkt_o` with
+// `done_i`, and are zero without.
+// The first reason in `statistic` counts, so those behind drop_truncated may look at bytes
+// that are not there; a frame of another VLAN has no reason behind drop_truncated but that.
+
+module heddle_rx_headers
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+#(
+  // Longest stack: a request with a standard SES header behind a tag and IPv6.
+  localparam int unsigned StackBytes =
+      EthernetBytes + VlanBytes + Ipv6Bytes + UdpBytes + PdsRequestBytes + SesStdBytes,
+  localparam int unsigned StackW = 8 * StackBytes
+) (
+  input  port_cfg_t          port_i,
+  input  logic               crc_i,       // The frame carries the end-to-end CRC.
+  input  logic [StackW-1:0]  stack_i,     // First byte in the top bits.
+  input  logic               done_i,      // The whole frame is there.
+  input  logic               bad_i,       // MAC error.
+  input  logic [13:0]        bytes_i,     // Length of the frame.
+
+  output logic [6:0]         source_o,    // Byte of the frame where the IP source address starts.
+  output logic [6:0]         l4_o,        // And the UDP header.
+  output logic               request_o,   // A request: its payload starts at pay_start_o.
+  output logic [6:0]         pay_start_o,
+  output logic [15:0]        udp_bytes_o, // UDP length.
+  output logic [15:0]        payload_o,   // Payload bytes; meaningful unless the frame is truncated.
+
+  output logic [NumStat-1:0] reason_o,    // By `statistic`; without checksum, CRC and overflow.
+  output logic               quiet_o,     // ARP or neighbour discovery: the slow path's.
+  output logic               summed_o,    // UDP checksum and CRC are to be judged.
+  output logic               unsummed_o,  // There is no UDP checksum, and none is needed.
+  output rx_packet_t         pkt_o
+);
+  localparam logic [15:0] TypeIpv4 = 16'h0800;
+  localparam logic [15:0] TypeArp  = 16'h0806;
+  localparam logic [15:0] TypeVlan = 16'h8100;
+  localparam logic [15:0] TypeIpv6 = 16'h86dd;
+  localparam logic [7:0]  NextUdp    = 8'd17;
+  localparam logic [7:0]  NextIcmpv6 = 8'd58;
+  localparam logic [7:0]  NeighborSolicitation  = 8'd135;
+  localparam logic [7:0]  NeighborAdvertisement = 8'd136;
+
+  localparam int unsigned L4W = 8 * (UdpBytes + PdsRequestBytes + SesStdBytes);
+  localparam int unsigned L3W = 8 * Ipv6Bytes + L4W;
+
+  // ------------------------------------------------------------ layers 2, 3
+  ethernet_t   eth;
+  vlan_t       tag;
+  ipv4_t       v4;
+  ipv6_t       v6;
+  logic        has_tag, is_v4, is_v6;
+  logic [15:0] ethertype;
+  logic [L3W-1:0] l3;
+  logic [L4W-1:0] l4;
+  assign eth       = stack_i[StackW-1 -: 8*EthernetBytes];
+  assign tag       = stack_i[StackW-1 - 8*(EthernetBytes-2) -: 8*VlanBytes];
+  assign has_tag    = eth.ethertype == TypeVlan;
+  assign ethertype = has_tag ? stack_i[StackW-1 - 8*(EthernetBytes+VlanBytes-2) -: 16] :
+                     eth.ethertype;
+  assign is_v4     = ethertype == TypeIpv4;
+  assign is_v6     = ethertype == TypeIpv6;
+  assign l3        = has_tag ? stack_i[L3W-1:0] : stack_i[L3W-1 + 8*VlanBytes -: L3W];
+  assign v4        = l3[L3W-1 -: 8*Ipv4Bytes];
+  assign v6        = l3[L3W-1 -: 8*Ipv6Bytes];
+  assign l4        = is_v6 ? l3[L4W-1:0] : l3[L3W-1 - 8*Ipv4Bytes -: L4W];
+
+  logic [6:0]  l3_at;
+  assign l3_at    = 7'(EthernetBytes) + (has_tag ? 7'(VlanBytes) : '0);
+  assign l4_o     = l3_at + (is_v6 ? 7'(Ipv6Bytes) : 7'(Ipv4Bytes));
+  assign source_o = l3_at + (is_v6 ? 7'd8 : 7'd12);
+
+  logic v4_bad, v6_bad, is_ip, arp, neighbor, other_vlan;
+  assign v4_bad     = v4.version != 4'd4 || v4.ihl != 4'd5 || v4.flags[0] ||
+                      v4.fragment_offset != '0 || v4.protocol != NextUdp;
+  assign v6_bad     = v6.version != 4'd6 || v6.next_header != NextUdp;
+  assign is_ip       = (is_v4 && !v4_bad) || (is_v6 && !v6_bad);
+  assign arp        = ethertype == TypeArp;
+  assign neighbor   = is_v6 && v6.version == 4'd6 && v6.next_header == NextIcmpv6 &&
+                      v6.payload_length != '0 &&
+                      (l4[L4W-1 -: 8] == NeighborSolicitation ||
+                       l4[L4W-1 -: 8] == NeighborAdvertisement);
+  assign other_vlan = (has_tag ? tag.vid : '0) != port_i.vlan[11:0];
+
+  logic [16:0] ip_end;  // Byte of the frame behind the IP datagram.
+  assign ip_end = is_v6 ? 17'(v6.payload_length) + 17'(l4_o) : 17'(v4.total_length) + 17'(l3_at);
+
+  // ------------------------------------------------------------ layers 4, 5
+  udp_t              udp;
+  pds_request_syn0_t pds;
+  pds_nack_t         pds_long;    // NACK; the layout of a CP but for the names.
+  pds_ack_p0_t       pds_ack;
+  ses_std_som0_t     ses0;
+  ses_std_som1_t     ses1;
+  ses_response_t     ses_rsp;
+  assign udp      = l4[L4W-1 -: 8*UdpBytes];
+  assign pds      = l4[L4W-1 - 8*UdpBytes -: 8*PdsRequestBytes];
+  assign pds_ack  = l4[L4W-1 - 8*UdpBytes -: 8*PdsAckBytes];
+  assign pds_long = l4[L4W-1 - 8*UdpBytes -: 8*PdsNackBytes];
+  assign ses0     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
+  assign ses1     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
+  assign ses_rsp  = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
+
+  logic is_req, is_ack, is_nack, is_cp, known;
+  assign is_req  = (pds.type_ == PdsTypeRodReq || pds.type_ == PdsTypeRudReq) &&
+                   pds.next_hdr == NextHdrRequestStd;
+  assign is_ack  = pds.type_ == PdsTypeAck &&
+                   (pds.next_hdr == NextHdrNone || pds.next_hdr == NextHdrResponse);
+  assign is_nack = pds.type_ == PdsTypeNack && pds.next_hdr == NextHdrNone && !pds_long.nt;
+  assign is_cp   = pds.type_ == PdsTypeCp;
+  assign known   = is_req || is_ack || is_nack || is_cp;
+
+  // UDP header, PDS header, SES header and trailer; without payload.
+  logic [6:0]  trailer, fixed;
+  logic [15:0] payload;
+  assign trailer = crc_i ? 7'(CrcBytes) : '0;
+  always_comb begin
+    fixed = 7'(UdpBytes) + trailer;
+    if (is_req) fixed = fixed + 7'(PdsRequestBytes) + 7'(SesStdBytes);
+    else if (is_ack) begin
+      fixed = fixed + 7'(PdsAckBytes);
+      if (pds.next_hdr == NextHdrResponse) fixed = fixed + 7'(SesResponseBytes);
+    end else if (is_nack || is_cp) begin
+      fixed = fixed + 7'(PdsNackBytes);
+    end else begin
+      fixed = fixed + 7'(PdsPrologueBytes);
+    end
+  end
+  assign payload     = udp.length - 16'(fixed);
+  assign payload_o   = payload;
+  assign udp_bytes_o = udp.length;
+  assign request_o   = is_ip && is_req && udp.length > 16'(fixed);
+  assign pay_start_o = l4_o + 7'(UdpBytes + PdsRequestBytes + SesStdBytes);
+
+  // ----------------------------------------------------------------- verdict
+  logic [15:0] ip_sum;
+  logic [16:0] whole;   // Bytes of the frame that the lengths may use.
+  logic        eth_short, ip_short, ses_bad;
+  assign whole     = {3'b0, bytes_i};
+  assign eth_short = whole < 17'(EthernetBytes) ||
+                     (has_tag && whole < 17'(EthernetBytes + VlanBytes));
+  assign ip_short  = (is_v4 || is_v6) &&
+                     (whole < 17'(l4_o) || ip_end > whole ||
+                      (is_ip && (ip_end != 17'(udp.length) + 17'(l4_o) ||
+                                udp.length < 16'(fixed))));
+
+  heddle_beat_sum #(.DataW(8 * Ipv4Bytes)) u_ip_sum (
+    .en_i   (done_i && is_v4),
+    .data_i (v4),
+    .sum_o  (ip_sum)
+  );
+
+  logic [15:0] som_bytes;  // Payload of a message's first packet.
+  logic [32:0] reach;      // End of the payload in its message.
+  assign som_bytes = ses1.request_length < 32'(port_i.payload_mtu) ?
+                     ses1.request_length[15:0] : port_i.payload_mtu;
+  assign reach     = {1'b0, ses0.message_offset} + 33'(payload);
+
+  always_comb begin
+    ses_bad = 1'b0;
+    if (is_req) begin
+      ses_bad = ses0.ver != '0 || payload > port_i.payload_mtu;
+      if (ses0.som) begin
+        ses_bad = ses_bad || payload != (ses0.ie ? '0 : som_bytes);
+      end else begin
+        ses_bad = ses_bad || reach > {1'b0, ses0.request_length} ||
+                  (payload != 16'(ses0.payload_length) && !(ses0.ie && payload == '0));
+      end
+    end else begin
+      ses_bad = payload != '0 ||
+                (is_ack && pds.next_hdr == NextHdrResponse && ses_rsp.ver != '0);
+    end
+  end
+
+  always_comb begin
+    reason_o   = '0;
+    quiet_o    = 1'b0;
+    summed_o   = 1'b0;
+    unsummed_o = is_v4 && udp.checksum == '0;
+    if (done_i) begin
+      reason_o[StatisticDropMacError]  = bad_i;
+      reason_o[StatisticDropTruncated] = eth_short || (ip_short && !other_vlan);
+      if (other_vlan) begin
+        reason_o[StatisticDropVlan] = 1'b1;
+      end else if (arp || neighbor) begin
+        quiet_o = 1'b1;
+      end else begin
+        summed_o = is_ip;
+        reason_o[StatisticDropEthertype]  = !is_v4 && !is_v6;
+        reason_o[StatisticDropIpHeader]   = !is_ip;
+        reason_o[StatisticDropIpChecksum] = is_v4 && ip_sum != '1;
+        reason_o[StatisticDropIpAddress]  =
+            is_v6 != port_i.ipv6[0] ||
+            (is_v6 ? {v6.destination_hi, v6.destination_lo} !=
+                     {port_i.local_fa_hi, port_i.local_fa_lo} :
+                     v4.destination != port_i.local_fa_lo[31:0]);
+        reason_o[StatisticDropUdpPort]    = udp.destination_port != port_i.udp_port;
+        reason_o[StatisticDropPdsType]    = !known;
+        reason_o[StatisticDropSes]        = ses_bad;
+      end
+    end
+  end
+
+  // ------------------------------------------------------------------ packet
+  always_comb begin
+    pkt_o = '0;
+    if (done_i) begin
+      pkt_o.ipv6        = is_v6;
+      pkt_o.source_fa   = is_v6 ? {v6.source_hi, v6.source_lo} : {96'b0, v4.source};
+      pkt_o.source_mac  = eth.source;
+      pkt_o.source_port = udp.source_port;
+      pkt_o.dscp        = is_v6 ? v6.dscp : v4.dscp;
+      pkt_o.ce          = (is_v6 ? v6.ecn : v4.ecn) == 2'b11;
+      pkt_o.pds_type    = pds.type_;
+      pkt_o.next_hdr    = pds.next_hdr;
+      pkt_o.retx        = pds.retx;
+      pkt_o.psn         = pds.psn;
+      pkt_o.spdcid      = pds.spdcid;
+      pkt_o.dpdcid      = pds.dpdcid;
+      if (is_req || is_cp) begin
+        pkt_o.ar  = pds.ar;
+        pkt_o.syn = pds.syn;
+        if (pds.syn) begin
+          pkt_o.dpdcid     = '0;
+          pkt_o.psn_offset = pds.dpdcid[11:0];
+        end
+      end
+      if (is_req || is_ack) pkt_o.offset = pds.clear_psn_offset;
+      if (is_nack || is_cp) pkt_o.pds_payload = pds_long.payload;
+      if (is_nack) pkt_o.nack_code = pds_long.nack_code;
+      if (is_ack) begin
+        pkt_o.probe = pds_ack.p;
+        pkt_o.req   = pds_ack.req;
+        if (pds.next_hdr == NextHdrResponse) begin
+          pkt_o.response    = ses_rsp.opcode;
+          pkt_o.return_code = ses_rsp.return_code;
+          pkt_o.message_id  = ses_rsp.message_id;
+          pkt_o.job_id      = ses_rsp.job_id;
+        end
+      end
+      if (is_req) begin
+        pkt_o.opcode         = ses0.opcode;
+        pkt_o.ses_ver        = ses0.ver;
+        pkt_o.dc             = ses0.dc;
+        pkt_o.ie             = ses0.ie;
+        pkt_o.rel            = ses0.rel;
+        pkt_o.hd             = ses0.hd;
+        pkt_o.eom            = ses0.eom;
+        pkt_o.som            = ses0.som;
+        pkt_o.message_id     = ses0.message_id;
+        pkt_o.job_id         = ses0.job_id;
+        pkt_o.pid_on_fep     = ses0.pid_on_fep;
+        pkt_o.resource_index = ses0.resource_index;
+        pkt_o.buffer_offset  = ses0.buffer_offset;
+        pkt_o.initiator      = ses0.initiator;
+        pkt_o.match_bits     = ses0.match_bits;
+        pkt_o.request_length = ses0.request_length;
+        if (ses0.som) pkt_o.header_data    = ses1.header_data;
+        else          pkt_o.message_offset = ses0.message_offset;
+        pkt_o.payload_bytes = payload[13:0];
+      end
+    end
+  end
+endmodule
