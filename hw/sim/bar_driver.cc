@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/bar_driver.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace heddle::sim {
@@ -15,8 +16,18 @@ void BarDriver::Write(uint32_t address, uint64_t value, uint32_t bytes) {
   const uint32_t lane = address % kBeatBytes;
   const auto mask = static_cast<uint8_t>((1u << bytes) - 1);
   writes_.push_back({.address = address - lane,
-                     .data = value << (lane * kBitsPerByte),
-                     .strobe = static_cast<uint8_t>(mask << lane)});
+                     .strobe = static_cast<uint8_t>(mask << lane),
+                     .beats = 1,
+                     .data = {value << (lane * kBitsPerByte)}});
+}
+
+void BarDriver::WriteBurst(uint32_t address, std::span<const uint64_t> words) {
+  PendingWrite write{.address = address,
+                     .strobe = UINT8_MAX,
+                     .beats = static_cast<uint8_t>(words.size()),
+                     .data = {}};
+  std::copy(words.begin(), words.end(), write.data.begin());
+  writes_.push_back(write);
 }
 
 void BarDriver::StartRead(uint32_t address) {
@@ -32,11 +43,16 @@ std::optional<uint64_t> BarDriver::TakeRead() {
 
 const BarToDevice& BarDriver::Drive() {
   out_.aw_valid = !writes_.empty() && !address_taken_;
-  out_.w_valid = !writes_.empty() && !data_taken_;
+  out_.w_valid = !writes_.empty() && beats_taken_ < writes_.front().beats;
   if (!writes_.empty()) {
-    out_.aw_address = writes_.front().address;
-    out_.w_data = writes_.front().data;
-    out_.w_strobe = writes_.front().strobe;
+    const PendingWrite& write = writes_.front();
+    out_.aw_address = write.address;
+    out_.aw_len = static_cast<uint8_t>(write.beats - 1);
+    out_.w_strobe = write.strobe;
+    out_.w_last = beats_taken_ + 1 == write.beats;
+    if (out_.w_valid) {
+      out_.w_data = write.data[beats_taken_];
+    }
   }
   read_on_bus_ =
       reading_ && !read_taken_ && writes_.empty() && unanswered_ == 0;
@@ -51,11 +67,12 @@ void BarDriver::Sample(const BarFromDevice& device) {
     errors_ += device.b_response != AxiResponse::kOkay;
   }
   address_taken_ = address_taken_ || (out_.aw_valid && device.aw_ready);
-  data_taken_ = data_taken_ || (out_.w_valid && device.w_ready);
-  if (address_taken_ && data_taken_) {
+  beats_taken_ = static_cast<uint8_t>(beats_taken_ +
+                                      (out_.w_valid && device.w_ready ? 1 : 0));
+  if (address_taken_ && beats_taken_ == writes_.front().beats) {
     writes_.pop_front();
     address_taken_ = false;
-    data_taken_ = false;
+    beats_taken_ = 0;
     ++unanswered_;
   }
   if (device.r_valid && read_taken_) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Master of the NIC's BAR slave: 64-bit single beats, in the order of PCI.
+// Master of the NIC's BAR slave: 64-bit beats, in the order of PCI.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 
 #include "hw/sim/host_memory.h"
 
@@ -18,7 +20,9 @@ inline constexpr uint32_t kBar2Address = 0x100000;
 struct BarToDevice {
   bool aw_valid = false;
   bool w_valid = false;
+  bool w_last = false;
   bool ar_valid = false;
+  uint8_t aw_len = 0;  // Beats less one.
   uint32_t aw_address = 0;
   uint32_t ar_address = 0;
   uint64_t w_data = 0;
@@ -45,6 +49,11 @@ class BarDriver {
   // Queues a write of `bytes` (4 or 8) at a naturally aligned address.
   void Write(uint32_t address, uint64_t value, uint32_t bytes);
 
+  // Queues one burst of 1 to `kBurstWords` words from an 8-byte aligned address
+  // up, as a 64-byte store of the CPU arrives.
+  static constexpr uint32_t kBurstWords = 8;
+  void WriteBurst(uint32_t address, std::span<const uint64_t> words);
+
   // Starts the read of the 8 bytes around `address`. One at a time.
   void StartRead(uint32_t address);
   // Its result, once.
@@ -64,13 +73,14 @@ class BarDriver {
  private:
   struct PendingWrite {
     uint32_t address;
-    uint64_t data;
-    uint8_t strobe;
+    uint8_t strobe;  // Of every beat.
+    uint8_t beats;
+    std::array<uint64_t, kBurstWords> data;
   };
 
   std::deque<PendingWrite> writes_;  // The front one is on the bus.
   bool address_taken_ = false;
-  bool data_taken_ = false;
+  uint8_t beats_taken_ = 0;
   uint32_t unanswered_ = 0;
   bool reading_ = false;      // From `StartRead` to the answer.
   bool read_on_bus_ = false;  // Address offered, not yet taken.

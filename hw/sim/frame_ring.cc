@@ -12,11 +12,13 @@ constexpr uint64_t kRecordAlign = 16;
 // Ahead of each frame.
 struct Record {
   uint32_t bytes;
-  uint32_t magic;
+  uint16_t magic;
+  uint16_t flags;
   uint64_t position;  // Of the record: a stale one is recognised.
 };
 static_assert(sizeof(Record) == kRecordAlign);
-constexpr uint32_t kRecordMagic = 0x4d415246;
+constexpr uint16_t kRecordMagic = 0x5246;
+constexpr uint16_t kBadFcs = 1;
 
 uint64_t RecordBytes(uint64_t frame_bytes) {
   return sizeof(Record) +
@@ -41,20 +43,30 @@ void CopyOut(const FrameRingMemory* memory, uint64_t position,
 
 }  // namespace
 
-FrameRingProducer::FrameRingProducer(FrameRingMemory* memory)
-    : memory_(memory), tail_(memory->tail.load(std::memory_order_acquire)) {}
+FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
+    : memory_(memory) {
+  const uint64_t tail = memory->tail.load(std::memory_order_acquire);
+  tail_ = (tail + kRecordAlign - 1) / kRecordAlign * kRecordAlign;
+  // The consumer reads `start` once it has seen `epoch`.
+  memory->start.store(tail_, std::memory_order_relaxed);
+  memory->epoch.store(epoch, std::memory_order_release);
+  memory->tail.store(tail_, std::memory_order_release);
+}
 
 FrameRingProducer::Outcome FrameRingProducer::Push(
-    std::span<const uint8_t> frame) {
+    std::span<const uint8_t> frame, bool bad_fcs) {
   const uint64_t need = RecordBytes(frame.size());
   const uint64_t used = tail_ - memory_->head.load(std::memory_order_acquire);
-  if (used > kFrameRingBytes || tail_ % kRecordAlign != 0) {
+  if (used > kFrameRingBytes) {
     return Outcome::kCorrupt;
   }
   if (kFrameRingBytes - used < need) {
     return Outcome::kFull;
   }
-  const Record record{static_cast<uint32_t>(frame.size()), kRecordMagic, tail_};
+  const Record record{.bytes = static_cast<uint32_t>(frame.size()),
+                      .magic = kRecordMagic,
+                      .flags = bad_fcs ? kBadFcs : uint16_t{0},
+                      .position = tail_};
   std::array<uint8_t, sizeof(Record)> bytes{};
   std::memcpy(bytes.data(), &record, sizeof(record));
   CopyIn(memory_, tail_, bytes);
@@ -72,10 +84,33 @@ void FrameRingConsumer::Discard(FrameRingMemory* memory) {
                      std::memory_order_release);
 }
 
-FrameRingConsumer::Outcome FrameRingConsumer::Pop(Frame* frame) {
-  if (corrupt_) {
+FrameRingConsumer::Outcome FrameRingConsumer::Pop(Frame* frame, bool* bad_fcs) {
+  if (!corrupt_) {
+    const Outcome outcome = Read(frame, bad_fcs);
+    if (outcome != Outcome::kCorrupt) {
+      return outcome;
+    }
+    corrupt_ = true;
+  }
+  // The nonsense may be what a former producer left.
+  const uint32_t epoch = memory_->epoch.load(std::memory_order_acquire);
+  if (epoch == mended_epoch_) {
     return Outcome::kCorrupt;
   }
+  mended_epoch_ = epoch;
+  Advance(memory_->start.load(std::memory_order_relaxed));
+  const Outcome outcome = Read(frame, bad_fcs);
+  corrupt_ = outcome == Outcome::kCorrupt;
+  return outcome;
+}
+
+void FrameRingConsumer::Advance(uint64_t head) {
+  head_ = head;
+  memory_->head.store(head_, std::memory_order_seq_cst);
+}
+
+FrameRingConsumer::Outcome FrameRingConsumer::Read(Frame* frame,
+                                                   bool* bad_fcs) {
   const uint64_t filled = memory_->tail.load(std::memory_order_acquire) - head_;
   if (filled == 0) {
     return Outcome::kEmpty;
@@ -84,18 +119,18 @@ FrameRingConsumer::Outcome FrameRingConsumer::Pop(Frame* frame) {
   std::array<uint8_t, sizeof(Record)> bytes{};
   CopyOut(memory_, head_, bytes);
   std::memcpy(&record, bytes.data(), sizeof(record));
-  corrupt_ = filled > kFrameRingBytes || filled < sizeof(Record) ||
-             head_ % kRecordAlign != 0 || record.magic != kRecordMagic ||
-             record.position != head_ || record.bytes < kMinFrameBytes ||
-             record.bytes > kMaxWireFrameBytes ||
-             RecordBytes(record.bytes) > filled;
-  if (corrupt_) {
+  if (filled > kFrameRingBytes || filled < sizeof(Record) ||
+      head_ % kRecordAlign != 0 || record.magic != kRecordMagic ||
+      record.position != head_ || record.bytes < kMinFrameBytes ||
+      record.bytes > kMaxWireFrameBytes || RecordBytes(record.bytes) > filled) {
     return Outcome::kCorrupt;
   }
   frame->resize(record.bytes);
   CopyOut(memory_, head_ + sizeof(Record), *frame);
-  head_ += RecordBytes(record.bytes);
-  memory_->head.store(head_, std::memory_order_seq_cst);
+  if (bad_fcs != nullptr) {
+    *bad_fcs = (record.flags & kBadFcs) != 0;
+  }
+  Advance(head_ + RecordBytes(record.bytes));
   return Outcome::kFrame;
 }
 

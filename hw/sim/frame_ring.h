@@ -19,6 +19,9 @@ inline constexpr uint32_t kMaxWireFrameBytes = 16384;
 struct FrameRingMemory {
   alignas(64) std::atomic<uint64_t> head;  // Bytes consumed, free-running.
   std::atomic<uint32_t> producer_waits;    // Consumer wakes the producer.
+  // Which producer wrote last, and where it began.
+  std::atomic<uint32_t> epoch;
+  std::atomic<uint64_t> start;
   alignas(64) std::atomic<uint64_t> tail;  // Bytes produced, free-running.
   alignas(64) std::array<uint8_t, kFrameRingBytes> data;
 };
@@ -29,9 +32,12 @@ class FrameRingProducer {
  public:
   enum class Outcome : uint8_t { kSent, kFull, kCorrupt };
 
-  explicit FrameRingProducer(FrameRingMemory* memory);
+  // Goes on behind what the last producer wrote, sound or not. `epoch` differs
+  // from those of the ring's former producers.
+  FrameRingProducer(FrameRingMemory* memory, uint32_t epoch);
 
-  Outcome Push(std::span<const uint8_t> frame);
+  // `kCorrupt`: the consumer's place makes no sense; it may mend that.
+  Outcome Push(std::span<const uint8_t> frame, bool bad_fcs = false);
   // What the consumer has taken; tells a slow one from a stopped one.
   uint64_t consumed() const {
     return memory_->head.load(std::memory_order_acquire);
@@ -57,8 +63,8 @@ class FrameRingConsumer {
   // Drops what is in the ring; only by its consumer.
   static void Discard(FrameRingMemory* memory);
 
-  // `kCorrupt` is final.
-  Outcome Pop(Frame* frame);
+  // `kCorrupt` lasts until the ring has another producer.
+  Outcome Pop(Frame* frame, bool* bad_fcs = nullptr);
   // True once if the producer asked to be woken.
   bool TakeProducerWait() {
     return memory_->producer_waits.load(std::memory_order_seq_cst) != 0 &&
@@ -66,9 +72,13 @@ class FrameRingConsumer {
   }
 
  private:
+  Outcome Read(Frame* frame, bool* bad_fcs);
+  void Advance(uint64_t head);
+
   FrameRingMemory* memory_;
   uint64_t head_;
   bool corrupt_ = false;
+  uint32_t mended_epoch_ = 0;  // Of the producer last given a new start.
 };
 
 }  // namespace heddle::sim

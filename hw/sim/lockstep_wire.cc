@@ -8,8 +8,8 @@
 namespace heddle::sim {
 namespace {
 
-// Ethernet with VLAN, IPv4, UDP, longest PDS request, SES address.
-constexpr size_t kRouteBytes = 74;
+// Ethernet with VLAN, IPv6, UDP, longest PDS request, SES address.
+constexpr size_t kRouteBytes = 94;
 constexpr uint32_t kPortNumbers = 65536;
 constexpr uint32_t kFirstFreePort = 49152;
 
@@ -17,17 +17,19 @@ constexpr uint32_t kFirstFreePort = 49152;
 
 class LockstepWire::Port : public MacLink, public firmware::Switch {
  public:
-  Port(LockstepWire* wire, uint32_t ip, uint8_t slot,
+  Port(LockstepWire* wire, const WireAddress& ip, uint8_t slot,
        const FaultOptions& faults)
       : wire_(wire), ip_(ip), slot_(slot), injector_(faults) {}
 
-  uint32_t ip() const { return ip_; }
+  const WireAddress& ip() const { return ip_; }
   uint8_t slot() const { return slot_; }
   bool Claimed(uint32_t port) const { return claims_[port]; }
   const FaultInjector& injector() const { return injector_; }
   bool quiet() const {
     return sending_ == nullptr && arriving_.empty() && held_.empty();
   }
+  void SetLink(bool up) { link_up_ = up; }
+  bool link_up() const { return link_up_; }
   void Arrive(const FlightPtr& flight) { arriving_.push_back(flight); }
 
   bool TransmitReady() override { return true; }
@@ -43,10 +45,13 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     flight.beat_end.push_back(static_cast<uint32_t>(flight.bytes.size()));
     if (!forwarded_ && (last || flight.bytes.size() >= kRouteBytes)) {
       forwarded_ = true;
-      Leave();
+      Decide();
     }
     if (last) {
       flight.complete = true;
+      if (flight.fault.damaged()) {
+        LeaveDamaged();
+      }
       for (uint32_t i = 0; i < flight.copies; ++i) {
         wire_->Record(flight);
       }
@@ -68,8 +73,8 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
         next_beat_ == 0 ? 0 : flight.beat_end[next_beat_ - 1];
     beat->bytes = flight.beat_end[next_beat_] - start;
     std::memcpy(beat->data.data(), &flight.bytes[start], beat->bytes);
-    beat->error = false;
     beat->last = flight.complete && next_beat_ + 1 == flight.sent_cycle.size();
+    beat->error = beat->last && flight.bad_fcs;
     ++next_beat_;
     if (beat->last) {
       arriving_.pop_front();
@@ -128,16 +133,41 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
   };
 
   // The switch knows where the frame being sent goes: faults, then forwarding.
-  void Leave() {
-    const FaultDecision decision = injector_.Next();
-    const size_t waiting = held_.size();
-    if (decision.duplicated) {
+  void Decide() {
+    Flight& flight = *sending_;
+    flight.route = FindRoute(flight.bytes);
+    flight.sender_up = link_up_;
+    flight.sender = this;
+    flight.fault = injector_.Next();
+    if (flight.fault.duplicated) {
       wire_->Forward(sending_);
     }
-    if (decision.overtaken_by > 0) {
-      held_.push_back({sending_, decision.overtaken_by, wire_->cycle_});
-    } else if (!decision.lost) {
-      wire_->Forward(sending_);
+    if (!flight.fault.damaged()) {
+      Leave(sending_);
+    }
+  }
+
+  // The whole frame is here. A copy that left before stays good.
+  void LeaveDamaged() {
+    const auto damaged = std::make_shared<Flight>(*sending_);
+    LineFrame frame{
+        .bytes = std::move(damaged->bytes), .route = {}, .bad_fcs = false};
+    injector_.Apply(damaged->fault, &frame);
+    damaged->bytes = std::move(frame.bytes);
+    damaged->bad_fcs = frame.bad_fcs;
+    damaged->copies = 0;
+    Leave(damaged);
+    for (uint32_t i = 0; i < damaged->copies; ++i) {
+      wire_->Record(*damaged);
+    }
+  }
+
+  void Leave(const FlightPtr& sent) {
+    const size_t waiting = held_.size();
+    if (sent->fault.overtaken_by > 0) {
+      held_.push_back({sent, sent->fault.overtaken_by, wire_->cycle_});
+    } else if (!sent->fault.lost) {
+      wire_->Forward(sent);
     }
     for (size_t i = 0, index = 0; i < waiting; ++i) {
       if (--held_[index].remaining == 0) {
@@ -152,8 +182,9 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
   }
 
   LockstepWire* const wire_;
-  const uint32_t ip_;
+  const WireAddress ip_;
   const uint8_t slot_;
+  bool link_up_ = true;
   FaultInjector injector_;
   std::bitset<kPortNumbers> claims_;
   FlightPtr sending_;
@@ -168,10 +199,10 @@ LockstepWire::LockstepWire(const LockstepWireOptions& options)
 
 LockstepWire::~LockstepWire() = default;
 
-uint32_t LockstepWire::AddPort(uint32_t ip) {
+uint32_t LockstepWire::AddPort(const WireAddress& ip) {
   const auto functions =
       std::count_if(ports_.begin(), ports_.end(),
-                    [ip](const auto& port) { return port->ip() == ip; });
+                    [&ip](const auto& port) { return port->ip() == ip; });
   FaultOptions faults = options_.faults;
   faults.seed += ports_.size() * 0x10001;  // Ports fail independently.
   ports_.push_back(std::make_unique<Port>(
@@ -203,12 +234,29 @@ bool LockstepWire::quiet() const {
                      [](const auto& port) { return port->quiet(); });
 }
 
-uint64_t LockstepWire::lost() const {
+uint64_t LockstepWire::Sum(uint64_t (FaultInjector::*count)() const) const {
   uint64_t sum = 0;
   for (const auto& port : ports_) {
-    sum += port->injector().lost();
+    sum += (port->injector().*count)();
   }
   return sum;
+}
+
+uint64_t LockstepWire::lost() const {
+  return Sum(&FaultInjector::lost);
+}
+uint64_t LockstepWire::corrupted() const {
+  return Sum(&FaultInjector::corrupted);
+}
+uint64_t LockstepWire::bad_fcs() const {
+  return Sum(&FaultInjector::bad_fcs);
+}
+
+void LockstepWire::SetLink(uint32_t port, bool up) {
+  ports_[port]->SetLink(up);
+}
+bool LockstepWire::link_up(uint32_t port) const {
+  return ports_[port]->link_up();
 }
 
 void LockstepWire::set_capture(std::unique_ptr<Capture> capture) {
@@ -217,7 +265,11 @@ void LockstepWire::set_capture(std::unique_ptr<Capture> capture) {
 
 LockstepWire::Port* LockstepWire::Find(const Route& route) {
   for (const auto& port : ports_) {
-    if (port->ip() != route.ip) {
+    if (route.kind == Route::Kind::kMac &&
+        PortMac(port->ip(), port->slot()) == route.mac) {
+      return port.get();
+    }
+    if (route.kind == Route::Kind::kMac || port->ip() != route.ip) {
       continue;
     }
     if (route.kind == Route::Kind::kSlot ? port->slot() == route.slot
@@ -229,15 +281,37 @@ LockstepWire::Port* LockstepWire::Find(const Route& route) {
 }
 
 void LockstepWire::Forward(const FlightPtr& flight) {
-  const Route route = FindRoute(flight->bytes);
+  const Route& route = flight->route;
+  if (route.kind == Route::Kind::kAll) {
+    ForwardToAll(flight);
+    return;
+  }
   Port* const port = route.kind == Route::Kind::kNone ? nullptr : Find(route);
   if (port == nullptr) {
     ++dropped_;
     return;
   }
+  if (!flight->sender_up || !port->link_up()) {
+    ++lost_link_down_;
+    return;
+  }
   ++frames_;
   ++flight->copies;
   port->Arrive(flight);
+}
+
+void LockstepWire::ForwardToAll(const FlightPtr& flight) {
+  if (!flight->sender_up) {
+    ++lost_link_down_;
+    return;
+  }
+  ++frames_;
+  ++flight->copies;
+  for (const auto& port : ports_) {
+    if (port.get() != flight->sender && port->link_up()) {
+      port->Arrive(flight);
+    }
+  }
 }
 
 void LockstepWire::Record(const Flight& flight) {

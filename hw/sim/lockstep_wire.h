@@ -20,7 +20,7 @@
 namespace heddle::sim {
 
 struct LockstepWireOptions {
-  uint32_t latency_cycles = 50;  // Beat sent to beat received; 8 or more.
+  uint32_t latency_cycles = 50;  // Beat sent to beat received; 12 or more.
   FaultOptions faults;           // On each port's transmitter.
   uint64_t cycle_ns = 4;         // Of the capture's time stamps.
 };
@@ -28,7 +28,8 @@ struct LockstepWireOptions {
 // Beats arrive `latency_cycles` after they were sent, one per cycle and port;
 // frames to one port queue in the order in which their headers were sent (of
 // those sent in one cycle, lower port first). Nothing is ever held back or lost
-// but by faults. Same calls, same seed: same result.
+// but by faults; a frame that faults damage leaves with its last beat. Same
+// calls, same seed: same result.
 //
 // Thread safety: none.
 class LockstepWire {
@@ -38,10 +39,14 @@ class LockstepWire {
 
   // Adds a port for a function at `ip`, in the next slot there.
   // Precondition: fewer than 64 functions are at `ip`.
-  uint32_t AddPort(uint32_t ip);
+  uint32_t AddPort(const WireAddress& ip);
   MacLink* mac(uint32_t port);
   firmware::Switch* ports(uint32_t port);
   uint8_t slot(uint32_t port) const;
+
+  // While a port's link is down, frames from and to it are lost.
+  void SetLink(uint32_t port, bool up);
+  bool link_up(uint32_t port) const;
 
   // Begins the next clock cycle. Frames held back by reordering leave latest
   // `kHoldCycles` after they were sent.
@@ -54,7 +59,11 @@ class LockstepWire {
 
   uint64_t frames() const { return frames_; }    // Forwarded.
   uint64_t dropped() const { return dropped_; }  // Nobody to send them to.
-  uint64_t lost() const;                         // By faults.
+  uint64_t lost_link_down() const { return lost_link_down_; }
+  // By faults.
+  uint64_t lost() const;
+  uint64_t corrupted() const;
+  uint64_t bad_fcs() const;
 
   static constexpr uint64_t kHoldCycles = 2048;
 
@@ -65,14 +74,21 @@ class LockstepWire {
     Frame bytes;
     std::vector<uint64_t> sent_cycle;  // Of each beat.
     std::vector<uint32_t> beat_end;    // Offset behind each beat.
-    uint32_t copies = 0;               // Forwarded so often.
+    Route route;
+    FaultDecision fault;
+    uint32_t copies = 0;  // Forwarded so often.
     bool complete = false;
+    bool bad_fcs = false;
+    bool sender_up = true;
+    const Port* sender = nullptr;
   };
   using FlightPtr = std::shared_ptr<Flight>;
 
   void Forward(const FlightPtr& flight);
+  uint64_t Sum(uint64_t (FaultInjector::*count)() const) const;
   void Record(const Flight& flight);
   Port* Find(const Route& route);
+  void ForwardToAll(const FlightPtr& flight);
 
   const LockstepWireOptions options_;
   std::vector<std::unique_ptr<Port>> ports_;
@@ -80,6 +96,7 @@ class LockstepWire {
   uint64_t cycle_ = 0;
   uint64_t frames_ = 0;
   uint64_t dropped_ = 0;
+  uint64_t lost_link_down_ = 0;
 };
 
 }  // namespace heddle::sim

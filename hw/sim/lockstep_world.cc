@@ -2,20 +2,24 @@
 #include "hw/sim/lockstep_world.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/nic_node.h"
+#include "hw/sim/recording.h"
 
 namespace heddle::sim {
 namespace {
 
 constexpr size_t kMaxNics = kSlots;
-constexpr uint64_t kLocalMac = 0x020000000000;    // Locally administered.
 constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
+constexpr uint8_t kNeighbourTries = 4;
+constexpr uint64_t kReachableRetries = 64;
 constexpr uint64_t kStartLimitCycles = 20000;
 constexpr uint32_t kResetLimitCycles = 1000000;
 
@@ -53,6 +57,17 @@ class LockstepWorld::Nic : public Device {
                 [](void* cookie, uint32_t offset, uint64_t value) {
                   static_cast<Nic*>(cookie)->node_.model().bar().Write(
                       kBar2Address + offset, value, sizeof(value));
+                },
+            .cookie = this,
+            .bar2_offset = bar2_offset};
+  }
+  PushWindow push_window(uint32_t bar2_offset) override {
+    return {.copy =
+                [](void* cookie, uint32_t offset, const void* slot) {
+                  std::array<uint64_t, BarDriver::kBurstWords> words;
+                  std::memcpy(words.data(), slot, sizeof(words));
+                  static_cast<Nic*>(cookie)->node_.model().bar().WriteBurst(
+                      kBar2Address + offset, words);
                 },
             .cookie = this,
             .bar2_offset = bar2_offset};
@@ -126,25 +141,46 @@ Result<std::unique_ptr<LockstepWorld>> LockstepWorld::Create(
   return world;
 }
 
+std::string LockstepWorld::TraceOf(uint32_t index) const {
+  if (options_.trace.empty() || index == 0) {
+    return options_.trace;
+  }
+  const std::filesystem::path file(options_.trace);
+  const std::string name = file.stem().string() + "-" + std::to_string(index) +
+                           file.extension().string();
+  return (file.parent_path() / name).string();
+}
+
 bool LockstepWorld::Start(std::string* message) {
   constexpr uint64_t kTick = contract::kTickCycles;
+  constexpr uint64_t kAckDelayTicks = 2;
   const uint64_t cycle_ns = options_.wire.cycle_ns;
-  for (const uint32_t ip : options_.addresses) {
+  for (const WireAddress& ip : options_.addresses) {
     const uint32_t index = wire_.AddPort(ip);
     NicNodeOptions options{.memory = options_.memory, .model = {}, .board = {}};
     options.memory.seed = options_.seed * kMaxNics + index;
-    options.model.trace = index == 0 ? options_.trace : std::string();
+    options.model.trace = TraceOf(index);
+    options.model.trace_from_cycle = options_.trace_from_cycle;
     firmware::Board& board = options.board;
-    board.fa_lo = ip;
+    board.fa_lo = ip.lo;
+    board.fa_hi = ip.hi;
+    board.ipv6 = ip.ipv6;
+    board.vlan = options_.vlan;
+    board.crc = options_.crc;
     board.slot = wire_.slot(index);
-    board.mac = kLocalMac | uint64_t{board.slot} << 32 | ip;
+    board.mac = PortMac(ip, board.slot);
     board.gateway_mac = kGatewayMac;
+    board.resolve_neighbours = options_.resolve_neighbours;
+    board.neighbour_retry_ns = options_.neighbour_retry_cycles * cycle_ns;
+    board.neighbour_reachable_ns = kReachableRetries * board.neighbour_retry_ns;
+    board.neighbour_tries = kNeighbourTries;
     board.tick_ns = kTick * cycle_ns;
     board.rto_ns = options_.rto_cycles * cycle_ns;
     board.rto_max_ns = options_.rto_max_cycles * cycle_ns;
     board.backoff_ns = options_.backoff_cycles * cycle_ns;
     board.backoff_max_ns = options_.backoff_max_cycles * cycle_ns;
     board.dead_ns = options_.dead_cycles * cycle_ns;
+    board.ack_delay_ns = kAckDelayTicks * board.tick_ns;
     board.pdc_seed = static_cast<uint32_t>(Random(options.memory.seed).Next());
     board.payload_mtu = static_cast<uint16_t>(options_.payload_mtu);
     board.write_errors = options_.write_errors;
@@ -173,6 +209,11 @@ NicModel& LockstepWorld::model(size_t nic) {
   return nics_[nic]->node().model();
 }
 
+void LockstepWorld::SetLink(size_t nic, bool up) {
+  wire_.SetLink(static_cast<uint32_t>(nic), up);
+  nics_[nic]->node().SetLink(up);
+}
+
 std::string LockstepWorld::failure() const {
   for (const auto& nic : nics_) {
     if (nic->failed()) {
@@ -194,6 +235,7 @@ bool LockstepWorld::quiet() const {
 void LockstepWorld::CycleAll(bool tick) {
   ++cycle_;
   ++evaluated_;
+  latest_cycle = evaluated_;
   wire_.BeginCycle(cycle_);
   for (const auto& nic : nics_) {
     nic->node().model().Cycle(tick);

@@ -13,11 +13,12 @@
 #include "hw/sim/host_memory.h"
 #include "hw/sim/lockstep_wire.h"
 #include "hw/sim/nic_model.h"
+#include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
 struct LockstepOptions {
-  std::vector<uint32_t>
+  std::vector<WireAddress>
       addresses;      // One NIC each; equal ones share an address.
   uint64_t seed = 1;  // Of faults, memory order and PSNs.
   uint32_t payload_mtu = 4096;
@@ -33,8 +34,16 @@ struct LockstepOptions {
   uint64_t dead_cycles = 16777216;
   // Host memory reports refused writes; receives complete behind the responses.
   bool write_errors = true;
+  bool crc = true;    // Frames carry the end-to-end CRC.
+  uint16_t vlan = 0;  // Of every NIC; 0: untagged frames.
+  // Neighbours are found by ARP and Neighbor Discovery; else one next hop
+  // stands for everybody.
+  bool resolve_neighbours = false;
+  uint64_t neighbour_retry_cycles = 65536;
   std::string capture;  // pcap of the whole wire, empty for none.
-  std::string trace;    // FST of NIC 0, empty for none.
+  // FST of NIC 0, empty for none; that of NIC n has `-n` before its suffix.
+  std::string trace;
+  uint64_t trace_from_cycle = 0;  // Of evaluated cycles.
 };
 
 // All clocks tick together. Reads of registers and the control program's bus
@@ -59,6 +68,9 @@ class LockstepWorld {
   NicModel& model(size_t nic);
   LockstepWire& wire() { return wire_; }
 
+  // Takes a NIC's link down or up: frames from and to it are lost meanwhile.
+  void SetLink(size_t nic, bool up);
+
   // Simulated time. Grows also by the idle stretches that were skipped.
   uint64_t cycle() const { return cycle_; }
   // Cycles in which the models were evaluated, per NIC.
@@ -78,6 +90,7 @@ class LockstepWorld {
 
   explicit LockstepWorld(const LockstepOptions& options);
   bool Start(std::string* message);
+  std::string TraceOf(uint32_t index) const;
   void CycleAll();
   void CycleAll(bool tick);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "Vheddle_nic.h"
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/model_stopped.h"
 #include "verilated.h"
 #if HEDDLE_SIM_TRACE
@@ -38,8 +39,10 @@ struct NicModel::Pins {
 #if HEDDLE_SIM_TRACE
   std::unique_ptr<VerilatedFstC> trace;
 #endif
+  const uint64_t trace_from_time;  // Half cycles.
 
-  explicit Pins(const std::string& trace_path) {
+  Pins(const std::string& trace_path, uint64_t trace_from_cycle)
+      : trace_from_time(2 * trace_from_cycle) {
     // No pool of threads that would do nothing and take the host's signals.
     context.threads(1);
 #if HEDDLE_SIM_TRACE
@@ -76,7 +79,7 @@ struct NicModel::Pins {
     model->clk_i = level;
     model->eval();
 #if HEDDLE_SIM_TRACE
-    if (trace != nullptr) {
+    if (trace != nullptr && context.time() >= trace_from_time) {
       trace->dump(context.time());
     }
 #endif
@@ -92,7 +95,7 @@ NicModel::NicModel(const NicModelOptions& options, HostMemory* memory,
     : memory_(memory),
       mac_(mac),
       interrupt_(std::move(interrupt)),
-      pins_(std::make_unique<Pins>(options.trace)) {
+      pins_(std::make_unique<Pins>(options.trace, options.trace_from_cycle)) {
   try {
     pins_->model->rst_ni = 0;
     for (int i = 0; i < kResetCycles; ++i) {
@@ -159,11 +162,11 @@ void NicModel::Drive(bool tick) {
   const BarToDevice& bar = bar_.Drive();
   pins.s_axi_awvalid_i = bar.aw_valid;
   pins.s_axi_awaddr_i = bar.aw_address;
-  pins.s_axi_awlen_i = 0;
+  pins.s_axi_awlen_i = bar.aw_len;
   pins.s_axi_wvalid_i = bar.w_valid;
   pins.s_axi_wdata_i = bar.w_data;
   pins.s_axi_wstrb_i = bar.w_strobe;
-  pins.s_axi_wlast_i = 1;
+  pins.s_axi_wlast_i = bar.w_last;
   pins.s_axi_bready_i = 1;
   pins.s_axi_arvalid_i = bar.ar_valid;
   pins.s_axi_araddr_i = bar.ar_address;
@@ -265,8 +268,12 @@ void NicModel::Sample() {
 
 void NicModel::Report() {
   const Vheddle_nic& pins = *pins_->model;
-  observer_({.doorbell = pins.s_axi_awvalid_i && pins.s_axi_awready_o &&
-                         pins.s_axi_awaddr_i >= kBar2Address,
+  const bool bar2_write = pins.s_axi_awvalid_i && pins.s_axi_awready_o &&
+                          pins.s_axi_awaddr_i >= kBar2Address;
+  const bool push = pins.s_axi_awaddr_i % contract::kDoorbellPageBytes >=
+                    contract::kPushWindowOffset;
+  observer_({.doorbell = bar2_write && !push,
+             .push = bar2_write && push,
              .tx_beat = pins.tx_axis_tvalid_o && pins.tx_axis_tready_i,
              .rx_last_beat = pins.rx_axis_tvalid_i && pins.rx_axis_tlast_i,
              .write_address = pins.m_axi_awvalid_o && pins.m_axi_awready_i,

@@ -16,11 +16,13 @@ namespace heddle::sim {
 
 struct NicModelOptions {
   std::string trace;  // FST file, empty for none.
+  uint64_t trace_from_cycle = 0;
 };
 
 // What crossed the pins in one clock cycle, for those who measure.
 struct PinEvents {
-  bool doorbell = false;       // A write of BAR2 was taken.
+  bool doorbell = false;       // A write of BAR2 was taken ...
+  bool push = false;           // ... or one to a push window.
   bool tx_beat = false;        // A beat left for the wire.
   bool rx_last_beat = false;   // The last beat of a frame came in.
   bool write_address = false;  // A write to host memory was addressed ...

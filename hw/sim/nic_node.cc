@@ -38,6 +38,18 @@ void NicNode::Start() {
   }
 }
 
+void NicNode::SetLink(bool up) {
+  if (up == link_up_ || model_.failed()) {
+    return;
+  }
+  link_up_ = up;
+  try {
+    firmware_.SetLink(up);
+  } catch (const ModelStopped&) {
+    // As above.
+  }
+}
+
 void NicNode::ServeFirmware() {
   if (!model_.management_event() || model_.failed()) {
     return;

@@ -36,6 +36,9 @@ class NicNode : private firmware::RegisterBus {
 
   // Brings the control program up.
   void Start();
+  // Tells the control program of a change of the link.
+  void SetLink(bool up);
+  bool link_up() const { return link_up_; }
   // Lets the control program look at its events, if there are any.
   void ServeFirmware();
 
@@ -61,6 +64,7 @@ class NicNode : private firmware::RegisterBus {
   NicModel model_;
   const std::function<void()> advance_;
   firmware::ControlProgram firmware_;
+  bool link_up_ = true;
 };
 
 }  // namespace heddle::sim

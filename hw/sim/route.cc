@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/route.h"
 
+#include <algorithm>
+
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
 
@@ -11,8 +13,12 @@ namespace wire = contract::wire;
 using contract::PdsType;
 
 constexpr uint16_t kEtherTypeIpv4 = 0x0800;
+constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 constexpr uint16_t kEtherTypeVlan = 0x8100;
+constexpr uint16_t kEtherTypeArp = 0x0806;
 constexpr uint8_t kProtocolUdp = 17;
+constexpr uint8_t kNextIcmp = 58;
+constexpr uint64_t kGroupBit = uint64_t{1} << 40;
 constexpr size_t kSesAddressBytes = 12;  // Common to all request headers.
 
 // Reads headers front to back.
@@ -21,6 +27,7 @@ class Cursor {
   explicit Cursor(std::span<const uint8_t> bytes) : rest_(bytes) {}
 
   bool Has(size_t bytes) const { return rest_.size() >= bytes; }
+  size_t size() const { return rest_.size(); }
   const uint8_t* data() const { return rest_.data(); }
   void Skip(size_t bytes) { rest_ = rest_.subspan(bytes); }
 
@@ -28,18 +35,32 @@ class Cursor {
   std::span<const uint8_t> rest_;
 };
 
-// Steps over Ethernet, VLAN, IPv4 and UDP; false if this is not UET.
-bool SkipToPds(Cursor& cursor, uint32_t* ip) {
+// The EtherType behind at most one VLAN tag; 0 if the frame is too short.
+uint16_t SkipEthernet(Cursor& cursor) {
   if (!cursor.Has(wire::Ethernet::kBytes + wire::Vlan::kBytes)) {
-    return false;
+    return 0;
   }
-  const auto ethernet = wire::Ethernet::Decode(cursor.data());
-  uint16_t ethertype = ethernet.ethertype;
+  const uint16_t ethertype = wire::Ethernet::Decode(cursor.data()).ethertype;
   cursor.Skip(wire::Ethernet::kBytes);
-  if (ethertype == kEtherTypeVlan) {
-    // Behind the tag's last 12 bits comes the EtherType proper.
-    ethertype = static_cast<uint16_t>(cursor.data()[2] << 8 | cursor.data()[3]);
-    cursor.Skip(wire::Vlan::kBytes);
+  if (ethertype != kEtherTypeVlan) {
+    return ethertype;
+  }
+  // Behind the tag's last 12 bits comes the EtherType proper.
+  const uint8_t* const tag = cursor.data();
+  cursor.Skip(wire::Vlan::kBytes);
+  return static_cast<uint16_t>(tag[2] << 8 | tag[3]);
+}
+
+// Steps to the UDP header, whose presence it checks; false if there is none.
+bool SkipToUdp(Cursor& cursor, WireAddress* destination) {
+  const uint16_t ethertype = SkipEthernet(cursor);
+  if (ethertype == kEtherTypeIpv6 && cursor.Has(wire::Ipv6::kBytes)) {
+    const auto header = wire::Ipv6::Decode(cursor.data());
+    *destination = WireAddress(header.destination_hi, header.destination_lo);
+    cursor.Skip(wire::Ipv6::kBytes);
+    // Extension headers are none of the profile.
+    return header.version == 6 && header.next_header == kProtocolUdp &&
+           cursor.Has(wire::Udp::kBytes);
   }
   if (ethertype != kEtherTypeIpv4 || !cursor.Has(wire::Ipv4::kBytes)) {
     return false;
@@ -52,12 +73,36 @@ bool SkipToPds(Cursor& cursor, uint32_t* ip) {
       !cursor.Has(header_bytes + wire::Udp::kBytes)) {
     return false;
   }
-  *ip = header.destination;
-  cursor.Skip(header_bytes + wire::Udp::kBytes);
+  *destination = WireAddress(header.destination);
+  cursor.Skip(header_bytes);
   return true;
 }
 
-Route RouteBySes(Cursor& cursor, uint32_t ip) {
+bool IsNeighbourFrame(std::span<const uint8_t> frame) {
+  Cursor cursor(frame);
+  const uint16_t ethertype = SkipEthernet(cursor);
+  if (ethertype != kEtherTypeIpv6) {
+    return ethertype == kEtherTypeArp;
+  }
+  if (!cursor.Has(wire::Ipv6::kBytes + wire::NeighborMessage::kBytes) ||
+      wire::Ipv6::Decode(cursor.data()).next_header != kNextIcmp) {
+    return false;
+  }
+  cursor.Skip(wire::Ipv6::kBytes);
+  const auto type = wire::NeighborMessage::Decode(cursor.data()).type;
+  return type == contract::Icmpv6Type::kNeighborSolicitation ||
+         type == contract::Icmpv6Type::kNeighborAdvertisement;
+}
+
+Route RouteByMac(std::span<const uint8_t> frame) {
+  Route route;
+  route.mac = wire::Ethernet::Decode(frame.data()).destination;
+  route.kind =
+      (route.mac & kGroupBit) != 0 ? Route::Kind::kAll : Route::Kind::kMac;
+  return route;
+}
+
+Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
   Route route;
   if (!cursor.Has(kSesAddressBytes)) {
     return route;
@@ -78,8 +123,12 @@ Route RouteBySes(Cursor& cursor, uint32_t ip) {
 Route FindRoute(std::span<const uint8_t> frame) {
   Route route;
   Cursor cursor(frame);
-  uint32_t ip = 0;
-  if (!SkipToPds(cursor, &ip) || !cursor.Has(wire::PdsUud::kBytes)) {
+  WireAddress ip;
+  if (!SkipToUdp(cursor, &ip)) {
+    return IsNeighbourFrame(frame) ? RouteByMac(frame) : route;
+  }
+  cursor.Skip(wire::Udp::kBytes);
+  if (!cursor.Has(wire::PdsUud::kBytes)) {
     return route;
   }
   const auto type = wire::PdsPrologue::Decode(cursor.data()).type;
@@ -111,6 +160,17 @@ Route FindRoute(std::span<const uint8_t> frame) {
   route.ip = ip;
   route.slot = bytes[10] >> (8 - contract::kSlotBits);
   return route;
+}
+
+Datagram FindDatagram(std::span<const uint8_t> frame) {
+  Cursor cursor(frame);
+  WireAddress destination;
+  if (!SkipToUdp(cursor, &destination)) {
+    return {};
+  }
+  const size_t length = wire::Udp::Decode(cursor.data()).length;
+  return {.offset = frame.size() - cursor.size(),
+          .bytes = std::min(length, cursor.size())};
 }
 
 }  // namespace heddle::sim

@@ -2,8 +2,11 @@
 // Where the switch sends a frame.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
@@ -14,16 +17,28 @@ struct Route {
     kNone,  // Not a frame the switch can route.
     kPort,  // To the function that claimed `port` at `ip`.
     kSlot,  // To the function in `slot` at `ip`.
+    kMac,   // To the function with MAC address `mac`.
+    kAll,   // To all functions but the sender.
   };
   Kind kind = Kind::kNone;
-  uint32_t ip = 0;    // Destination, first octet most significant.
+  WireAddress ip;     // Destination.
   uint16_t port = 0;  // libfabric port: RI block x 4096 + PIDonFEP.
   uint8_t slot = 0;
+  uint64_t mac = 0;
 };
 
 // Requests that open a PDC and datagrams go by their SES address, everything
-// else by the slot bits of dpdcid. Only lengths needed to read those fields
-// are checked; bad frames reach their destination, which counts them.
+// else by the slot bits of dpdcid. Neighbour frames (ARP, Neighbor Discovery)
+// go by MAC address like on any Ethernet. Only lengths needed to read those
+// fields are checked; bad frames reach their destination, which counts them.
 Route FindRoute(std::span<const uint8_t> frame);
+
+// The UDP datagram of a frame that carries one, header included and without
+// what pads the frame; its offset in the frame. Empty if there is none.
+struct Datagram {
+  size_t offset = 0;
+  size_t bytes = 0;
+};
+Datagram FindDatagram(std::span<const uint8_t> frame);
 
 }  // namespace heddle::sim

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <utility>
 
 #include "hw/contract/gen/heddle_contract.h"
@@ -30,25 +31,37 @@ constexpr uint64_t kLongestSleepNs = 1000000000;
 constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
 constexpr uint64_t kRtoMaxNs = 640000000;
 constexpr uint64_t kBackoffMaxNs = 1000000;
+constexpr uint64_t kAckDelayTicks = 2;
 // A closing NIC answers until its peers have been silent for so long: one whose
 // last ACK was lost asks again after an RTO, two and four of them.
 constexpr uint64_t kLingerRtos = 7;
 constexpr uint64_t kLingerLimitNs = 2000000000;
 constexpr uint64_t kResetLimitNs = 10000000000;
-constexpr uint64_t kLocalMac = 0x020000000000;    // Locally administered.
+// Questions to a neighbour and the time between them: one that has a CPU
+// answers within milliseconds.
+constexpr uint8_t kNeighbourTries = 8;
+constexpr uint64_t kNeighbourRetryNs = 100000000;
+constexpr uint64_t kNeighbourReachableNs = 30000000000;
 constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
 
 firmware::Board MakeBoard(const RtlDeviceOptions& options, uint8_t slot) {
   firmware::Board board{};
-  board.fa_lo = options.wire.ip;
-  board.mac = kLocalMac | uint64_t{slot} << 32 | options.wire.ip;
+  board.fa_lo = options.wire.ip.lo;
+  board.fa_hi = options.wire.ip.hi;
+  board.ipv6 = options.wire.ip.ipv6;
+  board.mac = PortMac(options.wire.ip, slot);
   board.gateway_mac = kGatewayMac;
+  board.resolve_neighbours = options.resolve_neighbours;
+  board.neighbour_tries = kNeighbourTries;
+  board.neighbour_retry_ns = kNeighbourRetryNs;
+  board.neighbour_reachable_ns = kNeighbourReachableNs;
   board.tick_ns = RtlDevice::kTickNs;
   board.rto_ns = options.rto_ns;
   board.rto_max_ns = std::max(kRtoMaxNs, options.rto_ns);
   board.backoff_ns = RtlDevice::kTickNs;
   board.backoff_max_ns = kBackoffMaxNs;
   board.dead_ns = options.dead_ns;
+  board.ack_delay_ns = kAckDelayTicks * RtlDevice::kTickNs;
   // Differs from that of the slot's last owner, whose packets may be under way.
   board.pdc_seed = static_cast<uint32_t>(RealtimeNs() / RtlDevice::kTickNs) ^
                    static_cast<uint32_t>(getpid()) << 16;
@@ -206,6 +219,7 @@ void RtlDevice::RunSome(uint32_t max_cycles) {
     ticks_.Forget();
   }
   AcceptNotifications();
+  node_->SetLink(wire_->link_up());
   mac_->Release();
   wire_->SetWorking(Busy());
   const uint64_t visible = node_->memory().visible_commits();
@@ -255,8 +269,9 @@ void RtlDevice::AcceptNotifications() {
     std::swap(accepted_, notifications_);
   }
   for (const Notification& notification : accepted_) {
-    node_->model().bar().Write(kBar2Address + notification.bar2_offset,
-                               notification.value, sizeof(uint64_t));
+    node_->model().bar().WriteBurst(
+        kBar2Address + notification.bar2_offset,
+        std::span(notification.values).first(notification.words));
   }
   accepted_.clear();
 }
@@ -335,10 +350,19 @@ void RtlDevice::WriteRegister64(uint32_t offset, uint64_t value) {
 void RtlDevice::Notify(uint32_t bar2_offset, uint64_t value) {
   {
     const std::lock_guard lock(notification_mutex_);
-    notifications_.push_back({bar2_offset, value});
+    notifications_.push_back({bar2_offset, 1, {value}});
     notified_ = true;
   }
   wire_->Kick();
+}
+
+// Nobody has to wake up for it: the doorbell follows.
+void RtlDevice::Push(uint32_t bar2_offset, const void* slot) {
+  const std::lock_guard lock(notification_mutex_);
+  Notification& push = notifications_.emplace_back();
+  push.bar2_offset = bar2_offset;
+  push.words = BarDriver::kBurstWords;
+  std::memcpy(push.values.data(), slot, sizeof(push.values));
 }
 
 Doorbell RtlDevice::doorbell(uint32_t bar2_offset) {
@@ -347,6 +371,17 @@ Doorbell RtlDevice::doorbell(uint32_t bar2_offset) {
           .notify =
               [](void* cookie, uint32_t offset, uint64_t value) {
                 static_cast<RtlDevice*>(cookie)->Notify(offset, value);
+              },
+          .cookie = this,
+          .bar2_offset = bar2_offset};
+}
+
+PushWindow RtlDevice::push_window(uint32_t bar2_offset) {
+  return {.address = nullptr,
+          .gathers = false,
+          .copy =
+              [](void* cookie, uint32_t offset, const void* slot) {
+                static_cast<RtlDevice*>(cookie)->Push(offset, slot);
               },
           .cookie = this,
           .bar2_offset = bar2_offset};
@@ -388,7 +423,11 @@ void RtlDevice::WriteStatistics() {
        << node_->model().cycles() << "\nwire_drops " << wire_->dropped()
        << "\nfaults_lost " << mac_->faults().lost() << "\nfaults_duplicated "
        << mac_->faults().duplicated() << "\nfaults_reordered "
-       << mac_->faults().reordered() << '\n';
+       << mac_->faults().reordered() << "\nfaults_corrupted "
+       << mac_->faults().corrupted() << "\nfaults_bad_fcs "
+       << mac_->faults().bad_fcs() << "\nwire_drops_link_down "
+       << wire_->dropped_link_down() << "\nwire_corrupt_peers "
+       << wire_->corrupt_peers() << '\n';
 }
 
 // ------------------------------------------------------------- its own thread

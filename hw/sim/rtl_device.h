@@ -3,6 +3,7 @@
 // wire.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "driver/device.h"
 #include "driver/result.h"
+#include "hw/sim/bar_driver.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/nic_node.h"
 #include "hw/sim/shared_mac.h"
@@ -31,6 +33,9 @@ struct RtlDeviceOptions {
   std::string statistics;  // Appended to.
   uint64_t rto_ns = 20000000;
   uint64_t dead_ns = 60000000000;
+  // Neighbours are found by ARP and Neighbor Discovery; else one next hop
+  // stands for everybody.
+  bool resolve_neighbours = false;
 };
 
 // Polling threads step the model themselves; one that polls an idle device over
@@ -54,6 +59,7 @@ class RtlDevice : public Device {
   void WriteRegister32(uint32_t offset, uint32_t value) override;
   void WriteRegister64(uint32_t offset, uint64_t value) override;
   Doorbell doorbell(uint32_t bar2_offset) override;
+  PushWindow push_window(uint32_t bar2_offset) override;
   ProgressHook progress_hook() override;
   Result<Iova> Map(void* address, size_t bytes) override;
   void Unmap(Iova iova, size_t bytes) override;
@@ -67,9 +73,11 @@ class RtlDevice : public Device {
   static constexpr uint64_t kPollGraceNs = 1000000;
 
  private:
+  // A doorbell, or a slot for a push window.
   struct Notification {
     uint32_t bar2_offset;
-    uint64_t value;
+    uint32_t words;
+    std::array<uint64_t, BarDriver::kBurstWords> values;
   };
 
   explicit RtlDevice(const RtlDeviceOptions& options);
@@ -77,6 +85,7 @@ class RtlDevice : public Device {
   bool OpenWire(std::string* message, Errno* error);
   bool Start(std::string* message);
   void Notify(uint32_t bar2_offset, uint64_t value);
+  void Push(uint32_t bar2_offset, const void* slot);
   void Step();
   // True if the model has something to do now. Any thread.
   bool HasWork() const;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/settings.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -26,19 +24,20 @@ bool ParseNumber(std::string_view text, Number low, Number high,
          *value >= low && *value <= high;
 }
 
-bool ParseAddress(const std::string& text, uint32_t* ip) {
-  in_addr address{};
-  if (inet_pton(AF_INET, text.c_str(), &address) != 1) {
-    return false;
-  }
-  *ip = ntohl(address.s_addr);
-  return *ip != 0;
-}
-
 bool ParseMtu(std::string_view text, uint32_t* mtu) {
   constexpr std::array<uint32_t, 4> kMtus = {1024, 2048, 4096, 8192};
   return ParseNumber<uint32_t>(text, kMtus.front(), kMtus.back(), mtu) &&
          std::find(kMtus.begin(), kMtus.end(), *mtu) != kMtus.end();
+}
+
+// Null for the name of another setting.
+double* Probability(std::string_view name, FaultOptions& faults) {
+  return name == "loss"        ? &faults.loss
+         : name == "duplicate" ? &faults.duplicate
+         : name == "reorder"   ? &faults.reorder
+         : name == "corrupt"   ? &faults.corrupt
+         : name == "bad_fcs"   ? &faults.bad_fcs
+                               : nullptr;
 }
 
 // Null if the setting was understood, else what is allowed.
@@ -47,8 +46,9 @@ const char* Apply(std::string_view name, const std::string& value,
   constexpr const char* kProbability = "a number from 0 to 1";
   constexpr const char* kTime = "nanoseconds from 1 to one day";
   if (name == "address") {
-    return ParseAddress(value, &out.wire.ip) ? nullptr
-                                             : "an IPv4 address, not 0.0.0.0";
+    return ParseWireAddress(value, &out.wire.ip)
+               ? nullptr
+               : "an IPv4 or IPv6 address, not the unspecified one";
   }
   if (name == "wire") {
     const bool good = !value.empty() && value.size() < kWireNameBytes;
@@ -59,11 +59,8 @@ const char* Apply(std::string_view name, const std::string& value,
     return ParseMtu(value, &out.wire.payload_mtu) ? nullptr
                                                   : "1024, 2048, 4096 or 8192";
   }
-  if (name == "loss" || name == "duplicate" || name == "reorder") {
-    double& target = name == "loss"        ? out.faults.loss
-                     : name == "duplicate" ? out.faults.duplicate
-                                           : out.faults.reorder;
-    return ParseNumber(value, 0.0, 1.0, &target) ? nullptr : kProbability;
+  if (double* const probability = Probability(name, out.faults)) {
+    return ParseNumber(value, 0.0, 1.0, probability) ? nullptr : kProbability;
   }
   if (name == "seed") {
     const bool good =
@@ -75,6 +72,11 @@ const char* Apply(std::string_view name, const std::string& value,
     uint64_t& target = name == "rto_ns" ? out.rto_ns : out.dead_ns;
     return ParseNumber(value, kMinTimeNs, kMaxTimeNs, &target) ? nullptr
                                                                : kTime;
+  }
+  if (name == "neighbours") {
+    out.resolve_neighbours = value == "resolve";
+    return value == "static" || value == "resolve" ? nullptr
+                                                   : "static or resolve";
   }
   std::string* const file = name == "capture"      ? &out.capture
                             : name == "trace"      ? &out.trace

@@ -39,7 +39,7 @@ void SharedMac::SendOutgoing() {
     if (wire_->Send(outgoing_.front()) == SharedWire::SendOutcome::kBlocked) {
       return;
     }
-    Record(outgoing_.front());
+    Record(outgoing_.front().bytes);
     ++frames_sent_;
     outgoing_.pop_front();
   }
@@ -56,7 +56,7 @@ void SharedMac::Release() {
 
 bool SharedMac::Receive(MacBeat* beat) {
   if (received_.empty()) {
-    if (!wire_->HasNews() || !wire_->Receive(&received_)) {
+    if (!wire_->HasNews() || !wire_->Receive(&received_, &received_bad_)) {
       return false;
     }
     received_offset_ = 0;
@@ -68,9 +68,9 @@ bool SharedMac::Receive(MacBeat* beat) {
       std::min<size_t>(bus_bytes_, received_.size() - received_offset_);
   std::memcpy(beat->data.data(), received_.data() + received_offset_, bytes);
   beat->bytes = static_cast<uint32_t>(bytes);
-  beat->error = false;
   received_offset_ += bytes;
   beat->last = received_offset_ == received_.size();
+  beat->error = beat->last && received_bad_;
   if (beat->last) {
     received_.clear();
   }

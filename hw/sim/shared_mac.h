@@ -54,11 +54,12 @@ class SharedMac : public MacLink {
   const uint32_t bus_bytes_;
   FaultyLine line_;
   std::unique_ptr<Capture> capture_;
-  Frame transmitted_;           // The frame the NIC is sending.
-  std::vector<Frame> leaving_;  // Scratch.
-  std::deque<Frame> outgoing_;
+  Frame transmitted_;               // The frame the NIC is sending.
+  std::vector<LineFrame> leaving_;  // Scratch.
+  std::deque<LineFrame> outgoing_;
   uint64_t last_sent_ns_ = 0;
   Frame received_;  // The frame the NIC is receiving.
+  bool received_bad_ = false;
   size_t received_offset_ = 0;
   uint64_t frames_sent_ = 0;
   uint64_t frames_received_ = 0;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 #include "hw/sim/clock.h"
@@ -15,23 +14,7 @@
 namespace heddle::sim {
 namespace {
 
-constexpr uint64_t kAttached = 1;
 constexpr uint32_t kFirstFreePort = 49152;
-
-uint64_t PortKey(uint32_t ip, uint32_t slot) {
-  return uint64_t{ip} << 32 | uint64_t{slot} << 1 | kAttached;
-}
-uint32_t KeyIp(uint64_t key) {
-  return static_cast<uint32_t>(key >> 32);
-}
-uint32_t KeySlot(uint64_t key) {
-  return static_cast<uint32_t>(key) >> 1 & (kSlots - 1);
-}
-
-std::string IpText(uint32_t ip) {
-  return std::to_string(ip >> 24) + '.' + std::to_string(ip >> 16 & 0xff) +
-         '.' + std::to_string(ip >> 8 & 0xff) + '.' + std::to_string(ip & 0xff);
-}
 
 bool HasClaim(const WirePort& port, uint32_t number) {
   return (port.claims[number / kWordBits].load(std::memory_order_acquire) >>
@@ -39,14 +22,10 @@ bool HasClaim(const WirePort& port, uint32_t number) {
           1) != 0;
 }
 
-long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
-}
-
 }  // namespace
 
-SharedWire::SharedWire(std::unique_ptr<WireSegment> segment, uint32_t ip)
+SharedWire::SharedWire(std::unique_ptr<WireSegment> segment,
+                       const WireAddress& ip)
     : segment_(std::move(segment)), ip_(ip), peers_(kMaxPorts) {}
 
 Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
@@ -104,14 +83,14 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
   bool alone = true;
   std::optional<uint32_t> free;
   for (uint32_t i = kMaxPorts; i-- > 0;) {
-    const uint64_t key = wire->ports[i].key.load();
-    if (key == 0) {
+    const std::optional<PortOwner> owner = ReadPort(wire->ports[i]);
+    if (!owner) {
       free = i;
       continue;
     }
     alone = false;
-    if (KeyIp(key) == ip_) {
-      used.set(KeySlot(key));
+    if (owner->address == ip_) {
+      used.set(owner->slot);
     }
   }
   const uint32_t mtu = wire->payload_mtu.load();
@@ -123,7 +102,7 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
   }
   if (used.all()) {
     *error = Errno{EBUSY};
-    *message = "address " + IpText(ip_) + " has all its 64 functions on wire " +
+    *message = "address " + ip_.Text() + " has all its 64 functions on wire " +
                name_ + "; process " + std::to_string(getpid()) +
                " would be the 65th";
     return false;
@@ -154,6 +133,9 @@ void SharedWire::Occupy(const std::bitset<kSlots>& used) {
   ClearPort(port);
   port.process = ProcessId::Self();
   port.sleeping.store(0);
+  port.link_down.store(0);
+  epoch_ = wire->next_epoch.fetch_add(1) + 1;
+  epoch_ += epoch_ == 0 ? 1 : 0;
   wire->port_count.store(std::max(wire->port_count.load(), index_ + 1));
   // Discards what was sent to the place's last owner.
   for (uint32_t i = 0; i < wire->port_count.load(); ++i) {
@@ -162,7 +144,7 @@ void SharedWire::Occupy(const std::bitset<kSlots>& used) {
       FrameRingConsumer::Discard(&wire->rings[ring - 1]);
     }
   }
-  port.key.store(PortKey(ip_, slot), std::memory_order_release);
+  WriteOwner(port, {.address = ip_, .slot = slot_, .epoch = epoch_});
   attached_ = true;
 }
 
@@ -186,8 +168,8 @@ firmware::PortClaim SharedWire::ClaimPort(uint32_t port) {
   ClearDead();
   const auto owner_of = [&](uint32_t number) -> const WirePort* {
     for (const WirePort& other : wire->ports) {
-      const uint64_t key = other.key.load();
-      if (key != 0 && KeyIp(key) == ip_ && HasClaim(other, number)) {
+      const std::optional<PortOwner> owner = ReadPort(other);
+      if (owner && owner->address == ip_ && HasClaim(other, number)) {
         return &other;
       }
     }
@@ -232,11 +214,16 @@ std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
   const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
   const bool by_slot = route.kind == Route::Kind::kSlot;
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t key = wire->ports[i].key.load(std::memory_order_acquire);
-    if (key == 0 || KeyIp(key) != route.ip) {
+    const std::optional<PortOwner> owner = ReadPort(wire->ports[i]);
+    if (owner && route.kind == Route::Kind::kMac &&
+        PortMac(owner->address, owner->slot) == route.mac) {
+      return i;
+    }
+    if (!owner || route.kind == Route::Kind::kMac ||
+        owner->address != route.ip) {
       continue;
     }
-    if (by_slot ? KeySlot(key) == route.slot
+    if (by_slot ? owner->slot == route.slot
                 : HasClaim(wire->ports[i], route.port)) {
       return i;
     }
@@ -261,23 +248,24 @@ FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
     if (ring > kMaxRings) {
       return nullptr;
     }
-    peer.producer.emplace(&wire->rings[ring - 1]);
+    peer.producer.emplace(&wire->rings[ring - 1], epoch_);
     receivers_.push_back(index);
+    Wake(index);  // It may have given up on the ring's last producer.
   }
   return &*peer.producer;
 }
 
 FrameRingConsumer* SharedWire::ConsumerFrom(uint32_t index) {
   Peer& peer = peers_[index];
-  if (!peer.consumer && !peer.consumer_dead) {
+  if (!peer.consumer) {
     WireSegment& wire = *segment_;
     const uint32_t ring = wire->ring_of[index][index_].load();
     if (ring == 0) {
       return nullptr;
     }
     if (ring > kMaxRings) {
-      peer.consumer_dead = true;
-      ++corrupt_peers_;
+      corrupt_peers_ += peer.corrupt ? 0 : 1;
+      peer.corrupt = true;
       return nullptr;
     }
     peer.consumer.emplace(&wire->rings[ring - 1]);
@@ -324,15 +312,26 @@ SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
   return SendOutcome::kBlocked;
 }
 
-SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame) {
-  const std::optional<uint32_t> index = FindPort(FindRoute(frame));
+SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame,
+                                         const Route& route, bool bad_fcs) {
+  if (route.kind == Route::Kind::kAll) {
+    SendToAll(frame, bad_fcs);
+    return SendOutcome::kSent;
+  }
+  const std::optional<uint32_t> index = FindPort(route);
+  if (!link_up() ||
+      (index && (*segment_)->ports[*index].link_down.load() != 0)) {
+    ++dropped_;
+    ++dropped_link_down_;
+    return SendOutcome::kDropped;
+  }
   FrameRingProducer* const producer = index ? ProducerTo(*index) : nullptr;
   if (producer == nullptr || frame.size() < kMinFrameBytes ||
       frame.size() > kMaxWireFrameBytes) {
     ++dropped_;
     return SendOutcome::kDropped;
   }
-  switch (producer->Push(frame)) {
+  switch (producer->Push(frame, bad_fcs)) {
     case FrameRingProducer::Outcome::kSent:
       // A small frame may still fit into the ring of a stopped receiver.
       if (producer->consumed() != peers_[*index].consumed_then) {
@@ -350,7 +349,37 @@ SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame) {
   return SendOutcome::kDropped;
 }
 
-bool SharedWire::Receive(Frame* frame) {
+// Each copy is on its own: one that finds no room is lost, as neighbour
+// protocols expect of a wire.
+void SharedWire::SendToAll(std::span<const uint8_t> frame, bool bad_fcs) {
+  if (!link_up()) {
+    ++dropped_;
+    ++dropped_link_down_;
+    return;
+  }
+  WireSegment& wire = *segment_;
+  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i == index_ || !ReadPort(wire->ports[i]) ||
+        wire->ports[i].link_down.load() != 0) {
+      continue;
+    }
+    FrameRingProducer* const producer = ProducerTo(i);
+    if (producer == nullptr || frame.size() < kMinFrameBytes ||
+        frame.size() > kMaxWireFrameBytes ||
+        producer->Push(frame, bad_fcs) != FrameRingProducer::Outcome::kSent) {
+      ++dropped_;
+      continue;
+    }
+    Wake(i);
+  }
+}
+
+bool SharedWire::link_up() const {
+  return (*segment_)->ports[index_].link_down.load() == 0;
+}
+
+bool SharedWire::Receive(Frame* frame, bool* bad_fcs) {
   WireSegment& wire = *segment_;
   // Before the search, so that what arrives during it is news.
   const uint32_t wake = wire->ports[index_].wake.load();
@@ -361,8 +390,9 @@ bool SharedWire::Receive(Frame* frame) {
     if (consumer == nullptr) {
       continue;
     }
-    switch (consumer->Pop(frame)) {
+    switch (consumer->Pop(frame, bad_fcs)) {
       case FrameRingConsumer::Outcome::kFrame:
+        peers_[source].corrupt = false;
         next_source_ = (source + 1) % count;
         if (consumer->TakeProducerWait()) {
           Wake(source);
@@ -371,9 +401,8 @@ bool SharedWire::Receive(Frame* frame) {
       case FrameRingConsumer::Outcome::kEmpty:
         break;
       case FrameRingConsumer::Outcome::kCorrupt:
-        peers_[source].consumer.reset();
-        peers_[source].consumer_dead = true;
-        ++corrupt_peers_;
+        corrupt_peers_ += peers_[source].corrupt ? 0 : 1;
+        peers_[source].corrupt = true;
         break;
     }
   }
@@ -386,11 +415,7 @@ bool SharedWire::HasNews() const {
 }
 
 void SharedWire::Wake(uint32_t index) {
-  WirePort& port = (*segment_)->ports[index];
-  port.wake.fetch_add(1);
-  if (port.sleeping.load() != 0) {
-    Futex(&port.wake, FUTEX_WAKE, INT_MAX, nullptr);
-  }
+  WakePort((*segment_)->ports[index]);
 }
 
 void SharedWire::Sleep(uint64_t timeout_ns) {
@@ -398,7 +423,8 @@ void SharedWire::Sleep(uint64_t timeout_ns) {
   const timespec timeout = ToTimespec(timeout_ns);
   port.sleeping.fetch_add(1);
   if (!HasNews()) {
-    Futex(&port.wake, FUTEX_WAIT, seen_wake_, &timeout);
+    syscall(SYS_futex, &port.wake, FUTEX_WAIT, seen_wake_.load(), &timeout,
+            nullptr, 0);
   }
   port.sleeping.fetch_sub(1);
 }

@@ -22,8 +22,8 @@
 namespace heddle::sim {
 
 struct SharedWireOptions {
-  std::string name;  // Empty: the default wire.
-  uint32_t ip = 0x7f000001;
+  std::string name;             // Empty: the default wire.
+  WireAddress ip = 0x7f000001;  // NOLINT(google-explicit-constructor)
   uint32_t payload_mtu = 4096;
 };
 
@@ -57,8 +57,17 @@ class SharedWire : public firmware::Switch {
     kBlocked,  // Receiver is full: try again.
     kDropped,  // Nobody to send it to, or a receiver that stopped.
   };
-  SendOutcome Send(std::span<const uint8_t> frame);
-  bool Receive(Frame* frame);
+  SendOutcome Send(std::span<const uint8_t> frame) {
+    return Send(frame, FindRoute(frame), /*bad_fcs=*/false);
+  }
+  // A frame that faults may have changed: it goes where it was sent to.
+  SendOutcome Send(const LineFrame& frame) {
+    return Send(frame.bytes, frame.route, frame.bad_fcs);
+  }
+  bool Receive(Frame* frame, bool* bad_fcs = nullptr);
+
+  // Whether frames pass; a wake tells of changes. Any thread.
+  bool link_up() const;
 
   // Whether this function has something to do, for its peers to see.
   void SetWorking(bool working);
@@ -75,7 +84,10 @@ class SharedWire : public firmware::Switch {
   void Sleep(uint64_t timeout_ns);
 
   uint64_t dropped() const { return dropped_; }
-  // Peers cut off because their ring held nonsense.
+  // Of these, because this link or the receiver's was down.
+  uint64_t dropped_link_down() const { return dropped_link_down_; }
+  // Times that a peer was cut off because its ring held nonsense. A later
+  // owner of the peer's port begins anew.
   uint64_t corrupt_peers() const { return corrupt_peers_; }
 
   // A receiver that takes nothing for this long does not hold senders back.
@@ -85,7 +97,7 @@ class SharedWire : public firmware::Switch {
   struct Peer {
     std::optional<FrameRingProducer> producer;
     std::optional<FrameRingConsumer> consumer;
-    bool consumer_dead = false;
+    bool corrupt = false;      // Its ring holds nonsense.
     uint64_t progress_ns = 0;  // When it was last seen to take frames.
     uint64_t progress_at = 0;  // What it had taken then.
     bool was_pending = false;
@@ -94,7 +106,10 @@ class SharedWire : public firmware::Switch {
     bool stopped = false;
   };
 
-  SharedWire(std::unique_ptr<WireSegment> segment, uint32_t ip);
+  SharedWire(std::unique_ptr<WireSegment> segment, const WireAddress& ip);
+
+  SendOutcome Send(std::span<const uint8_t> frame, const Route& route,
+                   bool bad_fcs);
 
   bool TakePort(const SharedWireOptions& options, Errno* error,
                 std::string* message);
@@ -104,15 +119,17 @@ class SharedWire : public firmware::Switch {
   void ClearPort(WirePort& port);
   void Wake(uint32_t index);
   std::optional<uint32_t> FindPort(const Route& route);
+  void SendToAll(std::span<const uint8_t> frame, bool bad_fcs);
   FrameRingProducer* ProducerTo(uint32_t index);
   FrameRingConsumer* ConsumerFrom(uint32_t index);
   SendOutcome Full(Peer& peer);
 
   std::unique_ptr<WireSegment> segment_;
-  const uint32_t ip_;
+  const WireAddress ip_;
   std::string name_;
   uint32_t index_ = 0;
   uint8_t slot_ = 0;
+  uint32_t epoch_ = 0;
   bool attached_ = false;
   uint32_t next_source_ = 0;
   std::atomic<uint32_t> seen_wake_ =
@@ -120,6 +137,7 @@ class SharedWire : public firmware::Switch {
   std::vector<Peer> peers_;
   std::vector<uint32_t> receivers_;  // Peers with a producer.
   std::atomic<uint64_t> dropped_ = 0;
+  std::atomic<uint64_t> dropped_link_down_ = 0;
   std::atomic<uint64_t> corrupt_peers_ = 0;
 };
 

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/wire_segment.h"
 
+#include <linux/futex.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <limits>
 #include <new>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "hw/sim/clock.h"
+#include "hw/sim/route.h"
 
 namespace heddle::sim {
 namespace {
 
 constexpr uint64_t kMagic = 0x4552495748454448;
 constexpr mode_t kMode = S_IRUSR | S_IWUSR;
+constexpr mode_t kAllAccess = S_IRWXU | S_IRWXG | S_IRWXO;
 // Every layout's size has this remainder, so that other segments of the user
 // need not be attached to see what they are.
 constexpr size_t kPage = 4096;
@@ -42,13 +47,6 @@ uint64_t HashName(std::string_view name) {
   return hash;
 }
 
-key_t Key(std::string_view name, int attempt) {
-  const auto key = static_cast<uint32_t>(HashName(name) >> 16) +
-                   static_cast<uint32_t>(attempt);
-  return static_cast<key_t>(key == static_cast<uint32_t>(IPC_PRIVATE) ? 1
-                                                                      : key);
-}
-
 WireMemory* Attach(int id) {
   void* const address = shmat(id, nullptr, 0);
   // NOLINTNEXTLINE: the error value of shmat is (void*)-1.
@@ -58,8 +56,16 @@ WireMemory* Attach(int id) {
   return static_cast<WireMemory*>(address);
 }
 
-bool Matches(const WireMemory* memory, std::string_view name) {
-  return memory->initialised.load(std::memory_order_acquire) != 0 &&
+// Port keys, see WirePort.
+constexpr uint64_t kAttached = 1;
+constexpr uint64_t kIpv6 = 2;
+constexpr uint32_t kSlotShift = 8;
+constexpr uint32_t kEpochShift = 32;
+
+bool Matches(const WireMemory* memory, size_t bytes, std::string_view name) {
+  return (bytes == kSegmentBytes ||
+          memory->layout_version != kWireLayoutVersion) &&
+         memory->initialised.load(std::memory_order_acquire) != 0 &&
          memory->magic == kMagic &&
          strnlen(memory->name.data(), kWireNameBytes) == name.size() &&
          std::memcmp(memory->name.data(), name.data(), name.size()) == 0;
@@ -70,28 +76,61 @@ struct Found {
   WireMemory* memory = nullptr;
 };
 
-// Attaches to the finished segment of `name`, if there is one.
-Found Find(std::string_view name) {
+// A segment that another user made could be changed by that user, also when
+// it was given to this one; so owner and creator count.
+bool IsOwn(unsigned int owner, unsigned int creator) {
+  return owner == geteuid() && creator == geteuid();
+}
+
+// A row of /proc/sysvipc/shm.
+struct Segment {
+  int id = -1;
+  mode_t mode = 0;
+  size_t bytes = 0;
+  uint64_t attached = 0;
+  time_t changed = 0;
+};
+
+// The segments of this user that are wires, or are becoming one.
+std::vector<Segment> OwnSegments() {
+  std::vector<Segment> own;
   std::ifstream list("/proc/sysvipc/shm");
   std::string line;
   std::getline(list, line);  // Column titles.
   while (std::getline(list, line)) {
-    int id = 0;
-    unsigned int mode = 0;
-    size_t bytes = 0;
+    std::istringstream row(line);
+    Segment segment;
+    int64_t skipped = 0;  // Key, processes, groups, other times.
     unsigned int owner = 0;
-    if (std::sscanf(line.c_str(), "%*d %d %o %zu %*u %*u %*u %u", &id, &mode,
-                    &bytes, &owner) != 4 ||
-        owner != geteuid() || bytes % kPage != kSizeTag ||
-        (mode & SHM_DEST) == 0) {
+    unsigned int creator = 0;
+    row >> skipped >> segment.id >> std::oct >> segment.mode >> std::dec >>
+        segment.bytes >> skipped >> skipped >> segment.attached >> owner >>
+        skipped >> creator >> skipped >> skipped >> skipped >> segment.changed;
+    if (row && IsOwn(owner, creator) && segment.bytes % kPage == kSizeTag &&
+        (segment.mode & kAllAccess) == kMode) {
+      own.push_back(segment);
+    }
+  }
+  return own;
+}
+
+// Attaches to the finished segment of `name`, if there is one. Removes what
+// makers left that died on the way.
+Found Search(std::string_view name) {
+  for (const Segment& segment : OwnSegments()) {
+    if ((segment.mode & SHM_DEST) == 0) {
+      if (segment.attached == 0 &&
+          std::time(nullptr) - segment.changed > kStaleSeconds) {
+        shmctl(segment.id, IPC_RMID, nullptr);
+      }
       continue;
     }
-    WireMemory* const memory = Attach(id);
+    WireMemory* const memory = Attach(segment.id);
     if (memory == nullptr) {
       continue;  // Its last process just left.
     }
-    if (Matches(memory, name)) {
-      return {id, memory};
+    if (Matches(memory, segment.bytes, name)) {
+      return {segment.id, memory};
     }
     shmdt(memory);
   }
@@ -102,7 +141,7 @@ Found Find(std::string_view name) {
 // process is doing so.
 Found Make(std::string_view name) {
   for (int attempt = 0; attempt < kKeys; ++attempt) {
-    const key_t key = Key(name, attempt);
+    const key_t key = WireSegment::Key(name, attempt);
     const int id =
         shmget(key, kSegmentBytes,
                static_cast<int>(IPC_CREAT | IPC_EXCL | SHM_NORESERVE | kMode));
@@ -128,12 +167,8 @@ Found Make(std::string_view name) {
       errno = EEXIST;
       return {};
     }
-    if (status.shm_perm.uid != geteuid()) {
+    if (!IsOwn(status.shm_perm.uid, status.shm_perm.cuid)) {
       continue;
-    }
-    if (status.shm_nattch == 0 &&
-        std::time(nullptr) - status.shm_ctime > kStaleSeconds) {
-      shmctl(other, IPC_RMID, nullptr);  // Its maker died on the way.
     }
     errno = EEXIST;
     return {};
@@ -151,11 +186,81 @@ void Initialise(WireMemory* memory, std::string_view name) {
 
 }  // namespace
 
+key_t WireSegment::Key(std::string_view name, int attempt) {
+  const auto key = static_cast<uint32_t>(HashName(name) >> 16) +
+                   static_cast<uint32_t>(attempt);
+  return static_cast<key_t>(key == static_cast<uint32_t>(IPC_PRIVATE) ? 1
+                                                                      : key);
+}
+
+size_t WireSegment::Bytes() {
+  return kSegmentBytes;
+}
+
 std::string WireSegment::DefaultName() {
   struct stat status {};
   const uint64_t space =
       stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
   return "net-" + std::to_string(space);
+}
+
+std::optional<PortOwner> ReadPort(const WirePort& port) {
+  const uint64_t key = port.key.load(std::memory_order_acquire);
+  const uint64_t high = port.address[0].load(std::memory_order_acquire);
+  const uint64_t low = port.address[1].load(std::memory_order_acquire);
+  if ((key & kAttached) == 0 || port.key.load() != key) {
+    return std::nullopt;
+  }
+  PortOwner owner;
+  owner.address.hi = high;
+  owner.address.lo = low;
+  owner.address.ipv6 = (key & kIpv6) != 0;
+  owner.slot = static_cast<uint8_t>(key >> kSlotShift) % kSlots;
+  owner.epoch = static_cast<uint32_t>(key >> kEpochShift);
+  return owner;
+}
+
+void WriteOwner(WirePort& port, const PortOwner& owner) {
+  port.key.store(0);
+  port.address[0].store(owner.address.hi, std::memory_order_release);
+  port.address[1].store(owner.address.lo, std::memory_order_release);
+  port.key.store(uint64_t{owner.epoch} << kEpochShift |
+                     uint64_t{owner.slot} << kSlotShift |
+                     (owner.address.ipv6 ? kIpv6 : 0) | kAttached,
+                 std::memory_order_release);
+}
+
+void WakePort(WirePort& port) {
+  port.wake.fetch_add(1);
+  if (port.sleeping.load() != 0) {
+    syscall(SYS_futex, &port.wake, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+}
+
+Result<std::unique_ptr<WireSegment>> WireSegment::Adopt(WireMemory* memory,
+                                                        const std::string& name,
+                                                        std::string* message) {
+  if (memory->layout_version != kWireLayoutVersion) {
+    *message = "wire " + name + " has layout version " +
+               std::to_string(memory->layout_version) + ", this library has " +
+               std::to_string(kWireLayoutVersion) +
+               "; end the processes of the other release first";
+    shmdt(memory);
+    return Errno{EPROTO};
+  }
+  // A child must not keep the wire alive, or take part in it.
+  madvise(memory, kSegmentBytes, MADV_DONTFORK);
+  return std::unique_ptr<WireSegment>(new WireSegment(memory));
+}
+
+Result<std::unique_ptr<WireSegment>> WireSegment::Find(const std::string& name,
+                                                       std::string* message) {
+  const Found found = Search(name);
+  if (found.memory == nullptr) {
+    *message = "nobody is on wire " + name;
+    return Errno{ENOENT};
+  }
+  return Adopt(found.memory, name, message);
 }
 
 Result<std::unique_ptr<WireSegment>> WireSegment::Open(const std::string& name,
@@ -166,42 +271,31 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Open(const std::string& name,
   }
   const uint64_t deadline = MonotonicNs() + kOpenTimeoutNs;
   for (;;) {
-    Found found = Find(name);
+    Found found = Search(name);
+    if (found.memory != nullptr) {
+      return Adopt(found.memory, name, message);
+    }
+    found = Make(name);
     if (found.memory == nullptr) {
-      found = Make(name);
-      if (found.memory != nullptr) {
-        // Another process may have finished one since the search.
-        const Found other = Find(name);
-        if (other.memory != nullptr) {
-          shmctl(found.id, IPC_RMID, nullptr);
-          shmdt(found.memory);
-          found = other;
-        } else {
-          Initialise(found.memory, name);
-          shmctl(found.id, IPC_RMID, nullptr);
-        }
-      } else if (errno != EEXIST || MonotonicNs() > deadline) {
+      if (errno != EEXIST || MonotonicNs() > deadline) {
         const int error = errno;
         *message = "wire " + name + ": shared memory: " + strerror(error);
         return Errno{error};
       }
-    }
-    if (found.memory == nullptr) {
       SleepNs(1000000);
       continue;
     }
-    if (found.memory->layout_version != kWireLayoutVersion) {
-      *message = "wire " + name + " has layout version " +
-                 std::to_string(found.memory->layout_version) +
-                 ", this library has " + std::to_string(kWireLayoutVersion) +
-                 "; end the processes of the other release first";
-      shmdt(found.memory);
-      return Errno{EPROTO};
+    // Another process may have finished one since the search.
+    const Found other = Search(name);
+    if (other.memory == nullptr) {
+      Initialise(found.memory, name);
     }
-    // A child must not keep the wire alive, or take part in it.
-    madvise(found.memory, kSegmentBytes, MADV_DONTFORK);
-    return std::unique_ptr<WireSegment>(
-        new WireSegment(found.memory, found.id));
+    shmctl(found.id, IPC_RMID, nullptr);
+    if (other.memory != nullptr) {
+      shmdt(found.memory);
+      found = other;
+    }
+    return Adopt(found.memory, name, message);
   }
 }
 

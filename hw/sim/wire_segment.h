@@ -3,21 +3,26 @@
 // process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "driver/result.h"
 #include "hw/sim/frame_ring.h"
 #include "hw/sim/process_id.h"
+#include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 1;
+inline constexpr uint32_t kWireLayoutVersion = 2;
 inline constexpr uint32_t kMaxPorts = 256;
-inline constexpr uint32_t kMaxRings = 2048;
+inline constexpr uint32_t kMaxRings = 8192;
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
 inline constexpr uint32_t kWordBits = 64;
 inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
@@ -25,8 +30,11 @@ inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
 // A function attached to the wire. Written under the wire's lock, except what
 // says otherwise.
 struct WirePort {
-  // {ip, slot, 1} while attached, else 0; read without the lock.
+  // {epoch, slot, ipv6, attached}, 0 while free; it and the address are read
+  // without the lock, see `ReadPort`.
   std::atomic<uint64_t> key;
+  std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
+  std::atomic<uint32_t> link_down;               // Set from outside.
   std::atomic<uint32_t> wake;      // Futex: raised by whoever has news.
   std::atomic<uint32_t> sleeping;  // Threads of the owner that wait on `wake`.
   std::atomic<uint32_t> working;   // The function has something to do.
@@ -34,6 +42,20 @@ struct WirePort {
   // Claimed libfabric ports, one bit each; read without the lock.
   std::array<std::atomic<uint64_t>, kPortNumbers / kWordBits> claims;
 };
+
+// Who is attached to a port.
+struct PortOwner {
+  WireAddress address;
+  uint8_t slot = 0;
+  uint32_t epoch = 0;  // Of this attachment, never 0.
+};
+
+// Empty if the port is free, or just changes hands. Any thread.
+std::optional<PortOwner> ReadPort(const WirePort& port);
+// Under the wire's lock.
+void WriteOwner(WirePort& port, const PortOwner& owner);
+// Tells the owner of news, and wakes it. Any thread.
+void WakePort(WirePort& port);
 
 // What the segment holds. Zero-filled memory plus the first five members is an
 // empty wire.
@@ -49,6 +71,7 @@ struct WireMemory {
   std::atomic<uint32_t> port_count;        // Ports used so far.
   std::atomic<uint32_t> ring_count;        // Rings given out so far.
   std::atomic<uint32_t> next_slot;         // Where the search for one begins.
+  std::atomic<uint32_t> next_epoch;        // Of the next function to attach.
   alignas(64) std::array<WirePort, kMaxPorts> ports;
   // Ring of {source, destination}, plus 1; 0 is none. A ring stays with its
   // pair for good, so that it can never be taken from under a live sender.
@@ -64,10 +87,14 @@ struct WireMemory {
 // still lets them attach.
 class WireSegment {
  public:
-  // Finds the wire `name` of this user, or makes it.
+  // Finds the wire `name` of this user, or makes it. A segment counts only if
+  // this user made it and owns it.
   // Errors: EPROTO when its layout version differs, `*message` names both;
   // otherwise those of shmget and shmat.
   static Result<std::unique_ptr<WireSegment>> Open(const std::string& name,
+                                                   std::string* message);
+  // As `Open`, but ENOENT if nobody is on that wire.
+  static Result<std::unique_ptr<WireSegment>> Find(const std::string& name,
                                                    std::string* message);
   ~WireSegment();
   WireSegment(const WireSegment&) = delete;
@@ -75,8 +102,12 @@ class WireSegment {
 
   WireMemory* operator->() const { return memory_; }
 
-  // The wire used when none is named: one per network namespace.
+  // The wire used when none is named: one per user and network namespace.
   static std::string DefaultName();
+
+  // The `attempt`-th key under which the segment is made, and its size.
+  static key_t Key(std::string_view name, int attempt);
+  static size_t Bytes();
 
   // Lock over attaching and claiming; taken over from a holder that died.
   // False when a live process holds it for `kLockTimeoutNs`.
@@ -98,10 +129,13 @@ class WireSegment {
   static constexpr uint64_t kLockTimeoutNs = 5000000000;
 
  private:
-  WireSegment(WireMemory* memory, int id) : memory_(memory), id_(id) {}
+  explicit WireSegment(WireMemory* memory) : memory_(memory) {}
+
+  static Result<std::unique_ptr<WireSegment>> Adopt(WireMemory* memory,
+                                                    const std::string& name,
+                                                    std::string* message);
 
   WireMemory* memory_;
-  int id_;
 };
 
 }  // namespace heddle::sim

@@ -32,20 +32,24 @@ class Slave {
     }
     answers_ -= out.b_valid;
     if (in.aw_valid && out.aw_ready) {
-      addresses_.push_back(in.aw_address);
+      for (uint32_t beat = 0; beat <= in.aw_len; ++beat) {
+        addresses_.push_back({in.aw_address + 8 * beat, beat == in.aw_len});
+      }
     }
     if (in.w_valid && out.w_ready) {
-      data_.push_back({in.w_data, in.w_strobe});
+      data_.push_back({in.w_data, in.w_strobe, in.w_last});
     }
     if (in.ar_valid && out.ar_ready) {
       EXPECT_EQ(answers_, 0) << "a read must not pass a posted write";
       read_ = in.ar_address;
     }
     while (!addresses_.empty() && !data_.empty()) {
-      Store(addresses_.front(), data_.front());
+      const auto [address, last] = addresses_.front();
+      Store(address, data_.front());
+      EXPECT_EQ(data_.front().last, last);
+      answers_ += last;
       addresses_.pop_front();
       data_.pop_front();
-      ++answers_;
     }
     driver.Sample(out);
   }
@@ -57,6 +61,11 @@ class Slave {
   struct Data {
     uint64_t value;
     uint8_t strobe;
+    bool last;
+  };
+  struct Address {
+    uint32_t address;
+    bool last;  // Of its burst.
   };
   void Store(uint32_t address, const Data& data) {
     EXPECT_EQ(address % 8, 0u);
@@ -70,7 +79,7 @@ class Slave {
   }
 
   Random random_;
-  std::deque<uint32_t> addresses_;
+  std::deque<Address> addresses_;
   std::deque<Data> data_;
   int answers_ = 0;
   std::optional<uint32_t> read_;
@@ -96,6 +105,29 @@ TEST(BarDriverTest, WritesTakeEffectInOrder) {
       EXPECT_EQ(slave.order[i], 8 * i);
       EXPECT_EQ(slave.words[8 * i], i);
     }
+  }
+}
+
+TEST(BarDriverTest, BurstsKeepTheirPlaceAmongSingleWrites) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Slave slave(seed);
+    BarDriver driver;
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < 20; ++i) {
+      driver.Write(8, i, 8);
+      order.push_back(8);
+      std::vector<uint64_t> words;
+      for (uint32_t w = 0; w <= i % BarDriver::kBurstWords; ++w) {
+        words.push_back(100 * i + w);
+        order.push_back(1024 + 64 * i + 8 * w);
+      }
+      driver.WriteBurst(1024 + 64 * i, words);
+    }
+    driver.StartRead(1024 + 64 * 19);
+    ASSERT_TRUE(RunUntilQuiet(driver, slave));
+    EXPECT_EQ(slave.order, order);
+    EXPECT_EQ(driver.TakeRead(), 1900u);
+    EXPECT_EQ(slave.words[1024 + 64 * 15 + 56], 1507u);
   }
 }
 

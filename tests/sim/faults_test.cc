@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "tests/sim/test_frames.h"
 
 namespace heddle::sim {
 namespace {
 
 std::vector<uint32_t> Send(const FaultOptions& options, uint32_t frames) {
   FaultyLine line(options);
-  std::vector<Frame> out;
+  std::vector<LineFrame> out;
   for (uint32_t i = 0; i < frames; ++i) {
     line.Push({static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8),
                static_cast<uint8_t>(i >> 16)},
@@ -22,8 +23,9 @@ std::vector<uint32_t> Send(const FaultOptions& options, uint32_t frames) {
   line.Flush(&out);
   EXPECT_FALSE(line.holding());
   std::vector<uint32_t> numbers;
-  for (const Frame& frame : out) {
-    numbers.push_back(frame[0] | frame[1] << 8 | frame[2] << 16);
+  for (const LineFrame& frame : out) {
+    numbers.push_back(frame.bytes[0] | frame.bytes[1] << 8 |
+                      frame.bytes[2] << 16);
   }
   return numbers;
 }
@@ -65,6 +67,118 @@ TEST(FaultsTest, ReorderedFramesAreOvertakenByAFewOnly) {
     displaced += numbers[i] < i && distance > 0;
   }
   EXPECT_GT(displaced, kFrames / 50);
+}
+
+namespace wire = contract::wire;
+constexpr size_t kUdpAt = wire::Ethernet::kBytes + wire::Ipv4::kBytes;
+constexpr size_t kPayloadAt = kUdpAt + wire::Udp::kBytes;
+
+Frame RandomFrame(uint32_t number) {
+  Frame frame = MakeAck(0x0a000001, 0x1234, number, number % 700);
+  Random random(number);
+  for (size_t i = kPayloadAt + wire::PdsAck::kBytes; i < frame.size(); ++i) {
+    frame[i] = static_cast<uint8_t>(random.Next());
+  }
+  return frame;
+}
+
+// The internet checksum of everything behind Ethernet: header and datagram.
+uint32_t InternetSum(const Frame& frame) {
+  uint32_t sum = 0;
+  for (size_t i = wire::Ethernet::kBytes; i < frame.size(); ++i) {
+    const bool high = (i - wire::Ethernet::kBytes) % 2 == 0;
+    sum += static_cast<uint32_t>(frame[i]) << (high ? 8 : 0);
+  }
+  while (sum >> 16 != 0) {
+    sum = (sum & 0xffff) + (sum >> 16);
+  }
+  return sum;
+}
+
+TEST(FaultsTest, SilentCorruptionIsInTheUdpPayloadAndKeepsItsChecksum) {
+  for (uint32_t number = 0; number < 2000; ++number) {
+    SCOPED_TRACE(number);
+    const Frame sent = RandomFrame(number);
+    Frame frame = sent;
+    ASSERT_TRUE(CorruptSilently(number, &frame));
+    EXPECT_NE(frame, sent);
+    ASSERT_EQ(frame.size(), sent.size());
+    EXPECT_TRUE(
+        std::equal(frame.begin(), frame.begin() + kPayloadAt, sent.begin()))
+        << "no header below UET changes";
+    EXPECT_EQ(InternetSum(frame), InternetSum(sent));
+  }
+}
+
+TEST(FaultsTest, PaddingBehindTheDatagramIsNotWhatIsCorrupted) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    Frame frame = MakeAck(0x0a000001, 0x1234);
+    const size_t bytes = frame.size();
+    frame.resize(bytes + 64, 0xff);
+    ASSERT_TRUE(CorruptSilently(seed, &frame));
+    EXPECT_TRUE(std::all_of(frame.begin() + static_cast<std::ptrdiff_t>(bytes),
+                            frame.end(), [](uint8_t b) { return b == 0xff; }));
+  }
+}
+
+TEST(FaultsTest, FramesThatAreNotUdpAreNotCorruptedSilently) {
+  const Frame sent(64, 0x5a);
+  Frame frame = sent;
+  EXPECT_FALSE(CorruptSilently(1, &frame));
+  EXPECT_EQ(frame, sent);
+}
+
+TEST(FaultsTest, DamageIsAsOftenAsAskedAndGoesWhereTheFrameWasSent) {
+  constexpr uint32_t kFrames = 20000;
+  FaultOptions options;
+  options.corrupt = 0.02;
+  options.bad_fcs = 0.01;
+  FaultyLine line(options);
+  std::vector<LineFrame> out;
+  for (uint32_t i = 0; i < kFrames; ++i) {
+    line.Push(RandomFrame(i), &out);
+  }
+  ASSERT_EQ(out.size(), kFrames) << "none is lost or doubled";
+  uint32_t silent = 0;
+  uint32_t bad = 0;
+  for (uint32_t i = 0; i < kFrames; ++i) {
+    const Frame sent = RandomFrame(i);
+    const LineFrame& frame = out[i];
+    bad += frame.bad_fcs;
+    silent += !frame.bad_fcs && frame.bytes != sent;
+    EXPECT_EQ(frame.bytes.size(), sent.size());
+    EXPECT_TRUE(std::equal(sent.begin(), sent.begin() + wire::Ethernet::kBytes,
+                           frame.bytes.begin()));
+    EXPECT_EQ(frame.route.kind, Route::Kind::kSlot);
+    EXPECT_EQ(frame.route.ip, 0x0a000001u);
+    EXPECT_EQ(frame.route.slot, 0x1234 >> 10);
+  }
+  EXPECT_NEAR(silent, kFrames * 0.02, 80);
+  EXPECT_NEAR(bad, kFrames * 0.01, 60);
+  EXPECT_EQ(line.injector().bad_fcs(), bad);
+  EXPECT_GE(line.injector().corrupted(), silent);
+}
+
+TEST(FaultsTest, DamageDoesNotShiftTheOtherFaults) {
+  FaultOptions options{.seed = 3,
+                       .loss = 0.1,
+                       .duplicate = 0.1,
+                       .reorder = 0.1,
+                       .corrupt = 0,
+                       .bad_fcs = 0};
+  FaultInjector plain(options);
+  options.corrupt = 0.5;
+  options.bad_fcs = 0.5;
+  FaultInjector damaging(options);
+  for (int i = 0; i < 1000; ++i) {
+    const FaultDecision a = plain.Next();
+    const FaultDecision b = damaging.Next();
+    EXPECT_FALSE(a.damaged());
+    EXPECT_EQ(a.lost, b.lost);
+    EXPECT_EQ(a.duplicated, b.duplicated);
+    EXPECT_EQ(a.overtaken_by, b.overtaken_by);
+    EXPECT_FALSE(b.lost && b.damaged());
+  }
 }
 
 }  // namespace

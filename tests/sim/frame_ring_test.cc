@@ -20,7 +20,7 @@ Frame Numbered(size_t bytes, uint8_t number) {
 
 TEST(FrameRingTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
   auto memory = std::make_unique<FrameRingMemory>();
-  FrameRingProducer producer(memory.get());
+  FrameRingProducer producer(memory.get(), 1);
   FrameRingConsumer consumer(memory.get());
   Random random(1);
   std::deque<Frame> expected;
@@ -54,16 +54,16 @@ TEST(FrameRingTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
 
 TEST(FrameRingTest, NewEndsGoOnWhereOldOnesStopped) {
   auto memory = std::make_unique<FrameRingMemory>();
-  ASSERT_EQ(FrameRingProducer(memory.get()).Push(Numbered(100, 1)),
+  ASSERT_EQ(FrameRingProducer(memory.get(), 1).Push(Numbered(100, 1)),
             Sent::kSent);
-  ASSERT_EQ(FrameRingProducer(memory.get()).Push(Numbered(100, 2)),
+  ASSERT_EQ(FrameRingProducer(memory.get(), 1).Push(Numbered(100, 2)),
             Sent::kSent);
   Frame frame;
   ASSERT_EQ(FrameRingConsumer(memory.get()).Pop(&frame), Got::kFrame);
   EXPECT_EQ(frame[0], 1);
   ASSERT_EQ(FrameRingConsumer(memory.get()).Pop(&frame), Got::kFrame);
   EXPECT_EQ(frame[0], 2);
-  FrameRingProducer(memory.get()).Push(Numbered(100, 3));
+  FrameRingProducer(memory.get(), 1).Push(Numbered(100, 3));
   FrameRingConsumer::Discard(memory.get());
   EXPECT_EQ(FrameRingConsumer(memory.get()).Pop(&frame), Got::kEmpty);
 }
@@ -71,7 +71,7 @@ TEST(FrameRingTest, NewEndsGoOnWhereOldOnesStopped) {
 TEST(FrameRingTest, NonsenseInTheRingIsRecognisedForGood) {
   const auto corrupt_with = [](auto damage) {
     auto memory = std::make_unique<FrameRingMemory>();
-    FrameRingProducer producer(memory.get());
+    FrameRingProducer producer(memory.get(), 1);
     FrameRingConsumer consumer(memory.get());
     Frame frame;
     producer.Push(Numbered(100, 1));
@@ -86,6 +86,54 @@ TEST(FrameRingTest, NonsenseInTheRingIsRecognisedForGood) {
   corrupt_with([](FrameRingMemory& m) { m.data[0] = 1; });
   corrupt_with([](FrameRingMemory& m) { m.data[4] ^= 1; });  // Magic.
   corrupt_with([](FrameRingMemory& m) { m.data[8] ^= 1; });  // Position.
+}
+
+TEST(FrameRingTest, NonsenseOfAFormerProducerEndsWithIt) {
+  for (const uint64_t tail : {uint64_t{8}, kFrameRingBytes * 2 + 7, uint64_t{0},
+                              UINT64_MAX, UINT64_MAX - 32}) {
+    for (const bool seen : {false, true}) {
+      SCOPED_TRACE(testing::Message() << tail << " seen " << seen);
+      auto memory = std::make_unique<FrameRingMemory>();
+      FrameRingConsumer consumer(memory.get());
+      Frame frame;
+      FrameRingProducer(memory.get(), 1).Push(Numbered(100, 1));
+      ASSERT_EQ(consumer.Pop(&frame), Got::kFrame);
+      FrameRingProducer(memory.get(), 1).Push(Numbered(100, 2));
+      memory->data[128 + 4] ^= 1;
+      memory->tail = tail;
+      if (seen) {
+        ASSERT_EQ(consumer.Pop(&frame), Got::kCorrupt);
+      }
+      FrameRingProducer producer(memory.get(), 2);
+      // The consumer learns of the new producer, if not by a frame.
+      const Sent first = producer.Push(Numbered(100, 3));
+      if (first != Sent::kSent) {
+        ASSERT_EQ(consumer.Pop(&frame), Got::kEmpty);
+        ASSERT_EQ(producer.Push(Numbered(100, 3)), Sent::kSent);
+      }
+      ASSERT_EQ(consumer.Pop(&frame), Got::kFrame);
+      EXPECT_EQ(frame, Numbered(100, 3));
+      memory->tail = 8;
+      ASSERT_EQ(consumer.Pop(&frame), Got::kCorrupt) << "its own nonsense";
+      EXPECT_EQ(consumer.Pop(&frame), Got::kCorrupt);
+    }
+  }
+}
+
+TEST(FrameRingTest, BadFcsTravelsWithItsFrame) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get(), 1);
+  FrameRingConsumer consumer(memory.get());
+  for (uint8_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(producer.Push(Numbered(100, i), i % 2 == 1), Sent::kSent);
+  }
+  for (uint8_t i = 0; i < 4; ++i) {
+    Frame frame;
+    bool bad_fcs = false;
+    ASSERT_EQ(consumer.Pop(&frame, &bad_fcs), Got::kFrame);
+    EXPECT_EQ(frame[0], i);
+    EXPECT_EQ(bad_fcs, i % 2 == 1);
+  }
 }
 
 TEST(FrameRingTest, RandomBytesNeverReadOutOfTheRing) {
@@ -105,7 +153,7 @@ TEST(FrameRingTest, RandomBytesNeverReadOutOfTheRing) {
 
 TEST(FrameRingTest, ConsumerThatWritesNonsenseStopsTheSender) {
   auto memory = std::make_unique<FrameRingMemory>();
-  FrameRingProducer producer(memory.get());
+  FrameRingProducer producer(memory.get(), 1);
   memory->head = 12345678;
   EXPECT_EQ(producer.Push(Numbered(100, 1)), Sent::kCorrupt);
 }

@@ -20,6 +20,7 @@ struct Arrival {
   uint64_t cycle;  // Of the last beat.
   uint64_t first_cycle;
   Frame frame;
+  bool bad_fcs;
 };
 
 // Ports that send queued frames at one beat per cycle and note what arrives.
@@ -64,8 +65,9 @@ class Bench {
       partial_[port].insert(partial_[port].end(), beat.data.begin(),
                             beat.data.begin() + beat.bytes);
       if (beat.last) {
-        arrivals[port].push_back(
-            {cycle, first_[port], std::exchange(partial_[port], {})});
+        arrivals[port].push_back({cycle, first_[port],
+                                  std::exchange(partial_[port], {}),
+                                  beat.error});
       }
     }
     if (!queues[port].empty() && cycle % period == 0) {
@@ -135,6 +137,30 @@ TEST(LockstepWireTest, FramesOfTwoSendersQueueAndStayWhole) {
   }
 }
 
+TEST(LockstepWireTest, NeighbourFramesReachOneOrAllButTheSender) {
+  Bench bench({}, {kIpA, kIpA, kIpB});
+  bench.queues[0].push_back(MakeArp(0xffffffffffff, 1));
+  bench.queues[2].push_back(MakeArp(PortMac(kIpA, 1), 2));
+  bench.queues[2].push_back(MakeArp(PortMac(kIpA, 7), 3));
+  bench.Run(300);
+  EXPECT_TRUE(bench.arrivals[0].empty());
+  ASSERT_EQ(bench.arrivals[1].size(), 2u);
+  ASSERT_EQ(bench.arrivals[2].size(), 1u);
+  EXPECT_EQ(bench.arrivals[2][0].frame, MakeArp(0xffffffffffff, 1));
+  for (const Arrival& arrival : bench.arrivals[1]) {
+    EXPECT_EQ(arrival.frame.size(), 60u);
+  }
+  EXPECT_EQ(bench.wire.dropped(), 1u) << "nobody has that address";
+  // A port without link hears nothing, one with none says nothing.
+  bench.wire.SetLink(1, false);
+  bench.queues[0].push_back(MakeArp(0xffffffffffff, 4));
+  bench.queues[1].push_back(MakeArp(0xffffffffffff, 5));
+  bench.Run(300);
+  EXPECT_EQ(bench.arrivals[1].size(), 2u);
+  EXPECT_EQ(bench.arrivals[2].size(), 2u);
+  EXPECT_TRUE(bench.arrivals[0].empty());
+}
+
 TEST(LockstepWireTest, RoutesByClaimAndSlot) {
   Bench bench({}, {kIpA, kIpB, kIpB});
   EXPECT_EQ(bench.wire.slot(1), 0);
@@ -181,6 +207,70 @@ TEST(LockstepWireTest, FaultsAreTheSameInEachRun) {
     reordered = reordered || first[i].second < first[i - 1].second;
   }
   EXPECT_TRUE(reordered);
+}
+
+TEST(LockstepWireTest, DamagedFramesArriveWholeAndMarkedAsTheirFaultSays) {
+  LockstepWireOptions options;
+  options.faults.corrupt = 0.05;
+  options.faults.bad_fcs = 0.05;
+  options.faults.duplicate = 0.05;
+  options.faults.reorder = 0.05;
+  Bench bench(options, {kIpA, kIpB});
+  constexpr uint32_t kFrames = 2000;
+  for (uint32_t i = 0; i < kFrames; ++i) {
+    bench.queues[0].push_back(MakeAck(kIpB, 0, i, i % 200));
+  }
+  bench.Run(30000);
+  EXPECT_TRUE(bench.wire.quiet());
+  EXPECT_EQ(bench.wire.dropped(), 0u) << "damage leads no frame astray";
+  uint32_t bad = 0;
+  uint32_t silent = 0;
+  for (const Arrival& arrival : bench.arrivals[1]) {
+    const uint32_t number = AckNumber(arrival.frame);
+    const bool changed =
+        number >= kFrames ||
+        arrival.frame != MakeAck(kIpB, 0, number, number % 200);
+    bad += arrival.bad_fcs;
+    silent += changed && !arrival.bad_fcs;
+  }
+  EXPECT_EQ(bad, bench.wire.bad_fcs());
+  EXPECT_NEAR(bad, 100, 40);
+  EXPECT_GT(silent, 50u);
+  EXPECT_LE(silent, bench.wire.corrupted());
+  EXPECT_GE(silent + bad, bench.wire.corrupted());
+}
+
+TEST(LockstepWireTest, FramesAreLostWhileALinkIsDown) {
+  Bench bench({}, {kIpA, kIpB});
+  for (const uint32_t down : {0, 1}) {
+    bench.wire.SetLink(down, false);
+    EXPECT_FALSE(bench.wire.link_up(down));
+    bench.queues[0] = {MakeAck(kIpB, 0, 1)};
+    bench.queues[1] = {MakeAck(kIpA, 0, 2)};
+    bench.Run(100);
+    bench.wire.SetLink(down, true);
+  }
+  EXPECT_EQ(bench.wire.lost_link_down(), 4u);
+  EXPECT_TRUE(bench.arrivals[0].empty() && bench.arrivals[1].empty());
+  bench.queues[0] = {MakeAck(kIpB, 0, 3)};
+  bench.Run(100);
+  ASSERT_EQ(bench.arrivals[1].size(), 1u);
+  EXPECT_EQ(AckNumber(bench.arrivals[1][0].frame), 3u);
+}
+
+TEST(LockstepWireTest, RoutesIpv6) {
+  const WireAddress one(0x20010db800000000, 1);
+  const WireAddress other(0x20010db800000001, 1);
+  LockstepWire wire({});
+  wire.AddPort(one);
+  wire.AddPort(other);
+  wire.ports(1)->ClaimPort(77);
+  const Frame frame = MakeSyn6(other, 77);
+  wire.BeginCycle(1);
+  wire.mac(0)->Transmit(frame, true);
+  EXPECT_EQ(wire.frames(), 1u);
+  wire.mac(0)->Transmit(MakeSyn6(one, 77), true);
+  EXPECT_EQ(wire.dropped(), 1u) << "claimed at the other address only";
 }
 
 }  // namespace

@@ -21,6 +21,63 @@ TEST(RouteTest, RequestThatOpensAPdcGoesToThePort) {
   }
 }
 
+TEST(RouteTest, Ipv6IsRoutedByAllItsBytes) {
+  const WireAddress ip(0xfe80000000000001, 0x0202030405060708);
+  for (const bool vlan : {false, true}) {
+    const Route route = FindRoute(MakeSyn6(ip, 5 * 4096 + 77, vlan));
+    EXPECT_EQ(route.kind, Route::Kind::kPort);
+    EXPECT_EQ(route.ip, ip);
+    EXPECT_EQ(route.port, 5 * 4096 + 77);
+  }
+  EXPECT_NE(ip, WireAddress(0xfe80000000000001, 0x0202030405060709));
+  EXPECT_NE(WireAddress(0, 1), WireAddress(1)) << "::1 is not 0.0.0.1";
+}
+
+TEST(RouteTest, AddressesAreReadAndWrittenAsText) {
+  for (const char* text : {"10.1.2.3", "255.255.255.255", "fe80::1",
+                           "2001:db8::1:0:0:1", "::ffff:10.0.0.1"}) {
+    WireAddress address;
+    ASSERT_TRUE(ParseWireAddress(text, &address)) << text;
+    EXPECT_EQ(address.Text(), text);
+  }
+  WireAddress address;
+  ASSERT_TRUE(ParseWireAddress("1:2:3:4:5:6:7:8", &address));
+  EXPECT_EQ(address, WireAddress(0x0001000200030004, 0x0005000600070008));
+  for (const char* text : {"", "0.0.0.0", "::", "10.0.0", "fe80::1%eth0"}) {
+    EXPECT_FALSE(ParseWireAddress(text, &address)) << text;
+  }
+}
+
+TEST(RouteTest, NeighbourFramesGoByMacAddress) {
+  constexpr uint64_t kMac = 0x020000000042;
+  constexpr uint64_t kGroup = 0x3333ff000001;
+  for (const bool vlan : {false, true}) {
+    EXPECT_EQ(FindRoute(MakeArp(0xffffffffffff, 0, vlan)).kind,
+              Route::Kind::kAll);
+    const Route route = FindRoute(MakeArp(kMac, 0, vlan));
+    EXPECT_EQ(route.kind, Route::Kind::kMac);
+    EXPECT_EQ(route.mac, kMac);
+  }
+  for (const uint8_t type : {uint8_t{135}, uint8_t{136}}) {
+    EXPECT_EQ(FindRoute(MakeIcmp6(kGroup, type)).kind, Route::Kind::kAll);
+    EXPECT_EQ(FindRoute(MakeIcmp6(kMac, type)).kind, Route::Kind::kMac);
+  }
+  EXPECT_EQ(FindRoute(MakeIcmp6(kGroup, 128)).kind, Route::Kind::kNone);
+  Frame cut = MakeIcmp6(kGroup, 135);
+  cut.resize(77);
+  EXPECT_EQ(FindRoute(cut).kind, Route::Kind::kNone);
+}
+
+TEST(RouteTest, MacAddressesTellFunctionsApart) {
+  EXPECT_EQ(PortMac(kIp, 5), 0x02050a000001u);
+  EXPECT_NE(PortMac(kIp, 5), PortMac(kIp, 6));
+  const WireAddress a(0xfe80000000000001, 1);
+  const WireAddress b(0xfe80000000000002, 1);
+  const WireAddress c(0xfe80000000000001, uint64_t{1} << 40);
+  EXPECT_NE(PortMac(a, 0), PortMac(b, 0));
+  EXPECT_NE(PortMac(a, 0), PortMac(c, 0));
+}
+
 TEST(RouteTest, DatagramGoesToThePort) {
   wire::PdsUud uud;
   uud.type = PdsType::kUudReq;
@@ -72,14 +129,18 @@ TEST(RouteTest, EverythingElseGoesToTheSlotOfItsPdcid) {
 }
 
 TEST(RouteTest, NoPrefixOfAFrameIsReadBeyondItsEnd) {
-  const Frame whole = MakeSyn(kIp, 100, 0, true);
-  for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
-    // Exact allocations, for the address sanitizer.
-    const Frame frame(whole.begin(),
-                      whole.begin() + static_cast<std::ptrdiff_t>(bytes));
-    const Route route = FindRoute(frame);
-    if (route.kind == Route::Kind::kPort) {
-      EXPECT_GE(bytes, 70u);
+  for (const Frame& whole :
+       {MakeSyn(kIp, 100, 0, true), MakeSyn6(WireAddress(1, 2), 100, true)}) {
+    for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+      // Exact allocations, for the address sanitizer.
+      const Frame frame(whole.begin(),
+                        whole.begin() + static_cast<std::ptrdiff_t>(bytes));
+      const Route route = FindRoute(frame);
+      if (route.kind == Route::Kind::kPort) {
+        EXPECT_GE(bytes, 70u);
+      }
+      const Datagram datagram = FindDatagram(frame);
+      EXPECT_LE(datagram.offset + datagram.bytes, bytes);
     }
   }
 }

@@ -12,8 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,6 +28,7 @@
 #include "hw/sim/clock.h"
 #include "hw/sim/settings.h"
 #include "hw/sim/statistic_names.h"
+#include "hw/sim/wire_control.h"
 #include "tests/sim/child_process.h"
 #include "tests/system/harness/bare_endpoint.h"
 
@@ -177,6 +180,24 @@ class RtlDeviceTest : public testing::Test {
       "rtl-" + std::to_string(getpid()) + "-" +
       testing::UnitTest::GetInstance()->current_test_info()->name();
 };
+
+TEST_F(RtlDeviceTest, NeighboursAreResolvedWhenAskedFor) {
+  RtlDeviceOptions options = Options(kIpA);
+  options.resolve_neighbours = true;
+  const auto a = Node::Open(options, 7000);
+  options = Options(kIpB);
+  options.resolve_neighbours = true;
+  const auto b = Node::Open(options, 7000);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const auto hop = a->admin->ResolveNextHop({.lo = kIpB});
+  ASSERT_TRUE(hop.ok());
+  EXPECT_NE(hop.value(), 0U) << "0 is the static one";
+  const auto nobody = a->admin->ResolveNextHop({.lo = kIpB + 1});
+  ASSERT_FALSE(nobody.ok());
+  EXPECT_EQ(nobody.error(), Errno{EHOSTUNREACH});
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  Exchange(*a, *b, 5000);
+}
 
 TEST_F(RtlDeviceTest, PollingDrivesMessagesBetweenTwoDevices) {
   const auto a = Node::Open(Options(kIpA), 100);
@@ -369,6 +390,69 @@ TEST_F(RtlDeviceTest, StoppedPeerOnlyDelays) {
   EXPECT_EQ(sent->status, Status::kOk);
 }
 
+TEST_F(RtlDeviceTest, TrafficGoesOnAfterALinkWasDown) {
+  constexpr uint32_t kLink = contract::kBar0DeviceStatusLinkMask;
+  RtlDeviceOptions options = Options(kIpA);
+  options.rto_ns = 5000000;
+  const auto a = Node::Open(options, 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  Exchange(*a, *b, 64);
+  std::string message;
+  auto control = WireControl::Open(Options(kIpA).wire.name, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  const auto link = [](const Node& node) {
+    return (node.device->ReadRegister32(contract::kBar0DeviceStatusOffset) &
+            kLink) != 0;
+  };
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  const auto step_until = [&](const std::function<bool()>& done) {
+    while (!done() && MonotonicNs() < deadline) {
+      a->Step();
+      b->Step();
+    }
+    return done();
+  };
+  EXPECT_TRUE(link(*b));
+  ASSERT_EQ(control.value().SetLink(kIpB, std::nullopt, /*up=*/false), 1u);
+  EXPECT_TRUE(step_until([&] { return !link(*b); }));
+  EXPECT_TRUE(link(*a));
+  b->PostReceive(64);
+  a->PostSend(0, 64);
+  EXPECT_TRUE(step_until([&] {
+    return ReadStatistic(*a->device, contract::Statistic::kTimeouts) >= 3;
+  }));
+  EXPECT_FALSE(a->endpoint->PollTx());
+  control.value().SetLink(kIpB, std::nullopt, /*up=*/true);
+  std::optional<Completion> sent;
+  EXPECT_TRUE(step_until([&] {
+    sent = sent ? sent : a->endpoint->PollTx();
+    return sent.has_value();
+  }));
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->status, Status::kOk);
+  EXPECT_TRUE(step_until([&] { return link(*b); }));
+}
+
+TEST_F(RtlDeviceTest, FramesWithABadFcsAreCountedAndSentAgain) {
+  RtlDeviceOptions options = Options(kIpA);
+  options.rto_ns = 5000000;
+  options.faults.bad_fcs = 0.1;
+  const auto a = Node::Open(options, 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    Exchange(*a, *b, 8192);
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GT(ReadStatistic(*b->device, contract::Statistic::kDropMacError), 0u);
+}
+
 TEST_F(RtlDeviceTest, ItsThreadIsNamedBlocksSignalsAndEndsWithIt) {
   bool blocked = false;
   std::string error;
@@ -445,11 +529,20 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
             0x0a010203u);
   EXPECT_EQ(parse("payload_mtu", "8192", &message).value().wire.payload_mtu,
             8192u);
+  EXPECT_EQ(parse("address", "fe80::1", &message).value().wire.ip,
+            WireAddress(0xfe80000000000000, 1));
   EXPECT_EQ(parse("loss", "0.01", &message).value().faults.loss, 0.01);
+  EXPECT_EQ(parse("corrupt", "0.02", &message).value().faults.corrupt, 0.02);
+  EXPECT_EQ(parse("bad_fcs", "0.03", &message).value().faults.bad_fcs, 0.03);
   EXPECT_EQ(parse("dead_ns", "1000000", &message).value().dead_ns, 1000000u);
   EXPECT_EQ(parse("wire", "default", &message).value().wire.name, "");
   EXPECT_EQ(parse("statistics", "/x", &message).value().statistics, "/x");
-  constexpr std::array<std::pair<const char*, const char*>, 9> kBad = {{
+  EXPECT_TRUE(
+      parse("neighbours", "resolve", &message).value().resolve_neighbours);
+  EXPECT_FALSE(
+      parse("neighbours", "static", &message).value().resolve_neighbours);
+  constexpr std::array<std::pair<const char*, const char*>, 10> kBad = {{
+      {"neighbours", "some"},
       {"address", "10.1.2"},
       {"address", "0.0.0.0"},
       {"payload_mtu", "4095"},

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/shared_wire.h"
 
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +11,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -16,6 +19,7 @@
 
 #include "gtest/gtest.h"
 #include "hw/sim/clock.h"
+#include "hw/sim/wire_control.h"
 #include "tests/sim/child_process.h"
 #include "tests/sim/test_frames.h"
 
@@ -31,10 +35,10 @@ class SharedWireTest : public testing::Test {
  protected:
   using WirePtr = std::unique_ptr<SharedWire>;
 
-  SharedWireOptions Options(uint32_t ip) const {
+  SharedWireOptions Options(const WireAddress& ip) const {
     return {.name = name_, .ip = ip, .payload_mtu = 4096};
   }
-  WirePtr Attach(uint32_t ip) const {
+  WirePtr Attach(const WireAddress& ip) const {
     std::string message;
     auto wire = SharedWire::Attach(Options(ip), &message);
     EXPECT_TRUE(wire.ok()) << message;
@@ -93,6 +97,44 @@ TEST_F(SharedWireTest, RequestsThatOpenGoByClaimTheRestBySlot) {
   ASSERT_TRUE(other->Receive(&frame));
   EXPECT_EQ(frame, MakeAck(kIpB, Pdcid(*other), 3));
   EXPECT_EQ(a->dropped(), 0u);
+}
+
+TEST_F(SharedWireTest, NeighbourFramesReachOneOrAllButTheSender) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const WirePtr other = Attach(kIpB);
+  const Frame question = MakeArp(0xffffffffffff, 1);
+  const Frame answer = MakeArp(PortMac(kIpB, other->slot()), 2);
+  EXPECT_EQ(a->Send(question), SharedWire::SendOutcome::kSent);
+  EXPECT_EQ(a->Send(answer), SharedWire::SendOutcome::kSent);
+  Frame frame;
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_EQ(frame, question);
+  EXPECT_FALSE(b->Receive(&frame));
+  ASSERT_TRUE(other->Receive(&frame));
+  EXPECT_EQ(frame, question);
+  ASSERT_TRUE(other->Receive(&frame));
+  EXPECT_EQ(frame, answer);
+  EXPECT_FALSE(a->Receive(&frame));
+  EXPECT_EQ(a->dropped(), 0u);
+  EXPECT_EQ(a->Send(MakeArp(PortMac(0x0a000063, 0), 3)),
+            SharedWire::SendOutcome::kDropped);
+}
+
+TEST_F(SharedWireTest, AQuestionToAllIsNotHeldUpByOneWhoIsFull) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr full = Attach(kIpB);
+  const WirePtr b = Attach(kIpB);
+  Frame frame;
+  uint32_t heard = 0;
+  for (uint32_t i = 0; i < 20000; ++i) {
+    ASSERT_EQ(a->Send(MakeArp(0xffffffffffff, i)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_TRUE(b->Receive(&frame));
+    heard += frame == MakeArp(0xffffffffffff, i) ? 1 : 0;
+  }
+  EXPECT_EQ(heard, 20000u);
+  EXPECT_GT(a->dropped(), 0u);
 }
 
 TEST_F(SharedWireTest, FunctionCanSendToItself) {
@@ -374,6 +416,155 @@ TEST_F(SharedWireTest, CorruptRingEndsThatPeerOnly) {
   EXPECT_EQ(AckNumber(frame), 9u);
 }
 
+TEST_F(SharedWireTest, NextOwnerOfAPortIsNotCutOffForTheLastOnesNonsense) {
+  const WirePtr b = Attach(kIpB);
+  for (const bool seen : {false, true}) {
+    SCOPED_TRACE(seen);
+    WirePtr a = Attach(kIpA);
+    ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b), 1)),
+              SharedWire::SendOutcome::kSent);
+    std::string message;
+    auto segment = WireSegment::Open(name_, &message);
+    ASSERT_TRUE(segment.ok());
+    (*segment.value())->rings[0].tail = 24;
+    Frame frame;
+    if (seen) {
+      EXPECT_FALSE(b->Receive(&frame));
+      EXPECT_FALSE(b->Receive(&frame));
+      EXPECT_EQ(b->corrupt_peers(), 1u) << "counted once";
+    }
+    a.reset();
+    a = Attach(kIpA);
+    // At most the first frame is lost on the way to the new beginning.
+    for (uint32_t number = 2; number < 6; ++number) {
+      a->Send(MakeAck(kIpB, Pdcid(*b), number));
+      while (b->Receive(&frame)) {
+      }
+    }
+    ASSERT_FALSE(frame.empty());
+    EXPECT_EQ(AckNumber(frame), 5u);
+  }
+}
+
+TEST_F(SharedWireTest, LastFramesOfAProcessThatLeftStillArrive) {
+  const WirePtr b = Attach(kIpB);
+  WirePtr a = Attach(kIpA);
+  a->Send(MakeAck(kIpB, Pdcid(*b), 1));
+  a.reset();
+  a = Attach(kIpA);  // The same port of the wire.
+  a->Send(MakeAck(kIpB, Pdcid(*b), 2));
+  Frame frame;
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_EQ(AckNumber(frame), 1u);
+  ASSERT_TRUE(b->Receive(&frame));
+  EXPECT_EQ(AckNumber(frame), 2u);
+}
+
+TEST_F(SharedWireTest, FramesAreLostWhileALinkIsDown) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const WirePtr c = Attach(kIpB);
+  std::string message;
+  auto control = WireControl::Open(name_, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  const auto sent = [](const WirePtr& from, uint32_t ip, const WirePtr& to) {
+    return from->Send(MakeAck(ip, Pdcid(*to))) ==
+           SharedWire::SendOutcome::kSent;
+  };
+  Frame frame;
+  ASSERT_FALSE(b->Receive(&frame));
+  EXPECT_EQ(control.value().SetLink(kIpB, b->slot(), /*up=*/false), 1u);
+  EXPECT_TRUE(b->HasNews()) << "it learns of the change";
+  EXPECT_FALSE(b->link_up());
+  EXPECT_FALSE(sent(a, kIpB, b));
+  EXPECT_FALSE(sent(b, kIpA, a));
+  EXPECT_EQ(a->dropped_link_down(), 1u);
+  EXPECT_EQ(b->dropped_link_down(), 1u);
+  EXPECT_TRUE(sent(a, kIpB, c)) << "its neighbour is not concerned";
+  EXPECT_EQ(control.value().SetLink(kIpB, std::nullopt, /*up=*/true), 2u);
+  EXPECT_TRUE(b->link_up());
+  EXPECT_TRUE(sent(a, kIpB, b));
+  EXPECT_TRUE(sent(b, kIpA, a));
+  EXPECT_EQ(control.value().SetLink(0x0a0000ff, std::nullopt, true), 0u);
+}
+
+TEST_F(SharedWireTest, ControlListsWhoIsThere) {
+  const WirePtr a = Attach(kIpA);
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const WirePtr wire = Attach(kIpB);
+    signal();
+    pause();
+  });
+  ASSERT_TRUE(child.Wait());
+  std::string message;
+  auto control = WireControl::Open(name_, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  control.value().SetLink(kIpB, std::nullopt, /*up=*/false);
+  auto ports = control.value().Ports();
+  ASSERT_EQ(ports.size(), 2u);
+  EXPECT_EQ(ports[0].address, kIpA);
+  EXPECT_EQ(ports[0].slot, a->slot());
+  EXPECT_EQ(ports[0].pid, static_cast<uint32_t>(getpid()));
+  EXPECT_TRUE(ports[0].link_up);
+  EXPECT_EQ(ports[1].pid, static_cast<uint32_t>(child.pid()));
+  EXPECT_FALSE(ports[1].link_up);
+  child.KillOnly();
+  EXPECT_EQ(control.value().Ports().size(), 1u);
+}
+
+TEST_F(SharedWireTest, ControlDoesNotMakeAWire) {
+  std::string message;
+  const auto control = WireControl::Open(name_, &message);
+  ASSERT_FALSE(control.ok());
+  EXPECT_EQ(control.error(), Errno{ENOENT});
+  EXPECT_NE(message.find(name_), std::string::npos);
+  EXPECT_EQ(Segments({getpid()}), 0);
+}
+
+TEST_F(SharedWireTest, Ipv6AddressesAreToldApartInFull) {
+  const WireAddress one(0x20010db800000000, 1);
+  const WireAddress other(0x20010db800000001, 1);
+  const WireAddress ipv4(1);  // 0.0.0.1, the same low half.
+  const WirePtr a = Attach(one);
+  const WirePtr b = Attach(other);
+  const WirePtr c = Attach(ipv4);
+  ASSERT_TRUE(a->ClaimPort(5000).granted);
+  ASSERT_TRUE(b->ClaimPort(5000).granted) << "another address";
+  ASSERT_TRUE(c->ClaimPort(5000).granted);
+  Frame frame;
+  for (const bool vlan : {false, true}) {
+    ASSERT_EQ(c->Send(MakeSyn6(one, 5000, vlan)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_EQ(c->Send(MakeSyn6(other, 5000, vlan)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_TRUE(a->Receive(&frame));
+    EXPECT_EQ(frame, MakeSyn6(one, 5000, vlan));
+    EXPECT_FALSE(a->Receive(&frame));
+    ASSERT_TRUE(b->Receive(&frame));
+    EXPECT_EQ(frame, MakeSyn6(other, 5000, vlan));
+  }
+  EXPECT_FALSE(c->Receive(&frame));
+}
+
+TEST_F(SharedWireTest, BadFcsReachesTheReceiver) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  LineFrame sent{
+      .bytes = MakeAck(kIpB, Pdcid(*b), 7), .route = {}, .bad_fcs = true};
+  sent.route = FindRoute(sent.bytes);
+  sent.bytes[30] ^= 0xff;  // The address: it still goes there.
+  ASSERT_EQ(a->Send(sent), SharedWire::SendOutcome::kSent);
+  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b), 8)),
+            SharedWire::SendOutcome::kSent);
+  Frame frame;
+  bool bad_fcs = false;
+  ASSERT_TRUE(b->Receive(&frame, &bad_fcs));
+  EXPECT_EQ(frame, sent.bytes);
+  EXPECT_TRUE(bad_fcs);
+  ASSERT_TRUE(b->Receive(&frame, &bad_fcs));
+  EXPECT_FALSE(bad_fcs);
+}
+
 TEST_F(SharedWireTest, SleeperWakesForAFrame) {
   const WirePtr a = Attach(kIpA);
   const WirePtr b = Attach(kIpB);
@@ -457,6 +648,82 @@ TEST_F(SharedWireTest, SegmentIsForItsUserOnly) {
     }
   }
   EXPECT_TRUE(found);
+}
+
+// A segment that another user made and gave away looks like the own wire.
+TEST_F(SharedWireTest, SegmentsMadeByAnotherUserAreNotTaken) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root to act as another user";
+  }
+  constexpr uid_t kNobody = 65534;
+  ChildProcess squatter([this](const ChildProcess::Signal& signal) {
+    // The wire of user 0 by name; made, and owned at first, by nobody.
+    if (setresuid(kNobody, kNobody, kNobody) != 0) {
+      return;
+    }
+    const WirePtr wire = Attach(kIpA);
+    std::ifstream list("/proc/sysvipc/shm");
+    std::string line;
+    while (std::getline(list, line)) {
+      int id = 0;
+      int creator = 0;
+      shmid_ds status{};
+      if (std::sscanf(line.c_str(), "%*d %d %*o %*u %d", &id, &creator) == 2 &&
+          creator == getpid() && shmctl(id, IPC_STAT, &status) == 0) {
+        status.shm_perm.uid = 0;
+        if (shmctl(id, IPC_SET, &status) == 0) {
+          signal();
+        }
+      }
+    }
+    pause();
+  });
+  ASSERT_TRUE(squatter.Wait());
+  const WirePtr a = Attach(kIpA);
+  EXPECT_EQ(Segments({getpid()}), 1) << "a wire of its own";
+  std::string message;
+  auto control = WireControl::Open(name_, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  EXPECT_EQ(control.value().Ports().size(), 1u);
+}
+
+TEST_F(SharedWireTest, KeysTakenByAnotherUserDoNotKeepOneOut) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root to act as another user";
+  }
+  constexpr uid_t kNobody = 65534;
+  // Nobody holds the first key of root's wire, unfinished for ever.
+  ChildProcess squatter([this](const ChildProcess::Signal& signal) {
+    const key_t key = WireSegment::Key(name_, 0);
+    if (setresuid(kNobody, kNobody, kNobody) != 0) {
+      return;
+    }
+    const int id = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);
+    if (id < 0) {
+      return;
+    }
+    signal();
+    pause();
+  });
+  ASSERT_TRUE(squatter.Wait());
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
+  const int id = shmget(WireSegment::Key(name_, 0), 0, 0);
+  ASSERT_GE(id, 0);
+  shmctl(id, IPC_RMID, nullptr);
+}
+
+TEST_F(SharedWireTest, HalfMadeSegmentOfADeadProcessIsRemoved) {
+  const int id = shmget(WireSegment::Key(name_, 0), WireSegment::Bytes(),
+                        IPC_CREAT | IPC_EXCL | 0600);
+  ASSERT_GE(id, 0);
+  const WirePtr a = Attach(kIpA);  // Waits until it counts as abandoned.
+  ASSERT_TRUE(a);
+  EXPECT_EQ(Segments({getpid()}), 1);
+  shmid_ds status{};
+  EXPECT_NE(shmctl(id, IPC_STAT, &status), 0);
 }
 
 TEST_F(SharedWireTest, BadNamesAreRefused) {

@@ -8,6 +8,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/faults.h"
+#include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
@@ -42,9 +43,8 @@ inline Frame MakeFrame(uint32_t ip, const Frame& pds, bool vlan = false) {
   return frame;
 }
 
-// A request with syn=1 to libfabric port `port`.
-inline Frame MakeSyn(uint32_t ip, uint16_t port, size_t payload_bytes = 8,
-                     bool vlan = false) {
+// The UET part of a request with syn=1 to libfabric port `port`.
+inline Frame MakeSynPds(uint16_t port, size_t payload_bytes) {
   namespace wire = contract::wire;
   wire::PdsRequest request;
   request.type = contract::PdsType::kRodReq;
@@ -58,7 +58,40 @@ inline Frame MakeSyn(uint32_t ip, uint16_t port, size_t payload_bytes = 8,
   Frame pds(wire::PdsRequest::kBytes + wire::SesStd::kBytes + payload_bytes);
   request.Encode(pds.data());
   ses.Encode(pds.data() + wire::PdsRequest::kBytes);
-  return MakeFrame(ip, pds, vlan);
+  return pds;
+}
+
+inline Frame MakeSyn(uint32_t ip, uint16_t port, size_t payload_bytes = 8,
+                     bool vlan = false) {
+  return MakeFrame(ip, MakeSynPds(port, payload_bytes), vlan);
+}
+
+// The same over IPv6.
+inline Frame MakeSyn6(const WireAddress& ip, uint16_t port, bool vlan = false) {
+  namespace wire = contract::wire;
+  const Frame pds = MakeSynPds(port, 8);
+  const size_t at = wire::Ethernet::kBytes + (vlan ? wire::Vlan::kBytes : 0);
+  const size_t udp_at = at + wire::Ipv6::kBytes;
+  Frame frame(udp_at + wire::Udp::kBytes + pds.size());
+  wire::Ethernet ethernet;
+  ethernet.ethertype = vlan ? 0x8100 : 0x86dd;
+  ethernet.Encode(frame.data());
+  frame[at - 2] = 0x86;
+  frame[at - 1] = 0xdd;
+  wire::Ipv6 header;
+  header.version = 6;
+  header.next_header = 17;
+  header.payload_length = static_cast<uint16_t>(frame.size() - udp_at);
+  header.destination_hi = ip.hi;
+  header.destination_lo = ip.lo;
+  header.Encode(frame.data() + at);
+  wire::Udp udp;
+  udp.destination_port = contract::kUetUdpPort;
+  udp.length = header.payload_length;
+  udp.Encode(frame.data() + udp_at);
+  std::memcpy(frame.data() + udp_at + wire::Udp::kBytes, pds.data(),
+              pds.size());
+  return frame;
 }
 
 // An ACK to PDCID `dpdcid`; `number` tells frames apart.
@@ -72,6 +105,40 @@ inline Frame MakeAck(uint32_t ip, uint16_t dpdcid, uint32_t number = 0,
   Frame pds(wire::PdsAck::kBytes + extra_bytes);
   ack.Encode(pds.data());
   return MakeFrame(ip, pds);
+}
+
+// An ARP frame to `mac`; `number` tells frames apart.
+inline Frame MakeArp(uint64_t mac, uint32_t number = 0, bool vlan = false) {
+  namespace wire = contract::wire;
+  Frame frame(60);
+  wire::Ethernet ethernet;
+  ethernet.destination = mac;
+  ethernet.ethertype = vlan ? 0x8100 : 0x0806;
+  ethernet.Encode(frame.data());
+  const size_t at = wire::Ethernet::kBytes + (vlan ? wire::Vlan::kBytes : 0);
+  frame[at - 2] = 0x08;
+  frame[at - 1] = 0x06;
+  wire::Arp arp;
+  arp.target_ip = number;
+  arp.Encode(frame.data() + at);
+  return frame;
+}
+
+// An ICMPv6 message of `type` to `mac`.
+inline Frame MakeIcmp6(uint64_t mac, uint8_t type) {
+  namespace wire = contract::wire;
+  Frame frame(86);
+  wire::Ethernet ethernet;
+  ethernet.destination = mac;
+  ethernet.ethertype = 0x86dd;
+  ethernet.Encode(frame.data());
+  wire::Ipv6 header;
+  header.version = 6;
+  header.next_header = 58;
+  header.payload_length = 32;
+  header.Encode(frame.data() + wire::Ethernet::kBytes);
+  frame[wire::Ethernet::kBytes + wire::Ipv6::kBytes] = type;
+  return frame;
 }
 
 inline uint32_t AckNumber(const Frame& frame) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/wire_address.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <netinet/in.h>
+
+#include <cstring>
+
+namespace heddle::sim {
+
+WireAddress WireAddress::Ipv6(const std::array<uint8_t, 16>& bytes) {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  std::memcpy(&high, bytes.data(), sizeof(high));
+  std::memcpy(&low, bytes.data() + sizeof(high), sizeof(low));
+  return {be64toh(high), be64toh(low)};
+}
+
+std::string WireAddress::Text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (ipv6) {
+    const std::array<uint64_t, 2> bytes = {htobe64(hi), htobe64(lo)};
+    inet_ntop(AF_INET6, bytes.data(), text.data(), text.size());
+  } else {
+    const in_addr address{htonl(static_cast<uint32_t>(lo))};
+    inet_ntop(AF_INET, &address, text.data(), text.size());
+  }
+  return text.data();
+}
+
+uint64_t PortMac(const WireAddress& address, uint8_t slot) {
+  constexpr uint64_t kLocal = 0x020000000000;
+  const uint64_t folded = address.hi ^ address.lo;
+  return kLocal | uint64_t{slot} << 32 |
+         static_cast<uint32_t>(folded ^ folded >> 32);
+}
+
+bool ParseWireAddress(const std::string& text, WireAddress* address) {
+  in_addr ipv4{};
+  std::array<uint8_t, sizeof(in6_addr)> ipv6{};
+  if (inet_pton(AF_INET, text.c_str(), &ipv4) == 1) {
+    *address = WireAddress(ntohl(ipv4.s_addr));
+  } else if (inet_pton(AF_INET6, text.c_str(), ipv6.data()) == 1) {
+    *address = WireAddress::Ipv6(ipv6);
+  } else {
+    return false;
+  }
+  return address->hi != 0 || address->lo != 0;
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at a one-machine wire from outside, and pulls its plugs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/result.h"
+#include "hw/sim/wire_segment.h"
+
+namespace heddle::sim {
+
+// Takes no port, so any number of these may look at a wire. Keeps the wire
+// alive as a port does. Thread safety: none.
+class WireControl {
+ public:
+  struct Port {
+    WireAddress address;
+    uint8_t slot = 0;
+    uint32_t pid = 0;
+    bool link_up = true;
+  };
+
+  // `name` as in FI_HEDDLE_WIRE: empty or "default" for the default wire.
+  // Errors: ENOENT when nobody is on the wire; EPROTO as of WireSegment.
+  static Result<WireControl> Open(const std::string& name,
+                                  std::string* message);
+
+  // The functions attached now.
+  std::vector<Port> Ports() const;
+
+  // Takes the links down, or up, of the functions at `address`: of all of them,
+  // or of the one in `slot`. The number of functions.
+  uint32_t SetLink(const WireAddress& address, std::optional<uint8_t> slot,
+                   bool up);
+
+ private:
+  explicit WireControl(std::unique_ptr<WireSegment> segment)
+      : segment_(std::move(segment)) {}
+
+  std::unique_ptr<WireSegment> segment_;
+};
+
+}  // namespace heddle::sim
