@@ -14,18 +14,24 @@ static_assert(sizeof(Mailbox::Block) == kEntryBytes);
 // The bus serves one function, so every command is that function's.
 constexpr Function kFunction = 0;
 
-constexpr uint32_t kReady =
-    contract::kBar0DeviceStatusReadyMask | contract::kBar0DeviceStatusLinkMask;
+constexpr uint32_t ReadyStatus(bool link_up) {
+  return contract::kBar0DeviceStatusReadyMask |
+         (link_up ? contract::kBar0DeviceStatusLinkMask : 0);
+}
 
 }  // namespace
 
 ControlProgram::ControlProgram(RegisterBus& bus, Switch& ports,
                                const Board& board)
-    : bus_(bus),
+    : board_(board),
+      bus_(bus),
       mailbox_(bus),
       tables_(bus),
-      port_(tables_, board),
-      executor_(tables_, port_, ports) {}
+      slow_path_(bus),
+      timer_(bus),
+      port_(tables_, board_),
+      neighbours_(tables_, slow_path_, timer_, board_),
+      executor_(tables_, port_, neighbours_, ports) {}
 
 void ControlProgram::Start() {
   const uint32_t major =
@@ -41,13 +47,23 @@ void ControlProgram::Start() {
     Halt(status);
     return;
   }
-  bus_.Write(contract::kMgmtStatusOffset, kReady);
+  bus_.Write(contract::kMgmtStatusOffset, ReadyStatus(link_up_));
+  ready_ = true;
 }
 
 Status ControlProgram::Configure() {
-  return port_.Start(GetField(bus_.Read(contract::kMgmtDatapathOffset),
-                              contract::kBar0DatapathPayloadMtuMaxMask,
-                              contract::kBar0DatapathPayloadMtuMaxLsb));
+  const Status status =
+      port_.Start(GetField(bus_.Read(contract::kMgmtDatapathOffset),
+                           contract::kBar0DatapathPayloadMtuMaxMask,
+                           contract::kBar0DatapathPayloadMtuMaxLsb));
+  return status.ok() ? neighbours_.Start() : status;
+}
+
+void ControlProgram::SetLink(bool up) {
+  link_up_ = up;
+  if (ready_ && !halted_) {
+    bus_.Write(contract::kMgmtStatusOffset, ReadyStatus(link_up_));
+  }
 }
 
 void ControlProgram::Step() {
@@ -56,15 +72,52 @@ void ControlProgram::Step() {
     ServeReset();
     return;
   }
+  ServeNeighbours(events);
   if (halted_) {
     return;
   }
   if (doing_ != Doing::kWaiting) {
     Settle(executor_.Continue());
+  } else if ((events & contract::kMgmtEventsAdminMask) != 0) {
+    ServeCommand();
+  }
+  AnswerPending();
+}
+
+void ControlProgram::ServeNeighbours(uint32_t events) {
+  const bool frame = (events & contract::kMgmtEventsSlowPathRxMask) != 0;
+  const bool timer = (events & contract::kMgmtEventsTimerMask) != 0;
+  if (halted_) {
+    // Nobody will ever ask for these: the events must not stay up.
+    if (frame) {
+      slow_path_.Discard();
+    }
+    if (timer) {
+      timer_.Start(0);
+    }
     return;
   }
-  if ((events & contract::kMgmtEventsAdminMask) != 0) {
-    ServeCommand();
+  if (frame) {
+    neighbours_.ServeFrame();
+  }
+  if (timer) {
+    neighbours_.ServeTimer();
+  }
+}
+
+void ControlProgram::AnswerPending() {
+  // The table port is the drain's until that ends.
+  if (halted_ || doing_ != Doing::kWaiting) {
+    return;
+  }
+  const Status status = neighbours_.Flush();
+  if (!status.ok()) {
+    Halt(status);
+    return;
+  }
+  contract::AdminAnswer answer;
+  while (!halted_ && neighbours_.TakeAnswer(answer)) {
+    WriteAnswer(answer);
   }
 }
 
@@ -86,7 +139,8 @@ void ControlProgram::ServeCommand() {
                             contract::kBar0AdminSizeLog2Lsb)};
   if (!IsUsable(tail)) {
     // There is no place for an answer: the host gets none.
-    TakeUpTo(tail);
+    neighbours_.Abandon();
+    DropUpTo(tail);
     return;
   }
   const uint32_t slot = head_ & ((1U << ring_.log2) - 1);
@@ -99,7 +153,8 @@ void ControlProgram::ServeCommand() {
   } else if (status.value() == Status(Module::kMailbox, Mailbox::kHostRefused,
                                       StatusClass::kRefused)
                                    .value()) {
-    WriteAnswer({.status = contract::AdminStatus::kDmaError});
+    WriteAnswer({.status = contract::AdminStatus::kDmaError, .detail = head_});
+    TakeUpTo(static_cast<uint16_t>(head_ + 1));
   } else {
     Halt(status);
   }
@@ -110,6 +165,10 @@ void ControlProgram::Settle(Executor::Progress progress) {
     case Executor::Progress::kAnswered:
       doing_ = Doing::kWaiting;
       WriteAnswer(executor_.answer());
+      TakeUpTo(static_cast<uint16_t>(head_ + 1));
+      return;
+    case Executor::Progress::kPending:
+      TakeUpTo(static_cast<uint16_t>(head_ + 1));
       return;
     case Executor::Progress::kRunning:
       doing_ = Doing::kCommand;
@@ -122,9 +181,9 @@ void ControlProgram::Settle(Executor::Progress progress) {
 }
 
 void ControlProgram::WriteAnswer(contract::AdminAnswer answer) {
-  const bool odd_pass = ((head_ >> ring_.log2) & 1) != 0;
+  const bool odd_pass = ((answered_ >> ring_.log2) & 1) != 0;
   answer.phase = odd_pass ? 0 : 1;
-  const uint32_t slot = head_ & ((1U << ring_.log2) - 1);
+  const uint32_t slot = answered_ & ((1U << ring_.log2) - 1);
   const Status status =
       mailbox_.WriteHost(ring_.answer_base + slot * kEntryBytes,
                          Reinterpret<Mailbox::Block>(answer));
@@ -132,7 +191,7 @@ void ControlProgram::WriteAnswer(contract::AdminAnswer answer) {
     Halt(status);
     return;
   }
-  TakeUpTo(static_cast<uint16_t>(head_ + 1));
+  ++answered_;
 }
 
 void ControlProgram::ServeReset() {
@@ -165,12 +224,12 @@ void ControlProgram::FinishReset() {
   }
   // Commands published before the reset are dropped with the objects. The tail
   // is read before the host sees the reset's end and publishes the next.
-  TakeUpTo(static_cast<uint16_t>(GetField(
+  DropUpTo(static_cast<uint16_t>(GetField(
       bus_.Read(contract::kMgmtAdminTailOffset),
       contract::kBar0AdminTailCountMask, contract::kBar0AdminTailCountLsb)));
   halted_ = false;
   bus_.Write(contract::kMgmtFatalCauseOffset, 0);
-  bus_.Write(contract::kMgmtStatusOffset, kReady);
+  bus_.Write(contract::kMgmtStatusOffset, ReadyStatus(link_up_));
   bus_.Write(contract::kMgmtResetDoneOffset, 1);
 }
 
@@ -183,6 +242,12 @@ void ControlProgram::Halt(Status cause) {
 void ControlProgram::TakeUpTo(uint16_t count) {
   head_ = count;
   bus_.Write(contract::kMgmtAdminHeadOffset, head_);
+}
+
+// Answers continue where commands do.
+void ControlProgram::DropUpTo(uint16_t count) {
+  answered_ = count;
+  TakeUpTo(count);
 }
 
 uint64_t ControlProgram::Read64(uint32_t offset) {

@@ -8,21 +8,28 @@
 #include "firmware/base/hal.h"
 #include "firmware/base/status.h"
 #include "firmware/mgmt/mailbox.h"
+#include "firmware/mgmt/slow_path.h"
 #include "firmware/mgmt/table_port.h"
+#include "firmware/mgmt/timer.h"
+#include "firmware/net/neighbours.h"
 #include "firmware/net/port.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::firmware {
 
-// Owns the management bus: configures the port, serves the admin queue and the
-// host's reset request. The data path never waits for it.
+// Owns the management bus: configures the port, serves the admin queue, the
+// slow path and the host's reset request. The data path never waits for it.
 //
-// Commands are answered in order, each by one 64-byte DMA write whose last
-// byte is the phase. That needs no further ordering: entries are 64-byte
-// aligned, so an answer is one burst that crosses no boundary at which an
-// interconnect may split it, and one PCIe write; and on a bus narrower than 64
-// bytes its beats arrive in address order, so that the eight bytes with the
-// phase are the last to become visible.
+// Commands are executed in order. Their answers fill the answer ring in the
+// order in which they are known, which is the same but for commands that wait
+// for a neighbour: `id` tells whose an answer is. (Where the command could not
+// be read, `detail` does: its free-running count.)
+//
+// Each answer is one 64-byte DMA write whose last byte is the phase. That needs
+// no further ordering: entries are 64-byte aligned, so an answer is one burst
+// that crosses no boundary at which an interconnect may split it, and one PCIe
+// write; and on a bus narrower than 64 bytes its beats arrive in address order,
+// so that the eight bytes with the phase are the last to become visible.
 //
 // On a hardware fault `device_status.fatal` is set with `fatal_cause`, and
 // nothing more is served until the host resets the function.
@@ -41,9 +48,15 @@ class ControlProgram {
   // Reads the NIC's limits, configures the port, reports the device ready.
   void Start();
 
-  // Serves what `mgmt_events` shows, a bounded amount: at most one admin
-  // command, or one look at a drain that is under way. Costs one bus read when
-  // there is nothing. To be called while the event output is high.
+  // The MAC's link went up or down; to be told before `Start` if it is down.
+  // The host sees it in `device_status`; nothing else changes: what is lost
+  // meanwhile is sent again.
+  void SetLink(bool up);
+
+  // Serves what `mgmt_events` shows, a bounded amount: at most one slow-path
+  // frame, one look at the timer, and one admin command or look at a drain that
+  // is under way. Costs one bus read when there is nothing. To be called while
+  // the event output is high.
   void Step();
 
  private:
@@ -61,6 +74,8 @@ class ControlProgram {
   };
 
   Status Configure();
+  void ServeNeighbours(uint32_t events);
+  void AnswerPending();
   bool IsUsable(uint16_t tail) const;
   void ServeCommand();
   void Settle(Executor::Progress progress);
@@ -69,17 +84,25 @@ class ControlProgram {
   void FinishReset();
   void Halt(Status cause);
   void TakeUpTo(uint16_t count);
+  void DropUpTo(uint16_t count);
   uint64_t Read64(uint32_t offset);
 
+  const Board board_;
   RegisterBus& bus_;
   Mailbox mailbox_;
   TablePort tables_;
+  SlowPath slow_path_;
+  Timer timer_;
   Port port_;
+  Neighbours neighbours_;
   Executor executor_;
   Ring ring_;
   Doing doing_ = Doing::kWaiting;
-  uint16_t head_ = 0;  // Commands taken, free-running.
+  uint16_t head_ = 0;      // Commands taken, free-running.
+  uint16_t answered_ = 0;  // Answers written, likewise.
   bool halted_ = false;
+  bool ready_ = false;  // Start has come to its end.
+  bool link_up_ = true;
 };
 
 }  // namespace heddle::firmware

@@ -50,6 +50,11 @@ Executor::Progress Executor::Dispatch(const contract::AdminCommand& command) {
       return CreateRx(Reinterpret<contract::AdminCreateRx>(command));
     case contract::AdminOpcode::kSetTiming:
       return SetTiming(Reinterpret<contract::AdminSetTiming>(command));
+    case contract::AdminOpcode::kResolveNextHop:
+      return ResolveNextHop(
+          Reinterpret<contract::AdminResolveNextHop>(command));
+    case contract::AdminOpcode::kReleaseNextHop:
+      return ReleaseNextHop(command);
     case contract::AdminOpcode::kDestroyEndpoint:
     case contract::AdminOpcode::kDestroyCq:
     case contract::AdminOpcode::kDestroyTx:

@@ -9,6 +9,7 @@
 #include "firmware/base/hal.h"
 #include "firmware/base/status.h"
 #include "firmware/mgmt/table_port.h"
+#include "firmware/net/neighbours.h"
 #include "firmware/net/port.h"
 #include "hw/contract/gen/heddle_contract.h"
 
@@ -29,11 +30,12 @@ class Executor {
   enum class Progress : uint8_t {
     kAnswered,  // `answer()` is complete.
     kRunning,   // Call `Continue` in a later step.
+    kPending,   // The neighbours answer it; others may be executed meanwhile.
     kFailed,    // Hardware did not do its part; `fault()` says which.
   };
 
-  Executor(TablePort& tables, Port& port, Switch& ports)
-      : tables_(tables), port_(port), switch_(ports) {}
+  Executor(TablePort& tables, Port& port, Neighbours& neighbours, Switch& ports)
+      : tables_(tables), port_(port), neighbours_(neighbours), switch_(ports) {}
 
   // Value of register `context_limits`. Precondition: nothing was created.
   void SetLimits(uint32_t context_limits);
@@ -64,6 +66,8 @@ class Executor {
   Progress CreateTx(const contract::AdminCreateTx& command);
   Progress CreateRx(const contract::AdminCreateRx& command);
   Progress SetTiming(const contract::AdminSetTiming& command);
+  Progress ResolveNextHop(const contract::AdminResolveNextHop& command);
+  Progress ReleaseNextHop(const contract::AdminCommand& command);
   Progress Destroy(const contract::AdminCommand& command);
   Progress DestroyEndpoint(uint32_t index);
   Progress DestroyCq(uint32_t index);
@@ -94,6 +98,7 @@ class Executor {
 
   TablePort& tables_;
   Port& port_;
+  Neighbours& neighbours_;
   Switch& switch_;
   uint32_t vectors_ = 0;
   ObjectTable<Endpoint, kMaxEndpoints> endpoints_;

@@ -44,18 +44,32 @@ class Switch {
 struct Board {
   uint64_t fa_lo;  // Local fabric address as in contract `av_entry`.
   uint64_t fa_hi;
-  uint64_t mac;          // Low 48 bits, first octet most significant.
-  uint64_t gateway_mac;  // MAC address of next hop 0.
-  uint64_t tick_ns;      // Nominal length of one tick.
-  uint64_t rto_ns;       // First retransmission time-out.
+  uint64_t mac;  // Low 48 bits, first octet most significant.
+  // MAC address of next hop 0, which stands for everybody unless neighbours
+  // are resolved.
+  uint64_t gateway_mac;
+  // Fabric address of the gateway off the link; 0 for none.
+  uint64_t gateway_fa_lo = 0;
+  uint64_t gateway_fa_hi = 0;
+  uint64_t tick_ns;  // Nominal length of one tick.
+  uint64_t rto_ns;   // First retransmission time-out.
   uint64_t rto_max_ns;
   uint64_t backoff_ns;  // First wait after a refusal.
   uint64_t backoff_max_ns;
-  uint64_t dead_ns;  // DEAD_TIME.
+  uint64_t dead_ns;                 // DEAD_TIME.
+  uint64_t ack_delay_ns;            // Longest wait of a coalesced ACK; 0: none.
+  uint64_t neighbour_retry_ns = 0;  // Between two questions to a neighbour.
+  uint64_t neighbour_reachable_ns = 0;  // For so long an answer is trusted.
   uint32_t pdc_seed;
   uint16_t payload_mtu;  // 1024, 2048, 4096 or 8192.
   uint8_t slot;          // Slot at this address, granted by the switch.
   bool write_errors;     // The host bridge reports refused writes.
+  bool crc = true;       // Frames carry the end-to-end CRC.
+  uint16_t vlan = 0;     // VLAN of the port's frames; 0: untagged.
+  bool ipv6 = false;     // Family of the local address.
+  bool resolve_neighbours = false;  // By ARP or Neighbor Discovery.
+  uint8_t neighbour_tries = 0;      // Questions before one is called unknown.
+  uint8_t prefix_length = 0;        // Of the link; 0: all addresses are on it.
 };
 
 }  // namespace heddle::firmware

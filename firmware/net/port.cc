@@ -38,13 +38,6 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
   if (!BoardIsValid(payload_mtu_max_bytes)) {
     return {Module::kPort, kBadBoard, StatusClass::kMismatch};
   }
-  const contract::NextHopCfg gateway{.mac = board_.gateway_mac & kMacMask,
-                                     .mtu = board_.payload_mtu,
-                                     .valid = 1};
-  const Status status = tables_.Write(contract::Table::kNextHop, 0, gateway);
-  if (!status.ok()) {
-    return status;
-  }
   const uint64_t tick_ns = board_.tick_ns;
   config_ = {
       .local_fa_lo = board_.fa_lo,
@@ -60,8 +53,14 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
       .slot = board_.slot,
       .enable = 1,
       .write_errors = static_cast<uint8_t>(board_.write_errors ? 1 : 0),
+      .crc = static_cast<uint8_t>(board_.crc ? 1 : 0),
       .pdc_seed = board_.pdc_seed,
+      .ack_delay_ticks = board_.ack_delay_ns == 0
+                             ? 0
+                             : SaturatedTicks(board_.ack_delay_ns, tick_ns),
   };
+  config_.vlan = board_.vlan;
+  config_.ipv6 = board_.ipv6 ? 1 : 0;
   if (config_.rto_max_ticks < config_.rto_ticks) {
     config_.rto_max_ticks = config_.rto_ticks;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NIC's network port: addresses, transport times, next hops.
+// The NIC's network port: addresses, transport times.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ namespace heddle::firmware {
 // Ticks that last at least `ns`, at least 1. False when they do not fit.
 bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks);
 
-// Keeps tables `port` and `next_hop` at what the board and the host asked for.
+// Keeps table `port` at what the board and the host asked for.
 //
 // Thread safety: none; the control program is single-threaded.
 class Port {
@@ -25,8 +25,8 @@ class Port {
   Port(TablePort& tables, const Board& board)
       : tables_(tables), board_(board) {}
 
-  // Writes next hop 0 and the port with the board's times, and lets frames
-  // pass. Also brings both back to this state after a reset.
+  // Writes the port with the board's times, and lets frames pass. Also brings
+  // it back to this state after a reset.
   Status Start(uint32_t payload_mtu_max_bytes);
 
   enum class Timing : uint8_t { kSet, kBadRto, kBadDead, kFailed };

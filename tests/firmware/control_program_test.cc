@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/firmware/fake_management_bus.h"
+#include "tests/firmware/test_memory.h"
 #include "tests/seed.h"
 
 namespace heddle::firmware {
@@ -25,36 +26,6 @@ using contract::AdminCreateTx;
 using contract::AdminOpcode;
 using contract::AdminSetTiming;
 using contract::AdminStatus;
-
-// Host memory from `kBase` on; the rest refuses access.
-class TestMemory final : public HostMemory {
- public:
-  static constexpr uint64_t kBase = 0x7f00'0000'0000;
-
-  bool read_only = false;
-
-  bool Read(uint64_t address, void* data, size_t bytes) override {
-    if (!Has(address, bytes)) {
-      return false;
-    }
-    std::memcpy(data, &memory_[address - kBase], bytes);
-    return true;
-  }
-  bool Write(uint64_t address, const void* data, size_t bytes) override {
-    if (!Has(address, bytes) || read_only) {
-      return false;
-    }
-    std::memcpy(&memory_[address - kBase], data, bytes);
-    return true;
-  }
-
- private:
-  bool Has(uint64_t address, size_t bytes) const {
-    return address >= kBase && address + bytes <= kBase + memory_.size();
-  }
-
-  std::vector<uint8_t> memory_ = std::vector<uint8_t>(65536);
-};
 
 constexpr uint64_t kCommands = TestMemory::kBase;
 constexpr uint64_t kAnswers = TestMemory::kBase + 0x4000;
@@ -186,12 +157,13 @@ TEST_F(ControlProgramTest, StartConfiguresPortAndNextHopThenReportsReady) {
   EXPECT_EQ(port.backoff_ticks, 10U);
   EXPECT_EQ(port.backoff_max_ticks, 1000U);
   EXPECT_EQ(port.dead_ticks, 60'000'000U);
+  EXPECT_EQ(port.ack_delay_ticks, 200U);
   EXPECT_EQ(port.payload_mtu, 4096);
   EXPECT_EQ(port.udp_port, contract::kUetUdpPort);
   EXPECT_EQ(port.slot, 5);
   EXPECT_EQ(port.enable, 1);
   EXPECT_EQ(port.write_errors, 1);
-  EXPECT_EQ(port.crc, 0);
+  EXPECT_EQ(port.crc, 1);
   EXPECT_EQ(port.pdc_seed, 0x1234U);
   const auto hop =
       bus_.Table<contract::NextHopCfg>(contract::Table::kNextHop, 0);
@@ -218,6 +190,36 @@ TEST_F(ControlProgramTest, StartHaltsWhenTheDatapathCannotCarryTheBoardsMtu) {
   bus_.datapath = 2048U << 16 | 512;
   ControlProgram program(bus_, switch_, board_);
   program.Start();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+}
+
+TEST_F(ControlProgramTest, LinkIsToldToTheHostAndSurvivesAReset) {
+  constexpr uint32_t kLink = contract::kBar0DeviceStatusLinkMask;
+  constexpr uint32_t kReady = contract::kBar0DeviceStatusReadyMask;
+  program_->SetLink(/*up=*/false);
+  EXPECT_EQ(bus_.status, kReady);
+  bus_.reset_requested = true;
+  Run();
+  EXPECT_EQ(bus_.status, kReady);
+  program_->SetLink(/*up=*/true);
+  EXPECT_EQ(bus_.status, kReady | kLink);
+}
+
+TEST_F(ControlProgramTest, LinkThatIsDownFromTheStartIsNotShownAsUp) {
+  ControlProgram program(bus_, switch_, board_);
+  bus_.status = 0;
+  program.SetLink(/*up=*/false);
+  EXPECT_EQ(bus_.status, 0U) << "not ready yet";
+  program.Start();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusReadyMask);
+}
+
+TEST_F(ControlProgramTest, ChangeOfTheLinkDoesNotHideAFatalError) {
+  bus_.stuck_mailbox = true;
+  ++bus_.admin_tail;
+  program_->Step();
+  program_->SetLink(/*up=*/false);
+  program_->SetLink(/*up=*/true);
   EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
 }
 
@@ -487,7 +489,7 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
 }
 
 TEST_F(ControlProgramTest, UnknownAndUnofferedOpcodesAreUnsupported) {
-  for (const uint32_t opcode : {0U, 10U, 11U, 12U, 255U}) {
+  for (const uint32_t opcode : {0U, 10U, 11U, 14U, 255U}) {
     const AdminAnswer answer =
         Execute(AdminCommand{}, static_cast<AdminOpcode>(opcode));
     EXPECT_EQ(answer.status, AdminStatus::kUnsupported) << opcode;
@@ -601,7 +603,10 @@ TEST(ExecutorTest, ObjectsOfAnotherFunctionAreNotFound) {
   const Board board = TestBoard();
   TablePort tables(bus);
   Port port(tables, board);
-  Executor executor(tables, port, ports);
+  SlowPath slow_path(bus);
+  Timer timer(bus);
+  Neighbours neighbours(tables, slow_path, timer, board);
+  Executor executor(tables, port, neighbours, ports);
   executor.SetLimits(bus.context_limits);
   ASSERT_EQ(executor.Execute({.opcode = AdminOpcode::kCreateEndpoint}, 1),
             Executor::Progress::kAnswered);

@@ -13,7 +13,16 @@ uint32_t FakeManagementBus::Read(uint32_t offset) {
   if (In(offset, kMgmtTableDataOffset, kMgmtTableDataCount)) {
     return table_data_[(offset - kMgmtTableDataOffset) / 4];
   }
+  if (offset == kMgmtSlowPathRxStatusOffset ||
+      offset == kMgmtSlowPathTxControlOffset ||
+      In(offset, kMgmtSlowPathRxDataOffset, kMgmtSlowPathRxDataCount)) {
+    return ReadSlowPath(offset);
+  }
   switch (offset) {
+    case kMgmtTicksOffset:
+      return ticks;
+    case kMgmtTimerOffset:
+      return timer_;
     case kMgmtEventsOffset:
       return Events();
     case kMgmtStatusOffset:
@@ -50,6 +59,55 @@ uint32_t FakeManagementBus::Read(uint32_t offset) {
       ++violations;
       return 0;
   }
+}
+
+uint32_t FakeManagementBus::ReadSlowPath(uint32_t offset) {
+  if (offset == kMgmtSlowPathTxControlOffset) {
+    const bool busy = slow_busy_ != 0;
+    slow_busy_ -= busy ? 1 : 0;
+    return busy ? kMgmtSlowPathTxControlGoMask : 0;
+  }
+  if (offset == kMgmtSlowPathRxStatusOffset) {
+    return slow_rx.empty() ? 0 : static_cast<uint32_t>(slow_rx.front().size());
+  }
+  // Bytes behind the frame's end are noise.
+  uint32_t word = 0xdeadbeef;
+  for (uint32_t i = 0; i < sizeof(word) && !slow_rx.empty(); ++i) {
+    const uint32_t at = offset - kMgmtSlowPathRxDataOffset + i;
+    if (at < slow_rx.front().size()) {
+      word &= ~(0xffU << (8 * i));
+      word |= uint32_t{slow_rx.front()[at]} << (8 * i);
+    }
+  }
+  return word;
+}
+
+void FakeManagementBus::WriteSlowPath(uint32_t offset, uint32_t value) {
+  if (offset == kMgmtSlowPathRxStatusOffset) {
+    if ((value & kMgmtSlowPathRxStatusPopMask) != 0 && !slow_rx.empty()) {
+      slow_rx.pop_front();
+    }
+    return;
+  }
+  if (slow_busy_ != 0) {
+    ++violations;
+    return;
+  }
+  if (offset != kMgmtSlowPathTxControlOffset) {
+    slow_window_[(offset - kMgmtSlowPathTxDataOffset) / 4] = value;
+    return;
+  }
+  const uint32_t bytes = value & kMgmtSlowPathTxControlBytesMask;
+  if ((value & kMgmtSlowPathTxControlGoMask) == 0 || bytes == 0 ||
+      bytes > kSlowPathTxBytes) {
+    ++violations;
+    return;
+  }
+  std::vector<uint8_t>& frame = slow_tx.emplace_back();
+  for (uint32_t i = 0; i < bytes; ++i) {
+    frame.push_back(static_cast<uint8_t>(slow_window_[i / 4] >> (8 * (i % 4))));
+  }
+  slow_busy_ = slow_tx_busy_reads;
 }
 
 uint32_t FakeManagementBus::ReadMailboxControl() {
@@ -91,7 +149,17 @@ void FakeManagementBus::Write(uint32_t offset, uint32_t value) {
     table_data_[(offset - kMgmtTableDataOffset) / 4] = value;
     return;
   }
+  if (offset == kMgmtSlowPathRxStatusOffset ||
+      offset == kMgmtSlowPathTxControlOffset ||
+      In(offset, kMgmtSlowPathTxDataOffset, kMgmtSlowPathTxDataCount)) {
+    WriteSlowPath(offset, value);
+    return;
+  }
   switch (offset) {
+    case kMgmtTimerOffset:
+      timer_ = value;
+      timer_fired_ = false;
+      return;
     case kMgmtStatusOffset:
       status = value;
       return;

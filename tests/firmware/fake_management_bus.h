@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -72,6 +73,23 @@ class FakeManagementBus final : public RegisterBus {
   // Table whose accesses are answered with an error.
   contract::Table broken_table = contract::Table::kNone;
 
+  // Frames for firmware, and its own.
+  std::deque<std::vector<uint8_t>> slow_rx;
+  std::vector<std::vector<uint8_t>> slow_tx;
+  // Reads of the control register for which a frame sent shows `go`.
+  uint32_t slow_tx_busy_reads = 0;
+  // Time.
+  uint32_t ticks = 0;
+  void Tick(uint32_t count) {
+    ticks += count;
+    if (timer_ != 0 && count >= timer_) {
+      timer_fired_ = true;
+    }
+    timer_ -= count < timer_ ? count : timer_;
+  }
+  // Ticks until the alarm; 0: none is set.
+  uint32_t timer() const { return timer_; }
+
   std::vector<BusEvent> events;
   uint32_t reads = 0;
   uint32_t violations = 0;
@@ -89,19 +107,27 @@ class FakeManagementBus final : public RegisterBus {
  private:
   uint32_t Events() const {
     return (admin_tail != admin_head_ ? contract::kMgmtEventsAdminMask : 0) |
-           (reset_requested ? contract::kMgmtEventsResetMask : 0);
+           (reset_requested ? contract::kMgmtEventsResetMask : 0) |
+           (slow_rx.empty() ? 0 : contract::kMgmtEventsSlowPathRxMask) |
+           (timer_fired_ ? contract::kMgmtEventsTimerMask : 0);
   }
   static bool In(uint32_t offset, uint32_t base, uint32_t words) {
     return offset >= base && offset < base + 4 * words;
   }
   uint32_t ReadMailboxControl();
   uint32_t ReadTableControl();
+  uint32_t ReadSlowPath(uint32_t offset);
+  void WriteSlowPath(uint32_t offset, uint32_t value);
   void StartMailbox(uint32_t control);
   void StartTable(uint32_t control);
 
   HostMemory& host_;
   std::map<std::pair<contract::Table, uint32_t>, Entry> tables_;
   uint16_t admin_head_ = 0;
+  uint32_t timer_ = 0;
+  bool timer_fired_ = false;
+  std::array<uint32_t, contract::kMgmtSlowPathTxDataCount> slow_window_{};
+  uint32_t slow_busy_ = 0;
   uint64_t mailbox_address_ = 0;
   uint32_t mailbox_control_ = 0;
   uint32_t mailbox_busy_ = 0;
@@ -147,6 +173,7 @@ inline Board TestBoard() {
           .backoff_ns = 10'000,
           .backoff_max_ns = 1'000'000,
           .dead_ns = 60'000'000'000,
+          .ack_delay_ns = 200'000,
           .pdc_seed = 0x1234,
           .payload_mtu = 4096,
           .slot = 5,
