@@ -12,7 +12,7 @@ namespace heddle {
 
 // Number of this interface: `libheddle-sim.so` is refused when it differs.
 // Raise it with any change to this file (CHANGELOG, heading ABI).
-inline constexpr uint32_t kDeviceAbi = 1;
+inline constexpr uint32_t kDeviceAbi = 2;
 
 // An address as the device sees host memory.
 enum class Iova : uint64_t {};
@@ -24,6 +24,21 @@ struct Doorbell {
   // Set by devices that are not hardware: delivers `value` to `bar2_offset`.
   // Thread-safe, never blocks on the device's progress.
   void (*notify)(void* cookie, uint32_t bar2_offset, uint64_t value) = nullptr;
+  void* cookie = nullptr;
+  uint32_t bar2_offset = 0;
+};
+
+// Where a descriptor is copied ahead of the doorbell that covers it: the push
+// window of a transmit page. Copyable; valid as long as its Device. Without
+// `address` and `copy` there is none.
+struct PushWindow {
+  // Mapped window, 64-byte aligned.
+  volatile uint64_t* address = nullptr;
+  // Stores to `address` may be gathered (write-combining); else it is uncached.
+  bool gathers = false;
+  // Set by devices that are not hardware: delivers the 64 bytes at `slot` to
+  // `bar2_offset`. Thread-safe, never blocks on the device's progress.
+  void (*copy)(void* cookie, uint32_t bar2_offset, const void* slot) = nullptr;
   void* cookie = nullptr;
   uint32_t bar2_offset = 0;
 };
@@ -61,6 +76,11 @@ class Device {
 
   // Doorbell at `bar2_offset` (page x doorbell_page_bytes + register offset).
   virtual Doorbell doorbell(uint32_t bar2_offset) = 0;
+
+  // Push window at `bar2_offset`, in the way this mapping of the BAR allows.
+  // Ask only where the capability register claims `push`.
+  virtual PushWindow push_window(uint32_t /*bar2_offset*/) { return {}; }
+
   virtual ProgressHook progress_hook() = 0;
 
   // Lets the device read and write [address, address + bytes).

@@ -22,13 +22,17 @@ struct HeddleSimError {
 };
 
 // Symbol `heddle_sim_open` of libheddle-sim.so. Options, all with defaults:
-//   address        local IPv4 address, dotted        (127.0.0.1)
+//   address        local IPv4 or IPv6 address        (127.0.0.1)
 //   wire           name of the one-machine wire      (default)
 //   payload_mtu    1024, 2048, 4096 or 8192          (4096)
 //   capture        pcap file to write                (none)
 //   trace          FST waveform file to write        (none)
 //   statistics     file of `name value` lines, written at close (none)
 //   loss, duplicate, reorder  probability per frame sent, e.g. 0.01 (0)
+//   corrupt        the same, of damage that the end-to-end CRC alone can show
+//   bad_fcs        the same, of damage that the receiver's MAC reports
+//   neighbours     static: one next hop for everybody; resolve: by ARP and
+//                  Neighbor Discovery              (static)
 //   seed           seed of faults and memory order   (1)
 //   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
 // An unknown option or a bad value is EINVAL.

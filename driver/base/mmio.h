@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers between memory that a device shares and its registers, and the
-// doorbell write. The only file of the driver that states such an ordering.
+// Barriers between memory that a device shares and its registers, the doorbell
+// write and the push. The only file of the driver that states such an ordering.
 #pragma once
 
 #include <bit>
@@ -20,8 +20,8 @@ static_assert(std::endian::native == std::endian::little,
 //
 // x86-64: stores are not reordered with each other nor with earlier loads,
 // also when the last is to uncached memory, so only the compiler has to be
-// held back. Write-combining mappings, where a push would need `sfence`, are
-// not written through here.
+// held back. Pushes, whose stores are weakly ordered, have a barrier of their
+// own.
 //
 // aarch64: accesses to normal memory and a later store to device memory are
 // ordered neither by dependency nor by type. The observer is the device, in
@@ -57,6 +57,27 @@ inline void DmaReadBarrier() noexcept {
   asm volatile("dmb oshld" ::: "memory");
 #else
 #error "State the load-to-load ordering rule of this architecture here."
+#endif
+}
+
+// Makes earlier stores to a push window arrive at the device before any later
+// doorbell.
+//
+// x86-64: both kinds of push, stores to write-combining memory and `movdir64b`,
+// are weakly ordered: they may stay in a buffer while a later store to uncached
+// memory passes. `sfence` empties the buffers first.
+//
+// aarch64: the window is normal non-cacheable memory, whose stores may be
+// gathered, and the doorbell is device memory. `dmb` orders them for observers
+// in the shareability domain, which a PCI device need not be in; `dsb st` waits
+// until the gathered stores have left the CPU.
+inline void PushBarrier() noexcept {
+#if defined(__x86_64__)
+  asm volatile("sfence" ::: "memory");
+#elif defined(__aarch64__)
+  asm volatile("dsb st" ::: "memory");
+#else
+#error "State the push-to-doorbell ordering rule of this architecture here."
 #endif
 }
 

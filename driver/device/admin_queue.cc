@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/device/admin_queue.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -70,7 +71,8 @@ int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status) {
       return opcode == contract::AdminOpcode::kCreateEndpoint ? EADDRINUSE
                                                               : EBUSY;
     case contract::AdminStatus::kNotFound:
-      return ENOENT;
+      return opcode == contract::AdminOpcode::kResolveNextHop ? EHOSTUNREACH
+                                                              : ENOENT;
     case contract::AdminStatus::kDmaError:
       return EIO;
   }
@@ -107,6 +109,7 @@ Result<std::unique_ptr<AdminQueue>> AdminQueue::Create(
 
 void AdminQueue::StartAt(uint16_t count) {
   count_ = count;
+  answered_ = count;
   const auto answers = answers_.entries<contract::AdminAnswer>(kEntries);
   for (uint32_t i = 0; i < kEntries; ++i) {
     const auto at = static_cast<uint16_t>(count + i);
@@ -114,43 +117,99 @@ void AdminQueue::StartAt(uint16_t count) {
   }
 }
 
+AdminQueue::Call* AdminQueue::FindFree() {
+  const auto free = std::find_if(calls_.begin(), calls_.end(), [](Call& call) {
+    return call.stage == Call::Stage::kFree;
+  });
+  return free == calls_.end() ? nullptr : &*free;
+}
+
+AdminQueue::Call* AdminQueue::FindWaiting(uint16_t id) {
+  const auto waiting =
+      std::find_if(calls_.begin(), calls_.end(), [id](Call& call) {
+        return call.stage == Call::Stage::kWaiting && call.id == id;
+      });
+  return waiting == calls_.end() ? nullptr : &*waiting;
+}
+
+AdminQueue::Call* AdminQueue::Publish(contract::AdminCommand command) {
+  Call* call = nullptr;
+  const auto find = [&] {
+    const std::lock_guard lock(mutex_);
+    TakeAnswers();
+    call = failure_.empty() ? FindFree() : nullptr;
+    if (call != nullptr) {
+      // Taken in the same breath: another thread looks for one, too.
+      call->stage = Call::Stage::kWaiting;
+      call->id = count_++;
+      command.id = call->id;
+      commands_.entries<contract::AdminCommand>(kEntries)[call->id & kMask] =
+          command;
+      DmaWriteBarrier();
+      device_.WriteRegister32(
+          contract::kBar0AdminTailOffset,
+          uint32_t{count_} << contract::kBar0AdminTailCountLsb);
+    }
+    return call != nullptr || !failure_.empty();
+  };
+  if (!WaitFor(device_, limit_, find)) {
+    const std::lock_guard lock(mutex_);
+    (void)Break("no place for a command");
+  }
+  return call;
+}
+
 Result<contract::AdminAnswer> AdminQueue::Execute(
     contract::AdminCommand command) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) {
+  Call* const call = Publish(command);
+  if (call == nullptr) {
     return Errno{EIO};
   }
-  command.id = count_;
-  commands_.entries<contract::AdminCommand>(kEntries)[count_ & kMask] = command;
-  DmaWriteBarrier();
-  device_.WriteRegister32(contract::kBar0AdminTailOffset,
-                          uint32_t{static_cast<uint16_t>(count_ + 1)}
-                              << contract::kBar0AdminTailCountLsb);
-  if (!WaitFor(device_, limit_, [this] { return AnswerReady(); })) {
-    return Break(Diagnose());
+  const bool ended = WaitFor(device_, limit_, [this, call] {
+    const std::lock_guard lock(mutex_);
+    TakeAnswers();
+    return call->stage == Call::Stage::kAnswered || !failure_.empty();
+  });
+  const std::lock_guard lock(mutex_);
+  if (!ended) {
+    return Break(Diagnose(call->id));
   }
-  DmaReadBarrier();
-  const contract::AdminAnswer answer =
-      answers_.entries<contract::AdminAnswer>(kEntries)[count_ & kMask];
-  // The device answers id 0 when it could not read the command.
-  const bool unread = answer.status == contract::AdminStatus::kDmaError;
-  if (answer.id != command.id && !unread) {
-    return Break("answer " + std::to_string(answer.id) + " to command " +
-                 std::to_string(command.id));
+  if (call->stage != Call::Stage::kAnswered) {
+    return Errno{EIO};
   }
-  ++count_;
-  return answer;
+  call->stage = Call::Stage::kFree;
+  return call->answer;
+}
+
+void AdminQueue::TakeAnswers() {
+  while (failure_.empty() && AnswerReady()) {
+    DmaReadBarrier();
+    const contract::AdminAnswer answer =
+        answers_.entries<contract::AdminAnswer>(kEntries)[answered_ & kMask];
+    ++answered_;
+    // The device did not see the id of a command that it could not read.
+    const bool unread = answer.status == contract::AdminStatus::kDmaError;
+    const auto id = unread ? static_cast<uint16_t>(answer.detail) : answer.id;
+    Call* const call = FindWaiting(id);
+    if (call == nullptr) {
+      (void)Break("answer " + std::to_string(id) +
+                  " to a command that was not given");
+      return;
+    }
+    call->answer = answer;
+    call->stage = Call::Stage::kAnswered;
+  }
 }
 
 bool AdminQueue::AnswerReady() const {
   const auto& answer =
-      answers_.entries<contract::AdminAnswer>(kEntries)[count_ & kMask];
+      answers_.entries<contract::AdminAnswer>(kEntries)[answered_ & kMask];
   const uint64_t last =
       LoadShared(reinterpret_cast<const uint64_t*>(&answer) + kLastWord);
-  return static_cast<uint8_t>(last >> kPhaseLsb) == PhaseOf(count_);
+  return static_cast<uint8_t>(last >> kPhaseLsb) == PhaseOf(answered_);
 }
 
-std::string AdminQueue::Diagnose() {
+std::string AdminQueue::Diagnose(uint16_t id) {
   if (device_.failed()) {
     return device_.failure();
   }
@@ -166,7 +225,7 @@ std::string AdminQueue::Diagnose() {
   } else {
     std::snprintf(
         text, sizeof(text), "no answer to admin command %u within %lld ms",
-        static_cast<unsigned>(count_),
+        static_cast<unsigned>(id),
         static_cast<long long>(
             std::chrono::duration_cast<std::chrono::milliseconds>(limit_)
                 .count()));
@@ -264,6 +323,21 @@ Result<bool> AdminQueue::SetTiming(std::chrono::nanoseconds rto,
       .dead_ns = static_cast<uint64_t>(dead.count())};
   return DoneOf(
       Command(Erase(command, contract::AdminOpcode::kSetTiming), nullptr));
+}
+
+Result<uint32_t> AdminQueue::ResolveNextHop(const FabricAddress& peer) {
+  const contract::AdminResolveNextHop command{
+      .fa_lo = peer.lo,
+      .fa_hi = peer.hi,
+      .flags = peer.ipv6 ? contract::kAvFlagIpv6 : uint8_t{0}};
+  return ObjectOf(
+      Command(Erase(command, contract::AdminOpcode::kResolveNextHop), nullptr));
+}
+
+Result<bool> AdminQueue::ReleaseNextHop(uint32_t hop) {
+  return DoneOf(
+      Command({.opcode = contract::AdminOpcode::kReleaseNextHop, .object = hop},
+              nullptr));
 }
 
 }  // namespace heddle

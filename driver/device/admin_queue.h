@@ -2,6 +2,7 @@
 // Client of a device's admin queue: creates and destroys what rings need.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,13 @@
 
 namespace heddle {
 
+// A fabric address as in contract `av_entry`.
+struct FabricAddress {
+  uint64_t lo = 0;
+  uint64_t hi = 0;
+  bool ipv6 = false;
+};
+
 // The errno of an answer to `opcode`; 0 for ok. The only such table.
 int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status);
 
@@ -26,19 +34,21 @@ struct EndpointGrant {
   uint16_t resource_index = 0;  // First RI.
 };
 
-// Executes admin commands one at a time, each within a deadline.
+// Executes admin commands, each within a deadline.
 //
 // An answer that does not come leaves the device's view unknown, so the queue
-// is broken from then on: this and every later command is EIO, and `failure()`
-// says why. Destroying what a broken queue created means resetting or closing
-// the device.
+// is broken from then on: this, those under way and every later command are
+// EIO, and `failure()` says why. Destroying what a broken queue created means
+// resetting or closing the device.
 //
 // Typed commands translate a refusal by `AdminErrno`; `refusal`, when given,
 // receives the device's answer to it (`detail` is the byte offset of a bad
 // field, the owner's process id, or a user count).
 //
-// Thread safety: every member may be called from any thread; a command waits
-// for those before it. Cold path.
+// Thread safety: every member may be called from any thread. Commands of
+// several threads are under way together, executed by the device in the order
+// of their calls and answered in any: one that waits for a neighbour does not
+// hold up the others. Cold path.
 // Ownership: owns the rings; borrows the device, which outlives it. One per
 // device at a time.
 class AdminQueue {
@@ -86,6 +96,14 @@ class AdminQueue {
   Result<bool> SetTiming(std::chrono::nanoseconds rto,
                          std::chrono::nanoseconds dead);
 
+  // Finds the next hop of `peer`, and takes one use of it; returns its number.
+  // Lasts as long as the neighbour takes to answer. Errors: EHOSTUNREACH when
+  // it does not or there is no route, ENOSPC when all next hops are in use,
+  // EINVAL for an address that no peer can have or of the other family.
+  Result<uint32_t> ResolveNextHop(const FabricAddress& peer);
+  // Gives that use back. ENOENT when there is none.
+  Result<bool> ReleaseNextHop(uint32_t hop);
+
   // Why the queue is broken, in one line; empty while it is not.
   std::string failure() const;
 
@@ -102,17 +120,35 @@ class AdminQueue {
   // slot of the answer ring look unanswered.
   void StartAt(uint16_t count);
 
+  // A command published and not collected by its caller.
+  struct Call {
+    enum class Stage : uint8_t { kFree, kWaiting, kAnswered };
+    Stage stage = Stage::kFree;
+    uint16_t id = 0;
+    contract::AdminAnswer answer;
+  };
+
+  // Waits for a free place and publishes `command`. Null when the queue is or
+  // becomes broken.
+  Call* Publish(contract::AdminCommand command);
+
   // With `mutex_` held.
   bool AnswerReady() const;
+  void TakeAnswers();
+  Call* FindFree();
+  Call* FindWaiting(uint16_t id);
   Errno Break(const std::string& reason);
-  std::string Diagnose();
+  std::string Diagnose(uint16_t id);
 
   Device& device_;
   const std::chrono::nanoseconds limit_;
   mutable std::mutex mutex_;  // Everything below.
   DmaBuffer commands_;
   DmaBuffer answers_;
-  uint16_t count_ = 0;  // Commands published, free-running.
+  uint16_t count_ = 0;     // Commands published, free-running.
+  uint16_t answered_ = 0;  // Answers taken, likewise.
+  // By place: as many as the ring has entries, so that neither ring overflows.
+  std::array<Call, size_t{1} << kLog2Entries> calls_;
   std::string failure_;
 };
 

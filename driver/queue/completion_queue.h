@@ -35,20 +35,21 @@ class CompletionQueue {
   // The oldest entry not popped; null when the device has written none. Valid
   // until `Pop`: the device cannot reuse it before its credit is returned.
   const contract::Completion* Peek() const noexcept {
-    const contract::Completion& entry = entries_[consumed_ & mask_];
     const uint64_t last =
-        LoadShared(reinterpret_cast<const uint64_t*>(&entry) + kLastWord);
+        LoadShared(reinterpret_cast<const uint64_t*>(next_) + kLastWord);
     if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
       return nullptr;
     }
     DmaReadBarrier();
-    return &entry;
+    return next_;
   }
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.
   void Pop() noexcept {
     ++consumed_;
+    ++next_;
     if ((consumed_ & mask_) == 0) {
+      next_ = entries_;
       phase_ ^= 1;
     }
     if (consumed_ - returned_ >= batch_) {
@@ -83,7 +84,8 @@ class CompletionQueue {
 
   CompletionQueue(std::span<const contract::Completion> entries,
                   Doorbell consumer)
-      : entries_(entries.data()),
+      : next_(entries.data()),
+        entries_(entries.data()),
         mask_(static_cast<uint32_t>(entries.size() - 1)),
         batch_(static_cast<uint32_t>(entries.size() / 4)),
         consumer_(consumer) {}
@@ -94,11 +96,12 @@ class CompletionQueue {
          uint64_t{consumed_} << contract::kDoorbellCqConsumerCountLsb | flags);
   }
 
+  const contract::Completion* next_;  // Entry at `consumed_`.
+  uint8_t phase_ = 1;                 // That of a new entry there.
+  // Above: every poll. Below: every entry.
+  uint32_t consumed_ = 0;
   const contract::Completion* entries_;
   uint32_t mask_;
-  uint32_t consumed_ = 0;
-  uint8_t phase_ = 1;  // That of a new entry at `consumed_`.
-  // Above: every poll. Below: every entry.
   uint32_t returned_ = 0;  // Last count rung.
   uint32_t batch_;
   Doorbell consumer_;

@@ -23,6 +23,18 @@ inline Doorbell TxOpDoorbell(Device& device, uint32_t context) {
                       contract::kDoorbellOpOffset);
 }
 
+// None where the device does not claim pushes.
+inline PushWindow TxPushWindow(Device& device, uint32_t context) {
+  const uint64_t capability =
+      device.ReadRegister64(contract::kBar0CapabilityOffset);
+  if ((capability & contract::kCapabilityPush) == 0) {
+    return {};
+  }
+  return device.push_window((contract::kTxPageFirst + context) *
+                                contract::kDoorbellPageBytes +
+                            contract::kPushWindowOffset);
+}
+
 inline Doorbell RxTailDoorbell(Device& device, uint32_t context) {
   return PageDoorbell(device, contract::kRxPageFirst + context,
                       contract::kDoorbellTailOffset);

@@ -112,6 +112,8 @@ TEST_F(AdminQueueTest, EveryStatusHasItsErrno) {
             EADDRINUSE);
   EXPECT_EQ(AdminErrno(AdminOpcode::kDestroyCq, AdminStatus::kNotFound),
             ENOENT);
+  EXPECT_EQ(AdminErrno(AdminOpcode::kResolveNextHop, AdminStatus::kNotFound),
+            EHOSTUNREACH);
   EXPECT_EQ(AdminErrno(AdminOpcode::kCreateCq, AdminStatus::kDmaError), EIO);
   EXPECT_EQ(AdminErrno(AdminOpcode::kCreateCq, static_cast<AdminStatus>(99)),
             EIO);
@@ -222,6 +224,104 @@ TEST_F(AdminQueueTest, ThreadsShareTheQueue) {
     thread.join();
   }
   EXPECT_EQ(errors, std::vector<int>(kThreads, 0));
+}
+
+TEST_F(AdminQueueTest, OneStaticHopServesEverybody) {
+  Result<uint32_t> hop = queue_->ResolveNextHop({.lo = 0x0a000002});
+  ASSERT_TRUE(hop.ok());
+  EXPECT_EQ(hop.value(), 0U);
+  EXPECT_TRUE(queue_->ReleaseNextHop(0).ok());
+  EXPECT_EQ(ErrorOf(queue_->ReleaseNextHop(0)), ENOENT);
+  EXPECT_EQ(ErrorOf(queue_->ResolveNextHop({.lo = 1, .ipv6 = true})), EINVAL);
+}
+
+firmware::Board ResolvingBoard() {
+  firmware::Board board = firmware::TestBoard();
+  board.resolve_neighbours = true;
+  board.neighbour_tries = 2;
+  board.neighbour_retry_ns = 10 * board.tick_ns;
+  return board;
+}
+
+// The peer is silent until the test lets its time pass.
+class ResolvingQueueTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    device_.is_hardware = true;  // Threads only poll; the test steps.
+    engine_ = std::thread([this] {
+      while (!stop_) {
+        device_.Step();
+        std::this_thread::yield();
+      }
+    });
+    auto queue = AdminQueue::Create(device_);
+    ASSERT_TRUE(queue.ok());
+    queue_ = std::move(queue.value());
+  }
+  void TearDown() override {
+    stop_ = true;
+    engine_.join();
+  }
+  void WaitForQuestions(size_t count) {
+    while (device_.Questions() < count) {
+      std::this_thread::yield();
+    }
+  }
+
+  FakeDevice device_{ResolvingBoard()};
+  std::atomic<bool> stop_ = false;
+  std::thread engine_;
+  std::unique_ptr<AdminQueue> queue_;
+};
+
+TEST_F(ResolvingQueueTest, CommandsAreAnsweredWhileOthersWaitForANeighbour) {
+  constexpr size_t kThreads = 40;  // More than the ring has entries.
+  std::vector<std::thread> threads;
+  std::atomic<uint32_t> unreachable = 0;
+  std::atomic<uint32_t> waiting = 0;
+  threads.emplace_back([&] {
+    const auto hop = queue_->ResolveNextHop({.lo = 0x0a000002});
+    unreachable += !hop.ok() && hop.error() == Errno{EHOSTUNREACH} ? 1 : 0;
+  });
+  WaitForQuestions(1);
+  for (uint32_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(queue_->CreateEndpoint(5000 + i, 0).ok()) << "pass " << i;
+    ASSERT_TRUE(queue_->DestroyEndpoint(0).ok());
+  }
+  EXPECT_EQ(unreachable, 0U);
+  for (uint32_t i = 1; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      ++waiting;
+      const auto hop = queue_->ResolveNextHop({.lo = 0x0a000002 + i});
+      unreachable += !hop.ok() && hop.error() == Errno{EHOSTUNREACH} ? 1 : 0;
+    });
+  }
+  WaitForQuestions(16);  // The ring is full of commands that wait.
+  while (unreachable < kThreads) {
+    device_.PassTicks(10);
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(queue_->failure(), "");
+  EXPECT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+}
+
+TEST_F(AdminQueueTest, CommandThatTheDeviceCannotReadFailsAlone) {
+  ASSERT_EQ(ErrorOf(queue_->DestroyCq(0)), ENOENT);
+  device_.refuse_reads = true;
+  EXPECT_EQ(ErrorOf(queue_->DestroyCq(0)), EIO);
+  device_.refuse_reads = false;
+  EXPECT_EQ(queue_->failure(), "");
+  EXPECT_EQ(ErrorOf(queue_->DestroyCq(0)), ENOENT);
+}
+
+TEST_F(AdminQueueTest, AnswerToNoCommandBreaksTheQueue) {
+  device_.stray_answers = true;
+  EXPECT_EQ(ErrorOf(queue_->DestroyCq(0)), EIO);
+  EXPECT_NE(queue_->failure().find("was not given"), std::string::npos)
+      << queue_->failure();
 }
 
 // Hardware has no progress hook: the driver only polls.

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace heddle {
 namespace {
@@ -123,6 +124,20 @@ Doorbell FakeDevice::doorbell(uint32_t bar2_offset) {
           .bar2_offset = bar2_offset};
 }
 
+PushWindow FakeDevice::push_window(uint32_t bar2_offset) {
+  return {.copy =
+              [](void* cookie, uint32_t offset, const void* slot) {
+                auto* device = static_cast<FakeDevice*>(cookie);
+                const std::lock_guard lock(device->mutex_);
+                Pushed& push = device->pushed.emplace_back();
+                push.offset = offset;
+                std::memcpy(&push.slot, slot, sizeof push.slot);
+                push.rung_before = device->rung.size();
+              },
+          .cookie = this,
+          .bar2_offset = bar2_offset};
+}
+
 ProgressHook FakeDevice::progress_hook() {
   if (is_hardware) {
     return {};
@@ -173,6 +188,26 @@ Result<bool> FakeDevice::Reset() {
   return true;
 }
 
+void FakeDevice::PassTicks(uint32_t ticks) {
+  const std::lock_guard lock(mutex_);
+  bus.Tick(ticks);
+}
+
+size_t FakeDevice::Questions() const {
+  const std::lock_guard lock(mutex_);
+  return bus.slow_tx.size();
+}
+
+std::vector<std::vector<uint8_t>> FakeDevice::TakeQuestions() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(bus.slow_tx, {});
+}
+
+void FakeDevice::Receive(const std::vector<uint8_t>& frame) {
+  const std::lock_guard lock(mutex_);
+  bus.slow_rx.push_back(frame);
+}
+
 bool FakeDevice::IsMapped(uint64_t iova, size_t bytes) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(mappings.begin(), mappings.end(), [&](const auto& range) {
@@ -181,7 +216,7 @@ bool FakeDevice::IsMapped(uint64_t iova, size_t bytes) const {
 }
 
 bool FakeDevice::Read(uint64_t address, void* data, size_t bytes) {
-  if (!IsMapped(address, bytes)) {
+  if (!IsMapped(address, bytes) || refuse_reads) {
     return false;
   }
   std::memcpy(data, HostAddress(address), bytes);
@@ -195,6 +230,9 @@ bool FakeDevice::Write(uint64_t address, const void* data, size_t bytes) {
   // The last eight bytes become visible last, as a device promises.
   auto* to = static_cast<std::byte*>(HostAddress(address));
   std::memcpy(to, data, bytes - 8);
+  if (stray_answers) {
+    to[0] ^= std::byte{0x80};  // The answer's id.
+  }
   uint64_t last = 0;
   std::memcpy(&last, static_cast<const std::byte*>(data) + bytes - 8, 8);
   __atomic_store_n(reinterpret_cast<uint64_t*>(to + bytes - 8), last,

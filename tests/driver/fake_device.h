@@ -34,6 +34,12 @@ class FakeDevice final : public Device, private firmware::HostMemory {
     bool operator==(const Rung&) const = default;
   };
 
+  struct Pushed {
+    uint32_t offset;
+    contract::TxDesc slot;
+    size_t rung_before;  // Doorbells.
+  };
+
   explicit FakeDevice(firmware::Board board = firmware::TestBoard());
 
   const std::string& name() const override { return name_; }
@@ -42,6 +48,7 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   void WriteRegister32(uint32_t offset, uint32_t value) override;
   void WriteRegister64(uint32_t offset, uint64_t value) override;
   Doorbell doorbell(uint32_t bar2_offset) override;
+  PushWindow push_window(uint32_t bar2_offset) override;
   ProgressHook progress_hook() override;
   Result<Iova> Map(void* address, size_t bytes) override;
   void Unmap(Iova iova, size_t bytes) override;
@@ -55,6 +62,19 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   // Lets the firmware look at its events once.
   void Step();
 
+  // Time of the firmware, and frames that it sent.
+  void PassTicks(uint32_t ticks);
+  size_t Questions() const;
+  std::vector<std::vector<uint8_t>> TakeQuestions();
+  // A frame for the firmware.
+  void Receive(const std::vector<uint8_t>& frame);
+  // What the firmware wrote to a table.
+  template <typename T>
+  T TableEntry(contract::Table table, uint32_t index) const {
+    const std::lock_guard lock(mutex_);
+    return bus.Table<T>(table, index);
+  }
+
   bool IsMapped(uint64_t iova, size_t bytes) const;
 
   uint32_t magic = contract::kBar0MagicReset;
@@ -64,6 +84,10 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   bool dead = false;
   // Reads are all ones, as of a PCI device that has gone.
   bool lost = false;
+  // Answers name commands that the driver never gave.
+  bool stray_answers = false;
+  // Host memory refuses the device's reads.
+  bool refuse_reads = false;
   // No progress hook, as hardware.
   bool is_hardware = false;
   // Errno of the next calls of `Map`; 0 for success.
@@ -73,6 +97,7 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   uint32_t resets = 0;
   uint32_t bad_unmaps = 0;
   std::vector<Rung> rung;
+  std::vector<Pushed> pushed;
   // {IOVA, bytes} of every mapping, in order of `Map`.
   std::vector<std::pair<uint64_t, size_t>> mappings;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transmit ring, receive ring and the counts below them.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "driver/queue/doorbells.h"
+#include "driver/queue/push_window.h"
 #include "driver/queue/recv_ring.h"
 #include "driver/queue/ring_position.h"
 #include "driver/queue/send_ring.h"
@@ -230,6 +232,110 @@ TEST_F(SendRingTest, InvalidationFollowsThePublicationOfEarlierSends) {
   ring_.InvalidateAddressVector();
   EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{{3 * kPage, 1},
                                                          {3 * kPage + 8, 2}}));
+}
+
+class PushTest : public SendRingTest {
+ protected:
+  static SendRing BindWithWindow(FakeDevice& device, std::span<TxDesc> slots,
+                                 const uint64_t* cell) {
+    device.capability |= contract::kCapabilityPush;
+    return SendRing::Create(slots, cell, TxTailDoorbell(device, 3),
+                            TxOpDoorbell(device, 3), TxPushWindow(device, 3))
+        .value();
+  }
+  static uint32_t WindowOffset(uint32_t position) {
+    return (contract::kTxPageFirst + 3) * kPage + contract::kPushWindowOffset +
+           position % contract::kPushWindowSlots * contract::kDescBytes;
+  }
+  PushTest() { ring_ = BindWithWindow(device_, slots_, &cell_); }
+};
+
+TEST_F(PushTest, LoneSendOnAnIdleRingIsCopiedAheadOfItsDoorbell) {
+  const std::vector<uint8_t> data = Pattern(8);
+  for (uint16_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(ring_.PushInline({.op_context = i}, data.data(), 8));
+    EXPECT_EQ(device_.pushed.size(), i) << "before Publish";
+    ring_.Publish();
+    ASSERT_EQ(device_.pushed.size(), i + 1U);
+    EXPECT_EQ(device_.pushed[i].offset, WindowOffset(i));
+    EXPECT_EQ(device_.pushed[i].slot, slots_[i % kSlots]);
+    EXPECT_EQ(device_.pushed[i].slot.op_context, i);
+    EXPECT_EQ(device_.pushed[i].rung_before, i);
+    ring_.Publish();  // Nothing new.
+    EXPECT_EQ(device_.rung.size(), i + 1U);
+    ASSERT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+  }
+  EXPECT_EQ(device_.pushed.size(), 100U);
+}
+
+TEST_F(PushTest, BatchAndBacklogAreLeftToBeFetched) {
+  ASSERT_TRUE(PushOne() && PushOne());
+  ring_.Publish();
+  ASSERT_EQ(ring_.ReleaseTo(1), Release::kMoved);
+  ASSERT_TRUE(PushOne());
+  ring_.Publish();  // One before it is not done.
+  EXPECT_TRUE(device_.pushed.empty());
+  EXPECT_EQ(device_.rung.size(), 2U);
+  ASSERT_EQ(ring_.ReleaseTo(3), Release::kMoved);
+  ASSERT_TRUE(PushOne());
+  ring_.Publish();
+  EXPECT_EQ(device_.pushed.size(), 1U);
+}
+
+TEST_F(PushTest, HeadCellTellsThatTheRingIsIdle) {
+  ASSERT_TRUE(PushOne());
+  ring_.Publish();
+  cell_ = 1;
+  ASSERT_TRUE(PushOne());
+  ring_.Publish();
+  EXPECT_EQ(device_.pushed.size(), 2U);
+  ASSERT_TRUE(PushOne());
+  ring_.Publish();
+  EXPECT_EQ(device_.pushed.size(), 2U);
+}
+
+TEST_F(PushTest, DescriptorGoesWithoutItsExtensionAndPaddingWithoutEither) {
+  const std::vector<uint8_t> data = Pattern(192);
+  ASSERT_TRUE(ring_.PushInlineExt({.op_context = 9}, data.data(), 192));
+  ring_.Publish();
+  ASSERT_EQ(device_.pushed.size(), 1U);
+  EXPECT_EQ(device_.pushed[0].slot, slots_[0]);
+  EXPECT_EQ(device_.pushed[0].slot.ext_slots, 3);
+  ASSERT_EQ(ring_.ReleaseTo(4), Release::kMoved);
+  ASSERT_TRUE(ring_.PushInlineExt({}, data.data(), 64));
+  ring_.Publish();
+  ASSERT_EQ(ring_.ReleaseTo(6), Release::kMoved);
+  EXPECT_EQ(device_.pushed.size(), 2U);
+  // Two slots before the end: padding, then the descriptor.
+  ASSERT_TRUE(ring_.PushInlineExt({}, data.data(), 192));
+  ring_.Publish();
+  EXPECT_EQ(device_.pushed.size(), 2U);
+}
+
+TEST_F(PushTest, DeviceThatDoesNotClaimPushesGetsNone) {
+  FakeDevice device;
+  EXPECT_EQ(TxPushWindow(device, 3).copy, nullptr);
+  device.capability |= contract::kCapabilityPush;
+  EXPECT_NE(TxPushWindow(device, 3).copy, nullptr);
+}
+
+TEST(PushPortTest, MappingDecidesWhetherAndHowIsPushed) {
+  constexpr size_t kWords =
+      contract::kPushWindowSlots * contract::kDescBytes / sizeof(uint64_t);
+  alignas(64) std::array<uint64_t, kWords> window{};
+  EXPECT_FALSE(PushPort().open());
+  EXPECT_FALSE(PushPort(PushWindow{}).open());
+  EXPECT_EQ(PushPort({.address = window.data()}).open(),
+            PushPort::CpuHasDirectStore());
+  const PushPort port({.address = window.data(), .gathers = true});
+  ASSERT_TRUE(port.open());
+  TxDesc slot{.opcode = Opcode::kSend, .position = 37, .op_context = 5};
+  slot.rsvd0 = 0x12345678;
+  port.Copy(37, slot);
+  constexpr size_t kAt = 37 % contract::kPushWindowSlots * 8;
+  EXPECT_EQ(std::memcmp(&window[kAt], &slot, sizeof slot), 0);
+  std::fill_n(&window[kAt], 8, 0);
+  EXPECT_EQ(window, decltype(window){}) << "nothing beside the slot";
 }
 
 // What a device that follows the contract reads equals what was pushed, over
