@@ -3,9 +3,15 @@
 #ifndef FI_EXT_HEDDLE_H
 #define FI_EXT_HEDDLE_H
 
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct fid;
 
 /* prov_errno of completion and event errors. Values are never changed or
  * reused; fi_cq_strerror and fi_eq_strerror have a sentence for each. */
@@ -26,6 +32,44 @@ enum fi_heddle_errno {
   FI_HEDDLE_INITIATOR_ERROR = 12,
   FI_HEDDLE_DEVICE_FAULT = 13,
   FI_HEDDLE_UNKNOWN = 255
+};
+
+/* Statistics of an open domain or fabric: of a domain those of its device, of
+ * a fabric the sums over its open domains. To be had, for either, by
+ *
+ *   struct fi_heddle_ops_statistics *ops;
+ *   fi_open_ops(&domain->fid, FI_HEDDLE_STATISTICS, 0, (void **)&ops, NULL);
+ *
+ * which fails with -FI_ENOSYS for other objects and -FI_EBADFLAGS for flags.
+ *
+ * Ownership: the table and all text are static and valid as long as the
+ * process lives. `fid` is always the object that the table was opened on.
+ * Threads: any thread at any time between the opening and the closing of the
+ * object, also while others use it; no call blocks on the device's progress.
+ */
+#define FI_HEDDLE_STATISTICS "heddle_statistics"
+
+struct fi_heddle_ops_statistics {
+  /* Bytes of this structure in the library, which may be newer than this
+   * header: a member is there if it lies below `size`. Members are only ever
+   * appended. */
+  size_t size;
+
+  /* How many statistics there are; the same as long as the process lives. */
+  size_t (*count)(struct fid* fid);
+
+  /* Name of statistic `index`, e.g. "tx_retransmissions", in lower case, and
+   * one sentence on what is counted. An index keeps its meaning from version
+   * to version; later versions append. NULL beyond the last. */
+  const char* (*name)(struct fid* fid, size_t index);
+  const char* (*help)(struct fid* fid, size_t index);
+
+  /* Reads the first `count` statistics, or all if there are fewer, into
+   * `values` and returns how many were read. Each value is read at once; they
+   * are not read at one moment. Values start at 0 at the device's power-on
+   * and only grow; they wrap at 2^64.
+   * Errors: -FI_EINVAL: no `values`; -FI_EIO: a device has failed. */
+  ssize_t (*read)(struct fid* fid, uint64_t* values, size_t count);
 };
 /* NOLINTEND(readability-identifier-naming) */
 

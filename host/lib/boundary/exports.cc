@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of libheddle.so.1, each under the versions that stock
-// libfabric 1.17 has for it (exports.map).
+// libfabric has for it (exports.map). The default of a name is what the
+// installed headers describe, for programs that are linked with this library.
 #include <rdma/fabric.h>
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
@@ -23,8 +24,8 @@
 
 #define HEDDLE_EXPORT extern "C" __attribute__((visibility("default"), used))
 
-// `symbol` becomes `name` of an older version node, or the default of a node.
-#define HEDDLE_OLD_VERSION(symbol, name, node) \
+// `symbol` becomes `name` of a version node, or its default.
+#define HEDDLE_VERSION_OF(symbol, name, node) \
   __asm__(".symver " #symbol "," #name "@" node)
 #define HEDDLE_DEFAULT_VERSION(symbol, name, node) \
   __asm__(".symver " #symbol "," #name "@@" node)
@@ -108,7 +109,7 @@ HEDDLE_EXPORT int HeddleGetInfo10(uint32_t version, const char* node,
   return AnswerInfo(
       {version, node, service, flags, hints, &heddle::core::kLayout10}, info);
 }
-HEDDLE_OLD_VERSION(HeddleGetInfo10, fi_getinfo, "FABRIC_1.0");
+HEDDLE_VERSION_OF(HeddleGetInfo10, fi_getinfo, "FABRIC_1.0");
 
 HEDDLE_EXPORT int HeddleGetInfo11(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
@@ -117,7 +118,7 @@ HEDDLE_EXPORT int HeddleGetInfo11(uint32_t version, const char* node,
   return AnswerInfo(
       {version, node, service, flags, hints, &heddle::core::kLayout11}, info);
 }
-HEDDLE_OLD_VERSION(HeddleGetInfo11, fi_getinfo, "FABRIC_1.1");
+HEDDLE_VERSION_OF(HeddleGetInfo11, fi_getinfo, "FABRIC_1.1");
 
 HEDDLE_EXPORT int HeddleGetInfo12(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
@@ -126,7 +127,7 @@ HEDDLE_EXPORT int HeddleGetInfo12(uint32_t version, const char* node,
   return AnswerInfo(
       {version, node, service, flags, hints, &heddle::core::kLayout12}, info);
 }
-HEDDLE_OLD_VERSION(HeddleGetInfo12, fi_getinfo, "FABRIC_1.2");
+HEDDLE_VERSION_OF(HeddleGetInfo12, fi_getinfo, "FABRIC_1.2");
 
 HEDDLE_EXPORT int HeddleGetInfo13(uint32_t version, const char* node,
                                   const char* service, uint64_t flags,
@@ -137,47 +138,85 @@ HEDDLE_EXPORT int HeddleGetInfo13(uint32_t version, const char* node,
 }
 HEDDLE_DEFAULT_VERSION(HeddleGetInfo13, fi_getinfo, "FABRIC_1.3");
 
+HEDDLE_EXPORT int HeddleGetInfo17(uint32_t version, const char* node,
+                                  const char* service, uint64_t flags,
+                                  const fi_info* hints,
+                                  fi_info** info) noexcept {
+  return AnswerInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout17}, info);
+}
+HEDDLE_VERSION_OF(HeddleGetInfo17, fi_getinfo, "FABRIC_1.7");
+
+HEDDLE_EXPORT int HeddleGetInfo18(uint32_t version, const char* node,
+                                  const char* service, uint64_t flags,
+                                  const fi_info* hints,
+                                  fi_info** info) noexcept {
+  return AnswerInfo(
+      {version, node, service, flags, hints, &heddle::core::kLayout18}, info);
+}
+HEDDLE_VERSION_OF(HeddleGetInfo18, fi_getinfo, "FABRIC_1.8");
+
 HEDDLE_EXPORT fi_info* HeddleDupInfo10(const fi_info* info) noexcept {
   return DuplicateInfoOf(heddle::core::kLayout10, info);
 }
-HEDDLE_OLD_VERSION(HeddleDupInfo10, fi_dupinfo, "FABRIC_1.0");
+HEDDLE_VERSION_OF(HeddleDupInfo10, fi_dupinfo, "FABRIC_1.0");
 
 HEDDLE_EXPORT fi_info* HeddleDupInfo11(const fi_info* info) noexcept {
   return DuplicateInfoOf(heddle::core::kLayout11, info);
 }
-HEDDLE_OLD_VERSION(HeddleDupInfo11, fi_dupinfo, "FABRIC_1.1");
+HEDDLE_VERSION_OF(HeddleDupInfo11, fi_dupinfo, "FABRIC_1.1");
 
 HEDDLE_EXPORT fi_info* HeddleDupInfo12(const fi_info* info) noexcept {
   return DuplicateInfoOf(heddle::core::kLayout12, info);
 }
-HEDDLE_OLD_VERSION(HeddleDupInfo12, fi_dupinfo, "FABRIC_1.2");
+HEDDLE_VERSION_OF(HeddleDupInfo12, fi_dupinfo, "FABRIC_1.2");
 
 HEDDLE_EXPORT fi_info* HeddleDupInfo13(const fi_info* info) noexcept {
   return DuplicateInfoOf(heddle::core::kLayout13, info);
 }
 HEDDLE_DEFAULT_VERSION(HeddleDupInfo13, fi_dupinfo, "FABRIC_1.3");
 
+HEDDLE_EXPORT fi_info* HeddleDupInfo17(const fi_info* info) noexcept {
+  return DuplicateInfoOf(heddle::core::kLayout17, info);
+}
+HEDDLE_VERSION_OF(HeddleDupInfo17, fi_dupinfo, "FABRIC_1.7");
+
+HEDDLE_EXPORT fi_info* HeddleDupInfo18(const fi_info* info) noexcept {
+  return DuplicateInfoOf(heddle::core::kLayout18, info);
+}
+HEDDLE_VERSION_OF(HeddleDupInfo18, fi_dupinfo, "FABRIC_1.8");
+
 // Every fi_info that an application may free was made by the library, in the
 // newest layout, whichever entry point it came from.
 HEDDLE_EXPORT void HeddleFreeInfo10(fi_info* info) noexcept {
   heddle::core::FreeInfo(info);
 }
-HEDDLE_OLD_VERSION(HeddleFreeInfo10, fi_freeinfo, "FABRIC_1.0");
+HEDDLE_VERSION_OF(HeddleFreeInfo10, fi_freeinfo, "FABRIC_1.0");
 
 HEDDLE_EXPORT void HeddleFreeInfo11(fi_info* info) noexcept {
   heddle::core::FreeInfo(info);
 }
-HEDDLE_OLD_VERSION(HeddleFreeInfo11, fi_freeinfo, "FABRIC_1.1");
+HEDDLE_VERSION_OF(HeddleFreeInfo11, fi_freeinfo, "FABRIC_1.1");
 
 HEDDLE_EXPORT void HeddleFreeInfo12(fi_info* info) noexcept {
   heddle::core::FreeInfo(info);
 }
-HEDDLE_OLD_VERSION(HeddleFreeInfo12, fi_freeinfo, "FABRIC_1.2");
+HEDDLE_VERSION_OF(HeddleFreeInfo12, fi_freeinfo, "FABRIC_1.2");
 
 HEDDLE_EXPORT void HeddleFreeInfo13(fi_info* info) noexcept {
   heddle::core::FreeInfo(info);
 }
 HEDDLE_DEFAULT_VERSION(HeddleFreeInfo13, fi_freeinfo, "FABRIC_1.3");
+
+HEDDLE_EXPORT void HeddleFreeInfo17(fi_info* info) noexcept {
+  heddle::core::FreeInfo(info);
+}
+HEDDLE_VERSION_OF(HeddleFreeInfo17, fi_freeinfo, "FABRIC_1.7");
+
+HEDDLE_EXPORT void HeddleFreeInfo18(fi_info* info) noexcept {
+  heddle::core::FreeInfo(info);
+}
+HEDDLE_VERSION_OF(HeddleFreeInfo18, fi_freeinfo, "FABRIC_1.8");
 
 // The caller's structure has no api_version: anything from 1.0 to 1.4.
 HEDDLE_EXPORT int HeddleFabric10(const fi_fabric_attr* old_attr,
@@ -190,13 +229,23 @@ HEDDLE_EXPORT int HeddleFabric10(const fi_fabric_attr* old_attr,
   attr.api_version = FI_VERSION(1, 0);
   return OpenFabric(&attr, fabric, context);
 }
-HEDDLE_OLD_VERSION(HeddleFabric10, fi_fabric, "FABRIC_1.0");
+HEDDLE_VERSION_OF(HeddleFabric10, fi_fabric, "FABRIC_1.0");
 
 HEDDLE_EXPORT int HeddleFabric11(const fi_fabric_attr* attr,
                                  fid_fabric** fabric, void* context) noexcept {
   return OpenFabric(attr, fabric, context);
 }
 HEDDLE_DEFAULT_VERSION(HeddleFabric11, fi_fabric, "FABRIC_1.1");
+
+// fi_fabric of 2.0, by info; not in the installed headers.
+HEDDLE_EXPORT int HeddleFabric2(const fi_info* info, fid_fabric** fabric,
+                                uint64_t flags, void* context) noexcept {
+  if (info == nullptr || flags != 0) {
+    return -FI_EINVAL;
+  }
+  return OpenFabric(info->fabric_attr, fabric, context);
+}
+HEDDLE_DEFAULT_VERSION(HeddleFabric2, fi_fabric2, "FABRIC_1.8");
 
 HEDDLE_EXPORT uint32_t HeddleVersion(void) noexcept {
   return heddle::core::kApiVersion;

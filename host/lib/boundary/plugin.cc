@@ -14,9 +14,11 @@ namespace {
 int PluginGetInfo(uint32_t version, const char* node, const char* service,
                   uint64_t flags, const fi_info* hints,
                   fi_info** info) noexcept {
-  // The core has brought older layouts to the newest already.
+  // The core has brought older layouts to that of its own version, which is
+  // not below `version`.
   return heddle::core::GetInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout13}, info);
+      {version, node, service, flags, hints, &heddle::core::kNewestLayout},
+      info);
 }
 
 int PluginFabric(fi_fabric_attr* attr, fid_fabric** fabric,

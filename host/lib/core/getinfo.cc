@@ -3,17 +3,22 @@
 
 #include <strings.h>
 
+#include <cstdio>
 #include <optional>
 #include <utility>
 
 #include "host/lib/boundary/guard.h"
+#include "host/lib/core/address.h"
 #include "host/lib/core/info_memory.h"
 #include "host/lib/core/log.h"
+#include "host/lib/core/nic_info.h"
 #include "host/lib/core/offer.h"
+#include "host/lib/core/open_objects.h"
 #include "host/lib/core/resolve.h"
 #include "host/lib/core/services.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/core/version.h"
+#include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {
 namespace {
@@ -39,14 +44,71 @@ std::optional<Refusal> DeviceRefusal(const Settings& settings) {
                  "rtl, only when it is named"};
 }
 
-bool StoreAddress(const std::optional<sockaddr_in>& address, void** data,
+bool StoreAddress(const std::optional<SocketAddress>& address, void** data,
                   size_t* bytes) {
   if (!address) {
     return true;
   }
-  *data = DuplicateBytes(&*address, sizeof(*address));
-  *bytes = *data != nullptr ? sizeof(*address) : 0;
+  *data = DuplicateBytes(address->data(), address->size());
+  *bytes = *data != nullptr ? address->size() : 0;
   return *data != nullptr;
+}
+
+bool StoreAddresses(const Endpoints& endpoints, fi_info* info) {
+  return StoreAddress(endpoints.source, &info->src_addr, &info->src_addrlen) &&
+         StoreAddress(endpoints.destination, &info->dest_addr,
+                      &info->dest_addrlen);
+}
+
+// Callers before 1.7 know no nic.
+bool StoreNic(const DeviceOffer& offer, const Settings& settings,
+              const SocketAddress& address, fi_info* info) {
+  if (FI_VERSION_LT(info->fabric_attr->api_version, FI_VERSION(1, 7))) {
+    return true;
+  }
+  const std::string version = std::to_string(contract::kContractMajor) + "." +
+                              std::to_string(contract::kContractMinor);
+  const std::string port_address = address.IpText();
+  info->nic = MakeNic({.name = offer.domain_name.c_str(),
+                       .device_version = version.c_str(),
+                       .driver = kProviderName,
+                       .address = port_address.c_str(),
+                       .mtu = settings.payload_mtu,
+                       .network_type = "Ultra Ethernet"});
+  return info->nic != nullptr;
+}
+
+std::string PointerText(const void* pointer) {
+  char text[24];
+  (void)snprintf(text, sizeof(text), "%p", pointer);
+  return text;
+}
+
+// What is open of the offer, of which the hints may name the objects.
+std::optional<Refusal> FindOpen(const Hints& hints, const DeviceOffer& offer,
+                                FoundObjects* found) {
+  const FoundObjects wanted = {hints->fabric_attr->fabric,
+                               hints->domain_attr->domain};
+  *found = FindOpenObjects(offer.fabric_name, offer.domain_name, wanted);
+  if (wanted.domain != nullptr && found->domain == nullptr) {
+    return Refusal{"domain_attr->domain", PointerText(wanted.domain),
+                   "an open domain " + offer.domain_name};
+  }
+  if (wanted.fabric != nullptr && found->fabric == nullptr) {
+    return Refusal{"fabric_attr->fabric", PointerText(wanted.fabric),
+                   "an open fabric " + offer.fabric_name};
+  }
+  return std::nullopt;
+}
+
+// Which families an address of ours can have: FI_HEDDLE_IP decides.
+DeviceOffer MakeOffer(const Settings& settings) {
+  const auto own = SocketAddress::FromText(settings.ip);
+  return {.domain_name = "rtl0",
+          .fabric_name = FabricName(),
+          .provider_name = kProviderName,
+          .ipv4 = !own || !own->is_ipv6(),
+          .ipv6 = !own || own->is_ipv6()};
 }
 
 // A stock core writes the name itself and takes one that is there for that of
@@ -77,8 +139,12 @@ int ProviderOnly(const Hints& hints, uint32_t version, fi_info** info) {
 
 int Answer(const InfoRequest& request, const Hints& hints,
            const Settings& settings, fi_info** info) {
-  const DeviceOffer offer = {"rtl0", FabricName(), kProviderName};
+  const DeviceOffer offer = MakeOffer(settings);
+  FoundObjects open;
   std::optional<Refusal> refusal = FindRefusal(hints, offer);
+  if (!refusal) {
+    refusal = FindOpen(hints, offer, &open);
+  }
   if (!refusal) {
     refusal = DeviceRefusal(settings);
   }
@@ -87,19 +153,24 @@ int Answer(const InfoRequest& request, const Hints& hints,
     return -FI_ENODATA;
   }
   std::string reason;
-  const auto endpoints = Resolve(request, hints, settings, &reason);
-  if (!endpoints) {
+  Endpoints endpoints;
+  const int result = Resolve(request, hints, settings, &endpoints, &reason);
+  if (result != FI_SUCCESS) {
     Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s ruled out: %s",
         offer.domain_name.c_str(), reason.c_str());
-    return -FI_ENODATA;
+    return result;
   }
   InfoPointer made = MakeInfo(hints, request.version, offer);
   if (made == nullptr || !StoreProviderName(made.get()) ||
-      !StoreAddress(endpoints->source, &made->src_addr, &made->src_addrlen) ||
-      !StoreAddress(endpoints->destination, &made->dest_addr,
-                    &made->dest_addrlen)) {
+      !StoreAddresses(endpoints, made.get()) ||
+      !StoreNic(offer, settings, endpoints.source, made.get())) {
     return -FI_ENOMEM;
   }
+  made->addr_format = hints->addr_format == FI_SOCKADDR
+                          ? uint32_t{FI_SOCKADDR}
+                          : endpoints.source.format();
+  made->fabric_attr->fabric = open.fabric;
+  made->domain_attr->domain = open.domain;
   Log(LogLevel::kInfo, LogSubsystem::kCore,
       "device %s offered: FI_HEDDLE_DEVICE names it and it meets all hints",
       offer.domain_name.c_str());

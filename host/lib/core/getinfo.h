@@ -26,7 +26,8 @@ struct InfoRequest {
 //
 // -FI_ENOSYS: version newer than kApiVersion. -FI_ENODATA: nothing matches,
 // FI_SOURCE without node and service, or a name that cannot be resolved.
-// -FI_EINVAL: a setting has a bad value. -FI_ENOMEM.
+// -FI_EINVAL: a setting has a bad value, or a service stands beside a node in
+// the format FI_ADDR_STR. -FI_ENOMEM.
 int GetInfo(const InfoRequest& request, fi_info** info) noexcept;
 
 // Name of the one fabric: everything on our wire reaches everything else.

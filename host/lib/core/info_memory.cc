@@ -7,16 +7,16 @@
 namespace heddle::core {
 namespace {
 
-// Copies `*source`, of which `bytes` exist, if there is one; false without
-// memory.
+// Copies `*source`, of which `bytes` exist, if there is one, into `allocated`
+// bytes; false without memory.
 template <typename Attribute>
-bool CopyPart(const Attribute* source, size_t bytes,
-              Attribute** target) noexcept {
+bool CopyPart(const Attribute* source, size_t bytes, Attribute** target,
+              size_t allocated = sizeof(Attribute)) noexcept {
   *target = nullptr;
   if (source == nullptr) {
     return true;
   }
-  *target = static_cast<Attribute*>(calloc(1, sizeof(Attribute)));
+  *target = static_cast<Attribute*>(calloc(1, allocated));
   if (*target == nullptr) {
     return false;
   }
@@ -57,7 +57,8 @@ bool CopyEndpointPart(const fi_info& source, size_t bytes,
 
 bool CopyDomainPart(const fi_info& source, size_t bytes,
                     fi_info* copy) noexcept {
-  if (!CopyPart(source.domain_attr, bytes, &copy->domain_attr)) {
+  if (!CopyPart(source.domain_attr, bytes, &copy->domain_attr,
+                kAllocatedDomainAttr)) {
     return false;
   }
   fi_domain_attr* domain = copy->domain_attr;
@@ -119,8 +120,8 @@ void FreeOne(fi_info* info) noexcept {
   free(info);
 }
 
-template <typename Attribute>
-void ReadPart(const Attribute* source, size_t bytes, Attribute* copy) noexcept {
+template <typename Source, typename Attribute>
+void ReadPart(const Source* source, size_t bytes, Attribute* copy) noexcept {
   if (source != nullptr) {
     memcpy(copy, source, bytes);
   }
@@ -201,7 +202,7 @@ Hints::Hints(const fi_info* hints, const InfoLayout& layout) noexcept {
   info_.tx_attr = &tx_;
   info_.rx_attr = &rx_;
   info_.ep_attr = &ep_;
-  info_.domain_attr = &domain_;
+  info_.domain_attr = &domain_.base;
   info_.fabric_attr = &fabric_;
 }
 

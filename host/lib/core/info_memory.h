@@ -13,7 +13,7 @@ namespace heddle::core {
 // Zeroed, with all its attribute structures; null without memory.
 fi_info* AllocateInfo() noexcept;
 
-// A deep copy of one entry, in the layout of kLayout13, from a structure of
+// A deep copy of one entry, in the newest layout, from a structure of
 // `layout`: addresses, names, keys and nic are copied, `handle` is not
 // followed, `next` is null. Null without memory.
 fi_info* DuplicateInfo(const fi_info& info, const InfoLayout& layout) noexcept;
@@ -41,13 +41,15 @@ class Hints {
   // All attribute pointers are set; zero when the caller gave none.
   const fi_info& operator*() const noexcept { return info_; }
   const fi_info* operator->() const noexcept { return &info_; }
+  // The domain's attributes with the fields that the headers do not have.
+  const NewestDomainAttr& domain() const noexcept { return domain_; }
 
  private:
   fi_info info_ = {};
   fi_tx_attr tx_ = {};
   fi_rx_attr rx_ = {};
   fi_ep_attr ep_ = {};
-  fi_domain_attr domain_ = {};
+  NewestDomainAttr domain_ = {};
   fi_fabric_attr fabric_ = {};
 };
 

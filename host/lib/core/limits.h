@@ -22,7 +22,7 @@ inline constexpr size_t kMaxQueueSize = 2048;
 // Depth of a completion queue when the application names none, and the most
 // it can have, in entries.
 inline constexpr size_t kDefaultCqSize = 1024;
-inline constexpr size_t kMaxCqSize = 65536;
+inline constexpr size_t kMaxCqSize = 32768;
 
 // Memory regions.
 inline constexpr size_t kMrKeyBytes = 8;
@@ -46,10 +46,11 @@ inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint64_t kPrimaryCaps = FI_MSG;
 inline constexpr uint64_t kModifierCaps = FI_SEND | FI_RECV;
 inline constexpr uint64_t kSecondaryCaps =
-    FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+    FI_SOURCE | FI_SOURCE_ERR | FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr uint64_t kTxCaps = FI_MSG | FI_SEND;
-inline constexpr uint64_t kRxCaps = FI_MSG | FI_RECV | FI_SOURCE;
+inline constexpr uint64_t kRxCaps =
+    FI_MSG | FI_RECV | FI_SOURCE | FI_SOURCE_ERR;
 
 // Flags that an endpoint's default `op_flags` may hold. A completion is
 // written when the target has acknowledged, so the two weaker levels hold too.

@@ -14,9 +14,8 @@ bool LogEnabled(LogLevel level, LogSubsystem subsystem) noexcept {
   return CoreLogEnabled(level, subsystem);
 }
 
-void Log(LogLevel level, LogSubsystem subsystem, const char* format,
-         ...) noexcept {
-  if (!CoreLogEnabled(level, subsystem)) {
+void Log(LogLevel level, LogPlace place, const char* format, ...) noexcept {
+  if (!CoreLogEnabled(level, place.subsystem())) {
     return;
   }
   const int saved_errno = errno;
@@ -29,7 +28,7 @@ void Log(LogLevel level, LogSubsystem subsystem, const char* format,
     const size_t length = strlen(line);
     line[length] = '\n';
     line[length + 1] = '\0';
-    CoreLog(level, subsystem, line);
+    CoreLog(level, place, line);
   }
   errno = saved_errno;
 }

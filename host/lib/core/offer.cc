@@ -7,8 +7,10 @@
 #include <initializer_list>
 #include <utility>
 
+#include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/core/tostr.h"
+#include "host/lib/core/traffic_class.h"
 #include "host/lib/core/version.h"
 
 namespace heddle::core {
@@ -19,7 +21,7 @@ constexpr uint64_t kAllCaps = kPrimaryCaps | kModifierCaps | kSecondaryCaps;
 // Source: fi_getinfo(3), list of modifiers; fi_endpoint(3), capabilities of
 // each direction.
 constexpr uint64_t kTransmitOnly = FI_SEND;
-constexpr uint64_t kReceiveOnly = FI_RECV | FI_SOURCE;
+constexpr uint64_t kReceiveOnly = FI_RECV | FI_SOURCE | FI_SOURCE_ERR;
 
 // Runs the checks of one device and keeps the first that fails. Each member
 // returns whether the hint can be met; a hint of zero always can.
@@ -76,10 +78,11 @@ uint64_t WithModifiers(uint64_t caps) {
 }
 
 // What the answer's caps are. FI_SOURCE has a price and is given only when
-// asked for; where an endpoint reaches has none.
+// asked for; where an endpoint reaches has none. FI_SOURCE_ERR changes what
+// completes in error, so nobody gets it who takes all that there is.
 uint64_t AnswerCaps(uint64_t wanted) {
   if (wanted == 0) {
-    return kAllCaps;
+    return kAllCaps & ~FI_SOURCE_ERR;
   }
   const uint64_t caps = WithModifiers(wanted);
   return (caps & kDomainCaps) == 0 ? caps | kDomainCaps : caps;
@@ -108,6 +111,10 @@ bool CapsFit(const fi_info& hints, Matcher* matcher) {
     return matcher->Refuse("caps", FlagsText(hints.caps, FI_TYPE_CAPS),
                            "FI_SEND and FI_RECV with FI_MSG only");
   }
+  if ((hints.caps & (FI_SOURCE | FI_SOURCE_ERR)) == FI_SOURCE_ERR) {
+    return matcher->Refuse("caps", FlagsText(hints.caps, FI_TYPE_CAPS),
+                           "FI_SOURCE_ERR with FI_SOURCE only");
+  }
   const uint64_t caps = AnswerCaps(hints.caps);
   return matcher->Bits("tx_attr->caps", hints.tx_attr->caps,
                        caps | kReceiveOnly | kDomainCaps, FI_TYPE_CAPS) &&
@@ -115,11 +122,18 @@ bool CapsFit(const fi_info& hints, Matcher* matcher) {
                        caps | kTransmitOnly | kDomainCaps, FI_TYPE_CAPS);
 }
 
+bool AuthKeyFits(const char* attribute, const void* key, size_t bytes,
+                 Matcher* matcher) {
+  return bytes == 0 || JobIdOf(key, bytes).has_value() ||
+         matcher->Refuse(attribute, std::to_string(bytes) + " bytes",
+                         "4 bytes: a number of 1 to 0xffffff");
+}
+
 bool TrafficClassFits(const char* attribute, uint32_t wanted,
                       Matcher* matcher) {
-  return wanted == FI_TC_UNSPEC || wanted == FI_TC_BEST_EFFORT ||
+  return wanted == FI_TC_UNSPEC || DscpOf(wanted).has_value() ||
          matcher->Refuse(attribute, std::to_string(wanted),
-                         "FI_TC_UNSPEC, FI_TC_BEST_EFFORT");
+                         "FI_TC_UNSPEC, the six labels, DSCP 0 to 63");
 }
 
 bool TxFits(const fi_tx_attr& tx, Matcher* matcher) {
@@ -165,7 +179,8 @@ bool EndpointFits(const fi_ep_attr& ep, Matcher* matcher) {
                          0) &&
          matcher->AtMost("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
          matcher->AtMost("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1) &&
-         matcher->AtMost("ep_attr->auth_key_size", ep.auth_key_size, 0);
+         AuthKeyFits("ep_attr->auth_key", ep.auth_key, ep.auth_key_size,
+                     matcher);
 }
 
 bool DomainCountsFit(const fi_domain_attr& domain, Matcher* matcher) {
@@ -187,7 +202,6 @@ bool DomainCountsFit(const fi_domain_attr& domain, Matcher* matcher) {
       {"domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 0},
       {"domain_attr->cntr_cnt", domain.cntr_cnt, 0},
       {"domain_attr->mr_iov_limit", domain.mr_iov_limit, kMrIovLimit},
-      {"domain_attr->auth_key_size", domain.auth_key_size, 0},
   };
   return std::all_of(
       std::begin(counts), std::end(counts), [matcher](const Count& count) {
@@ -207,8 +221,9 @@ bool MrModeFits(uint64_t wanted, Matcher* matcher) {
                          "FI_MR_BASIC or FI_MR_SCALABLE with no other bit");
 }
 
-bool DomainFits(const fi_domain_attr& domain, const DeviceOffer& offer,
+bool DomainFits(const NewestDomainAttr& newest, const DeviceOffer& offer,
                 Matcher* matcher) {
+  const fi_domain_attr& domain = newest.base;
   return matcher->Name("domain_attr->name", domain.name, offer.domain_name) &&
          matcher->OneOf("domain_attr->threading", domain.threading,
                         FI_TYPE_THREADING,
@@ -228,6 +243,11 @@ bool DomainFits(const fi_domain_attr& domain, const DeviceOffer& offer,
          matcher->Bits("domain_attr->caps", domain.caps, kDomainCaps,
                        FI_TYPE_CAPS) &&
          TrafficClassFits("domain_attr->tclass", domain.tclass, matcher) &&
+         AuthKeyFits("domain_attr->auth_key", domain.auth_key,
+                     domain.auth_key_size, matcher) &&
+         matcher->AtMost("domain_attr->max_ep_auth_key", newest.max_ep_auth_key,
+                         0) &&
+         matcher->AtMost("domain_attr->max_group_id", newest.max_group_id, 0) &&
          DomainCountsFit(domain, matcher);
 }
 
@@ -238,9 +258,21 @@ bool FabricFits(const fi_fabric_attr& fabric, const DeviceOffer& offer,
          matcher->Name("fabric_attr->name", fabric.name, offer.fabric_name);
 }
 
-bool AddressFormatFits(const fi_info& hints, Matcher* matcher) {
-  return matcher->OneOf("addr_format", hints.addr_format, FI_TYPE_ADDR_FORMAT,
-                        {uint32_t{FI_SOCKADDR_IN}, uint32_t{FI_SOCKADDR}});
+// Source: fi_getinfo(3), FI_ADDR_STR is how node and hints are written; the
+// answer has the format that the text says.
+bool AddressFormatFits(const fi_info& hints, const DeviceOffer& offer,
+                       Matcher* matcher) {
+  const uint32_t wanted = hints.addr_format;
+  if (wanted == FI_FORMAT_UNSPEC || wanted == FI_SOCKADDR ||
+      wanted == FI_ADDR_STR || (offer.ipv4 && wanted == FI_SOCKADDR_IN) ||
+      (offer.ipv6 && wanted == FI_SOCKADDR_IN6)) {
+    return true;
+  }
+  std::string offered = "FI_SOCKADDR, FI_ADDR_STR";
+  offered += offer.ipv4 ? ", FI_SOCKADDR_IN" : "";
+  offered += offer.ipv6 ? ", FI_SOCKADDR_IN6" : "";
+  return matcher->Refuse("addr_format", ToText(&wanted, FI_TYPE_ADDR_FORMAT),
+                         offered);
 }
 
 template <typename Value>
@@ -270,6 +302,16 @@ void FillRx(const fi_info& hints, uint64_t caps, fi_rx_attr* rx) {
   rx->iov_limit = kIovLimit;
 }
 
+// A copy for an answer; true unless there is no memory.
+bool EchoAuthKey(const uint8_t* key, size_t bytes, uint8_t** copy,
+                 size_t* copy_bytes) {
+  if (bytes != 0) {
+    *copy = static_cast<uint8_t*>(DuplicateBytes(key, bytes));
+    *copy_bytes = *copy == nullptr ? 0 : bytes;
+  }
+  return bytes == *copy_bytes;
+}
+
 void FillEndpoint(fi_ep_attr* ep) {
   *ep = {};
   ep->type = FI_EP_RDM;
@@ -278,6 +320,15 @@ void FillEndpoint(fi_ep_attr* ep) {
   ep->max_msg_size = kMaxMessageBytes;
   ep->tx_ctx_cnt = 1;
   ep->rx_ctx_cnt = 1;
+}
+
+// In 2.0 `control_progress` and `data_progress` became one field, of which the
+// latter is the one that callers set.
+fi_progress ControlProgress(const fi_domain_attr& hints, uint32_t version) {
+  const fi_progress otherwise = FI_VERSION_GE(version, FI_VERSION(2, 0))
+                                    ? hints.data_progress
+                                    : FI_PROGRESS_UNSPEC;
+  return Or(Or(hints.control_progress, otherwise), FI_PROGRESS_AUTO);
 }
 
 // Nothing is needed of the application, so that no bit of 1.5 and later
@@ -294,7 +345,7 @@ void FillDomain(const fi_domain_attr& hints, uint32_t version,
   *domain = {};
   domain->name = DuplicateText(offer.domain_name.c_str());
   domain->threading = Or(hints.threading, FI_THREAD_SAFE);
-  domain->control_progress = Or(hints.control_progress, FI_PROGRESS_AUTO);
+  domain->control_progress = ControlProgress(hints, version);
   domain->data_progress = Or(hints.data_progress, FI_PROGRESS_AUTO);
   domain->resource_mgmt = FI_RM_ENABLED;
   domain->av_type = Or(hints.av_type, FI_AV_TABLE);
@@ -322,9 +373,9 @@ std::optional<Refusal> FindRefusal(const Hints& hints,
   const fi_info& wanted = *hints;
   if (FabricFits(*wanted.fabric_attr, offer, &matcher) &&
       EndpointFits(*wanted.ep_attr, &matcher) && CapsFit(wanted, &matcher) &&
-      AddressFormatFits(wanted, &matcher) &&
+      AddressFormatFits(wanted, offer, &matcher) &&
       TxFits(*wanted.tx_attr, &matcher) && RxFits(*wanted.rx_attr, &matcher)) {
-    DomainFits(*wanted.domain_attr, offer, &matcher);
+    DomainFits(hints.domain(), offer, &matcher);
   }
   return matcher.refusal();
 }
@@ -336,7 +387,6 @@ InfoPointer MakeInfo(const Hints& hints, uint32_t version,
     return nullptr;
   }
   info->caps = AnswerCaps(hints->caps);
-  info->addr_format = Or<uint32_t>(hints->addr_format, FI_SOCKADDR_IN);
   info->handle = hints->handle;
   FillTx(*hints, info->caps, info->tx_attr);
   FillRx(*hints, info->caps, info->rx_attr);
@@ -345,8 +395,14 @@ InfoPointer MakeInfo(const Hints& hints, uint32_t version,
   info->fabric_attr->name = DuplicateText(offer.fabric_name.c_str());
   info->fabric_attr->prov_version = kProviderVersion;
   info->fabric_attr->api_version = version;
-  const bool whole =
-      info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr;
+  const bool keys =
+      EchoAuthKey(hints->ep_attr->auth_key, hints->ep_attr->auth_key_size,
+                  &info->ep_attr->auth_key, &info->ep_attr->auth_key_size) &&
+      EchoAuthKey(
+          hints->domain_attr->auth_key, hints->domain_attr->auth_key_size,
+          &info->domain_attr->auth_key, &info->domain_attr->auth_key_size);
+  const bool whole = keys && info->domain_attr->name != nullptr &&
+                     info->fabric_attr->name != nullptr;
   return whole ? std::move(info) : nullptr;
 }
 

@@ -16,6 +16,9 @@ struct DeviceOffer {
   std::string domain_name;  // "rtl0"
   std::string fabric_name;
   std::string provider_name;
+  // Families of addresses that it can have here.
+  bool ipv4 = true;
+  bool ipv6 = true;
 };
 
 // Why a device is left out: the first attribute that does not fit.
@@ -29,8 +32,8 @@ struct Refusal {
 std::optional<Refusal> FindRefusal(const Hints& hints,
                                    const DeviceOffer& offer);
 
-// The answer for hints that were not refused, without its addresses; null
-// without memory.
+// The answer for hints that were not refused, without its addresses and their
+// format; null without memory.
 InfoPointer MakeInfo(const Hints& hints, uint32_t version,
                      const DeviceOffer& offer);
 

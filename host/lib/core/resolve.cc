@@ -2,11 +2,12 @@
 #include "host/lib/core/resolve.h"
 
 #include <netdb.h>
+#include <rdma/fi_errno.h>
 #include <sys/socket.h>
 
+#include <cstring>
 #include <memory>
-
-#include "host/lib/core/address.h"
+#include <string_view>
 
 namespace heddle::core {
 namespace {
@@ -15,84 +16,189 @@ struct AddressListDeleter {
   void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
 };
 
-std::optional<sockaddr_in> LookUp(const char* node, const char* service,
-                                  bool numeric_only, std::string* reason) {
-  addrinfo wanted = {};
-  wanted.ai_family = AF_INET;
-  wanted.ai_socktype = SOCK_DGRAM;
-  wanted.ai_flags = numeric_only ? AI_NUMERICHOST : 0;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(node, service, &wanted, &found);
-  if (error != 0) {
-    *reason = std::string("node ") + (node != nullptr ? node : "(none)") +
-              ", service " + (service != nullptr ? service : "(none)") + ": " +
-              gai_strerror(error);
-    return std::nullopt;
-  }
-  const std::unique_ptr<addrinfo, AddressListDeleter> list(found);
-  return ParseAddress(list->ai_addr, list->ai_addrlen);
+const char* FamilyText(int family) {
+  return family == AF_INET6 ? "IPv6" : "IPv4";
 }
 
-// Without a node the host itself is meant: its address on our wire, not the
-// loopback that getaddrinfo would answer.
-std::optional<sockaddr_in> LookUpRequest(const InfoRequest& request,
-                                         in_addr local, std::string* reason) {
-  const bool numeric_only = (request.flags & FI_NUMERICHOST) != 0;
-  std::optional<sockaddr_in> found =
-      LookUp(request.node, request.service, numeric_only, reason);
-  if (found &&
-      (request.node == nullptr || found->sin_addr.s_addr == INADDR_ANY)) {
-    found->sin_addr = local;
-  }
-  return found;
-}
+// Works the addresses of one request out; the first that has a family decides
+// for all. Members that return false have set `*reason`.
+class Resolver {
+ public:
+  Resolver(const InfoRequest& request, const Hints& hints,
+           const Settings& settings, std::string* reason)
+      : request_(request),
+        hints_(hints),
+        settings_(settings),
+        reason_(reason),
+        family_(FamilyOf(hints, settings)) {}
 
-// An address among the hints; false when it is none of ours.
-bool ReadHint(const char* attribute, const void* data, size_t bytes,
-              std::optional<sockaddr_in>* address, std::string* reason) {
-  *address = ParseAddress(data, bytes);
-  if (data == nullptr || *address) {
+  bool Run(Endpoints* endpoints) {
+    const bool named = request_.node != nullptr || request_.service != nullptr;
+    const bool is_source = (request_.flags & FI_SOURCE) != 0;
+    if (is_source && !named) {
+      *reason_ = "FI_SOURCE needs a node or a service";
+      return false;
+    }
+    std::optional<SocketAddress> source;
+    std::optional<SocketAddress> destination;
+    if (!is_source &&
+        !ReadHint("src_addr", hints_->src_addr, hints_->src_addrlen, &source)) {
+      return false;
+    }
+    if ((is_source || !named) &&
+        !ReadHint("dest_addr", hints_->dest_addr, hints_->dest_addrlen,
+                  &destination)) {
+      return false;
+    }
+    if (named && !LookUpRequest(is_source ? &source : &destination)) {
+      return false;
+    }
+    endpoints->source = OwnUnlessGiven(source);
+    endpoints->destination = destination;
     return true;
   }
-  *reason = std::string(attribute) + " of " + std::to_string(bytes) +
-            " bytes is no struct sockaddr_in";
-  return false;
-}
+
+ private:
+  // What is decided before any address is read, or AF_UNSPEC.
+  static int FamilyOf(const Hints& hints, const Settings& settings) {
+    const auto own = SocketAddress::FromText(settings.ip);
+    if (own) {
+      return own->family();
+    }
+    switch (hints->addr_format) {
+      case FI_SOCKADDR_IN:
+        return AF_INET;
+      case FI_SOCKADDR_IN6:
+        return AF_INET6;
+      default:
+        return AF_UNSPEC;
+    }
+  }
+
+  bool Agree(const char* what, const SocketAddress& address) {
+    if (family_ == AF_UNSPEC) {
+      family_ = address.family();
+    }
+    if (family_ == address.family()) {
+      return true;
+    }
+    *reason_ = std::string(what) + " " + address.Text() + " is not " +
+               FamilyText(family_);
+    return false;
+  }
+
+  // An address among the hints, in the format that they name.
+  bool ReadHint(const char* attribute, const void* data, size_t bytes,
+                std::optional<SocketAddress>* address) {
+    if (data == nullptr) {
+      return true;
+    }
+    if (hints_->addr_format == FI_ADDR_STR) {
+      const auto* text = static_cast<const char*>(data);
+      *address = SocketAddress::FromUrl({text, strnlen(text, bytes)});
+    } else {
+      *address = SocketAddress::Read(data, bytes);
+    }
+    if (*address) {
+      return Agree(attribute, **address);
+    }
+    *reason_ = std::string(attribute) + " of " + std::to_string(bytes) +
+               " bytes is no address of ours";
+    return false;
+  }
+
+  bool LookUpRequest(std::optional<SocketAddress>* address) {
+    if (IsUrl(request_)) {
+      *address = SocketAddress::FromUrl(request_.node);
+      if (!*address) {
+        *reason_ = std::string("node ") + request_.node +
+                   " is no fi_sockaddr_in://address:port";
+        return false;
+      }
+      if (!Agree("node", **address)) {
+        return false;
+      }
+    } else if (family_ != AF_UNSPEC) {
+      *address = LookUp(family_);
+    } else {
+      *address = LookUp(AF_INET);
+      if (!*address && request_.node != nullptr) {
+        *address = LookUp(AF_INET6);
+      }
+    }
+    if (!*address) {
+      return false;
+    }
+    family_ = (*address)->family();
+    // Without a node the host itself is meant: its address on our wire, not
+    // the loopback that getaddrinfo answers.
+    if (request_.node == nullptr || (*address)->is_any()) {
+      *address = Own().WithPort((*address)->port());
+    }
+    return true;
+  }
+
+  std::optional<SocketAddress> LookUp(int family) {
+    addrinfo wanted = {};
+    wanted.ai_family = family;
+    wanted.ai_socktype = SOCK_DGRAM;
+    wanted.ai_flags =
+        (request_.flags & FI_NUMERICHOST) != 0 ? AI_NUMERICHOST : 0;
+    addrinfo* found = nullptr;
+    const int error =
+        getaddrinfo(request_.node, request_.service, &wanted, &found);
+    if (error != 0) {
+      const char* node = request_.node;
+      const char* service = request_.service;
+      *reason_ = std::string("node ") + (node != nullptr ? node : "(none)") +
+                 ", service " + (service != nullptr ? service : "(none)") +
+                 ", " + FamilyText(family) + ": " + gai_strerror(error);
+      return std::nullopt;
+    }
+    const std::unique_ptr<addrinfo, AddressListDeleter> list(found);
+    return SocketAddress::Read(list->ai_addr, list->ai_addrlen);
+  }
+
+  // Precondition: the family is not other than that of FI_HEDDLE_IP, which
+  // the constructor and `Agree` see to.
+  SocketAddress Own() const {
+    return OwnAddress(settings_, family_).value_or(SocketAddress());
+  }
+
+  SocketAddress OwnUnlessGiven(const std::optional<SocketAddress>& source) {
+    if (!source) {
+      return Own();
+    }
+    return source->is_any() ? Own().WithPort(source->port()) : *source;
+  }
+
+  static bool IsUrl(const InfoRequest& request) {
+    return request.node != nullptr && strstr(request.node, "://") != nullptr;
+  }
+
+  const InfoRequest& request_;
+  const Hints& hints_;
+  const Settings& settings_;
+  std::string* reason_;
+  int family_;
+};
 
 }  // namespace
 
-std::optional<Endpoints> Resolve(const InfoRequest& request, const Hints& hints,
-                                 const Settings& settings,
-                                 std::string* reason) {
-  const bool named = request.node != nullptr || request.service != nullptr;
-  const bool is_source = (request.flags & FI_SOURCE) != 0;
-  if (is_source && !named) {
-    *reason = "FI_SOURCE needs a node or a service";
-    return std::nullopt;
+int Resolve(const InfoRequest& request, const Hints& hints,
+            const Settings& settings, Endpoints* endpoints,
+            std::string* reason) {
+  const bool is_text =
+      request.node != nullptr && (hints->addr_format == FI_ADDR_STR ||
+                                  strstr(request.node, "://") != nullptr);
+  if (is_text && request.service != nullptr) {
+    *reason = std::string("service ") + request.service +
+              " beside a node in the format FI_ADDR_STR, which holds the port";
+    return -FI_EINVAL;
   }
-  std::optional<sockaddr_in> source;
-  std::optional<sockaddr_in> destination;
-  if ((!is_source && !ReadHint("src_addr", hints->src_addr, hints->src_addrlen,
-                               &source, reason)) ||
-      ((is_source || !named) &&
-       !ReadHint("dest_addr", hints->dest_addr, hints->dest_addrlen,
-                 &destination, reason))) {
-    return std::nullopt;
-  }
-  const in_addr local = LocalAddress(settings);
-  if (named) {
-    auto& target = is_source ? source : destination;
-    target = LookUpRequest(request, local, reason);
-    if (!target) {
-      return std::nullopt;
-    }
-  }
-  if (!source) {
-    source = MakeAddress(local, 0);
-  } else if (source->sin_addr.s_addr == INADDR_ANY) {
-    source->sin_addr = local;
-  }
-  return Endpoints{*source, destination};
+  return Resolver(request, hints, settings, reason).Run(endpoints)
+             ? FI_SUCCESS
+             : -FI_ENODATA;
 }
 
 }  // namespace heddle::core

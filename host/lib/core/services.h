@@ -18,7 +18,7 @@ bool RunsInStockCore() noexcept;
 bool CoreLogEnabled(LogLevel level, LogSubsystem subsystem) noexcept;
 
 // `line` ends with a newline.
-void CoreLog(LogLevel level, LogSubsystem subsystem, const char* line) noexcept;
+void CoreLog(LogLevel level, const LogPlace& place, const char* line) noexcept;
 
 void CoreDefineParameter(const SettingRow& row) noexcept;
 

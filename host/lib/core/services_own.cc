@@ -11,16 +11,16 @@ namespace heddle::core {
 namespace {
 
 // Adapts the printf-like arguments of WriteLog.
-void WriteLine(LogLevel level, LogSubsystem subsystem, const char* format, ...)
+void WriteLine(LogLevel level, const LogPlace& place, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 
-void WriteLine(LogLevel level, LogSubsystem subsystem, const char* format,
-               ...) {
+void WriteLine(LogLevel level, const LogPlace& place, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  WriteLog({kProviderName, ToFiLogLevel(level), ToFiLogSubsystem(subsystem),
-            kProviderName, 0},
-           format, arguments);
+  WriteLog(
+      {kProviderName, ToFiLogLevel(level), ToFiLogSubsystem(place.subsystem()),
+       place.function(), place.line()},
+      format, arguments);
   va_end(arguments);
 }
 
@@ -39,9 +39,8 @@ bool CoreLogEnabled(LogLevel level, LogSubsystem subsystem) noexcept {
   }
 }
 
-void CoreLog(LogLevel level, LogSubsystem subsystem,
-             const char* line) noexcept {
-  WriteLine(level, subsystem, "%s", line);
+void CoreLog(LogLevel level, const LogPlace& place, const char* line) noexcept {
+  WriteLine(level, place, "%s", line);
 }
 
 void CoreDefineParameter(const SettingRow& row) noexcept {

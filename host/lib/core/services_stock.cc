@@ -20,10 +20,10 @@ bool CoreLogEnabled(LogLevel level, LogSubsystem subsystem) noexcept {
                         ToFiLogSubsystem(subsystem)) != 0;
 }
 
-void CoreLog(LogLevel level, LogSubsystem subsystem,
-             const char* line) noexcept {
-  fi_log(PluginProvider(), ToFiLogLevel(level), ToFiLogSubsystem(subsystem),
-         kProviderName, 0, "%s", line);
+void CoreLog(LogLevel level, const LogPlace& place, const char* line) noexcept {
+  fi_log(PluginProvider(), ToFiLogLevel(level),
+         ToFiLogSubsystem(place.subsystem()), place.function(), place.line(),
+         "%s", line);
 }
 
 void CoreDefineParameter(const SettingRow& row) noexcept {

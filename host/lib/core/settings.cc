@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/core/settings.h"
 
-#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "host/lib/core/address.h"
 #include "host/lib/core/log.h"
 #include "host/lib/core/services.h"
 
@@ -48,11 +48,9 @@ bool ParseProbability(std::string_view text, double* value) {
 }
 
 bool ParseUnicastIp(std::string_view text, std::string* value) {
-  in_addr address = {};
   *value = text;
-  return inet_pton(AF_INET, value->c_str(), &address) == 1 &&
-         address.s_addr != INADDR_ANY && address.s_addr != INADDR_BROADCAST &&
-         !IN_MULTICAST(ntohl(address.s_addr));
+  const auto address = SocketAddress::FromText(*value);
+  return address && address->is_unicast();
 }
 
 bool ParseWireName(std::string_view text, std::string* value) {
@@ -73,102 +71,130 @@ bool ParseText(std::string_view text, std::string* value) {
 
 using Parse = bool (*)(std::string_view text, Settings* settings);
 
-// The table of all settings; `kParsers` is in the same order.
-constexpr std::array kRows = {
-    SettingRow{"DEVICE", SettingType::kString, "rtl", "",
-               "Device to use; rtl is the NIC's Verilated RTL in this process"},
-    SettingRow{"IP", SettingType::kString, "a unicast IPv4 address", "",
-               "Own address on the wire; unset: that of the first interface "
-               "that is up, else 127.0.0.1"},
-    SettingRow{"WIRE", SettingType::kString,
-               "up to 64 letters, digits, '.', '-', '_'", "default",
-               "Name of the virtual wire between processes of one machine"},
-    SettingRow{"PAYLOAD_MTU", SettingType::kUnsigned, "1024, 2048, 4096, 8192",
-               "4096", "Payload bytes per packet, equal on one wire"},
-    SettingRow{"CAPTURE", SettingType::kString, "a file name", "",
-               "Write the frames of the simulated device to this pcap file"},
-    SettingRow{"TRACE", SettingType::kString, "a file name", "",
-               "Write a waveform of the simulated device to this FST file"},
-    SettingRow{"STATISTICS", SettingType::kString, "a file name", "",
-               "Append the device's counters to this file at close"},
-    SettingRow{"LOSS", SettingType::kProbability, "0 to 1", "0",
-               "Probability that a frame sent on the virtual wire is lost"},
-    SettingRow{"DUPLICATE", SettingType::kProbability, "0 to 1", "0",
-               "Probability that a frame sent on the virtual wire is doubled"},
-    SettingRow{"REORDER", SettingType::kProbability, "0 to 1", "0",
-               "Probability that a frame sent on the virtual wire is late"},
-    SettingRow{"SEED", SettingType::kUnsigned, "0 to 18446744073709551615", "1",
-               "Seed of faults and memory order of the simulation"},
-    SettingRow{"RTO_NS", SettingType::kUnsigned, "1000 to 10000000000",
-               "20000000", "First retransmission time, nanoseconds"},
-    SettingRow{"DEAD_NS", SettingType::kUnsigned, "1000000 to 10000000000000",
-               "60000000000", "A peer silent for so long is dead, nanoseconds"},
-    SettingRow{"BOUNCE_LIMIT", SettingType::kUnsigned, "0 to 16777216", "65536",
-               "Unregistered buffers up to so many bytes are copied, larger "
-               "ones mapped for the operation"},
-    SettingRow{"SIM_PATH", SettingType::kString, "a directory", "",
-               "Directory of libheddle-sim.so; unset: beside this library"},
-    SettingRow{"JOB_ID", SettingType::kUnsigned, "1 to 16777215", "",
-               "UET JobID; unset: derived from the user id"},
+// A row with how its value is read. False: not in the range.
+struct Row {
+  SettingRow shown;
+  Parse parse;
 };
 
-constexpr std::array<Parse, kRows.size()> kParsers = {
-    [](std::string_view text, Settings* settings) {
-      return ParseText(text, &settings->device) && text == "rtl";
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnicastIp(text, &settings->ip);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseWireName(text, &settings->wire);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnsigned(text, 1024, 8192, &settings->payload_mtu) &&
-             (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseText(text, &settings->capture);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseText(text, &settings->trace);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseText(text, &settings->statistics);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseProbability(text, &settings->loss);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseProbability(text, &settings->duplicate);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseProbability(text, &settings->reorder);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnsigned(text, 0, UINT64_MAX, &settings->seed);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnsigned(text, 1'000, 10'000'000'000, &settings->rto_ns);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnsigned(text, 1'000'000, 10'000'000'000'000,
-                           &settings->dead_ns);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnsigned(text, 0, 16'777'216, &settings->bounce_limit);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseText(text, &settings->sim_path);
-    },
-    [](std::string_view text, Settings* settings) {
-      return ParseUnsigned(text, 1, kMaxJobId, &settings->job_id);
-    },
+constexpr std::array kRows = {
+    Row{{"DEVICE", SettingType::kString, "rtl", "",
+         "Device to use; rtl is the NIC's Verilated RTL in this process"},
+        [](std::string_view text, Settings* settings) {
+          return ParseText(text, &settings->device) && text == "rtl";
+        }},
+    Row{{"IP", SettingType::kString, "a unicast IPv4 or IPv6 address", "",
+         "Own address on the wire; unset: that of the first interface that is "
+         "up, else the loopback's"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnicastIp(text, &settings->ip);
+        }},
+    Row{{"WIRE", SettingType::kString,
+         "up to 64 letters, digits, '.', '-', '_'", "default",
+         "Name of the virtual wire between processes of one machine"},
+        [](std::string_view text, Settings* settings) {
+          return ParseWireName(text, &settings->wire);
+        }},
+    Row{{"PAYLOAD_MTU", SettingType::kUnsigned, "1024, 2048, 4096, 8192",
+         "4096", "Payload bytes per packet, equal on one wire"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 1024, 8192, &settings->payload_mtu) &&
+                 (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
+        }},
+    Row{{"CAPTURE", SettingType::kString, "a file name", "",
+         "Write the frames of the simulated device to this pcap file"},
+        [](std::string_view text, Settings* settings) {
+          return ParseText(text, &settings->capture);
+        }},
+    Row{{"TRACE", SettingType::kString, "a file name", "",
+         "Write a waveform of the simulated device to this FST file"},
+        [](std::string_view text, Settings* settings) {
+          return ParseText(text, &settings->trace);
+        }},
+    Row{{"STATISTICS", SettingType::kString, "a file name", "",
+         "Append the device's counters to this file at close"},
+        [](std::string_view text, Settings* settings) {
+          return ParseText(text, &settings->statistics);
+        }},
+    Row{{"LOSS", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame sent on the virtual wire is lost"},
+        [](std::string_view text, Settings* settings) {
+          return ParseProbability(text, &settings->loss);
+        }},
+    Row{{"DUPLICATE", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame sent on the virtual wire is doubled"},
+        [](std::string_view text, Settings* settings) {
+          return ParseProbability(text, &settings->duplicate);
+        }},
+    Row{{"REORDER", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame sent on the virtual wire is late"},
+        [](std::string_view text, Settings* settings) {
+          return ParseProbability(text, &settings->reorder);
+        }},
+    Row{{"CORRUPT", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame sent on the virtual wire is damaged so that "
+         "only the end-to-end CRC shows it"},
+        [](std::string_view text, Settings* settings) {
+          return ParseProbability(text, &settings->corrupt);
+        }},
+    Row{{"BAD_FCS", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame sent on the virtual wire arrives with a "
+         "wrong FCS"},
+        [](std::string_view text, Settings* settings) {
+          return ParseProbability(text, &settings->bad_fcs);
+        }},
+    Row{{"NEIGHBOURS", SettingType::kString, "static or resolve", "static",
+         "Find the next hop of a peer by ARP and Neighbor Discovery, or have "
+         "one for all, as a virtual wire allows"},
+        [](std::string_view text, Settings* settings) {
+          return ParseText(text, &settings->neighbours) &&
+                 (text == "static" || text == "resolve");
+        }},
+    Row{{"SEED", SettingType::kUnsigned, "0 to 18446744073709551615", "1",
+         "Seed of faults and memory order of the simulation"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, UINT64_MAX, &settings->seed);
+        }},
+    Row{{"RTO_NS", SettingType::kUnsigned, "1000 to 10000000000", "20000000",
+         "First retransmission time, nanoseconds"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 1'000, 10'000'000'000, &settings->rto_ns);
+        }},
+    Row{{"DEAD_NS", SettingType::kUnsigned, "1000000 to 10000000000000",
+         "60000000000", "A peer silent for so long is dead, nanoseconds"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 1'000'000, 10'000'000'000'000,
+                               &settings->dead_ns);
+        }},
+    Row{{"BOUNCE_LIMIT", SettingType::kUnsigned, "0 to 16777216", "65536",
+         "Unregistered buffers up to so many bytes are copied, larger ones "
+         "mapped for the operation"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, 16'777'216, &settings->bounce_limit);
+        }},
+    Row{{"SIM_PATH", SettingType::kString, "a directory", "",
+         "Directory of libheddle-sim.so; unset: beside this library"},
+        [](std::string_view text, Settings* settings) {
+          return ParseText(text, &settings->sim_path);
+        }},
+    Row{{"JOB_ID", SettingType::kUnsigned, "1 to 16777215", "",
+         "UET JobID; unset: derived from the user id"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 1, kMaxJobId, &settings->job_id);
+        }},
 };
+
+constexpr auto kShownRows = [] {
+  std::array<SettingRow, kRows.size()> shown = {};
+  for (size_t index = 0; index < kRows.size(); ++index) {
+    shown[index] = kRows[index].shown;
+  }
+  return shown;
+}();
 
 bool IsKnown(std::string_view name) {
-  return std::any_of(kRows.begin(), kRows.end(), [name](const SettingRow& row) {
-    return name == row.name;
-  });
+  return std::any_of(kRows.begin(), kRows.end(),
+                     [name](const Row& row) { return name == row.shown.name; });
 }
 
 void WarnOfUnknownNames(const char* const* environment) {
@@ -194,11 +220,11 @@ uint32_t DefaultJobId() {
 }  // namespace
 
 std::span<const SettingRow> SettingRows() noexcept {
-  return kRows;
+  return kShownRows;
 }
 
 void DefineSettings() noexcept {
-  for (const SettingRow& row : kRows) {
+  for (const SettingRow& row : kShownRows) {
     CoreDefineParameter(row);
   }
 }
@@ -208,18 +234,18 @@ Settings ReadSettings(const char* const* environment,
   Settings settings;
   settings.wire = "default";
   settings.job_id = DefaultJobId();
-  for (size_t row = 0; row < kRows.size(); ++row) {
-    const std::string name = std::string(kPrefix) + kRows[row].name;
+  for (const Row& row : kRows) {
+    const std::string name = std::string(kPrefix) + row.shown.name;
     const char* text = lookup(name.c_str());
     if (text == nullptr || *text == '\0') {
       continue;
     }
-    if (!kParsers[row](text, &settings)) {
+    if (!row.parse(text, &settings)) {
       settings.valid = false;
       Log(LogLevel::kWarn, LogSubsystem::kCore,
           "%s=%s is not accepted; it takes %s. Until it is corrected or "
           "unset, this provider offers nothing",
-          name.c_str(), text, kRows[row].range);
+          name.c_str(), text, row.shown.range);
     }
   }
   WarnOfUnknownNames(environment);

@@ -17,7 +17,7 @@ struct Settings {
   bool valid = true;
 
   std::string device;           // "rtl"; empty: none named.
-  std::string ip;               // Dotted IPv4; empty: chosen, see address.h.
+  std::string ip;               // IPv4 or IPv6; empty: chosen, see address.h.
   std::string wire;             // Name of the one-machine wire.
   uint32_t payload_mtu = 4096;  // Bytes.
   std::string capture;          // pcap file to write; empty: none.
@@ -27,6 +27,9 @@ struct Settings {
   double loss = 0;         // Probabilities per frame sent.
   double duplicate = 0;
   double reorder = 0;
+  double corrupt = 0;
+  double bad_fcs = 0;
+  std::string neighbours = "static";  // Or "resolve".
   uint64_t seed = 1;
   uint64_t rto_ns = 20'000'000;
   uint64_t dead_ns = 60'000'000'000;
@@ -46,6 +49,7 @@ struct SettingRow {
   const char* help;           // One sentence.
 };
 
+// All of them, in the order in which they are listed; static.
 std::span<const SettingRow> SettingRows() noexcept;
 
 // Tells the core's `fi_param_define` about every row. Call once, before the

@@ -471,8 +471,13 @@ std::string InfoText(const fi_info& info) {
   AddEndpoint(info.ep_attr, &yaml);
   AddDomain(info.domain_attr, &yaml);
   AddFabric(info.fabric_attr, &yaml);
-  yaml.Text("nic", FidText(info.nic != nullptr ? &info.nic->fid : nullptr));
-  return yaml.text();
+  if (info.nic == nullptr ||
+      !FI_CHECK_OP(info.nic->fid.ops, struct fi_ops, tostr)) {
+    yaml.Pointer("nic", info.nic);
+    return yaml.text();
+  }
+  // Source: stock libfabric, a nic prints its own name.
+  return yaml.text() + FidText(&info.nic->fid);
 }
 
 template <typename Attribute>

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -90,34 +92,44 @@ int EventQueue::Open(Fabric* fabric, const fi_eq_attr* attr, fid_eq** queue,
   if ((wanted.flags & ~(FI_WRITE | FI_AFFINITY)) != 0) {
     return -FI_EBADFLAGS;
   }
-  switch (wanted.wait_obj) {
-    case FI_WAIT_NONE:
-    case FI_WAIT_UNSPEC:
-    case FI_WAIT_FD:
-    case FI_WAIT_YIELD:
-      break;
-    case FI_WAIT_SET:
-    case FI_WAIT_MUTEX_COND:
-    case FI_WAIT_POLLFD:
-      return -FI_ENOSYS;
-    default:
-      return -FI_EINVAL;
+  if (wanted.wait_obj < FI_WAIT_NONE || wanted.wait_obj > FI_WAIT_POLLFD) {
+    return -FI_EINVAL;
   }
-  auto* made = new EventQueue(fabric, wanted);
-  if (wanted.wait_obj == FI_WAIT_FD) {
-    made->event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (made->event_fd_ < 0) {
-      const int error = errno;
-      delete made;
-      return -error;
-    }
-  }
+  struct Deleter {
+    void operator()(EventQueue* doomed) const { delete doomed; }
+  };
+  std::unique_ptr<EventQueue, Deleter> made(new EventQueue(fabric, wanted));
   made->fid = {
       .fclass = FI_CLASS_EQ, .context = context, .ops = &queue_fid_ops};
   made->ops = &queue_ops;
-  fabric->users().Add();
-  *queue = made;
-  return FI_SUCCESS;
+  const int result = made->OpenWait(wanted.wait_set);
+  if (result == FI_SUCCESS) {
+    *queue = made.release();
+  }
+  return result;
+}
+
+int EventQueue::OpenWait(fid_wait* set) {
+  const bool in_set = wait_object_ == FI_WAIT_SET;
+  if (wait_object_ != FI_WAIT_FD && wait_object_ != FI_WAIT_POLLFD && !in_set) {
+    return FI_SUCCESS;
+  }
+  if (in_set && (set == nullptr || set->fid.fclass != FI_CLASS_WAIT ||
+                 WaitSet::From(set)->fabric() != fabric_)) {
+    return -FI_EINVAL;
+  }
+  event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd_ < 0) {
+    return -errno;
+  }
+  if (!in_set) {
+    return FI_SUCCESS;
+  }
+  const int result = WaitSet::From(set)->Add(&fid, event_fd_);
+  if (result == FI_SUCCESS) {
+    wait_set_ = WaitSet::From(set);
+  }
+  return result;
 }
 
 EventQueue::EventQueue(Fabric* fabric, const fi_eq_attr& attr)
@@ -125,9 +137,15 @@ EventQueue::EventQueue(Fabric* fabric, const fi_eq_attr& attr)
       fabric_(fabric),
       size_(attr.size != 0 ? attr.size : kDefaultSize),
       writable_((attr.flags & FI_WRITE) != 0),
-      wait_object_(attr.wait_obj) {}
+      wait_object_(attr.wait_obj) {
+  fabric_->users().Add();
+}
 
 EventQueue::~EventQueue() {
+  if (wait_set_ != nullptr) {
+    wait_set_->Remove(&fid, event_fd_);
+  }
+  fabric_->users().Remove();
   if (event_fd_ >= 0) {
     close(event_fd_);
   }
@@ -137,33 +155,44 @@ int EventQueue::Close() noexcept {
   if (users_.in_use()) {
     return -FI_EBUSY;
   }
-  Fabric* fabric = fabric_;
   delete this;
-  fabric->users().Remove();
   return FI_SUCCESS;
 }
 
-int EventQueue::Push(Record record) noexcept {
-  return boundary::Guard([&] {
-    const std::lock_guard lock(mutex_);
-    records_.push_back(std::move(record));
-    if (event_fd_ >= 0 && records_.size() == 1) {
-      eventfd_write(event_fd_, 1);
+int EventQueue::Push(Record record, size_t most) noexcept {
+  return boundary::Guard([&]() -> int {
+    {
+      const std::lock_guard lock(mutex_);
+      if (records_.size() >= most) {
+        return -FI_EAGAIN;
+      }
+      records_.push_back(std::move(record));
+      if (event_fd_ >= 0 && records_.size() == 1) {
+        eventfd_write(event_fd_, 1);
+      }
+      readable_.notify_all();
     }
-    readable_.notify_all();
+    if (wait_object_ == FI_WAIT_MUTEX_COND) {
+      const std::lock_guard lock(wait_mutex_);
+      wait_condition_.notify_all();
+    }
     return FI_SUCCESS;
   });
 }
 
+int EventQueue::MakeRecord(uint32_t event, const void* entry, size_t bytes,
+                           size_t most) {
+  Record record;
+  record.event = event;
+  const auto* first = static_cast<const uint8_t*>(entry);
+  record.bytes.assign(first, first + bytes);
+  return Push(std::move(record), most);
+}
+
 int EventQueue::Write(uint32_t event, const void* entry,
                       size_t bytes) noexcept {
-  return boundary::Guard([&] {
-    Record record;
-    record.event = event;
-    const auto* first = static_cast<const uint8_t*>(entry);
-    record.bytes.assign(first, first + bytes);
-    return Push(std::move(record));
-  });
+  return boundary::Guard(
+      [&] { return MakeRecord(event, entry, bytes, SIZE_MAX); });
 }
 
 int EventQueue::WriteError(const fi_eq_err_entry& error) noexcept {
@@ -256,13 +285,8 @@ ssize_t EventQueue::UserWrite(uint32_t event, const void* entry, size_t bytes,
   if (flags != 0) {
     return -FI_EBADFLAGS;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (records_.size() >= size_) {
-      return -FI_EAGAIN;
-    }
-  }
-  const int result = Write(event, entry, bytes);
+  const int result =
+      boundary::Guard([&] { return MakeRecord(event, entry, bytes, size_); });
   return result == FI_SUCCESS ? static_cast<ssize_t>(bytes) : result;
 }
 
@@ -281,11 +305,12 @@ ssize_t EventQueue::ReadWaiting(uint32_t* event, void* buffer, size_t bytes,
 int EventQueue::Control(int command, void* argument) noexcept {
   switch (command) {
     case FI_GETWAIT:
-      if (event_fd_ < 0) {
-        return -FI_ENODATA;
+      if (wait_object_ == FI_WAIT_MUTEX_COND) {
+        *static_cast<fi_mutex_cond*>(argument) = {
+            wait_mutex_.native_handle(), wait_condition_.native_handle()};
+        return FI_SUCCESS;
       }
-      *static_cast<int*>(argument) = event_fd_;
-      return FI_SUCCESS;
+      return GetWaitDescriptor(wait_object_, event_fd_, argument);
     case FI_GETWAITOBJ:
       *static_cast<fi_wait_obj*>(argument) = wait_object_;
       return FI_SUCCESS;

@@ -13,6 +13,7 @@
 
 #include "host/lib/fabric/fabric.h"
 #include "host/lib/fabric/fid.h"
+#include "host/lib/fabric/wait_set.h"
 
 namespace heddle::fabric {
 
@@ -69,7 +70,11 @@ class EventQueue : public fid_eq {
   EventQueue(Fabric* fabric, const fi_eq_attr& attr);
   ~EventQueue();
 
-  int Push(Record record) noexcept;
+  // 0 or a negative errno.
+  int OpenWait(fid_wait* set);
+  // -FI_EAGAIN while there are `most` entries.
+  int Push(Record record, size_t most = SIZE_MAX) noexcept;
+  int MakeRecord(uint32_t event, const void* entry, size_t bytes, size_t most);
   ssize_t ReadLocked(uint32_t* event, void* buffer, size_t bytes,
                      uint64_t flags) noexcept;
   void PopLocked() noexcept;
@@ -79,12 +84,18 @@ class EventQueue : public fid_eq {
   bool writable_;  // Opened with FI_WRITE.
   fi_wait_obj wait_object_;
   int event_fd_ = -1;  // Readable while the queue is not empty.
+  WaitSet* wait_set_ = nullptr;
   UserCount users_;
 
   std::mutex mutex_;
   std::condition_variable readable_;
   std::deque<Record> records_;
   std::vector<uint8_t> last_error_data_;  // Lent out until the next read.
+
+  // The application's, with FI_WAIT_MUTEX_COND: whoever holds the mutex from
+  // fi_trywait to the wait misses no event. Taken after `mutex_` is released.
+  std::mutex wait_mutex_;
+  std::condition_variable wait_condition_;
 };
 
 }  // namespace heddle::fabric

@@ -10,7 +10,9 @@
 #include "host/lib/core/log.h"
 #include "host/lib/fabric/event_queue.h"
 #include "host/lib/fabric/unsupported.h"
+#include "host/lib/fabric/wait_set.h"
 #include "host/lib/ofi/domain_open.h"
+#include "host/lib/ofi/statistics.h"
 
 namespace heddle::fabric {
 namespace {
@@ -41,9 +43,10 @@ int OpenEventQueue(fid_fabric* handle, fi_eq_attr* attr, fid_eq** queue,
   });
 }
 
-int RefuseWaitSet(fid_fabric* /*handle*/, fi_wait_attr* /*attr*/,
-                  fid_wait** /*wait_set*/) noexcept {
-  return -FI_ENOSYS;
+int OpenWaitSet(fid_fabric* handle, fi_wait_attr* attr,
+                fid_wait** set) noexcept {
+  return boundary::Guard(
+      [&] { return WaitSet::Open(Fabric::From(handle), attr, set); });
 }
 
 int TryWait(fid_fabric* /*handle*/, struct fid** objects, int count) noexcept {
@@ -62,7 +65,7 @@ fi_ops fabric_fid_ops = {
     .close = CloseFabric,
     .bind = RefuseBind,
     .control = RefuseControl,
-    .ops_open = RefuseOpenOps,
+    .ops_open = ofi::OpenFabricOps,
     .tostr = nullptr,
     .ops_set = RefuseSetOps,
 };
@@ -72,7 +75,7 @@ fi_ops_fabric fabric_ops = {
     .domain = OpenDomain,
     .passive_ep = RefusePassiveEndpoint,
     .eq_open = OpenEventQueue,
-    .wait_open = RefuseWaitSet,
+    .wait_open = OpenWaitSet,
     .trywait = TryWait,
     .domain2 = OpenDomain2,
 };

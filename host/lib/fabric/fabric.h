@@ -4,6 +4,8 @@
 
 #include <rdma/fi_domain.h>
 
+#include "host/lib/core/getinfo.h"
+#include "host/lib/core/open_objects.h"
 #include "host/lib/fabric/fid.h"
 
 namespace heddle::fabric {
@@ -30,8 +32,9 @@ class Fabric : public fid_fabric {
   int Close() noexcept;
 
  private:
-  Fabric() : fid_fabric{} {}
+  Fabric() : fid_fabric{}, known_(this, core::FabricName()) {}
   UserCount users_;
+  core::OpenFabric known_;
 };
 
 }  // namespace heddle::fabric

@@ -12,9 +12,6 @@ namespace {
 constexpr size_t kEntryBytes = sizeof(contract::AvEntry);
 constexpr size_t kFirstEntries = 1024;
 
-// A virtual wire has one next hop; firmware fills its table.
-constexpr uint16_t kNextHop = 0;
-
 bool SameDoorbell(const Doorbell& a, const Doorbell& b) {
   return a.address == b.address && a.cookie == b.cookie &&
          a.bar2_offset == b.bar2_offset;
@@ -23,19 +20,54 @@ bool SameDoorbell(const Doorbell& a, const Doorbell& b) {
 }  // namespace
 
 Result<std::unique_ptr<AddressTable>> AddressTable::Create(Device& device,
-                                                           size_t expected) {
+                                                           size_t expected,
+                                                           NextHops* hops) {
   const size_t first = std::clamp<size_t>(expected, kFirstEntries, kMaxEntries);
   auto memory = GrowingMemory::Create(device, kMaxEntries * kEntryBytes,
                                       first * kEntryBytes);
   if (!memory.ok()) {
     return memory.error();
   }
-  std::unique_ptr<AddressTable> table(new AddressTable());
+  std::unique_ptr<AddressTable> table(new AddressTable(hops));
   table->memory_ = std::move(memory.value());
   return table;
 }
 
+AddressTable::~AddressTable() {
+  for (const Entry& entry : entries_) {
+    if (entry.used) {
+      ReleaseHop(entry.address);
+    }
+  }
+}
+
+void AddressTable::ReleaseHop(const PeerAddress& address) noexcept {
+  if (hops_ != nullptr) {
+    hops_->Release(address.fabric_address());
+  }
+}
+
 Result<uint32_t> AddressTable::Insert(const PeerAddress& address) {
+  Result<uint16_t> hop = hops_ == nullptr
+                             ? Result<uint16_t>(uint16_t{0})
+                             : hops_->Acquire(address.fabric_address());
+  if (!hop.ok()) {
+    return hop.error();
+  }
+  try {
+    Result<uint32_t> index = InsertAt(address, hop.value());
+    if (!index.ok()) {
+      ReleaseHop(address);
+    }
+    return index;
+  } catch (...) {
+    ReleaseHop(address);
+    throw;
+  }
+}
+
+Result<uint32_t> AddressTable::InsertAt(const PeerAddress& address,
+                                        uint16_t hop) {
   const std::lock_guard lock(mutex_);
   const bool reuse = !free_.empty();
   const uint32_t index =
@@ -57,35 +89,41 @@ Result<uint32_t> AddressTable::Insert(const PeerAddress& address) {
       entries_.pop_back();
       throw;
     }
-    Write(index, address);
+    Write(index, address, hop);
     end_.store(index + 1, std::memory_order_release);
     return index;
   }
   LinkSource(index, address);
   free_.pop_back();
-  Write(index, address);
+  Write(index, address, hop);
   InvalidateCaches();
   return index;
 }
 
-void AddressTable::Write(uint32_t index, const PeerAddress& address) noexcept {
+void AddressTable::Write(uint32_t index, const PeerAddress& address,
+                         uint16_t hop) noexcept {
   contract::AvEntry& entry = table()[index];
-  entry.fa_lo = address.ipv4;
-  entry.fa_hi = 0;
-  entry.pid_on_fep = address.pid_on_fep();
+  const FabricAddress fabric = address.fabric_address();
+  __atomic_store_n(&entry.fa_lo, fabric.lo, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry.fa_hi, fabric.hi, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry.pid_on_fep, address.pid_on_fep(), __ATOMIC_RELAXED);
   entry.resource_index = address.first_ri();
-  entry.next_hop = kNextHop;
+  entry.next_hop = hop;
   entry.traffic_class = 0;
-  __atomic_store_n(&entry.flags, contract::kAvFlagValid, __ATOMIC_RELEASE);
+  const auto flags = static_cast<uint8_t>(
+      contract::kAvFlagValid | (fabric.ipv6 ? contract::kAvFlagIpv6 : 0));
+  __atomic_store_n(&entry.flags, flags, __ATOMIC_RELEASE);
   entries_[index].address = address;
   entries_[index].used = true;
 }
 
 void AddressTable::LinkSource(uint32_t index, const PeerAddress& address) {
-  const uint32_t first = sources_.Find(address.ipv4, address.initiator());
+  const uint64_t key =
+      SourceMap::Key(address.fabric_address(), address.initiator());
+  const uint32_t first = sources_.Find(key);
   entries_[index].next_same = kNoPeer;
   if (first == kNoPeer) {
-    sources_.Set(address.ipv4, address.initiator(), index);
+    sources_.Set(key, index);
     return;
   }
   entries_[index].next_same = entries_[first].next_same;
@@ -95,13 +133,15 @@ void AddressTable::LinkSource(uint32_t index, const PeerAddress& address) {
 void AddressTable::UnlinkSource(uint32_t index) noexcept {
   const PeerAddress& address = entries_[index].address;
   const uint32_t next = entries_[index].next_same;
-  uint32_t at = sources_.Find(address.ipv4, address.initiator());
+  const uint64_t key =
+      SourceMap::Key(address.fabric_address(), address.initiator());
+  uint32_t at = sources_.Find(key);
   if (at == index) {
     if (next == kNoPeer) {
-      sources_.Erase(address.ipv4, address.initiator());
+      sources_.Erase(key);
     } else {
       // The pair is present, so Set only changes it and allocates nothing.
-      sources_.Set(address.ipv4, address.initiator(), next);
+      sources_.Set(key, next);
     }
     return;
   }
@@ -112,18 +152,39 @@ void AddressTable::UnlinkSource(uint32_t index) noexcept {
 }
 
 bool AddressTable::Remove(uint32_t index) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (index >= entries_.size() || !entries_[index].used) {
-    return false;
+  PeerAddress address;
+  {
+    const std::lock_guard lock(mutex_);
+    if (index >= entries_.size() || !entries_[index].used) {
+      return false;
+    }
+    address = entries_[index].address;
+    UnlinkSource(index);
+    contract::AvEntry& entry = table()[index];
+    __atomic_store_n(&entry.flags, uint8_t{0}, __ATOMIC_RELEASE);
+    ++entry.generation;
+    entries_[index].used = false;
+    free_.push_back(index);
+    InvalidateCaches();
   }
-  UnlinkSource(index);
-  contract::AvEntry& entry = table()[index];
-  __atomic_store_n(&entry.flags, uint8_t{0}, __ATOMIC_RELEASE);
-  ++entry.generation;
-  entries_[index].used = false;
-  free_.push_back(index);
-  InvalidateCaches();
+  ReleaseHop(address);
   return true;
+}
+
+uint32_t AddressTable::FindIpv6Source(const FabricAddress& address,
+                                      uint32_t initiator) const noexcept {
+  const uint32_t index = sources_.Find(SourceMap::Key(address, initiator));
+  if (index == kNoPeer) {
+    return kNoPeer;
+  }
+  // Entries never move, so this needs no lock.
+  const contract::AvEntry& entry = table()[index];
+  const bool same =
+      __atomic_load_n(&entry.fa_lo, __ATOMIC_RELAXED) == address.lo &&
+      __atomic_load_n(&entry.fa_hi, __ATOMIC_RELAXED) == address.hi &&
+      __atomic_load_n(&entry.pid_on_fep, __ATOMIC_RELAXED) ==
+          initiator >> PeerAddress::kRiBits;
+  return same ? index : kNoPeer;
 }
 
 std::optional<PeerAddress> AddressTable::Lookup(uint32_t index) const noexcept {

@@ -12,6 +12,7 @@
 #include "driver/device.h"
 #include "driver/result.h"
 #include "host/lib/nic/growing_memory.h"
+#include "host/lib/nic/next_hops.h"
 #include "host/lib/nic/peer_address.h"
 #include "host/lib/nic/source_map.h"
 #include "hw/contract/gen/heddle_contract.h"
@@ -25,8 +26,13 @@ namespace heddle::nic {
 // A removed or reused entry raises its generation, and every transmit context
 // attached is told to forget what it cached.
 //
-// Thread safety: any thread; `Contains` and `FindSource` take no lock.
-// Ownership: owns the table's memory; borrows the device.
+// The next hop of a new entry's address is asked of the device, once per
+// address, and given back when no entry names it any more.
+//
+// Thread safety: any thread; `Contains` and `FindSource` take no lock, and an
+// insertion that waits for a neighbour holds none.
+// Ownership: owns the table's memory; borrows the device and the next hops,
+// which outlive it.
 class AddressTable {
  public:
   // Most peers; the address range of that many entries is reserved.
@@ -34,11 +40,17 @@ class AddressTable {
   static constexpr uint32_t kNoPeer = SourceMap::kNone;
 
   // Room for `expected` entries from the start; grows up to `kMaxEntries`.
+  // With `hops` null, hop 0 stands for everybody.
   // Errors: ENOMEM and those of `Device::Map`.
   static Result<std::unique_ptr<AddressTable>> Create(Device& device,
-                                                      size_t expected);
+                                                      size_t expected,
+                                                      NextHops* hops = nullptr);
+  ~AddressTable();
+  AddressTable(const AddressTable&) = delete;
+  AddressTable& operator=(const AddressTable&) = delete;
 
-  // Index of the new peer. Errors: ENOMEM. Throws std::bad_alloc, unchanged.
+  // Index of the new peer. Errors: ENOMEM; EHOSTUNREACH and others of
+  // `NextHops::Acquire`. Throws std::bad_alloc, unchanged.
   Result<uint32_t> Insert(const PeerAddress& address);
 
   // False, changing nothing, when there is no such peer. Messages to it that
@@ -53,7 +65,15 @@ class AddressTable {
            (LoadFlags(index) & contract::kAvFlagValid) != 0;
   }
 
-  // Data path: index of the endpoint at {ipv4, initiator}, or kNoPeer.
+  // Data path: index of the endpoint at {address, initiator}, or kNoPeer. Of
+  // two IPv6 peers whose keys are equal, which is as unlikely as a collision of
+  // 56 random bits, only one is found.
+  uint32_t FindSource(const FabricAddress& address,
+                      uint32_t initiator) const noexcept {
+    return address.ipv6
+               ? FindIpv6Source(address, initiator)
+               : FindSource(static_cast<uint32_t>(address.lo), initiator);
+  }
   uint32_t FindSource(uint32_t ipv4, uint32_t initiator) const noexcept {
     return sources_.Find(ipv4, initiator);
   }
@@ -74,7 +94,7 @@ class AddressTable {
     bool used = false;
   };
 
-  AddressTable() = default;
+  explicit AddressTable(NextHops* hops) : hops_(hops) {}
 
   contract::AvEntry* table() const noexcept {
     return static_cast<contract::AvEntry*>(memory_.data());
@@ -82,11 +102,16 @@ class AddressTable {
   uint8_t LoadFlags(uint64_t index) const noexcept {
     return __atomic_load_n(&table()[index].flags, __ATOMIC_RELAXED);
   }
-  void Write(uint32_t index, const PeerAddress& address) noexcept;
+  Result<uint32_t> InsertAt(const PeerAddress& address, uint16_t hop);
+  void Write(uint32_t index, const PeerAddress& address, uint16_t hop) noexcept;
+  void ReleaseHop(const PeerAddress& address) noexcept;
+  uint32_t FindIpv6Source(const FabricAddress& address,
+                          uint32_t initiator) const noexcept;
   void LinkSource(uint32_t index, const PeerAddress& address);
   void UnlinkSource(uint32_t index) noexcept;
   void InvalidateCaches() noexcept;
 
+  NextHops* const hops_;
   mutable std::mutex mutex_;
   GrowingMemory memory_;
   std::atomic<uint32_t> end_{0};  // Indices ever given out.

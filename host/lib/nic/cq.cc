@@ -72,6 +72,7 @@ void Cq::Attach(TxQueue& queue) noexcept {
 }
 
 void Cq::Attach(RxQueue& queue) noexcept {
+  strict_queues_ += queue.refuses_strangers() ? 1 : 0;
   rx_[queue.context() % kContexts].store(&queue, std::memory_order_release);
 }
 
@@ -82,7 +83,50 @@ void Cq::Detach(TxQueue& queue) noexcept {
 
 void Cq::Detach(RxQueue& queue) noexcept {
   const Locked::Guard guard(lock_);
+  strict_queues_ -= queue.refuses_strangers() ? 1 : 0;
   rx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
+}
+
+std::optional<contract::Completion> Cq::FindLost() noexcept {
+  const auto find = [](auto& queues) -> std::optional<contract::Completion> {
+    for (auto& slot : queues) {
+      auto* queue = slot.load(std::memory_order_acquire);
+      if (queue == nullptr) {
+        continue;
+      }
+      const Locked::Guard guard(queue->lock());
+      if (auto lost = queue->FindLost()) {
+        return lost;
+      }
+    }
+    return std::nullopt;
+  };
+  auto lost = find(tx_);
+  return lost.has_value() ? lost : find(rx_);
+}
+
+bool Cq::MakeStrangerAnError(const contract::Completion& entry) noexcept {
+  if (entry.kind != contract::CompletionKind::kRx ||
+      entry.status != contract::Status::kOk) {
+    return false;
+  }
+  const RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
+  if (queue == nullptr || !queue->refuses_strangers() ||
+      queue->peers()->FindSource(SenderOf(entry), entry.peer) !=
+          AddressTable::kNoPeer) {
+    return false;
+  }
+  // The memory is ours; the device has written the entry and is done with it.
+  const_cast<contract::Completion&>(entry).status = contract::Status::kBadPeer;
+  return true;
+}
+
+std::optional<contract::Completion> Cq::TakeLost(Finished* finished) noexcept {
+  const auto lost = FindLost();
+  if (lost.has_value()) {
+    *finished = Retire<Locked>(*lost);
+  }
+  return lost;
 }
 
 void Cq::Forget(const TxQueue& queue) noexcept {

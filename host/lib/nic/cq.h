@@ -28,6 +28,14 @@ struct Finished {
   bool report = false;  // False: the application asked not to hear of success.
 };
 
+// Address of who sent what a receive completion tells of.
+inline FabricAddress SenderOf(const contract::Completion& entry) noexcept {
+  const bool ipv6 = (entry.flags & contract::kCompletionFlagSourceIpv6) != 0;
+  return {.lo = entry.source_fa_lo,
+          .hi = ipv6 ? entry.source_fa_hi : 0,
+          .ipv6 = ipv6};
+}
+
 // Thread safety: the members of the data path are called under `lock()` where
 // the policy locks; Attach and Detach take it themselves.
 // Ownership: owns the queue's memory; borrows the NIC and attached queues.
@@ -57,7 +65,23 @@ class Cq {
                          nullptr;
   }
 
-  // Lends the thread to the device after an empty poll.
+  // After the device has failed, once `Peek` is null: what it owes, oldest
+  // first in each queue, as `FindLost` makes it. Empty when nothing is
+  // outstanding. `TakeLost` also does what `Retire` and `Pop` do.
+  bool HasLost() noexcept { return FindLost().has_value(); }
+  std::optional<contract::Completion> TakeLost(Finished* finished) noexcept;
+
+  // Of the entry that `Peek` shows: when its queue wants messages of senders
+  // that it cannot name as errors, and this is one, makes it a `kBadPeer`. The
+  // data are received all the same. True when the entry was changed.
+  bool RefuseStranger(const contract::Completion& entry) noexcept {
+    return strict_queues_.load(std::memory_order_relaxed) != 0 &&
+           MakeStrangerAnError(entry);
+  }
+
+  // Lends the thread to the device after an empty poll; only where it needs
+  // one, which hardware does not.
+  bool needs_step() const noexcept { return needs_step_; }
   void Step() const noexcept { nic_.Step(); }
 
   // Asks for one interrupt when there is an entry not popped.
@@ -88,10 +112,13 @@ class Cq {
   // Contexts are eight bits in a completion.
   static constexpr size_t kContexts = 256;
 
-  explicit Cq(Nic& nic) : nic_(nic) {}
+  explicit Cq(Nic& nic) : needs_step_(nic.needs_step()), nic_(nic) {}
   void Forget(contract::CompletionKind kind, uint32_t context) noexcept;
+  std::optional<contract::Completion> FindLost() noexcept;
+  bool MakeStrangerAnError(const contract::Completion& entry) noexcept;
 
   SpinLock lock_;
+  const bool needs_step_;
   std::optional<CompletionQueue> queue_;
   std::array<std::atomic<TxQueue*>, kContexts> tx_{};
   std::array<std::atomic<RxQueue*>, kContexts> rx_{};
@@ -102,11 +129,13 @@ class Cq {
   bool created_ = false;
   std::optional<uint32_t> vector_;
   int interrupt_fd_ = -1;
+  std::atomic<uint32_t> strict_queues_{0};  // Attached and refusing strangers.
   DmaBuffer memory_;
 };
 
 template <typename Locking>
-Finished Cq::Retire(const contract::Completion& entry) noexcept {
+[[gnu::always_inline]] inline Finished Cq::Retire(
+    const contract::Completion& entry) noexcept {
   if (entry.kind == contract::CompletionKind::kTx) {
     TxQueue* queue = tx_[entry.context].load(std::memory_order_acquire);
     if (queue == nullptr) {

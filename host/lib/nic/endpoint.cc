@@ -50,6 +50,7 @@ Result<bool> Endpoint::EnableTx() {
        .av_entries = AddressTable::kMaxEntries,
        .cq = static_cast<uint8_t>(options_.tx_cq->number()),
        .ring_log2 = tx_->ring_log2(),
+       .traffic_class = options_.dscp,
        .msg_order = options_.msg_order});
   if (!context.ok()) {
     return context.error();
@@ -66,10 +67,10 @@ Result<bool> Endpoint::EnableRx() {
     return true;
   }
   auto queue = RxQueue::Create(
-      nic_.device(),
-      {.operations = options_.rx_operations,
-       .copy_limit_bytes = options_.copy_limit_bytes,
-       .peers = options_.name_senders ? options_.peers : nullptr});
+      nic_.device(), {.operations = options_.rx_operations,
+                      .copy_limit_bytes = options_.copy_limit_bytes,
+                      .peers = options_.name_senders ? options_.peers : nullptr,
+                      .refuse_strangers = options_.refuse_strangers});
   if (!queue.ok()) {
     return queue.error();
   }

@@ -22,10 +22,12 @@ class Endpoint {
     Cq* tx_cq = nullptr;  // Null: the endpoint does not send.
     Cq* rx_cq = nullptr;  // Null: the endpoint does not receive.
     AddressTable* peers = nullptr;
-    bool name_senders = false;  // FI_SOURCE.
+    bool name_senders = false;      // FI_SOURCE.
+    bool refuse_strangers = false;  // FI_SOURCE_ERR, with `name_senders`.
     size_t tx_operations = 0;
     size_t rx_operations = 0;
     uint32_t copy_limit_bytes = 0;
+    uint8_t dscp = 0;  // Of what it sends.
     uint64_t msg_order = 0;
   };
 

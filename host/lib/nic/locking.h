@@ -36,6 +36,8 @@ class SpinLock {
 // completion queue and the endpoints bound to it (FI_THREAD_SAFE,
 // FI_THREAD_FID, FI_THREAD_ENDPOINT).
 struct Locked {
+  static constexpr bool kLocks = true;
+
   class Guard {
    public:
     explicit Guard(SpinLock& lock) noexcept : lock_(lock) { lock_.lock(); }
@@ -56,6 +58,8 @@ struct Locked {
 // The application serializes everything that shares a completion queue
 // (FI_THREAD_COMPLETION, FI_THREAD_DOMAIN).
 struct Unlocked {
+  static constexpr bool kLocks = false;
+
   class Guard {
    public:
     explicit Guard(SpinLock& /*lock*/) noexcept {}

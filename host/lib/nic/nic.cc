@@ -30,6 +30,8 @@ Result<std::unique_ptr<Nic>> Nic::Adopt(OpenedDevice opened,
     return admin.error();
   }
   nic->admin_ = std::move(admin.value());
+  nic->next_hops_ = std::make_unique<NextHops>(
+      *nic->admin_, nic->info().Has(contract::kCapabilitySlowPath));
   return nic;
 }
 

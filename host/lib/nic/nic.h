@@ -12,6 +12,7 @@
 #include "driver/device/admin_queue.h"
 #include "driver/device/open.h"
 #include "driver/result.h"
+#include "host/lib/nic/next_hops.h"
 
 namespace heddle::nic {
 
@@ -32,11 +33,14 @@ class Nic {
   Device& device() const noexcept { return *opened_.device; }
   const DeviceInfo& info() const noexcept { return opened_.info; }
   AdminQueue& admin() const noexcept { return *admin_; }
+  NextHops& next_hops() const noexcept { return *next_hops_; }
 
   // An interrupt vector for one owner. Errors: ENOSPC.
   Result<uint32_t> TakeVector() noexcept;
   void ReturnVector(uint32_t vector) noexcept;
 
+  // Whether the device makes progress only when `Step` lends it a thread.
+  bool needs_step() const noexcept { return hook_.step != nullptr; }
   // Data path: lends the calling thread to a device that is not hardware.
   void Step() const noexcept {
     if (hook_.step != nullptr) {
@@ -50,6 +54,7 @@ class Nic {
   ProgressHook hook_;
   OpenedDevice opened_;
   std::unique_ptr<AdminQueue> admin_;
+  std::unique_ptr<NextHops> next_hops_;
   std::mutex mutex_;
   std::vector<bool> vector_taken_;
 };

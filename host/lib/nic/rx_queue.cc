@@ -22,6 +22,7 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
   std::unique_ptr<RxQueue> queue(new RxQueue());
   queue->ring_log2_ = RingLog2(options.operations);
   queue->peers_ = options.peers;
+  queue->refuses_strangers_ = options.refuse_strangers;
   const size_t slots = size_t{1} << queue->ring_log2_;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =
@@ -80,23 +81,9 @@ int RxQueue::Push(const ReceiveOperation& operation,
   return 0;
 }
 
-FinishedReceive RxQueue::Retire(const contract::Completion& entry) noexcept {
-  Slot& slot = slots_[entry.position & slot_mask_];
-  if (!slot.posted) {
-    // Nothing was given there: not ours to free or to report.
-    broken_ = true;
-    return {};
-  }
-  // A `cancelled` completion does not repeat the context.
-  const FinishedReceive finished = {
-      .context = ring_->op_context_at(entry.position),
-      .buffer = slot.buffer,
-      .known = true,
-      .report = slot.report};
-  registrar_->FinishReceive(slot.ticket, entry.length);
-  slot = {};
-  broken_ |= ring_->ReleaseTo(entry.queue_head) == Release::kBogus;
-  return finished;
+int RxQueue::RefuseFull() noexcept {
+  ring_->Publish();
+  return broken_ ? EIO : EAGAIN;
 }
 
 bool RxQueue::CancelOldest(uint64_t context) noexcept {
@@ -110,6 +97,21 @@ bool RxQueue::CancelOldest(uint64_t context) noexcept {
     }
   }
   return false;
+}
+
+std::optional<contract::Completion> RxQueue::FindLost() noexcept {
+  broken_ = true;
+  ring_->Publish();
+  for (uint16_t at = ring_->head(); at != ring_->tail(); ++at) {
+    if (slots_[at & slot_mask_].posted) {
+      return contract::Completion{.queue_head = static_cast<uint16_t>(at + 1),
+                                  .position = at,
+                                  .status = contract::Status::kDeviceFault,
+                                  .context = static_cast<uint8_t>(context_),
+                                  .kind = contract::CompletionKind::kRx};
+    }
+  }
+  return std::nullopt;
 }
 
 void RxQueue::Abandon() noexcept {

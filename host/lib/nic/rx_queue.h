@@ -47,6 +47,7 @@ class RxQueue {
     uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
     // Names senders in completions; null when nobody asks.
     const AddressTable* peers = nullptr;
+    bool refuse_strangers = false;  // With `peers`: see `Cq::RefuseStranger`.
   };
 
   // As TxQueue.
@@ -64,9 +65,35 @@ class RxQueue {
   [[nodiscard]] int Post(const ReceiveOperation& operation,
                          std::span<const Segment> segments) noexcept;
 
+  // As `Post` for one buffer that is part of `region`, or should be.
+  template <typename Locking>
+  [[nodiscard]] int PostRegistered(const ReceiveOperation& operation,
+                                   void* buffer, size_t bytes,
+                                   const Region& region) noexcept;
+
   // Moves received data to its owner and frees what the receive at `entry`
   // held. Call once per completion of this context.
-  FinishedReceive Retire(const contract::Completion& entry) noexcept;
+  [[gnu::always_inline]] FinishedReceive Retire(
+      const contract::Completion& entry) noexcept {
+    Slot& slot = slots_[entry.position & slot_mask_];
+    if (!slot.posted) [[unlikely]] {
+      // Nothing was given there: not ours to free or to report.
+      broken_ = true;
+      return {};
+    }
+    // A `cancelled` completion does not repeat the context.
+    const FinishedReceive finished = {
+        .context = ring_->op_context_at(entry.position),
+        .buffer = slot.buffer,
+        .known = true,
+        .report = slot.report};
+    registrar_->FinishReceive(slot.ticket, entry.length);
+    slot.posted = false;
+    if (ring_->ReleaseTo(entry.queue_head) == Release::kBogus) [[unlikely]] {
+      broken_ = true;
+    }
+    return finished;
+  }
 
   // Asks the device to withdraw the oldest buffer posted with `context` that
   // has not been asked for yet. False when there is none.
@@ -76,6 +103,9 @@ class RxQueue {
     return CancelOldest(context);
   }
 
+  // As TxQueue::FindLost.
+  std::optional<contract::Completion> FindLost() noexcept;
+
   // Gives back what receives hold that will never complete.
   // Precondition: the device has ended the context.
   void Abandon() noexcept;
@@ -83,6 +113,7 @@ class RxQueue {
   SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
   const AddressTable* peers() const noexcept { return peers_; }
+  bool refuses_strangers() const noexcept { return refuses_strangers_; }
 
  private:
   // Host-side state of a slot.
@@ -101,10 +132,13 @@ class RxQueue {
   }
   int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
            size_t bytes) noexcept;
+  // What a full or broken queue answers; what was posted before goes to the
+  // device.
+  int RefuseFull() noexcept;
   bool CancelOldest(uint64_t context) noexcept;
 
   SpinLock lock_;
-  bool broken_ = false;  // The device completed what it was never given.
+  bool broken_ = false;  // The device failed or broke its contract.
   uint32_t slot_mask_ = 0;
   std::optional<RecvRing> ring_;
   std::unique_ptr<Slot[]> slots_;
@@ -113,6 +147,7 @@ class RxQueue {
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;
+  bool refuses_strangers_ = false;
   DmaBuffer memory_;  // The ring, then its head cell.
 };
 
@@ -138,6 +173,32 @@ int RxQueue::Post(const ReceiveOperation& operation,
     ring_->Publish();
   }
   return error;
+}
+
+template <typename Locking>
+[[gnu::always_inline]] inline int RxQueue::PostRegistered(
+    const ReceiveOperation& operation, void* buffer, size_t bytes,
+    const Region& region) noexcept {
+  if (bytes > contract::kMaxMessageBytes) [[unlikely]] {
+    return EMSGSIZE;
+  }
+  if (!region.Covers(buffer, bytes)) [[unlikely]] {
+    return EINVAL;
+  }
+  const typename Locking::Guard guard(lock_);
+  Slot& slot = slots_[ring_->tail() & slot_mask_];
+  if (ring_->free_slots() == 0 || slot.posted || broken_) [[unlikely]] {
+    return RefuseFull();
+  }
+  // There is a free slot, so this cannot fail.
+  (void)ring_->TryPush(operation.context,
+                       bytes == 0 ? Iova{} : region.iova_of(buffer),
+                       static_cast<uint32_t>(bytes));
+  slot = {.buffer = buffer, .posted = true, .report = operation.report};
+  if (!operation.more) {
+    ring_->Publish();
+  }
+  return 0;
 }
 
 }  // namespace heddle::nic

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/nic/source_map.h"
 
+#include <initializer_list>
 #include <utility>
 
 namespace heddle::nic {
@@ -19,6 +20,20 @@ uint64_t SourceMap::Key(uint32_t ipv4, uint32_t initiator) noexcept {
   // Bit 56 tells {0.0.0.0, 0} from an empty slot.
   return (uint64_t{1} << 56U) | (uint64_t{ipv4} << 24U) |
          (initiator & 0xffffffU);
+}
+
+uint64_t SourceMap::HashKey(const FabricAddress& address,
+                            uint32_t initiator) noexcept {
+  // Each step is a bijection of what came before and the new word (the
+  // finalizer of MurmurHash3), so that neighbours never meet.
+  uint64_t hash = 0;
+  for (const uint64_t word : {address.hi, address.lo, uint64_t{initiator}}) {
+    hash ^= word;
+    hash = (hash ^ hash >> 33U) * 0xff51afd7ed558ccdULL;
+    hash = (hash ^ hash >> 33U) * 0xc4ceb9fe1a85ec53ULL;
+    hash ^= hash >> 33U;
+  }
+  return (uint64_t{1} << 57U) | hash >> 8U;
 }
 
 size_t SourceMap::Hash(uint64_t key) noexcept {
@@ -50,8 +65,7 @@ void SourceMap::EndWrite() noexcept {
   sequence_.fetch_add(1, std::memory_order_release);
 }
 
-uint32_t SourceMap::Find(uint32_t ipv4, uint32_t initiator) const noexcept {
-  const uint64_t key = Key(ipv4, initiator);
+uint32_t SourceMap::Find(uint64_t key) const noexcept {
   for (;;) {
     const uint32_t before = sequence_.load(std::memory_order_acquire);
     const Slot* slot = FindSlot(*current_.load(std::memory_order_acquire), key);
@@ -106,8 +120,7 @@ void SourceMap::MakeRoom() {
   used_ = size_;
 }
 
-void SourceMap::Set(uint32_t ipv4, uint32_t initiator, uint32_t index) {
-  const uint64_t key = Key(ipv4, initiator);
+void SourceMap::Set(uint64_t key, uint32_t index) {
   if (Slot* slot = FindSlot(*tables_.back(), key); slot != nullptr) {
     slot->index.store(index, std::memory_order_release);
     return;
@@ -121,8 +134,8 @@ void SourceMap::Set(uint32_t ipv4, uint32_t initiator, uint32_t index) {
   ++size_;
 }
 
-void SourceMap::Erase(uint32_t ipv4, uint32_t initiator) noexcept {
-  Slot* slot = FindSlot(*tables_.back(), Key(ipv4, initiator));
+void SourceMap::Erase(uint64_t key) noexcept {
+  Slot* slot = FindSlot(*tables_.back(), key);
   if (slot != nullptr) {
     BeginWrite();
     slot->key.store(kErased, std::memory_order_release);

@@ -8,9 +8,11 @@
 #include <memory>
 #include <vector>
 
+#include "driver/device/admin_queue.h"
+
 namespace heddle::nic {
 
-// Maps {IPv4, initiator} to one 32-bit index.
+// Maps {fabric address, initiator}, as a key, to one 32-bit index.
 //
 // Open addressing, at most half full. `Find` runs beside one writer without a
 // lock, because libfabric lets any thread insert addresses while the data path
@@ -26,14 +28,32 @@ class SourceMap {
 
   SourceMap();
 
-  // Index of the pair, or kNone.
-  uint32_t Find(uint32_t ipv4, uint32_t initiator) const noexcept;
+  // Key of a pair. Those of IPv4 are distinct; those of IPv6 are hashes, so
+  // that who finds one has to compare the addresses.
+  static uint64_t Key(const FabricAddress& address,
+                      uint32_t initiator) noexcept {
+    return address.ipv6 ? HashKey(address, initiator)
+                        : Key(static_cast<uint32_t>(address.lo), initiator);
+  }
+  static uint64_t Key(uint32_t ipv4, uint32_t initiator) noexcept;
 
-  // Adds the pair or changes its index. Throws std::bad_alloc, unchanged.
-  void Set(uint32_t ipv4, uint32_t initiator, uint32_t index);
+  // Index of the key, or kNone.
+  uint32_t Find(uint64_t key) const noexcept;
+  // Adds the key or changes its index. Throws std::bad_alloc, unchanged.
+  void Set(uint64_t key, uint32_t index);
+  // Takes the key out, if present.
+  void Erase(uint64_t key) noexcept;
 
-  // Takes the pair out, if present.
-  void Erase(uint32_t ipv4, uint32_t initiator) noexcept;
+  // The same for IPv4.
+  uint32_t Find(uint32_t ipv4, uint32_t initiator) const noexcept {
+    return Find(Key(ipv4, initiator));
+  }
+  void Set(uint32_t ipv4, uint32_t initiator, uint32_t index) {
+    Set(Key(ipv4, initiator), index);
+  }
+  void Erase(uint32_t ipv4, uint32_t initiator) noexcept {
+    Erase(Key(ipv4, initiator));
+  }
 
   size_t size() const noexcept { return size_; }
 
@@ -49,11 +69,12 @@ class SourceMap {
     std::unique_ptr<Slot[]> slots;
   };
 
-  // Initiators have 24 bits, so a key never equals one of these.
+  // A key has bit 56 or 57 and none above, so it never equals one of these.
   static constexpr uint64_t kEmpty = 0;
   static constexpr uint64_t kErased = ~uint64_t{0};
 
-  static uint64_t Key(uint32_t ipv4, uint32_t initiator) noexcept;
+  static uint64_t HashKey(const FabricAddress& address,
+                          uint32_t initiator) noexcept;
   static size_t Hash(uint64_t key) noexcept;
   static Slot* FindSlot(const Table& table, uint64_t key) noexcept;
   // True when the slot taken was never used before.

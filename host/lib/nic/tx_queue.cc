@@ -54,7 +54,8 @@ Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
   auto ring = SendRing::Create(
       memory_.entries<contract::TxDesc>(size_t{1} << ring_log2_),
       reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes()),
-      TxTailDoorbell(device, context), TxOpDoorbell(device, context));
+      TxTailDoorbell(device, context), TxOpDoorbell(device, context),
+      TxPushWindow(device, context));
   if (!ring.ok()) {
     return ring.error();
   }
@@ -121,6 +122,11 @@ bool TxQueue::Refill() noexcept {
   return ring_->head() != head;
 }
 
+int TxQueue::RefuseFull() noexcept {
+  ring_->Publish();
+  return EAGAIN;
+}
+
 void TxQueue::Release(uint16_t old_head, heddle::Release outcome) noexcept {
   if (outcome == heddle::Release::kBogus) {
     broken_ = true;
@@ -134,10 +140,50 @@ void TxQueue::Release(uint16_t old_head, heddle::Release outcome) noexcept {
 void TxQueue::FinishSlot(uint16_t position) noexcept {
   Ticket& ticket = tickets_[position & slot_mask_];
   if (ticket != kNoTicket) {
-    registrar_->FinishSend(ticket);
+    if (ticket != kComplete) {
+      registrar_->FinishSend(ticket);
+    }
     ticket = kNoTicket;
     --held_;
   }
+}
+
+void TxQueue::MarkComplete(uint16_t position) noexcept {
+  Ticket& ticket = tickets_[position & slot_mask_];
+  if (ticket == kNoTicket) {
+    ticket = kComplete;
+    ++held_;
+  }
+}
+
+std::optional<contract::Completion> TxQueue::FindLost() noexcept {
+  broken_ = true;
+  ring_->Publish();
+  // Operations that asked for no completion are done before this.
+  const auto released = static_cast<uint16_t>(LoadShared(
+      reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes())));
+  const auto* slots = reinterpret_cast<const contract::TxDesc*>(memory_.data());
+  for (uint16_t at = ring_->head(); at != ring_->tail();) {
+    const contract::TxDesc& desc = slots[at & slot_mask_];
+    const auto after = static_cast<uint16_t>(at + 1 + desc.ext_slots);
+    const bool done = tickets_[at & slot_mask_] == kComplete ||
+                      ((desc.flags & contract::kTxFlagCompletion) == 0 &&
+                       static_cast<int16_t>(released - after) >= 0);
+    if (desc.opcode != contract::Opcode::kNop && !done) {
+      return contract::Completion{.op_context = desc.op_context,
+                                  .length = desc.length,
+                                  .message_length = desc.length,
+                                  .peer = desc.peer,
+                                  .queue_head = after,
+                                  .position = at,
+                                  .status = contract::Status::kDeviceFault,
+                                  .opcode = desc.opcode,
+                                  .context = static_cast<uint8_t>(context_),
+                                  .kind = contract::CompletionKind::kTx};
+    }
+    at = after;
+  }
+  return std::nullopt;
 }
 
 void TxQueue::Abandon() noexcept {

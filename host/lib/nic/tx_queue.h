@@ -60,8 +60,9 @@ class TxQueue {
 
   // 0, or EAGAIN when the ring, the completion queue or the bounce buffers
   // are full, EMSGSIZE for a payload too large, EINVAL for too many segments
-  // or one outside its region, EIO once the device broke its contract, or the
-  // error of mapping a large buffer. Everything but 0 changes nothing.
+  // or one outside its region, EIO once the device failed or broke its
+  // contract, or the error of mapping a large buffer. Everything but 0 changes
+  // nothing.
   template <typename Locking>
   [[nodiscard]] int Post(const SendOperation& operation,
                          std::span<const Segment> segments) noexcept;
@@ -71,6 +72,18 @@ class TxQueue {
   template <typename Locking>
   [[nodiscard]] int PostInline(const SendOperation& operation, const void* data,
                                size_t bytes) noexcept;
+
+  // As `Post` for one piece of at most `contract::kInjectBytes`.
+  template <typename Locking>
+  [[nodiscard]] int PostInRing(const SendOperation& operation, const void* data,
+                               size_t bytes) noexcept;
+
+  // As `Post` for one piece, longer than goes in the ring, that is part of
+  // `region`, or should be.
+  template <typename Locking>
+  [[nodiscard]] int PostRegistered(const SendOperation& operation,
+                                   const void* data, size_t bytes,
+                                   const Region& region) noexcept;
 
   // Takes back what the operation at `position` and all slots before
   // `queue_head` hold. Call once per completion of this context.
@@ -83,9 +96,17 @@ class TxQueue {
     if (held_ != 0) {
       FinishSlot(position);
     }
+    if (static_cast<int16_t>(position - queue_head) >= 0) [[unlikely]] {
+      MarkComplete(position);
+    }
     const uint16_t head = ring_->head();
     Release(head, ring_->ReleaseTo(queue_head));
   }
+
+  // After the device has failed: the oldest operation that is not complete,
+  // as the completion in error that the device owes; `Retire` ends it. Empty
+  // when there is none. From the first call on, posts answer EIO.
+  std::optional<contract::Completion> FindLost() noexcept;
 
   // Gives back what operations hold that will never complete.
   // Precondition: the device has ended the context.
@@ -112,13 +133,20 @@ class TxQueue {
   bool PushInRing(const SendFields& fields, std::span<const Segment> segments,
                   size_t bytes) noexcept;
   bool Refill() noexcept;
+  // What a full queue answers; what was posted before goes to the device.
+  int RefuseFull() noexcept;
   int PushPrepared(const SendFields& fields, std::span<const Segment> segments,
                    size_t bytes) noexcept;
   void Release(uint16_t old_head, heddle::Release outcome) noexcept;
   void FinishSlot(uint16_t position) noexcept;
+  void MarkComplete(uint16_t position) noexcept;
+
+  // Stands in `tickets_` for an operation that completed before an older one,
+  // until its slot is released.
+  static constexpr Ticket kComplete = kNoTicket - 1;
 
   SpinLock lock_;
-  bool broken_ = false;    // The device released what it was never given.
+  bool broken_ = false;    // The device failed or broke its contract.
   uint32_t held_ = 0;      // Slots whose ticket is not kNoTicket.
   uint32_t signaled_ = 0;  // Credits taken and not given back.
   uint32_t slot_mask_ = 0;
@@ -152,6 +180,9 @@ int TxQueue::Post(const SendOperation& operation,
   }
   const SendFields fields = Fields(operation);
   const typename Locking::Guard guard(lock_);
+  if (broken_) [[unlikely]] {
+    return EIO;
+  }
   if (operation.completion && !credit_->TryTake<Locking>()) {
     ring_->Publish();
     return EAGAIN;
@@ -167,29 +198,76 @@ int TxQueue::Post(const SendOperation& operation,
   if (!operation.more || error != 0) {
     ring_->Publish();
   }
-  return broken_ ? EIO : error;
+  return error;
 }
 
 template <typename Locking>
-int TxQueue::PostInline(const SendOperation& operation, const void* data,
+[[gnu::always_inline]] inline int TxQueue::PostInline(
+    const SendOperation& operation, const void* data, size_t bytes) noexcept {
+  const typename Locking::Guard guard(lock_);
+  if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
+    return RefuseFull();
+  }
+  if (operation.completion) {
+    if (!credit_->TryTake<Locking>()) [[unlikely]] {
+      return RefuseFull();
+    }
+    ++signaled_;
+  }
+  // There is a free slot, so this cannot fail.
+  (void)ring_->PushInline(Fields(operation), data,
+                          static_cast<uint32_t>(bytes));
+  if (!operation.more) {
+    ring_->Publish();
+  }
+  return broken_ ? EIO : 0;
+}
+
+template <typename Locking>
+int TxQueue::PostInRing(const SendOperation& operation, const void* data,
                         size_t bytes) noexcept {
   const SendFields fields = Fields(operation);
   const auto length = static_cast<uint32_t>(bytes);
   const typename Locking::Guard guard(lock_);
-  if (operation.completion && !credit_->TryTake<Locking>()) {
-    ring_->Publish();
-    return EAGAIN;
+  if (operation.completion && !credit_->TryTake<Locking>()) [[unlikely]] {
+    return RefuseFull();
   }
-  signaled_ += operation.completion ? 1 : 0;
-  if (!ring_->PushInline(fields, data, length) &&
-      !(Refill() && ring_->PushInline(fields, data, length))) {
+  if (!ring_->PushInlineExt(fields, data, length) &&
+      !(Refill() && ring_->PushInlineExt(fields, data, length))) [[unlikely]] {
     if (operation.completion) {
-      --signaled_;
       credit_->Return<Locking>(1);
     }
-    ring_->Publish();
-    return EAGAIN;
+    return RefuseFull();
   }
+  signaled_ += operation.completion ? 1 : 0;
+  if (!operation.more) {
+    ring_->Publish();
+  }
+  return broken_ ? EIO : 0;
+}
+
+template <typename Locking>
+int TxQueue::PostRegistered(const SendOperation& operation, const void* data,
+                            size_t bytes, const Region& region) noexcept {
+  if (operation.copy_now || bytes > contract::kMaxMessageBytes) [[unlikely]] {
+    return EMSGSIZE;
+  }
+  if (!region.Covers(data, bytes)) [[unlikely]] {
+    return EINVAL;
+  }
+  const typename Locking::Guard guard(lock_);
+  if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
+    return RefuseFull();
+  }
+  if (operation.completion) {
+    if (!credit_->TryTake<Locking>()) [[unlikely]] {
+      return RefuseFull();
+    }
+    ++signaled_;
+  }
+  // There is a free slot, so this cannot fail.
+  (void)ring_->PushBuffer(Fields(operation), region.iova_of(data),
+                          static_cast<uint32_t>(bytes));
   if (!operation.more) {
     ring_->Publish();
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/address_vector.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "host/lib/core/address.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/inherited_ops.h"
+#include "host/lib/ofi/peer_name.h"
 #include "host/lib/ofi/refuse.h"
 
 namespace heddle::ofi {
@@ -69,14 +69,15 @@ int LookupAddress(fid_av* handle, fi_addr_t index, void* address,
 // terminator; the text is cut to fit.
 const char* AddressText(fid_av* /*handle*/, const void* address, char* buffer,
                         size_t* length) noexcept {
-  const auto parsed = core::ParseAddress(address, sizeof(sockaddr_in));
-  char dotted[INET_ADDRSTRLEN] = "?";
-  if (parsed.has_value()) {
-    (void)inet_ntop(AF_INET, &parsed->sin_addr, dotted, sizeof(dotted));
+  auto parsed = core::SocketAddress::Read(address, sizeof(sockaddr_in));
+  if (!parsed.has_value()) {
+    parsed = core::SocketAddress::Read(address, sizeof(sockaddr_in6));
   }
-  const int port = parsed.has_value() ? ntohs(parsed->sin_port) : 0;
-  const int text = std::snprintf(buffer, buffer == nullptr ? 0 : *length,
-                                 "fi_sockaddr_in://%s:%d", dotted, port);
+  const core::SocketAddress known = parsed.value_or(core::SocketAddress());
+  const int text =
+      std::snprintf(buffer, buffer == nullptr ? 0 : *length, "%s://%s",
+                    known.is_ipv6() ? "fi_sockaddr_in6" : "fi_sockaddr_in",
+                    ToChars(known).text);
   *length = static_cast<size_t>(text) + 1;
   return buffer;
 }
@@ -102,17 +103,34 @@ fi_ops_av vector_ops = {
     .av_set = kNotImplemented,
 };
 
-std::optional<sockaddr_in> Resolve(const char* node, const char* service) {
+std::optional<core::SocketAddress> Resolve(const char* node,
+                                           const char* service,
+                                           sa_family_t family) {
   addrinfo hints = {};
-  hints.ai_family = AF_INET;
+  hints.ai_family = family;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(node, service, &hints, &found) != 0 || found == nullptr) {
     return std::nullopt;
   }
-  const auto address = core::ParseAddress(found->ai_addr, found->ai_addrlen);
+  const auto address =
+      core::SocketAddress::Read(found->ai_addr, found->ai_addrlen);
   freeaddrinfo(found);
   return address;
+}
+
+// The address `steps` after `first`, at `port`; past the last port, port 0.
+core::SocketAddress CountUp(const core::SocketAddress& first, uint64_t steps,
+                            size_t port) {
+  nic::PeerAddress peer = ToPeer(first);
+  peer.port = port <= UINT16_MAX ? static_cast<uint16_t>(port) : uint16_t{0};
+  if (peer.is_ipv6) {
+    peer.ipv6_lo += steps;
+    peer.ipv6_hi += peer.ipv6_lo < steps ? 1 : 0;
+  } else {
+    peer.ipv4 += static_cast<uint32_t>(steps);
+  }
+  return FromPeer(peer);
 }
 
 // Counts failures where the caller asked for an error per address.
@@ -144,7 +162,8 @@ int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
     return -FI_EINVAL;
   }
   std::unique_ptr<AddressVector> made(new AddressVector(domain));
-  auto table = nic::AddressTable::Create(domain->nic().device(), attr->count);
+  auto table = nic::AddressTable::Create(domain->nic().device(), attr->count,
+                                         &domain->nic().next_hops());
   if (!table.ok()) {
     return boundary::ToReturnCode(table.error());
   }
@@ -169,13 +188,13 @@ int AddressVector::CheckInsert(const fi_addr_t* indices, uint64_t flags,
                                                                     : 0;
 }
 
-int AddressVector::InsertOne(const sockaddr_in& address, fi_addr_t* index) {
-  if (address.sin_family != AF_INET || address.sin_port == 0 ||
-      address.sin_addr.s_addr == INADDR_ANY) {
+int AddressVector::InsertOne(const core::SocketAddress& address,
+                             fi_addr_t* index) {
+  if (address.family() != domain_->address().family() || address.port() == 0 ||
+      !address.is_unicast()) {
     return -FI_EINVAL;
   }
-  auto inserted = table_->Insert({.ipv4 = ntohl(address.sin_addr.s_addr),
-                                  .port = ntohs(address.sin_port)});
+  auto inserted = table_->Insert(ToPeer(address));
   if (!inserted.ok()) {
     return boundary::ToReturnCode(inserted.error());
   }
@@ -190,12 +209,13 @@ int AddressVector::Insert(const void* addresses, size_t count,
     return refused != 0 ? refused : -FI_EINVAL;
   }
   int inserted = 0;
+  const size_t stride = domain_->address().size();
   const auto* bytes = static_cast<const std::byte*>(addresses);
-  for (size_t i = 0; i < count; ++i, bytes += sizeof(sockaddr_in)) {
-    sockaddr_in address;
-    std::memcpy(&address, bytes, sizeof(address));
+  for (size_t i = 0; i < count; ++i, bytes += stride) {
+    const auto address = core::SocketAddress::Read(bytes, stride);
     fi_addr_t index = FI_ADDR_NOTAVAIL;
-    const int result = InsertOne(address, &index);
+    const int result =
+        address.has_value() ? InsertOne(*address, &index) : -FI_EINVAL;
     ReportError(flags, context, i, result);
     inserted += result == 0 ? 1 : 0;
     if (indices != nullptr) {
@@ -219,19 +239,15 @@ int AddressVector::InsertRange(const Range& range, fi_addr_t* indices,
   if (refused != 0 || range.node == nullptr || range.service == nullptr) {
     return refused != 0 ? refused : -FI_EINVAL;
   }
-  const auto first = Resolve(range.node, range.service);
+  const auto first =
+      Resolve(range.node, range.service, domain_->address().family());
   if (!first.has_value()) {
     return -FI_EINVAL;
   }
   int inserted = 0;
   for (size_t i = 0; i < range.nodes * range.services; ++i) {
-    sockaddr_in address = *first;
-    const size_t port = ntohs(first->sin_port) + i % range.services;
-    address.sin_addr.s_addr = htonl(ntohl(first->sin_addr.s_addr) +
-                                    static_cast<uint32_t>(i / range.services));
-    // Past the last port there is no address.
-    address.sin_port =
-        htons(port <= UINT16_MAX ? static_cast<uint16_t>(port) : uint16_t{0});
+    const core::SocketAddress address =
+        CountUp(*first, i / range.services, first->port() + i % range.services);
     fi_addr_t index = FI_ADDR_NOTAVAIL;
     const int result = InsertOne(address, &index);
     ReportError(flags, context, i, result);
@@ -266,10 +282,9 @@ int AddressVector::Lookup(fi_addr_t index, void* address,
   if (!found.has_value()) {
     return -FI_EINVAL;
   }
-  const sockaddr_in full =
-      core::MakeAddress({.s_addr = htonl(found->ipv4)}, found->port);
-  std::memcpy(address, &full, std::min(*length, sizeof(full)));
-  *length = sizeof(full);
+  const core::SocketAddress full = FromPeer(*found);
+  std::memcpy(address, full.data(), std::min(*length, full.size()));
+  *length = full.size();
   return 0;
 }
 

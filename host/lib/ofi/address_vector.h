@@ -2,12 +2,12 @@
 // The address vector object (fid_av).
 #pragma once
 
-#include <netinet/in.h>
 #include <rdma/fi_domain.h>
 
 #include <cstdint>
 #include <memory>
 
+#include "host/lib/core/address.h"
 #include "host/lib/nic/address_table.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
@@ -15,7 +15,7 @@
 namespace heddle::ofi {
 
 // fi_addr_t is the index in the device's table for both types, FI_AV_TABLE
-// and FI_AV_MAP. Addresses are sockaddr_in.
+// and FI_AV_MAP. Addresses are sockaddr_in or sockaddr_in6, as the device's is.
 //
 // Thread safety: any thread. Ownership: the application, until fi_close.
 class AddressVector final : public fid_av, private ForkGuarded {
@@ -62,7 +62,7 @@ class AddressVector final : public fid_av, private ForkGuarded {
   explicit AddressVector(Domain* domain) : fid_av{}, domain_(domain) {}
 
   // Inserts one address. 0 or a negative errno.
-  int InsertOne(const sockaddr_in& address, fi_addr_t* index);
+  int InsertOne(const core::SocketAddress& address, fi_addr_t* index);
   int CheckInsert(const fi_addr_t* indices, uint64_t flags,
                   const void* context) const noexcept;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/completion_queue.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -15,12 +14,13 @@
 
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
-#include "host/lib/core/address.h"
+#include "host/lib/core/info_layout.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/core/log.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/cq_read.h"
 #include "host/lib/ofi/inherited_ops.h"
+#include "host/lib/ofi/peer_name.h"
 
 namespace heddle::ofi {
 namespace {
@@ -111,10 +111,32 @@ int64_t NowNs() {
       .count();
 }
 
-// False for wait objects that this provider does not have.
-bool KnownWaitObject(fi_wait_obj object) {
-  return object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC ||
-         object == FI_WAIT_FD || object == FI_WAIT_YIELD;
+// 0, or why the application cannot wait that way: a device cannot signal a
+// condition variable.
+int CheckWaitObject(const fi_cq_attr& attr) {
+  switch (attr.wait_obj) {
+    case FI_WAIT_NONE:
+    case FI_WAIT_UNSPEC:
+    case FI_WAIT_FD:
+    case FI_WAIT_POLLFD:
+    case FI_WAIT_YIELD:
+      return attr.wait_set == nullptr ? 0 : -FI_EINVAL;
+    case FI_WAIT_SET:
+      return attr.wait_set != nullptr ? 0 : -FI_EINVAL;
+    case FI_WAIT_MUTEX_COND:
+      return -FI_ENOSYS;
+  }
+  return -FI_EINVAL;
+}
+
+bool HasDescriptor(fi_wait_obj object) {
+  return object == FI_WAIT_FD || object == FI_WAIT_POLLFD ||
+         object == FI_WAIT_SET;
+}
+
+// Source: fi_cq(3), fi_cq_sread is for queues with a wait object of their own.
+bool CanBlock(fi_wait_obj object) {
+  return object != FI_WAIT_NONE && object != FI_WAIT_SET;
 }
 
 // Empties an eventfd that is known to be non-empty or non-blocking.
@@ -135,6 +157,9 @@ CompletionQueue::CompletionQueue(Domain* domain, void* context)
 }
 
 CompletionQueue::~CompletionQueue() {
+  if (wait_set_ != nullptr) {
+    wait_set_->Remove(&fid, backend_->interrupt_fd());
+  }
   if (signal_fd_ >= 0) {
     (void)close(signal_fd_);
   }
@@ -144,12 +169,12 @@ CompletionQueue::~CompletionQueue() {
 int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
                           void* context) {
   if (attr == nullptr || (attr->flags & ~FI_AFFINITY) != 0 ||
-      attr->wait_set != nullptr) {
-    return attr != nullptr && attr->wait_set != nullptr ? -FI_ENOSYS
-                                                        : -FI_EINVAL;
+      (attr->wait_cond != FI_CQ_COND_NONE &&
+       attr->wait_cond != FI_CQ_COND_THRESHOLD)) {
+    return -FI_EINVAL;
   }
-  if (!KnownWaitObject(attr->wait_obj)) {
-    return -FI_ENOSYS;
+  if (const int refused = CheckWaitObject(*attr); refused != 0) {
+    return refused;
   }
   fi_ops_cq* ops = domain->locked() ? SelectOps<nic::Locked>(attr->format)
                                     : SelectOps<nic::Unlocked>(attr->format);
@@ -172,9 +197,12 @@ int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
 
 int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
   wait_object_ = attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj;
-  const size_t size = attr.size == 0 ? core::kDefaultCqSize : attr.size;
+  // Completions beyond the largest queue wait in the device: none is lost.
+  static_assert(core::kMaxCqSize == size_t{1} << contract::kCqLog2Max);
+  const size_t size = attr.size == 0 ? core::kDefaultCqSize
+                                     : std::min(attr.size, core::kMaxCqSize);
   auto backend =
-      nic::Cq::Create(domain_->nic(), size, wait_object_ == FI_WAIT_FD);
+      nic::Cq::Create(domain_->nic(), size, HasDescriptor(wait_object_));
   if (!backend.ok() && attr.wait_obj == FI_WAIT_UNSPEC) {
     // No interrupt is left: waiting still works, by polling.
     wait_object_ = FI_WAIT_YIELD;
@@ -188,15 +216,38 @@ int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
     return boundary::ToReturnCode(backend.error());
   }
   backend_ = std::move(backend.value());
-  if (wait_object_ != FI_WAIT_NONE) {
+  return OpenWait(attr.wait_set);
+}
+
+int CompletionQueue::OpenWait(fid_wait* set) {
+  if (wait_object_ == FI_WAIT_SET) {
+    fabric::WaitSet* wait_set = fabric::WaitSet::From(set);
+    if (wait_set->fabric() != domain_->fabric()) {
+      return -FI_EINVAL;
+    }
+    const int result = wait_set->Add(&fid, backend_->interrupt_fd());
+    wait_set_ = result == 0 ? wait_set : nullptr;
+    return result;
+  }
+  if (CanBlock(wait_object_)) {
     signal_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return signal_fd_ >= 0 ? 0 : -FI_EMFILE;
   }
   return 0;
 }
 
-ssize_t CompletionQueue::CheckDevice() const noexcept {
-  return domain_->nic().device().failed() ? -FI_EIO : -FI_EAGAIN;
+ssize_t CompletionQueue::CheckDevice() noexcept {
+  if (!domain_->nic().device().failed()) {
+    return -FI_EAGAIN;
+  }
+  // The next poll looks again.
+  empty_polls_.store(0, std::memory_order_relaxed);
+  domain_->ReportFailure();
+  const nic::Locked::Guard guard(backend_->lock());
+  if (backend_->Peek() != nullptr) {
+    return -FI_EAGAIN;
+  }
+  return backend_->HasLost() ? -FI_EAVAIL : -FI_EIO;
 }
 
 ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
@@ -207,12 +258,28 @@ ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
     backend_->Pop();
     entry = backend_->Peek();
   }
-  if (entry == nullptr || entry->status == contract::Status::kOk) {
+  if (entry == nullptr) {
+    return ReadLost(error);
+  }
+  if (entry->status == contract::Status::kOk) {
     return -FI_EAGAIN;
   }
   const nic::Finished finished = backend_->Retire<nic::Locked>(*entry);
   FillError(*entry, finished, error);
   backend_->Pop();
+  return 1;
+}
+
+ssize_t CompletionQueue::ReadLost(fi_cq_err_entry* error) noexcept {
+  if (!domain_->nic().device().failed()) {
+    return -FI_EAGAIN;
+  }
+  nic::Finished finished;
+  const auto entry = backend_->TakeLost(&finished);
+  if (!entry.has_value()) {
+    return -FI_EAGAIN;
+  }
+  FillError(*entry, finished, error);
   return 1;
 }
 
@@ -230,31 +297,43 @@ void CompletionQueue::FillError(const contract::Completion& entry,
                     : 0;
   error->err = boundary::ToFiErrno(entry.status);
   error->prov_errno = boundary::ToProvErrno(entry.status);
-  last_error_ = {.detail = entry.detail, .prov_errno = error->prov_errno};
+  last_error_ = LastError();
+  last_error_.detail = entry.detail;
+  last_error_.prov_errno = error->prov_errno;
   if (entry.kind == contract::CompletionKind::kTx &&
       finished.peers != nullptr) {
     if (const auto peer = finished.peers->Lookup(entry.peer)) {
-      last_error_.peer =
-          core::MakeAddress({.s_addr = htonl(peer->ipv4)}, peer->port);
+      last_error_.peer = FromPeer(*peer);
       last_error_.has_peer = true;
     }
   }
+  if (entry.kind == contract::CompletionKind::kRx &&
+      entry.status == contract::Status::kBadPeer) {
+    // A stranger: where it is, for fi_av_insert.
+    last_error_.peer =
+        FromPeer(nic::PeerAddress::OfSender(nic::SenderOf(entry), entry.peer));
+    last_error_.has_peer = true;
+  }
   FillErrorData(error);
+  core::StoreErrorSource(domain_->api_version(), error);
 }
 
 void CompletionQueue::FillErrorData(fi_cq_err_entry* error) noexcept {
-  const size_t bytes = last_error_.has_peer ? sizeof(last_error_.peer) : 0;
+  const size_t bytes = last_error_.has_peer ? last_error_.peer.size() : 0;
   // Source: fi_cq(3), `err_data_size` exists since version 1.5; with room
   // given by the caller the data are copied, else lent until the next read.
   const bool has_size = FI_VERSION_GE(domain_->api_version(), FI_VERSION(1, 5));
   if (has_size && error->err_data_size != 0) {
     error->err_data_size = std::min(error->err_data_size, bytes);
     if (error->err_data != nullptr) {
-      std::memcpy(error->err_data, &last_error_.peer, error->err_data_size);
+      std::memcpy(error->err_data, last_error_.peer.data(),
+                  error->err_data_size);
     }
     return;
   }
-  error->err_data = bytes != 0 ? &last_error_.peer : nullptr;
+  // The API lends it without const.
+  error->err_data =
+      bytes != 0 ? const_cast<void*>(last_error_.peer.data()) : nullptr;
   if (has_size) {
     error->err_data_size = bytes;
   }
@@ -271,21 +350,19 @@ const char* CompletionQueue::ErrorText(int prov_errno, char* buffer,
     (void)std::snprintf(buffer, bytes, "%s", text);
     return buffer;
   }
-  char dotted[INET_ADDRSTRLEN] = "";
-  (void)inet_ntop(AF_INET, &last_error_.peer.sin_addr, dotted, sizeof(dotted));
-  const int port = ntohs(last_error_.peer.sin_port);
+  const AddressChars peer = ToChars(last_error_.peer);
   if (last_error_.detail != 0) {
-    (void)std::snprintf(buffer, bytes, "%s (peer %s:%d, code %u)", text, dotted,
-                        port, last_error_.detail);
+    (void)std::snprintf(buffer, bytes, "%s (peer %s, code %u)", text, peer.text,
+                        last_error_.detail);
   } else {
-    (void)std::snprintf(buffer, bytes, "%s (peer %s:%d)", text, dotted, port);
+    (void)std::snprintf(buffer, bytes, "%s (peer %s)", text, peer.text);
   }
   return buffer;
 }
 
 int CompletionQueue::TryWait() noexcept {
   const nic::Locked::Guard guard(backend_->lock());
-  if (wait_object_ == FI_WAIT_FD && backend_->Peek() == nullptr) {
+  if (HasDescriptor(wait_object_) && backend_->Peek() == nullptr) {
     // Armed before the second look: what is written after it raises the
     // interrupt.
     Clear(backend_->interrupt_fd());
@@ -322,7 +399,7 @@ bool CompletionQueue::WaitOnce(int64_t deadline_ns) noexcept {
 ssize_t CompletionQueue::ReadWaiting(void* buffer, size_t count,
                                      fi_addr_t* sources,
                                      int timeout_ms) noexcept {
-  if (wait_object_ == FI_WAIT_NONE) {
+  if (!CanBlock(wait_object_)) {
     return -FI_ENOSYS;
   }
   const int64_t deadline_ns =
@@ -338,7 +415,7 @@ ssize_t CompletionQueue::ReadWaiting(void* buffer, size_t count,
 }
 
 int CompletionQueue::Signal() noexcept {
-  if (wait_object_ == FI_WAIT_NONE) {
+  if (!CanBlock(wait_object_)) {
     return -FI_ENOSYS;
   }
   const uint64_t one = 1;
@@ -350,11 +427,8 @@ int CompletionQueue::Signal() noexcept {
 int CompletionQueue::Control(int command, void* argument) noexcept {
   switch (command) {
     case FI_GETWAIT:
-      if (wait_object_ != FI_WAIT_FD) {
-        return -FI_ENOSYS;
-      }
-      *static_cast<int*>(argument) = backend_->interrupt_fd();
-      return 0;
+      return fabric::GetWaitDescriptor(wait_object_, backend_->interrupt_fd(),
+                                       argument);
     case FI_GETWAITOBJ:
       *static_cast<fi_wait_obj*>(argument) = wait_object_;
       return 0;

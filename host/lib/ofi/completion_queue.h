@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "host/lib/core/address.h"
+#include "host/lib/fabric/wait_set.h"
 #include "host/lib/nic/cq.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
@@ -23,7 +25,7 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
                   void* context);
 
   static CompletionQueue* From(fid_cq* handle) noexcept {
-    return static_cast<CompletionQueue*>(handle);
+    return &static_cast<CompletionQueue&>(*handle);  // Never null.
   }
   static CompletionQueue* From(struct fid* handle) noexcept {
     return fabric::FromFid<CompletionQueue, fid_cq>(handle);
@@ -44,8 +46,9 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   int Control(int command, void* argument) noexcept;
   int Close() noexcept;
 
-  // Data path, what an empty poll answers: -FI_EAGAIN, or -FI_EIO, seen within
-  // some polls, once the device has failed and nothing completes any more.
+  // Data path, what an empty poll answers: -FI_EAGAIN. Once the device has
+  // failed, which is seen within some polls: -FI_EAVAIL while operations are
+  // outstanding, which `ReadError` then ends, and -FI_EIO when none is.
   ssize_t AnswerEmpty() noexcept {
     constexpr uint32_t kPollsPerCheck = 64;
     const uint32_t poll = nic::Unlocked::FetchAdd(empty_polls_, 1);
@@ -55,11 +58,13 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
  private:
   void Disinherit() noexcept override;
 
-  ssize_t CheckDevice() const noexcept;
+  ssize_t CheckDevice() noexcept;
+  // What a failed device owes, as `ReadError`. Under the backend's lock.
+  ssize_t ReadLost(fi_cq_err_entry* error) noexcept;
 
   // Address and cause of the error read last, for fi_cq_strerror.
   struct LastError {
-    sockaddr_in peer = {};
+    core::SocketAddress peer;
     bool has_peer = false;
     uint16_t detail = 0;
     int prov_errno = 0;
@@ -69,6 +74,8 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   ~CompletionQueue();
 
   int OpenBackend(const fi_cq_attr& attr);
+  // Makes what the wait object needs besides the interrupt.
+  int OpenWait(fid_wait* set);
   int TryWait() noexcept;
   // Waits until something may be read, `Signal` or the deadline; false after
   // the last two.
@@ -83,6 +90,7 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   Domain* domain_;
   fabric::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;
+  fabric::WaitSet* wait_set_ = nullptr;  // With FI_WAIT_SET.
   int signal_fd_ = -1;  // Readable once `Signal` was called; with waiting.
   LastError last_error_;
 };

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/domain.h"
 
-#include <arpa/inet.h>
 #include <sys/random.h>
 
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/address.h"
+#include "host/lib/core/auth_key.h"
 #include "host/lib/core/log.h"
+#include "host/lib/core/traffic_class.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
@@ -19,6 +21,7 @@
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/refuse.h"
+#include "host/lib/ofi/statistics.h"
 
 namespace heddle::ofi {
 namespace {
@@ -67,7 +70,7 @@ fi_ops domain_fid_ops = {
     .close = CloseDomain,
     .bind = BindDomain,
     .control = fabric::RefuseControl,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = OpenDomainOps,
     .tostr = nullptr,
     .ops_set = fabric::RefuseSetOps,
 };
@@ -100,13 +103,8 @@ std::string DeviceKind(const char* name) {
   return std::string(kind);
 }
 
-std::string DottedAddress(in_addr address) {
-  char text[INET_ADDRSTRLEN] = "";
-  (void)inet_ntop(AF_INET, &address, text, sizeof(text));
-  return text;
-}
-
-SimulatorOptions MakeOptions(const core::Settings& settings, in_addr address) {
+SimulatorOptions MakeOptions(const core::Settings& settings,
+                             const core::SocketAddress& address) {
   SimulatorOptions options;
   options.path = settings.sim_path;
   const auto add = [&](const char* name, std::string value) {
@@ -114,7 +112,7 @@ SimulatorOptions MakeOptions(const core::Settings& settings, in_addr address) {
       options.settings.emplace_back(name, std::move(value));
     }
   };
-  add("address", DottedAddress(address));
+  add("address", address.IpText());
   add("wire", settings.wire);
   add("payload_mtu", std::to_string(settings.payload_mtu));
   add("capture", settings.capture);
@@ -123,6 +121,16 @@ SimulatorOptions MakeOptions(const core::Settings& settings, in_addr address) {
   add("loss", std::to_string(settings.loss));
   add("duplicate", std::to_string(settings.duplicate));
   add("reorder", std::to_string(settings.reorder));
+  // A simulator without them is good as long as nobody asks for them.
+  if (settings.corrupt != 0) {
+    add("corrupt", std::to_string(settings.corrupt));
+  }
+  if (settings.bad_fcs != 0) {
+    add("bad_fcs", std::to_string(settings.bad_fcs));
+  }
+  if (settings.neighbours != "static") {
+    add("neighbours", settings.neighbours);
+  }
   add("seed", std::to_string(settings.seed));
   add("rto_ns", std::to_string(settings.rto_ns));
   add("dead_ns", std::to_string(settings.dead_ns));
@@ -140,7 +148,8 @@ Domain::Domain(fabric::Fabric* fabric, const fi_info& info, void* context)
                        : FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)),
       av_type_(info.domain_attr->av_type),
       locked_(NeedsLocks(info.domain_attr->threading)),
-      provider_keys_((info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0) {
+      provider_keys_((info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0),
+      job_id_(settings_.job_id) {
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
   ops = &domain_ops;
   mr = &domain_mr_ops;
@@ -164,18 +173,46 @@ int Domain::Open(fabric::Fabric* fabric, const fi_info* info,
     void operator()(Domain* doomed) const { delete doomed; }
   };
   std::unique_ptr<Domain, Deleter> opened(new Domain(fabric, *info, context));
-  const int result = opened->OpenDevice(*info);
+  int result = opened->ReadService(*info->domain_attr);
   if (result == 0) {
+    result = opened->OpenDevice(*info);
+  }
+  if (result == 0) {
+    opened->known_.emplace(opened.get(), fabric, info->domain_attr->name);
     *domain = opened.release();
   }
   return result;
 }
 
+int Domain::ReadService(const fi_domain_attr& attr) noexcept {
+  // Fields that came after the application's version are not looked at.
+  if (FI_VERSION_GE(api_version_, FI_VERSION(1, 5)) &&
+      attr.auth_key_size != 0) {
+    const auto key = core::JobIdOf(attr.auth_key, attr.auth_key_size);
+    if (!key.has_value()) {
+      return -FI_EINVAL;
+    }
+    job_id_ = *key;
+  }
+  if (FI_VERSION_GE(api_version_, FI_VERSION(1, 9)) &&
+      attr.tclass != FI_TC_UNSPEC) {
+    traffic_class_ = attr.tclass;
+  }
+  return core::DscpOf(traffic_class_).has_value() ? 0 : -FI_EINVAL;
+}
+
 int Domain::OpenDevice(const fi_info& info) {
-  const auto source = core::ParseAddress(info.src_addr, info.src_addrlen);
-  address_ = source.has_value() && source->sin_addr.s_addr != INADDR_ANY
-                 ? source->sin_addr
-                 : core::LocalAddress(settings_);
+  const auto source =
+      core::SocketAddress::Read(info.src_addr, info.src_addrlen);
+  const auto own =
+      source.has_value() && !source->is_any()
+          ? std::optional(source->WithPort(0))
+          : core::OwnAddress(settings_,
+                             source.has_value() ? source->family() : AF_UNSPEC);
+  if (!own.has_value()) {
+    return -FI_EADDRNOTAVAIL;
+  }
+  address_ = *own;
   const char* name = info.domain_attr->name;
   std::string message;
   auto opened = nic::Nic::Open(DeviceKind(name),
@@ -189,7 +226,7 @@ int Domain::OpenDevice(const fi_info& info) {
   core::Log(LogLevel::kInfo, LogSubsystem::kDomain,
             "domain %s: address %s, wire '%s', %u transmit and %u receive "
             "contexts, %u completion queues",
-            name, DottedAddress(address_).c_str(), settings_.wire.c_str(),
+            name, address_.IpText().c_str(), settings_.wire.c_str(),
             nic_->info().tx_contexts, nic_->info().rx_contexts,
             nic_->info().completion_queues);
   return 0;
@@ -213,6 +250,33 @@ int Domain::TakeKey(uint64_t requested, uint64_t* key) {
 void Domain::ReturnKey(uint64_t key) noexcept {
   const std::lock_guard lock(mutex_);
   keys_.erase(key);
+}
+
+void Domain::Add(Endpoint* endpoint) {
+  const std::lock_guard lock(mutex_);
+  endpoints_.push_back(endpoint);
+  users_.Add();
+}
+
+void Domain::Remove(Endpoint* endpoint) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(endpoints_, endpoint);
+  users_.Remove();
+}
+
+void Domain::ReportFailure() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (failure_reported_) {
+    return;
+  }
+  failure_reported_ = true;
+  core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+            "device %s failed: %s; what is outstanding completes in error; "
+            "open a new domain",
+            nic_->device().name().c_str(), nic_->device().failure().c_str());
+  for (Endpoint* endpoint : endpoints_) {
+    endpoint->ReportFailure();
+  }
 }
 
 int Domain::Bind(struct fid* other, uint64_t flags) noexcept {

@@ -2,15 +2,18 @@
 // The domain object: one opened device and everything on it.
 #pragma once
 
-#include <netinet/in.h>
 #include <rdma/fi_domain.h>
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
+#include "host/lib/core/address.h"
+#include "host/lib/core/open_objects.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/fabric/event_queue.h"
 #include "host/lib/fabric/fabric.h"
@@ -19,6 +22,8 @@
 #include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
+
+class Endpoint;
 
 // Thread safety: any thread; close is the application's to serialize.
 // Ownership: the application, until fi_close. Owns the device.
@@ -38,15 +43,30 @@ class Domain final : public fid_domain, private ForkGuarded {
   // Endpoints, queues, vectors and regions open on it; each adds itself.
   fabric::UserCount& users() noexcept { return users_; }
 
+  fabric::Fabric* fabric() const noexcept { return fabric_; }
   nic::Nic& nic() noexcept { return *nic_; }
   const core::Settings& settings() const noexcept { return settings_; }
-  in_addr address() const noexcept { return address_; }
+  // Of the device; the port is 0.
+  const core::SocketAddress& address() const noexcept { return address_; }
   uint32_t api_version() const noexcept { return api_version_; }
   fi_av_type av_type() const noexcept { return av_type_; }
   // The data path takes locks: the threading model lets threads share objects.
   bool locked() const noexcept { return locked_; }
   // Keys of regions are chosen here, not by the application.
   bool provider_keys() const noexcept { return provider_keys_; }
+  // What endpoints have that name none of their own.
+  uint32_t job_id() const noexcept { return job_id_; }
+  uint32_t traffic_class() const noexcept { return traffic_class_; }
+  // Where endpoints without an event queue report; null: nowhere.
+  fabric::EventQueue* event_queue() const noexcept { return event_queue_; }
+
+  // As `users`, for endpoints. `Add` throws std::bad_alloc.
+  void Add(Endpoint* endpoint);
+  void Remove(Endpoint* endpoint) noexcept;
+
+  // Called by whoever finds the device failed. The first call tells the user
+  // and every endpoint's event queue; the others do nothing.
+  void ReportFailure() noexcept;
 
   // Reserves a key for a region: `requested`, or one that nobody can guess
   // with `provider_keys`. 0 or -FI_ENOKEY. Throws std::bad_alloc.
@@ -65,19 +85,25 @@ class Domain final : public fid_domain, private ForkGuarded {
   ~Domain();
 
   int OpenDevice(const fi_info& info);
+  int ReadService(const fi_domain_attr& attr) noexcept;
 
   fabric::Fabric* fabric_;
   const core::Settings& settings_;
   fabric::EventQueue* event_queue_ = nullptr;
   fabric::UserCount users_;
-  in_addr address_ = {};
+  core::SocketAddress address_;
   uint32_t api_version_;
   fi_av_type av_type_;
   bool locked_;
   bool provider_keys_;
+  uint32_t job_id_;
+  uint32_t traffic_class_ = FI_TC_BEST_EFFORT;
   std::unique_ptr<nic::Nic> nic_;
-  std::mutex mutex_;  // The keys.
+  std::optional<core::OpenDomain> known_;  // Ends before the device does.
+  std::mutex mutex_;                       // All below.
   std::unordered_set<uint64_t> keys_;
+  std::vector<Endpoint*> endpoints_;
+  bool failure_reported_ = false;
 };
 
 }  // namespace heddle::ofi

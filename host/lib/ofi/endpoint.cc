@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/endpoint.h"
 
-#include <arpa/inet.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_collective.h>
+#include <rdma/fi_ext_heddle.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
@@ -13,8 +13,10 @@
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/address.h"
+#include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/core/log.h"
+#include "host/lib/core/traffic_class.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/endpoint_ops.h"
 #include "host/lib/ofi/inherited_ops.h"
@@ -44,16 +46,23 @@ bool IsOurs(const fi_info* info) {
          info->ep_attr->type == FI_EP_RDM;
 }
 
+// An endpoint has the device's address, which a wildcard of its family means.
+bool MayBind(const core::SocketAddress& wanted,
+             const core::SocketAddress& own) {
+  return wanted.family() == own.family() &&
+         (wanted.is_any() || wanted.WithPort(0) == own);
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
-    : fid_ep{},
+    : TransferHandle(this, info.tx_attr->op_flags, info.rx_attr->op_flags),
       domain_(domain),
       sends_(Has(info.caps, FI_SEND)),
       receives_(Has(info.caps, FI_RECV)),
       name_senders_((info.caps & FI_SOURCE) != 0),
-      tx_op_flags_(info.tx_attr->op_flags),
-      rx_op_flags_(info.rx_attr->op_flags),
+      refuse_strangers_((info.caps & FI_SOURCE_ERR) != 0),
+      job_id_(domain->job_id()),
       msg_order_(info.tx_attr->msg_order),
       tx_size_(QueueSize(info.tx_attr->size)),
       rx_size_(QueueSize(info.rx_attr->size)),
@@ -66,7 +75,7 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
   tagged = &endpoint_tagged_ops;
   atomic = &endpoint_atomic_ops;
   collective = &endpoint_collective_ops;
-  domain_->users().Add();
+  domain_->Add(this);
 }
 
 Endpoint::~Endpoint() {
@@ -83,7 +92,7 @@ Endpoint::~Endpoint() {
   if (event_queue_ != nullptr) {
     event_queue_->users().Remove();
   }
-  domain_->users().Remove();
+  domain_->Remove(this);
 }
 
 int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
@@ -95,26 +104,58 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
       (info->rx_attr->op_flags & ~core::kRxOpFlags) != 0) {
     return -FI_EBADFLAGS;
   }
+  // Source: fi_getinfo(3), FI_SOURCE_ERR must be paired with FI_SOURCE.
+  if ((info->caps & (FI_SOURCE | FI_SOURCE_ERR)) == FI_SOURCE_ERR) {
+    return -FI_EINVAL;
+  }
   // Scalable endpoints and shared contexts are not offered.
   if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
     return -FI_ENOSYS;
   }
   uint16_t port = 0;
   if (info->src_addr != nullptr) {
-    const auto source = core::ParseAddress(info->src_addr, info->src_addrlen);
+    const auto source =
+        core::SocketAddress::Read(info->src_addr, info->src_addrlen);
     if (!source.has_value()) {
       return -FI_EINVAL;
     }
-    if (source->sin_addr.s_addr != INADDR_ANY &&
-        source->sin_addr.s_addr != domain->address().s_addr) {
+    if (!MayBind(*source, domain->address())) {
       return -FI_EADDRNOTAVAIL;
     }
-    port = ntohs(source->sin_port);
+    port = source->port();
   }
-  auto* made = new Endpoint(domain, *info, context);
+  struct Deleter {
+    void operator()(Endpoint* doomed) const { delete doomed; }
+  };
+  std::unique_ptr<Endpoint, Deleter> made(new Endpoint(domain, *info, context));
   made->port_ = port;
-  *endpoint = made;
+  if (const int refused = made->ReadService(*info); refused != 0) {
+    return refused;
+  }
+  *endpoint = made.release();
   return 0;
+}
+
+int Endpoint::ReadService(const fi_info& info) noexcept {
+  const uint32_t version = domain_->api_version();
+  // Fields that came after the application's version are not looked at.
+  if (FI_VERSION_GE(version, FI_VERSION(1, 5)) &&
+      info.ep_attr->auth_key_size != 0) {
+    const auto key =
+        core::JobIdOf(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
+    if (!key.has_value()) {
+      return -FI_EINVAL;
+    }
+    job_id_ = *key;
+  }
+  uint32_t traffic_class = domain_->traffic_class();
+  if (FI_VERSION_GE(version, FI_VERSION(1, 9)) &&
+      info.tx_attr->tclass != FI_TC_UNSPEC) {
+    traffic_class = info.tx_attr->tclass;
+  }
+  const auto dscp = core::DscpOf(traffic_class);
+  dscp_ = dscp.value_or(0);
+  return dscp.has_value() ? 0 : -FI_EINVAL;
 }
 
 int Endpoint::Bind(struct fid* other, uint64_t flags) noexcept {
@@ -154,12 +195,12 @@ int Endpoint::BindCompletionQueue(CompletionQueue* queue,
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if (transmit) {
     tx_cq_ = queue;
-    transmit_.selective = selective;
+    tx_selective_ = selective;
     queue->users().Add();
   }
   if (receive) {
     rx_cq_ = queue;
-    receive_.selective = selective;
+    rx_selective_ = selective;
     queue->users().Add();
   }
   return 0;
@@ -203,15 +244,13 @@ int Endpoint::ClaimPort() {
     return 0;
   }
   contract::AdminAnswer refusal;
-  auto claimed = nic::Endpoint::Claim(domain_->nic(), port_,
-                                      domain_->settings().job_id, &refusal);
+  auto claimed = nic::Endpoint::Claim(domain_->nic(), port_, job_id_, &refusal);
   if (claimed.ok()) {
     backend_ = std::move(claimed.value());
     return 0;
   }
   const int result = boundary::ToReturnCode(claimed.error());
-  const std::string address =
-      core::FormatAddress(core::MakeAddress(domain_->address(), port_));
+  const std::string address = domain_->address().WithPort(port_).Text();
   if (result == -FI_EADDRINUSE) {
     core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
               "%s is in use by process %u; choose another port, or 0 for any",
@@ -236,10 +275,12 @@ int Endpoint::Enable() {
                         .rx_cq = receives_ ? &rx_cq_->backend() : nullptr,
                         .peers = &vector_->table(),
                         .name_senders = name_senders_,
+                        .refuse_strangers = refuse_strangers_,
                         .tx_operations = tx_size_,
                         .rx_operations = rx_size_,
                         .copy_limit_bytes = static_cast<uint32_t>(
                             domain_->settings().bounce_limit),
+                        .dscp = dscp_,
                         .msg_order = msg_order_});
   if (!enabled.ok()) {
     core::Log(
@@ -253,10 +294,13 @@ int Endpoint::Enable() {
     }
     return boundary::ToReturnCode(enabled.error());
   }
-  transmit_.queue = backend_->tx();
-  transmit_.peers = &vector_->table();
-  receive_.queue = backend_->rx();
-  ApplyOpFlags();
+  UseQueues({.queue = backend_->tx(),
+             .peers = &vector_->table(),
+             .selective = tx_selective_},
+            {.queue = backend_->rx(), .selective = rx_selective_});
+  for (EndpointAlias* alias : aliases_) {
+    alias->UseQueues(transmit(), receive());
+  }
   message_ops_ = MakeMessageOps(domain_->locked(), sends_, receives_);
   enabled_ = true;
   core::Log(LogLevel::kDebug, LogSubsystem::kEpCtrl, "endpoint at port %u",
@@ -264,27 +308,19 @@ int Endpoint::Enable() {
   return 0;
 }
 
-void Endpoint::ApplyOpFlags() noexcept {
-  transmit_.report =
-      !transmit_.selective || (tx_op_flags_ & FI_COMPLETION) != 0;
-  transmit_.copy_now = (tx_op_flags_ & FI_INJECT) != 0;
-  receive_.report = !receive_.selective || (rx_op_flags_ & FI_COMPLETION) != 0;
-}
-
 int Endpoint::SetName(const void* address, size_t length) {
-  const auto wanted = core::ParseAddress(address, length);
+  const auto wanted = core::SocketAddress::Read(address, length);
   if (!wanted.has_value()) {
     return -FI_EINVAL;
   }
   if (backend_ != nullptr) {
     return -FI_EOPBADSTATE;
   }
-  if (wanted->sin_addr.s_addr != INADDR_ANY &&
-      wanted->sin_addr.s_addr != domain_->address().s_addr) {
+  if (!MayBind(*wanted, domain_->address())) {
     return -FI_EADDRNOTAVAIL;
   }
   const uint16_t before = port_;
-  port_ = ntohs(wanted->sin_port);
+  port_ = wanted->port();
   // Claimed now, so that fi_getname agrees and a conflict is seen here.
   const int result = ClaimPort();
   if (result != 0) {
@@ -297,14 +333,14 @@ int Endpoint::GetName(void* address, size_t* length) const noexcept {
   if (backend_ == nullptr) {
     return -FI_EOPBADSTATE;
   }
-  const sockaddr_in name =
-      core::MakeAddress(domain_->address(), backend_->port());
+  const core::SocketAddress name =
+      domain_->address().WithPort(backend_->port());
   const size_t room = *length;
-  *length = sizeof(name);
+  *length = name.size();
   if (address != nullptr) {
-    std::memcpy(address, &name, std::min(room, sizeof(name)));
+    std::memcpy(address, name.data(), std::min(room, name.size()));
   }
-  return room < sizeof(name) ? -FI_ETOOSMALL : 0;
+  return room < name.size() ? -FI_ETOOSMALL : 0;
 }
 
 ssize_t Endpoint::Cancel(void* context) noexcept {
@@ -312,45 +348,39 @@ ssize_t Endpoint::Cancel(void* context) noexcept {
     return -FI_EOPBADSTATE;
   }
   const auto wanted = reinterpret_cast<uint64_t>(context);
-  return receives_ && receive_.queue->Cancel<nic::Locked>(wanted) ? 0
-                                                                  : -FI_ENOENT;
+  return receives_ && receive().queue->Cancel<nic::Locked>(wanted) ? 0
+                                                                   : -FI_ENOENT;
 }
 
-int Endpoint::AccessOpFlags(uint64_t* flags, bool set) noexcept {
-  const uint64_t direction = *flags & kDirections;
-  if (direction == 0 || direction == kDirections) {
-    return -FI_EINVAL;
+void Endpoint::Add(EndpointAlias* alias) {
+  aliases_.push_back(alias);
+  if (enabled_) {
+    alias->UseQueues(transmit(), receive());
   }
-  const bool transmit = direction == FI_TRANSMIT;
-  uint64_t& defaults = transmit ? tx_op_flags_ : rx_op_flags_;
-  if (!set) {
-    *flags = defaults;
-    return 0;
-  }
-  const uint64_t wanted = *flags & ~kDirections;
-  const uint64_t known = transmit ? core::kTxOpFlags : core::kRxOpFlags;
-  if ((wanted & ~known) != 0) {
-    return -FI_EBADFLAGS;
-  }
-  defaults = wanted;
-  ApplyOpFlags();
-  return 0;
 }
 
-int Endpoint::Control(int command, void* argument) {
-  switch (command) {
-    case FI_ENABLE:
-      return Enable();
-    case FI_GETOPSFLAG:
-      return AccessOpFlags(static_cast<uint64_t*>(argument), /*set=*/false);
-    case FI_SETOPSFLAG:
-      return AccessOpFlags(static_cast<uint64_t*>(argument), /*set=*/true);
-    default:
-      return -FI_ENOSYS;
+void Endpoint::Remove(EndpointAlias* alias) noexcept {
+  std::erase(aliases_, alias);
+}
+
+void Endpoint::ReportFailure() noexcept {
+  fabric::EventQueue* events =
+      event_queue_ != nullptr ? event_queue_ : domain_->event_queue();
+  if (!enabled_ || events == nullptr) {
+    return;
   }
+  fi_eq_err_entry error = {};
+  error.fid = &fid;
+  error.context = fid.context;
+  error.err = FI_EIO;
+  error.prov_errno = FI_HEDDLE_DEVICE_FAULT;
+  (void)events->WriteError(error);
 }
 
 int Endpoint::Close() noexcept {
+  if (!aliases_.empty()) {
+    return -FI_EBUSY;
+  }
   delete this;
   return 0;
 }

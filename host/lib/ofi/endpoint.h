@@ -7,13 +7,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "host/lib/nic/endpoint.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
 #include "host/lib/ofi/domain.h"
+#include "host/lib/ofi/endpoint_alias.h"
 #include "host/lib/ofi/fork_guard.h"
+#include "host/lib/ofi/transfer_handle.h"
 
 namespace heddle::ofi {
 
@@ -23,34 +25,11 @@ namespace heddle::ofi {
 // Thread safety: data transfer by the domain's threading model; the rest is
 // the application's to serialize (fi_endpoint(3)).
 // Ownership: the application, until fi_close.
-class Endpoint final : public fid_ep, private ForkGuarded {
+class Endpoint final : public TransferHandle, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
                   void* context);
-
-  static Endpoint* From(fid_ep* handle) noexcept {
-    return static_cast<Endpoint*>(handle);
-  }
-  static Endpoint* From(struct fid* handle) noexcept {
-    return fabric::FromFid<Endpoint, fid_ep>(handle);
-  }
-
-  // How calls without flags behave, and what the application's flags mean.
-  struct Transmit {
-    nic::TxQueue* queue = nullptr;
-    const nic::AddressTable* peers = nullptr;
-    bool selective = false;  // Success is reported only with FI_COMPLETION.
-    bool report = true;      // Calls without flags: report success.
-    bool copy_now = false;   // Calls without flags: FI_INJECT.
-  };
-  struct Receive {
-    nic::RxQueue* queue = nullptr;
-    bool selective = false;
-    bool report = true;
-  };
-  const Transmit& transmit() const noexcept { return transmit_; }
-  const Receive& receive() const noexcept { return receive_; }
 
   // The calls of fi_endpoint(3) and fi_cm(3), which define their results.
   // `Enable` and `SetName` throw std::bad_alloc.
@@ -59,8 +38,15 @@ class Endpoint final : public fid_ep, private ForkGuarded {
   int SetName(const void* address, size_t length);
   int GetName(void* address, size_t* length) const noexcept;
   ssize_t Cancel(void* context) noexcept;
-  int Control(int command, void* argument);
+  // -FI_EBUSY, nothing changed, while it has aliases; else frees it.
   int Close() noexcept;
+
+  // Aliases add and remove themselves. `Add` throws std::bad_alloc.
+  void Add(EndpointAlias* alias);
+  void Remove(EndpointAlias* alias) noexcept;
+
+  // Tells the application, by the event queue, that the device has failed.
+  void ReportFailure() noexcept;
 
  private:
   void Disinherit() noexcept override;
@@ -71,31 +57,31 @@ class Endpoint final : public fid_ep, private ForkGuarded {
   int BindCompletionQueue(CompletionQueue* queue, uint64_t flags) noexcept;
   int BindAddressVector(AddressVector* vector, uint64_t flags) noexcept;
   int BindEventQueue(fabric::EventQueue* queue, uint64_t flags) noexcept;
+  int ReadService(const fi_info& info) noexcept;
   int ClaimPort();
   int CheckBindings() const noexcept;
-  void ApplyOpFlags() noexcept;
-  int AccessOpFlags(uint64_t* flags, bool set) noexcept;
 
-  Transmit transmit_;
-  Receive receive_;
-  // Above: every post. Below: cold.
   Domain* domain_;
   CompletionQueue* tx_cq_ = nullptr;
   CompletionQueue* rx_cq_ = nullptr;
   AddressVector* vector_ = nullptr;
   fabric::EventQueue* event_queue_ = nullptr;
   bool enabled_ = false;
+  bool tx_selective_ = false;
+  bool rx_selective_ = false;
   bool sends_;
   bool receives_;
   bool name_senders_;
-  uint64_t tx_op_flags_ = 0;
-  uint64_t rx_op_flags_ = 0;
+  bool refuse_strangers_;
+  uint8_t dscp_ = 0;
+  uint32_t job_id_;
   uint64_t msg_order_ = 0;
   size_t tx_size_;
   size_t rx_size_;
   uint16_t port_ = 0;  // Wanted; 0: any.
   std::unique_ptr<nic::Endpoint> backend_;
   fi_ops_msg message_ops_;
+  std::vector<EndpointAlias*> aliases_;
 };
 
 }  // namespace heddle::ofi

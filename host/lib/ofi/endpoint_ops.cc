@@ -4,27 +4,60 @@
 #include "host/lib/boundary/guard.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/endpoint.h"
+#include "host/lib/ofi/endpoint_alias.h"
 #include "host/lib/ofi/refuse.h"
+#include "host/lib/ofi/transfer_handle.h"
 
 namespace heddle::ofi {
 namespace {
 
+Endpoint& EndpointOf(struct fid* handle) noexcept {
+  return TransferHandle::From(handle)->endpoint();
+}
+
 int CloseEndpoint(struct fid* handle) noexcept {
-  return Endpoint::From(handle)->Close();
+  return EndpointOf(handle).Close();
+}
+
+int CloseAlias(struct fid* handle) noexcept {
+  return EndpointAlias::From(handle)->Close();
 }
 
 int BindEndpoint(struct fid* handle, struct fid* other,
                  uint64_t flags) noexcept {
-  return Endpoint::From(handle)->Bind(other, flags);
+  return EndpointOf(handle).Bind(other, flags);
+}
+
+int MakeAlias(TransferHandle* parent, const struct fi_alias& wanted) {
+  EndpointAlias* alias = nullptr;
+  const int result = EndpointAlias::Open(parent, wanted.flags, &alias);
+  if (result == 0) {
+    *wanted.fid = &alias->fid;
+  }
+  return result;
 }
 
 int ControlEndpoint(struct fid* handle, int command, void* argument) noexcept {
-  return boundary::Guard(
-      [&] { return Endpoint::From(handle)->Control(command, argument); });
+  TransferHandle* transfer = TransferHandle::From(handle);
+  switch (command) {
+    case FI_ENABLE:
+      return boundary::Guard([&] { return transfer->endpoint().Enable(); });
+    case FI_GETOPSFLAG:
+      return transfer->ReadOpFlags(static_cast<uint64_t*>(argument));
+    case FI_SETOPSFLAG:
+      return transfer->ReplaceOpFlags(*static_cast<uint64_t*>(argument));
+    case FI_ALIAS:
+      return boundary::Guard([&] {
+        return MakeAlias(transfer,
+                         *static_cast<const struct fi_alias*>(argument));
+      });
+    default:
+      return -FI_ENOSYS;
+  }
 }
 
 ssize_t Cancel(struct fid* handle, void* context) noexcept {
-  return Endpoint::From(handle)->Cancel(context);
+  return EndpointOf(handle).Cancel(context);
 }
 
 // Source: fi_endpoint(3): levels and options that nobody knows differ from
@@ -48,11 +81,11 @@ int SetOption(struct fid* /*handle*/, int level, int option,
 
 int SetName(struct fid* handle, void* address, size_t length) noexcept {
   return boundary::Guard(
-      [&] { return Endpoint::From(handle)->SetName(address, length); });
+      [&] { return EndpointOf(handle).SetName(address, length); });
 }
 
 int GetName(struct fid* handle, void* address, size_t* length) noexcept {
-  return Endpoint::From(handle)->GetName(address, length);
+  return EndpointOf(handle).GetName(address, length);
 }
 
 }  // namespace
@@ -60,6 +93,16 @@ int GetName(struct fid* handle, void* address, size_t* length) noexcept {
 fi_ops endpoint_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseEndpoint,
+    .bind = BindEndpoint,
+    .control = ControlEndpoint,
+    .ops_open = fabric::RefuseOpenOps,
+    .tostr = nullptr,
+    .ops_set = fabric::RefuseSetOps,
+};
+
+fi_ops alias_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = CloseAlias,
     .bind = BindEndpoint,
     .control = ControlEndpoint,
     .ops_open = fabric::RefuseOpenOps,

@@ -12,6 +12,7 @@
 namespace heddle::ofi {
 
 extern fi_ops endpoint_fid_ops;
+extern fi_ops alias_fid_ops;
 extern fi_ops_ep endpoint_ops;
 extern fi_ops_cm endpoint_cm_ops;
 

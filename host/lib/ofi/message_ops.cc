@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/refuse.h"
+#include "host/lib/ofi/transfer_handle.h"
 
 namespace heddle::ofi {
 namespace {
@@ -48,7 +48,7 @@ std::array<Segment, kMaxSegments> MakeSegments(const iovec* parts,
 // NOLINTBEGIN(readability-function-size)
 template <typename Locking>
 struct SendOps {
-  static ssize_t Post(const Endpoint::Transmit& transmit,
+  static ssize_t Post(const TransferHandle::Transmit& transmit,
                       nic::SendOperation& operation, fi_addr_t peer,
                       std::span<const Segment> segments) noexcept {
     if (!transmit.peers->Contains(peer)) {
@@ -58,14 +58,32 @@ struct SendOps {
     return -transmit.queue->Post<Locking>(operation, segments);
   }
 
-  // One buffer, the most frequent case.
-  static ssize_t PostOne(const Endpoint::Transmit& transmit,
-                         nic::SendOperation operation, fi_addr_t peer,
-                         const void* buffer, size_t bytes,
-                         const void* descriptor) noexcept {
-    if (bytes > contract::kInlineBytes) [[unlikely]] {
-      const Segment segment = MakeSegment(buffer, bytes, descriptor);
-      return Post(transmit, operation, peer, {&segment, 1});
+  [[gnu::noinline]] static ssize_t PostLong(
+      const TransferHandle::Transmit& transmit, nic::SendOperation operation,
+      fi_addr_t peer, const void* buffer, size_t bytes,
+      const void* descriptor) noexcept {
+    if (!transmit.peers->Contains(peer)) {
+      return -FI_EINVAL;
+    }
+    operation.peer = static_cast<uint32_t>(peer);
+    nic::TxQueue& queue = *transmit.queue;
+    if (bytes <= contract::kInjectBytes) {
+      return -queue.PostInRing<Locking>(operation, buffer, bytes);
+    }
+    const Segment segment = MakeSegment(buffer, bytes, descriptor);
+    return segment.region != nullptr
+               ? -queue.PostRegistered<Locking>(operation, buffer, bytes,
+                                                *segment.region)
+               : -queue.Post<Locking>(operation, {&segment, 1});
+  }
+
+  // One buffer, the most frequent case; short ones stay in registers.
+  [[gnu::always_inline]] static ssize_t PostOne(
+      const TransferHandle::Transmit& transmit, nic::SendOperation operation,
+      fi_addr_t peer, const void* buffer, size_t bytes,
+      const void* descriptor) noexcept {
+    if (bytes > contract::kInlineBytes) {
+      return PostLong(transmit, operation, peer, buffer, bytes, descriptor);
     }
     if (!transmit.peers->Contains(peer)) {
       return -FI_EINVAL;
@@ -77,7 +95,8 @@ struct SendOps {
   static ssize_t Send(fid_ep* handle, const void* buffer, size_t bytes,
                       void* descriptor, fi_addr_t peer,
                       void* context) noexcept {
-    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
                    {.context = FromContext(context),
                     .completion = transmit.report,
@@ -91,7 +110,8 @@ struct SendOps {
     if (count > kMaxSegments) {
       return -FI_EINVAL;
     }
-    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
     nic::SendOperation operation = {.context = FromContext(context),
                                     .completion = transmit.report,
                                     .copy_now = transmit.copy_now};
@@ -107,7 +127,8 @@ struct SendOps {
     if (message->iov_count > kMaxSegments) {
       return -FI_EINVAL;
     }
-    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
     nic::SendOperation operation = {
         .context = FromContext(message->context),
         .data = message->data,
@@ -125,7 +146,8 @@ struct SendOps {
   // with the endpoint's.
   static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
                         fi_addr_t peer) noexcept {
-    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
                    {.context = FromContext(handle->fid.context),
                     .completion = false,
@@ -136,7 +158,8 @@ struct SendOps {
   static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,
                           void* descriptor, uint64_t data, fi_addr_t peer,
                           void* context) noexcept {
-    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
                    {.context = FromContext(context),
                     .data = data,
@@ -148,7 +171,8 @@ struct SendOps {
 
   static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,
                             uint64_t data, fi_addr_t peer) noexcept {
-    const Endpoint::Transmit& transmit = Endpoint::From(handle)->transmit();
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
                    {.context = FromContext(handle->fid.context),
                     .data = data,
@@ -165,11 +189,23 @@ struct ReceiveOps {
   static ssize_t Receive(fid_ep* handle, void* buffer, size_t bytes,
                          void* descriptor, fi_addr_t /*source*/,
                          void* context) noexcept {
-    const Endpoint::Receive& receive = Endpoint::From(handle)->receive();
-    const Segment segment = MakeSegment(buffer, bytes, descriptor);
-    return -receive.queue->Post<Locking>(
-        {.context = FromContext(context), .report = receive.report},
-        {&segment, 1});
+    const TransferHandle::Receive& receive =
+        TransferHandle::From(handle)->receive();
+    const nic::ReceiveOperation operation = {.context = FromContext(context),
+                                             .report = receive.report};
+    if (descriptor == nullptr) {
+      return PostUnregistered(receive, operation, buffer, bytes);
+    }
+    return -receive.queue->PostRegistered<Locking>(
+        operation, buffer, bytes,
+        *MemoryRegion::Find(descriptor, buffer, bytes));
+  }
+
+  [[gnu::noinline]] static ssize_t PostUnregistered(
+      const TransferHandle::Receive& receive, nic::ReceiveOperation operation,
+      void* buffer, size_t bytes) noexcept {
+    const Segment segment = {.address = buffer, .bytes = bytes};
+    return -receive.queue->Post<Locking>(operation, {&segment, 1});
   }
 
   static ssize_t ReceiveVector(fid_ep* handle, const iovec* parts,
@@ -178,7 +214,8 @@ struct ReceiveOps {
     if (count > kMaxSegments) {
       return -FI_EINVAL;
     }
-    const Endpoint::Receive& receive = Endpoint::From(handle)->receive();
+    const TransferHandle::Receive& receive =
+        TransferHandle::From(handle)->receive();
     const auto segments = MakeSegments(parts, descriptors, count);
     return -receive.queue->Post<Locking>(
         {.context = FromContext(context), .report = receive.report},
@@ -193,7 +230,8 @@ struct ReceiveOps {
     if (message->iov_count > kMaxSegments) {
       return -FI_EINVAL;
     }
-    const Endpoint::Receive& receive = Endpoint::From(handle)->receive();
+    const TransferHandle::Receive& receive =
+        TransferHandle::From(handle)->receive();
     const auto segments =
         MakeSegments(message->msg_iov, message->desc, message->iov_count);
     return -receive.queue->Post<Locking>(

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/fi_ext_heddle.h>
+#include <sys/time.h>
 
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -235,6 +238,179 @@ TEST_F(EventQueueTest, DescriptorIsReadableWhileEventsAreLeft) {
   EXPECT_EQ(poll(&poller, 1, 0), 0);
 }
 
+TEST_F(EventQueueTest, DescriptorIsAlsoToBeHadForPoll) {
+  OpenQueue(FI_WAIT_POLLFD);
+  pollfd poller = {};
+  fi_wait_pollfd wait = {};
+  wait.fd = &poller;
+  EXPECT_EQ(fi_control(&queue_->fid, FI_GETWAIT, &wait), -FI_ETOOSMALL);
+  ASSERT_EQ(wait.nfds, 1U);
+  ASSERT_EQ(fi_control(&queue_->fid, FI_GETWAIT, &wait), 0);
+  EXPECT_EQ(poller.events, POLLIN);
+  EXPECT_EQ(poll(&poller, wait.nfds, 0), 0);
+  const fi_eq_entry written = {};
+  queue()->Write(FI_NOTIFY, &written, sizeof(written));
+  EXPECT_EQ(poll(&poller, wait.nfds, 0), 1);
+}
+
+TEST_F(EventQueueTest, MutexHeldFromTryWaitOnMissesNoEvent) {
+  OpenQueue(FI_WAIT_MUTEX_COND);
+  fi_mutex_cond wait = {};
+  ASSERT_EQ(fi_control(&queue_->fid, FI_GETWAIT, &wait), 0);
+  constexpr int kRounds = 200;
+  std::thread writer([this] {
+    for (int round = 0; round < kRounds; ++round) {
+      const fi_eq_entry entry = {};
+      queue()->Write(FI_NOTIFY, &entry, sizeof(entry));
+    }
+  });
+  struct fid* fids[] = {&queue_->fid};
+  for (int round = 0; round < kRounds; ++round) {
+    pthread_mutex_lock(wait.mutex);
+    while (fi_trywait(fabric_, fids, 1) == 0) {
+      pthread_cond_wait(wait.cond, wait.mutex);
+    }
+    pthread_mutex_unlock(wait.mutex);
+    uint32_t event = 0;
+    fi_eq_entry entry = {};
+    ASSERT_GT(fi_eq_read(queue_, &event, &entry, sizeof(entry), 0), 0);
+  }
+  writer.join();
+}
+
+// Wait sets ------------------------------------------------------------------
+
+class WaitSetTest : public EventQueueTest {
+ protected:
+  void OpenSet(fi_wait_obj wait) {
+    fi_wait_attr attr = {};
+    attr.wait_obj = wait;
+    ASSERT_EQ(fi_wait_open(fabric_, &attr, &set_), 0);
+  }
+
+  fid_eq* OpenMember() {
+    fi_eq_attr attr = {};
+    attr.flags = FI_WRITE;
+    attr.wait_obj = FI_WAIT_SET;
+    attr.wait_set = set_;
+    fid_eq* member = nullptr;
+    EXPECT_EQ(fi_eq_open(fabric_, &attr, &member, nullptr), 0);
+    return member;
+  }
+
+  static void Notify(fid_eq* queue) {
+    const fi_eq_entry entry = {};
+    EXPECT_GT(fi_eq_write(queue, FI_NOTIFY, &entry, sizeof(entry), 0), 0);
+  }
+
+  static void Read(fid_eq* queue) {
+    uint32_t event = 0;
+    fi_eq_entry entry = {};
+    EXPECT_GT(fi_eq_read(queue, &event, &entry, sizeof(entry), 0), 0);
+  }
+
+  fid_wait* set_ = nullptr;
+};
+
+TEST_F(WaitSetTest, WaitEndsForAnEventOfAnyMember) {
+  OpenSet(FI_WAIT_UNSPEC);
+  fid_eq* members[] = {OpenMember(), OpenMember()};
+  EXPECT_EQ(fi_wait(set_, 0), -FI_ETIMEDOUT);
+  EXPECT_EQ(fi_wait(set_, 5), -FI_ETIMEDOUT);
+  for (fid_eq* member : members) {
+    std::thread writer([member] { Notify(member); });
+    EXPECT_EQ(fi_wait(set_, -1), 0);
+    writer.join();
+    // It stays ready until the event is read.
+    EXPECT_EQ(fi_wait(set_, 0), 0);
+    Read(member);
+    EXPECT_EQ(fi_wait(set_, 0), -FI_ETIMEDOUT);
+  }
+  for (fid_eq* member : members) {
+    EXPECT_EQ(fi_close(&member->fid), 0);
+  }
+  EXPECT_EQ(fi_close(&set_->fid), 0);
+}
+
+TEST_F(WaitSetTest, CannotCloseBeforeItsMembersNorTheFabricBeforeIt) {
+  OpenSet(FI_WAIT_FD);
+  fid_eq* member = OpenMember();
+  EXPECT_EQ(fi_close(&set_->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&member->fid), 0);
+  EXPECT_EQ(fi_close(&fabric_->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&set_->fid), 0);
+}
+
+TEST_F(WaitSetTest, DescriptorOfTheSetStandsForAllMembers) {
+  OpenSet(FI_WAIT_FD);
+  fid_eq* member = OpenMember();
+  pollfd poller = {-1, POLLIN, 0};
+  ASSERT_EQ(fi_control(&set_->fid, FI_GETWAIT, &poller.fd), 0);
+  EXPECT_EQ(poll(&poller, 1, 0), 0);
+  struct fid* fids[] = {&set_->fid};
+  EXPECT_EQ(fi_trywait(fabric_, fids, 1), 0);
+  Notify(member);
+  EXPECT_EQ(poll(&poller, 1, 0), 1);
+  EXPECT_EQ(fi_trywait(fabric_, fids, 1), -FI_EAGAIN);
+  Read(member);
+  EXPECT_EQ(fi_close(&member->fid), 0);
+  EXPECT_EQ(poll(&poller, 1, 0), 0);
+  EXPECT_EQ(fi_close(&set_->fid), 0);
+}
+
+TEST_F(WaitSetTest, SignalsDoNotEndTheWait) {
+  OpenSet(FI_WAIT_UNSPEC);
+  struct sigaction action = {};
+  struct sigaction before = {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval storm = {{0, 1000}, {0, 1000}};
+  const itimerval none = {};
+  setitimer(ITIMER_REAL, &storm, nullptr);
+  EXPECT_EQ(fi_wait(set_, 50), -FI_ETIMEDOUT);
+  setitimer(ITIMER_REAL, &none, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(fi_close(&set_->fid), 0);
+}
+
+TEST_F(WaitSetTest, WhatASetCannotDoIsRefused) {
+  fi_wait_attr attr = {};
+  attr.wait_obj = FI_WAIT_MUTEX_COND;
+  EXPECT_EQ(fi_wait_open(fabric_, &attr, &set_), -FI_ENOSYS);
+  attr.wait_obj = FI_WAIT_SET;
+  EXPECT_EQ(fi_wait_open(fabric_, &attr, &set_), -FI_EINVAL);
+  attr.wait_obj = FI_WAIT_UNSPEC;
+  attr.flags = 1;
+  EXPECT_EQ(fi_wait_open(fabric_, &attr, &set_), -FI_EBADFLAGS);
+  EXPECT_EQ(fi_wait_open(fabric_, nullptr, &set_), -FI_EINVAL);
+  OpenSet(FI_WAIT_UNSPEC);
+  int descriptor = -1;
+  EXPECT_EQ(fi_control(&set_->fid, FI_GETWAIT, &descriptor), -FI_ENODATA);
+  EXPECT_EQ(fi_control(&set_->fid, FI_BACKLOG, nullptr), -FI_ENOSYS);
+  EXPECT_EQ(fi_close(&set_->fid), 0);
+}
+
+// A connection's data follow the entry in one event.
+TEST_F(EventQueueTest, ConnectionEventsCarryTheirData) {
+  OpenQueue();
+  const fi_eq_cm_entry head = {&queue_->fid, nullptr};
+  std::array<char, sizeof(head) + 6> written = {};
+  memcpy(written.data(), &head, sizeof(head));
+  memcpy(written.data() + sizeof(head), "hello", 6);
+  const size_t bytes = written.size();
+  ASSERT_EQ(queue()->Write(FI_CONNECTED, written.data(), bytes), 0);
+  std::array<char, 64> buffer = {};
+  uint32_t event = 0;
+  ASSERT_EQ(fi_eq_read(queue_, &event, buffer.data(), buffer.size(), 0),
+            static_cast<ssize_t>(bytes));
+  EXPECT_EQ(event, static_cast<uint32_t>(FI_CONNECTED));
+  fi_eq_cm_entry entry = {};
+  memcpy(&entry, buffer.data(), sizeof(entry));
+  EXPECT_EQ(entry.fid, &queue_->fid);
+  EXPECT_EQ(entry.info, nullptr);
+  EXPECT_STREQ(buffer.data() + sizeof(entry), "hello");
+}
+
 TEST_F(EventQueueTest, QueueWithoutDescriptorHasNone) {
   OpenQueue(FI_WAIT_UNSPEC);
   int descriptor = -1;
@@ -254,8 +430,8 @@ TEST_F(EventQueueTest, WhatAQueueCannotDoIsRefused) {
   OpenQueue();
   fi_eq_attr attr = {};
   fid_eq* other = nullptr;
-  attr.wait_obj = FI_WAIT_SET;
-  EXPECT_EQ(fi_eq_open(fabric_, &attr, &other, nullptr), -FI_ENOSYS);
+  attr.wait_obj = FI_WAIT_SET;  // Without a set.
+  EXPECT_EQ(fi_eq_open(fabric_, &attr, &other, nullptr), -FI_EINVAL);
   attr.wait_obj = static_cast<fi_wait_obj>(7);
   EXPECT_EQ(fi_eq_open(fabric_, &attr, &other, nullptr), -FI_EINVAL);
   attr.wait_obj = FI_WAIT_NONE;
@@ -271,9 +447,6 @@ TEST_F(EventQueueTest, WhatAFabricCannotDoIsRefused) {
   fid_pep* passive = nullptr;
   EXPECT_EQ(fabric_->ops->passive_ep(fabric_, nullptr, &passive, nullptr),
             -FI_ENOSYS);
-  fi_wait_attr attr = {};
-  fid_wait* set = nullptr;
-  EXPECT_EQ(fi_wait_open(fabric_, &attr, &set), -FI_ENOSYS);
   void* ops = nullptr;
   EXPECT_EQ(fi_open_ops(&fabric_->fid, "none", 0, &ops, nullptr), -FI_ENOSYS);
 }

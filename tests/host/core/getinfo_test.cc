@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// fi_getinfo as an application has it. Compiled twice: for libheddle.so.1 and
+// for the plug-in through the stock core.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -22,8 +24,19 @@ const bool environment_is_set = [] {
   setenv("FI_HEDDLE_DEVICE", "rtl", 1);
   setenv("FI_HEDDLE_IP", "10.1.2.3", 1);
   setenv("FI_LOG_LEVEL", "info", 1);
+#ifdef HEDDLE_PLUGIN_DIRECTORY
+  setenv("FI_PROVIDER_PATH", HEDDLE_PLUGIN_DIRECTORY, 1);
+  setenv("FI_PROVIDER", "heddle", 1);
+#endif
   return true;
 }();
+
+// The stock core keeps some answers to itself.
+#ifdef HEDDLE_PLUGIN_DIRECTORY
+constexpr bool kOwnCore = false;
+#else
+constexpr bool kOwnCore = true;
+#endif
 
 std::string AddressText(const void* data, size_t bytes) {
   if (data == nullptr) {
@@ -56,9 +69,10 @@ sockaddr_in MakeAddress(const char* text, uint16_t port) {
 }
 
 // A malloc'ed copy, which fi_freeinfo takes.
-void* HeapCopy(const sockaddr_in& address) {
-  void* copy = malloc(sizeof(address));
-  memcpy(copy, &address, sizeof(address));
+template <typename Value>
+void* HeapCopy(const Value& value) {
+  void* copy = malloc(sizeof(value));
+  memcpy(copy, &value, sizeof(value));
   return copy;
 }
 
@@ -107,12 +121,20 @@ TEST(GetInfo, ReportsTheVersionThatWasAskedFor) {
 }
 
 TEST(GetInfo, RefusesAVersionNewerThanItself) {
-  const Answer answer = Ask(nullptr, nullptr, nullptr, 0, FI_VERSION(1, 18));
-  EXPECT_EQ(answer.result, -FI_ENOSYS);
-  EXPECT_EQ(answer.info, nullptr);
-  EXPECT_EQ(fi_version(), static_cast<uint32_t>(FI_VERSION(1, 17)));
+  const uint32_t newest = kOwnCore ? FI_VERSION(2, 1) : FI_VERSION(1, 17);
+  EXPECT_EQ(fi_version(), newest);
+  EXPECT_EQ(Ask(nullptr, nullptr, nullptr, 0, newest).result, 0);
+  fi_info garbage = {};
+  fi_info* info = &garbage;
+  EXPECT_EQ(fi_getinfo(newest + 1, nullptr, nullptr, 0, nullptr, &info),
+            -FI_ENOSYS);
+  if (kOwnCore) {
+    EXPECT_EQ(info, nullptr);
+  }
 }
 
+#ifndef HEDDLE_PLUGIN_DIRECTORY
+// The stock core ignores the flags and stores nowhere.
 TEST(GetInfo, RefusesUnknownFlags) {
   const Answer answer = Ask(nullptr, nullptr, nullptr, FI_PEEK);
   EXPECT_EQ(answer.result, -FI_EBADFLAGS);
@@ -124,14 +146,22 @@ TEST(GetInfo, RefusesToStoreNowhere) {
       fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, nullptr),
       -FI_EINVAL);
 }
+#endif
 
 TEST(GetInfo, ProviderAttributesOnlyNameTheProvider) {
   const Answer answer = Ask(nullptr, nullptr, nullptr, FI_PROV_ATTR_ONLY);
   ASSERT_EQ(answer.result, 0);
-  EXPECT_EQ(answer.info->next, nullptr);
-  EXPECT_STREQ(answer.info->fabric_attr->prov_name, "heddle");
-  EXPECT_EQ(answer.info->fabric_attr->prov_version,
-            static_cast<uint32_t>(FI_VERSION(0, 1)));
+  // The stock core has more providers, whatever FI_PROVIDER says.
+  int ours = 0;
+  for (const fi_info* info = answer.info.get(); info != nullptr;
+       info = info->next) {
+    if (strcmp(info->fabric_attr->prov_name, "heddle") == 0) {
+      ++ours;
+      EXPECT_EQ(info->fabric_attr->prov_version,
+                static_cast<uint32_t>(FI_VERSION(0, 1)));
+    }
+  }
+  EXPECT_EQ(ours, 1);
 }
 
 TEST(GetInfo, AnyHintStructureMayBeMissing) {
@@ -140,6 +170,148 @@ TEST(GetInfo, AnyHintStructureMayBeMissing) {
   const Answer answer = Ask(&hints);
   ASSERT_EQ(answer.result, 0);
   EXPECT_NE(answer.info->tx_attr, nullptr);
+}
+
+TEST(GetInfo, EveryCombinationOfNodeServiceAndHintsIsTaken) {
+  const Info hints = MakeHints();
+  hints->caps = FI_MSG;
+  for (const char* node : {static_cast<const char*>(nullptr), "10.0.0.9"}) {
+    for (const char* service : {static_cast<const char*>(nullptr), "90"}) {
+      for (const fi_info* each :
+           {static_cast<fi_info*>(nullptr), hints.get()}) {
+        const Answer answer = Ask(each, node, service);
+        ASSERT_EQ(answer.result, 0);
+        EXPECT_EQ(answer.info->dest_addr != nullptr,
+                  node != nullptr || service != nullptr);
+      }
+    }
+  }
+}
+
+TEST(GetInfo, HandleOfTheHintsIsInTheAnswer) {
+  const Info hints = MakeHints();
+  fid handle = {};
+  hints->handle = &handle;
+  const Answer answer = Ask(hints.get());
+  ASSERT_EQ(answer.result, 0);
+  EXPECT_EQ(answer.info->handle, &handle);
+}
+
+TEST(GetInfo, NothingOpenIsReportedAsOpen) {
+  const Answer answer = Ask(nullptr);
+  EXPECT_EQ(answer.info->fabric_attr->fabric, nullptr);
+  EXPECT_EQ(answer.info->domain_attr->domain, nullptr);
+}
+
+// Source: fi_getinfo(3), each number of the answer is enough for the hints.
+TEST(GetInfo, NumbersAreAtLeastThoseAskedFor) {
+  const Info hints = MakeHints();
+  const Answer most = Ask(nullptr);
+  hints->tx_attr->inject_size = 17;
+  hints->tx_attr->size = 33;
+  hints->tx_attr->iov_limit = 3;
+  hints->rx_attr->size = 44;
+  hints->rx_attr->iov_limit = 2;
+  hints->ep_attr->max_msg_size = 4097;
+  hints->domain_attr->cq_data_size = 4;
+  hints->domain_attr->cq_cnt = 2;
+  hints->domain_attr->ep_cnt = 3;
+  hints->domain_attr->tx_ctx_cnt = 3;
+  hints->domain_attr->rx_ctx_cnt = 3;
+  hints->domain_attr->mr_iov_limit = 2;
+  hints->domain_attr->mr_cnt = 1000000;
+  const Answer answer = Ask(hints.get());
+  ASSERT_EQ(answer.result, 0);
+  EXPECT_GE(answer.info->tx_attr->inject_size, 17U);
+  EXPECT_GE(answer.info->tx_attr->size, 33U);
+  EXPECT_GE(answer.info->tx_attr->iov_limit, 3U);
+  EXPECT_GE(answer.info->rx_attr->size, 44U);
+  EXPECT_GE(answer.info->rx_attr->iov_limit, 2U);
+  EXPECT_GE(answer.info->ep_attr->max_msg_size, 4097U);
+  EXPECT_GE(answer.info->domain_attr->cq_data_size, 4U);
+  EXPECT_GE(answer.info->domain_attr->cq_cnt, 2U);
+  EXPECT_GE(answer.info->domain_attr->ep_cnt, 3U);
+  EXPECT_GE(answer.info->domain_attr->tx_ctx_cnt, 3U);
+  EXPECT_GE(answer.info->domain_attr->rx_ctx_cnt, 3U);
+  EXPECT_GE(answer.info->domain_attr->mr_iov_limit, 2U);
+  EXPECT_GE(answer.info->domain_attr->mr_cnt, 1000000U);
+  EXPECT_EQ(most.info->domain_attr->max_ep_tx_ctx, 1U);
+  EXPECT_EQ(most.info->domain_attr->max_ep_stx_ctx, 0U);
+  EXPECT_EQ(most.info->domain_attr->max_ep_srx_ctx, 0U);
+}
+
+TEST(GetInfo, CapabilitiesThatWereNotAskedForCostNothing) {
+  const Info hints = MakeHints();
+  hints->caps = FI_MSG | FI_SEND;
+  const Answer answer = Ask(hints.get());
+  EXPECT_EQ(answer.info->caps & ~(FI_MSG | FI_SEND),
+            FI_LOCAL_COMM | FI_REMOTE_COMM);
+}
+
+// The function and line in the source, in both cores' format.
+TEST(GetInfo, LogLinesSayWhereTheyAreWritten) {
+  const Info hints = MakeHints();
+  hints->caps = FI_TAGGED;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Ask(hints.get()).result, -FI_ENODATA);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const size_t at = log.find("heddle:core:LogRefusal():");
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_NE(log[at + strlen("heddle:core:LogRefusal():")], '0');
+}
+
+// Nic -----------------------------------------------------------------------
+
+TEST(NicInfo, DescribesTheDeviceAndItsPort) {
+  const Answer answer = Ask(nullptr);
+  ASSERT_NE(answer.info->nic, nullptr);
+  const fid_nic& nic = *answer.info->nic;
+  EXPECT_EQ(nic.fid.fclass, static_cast<size_t>(FI_CLASS_NIC));
+  EXPECT_STREQ(nic.device_attr->name, "rtl0");
+  EXPECT_STREQ(nic.device_attr->driver, "heddle");
+  EXPECT_STREQ(nic.link_attr->address, "10.1.2.3");
+  EXPECT_EQ(nic.link_attr->mtu, 4096U);
+  EXPECT_STREQ(nic.link_attr->network_type, "Ultra Ethernet");
+  // Simulated: on no bus, and no device is opened to ask for its link.
+  EXPECT_EQ(nic.bus_attr->bus_type, FI_BUS_UNKNOWN);
+  EXPECT_EQ(nic.link_attr->state, FI_LINK_UNKNOWN);
+}
+
+TEST(NicInfo, DuplicateOutlivesTheOriginal) {
+  Info copy;
+  {
+    const Answer answer = Ask(nullptr);
+    copy.reset(fi_dupinfo(answer.info.get()));
+    ASSERT_NE(copy->nic, answer.info->nic);
+    EXPECT_NE(copy->nic->device_attr->name,
+              answer.info->nic->device_attr->name);
+  }
+  EXPECT_STREQ(copy->nic->device_attr->name, "rtl0");
+  EXPECT_STREQ(copy->nic->link_attr->address, "10.1.2.3");
+  EXPECT_EQ(copy->nic->device_attr->vendor_id, nullptr);
+}
+
+TEST(NicInfo, IsPrintedBehindTheRest) {
+  const Answer answer = Ask(nullptr);
+  const std::string text = fi_tostr(answer.info.get(), FI_TYPE_INFO);
+  EXPECT_EQ(text.find("fi_info:"), 0U) << text;
+  const size_t nic = text.find("nic:");
+  ASSERT_NE(nic, std::string::npos) << text;
+  EXPECT_NE(text.find("name: rtl0", nic), std::string::npos) << text;
+  EXPECT_NE(text.find("mtu: 4096", nic), std::string::npos) << text;
+}
+
+TEST(NicInfo, DoesNothingElse) {
+  const Answer answer = Ask(nullptr);
+  void* ops = nullptr;
+  struct fid* nic = &answer.info->nic->fid;
+  EXPECT_EQ(fi_control(nic, FI_GETWAIT, nullptr), -FI_ENOSYS);
+  EXPECT_EQ(fi_open_ops(nic, "none", 0, &ops, nullptr), -FI_ENOSYS);
+}
+
+TEST(NicInfo, CallersBeforeItGetNone) {
+  const Answer answer = Ask(nullptr, nullptr, nullptr, 0, FI_VERSION(1, 6));
+  EXPECT_EQ(answer.info->nic, nullptr);
 }
 
 // Addresses -----------------------------------------------------------------
@@ -219,8 +391,48 @@ TEST(Addresses, FormatIsTheOneAskedFor) {
   const Info hints = MakeHints();
   hints->addr_format = FI_SOCKADDR;
   EXPECT_EQ(Ask(hints.get()).info->addr_format, FI_SOCKADDR);
+  hints->addr_format = FI_SOCKADDR_IN;
+  EXPECT_EQ(Ask(hints.get()).info->addr_format, FI_SOCKADDR_IN);
+}
+
+TEST(Addresses, FamilyOfTheSettingRulesTheOtherOut) {
+  const Info hints = MakeHints();
   hints->addr_format = FI_SOCKADDR_IN6;
   EXPECT_EQ(Ask(hints.get()).result, -FI_ENODATA);
+  EXPECT_EQ(Ask(nullptr, "::1", "80").result, -FI_ENODATA);
+}
+
+TEST(Addresses, NodeMayHoldThePort) {
+  const Info hints = MakeHints();
+  hints->addr_format = FI_ADDR_STR;
+  const Answer answer = Ask(hints.get(), "fi_sockaddr_in://10.0.0.9:90");
+  ASSERT_EQ(answer.result, 0);
+  EXPECT_EQ(Destination(*answer.info), "10.0.0.9:90");
+  EXPECT_EQ(answer.info->addr_format, FI_SOCKADDR_IN);
+  const Answer source =
+      Ask(hints.get(), "fi_sockaddr_in://10.0.0.9:90", nullptr, FI_SOURCE);
+  EXPECT_EQ(Source(*source.info), "10.0.0.9:90");
+  EXPECT_EQ(Ask(hints.get(), "fi_sockaddr_in://10.0.0.9:x").result,
+            -FI_ENODATA);
+}
+
+TEST(Addresses, NodeThatHoldsThePortStandsWithoutService) {
+  const Info hints = MakeHints();
+  hints->addr_format = FI_ADDR_STR;
+  const int refused = kOwnCore ? -FI_EINVAL : -FI_ENODATA;
+  EXPECT_EQ(Ask(hints.get(), "fi_sockaddr_in://10.0.0.9:90", "91").result,
+            refused);
+  EXPECT_EQ(Ask(hints.get(), "10.0.0.9", "91").result, refused);
+}
+
+TEST(Addresses, HintsMayBeTextToo) {
+  const Info hints = MakeHints();
+  hints->addr_format = FI_ADDR_STR;
+  hints->src_addr = strdup("fi_sockaddr_in://10.0.0.7:70");
+  hints->src_addrlen = strlen("fi_sockaddr_in://10.0.0.7:70") + 1;
+  const Answer answer = Ask(hints.get());
+  ASSERT_EQ(answer.result, 0);
+  EXPECT_EQ(Source(*answer.info), "10.0.0.7:70");
 }
 
 // Capabilities --------------------------------------------------------------
@@ -325,7 +537,8 @@ TEST(Echo, QueueSizesAndOperationFlagsAreThoseOfTheHints) {
 TEST(Echo, ModeBitsThatAreNotNeededAreCleared) {
   const Info hints = MakeHints();
   hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_ASYNC_IOV | FI_LOCAL_MR |
-                FI_MSG_PREFIX | FI_RX_CQ_DATA;
+                FI_MSG_PREFIX | FI_RX_CQ_DATA | FI_NOTIFY_FLAGS_ONLY |
+                FI_RESTRICTED_COMP | FI_BUFFERED_RECV;
   hints->domain_attr->mode = FI_RESTRICTED_COMP;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR |
                                 FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW |
@@ -337,6 +550,16 @@ TEST(Echo, ModeBitsThatAreNotNeededAreCleared) {
   EXPECT_EQ(answer.info->rx_attr->mode, 0U);
   EXPECT_EQ(answer.info->domain_attr->mode, 0U);
   EXPECT_EQ(answer.info->domain_attr->mr_mode, 0);
+  EXPECT_EQ(answer.info->ep_attr->msg_prefix_size, 0U);
+}
+
+TEST(Echo, LocalRegistrationIsNeededOfNoVersion) {
+  const Info hints = MakeHints();
+  hints->mode = FI_LOCAL_MR;
+  for (const uint32_t version : {FI_VERSION(1, 4), FI_VERSION(1, 5)}) {
+    EXPECT_EQ(Ask(hints.get(), nullptr, nullptr, 0, version).info->mode, 0U);
+    EXPECT_EQ(Ask(nullptr, nullptr, nullptr, 0, version).info->mode, 0U);
+  }
 }
 
 TEST(Echo, OldMemoryModesAreKept) {
@@ -452,7 +675,12 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{"tx_attr->rma_iov_limit",
                     [](fi_info* h) { h->tx_attr->rma_iov_limit = 1; }},
         RefusalCase{"tx_attr->tclass",
-                    [](fi_info* h) { h->tx_attr->tclass = FI_TC_LOW_LATENCY; }},
+                    [](fi_info* h) { h->tx_attr->tclass = FI_TC_DSCP | 64; }},
+        RefusalCase{"ep_attr->auth_key",
+                    [](fi_info* h) { h->ep_attr->auth_key_size = 4; }},
+        RefusalCase{"domain_attr->auth_key",
+                    [](fi_info* h) { h->domain_attr->auth_key_size = 8; }},
+        RefusalCase{"caps", [](fi_info* h) { h->caps |= FI_SOURCE_ERR; }},
         RefusalCase{"domain_attr->threading",
                     [](fi_info* h) {
                       h->domain_attr->threading = static_cast<fi_threading>(7);
@@ -479,12 +707,45 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{
             "domain_attr->name",
             [](fi_info* h) { h->domain_attr->name = strdup("mlx5_0"); }},
-        RefusalCase{
-            "fabric_attr->name",
-            [](fi_info* h) { h->fabric_attr->name = strdup("heddle-other"); }},
-        RefusalCase{"fabric_attr->prov_name", [](fi_info* h) {
-                      h->fabric_attr->prov_name = strdup("heddle;ofi_rxm");
+        RefusalCase{"fabric_attr->name", [](fi_info* h) {
+                      h->fabric_attr->name = strdup("heddle-other");
                     }}));
+
+// Endpoint types that do not exist yet are refused by their attributes.
+INSTANTIATE_TEST_SUITE_P(
+    NotOfferedYet, Refusal,
+    testing::Values(
+        RefusalCase{"ep_attr->type",
+                    [](fi_info* h) { h->ep_attr->type = FI_EP_SOCK_STREAM; }},
+        RefusalCase{"ep_attr->max_order_raw_size",
+                    [](fi_info* h) { h->ep_attr->max_order_raw_size = 8; }},
+        RefusalCase{"ep_attr->max_order_war_size",
+                    [](fi_info* h) { h->ep_attr->max_order_war_size = 8; }},
+        RefusalCase{"domain_attr->max_ep_srx_ctx",
+                    [](fi_info* h) { h->domain_attr->max_ep_srx_ctx = 1; }},
+        RefusalCase{"domain_attr->max_ep_tx_ctx",
+                    [](fi_info* h) { h->domain_attr->max_ep_tx_ctx = 2; }},
+        RefusalCase{"domain_attr->mr_iov_limit",
+                    [](fi_info* h) { h->domain_attr->mr_iov_limit = 5; }},
+        RefusalCase{"domain_attr->domain",
+                    [](fi_info* h) {
+                      static fid_domain none = {};
+                      h->domain_attr->domain = &none;
+                    }},
+        RefusalCase{"fabric_attr->fabric", [](fi_info* h) {
+                      static fid_fabric none = {};
+                      h->fabric_attr->fabric = &none;
+                    }}));
+
+#ifndef HEDDLE_PLUGIN_DIRECTORY
+// The stock core does not ask providers of other names.
+INSTANTIATE_TEST_SUITE_P(OtherProvider, Refusal,
+                         testing::Values(RefusalCase{
+                             "fabric_attr->prov_name", [](fi_info* h) {
+                               h->fabric_attr->prov_name =
+                                   strdup("heddle;ofi_rxm");
+                             }}));
+#endif
 
 TEST(Names, AreComparedWithoutCase) {
   const Info hints = MakeHints();
@@ -494,6 +755,30 @@ TEST(Names, AreComparedWithoutCase) {
   EXPECT_EQ(Ask(hints.get()).result, 0);
 }
 
+TEST(GetInfo, KeysAndTrafficClassesAreEchoed) {
+  const Info hints = MakeHints();
+  const uint32_t key = 0x123456;
+  hints->caps |= FI_SOURCE | FI_SOURCE_ERR;
+  hints->ep_attr->auth_key = static_cast<uint8_t*>(HeapCopy(key));
+  hints->ep_attr->auth_key_size = sizeof(key);
+  hints->domain_attr->auth_key = static_cast<uint8_t*>(HeapCopy(key));
+  hints->domain_attr->auth_key_size = sizeof(key);
+  hints->tx_attr->tclass = FI_TC_LOW_LATENCY;
+  hints->domain_attr->tclass = fi_tc_dscp_set(12);
+  const Answer answer = Ask(hints.get());
+  ASSERT_EQ(answer.result, 0);
+  const fi_info& info = *answer.info;
+  EXPECT_NE(info.caps & FI_SOURCE_ERR, 0U);
+  ASSERT_EQ(info.ep_attr->auth_key_size, sizeof(key));
+  EXPECT_EQ(memcmp(info.ep_attr->auth_key, &key, sizeof(key)), 0);
+  ASSERT_EQ(info.domain_attr->auth_key_size, sizeof(key));
+  EXPECT_NE(info.domain_attr->auth_key, info.ep_attr->auth_key);
+  EXPECT_EQ(memcmp(info.domain_attr->auth_key, &key, sizeof(key)), 0);
+  EXPECT_EQ(info.tx_attr->tclass, uint32_t{FI_TC_LOW_LATENCY});
+  EXPECT_EQ(info.domain_attr->tclass, fi_tc_dscp_set(12));
+  EXPECT_EQ(Ask(&info).result, 0);
+}
+
 // Versions ------------------------------------------------------------------
 
 TEST(Versions, FieldsNewerThanTheVersionAreNotLookedAt) {
@@ -501,7 +786,7 @@ TEST(Versions, FieldsNewerThanTheVersionAreNotLookedAt) {
   hints->domain_attr->caps = FI_SHARED_AV;  // Since 1.5.
   hints->domain_attr->cntr_cnt = 1000;
   hints->ep_attr->auth_key_size = 8;
-  hints->tx_attr->tclass = FI_TC_LOW_LATENCY;  // Since 1.9.
+  hints->tx_attr->tclass = 7;  // Since 1.9.
   EXPECT_EQ(Ask(hints.get(), nullptr, nullptr, 0, FI_VERSION(1, 4)).result, 0);
   hints->ep_attr->auth_key_size = 0;
   EXPECT_EQ(Ask(hints.get(), nullptr, nullptr, 0, FI_VERSION(1, 5)).result,

@@ -50,8 +50,8 @@ TEST(Parameters, AllSettingsAreListedWithTheirValue) {
   const auto listed = ListParameters();
   for (const char* name :
        {"DEVICE", "IP", "WIRE", "PAYLOAD_MTU", "CAPTURE", "TRACE", "STATISTICS",
-        "LOSS", "DUPLICATE", "REORDER", "SEED", "RTO_NS", "DEAD_NS",
-        "BOUNCE_LIMIT", "SIM_PATH", "JOB_ID"}) {
+        "LOSS", "DUPLICATE", "REORDER", "CORRUPT", "BAD_FCS", "NEIGHBOURS",
+        "SEED", "RTO_NS", "DEAD_NS", "BOUNCE_LIMIT", "SIM_PATH", "JOB_ID"}) {
     EXPECT_EQ(listed.count(std::string("FI_HEDDLE_") + name), 1U) << name;
   }
   const Listed& seed = listed.at("FI_HEDDLE_SEED");

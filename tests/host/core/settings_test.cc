@@ -84,6 +84,9 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_LOSS", "0.01"},
                                      {"FI_HEDDLE_DUPLICATE", "1"},
                                      {"FI_HEDDLE_REORDER", "1e-3"},
+                                     {"FI_HEDDLE_CORRUPT", "0.001"},
+                                     {"FI_HEDDLE_BAD_FCS", "0.002"},
+                                     {"FI_HEDDLE_NEIGHBOURS", "resolve"},
                                      {"FI_HEDDLE_SEED", "18446744073709551615"},
                                      {"FI_HEDDLE_RTO_NS", "1000"},
                                      {"FI_HEDDLE_DEAD_NS", "1000000"},
@@ -102,6 +105,9 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_DOUBLE_EQ(settings.loss, 0.01);
   EXPECT_DOUBLE_EQ(settings.duplicate, 1);
   EXPECT_DOUBLE_EQ(settings.reorder, 0.001);
+  EXPECT_DOUBLE_EQ(settings.corrupt, 0.001);
+  EXPECT_EQ(settings.neighbours, "resolve");
+  EXPECT_DOUBLE_EQ(settings.bad_fcs, 0.002);
   EXPECT_EQ(settings.seed, UINT64_MAX);
   EXPECT_EQ(settings.rto_ns, 1000U);
   EXPECT_EQ(settings.dead_ns, 1'000'000U);
@@ -132,25 +138,35 @@ TEST_P(BadSetting, IsRefusedAndNamedWithItsValueAndRange) {
 
 INSTANTIATE_TEST_SUITE_P(
     Values, BadSetting,
-    testing::Values(std::pair{"FI_HEDDLE_DEVICE", "soft"},
-                    std::pair{"FI_HEDDLE_IP", "localhost"},
-                    std::pair{"FI_HEDDLE_IP", "0.0.0.0"},
-                    std::pair{"FI_HEDDLE_IP", "224.0.0.1"},
-                    std::pair{"FI_HEDDLE_IP", "1.2.3.4 "},
-                    std::pair{"FI_HEDDLE_WIRE", "../etc"},
-                    std::pair{"FI_HEDDLE_PAYLOAD_MTU", "1500"},
-                    std::pair{"FI_HEDDLE_PAYLOAD_MTU", "16384"},
-                    std::pair{"FI_HEDDLE_LOSS", "1.5"},
-                    std::pair{"FI_HEDDLE_LOSS", "-0.1"},
-                    std::pair{"FI_HEDDLE_LOSS", "nan"},
-                    std::pair{"FI_HEDDLE_REORDER", "1%"},
-                    std::pair{"FI_HEDDLE_SEED", "18446744073709551616"},
-                    std::pair{"FI_HEDDLE_SEED", "-1"},
-                    std::pair{"FI_HEDDLE_RTO_NS", "999"},
-                    std::pair{"FI_HEDDLE_DEAD_NS", "60s"},
-                    std::pair{"FI_HEDDLE_BOUNCE_LIMIT", "16777217"},
-                    std::pair{"FI_HEDDLE_JOB_ID", "0"},
-                    std::pair{"FI_HEDDLE_JOB_ID", "16777216"}));
+    testing::Values(
+        std::pair{"FI_HEDDLE_DEVICE", "soft"},
+        std::pair{"FI_HEDDLE_IP", "localhost"},
+        std::pair{"FI_HEDDLE_IP", "0.0.0.0"},
+        std::pair{"FI_HEDDLE_IP", "224.0.0.1"},
+        std::pair{"FI_HEDDLE_IP", "1.2.3.4 "}, std::pair{"FI_HEDDLE_IP", "::"},
+        std::pair{"FI_HEDDLE_IP", "ff02::1"},
+        std::pair{"FI_HEDDLE_IP", "[fd00::1]"},
+        std::pair{"FI_HEDDLE_WIRE", "../etc"},
+        std::pair{"FI_HEDDLE_PAYLOAD_MTU", "1500"},
+        std::pair{"FI_HEDDLE_PAYLOAD_MTU", "16384"},
+        std::pair{"FI_HEDDLE_LOSS", "1.5"}, std::pair{"FI_HEDDLE_LOSS", "-0.1"},
+        std::pair{"FI_HEDDLE_LOSS", "nan"},
+        std::pair{"FI_HEDDLE_REORDER", "1%"},
+        std::pair{"FI_HEDDLE_CORRUPT", "2"},
+        std::pair{"FI_HEDDLE_BAD_FCS", "x"},
+        std::pair{"FI_HEDDLE_NEIGHBOURS", "arp"},
+        std::pair{"FI_HEDDLE_SEED", "18446744073709551616"},
+        std::pair{"FI_HEDDLE_SEED", "-1"}, std::pair{"FI_HEDDLE_RTO_NS", "999"},
+        std::pair{"FI_HEDDLE_DEAD_NS", "60s"},
+        std::pair{"FI_HEDDLE_BOUNCE_LIMIT", "16777217"},
+        std::pair{"FI_HEDDLE_JOB_ID", "0"},
+        std::pair{"FI_HEDDLE_JOB_ID", "16777216"}));
+
+TEST(Settings, AddressMayBeIpv6) {
+  const auto [settings, log] = Read({{"FI_HEDDLE_IP", "fd00::1"}});
+  EXPECT_TRUE(settings.valid) << log;
+  EXPECT_EQ(settings.ip, "fd00::1");
+}
 
 TEST(Settings, EmptyValueIsNoValue) {
   const auto [settings, log] =

@@ -250,6 +250,11 @@ uint32_t LoopbackDevice::doorbells() const {
   return doorbell_count_;
 }
 
+uint8_t LoopbackDevice::dscp(uint32_t context) const {
+  const std::lock_guard lock(wire_->mutex);
+  return tx_cfg(context).traffic_class;
+}
+
 size_t LoopbackDevice::waiting_messages() const {
   const std::lock_guard lock(wire_->mutex);
   size_t waiting = 0;
@@ -532,7 +537,9 @@ void LoopbackDevice::DeliverAll(uint32_t context) {
 LoopbackDevice* LoopbackDevice::FindTarget(const Message& message,
                                            uint32_t* rx_context) {
   for (LoopbackDevice* device : wire_->devices) {
-    if (device->options_.ipv4 != message.peer.fa_lo ||
+    const FabricAddress own = device->address();
+    if (own.lo != message.peer.fa_lo || own.hi != message.peer.fa_hi ||
+        own.ipv6 != ((message.peer.flags & contract::kAvFlagIpv6) != 0) ||
         !device->failure_.empty()) {
       continue;
     }
@@ -564,9 +571,14 @@ bool LoopbackDevice::DeliverOne(uint32_t context, Message& message) {
     message.status = Status::kPeerUnreachable;
     return CompleteTx(context, message);
   }
+  if (target->rx_cfg(rx_context).job_id != tx_cfg(context).job_id) {
+    message.status = Status::kRemoteError;
+    message.detail = static_cast<uint16_t>(contract::ReturnCode::kBadJobId);
+    return CompleteTx(context, message);
+  }
   target->TakeDoorbells();
   if (!HasCredit(cq) ||
-      !target->Receive(rx_context, tx_cfg(context), options_.ipv4, message)) {
+      !target->Receive(rx_context, tx_cfg(context), address(), message)) {
     return false;
   }
   // The receive may have taken the last entry of a shared queue.
@@ -605,6 +617,7 @@ bool LoopbackDevice::CompleteTx(uint32_t context, const Message& message) {
                      .status = message.status,
                      .opcode = message.desc.opcode,
                      .context = static_cast<uint8_t>(context),
+                     .detail = message.detail,
                      .kind = CompletionKind::kTx});
   }
   statistics_[static_cast<size_t>(Statistic::kTxMessages)] += 1;
@@ -615,7 +628,8 @@ bool LoopbackDevice::CompleteTx(uint32_t context, const Message& message) {
 
 // False when there is no buffer or no credit: the sender repeats it.
 bool LoopbackDevice::Receive(uint32_t context, const contract::TxCtxCfg& source,
-                             uint64_t source_fa, const Message& message) {
+                             const FabricAddress& source_fa,
+                             const Message& message) {
   const contract::RxCtxCfg cfg = rx_cfg(context);
   RxState& rx = rx_[context];
   ServeCancels(context);
@@ -653,14 +667,16 @@ bool LoopbackDevice::Receive(uint32_t context, const contract::TxCtxCfg& source,
            .length = placed,
            .message_length = bytes,
            .header_data = has_data ? message.desc.header_data : 0,
-           .source_fa_lo = source_fa,
+           .source_fa_lo = source_fa.lo,
+           .source_fa_hi = source_fa.hi,
            .peer = uint32_t{source.source_pid} << 12U | source.source_ri,
            .queue_head = rx.head,
            .position = position,
            .status = status,
            .opcode = message.desc.opcode,
            .flags = static_cast<uint8_t>(
-               has_data ? contract::kCompletionFlagHeaderData : 0),
+               (has_data ? contract::kCompletionFlagHeaderData : 0) |
+               (source_fa.ipv6 ? contract::kCompletionFlagSourceIpv6 : 0)),
            .context = static_cast<uint8_t>(context),
            .kind = CompletionKind::kRx});
   statistics_[static_cast<size_t>(Statistic::kRxMessages)] += 1;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "driver/device.h"
+#include "driver/device/admin_queue.h"
 #include "firmware/control_program.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "tests/firmware/fake_management_bus.h"
@@ -37,6 +38,8 @@ class LoopbackWire {
 
 struct LoopbackOptions {
   uint32_t ipv4 = 0x7f000001;
+  // Instead of `ipv4` when it is an IPv6 address.
+  FabricAddress ipv6 = {};
   std::chrono::nanoseconds dead{std::chrono::seconds(60)};
   // A thread serves the device when nobody polls; without it only `Step` does.
   bool own_thread = true;
@@ -80,6 +83,8 @@ class LoopbackDevice final : public Device,
   size_t mapping_count() const;
   // Doorbells rung so far; tests of batching count them.
   uint32_t doorbells() const;
+  // DSCP of what transmit context `context` sends.
+  uint8_t dscp(uint32_t context) const;
   // Messages that wait for a receiver.
   size_t waiting_messages() const;
 
@@ -93,6 +98,7 @@ class LoopbackDevice final : public Device,
     std::vector<std::byte> payload;
     contract::AvEntry peer;
     contract::Status status = contract::Status::kOk;
+    uint16_t detail = 0;
     std::chrono::steady_clock::time_point since;
   };
 
@@ -139,7 +145,11 @@ class LoopbackDevice final : public Device,
   bool DeliverOne(uint32_t context, Message& message);
   LoopbackDevice* FindTarget(const Message& message, uint32_t* rx_context);
   bool Receive(uint32_t context, const contract::TxCtxCfg& source,
-               uint64_t source_fa, const Message& message);
+               const FabricAddress& source_fa, const Message& message);
+  FabricAddress address() const {
+    return options_.ipv6.ipv6 ? options_.ipv6
+                              : FabricAddress{.lo = options_.ipv4};
+  }
   void ServeCancels(uint32_t context);
   void ReleaseRx(uint32_t context, uint16_t position);
   bool CompleteTx(uint32_t context, const Message& message);

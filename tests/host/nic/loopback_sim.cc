@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for libheddle-sim.so: kind "rtl" is a `LoopbackDevice`.
 #include <arpa/inet.h>
+#include <endian.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "driver/sim_factory.h"
@@ -15,10 +18,11 @@
 namespace heddle::test {
 namespace {
 
+std::mutex mutex;
+std::map<std::string, std::weak_ptr<LoopbackWire>> wires;
+
 // The wire of that name; it goes with its last device.
 std::shared_ptr<LoopbackWire> FindWire(const std::string& name) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<LoopbackWire>> wires;
   const std::lock_guard lock(mutex);
   std::shared_ptr<LoopbackWire> wire = wires[name].lock();
   if (wire == nullptr) {
@@ -26,6 +30,22 @@ std::shared_ptr<LoopbackWire> FindWire(const std::string& name) {
     wires[name] = wire;
   }
   return wire;
+}
+
+// False when `text` is no IP address.
+bool ReadAddress(const char* text, LoopbackOptions* options) {
+  in_addr ipv4 = {};
+  uint64_t words[2] = {};
+  if (inet_pton(AF_INET, text, &ipv4) == 1) {
+    options->ipv4 = ntohl(ipv4.s_addr);
+    return true;
+  }
+  if (inet_pton(AF_INET6, text, words) != 1) {
+    return false;
+  }
+  options->ipv6 = {
+      .lo = be64toh(words[1]), .hi = be64toh(words[0]), .ipv6 = true};
+  return true;
 }
 
 Device* Refuse(HeddleSimError* error, int number, const char* message) {
@@ -36,6 +56,36 @@ Device* Refuse(HeddleSimError* error, int number, const char* message) {
 
 }  // namespace
 
+// For tests of the API, by dlsym: fails every device of the process.
+extern "C" __attribute__((visibility("default"))) void
+heddle_loopback_fail_all() {
+  const std::lock_guard lock(mutex);
+  for (const auto& [name, weak] : wires) {
+    if (const std::shared_ptr<LoopbackWire> wire = weak.lock()) {
+      const std::lock_guard wire_lock(wire->mutex);
+      for (LoopbackDevice* device : wire->devices) {
+        device->Fail("asked to by the test");
+      }
+    }
+  }
+}
+
+// Likewise: DSCP of the youngest device's transmit context.
+extern "C" __attribute__((visibility("default"))) uint8_t heddle_loopback_dscp(
+    uint32_t context) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [name, weak] : wires) {
+    if (const std::shared_ptr<LoopbackWire> wire = weak.lock()) {
+      const std::lock_guard wire_lock(wire->mutex);
+      if (!wire->devices.empty()) {
+        return wire->devices.back()->dscp(context);
+      }
+    }
+  }
+  return 0xff;
+}
+
+// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
 extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
     const char* kind, uint32_t device_abi, uint64_t contract_hash,
     const HeddleSimOption* options, size_t option_count,
@@ -51,11 +101,9 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
   for (size_t i = 0; i < option_count; ++i) {
     const std::string name = options[i].name;
     if (name == "address") {
-      in_addr address = {};
-      if (inet_pton(AF_INET, options[i].value, &address) != 1) {
+      if (!ReadAddress(options[i].value, &wanted)) {
         return Refuse(error, EINVAL, "loopback: bad address");
       }
-      wanted.ipv4 = ntohl(address.s_addr);
     } else if (name == "wire") {
       wire = options[i].value;
     } else if (name == "dead_ns") {

@@ -333,8 +333,6 @@ TEST_F(BadUseTest, WhatTheEndpointDoesNotDoAnswersNotImplemented) {
   EXPECT_EQ(fi_rx_context(ep, 0, nullptr, &context, nullptr), expected);
   EXPECT_EQ(ep->ops->tx_size_left(ep), expected);
   EXPECT_EQ(ep->ops->rx_size_left(ep), expected);
-  fid_ep* alias = nullptr;
-  EXPECT_EQ(fi_ep_alias(ep, &alias, FI_TRANSMIT), expected);
   void* ops = nullptr;
   EXPECT_EQ(fi_open_ops(&ep->fid, "unknown", 0, &ops, nullptr), expected);
   EXPECT_EQ(fi_set_ops(&ep->fid, "unknown", 0, ops, nullptr), expected);

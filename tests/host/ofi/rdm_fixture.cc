@@ -21,6 +21,15 @@ class OwnWire : public ::testing::Environment {
 [[maybe_unused]] ::testing::Environment* const own_wire =
     ::testing::AddGlobalTestEnvironment(new OwnWire);
 
+// Gives a key of the endpoint or the domain, which fi_freeinfo frees.
+void SetAuthKey(uint32_t value, uint8_t** key, size_t* bytes) {
+  if (value != 0) {
+    *bytes = sizeof(value);
+    *key = static_cast<uint8_t*>(malloc(sizeof(value)));
+    std::memcpy(*key, &value, sizeof(value));
+  }
+}
+
 }  // namespace
 
 InfoPointer GetInfo(const NodeOptions& options) {
@@ -52,6 +61,12 @@ Node::Node(const NodeOptions& options) : options_(options) {
   if (info->src_addr != nullptr) {
     static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(options.port);
   }
+  SetAuthKey(options.auth_key, &info->ep_attr->auth_key,
+             &info->ep_attr->auth_key_size);
+  SetAuthKey(options.domain_auth_key, &info->domain_attr->auth_key,
+             &info->domain_attr->auth_key_size);
+  info->tx_attr->tclass = options.traffic_class;
+  info->domain_attr->tclass = options.domain_traffic_class;
   fi_cq_attr cq_attr = {};
   cq_attr.format = FI_CQ_FORMAT_TAGGED;
   cq_attr.wait_obj = options.wait_object;

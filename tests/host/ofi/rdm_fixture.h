@@ -38,6 +38,11 @@ struct NodeOptions {
   uint64_t bind_flags = 0;  // FI_SELECTIVE_COMPLETION.
   int mr_mode = 0;
   uint16_t port = 0;
+  // 0: none given.
+  uint32_t auth_key = 0;
+  uint32_t domain_auth_key = 0;
+  uint32_t traffic_class = FI_TC_UNSPEC;
+  uint32_t domain_traffic_class = FI_TC_UNSPEC;
   uint32_t api_version = FI_VERSION(1, 17);
   bool enable = true;
 };

@@ -236,6 +236,12 @@ TEST_F(ObjectsTest, CompletionQueueTellsItsSizeAndRefusesWhatItIsNot) {
   attr = {};
   attr.wait_obj = FI_WAIT_MUTEX_COND;
   EXPECT_EQ(fi_cq_open(node->domain, &attr, &cq, nullptr), -FI_ENOSYS);
+  attr.wait_obj = static_cast<fi_wait_obj>(7);
+  EXPECT_EQ(fi_cq_open(node->domain, &attr, &cq, nullptr), -FI_EINVAL);
+  attr = {};
+  std::memset(&attr.wait_cond, 5, 1);  // What C can do.
+  EXPECT_EQ(fi_cq_open(node->domain, &attr, &cq, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_cq_open(node->domain, nullptr, &cq, nullptr), -FI_EINVAL);
   attr = {};
   attr.flags = FI_PEER;
   EXPECT_EQ(fi_cq_open(node->domain, &attr, &cq, nullptr), -FI_EINVAL);

@@ -138,7 +138,87 @@ TEST(WaitObjects, QueueWithoutWaitObjectCannotBeWaitedFor) {
   fid* object = &node.rx_cq->fid;
   EXPECT_EQ(fi_trywait(node.fabric, &object, 1), -FI_EINVAL);
   int fd = -1;
-  EXPECT_EQ(fi_control(&node.rx_cq->fid, FI_GETWAIT, &fd), -FI_ENOSYS);
+  EXPECT_EQ(fi_control(&node.rx_cq->fid, FI_GETWAIT, &fd), -FI_ENODATA);
+}
+
+TEST(WaitObjects, DescriptorIsAlsoToBeHadForPoll) {
+  Node node({.wait_object = FI_WAIT_POLLFD});
+  ASSERT_TRUE(node.ok());
+  pollfd entry = {};
+  fi_wait_pollfd set = {};
+  EXPECT_EQ(fi_control(&node.rx_cq->fid, FI_GETWAIT, &set), -FI_ETOOSMALL);
+  ASSERT_EQ(set.nfds, 1U);
+  set.fd = &entry;
+  ASSERT_EQ(fi_control(&node.rx_cq->fid, FI_GETWAIT, &set), 0);
+  EXPECT_EQ(entry.events, POLLIN);
+  const fi_addr_t self = node.Insert(node);
+  uint64_t received = 0;
+  ASSERT_EQ(fi_recv(node.ep, &received, sizeof(received), nullptr,
+                    FI_ADDR_UNSPEC, nullptr),
+            0);
+  fid* object = &node.rx_cq->fid;
+  ASSERT_EQ(fi_trywait(node.fabric, &object, 1), 0);
+  EXPECT_EQ(poll(&entry, 1, 0), 0);
+  const uint64_t value = 7;
+  ASSERT_EQ(fi_inject(node.ep, &value, sizeof(value), self), 0);
+  EXPECT_EQ(poll(&entry, 1, kLongMs), 1);
+  EXPECT_TRUE(Take(node.rx_cq).has_value());
+  EXPECT_EQ(received, 7U);
+}
+
+TEST(WaitObjects, WaitSetWakesForAnyOfItsQueues) {
+  Node node({.enable = false});
+  ASSERT_TRUE(node.ok());
+  fid_wait* set = nullptr;
+  fi_wait_attr set_attr = {};
+  set_attr.wait_obj = FI_WAIT_UNSPEC;
+  ASSERT_EQ(fi_wait_open(node.fabric, &set_attr, &set), 0);
+  fi_cq_attr attr = {};
+  attr.format = FI_CQ_FORMAT_CONTEXT;
+  attr.wait_obj = FI_WAIT_SET;
+  fid_cq* queues[2] = {};
+  EXPECT_EQ(fi_cq_open(node.domain, &attr, &queues[0], nullptr), -FI_EINVAL);
+  attr.wait_set = set;
+  for (fid_cq*& queue : queues) {
+    ASSERT_EQ(fi_cq_open(node.domain, &attr, &queue, nullptr), 0);
+  }
+  EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY);
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(node.domain, node.info.get(), &ep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &queues[0]->fid, FI_TRANSMIT), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &queues[1]->fid, FI_RECV), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &node.av->fid, 0), 0);
+  ASSERT_EQ(fi_enable(ep), 0);
+  sockaddr_in name = {};
+  size_t length = sizeof(name);
+  ASSERT_EQ(fi_getname(&ep->fid, &name, &length), 0);
+  fi_addr_t self = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_av_insert(node.av, &name, 1, &self, 0, nullptr), 1);
+
+  EXPECT_EQ(fi_wait(set, 10), -FI_ETIMEDOUT);
+  fi_cq_entry entry;
+  // Such a queue is not waited for by itself.
+  EXPECT_EQ(fi_cq_sread(queues[0], &entry, 1, nullptr, 0), -FI_ENOSYS);
+  uint64_t value = 3;
+  uint64_t received = 0;
+  ASSERT_EQ(fi_recv(ep, &received, sizeof(received), nullptr, FI_ADDR_UNSPEC,
+                    &received),
+            0);
+  ASSERT_EQ(fi_send(ep, &value, sizeof(value), nullptr, self, &value), 0);
+  int found = 0;
+  for (int i = 0; i < 20 && found < 2; ++i) {
+    ASSERT_EQ(fi_wait(set, kLongMs), 0);
+    for (fid_cq* queue : queues) {
+      found += fi_cq_read(queue, &entry, 1) == 1 ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(found, 2);
+  EXPECT_EQ(received, 3U);
+  EXPECT_EQ(fi_wait(set, 0), -FI_ETIMEDOUT);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+  EXPECT_EQ(fi_close(&queues[0]->fid), 0);
+  EXPECT_EQ(fi_close(&queues[1]->fid), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
 }
 
 }  // namespace

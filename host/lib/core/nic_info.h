@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fi_getinfo says of the device itself: struct fid_nic.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+
+namespace heddle::core {
+
+// Texts may be null: not known.
+struct NicDescription {
+  const char* name;            // "rtl0"
+  const char* device_version;  // Contract version, "1.1".
+  const char* driver;
+  const char* address;  // Of the port, as text.
+  size_t mtu;           // Payload bytes per packet.
+  const char* network_type;
+};
+
+// A nic that fi_close frees, that FI_DUP copies and that names itself through
+// fi_tostr; null without memory. The bus is unknown and the link neither up
+// nor down: no device is opened to ask.
+fid_nic* MakeNic(const NicDescription& description) noexcept;
+
+}  // namespace heddle::core

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What data transfer calls see of an endpoint or of an alias of one.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <cstdint>
+
+#include "host/lib/fabric/fid.h"
+#include "host/lib/nic/rx_queue.h"
+#include "host/lib/nic/tx_queue.h"
+
+namespace heddle::ofi {
+
+class Endpoint;
+
+// Handles of one endpoint share its queues and differ in their default
+// operation flags only.
+//
+// Thread safety: data transfer by the domain's threading model; the rest is
+// the application's to serialize (fi_endpoint(3)).
+class TransferHandle : public fid_ep {
+ public:
+  // How calls without flags behave, and what the application's flags mean.
+  struct Transmit {
+    nic::TxQueue* queue = nullptr;
+    const nic::AddressTable* peers = nullptr;
+    bool selective = false;  // Success is reported only with FI_COMPLETION.
+    bool report = true;      // Calls without flags: report success.
+    bool copy_now = false;   // Calls without flags: FI_INJECT.
+  };
+  struct Receive {
+    nic::RxQueue* queue = nullptr;
+    bool selective = false;
+    bool report = true;
+  };
+
+  static TransferHandle* From(fid_ep* handle) noexcept {
+    return static_cast<TransferHandle*>(handle);
+  }
+  static TransferHandle* From(struct fid* handle) noexcept {
+    return fabric::FromFid<TransferHandle, fid_ep>(handle);
+  }
+
+  const Transmit& transmit() const noexcept { return transmit_; }
+  const Receive& receive() const noexcept { return receive_; }
+
+  // The endpoint; of an alias, the one it stands for.
+  Endpoint& endpoint() const noexcept { return *endpoint_; }
+
+  // FI_GETOPSFLAG and FI_SETOPSFLAG of fi_endpoint(3). `*flags` holds exactly
+  // one of FI_TRANSMIT and FI_RECV: else -FI_EINVAL. -FI_EBADFLAGS for flags
+  // that are not offered.
+  int ReadOpFlags(uint64_t* flags) const noexcept;
+  int ReplaceOpFlags(uint64_t flags) noexcept;
+
+  // Takes the queues of the enabled endpoint over.
+  void UseQueues(const Transmit& transmit, const Receive& receive) noexcept;
+
+ protected:
+  TransferHandle(Endpoint* endpoint, uint64_t tx_op_flags,
+                 uint64_t rx_op_flags) noexcept
+      : fid_ep{},
+        endpoint_(endpoint),
+        tx_op_flags_(tx_op_flags),
+        rx_op_flags_(rx_op_flags) {}
+  ~TransferHandle() = default;
+
+  uint64_t tx_op_flags() const noexcept { return tx_op_flags_; }
+  uint64_t rx_op_flags() const noexcept { return rx_op_flags_; }
+
+ private:
+  void ApplyOpFlags() noexcept;
+
+  Transmit transmit_;
+  Receive receive_;
+  // Above: every post. Below: cold.
+  Endpoint* endpoint_;
+  uint64_t tx_op_flags_;
+  uint64_t rx_op_flags_;
+};
+
+}  // namespace heddle::ofi
