@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doubly linked list through the elements of an array.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::semantics {
+
+// No element.
+inline constexpr uint32_t kNone = 0xffffffff;
+
+// What an element needs per list that it may be in.
+struct ListLink {
+  uint32_t previous = kNone;
+  uint32_t next = kNone;
+};
+
+// List of elements of a `std::vector<Node>` that the owner passes to each
+// call; an element is in the list at most once. Every operation is O(1) and
+// allocates nothing.
+//
+// Thread safety: one thread at a time.
+template <typename Node, ListLink Node::*kLink>
+class IndexList {
+ public:
+  uint32_t front() const noexcept { return head_; }
+  bool empty() const noexcept { return head_ == kNone; }
+
+  static uint32_t Next(const std::vector<Node>& nodes,
+                       uint32_t index) noexcept {
+    return (nodes[index].*kLink).next;
+  }
+
+  void PushBack(std::vector<Node>& nodes, uint32_t index) noexcept {
+    nodes[index].*kLink = {tail_, kNone};
+    (tail_ == kNone ? head_ : (nodes[tail_].*kLink).next) = index;
+    tail_ = index;
+  }
+
+  // The element is in this list.
+  void Remove(std::vector<Node>& nodes, uint32_t index) noexcept {
+    const ListLink link = nodes[index].*kLink;
+    (link.previous == kNone ? head_ : (nodes[link.previous].*kLink).next) =
+        link.next;
+    (link.next == kNone ? tail_ : (nodes[link.next].*kLink).previous) =
+        link.previous;
+    nodes[index].*kLink = {};
+  }
+
+  // Takes the first element out, or kNone.
+  uint32_t PopFront(std::vector<Node>& nodes) noexcept {
+    const uint32_t index = head_;
+    if (index != kNone) {
+      Remove(nodes, index);
+    }
+    return index;
+  }
+
+ private:
+  uint32_t head_ = kNone;
+  uint32_t tail_ = kNone;
+};
+
+}  // namespace heddle::semantics

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/semantics/receive_queue.h"
+
+#include <algorithm>
+
+namespace heddle::semantics {
+
+ReceiveQueue::ReceiveQueue(const Limits& limits, uint64_t hash_seed)
+    : posted_(limits.receives, hash_seed),
+      unexpected_(limits.unexpected, limits.unexpected_bytes, hash_seed),
+      lengths_(limits.unexpected),
+      receives_(limits.receives),
+      room_(limits.receives) {
+  for (uint32_t i = 0; i < limits.receives; ++i) {
+    free_.PushBack(receives_, i);
+  }
+}
+
+uint32_t ReceiveQueue::Take(const ReceiveSpec& spec) noexcept {
+  const uint32_t receive = free_.PopFront(receives_);
+  if (receive != kNone) {
+    receives_[receive] = {};
+    receives_[receive].spec = spec;
+    --room_;
+  }
+  return receive;
+}
+
+Delivery ReceiveQueue::Give(uint32_t receive, uint64_t message,
+                            uint64_t length) noexcept {
+  Receive& to = receives_[receive];
+  const uint64_t free = to.spec.length - to.used;
+  const Delivery delivery = {receive, to.spec.op_context, message,
+                             to.spec.buffer + to.used, free};
+  ++to.under_way;
+  to.used += std::min(length, free);
+  const uint64_t left = to.spec.length - to.used;
+  const bool more = to.spec.multi && left != 0 && left >= to.spec.min_free;
+  if (!more && to.posted != kNone) {
+    (void)posted_.Remove(to.posted);
+    to.posted = kNone;
+  }
+  return delivery;
+}
+
+Delivery ReceiveQueue::GiveUnexpected(uint32_t receive,
+                                      uint32_t handle) noexcept {
+  const uint64_t message = unexpected_.cookie(handle);
+  (void)unexpected_.Remove(handle);
+  return Give(receive, message, lengths_[handle]);
+}
+
+ReceiveQueue::PostAnswer ReceiveQueue::Post(const ReceiveSpec& spec) noexcept {
+  const uint32_t receive = Take(spec);
+  if (receive == kNone) {
+    return {PostStatus::kFull, {}};
+  }
+  const uint32_t handle = unexpected_.Find(spec.rule);
+  if (handle == kNone || spec.multi) {
+    // As many places as receives: never full here.
+    receives_[receive].posted = posted_.Post(spec.rule, receive);
+  }
+  if (handle == kNone) {
+    return {PostStatus::kPosted, {}};
+  }
+  return {PostStatus::kMatched, GiveUnexpected(receive, handle)};
+}
+
+std::optional<Delivery> ReceiveQueue::MatchNext(uint32_t receive) noexcept {
+  if (receive >= receives_.size() || receives_[receive].posted == kNone) {
+    return std::nullopt;
+  }
+  const uint32_t handle = unexpected_.Find(receives_[receive].spec.rule);
+  if (handle == kNone) {
+    return std::nullopt;
+  }
+  return GiveUnexpected(receive, handle);
+}
+
+ReceiveQueue::ArriveAnswer ReceiveQueue::Arrive(
+    const Arrival& arrival) noexcept {
+  const uint32_t posted = posted_.Find(arrival.envelope);
+  if (posted != kNone) {
+    const auto receive = static_cast<uint32_t>(posted_.cookie(posted));
+    return {ArriveStatus::kMatched,
+            Give(receive, arrival.message, arrival.length)};
+  }
+  const uint32_t handle =
+      unexpected_.Add(arrival.envelope, arrival.message, arrival.buffered);
+  if (handle == kNone) {
+    return {ArriveStatus::kRefused, {}};
+  }
+  lengths_[handle] = arrival.length;
+  return {ArriveStatus::kUnexpected, {}};
+}
+
+ReceiveQueue::FinishStatus ReceiveQueue::Finish(uint32_t receive) noexcept {
+  if (receive >= receives_.size() || receives_[receive].under_way == 0) {
+    return FinishStatus::kNotFound;
+  }
+  Receive& done = receives_[receive];
+  --done.under_way;
+  if (done.under_way != 0 || done.posted != kNone) {
+    return FinishStatus::kHeld;
+  }
+  const bool cancelled = done.cancelled;
+  free_.PushBack(receives_, receive);
+  ++room_;
+  return cancelled ? FinishStatus::kCancelled : FinishStatus::kReleased;
+}
+
+ReceiveQueue::CancelStatus ReceiveQueue::Withdraw(uint32_t receive) noexcept {
+  Receive& out = receives_[receive];
+  (void)posted_.Remove(out.posted);
+  out.posted = kNone;
+  if (out.under_way != 0) {
+    out.cancelled = true;
+    return CancelStatus::kPending;
+  }
+  free_.PushBack(receives_, receive);
+  ++room_;
+  return CancelStatus::kCancelled;
+}
+
+ReceiveQueue::CancelStatus ReceiveQueue::Cancel(uint64_t op_context) noexcept {
+  for (uint32_t at = posted_.oldest(); at != kNone; at = posted_.Next(at)) {
+    const auto receive = static_cast<uint32_t>(posted_.cookie(at));
+    if (receives_[receive].spec.op_context == op_context) {
+      return Withdraw(receive);
+    }
+  }
+  return CancelStatus::kNotFound;
+}
+
+std::optional<Peeked> ReceiveQueue::Peek(const MatchRule& rule,
+                                         PeekAction action,
+                                         uint64_t context) noexcept {
+  const uint32_t handle = unexpected_.Find(rule);
+  if (handle == kNone) {
+    return std::nullopt;
+  }
+  const Peeked peeked = {unexpected_.cookie(handle),
+                         unexpected_.envelope(handle), lengths_[handle]};
+  if (action == PeekAction::kClaim) {
+    (void)unexpected_.Claim(handle, context);
+  } else if (action == PeekAction::kDiscard) {
+    (void)unexpected_.Remove(handle);
+  }
+  return peeked;
+}
+
+ReceiveQueue::PostAnswer ReceiveQueue::ReceiveClaimed(
+    const ReceiveSpec& spec) noexcept {
+  const uint32_t handle = unexpected_.FindClaimed(spec.op_context);
+  if (handle == kNone) {
+    return {PostStatus::kNotFound, {}};
+  }
+  const uint32_t receive = Take(spec);
+  if (receive == kNone) {
+    return {PostStatus::kFull, {}};
+  }
+  return {PostStatus::kMatched, GiveUnexpected(receive, handle)};
+}
+
+std::optional<uint64_t> ReceiveQueue::DiscardClaimed(
+    uint64_t context) noexcept {
+  const uint32_t handle = unexpected_.FindClaimed(context);
+  if (handle == kNone) {
+    return std::nullopt;
+  }
+  const uint64_t message = unexpected_.cookie(handle);
+  (void)unexpected_.Remove(handle);
+  return message;
+}
+
+std::optional<ReceiveQueue::Flushed> ReceiveQueue::FlushReceive() noexcept {
+  const uint32_t at = posted_.oldest();
+  if (at == kNone) {
+    return std::nullopt;
+  }
+  const auto receive = static_cast<uint32_t>(posted_.cookie(at));
+  const uint64_t op_context = receives_[receive].spec.op_context;
+  return Flushed{op_context, Withdraw(receive)};
+}
+
+std::optional<uint64_t> ReceiveQueue::FlushMessage() noexcept {
+  const uint32_t handle = unexpected_.oldest() != kNone
+                              ? unexpected_.oldest()
+                              : unexpected_.oldest_claimed();
+  if (handle == kNone) {
+    return std::nullopt;
+  }
+  const uint64_t message = unexpected_.cookie(handle);
+  (void)unexpected_.Remove(handle);
+  return message;
+}
+
+}  // namespace heddle::semantics
