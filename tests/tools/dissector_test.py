@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated Wireshark dissector, in the distribution's tshark."""
+
+import collections
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import frames  # noqa: E402
+
+SCRIPT = frames.ROOT / "hw/contract/gen/heddle_uet.lua"
+CHECKS = ("-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
+FIELD = re.compile(r"heddle_uet\.((?:pds|ses)_\w+)\.(\w+)")
+
+Packet = collections.namedtuple("Packet", "fields payload crc_status udp_status experts names")
+
+
+def dissect(pcap, *options):
+    """A Packet per frame of a capture."""
+    run = subprocess.run(["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(pcap), "-T", "pdml", *CHECKS, *options],
+                         capture_output=True, text=True, timeout=60, check=False)
+    complaints = [line for line in run.stderr.splitlines() if "Running as user" not in line]
+    if run.returncode or complaints:
+        raise AssertionError(f"tshark ended with {run.returncode}: {run.stderr}")
+    return [read(packet) for packet in ElementTree.fromstring(run.stdout).iter("packet")]
+
+
+def read(packet):
+    every = list(packet.iter("field"))
+    found = collections.defaultdict(list)
+    fields = []
+    for field in every:
+        name, show = field.get("name"), field.get("show")
+        found[name].append(field)
+        match = FIELD.fullmatch(name)
+        if match:
+            value = {"True": 1, "False": 0}.get(show)
+            fields.append((*match.groups(), int(show, 0) if value is None else value))
+    first = lambda name, key: found[name][0].get(key) if found[name] else None  # noqa: E731
+    return Packet(fields, first("heddle_uet.payload", "value") or "", first("heddle_uet.crc.status", "show"),
+                  first("udp.checksum.status", "show"),
+                  [f.get("show") for f in found["_ws.expert.message"]], set(found))
+
+
+@unittest.skipUnless(shutil.which("tshark"), "tshark is not installed")
+class Dissector(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.capture = frames.Capture()
+        cls.addClassCleanup(cls.capture.folder.cleanup)
+        cls.packets = dissect(cls.capture.path)
+
+    def changed(self, change):
+        """Packets of the capture with each frame replaced by change(frame)."""
+        head, records = frames.records(self.capture.path)
+        path = self.capture.path.with_name("changed.pcap")
+        frames.write_records(path, head, [change(frame) for _, frame in records])
+        return dissect(path)
+
+    def test_sees_every_header_the_contract_has(self):
+        seen = {header for packet in self.packets for header, _, _ in packet.fields}
+        ours = {name for name in frames.WIRES if name.startswith(("pds_", "ses_"))}
+        self.assertEqual(seen, ours - {"pds_prologue"})
+
+    def test_shows_every_field_of_every_frame(self):
+        self.assertEqual(len(self.packets), len(self.capture.manifest))
+        for packet, entry in zip(self.packets, self.capture.manifest):
+            with self.subTest(frame=entry["name"]):
+                self.assertEqual(packet.fields, self.capture.expected(entry))
+                self.assertEqual(packet.payload, entry["payload"])
+
+    def test_calls_nothing_malformed_or_wrong(self):
+        for packet, entry in zip(self.packets, self.capture.manifest):
+            with self.subTest(frame=entry["name"]):
+                unknown_type = [e for e in packet.experts if "is not decoded" in e]
+                self.assertEqual(packet.experts, unknown_type)
+                self.assertNotIn("_ws.malformed", packet.names)
+                self.assertNotIn("_ws.lua.error", packet.names)
+                self.assertEqual((packet.crc_status, packet.udp_status), ("good", "1"))
+
+    def test_sees_a_wrong_bit_by_the_crc(self):
+        packets = self.changed(lambda frame: frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:])
+        self.assertEqual({packet.crc_status for packet in packets}, {"bad"})
+
+    def test_reports_a_packet_that_ends_early(self):
+        head, records = frames.records(self.capture.path)
+        frame = records[0][1]  # X1, over IPv4 without a tag.
+        udp, end = 14 + 20, 14 + 20 + 8
+        cut = []
+        for size in range(12 + 44):
+            body = frame[end:end + size] + bytes(4)
+            length = (8 + len(body)).to_bytes(2, "big")
+            total = (20 + 8 + len(body)).to_bytes(2, "big")
+            cut.append(frame[:16] + total + frame[18:udp + 4] + length + frame[udp + 6:end] + body)
+        path = self.capture.path.with_name("cut.pcap")
+        frames.write_records(path, head, cut)
+        for size, packet in enumerate(dissect(path)):
+            with self.subTest(bytes=size):
+                self.assertTrue([e for e in packet.experts if "ends before its header" in e], packet)
+                self.assertNotIn("_ws.lua.error", packet.names)
+
+    def test_notes_reserved_bits_that_are_set(self):
+        # Bit 6 of the flags of X2, an ACK over IPv6.
+        head, records = frames.records(self.capture.path)
+        at = 14 + 40 + 8
+        frame = records[1][1]
+        path = self.capture.path.with_name("reserved.pcap")
+        frames.write_records(path, head, [frame[:at + 1] + bytes([frame[at + 1] | 0x40]) + frame[at + 2:]])
+        self.assertIn("Reserved bits are not zero", dissect(path)[0].experts)
+
+    def test_takes_the_last_bytes_for_payload_when_told_that_there_is_no_crc(self):
+        packets = dissect(self.capture.path, "-o", "heddle_uet.crc:FALSE")
+        for packet, entry in zip(packets, self.capture.manifest):
+            self.assertEqual(len(packet.payload), len(entry["payload"]) + 8)
+            self.assertIsNone(packet.crc_status)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""heddle info, params and stats, and the captures of a simulated run.
+
+HEDDLE_BUILD names the build directory.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "scripts/clients")]
+
+import dissector_test  # noqa: E402
+import frames  # noqa: E402
+import pingpong  # noqa: E402
+
+HEDDLE = frames.BUILD / "bin/heddle"
+
+
+def environment(**settings):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("FI_")}
+    return clean | {"FI_HEDDLE_DEVICE": "rtl", "FI_HEDDLE_WIRE": pingpong.wire_name()} | settings
+
+
+def run(*arguments, env=None):
+    return subprocess.run([HEDDLE, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                          env=env or environment())
+
+
+class Info(unittest.TestCase):
+    def device(self, **settings):
+        result = run("info", "--json", env=environment(**settings))
+        return result.returncode, {d["device"]: d for d in json.loads(result.stdout)["devices"]}
+
+    def test_shows_what_the_device_says_of_itself(self):
+        status, devices = self.device(FI_HEDDLE_IP="10.1.2.3")
+        self.assertEqual(status, 0)
+        device = devices["rtl0"]
+        contract = frames.SPEC["contract"]
+        self.assertEqual(device["contract"], f"{contract['major']}.{contract['minor']}")
+        self.assertEqual((device["offered"], device["address"], device["link"]), (True, "10.1.2.3", "up"))
+        known = {v["name"] for e in frames.SPEC["enum"] if e["name"] == "capability" for v in e["values"]}
+        self.assertLessEqual({"send", "rod"}, set(device["capabilities"]))
+        self.assertLessEqual(set(device["capabilities"]), known)
+        self.assertEqual([name for name, value in device["limits"].items() if value == 0], [])
+
+    def test_is_the_same_in_text(self):
+        text = run("info", env=environment(FI_HEDDLE_IP="10.1.2.3")).stdout
+        self.assertRegex(text, r"\nrtl0\n +address +10\.1\.2\.3\n")
+        self.assertRegex(text, r"\n +capabilities +.*\bsend\b")
+
+    def test_says_why_a_device_is_not_offered(self):
+        for settings, reason in (({"FI_HEDDLE_DEVICE": ""}, "set FI_HEDDLE_DEVICE=rtl"),
+                                 ({"FI_HEDDLE_SIM_PATH": "/nowhere"}, "not found (looked for /nowhere)")):
+            with self.subTest(settings=settings):
+                status, devices = self.device(**settings)
+                self.assertEqual((status, devices["rtl"]["offered"]), (1, False))
+                self.assertIn(reason, devices["rtl"]["reason"])
+        for kind in ("soft", "vfio", "verbs"):
+            self.assertFalse(devices[kind]["offered"])
+
+    def test_names_a_setting_that_is_not_accepted(self):
+        result = run("info", env=environment(FI_HEDDLE_LOSS="7"))
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("heddle: FI_HEDDLE_LOSS=7: is not accepted; give it 0 to 1", result.stderr)
+
+
+class Params(unittest.TestCase):
+    def test_lists_what_the_library_tells_its_users(self):
+        env = environment(LD_LIBRARY_PATH=str(frames.BUILD / "lib/heddle/drop-in"))
+        library = set(re.findall(r"# (FI_HEDDLE_\w+):", pingpong.fi_info(env, "-e")))
+        params = json.loads(run("params", "--json").stdout)["params"]
+        self.assertEqual({param["name"] for param in params}, library)
+        for param in params:
+            self.assertTrue(param["range"] and param["help"], param)
+
+    def test_shows_values_and_what_is_wrong_with_them(self):
+        result = run("params", "--json", env=environment(FI_HEDDLE_LOSS="7", FI_HEDDLE_SEED="5", FI_HEDDLE_LOST="1"))
+        out = json.loads(result.stdout)
+        values = {p["name"]: (p["value"], p["accepted"]) for p in out["params"] if "value" in p}
+        self.assertEqual((values["FI_HEDDLE_LOSS"], values["FI_HEDDLE_SEED"]), (("7", False), ("5", True)))
+        self.assertEqual((out["unknown"], result.returncode), (["FI_HEDDLE_LOST"], 1))
+        self.assertEqual(run("params").returncode, 0)
+
+
+class Stats(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name, "statistics")
+
+    def test_reads_a_device_through_the_statistics_interface(self):
+        result = run("stats", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        known = [v["name"] for e in frames.SPEC["enum"] if e["name"] == "statistic" for v in e["values"]]
+        self.assertLessEqual(set(known), set(json.loads(result.stdout)["statistics"]))
+
+    def test_says_that_no_device_is_offered(self):
+        result = run("stats", env=environment(FI_HEDDLE_DEVICE=""))
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("no device is offered", result.stderr)
+
+    def test_shows_those_of_a_program_and_ends_as_it_did(self):
+        result = run("stats", "--all", "--", "sh", "-c", f"{HEDDLE} stats >/dev/null; exit 3")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^tx_frames +\d+  Frames sent\.$")
+        self.assertRegex(result.stdout, r"(?m)^cycles +[1-9]\d*")
+
+    def test_says_that_a_program_had_no_device(self):
+        result = run("stats", "--", "true")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("true: closed no Heddle device", result.stderr)
+
+    def test_passes_on_that_a_program_cannot_be_run(self):
+        result = run("stats", "--", "/nowhere/x")
+        self.assertEqual(result.returncode, 127)
+        self.assertIn("/nowhere/x: cannot be run (No such file", result.stderr)
+
+    def test_adds_up_the_devices_of_a_file(self):
+        self.path.write_text("tx_frames 3\nrx_frames 0\ntx_frames 4\n")
+        result = run("stats", "-f", self.path)
+        self.assertEqual(result.stdout.split()[:2], ["tx_frames", "7"])
+        self.assertNotIn("rx_frames", result.stdout)
+        self.assertEqual(json.loads(run("stats", "--json", "-f", self.path).stdout),
+                         {"statistics": {"tx_frames": 7, "rx_frames": 0}})
+
+    def test_names_a_file_that_has_none(self):
+        for text, reason in (("", "is empty"), ("tx_frames 1\nx\n", "line 2 is not `name value`"),
+                             ("tx_frames 1 2\n", "line 1 is not")):
+            with self.subTest(text=text):
+                self.path.write_text(text)
+                result = run("stats", "-f", self.path)
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertIn(f"{self.path}: {reason}", result.stderr)
+        self.path.unlink()
+        self.assertIn("No such file", run("stats", "-f", self.path).stderr)
+
+    def test_is_not_asked_for_two_things(self):
+        self.assertEqual(run("stats", "-f", "x", "--", "true").returncode, 2)
+
+
+class SimulatedRun(unittest.TestCase):
+    """Captures of fi_pingpong on a bad wire."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.path = pathlib.Path(folder.name)
+        env = pingpong.environment(frames.BUILD, "drop-in", FI_HEDDLE_WIRE=pingpong.wire_name(), FI_HEDDLE_LOSS="0.02",
+                                   FI_HEDDLE_DUPLICATE="0.02", FI_HEDDLE_REORDER="0.02")
+        sides = {side: {"FI_HEDDLE_CAPTURE": str(cls.path / f"{side}.pcap"),
+                        "FI_HEDDLE_STATISTICS": str(cls.path / f"{side}.statistics")} for side in ("server", "client")}
+        pingpong.Pingpong(env=env, logs=cls.path / "logs", size=16384, deadline_s=120, server_env=sides["server"],
+                          client_env=sides["client"]).run()
+        info = json.loads(run("info", "--json").stdout)["devices"][0]
+        cls.has_crc = "crc" in info["capabilities"]
+
+    def test_is_decoded_without_a_fault(self):
+        for side in ("server", "client"):
+            result = run("decode", "--json", *([] if self.has_crc else ["--no-crc"]), self.path / f"{side}.pcap")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            kinds = collections.Counter()
+            for line in result.stdout.splitlines():
+                frame = json.loads(line)
+                if frame["uet"]:
+                    pds = next(h for h in frame["headers"] if h["header"].startswith("pds_"))
+                    kinds[pds["fields"]["type_name"]] += 1
+                    self.assertEqual(frame["udp_checksum"], "good")
+            self.assertGreater(kinds["rod_req"], 40, kinds)
+            self.assertGreater(kinds["ack"] + kinds["ack_cc"], 10, kinds)
+
+    @unittest.skipUnless(shutil.which("tshark"), "tshark is not installed")
+    def test_is_dissected_without_a_fault(self):
+        for side in ("server", "client"):
+            packets = dissector_test.dissect(self.path / f"{side}.pcap", "-o", f"heddle_uet.crc:{self.has_crc}")
+            self.assertGreater(len([p for p in packets if p.fields]), 50)
+            for packet in packets:
+                self.assertEqual(packet.experts, [])
+                self.assertNotIn("_ws.malformed", packet.names)
+                if packet.fields:
+                    self.assertEqual((packet.crc_status, packet.udp_status), ("good" if self.has_crc else None, "1"))
+
+    def test_is_counted_as_the_statistics_say(self):
+        for side in ("server", "client"):
+            path = self.path / f"{side}.statistics"
+            counted = json.loads(run("stats", "--json", "-f", path).stdout)["statistics"]
+            self.assertEqual(counted, pingpong.statistics(path))
+            self.assertGreater(counted["faults_lost"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

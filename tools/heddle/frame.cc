@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/heddle/frame.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
+
+namespace heddle::tool {
+namespace {
+
+namespace text = contract::text;
+namespace wire = contract::wire;
+
+// Source: IEEE 802 and IANA.
+constexpr uint16_t kEtherIpv4 = 0x0800;
+constexpr uint16_t kEtherIpv6 = 0x86dd;
+constexpr uint16_t kEtherVlan = 0x8100;
+constexpr uint8_t kUdpProtocol = 17;
+
+// Takes a frame apart from its first byte on.
+class Decoder {
+ public:
+  Decoder(Bytes frame, size_t wire_bytes, bool has_crc)
+      : frame_(frame), whole_(frame.size() >= wire_bytes), has_crc_(has_crc) {}
+
+  DecodedFrame Run() {
+    const uint16_t ethertype = ReadEthernet();
+    bool goes_on = false;
+    if (ethertype == kEtherIpv4) {
+      goes_on = ReadIpv4();
+    } else if (ethertype == kEtherIpv6) {
+      goes_on = ReadIpv6();
+    }
+    if (goes_on && ReadUdp()) {
+      out_.is_uet = true;
+      if (ReadPds()) {
+        out_.payload_offset = at_;
+        out_.payload_bytes = end_ - at_;
+        CheckPayloadLength();
+      }
+    }
+    // The trailer was found before the headers.
+    if (trailer_ != 0) {
+      out_.layers.push_back({&text::kCrcTrailer, trailer_});
+    }
+    CheckReserved();
+    return std::move(out_);
+  }
+
+ private:
+  Bytes Rest() const { return frame_.subspan(at_); }
+
+  void Complain(std::string what) { out_.problems.push_back(std::move(what)); }
+
+  // The next header, if there is room for it before `end_`.
+  const uint8_t* Take(const text::Header& header) {
+    if (end_ - at_ < header.bytes) {
+      Complain(std::string(whole_ ? "ends before its header "
+                                  : "was captured only before its header ") +
+               header.name + " does");
+      return nullptr;
+    }
+    out_.layers.push_back({&header, at_});
+    const uint8_t* const bytes = frame_.data() + at_;
+    at_ += header.bytes;
+    return bytes;
+  }
+
+  // EtherType of what follows; 0 when the frame is too short.
+  uint16_t ReadEthernet() {
+    const uint8_t* const bytes = Take(text::kEthernet);
+    if (bytes == nullptr) {
+      return 0;
+    }
+    uint16_t ethertype = wire::Ethernet::Decode(bytes).ethertype;
+    if (ethertype != kEtherVlan) {
+      return ethertype;
+    }
+    // The tag stands in place of the EtherType, which follows it.
+    constexpr size_t kTypeBytes = sizeof(ethertype);
+    at_ -= kTypeBytes;
+    if (Take(text::kVlan) == nullptr || end_ - at_ < kTypeBytes) {
+      return 0;
+    }
+    ethertype = static_cast<uint16_t>(frame_[at_] << 8 | frame_[at_ + 1]);
+    at_ += kTypeBytes;
+    return ethertype;
+  }
+
+  // False when a datagram does not follow.
+  bool ReadIpv4() {
+    const size_t start = at_;
+    const uint8_t* const bytes = Take(text::kIpv4);
+    if (bytes == nullptr) {
+      return false;
+    }
+    const auto ip = wire::Ipv4::Decode(bytes);
+    const size_t header_bytes = size_t{ip.ihl} * 4;
+    if (ip.version != 4 || header_bytes < wire::Ipv4::kBytes) {
+      Complain("has a bad IPv4 header");
+      return false;
+    }
+    if (start + header_bytes > end_) {
+      Complain("ends before its IPv4 options do");
+      return false;
+    }
+    at_ = start + header_bytes;
+    InternetChecksum sum;
+    sum.Add(frame_.subspan(start, header_bytes));
+    out_.ip_checksum = sum.Value() == 0 ? Check::kGood : Check::kBad;
+    if (out_.ip_checksum == Check::kBad) {
+      Complain("has a wrong IPv4 header checksum");
+    }
+    addresses_ = frame_.subspan(start + 12, 8);
+    constexpr uint8_t kMoreFragments = 1;
+    if ((ip.flags & kMoreFragments) != 0 || ip.fragment_offset != 0) {
+      return false;
+    }
+    return ip.protocol == kUdpProtocol && EndAt(start + ip.total_length);
+  }
+
+  bool ReadIpv6() {
+    const uint8_t* const bytes = Take(text::kIpv6);
+    if (bytes == nullptr) {
+      return false;
+    }
+    const auto ip = wire::Ipv6::Decode(bytes);
+    if (ip.version != 6) {
+      Complain("has a bad IPv6 header");
+      return false;
+    }
+    addresses_ = frame_.subspan(at_ - 32, 32);
+    is_ipv6_ = true;
+    return ip.next_header == kUdpProtocol && EndAt(at_ + ip.payload_length);
+  }
+
+  // The datagram ends there; what follows in the frame is padding.
+  bool EndAt(size_t end) {
+    if (end <= end_) {
+      end_ = end;
+    } else if (whole_) {
+      Complain("is shorter than its IP header says");
+      return false;
+    }
+    return end_ >= at_;
+  }
+
+  bool ReadUdp() {
+    const size_t start = at_;
+    const uint8_t* const bytes = Take(text::kUdp);
+    if (bytes == nullptr) {
+      return false;
+    }
+    const auto udp = wire::Udp::Decode(bytes);
+    if (udp.destination_port != contract::kUetUdpPort) {
+      return false;
+    }
+    if (udp.length < wire::Udp::kBytes ||
+        (whole_ && start + udp.length > end_)) {
+      Complain("has a wrong UDP length");
+      return false;
+    }
+    end_ = std::min(end_, start + udp.length);
+    CheckUdp(udp, frame_.subspan(start, end_ - start));
+    return !has_crc_ || SplitCrc(udp);
+  }
+
+  void CheckUdp(const wire::Udp& udp, Bytes datagram) {
+    if (udp.checksum == 0 && !is_ipv6_) {
+      return;
+    }
+    if (!whole_) {
+      out_.udp_checksum = Check::kNotChecked;
+      return;
+    }
+    InternetChecksum sum;
+    sum.Add(addresses_);
+    sum.AddWord(kUdpProtocol);
+    sum.AddWord(udp.length);
+    sum.Add(datagram);
+    const bool good = udp.checksum != 0 && sum.Value() == 0;
+    out_.udp_checksum = good ? Check::kGood : Check::kBad;
+    if (!good) {
+      Complain("has a wrong UDP checksum");
+    }
+  }
+
+  // Checks the CRC and takes it off the end.
+  bool SplitCrc(wire::Udp udp) {
+    if (!whole_) {
+      out_.crc = Check::kNotChecked;
+      return true;
+    }
+    if (end_ - at_ < wire::CrcTrailer::kBytes) {
+      Complain("has no room for a CRC");
+      return false;
+    }
+    trailer_ = end_ - wire::CrcTrailer::kBytes;
+    udp.checksum = 0;
+    std::array<uint8_t, wire::Udp::kBytes> header{};
+    udp.Encode(header.data());
+    Crc32c crc;
+    crc.Add(addresses_);
+    crc.Add(header);
+    crc.Add(frame_.subspan(at_, trailer_ - at_));
+    // Least significant byte first on the wire.
+    uint32_t sent = 0;
+    for (size_t i = 0; i < wire::CrcTrailer::kBytes; ++i) {
+      sent |= uint32_t{frame_[trailer_ + i]} << 8 * i;
+    }
+    out_.crc = crc.Value() == sent ? Check::kGood : Check::kBad;
+    if (out_.crc == Check::kBad) {
+      Complain("has a wrong CRC");
+    }
+    end_ = trailer_;
+    return true;
+  }
+
+  bool ReadPds() {
+    if (end_ - at_ < wire::PdsPrologue::kBytes) {
+      Complain("has no PDS header");
+      return false;
+    }
+    const auto prologue = wire::PdsPrologue::Decode(frame_.data() + at_);
+    using contract::PdsType;
+    switch (prologue.type) {
+      case PdsType::kRudReq:
+      case PdsType::kRodReq:
+        return Take(text::kPdsRequest) != nullptr && ReadSes(prologue.next_hdr);
+      case PdsType::kRudCcReq:
+      case PdsType::kRodCcReq:
+        return Take(text::kPdsRequest) != nullptr &&
+               Take(text::kPdsCcState) != nullptr && ReadSes(prologue.next_hdr);
+      case PdsType::kUudReq:
+        return Take(text::kPdsUud) != nullptr && ReadSes(prologue.next_hdr);
+      case PdsType::kAck:
+        return Take(text::kPdsAck) != nullptr && ReadSes(prologue.next_hdr);
+      case PdsType::kAckCc:
+        return Take(text::kPdsAck) != nullptr &&
+               Take(text::kPdsAckCc) != nullptr && ReadSes(prologue.next_hdr);
+      case PdsType::kNack:
+        return Take(text::kPdsNack) != nullptr;
+      case PdsType::kCp:
+        return Take(text::kPdsCp) != nullptr;
+      case PdsType::kTss:
+      case PdsType::kRudiReq:
+      case PdsType::kRudiResp:
+      case PdsType::kAckCcx:
+      case PdsType::kNackCcx:
+        break;
+    }
+    const auto type = static_cast<unsigned>(prologue.type);
+    const char* const name = NameOf(text::kPdsTypeValues, type);
+    Complain("has PDS type " +
+             (name != nullptr ? std::string(name) : std::to_string(type)) +
+             ", which is not decoded");
+    return true;
+  }
+
+  bool ReadSes(contract::NextHdr next) {
+    using contract::NextHdr;
+    switch (next) {
+      case NextHdr::kNone:
+        return true;
+      case NextHdr::kRequestSmall:
+        return Take(text::kSesSmall) != nullptr;
+      case NextHdr::kRequestMedium:
+        return Take(text::kSesMedium) != nullptr;
+      case NextHdr::kRequestStd:
+        return Take(text::kSesStd) != nullptr;
+      case NextHdr::kResponse:
+        return Take(text::kSesResponse) != nullptr;
+      case NextHdr::kResponseData:
+        return Take(text::kSesResponseData) != nullptr;
+      case NextHdr::kResponseDataSmall:
+        return Take(text::kSesResponseDataSmall) != nullptr;
+    }
+    Complain("has next_hdr " + std::to_string(static_cast<unsigned>(next)) +
+             ", which is not decoded");
+    return true;
+  }
+
+  void CheckPayloadLength() {
+    const Layer& last = out_.layers.back();
+    const Bytes header = frame_.subspan(last.offset, last.header->bytes);
+    for (const text::Field& field : last.header->fields) {
+      if (std::strcmp(field.name, "payload_length") == 0 &&
+          IsPresent(header, *last.header, field) && whole_ &&
+          FieldBits(header, field) != out_.payload_bytes) {
+        Complain("has a payload of " + std::to_string(out_.payload_bytes) +
+                 " bytes, its header says " +
+                 std::to_string(FieldBits(header, field)));
+      }
+    }
+  }
+
+  void CheckReserved() {
+    for (const Layer& layer : out_.layers) {
+      const Bytes header = frame_.subspan(layer.offset, layer.header->bytes);
+      for (const text::Field& field : layer.header->fields) {
+        if (field.is_reserved && IsPresent(header, *layer.header, field) &&
+            FieldBits(header, field) != 0) {
+          Complain(std::string("has reserved bits set in ") +
+                   layer.header->name + "." + field.name);
+        }
+      }
+    }
+  }
+
+  const Bytes frame_;
+  const bool whole_;
+  const bool has_crc_;
+  size_t at_ = 0;
+  size_t end_ = frame_.size();
+  Bytes addresses_;  // Source and destination of the IP header.
+  bool is_ipv6_ = false;
+  size_t trailer_ = 0;  // 0: none.
+  DecodedFrame out_;
+};
+
+}  // namespace
+
+DecodedFrame DecodeFrame(Bytes frame, size_t wire_bytes, bool has_crc) {
+  return Decoder(frame, wire_bytes, has_crc).Run();
+}
+
+uint64_t FieldBits(Bytes header, const text::Field& field) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < field.bits; ++i) {
+    const size_t bit = field.bit + i;
+    value = value << 1 | (header[bit / 8] >> (7 - bit % 8) & 1U);
+  }
+  const uint64_t sign = uint64_t{1} << (field.bits - 1U) % 64;
+  if (field.is_signed && (value & sign) != 0) {
+    value |= ~(sign - 1);
+  }
+  return value;
+}
+
+bool IsPresent(Bytes header, const text::Header& layout,
+               const text::Field& field) {
+  if (field.selector == nullptr) {
+    return true;
+  }
+  const auto selector =
+      std::find_if(layout.fields.begin(), layout.fields.end(),
+                   [&](const text::Field& candidate) {
+                     return std::strcmp(candidate.name, field.selector) == 0;
+                   });
+  return selector != layout.fields.end() &&
+         FieldBits(header, *selector) == field.selected;
+}
+
+const char* NameOf(std::span<const text::Value> values, uint64_t value) {
+  for (const text::Value& candidate : values) {
+    if (candidate.value == value) {
+      return candidate.name;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace heddle::tool

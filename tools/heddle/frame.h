@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in an Ethernet frame that carries UET.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hw/contract/gen/heddle_text.h"
+#include "tools/heddle/checksums.h"
+
+namespace heddle::tool {
+
+struct Layer {
+  const contract::text::Header* header;
+  size_t offset;  // In the frame.
+};
+
+enum class Check { kAbsent, kGood, kBad, kNotChecked };
+
+struct DecodedFrame {
+  std::vector<Layer> layers;  // In the order of the frame, trailer last.
+  size_t payload_offset = 0;
+  size_t payload_bytes = 0;
+  Check ip_checksum = Check::kAbsent;
+  Check udp_checksum = Check::kAbsent;
+  Check crc = Check::kAbsent;
+  // Down to the PDS type: UDP to UET's port. Other frames are no problem.
+  bool is_uet = false;
+  // What is wrong, a phrase each; empty for a frame as it should be.
+  std::vector<std::string> problems;
+};
+
+// `frame` is what was captured of `wire_bytes`; a frame of which a part is
+// missing is decoded as far as it goes, its checksums are not checked.
+// `has_crc`: the last four bytes of a datagram are its CRC, which nothing in
+// the packet says.
+DecodedFrame DecodeFrame(Bytes frame, size_t wire_bytes, bool has_crc);
+
+// The bits of `field`; of a signed one, two's complement in 64 bits.
+uint64_t FieldBits(Bytes header, const contract::text::Field& field);
+
+// Whether `field` belongs to the case of its union that `header` chose.
+bool IsPresent(Bytes header, const contract::text::Header& layout,
+               const contract::text::Field& field);
+
+// Name of `value` in `values`, or null.
+const char* NameOf(std::span<const contract::text::Value> values,
+                   uint64_t value);
+
+}  // namespace heddle::tool

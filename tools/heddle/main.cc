@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `heddle`.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include "tools/heddle/command.h"
+
+namespace heddle::tool {
+namespace {
+
+constexpr const char* kStatsHelp =
+    "Counters of the device, of what a program did with it, or from a file.\n"
+    "A simulated device belongs to the process that opened it: without "
+    "arguments\nthis opens one of its own, which has counted next to nothing. "
+    "For those of a\nprogram, run it with `heddle stats -- PROGRAM "
+    "ARGUMENT...`";
+
+// What was asked for.
+struct Request {
+  bool json = false;
+  bool manual = false;
+  bool no_crc = false;
+  DecodeOptions decode;
+  StatsOptions stats;
+};
+
+void AddInfo(CLI::App& app, Request& request) {
+  CLI::App* const info = app.add_subcommand(
+      "info",
+      "Devices with address, link, contract, capabilities and limits, or why "
+      "there is none");
+  info->add_flag("--json", request.json, "Print one JSON object");
+}
+
+void AddParams(CLI::App& app, Request& request) {
+  CLI::App* const params = app.add_subcommand(
+      "params", "Every variable FI_HEDDLE_*: range, default, meaning, value");
+  params->add_flag("--json", request.json, "Print one JSON object");
+  params->add_flag("--man", request.manual, "Print a part of the manual page")
+      ->group("");  // Not in the help.
+}
+
+void AddDecode(CLI::App& app, Request& request) {
+  CLI::App* const decode = app.add_subcommand(
+      "decode", "Frames of a capture, a line each; `!!` marks what is wrong");
+  decode
+      ->add_option("FILE", request.decode.file,
+                   "pcap or pcapng file; - for standard input")
+      ->required();
+  decode->add_flag("-v,--verbose", request.decode.verbose,
+                   "Print every field and the payload");
+  decode->add_flag("--no-crc", request.no_crc,
+                   "Datagrams do not end with a CRC; nothing in them says so");
+  decode->add_flag("--json", request.json,
+                   "Print a JSON object per frame and line");
+}
+
+void AddStats(CLI::App& app, Request& request) {
+  CLI::App* const stats = app.add_subcommand("stats", kStatsHelp);
+  stats->add_flag("--json", request.json,
+                  "Print one JSON object, with those that are 0");
+  stats->add_flag("-a,--all", request.stats.all, "Print those that are 0, too");
+  auto* const file = stats->add_option(
+      "-f,--file", request.stats.file,
+      "File that programs wrote by FI_HEDDLE_STATISTICS; sums over devices");
+  stats
+      ->add_option("PROGRAM", request.stats.command,
+                   "Program to run, behind --, and its arguments")
+      ->excludes(file);
+}
+
+int Run(const std::string& command, Request& request) {
+  if (command == "info") {
+    return ShowInfo(request.json);
+  }
+  if (command == "params") {
+    return request.manual ? PrintManual() : ShowParams(request.json);
+  }
+  if (command == "decode") {
+    request.decode.json = request.json;
+    request.decode.has_crc = !request.no_crc;
+    return Decode(request.decode);
+  }
+  request.stats.json = request.json;
+  return ShowStats(request.stats);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Looks at Heddle NICs, their settings and their traffic.");
+  app.name("heddle");
+  app.set_version_flag("--version", std::string("heddle ") + HEDDLE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit code: 0 done; 1 failed, or found what is not as it should be; 2 "
+      "not understood.");
+  Request request;
+  AddInfo(app, request);
+  AddParams(app, request);
+  AddDecode(app, request);
+  AddStats(app, request);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // Help or version.
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return kBadUsage;
+  }
+  return Run(app.get_subcommands().front()->get_name(), request);
+}
+
+}  // namespace
+}  // namespace heddle::tool
+
+int main(int argc, char** argv) {
+  using heddle::tool::kFailed;
+  try {
+    const int status = heddle::tool::Main(argc, argv);
+    if (std::fflush(stdout) != 0) {
+      std::cerr << "heddle: standard output: cannot be written\n";
+      return kFailed;
+    }
+    return status;
+  } catch (const heddle::tool::CommandError& error) {
+    std::cerr << "heddle: " << error.what() << '\n';
+  } catch (const std::bad_alloc&) {
+    std::cerr << "heddle: out of memory\n";
+  } catch (const std::exception& error) {
+    std::cerr << "heddle: " << error.what() << '\n';
+  }
+  return kFailed;
+}
