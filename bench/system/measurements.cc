@@ -13,17 +13,23 @@ using contract::Completion;
 
 constexpr uint64_t kLimitCycles = 20000000;
 
+struct Variant {
+  bool write_errors = true;  // The bridge reports them.
+  bool push = true;
+};
+
 std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
-                                    bool write_errors = true) {
+                                    Variant variant = {}) {
   sim::LockstepOptions options;
   options.seed = conditions.seed;
   options.wire.latency_cycles = conditions.wire_latency_cycles;
   options.memory.read_latency_cycles = conditions.read_latency_cycles;
   options.memory.write_delay_cycles = conditions.write_delay_cycles;
-  options.write_errors = write_errors;
+  options.write_errors = variant.write_errors;
   std::string error;
   auto nodes = LockstepNodes::Create(2, options, &error,
-                                     [](size_t, BareEndpointOptions& o) {
+                                     [&](size_t, BareEndpointOptions& o) {
+                                       o.push = variant.push;
                                        o.tx_log2 = 10;
                                        o.rx_log2 = 12;
                                        o.cq_log2 = 12;
@@ -118,6 +124,11 @@ RoundTrip MeasureRoundTrip(const Conditions& conditions, uint32_t bytes,
   auto nodes = Open(conditions);
   DmaBuffer& ping = nodes->Memory(0, bytes + 1);
   DmaBuffer& pong = nodes->Memory(1, bytes + 1);
+  // Buffers wait one round ahead, or the first message would arrive before the
+  // NIC knows of one.
+  PostReceive(nodes->endpoint(0), ping, bytes);
+  PostReceive(nodes->endpoint(1), pong, bytes);
+  nodes->world().Step(1000);
   uint64_t start = 0;
   for (uint32_t round = 0; round <= rounds; ++round) {
     if (round == 1) {
@@ -195,8 +206,8 @@ struct Marks {
            completion_write = 0;
 };
 
-Marks TraceMessage(const Conditions& conditions, bool write_errors) {
-  auto nodes = Open(conditions, write_errors);
+Marks TraceMessage(const Conditions& conditions, Variant variant) {
+  auto nodes = Open(conditions, variant);
   DmaBuffer& source = nodes->Memory(0, 64);
   DmaBuffer& target = nodes->Memory(1, 64);
   Marks marks;
@@ -238,9 +249,11 @@ Marks TraceMessage(const Conditions& conditions, bool write_errors) {
 }  // namespace
 
 Latencies MeasureLatencies(const Conditions& conditions) {
-  const Marks strict = TraceMessage(conditions, true);
-  const Marks posted = TraceMessage(conditions, false);
-  return {.doorbell_to_first_beat = strict.first_beat - strict.doorbell,
+  const Marks strict = TraceMessage(conditions, {});
+  const Marks posted = TraceMessage(conditions, {.write_errors = false});
+  const Marks read = TraceMessage(conditions, {.push = false});
+  return {.push_doorbell_to_first_beat = strict.first_beat - strict.doorbell,
+          .doorbell_to_first_beat = read.first_beat - read.doorbell,
           .last_beat_to_payload_write = strict.payload_write - strict.last_beat,
           .payload_write_to_completion_write =
               strict.completion_write - strict.payload_write,

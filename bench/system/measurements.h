@@ -43,7 +43,9 @@ double MeasurePacketCycles(const Conditions& conditions);
 
 // Cycles from doorbell or last beat to what it causes.
 struct Latencies {
-  uint64_t doorbell_to_first_beat = 0;  // 8-byte inline SEND, PDC open.
+  // 8-byte inline SEND, peer cached, PDC open; descriptor pushed or read.
+  uint64_t push_doorbell_to_first_beat = 0;
+  uint64_t doorbell_to_first_beat = 0;
   uint64_t last_beat_to_payload_write = 0;
   uint64_t payload_write_to_completion_write = 0;
   uint64_t payload_write_to_completion_write_posted = 0;  // Bridge only posts.

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over one libfabric call each, alone in functions that a profiler can
+// tell from everything around them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "bench/calls/fabric_pair.h"
+
+namespace heddle::bench {
+
+// One operation as it is measured.
+struct MeasuredCall {
+  std::string_view name;
+  size_t bytes;    // Of a message.
+  bool sends;      // Posts at the sender; receives are posted before.
+  bool completes;  // The sender gets a completion for each.
+  bool receives;   // Posts at the receiver.
+  // The loop: calls `batch` times, answers how many succeeded.
+  size_t (*loop)(FabricPair& pair, size_t bytes, size_t batch);
+};
+
+// Every call; `null`, an empty loop, first.
+std::span<const MeasuredCall> AllCalls();
+
+// Null when there is none of that name.
+const MeasuredCall* FindCall(std::string_view name);
+
+struct BatchResult {
+  size_t calls = 0;  // That succeeded.
+  std::chrono::steady_clock::duration time{};
+};
+
+// Runs the loop once; what must come before and after it is not measured.
+BatchResult RunBatch(const MeasuredCall& call, FabricPair& pair, size_t batch);
+
+}  // namespace heddle::bench
