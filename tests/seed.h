@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 namespace heddle {
+
+// The seed that the running test took, for whoever repeats it.
+inline std::optional<uint32_t> latest_test_seed;
 
 // The value of HEDDLE_TEST_SEED, or another one in each run; prints it, so that
 // a failure can be repeated.
@@ -17,6 +21,7 @@ inline uint32_t TestSeed() {
       given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
                        : std::random_device{}();
   std::printf("HEDDLE_TEST_SEED=%u\n", static_cast<unsigned>(seed));
+  latest_test_seed = seed;
   return seed;
 }
 

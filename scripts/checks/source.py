@@ -12,6 +12,7 @@ CXX = (".cc", ".h")
 HDL = (".sv", ".svh")
 # Files that cannot carry a comment, or are a licence themselves.
 NO_SPDX = {"LICENSE", "VERSION"}
+FUZZ_INPUTS = "tests/fuzz/corpus/"
 
 # Who may include whom: the first rule whose prefix fits the including file, and
 # what it may reach. Everything reaches its own layer, nothing reaches tests.
@@ -29,12 +30,13 @@ LAYERS = (
     ("host/lib/verbs/", ("host/lib/semantics/", "host/lib/core/")),
     ("host/lib/", HOST_ABOVE + CONTRACT + ("host/lib/nic/", "host/lib/verbs/", "driver/result.h")),
     ("host/include/", ()),
+    ("tools/", CONTRACT + ("driver/", "host/lib/core/", "host/include/")),
     ("tests/", ("",)),
     ("bench/", ("",)),
 )
 
 
-TIDY_HEADERS = "/(driver|firmware|host/lib|hw/sim|bench)/"
+TIDY_HEADERS = "/(driver|firmware|host/lib|hw/sim|tools|bench)/"
 
 
 class CannotRun(Exception):
@@ -62,7 +64,9 @@ def lines(root, name):
 def check_spdx(root, _build):
     for name in files(root):
         head = (root / name).read_text(errors="replace").splitlines()[:3]
-        if name not in NO_SPDX and not any("SPDX-License-Identifier: Apache-2.0" in line for line in head):
+        if name in NO_SPDX or name.startswith(FUZZ_INPUTS):
+            continue
+        if not any("SPDX-License-Identifier: Apache-2.0" in line for line in head):
             yield f"{name}:1: no SPDX-License-Identifier: Apache-2.0 in the first three lines"
 
 

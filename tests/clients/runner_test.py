@@ -72,6 +72,10 @@ class Runner(unittest.TestCase):
             self.pair("time.sleep(60)", "time.sleep(60)", deadline_s=1).run()
         self.assertLess(time.monotonic() - start, 15)
 
+    def test_accepts_columns_without_a_space_between(self):
+        row = "6m 10 =10 120m 226.73s 0.5511336486.00 0.00"
+        self.assertEqual(self.pair(f"print({row!r})", f"print({row!r})").run(), [row.split()])
+
     def test_refuses_success_without_results(self):
         with self.assertRaisesRegex(pingpong.Failure, "client printed 0 of 1 results"):
             self.pair(f"print({ROW!r})").run()
@@ -98,9 +102,9 @@ class Runner(unittest.TestCase):
 
     def test_works_with_a_provider_of_the_distribution(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("FI_")} | {"FI_PROVIDER": "net"}
-        for size in (0, 65535, None):
+        for size, expected in ((0, 1), (65535, 1), (None, 6), ("all", 46)):
             rows = pingpong.Pingpong(env=env, logs=self.path / "logs", size=size, deadline_s=50).run()
-            self.assertEqual(len(rows), 6 if size is None else 1)
+            self.assertEqual(len(rows), expected)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build"))
 # Wall time on two cores, several times what it takes.
 DEADLINE_S = 120
 ALL_SIZES_DEADLINE_S = 420
-FAULTS = {"FI_HEDDLE_LOSS": "0.01", "FI_HEDDLE_DUPLICATE": "0.01", "FI_HEDDLE_REORDER": "0.01"}
+FAULTS = {"FI_HEDDLE_LOSS": "0.01", "FI_HEDDLE_DUPLICATE": "0.01", "FI_HEDDLE_REORDER": "0.01",
+          "FI_HEDDLE_CORRUPT": "0.001"}
 
 
 class Form:
@@ -91,6 +92,17 @@ class Form:
         for name in ("faults_lost", "faults_duplicated", "faults_reordered", "tx_retransmissions", "rx_duplicates",
                      "rx_out_of_order"):
             self.assertGreater(totals[name], 0, name)
+
+    def test_damaged_frames_are_dropped_by_crc_and_mac(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder, side) for side in ("server", "client")]
+            self.exchange(65536, files=files, FI_HEDDLE_CORRUPT="0.02", FI_HEDDLE_BAD_FCS="0.02")
+            totals = pingpong.statistics(*files)
+        # fi_pingpong -c has checked the bytes. The damage was such that nothing below could see it.
+        for name in ("faults_corrupted", "faults_bad_fcs", "drop_crc", "drop_mac_error", "tx_retransmissions"):
+            self.assertGreater(totals[name], 0, name)
+        for name in ("drop_udp_checksum", "drop_ip_checksum"):
+            self.assertEqual(totals[name], 0, name)
 
 
 class PlugIn(Form, unittest.TestCase):

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
 
 #include "driver/device/device_info.h"
+#include "driver/queue/doorbells.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
 #include "tests/system/harness/lockstep_nodes.h"
@@ -51,6 +54,7 @@ class NicTest : public ::testing::Test {
     BareEndpoint& b = nodes_->endpoint(1);
     ASSERT_TRUE(b.rx().TryPush(77, target.iova() + to_offset, bytes));
     b.rx().Publish();
+    nodes_->world().Step(1000);  // A pushed send must not overtake the buffer.
     const SendFields fields{
         .op_context = 55,
         .header_data = 0x1122334455667788,
@@ -58,13 +62,8 @@ class NicTest : public ::testing::Test {
         .flags = contract::kTxFlagCompletion | contract::kTxFlagHeaderData};
     ASSERT_TRUE(a.tx().PushBuffer(fields, source.iova() + from_offset, bytes));
     a.tx().Publish();
-    std::optional<Completion> sent;
-    std::optional<Completion> received;
-    ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
-      sent = sent ? sent : a.PollTx();
-      received = received ? received : b.PollRx();
-      return sent && received;
-    })) << nodes_->world().failure();
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    ASSERT_TRUE(sent && received) << nodes_->world().failure();
     EXPECT_EQ(sent->status, Status::kOk);
     EXPECT_EQ(sent->op_context, 55U);
     EXPECT_EQ(sent->length, bytes);
@@ -84,6 +83,11 @@ class NicTest : public ::testing::Test {
         ASSERT_EQ(target.data()[i], std::byte{0x5a}) << "byte " << i;
       }
     }
+  }
+
+  // A place in the page of node 0's first transmit context.
+  Doorbell TxPageDoorbell(uint32_t offset) {
+    return PageDoorbell(nodes_->device(0), contract::kTxPageFirst, offset);
   }
 
   uint64_t Statistic(size_t node, contract::Statistic statistic) {
@@ -131,8 +135,16 @@ TEST_F(NicTest, EveryPayloadMtuOfTheProfileWorks) {
   }
 }
 
-TEST_F(NicTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
-  Open(2, {}, [](size_t, BareEndpointOptions& o) { o.tx_log2 = 3; });
+class PushedTest : public NicTest,
+                   public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(AndNot, PushedTest, ::testing::Bool());
+
+TEST_P(PushedTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
+  Open(2, {}, [](size_t, BareEndpointOptions& o) {
+    o.tx_log2 = 3;
+    o.push = GetParam();
+  });
+  uint64_t pushed = 0;
   BareEndpoint& a = nodes_->endpoint(0);
   BareEndpoint& b = nodes_->endpoint(1);
   DmaBuffer& target = nodes_->Memory(1, 256);
@@ -142,21 +154,55 @@ TEST_F(NicTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
     ASSERT_TRUE(b.rx().TryPush(bytes, target.iova(), 192));
     b.rx().Publish();
     const SendFields fields{.peer = 1, .flags = contract::kTxFlagCompletion};
+    const uint16_t tail = a.tx().tail();
     ASSERT_TRUE(bytes <= contract::kInlineBytes
                     ? a.tx().PushInline(fields, payload.data(), bytes)
                     : a.tx().PushInlineExt(fields, payload.data(), bytes));
+    // Not behind padding.
+    pushed += GetParam() && a.tx().last_position() == tail ? 1 : 0;
     a.tx().Publish();
-    std::optional<Completion> sent;
-    std::optional<Completion> received;
-    ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
-      sent = sent ? sent : a.PollTx();
-      received = received ? received : b.PollRx();
-      return sent && received;
-    })) << bytes;
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    ASSERT_TRUE(sent && received) << bytes;
     ASSERT_EQ(sent->status, Status::kOk);
     ASSERT_EQ(received->length, bytes);
     ASSERT_EQ(std::memcmp(target.data(), payload.data(), bytes), 0) << bytes;
   }
+  EXPECT_EQ(Statistic(0, contract::Statistic::kTxPushed), pushed);
+}
+
+// What a CPU without 64-byte stores sends, and less.
+TEST_F(NicTest, PushInSingleWordsCountsOnlyWhole) {
+  Open(2, {}, [](size_t, BareEndpointOptions& o) { o.push = false; });
+  BareEndpoint& a = nodes_->endpoint(0);
+  BareEndpoint& b = nodes_->endpoint(1);
+  DmaBuffer& target = nodes_->Memory(1, 64);
+  std::mt19937 rng(TestSeed());
+  uint64_t pushed = 0;
+  for (uint64_t value = 0; value < 100; ++value) {
+    ASSERT_TRUE(b.rx().TryPush(value, target.iova(), 64));
+    b.rx().Publish();
+    ASSERT_TRUE(a.tx().PushInline(
+        {.peer = 1, .flags = contract::kTxFlagCompletion}, &value, 8));
+    std::array<uint64_t, 8> words;
+    std::memcpy(words.data(), &a.LastTxDesc(), sizeof words);
+    std::array<uint32_t, 8> order{0, 1, 2, 3, 4, 5, 6, 7};
+    std::shuffle(order.begin(), order.end(), rng);
+    const size_t count = value % 2 == 0 ? 8 : rng() % 8;
+    pushed += count == 8 ? 1 : 0;
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t offset =
+          contract::kPushWindowOffset +
+          a.tx().last_position() % contract::kPushWindowSlots * 64 +
+          8 * order[i];
+      Ring(TxPageDoorbell(offset), words[order[i]]);
+    }
+    a.tx().Publish();
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    ASSERT_TRUE(sent && received);
+    ASSERT_EQ(sent->status, Status::kOk);
+    ASSERT_EQ(std::memcmp(target.data(), &value, 8), 0);
+  }
+  EXPECT_EQ(Statistic(0, contract::Statistic::kTxPushed), pushed);
 }
 
 TEST_F(NicTest, MessageLongerThanItsBufferIsCutAndItsSenderSucceeds) {
@@ -171,13 +217,8 @@ TEST_F(NicTest, MessageLongerThanItsBufferIsCutAndItsSenderSucceeds) {
   ASSERT_TRUE(a.tx().PushBuffer(
       {.peer = 1, .flags = contract::kTxFlagCompletion}, source.iova(), 9000));
   a.tx().Publish();
-  std::optional<Completion> sent;
-  std::optional<Completion> received;
-  ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
-    sent = sent ? sent : a.PollTx();
-    received = received ? received : b.PollRx();
-    return sent && received;
-  }));
+  const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+  ASSERT_TRUE(sent && received);
   EXPECT_EQ(sent->status, Status::kOk);
   EXPECT_EQ(received->status, Status::kTruncated);
   EXPECT_EQ(received->length, 5000U);

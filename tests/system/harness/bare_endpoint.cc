@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/system/harness/bare_endpoint.h"
 
+#include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 #include "driver/queue/doorbells.h"
 
@@ -101,9 +103,10 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   }
   tx_number_ = tx_number.value();
   const auto* cell = reinterpret_cast<const uint64_t*>(cells_.data());
-  auto tx_ring = SendRing::Create(tx_slots_.entries<contract::TxDesc>(tx_slots),
-                                  cell, TxTailDoorbell(device_, *tx_number_),
-                                  TxOpDoorbell(device_, *tx_number_));
+  auto tx_ring = SendRing::Create(
+      tx_slots_.entries<contract::TxDesc>(tx_slots), cell,
+      TxTailDoorbell(device_, *tx_number_), TxOpDoorbell(device_, *tx_number_),
+      options.push ? TxPushWindow(device_, *tx_number_) : PushWindow{});
   if (!tx_ring.ok()) {
     return false;
   }
@@ -150,12 +153,22 @@ BareEndpoint::~BareEndpoint() {
   }
 }
 
-uint32_t BareEndpoint::AddPeer(uint32_t address, const EndpointGrant& grant) {
+uint32_t BareEndpoint::AddPeer(const sim::WireAddress& address,
+                               const EndpointGrant& grant) {
+  const auto hop = admin_.ResolveNextHop(
+      {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6});
+  // An address that the device refuses outright is the test's wish.
+  if (!hop.ok() && hop.error() != Errno{EINVAL}) {
+    throw std::runtime_error("no next hop for " + address.Text());
+  }
   av_.entries<contract::AvEntry>(peers_ + 1)[peers_] = {
-      .fa_lo = address,
+      .fa_lo = address.lo,
+      .fa_hi = address.hi,
       .pid_on_fep = grant.pid_on_fep,
       .resource_index = grant.resource_index,
-      .flags = contract::kAvFlagValid};
+      .next_hop = static_cast<uint16_t>(hop.ok() ? hop.value() : 0),
+      .flags = static_cast<uint8_t>(
+          contract::kAvFlagValid | (address.ipv6 ? contract::kAvFlagIpv6 : 0))};
   return peers_++;
 }
 

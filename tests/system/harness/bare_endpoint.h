@@ -14,6 +14,7 @@
 #include "driver/queue/completion_queue.h"
 #include "driver/queue/recv_ring.h"
 #include "driver/queue/send_ring.h"
+#include "hw/sim/wire_address.h"
 
 namespace heddle {
 
@@ -24,6 +25,7 @@ struct BareEndpointOptions {
   uint8_t rx_log2 = 8;
   uint8_t cq_log2 = 10;
   uint32_t av_entries = 64;
+  bool push = true;  // Lone sends go through the push window.
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
 };
@@ -43,8 +45,9 @@ class BareEndpoint {
   BareEndpoint(const BareEndpoint&) = delete;
   BareEndpoint& operator=(const BareEndpoint&) = delete;
 
-  // Adds `{address, grant}` to the address vector; its index.
-  uint32_t AddPeer(uint32_t address, const EndpointGrant& grant);
+  // Adds `{address, grant}` to the address vector; its index. Throws
+  // std::runtime_error when its next hop is not found.
+  uint32_t AddPeer(const sim::WireAddress& address, const EndpointGrant& grant);
 
   const EndpointGrant& grant() const { return grant_; }
   SendRing& tx() { return *tx_; }

@@ -13,19 +13,22 @@ std::unique_ptr<LockstepNodes> LockstepNodes::Create(
     size_t count, sim::LockstepOptions options, std::string* error,
     const std::function<void(size_t, BareEndpointOptions&)>& shape) {
   std::unique_ptr<LockstepNodes> nodes(new LockstepNodes);
-  options.addresses.clear();
   const char* capture = std::getenv("HEDDLE_TEST_CAPTURE");
   options.capture = capture != nullptr ? capture : options.capture;
   const char* trace = std::getenv("HEDDLE_TEST_TRACE");
   options.trace = trace != nullptr ? trace : options.trace;
-  for (size_t i = 0; i < count; ++i) {
-    options.addresses.push_back(Address(i));
+  for (size_t i = options.addresses.size(); i < count; ++i) {
+    options.addresses.emplace_back(Address(i));
   }
+  nodes->recording_ = WorldRecording::Prepare(&options);
   auto world = sim::LockstepWorld::Create(options, error);
   if (!world.ok()) {
     return nullptr;
   }
   nodes->world_ = std::move(world.value());
+  if (nodes->recording_ != nullptr) {
+    nodes->recording_->Observe(*nodes->world_, count);
+  }
   for (size_t i = 0; i < count; ++i) {
     Device& device = nodes->device(i);
     auto info = WaitReady(device, kReadyLimit, *error);
@@ -52,7 +55,8 @@ std::unique_ptr<LockstepNodes> LockstepNodes::Create(
   }
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j < count; ++j) {
-      nodes->endpoint(i).AddPeer(Address(j), nodes->endpoint(j).grant());
+      nodes->endpoint(i).AddPeer(options.addresses[j],
+                                 nodes->endpoint(j).grant());
     }
   }
   return nodes;
@@ -104,6 +108,18 @@ bool LockstepNodes::StepUntil(uint64_t limit_cycles,
     }
   }
   return true;
+}
+
+LockstepNodes::Delivery LockstepNodes::AwaitDelivery(BareEndpoint& from,
+                                                     BareEndpoint& to,
+                                                     uint64_t limit_cycles) {
+  Delivery delivery;
+  (void)StepUntil(limit_cycles, [&] {
+    delivery.sent = delivery.sent ? delivery.sent : from.PollTx();
+    delivery.received = delivery.received ? delivery.received : to.PollRx();
+    return delivery.done();
+  });
+  return delivery;
 }
 
 }  // namespace heddle

@@ -5,24 +5,27 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/sim/lockstep_world.h"
 #include "tests/system/harness/bare_endpoint.h"
+#include "tests/system/harness/recording.h"
 
 namespace heddle {
 
 // HEDDLE_TEST_CAPTURE and HEDDLE_TEST_TRACE name files for a capture of the
 // wire and the waveforms of node 0.
 //
-// Node `i` has address 10.0.0.(i+1) and knows node `j` as peer `j`.
+// Node `i` has address 10.0.0.(i+1) unless another is given, and knows node `j`
+// as peer `j`.
 //
 // Thread safety: none.
 class LockstepNodes {
  public:
-  // Null with a reason in `*error`. `options.addresses` is filled in; `shape`
-  // may change the endpoint of a node.
+  // Null with a reason in `*error`. `options.addresses` is filled in if empty,
+  // or else of `count` addresses; `shape` may change the endpoint of a node.
   static std::unique_ptr<LockstepNodes> Create(
       size_t count, sim::LockstepOptions options, std::string* error,
       const std::function<void(size_t, BareEndpointOptions&)>& shape = {});
@@ -40,6 +43,17 @@ class LockstepNodes {
   // simulation failed; whether it was done.
   bool StepUntil(uint64_t limit_cycles, const std::function<bool()>& done);
 
+  // What became of one message; null where nothing did in time.
+  struct Delivery {
+    std::optional<contract::Completion> sent;
+    std::optional<contract::Completion> received;
+    bool done() const { return sent.has_value() && received.has_value(); }
+  };
+  // Steps until `from` has completed a send and `to` a receive, as
+  // `StepUntil`.
+  Delivery AwaitDelivery(BareEndpoint& from, BareEndpoint& to,
+                         uint64_t limit_cycles);
+
   // What the NICs counted, for a failing test's message.
   std::string Report();
 
@@ -50,6 +64,7 @@ class LockstepNodes {
  private:
   LockstepNodes() = default;
 
+  std::unique_ptr<WorldRecording> recording_;
   std::unique_ptr<sim::LockstepWorld> world_;
   std::vector<std::unique_ptr<AdminQueue>> admin_;
   std::vector<std::unique_ptr<DmaBuffer>> memory_;

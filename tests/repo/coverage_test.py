@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`scripts/coverage`: what it counts, and that its page is of today's blocks."""
+
+import importlib.machinery
+import importlib.util
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("coverage_script", str(ROOT / "scripts/coverage"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("coverage_script", loader))
+    loader.exec_module(module)
+    return module
+
+
+COVERAGE = load()
+
+
+def point(block, line, kind, what, count, instance="TOP.a"):
+    keys = {"f": f"/x/{block}.sv", "l": line, "n": 3, "page": f"v_{kind}/{block}", "o": what, "h": instance}
+    return "C '" + "".join(f"\x01{k}\x02{v}" for k, v in keys.items()) + f"' {count}\n"
+
+
+class Coverage(unittest.TestCase):
+    def points(self, **programs):
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder)
+            (build / "reports").mkdir()
+            for name, lines in programs.items():
+                (build / "reports" / f"{name}.dat").write_text("# SystemC::Coverage-3\n" + "".join(lines))
+            return COVERAGE.read(build)
+
+    def test_a_line_that_one_instance_of_one_program_reached_is_reached(self):
+        points = self.points(
+            one=[point("a", 1, "line", "if", 0), point("a", 1, "line", "if", 2, "TOP.b"), point("a", 2, "line", "else", 0)],
+            two=[point("a", 2, "line", "else", 1), point("a", 3, "line", "block", 0)])
+        self.assertEqual(COVERAGE.share(points["a"], "line"), 66)
+        self.assertIsNone(COVERAGE.share(points["a"], "toggle"))
+
+    def test_each_bit_of_a_signal_counts(self):
+        points = self.points(one=[point("a", 1, "toggle", f"data[{i}]", i) for i in range(4)])
+        self.assertEqual(COVERAGE.share(points["a"], "toggle"), 75)
+
+    def test_a_low_block_needs_a_reason_and_a_good_one_must_have_none(self):
+        low = self.points(one=[point("a", 1, "line", "if", 0)])
+        good = self.points(one=[point("a", 1, "line", "if", 1)])
+        self.assertIn("nothing in the notes", COVERAGE.page_text(["a"], low, {})[1][0])
+        text, complaints = COVERAGE.page_text(["a"], low, {"a": "the rest"})
+        self.assertEqual(complaints, [])
+        self.assertIn("| `a` | 0 | - | the rest |", text)
+        self.assertIn("a note, but", COVERAGE.page_text(["a"], good, {"a": "the rest"})[1][0])
+
+    def test_a_block_that_nothing_counted_is_a_complaint(self):
+        self.assertEqual(COVERAGE.page_text(["a"], {}, {})[1], ["a: no program counted it"])
+
+    def test_the_page_has_a_row_for_every_block_there_is(self):
+        rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/coverage.md").read_text(), re.M)
+        self.assertEqual(rows, COVERAGE.blocks())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the wire may do to a stream of messages: damage, and a pulled plug.
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "driver/device/device_info.h"
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/system/harness/lockstep_nodes.h"
+
+namespace heddle {
+namespace {
+
+using contract::Statistic;
+using contract::Status;
+
+constexpr uint64_t kLimit = 40000000;  // Cycles; every test ends far earlier.
+constexpr uint32_t kSlot = 20000;
+
+// A stream of messages of mixed lengths from node 0 to node 1.
+class NicWireTest : public ::testing::Test {
+ protected:
+  void Open(const sim::FaultOptions& faults, uint32_t count) {
+    sim::LockstepOptions options;
+    options.seed = seed_;
+    options.wire.faults = faults;
+    std::string error;
+    nodes_ = LockstepNodes::Create(2, options, &error);
+    ASSERT_NE(nodes_, nullptr) << error;
+    count_ = count;
+    source_ = &nodes_->Memory(0, uint64_t{count} * kSlot);
+    target_ = &nodes_->Memory(1, uint64_t{count} * kSlot);
+    for (size_t i = 0; i < source_->bytes(); ++i) {
+      source_->data()[i] = static_cast<std::byte>(rng_());
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      lengths_.push_back(
+          static_cast<uint32_t>(rng_() % (rng_() % 4 == 0 ? kSlot : 100)));
+    }
+  }
+  void TearDown() override {
+    if (nodes_ != nullptr) {
+      EXPECT_EQ(nodes_->world().failure(), "");
+      if (HasFailure()) {
+        std::fputs(nodes_->Report().c_str(), stdout);
+      }
+    }
+  }
+
+  // Posts what fits and takes what is done, until `done` or the limit.
+  bool Run(const std::function<bool()>& done) {
+    return nodes_->StepUntil(kLimit, [&] {
+      Step();
+      return done();
+    });
+  }
+  bool RunThroughTimeouts(uint64_t count) {
+    const uint64_t before = Counted(Statistic::kTimeouts);
+    uint32_t calls = 0;  // Each look costs a hundred cycles.
+    return Run([&] {
+      return ++calls % 1024 == 0 &&
+             Counted(Statistic::kTimeouts) >= before + count;
+    });
+  }
+  bool RunToTheEnd() {
+    return Run([this] { return acked_ == count_ && received_ == count_; });
+  }
+  void ExpectEverythingArrivedIntact() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      EXPECT_EQ(std::memcmp(target_->data() + uint64_t{i} * kSlot,
+                            source_->data() + uint64_t{i} * kSlot, lengths_[i]),
+                0)
+          << "message " << i << " of " << lengths_[i] << " bytes";
+    }
+  }
+  uint64_t Counted(Statistic statistic) {
+    return ReadStatistic(nodes_->device(0), statistic) +
+           ReadStatistic(nodes_->device(1), statistic);
+  }
+
+  const uint32_t seed_ = TestSeed();
+  std::mt19937 rng_{seed_};
+  std::unique_ptr<LockstepNodes> nodes_;
+  uint32_t acked_ = 0;
+  uint32_t received_ = 0;
+
+ private:
+  void Step() {
+    BareEndpoint& a = nodes_->endpoint(0);
+    BareEndpoint& b = nodes_->endpoint(1);
+    while (posted_ < count_ &&
+           b.rx().TryPush(posted_, target_->iova() + uint64_t{posted_} * kSlot,
+                          kSlot)) {
+      ++posted_;
+    }
+    b.rx().Publish();
+    while (sent_ < count_ &&
+           a.tx().PushBuffer({.op_context = sent_,
+                              .peer = 1,
+                              .flags = contract::kTxFlagCompletion},
+                             source_->iova() + uint64_t{sent_} * kSlot,
+                             lengths_[sent_])) {
+      ++sent_;
+    }
+    a.tx().Publish();
+    while (auto completion = a.PollTx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      EXPECT_EQ(completion->op_context, acked_);
+      ++acked_;
+    }
+    while (auto completion = b.PollRx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      EXPECT_EQ(completion->op_context, received_);
+      EXPECT_EQ(completion->length, lengths_[received_]);
+      ++received_;
+    }
+  }
+
+  uint32_t count_ = 0;
+  DmaBuffer* source_ = nullptr;
+  DmaBuffer* target_ = nullptr;
+  std::vector<uint32_t> lengths_;
+  uint32_t posted_ = 0;
+  uint32_t sent_ = 0;
+};
+
+TEST_F(NicWireTest, FramesWithABadFcsAreDroppedCountedAndSentAgain) {
+  sim::FaultOptions faults;
+  faults.bad_fcs = 0.03;
+  ASSERT_NO_FATAL_FAILURE(Open(faults, 200));
+  ASSERT_TRUE(RunToTheEnd());
+  ExpectEverythingArrivedIntact();
+  EXPECT_GT(nodes_->world().wire().bad_fcs(), 0U);
+  EXPECT_EQ(Counted(Statistic::kDropMacError),
+            nodes_->world().wire().bad_fcs());
+}
+
+TEST_F(NicWireTest, SilentCorruptionIsCaughtByTheCrcAndByNothingElse) {
+  sim::FaultOptions faults;
+  faults.corrupt = 0.03;
+  ASSERT_NO_FATAL_FAILURE(Open(faults, 200));
+  ASSERT_TRUE(RunToTheEnd());
+  ExpectEverythingArrivedIntact();
+  EXPECT_GT(nodes_->world().wire().corrupted(), 0U);
+  EXPECT_EQ(Counted(Statistic::kDropCrc), nodes_->world().wire().corrupted());
+  EXPECT_EQ(Counted(Statistic::kDropUdpChecksum), 0U);
+  EXPECT_EQ(Counted(Statistic::kDropIpChecksum), 0U);
+}
+
+TEST_F(NicWireTest, AllFaultsTogetherLoseDoubleAndChangeNothing) {
+  ASSERT_NO_FATAL_FAILURE(Open({.loss = 0.01,
+                                .duplicate = 0.01,
+                                .reorder = 0.01,
+                                .corrupt = 0.01,
+                                .bad_fcs = 0.01},
+                               300));
+  ASSERT_TRUE(RunToTheEnd());
+  ExpectEverythingArrivedIntact();
+}
+
+TEST_F(NicWireTest, TrafficGoesOnAfterALinkWasDown) {
+  constexpr uint32_t kLink = contract::kBar0DeviceStatusLinkMask;
+  ASSERT_NO_FATAL_FAILURE(Open({}, 200));
+  sim::LockstepWorld& world = nodes_->world();
+  uint32_t before = 0;
+  for (const size_t node : {size_t{0}, size_t{1}}) {
+    SCOPED_TRACE(node);
+    const auto status = [&] {
+      return nodes_->device(node).ReadRegister32(
+          contract::kBar0DeviceStatusOffset);
+    };
+    ASSERT_TRUE(Run([&] { return received_ >= before + 30; }));
+    EXPECT_NE(status() & kLink, 0U);
+    world.SetLink(node, /*up=*/false);
+    EXPECT_EQ(status() & kLink, 0U);
+    EXPECT_NE(status() & contract::kBar0DeviceStatusReadyMask, 0U);
+    // What was on its way still arrives; then only time-outs pass.
+    const uint64_t lost = world.wire().lost_link_down();
+    ASSERT_TRUE(RunThroughTimeouts(3));
+    EXPECT_GT(world.wire().lost_link_down(), lost);
+    before = received_;
+    ASSERT_TRUE(RunThroughTimeouts(1));
+    EXPECT_EQ(received_, before);
+    world.SetLink(node, /*up=*/true);
+    EXPECT_NE(status() & kLink, 0U);
+  }
+  ASSERT_TRUE(RunToTheEnd());
+  ExpectEverythingArrivedIntact();
+}
+
+}  // namespace
+}  // namespace heddle
