@@ -4,14 +4,18 @@
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 GEN   := hw/contract/gen
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SECONDS := 60
+INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build test demo lint contract performance clean configure
+.PHONY: help packages build install test test-long demo lint contract performance bench-check fuzz coverage clean configure
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 packages: ## Install the Debian packages that are missing (root), or name them
 	@scripts/packages build test lint
@@ -25,8 +29,18 @@ configure:
 build: configure ## Compile everything
 	@cmake --build $(BUILD) -j $(JOBS)
 
+install: ## Install under PREFIX (/usr/local) and DESTDIR
+	@test -f $(BUILD)/build.ninja || $(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target $(INSTALLED)
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
+
 test: packages build ## Run every test suite
 	@scripts/suites $(BUILD)
+
+test-long: ## Run fi_pingpong over all sizes, 0 B to 6 MiB, on a clean and a bad wire
+	@scripts/packages build test
+	@$(MAKE) --no-print-directory build
+	@scripts/pingpong_long $(BUILD)
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 	@scripts/packages build test
@@ -39,9 +53,32 @@ lint: packages configure ## Check style, layering, RTL and generated files
 contract: ## Regenerate the views of hw/contract/heddle.toml
 	@python3 hw/contract/gen_contract.py hw/contract/heddle.toml $(GEN) docs
 
-performance: configure ## Measure in cycles and write docs/performance.md
-	@cmake --build $(BUILD) -j $(JOBS) --target heddle_perf
-	@$(BUILD)/bin/heddle_perf --markdown docs/performance.md
+performance: configure ## Measure cycles and instructions, write docs/performance.md
+	@cmake --build $(BUILD) -j $(JOBS) --target heddle_figures
+	@bench/figures.py --build $(BUILD) record
+
+bench-check: configure ## Compare cycles and instructions with the recorded ones
+	@cmake --build $(BUILD) -j $(JOBS) --target heddle_figures
+	@bench/figures.py --build $(BUILD) check
+
+# A build of its own: clang, models that count lines.
+fuzz: ## Fuzz the NIC for SECONDS (60)
+	@scripts/fuzz --seconds "$(SECONDS)" --check-arguments
+	@scripts/packages build fuzz
+	@mkdir -p $(BUILD)/fuzz
+	@cmake -S . -B $(BUILD)/fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DHEDDLE_FUZZ=ON \
+	  -DHEDDLE_RTL_COVERAGE=line >$(BUILD)/fuzz/configure.log 2>&1 || { cat $(BUILD)/fuzz/configure.log; exit 1; }
+	@cmake --build $(BUILD)/fuzz -j $(JOBS) --target heddle_fuzzers
+	@scripts/fuzz --build $(BUILD)/fuzz --seconds "$(SECONDS)"
+
+# A build of its own: models that count lines and toggles.
+coverage: ## Count what the tests of RTL units reach, write docs/coverage.md
+	@scripts/packages build
+	@mkdir -p $(BUILD)/coverage
+	@cmake -S . -B $(BUILD)/coverage -G Ninja "-DHEDDLE_RTL_COVERAGE=line;toggle" >$(BUILD)/coverage/configure.log 2>&1 || \
+	  { cat $(BUILD)/coverage/configure.log; exit 1; }
+	@cmake --build $(BUILD)/coverage -j $(JOBS) --target heddle_rtl_tests
+	@scripts/coverage --build $(BUILD)/coverage run
 
 clean: ## Remove what was built
 	@rm -rf $(BUILD)

@@ -32,12 +32,21 @@ include(GoogleTest)
 # Linked PRIVATE by every target of ours.
 add_library(heddle_warnings INTERFACE)
 target_compile_options(heddle_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Werror>)
 
 # Product version for C++: HEDDLE_VERSION, a string.
 add_library(heddle_version INTERFACE)
 target_compile_definitions(heddle_version INTERFACE
   HEDDLE_VERSION="${PROJECT_VERSION}")
+
+option(HEDDLE_FUZZ "Build the fuzzers: needs clang, and counted lines" OFF)
+
+# What all models of this build count, for `make fuzz` and `make coverage`, which
+# build apart: a list of `line`, `toggle`.
+set(HEDDLE_RTL_COVERAGE "" CACHE STRING "Coverage that the models count")
+set(HEDDLE_COVERAGE_ARGS ${HEDDLE_RTL_COVERAGE})
+list(TRANSFORM HEDDLE_COVERAGE_ARGS PREPEND --coverage-)
 
 # What a Verilated model needs at run time, one copy for all models.
 add_library(heddle_verilated STATIC
@@ -48,7 +57,11 @@ target_include_directories(heddle_verilated SYSTEM PUBLIC
   ${VERILATOR_ROOT}/include ${VERILATOR_ROOT}/include/vltstd)
 target_compile_options(heddle_verilated PRIVATE -O2 -w)
 target_compile_definitions(heddle_verilated PUBLIC
-  VM_TRACE=1 VM_TRACE_FST=1 VM_COVERAGE=0 VM_SC=0)
+  VM_TRACE=1 VM_TRACE_FST=1 VM_COVERAGE=$<BOOL:${HEDDLE_RTL_COVERAGE}> VM_SC=0)
+if(HEDDLE_RTL_COVERAGE)
+  target_sources(heddle_verilated PRIVATE
+    ${VERILATOR_ROOT}/include/verilated_cov.cpp)
+endif()
 find_library(HEDDLE_ZLIB z REQUIRED)
 target_link_libraries(heddle_verilated PUBLIC Threads::Threads ${HEDDLE_ZLIB})
 
@@ -114,7 +127,8 @@ function(heddle_verilate)
   add_custom_command(OUTPUT ${directory}/sources
     COMMAND ${PROJECT_SOURCE_DIR}/cmake/verilate.sh
       ${VERILATOR_BIN} ${directory} ${A_PREFIX}
-      -Wall --assert --no-timing ${trace} --top-module ${A_TOP}
+      -Wall --assert --no-timing ${trace} ${HEDDLE_COVERAGE_ARGS}
+      --top-module ${A_TOP}
       -I${rtl}/common -y ${rtl} ${search} ${A_PARAMETERS} ${A_ARGS}
       ${rtl}/lint/waivers.vlt
       ${PROJECT_SOURCE_DIR}/hw/contract/gen/heddle_contract_pkg.sv
@@ -185,6 +199,9 @@ function(heddle_test)
     PROPERTIES LABELS ${A_LABEL} TIMEOUT ${A_TIMEOUT} ${serial})
 endfunction()
 
+# The programs around one Verilated module.
+add_custom_target(heddle_rtl_tests)
+
 option(HEDDLE_TRACE_UNITS "Unit models can write waveforms" OFF)
 
 # heddle_rtl_test(NAME name TOP module TESTS cc... [SOURCES sv...]
@@ -202,7 +219,9 @@ function(heddle_rtl_test)
   heddle_verilate(NAME ${A_NAME}_model TOP ${A_TOP} PREFIX "${A_PREFIX}"
     SOURCES ${A_SOURCES} PARAMETERS ${A_PARAMETERS} ARGS ${A_ARGS} ${trace})
   heddle_test(NAME ${A_NAME} SOURCES ${A_TESTS} LABEL "${A_LABEL}"
-    TIMEOUT "${A_TIMEOUT}" LIBS ${A_NAME}_model ${A_LIBS})
+    TIMEOUT "${A_TIMEOUT}"
+    LIBS ${A_NAME}_model heddle_failure_recorder ${A_LIBS})
+  add_dependencies(heddle_rtl_tests ${A_NAME})
 endfunction()
 
 # heddle_python_test(FILE py [LABEL suite] [TIMEOUT s] [ENVIRONMENT k=v...])
