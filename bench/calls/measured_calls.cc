@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <array>
 
-// A function of its own, so that a profile shows it. Clang makes no clones and does not
-// know the word.
+// A function of its own, so that a profile shows it. Clang makes no clones and
+// does not know the word.
 #ifdef __clang__
 #define HEDDLE_MEASURED extern "C" __attribute__((noinline))
 #else
