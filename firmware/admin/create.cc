@@ -82,7 +82,11 @@ FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
                 offsetof(Command, traffic_class));
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
   // Any `msg_order` is met: all traffic of this version is ordered.
+  check.Require(command.counter_send == 0, offsetof(Command, counter_send));
+  check.Require(command.counter_read == 0, offsetof(Command, counter_read));
+  check.Require(command.counter_write == 0, offsetof(Command, counter_write));
   check.Require(command.rsvd2 == 0, offsetof(Command, rsvd2));
+  check.Require(command.rsvd3 == 0, offsetof(Command, rsvd3));
   return check;
 }
 
@@ -144,7 +148,12 @@ FieldCheck Executor::CheckRx(const contract::AdminCreateRx& command) {
   // The control RI precedes the receive contexts in the endpoint's block.
   check.Require(command.rx_index < contract::kRiBlock - 1,
                 offsetof(Command, rx_index));
-  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.Require(command.counter_recv == 0, offsetof(Command, counter_recv));
+  check.Require(command.counter_remote_read == 0,
+                offsetof(Command, counter_remote_read));
+  check.Require(command.counter_remote_write == 0,
+                offsetof(Command, counter_remote_write));
+  check.Require(command.flags == 0, offsetof(Command, flags));
   check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
   return check;
 }

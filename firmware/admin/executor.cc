@@ -62,6 +62,8 @@ Executor::Progress Executor::Dispatch(const contract::AdminCommand& command) {
       return Destroy(command);
     case contract::AdminOpcode::kRegisterRegion:
     case contract::AdminOpcode::kDeregisterRegion:
+    case contract::AdminOpcode::kCreateCounter:
+    case contract::AdminOpcode::kDestroyCounter:
       // Remote access is not offered by this version.
     case contract::AdminOpcode::kNone:
       break;

@@ -95,8 +95,7 @@ inline constexpr uint32_t kMaxTxContexts =
 inline constexpr uint32_t kMaxRxContexts =
     contract::kCqPageFirst - contract::kRxPageFirst;
 inline constexpr uint32_t kMaxCqs =
-    contract::kBar2Bytes / contract::kDoorbellPageBytes -
-    contract::kCqPageFirst;
+    contract::kCounterPageFirst - contract::kCqPageFirst;
 inline constexpr uint32_t kMaxEndpoints = kMaxTxContexts;
 
 }  // namespace heddle::firmware

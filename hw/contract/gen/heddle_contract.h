@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 1;
+inline constexpr uint32_t kContractMinor = 2;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xfe0bcbe187d019faull;
+inline constexpr uint64_t kContractHash = 0x7532ede80342b077ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -29,6 +29,18 @@ inline constexpr uint32_t kInlineBytes = 16u;
 inline constexpr uint32_t kInlineOffset = 48u;
 // Largest payload carried in extension slots behind a transmit descriptor. Unit: bytes.
 inline constexpr uint32_t kInjectBytes = 192u;
+// Most local segments of one descriptor: as many as one extension slot holds. Unit: segments.
+inline constexpr uint32_t kLocalSegments = 4u;
+// Largest result that travels in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
+inline constexpr uint32_t kReturnDataInAck = 16u;
+// A user key's other bits are zero (UET 5.2). Unit: bits.
+inline constexpr uint32_t kKeyUserBits = 48u;
+// Bit of a memory key that marks provider keys (UET 5.2). Unit: -.
+inline constexpr uint64_t kKeyProvider = 281474976710656ull;
+// Low bits of a provider key: its entry of the region table. The rest is what makes it unpredictable. Unit: bits.
+inline constexpr uint32_t kKeyIndexBits = 20u;
+// Entries of the region table that a user key may be in: set x region_ways and those after it, the set being the XOR of the key's six low bytes modulo (regions / region_ways). Unit: entries.
+inline constexpr uint32_t kRegionWays = 4u;
 // Largest message, limited by request_length of the UET header (UET 4.2). Unit: bytes.
 inline constexpr uint32_t kMaxMessageBytes = 4294967295u;
 // Smallest ring or completion queue. Unit: log2 entries.
@@ -45,6 +57,8 @@ inline constexpr uint32_t kTxPageFirst = 0u;
 inline constexpr uint32_t kRxPageFirst = 64u;
 // Doorbell page of completion queue 0. Unit: pages.
 inline constexpr uint32_t kCqPageFirst = 128u;
+// Doorbell page of counter 0. Unit: pages.
+inline constexpr uint32_t kCounterPageFirst = 192u;
 // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, slot `position` modulo the count. Unit: bytes.
 inline constexpr uint32_t kPushWindowOffset = 2048u;
 // Ring slots that the push window of a transmit page holds. Unit: slots.
@@ -114,6 +128,8 @@ inline constexpr uint8_t kTxFlagHeaderData = 0x8u;
 inline constexpr uint8_t kTxFlagFence = 0x10u;
 // Complete only when the target has made the data visible.
 inline constexpr uint8_t kTxFlagDeliveryComplete = 0x20u;
+// The operation goes on in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
+inline constexpr uint8_t kTxFlagMore = 0x40u;
 
 // Flags of a receive descriptor.
 // Buffer takes many messages.
@@ -124,6 +140,7 @@ enum class CompletionKind : uint8_t {
   kNone = 0,  // Never written by a device.
   kTx = 1,  // Transmit descriptor.
   kRx = 2,  // Receive descriptor.
+  kTarget = 3,  // No descriptor: a peer's RMA operation ended here, and carried data for this queue or was to be reported. `opcode` says which, `length` how much, `match_bits` is the memory key.
 };
 
 // Flags of a completion.
@@ -187,6 +204,16 @@ inline constexpr uint64_t kCapabilityMultiRecv = 0x4000ull;
 inline constexpr uint64_t kCapabilityCounters = 0x8000ull;
 // Slow-path port: neighbours are resolved by ARP and Neighbor Discovery.
 inline constexpr uint64_t kCapabilitySlowPath = 0x20000ull;
+// Delivery complete.
+inline constexpr uint64_t kCapabilityDeliveryComplete = 0x40000ull;
+// Completions and counters of peers' RMA operations.
+inline constexpr uint64_t kCapabilityRegionEvent = 0x80000ull;
+// Fenced operations.
+inline constexpr uint64_t kCapabilityFence = 0x100000ull;
+// Operations of several descriptors.
+inline constexpr uint64_t kCapabilityMore = 0x200000ull;
+// Congestion control (NSCC).
+inline constexpr uint64_t kCapabilityCongestion = 0x400000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
 
@@ -206,6 +233,8 @@ enum class AdminOpcode : uint8_t {
   kDeregisterRegion = 11,  // Deregister a memory region; answered after its last DMA.
   kResolveNextHop = 12,  // Find the next hop of a fabric address; answered when its neighbour is known, or `not_found` (`detail` is the byte offset of `fa_lo`) when nobody answered for it or there is no route. Other commands are answered meanwhile.
   kReleaseNextHop = 13,  // Give back one use of next hop `object`.
+  kCreateCounter = 14,  // Create a counter.
+  kDestroyCounter = 15,  // Destroy a counter that nothing uses; answered after its last DMA.
 };
 
 // Answer of the admin queue. Append-only.
@@ -217,6 +246,7 @@ enum class AdminStatus : uint8_t {
   kInUse = 4,  // Port claimed by another endpoint, or object still in use; `detail` is the owner's process id or the user count.
   kNotFound = 5,  // No such object.
   kDmaError = 6,  // Host memory refused the access.
+  kKeyInUse = 7,  // The user key names another region, or one that still drains.
 };
 
 // Operation doorbells.
@@ -234,6 +264,9 @@ enum class Table : uint8_t {
   kRxCtx = 3,  // `rx_ctx_cfg` by receive context.
   kCq = 4,  // `cq_cfg` by completion queue.
   kNextHop = 5,  // `next_hop_cfg` by next hop.
+  kRegion = 6,  // `region_cfg` by region.
+  kCounter = 7,  // `counter_cfg` by counter.
+  kTransport = 8,  // `transport_cfg`, index 0.
 };
 
 // Statistics counters in BAR0; the value is the index. Append-only.
@@ -281,6 +314,20 @@ enum class Statistic : uint8_t {
   kDropVlan = 40,  // Frames dropped: not of this port's VLAN.
   kTxPushed = 41,  // Transmit descriptors taken from the push window instead of host memory.
   kDropNoHop = 42,  // Packets not sent because their next hop is not known yet.
+  kTxPdcs = 43,  // PDCs opened as initiator.
+  kRxPdcs = 44,  // PDCs opened as target.
+  kPdcCloses = 45,  // PDCs closed by a Close Command that was answered.
+  kPdcEvictions = 46,  // PDCs closed to make room for another.
+  kRxClosing = 47,  // Requests refused because their PDC is closed or a tombstone.
+  kTxClears = 48,  // Clear Commands sent.
+  kTxReturnData = 49,  // Packets of return data sent, first transmissions.
+  kRxReturnData = 50,  // Packets of return data accepted.
+  kRxRma = 51,  // Packets of RMA requests accepted.
+  kRxRmaRefused = 52,  // RMA messages answered with an error: key, right or range.
+  kTxSelective = 53,  // Request packets sent again because later ones were acknowledged selectively.
+  kRxEcnMarked = 54,  // Request packets that arrived with a congestion mark.
+  kTxSpilled = 55,  // Transmit descriptors moved to the spill area.
+  kCounterUpdates = 56,  // Counter cells written.
 };
 
 // Operation of an ARP packet.
@@ -418,6 +465,21 @@ enum class ReturnCode : uint8_t {
   kNoMatch = 5,  // No buffer matched.
   kUnsupportedOp = 6,  // Operation not supported.
   kUnsupportedSize = 7,  // Size not supported.
+  kAtInvalid = 8,  // Address translation: invalid.
+  kAtPerm = 9,  // Address translation: no permission.
+  kAtAtsError = 10,  // Address translation: ATS error.
+  kAtNoTrans = 11,  // Address translation: no translation.
+  kAtOutOfRange = 12,  // Address translation: out of range.
+  kHostPoisoned = 13,  // Host memory is poisoned.
+  kHostUnsuccessCmpl = 14,  // Host memory refused the access.
+  kAmoUnsupportedOp = 15,  // Atomic operation not supported.
+  kAmoUnsupportedDt = 16,  // Atomic datatype not supported.
+  kAmoUnsupportedSize = 17,  // Length is no multiple of the datatype's.
+  kAmoUnaligned = 18,  // Atomic target is not aligned.
+  kAmoFpNan = 19,  // Floating point: not a number.
+  kAmoFpUnderflow = 20,  // Floating point: underflow.
+  kAmoFpOverflow = 21,  // Floating point: overflow.
+  kAmoFpInexact = 22,  // Floating point: inexact.
   kPermViolation = 23,  // Permission violation.
   kOpViolation = 24,  // Region does not allow the operation.
   kBadIndex = 25,  // Unconfigured resource index.
@@ -446,6 +508,30 @@ enum class TableOp : uint8_t {
 inline constexpr uint8_t kAvFlagValid = 0x1u;
 // Fabric address is IPv6.
 inline constexpr uint8_t kAvFlagIpv6 = 0x2u;
+
+// Classes of operations for message ordering.
+// Sends, tagged or not.
+inline constexpr uint8_t kOrderClassSend = 0x1u;
+// Writes.
+inline constexpr uint8_t kOrderClassWrite = 0x2u;
+// Reads.
+inline constexpr uint8_t kOrderClassRead = 0x4u;
+// Atomics.
+inline constexpr uint8_t kOrderClassAtomic = 0x8u;
+
+// Flags of a receive context.
+// Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data.
+inline constexpr uint8_t kRxCtxFlagRegionEvent = 0x1u;
+
+// Rights and kind of a memory region.
+// Peers may read; fetching atomics need both rights.
+inline constexpr uint8_t kRegionFlagRemoteRead = 0x1u;
+// Peers may write.
+inline constexpr uint8_t kRegionFlagRemoteWrite = 0x2u;
+// Serves one endpoint; else all of the function's.
+inline constexpr uint8_t kRegionFlagEndpoint = 0x4u;
+// The key is the device's choice: `key_provider`, and the region in its low `key_index_bits`.
+inline constexpr uint8_t kRegionFlagProviderKey = 0x8u;
 
 // Identity: 'HDLE' in memory order. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0MagicOffset = 0x0u;
@@ -505,6 +591,17 @@ inline constexpr uint32_t kBar0DatapathWidthMask = 0xffffu;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxLsb = 16;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxBits = 16;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxMask = 0xffff0000u;
+
+// How much remote access the function offers; 0 in devices without. Access: ro, 32 bits.
+inline constexpr uint32_t kBar0RegionLimitsOffset = 0x1cu;
+// Entries of the region table, a power of two of at most 1024. Unit: regions.
+inline constexpr uint32_t kBar0RegionLimitsRegionsLsb = 0;
+inline constexpr uint32_t kBar0RegionLimitsRegionsBits = 16;
+inline constexpr uint32_t kBar0RegionLimitsRegionsMask = 0xffffu;
+// Counters. Unit: counters.
+inline constexpr uint32_t kBar0RegionLimitsCountersLsb = 16;
+inline constexpr uint32_t kBar0RegionLimitsCountersBits = 8;
+inline constexpr uint32_t kBar0RegionLimitsCountersMask = 0xff0000u;
 
 // Health, set by firmware. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0DeviceStatusOffset = 0x20u;
@@ -590,6 +687,18 @@ inline constexpr uint32_t kDoorbellCqConsumerArmLsb = 63;
 inline constexpr uint32_t kDoorbellCqConsumerArmBits = 1;
 inline constexpr uint64_t kDoorbellCqConsumerArmMask = 0x8000000000000000ull;
 
+// Counter pages: makes `value` what is written. Access: wo, 64 bits.
+inline constexpr uint32_t kDoorbellCounterSetOffset = 0x0u;
+
+// Counter pages: adds what is written to `value`. Access: wo, 64 bits.
+inline constexpr uint32_t kDoorbellCounterAddOffset = 0x8u;
+
+// Counter pages: makes `errors` what is written. Access: wo, 64 bits.
+inline constexpr uint32_t kDoorbellCounterSetErrorsOffset = 0x10u;
+
+// Counter pages: adds what is written to `errors`. Access: wo, 64 bits.
+inline constexpr uint32_t kDoorbellCounterAddErrorsOffset = 0x18u;
+
 // What firmware has to look at; the event output is high while any bit is set. Access: ro, 32 bits.
 inline constexpr uint32_t kMgmtEventsOffset = 0x0u;
 // admin_tail differs from mgmt_admin_head. Unit: flag.
@@ -647,6 +756,9 @@ inline constexpr uint32_t kMgmtTransportLimitsOffset = 0x34u;
 
 // Value of `datapath` in BAR0. Access: ro, 32 bits.
 inline constexpr uint32_t kMgmtDatapathOffset = 0x38u;
+
+// Value of `region_limits` in BAR0. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtRegionLimitsOffset = 0x3cu;
 
 // Host address of the next mailbox DMA; low word first. Access: rw, 64 bits.
 inline constexpr uint32_t kMgmtMailboxAddressOffset = 0x40u;
@@ -759,13 +871,13 @@ struct TxDesc {
   uint32_t length = {};  // Message length. Unit: bytes.
   uint16_t rx_index = {};  // Receive context at the peer.
   uint8_t ext_slots = {};  // Extension slots that follow. Unit: slots.
-  uint8_t segments = {};  // Local segments: 0 when inline or empty, else 1.
+  uint8_t segments = {};  // Local segments: 0 when inline or empty; 1 in the descriptor; 2 to `local_segments` in the extension slot, as `tx_segment`.
   uint64_t op_context = {};  // Returned in the completion.
   uint64_t header_data = {};  // Remote CQ data.
   uint64_t match_bits = {};  // Tag or memory key.
-  uint64_t remote_offset = {};  // Offset in the target region. Unit: bytes.
+  uint64_t remote_offset = {};  // Remote address: offset in the target region, or virtual address. Unit: bytes.
   uint64_t local_iova = {};  // Address of the payload.
-  uint32_t local_length = {};  // Equals `length`. Unit: bytes.
+  uint32_t local_length = {};  // Equals `length` with one segment. Unit: bytes.
   uint32_t rsvd0 = {};  // Zero.
 
   bool operator==(const TxDesc&) const = default;
@@ -786,6 +898,34 @@ static_assert(offsetof(TxDesc, remote_offset) == 40);
 static_assert(offsetof(TxDesc, local_iova) == 48);
 static_assert(offsetof(TxDesc, local_length) == 56);
 static_assert(offsetof(TxDesc, rsvd0) == 60);
+
+// Local segment in the extension slot of a descriptor with more than one; unused ones are zero.
+struct TxSegment {
+  uint64_t iova = {};  // Address.
+  uint32_t length = {};  // Length; the sum is that of the message. Unit: bytes.
+  uint32_t rsvd0 = {};  // Zero.
+
+  bool operator==(const TxSegment&) const = default;
+};
+static_assert(sizeof(TxSegment) == 16);
+static_assert(offsetof(TxSegment, iova) == 0);
+static_assert(offsetof(TxSegment, length) == 8);
+static_assert(offsetof(TxSegment, rsvd0) == 12);
+
+// Counter in host memory; the device is its one writer.
+struct CounterCell {
+  uint64_t value = {};  // Operations that succeeded.
+  uint64_t errors = {};  // Operations that failed.
+  uint64_t echo = {};  // Doorbell operations executed so far; written after what they changed.
+  uint64_t rsvd0 = {};  // Zero.
+
+  bool operator==(const CounterCell&) const = default;
+};
+static_assert(sizeof(CounterCell) == 32);
+static_assert(offsetof(CounterCell, value) == 0);
+static_assert(offsetof(CounterCell, errors) == 8);
+static_assert(offsetof(CounterCell, echo) == 16);
+static_assert(offsetof(CounterCell, rsvd0) == 24);
 
 // Receive descriptor, written by the host.
 struct RxDesc {
@@ -808,7 +948,7 @@ static_assert(offsetof(RxDesc, rsvd0) == 24);
 
 // Completion queue entry, written by the device in one DMA write; valid when `phase` matches.
 struct Completion {
-  uint64_t op_context = {};  // From the descriptor; 0 for `cancelled`, where the host still holds the slot.
+  uint64_t op_context = {};  // From the descriptor; 0 for `cancelled`, where the host still holds the slot, and for kind `target`.
   uint32_t length = {};  // Bytes placed (rx) or sent (tx). Unit: bytes.
   uint32_t message_length = {};  // Length of the whole message. Unit: bytes.
   uint64_t header_data = {};  // Remote CQ data.
@@ -957,7 +1097,11 @@ struct AdminCreateTx {
   uint8_t traffic_class = {};  // DSCP.
   uint8_t rsvd1 = {};  // Zero.
   uint64_t msg_order = {};  // libfabric msg_order bits.
-  uint64_t rsvd2 = {};  // Zero.
+  uint8_t counter_send = {};  // Counter of sends, plus 1; 0: none.
+  uint8_t counter_read = {};  // Counter of reads and fetching atomics, plus 1; 0: none.
+  uint8_t counter_write = {};  // Counter of writes and other atomics, plus 1; 0: none.
+  uint8_t rsvd2 = {};  // Zero.
+  uint32_t rsvd3 = {};  // Zero.
 
   bool operator==(const AdminCreateTx&) const = default;
 };
@@ -976,7 +1120,11 @@ static_assert(offsetof(AdminCreateTx, ring_log2) == 45);
 static_assert(offsetof(AdminCreateTx, traffic_class) == 46);
 static_assert(offsetof(AdminCreateTx, rsvd1) == 47);
 static_assert(offsetof(AdminCreateTx, msg_order) == 48);
-static_assert(offsetof(AdminCreateTx, rsvd2) == 56);
+static_assert(offsetof(AdminCreateTx, counter_send) == 56);
+static_assert(offsetof(AdminCreateTx, counter_read) == 57);
+static_assert(offsetof(AdminCreateTx, counter_write) == 58);
+static_assert(offsetof(AdminCreateTx, rsvd2) == 59);
+static_assert(offsetof(AdminCreateTx, rsvd3) == 60);
 
 // Creates a receive context.
 struct AdminCreateRx {
@@ -989,7 +1137,10 @@ struct AdminCreateRx {
   uint8_t cq = {};  // Completion queue.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.
   uint16_t rx_index = {};  // Index i: serves RI first+1+i.
-  uint32_t rsvd1 = {};  // Zero.
+  uint8_t counter_recv = {};  // Counter of receives, plus 1; 0: none.
+  uint8_t counter_remote_read = {};  // Counter of peers' reads through this RI, plus 1; 0: none.
+  uint8_t counter_remote_write = {};  // Counter of peers' writes through this RI, plus 1; 0: none.
+  uint8_t flags = {};  // Bits of `rx_ctx_flag`.
   uint64_t rsvd2[4] = {};  // Zero.
 
   bool operator==(const AdminCreateRx&) const = default;
@@ -1004,8 +1155,65 @@ static_assert(offsetof(AdminCreateRx, head_cell) == 16);
 static_assert(offsetof(AdminCreateRx, cq) == 24);
 static_assert(offsetof(AdminCreateRx, ring_log2) == 25);
 static_assert(offsetof(AdminCreateRx, rx_index) == 26);
-static_assert(offsetof(AdminCreateRx, rsvd1) == 28);
+static_assert(offsetof(AdminCreateRx, counter_recv) == 28);
+static_assert(offsetof(AdminCreateRx, counter_remote_read) == 29);
+static_assert(offsetof(AdminCreateRx, counter_remote_write) == 30);
+static_assert(offsetof(AdminCreateRx, flags) == 31);
 static_assert(offsetof(AdminCreateRx, rsvd2) == 32);
+
+// Registers memory for remote access. The answer has the region as `object` and its key.
+struct AdminRegisterRegion {
+  AdminOpcode opcode = {};  // register_region.
+  uint8_t rsvd0 = {};  // Zero.
+  uint16_t id = {};  // Returned in the answer.
+  uint32_t endpoint = {};  // The endpoint that it serves, with flag `endpoint`; else 0.
+  uint64_t iova = {};  // Address of the first byte.
+  uint64_t length = {};  // Length; `iova + length` and `address_base + length` do not wrap. Unit: bytes.
+  uint64_t address_base = {};  // Remote address of the first byte: 0 for offsets, the virtual address with FI_MR_VIRT_ADDR.
+  uint64_t key = {};  // User key of at most `key_user_bits` bits; 0 with flag `provider_key`.
+  uint32_t job_id = {};  // JobID requests must carry.
+  uint8_t flags = {};  // Bits of `region_flag`, with `provider_key` for a key that the device chooses.
+  uint8_t interface = {};  // Kind of memory: 0, system memory.
+  uint8_t counter = {};  // Counter of peers' operations on the region, plus 1; 0: none.
+  uint8_t rsvd1 = {};  // Zero.
+  uint64_t rsvd2[2] = {};  // Zero.
+
+  bool operator==(const AdminRegisterRegion&) const = default;
+};
+static_assert(sizeof(AdminRegisterRegion) == 64);
+static_assert(offsetof(AdminRegisterRegion, opcode) == 0);
+static_assert(offsetof(AdminRegisterRegion, rsvd0) == 1);
+static_assert(offsetof(AdminRegisterRegion, id) == 2);
+static_assert(offsetof(AdminRegisterRegion, endpoint) == 4);
+static_assert(offsetof(AdminRegisterRegion, iova) == 8);
+static_assert(offsetof(AdminRegisterRegion, length) == 16);
+static_assert(offsetof(AdminRegisterRegion, address_base) == 24);
+static_assert(offsetof(AdminRegisterRegion, key) == 32);
+static_assert(offsetof(AdminRegisterRegion, job_id) == 40);
+static_assert(offsetof(AdminRegisterRegion, flags) == 44);
+static_assert(offsetof(AdminRegisterRegion, interface) == 45);
+static_assert(offsetof(AdminRegisterRegion, counter) == 46);
+static_assert(offsetof(AdminRegisterRegion, rsvd1) == 47);
+static_assert(offsetof(AdminRegisterRegion, rsvd2) == 48);
+
+// Creates a counter.
+struct AdminCreateCounter {
+  AdminOpcode opcode = {};  // create_counter.
+  uint8_t rsvd0 = {};  // Zero.
+  uint16_t id = {};  // Returned in the answer.
+  uint32_t rsvd1 = {};  // Zero.
+  uint64_t cell = {};  // IOVA of the zeroed `counter_cell`, 32-byte aligned.
+  uint64_t rsvd2[6] = {};  // Zero.
+
+  bool operator==(const AdminCreateCounter&) const = default;
+};
+static_assert(sizeof(AdminCreateCounter) == 64);
+static_assert(offsetof(AdminCreateCounter, opcode) == 0);
+static_assert(offsetof(AdminCreateCounter, rsvd0) == 1);
+static_assert(offsetof(AdminCreateCounter, id) == 2);
+static_assert(offsetof(AdminCreateCounter, rsvd1) == 4);
+static_assert(offsetof(AdminCreateCounter, cell) == 8);
+static_assert(offsetof(AdminCreateCounter, rsvd2) == 16);
 
 // Sets times of the transport for the function.
 struct AdminSetTiming {
@@ -1063,12 +1271,13 @@ struct AdminAnswer {
   AdminStatus status = {};  // Outcome.
   uint8_t rsvd0 = {};  // Zero.
   uint32_t detail = {};  // By status.
-  uint32_t object = {};  // Object created or found: endpoint, queue, context or next hop.
+  uint32_t object = {};  // Object created or found: endpoint, queue, context, next hop, region or counter.
   uint32_t port = {};  // create_endpoint: port claimed.
   uint16_t pid_on_fep = {};  // create_endpoint: PIDonFEP.
   uint16_t resource_index = {};  // create_endpoint: first RI.
   uint32_t rsvd1 = {};  // Zero.
-  uint64_t rsvd2[4] = {};  // Zero.
+  uint64_t key = {};  // register_region: the region's key.
+  uint64_t rsvd2[3] = {};  // Zero.
   uint32_t rsvd3 = {};  // Zero.
   uint16_t rsvd4 = {};  // Zero.
   uint8_t rsvd5 = {};  // Zero.
@@ -1086,7 +1295,8 @@ static_assert(offsetof(AdminAnswer, port) == 12);
 static_assert(offsetof(AdminAnswer, pid_on_fep) == 16);
 static_assert(offsetof(AdminAnswer, resource_index) == 18);
 static_assert(offsetof(AdminAnswer, rsvd1) == 20);
-static_assert(offsetof(AdminAnswer, rsvd2) == 24);
+static_assert(offsetof(AdminAnswer, key) == 24);
+static_assert(offsetof(AdminAnswer, rsvd2) == 32);
 static_assert(offsetof(AdminAnswer, rsvd3) == 56);
 static_assert(offsetof(AdminAnswer, rsvd4) == 60);
 static_assert(offsetof(AdminAnswer, rsvd5) == 62);
@@ -1151,10 +1361,14 @@ struct TxCtxCfg {
   uint8_t function = {};  // Owner.
   uint8_t enable = {};  // 1: in use.
   uint8_t traffic_class = {};  // DSCP.
+  uint8_t counter_send = {};  // As in `admin_create_tx`.
+  uint8_t counter_read = {};  // As in `admin_create_tx`.
+  uint8_t counter_write = {};  // As in `admin_create_tx`.
+  uint8_t ordered = {};  // Classes of operations that share a ROD PDC; the others use RUD where the device has it.
   uint8_t rsvd0 = {};  // Zero.
   uint16_t rsvd1 = {};  // Zero.
-  uint32_t rsvd2 = {};  // Zero.
-  uint64_t rsvd3[2] = {};  // Zero.
+  uint64_t spill_base = {};  // Host address of the spill area, 0 when there is none.
+  uint64_t rsvd2 = {};  // Zero.
 
   bool operator==(const TxCtxCfg&) const = default;
 };
@@ -1171,10 +1385,14 @@ static_assert(offsetof(TxCtxCfg, cq) == 37);
 static_assert(offsetof(TxCtxCfg, function) == 38);
 static_assert(offsetof(TxCtxCfg, enable) == 39);
 static_assert(offsetof(TxCtxCfg, traffic_class) == 40);
-static_assert(offsetof(TxCtxCfg, rsvd0) == 41);
-static_assert(offsetof(TxCtxCfg, rsvd1) == 42);
-static_assert(offsetof(TxCtxCfg, rsvd2) == 44);
-static_assert(offsetof(TxCtxCfg, rsvd3) == 48);
+static_assert(offsetof(TxCtxCfg, counter_send) == 41);
+static_assert(offsetof(TxCtxCfg, counter_read) == 42);
+static_assert(offsetof(TxCtxCfg, counter_write) == 43);
+static_assert(offsetof(TxCtxCfg, ordered) == 44);
+static_assert(offsetof(TxCtxCfg, rsvd0) == 45);
+static_assert(offsetof(TxCtxCfg, rsvd1) == 46);
+static_assert(offsetof(TxCtxCfg, spill_base) == 48);
+static_assert(offsetof(TxCtxCfg, rsvd2) == 56);
 
 // Receive context, written by firmware. Clearing `enable` ends routing to it.
 struct RxCtxCfg {
@@ -1187,8 +1405,11 @@ struct RxCtxCfg {
   uint8_t cq = {};  // Completion queue.
   uint8_t function = {};  // Owner.
   uint8_t enable = {};  // 1: in use.
-  uint32_t rsvd0 = {};  // Zero.
-  uint64_t rsvd1[4] = {};  // Zero.
+  uint8_t counter_recv = {};  // As in `admin_create_rx`.
+  uint8_t counter_remote_read = {};  // As in `admin_create_rx`.
+  uint8_t counter_remote_write = {};  // As in `admin_create_rx`.
+  uint8_t flags = {};  // Bits of `rx_ctx_flag`.
+  uint64_t rsvd0[4] = {};  // Zero.
 
   bool operator==(const RxCtxCfg&) const = default;
 };
@@ -1202,8 +1423,90 @@ static_assert(offsetof(RxCtxCfg, ring_log2) == 24);
 static_assert(offsetof(RxCtxCfg, cq) == 25);
 static_assert(offsetof(RxCtxCfg, function) == 26);
 static_assert(offsetof(RxCtxCfg, enable) == 27);
-static_assert(offsetof(RxCtxCfg, rsvd0) == 28);
-static_assert(offsetof(RxCtxCfg, rsvd1) == 32);
+static_assert(offsetof(RxCtxCfg, counter_recv) == 28);
+static_assert(offsetof(RxCtxCfg, counter_remote_read) == 29);
+static_assert(offsetof(RxCtxCfg, counter_remote_write) == 30);
+static_assert(offsetof(RxCtxCfg, flags) == 31);
+static_assert(offsetof(RxCtxCfg, rsvd0) == 32);
+
+// Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` ends when the last access has.
+struct RegionCfg {
+  uint64_t key = {};  // Key.
+  uint64_t iova = {};  // Host address of the first byte.
+  uint64_t length = {};  // Length. Unit: bytes.
+  uint64_t address_base = {};  // Remote address of the first byte.
+  uint32_t job_id = {};  // JobID requests must carry.
+  uint16_t pid_on_fep = {};  // With flag `endpoint`: PIDonFEP of the endpoint it serves.
+  uint16_t resource_index = {};  // With flag `endpoint`: first RI of the endpoint it serves.
+  uint8_t flags = {};  // Bits of `region_flag`.
+  uint8_t function = {};  // Owner.
+  uint8_t enable = {};  // 1: in use.
+  uint8_t counter = {};  // Counter of peers' operations, plus 1; 0: none.
+  uint32_t rsvd0 = {};  // Zero.
+  uint64_t rsvd1[2] = {};  // Zero.
+
+  bool operator==(const RegionCfg&) const = default;
+};
+static_assert(sizeof(RegionCfg) == 64);
+static_assert(offsetof(RegionCfg, key) == 0);
+static_assert(offsetof(RegionCfg, iova) == 8);
+static_assert(offsetof(RegionCfg, length) == 16);
+static_assert(offsetof(RegionCfg, address_base) == 24);
+static_assert(offsetof(RegionCfg, job_id) == 32);
+static_assert(offsetof(RegionCfg, pid_on_fep) == 36);
+static_assert(offsetof(RegionCfg, resource_index) == 38);
+static_assert(offsetof(RegionCfg, flags) == 40);
+static_assert(offsetof(RegionCfg, function) == 41);
+static_assert(offsetof(RegionCfg, enable) == 42);
+static_assert(offsetof(RegionCfg, counter) == 43);
+static_assert(offsetof(RegionCfg, rsvd0) == 44);
+static_assert(offsetof(RegionCfg, rsvd1) == 48);
+
+// Counter, written by firmware. Writing an entry starts the counter at 0.
+struct CounterCfg {
+  uint64_t cell = {};  // Host address of the `counter_cell`.
+  uint8_t function = {};  // Owner.
+  uint8_t enable = {};  // 1: in use.
+  uint16_t rsvd0 = {};  // Zero.
+  uint32_t rsvd1 = {};  // Zero.
+  uint64_t rsvd2[6] = {};  // Zero.
+
+  bool operator==(const CounterCfg&) const = default;
+};
+static_assert(sizeof(CounterCfg) == 64);
+static_assert(offsetof(CounterCfg, cell) == 0);
+static_assert(offsetof(CounterCfg, function) == 8);
+static_assert(offsetof(CounterCfg, enable) == 9);
+static_assert(offsetof(CounterCfg, rsvd0) == 10);
+static_assert(offsetof(CounterCfg, rsvd1) == 12);
+static_assert(offsetof(CounterCfg, rsvd2) == 16);
+
+// What the transport does beyond the times in `port_cfg`, written by firmware.
+struct TransportCfg {
+  uint32_t safety_ticks = {};  // Syn_Retx_Safety_Time: a target keeps a closed PDC as a tombstone for so long, and an initiator does not use its PDCID again. Unit: ticks.
+  uint32_t idle_ticks = {};  // An initiator closes a PDC that had nothing to do for so long; 0: only to make room. Unit: ticks.
+  uint32_t cwnd_bytes = {};  // Congestion window of a peer: the fixed one, or with `congestion` the first. 0: none but the PSN window. Unit: bytes.
+  uint32_t base_rtt_ns = {};  // With `congestion`: round trip of an empty network. Unit: ns.
+  uint8_t reorder = {};  // RUD: a packet counts as lost when so many later ones were acknowledged selectively. Unit: packets.
+  uint8_t ack_every = {};  // A target acknowledges at the latest after so many packets. Unit: packets.
+  uint8_t congestion = {};  // 1: NSCC; ACKs are ACK_CC.
+  uint8_t rsvd0 = {};  // Zero.
+  uint32_t rsvd1 = {};  // Zero.
+  uint64_t rsvd2[5] = {};  // Zero.
+
+  bool operator==(const TransportCfg&) const = default;
+};
+static_assert(sizeof(TransportCfg) == 64);
+static_assert(offsetof(TransportCfg, safety_ticks) == 0);
+static_assert(offsetof(TransportCfg, idle_ticks) == 4);
+static_assert(offsetof(TransportCfg, cwnd_bytes) == 8);
+static_assert(offsetof(TransportCfg, base_rtt_ns) == 12);
+static_assert(offsetof(TransportCfg, reorder) == 16);
+static_assert(offsetof(TransportCfg, ack_every) == 17);
+static_assert(offsetof(TransportCfg, congestion) == 18);
+static_assert(offsetof(TransportCfg, rsvd0) == 19);
+static_assert(offsetof(TransportCfg, rsvd1) == 20);
+static_assert(offsetof(TransportCfg, rsvd2) == 24);
 
 // Completion queue, written by firmware.
 struct CqCfg {

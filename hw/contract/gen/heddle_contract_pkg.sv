@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd1;
-  localparam logic [63:0] ContractHash = 64'hfe0bcbe187d019fa;
+  localparam int unsigned ContractMinor = 32'd2;
+  localparam logic [63:0] ContractHash = 64'h7532ede80342b077;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -25,6 +25,18 @@ package heddle_contract_pkg;
   localparam int unsigned InlineOffset = 32'd48;
   // Largest payload carried in extension slots behind a transmit descriptor. Unit: bytes.
   localparam int unsigned InjectBytes = 32'd192;
+  // Most local segments of one descriptor: as many as one extension slot holds. Unit: segments.
+  localparam int unsigned LocalSegments = 32'd4;
+  // Largest result that travels in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
+  localparam int unsigned ReturnDataInAck = 32'd16;
+  // A user key's other bits are zero (UET 5.2). Unit: bits.
+  localparam int unsigned KeyUserBits = 32'd48;
+  // Bit of a memory key that marks provider keys (UET 5.2). Unit: -.
+  localparam longint unsigned KeyProvider = 64'd281474976710656;
+  // Low bits of a provider key: its entry of the region table. The rest is what makes it unpredictable. Unit: bits.
+  localparam int unsigned KeyIndexBits = 32'd20;
+  // Entries of the region table that a user key may be in: set x region_ways and those after it, the set being the XOR of the key's six low bytes modulo (regions / region_ways). Unit: entries.
+  localparam int unsigned RegionWays = 32'd4;
   // Largest message, limited by request_length of the UET header (UET 4.2). Unit: bytes.
   localparam int unsigned MaxMessageBytes = 32'd4294967295;
   // Smallest ring or completion queue. Unit: log2 entries.
@@ -41,6 +53,8 @@ package heddle_contract_pkg;
   localparam int unsigned RxPageFirst = 32'd64;
   // Doorbell page of completion queue 0. Unit: pages.
   localparam int unsigned CqPageFirst = 32'd128;
+  // Doorbell page of counter 0. Unit: pages.
+  localparam int unsigned CounterPageFirst = 32'd192;
   // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, slot `position` modulo the count. Unit: bytes.
   localparam int unsigned PushWindowOffset = 32'd2048;
   // Ring slots that the push window of a transmit page holds. Unit: slots.
@@ -110,6 +124,8 @@ package heddle_contract_pkg;
   localparam logic [7:0] TxFlagFence = 8'h10;
   // Complete only when the target has made the data visible.
   localparam logic [7:0] TxFlagDeliveryComplete = 8'h20;
+  // The operation goes on in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
+  localparam logic [7:0] TxFlagMore = 8'h40;
 
   // Flags of a receive descriptor.
   // Buffer takes many messages.
@@ -119,7 +135,8 @@ package heddle_contract_pkg;
   typedef enum logic [7:0] {
     CompletionKindNone = 8'd0,
     CompletionKindTx = 8'd1,
-    CompletionKindRx = 8'd2
+    CompletionKindRx = 8'd2,
+    CompletionKindTarget = 8'd3
   } completion_kind_e;
 
   // Flags of a completion.
@@ -183,6 +200,16 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityCounters = 64'h8000;
   // Slow-path port: neighbours are resolved by ARP and Neighbor Discovery.
   localparam logic [63:0] CapabilitySlowPath = 64'h20000;
+  // Delivery complete.
+  localparam logic [63:0] CapabilityDeliveryComplete = 64'h40000;
+  // Completions and counters of peers' RMA operations.
+  localparam logic [63:0] CapabilityRegionEvent = 64'h80000;
+  // Fenced operations.
+  localparam logic [63:0] CapabilityFence = 64'h100000;
+  // Operations of several descriptors.
+  localparam logic [63:0] CapabilityMore = 64'h200000;
+  // Congestion control (NSCC).
+  localparam logic [63:0] CapabilityCongestion = 64'h400000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
 
@@ -201,7 +228,9 @@ package heddle_contract_pkg;
     AdminOpcodeRegisterRegion = 8'd10,
     AdminOpcodeDeregisterRegion = 8'd11,
     AdminOpcodeResolveNextHop = 8'd12,
-    AdminOpcodeReleaseNextHop = 8'd13
+    AdminOpcodeReleaseNextHop = 8'd13,
+    AdminOpcodeCreateCounter = 8'd14,
+    AdminOpcodeDestroyCounter = 8'd15
   } admin_opcode_e;
 
   // Answer of the admin queue. Append-only.
@@ -212,7 +241,8 @@ package heddle_contract_pkg;
     AdminStatusNoResource = 8'd3,
     AdminStatusInUse = 8'd4,
     AdminStatusNotFound = 8'd5,
-    AdminStatusDmaError = 8'd6
+    AdminStatusDmaError = 8'd6,
+    AdminStatusKeyInUse = 8'd7
   } admin_status_e;
 
   // Operation doorbells.
@@ -229,7 +259,10 @@ package heddle_contract_pkg;
     TableTxCtx = 8'd2,
     TableRxCtx = 8'd3,
     TableCq = 8'd4,
-    TableNextHop = 8'd5
+    TableNextHop = 8'd5,
+    TableRegion = 8'd6,
+    TableCounter = 8'd7,
+    TableTransport = 8'd8
   } table_e;
 
   // Statistics counters in BAR0; the value is the index. Append-only.
@@ -276,7 +309,21 @@ package heddle_contract_pkg;
     StatisticSlowPathDrops = 6'd39,
     StatisticDropVlan = 6'd40,
     StatisticTxPushed = 6'd41,
-    StatisticDropNoHop = 6'd42
+    StatisticDropNoHop = 6'd42,
+    StatisticTxPdcs = 6'd43,
+    StatisticRxPdcs = 6'd44,
+    StatisticPdcCloses = 6'd45,
+    StatisticPdcEvictions = 6'd46,
+    StatisticRxClosing = 6'd47,
+    StatisticTxClears = 6'd48,
+    StatisticTxReturnData = 6'd49,
+    StatisticRxReturnData = 6'd50,
+    StatisticRxRma = 6'd51,
+    StatisticRxRmaRefused = 6'd52,
+    StatisticTxSelective = 6'd53,
+    StatisticRxEcnMarked = 6'd54,
+    StatisticTxSpilled = 6'd55,
+    StatisticCounterUpdates = 6'd56
   } statistic_e;
 
   // Operation of an ARP packet.
@@ -414,6 +461,21 @@ package heddle_contract_pkg;
     ReturnCodeNoMatch = 6'd5,
     ReturnCodeUnsupportedOp = 6'd6,
     ReturnCodeUnsupportedSize = 6'd7,
+    ReturnCodeAtInvalid = 6'd8,
+    ReturnCodeAtPerm = 6'd9,
+    ReturnCodeAtAtsError = 6'd10,
+    ReturnCodeAtNoTrans = 6'd11,
+    ReturnCodeAtOutOfRange = 6'd12,
+    ReturnCodeHostPoisoned = 6'd13,
+    ReturnCodeHostUnsuccessCmpl = 6'd14,
+    ReturnCodeAmoUnsupportedOp = 6'd15,
+    ReturnCodeAmoUnsupportedDt = 6'd16,
+    ReturnCodeAmoUnsupportedSize = 6'd17,
+    ReturnCodeAmoUnaligned = 6'd18,
+    ReturnCodeAmoFpNan = 6'd19,
+    ReturnCodeAmoFpUnderflow = 6'd20,
+    ReturnCodeAmoFpOverflow = 6'd21,
+    ReturnCodeAmoFpInexact = 6'd22,
     ReturnCodePermViolation = 6'd23,
     ReturnCodeOpViolation = 6'd24,
     ReturnCodeBadIndex = 6'd25,
@@ -442,6 +504,30 @@ package heddle_contract_pkg;
   localparam logic [7:0] AvFlagValid = 8'h1;
   // Fabric address is IPv6.
   localparam logic [7:0] AvFlagIpv6 = 8'h2;
+
+  // Classes of operations for message ordering.
+  // Sends, tagged or not.
+  localparam logic [7:0] OrderClassSend = 8'h1;
+  // Writes.
+  localparam logic [7:0] OrderClassWrite = 8'h2;
+  // Reads.
+  localparam logic [7:0] OrderClassRead = 8'h4;
+  // Atomics.
+  localparam logic [7:0] OrderClassAtomic = 8'h8;
+
+  // Flags of a receive context.
+  // Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data.
+  localparam logic [7:0] RxCtxFlagRegionEvent = 8'h1;
+
+  // Rights and kind of a memory region.
+  // Peers may read; fetching atomics need both rights.
+  localparam logic [7:0] RegionFlagRemoteRead = 8'h1;
+  // Peers may write.
+  localparam logic [7:0] RegionFlagRemoteWrite = 8'h2;
+  // Serves one endpoint; else all of the function's.
+  localparam logic [7:0] RegionFlagEndpoint = 8'h4;
+  // The key is the device's choice: `key_provider`, and the region in its low `key_index_bits`.
+  localparam logic [7:0] RegionFlagProviderKey = 8'h8;
 
   // Identity: 'HDLE' in memory order.
   localparam logic [31:0] Bar0MagicOffset = 32'h0;
@@ -491,6 +577,15 @@ package heddle_contract_pkg;
   localparam int unsigned Bar0DatapathPayloadMtuMaxLsb = 32'd16;
   localparam int unsigned Bar0DatapathPayloadMtuMaxBits = 32'd16;
   localparam logic [31:0] Bar0DatapathPayloadMtuMaxMask = 32'hffff0000;
+
+  // How much remote access the function offers; 0 in devices without.
+  localparam logic [31:0] Bar0RegionLimitsOffset = 32'h1c;
+  localparam int unsigned Bar0RegionLimitsRegionsLsb = 32'd0;
+  localparam int unsigned Bar0RegionLimitsRegionsBits = 32'd16;
+  localparam logic [31:0] Bar0RegionLimitsRegionsMask = 32'hffff;
+  localparam int unsigned Bar0RegionLimitsCountersLsb = 32'd16;
+  localparam int unsigned Bar0RegionLimitsCountersBits = 32'd8;
+  localparam logic [31:0] Bar0RegionLimitsCountersMask = 32'hff0000;
 
   // Health, set by firmware.
   localparam logic [31:0] Bar0DeviceStatusOffset = 32'h20;
@@ -565,6 +660,18 @@ package heddle_contract_pkg;
   localparam int unsigned DoorbellCqConsumerArmBits = 32'd1;
   localparam logic [63:0] DoorbellCqConsumerArmMask = 64'h8000000000000000;
 
+  // Counter pages: makes `value` what is written.
+  localparam logic [31:0] DoorbellCounterSetOffset = 32'h0;
+
+  // Counter pages: adds what is written to `value`.
+  localparam logic [31:0] DoorbellCounterAddOffset = 32'h8;
+
+  // Counter pages: makes `errors` what is written.
+  localparam logic [31:0] DoorbellCounterSetErrorsOffset = 32'h10;
+
+  // Counter pages: adds what is written to `errors`.
+  localparam logic [31:0] DoorbellCounterAddErrorsOffset = 32'h18;
+
   // What firmware has to look at; the event output is high while any bit is set.
   localparam logic [31:0] MgmtEventsOffset = 32'h0;
   localparam int unsigned MgmtEventsAdminLsb = 32'd0;
@@ -618,6 +725,9 @@ package heddle_contract_pkg;
 
   // Value of `datapath` in BAR0.
   localparam logic [31:0] MgmtDatapathOffset = 32'h38;
+
+  // Value of `region_limits` in BAR0.
+  localparam logic [31:0] MgmtRegionLimitsOffset = 32'h3c;
 
   // Host address of the next mailbox DMA; low word first.
   localparam logic [31:0] MgmtMailboxAddressOffset = 32'h40;
@@ -727,6 +837,21 @@ package heddle_contract_pkg;
     opcode_e opcode;
   } tx_desc_t;
 
+  // Local segment in the extension slot of a descriptor with more than one; unused ones are zero.
+  typedef struct packed {
+    logic [31:0] rsvd0;
+    logic [31:0] length;
+    logic [63:0] iova;
+  } tx_segment_t;
+
+  // Counter in host memory; the device is its one writer.
+  typedef struct packed {
+    logic [63:0] rsvd0;
+    logic [63:0] echo;
+    logic [63:0] errors;
+    logic [63:0] value;
+  } counter_cell_t;
+
   // Receive descriptor, written by the host.
   typedef struct packed {
     logic [63:0] rsvd0;
@@ -809,7 +934,11 @@ package heddle_contract_pkg;
 
   // Creates a transmit context.
   typedef struct packed {
-    logic [63:0] rsvd2;
+    logic [31:0] rsvd3;
+    logic [7:0] rsvd2;
+    logic [7:0] counter_write;
+    logic [7:0] counter_read;
+    logic [7:0] counter_send;
     logic [63:0] msg_order;
     logic [7:0] rsvd1;
     logic [7:0] traffic_class;
@@ -829,7 +958,10 @@ package heddle_contract_pkg;
   // Creates a receive context.
   typedef struct packed {
     logic [3:0][63:0] rsvd2;
-    logic [31:0] rsvd1;
+    logic [7:0] flags;
+    logic [7:0] counter_remote_write;
+    logic [7:0] counter_remote_read;
+    logic [7:0] counter_recv;
     logic [15:0] rx_index;
     logic [7:0] ring_log2;
     logic [7:0] cq;
@@ -840,6 +972,34 @@ package heddle_contract_pkg;
     logic [7:0] rsvd0;
     admin_opcode_e opcode;
   } admin_create_rx_t;
+
+  // Registers memory for remote access. The answer has the region as `object` and its key.
+  typedef struct packed {
+    logic [1:0][63:0] rsvd2;
+    logic [7:0] rsvd1;
+    logic [7:0] counter;
+    logic [7:0] interface_;
+    logic [7:0] flags;
+    logic [31:0] job_id;
+    logic [63:0] key;
+    logic [63:0] address_base;
+    logic [63:0] length;
+    logic [63:0] iova;
+    logic [31:0] endpoint;
+    logic [15:0] id;
+    logic [7:0] rsvd0;
+    admin_opcode_e opcode;
+  } admin_register_region_t;
+
+  // Creates a counter.
+  typedef struct packed {
+    logic [5:0][63:0] rsvd2;
+    logic [63:0] cell_;
+    logic [31:0] rsvd1;
+    logic [15:0] id;
+    logic [7:0] rsvd0;
+    admin_opcode_e opcode;
+  } admin_create_counter_t;
 
   // Sets times of the transport for the function.
   typedef struct packed {
@@ -873,7 +1033,8 @@ package heddle_contract_pkg;
     logic [7:0] rsvd5;
     logic [15:0] rsvd4;
     logic [31:0] rsvd3;
-    logic [3:0][63:0] rsvd2;
+    logic [2:0][63:0] rsvd2;
+    logic [63:0] key;
     logic [31:0] rsvd1;
     logic [15:0] resource_index;
     logic [15:0] pid_on_fep;
@@ -910,10 +1071,14 @@ package heddle_contract_pkg;
 
   // Transmit context, written by firmware. Clearing `enable` stops fetching and fails what is queued.
   typedef struct packed {
-    logic [1:0][63:0] rsvd3;
-    logic [31:0] rsvd2;
+    logic [63:0] rsvd2;
+    logic [63:0] spill_base;
     logic [15:0] rsvd1;
     logic [7:0] rsvd0;
+    logic [7:0] ordered;
+    logic [7:0] counter_write;
+    logic [7:0] counter_read;
+    logic [7:0] counter_send;
     logic [7:0] traffic_class;
     logic [7:0] enable;
     logic [7:0] function_;
@@ -930,8 +1095,11 @@ package heddle_contract_pkg;
 
   // Receive context, written by firmware. Clearing `enable` ends routing to it.
   typedef struct packed {
-    logic [3:0][63:0] rsvd1;
-    logic [31:0] rsvd0;
+    logic [3:0][63:0] rsvd0;
+    logic [7:0] flags;
+    logic [7:0] counter_remote_write;
+    logic [7:0] counter_remote_read;
+    logic [7:0] counter_recv;
     logic [7:0] enable;
     logic [7:0] function_;
     logic [7:0] cq;
@@ -942,6 +1110,47 @@ package heddle_contract_pkg;
     logic [63:0] head_cell;
     logic [63:0] ring_base;
   } rx_ctx_cfg_t;
+
+  // Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` ends when the last access has.
+  typedef struct packed {
+    logic [1:0][63:0] rsvd1;
+    logic [31:0] rsvd0;
+    logic [7:0] counter;
+    logic [7:0] enable;
+    logic [7:0] function_;
+    logic [7:0] flags;
+    logic [15:0] resource_index;
+    logic [15:0] pid_on_fep;
+    logic [31:0] job_id;
+    logic [63:0] address_base;
+    logic [63:0] length;
+    logic [63:0] iova;
+    logic [63:0] key;
+  } region_cfg_t;
+
+  // Counter, written by firmware. Writing an entry starts the counter at 0.
+  typedef struct packed {
+    logic [5:0][63:0] rsvd2;
+    logic [31:0] rsvd1;
+    logic [15:0] rsvd0;
+    logic [7:0] enable;
+    logic [7:0] function_;
+    logic [63:0] cell_;
+  } counter_cfg_t;
+
+  // What the transport does beyond the times in `port_cfg`, written by firmware.
+  typedef struct packed {
+    logic [4:0][63:0] rsvd2;
+    logic [31:0] rsvd1;
+    logic [7:0] rsvd0;
+    logic [7:0] congestion;
+    logic [7:0] ack_every;
+    logic [7:0] reorder;
+    logic [31:0] base_rtt_ns;
+    logic [31:0] cwnd_bytes;
+    logic [31:0] idle_ticks;
+    logic [31:0] safety_ticks;
+  } transport_cfg_t;
 
   // Completion queue, written by firmware.
   typedef struct packed {

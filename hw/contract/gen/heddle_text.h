@@ -54,6 +54,7 @@ inline constexpr Value kTxFlagValues[] = {
     {8u, "header_data", "`header_data` is delivered in the target's completion."},
     {16u, "fence", "Wait for earlier operations to this peer."},
     {32u, "delivery_complete", "Complete only when the target has made the data visible."},
+    {64u, "more", "The operation goes on in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them."},
 };
 
 // Flags of a receive descriptor.
@@ -66,6 +67,7 @@ inline constexpr Value kCompletionKindValues[] = {
     {0u, "none", "Never written by a device."},
     {1u, "tx", "Transmit descriptor."},
     {2u, "rx", "Receive descriptor."},
+    {3u, "target", "No descriptor: a peer's RMA operation ended here, and carried data for this queue or was to be reported. `opcode` says which, `length` how much, `match_bits` is the memory key."},
 };
 
 // Flags of a completion.
@@ -112,6 +114,11 @@ inline constexpr Value kCapabilityValues[] = {
     {16384u, "multi_recv", "Receive buffers that take many messages."},
     {32768u, "counters", "Counter cells in host memory."},
     {131072u, "slow_path", "Slow-path port: neighbours are resolved by ARP and Neighbor Discovery."},
+    {262144u, "delivery_complete", "Delivery complete."},
+    {524288u, "region_event", "Completions and counters of peers' RMA operations."},
+    {1048576u, "fence", "Fenced operations."},
+    {2097152u, "more", "Operations of several descriptors."},
+    {4194304u, "congestion", "Congestion control (NSCC)."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
 
@@ -131,6 +138,8 @@ inline constexpr Value kAdminOpcodeValues[] = {
     {11u, "deregister_region", "Deregister a memory region; answered after its last DMA."},
     {12u, "resolve_next_hop", "Find the next hop of a fabric address; answered when its neighbour is known, or `not_found` (`detail` is the byte offset of `fa_lo`) when nobody answered for it or there is no route. Other commands are answered meanwhile."},
     {13u, "release_next_hop", "Give back one use of next hop `object`."},
+    {14u, "create_counter", "Create a counter."},
+    {15u, "destroy_counter", "Destroy a counter that nothing uses; answered after its last DMA."},
 };
 
 // Answer of the admin queue. Append-only.
@@ -142,6 +151,7 @@ inline constexpr Value kAdminStatusValues[] = {
     {4u, "in_use", "Port claimed by another endpoint, or object still in use; `detail` is the owner's process id or the user count."},
     {5u, "not_found", "No such object."},
     {6u, "dma_error", "Host memory refused the access."},
+    {7u, "key_in_use", "The user key names another region, or one that still drains."},
 };
 
 // Operation doorbells.
@@ -159,6 +169,9 @@ inline constexpr Value kTableValues[] = {
     {3u, "rx_ctx", "`rx_ctx_cfg` by receive context."},
     {4u, "cq", "`cq_cfg` by completion queue."},
     {5u, "next_hop", "`next_hop_cfg` by next hop."},
+    {6u, "region", "`region_cfg` by region."},
+    {7u, "counter", "`counter_cfg` by counter."},
+    {8u, "transport", "`transport_cfg`, index 0."},
 };
 
 // Statistics counters in BAR0; the value is the index. Append-only.
@@ -206,6 +219,20 @@ inline constexpr Value kStatisticValues[] = {
     {40u, "drop_vlan", "Frames dropped: not of this port's VLAN."},
     {41u, "tx_pushed", "Transmit descriptors taken from the push window instead of host memory."},
     {42u, "drop_no_hop", "Packets not sent because their next hop is not known yet."},
+    {43u, "tx_pdcs", "PDCs opened as initiator."},
+    {44u, "rx_pdcs", "PDCs opened as target."},
+    {45u, "pdc_closes", "PDCs closed by a Close Command that was answered."},
+    {46u, "pdc_evictions", "PDCs closed to make room for another."},
+    {47u, "rx_closing", "Requests refused because their PDC is closed or a tombstone."},
+    {48u, "tx_clears", "Clear Commands sent."},
+    {49u, "tx_return_data", "Packets of return data sent, first transmissions."},
+    {50u, "rx_return_data", "Packets of return data accepted."},
+    {51u, "rx_rma", "Packets of RMA requests accepted."},
+    {52u, "rx_rma_refused", "RMA messages answered with an error: key, right or range."},
+    {53u, "tx_selective", "Request packets sent again because later ones were acknowledged selectively."},
+    {54u, "rx_ecn_marked", "Request packets that arrived with a congestion mark."},
+    {55u, "tx_spilled", "Transmit descriptors moved to the spill area."},
+    {56u, "counter_updates", "Counter cells written."},
 };
 
 // Operation of an ARP packet.
@@ -343,6 +370,21 @@ inline constexpr Value kReturnCodeValues[] = {
     {5u, "no_match", "No buffer matched."},
     {6u, "unsupported_op", "Operation not supported."},
     {7u, "unsupported_size", "Size not supported."},
+    {8u, "at_invalid", "Address translation: invalid."},
+    {9u, "at_perm", "Address translation: no permission."},
+    {10u, "at_ats_error", "Address translation: ATS error."},
+    {11u, "at_no_trans", "Address translation: no translation."},
+    {12u, "at_out_of_range", "Address translation: out of range."},
+    {13u, "host_poisoned", "Host memory is poisoned."},
+    {14u, "host_unsuccess_cmpl", "Host memory refused the access."},
+    {15u, "amo_unsupported_op", "Atomic operation not supported."},
+    {16u, "amo_unsupported_dt", "Atomic datatype not supported."},
+    {17u, "amo_unsupported_size", "Length is no multiple of the datatype's."},
+    {18u, "amo_unaligned", "Atomic target is not aligned."},
+    {19u, "amo_fp_nan", "Floating point: not a number."},
+    {20u, "amo_fp_underflow", "Floating point: underflow."},
+    {21u, "amo_fp_overflow", "Floating point: overflow."},
+    {22u, "amo_fp_inexact", "Floating point: inexact."},
     {23u, "perm_violation", "Permission violation."},
     {24u, "op_violation", "Region does not allow the operation."},
     {25u, "bad_index", "Unconfigured resource index."},
@@ -370,6 +412,27 @@ inline constexpr Value kTableOpValues[] = {
 inline constexpr Value kAvFlagValues[] = {
     {1u, "valid", "Entry names a peer."},
     {2u, "ipv6", "Fabric address is IPv6."},
+};
+
+// Classes of operations for message ordering.
+inline constexpr Value kOrderClassValues[] = {
+    {1u, "send", "Sends, tagged or not."},
+    {2u, "write", "Writes."},
+    {4u, "read", "Reads."},
+    {8u, "atomic", "Atomics."},
+};
+
+// Flags of a receive context.
+inline constexpr Value kRxCtxFlagValues[] = {
+    {1u, "region_event", "Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data."},
+};
+
+// Rights and kind of a memory region.
+inline constexpr Value kRegionFlagValues[] = {
+    {1u, "remote_read", "Peers may read; fetching atomics need both rights."},
+    {2u, "remote_write", "Peers may write."},
+    {4u, "endpoint", "Serves one endpoint; else all of the function's."},
+    {8u, "provider_key", "The key is the device's choice: `key_provider`, and the region in its low `key_index_bits`."},
 };
 
 // Ethernet II header.

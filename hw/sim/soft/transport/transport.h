@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// UET's packet delivery sublayer: PDCs, both sides, over any datagram wire.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/soft/transport/client.h"
+#include "hw/sim/soft/wire/datagram_wire.h"
+
+namespace heddle::sim::soft {
+
+// Which PDC a message travels on. Ordered ones are of an endpoint pair (UET
+// 2.13), unordered ones of a pair of functions: the target's endpoint names its
+// function, since several share an address.
+struct PdcName {
+  FabricAddress peer;
+  uint32_t job_id = 0;      // ROD only, else 0.
+  uint16_t source_pid = 0;  // ROD only, else 0.
+  uint16_t target_pid = 0;
+  uint16_t target_ri = 0;  // ROD: the RI; RUD: first RI of its block.
+  uint8_t traffic_class = 0;
+  bool ordered = false;
+
+  bool operator==(const PdcName&) const = default;
+};
+
+struct TransportLimits {
+  uint32_t pdcs = 1024;          // As initiator, and as many as target.
+  uint32_t messages = 4096;      // MessageIndex is below.
+  uint32_t guaranteed = 8;       // Stored responses per target PDC.
+  uint32_t return_records = 64;  // Per target PDC.
+};
+
+// Guarantees: UET §2 as profiled by design §3; `hw/sim/soft/README.md` lists
+// the rules. Nothing allocates after construction but the growth of tables
+// within their limits.
+//
+// Thread safety: one thread at a time.
+class Transport {
+ public:
+  Transport(const TransportLimits& limits, DatagramWire* wire,
+            TransportClient* client, uint64_t seed);
+  ~Transport();
+
+  // Times and rules, as firmware wrote them to tables `port` and `transport`.
+  void Configure(const contract::PortCfg& port,
+                 const contract::TransportCfg& transport);
+
+  enum class PostOutcome : uint8_t {
+    kQueued,
+    kFull,  // No PDC is free and none can be evicted now: try again.
+  };
+  // Hands over a message of `packets` requests (at least 1). Messages of one
+  // PDC are sent whole, in the order of the calls. `path` is the way to the
+  // peer; its entropy is the transport's.
+  PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
+                   uint32_t packets);
+  // Ends a message before its time: packets not yet sent collapse to one with
+  // eom (the client builds it with ie=1); the client still gets its answers.
+  void Cancel(MessageIndex message);
+
+  // Queues return data on the return direction of target PDC `pdc`; from within
+  // `OnRequest` only. False: no record is free, refuse the request.
+  bool PostReturn(uint16_t pdc, const ReturnData& data);
+
+  // A datagram from the wire. `now_ns` is monotonic.
+  void Receive(const Datagram& datagram, uint64_t now_ns);
+  // Sends what windows and the wire allow, at most `packets`, and runs timers.
+  // True if something is left to send at once.
+  bool Progress(uint64_t now_ns, uint32_t packets);
+  // When `Progress` has to be called again without news; UINT64_MAX: never.
+  uint64_t deadline_ns() const;
+  // True if no PDC has anything to send, to be acknowledged or to answer.
+  bool idle() const;
+
+  // Forgets everything, silently (reset of the function).
+  void Reset();
+
+  uint64_t statistic(contract::Statistic which) const;
+  // Bytes of memory per PDC, both sides.
+  static size_t bytes_per_pdc();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace heddle::sim::soft

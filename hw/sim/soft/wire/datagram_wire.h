@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the soft device sends to and receives from: UET datagrams, whatever
+// carries them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "firmware/base/hal.h"
+#include "hw/sim/soft/wire/fabric_address.h"
+
+namespace heddle::sim::soft {
+
+// Where a datagram goes.
+struct Path {
+  FabricAddress destination;
+  // libfabric port of the endpoint that opened or accepted the PDC, for wires
+  // on which each endpoint has a socket of its own; 0 for those that came from
+  // a recorded port.
+  uint16_t port = 0;
+  // UDP port that the peer's packets came from; 0 while none has.
+  uint16_t recorded_port = 0;
+  uint16_t next_hop = 0;  // Index in the next-hop table.
+  uint16_t entropy = 0;   // UDP source port, where the wire lets it be chosen.
+  uint8_t dscp = 0;
+  // libfabric port of the own endpoint that sends.
+  uint16_t source_port = 0;
+};
+
+// A datagram that arrived whole: PDS header to end of payload, its end-to-end
+// CRC and checksums already checked and taken off. Valid until the next
+// `Receive`.
+struct Datagram {
+  FabricAddress source;
+  uint16_t source_udp_port = 0;
+  uint16_t destination_port = 0;  // libfabric port of the socket, 0: unknown.
+  uint8_t dscp = 0;
+  bool congestion = false;  // ECN CE.
+  std::span<const uint8_t> bytes;
+};
+
+// Thread safety: `Kick`, `ClaimPort`, `ReleasePort` from any thread; the rest
+// by one thread at a time.
+class DatagramWire : public firmware::Switch {
+ public:
+  virtual ~DatagramWire() = default;
+
+  enum class SendOutcome : uint8_t {
+    kSent,     // Or lost, as wires do.
+    kBlocked,  // No room: the datagram was not taken, try again.
+  };
+
+  // Room for a datagram of at most `max_bytes()`, PDS header first, to be
+  // filled before `Send`; what is in it is lost with the next `Room` or
+  // `Receive`.
+  virtual std::span<uint8_t> Room() = 0;
+  // Sends the first `bytes` bytes of `Room`.
+  virtual SendOutcome Send(const Path& path, size_t bytes) = 0;
+
+  // Next datagram, or false when there is none now. What is damaged or not UET
+  // is dropped and counted on the way; frames of the slow path go to their own
+  // queue.
+  virtual bool Receive(Datagram* datagram) = 0;
+
+  // Slot at the local address, granted by the wire.
+  virtual uint8_t slot() const = 0;
+  virtual bool link_up() const = 0;
+  virtual uint16_t max_bytes() const = 0;
+  virtual uint32_t payload_mtu() const = 0;
+
+  // Frames held back by faults or gathered for one system call leave now.
+  virtual void Flush() = 0;
+  // True when `Receive` may find something.
+  virtual bool HasNews() const = 0;
+  // Ends a `Sleep`.
+  virtual void Kick() = 0;
+  // Returns on news, a kick, or after `timeout_ns`. Any thread.
+  virtual void Sleep(uint64_t timeout_ns) = 0;
+  // A peer that has not taken what was sent to it is behind, not silent.
+  virtual bool PeerIsBehind(uint64_t now_ns) = 0;
+};
+
+}  // namespace heddle::sim::soft
