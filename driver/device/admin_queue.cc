@@ -75,6 +75,8 @@ int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status) {
                                                               : ENOENT;
     case contract::AdminStatus::kDmaError:
       return EIO;
+    case contract::AdminStatus::kKeyInUse:
+      return ENOKEY;
   }
   // A number that this driver does not know: from a device of a later minor
   // version, or one that is broken.
