@@ -7,24 +7,10 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/transport/client.h"
+#include "hw/sim/soft/transport/message_carrier.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 
 namespace heddle::sim::soft {
-
-// Which PDC a message travels on. Ordered ones are of an endpoint pair (UET
-// 2.13), unordered ones of a pair of functions: the target's endpoint names its
-// function, since several share an address.
-struct PdcName {
-  FabricAddress peer;
-  uint32_t job_id = 0;      // ROD only, else 0.
-  uint16_t source_pid = 0;  // ROD only, else 0.
-  uint16_t target_pid = 0;
-  uint16_t target_ri = 0;  // ROD: the RI; RUD: first RI of its block.
-  uint8_t traffic_class = 0;
-  bool ordered = false;
-
-  bool operator==(const PdcName&) const = default;
-};
 
 struct TransportLimits {
   uint32_t pdcs = 1024;          // As initiator, and as many as target.
@@ -38,32 +24,22 @@ struct TransportLimits {
 // within their limits.
 //
 // Thread safety: one thread at a time.
-class Transport {
+class Transport final : public MessageCarrier {
  public:
   Transport(const TransportLimits& limits, DatagramWire* wire,
             TransportClient* client, uint64_t seed);
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
   ~Transport();
 
   // Times and rules, as firmware wrote them to tables `port` and `transport`.
   void Configure(const contract::PortCfg& port,
                  const contract::TransportCfg& transport);
 
-  enum class PostOutcome : uint8_t {
-    kQueued,
-    kFull,  // No PDC is free and none can be evicted now: try again.
-  };
-  // Hands over a message of `packets` requests (at least 1). Messages of one
-  // PDC are sent whole, in the order of the calls. `path` is the way to the
-  // peer; its entropy is the transport's.
   PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
-                   uint32_t packets);
-  // Ends a message before its time: packets not yet sent collapse to one with
-  // eom (the client builds it with ie=1); the client still gets its answers.
-  void Cancel(MessageIndex message);
-
-  // Queues return data on the return direction of target PDC `pdc`; from within
-  // `OnRequest` only. False: no record is free, refuse the request.
-  bool PostReturn(uint16_t pdc, const ReturnData& data);
+                   uint32_t packets) override;
+  void Cancel(MessageIndex message) override;
+  bool PostReturn(uint16_t pdc, const ReturnData& data) override;
 
   // A datagram from the wire. `now_ns` is monotonic.
   void Receive(const Datagram& datagram, uint64_t now_ns);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the client of the transport may ask of it.
+#pragma once
+
+#include <cstdint>
+
+#include "hw/sim/soft/transport/client.h"
+#include "hw/sim/soft/wire/datagram_wire.h"
+
+namespace heddle::sim::soft {
+
+// Which PDC a message travels on. Ordered ones are of an endpoint pair (UET
+// 2.13), unordered ones of a pair of functions: the target's endpoint names its
+// function, since several share an address.
+struct PdcName {
+  FabricAddress peer;
+  uint32_t job_id = 0;      // ROD only, else 0.
+  uint16_t source_pid = 0;  // ROD only, else 0.
+  uint16_t target_pid = 0;
+  uint16_t target_ri = 0;  // ROD: the RI; RUD: first RI of its block.
+  uint8_t traffic_class = 0;
+  bool ordered = false;
+
+  bool operator==(const PdcName&) const = default;
+};
+
+// Implemented by `Transport`; an interface so that its client can be tested
+// alone.
+//
+// Thread safety: one thread at a time.
+class MessageCarrier {
+ public:
+  enum class PostOutcome : uint8_t {
+    kQueued,
+    kFull,  // No PDC is free and none can be evicted now: try again.
+  };
+  // Hands over a message of `packets` requests (at least 1). Messages of one
+  // PDC are sent whole, in the order of the calls. `path` is the way to the
+  // peer; its entropy is the transport's.
+  virtual PostOutcome Post(MessageIndex message, const PdcName& name,
+                           const Path& path, uint32_t packets) = 0;
+  // Ends a message before its time: packets not yet sent collapse to one with
+  // eom (the client builds it with ie=1); the client still gets its answers.
+  virtual void Cancel(MessageIndex message) = 0;
+
+  // Queues return data on the return direction of target PDC `pdc`; from within
+  // `OnRequest` only. False: no record is free, refuse the request.
+  virtual bool PostReturn(uint16_t pdc, const ReturnData& data) = 0;
+
+ protected:
+  ~MessageCarrier() = default;
+};
+
+}  // namespace heddle::sim::soft
