@@ -122,6 +122,8 @@ int ToReturnCode(contract::AdminStatus status) noexcept {
       return -FI_ENOENT;
     case contract::AdminStatus::kDmaError:
       return -FI_EFAULT;
+    case contract::AdminStatus::kKeyInUse:
+      return -FI_ENOKEY;
   }
   return -FI_EOTHER;
 }

@@ -19,6 +19,21 @@ Status StatusOf(ReturnCode code) noexcept {
     case ReturnCode::kNoMatch:
     case ReturnCode::kUnsupportedOp:
     case ReturnCode::kUnsupportedSize:
+    case ReturnCode::kAtInvalid:
+    case ReturnCode::kAtPerm:
+    case ReturnCode::kAtAtsError:
+    case ReturnCode::kAtNoTrans:
+    case ReturnCode::kAtOutOfRange:
+    case ReturnCode::kHostPoisoned:
+    case ReturnCode::kHostUnsuccessCmpl:
+    case ReturnCode::kAmoUnsupportedOp:
+    case ReturnCode::kAmoUnsupportedDt:
+    case ReturnCode::kAmoUnsupportedSize:
+    case ReturnCode::kAmoUnaligned:
+    case ReturnCode::kAmoFpNan:
+    case ReturnCode::kAmoFpUnderflow:
+    case ReturnCode::kAmoFpOverflow:
+    case ReturnCode::kAmoFpInexact:
     case ReturnCode::kPermViolation:
     case ReturnCode::kOpViolation:
     case ReturnCode::kBadIndex:
