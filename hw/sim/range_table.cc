@@ -82,6 +82,15 @@ uint64_t RangeTable::Run(uint64_t start, uint64_t bytes, bool* mapped) const {
   return position - start;
 }
 
+RangeTable::Span RangeTable::Around(uint64_t position) const {
+  auto it = segments_.upper_bound(position);
+  if (it == segments_.begin() || std::prev(it)->second.end <= position) {
+    return {};
+  }
+  it = std::prev(it);
+  return {.start = it->first, .end = it->second.end};
+}
+
 bool RangeTable::Covers(uint64_t start, uint64_t bytes) const {
   bool mapped = false;
   return bytes == 0 || (Run(start, bytes, &mapped) == bytes && mapped);

@@ -27,6 +27,14 @@ class RangeTable {
   // starting at `start` and at most `bytes`; `mapped` says which.
   uint64_t Run(uint64_t start, uint64_t bytes, bool* mapped) const;
 
+  // A run of mapped bytes around `position`, not always the longest; empty when
+  // that byte is not mapped.
+  struct Span {
+    uint64_t start = 0;
+    uint64_t end = 0;
+  };
+  Span Around(uint64_t position) const;
+
   size_t size() const { return ranges_.size(); }
 
  private:

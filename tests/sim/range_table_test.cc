@@ -74,5 +74,22 @@ TEST(RangeTableTest, AgreesWithAByteMapOnRandomRanges) {
   }
 }
 
+TEST(RangeTableTest, AroundIsMappedAndHoldsThePosition) {
+  RangeTable table;
+  ASSERT_TRUE(table.Add(100, 100));
+  ASSERT_TRUE(table.Add(150, 100));
+  for (uint64_t position = 90; position < 260; ++position) {
+    SCOPED_TRACE(position);
+    const RangeTable::Span span = table.Around(position);
+    if (position < 100 || position >= 250) {
+      EXPECT_EQ(span.start, span.end);
+      continue;
+    }
+    EXPECT_LE(span.start, position);
+    EXPECT_GT(span.end, position);
+    EXPECT_TRUE(table.Covers(span.start, span.end - span.start));
+  }
+}
+
 }  // namespace
 }  // namespace heddle::sim
