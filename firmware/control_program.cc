@@ -31,7 +31,7 @@ ControlProgram::ControlProgram(RegisterBus& bus, Switch& ports,
       timer_(bus),
       port_(tables_, board_),
       neighbours_(tables_, slow_path_, timer_, board_),
-      executor_(tables_, port_, neighbours_, ports) {}
+      executor_(tables_, port_, neighbours_, ports, board_.key_secret) {}
 
 void ControlProgram::Start() {
   const uint32_t major =
@@ -41,7 +41,8 @@ void ControlProgram::Start() {
     Halt({Module::kControlProgram, kWrongContract, StatusClass::kMismatch});
     return;
   }
-  executor_.SetLimits(bus_.Read(contract::kMgmtContextLimitsOffset));
+  executor_.SetLimits(bus_.Read(contract::kMgmtContextLimitsOffset),
+                      bus_.Read(contract::kMgmtRegionLimitsOffset));
   const Status status = Configure();
   if (!status.ok()) {
     Halt(status);

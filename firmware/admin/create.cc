@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that create queues and contexts.
 #include "firmware/admin/executor.h"
+#include "firmware/admin/order.h"
 
 namespace heddle::firmware {
 namespace {
@@ -73,18 +74,26 @@ FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
                   uint64_t{command.av_entries} * sizeof(contract::AvEntry),
                   kCacheLineBytes),
       offsetof(Command, av_base));
-  // Spilling is not offered by this version.
-  check.Require(command.spill_base == 0, offsetof(Command, spill_base));
+  // A device without the capability does not use it.
+  check.Require(
+      IsHostRange(command.spill_base,
+                  Bytes(command.ring_log2, contract::kDescBytes), kPageBytes),
+      offsetof(Command, spill_base));
   check.Require(cqs_.Find(command.cq, function_) != nullptr,
                 offsetof(Command, cq), contract::AdminStatus::kNotFound);
   check.Require(IsRingLog2(command.ring_log2), offsetof(Command, ring_log2));
   check.Require(command.traffic_class <= kMaxDscp,
                 offsetof(Command, traffic_class));
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
-  // Any `msg_order` is met: all traffic of this version is ordered.
-  check.Require(command.counter_send == 0, offsetof(Command, counter_send));
-  check.Require(command.counter_read == 0, offsetof(Command, counter_read));
-  check.Require(command.counter_write == 0, offsetof(Command, counter_write));
+  check.Require(IsCounter(command.counter_send),
+                offsetof(Command, counter_send),
+                contract::AdminStatus::kNotFound);
+  check.Require(IsCounter(command.counter_read),
+                offsetof(Command, counter_read),
+                contract::AdminStatus::kNotFound);
+  check.Require(IsCounter(command.counter_write),
+                offsetof(Command, counter_write),
+                contract::AdminStatus::kNotFound);
   check.Require(command.rsvd2 == 0, offsetof(Command, rsvd2));
   check.Require(command.rsvd3 == 0, offsetof(Command, rsvd3));
   return check;
@@ -111,12 +120,20 @@ Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
                                   .cq = command.cq,
                                   .function = function_,
                                   .enable = 1,
-                                  .traffic_class = command.traffic_class};
+                                  .traffic_class = command.traffic_class,
+                                  .counter_send = command.counter_send,
+                                  .counter_read = command.counter_read,
+                                  .counter_write = command.counter_write,
+                                  .ordered = OrderedClasses(command.msg_order),
+                                  .spill_base = command.spill_base};
   const Status status = tables_.Write(contract::Table::kTxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);
   }
   Adopt(tx_contexts_.at(index), command.endpoint, config);
+  UseCounter(config.counter_send);
+  UseCounter(config.counter_read);
+  UseCounter(config.counter_write);
   return Created(index);
 }
 
@@ -148,12 +165,17 @@ FieldCheck Executor::CheckRx(const contract::AdminCreateRx& command) {
   // The control RI precedes the receive contexts in the endpoint's block.
   check.Require(command.rx_index < contract::kRiBlock - 1,
                 offsetof(Command, rx_index));
-  check.Require(command.counter_recv == 0, offsetof(Command, counter_recv));
-  check.Require(command.counter_remote_read == 0,
-                offsetof(Command, counter_remote_read));
-  check.Require(command.counter_remote_write == 0,
-                offsetof(Command, counter_remote_write));
-  check.Require(command.flags == 0, offsetof(Command, flags));
+  check.Require(IsCounter(command.counter_recv),
+                offsetof(Command, counter_recv),
+                contract::AdminStatus::kNotFound);
+  check.Require(IsCounter(command.counter_remote_read),
+                offsetof(Command, counter_remote_read),
+                contract::AdminStatus::kNotFound);
+  check.Require(IsCounter(command.counter_remote_write),
+                offsetof(Command, counter_remote_write),
+                contract::AdminStatus::kNotFound);
+  check.Require((command.flags & ~contract::kRxCtxFlagRegionEvent) == 0,
+                offsetof(Command, flags));
   check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
   return check;
 }
@@ -173,20 +195,28 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
   if (index == rx_contexts_.limit()) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
-  const contract::RxCtxCfg config{.ring_base = command.ring_base,
-                                  .head_cell = command.head_cell,
-                                  .job_id = endpoint.job_id,
-                                  .pid_on_fep = endpoint.pid_on_fep(),
-                                  .resource_index = resource_index,
-                                  .ring_log2 = command.ring_log2,
-                                  .cq = command.cq,
-                                  .function = function_,
-                                  .enable = 1};
+  const contract::RxCtxCfg config{
+      .ring_base = command.ring_base,
+      .head_cell = command.head_cell,
+      .job_id = endpoint.job_id,
+      .pid_on_fep = endpoint.pid_on_fep(),
+      .resource_index = resource_index,
+      .ring_log2 = command.ring_log2,
+      .cq = command.cq,
+      .function = function_,
+      .enable = 1,
+      .counter_recv = command.counter_recv,
+      .counter_remote_read = command.counter_remote_read,
+      .counter_remote_write = command.counter_remote_write,
+      .flags = command.flags};
   const Status status = tables_.Write(contract::Table::kRxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);
   }
   Adopt(rx_contexts_.at(index), command.endpoint, config);
+  UseCounter(config.counter_recv);
+  UseCounter(config.counter_remote_read);
+  UseCounter(config.counter_remote_write);
   return Created(index);
 }
 

@@ -4,12 +4,21 @@
 
 namespace heddle::firmware {
 
-template <typename Contexts>
-Executor::Progress Executor::StartClosing(Contexts& contexts,
-                                          contract::Table table,
-                                          uint32_t index) {
-  auto disabled = contexts.at(index).config;
-  disabled.enable = 0;
+namespace {
+
+// What is under way on a context still needs the rest of its entry.
+template <typename Config>
+Config Disabled(const Context<Config>& context) {
+  Config config = context.config;
+  config.enable = 0;
+  return config;
+}
+
+}  // namespace
+
+template <typename Config>
+Executor::Progress Executor::StartClosing(contract::Table table, uint32_t index,
+                                          const Config& disabled) {
   const Status status = tables_.Write(table, index, disabled);
   if (!status.ok()) {
     return Fail(status);
@@ -23,7 +32,17 @@ template <typename Config>
 void Executor::Forget(Context<Config>& context) {
   --endpoints_.at(context.endpoint).users;
   --cqs_.at(context.cq).users;
+  ReleaseCounters(context.config);
   context = {};
+}
+
+void Executor::Forget(Region& region) {
+  if (region.bound) {
+    --endpoints_.at(region.endpoint).users;
+  }
+  ReleaseCounter(region.counter);
+  // Its next key is another one.
+  region = {.generation = region.generation};
 }
 
 Executor::Progress Executor::Destroy(const contract::AdminCommand& command) {
@@ -41,14 +60,24 @@ Executor::Progress Executor::Destroy(const contract::AdminCommand& command) {
       return DestroyCq(index);
     case contract::AdminOpcode::kDestroyTx:
       if (tx_contexts_.Find(index, function_) != nullptr) {
-        return StartClosing(tx_contexts_, contract::Table::kTxCtx, index);
+        return StartClosing(contract::Table::kTxCtx, index,
+                            Disabled(tx_contexts_.at(index)));
       }
       break;
     case contract::AdminOpcode::kDestroyRx:
       if (rx_contexts_.Find(index, function_) != nullptr) {
-        return StartClosing(rx_contexts_, contract::Table::kRxCtx, index);
+        return StartClosing(contract::Table::kRxCtx, index,
+                            Disabled(rx_contexts_.at(index)));
       }
       break;
+    case contract::AdminOpcode::kDeregisterRegion:
+      if (regions_.Find(index, function_) != nullptr) {
+        return StartClosing(contract::Table::kRegion, index,
+                            contract::RegionCfg{});
+      }
+      break;
+    case contract::AdminOpcode::kDestroyCounter:
+      return DestroyCounter(index);
     default:
       break;
   }
@@ -90,6 +119,18 @@ Executor::Progress Executor::DestroyCq(uint32_t index) {
   return Answer(contract::AdminStatus::kOk, 0);
 }
 
+Executor::Progress Executor::DestroyCounter(uint32_t index) {
+  const Counter* counter = counters_.Find(index, function_);
+  if (counter == nullptr) {
+    return Answer(contract::AdminStatus::kNotFound,
+                  offsetof(contract::AdminCommand, object));
+  }
+  if (counter->users != 0) {
+    return Answer(contract::AdminStatus::kInUse, counter->users);
+  }
+  return StartClosing(contract::Table::kCounter, index, contract::CounterCfg{});
+}
+
 Executor::Progress Executor::Continue() {
   Status status;
   if (tables_.DrainRuns(status)) {
@@ -98,32 +139,45 @@ Executor::Progress Executor::Continue() {
   if (!status.ok()) {
     return Fail(status);
   }
-  if (closing_.table == contract::Table::kTxCtx) {
-    Forget(tx_contexts_.at(closing_.index));
-  } else {
-    Forget(rx_contexts_.at(closing_.index));
+  const uint32_t index = closing_.index;
+  switch (closing_.table) {
+    case contract::Table::kTxCtx:
+      Forget(tx_contexts_.at(index));
+      break;
+    case contract::Table::kRxCtx:
+      Forget(rx_contexts_.at(index));
+      break;
+    case contract::Table::kRegion:
+      Forget(regions_.at(index));
+      break;
+    default:
+      counters_.at(index) = {};
+      break;
   }
   closing_ = {};
   return Answer(contract::AdminStatus::kOk, 0);
 }
 
-template <typename Contexts>
-Executor::Progress Executor::CloseFirst(Contexts& contexts,
-                                        contract::Table table) {
-  for (uint32_t i = 0; i < contexts.limit(); ++i) {
-    if (contexts.at(i).used) {
-      return StartClosing(contexts, table, i);
-    }
+Executor::Progress Executor::CloseFirst() {
+  if (const uint32_t i = tx_contexts_.FindUsed(); i < tx_contexts_.limit()) {
+    return StartClosing(contract::Table::kTxCtx, i,
+                        Disabled(tx_contexts_.at(i)));
+  }
+  if (const uint32_t i = rx_contexts_.FindUsed(); i < rx_contexts_.limit()) {
+    return StartClosing(contract::Table::kRxCtx, i,
+                        Disabled(rx_contexts_.at(i)));
+  }
+  if (const uint32_t i = regions_.FindUsed(); i < regions_.limit()) {
+    return StartClosing(contract::Table::kRegion, i, contract::RegionCfg{});
+  }
+  if (const uint32_t i = counters_.FindUsed(); i < counters_.limit()) {
+    return StartClosing(contract::Table::kCounter, i, contract::CounterCfg{});
   }
   return Progress::kAnswered;
 }
 
 Executor::Progress Executor::TearDown() {
-  Progress progress = CloseFirst(tx_contexts_, contract::Table::kTxCtx);
-  if (progress == Progress::kAnswered) {
-    progress = CloseFirst(rx_contexts_, contract::Table::kRxCtx);
-  }
-  if (progress != Progress::kAnswered) {
+  if (const Progress progress = CloseFirst(); progress != Progress::kAnswered) {
     return progress;
   }
   for (uint32_t i = 0; i < cqs_.limit(); ++i) {

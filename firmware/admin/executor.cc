@@ -12,7 +12,7 @@ constexpr uint32_t kMaxJobId = (1U << 24) - 1;
 
 }  // namespace
 
-void Executor::SetLimits(uint32_t context_limits) {
+void Executor::SetLimits(uint32_t context_limits, uint32_t region_limits) {
   tx_contexts_.set_limit(GetField(context_limits,
                                   contract::kBar0ContextLimitsTxMask,
                                   contract::kBar0ContextLimitsTxLsb));
@@ -24,6 +24,12 @@ void Executor::SetLimits(uint32_t context_limits) {
   vectors_ = GetField(context_limits, contract::kBar0ContextLimitsVectorsMask,
                       contract::kBar0ContextLimitsVectorsLsb);
   endpoints_.set_limit(kMaxEndpoints);
+  regions_.set_limit(GetField(region_limits,
+                              contract::kBar0RegionLimitsRegionsMask,
+                              contract::kBar0RegionLimitsRegionsLsb));
+  counters_.set_limit(GetField(region_limits,
+                               contract::kBar0RegionLimitsCountersMask,
+                               contract::kBar0RegionLimitsCountersLsb));
 }
 
 Executor::Progress Executor::Execute(const contract::AdminCommand& command,
@@ -55,16 +61,18 @@ Executor::Progress Executor::Dispatch(const contract::AdminCommand& command) {
           Reinterpret<contract::AdminResolveNextHop>(command));
     case contract::AdminOpcode::kReleaseNextHop:
       return ReleaseNextHop(command);
+    case contract::AdminOpcode::kRegisterRegion:
+      return RegisterRegion(
+          Reinterpret<contract::AdminRegisterRegion>(command));
+    case contract::AdminOpcode::kCreateCounter:
+      return CreateCounter(Reinterpret<contract::AdminCreateCounter>(command));
     case contract::AdminOpcode::kDestroyEndpoint:
     case contract::AdminOpcode::kDestroyCq:
     case contract::AdminOpcode::kDestroyTx:
     case contract::AdminOpcode::kDestroyRx:
-      return Destroy(command);
-    case contract::AdminOpcode::kRegisterRegion:
     case contract::AdminOpcode::kDeregisterRegion:
-    case contract::AdminOpcode::kCreateCounter:
     case contract::AdminOpcode::kDestroyCounter:
-      // Remote access is not offered by this version.
+      return Destroy(command);
     case contract::AdminOpcode::kNone:
       break;
   }

@@ -17,7 +17,7 @@ struct Endpoint {
   Function function = 0;
   uint32_t port = 0;
   uint32_t job_id = 0;
-  uint32_t users = 0;  // Contexts.
+  uint32_t users = 0;  // Contexts and regions.
 
   // A port is {RI block, PIDonFEP}.
   uint16_t pid_on_fep() const {
@@ -33,6 +33,24 @@ struct Cq {
   bool used = false;
   Function function = 0;
   uint32_t users = 0;  // Contexts.
+};
+
+struct Counter {
+  bool used = false;
+  Function function = 0;
+  uint32_t users = 0;  // Contexts and regions.
+};
+
+// A memory region. Its table entry is cleared when it is deregistered: accesses
+// under way have what they need.
+struct Region {
+  bool used = false;
+  Function function = 0;
+  bool bound = false;   // To `endpoint`.
+  uint8_t counter = 0;  // Plus 1; 0: none.
+  uint32_t endpoint = 0;
+  uint32_t generation = 0;  // Provider keys made of this entry so far.
+  uint64_t key = 0;
 };
 
 // A transmit or receive context. `config` is its table entry, kept because the
@@ -79,6 +97,15 @@ class ObjectTable {
     return index;
   }
 
+  // Lowest number in use; `limit()` when there is none.
+  uint32_t FindUsed() const {
+    uint32_t index = 0;
+    while (index < limit_ && !objects_[index].used) {
+      ++index;
+    }
+    return index;
+  }
+
   // Precondition for both: index < limit().
   T& at(uint32_t index) { return objects_[index]; }
   const T& at(uint32_t index) const { return objects_[index]; }
@@ -97,5 +124,9 @@ inline constexpr uint32_t kMaxRxContexts =
 inline constexpr uint32_t kMaxCqs =
     contract::kCounterPageFirst - contract::kCqPageFirst;
 inline constexpr uint32_t kMaxEndpoints = kMaxTxContexts;
+inline constexpr uint32_t kMaxCounters =
+    contract::kBar2Bytes / contract::kDoorbellPageBytes -
+    contract::kCounterPageFirst;
+inline constexpr uint32_t kMaxRegions = 1024;
 
 }  // namespace heddle::firmware

@@ -70,6 +70,14 @@ struct Board {
   bool resolve_neighbours = false;  // By ARP or Neighbor Discovery.
   uint8_t neighbour_tries = 0;      // Questions before one is called unknown.
   uint8_t prefix_length = 0;        // Of the link; 0: all addresses are on it.
+  uint64_t key_secret = 0;          // What memory keys are hidden with.
+  uint64_t pdc_safety_ns = 0;       // Syn_Retx_Safety_Time.
+  uint64_t pdc_idle_ns = 0;         // Idle PDCs are closed after it; 0: never.
+  uint32_t cwnd_bytes = 0;   // Congestion window; 0: the PSN window alone.
+  uint32_t base_rtt_ns = 0;  // Of an empty network.
+  bool congestion = false;   // NSCC.
+  uint8_t reorder = 3;       // RUD: later packets that show a loss.
+  uint8_t ack_every = 16;    // Packets.
 };
 
 }  // namespace heddle::firmware

@@ -34,6 +34,9 @@ class [[nodiscard]] Status {
                static_cast<uint32_t>(status_class)) {}
 
   constexpr bool ok() const { return value_ == 0; }
+  constexpr StatusClass status_class() const {
+    return static_cast<StatusClass>(value_ & 0xff);
+  }
   constexpr uint32_t value() const { return value_; }
 
  private:

@@ -64,7 +64,26 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
   if (config_.rto_max_ticks < config_.rto_ticks) {
     config_.rto_max_ticks = config_.rto_ticks;
   }
-  return tables_.Write(contract::Table::kPort, 0, config_);
+  const Status status = StartTransport();
+  return status.ok() ? tables_.Write(contract::Table::kPort, 0, config_)
+                     : status;
+}
+
+Status Port::StartTransport() {
+  const contract::TransportCfg transport{
+      .safety_ticks = SaturatedTicks(board_.pdc_safety_ns, board_.tick_ns),
+      .idle_ticks = board_.pdc_idle_ns == 0
+                        ? 0
+                        : SaturatedTicks(board_.pdc_idle_ns, board_.tick_ns),
+      .cwnd_bytes = board_.cwnd_bytes,
+      .base_rtt_ns = board_.base_rtt_ns,
+      .reorder = board_.reorder,
+      .ack_every = board_.ack_every,
+      .congestion = static_cast<uint8_t>(board_.congestion ? 1 : 0)};
+  const Status status =
+      tables_.Write(contract::Table::kTransport, 0, transport);
+  // A NIC of contract 1.1 has no such table, and nothing that it would rule.
+  return status.status_class() == StatusClass::kRefused ? Status{} : status;
 }
 
 Port::Timing Port::SetTiming(uint64_t rto_ns, uint64_t dead_ns,

@@ -38,6 +38,7 @@ class Port {
 
  private:
   bool BoardIsValid(uint32_t payload_mtu_max_bytes) const;
+  Status StartTransport();
 
   TablePort& tables_;
   const Board board_;

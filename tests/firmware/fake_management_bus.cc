@@ -51,6 +51,8 @@ uint32_t FakeManagementBus::Read(uint32_t offset) {
       return transport_limits;
     case kMgmtDatapathOffset:
       return datapath;
+    case kMgmtRegionLimitsOffset:
+      return region_limits;
     case kMgmtMailboxControlOffset:
       return ReadMailboxControl();
     case kMgmtTableControlOffset:

@@ -52,6 +52,7 @@ class FakeManagementBus final : public RegisterBus {
   uint32_t context_limits = 0x04030202;  // 4 vectors, 3 queues, 2 + 2 contexts.
   uint32_t transport_limits = 64U << 16 | 512;
   uint32_t datapath = 8192U << 16 | 512;
+  uint32_t region_limits = 3U << 16 | 16;  // 3 counters, 16 regions.
   uint64_t admin_command_base = 0;
   uint64_t admin_answer_base = 0;
   uint32_t admin_log2 = 0;

@@ -16,14 +16,14 @@ RegionTable::RegionTable(uint32_t capacity, uint64_t secret)
 }
 
 size_t RegionTable::Bucket(uint64_t key) const noexcept {
-  return MatchHash(secret_).OfTag(key & ~kKeyIdempotentSafe) &
+  return MatchHash(secret_).OfTag(key & ~contract::kKeyIdempotentSafe) &
          (buckets_.size() - 1);
 }
 
 uint32_t RegionTable::FindUser(uint64_t key) const noexcept {
   uint32_t at = buckets_[Bucket(key)].front();
-  while (at != kNone && (slots_[at].spec.key & ~kKeyIdempotentSafe) !=
-                            (key & ~kKeyIdempotentSafe)) {
+  while (at != kNone && (slots_[at].spec.key & ~contract::kKeyIdempotentSafe) !=
+                            (key & ~contract::kKeyIdempotentSafe)) {
     at = Chain::Next(slots_, at);
   }
   return at;
@@ -34,7 +34,7 @@ RegionTable::Registered RegionTable::Register(const RegionSpec& spec) noexcept {
     return {Status::kBadRange, kNone, 0};
   }
   if (!spec.provider_key) {
-    if (spec.key >> kKeyUserBits != 0) {
+    if (!contract::IsUserKey(spec.key)) {
       return {Status::kBadKey, kNone, 0};
     }
     if (FindUser(spec.key) != kNone) {
@@ -54,7 +54,7 @@ RegionTable::Registered RegionTable::Register(const RegionSpec& spec) noexcept {
     buckets_[Bucket(spec.key)].PushBack(slots_, region);
   }
   if (spec.idempotent_safe) {
-    slot.spec.key |= kKeyIdempotentSafe;
+    slot.spec.key |= contract::kKeyIdempotentSafe;
   }
   ++size_;
   return {Status::kOk, region, slot.spec.key};
@@ -62,7 +62,7 @@ RegionTable::Registered RegionTable::Register(const RegionSpec& spec) noexcept {
 
 uint32_t RegionTable::Find(uint64_t key) const noexcept {
   const uint32_t region =
-      (key & kKeyProvider) != 0 ? KeyMaker::Slot(key) : FindUser(key);
+      contract::IsProviderKey(key) ? contract::RegionOfKey(key) : FindUser(key);
   if (region >= slots_.size() || slots_[region].state != State::kLive ||
       slots_[region].spec.key != key) {
     return kNone;
@@ -85,7 +85,7 @@ void RegionTable::End(uint32_t region) noexcept {
   }
   slot.state = State::kFree;
   --size_;
-  if (slot.generation < KeyMaker::kGenerations) {
+  if (slot.generation < contract::KeyMaker::kGenerations) {
     free_.PushBack(slots_, region);
   }
 }

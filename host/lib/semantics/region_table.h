@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/lib/semantics/index_list.h"
-#include "host/lib/semantics/memory_key.h"
+#include "hw/contract/memory_key.h"
 
 namespace heddle::semantics {
 
@@ -42,7 +42,7 @@ struct RegionSpec {
 // Thread safety: one thread at a time.
 class RegionTable {
  public:
-  // At most 2^KeyMaker::kSlotBits regions. `secret` is what provider keys are
+  // At most 2^contract::kKeyIndexBits regions. `secret` is what provider keys are
   // hidden with. Throws std::bad_alloc.
   RegionTable(uint32_t capacity, uint64_t secret);
 
@@ -50,7 +50,7 @@ class RegionTable {
     kOk,
     kFull,      // No free region.
     kKeyInUse,  // By a region, or one that still drains: FI_ENOKEY.
-    kBadKey,    // A user key of more than kKeyUserBits bits.
+    kBadKey,    // A user key of more than contract::kKeyUserBits bits.
     kBadRange,  // The region wraps.
   };
   struct Registered {
@@ -105,7 +105,7 @@ class RegionTable {
   uint32_t FindUser(uint64_t key) const noexcept;
   void End(uint32_t region) noexcept;
 
-  KeyMaker keys_;
+  contract::KeyMaker keys_;
   uint64_t secret_;
   std::vector<Slot> slots_;
   std::vector<Chain> buckets_;  // A power of two.

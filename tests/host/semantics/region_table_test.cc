@@ -40,7 +40,7 @@ TEST(RegionTable, UserKeyIsTheOneAskedFor) {
   EXPECT_EQ(table.Find(42), region.region);
   EXPECT_EQ(table.spec(region.region).base, 0x1000U);
   EXPECT_EQ(table.Find(43), kNone);
-  EXPECT_EQ(table.Find(42 | kKeyProvider), kNone);
+  EXPECT_EQ(table.Find(42 | contract::kKeyProvider), kNone);
   EXPECT_EQ(table.Find(42 | kKeyIdempotentSafe), kNone);
   EXPECT_EQ(table.Find(42 | uint64_t{1} << 60U), kNone);
 }
@@ -94,7 +94,7 @@ TEST(RegionTable, ProviderKeysOfOneSlotNeverComeBack) {
     ASSERT_EQ(table.Find(region.key), region.region);
     ASSERT_EQ(table.Find(last), kNone);
     // Within the bits that UET leaves to a provider.
-    ASSERT_EQ(region.key >> kKeyUserBits, 1U);
+    ASSERT_EQ(region.key >> contract::kKeyUserBits, 1U);
     ASSERT_EQ(table.Deregister(region.region), Drain::kDone);
     ASSERT_EQ(table.Find(region.key), kNone);
     last = region.key;
@@ -102,15 +102,15 @@ TEST(RegionTable, ProviderKeysOfOneSlotNeverComeBack) {
 }
 
 TEST(KeyMaker, KeysLookLikeNoneBeforeOrOfAnotherSecret) {
-  const KeyMaker one(1);
-  const KeyMaker two(2);
+  const contract::KeyMaker one(1);
+  const contract::KeyMaker two(2);
   uint32_t bits = 0;
   uint32_t same = 0;
   for (uint32_t i = 0; i < 4096; ++i) {
     const uint64_t key = one.Make(7, i);
-    EXPECT_EQ(KeyMaker::Slot(key), 7U);
+    EXPECT_EQ(contract::RegionOfKey(key), 7U);
     bits += static_cast<uint32_t>(
-        std::popcount((key ^ one.Make(7, i + 1)) >> KeyMaker::kSlotBits));
+        std::popcount((key ^ one.Make(7, i + 1)) >> contract::kKeyIndexBits));
     same += key == two.Make(7, i) ? 1 : 0;
   }
   // Half of 28 bits change from key to key.
@@ -146,7 +146,7 @@ TEST(RegionTable, RegionOfNobodyIsNotFound) {
     EXPECT_EQ(table.Deregister(region), Drain::kNotFound);
   }
   // A provider key whose slot is beyond the table.
-  EXPECT_EQ(table.Find(kKeyProvider | 0xfffff), kNone);
+  EXPECT_EQ(table.Find(contract::kKeyProvider | 0xfffff), kNone);
 }
 
 struct ModelRegion {

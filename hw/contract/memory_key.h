@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// 64-bit memory keys: which there are, and where a device looks for them.
+// Freestanding: firmware, models and the host share it.
+#pragma once
+
+#include <stdint.h>
+
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle::contract {
+
+// Requests that may be repeated (RUDI) are allowed (UET 5.2).
+inline constexpr uint64_t kKeyIdempotentSafe = uint64_t{1} << 63U;
+
+constexpr bool IsProviderKey(uint64_t key) {
+  return (key & kKeyProvider) != 0;
+}
+constexpr bool IsUserKey(uint64_t key) {
+  return key >> kKeyUserBits == 0;
+}
+
+// Entry of the region table that a provider key names.
+constexpr uint32_t RegionOfKey(uint64_t key) {
+  return static_cast<uint32_t>(key & ((uint64_t{1} << kKeyIndexBits) - 1));
+}
+
+// First of the `kRegionWays` entries that a user key may be in, of a table of
+// `regions` entries (a power of two, at least kRegionWays).
+constexpr uint32_t RegionSetOfKey(uint64_t key, uint32_t regions) {
+  uint32_t mixed = 0;
+  for (unsigned shift = 0; shift < kKeyUserBits; shift += 8) {
+    mixed ^= static_cast<uint32_t>(key >> shift & 0xff);
+  }
+  return (mixed & (regions / kRegionWays - 1)) * kRegionWays;
+}
+
+// Provider keys: {generation, entry of the region table}, the generation
+// hidden.
+//
+// Guarantees: keys of one entry differ for `kGenerations` generations, and who
+// does not know the secret cannot tell the next from those before.
+class KeyMaker {
+ public:
+  static constexpr uint32_t kGenerations = 1U << 28U;
+
+  explicit constexpr KeyMaker(uint64_t secret) : secret_(secret) {}
+
+  // `region` below 2^kKeyIndexBits, `generation` below kGenerations.
+  constexpr uint64_t Make(uint32_t region, uint32_t generation) const {
+    // A Feistel network is a permutation whatever its rounds compute:
+    // generations of one entry never meet.
+    uint32_t left = generation >> kHalfBits & kHalf;
+    uint32_t right = generation & kHalf;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      const uint32_t next =
+          left ^ Mix(round, uint64_t{region} << kHalfBits | right);
+      left = right;
+      right = next;
+    }
+    return kKeyProvider | uint64_t{left << kHalfBits | right} << kKeyIndexBits |
+           region;
+  }
+
+ private:
+  static constexpr unsigned kHalfBits = 14;
+  static constexpr uint32_t kHalf = (1U << kHalfBits) - 1;
+  static constexpr uint64_t kRounds = 6;
+
+  constexpr uint32_t Mix(uint64_t round, uint64_t value) const {
+    uint64_t mixed = secret_ + round * 0x9e3779b97f4a7c15ULL + value;
+    mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9ULL;
+    mixed = (mixed ^ mixed >> 27U) * 0x94d049bb133111ebULL;
+    mixed ^= secret_;
+    mixed = (mixed ^ mixed >> 31U) * 0xff51afd7ed558ccdULL;
+    return static_cast<uint32_t>(mixed >> 40U) & kHalf;
+  }
+
+  uint64_t secret_;
+};
+
+}  // namespace heddle::contract
