@@ -59,6 +59,10 @@ struct ReturnData {
   uint32_t total = 0;   // Of the message.
   uint32_t job_id = 0;
   uint16_t message_id = 0;
+  // The client's, to be given back as they are.
+  uint32_t region_generation = 0;
+  uint32_t open_message = 0;
+  uint32_t open_generation = 0;
 };
 
 // Thread safety: called by the thread that drives the transport. May call
@@ -71,14 +75,19 @@ class TransportClient {
   struct Built {
     contract::NextHdr next_hdr = {};
     size_t bytes = 0;  // SES header, extensions and payload.
+    // The message ends with this packet, however many were posted: the rest is
+    // not sent. Never of a packet in front of one that was built before.
+    bool last = false;
   };
   // Writes packet `index` of the message behind its PDS header; again, the same
-  // way, for each retransmission. Memory that cannot be read gives a packet
-  // with ie=1 (design §4: after PSN assignment a packet is always sent).
+  // way, for each retransmission. Memory that cannot be read, and a message
+  // that was refused or whose context is gone, give a packet with ie=1 (design
+  // §4: after PSN assignment a packet is always sent) that is the last one.
   virtual Built BuildRequest(MessageIndex message, uint32_t index,
                              std::span<uint8_t> out) = 0;
   // So many packets more of the message are acknowledged (cumulatively, or by
-  // an ACK of their own).
+  // an ACK of their own). In the end, as many as were sent; after that the
+  // index may name another message, so nothing more is said of this one.
   virtual void OnAcknowledged(MessageIndex message, uint32_t packets) = 0;
   // The target answered with a response of its own; `data` is result data of an
   // ACK. Comes before `OnAcknowledged` of the same packet.
@@ -91,8 +100,9 @@ class TransportClient {
   // again.
   virtual void OnAbandoned(MessageIndex message, contract::Status status,
                            uint16_t detail, bool transmitted) = 0;
-  // A packet of return data, new: `ses` is SesResponseData and payload.
-  // Answers kAccepted, kRefused (NACK) or kDropped.
+  // A packet of return data, new: `ses` is SesResponseData and payload, or a
+  // SesResponse with an error code. Answers kAccepted, kRefused (NACK) or
+  // kDropped.
   virtual Verdict OnReturnData(const Request& request) = 0;
 
   // -- target
@@ -102,9 +112,9 @@ class TransportClient {
   // kRefused, NO_GTD_DEL_AVAIL.
   virtual Verdict OnRequest(const Request& request, bool may_guarantee) = 0;
   // Writes the packet of `data` behind its PDS header: SesResponseData,
-  // payload. A region that has gone meanwhile gives an empty `Built`: the
-  // packet leaves as a response with an error code instead, written by the
-  // client (a resend must not read memory of a region that was deregistered).
+  // payload. For a region that has gone meanwhile it writes a SesResponse with
+  // an error code instead (next_hdr response): a resend must not read memory of
+  // a region that was deregistered. The packet is delivered as any other.
   virtual Built BuildReturn(const ReturnData& data, std::span<uint8_t> out) = 0;
   // Nobody needs the record any more: acknowledged, or its PDC is gone.
   virtual void OnReturnRetired(const ReturnData& data) = 0;

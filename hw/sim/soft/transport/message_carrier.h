@@ -39,9 +39,6 @@ class MessageCarrier {
   // peer; its entropy is the transport's.
   virtual PostOutcome Post(MessageIndex message, const PdcName& name,
                            const Path& path, uint32_t packets) = 0;
-  // Ends a message before its time: packets not yet sent collapse to one with
-  // eom (the client builds it with ie=1); the client still gets its answers.
-  virtual void Cancel(MessageIndex message) = 0;
 
   // Queues return data on the return direction of target PDC `pdc`; from within
   // `OnRequest` only. False: no record is free, refuse the request.

@@ -38,7 +38,6 @@ class Transport final : public MessageCarrier {
 
   PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
                    uint32_t packets) override;
-  void Cancel(MessageIndex message) override;
   bool PostReturn(uint16_t pdc, const ReturnData& data) override;
 
   // A datagram from the wire. `now_ns` is monotonic.
