@@ -66,8 +66,7 @@ struct ReturnData {
 };
 
 // Thread safety: called by the thread that drives the transport. May call
-// `Transport::Post` and `Transport::PostReturn` from within, nothing else of
-// it.
+// `Transport::Post`, `Finish` and `PostReturn` from within, nothing else of it.
 class TransportClient {
  public:
   // -- initiator
@@ -101,8 +100,9 @@ class TransportClient {
   virtual void OnAbandoned(MessageIndex message, contract::Status status,
                            uint16_t detail, bool transmitted) = 0;
   // A packet of return data, new: `ses` is SesResponseData and payload, or a
-  // SesResponse with an error code. Answers kAccepted, kRefused (NACK) or
-  // kDropped.
+  // SesResponse with an error code. It names a message of this PDC that was
+  // posted with `expects_data` and is not finished; all else is dropped before.
+  // Answers kAccepted, kRefused (NACK) or kDropped.
   virtual Verdict OnReturnData(const Request& request) = 0;
 
   // -- target

@@ -36,9 +36,17 @@ class MessageCarrier {
   };
   // Hands over a message of `packets` requests (at least 1). Messages of one
   // PDC are sent whole, in the order of the calls. `path` is the way to the
-  // peer; its entropy is the transport's.
+  // peer; its entropy is the transport's. A message that `expects_data` (a
+  // read, a fetching atomic) stays known after its last acknowledgement until
+  // `Finish`: its PDC is watched so long, and ends when the peer dies.
   virtual PostOutcome Post(MessageIndex message, const PdcName& name,
-                           const Path& path, uint32_t packets) = 0;
+                           const Path& path, uint32_t packets,
+                           bool expects_data) = 0;
+
+  // All that a message posted with `expects_data` waited for has come, data or
+  // an error. Exactly once for each that was not abandoned; the index is free
+  // when its packets are acknowledged as well.
+  virtual void Finish(MessageIndex message) = 0;
 
   // Queues return data on the return direction of target PDC `pdc`; from within
   // `OnRequest` only. False: no record is free, refuse the request.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/transport/client.h"
@@ -17,6 +18,9 @@ struct TransportLimits {
   uint32_t messages = 4096;      // MessageIndex is below.
   uint32_t guaranteed = 8;       // Stored responses per target PDC.
   uint32_t return_records = 64;  // Per target PDC.
+  // Start_PSN of PDCIDs used for the first time, for tests of its wrap; else
+  // random.
+  std::optional<uint32_t> first_psn;
 };
 
 // Guarantees: UET §2 as profiled by design §3; `hw/sim/soft/README.md` lists
@@ -26,8 +30,9 @@ struct TransportLimits {
 // Thread safety: one thread at a time.
 class Transport final : public MessageCarrier {
  public:
+  // `tick_ns`: length of the ticks of `Configure`, at least 1.
   Transport(const TransportLimits& limits, DatagramWire* wire,
-            TransportClient* client, uint64_t seed);
+            TransportClient* client, uint64_t seed, uint64_t tick_ns);
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   ~Transport();
@@ -37,7 +42,8 @@ class Transport final : public MessageCarrier {
                  const contract::TransportCfg& transport);
 
   PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
-                   uint32_t packets) override;
+                   uint32_t packets, bool expects_data) override;
+  void Finish(MessageIndex message) override;
   bool PostReturn(uint16_t pdc, const ReturnData& data) override;
 
   // A datagram from the wire. `now_ns` is monotonic.

@@ -21,8 +21,10 @@ struct Path {
   uint16_t port = 0;
   // UDP port that the peer's packets came from; 0 while none has.
   uint16_t recorded_port = 0;
-  uint16_t next_hop = 0;  // Index in the next-hop table.
-  uint16_t entropy = 0;   // UDP source port, where the wire lets it be chosen.
+  uint16_t next_hop = 0;  // Index in the next-hop table; when `link` is 0.
+  // `Datagram::link` of the packet answered: back the way it came.
+  uint64_t link = 0;
+  uint16_t entropy = 0;  // UDP source port, where the wire lets it be chosen.
   uint8_t dscp = 0;
   // libfabric port of the own endpoint that sends.
   uint16_t source_port = 0;
@@ -35,6 +37,9 @@ struct Datagram {
   FabricAddress source;
   uint16_t source_udp_port = 0;
   uint16_t destination_port = 0;  // libfabric port of the socket, 0: unknown.
+  // The wire's own note of where the frame came from, for answers; not 0 on
+  // wires with next hops (source MAC address, VLAN).
+  uint64_t link = 0;
   uint8_t dscp = 0;
   bool congestion = false;  // ECN CE.
   std::span<const uint8_t> bytes;
