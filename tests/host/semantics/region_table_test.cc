@@ -41,7 +41,7 @@ TEST(RegionTable, UserKeyIsTheOneAskedFor) {
   EXPECT_EQ(table.spec(region.region).base, 0x1000U);
   EXPECT_EQ(table.Find(43), kNone);
   EXPECT_EQ(table.Find(42 | contract::kKeyProvider), kNone);
-  EXPECT_EQ(table.Find(42 | kKeyIdempotentSafe), kNone);
+  EXPECT_EQ(table.Find(42 | contract::kKeyIdempotentSafe), kNone);
   EXPECT_EQ(table.Find(42 | uint64_t{1} << 60U), kNone);
 }
 
@@ -62,7 +62,7 @@ TEST(RegionTable, IdempotentSafeRegionSaysSoInItsKey) {
   RegionSpec spec = User(42);
   spec.idempotent_safe = true;
   const auto region = table.Register(spec);
-  EXPECT_EQ(region.key, 42 | kKeyIdempotentSafe);
+  EXPECT_EQ(region.key, 42 | contract::kKeyIdempotentSafe);
   EXPECT_EQ(table.Find(region.key), region.region);
   EXPECT_EQ(table.Find(42), kNone);
   EXPECT_EQ(table.Deregister(region.region), Drain::kDone);
