@@ -170,7 +170,7 @@ package heddle_pkg;
     logic [11:0]     source_ri;
   } pdc_peer_t;
 
-  // A request packet that has its PSN and will be sent.
+  // A request packet that has its PSN and will be sent, or a control packet.
   typedef struct packed {
     logic [PdcW-1:0] pdc;
     logic [MsgW-1:0] msg;
@@ -181,7 +181,9 @@ package heddle_pkg;
     logic            retx;
     logic            ar;
     logic            failed;    // Payload is not to be read: ie=1, no payload.
-    logic [31:0]     clear_psn;
+    logic            control;   // Control packet of the PDC: msg, index, last, failed mean nothing.
+    cp_type_e        cp_type;   // Control packet.
+    logic [31:0]     clear_psn; // Also the payload of a Clear Command.
     logic [15:0]     tpdcid;
   } tx_packet_t;
 
@@ -324,6 +326,7 @@ package heddle_pkg;
     logic [5:0]      dscp;
     logic            m;
     logic            retx;
+    ack_req_e        req;         // ACK.
     logic [15:0]     spdcid;
     logic [15:0]     dpdcid;
     logic [31:0]     cack;

@@ -357,6 +357,7 @@ module heddle_accept_decide
           v.rsp.ack_offset  = 16'd1;
           v.rsp.response    = SesResponseResponse;
           v.rsp.return_code = refusal;
+          v.rsp.req         = AckReqClear;
           v.rsp.job_id      = pkt_i.job_id;
           v.write           = !fresh;
           v.entry.gap       = 1'b1;

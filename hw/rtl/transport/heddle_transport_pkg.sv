@@ -5,8 +5,11 @@ package heddle_transport_pkg;
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
 
-  // A request packet inside heddle_tx_build, with all that its frame needs.
+  // A request or control packet inside heddle_tx_build, with all that its frame needs.
   typedef struct packed {
+    logic            control; // Control packet: has no message and no payload.
+    cp_type_e        cp_type;
+    logic [31:0]     clear_psn;
     logic            drop;    // No next hop: leaves no frame.
     logic            stale;   // Its context is disabled or of another generation.
     logic            ie;      // Leaves without payload.
@@ -30,6 +33,7 @@ package heddle_transport_pkg;
     logic [15:0]     spdcid;
     logic [15:0]     dpdcid;  // With syn: psn_offset.
     logic [5:0]      opcode;
+    logic            dc;
     logic            hd;
     logic            eom;
     logic            som;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds frames: request packets of messages, and ACK and NACK packets.
+// Builds frames: request packets of messages, control packets of PDCs, ACK and NACK packets.
 //
 // Sent:     every packet taken on `pkt` leaves as a frame, in order, unless its next hop is
 //           not valid (counted, drop_no_hop), its peer is of the other address family or the
@@ -146,17 +146,22 @@ module heddle_tx_build
   tx_request_t request;
   logic [31:0] clear_offset;
   assign is_send      = msg.opcode == OpcodeSend;
-  assign stale        = !alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen;
+  assign stale        = !s1_q.control && (!alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen);
   assign clear_offset = s1_q.clear_psn - s1_q.psn;
   always_comb begin
     request                = '0;
     if (s1_valid_q) begin
       request.drop           = !hop_valid || peer.ipv6 != port_i.ipv6[0] || !port_i.enable[0];
+      request.control        = s1_q.control;
+      request.cp_type        = s1_q.cp_type;
+      request.clear_psn      = s1_q.clear_psn;
       request.stale          = stale;
-      request.ie             = s1_q.failed || failed_q[s1_q.msg] || stale;
-      request.inlined        = (msg.flags & TxFlagInline) != '0 && msg.length <= InlineBytes;
-      request.read           = !request.drop && !request.ie && !request.inlined && bytes != '0;
-      request.bytes          = bytes;
+      request.ie             = !s1_q.control && (s1_q.failed || failed_q[s1_q.msg] || stale);
+      request.inlined        = !s1_q.control && (msg.flags & TxFlagInline) != '0 &&
+                               msg.length <= InlineBytes;
+      request.read           = !request.drop && !request.ie && !request.inlined &&
+                               !s1_q.control && bytes != '0;
+      request.bytes          = s1_q.control ? '0 : bytes;
       request.msg            = s1_q.msg;
       request.ctx            = msg.ctx;
       request.gen            = msg.gen;
@@ -174,6 +179,7 @@ module heddle_tx_build
       request.spdcid         = peer.spdcid;
       request.dpdcid         = s1_q.syn ? {4'b0, syn_offset[11:0]} : s1_q.tpdcid;
       request.opcode         = msg_opcode[5:0];
+      request.dc             = (msg.flags & TxFlagDeliveryComplete) != '0;
       request.hd             = (msg.flags & TxFlagHeaderData) != '0;
       request.eom            = s1_q.last;
       request.som            = s1_q.index == '0;
@@ -261,7 +267,8 @@ module heddle_tx_build
   always_comb begin
     final_request    = pending;
     final_request.ie = pending.ie || read_failed ||
-                       (failed_q[pending.msg] && !(pending.read && pending.som));
+                       (failed_q[pending.msg] && !pending.control &&
+                        !(pending.read && pending.som));
     final_bytes = '0;
     if (pending.read) begin
       if (!rec_error_i) final_bytes = pending.bytes;
@@ -316,8 +323,12 @@ module heddle_tx_build
   always_comb begin
     stat_o = '0;
     stat_o[StatisticDropNoHop]         = push && !hop_valid;
-    stat_o[StatisticTxRequests]        = head_fire && !rsp_valid_i && !pending.retx;
-    stat_o[StatisticTxRetransmissions] = head_fire && !rsp_valid_i && pending.retx;
+    stat_o[StatisticTxRequests]        = head_fire && !rsp_valid_i && !pending.control &&
+                                         !pending.retx;
+    stat_o[StatisticTxRetransmissions] = head_fire && !rsp_valid_i && !pending.control &&
+                                         pending.retx;
+    stat_o[StatisticTxClears]          = head_fire && !rsp_valid_i && pending.control &&
+                                         pending.cp_type == CpTypeClearCommand;
     stat_o[StatisticTxAcks]            = head_fire && rsp_valid_i && rsp_i.kind != ResponseNack;
     stat_o[StatisticTxNacks]           = head_fire && rsp_valid_i && rsp_i.kind == ResponseNack;
   end

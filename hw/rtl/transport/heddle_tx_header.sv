@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the headers of one request, ACK or NACK; both checksums are left 0.
+// Builds the headers of one request, control packet, ACK or NACK; both checksums are left 0.
 //
 // Combinational; constant while `valid_i` is low. The lengths in IP and UDP count the end-to-end
 // CRC where the port has it on. A response goes to the port's VLAN.
@@ -56,6 +56,7 @@ module heddle_tx_header
 
     ses                      = '0;
     ses.opcode               = ses_opcode_e'(req_i.opcode);
+    ses.dc                   = req_i.dc;
     ses.ie                   = req_i.ie;
     ses.hd                   = req_i.hd;
     ses.eom                  = req_i.eom;
@@ -76,18 +77,30 @@ module heddle_tx_header
     end
   end
 
+  pds_cp_syn0_t  control;
+  always_comb begin
+    control         = '0;
+    control.type_   = PdsTypeCp;
+    control.cp_type = req_i.cp_type;
+    control.retx    = req_i.retx;
+    control.ar      = req_i.ar;
+    control.syn     = req_i.syn;
+    control.psn     = req_i.psn;
+    control.spdcid  = req_i.spdcid;
+    control.dpdcid  = req_i.dpdcid;
+    if (req_i.cp_type == CpTypeClearCommand) control.payload = req_i.clear_psn;
+  end
+
   pds_ack_p0_t   ack;
   pds_nack_t     nack;
   ses_response_t answer;
-  logic          refusal;  // The answer is an error: UET wants it delivered for certain.
-  assign refusal = rsp_i.kind == ResponseAck && rsp_i.return_code > ReturnCodeOk;
   always_comb begin
     ack                    = '0;
     ack.type_              = PdsTypeAck;
     ack.next_hdr           = rsp_i.kind == ResponseAck ? NextHdrResponse : NextHdrNone;
     ack.m                  = rsp_i.m;
     ack.retx               = rsp_i.retx;
-    ack.req                = refusal ? AckReqClear : AckReqNone;
+    ack.req                = rsp_i.req;
     ack.ack_psn_offset     = rsp_i.ack_offset;
     ack.cack_psn           = rsp_i.cack;
     ack.spdcid             = rsp_i.spdcid;
@@ -116,7 +129,10 @@ module heddle_tx_header
     upper         = '0;
     upper_bytes   = '0;
     payload_bytes = '0;
-    if (valid_i && !response_i) begin
+    if (valid_i && !response_i && req_i.control) begin
+      upper         = {control, {(UpperW - 8 * PdsCpBytes){1'b0}}};
+      upper_bytes   = 8'(PdsCpBytes);
+    end else if (valid_i && !response_i) begin
       upper         = {request, ses, inline_bytes};
       upper_bytes   = 8'(RequestBytes) + (req_i.inlined ? bytes_i[7:0] : 8'd0);
       payload_bytes = req_i.inlined ? 14'd0 : bytes_i;

@@ -15,7 +15,9 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint8_t kFlagInline = 2;
 constexpr uint8_t kFlagHeaderData = 8;
+constexpr uint8_t kFlagDeliveryComplete = 32;
 constexpr uint8_t kSend = 5;
+constexpr uint8_t kWrite = 1;
 
 template <typename Header>
 void AppendHeader(Bytes& out, const Header& header) {
@@ -145,6 +147,7 @@ inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
   }
   wire::SesStd ses = {};
   ses.opcode = static_cast<contract::SesOpcode>(msg.opcode);
+  ses.dc = (msg.flags & kFlagDeliveryComplete) != 0;
   ses.ie = ie;
   ses.hd = (msg.flags & kFlagHeaderData) != 0;
   ses.eom = pkt.last;
@@ -154,6 +157,10 @@ inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
   ses.pid_on_fep = peer.pid_on_fep;
   ses.resource_index = msg.resource_index;
   ses.initiator = uint32_t{peer.source_pid} << 12 | peer.source_ri;
+  if (msg.opcode == kWrite) {
+    ses.buffer_offset = msg.remote_offset;
+    ses.match_bits = msg.match_bits;
+  }
   ses.request_length = msg.length;
   if (ses.som) {
     ses.header_data = ses.hd ? msg.header_data : 0;
@@ -165,6 +172,23 @@ inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
   AppendHeader(datagram, pds);
   AppendHeader(datagram, ses);
   datagram.insert(datagram.end(), payload.begin(), payload.end());
+  return Frame(route, datagram);
+}
+
+// The frame that a control packet must become.
+inline Bytes ControlFrame(const TxPacket& pkt, const PdcPeer& peer,
+                          const Route& route) {
+  contract::wire::PdsCp cp = {};
+  cp.type = contract::PdsType::kCp;
+  cp.cp_type = static_cast<contract::CpType>(pkt.cp_type);
+  cp.retx = pkt.retx;
+  cp.ar = pkt.ar;
+  cp.psn = pkt.psn;
+  cp.spdcid = peer.spdcid;
+  cp.dpdcid = pkt.tpdcid;
+  if (cp.cp_type == contract::CpType::kClearCommand) cp.payload = pkt.clear_psn;
+  Bytes datagram;
+  AppendHeader(datagram, cp);
   return Frame(route, datagram);
 }
 
@@ -190,6 +214,7 @@ inline Bytes ResponseDatagram(const Response& rsp) {
   ack.type = contract::PdsType::kAck;
   ack.m = rsp.m;
   ack.retx = rsp.retx;
+  ack.req = static_cast<contract::AckReq>(rsp.req);
   ack.ack_psn_offset = static_cast<int16_t>(rsp.ack_offset);
   ack.cack_psn = rsp.cack;
   ack.spdcid = rsp.spdcid;
@@ -200,8 +225,6 @@ inline Bytes ResponseDatagram(const Response& rsp) {
     return out;
   }
   ack.next_hdr = contract::NextHdr::kResponse;
-  const bool refused = rsp.return_code > 1;
-  ack.req = refused ? contract::AckReq::kClear : contract::AckReq::kNone;
   AppendHeader(out, ack);
   wire::SesResponse ses = {};
   ses.opcode = static_cast<contract::SesResponse>(rsp.response);

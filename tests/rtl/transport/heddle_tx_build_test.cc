@@ -389,6 +389,42 @@ TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   EXPECT_EQ(dut_.stats()[9], 1);  // tx_nacks
 }
 
+// X10 and X11; what the message table holds at `msg` says nothing about them.
+TEST_P(TxBuildStackTest, ControlPacketsLeaveByteForByte) {
+  PdcPeer peer = Peer();
+  peer.spdcid = 0x31;
+  dut_.WritePdc(3, peer);
+  MsgPacket msg = {};
+  msg.opcode = kSend;
+  msg.length = 4096;
+  dut_.WriteMessage(0, msg);
+  dut_->alive_i = 0;
+  TxPacket clear = {};
+  clear.pdc = 3;
+  clear.control = 1;
+  clear.cp_type = static_cast<uint8_t>(contract::CpType::kClearCommand);
+  clear.clear_psn = 0x54324;
+  clear.tpdcid = 0x41;
+  TxPacket close = clear;
+  close.cp_type = static_cast<uint8_t>(contract::CpType::kCloseCommand);
+  close.ar = 1;
+  close.psn = 0x54325;
+  dut_.Push(clear);
+  dut_.Push(close);
+  dut_.RunUntil(2, 50);
+  route_.dscp = peer.dscp;
+  route_.entropy = peer.entropy;
+  const char* datagrams[] = {"5900 0000 0000 0000 0031 0041 0005 4324",
+                             "5a08 0000 0005 4325 0031 0041 0000 0000"};
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(dut_.sent()[i].bytes, Frame(route_, Hex(datagrams[i]))) << i;
+  }
+  EXPECT_TRUE(dut_.reads().empty());
+  EXPECT_TRUE(dut_.failures().empty());
+  EXPECT_EQ(dut_.stats()[6], 0);   // tx_requests
+  EXPECT_EQ(dut_.stats()[48], 1);  // tx_clears
+}
+
 TEST_F(TxBuildTest, UdpChecksumOfZeroIsSentAsAllOnes) {
   // The two bytes that follow are chosen so that the sum comes out as 0xffff.
   dut_.WritePdc(3, SomePeer());
@@ -685,8 +721,9 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     std::vector<MsgPacket> messages;
     for (uint16_t i = 0; i < 32; ++i) {
       MsgPacket msg = {};
-      msg.opcode = kSend;
+      msg.opcode = random.Chance(0.5) ? kSend : kWrite;
       msg.flags = random.Chance(0.5) ? kFlagHeaderData : 0;
+      if (random.Chance(0.5)) msg.flags |= kFlagDeliveryComplete;
       msg.resource_index = static_cast<uint16_t>(random.Below(4096));
       msg.header_data = random.Next();
       msg.match_bits = random.Next();
@@ -720,6 +757,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       pkt.ar = random.Chance(0.5);
       pkt.tpdcid = static_cast<uint16_t>(random.Next());
       pkt.failed = random.Chance(0.1);
+      pkt.control = random.Chance(0.1);
       Bytes payload;
       if (!pkt.failed) {
         const uint32_t offset = pkt.index * mtu;
@@ -738,8 +776,14 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       to.dscp = peer.dscp;
       to.entropy = peer.entropy;
       to.vlan = vlans[peer.hop];
-      requests.push_back(
-          RequestFrame(pkt, msg, peer, to, mtu, pkt.failed, payload));
+      if (pkt.control) {
+        pkt.syn = 0;
+        pkt.cp_type = static_cast<uint8_t>(random.Below(10));
+        requests.push_back(ControlFrame(pkt, peer, to));
+      } else {
+        requests.push_back(
+            RequestFrame(pkt, msg, peer, to, mtu, pkt.failed, payload));
+      }
       dut.Push(pkt);
     }
     for (int i = 0; i < 60; ++i) {
@@ -753,6 +797,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       rsp.dscp = static_cast<uint8_t>(random.Below(64));
       rsp.m = random.Chance(0.5);
       rsp.retx = random.Chance(0.5);
+      rsp.req = static_cast<uint8_t>(random.Below(3));
       rsp.spdcid = static_cast<uint16_t>(random.Next());
       rsp.dpdcid = static_cast<uint16_t>(random.Next());
       rsp.cack = static_cast<uint32_t>(random.Next());
@@ -778,7 +823,10 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     for (const SentFrame& frame : dut.sent()) {
       const size_t tag = frame.bytes[12] == 0x81 ? 4 : 0;
       const size_t pds = tag + (config.ipv6 ? 62 : 42);
-      auto& expected = frame.bytes[pds] >> 3 == 3 ? requests : responses;
+      const auto type = static_cast<contract::PdsType>(frame.bytes[pds] >> 3);
+      const bool sent =
+          type == contract::PdsType::kRodReq || type == contract::PdsType::kCp;
+      auto& expected = sent ? requests : responses;
       ASSERT_FALSE(expected.empty());
       ASSERT_EQ(frame.bytes, expected.front());
       expected.pop_front();

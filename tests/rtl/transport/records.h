@@ -131,13 +131,16 @@ struct TxPacket {
   uint8_t retx = 0;
   uint8_t ar = 0;
   uint8_t failed = 0;
+  uint8_t control = 0;
+  uint8_t cp_type = 0;
   uint32_t clear_psn = 0;
   uint16_t tpdcid = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(pdc, 6), v(msg, 10), v(psn, 32), v(index, 22), v(last, 1), v(syn, 1);
-    v(retx, 1), v(ar, 1), v(failed, 1), v(clear_psn, 32), v(tpdcid, 16);
+    v(retx, 1), v(ar, 1), v(failed, 1), v(control, 1), v(cp_type, 4);
+    v(clear_psn, 32), v(tpdcid, 16);
   }
 };
 
@@ -320,6 +323,7 @@ struct Response {
   uint8_t dscp = 0;
   uint8_t m = 0;
   uint8_t retx = 0;
+  uint8_t req = 0;  // contract::AckReq.
   uint16_t spdcid = 0;
   uint16_t dpdcid = 0;
   uint32_t cack = 0;
@@ -336,8 +340,9 @@ struct Response {
   template <typename Visit>
   void Fields(Visit&& v) {
     v(kind, 2), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48);
-    v(entropy, 16), v(dscp, 6), v(m, 1), v(retx, 1), v(spdcid, 16);
-    v(dpdcid, 16), v(cack, 32), v(ack_offset, 16), v(nack_psn, 32);
+    v(entropy, 16), v(dscp, 6), v(m, 1), v(retx, 1), v(req, 2);
+    v(spdcid, 16), v(dpdcid, 16), v(cack, 32), v(ack_offset, 16);
+    v(nack_psn, 32);
     v(code, 8), v(vendor_code, 8), v(response, 6), v(return_code, 6);
     v(message_id, 16), v(job_id, 24), v(modified_length, 32);
   }
