@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// For CPUs whose instructions for CRC-32C, if any, are not used here.
+#include "hw/sim/soft/frame/crc32c.h"
+
+namespace heddle::sim::soft {
+
+Crc32cFunction Crc32cOfCpu() {
+  return nullptr;
+}
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// UET datagrams in Ethernet frames, as the RTL builds and judges them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/wire/datagram_wire.h"
+#include "hw/sim/soft/wire/fabric_address.h"
+
+namespace heddle::sim::soft {
+
+// Where a frame goes; all else is the port's.
+struct FrameHeader {
+  FabricAddress destination;
+  uint64_t destination_mac = 0;
+  uint16_t vlan = 0;  // 0: no tag.
+  uint16_t source_port = 0;
+  uint8_t dscp = 0;
+};
+
+// What a received frame is.
+struct ParsedFrame {
+  enum class Kind : uint8_t {
+    kDatagram,  // For the transport.
+    kSlowPath,  // ARP or Neighbor Discovery, for firmware.
+    kDropped,   // Counted under `reason`.
+    kIgnored,   // The port is disabled.
+  };
+  Kind kind = Kind::kIgnored;
+  contract::Statistic reason = {};
+  Datagram datagram;  // Within the frame.
+  uint64_t source_mac = 0;
+};
+
+// Layers 2 to 4 and the end-to-end CRC (docs/rtl/net.md, docs/rtl/tx_build.md,
+// docs/adr/0005-end-to-end-crc.md). Drops are counted under the same reasons as
+// there, up to drop_crc; whether a datagram is as long as its PDS type needs,
+// and all behind that, is for the transport to judge.
+//
+// Thread safety: none.
+class FrameCodec {
+ public:
+  // Longest stack in front of a datagram.
+  static constexpr size_t kHeadroom =
+      contract::wire::Ethernet::kBytes + contract::wire::Vlan::kBytes +
+      contract::wire::Ipv6::kBytes + contract::wire::Udp::kBytes;
+  // CRC trailer, or what pads the shortest frame.
+  static constexpr size_t kTailroom = 64;
+  static constexpr size_t kShortestFrame = 60;  // Without FCS.
+
+  void Configure(const contract::PortCfg& port) { port_ = port; }
+  const contract::PortCfg& port() const { return port_; }
+
+  // Puts headers in front of the datagram of `bytes` bytes at `kHeadroom` in
+  // `buffer`, and trailer and padding behind it. The frame, within `buffer`.
+  // Precondition: kTailroom bytes are free behind the datagram; the destination
+  // is of the port's family.
+  std::span<const uint8_t> Build(const FrameHeader& header,
+                                 std::span<uint8_t> buffer, size_t bytes) const;
+
+  // Judges `frame`; `bad_fcs`: the MAC said that it is damaged.
+  ParsedFrame Parse(std::span<const uint8_t> frame, bool bad_fcs) const;
+
+ private:
+  contract::PortCfg port_{};
+};
+
+}  // namespace heddle::sim::soft
