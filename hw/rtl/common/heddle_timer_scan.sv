@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// One timer per entry of a table; a scan offers those that ran out.
+//
+// Changed by:  whoever changes the entry: `set_i` writes the timer of `set_idx_i`, `get_idx_i` reads one.
+// Offers:      at most one entry at a time, some time after it ran out (a pass over all takes Num cycles),
+//              and perhaps one whose timer was changed meanwhile: the taker looks at `get_o` again.
+// Deadline:    known (`clean_o`) after a pass in which no timer changed.
+// Latency:     `get_o` one cycle after `get_idx_i`, a write in the same cycle seen.
+
+module heddle_timer_scan #(
+  parameter  int unsigned Num  = 64,        // Timers, a power of two.
+  localparam int unsigned IdxW = $clog2(Num)
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+  input  logic [31:0]     now_i,            // Ticks.
+
+  input  logic            set_i,
+  input  logic [IdxW-1:0] set_idx_i,
+  input  logic            set_on_i,
+  input  logic [31:0]     set_at_i,
+
+  input  logic [IdxW-1:0] get_idx_i,
+  output logic            get_on_o,
+  output logic [31:0]     get_at_o,
+
+  output logic            due_o,
+  output logic [IdxW-1:0] due_idx_o,
+  input  logic            take_i,           // The offer was used.
+
+  output logic            clean_o,
+  output logic            deadline_valid_o, // While clean: some timer runs.
+  output logic [31:0]     deadline_o,       // Tick at which the first runs out.
+  output logic            ready_o
+);
+  logic        scan_on, scan_ready, get_ready;
+  logic [31:0] scan_at;
+  logic        unused_scan_error, unused_get_error;
+
+  logic [IdxW-1:0] scan_q, last_q;
+  logic            valid_q;
+
+  heddle_mem #(.Width(33), .Depth(Num)) u_get (
+    .clk_i, .rst_ni, .wen_i(set_i), .waddr_i(set_idx_i), .wdata_i({set_on_i, set_at_i}),
+    .raddr_i(get_idx_i), .rdata_o({get_on_o, get_at_o}),
+    .error_o(unused_get_error), .ready_o(get_ready)
+  );
+  heddle_mem #(.Width(33), .Depth(Num)) u_scan (
+    .clk_i, .rst_ni, .wen_i(set_i), .waddr_i(set_idx_i), .wdata_i({set_on_i, set_at_i}),
+    .raddr_i(scan_q), .rdata_o({scan_on, scan_at}),
+    .error_o(unused_scan_error), .ready_o(scan_ready)
+  );
+  assign ready_o = get_ready && scan_ready;
+
+  // The nearest deadline of the pass so far.
+  logic        pass_any, pass_any_q, pass_dirty_q, clean_q, clean_any_q;
+  logic [31:0] pass_at, pass_at_q, clean_at_q;
+  always_comb begin
+    pass_any = pass_any_q;
+    pass_at  = pass_at_q;
+    if (valid_q && scan_on && (!pass_any_q || $signed(scan_at - pass_at_q) < 0)) begin
+      pass_any = 1'b1;
+      pass_at  = scan_at;
+    end
+  end
+
+  logic            due_q;
+  logic [IdxW-1:0] due_idx_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      scan_q       <= '0;
+      last_q       <= '0;
+      valid_q      <= 1'b0;
+      due_q        <= 1'b0;
+      due_idx_q    <= '0;
+      pass_any_q   <= 1'b0;
+      pass_at_q    <= '0;
+      pass_dirty_q <= 1'b1;
+      clean_q      <= 1'b0;
+      clean_any_q  <= 1'b0;
+      clean_at_q   <= '0;
+    end else begin
+      valid_q <= ready_o;
+      last_q  <= scan_q;
+      if (ready_o) scan_q <= scan_q + 1'b1;
+      if (take_i)  due_q  <= 1'b0;
+      if (valid_q && scan_on && $signed(now_i - scan_at) >= 0 && (!due_q || take_i)) begin
+        due_q     <= 1'b1;
+        due_idx_q <= last_q;
+      end
+      if (set_i) begin
+        pass_dirty_q <= 1'b1;
+        clean_q      <= 1'b0;
+      end
+      if (valid_q && last_q == IdxW'(Num - 1)) begin
+        pass_any_q   <= 1'b0;
+        pass_dirty_q <= set_i;
+        if (!pass_dirty_q && !set_i) begin
+          clean_q     <= 1'b1;
+          clean_any_q <= pass_any;
+          clean_at_q  <= pass_at;
+        end
+      end else begin
+        pass_any_q <= pass_any;
+        pass_at_q  <= pass_at;
+      end
+    end
+  end
+
+  assign due_o            = due_q;
+  assign due_idx_o        = due_idx_q;
+  assign clean_o          = clean_q;
+  assign deadline_valid_o = clean_q && clean_any_q;
+  assign deadline_o       = clean_at_q;
+
+  logic unused;
+  assign unused = ^{unused_scan_error, unused_get_error};
+endmodule

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of the return direction: data of READs on their way to the initiator.
+
+package heddle_return_pkg;
+  import heddle_pkg::*;
+
+  // Packets of return data that a target PDC keeps until they are acknowledged. An initiator of ours
+  // never has more of them due.
+  localparam int unsigned ReturnWindow = 32;
+  localparam int unsigned ReturnW      = $clog2(ReturnWindow);
+
+  localparam int unsigned ReturnRegionW = 10;  // Entry of the region table.
+
+  // What one request packet of a READ asked for.
+  typedef struct packed {
+    logic [63:0]              iova;
+    logic [13:0]              bytes;           // 1 to the payload MTU.
+    logic [7:0]               owner;           // Function.
+    logic [ReturnRegionW-1:0] region;
+    logic [15:0]              message_id;      // Of the READ.
+    logic [31:0]              message_offset;
+    logic [31:0]              message_bytes;   // Of the whole READ.
+    logic [23:0]              job_id;
+  } return_data_t;
+
+  // The way back to an initiator.
+  typedef struct packed {
+    logic         ipv6;
+    logic [127:0] fa;
+    logic [47:0]  mac;
+    logic [5:0]   dscp;
+    logic [15:0]  entropy;
+    logic [15:0]  spdcid;   // Ours.
+    logic [15:0]  dpdcid;   // The initiator's.
+  } return_route_t;
+
+  // From the target: keep and send `data`; or forget all of a PDC that is gone.
+  typedef struct packed {
+    logic            close;
+    logic            open;       // First data of the PDC: `start_psn` and `route` count.
+    logic [PdcW-1:0] pdc;
+    logic [31:0]     start_psn;
+    return_route_t   route;
+    return_data_t    data;
+  } return_job_t;
+
+  // A packet of return data that has its PSN and will be sent.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [31:0]     psn;
+    logic            ar;
+    logic            retx;
+    logic            dead;       // Its region is gone: an error response, no data.
+    logic [31:0]     clear_psn;
+    return_route_t   route;
+    return_data_t    data;
+  } return_packet_t;
+
+  // A READ at its initiator, written when it is queued.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [7:0]      owner;
+    logic [31:0]     length;
+    logic [63:0]     iova;
+  } return_read_t;
+
+  // A PDC of ours that opens: its return direction begins at the same PSN.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic            ipv6;
+    logic [127:0]    fa;
+    logic [15:0]     spdcid;
+    logic [31:0]     start_psn;
+  } return_open_t;
+
+  // What becomes of a packet of the return direction, with all it changes.
+  typedef struct packed {
+    logic            respond;
+    response_t       rsp;
+    logic            place;      // `stream` bytes leave the payload queue; `bytes` of them are written.
+    logic [13:0]     stream;
+    logic [13:0]     bytes;
+    logic [63:0]     iova;
+    logic [7:0]      owner;
+    logic [PdcW-1:0] pdc;
+    logic            first;      // First data of the READ.
+    logic            last;       // Its last: it has all.
+    logic            fail;       // The target answered with `code` instead of data.
+    logic [5:0]      code;
+    logic [MsgW-1:0] msg;        // The READ, with first, last or fail.
+    logic [NumStat-1:0] stat;
+  } return_verdict_t;
+endpackage

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Return direction of our PDCs: accepts the data of our READs.
+//
+// Beside heddle_accept, in whose pipeline it takes part: `look_i` in the cycle in which the packet is in
+// stage 1, `verdict_o` and `take_i` in stage 2. One packet every two cycles.
+//
+// Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
+//           and dropped.
+// Placed:   data of a READ that is under way on the PDC they came by, the next of its bytes and none beyond its
+//           end; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that ended (in error) are nobody's, the
+//           rest is counted as malformed.
+
+`include "heddle_assert.svh"
+
+module heddle_return_rx
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_return_pkg::*;
+(
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  input  port_cfg_t          port_i,
+
+  input  logic               open_i,        // heddle_tx_msg opens a PDC, perhaps again.
+  input  return_open_t       open_info_i,
+  input  logic [NumPdc-1:0]  alive_i,       // heddle_pdc_tx: the PDC is open.
+
+  input  logic               read_i,        // A READ is queued as message `read_msg_i`.
+  input  logic [MsgW-1:0]    read_msg_i,
+  input  return_read_t       read_info_i,
+  input  logic               end_i,         // Message `end_msg_i` ended, whatever it was.
+  input  logic [MsgW-1:0]    end_msg_i,
+
+  input  logic               look_i,
+  input  rx_packet_t         pkt_i,         // Held from stage 1 to the end of stage 2.
+  input  logic               take_i,        // The verdict takes effect.
+  output return_verdict_t    verdict_o,
+  output logic               ready_o        // Memories are initialised.
+);
+  typedef struct packed {
+    logic         ipv6;
+    logic [127:0] fa;
+    logic [15:0]  spdcid;
+    logic [31:0]  start_psn;
+  } identity_t;
+
+  typedef struct packed {
+    logic [15:0] tpdcid;    // The target's, as its first data showed it.
+    logic [31:0] expected;  // Next PSN to accept.
+    logic        gap;       // What is behind `expected` was NACKed already.
+    logic [3:0]  unacked;   // Packets accepted since the last ACK.
+  } state_t;
+
+  localparam logic [31:0] RejectWindow = 32'd128;  // As heddle_accept's.
+  localparam logic [3:0]  AckEvery     = 4'd15;
+
+  // What of a READ is asked for by its message id, which is the index + 1.
+  logic [MsgW-1:0] msg, msg_q;
+  logic [PdcW-1:0] pdc, pdc_q;
+  logic            id_fits;
+  assign msg     = MsgW'(pkt_i.message_id - 16'd1);
+  assign id_fits = pkt_i.message_id != '0 && pkt_i.message_id <= 16'(NumMsg);
+  assign pdc     = pkt_i.dpdcid[PdcW-1:0];
+  always_ff @(posedge clk_i) begin
+    if (look_i) begin
+      msg_q <= msg;
+      pdc_q <= pdc;
+    end
+  end
+
+  // ------------------------------------------------------------------ memories
+  // What waits in stage 2 is read again, so that it stays on the outputs.
+  logic [PdcW-1:0] pdc_raddr;
+  logic [MsgW-1:0] msg_raddr;
+  assign pdc_raddr = look_i ? pdc : pdc_q;
+  assign msg_raddr = look_i ? msg : msg_q;
+
+  identity_t    id;
+  state_t       s_raw, s, d;
+  return_read_t read;
+  logic [31:0]  count_raw, count;
+  logic         write, count_up;
+  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err;
+  logic         unused_read_rdy, unused_count_rdy, id_rdy, state_rdy;
+
+  heddle_mem #(.Width($bits(identity_t)), .Depth(NumPdc)) u_identity (
+    .clk_i, .rst_ni, .wen_i(open_i), .waddr_i(open_info_i.pdc),
+    .wdata_i({open_info_i.ipv6, open_info_i.fa, open_info_i.spdcid, open_info_i.start_psn}),
+    .raddr_i(pdc_raddr), .rdata_o(id), .error_o(unused_id_err), .ready_o(id_rdy)
+  );
+  heddle_mem #(.Width($bits(state_t)), .Depth(NumPdc)) u_state (
+    .clk_i, .rst_ni, .wen_i(write), .waddr_i(pdc_q), .wdata_i(d),
+    .raddr_i(pdc_raddr), .rdata_o(s_raw), .error_o(unused_state_err), .ready_o(state_rdy)
+  );
+  heddle_mem #(.Width($bits(return_read_t)), .Depth(NumMsg), .Init(1'b0)) u_reads (
+    .clk_i, .rst_ni, .wen_i(read_i), .waddr_i(read_msg_i), .wdata_i(read_info_i),
+    .raddr_i(msg_raddr), .rdata_o(read), .error_o(unused_read_err), .ready_o(unused_read_rdy)
+  );
+  heddle_mem #(.Width(32), .Depth(NumMsg), .Init(1'b0)) u_count (
+    .clk_i, .rst_ni, .wen_i(count_up), .waddr_i(msg_q), .wdata_i(reach),
+    .raddr_i(msg_raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
+  );
+  assign ready_o = id_rdy && state_rdy;
+
+  // A memory has one writer; whose entry is a new one's says a bit.
+  logic [NumPdc-1:0] begun_q;   // The PDC's state is of its present opening.
+  logic [NumMsg-1:0] active_q;  // A READ that waits for data.
+  logic [NumMsg-1:0] some_q;    // It has some.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      begun_q  <= '0;
+      active_q <= '0;
+      some_q   <= '0;
+    end else begin
+      if (write)    begun_q[pdc_q]   <= 1'b1;
+      if (open_i)   begun_q[open_info_i.pdc] <= 1'b0;
+      if (count_up) some_q[msg_q]    <= 1'b1;
+      if (take_i && (verdict_o.last || verdict_o.fail)) active_q[msg_q] <= 1'b0;
+      if (end_i)    active_q[end_msg_i] <= 1'b0;
+      if (read_i) begin
+        active_q[read_msg_i] <= 1'b1;
+        some_q[read_msg_i]   <= 1'b0;
+      end
+    end
+  end
+
+  always_comb begin
+    s = s_raw;
+    if (!begun_q[pdc_q]) begin
+      s          = '0;
+      s.tpdcid   = pkt_i.spdcid;
+      s.expected = id.start_psn;
+    end
+    count = some_q[msg_q] ? count_raw : '0;
+  end
+
+  // -------------------------------------------------------------------- packet
+  logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
+  logic        known, is_data, is_error, expected, duplicate, early, ours, good, urgent;
+  logic [31:0] ahead, reach, cack, ack_offset;
+  assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
+                      pkt_i.ipv6 == id.ipv6 && (in_ack || pkt_i.spdcid == s.tpdcid);
+  assign in_ack     = pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc;
+  assign is_data    = pkt_i.next_hdr == NextHdrResponseData && pkt_i.response == SesResponseResponseWData;
+  assign is_error   = pkt_i.next_hdr == NextHdrResponse && pkt_i.response == SesResponseResponse &&
+                      pkt_i.return_code > ReturnCodeOk;
+  assign ahead      = pkt_i.psn - s.expected;
+  assign expected   = ahead == '0;
+  assign duplicate  = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign early      = !expected && ahead < RejectWindow;
+  assign cack       = s.expected - 32'd1;
+  assign ack_offset = pkt_i.psn - cack;
+
+  // The next bytes of a READ of this PDC.
+  assign reach = count + 32'(pkt_i.payload_bytes);
+  assign ours  = id_fits && active_q[msg_q] && read.pdc == pdc_q;
+  assign good  = ours && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count &&
+                 reach >= count && reach <= read.length && (!in_ack || reach == read.length);
+  assign urgent = pkt_i.ar || pkt_i.retx || s.unacked == AckEvery;
+
+  logic accept, refuse;
+  assign accept   = known && (in_ack || expected);
+  assign refuse   = known && !in_ack && early && (!s.gap || pkt_i.retx);
+  assign count_up = take_i && accept && good;
+  assign write    = take_i && known && !in_ack && (accept || refuse || duplicate);
+
+  always_comb begin
+    d = s;
+    if (accept) begin
+      d.expected = s.expected + 32'd1;
+      d.gap      = 1'b0;
+      d.unacked  = urgent ? '0 : s.unacked + 1'b1;
+    end else if (refuse) begin
+      d.gap      = 1'b1;
+    end else begin
+      d.unacked  = '0;
+    end
+  end
+
+  // ------------------------------------------------------------------- verdict
+  return_verdict_t v;
+  always_comb begin
+    v              = '0;
+    v.rsp.ipv6     = pkt_i.ipv6;
+    v.rsp.fa       = pkt_i.source_fa;
+    v.rsp.mac      = pkt_i.source_mac;
+    v.rsp.entropy  = pkt_i.source_port;
+    v.rsp.dscp     = pkt_i.dscp;
+    v.rsp.m        = pkt_i.ce;
+    v.rsp.retx     = pkt_i.retx;
+    v.rsp.spdcid   = id.spdcid;
+    v.rsp.dpdcid   = pkt_i.spdcid;
+    v.rsp.kind     = ResponseNone;
+    v.rsp.cack     = accept ? pkt_i.psn : cack;
+    v.rsp.nack_psn = pkt_i.psn;
+
+    // Whatever the packet carries leaves the payload queue.
+    v.place  = pkt_i.payload_bytes != '0;
+    v.stream = pkt_i.payload_bytes;
+    v.pdc    = pdc_q;
+    v.msg    = msg_q;
+    v.owner  = read.owner;
+    v.iova   = read.iova + 64'(pkt_i.message_offset);
+
+    if (pkt_i.dpdcid[15 -: SlotBits] != port_i.slot[SlotBits-1:0]) begin
+      v.stat[StatisticDropPdcid] = 1'b1;  // Another function's: no answer.
+    end else if (!known) begin
+      v.respond    = !in_ack;
+      v.rsp.kind   = ResponseNack;
+      v.rsp.spdcid = '0;
+      v.rsp.code   = 8'(NackCodeInvDpdcid);
+      v.stat[StatisticDropPdcid] = 1'b1;
+    end else if (accept) begin
+      v.respond    = urgent && !in_ack;
+      v.bytes      = good ? pkt_i.payload_bytes : '0;
+      v.first      = good && count == '0;
+      v.last       = good && reach == read.length;
+      v.fail       = ours && is_error && !in_ack;
+      v.code       = pkt_i.return_code;
+      v.stat[StatisticRxReturnData] = good;
+      v.stat[StatisticDropSes]      = !good && !in_ack && !(ours && is_error) &&
+                                      (ours || !(is_data || is_error));
+    end else if (duplicate) begin
+      v.respond        = 1'b1;
+      v.rsp.ack_offset = ack_offset[15:0];
+      v.stat[StatisticRxDuplicates] = 1'b1;
+    end else if (early) begin
+      v.respond  = refuse;
+      v.rsp.kind = ResponseNack;
+      v.rsp.code = 8'(NackCodeRodOoo);
+      v.stat[StatisticRxOutOfOrder] = 1'b1;
+    end else begin
+      v.respond  = 1'b1;
+      v.rsp.kind = ResponseNack;
+      v.rsp.code = 8'(NackCodePsnOorWindow);
+      v.stat[StatisticDropPsn] = 1'b1;
+    end
+  end
+  assign verdict_o = v;
+
+  logic unused;
+  assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_read_rdy,
+                    unused_count_rdy, ack_offset, port_i, pkt_i};
+
+  `HEDDLE_ASSERT(QueuedAfterItEnded_A, !(read_i && end_i && read_msg_i == end_msg_i))
+endmodule

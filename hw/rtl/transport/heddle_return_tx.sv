@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Return direction of target PDCs: keeps what READs asked for, numbers and sends it, and sends it again
+// until it is acknowledged.
+//
+// Ordered:  data of a PDC leave in the order in which they were asked for; go-back-N.
+// Kept:     a record until the initiator has acknowledged it; `room_o` says who may be given one more.
+//           Host memory is read again for each transmission.
+// Window:   all records of the PDC; one packet while the initiator refuses or is silent.
+// Silence:  an initiator that is not heard for dead_ticks while data are outstanding loses them.
+// Region:   after a sweep no packet reads memory of the region: what is left of its records leaves as an
+//           error response.
+//
+// One event per cycle changes the state of one PDC. What may not send delays no other.
+
+`include "heddle_assert.svh"
+
+module heddle_return_tx
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_return_pkg::*;
+(
+  input  logic clk_i,
+  input  logic rst_ni,
+  input  logic tick_i,
+
+  input  port_cfg_t         port_i,
+
+  input  logic              job_valid_i,     // heddle_accept.
+  output logic              job_ready_o,
+  input  return_job_t       job_i,
+  output logic [NumPdc-1:0] room_o,          // With jobs under way accounted for.
+
+  input  logic              ack_valid_i,     // ACK, NACK for our target PDCs.
+  output logic              ack_ready_o,
+  input  ack_event_t        ack_i,
+
+  input  logic              sweep_valid_i,   // Held until `sweep_done_o`.
+  input  logic [ReturnRegionW-1:0] sweep_region_i,
+  output logic              sweep_done_o,    // One cycle: what follows on `pkt` is swept.
+
+  output logic              pkt_valid_o,     // heddle_tx_build.
+  input  logic              pkt_ready_i,
+  output return_packet_t    pkt_o,
+
+  output logic [NumStat-1:0] stat_o,
+  output logic              idle_o,
+  output logic              deadline_valid_o,
+  output logic [31:0]       deadline_o
+);
+  typedef struct packed {
+    logic        open;
+    logic [31:0] una;       // Oldest unacknowledged PSN.
+    logic [31:0] nxt;       // Next to send.
+    logic [31:0] top;       // First never sent.
+    logic [31:0] fin;       // First without data.
+    logic        waiting;   // Back-off runs.
+    logic        probing;   // One packet at a time until `una` moves.
+    logic [3:0]  rto_shift;
+    logic [3:0]  backoff_shift;
+    logic [31:0] heard;     // Tick at which the initiator was last heard.
+  } state_t;
+
+  typedef struct packed {
+    logic         dead;
+    return_data_t data;
+  } record_t;
+
+  typedef enum logic [2:0] {
+    EvNone, EvJob, EvTimer, EvAck, EvSweep, EvSend
+  } event_e;
+
+  localparam int unsigned RecordW  = $bits(record_t);
+  localparam int unsigned RecordAW = PdcW + ReturnW;
+  localparam int unsigned PktDepth = 8;
+  // Decisions of heddle_accept that `room_o` does not know of yet.
+  localparam int unsigned JobsUnderWay = 6;
+
+  // ----------------------------------------------------------------- time
+  logic [31:0] now_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)     now_q <= '0;
+    else if (tick_i) now_q <= now_q + 1'b1;
+  end
+
+  // --------------------------------------------------------- stage 0: choose
+  event_e          ev, ev_q;
+  logic [PdcW-1:0] pdc, pdc_q;
+  logic            ready, pkt_room, timer_due;
+  logic [PdcW-1:0] timer_pdc;
+
+  logic [NumPdc-1:0]              can_send_q, may_send;
+  logic [NumPdc-1:0][ReturnW-1:0] next_q;      // Record that `nxt` names.
+  logic                           send_any;
+  logic [PdcW-1:0]                send_pdc;
+  logic [RecordAW-1:0]            sweep_q;
+
+  // A PDC in stage 1 is left alone: its next record is just changing.
+  always_comb begin
+    may_send = can_send_q;
+    if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
+  end
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
+    .clk_i, .rst_ni, .valid_i(may_send), .take_i(ev == EvSend),
+    .valid_o(send_any), .idx_o(send_pdc)
+  );
+
+  always_comb begin
+    ev  = EvNone;
+    pdc = send_pdc;
+    if (!ready) begin
+      ev = EvNone;
+    end else if (job_valid_i) begin
+      ev  = EvJob;
+      pdc = job_i.pdc;
+    end else if (timer_due) begin
+      ev  = EvTimer;
+      pdc = timer_pdc;
+    end else if (ack_valid_i) begin
+      ev  = EvAck;
+      pdc = ack_i.pdc;
+    end else if (sweep_valid_i && !sweep_done_o) begin
+      ev  = EvSweep;
+      pdc = sweep_q[ReturnW +: PdcW];
+    end else if (send_any && pkt_room) begin
+      ev  = EvSend;
+    end
+  end
+  assign job_ready_o = ev == EvJob;
+  assign ack_ready_o = ev == EvAck;
+
+  return_job_t         job_q;
+  ack_event_t          ack_q;
+  logic [RecordAW-1:0] swept_q;
+  always_ff @(posedge clk_i) begin
+    pdc_q   <= pdc;
+    swept_q <= sweep_q;
+    if (job_valid_i) job_q <= job_i;
+    if (ack_valid_i) ack_q <= ack_i;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ev_q <= EvNone;
+    else         ev_q <= ev;
+  end
+
+  // ------------------------------------------------------------------ memories
+  state_t              s, d;
+  return_route_t       route;
+  record_t             record, record_wdata;
+  logic                record_wen, state_wen, opens, pushes, swept;
+  logic [RecordAW-1:0] record_waddr;
+  logic                state_rdy, route_rdy, timer_rdy;
+  logic                unused_state_err, unused_route_err, unused_record_err, unused_record_rdy;
+
+  heddle_mem #(.Width($bits(state_t)), .Depth(NumPdc)) u_state (
+    .clk_i, .rst_ni, .wen_i(state_wen), .waddr_i(pdc_q), .wdata_i(d),
+    .raddr_i(pdc), .rdata_o(s), .error_o(unused_state_err), .ready_o(state_rdy)
+  );
+  heddle_mem #(.Width($bits(return_route_t)), .Depth(NumPdc)) u_route (
+    .clk_i, .rst_ni, .wen_i(opens), .waddr_i(pdc_q), .wdata_i(job_q.route),
+    .raddr_i(pdc), .rdata_o(route), .error_o(unused_route_err), .ready_o(route_rdy)
+  );
+  heddle_mem #(.Width(RecordW), .Depth(NumPdc * ReturnWindow), .Init(1'b0)) u_records (
+    .clk_i, .rst_ni, .wen_i(record_wen), .waddr_i(record_waddr), .wdata_i(record_wdata),
+    .raddr_i(ev == EvSweep ? sweep_q : {pdc, next_q[pdc]}), .rdata_o(record),
+    .error_o(unused_record_err), .ready_o(unused_record_rdy)
+  );
+  assign ready = state_rdy && route_rdy && timer_rdy;
+
+  // ------------------------------------------------------ stage 1: one event
+  logic        timer_on, timer_on_d, fired;
+  logic [31:0] timer_at, timer_at_d;
+  logic [31:0] rto, backoff, acked, in_flight;
+  logic        known, advanced, in_window, nacked_in_window, resend_now, refuse_now, end_now, send_now;
+
+  // Doubles `base` `shift` times, up to `limit`.
+  function automatic logic [31:0] doubled(logic [31:0] base, logic [3:0] shift, logic [31:0] limit);
+    logic [47:0] wide;
+    wide    = {16'b0, base} << shift;
+    doubled = (wide > {16'b0, limit}) ? limit : wide[31:0];
+  endfunction
+
+  assign backoff   = doubled(port_i.backoff_ticks, s.backoff_shift, port_i.backoff_max_ticks);
+  assign in_flight = s.nxt - s.una;
+  assign fired     = ev_q == EvTimer && timer_on && $signed(now_q - timer_at) >= 0 && s.open;
+
+  assign known = s.open && ack_q.dpdcid == route.spdcid && ack_q.spdcid == route.dpdcid &&
+                 ack_q.fa == route.fa;
+  assign acked            = ack_q.cack + 32'd1;
+  assign in_window        = (acked - s.una) <= (s.top - s.una);
+  assign advanced         = in_window && acked != s.una;
+  assign nacked_in_window = (ack_q.psn - s.una) < (s.top - s.una);
+
+  always_comb begin
+    resend_now = 1'b0;
+    refuse_now = 1'b0;
+    end_now    = 1'b0;
+    if (ev_q == EvAck && known && ack_q.nack && nacked_in_window) begin
+      unique case (ack_q.code)
+        NackCodeNoBitmap, NackCodeNoPktBuffer, NackCodeNoGtdDelAvail, NackCodeNoSesMsgAvail,
+        NackCodeNoResource, NackCodePsnOorWindow, NackCodeRcvdSesProcg:
+          refuse_now = !s.waiting;
+        NackCodeTrimmed, NackCodeTrimmedLasthop, NackCodeRodOoo, NackCodePktNotRcvd,
+        NackCodeAckWithData, NackCodeRcvrInferLoss:
+          // Only for a packet of the present pass: others were answered already.
+          resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting;
+        default: end_now = 1'b1;
+      endcase
+    end else if (fired && !s.waiting && s.una != s.top && now_q - s.heard >= port_i.dead_ticks) begin
+      end_now = 1'b1;
+    end
+  end
+
+  assign send_now = ev_q == EvSend && can_send_q[pdc_q];
+  assign opens    = ev_q == EvJob && job_q.open && !job_q.close;
+  assign pushes   = ev_q == EvJob && !job_q.close && (job_q.open || s.open);
+  assign swept    = ev_q == EvSweep && !record.dead && record.data.region == sweep_region_i;
+
+  always_comb begin
+    d          = s;
+    timer_on_d = timer_on;
+    timer_at_d = timer_at;
+    rto        = doubled(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
+    unique case (ev_q)
+      EvJob: begin
+        if (job_q.close) begin
+          d          = '0;
+          timer_on_d = 1'b0;
+        end else if (job_q.open) begin
+          d          = '0;
+          d.open     = 1'b1;
+          d.una      = job_q.start_psn;
+          d.nxt      = job_q.start_psn;
+          d.top      = job_q.start_psn;
+          d.fin      = job_q.start_psn + 32'd1;
+          timer_on_d = 1'b0;
+        end else if (s.open) begin
+          d.fin      = s.fin + 32'd1;
+        end
+      end
+      EvAck: begin
+        if (known && (ack_q.nack || in_window)) d.heard = now_q;
+        if (known && !ack_q.nack && advanced) begin
+          d.una           = acked;
+          d.rto_shift     = '0;
+          d.backoff_shift = '0;
+          d.waiting       = 1'b0;
+          d.probing       = 1'b0;
+          if ($signed(s.nxt - acked) < 0) d.nxt = acked;
+          timer_on_d      = acked != s.top;
+          timer_at_d      = now_q + port_i.rto_ticks;
+        end
+        if (resend_now || refuse_now) d.nxt = s.una;
+        if (refuse_now) begin
+          d.waiting       = 1'b1;
+          d.probing       = 1'b1;
+          d.backoff_shift = (s.backoff_shift == '1) ? '1 : s.backoff_shift + 1'b1;
+          timer_on_d      = 1'b1;
+          timer_at_d      = now_q + backoff;
+        end
+      end
+      EvTimer: begin
+        if (fired) begin
+          timer_at_d = now_q + rto;
+          if (s.waiting) begin
+            d.waiting   = 1'b0;
+          end else begin
+            d.rto_shift = (s.rto_shift == '1) ? '1 : s.rto_shift + 1'b1;
+            timer_at_d  = now_q + doubled(port_i.rto_ticks, d.rto_shift, port_i.rto_max_ticks);
+            d.probing   = 1'b1;
+            d.nxt       = s.una;
+          end
+        end
+      end
+      EvSend: begin
+        if (send_now) begin
+          d.nxt = s.nxt + 32'd1;
+          d.top = (s.nxt == s.top) ? s.nxt + 32'd1 : s.top;
+          if (s.una == s.top) begin
+            d.heard    = now_q;  // Silence counts from here.
+            timer_on_d = 1'b1;
+            timer_at_d = now_q + rto;
+          end
+        end
+      end
+      default: ;
+    endcase
+    if (end_now) begin
+      d          = '0;
+      timer_on_d = 1'b0;
+    end
+  end
+  assign state_wen = ev_q != EvNone && ev_q != EvSweep;
+
+  logic can_send_d;
+  assign can_send_d = d.open && !d.waiting && d.nxt != d.fin &&
+                      (!d.probing || d.nxt == d.una);
+
+  logic [NumPdc-1:0] room_q;
+  logic [31:0]       held;
+  assign held = d.fin - d.una;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      can_send_q <= '0;
+      next_q     <= '0;
+      room_q     <= '1;
+    end else if (state_wen) begin
+      can_send_q[pdc_q] <= can_send_d;
+      next_q[pdc_q]     <= d.nxt[ReturnW-1:0];
+      room_q[pdc_q]     <= held <= 32'(ReturnWindow - JobsUnderWay);
+    end
+  end
+  assign room_o = room_q;
+
+  // -------------------------------------------------------------------- records
+  always_comb begin
+    record_wen        = pushes || swept;
+    record_waddr      = pushes ? {pdc_q, job_q.open ? job_q.start_psn[ReturnW-1:0] : s.fin[ReturnW-1:0]}
+                               : swept_q;
+    record_wdata      = record;
+    record_wdata.dead = 1'b1;
+    if (pushes) record_wdata = '{dead: 1'b0, data: job_q.data};
+  end
+
+  // The sweep ends behind its last record, which is then in stage 1.
+  logic sweep_last_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      sweep_q      <= '0;
+      sweep_last_q <= 1'b0;
+    end else begin
+      if (ev == EvSweep) sweep_q <= sweep_q + 1'b1;
+      sweep_last_q <= ev == EvSweep && sweep_q == '1;
+    end
+  end
+  assign sweep_done_o = sweep_last_q;
+
+  // --------------------------------------------------------------------- packets
+  return_packet_t            pkt_d;
+  logic                      pkt_fifo_ready;
+  logic [$clog2(PktDepth):0] pkt_count;
+  always_comb begin
+    pkt_d           = '0;
+    pkt_d.pdc       = pdc_q;
+    pkt_d.psn       = s.nxt;
+    pkt_d.retx      = s.nxt != s.top;
+    // The initiator answers when nothing follows, and often enough to keep the window moving.
+    pkt_d.ar        = s.nxt + 32'd1 == s.fin || s.nxt != s.top || s.probing || s.nxt[2:0] == '1;
+    pkt_d.dead      = record.dead;
+    pkt_d.clear_psn = s.una - 32'd1;
+    pkt_d.route     = route;
+    pkt_d.data      = record.data;
+  end
+  heddle_fifo #(.Width($bits(return_packet_t)), .Depth(PktDepth)) u_packets (
+    .clk_i, .rst_ni, .valid_i(send_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
+    .valid_o(pkt_valid_o), .ready_i(pkt_ready_i), .data_o(pkt_o), .count_o(pkt_count)
+  );
+  assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
+
+  // ---------------------------------------------------------------------- timers
+  logic        clean, scan_deadline;
+  logic [31:0] scan_at, until_deadline;
+  heddle_timer_scan #(.Num(NumPdc)) u_timers (
+    .clk_i, .rst_ni, .now_i(now_q),
+    .set_i(state_wen), .set_idx_i(pdc_q), .set_on_i(timer_on_d), .set_at_i(timer_at_d),
+    .get_idx_i(pdc), .get_on_o(timer_on), .get_at_o(timer_at),
+    .due_o(timer_due), .due_idx_o(timer_pdc), .take_i(ev == EvTimer),
+    .clean_o(clean), .deadline_valid_o(scan_deadline), .deadline_o(scan_at), .ready_o(timer_rdy)
+  );
+  assign until_deadline   = scan_at - now_q;
+  assign deadline_valid_o = scan_deadline;
+  assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
+  assign idle_o = ready && clean && ev == EvNone && ev_q == EvNone && !timer_due && !(|may_send) &&
+                  pkt_count == '0 && !job_valid_i && !ack_valid_i && !sweep_valid_i &&
+                  !(scan_deadline && $signed(until_deadline) <= 0);
+
+  // ------------------------------------------------------------------ statistics
+  always_comb begin
+    stat_o = '0;
+    if (ev_q == EvAck) begin
+      stat_o[StatisticRxAcks]    = known && !ack_q.nack && in_window;
+      stat_o[StatisticRxNacks]   = known && ack_q.nack;
+      stat_o[StatisticDropPdcid] = !known;
+      stat_o[StatisticDropPsn]   = known && !ack_q.nack && !in_window;
+    end
+    stat_o[StatisticTxReturnData]      = send_now && s.nxt == s.top;
+    stat_o[StatisticTxRetransmissions] = send_now && s.nxt != s.top;
+    stat_o[StatisticTimeouts]          = fired && !s.waiting && !end_now;
+  end
+
+  logic unused;
+  assign unused = ^{unused_state_err, unused_route_err, unused_record_err, unused_record_rdy, ack_q, job_q, port_i};
+
+  `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
+  `HEDDLE_ASSERT(RecordsHaveRoom_A, !pushes || job_q.open || (s.fin - s.una) < 32'(ReturnWindow))
+endmodule

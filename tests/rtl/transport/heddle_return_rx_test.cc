@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data of our READs: accepted in order, placed where they belong, or nowhere.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "Vheddle_return_rx.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/transport/packed.h"
+#include "tests/rtl/transport/return_records.h"
+#include "tests/seed.h"
+
+namespace heddle::test {
+namespace {
+
+using contract::NackCode;
+using contract::NextHdr;
+using contract::PdsType;
+using contract::ReturnCode;
+using contract::SesResponse;
+using contract::Statistic;
+
+constexpr uint32_t kStart = 0xfffffff8;  // Wraps soon.
+constexpr uint8_t kSlot = 9;
+constexpr uint16_t kOurs = kSlot << 10 | 1 << 8 | 5;
+constexpr uint16_t kTheirs = 0x1a2b;
+constexpr uint32_t kPdc = 5;
+constexpr uint16_t kMsg = 77;
+
+class ReturnRxTest : public testing::Test {
+ protected:
+  ReturnRxTest() {
+    PortCfg config;
+    config.slot = kSlot;
+    Drive(dut_->port_i, config);
+    for (uint32_t i = 0; i < kPdcs + 4; ++i) dut_.Tick();
+    dut_.Settle();
+    EXPECT_EQ(dut_->ready_o, 1);
+    SetAlive(kPdc, true);
+    Open(kPdc, kOurs);
+  }
+
+  void SetAlive(uint32_t pdc, bool alive) {
+    PutAlive(dut_->alive_i, pdc, alive);
+  }
+  void Open(uint32_t pdc, uint16_t spdcid) {
+    Drive(dut_->open_info_i, ReturnOpen{.pdc = static_cast<uint16_t>(pdc),
+                                        .fa_lo = 0x0a000002,
+                                        .spdcid = spdcid,
+                                        .start_psn = kStart});
+    dut_->open_i = 1;
+    dut_.Tick();
+    dut_->open_i = 0;
+  }
+  void Read(uint16_t msg, uint32_t length, uint64_t iova = 0x10000,
+            uint32_t pdc = kPdc) {
+    Drive(dut_->read_info_i, ReturnRead{.pdc = static_cast<uint16_t>(pdc),
+                                        .owner = 3,
+                                        .length = length,
+                                        .iova = iova});
+    dut_->read_msg_i = msg;
+    dut_->read_i = 1;
+    dut_.Tick();
+    dut_->read_i = 0;
+  }
+  void End(uint16_t msg) {
+    dut_->end_msg_i = msg;
+    dut_->end_i = 1;
+    dut_.Tick();
+    dut_->end_i = 0;
+  }
+
+  // Data [offset, offset + bytes) of READ `msg` in the packet `number`.
+  static RxPacket Data(uint32_t number, uint32_t offset, uint16_t bytes,
+                       uint16_t msg = kMsg) {
+    RxPacket pkt = {};
+    pkt.fa_lo = 0x0a000002;
+    pkt.source_mac = 0x020000000002;
+    pkt.source_port = 0xc123;
+    pkt.dscp = 9;
+    pkt.pds_type = static_cast<uint8_t>(PdsType::kRodReq);
+    pkt.next_hdr = static_cast<uint8_t>(NextHdr::kResponseData);
+    pkt.ar = 1;
+    pkt.psn = kStart + number;
+    pkt.spdcid = kTheirs;
+    pkt.dpdcid = kOurs;
+    pkt.message_id = static_cast<uint16_t>(msg + 1);
+    pkt.message_offset = offset;
+    pkt.response = static_cast<uint8_t>(SesResponse::kResponseWData);
+    pkt.return_code = static_cast<uint8_t>(ReturnCode::kOk);
+    pkt.payload_bytes = bytes;
+    return pkt;
+  }
+
+  // Through the pipeline; with `wait` the packet stays that long in stage 2.
+  ReturnVerdict Send(const RxPacket& packet, int wait = 0) {
+    Drive(dut_->pkt_i, packet);
+    dut_->look_i = 1;
+    dut_->take_i = 0;
+    dut_.Tick();
+    dut_->look_i = 0;
+    for (int i = 0; i < wait; ++i) dut_.Tick();
+    dut_->take_i = 1;
+    dut_.Settle();
+    const auto verdict = Sample<ReturnVerdict>(dut_->verdict_o);
+    dut_.Tick();
+    dut_->take_i = 0;
+    return verdict;
+  }
+
+  static bool Counted(const ReturnVerdict& verdict, Statistic statistic) {
+    return (verdict.stat >> static_cast<unsigned>(statistic) & 1) != 0;
+  }
+  static void ExpectAck(const ReturnVerdict& verdict, uint32_t cack) {
+    EXPECT_EQ(verdict.respond, 1);
+    EXPECT_EQ(verdict.rsp.kind, ResponseKind::kNone);
+    EXPECT_EQ(verdict.rsp.cack, kStart + cack);
+    EXPECT_EQ(verdict.rsp.spdcid, kOurs);
+    EXPECT_EQ(verdict.rsp.dpdcid, kTheirs);
+  }
+  static void ExpectNack(const ReturnVerdict& verdict, NackCode code,
+                         uint32_t number) {
+    EXPECT_EQ(verdict.respond, 1);
+    EXPECT_EQ(verdict.rsp.kind, ResponseKind::kNack);
+    EXPECT_EQ(verdict.rsp.code, static_cast<uint8_t>(code));
+    EXPECT_EQ(verdict.rsp.nack_psn, kStart + number);
+    EXPECT_EQ(verdict.bytes, 0);
+  }
+  static void ExpectDropped(const ReturnVerdict& verdict) {
+    EXPECT_EQ(verdict.place, 1) << "the payload has to leave its queue";
+    EXPECT_EQ(verdict.bytes, 0);
+    EXPECT_EQ(verdict.last, 0);
+    EXPECT_EQ(verdict.fail, 0);
+  }
+
+ private:
+  template <typename Port>
+  static void PutAlive(Port& port, uint32_t pdc, bool alive) {
+    const Port bit = Port{1} << pdc;
+    port = alive ? port | bit : port & ~bit;
+  }
+  template <size_t kWords>
+  static void PutAlive(VlWide<kWords>& port, uint32_t pdc, bool alive) {
+    const uint32_t bit = 1U << (pdc % 32);
+    port[pdc / 32] = alive ? port[pdc / 32] | bit : port[pdc / 32] & ~bit;
+  }
+
+  sim::ClockedModel<Vheddle_return_rx> dut_;
+};
+
+TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
+  Read(kMsg, 8192 + 100, 0x40000);
+  ReturnVerdict verdict = Send(Data(0, 0, 4096));
+  ExpectAck(verdict, 0);
+  EXPECT_EQ(verdict.place, 1);
+  EXPECT_EQ(verdict.stream, 4096);
+  EXPECT_EQ(verdict.bytes, 4096);
+  EXPECT_EQ(verdict.iova, 0x40000U);
+  EXPECT_EQ(verdict.owner, 3);
+  EXPECT_EQ(verdict.first, 1);
+  EXPECT_EQ(verdict.last, 0);
+  EXPECT_EQ(verdict.msg, kMsg);
+  EXPECT_TRUE(Counted(verdict, Statistic::kRxReturnData));
+  verdict = Send(Data(1, 4096, 4096), /*wait=*/3);
+  EXPECT_EQ(verdict.iova, 0x41000U);
+  EXPECT_EQ(verdict.first, 0);
+  verdict = Send(Data(2, 8192, 100));
+  EXPECT_EQ(verdict.bytes, 100);
+  EXPECT_EQ(verdict.last, 1);
+  // It has all: more of it belongs to nobody.
+  ExpectDropped(Send(Data(3, 0, 100)));
+}
+
+TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {
+  Read(kMsg, 4096);
+  Send(Data(0, 0, 1024));
+  Send(Data(1, 1024, 1024));
+  const ReturnVerdict verdict = Send(Data(0, 0, 1024));
+  ExpectAck(verdict, 1);
+  EXPECT_EQ(static_cast<int16_t>(verdict.rsp.ack_offset), -1);
+  ExpectDropped(verdict);
+  EXPECT_TRUE(Counted(verdict, Statistic::kRxDuplicates));
+  EXPECT_EQ(Send(Data(2, 2048, 2048)).last, 1);
+}
+
+TEST_F(ReturnRxTest, GapIsRefusedOnceAndForEachRetransmission) {
+  Read(kMsg, 4096);
+  Send(Data(0, 0, 1024));
+  ExpectNack(Send(Data(2, 2048, 1024)), NackCode::kRodOoo, 2);
+  EXPECT_EQ(Send(Data(3, 3072, 1024)).respond, 0) << "one NACK a gap";
+  RxPacket again = Data(3, 3072, 1024);
+  again.retx = 1;
+  ExpectNack(Send(again), NackCode::kRodOoo, 3);
+  ExpectAck(Send(Data(1, 1024, 1024)), 1);
+  ExpectNack(Send(Data(3, 3072, 1024)), NackCode::kRodOoo, 3);
+  ExpectNack(Send(Data(2 + 128, 0, 8)), NackCode::kPsnOorWindow, 130);
+}
+
+TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
+  Read(kMsg, 1U << 20);
+  int answers = 0;
+  for (uint32_t i = 0; i < 32; ++i) {
+    RxPacket pkt = Data(i, i * 64, 64);
+    pkt.ar = 0;
+    answers += Send(pkt).respond;
+  }
+  EXPECT_EQ(answers, 2);
+}
+
+TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
+  Read(kMsg, 4096);
+  struct Case {
+    const char* what;
+    RxPacket packet;
+  };
+  uint32_t number = 0;
+  const auto expect_malformed = [&](const char* what, RxPacket packet) {
+    SCOPED_TRACE(what);
+    packet.psn = kStart + number;
+    const ReturnVerdict verdict = Send(packet);
+    ExpectAck(verdict, number);
+    EXPECT_EQ(verdict.bytes, 0);
+    EXPECT_EQ(verdict.last, 0);
+    EXPECT_TRUE(Counted(verdict, Statistic::kDropSes));
+    ++number;
+  };
+  expect_malformed("skips bytes", Data(0, 1024, 1024));
+  expect_malformed("beyond the end", Data(0, 0, 4097));
+  expect_malformed("no bytes", Data(0, 0, 0));
+  RxPacket odd = Data(0, 0, 1024);
+  odd.response = static_cast<uint8_t>(SesResponse::kResponse);
+  expect_malformed("another response", odd);
+  ExpectDropped(Send(Data(number++, 0, 1024, 78)));    // No READ.
+  ExpectDropped(Send(Data(number++, 0, 1024, 1024)));  // No such message.
+  RxPacket none = Data(number++, 0, 1024);
+  none.message_id = 0;
+  ExpectDropped(Send(none));
+  Read(79, 4096, 0x20000, kPdc + 1);
+  ExpectDropped(Send(Data(number++, 0, 1024, 79)));  // Of another PDC.
+  EXPECT_EQ(Send(Data(number++, 0, 4096)).last, 1) << "it is as it was";
+}
+
+TEST_F(ReturnRxTest, EndedReadTakesNothing) {
+  Read(kMsg, 4096);
+  Send(Data(0, 0, 1024));
+  End(kMsg);
+  const ReturnVerdict verdict = Send(Data(1, 1024, 1024));
+  ExpectAck(verdict, 1);
+  ExpectDropped(verdict);
+  EXPECT_FALSE(Counted(verdict, Statistic::kDropSes)) << "that is no fault";
+  // The entry serves another READ, from its first byte.
+  Read(kMsg, 512, 0x70000);
+  const ReturnVerdict next = Send(Data(2, 0, 512));
+  EXPECT_EQ(next.iova, 0x70000U);
+  EXPECT_EQ(next.first, 1);
+  EXPECT_EQ(next.last, 1);
+}
+
+TEST_F(ReturnRxTest, ErrorInsteadOfDataFailsTheRead) {
+  Read(kMsg, 4096);
+  Send(Data(0, 0, 1024));
+  RxPacket error = Data(1, 0, 0);
+  error.next_hdr = static_cast<uint8_t>(NextHdr::kResponse);
+  error.response = static_cast<uint8_t>(SesResponse::kResponse);
+  error.return_code = static_cast<uint8_t>(ReturnCode::kBadMkey);
+  const ReturnVerdict verdict = Send(error);
+  ExpectAck(verdict, 1);
+  EXPECT_EQ(verdict.fail, 1);
+  EXPECT_EQ(verdict.msg, kMsg);
+  EXPECT_EQ(verdict.code, static_cast<uint8_t>(ReturnCode::kBadMkey));
+  ExpectDropped(Send(Data(2, 1024, 1024)));
+}
+
+TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
+  Read(kMsg, 16, 0x90000);
+  RxPacket ack = Data(3, 0, 16);
+  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  const ReturnVerdict verdict = Send(ack);
+  EXPECT_EQ(verdict.respond, 0);
+  EXPECT_EQ(verdict.bytes, 16);
+  EXPECT_EQ(verdict.iova, 0x90000U);
+  EXPECT_EQ(verdict.last, 1);
+  ExpectDropped(Send(ack));
+  // Part of a READ in an ACK is no legal answer.
+  Read(kMsg + 1, 17);
+  ack = Data(3, 0, 16, kMsg + 1);
+  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  ExpectDropped(Send(ack));
+  // The return direction's own numbers are where they were.
+  Read(kMsg + 2, 64);
+  EXPECT_EQ(Send(Data(0, 0, 64, kMsg + 2)).last, 1);
+}
+
+TEST_F(ReturnRxTest, StrangersAreRefusedAndChangeNothing) {
+  Read(kMsg, 4096);
+  Send(Data(0, 0, 1024));
+  const auto expect_unknown = [&](RxPacket packet) {
+    const ReturnVerdict verdict = Send(packet);
+    EXPECT_EQ(verdict.respond, 1);
+    EXPECT_EQ(verdict.rsp.kind, ResponseKind::kNack);
+    EXPECT_EQ(verdict.rsp.spdcid, 0);
+    EXPECT_EQ(verdict.rsp.code, static_cast<uint8_t>(NackCode::kInvDpdcid));
+    ExpectDropped(verdict);
+  };
+  RxPacket packet = Data(1, 1024, 1024);
+  packet.fa_lo ^= 1;
+  expect_unknown(packet);
+  packet = Data(1, 1024, 1024);
+  packet.ipv6 = 1;
+  expect_unknown(packet);
+  packet = Data(1, 1024, 1024);
+  packet.spdcid ^= 1;
+  expect_unknown(packet);
+  packet = Data(1, 1024, 1024);
+  packet.dpdcid ^= 1 << 8;
+  expect_unknown(packet);
+  packet = Data(1, 1024, 1024);
+  packet.dpdcid ^= 1 << 10;
+  const ReturnVerdict foreign = Send(packet);
+  EXPECT_EQ(foreign.respond, 0) << "another function's";
+  ExpectDropped(foreign);
+  SetAlive(kPdc, false);
+  expect_unknown(Data(1, 1024, 1024));
+  SetAlive(kPdc, true);
+  ExpectAck(Send(Data(1, 1024, 1024)), 1);
+}
+
+TEST_F(ReturnRxTest, NextOpeningBeginsAnewWhoeverAnswers) {
+  Read(kMsg, 4096);
+  Send(Data(0, 0, 1024));
+  Send(Data(1, 1024, 1024));
+  End(kMsg);
+  Open(kPdc, kOurs ^ 1 << 8);
+  Read(kMsg, 64);
+  RxPacket packet = Data(0, 0, 64);
+  packet.dpdcid = kOurs ^ 1 << 8;
+  packet.spdcid = 0x7777;
+  const ReturnVerdict verdict = Send(packet);
+  EXPECT_EQ(verdict.last, 1);
+  EXPECT_EQ(verdict.rsp.dpdcid, 0x7777);
+}
+
+TEST_F(ReturnRxTest, RandomPacketsPlaceEachByteOnceAndNoneOutside) {
+  const uint32_t seed = TestSeed();
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t limit) {
+    return static_cast<uint32_t>(random() % limit);
+  };
+  constexpr uint32_t kLength = 5000;
+  for (int round = 0; round < 30; ++round) {
+    Open(kPdc, kOurs);
+    Read(kMsg, kLength, 0x100000);
+    std::vector<int> placed(kLength, 0);
+    bool done = false;
+    uint32_t number = 0;
+    uint32_t offset = 0;
+    for (int i = 0; i < 4000 && !done; ++i) {
+      RxPacket packet = Data(number + below(4), below(6000),
+                             static_cast<uint16_t>(below(900)));
+      if (random() % 4 == 0) packet.psn = kStart + number;
+      if (random() % 2 == 0) {
+        packet.message_offset = offset;
+        packet.payload_bytes = static_cast<uint16_t>(
+            std::min<uint32_t>(packet.payload_bytes, kLength - offset));
+      }
+      // The first tells whose PDC it is.
+      if (number > 0 && random() % 16 == 0)
+        packet.spdcid ^= static_cast<uint16_t>(random());
+      packet.retx = random() & 1;
+      packet.ar = random() & 1;
+      const ReturnVerdict verdict =
+          Send(packet, static_cast<int>(random() % 2));
+      ASSERT_EQ(verdict.stream, packet.payload_bytes);
+      for (uint32_t at = 0; at < verdict.bytes; ++at) {
+        const uint64_t byte = verdict.iova - 0x100000 + at;
+        ASSERT_LT(byte, kLength) << "seed " << seed;
+        ++placed[byte];
+      }
+      offset += verdict.bytes;
+      if (packet.psn == kStart + number && packet.spdcid == kTheirs) ++number;
+      done = verdict.last != 0;
+    }
+    ASSERT_TRUE(done) << "seed " << seed;
+    for (const int count : placed) ASSERT_EQ(count, 1) << "seed " << seed;
+    End(kMsg);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// Return data: numbered, sent, sent again, swept.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "Vheddle_return_tx.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/transport/packed.h"
+#include "tests/rtl/transport/return_records.h"
+#include "tests/seed.h"
+
+namespace heddle::test {
+namespace {
+
+using contract::NackCode;
+
+constexpr uint32_t kStart = 0xfffffff0;  // Wraps soon.
+
+class Bench {
+ public:
+  Bench() {
+    config.rto_ticks = 400;
+    config.rto_max_ticks = 2000;
+    config.backoff_ticks = 100;
+    config.backoff_max_ticks = 400;
+    config.dead_ticks = 20000;
+    SetConfig();
+    for (uint32_t i = 0; i < kPdcs + 8; ++i) Cycle();
+  }
+
+  void SetConfig() { Drive(dut_->port_i, config); }
+
+  // One clock cycle, which is a tick when `ticking`.
+  void Cycle() {
+    dut_->tick_i = ticking ? 1 : 0;
+    dut_->job_valid_i = jobs.empty() ? 0 : 1;
+    if (!jobs.empty()) Drive(dut_->job_i, jobs.front());
+    dut_->ack_valid_i = acks.empty() ? 0 : 1;
+    if (!acks.empty()) Drive(dut_->ack_i, acks.front());
+    dut_->sweep_valid_i = sweeping ? 1 : 0;
+    dut_->sweep_region_i = sweep_region;
+    dut_->pkt_ready_i = stalled ? 0 : 1;
+    dut_.Settle();
+    if (dut_->job_ready_o && !jobs.empty()) jobs.pop_front();
+    if (dut_->ack_ready_o && !acks.empty()) acks.pop_front();
+    if (dut_->pkt_valid_o && !stalled) {
+      sent.push_back(Sample<ReturnPacket>(dut_->pkt_o));
+    }
+    if (dut_->sweep_done_o) {
+      sweeping = false;
+      sent_before_sweep = sent.size();
+    }
+    dut_.Tick();
+  }
+  void Run(int cycles) {
+    for (int i = 0; i < cycles; ++i) Cycle();
+  }
+  bool HasRoom(uint32_t pdc) {
+    dut_.Settle();
+    return GetPort(dut_->room_o, kPdcs).FromLow(pdc);
+  }
+  bool idle() {
+    dut_.Settle();
+    return dut_->idle_o != 0;
+  }
+  uint32_t deadline() {
+    dut_.Settle();
+    return dut_->deadline_valid_o != 0 ? dut_->deadline_o : 0;
+  }
+  void Sweep(uint16_t region) {
+    sweep_region = region;
+    sweeping = true;
+    for (uint32_t i = 0; i < 20 * kPdcs * kReturnWindow && sweeping; ++i) {
+      Cycle();
+    }
+    ASSERT_FALSE(sweeping) << "the sweep does not end";
+  }
+
+  PortCfg config;
+  bool ticking = false;
+  bool stalled = false;
+  bool sweeping = false;
+  uint16_t sweep_region = 0;
+  size_t sent_before_sweep = 0;
+  std::deque<ReturnJob> jobs;
+  std::deque<AckEvent> acks;
+  std::vector<ReturnPacket> sent;
+
+ private:
+  sim::ClockedModel<Vheddle_return_tx> dut_;
+};
+
+class ReturnTxTest : public testing::Test {
+ protected:
+  static ReturnRoute RouteOf(uint32_t pdc) {
+    return {.fa_lo = uint64_t{0x0a000002} + pdc,
+            .mac = uint64_t{0x020000000002} + pdc,
+            .dscp = 9,
+            .entropy = 0xc001,
+            .spdcid = static_cast<uint16_t>(0x2400 | pdc),
+            .dpdcid = static_cast<uint16_t>(0x5000 | pdc)};
+  }
+  static ReturnData DataOf(uint32_t pdc, uint32_t number) {
+    return {.iova = uint64_t{pdc} << 32 | uint64_t{number} * 4096,
+            .bytes = static_cast<uint16_t>(1 + number % 4096),
+            .owner = 3,
+            .region = static_cast<uint16_t>(number % 5),
+            .message_id = static_cast<uint16_t>(number / 7 + 1),
+            .message_offset = number * 64,
+            .message_bytes = 1U << 20,
+            .job_id = 0x42};
+  }
+  // Asks for the next data of `pdc`.
+  void Ask(uint32_t pdc) {
+    const uint32_t number = asked_[pdc]++;
+    bench_.jobs.push_back({.open = number == 0 ? uint8_t{1} : uint8_t{0},
+                           .pdc = static_cast<uint16_t>(pdc),
+                           .start_psn = kStart,
+                           .route = RouteOf(pdc),
+                           .data = DataOf(pdc, number)});
+  }
+  static AckEvent Ack(uint32_t pdc, uint32_t cack) {
+    return {.pdc = static_cast<uint8_t>(pdc),
+            .dpdcid = RouteOf(pdc).spdcid,
+            .spdcid = RouteOf(pdc).dpdcid,
+            .fa_lo = RouteOf(pdc).fa_lo,
+            .cack = cack,
+            .psn = cack};
+  }
+  static AckEvent Nack(uint32_t pdc, uint32_t psn, NackCode code) {
+    AckEvent nack = Ack(pdc, 0);
+    nack.nack = 1;
+    nack.psn = psn;
+    nack.code = static_cast<uint8_t>(code);
+    return nack;
+  }
+  // PSNs sent since the last call.
+  std::vector<uint32_t> Sent() {
+    std::vector<uint32_t> psns;
+    for (const ReturnPacket& packet : bench_.sent) {
+      psns.push_back(packet.psn - kStart);
+    }
+    bench_.sent.clear();
+    return psns;
+  }
+  using Psns = std::vector<uint32_t>;
+
+  Bench bench_;
+  std::map<uint32_t, uint32_t> asked_;
+};
+
+TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
+  for (int i = 0; i < 3; ++i) Ask(5);
+  bench_.Run(20);
+  ASSERT_EQ(bench_.sent.size(), 3U);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const ReturnPacket& packet = bench_.sent[i];
+    EXPECT_EQ(packet.pdc, 5);
+    EXPECT_EQ(packet.psn, kStart + i);
+    EXPECT_EQ(packet.data, DataOf(5, i));
+    EXPECT_EQ(packet.route, RouteOf(5));
+    EXPECT_EQ(packet.retx, 0);
+    EXPECT_EQ(packet.dead, 0);
+    EXPECT_EQ(packet.clear_psn, kStart - 1);
+  }
+  EXPECT_EQ(bench_.sent[2].ar, 1) << "nothing follows";
+}
+
+TEST_F(ReturnTxTest, AckReleasesAndClearsWhatItCovers) {
+  for (int i = 0; i < 3; ++i) Ask(5);
+  bench_.Run(20);
+  bench_.acks.push_back(Ack(5, kStart + 2));
+  bench_.Run(10);
+  bench_.sent.clear();
+  Ask(5);
+  bench_.Run(20);
+  ASSERT_EQ(bench_.sent.size(), 1U);
+  EXPECT_EQ(bench_.sent[0].psn, kStart + 3);
+  EXPECT_EQ(bench_.sent[0].clear_psn, kStart + 2);
+}
+
+TEST_F(ReturnTxTest, RoomEndsBeforeTheRecordsDoAndComesBack) {
+  uint32_t asked = 0;
+  while (bench_.HasRoom(1) && asked < 100) {
+    Ask(1);
+    ++asked;
+    bench_.Run(6);
+  }
+  EXPECT_LT(asked, kReturnWindow);
+  EXPECT_GE(asked, 24U) << "an initiator of ours has so many due";
+  EXPECT_TRUE(bench_.HasRoom(2));
+  bench_.acks.push_back(Ack(1, kStart + asked - 1));
+  bench_.Run(10);
+  EXPECT_TRUE(bench_.HasRoom(1));
+}
+
+TEST_F(ReturnTxTest, GapIsSentAgainOnce) {
+  for (int i = 0; i < 6; ++i) Ask(5);
+  bench_.Run(30);
+  EXPECT_EQ(Sent(), (Psns{0, 1, 2, 3, 4, 5}));
+  bench_.acks.push_back(Ack(5, kStart + 1));
+  bench_.acks.push_back(Nack(5, kStart + 3, NackCode::kRodOoo));
+  bench_.Run(30);
+  for (const ReturnPacket& packet : bench_.sent) EXPECT_EQ(packet.retx, 1);
+  EXPECT_EQ(Sent(), (Psns{2, 3, 4, 5}));
+}
+
+TEST_F(ReturnTxTest, SilenceSendsOneAgainAndAgainUntilTheInitiatorIsDead) {
+  for (int i = 0; i < 4; ++i) Ask(5);
+  bench_.Run(30);
+  Sent();
+  bench_.ticking = true;
+  bench_.Run(600);
+  EXPECT_EQ(Sent(), (Psns{0})) << "one packet at a time after a time-out";
+  bench_.Run(900);
+  EXPECT_EQ(Sent(), (Psns{0})) << "the time-out doubles";
+  bench_.Run(25000);
+  bench_.sent.clear();
+  bench_.Run(5000);
+  EXPECT_TRUE(bench_.sent.empty()) << "sent to a dead initiator";
+  EXPECT_TRUE(bench_.HasRoom(5));
+  bench_.Run(300);
+  EXPECT_TRUE(bench_.idle());
+}
+
+TEST_F(ReturnTxTest, LateAckSkipsWhatItCovers) {
+  for (int i = 0; i < 4; ++i) Ask(5);
+  bench_.Run(30);
+  Sent();
+  bench_.ticking = true;
+  bench_.Run(600);
+  EXPECT_EQ(Sent(), (Psns{0}));
+  bench_.ticking = false;
+  bench_.acks.push_back(Ack(5, kStart + 2));
+  bench_.Run(30);
+  EXPECT_EQ(Sent(), (Psns{3}));
+}
+
+TEST_F(ReturnTxTest, RefusalWaitsAndThenGoesOneByOne) {
+  for (int i = 0; i < 4; ++i) Ask(5);
+  bench_.Run(30);
+  Sent();
+  bench_.acks.push_back(Nack(5, kStart + 1, NackCode::kNoResource));
+  bench_.Run(20);
+  EXPECT_TRUE(bench_.sent.empty()) << "sent during the back-off";
+  bench_.ticking = true;
+  bench_.Run(300);
+  EXPECT_EQ(Sent(), (Psns{0}));
+  bench_.acks.push_back(Ack(5, kStart));
+  bench_.Run(10);
+  EXPECT_EQ(Sent(), (Psns{1, 2, 3}));
+}
+
+TEST_F(ReturnTxTest, StrangersAndOldNewsChangeNothing) {
+  for (int i = 0; i < 4; ++i) Ask(5);
+  bench_.Run(30);
+  Sent();
+  AckEvent other = Ack(5, kStart + 3);
+  other.fa_lo ^= 1;
+  bench_.acks.push_back(other);
+  other = Ack(5, kStart + 3);
+  other.spdcid ^= 1;
+  bench_.acks.push_back(other);
+  other = Ack(5, kStart + 3);
+  other.dpdcid ^= 1 << 9;
+  bench_.acks.push_back(other);
+  bench_.acks.push_back(Ack(5, kStart + 4));  // Never sent.
+  bench_.acks.push_back(Ack(5, kStart - 2));
+  bench_.acks.push_back(Ack(6, kStart + 3));  // Not open.
+  bench_.acks.push_back(Nack(5, kStart + 4, NackCode::kRodOoo));
+  bench_.acks.push_back(Nack(5, kStart - 1, NackCode::kPdcHdrMismatch));
+  bench_.Run(30);
+  EXPECT_TRUE(bench_.sent.empty());
+  bench_.ticking = true;
+  bench_.Run(600);
+  EXPECT_EQ(Sent(), (Psns{0})) << "something was released or forgotten";
+}
+
+TEST_F(ReturnTxTest, FatalNackAndCloseForgetThePdc) {
+  for (const bool close : {false, true}) {
+    const uint32_t pdc = close ? 7 : 8;
+    for (int i = 0; i < 4; ++i) Ask(pdc);
+    bench_.Run(30);
+    Sent();
+    if (close) {
+      bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint16_t>(pdc)});
+    } else {
+      bench_.acks.push_back(Nack(pdc, kStart, NackCode::kInvDpdcid));
+    }
+    bench_.ticking = true;
+    bench_.Run(1500);
+    EXPECT_TRUE(bench_.sent.empty());
+    EXPECT_TRUE(bench_.HasRoom(pdc));
+    // The index serves another PDC, with its own numbers.
+    asked_[pdc] = 0;
+    bench_.ticking = false;
+    Ask(pdc);
+    bench_.Run(20);
+    EXPECT_EQ(Sent(), (Psns{0}));
+    bench_.acks.push_back(Ack(pdc, kStart));
+    bench_.Run(10);
+  }
+}
+
+TEST_F(ReturnTxTest, BusyPdcDelaysNoOther) {
+  for (int i = 0; i < 4; ++i) Ask(5);
+  bench_.Run(30);
+  Sent();
+  bench_.acks.push_back(Nack(5, kStart, NackCode::kNoResource));
+  Ask(6);
+  bench_.Run(20);
+  ASSERT_EQ(bench_.sent.size(), 1U);
+  EXPECT_EQ(bench_.sent[0].pdc, 6);
+}
+
+TEST_F(ReturnTxTest, SweptRecordsAreNeverReadAgain) {
+  for (int i = 0; i < 10; ++i) {
+    Ask(5);
+    Ask(60);
+  }
+  bench_.Run(60);
+  ASSERT_EQ(bench_.sent.size(), 20U);
+  bench_.Sweep(3);
+  bench_.sent.clear();
+  bench_.acks.push_back(Nack(5, kStart, NackCode::kRodOoo));
+  bench_.acks.push_back(Nack(60, kStart, NackCode::kRodOoo));
+  bench_.Run(60);
+  ASSERT_EQ(bench_.sent.size(), 20U);
+  for (const ReturnPacket& packet : bench_.sent) {
+    EXPECT_EQ(packet.dead, packet.data.region == 3 ? 1 : 0);
+  }
+  // New data of a region that took its place are not touched by it.
+  asked_[5] = 13;
+  Ask(5);
+  bench_.sent.clear();
+  bench_.Run(20);
+  ASSERT_EQ(bench_.sent.size(), 1U);
+  EXPECT_EQ(bench_.sent[0].data.region, 3);
+  EXPECT_EQ(bench_.sent[0].dead, 0);
+}
+
+TEST_F(ReturnTxTest, IdleAndDeadlineFollowTheTimers) {
+  bench_.Run(2 * static_cast<int>(kPdcs) + 8);
+  EXPECT_TRUE(bench_.idle());
+  EXPECT_EQ(bench_.deadline(), 0U);
+  Ask(5);
+  bench_.Run(3 * static_cast<int>(kPdcs));
+  EXPECT_TRUE(bench_.idle()) << "waits for an answer only";
+  EXPECT_EQ(bench_.deadline(), bench_.config.rto_ticks);
+  bench_.acks.push_back(Ack(5, kStart));
+  bench_.Run(3 * static_cast<int>(kPdcs));
+  EXPECT_TRUE(bench_.idle());
+  EXPECT_EQ(bench_.deadline(), 0U);
+}
+
+// Initiators that accept in order, behind a network that loses, doubles and
+// reorders; refuse at times; and tell nobody of what they got.
+TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
+  const uint32_t seed = TestSeed();
+  std::mt19937 random(seed);
+  const auto chance = [&](uint32_t of) { return random() % of == 0; };
+  constexpr uint32_t kEach = 150;
+  const std::vector<uint32_t> pdcs = {0, 1, 17, 40, kPdcs - 1};
+  std::map<uint32_t, uint32_t> expected;
+  std::map<uint32_t, bool> gap;
+  std::vector<AckEvent> back;  // On their way to the target.
+  bench_.config.rto_ticks = 300;
+  bench_.config.rto_max_ticks = 600;
+  bench_.config.dead_ticks = 1000000;
+  bench_.SetConfig();
+  bench_.ticking = true;
+  const auto done = [&] {
+    return std::all_of(pdcs.begin(), pdcs.end(),
+                       [&](uint32_t pdc) { return expected[pdc] == kEach; });
+  };
+  std::vector<ReturnPacket> wire;
+  for (int cycle = 0; cycle < 600000 && !done(); ++cycle) {
+    const uint32_t pdc = pdcs[random() % pdcs.size()];
+    if (asked_[pdc] < kEach && bench_.jobs.empty() && bench_.HasRoom(pdc)) {
+      Ask(pdc);
+    }
+    bench_.stalled = chance(3);
+    bench_.Cycle();
+    for (const ReturnPacket& packet : bench_.sent) {
+      if (chance(10)) continue;
+      wire.push_back(packet);
+      if (chance(10)) wire.push_back(packet);
+    }
+    bench_.sent.clear();
+    if (!wire.empty() && chance(2)) {
+      const size_t at = chance(8) ? random() % wire.size() : 0;
+      const ReturnPacket packet = wire[at];
+      wire.erase(wire.begin() + static_cast<ptrdiff_t>(at));
+      uint32_t& next = expected[packet.pdc];
+      const uint32_t number = packet.psn - kStart;
+      if (number == next && chance(20)) {
+        back.push_back(Nack(packet.pdc, packet.psn, NackCode::kNoResource));
+        gap[packet.pdc] = true;
+      } else if (number == next) {
+        ASSERT_EQ(packet.data, DataOf(packet.pdc, number)) << "seed " << seed;
+        ++next;
+        gap[packet.pdc] = false;
+        if (packet.ar != 0 || packet.retx != 0) {
+          back.push_back(Ack(packet.pdc, packet.psn));
+        }
+      } else if (static_cast<int32_t>(number - next) < 0) {
+        back.push_back(Ack(packet.pdc, kStart + next - 1));
+      } else if (!gap[packet.pdc] || packet.retx != 0) {
+        back.push_back(Nack(packet.pdc, packet.psn, NackCode::kRodOoo));
+        gap[packet.pdc] = true;
+      }
+    }
+    if (!back.empty() && bench_.acks.size() < 4 && chance(2)) {
+      const size_t at = chance(8) ? random() % back.size() : 0;
+      if (!chance(10)) bench_.acks.push_back(back[at]);
+      back.erase(back.begin() + static_cast<ptrdiff_t>(at));
+    }
+  }
+  EXPECT_TRUE(done()) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace heddle::test

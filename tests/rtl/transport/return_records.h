@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of heddle_return_pkg.sv, for packed.h.
+#pragma once
+
+#include <cstdint>
+
+#include "tests/rtl/transport/records.h"
+
+namespace heddle::test {
+
+inline constexpr unsigned kPdcIndexBits = 6;
+inline constexpr uint32_t kPdcs = 1U << kPdcIndexBits;
+inline constexpr uint32_t kReturnWindow = 32;
+
+struct ReturnData {
+  uint64_t iova = 0;
+  uint16_t bytes = 0;
+  uint8_t owner = 0;
+  uint16_t region = 0;
+  uint16_t message_id = 0;
+  uint32_t message_offset = 0;
+  uint32_t message_bytes = 0;
+  uint32_t job_id = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(iova, 64), v(bytes, 14), v(owner, 8), v(region, 10), v(message_id, 16);
+    v(message_offset, 32), v(message_bytes, 32), v(job_id, 24);
+  }
+  bool operator==(const ReturnData&) const = default;
+};
+
+struct ReturnRoute {
+  uint8_t ipv6 = 0;
+  uint64_t fa_hi = 0;
+  uint64_t fa_lo = 0;
+  uint64_t mac = 0;
+  uint8_t dscp = 0;
+  uint16_t entropy = 0;
+  uint16_t spdcid = 0;
+  uint16_t dpdcid = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48), v(dscp, 6);
+    v(entropy, 16), v(spdcid, 16), v(dpdcid, 16);
+  }
+  bool operator==(const ReturnRoute&) const = default;
+};
+
+struct ReturnJob {
+  uint8_t close = 0;
+  uint8_t open = 0;
+  uint16_t pdc = 0;
+  uint32_t start_psn = 0;
+  ReturnRoute route = {};
+  ReturnData data = {};
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(close, 1), v(open, 1), v(pdc, kPdcIndexBits), v(start_psn, 32);
+    route.Fields(v);
+    data.Fields(v);
+  }
+};
+
+struct ReturnPacket {
+  uint16_t pdc = 0;
+  uint32_t psn = 0;
+  uint8_t ar = 0;
+  uint8_t retx = 0;
+  uint8_t dead = 0;
+  uint32_t clear_psn = 0;
+  ReturnRoute route = {};
+  ReturnData data = {};
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, kPdcIndexBits), v(psn, 32), v(ar, 1), v(retx, 1), v(dead, 1);
+    v(clear_psn, 32);
+    route.Fields(v);
+    data.Fields(v);
+  }
+};
+
+struct ReturnRead {
+  uint16_t pdc = 0;
+  uint8_t owner = 0;
+  uint32_t length = 0;
+  uint64_t iova = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, kPdcIndexBits), v(owner, 8), v(length, 32), v(iova, 64);
+  }
+};
+
+struct ReturnOpen {
+  uint16_t pdc = 0;
+  uint8_t ipv6 = 0;
+  uint64_t fa_hi = 0;
+  uint64_t fa_lo = 0;
+  uint16_t spdcid = 0;
+  uint32_t start_psn = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, kPdcIndexBits), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64);
+    v(spdcid, 16), v(start_psn, 32);
+  }
+};
+
+struct ReturnVerdict {
+  uint8_t respond = 0;
+  Response rsp = {};
+  uint8_t place = 0;
+  uint16_t stream = 0;
+  uint16_t bytes = 0;
+  uint64_t iova = 0;
+  uint8_t owner = 0;
+  uint16_t pdc = 0;
+  uint8_t first = 0;
+  uint8_t last = 0;
+  uint8_t fail = 0;
+  uint8_t code = 0;
+  uint16_t msg = 0;
+  uint64_t stat = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(respond, 1);
+    rsp.Fields(v);
+    v(place, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(owner, 8);
+    v(pdc, kPdcIndexBits), v(first, 1), v(last, 1), v(fail, 1), v(code, 6);
+    v(msg, 10), v(stat, 64);
+  }
+};
+
+}  // namespace heddle::test
