@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executes one side's share of a stream and tells what it sees.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "tests/differential/fabric_side.h"
+#include "tests/differential/stream.h"
+#include "tests/differential/trace.h"
+
+namespace heddle::differential {
+
+// Where the rest of the run is, for the executor.
+struct Surroundings {
+  std::function<void(const Event&)> tell;
+  // Whether both sides may go on from a sync; cheap enough to be polled.
+  std::function<bool()> may_go_on;
+  std::function<void()> say_settling;
+  std::function<void(bool up)> set_link;
+};
+
+// Every buffer is the executor's own, filled so that a byte out of place
+// shows. Thread safety: none.
+class Executor {
+ public:
+  Executor(uint32_t side, const Stream& stream, Surroundings surroundings);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs the whole stream. Throws SetupFailure.
+  void Run();
+
+ private:
+  // One operation that was posted, alive until the next sync.
+  struct Posted {
+    uint32_t number = 0;
+    uint32_t endpoint = 0;
+    bool receives = false;
+    bool reads = false;
+    bool reported = false;  // A completion is owed.
+    bool complete = false;
+    bool failed = false;
+    bool over = false;  // Its endpoint was closed.
+    size_t placed = 0;  // Bytes of the buffer that have arrived.
+    uint64_t digest = 0;
+    std::vector<uint8_t> buffer;
+    fid_mr* region = nullptr;
+    // Distinct for every operation; its address is the context.
+    fi_context context = {};
+  };
+
+  void Execute(uint32_t number);
+  int64_t Call(uint32_t number, const Operation& operation);
+  int64_t PostReceive(uint32_t number, const Operation& operation);
+  int64_t PostSend(uint32_t number, const Operation& operation);
+  int64_t PostRma(uint32_t number, const Operation& operation);
+  int64_t CallInvalid(const Operation& operation);
+  int64_t CloseEndpoint(uint32_t index);
+  // Calls `post` until it takes the operation or has refused it for too long.
+  int64_t Retry(const std::function<int64_t()>& post);
+
+  std::unique_ptr<Posted> MakePosted(uint32_t number,
+                                     const Operation& operation);
+  void Register(const Operation& operation, Posted* posted);
+  void Keep(std::unique_ptr<Posted> posted);
+
+  // Reads what has completed; whether there was anything.
+  bool Poll();
+  void OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source);
+  void OnError();
+  Posted* Find(const void* context);
+  void Examine(Posted* posted, Event* event);
+
+  void Wait();
+  void Unplug();
+  void Settle();
+  void PostSpares();
+  void TellMemory();
+  void Forget();
+
+  const uint32_t side_;
+  const Stream& stream_;
+  const Surroundings surroundings_;
+  FabricSide fabric_;
+  std::unordered_map<const void*, std::unique_ptr<Posted>> posted_;
+  std::array<std::vector<const void*>, kEndpoints> receives_;
+  std::array<uint32_t, kEndpoints> spares_ = {};
+  std::array<uint32_t, kRegions> generations_ = {};
+  std::array<std::vector<uint8_t>, kRegions> told_memory_;
+  uint32_t next_spare_ = kSpareBase;
+};
+
+}  // namespace heddle::differential

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/fabric_side.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/differential/content.h"
+
+namespace heddle::differential {
+namespace {
+
+constexpr uint16_t kFirstPort = 7000;
+constexpr size_t kCqEntries = 8192;
+
+uint16_t PortOf(uint32_t endpoint) {
+  return static_cast<uint16_t>(kFirstPort + endpoint);
+}
+
+sockaddr_in NameOf(const Place& place) {
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(PortOf(place.endpoint));
+  inet_pton(AF_INET, AddressOf(place.side).c_str(), &name.sin_addr);
+  return name;
+}
+
+}  // namespace
+
+void Require(const char* call, int64_t result) {
+  if (result < 0) {
+    throw SetupFailure(std::string(call) + ": " +
+                       fi_strerror(static_cast<int>(-result)));
+  }
+}
+
+std::string AddressOf(uint32_t side) {
+  return "10.77.0." + std::to_string(side + 1);
+}
+
+uint64_t KeyOf(uint32_t side, uint32_t region, uint32_t generation) {
+  return uint64_t{generation} * kSides * kRegions + side * kRegions + region +
+         1;
+}
+
+FabricSide::FabricSide(uint32_t side, const Setup& setup, bool rma)
+    : side_(side), selective_(setup.selective) {
+  OpenDomain(setup, rma);
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    Require("fi_endpoint", OpenEndpoint(index));
+  }
+  InsertEverybody();
+  for (uint32_t index = 0; index < kRegions && rma; ++index) {
+    memory_[index].assign(kRegionBytes, kUntouched);
+    Require("fi_mr_reg", RegisterRegion(index, KeyOf(side, index, 0)));
+  }
+}
+
+void FabricSide::OpenDomain(const Setup& setup, bool rma) {
+  const std::unique_ptr<fi_info, InfoDeleter> hints(fi_allocinfo());
+  hints->caps = FI_MSG | FI_SOURCE | (rma ? FI_RMA : 0);
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->fabric_attr->prov_name = strdup("heddle");
+  hints->tx_attr->msg_order = setup.ordered ? FI_ORDER_SAS : FI_ORDER_NONE;
+  hints->rx_attr->msg_order = hints->tx_attr->msg_order;
+  fi_info* found = nullptr;
+  Require("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0,
+                                   hints.get(), &found));
+  info_.reset(found);
+  // The answer may name more order than was asked for.
+  info_->tx_attr->msg_order = hints->tx_attr->msg_order;
+  info_->rx_attr->msg_order = hints->tx_attr->msg_order;
+  fi_cq_attr cq_attr = {};
+  cq_attr.format = FI_CQ_FORMAT_DATA;
+  cq_attr.size = kCqEntries;
+  fi_av_attr av_attr = {};
+  av_attr.type = FI_AV_TABLE;
+  Require("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr));
+  Require("fi_domain", fi_domain(fabric_, info_.get(), &domain_, nullptr));
+  Require("fi_cq_open", fi_cq_open(domain_, &cq_attr, &cq_, nullptr));
+  Require("fi_av_open", fi_av_open(domain_, &av_attr, &av_, nullptr));
+}
+
+void FabricSide::InsertEverybody() {
+  for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t index = 0; index < kEndpoints; ++index) {
+      const Place place = {.side = side, .endpoint = index};
+      const sockaddr_in name = NameOf(place);
+      const int inserted = fi_av_insert(
+          av_, &name, 1, &addresses_.at(place.index()), 0, nullptr);
+      Require("fi_av_insert", inserted == 1 ? 0 : -FI_EADDRNOTAVAIL);
+    }
+  }
+}
+
+FabricSide::~FabricSide() {
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    (void)CloseEndpoint(index);
+  }
+  for (uint32_t index = 0; index < kRegions; ++index) {
+    (void)DeregisterRegion(index);
+  }
+  fid* const objects[] = {
+      av_ == nullptr ? nullptr : &av_->fid,
+      cq_ == nullptr ? nullptr : &cq_->fid,
+      domain_ == nullptr ? nullptr : &domain_->fid,
+      fabric_ == nullptr ? nullptr : &fabric_->fid,
+  };
+  for (fid* const object : objects) {
+    if (object != nullptr) {
+      (void)fi_close(object);
+    }
+  }
+}
+
+int32_t FabricSide::PlaceAt(fi_addr_t address) const {
+  const auto* const found =
+      std::find(addresses_.begin(), addresses_.end(), address);
+  return found == addresses_.end()
+             ? -1
+             : static_cast<int32_t>(found - addresses_.begin());
+}
+
+int FabricSide::OpenEndpoint(uint32_t index) {
+  static_cast<sockaddr_in*>(info_->src_addr)->sin_port = htons(PortOf(index));
+  fid_ep* endpoint = nullptr;
+  const uint64_t flags = FI_TRANSMIT | FI_RECV;
+  int result =
+      fi_endpoint(domain_, info_.get(), &endpoint, endpoint_context(index));
+  if (result != 0) {
+    return result;
+  }
+  result = fi_ep_bind(endpoint, &av_->fid, 0);
+  if (result == 0 && selective_) {
+    // Receives always report: what arrived is what is checked.
+    result =
+        fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+    result = result == 0 ? fi_ep_bind(endpoint, &cq_->fid, FI_RECV) : result;
+  } else if (result == 0) {
+    result = fi_ep_bind(endpoint, &cq_->fid, flags);
+  }
+  result = result == 0 ? fi_enable(endpoint) : result;
+  if (result != 0) {
+    (void)fi_close(&endpoint->fid);
+    return result;
+  }
+  endpoints_.at(index) = endpoint;
+  return 0;
+}
+
+int FabricSide::CloseEndpoint(uint32_t index) {
+  fid_ep* const endpoint = endpoints_.at(index);
+  if (endpoint == nullptr) {
+    return 0;
+  }
+  const int result = fi_close(&endpoint->fid);
+  endpoints_.at(index) = result == 0 ? nullptr : endpoint;
+  return result;
+}
+
+int FabricSide::RegisterRegion(uint32_t index, uint64_t key) {
+  return fi_mr_reg(domain_, memory_.at(index).data(), kRegionBytes,
+                   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0,
+                   &regions_.at(index), nullptr);
+}
+
+int FabricSide::DeregisterRegion(uint32_t index) {
+  fid_mr* const region = regions_.at(index);
+  if (region == nullptr) {
+    return 0;
+  }
+  const int result = fi_close(&region->fid);
+  regions_.at(index) = result == 0 ? nullptr : region;
+  return result;
+}
+
+}  // namespace heddle::differential

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side's libfabric objects: a domain, its endpoints at known addresses,
+// everybody's address, and memory that others reach.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/differential/stream.h"
+
+namespace heddle::differential {
+
+// A call that must succeed did not: the run shows nothing.
+class SetupFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws SetupFailure when `result` is an error.
+void Require(const char* call, int64_t result);
+
+// The fabric address of a side, as text for FI_HEDDLE_IP.
+std::string AddressOf(uint32_t side);
+
+struct InfoDeleter {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+
+// Thread safety: none. Closes what is open in the end.
+class FabricSide {
+ public:
+  // Opens everything. `rma`: with regions and the capability.
+  FabricSide(uint32_t side, const Setup& setup, bool rma);
+  ~FabricSide();
+  FabricSide(const FabricSide&) = delete;
+  FabricSide& operator=(const FabricSide&) = delete;
+
+  // Null while it is closed.
+  fid_ep* endpoint(uint32_t index) const { return endpoints_.at(index); }
+  // Context of completions that belong to the endpoint, not to an operation.
+  void* endpoint_context(uint32_t index) { return &endpoint_tags_.at(index); }
+  fid_cq* cq() const { return cq_; }
+  fid_domain* domain() const { return domain_; }
+  size_t inject_size() const { return info_->tx_attr->inject_size; }
+  fi_addr_t AddressOfPlace(const Place& place) const {
+    return addresses_.at(place.index());
+  }
+
+  // Index of the place at `address`, or -1.
+  int32_t PlaceAt(fi_addr_t address) const;
+
+  int OpenEndpoint(uint32_t index);
+  int CloseEndpoint(uint32_t index);
+
+  // Memory that others may read and write, kept for the whole run.
+  std::vector<uint8_t>& region(uint32_t index) { return memory_.at(index); }
+  int RegisterRegion(uint32_t index, uint64_t key);
+  int DeregisterRegion(uint32_t index);
+
+ private:
+  void OpenDomain(const Setup& setup, bool rma);
+  void InsertEverybody();
+
+  const uint32_t side_;
+  const bool selective_;
+  std::unique_ptr<fi_info, InfoDeleter> info_;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_cq* cq_ = nullptr;
+  fid_av* av_ = nullptr;
+  std::array<fid_ep*, kEndpoints> endpoints_ = {};
+  std::array<uint8_t, kEndpoints> endpoint_tags_ = {};
+  std::array<fi_addr_t, kPlaces> addresses_ = {};
+  std::array<fid_mr*, kRegions> regions_ = {};
+  std::array<std::vector<uint8_t>, kRegions> memory_;
+};
+
+// The key of a region that was registered anew `generation` times.
+uint64_t KeyOf(uint32_t side, uint32_t region, uint32_t generation);
+// Of a region that is never registered.
+inline constexpr uint64_t kNoKey = 0x7777;
+
+}  // namespace heddle::differential

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/generator.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+namespace heddle::differential {
+namespace {
+
+constexpr uint32_t kTellingBytes = 16;  // Enough to tell messages apart.
+constexpr uint32_t kInjectBytes = 192;
+constexpr uint32_t kMtu = 4096;
+constexpr uint32_t kManySegmentsUpTo = 16'384;
+
+struct Weighted {
+  Verb verb;
+  uint32_t weight;
+};
+
+class Generator {
+ public:
+  Generator(uint64_t seed, const Profile& profile)
+      : profile_(profile), random_(seed) {
+    stream_.setup.seed = seed;
+    stream_.setup.faults = profile.faults;
+    stream_.setup.ordered = !profile.unordered || Below(3) != 0;
+    stream_.setup.selective = Below(3) == 0;
+    closes_ = profile.closes && Below(3) == 0;
+    unplugs_ = profile.unplugs && Below(4) == 0;
+    rma_ = profile.rma && Below(4) != 0;
+  }
+
+  Stream Make() {
+    uint32_t until_sync = 5 + Below(40);
+    for (uint32_t i = 0; i < profile_.operations; ++i) {
+      stream_.operations.push_back(MakeOperation());
+      if (until_sync-- == 0) {
+        stream_.operations.push_back({.verb = Verb::kSync});
+        until_sync = 5 + Below(60);
+      }
+    }
+    stream_.operations.push_back({.verb = Verb::kSync});
+    return stream_;
+  }
+
+ private:
+  uint32_t Below(uint32_t bound) {
+    return static_cast<uint32_t>(random_() % bound);
+  }
+
+  Place AnyPlace() {
+    return {.side = Below(kSides), .endpoint = Below(kEndpoints)};
+  }
+
+  Verb AnyVerb() {
+    const std::array<Weighted, 17> table = {{
+        {Verb::kReceive, 30},
+        {Verb::kSend, 22},
+        {Verb::kSendData, 6},
+        {Verb::kInject, 8},
+        {Verb::kInjectData, 4},
+        {Verb::kCancel, 2},
+        {Verb::kWait, 3},
+        {Verb::kInvalid, 3},
+        {Verb::kClose, closes_ ? 2U : 0U},
+        {Verb::kOpen, closes_ ? 3U : 0U},
+        {Verb::kUnplug, unplugs_ ? 2U : 0U},
+        {Verb::kWrite, rma_ ? 14U : 0U},
+        {Verb::kWriteData, rma_ ? 4U : 0U},
+        {Verb::kInjectWrite, rma_ ? 4U : 0U},
+        {Verb::kRead, rma_ ? 12U : 0U},
+        {Verb::kRegister, rma_ ? 1U : 0U},
+        {Verb::kDeregister, rma_ ? 1U : 0U},
+    }};
+    uint32_t sum = 0;
+    for (const Weighted& row : table) {
+      sum += row.weight;
+    }
+    uint32_t at = Below(sum);
+    for (const Weighted& row : table) {
+      if (at < row.weight) {
+        return row.verb;
+      }
+      at -= row.weight;
+    }
+    return Verb::kSend;
+  }
+
+  // Around every border there is, and in between.
+  uint32_t AnySize(uint32_t most) {
+    constexpr std::array<uint32_t, 14> kBorders = {
+        0,   1,    8,        16,   64,       191,      192,
+        193, 1024, kMtu - 1, kMtu, kMtu + 1, 2 * kMtu, 3 * kMtu + 5};
+    uint32_t bytes = 0;
+    switch (Below(4)) {
+      case 0:
+        bytes = kBorders.at(Below(kBorders.size()));
+        break;
+      case 1:
+        bytes = Below(most + 1);
+        break;
+      default:
+        bytes = Below(256);
+    }
+    return std::min(bytes, most);
+  }
+
+  uint32_t MessageSize(uint32_t most) {
+    return std::max(AnySize(most), closes_ ? kTellingBytes : 0U);
+  }
+
+  Fault AnyInvalidCall() {
+    constexpr std::array<Fault, 5> kCalls = {
+        Fault::kUnknownPeer, Fault::kLongInject, Fault::kManySegments,
+        Fault::kUnknownFlag, Fault::kStrayCancel};
+    return kCalls.at(Below(kCalls.size()));
+  }
+
+  void MakeAccess(Operation* operation) {
+    const bool inject = operation->verb == Verb::kInjectWrite;
+    // Few bytes, often the same: what overlaps is what is hard.
+    operation->bytes = AnySize(
+        inject ? kInjectBytes : std::min(kRegionBytes / 2, profile_.max_bytes));
+    operation->region = Below(kRegions);
+    const uint32_t room = kRegionBytes - operation->bytes;
+    operation->offset =
+        Below(2) == 0 ? Below(std::min(room, 512U) + 1) : Below(room + 1);
+    if (!inject && Below(16) == 0) {
+      operation->fault = Below(2) == 0 ? Fault::kBadKey : Fault::kBeyondRegion;
+      if (operation->fault == Fault::kBeyondRegion) {
+        operation->bytes = std::max(operation->bytes, 1U);
+        operation->offset = kRegionBytes - operation->bytes + 1;
+      }
+    }
+  }
+
+  Operation MakeOperation() {
+    Operation operation;
+    operation.verb = AnyVerb();
+    operation.at = AnyPlace();
+    const bool sends = IsSend(operation.verb);
+    if (sends || IsRma(operation.verb)) {
+      operation.peer = AnyPlace();
+      // Mostly to the other side.
+      operation.peer.side =
+          Below(8) == 0 ? operation.peer.side : 1 - operation.at.side;
+    }
+    if (sends) {
+      operation.bytes = MessageSize(
+          IsInject(operation.verb) ? kInjectBytes : profile_.max_bytes);
+    } else if (IsRma(operation.verb)) {
+      MakeAccess(&operation);
+    } else if (operation.verb == Verb::kReceive) {
+      // A truncated message is told from others by what there is of it.
+      operation.bytes = std::max(
+          Below(3) == 0 ? AnySize(profile_.max_bytes) : profile_.max_bytes,
+          kTellingBytes);
+    } else if (operation.verb == Verb::kCancel) {
+      operation.back = Below(6);
+    } else if (operation.verb == Verb::kInvalid) {
+      operation.fault = AnyInvalidCall();
+    } else if (operation.verb == Verb::kRegister ||
+               operation.verb == Verb::kDeregister) {
+      operation.region = Below(kRegions);
+    }
+    const bool has_buffer =
+        (sends || IsRma(operation.verb) || operation.verb == Verb::kReceive) &&
+        !IsInject(operation.verb);
+    if (has_buffer) {
+      operation.registered = Below(5) == 0;
+      operation.silent = stream_.setup.selective &&
+                         operation.verb != Verb::kReceive &&
+                         operation.verb != Verb::kRead && Below(2) == 0;
+      if (operation.bytes <= kManySegmentsUpTo && Below(4) == 0) {
+        operation.segments = 1 + Below(4);
+      }
+    }
+    return operation;
+  }
+
+  const Profile profile_;
+  std::mt19937_64 random_;
+  Stream stream_;
+  bool closes_ = false;
+  bool unplugs_ = false;
+  bool rma_ = false;
+};
+
+}  // namespace
+
+Stream Generate(uint64_t seed, const Profile& profile) {
+  return Generator(seed, profile).Make();
+}
+
+}  // namespace heddle::differential

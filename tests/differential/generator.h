@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random streams.
+#pragma once
+
+#include <cstdint>
+
+#include "tests/differential/stream.h"
+
+namespace heddle::differential {
+
+struct Profile {
+  uint32_t operations = 60;  // Without syncs.
+  // At most; the default keeps streams on simulated RTL short.
+  uint32_t max_bytes = 20'000;
+  bool rma = false;
+  bool unordered = false;  // Some streams do not ask for order.
+  bool closes = false;     // Some streams close endpoints under traffic.
+  bool unplugs = false;    // Some streams take a link down for a moment.
+  WireFaults faults;
+};
+
+// The same for the same seed and profile. Ends with a sync. In streams that
+// close endpoints, in which messages may be missing, every message is long
+// enough to be told from all others.
+Stream Generate(uint64_t seed, const Profile& profile);
+
+}  // namespace heddle::differential

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/message_checker.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+
+#include "tests/differential/content.h"
+
+namespace heddle::differential {
+namespace {
+
+// Answers to an invalid call.
+bool IsRefusal(Fault fault, int64_t result) {
+  switch (fault) {
+    case Fault::kUnknownPeer:
+    case Fault::kLongInject:
+    case Fault::kManySegments:
+      return result == -FI_EINVAL || result == -FI_EMSGSIZE;
+    case Fault::kUnknownFlag:
+      return result == -FI_EOPNOTSUPP || result == -FI_EBADFLAGS;
+    case Fault::kStrayCancel:
+      return result == -FI_ENOENT;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+MessageChecker::MessageChecker(const Stream& stream, Verdict* verdict)
+    : stream_(stream), verdict_(verdict) {}
+
+void MessageChecker::Violate(const std::string& what) {
+  verdict_->violations.push_back(what);
+}
+
+std::string MessageChecker::Name(uint32_t number) const {
+  if (number < stream_.operations.size()) {
+    return "operation " + std::to_string(number) + " (" +
+           ToText(stream_.operations[number]) + ")";
+  }
+  return number == kNobody
+             ? "nobody"
+             : "spare receive " + std::to_string(number - kSpareBase);
+}
+
+void MessageChecker::Feed(uint32_t side, const Event& event) {
+  switch (event.kind) {
+    case EventKind::kCalled:
+      OnCalled(side, event);
+      break;
+    case EventKind::kSpare: {
+      Posted& spare = posted_.at(side)[event.number];
+      spare.number = event.number;
+      spare.bytes = event.bytes;
+      const Place at = {.side = side, .endpoint = event.endpoint};
+      receives_.at(at.index()).push_back(event.number);
+      break;
+    }
+    case EventKind::kCompleted:
+    case EventKind::kFailed:
+      OnCompletion(side, event);
+      break;
+    case EventKind::kChanged:
+      ++verdict_->figures.corrupted;
+      Violate("the buffer of " + Name(event.number) +
+              " changed after its completion");
+      break;
+    default:
+      break;
+  }
+}
+
+void MessageChecker::OnCalled(uint32_t side, const Event& event) {
+  const Operation& operation = stream_.operations.at(event.number);
+  ++verdict_->figures.operations;
+  bool allowed = event.result == 0;
+  if (operation.verb == Verb::kInvalid) {
+    allowed = IsRefusal(operation.fault, event.result);
+  } else if (operation.verb == Verb::kCancel) {
+    Posted& receive = posted_.at(side)[static_cast<uint32_t>(event.bytes)];
+    allowed = allowed || (event.result == -FI_ENOENT &&
+                          (receive.complete || receive.cancelled));
+    receive.cancelled = receive.cancelled || event.result == 0;
+  } else if (IsSend(operation.verb) || IsRma(operation.verb) ||
+             operation.verb == Verb::kReceive) {
+    allowed = allowed || event.result == -FI_EAGAIN;
+    if (event.result == 0) {
+      OnAccepted(side, event);
+    }
+  } else if (operation.verb == Verb::kClose) {
+    OnClose(operation.at);
+  } else if (operation.verb == Verb::kOpen) {
+    closed_.at(operation.at.index()) = false;
+  }
+  if (!allowed) {
+    Violate(Name(event.number) + " answered " + std::to_string(event.result));
+  }
+}
+
+void MessageChecker::OnAccepted(uint32_t side, const Event& event) {
+  const Operation& operation = stream_.operations.at(event.number);
+  Posted& posted = posted_.at(side)[event.number];
+  posted.number = event.number;
+  posted.bytes = operation.bytes;
+  const uint32_t at = operation.at.index();
+  if (operation.verb == Verb::kReceive) {
+    receives_.at(at).push_back(event.number);
+  } else if (IsSend(operation.verb)) {
+    messages_.at(at).at(operation.peer.index()).push_back({event.number});
+  }
+}
+
+void MessageChecker::OnClose(const Place& place) {
+  closed_.at(place.index()) = true;
+  was_closed_.at(place.index()) = true;
+  for (auto& [number, posted] : posted_.at(place.side)) {
+    posted.over = posted.over || (number < stream_.operations.size() &&
+                                  stream_.operations[number].at == place);
+  }
+  for (const uint32_t number : receives_.at(place.index())) {
+    posted_.at(place.side).at(number).over = true;
+  }
+}
+
+void MessageChecker::OnCompletion(uint32_t side, const Event& event) {
+  if (event.number == kNobody && event.kind == EventKind::kFailed &&
+      event.endpoint > 0) {
+    const Place at = {.side = side, .endpoint = event.endpoint - 1};
+    ++inject_errors_.at(at.index());
+    return;
+  }
+  const auto found = posted_.at(side).find(event.number);
+  if (found == posted_.at(side).end()) {
+    Violate("a completion of " + Name(event.number) +
+            ", which was not accepted, on side " + std::to_string(side));
+    return;
+  }
+  Posted& posted = found->second;
+  if (posted.over) {
+    Violate(Name(event.number) + " completed after its endpoint was closed");
+  }
+  if (posted.complete) {
+    Violate(Name(event.number) + " completed twice");
+    return;
+  }
+  posted.complete = true;
+  posted.completion = event;
+  const bool is_transfer =
+      event.number < stream_.operations.size() &&
+      stream_.operations[event.number].verb != Verb::kReceive;
+  if (is_transfer && event.kind == EventKind::kCompleted &&
+      !IsReported(stream_.setup, stream_.operations[event.number])) {
+    Violate(Name(event.number) + " reported a completion, unasked");
+  }
+}
+
+void MessageChecker::CheckReceive(const Posted& posted) {
+  const Event& event = posted.completion;
+  if (!event.clean) {
+    ++verdict_->figures.corrupted;
+    Violate("bytes behind the message in " + Name(event.number) + " changed");
+  }
+  if (event.kind == EventKind::kCompleted) {
+    if (event.bytes > posted.bytes || event.source < 0) {
+      Violate(Name(event.number) + " completed with " +
+              std::to_string(event.bytes) + " bytes, sender " +
+              std::to_string(event.source));
+    }
+    return;
+  }
+  const bool truncated = event.result == FI_ETRUNC &&
+                         event.bytes == posted.bytes && event.beyond > 0;
+  const bool cancelled =
+      event.result == FI_ECANCELED && posted.cancelled && event.bytes == 0;
+  // A sender that was closed in the middle of a message says so.
+  const bool broken_off = event.result == FI_EREMOTEIO && any_closed();
+  if (!truncated && !cancelled && !broken_off) {
+    Violate(Name(event.number) + " failed with error " +
+            std::to_string(event.result) + " after " +
+            std::to_string(event.bytes) + " bytes");
+  }
+}
+
+// Everything of this phase is known: which messages are owed, then who got
+// them.
+void MessageChecker::Settle() {
+  for (uint32_t from = 0; from < kPlaces; ++from) {
+    for (uint32_t to = 0; to < kPlaces; ++to) {
+      for (Message& message : messages_.at(from).at(to)) {
+        const Posted& posted = posted_.at(from / kEndpoints).at(message.number);
+        const bool failed =
+            posted.complete && posted.completion.kind == EventKind::kFailed;
+        message.owed = message.owed && !failed && !was_closed_.at(from) &&
+                       !was_closed_.at(to);
+      }
+    }
+  }
+  for (uint32_t at = 0; at < kPlaces; ++at) {
+    SettlePlace({.side = at / kEndpoints, .endpoint = at % kEndpoints});
+  }
+  SettleTransfers();
+  was_closed_ = closed_;
+  inject_errors_ = {};
+}
+
+void MessageChecker::SettlePlace(const Place& place) {
+  auto& receives = receives_.at(place.index());
+  bool passed_over = false;
+  std::vector<uint32_t> waiting;
+  for (const uint32_t number : receives) {
+    const Posted& receive = posted_.at(place.side).at(number);
+    if (!receive.complete) {
+      passed_over = passed_over || !receive.over;
+      if (!receive.over) {
+        waiting.push_back(number);
+      }
+      continue;
+    }
+    CheckReceive(receive);
+    if (receive.completion.kind == EventKind::kFailed &&
+        receive.completion.result != FI_ETRUNC) {
+      continue;  // No message.
+    }
+    if (passed_over) {
+      Violate(Name(number) + " took a message before an older receive");
+      passed_over = false;  // Once is enough.
+    }
+    Match(place, receive);
+  }
+  receives = waiting;
+  for (uint32_t from = 0; from < kPlaces; ++from) {
+    auto& messages = messages_.at(from).at(place.index());
+    for (Message& message : messages) {
+      if (message.owed && !message.arrived) {
+        ++verdict_->figures.lost;
+        Violate(Name(message.number) + " did not arrive");
+        message.owed = false;
+      }
+    }
+  }
+}
+
+bool MessageChecker::IsContent(const Message& message,
+                               const Posted& receive) const {
+  const Operation& operation = stream_.operations.at(message.number);
+  const Event& event = receive.completion;
+  if (operation.bytes != event.bytes + event.beyond) {
+    return false;
+  }
+  const uint64_t seed = stream_.setup.seed;
+  if (event.kind == EventKind::kCompleted &&
+      (event.has_data != HasData(operation.verb) ||
+       (event.has_data && event.data != ContentData(seed, message.number)))) {
+    return false;
+  }
+  return Digest(Content(seed, message.number, event.bytes)) == event.digest;
+}
+
+// The oldest message without a receive that `receive` may hold.
+MessageChecker::Message* MessageChecker::Identify(const Place& place,
+                                                  const Posted& receive) {
+  for (uint32_t from = 0; from < kPlaces; ++from) {
+    const int32_t source = receive.completion.source;
+    if (source >= 0 && static_cast<uint32_t>(source) != from) {
+      continue;
+    }
+    auto& messages = messages_.at(from).at(place.index());
+    const auto found = std::find_if(
+        messages.begin(), messages.end(),
+        [&](const Message& m) { return !m.arrived && IsContent(m, receive); });
+    if (found == messages.end()) {
+      continue;
+    }
+    const auto later = std::find_if(found, messages.end(),
+                                    [](const Message& m) { return m.arrived; });
+    if (stream_.setup.ordered && later != messages.end()) {
+      Violate(Name(found->number) + " arrived after " + Name(later->number) +
+              ", which was sent later");
+    }
+    return &*found;
+  }
+  return nullptr;
+}
+
+void MessageChecker::Match(const Place& place, const Posted& receive) {
+  Message* const message = Identify(place, receive);
+  if (message == nullptr) {
+    Blame(place, receive);
+    return;
+  }
+  message->arrived = true;
+  ++verdict_->figures.messages;
+}
+
+// Says what is most likely wrong with a message that nobody sent.
+void MessageChecker::Blame(const Place& place, const Posted& receive) {
+  const Event& event = receive.completion;
+  for (uint32_t from = 0; from < kPlaces; ++from) {
+    for (const Message& message : messages_.at(from).at(place.index())) {
+      if (message.arrived && IsContent(message, receive)) {
+        ++verdict_->figures.duplicated;
+        Violate(Name(receive.number) + " got " + Name(message.number) +
+                " once more");
+        return;
+      }
+    }
+  }
+  for (uint32_t from = 0; from < kPlaces; ++from) {
+    for (Message& message : messages_.at(from).at(place.index())) {
+      const Operation& operation = stream_.operations.at(message.number);
+      if (!message.arrived &&
+          (event.source < 0 || static_cast<uint32_t>(event.source) == from) &&
+          operation.bytes == event.bytes + event.beyond) {
+        ++verdict_->figures.corrupted;
+        message.arrived = true;
+        Violate(Name(receive.number) + " got " + Name(message.number) +
+                " with other bytes or data than were sent");
+        return;
+      }
+    }
+  }
+  ++verdict_->figures.corrupted;
+  Violate(Name(receive.number) + " got " + std::to_string(event.bytes) +
+          " bytes that nobody sent");
+}
+
+// Whether something happened that lets an accepted transfer fail.
+bool MessageChecker::MayFail(const Operation& operation) const {
+  return was_closed_.at(operation.at.index()) ||
+         was_closed_.at(operation.peer.index());
+}
+
+bool MessageChecker::any_closed() const {
+  return std::any_of(was_closed_.begin(), was_closed_.end(),
+                     [](bool closed) { return closed; });
+}
+
+void MessageChecker::SettleTransfers() {
+  for (const uint32_t errors : inject_errors_) {
+    if (errors != 0 && !any_closed()) {
+      Violate("an injected operation failed without a cause");
+    }
+  }
+  for (auto& of_side : posted_) {
+    for (auto& [number, posted] : of_side) {
+      if (number >= stream_.operations.size() || posted.settled ||
+          !IsSend(stream_.operations[number].verb)) {
+        continue;
+      }
+      const Operation& operation = stream_.operations[number];
+      const bool reported = IsReported(stream_.setup, operation);
+      if (!posted.complete && !posted.over && reported) {
+        Violate(Name(number) + " did not complete");
+      }
+      if (posted.complete && posted.completion.kind == EventKind::kFailed &&
+          !MayFail(operation)) {
+        Violate(Name(number) + " failed without a cause, error " +
+                std::to_string(posted.completion.result));
+      }
+      posted.settled = posted.complete || posted.over || reported;
+    }
+  }
+}
+
+}  // namespace heddle::differential

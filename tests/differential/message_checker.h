@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The share of the checker that knows calls, completions and messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/differential/checker.h"
+#include "tests/differential/stream.h"
+#include "tests/differential/trace.h"
+
+namespace heddle::differential {
+
+// Fed with the events of one side up to its next sync, then with the other's,
+// then told to `Settle`; and so on. Thread safety: none.
+class MessageChecker {
+ public:
+  // Both must live as long.
+  MessageChecker(const Stream& stream, Verdict* verdict);
+
+  void Feed(uint32_t side, const Event& event);
+
+  // Checks what both sides did since the last time.
+  void Settle();
+
+ private:
+  // An operation that a call accepted, or a spare receive.
+  struct Posted {
+    uint32_t number = 0;
+    bool complete = false;
+    bool cancelled = false;  // A call asked for that.
+    bool over = false;       // Its endpoint was closed.
+    bool settled = false;    // Its outcome was checked.
+    Event completion = {};
+    uint64_t bytes = 0;  // Of a receive buffer.
+  };
+  // A message on its way from one place to another.
+  struct Message {
+    uint32_t number = 0;
+    bool owed = true;  // It must arrive.
+    bool arrived = false;
+  };
+  using Numbers = std::map<uint32_t, Posted>;
+
+  void OnCalled(uint32_t side, const Event& event);
+  void OnAccepted(uint32_t side, const Event& event);
+  void OnClose(const Place& place);
+  void OnCompletion(uint32_t side, const Event& event);
+  void CheckReceive(const Posted& posted);
+  bool MayFail(const Operation& operation) const;
+
+  void SettlePlace(const Place& place);
+  void Match(const Place& place, const Posted& receive);
+  Message* Identify(const Place& place, const Posted& receive);
+  bool IsContent(const Message& message, const Posted& receive) const;
+  void Blame(const Place& place, const Posted& receive);
+  void SettleTransfers();
+  bool any_closed() const;
+  void Violate(const std::string& what);
+  std::string Name(uint32_t number) const;
+
+  const Stream& stream_;
+  Verdict* const verdict_;
+  std::array<Numbers, kSides> posted_;
+  // Receives of each place in the order of posting.
+  std::array<std::vector<uint32_t>, kPlaces> receives_;
+  std::array<std::array<std::vector<Message>, kPlaces>, kPlaces> messages_;
+  std::array<bool, kPlaces> closed_ = {};      // Now.
+  std::array<bool, kPlaces> was_closed_ = {};  // At some time since a sync.
+  std::array<uint32_t, kPlaces> inject_errors_ = {};
+};
+
+}  // namespace heddle::differential

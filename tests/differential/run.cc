@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/run.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "hw/sim/wire_address.h"
+#include "hw/sim/wire_control.h"
+#include "tests/differential/balance.h"
+#include "tests/differential/executor.h"
+
+namespace heddle::differential {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr char kGoOn = 'g';
+// A line of a side that is no event.
+constexpr char kSettlingLine[] = "settling";
+constexpr char kErrorMark = '!';
+// How long nothing must happen after a sync at which injected messages may
+// still be under way.
+constexpr milliseconds kQuiet{300};
+
+constexpr char kDeadNs[] = "3000000000";
+
+void WriteAll(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written <= 0) {
+      _exit(1);  // The parent has gone.
+    }
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+bool HasInput(int file) {
+  pollfd waiting = {.fd = file, .events = POLLIN, .revents = 0};
+  return poll(&waiting, 1, 0) == 1;
+}
+
+void SetLink(const std::string& wire, uint32_t side, bool up) {
+  std::string message;
+  auto control = sim::WireControl::Open(wire, &message);
+  sim::WireAddress address;
+  if (control.ok() && sim::ParseWireAddress(AddressOf(side), &address)) {
+    (void)control.value().SetLink(address, std::nullopt, up);
+  }
+}
+
+// The child's life.
+void RunSide(uint32_t side, const Stream& stream, const std::string& wire,
+             int in, int out) {
+  try {
+    Executor executor(
+        side, stream,
+        {.tell =
+             [out](const Event& event) { WriteAll(out, ToText(event) + "\n"); },
+         .may_go_on =
+             [in] {
+               char byte = 0;
+               return HasInput(in) && read(in, &byte, 1) == 1;
+             },
+         .say_settling =
+             [out] { WriteAll(out, std::string(kSettlingLine) + "\n"); },
+         .set_link = [&](bool up) { SetLink(wire, side, up); }});
+    executor.Run();
+  } catch (const std::exception& error) {
+    WriteAll(out, kErrorMark + std::string(error.what()) + "\n");
+  }
+}
+
+void SetEnvironment(uint32_t side, const Stream& stream,
+                    const RunOptions& options, const std::string& wire) {
+  const auto set = [](const std::string& name, const std::string& value) {
+    (void)setenv(name.c_str(), value.c_str(), /*replace=*/1);
+  };
+  const WireFaults& faults = stream.setup.faults;
+  set("FI_HEDDLE_DEVICE", options.devices.at(side));
+  set("FI_HEDDLE_IP", AddressOf(side));
+  set("FI_HEDDLE_WIRE", wire);
+  set("FI_HEDDLE_LOSS", std::to_string(faults.loss));
+  set("FI_HEDDLE_REORDER", std::to_string(faults.reorder));
+  set("FI_HEDDLE_DUPLICATE", std::to_string(faults.duplicate));
+  set("FI_HEDDLE_CORRUPT", std::to_string(faults.corrupt));
+  set("FI_HEDDLE_SEED", std::to_string(stream.setup.seed * kSides + side));
+  // A peer whose endpoint was closed says nothing; nobody wants to wait for
+  // the default to be sure of that.
+  if (std::any_of(stream.operations.begin(), stream.operations.end(),
+                  [](const Operation& o) { return o.verb == Verb::kClose; })) {
+    set("FI_HEDDLE_DEAD_NS", kDeadNs);
+  }
+  for (const auto& [name, value] : options.environment) {
+    set(name, value);
+  }
+}
+
+// A child and its pipes, killed and reaped with this.
+class SideProcess {
+ public:
+  SideProcess(uint32_t side, const Stream& stream, const RunOptions& options,
+              const std::string& wire) {
+    std::array<int, 2> to_child{};
+    std::array<int, 2> from_child{};
+    errors_ = memfd_create("stderr", MFD_CLOEXEC);
+    if (pipe(to_child.data()) != 0 || pipe(from_child.data()) != 0) {
+      throw SetupFailure("no pipes");
+    }
+    (void)fflush(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+      (void)dup2(errors_, STDERR_FILENO);
+      (void)close(to_child[1]);
+      (void)close(from_child[0]);
+      SetEnvironment(side, stream, options, wire);
+      RunSide(side, stream, wire, to_child[0], from_child[1]);
+      // As a program ends, so that leak checkers have their say.
+      std::exit(0);
+    }
+    (void)close(to_child[0]);
+    (void)close(from_child[1]);
+    in_ = to_child[1];
+    out_ = from_child[0];
+  }
+  ~SideProcess() {
+    if (pid_ > 0) {
+      (void)kill(pid_, SIGKILL);
+      (void)waitpid(pid_, nullptr, 0);
+    }
+    (void)close(in_);
+    (void)close(out_);
+    (void)close(errors_);
+  }
+  SideProcess(const SideProcess&) = delete;
+  SideProcess& operator=(const SideProcess&) = delete;
+
+  int output() const { return out_; }
+  bool ended() const { return ended_; }
+  // The child's status once it ended, as of waitpid.
+  int status() const { return status_; }
+
+  void GoOn() const { (void)!write(in_, &kGoOn, 1); }
+
+  // Whole lines that have come; marks the end when there are no more.
+  std::vector<std::string> Lines() {
+    std::array<char, 65536> chunk{};
+    const ssize_t bytes = read(out_, chunk.data(), chunk.size());
+    if (bytes <= 0) {
+      ended_ = true;
+      (void)waitpid(pid_, &status_, 0);
+      pid_ = -1;
+      return {};
+    }
+    partial_.append(chunk.data(), static_cast<size_t>(bytes));
+    std::vector<std::string> lines;
+    size_t from = 0;
+    for (size_t end = partial_.find('\n'); end != std::string::npos;
+         end = partial_.find('\n', from)) {
+      lines.push_back(partial_.substr(from, end - from));
+      from = end + 1;
+    }
+    partial_.erase(0, from);
+    return lines;
+  }
+
+  std::string ErrorText() const {
+    std::array<char, 8192> text{};
+    const ssize_t bytes = pread(errors_, text.data(), text.size(), 0);
+    return bytes <= 0 ? ""
+                      : std::string(text.data(), static_cast<size_t>(bytes));
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int in_ = -1;
+  int out_ = -1;
+  int errors_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+  std::string partial_;
+};
+
+// The parent's half of a run.
+class Conductor {
+ public:
+  Conductor(const Stream& stream, const RunOptions& options,
+            const std::string& wire)
+      : options_(options), balance_(stream) {
+    for (uint32_t side = 0; side < kSides; ++side) {
+      sides_.at(side) =
+          std::make_unique<SideProcess>(side, stream, options, wire);
+    }
+  }
+
+  Trace Conduct() {
+    while (!Ended()) {
+      if (WaitForOutput()) {
+        last_sign_ = steady_clock::now();
+      } else if (steady_clock::now() - last_sign_ > options_.silence) {
+        for (uint32_t side = 0; side < kSides; ++side) {
+          Fail(side, settling_.at(side) ? "waits for what is owed to somebody"
+                                        : "does nothing");
+        }
+      }
+      LetGoOn();
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  // Whether both sides have ended, or one as it should not.
+  bool Ended() {
+    bool all = true;
+    for (uint32_t side = 0; side < kSides; ++side) {
+      const SideProcess& process = *sides_.at(side);
+      all = all && process.ended();
+      if (process.ended() && process.status() != 0) {
+        Fail(side, "ended with status " + std::to_string(process.status()));
+      }
+    }
+    return all || !trace_.failure.empty();
+  }
+
+  void Fail(uint32_t side, const std::string& what) {
+    trace_.failure += "side " + std::to_string(side) + " " + what + "\n" +
+                      sides_.at(side)->ErrorText();
+  }
+
+  // Takes what the sides say; false when they were silent for a moment.
+  bool WaitForOutput() {
+    std::array<pollfd, kSides> waiting{};
+    for (uint32_t side = 0; side < kSides; ++side) {
+      const SideProcess& process = *sides_.at(side);
+      waiting.at(side) = {.fd = process.ended() ? -1 : process.output(),
+                          .events = POLLIN,
+                          .revents = 0};
+    }
+    (void)poll(waiting.data(), waiting.size(), 10);
+    bool any = false;
+    for (uint32_t side = 0; side < kSides; ++side) {
+      if (waiting.at(side).revents != 0) {
+        any = true;
+        for (const std::string& line : sides_.at(side)->Lines()) {
+          Take(side, line);
+        }
+      }
+    }
+    return any;
+  }
+
+  void Take(uint32_t side, const std::string& line) {
+    if (line == kSettlingLine) {
+      settling_.at(side) = true;
+      return;
+    }
+    if (!line.empty() && line.front() == kErrorMark) {
+      Fail(side, line.substr(1));
+      return;
+    }
+    const auto event = ParseEvent(line);
+    if (!event) {
+      Fail(side, "said something else than an event: " + line);
+      return;
+    }
+    balance_.Feed(side, *event);
+    trace_.sides.at(side).push_back(*event);
+  }
+
+  void LetGoOn() {
+    const bool quiet =
+        !balance_.vague() || steady_clock::now() - last_sign_ >= kQuiet;
+    if (!settling_[0] || !settling_[1] || !balance_.settled() || !quiet) {
+      return;
+    }
+    for (uint32_t side = 0; side < kSides; ++side) {
+      settling_.at(side) = false;
+      sides_.at(side)->GoOn();
+    }
+    last_sign_ = steady_clock::now();
+  }
+
+  const RunOptions& options_;
+  Balance balance_;
+  std::array<std::unique_ptr<SideProcess>, kSides> sides_;
+  std::array<bool, kSides> settling_ = {};
+  steady_clock::time_point last_sign_ = steady_clock::now();
+  Trace trace_;
+};
+
+}  // namespace
+
+Trace Run(const Stream& stream, const RunOptions& options) {
+  static uint32_t runs = 0;
+  const std::string wire =
+      "differential-" + std::to_string(getpid()) + "-" + std::to_string(runs++);
+  return Conductor(stream, options, wire).Conduct();
+}
+
+}  // namespace heddle::differential

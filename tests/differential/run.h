@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a stream between two processes.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/differential/stream.h"
+#include "tests/differential/trace.h"
+
+namespace heddle::differential {
+
+struct RunOptions {
+  // FI_HEDDLE_DEVICE of each side.
+  std::array<std::string, kSides> devices = {"rtl", "rtl"};
+  // More variables for both.
+  std::vector<std::pair<std::string, std::string>> environment;
+  // A run in which nothing happens for so long is ended.
+  std::chrono::seconds silence{20};
+};
+
+// Each side is a child process, on a wire that no other run is on. A side that
+// ends by itself, or hangs, ends the run; its trace says so.
+// Precondition: one thread, and libfabric was not used in this process.
+Trace Run(const Stream& stream, const RunOptions& options);
+
+}  // namespace heddle::differential

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream of operations for two sides, as generated, shrunk and kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::differential {
+
+inline constexpr uint32_t kSides = 2;
+inline constexpr uint32_t kEndpoints = 2;  // Of each side.
+inline constexpr uint32_t kPlaces = kSides * kEndpoints;
+inline constexpr uint32_t kRegions = 2;  // Of each side.
+inline constexpr uint32_t kRegionBytes = 32768;
+inline constexpr uint32_t kMaxMessageBytes = 100'000;
+
+// An endpoint of a side.
+struct Place {
+  uint32_t side = 0;
+  uint32_t endpoint = 0;
+
+  uint32_t index() const { return side * kEndpoints + endpoint; }
+  bool operator==(const Place&) const = default;
+};
+
+enum class Verb : uint8_t {
+  kReceive,     // Posts a buffer of `bytes`.
+  kSend,        // `bytes` to `peer`.
+  kSendData,    // The same with 8 bytes of remote completion data.
+  kInject,      // `bytes` to `peer`, which no completion tells of.
+  kInjectData,  // The same with remote completion data.
+  kCancel,      // The receive posted `back` receives ago at this endpoint.
+  kWrite,       // `bytes` to `offset` of `region` of the peer's side.
+  kWriteData,
+  kInjectWrite,
+  kRead,
+  kDeregister,  // `region` of the own side, while it may be in use.
+  kRegister,    // It again, with another key.
+  kClose,       // The endpoint, while it may be in use.
+  kOpen,        // It again, at the same address.
+  kWait,        // Until what this side has posted is complete.
+  kUnplug,      // Takes the side's link down for a moment.
+  kInvalid,     // A call that must be refused: `fault` says which.
+  kSync,        // Both sides wait until nothing is under way.
+};
+
+// Calls that are refused, and accesses that are.
+enum class Fault : uint8_t {
+  kNone,
+  kUnknownPeer,   // An address that nobody inserted.
+  kLongInject,    // One byte more than inject takes.
+  kManySegments,  // One more than iov_limit.
+  kUnknownFlag,   // A flag that no transfer has.
+  kStrayCancel,   // A context that was never posted.
+  kBadKey,        // Of a region that never was.
+  kBeyondRegion,  // The last byte is one behind the region's.
+  kWithoutRight,  // Of a region that others may not access so.
+};
+
+// Not every verb uses every member; those it does not are 0.
+struct Operation {
+  Verb verb = Verb::kSync;
+  Place at = {};
+  Place peer = {};
+  uint32_t bytes = 0;
+  uint32_t segments = 1;  // Of the local buffer, 1 to 4.
+  bool registered = false;
+  bool silent = false;  // No completion is asked for.
+  uint32_t back = 0;
+  uint32_t region = 0;
+  uint32_t offset = 0;
+  Fault fault = Fault::kNone;
+
+  bool operator==(const Operation&) const = default;
+};
+
+// Probabilities per frame, on both sides.
+struct WireFaults {
+  double loss = 0;
+  double reorder = 0;
+  double duplicate = 0;
+  double corrupt = 0;
+
+  bool operator==(const WireFaults&) const = default;
+};
+
+// What the whole stream is run with.
+struct Setup {
+  uint64_t seed = 0;    // Of the devices' faults; the generator's, too.
+  bool ordered = true;  // Sends are asked to arrive in order.
+  bool selective = false;
+  WireFaults faults = {};
+
+  bool operator==(const Setup&) const = default;
+};
+
+struct Stream {
+  Setup setup;
+  std::vector<Operation> operations;
+
+  bool operator==(const Stream&) const = default;
+};
+
+bool IsSend(Verb verb);
+bool IsInject(Verb verb);  // Of any kind: no completion, no context.
+bool IsRma(Verb verb);
+bool HasData(Verb verb);
+
+// Whether a transfer that succeeds is reported at its initiator.
+bool IsReported(const Setup& setup, const Operation& operation);
+
+// Text form: `name value` lines of the setup, then a line per operation.
+std::string ToText(const Operation& operation);
+std::string ToText(const Stream& stream);
+
+// Nothing when a line is no operation or one that no side could run.
+std::optional<Operation> ParseOperation(std::string_view line);
+std::optional<Stream> ParseStream(std::string_view text);
+
+}  // namespace heddle::differential
