@@ -12,7 +12,7 @@ INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long demo lint contract performance bench-check fuzz coverage clean configure
+.PHONY: help packages build install test test-long demo lint contract performance bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +70,12 @@ fuzz: ## Fuzz the NIC for SECONDS (60)
 	  -DHEDDLE_RTL_COVERAGE=line >$(BUILD)/fuzz/configure.log 2>&1 || { cat $(BUILD)/fuzz/configure.log; exit 1; }
 	@cmake --build $(BUILD)/fuzz -j $(JOBS) --target heddle_fuzzers
 	@scripts/fuzz --build $(BUILD)/fuzz --seconds "$(SECONDS)"
+
+soak: ## Run the differential test on a bad wire for SECONDS (60)
+	@scripts/packages build
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target heddle_differential
+	@scripts/soak --build $(BUILD) --seconds "$(SECONDS)"
 
 # A build of its own: models that count lines and toggles.
 coverage: ## Count what the tests of RTL units reach, write docs/coverage.md

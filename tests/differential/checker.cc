@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/differential/checker.h"
 
+#include "tests/differential/memory_checker.h"
 #include "tests/differential/message_checker.h"
 
 namespace heddle::differential {
@@ -20,6 +21,7 @@ Verdict Check(const Stream& stream, const Trace& trace) {
     verdict.violations.push_back("the run ended early: " + trace.failure);
   }
   MessageChecker messages(stream, &verdict);
+  MemoryChecker memory(stream, &verdict);
   std::array<size_t, kSides> next = {};
   bool more = true;
   while (more) {
@@ -29,7 +31,8 @@ Verdict Check(const Stream& stream, const Trace& trace) {
       const std::vector<Event>& events = trace.sides.at(side);
       size_t& at = next.at(side);
       while (at < events.size() && events[at].kind != EventKind::kSettled) {
-        messages.Feed(side, events[at++]);
+        messages.Feed(side, events[at]);
+        memory.Feed(side, events[at++]);
       }
       settled = settled && at < events.size();
       more = more || at + 1 < events.size();
@@ -38,6 +41,7 @@ Verdict Check(const Stream& stream, const Trace& trace) {
     // What a run that ended early still owes says why it did.
     if (settled || !trace.failure.empty()) {
       messages.Settle();
+      memory.Settle();
     }
     more = more && settled;
   }

@@ -16,7 +16,7 @@ struct Profile {
   bool unordered = false;  // Some streams do not ask for order.
   bool closes = false;     // Some streams close endpoints under traffic.
   bool unplugs = false;    // Some streams take a link down for a moment.
-  WireFaults faults;
+  WireFaults faults = {};
 };
 
 // The same for the same seed and profile. Ends with a sync. In streams that

@@ -93,6 +93,8 @@ void MessageChecker::OnCalled(uint32_t side, const Event& event) {
     OnClose(operation.at);
   } else if (operation.verb == Verb::kOpen) {
     closed_.at(operation.at.index()) = false;
+  } else {
+    regions_changed_ = true;
   }
   if (!allowed) {
     Violate(Name(event.number) + " answered " + std::to_string(event.result));
@@ -339,23 +341,25 @@ bool MessageChecker::any_closed() const {
 
 void MessageChecker::SettleTransfers() {
   for (const uint32_t errors : inject_errors_) {
-    if (errors != 0 && !any_closed()) {
+    if (errors != 0 && !any_closed() && !regions_changed_) {
       Violate("an injected operation failed without a cause");
     }
   }
   for (auto& of_side : posted_) {
     for (auto& [number, posted] : of_side) {
-      if (number >= stream_.operations.size() || posted.settled ||
-          !IsSend(stream_.operations[number].verb)) {
+      if (number >= stream_.operations.size() || posted.settled) {
         continue;
       }
       const Operation& operation = stream_.operations[number];
+      if (!IsSend(operation.verb) && !IsRma(operation.verb)) {
+        continue;
+      }
       const bool reported = IsReported(stream_.setup, operation);
       if (!posted.complete && !posted.over && reported) {
         Violate(Name(number) + " did not complete");
       }
       if (posted.complete && posted.completion.kind == EventKind::kFailed &&
-          !MayFail(operation)) {
+          IsSend(operation.verb) && !MayFail(operation)) {
         Violate(Name(number) + " failed without a cause, error " +
                 std::to_string(posted.completion.result));
       }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share of the checker that knows calls, completions and messages.
+// The share of the checker that knows calls, completions and messages. Why an
+// access to a region may fail is MemoryChecker's.
 #pragma once
 
 #include <array>
@@ -71,6 +72,7 @@ class MessageChecker {
   std::array<bool, kPlaces> closed_ = {};      // Now.
   std::array<bool, kPlaces> was_closed_ = {};  // At some time since a sync.
   std::array<uint32_t, kPlaces> inject_errors_ = {};
+  bool regions_changed_ = false;  // Since the stream began.
 };
 
 }  // namespace heddle::differential

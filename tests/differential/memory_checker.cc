@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/memory_checker.h"
+
+#include <algorithm>
+
+#include "tests/differential/content.h"
+
+namespace heddle::differential {
+
+MemoryChecker::MemoryChecker(const Stream& stream, Verdict* verdict)
+    : stream_(stream), verdict_(verdict), regions_(kSides * kRegions) {
+  for (Region& region : regions_) {
+    region.before.assign(kRegionBytes, kUntouched);
+    region.now = region.before;
+  }
+}
+
+void MemoryChecker::Violate(const std::string& what) {
+  verdict_->violations.push_back(what);
+}
+
+std::string MemoryChecker::Name(const Access& access) const {
+  return "operation " + std::to_string(access.number) + " (" +
+         ToText(*access.operation) + ")";
+}
+
+void MemoryChecker::Feed(uint32_t side, const Event& event) {
+  const uint64_t time = ++clock_.at(side);
+  const auto found = accesses_.find(event.number);
+  switch (event.kind) {
+    case EventKind::kCalled:
+      OnCalled(event);
+      break;
+    case EventKind::kCompleted:
+    case EventKind::kFailed:
+      if (found != accesses_.end()) {
+        found->second.completed = time;
+        found->second.failed = event.kind == EventKind::kFailed;
+      }
+      break;
+    case EventKind::kResult:
+      if (found != accesses_.end()) {
+        found->second.has_result = true;
+        found->second.result = event.content;
+      }
+      break;
+    case EventKind::kNotified:
+      notices_.at(side).push_back(event.data);
+      break;
+    case EventKind::kMemory: {
+      auto& now = regions_.at(side * kRegions + event.region).now;
+      std::copy(event.content.begin(), event.content.end(),
+                now.begin() + static_cast<ptrdiff_t>(event.offset));
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void MemoryChecker::OnCalled(const Event& event) {
+  const Operation& operation = stream_.operations.at(event.number);
+  if (event.result != 0) {
+    return;
+  }
+  const uint32_t own = operation.at.side * kRegions + operation.region;
+  if (IsRma(operation.verb)) {
+    accesses_[event.number] = {.number = event.number,
+                               .operation = &operation,
+                               .posted = clock_.at(operation.at.side)};
+  } else if (operation.verb == Verb::kRegister ||
+             operation.verb == Verb::kDeregister) {
+    regions_.at(own).registered = operation.verb == Verb::kRegister;
+    regions_.at(own).was_changed = true;
+  } else if (operation.verb == Verb::kClose) {
+    closed_.at(operation.at.index()) = true;
+    was_closed_.at(operation.at.index()) = true;
+  } else if (operation.verb == Verb::kOpen) {
+    closed_.at(operation.at.index()) = false;
+  }
+}
+
+bool MemoryChecker::Precedes(const Access& first, const Access& second) const {
+  return first.operation->at.side == second.operation->at.side &&
+         first.completed < second.posted;
+}
+
+bool MemoryChecker::MustFail(const Access& access) const {
+  const Region& region = RegionOf(*access.operation);
+  return access.operation->fault != Fault::kNone ||
+         (!region.registered && !region.was_changed);
+}
+
+bool MemoryChecker::MayFail(const Access& access) const {
+  const Operation& operation = *access.operation;
+  return MustFail(access) || RegionOf(operation).was_changed ||
+         was_closed_.at(operation.at.index()) ||
+         was_closed_.at(operation.peer.index());
+}
+
+// Whether all its bytes were certainly written at some time.
+bool MemoryChecker::IsSure(const Access& access) const {
+  const bool reported = IsReported(stream_.setup, *access.operation);
+  return !access.failed &&
+         (access.completed != UINT64_MAX || (!reported && !MayFail(access)));
+}
+
+uint8_t MemoryChecker::Value(const Access& write, uint32_t at) const {
+  return ContentByte(stream_.setup.seed, write.number,
+                     at - write.operation->offset);
+}
+
+void MemoryChecker::CheckOutcome(const Access& access) {
+  const bool complete = access.completed != UINT64_MAX;
+  if (complete && !access.failed) {
+    ++verdict_->figures.accesses;
+    if (MustFail(access)) {
+      Violate(Name(access) + " succeeded, which it must not");
+    }
+    if (access.operation->verb == Verb::kRead && !access.has_result) {
+      Violate(Name(access) + " has no result");
+    }
+  }
+  if (complete && access.failed && !MayFail(access)) {
+    Violate(Name(access) + " failed without a cause");
+  }
+}
+
+// Remote completion data come once with each write that succeeded.
+void MemoryChecker::CheckNotices() {
+  for (const auto& [number, access] : accesses_) {
+    if (!HasData(access.operation->verb)) {
+      continue;
+    }
+    auto& notices = notices_.at(access.operation->peer.side);
+    const uint64_t data = ContentData(stream_.setup.seed, number);
+    const auto count = std::count(notices.begin(), notices.end(), data);
+    if (count > 1 || (count == 0 && IsSure(access) && !MayFail(access)) ||
+        (count == 1 && MustFail(access))) {
+      Violate("the target heard " + std::to_string(count) + " times of " +
+              Name(access));
+    }
+    std::erase(notices, data);
+  }
+  for (auto& notices : notices_) {
+    if (!notices.empty()) {
+      Violate("a notice of a write that nobody made");
+    }
+    notices.clear();
+  }
+}
+
+// Whether a byte may hold `value` when `read` reads it, or in the end.
+bool MemoryChecker::MayHold(uint32_t at, uint8_t value, uint8_t before,
+                            const Access* read,
+                            const std::vector<const Access*>& writes) const {
+  bool overwritten = false;
+  for (const Access* const write : writes) {
+    const uint32_t from = write->operation->offset;
+    if (at < from || at - from >= write->operation->bytes ||
+        (read != nullptr && Precedes(*read, *write))) {
+      continue;
+    }
+    const bool before_read = read == nullptr || Precedes(*write, *read);
+    overwritten = overwritten || (IsSure(*write) && before_read);
+    if (Value(*write, at) != value) {
+      continue;
+    }
+    const bool hidden =
+        std::any_of(writes.begin(), writes.end(), [&](const Access* later) {
+          return at >= later->operation->offset &&
+                 at - later->operation->offset < later->operation->bytes &&
+                 IsSure(*later) && Precedes(*write, *later) &&
+                 (read == nullptr || Precedes(*later, *read));
+        });
+    if (!hidden) {
+      return true;
+    }
+  }
+  return !overwritten && value == before;
+}
+
+void MemoryChecker::CheckRead(const Access& read,
+                              const std::vector<const Access*>& writes) {
+  const Region& region = RegionOf(*read.operation);
+  const uint32_t offset = read.operation->offset;
+  if (read.result.size() != read.operation->bytes) {
+    Violate(Name(read) + " brought another number of bytes");
+    return;
+  }
+  for (uint32_t i = 0; i < read.result.size(); ++i) {
+    const uint32_t at = offset + i;
+    if (!MayHold(at, read.result[i], region.before[at], &read, writes)) {
+      ++verdict_->figures.corrupted;
+      Violate(Name(read) + " brought byte " + std::to_string(at) +
+              " as no write left it then");
+      return;
+    }
+  }
+}
+
+void MemoryChecker::CheckRegion(uint32_t index) {
+  Region& region = regions_.at(index);
+  std::vector<const Access*> writes;
+  for (const auto& [number, access] : accesses_) {
+    if (&RegionOf(*access.operation) == &region &&
+        access.operation->verb != Verb::kRead && !MustFail(access)) {
+      writes.push_back(&access);
+    }
+  }
+  for (const auto& [number, access] : accesses_) {
+    if (&RegionOf(*access.operation) == &region && access.has_result &&
+        !access.failed && !MustFail(access)) {
+      CheckRead(access, writes);
+    }
+  }
+  for (uint32_t at = 0; at < kRegionBytes; ++at) {
+    if (!MayHold(at, region.now[at], region.before[at], nullptr, writes)) {
+      ++verdict_->figures.corrupted;
+      Violate("byte " + std::to_string(at) + " of region " +
+              std::to_string(index % kRegions) + " of side " +
+              std::to_string(index / kRegions) +
+              " is not what a last write left");
+      break;
+    }
+  }
+  region.before = region.now;
+}
+
+void MemoryChecker::Settle() {
+  for (const auto& [number, access] : accesses_) {
+    CheckOutcome(access);
+  }
+  CheckNotices();
+  for (uint32_t index = 0; index < regions_.size(); ++index) {
+    CheckRegion(index);
+    regions_[index].was_changed = false;
+  }
+  accesses_.clear();
+  was_closed_ = closed_;
+}
+
+}  // namespace heddle::differential

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The share of the checker that knows regions: which bytes a read may bring,
+// and which may be there in the end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/differential/checker.h"
+#include "tests/differential/stream.h"
+#include "tests/differential/trace.h"
+
+namespace heddle::differential {
+
+// One access comes before another when its initiator saw it complete before it
+// posted the other, or when a sync lies between them. Everything else may
+// happen in any order, byte by byte. So, for each byte:
+//  - a read brings what a write left that does not come after it, unless
+//    another write surely came between; or what was there at the last sync,
+//    unless a write surely came before it;
+//  - at a sync the byte is that of a write after which no other surely came;
+//  - a byte that no write covers is what it was.
+// A write that failed may have left any of its bytes, but for a refused one,
+// which left none. An access fails only if it asked for what it may not, or
+// its region or an endpoint was closed; and then it does fail.
+//
+// Fed as MessageChecker is. Thread safety: none.
+class MemoryChecker {
+ public:
+  // Both must live as long.
+  MemoryChecker(const Stream& stream, Verdict* verdict);
+
+  void Feed(uint32_t side, const Event& event);
+  void Settle();
+
+ private:
+  struct Access {
+    uint32_t number = 0;
+    const Operation* operation = nullptr;
+    // Places in its initiator's trace.
+    uint64_t posted = 0;
+    uint64_t completed = UINT64_MAX;
+    bool failed = false;
+    bool has_result = false;
+    std::vector<uint8_t> result = {};
+  };
+  struct Region {
+    std::vector<uint8_t> before;  // At the last sync.
+    std::vector<uint8_t> now;
+    bool registered = true;
+    bool was_changed = false;  // Since the last sync.
+  };
+
+  void OnCalled(const Event& event);
+  bool Precedes(const Access& first, const Access& second) const;
+  bool IsSure(const Access& access) const;
+  bool MayFail(const Access& access) const;
+  bool MustFail(const Access& access) const;
+  void CheckOutcome(const Access& access);
+  void CheckNotices();
+  void CheckRegion(uint32_t index);
+  void CheckRead(const Access& read, const std::vector<const Access*>& writes);
+  bool MayHold(uint32_t at, uint8_t value, uint8_t before, const Access* read,
+               const std::vector<const Access*>& writes) const;
+  uint8_t Value(const Access& write, uint32_t at) const;
+  Region& RegionOf(const Operation& operation) {
+    return regions_.at(operation.peer.side * kRegions + operation.region);
+  }
+  const Region& RegionOf(const Operation& operation) const {
+    return regions_.at(operation.peer.side * kRegions + operation.region);
+  }
+  void Violate(const std::string& what);
+  std::string Name(const Access& access) const;
+
+  const Stream& stream_;
+  Verdict* const verdict_;
+  std::vector<Region> regions_;
+  std::map<uint32_t, Access> accesses_;
+  std::array<uint64_t, kSides> clock_ = {};
+  std::array<std::vector<uint64_t>, kSides> notices_;
+  std::array<bool, kPlaces> closed_ = {};
+  std::array<bool, kPlaces> was_closed_ = {};
+};
+
+}  // namespace heddle::differential
