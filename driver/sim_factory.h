@@ -31,6 +31,13 @@ struct HeddleSimError {
 //   loss, duplicate, reorder  probability per frame sent, e.g. 0.01 (0)
 //   corrupt        the same, of damage that the end-to-end CRC alone can show
 //   bad_fcs        the same, of damage that the receiver's MAC reports
+//   ecn            the same, of a congestion mark
+//   delay_ns, jitter_ns  each frame sent takes so long, and up to so much
+//                  longer; order stays                (0)
+//   rate_gbps      what leaves faster queues, 0: no limit (0)
+//   queue_bytes    room of that queue; what finds none is lost (262144)
+//   ecn_bytes      frames that find more in the queue are marked, 0: none (0)
+//   rx_loss ... rx_ecn_bytes  all these, of the frames received
 //   neighbours     static: one next hop for everybody; resolve: by ARP and
 //                  Neighbor Discovery              (static)
 //   seed           seed of faults and memory order   (1)

@@ -2,7 +2,6 @@
 #include "hw/sim/faults.h"
 
 #include <cstddef>
-#include <utility>
 
 #include "hw/contract/gen/heddle_wire.h"
 
@@ -58,6 +57,35 @@ void Damage(uint64_t seed, Frame* frame) {
   }
 }
 
+bool MarkCongestion(Frame* frame) {
+  constexpr uint8_t kCe = 3;
+  constexpr size_t kTypeAt = contract::wire::Ethernet::kBytes - kWord;
+  constexpr uint8_t kVlanHigh = 0x81;
+  if (FindDatagram(*frame).bytes == 0) {
+    return false;
+  }
+  const size_t tag =
+      (*frame)[kTypeAt] == kVlanHigh ? contract::wire::Vlan::kBytes : 0;
+  uint8_t* const ip = frame->data() + contract::wire::Ethernet::kBytes + tag;
+  if (ip[0] >> 4 == 6) {
+    auto header = contract::wire::Ipv6::Decode(ip);
+    const bool marked = header.ecn == kCe;
+    header.ecn = kCe;
+    header.Encode(ip);
+    return !marked;
+  }
+  constexpr size_t kChecksumAt = 10;
+  const uint8_t before = ip[1];
+  ip[1] |= kCe;
+  // RFC 1624: HC' = ~(~HC + ~m + m'). The field is the low byte of its word.
+  const uint32_t checksum = ip[kChecksumAt] << 8 | ip[kChecksumAt + 1];
+  uint32_t sum = (~checksum & 0xffff) + ip[1] - before;
+  sum = (sum & 0xffff) + (sum >> 16);
+  ip[kChecksumAt] = static_cast<uint8_t>(~sum >> 8);
+  ip[kChecksumAt + 1] = static_cast<uint8_t>(~sum);
+  return ip[1] != before;
+}
+
 FaultInjector::FaultInjector(const FaultOptions& options)
     : options_(options),
       active_(options.loss > 0 || options.duplicate > 0 ||
@@ -97,39 +125,6 @@ void FaultInjector::Apply(const FaultDecision& decision, LineFrame* frame) {
     frame->bad_fcs = true;
     ++bad_fcs_;
   }
-}
-
-void FaultyLine::Push(Frame bytes, std::vector<LineFrame>* out) {
-  const FaultDecision decision = injector_.Next();
-  LineFrame frame{.bytes = std::move(bytes), .route = {}, .bad_fcs = false};
-  frame.route = FindRoute(frame.bytes);
-  const size_t waiting = held_.size();
-  if (decision.duplicated) {
-    out->push_back(frame);
-  }
-  injector_.Apply(decision, &frame);
-  if (decision.overtaken_by > 0) {
-    held_.push_back({std::move(frame), decision.overtaken_by});
-  } else if (!decision.lost) {
-    out->push_back(std::move(frame));
-  }
-  // Frames held before this one was sent have been passed once more; a lost
-  // frame counts, so that nothing is held for long on a bad line.
-  for (size_t i = 0, index = 0; i < waiting; ++i) {
-    if (--held_[index].remaining == 0) {
-      out->push_back(std::move(held_[index].frame));
-      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
-    } else {
-      ++index;
-    }
-  }
-}
-
-void FaultyLine::Flush(std::vector<LineFrame>* out) {
-  for (Held& held : held_) {
-    out->push_back(std::move(held.frame));
-  }
-  held_.clear();
 }
 
 }  // namespace heddle::sim

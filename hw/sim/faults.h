@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bad wire does to the frames a port sends: loss, duplication,
-// reordering, damage that the FCS shows and damage that it does not.
+// What a bad wire does to the frames that a port sends or receives: loss,
+// duplication, reordering, damage that the FCS shows and damage that it does
+// not, congestion marks, and what a slow or long wire does to all of them.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "hw/sim/random.h"
@@ -14,13 +14,35 @@ namespace heddle::sim {
 
 using Frame = std::vector<uint8_t>;  // Ethernet frame without FCS.
 
+// Of one direction of one port. Time is in cycles on the lock-step wire, in
+// nanoseconds on the others.
 struct FaultOptions {
   uint64_t seed = 1;
-  double loss = 0;  // Probabilities per frame sent, 0 to 1.
+  double loss = 0;  // Probabilities per frame, 0 to 1.
   double duplicate = 0;
   double reorder = 0;
   double corrupt = 0;  // Silently: only the end-to-end CRC can tell.
   double bad_fcs = 0;  // The receiver's MAC reports an error.
+  double ecn = 0;      // The frame is marked.
+  // Each frame takes so long, and up to `jitter` longer; it does not overtake.
+  uint64_t delay = 0;
+  uint64_t jitter = 0;
+  // Bits per unit of time that pass, 0: all. What is faster queues.
+  double rate = 0;
+  // Bytes that queue for `rate`; a frame that finds no room is lost. One alone
+  // always finds it.
+  uint64_t queue_bytes = 262144;
+  // A frame that finds more bytes than this in the queue is marked; 0: none.
+  uint64_t ecn_bytes = 0;
+
+  // Whether a frame may leave later than it was sent, or marked.
+  bool shapes() const { return ecn > 0 || delay > 0 || jitter > 0 || rate > 0; }
+};
+
+// Of both directions of a port, each with a seed of its own.
+struct LineFaults {
+  FaultOptions tx = {};           // What it sends.
+  FaultOptions rx = {.seed = 2};  // What it receives.
 };
 
 // A frame on its way, with what the switch and the receiver's MAC know of it.
@@ -53,6 +75,12 @@ bool CorruptSilently(uint64_t seed, Frame* frame);
 // Flips a few bits anywhere behind the Ethernet header.
 void Damage(uint64_t seed, Frame* frame);
 
+// Sets the ECN field of a UDP frame to CE, as a congested switch does; the
+// checksum of an IPv4 header goes along, the end-to-end CRC does not cover the
+// field. Whether the sender said that it understands marks is not asked: a UET
+// endpoint does. False if the frame is none or already marked.
+bool MarkCongestion(Frame* frame);
+
 // Decides from seed and frame number alone, so that a run can be repeated.
 // Thread safety: none.
 class FaultInjector {
@@ -61,6 +89,7 @@ class FaultInjector {
 
   FaultDecision Next();
 
+  // Whether any fault but those of `FaultOptions::shapes` is asked for.
   bool active() const { return active_; }
   uint64_t lost() const { return lost_; }
   uint64_t duplicated() const { return duplicated_; }
@@ -83,32 +112,6 @@ class FaultInjector {
   uint64_t reordered_ = 0;
   uint64_t corrupted_ = 0;
   uint64_t bad_fcs_ = 0;
-};
-
-// Applies the decisions to a stream of frames: what to put on the wire, in
-// which order. Of a frame that is both doubled and damaged, the first copy is
-// good. Thread safety: none.
-class FaultyLine {
- public:
-  explicit FaultyLine(const FaultOptions& options) : injector_(options) {}
-
-  // Takes the next frame sent; appends to `out` the frames that leave now.
-  void Push(Frame frame, std::vector<LineFrame>* out);
-
-  // Releases the frames held back for reordering, for a line that fell silent.
-  void Flush(std::vector<LineFrame>* out);
-
-  bool holding() const { return !held_.empty(); }
-  const FaultInjector& injector() const { return injector_; }
-
- private:
-  struct Held {
-    LineFrame frame;
-    uint32_t remaining;  // Frames that still pass it.
-  };
-
-  FaultInjector injector_;
-  std::deque<Held> held_;
 };
 
 }  // namespace heddle::sim

@@ -18,19 +18,39 @@ constexpr uint32_t kFirstFreePort = 49152;
 class LockstepWire::Port : public MacLink, public firmware::Switch {
  public:
   Port(LockstepWire* wire, const WireAddress& ip, uint8_t slot,
-       const FaultOptions& faults)
-      : wire_(wire), ip_(ip), slot_(slot), injector_(faults) {}
+       const FaultOptions& faults, const FaultOptions& rx_faults)
+      : wire_(wire),
+        ip_(ip),
+        slot_(slot),
+        shapes_(faults.shapes()),
+        injector_(faults),
+        line_(faults, kHoldCycles),
+        rx_line_(rx_faults, kHoldCycles) {}
 
   const WireAddress& ip() const { return ip_; }
   uint8_t slot() const { return slot_; }
   bool Claimed(uint32_t port) const { return claims_[port]; }
-  const FaultInjector& injector() const { return injector_; }
-  bool quiet() const {
-    return sending_ == nullptr && arriving_.empty() && held_.empty();
+  // Of both directions.
+  uint64_t Sum(uint64_t (FaultInjector::*count)() const) const {
+    return (injector_.*count)() + (line_.injector().*count)() +
+           (rx_line_.injector().*count)();
+  }
+  uint64_t Sum(uint64_t (Shaper::*count)() const) const {
+    return (line_.shaper().*count)() + (rx_line_.shaper().*count)();
+  }
+  uint64_t next() const {
+    if (sending_ != nullptr || !arriving_.empty() || !entering_.empty()) {
+      return wire_->cycle_;
+    }
+    const uint64_t held =
+        held_.empty() ? UINT64_MAX : held_.front().since + kHoldCycles;
+    return std::min({held, line_.next(), rx_line_.next()});
   }
   void SetLink(bool up) { link_up_ = up; }
   bool link_up() const { return link_up_; }
-  void Arrive(const FlightPtr& flight) { arriving_.push_back(flight); }
+  void Arrive(const FlightPtr& flight) {
+    (rx_line_.active() ? entering_ : arriving_).push_back(flight);
+  }
 
   bool TransmitReady() override { return true; }
 
@@ -43,6 +63,15 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     flight.bytes.insert(flight.bytes.end(), bytes.begin(), bytes.end());
     flight.sent_cycle.push_back(wire_->cycle_);
     flight.beat_end.push_back(static_cast<uint32_t>(flight.bytes.size()));
+    wire_->beat_bytes_ = std::max(wire_->beat_bytes_, bytes.size());
+    if (shapes_) {
+      if (last) {
+        line_.Push(std::move(std::exchange(sending_, nullptr)->bytes),
+                   wire_->cycle_, &leaving_);
+        LeaveShaped();
+      }
+      return;
+    }
     if (!forwarded_ && (last || flight.bytes.size() >= kRouteBytes)) {
       forwarded_ = true;
       Decide();
@@ -83,7 +112,8 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     return true;
   }
 
-  void ReleaseHeld() {
+  // Does what is due in the cycle that begins.
+  void BeginCycle() {
     while (!held_.empty() &&
            held_.front().since + kHoldCycles <= wire_->cycle_) {
       const FlightPtr flight = std::move(held_.front().flight);
@@ -93,6 +123,11 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
         wire_->Record(*flight);
       }
     }
+    if (line_.next() <= wire_->cycle_) {
+      line_.Release(wire_->cycle_, &leaving_);
+      LeaveShaped();
+    }
+    Enter();
   }
 
   firmware::PortClaim ClaimPort(uint32_t port) override {
@@ -181,11 +216,68 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     }
   }
 
+  // A flight of which `frame` is all there is, its first beat sent at `cycle`.
+  FlightPtr MakeFlight(LineFrame frame, uint64_t cycle) {
+    const auto flight = std::make_shared<Flight>();
+    flight->bytes = std::move(frame.bytes);
+    const size_t beat = wire_->beat_bytes_;
+    for (size_t end = 0; end < flight->bytes.size();) {
+      end = std::min(end + beat, flight->bytes.size());
+      flight->beat_end.push_back(static_cast<uint32_t>(end));
+      flight->sent_cycle.push_back(cycle++);
+    }
+    flight->route = frame.route;
+    flight->complete = true;
+    flight->bad_fcs = frame.bad_fcs;
+    flight->sender_up = link_up_;
+    flight->sender = this;
+    return flight;
+  }
+
+  void LeaveShaped() {
+    for (LineFrame& frame : leaving_) {
+      const FlightPtr flight = MakeFlight(std::move(frame), wire_->cycle_);
+      wire_->Forward(flight);
+      for (uint32_t i = 0; i < flight->copies; ++i) {
+        wire_->Record(*flight);
+      }
+    }
+    leaving_.clear();
+  }
+
+  // Takes frames that have arrived whole through the receiver's faults. What
+  // comes out of them has had the wire's latency.
+  void Enter() {
+    const uint64_t latency = wire_->options_.latency_cycles;
+    while (!entering_.empty() && entering_.front()->complete &&
+           entering_.front()->sent_cycle.back() + latency <= wire_->cycle_) {
+      const Flight& flight = *entering_.front();
+      rx_line_.Push(LineFrame{.bytes = flight.bytes,
+                              .route = flight.route,
+                              .bad_fcs = flight.bad_fcs},
+                    wire_->cycle_, &leaving_);
+      entering_.pop_front();
+    }
+    if (rx_line_.next() <= wire_->cycle_) {
+      rx_line_.Release(wire_->cycle_, &leaving_);
+    }
+    for (LineFrame& frame : leaving_) {
+      arriving_.push_back(
+          MakeFlight(std::move(frame), wire_->cycle_ - latency));
+    }
+    leaving_.clear();
+  }
+
   LockstepWire* const wire_;
   const WireAddress ip_;
   const uint8_t slot_;
+  const bool shapes_;
   bool link_up_ = true;
-  FaultInjector injector_;
+  FaultInjector injector_;  // Unless the transmitter is shaped,
+  FaultyLine line_;         // which this does.
+  FaultyLine rx_line_;
+  std::vector<LineFrame> leaving_;  // Scratch.
+  std::deque<FlightPtr> entering_;  // To pass `rx_line_`.
   std::bitset<kPortNumbers> claims_;
   FlightPtr sending_;
   bool forwarded_ = false;
@@ -204,9 +296,12 @@ uint32_t LockstepWire::AddPort(const WireAddress& ip) {
       std::count_if(ports_.begin(), ports_.end(),
                     [&ip](const auto& port) { return port->ip() == ip; });
   FaultOptions faults = options_.faults;
-  faults.seed += ports_.size() * 0x10001;  // Ports fail independently.
+  FaultOptions rx_faults = options_.rx_faults;
+  // Ports and directions fail independently.
+  faults.seed += ports_.size() * 0x10001;
+  rx_faults.seed = Random(faults.seed ^ rx_faults.seed).Next();
   ports_.push_back(std::make_unique<Port>(
-      this, ip, static_cast<uint8_t>(functions), faults));
+      this, ip, static_cast<uint8_t>(functions), faults, rx_faults));
   return static_cast<uint32_t>(ports_.size() - 1);
 }
 
@@ -225,19 +320,23 @@ uint8_t LockstepWire::slot(uint32_t port) const {
 void LockstepWire::BeginCycle(uint64_t cycle) {
   cycle_ = cycle;
   for (const auto& port : ports_) {
-    port->ReleaseHeld();
+    port->BeginCycle();
   }
 }
 
-bool LockstepWire::quiet() const {
-  return std::all_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return port->quiet(); });
+uint64_t LockstepWire::next() const {
+  uint64_t next = UINT64_MAX;
+  for (const auto& port : ports_) {
+    next = std::min(next, port->next());
+  }
+  return next;
 }
 
-uint64_t LockstepWire::Sum(uint64_t (FaultInjector::*count)() const) const {
+template <typename Count>
+uint64_t LockstepWire::Sum(Count count) const {
   uint64_t sum = 0;
   for (const auto& port : ports_) {
-    sum += (port->injector().*count)();
+    sum += port->Sum(count);
   }
   return sum;
 }
@@ -250,6 +349,12 @@ uint64_t LockstepWire::corrupted() const {
 }
 uint64_t LockstepWire::bad_fcs() const {
   return Sum(&FaultInjector::bad_fcs);
+}
+uint64_t LockstepWire::overflowed() const {
+  return Sum(&Shaper::overflowed);
+}
+uint64_t LockstepWire::marked() const {
+  return Sum(&Shaper::marked);
 }
 
 void LockstepWire::SetLink(uint32_t port, bool up) {

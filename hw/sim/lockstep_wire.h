@@ -13,6 +13,7 @@
 #include "firmware/base/hal.h"
 #include "hw/sim/capture.h"
 #include "hw/sim/faults.h"
+#include "hw/sim/faulty_line.h"
 #include "hw/sim/mac_link.h"
 #include "hw/sim/random.h"
 #include "hw/sim/route.h"
@@ -21,14 +22,16 @@ namespace heddle::sim {
 
 struct LockstepWireOptions {
   uint32_t latency_cycles = 50;  // Beat sent to beat received; 12 or more.
-  FaultOptions faults;           // On each port's transmitter.
+  FaultOptions faults;           // On each port's transmitter; in cycles.
+  FaultOptions rx_faults = {};   // On its receiver.
   uint64_t cycle_ns = 4;         // Of the capture's time stamps.
 };
 
 // Beats arrive `latency_cycles` after they were sent, one per cycle and port;
 // frames to one port queue in the order in which their headers were sent (of
 // those sent in one cycle, lower port first). Nothing is ever held back or lost
-// but by faults; a frame that faults damage leaves with its last beat. Same
+// but by faults. A frame that faults damage, and each frame on a transmitter
+// that is shaped or a receiver with faults, moves on with its last beat. Same
 // calls, same seed: same result.
 //
 // Thread safety: none.
@@ -52,7 +55,10 @@ class LockstepWire {
   // `kHoldCycles` after they were sent.
   void BeginCycle(uint64_t cycle);
   // True if nothing is under way.
-  bool quiet() const;
+  bool quiet() const { return next() == UINT64_MAX; }
+  // The cycle in which something happens next if nobody sends: the present one
+  // if that cannot be said, UINT64_MAX if nothing is under way.
+  uint64_t next() const;
 
   // Records each frame that the switch forwards, when its last beat was sent.
   void set_capture(std::unique_ptr<Capture> capture);
@@ -64,6 +70,8 @@ class LockstepWire {
   uint64_t lost() const;
   uint64_t corrupted() const;
   uint64_t bad_fcs() const;
+  uint64_t overflowed() const;  // Lost at the end of a queue.
+  uint64_t marked() const;
 
   static constexpr uint64_t kHoldCycles = 2048;
 
@@ -85,7 +93,8 @@ class LockstepWire {
   using FlightPtr = std::shared_ptr<Flight>;
 
   void Forward(const FlightPtr& flight);
-  uint64_t Sum(uint64_t (FaultInjector::*count)() const) const;
+  template <typename Count>
+  uint64_t Sum(Count count) const;
   void Record(const Flight& flight);
   Port* Find(const Route& route);
   void ForwardToAll(const FlightPtr& flight);
@@ -94,6 +103,7 @@ class LockstepWire {
   std::vector<std::unique_ptr<Port>> ports_;
   std::unique_ptr<Capture> capture_;
   uint64_t cycle_ = 0;
+  size_t beat_bytes_ = 0;  // Widest beat sent.
   uint64_t frames_ = 0;
   uint64_t dropped_ = 0;
   uint64_t lost_link_down_ = 0;

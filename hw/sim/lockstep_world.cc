@@ -224,12 +224,33 @@ std::string LockstepWorld::failure() const {
 }
 
 bool LockstepWorld::quiet() const {
-  return wire_.quiet() &&
-         std::all_of(nics_.begin(), nics_.end(), [](const auto& nic) {
-           NicModel& model = nic->node().model();
-           return model.failed() || (model.quiet() && model.bar().quiet() &&
-                                     !model.management_event());
-         });
+  return wire_.quiet() && NicsQuiet();
+}
+
+bool LockstepWorld::NicsQuiet() const {
+  return std::all_of(nics_.begin(), nics_.end(), [](const auto& nic) {
+    NicModel& model = nic->node().model();
+    return model.failed() ||
+           (model.quiet() && model.bar().quiet() && !model.management_event());
+  });
+}
+
+bool LockstepWorld::SkipIdle() {
+  const uint64_t arrival = wire_.next();
+  if (arrival <= cycle_ + 1 || !NicsQuiet()) {
+    return true;
+  }
+  const bool timer =
+      std::any_of(nics_.begin(), nics_.end(), [](const auto& nic) {
+        return nic->node().model().deadline_ticks().has_value();
+      });
+  if (!timer && arrival == UINT64_MAX) {
+    return false;
+  }
+  const uint64_t to_tick =
+      contract::kTickCycles - 1 - cycle_ % contract::kTickCycles;
+  cycle_ += std::min(to_tick, arrival - cycle_ - 1);
+  return true;
 }
 
 void LockstepWorld::CycleAll(bool tick) {
@@ -248,15 +269,8 @@ void LockstepWorld::CycleAll() {
 
 void LockstepWorld::Step(uint32_t cycles) {
   for (uint32_t i = 0; i < cycles; ++i) {
-    if (quiet()) {
-      const bool timer =
-          std::any_of(nics_.begin(), nics_.end(), [](const auto& nic) {
-            return nic->node().model().deadline_ticks().has_value();
-          });
-      if (!timer) {
-        return;
-      }
-      cycle_ += contract::kTickCycles - 1 - cycle_ % contract::kTickCycles;
+    if (!SkipIdle()) {
+      return;
     }
     CycleAll();
     for (const auto& nic : nics_) {

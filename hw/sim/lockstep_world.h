@@ -77,8 +77,8 @@ class LockstepWorld {
   uint64_t evaluated_cycles() const { return evaluated_; }
 
   // Advances by `cycles` evaluated or idle cycles; when everything is idle,
-  // each counts to the next tick. Returns at once when everything is idle for
-  // good.
+  // each counts to the next tick or to the next frame of a slow wire. Returns
+  // at once when everything is idle for good.
   void Step(uint32_t cycles);
   // True if nothing will happen until somebody posts or a timer runs out.
   bool quiet() const;
@@ -91,6 +91,10 @@ class LockstepWorld {
   explicit LockstepWorld(const LockstepOptions& options);
   bool Start(std::string* message);
   std::string TraceOf(uint32_t index) const;
+  bool NicsQuiet() const;
+  // Lets an idle stretch pass, to the next tick or frame at most; false if it
+  // has no end.
+  bool SkipIdle();
   void CycleAll();
   void CycleAll(bool tick);
 

@@ -247,9 +247,7 @@ void RtlDevice::Settle() {
     wake_at = MonotonicNs() +
               std::min((*deadline - ticks_.owed()) * kTickNs, kTimedSleepNs);
   }
-  if (quiet && mac_->holding()) {
-    wake_at = std::min(wake_at, MonotonicNs() + SharedMac::kHoldNs);
-  }
+  wake_at = std::min(wake_at, mac_->release_at_ns());
   wake_at_ns_ = wake_at;
   if (quiet && !quiet_) {
     mac_->FlushCapture();
@@ -421,13 +419,10 @@ void RtlDevice::WriteStatistics() {
   file << node_->StatisticsText() << "blocked_reads " << memory.blocked_reads()
        << "\nblocked_writes " << memory.blocked_writes() << "\ncycles "
        << node_->model().cycles() << "\nwire_drops " << wire_->dropped()
-       << "\nfaults_lost " << mac_->faults().lost() << "\nfaults_duplicated "
-       << mac_->faults().duplicated() << "\nfaults_reordered "
-       << mac_->faults().reordered() << "\nfaults_corrupted "
-       << mac_->faults().corrupted() << "\nfaults_bad_fcs "
-       << mac_->faults().bad_fcs() << "\nwire_drops_link_down "
-       << wire_->dropped_link_down() << "\nwire_corrupt_peers "
-       << wire_->corrupt_peers() << '\n';
+       << "\nwire_drops_link_down " << wire_->dropped_link_down()
+       << "\nwire_corrupt_peers " << wire_->corrupt_peers() << '\n'
+       << mac_->faults().StatisticsText("faults_")
+       << mac_->rx_faults().StatisticsText("rx_faults_");
 }
 
 // ------------------------------------------------------------- its own thread

@@ -26,7 +26,7 @@ namespace heddle::sim {
 
 struct RtlDeviceOptions {
   SharedWireOptions wire;
-  FaultOptions faults;
+  LineFaults faults;
   MemoryOptions memory;
   std::string capture;  // Files, empty for none.
   std::string trace;

@@ -9,6 +9,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "hw/sim/clock.h"
+#include "hw/sim/random.h"
+
 namespace heddle::sim {
 namespace {
 
@@ -37,13 +40,64 @@ double* Probability(std::string_view name, FaultOptions& faults) {
          : name == "reorder"   ? &faults.reorder
          : name == "corrupt"   ? &faults.corrupt
          : name == "bad_fcs"   ? &faults.bad_fcs
+         : name == "ecn"       ? &faults.ecn
                                : nullptr;
+}
+
+uint64_t* DelayNs(std::string_view name, FaultOptions& faults) {
+  return name == "delay_ns"    ? &faults.delay
+         : name == "jitter_ns" ? &faults.jitter
+                               : nullptr;
+}
+
+uint64_t* QueueBytes(std::string_view name, FaultOptions& faults) {
+  return name == "queue_bytes" ? &faults.queue_bytes
+         : name == "ecn_bytes" ? &faults.ecn_bytes
+                               : nullptr;
+}
+
+// Of one direction. Null if the setting was understood, "" if it is another
+// one, else what is allowed.
+const char* ApplyFault(std::string_view name, std::string_view value,
+                       FaultOptions& faults) {
+  constexpr uint64_t kMaxDelayNs = 10 * kNsPerSecond;
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
+  constexpr double kMinGbps = 1e-6;
+  constexpr double kMaxGbps = 1e6;
+  if (double* const probability = Probability(name, faults)) {
+    return ParseNumber(value, 0.0, 1.0, probability) ? nullptr
+                                                     : "a number from 0 to 1";
+  }
+  if (uint64_t* const time = DelayNs(name, faults)) {
+    return ParseNumber<uint64_t>(value, 0, kMaxDelayNs, time)
+               ? nullptr
+               : "nanoseconds up to ten seconds";
+  }
+  if (uint64_t* const bytes = QueueBytes(name, faults)) {
+    return ParseNumber<uint64_t>(value, 0, kMaxBytes, bytes)
+               ? nullptr
+               : "bytes up to 2^32";
+  }
+  if (name == "rate_gbps") {
+    const bool good = ParseNumber(value, 0.0, kMaxGbps, &faults.rate) &&
+                      (faults.rate == 0 || faults.rate >= kMinGbps);
+    return good ? nullptr : "0 or gigabits per second from 1e-6 to 1e6";
+  }
+  return "";
+}
+
+// The same of both directions.
+const char* ApplyFault(std::string_view name, std::string_view value,
+                       LineFaults& faults) {
+  constexpr std::string_view kReceived = "rx_";
+  return name.substr(0, kReceived.size()) == kReceived
+             ? ApplyFault(name.substr(kReceived.size()), value, faults.rx)
+             : ApplyFault(name, value, faults.tx);
 }
 
 // Null if the setting was understood, else what is allowed.
 const char* Apply(std::string_view name, const std::string& value,
                   RtlDeviceOptions& out) {
-  constexpr const char* kProbability = "a number from 0 to 1";
   constexpr const char* kTime = "nanoseconds from 1 to one day";
   if (name == "address") {
     return ParseWireAddress(value, &out.wire.ip)
@@ -59,13 +113,16 @@ const char* Apply(std::string_view name, const std::string& value,
     return ParseMtu(value, &out.wire.payload_mtu) ? nullptr
                                                   : "1024, 2048, 4096 or 8192";
   }
-  if (double* const probability = Probability(name, out.faults)) {
-    return ParseNumber(value, 0.0, 1.0, probability) ? nullptr : kProbability;
+  if (const char* const allowed = ApplyFault(name, value, out.faults);
+      allowed == nullptr || *allowed != '\0') {
+    return allowed;
   }
   if (name == "seed") {
-    const bool good =
-        ParseNumber<uint64_t>(value, 0, UINT64_MAX, &out.faults.seed);
-    out.memory.seed = out.faults.seed;
+    uint64_t seed = 0;
+    const bool good = ParseNumber<uint64_t>(value, 0, UINT64_MAX, &seed);
+    out.memory.seed = seed;
+    out.faults.tx.seed = seed;
+    out.faults.rx.seed = Random(seed).Next();
     return good ? nullptr : "a number below 2^64";
   }
   if (name == "rto_ns" || name == "dead_ns") {

@@ -9,13 +9,21 @@
 #include "hw/sim/clock.h"
 
 namespace heddle::sim {
+namespace {
+
+void MoveTo(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
+  std::move(frames->begin(), frames->end(), std::back_inserter(*queue));
+  frames->clear();
+}
+
+}  // namespace
 
 SharedMac::SharedMac(SharedWire* wire, uint32_t bus_bytes,
-                     const FaultOptions& faults,
-                     std::unique_ptr<Capture> capture)
+                     const LineFaults& faults, std::unique_ptr<Capture> capture)
     : wire_(wire),
       bus_bytes_(bus_bytes),
-      line_(faults),
+      line_(faults.tx, kHoldNs),
+      rx_line_(faults.rx, kHoldNs),
       capture_(std::move(capture)) {}
 
 bool SharedMac::TransmitReady() {
@@ -26,10 +34,8 @@ bool SharedMac::TransmitReady() {
 void SharedMac::Transmit(std::span<const uint8_t> bytes, bool last) {
   transmitted_.insert(transmitted_.end(), bytes.begin(), bytes.end());
   if (last) {
-    line_.Push(std::exchange(transmitted_, {}), &leaving_);
-    std::move(leaving_.begin(), leaving_.end(), std::back_inserter(outgoing_));
-    leaving_.clear();
-    last_sent_ns_ = MonotonicNs();
+    line_.Push(std::exchange(transmitted_, {}), MonotonicNs(), &leaving_);
+    MoveTo(&outgoing_, &leaving_);
     SendOutgoing();
   }
 }
@@ -46,17 +52,41 @@ void SharedMac::SendOutgoing() {
 }
 
 void SharedMac::Release() {
-  if (line_.holding() && MonotonicNs() - last_sent_ns_ > kHoldNs) {
-    line_.Flush(&leaving_);
-    std::move(leaving_.begin(), leaving_.end(), std::back_inserter(outgoing_));
-    leaving_.clear();
-    SendOutgoing();
+  if (release_at_ns() == UINT64_MAX) {
+    return;
   }
+  const uint64_t now = MonotonicNs();
+  line_.Release(now, &leaving_);
+  MoveTo(&outgoing_, &leaving_);
+  SendOutgoing();
+  rx_line_.Release(now, &arriving_);
+  MoveTo(&arrived_, &arriving_);
+}
+
+bool SharedMac::TakeFrame() {
+  if (rx_line_.active()) {
+    for (;;) {
+      LineFrame frame;
+      if (!wire_->HasNews() || !wire_->Receive(&frame.bytes, &frame.bad_fcs)) {
+        break;
+      }
+      rx_line_.Push(std::move(frame), MonotonicNs(), &arriving_);
+    }
+    MoveTo(&arrived_, &arriving_);
+    if (arrived_.empty()) {
+      return false;
+    }
+    received_ = std::move(arrived_.front().bytes);
+    received_bad_ = arrived_.front().bad_fcs;
+    arrived_.pop_front();
+    return true;
+  }
+  return wire_->HasNews() && wire_->Receive(&received_, &received_bad_);
 }
 
 bool SharedMac::Receive(MacBeat* beat) {
   if (received_.empty()) {
-    if (!wire_->HasNews() || !wire_->Receive(&received_, &received_bad_)) {
+    if (!TakeFrame()) {
       return false;
     }
     received_offset_ = 0;

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hw/sim/faults.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/faulty_line.h"
 #include "tests/sim/test_frames.h"
 
 namespace heddle::sim {
 namespace {
 
+constexpr uint64_t kHold = 1000;
+
 std::vector<uint32_t> Send(const FaultOptions& options, uint32_t frames) {
-  FaultyLine line(options);
+  FaultyLine line(options, kHold);
   std::vector<LineFrame> out;
   for (uint32_t i = 0; i < frames; ++i) {
-    line.Push({static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8),
-               static_cast<uint8_t>(i >> 16)},
-              &out);
+    line.Push(Frame{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8),
+                    static_cast<uint8_t>(i >> 16)},
+              /*now=*/0, &out);
   }
-  line.Flush(&out);
-  EXPECT_FALSE(line.holding());
+  line.Release(kHold, &out);
+  EXPECT_EQ(line.next(), UINT64_MAX);
   std::vector<uint32_t> numbers;
   for (const LineFrame& frame : out) {
     numbers.push_back(frame.bytes[0] | frame.bytes[1] << 8 |
@@ -133,10 +134,10 @@ TEST(FaultsTest, DamageIsAsOftenAsAskedAndGoesWhereTheFrameWasSent) {
   FaultOptions options;
   options.corrupt = 0.02;
   options.bad_fcs = 0.01;
-  FaultyLine line(options);
+  FaultyLine line(options, kHold);
   std::vector<LineFrame> out;
   for (uint32_t i = 0; i < kFrames; ++i) {
-    line.Push(RandomFrame(i), &out);
+    line.Push(RandomFrame(i), /*now=*/0, &out);
   }
   ASSERT_EQ(out.size(), kFrames) << "none is lost or doubled";
   uint32_t silent = 0;
@@ -157,6 +158,81 @@ TEST(FaultsTest, DamageIsAsOftenAsAskedAndGoesWhereTheFrameWasSent) {
   EXPECT_NEAR(bad, kFrames * 0.01, 60);
   EXPECT_EQ(line.injector().bad_fcs(), bad);
   EXPECT_GE(line.injector().corrupted(), silent);
+}
+
+TEST(FaultsTest, AFrameHeldForReorderingLeavesInTimeWithoutSuccessors) {
+  FaultOptions options;
+  options.reorder = 1;
+  FaultyLine line(options, kHold);
+  std::vector<LineFrame> out;
+  line.Push(RandomFrame(1), /*now=*/5, &out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_EQ(line.next(), 5 + kHold);
+  line.Release(5 + kHold - 1, &out);
+  EXPECT_TRUE(out.empty());
+  line.Release(5 + kHold, &out);
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(out[0].bytes, RandomFrame(1));
+  EXPECT_EQ(line.next(), UINT64_MAX);
+}
+
+// A frame whose IPv4 header checksum is right.
+Frame WithIpChecksum(Frame frame) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i < wire::Ipv4::kBytes; i += 2) {
+    const size_t at = wire::Ethernet::kBytes + i;
+    sum += static_cast<uint32_t>(frame[at] << 8 | frame[at + 1]);
+  }
+  while (sum >> 16 != 0) {
+    sum = (sum & 0xffff) + (sum >> 16);
+  }
+  frame[wire::Ethernet::kBytes + 10] = static_cast<uint8_t>(~sum >> 8);
+  frame[wire::Ethernet::kBytes + 11] = static_cast<uint8_t>(~sum);
+  return frame;
+}
+
+TEST(FaultsTest, AMarkChangesTheEcnFieldAndTheHeaderChecksumAlone) {
+  for (uint32_t number = 0; number < 1000; ++number) {
+    SCOPED_TRACE(number);
+    Frame sent = RandomFrame(number);
+    // All TOS fields, and a header that varies.
+    sent[wire::Ethernet::kBytes + 1] = static_cast<uint8_t>(number);
+    sent[wire::Ethernet::kBytes + 4] = static_cast<uint8_t>(number >> 2);
+    sent = WithIpChecksum(sent);
+    Frame frame = sent;
+    const bool was_marked = number % 4 == 3;
+    EXPECT_EQ(MarkCongestion(&frame), !was_marked);
+    Frame expected = sent;
+    expected[wire::Ethernet::kBytes + 1] |= 3;
+    expected[wire::Ethernet::kBytes + 10] = 0;
+    expected[wire::Ethernet::kBytes + 11] = 0;
+    EXPECT_EQ(frame, WithIpChecksum(expected));
+  }
+}
+
+TEST(FaultsTest, AMarkStandsInTheTrafficClassOfIpv6AndBehindAVlanTag) {
+  for (const bool vlan : {false, true}) {
+    SCOPED_TRACE(vlan);
+    const size_t at = wire::Ethernet::kBytes + (vlan ? wire::Vlan::kBytes : 0);
+    Frame frame = MakeSyn6(WireAddress(1, 2), 77, vlan);
+    const Frame sent = frame;
+    EXPECT_TRUE(MarkCongestion(&frame));
+    EXPECT_EQ(wire::Ipv6::Decode(frame.data() + at).ecn, 3);
+    EXPECT_FALSE(MarkCongestion(&frame));
+    for (size_t i = 0; i < frame.size(); ++i) {
+      EXPECT_EQ(frame[i], sent[i] | (i == at + 1 ? 0x30 : 0)) << i;
+    }
+    frame = MakeSyn(0x0a000001, 77, 8, vlan);
+    EXPECT_TRUE(MarkCongestion(&frame));
+    EXPECT_EQ(wire::Ipv4::Decode(frame.data() + at).ecn, 3);
+  }
+}
+
+TEST(FaultsTest, FramesThatAreNotUdpAreNotMarked) {
+  Frame frame = MakeArp(0xffffffffffff, 1);
+  const Frame sent = frame;
+  EXPECT_FALSE(MarkCongestion(&frame));
+  EXPECT_EQ(frame, sent);
 }
 
 TEST(FaultsTest, DamageDoesNotShiftTheOtherFaults) {

@@ -240,6 +240,122 @@ TEST(LockstepWireTest, DamagedFramesArriveWholeAndMarkedAsTheirFaultSays) {
   EXPECT_GE(silent + bad, bench.wire.corrupted());
 }
 
+TEST(LockstepWireTest, DelayAddsItselfToLatencyAndFrameInEachDirection) {
+  const Frame frame = MakeAck(kIpB, 0, 1, 500);
+  const uint64_t beats = (frame.size() + kBus - 1) / kBus;
+  for (const bool receiver : {false, true}) {
+    SCOPED_TRACE(receiver);
+    LockstepWireOptions options;
+    (receiver ? options.rx_faults : options.faults).delay = 300;
+    Bench bench(options, {kIpA, kIpB});
+    bench.queues[0] = {frame, frame};
+    bench.Run(beats + 1);
+    const uint64_t due = beats + 300 + (receiver ? 50 : 0);
+    EXPECT_FALSE(bench.wire.quiet());
+    bench.Run(100);
+    EXPECT_EQ(bench.wire.next(), due) << "until then there is nothing to do";
+    bench.Run(2000);
+    ASSERT_EQ(bench.arrivals[1].size(), 2u);
+    EXPECT_EQ(bench.arrivals[1][0].frame, frame);
+    EXPECT_EQ(bench.arrivals[1][0].first_cycle, beats + 50 + 300);
+    EXPECT_EQ(bench.arrivals[1][0].cycle, 2 * beats - 1 + 50 + 300);
+    EXPECT_EQ(bench.arrivals[1][1].cycle, 3 * beats - 1 + 50 + 300);
+    EXPECT_TRUE(bench.wire.quiet());
+  }
+}
+
+TEST(LockstepWireTest, ARateLosesAtTheQueuesEndAndMarksBeforehand) {
+  LockstepWireOptions options;
+  options.faults.rate = 64;  // Bits per cycle: an eighth of the bus.
+  options.faults.queue_bytes = 4096;
+  options.faults.ecn_bytes = 1024;
+  Bench bench(options, {kIpA, kIpB});
+  const Frame frame = MakeAck(kIpB, 0, 0, 512 - MakeAck(kIpB, 0).size());
+  for (uint32_t i = 0; i < 100; ++i) {
+    bench.queues[0].push_back(frame);
+  }
+  bench.Run(100000);
+  EXPECT_TRUE(bench.wire.quiet());
+  EXPECT_GT(bench.wire.overflowed(), 50u);
+  EXPECT_EQ(bench.arrivals[1].size(), 100 - bench.wire.overflowed());
+  uint32_t marked = 0;
+  for (size_t i = 1; i < bench.arrivals[1].size(); ++i) {
+    marked += bench.arrivals[1][i].frame != frame;
+    EXPECT_EQ(bench.arrivals[1][i].cycle - bench.arrivals[1][i - 1].cycle, 64u);
+  }
+  EXPECT_EQ(marked, bench.wire.marked());
+  EXPECT_GT(marked, 10u);
+}
+
+std::vector<std::pair<uint64_t, Frame>> ShapedRun(uint64_t seed) {
+  LockstepWireOptions options;
+  for (FaultOptions* const faults : {&options.faults, &options.rx_faults}) {
+    *faults = {.seed = seed,
+               .loss = 0.02,
+               .duplicate = 0.02,
+               .reorder = 0.02,
+               .corrupt = 0.02,
+               .bad_fcs = 0.02,
+               .ecn = 0.02,
+               .delay = 100,
+               .jitter = 500,
+               .rate = 200,
+               .queue_bytes = 10000,
+               .ecn_bytes = 2000};
+  }
+  Bench bench(options, {kIpA, kIpB});
+  for (uint32_t i = 0; i < 2000; ++i) {
+    bench.queues[0].push_back(MakeAck(kIpB, 0, i, i % 200));
+  }
+  bench.Run(50000);
+  EXPECT_TRUE(bench.wire.quiet());
+  EXPECT_GT(bench.wire.overflowed(), 0u);
+  EXPECT_GT(bench.wire.marked(), 0u);
+  EXPECT_GT(bench.wire.lost(), 20u);
+  std::vector<std::pair<uint64_t, Frame>> result;
+  for (const Arrival& arrival : bench.arrivals[1]) {
+    result.emplace_back(arrival.cycle, arrival.frame);
+  }
+  return result;
+}
+
+TEST(LockstepWireTest, AllFaultsOfBothDirectionsAreTheSameInEachRun) {
+  const auto first = ShapedRun(1);
+  EXPECT_EQ(first, ShapedRun(1));
+  EXPECT_NE(first, ShapedRun(2));
+  EXPECT_GT(first.size(), 100u);
+}
+
+TEST(LockstepWireTest, AReceiversFaultsAreItsOwn) {
+  LockstepWireOptions options;
+  options.rx_faults.loss = 0.5;
+  options.rx_faults.bad_fcs = 0.1;
+  Bench bench(options, {kIpA, kIpB, kIpB});
+  for (uint32_t i = 0; i < 400; ++i) {
+    bench.queues[0].push_back(MakeAck(kIpB, i % 2 == 0 ? 0 : 1 << 10, i));
+  }
+  bench.Run(3000);
+  EXPECT_EQ(bench.wire.frames(), 400u) << "the switch forwards all";
+  const size_t one = bench.arrivals[1].size();
+  const size_t other = bench.arrivals[2].size();
+  EXPECT_EQ(one + other + bench.wire.lost(), 400u);
+  EXPECT_NEAR(static_cast<double>(one), 100, 40);
+  EXPECT_NEAR(static_cast<double>(other), 100, 40);
+  std::vector<uint32_t> numbers;
+  uint32_t bad = 0;
+  for (const uint32_t port : {1, 2}) {
+    for (const Arrival& arrival : bench.arrivals[port]) {
+      numbers.push_back(AckNumber(arrival.frame) / 2);
+      bad += arrival.bad_fcs;
+    }
+  }
+  EXPECT_EQ(bad, bench.wire.bad_fcs());
+  std::vector<uint32_t> second(
+      numbers.begin() + static_cast<std::ptrdiff_t>(one), numbers.end());
+  numbers.resize(one);
+  EXPECT_NE(numbers, second) << "ports fail independently";
+}
+
 TEST(LockstepWireTest, FramesAreLostWhileALinkIsDown) {
   Bench bench({}, {kIpA, kIpB});
   for (const uint32_t down : {0, 1}) {

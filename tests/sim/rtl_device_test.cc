@@ -305,11 +305,11 @@ TEST_F(RtlDeviceTest, CaptureHoldsWhatThePortSentAndReceived) {
 
 TEST_F(RtlDeviceTest, MessagesArriveThroughABadWire) {
   RtlDeviceOptions options = Options(kIpA);
-  options.faults = {
+  options.faults.tx = {
       .seed = 5, .loss = 0.05, .duplicate = 0.05, .reorder = 0.05};
   const auto a = Node::Open(options, 100);
   options.wire.ip = kIpB;
-  options.faults.seed = 6;
+  options.faults.tx.seed = 6;
   const auto b = Node::Open(options, 200);
   ASSERT_TRUE(a && b);
   a->endpoint->AddPeer(kIpB, b->endpoint->grant());
@@ -438,7 +438,7 @@ TEST_F(RtlDeviceTest, TrafficGoesOnAfterALinkWasDown) {
 TEST_F(RtlDeviceTest, FramesWithABadFcsAreCountedAndSentAgain) {
   RtlDeviceOptions options = Options(kIpA);
   options.rto_ns = 5000000;
-  options.faults.bad_fcs = 0.1;
+  options.faults.tx.bad_fcs = 0.1;
   const auto a = Node::Open(options, 100);
   const auto b = Node::Open(Options(kIpB), 200);
   ASSERT_TRUE(a && b);
@@ -531,9 +531,23 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
             8192u);
   EXPECT_EQ(parse("address", "fe80::1", &message).value().wire.ip,
             WireAddress(0xfe80000000000000, 1));
-  EXPECT_EQ(parse("loss", "0.01", &message).value().faults.loss, 0.01);
-  EXPECT_EQ(parse("corrupt", "0.02", &message).value().faults.corrupt, 0.02);
-  EXPECT_EQ(parse("bad_fcs", "0.03", &message).value().faults.bad_fcs, 0.03);
+  EXPECT_EQ(parse("loss", "0.01", &message).value().faults.tx.loss, 0.01);
+  EXPECT_EQ(parse("corrupt", "0.02", &message).value().faults.tx.corrupt, 0.02);
+  EXPECT_EQ(parse("bad_fcs", "0.03", &message).value().faults.tx.bad_fcs, 0.03);
+  EXPECT_EQ(parse("ecn", "1", &message).value().faults.tx.ecn, 1);
+  EXPECT_EQ(parse("delay_ns", "5", &message).value().faults.tx.delay, 5u);
+  EXPECT_EQ(parse("jitter_ns", "6", &message).value().faults.tx.jitter, 6u);
+  EXPECT_EQ(parse("rate_gbps", "0.5", &message).value().faults.tx.rate, 0.5);
+  EXPECT_EQ(parse("queue_bytes", "7", &message).value().faults.tx.queue_bytes,
+            7u);
+  EXPECT_EQ(parse("ecn_bytes", "8", &message).value().faults.tx.ecn_bytes, 8u);
+  const LineFaults received = parse("rx_loss", "0.25", &message).value().faults;
+  EXPECT_EQ(received.rx.loss, 0.25);
+  EXPECT_EQ(received.tx.loss, 0);
+  EXPECT_EQ(parse("rx_delay_ns", "9", &message).value().faults.rx.delay, 9u);
+  const LineFaults seeded = parse("seed", "7", &message).value().faults;
+  EXPECT_EQ(seeded.tx.seed, 7u);
+  EXPECT_NE(seeded.rx.seed, 7u) << "directions fail independently";
   EXPECT_EQ(parse("dead_ns", "1000000", &message).value().dead_ns, 1000000u);
   EXPECT_EQ(parse("wire", "default", &message).value().wire.name, "");
   EXPECT_EQ(parse("statistics", "/x", &message).value().statistics, "/x");
@@ -541,7 +555,7 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       parse("neighbours", "resolve", &message).value().resolve_neighbours);
   EXPECT_FALSE(
       parse("neighbours", "static", &message).value().resolve_neighbours);
-  constexpr std::array<std::pair<const char*, const char*>, 10> kBad = {{
+  constexpr std::array<std::pair<const char*, const char*>, 14> kBad = {{
       {"neighbours", "some"},
       {"address", "10.1.2"},
       {"address", "0.0.0.0"},
@@ -551,6 +565,10 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       {"seed", "-1"},
       {"rto_ns", "0"},
       {"wire", ""},
+      {"rx_loss", "2"},
+      {"delay_ns", "10000000001"},
+      {"rate_gbps", "1e-9"},
+      {"rx_rx_loss", "0.5"},
       {"colour", "blue"},
   }};
   for (const auto& [name, value] : kBad) {

@@ -26,10 +26,12 @@ constexpr uint32_t kSlot = 20000;
 // A stream of messages of mixed lengths from node 0 to node 1.
 class NicWireTest : public ::testing::Test {
  protected:
-  void Open(const sim::FaultOptions& faults, uint32_t count) {
+  void Open(const sim::FaultOptions& faults, uint32_t count,
+            const sim::FaultOptions& rx_faults = {}) {
     sim::LockstepOptions options;
     options.seed = seed_;
     options.wire.faults = faults;
+    options.wire.rx_faults = rx_faults;
     std::string error;
     nodes_ = LockstepNodes::Create(2, options, &error);
     ASSERT_NE(nodes_, nullptr) << error;
@@ -162,6 +164,42 @@ TEST_F(NicWireTest, AllFaultsTogetherLoseDoubleAndChangeNothing) {
                                300));
   ASSERT_TRUE(RunToTheEnd());
   ExpectEverythingArrivedIntact();
+}
+
+// A round trip of half the retransmission time, and a bottleneck whose queue
+// the window overruns.
+TEST_F(NicWireTest, ALongAndNarrowWireLosesNothing) {
+  ASSERT_NO_FATAL_FAILURE(Open({.delay = 4000,
+                                .jitter = 500,
+                                .rate = 128,
+                                .queue_bytes = 16384,
+                                .ecn_bytes = 4096},
+                               200));
+  ASSERT_TRUE(RunToTheEnd());
+  ExpectEverythingArrivedIntact();
+  sim::LockstepWire& wire = nodes_->world().wire();
+  EXPECT_GT(wire.overflowed(), 0U);
+  EXPECT_GT(wire.marked(), 0U);
+  EXPECT_GT(Counted(Statistic::kTxRetransmissions), 0U);
+  EXPECT_EQ(Counted(Statistic::kDropIpChecksum), 0U)
+      << "a mark keeps the checksum of the header";
+  EXPECT_EQ(Counted(Statistic::kDropCrc), 0U)
+      << "the end-to-end CRC does not cover the mark";
+}
+
+TEST_F(NicWireTest, FaultsOfTheReceiversLoseDoubleAndChangeNothing) {
+  ASSERT_NO_FATAL_FAILURE(Open({}, 300,
+                               {.loss = 0.01,
+                                .duplicate = 0.01,
+                                .reorder = 0.01,
+                                .corrupt = 0.01,
+                                .bad_fcs = 0.01,
+                                .ecn = 0.05,
+                                .delay = 300}));
+  ASSERT_TRUE(RunToTheEnd());
+  ExpectEverythingArrivedIntact();
+  EXPECT_GT(nodes_->world().wire().marked(), 0U);
+  EXPECT_GT(nodes_->world().wire().lost(), 0U);
 }
 
 TEST_F(NicWireTest, TrafficGoesOnAfterALinkWasDown) {

@@ -36,11 +36,12 @@ bool ParseUnsigned(std::string_view text, uint64_t least, uint64_t most,
   return true;
 }
 
-bool ParseProbability(std::string_view text, double* value) {
+// From 0 to `most`.
+bool ParseReal(std::string_view text, double most, double* value) {
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || !(number >= 0) || number > 1) {
+  if (error != std::errc() || stop != end || !(number >= 0) || number > most) {
     return false;
   }
   *value = number;
@@ -67,6 +68,30 @@ bool ParseWireName(std::string_view text, std::string* value) {
 bool ParseText(std::string_view text, std::string* value) {
   *value = text;
   return true;
+}
+
+constexpr uint64_t kMaxDelayNs = 10'000'000'000;
+constexpr uint64_t kMaxQueueBytes = uint64_t{1} << 32;
+
+// Gigabits per second, or 0.
+bool ParseRate(std::string_view text, double* value) {
+  constexpr double kLeast = 1e-6;
+  constexpr double kMost = 1e6;
+  return ParseReal(text, kMost, value) && (*value == 0 || *value >= kLeast);
+}
+
+// One member of the faults of one direction.
+template <FaultSettings Settings::*kDirection, auto kMember>
+bool ParseFault(std::string_view text, Settings* settings) {
+  return ParseReal(text, /*most=*/1, &(settings->*kDirection.*kMember));
+}
+template <FaultSettings Settings::*kDirection>
+bool ParseFaultRate(std::string_view text, Settings* settings) {
+  return ParseRate(text, &(settings->*kDirection).rate_gbps);
+}
+template <FaultSettings Settings::*kDirection, auto kMember, uint64_t kMost>
+bool ParseFaultNumber(std::string_view text, Settings* settings) {
+  return ParseUnsigned(text, 0, kMost, &(settings->*kDirection.*kMember));
 }
 
 using Parse = bool (*)(std::string_view text, Settings* settings);
@@ -118,31 +143,92 @@ constexpr std::array kRows = {
         }},
     Row{{"LOSS", SettingType::kProbability, "0 to 1", "0",
          "Probability that a frame sent on the virtual wire is lost"},
-        [](std::string_view text, Settings* settings) {
-          return ParseProbability(text, &settings->loss);
-        }},
+        ParseFault<&Settings::tx_faults, &FaultSettings::loss>},
     Row{{"DUPLICATE", SettingType::kProbability, "0 to 1", "0",
          "Probability that a frame sent on the virtual wire is doubled"},
-        [](std::string_view text, Settings* settings) {
-          return ParseProbability(text, &settings->duplicate);
-        }},
+        ParseFault<&Settings::tx_faults, &FaultSettings::duplicate>},
     Row{{"REORDER", SettingType::kProbability, "0 to 1", "0",
          "Probability that a frame sent on the virtual wire is late"},
-        [](std::string_view text, Settings* settings) {
-          return ParseProbability(text, &settings->reorder);
-        }},
+        ParseFault<&Settings::tx_faults, &FaultSettings::reorder>},
     Row{{"CORRUPT", SettingType::kProbability, "0 to 1", "0",
-         "Probability that a frame sent on the virtual wire is damaged so that "
-         "only the end-to-end CRC shows it"},
-        [](std::string_view text, Settings* settings) {
-          return ParseProbability(text, &settings->corrupt);
-        }},
+         "Probability that a frame sent on the virtual wire is damaged so "
+         "that only the end-to-end CRC shows it"},
+        ParseFault<&Settings::tx_faults, &FaultSettings::corrupt>},
     Row{{"BAD_FCS", SettingType::kProbability, "0 to 1", "0",
          "Probability that a frame sent on the virtual wire arrives with a "
          "wrong FCS"},
-        [](std::string_view text, Settings* settings) {
-          return ParseProbability(text, &settings->bad_fcs);
-        }},
+        ParseFault<&Settings::tx_faults, &FaultSettings::bad_fcs>},
+    Row{{"ECN", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame sent on the virtual wire gets a "
+         "congestion mark"},
+        ParseFault<&Settings::tx_faults, &FaultSettings::ecn>},
+    Row{{"DELAY_NS", SettingType::kUnsigned, "0 to 10000000000", "0",
+         "Time that each frame sent takes on the virtual wire"},
+        ParseFaultNumber<&Settings::tx_faults, &FaultSettings::delay_ns,
+                         kMaxDelayNs>},
+    Row{{"JITTER_NS", SettingType::kUnsigned, "0 to 10000000000", "0",
+         "Most that a frame sent takes longer than others, by chance; none "
+         "overtakes"},
+        ParseFaultNumber<&Settings::tx_faults, &FaultSettings::jitter_ns,
+                         kMaxDelayNs>},
+    Row{{"RATE_GBPS", SettingType::kString, "0, 0.000001 to 1000000", "0",
+         "Gigabits per second of frames sent that pass, what is faster "
+         "queues; 0: no limit"},
+        ParseFaultRate<&Settings::tx_faults>},
+    Row{{"QUEUE_BYTES", SettingType::kUnsigned, "0 to 4294967296", "262144",
+         "Room for frames sent that wait for the rate; what finds none is "
+         "lost"},
+        ParseFaultNumber<&Settings::tx_faults, &FaultSettings::queue_bytes,
+                         kMaxQueueBytes>},
+    Row{{"ECN_BYTES", SettingType::kUnsigned, "0 to 4294967296", "0",
+         "Frames sent that find more bytes waiting for the rate get a "
+         "congestion mark; 0: none"},
+        ParseFaultNumber<&Settings::tx_faults, &FaultSettings::ecn_bytes,
+                         kMaxQueueBytes>},
+    Row{{"RX_LOSS", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame received on the virtual wire is lost"},
+        ParseFault<&Settings::rx_faults, &FaultSettings::loss>},
+    Row{{"RX_DUPLICATE", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame received on the virtual wire is doubled"},
+        ParseFault<&Settings::rx_faults, &FaultSettings::duplicate>},
+    Row{{"RX_REORDER", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame received on the virtual wire is late"},
+        ParseFault<&Settings::rx_faults, &FaultSettings::reorder>},
+    Row{{"RX_CORRUPT", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame received on the virtual wire is damaged "
+         "so that only the end-to-end CRC shows it"},
+        ParseFault<&Settings::rx_faults, &FaultSettings::corrupt>},
+    Row{{"RX_BAD_FCS", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame received on the virtual wire arrives "
+         "with a wrong FCS"},
+        ParseFault<&Settings::rx_faults, &FaultSettings::bad_fcs>},
+    Row{{"RX_ECN", SettingType::kProbability, "0 to 1", "0",
+         "Probability that a frame received on the virtual wire gets a "
+         "congestion mark"},
+        ParseFault<&Settings::rx_faults, &FaultSettings::ecn>},
+    Row{{"RX_DELAY_NS", SettingType::kUnsigned, "0 to 10000000000", "0",
+         "Time that each frame received takes on the virtual wire"},
+        ParseFaultNumber<&Settings::rx_faults, &FaultSettings::delay_ns,
+                         kMaxDelayNs>},
+    Row{{"RX_JITTER_NS", SettingType::kUnsigned, "0 to 10000000000", "0",
+         "Most that a frame received takes longer than others, by chance; "
+         "none overtakes"},
+        ParseFaultNumber<&Settings::rx_faults, &FaultSettings::jitter_ns,
+                         kMaxDelayNs>},
+    Row{{"RX_RATE_GBPS", SettingType::kString, "0, 0.000001 to 1000000", "0",
+         "Gigabits per second of frames received that pass, what is faster "
+         "queues; 0: no limit"},
+        ParseFaultRate<&Settings::rx_faults>},
+    Row{{"RX_QUEUE_BYTES", SettingType::kUnsigned, "0 to 4294967296", "262144",
+         "Room for frames received that wait for the rate; what finds none "
+         "is lost"},
+        ParseFaultNumber<&Settings::rx_faults, &FaultSettings::queue_bytes,
+                         kMaxQueueBytes>},
+    Row{{"RX_ECN_BYTES", SettingType::kUnsigned, "0 to 4294967296", "0",
+         "Frames received that find more bytes waiting for the rate get a "
+         "congestion mark; 0: none"},
+        ParseFaultNumber<&Settings::rx_faults, &FaultSettings::ecn_bytes,
+                         kMaxQueueBytes>},
     Row{{"NEIGHBOURS", SettingType::kString, "static or resolve", "static",
          "Find the next hop of a peer by ARP and Neighbor Discovery, or have "
          "one for all, as a virtual wire allows"},

@@ -9,6 +9,21 @@
 
 namespace heddle::core {
 
+// What the virtual wire does to frames of one direction.
+struct FaultSettings {
+  double loss = 0;  // Probabilities per frame.
+  double duplicate = 0;
+  double reorder = 0;
+  double corrupt = 0;
+  double bad_fcs = 0;
+  double ecn = 0;
+  uint64_t delay_ns = 0;
+  uint64_t jitter_ns = 0;
+  double rate_gbps = 0;  // 0: no limit.
+  uint64_t queue_bytes = 262'144;
+  uint64_t ecn_bytes = 0;  // 0: none.
+};
+
 // Values as used; what each means, its range and default stand in the table
 // of settings.cc, which `fi_info -e` shows.
 struct Settings {
@@ -22,13 +37,10 @@ struct Settings {
   uint32_t payload_mtu = 4096;  // Bytes.
   std::string capture;          // pcap file to write; empty: none.
   std::string trace;            // FST file to write; empty: none.
-  std::string statistics;  // File that takes the device's counters at close,
-                           // one JSON object per line, appended; empty: none.
-  double loss = 0;         // Probabilities per frame sent.
-  double duplicate = 0;
-  double reorder = 0;
-  double corrupt = 0;
-  double bad_fcs = 0;
+  std::string statistics;   // File that takes the device's counters at close,
+                            // one JSON object per line, appended; empty: none.
+  FaultSettings tx_faults;  // Of frames sent.
+  FaultSettings rx_faults;  // Of frames received.
   std::string neighbours = "static";  // Or "resolve".
   uint64_t seed = 1;
   uint64_t rto_ns = 20'000'000;

@@ -3,6 +3,8 @@
 
 #include <sys/random.h>
 
+#include <array>
+#include <charconv>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -103,6 +105,37 @@ std::string DeviceKind(const char* name) {
   return std::string(kind);
 }
 
+// Shortest text that gives the same number again.
+template <typename Number>
+std::string Text(Number value) {
+  std::array<char, 32> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
+// A simulator without a fault is good as long as nobody asks for it.
+void AddFaults(const std::string& prefix, const core::FaultSettings& faults,
+               SimulatorOptions* options) {
+  constexpr core::FaultSettings kNone;
+  const auto add = [&](const char* name, auto core::FaultSettings::*member) {
+    if (faults.*member != kNone.*member) {
+      options->settings.emplace_back(prefix + name, Text(faults.*member));
+    }
+  };
+  add("loss", &core::FaultSettings::loss);
+  add("duplicate", &core::FaultSettings::duplicate);
+  add("reorder", &core::FaultSettings::reorder);
+  add("corrupt", &core::FaultSettings::corrupt);
+  add("bad_fcs", &core::FaultSettings::bad_fcs);
+  add("ecn", &core::FaultSettings::ecn);
+  add("delay_ns", &core::FaultSettings::delay_ns);
+  add("jitter_ns", &core::FaultSettings::jitter_ns);
+  add("rate_gbps", &core::FaultSettings::rate_gbps);
+  add("queue_bytes", &core::FaultSettings::queue_bytes);
+  add("ecn_bytes", &core::FaultSettings::ecn_bytes);
+}
+
 SimulatorOptions MakeOptions(const core::Settings& settings,
                              const core::SocketAddress& address) {
   SimulatorOptions options;
@@ -118,16 +151,8 @@ SimulatorOptions MakeOptions(const core::Settings& settings,
   add("capture", settings.capture);
   add("trace", settings.trace);
   add("statistics", settings.statistics);
-  add("loss", std::to_string(settings.loss));
-  add("duplicate", std::to_string(settings.duplicate));
-  add("reorder", std::to_string(settings.reorder));
-  // A simulator without them is good as long as nobody asks for them.
-  if (settings.corrupt != 0) {
-    add("corrupt", std::to_string(settings.corrupt));
-  }
-  if (settings.bad_fcs != 0) {
-    add("bad_fcs", std::to_string(settings.bad_fcs));
-  }
+  AddFaults("", settings.tx_faults, &options);
+  AddFaults("rx_", settings.rx_faults, &options);
   if (settings.neighbours != "static") {
     add("neighbours", settings.neighbours);
   }

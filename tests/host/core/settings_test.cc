@@ -53,7 +53,9 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(settings.ip, "");
   EXPECT_EQ(settings.wire, "default");
   EXPECT_EQ(settings.payload_mtu, 4096U);
-  EXPECT_EQ(settings.loss, 0);
+  EXPECT_EQ(settings.tx_faults.loss, 0);
+  EXPECT_EQ(settings.rx_faults.loss, 0);
+  EXPECT_EQ(settings.tx_faults.queue_bytes, 262144U);
   EXPECT_EQ(settings.seed, 1U);
   EXPECT_EQ(settings.rto_ns, 20'000'000U);
   EXPECT_EQ(settings.dead_ns, 60'000'000'000U);
@@ -86,6 +88,16 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_REORDER", "1e-3"},
                                      {"FI_HEDDLE_CORRUPT", "0.001"},
                                      {"FI_HEDDLE_BAD_FCS", "0.002"},
+                                     {"FI_HEDDLE_ECN", "0.003"},
+                                     {"FI_HEDDLE_DELAY_NS", "10000000000"},
+                                     {"FI_HEDDLE_JITTER_NS", "5"},
+                                     {"FI_HEDDLE_RATE_GBPS", "0.5"},
+                                     {"FI_HEDDLE_QUEUE_BYTES", "4294967296"},
+                                     {"FI_HEDDLE_ECN_BYTES", "1000"},
+                                     {"FI_HEDDLE_RX_LOSS", "0.25"},
+                                     {"FI_HEDDLE_RX_DELAY_NS", "7"},
+                                     {"FI_HEDDLE_RX_RATE_GBPS", "1e6"},
+                                     {"FI_HEDDLE_RX_ECN_BYTES", "9"},
                                      {"FI_HEDDLE_NEIGHBOURS", "resolve"},
                                      {"FI_HEDDLE_SEED", "18446744073709551615"},
                                      {"FI_HEDDLE_RTO_NS", "1000"},
@@ -102,12 +114,22 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.capture, "/tmp/a.pcap");
   EXPECT_EQ(settings.trace, "a.fst");
   EXPECT_EQ(settings.statistics, "s.json");
-  EXPECT_DOUBLE_EQ(settings.loss, 0.01);
-  EXPECT_DOUBLE_EQ(settings.duplicate, 1);
-  EXPECT_DOUBLE_EQ(settings.reorder, 0.001);
-  EXPECT_DOUBLE_EQ(settings.corrupt, 0.001);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.loss, 0.01);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.duplicate, 1);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.reorder, 0.001);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.corrupt, 0.001);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.ecn, 0.003);
+  EXPECT_EQ(settings.tx_faults.delay_ns, 10'000'000'000U);
+  EXPECT_EQ(settings.tx_faults.jitter_ns, 5U);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.rate_gbps, 0.5);
+  EXPECT_EQ(settings.tx_faults.queue_bytes, 4294967296U);
+  EXPECT_EQ(settings.tx_faults.ecn_bytes, 1000U);
+  EXPECT_DOUBLE_EQ(settings.rx_faults.loss, 0.25);
+  EXPECT_EQ(settings.rx_faults.delay_ns, 7U);
+  EXPECT_DOUBLE_EQ(settings.rx_faults.rate_gbps, 1e6);
+  EXPECT_EQ(settings.rx_faults.ecn_bytes, 9U);
   EXPECT_EQ(settings.neighbours, "resolve");
-  EXPECT_DOUBLE_EQ(settings.bad_fcs, 0.002);
+  EXPECT_DOUBLE_EQ(settings.tx_faults.bad_fcs, 0.002);
   EXPECT_EQ(settings.seed, UINT64_MAX);
   EXPECT_EQ(settings.rto_ns, 1000U);
   EXPECT_EQ(settings.dead_ns, 1'000'000U);
