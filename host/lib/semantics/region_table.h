@@ -42,8 +42,8 @@ struct RegionSpec {
 // Thread safety: one thread at a time.
 class RegionTable {
  public:
-  // At most 2^contract::kKeyIndexBits regions. `secret` is what provider keys are
-  // hidden with. Throws std::bad_alloc.
+  // At most 2^contract::kKeyIndexBits regions. `secret` is what provider keys
+  // are hidden with. Throws std::bad_alloc.
   RegionTable(uint32_t capacity, uint64_t secret);
 
   enum class Status : uint8_t {

@@ -318,7 +318,10 @@ module heddle_return_tx
                                : swept_q;
     record_wdata      = record;
     record_wdata.dead = 1'b1;
-    if (pushes) record_wdata = '{dead: 1'b0, data: job_q.data};
+    if (pushes) begin
+      record_wdata.dead = 1'b0;
+      record_wdata.data = job_q.data;
+    end
   end
 
   // The sweep ends behind its last record, which is then in stage 1.
