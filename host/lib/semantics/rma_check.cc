@@ -22,15 +22,22 @@ uint8_t AccessOf(SesOpcode opcode) noexcept {
 
 RmaAnswer CheckRma(const RegionTable& table,
                    const RmaRequest& request) noexcept {
+  const uint32_t region = table.Find(request.key);
+  if (region == kNone) {
+    return CheckRma(kNone, {}, request);
+  }
+  return CheckRma(region, table.spec(region), request);
+}
+
+RmaAnswer CheckRma(uint32_t region, const RegionSpec& spec,
+                   const RmaRequest& request) noexcept {
   const uint8_t needed = AccessOf(request.opcode);
   if (needed == 0) {
     return {ReturnCode::kUnsupportedOp, kNone, 0};
   }
-  const uint32_t region = table.Find(request.key);
   if (region == kNone) {
     return {ReturnCode::kBadMkey, kNone, 0};
   }
-  const RegionSpec& spec = table.spec(region);
   if (spec.job_id != request.job_id ||
       (spec.endpoint != RegionSpec::kAnyEndpoint &&
        spec.endpoint != request.endpoint)) {

@@ -43,6 +43,11 @@ struct RmaAnswer {
 RmaAnswer CheckRma(const RegionTable& table,
                    const RmaRequest& request) noexcept;
 
+// The same for a region that its owner looked up: `region` is its name, or
+// kNone when there is none, and `spec` then nothing.
+RmaAnswer CheckRma(uint32_t region, const RegionSpec& spec,
+                   const RmaRequest& request) noexcept;
+
 // Access rights that an opcode needs; 0 for those that are no RMA.
 uint8_t AccessOf(contract::SesOpcode opcode) noexcept;
 

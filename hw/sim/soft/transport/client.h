@@ -42,10 +42,10 @@ struct Verdict {
   // (UET 2.15). Without room the transport refuses the packet before the client
   // is asked, see `TransportClient::OnRequest`.
   bool guaranteed = false;
-  contract::wire::SesResponse response;
+  contract::wire::SesResponse response = {};
   // Result that travels in the ACK, at most contract::kReturnDataInAck bytes:
   // the ACK carries a SesResponseData then.
-  std::span<const uint8_t> data;
+  std::span<const uint8_t> data = {};
   uint32_t data_offset = 0;
 };
 

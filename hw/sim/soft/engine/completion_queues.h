@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues: credits, entries, interrupts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "host/lib/semantics/completion.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/soft/engine/engine.h"
+#include "hw/sim/soft/engine/host_access.h"
+#include "hw/sim/soft/engine/statistics.h"
+
+namespace heddle::sim::soft {
+
+// A reserved entry of one life of a queue.
+struct CqTicket {
+  uint32_t generation = 0;  // 0: none.
+  uint8_t cq = 0;
+
+  bool valid() const noexcept { return generation != 0; }
+};
+
+// Each ticket is used once, by `Complete` or `Release`; one whose queue was
+// written meanwhile completes nothing.
+//
+// Thread safety: one thread at a time.
+class CompletionQueues {
+ public:
+  CompletionQueues(uint32_t count, HostAccess* host, Statistics* statistics,
+                   InterruptSink* interrupts);
+
+  // Any write of an entry begins a new life. False: no such queue.
+  bool Write(uint32_t index, const contract::CqCfg& cfg);
+
+  // No ticket when the queue is off or has no room.
+  CqTicket Reserve(uint8_t cq) noexcept;
+  void Release(CqTicket ticket) noexcept;
+  // Writes the entry, whose phase is the queue's, and interrupts if armed.
+  void Complete(CqTicket ticket, contract::Completion entry);
+
+  // Consumer doorbell. True if credits came back.
+  bool Consumed(uint32_t index, uint64_t value);
+
+ private:
+  struct Queue {
+    contract::CqCfg cfg;
+    semantics::CompletionRing ring{contract::kRingLog2Min};
+    uint32_t generation = 1;
+    uint32_t produced = 0;  // Free-running.
+    uint32_t armed_at = 0;
+    bool armed = false;
+    bool alive = false;
+  };
+
+  bool Live(CqTicket ticket) const noexcept {
+    return ticket.valid() && queues_[ticket.cq].alive &&
+           queues_[ticket.cq].generation == ticket.generation;
+  }
+  void Interrupt(Queue& queue);
+
+  HostAccess* host_;
+  Statistics* statistics_;
+  InterruptSink* interrupts_;
+  std::vector<Queue> queues_;
+};
+
+}  // namespace heddle::sim::soft

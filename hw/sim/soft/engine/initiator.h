@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The initiator's side of the engine: from transmit descriptors to completions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "host/lib/semantics/index_list.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/soft/engine/address_vector.h"
+#include "hw/sim/soft/engine/engine.h"
+#include "hw/sim/soft/engine/engine_parts.h"
+#include "hw/sim/soft/engine/operation_groups.h"
+#include "hw/sim/soft/engine/peers.h"
+#include "hw/sim/soft/engine/tx_message.h"
+#include "hw/sim/soft/engine/tx_rings.h"
+
+namespace heddle::sim::soft {
+
+// A descriptor is taken when its message fits in the table, its completion in
+// the queue, and nothing of its peer is in the way; else it waits: in its
+// context for the first two, which end sooner or later, for its peer beside
+// the context, so that other peers' descriptors pass.
+//
+// Thread safety: one thread at a time.
+class Initiator {
+ public:
+  // Most messages of a context in flight to one peer (design §4).
+  static constexpr uint32_t kPeerShare = (contract::kMessageShare + 1) / 8;
+  // Messages that a context may always have.
+  static constexpr uint32_t kGuarantee = 32;
+  // Posts of a message that never left: its PDC may end for reasons that are
+  // not its own.
+  static constexpr uint8_t kAttempts = 4;
+
+  Initiator(const EngineLimits& limits, const EngineParts& parts,
+            uint64_t seed);
+
+  void Connect(MessageCarrier* transport) { transport_ = transport; }
+  void SetPort(const contract::PortCfg& port);
+  bool WriteContext(uint32_t context, const contract::TxCtxCfg& cfg);
+  // Nothing of a life of the context that has ended, or of the present one, is
+  // under way.
+  bool Quiet(uint32_t context) {
+    return !rings_[context].alive ||
+           (rings_[context].messages == 0 && rings_[context].waiting == 0);
+  }
+  uint32_t contexts() const noexcept { return rings_.size(); }
+
+  void Tail(uint32_t context, uint16_t tail);
+  void InvalidateAddresses(uint32_t context) { addresses_.Invalidate(context); }
+  // Contexts that wait for entries of the table or of queues try again.
+  void Unblock() noexcept {
+    ready_ |= blocked_;
+    blocked_ = 0;
+  }
+  bool Progress(uint32_t descriptors);
+  bool idle() const noexcept {
+    return live_ == 0 && waiting_ == 0 && ready_ == 0 && blocked_ == 0;
+  }
+
+  // As TransportClient.
+  TransportClient::Built BuildRequest(MessageIndex index, uint32_t packet,
+                                      std::span<uint8_t> out);
+  void OnAcknowledged(MessageIndex index, uint32_t packets);
+  void OnResponse(MessageIndex index,
+                  const contract::wire::SesResponse& response,
+                  std::span<const uint8_t> data, uint32_t data_offset);
+  void OnAbandoned(MessageIndex index, contract::Status status, uint16_t detail,
+                   bool transmitted);
+  Verdict OnReturnData(const Request& request);
+
+ private:
+  using Order = semantics::IndexList<TxMessage, &TxMessage::order>;
+
+  // -- taking descriptors (initiator_take.cc)
+
+  enum class Took : uint8_t {
+    kTaken,
+    kNothing,  // None is published.
+    kBlocked,  // Wait for `Unblock`.
+  };
+  Took TakeNext(uint32_t context);
+  Took TakeKnown(uint32_t context, Fetched* fetched);
+  // Of a descriptor that waits first at its peer. False: not yet.
+  bool TakeWaiting(uint32_t peer);
+  void TakeAwake(uint32_t* descriptors);
+  bool TakeReady(uint32_t* descriptors);
+  bool MustWait(const TxContext& tx, const Peer& peer,
+                const contract::TxDesc& descriptor) const noexcept;
+  bool HasRoom(uint32_t context) const noexcept;
+  // Joins the operation of several descriptors, if it is part of one.
+  bool Join(TxContext& tx, Fetched* fetched) noexcept;
+  // Gives it an entry of the table; there is room. kNone when it failed and is
+  // over already.
+  uint32_t Launch(uint32_t context, const Fetched& fetched, CqTicket ticket);
+  void SendTo(uint32_t index, const PeerAddress& address, uint32_t peer);
+  // An entry for the completion, if the descriptor has one of its own.
+  bool Reserve(const TxContext& tx, const Fetched& fetched,
+               CqTicket* ticket) noexcept;
+  void Post(uint32_t index);
+  void RetryPosts();
+  void Forget(uint32_t context);  // Its life ends.
+
+  // -- the end of messages (initiator_end.cc)
+
+  bool Stale(const TxMessage& message) noexcept {
+    const TxContext& tx = rings_[message.context];
+    return !tx.alive || tx.generation != message.generation;
+  }
+  void EndIfRetired(uint32_t index);
+  void EndInGroup(uint32_t index);
+  void FinishIfSettled(uint32_t index);
+  void LeavePeer(TxMessage& message) noexcept;
+  void ReleaseSlots(TxMessage& message);
+  void Complete(uint32_t index, semantics::Outcome outcome);
+  void CountOperation(const TxContext& tx, contract::Opcode opcode,
+                      contract::Status status);
+  void FreeOrSettle(uint32_t index);
+  void Free(uint32_t index);
+  void LeaveGroup(uint32_t group);
+
+  // -- packets (initiator_packets.cc)
+
+  void FailLocally(TxMessage& message);
+  bool Carries(const TxMessage& message) const noexcept {
+    return message.stage != TxMessage::Stage::kFree &&
+           message.stage != TxMessage::Stage::kUnposted;
+  }
+  Verdict PlaceReturned(uint32_t index,
+                        const contract::wire::SesResponseData& header,
+                        std::span<const uint8_t> payload);
+
+  EngineParts parts_;
+  MessageCarrier* transport_ = nullptr;
+  TxRings rings_;
+  AddressVector addresses_;
+  Peers peers_;
+  OperationGroups groups_;
+  std::vector<TxMessage> messages_;
+  Order free_;
+  Order unposted_;
+  std::vector<uint32_t> used_;  // Table entries, by context, of all its lives.
+  uint32_t shared_ = 0;         // Room beyond the contexts' guarantees.
+  uint32_t guarantee_;
+  uint32_t live_ = 0;     // Table entries in use.
+  uint32_t waiting_ = 0;  // Descriptors that wait for peers.
+  uint32_t unposted_count_ = 0;
+  uint64_t ready_ = 0;  // Contexts to be looked at, by bit.
+  uint64_t blocked_ = 0;
+  uint32_t turn_ = 0;
+  uint32_t mtu_ = 1024;
+  Fetched fetched_;
+};
+
+}  // namespace heddle::sim::soft

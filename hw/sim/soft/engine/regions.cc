@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/engine/regions.h"
+
+namespace heddle::sim::soft {
+
+using semantics::kNone;
+using semantics::RegionSpec;
+using semantics::RmaAnswer;
+
+static_assert(semantics::kRemoteRead == contract::kRegionFlagRemoteRead);
+static_assert(semantics::kRemoteWrite == contract::kRegionFlagRemoteWrite);
+
+bool Regions::Write(uint32_t index, const contract::RegionCfg& cfg) {
+  if (index >= regions_.size()) {
+    return false;
+  }
+  Region& region = regions_[index];
+  region.spec = {
+      .base = cfg.address_base,
+      .length = cfg.length,
+      .access = static_cast<uint8_t>(
+          cfg.flags & (semantics::kRemoteRead | semantics::kRemoteWrite)),
+      .virtual_address = true,
+      .provider_key = (cfg.flags & contract::kRegionFlagProviderKey) != 0,
+      .key = cfg.key,
+      .job_id = cfg.job_id,
+      .endpoint = (cfg.flags & contract::kRegionFlagEndpoint) != 0
+                      ? Endpoint(cfg.pid_on_fep, cfg.resource_index)
+                      : RegionSpec::kAnyEndpoint,
+  };
+  region.iova = cfg.iova;
+  region.counter = cfg.counter;
+  ++region.generation;
+  // One that wraps would let peers reach what is in front of it.
+  region.alive = cfg.enable != 0 &&
+                 cfg.address_base + cfg.length >= cfg.address_base &&
+                 cfg.iova + cfg.length >= cfg.iova;
+  return true;
+}
+
+uint32_t Regions::Find(uint64_t key) const {
+  if ((key & contract::kKeyProvider) != 0) {
+    const auto index = static_cast<uint32_t>(
+        key & ((uint64_t{1} << contract::kKeyIndexBits) - 1));
+    return index < regions_.size() && regions_[index].alive &&
+                   regions_[index].spec.key == key
+               ? index
+               : kNone;
+  }
+  uint64_t set = 0;
+  for (unsigned bit = 0; bit < contract::kKeyUserBits; bit += 8) {
+    set ^= key >> bit & 0xffU;
+  }
+  const auto sets =
+      static_cast<uint32_t>(regions_.size() / contract::kRegionWays);
+  const uint32_t first =
+      static_cast<uint32_t>(set) % sets * contract::kRegionWays;
+  for (uint32_t i = first; i < first + contract::kRegionWays; ++i) {
+    if (regions_[i].alive && regions_[i].spec.key == key) {
+      return i;
+    }
+  }
+  return kNone;
+}
+
+RmaAnswer Regions::Check(const semantics::RmaRequest& request) const {
+  const uint32_t index = Find(request.key);
+  if (index == kNone) {
+    return semantics::CheckRma(kNone, {}, request);
+  }
+  const Region& region = regions_[index];
+  RmaAnswer answer = semantics::CheckRma(index, region.spec, request);
+  answer.address += region.iova - region.spec.base;
+  return answer;
+}
+
+}  // namespace heddle::sim::soft

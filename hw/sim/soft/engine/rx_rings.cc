@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/engine/rx_rings.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "host/lib/semantics/completion.h"
+#include "host/lib/semantics/index_list.h"
+
+namespace heddle::sim::soft {
+
+using contract::Status;
+using semantics::kNone;
+
+namespace {
+
+uint32_t BucketOf(uint32_t name) noexcept {
+  return (name * 0x9e3779b1U) >> 24U;
+}
+
+}  // namespace
+
+RxRings::RxRings(uint32_t count, HostAccess* host, CompletionQueues* queues)
+    : host_(host),
+      queues_(queues),
+      contexts_(count),
+      buckets_(kBuckets, kNone),
+      chain_(count, kNone) {
+  for (RxContext& rx : contexts_) {
+    rx.slots.resize(size_t{1} << contract::kRingLog2Max);
+  }
+}
+
+void RxRings::Index() {
+  std::fill(buckets_.begin(), buckets_.end(), kNone);
+  for (uint32_t i = 0; i < contexts_.size(); ++i) {
+    if (contexts_[i].alive) {
+      uint32_t& bucket = buckets_[BucketOf(NameOf(
+          contexts_[i].cfg.pid_on_fep, contexts_[i].cfg.resource_index))];
+      chain_[i] = bucket;
+      bucket = i;
+    }
+  }
+}
+
+uint32_t RxRings::Find(uint16_t pid, uint16_t resource_index) const noexcept {
+  uint32_t at = buckets_[BucketOf(NameOf(pid, resource_index))];
+  while (at != kNone && (contexts_[at].cfg.pid_on_fep != pid ||
+                         contexts_[at].cfg.resource_index != resource_index)) {
+    at = chain_[at];
+  }
+  return at;
+}
+
+bool RxRings::Write(uint32_t context, const contract::RxCtxCfg& cfg) {
+  if (context >= contexts_.size()) {
+    return false;
+  }
+  RxContext& rx = contexts_[context];
+  rx.cfg = cfg;
+  rx.cfg.ring_log2 = std::clamp<uint8_t>(cfg.ring_log2, contract::kRingLog2Min,
+                                         contract::kRingLog2Max);
+  ++rx.generation;
+  rx.alive = cfg.enable != 0;
+  rx.tail = rx.head = rx.owed = 0;
+  rx.loaded = false;
+  std::fill(rx.slots.begin(), rx.slots.end(), RxContext::Slot{});
+  Index();
+  return true;
+}
+
+void RxRings::Publish(uint32_t context, uint16_t tail) {
+  RxContext& rx = contexts_[context];
+  if (!rx.alive) {
+    return;
+  }
+  // A count beyond the ring is cut: its slots carry wrong positions.
+  const auto room = static_cast<uint16_t>(rx.size() - (rx.tail - rx.head));
+  rx.tail = static_cast<uint16_t>(tail - rx.tail) > room
+                ? static_cast<uint16_t>(rx.head + rx.size())
+                : tail;
+  Advance(context);
+}
+
+bool RxRings::Report(uint32_t context, uint16_t position, Status status,
+                     uint64_t op_context) {
+  RxContext& rx = contexts_[context];
+  const CqTicket ticket = queues_->Reserve(rx.cfg.cq);
+  if (!ticket.valid()) {
+    behind_ = true;
+    return false;
+  }
+  // The head as it is when this slot, if it is the oldest, has been skipped.
+  const bool skipped = position == rx.head;
+  semantics::MessageNames names;
+  queues_->Complete(ticket,
+                    semantics::RxCompletion(
+                        op_context, names, {.status = status},
+                        {static_cast<uint8_t>(context), position,
+                         static_cast<uint16_t>(rx.head + (skipped ? 1 : 0))}));
+  return true;
+}
+
+void RxRings::Cancel(uint32_t context, uint16_t position) {
+  RxContext& rx = contexts_[context];
+  if (!rx.alive ||
+      static_cast<uint16_t>(position - rx.head) >=
+          static_cast<uint16_t>(rx.tail - rx.head) ||
+      rx.SlotAt(position).withdrawn) {
+    return;
+  }
+  RxContext::Slot& slot = rx.SlotAt(position);
+  slot.withdrawn = true;
+  if (!Report(context, position, Status::kCancelled, 0)) {
+    slot.owed = true;
+    ++rx.owed;
+  }
+  if (position == rx.head) {
+    rx.loaded = false;
+    Advance(context);
+  }
+}
+
+bool RxRings::Load(RxContext& rx, Status* status) {
+  contract::RxDesc descriptor;
+  *status = Status::kOk;
+  if (!host_->ReadStruct(
+          rx.cfg.ring_base +
+              uint64_t{rx.head & (rx.size() - 1U)} * contract::kRxDescBytes,
+          &descriptor)) {
+    *status = Status::kLocalAccess;
+    descriptor = {};
+  } else if (descriptor.position != rx.head) {
+    *status = Status::kBadPosition;
+    descriptor = {};
+  } else if (descriptor.flags != 0) {
+    *status = Status::kBadLength;
+  }
+  rx.next = {descriptor.op_context, descriptor.local_iova, descriptor.length,
+             rx.head};
+  rx.loaded = *status == Status::kOk;
+  return rx.loaded;
+}
+
+void RxRings::Skip(RxContext& rx) {
+  rx.SlotAt(rx.head) = {};
+  ++rx.head;
+  rx.loaded = false;
+  host_->Store(rx.cfg.head_cell, rx.head);
+}
+
+void RxRings::Advance(uint32_t context) {
+  RxContext& rx = contexts_[context];
+  while (!rx.loaded && rx.head != rx.tail) {
+    const RxContext::Slot slot = rx.SlotAt(rx.head);
+    Status status = Status::kCancelled;
+    if (!slot.withdrawn && Load(rx, &status)) {
+      break;
+    }
+    if ((!slot.withdrawn || slot.owed) &&
+        !Report(context, rx.head, status,
+                slot.withdrawn ? 0 : rx.next.op_context)) {
+      return;
+    }
+    rx.owed = static_cast<uint16_t>(rx.owed - (slot.owed ? 1 : 0));
+    Skip(rx);
+  }
+}
+
+void RxRings::PayOwed(uint32_t context) {
+  RxContext& rx = contexts_[context];
+  for (uint16_t at = rx.head; rx.owed != 0 && at != rx.tail; ++at) {
+    RxContext::Slot& slot = rx.SlotAt(at);
+    if (!slot.owed) {
+      continue;
+    }
+    if (!Report(context, at, Status::kCancelled, 0)) {
+      return;
+    }
+    slot.owed = false;
+    --rx.owed;
+  }
+}
+
+void RxRings::Work() {
+  if (!behind_) {
+    return;
+  }
+  behind_ = false;
+  for (uint32_t i = 0; i < contexts_.size(); ++i) {
+    if (contexts_[i].alive) {
+      Advance(i);
+      PayOwed(i);
+    }
+  }
+}
+
+const RxBuffer* RxRings::Head(uint32_t context) {
+  RxContext& rx = contexts_[context];
+  if (!rx.loaded) {
+    Advance(context);
+  }
+  return rx.loaded ? &rx.next : nullptr;
+}
+
+void RxRings::Take(uint32_t context) {
+  RxContext& rx = contexts_[context];
+  ++rx.head;
+  rx.loaded = false;
+  Advance(context);
+}
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive rings: buffers in order, withdrawn and bad ones skipped.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/soft/engine/completion_queues.h"
+#include "hw/sim/soft/engine/host_access.h"
+
+namespace heddle::sim::soft {
+
+struct RxBuffer {
+  uint64_t op_context = 0;
+  uint64_t iova = 0;
+  uint32_t length = 0;
+  uint16_t position = 0;
+};
+
+struct RxContext {
+  contract::RxCtxCfg cfg;
+  uint32_t generation = 0;
+  bool alive = false;
+  // Free-running counts: tail >= head.
+  uint16_t tail = 0;
+  uint16_t head = 0;  // Taken or skipped, and so released.
+  uint16_t owed = 0;  // Cancellations whose completion waits for room.
+  // The descriptor at `head` was read and is good.
+  bool loaded = false;
+  RxBuffer next;
+
+  struct Slot {
+    bool withdrawn = false;
+    bool owed = false;
+  };
+  std::vector<Slot> slots;
+
+  uint16_t size() const noexcept {
+    return static_cast<uint16_t>(1U << cfg.ring_log2);
+  }
+  Slot& SlotAt(uint16_t position) noexcept {
+    return slots[position & (size() - 1U)];
+  }
+};
+
+// Thread safety: one thread at a time.
+class RxRings {
+ public:
+  RxRings(uint32_t count, HostAccess* host, CompletionQueues* queues);
+
+  uint32_t size() const noexcept {
+    return static_cast<uint32_t>(contexts_.size());
+  }
+  RxContext& operator[](uint32_t context) noexcept {
+    return contexts_[context];
+  }
+  // Context that serves an RI, or kNone.
+  uint32_t Find(uint16_t pid, uint16_t resource_index) const noexcept;
+
+  // Any write begins a new life. False: no such context.
+  bool Write(uint32_t context, const contract::RxCtxCfg& cfg);
+  // Doorbells.
+  void Publish(uint32_t context, uint16_t tail);
+  void Cancel(uint32_t context, uint16_t position);
+  // Room came back in queues: what waited for it is completed.
+  void Work();
+
+  // Next buffer, or null when there is none. Stays until `Take`.
+  const RxBuffer* Head(uint32_t context);
+  void Take(uint32_t context);
+
+ private:
+  static constexpr uint32_t kBuckets = 256;  // A power of two.
+
+  static uint32_t NameOf(uint16_t pid, uint16_t ri) noexcept {
+    return uint32_t{pid} << 16U | ri;
+  }
+  void Index();
+  // Skips what is no buffer, as far as the queue has room for reports.
+  void Advance(uint32_t context);
+  void PayOwed(uint32_t context);
+  bool Load(RxContext& rx, contract::Status* status);
+  bool Report(uint32_t context, uint16_t position, contract::Status status,
+              uint64_t op_context);
+  void Skip(RxContext& rx);
+
+  HostAccess* host_;
+  CompletionQueues* queues_;
+  std::vector<RxContext> contexts_;
+  std::vector<uint32_t> buckets_;  // First context, by hash of the RI's name.
+  std::vector<uint32_t> chain_;    // Next one, by context.
+  bool behind_ = false;            // Something waits for room in a queue.
+};
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/engine/target.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+
+namespace heddle::sim::soft {
+
+using contract::NackCode;
+using contract::NextHdr;
+using contract::ReturnCode;
+using contract::SesOpcode;
+using contract::Statistic;
+using contract::Status;
+using contract::wire::SesStd;
+using semantics::kNone;
+using semantics::ReceiveMessage;
+
+Target::Target(const EngineLimits& limits, const EngineParts& parts,
+               uint64_t seed)
+    : parts_(parts),
+      rings_(std::min<uint32_t>(limits.rx_contexts, contract::kCqPageFirst -
+                                                        contract::kRxPageFirst),
+             parts.host, parts.queues),
+      regions_(std::max(limits.regions, contract::kRegionWays)),
+      table_(limits.open_messages, seed),
+      open_(limits.open_messages),
+      reads_(limits.open_messages) {
+  for (uint32_t i = 0; i < reads_.size(); ++i) {
+    free_reads_.PushBack(reads_, i);
+  }
+}
+
+void Target::SetPort(const contract::PortCfg& port) {
+  if (std::has_single_bit(port.payload_mtu)) {
+    mtu_ = port.payload_mtu;
+  }
+}
+
+semantics::MessageKey Target::KeyOf(const Request& request,
+                                    uint16_t message_id) noexcept {
+  return {request.source.lo, request.source.hi, request.spdcid, message_id,
+          request.source.ipv6};
+}
+
+semantics::MessagePacket Target::PieceOf(const Packet& packet) const noexcept {
+  const SesStd& header = packet.header;
+  semantics::MessagePacket piece = {
+      .request_length = header.request_length,
+      .offset = packet.offset(),
+      .length = static_cast<uint32_t>(packet.payload.size()),
+      .som = header.som != 0,
+      .eom = header.eom != 0,
+      .ie = header.ie != 0,
+  };
+  if (piece.ie) {
+    // It carries none of the bytes that it stands for.
+    piece.length = piece.eom || piece.offset > header.request_length
+                       ? 0
+                       : std::min(mtu_, header.request_length - piece.offset);
+  }
+  return piece;
+}
+
+Verdict Target::Refuse(NackCode code) noexcept {
+  return {.kind = Verdict::Kind::kRefused, .nack = code};
+}
+
+Verdict Target::Error(const Packet& packet, ReturnCode code) {
+  if (!packet.may_guarantee) {
+    return Refuse(NackCode::kNoGtdDelAvail);
+  }
+  if (semantics::AccessOf(packet.header.opcode) != 0) {
+    parts_.statistics->Count(Statistic::kRxRmaRefused);
+  }
+  Verdict verdict;
+  verdict.respond = true;
+  verdict.guaranteed = true;
+  verdict.response.opcode = contract::SesResponse::kResponse;
+  verdict.response.return_code = code;
+  verdict.response.message_id = packet.header.message_id;
+  verdict.response.job_id = packet.header.job_id;
+  return verdict;
+}
+
+Verdict Target::Illegal() {
+  parts_.statistics->Count(Statistic::kDropSes);
+  return {};
+}
+
+Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
+  if (request.next_hdr != NextHdr::kRequestStd) {
+    parts_.statistics->Count(Statistic::kDropPdsType);
+    return {.kind = Verdict::Kind::kDropped};
+  }
+  if (request.ses.size() < SesStd::kBytes) {
+    parts_.statistics->Count(Statistic::kDropSes);
+    return {.kind = Verdict::Kind::kDropped};
+  }
+  const Packet packet = {request, SesStd::Decode(request.ses.data()),
+                         request.ses.subspan(SesStd::kBytes), may_guarantee};
+  if (packet.header.ver != 0) {
+    parts_.statistics->Count(Statistic::kDropSes);
+    return {.kind = Verdict::Kind::kDropped};
+  }
+  const bool offered = packet.header.opcode == SesOpcode::kSend ||
+                       packet.header.opcode == SesOpcode::kWrite ||
+                       packet.header.opcode == SesOpcode::kRead;
+  if (!offered) {
+    return Error(packet, ReturnCode::kUnsupportedOp);
+  }
+  if (packet.header.rel != 0) {
+    return Error(packet, ReturnCode::kBadPid);
+  }
+  return packet.header.opcode == SesOpcode::kSend    ? OnSend(packet)
+         : packet.header.opcode == SesOpcode::kWrite ? OnWrite(packet)
+                                                     : OnRead(packet);
+}
+
+uint32_t Target::OpenMessage(const Packet& packet, uint64_t room) {
+  const uint32_t handle =
+      table_.Open(KeyOf(packet.request, packet.header.message_id));
+  if (handle != kNone) {
+    Open& open = open_[handle];
+    open.opcode = packet.header.opcode;
+    open.job_id = packet.header.job_id;
+    std::construct_at(&open.receive, packet.header.request_length, room);
+    open.report = {};
+    open.read = kNone;
+    open.ended = false;
+  }
+  return handle;
+}
+
+Verdict Target::Account(const Packet& packet, uint32_t handle,
+                        ReceiveMessage::Verdict* place) {
+  Open& open = open_[handle];
+  *place = {};
+  if (open.ended) {
+    return {};
+  }
+  const bool same = open.opcode == packet.header.opcode &&
+                    open.job_id == packet.header.job_id;
+  if (same) {
+    *place = open.receive.Accept(PieceOf(packet));
+  }
+  switch (place->action) {
+    case ReceiveMessage::Action::kAccepted:
+      if (packet.header.som != 0 && packet.header.hd != 0) {
+        open.report.names.header_data = packet.header.header_data;
+      }
+      return {};
+    case ReceiveMessage::Action::kDuplicate:
+      return {};
+    case ReceiveMessage::Action::kFull:
+      return Refuse(NackCode::kNoResource);
+    case ReceiveMessage::Action::kMalformed:
+      break;
+  }
+  open.receive.Fail(Status::kInitiatorError,
+                    static_cast<uint16_t>(ReturnCode::kInitiatorErr));
+  End(open);
+  return Illegal();
+}
+
+void Target::End(Open& open) {
+  if (open.ended) {
+    return;
+  }
+  open.ended = true;
+  const semantics::Outcome outcome = open.receive.outcome();
+  if (open.opcode == SesOpcode::kSend) {
+    EndReceive(open.report, open.buffer, outcome);
+  } else if (open.read != kNone) {
+    reads_[open.read].asked = true;
+    reads_[open.read].failed |= outcome.status != Status::kOk;
+    EndReadIfOver(open.read);
+  } else if (outcome.status == Status::kOk) {
+    EndRma(open.report, outcome.message_length);
+  } else {
+    parts_.queues->Release(open.report.ticket);
+  }
+}
+
+void Target::CloseIfOver(const Packet& packet, uint32_t handle) {
+  Open& open = open_[handle];
+  if (open.receive.complete()) {
+    End(open);
+    Close(handle);
+  } else if (open.ended && packet.request.ordered && packet.header.eom != 0) {
+    Close(handle);
+  }
+}
+
+void Target::Close(uint32_t handle) {
+  table_.Close(handle);
+}
+
+void Target::OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+                            bool /*in_error*/) {
+  for (uint32_t at = table_.oldest(); at != kNone;) {
+    const uint32_t handle = at;
+    at = table_.Next(at);
+    const semantics::MessageKey& key = table_.key(handle);
+    if (key.pdcid == spdcid && key.address_lo == source.lo &&
+        key.address_hi == source.hi && key.ipv6 == source.ipv6) {
+      open_[handle].receive.Fail(
+          Status::kInitiatorError,
+          static_cast<uint16_t>(ReturnCode::kInitiatorErr));
+      End(open_[handle]);
+      Close(handle);
+    }
+  }
+}
+
+}  // namespace heddle::sim::soft

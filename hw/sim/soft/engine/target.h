@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target's side of the engine: requests of peers, placed and completed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "host/lib/semantics/completion.h"
+#include "host/lib/semantics/index_list.h"
+#include "host/lib/semantics/message_table.h"
+#include "host/lib/semantics/receive_message.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/engine/engine.h"
+#include "hw/sim/soft/engine/engine_parts.h"
+#include "hw/sim/soft/engine/regions.h"
+#include "hw/sim/soft/engine/rx_rings.h"
+
+namespace heddle::sim::soft {
+
+// One packet of a message of one packet needs no state; of others the first to
+// arrive opens an entry, which takes all that the message will need: buffer,
+// entry of the completion queue. What is missing refuses the packet, which
+// changes nothing then.
+//
+// Thread safety: one thread at a time.
+class Target {
+ public:
+  Target(const EngineLimits& limits, const EngineParts& parts, uint64_t seed);
+
+  void Connect(MessageCarrier* transport) { transport_ = transport; }
+  void SetPort(const contract::PortCfg& port);
+  RxRings& rings() noexcept { return rings_; }
+  Regions& regions() noexcept { return regions_; }
+
+  // As TransportClient.
+  Verdict OnRequest(const Request& request, bool may_guarantee);
+  TransportClient::Built BuildReturn(const ReturnData& data,
+                                     std::span<uint8_t> out);
+  void OnReturnRetired(const ReturnData& data);
+  void OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+                      bool in_error);
+
+ private:
+  struct Packet {
+    const Request& request;
+    contract::wire::SesStd header;
+    std::span<const uint8_t> payload;
+    bool may_guarantee = false;
+
+    bool single() const noexcept { return header.som != 0 && header.eom != 0; }
+    uint32_t offset() const noexcept {
+      return header.som != 0 ? 0 : header.message_offset;
+    }
+  };
+
+  // What is told of an operation of a peer's when it is over, and where.
+  struct Report {
+    uint32_t context = semantics::kNone;
+    uint32_t generation = 0;
+    CqTicket ticket;
+    semantics::MessageNames names;
+    uint8_t region_counter = 0;
+  };
+
+  struct Open {
+    contract::SesOpcode opcode = contract::SesOpcode::kSend;
+    uint32_t job_id = 0;
+    semantics::ReceiveMessage receive{0, 0};
+    Report report;
+    RxBuffer buffer;                   // SEND.
+    uint32_t read = semantics::kNone;  // READ.
+    bool ended = false;  // Reported; what follows is taken for nothing.
+  };
+
+  // A read whose end is to be told.
+  struct Read {
+    Report report;
+    uint64_t missing = 0;  // Bytes not asked for yet.
+    uint32_t length = 0;
+    uint32_t records = 0;  // Return data that is not acknowledged.
+    uint32_t generation = 0;
+    bool asked = false;  // All its packets have come.
+    bool failed = false;
+    semantics::ListLink free = {};
+  };
+
+  static semantics::MessageKey KeyOf(const Request& request,
+                                     uint16_t message_id) noexcept;
+  semantics::MessagePacket PieceOf(const Packet& packet) const noexcept;
+
+  // Answers.
+  static Verdict Refuse(contract::NackCode code) noexcept;
+  Verdict Error(const Packet& packet, contract::ReturnCode code);
+  Verdict Illegal();  // Acknowledged, and of no effect.
+
+  // Messages of several packets.
+  uint32_t OpenMessage(const Packet& packet, uint64_t room);
+  // Takes the packet for its message; `place` says what of it goes where. The
+  // message may be over after that: `CloseIfOver`.
+  Verdict Account(const Packet& packet, uint32_t handle,
+                  semantics::ReceiveMessage::Verdict* place);
+  void CloseIfOver(const Packet& packet, uint32_t handle);
+  void End(Open& open);
+  void Close(uint32_t handle);
+
+  // Who is told (target_report.cc).
+  Report ReportTo(const Packet& packet, uint32_t context) noexcept;
+  bool Stale(const Report& report) noexcept;
+  void EndReceive(const Report& report, const RxBuffer& buffer,
+                  const semantics::Outcome& outcome);
+  void EndRma(const Report& report, uint32_t length);
+
+  // SEND (target_send.cc).
+  Verdict OnSend(const Packet& packet);
+  Verdict WholeSend(const Packet& packet, uint32_t context);
+  Verdict PartOfSend(const Packet& packet, uint32_t handle);
+  // Its context, or kNone with a verdict.
+  uint32_t AdmitSend(const Packet& packet, Verdict* verdict);
+  uint32_t OpenSend(const Packet& packet, uint32_t context, Verdict* verdict);
+
+  // RMA (target_rma.cc).
+  semantics::RmaAnswer Check(const Packet& packet, uint32_t length) const;
+  // Who is told of the operation, with an entry of the queue if one is to be
+  // written. False, with a verdict: it has to wait.
+  bool Prepare(const Packet& packet, uint32_t region, Report* report,
+               Verdict* verdict);
+  Verdict OnWrite(const Packet& packet);
+  Verdict WholeWrite(const Packet& packet, const semantics::RmaAnswer& access);
+  Verdict PartOfWrite(const Packet& packet, uint32_t handle,
+                      const semantics::RmaAnswer& access);
+  Verdict OnRead(const Packet& packet);
+  Verdict SmallRead(const Packet& packet, const semantics::RmaAnswer& access);
+  uint32_t AskedBytes(const Packet& packet) const noexcept;
+  // Read that the packet is part of, kNone if nobody is to be told of its end.
+  // False, with a verdict: it has to wait.
+  bool Follow(const Packet& packet, const semantics::RmaAnswer& access,
+              uint32_t* read, Verdict* verdict);
+  void Asked(const Packet& packet, uint32_t read, uint32_t bytes);
+  void EndReadIfOver(uint32_t read);
+
+  EngineParts parts_;
+  MessageCarrier* transport_ = nullptr;
+  RxRings rings_;
+  Regions regions_;
+  semantics::MessageTable table_;
+  std::vector<Open> open_;  // By handle.
+  using FreeReads = semantics::IndexList<Read, &Read::free>;
+  std::vector<Read> reads_;
+  FreeReads free_reads_;
+  uint32_t mtu_ = 1024;
+  uint8_t small_[contract::kReturnDataInAck] = {};
+};
+
+}  // namespace heddle::sim::soft

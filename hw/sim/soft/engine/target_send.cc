@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// SEND at its target: the next buffer of the receive context.
+#include <algorithm>
+
+#include "hw/sim/soft/engine/target.h"
+
+namespace heddle::sim::soft {
+
+using contract::NackCode;
+using contract::ReturnCode;
+using contract::Status;
+using semantics::kNone;
+using semantics::ReceiveMessage;
+
+Verdict Target::OnSend(const Packet& packet) {
+  Verdict verdict;
+  if (packet.single()) {
+    const uint32_t context = AdmitSend(packet, &verdict);
+    return context == kNone ? verdict : WholeSend(packet, context);
+  }
+  uint32_t handle =
+      table_.Find(KeyOf(packet.request, packet.header.message_id));
+  if (handle == kNone) {
+    const uint32_t context = AdmitSend(packet, &verdict);
+    if (context != kNone) {
+      handle = OpenSend(packet, context, &verdict);
+    }
+  }
+  return handle == kNone ? verdict : PartOfSend(packet, handle);
+}
+
+uint32_t Target::AdmitSend(const Packet& packet, Verdict* verdict) {
+  const uint32_t context =
+      rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
+  if (context == kNone) {
+    // It may come yet, as buffers do.
+    *verdict = Refuse(NackCode::kNoResource);
+    return kNone;
+  }
+  if (rings_[context].cfg.job_id != packet.header.job_id) {
+    *verdict = Error(packet, ReturnCode::kBadJobId);
+    return kNone;
+  }
+  if (packet.header.dc != 0 && !packet.may_guarantee) {
+    // The answer might be that memory refused the data.
+    *verdict = Refuse(NackCode::kNoGtdDelAvail);
+    return kNone;
+  }
+  return context;
+}
+
+Verdict Target::WholeSend(const Packet& packet, uint32_t context) {
+  const uint32_t length = packet.header.request_length;
+  const bool ie = packet.header.ie != 0;
+  if (!ie && packet.payload.size() != length) {
+    return Illegal();
+  }
+  const RxBuffer* const head = rings_.Head(context);
+  if (head == nullptr) {
+    return Refuse(NackCode::kNoPktBuffer);
+  }
+  Report report = ReportTo(packet, context);
+  report.ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
+  if (!report.ticket.valid()) {
+    return Refuse(NackCode::kNoResource);
+  }
+  const RxBuffer buffer = *head;
+  rings_.Take(context);
+  semantics::Outcome outcome = {Status::kOk, 0, std::min(length, buffer.length),
+                                length};
+  if (ie) {
+    outcome = {Status::kInitiatorError,
+               static_cast<uint16_t>(ReturnCode::kInitiatorErr), 0, length};
+  } else if (outcome.length != 0 &&
+             !parts_.host->Write(buffer.iova,
+                                 packet.payload.first(outcome.length))) {
+    outcome = {Status::kLocalAccess, 0, 0, length};
+  } else if (length > buffer.length) {
+    outcome.status = Status::kTruncated;
+  }
+  EndReceive(report, buffer, outcome);
+  return outcome.status == Status::kLocalAccess && packet.header.dc != 0
+             ? Error(packet, ReturnCode::kHostUnsuccessCmpl)
+             : Verdict{};
+}
+
+uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
+                          Verdict* verdict) {
+  if (packet.request.ordered && packet.header.som == 0) {
+    *verdict = Illegal();  // Its message is not open, so it has ended.
+    return kNone;
+  }
+  const RxBuffer* const head = rings_.Head(context);
+  if (head == nullptr) {
+    *verdict = Refuse(NackCode::kNoPktBuffer);
+    return kNone;
+  }
+  // A packet that contradicts itself takes nothing.
+  ReceiveMessage trial(packet.header.request_length, head->length);
+  if (trial.Accept(PieceOf(packet)).action !=
+      ReceiveMessage::Action::kAccepted) {
+    *verdict = Illegal();
+    return kNone;
+  }
+  const CqTicket ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
+  const uint32_t handle =
+      ticket.valid() ? OpenMessage(packet, head->length) : kNone;
+  if (handle == kNone) {
+    parts_.queues->Release(ticket);
+    *verdict = Refuse(ticket.valid() ? NackCode::kNoSesMsgAvail
+                                     : NackCode::kNoResource);
+    return kNone;
+  }
+  Open& open = open_[handle];
+  open.report = ReportTo(packet, context);
+  open.report.ticket = ticket;
+  open.buffer = *head;
+  rings_.Take(context);
+  return handle;
+}
+
+Verdict Target::PartOfSend(const Packet& packet, uint32_t handle) {
+  Open& open = open_[handle];
+  const bool stale = Stale(open.report);
+  if (stale) {
+    open.receive.Discard();
+  }
+  ReceiveMessage::Verdict place;
+  Verdict verdict = Account(packet, handle, &place);
+  if (place.place_bytes != 0 &&
+      !parts_.host->Write(open.buffer.iova + place.place_offset,
+                          packet.payload.first(place.place_bytes))) {
+    open.receive.Fail(Status::kLocalAccess, 0);
+    if (packet.header.dc != 0 && packet.may_guarantee) {
+      verdict = Error(packet, ReturnCode::kHostUnsuccessCmpl);
+    }
+  }
+  CloseIfOver(packet, handle);
+  return verdict;
+}
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between two engines.
+#include <algorithm>
+#include <numeric>
+
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/sim/soft/engine/engine_node.h"
+
+namespace heddle::sim::soft {
+namespace {
+
+using contract::CompletionKind;
+using contract::NackCode;
+using contract::Opcode;
+using contract::ReturnCode;
+using contract::Status;
+using contract::Table;
+using contract::TxDesc;
+
+class EngineSendTest : public testing::Test {
+ protected:
+  uint8_t* Filled(EngineNode& node, size_t bytes) {
+    uint8_t* const data = node.Allocate(bytes);
+    for (size_t i = 0; i < bytes; ++i) {
+      data[i] = static_cast<uint8_t>(i * 31 + bytes);
+    }
+    return data;
+  }
+  void Run() { Settle(fabric_, {&a_, &b_}); }
+
+  FakeFabric fabric_{TestSeed()};
+  EngineNode a_{&fabric_};
+  EngineNode b_{&fabric_};
+};
+
+TEST_F(EngineSendTest, AMessageArrivesWithItsNamesAndBothSidesAreTold) {
+  const uint8_t* const data = Filled(a_, 100);
+  uint8_t* const buffer = b_.Allocate(200);
+  b_.Receive(buffer, 200, 0x1111);
+  TxDesc send = EngineNode::Send(1, data, 100);
+  send.op_context = 0x2222;
+  send.flags |= contract::kTxFlagHeaderData;
+  send.header_data = 0x3333;
+  a_.Post(send);
+  Run();
+
+  const auto rx = b_.Poll(1);
+  ASSERT_TRUE(rx.has_value());
+  EXPECT_EQ(rx->kind, CompletionKind::kRx);
+  EXPECT_EQ(rx->status, Status::kOk);
+  EXPECT_EQ(rx->opcode, Opcode::kSend);
+  EXPECT_EQ(rx->op_context, 0x1111u);
+  EXPECT_EQ(rx->length, 100u);
+  EXPECT_EQ(rx->message_length, 100u);
+  EXPECT_EQ(rx->header_data, 0x3333u);
+  EXPECT_EQ(rx->flags, contract::kCompletionFlagHeaderData);
+  EXPECT_EQ(rx->source_fa_lo, 0u);
+  EXPECT_EQ(rx->peer, uint32_t{EngineNode::kPid} << 12U);
+  EXPECT_EQ(rx->queue_head, 1);
+  EXPECT_EQ(rx->position, 0);
+  EXPECT_TRUE(std::equal(data, data + 100, buffer));
+  EXPECT_EQ(buffer[100], 0);
+
+  const auto tx = a_.Poll(0);
+  ASSERT_TRUE(tx.has_value());
+  EXPECT_EQ(tx->kind, CompletionKind::kTx);
+  EXPECT_EQ(tx->status, Status::kOk);
+  EXPECT_EQ(tx->op_context, 0x2222u);
+  EXPECT_EQ(tx->length, 100u);
+  EXPECT_EQ(tx->peer, 1u);
+  EXPECT_EQ(tx->queue_head, 1);
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_EQ(a_.engine().statistic(contract::Statistic::kTxMessages), 1u);
+  EXPECT_EQ(b_.engine().statistic(contract::Statistic::kRxMessages), 1u);
+}
+
+TEST_F(EngineSendTest, EveryLengthAroundAPacketArrives) {
+  uint8_t* const data = Filled(a_, 5000);
+  uint8_t* const buffer = b_.Allocate(5000);
+  for (const uint32_t length :
+       {0U, 1U, 1023U, 1024U, 1025U, 2047U, 2048U, 2049U, 5000U}) {
+    SCOPED_TRACE(length);
+    std::fill_n(buffer, 5000, uint8_t{0});
+    b_.Receive(buffer, 5000);
+    a_.Post(EngineNode::Send(1, data, length));
+    Run();
+    const auto rx = b_.Poll(1);
+    ASSERT_TRUE(rx.has_value());
+    EXPECT_EQ(rx->length, length);
+    EXPECT_TRUE(std::equal(data, data + length, buffer));
+    ASSERT_TRUE(a_.Poll(0).has_value());
+    const auto& posted = a_.carrier().posted.back();
+    EXPECT_EQ(posted.packets, std::max(1U, (length + 1023) / 1024));
+    EXPECT_TRUE(posted.name.ordered);
+    EXPECT_EQ(posted.name.target_ri, 1);
+    EXPECT_EQ(posted.name.job_id, EngineNode::kJob);
+    EXPECT_EQ(posted.path.port, EngineNode::kPid);
+  }
+}
+
+TEST_F(EngineSendTest, UnorderedContextsUsePdcsOfTheFunctionPair) {
+  a_.tx.ordered = 0;
+  a_.Write(Table::kTxCtx, 0, a_.tx);
+  uint8_t* const data = Filled(a_, 9000);
+  uint8_t* const buffer = b_.Allocate(9000);
+  b_.Receive(buffer, 9000);
+  a_.Post(EngineNode::Send(1, data, 9000));
+  Run();
+  ASSERT_TRUE(b_.Poll(1).has_value());
+  EXPECT_TRUE(std::equal(data, data + 9000, buffer));
+  const PdcName& name = a_.carrier().posted.back().name;
+  EXPECT_FALSE(name.ordered);
+  EXPECT_EQ(name.job_id, 0u);
+  EXPECT_EQ(name.target_ri, 0);
+  EXPECT_TRUE(a_.Poll(0).has_value());
+}
+
+TEST_F(EngineSendTest, InlinePayloadComesFromTheRing) {
+  uint8_t* const buffer = b_.Allocate(512);
+  b_.Receive(buffer, 512);
+  b_.Receive(buffer + 256, 256);
+  TxDesc small = EngineNode::Send(1, nullptr, 0);
+  small.flags |= contract::kTxFlagInline;
+  small.length = 16;
+  small.local_iova = 0x0807060504030201;
+  small.local_length = 0x0c0b0a09;
+  small.rsvd0 = 0x100f0e0d;
+  a_.Post(small);
+  std::vector<uint8_t> payload(192);
+  std::iota(payload.begin(), payload.end(), uint8_t{7});
+  TxDesc larger = EngineNode::Send(1, nullptr, 0);
+  larger.flags |= contract::kTxFlagInlineExt;
+  larger.length = 130;
+  larger.ext_slots = 3;
+  a_.Post(larger, payload);
+  Run();
+  ASSERT_TRUE(b_.Poll(1).has_value());
+  ASSERT_TRUE(b_.Poll(1).has_value());
+  for (uint8_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(buffer[i], i + 1);
+  }
+  EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + 130, buffer + 256));
+  EXPECT_EQ(buffer[256 + 130], 0);
+  a_.Poll(0);
+  const auto tx = a_.Poll(0);
+  ASSERT_TRUE(tx.has_value());
+  EXPECT_EQ(tx->queue_head, 5);
+}
+
+TEST_F(EngineSendTest, SegmentsAreGathered) {
+  uint8_t* const data = Filled(a_, 4096);
+  uint8_t* const buffer = b_.Allocate(4096);
+  b_.Receive(buffer, 4096);
+  std::array<contract::TxSegment, 4> segments = {};
+  const std::array<uint32_t, 4> lengths = {1, 1500, 0, 700};
+  uint32_t total = 0;
+  std::vector<uint8_t> expected;
+  for (size_t i = 0; i < 4; ++i) {
+    const uint8_t* const from = data + 2000 - i * 500;
+    segments[i] = {EngineNode::Iova(from), lengths[i], 0};
+    expected.insert(expected.end(), from, from + lengths[i]);
+    total += lengths[i];
+  }
+  TxDesc send = EngineNode::Send(1, nullptr, 0);
+  send.length = total;
+  send.segments = 4;
+  send.ext_slots = 1;
+  a_.Post(send, {reinterpret_cast<uint8_t*>(segments.data()), 64});
+  Run();
+  ASSERT_TRUE(b_.Poll(1).has_value());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), buffer));
+  const auto tx = a_.Poll(0);
+  ASSERT_TRUE(tx.has_value());
+  EXPECT_EQ(tx->status, Status::kOk);
+  EXPECT_EQ(tx->length, total);
+}
+
+TEST_F(EngineSendTest, LongerThanTheBufferIsTruncatedAndTheSenderSucceeds) {
+  uint8_t* const data = Filled(a_, 3000);
+  uint8_t* const buffer = b_.Allocate(3000);
+  b_.Receive(buffer, 1500);
+  b_.Receive(buffer, 10);
+  b_.Receive(buffer, 0);
+  a_.Post(EngineNode::Send(1, data, 3000));
+  a_.Post(EngineNode::Send(1, data, 11));
+  a_.Post(EngineNode::Send(1, data, 1));
+  Run();
+  for (const auto& [placed, length] :
+       {std::pair{1500U, 3000U}, std::pair{10U, 11U}, std::pair{0U, 1U}}) {
+    const auto rx = b_.Poll(1);
+    ASSERT_TRUE(rx.has_value());
+    EXPECT_EQ(rx->status, Status::kTruncated);
+    EXPECT_EQ(rx->length, placed);
+    EXPECT_EQ(rx->message_length, length);
+    EXPECT_EQ(a_.Poll(0)->status, Status::kOk);
+  }
+  EXPECT_EQ(buffer[1500], 0);
+}
+
+TEST_F(EngineSendTest, WithoutABufferTheMessageWaits) {
+  uint8_t* const data = Filled(a_, 10);
+  uint8_t* const buffer = b_.Allocate(10);
+  a_.Post(EngineNode::Send(1, data, 10));
+  Run();
+  EXPECT_GT(fabric_.refusals[NackCode::kNoPktBuffer], 0u);
+  EXPECT_FALSE(a_.Poll(0).has_value());
+  EXPECT_FALSE(a_.engine().idle());
+  b_.Receive(buffer, 10);
+  Run();
+  EXPECT_TRUE(b_.Poll(1).has_value());
+  EXPECT_TRUE(a_.Poll(0).has_value());
+}
+
+TEST_F(EngineSendTest, AContextThatIsNotThereYetRefuses) {
+  uint8_t* const data = Filled(a_, 10);
+  TxDesc send = EngineNode::Send(1, data, 10);
+  send.rx_index = 3;
+  a_.Post(send);
+  Run();
+  EXPECT_GT(fabric_.refusals[NackCode::kNoResource], 0u);
+  EXPECT_FALSE(a_.Poll(0).has_value());
+}
+
+TEST_F(EngineSendTest, AWrongJobIsAnsweredAndTakesNoBuffer) {
+  a_.tx.job_id = EngineNode::kJob + 1;
+  a_.Write(Table::kTxCtx, 0, a_.tx);
+  uint8_t* const data = Filled(a_, 5000);
+  uint8_t* const buffer = b_.Allocate(5000);
+  b_.Receive(buffer, 5000);
+  for (const uint32_t length : {10U, 5000U}) {
+    a_.Post(EngineNode::Send(1, data, length));
+    Run();
+    const auto tx = a_.Poll(0);
+    ASSERT_TRUE(tx.has_value()) << length;
+    EXPECT_EQ(tx->status, Status::kRemoteError);
+    EXPECT_EQ(tx->detail, static_cast<uint16_t>(ReturnCode::kBadJobId));
+    EXPECT_EQ(tx->length, 0u);
+    EXPECT_FALSE(b_.Poll(1).has_value());
+  }
+  EXPECT_EQ(buffer[0], 0);
+  EXPECT_TRUE(a_.engine().idle());
+}
+
+TEST_F(EngineSendTest, PayloadThatCannotBeReadFailsBothSides) {
+  uint8_t* const buffer = b_.Allocate(5000);
+  for (const uint32_t length : {10U, 5000U}) {
+    SCOPED_TRACE(length);
+    a_.Write(Table::kTxCtx, 0, a_.tx);  // Out of its error.
+    b_.Receive(buffer, 5000);
+    TxDesc send = EngineNode::Send(1, nullptr, length);
+    send.local_iova = a_.Unmapped();
+    if (length > 1024) {
+      send.local_iova -= 1500;  // The second packet fails.
+    }
+    send.position = 0;
+    a_.Slot(0) = send;
+    a_.Doorbell(contract::kTxPageFirst, 0, 1);
+    Run();
+    const auto tx = a_.Poll(0);
+    ASSERT_TRUE(tx.has_value());
+    EXPECT_EQ(tx->status, Status::kLocalAccess);
+    const auto rx = b_.Poll(1);
+    ASSERT_TRUE(rx.has_value());
+    EXPECT_EQ(rx->status, Status::kInitiatorError);
+    EXPECT_TRUE(a_.engine().idle());
+  }
+  EXPECT_EQ(a_.dma().blocked_reads(), 2u);
+}
+
+TEST_F(EngineSendTest, ABufferOutsideRegisteredMemoryIsNotTouched) {
+  uint8_t* const data = Filled(a_, 3000);
+  for (const uint32_t length : {8U, 3000U}) {
+    b_.Receive(reinterpret_cast<void*>(b_.Unmapped() - 4), length);
+    a_.Post(EngineNode::Send(1, data, length));
+    Run();
+    const auto rx = b_.Poll(1);
+    ASSERT_TRUE(rx.has_value());
+    EXPECT_EQ(rx->status, Status::kLocalAccess);
+    EXPECT_EQ(a_.Poll(0)->status, Status::kOk);
+  }
+  EXPECT_GT(b_.dma().blocked_writes(), 0u);
+}
+
+}  // namespace
+}  // namespace heddle::sim::soft

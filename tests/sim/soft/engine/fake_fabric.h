@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport for tests of the engine: loses nothing, in an order that the test
+// chooses by seed, and checks how it is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/sim/soft/engine/engine.h"
+#include "hw/sim/soft/transport/message_carrier.h"
+
+namespace heddle::sim::soft {
+
+// Nodes are clients whose fabric address is their number (IPv4). Packets of a
+// ROD PDC arrive in order, those of a RUD PDC in any; answers and return data
+// come back in order per PDC. A packet that was refused stays and is tried
+// again.
+class FakeFabric {
+ public:
+  explicit FakeFabric(uint32_t seed) : random_(seed) {}
+
+  class Carrier;
+  Carrier* Add(TransportClient* client);
+
+  // Does one thing, chosen at random; false when there is nothing to do but to
+  // try refused packets again, which it did.
+  bool Step();
+  // Until nothing changes any more.
+  void Settle() {
+    for (int idle = 0; idle < 64;) {
+      idle = Step() ? 0 : idle + 1;
+    }
+  }
+
+  // Every initiator's PDC of this node ends: its messages are abandoned.
+  void Abandon(size_t node, contract::Status status, uint16_t detail);
+
+  std::map<contract::NackCode, uint32_t> refusals;
+  uint32_t dropped = 0;
+  uint32_t errors = 0;     // Responses with an error code.
+  bool in_order = false;   // RUD packets too.
+  bool guarantees = true;  // There is room for guaranteed responses.
+  bool hold_answers = false;
+  bool hold_requests = false;
+  bool hold_returns = false;
+
+ private:
+  friend class Carrier;
+
+  struct Packet {
+    MessageIndex message;
+    uint32_t index;
+    contract::NextHdr next_hdr;
+    std::vector<uint8_t> bytes;
+  };
+  struct Answer {
+    MessageIndex message;
+    bool respond;
+    contract::wire::SesResponse response;
+    std::vector<uint8_t> data;
+    uint32_t data_offset;
+  };
+  struct Message {
+    MessageIndex index;
+    uint32_t packets;
+    uint32_t built = 0;
+    bool expects_data = false;
+  };
+  struct Pdc {
+    size_t from = 0;
+    PdcName name;
+    uint16_t id = 0;
+    std::vector<Message> queue;  // Front: is sent.
+    std::vector<Packet> flying;
+    std::vector<Answer> answers;
+    std::vector<ReturnData> returns;
+  };
+  // What the transport knows of a message.
+  struct State {
+    uint32_t left = 0;  // Packets to be acknowledged.
+    bool expects_data = false;
+    bool finished = false;
+  };
+
+  bool Send(Pdc& pdc);
+  bool Deliver(Pdc& pdc);
+  bool Answered(Pdc& pdc);
+  bool Return(Pdc& pdc);
+  void Forget(size_t node, MessageIndex index);
+  size_t Pick(size_t count) {
+    return std::uniform_int_distribution<size_t>(0, count - 1)(random_);
+  }
+  Pdc& PdcOf(size_t node, const PdcName& name);
+
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<Carrier>> carriers_;
+  std::vector<std::unique_ptr<Pdc>> pdcs_;
+};
+
+class FakeFabric::Carrier final : public MessageCarrier {
+ public:
+  Carrier(FakeFabric* fabric, size_t node, TransportClient* client)
+      : fabric_(fabric), node_(node), client_(client) {}
+
+  PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
+                   uint32_t packets, bool expects_data) override;
+  void Finish(MessageIndex message) override;
+  bool PostReturn(uint16_t pdc, const ReturnData& data) override;
+
+  struct Posted {
+    MessageIndex message;
+    PdcName name;
+    Path path;
+    uint32_t packets;
+  };
+  std::vector<Posted> posted;  // All, in order.
+  bool full = false;
+  uint32_t return_records = 64;
+  std::map<MessageIndex, State> known;
+
+ private:
+  friend class FakeFabric;
+  FakeFabric* fabric_;
+  size_t node_;
+  TransportClient* client_;
+};
+
+}  // namespace heddle::sim::soft
