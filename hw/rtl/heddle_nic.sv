@@ -123,10 +123,11 @@ module heddle_nic
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
   localparam logic [31:0] Datapath = {16'd8192, 16'(DataW)};
+  localparam logic [31:0] RegionLimits = {16'd0, 16'(NumRegion)};
 
   localparam int unsigned ReqW = $bits(dma_req_t);
 
-  logic [13:0] unit_idle;  // One bit per unit; the order has no meaning.
+  logic [14:0] unit_idle;  // One bit per unit; the order has no meaning.
 
   // ----------------------------------------------------- control and statistics
   port_cfg_t   port;
@@ -154,6 +155,7 @@ module heddle_nic
     .device_status_i(device_status), .fatal_cause_i(fatal_cause),
     .capability_i(Capability), .version_i(Version), .context_limits_i(ContextLimits),
     .transport_limits_i(TransportLimits), .datapath_i(Datapath),
+    .region_limits_i(RegionLimits),
     .stat_index_o(stat_index), .stat_value_i(stat_value),
     .idle_o(unit_idle[0])
   );
@@ -167,9 +169,9 @@ module heddle_nic
 
   logic [7:0]  tbl_valid;
   table_req_t  tbl_req;
-  table_rsp_t  tbl_tx, tbl_rx, tbl_cq, tbl_hop, tbl_rsp;
+  table_rsp_t  tbl_tx, tbl_rx, tbl_cq, tbl_hop, tbl_region, tbl_rsp;
   logic        unused_tables;
-  assign tbl_rsp = tbl_tx | tbl_rx | tbl_cq | tbl_hop;
+  assign tbl_rsp = tbl_tx | tbl_rx | tbl_cq | tbl_hop | tbl_region;
   assign unused_tables = ^tbl_valid;  // Not every number is a table.
 
   // ------------------------------------------------------------------- DMA
@@ -225,6 +227,7 @@ module heddle_nic
     .device_status_o(device_status), .fatal_cause_o(fatal_cause),
     .version_i(Version), .context_limits_i(ContextLimits),
     .transport_limits_i(TransportLimits), .datapath_i(Datapath),
+    .region_limits_i(RegionLimits),
     .port_o(port),
     .slow_rx_bytes_i(slow_rx_bytes), .slow_rx_pop_o(slow_rx_pop),
     .slow_rx_word_o(slow_rx_word), .slow_rx_data_i(slow_rx_data),
@@ -548,13 +551,18 @@ module heddle_nic
   );
 
   logic [11:0]                look_pid, look_ri;
-  logic                       look_hit;
+  logic                       look_hit, look_event;
   logic [RxW-1:0]             look_ctx, head_ctx;
   logic [23:0]                look_job;
   logic                       buf_valid, buf_pop;
   rx_buffer_t                 buffer;
   logic [15:0]                buf_released;
-  logic                       drain_valid, drain_ready;
+  logic                       drain_rx, drain_region, drain_ready;
+  rma_request_t               region_req;
+  rma_answer_t                region_answer;
+  logic                       region_ready, visible;
+  logic [31:0]                visible_psn;
+  logic [PdcW-1:0]            visible_pdc;
   logic [NumRx-1:0]           rx_alive;
   logic [NumRx-1:0][GenW-1:0] rx_gen;
   logic                       place_valid, place_ready;
@@ -566,16 +574,27 @@ module heddle_nic
     .clk_i, .rst_ni, .port_i(port), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
-    .look_job_i(look_job),
+    .look_job_i(look_job), .look_event_i(look_event),
     .head_ctx_o(head_ctx), .head_valid_i(buf_valid), .head_i(buffer),
     .head_released_i(buf_released), .pop_o(buf_pop),
     .rx_alive_i(rx_alive), .rx_gen_i(rx_gen),
-    .drain_valid_i(drain_valid), .drain_ready_o(drain_ready),
+    .drain_valid_i(drain_rx || drain_region), .drain_ready_o(drain_ready),
+    .region_o(region_req), .region_i(region_answer), .region_ready_i(region_ready),
     .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
     .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
     .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
+    .visible_i(visible), .visible_psn_i(visible_psn), .visible_pdc_i(visible_pdc),
     .ack_valid_o(ack_valid), .ack_ready_i(ack_ready), .ack_o(ack),
     .stat_o(stat_accept), .pending_o(ack_pending), .idle_o(idle_accept)
+  );
+
+  // One table access runs at a time, so a token that comes back is that of whoever waits.
+  heddle_region u_region (
+    .clk_i, .rst_ni,
+    .tbl_valid_i(tbl_valid[3'(TableRegion)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_region),
+    .req_i(region_req), .answer_o(region_answer), .ready_o(region_ready),
+    .drain_valid_o(drain_region), .drain_ready_i(drain_ready), .drained_i(drained_rx),
+    .idle_o(unit_idle[14])
   );
 
   heddle_rx_queue #(.DataW(DataW)) u_rx_queue (
@@ -588,10 +607,10 @@ module heddle_nic
     .rd_rsp_data_i(rd_rsp_data[RdRxDesc]), .rd_rsp_last_i(rd_rsp_last[RdRxDesc]),
     .rd_rsp_error_i(rd_rsp_error[RdRxDesc]),
     .look_pid_i(look_pid), .look_ri_i(look_ri), .look_hit_o(look_hit), .look_ctx_o(look_ctx),
-    .look_job_o(look_job),
+    .look_job_o(look_job), .look_event_o(look_event),
     .head_ctx_i(head_ctx), .head_valid_o(buf_valid), .head_o(buffer),
     .head_released_o(buf_released), .pop_i(buf_pop),
-    .drain_valid_o(drain_valid), .drain_ready_i(drain_ready), .drained_i(drained_rx),
+    .drain_valid_o(drain_rx), .drain_ready_i(drain_ready), .drained_i(drained_rx),
     .credit_ok_i(credit_ok), .cq_gen_i(cq_gen),
     .credit_take_o(credit_take[2]), .credit_cq_o(credit_cq[2]),
     .ev_valid_o(ev_valid[2]), .ev_ready_i(ev_ready[2]), .ev_o(ev[2]),
@@ -609,6 +628,7 @@ module heddle_nic
     .wr_data_o(wr_data[WrPayload]),
     .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
     .ev_valid_o(ev_valid[0]), .ev_ready_i(ev_ready[0]), .ev_o(ev[0]),
+    .visible_o(visible), .visible_psn_o(visible_psn), .visible_pdc_o(visible_pdc),
     .idle_o(idle_place)
   );
   assign unit_idle[12] = idle_accept && idle_place;

@@ -15,6 +15,7 @@ package heddle_pkg;
   localparam int unsigned NumMsg = 1024;  // Message table entries.
   localparam int unsigned NumPdc = 64;    // PDCs as initiator; as many as target.
   localparam int unsigned NumHop = NextHops;
+  localparam int unsigned NumRegion = 1024;  // Entries of the region table.
 
   localparam int unsigned TxW  = $clog2(NumTx);
   localparam int unsigned RxW  = $clog2(NumRx);
@@ -270,6 +271,25 @@ package heddle_pkg;
     logic [63:0]     op_context;
   } rx_buffer_t;
 
+  // What an RMA packet asks of the region table.
+  typedef struct packed {
+    logic [63:0]  key;
+    logic [63:0]  offset;          // buffer_offset of the message.
+    logic [31:0]  length;          // Of the message.
+    logic [31:0]  message_offset;  // Of the packet's first byte.
+    logic [23:0]  job_id;
+    logic [11:0]  pid_on_fep;      // Target endpoint: this, and the block of
+    logic [11:0]  resource_index;
+    logic [7:0]   needs;           // Rights, bits of region_flag.
+  } rma_request_t;
+
+  typedef struct packed {
+    return_code_e code;            // ok, or why not. The rest with ok, or where only a right or the
+                                   // range is missing.
+    logic [63:0]  iova;            // Of the packet's first byte.
+    logic [7:0]   owner;           // Function that registered the region.
+  } rma_answer_t;
+
   // Completion, or return of what was reserved for one.
   typedef struct packed {
     logic            token;      // Drain token: answered when all writes before it returned.
@@ -292,6 +312,8 @@ package heddle_pkg;
     logic [PdcW-1:0] tpdc;       // Target PDC: where write errors of a message collect.
     logic            first;      // First packet of the message: forget old errors.
     logic            complete;   // Last packet: emit `event`, status local_access if a write failed.
+    logic            visible;    // Tell the accept stage of `psn` when the write was answered.
+    logic [31:0]     psn;
     cq_event_t       ev;
   } place_t;
 

@@ -41,6 +41,7 @@ module heddle_mgmt
   input  logic [31:0]      context_limits_i,
   input  logic [31:0]      transport_limits_i,
   input  logic [31:0]      datapath_i,
+  input  logic [31:0]      region_limits_i,
 
   output port_cfg_t        port_o,
 
@@ -220,7 +221,7 @@ module heddle_mgmt
   logic tbl_mine, tbl_none;  // Ours; nobody's.
   table_rsp_t rsp;
   assign tbl_mine = tbl_sel_q == TablePort;
-  assign tbl_none = tbl_sel_q == TableNone || tbl_sel_q > TableNextHop;
+  assign tbl_none = tbl_sel_q == TableNone || tbl_sel_q > TableRegion;
   always_comb begin
     rsp = tbl_rsp_i;
     if (tbl_mine || tbl_none) begin
@@ -357,6 +358,7 @@ module heddle_mgmt
         MgmtContextLimitsOffset[12:0]:   rdata_d = context_limits_i;
         MgmtTransportLimitsOffset[12:0]: rdata_d = transport_limits_i;
         MgmtDatapathOffset[12:0]:        rdata_d = datapath_i;
+        MgmtRegionLimitsOffset[12:0]:    rdata_d = region_limits_i;
         MgmtTicksOffset[12:0]:           rdata_d = ticks_q;
         MgmtTimerOffset[12:0]:           rdata_d = timer_q;
         MgmtSlowPathRxStatusOffset[12:0]: rdata_d = {18'b0, slow_rx_bytes_i};

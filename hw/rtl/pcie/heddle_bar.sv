@@ -59,6 +59,7 @@ module heddle_bar
   input  logic [31:0]  context_limits_i,
   input  logic [31:0]  transport_limits_i,
   input  logic [31:0]  datapath_i,
+  input  logic [31:0]  region_limits_i,
 
   output logic [5:0]   stat_index_o,        // Statistics read port, same cycle.
   input  logic [63:0]  stat_value_i,
@@ -241,7 +242,7 @@ module heddle_bar
         Bar0MagicOffset[15:0]:            value = {version_i, Bar0MagicReset};
         Bar0CapabilityOffset[15:0]:       value = capability_i;
         Bar0ContextLimitsOffset[15:0]:    value = {transport_limits_i, context_limits_i};
-        Bar0DatapathOffset[15:0]:         value = {32'b0, datapath_i};
+        Bar0DatapathOffset[15:0]:         value = {region_limits_i, datapath_i};
         Bar0DeviceStatusOffset[15:0]:     value = {fatal_cause_i, device_status_i};
         Bar0DeviceControlOffset[15:0]:    value = {63'b0, reset_q};
         Bar0AdminCommandBaseOffset[15:0]: value = command_q;

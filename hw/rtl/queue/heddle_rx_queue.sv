@@ -48,6 +48,7 @@ module heddle_rx_queue
   output logic             look_hit_o,
   output logic [RxW-1:0]   look_ctx_o,
   output logic [23:0]      look_job_o,
+  output logic             look_event_o,    // Every RMA operation of a peer is reported.
 
   input  logic [RxW-1:0]   head_ctx_i,
   output logic             head_valid_o,    // One cycle after head_ctx_i.
@@ -126,6 +127,7 @@ module heddle_rx_queue
   logic [NumRx-1:0][15:0]     head_d, head_q;        // Popped or skipped.
   logic [NumRx-1:0][11:0]     pid_q, ri_q;
   logic [NumRx-1:0][23:0]     job_q;
+  logic [NumRx-1:0]           event_q;     // region_event.
   logic [NumRx-1:0][3:0]      log2_q;
   logic [NumRx-1:0][CqW-1:0]  cq_q;
   logic [NumRx-1:0][7:0]      owner_q;
@@ -149,7 +151,8 @@ module heddle_rx_queue
       end
     end
   end
-  assign look_job_o = job_q[look_ctx_o];
+  assign look_job_o   = job_q[look_ctx_o];
+  assign look_event_o = event_q[look_ctx_o];
 
   // --------------------------------------------------------------- table port
   typedef enum logic [2:0] {
@@ -759,6 +762,7 @@ module heddle_rx_queue
       pid_q       <= '0;
       ri_q        <= '0;
       job_q       <= '0;
+      event_q     <= '0;
       log2_q      <= '0;
       cq_q        <= '0;
       owner_q     <= '0;
@@ -790,6 +794,7 @@ module heddle_rx_queue
         pid_q[tbl_ctx]   <= tbl_cfg.pid_on_fep[11:0];
         ri_q[tbl_ctx]    <= tbl_cfg.resource_index[11:0];
         job_q[tbl_ctx]   <= tbl_cfg.job_id[23:0];
+        event_q[tbl_ctx] <= (tbl_cfg.flags & RxCtxFlagRegionEvent) != '0;
         log2_q[tbl_ctx]  <= tbl_cfg.ring_log2[3:0];
         cq_q[tbl_ctx]    <= tbl_cfg.cq[CqW-1:0];
         owner_q[tbl_ctx] <= tbl_cfg.function_;

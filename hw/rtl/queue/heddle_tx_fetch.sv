@@ -88,7 +88,8 @@ module heddle_tx_fetch
   localparam int unsigned ShareW    = $clog2(MessageShare) + 1;
   localparam int unsigned SharedW   = $clog2(Shared) + 1;
   localparam logic [7:0]  KnownFlags =
-      TxFlagCompletion | TxFlagInline | TxFlagInlineExt | TxFlagHeaderData;
+      TxFlagCompletion | TxFlagInline | TxFlagInlineExt | TxFlagHeaderData |
+      TxFlagDeliveryComplete;
 
   // What is needed when a read's data, or a token, comes to the head.
   typedef struct packed {
@@ -497,7 +498,8 @@ module heddle_tx_fetch
   assign fits        = 16'(s1_slot) + 16'd1 + 16'(desc.ext_slots) <= s1_size;
   assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
 
-  assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend;
+  assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend ||
+                     desc.opcode == OpcodeWrite;
   always_comb begin
     lengths_ok = (desc.flags & ~KnownFlags) == '0 && !(s1_inline && s1_ext);
     if (desc.opcode == OpcodeNop && desc.length != '0) lengths_ok = 1'b0;

@@ -10,6 +10,9 @@
 // a free one.
 // Passes ACK and NACK of our own PDCs on to the PDC unit.
 // Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
+// Visible: a message with dc=1 is acknowledged when heddle_place has reported its writes.
+// RMA:     the region table is asked for every request; its answer is part of the decision. A drain
+//          token lets no packet pass between the answer and the placement.
 // Forgets a PDC that was silent for two to three times dead_ticks with no message open, when its
 // initiator has ended or closed it long since.
 // One packet every two cycles.
@@ -36,6 +39,7 @@ module heddle_accept
   input  logic             look_hit_i,
   input  logic [RxW-1:0]   look_ctx_i,
   input  logic [23:0]      look_job_i,
+  input  logic             look_event_i,
   output logic [RxW-1:0]   head_ctx_o,
   input  logic             head_valid_i,
   input  rx_buffer_t       head_i,
@@ -45,6 +49,10 @@ module heddle_accept
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
   input  logic             drain_valid_i,
   output logic             drain_ready_o,
+
+  output rma_request_t     region_o,        // heddle_region: answered in the next cycle.
+  input  rma_answer_t      region_i,
+  input  logic             region_ready_i,
 
   input  logic [NumCq-1:0] credit_ok_i,
   output logic             credit_take_o,
@@ -57,6 +65,9 @@ module heddle_accept
   output logic             place_valid_o,
   input  logic             place_ready_i,
   output place_t           place_o,
+  input  logic             visible_i,       // Strobe: the messages up to this PSN of ...
+  input  logic [31:0]      visible_psn_i,
+  input  logic [PdcW-1:0]  visible_pdc_i,
 
   output logic             ack_valid_o,     // To heddle_pdc_tx.
   input  logic             ack_ready_i,
@@ -89,7 +100,7 @@ module heddle_accept
   rx_packet_t pkt_q;      // Of stage 1 or 2, whichever is taken.
 
   assign pkt_ready_o = sets_ready && entries_ready && !p1_valid_q && (!p2_valid_q || p2_done) &&
-                       !any_due && job_q == JobNone;
+                       !any_due && job_q == JobNone && region_ready_i && !drain_valid_i;
   assign p0_take     = pkt_valid_i && pkt_ready_o;
   assign p2_done     = p2_valid_q && room_behind;
 
@@ -164,8 +175,9 @@ module heddle_accept
   logic [$clog2(Ways)-1:0] way_q;
   logic [PdcW-1:0]         pdc, pdc_q;
   logic [RxW-1:0]          ctx_q;
-  logic                    look_hit_q;
+  logic                    look_hit_q, look_event_q;
   logic [23:0]             look_job_q;
+  rma_answer_t             region_q;
   target_pdc_t             entry;
 
   assign pdc = !pkt_q.syn ? pkt_q.dpdcid[PdcW-1:0] : (hit ? hit_pdc : free_pdc);
@@ -194,14 +206,29 @@ module heddle_accept
       ctx_q      <= look_ctx_i;
       look_hit_q <= look_hit_i;
       look_job_q <= look_job_i;
+      look_event_q <= look_event_i;
+      region_q     <= region_i;
     end
+  end
+
+  always_comb begin
+    region_o                = '0;
+    region_o.key            = pkt_i.match_bits;
+    region_o.offset         = pkt_i.buffer_offset;
+    region_o.length         = pkt_i.request_length;
+    region_o.message_offset = pkt_i.message_offset;
+    region_o.job_id         = pkt_i.job_id;
+    region_o.pid_on_fep     = pkt_i.pid_on_fep;
+    region_o.resource_index = pkt_i.resource_index;
+    region_o.needs          = RegionFlagRemoteWrite;
   end
 
   // ------------------------------------------------------------ stage 2: decide
   heddle_accept_decide u_decide (
     .port_i, .valid_i(p2_valid_q), .pkt_i(pkt_q),
     .pdc_i(pdc_q), .hit_i(hit_q), .room_i(room_q), .entry_i(entry),
-    .look_hit_i(look_hit_q), .look_job_i(look_job_q),
+    .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
+    .region_i(region_q),
     .head_valid_i, .head_i, .head_released_i,
     .rx_alive_i, .rx_gen_i, .credit_ok_i,
     .verdict_o(verdict)
@@ -235,7 +262,7 @@ module heddle_accept
   // Between packets a job reads the entry of a PDC, then its set, and changes both.
   typedef enum logic [1:0] {
     JobNone   = 2'd0,
-    JobAck    = 2'd1,  // Sends the ACK that was put off.
+    JobAck    = 2'd1,  // Sends the ACK that was put off, or waited for visible data.
     JobForget = 2'd2   // Clears the PDC.
   } job_e;
 
@@ -273,6 +300,32 @@ module heddle_accept
     job_entry = entry;
     if (job_q == JobForget) job_entry.open = 1'b0;
     job_entry.unacked = '0;
+    // What was reported of an earlier PDC of this index is not among what waits.
+    if (entry.hidden && seen_psn - entry.hidden_base - 32'd1 <
+                        entry.hidden_last - entry.hidden_base) begin
+      job_entry.hidden_base = seen_psn;
+      job_entry.hidden      = seen_psn != entry.hidden_last;
+    end
+  end
+
+  // ------------------------------------------------------------ visible messages
+  // The youngest one reported of each PDC; those before it are visible too.
+  logic [NumPdc-1:0] seen_q;
+  logic [31:0]       seen_psn;
+  logic              seen_error, seen_ready;
+  heddle_mem #(.Width(32), .Depth(NumPdc)) u_seen (
+    .clk_i, .rst_ni,
+    .wen_i(visible_i), .waddr_i(visible_pdc_i), .wdata_i(visible_psn_i),
+    .raddr_i(job_pdc_q), .rdata_o(seen_psn),
+    .error_o(seen_error), .ready_o(seen_ready)
+  );
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      seen_q <= '0;
+    end else begin
+      if (job_end)   seen_q[job_pdc_q]     <= 1'b0;
+      if (visible_i) seen_q[visible_pdc_i] <= 1'b1;
+    end
   end
 
   // ------------------------------------------------------------ delayed ACKs
@@ -287,23 +340,25 @@ module heddle_accept
     .due_o(due), .pending_o
   );
   heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
-    .clk_i, .rst_ni, .valid_i(due), .take_i(job_start), .valid_o(any_due), .idx_o(due_pdc)
+    .clk_i, .rst_ni, .valid_i(due | seen_q), .take_i(job_start), .valid_o(any_due), .idx_o(due_pdc)
   );
 
+  response_t   late_to;
+  logic [31:0] late_cack;
   always_comb begin
-    late          = '0;
-    late.kind     = ResponseAck;
-    late.ipv6     = entry.ipv6;
-    late.fa       = entry.fa;
-    late.mac      = entry.mac;
-    late.entropy  = entry.entropy;
-    late.dscp     = entry.dscp;
-    late.spdcid   = {port_i.slot[SlotBits-1:0], entry.gen, job_pdc_q};
-    late.dpdcid   = entry.spdcid;
-    late.cack     = entry.expected - 32'd1;
-    late.response = SesResponseDefaultResponse;
-    late.message_id = entry.message_id;
+    late_to         = '0;
+    late_to.ipv6    = entry.ipv6;
+    late_to.fa      = entry.fa;
+    late_to.mac     = entry.mac;
+    late_to.entropy = entry.entropy;
+    late_to.dscp    = entry.dscp;
+    late_to.spdcid  = {port_i.slot[SlotBits-1:0], entry.gen, job_pdc_q};
+    late_to.dpdcid  = entry.spdcid;
+    late_to.message_id = entry.message_id;
   end
+  heddle_standing u_standing (
+    .entry_i(job_entry), .rsp_i(late_to), .cack_o(late_cack), .rsp_o(late)
+  );
 
   // ------------------------------------------------------------ forgotten PDCs
   // Ages count periods of dead_ticks without a packet. At three the initiator, which
@@ -353,7 +408,7 @@ module heddle_accept
   end
 
   assign pop_o         = p2_done && verdict.take;
-  assign credit_take_o = pop_o;
+  assign credit_take_o = p2_done && verdict.credit;
   assign credit_cq_o   = head_i.cq;
   assign stat_o        = p2_done ? verdict.stat : '0;
 
@@ -365,14 +420,14 @@ module heddle_accept
 
   heddle_fifo #(.Width($bits(response_t)), .Depth(4)) u_rsp (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && verdict.respond) || (job_end && job_q == JobAck)),
+    .valid_i((p2_done && verdict.respond) || (job_end && job_q == JobAck && entry.open)),
     .ready_o(rsp_room), .data_i(job_q == JobAck ? late : verdict.rsp),
     .valid_o(rsp_valid_o), .ready_i(rsp_ready_i), .data_o(rsp_o),
     .count_o(rsp_count)
   );
 
   // A token follows every packet that was decided before it came.
-  assign drain_ready_o = !p2_valid_q && place_room;
+  assign drain_ready_o = !p1_valid_q && !p2_valid_q && place_room;
   always_comb begin
     token          = '0;
     token.token    = 1'b1;
@@ -381,7 +436,7 @@ module heddle_accept
   end
   heddle_fifo #(.Width($bits(place_t)), .Depth(4)) u_place (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && verdict.place) || (drain_valid_i && !p2_valid_q)),
+    .valid_i((p2_done && verdict.place) || (drain_valid_i && drain_ready_o)),
     .ready_o(place_room), .data_i(placed),
     .valid_o(place_valid_o), .ready_i(place_ready_i), .data_o(place_o),
     .count_o(place_count)
@@ -393,12 +448,13 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = sets_ready && entries_ready && !any_old && !any_due && job_q == JobNone &&
+  assign idle_o = sets_ready && entries_ready && seen_ready && !any_old && !any_due && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, set_error, entry_error, rsp_count, place_count, ack_count};
+  assign unused_bits = ^{port_i, set_error, entry_error, seen_error, late_cack, rsp_count,
+                         place_count, ack_count};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))
   `HEDDLE_ASSERT(Atomic_A, pop_o |-> head_valid_i && verdict.write)

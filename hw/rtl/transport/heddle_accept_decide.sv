@@ -3,6 +3,8 @@
 // `valid_i` is low.
 //
 // Atomic: the PSN advances exactly when all that the packet needs is there.
+// Error:  a packet that the semantics refuse is accepted, its answer stored until the initiator has
+//         cleared it; a second one is NACKed meanwhile. The rest of its message gets the same answer.
 // Quiet:  one NACK per gap; a refusal opens a gap too, so that the packets behind the
 //         refused one are not NACKed each.
 
@@ -24,8 +26,10 @@ module heddle_accept_decide
 
   input  logic        look_hit_i,    // {pid, ri} of the packet has a receive context.
   input  logic [23:0] look_job_i,
-  input  logic        head_valid_i,  // That context's next buffer.
-  input  rx_buffer_t  head_i,
+  input  logic        look_event_i,  // It reports every RMA operation.
+  input  rma_answer_t region_i,      // RMA: may the packet write, and where.
+  input  logic        head_valid_i,  // That context has a buffer.
+  input  rx_buffer_t  head_i,        // Context and, if it has one, its next buffer.
   input  logic [15:0] head_released_i,
   input  logic [NumRx-1:0]           rx_alive_i,
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
@@ -74,8 +78,16 @@ module heddle_accept_decide
     gen = fresh ? next_gen : entry_i.gen;
   end
 
+  // CLEAR_PSN travels with every request and in Clear Commands.
+  logic [31:0] clear_psn, clear_ahead;
+  logic        clears;
+  assign clear_psn   = is_clear ? pkt_i.pds_payload : pkt_i.psn + 32'($signed(pkt_i.offset));
+  assign clear_ahead = clear_psn - entry_i.stored_psn;
+  assign clears      = (is_request || is_clear) && !fresh && entry_i.stored && !clear_ahead[31];
+
   always_comb begin
     e = entry_i;
+    if (clears) e.stored = 1'b0;
     if (fresh) begin
       e           = '0;
       e.open      = 1'b1;
@@ -92,14 +104,24 @@ module heddle_accept_decide
   assign known_tpdcid = fresh ? '0 : tpdcid;  // Of an answer that does not open the PDC.
 
   // --------------------------------------------------------------------- PSN
-  logic [31:0] ahead, cack, ack_offset;
+  logic [31:0] ahead, ack_offset;
   logic        expected, duplicate, early;
   assign ahead      = pkt_i.psn - e.expected;
   assign expected   = ahead == '0;
   assign duplicate  = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
   assign early      = !expected && ahead < 32'(RejectWindow);
-  assign cack       = e.expected - 32'd1;
+
+  // What answers without news say, and how they name a PSN that they acknowledge.
+  response_t   addressed, standing, standing_after, about;
+  logic [31:0] cack, cack_after, offset_after;
+  heddle_standing u_standing (
+    .entry_i(e), .rsp_i(addressed), .cack_o(cack), .rsp_o(standing)
+  );
   assign ack_offset = pkt_i.psn - cack;
+  always_comb begin
+    about = standing;
+    if (standing.req == AckReqNone && ack_offset[31]) about.ack_offset = ack_offset[15:0];
+  end
 
   // ----------------------------------------------------------------- message
   // What the packet is to its message, if it is the expected one.
@@ -107,8 +129,9 @@ module heddle_accept_decide
   logic        stale;      // The held buffer's context was disabled: it never completes.
   logic [31:0] base, reach;
   logic        fits, length_ok;
-  return_code_e refusal;
-  logic        short_of_buffer, short_of_credit, no_context;
+  return_code_e refusal, region_code;
+  logic        is_write, reports;
+  logic        short_of_buffer, short_of_credit, short_of_store, no_context;
 
   assign held  = e.state == MessageOpen || e.state == MessageFailed;
   assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
@@ -119,6 +142,11 @@ module heddle_accept_decide
   assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed) ||
                      (fits && pkt_i.eom == (reach == pkt_i.request_length) &&
                       (pkt_i.som || pkt_i.message_offset == e.bytes));
+
+  // Another function's region is none of this context's.
+  assign is_write    = pkt_i.opcode == SesOpcodeWrite;
+  assign reports     = pkt_i.hd || look_event_i;
+  assign region_code = region_i.owner != head_i.owner ? ReturnCodeBadMkey : region_i.code;
 
   always_comb begin
     refusal         = ReturnCodeNull;
@@ -132,9 +160,13 @@ module heddle_accept_decide
     if (pkt_i.som && held) begin
       broken = 1'b1;
     end else if (pkt_i.som) begin
-      if (pkt_i.opcode != SesOpcodeSend)              refusal = ReturnCodeUnsupportedOp;
+      if (pkt_i.opcode != SesOpcodeSend && !is_write) refusal = ReturnCodeUnsupportedOp;
       else if (pkt_i.rel)                             refusal = ReturnCodeBadPid;
       else if (!length_ok)                            broken = 1'b1;
+      else if (is_write && !look_hit_i)               refusal = ReturnCodeBadIndex;
+      else if (is_write && region_code != ReturnCodeOk) refusal = region_code;
+      else if (is_write && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
+      else if (is_write)                              starts = 1'b1;
       else if (!look_hit_i)                           no_context = 1'b1;
       else if (look_job_i != pkt_i.job_id)            refusal = ReturnCodeBadJobId;
       else if (!head_valid_i)                         short_of_buffer = 1'b1;
@@ -143,14 +175,20 @@ module heddle_accept_decide
     end else if (!held) begin
       ignored = e.state == MessageDiscard || pkt_i.ie;
       broken  = !ignored;
-    end else if (stale) begin
+    end else if (stale && !e.rma) begin
       withdrawn = 1'b1;
-    end else begin
-      broken = pkt_i.message_id != e.message_id || pkt_i.job_id != e.job_id ||
-               pkt_i.opcode != SesOpcodeSend ||
-               pkt_i.request_length != e.request_length || !length_ok;
+    end else if (pkt_i.message_id != e.message_id || pkt_i.job_id != e.job_id ||
+                 pkt_i.opcode != (e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
+                 (e.rma && pkt_i.match_bits != e.match_bits) ||
+                 pkt_i.request_length != e.request_length || !length_ok) begin
+      broken = 1'b1;
+    end else if (e.rma && e.state == MessageOpen && !pkt_i.ie) begin
+      // The region, or the context, may be gone since the message began.
+      if (!look_hit_i || stale || head_i.ctx != e.buffer.ctx) refusal = ReturnCodeBadIndex;
+      else if (region_code != ReturnCodeOk)                   refusal = region_code;
     end
   end
+  assign short_of_store = refusal != ReturnCodeNull && e.stored;
 
   // ----------------------------------------------------------------- outcome
   typedef enum logic [3:0] {
@@ -159,7 +197,7 @@ module heddle_accept_decide
     OutcomeStrange,     // NACK without PDC.
     OutcomeOutside,     // NACK, no change.
     OutcomeRefuse,      // NACK, and quiet until the expected packet comes.
-    OutcomeReject,      // ACK with an error; the PSN does not advance.
+    OutcomeClear,
     OutcomeDuplicate,
     OutcomeAccept,
     OutcomeQuery,
@@ -205,7 +243,7 @@ module heddle_accept_decide
       code    = NackCodeNoPdcAvail;
       stat[StatisticRxRefused] = 1'b1;
     end else if (is_clear) begin
-      outcome = OutcomeDrop;
+      outcome = clears ? OutcomeClear : OutcomeDrop;
     end else if (is_query) begin
       outcome = duplicate ? OutcomeQuery : OutcomeOutside;
       code    = NackCodePktNotRcvd;
@@ -222,17 +260,17 @@ module heddle_accept_decide
       stat[StatisticDropPsn] = 1'b1;
     end else if (is_close) begin
       outcome = OutcomeClose;
-    end else if (no_context || short_of_buffer || short_of_credit) begin
+    end else if (no_context || short_of_buffer || short_of_credit || short_of_store) begin
       outcome = OutcomeRefuse;
-      code    = short_of_buffer ? NackCodeNoPktBuffer : NackCodeNoResource;
-      stat[StatisticRxRefused] = 1'b1;
-    end else if (refusal != ReturnCodeNull) begin
-      outcome = OutcomeReject;
+      code    = short_of_store ? NackCodeNoGtdDelAvail :
+                short_of_buffer ? NackCodeNoPktBuffer : NackCodeNoResource;
       stat[StatisticRxRefused] = 1'b1;
     end else begin
       outcome = OutcomeAccept;
-      stat[StatisticRxRequests] = 1'b1;
-      stat[StatisticDropSes]    = broken;
+      stat[StatisticRxRequests]   = 1'b1;
+      stat[StatisticRxRma]        = is_write;
+      stat[StatisticRxRmaRefused] = is_write && refusal != ReturnCodeNull;
+      stat[StatisticDropSes]      = broken;
     end
   end
 
@@ -244,23 +282,35 @@ module heddle_accept_decide
   logic [31:0] room;       // Of the buffer, from `base` on.
   logic [13:0] bytes;      // To place.
   logic [31:0] limit;      // Bytes that can have been placed.
+  logic        success;    // Its last packet, and all went well.
+  logic        hides;      // The answer waits until its writes are visible.
+  logic        over;       // It holds nothing any more.
   always_comb begin
     m        = e;
+    over     = 1'b0;
+    success  = 1'b0;
+    hides    = 1'b0;
     ends     = 1'b0;
     returned = 1'b0;
     failed   = e.state == MessageFailed;
     bytes    = '0;
     room     = '0;
     if (outcome == OutcomeClose) begin
-      ends     = held && !stale;
-      returned = held && stale;
-      failed   = 1'b1;
-      m.state  = MessageNone;
+      over    = held;
+      failed  = 1'b1;
+      m.state = MessageNone;
     end else if (outcome == OutcomeAccept) begin
       if (starts) begin
         m.state          = MessageOpen;
+        m.rma            = is_write;
+        m.credit         = !is_write || reports;
         m.buffer         = head_i;
-        m.queue_head     = head_released_i;
+        if (is_write) begin
+          m.buffer.position   = '0;
+          m.buffer.length     = pkt_i.request_length;
+          m.buffer.op_context = '0;
+        end
+        m.queue_head     = head_released_i - (is_write ? 16'd1 : 16'd0);
         m.request_length = pkt_i.request_length;
         m.message_id     = pkt_i.message_id;
         m.job_id         = pkt_i.job_id;
@@ -271,14 +321,23 @@ module heddle_accept_decide
         m.bytes          = '0;
         failed           = 1'b0;
       end
-      if (withdrawn || broken || ignored) begin
-        returned = withdrawn || (broken && held && stale);
-        ends     = broken && held && !stale;
+      if (withdrawn || broken || ignored || refusal != ReturnCodeNull) begin
+        over     = held;
         failed   = 1'b1;
         m.state  = e.state == MessageNone && !pkt_i.som ? MessageNone : MessageDiscard;
+        if (!ignored) m.code = refusal;
+        if (refusal != ReturnCodeNull) begin
+          m.stored         = 1'b1;
+          m.stored_psn     = pkt_i.psn;
+          m.stored_code    = refusal;
+          m.stored_message = pkt_i.message_id;
+          m.stored_job     = pkt_i.job_id;
+        end
       end else begin
-        failed = failed || pkt_i.ie;
-        ends   = pkt_i.eom;
+        failed  = failed || pkt_i.ie;
+        over    = pkt_i.eom;
+        success = pkt_i.eom && !failed;
+        hides   = success && pkt_i.dc;
         if (failed) begin
           m.state = MessageFailed;
         end else begin
@@ -288,41 +347,55 @@ module heddle_accept_decide
         end
       end
       if (pkt_i.eom) m.state = MessageNone;
+      if (hides) begin
+        m.hidden      = 1'b1;
+        m.hidden_base = e.hidden ? e.hidden_base : pkt_i.psn - 32'd1;
+        m.hidden_last = pkt_i.psn;
+      end
+      m.expected = e.expected + 32'd1;
     end
+    // A failed RMA operation is the initiator's business alone.
+    ends     = over && m.credit && !withdrawn && (m.rma ? success : !stale || starts);
+    returned = over && m.credit && !ends;
+    if (over) m.credit = 1'b0;
     limit = failed ? m.bytes : m.request_length;
   end
+
+  heddle_standing u_standing_after (
+    .entry_i(m), .rsp_i(addressed), .cack_o(cack_after), .rsp_o(standing_after)
+  );
+  assign offset_after = pkt_i.psn - cack_after;
 
   logic [31:0] placed;  // By the message.
   assign placed = limit < m.buffer.length ? limit : m.buffer.length;
 
-  logic success, urgent;  // The answer: with a semantic response; at once.
-  assign success = pkt_i.eom && !failed && !ignored && !broken && !withdrawn;
-  assign urgent  = pkt_i.ar || pkt_i.syn || pkt_i.retx || broken ||
-                   e.unacked == 4'(AckEvery - 1);
+  logic urgent;  // The answer goes at once.
+  assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || broken || clears ||
+                             refusal != ReturnCodeNull || e.unacked == 4'(AckEvery - 1));
 
   // ----------------------------------------------------------------- verdict
+  always_comb begin
+    addressed            = '0;
+    addressed.ipv6       = pkt_i.ipv6;
+    addressed.fa         = pkt_i.source_fa;
+    addressed.mac        = pkt_i.source_mac;
+    addressed.entropy    = pkt_i.source_port;
+    addressed.dscp       = pkt_i.dscp;
+    addressed.m          = pkt_i.ce;
+    addressed.retx       = pkt_i.retx;
+    addressed.spdcid     = tpdcid;
+    addressed.dpdcid     = pkt_i.spdcid;
+    addressed.nack_psn   = pkt_i.psn;
+    addressed.code       = 8'(code);
+    addressed.message_id = is_query ? pkt_i.pds_payload[15:0] : pkt_i.message_id;
+  end
+
   verdict_t v;
   always_comb begin
     v = '0;
     if (valid_i) begin
       v.stat           = stat;
-
-      v.rsp.ipv6       = pkt_i.ipv6;
-      v.rsp.fa         = pkt_i.source_fa;
-      v.rsp.mac        = pkt_i.source_mac;
-      v.rsp.entropy    = pkt_i.source_port;
-      v.rsp.dscp       = pkt_i.dscp;
-      v.rsp.m          = pkt_i.ce;
-      v.rsp.retx       = pkt_i.retx;
-      v.rsp.dpdcid     = pkt_i.spdcid;
-      v.rsp.kind       = ResponseAck;
-      v.rsp.spdcid     = tpdcid;
-      v.rsp.cack       = cack;
-      v.rsp.nack_psn   = pkt_i.psn;
-      v.rsp.code       = 8'(code);
-      v.rsp.response   = SesResponseDefaultResponse;
-      v.rsp.message_id = pkt_i.message_id;
-
+      v.rsp            = addressed;
       v.entry          = e;
 
       // Whatever the packet carries leaves the payload queue through a record.
@@ -351,35 +424,32 @@ module heddle_accept_decide
           v.create          = fresh;
           v.entry.gap       = 1'b1;
         end
-        OutcomeReject: begin
-          v.respond         = 1'b1;
-          v.rsp.spdcid      = known_tpdcid;
-          v.rsp.ack_offset  = 16'd1;
-          v.rsp.response    = SesResponseResponse;
-          v.rsp.return_code = refusal;
-          v.rsp.req         = AckReqClear;
-          v.rsp.job_id      = pkt_i.job_id;
-          v.write           = !fresh;
-          v.entry.gap       = 1'b1;
-        end
-        OutcomeDuplicate: begin
-          v.respond         = 1'b1;
-          v.rsp.kind        = is_close ? ResponseNone : ResponseAck;
-          v.rsp.ack_offset  = ack_offset[15:0];
+        OutcomeClear: begin
+          // What was accepted behind the error counts now.
+          v.respond         = cack != entry_i.stored_psn;
+          v.rsp             = standing;
           v.write           = 1'b1;
           v.entry.unacked   = '0;
         end
-        OutcomeQuery: begin
+        OutcomeDuplicate, OutcomeQuery: begin
           v.respond         = 1'b1;
-          v.rsp.ack_offset  = ack_offset[15:0];
-          v.rsp.message_id  = pkt_i.pds_payload[15:0];
+          v.rsp             = about;
+          if (is_close) v.rsp.kind = ResponseNone;
           v.write           = 1'b1;
           v.entry.unacked   = '0;
         end
         OutcomeAccept: begin
           v.respond         = urgent;
-          v.rsp.cack        = pkt_i.psn;
-          if (success) begin
+          v.rsp             = standing_after;
+          // A refused packet is not named before its error may be told.
+          if (standing_after.req == AckReqNone && refusal == ReturnCodeNull) begin
+            v.rsp.ack_offset = offset_after[15:0];
+          end
+          if (ignored && e.code != ReturnCodeNull && standing_after.req == AckReqNone) begin
+            v.rsp.response        = SesResponseResponse;
+            v.rsp.return_code     = e.code;
+            v.rsp.job_id          = pkt_i.job_id;
+          end else if (success && standing_after.req == AckReqNone) begin
             v.rsp.response        = SesResponseResponse;
             v.rsp.return_code     = ReturnCodeOk;
             v.rsp.job_id          = pkt_i.job_id;
@@ -391,10 +461,10 @@ module heddle_accept_decide
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
           v.entry.dscp      = pkt_i.dscp;
-          v.entry.expected  = e.expected + 32'd1;
           v.entry.gap       = 1'b0;
-          v.entry.unacked   = urgent ? '0 : e.unacked + 1'b1;
-          v.take            = starts;
+          v.entry.unacked   = urgent || hides ? '0 : e.unacked + 1'b1;
+          v.take            = starts && !is_write;
+          v.credit          = starts && (!is_write || reports);
         end
         OutcomeClose: begin
           v.respond         = 1'b1;
@@ -409,22 +479,24 @@ module heddle_accept_decide
       endcase
 
       if (outcome == OutcomeAccept || outcome == OutcomeClose) begin
-        v.place           = v.place || ends || returned;
+        v.place           = v.place || ends || returned || hides;
         v.record.bytes    = bytes;
-        v.record.iova     = m.buffer.iova + 64'(base);
+        v.record.iova     = m.rma ? region_i.iova : m.buffer.iova + 64'(base);
         v.record.first    = starts;
         v.record.complete = ends || returned;
+        v.record.visible  = hides;
+        v.record.psn      = pkt_i.psn;
 
         v.record.ev.write  = ends;
         v.record.ev.credit = ends || returned;
         v.record.ev.owner  = m.buffer.owner;
         v.record.ev.cq     = m.buffer.cq;
         v.record.ev.cq_gen = m.buffer.cq_gen;
-        v.stat[StatisticRxMessages] = ends;
+        v.stat[StatisticRxMessages] = ends || success;
       end
 
-      v.record.ev.entry.kind           = CompletionKindRx;
-      v.record.ev.entry.opcode         = OpcodeSend;
+      v.record.ev.entry.kind           = m.rma ? CompletionKindTarget : CompletionKindRx;
+      v.record.ev.entry.opcode         = m.rma ? OpcodeWrite : OpcodeSend;
       v.record.ev.entry.context_       = 8'(m.buffer.ctx);
       v.record.ev.entry.position       = m.buffer.position;
       v.record.ev.entry.queue_head     = m.queue_head;
@@ -460,5 +532,5 @@ module heddle_accept_decide
   assign verdict_o = v;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, pkt_i, entry_i, ack_offset, room};
+  assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room};
 endmodule

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places payload in host memory and completes receives behind it.
+// Places payload in host memory and completes messages behind it.
 //
 // Ordered:  packets are placed in order; the completion event of a message is emitted only after
 //           the write requests of all its packets were taken by the write engine, and with
 //           port_cfg.write_errors after all their responses returned.
 // Errors:   a refused write makes its message complete with local_access.
 // Discards payload bytes beyond `bytes`, and whole packets with bytes = 0.
+// Visible:  a record that asks for it is reported when its write, and so every write before it,
+//           was answered; in order.
 // Token:    passes in order, when every write before it was answered.
 
 `include "heddle_assert.svh"
@@ -42,6 +44,10 @@ module heddle_place
   input  logic             ev_ready_i,
   output cq_event_t        ev_o,
 
+  output logic             visible_o,       // Strobe: up to this PSN of ...
+  output logic [31:0]      visible_psn_o,
+  output logic [PdcW-1:0]  visible_pdc_o,
+
   output logic             idle_o
 );
   // Beats of the longest packet fit.
@@ -71,13 +77,15 @@ module heddle_place
     logic [PdcW-1:0] tpdc;
     logic            first;
     logic            complete;
+    logic            visible;
+    logic [31:0]     psn;
     cq_event_t       ev;
   } finish_t;
 
   logic has_write, has_data, waits;
   assign has_write = in.bytes != '0;
   assign has_data  = in.stream != '0;
-  assign waits     = has_write && port_i.write_errors[0];
+  assign waits     = has_write && (port_i.write_errors[0] || in.visible);
 
   logic beats_ready, written_ready, finish_ready;
   logic room, issue, quiet;
@@ -146,6 +154,8 @@ module heddle_place
     finish_in.tpdc     = in.tpdc;
     finish_in.first    = in.first;
     finish_in.complete = in.complete;
+    finish_in.visible  = in.visible;
+    finish_in.psn      = in.psn;
     finish_in.ev       = in.ev;
   end
   heddle_fifo #(.Width($bits(finish_t)), .Depth(Outstanding)) u_finish (
@@ -161,6 +171,10 @@ module heddle_place
   assign error       = (error_q[finish.tpdc] && !finish.first) || (finish.waits && answer_error);
   assign finish_done = answered && (!finish.complete || ev_ready_i);
   assign answer_take = finish_done && finish.waits;
+
+  assign visible_o     = finish_done && finish.visible;
+  assign visible_psn_o = finish.psn;
+  assign visible_pdc_o = finish.tpdc;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) error_q <= '0;

@@ -79,9 +79,9 @@ package heddle_transport_pkg;
   // What a message at the target does with the packets that follow.
   typedef enum logic [1:0] {
     MessageNone    = 2'd0,  // No message is open: a som packet comes next.
-    MessageOpen    = 2'd1,  // Placed in the buffer held.
-    MessageFailed  = 2'd2,  // Initiator error: a buffer is held, nothing is placed.
-    MessageDiscard = 2'd3   // Ended before its eom: acknowledged and dropped.
+    MessageOpen    = 2'd1,  // Placed in the buffer held, or in a region.
+    MessageFailed  = 2'd2,  // Initiator error: a buffer may be held, nothing is placed.
+    MessageDiscard = 2'd3   // Ended before its eom: acknowledged, with `code` if it has one, and dropped.
   } message_state_e;
 
   // Target half of a PDC.
@@ -98,7 +98,18 @@ package heddle_transport_pkg;
     logic [31:0]     expected;      // Next PSN to accept.
     logic            gap;           // The packets behind `expected` were NACKed already.
     logic [3:0]      unacked;       // Packets accepted since the last ACK.
+    logic            stored;        // An error answer is kept until the initiator has cleared it.
+    logic [31:0]     stored_psn;    // Nothing from here on is acknowledged meanwhile.
+    return_code_e    stored_code;
+    logic [15:0]     stored_message;
+    logic [23:0]     stored_job;
+    logic            hidden;        // A message waits for its writes to be visible.
+    logic [31:0]     hidden_base;   // Nothing behind this is acknowledged meanwhile.
+    logic [31:0]     hidden_last;   // Last PSN of the youngest message that waits.
     message_state_e  state;         // What follows belongs to the message.
+    return_code_e    code;          // Answer to the rest of a message that was refused.
+    logic            rma;           // The message is an RMA operation: `buffer` is its receive context.
+    logic            credit;        // A completion credit is held for it.
     rx_buffer_t      buffer;
     logic [15:0]     queue_head;
     logic [31:0]     request_length;
@@ -132,7 +143,8 @@ package heddle_transport_pkg;
     target_pdc_t        entry;
     logic               create;    // The PDC is new: it takes its way and its index.
     logic               close;     // The PDC is gone: it leaves them.
-    logic               take;      // A receive buffer and a completion credit.
+    logic               take;      // A receive buffer.
+    logic               credit;    // A completion credit.
     logic [NumStat-1:0] stat;
   } verdict_t;
 

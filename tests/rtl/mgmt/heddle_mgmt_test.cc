@@ -126,6 +126,7 @@ TEST(MgmtTest, RegistersMirrorTheHostsAndKeepTheFirmwares) {
   b.dut->context_limits_i = 2;
   b.dut->transport_limits_i = 3;
   b.dut->datapath_i = 4;
+  b.dut->region_limits_i = 5;
   EXPECT_EQ(b.Read(contract::kMgmtAdminCommandBaseOffset), 0x55667788u);
   EXPECT_EQ(b.Read(contract::kMgmtAdminCommandBaseOffset + 4), 0x11223344u);
   EXPECT_EQ(b.Read(contract::kMgmtAdminAnswerBaseOffset), 0xddeeff00u);
@@ -136,6 +137,7 @@ TEST(MgmtTest, RegistersMirrorTheHostsAndKeepTheFirmwares) {
   EXPECT_EQ(b.Read(contract::kMgmtContextLimitsOffset), 2u);
   EXPECT_EQ(b.Read(contract::kMgmtTransportLimitsOffset), 3u);
   EXPECT_EQ(b.Read(contract::kMgmtDatapathOffset), 4u);
+  EXPECT_EQ(b.Read(contract::kMgmtRegionLimitsOffset), 5u);
   b.Write(contract::kMgmtStatusOffset, 0x12345);
   b.Write(contract::kMgmtFatalCauseOffset, 0x6789);
   EXPECT_EQ(b.dut->device_status_o, 0x12345u);
@@ -280,8 +282,8 @@ TEST(MgmtTest, PortTableIsOwnedHere) {
 TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {
   Bench b;
   b.answer_word = 0x500;
-  for (Table table :
-       {Table::kTxCtx, Table::kRxCtx, Table::kCq, Table::kNextHop}) {
+  for (Table table : {Table::kTxCtx, Table::kRxCtx, Table::kCq, Table::kNextHop,
+                      Table::kRegion}) {
     b.table_seen = 0;
     EXPECT_EQ(b.RunTableAccess(TableOp::kRead, table, 0x123) &
                   contract::kMgmtTableControlErrorMask,
@@ -296,7 +298,7 @@ TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {
                 contract::kMgmtTableControlErrorMask,
             0u);
   b.table_seen = 0;
-  for (uint32_t table : {0u, 6u, 8u, 255u}) {
+  for (uint32_t table : {0u, 7u, 8u, 255u}) {
     EXPECT_NE(b.RunTableAccess(TableOp::kRead, Table(table), 0) &
                   contract::kMgmtTableControlErrorMask,
               0u)

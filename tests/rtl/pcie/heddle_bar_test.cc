@@ -143,6 +143,7 @@ TEST(BarTest, ReadsShowIdentityLimitsAndHealth) {
   b.dut->context_limits_i = 0x20201010;
   b.dut->transport_limits_i = 0x00400400;
   b.dut->datapath_i = 0x20000200;
+  b.dut->region_limits_i = 0x00100400;
   b.dut->device_status_i = 5;
   b.dut->fatal_cause_i = 0xdead;
   EXPECT_EQ(b.Read32(contract::kBar0MagicOffset), contract::kBar0MagicReset);
@@ -152,6 +153,7 @@ TEST(BarTest, ReadsShowIdentityLimitsAndHealth) {
   EXPECT_EQ(b.Read32(contract::kBar0ContextLimitsOffset), 0x20201010u);
   EXPECT_EQ(b.Read32(contract::kBar0TransportLimitsOffset), 0x00400400u);
   EXPECT_EQ(b.Read32(contract::kBar0DatapathOffset), 0x20000200u);
+  EXPECT_EQ(b.Read32(contract::kBar0RegionLimitsOffset), 0x00100400u);
   EXPECT_EQ(b.Read32(contract::kBar0DeviceStatusOffset), 5u);
   EXPECT_EQ(b.Read32(contract::kBar0FatalCauseOffset), 0xdeadu);
   EXPECT_EQ(b.Read(contract::kBar0StatisticsOffset + 8 * 37),

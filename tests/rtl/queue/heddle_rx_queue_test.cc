@@ -158,6 +158,7 @@ class Bench {
     c.resource_index = uint16_t(0x200 + ctx);
     c.ring_log2 = uint8_t(log2);
     c.cq = uint8_t(cq);
+    c.flags = ctx % 2 ? contract::kRxCtxFlagRegionEvent : uint8_t{0};
     c.function = uint8_t(ctx + 1);
     c.enable = 1;
     cfg[ctx] = c;
@@ -413,6 +414,7 @@ TEST(RxQueueTest, LookupAnswersPidAndRiOfEnabledContextsInTheSameCycle) {
     if (c != 5) {
       EXPECT_EQ(b.dut->look_ctx_o, c);
       EXPECT_EQ(b.dut->look_job_o, b.cfg[c].job_id);
+      EXPECT_EQ(b.dut->look_event_o, b.cfg[c].flags);
     }
     b.dut->look_pid_i = uint16_t(b.cfg[c].pid_on_fep + 8);
     b.dut.Settle();

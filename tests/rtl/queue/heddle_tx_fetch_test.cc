@@ -192,10 +192,12 @@ class Bench {
     memory.Write(SlotAddress(ctx, tail[ctx]), &desc, sizeof desc);
     tail[ctx] += 1u + desc.ext_slots;
   }
+  // A send; each third one a write, each second one delivery-complete.
   static TxDesc Send(uint32_t length, uint64_t op_context) {
     TxDesc d;
-    d.opcode = Opcode::kSend;
+    d.opcode = op_context % 3 == 2 ? Opcode::kWrite : Opcode::kSend;
     d.flags = contract::kTxFlagCompletion;
+    if (op_context % 2 != 0) d.flags |= contract::kTxFlagDeliveryComplete;
     d.peer = 5;
     d.length = length;
     d.rx_index = 2;
@@ -407,8 +409,8 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
     std::function<void(TxDesc*)> spoil;
   };
   const std::vector<Case> cases = {
-      {"write", Status::kBadOpcode,
-       [](TxDesc* d) { d->opcode = Opcode::kWrite; }},
+      {"read", Status::kBadOpcode,
+       [](TxDesc* d) { d->opcode = Opcode::kRead; }},
       {"tagged", Status::kBadOpcode,
        [](TxDesc* d) { d->opcode = Opcode::kTaggedSend; }},
       {"opcode 255", Status::kBadOpcode,
@@ -416,8 +418,8 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
       {"unknown flag", Status::kBadLength, [](TxDesc* d) { d->flags |= 0x80; }},
       {"fence", Status::kBadLength,
        [](TxDesc* d) { d->flags |= contract::kTxFlagFence; }},
-      {"delivery complete", Status::kBadLength,
-       [](TxDesc* d) { d->flags |= contract::kTxFlagDeliveryComplete; }},
+      {"more", Status::kBadLength,
+       [](TxDesc* d) { d->flags |= contract::kTxFlagMore; }},
       {"no segment", Status::kBadLength, [](TxDesc* d) { d->segments = 0; }},
       {"two segments", Status::kBadLength, [](TxDesc* d) { d->segments = 2; }},
       {"segment of nothing", Status::kBadLength,

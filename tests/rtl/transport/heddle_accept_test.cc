@@ -49,6 +49,7 @@ class AcceptTest : public testing::Test {
     pkt.dscp = 9;
     pkt.pds_type = static_cast<uint8_t>(PdsType::kRodReq);
     pkt.next_hdr = static_cast<uint8_t>(contract::NextHdr::kRequestStd);
+    pkt.offset = static_cast<uint16_t>(kStart - 1 - psn);  // Clears nothing.
     pkt.psn = psn;
     pkt.spdcid = 0x11;
     pkt.dpdcid = tpdcid_;
@@ -113,6 +114,11 @@ class AcceptTest : public testing::Test {
     EXPECT_EQ(rsp.dpdcid, 0x11);
     EXPECT_EQ(rsp.return_code, static_cast<uint8_t>(code));
     EXPECT_EQ(rsp.response, code == ReturnCode::kNull ? 0 : 1);
+  }
+  // An error answer about `psn` that waits to be cleared.
+  void ExpectError(const Response& rsp, uint32_t psn, ReturnCode code) {
+    ExpectAck(rsp, psn - 1, 1, code);
+    EXPECT_EQ(rsp.req, static_cast<uint8_t>(contract::AckReq::kClear));
   }
 
   AcceptBench bench_;
@@ -281,24 +287,393 @@ TEST_F(AcceptTest, WrongJobOpcodeAndAddressingAreAnsweredWithTheirError) {
   RxPacket job = Packet(kStart + 1, 8);
   job.job_id = 9;
   const Response rsp = bench_.Answer(job);
-  ExpectAck(rsp, kStart, 1, ReturnCode::kBadJobId);
+  ExpectError(rsp, kStart + 1, ReturnCode::kBadJobId);
   EXPECT_EQ(rsp.job_id, 9u);
-  RxPacket opcode = Packet(kStart + 1, 8);
-  opcode.opcode = 1;
-  ExpectAck(bench_.Answer(opcode), kStart, 1, ReturnCode::kUnsupportedOp);
-  RxPacket relative = Packet(kStart + 1, 8);
+  // Each request clears what was answered before it.
+  RxPacket opcode = Packet(kStart + 2, 8);
+  opcode.opcode = 2;
+  opcode.offset = static_cast<uint16_t>(-1);
+  ExpectError(bench_.Answer(opcode), kStart + 2, ReturnCode::kUnsupportedOp);
+  RxPacket relative = Packet(kStart + 3, 8);
   relative.rel = 1;
-  ExpectAck(bench_.Answer(relative), kStart, 1, ReturnCode::kBadPid);
+  relative.offset = static_cast<uint16_t>(-1);
+  ExpectError(bench_.Answer(relative), kStart + 3, ReturnCode::kBadPid);
   EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
   for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(bench_.places.size(), 3u);
+  EXPECT_TRUE(bench_.credits_taken.empty());
 }
 
-TEST_F(AcceptTest, ErrorOnAFirstPacketOpensNoPdc) {
+TEST_F(AcceptTest, ErrorOnAFirstPacketOpensThePdcThatKeepsItsAnswer) {
   RxPacket job = Syn(kStart, 8);
   job.job_id = 9;
-  ExpectAck(bench_.Answer(job), kStart - 1, 1, ReturnCode::kBadJobId);
-  EXPECT_EQ(bench_.responses.back().spdcid, 0);
+  const Response rsp = bench_.Answer(job);
+  EXPECT_NE(rsp.spdcid, 0);
+  tpdcid_ = rsp.spdcid;
+  ExpectError(rsp, kStart, ReturnCode::kBadJobId);
+  ExpectError(bench_.Answer(job), kStart, ReturnCode::kBadJobId);
+}
+
+// UET 2.15: an error answer is delivered for certain.
+TEST_F(AcceptTest, AnErrorIsRepeatedAndHoldsTheAcknowledgementUntilCleared) {
+  Open();
+  RxPacket bad = Packet(kStart + 1, 8);
+  bad.job_id = 9;
+  bad.message_id = 77;
+  ExpectError(bench_.Answer(bad), kStart + 1, ReturnCode::kBadJobId);
+  // What follows is received, but not acknowledged.
+  for (uint32_t i = 2; i <= 3; ++i) bench_.AddBuffer(2, 64, 0x1000, i);
+  bench_.Quiet(Packet(kStart + 2, 8));
+  RxPacket asking = Packet(kStart + 3, 8);
+  asking.ar = 1;
+  for (const RxPacket& pkt : {asking, bad, Packet(kStart + 2, 8),
+                              Control(CpType::kAckRequest, kStart + 1),
+                              Control(CpType::kAckRequest, kStart + 3)}) {
+    const Response rsp = bench_.Answer(pkt);
+    ExpectError(rsp, kStart + 1, ReturnCode::kBadJobId);
+    EXPECT_EQ(rsp.message_id, 77);
+    EXPECT_EQ(rsp.job_id, 9u);
+  }
+  EXPECT_EQ(bench_.credits_taken.size(), 2u);
+  // A second error has no place.
+  RxPacket second = Packet(kStart + 4, 8);
+  second.job_id = 9;
+  ExpectNack(bench_.Answer(second), NackCode::kNoGtdDelAvail, tpdcid_,
+             kStart + 4);
+  // Too early a clear changes nothing.
+  RxPacket clear = Control(CpType::kClearCommand, 0);
+  clear.pds_payload = kStart;
+  bench_.Quiet(clear);
+  clear.pds_payload = kStart + 1;
+  ExpectAck(bench_.Answer(clear), kStart + 3, 0, ReturnCode::kNull);
+  bench_.Quiet(clear);
+  ExpectError(bench_.Answer(second), kStart + 4, ReturnCode::kBadJobId);
+  // Nothing follows: the initiator knows.
+  clear.pds_payload = kStart + 4;
+  bench_.Quiet(clear);
+  bench_.AddBuffer(2, 64, 0x1000, 5);
+  asking.psn = kStart + 5;
+  ExpectAck(bench_.Answer(asking), kStart + 5, 0, ReturnCode::kOk);
+}
+
+TEST_F(AcceptTest, ARequestClearsAsWellAndIsAnswered) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  bench_.AddBuffer(2, 64, 0x1000, 2);
+  RxPacket bad = Packet(kStart + 1, 8);
+  bad.job_id = 9;
+  ExpectError(bench_.Answer(bad), kStart + 1, ReturnCode::kBadJobId);
+  RxPacket next = Packet(kStart + 2, 8);
+  next.offset = static_cast<uint16_t>(-2);
+  bench_.Quiet(next);
+  next.psn = kStart + 3;
+  ExpectAck(bench_.Answer(next), kStart + 3, 0, ReturnCode::kOk);
+}
+
+TEST_F(AcceptTest, TheRestOfARefusedMessageGetsTheSameAnswerAndIsDiscarded) {
+  Open();
+  RxPacket first = First(kStart + 1, 4096, 9000);
+  first.job_id = 9;
+  ExpectError(bench_.Answer(first), kStart + 1, ReturnCode::kBadJobId);
+  RxPacket middle = Next(kStart + 2, 4096, 4096, false, 9000);
+  middle.job_id = 9;
+  middle.offset = static_cast<uint16_t>(-1);
+  Response rsp = bench_.Answer(middle);
+  ExpectAck(rsp, kStart + 2, 0, ReturnCode::kBadJobId);
+  EXPECT_EQ(rsp.req, 0);
+  RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
+  last.job_id = 9;
+  last.ar = 1;
+  rsp = bench_.Answer(last);
+  ExpectAck(rsp, kStart + 3, 0, ReturnCode::kBadJobId);
+  EXPECT_EQ(rsp.req, 0);
+  for (const Place& record : bench_.places) {
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.complete, 0);
+  }
+  bench_.AddBuffer(2, 64, 0x1000, 5);
+  RxPacket next = Packet(kStart + 4, 8);
+  next.ar = 1;
+  ExpectAck(bench_.Answer(next), kStart + 4, 0, ReturnCode::kOk);
+}
+
+// Peers' writes into regions.
+class AcceptWriteTest : public AcceptTest {
+ protected:
+  AcceptWriteTest() {
+    bench_.region.code = static_cast<uint8_t>(ReturnCode::kOk);
+    bench_.region.iova = 0x100000;
+    bench_.region.owner = 0x21;
+  }
+  static RxPacket AsWrite(RxPacket pkt) {
+    pkt.opcode = 1;
+    pkt.match_bits = 0xabcd;
+    pkt.buffer_offset = 0x40;
+    return pkt;
+  }
+  void SetCode(ReturnCode code) {
+    bench_.region.code = static_cast<uint8_t>(code);
+  }
+};
+
+TEST_F(AcceptWriteTest, IsPlacedInTheRegionWithoutBufferCreditOrCompletion) {
+  Open();
+  bench_.credit_ok = 0;
+  bench_.Quiet(AsWrite(First(kStart + 1, 4096, 9000)));
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.first, 1);
+  EXPECT_EQ(record.bytes, 4096);
+  EXPECT_EQ(record.iova, 0x100040u);
+  EXPECT_EQ(record.ev.owner, 0x21);
+  bench_.Quiet(AsWrite(Next(kStart + 2, 4096, 4096, false, 9000)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.iova, 0x101040u);
+  EXPECT_EQ(record.bytes, 4096);
+  RxPacket last = AsWrite(Next(kStart + 3, 8192, 808, true, 9000));
+  last.ar = 1;
+  const Response rsp = bench_.Answer(last);
+  ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
+  EXPECT_EQ(rsp.modified_length, 9000u);
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.iova, 0x102040u);
+  EXPECT_EQ(record.bytes, 808);
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(record.visible, 0);
+  EXPECT_TRUE(bench_.credits_taken.empty());
+  EXPECT_EQ(Count(Statistic::kRxRma), 3);
+  EXPECT_EQ(Count(Statistic::kRxMessages), 2);
+  EXPECT_EQ(Count(Statistic::kRxRmaRefused), 0);
+}
+
+TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
+  Open();
+  uint32_t psn = kStart;
+  for (int kind = 1; kind < 4; ++kind) {
+    SCOPED_TRACE(kind);
+    const bool hd = (kind & 1) != 0;
+    bench_.contexts[2].event = (kind & 2) != 0;
+    bench_.credits_taken.clear();
+    RxPacket pkt = AsWrite(Packet(++psn, 8));
+    pkt.hd = hd;
+    pkt.header_data = 0x1122334455667788;
+    pkt.initiator = 0x3007;
+    bench_.credit_ok = ~(1u << 5);
+    ExpectNack(bench_.Answer(pkt), NackCode::kNoResource, tpdcid_, psn);
+    bench_.places.clear();
+    bench_.credit_ok = 1u << 5;
+    bench_.Quiet(pkt);
+    EXPECT_EQ(bench_.credits_taken, std::vector<uint8_t>{5});
+    const Place record = bench_.TakeRecord();
+    EXPECT_EQ(record.bytes, 8);
+    EXPECT_EQ(record.complete, 1);
+    CqEvent expected = {};
+    expected.write = 1;
+    expected.credit = 1;
+    expected.owner = 0x21;
+    expected.cq = 5;
+    expected.cq_gen = 6;
+    expected.entry.kind =
+        static_cast<uint8_t>(contract::CompletionKind::kTarget);
+    expected.entry.opcode = 1;
+    expected.entry.context = 2;
+    expected.entry.flags =
+        hd ? contract::kCompletionFlagHeaderData : uint8_t{0};
+    expected.entry.queue_head = 1;  // One buffer was taken by Open().
+    expected.entry.peer = 0x3007;
+    expected.entry.source_fa_lo = 0x0a000002;
+    expected.entry.match_bits = 0xabcd;
+    expected.entry.header_data = hd ? 0x1122334455667788 : 0;
+    expected.entry.message_length = 8;
+    expected.entry.length = 8;
+    EXPECT_EQ(record.ev, expected);
+  }
+  bench_.contexts[2].event = true;
+  bench_.Quiet(AsWrite(Packet(++psn, 0)));
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 1);
+}
+
+TEST_F(AcceptWriteTest, AnswersOfTheRegionTableAreTheInitiators) {
+  Open();
+  uint32_t psn = kStart;
+  for (ReturnCode code : {ReturnCode::kBadMkey, ReturnCode::kPermViolation,
+                          ReturnCode::kBadAddr}) {
+    SetCode(code);
+    RxPacket pkt = AsWrite(Packet(++psn, 8));
+    pkt.offset = static_cast<uint16_t>(-1);
+    ExpectError(bench_.Answer(pkt), psn, code);
+    EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  }
+  // Another function's region, whatever it grants.
+  bench_.region.owner = 0x22;
+  SetCode(ReturnCode::kOk);
+  RxPacket pkt = AsWrite(Packet(++psn, 8));
+  pkt.offset = static_cast<uint16_t>(-1);
+  ExpectError(bench_.Answer(pkt), psn, ReturnCode::kBadMkey);
+  bench_.region.owner = 0x21;
+  // No context serves the RI.
+  pkt = AsWrite(Packet(++psn, 8));
+  pkt.offset = static_cast<uint16_t>(-1);
+  pkt.resource_index = 6;
+  ExpectError(bench_.Answer(pkt), psn, ReturnCode::kBadIndex);
+  EXPECT_EQ(Count(Statistic::kRxRmaRefused), 5);
+}
+
+TEST_F(AcceptWriteTest, ARegionClosedInsideAMessageEndsItWithoutCompletion) {
+  Open();
+  RxPacket first = AsWrite(First(kStart + 1, 4096, 9000));
+  first.hd = 1;
+  bench_.Quiet(first);
+  EXPECT_EQ(bench_.credits_taken.size(), 1u);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 4096);
+  SetCode(ReturnCode::kBadMkey);
+  ExpectError(bench_.Answer(AsWrite(Next(kStart + 2, 4096, 4096, false, 9000))),
+              kStart + 2, ReturnCode::kBadMkey);
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.credit, 1);
+  EXPECT_EQ(record.ev.write, 0);
+  // Open again: the message stays refused.
+  SetCode(ReturnCode::kOk);
+  RxPacket last = AsWrite(Next(kStart + 3, 8192, 808, true, 9000));
+  last.offset = static_cast<uint16_t>(-1);
+  ExpectAck(bench_.Answer(last), kStart + 3, 0, ReturnCode::kBadMkey);
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.complete, 0);
+}
+
+TEST_F(AcceptWriteTest, AContextGoneInsideAMessageEndsItToo) {
+  for (bool disabled : {true, false}) {
+    bench_.contexts[2].alive = true;
+    const uint32_t base = disabled ? kStart : kStart + 4;
+    bench_.contexts[2].buffers.clear();
+    bench_.AddBuffer(2, 64, 0x1000, 6);
+    RxPacket open = Syn(base, 8);
+    open.offset = static_cast<uint16_t>(-1);
+    tpdcid_ = bench_.Answer(open).spdcid;
+    bench_.Quiet(AsWrite(First(base + 1, 4096, 9000)));
+    if (disabled) {
+      bench_.contexts[2].alive = false;
+    } else {
+      bench_.contexts[2].gen = 2;
+    }
+    bench_.places.clear();
+    ExpectError(bench_.Answer(AsWrite(Next(base + 2, 4096, 4096, false, 9000))),
+                base + 2, ReturnCode::kBadIndex);
+    EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+    bench_.Answer(AsWrite([&] {
+      RxPacket last = Next(base + 3, 8192, 808, true, 9000);
+      last.ar = 1;
+      return last;
+    }()));
+    bench_.places.clear();
+  }
+}
+
+TEST_F(AcceptWriteTest, PacketsThatDoNotContinueTheWriteAreDropped) {
+  Open();
+  uint32_t psn = kStart;
+  const auto key = [](RxPacket& p) { p.match_bits = 0xabce; };
+  const auto send = [](RxPacket& p) { p.opcode = 5; };
+  for (void (*spoil)(RxPacket&) : {+key, +send}) {
+    bench_.Quiet(AsWrite(First(++psn, 4096, 9000)));
+    bench_.places.clear();
+    RxPacket pkt = AsWrite(Next(++psn, 4096, 4096, false, 9000));
+    spoil(pkt);
+    ExpectAck(bench_.Answer(pkt), psn, 0, ReturnCode::kNull);
+    EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+    RxPacket last = AsWrite(Next(++psn, 8192, 808, true, 9000));
+    last.ar = 1;
+    ExpectAck(bench_.Answer(last), psn, 0, ReturnCode::kNull);
+    EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  }
+}
+
+TEST_F(AcceptWriteTest, InitiatorErrorPlacesNothingAndReturnsTheCredit) {
+  Open();
+  RxPacket first = AsWrite(First(kStart + 1, 4096, 9000));
+  first.hd = 1;
+  bench_.Quiet(first);
+  bench_.places.clear();
+  RxPacket failed = AsWrite(Next(kStart + 2, 4096, 0, true, 9000));
+  failed.ie = 1;
+  failed.ar = 1;
+  SetCode(ReturnCode::kBadMkey);  // Does not matter any more.
+  ExpectAck(bench_.Answer(failed), kStart + 2, 0, ReturnCode::kNull);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.write, 0);
+  EXPECT_EQ(record.ev.credit, 1);
+}
+
+TEST_F(AcceptWriteTest, DeliveryCompleteIsAnsweredWhenItsDataIsVisible) {
+  Open();
+  const auto pdc = static_cast<uint8_t>(tpdcid_ & 0x3f);
+  const auto complete = [&](uint32_t psn) {
+    RxPacket pkt = AsWrite(Packet(psn, 8));
+    pkt.dc = 1;
+    pkt.ar = 1;
+    return pkt;
+  };
+  bench_.Quiet(complete(kStart + 1));
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.visible, 1);
+  EXPECT_EQ(record.psn, kStart + 1);
+  // Others are accepted meanwhile, but not acknowledged cumulatively.
+  RxPacket plain = AsWrite(Packet(kStart + 2, 8));
+  plain.ar = 1;
+  ExpectAck(bench_.Answer(plain), kStart, 2, ReturnCode::kOk);
+  bench_.Quiet(complete(kStart + 3));
+  // A duplicate of one that waits is not told that it arrived.
+  ExpectAck(bench_.Answer(complete(kStart + 1)), kStart, 0, ReturnCode::kNull);
+  size_t before = bench_.responses.size();
+  bench_.Show(pdc, kStart + 1);
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.responses.size(), ++before);
+  ExpectAck(bench_.responses.back(), kStart + 1, 0, ReturnCode::kNull);
+  bench_.Show(pdc, kStart + 3);
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.responses.size(), ++before);
+  ExpectAck(bench_.responses.back(), kStart + 3, 0, ReturnCode::kNull);
+  // An error behind one that waits is told after it.
+  bench_.Quiet(complete(kStart + 4));
+  SetCode(ReturnCode::kBadMkey);
+  RxPacket bad = AsWrite(Packet(kStart + 5, 8));
+  bad.ar = 1;
+  ExpectAck(bench_.Answer(bad), kStart + 3, 0, ReturnCode::kNull);
+  before = bench_.responses.size();
+  bench_.Show(pdc, kStart + 4);
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.responses.size(), ++before);
+  ExpectError(bench_.responses.back(), kStart + 5, ReturnCode::kBadMkey);
+}
+
+TEST_F(AcceptWriteTest, ReportOfAnEarlierPdcOfTheIndexMeansNothing) {
+  Open();
+  const auto pdc = static_cast<uint8_t>(tpdcid_ & 0x3f);
+  RxPacket pkt = AsWrite(Packet(kStart + 1, 8));
+  pkt.dc = 1;
+  bench_.Quiet(pkt);
+  bench_.Show(pdc, kStart + 1000);
+  bench_.RunUntilIdle();
+  ExpectAck(bench_.responses.back(), kStart, 0, ReturnCode::kNull);
+  bench_.Show(pdc, kStart + 1);
+  bench_.RunUntilIdle();
+  ExpectAck(bench_.responses.back(), kStart + 1, 0, ReturnCode::kNull);
+}
+
+TEST_F(AcceptWriteTest, OnePacketIsTakenEveryTwoCycles) {
+  Open();
+  for (uint32_t i = 1; i <= 200; ++i) {
+    bench_.Send(AsWrite(Packet(kStart + i, 8)));
+  }
+  const uint64_t start = bench_.cycle;
+  bench_.RunUntilIdle();
+  EXPECT_LE(bench_.cycle - start, 2u * 200 + 10);
+  EXPECT_EQ(bench_.places.size(), 200u);
 }
 
 TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {

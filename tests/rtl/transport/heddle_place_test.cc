@@ -63,6 +63,12 @@ class Placement {
     size_t answers;   // Writes answered before it.
   };
   std::vector<Event> events;
+  struct Shown {
+    uint8_t pdc;
+    uint32_t psn;
+    size_t answers;  // Writes answered before it.
+  };
+  std::vector<Shown> shown;
   std::vector<Written> writes;
   size_t answers = 0;
   size_t most_outstanding = 0;
@@ -109,6 +115,9 @@ void Placement::Cycle() {
   const bool pay_taken = dut_->pay_valid_i && dut_->pay_ready_o;
   if (dut_->ev_valid_o && dut_->ev_ready_i) {
     events.push_back({Sample<CqEvent>(dut_->ev_o), writes.size(), answers});
+  }
+  if (dut_->visible_o) {
+    shown.push_back({dut_->visible_pdc_o, dut_->visible_psn_o, answers});
   }
   if (dut_->wr_data_valid_o) {
     EXPECT_LT(unfilled_, writes.size()) << "data before its request";
@@ -194,6 +203,33 @@ TEST(PlaceTest, CompletesAfterTheAnswersWhereTheBridgeReportsErrors) {
   ASSERT_EQ(dut.events.size(), 1u);
   EXPECT_EQ(dut.events[0].answers, 2u);
   EXPECT_EQ(dut.events[0].event.entry.status, 0);
+}
+
+TEST(PlaceTest, VisibleIsReportedBehindTheAnswersAlsoWhereTheBridgeOnlyPosts) {
+  for (bool write_errors : {false, true}) {
+    Placement dut(write_errors);
+    dut.latency = 80;
+    dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+    Place last = Record(64, 64, 0x1040, 1, false, false);
+    last.visible = 1;
+    last.psn = 77;
+    dut.Push(last, Payload(64, 65));
+    // Nothing to write, but behind what was.
+    Place empty = Record(0, 0, 0, 2, true, true);
+    empty.visible = 1;
+    empty.psn = 78;
+    dut.Push(empty, {});
+    dut.Push(Record(64, 64, 0x2000, 1, true, true), Payload(64, 1));
+    dut.RunUntilIdle(400);
+    ASSERT_EQ(dut.shown.size(), 2u);
+    EXPECT_EQ(dut.shown[0].pdc, 1);
+    EXPECT_EQ(dut.shown[0].psn, 77u);
+    EXPECT_GE(dut.shown[0].answers, 2u);
+    EXPECT_EQ(dut.shown[1].pdc, 2);
+    EXPECT_EQ(dut.shown[1].psn, 78u);
+    ASSERT_EQ(dut.events.size(), 2u);
+    EXPECT_GE(dut.events[0].answers, 2u);
+  }
 }
 
 TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {

@@ -222,6 +222,34 @@ struct RxBuffer {
   }
 };
 
+struct RmaRequest {
+  uint64_t key = 0;
+  uint64_t offset = 0;
+  uint32_t length = 0;
+  uint32_t message_offset = 0;
+  uint32_t job_id = 0;
+  uint16_t pid_on_fep = 0;
+  uint16_t resource_index = 0;
+  uint8_t needs = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(key, 64), v(offset, 64), v(length, 32), v(message_offset, 32);
+    v(job_id, 24), v(pid_on_fep, 12), v(resource_index, 12), v(needs, 8);
+  }
+};
+
+struct RmaAnswer {
+  uint8_t code = 0;  // contract::ReturnCode.
+  uint64_t iova = 0;
+  uint8_t owner = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(code, 6), v(iova, 64), v(owner, 8);
+  }
+};
+
 struct Completion {
   uint8_t phase = 0;
   uint8_t kind = 0;
@@ -280,12 +308,14 @@ struct Place {
   uint8_t tpdc = 0;
   uint8_t first = 0;
   uint8_t complete = 0;
+  uint8_t visible = 0;
+  uint32_t psn = 0;
   CqEvent ev = {};
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 6);
-    v(first, 1), v(complete, 1);
+    v(first, 1), v(complete, 1), v(visible, 1), v(psn, 32);
     ev.Fields(v);
   }
 };

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a target PDC stands: what an ACK of it may say at any time. Combinational.
+//
+// Held:   an ACK acknowledges everything accepted, but not a packet whose error answer the initiator has
+//         not cleared yet (UET 2.15), nor one whose data is not visible yet, nor what is behind.
+// Error:  the stored error answer goes with every ACK that reaches up to it, so that a lost one is
+//         repeated by whatever asks next. Otherwise a default response.
+
+module heddle_standing
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_transport_pkg::*;
+(
+  input  target_pdc_t entry_i,
+  input  response_t   rsp_i,    // Addresses of the answer.
+  output logic [31:0] cack_o,
+  output response_t   rsp_o
+);
+  logic [31:0] stored, base;
+  assign stored = (entry_i.stored ? entry_i.stored_psn : entry_i.expected) - 32'd1;
+  assign base   = entry_i.hidden_base - stored;
+  assign cack_o = entry_i.hidden && base[31] ? entry_i.hidden_base : stored;
+
+  always_comb begin
+    rsp_o            = rsp_i;
+    rsp_o.kind       = ResponseAck;
+    rsp_o.cack       = cack_o;
+    rsp_o.ack_offset = '0;
+    rsp_o.response   = SesResponseDefaultResponse;
+    if (entry_i.stored && cack_o == stored) begin
+      rsp_o.ack_offset  = 16'd1;
+      rsp_o.req         = AckReqClear;
+      rsp_o.response    = SesResponseResponse;
+      rsp_o.return_code = entry_i.stored_code;
+      rsp_o.message_id  = entry_i.stored_message;
+      rsp_o.job_id      = entry_i.stored_job;
+    end
+  end
+
+  logic unused_bits;
+  assign unused_bits = ^{entry_i, base};
+endmodule
