@@ -16,6 +16,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clock.h"
+#include "hw/sim/device_board.h"
 
 namespace heddle::sim {
 namespace {
@@ -29,48 +30,11 @@ constexpr uint64_t kStartLimitCycles = 20000;
 constexpr uint64_t kLongestSleepNs = 1000000000;
 // With a timer running the clock is looked at often enough for TickClock.
 constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
-constexpr uint64_t kRtoMaxNs = 640000000;
-constexpr uint64_t kBackoffMaxNs = 1000000;
-constexpr uint64_t kAckDelayTicks = 2;
 // A closing NIC answers until its peers have been silent for so long: one whose
 // last ACK was lost asks again after an RTO, two and four of them.
 constexpr uint64_t kLingerRtos = 7;
 constexpr uint64_t kLingerLimitNs = 2000000000;
 constexpr uint64_t kResetLimitNs = 10000000000;
-// Questions to a neighbour and the time between them: one that has a CPU
-// answers within milliseconds.
-constexpr uint8_t kNeighbourTries = 8;
-constexpr uint64_t kNeighbourRetryNs = 100000000;
-constexpr uint64_t kNeighbourReachableNs = 30000000000;
-constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
-
-firmware::Board MakeBoard(const RtlDeviceOptions& options, uint8_t slot) {
-  firmware::Board board{};
-  board.fa_lo = options.wire.ip.lo;
-  board.fa_hi = options.wire.ip.hi;
-  board.ipv6 = options.wire.ip.ipv6;
-  board.mac = PortMac(options.wire.ip, slot);
-  board.gateway_mac = kGatewayMac;
-  board.resolve_neighbours = options.resolve_neighbours;
-  board.neighbour_tries = kNeighbourTries;
-  board.neighbour_retry_ns = kNeighbourRetryNs;
-  board.neighbour_reachable_ns = kNeighbourReachableNs;
-  board.tick_ns = RtlDevice::kTickNs;
-  board.rto_ns = options.rto_ns;
-  board.rto_max_ns = std::max(kRtoMaxNs, options.rto_ns);
-  board.backoff_ns = RtlDevice::kTickNs;
-  board.backoff_max_ns = kBackoffMaxNs;
-  board.dead_ns = options.dead_ns;
-  board.ack_delay_ns = kAckDelayTicks * RtlDevice::kTickNs;
-  // Differs from that of the slot's last owner, whose packets may be under way.
-  board.pdc_seed = static_cast<uint32_t>(RealtimeNs() / RtlDevice::kTickNs) ^
-                   static_cast<uint32_t>(getpid()) << 16;
-  board.payload_mtu = static_cast<uint16_t>(options.wire.payload_mtu);
-  board.slot = slot;
-  board.write_errors = true;
-  return board;
-}
-
 }  // namespace
 
 RtlDevice::RtlDevice(const RtlDeviceOptions& options)
@@ -112,7 +76,7 @@ bool RtlDevice::OpenWire(std::string* message, Errno* error) {
 bool RtlDevice::Start(std::string* message) {
   const NicNodeOptions options{.memory = options_.memory,
                                .model = {.trace = options_.trace},
-                               .board = MakeBoard(options_, wire_->slot())};
+                               .board = DeviceBoard(options_, wire_->slot(), kTickNs)};
   const std::lock_guard lock(mutex_);
   node_ = std::make_unique<NicNode>(
       options, mac_.get(), wire_.get(),

@@ -16,6 +16,7 @@
 #include "driver/device.h"
 #include "driver/result.h"
 #include "hw/sim/bar_driver.h"
+#include "hw/sim/device_options.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/nic_node.h"
 #include "hw/sim/shared_mac.h"
@@ -24,19 +25,7 @@
 
 namespace heddle::sim {
 
-struct RtlDeviceOptions {
-  SharedWireOptions wire;
-  LineFaults faults;
-  MemoryOptions memory;
-  std::string capture;  // Files, empty for none.
-  std::string trace;
-  std::string statistics;  // Appended to.
-  uint64_t rto_ns = 20000000;
-  uint64_t dead_ns = 60000000000;
-  // Neighbours are found by ARP and Neighbor Discovery; else one next hop
-  // stands for everybody.
-  bool resolve_neighbours = false;
-};
+using RtlDeviceOptions = DeviceOptions;
 
 // Polling threads step the model themselves; one that polls an idle device over
 // and over sleeps up to 0.2 ms in it, until a doorbell or a frame. A thread of

@@ -97,7 +97,7 @@ const char* ApplyFault(std::string_view name, std::string_view value,
 
 // Null if the setting was understood, else what is allowed.
 const char* Apply(std::string_view name, const std::string& value,
-                  RtlDeviceOptions& out) {
+                  DeviceOptions& out) {
   constexpr const char* kTime = "nanoseconds from 1 to one day";
   if (name == "address") {
     return ParseWireAddress(value, &out.wire.ip)
@@ -153,9 +153,9 @@ const char* Apply(std::string_view name, const std::string& value,
 
 }  // namespace
 
-Result<RtlDeviceOptions> ParseSettings(const HeddleSimOption* options,
+Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
                                        size_t count, std::string* message) {
-  RtlDeviceOptions out;
+  DeviceOptions out;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = options[i].name;
     const std::string value = options[i].value;

@@ -7,13 +7,13 @@
 
 #include "driver/result.h"
 #include "driver/sim_factory.h"
-#include "hw/sim/rtl_device.h"
+#include "hw/sim/device_options.h"
 
 namespace heddle::sim {
 
 // Errors: EINVAL for an unknown name or a bad value; `*message` names it, its
 // value and what is allowed.
-Result<RtlDeviceOptions> ParseSettings(const HeddleSimOption* options,
+Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
                                        size_t count, std::string* message);
 
 }  // namespace heddle::sim

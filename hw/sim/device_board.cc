@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/device_board.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "hw/sim/clock.h"
+
+namespace heddle::sim {
+namespace {
+
+constexpr uint64_t kRtoMaxNs = 640000000;
+constexpr uint64_t kBackoffMaxNs = 1000000;
+constexpr uint64_t kAckDelayTicks = 2;
+// Longer than anything stays on a wire of ours that is not told to delay.
+constexpr uint64_t kPdcSafetyNs = 1000000000;
+// Questions to a neighbour and the time between them: one that has a CPU
+// answers within milliseconds.
+constexpr uint8_t kNeighbourTries = 8;
+constexpr uint64_t kNeighbourRetryNs = 100000000;
+constexpr uint64_t kNeighbourReachableNs = 30000000000;
+constexpr uint64_t kGatewayMac = 0x02ff00000001;  // The wire's switch.
+
+// What peers must not guess; without a source of randomness, the time.
+uint64_t Secret() {
+  uint64_t secret = 0;
+  return getrandom(&secret, sizeof(secret), 0) == ssize_t{sizeof(secret)}
+             ? secret
+             : RealtimeNs();
+}
+
+}  // namespace
+
+firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
+                            uint64_t tick_ns) {
+  firmware::Board board{};
+  board.fa_lo = options.wire.ip.lo;
+  board.fa_hi = options.wire.ip.hi;
+  board.ipv6 = options.wire.ip.ipv6;
+  board.mac = PortMac(options.wire.ip, slot);
+  board.gateway_mac = kGatewayMac;
+  board.resolve_neighbours = options.resolve_neighbours;
+  board.neighbour_tries = kNeighbourTries;
+  board.neighbour_retry_ns = kNeighbourRetryNs;
+  board.neighbour_reachable_ns = kNeighbourReachableNs;
+  board.tick_ns = tick_ns;
+  board.rto_ns = options.rto_ns;
+  board.rto_max_ns = std::max(kRtoMaxNs, options.rto_ns);
+  board.backoff_ns = tick_ns;
+  board.backoff_max_ns = kBackoffMaxNs;
+  board.dead_ns = options.dead_ns;
+  board.ack_delay_ns = kAckDelayTicks * tick_ns;
+  const FaultOptions& tx = options.faults.tx;
+  const FaultOptions& rx = options.faults.rx;
+  board.pdc_safety_ns =
+      kPdcSafetyNs + tx.delay + tx.jitter + rx.delay + rx.jitter;
+  // Differs from that of the slot's last owner, whose packets may be under way.
+  board.pdc_seed = static_cast<uint32_t>(RealtimeNs() / tick_ns) ^
+                   static_cast<uint32_t>(getpid()) << 16;
+  board.key_secret = Secret();
+  board.payload_mtu = static_cast<uint16_t>(options.wire.payload_mtu);
+  board.slot = slot;
+  board.write_errors = true;
+  return board;
+}
+
+}  // namespace heddle::sim

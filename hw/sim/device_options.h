@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a simulated device is opened, whatever its kind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hw/sim/faults.h"
+#include "hw/sim/host_memory.h"
+#include "hw/sim/shared_wire.h"
+
+namespace heddle::sim {
+
+struct DeviceOptions {
+  SharedWireOptions wire;
+  LineFaults faults;
+  MemoryOptions memory;    // Of `rtl`.
+  std::string capture;     // Files, empty for none.
+  std::string trace;       // Of `rtl`.
+  std::string statistics;  // Appended to.
+  uint64_t rto_ns = 20000000;
+  uint64_t dead_ns = 60000000000;
+  // Neighbours are found by ARP and Neighbor Discovery; else one next hop
+  // stands for everybody.
+  bool resolve_neighbours = false;
+};
+
+}  // namespace heddle::sim
