@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "firmware/base/hal.h"
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/wire/fabric_address.h"
 
 namespace heddle::sim::soft {
@@ -84,6 +86,28 @@ class DatagramWire : public firmware::Switch {
   virtual void Sleep(uint64_t timeout_ns) = 0;
   // A peer that has not taken what was sent to it is behind, not silent.
   virtual bool PeerIsBehind(uint64_t now_ns) = 0;
+
+  // -- what not every wire has
+
+  // Tables `port` and `next_hop` as firmware wrote them.
+  virtual void Configure(const contract::PortCfg& /*port*/) {}
+  virtual void SetNextHop(uint32_t /*index*/,
+                          const contract::NextHopCfg& /*hop*/) {}
+  // Sends a frame of the slow path, from its Ethernet header on; one that finds
+  // no room is lost, as neighbour protocols expect of a wire.
+  virtual void SendSlowPath(std::span<const uint8_t> /*frame*/) {}
+  // Tells peers whether this function has something to do.
+  virtual void SetWorking(bool /*working*/) {}
+  // When `Flush` has something to do, monotonic; UINT64_MAX: never.
+  virtual uint64_t deadline_ns() const { return UINT64_MAX; }
+  // When the last frame arrived, monotonic; 0: none did.
+  virtual uint64_t last_received_ns() const { return 0; }
+  // Those that are the wire's; 0 for the others.
+  virtual uint64_t statistic(contract::Statistic /*which*/) const { return 0; }
+  // Lines `name value` of what has no number in the contract.
+  virtual std::string StatisticsText() const { return {}; }
+  // Completes the capture file, if there is one, as far as it goes.
+  virtual void FlushCapture() {}
 };
 
 }  // namespace heddle::sim::soft

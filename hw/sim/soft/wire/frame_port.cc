@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/wire/frame_port.h"
+
+#include <iterator>
+#include <utility>
+
+#include "hw/sim/clock.h"
+
+namespace heddle::sim::soft {
+namespace {
+
+void MoveTo(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
+  std::move(frames->begin(), frames->end(), std::back_inserter(*queue));
+  frames->clear();
+}
+
+}  // namespace
+
+FramePort::FramePort(SharedWire* wire, const LineFaults& faults,
+                     std::unique_ptr<Capture> capture)
+    : wire_(wire),
+      tx_line_(faults.tx, SharedMac::kHoldNs),
+      rx_line_(faults.rx, SharedMac::kHoldNs),
+      capture_(std::move(capture)) {}
+
+void FramePort::Record(std::span<const uint8_t> frame) {
+  if (capture_ != nullptr) {
+    capture_->Add(frame, RealtimeNs());
+  }
+}
+
+void FramePort::CountSent(std::span<const uint8_t> frame) {
+  Record(frame);
+  ++frames_sent_;
+  bytes_sent_ += frame.size();
+}
+
+bool FramePort::Send(std::span<const uint8_t> frame) {
+  if (!SendOutgoing()) {
+    return false;
+  }
+  if (tx_line_.active()) {
+    tx_line_.Push(Frame(frame.begin(), frame.end()), MonotonicNs(), &leaving_);
+    MoveTo(&outgoing_, &leaving_);
+    SendOutgoing();
+    return true;
+  }
+  if (wire_->Send(frame) == SharedWire::SendOutcome::kBlocked) {
+    return false;
+  }
+  CountSent(frame);
+  return true;
+}
+
+bool FramePort::SendOutgoing() {
+  while (!outgoing_.empty()) {
+    if (wire_->Send(outgoing_.front()) == SharedWire::SendOutcome::kBlocked) {
+      retry_at_ns_ = MonotonicNs() + kRetryNs;
+      return false;
+    }
+    CountSent(outgoing_.front().bytes);
+    outgoing_.pop_front();
+  }
+  retry_at_ns_ = UINT64_MAX;
+  return true;
+}
+
+bool FramePort::Receive(Frame* frame, bool* bad_fcs) {
+  const bool came = rx_line_.active() ? ReceiveFaulty(frame, bad_fcs)
+                                      : wire_->Receive(frame, bad_fcs);
+  if (came) {
+    Record(*frame);
+    ++frames_received_;
+    bytes_received_ += frame->size();
+  }
+  return came;
+}
+
+bool FramePort::ReceiveFaulty(Frame* frame, bool* bad_fcs) {
+  LineFrame arriving;
+  while (arrived_.empty() &&
+         wire_->Receive(&arriving.bytes, &arriving.bad_fcs)) {
+    rx_line_.Push(std::move(arriving), MonotonicNs(), &leaving_);
+    MoveTo(&arrived_, &leaving_);
+    arriving = {};
+  }
+  if (arrived_.empty()) {
+    return false;
+  }
+  *frame = std::move(arrived_.front().bytes);
+  *bad_fcs = arrived_.front().bad_fcs;
+  arrived_.pop_front();
+  return true;
+}
+
+void FramePort::Release() {
+  if (release_at_ns() == UINT64_MAX) {
+    return;
+  }
+  const uint64_t now = MonotonicNs();
+  tx_line_.Release(now, &leaving_);
+  MoveTo(&outgoing_, &leaving_);
+  SendOutgoing();
+  rx_line_.Release(now, &leaving_);
+  MoveTo(&arrived_, &leaving_);
+}
+
+uint64_t FramePort::release_at_ns() const {
+  return std::min({retry_at_ns_, tx_line_.next(), rx_line_.next()});
+}
+
+void FramePort::FlushCapture() {
+  if (capture_ != nullptr) {
+    capture_->Flush();
+  }
+}
+
+std::string FramePort::StatisticsText() const {
+  return tx_line_.StatisticsText("faults_") +
+         rx_line_.StatisticsText("rx_faults_");
+}
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole frames to and from a port of the one-machine wire, with faults and
+// capture.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hw/sim/capture.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/faulty_line.h"
+#include "hw/sim/shared_mac.h"
+#include "hw/sim/shared_wire.h"
+
+namespace heddle::sim::soft {
+
+// As SharedMac, without clock cycles; a frame that meets no fault goes from the
+// caller's buffer to the wire. Thread safety: none.
+class FramePort {
+ public:
+  // `capture` may be null. `wire` outlives it.
+  FramePort(SharedWire* wire, const LineFaults& faults,
+            std::unique_ptr<Capture> capture);
+
+  // False: no room, nothing was taken.
+  bool Send(std::span<const uint8_t> frame);
+  // The next frame; false when there is none now.
+  bool Receive(Frame* frame, bool* bad_fcs);
+
+  // Lets go what faults held back until now, and what found no room.
+  void Release();
+  // When `Release` has something to do, monotonic; UINT64_MAX: never.
+  uint64_t release_at_ns() const;
+  // True when `Receive` may find something.
+  bool has_news() const { return !arrived_.empty() || wire_->HasNews(); }
+  void FlushCapture();
+
+  uint64_t frames_sent() const { return frames_sent_; }
+  uint64_t bytes_sent() const { return bytes_sent_; }
+  uint64_t frames_received() const { return frames_received_; }
+  uint64_t bytes_received() const { return bytes_received_; }
+  // Lines `name value` of what happened to frames.
+  std::string StatisticsText() const;
+
+ private:
+  // A receiver that takes frames again wakes this port; one that does not is
+  // found out by trying.
+  static constexpr uint64_t kRetryNs = 1000000;
+
+  // Frames with faults; false while earlier ones wait for room.
+  bool SendOutgoing();
+  bool ReceiveFaulty(Frame* frame, bool* bad_fcs);
+  void Record(std::span<const uint8_t> frame);
+  void CountSent(std::span<const uint8_t> frame);
+
+  SharedWire* const wire_;
+  FaultyLine tx_line_;
+  FaultyLine rx_line_;
+  std::unique_ptr<Capture> capture_;
+  std::vector<LineFrame> leaving_;  // Scratch.
+  std::deque<LineFrame> outgoing_;
+  std::deque<LineFrame> arrived_;
+  uint64_t retry_at_ns_ = UINT64_MAX;  // While `outgoing_` waits for room.
+  uint64_t frames_sent_ = 0;
+  uint64_t bytes_sent_ = 0;
+  uint64_t frames_received_ = 0;
+  uint64_t bytes_received_ = 0;
+};
+
+}  // namespace heddle::sim::soft

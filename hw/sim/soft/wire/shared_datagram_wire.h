@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// UET in Ethernet frames on the named one-machine wire, where RTL NICs are too.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/result.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/shared_wire.h"
+#include "hw/sim/soft/frame/frame_codec.h"
+#include "hw/sim/soft/wire/datagram_wire.h"
+#include "hw/sim/soft/wire/frame_port.h"
+#include "hw/sim/soft/wire/slow_path_sink.h"
+
+namespace heddle::sim::soft {
+
+struct SharedDatagramWireOptions {
+  SharedWireOptions wire;
+  LineFaults faults;
+  std::string capture;  // File, empty for none.
+};
+
+// Until firmware has written table `port` nothing passes. Requests take their
+// next hop's MAC address and VLAN, answers the address that the packet answered
+// came from and the port's VLAN, as in the RTL.
+//
+// A datagram is copied once by `Send`, into the ring of its receiver, and once
+// by `Receive`, out of it: a peer may write to the ring at any time, so that
+// nothing is judged there.
+//
+// Thread safety: as of DatagramWire.
+class SharedDatagramWire final : public DatagramWire {
+ public:
+  // Errors: those of `SharedWire::Attach` and `Capture::Open`, with a line in
+  // `*message`. `slow_path` outlives the wire.
+  static Result<std::unique_ptr<SharedDatagramWire>> Open(
+      const SharedDatagramWireOptions& options, SlowPathSink* slow_path,
+      std::string* message);
+
+  std::span<uint8_t> Room() override;
+  SendOutcome Send(const Path& path, size_t bytes) override;
+  bool Receive(Datagram* datagram) override;
+
+  uint8_t slot() const override { return wire_->slot(); }
+  bool link_up() const override { return wire_->link_up(); }
+  uint16_t max_bytes() const override { return kMaxBytes; }
+  uint32_t payload_mtu() const override { return payload_mtu_; }
+
+  void Flush() override { port_.Release(); }
+  bool HasNews() const override { return port_.has_news(); }
+  void Kick() override { wire_->Kick(); }
+  void Sleep(uint64_t timeout_ns) override { wire_->Sleep(timeout_ns); }
+  bool PeerIsBehind(uint64_t now_ns) override {
+    return wire_->PeerIsBehind(now_ns);
+  }
+
+  firmware::PortClaim ClaimPort(uint32_t port) override {
+    return wire_->ClaimPort(port);
+  }
+  void ReleasePort(uint32_t port) override { wire_->ReleasePort(port); }
+
+  void Configure(const contract::PortCfg& port) override;
+  void SetNextHop(uint32_t index, const contract::NextHopCfg& hop) override;
+  void SendSlowPath(std::span<const uint8_t> frame) override;
+  void SetWorking(bool working) override;
+  uint64_t deadline_ns() const override { return port_.release_at_ns(); }
+  uint64_t last_received_ns() const override { return last_received_ns_; }
+  uint64_t statistic(contract::Statistic which) const override;
+  std::string StatisticsText() const override;
+  void FlushCapture() override { port_.FlushCapture(); }
+
+ private:
+  static constexpr uint16_t kMaxBytes =
+      contract::kMaxFrameBytes - FrameCodec::kHeadroom - contract::kCrcBytes;
+  // Frames taken in one `Receive` without finding a datagram: a peer that
+  // floods must not keep the device for itself.
+  static constexpr uint32_t kMostDropped = 64;
+
+  SharedDatagramWire(std::unique_ptr<SharedWire> wire, uint32_t payload_mtu,
+                     const LineFaults& faults, std::unique_ptr<Capture> capture,
+                     SlowPathSink* slow_path);
+
+  uint64_t& Counter(contract::Statistic which) {
+    return counters_[static_cast<size_t>(which)];
+  }
+  // False, and counted, if there is no way to `path`.
+  bool FindHop(const Path& path, FrameHeader* header);
+
+  const std::unique_ptr<SharedWire> wire_;
+  const uint32_t payload_mtu_;
+  FramePort port_;
+  SlowPathSink* const slow_path_;
+  FrameCodec codec_;
+  bool working_ = false;
+  uint64_t last_received_ns_ = 0;
+  std::vector<uint8_t> room_;  // With space for headers and trailer.
+  Frame received_;
+  std::array<contract::NextHopCfg, contract::kNextHops> hops_{};
+  std::array<uint64_t, contract::kBar0StatisticsCount> counters_{};
+};
+
+}  // namespace heddle::sim::soft
