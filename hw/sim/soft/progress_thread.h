@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that works for a device while nobody polls it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace heddle::sim::soft {
+
+// Runs `step` whenever there is work, but stands back while polls are seen: it
+// looks for new ones every `kGraceNs`. `Take` has it go on at once, for a host
+// that is about to sleep.
+//
+// Thread safety: any thread.
+class ProgressThread {
+ public:
+  // What the thread calls, without a lock of its own held.
+  struct Work {
+    // When there is something to do, monotonic: 0 for now, UINT64_MAX for
+    // never.
+    std::function<uint64_t()> due;
+    // Does some of it.
+    std::function<void()> step;
+    // Sleeps at most so long, or until `wake`, also if that came before.
+    std::function<void(uint64_t timeout_ns)> sleep;
+    std::function<void()> wake;
+  };
+
+  explicit ProgressThread(Work work) : work_(std::move(work)) {}
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+  // Precondition: stopped, or never started.
+  ~ProgressThread() = default;
+
+  // Starts it; nothing when it runs. Its signals are blocked.
+  void Start() {
+    if (!started_.load(std::memory_order_acquire)) {
+      StartSlowly();
+    }
+  }
+  // Ends and joins it; it cannot be started again.
+  void Stop();
+  // In a child after fork the thread is the parent's.
+  void Forget();
+
+  // Data path: somebody polls. A lost count does no harm.
+  void NotePoll() {
+    polls_.store(polls_.load(std::memory_order_relaxed) + 1,
+                 std::memory_order_relaxed);
+  }
+  // The polls end here, or after a few more: the thread goes on at once.
+  void Take();
+  // Work has come up, after it shows in `due`: wakes a thread that would sleep
+  // longer.
+  void NoteWork(uint64_t due_ns) {
+    if (due_ns < sleeps_until_ns_.load()) {
+      work_.wake();
+    }
+  }
+
+  // Whoever polled within this time is expected to poll again.
+  static constexpr uint64_t kGraceNs = 1000000;
+  // Last looks at its queue of a host that is about to sleep.
+  static constexpr uint64_t kLastPolls = 64;
+
+ private:
+  void StartSlowly();
+  void Main();
+  // True if nobody polled since the last call, or the host is about to sleep;
+  // else waits for a while.
+  bool IsTurn(uint64_t* polls);
+  bool taken() const { return polls_ <= taken_until_; }
+
+  const Work work_;
+  std::atomic<uint64_t> polls_ = 0;
+  std::atomic<uint64_t> taken_until_ = 0;      // Count of polls.
+  std::atomic<uint64_t> sleeps_until_ns_ = 0;  // 0: awake.
+  std::atomic<bool> started_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace heddle::sim::soft

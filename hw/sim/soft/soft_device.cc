@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/soft_device.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <exception>
+#include <fstream>
+#include <span>
+#include <utility>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clock.h"
+#include "hw/sim/device_board.h"
+#include "hw/sim/random.h"
+#include "hw/sim/soft/wire/shared_datagram_wire.h"
+#include "hw/sim/statistic_names.h"
+
+namespace heddle::sim::soft {
+namespace {
+
+using contract::Table;
+
+// Per turn: few for a poller, which looks at its queue in between.
+constexpr uint32_t kPollDatagrams = 16;
+constexpr uint32_t kThreadDatagrams = 64;
+constexpr uint32_t kDescriptors = 64;
+constexpr uint32_t kPackets = 64;
+constexpr uint32_t kFirmwareSteps = 8;
+// A poller that finds nothing looks at the clock every so many polls, and
+// sleeps when it has found nothing for so long.
+constexpr uint32_t kPollsPerLook = 16;
+constexpr uint64_t kSpinNs = 50000;
+constexpr uint64_t kPollSleepNs = 200000;
+// A closing device answers until its peers have been silent for so long: one
+// whose last ACK was lost asks again after an RTO, two and four of them.
+constexpr uint64_t kLingerRtos = 7;
+constexpr uint64_t kLingerLimitNs = 2000000000;
+constexpr uint64_t kResetLimitNs = 10000000000;
+// A power of two: more never wait, as each thread rings one after another.
+constexpr size_t kWaitingDoorbells = 4096;
+
+constexpr uint64_t kCapabilities =
+    contract::kCapabilitySend | contract::kCapabilityRod |
+    contract::kCapabilityRud | contract::kCapabilityInline |
+    contract::kCapabilityCrc | contract::kCapabilityIpv6 |
+    contract::kCapabilityVlan | contract::kCapabilityScatterGather |
+    contract::kCapabilityWrite | contract::kCapabilityRead |
+    contract::kCapabilityCounters | contract::kCapabilitySlowPath |
+    contract::kCapabilityDeliveryComplete | contract::kCapabilityRegionEvent |
+    contract::kCapabilityFence | contract::kCapabilityMore |
+    contract::kCapabilityWriteErrors;
+
+constexpr uint32_t kPayloadMtuMax = 8192;
+
+DeviceShape MakeShape(const EngineLimits& engine,
+                      const TransportLimits& transport) {
+  return {.capability = kCapabilities,
+          .context_limits =
+              engine.tx_contexts << contract::kBar0ContextLimitsTxLsb |
+              engine.rx_contexts << contract::kBar0ContextLimitsRxLsb |
+              engine.cqs << contract::kBar0ContextLimitsCqLsb |
+              InterruptFds::kVectors << contract::kBar0ContextLimitsVectorsLsb,
+          .transport_limits =
+              engine.messages << contract::kBar0TransportLimitsMessagesLsb |
+              transport.pdcs << contract::kBar0TransportLimitsPdcsLsb,
+          // There are no beats; a word is as good as any width.
+          .datapath = 64U << contract::kBar0DatapathWidthLsb |
+                      kPayloadMtuMax << contract::kBar0DatapathPayloadMtuMaxLsb,
+          .region_limits =
+              engine.regions << contract::kBar0RegionLimitsRegionsLsb |
+              engine.counters << contract::kBar0RegionLimitsCountersLsb};
+}
+
+// Entry of a table as its struct.
+template <typename Cfg>
+Cfg As(Engine::ConstEntry entry) {
+  Cfg cfg;
+  static_assert(sizeof(cfg) == Engine::kEntryBytes);
+  std::copy(entry.begin(), entry.end(), reinterpret_cast<uint8_t*>(&cfg));
+  return cfg;
+}
+
+bool IsTransmitPage(uint32_t bar2_offset) {
+  return bar2_offset / contract::kDoorbellPageBytes < contract::kRxPageFirst;
+}
+
+// Somebody waits for an interrupt instead of polling.
+bool Arms(uint32_t bar2_offset, uint64_t value) {
+  const uint32_t page = bar2_offset / contract::kDoorbellPageBytes;
+  return page >= contract::kCqPageFirst && page < contract::kCounterPageFirst &&
+         (value & contract::kDoorbellCqConsumerArmMask) != 0;
+}
+
+}  // namespace
+
+SoftDevice::SoftDevice(const DeviceOptions& options)
+    : options_(options),
+      owner_pid_(getpid()),
+      slow_path_(kTickNs, MonotonicNs),
+      thread_({.due = [this] { return Due(); },
+               .step = [this] { ThreadStep(); },
+               .sleep = [this](uint64_t ns) { wire_->Sleep(ns); },
+               .wake = [this] { wire_->Kick(); }}) {
+  notifications_.reserve(kWaitingDoorbells);
+  accepted_.reserve(kWaitingDoorbells);
+}
+
+Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
+    const DeviceOptions& options, std::string* message) {
+  std::unique_ptr<SoftDevice> device(new SoftDevice(options));
+  auto wire = SharedDatagramWire::Open({.wire = options.wire,
+                                        .faults = options.faults,
+                                        .capture = options.capture},
+                                       &device->slow_path_, message);
+  if (!wire.ok()) {
+    return wire.error();
+  }
+  device->wire_ = std::move(wire.value());
+  if (!device->Start(message)) {
+    return Errno{EIO};
+  }
+  return device;
+}
+
+bool SoftDevice::Start(std::string* message) {
+  const std::lock_guard lock(mutex_);
+  const firmware::Board board = DeviceBoard(options_, wire_->slot(), kTickNs);
+  const EngineLimits engine;
+  TransportLimits transport;
+  transport.messages = engine.messages;
+  Random seeds(board.key_secret);
+  InterruptSink* const interrupts = this;
+  engine_ =
+      std::make_unique<Engine>(engine, &memory_, interrupts, seeds.Next());
+  transport_ = std::make_unique<Transport>(
+      transport, wire_.get(), engine_.get(), seeds.Next(), kTickNs);
+  engine_->Connect(transport_.get());
+  registers_ = std::make_unique<ControlRegisters>(
+      MakeShape(engine, transport), kTickNs,
+      ControlRegisters::Parts{.memory = &memory_,
+                              .tables = this,
+                              .slow_path = &slow_path_,
+                              .wire = wire_.get(),
+                              .now_ns = MonotonicNs,
+                              .statistic = [this](contract::Statistic which) {
+                                return Statistic(which);
+                              }});
+  firmware_ =
+      std::make_unique<firmware::ControlProgram>(*registers_, *wire_, board);
+  link_up_ = wire_->link_up();
+  firmware_->SetLink(link_up_);
+  firmware_->Start();
+  Settle();
+  const uint32_t status = static_cast<uint32_t>(
+      registers_->ReadBar(contract::kBar0DeviceStatusOffset, sizeof(uint32_t)));
+  *message = "control program did not start: cause " +
+             std::to_string(registers_->ReadBar(contract::kBar0FatalCauseOffset,
+                                                sizeof(uint32_t)));
+  return (status & contract::kBar0DeviceStatusReadyMask) != 0;
+}
+
+SoftDevice::~SoftDevice() {
+  if (getpid() != owner_pid_) {
+    // In a child after fork: thread, locks and wire are the parent's.
+    static_cast<void>(firmware_.release());
+    static_cast<void>(transport_.release());
+    static_cast<void>(engine_.release());
+    static_cast<void>(wire_.release());
+    thread_.Forget();
+    return;
+  }
+  if (firmware_ != nullptr) {
+    Linger();
+  }
+  if (wire_ != nullptr) {
+    thread_.Stop();
+    const std::lock_guard lock(mutex_);
+    if (firmware_ != nullptr && !options_.statistics.empty()) {
+      WriteStatistics();
+    }
+    wire_->FlushCapture();
+  }
+}
+
+void SoftDevice::Linger() {
+  const uint64_t limit = MonotonicNs() + kLingerLimitNs;
+  for (;;) {
+    uint64_t quiet_at = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      RunSome(kThreadDatagrams);
+      if (wire_->last_received_ns() != 0 && !failed_) {
+        quiet_at = wire_->last_received_ns() + kLingerRtos * options_.rto_ns;
+      }
+    }
+    const uint64_t now = MonotonicNs();
+    const uint64_t until = std::min(quiet_at, limit);
+    if (now >= until) {
+      return;
+    }
+    if (const uint64_t due = std::min(until, Due()); due > now) {
+      wire_->Sleep(due - now);
+    }
+  }
+}
+
+// ------------------------------------------------------------- its own work
+
+void SoftDevice::RunSome(uint32_t datagrams) {
+  if (failed_) {
+    return;
+  }
+  try {
+    const uint64_t now = MonotonicNs();
+    AcceptDoorbells();
+    if (wire_->deadline_ns() <= now) {
+      wire_->Flush();
+    }
+    Datagram datagram;
+    for (uint32_t i = 0; i < datagrams && wire_->Receive(&datagram); ++i) {
+      wire_->SetWorking(true);
+      transport_->Receive(datagram, now);
+    }
+    Send(now);
+    ServeFirmware();
+    Settle();
+  } catch (const std::exception& exception) {
+    Fail(exception.what());
+  }
+}
+
+// Sets `quiet_` to whether anything is left.
+void SoftDevice::Send(uint64_t now_ns) {
+  const bool descriptors = engine_->Progress(kDescriptors);
+  const bool packets = transport_->Progress(now_ns, kPackets);
+  wire_->Flush();
+  quiet_ = !descriptors && !packets;
+}
+
+void SoftDevice::ServeFirmware() {
+  if (const bool up = wire_->link_up(); up != link_up_) {
+    link_up_ = up;
+    firmware_->SetLink(up);
+  }
+  for (uint32_t i = 0; i < kFirmwareSteps && registers_->event(); ++i) {
+    firmware_->Step();
+  }
+}
+
+void SoftDevice::Settle() {
+  const bool was_quiet = quiet_;
+  quiet_ = was_quiet && !registers_->event() && !wire_->HasNews();
+  wake_at_ns_ = std::min({transport_->deadline_ns(), wire_->deadline_ns(),
+                          registers_->deadline_ns()});
+  if (quiet_) {
+    wire_->SetWorking(false);
+    wire_->FlushCapture();
+  }
+  thread_.NoteWork(quiet_ ? wake_at_ns_.load() : 0);
+}
+
+void SoftDevice::Fail(const std::string& why) {
+  failure_ = why;
+  failed_ = true;
+  wire_->FlushCapture();
+  interrupts_.RaiseAll();  // Whoever sleeps finds out.
+}
+
+void SoftDevice::AcceptDoorbells() {
+  if (!notified_) {
+    return;
+  }
+  {
+    const std::lock_guard lock(notification_mutex_);
+    notified_ = false;
+    std::swap(accepted_, notifications_);
+  }
+  for (const Ring& ring : accepted_) {
+    RingNow(ring.bar2_offset, ring.value);
+  }
+  accepted_.clear();
+}
+
+void SoftDevice::RingNow(uint32_t bar2_offset, uint64_t value) {
+  engine_->Doorbell(bar2_offset, value);
+  quiet_ = false;
+}
+
+bool SoftDevice::HasNews() const {
+  return !quiet_ || notified_ || wire_->HasNews();
+}
+
+uint64_t SoftDevice::Due() const {
+  if (failed_) {
+    return UINT64_MAX;
+  }
+  return HasNews() ? 0 : wake_at_ns_.load();
+}
+
+bool SoftDevice::IsDue() const {
+  const uint64_t wake_at = wake_at_ns_;
+  return wake_at != UINT64_MAX && MonotonicNs() >= wake_at;
+}
+
+void SoftDevice::Step() {
+  thread_.NotePoll();
+  const bool look = idle_polls_++ % kPollsPerLook == 0;
+  if (!failed_ && (HasNews() || (look && IsDue()))) {
+    idle_polls_ = 0;
+    idle_since_ns_ = 0;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) {
+      RunSome(kPollDatagrams);
+    } else {
+      sched_yield();  // To the thread that is in the device.
+    }
+    return;
+  }
+  if (!look) {
+    return;
+  }
+  // A caller in a loop waits for another process, which may need this CPU. To
+  // sleep is better than to yield: on a busy machine a yield costs a time
+  // slice, while a sleeper is woken by the frame it waits for.
+  const uint64_t now = MonotonicNs();
+  if (idle_since_ns_ == 0) {
+    idle_since_ns_ = now;
+  } else if (now - idle_since_ns_ > kSpinNs) {
+    const uint64_t wake_at = std::max(wake_at_ns_.load(), now);
+    wire_->Sleep(std::min(kPollSleepNs, wake_at - now));
+  }
+}
+
+void SoftDevice::ThreadStep() {
+  const std::lock_guard lock(mutex_);
+  RunSome(kThreadDatagrams);
+}
+
+ProgressHook SoftDevice::progress_hook() {
+  return {
+      .step = [](void* cookie) { static_cast<SoftDevice*>(cookie)->Step(); },
+      .cookie = this};
+}
+
+// ------------------------------------------------------------------ the host
+
+void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
+  if (Arms(bar2_offset, value)) {
+    thread_.Take();
+  }
+  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) {
+    if (failed_) {
+      return;
+    }
+    try {
+      AcceptDoorbells();  // Those before this one.
+      RingNow(bar2_offset, value);
+      if (IsTransmitPage(bar2_offset)) {
+        Send(MonotonicNs());
+      }
+      Settle();
+    } catch (const std::exception& exception) {
+      Fail(exception.what());
+    }
+    return;
+  }
+  {
+    const std::lock_guard lock(notification_mutex_);
+    notifications_.push_back({bar2_offset, value});
+    notified_ = true;
+  }
+  thread_.NoteWork(0);
+}
+
+heddle::Doorbell SoftDevice::doorbell(uint32_t bar2_offset) {
+  thread_.Start();
+  return {.address = nullptr,
+          .notify =
+              [](void* cookie, uint32_t offset, uint64_t value) {
+                static_cast<SoftDevice*>(cookie)->Notify(offset, value);
+              },
+          .cookie = this,
+          .bar2_offset = bar2_offset};
+}
+
+uint64_t SoftDevice::ReadBar(uint32_t offset, uint32_t bytes) {
+  thread_.Start();
+  const std::lock_guard lock(mutex_);
+  return failed_ ? ~uint64_t{0} : registers_->ReadBar(offset, bytes);
+}
+
+void SoftDevice::WriteBar(uint32_t offset, uint64_t value, uint32_t bytes) {
+  thread_.Start();
+  const std::lock_guard lock(mutex_);
+  registers_->WriteBar(offset, value, bytes);
+  // The host waits for the answer anyway.
+  RunSome(kPollDatagrams);
+}
+
+uint32_t SoftDevice::ReadRegister32(uint32_t offset) {
+  return static_cast<uint32_t>(ReadBar(offset, sizeof(uint32_t)));
+}
+uint64_t SoftDevice::ReadRegister64(uint32_t offset) {
+  return ReadBar(offset, sizeof(uint64_t));
+}
+void SoftDevice::WriteRegister32(uint32_t offset, uint32_t value) {
+  WriteBar(offset, value, sizeof(value));
+}
+void SoftDevice::WriteRegister64(uint32_t offset, uint64_t value) {
+  WriteBar(offset, value, sizeof(value));
+}
+
+Result<Iova> SoftDevice::Map(void* address, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  // NOLINTNEXTLINE: an IOVA of an in-process device is an address.
+  return memory_.Map(reinterpret_cast<uint64_t>(address), bytes);
+}
+
+void SoftDevice::Unmap(Iova iova, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  memory_.Unmap(static_cast<uint64_t>(iova), bytes);
+}
+
+Result<bool> SoftDevice::Reset() {
+  WriteRegister32(contract::kBar0DeviceControlOffset,
+                  contract::kBar0DeviceControlResetMask);
+  const uint64_t deadline = MonotonicNs() + kResetLimitNs;
+  while (!failed_ && MonotonicNs() < deadline) {
+    if ((ReadRegister32(contract::kBar0DeviceControlOffset) &
+         contract::kBar0DeviceControlResetMask) == 0) {
+      return true;
+    }
+    Step();
+  }
+  return Errno{EIO};
+}
+
+std::string SoftDevice::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+// ---------------------------------------------------------------- its parts
+
+bool SoftDevice::Write(Table table, uint32_t index, Engine::ConstEntry entry) {
+  switch (table) {
+    case Table::kPort:
+      if (index != 0 || !engine_->WriteTable(table, index, entry)) {
+        return false;
+      }
+      port_ = As<contract::PortCfg>(entry);
+      wire_->Configure(port_);
+      transport_->Configure(port_, transport_cfg_);
+      return true;
+    case Table::kTransport:
+      if (index != 0) {
+        return false;
+      }
+      transport_cfg_ = As<contract::TransportCfg>(entry);
+      transport_->Configure(port_, transport_cfg_);
+      return true;
+    case Table::kNextHop:
+      if (!engine_->WriteTable(table, index, entry)) {
+        return false;
+      }
+      wire_->SetNextHop(index, As<contract::NextHopCfg>(entry));
+      return true;
+    default:
+      return engine_->WriteTable(table, index, entry);
+  }
+}
+
+bool SoftDevice::Read(Table table, uint32_t index, Engine::Entry entry) const {
+  if (table != Table::kTransport) {
+    return engine_->ReadTable(table, index, entry);
+  }
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(&transport_cfg_);
+  std::copy_n(bytes, entry.size(), entry.begin());
+  return index == 0;
+}
+
+Engine::DrainState SoftDevice::Drain(Table table, uint32_t index) {
+  return engine_->Drain(table, index);
+}
+
+void SoftDevice::Raise(uint8_t vector) {
+  ++interrupts_raised_;
+  interrupts_.Raise(vector);
+}
+
+uint64_t SoftDevice::Statistic(contract::Statistic which) const {
+  using contract::Statistic;
+  const uint64_t own =
+      which == Statistic::kInterrupts      ? interrupts_raised_
+      : which == Statistic::kSlowPathRx    ? slow_path_.accepted()
+      : which == Statistic::kSlowPathDrops ? slow_path_.dropped()
+      : which == Statistic::kSlowPathTx    ? registers_->slow_path_sent()
+                                           : 0;
+  return own + engine_->statistic(which) + transport_->statistic(which) +
+         wire_->statistic(which);
+}
+
+void SoftDevice::WriteStatistics() const {
+  std::ofstream file(options_.statistics, std::ios::app);
+  for (const StatisticName& statistic : kStatisticNames) {
+    file << statistic.name << ' ' << Statistic(statistic.value) << '\n';
+  }
+  file << "blocked_reads " << memory_.blocked_reads() << "\nblocked_writes "
+       << memory_.blocked_writes() << '\n'
+       << wire_->StatisticsText();
+}
+
+}  // namespace heddle::sim::soft
