@@ -207,7 +207,6 @@ void RxRings::Take(uint32_t context) {
   RxContext& rx = contexts_[context];
   ++rx.head;
   rx.loaded = false;
-  Advance(context);
 }
 
 }  // namespace heddle::sim::soft

@@ -69,6 +69,9 @@ class RxRings {
   // Next buffer, or null when there is none. Stays until `Take`.
   const RxBuffer* Head(uint32_t context);
   void Take(uint32_t context);
+  // After the completion of what was taken: bad descriptors behind it are
+  // reported without being asked for.
+  void Look(uint32_t context) { Advance(context); }
 
  private:
   static constexpr uint32_t kBuckets = 256;  // A power of two.

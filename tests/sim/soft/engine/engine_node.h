@@ -60,6 +60,8 @@ class EngineNode : private InterruptSink {
     return reinterpret_cast<uint64_t>(pointer);
   }
   // An address that the device must not touch.
+  uint64_t Arena() const { return Iova(arena_); }
+  static constexpr size_t kArenaMapped = kArena - kPage;
   uint64_t Unmapped() const { return Iova(arena_) + kArena - kPage; }
 
   // -- tables
@@ -78,6 +80,11 @@ class EngineNode : private InterruptSink {
   uint64_t* tx_head = nullptr;
   uint64_t* rx_head = nullptr;
 
+  // Writes context 0 anew: positions start at 0.
+  void Restart() {
+    EXPECT_TRUE(Write(contract::Table::kTxCtx, 0, tx));
+    tx_tail_ = 0;
+  }
   // A region with a provider key, in entry `index`.
   contract::RegionCfg Region(uint32_t index, uint8_t* memory, uint64_t bytes,
                              uint8_t flags);

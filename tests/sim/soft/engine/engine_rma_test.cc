@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+// WRITE and READ between two engines, regions, deregistration.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/sim/soft/engine/engine_node.h"
+
+namespace heddle::sim::soft {
+namespace {
+
+using contract::CompletionKind;
+using contract::Opcode;
+using contract::RegionCfg;
+using contract::ReturnCode;
+using contract::Status;
+using contract::Table;
+using contract::TxDesc;
+
+constexpr uint8_t kRead = contract::kRegionFlagRemoteRead;
+constexpr uint8_t kWrite = contract::kRegionFlagRemoteWrite;
+
+// Ordered and unordered contexts.
+class EngineRmaTest : public testing::TestWithParam<bool> {
+ protected:
+  static constexpr uint32_t kBytes = 64 * 1024;
+
+  EngineRmaTest() {
+    std::iota(local_, local_ + kBytes, uint8_t{1});
+    a_.tx.ordered = GetParam() ? 0xff : 0;
+    a_.Restart();
+  }
+  void Run() { Settle(fabric_, {&a_, &b_}); }
+  TxDesc Op(Opcode opcode, uint64_t offset, uint32_t length) {
+    TxDesc descriptor = a_.Rma(opcode, 1, local_, length);
+    descriptor.match_bits = region_.key;
+    descriptor.remote_offset = offset;
+    return descriptor;
+  }
+  contract::Completion Only() {
+    Run();
+    const auto entry = a_.Poll(0);
+    EXPECT_TRUE(entry.has_value());
+    EXPECT_FALSE(a_.Poll(0).has_value());
+    return entry.value_or(contract::Completion{});
+  }
+  void Disable() {
+    RegionCfg off = region_;
+    off.enable = 0;
+    ASSERT_TRUE(b_.Write(Table::kRegion, 3, off));
+    ASSERT_EQ(b_.engine().Drain(Table::kRegion, 3), Engine::DrainState::kDone);
+  }
+
+  FakeFabric fabric_{TestSeed()};
+  EngineNode a_{&fabric_};
+  EngineNode b_{&fabric_};
+  uint8_t* local_ = a_.Allocate(kBytes);
+  uint8_t* guard_ = b_.Allocate(64);
+  uint8_t* remote_ = b_.Allocate(kBytes);
+  uint8_t* behind_ = b_.Allocate(64);
+  RegionCfg region_ = b_.Region(3, remote_, kBytes, kRead | kWrite);
+};
+
+TEST_P(EngineRmaTest, WritesOfEachLengthArriveWhereTheyShould) {
+  for (const uint32_t length : {0U, 1U, 1024U, 1025U, 10000U, kBytes}) {
+    SCOPED_TRACE(length);
+    std::fill_n(remote_, kBytes, uint8_t{0});
+    const uint64_t offset = (kBytes - length) / 2;
+    a_.Post(Op(Opcode::kWrite, offset, length));
+    const auto entry = Only();
+    EXPECT_EQ(entry.status, Status::kOk);
+    EXPECT_EQ(entry.opcode, Opcode::kWrite);
+    EXPECT_EQ(entry.length, length);
+    EXPECT_TRUE(std::equal(local_, local_ + length, remote_ + offset));
+    EXPECT_EQ(std::count(remote_, remote_ + offset, 0),
+              static_cast<ptrdiff_t>(offset));
+    EXPECT_FALSE(b_.Poll(1).has_value()) << "nobody asked for it";
+  }
+  EXPECT_EQ(guard_[63], 0);
+  EXPECT_EQ(behind_[0], 0);
+}
+
+TEST_P(EngineRmaTest, ReadsOfEachLengthFetchWhatIsThere) {
+  std::iota(remote_, remote_ + kBytes, uint8_t{99});
+  for (const uint32_t length :
+       {0U, 1U, 16U, 17U, 1024U, 1025U, 10000U, kBytes}) {
+    SCOPED_TRACE(length);
+    std::fill_n(local_, kBytes, uint8_t{0});
+    const uint64_t offset = (kBytes - length) / 2;
+    a_.Post(Op(Opcode::kRead, offset, length));
+    const auto entry = Only();
+    EXPECT_EQ(entry.status, Status::kOk);
+    EXPECT_EQ(entry.length, length);
+    EXPECT_TRUE(std::equal(local_, local_ + length, remote_ + offset));
+    EXPECT_EQ(std::count(local_ + length, local_ + kBytes, 0), kBytes - length);
+    EXPECT_TRUE(a_.engine().idle());
+    EXPECT_TRUE(a_.carrier().known.empty()) << "finished";
+  }
+}
+
+TEST_P(EngineRmaTest, ReadsAreScattered) {
+  std::iota(remote_, remote_ + kBytes, uint8_t{3});
+  std::fill_n(local_, kBytes, uint8_t{0});
+  std::array<contract::TxSegment, 4> segments = {};
+  const std::array<uint32_t, 3> lengths = {1000, 3000, 41};
+  for (uint32_t i = 0; i < 3; ++i) {
+    segments[i] = {EngineNode::Iova(local_ + 20000 - 5000 * i), lengths[i], 0};
+  }
+  TxDesc read = Op(Opcode::kRead, 5, 0);
+  read.length = 4041;
+  read.segments = 3;
+  read.ext_slots = 1;
+  a_.Post(read, {reinterpret_cast<uint8_t*>(segments.data()), 64});
+  EXPECT_EQ(Only().status, Status::kOk);
+  uint32_t at = 5;
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(std::equal(remote_ + at, remote_ + at + lengths[i],
+                           local_ + 20000 - 5000 * i))
+        << i;
+    at += lengths[i];
+  }
+  EXPECT_EQ(std::count(local_, local_ + kBytes, 0) > kBytes - 4100, true);
+}
+
+TEST_P(EngineRmaTest, HeaderDataMakesACompletionAtTheTarget) {
+  for (const uint32_t length : {0U, 8U, 5000U}) {
+    TxDesc write = Op(Opcode::kWrite, 7, length);
+    write.flags |= contract::kTxFlagHeaderData;
+    write.header_data = 0xfeedfacecafef00d;
+    a_.Post(write);
+    EXPECT_EQ(Only().status, Status::kOk);
+    const auto entry = b_.Poll(1);
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_EQ(entry->kind, CompletionKind::kTarget);
+    EXPECT_EQ(entry->opcode, Opcode::kWrite);
+    EXPECT_EQ(entry->header_data, 0xfeedfacecafef00d);
+    EXPECT_EQ(entry->flags & contract::kCompletionFlagHeaderData,
+              contract::kCompletionFlagHeaderData);
+    EXPECT_EQ(entry->length, length);
+    EXPECT_EQ(entry->match_bits, region_.key);
+    EXPECT_EQ(entry->op_context, 0u);
+    EXPECT_EQ(entry->peer, uint32_t{EngineNode::kPid} << 12U);
+    EXPECT_TRUE(std::equal(local_, local_ + length, remote_ + 7));
+    EXPECT_FALSE(b_.Poll(1).has_value());
+  }
+}
+
+TEST_P(EngineRmaTest, RegionEventsReportEachOperationOnce) {
+  b_.rx.flags = contract::kRxCtxFlagRegionEvent;
+  b_.rx.counter_remote_read = 2;
+  b_.rx.counter_remote_write = 3;
+  const auto* const reads = b_.Counter(1);
+  const auto* const writes = b_.Counter(2);
+  b_.Write(Table::kRxCtx, 0, b_.rx);
+  uint64_t count = 0;
+  for (const uint32_t length : {0U, 16U, 17U, 1024U, 9000U}) {
+    ++count;
+    for (const Opcode opcode : {Opcode::kWrite, Opcode::kRead}) {
+      SCOPED_TRACE(length);
+      a_.Post(Op(opcode, 0, length));
+      EXPECT_EQ(Only().status, Status::kOk);
+      const auto entry = b_.Poll(1);
+      ASSERT_TRUE(entry.has_value());
+      EXPECT_EQ(entry->kind, CompletionKind::kTarget);
+      EXPECT_EQ(entry->opcode, opcode);
+      EXPECT_EQ(entry->length, length);
+      EXPECT_FALSE(b_.Poll(1).has_value());
+    }
+    EXPECT_EQ(reads->value, count);
+    EXPECT_EQ(writes->value, count);
+  }
+}
+
+TEST_P(EngineRmaTest, AReadIsReportedWhenItsDataAreAcknowledged) {
+  b_.rx.flags = contract::kRxCtxFlagRegionEvent;
+  b_.Write(Table::kRxCtx, 0, b_.rx);
+  fabric_.hold_returns = true;
+  a_.Post(Op(Opcode::kRead, 0, 9000));
+  Run();
+  EXPECT_FALSE(b_.Poll(1).has_value()) << "memory is still needed";
+  EXPECT_FALSE(a_.Poll(0).has_value());
+  fabric_.hold_returns = false;
+  Run();
+  EXPECT_TRUE(b_.Poll(1).has_value());
+  EXPECT_TRUE(a_.Poll(0).has_value());
+}
+
+TEST_P(EngineRmaTest, AFailedReadIsNotReportedToTheTarget) {
+  b_.rx.flags = contract::kRxCtxFlagRegionEvent;
+  b_.Write(Table::kRxCtx, 0, b_.rx);
+  for (const uint32_t length : {8U, 9000U}) {
+    a_.Post(Op(Opcode::kRead, kBytes - 1, length));
+    EXPECT_EQ(Only().status, Status::kRemoteError);
+  }
+  EXPECT_FALSE(b_.Poll(1).has_value());
+}
+
+struct Wrong {
+  const char* what;
+  ReturnCode code;
+  void (*spoil)(RegionCfg&, TxDesc&);
+};
+
+const Wrong kWrong[] = {
+    {"another key", ReturnCode::kBadMkey,
+     [](RegionCfg&, TxDesc& d) { d.match_bits ^= uint64_t{1} << 30U; }},
+    {"another entry", ReturnCode::kBadMkey,
+     [](RegionCfg&, TxDesc& d) { d.match_bits ^= 1; }},
+    {"entry far outside", ReturnCode::kBadMkey,
+     [](RegionCfg&, TxDesc& d) { d.match_bits |= 0xfffff; }},
+    {"as a user key", ReturnCode::kBadMkey,
+     [](RegionCfg&, TxDesc& d) { d.match_bits &= ~contract::kKeyProvider; }},
+    {"another job", ReturnCode::kBadMkey,
+     [](RegionCfg& r, TxDesc&) { ++r.job_id; }},
+    {"off", ReturnCode::kBadMkey, [](RegionCfg& r, TxDesc&) { r.enable = 0; }},
+    {"another endpoint's", ReturnCode::kBadMkey,
+     [](RegionCfg& r, TxDesc&) {
+       r.flags |= contract::kRegionFlagEndpoint;
+       r.pid_on_fep = EngineNode::kPid;
+       r.resource_index = 256;
+     }},
+    {"no right", ReturnCode::kPermViolation,
+     [](RegionCfg& r, TxDesc&) { r.flags &= ~(kRead | kWrite); }},
+    {"one byte too far", ReturnCode::kBadAddr,
+     [](RegionCfg& r, TxDesc& d) {
+       d.remote_offset = r.length - d.length + 1;
+     }},
+    {"far outside", ReturnCode::kBadAddr,
+     [](RegionCfg&, TxDesc& d) { d.remote_offset = uint64_t{1} << 40U; }},
+    {"wraps", ReturnCode::kBadAddr,
+     [](RegionCfg&, TxDesc& d) { d.remote_offset = ~uint64_t{0} - 3; }},
+    {"below the base", ReturnCode::kBadAddr,
+     [](RegionCfg& r, TxDesc& d) {
+       r.address_base = 0x10000;
+       d.remote_offset = 0xffff;
+     }},
+};
+
+TEST_P(EngineRmaTest, WhatIsNotAllowedIsAnsweredAndTouchesNothing) {
+  std::fill_n(remote_, kBytes, uint8_t{0x55});
+  for (const Wrong& wrong : kWrong) {
+    for (const Opcode opcode : {Opcode::kWrite, Opcode::kRead}) {
+      for (const uint32_t length : {8U, 5000U}) {
+        SCOPED_TRACE(wrong.what);
+        SCOPED_TRACE(length);
+        RegionCfg region = region_;
+        TxDesc descriptor = Op(opcode, 0, length);
+        wrong.spoil(region, descriptor);
+        ASSERT_TRUE(b_.Write(Table::kRegion, 3, region));
+        const std::vector<uint8_t> before(local_, local_ + kBytes);
+        a_.Post(descriptor);
+        const auto entry = Only();
+        EXPECT_EQ(entry.status, Status::kRemoteError);
+        EXPECT_EQ(entry.detail, static_cast<uint16_t>(wrong.code));
+        EXPECT_EQ(std::count(remote_, remote_ + kBytes, 0x55), kBytes);
+        EXPECT_TRUE(std::equal(before.begin(), before.end(), local_));
+        EXPECT_TRUE(a_.engine().idle());
+      }
+    }
+  }
+  EXPECT_EQ(b_.dma().blocked_reads() + b_.dma().blocked_writes(), 0u);
+  EXPECT_EQ(b_.engine().statistic(contract::Statistic::kRxRma), 0u);
+}
+
+TEST_P(EngineRmaTest, AnErrorEndsTheRestOfALongMessage) {
+  a_.Post(Op(Opcode::kWrite, 1, kBytes));
+  Run();
+  EXPECT_EQ(a_.Poll(0)->status, Status::kRemoteError);
+  EXPECT_LE(fabric_.errors, 64u);
+  EXPECT_EQ(std::count(remote_, remote_ + kBytes, 0), kBytes);
+}
+
+TEST_P(EngineRmaTest, UserKeysLiveInTheirSet) {
+  const uint64_t key = 0x112233445566;
+  uint64_t set = 0;
+  for (unsigned bit = 0; bit < 48; bit += 8) {
+    set ^= key >> bit & 0xffU;
+  }
+  const auto first = static_cast<uint32_t>(set % (64 / 4) * 4);
+  region_.key = key;
+  region_.flags &= static_cast<uint8_t>(~contract::kRegionFlagProviderKey);
+  region_.address_base = 0x7f0000000000;
+  for (uint32_t way = 0; way < 5; ++way) {
+    ASSERT_TRUE(b_.Write(Table::kRegion, (first + way) % 64, region_));
+    a_.Post(Op(Opcode::kWrite, 0x7f0000000000 + way, 8));
+    const auto entry = Only();
+    EXPECT_EQ(entry.status, way < 4 ? Status::kOk : Status::kRemoteError);
+    RegionCfg off = region_;
+    off.enable = 0;
+    ASSERT_TRUE(b_.Write(Table::kRegion, (first + way) % 64, off));
+  }
+  EXPECT_TRUE(std::equal(local_, local_ + 8, remote_ + 3));
+}
+
+TEST_P(EngineRmaTest, ARegionThatWrapsIsNone) {
+  region_.address_base = ~uint64_t{0} - 100;
+  b_.Write(Table::kRegion, 3, region_);
+  a_.Post(Op(Opcode::kWrite, region_.address_base, 8));
+  EXPECT_EQ(Only().detail, static_cast<uint16_t>(ReturnCode::kBadMkey));
+}
+
+TEST_P(EngineRmaTest, AnEndpointsRegionServesIt) {
+  region_.flags |= contract::kRegionFlagEndpoint;
+  region_.pid_on_fep = EngineNode::kPid;
+  region_.resource_index = 0;
+  b_.Write(Table::kRegion, 3, region_);
+  a_.Post(Op(Opcode::kWrite, 0, 8));
+  EXPECT_EQ(Only().status, Status::kOk);
+}
+
+TEST_P(EngineRmaTest, MemoryThatRefusesIsAnErrorAtTheInitiator) {
+  region_.iova = b_.Unmapped() - 2000;
+  b_.Write(Table::kRegion, 3, region_);
+  for (const Opcode opcode : {Opcode::kWrite, Opcode::kRead}) {
+    for (const auto& [offset, length] :
+         {std::pair{2000U, 8U}, std::pair{0U, 5000U}}) {
+      a_.Post(Op(opcode, offset, length));
+      const auto entry = Only();
+      EXPECT_EQ(entry.status, Status::kRemoteError);
+      EXPECT_EQ(entry.detail,
+                static_cast<uint16_t>(ReturnCode::kHostUnsuccessCmpl));
+      EXPECT_TRUE(a_.engine().idle());
+      EXPECT_TRUE(a_.carrier().known.empty());
+    }
+  }
+}
+
+TEST_P(EngineRmaTest, AReadIntoMemoryOutsideFails) {
+  for (const uint32_t length : {8U, 5000U}) {
+    TxDesc read = Op(Opcode::kRead, 0, length);
+    read.local_iova = a_.Unmapped() - 4;
+    a_.Post(read);
+    const auto entry = Only();
+    EXPECT_EQ(entry.status, Status::kLocalAccess);
+    EXPECT_TRUE(a_.engine().idle());
+    EXPECT_TRUE(a_.carrier().known.empty());
+  }
+}
+
+TEST_P(EngineRmaTest, WithoutRoomForAnAnswerThatMustNotBeLostItWaits) {
+  fabric_.guarantees = false;
+  a_.Post(Op(Opcode::kRead, 0, 8));
+  Run();
+  EXPECT_GT(fabric_.refusals[contract::NackCode::kNoGtdDelAvail], 0u);
+  fabric_.guarantees = true;
+  EXPECT_EQ(Only().status, Status::kOk);
+}
+
+TEST_P(EngineRmaTest, WithoutRoomForReturnDataItWaits) {
+  b_.carrier().return_records = 2;
+  std::iota(remote_, remote_ + kBytes, uint8_t{42});
+  b_.rx.flags = contract::kRxCtxFlagRegionEvent;
+  b_.Write(Table::kRxCtx, 0, b_.rx);
+  for (const uint32_t length : {1000U, kBytes}) {
+    a_.Post(Op(Opcode::kRead, 0, length));
+    a_.Post(Op(Opcode::kRead, 0, length));
+    Run();
+    EXPECT_EQ(a_.Poll(0)->status, Status::kOk);
+    EXPECT_EQ(a_.Poll(0)->status, Status::kOk);
+    EXPECT_TRUE(std::equal(local_, local_ + length, remote_));
+    EXPECT_TRUE(b_.Poll(1).has_value());
+    EXPECT_TRUE(b_.Poll(1).has_value());
+  }
+}
+
+// -- deregistration under traffic
+
+TEST_P(EngineRmaTest, AfterTheDrainNothingIsReadNotEvenAgain) {
+  fabric_.hold_returns = true;
+  a_.Post(Op(Opcode::kRead, 0, 9000));
+  Run();
+  Disable();
+  b_.dma().Unmap(b_.Arena(), EngineNode::kArenaMapped);
+  fabric_.hold_returns = false;
+  Run();
+  EXPECT_EQ(b_.dma().blocked_reads(), 0u);
+  // Its own ring must not be needed for that.
+  const auto entry = a_.Poll(0);
+  ASSERT_TRUE(entry.has_value());
+  EXPECT_EQ(entry->status, Status::kRemoteError);
+  EXPECT_EQ(entry->detail, static_cast<uint16_t>(ReturnCode::kBadMkey));
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_TRUE(a_.carrier().known.empty());
+}
+
+TEST_P(EngineRmaTest, AnEntryUsedAnewDoesNotServeOldReads) {
+  fabric_.hold_returns = true;
+  std::fill_n(remote_, kBytes, uint8_t{0xee});
+  std::fill_n(local_, kBytes, uint8_t{0});
+  a_.Post(Op(Opcode::kRead, 0, 9000));
+  Run();
+  Disable();
+  ASSERT_TRUE(b_.Write(Table::kRegion, 3, region_));
+  fabric_.hold_returns = false;
+  EXPECT_EQ(Only().status, Status::kRemoteError);
+  EXPECT_EQ(std::count(local_, local_ + kBytes, 0), kBytes);
+}
+
+TEST_P(EngineRmaTest, AfterTheDrainNothingIsWritten) {
+  a_.Post(Op(Opcode::kWrite, 0, kBytes));
+  a_.engine().Progress(1);
+  while (std::count(remote_, remote_ + kBytes, 0) == kBytes) {
+    fabric_.Step();
+  }
+  Disable();
+  std::fill_n(remote_, kBytes, uint8_t{0});
+  EXPECT_EQ(Only().status, Status::kRemoteError);
+  EXPECT_EQ(std::count(remote_, remote_ + kBytes, 0), kBytes);
+  EXPECT_FALSE(b_.Poll(1).has_value());
+}
+
+TEST_P(EngineRmaTest, TheInitiatorsMemoryIsLeftAloneAfterItsContext) {
+  std::fill_n(local_, kBytes, uint8_t{0});
+  fabric_.hold_returns = true;
+  a_.Post(Op(Opcode::kRead, 0, 9000));
+  Run();
+  contract::TxCtxCfg off = a_.tx;
+  off.enable = 0;
+  a_.Write(Table::kTxCtx, 0, off);
+  ASSERT_EQ(a_.engine().Drain(Table::kTxCtx, 0), Engine::DrainState::kDone);
+  a_.dma().Unmap(a_.Arena(), EngineNode::kArenaMapped);
+  fabric_.hold_returns = false;
+  Run();
+  EXPECT_EQ(a_.dma().blocked_writes(), 0u);
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_TRUE(a_.carrier().known.empty());
+}
+
+TEST_P(EngineRmaTest, AReadToADeadPeerEndsOnce) {
+  fabric_.hold_returns = true;
+  a_.Post(Op(Opcode::kRead, 0, 9000));
+  Run();
+  fabric_.Abandon(0, Status::kPeerUnreachable, 0);
+  EXPECT_EQ(Only().status, Status::kPeerUnreachable);
+  EXPECT_TRUE(a_.engine().idle());
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, EngineRmaTest, testing::Bool(),
+                         [](const auto& mode) {
+                           return mode.param ? "Ordered" : "Unordered";
+                         });
+
+}  // namespace
+}  // namespace heddle::sim::soft
