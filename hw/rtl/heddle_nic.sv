@@ -130,7 +130,8 @@ module heddle_nic
   logic [14:0] unit_idle;  // One bit per unit; the order has no meaning.
 
   // ----------------------------------------------------- control and statistics
-  port_cfg_t   port;
+  port_cfg_t      port;
+  transport_cfg_t transport;
   doorbell_t   db;
   logic        db_valid, db_ready;
   logic [63:0] admin_command_base, admin_answer_base;
@@ -228,7 +229,7 @@ module heddle_nic
     .version_i(Version), .context_limits_i(ContextLimits),
     .transport_limits_i(TransportLimits), .datapath_i(Datapath),
     .region_limits_i(RegionLimits),
-    .port_o(port),
+    .port_o(port), .transport_o(transport),
     .slow_rx_bytes_i(slow_rx_bytes), .slow_rx_pop_o(slow_rx_pop),
     .slow_rx_word_o(slow_rx_word), .slow_rx_data_i(slow_rx_data),
     .slow_tx_wen_o(slow_tx_wen), .slow_tx_word_o(slow_tx_word),
@@ -346,10 +347,11 @@ module heddle_nic
   logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
   logic [SeqW-1:0] seq_issued, seq_done;
-  logic            idle_msg, idle_walk, idle_pdc;
+  logic            idle_msg, idle_walk, idle_pdc, pdc_waits;
+  logic [WantW-1:0] pdc_want;
 
   heddle_tx_msg u_tx_msg (
-    .clk_i, .rst_ni, .port_i(port),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .op_valid_i(resolved_valid), .op_ready_o(resolved_ready), .op_i(resolved),
     .wr_o(msg_wr), .wr_msg_o(msg_index), .wr_packet_o(msg_packet), .wr_done_o(msg_done),
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o(open_pdc),
@@ -362,8 +364,9 @@ module heddle_nic
     .unmap_keep_i(unmap_keep),
     .pdc_free_i(pdc_free), .pdc_free_pdc_i(pdc_free_pdc),
     .reopen_valid_i(reopen_valid), .reopen_ready_o(reopen_ready), .reopen_pdc_i(reopen_pdc),
+    .want_o(pdc_want),
     .seq_issued_i(seq_issued), .seq_done_i(seq_done),
-    .idle_o(idle_msg)
+    .waits_o(pdc_waits), .idle_o(idle_msg)
   );
 
   logic                          ack_valid, ack_ready;
@@ -374,43 +377,42 @@ module heddle_nic
   logic                          walk_valid, walk_ready, back_valid, back_ready;
   pdc_walk_t                     walk;
   pdc_back_t                     back;
-  logic                          sent, sent_last;
-  logic [MsgW-1:0]               sent_msg, ring_msg;
-  logic [31:0]                   sent_psn;
-  logic [PdcW-1:0]               ring_pdc;
-  logic [QueueW-1:0]             ring_ptr;
-  logic [NumPdc-1:0][QueueW-1:0] queue_tail, queue_sent, queue_head;
+  logic                          sent, queue_held, queue_pop;
+  logic [MsgW-1:0]               sent_msg, queue_msg;
+  logic [PdcW-1:0]               queue_pdc;
+  logic [PktW-1:0]               queue_last;
   logic [NumStat-1:0]            stat_pdc;
   logic                          pdc_deadline_valid;
   logic [31:0]                   pdc_deadline;
 
   heddle_pdc_tx u_pdc_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
+    .want_i(pdc_want),
     .ack_valid_i(ack_valid), .ack_ready_o(ack_ready), .ack_i(ack),
     .fail_i(pay_fail), .fail_msg_i(pay_fail_msg), .failed_o(msg_failed),
     .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
     .seq_issued_o(seq_issued),
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
-    .sent_o(sent), .sent_msg_o(sent_msg), .sent_psn_o(sent_psn), .sent_last_o(sent_last),
-    .ring_pdc_i(ring_pdc), .ring_ptr_i(ring_ptr), .ring_msg_o(ring_msg),
-    .queue_tail_o(queue_tail), .queue_sent_o(queue_sent), .queue_head_i(queue_head),
+    .sent_o(sent), .sent_msg_o(sent_msg),
+    .queue_pdc_i(queue_pdc), .queue_held_o(queue_held), .queue_msg_o(queue_msg),
+    .queue_last_o(queue_last), .queue_pop_i(queue_pop),
     .stat_o(stat_pdc), .idle_o(idle_pdc),
     .deadline_valid_o(pdc_deadline_valid), .deadline_o(pdc_deadline)
   );
 
-  // The earliest timer. A delayed ACK counts every tick.
+  // The earliest timer. Delayed ACKs and PDCIDs that may not be used again yet count every tick.
   logic        ack_pending, slow_deadline_valid;
   logic [31:0] slow_deadline;
-  assign deadline_valid_o = pdc_deadline_valid || ack_pending || mgmt_deadline_valid ||
+  assign deadline_valid_o = pdc_deadline_valid || ack_pending || pdc_waits || mgmt_deadline_valid ||
                             slow_deadline_valid;
   always_comb begin
-    deadline_o = ack_pending ? 32'd1 : '1;
+    deadline_o = ack_pending || pdc_waits ? 32'd1 : '1;
     if (pdc_deadline_valid && pdc_deadline < deadline_o)   deadline_o = pdc_deadline;
     if (mgmt_deadline_valid && mgmt_deadline < deadline_o) deadline_o = mgmt_deadline;
     if (slow_deadline_valid && slow_deadline < deadline_o) deadline_o = slow_deadline;
@@ -420,9 +422,9 @@ module heddle_nic
     .clk_i, .rst_ni,
     .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
-    .sent_i(sent), .sent_msg_i(sent_msg), .sent_psn_i(sent_psn), .sent_last_i(sent_last),
-    .ring_pdc_o(ring_pdc), .ring_ptr_o(ring_ptr), .ring_msg_i(ring_msg),
-    .queue_tail_i(queue_tail), .queue_sent_i(queue_sent), .queue_head_o(queue_head),
+    .sent_i(sent), .sent_msg_i(sent_msg),
+    .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
+    .queue_last_i(queue_last), .queue_pop_o(queue_pop),
     .failed_i(msg_failed), .seq_issued_i(seq_issued), .seq_done_i(seq_done),
     .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
     .unmap_keep_o(unmap_keep),
@@ -571,7 +573,7 @@ module heddle_nic
   logic                       idle_accept, idle_place;
 
   heddle_accept u_accept (
-    .clk_i, .rst_ni, .port_i(port), .tick_i,
+    .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
     .look_job_i(look_job), .look_event_i(look_event),

@@ -13,7 +13,7 @@ package heddle_pkg;
   localparam int unsigned NumCq  = 32;    // Completion queues.
   localparam int unsigned NumVec = 32;    // MSI-X vectors.
   localparam int unsigned NumMsg = 1024;  // Message table entries.
-  localparam int unsigned NumPdc = 64;    // PDCs as initiator; as many as target.
+  localparam int unsigned NumPdc = 256;   // PDCs as initiator; as many as target.
   localparam int unsigned NumHop = NextHops;
   localparam int unsigned NumRegion = 1024;  // Entries of the region table.
 
@@ -24,11 +24,17 @@ package heddle_pkg;
   localparam int unsigned MsgW = $clog2(NumMsg);
   localparam int unsigned PdcW = $clog2(NumPdc);
   localparam int unsigned HopW = $clog2(NumHop);
-  localparam int unsigned QueueW = $clog2(PdcQueue);  // Position in a PDC queue.
 
-  localparam int unsigned GenW  = 4;   // Generation of a context, queue or PDC.
+  localparam int unsigned GenW  = 4;   // Generation of a context or queue.
+  // PDCID: {slot, role, generation, index}; what comes for a PDCID is told apart by its role.
+  // PDCID 0 is never used: the initiator leaves out index 0 in slot 0.
+  localparam int unsigned PdcGenW    = 16 - SlotBits - 1 - PdcW;
+  localparam int unsigned PdcRoleBit = PdcW + PdcGenW;
+  localparam logic        RoleInitiator = 1'b0;
+  localparam logic        RoleTarget    = 1'b1;
   localparam int unsigned SeqW  = 16;  // Order of packets in the transmit path.
   localparam int unsigned PktW  = 22;  // Packets of one message.
+  localparam int unsigned WantW = MsgW + 1;  // Number of peers that wait for a PDC.
   localparam int unsigned HdrBytes = 144;  // Longest header stack of a frame, inline payload included.
   localparam int unsigned HdrW     = 8 * HdrBytes;
 
@@ -189,25 +195,37 @@ package heddle_pkg;
   } tx_packet_t;
 
   // What happened to a PDC, for the walk over its queue.
+  typedef enum logic [2:0] {
+    WalkOpen,     // `psn` is the first PSN of the queue's head.
+    WalkAck,      // Acknowledged up to before `psn`.
+    WalkReturn,   // The same; answer where to send again from.
+    WalkRetire,   // Give it up if its queue is empty.
+    WalkMove,     // It ended: end what was transmitted (before `psn`), keep the rest.
+    WalkFail,     // Its peer is dead: end every message.
+    WalkClose     // It was given up and is closed.
+  } walk_kind_e;
+
   typedef struct packed {
+    walk_kind_e      kind;
     logic [PdcW-1:0] pdc;
-    logic            open;        // `una` is the first PSN of the queue's head.
-    logic            reposition;  // Answer where to send again from.
-    logic            fail;        // Every message of the queue ends with `status`.
-    logic            retire;      // Idle: close it if its queue is still empty, else answer.
-    logic [31:0]     una;         // Oldest unacknowledged PSN.
-    status_e         status;
+    logic [31:0]     psn;
+    status_e         status;  // Of the messages that end.
     logic [15:0]     detail;
   } pdc_walk_t;
 
-  // Answer of the walk: send again from `una`, packet `index` of the message at `ptr`; or
-  // the PDC's queue is empty and the PDC closed.
+  // Answer of the walk.
+  typedef enum logic [1:0] {
+    BackResend,   // Send again from `psn`, packet `index` of the queue's head.
+    BackLeave,    // The PDC is forgotten: close it.
+    BackReopen,   // Open it again; what is queued was never transmitted.
+    BackClosed    // The PDC is free.
+  } back_kind_e;
+
   typedef struct packed {
-    logic                          closed;
-    logic [PdcW-1:0]               pdc;
-    logic [QueueW-1:0]             ptr;
-    logic [31:0]                   una;
-    logic [PktW-1:0]               index;
+    back_kind_e      kind;
+    logic [PdcW-1:0] pdc;
+    logic [31:0]     psn;
+    logic [PktW-1:0] index;
   } pdc_back_t;
 
   // ---------------------------------------------------------------- receive

@@ -27,13 +27,13 @@ module heddle_rr_pick #(
   assign grant   = candidates & (~candidates + NumSrc'(1));
   assign valid_o = |valid_i;
 
-  always_comb begin
-    idx_o = '0;
-    if (|valid_i) begin
-      for (int unsigned i = 0; i < NumSrc; i++) begin
-        if (grant[i]) idx_o = IdxW'(i);
-      end
-    end
+  // Sources whose index has `bit_index` set.
+  function automatic logic [NumSrc-1:0] SourcesWith(int unsigned bit_index);
+    for (int unsigned i = 0; i < NumSrc; i++) SourcesWith[i] = 1'((i >> bit_index) & 1);
+  endfunction
+  for (genvar b = 0; b < IdxW; b++) begin : gen_index
+    localparam logic [NumSrc-1:0] Mask = SourcesWith(b);
+    assign idx_o[b] = |(grant & Mask);
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

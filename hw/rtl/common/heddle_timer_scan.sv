@@ -2,14 +2,15 @@
 // One timer per entry of a table; a scan offers those that ran out.
 //
 // Changed by:  whoever changes the entry: `set_i` writes the timer of `set_idx_i`, `get_idx_i` reads one.
-// Offers:      at most one entry at a time, some time after it ran out (a pass over all takes Num cycles),
-//              and perhaps one whose timer was changed meanwhile: the taker looks at `get_o` again.
+// Offers:      at most one entry at a time, some time after it ran out (a pass over all takes Num / Banks
+//              cycles), and perhaps one whose timer was changed meanwhile: the taker looks at `get_o` again.
 // Deadline:    known (`clean_o`) after a pass in which no timer changed.
 // Latency:     `get_o` one cycle after `get_idx_i`, a write in the same cycle seen.
 
 module heddle_timer_scan #(
-  parameter  int unsigned Num  = 64,        // Timers, a power of two.
-  localparam int unsigned IdxW = $clog2(Num)
+  parameter  int unsigned Num   = 64,       // Timers, a power of two of at least 2 * Banks.
+  localparam int unsigned Banks = 4,        // Looked at in one cycle.
+  localparam int unsigned IdxW  = $clog2(Num)
 ) (
   input  logic            clk_i,
   input  logic            rst_ni,
@@ -33,34 +34,59 @@ module heddle_timer_scan #(
   output logic [31:0]     deadline_o,       // Tick at which the first runs out.
   output logic            ready_o
 );
-  logic        scan_on, scan_ready, get_ready;
-  logic [31:0] scan_at;
-  logic        unused_scan_error, unused_get_error;
+  localparam int unsigned BankW = $clog2(Banks);
+  localparam int unsigned RowW  = IdxW - BankW;
 
-  logic [IdxW-1:0] scan_q, last_q;
-  logic            valid_q;
+  typedef struct packed {
+    logic        on;
+    logic [31:0] at;
+  } timer_t;
+
+  logic             get_ready, unused_get_error;
+  logic [Banks-1:0] scan_ready, scan_error;
+  timer_t           written;
+  logic [Banks-1:0][32:0] scanned;
+  logic [RowW-1:0]  scan_q, last_q;
+  logic             valid_q;
+  assign written = {set_on_i, set_at_i};
 
   heddle_mem #(.Width(33), .Depth(Num)) u_get (
-    .clk_i, .rst_ni, .wen_i(set_i), .waddr_i(set_idx_i), .wdata_i({set_on_i, set_at_i}),
+    .clk_i, .rst_ni, .wen_i(set_i), .waddr_i(set_idx_i), .wdata_i(written),
     .raddr_i(get_idx_i), .rdata_o({get_on_o, get_at_o}),
     .error_o(unused_get_error), .ready_o(get_ready)
   );
-  heddle_mem #(.Width(33), .Depth(Num)) u_scan (
-    .clk_i, .rst_ni, .wen_i(set_i), .waddr_i(set_idx_i), .wdata_i({set_on_i, set_at_i}),
-    .raddr_i(scan_q), .rdata_o({scan_on, scan_at}),
-    .error_o(unused_scan_error), .ready_o(scan_ready)
-  );
-  assign ready_o = get_ready && scan_ready;
+  for (genvar b = 0; b < Banks; b++) begin : gen_bank
+    heddle_mem #(.Width(33), .Depth(Num / Banks)) u_scan (
+      .clk_i, .rst_ni, .wen_i(set_i && set_idx_i[BankW-1:0] == BankW'(b)),
+      .waddr_i(set_idx_i[IdxW-1:BankW]), .wdata_i(written),
+      .raddr_i(scan_q), .rdata_o(scanned[b]),
+      .error_o(scan_error[b]), .ready_o(scan_ready[b])
+    );
+  end
+  assign ready_o = get_ready && (&scan_ready);
 
   // The nearest deadline of the pass so far.
   logic        pass_any, pass_any_q, pass_dirty_q, clean_q, clean_any_q;
   logic [31:0] pass_at, pass_at_q, clean_at_q;
+  logic             ran_out;   // Some timer of the row, the last one of them here.
+  logic [BankW-1:0] ran_out_bank;
+  timer_t           timer;
   always_comb begin
-    pass_any = pass_any_q;
-    pass_at  = pass_at_q;
-    if (valid_q && scan_on && (!pass_any_q || $signed(scan_at - pass_at_q) < 0)) begin
-      pass_any = 1'b1;
-      pass_at  = scan_at;
+    pass_any     = pass_any_q;
+    pass_at      = pass_at_q;
+    ran_out      = 1'b0;
+    ran_out_bank = '0;
+    timer        = '0;
+    for (int unsigned b = 0; b < Banks; b++) begin
+      timer = timer_t'(scanned[b]);
+      if (valid_q && timer.on) begin
+        if (!pass_any || $signed(timer.at - pass_at) < 0) pass_at = timer.at;
+        pass_any = 1'b1;
+        if ($signed(now_i - timer.at) >= 0) begin
+          ran_out      = 1'b1;
+          ran_out_bank = BankW'(b);
+        end
+      end
     end
   end
 
@@ -84,15 +110,15 @@ module heddle_timer_scan #(
       last_q  <= scan_q;
       if (ready_o) scan_q <= scan_q + 1'b1;
       if (take_i)  due_q  <= 1'b0;
-      if (valid_q && scan_on && $signed(now_i - scan_at) >= 0 && (!due_q || take_i)) begin
+      if (ran_out && (!due_q || take_i)) begin
         due_q     <= 1'b1;
-        due_idx_q <= last_q;
+        due_idx_q <= {last_q, ran_out_bank};
       end
       if (set_i) begin
         pass_dirty_q <= 1'b1;
         clean_q      <= 1'b0;
       end
-      if (valid_q && last_q == IdxW'(Num - 1)) begin
+      if (valid_q && last_q == '1) begin
         pass_any_q   <= 1'b0;
         pass_dirty_q <= set_i;
         if (!pass_dirty_q && !set_i) begin
@@ -114,5 +140,5 @@ module heddle_timer_scan #(
   assign deadline_o       = clean_at_q;
 
   logic unused;
-  assign unused = ^{unused_scan_error, unused_get_error};
+  assign unused = ^{scan_error, unused_get_error};
 endmodule

@@ -5,7 +5,7 @@
 // One access at a time; reads and writes of registers take one cycle; a mailbox or
 // table operation runs on its own and shows `go` until it ends. Writes to
 // mailbox or table registers while their operation runs are ignored.
-// Owns `port_cfg` (TablePort); every other table is addressed through `tbl_*`.
+// Owns `port_cfg` (TablePort) and `transport_cfg` (TableTransport); every other table is addressed through `tbl_*`.
 
 `include "heddle_assert.svh"
 
@@ -44,6 +44,7 @@ module heddle_mgmt
   input  logic [31:0]      region_limits_i,
 
   output port_cfg_t        port_o,
+  output transport_cfg_t   transport_o,
 
   // Slow path (heddle_slow_path).
   input  logic [13:0]      slow_rx_bytes_i,
@@ -212,7 +213,8 @@ module heddle_mgmt
   table_e       tbl_sel_d, tbl_sel_q;
   logic [15:0]  tbl_index_d, tbl_index_q;
   logic [511:0] tbl_data_q;
-  port_cfg_t    port_q;
+  port_cfg_t      port_q;
+  transport_cfg_t transport_q;
 
   logic tbl_start;
   assign tbl_start = write && addr == MgmtTableControlOffset[12:0] && !tbl_busy_q &&
@@ -220,14 +222,14 @@ module heddle_mgmt
 
   logic tbl_mine, tbl_none;  // Ours; nobody's.
   table_rsp_t rsp;
-  assign tbl_mine = tbl_sel_q == TablePort;
-  assign tbl_none = tbl_sel_q == TableNone || tbl_sel_q > TableRegion;
+  assign tbl_mine = tbl_sel_q == TablePort || tbl_sel_q == TableTransport;
+  assign tbl_none = tbl_sel_q == TableNone || (tbl_sel_q > TableRegion && tbl_sel_q != TableTransport);
   always_comb begin
     rsp = tbl_rsp_i;
     if (tbl_mine || tbl_none) begin
       rsp.done  = 1'b1;
       rsp.error = tbl_none || tbl_index_q != '0;
-      rsp.data  = port_q;
+      rsp.data  = tbl_sel_q == TablePort ? port_q : transport_q;
     end
     if (!tbl_busy_q) rsp.done = 1'b0;
   end
@@ -260,17 +262,22 @@ module heddle_mgmt
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       tbl_data_q <= '0;
-      port_q     <= '0;
+      port_q      <= '0;
+      transport_q <= '0;
     end else begin
       if (rsp.done && !rsp.error && tbl_op_q == TableOpRead) begin
         tbl_data_q <= rsp.data;
       end else if (write && in_table && !tbl_busy_q) begin
         tbl_data_q[32*addr[5:2] +: 32] <= mgmt_wdata_i;
       end
-      if (rsp.done && !rsp.error && tbl_mine && tbl_op_q == TableOpWrite) port_q <= tbl_data_q;
+      if (rsp.done && !rsp.error && tbl_mine && tbl_op_q == TableOpWrite) begin
+        if (tbl_sel_q == TablePort) port_q <= tbl_data_q;
+        else                        transport_q <= tbl_data_q;
+      end
     end
   end
-  assign port_o = port_q;
+  assign port_o      = port_q;
+  assign transport_o = transport_q;
 
   // ----------------------------------------------------------- time, slow path
   logic [31:0] ticks_q, timer_q;

@@ -6,15 +6,16 @@
 //          queues behind.
 // Ordered: ROD: only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are
 //          acknowledged again with a default response and dropped.
-// Opens a PDC on SYN ({source FA, spdcid} hashed to a set of 4 ways); NO_PDC_AVAIL without
-// a free one.
+// Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways. Without a free PDC:
+// NO_PDC_AVAIL, and the initiator of another one, the least used first, is asked to close it.
+// A closed PDC leaves a tombstone (heddle_tombstones): its SYNs are answered CLOSING.
 // Passes ACK and NACK of our own PDCs on to the PDC unit.
 // Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
 // Visible: a message with dc=1 is acknowledged when heddle_place has reported its writes.
 // RMA:     the region table is asked for every request; its answer is part of the decision. A drain
 //          token lets no packet pass between the answer and the placement.
-// Forgets a PDC that was silent for two to three times dead_ticks with no message open, when its
-// initiator has ended or closed it long since.
+// Forgets a PDC that was silent for two to three times dead_ticks, when its initiator has ended it
+// long since or is gone; a message that is open ends with initiator_error.
 // One packet every two cycles.
 
 `include "heddle_assert.svh"
@@ -28,6 +29,7 @@ module heddle_accept
   input  logic rst_ni,
 
   input  port_cfg_t        port_i,
+  input  transport_cfg_t   transport_i,
   input  logic             tick_i,
 
   input  logic             pkt_valid_i,
@@ -78,29 +80,34 @@ module heddle_accept
   output logic             idle_o
 );
   // --------------------------------------------------- which PDC serves whom
-  // More ways than PDCs, so that few sets overflow before the indices run out.
-  localparam int unsigned Sets = NumPdc / 2;
-  localparam int unsigned Ways = 4;
-  localparam int unsigned SetW = $clog2(Sets);
-  localparam int unsigned WayW = $bits(target_way_t);
+  // Four places for each PDC, in two tables with a hash each: the indices run out first.
+  localparam int unsigned Tables = 2;
+  localparam int unsigned Sets   = NumPdc / 2;
+  localparam int unsigned Ways   = 4;
+  localparam int unsigned SetW   = $clog2(Sets);
+  localparam int unsigned WayW   = $bits(target_way_t);
 
-  function automatic logic [SetW-1:0] SetOf(input logic [127:0] fa, input logic [15:0] spdcid);
-    logic [15:0] folded;
-    folded = spdcid;
-    for (int unsigned i = 0; i < 8; i++) folded = folded ^ fa[16 * i +: 16];
-    SetOf = folded[SetW-1:0] ^ folded[2*SetW-1:SetW] ^ folded[3*SetW-1:2*SetW] ^
-            {{(SetW-1){1'b0}}, folded[15]};
+  // The set of each table, that of table 0 in the low bits.
+  function automatic logic [Tables*SetW-1:0] SetsOf(input logic [127:0] fa,
+                                                    input logic [15:0] spdcid);
+    logic [31:0] folded, mixed;
+    folded = fa[31:0] ^ fa[63:32] ^ fa[95:64] ^ fa[127:96] ^ {spdcid, spdcid};
+    mixed  = folded + {spdcid, 16'b0} + (folded << 3) + (folded << 10) + (folded << 17) +
+              (folded >> 15);
+    SetsOf = {SetW'(mixed >> (32 - SetW)) ^ SetW'(mixed >> (18 - SetW)),
+              folded[SetW-1:0] ^ folded[2*SetW-1:SetW] ^ folded[3*SetW-1:2*SetW] ^
+              folded[4*SetW-1:3*SetW] ^ SetW'(folded[31:4*SetW])};
   endfunction
 
   // ------------------------------------------------------------------ pipeline
   // Stage 0 reads the set, stage 1 the entry and the buffer, stage 2 decides. A packet
   // enters stage 0 as another leaves stage 2.
   logic       p1_valid_q, p2_valid_q, p0_take, p2_done;
-  logic       sets_ready, entries_ready, room_behind;
+  logic       tables_ready, entries_ready, room_behind;
   rx_packet_t pkt_q;      // Of stage 1 or 2, whichever is taken.
 
-  assign pkt_ready_o = sets_ready && entries_ready && !p1_valid_q && (!p2_valid_q || p2_done) &&
-                       !any_due && job_q == JobNone && region_ready_i && !drain_valid_i;
+  assign pkt_ready_o = tables_ready && !p1_valid_q && (!p2_valid_q || p2_done) &&
+                       !job_wanted && job_q == JobNone && region_ready_i && !drain_valid_i;
   assign p0_take     = pkt_valid_i && pkt_ready_o;
   assign p2_done     = p2_valid_q && room_behind;
 
@@ -119,45 +126,72 @@ module heddle_accept
   end
 
   // ---------------------------------------------------------- stage 0 and 1: set
-  logic                       set_wen, set_error;
-  logic [SetW-1:0]            set_q;
-  logic [Ways-1:0][WayW-1:0]  set_rdata, set_wdata, set_data_q;
-  heddle_mem #(.Width(Ways * WayW), .Depth(Sets)) u_sets (
-    .clk_i, .rst_ni,
-    .wen_i(set_wen || forget), .waddr_i(set_q), .wdata_i(forget ? kept_ways : set_wdata),
-    .raddr_i(job_q != JobNone ? SetOf(entry.fa, entry.spdcid)
-                              : SetOf(pkt_i.source_fa, pkt_i.spdcid)),
-    .rdata_o(set_rdata),
-    .error_o(set_error), .ready_o(sets_ready)
-  );
+  logic [Tables-1:0]                       set_wen, set_error, set_ready;
+  logic [Tables-1:0][SetW-1:0]             set, set_q;
+  logic [Tables-1:0][Ways-1:0][WayW-1:0]   set_rdata, set_wdata, set_data_q, kept_ways;
+  assign set = job_q != JobNone ? SetsOf(entry.fa, entry.spdcid)
+                                : SetsOf(pkt_i.source_fa, pkt_i.spdcid);
+  for (genvar t = 0; t < Tables; t++) begin : gen_table
+    heddle_mem #(.Width(Ways * WayW), .Depth(Sets)) u_sets (
+      .clk_i, .rst_ni,
+      .wen_i(set_wen[t] || forget), .waddr_i(set_q[t]),
+      .wdata_i(forget ? kept_ways[t] : set_wdata[t]), .raddr_i(set[t]), .rdata_o(set_rdata[t]),
+      .error_o(set_error[t]), .ready_o(set_ready[t])
+    );
+  end
 
-  logic                    hit, way_free;
-  logic [$clog2(Ways)-1:0] way, hit_way, free_way;
-  logic [PdcW-1:0]         hit_pdc;
-  target_way_t             candidate;
+  // Of the two sets the emptier one takes a new PDC.
+  typedef struct packed {
+    logic                    table_;
+    logic [$clog2(Ways)-1:0] way;
+  } place_of_t;
+  logic                                hit, way_free;
+  place_of_t                           way, hit_way;
+  logic [Tables-1:0][2:0]              vacant;
+  logic [Tables-1:0][$clog2(Ways)-1:0] free_way;
+  logic [PdcW-1:0]                     hit_pdc;
+  target_way_t                         candidate;
   always_comb begin
     hit       = 1'b0;
     hit_way   = '0;
     hit_pdc   = '0;
-    way_free  = 1'b0;
+    vacant    = '0;
     free_way  = '0;
     candidate = '0;
     if (p1_valid_q) begin
-      for (int unsigned i = 0; i < Ways; i++) begin
-        candidate = set_rdata[i];
-        if (!candidate.valid) begin
-          way_free = 1'b1;
-          free_way = 2'(i);
-        end else if (candidate.ipv6 == pkt_q.ipv6 && candidate.fa == pkt_q.source_fa &&
-                     candidate.spdcid == pkt_q.spdcid) begin
-          hit     = 1'b1;
-          hit_way = 2'(i);
-          hit_pdc = candidate.pdc;
+      for (int unsigned t = 0; t < Tables; t++) begin
+        for (int unsigned i = 0; i < Ways; i++) begin
+          candidate = set_rdata[t][i];
+          if (!candidate.valid) begin
+            vacant[t]   = vacant[t] + 3'd1;
+            free_way[t] = 2'(i);
+          end else if (candidate.ipv6 == pkt_q.ipv6 && candidate.fa == pkt_q.source_fa &&
+                       candidate.spdcid == pkt_q.spdcid) begin
+            hit     = 1'b1;
+            hit_way = {t[0], 2'(i)};
+            hit_pdc = candidate.pdc;
+          end
         end
       end
     end
+    way_free   = vacant != '0;
+    way.table_ = vacant[1] > vacant[0];
+    way.way    = free_way[way.table_];
+    if (hit) way = hit_way;
   end
-  assign way = hit ? hit_way : free_way;
+
+  // Tombstones, in the same stages.
+  logic grave_found, grave_room, graves_ready;
+  heddle_tombstones u_tombstones (
+    .clk_i, .rst_ni, .tick_i, .transport_i,
+    .look_i(p0_take), .fa_i(pkt_i.source_fa), .spdcid_i(pkt_i.spdcid),
+    .start_i(pkt_i.psn - 32'(pkt_i.psn_offset)),
+    .found_o(grave_found), .room_o(grave_room),
+    .keep_i(p2_done && verdict.bury && transport_i.safety_ticks != '0),
+    .keep_start_i(entry.start_psn),
+    .ready_o(graves_ready)
+  );
+  assign tables_ready = (&set_ready) && entries_ready && graves_ready;
 
   // -------------------------------------------------------------- free indices
   logic [NumPdc-1:0] open_q;
@@ -172,7 +206,7 @@ module heddle_accept
 
   // ------------------------------------------------------- stage 1 and 2: entry
   logic                    hit_q, room_q, entry_error;
-  logic [$clog2(Ways)-1:0] way_q;
+  place_of_t               way_q;
   logic [PdcW-1:0]         pdc, pdc_q;
   logic [RxW-1:0]          ctx_q;
   logic                    look_hit_q, look_event_q;
@@ -195,8 +229,7 @@ module heddle_accept
   assign head_ctx_o = p1_valid_q ? look_ctx_i : ctx_q;
 
   always_ff @(posedge clk_i) begin
-    if (p0_take)    set_q <= SetOf(pkt_i.source_fa, pkt_i.spdcid);
-    if (job_q != JobNone) set_q <= SetOf(entry.fa, entry.spdcid);
+    if (p0_take || job_q != JobNone) set_q <= set;
     if (p1_valid_q) begin
       set_data_q <= set_rdata;
       hit_q      <= hit;
@@ -225,8 +258,10 @@ module heddle_accept
 
   // ------------------------------------------------------------ stage 2: decide
   heddle_accept_decide u_decide (
-    .port_i, .valid_i(p2_valid_q), .pkt_i(pkt_q),
-    .pdc_i(pdc_q), .hit_i(hit_q), .room_i(room_q), .entry_i(entry),
+    .port_i, .valid_i(p2_valid_q || job_q == JobForget), .forget_i(job_q == JobForget),
+    .pkt_i(pkt_q),
+    .pdc_i(job_q == JobForget ? job_pdc_q : pdc_q), .hit_i(hit_q), .room_i(room_q),
+    .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
     .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
     .region_i(region_q),
     .head_valid_i, .head_i, .head_released_i,
@@ -243,9 +278,10 @@ module heddle_accept
     written_way.spdcid = pkt_q.spdcid;
     written_way.pdc    = pdc_q;
     set_wdata          = set_data_q;
-    set_wdata[way_q]   = verdict.create ? written_way : '0;
+    set_wdata[way_q.table_][way_q.way] = verdict.create ? written_way : '0;
+    set_wen = '0;
+    set_wen[way_q.table_] = p2_done && (verdict.create || verdict.close);
   end
-  assign set_wen = p2_done && (verdict.create || verdict.close);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -263,27 +299,33 @@ module heddle_accept
   typedef enum logic [1:0] {
     JobNone   = 2'd0,
     JobAck    = 2'd1,  // Sends the ACK that was put off, or waited for visible data.
-    JobForget = 2'd2   // Clears the PDC.
+    JobForget = 2'd2,  // Ends the PDC.
+    JobAsk    = 2'd3   // Asks the initiator to close it.
   } job_e;
 
   job_e              job_q;
   logic [1:0]        job_step_q;
   logic [PdcW-1:0]   job_pdc_q;
-  logic              job_start, job_end, forget, any_due, any_old;
-  logic [PdcW-1:0]   due_pdc, old_pdc;
-  logic [NumPdc-1:0] due, old;
+  logic              job_wanted, job_start, job_end, forget, any_due, any_old, asks, job_answers;
+  logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc;
+  logic [NumPdc-1:0] due;
   target_pdc_t       job_entry;
 
-  assign job_start = job_q == JobNone && (any_due || any_old) && !p1_valid_q && !p2_valid_q;
-  assign job_end   = job_step_q == 2'd3 && (job_q == JobForget || (job_q == JobAck && rsp_room));
+  // Goes before the next packet, so that a busy peer cannot put it off.
+  assign job_wanted = any_due || any_old || asks;
+  assign job_start  = job_q == JobNone && job_wanted && !p1_valid_q && !p2_valid_q;
+  assign job_end   = job_step_q == 2'd3 && (job_q == JobForget ? place_room : rsp_room);
   assign forget    = job_end && job_q == JobForget;
+  // Inside a message an initiator cannot close.
+  assign job_answers = job_end && entry.open && (job_q == JobAck ||
+                                   (job_q == JobAsk && entry.state == MessageNone));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       job_q      <= JobNone;
       job_step_q <= '0;
     end else if (job_start) begin
-      job_q      <= any_due ? JobAck : JobForget;
+      job_q      <= any_due ? JobAck : any_old ? JobForget : JobAsk;
       job_step_q <= 2'd1;
     end else if (job_end) begin
       job_q      <= JobNone;
@@ -293,19 +335,19 @@ module heddle_accept
     end
   end
   always_ff @(posedge clk_i) begin
-    if (job_start) job_pdc_q <= any_due ? due_pdc : old_pdc;
+    if (job_start) job_pdc_q <= any_due ? due_pdc : any_old ? old_pdc : ask_pdc;
   end
 
   always_comb begin
     job_entry = entry;
-    if (job_q == JobForget) job_entry.open = 1'b0;
-    job_entry.unacked = '0;
+    if (job_answers) job_entry.unacked = '0;
     // What was reported of an earlier PDC of this index is not among what waits.
     if (entry.hidden && seen_psn - entry.hidden_base - 32'd1 <
                         entry.hidden_last - entry.hidden_base) begin
       job_entry.hidden_base = seen_psn;
       job_entry.hidden      = seen_psn != entry.hidden_last;
     end
+    if (job_q == JobForget) job_entry = verdict.entry;
   end
 
   // ------------------------------------------------------------ visible messages
@@ -323,7 +365,7 @@ module heddle_accept
     if (!rst_ni) begin
       seen_q <= '0;
     end else begin
-      if (job_end)   seen_q[job_pdc_q]     <= 1'b0;
+      if (job_end && job_q == JobAck) seen_q[job_pdc_q]     <= 1'b0;
       if (visible_i) seen_q[visible_pdc_i] <= 1'b1;
     end
   end
@@ -332,7 +374,8 @@ module heddle_accept
   logic      owes, paid;
   response_t late;
   assign owes = p2_done && verdict.write && verdict.entry.unacked != '0;
-  assign paid = (p2_done && verdict.write && verdict.entry.unacked == '0) || job_end;
+  assign paid = (p2_done && verdict.write && verdict.entry.unacked == '0) ||
+                (job_end && job_q != JobAsk) || job_answers;
 
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
@@ -340,10 +383,12 @@ module heddle_accept
     .due_o(due), .pending_o
   );
   heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
-    .clk_i, .rst_ni, .valid_i(due | seen_q), .take_i(job_start), .valid_o(any_due), .idx_o(due_pdc)
+    .clk_i, .rst_ni, .valid_i(due | seen_q), .take_i(job_start && any_due), .valid_o(any_due),
+    .idx_o(due_pdc)
   );
 
   response_t   late_to;
+  response_t   asking;
   logic [31:0] late_cack;
   always_comb begin
     late_to         = '0;
@@ -352,58 +397,83 @@ module heddle_accept
     late_to.mac     = entry.mac;
     late_to.entropy = entry.entropy;
     late_to.dscp    = entry.dscp;
-    late_to.spdcid  = {port_i.slot[SlotBits-1:0], entry.gen, job_pdc_q};
+    late_to.spdcid  = {port_i.slot[SlotBits-1:0], RoleTarget, entry.gen, job_pdc_q};
     late_to.dpdcid  = entry.spdcid;
     late_to.message_id = entry.message_id;
   end
   heddle_standing u_standing (
     .entry_i(job_entry), .rsp_i(late_to), .cack_o(late_cack), .rsp_o(late)
   );
+  always_comb begin
+    asking = late;
+    if (job_q == JobAsk && late.req == AckReqNone) asking.req = AckReqClose;
+  end
 
   // ------------------------------------------------------------ forgotten PDCs
-  // Ages count periods of dead_ticks without a packet. At three the initiator, which
-  // gives up after one period of silence, has nothing outstanding any more.
-  localparam logic [1:0] OldAge = 2'd3;
-  logic [NumPdc-1:0][1:0] age_q;
-  logic [NumPdc-1:0]      between_q;   // No message is open.
-  logic [31:0]            period_q;
-  logic                   period_end;
-  logic [Ways-1:0][WayW-1:0] kept_ways;
-
-  for (genvar p = 0; p < NumPdc; p++) begin : gen_old
-    assign old[p] = open_q[p] && between_q[p] && age_q[p] == OldAge;
-  end
+  // Periods of dead_ticks without a packet. After two whole ones the initiator, which gives up
+  // after one of silence, has nothing outstanding any more.
+  logic [NumPdc-1:0] silent_q, silent_two_q, old_q;
+  logic [31:0]       period_q;
+  logic              period_end;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_old (
-    .clk_i, .rst_ni, .valid_i(old), .take_i(job_start && !any_due), .valid_o(any_old),
+    .clk_i, .rst_ni, .valid_i(old_q), .take_i(job_start && !any_due), .valid_o(any_old),
     .idx_o(old_pdc)
   );
 
   assign period_end = tick_i && period_q + 32'd1 >= port_i.dead_ticks;
   always_comb begin
     kept_ways = set_rdata;
-    for (int unsigned i = 0; i < Ways; i++) begin
-      if (set_rdata[i][PdcW-1:0] == job_pdc_q) kept_ways[i] = '0;
+    for (int unsigned t = 0; t < Tables; t++) begin
+      for (int unsigned i = 0; i < Ways; i++) begin
+        if (set_rdata[t][i][PdcW-1:0] == job_pdc_q) kept_ways[t][i] = '0;
+      end
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      age_q     <= '0;
-      between_q <= '1;
-      period_q  <= '0;
+      silent_q     <= '0;
+      silent_two_q <= '0;
+      old_q        <= '0;
+      period_q     <= '0;
     end else begin
       if (tick_i) period_q <= period_end ? '0 : period_q + 32'd1;
       if (period_end) begin
-        for (int unsigned p = 0; p < NumPdc; p++) begin
-          if (age_q[p] != OldAge) age_q[p] <= age_q[p] + 2'd1;
-        end
+        silent_q     <= open_q;
+        silent_two_q <= silent_q & open_q;
+        old_q        <= silent_two_q & open_q;
       end
-      if (p2_done && verdict.respond) age_q[pdc_q] <= '0;
-      if (p2_done && verdict.write) begin
-        age_q[pdc_q]     <= '0;
-        between_q[pdc_q] <= verdict.entry.state != MessageOpen &&
-                            verdict.entry.state != MessageFailed;
+      if (forget) old_q[job_pdc_q] <= 1'b0;
+      if (p2_done && (verdict.respond || verdict.write)) begin
+        silent_q[pdc_q]     <= 1'b0;
+        silent_two_q[pdc_q] <= 1'b0;
+        old_q[pdc_q]        <= 1'b0;
       end
+    end
+  end
+
+  // ------------------------------------------------------------- room for others
+  // Each SYN refused asks one PDC, first those that were not used since the last time around.
+  logic [NumPdc-1:0] used_q, lazy;
+  logic              ask_q, any_lazy;
+  assign lazy = open_q & ~used_q;
+  assign asks = ask_q && any_lazy;
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_ask (
+    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !any_due && !any_old),
+    .valid_o(any_lazy), .idx_o(ask_pdc)
+  );
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      used_q <= '0;
+      ask_q  <= 1'b0;
+    end else begin
+      if (ask_q && !any_lazy)               used_q <= '0;
+      if (p2_done && verdict.write)         used_q[pdc_q] <= 1'b1;
+      if (job_end && job_q == JobAsk) begin
+        used_q[job_pdc_q] <= 1'b1;
+        ask_q             <= 1'b0;
+      end
+      if (p2_done && verdict.full)          ask_q <= 1'b1;
     end
   end
 
@@ -420,23 +490,23 @@ module heddle_accept
 
   heddle_fifo #(.Width($bits(response_t)), .Depth(4)) u_rsp (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && verdict.respond) || (job_end && job_q == JobAck && entry.open)),
-    .ready_o(rsp_room), .data_i(job_q == JobAck ? late : verdict.rsp),
+    .valid_i((p2_done && verdict.respond) || job_answers),
+    .ready_o(rsp_room), .data_i(job_q != JobNone ? asking : verdict.rsp),
     .valid_o(rsp_valid_o), .ready_i(rsp_ready_i), .data_o(rsp_o),
     .count_o(rsp_count)
   );
 
   // A token follows every packet that was decided before it came.
-  assign drain_ready_o = !p1_valid_q && !p2_valid_q && place_room;
+  assign drain_ready_o = !p1_valid_q && !p2_valid_q && place_room && job_q != JobForget;
   always_comb begin
     token          = '0;
     token.token    = 1'b1;
     token.ev.token = 1'b1;
-    placed         = p2_valid_q ? verdict.record : token;
+    placed         = p2_valid_q || forget ? verdict.record : token;
   end
   heddle_fifo #(.Width($bits(place_t)), .Depth(4)) u_place (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && verdict.place) || (drain_valid_i && drain_ready_o)),
+    .valid_i(((p2_done || forget) && verdict.place) || (drain_valid_i && drain_ready_o)),
     .ready_o(place_room), .data_i(placed),
     .valid_o(place_valid_o), .ready_i(place_ready_i), .data_o(place_o),
     .count_o(place_count)
@@ -448,12 +518,12 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = sets_ready && entries_ready && seen_ready && !any_old && !any_due && job_q == JobNone &&
+  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !asks && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, set_error, entry_error, seen_error, late_cack, rsp_count,
+  assign unused_bits = ^{port_i, transport_i, set_error, entry_error, seen_error, late_cack, rsp_count,
                          place_count, ack_count};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))

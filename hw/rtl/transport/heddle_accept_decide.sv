@@ -17,11 +17,14 @@ module heddle_accept_decide
 (
   input  port_cfg_t   port_i,
   input  logic        valid_i,
+  input  logic        forget_i,      // With valid_i: no packet; the PDC's initiator is gone.
   input  rx_packet_t  pkt_i,
 
   input  logic [PdcW-1:0] pdc_i,     // Of the packet: known by SYN, named by dpdcid, or free.
   input  logic        hit_i,         // SYN: the PDC exists.
   input  logic        room_i,        // SYN: there is an index and a way for a new one.
+  input  logic        closed_i,      // SYN: its PDC was closed not long ago.
+  input  logic        grave_i,       // A tombstone of the packet's PDC has a place.
   input  target_pdc_t entry_i,       // Its entry.
 
   input  logic        look_hit_i,    // {pid, ri} of the packet has a receive context.
@@ -59,24 +62,19 @@ module heddle_accept_decide
   end
 
   // --------------------------------------------------------------------- PDC
-  logic            ours, fresh;
-  logic [GenW-1:0] gen, next_gen, seed_gen;
+  logic            our_slot, ours, fresh;
+  logic [PdcGenW-1:0] gen, next_gen;
   logic [31:0]     start;
   target_pdc_t     e;  // The entry, or what it is when the packet opens the PDC.
   logic [15:0]     tpdcid, known_tpdcid;
 
-  assign ours     = pkt_i.dpdcid[15 -: SlotBits] == port_i.slot[SlotBits-1:0];
+  assign our_slot = pkt_i.dpdcid[15 -: SlotBits] == port_i.slot[SlotBits-1:0];
+  assign ours     = our_slot && pkt_i.dpdcid[PdcRoleBit] ==
+                                ((is_ack || is_nack) ? RoleInitiator : RoleTarget);
   assign start    = pkt_i.psn - 32'(pkt_i.psn_offset);
-  assign fresh    = pkt_i.syn && !hit_i;
-  assign seed_gen = port_i.pdc_seed[GenW-1:0] ^ pdc_i[GenW-1:0];
-
-  // 0 is no generation, so no PDCID is 0.
-  always_comb begin
-    next_gen = entry_i.gen + 1'b1;
-    if (entry_i.gen == '0) next_gen = seed_gen;
-    if (next_gen == '0)    next_gen = GenW'(1);
-    gen = fresh ? next_gen : entry_i.gen;
-  end
+  assign fresh    = pkt_i.syn && !hit_i && !forget_i;
+  assign next_gen = entry_i.gen + 1'b1;
+  assign gen      = fresh ? next_gen : entry_i.gen;
 
   // CLEAR_PSN travels with every request and in Clear Commands.
   logic [31:0] clear_psn, clear_ahead;
@@ -100,7 +98,7 @@ module heddle_accept_decide
       e.state     = MessageNone;
     end
   end
-  assign tpdcid       = {port_i.slot[SlotBits-1:0], gen, pdc_i};
+  assign tpdcid       = {port_i.slot[SlotBits-1:0], RoleTarget, gen, pdc_i};
   assign known_tpdcid = fresh ? '0 : tpdcid;  // Of an answer that does not open the PDC.
 
   // --------------------------------------------------------------------- PSN
@@ -133,6 +131,8 @@ module heddle_accept_decide
   logic        is_write, reports;
   logic        short_of_buffer, short_of_credit, short_of_store, no_context;
 
+  logic all_there;  // Context, buffer and credit for a new message.
+  assign all_there = look_hit_i && head_valid_i && credit_ok_i[head_i.cq];
   assign held  = e.state == MessageOpen || e.state == MessageFailed;
   assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
   assign base  = pkt_i.som ? '0 : e.bytes;
@@ -167,6 +167,8 @@ module heddle_accept_decide
       else if (is_write && region_code != ReturnCodeOk) refusal = region_code;
       else if (is_write && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
       else if (is_write)                              starts = 1'b1;
+      // Its sender gave the message up: there is nothing to wait for.
+      else if (pkt_i.ie && !all_there)                ignored = 1'b1;
       else if (!look_hit_i)                           no_context = 1'b1;
       else if (look_job_i != pkt_i.job_id)            refusal = ReturnCodeBadJobId;
       else if (!head_valid_i)                         short_of_buffer = 1'b1;
@@ -201,7 +203,8 @@ module heddle_accept_decide
     OutcomeDuplicate,
     OutcomeAccept,
     OutcomeQuery,
-    OutcomeClose
+    OutcomeClose,
+    OutcomeForget       // The PDC is gone; nobody is told.
   } outcome_e;
 
   outcome_e    outcome;
@@ -213,6 +216,8 @@ module heddle_accept_decide
     stat    = '0;
     if (!valid_i) begin
       outcome = OutcomeDrop;
+    end else if (forget_i) begin
+      outcome = OutcomeForget;
     end else if (is_ack || is_nack) begin
       if (ours) outcome = OutcomeForward;
       else      stat[StatisticDropPdcid] = 1'b1;
@@ -223,10 +228,10 @@ module heddle_accept_decide
     end else if (!is_request && !is_query && !is_close && !is_clear) begin
       stat[StatisticDropPdsType] = 1'b1;
     end else if (!pkt_i.syn && !ours) begin
-      // Another function's, whose PDC must not end by an answer of ours.
+      // Another function's or an initiator's, whose PDC must not end by an answer of ours.
       stat[StatisticDropPdcid] = 1'b1;
     end else if (!pkt_i.syn && (!entry_i.open ||
-                                pkt_i.dpdcid[PdcW +: GenW] != entry_i.gen)) begin
+                                pkt_i.dpdcid[PdcW +: PdcGenW] != entry_i.gen)) begin
       outcome = OutcomeStrange;
       stat[StatisticDropPdcid] = 1'b1;
     end else if (!pkt_i.syn && (pkt_i.ipv6 != e.ipv6 || pkt_i.source_fa != e.fa ||
@@ -238,6 +243,10 @@ module heddle_accept_decide
       outcome = OutcomeStrange;
       code    = NackCodeInvalidSyn;
       stat[StatisticDropPdcid] = 1'b1;
+    end else if (fresh && closed_i) begin
+      outcome = OutcomeStrange;
+      code    = NackCodeClosing;
+      stat[StatisticRxClosing] = 1'b1;
     end else if (fresh && !room_i) begin
       outcome = OutcomeStrange;
       code    = NackCodeNoPdcAvail;
@@ -259,7 +268,8 @@ module heddle_accept_decide
       code    = NackCodePsnOorWindow;
       stat[StatisticDropPsn] = 1'b1;
     end else if (is_close) begin
-      outcome = OutcomeClose;
+      // Without a tombstone the PDC stays until the command comes again.
+      outcome = grave_i ? OutcomeClose : OutcomeDrop;
     end else if (no_context || short_of_buffer || short_of_credit || short_of_store) begin
       outcome = OutcomeRefuse;
       code    = short_of_store ? NackCodeNoGtdDelAvail :
@@ -295,7 +305,7 @@ module heddle_accept_decide
     failed   = e.state == MessageFailed;
     bytes    = '0;
     room     = '0;
-    if (outcome == OutcomeClose) begin
+    if (outcome == OutcomeClose || outcome == OutcomeForget) begin
       over    = held;
       failed  = 1'b1;
       m.state = MessageNone;
@@ -399,8 +409,8 @@ module heddle_accept_decide
       v.entry          = e;
 
       // Whatever the packet carries leaves the payload queue through a record.
-      v.place          = pkt_i.payload_bytes != '0;
-      v.record.stream  = pkt_i.payload_bytes;
+      v.place          = pkt_i.payload_bytes != '0 && !forget_i;
+      v.record.stream  = forget_i ? '0 : pkt_i.payload_bytes;
       v.record.tpdc    = pdc_i;
 
       unique case (outcome)
@@ -411,6 +421,7 @@ module heddle_accept_decide
           v.respond         = 1'b1;
           v.rsp.kind        = ResponseNack;
           v.rsp.spdcid      = '0;
+          v.full            = code == NackCodeNoPdcAvail;
         end
         OutcomeOutside: begin
           v.respond         = 1'b1;
@@ -472,13 +483,21 @@ module heddle_accept_decide
           v.rsp.cack        = pkt_i.psn;
           v.write           = 1'b1;
           v.close           = 1'b1;
+          v.bury            = 1'b1;
+          v.entry           = '0;
+          v.entry.gen       = e.gen;
+        end
+        OutcomeForget: begin
+          v.write           = 1'b1;
+          v.close           = 1'b1;
           v.entry           = '0;
           v.entry.gen       = e.gen;
         end
         default: ;
       endcase
 
-      if (outcome == OutcomeAccept || outcome == OutcomeClose) begin
+      v.stat[StatisticRxPdcs] = v.create;
+      if (outcome == OutcomeAccept || outcome == OutcomeClose || outcome == OutcomeForget) begin
         v.place           = v.place || ends || returned || hides;
         v.record.bytes    = bytes;
         v.record.iova     = m.rma ? region_i.iova : m.buffer.iova + 64'(base);
@@ -509,7 +528,7 @@ module heddle_accept_decide
       v.record.ev.entry.length         = placed;
       v.record.ev.entry.op_context     = m.buffer.op_context;
       v.record.ev.entry.flags          = (m.hd ? CompletionFlagHeaderData : '0) |
-                                         (pkt_i.ipv6 ? CompletionFlagSourceIpv6 : '0);
+                                         (e.ipv6 ? CompletionFlagSourceIpv6 : '0);
       if (failed) begin
         v.record.ev.entry.status = StatusInitiatorError;
         v.record.ev.entry.detail = 16'(ReturnCodeInitiatorErr);

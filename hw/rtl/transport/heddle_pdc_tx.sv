@@ -11,10 +11,14 @@
 //            doubles up to backoff_max_ticks; it shows that the peer lives.
 // Silence:   nothing heard for dead_ticks while packets are outstanding ends the PDC with
 //            status peer_unreachable.
-// Idle:      a PDC with nothing queued or outstanding for dead_ticks is closed without a word; the
-//            target forgets it after twice that time.
+// Close:     a PDC with nothing queued or outstanding is closed by a Close Command after idle_ticks,
+//            when its target asks for it, or to make room for another (the least used first). The
+//            command is a packet like others: it has a PSN and is sent until it is answered. An
+//            answer that the target does not know the PDC answers it too.
 // Forgotten: when a target that forgot the PDC refuses packets that were sent once only, the PDC is
 //            opened again: nothing of them was accepted.
+// Moved:     when the target ends the PDC, messages of which nothing was transmitted are kept and
+//            the PDC is opened again for them.
 // Collapse:  a message whose payload cannot be read ends with its next new packet.
 
 `include "heddle_assert.svh"
@@ -28,6 +32,7 @@ module heddle_pdc_tx
   input  logic tick_i,
 
   input  port_cfg_t          port_i,
+  input  transport_cfg_t     transport_i,
 
   input  logic               open_valid_i,     // heddle_tx_msg.
   output logic               open_ready_o,
@@ -42,6 +47,7 @@ module heddle_pdc_tx
   output logic               reopen_valid_o,
   input  logic               reopen_ready_i,
   output logic [PdcW-1:0]    reopen_pdc_o,
+  input  logic [WantW-1:0]   want_i,           // Peers that wait for a PDC.
 
   input  logic               ack_valid_i,      // heddle_accept.
   output logic               ack_ready_o,
@@ -64,24 +70,25 @@ module heddle_pdc_tx
   output logic               back_ready_o,
   input  pdc_back_t          back_i,
 
-  output logic               sent_o,           // Strobe: packet issued, for the walk's records.
+  output logic               sent_o,           // Strobe: packet of a message issued.
   output logic [MsgW-1:0]    sent_msg_o,
-  output logic [31:0]        sent_psn_o,
-  output logic               sent_last_o,
-  input  logic [PdcW-1:0]    ring_pdc_i,       // Walk's read port of the queues: data next cycle.
-  input  logic [QueueW-1:0]  ring_ptr_i,
-  output logic [MsgW-1:0]    ring_msg_o,
-  output logic [NumPdc-1:0][QueueW-1:0] queue_tail_o,   // Next free position.
-  output logic [NumPdc-1:0][QueueW-1:0] queue_sent_o,   // First position not completely sent yet.
-  input  logic [NumPdc-1:0][QueueW-1:0] queue_head_i,   // Oldest position in use.
+  input  logic [PdcW-1:0]    queue_pdc_i,      // heddle_pdc_queue, for the walk.
+  output logic               queue_held_o,
+  output logic [MsgW-1:0]    queue_msg_o,
+  output logic [PktW-1:0]    queue_last_o,
+  input  logic               queue_pop_i,
 
   output logic [NumStat-1:0] stat_o,
   output logic               idle_o,
   output logic               deadline_valid_o,
   output logic [31:0]        deadline_o
 );
-  typedef enum logic [1:0] {
-    PdcClosed = 2'd0, PdcSyn = 2'd1, PdcOpen = 2'd2, PdcEnding = 2'd3
+  typedef enum logic [2:0] {
+    PdcClosed,
+    PdcSyn,
+    PdcOpen,
+    PdcClosing,  // Forgotten by heddle_tx_msg; its last packet is the Close Command.
+    PdcEnding    // Sends nothing more; the walk has the rest.
   } pdc_state_e;
 
   typedef struct packed {
@@ -113,16 +120,10 @@ module heddle_pdc_tx
     logic [31:0]  start_psn;
   } identity_t;
 
-  typedef struct packed {
-    logic [MsgW-1:0] msg;
-    logic [PktW-1:0] last;
-  } ring_t;
-
   typedef enum logic [2:0] {
-    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvSend
+    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvSend
   } event_e;
 
-  localparam int unsigned RingW    = PdcW + QueueW;
   localparam int unsigned PktDepth = 8;
   localparam int unsigned EvDepth  = 32;
 
@@ -139,15 +140,16 @@ module heddle_pdc_tx
   logic            walk_room, walk_spare, pkt_room;  // Outputs have room for one more event.
   logic            ready_mem;
 
-  logic [NumPdc-1:0] can_send_q, pending, may_send;
+  logic [NumPdc-1:0] can_send_q, closing_q, pending, may_send;
   logic              send_any;
   logic [PdcW-1:0]   send_pdc;
-  logic              scan_hit_q;
-  logic [PdcW-1:0]   scan_pdc_q;
+  logic              scan_hit, clean, timer_rdy;
+  logic [PdcW-1:0]   scan_pdc;
+  logic [31:0]       first_at;
 
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = can_send_q & pending;
+    may_send = can_send_q & (pending | closing_q);
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -166,9 +168,12 @@ module heddle_pdc_tx
     end else if (back_valid_i && walk_spare) begin
       ev  = EvBack;
       pdc = back_i.pdc;
-    end else if (scan_hit_q && walk_room) begin  // Rare; a flood of ACKs must not hold it up.
+    end else if (scan_hit && walk_room) begin  // Rare, as is the next; a flood of ACKs must not hold it up.
       ev  = EvTimer;
-      pdc = scan_pdc_q;
+      pdc = scan_pdc;
+    end else if (leave_any && walk_room) begin
+      ev  = EvLeave;
+      pdc = leave_pdc;
     end else if (ack_valid_i && walk_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
@@ -199,13 +204,11 @@ module heddle_pdc_tx
   // ------------------------------------------------------------------ memories
   localparam int unsigned StateW = $bits(pdc_t);
   localparam int unsigned IdentW = $bits(identity_t);
-  localparam int unsigned EntryW = $bits(ring_t);
 
   logic [StateW-1:0] s_raw;
   logic [IdentW-1:0] id_raw;
   pdc_t              s, d;
   identity_t         id;
-  ring_t             entry;
   logic              state_wen;
   logic              state_err, state_rdy, id_err, id_rdy;
 
@@ -222,34 +225,20 @@ module heddle_pdc_tx
   assign id        = identity_t'(id_raw);
   assign ready_mem = state_rdy && id_rdy && timer_rdy;
 
-  // Queue of each PDC: a ring of messages. `cur` is the position being sent.
-  logic [NumPdc-1:0][QueueW-1:0] tail_q, cur_q, sent_q;
-  logic              collapse, enq;
-  logic [EntryW-1:0] entry_raw;
-  logic [RingW-1:0]  ring_waddr;
-  ring_t             ring_wdata;
-  logic              unused_ring_err, unused_ring_rdy, unused_walk_err, unused_walk_rdy;
-
-  assign enq_ready_o = !collapse && (tail_q[enq_pdc_i] + QueueW'(1)) != queue_head_i[enq_pdc_i];
-  assign enq         = enq_valid_i && enq_ready_o;
-  assign ring_waddr  = collapse ? {pdc_q, cur_q[pdc_q]} : {enq_pdc_i, tail_q[enq_pdc_i]};
-  assign ring_wdata  = collapse ? {entry.msg, s.index} : {enq_msg_i, enq_last_i};
-  assign entry       = ring_t'(entry_raw);
-
-  heddle_mem #(.Width(EntryW), .Depth(NumPdc * PdcQueue), .Init(1'b0)) u_ring (
-    .clk_i, .rst_ni, .wen_i(enq || collapse), .waddr_i(ring_waddr), .wdata_i(ring_wdata),
-    .raddr_i({pdc, cur_q[pdc]}), .rdata_o(entry_raw),
-    .error_o(unused_ring_err), .ready_o(unused_ring_rdy)
+  logic            collapse, advance, rewind, closed;
+  logic [MsgW-1:0] msg;       // To send, while pending.
+  logic [PktW-1:0] msg_last;
+  logic            more;      // Another message is queued behind it.
+  assign enq_ready_o = !collapse;
+  heddle_pdc_queue u_queue (
+    .clk_i, .rst_ni,
+    .enq_i(enq_valid_i && enq_ready_o), .enq_pdc_i, .enq_msg_i, .enq_last_i,
+    .pending_o(pending), .send_pdc_i(pdc), .send_msg_o(msg), .send_last_o(msg_last),
+    .more_o(more), .advance_i(advance), .rewind_i(rewind), .clear_i(closed),
+    .shorten_i(collapse), .shorten_last_i(s.index),
+    .walk_pdc_i(queue_pdc_i), .walk_held_o(queue_held_o), .walk_msg_o(queue_msg_o),
+    .walk_last_o(queue_last_o), .walk_pop_i(queue_pop_i)
   );
-  heddle_mem #(.Width(MsgW), .Depth(NumPdc * PdcQueue), .Init(1'b0)) u_ring_walk (
-    .clk_i, .rst_ni, .wen_i(enq), .waddr_i({enq_pdc_i, tail_q[enq_pdc_i]}), .wdata_i(enq_msg_i),
-    .raddr_i({ring_pdc_i, ring_ptr_i}), .rdata_o(ring_msg_o),
-    .error_o(unused_walk_err), .ready_o(unused_walk_rdy)
-  );
-
-  for (genvar p = 0; p < NumPdc; p++) begin : gen_pending
-    assign pending[p] = cur_q[p] != tail_q[p];
-  end
 
   // Messages whose payload cannot be read.
   logic [NumMsg-1:0] failed_q;
@@ -259,8 +248,8 @@ module heddle_pdc_tx
   logic        msg_failed, last, fresh, known, advanced;
   logic [31:0] acked, in_flight, window, refused_in, age;
   logic        ack_in_window, nack_in_window;
-  logic        resend_now, refuse_now, end_now, syn_again;
-  logic        send_now, advance_queue;
+  logic        resend_now, refuse_now, end_now, end_all, syn_again, finish, close_packet;
+  logic        send_now, retire;
   status_e     end_status;
   logic [15:0] end_detail;
   pdc_walk_t   walk_d;
@@ -279,17 +268,21 @@ module heddle_pdc_tx
 
   assign rto        = doubled(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
   assign backoff    = doubled(port_i.backoff_ticks, s.backoff_shift, port_i.backoff_max_ticks);
-  assign msg_failed = failed_q[entry.msg];
+  assign close_packet = s.state == PdcClosing;
+  assign msg_failed = failed_q[msg] && !close_packet;
   assign fresh      = s.nxt == s.top;
-  assign last       = s.index == entry.last || (msg_failed && fresh);
+  assign last       = s.index == msg_last || (msg_failed && fresh);
   assign in_flight  = s.nxt - s.una;
   assign window     = s.probing ? 32'd1 : 32'(PdcWindow);
   assign age        = now_q - s.heard;
 
   // ACK and NACK: do they come from the peer, and are they about what is in flight?
-  assign known          = (s.state == PdcSyn || s.state == PdcOpen) &&
-                          ack_q.dpdcid == id.spdcid && ack_q.fa == id.fa &&
-                          (s.state == PdcSyn || ack_q.nack || ack_q.spdcid == s.tpdcid);
+  logic live;  // Waits for answers.
+  assign live           = s.state == PdcSyn || s.state == PdcOpen || s.state == PdcClosing;
+  // A NACK of a target without the PDC names none.
+  assign known          = live && ack_q.dpdcid == id.spdcid && ack_q.fa == id.fa &&
+                          (s.state == PdcSyn || ack_q.spdcid == s.tpdcid ||
+                           (ack_q.nack && ack_q.spdcid == '0));
   assign acked          = ack_q.cack + 32'd1;
   assign ack_in_window  = (acked - s.una) <= (s.top - s.una);
   assign nack_in_window = (ack_q.psn - s.una) < (s.top - s.una);
@@ -300,10 +293,12 @@ module heddle_pdc_tx
     resend_now = 1'b0;
     refuse_now = 1'b0;
     end_now    = 1'b0;
+    end_all    = 1'b0;
     syn_again  = 1'b0;
+    finish     = 1'b0;
     end_status = StatusPeerRejected;
     end_detail = {8'b0, ack_q.code};
-    if (ev_q == EvAck && known && ack_q.nack) begin
+    if (ev_q == EvAck && known && ack_q.nack && s.state != PdcClosing) begin
       unique case (ack_q.code)
         NackCodeNoPdcAvail, NackCodeNoCccAvail, NackCodeNoBitmap, NackCodeNoPktBuffer,
         NackCodeNoGtdDelAvail, NackCodeNoSesMsgAvail, NackCodeNoResource,
@@ -314,23 +309,37 @@ module heddle_pdc_tx
           // Only for a packet of the present pass: others were answered already.
           resend_now = nack_in_window && refused_in < in_flight && !s.repositioning && !s.waiting;
         NackCodeInvalidSyn:
-          if (s.state == PdcSyn) syn_again = !s.repositioning;
-          else                   end_now = 1'b1;
-        NackCodeInvDpdcid:
+          if (nack_in_window) begin
+            if (s.state == PdcSyn) syn_again = !s.repositioning;
+            else                   end_now = 1'b1;
+          end
+        NackCodeInvDpdcid, NackCodePdcHdrMismatch, NackCodeClosing:
           if (nack_in_window) begin
             if (s.repositioning)               syn_again = 1'b0;  // Under way.
             else if (s.resent || refused_in != '0) end_now = 1'b1;
             else                               syn_again = 1'b1;
           end
-        default: end_now = 1'b1;
+        default: end_now = nack_in_window;
       endcase
+    end else if (ev_q == EvAck && known && ack_q.nack) begin
+      // The command is answered also by a target that has closed the PDC.
+      unique case (ack_q.code)
+        NackCodeInvDpdcid, NackCodePdcHdrMismatch, NackCodeClosing, NackCodeClosingInErr:
+          finish = nack_in_window;
+        default: ;
+      endcase
+    end else if (ev_q == EvAck && known && s.state == PdcClosing) begin
+      finish = ack_in_window && advanced;
     end else if (ev_q == EvAck && known && ack_q.return_code > ReturnCodeOk) begin
       end_now    = 1'b1;
+      end_all    = 1'b1;
       end_status = StatusRemoteError;
       end_detail = {10'b0, ack_q.return_code};
     end else if (ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top &&
                  age >= port_i.dead_ticks) begin
-      end_now    = 1'b1;
+      finish     = s.state == PdcClosing;
+      end_now    = !finish;
+      end_all    = 1'b1;
       end_status = StatusPeerUnreachable;
       end_detail = '0;
     end
@@ -338,16 +347,24 @@ module heddle_pdc_tx
 
   // The scan offers candidates; the timer itself decides.
   logic timer_due;
-  assign timer_due = timer_cur.on && ($signed(now_q - timer_cur.at) >= 0) &&
-                     (s.state == PdcSyn || s.state == PdcOpen);
+  assign timer_due = timer_cur.on && ($signed(now_q - timer_cur.at) >= 0) && live;
 
   // A PDC that ended while it waited to be opened again stays ended.
   logic open_now;
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn);
 
-  assign send_now = ev_q == EvSend && can_send_q[pdc_q] && pending[pdc_q];
-  assign collapse = send_now && msg_failed && fresh && s.index != entry.last;
-  assign advance_queue = send_now && last;
+  assign send_now = ev_q == EvSend && can_send_q[pdc_q] && (pending[pdc_q] || closing_q[pdc_q]);
+  assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
+  assign advance  = send_now && !close_packet && last;
+  assign closed   = ev_q == EvBack && back_q.kind == BackClosed;
+  assign rewind   = (open_now && open_again_q) ||
+                    (ev_q == EvBack && back_q.kind == BackResend && s.state != PdcEnding);
+
+  // Nothing is queued or outstanding. What is queued in this moment keeps the PDC: the walk sees it.
+  logic idle, leave;
+  assign idle   = s.state == PdcOpen && s.una == s.top && !pending[pdc_q] && !s.repositioning;
+  assign leave  = ev_q == EvLeave && idle;
+  assign retire = leave || (ev_q == EvTimer && timer_due && !s.waiting && idle);
 
   always_comb begin
     d         = s;
@@ -366,14 +383,14 @@ module heddle_pdc_tx
           d.heard     = now_q;
           timer_d     = '0;
           walk_push   = 1'b1;
-          walk_d.open = 1'b1;
-          walk_d.una  = open_psn_q;
+          walk_d.kind = WalkOpen;
+          walk_d.psn  = open_psn_q;
         end
       end
       EvAck: begin
         if (known && (ack_q.nack || ack_in_window)) begin
           d.heard = now_q;
-          if (!ack_q.nack) begin
+          if (!ack_q.nack && s.state == PdcSyn) begin
             d.state  = PdcOpen;
             d.tpdcid = ack_q.spdcid;
           end
@@ -383,22 +400,27 @@ module heddle_pdc_tx
             d.backoff_shift = '0;
             d.waiting       = 1'b0;
             if ($signed(acked - s.probe_psn) > 0) d.probing = 1'b0;
-            timer_d.at      = now_q + ((acked == s.top) ? port_i.dead_ticks : port_i.rto_ticks);
-            if (acked == s.top) d.resent = 1'b0;
+            timer_d.at      = now_q + ((acked == s.top) ? transport_i.idle_ticks
+                                                        : port_i.rto_ticks);
+            if (acked == s.top) begin
+              d.resent   = 1'b0;
+              timer_d.on = transport_i.idle_ticks != '0;
+            end
             walk_push       = 1'b1;
-            walk_d.una      = acked;
+            walk_d.kind     = WalkAck;
+            walk_d.psn      = acked;
             // The peer has more than is left to send again: skip it.
             if ($signed(s.nxt - acked) < 0 && !s.repositioning) begin
-              d.repositioning    = 1'b1;
-              walk_d.reposition  = 1'b1;
+              d.repositioning = 1'b1;
+              walk_d.kind     = WalkReturn;
             end
           end
           if (resend_now || refuse_now) begin
             if (!s.repositioning) begin
-              walk_push         = 1'b1;
-              walk_d.una        = s.una;
-              walk_d.reposition = 1'b1;
-              d.repositioning   = 1'b1;
+              walk_push       = 1'b1;
+              walk_d.kind     = WalkReturn;
+              walk_d.psn      = s.una;
+              d.repositioning = 1'b1;
             end
           end
           if (refuse_now) begin
@@ -416,20 +438,36 @@ module heddle_pdc_tx
         end
       end
       EvBack: begin
-        if (back_q.closed) begin
-          d       = '0;
-          timer_d = '0;
-        end else if (s.state != PdcEnding) begin
-          d.nxt           = back_q.una;
-          d.index         = back_q.index;
-          d.repositioning = 1'b0;
-          if ($signed(back_q.una - s.una) < 0) begin
-            d.repositioning   = 1'b1;
-            walk_push         = 1'b1;
-            walk_d.una        = s.una;
-            walk_d.reposition = 1'b1;
+        unique case (back_q.kind)
+          BackClosed: begin
+            d       = '0;
+            timer_d = '0;
           end
-        end
+          BackReopen: begin
+            d               = '0;
+            d.state         = PdcSyn;
+            d.repositioning = 1'b1;
+            timer_d         = '0;
+          end
+          BackLeave: begin
+            d.state         = PdcClosing;
+            d.repositioning = 1'b0;
+            timer_d         = '0;
+          end
+          default: begin
+            if (s.state != PdcEnding) begin
+              d.nxt           = back_q.psn;
+              d.index         = back_q.index;
+              d.repositioning = 1'b0;
+              if ($signed(back_q.psn - s.una) < 0) begin
+                d.repositioning = 1'b1;
+                walk_push       = 1'b1;
+                walk_d.kind     = WalkReturn;
+                walk_d.psn      = s.una;
+              end
+            end
+          end
+        endcase
       end
       EvTimer: begin
         if (timer_due) begin
@@ -438,23 +476,20 @@ module heddle_pdc_tx
             d.waiting = 1'b0;
           end else if (s.una == s.top) begin
             // Idle. What is queued in this moment starts the RTO when it is sent.
-            timer_d.at = now_q + port_i.dead_ticks;
-            if (!pending[pdc_q] && !s.repositioning && s.state == PdcOpen) begin
-              d.repositioning = 1'b1;
-              walk_push       = 1'b1;
-              walk_d.una      = s.una;
-              walk_d.retire   = 1'b1;
-            end
+            timer_d.at = now_q + transport_i.idle_ticks;
+            timer_d.on = transport_i.idle_ticks != '0;
           end else begin
             d.rto_shift = (s.rto_shift == '1) ? '1 : s.rto_shift + 1'b1;
             timer_d.at  = now_q + doubled(port_i.rto_ticks, d.rto_shift, port_i.rto_max_ticks);
             d.probing   = 1'b1;
             d.probe_psn = s.una;
-            if (!s.repositioning) begin
-              d.repositioning   = 1'b1;
-              walk_push         = 1'b1;
-              walk_d.una        = s.una;
-              walk_d.reposition = 1'b1;
+            if (close_packet) begin
+              d.nxt = s.una;
+            end else if (!s.repositioning) begin
+              d.repositioning = 1'b1;
+              walk_push       = 1'b1;
+              walk_d.kind     = WalkReturn;
+              walk_d.psn      = s.una;
             end
           end
         end
@@ -463,7 +498,7 @@ module heddle_pdc_tx
         if (send_now) begin
           d.nxt   = s.nxt + 32'd1;
           d.top   = fresh ? s.nxt + 32'd1 : s.top;
-          d.index = last ? '0 : s.index + 1'b1;
+          d.index = last || close_packet ? '0 : s.index + 1'b1;
           if (!fresh) d.resent = 1'b1;
           if (s.una == s.top) begin
             d.heard    = now_q;  // Silence counts from here.
@@ -474,13 +509,26 @@ module heddle_pdc_tx
       end
       default: ;
     endcase
+    if (retire) begin
+      d.repositioning = 1'b1;
+      walk_push       = 1'b1;
+      walk_d.kind     = WalkRetire;
+      walk_d.psn      = s.una;
+    end
+    if (finish) begin
+      d.state     = PdcEnding;
+      timer_d     = '0;
+      walk_push   = 1'b1;
+      walk_d.kind = WalkClose;
+    end
     if (end_now) begin
       d.state       = PdcEnding;
       timer_d       = '0;
       walk_push     = 1'b1;
       walk_d        = '0;
       walk_d.pdc    = pdc_q;
-      walk_d.fail   = 1'b1;
+      walk_d.kind   = end_all ? WalkFail : WalkMove;
+      walk_d.psn    = s.top;
       walk_d.status = end_status;
       walk_d.detail = end_detail;
     end
@@ -488,58 +536,88 @@ module heddle_pdc_tx
   assign state_wen = ev_q != EvNone;
 
   logic can_send_d;
-  assign can_send_d = (d.state == PdcSyn || d.state == PdcOpen) && !d.repositioning &&
-                      !d.waiting &&
-                      (d.nxt - d.una) < (d.probing ? 32'd1 : 32'(PdcWindow));
+  assign can_send_d = !d.repositioning && !d.waiting &&
+                      ((d.state == PdcSyn || d.state == PdcOpen)
+                           ? (d.nxt - d.una) < (d.probing ? 32'd1 : 32'(PdcWindow))
+                           : (d.state == PdcClosing && d.nxt == d.una));
 
-  // ------------------------------------------------------------- queue positions
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      tail_q     <= '0;
-      cur_q      <= '0;
-      sent_q     <= '0;
       can_send_q <= '0;
+      closing_q  <= '0;
       failed_q   <= '0;
     end else begin
-      if (enq) begin
-        tail_q[enq_pdc_i]   <= tail_q[enq_pdc_i] + 1'b1;
-        failed_q[enq_msg_i] <= 1'b0;
-      end
+      if (enq_valid_i && enq_ready_o) failed_q[enq_msg_i] <= 1'b0;
       if (fail_i) failed_q[fail_msg_i] <= 1'b1;
-      if (ev_q != EvNone) can_send_q[pdc_q] <= can_send_d;
-      if (ev_q == EvBack && back_q.closed) begin
-        // An ended PDC's queue is empty; positions stay where they are.
-        cur_q[pdc_q]  <= back_q.ptr;
-        sent_q[pdc_q] <= back_q.ptr;
-      end else if (ev_q == EvBack && s.state != PdcEnding) begin
-        cur_q[pdc_q] <= back_q.ptr;
-      end else if (open_now && open_again_q) begin
-        cur_q[pdc_q]  <= queue_head_i[pdc_q];
-        sent_q[pdc_q] <= queue_head_i[pdc_q];
-      end else if (advance_queue) begin
-        cur_q[pdc_q] <= cur_q[pdc_q] + 1'b1;
-        if (cur_q[pdc_q] == sent_q[pdc_q]) sent_q[pdc_q] <= sent_q[pdc_q] + 1'b1;
+      if (ev_q != EvNone) begin
+        can_send_q[pdc_q] <= can_send_d;
+        closing_q[pdc_q]  <= d.state == PdcClosing;
       end
     end
   end
-  assign queue_tail_o = tail_q;
-  assign queue_sent_o = sent_q;
+
+  // ---------------------------------------------------------------- who leaves
+  // Idle PDCs that their target wants closed, and as many as peers wait for, at most MaxLeaving at
+  // a time. Those that sent nothing since the last time around go first.
+  localparam int unsigned MaxLeaving = 16;
+  logic [NumPdc-1:0]         idle_q, asked_q, used_q, unwanted, unused_idle, leavers;
+  logic                      leave_any, evict;
+  logic [PdcW-1:0]           leave_pdc;
+  logic [$clog2(MaxLeaving):0] leaving_q;  // Evictions that have not ended.
+  logic [NumPdc-1:0]         evicted_q;
+  assign evict       = want_i > WantW'(leaving_q) && leaving_q != MaxLeaving[$clog2(MaxLeaving):0];
+  assign unwanted    = idle_q & asked_q & ~pending;
+  assign unused_idle = idle_q & ~pending & ~used_q;
+  always_comb begin
+    leavers = unwanted;
+    if (evict && unwanted == '0) leavers = unused_idle;
+    if (ev_q != EvNone) leavers[pdc_q] = 1'b0;
+  end
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_leave (
+    .clk_i, .rst_ni, .valid_i(leavers), .take_i(ev == EvLeave),
+    .valid_o(leave_any), .idx_o(leave_pdc)
+  );
+  logic evict_now, evict_end;
+  assign evict_now = leave && !asked_q[pdc_q];
+  assign evict_end = ev_q == EvBack && evicted_q[pdc_q] &&
+                     (back_q.kind == BackClosed || back_q.kind == BackResend);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      idle_q    <= '0;
+      asked_q   <= '0;
+      used_q    <= '0;
+      evicted_q <= '0;
+      leaving_q <= '0;
+    end else begin
+      if (evict && (idle_q & ~pending) != '0 && unused_idle == '0) used_q <= used_q & ~idle_q;
+      if (ev_q != EvNone) begin
+        idle_q[pdc_q] <= d.state == PdcOpen && d.una == d.top && !d.repositioning;
+        if (send_now) used_q[pdc_q] <= 1'b1;
+        if (ev_q == EvAck && known && !ack_q.nack && ack_q.req == AckReqClose) asked_q[pdc_q] <= 1'b1;
+        else if (retire || open_now) asked_q[pdc_q] <= 1'b0;
+        if (evict_now)      evicted_q[pdc_q] <= 1'b1;
+        else if (evict_end) evicted_q[pdc_q] <= 1'b0;
+      end
+      leaving_q <= leaving_q + ($clog2(MaxLeaving)+1)'(evict_now) -
+                   ($clog2(MaxLeaving)+1)'(evict_end);
+    end
+  end
 
   // --------------------------------------------------------------------- packets
-  logic more;  // Another message is queued behind this one.
-  assign more = (cur_q[pdc_q] + QueueW'(1)) != tail_q[pdc_q];
-
   always_comb begin
     pkt_d           = '0;
     pkt_d.pdc       = pdc_q;
-    pkt_d.msg       = entry.msg;
+    pkt_d.msg       = msg;
     pkt_d.psn       = s.nxt;
     pkt_d.index     = s.index;
-    pkt_d.last      = last;
+    pkt_d.last      = last && !close_packet;
     pkt_d.syn       = s.state == PdcSyn;
     pkt_d.retx      = !fresh;
     // The peer answers when nothing follows, and often enough to keep the window moving.
-    pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1;
+    pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
+                      close_packet;
+    pkt_d.control   = close_packet;
+    pkt_d.cp_type   = close_packet ? CpTypeCloseCommand : CpTypeNoop;
     pkt_d.failed    = msg_failed;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.tpdcid    = s.tpdcid;
@@ -559,10 +637,8 @@ module heddle_pdc_tx
     else if (send_now) seq_q <= seq_q + 1'b1;
   end
   assign seq_issued_o = seq_q;
-  assign sent_o       = send_now;
-  assign sent_msg_o   = entry.msg;
-  assign sent_psn_o   = s.nxt;
-  assign sent_last_o  = last;
+  assign sent_o       = send_now && !close_packet;
+  assign sent_msg_o   = msg;
 
   // ------------------------------------------------------------------ to the walk
   logic                     walk_fifo_ready;
@@ -596,93 +672,30 @@ module heddle_pdc_tx
       reopen_busy_q <= 1'b0;
     end else begin
       if (reopen_take) reopen_q[reopen_next] <= 1'b0;
-      if (syn_again)   reopen_q[pdc_q] <= 1'b1;
+      if (syn_again || (ev_q == EvBack && back_q.kind == BackReopen)) reopen_q[pdc_q] <= 1'b1;
+      if (end_now) reopen_q[pdc_q] <= 1'b0;
       if (reopen_take)         reopen_busy_q <= 1'b1;
       else if (reopen_ready_i) reopen_busy_q <= 1'b0;
     end
   end
 
   // ---------------------------------------------------------------------- timers
-  // A scan looks at one timer per cycle and offers those that are due.
-  logic [PdcW-1:0] scan_q, scan_last_q;
-  logic            scan_valid_q;
-  logic [32:0]     scan_raw, timer_raw;
-  timer_t          scan_timer;
-  logic            timer_err, timer_rdy, scan_err, scan_rdy;
-  heddle_mem #(.Width(33), .Depth(NumPdc)) u_timer (
-    .clk_i, .rst_ni, .wen_i(state_wen), .waddr_i(pdc_q), .wdata_i(timer_d),
-    .raddr_i(pdc), .rdata_o(timer_raw), .error_o(timer_err), .ready_o(timer_rdy)
+  heddle_timer_scan #(.Num(NumPdc)) u_timers (
+    .clk_i, .rst_ni, .now_i(now_q),
+    .set_i(state_wen), .set_idx_i(pdc_q), .set_on_i(timer_d.on), .set_at_i(timer_d.at),
+    .get_idx_i(pdc), .get_on_o(timer_cur.on), .get_at_o(timer_cur.at),
+    .due_o(scan_hit), .due_idx_o(scan_pdc), .take_i(ev == EvTimer),
+    .clean_o(clean), .deadline_valid_o(deadline_valid_o), .deadline_o(first_at),
+    .ready_o(timer_rdy)
   );
-  heddle_mem #(.Width(33), .Depth(NumPdc)) u_timer_scan (
-    .clk_i, .rst_ni, .wen_i(state_wen), .waddr_i(pdc_q), .wdata_i(timer_d),
-    .raddr_i(scan_q), .rdata_o(scan_raw), .error_o(scan_err), .ready_o(scan_rdy)
-  );
-  assign timer_cur  = timer_t'(timer_raw);
-  assign scan_timer = timer_t'(scan_raw);
-
-  // Nearest deadline of a pass in which no timer changed.
-  logic        pass_any_q, pass_dirty_q, clean_q, clean_any_q;
-  logic [31:0] pass_at_q, clean_at_q;
-  logic        pass_any;
-  logic [31:0] pass_at;
-  always_comb begin
-    pass_any = pass_any_q;
-    pass_at  = pass_at_q;
-    if (scan_valid_q && scan_timer.on &&
-        (!pass_any_q || $signed(scan_timer.at - pass_at_q) < 0)) begin
-      pass_any = 1'b1;
-      pass_at  = scan_timer.at;
-    end
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      scan_q       <= '0;
-      scan_last_q  <= '0;
-      scan_valid_q <= 1'b0;
-      scan_hit_q   <= 1'b0;
-      scan_pdc_q   <= '0;
-      pass_any_q   <= 1'b0;
-      pass_at_q    <= '0;
-      pass_dirty_q <= 1'b1;
-      clean_q      <= 1'b0;
-      clean_any_q  <= 1'b0;
-      clean_at_q   <= '0;
-    end else begin
-      scan_valid_q <= scan_rdy;
-      if (scan_rdy) scan_q <= scan_q + 1'b1;
-      scan_last_q  <= scan_q;
-      if (ev == EvTimer) scan_hit_q <= 1'b0;
-      if (scan_valid_q && scan_timer.on && $signed(now_q - scan_timer.at) >= 0 &&
-          (!scan_hit_q || ev == EvTimer)) begin
-        scan_hit_q <= 1'b1;
-        scan_pdc_q <= scan_last_q;
-      end
-      if (state_wen) pass_dirty_q <= 1'b1;
-      if (state_wen) clean_q <= 1'b0;
-      if (scan_valid_q && scan_last_q == PdcW'(NumPdc - 1)) begin
-        pass_any_q   <= 1'b0;
-        pass_dirty_q <= state_wen;
-        if (!pass_dirty_q && !state_wen) begin
-          clean_q     <= 1'b1;
-          clean_any_q <= pass_any;
-          clean_at_q  <= pass_at;
-        end
-      end else begin
-        pass_any_q <= pass_any;
-        pass_at_q  <= pass_at;
-      end
-    end
-  end
 
   logic [31:0] until_deadline;
-  assign until_deadline   = clean_at_q - now_q;
-  assign deadline_valid_o = clean_q && clean_any_q;
+  assign until_deadline   = first_at - now_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready_mem && clean_q && ev == EvNone && ev_q == EvNone && !scan_hit_q &&
-                  !(|may_send) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
+  assign idle_o = ready_mem && clean && ev == EvNone && ev_q == EvNone && !scan_hit &&
+                  !(|may_send) && !leave_any && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i &&
-                  !(clean_any_q && $signed(until_deadline) <= 0);
+                  !(deadline_valid_o && $signed(until_deadline) <= 0);
 
   // ------------------------------------------------------------------ statistics
   always_comb begin
@@ -695,12 +708,14 @@ module heddle_pdc_tx
     end
     stat_o[StatisticTimeouts]  = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
     stat_o[StatisticDeadPeers] = end_now && end_status == StatusPeerUnreachable;
+    stat_o[StatisticTxPdcs]       = open_now;
+    stat_o[StatisticPdcCloses]    = finish && ev_q == EvAck;
+    stat_o[StatisticPdcEvictions] = evict_now;
   end
 
   logic unused;
-  assign unused = ^{state_err, id_err, timer_err, scan_err, unused_ring_err, unused_ring_rdy,
-                    unused_walk_err, unused_walk_rdy, id.start_psn, ack_q.pdc, ack_q.req,
-                    back_q.pdc, port_i, open_peer_i};
+  assign unused = ^{state_err, id_err, id.start_psn, ack_q.pdc, ack_q.req,
+                    back_q.pdc, port_i, transport_i, open_peer_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
   `HEDDLE_ASSERT(WalkQueueHasRoom_A, !walk_push || walk_fifo_ready)

@@ -87,7 +87,7 @@ package heddle_transport_pkg;
   // Target half of a PDC.
   typedef struct packed {
     logic            open;
-    logic [GenW-1:0] gen;           // Of the last opening; 0 before the first.
+    logic [PdcGenW-1:0] gen;        // Of the last opening.
     logic [127:0]    fa;
     logic            ipv6;
     logic [47:0]     mac;           // This and the next two: of the last packet accepted.
@@ -143,6 +143,8 @@ package heddle_transport_pkg;
     target_pdc_t        entry;
     logic               create;    // The PDC is new: it takes its way and its index.
     logic               close;     // The PDC is gone: it leaves them.
+    logic               bury;      // It leaves a tombstone.
+    logic               full;      // A SYN was refused for want of a PDC.
     logic               take;      // A receive buffer.
     logic               credit;    // A completion credit.
     logic [NumStat-1:0] stat;

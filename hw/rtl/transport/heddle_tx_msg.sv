@@ -2,9 +2,12 @@
 // Gives each operation a message table entry and queues it on its PDC.
 //
 // Keyed:    one ROD PDC per {owner, JobID, peer FA, PIDonFEP, RI, source PIDonFEP, source RI,
-//           DSCP}, found by a hash to a set of 4 ways. An unknown key opens a PDC; when none is
-//           free the operation waits here.
-// Ordered:  operations are queued in the order they arrive. NOPs and operations that
+//           DSCP}. A key has a place in one of two sets of 4 ways; there are four places for each
+//           PDC, so that PDCs run out before places do.
+// Parked:   an operation whose key has no PDC while none is free waits here with its table entry,
+//           and so do later ones of the same key (of the same hash); others pass. Whoever has
+//           waited longest gets the next free PDC. There is room for every table entry.
+// Ordered:  operations of a key are queued in the order they arrive. NOPs and operations that
 //           already failed go straight to `done`, and so does a drain token.
 // Reopen:   a PDC whose SYN was refused gets a new PDCID and Start_PSN, after the
 //           packets already on their way have left.
@@ -18,8 +21,10 @@ module heddle_tx_msg
 (
   input  logic clk_i,
   input  logic rst_ni,
+  input  logic tick_i,
 
   input  port_cfg_t       port_i,
+  input  transport_cfg_t  transport_i,
 
   input  logic            op_valid_i,
   output logic            op_ready_o,
@@ -37,7 +42,7 @@ module heddle_tx_msg
   output pdc_peer_t       open_peer_o,
 
   output logic            enq_valid_o,
-  input  logic            enq_ready_i,      // Low while the PDC's queue is full.
+  input  logic            enq_ready_i,
   output logic [PdcW-1:0] enq_pdc_o,
   output logic [MsgW-1:0] enq_msg_o,
   output logic [PktW-1:0] enq_last_o,       // Index of the message's last packet.
@@ -57,15 +62,20 @@ module heddle_tx_msg
   input  logic            reopen_valid_i,
   output logic            reopen_ready_o,
   input  logic [PdcW-1:0] reopen_pdc_i,
+  output logic [WantW-1:0] want_o,          // Keys parked: so many PDCs are wanted.
   input  logic [SeqW-1:0] seq_issued_i,
   input  logic [SeqW-1:0] seq_done_i,
 
+  output logic            waits_o,          // For the next tick.
   output logic            idle_o
 );
+  localparam int unsigned Tables = 2;
   localparam int unsigned Ways   = 4;
-  localparam int unsigned Sets   = NumPdc;
+  localparam int unsigned Sets   = NumPdc / 2;
   localparam int unsigned SetW   = $clog2(Sets);
   localparam int unsigned WayW   = $clog2(Ways);
+  localparam int unsigned HashW  = 10;  // Parked keys are counted by it.
+  localparam int unsigned CountW = MsgW + 1;
 
   typedef struct packed {
     logic         ipv6;
@@ -81,15 +91,29 @@ module heddle_tx_msg
   } key_t;
 
   typedef struct packed {
+    logic            valid;
     key_t            key;
     logic [PdcW-1:0] pdc;
   } way_t;
 
+  typedef struct packed {
+    key_t            key;
+    logic [MsgW-1:0] msg;
+    logic [PktW-1:0] last;
+  } parked_t;
+
+  // Where the key of a PDC is.
+  typedef struct packed {
+    logic            table_;
+    logic [SetW-1:0] row;
+    logic [WayW-1:0] way;
+  } place_t;
+
   localparam int unsigned WayBits = $bits(way_t);
   localparam int unsigned PeerW   = $bits(pdc_peer_t);
 
-  typedef enum logic [1:0] {
-    StIdle, StLookup, StReopenWait, StReopen
+  typedef enum logic [2:0] {
+    StIdle, StLookup, StPlace, StForget, StReopenWait, StReopen
   } state_e;
 
   state_e state_d, state_q;
@@ -112,100 +136,149 @@ module heddle_tx_msg
     .count_o(recycle_count)
   );
 
-  logic [NumPdc-1:0] pdc_free_q;
-  logic              pdc_avail, pdc_take;
-  logic [PdcW-1:0]   pdc_new;
-  heddle_rr_pick #(.NumSrc(NumPdc)) u_pdc_free (
-    .clk_i, .rst_ni, .valid_i(pdc_free_q), .take_i(pdc_take),
-    .valid_o(pdc_avail), .idx_o(pdc_new)
+  logic            pdc_avail, pdc_take, pdc_waits, ids_ready;
+  logic [PdcW-1:0] pdc_new;
+  logic [15:0]     pdcid_new, pdcid_again;
+  heddle_pdc_ids u_ids (
+    .clk_i, .rst_ni, .tick_i, .port_i, .transport_i,
+    .valid_o(pdc_avail), .take_i(pdc_take), .pdc_o(pdc_new), .pdcid_o(pdcid_new),
+    .waits_o(pdc_waits),
+    .free_i(pdc_free_i), .free_pdc_i(pdc_free_pdc_i),
+    .again_i(reopen_ready_o), .again_pdc_i(reopen_pdc_i), .again_pdcid_o(pdcid_again),
+    .ready_o(ids_ready)
+  );
+
+  // ------------------------------------------------------------- parked ones
+  logic    parked_valid, parked_room, park, unpark;
+  parked_t parked, parking;
+  logic [MsgW:0] parked_count;
+  heddle_fifo #(.Width($bits(parked_t)), .Depth(NumMsg)) u_parked (
+    .clk_i, .rst_ni,
+    .valid_i(park), .ready_o(parked_room), .data_i(parking),
+    .valid_o(parked_valid), .ready_i(unpark), .data_o(parked), .count_o(parked_count)
   );
 
   // --------------------------------------------------------------- key lookup
-  key_t            key;
-  logic [11:0]     target_ri;
-  logic [SetW-1:0] set, set_q;
+  // The operation, or the one parked longest.
+  logic        from_parked, from_parked_q;
+  key_t        op_key, key;
+  logic [11:0] target_ri;
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
-  assign key = {op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri, op_i.op.source_pid,
-                op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp, op_i.op.owner, op_i.hop};
+  assign op_key = {op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri, op_i.op.source_pid,
+                   op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp, op_i.op.owner, op_i.hop};
+  assign key = (state_q == StIdle ? from_parked : from_parked_q) ? parked.key : op_key;
 
-  logic [31:0] fold;
-  assign fold = op_i.fa[31:0] ^ op_i.fa[63:32] ^ op_i.fa[95:64] ^ op_i.fa[127:96] ^
-                {op_i.pid_on_fep, 8'b0, target_ri} ^ {8'b0, op_i.op.job_id} ^
-                {4'b0, op_i.op.source_pid, 4'b0, op_i.op.source_ri};
-  assign set = fold[SetW-1:0] ^ fold[2*SetW-1:SetW] ^ fold[3*SetW-1:2*SetW] ^
-               fold[4*SetW-1:3*SetW] ^ fold[5*SetW-1:4*SetW];
+  logic [31:0] fold, mixed;
+  assign fold = key.fa[31:0] ^ key.fa[63:32] ^ key.fa[95:64] ^ key.fa[127:96] ^
+                {key.pid_on_fep, 8'b0, key.resource_index} ^ {2'b0, key.dscp, key.job_id} ^
+                {4'b0, key.source_pid, 4'b0, key.source_ri};
+  // Spreads keys that differ in few bits; a multiplication by constant shifts.
+  assign mixed = fold + (fold << 3) + (fold << 10) + (fold << 17) + (fold >> 15);
 
-  logic [Ways-1:0][WayBits-1:0] ways, ways_d;
-  logic                         ways_wen, set_error, set_ready;
-  heddle_mem #(.Width(Ways * WayBits), .Depth(Sets)) u_sets (
-    .clk_i, .rst_ni,
-    .wen_i(ways_wen), .waddr_i(set_q), .wdata_i(ways_d),
-    .raddr_i(set), .rdata_o(ways),
-    .error_o(set_error), .ready_o(set_ready)
+  logic [Tables-1:0][SetW-1:0] sets, sets_q;
+  logic [HashW-1:0]            hash, hash_q;
+  assign sets[0] = fold[SetW-1:0] ^ fold[2*SetW-1:SetW] ^ fold[3*SetW-1:2*SetW] ^
+                   fold[4*SetW-1:3*SetW] ^ SetW'(fold[31:4*SetW]);
+  assign sets[1] = mixed[31 -: SetW] ^ mixed[17 -: SetW];
+  assign hash    = mixed[31 -: HashW] ^ mixed[15 -: HashW];
+
+  logic [Tables-1:0][Ways-1:0][WayBits-1:0] ways;
+  logic [Tables-1:0]                        ways_wen, set_error, set_ready;
+  logic [Ways-1:0][WayBits-1:0]             ways_d;
+  place_t                                   place_new, place_old;
+  logic                                     place_err, place_ready;
+  for (genvar t = 0; t < Tables; t++) begin : gen_table
+    heddle_mem #(.Width(Ways * WayBits), .Depth(Sets)) u_sets (
+      .clk_i, .rst_ni,
+      .wen_i(ways_wen[t]), .waddr_i(sets_q[t]), .wdata_i(ways_d),
+      .raddr_i(state_q == StPlace ? place_old.row : sets[t]), .rdata_o(ways[t]),
+      .error_o(set_error[t]), .ready_o(set_ready[t])
+    );
+  end
+  heddle_mem #(.Width($bits(place_t)), .Depth(NumPdc), .Init(1'b0)) u_places (
+    .clk_i, .rst_ni, .wen_i(pdc_take), .waddr_i(pdc_new), .wdata_i(place_new),
+    .raddr_i(unmap_pdc_i), .rdata_o(place_old), .error_o(place_err), .ready_o(place_ready)
   );
 
-  logic [Sets-1:0][Ways-1:0]        used_q;     // Way holds a key.
-  logic [NumPdc-1:0][SetW+WayW-1:0] place_q;    // Where a PDC's key is.
-
-  logic            hit, way_avail;
-  logic [PdcW-1:0] hit_pdc;
-  logic [WayW-1:0] way_new;
+  // Of the two sets the emptier one takes the key.
+  logic                        hit, way_avail;
+  logic [PdcW-1:0]             hit_pdc;
+  logic [Tables-1:0][2:0]      vacant;
+  logic [Tables-1:0][WayW-1:0] way_new;
+  way_t                        candidate;
   always_comb begin
     hit       = 1'b0;
     hit_pdc   = '0;
-    way_avail = 1'b0;
+    vacant    = '0;
     way_new   = '0;
-    for (int unsigned w = 0; w < Ways; w++) begin
-      if (used_q[set_q][w] && ways[w][WayBits-1:PdcW] == key) begin
-        hit     = 1'b1;
-        hit_pdc = ways[w][PdcW-1:0];
+    for (int unsigned t = 0; t < Tables; t++) begin
+      for (int unsigned w = 0; w < Ways; w++) begin
+        candidate = ways[t][w];
+        if (!candidate.valid) begin
+          vacant[t]  = vacant[t] + 3'd1;
+          way_new[t] = WayW'(w);
+        end else if (candidate.key == key) begin
+          hit     = 1'b1;
+          hit_pdc = candidate.pdc;
+        end
       end
-      if (!used_q[set_q][w]) begin
-        way_avail = 1'b1;
-        way_new   = WayW'(w);
-      end
+    end
+    place_new.table_ = vacant[1] > vacant[0];
+    place_new.row    = sets_q[place_new.table_];
+    place_new.way    = way_new[place_new.table_];
+    way_avail        = vacant != '0;
+  end
+
+  way_t way_d;
+  always_comb begin
+    way_d    = {1'b1, key, pdc_new};
+    ways_wen = '0;
+    ways_d   = ways[place_new.table_];
+    ways_d[place_new.way] = way_d;
+    if (pdc_take) ways_wen[place_new.table_] = 1'b1;
+    if (state_q == StForget) begin
+      ways_d                = ways[place_old.table_];
+      ways_d[place_old.way] = '0;
+      ways_wen[place_old.table_] = !unmap_keep_i;
     end
   end
 
-  always_comb begin
-    ways_d          = ways;
-    ways_d[way_new] = {key, pdc_new};
-  end
+  // Parked operations by hash of their key.
+  logic [CountW-1:0] same_hash, same_hash_d;
+  logic              count_err, count_ready;
+  heddle_mem #(.Width(CountW), .Depth(1 << HashW)) u_counts (
+    .clk_i, .rst_ni, .wen_i(park || unpark), .waddr_i(hash_q), .wdata_i(same_hash_d),
+    .raddr_i(hash), .rdata_o(same_hash), .error_o(count_err), .ready_o(count_ready)
+  );
+  assign same_hash_d = unpark ? same_hash - CountW'(1) : same_hash + CountW'(1);
 
   // ------------------------------------------------------------ PDC identity
-  logic [31:0]                 lfsr_q;        // Start_PSNs and entropy.
-  logic [NumPdc-1:0][GenW-1:0] gen_q;
-  logic [PdcW-1:0]             open_pdc;
-  logic [GenW-1:0]             gen_sum, gen_new;
-  assign open_pdc = (state_q == StReopen) ? reopen_pdc_i : pdc_new;
-  assign gen_sum  = gen_q[open_pdc] + port_i.pdc_seed[GenW-1:0];
-  assign gen_new  = (gen_sum == '0) ? GenW'(8) : gen_sum;  // PDCID 0 is never used.
-
+  logic [31:0]      lfsr_q;        // Start_PSNs and entropy.
   logic [PeerW-1:0] kept_raw;
   pdc_peer_t        peer_new, peer_again, kept;
   logic             kept_error, kept_ready;
   heddle_mem #(.Width(PeerW), .Depth(NumPdc)) u_peers (
     .clk_i, .rst_ni,
-    .wen_i(open_valid_o && open_ready_i), .waddr_i(open_pdc), .wdata_i(open_peer_o),
+    .wen_i(open_valid_o && open_ready_i), .waddr_i(open_pdc_o), .wdata_i(open_peer_o),
     .raddr_i(reopen_pdc_i), .rdata_o(kept_raw),
     .error_o(kept_error), .ready_o(kept_ready)
   );
   assign kept = pdc_peer_t'(kept_raw);
 
   always_comb begin
-    peer_new.ipv6       = op_i.ipv6;
-    peer_new.fa         = op_i.fa;
-    peer_new.hop        = op_i.hop;
-    peer_new.dscp       = op_i.op.dscp;
-    peer_new.spdcid     = {port_i.slot[SlotBits-1:0], gen_new, open_pdc};
+    peer_new.ipv6       = key.ipv6;
+    peer_new.fa         = key.fa;
+    peer_new.hop        = key.hop;
+    peer_new.dscp       = key.dscp;
+    peer_new.spdcid     = pdcid_new;
     peer_new.start_psn  = lfsr_q ^ port_i.pdc_seed;
     peer_new.entropy    = 16'(EntropyPortFirst) | {2'b0, lfsr_q[13:0]};
-    peer_new.job_id     = op_i.op.job_id;
-    peer_new.pid_on_fep = op_i.pid_on_fep;
-    peer_new.source_pid = op_i.op.source_pid;
-    peer_new.source_ri  = op_i.op.source_ri;
+    peer_new.job_id     = key.job_id;
+    peer_new.pid_on_fep = key.pid_on_fep;
+    peer_new.source_pid = key.source_pid;
+    peer_new.source_ri  = key.source_ri;
     peer_again            = kept;
-    peer_again.spdcid     = peer_new.spdcid;
+    peer_again.spdcid     = pdcid_again;
     peer_again.start_psn  = peer_new.start_psn;
   end
 
@@ -223,51 +296,77 @@ module heddle_tx_msg
   end
 
   // ------------------------------------------------------------------- control
+  logic tables_ready;
+  assign tables_ready = (&set_ready) && kept_ready && ids_ready && place_ready && count_ready;
+
+  // The oldest parked operation is looked up when that may help: it is new here, a PDC is free, or
+  // a key was forgotten meanwhile. It takes turns with operations.
+  logic stuck_q, turn_q;
+  assign from_parked = parked_valid && (!stuck_q || pdc_avail) && (turn_q || !op_valid_i);
+
   logic straight;      // Needs no PDC.
   logic looked;        // In StLookup, with the operation looked up.
+  logic behind;        // A parked operation may be of the same key.
+  logic served;        // The operation is queued.
   assign straight = op_i.op.token || op_i.op.status != StatusOk ||
                     op_i.op.opcode == OpcodeNop;
-  assign looked   = state_q == StLookup;
+  assign looked   = state_q == StLookup && !from_parked_q;
+  assign behind   = same_hash != '0;
 
-  assign enq_valid_o  = looked && !straight && hit && msg_avail;
+  logic op_enq, parked_enq;
+  assign op_enq       = looked && !straight && hit && !behind && msg_avail;
+  assign parked_enq   = state_q == StLookup && from_parked_q && hit;
+  assign enq_valid_o  = op_enq || parked_enq;
+  assign served       = op_enq && enq_ready_i;
+  assign unpark       = parked_enq && enq_ready_i;
   assign done_valid_o = looked && straight && (op_i.op.token || msg_avail);
-  assign op_ready_o   = (enq_valid_o && enq_ready_i) || (done_valid_o && done_ready_i);
-  assign wr_o         = op_ready_o && !op_i.op.token;
-  assign msg_take     = wr_o;
 
-  logic open_new;
-  assign open_new     = looked && !straight && !hit && way_avail && pdc_avail;
+  logic may_open, open_new;
+  assign may_open = way_avail && pdc_avail;
+  assign open_new = state_q == StLookup && !hit && may_open &&
+                    (from_parked_q || (looked && !straight && !behind && !parked_valid));
+  assign park     = looked && !straight && msg_avail &&
+                    (behind || (!hit && (parked_valid || !may_open)));
+  assign parking  = {op_key, msg, last_index[PktW-1:0]};
+
+  assign op_ready_o = served || park || (done_valid_o && done_ready_i);
+  assign wr_o       = op_ready_o && !op_i.op.token;
+  assign msg_take   = wr_o;
+
   assign open_valid_o = open_new || state_q == StReopen;
   assign open_again_o = state_q == StReopen;
-  assign open_pdc_o   = open_pdc;
+  assign open_pdc_o   = open_again_o ? reopen_pdc_i : pdc_new;
   assign open_peer_o  = open_again_o ? peer_again : peer_new;
   assign pdc_take     = open_new && open_ready_i;
-  assign ways_wen     = pdc_take;
 
   assign reopen_ready_o = state_q == StReopen && open_ready_i;
-  assign unmap_ready_o  = state_q == StIdle;
+  assign unmap_ready_o  = state_q == StForget;
 
   logic [SeqW-1:0] wait_seq_q;
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       StIdle: begin
-        if (reopen_valid_i)                                      state_d = StReopenWait;
-        else if (!unmap_valid_i && op_valid_i && set_ready && kept_ready) state_d = StLookup;
+        if (!tables_ready)                  state_d = StIdle;
+        else if (reopen_valid_i)            state_d = StReopenWait;
+        else if (unmap_valid_i)             state_d = StPlace;
+        else if (op_valid_i || from_parked) state_d = StLookup;
       end
       // Back to idle without progress when the operation has to wait, so that
       // PDCs that end can be forgotten meanwhile.
       StLookup:     state_d = StIdle;
+      StPlace:      state_d = StForget;
+      StForget:     state_d = StIdle;
       StReopenWait: if ($signed(seq_done_i - wait_seq_q) >= 0) state_d = StReopen;
-      StReopen:     if (open_ready_i) state_d = StIdle;
+      StReopen:     if (reopen_ready_o) state_d = StIdle;
       default:      state_d = StIdle;
     endcase
   end
 
   assign wr_msg_o    = msg;
   assign enq_pdc_o   = hit_pdc;
-  assign enq_msg_o   = msg;
-  assign enq_last_o  = last_index[PktW-1:0];
+  assign enq_msg_o   = from_parked_q ? parked.msg : msg;
+  assign enq_last_o  = from_parked_q ? parked.last : last_index[PktW-1:0];
   assign done_o      = {op_i.op.token, op_i.op.ctx, op_i.op.gen, msg, op_i.op.status, 16'b0};
   assign wr_packet_o = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.opcode, op_i.op.flags,
                         target_ri, op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
@@ -275,34 +374,36 @@ module heddle_tx_msg
   assign wr_done_o   = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.cq, op_i.op.cq_gen,
                         op_i.op.position, op_i.op.slots, op_i.op.opcode, op_i.op.flags,
                         op_i.op.peer, op_i.op.length, op_i.op.op_context};
+  assign waits_o     = parked_valid && pdc_waits;
   assign idle_o      = state_q == StIdle && !op_valid_i && !reopen_valid_i && !unmap_valid_i &&
-                       set_ready && kept_ready;
+                       !(parked_valid && (!stuck_q || pdc_avail)) && tables_ready;
 
   always_ff @(posedge clk_i) begin
-    set_q <= set;
+    sets_q        <= state_q == StPlace ? {Tables{place_old.row}} : sets;
+    hash_q        <= hash;
+    from_parked_q <= from_parked;
     if (state_q == StIdle) wait_seq_q <= seq_issued_i;
-    if (pdc_take) place_q[pdc_new] <= {set_q, way_new};
   end
 
+  logic [WantW-1:0] want_q;
+  assign want_o = want_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q    <= StIdle;
-      fresh_q    <= '0;
-      pdc_free_q <= '1;
-      used_q     <= '0;
-      gen_q      <= '0;
-      lfsr_q     <= 32'h1;
+      state_q <= StIdle;
+      fresh_q <= '0;
+      lfsr_q  <= 32'h1;
+      stuck_q <= 1'b0;
+      turn_q  <= 1'b0;
+      want_q  <= '0;
     end else begin
       state_q <= state_d;
       if (msg_take && fresh) fresh_q <= fresh_q + 1'b1;
-      if (pdc_take)   pdc_free_q[pdc_new] <= 1'b0;
-      if (pdc_free_i) pdc_free_q[pdc_free_pdc_i] <= 1'b1;
-      if (pdc_take)   used_q[set_q][way_new] <= 1'b1;
-      if (unmap_valid_i && unmap_ready_o && !unmap_keep_i) begin
-        used_q[place_q[unmap_pdc_i][SetW+WayW-1:WayW]][place_q[unmap_pdc_i][WayW-1:0]] <= 1'b0;
-      end
+      if (state_q == StLookup) turn_q <= !from_parked_q;
+      if (state_q == StForget || unpark || pdc_take) stuck_q <= 1'b0;
+      else if (state_q == StLookup && from_parked_q && !hit) stuck_q <= 1'b1;
+      if (park && !behind)                        want_q <= want_q + WantW'(1);
+      if (unpark && same_hash == CountW'(1))      want_q <= want_q - WantW'(1);
       if (open_valid_o && open_ready_i) begin
-        gen_q[open_pdc] <= gen_q[open_pdc] + 1'b1;
         // Galois LFSR, x^32 + x^22 + x^2 + x + 1.
         lfsr_q <= lfsr_q[0] ? (lfsr_q >> 1) ^ 32'h80200003 : lfsr_q >> 1;
       end
@@ -310,9 +411,11 @@ module heddle_tx_msg
   end
 
   logic unused;
-  assign unused = ^{recycle_count, set_error, kept_error, fold[31:30], last_index[31:PktW],
-                    op_i.op.rx_index[15:12], op_i.op.slots, port_i};
+  assign unused = ^{recycle_count, parked_count, set_error, kept_error, place_err, count_err,
+                    mixed, last_index[31:PktW],
+                    op_i.op.rx_index[15:12], op_i.op.slots, port_i, transport_i};
 
   `HEDDLE_ASSERT(FreeListHasRoom_A, !free_i || recycle_ready)
+  `HEDDLE_ASSERT(ParkedHaveRoom_A, !park || parked_room)
   `HEDDLE_ASSERT(OperationHeld_A, op_valid_i && !op_ready_o |=> op_valid_i)
 endmodule

@@ -33,7 +33,7 @@ void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
 // Reference of a ROD target, UET 2.12 to 2.17.
 void InitiatorBench::Receive(const Packet& p) {
   Target& target = targets[p.peer];
-  if (target.silent) {
+  if (target.silent || (target.loses_closes && p.close)) {
     return;
   }
   const auto key = std::make_pair(p.peer, p.spdcid);
@@ -80,6 +80,34 @@ void InitiatorBench::Receive(const Packet& p) {
     pdc.gap = true;
     return;
   }
+  if (p.close) {
+    if (!p.ar) {
+      Broken("Close Command without ar");
+    }
+    Reply(p, pdc, {.cack = p.psn, .psn = p.psn});
+    pdcs_.erase(it);
+    ended_at[p.spdcid] = cycle;
+    ++closes;
+    return;
+  }
+  if (target.strange_nack) {
+    TargetPdc other = pdc;
+    ++other.tpdcid;
+    Reply(p, other,
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(*target.strange_nack)});
+    target.strange_nack.reset();
+  }
+  if (target.refusal) {
+    Reply(p, pdc,
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(*target.refusal)});
+    target.refusal.reset();
+    pdcs_.erase(it);
+    return;
+  }
   if (target.error) {
     Reply(p, pdc,
           {.cack = p.psn - 1,
@@ -101,6 +129,16 @@ void InitiatorBench::Receive(const Packet& p) {
   if (p.ar || p.syn || p.retx || ++pdc.unanswered >= 16) {
     pdc.unanswered = 0;
     Reply(p, pdc, {.cack = pdc.expected - 1, .psn = p.psn});
+  }
+}
+
+void InitiatorBench::AskToClose(uint32_t peer) {
+  for (const auto& [key, pdc] : pdcs_) {
+    if (key.first == peer) {
+      Packet to_answer{.peer = peer, .spdcid = key.second};
+      Reply(to_answer, pdc,
+            {.cack = pdc.expected - 1, .psn = pdc.expected - 1, .asks = true});
+    }
   }
 }
 
@@ -128,6 +166,20 @@ void InitiatorBench::TakePacket() {
   ++packets_seen;
   ++packets_to[open.peer];
   retransmissions_seen += dut_->pkt_retx_o;
+  if (dut_->pkt_close_o) {
+    ++closes_seen;
+    reading_.emplace_back(cycle + 1, UINT32_MAX);
+    Transmit(to_target_, Packet{.peer = open.peer,
+                                .spdcid = open.spdcid,
+                                .tpdcid = dut_->pkt_tpdcid_o,
+                                .start_psn = open.start_psn,
+                                .psn = dut_->pkt_psn_o,
+                                .syn = dut_->pkt_syn_o != 0,
+                                .retx = dut_->pkt_retx_o != 0,
+                                .ar = dut_->pkt_ar_o != 0,
+                                .close = true});
+    return;
+  }
   if (!context_of_.contains(msg)) {
     Broken("packet of a table entry that is not in use");
     return;
@@ -181,6 +233,8 @@ void InitiatorBench::TakeDone() {
 
 void InitiatorBench::Cycle() {
   dut_->tick_i = cycle % tick_cycles == 0;
+  dut_->idle_ticks_i = idle_ticks;
+  dut_->safety_ticks_i = safety_ticks;
   dut_->op_valid_i = !to_post_.empty();
   if (!to_post_.empty()) {
     const PostedMessage& m = messages[to_post_.front()];
@@ -198,7 +252,7 @@ void InitiatorBench::Cycle() {
   if (!to_free_.empty()) {
     to_free_.pop_front();
   }
-  while (!reading_.empty() && reading_.front().first <= cycle) {
+  while (!reading_.empty() && reading_.front().first <= cycle) {  // In order.
     reading_.pop_front();
     ++seq_done_;
   }
@@ -216,10 +270,16 @@ void InitiatorBench::Cycle() {
     dut_->ack_psn_i = a.psn;
     dut_->ack_code_i = a.code;
     dut_->ack_return_code_i = a.return_code;
+    dut_->ack_req_i = a.asks ? 2 : 0;
   }
   dut_.Settle();
   if (dut_->open_o) {
     ++opened;
+    const auto ended = ended_at.find(dut_->open_spdcid_o);
+    if (ended != ended_at.end() &&
+        cycle - ended->second < uint64_t{safety_ticks} * tick_cycles) {
+      Broken("PDCID used again too early");
+    }
     open_[dut_->open_pdc_o] = {.peer = dut_->open_fa_o,
                                .spdcid = dut_->open_spdcid_o,
                                .start_psn = dut_->open_psn_o};

@@ -39,8 +39,13 @@ struct Network {
 
 // One target of ROD PDCs: accepts only the next PSN.
 struct Target {
-  bool refuses = false;  // No receive buffer: NACK NO_PKT_BUFFER.
-  bool silent = false;   // Answers nothing.
+  bool refuses = false;       // No receive buffer: NACK NO_PKT_BUFFER.
+  bool silent = false;        // Answers nothing.
+  bool loses_closes = false;  // Close Commands never arrive.
+  // Before it accepts the next request, once: a NACK with another spdcid.
+  std::optional<contract::NackCode> strange_nack;
+  // Answer to the next request, once; the PDC is gone then.
+  std::optional<contract::NackCode> refusal;
   std::optional<contract::NackCode> syn_answer;  // Refuses a first SYN so.
   std::optional<contract::ReturnCode> error;     // Refuses semantically.
 };
@@ -94,7 +99,17 @@ class InitiatorBench {
   // The targets forget every PDC they know.
   void ForgetPdcs() { pdcs_.clear(); }
 
-  uint64_t opened = 0;  // PDCs opened, again or for the first time.
+  // Asks the initiators of `peer` to close, as targets short of PDCs do.
+  void AskToClose(uint32_t peer);
+  // PDCs that the targets know.
+  size_t known_pdcs() const { return pdcs_.size(); }
+
+  uint64_t opened = 0;       // PDCs opened, again or for the first time.
+  uint64_t closes = 0;       // Close Commands that a target executed.
+  uint64_t closes_seen = 0;  // Issued, retransmissions included.
+  uint32_t idle_ticks = 0;
+  uint32_t safety_ticks = 0;
+  std::map<uint16_t, uint64_t> ended_at;  // By PDCID: cycle of its close.
   uint64_t packets_seen = 0;
   uint64_t retransmissions_seen = 0;
   uint32_t payload_delay_cycles = 5;
@@ -115,6 +130,7 @@ class InitiatorBench {
     uint64_t context = 0;
     uint32_t index = 0;
     bool last = false, syn = false, retx = false, ar = false, failed = false;
+    bool close = false;
   };
   struct Answer {
     uint64_t due = 0;
@@ -122,6 +138,7 @@ class InitiatorBench {
     uint16_t dpdcid = 0, spdcid = 0;
     uint32_t peer = 0, cack = 0, psn = 0;
     uint8_t code = 0, return_code = 0;
+    bool asks = false;
   };
   struct TargetPdc {
     uint16_t tpdcid = 0;

@@ -8,6 +8,8 @@ module initiator_probe
   input  logic        clk_i,
   input  logic        rst_ni,
   input  logic        tick_i,
+  input  logic [31:0] safety_ticks_i,
+  input  logic [31:0] idle_ticks_i,
 
   // Operation.
   input  logic        op_valid_i,
@@ -23,14 +25,14 @@ module initiator_probe
   output logic [63:0] wr_context_o,
 
   output logic        open_o,
-  output logic [5:0]  open_pdc_o,
+  output logic [7:0]  open_pdc_o,
   output logic [15:0] open_spdcid_o,
   output logic [31:0] open_psn_o,
   output logic [31:0] open_fa_o,
 
   output logic        pkt_valid_o,
   input  logic        pkt_ready_i,
-  output logic [5:0]  pkt_pdc_o,
+  output logic [7:0]  pkt_pdc_o,
   output logic [9:0]  pkt_msg_o,
   output logic [31:0] pkt_psn_o,
   output logic [21:0] pkt_index_o,
@@ -39,6 +41,7 @@ module initiator_probe
   output logic        pkt_retx_o,
   output logic        pkt_ar_o,
   output logic        pkt_failed_o,
+  output logic        pkt_close_o,
   output logic [15:0] pkt_tpdcid_o,
   input  logic [15:0] seq_done_i,
   output logic [15:0] seq_issued_o,
@@ -56,6 +59,7 @@ module initiator_probe
   input  logic [31:0] ack_psn_i,
   input  logic [7:0]  ack_code_i,
   input  logic [5:0]  ack_return_code_i,
+  input  logic [1:0]  ack_req_i,
 
   output logic        done_valid_o,
   input  logic        done_ready_i,
@@ -83,6 +87,13 @@ module initiator_probe
     port.backoff_max_ticks = 32'd16;
     port.dead_ticks        = 32'd1000;
     port.pdc_seed          = 32'h12345671;
+  end
+
+  transport_cfg_t transport;
+  always_comb begin
+    transport              = '0;
+    transport.safety_ticks = safety_ticks_i;
+    transport.idle_ticks   = idle_ticks_i;
   end
 
   tx_resolved_t op;
@@ -115,10 +126,15 @@ module initiator_probe
   tx_done_t        straight, walked, done;
   logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
-  logic            idle_msg, idle_walk, idle_pdc;
+  logic            idle_msg, idle_walk, idle_pdc, waits;
+  logic [WantW-1:0] want;
+  logic             pdc_deadline_valid;
+  logic [31:0]      pdc_deadline;
+  assign deadline_valid_o = pdc_deadline_valid || waits;
+  assign deadline_o       = waits ? 32'd1 : pdc_deadline;
 
   heddle_tx_msg u_tx_msg (
-    .clk_i, .rst_ni, .port_i(port),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .op_valid_i, .op_ready_o, .op_i(op),
     .wr_o, .wr_msg_o, .wr_packet_o(wr_packet), .wr_done_o(wr_done),
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o,
@@ -132,8 +148,8 @@ module initiator_probe
     .unmap_keep_i(unmap_keep),
     .pdc_free_i(pdc_free), .pdc_free_pdc_i(pdc_free_pdc),
     .reopen_valid_i(reopen_valid), .reopen_ready_o(reopen_ready), .reopen_pdc_i(reopen_pdc),
-    .seq_issued_i(seq_issued_o), .seq_done_i,
-    .idle_o(idle_msg)
+    .want_o(want), .seq_issued_i(seq_issued_o), .seq_done_i,
+    .waits_o(waits), .idle_o(idle_msg)
   );
 
   ack_event_t ack;
@@ -148,6 +164,7 @@ module initiator_probe
     ack.psn         = ack_psn_i;
     ack.code        = ack_code_i;
     ack.return_code = ack_return_code_i;
+    ack.req         = ack_req_i;
   end
 
   tx_packet_t pkt;
@@ -160,44 +177,45 @@ module initiator_probe
   assign pkt_retx_o   = pkt.retx;
   assign pkt_ar_o     = pkt.ar;
   assign pkt_failed_o = pkt.failed;
+  assign pkt_close_o  = pkt.control && pkt.cp_type == CpTypeCloseCommand;
   assign pkt_tpdcid_o = pkt.tpdcid;
 
   logic [NumMsg-1:0]             failed;
   logic                          walk_valid, walk_ready, back_valid, back_ready;
   pdc_walk_t                     walk;
   pdc_back_t                     back;
-  logic                          sent, sent_last;
-  logic [MsgW-1:0]               sent_msg, ring_msg;
-  logic [31:0]                   sent_psn;
-  logic [PdcW-1:0]               ring_pdc;
-  logic [QueueW-1:0]             ring_ptr;
-  logic [NumPdc-1:0][QueueW-1:0] queue_tail, queue_sent, queue_head;
+  logic                          sent, queue_held, queue_pop;
+  logic [MsgW-1:0]               sent_msg, queue_msg;
+  logic [PdcW-1:0]               queue_pdc;
+  logic [PktW-1:0]               queue_last;
 
   heddle_pdc_tx u_pdc_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
+    .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),
     .fail_i, .fail_msg_i, .failed_o(failed),
     .pkt_valid_o, .pkt_ready_i, .pkt_o(pkt), .seq_issued_o,
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
-    .sent_o(sent), .sent_msg_o(sent_msg), .sent_psn_o(sent_psn), .sent_last_o(sent_last),
-    .ring_pdc_i(ring_pdc), .ring_ptr_i(ring_ptr), .ring_msg_o(ring_msg),
-    .queue_tail_o(queue_tail), .queue_sent_o(queue_sent), .queue_head_i(queue_head),
-    .stat_o, .idle_o(idle_pdc), .deadline_valid_o, .deadline_o
+    .sent_o(sent), .sent_msg_o(sent_msg),
+    .queue_pdc_i(queue_pdc), .queue_held_o(queue_held), .queue_msg_o(queue_msg),
+    .queue_last_o(queue_last), .queue_pop_i(queue_pop),
+    .stat_o, .idle_o(idle_pdc),
+    .deadline_valid_o(pdc_deadline_valid), .deadline_o(pdc_deadline)
   );
 
   heddle_pdc_walk u_pdc_walk (
     .clk_i, .rst_ni,
     .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
-    .sent_i(sent), .sent_msg_i(sent_msg), .sent_psn_i(sent_psn), .sent_last_i(sent_last),
-    .ring_pdc_o(ring_pdc), .ring_ptr_o(ring_ptr), .ring_msg_i(ring_msg),
-    .queue_tail_i(queue_tail), .queue_sent_i(queue_sent), .queue_head_o(queue_head),
+    .sent_i(sent), .sent_msg_i(sent_msg),
+    .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
+    .queue_last_i(queue_last), .queue_pop_o(queue_pop),
     .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
     .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
     .unmap_keep_o(unmap_keep),

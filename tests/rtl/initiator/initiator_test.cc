@@ -159,18 +159,205 @@ TEST(InitiatorTest, IdleTimeIsNotSilence) {
   ExpectEachDoneOnce(bench, Status::kOk);
 }
 
-TEST(InitiatorTest, IdlePdcsAreClosedSoThatOtherPeersFindOne) {
+void Pass(InitiatorBench& bench, uint64_t ticks) {
+  for (uint64_t i = 0; i < ticks * bench.tick_cycles; ++i) {
+    bench.Cycle();
+  }
+}
+
+TEST(InitiatorTest, EveryPeerFindsAPdcUntilAllAreTaken) {
   InitiatorBench bench(4);
-  for (uint32_t peer = 1; peer <= 64; ++peer) {
+  for (uint32_t peer = 1; peer <= 256; ++peer) {
     bench.Post(peer, 8);
   }
   ASSERT_TRUE(bench.Run(20000));
-  EXPECT_EQ(bench.opened, 64U);
-  bench.Post(65, 8);
-  EXPECT_FALSE(bench.Run(5000)) << "more PDCs than there are";
-  ASSERT_TRUE(bench.Run(16 * 1100)) << "idle PDCs end after dead_ticks";
+  EXPECT_EQ(bench.opened, 256U);
+  EXPECT_EQ(bench.closes_seen, 0U) << "there was room for all";
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, IdlePdcsMakeRoomForOtherPeers) {
+  InitiatorBench bench(4);
+  for (uint32_t peer = 1; peer <= 300; ++peer) {
+    bench.Post(peer, 8);
+  }
+  ASSERT_TRUE(bench.Run(40000));
+  EXPECT_EQ(bench.opened, 300U);
+  EXPECT_GE(bench.closes, 44U);
+  EXPECT_LE(bench.closes, 44U + 16U) << "more closed than were needed";
+  for (uint32_t peer = 1; peer <= 300; ++peer) {
+    bench.Post(peer, 8);
+  }
+  ASSERT_TRUE(bench.Run(100000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, ThePdcsInUseStayWhenIdleOnesMakeRoom) {
+  InitiatorBench bench(4);
+  for (uint32_t peer = 1; peer <= 256; ++peer) {
+    bench.Post(peer, 8);
+  }
+  ASSERT_TRUE(bench.Run(20000));
+  // Peers 1 to 8 talk all the time; 20 others come one after another.
+  for (uint32_t round = 0; round < 20; ++round) {
+    for (uint32_t peer = 1; peer <= 8; ++peer) {
+      bench.Post(peer, 8);
+    }
+    bench.Post(1000 + round, 8);
+    ASSERT_TRUE(bench.Run(20000));
+  }
+  EXPECT_EQ(bench.opened, 256U + 20U) << "a busy peer lost its PDC";
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, PeerWithoutAPdcDelaysNobodyThatHasOne) {
+  InitiatorBench bench(2);
+  for (uint32_t peer = 1; peer <= 256; ++peer) {
+    bench.targets[peer].silent = peer != 7;  // So that nothing is idle.
+    bench.Post(peer, 8);
+  }
+  Pass(bench, 20);
+  const size_t first = bench.messages.size();
+  // Peer 7 always has something, so that its PDC cannot make room.
+  for (int i = 0; i < 20; ++i) {
+    bench.Post(7, 8);
+  }
+  for (int i = 0; i < 150; ++i) {
+    bench.Post(7, 8);
+    bench.Post(300, 8);
+  }
+  size_t passed = 0;  // Of peer 7, while peer 300 waited.
+  while (bench.messages[first + 21].completions == 0) {
+    ASSERT_LT(bench.cycle, 16U * 900) << "the silent ones are dead";
+    bench.Cycle();
+  }
+  for (size_t i = first; i < bench.messages.size(); ++i) {
+    passed += bench.messages[i].peer == 7 && bench.messages[i].completions;
+  }
+  EXPECT_GE(passed, 140U) << "held up by messages that wait for a PDC";
+  for (uint32_t peer = 1; peer <= 256; ++peer) {
+    bench.targets[peer].silent = false;
+  }
+  ASSERT_TRUE(bench.Run(200000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, MessagesToMorePeersThanPdcsAreExactlyOnceOnALossyNetwork) {
+  const uint32_t seed = TestSeed();
+  InitiatorBench bench(seed);
+  bench.network = {
+      .loss = 0.03, .duplicate = 0.03, .reorder = 0.03, .delay_cycles = 30};
+  bench.safety_ticks = 50;
+  std::mt19937 rng(seed);
+  const auto below = [&rng](uint32_t limit) {
+    return static_cast<uint32_t>(rng() % limit);
+  };
+  for (int i = 0; i < 4000; ++i) {
+    bench.Post(1 + below(400), below(8) == 0 ? below(9000) : below(64));
+  }
+  ASSERT_TRUE(bench.Run(8000000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  EXPECT_GT(bench.closes, 100U);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, PdcidIsNotUsedAgainWithinTheSafetyTime) {
+  InitiatorBench bench(4);
+  bench.safety_ticks = 400;
+  bench.idle_ticks = 2;
+  // Each round opens and closes 256 PDCs; there are two PDCIDs for each.
+  const uint64_t start = bench.cycle;
+  for (uint32_t round = 0; round < 4; ++round) {
+    for (uint32_t peer = 1; peer <= 256; ++peer) {
+      bench.Post(1000 * round + peer, 8);
+    }
+    ASSERT_TRUE(bench.Run(200000)) << "round " << round;
+    Pass(bench, 40);
+  }
+  EXPECT_GT(bench.cycle - start, 400U * bench.tick_cycles)
+      << "the last rounds need PDCIDs of the first";
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, IdlePdcIsClosedAfterIdleTicksAndNotBefore) {
+  InitiatorBench bench(4);
+  bench.idle_ticks = 100;
   bench.Post(1, 8);
-  ASSERT_TRUE(bench.Run(16 * 1100));
+  ASSERT_TRUE(bench.Run(10000));
+  Pass(bench, 95);
+  EXPECT_EQ(bench.closes, 0U);
+  Pass(bench, 20);
+  EXPECT_EQ(bench.closes, 1U);
+  EXPECT_EQ(bench.known_pdcs(), 0U);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  EXPECT_EQ(bench.opened, 2U);
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, WithoutIdleTicksPdcsStay) {
+  InitiatorBench bench(4);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  Pass(bench, 3000);
+  EXPECT_EQ(bench.closes_seen, 0U);
+}
+
+TEST(InitiatorTest, CloseCommandIsSentUntilItIsAnswered) {
+  InitiatorBench bench(4);
+  bench.idle_ticks = 10;
+  bench.targets[1].loses_closes = true;
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  Pass(bench, 200);
+  EXPECT_EQ(bench.closes, 0U);
+  EXPECT_GE(bench.closes_seen, 3U);
+  bench.targets[1].loses_closes = false;
+  Pass(bench, 400);
+  EXPECT_EQ(bench.closes, 1U);
+  const uint64_t seen = bench.closes_seen;
+  Pass(bench, 400);
+  EXPECT_EQ(bench.closes_seen, seen);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, CloseIsOverWhenTheTargetDoesNotKnowThePdcAnyMore) {
+  InitiatorBench bench(4);
+  bench.idle_ticks = 10;
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  bench.ForgetPdcs();  // As if the answer to the first command was lost.
+  Pass(bench, 100);
+  EXPECT_EQ(bench.closes_seen, 1U);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, TargetThatAsksGetsAnIdlePdcBackAndABusyOneWhenItIsIdle) {
+  InitiatorBench bench(4);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  bench.AskToClose(1);
+  Pass(bench, 20);
+  EXPECT_EQ(bench.closes, 1U);
+  bench.targets[1].refuses = true;
+  bench.Post(1, 8);
+  Pass(bench, 20);
+  bench.AskToClose(1);
+  Pass(bench, 20);
+  EXPECT_EQ(bench.closes, 1U) << "closed with a message waiting";
+  bench.targets[1].refuses = false;
+  ASSERT_TRUE(bench.Run(20000));
+  Pass(bench, 20);
+  EXPECT_EQ(bench.closes, 2U);
   ExpectEachDoneOnce(bench, Status::kOk);
   ExpectNothingBroken(bench);
 }
@@ -179,9 +366,10 @@ TEST(InitiatorTest, MessagesPostedWhileAPdcRetiresAreNotLost) {
   // Posts one message ever closer to the moment at which the PDC is closed.
   for (uint32_t early = 0; early < 40; ++early) {
     InitiatorBench bench(4);
+    bench.idle_ticks = 100;
     bench.Post(1, 8);
     ASSERT_TRUE(bench.Run(20000));
-    for (uint64_t i = 0; i < 16 * 1000 - 100 + early * 8; ++i) {
+    for (uint64_t i = 0; i < 16 * 100 - 200 + early * 8; ++i) {
       bench.Cycle();
     }
     bench.Post(1, 8);
@@ -189,6 +377,45 @@ TEST(InitiatorTest, MessagesPostedWhileAPdcRetiresAreNotLost) {
     ExpectEachDoneOnce(bench, Status::kOk);
     ExpectNothingBroken(bench);
   }
+}
+
+TEST(InitiatorTest, MessagesNeverTransmittedMoveWhenThePdcEnds) {
+  InitiatorBench bench(4);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  bench.targets[1].refusal = NackCode::kUnexpEvent;
+  for (int i = 0; i < 200; ++i) {
+    bench.Post(1, 100 * 1024);  // Longer than the window.
+  }
+  ASSERT_TRUE(bench.Run(400000));
+  EXPECT_EQ(bench.messages[1].status, Status::kPeerRejected);
+  for (size_t i = 2; i < bench.messages.size(); ++i) {
+    EXPECT_EQ(bench.messages[i].status, Status::kOk) << i;
+    EXPECT_EQ(bench.messages[i].completions, 1) << i;
+  }
+  EXPECT_EQ(bench.opened, 2U);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, SynOfAClosedPdcidMovesToAnother) {
+  InitiatorBench bench(4);
+  bench.targets[1].syn_answer = NackCode::kClosing;
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  EXPECT_EQ(bench.opened, 2U);
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, NackOfAStrangeTargetPdcidChangesNothing) {
+  InitiatorBench bench(4);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  bench.targets[1].strange_nack = NackCode::kUnexpEvent;
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  EXPECT_EQ(bench.opened, 1U);
 }
 
 TEST(InitiatorTest, PdcThatTheTargetForgotIsOpenedAgain) {

@@ -35,11 +35,14 @@ class AcceptBench {
  public:
   AcceptBench() {
     SetConfig();
-    for (int i = 0; i < 80; ++i) Cycle();
+    for (int i = 0; i < 300; ++i) Cycle();  // Memories initialise themselves.
   }
 
   Vheddle_accept* operator->() { return dut_.operator->(); }
-  void SetConfig() { Drive(dut_->port_i, config); }
+  void SetConfig() {
+    Drive(dut_->port_i, config);
+    Drive(dut_->transport_i, transport);
+  }
   void Send(const RxPacket& packet) { packets_.push_back(packet); }
   size_t waiting() const { return packets_.size(); }
   void Drain() { drain_ = true; }
@@ -96,6 +99,7 @@ class AcceptBench {
   }
 
   PortCfg config;
+  TransportCfg transport;
   std::map<size_t, Context> contexts;
   RmaAnswer region;  // Answer to every request, its address moved on by the
                      // offsets.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "tests/rtl/transport/accept_bench.h"
@@ -19,6 +21,7 @@ using contract::Status;
 constexpr uint32_t kStart = 0x12345;
 constexpr uint32_t kJob = 0x42;
 constexpr uint8_t kSlot = 9;
+constexpr uint16_t kTargetRole = 1 << 9;  // In a PDCID.
 
 class AcceptTest : public testing::Test {
  protected:
@@ -134,6 +137,7 @@ TEST_F(AcceptTest, SynOpensAPdcPlacesAndCompletesTheMessage) {
   const Response rsp = bench_.Answer(pkt);
   tpdcid_ = rsp.spdcid;
   EXPECT_EQ(tpdcid_ >> 10, kSlot);
+  EXPECT_NE(tpdcid_ & kTargetRole, 0);
   EXPECT_NE((tpdcid_ >> 6) & 15, 0);
   ExpectAck(rsp, kStart, 0, ReturnCode::kOk);
   EXPECT_EQ(rsp.modified_length, 8u);
@@ -679,7 +683,7 @@ TEST_F(AcceptWriteTest, OnePacketIsTakenEveryTwoCycles) {
 TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
   Open();
   RxPacket pkt = Packet(kStart + 1, 8);
-  for (uint16_t flip : {uint16_t{1 << 9}, uint16_t{1 << 6}, uint16_t{1}}) {
+  for (uint16_t flip : {uint16_t{1 << 8}, uint16_t{1 << 7}, uint16_t{1}}) {
     pkt.dpdcid = static_cast<uint16_t>(tpdcid_ ^ flip);
     ExpectNack(bench_.Answer(pkt), NackCode::kInvDpdcid, 0, kStart + 1);
   }
@@ -775,7 +779,7 @@ TEST_F(AcceptTest, APdcIsReachedByItsInitiatorOnly) {
     const Response opened = bench_.Answer(other(Syn(kStart, 8)));
     EXPECT_EQ(opened.kind, ResponseKind::kAck);
     EXPECT_EQ(opened.return_code, static_cast<uint8_t>(ReturnCode::kOk));
-    EXPECT_NE(opened.spdcid & 0x3f, own & 0x3f);
+    EXPECT_NE(opened.spdcid & 0xff, own & 0xff);
     tpdcid_ = opened.spdcid;
     EXPECT_EQ(
         bench_.Answer(other(Control(CpType::kCloseCommand, kStart + 1))).kind,
@@ -849,26 +853,69 @@ TEST_F(ForgetTest, DuplicatesKeepAPdcAlive) {
   ExpectAck(Ask(), kStart + 1, 0, ReturnCode::kOk);
 }
 
-TEST_F(ForgetTest, PdcWithAnOpenMessageIsKept) {
+TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
   Open();
-  bench_.AddBuffer(2, 8192, 0x1000, 1);
+  bench_.AddBuffer(2, 8192, 0x1000, 7);
   bench_.Send(First(kStart + 1, 4096, 8192));
   bench_.RunUntilIdle();
-  Pass(5 * kDeadTicks);
-  const Response rsp = bench_.Answer([&] {
-    RxPacket last = Next(kStart + 2, 4096, 4096, true, 8192);
-    last.ar = 1;
-    return last;
-  }());
-  ExpectAck(rsp, kStart + 2, 0, ReturnCode::kOk);
+  bench_.places.clear();
+  Pass(2 * kDeadTicks - 2);
+  EXPECT_TRUE(bench_.places.empty());
+  Pass(kDeadTicks + 4);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.stream, 0);
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.ev.write, 1);
+  EXPECT_EQ(record.ev.credit, 1);
+  EXPECT_EQ(record.ev.entry.op_context, 7u);
+  EXPECT_EQ(record.ev.entry.length, 4096u);
+  EXPECT_EQ(record.ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+  // Its place is free; what comes late is for nobody.
+  RxPacket late = Next(kStart + 2, 4096, 4096, true, 8192);
+  ExpectNack(bench_.Answer(late), NackCode::kInvDpdcid, 0, kStart + 2);
+  bench_.places.clear();
+  bench_.AddBuffer(2, 64, 0x1000, 3);
+  EXPECT_EQ(bench_.Answer(Syn(kStart, 8)).kind, ResponseKind::kAck);
+}
+
+TEST_F(ForgetTest,
+       InitiatorThatDiesInsideAMessageOfAGoneContextReturnsTheCredit) {
+  Open();
+  bench_.AddBuffer(2, 8192, 0x1000, 7);
+  bench_.Send(First(kStart + 1, 4096, 8192));
+  bench_.RunUntilIdle();
+  bench_.places.clear();
+  bench_.contexts[2].alive = false;
+  Pass(3 * kDeadTicks + 2);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.write, 0);
+  EXPECT_EQ(record.ev.credit, 1);
+}
+
+TEST_F(ForgetTest, PacketsOfAMessageKeepItsPdc) {
+  Open();
+  bench_.AddBuffer(2, 65536, 0x1000, 1);
+  RxPacket first = First(kStart + 1, 4096, 32768);
+  bench_.Send(first);
+  bench_.RunUntilIdle();
+  for (uint32_t i = 1; i < 8; ++i) {
+    Pass(2 * kDeadTicks - 2);
+    RxPacket next = Next(kStart + 1 + i, 4096 * i, 4096, i == 7, 32768);
+    next.ar = 1;
+    const Response rsp = bench_.Answer(next);
+    EXPECT_EQ(rsp.kind, ResponseKind::kAck) << i;
+  }
 }
 
 TEST_F(ForgetTest, AllPdcsOfInitiatorsThatWentAwayComeBack) {
   for (int generation = 0; generation < 3; ++generation) {
-    for (uint16_t i = 0; i < 40; ++i) {
+    for (uint16_t i = 0; i < 160; ++i) {
       bench_.AddBuffer(2, 64, 0x1000, i);
       RxPacket pkt = Syn(kStart, 8);
-      pkt.spdcid = static_cast<uint16_t>(0x400 + 64 * generation + i);
+      pkt.spdcid = static_cast<uint16_t>(0x400 + 256 * generation + i);
       EXPECT_EQ(bench_.Answer(pkt).kind, ResponseKind::kAck)
           << generation << ' ' << i;
     }
@@ -877,49 +924,222 @@ TEST_F(ForgetTest, AllPdcsOfInitiatorsThatWentAwayComeBack) {
   }
 }
 
-TEST_F(AcceptTest, SixtyFourPdcsFitAndAClosedOneMakesRoom) {
-  std::vector<RxPacket> opened;
-  std::vector<uint16_t> ids;
-  int refused = 0;
-  // Spread over sources, so that a set may overflow before the indices do.
-  for (uint32_t i = 0; opened.size() < 64 && i < 200; ++i) {
-    bench_.AddBuffer(2, 64, 0x1000, i);
+// The table full of PDCs.
+class FullTest : public AcceptTest {
+ protected:
+  static constexpr size_t kPdcs = 256;
+
+  RxPacket SynOf(uint32_t source, uint16_t spdcid) {
     RxPacket pkt = Syn(kStart, 8);
-    pkt.fa_lo = 0x0a000002 + i / 16;
-    pkt.spdcid = static_cast<uint16_t>(0x40 + i % 16);
-    const Response rsp = bench_.Answer(pkt);
-    if (rsp.kind == ResponseKind::kNack) {
-      EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kNoPdcAvail));
-      EXPECT_EQ(rsp.spdcid, 0);
-      ++refused;
-    } else {
-      opened.push_back(pkt);
-      ids.push_back(rsp.spdcid);
+    pkt.fa_lo = 0x0a000002 + source;
+    pkt.spdcid = spdcid;
+    return pkt;
+  }
+  // Fails unless every one of them finds room.
+  void Fill(uint32_t sources) {
+    for (uint32_t i = 0; i < kPdcs; ++i) {
+      bench_.AddBuffer(2, 64, 0x1000, i);
+      const RxPacket pkt =
+          SynOf(i % sources, static_cast<uint16_t>(0x40 + i / sources));
+      const Response rsp = bench_.Answer(pkt);
+      ASSERT_EQ(rsp.kind, ResponseKind::kAck) << i << " of " << sources;
+      opened_.push_back(pkt);
+      ids_.push_back(rsp.spdcid);
+    }
+    bench_.places.clear();
+  }
+  Response Close(size_t i) {
+    RxPacket close = opened_[i];
+    close.syn = 0;
+    close.pds_type = static_cast<uint8_t>(PdsType::kCp);
+    close.next_hdr = static_cast<uint8_t>(CpType::kCloseCommand);
+    close.payload_bytes = 0;
+    close.psn = kStart + 1;
+    close.dpdcid = ids_[i];
+    return bench_.Answer(close);
+  }
+
+  std::vector<RxPacket> opened_;
+  std::vector<uint16_t> ids_;
+};
+
+TEST_F(FullTest, AllPdcsFindRoomWhateverTheirAddresses) {
+  for (const uint32_t sources : {1u, 16u, 256u, 3u}) {
+    opened_.clear();
+    ids_.clear();
+    Fill(sources);
+    for (size_t i = 0; i < kPdcs; ++i) {
+      for (size_t j = i + 1; j < kPdcs; ++j) {
+        ASSERT_NE(ids_[i] % 256, ids_[j] % 256);
+      }
+    }
+    for (size_t i = 0; i < kPdcs; ++i) {
+      EXPECT_EQ(Close(i).kind, ResponseKind::kNone);
     }
   }
-  ASSERT_EQ(opened.size(), 64u);
-  EXPECT_LE(refused, 8);
-  for (size_t i = 0; i < 64; ++i) {
-    for (size_t j = i + 1; j < 64; ++j) EXPECT_NE(ids[i] % 64, ids[j] % 64);
-  }
-  RxPacket late = Syn(kStart, 8);
-  late.fa_lo = 0x0b000000;
-  EXPECT_EQ(bench_.Answer(late).code,
-            static_cast<uint8_t>(NackCode::kNoPdcAvail));
-  RxPacket close = opened[40];
-  close.syn = 0;
-  close.pds_type = static_cast<uint8_t>(PdsType::kCp);
-  close.next_hdr = static_cast<uint8_t>(CpType::kCloseCommand);
-  close.payload_bytes = 0;
-  close.psn = kStart + 1;
-  close.dpdcid = ids[40];
-  EXPECT_EQ(bench_.Answer(close).kind, ResponseKind::kNone);
-  // The place of the closed one, in its set too.
+  EXPECT_EQ(Count(Statistic::kRxPdcs), 4 * 256);
+  EXPECT_EQ(Count(Statistic::kRxRefused), 0);
+}
+
+TEST_F(FullTest, OneMoreIsRefusedUntilAnotherIsClosed) {
+  Fill(16);
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  const Response rsp = bench_.Answer(opened[40]);
+  const RxPacket late = SynOf(1000, 7);
+  const size_t before = bench_.responses.size();
+  bench_.Send(late);
+  bench_.RunUntilIdle();
+  ASSERT_GT(bench_.responses.size(), before);
+  const Response refused = bench_.responses[before];
+  EXPECT_EQ(refused.code, static_cast<uint8_t>(NackCode::kNoPdcAvail));
+  EXPECT_EQ(refused.spdcid, 0);
+  EXPECT_EQ(Close(40).kind, ResponseKind::kNone);
+  const Response rsp = bench_.Answer(late);
   EXPECT_EQ(rsp.kind, ResponseKind::kAck);
-  EXPECT_EQ(rsp.spdcid % 64, ids[40] % 64);
-  EXPECT_NE(rsp.spdcid, ids[40]);
+  EXPECT_EQ(rsp.spdcid % 256, ids_[40] % 256);
+  EXPECT_NE(rsp.spdcid, ids_[40]);
+}
+
+TEST_F(FullTest, EachRefusedSynAsksTheLeastUsedPdcToClose) {
+  Fill(16);
+  std::vector<int> asked(256);
+  const auto refuse = [&] {
+    const size_t before = bench_.responses.size();
+    bench_.Send(SynOf(1000, 7));
+    bench_.RunUntilIdle();
+    ASSERT_EQ(bench_.responses.size(), before + 2);
+    const Response& ask = bench_.responses.back();
+    EXPECT_EQ(ask.kind, ResponseKind::kAck);
+    EXPECT_EQ(ask.req, 2);
+    EXPECT_EQ(ask.cack, kStart);
+    const auto at = std::find(ids_.begin(), ids_.end(), ask.spdcid);
+    ASSERT_NE(at, ids_.end());
+    const auto i = static_cast<size_t>(at - ids_.begin());
+    EXPECT_EQ(ask.dpdcid, opened_[i].spdcid);
+    EXPECT_EQ(ask.fa_lo, opened_[i].fa_lo);
+    ++asked[i];
+  };
+  refuse();  // Nobody was idle for a round: a new one begins.
+  // Those that are used now are not asked in it.
+  for (size_t i = 0; i < 100; ++i) bench_.Answer(opened_[i]);
+  const std::vector<int> first = asked;
+  for (int i = 0; i < 150; ++i) refuse();
+  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(asked[i], first[i]) << i;
+  for (size_t i = 100; i < 256; ++i) EXPECT_LE(asked[i], 1) << i;
+}
+
+// Tombstones of closed PDCs.
+class TombstoneTest : public AcceptTest {
+ protected:
+  static constexpr uint32_t kSafetyTicks = 20;
+
+  TombstoneTest() {
+    bench_.transport.safety_ticks = kSafetyTicks;
+    bench_.SetConfig();
+  }
+  void Pass(uint32_t ticks) {
+    for (uint32_t i = 0; i < ticks; ++i) {
+      bench_->tick_i = 1;
+      bench_.Cycle();
+      bench_->tick_i = 0;
+      bench_.Cycle();
+    }
+  }
+};
+
+TEST_F(TombstoneTest, LateSynOfAClosedPdcIsNotExecutedAgain) {
+  Open();
+  RxPacket late = Syn(kStart, 8);
+  late.retx = 1;
+  EXPECT_EQ(bench_.Answer(Control(CpType::kCloseCommand, kStart + 1)).kind,
+            ResponseKind::kNone);
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  for (uint32_t i = 0; i < kSafetyTicks; ++i) {
+    ExpectNack(bench_.Answer(late), NackCode::kClosing, 0, kStart);
+    Pass(1);
+  }
+  EXPECT_EQ(Count(Statistic::kRxClosing), static_cast<int>(kSafetyTicks));
+  EXPECT_EQ(Count(Statistic::kRxRequests), 1);
+  EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
+  // The wire has nothing as old as this any more.
+  EXPECT_EQ(bench_.Answer(late).kind, ResponseKind::kAck);
+}
+
+TEST_F(TombstoneTest, OtherPdcsOfTheSameInitiatorAreServed) {
+  Open();
+  bench_.Answer(Control(CpType::kCloseCommand, kStart + 1));
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket restarted = Syn(kStart + 1, 8);
+  restarted.psn_offset = 0;
+  EXPECT_EQ(bench_.Answer(restarted).kind, ResponseKind::kAck);
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket other = Syn(kStart, 8);
+  other.spdcid = 0x12;
+  EXPECT_EQ(bench_.Answer(other).kind, ResponseKind::kAck);
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  other = Syn(kStart, 8);
+  other.fa_lo ^= 1;
+  EXPECT_EQ(bench_.Answer(other).kind, ResponseKind::kAck);
+}
+
+TEST_F(TombstoneTest, PdcIsClosedOnlyWhenItsTombstoneHasAPlace) {
+  bench_.transport.safety_ticks = 100000;
+  bench_.SetConfig();
+  uint32_t closed = 0;
+  uint32_t put_off = 0;
+  RxPacket close;
+  for (uint32_t i = 0; i < 1300 && put_off < 4; ++i) {
+    bench_.AddBuffer(2, 64, 0x1000, i);
+    RxPacket pkt = Syn(kStart, 8);
+    pkt.spdcid = static_cast<uint16_t>(0x100 + i);
+    tpdcid_ = bench_.Answer(pkt).spdcid;
+    close = Control(CpType::kCloseCommand, kStart + 1);
+    close.spdcid = pkt.spdcid;
+    const size_t before = bench_.responses.size();
+    bench_.Send(close);
+    bench_.RunUntilIdle();
+    (bench_.responses.size() > before ? closed : put_off) += 1;
+  }
+  EXPECT_EQ(put_off, 4u) << "more tombstones than there are places";
+  EXPECT_GE(closed, 512u) << "of 1024 places";
+  // The command that comes again after safety_ticks is executed.
+  bench_.transport.safety_ticks = 1;
+  bench_.SetConfig();
+  Pass(2);
+  EXPECT_EQ(bench_.Answer(close).kind, ResponseKind::kNone);
+}
+
+TEST_F(AcceptTest, MessageThatItsSenderGaveUpWaitsForNothing) {
+  Open();
+  // No buffer: the rest of the message is discarded too.
+  RxPacket first = First(kStart + 1, 0, 9000);
+  first.ie = 1;
+  first.ar = 1;
+  ExpectAck(bench_.Answer(first), kStart + 1, 0, ReturnCode::kNull);
+  bench_.Quiet(Next(kStart + 2, 4096, 4096, false, 9000));
+  RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
+  last.ar = 1;
+  ExpectAck(bench_.Answer(last), kStart + 3, 0, ReturnCode::kNull);
+  // No credit, no context; in one packet.
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket only = Packet(kStart + 4, 8);
+  only.ie = 1;
+  only.ar = 1;
+  only.payload_bytes = 0;
+  bench_.credit_ok = 0;
+  ExpectAck(bench_.Answer(only), kStart + 4, 0, ReturnCode::kNull);
+  bench_.credit_ok = 0xffffffff;
+  only.psn = kStart + 5;
+  only.resource_index = 77;
+  ExpectAck(bench_.Answer(only), kStart + 5, 0, ReturnCode::kNull);
+  for (const Place& record : bench_.places) {
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.complete, 0);
+  }
+  EXPECT_TRUE(bench_.credits_taken.empty());
+  // The next message is as any other.
+  RxPacket next = Packet(kStart + 6, 8);
+  next.ar = 1;
+  ExpectAck(bench_.Answer(next), kStart + 6, 0, ReturnCode::kOk);
 }
 
 TEST_F(AcceptTest, MessageOfManyPacketsIsPlacedPieceByPiece) {
@@ -1328,7 +1548,7 @@ TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
   ack.psn = 1000;
   ack.offset = static_cast<uint16_t>(-3);
   ack.spdcid = 0x22;
-  ack.dpdcid = kSlot << 10 | 5 << 6 | 33;
+  ack.dpdcid = kSlot << 10 | 1 << 8 | 33;
   ack.req = 1;
   ack.return_code = 27;
   bench_.Quiet(ack);
@@ -1356,6 +1576,10 @@ TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
   bench_.Quiet(ack);
   EXPECT_EQ(bench_.acks.size(), 2u);
   EXPECT_EQ(Count(Statistic::kDropPdcid), 1);
+  ack.dpdcid = kSlot << 10 | kTargetRole | 33;
+  bench_.Quiet(ack);
+  EXPECT_EQ(bench_.acks.size(), 2u);
+  EXPECT_EQ(Count(Statistic::kDropPdcid), 2);
 }
 
 TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {

@@ -38,6 +38,27 @@ struct PortCfg {
   }
 };
 
+struct TransportCfg {
+  uint64_t rsvd2[5] = {};
+  uint32_t rsvd1 = 0;
+  uint8_t rsvd0 = 0;
+  uint8_t congestion = 0;
+  uint8_t ack_every = 0;
+  uint8_t reorder = 0;
+  uint32_t base_rtt_ns = 0;
+  uint32_t cwnd_bytes = 0;
+  uint32_t idle_ticks = 0;
+  uint32_t safety_ticks = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    for (uint64_t& word : rsvd2) v(word, 64);
+    v(rsvd1, 32), v(rsvd0, 8), v(congestion, 8), v(ack_every, 8);
+    v(reorder, 8), v(base_rtt_ns, 32), v(cwnd_bytes, 32), v(idle_ticks, 32);
+    v(safety_ticks, 32);
+  }
+};
+
 struct TableReq {
   uint8_t op = 0;
   uint8_t sel = 0;
@@ -138,7 +159,7 @@ struct TxPacket {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(pdc, 6), v(msg, 10), v(psn, 32), v(index, 22), v(last, 1), v(syn, 1);
+    v(pdc, 8), v(msg, 10), v(psn, 32), v(index, 22), v(last, 1), v(syn, 1);
     v(retx, 1), v(ar, 1), v(failed, 1), v(control, 1), v(cp_type, 4);
     v(clear_psn, 32), v(tpdcid, 16);
   }
@@ -314,7 +335,7 @@ struct Place {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 6);
+    v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 8);
     v(first, 1), v(complete, 1), v(visible, 1), v(psn, 32);
     ev.Fields(v);
   }
@@ -335,7 +356,7 @@ struct AckEvent {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(nack, 1), v(pdc, 6), v(dpdcid, 16), v(spdcid, 16), v(fa_hi, 64);
+    v(nack, 1), v(pdc, 8), v(dpdcid, 16), v(spdcid, 16), v(fa_hi, 64);
     v(fa_lo, 64), v(cack, 32), v(psn, 32), v(req, 2), v(code, 8);
     v(return_code, 6);
   }

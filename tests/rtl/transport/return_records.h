@@ -8,7 +8,7 @@
 
 namespace heddle::test {
 
-inline constexpr unsigned kPdcIndexBits = 6;
+inline constexpr unsigned kPdcIndexBits = 8;
 inline constexpr uint32_t kPdcs = 1U << kPdcIndexBits;
 inline constexpr uint32_t kReturnWindow = 32;
 

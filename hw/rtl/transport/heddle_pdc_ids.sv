@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Free PDCs of the initiator, and the PDCID that each gets when it is opened.
+//
+// Safe:    a PDCID is not given out again within safety_ticks of the end of its last use.
+// Fair:    the PDC that has been free longest comes first; one whose next PDCID must still wait goes
+//          to the end of the line.
+// Latency: a PDC is offered a few cycles after the one before was taken.
+
+`include "heddle_assert.svh"
+
+module heddle_pdc_ids
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+(
+  input  logic clk_i,
+  input  logic rst_ni,
+  input  logic tick_i,
+
+  input  port_cfg_t          port_i,
+  input  transport_cfg_t     transport_i,
+
+  output logic               valid_o,
+  input  logic               take_i,       // The PDC offered is opened.
+  output logic [PdcW-1:0]    pdc_o,
+  output logic [15:0]        pdcid_o,
+  output logic               waits_o,      // A free PDC is there whose PDCID is too young.
+
+  input  logic               free_i,       // Strobe: PDC `free_pdc_i` is closed.
+  input  logic [PdcW-1:0]    free_pdc_i,
+
+  input  logic               again_i,      // PDC `again_pdc_i` goes on under another PDCID.
+  input  logic [PdcW-1:0]    again_pdc_i,
+  output logic [15:0]        again_pdcid_o,
+
+  output logic               ready_o
+);
+  logic [31:0] now_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)     now_q <= '0;
+    else if (tick_i) now_q <= now_q + 1'b1;
+  end
+
+  // A PDC that is closed waits a cycle, or two while another goes on.
+  logic            freed_q, free;
+  logic [PdcW-1:0] free_pdc_q;
+  assign free = freed_q && !again_i;
+  always_ff @(posedge clk_i) begin
+    if (free_i) free_pdc_q <= free_pdc_i;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)     freed_q <= 1'b0;
+    else if (free_i) freed_q <= 1'b1;
+    else if (free)   freed_q <= 1'b0;
+  end
+
+  // ------------------------------------------------------------------- in line
+  logic [PdcW:0]   fresh_q;  // PDCs never used yet come first.
+  logic            fresh, leave_out, line_valid, line_pop, line_room, pick, put_back;
+  logic [PdcW-1:0] line_pdc, pdc_q;
+  logic [PdcW:0]   unused_count;
+  assign fresh = !fresh_q[PdcW];
+  assign leave_out = fresh_q == '0 && port_i.slot[SlotBits-1:0] == '0;  // PDCID 0 would be its.
+  heddle_fifo #(.Width(PdcW), .Depth(NumPdc)) u_line (
+    .clk_i, .rst_ni,
+    .valid_i(free || put_back), .ready_o(line_room), .data_i(free ? free_pdc_q : pdc_q),
+    .valid_o(line_valid), .ready_i(line_pop), .data_o(line_pdc), .count_o(unused_count)
+  );
+
+  // --------------------------------------------------------------- generations
+  // Of the last use. Opening is the one that writes.
+  logic [PdcGenW-1:0] gen, gen_next, again_gen, again_next, free_gen;
+  logic [NumPdc-1:0]  used_q;   // `gen` was written.
+  logic [PdcW-1:0]    opened_pdc;
+  logic [PdcGenW-1:0] opened_gen;
+
+  assign opened_pdc = again_i ? again_pdc_i : pdc_q;
+  assign opened_gen = again_i ? again_next : gen_next;
+  heddle_lookup #(.Width(PdcGenW), .Depth(NumPdc)) u_gen (
+    .clk_i, .wen_i(take_i || again_i), .waddr_i(opened_pdc), .wdata_i(opened_gen),
+    .raddr_i(pdc_q), .rdata_o(gen)
+  );
+  heddle_lookup #(.Width(PdcGenW), .Depth(NumPdc)) u_again_gen (
+    .clk_i, .wen_i(take_i || again_i), .waddr_i(opened_pdc), .wdata_i(opened_gen),
+    .raddr_i(again_pdc_i), .rdata_o(again_gen)
+  );
+  heddle_lookup #(.Width(PdcGenW), .Depth(NumPdc)) u_free_gen (
+    .clk_i, .wen_i(take_i || again_i), .waddr_i(opened_pdc), .wdata_i(opened_gen),
+    .raddr_i(free_pdc_q), .rdata_o(free_gen)
+  );
+  assign gen_next   = used_q[pdc_q] ? gen + 1'b1 : port_i.pdc_seed[PdcGenW-1:0];
+  assign again_next = used_q[again_pdc_i] ? again_gen + 1'b1 : port_i.pdc_seed[PdcGenW-1:0];
+  assign pdc_o         = pdc_q;
+  assign pdcid_o       = {port_i.slot[SlotBits-1:0], RoleInitiator, gen_next, pdc_q};
+  assign again_pdcid_o = {port_i.slot[SlotBits-1:0], RoleInitiator, again_next, again_pdc_i};
+
+  // ---------------------------------------------------------------- when used
+  typedef struct packed {
+    logic        valid;
+    logic [31:0] at;     // Tick at which it ended.
+  } ended_t;
+  ended_t ended, ended_now;
+  logic   ended_err;
+  assign ended_now = {1'b1, now_q};
+  heddle_mem #(.Width($bits(ended_t)), .Depth(NumPdc << PdcGenW)) u_ended (
+    .clk_i, .rst_ni, .wen_i(free || again_i),
+    .waddr_i(free ? {free_gen, free_pdc_q} : {again_gen, again_pdc_i}), .wdata_i(ended_now),
+    .raddr_i({gen_next, pdc_q}), .rdata_o(ended), .error_o(ended_err), .ready_o
+  );
+  logic young;
+  assign young = ended.valid && now_q - ended.at < transport_i.safety_ticks;
+
+  // -------------------------------------------------------------------- offer
+  typedef enum logic [1:0] { StNone, StRead, StLook, StOffer } state_e;
+  state_e state_q;
+  assign pick     = state_q == StNone && ready_o && (fresh || line_valid);
+  assign line_pop = pick && !fresh;
+  assign put_back = state_q == StLook && young && !free;
+  assign valid_o  = state_q == StOffer;
+
+  always_ff @(posedge clk_i) begin
+    if (pick) pdc_q <= fresh ? fresh_q[PdcW-1:0] : line_pdc;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StNone;
+      fresh_q <= '0;
+      used_q  <= '0;
+      waits_o <= 1'b0;
+    end else begin
+      unique case (state_q)
+        StNone: if (pick && !leave_out) state_q <= StRead;
+        StRead: state_q <= StLook;
+        StLook: begin
+          if (!young)        state_q <= StOffer;
+          else if (put_back) state_q <= StNone;
+        end
+        default: if (take_i) state_q <= StNone;
+      endcase
+      if (pick && fresh) fresh_q <= fresh_q + 1'b1;
+      if (take_i || again_i) used_q[opened_pdc] <= 1'b1;
+      if (put_back)     waits_o <= 1'b1;
+      else if (valid_o) waits_o <= 1'b0;
+    end
+  end
+
+  logic unused;
+  assign unused = ^{unused_count, ended_err, port_i, transport_i};
+
+  `HEDDLE_ASSERT(LineHasRoom_A, !(free || put_back) || line_room)
+  `HEDDLE_ASSERT(FreesApart_A, !(free_i && freed_q && !free))
+  `HEDDLE_ASSERT(TakesAnOffer_A, !take_i || valid_o)
+endmodule

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// PDCs that were closed at the target, for safety_ticks each: a SYN of one that comes late must
+// not be executed again.
+//
+// Sure:    a PDC closed within safety_ticks is found. Others are not, but for one chance in 2^64: what
+//          is kept of the source address is a hash, and being found wrongly costs a SYN another try.
+// Bounded: a PDC may be closed only while `room_o` says that its tombstone has a place.
+// Latency: answers about the PDC named with `look_i` are valid from the next cycle on, until
+//          another is named.
+
+module heddle_tombstones
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+#(
+  parameter int unsigned Sets = NumPdc,
+  parameter int unsigned Ways = 4
+) (
+  input  logic clk_i,
+  input  logic rst_ni,
+  input  logic tick_i,
+
+  input  transport_cfg_t transport_i,
+
+  input  logic           look_i,
+  input  logic [127:0]   fa_i,
+  input  logic [15:0]    spdcid_i,
+  input  logic [31:0]    start_i,      // Start_PSN. With `look_i`, as the two before.
+  output logic           found_o,
+  output logic           room_o,
+
+  input  logic           keep_i,       // The PDC named last is closed; `room_o` is high.
+  input  logic [31:0]    keep_start_i, // Its Start_PSN.
+
+  output logic           ready_o
+);
+  localparam int unsigned SetW = $clog2(Sets);
+  localparam int unsigned WayW = $clog2(Ways);
+
+  typedef struct packed {
+    logic        valid;
+    logic [15:0] fa_hash;
+    logic [15:0] spdcid;
+    logic [31:0] start;
+    logic [31:0] at;     // Tick at which it was closed.
+  } tombstone_t;
+  localparam int unsigned StoneW = $bits(tombstone_t);
+
+  logic [31:0] now_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)     now_q <= '0;
+    else if (tick_i) now_q <= now_q + 1'b1;
+  end
+
+  logic [15:0]     fa_hash, fa_hash_q, spdcid_q;
+  logic [31:0]     start_q;
+  logic [SetW-1:0] set, set_q;
+  always_comb begin
+    fa_hash = '0;
+    for (int unsigned i = 0; i < 8; i++) fa_hash = {fa_hash[14:0], fa_hash[15]} ^ fa_i[16 * i +: 16];
+    set = SetW'(fa_hash ^ spdcid_i ^ (spdcid_i >> SetW));
+  end
+
+  logic [Ways-1:0][StoneW-1:0] stones, stones_d;
+  logic                        unused_error;
+  heddle_mem #(.Width(Ways * StoneW), .Depth(Sets)) u_sets (
+    .clk_i, .rst_ni, .wen_i(keep_i), .waddr_i(set_q), .wdata_i(stones_d),
+    .raddr_i(look_i ? set : set_q), .rdata_o(stones), .error_o(unused_error), .ready_o
+  );
+  always_ff @(posedge clk_i) begin
+    if (look_i) begin
+      set_q     <= set;
+      fa_hash_q <= fa_hash;
+      spdcid_q  <= spdcid_i;
+      start_q   <= start_i;
+    end
+  end
+
+  tombstone_t      stone, kept;
+  logic [WayW-1:0] vacant;
+  always_comb begin
+    found_o = 1'b0;
+    room_o  = transport_i.safety_ticks == '0;
+    vacant  = '0;
+    stone   = '0;
+    for (int unsigned w = 0; w < Ways; w++) begin
+      stone = stones[w];
+      if (!stone.valid || now_q - stone.at >= transport_i.safety_ticks) begin
+        room_o = 1'b1;
+        vacant = WayW'(w);
+      end else if (stone.fa_hash == fa_hash_q && stone.spdcid == spdcid_q && stone.start == start_q) begin
+        found_o = 1'b1;
+      end
+    end
+    kept             = {1'b1, fa_hash_q, spdcid_q, keep_start_i, now_q};
+    stones_d         = stones;
+    stones_d[vacant] = kept;
+  end
+
+  logic unused;
+  assign unused = ^{unused_error, transport_i};
+endmodule
