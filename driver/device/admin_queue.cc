@@ -315,6 +315,31 @@ Result<bool> AdminQueue::DestroyRx(uint32_t context) {
   return Destroy(contract::AdminOpcode::kDestroyRx, context);
 }
 
+Result<RegionGrant> AdminQueue::RegisterRegion(
+    contract::AdminRegisterRegion command, contract::AdminAnswer* refusal) {
+  Result<contract::AdminAnswer> answer =
+      Command(Erase(command, contract::AdminOpcode::kRegisterRegion), refusal);
+  if (!answer.ok()) {
+    return answer.error();
+  }
+  return RegionGrant{.region = answer.value().object,
+                     .key = answer.value().key};
+}
+
+Result<bool> AdminQueue::DeregisterRegion(uint32_t region) {
+  return Destroy(contract::AdminOpcode::kDeregisterRegion, region);
+}
+
+Result<uint32_t> AdminQueue::CreateCounter(Iova cell) {
+  const contract::AdminCreateCounter command{.cell = ToInteger(cell)};
+  return ObjectOf(
+      Command(Erase(command, contract::AdminOpcode::kCreateCounter), nullptr));
+}
+
+Result<bool> AdminQueue::DestroyCounter(uint32_t counter) {
+  return Destroy(contract::AdminOpcode::kDestroyCounter, counter);
+}
+
 Result<bool> AdminQueue::SetTiming(std::chrono::nanoseconds rto,
                                    std::chrono::nanoseconds dead) {
   if (rto.count() < 0 || dead.count() < 0) {

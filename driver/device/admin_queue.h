@@ -34,6 +34,12 @@ struct EndpointGrant {
   uint16_t resource_index = 0;  // First RI.
 };
 
+// What `AdminQueue::RegisterRegion` granted.
+struct RegionGrant {
+  uint32_t region = 0;
+  uint64_t key = 0;
+};
+
 // Executes admin commands, each within a deadline.
 //
 // An answer that does not come leaves the device's view unknown, so the queue
@@ -90,6 +96,23 @@ class AdminQueue {
   Result<bool> DestroyCq(uint32_t cq);
   Result<bool> DestroyTx(uint32_t context);
   Result<bool> DestroyRx(uint32_t context);
+
+  // Lets peers reach memory. `opcode` and `id` are set here. Errors: EINVAL,
+  // ENOKEY (the user key names another region, or one that still drains),
+  // ENOSPC (no entry left, or none where a user key may be), ENOENT (endpoint
+  // or counter named), EOPNOTSUPP.
+  Result<RegionGrant> RegisterRegion(contract::AdminRegisterRegion command,
+                                     contract::AdminAnswer* refusal = nullptr);
+  // When it returns true no peer's operation touches the memory any more.
+  // ENOENT when there is no such region.
+  Result<bool> DeregisterRegion(uint32_t region);
+
+  // A counter whose cell, zeroed, is at `cell`; returns its number. Errors:
+  // ENOSPC, EOPNOTSUPP.
+  Result<uint32_t> CreateCounter(Iova cell);
+  // When it returns true the device writes the cell no more. Errors: ENOENT,
+  // EBUSY while contexts or regions use it.
+  Result<bool> DestroyCounter(uint32_t counter);
 
   // Times of the whole function; 0 keeps the present one. EINVAL when a time
   // does not fit the device's counters.

@@ -27,6 +27,7 @@ DeviceInfo ReadInfo(Device& device) {
   const uint32_t contexts = device.ReadRegister32(kBar0ContextLimitsOffset);
   const uint32_t transport = device.ReadRegister32(kBar0TransportLimitsOffset);
   const uint32_t datapath = device.ReadRegister32(kBar0DatapathOffset);
+  const uint32_t regions = device.ReadRegister32(kBar0RegionLimitsOffset);
   const uint32_t version = device.ReadRegister32(kBar0VersionOffset);
   const uint32_t status = device.ReadRegister32(kBar0DeviceStatusOffset);
   return {
@@ -45,6 +46,10 @@ DeviceInfo ReadInfo(Device& device) {
                         kBar0TransportLimitsMessagesLsb),
       .pdcs = Field(transport, kBar0TransportLimitsPdcsMask,
                     kBar0TransportLimitsPdcsLsb),
+      .regions = Field(regions, kBar0RegionLimitsRegionsMask,
+                       kBar0RegionLimitsRegionsLsb),
+      .counters = Field(regions, kBar0RegionLimitsCountersMask,
+                        kBar0RegionLimitsCountersLsb),
       .datapath_bits =
           Field(datapath, kBar0DatapathWidthMask, kBar0DatapathWidthLsb),
       .payload_mtu_max_bytes = Field(datapath, kBar0DatapathPayloadMtuMaxMask,

@@ -21,6 +21,8 @@ struct DeviceInfo {
   uint32_t interrupt_vectors = 0;
   uint32_t messages = 0;
   uint32_t pdcs = 0;
+  uint32_t regions = 0;  // Of memory that peers may reach.
+  uint32_t counters = 0;
   uint32_t datapath_bits = 0;
   uint32_t payload_mtu_max_bytes = 0;
   bool link_up = false;

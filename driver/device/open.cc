@@ -122,8 +122,8 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
 Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
                                 std::string& message) {
-  if (kind != "rtl") {
-    message = "device kind " + kind + ": not offered; the only one is rtl";
+  if (kind != "rtl" && kind != "soft") {
+    message = "device kind " + kind + ": not offered; there are rtl and soft";
     return Errno{ENODEV};
   }
   Result<std::unique_ptr<Device>> device =

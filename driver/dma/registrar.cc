@@ -116,6 +116,77 @@ Prepared Registrar::Prepare(std::span<const Segment> segments, bool receive) {
   return Gather(segments, bytes, receive);
 }
 
+Registrar::Pieces Registrar::PreparePieces(std::span<const Segment> segments,
+                                           bool receive, bool in_place) {
+  if (segments.size() > kMaxSegments) {
+    return {.error = Errno{EINVAL}, .pieces = {}};
+  }
+  std::array<Segment, kMaxSegments> full;
+  size_t count = 0;
+  size_t bytes = 0;
+  bool registered = true;
+  for (const Segment& segment : segments) {
+    if (segment.bytes != 0) {
+      full[count++] = segment;
+      bytes += segment.bytes;
+      registered = registered && segment.region != nullptr;
+    }
+  }
+  const std::span<const Segment> used(full.data(), count);
+  if (in_place || (count >= 2 && (registered || bytes > copy_limit_bytes_))) {
+    return MapEach(used);
+  }
+  const Prepared prepared = Prepare(used, receive);
+  Pieces made{.status = prepared.status,
+              .ticket = prepared.ticket,
+              .error = prepared.error,
+              .count = bytes == 0 ? 0U : 1U,
+              .pieces = {}};
+  made.pieces[0] = {prepared.iova, static_cast<uint32_t>(bytes)};
+  return made;
+}
+
+Prepared Registrar::PrepareInPlace(std::span<const Segment> segments) {
+  const Pieces pieces =
+      PreparePieces(segments, /*receive=*/true, /*in_place=*/true);
+  if (pieces.count > 1) {
+    FinishSend(pieces.ticket);
+    return Failed(Errno{EOPNOTSUPP});
+  }
+  return {.status = pieces.status,
+          .ticket = pieces.ticket,
+          .error = pieces.error,
+          .iova = pieces.count == 0 ? Iova{} : pieces.pieces[0].iova};
+}
+
+Registrar::Pieces Registrar::MapEach(std::span<const Segment> segments) {
+  Pieces made;
+  made.status = Prepared::Status::kOk;
+  for (const Segment& segment : segments) {
+    // One segment by itself is in place or mapped, so that this is enough for
+    // both directions.
+    Prepared prepared;
+    if (segment.region != nullptr) {
+      prepared = Prepare({&segment, 1}, /*receive=*/false);
+    } else if (free_count_ == 0) {
+      prepared = Full();
+    } else {
+      prepared = MapUser(segment);
+    }
+    if (prepared.status != Prepared::Status::kOk) {
+      FinishSend(made.ticket);
+      return {.status = prepared.status, .error = prepared.error, .pieces = {}};
+    }
+    if (prepared.ticket != kNoTicket) {
+      leases_[prepared.ticket].next = made.ticket;
+      made.ticket = prepared.ticket;
+    }
+    made.pieces[made.count++] = {prepared.iova,
+                                 static_cast<uint32_t>(segment.bytes)};
+  }
+  return made;
+}
+
 Prepared Registrar::Copy(std::span<const Segment> segments, Slab slab,
                          bool receive) {
   const Ticket ticket = TakeTicket();
@@ -176,16 +247,19 @@ void Registrar::CopyOut(Ticket ticket, size_t placed_bytes) noexcept {
 }
 
 void Registrar::Release(Ticket ticket) noexcept {
-  Lease& lease = leases_[ticket];
-  if (lease.slab.address != nullptr) {
-    slabs_.Return(lease.slab);
-    lease.slab.address = nullptr;
-  } else {
-    lease.region = MappedRegion();
-    lease.memory = DmaBuffer();
+  while (ticket != kNoTicket) {
+    Lease& lease = leases_[ticket];
+    if (lease.slab.address != nullptr) {
+      slabs_.Return(lease.slab);
+      lease.slab.address = nullptr;
+    } else {
+      lease.region = MappedRegion();
+      lease.memory = DmaBuffer();
+    }
+    lease.target_count = 0;
+    free_[free_count_++] = ticket;
+    ticket = std::exchange(lease.next, kNoTicket);
   }
-  lease.target_count = 0;
-  free_[free_count_++] = ticket;
 }
 
 }  // namespace heddle

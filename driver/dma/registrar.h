@@ -12,6 +12,7 @@
 #include "driver/dma/dma_buffer.h"
 #include "driver/dma/slab_pool.h"
 #include "driver/result.h"
+#include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle {
 
@@ -91,6 +92,12 @@ struct Prepared {
   Iova iova{};
 };
 
+// A contiguous piece of a local buffer, as the device reaches it.
+struct LocalPiece {
+  Iova iova{};
+  uint32_t bytes = 0;
+};
+
 // Makes the buffers of one endpoint's operations reachable for the device.
 //
 // Rule: an implicit registration never outlives its operation, because nobody
@@ -100,8 +107,8 @@ struct Prepared {
 // - Up to `copy_limit_bytes`: copied through a pre-mapped slab. When the slabs
 //   are used up, as the next line.
 // - Above: mapped for the operation, unmapped by `Finish*`, which the caller
-//   calls before it reports the completion. Several segments, which the device
-//   does not take, go through memory allocated for the operation.
+//   calls before it reports the completion. Several segments for a device that
+//   takes one go through memory allocated for the operation.
 //
 // Thread safety: none. Every member is called under the lock of the endpoint
 // that owns the registrar (or by its only thread): it takes no lock itself.
@@ -113,6 +120,7 @@ class Registrar {
  public:
   static constexpr uint32_t kDefaultCopyLimitBytes = 65536;
   static constexpr size_t kMaxSegments = 4;
+  static_assert(kMaxSegments == contract::kLocalSegments);
 
   struct Options {
     // 0 to `SlabPool::kMaxSlabBytes`; 0 maps every unregistered buffer.
@@ -139,6 +147,35 @@ class Registrar {
   // until `FinishReceive`; only then do they hold the data.
   [[nodiscard]] Prepared PrepareReceive(std::span<const Segment> segments) {
     return Prepare(segments, /*receive=*/true);
+  }
+
+  // As `PrepareReceive`, copying nothing, however short it is. More than one
+  // segment that is not empty: kFailed, EOPNOTSUPP.
+  [[nodiscard]] Prepared PrepareInPlace(std::span<const Segment> segments);
+
+  // An operation's buffer in as many pieces as the device takes.
+  struct Pieces {
+    Prepared::Status status = Prepared::Status::kFailed;
+    Ticket ticket = kNoTicket;
+    Errno error{};
+    uint32_t count = 0;
+    std::array<LocalPiece, kMaxSegments> pieces;
+
+    std::span<const LocalPiece> list() const noexcept {
+      return {pieces.data(), count};
+    }
+  };
+
+  // As `PrepareSend`, or with `receive` as `PrepareReceive`, for a device that
+  // takes `kMaxSegments` pieces: segments that the device can reach stay where
+  // they are. The sum of the segments is below 2^32. With `in_place` nothing is
+  // copied, however short it is.
+  [[nodiscard]] Pieces PreparePieces(std::span<const Segment> segments,
+                                     bool receive, bool in_place = false);
+
+  // True when `ticket` holds data that `FinishReceive` moves to its owner.
+  bool CopiesOut(Ticket ticket) const noexcept {
+    return ticket != kNoTicket && leases_[ticket].target_count != 0;
   }
 
   // Releases what `ticket` holds; nothing for `kNoTicket`.
@@ -172,6 +209,7 @@ class Registrar {
     // Where received data goes; empty when the device placed it there itself.
     std::array<Segment, kMaxSegments> targets;
     uint32_t target_count = 0;
+    Ticket next = kNoTicket;  // What the operation holds besides.
   };
 
   Registrar() = default;
@@ -179,6 +217,8 @@ class Registrar {
   Prepared Prepare(std::span<const Segment> segments, bool receive);
   Prepared Copy(std::span<const Segment> segments, Slab slab, bool receive);
   Prepared MapUser(const Segment& segment);
+  // Each of the segments, none empty, by itself.
+  Pieces MapEach(std::span<const Segment> segments);
   Prepared Gather(std::span<const Segment> segments, size_t bytes,
                   bool receive);
   Ticket TakeTicket() noexcept { return free_[--free_count_]; }

@@ -50,4 +50,10 @@ inline Doorbell CqConsumerDoorbell(Device& device, uint32_t cq) {
                       contract::kDoorbellCqConsumerOffset);
 }
 
+// `offset`: `contract::kDoorbellCounter*Offset`.
+inline Doorbell CounterDoorbell(Device& device, uint32_t counter,
+                                uint32_t offset) {
+  return PageDoorbell(device, contract::kCounterPageFirst + counter, offset);
+}
+
 }  // namespace heddle

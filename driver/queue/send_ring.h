@@ -10,6 +10,7 @@
 
 #include "driver/base/mmio.h"
 #include "driver/dma/dma_buffer.h"
+#include "driver/dma/registrar.h"
 #include "driver/queue/push_window.h"
 #include "driver/queue/ring_position.h"
 #include "driver/result.h"
@@ -17,15 +18,18 @@
 
 namespace heddle {
 
-// What a SEND says besides its payload.
+// What an operation says besides its local buffer.
 struct SendFields {
+  contract::Opcode opcode = contract::Opcode::kSend;
   uint64_t op_context = 0;
   uint64_t header_data = 0;  // Delivered with flag `kTxFlagHeaderData`.
   uint32_t peer = 0;         // Address-vector index.
   uint16_t rx_index = 0;     // Receive context at the peer.
   // `kTxFlagCompletion`, `kTxFlagHeaderData`, `kTxFlagFence`,
-  // `kTxFlagDeliveryComplete`; the payload flags are the ring's.
+  // `kTxFlagDeliveryComplete`, `kTxFlagMore`; the payload flags are the ring's.
   uint8_t flags = 0;
+  uint64_t match_bits = 0;     // Memory key, of RMA.
+  uint64_t remote_offset = 0;  // Remote address, of RMA.
 };
 
 // Hands descriptors to one transmit context.
@@ -73,8 +77,8 @@ class SendRing {
   // The payload is in the slots that follow: at most `kInjectBytes`.
   // False, changing nothing, when the ring has no room. One slot and one per
   // 64 bytes, and the padding before a wrap.
-  [[nodiscard]] bool PushInlineExt(const SendFields& fields, const void* data,
-                                   uint32_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] bool PushInlineExt(
+      const SendFields& fields, const void* data, uint32_t bytes) noexcept {
     const uint32_t ext_slots =
         (bytes + contract::kDescBytes - 1) / contract::kDescBytes;
     if (!MakeContiguous(1 + ext_slots)) {
@@ -95,10 +99,11 @@ class SendRing {
     return true;
   }
 
-  // The payload is `bytes` at `iova`, read by the device until the operation
+  // The local buffer is `bytes` at `iova`, the device's until the operation
   // completes. False, changing nothing, when the ring has no room. One slot.
-  [[nodiscard]] bool PushBuffer(const SendFields& fields, Iova iova,
-                                uint32_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] bool PushBuffer(const SendFields& fields,
+                                                    Iova iova,
+                                                    uint32_t bytes) noexcept {
     if (positions_.free_slots() == 0) {
       return false;
     }
@@ -106,6 +111,36 @@ class SendRing {
     Describe(slot, fields, bytes,
              {.segments = static_cast<uint8_t>(bytes != 0 ? 1 : 0)});
     StoreBuffer(slot, bytes != 0 ? iova : Iova{}, bytes);
+    positions_.Append(1);
+    return true;
+  }
+
+  // The local buffer is the `bytes` of all pieces, in order: at most
+  // `kLocalSegments`, none empty. As `PushBuffer`, with two slots for more than
+  // one piece, and the padding before a wrap.
+  [[nodiscard]] bool PushPieces(const SendFields& fields,
+                                std::span<const LocalPiece> pieces,
+                                uint32_t bytes) noexcept {
+    if (pieces.size() <= 1) {
+      return PushBuffer(fields, pieces.empty() ? Iova{} : pieces[0].iova,
+                        bytes);
+    }
+    if (!MakeContiguous(2)) {
+      return false;
+    }
+    contract::TxDesc& slot = NextSlot();
+    Describe(slot, fields, bytes,
+             {.ext_slots = 1, .segments = static_cast<uint8_t>(pieces.size())});
+    StoreBuffer(slot, Iova{}, 0);
+    positions_.Append(1);
+    std::array<contract::TxSegment, contract::kLocalSegments> segments = {};
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      segments[i] = {.iova = ToInteger(pieces[i].iova),
+                     .length = pieces[i].bytes};
+    }
+    static_assert(sizeof(segments) == contract::kDescBytes);
+    std::memcpy(static_cast<void*>(&slots_[positions_.Slot(positions_.tail())]),
+                segments.data(), sizeof(segments));
     positions_.Append(1);
     return true;
   }
@@ -131,11 +166,12 @@ class SendRing {
     return positions_.ReleaseTo(queue_head);
   }
 
-  // As `ReleaseTo` with the value of the head cell, which also counts
-  // operations without a completion. Precondition: there is a cell.
-  Release ReleaseFromCell() noexcept {
-    return positions_.ReleaseTo(static_cast<uint16_t>(LoadShared(head_cell_)));
+  // The head cell, a value for `ReleaseTo` that also counts operations without
+  // a completion. Precondition: there is a cell.
+  uint16_t head_cell() const noexcept {
+    return static_cast<uint16_t>(LoadShared(head_cell_));
   }
+  Release ReleaseFromCell() noexcept { return ReleaseTo(head_cell()); }
 
   // Makes the device read address-vector entries again before it sends to
   // them. Operations pushed before are published first, so that "earlier" and
@@ -182,7 +218,7 @@ class SendRing {
   [[gnu::always_inline]] void Describe(contract::TxDesc& slot,
                                        const SendFields& fields, uint32_t bytes,
                                        PayloadPlace place) const noexcept {
-    slot.opcode = contract::Opcode::kSend;
+    slot.opcode = fields.opcode;
     slot.flags = static_cast<uint8_t>(fields.flags | place.flags);
     slot.position = last_position_;
     slot.peer = fields.peer;
@@ -192,8 +228,8 @@ class SendRing {
     slot.segments = place.segments;
     slot.op_context = fields.op_context;
     slot.header_data = fields.header_data;
-    slot.match_bits = 0;
-    slot.remote_offset = 0;
+    slot.match_bits = fields.match_bits;
+    slot.remote_offset = fields.remote_offset;
   }
 
   // The last bytes of a slot, where its payload is elsewhere.

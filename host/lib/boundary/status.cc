@@ -70,6 +70,35 @@ fi_heddle_errno ToProvErrno(contract::Status status) noexcept {
   return FI_HEDDLE_UNKNOWN;
 }
 
+int ToFiErrno(contract::Status status, uint16_t detail) noexcept {
+  switch (ToProvErrno(status, detail)) {
+    case FI_HEDDLE_BAD_KEY:
+      return FI_EKEYREJECTED;
+    case FI_HEDDLE_NO_RIGHT:
+    case FI_HEDDLE_OUT_OF_RANGE:
+      return FI_EACCES;
+    default:
+      return ToFiErrno(status);
+  }
+}
+
+fi_heddle_errno ToProvErrno(contract::Status status, uint16_t detail) noexcept {
+  if (status != contract::Status::kRemoteError) {
+    return ToProvErrno(status);
+  }
+  switch (static_cast<contract::ReturnCode>(detail)) {
+    case contract::ReturnCode::kBadMkey:
+      return FI_HEDDLE_BAD_KEY;
+    case contract::ReturnCode::kPermViolation:
+    case contract::ReturnCode::kOpViolation:
+      return FI_HEDDLE_NO_RIGHT;
+    case contract::ReturnCode::kBadAddr:
+      return FI_HEDDLE_OUT_OF_RANGE;
+    default:
+      return FI_HEDDLE_REMOTE_ERROR;
+  }
+}
+
 const char* ProvErrnoText(int prov_errno) noexcept {
   switch (static_cast<fi_heddle_errno>(prov_errno)) {
     case FI_HEDDLE_OK:
@@ -100,6 +129,12 @@ const char* ProvErrnoText(int prov_errno) noexcept {
       return "the sender could not read its buffer; the message is incomplete";
     case FI_HEDDLE_DEVICE_FAULT:
       return "the device failed or was reset";
+    case FI_HEDDLE_BAD_KEY:
+      return "the peer has no region of this key for this endpoint and job";
+    case FI_HEDDLE_NO_RIGHT:
+      return "the peer's region does not allow the operation";
+    case FI_HEDDLE_OUT_OF_RANGE:
+      return "the operation reaches beyond the peer's region";
     case FI_HEDDLE_UNKNOWN:
       break;
   }

@@ -4,6 +4,8 @@
 
 #include <rdma/fi_ext_heddle.h>
 
+#include <cstdint>
+
 #include "driver/result.h"
 #include "hw/contract/gen/heddle_contract.h"
 
@@ -15,6 +17,11 @@ int ToFiErrno(contract::Status status) noexcept;
 
 // `prov_errno` of an error completion; FI_HEDDLE_UNKNOWN likewise.
 fi_heddle_errno ToProvErrno(contract::Status status) noexcept;
+
+// The same with the completion's `detail`, by which a peer's refusal of remote
+// access is told from its other errors.
+int ToFiErrno(contract::Status status, uint16_t detail) noexcept;
+fi_heddle_errno ToProvErrno(contract::Status status, uint16_t detail) noexcept;
 
 // A sentence for fi_cq_strerror and fi_eq_strerror, static; never null.
 const char* ProvErrnoText(int prov_errno) noexcept;

@@ -9,6 +9,7 @@
 
 #include "host/lib/boundary/guard.h"
 #include "host/lib/core/address.h"
+#include "host/lib/core/device_kind.h"
 #include "host/lib/core/info_memory.h"
 #include "host/lib/core/log.h"
 #include "host/lib/core/nic_info.h"
@@ -35,13 +36,13 @@ void LogRefusal(const DeviceOffer& offer, const Refusal& refusal) {
       refusal.wanted.c_str(), refusal.offered.c_str());
 }
 
-// Simulated RTL is never chosen for a user who did not name it.
+// A simulated device is never chosen for a user who did not name it.
 std::optional<Refusal> DeviceRefusal(const Settings& settings) {
-  if (settings.device == "rtl") {
+  if (FindDeviceKind(settings.device) != nullptr) {
     return std::nullopt;
   }
   return Refusal{"FI_HEDDLE_DEVICE", "nothing (it is not set)",
-                 "rtl, only when it is named"};
+                 "soft and rtl, only when they are named"};
 }
 
 bool StoreAddress(const std::optional<SocketAddress>& address, void** data,
@@ -104,11 +105,15 @@ std::optional<Refusal> FindOpen(const Hints& hints, const DeviceOffer& offer,
 // Which families an address of ours can have: FI_HEDDLE_IP decides.
 DeviceOffer MakeOffer(const Settings& settings) {
   const auto own = SocketAddress::FromText(settings.ip);
-  return {.domain_name = "rtl0",
+  // Without a device that is known, the one that hints are compared with.
+  const DeviceKind* named = FindDeviceKind(settings.device);
+  const DeviceKind& kind = named != nullptr ? *named : kDeviceKinds[0];
+  return {.domain_name = std::string(kind.name) + "0",
           .fabric_name = FabricName(),
           .provider_name = kProviderName,
           .ipv4 = !own || !own->is_ipv6(),
-          .ipv6 = !own || own->is_ipv6()};
+          .ipv6 = !own || own->is_ipv6(),
+          .capability = kind.capability};
 }
 
 // A stock core writes the name itself and takes one that is there for that of

@@ -24,16 +24,20 @@ inline constexpr size_t kMaxQueueSize = 2048;
 inline constexpr size_t kDefaultCqSize = 1024;
 inline constexpr size_t kMaxCqSize = 32768;
 
-// Memory regions.
+// Memory regions. Those that peers may reach are fewer, of one part, and keys
+// of the application's choice are shorter than the device's.
 inline constexpr size_t kMrKeyBytes = 8;
+inline constexpr size_t kMrUserKeyBytes = 6;
 inline constexpr size_t kMrIovLimit = kIovLimit;
 inline constexpr size_t kMrCount = 65536;
+inline constexpr size_t kRemoteMrCount = 1024;
 
 // Objects of one domain.
 inline constexpr size_t kCqCount = 16;
 inline constexpr size_t kEndpointCount = 16;
 inline constexpr size_t kTxContextCount = 16;
 inline constexpr size_t kRxContextCount = 16;
+inline constexpr size_t kCounterCount = 32;
 
 // Bytes of `err_data` in an error entry: the peer's address.
 inline constexpr size_t kMaxErrDataBytes = 28;
@@ -42,23 +46,13 @@ inline constexpr size_t kMaxErrDataBytes = 28;
 inline constexpr uint32_t kProtocol = FI_PROV_SPECIFIC | 0x4845;  // "HE"
 inline constexpr uint32_t kProtocolVersion = 1;
 
-// Capabilities that may be asked for.
-inline constexpr uint64_t kPrimaryCaps = FI_MSG;
-inline constexpr uint64_t kModifierCaps = FI_SEND | FI_RECV;
-inline constexpr uint64_t kSecondaryCaps =
-    FI_SOURCE | FI_SOURCE_ERR | FI_LOCAL_COMM | FI_REMOTE_COMM;
+// Where an endpoint reaches: this machine and others.
 inline constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
-inline constexpr uint64_t kTxCaps = FI_MSG | FI_SEND;
-inline constexpr uint64_t kRxCaps =
-    FI_MSG | FI_RECV | FI_SOURCE | FI_SOURCE_ERR;
 
-// Flags that an endpoint's default `op_flags` may hold. A completion is
-// written when the target has acknowledged, so the two weaker levels hold too.
-inline constexpr uint64_t kTxOpFlags =
-    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE;
 inline constexpr uint64_t kRxOpFlags = FI_COMPLETION;
 
-// Sends from one endpoint to another arrive in order.
-inline constexpr uint64_t kMessageOrder = FI_ORDER_SAS;
+// The order that an endpoint keeps when the application asks for none: sends
+// from one endpoint to another arrive in order.
+inline constexpr uint64_t kDefaultMessageOrder = FI_ORDER_SAS;
 
 }  // namespace heddle::core

@@ -16,6 +16,7 @@ enum class LogSubsystem {
   kEpData,
   kAv,
   kCq,
+  kCntr,
   kEq,
   kMr
 };

@@ -39,6 +39,8 @@ constexpr fi_log_subsys ToFiLogSubsystem(LogSubsystem subsystem) {
       return FI_LOG_AV;
     case LogSubsystem::kCq:
       return FI_LOG_CQ;
+    case LogSubsystem::kCntr:
+      return FI_LOG_CNTR;
     case LogSubsystem::kEq:
       return FI_LOG_EQ;
     case LogSubsystem::kMr:

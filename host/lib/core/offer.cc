@@ -9,6 +9,7 @@
 
 #include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
+#include "host/lib/core/offered_caps.h"
 #include "host/lib/core/tostr.h"
 #include "host/lib/core/traffic_class.h"
 #include "host/lib/core/version.h"
@@ -16,12 +17,11 @@
 namespace heddle::core {
 namespace {
 
-constexpr uint64_t kAllCaps = kPrimaryCaps | kModifierCaps | kSecondaryCaps;
-
-// Source: fi_getinfo(3), list of modifiers; fi_endpoint(3), capabilities of
-// each direction.
-constexpr uint64_t kTransmitOnly = FI_SEND;
-constexpr uint64_t kReceiveOnly = FI_RECV | FI_SOURCE | FI_SOURCE_ERR;
+// Capabilities that are of one direction, or of both.
+constexpr uint64_t kTxCaps = FI_MSG | FI_RMA | kTransmitOnly;
+constexpr uint64_t kRxCaps = FI_MSG | FI_RMA | kReceiveOnly;
+constexpr uint64_t kTxModifiers = FI_SEND | FI_READ | FI_WRITE;
+constexpr uint64_t kRxModifiers = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 // Runs the checks of one device and keeps the first that fails. Each member
 // returns whether the hint can be met; a hint of zero always can.
@@ -71,20 +71,23 @@ class Matcher {
   std::optional<Refusal> refusal_;
 };
 
-// Modifiers that hold for `caps`: those named, or all when none is.
-uint64_t WithModifiers(uint64_t caps) {
-  const bool implied = (caps & FI_MSG) != 0 && (caps & kModifierCaps) == 0;
-  return implied ? caps | kModifierCaps : caps;
+// Adds the modifiers of `capability` that are implied when none is named.
+uint64_t WithModifiers(uint64_t caps, uint64_t capability, uint64_t modifiers,
+                       uint64_t offered) {
+  const bool implied = (caps & capability) != 0 && (caps & modifiers) == 0;
+  return implied ? caps | (modifiers & offered) : caps;
 }
 
 // What the answer's caps are. FI_SOURCE has a price and is given only when
-// asked for; where an endpoint reaches has none. FI_SOURCE_ERR changes what
-// completes in error, so nobody gets it who takes all that there is.
-uint64_t AnswerCaps(uint64_t wanted) {
+// asked for; where an endpoint reaches has none. FI_SOURCE_ERR and FI_RMA_EVENT
+// change what completes, so nobody gets them who takes all that there is.
+uint64_t AnswerCaps(uint64_t wanted, const OfferedCaps& offered) {
   if (wanted == 0) {
-    return kAllCaps & ~FI_SOURCE_ERR;
+    return offered.all() & ~(FI_SOURCE_ERR | FI_RMA_EVENT);
   }
-  const uint64_t caps = WithModifiers(wanted);
+  const uint64_t all = offered.all();
+  uint64_t caps = WithModifiers(wanted, FI_MSG, kMessageModifiers, all);
+  caps = WithModifiers(caps, FI_RMA, kRmaModifiers, all);
   return (caps & kDomainCaps) == 0 ? caps | kDomainCaps : caps;
 }
 
@@ -92,30 +95,54 @@ uint64_t AnswerCaps(uint64_t wanted) {
 // the endpoint have for it. Bits of the other direction are ignored, as stock
 // libfabric does; a direction that the modifiers exclude has none.
 uint64_t DirectionCaps(uint64_t wanted, uint64_t caps, uint64_t of_direction,
-                       uint64_t modifier) {
-  if ((caps & modifier) == 0) {
-    return 0;
+                       uint64_t modifiers) {
+  uint64_t chosen = caps & of_direction;
+  if (wanted != 0) {
+    chosen = wanted & of_direction;
+    const uint64_t own = modifiers & caps;
+    chosen = WithModifiers(chosen, FI_MSG, kMessageModifiers & modifiers, own);
+    chosen = WithModifiers(chosen, FI_RMA, kRmaModifiers & modifiers, own);
   }
-  if (wanted == 0) {
-    return caps & of_direction;
+  if ((chosen & kMessageModifiers) == 0) {
+    chosen &= ~FI_MSG;
   }
-  const uint64_t chosen = wanted & of_direction;
-  return (chosen & FI_MSG) != 0 ? chosen | modifier : chosen;
+  if ((chosen & kRmaModifiers) == 0) {
+    chosen &= ~FI_RMA;
+  }
+  return (chosen & (FI_MSG | FI_RMA)) != 0 ? chosen : 0;
 }
 
-bool CapsFit(const fi_info& hints, Matcher* matcher) {
-  if (!matcher->Bits("caps", hints.caps, kAllCaps, FI_TYPE_CAPS)) {
+// Source: fi_getinfo(3), which capabilities need another.
+bool PairsFit(uint64_t caps, const OfferedCaps& offered, Matcher* matcher) {
+  const uint64_t answer = AnswerCaps(caps, offered);
+  const struct {
+    bool broken;
+    const char* rule;
+  } rules[] = {
+      {(caps & kMessageModifiers) != 0 && (caps & FI_MSG) == 0,
+       "FI_SEND and FI_RECV with FI_MSG only"},
+      {(caps & kRmaModifiers) != 0 && (caps & FI_RMA) == 0,
+       "FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE with FI_RMA "
+       "only"},
+      {(caps & (FI_SOURCE | FI_SOURCE_ERR)) == FI_SOURCE_ERR,
+       "FI_SOURCE_ERR with FI_SOURCE only"},
+      {(caps & FI_RMA_EVENT) != 0 &&
+           (answer & (FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0,
+       "FI_RMA_EVENT with FI_REMOTE_READ or FI_REMOTE_WRITE only"},
+  };
+  return std::all_of(std::begin(rules), std::end(rules), [&](const auto& rule) {
+    return !rule.broken ||
+           matcher->Refuse("caps", FlagsText(caps, FI_TYPE_CAPS), rule.rule);
+  });
+}
+
+bool CapsFit(const fi_info& hints, const OfferedCaps& offered,
+             Matcher* matcher) {
+  if (!matcher->Bits("caps", hints.caps, offered.all(), FI_TYPE_CAPS) ||
+      !PairsFit(hints.caps, offered, matcher)) {
     return false;
   }
-  if ((hints.caps & kModifierCaps) != 0 && (hints.caps & FI_MSG) == 0) {
-    return matcher->Refuse("caps", FlagsText(hints.caps, FI_TYPE_CAPS),
-                           "FI_SEND and FI_RECV with FI_MSG only");
-  }
-  if ((hints.caps & (FI_SOURCE | FI_SOURCE_ERR)) == FI_SOURCE_ERR) {
-    return matcher->Refuse("caps", FlagsText(hints.caps, FI_TYPE_CAPS),
-                           "FI_SOURCE_ERR with FI_SOURCE only");
-  }
-  const uint64_t caps = AnswerCaps(hints.caps);
+  const uint64_t caps = AnswerCaps(hints.caps, offered);
   return matcher->Bits("tx_attr->caps", hints.tx_attr->caps,
                        caps | kReceiveOnly | kDomainCaps, FI_TYPE_CAPS) &&
          matcher->Bits("rx_attr->caps", hints.rx_attr->caps,
@@ -136,10 +163,11 @@ bool TrafficClassFits(const char* attribute, uint32_t wanted,
                          "FI_TC_UNSPEC, the six labels, DSCP 0 to 63");
 }
 
-bool TxFits(const fi_tx_attr& tx, Matcher* matcher) {
-  return matcher->Bits("tx_attr->op_flags", tx.op_flags, kTxOpFlags,
+bool TxFits(const fi_tx_attr& tx, const OfferedCaps& offered,
+            Matcher* matcher) {
+  return matcher->Bits("tx_attr->op_flags", tx.op_flags, offered.tx_op_flags(),
                        FI_TYPE_OP_FLAGS) &&
-         matcher->Bits("tx_attr->msg_order", tx.msg_order, kMessageOrder,
+         matcher->Bits("tx_attr->msg_order", tx.msg_order, offered.msg_order(),
                        FI_TYPE_MSG_ORDER) &&
          matcher->Bits("tx_attr->comp_order", tx.comp_order, FI_ORDER_NONE,
                        FI_TYPE_MSG_ORDER) &&
@@ -147,14 +175,16 @@ bool TxFits(const fi_tx_attr& tx, Matcher* matcher) {
                          kInjectBytes) &&
          matcher->AtMost("tx_attr->size", tx.size, kMaxQueueSize) &&
          matcher->AtMost("tx_attr->iov_limit", tx.iov_limit, kIovLimit) &&
-         matcher->AtMost("tx_attr->rma_iov_limit", tx.rma_iov_limit, 0) &&
+         matcher->AtMost("tx_attr->rma_iov_limit", tx.rma_iov_limit,
+                         offered.rma_iov_limit()) &&
          TrafficClassFits("tx_attr->tclass", tx.tclass, matcher);
 }
 
-bool RxFits(const fi_rx_attr& rx, Matcher* matcher) {
+bool RxFits(const fi_rx_attr& rx, const OfferedCaps& offered,
+            Matcher* matcher) {
   return matcher->Bits("rx_attr->op_flags", rx.op_flags, kRxOpFlags,
                        FI_TYPE_OP_FLAGS) &&
-         matcher->Bits("rx_attr->msg_order", rx.msg_order, kMessageOrder,
+         matcher->Bits("rx_attr->msg_order", rx.msg_order, offered.msg_order(),
                        FI_TYPE_MSG_ORDER) &&
          matcher->Bits("rx_attr->comp_order", rx.comp_order, FI_ORDER_NONE,
                        FI_TYPE_MSG_ORDER) &&
@@ -162,7 +192,18 @@ bool RxFits(const fi_rx_attr& rx, Matcher* matcher) {
          matcher->AtMost("rx_attr->iov_limit", rx.iov_limit, kIovLimit);
 }
 
-bool EndpointFits(const fi_ep_attr& ep, Matcher* matcher) {
+// Bytes up to which the order of two operations holds for their data too: any
+// number, where such an order is offered.
+size_t DataOrder(uint64_t order, uint64_t bits) {
+  return (order & bits) != 0 ? SIZE_MAX : 0;
+}
+constexpr uint64_t kReadAfterWrite = FI_ORDER_RAW | FI_ORDER_RMA_RAW;
+constexpr uint64_t kWriteAfterRead = FI_ORDER_WAR | FI_ORDER_RMA_WAR;
+constexpr uint64_t kWriteAfterWrite = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
+
+bool EndpointFits(const fi_ep_attr& ep, const OfferedCaps& offered,
+                  Matcher* matcher) {
+  const uint64_t order = offered.msg_order();
   return matcher->OneOf("ep_attr->type", ep.type, FI_TYPE_EP_TYPE,
                         {FI_EP_RDM}) &&
          matcher->OneOf("ep_attr->protocol", ep.protocol, FI_TYPE_PROTOCOL,
@@ -172,25 +213,44 @@ bool EndpointFits(const fi_ep_attr& ep, Matcher* matcher) {
          matcher->AtMost("ep_attr->max_msg_size", ep.max_msg_size,
                          kMaxMessageBytes) &&
          matcher->AtMost("ep_attr->max_order_raw_size", ep.max_order_raw_size,
-                         0) &&
+                         DataOrder(order, kReadAfterWrite)) &&
          matcher->AtMost("ep_attr->max_order_war_size", ep.max_order_war_size,
-                         0) &&
+                         DataOrder(order, kWriteAfterRead)) &&
          matcher->AtMost("ep_attr->max_order_waw_size", ep.max_order_waw_size,
-                         0) &&
+                         DataOrder(order, kWriteAfterWrite)) &&
          matcher->AtMost("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
          matcher->AtMost("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1) &&
          AuthKeyFits("ep_attr->auth_key", ep.auth_key, ep.auth_key_size,
                      matcher);
 }
 
-bool DomainCountsFit(const fi_domain_attr& domain, Matcher* matcher) {
+// Whether regions of the answer may be reached by peers, and who names them.
+struct RegionUse {
+  bool remote = false;
+  bool provider_key = false;
+
+  size_t key_bytes() const {
+    return remote && !provider_key ? kMrUserKeyBytes : kMrKeyBytes;
+  }
+  size_t iov_limit() const { return remote ? 1 : kMrIovLimit; }
+  size_t count() const { return remote ? kRemoteMrCount : kMrCount; }
+};
+
+RegionUse RegionUseOf(uint64_t answer_caps, int mr_mode) {
+  return {.remote = (answer_caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0,
+          .provider_key =
+              mr_mode == FI_MR_BASIC || (mr_mode & FI_MR_PROV_KEY) != 0};
+}
+
+bool DomainCountsFit(const fi_domain_attr& domain, const OfferedCaps& offered,
+                     const RegionUse& regions, Matcher* matcher) {
   struct Count {
     const char* attribute;
     size_t wanted;
     size_t most;
   };
   const Count counts[] = {
-      {"domain_attr->mr_key_size", domain.mr_key_size, kMrKeyBytes},
+      {"domain_attr->mr_key_size", domain.mr_key_size, regions.key_bytes()},
       {"domain_attr->cq_data_size", domain.cq_data_size, kCqDataBytes},
       {"domain_attr->cq_cnt", domain.cq_cnt, kCqCount},
       {"domain_attr->ep_cnt", domain.ep_cnt, kEndpointCount},
@@ -200,8 +260,8 @@ bool DomainCountsFit(const fi_domain_attr& domain, Matcher* matcher) {
       {"domain_attr->max_ep_rx_ctx", domain.max_ep_rx_ctx, 1},
       {"domain_attr->max_ep_stx_ctx", domain.max_ep_stx_ctx, 0},
       {"domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 0},
-      {"domain_attr->cntr_cnt", domain.cntr_cnt, 0},
-      {"domain_attr->mr_iov_limit", domain.mr_iov_limit, kMrIovLimit},
+      {"domain_attr->cntr_cnt", domain.cntr_cnt, offered.cntr_cnt()},
+      {"domain_attr->mr_iov_limit", domain.mr_iov_limit, regions.iov_limit()},
   };
   return std::all_of(
       std::begin(counts), std::end(counts), [matcher](const Count& count) {
@@ -222,7 +282,7 @@ bool MrModeFits(uint64_t wanted, Matcher* matcher) {
 }
 
 bool DomainFits(const NewestDomainAttr& newest, const DeviceOffer& offer,
-                Matcher* matcher) {
+                const RegionUse& regions, Matcher* matcher) {
   const fi_domain_attr& domain = newest.base;
   return matcher->Name("domain_attr->name", domain.name, offer.domain_name) &&
          matcher->OneOf("domain_attr->threading", domain.threading,
@@ -248,7 +308,8 @@ bool DomainFits(const NewestDomainAttr& newest, const DeviceOffer& offer,
          matcher->AtMost("domain_attr->max_ep_auth_key", newest.max_ep_auth_key,
                          0) &&
          matcher->AtMost("domain_attr->max_group_id", newest.max_group_id, 0) &&
-         DomainCountsFit(domain, matcher);
+         DomainCountsFit(domain, OfferedCaps(offer.capability), regions,
+                         matcher);
 }
 
 bool FabricFits(const fi_fabric_attr& fabric, const DeviceOffer& offer,
@@ -280,23 +341,27 @@ Value Or(Value wanted, Value otherwise) {
   return wanted != Value{} ? wanted : otherwise;
 }
 
-void FillTx(const fi_info& hints, uint64_t caps, fi_tx_attr* tx) {
+void FillTx(const fi_info& hints, uint64_t caps, const OfferedCaps& offered,
+            fi_tx_attr* tx) {
   *tx = {};
-  tx->caps = DirectionCaps(hints.tx_attr->caps, caps, kTxCaps, FI_SEND);
+  tx->caps = DirectionCaps(hints.tx_attr->caps, caps, kTxCaps, kTxModifiers);
   tx->op_flags = hints.tx_attr->op_flags;
-  tx->msg_order = kMessageOrder;
+  // More order than was asked for costs: operations that need none are sent
+  // without.
+  tx->msg_order = Or(hints.tx_attr->msg_order, kDefaultMessageOrder);
   tx->comp_order = FI_ORDER_NONE;
   tx->inject_size = kInjectBytes;
   tx->size = Or(hints.tx_attr->size, kDefaultQueueSize);
   tx->iov_limit = kIovLimit;
+  tx->rma_iov_limit = (tx->caps & FI_RMA) != 0 ? offered.rma_iov_limit() : 0;
   tx->tclass = hints.tx_attr->tclass;
 }
 
 void FillRx(const fi_info& hints, uint64_t caps, fi_rx_attr* rx) {
   *rx = {};
-  rx->caps = DirectionCaps(hints.rx_attr->caps, caps, kRxCaps, FI_RECV);
+  rx->caps = DirectionCaps(hints.rx_attr->caps, caps, kRxCaps, kRxModifiers);
   rx->op_flags = hints.rx_attr->op_flags;
-  rx->msg_order = kMessageOrder;
+  rx->msg_order = Or(hints.rx_attr->msg_order, kDefaultMessageOrder);
   rx->comp_order = FI_ORDER_NONE;
   rx->size = Or(hints.rx_attr->size, kDefaultQueueSize);
   rx->iov_limit = kIovLimit;
@@ -312,12 +377,15 @@ bool EchoAuthKey(const uint8_t* key, size_t bytes, uint8_t** copy,
   return bytes == *copy_bytes;
 }
 
-void FillEndpoint(fi_ep_attr* ep) {
+void FillEndpoint(uint64_t order, fi_ep_attr* ep) {
   *ep = {};
   ep->type = FI_EP_RDM;
   ep->protocol = kProtocol;
   ep->protocol_version = kProtocolVersion;
   ep->max_msg_size = kMaxMessageBytes;
+  ep->max_order_raw_size = DataOrder(order, kReadAfterWrite);
+  ep->max_order_war_size = DataOrder(order, kWriteAfterRead);
+  ep->max_order_waw_size = DataOrder(order, kWriteAfterWrite);
   ep->tx_ctx_cnt = 1;
   ep->rx_ctx_cnt = 1;
 }
@@ -331,17 +399,31 @@ fi_progress ControlProgress(const fi_domain_attr& hints, uint32_t version) {
   return Or(Or(hints.control_progress, otherwise), FI_PROGRESS_AUTO);
 }
 
-// Nothing is needed of the application, so that no bit of 1.5 and later
-// remains. Before 1.5 the mode was a choice of two.
-int AnswerMrMode(int wanted, uint32_t version) {
+// Nothing is needed of the application. Of what it offers for regions that
+// peers may reach, this stays: keys that nobody can guess and that the device
+// finds at once, addresses that need no translation, and what lets a region
+// serve one endpoint or count (ADR 0006). Before 1.5 the mode was a choice of
+// two.
+int AnswerMrMode(int wanted, uint64_t answer_caps, uint32_t version) {
   if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE) {
     return wanted;
   }
-  return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
+  if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
+    return FI_MR_SCALABLE;
+  }
+  int kept = 0;
+  if ((answer_caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) {
+    kept |= FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT;
+  }
+  if ((answer_caps & FI_RMA_EVENT) != 0) {
+    kept |= FI_MR_RMA_EVENT;
+  }
+  return wanted & kept;
 }
 
-void FillDomain(const fi_domain_attr& hints, uint32_t version,
+void FillDomain(const fi_domain_attr& hints, const fi_info& answer,
                 const DeviceOffer& offer, fi_domain_attr* domain) {
+  const uint32_t version = answer.fabric_attr->api_version;
   *domain = {};
   domain->name = DuplicateText(offer.domain_name.c_str());
   domain->threading = Or(hints.threading, FI_THREAD_SAFE);
@@ -349,8 +431,9 @@ void FillDomain(const fi_domain_attr& hints, uint32_t version,
   domain->data_progress = Or(hints.data_progress, FI_PROGRESS_AUTO);
   domain->resource_mgmt = FI_RM_ENABLED;
   domain->av_type = Or(hints.av_type, FI_AV_TABLE);
-  domain->mr_mode = AnswerMrMode(hints.mr_mode, version);
-  domain->mr_key_size = kMrKeyBytes;
+  domain->mr_mode = AnswerMrMode(hints.mr_mode, answer.caps, version);
+  const RegionUse regions = RegionUseOf(answer.caps, domain->mr_mode);
+  domain->mr_key_size = regions.key_bytes();
   domain->cq_data_size = kCqDataBytes;
   domain->cq_cnt = kCqCount;
   domain->ep_cnt = kEndpointCount;
@@ -358,10 +441,11 @@ void FillDomain(const fi_domain_attr& hints, uint32_t version,
   domain->rx_ctx_cnt = kRxContextCount;
   domain->max_ep_tx_ctx = 1;
   domain->max_ep_rx_ctx = 1;
-  domain->mr_iov_limit = kMrIovLimit;
+  domain->cntr_cnt = OfferedCaps(offer.capability).cntr_cnt();
+  domain->mr_iov_limit = regions.iov_limit();
   domain->caps = kDomainCaps;
   domain->max_err_data = kMaxErrDataBytes;
-  domain->mr_cnt = std::max(hints.mr_cnt, kMrCount);
+  domain->mr_cnt = std::max(hints.mr_cnt, regions.count());
   domain->tclass = hints.tclass;
 }
 
@@ -371,11 +455,16 @@ std::optional<Refusal> FindRefusal(const Hints& hints,
                                    const DeviceOffer& offer) {
   Matcher matcher;
   const fi_info& wanted = *hints;
+  const OfferedCaps offered(offer.capability);
   if (FabricFits(*wanted.fabric_attr, offer, &matcher) &&
-      EndpointFits(*wanted.ep_attr, &matcher) && CapsFit(wanted, &matcher) &&
+      EndpointFits(*wanted.ep_attr, offered, &matcher) &&
+      CapsFit(wanted, offered, &matcher) &&
       AddressFormatFits(wanted, offer, &matcher) &&
-      TxFits(*wanted.tx_attr, &matcher) && RxFits(*wanted.rx_attr, &matcher)) {
-    DomainFits(hints.domain(), offer, &matcher);
+      TxFits(*wanted.tx_attr, offered, &matcher) &&
+      RxFits(*wanted.rx_attr, offered, &matcher)) {
+    const RegionUse regions = RegionUseOf(AnswerCaps(wanted.caps, offered),
+                                          wanted.domain_attr->mr_mode);
+    DomainFits(hints.domain(), offer, regions, &matcher);
   }
   return matcher.refusal();
 }
@@ -386,15 +475,16 @@ InfoPointer MakeInfo(const Hints& hints, uint32_t version,
   if (info == nullptr) {
     return nullptr;
   }
-  info->caps = AnswerCaps(hints->caps);
+  const OfferedCaps offered(offer.capability);
+  info->caps = AnswerCaps(hints->caps, offered);
   info->handle = hints->handle;
-  FillTx(*hints, info->caps, info->tx_attr);
+  FillTx(*hints, info->caps, offered, info->tx_attr);
   FillRx(*hints, info->caps, info->rx_attr);
-  FillEndpoint(info->ep_attr);
-  FillDomain(*hints->domain_attr, version, offer, info->domain_attr);
+  FillEndpoint(info->tx_attr->msg_order, info->ep_attr);
   info->fabric_attr->name = DuplicateText(offer.fabric_name.c_str());
   info->fabric_attr->prov_version = kProviderVersion;
   info->fabric_attr->api_version = version;
+  FillDomain(*hints->domain_attr, *info, offer, info->domain_attr);
   const bool keys =
       EchoAuthKey(hints->ep_attr->auth_key, hints->ep_attr->auth_key_size,
                   &info->ep_attr->auth_key, &info->ep_attr->auth_key_size) &&

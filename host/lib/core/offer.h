@@ -19,6 +19,7 @@ struct DeviceOffer {
   // Families of addresses that it can have here.
   bool ipv4 = true;
   bool ipv6 = true;
+  uint64_t capability = 0;  // Bits of contract `capability`.
 };
 
 // Why a device is left out: the first attribute that does not fit.

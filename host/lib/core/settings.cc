@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "host/lib/core/address.h"
+#include "host/lib/core/device_kind.h"
 #include "host/lib/core/log.h"
 #include "host/lib/core/services.h"
 
@@ -103,10 +104,12 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{{"DEVICE", SettingType::kString, "rtl", "",
-         "Device to use; rtl is the NIC's Verilated RTL in this process"},
+    Row{{"DEVICE", SettingType::kString, "rtl, soft", "",
+         "Device to use; rtl is the NIC's Verilated RTL in this process, soft "
+         "its fast functional model"},
         [](std::string_view text, Settings* settings) {
-          return ParseText(text, &settings->device) && text == "rtl";
+          return ParseText(text, &settings->device) &&
+                 FindDeviceKind(text) != nullptr;
         }},
     Row{{"IP", SettingType::kString, "a unicast IPv4 or IPv6 address", "",
          "Own address on the wire; unset: that of the first interface that is "

@@ -130,14 +130,32 @@ std::optional<contract::Completion> Cq::TakeLost(Finished* finished) noexcept {
 }
 
 void Cq::Forget(const TxQueue& queue) noexcept {
-  Forget(contract::CompletionKind::kTx, queue.context());
+  Forget(/*receiver=*/false, queue.context());
 }
 
 void Cq::Forget(const RxQueue& queue) noexcept {
-  Forget(contract::CompletionKind::kRx, queue.context());
+  Forget(/*receiver=*/true, queue.context());
 }
 
-void Cq::Forget(contract::CompletionKind kind, uint32_t context) noexcept {
+Finished Cq::RetireTarget(const contract::Completion& entry) const noexcept {
+  if (entry.kind != contract::CompletionKind::kTarget) {
+    return {};
+  }
+  const RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
+  if (queue == nullptr) {
+    return {};
+  }
+  // Source: fi_cq(3), what no operation of ours began has no context; an error
+  // has the endpoint's.
+  return {.context = entry.status == contract::Status::kOk
+                         ? 0
+                         : queue->owner_context(),
+          .peers = queue->peers(),
+          .known = true,
+          .report = queue->reports_targets()};
+}
+
+void Cq::Forget(bool receiver, uint32_t context) noexcept {
   const Locked::Guard guard(lock_);
   const uint32_t size = queue_->capacity();
   const auto entries = memory_.entries<contract::Completion>(size);
@@ -148,7 +166,9 @@ void Cq::Forget(contract::CompletionKind kind, uint32_t context) noexcept {
     if (__atomic_load_n(&entry.phase, __ATOMIC_ACQUIRE) != new_phase) {
       return;
     }
-    if (entry.kind == kind && entry.context == context) {
+    const bool of_kind = receiver ? IsOfReceiver(entry.kind)
+                                  : entry.kind == contract::CompletionKind::kTx;
+    if (of_kind && entry.context == context) {
       entry.kind = contract::CompletionKind::kNone;
     }
   }

@@ -60,7 +60,7 @@ class Cq {
   bool IsOfQueue(const contract::Completion& entry) const noexcept {
     return entry.kind == contract::CompletionKind::kTx
                ? tx_[entry.context].load(std::memory_order_acquire) != nullptr
-               : entry.kind == contract::CompletionKind::kRx &&
+               : IsOfReceiver(entry.kind) &&
                      rx_[entry.context].load(std::memory_order_acquire) !=
                          nullptr;
   }
@@ -113,7 +113,14 @@ class Cq {
   static constexpr size_t kContexts = 256;
 
   explicit Cq(Nic& nic) : needs_step_(nic.needs_step()), nic_(nic) {}
-  void Forget(contract::CompletionKind kind, uint32_t context) noexcept;
+  static bool IsOfReceiver(contract::CompletionKind kind) noexcept {
+    return kind == contract::CompletionKind::kRx ||
+           kind == contract::CompletionKind::kTarget;
+  }
+  // A peer's RMA operation: nothing of ours is held.
+  Finished RetireTarget(const contract::Completion& entry) const noexcept;
+  // `receiver`: a receive context, else a transmit context.
+  void Forget(bool receiver, uint32_t context) noexcept;
   std::optional<contract::Completion> FindLost() noexcept;
   bool MakeStrangerAnError(const contract::Completion& entry) noexcept;
 
@@ -142,11 +149,11 @@ template <typename Locking>
       return {};
     }
     const typename Locking::Guard guard(queue->lock());
-    queue->Retire<Locking>(entry.position, entry.queue_head);
+    const bool report = queue->Retire<Locking>(entry);
     return {.context = entry.op_context,
             .peers = queue->peers(),
             .known = true,
-            .report = true};
+            .report = report};
   }
   if (entry.kind == contract::CompletionKind::kRx) {
     RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
@@ -161,7 +168,7 @@ template <typename Locking>
             .known = finished.known,
             .report = finished.report};
   }
-  return {};
+  return RetireTarget(entry);
 }
 
 }  // namespace heddle::nic

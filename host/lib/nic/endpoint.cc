@@ -4,6 +4,13 @@
 #include "driver/queue/doorbells.h"
 
 namespace heddle::nic {
+namespace {
+
+uint8_t ReferenceTo(const Counter* counter) noexcept {
+  return counter == nullptr ? uint8_t{0} : counter->reference();
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Endpoint>> Endpoint::Claim(
     Nic& nic, uint16_t port, uint32_t job_id, contract::AdminAnswer* refusal) {
@@ -33,11 +40,15 @@ Result<bool> Endpoint::EnableTx() {
   if (options_.tx_cq == nullptr) {
     return true;
   }
-  auto queue = TxQueue::Create(nic_.device(),
-                               {.operations = options_.tx_operations,
-                                .copy_limit_bytes = options_.copy_limit_bytes,
-                                .peers = options_.peers},
-                               &options_.tx_cq->credit());
+  auto queue = TxQueue::Create(
+      nic_.device(),
+      {.operations = options_.tx_operations,
+       .copy_limit_bytes = options_.copy_limit_bytes,
+       .peers = options_.peers,
+       .scatter_gather = nic_.info().Has(contract::kCapabilityScatterGather),
+       .more = nic_.info().Has(contract::kCapabilityMore),
+       .reads_in_place = options_.counters.read != nullptr},
+      &options_.tx_cq->credit());
   if (!queue.ok()) {
     return queue.error();
   }
@@ -51,7 +62,10 @@ Result<bool> Endpoint::EnableTx() {
        .cq = static_cast<uint8_t>(options_.tx_cq->number()),
        .ring_log2 = tx_->ring_log2(),
        .traffic_class = options_.dscp,
-       .msg_order = options_.msg_order});
+       .msg_order = options_.msg_order,
+       .counter_send = ReferenceTo(options_.counters.send),
+       .counter_read = ReferenceTo(options_.counters.read),
+       .counter_write = ReferenceTo(options_.counters.write)});
   if (!context.ok()) {
     return context.error();
   }
@@ -70,7 +84,10 @@ Result<bool> Endpoint::EnableRx() {
       nic_.device(), {.operations = options_.rx_operations,
                       .copy_limit_bytes = options_.copy_limit_bytes,
                       .peers = options_.name_senders ? options_.peers : nullptr,
-                      .refuse_strangers = options_.refuse_strangers});
+                      .refuse_strangers = options_.refuse_strangers,
+                      .in_place = options_.counters.receive != nullptr,
+                      .report_targets = options_.report_targets,
+                      .owner_context = options_.owner_context});
   if (!queue.ok()) {
     return queue.error();
   }
@@ -81,7 +98,12 @@ Result<bool> Endpoint::EnableRx() {
        .head_cell = ToInteger(rx_->head_cell_iova()),
        .cq = static_cast<uint8_t>(options_.rx_cq->number()),
        .ring_log2 = rx_->ring_log2(),
-       .rx_index = 0});
+       .rx_index = 0,
+       .counter_recv = ReferenceTo(options_.counters.receive),
+       .counter_remote_read = ReferenceTo(options_.counters.remote_read),
+       .counter_remote_write = ReferenceTo(options_.counters.remote_write),
+       .flags = options_.region_events ? contract::kRxCtxFlagRegionEvent
+                                       : uint8_t{0}});
   if (!context.ok()) {
     return context.error();
   }

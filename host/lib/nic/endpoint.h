@@ -6,12 +6,23 @@
 #include <memory>
 
 #include "host/lib/nic/address_table.h"
+#include "host/lib/nic/counter.h"
 #include "host/lib/nic/cq.h"
 #include "host/lib/nic/nic.h"
 #include "host/lib/nic/rx_queue.h"
 #include "host/lib/nic/tx_queue.h"
 
 namespace heddle::nic {
+
+// What counts an endpoint's operations by kind; null: nothing.
+struct EndpointCounters {
+  const Counter* send = nullptr;
+  const Counter* receive = nullptr;
+  const Counter* read = nullptr;
+  const Counter* write = nullptr;
+  const Counter* remote_read = nullptr;
+  const Counter* remote_write = nullptr;
+};
 
 // Thread safety: made and ended by one thread; tx and rx as documented there.
 // Ownership: owns the device's objects; borrows NIC, queues and address table,
@@ -20,7 +31,7 @@ class Endpoint {
  public:
   struct Options {
     Cq* tx_cq = nullptr;  // Null: the endpoint does not send.
-    Cq* rx_cq = nullptr;  // Null: the endpoint does not receive.
+    Cq* rx_cq = nullptr;  // Null: it neither receives nor is reached by RMA.
     AddressTable* peers = nullptr;
     bool name_senders = false;      // FI_SOURCE.
     bool refuse_strangers = false;  // FI_SOURCE_ERR, with `name_senders`.
@@ -29,6 +40,10 @@ class Endpoint {
     uint32_t copy_limit_bytes = 0;
     uint8_t dscp = 0;  // Of what it sends.
     uint64_t msg_order = 0;
+    EndpointCounters counters = {};
+    bool region_events = false;  // Every RMA operation of a peer is reported.
+    bool report_targets = true;  // False: none is, with data or not.
+    uint64_t owner_context = 0;  // Of errors that no operation belongs to.
   };
 
   // Claims `port`, any free one for 0. Errors: EADDRINUSE (`refusal->detail`
@@ -47,6 +62,8 @@ class Endpoint {
   Result<bool> Enable(const Options& options);
 
   uint16_t port() const noexcept { return static_cast<uint16_t>(grant_.port); }
+  // The device's number, for what serves this endpoint only.
+  uint32_t number() const noexcept { return grant_.endpoint; }
   TxQueue* tx() const noexcept { return tx_.get(); }
   RxQueue* rx() const noexcept { return rx_.get(); }
 

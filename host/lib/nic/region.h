@@ -8,6 +8,7 @@ namespace heddle::nic {
 
 using Segment = heddle::Segment;
 using Region = heddle::MappedRegion;
+using LocalPiece = heddle::LocalPiece;
 
 // Most pieces of one message.
 inline constexpr size_t kMaxSegments = Registrar::kMaxSegments;

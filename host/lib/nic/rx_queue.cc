@@ -23,6 +23,9 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
   queue->ring_log2_ = RingLog2(options.operations);
   queue->peers_ = options.peers;
   queue->refuses_strangers_ = options.refuse_strangers;
+  queue->in_place_ = options.in_place;
+  queue->reports_targets_ = options.report_targets;
+  queue->owner_context_ = options.owner_context;
   const size_t slots = size_t{1} << queue->ring_log2_;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =
@@ -65,7 +68,8 @@ int RxQueue::Push(const ReceiveOperation& operation,
   if (ring_->free_slots() == 0 || slot.posted) {
     return EAGAIN;
   }
-  const Prepared prepared = registrar_->PrepareReceive(segments);
+  const Prepared prepared = in_place_ ? registrar_->PrepareInPlace(segments)
+                                      : registrar_->PrepareReceive(segments);
   if (prepared.status != Prepared::Status::kOk) {
     return prepared.status == Prepared::Status::kFull
                ? EAGAIN

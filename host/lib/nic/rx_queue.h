@@ -48,6 +48,12 @@ class RxQueue {
     // Names senders in completions; null when nobody asks.
     const AddressTable* peers = nullptr;
     bool refuse_strangers = false;  // With `peers`: see `Cq::RefuseStranger`.
+    // Messages go straight to their place: a counter tells of them, without a
+    // completion that is read. Buffers of several segments are EOPNOTSUPP.
+    bool in_place = false;
+    bool report_targets =
+        true;  // Peers' RMA operations that tell of themselves.
+    uint64_t owner_context = 0;  // Of errors that no receive belongs to.
   };
 
   // As TxQueue.
@@ -114,6 +120,8 @@ class RxQueue {
   uint32_t context() const noexcept { return context_; }
   const AddressTable* peers() const noexcept { return peers_; }
   bool refuses_strangers() const noexcept { return refuses_strangers_; }
+  bool reports_targets() const noexcept { return reports_targets_; }
+  uint64_t owner_context() const noexcept { return owner_context_; }
 
  private:
   // Host-side state of a slot.
@@ -147,7 +155,10 @@ class RxQueue {
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;
+  bool in_place_ = false;
   bool refuses_strangers_ = false;
+  bool reports_targets_ = true;
+  uint64_t owner_context_ = 0;
   DmaBuffer memory_;  // The ring, then its head cell.
 };
 

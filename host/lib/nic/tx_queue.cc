@@ -10,14 +10,47 @@
 namespace heddle::nic {
 namespace {
 
-// A send with extension slots takes up to four; two each on average.
+// One with extension slots takes up to four; two each on average.
 constexpr size_t kSlotsPerOperation = 2;
 
-uint8_t RingLog2(size_t operations) {
+// With operations of several descriptors the smallest ring holds a few of the
+// longest.
+constexpr uint32_t kRingLog2MinWithMore = 6;
+
+uint8_t RingLog2(size_t operations, bool more) {
   const size_t slots = std::clamp<size_t>(
       std::bit_ceil(operations * kSlotsPerOperation),
-      size_t{1} << contract::kRingLog2Min, size_t{1} << contract::kRingLog2Max);
+      size_t{1} << (more ? kRingLog2MinWithMore : contract::kRingLog2Min),
+      size_t{1} << contract::kRingLog2Max);
   return static_cast<uint8_t>(std::countr_zero(slots));
+}
+
+void GatherInto(std::span<const Segment> segments, std::byte* to) {
+  for (const Segment& segment : segments) {
+    if (segment.bytes != 0) {
+      std::memcpy(to, segment.address, segment.bytes);
+      to += segment.bytes;
+    }
+  }
+}
+
+// The operation at piece `i` of `count` of the peer's memory. The last stands
+// for all.
+RmaOperation PartOf(const RmaOperation& operation, const RemoteSegment& remote,
+                    size_t i, size_t count) {
+  RmaOperation part = operation;
+  part.key = remote.key;
+  part.address = remote.address;
+  if (i + 1 != count) {
+    part.flags =
+        static_cast<uint8_t>((part.flags & ~(contract::kTxFlagCompletion |
+                                             contract::kTxFlagHeaderData)) |
+                             contract::kTxFlagMore);
+  } else if (count > 1 && (part.flags & contract::kTxFlagHeaderData) != 0) {
+    // Data tell the target that all of it is there.
+    part.flags |= contract::kTxFlagFence;
+  }
+  return part;
 }
 
 }  // namespace
@@ -26,7 +59,10 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
                                                  const Options& options,
                                                  CqCredit* credit) {
   std::unique_ptr<TxQueue> queue(new TxQueue());
-  queue->ring_log2_ = RingLog2(options.operations);
+  queue->ring_log2_ = RingLog2(options.operations, options.more);
+  queue->scatter_gather_ = options.scatter_gather;
+  queue->more_ = options.more;
+  queue->reads_in_place_ = options.reads_in_place;
   queue->credit_ = credit;
   queue->peers_ = options.peers;
   const size_t slots = size_t{1} << queue->ring_log2_;
@@ -45,8 +81,7 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
     return registrar.error();
   }
   queue->registrar_.emplace(std::move(registrar.value()));
-  queue->tickets_ = std::make_unique<Ticket[]>(slots);
-  std::fill_n(queue->tickets_.get(), slots, kNoTicket);
+  queue->slots_ = std::make_unique<Slot[]>(slots);
   return queue;
 }
 
@@ -72,13 +107,7 @@ bool TxQueue::PushInRing(const SendFields& fields,
   if (segments.size() == 1) {
     data = segments[0].address;
   } else {
-    size_t offset = 0;
-    for (const Segment& segment : segments) {
-      if (segment.bytes != 0) {
-        std::memcpy(&gathered[offset], segment.address, segment.bytes);
-        offset += segment.bytes;
-      }
-    }
+    GatherInto(segments, gathered.data());
   }
   const auto push = [&] {
     const auto length = static_cast<uint32_t>(bytes);
@@ -89,10 +118,36 @@ bool TxQueue::PushInRing(const SendFields& fields,
   return push() || (Refill() && push());
 }
 
+Registrar::Pieces TxQueue::Prepare(std::span<const Segment> segments,
+                                   bool receive) {
+  const bool in_place = receive && reads_in_place_;
+  if (scatter_gather_) {
+    return registrar_->PreparePieces(segments, receive, in_place);
+  }
+  const Prepared prepared = in_place  ? registrar_->PrepareInPlace(segments)
+                            : receive ? registrar_->PrepareReceive(segments)
+                                      : registrar_->PrepareSend(segments);
+  size_t bytes = 0;
+  for (const Segment& segment : segments) {
+    bytes += segment.bytes;
+  }
+  Registrar::Pieces made{.status = prepared.status,
+                         .ticket = prepared.ticket,
+                         .error = prepared.error,
+                         .count = bytes == 0 ? 0U : 1U,
+                         .pieces = {}};
+  made.pieces[0] = {prepared.iova, static_cast<uint32_t>(bytes)};
+  return made;
+}
+
 int TxQueue::PushPrepared(const SendFields& fields,
                           std::span<const Segment> segments,
                           size_t bytes) noexcept {
-  if (ring_->free_slots() == 0 && !Refill()) {
+  // Two slots, wherever the ring ends.
+  constexpr uint32_t kSlots = 3;
+  const uint32_t slots = scatter_gather_ && segments.size() > 1 ? kSlots : 1;
+  if (ring_->free_slots() < slots &&
+      (!Refill() || ring_->free_slots() < slots)) {
     return EAGAIN;
   }
   for (const Segment& segment : segments) {
@@ -101,24 +156,110 @@ int TxQueue::PushPrepared(const SendFields& fields,
       return EINVAL;
     }
   }
-  const Prepared prepared = registrar_->PrepareSend(segments);
-  if (prepared.status != Prepared::Status::kOk) {
-    return prepared.status == Prepared::Status::kFull
+  const Registrar::Pieces pieces = Prepare(segments, /*receive=*/false);
+  if (pieces.status != Prepared::Status::kOk) {
+    return pieces.status == Prepared::Status::kFull
                ? EAGAIN
-               : static_cast<int>(prepared.error);
+               : static_cast<int>(pieces.error);
   }
-  // There is a free slot, so this cannot fail.
-  (void)ring_->PushBuffer(fields, prepared.iova, static_cast<uint32_t>(bytes));
-  if (prepared.ticket != kNoTicket) {
-    tickets_[ring_->last_position() & slot_mask_] = prepared.ticket;
-    ++held_;
-  }
+  // There are free slots, so this cannot fail.
+  (void)ring_->PushPieces(fields, pieces.list(), static_cast<uint32_t>(bytes));
+  Hold(pieces.ticket, /*silent=*/false);
   return 0;
+}
+
+int TxQueue::CheckRma(const RmaOperation& operation,
+                      std::span<const Segment> local,
+                      std::span<const RemoteSegment> remote,
+                      size_t* bytes) const noexcept {
+  if (local.size() > kMaxSegments || remote.empty() ||
+      remote.size() > (more_ ? kMaxSegments : 1)) {
+    return EINVAL;
+  }
+  const size_t limit =
+      operation.copy_now ? contract::kInjectBytes : contract::kMaxMessageBytes;
+  size_t sum = 0;  // Of a few of at most 2^32: cannot wrap.
+  for (const Segment& segment : local) {
+    if (segment.bytes > limit) {
+      return EMSGSIZE;
+    }
+    if (segment.region != nullptr && segment.bytes != 0 &&
+        !segment.region->Covers(segment.address, segment.bytes)) {
+      return EINVAL;
+    }
+    sum += segment.bytes;
+  }
+  size_t remote_sum = 0;
+  for (const RemoteSegment& segment : remote) {
+    if (segment.bytes > contract::kMaxMessageBytes) {
+      return EMSGSIZE;
+    }
+    remote_sum += segment.bytes;
+  }
+  *bytes = sum;
+  return sum > limit ? EMSGSIZE : sum == remote_sum ? 0 : EINVAL;
+}
+
+void TxQueue::PushRmaInRing(const RmaOperation& operation,
+                            std::span<const Segment> local,
+                            std::span<const RemoteSegment> remote) noexcept {
+  std::array<std::byte, contract::kInjectBytes> gathered;
+  GatherInto(local, gathered.data());
+  const std::byte* data = gathered.data();
+  for (size_t i = 0; i < remote.size(); ++i) {
+    const SendFields fields =
+        Fields(PartOf(operation, remote[i], i, remote.size()));
+    const auto bytes = static_cast<uint32_t>(remote[i].bytes);
+    // There are free slots, so these cannot fail.
+    if (bytes <= contract::kInlineBytes) {
+      (void)ring_->PushInline(fields, data, bytes);
+    } else {
+      (void)ring_->PushInlineExt(fields, data, bytes);
+    }
+    data += bytes;
+  }
+}
+
+void TxQueue::PushRmaPieces(const RmaOperation& operation,
+                            std::span<const LocalPiece> local,
+                            std::span<const RemoteSegment> remote) noexcept {
+  size_t at = 0;      // Piece that is not used up.
+  uint32_t used = 0;  // Bytes of it.
+  for (size_t i = 0; i < remote.size(); ++i) {
+    std::array<LocalPiece, kMaxSegments> pieces;
+    size_t count = 0;
+    auto left = static_cast<uint32_t>(remote[i].bytes);
+    while (left != 0) {
+      const uint32_t bytes = std::min(left, local[at].bytes - used);
+      pieces[count++] = {local[at].iova + used, bytes};
+      left -= bytes;
+      used += bytes;
+      if (used == local[at].bytes) {
+        ++at;
+        used = 0;
+      }
+    }
+    // There are free slots, so this cannot fail.
+    (void)ring_->PushPieces(
+        Fields(PartOf(operation, remote[i], i, remote.size())),
+        {pieces.data(), count}, static_cast<uint32_t>(remote[i].bytes));
+  }
+}
+
+void TxQueue::Hold(Ticket ticket, bool silent) noexcept {
+  if (ticket == kNoTicket) {
+    return;
+  }
+  const bool copies_out = registrar_->CopiesOut(ticket);
+  slots_[ring_->last_position() & slot_mask_] = {
+      .ticket = ticket, .copies_out = copies_out, .silent = silent};
+  ++held_;
+  copying_ += copies_out ? 1 : 0;
 }
 
 bool TxQueue::Refill() noexcept {
   const uint16_t head = ring_->head();
-  Release(head, ring_->ReleaseFromCell());
+  ReleaseTo(LimitToSilent(ring_->head_cell()));
   return ring_->head() != head;
 }
 
@@ -127,31 +268,79 @@ int TxQueue::RefuseFull() noexcept {
   return EAGAIN;
 }
 
-void TxQueue::Release(uint16_t old_head, heddle::Release outcome) noexcept {
-  if (outcome == heddle::Release::kBogus) {
+// The cell runs ahead of completions that wait to be read. A slot that has one
+// is kept until then, so that the head in each completion is newer than the
+// ring's: positions wrap.
+uint16_t TxQueue::LimitToSilent(uint16_t cell) const noexcept {
+  const uint16_t head = ring_->head();
+  const uint16_t ahead = SlotDistance(head, cell);
+  if (ahead > SlotDistance(head, ring_->tail())) {
+    return cell;  // Wrong: the ring tells.
+  }
+  uint16_t limited = head;
+  while (SlotDistance(head, limited) < ahead) {
+    const contract::TxDesc& desc = descriptor(limited);
+    if ((desc.flags & contract::kTxFlagCompletion) != 0 &&
+        desc.opcode != contract::Opcode::kNop) {
+      return limited;
+    }
+    limited = static_cast<uint16_t>(limited + 1 + desc.ext_slots);
+  }
+  return cell;
+}
+
+// The device may have released a slot whose completion waits to be read.
+uint16_t TxQueue::LimitHead(uint16_t queue_head) const noexcept {
+  const uint16_t head = ring_->head();
+  const uint16_t ahead = SlotDistance(head, queue_head);
+  if (ahead > SlotDistance(head, ring_->tail())) {
+    return queue_head;  // Old, or wrong: the ring tells.
+  }
+  uint16_t limited = head;
+  while (limited != queue_head && !slots_[limited & slot_mask_].copies_out) {
+    ++limited;
+  }
+  return limited;
+}
+
+void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
+  if (copying_ != 0) [[unlikely]] {
+    queue_head = LimitHead(queue_head);
+  }
+  const uint16_t old_head = ring_->head();
+  if (ring_->ReleaseTo(queue_head) == Release::kBogus) [[unlikely]] {
     broken_ = true;
     return;
   }
   for (uint16_t p = old_head; held_ != 0 && p != ring_->head(); ++p) {
-    FinishSlot(p);
+    FinishSlot(p, 0);
   }
 }
 
-void TxQueue::FinishSlot(uint16_t position) noexcept {
-  Ticket& ticket = tickets_[position & slot_mask_];
-  if (ticket != kNoTicket) {
-    if (ticket != kComplete) {
-      registrar_->FinishSend(ticket);
+bool TxQueue::FinishOperation(const contract::Completion& entry) noexcept {
+  const bool silent = slots_[entry.position & slot_mask_].silent;
+  // What succeeds has placed all that was asked for.
+  FinishSlot(entry.position,
+             entry.status == contract::Status::kOk ? SIZE_MAX : 0);
+  return !silent;
+}
+
+void TxQueue::FinishSlot(uint16_t position, size_t placed_bytes) noexcept {
+  Slot& slot = slots_[position & slot_mask_];
+  if (slot.ticket != kNoTicket) {
+    if (slot.ticket != kComplete) {
+      registrar_->FinishReceive(slot.ticket, placed_bytes);
     }
-    ticket = kNoTicket;
+    copying_ -= slot.copies_out ? 1 : 0;
+    slot = {};
     --held_;
   }
 }
 
 void TxQueue::MarkComplete(uint16_t position) noexcept {
-  Ticket& ticket = tickets_[position & slot_mask_];
-  if (ticket == kNoTicket) {
-    ticket = kComplete;
+  Slot& slot = slots_[position & slot_mask_];
+  if (slot.ticket == kNoTicket) {
+    slot.ticket = kComplete;
     ++held_;
   }
 }
@@ -162,11 +351,12 @@ std::optional<contract::Completion> TxQueue::FindLost() noexcept {
   // Operations that asked for no completion are done before this.
   const auto released = static_cast<uint16_t>(LoadShared(
       reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes())));
-  const auto* slots = reinterpret_cast<const contract::TxDesc*>(memory_.data());
   for (uint16_t at = ring_->head(); at != ring_->tail();) {
-    const contract::TxDesc& desc = slots[at & slot_mask_];
+    const contract::TxDesc& desc = descriptor(at);
     const auto after = static_cast<uint16_t>(at + 1 + desc.ext_slots);
-    const bool done = tickets_[at & slot_mask_] == kComplete ||
+    // The last descriptor of an operation stands for it.
+    const bool done = slots_[at & slot_mask_].ticket == kComplete ||
+                      (desc.flags & contract::kTxFlagMore) != 0 ||
                       ((desc.flags & contract::kTxFlagCompletion) == 0 &&
                        static_cast<int16_t>(released - after) >= 0);
     if (desc.opcode != contract::Opcode::kNop && !done) {
@@ -188,7 +378,7 @@ std::optional<contract::Completion> TxQueue::FindLost() noexcept {
 
 void TxQueue::Abandon() noexcept {
   for (uint32_t slot = 0; held_ != 0 && slot <= slot_mask_; ++slot) {
-    FinishSlot(static_cast<uint16_t>(slot));
+    FinishSlot(static_cast<uint16_t>(slot), 0);
   }
   credit_->Return<Locked>(signaled_);
   signaled_ = 0;

@@ -22,12 +22,27 @@ namespace heddle::nic {
 // What one send says; the payload is given beside it.
 struct SendOperation {
   uint64_t context = 0;
-  uint64_t data = 0;  // With `has_data`.
+  uint64_t data = 0;  // With `kTxFlagHeaderData`.
   uint32_t peer = 0;
-  bool has_data = false;
-  bool completion = true;  // Report success; failure always is.
-  bool copy_now = false;   // The payload is the caller's again at return.
-  bool more = false;       // The doorbell may wait for the next post.
+  // `kTxFlagCompletion`: report success; failure always is.
+  // `kTxFlagHeaderData`, `kTxFlagFence`, `kTxFlagDeliveryComplete`.
+  uint8_t flags = contract::kTxFlagCompletion;
+  bool copy_now = false;  // The payload is the caller's again at return.
+  bool more = false;      // The doorbell may wait for the next post.
+};
+
+// The same of a write or read of one piece of the peer's memory.
+struct RmaOperation : SendOperation {
+  contract::Opcode opcode = contract::Opcode::kWrite;
+  uint64_t key = 0;
+  uint64_t address = 0;  // What its owner says: an offset, or virtual.
+};
+
+// A piece of the peer's memory.
+struct RemoteSegment {
+  uint64_t address = 0;
+  uint64_t key = 0;
+  size_t bytes = 0;
 };
 
 // Payload of up to `contract::kInjectBytes` travels in the ring, whatever its
@@ -43,6 +58,13 @@ class TxQueue {
     size_t operations = 0;          // Posted at a time, at least.
     uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
     const AddressTable* peers = nullptr;  // What sends name their peer in.
+    // The device takes several local segments, and operations of several
+    // descriptors.
+    bool scatter_gather = false;
+    bool more = false;
+    // What is read goes straight to its place: a counter tells of it, without
+    // a completion that is read.
+    bool reads_in_place = false;
   };
 
   // Memory for a ring; `Bind` makes it usable. Errors: ENOMEM and those of
@@ -67,40 +89,53 @@ class TxQueue {
   [[nodiscard]] int Post(const SendOperation& operation,
                          std::span<const Segment> segments) noexcept;
 
-  // As `Post` for one piece of at most `contract::kInlineBytes`: the path of
-  // short messages.
+  // As `Post`, to or from pieces of the peer's memory, at most `kMaxSegments`,
+  // one without the device's `more`. EINVAL unless they are as long as the
+  // local ones together. `operation.key` and `.address` are not looked at. The
+  // pieces are operations of their own to the peer; the last carries the data,
+  // after the others are done.
   template <typename Locking>
-  [[nodiscard]] int PostInline(const SendOperation& operation, const void* data,
+  [[nodiscard]] int PostRma(const RmaOperation& operation,
+                            std::span<const Segment> local,
+                            std::span<const RemoteSegment> remote) noexcept;
+
+  // As `Post` or, for an RmaOperation, `PostRma`, for one piece of at most
+  // `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
+  template <typename Locking, typename Operation = SendOperation>
+  [[nodiscard]] int PostInline(const Operation& operation, const void* data,
                                size_t bytes) noexcept;
 
-  // As `Post` for one piece of at most `contract::kInjectBytes`.
-  template <typename Locking>
-  [[nodiscard]] int PostInRing(const SendOperation& operation, const void* data,
+  // Likewise for one piece of at most `contract::kInjectBytes`; not for reads.
+  template <typename Locking, typename Operation = SendOperation>
+  [[nodiscard]] int PostInRing(const Operation& operation, const void* data,
                                size_t bytes) noexcept;
 
-  // As `Post` for one piece, longer than goes in the ring, that is part of
-  // `region`, or should be.
-  template <typename Locking>
-  [[nodiscard]] int PostRegistered(const SendOperation& operation,
-                                   const void* data, size_t bytes,
-                                   const Region& region) noexcept;
+  // Likewise for one piece that is part of `region`, or should be. Messages and
+  // writes longer than goes in the ring; reads of any length but 0.
+  template <typename Locking, typename Operation = SendOperation>
+  [[nodiscard]] int PostRegistered(const Operation& operation, const void* data,
+                                   size_t bytes, const Region& region) noexcept;
 
-  // Takes back what the operation at `position` and all slots before
-  // `queue_head` hold. Call once per completion of this context.
+  // Takes back what the operation of `entry` and all slots before its
+  // `queue_head` hold; what was read is where it belongs afterwards. Call once
+  // per completion of this context. False when the application asked not to
+  // hear of success.
   template <typename Locking>
-  void Retire(uint16_t position, uint16_t queue_head) noexcept {
+  bool Retire(const contract::Completion& entry) noexcept {
     if (signaled_ != 0) {
       --signaled_;
       credit_->Return<Locking>(1);
     }
+    bool report = true;
     if (held_ != 0) {
-      FinishSlot(position);
+      report = FinishOperation(entry);
     }
-    if (static_cast<int16_t>(position - queue_head) >= 0) [[unlikely]] {
-      MarkComplete(position);
+    if (static_cast<int16_t>(entry.position - entry.queue_head) >= 0)
+        [[unlikely]] {
+      MarkComplete(entry.position);
     }
-    const uint16_t head = ring_->head();
-    Release(head, ring_->ReleaseTo(queue_head));
+    ReleaseTo(entry.queue_head);
+    return report;
   }
 
   // After the device has failed: the oldest operation that is not complete,
@@ -123,9 +158,19 @@ class TxQueue {
     return {.op_context = operation.context,
             .header_data = operation.data,
             .peer = operation.peer,
-            .flags = static_cast<uint8_t>(
-                (operation.completion ? contract::kTxFlagCompletion : 0) |
-                (operation.has_data ? contract::kTxFlagHeaderData : 0))};
+            .flags = operation.flags};
+  }
+  static SendFields Fields(const RmaOperation& operation) noexcept {
+    return {.opcode = operation.opcode,
+            .op_context = operation.context,
+            .header_data = operation.data,
+            .peer = operation.peer,
+            .flags = operation.flags,
+            .match_bits = operation.key,
+            .remote_offset = operation.address};
+  }
+  static bool WantsCompletion(const SendOperation& operation) noexcept {
+    return (operation.flags & contract::kTxFlagCompletion) != 0;
   }
   size_t ring_bytes() const noexcept {
     return size_t{contract::kDescBytes} << ring_log2_;
@@ -137,22 +182,65 @@ class TxQueue {
   int RefuseFull() noexcept;
   int PushPrepared(const SendFields& fields, std::span<const Segment> segments,
                    size_t bytes) noexcept;
-  void Release(uint16_t old_head, heddle::Release outcome) noexcept;
-  void FinishSlot(uint16_t position) noexcept;
+  // Makes an operation's local buffer reachable.
+  Registrar::Pieces Prepare(std::span<const Segment> segments, bool receive);
+  // 0, or why the lengths of an RMA operation are wrong.
+  int CheckRma(const RmaOperation& operation, std::span<const Segment> local,
+               std::span<const RemoteSegment> remote,
+               size_t* bytes) const noexcept;
+  // Writes of at most `contract::kInjectBytes` in all.
+  void PushRmaInRing(const RmaOperation& operation,
+                     std::span<const Segment> local,
+                     std::span<const RemoteSegment> remote) noexcept;
+  void PushRmaPieces(const RmaOperation& operation,
+                     std::span<const LocalPiece> local,
+                     std::span<const RemoteSegment> remote) noexcept;
+  template <typename Locking>
+  int PushRma(const RmaOperation& operation, std::span<const Segment> local,
+              std::span<const RemoteSegment> remote, size_t bytes) noexcept;
+  void Hold(Ticket ticket, bool silent) noexcept;
+  void ReleaseTo(uint16_t queue_head) noexcept;
+  uint16_t LimitToSilent(uint16_t cell) const noexcept;
+  uint16_t LimitHead(uint16_t queue_head) const noexcept;
+  const contract::TxDesc& descriptor(uint16_t position) const noexcept {
+    return reinterpret_cast<const contract::TxDesc*>(
+        memory_.data())[position & slot_mask_];
+  }
+  bool FinishOperation(const contract::Completion& entry) noexcept;
+  void FinishSlot(uint16_t position, size_t placed_bytes) noexcept;
   void MarkComplete(uint16_t position) noexcept;
 
-  // Stands in `tickets_` for an operation that completed before an older one,
+  // An operation of one descriptor has the payload in at most three extension
+  // slots; pushing n slots needs 2n - 1 free. Of several descriptors, the
+  // payload is in at most six extension slots, or each has one.
+  static constexpr uint32_t kSlotsOfOneRma = 2 * 4 - 1;
+  static constexpr uint32_t kSlotsOfLongestRma = 16;
+
+  // Stands in `slots_` for an operation that completed before an older one,
   // until its slot is released.
   static constexpr Ticket kComplete = kNoTicket - 1;
 
+  // What the descriptor of a slot holds.
+  struct Slot {
+    Ticket ticket = kNoTicket;
+    // Its completion moves data to the application, so the slot stays until
+    // that is read.
+    bool copies_out = false;
+    bool silent = false;  // With `copies_out`: success is not reported.
+  };
+
   SpinLock lock_;
-  bool broken_ = false;    // The device failed or broke its contract.
+  bool broken_ = false;  // The device failed or broke its contract.
+  bool scatter_gather_ = false;
+  bool more_ = false;
+  bool reads_in_place_ = false;
   uint32_t held_ = 0;      // Slots whose ticket is not kNoTicket.
+  uint32_t copying_ = 0;   // Of these, slots that copy out.
   uint32_t signaled_ = 0;  // Credits taken and not given back.
   uint32_t slot_mask_ = 0;
   CqCredit* credit_ = nullptr;
   std::optional<SendRing> ring_;
-  std::unique_ptr<Ticket[]> tickets_;  // By slot.
+  std::unique_ptr<Slot[]> slots_;
   std::optional<Registrar> registrar_;
   const AddressTable* peers_ = nullptr;
   // Above: posts and completions. Below: cold.
@@ -183,7 +271,7 @@ int TxQueue::Post(const SendOperation& operation,
   if (broken_) [[unlikely]] {
     return EIO;
   }
-  if (operation.completion && !credit_->TryTake<Locking>()) {
+  if (WantsCompletion(operation) && !credit_->TryTake<Locking>()) {
     ring_->Publish();
     return EAGAIN;
   }
@@ -191,8 +279,8 @@ int TxQueue::Post(const SendOperation& operation,
                         ? (PushInRing(fields, segments, bytes) ? 0 : EAGAIN)
                         : PushPrepared(fields, segments, bytes);
   if (error == 0) {
-    signaled_ += operation.completion ? 1 : 0;
-  } else if (operation.completion) {
+    signaled_ += WantsCompletion(operation) ? 1 : 0;
+  } else if (WantsCompletion(operation)) {
     credit_->Return<Locking>(1);
   }
   if (!operation.more || error != 0) {
@@ -202,13 +290,83 @@ int TxQueue::Post(const SendOperation& operation,
 }
 
 template <typename Locking>
+int TxQueue::PushRma(const RmaOperation& operation,
+                     std::span<const Segment> local,
+                     std::span<const RemoteSegment> remote,
+                     size_t bytes) noexcept {
+  // The device reads a short payload where it reads the descriptor.
+  const bool reads = operation.opcode == contract::Opcode::kRead;
+  if (!reads && bytes <= contract::kInjectBytes) {
+    PushRmaInRing(operation, local, remote);
+    return 0;
+  }
+  const Registrar::Pieces pieces = Prepare(local, reads);
+  if (pieces.status != Prepared::Status::kOk) {
+    return pieces.status == Prepared::Status::kFull
+               ? EAGAIN
+               : static_cast<int>(pieces.error);
+  }
+  // What is read into a bounce buffer is moved when the completion is read, so
+  // there has to be one.
+  RmaOperation asked = operation;
+  const bool silent =
+      registrar_->CopiesOut(pieces.ticket) && !WantsCompletion(operation);
+  if (silent) {
+    if (!credit_->TryTake<Locking>()) {
+      registrar_->FinishSend(pieces.ticket);
+      return EAGAIN;
+    }
+    asked.flags |= contract::kTxFlagCompletion;
+    ++signaled_;
+  }
+  PushRmaPieces(asked, pieces.list(), remote);
+  Hold(pieces.ticket, silent);
+  return 0;
+}
+
+template <typename Locking>
+int TxQueue::PostRma(const RmaOperation& operation,
+                     std::span<const Segment> local,
+                     std::span<const RemoteSegment> remote) noexcept {
+  size_t bytes = 0;
+  if (const int error = CheckRma(operation, local, remote, &bytes);
+      error != 0) {
+    return error;
+  }
+  const typename Locking::Guard guard(lock_);
+  if (broken_) [[unlikely]] {
+    return EIO;
+  }
+  // Room for the longest such operation, wherever the ring ends.
+  const uint32_t slots =
+      remote.size() == 1 ? kSlotsOfOneRma : kSlotsOfLongestRma;
+  if (ring_->free_slots() < slots) {
+    (void)Refill();
+  }
+  if (ring_->free_slots() < slots ||
+      (WantsCompletion(operation) && !credit_->TryTake<Locking>())) {
+    return RefuseFull();
+  }
+  const int error = PushRma<Locking>(operation, local, remote, bytes);
+  if (error == 0) {
+    signaled_ += WantsCompletion(operation) ? 1 : 0;
+  } else if (WantsCompletion(operation)) {
+    credit_->Return<Locking>(1);
+  }
+  if (!operation.more || error != 0) {
+    ring_->Publish();
+  }
+  return error;
+}
+
+template <typename Locking, typename Operation>
 [[gnu::always_inline]] inline int TxQueue::PostInline(
-    const SendOperation& operation, const void* data, size_t bytes) noexcept {
+    const Operation& operation, const void* data, size_t bytes) noexcept {
   const typename Locking::Guard guard(lock_);
   if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
     return RefuseFull();
   }
-  if (operation.completion) {
+  if (WantsCompletion(operation)) {
     if (!credit_->TryTake<Locking>()) [[unlikely]] {
       return RefuseFull();
     }
@@ -223,31 +381,31 @@ template <typename Locking>
   return broken_ ? EIO : 0;
 }
 
-template <typename Locking>
-int TxQueue::PostInRing(const SendOperation& operation, const void* data,
+template <typename Locking, typename Operation>
+int TxQueue::PostInRing(const Operation& operation, const void* data,
                         size_t bytes) noexcept {
   const SendFields fields = Fields(operation);
   const auto length = static_cast<uint32_t>(bytes);
   const typename Locking::Guard guard(lock_);
-  if (operation.completion && !credit_->TryTake<Locking>()) [[unlikely]] {
+  if (WantsCompletion(operation) && !credit_->TryTake<Locking>()) [[unlikely]] {
     return RefuseFull();
   }
   if (!ring_->PushInlineExt(fields, data, length) &&
       !(Refill() && ring_->PushInlineExt(fields, data, length))) [[unlikely]] {
-    if (operation.completion) {
+    if (WantsCompletion(operation)) {
       credit_->Return<Locking>(1);
     }
     return RefuseFull();
   }
-  signaled_ += operation.completion ? 1 : 0;
+  signaled_ += WantsCompletion(operation) ? 1 : 0;
   if (!operation.more) {
     ring_->Publish();
   }
   return broken_ ? EIO : 0;
 }
 
-template <typename Locking>
-int TxQueue::PostRegistered(const SendOperation& operation, const void* data,
+template <typename Locking, typename Operation>
+int TxQueue::PostRegistered(const Operation& operation, const void* data,
                             size_t bytes, const Region& region) noexcept {
   if (operation.copy_now || bytes > contract::kMaxMessageBytes) [[unlikely]] {
     return EMSGSIZE;
@@ -259,7 +417,7 @@ int TxQueue::PostRegistered(const SendOperation& operation, const void* data,
   if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
     return RefuseFull();
   }
-  if (operation.completion) {
+  if (WantsCompletion(operation)) {
     if (!credit_->TryTake<Locking>()) [[unlikely]] {
       return RefuseFull();
     }

@@ -295,8 +295,8 @@ void CompletionQueue::FillError(const contract::Completion& entry,
   error->olen = entry.message_length > entry.length
                     ? entry.message_length - entry.length
                     : 0;
-  error->err = boundary::ToFiErrno(entry.status);
-  error->prov_errno = boundary::ToProvErrno(entry.status);
+  error->err = boundary::ToFiErrno(entry.status, entry.detail);
+  error->prov_errno = boundary::ToProvErrno(entry.status, entry.detail);
   last_error_ = LastError();
   last_error_.detail = entry.detail;
   last_error_.prov_errno = error->prov_errno;

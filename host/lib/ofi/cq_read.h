@@ -4,13 +4,32 @@
 
 #include <rdma/fi_eq.h>
 
+#include <array>
+
 #include "host/lib/ofi/completion_queue.h"
 
 namespace heddle::ofi {
 
+// What ended, by kind of completion and opcode; four bits hold every opcode.
+inline constexpr auto kOperationFlags = [] {
+  std::array<std::array<uint64_t, 16>, 4> flags{};
+  const auto of = [&flags](contract::CompletionKind kind) -> auto& {
+    return flags[static_cast<size_t>(kind)];
+  };
+  of(contract::CompletionKind::kTx).fill(FI_MSG | FI_SEND);
+  of(contract::CompletionKind::kRx).fill(FI_MSG | FI_RECV);
+  of(contract::CompletionKind::kTarget).fill(FI_RMA | FI_REMOTE_WRITE);
+  constexpr auto kRead = static_cast<size_t>(contract::Opcode::kRead);
+  constexpr auto kWrite = static_cast<size_t>(contract::Opcode::kWrite);
+  of(contract::CompletionKind::kTx)[kRead] = FI_RMA | FI_READ;
+  of(contract::CompletionKind::kTx)[kWrite] = FI_RMA | FI_WRITE;
+  of(contract::CompletionKind::kTarget)[kRead] = FI_RMA | FI_REMOTE_READ;
+  return flags;
+}();
+
 inline uint64_t CompletionFlags(const contract::Completion& entry) noexcept {
-  uint64_t flags = FI_MSG;
-  flags |= entry.kind == contract::CompletionKind::kTx ? FI_SEND : FI_RECV;
+  uint64_t flags = kOperationFlags[static_cast<size_t>(entry.kind) % 4]
+                                  [static_cast<size_t>(entry.opcode) % 16];
   if ((entry.flags & contract::kCompletionFlagHeaderData) != 0) {
     flags |= FI_REMOTE_CQ_DATA;
   }
@@ -66,10 +85,11 @@ struct TaggedFormat {
   }
 };
 
-// Sender of a received message, if it is known and somebody asked (FI_SOURCE).
+// Who sent the message or began the operation that ended here, if it is known
+// and somebody asked (FI_SOURCE).
 inline fi_addr_t SourceOf(const contract::Completion& entry,
                           const nic::Finished& finished) noexcept {
-  if (entry.kind != contract::CompletionKind::kRx ||
+  if (entry.kind == contract::CompletionKind::kTx ||
       finished.peers == nullptr) {
     return FI_ADDR_NOTAVAIL;
   }

@@ -18,6 +18,7 @@
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
+#include "host/lib/ofi/counter.h"
 #include "host/lib/ofi/domain_open.h"
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
@@ -53,6 +54,13 @@ int OpenCompletionQueue(fid_domain* handle, fi_cq_attr* attr, fid_cq** queue,
   });
 }
 
+int OpenCounter(fid_domain* handle, fi_cntr_attr* attr, fid_cntr** counter,
+                void* context) noexcept {
+  return boundary::Guard([&] {
+    return Counter::Open(Domain::From(handle), attr, counter, context);
+  });
+}
+
 int OpenEndpoint(fid_domain* handle, fi_info* info, fid_ep** endpoint,
                  void* context) noexcept {
   return boundary::Guard([&] {
@@ -83,7 +91,7 @@ fi_ops_domain domain_ops = {
     .cq_open = OpenCompletionQueue,
     .endpoint = OpenEndpoint,
     .scalable_ep = kNotImplemented,
-    .cntr_open = kNotImplemented,
+    .cntr_open = OpenCounter,
     .poll_open = kNotImplemented,
     .stx_ctx = kNotImplemented,
     .srx_ctx = kNotImplemented,
@@ -173,7 +181,7 @@ Domain::Domain(fabric::Fabric* fabric, const fi_info& info, void* context)
                        : FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)),
       av_type_(info.domain_attr->av_type),
       locked_(NeedsLocks(info.domain_attr->threading)),
-      provider_keys_((info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0),
+      region_mode_(RegionMode::Of(info.domain_attr->mr_mode)),
       job_id_(settings_.job_id) {
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
   ops = &domain_ops;
@@ -261,14 +269,14 @@ int Domain::TakeKey(uint64_t requested, uint64_t* key) {
   const std::lock_guard lock(mutex_);
   *key = requested;
   do {
-    if (provider_keys_ &&
+    if (region_mode_.provider_key &&
         getrandom(key, sizeof(*key), 0) != ssize_t{sizeof(*key)}) {
       return -FI_ENOKEY;
     }
     if (keys_.insert(*key).second) {
       return 0;
     }
-  } while (provider_keys_);
+  } while (region_mode_.provider_key);
   return -FI_ENOKEY;
 }
 

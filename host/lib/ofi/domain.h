@@ -25,6 +25,23 @@ namespace heddle::ofi {
 
 class Endpoint;
 
+// How regions that peers may reach are named and enabled (fi_mr(3), mr_mode).
+struct RegionMode {
+  bool provider_key = false;     // Keys are the device's choice.
+  bool virtual_address = false;  // Else peers name offsets.
+  bool endpoint = false;         // Each serves one endpoint.
+  bool event = false;            // Those with a counter are enabled later.
+
+  // FI_MR_BASIC stands for the first two.
+  static RegionMode Of(int mr_mode) noexcept {
+    const bool basic = mr_mode == FI_MR_BASIC;
+    return {.provider_key = basic || (mr_mode & FI_MR_PROV_KEY) != 0,
+            .virtual_address = basic || (mr_mode & FI_MR_VIRT_ADDR) != 0,
+            .endpoint = (mr_mode & FI_MR_ENDPOINT) != 0,
+            .event = (mr_mode & FI_MR_RMA_EVENT) != 0};
+  }
+};
+
 // Thread safety: any thread; close is the application's to serialize.
 // Ownership: the application, until fi_close. Owns the device.
 class Domain final : public fid_domain, private ForkGuarded {
@@ -52,8 +69,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   fi_av_type av_type() const noexcept { return av_type_; }
   // The data path takes locks: the threading model lets threads share objects.
   bool locked() const noexcept { return locked_; }
-  // Keys of regions are chosen here, not by the application.
-  bool provider_keys() const noexcept { return provider_keys_; }
+  const RegionMode& region_mode() const noexcept { return region_mode_; }
   // What endpoints have that name none of their own.
   uint32_t job_id() const noexcept { return job_id_; }
   uint32_t traffic_class() const noexcept { return traffic_class_; }
@@ -69,7 +85,8 @@ class Domain final : public fid_domain, private ForkGuarded {
   void ReportFailure() noexcept;
 
   // Reserves a key for a region: `requested`, or one that nobody can guess
-  // with `provider_keys`. 0 or -FI_ENOKEY. Throws std::bad_alloc.
+  // when keys are not the application's. 0 or -FI_ENOKEY. Throws
+  // std::bad_alloc.
   int TakeKey(uint64_t requested, uint64_t* key);
   void ReturnKey(uint64_t key) noexcept;
 
@@ -95,7 +112,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   uint32_t api_version_;
   fi_av_type av_type_;
   bool locked_;
-  bool provider_keys_;
+  RegionMode region_mode_;
   uint32_t job_id_;
   uint32_t traffic_class_ = FI_TC_BEST_EFFORT;
   std::unique_ptr<nic::Nic> nic_;

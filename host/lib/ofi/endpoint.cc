@@ -8,6 +8,7 @@
 #include <rdma/fi_tagged.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstring>
 
 #include "host/lib/boundary/guard.h"
@@ -16,11 +17,14 @@
 #include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/core/log.h"
+#include "host/lib/core/offered_caps.h"
 #include "host/lib/core/traffic_class.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/endpoint_ops.h"
 #include "host/lib/ofi/inherited_ops.h"
+#include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/message_ops.h"
+#include "host/lib/ofi/rma_ops.h"
 
 namespace heddle::ofi {
 namespace {
@@ -28,12 +32,8 @@ namespace {
 using core::LogLevel;
 using core::LogSubsystem;
 
-constexpr uint64_t kDirections = FI_TRANSMIT | FI_RECV;
-
-// Without a modifier a capability means both directions (fi_getinfo(3)).
-bool Has(uint64_t caps, uint64_t direction) {
-  return (caps & (FI_SEND | FI_RECV)) == 0 || (caps & direction) != 0;
-}
+// Flags that fi_sendmsg and fi_writemsg take besides those of all endpoints.
+constexpr uint64_t kMessageFlags = FI_REMOTE_CQ_DATA | FI_MORE;
 
 size_t QueueSize(size_t asked) {
   return asked == 0 ? core::kDefaultQueueSize
@@ -56,22 +56,27 @@ bool MayBind(const core::SocketAddress& wanted,
 }  // namespace
 
 Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
-    : TransferHandle(this, info.tx_attr->op_flags, info.rx_attr->op_flags),
+    : TransferHandle(
+          this,
+          {.tx = info.tx_attr->op_flags,
+           .rx = info.rx_attr->op_flags,
+           .tx_offered = core::OfferedCaps(domain->nic().info().capability)
+                             .tx_op_flags()}),
       domain_(domain),
-      sends_(Has(info.caps, FI_SEND)),
-      receives_(Has(info.caps, FI_RECV)),
+      caps_(EndpointCaps::Of(info.caps)),
       name_senders_((info.caps & FI_SOURCE) != 0),
       refuse_strangers_((info.caps & FI_SOURCE_ERR) != 0),
       job_id_(domain->job_id()),
       msg_order_(info.tx_attr->msg_order),
       tx_size_(QueueSize(info.tx_attr->size)),
       rx_size_(QueueSize(info.rx_attr->size)),
-      message_ops_(disabled_message_ops) {
+      message_ops_(disabled_message_ops),
+      rma_ops_(disabled_rma_ops) {
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_fid_ops};
   ops = &endpoint_ops;
   cm = &endpoint_cm_ops;
   msg = &message_ops_;
-  rma = &endpoint_rma_ops;
+  rma = &rma_ops_;
   tagged = &endpoint_tagged_ops;
   atomic = &endpoint_atomic_ops;
   collective = &endpoint_collective_ops;
@@ -80,7 +85,15 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
 
 Endpoint::~Endpoint() {
   // First of all: the device leaves buffers and queues alone.
+  for (MemoryRegion* region : regions_) {
+    region->LoseEndpoint();
+  }
   backend_.reset();
+  for (Counter* counter : counters_) {
+    if (counter != nullptr) {
+      counter->users().Remove();
+    }
+  }
   for (CompletionQueue* queue : {tx_cq_, rx_cq_}) {
     if (queue != nullptr) {
       queue->users().Remove();
@@ -100,13 +113,24 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
   if (!IsOurs(info)) {
     return -FI_EINVAL;
   }
-  if ((info->tx_attr->op_flags & ~core::kTxOpFlags) != 0 ||
+  const uint64_t capability = domain->nic().info().capability;
+  if ((info->tx_attr->op_flags &
+       ~core::OfferedCaps(capability).tx_op_flags()) != 0 ||
       (info->rx_attr->op_flags & ~core::kRxOpFlags) != 0) {
     return -FI_EBADFLAGS;
   }
   // Source: fi_getinfo(3), FI_SOURCE_ERR must be paired with FI_SOURCE.
   if ((info->caps & (FI_SOURCE | FI_SOURCE_ERR)) == FI_SOURCE_ERR) {
     return -FI_EINVAL;
+  }
+  if (const uint64_t lacking =
+          EndpointCaps::Of(info->caps).needs() & ~capability;
+      lacking != 0) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
+              "endpoint: its capabilities need what device %s does not have "
+              "(capability bits %#" PRIx64 "); ask fi_getinfo for this device",
+              domain->nic().device().name().c_str(), lacking);
+    return -FI_EOPNOTSUPP;
   }
   // Scalable endpoints and shared contexts are not offered.
   if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
@@ -158,82 +182,13 @@ int Endpoint::ReadService(const fi_info& info) noexcept {
   return dscp.has_value() ? 0 : -FI_EINVAL;
 }
 
-int Endpoint::Bind(struct fid* other, uint64_t flags) noexcept {
-  if (enabled_) {
-    return -FI_EOPBADSTATE;
-  }
-  switch (other->fclass) {
-    case FI_CLASS_CQ:
-      return BindCompletionQueue(CompletionQueue::From(other), flags);
-    case FI_CLASS_AV:
-      return BindAddressVector(AddressVector::From(other), flags);
-    case FI_CLASS_EQ:
-      return BindEventQueue(fabric::EventQueue::From(other), flags);
-    case FI_CLASS_CNTR:
-    case FI_CLASS_STX_CTX:
-    case FI_CLASS_SRX_CTX:
-      return -FI_ENOSYS;
-    default:
-      return -FI_EINVAL;
-  }
-}
-
-int Endpoint::BindCompletionQueue(CompletionQueue* queue,
-                                  uint64_t flags) noexcept {
-  if ((flags & ~(kDirections | FI_SELECTIVE_COMPLETION)) != 0 ||
-      (flags & kDirections) == 0) {
-    return -FI_EBADFLAGS;
-  }
-  if (queue->domain() != domain_) {
-    return -FI_EDOMAIN;
-  }
-  const bool transmit = (flags & FI_TRANSMIT) != 0;
-  const bool receive = (flags & FI_RECV) != 0;
-  if ((transmit && tx_cq_ != nullptr) || (receive && rx_cq_ != nullptr)) {
-    return -FI_EINVAL;
-  }
-  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if (transmit) {
-    tx_cq_ = queue;
-    tx_selective_ = selective;
-    queue->users().Add();
-  }
-  if (receive) {
-    rx_cq_ = queue;
-    rx_selective_ = selective;
-    queue->users().Add();
-  }
-  return 0;
-}
-
-int Endpoint::BindAddressVector(AddressVector* vector,
-                                uint64_t flags) noexcept {
-  if (flags != 0 || vector_ != nullptr) {
-    return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
-  }
-  if (vector->domain() != domain_) {
-    return -FI_EDOMAIN;
-  }
-  vector_ = vector;
-  vector_->users().Add();
-  return 0;
-}
-
-int Endpoint::BindEventQueue(fabric::EventQueue* queue,
-                             uint64_t flags) noexcept {
-  if (flags != 0 || event_queue_ != nullptr) {
-    return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
-  }
-  event_queue_ = queue;
-  event_queue_->users().Add();
-  return 0;
-}
-
 int Endpoint::CheckBindings() const noexcept {
   if (enabled_) {
     return -FI_EOPBADSTATE;
   }
-  if ((sends_ && tx_cq_ == nullptr) || (receives_ && rx_cq_ == nullptr)) {
+  if ((caps_.transmits() && tx_cq_ == nullptr) ||
+      (caps_.receives && rx_cq_ == nullptr) ||
+      (caps_.is_target() && rx_cq_ == nullptr && tx_cq_ == nullptr)) {
     return -FI_ENOCQ;
   }
   return vector_ == nullptr ? -FI_ENOAV : 0;
@@ -262,6 +217,36 @@ int Endpoint::ClaimPort() {
   return result;
 }
 
+// An endpoint that peers reach but that receives no messages may have no queue
+// for receives; then nobody hears of what peers do.
+nic::Endpoint::Options Endpoint::BackendOptions() const noexcept {
+  CompletionQueue* rx_cq = rx_cq_ != nullptr ? rx_cq_ : tx_cq_;
+  const bool reached = caps_.receives || caps_.is_target();
+  const auto counter = [this](size_t kind) {
+    return counters_[kind] == nullptr ? nullptr : &counters_[kind]->backend();
+  };
+  return {.tx_cq = caps_.transmits() ? &tx_cq_->backend() : nullptr,
+          .rx_cq = reached ? &rx_cq->backend() : nullptr,
+          .peers = &vector_->table(),
+          .name_senders = name_senders_,
+          .refuse_strangers = refuse_strangers_,
+          .tx_operations = tx_size_,
+          .rx_operations = rx_size_,
+          .copy_limit_bytes =
+              static_cast<uint32_t>(domain_->settings().bounce_limit),
+          .dscp = dscp_,
+          .msg_order = msg_order_,
+          .counters = {.send = counter(kSendCounter),
+                       .receive = counter(kReceiveCounter),
+                       .read = counter(kReadCounter),
+                       .write = counter(kWriteCounter),
+                       .remote_read = counter(kRemoteReadCounter),
+                       .remote_write = counter(kRemoteWriteCounter)},
+          .region_events = caps_.region_events && rx_cq_ != nullptr,
+          .report_targets = rx_cq_ != nullptr,
+          .owner_context = reinterpret_cast<uint64_t>(fid.context)};
+}
+
 int Endpoint::Enable() {
   if (const int refused = CheckBindings(); refused != 0) {
     return refused;
@@ -270,18 +255,7 @@ int Endpoint::Enable() {
   if (const int refused = ClaimPort(); refused != 0) {
     return refused;
   }
-  auto enabled =
-      backend_->Enable({.tx_cq = sends_ ? &tx_cq_->backend() : nullptr,
-                        .rx_cq = receives_ ? &rx_cq_->backend() : nullptr,
-                        .peers = &vector_->table(),
-                        .name_senders = name_senders_,
-                        .refuse_strangers = refuse_strangers_,
-                        .tx_operations = tx_size_,
-                        .rx_operations = rx_size_,
-                        .copy_limit_bytes = static_cast<uint32_t>(
-                            domain_->settings().bounce_limit),
-                        .dscp = dscp_,
-                        .msg_order = msg_order_});
+  auto enabled = backend_->Enable(BackendOptions());
   if (!enabled.ok()) {
     core::Log(
         LogLevel::kWarn, LogSubsystem::kEpCtrl,
@@ -296,12 +270,15 @@ int Endpoint::Enable() {
   }
   UseQueues({.queue = backend_->tx(),
              .peers = &vector_->table(),
+             .message_flags = kMessageFlags | op_flags().tx_offered |
+                              (caps_.fences ? FI_FENCE : 0),
              .selective = tx_selective_},
             {.queue = backend_->rx(), .selective = rx_selective_});
   for (EndpointAlias* alias : aliases_) {
     alias->UseQueues(transmit(), receive());
   }
-  message_ops_ = MakeMessageOps(domain_->locked(), sends_, receives_);
+  message_ops_ = MakeMessageOps(domain_->locked(), caps_.sends, caps_.receives);
+  rma_ops_ = MakeRmaOps(domain_->locked(), caps_.reads, caps_.writes);
   enabled_ = true;
   core::Log(LogLevel::kDebug, LogSubsystem::kEpCtrl, "endpoint at port %u",
             backend_->port());
@@ -348,8 +325,9 @@ ssize_t Endpoint::Cancel(void* context) noexcept {
     return -FI_EOPBADSTATE;
   }
   const auto wanted = reinterpret_cast<uint64_t>(context);
-  return receives_ && receive().queue->Cancel<nic::Locked>(wanted) ? 0
-                                                                   : -FI_ENOENT;
+  return caps_.receives && receive().queue->Cancel<nic::Locked>(wanted)
+             ? 0
+             : -FI_ENOENT;
 }
 
 void Endpoint::Add(EndpointAlias* alias) {
@@ -361,6 +339,21 @@ void Endpoint::Add(EndpointAlias* alias) {
 
 void Endpoint::Remove(EndpointAlias* alias) noexcept {
   std::erase(aliases_, alias);
+}
+
+int Endpoint::Add(MemoryRegion* region, uint32_t* number) {
+  const std::lock_guard lock(mutex_);
+  if (const int refused = ClaimPort(); refused != 0) {
+    return refused;
+  }
+  regions_.push_back(region);
+  *number = backend_->number();
+  return 0;
+}
+
+void Endpoint::Remove(MemoryRegion* region) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(regions_, region);
 }
 
 void Endpoint::ReportFailure() noexcept {
@@ -390,6 +383,7 @@ void Endpoint::Disinherit() noexcept {
   ops = &inherited_ep_ops;
   cm = &inherited_cm_ops;
   message_ops_ = disabled_message_ops;
+  rma_ops_ = disabled_rma_ops;
 }
 
 }  // namespace heddle::ofi

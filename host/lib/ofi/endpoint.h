@@ -4,23 +4,31 @@
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "host/lib/nic/endpoint.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
+#include "host/lib/ofi/counter.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/endpoint_alias.h"
+#include "host/lib/ofi/endpoint_caps.h"
 #include "host/lib/ofi/fork_guard.h"
 #include "host/lib/ofi/transfer_handle.h"
 
 namespace heddle::ofi {
 
-// Data transfer calls are in message_ops.h; the table of them is chosen when
-// the endpoint is enabled, by its capabilities and the threading model.
+class MemoryRegion;
+
+// Data transfer calls are in message_ops.h and rma_ops.h; their tables are
+// chosen when the endpoint is enabled, by its capabilities and the threading
+// model.
 //
 // Thread safety: data transfer by the domain's threading model; the rest is
 // the application's to serialize (fi_endpoint(3)).
@@ -45,10 +53,31 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   void Add(EndpointAlias* alias);
   void Remove(EndpointAlias* alias) noexcept;
 
+  // Regions that serve this endpoint only add and remove themselves, from any
+  // thread. `Add` claims the port and tells the device's number of the
+  // endpoint; 0 or a negative errno. Throws std::bad_alloc.
+  int Add(MemoryRegion* region, uint32_t* number);
+  void Remove(MemoryRegion* region) noexcept;
+  Domain* domain() const noexcept { return domain_; }
+  uint32_t job_id() const noexcept { return job_id_; }
+
   // Tells the application, by the event queue, that the device has failed.
   void ReportFailure() noexcept;
 
  private:
+  // Kinds of operation that counters are bound for.
+  enum CounterKind : size_t {
+    kSendCounter,
+    kReceiveCounter,
+    kReadCounter,
+    kWriteCounter,
+    kRemoteReadCounter,
+    kRemoteWriteCounter,
+    kCounterKinds,
+  };
+  static constexpr std::array<uint64_t, kCounterKinds> kCounterFlags = {
+      FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+
   void Disinherit() noexcept override;
 
   Endpoint(Domain* domain, const fi_info& info, void* context);
@@ -57,9 +86,11 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   int BindCompletionQueue(CompletionQueue* queue, uint64_t flags) noexcept;
   int BindAddressVector(AddressVector* vector, uint64_t flags) noexcept;
   int BindEventQueue(fabric::EventQueue* queue, uint64_t flags) noexcept;
+  int BindCounter(Counter* counter, uint64_t flags) noexcept;
   int ReadService(const fi_info& info) noexcept;
   int ClaimPort();
   int CheckBindings() const noexcept;
+  nic::Endpoint::Options BackendOptions() const noexcept;
 
   Domain* domain_;
   CompletionQueue* tx_cq_ = nullptr;
@@ -69,8 +100,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   bool enabled_ = false;
   bool tx_selective_ = false;
   bool rx_selective_ = false;
-  bool sends_;
-  bool receives_;
+  EndpointCaps caps_;
   bool name_senders_;
   bool refuse_strangers_;
   uint8_t dscp_ = 0;
@@ -80,8 +110,12 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   size_t rx_size_;
   uint16_t port_ = 0;  // Wanted; 0: any.
   std::unique_ptr<nic::Endpoint> backend_;
+  std::array<Counter*, kCounterKinds> counters_{};
   fi_ops_msg message_ops_;
+  fi_ops_rma rma_ops_;
   std::vector<EndpointAlias*> aliases_;
+  std::mutex mutex_;  // The regions.
+  std::vector<MemoryRegion*> regions_;
 };
 
 }  // namespace heddle::ofi

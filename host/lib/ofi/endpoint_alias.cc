@@ -11,13 +11,8 @@ namespace heddle::ofi {
 
 int EndpointAlias::Open(TransferHandle* parent, uint64_t flags,
                         EndpointAlias** alias) {
-  uint64_t tx_op_flags = FI_TRANSMIT;
-  uint64_t rx_op_flags = FI_RECV;
-  (void)parent->ReadOpFlags(&tx_op_flags);
-  (void)parent->ReadOpFlags(&rx_op_flags);
   Endpoint& endpoint = parent->endpoint();
-  std::unique_ptr<EndpointAlias> made(
-      new EndpointAlias(&endpoint, tx_op_flags, rx_op_flags));
+  std::unique_ptr<EndpointAlias> made(new EndpointAlias(*parent));
   if (const int refused = made->ReplaceOpFlags(flags); refused != 0) {
     return refused;
   }

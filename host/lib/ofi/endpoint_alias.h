@@ -31,8 +31,8 @@ class EndpointAlias final : public TransferHandle, private ForkGuarded {
  private:
   void Disinherit() noexcept override;
 
-  EndpointAlias(Endpoint* endpoint, uint64_t tx_op_flags, uint64_t rx_op_flags)
-      : TransferHandle(endpoint, tx_op_flags, rx_op_flags) {}
+  explicit EndpointAlias(const TransferHandle& parent)
+      : TransferHandle(&parent.endpoint(), parent.op_flags()) {}
 };
 
 }  // namespace heddle::ofi

@@ -135,19 +135,6 @@ fi_ops_cm endpoint_cm_ops = {
     .join = kNotImplemented,
 };
 
-fi_ops_rma endpoint_rma_ops = {
-    .size = sizeof(fi_ops_rma),
-    .read = kNotImplemented,
-    .readv = kNotImplemented,
-    .readmsg = kNotImplemented,
-    .write = kNotImplemented,
-    .writev = kNotImplemented,
-    .writemsg = kNotImplemented,
-    .inject = kNotImplemented,
-    .writedata = kNotImplemented,
-    .injectdata = kNotImplemented,
-};
-
 fi_ops_tagged endpoint_tagged_ops = {
     .size = sizeof(fi_ops_tagged),
     .recv = kNotImplemented,

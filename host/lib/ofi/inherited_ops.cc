@@ -15,6 +15,10 @@ const char* NoAddressText(fid_av* /*handle*/, const void* /*address*/,
   return nullptr;
 }
 
+uint64_t ReadNothing(fid_cntr* /*handle*/) noexcept {
+  return 0;
+}
+
 const char* NoErrorText(fid_cq* /*handle*/, int /*prov_errno*/,
                         const void* /*data*/, char* /*buffer*/,
                         size_t /*bytes*/) noexcept {
@@ -75,6 +79,18 @@ fi_ops_cq inherited_cq_ops = {
     .sreadfrom = kInherited,
     .signal = kInherited,
     .strerror = NoErrorText,
+};
+
+// The value has no room for an error.
+fi_ops_cntr inherited_cntr_ops = {
+    .size = sizeof(fi_ops_cntr),
+    .read = ReadNothing,
+    .readerr = ReadNothing,
+    .add = kInherited,
+    .set = kInherited,
+    .wait = kInherited,
+    .adderr = kInherited,
+    .seterr = kInherited,
 };
 
 fi_ops_ep inherited_ep_ops = {

@@ -15,6 +15,7 @@ extern fi_ops_domain inherited_domain_ops;
 extern fi_ops_mr inherited_mr_ops;
 extern fi_ops_av inherited_av_ops;
 extern fi_ops_cq inherited_cq_ops;
+extern fi_ops_cntr inherited_cntr_ops;
 extern fi_ops_ep inherited_ep_ops;
 extern fi_ops_cm inherited_cm_ops;
 

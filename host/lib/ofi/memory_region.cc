@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/memory_region.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
+#include "host/lib/core/auth_key.h"
+#include "host/lib/core/log.h"
 #include "host/lib/fabric/unsupported.h"
+#include "host/lib/ofi/counter.h"
+#include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
 
 namespace heddle::ofi {
@@ -47,12 +55,25 @@ int RegisterBuffer(struct fid* handle, const void* buffer, size_t bytes,
 }
 // NOLINTEND(readability-function-size)
 
-// Regions bind to nothing: neither FI_MR_ENDPOINT nor FI_RMA_EVENT is asked.
+int BindRegion(struct fid* handle, struct fid* other, uint64_t flags) noexcept {
+  return boundary::Guard(
+      [&] { return MemoryRegion::From(handle)->Bind(other, flags); });
+}
+
+// fi_mr_enable.
+int ControlRegion(struct fid* handle, int command,
+                  void* /*argument*/) noexcept {
+  return command == FI_ENABLE ? boundary::Guard([&] {
+    return MemoryRegion::From(handle)->Enable();
+  })
+                              : -FI_ENOSYS;
+}
+
 fi_ops region_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseRegion,
-    .bind = fabric::RefuseBind,
-    .control = fabric::RefuseControl,
+    .bind = BindRegion,
+    .control = ControlRegion,
     .ops_open = fabric::RefuseOpenOps,
     .tostr = nullptr,
     .ops_set = fabric::RefuseSetOps,
@@ -69,25 +90,24 @@ fi_ops_mr domain_mr_ops = {
 
 int MemoryRegion::Register(Domain* domain, const fi_mr_attr& attr,
                            uint64_t flags, fid_mr** region) {
-  if (flags != 0) {
-    return -FI_EBADFLAGS;
-  }
   if (attr.mr_iov == nullptr || attr.iov_count == 0 ||
       attr.iov_count > core::kMrIovLimit || (attr.access & ~kAccess) != 0) {
     return -FI_EINVAL;
   }
-  std::unique_ptr<MemoryRegion> made(new MemoryRegion(domain));
-  for (size_t i = 0; i < attr.iov_count; ++i) {
-    auto part =
-        nic::Region::Create(domain->nic().device(), attr.mr_iov[i].iov_base,
-                            attr.mr_iov[i].iov_len);
-    if (!part.ok()) {
-      return boundary::ToReturnCode(part.error());
-    }
-    made->parts_[i] = std::move(part.value());
+  struct Deleter {
+    void operator()(MemoryRegion* doomed) const { delete doomed; }
+  };
+  std::unique_ptr<MemoryRegion, Deleter> made(new MemoryRegion(domain));
+  int result = made->ReadService(attr, flags);
+  if (result == 0) {
+    result = made->MapParts(attr);
   }
-  made->part_count_ = attr.iov_count;
-  const int result = domain->TakeKey(attr.requested_key, &made->key);
+  if (result == 0) {
+    result = made->ChooseKey(attr.requested_key);
+  }
+  if (result == 0 && made->rights_ != 0 && !made->deferred_) {
+    result = made->Grant();
+  }
   if (result != 0) {
     return result;
   }
@@ -99,10 +119,226 @@ int MemoryRegion::Register(Domain* domain, const fi_mr_attr& attr,
   return 0;
 }
 
+MemoryRegion::~MemoryRegion() {
+  if (!access_.End()) {
+    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+              "region of key %#" PRIx64 ": %s", key,
+              domain_->nic().admin().failure().c_str());
+  }
+  if (own_key_) {
+    domain_->ReturnKey(key);
+  }
+  if (endpoint_ != nullptr) {
+    endpoint_->Remove(this);
+  }
+  if (counter_ != nullptr) {
+    counter_->users().Remove();
+  }
+}
+
+int MemoryRegion::ReadService(const fi_mr_attr& attr, uint64_t flags) noexcept {
+  const DeviceInfo& device = domain_->nic().info();
+  // Source: fi_mr(3), FI_RMA_EVENT: the region may be bound to a counter.
+  const uint64_t known =
+      device.Has(contract::kCapabilityRegionEvent) ? FI_RMA_EVENT : 0;
+  if ((flags & ~known) != 0) {
+    return -FI_EBADFLAGS;
+  }
+  const uint32_t version = domain_->api_version();
+  // Fields that came after the application's version are not looked at.
+  if (FI_VERSION_GE(version, FI_VERSION(1, 5)) && attr.auth_key_size != 0) {
+    const auto job = core::JobIdOf(attr.auth_key, attr.auth_key_size);
+    if (!job.has_value()) {
+      return -FI_EINVAL;
+    }
+    has_job_ = true;
+    job_id_ = *job;
+  }
+  if (FI_VERSION_GE(version, FI_VERSION(1, 10)) &&
+      attr.iface != FI_HMEM_SYSTEM) {
+    return -FI_ENOSYS;
+  }
+  // What no operation of the device can use is not told to it.
+  if ((attr.access & FI_REMOTE_READ) != 0 &&
+      device.Has(contract::kCapabilityRead)) {
+    rights_ |= contract::kRegionFlagRemoteRead;
+  }
+  if ((attr.access & FI_REMOTE_WRITE) != 0 &&
+      device.Has(contract::kCapabilityWrite)) {
+    rights_ |= contract::kRegionFlagRemoteWrite;
+  }
+  deferred_ = rights_ != 0 &&
+              (domain_->region_mode().endpoint ||
+               (domain_->region_mode().event && (flags & FI_RMA_EVENT) != 0));
+  return 0;
+}
+
+int MemoryRegion::MapParts(const fi_mr_attr& attr) {
+  std::array<iovec, core::kMrIovLimit> parts = {};
+  std::copy_n(attr.mr_iov, attr.iov_count, parts.begin());
+  part_count_ = attr.iov_count;
+  if (rights_ != 0) {
+    // Peers see one range of addresses.
+    for (size_t i = 1; i < attr.iov_count; ++i) {
+      const auto end =
+          reinterpret_cast<uintptr_t>(parts[0].iov_base) + parts[0].iov_len;
+      if (reinterpret_cast<uintptr_t>(parts[i].iov_base) != end) {
+        core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+                  "region of %zu parts: memory that peers may reach has to be "
+                  "contiguous; register each part by itself",
+                  attr.iov_count);
+        return -FI_EINVAL;
+      }
+      parts[0].iov_len += parts[i].iov_len;
+    }
+    part_count_ = 1;
+  }
+  for (size_t i = 0; i < part_count_; ++i) {
+    auto part = nic::Region::Create(domain_->nic().device(), parts[i].iov_base,
+                                    parts[i].iov_len);
+    if (!part.ok()) {
+      return boundary::ToReturnCode(part.error());
+    }
+    parts_[i] = std::move(part.value());
+  }
+  start_ = reinterpret_cast<uint64_t>(parts[0].iov_base);
+  bytes_ = parts[0].iov_len;
+  return 0;
+}
+
+int MemoryRegion::ChooseKey(uint64_t requested) {
+  if (rights_ != 0 && domain_->region_mode().provider_key) {
+    key = FI_KEY_NOTAVAIL;  // The device's, when it is enabled.
+    return 0;
+  }
+  if (rights_ != 0 && requested >> contract::kKeyUserBits != 0) {
+    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+              "key %#" PRIx64
+              ": memory that peers may reach has keys of at "
+              "most %u bits (domain_attr->mr_key_size), or the device's own "
+              "with FI_MR_PROV_KEY",
+              requested, static_cast<unsigned>(contract::kKeyUserBits));
+    return -FI_EINVAL;
+  }
+  const int result = domain_->TakeKey(requested, &key);
+  own_key_ = result == 0;
+  return result;
+}
+
+int MemoryRegion::Grant() {
+  const RegionMode& mode = domain_->region_mode();
+  const bool provider_key = mode.provider_key;
+  const uint32_t job = has_job_               ? job_id_
+                       : endpoint_ != nullptr ? endpoint_->job_id()
+                                              : domain_->job_id();
+  const auto flag = [](bool set, uint8_t bit) {
+    return set ? bit : uint8_t{0};
+  };
+  const contract::AdminRegisterRegion command = {
+      .endpoint = endpoint_ != nullptr ? endpoint_number_ : 0,
+      .iova = ToInteger(parts_[0].iova_of(
+          reinterpret_cast<const void*>(start_))),  // NOLINT: as registered.
+      .length = bytes_,
+      .address_base = mode.virtual_address ? start_ : 0,
+      .key = provider_key ? 0 : key,
+      .job_id = job,
+      .flags = static_cast<uint8_t>(
+          rights_ | flag(endpoint_ != nullptr, contract::kRegionFlagEndpoint) |
+          flag(provider_key, contract::kRegionFlagProviderKey)),
+      .counter =
+          counter_ == nullptr ? uint8_t{0} : counter_->backend().reference()};
+  auto access = nic::RemoteAccess::Grant(domain_->nic(), command);
+  if (access.ok()) {
+    access_ = std::move(access.value());
+    key = access_.key();
+    return 0;
+  }
+  if (static_cast<int>(access.error()) != ENOSPC) {
+    return boundary::ToReturnCode(access.error());
+  }
+  core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+            "region: the device has %u entries for memory that peers may "
+            "reach, and none is left%s; close regions, or register larger ones",
+            domain_->nic().info().regions,
+            provider_key ? ""
+                         : " where a key like this one may be (keys of the "
+                           "device's choice, FI_MR_PROV_KEY, may be anywhere)");
+  return -FI_ENOMEM;
+}
+
+int MemoryRegion::Bind(struct fid* other, uint64_t flags) {
+  if (deferred_ && access_.granted()) {
+    return -FI_EOPBADSTATE;
+  }
+  switch (other->fclass) {
+    case FI_CLASS_EP:
+      return BindEndpoint(&TransferHandle::From(other)->endpoint(), flags);
+    case FI_CLASS_CNTR:
+      return BindCounter(Counter::From(other), flags);
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int MemoryRegion::BindEndpoint(Endpoint* endpoint, uint64_t flags) {
+  if (flags != 0) {
+    return -FI_EBADFLAGS;
+  }
+  if (endpoint->domain() != domain_) {
+    return -FI_EDOMAIN;
+  }
+  // Without FI_MR_ENDPOINT a region serves all endpoints already.
+  if (!domain_->region_mode().endpoint || endpoint_ != nullptr) {
+    return -FI_EINVAL;
+  }
+  const int result = endpoint->Add(this, &endpoint_number_);
+  endpoint_ = result == 0 ? endpoint : nullptr;
+  return result;
+}
+
+int MemoryRegion::BindCounter(Counter* counter, uint64_t flags) {
+  // Source: fi_mr(3), the one flag that there is.
+  if (flags != FI_REMOTE_WRITE) {
+    return -FI_EBADFLAGS;
+  }
+  if (counter->domain() != domain_) {
+    return -FI_EDOMAIN;
+  }
+  if (counter_ != nullptr || rights_ == 0 ||
+      !domain_->nic().info().Has(contract::kCapabilityRegionEvent)) {
+    return -FI_EINVAL;
+  }
+  counter_ = counter;
+  counter->users().Add();
+  if (!access_.granted()) {
+    return 0;
+  }
+  // Without FI_MR_RMA_EVENT the region is in use already; the device takes its
+  // counter with the region only. A key that it chooses changes by this.
+  (void)access_.End();
+  return Grant();
+}
+
+int MemoryRegion::Enable() {
+  if (!deferred_) {
+    return 0;
+  }
+  if (access_.granted() ||
+      (domain_->region_mode().endpoint && endpoint_ == nullptr)) {
+    return -FI_EOPBADSTATE;
+  }
+  return Grant();
+}
+
+void MemoryRegion::LoseEndpoint() noexcept {
+  (void)access_.End();
+  endpoint_ = nullptr;
+}
+
 int MemoryRegion::Close() noexcept {
-  domain_->ReturnKey(key);
-  domain_->users().Remove();
+  Domain* const domain = domain_;
   delete this;
+  domain->users().Remove();
   return 0;
 }
 

@@ -3,46 +3,17 @@
 
 #include <array>
 
-#include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/refuse.h"
+#include "host/lib/ofi/transfer_call.h"
 #include "host/lib/ofi/transfer_handle.h"
 
 namespace heddle::ofi {
 namespace {
 
-// Flags that fi_sendmsg and fi_recvmsg take. A completion is written when the
-// target has acknowledged, which the two weaker levels allow.
-constexpr uint64_t kSendFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
-                                FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA |
-                                FI_MORE;
 constexpr uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE;
 
 using nic::kMaxSegments;
 using nic::Segment;
-
-uint64_t FromContext(void* context) noexcept {
-  return reinterpret_cast<uint64_t>(context);
-}
-
-Segment MakeSegment(const void* buffer, size_t bytes,
-                    const void* descriptor) noexcept {
-  return {.address = const_cast<void*>(buffer),
-          .bytes = bytes,
-          .region = MemoryRegion::Find(descriptor, buffer, bytes)};
-}
-
-// The segments of a vector call. Precondition: `count` <= kMaxSegments.
-std::array<Segment, kMaxSegments> MakeSegments(const iovec* parts,
-                                               void** descriptors,
-                                               size_t count) noexcept {
-  std::array<Segment, kMaxSegments> segments;
-  for (size_t i = 0; i < count; ++i) {
-    segments[i] =
-        MakeSegment(parts[i].iov_base, parts[i].iov_len,
-                    descriptors == nullptr ? nullptr : descriptors[i]);
-  }
-  return segments;
-}
 
 // The functions below have the API's parameters.
 // NOLINTBEGIN(readability-function-size)
@@ -99,7 +70,7 @@ struct SendOps {
         TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
                    {.context = FromContext(context),
-                    .completion = transmit.report,
+                    .flags = transmit.flags,
                     .copy_now = transmit.copy_now},
                    peer, buffer, bytes, descriptor);
   }
@@ -113,7 +84,7 @@ struct SendOps {
     const TransferHandle::Transmit& transmit =
         TransferHandle::From(handle)->transmit();
     nic::SendOperation operation = {.context = FromContext(context),
-                                    .completion = transmit.report,
+                                    .flags = transmit.flags,
                                     .copy_now = transmit.copy_now};
     const auto segments = MakeSegments(parts, descriptors, count);
     return Post(transmit, operation, peer, {segments.data(), count});
@@ -121,19 +92,18 @@ struct SendOps {
 
   static ssize_t SendMessage(fid_ep* handle, const fi_msg* message,
                              uint64_t flags) noexcept {
-    if ((flags & ~kSendFlags) != 0) {
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
+    if ((flags & ~transmit.message_flags) != 0) {
       return -FI_EOPNOTSUPP;
     }
     if (message->iov_count > kMaxSegments) {
       return -FI_EINVAL;
     }
-    const TransferHandle::Transmit& transmit =
-        TransferHandle::From(handle)->transmit();
     nic::SendOperation operation = {
         .context = FromContext(message->context),
         .data = message->data,
-        .has_data = (flags & FI_REMOTE_CQ_DATA) != 0,
-        .completion = !transmit.selective || (flags & FI_COMPLETION) != 0,
+        .flags = DescriptorFlags(flags, transmit.selective),
         .copy_now = (flags & FI_INJECT) != 0,
         .more = (flags & FI_MORE) != 0};
     const auto segments =
@@ -150,7 +120,7 @@ struct SendOps {
         TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
                    {.context = FromContext(handle->fid.context),
-                    .completion = false,
+                    .flags = 0,
                     .copy_now = true},
                    peer, buffer, bytes, nullptr);
   }
@@ -163,8 +133,8 @@ struct SendOps {
     return PostOne(transmit,
                    {.context = FromContext(context),
                     .data = data,
-                    .has_data = true,
-                    .completion = transmit.report,
+                    .flags = static_cast<uint8_t>(transmit.flags |
+                                                  contract::kTxFlagHeaderData),
                     .copy_now = transmit.copy_now},
                    peer, buffer, bytes, descriptor);
   }
@@ -176,8 +146,7 @@ struct SendOps {
     return PostOne(transmit,
                    {.context = FromContext(handle->fid.context),
                     .data = data,
-                    .has_data = true,
-                    .completion = false,
+                    .flags = contract::kTxFlagHeaderData,
                     .copy_now = true},
                    peer, buffer, bytes, nullptr);
   }

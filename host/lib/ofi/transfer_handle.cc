@@ -2,6 +2,7 @@
 #include "host/lib/ofi/transfer_handle.h"
 
 #include "host/lib/core/limits.h"
+#include "host/lib/ofi/transfer_call.h"
 
 namespace heddle::ofi {
 namespace {
@@ -19,7 +20,7 @@ int TransferHandle::ReadOpFlags(uint64_t* flags) const noexcept {
   if (!NamesOneDirection(*flags)) {
     return -FI_EINVAL;
   }
-  *flags = (*flags & FI_TRANSMIT) != 0 ? tx_op_flags_ : rx_op_flags_;
+  *flags = (*flags & FI_TRANSMIT) != 0 ? op_flags_.tx : op_flags_.rx;
   return 0;
 }
 
@@ -29,11 +30,11 @@ int TransferHandle::ReplaceOpFlags(uint64_t flags) noexcept {
   }
   const bool transmit = (flags & FI_TRANSMIT) != 0;
   const uint64_t wanted = flags & ~kDirections;
-  const uint64_t known = transmit ? core::kTxOpFlags : core::kRxOpFlags;
+  const uint64_t known = transmit ? op_flags_.tx_offered : core::kRxOpFlags;
   if ((wanted & ~known) != 0) {
     return -FI_EBADFLAGS;
   }
-  (transmit ? tx_op_flags_ : rx_op_flags_) = wanted;
+  (transmit ? op_flags_.tx : op_flags_.rx) = wanted;
   ApplyOpFlags();
   return 0;
 }
@@ -46,10 +47,11 @@ void TransferHandle::UseQueues(const Transmit& transmit,
 }
 
 void TransferHandle::ApplyOpFlags() noexcept {
-  transmit_.report =
-      !transmit_.selective || (tx_op_flags_ & FI_COMPLETION) != 0;
-  transmit_.copy_now = (tx_op_flags_ & FI_INJECT) != 0;
-  receive_.report = !receive_.selective || (rx_op_flags_ & FI_COMPLETION) != 0;
+  transmit_.flags =
+      DescriptorFlags(op_flags_.tx & (FI_COMPLETION | FI_DELIVERY_COMPLETE),
+                      transmit_.selective);
+  transmit_.copy_now = (op_flags_.tx & FI_INJECT) != 0;
+  receive_.report = !receive_.selective || (op_flags_.rx & FI_COMPLETION) != 0;
 }
 
 }  // namespace heddle::ofi

@@ -25,9 +25,11 @@ class TransferHandle : public fid_ep {
   struct Transmit {
     nic::TxQueue* queue = nullptr;
     const nic::AddressTable* peers = nullptr;
-    bool selective = false;  // Success is reported only with FI_COMPLETION.
-    bool report = true;      // Calls without flags: report success.
-    bool copy_now = false;   // Calls without flags: FI_INJECT.
+    uint64_t message_flags = 0;  // That calls with flags take.
+    bool selective = false;      // Success is reported only with FI_COMPLETION.
+    // Calls without flags: the descriptor's flags, and FI_INJECT.
+    uint8_t flags = contract::kTxFlagCompletion;
+    bool copy_now = false;
   };
   struct Receive {
     nic::RxQueue* queue = nullptr;
@@ -54,20 +56,21 @@ class TransferHandle : public fid_ep {
   int ReadOpFlags(uint64_t* flags) const noexcept;
   int ReplaceOpFlags(uint64_t flags) noexcept;
 
+  // Operation flags by direction, and those that may be set for transmission.
+  struct OpFlags {
+    uint64_t tx = 0;
+    uint64_t rx = 0;
+    uint64_t tx_offered = 0;
+  };
+  const OpFlags& op_flags() const noexcept { return op_flags_; }
+
   // Takes the queues of the enabled endpoint over.
   void UseQueues(const Transmit& transmit, const Receive& receive) noexcept;
 
  protected:
-  TransferHandle(Endpoint* endpoint, uint64_t tx_op_flags,
-                 uint64_t rx_op_flags) noexcept
-      : fid_ep{},
-        endpoint_(endpoint),
-        tx_op_flags_(tx_op_flags),
-        rx_op_flags_(rx_op_flags) {}
+  TransferHandle(Endpoint* endpoint, const OpFlags& flags) noexcept
+      : fid_ep{}, endpoint_(endpoint), op_flags_(flags) {}
   ~TransferHandle() = default;
-
-  uint64_t tx_op_flags() const noexcept { return tx_op_flags_; }
-  uint64_t rx_op_flags() const noexcept { return rx_op_flags_; }
 
  private:
   void ApplyOpFlags() noexcept;
@@ -76,8 +79,7 @@ class TransferHandle : public fid_ep {
   Receive receive_;
   // Above: every post. Below: cold.
   Endpoint* endpoint_;
-  uint64_t tx_op_flags_;
-  uint64_t rx_op_flags_;
+  OpFlags op_flags_;
 };
 
 }  // namespace heddle::ofi

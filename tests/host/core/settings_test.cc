@@ -161,7 +161,7 @@ TEST_P(BadSetting, IsRefusedAndNamedWithItsValueAndRange) {
 INSTANTIATE_TEST_SUITE_P(
     Values, BadSetting,
     testing::Values(
-        std::pair{"FI_HEDDLE_DEVICE", "soft"},
+        std::pair{"FI_HEDDLE_DEVICE", "hard"},
         std::pair{"FI_HEDDLE_IP", "localhost"},
         std::pair{"FI_HEDDLE_IP", "0.0.0.0"},
         std::pair{"FI_HEDDLE_IP", "224.0.0.1"},

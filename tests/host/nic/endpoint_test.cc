@@ -62,7 +62,9 @@ struct Node {
     const Segment segment = {.address = const_cast<void*>(data),
                              .bytes = bytes};
     return endpoint->tx()->Post<Locked>(
-        {.context = context, .peer = peer, .completion = completion},
+        {.context = context,
+         .peer = peer,
+         .flags = completion ? contract::kTxFlagCompletion : uint8_t{0}},
         {&segment, 1});
   }
 

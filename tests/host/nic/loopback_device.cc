@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 namespace heddle::test {
 namespace {
@@ -15,7 +16,8 @@ using contract::CompletionKind;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint32_t kLimits = 0x10101010;  // 16 of each kind.
+constexpr uint32_t kLimits = 0x10101010;              // 16 of each kind.
+constexpr uint32_t kRegionLimits = 32U << 16 | 1024;  // Counters, regions.
 
 void* HostAddress(uint64_t iova) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): host memory is this process.
@@ -40,6 +42,11 @@ LoopbackDevice::LoopbackDevice(std::shared_ptr<LoopbackWire> wire,
     fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   }
   bus_.context_limits = kLimits;
+  bus_.region_limits = 0;
+  if (options_.rma) {
+    name_ = "soft0";
+    bus_.region_limits = kRegionLimits;
+  }
   program_.Start();
   wire_->devices.push_back(this);
   if (options_.own_thread) {
@@ -78,6 +85,8 @@ uint32_t LoopbackDevice::ReadRegister32(uint32_t offset) {
       return bus_.transport_limits;
     case contract::kBar0DatapathOffset:
       return bus_.datapath;
+    case contract::kBar0RegionLimitsOffset:
+      return bus_.region_limits;
     case contract::kBar0DeviceStatusOffset:
       return bus_.status;
     case contract::kBar0FatalCauseOffset:
@@ -94,8 +103,15 @@ uint32_t LoopbackDevice::ReadRegister32(uint32_t offset) {
 uint64_t LoopbackDevice::ReadRegister64(uint32_t offset) {
   const std::lock_guard lock(wire_->mutex);
   if (offset == contract::kBar0CapabilityOffset) {
+    constexpr uint64_t kRma =
+        contract::kCapabilityWrite | contract::kCapabilityRead |
+        contract::kCapabilityScatterGather | contract::kCapabilityCounters |
+        contract::kCapabilityDeliveryComplete |
+        contract::kCapabilityRegionEvent | contract::kCapabilityFence |
+        contract::kCapabilityMore;
     return contract::kCapabilitySend | contract::kCapabilityRod |
-           contract::kCapabilityInline | contract::kCapabilityWriteErrors;
+           contract::kCapabilityInline | contract::kCapabilityWriteErrors |
+           (options_.rma ? kRma : 0);
   }
   if (offset >= contract::kBar0StatisticsOffset) {
     return statistics_.at((offset - contract::kBar0StatisticsOffset) /
@@ -357,8 +373,13 @@ void LoopbackDevice::ServeSelf() {
 void LoopbackDevice::ForgetRewritten() {
   for (; events_seen_ < bus_.events.size(); ++events_seen_) {
     const firmware::BusEvent& event = bus_.events[events_seen_];
-    if (event.kind != firmware::BusEvent::Kind::kTableWrite ||
-        event.index >= kContexts) {
+    if (event.kind != firmware::BusEvent::Kind::kTableWrite) {
+      continue;
+    }
+    if (event.table == contract::Table::kCounter) {
+      counters_[event.index] = {};
+    }
+    if (event.index >= kContexts) {
       continue;
     }
     if (event.table == contract::Table::kTxCtx) {
@@ -387,6 +408,10 @@ void LoopbackDevice::TakeDoorbell(uint32_t offset, uint64_t value) {
   const uint32_t reg = offset % contract::kDoorbellPageBytes;
   const auto opcode = static_cast<contract::DoorbellOp>(
       value & contract::kDoorbellOpOpcodeMask);
+  if (page >= contract::kCounterPageFirst) {
+    TakeCounterDoorbell(page - contract::kCounterPageFirst, reg, value);
+    return;
+  }
   if (page >= contract::kCqPageFirst) {
     const uint32_t index = page - contract::kCqPageFirst;
     CqState& cq = cq_.at(index);
@@ -475,19 +500,7 @@ bool LoopbackDevice::FetchPayload(uint32_t context,
                                   const contract::TxCtxCfg& cfg,
                                   Message& message) {
   const contract::TxDesc& desc = message.desc;
-  const bool in_desc = (desc.flags & contract::kTxFlagInline) != 0;
-  const bool in_slots = (desc.flags & contract::kTxFlagInlineExt) != 0;
-  if (desc.opcode != contract::Opcode::kSend) {
-    message.status = Status::kBadOpcode;
-    return false;
-  }
-  const bool lengths_ok =
-      in_desc    ? desc.length <= contract::kInlineBytes && desc.segments == 0
-      : in_slots ? desc.length <= contract::kInjectBytes
-                 : desc.segments == (desc.length == 0 ? 0 : 1) &&
-                       desc.local_length == desc.length;
-  if (!lengths_ok) {
-    message.status = Status::kBadLength;
+  if (!FindBuffer(cfg, message)) {
     return false;
   }
   auto [cached, missing] = tx_[context].av_cache.try_emplace(desc.peer);
@@ -503,18 +516,67 @@ bool LoopbackDevice::FetchPayload(uint32_t context,
     message.status = Status::kBadPeer;
     return true;
   }
+  if (desc.opcode == contract::Opcode::kRead) {
+    return true;
+  }
   message.payload.resize(desc.length);
+  size_t at = 0;
+  for (const contract::TxSegment& piece : message.pieces) {
+    if (!Read(piece.iova, &message.payload[at], piece.length)) {
+      message.status = Status::kLocalAccess;
+      return false;
+    }
+    at += piece.length;
+  }
+  return true;
+}
+
+bool LoopbackDevice::FindBuffer(const contract::TxCtxCfg& cfg,
+                                Message& message) {
+  const contract::TxDesc& desc = message.desc;
+  const bool rma = desc.opcode == contract::Opcode::kWrite ||
+                   desc.opcode == contract::Opcode::kRead;
+  if (desc.opcode != contract::Opcode::kSend && !(options_.rma && rma)) {
+    message.status = Status::kBadOpcode;
+    return false;
+  }
+  const bool in_desc = (desc.flags & contract::kTxFlagInline) != 0;
+  const bool in_slots = (desc.flags & contract::kTxFlagInlineExt) != 0;
   const uint32_t mask = (1U << cfg.ring_log2) - 1;
   const uint64_t slot =
       cfg.ring_base + uint64_t{message.position & mask} * contract::kDescBytes;
-  const uint64_t from = in_desc    ? slot + contract::kInlineOffset
-                        : in_slots ? slot + contract::kDescBytes
-                                   : desc.local_iova;
-  if (desc.length != 0 && !Read(from, message.payload.data(), desc.length)) {
-    message.status = Status::kLocalAccess;
-    return false;
+  bool ok = true;
+  if (in_desc || in_slots) {
+    const uint32_t room =
+        in_desc ? contract::kInlineBytes : contract::kInjectBytes;
+    ok = desc.length <= room && desc.segments == 0 &&
+         desc.opcode != contract::Opcode::kRead;
+    message.pieces.push_back({.iova = slot + (in_desc ? contract::kInlineOffset
+                                                      : contract::kDescBytes),
+                              .length = desc.length});
+  } else if (desc.segments <= 1) {
+    ok = desc.segments == (desc.length == 0 ? 0 : 1) &&
+         desc.local_length == desc.length;
+    message.pieces.push_back({.iova = desc.local_iova, .length = desc.length});
+  } else {
+    message.pieces.resize(contract::kLocalSegments);
+    ok = options_.rma && desc.segments <= contract::kLocalSegments &&
+         desc.ext_slots == 1 &&
+         Read(slot + contract::kDescBytes, message.pieces.data(),
+              contract::kDescBytes);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < message.pieces.size(); ++i) {
+      const contract::TxSegment& piece = message.pieces[i];
+      const bool used = i < desc.segments;
+      ok = ok && piece.rsvd0 == 0 && (used || piece == contract::TxSegment{});
+      sum += piece.length;
+    }
+    ok = ok && sum == desc.length;
   }
-  return true;
+  std::erase_if(message.pieces,
+                [](const auto& piece) { return piece.length == 0; });
+  message.status = ok ? message.status : Status::kBadLength;
+  return ok;
 }
 
 void LoopbackDevice::DeliverAll(uint32_t context) {
@@ -577,8 +639,11 @@ bool LoopbackDevice::DeliverOne(uint32_t context, Message& message) {
     return CompleteTx(context, message);
   }
   target->TakeDoorbells();
+  const bool rma = message.desc.opcode != contract::Opcode::kSend;
   if (!HasCredit(cq) ||
-      !target->Receive(rx_context, tx_cfg(context), address(), message)) {
+      !(rma ? target->Access(rx_context, tx_cfg(context), *this, message)
+            : target->Receive(rx_context, tx_cfg(context), address(),
+                              message))) {
     return false;
   }
   // The receive may have taken the last entry of a shared queue.
@@ -589,13 +654,30 @@ bool LoopbackDevice::DeliverOne(uint32_t context, Message& message) {
   return true;
 }
 
-bool LoopbackDevice::CompleteTx(uint32_t context, const Message& message) {
+bool LoopbackDevice::CompleteTx(uint32_t context, Message& message) {
   TxState& tx = tx_[context];
   const contract::TxCtxCfg cfg = tx_cfg(context);
-  const bool report = message.status != Status::kOk ||
-                      (message.desc.flags & contract::kTxFlagCompletion) != 0;
+  const bool last = (message.desc.flags & contract::kTxFlagMore) == 0;
+  const auto chain = tx.chains.find(message.desc.peer);
+  if (last && chain != tx.chains.end()) {
+    std::tie(message.status, message.detail) = chain->second;
+  }
+  const bool report =
+      last && (message.status != Status::kOk ||
+               (message.desc.flags & contract::kTxFlagCompletion) != 0);
   if (report && !HasCredit(cfg.cq)) {
     return false;
+  }
+  if (last) {
+    tx.chains.erase(message.desc.peer);
+    const bool send = message.desc.opcode == contract::Opcode::kSend;
+    const bool write = message.desc.opcode == contract::Opcode::kWrite;
+    Count(send    ? cfg.counter_send
+          : write ? cfg.counter_write
+                  : cfg.counter_read,
+          message.status == Status::kOk);
+  } else if (message.status != Status::kOk) {
+    tx.chains.try_emplace(message.desc.peer, message.status, message.detail);
   }
   tx.done[message.position] = message.slots;
   for (auto found = tx.done.find(tx.head); found != tx.done.end();
@@ -662,6 +744,7 @@ bool LoopbackDevice::Receive(uint32_t context, const contract::TxCtxCfg& source,
   const uint16_t position = rx.next++;
   ReleaseRx(context, position);
   const bool has_data = (message.desc.flags & contract::kTxFlagHeaderData) != 0;
+  Count(cfg.counter_recv, status == Status::kOk);
   Produce(cfg.cq,
           {.op_context = desc.op_context,
            .length = placed,

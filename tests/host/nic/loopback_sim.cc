@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libheddle-sim.so: kind "rtl" is a `LoopbackDevice`.
+// Stands in for libheddle-sim.so: kinds "rtl" and "soft" are a
+// `LoopbackDevice`, the latter with RMA.
 #include <arpa/inet.h>
 #include <endian.h>
 
@@ -93,10 +94,12 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
   if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
     return Refuse(error, EPROTO, "loopback: built for another library");
   }
-  if (std::string(kind) != "rtl") {
-    return Refuse(error, ENODEV, "loopback: stands in for rtl only");
+  const std::string wanted_kind = kind;
+  if (wanted_kind != "rtl" && wanted_kind != "soft") {
+    return Refuse(error, ENODEV, "loopback: stands in for rtl and soft only");
   }
   LoopbackOptions wanted;
+  wanted.rma = wanted_kind == "soft";
   std::string wire = "default";
   for (size_t i = 0; i < option_count; ++i) {
     const std::string name = options[i].name;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/nic/counter.h"
+
+#include <cerrno>
+#include <chrono>
+
+#include "driver/device/wait.h"
+
+namespace heddle::nic {
+
+Result<std::unique_ptr<Counter>> Counter::Create(Nic& nic) {
+  std::unique_ptr<Counter> counter(new Counter(nic));
+  auto memory = DmaBuffer::Create(nic.device(), sizeof(contract::CounterCell));
+  if (!memory.ok()) {
+    return memory.error();
+  }
+  counter->memory_ = std::move(memory.value());
+  auto number = nic.admin().CreateCounter(counter->memory_.iova());
+  if (!number.ok()) {
+    return number.error();
+  }
+  counter->number_ = number.value();
+  counter->created_ = true;
+  return counter;
+}
+
+Counter::~Counter() {
+  if (created_) {
+    // On failure the device is lost; unmapping still keeps it off the cell.
+    (void)nic_.admin().DestroyCounter(number_);
+  }
+}
+
+int Counter::Execute(Change change, uint64_t amount) noexcept {
+  uint64_t own = 0;
+  {
+    const Locked::Guard guard(lock_);
+    own = ++issued_;
+    Ring(CounterDoorbell(nic_.device(), number_, static_cast<uint32_t>(change)),
+         amount);
+  }
+  const auto executed = [&] { return LoadShared(&cell().echo) >= own; };
+  return WaitFor(nic_.device(), AdminQueue::kDefaultLimit, executed) ? 0 : EIO;
+}
+
+}  // namespace heddle::nic

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an endpoint may do, by the capabilities of its info.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle::ofi {
+
+// A capability with none of its modifiers means all directions (fi_getinfo(3)).
+struct EndpointCaps {
+  bool sends = false;
+  bool receives = false;
+  bool reads = false;
+  bool writes = false;
+  bool is_read = false;     // By peers.
+  bool is_written = false;  // By peers.
+  bool region_events = false;
+  bool fences = false;
+
+  static constexpr EndpointCaps Of(uint64_t caps) noexcept {
+    constexpr uint64_t kMessages = FI_SEND | FI_RECV;
+    constexpr uint64_t kRma =
+        FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    caps |= (caps & kMessages) == 0 ? kMessages : 0;
+    caps |= (caps & kRma) == 0 ? kRma : 0;
+    const bool rma = (caps & FI_RMA) != 0;
+    const bool messages = (caps & FI_MSG) != 0 || !rma;
+    return {.sends = messages && (caps & FI_SEND) != 0,
+            .receives = messages && (caps & FI_RECV) != 0,
+            .reads = rma && (caps & FI_READ) != 0,
+            .writes = rma && (caps & FI_WRITE) != 0,
+            .is_read = rma && (caps & FI_REMOTE_READ) != 0,
+            .is_written = rma && (caps & FI_REMOTE_WRITE) != 0,
+            .region_events = (caps & FI_RMA_EVENT) != 0,
+            .fences = (caps & FI_FENCE) != 0};
+  }
+
+  bool transmits() const noexcept { return sends || reads || writes; }
+  bool is_target() const noexcept { return is_read || is_written; }
+
+  // What it needs of a device (contract `capability`).
+  uint64_t needs() const noexcept {
+    return (reads || is_read ? contract::kCapabilityRead : 0) |
+           (writes || is_written ? contract::kCapabilityWrite : 0) |
+           (region_events ? contract::kCapabilityRegionEvent : 0) |
+           (fences ? contract::kCapabilityFence : 0);
+  }
+};
+
+}  // namespace heddle::ofi
