@@ -12,7 +12,7 @@ INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long demo lint contract performance bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long demo lint contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,10 @@ contract: ## Regenerate the views of hw/contract/heddle.toml
 performance: configure ## Measure cycles and instructions, write docs/performance.md
 	@cmake --build $(BUILD) -j $(JOBS) --target heddle_figures
 	@bench/figures.py --build $(BUILD) record
+
+bench: configure ## Compare the soft device with the stock providers tcp and shm
+	@cmake --build $(BUILD) -j $(JOBS) --target heddle_measure_provider heddle_fi heddle-sim
+	@bench/compare.py --build $(BUILD)
 
 bench-check: configure ## Compare cycles and instructions with the recorded ones
 	@cmake --build $(BUILD) -j $(JOBS) --target heddle_figures

@@ -166,7 +166,7 @@ class Make(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         targets = [line.split()[0] for line in run.stdout.splitlines()]
         self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "demo", "lint",
-                                   "contract", "performance", "bench-check", "fuzz", "soak", "coverage", "clean"])
+                                   "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
         for line in run.stdout.splitlines():
             self.assertGreaterEqual(len(line.split()), 3, line)
 
