@@ -13,6 +13,11 @@ namespace heddle::sim {
 
 struct DeviceOptions {
   SharedWireOptions wire;
+  // Of `soft`: UDP sockets instead of the one-machine wire (`wire.name` is not
+  // used), all packets to `udp_port` unless it is 0.
+  bool udp = false;
+  uint16_t udp_port = 0;
+  bool payload_mtu_named = false;  // Else a UDP wire follows its interface.
   LineFaults faults;
   MemoryOptions memory;    // Of `rtl`.
   std::string capture;     // Files, empty for none.

@@ -51,6 +51,13 @@ Result<std::unique_ptr<RtlDevice>> RtlDevice::Open(
 }
 
 bool RtlDevice::OpenWire(std::string* message, Errno* error) {
+  if (options_.udp) {
+    *error = Errno{EINVAL};
+    *message =
+        "simulator setting wire=udp: the device rtl has no UDP sockets; use "
+        "the device soft, or the name of a one-machine wire";
+    return false;
+  }
   auto wire = SharedWire::Attach(options_.wire, message);
   if (!wire.ok()) {
     *error = wire.error();
@@ -74,9 +81,10 @@ bool RtlDevice::OpenWire(std::string* message, Errno* error) {
 }
 
 bool RtlDevice::Start(std::string* message) {
-  const NicNodeOptions options{.memory = options_.memory,
-                               .model = {.trace = options_.trace},
-                               .board = DeviceBoard(options_, wire_->slot(), kTickNs)};
+  const NicNodeOptions options{
+      .memory = options_.memory,
+      .model = {.trace = options_.trace},
+      .board = DeviceBoard(options_, wire_->slot(), kTickNs)};
   const std::lock_guard lock(mutex_);
   node_ = std::make_unique<NicNode>(
       options, mac_.get(), wire_.get(),

@@ -106,10 +106,17 @@ const char* Apply(std::string_view name, const std::string& value,
   }
   if (name == "wire") {
     const bool good = !value.empty() && value.size() < kWireNameBytes;
+    out.udp = value == "udp";
     out.wire.name = value == "default" ? std::string() : value;
     return good ? nullptr : "1 to 64 characters";
   }
+  if (name == "udp_port") {
+    return ParseNumber<uint16_t>(value, 0, UINT16_MAX, &out.udp_port)
+               ? nullptr
+               : "a port number, 0 for one of each endpoint";
+  }
   if (name == "payload_mtu") {
+    out.payload_mtu_named = true;
     return ParseMtu(value, &out.wire.payload_mtu) ? nullptr
                                                   : "1024, 2048, 4096 or 8192";
   }
@@ -154,7 +161,7 @@ const char* Apply(std::string_view name, const std::string& value,
 }  // namespace
 
 Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
-                                       size_t count, std::string* message) {
+                                    size_t count, std::string* message) {
   DeviceOptions out;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = options[i].name;

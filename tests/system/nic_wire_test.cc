@@ -175,7 +175,7 @@ TEST_F(NicWireTest, ALongAndNarrowWireLosesNothing) {
                                 .rate = 128,
                                 .queue_bytes = 16384,
                                 .ecn_bytes = 4096},
-                               200));
+                               60));
   ASSERT_TRUE(RunToTheEnd());
   ExpectEverythingArrivedIntact();
   sim::LockstepWire& wire = nodes_->world().wire();

@@ -17,6 +17,7 @@
 #include "hw/sim/device_board.h"
 #include "hw/sim/random.h"
 #include "hw/sim/soft/wire/shared_datagram_wire.h"
+#include "hw/sim/soft/wire/udp_wire.h"
 #include "hw/sim/statistic_names.h"
 
 namespace heddle::sim::soft {
@@ -112,23 +113,46 @@ SoftDevice::SoftDevice(const DeviceOptions& options)
 Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
     const DeviceOptions& options, std::string* message) {
   std::unique_ptr<SoftDevice> device(new SoftDevice(options));
-  auto wire = SharedDatagramWire::Open({.wire = options.wire,
-                                        .faults = options.faults,
-                                        .capture = options.capture},
-                                       &device->slow_path_, message);
-  if (!wire.ok()) {
-    return wire.error();
+  if (const Result<bool> opened = device->OpenWire(message); !opened.ok()) {
+    return opened.error();
   }
-  device->wire_ = std::move(wire.value());
   if (!device->Start(message)) {
     return Errno{EIO};
   }
   return device;
 }
 
+Result<bool> SoftDevice::OpenWire(std::string* message) {
+  if (options_.udp) {
+    auto wire = UdpWire::Open(
+        {.ip = options_.wire.ip,
+         .payload_mtu =
+             options_.payload_mtu_named ? options_.wire.payload_mtu : 0,
+         .udp_port = options_.udp_port,
+         .faults = options_.faults,
+         .capture = options_.capture},
+        message);
+    if (!wire.ok()) {
+      return wire.error();
+    }
+    wire_ = std::move(wire.value());
+    return true;
+  }
+  auto wire = SharedDatagramWire::Open({.wire = options_.wire,
+                                        .faults = options_.faults,
+                                        .capture = options_.capture},
+                                       &slow_path_, message);
+  if (!wire.ok()) {
+    return wire.error();
+  }
+  wire_ = std::move(wire.value());
+  return true;
+}
+
 bool SoftDevice::Start(std::string* message) {
   const std::lock_guard lock(mutex_);
-  const firmware::Board board = DeviceBoard(options_, wire_->slot(), kTickNs);
+  firmware::Board board = DeviceBoard(options_, wire_->slot(), kTickNs);
+  board.payload_mtu = static_cast<uint16_t>(wire_->payload_mtu());
   const EngineLimits engine;
   TransportLimits transport;
   transport.messages = engine.messages;

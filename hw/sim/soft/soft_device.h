@@ -68,6 +68,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
 
   explicit SoftDevice(const DeviceOptions& options);
 
+  Result<bool> OpenWire(std::string* message);
   bool Start(std::string* message);
   void Notify(uint32_t bar2_offset, uint64_t value);
   void Step();

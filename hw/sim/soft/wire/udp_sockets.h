@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sockets of a function: those of its endpoints, and those its requests
+// come from.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "driver/result.h"
+#include "firmware/base/hal.h"
+#include "hw/sim/soft/wire/interface.h"
+#include "hw/sim/soft/wire/udp_receiver.h"
+#include "hw/sim/soft/wire/udp_sender.h"
+#include "hw/sim/soft/wire/udp_socket.h"
+#include "hw/sim/soft/wire/unique_fd.h"
+#include "hw/sim/wire_address.h"
+
+namespace heddle::sim::soft {
+
+// Thread safety: `Claim`, `Release`, `HasNews`, `Kick`, `Sleep` from any
+// thread; the rest by one thread at a time.
+class UdpSockets {
+ public:
+  // Errors, with a line in `*message`: EADDRINUSE when another has
+  // `shared_port`; those of the system calls.
+  static Result<std::unique_ptr<UdpSockets>> Open(const Interface& interface,
+                                                  const WireAddress& address,
+                                                  uint16_t shared_port,
+                                                  std::string* message);
+
+  // Ports of endpoints, as of firmware::Switch. Of a port that another process
+  // has nothing is known but that: `owner` stays 0.
+  firmware::PortClaim Claim(uint32_t port);
+  void Release(uint32_t port);
+
+  // The port that requests with `entropy` come from, 49152 or above.
+  uint16_t EntropyPort(uint16_t entropy) const {
+    return entropy_[entropy % kEntropySockets].port;
+  }
+  // Whether an endpoint has a socket at `port`.
+  bool Has(uint16_t port) const;
+
+  void Flush(UdpSender* sender, NetworkErrors* errors);
+  // Fills an empty receiver from the next socket that has something; false if
+  // none has.
+  bool Fill(UdpReceiver* receiver, NetworkErrors* errors);
+
+  bool HasNews() const;
+  void Kick();
+  void Sleep(uint64_t timeout_ns) const;
+
+  static constexpr uint32_t kEntropySockets = 8;
+  static constexpr uint32_t kFirstEntropyPort = 49152;
+
+ private:
+  enum class Kind : uint32_t { kKick, kShared, kEndpoint, kEntropy };
+  struct Bound {
+    UniqueFd fd;
+    uint16_t port = 0;
+  };
+  // What epoll says of a socket.
+  struct Ready {
+    Kind kind;
+    uint32_t index;  // Port of an endpoint, number of another.
+    bool error;
+  };
+
+  UdpSockets(const Interface& interface, const WireAddress& address,
+             uint16_t shared_port);
+
+  int OpenAll();
+  int OpenEntropy(Bound* socket);
+  int Watch(int fd, Kind kind, uint32_t index) const;
+  // Binds an endpoint's port; the errno, 0 for success.
+  int Bind(uint16_t port);
+  int TryClaim(uint16_t port);
+  bool TakeEvents();
+  int SocketAt(uint16_t port) const;
+  // Under `mutex_`: what is ready, or negative if it is gone meanwhile.
+  int SocketOf(const Ready& ready, uint16_t* port) const;
+  void TakeKicks();
+
+  const Interface interface_;
+  const WireAddress address_;
+  const uint16_t shared_port_;
+  UniqueFd epoll_;
+  UniqueFd kick_;
+  Bound shared_;
+  std::array<Bound, kEntropySockets> entropy_;
+
+  // By port: a socket that is in use must not be closed.
+  mutable std::mutex mutex_;
+  std::vector<UniqueFd> endpoints_;
+  std::vector<bool> claims_;
+
+  static constexpr size_t kEvents = 32;
+  std::array<Ready, kEvents> ready_{};
+  size_t ready_count_ = 0;
+  size_t ready_next_ = 0;
+};
+
+}  // namespace heddle::sim::soft

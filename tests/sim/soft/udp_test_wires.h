@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// UDP wires that are set up as a device sets them up, for tests.
+#pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/sim/clock.h"
+#include "hw/sim/soft/wire/udp_wire.h"
+
+namespace heddle::sim::soft {
+
+using Bytes = std::vector<uint8_t>;
+
+inline contract::PortCfg EnabledPort() {
+  contract::PortCfg port{};
+  port.enable = 1;
+  port.crc = 1;
+  return port;
+}
+
+// Null, with a failure of the test, if it cannot be opened.
+inline std::unique_ptr<UdpWire> OpenWire(const UdpWireOptions& options) {
+  std::string message;
+  auto wire = UdpWire::Open(options, &message);
+  EXPECT_TRUE(wire.ok()) << message;
+  if (!wire.ok()) {
+    return nullptr;
+  }
+  wire.value()->Configure(EnabledPort());
+  return std::move(wire.value());
+}
+
+inline FabricAddress Fabric(const WireAddress& address) {
+  return {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6};
+}
+
+inline Bytes Numbered(uint32_t number, size_t bytes) {
+  Bytes out(bytes);
+  for (size_t i = 0; i < bytes; ++i) {
+    out[i] = static_cast<uint8_t>(number + i * 7 + (i >> 8));
+  }
+  std::memcpy(out.data(), &number, std::min(bytes, sizeof(number)));
+  return out;
+}
+
+inline DatagramWire::SendOutcome SendBytes(DatagramWire& wire, const Path& path,
+                                           const Bytes& bytes) {
+  const std::span<uint8_t> room = wire.Room();
+  EXPECT_GE(room.size(), bytes.size());
+  std::memcpy(room.data(), bytes.data(), bytes.size());
+  return wire.Send(path, bytes.size());
+}
+
+// Waits for a datagram, as a device does; false after a time in which all that
+// was sent on a loopback has long arrived.
+inline bool Await(DatagramWire& wire, Datagram* datagram,
+                  uint64_t limit_ns = 5 * kNsPerSecond) {
+  const uint64_t end = MonotonicNs() + limit_ns;
+  do {
+    wire.Flush();
+    if (wire.Receive(datagram)) {
+      return true;
+    }
+    wire.Sleep(1000000);
+  } while (MonotonicNs() < end);
+  return false;
+}
+
+inline Bytes Copy(const Datagram& datagram) {
+  return {datagram.bytes.begin(), datagram.bytes.end()};
+}
+
+}  // namespace heddle::sim::soft
