@@ -14,10 +14,14 @@
 namespace heddle::sim::soft {
 
 struct TransportLimits {
-  uint32_t pdcs = 1024;          // As initiator, and as many as target.
+  static constexpr uint32_t kMaxPdcs = 511;
+
+  // As initiator, and as many as target; at most kMaxPdcs. Both share the 1023
+  // PDCIDs of a function with those that rest (`safety_ticks`).
+  uint32_t pdcs = 384;
   uint32_t messages = 4096;      // MessageIndex is below.
   uint32_t guaranteed = 8;       // Stored responses per target PDC.
-  uint32_t return_records = 64;  // Per target PDC.
+  uint32_t return_records = 64;  // Per target PDC, at most pdc_window.
   // Start_PSN of PDCIDs used for the first time, for tests of its wrap; else
   // random.
   std::optional<uint32_t> first_psn;

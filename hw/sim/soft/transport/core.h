@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the halves of the transport share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "hw/sim/random.h"
+#include "hw/sim/soft/transport/pdc_table.h"
+#include "hw/sim/soft/transport/settings.h"
+#include "hw/sim/soft/transport/timer_heap.h"
+#include "hw/sim/soft/transport/tombstones.h"
+#include "hw/sim/soft/transport/transport.h"
+
+namespace heddle::sim::soft {
+
+// A message of the client's on its way.
+struct Message {
+  uint32_t next = Pdc::kNoMessage;  // In its PDC's queue.
+  uint32_t packets = 0;
+  uint32_t sent = 0;   // Of them, first transmissions.
+  uint32_t acked = 0;  // Of them.
+  uint32_t first_psn = 0;
+  uint16_t pdc = 0;
+  bool live = false;
+  bool expects_data = false;
+  bool finished = false;
+  bool held = false;  // All acknowledged; waits for data.
+};
+
+struct Core {
+  Core(const TransportLimits& the_limits, DatagramWire* the_wire,
+       TransportClient* the_client, uint64_t seed);
+
+  void Count(contract::Statistic which, uint64_t by = 1) {
+    statistics[static_cast<size_t>(which)] += by;
+  }
+
+  // To be called when something about the PDC changed: puts it among those that
+  // have something to send, sets its timer.
+  void Settle(Pdc* pdc);
+
+  TransportLimits limits;
+  DatagramWire* wire;
+  TransportClient* client;
+  Settings settings;
+  Random random;
+  uint64_t now_ns = 0;
+  uint32_t busy = 0;           // PDCs with something to send or to wait for.
+  uint32_t closing = 0;        // PDCs whose Close Command is on its way.
+  uint64_t retry_ns = kNever;  // When a refused `Post` may succeed.
+
+  std::vector<Message> messages;
+  PdcTable pdcs;
+  TimerHeap timers;
+  Tombstones tombstones;
+  std::vector<uint16_t> ready;  // Ring of PDCs that may send.
+  size_t ready_head = 0;
+  size_t ready_tail = 0;
+  std::vector<uint16_t> blocked;  // PDCs that the wire had no room for.
+  std::array<uint64_t, 1u << 6> statistics = {};
+
+ private:
+  static bool HasWork(const Pdc& pdc);
+  uint64_t DeadlineOf(const Pdc& pdc) const;
+};
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/transport/incoming.h"
+
+#include <algorithm>
+
+namespace heddle::sim::soft {
+
+using contract::NextHdr;
+using contract::PdsType;
+namespace wire = contract::wire;
+
+bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe) {
+  constexpr size_t kCcxBytes = 8;
+  if (bytes.size() < wire::PdsAck::kBytes) {
+    return false;
+  }
+  const wire::PdsAck header = wire::PdsAck::Decode(bytes.data());
+  size_t length = wire::PdsAck::kBytes;
+  AckFacts& facts = ack->facts;
+  if (header.type != PdsType::kAck) {
+    length += wire::PdsAckCc::kBytes;
+    length += header.type == PdsType::kAckCcx ? kCcxBytes : 0;
+    if (bytes.size() < length) {
+      return false;
+    }
+    const wire::PdsAckCc cc =
+        wire::PdsAckCc::Decode(bytes.data() + wire::PdsAck::kBytes);
+    facts.selective = true;
+    facts.mp_range = cc.mpr;
+    facts.sack_base =
+        header.cack_psn + static_cast<uint32_t>(int32_t{cc.sack_psn_offset});
+    facts.sack = cc.sack_bitmap;
+    facts.service_ns = cc.cc_type == 0 ? cc.service_time * uint64_t{128} : 0;
+  }
+  facts.cack = header.cack_psn;
+  facts.psn =
+      header.cack_psn + static_cast<uint32_t>(int32_t{header.ack_psn_offset});
+  facts.marked = header.m != 0;
+  facts.retx = header.retx != 0;
+  ack->spdcid = header.spdcid;
+  ack->dpdcid = header.dpdcid;
+  ack->req = header.req;
+  ack->next_hdr = header.next_hdr;
+  ack->ses = bytes.subspan(length);
+  *probe = header.p != 0;
+  return true;
+}
+
+bool ReadRequest(const Datagram& datagram, IncomingRequest* request) {
+  const std::span<const uint8_t> bytes = datagram.bytes;
+  if (bytes.size() < wire::PdsRequest::kBytes) {
+    return false;
+  }
+  const wire::PdsRequest header = wire::PdsRequest::Decode(bytes.data());
+  size_t length = wire::PdsRequest::kBytes;
+  if (header.type == PdsType::kRudCcReq || header.type == PdsType::kRodCcReq) {
+    length += wire::PdsCcState::kBytes;
+  }
+  if (bytes.size() < length) {
+    return false;
+  }
+  request->header = header;
+  request->ordered =
+      header.type == PdsType::kRodReq || header.type == PdsType::kRodCcReq;
+  request->ses = bytes.subspan(length);
+  request->datagram = &datagram;
+  request->arrival = {
+      .psn = header.psn,
+      .ar = header.ar != 0,
+      .syn = header.syn != 0,
+      .retx = header.retx != 0,
+      .marked = datagram.congestion,
+      .nominal_bytes = NominalBytes(static_cast<uint32_t>(bytes.size()))};
+  if (header.next_hdr == NextHdr::kRequestStd && request->ses.size() >= 4) {
+    request->arrival.message_id =
+        static_cast<uint16_t>(request->ses[2] << 8 | request->ses[3]);
+  }
+  return true;
+}
+
+bool ReadResponse(const IncomingAck& ack, wire::SesResponse* response,
+                  std::span<const uint8_t>* data, uint32_t* data_offset) {
+  *data = {};
+  *data_offset = 0;
+  if (ack.next_hdr == NextHdr::kResponse) {
+    if (ack.ses.size() < wire::SesResponse::kBytes) {
+      return false;
+    }
+    *response = wire::SesResponse::Decode(ack.ses.data());
+    return response->opcode == contract::SesResponse::kResponse;
+  }
+  if (ack.next_hdr != NextHdr::kResponseData ||
+      ack.ses.size() < wire::SesResponseData::kBytes) {
+    return false;
+  }
+  const wire::SesResponseData header =
+      wire::SesResponseData::Decode(ack.ses.data());
+  if (header.opcode != contract::SesResponse::kResponseWData ||
+      header.payload_length > ack.ses.size() - wire::SesResponseData::kBytes) {
+    return false;
+  }
+  response->list = header.list;
+  response->opcode = header.opcode;
+  response->return_code = header.return_code;
+  response->message_id = header.read_request_message_id;
+  response->job_id = header.job_id;
+  response->modified_length = header.modified_length;
+  *data = ack.ses.subspan(wire::SesResponseData::kBytes, header.payload_length);
+  *data_offset = header.message_offset;
+  return true;
+}
+
+}  // namespace heddle::sim::soft

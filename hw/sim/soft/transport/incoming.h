@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A datagram with its PDS header read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/transport/receiver.h"
+#include "hw/sim/soft/transport/send_half.h"
+
+namespace heddle::sim::soft {
+
+struct IncomingAck {
+  AckFacts facts;
+  uint16_t spdcid = 0;
+  uint16_t dpdcid = 0;
+  contract::AckReq req = {};
+  contract::NextHdr next_hdr = {};
+  std::span<const uint8_t> ses;
+};
+
+// `probe`: the ACK answers a probe and says nothing else. False: too short.
+bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe);
+
+struct IncomingNack {
+  contract::NackCode code = {};
+  uint32_t psn = 0;
+  uint16_t spdcid = 0;
+};
+
+struct IncomingRequest {
+  contract::wire::PdsRequest header;
+  std::span<const uint8_t> ses;
+  const Datagram* datagram = nullptr;
+  Arrival arrival;
+  bool ordered = false;
+};
+
+// False: too short.
+bool ReadRequest(const Datagram& datagram, IncomingRequest* request);
+
+// Response of an ACK, of either kind; false when there is none, or none of SES
+// itself.
+bool ReadResponse(const IncomingAck& ack, contract::wire::SesResponse* response,
+                  std::span<const uint8_t>* data, uint32_t* data_offset);
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// Initiator: packets that arrive, PDCs that end.
+#include <algorithm>
+
+#include "hw/sim/soft/transport/initiator.h"
+
+namespace heddle::sim::soft {
+
+using contract::NackCode;
+using contract::NextHdr;
+using contract::Statistic;
+using contract::Status;
+namespace wire = contract::wire;
+
+void Initiator::TakeResponse(const Pdc& pdc, const IncomingAck& ack) {
+  const SendWindow& window = pdc.send.window();
+  if (!window.Has(window.unanswered(), ack.facts.psn)) {
+    return;
+  }
+  const uint32_t what = window.packet(ack.facts.psn).what;
+  wire::SesResponse response;
+  std::span<const uint8_t> data;
+  uint32_t data_offset = 0;
+  if (what != Pdc::kCloseCommand &&
+      ReadResponse(ack, &response, &data, &data_offset)) {
+    core_.client->OnResponse(what, response, data, data_offset);
+  }
+}
+
+void Initiator::Acknowledged(Pdc* pdc, MessageIndex index, uint32_t packets) {
+  Message& message = core_.messages[index];
+  message.acked += packets;
+  if (message.sent == message.packets && message.acked == message.packets) {
+    if (message.expects_data && !message.finished) {
+      message.held = true;
+      ++pdc->held;
+    } else {
+      message.live = false;
+    }
+  }
+  // Last: the client may use the index again at once.
+  core_.client->OnAcknowledged(index, packets);
+}
+
+void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
+                      const Datagram& datagram) {
+  const bool syn = pdc->state == PdcState::kSyn;
+  if (datagram.source != pdc->peer || (!syn && ack.spdcid != pdc->peer_id)) {
+    core_.Count(Statistic::kDropPdcid);
+    return;
+  }
+  if (pdc->send.Check(ack.facts) == SendHalf::Validity::kBeyond) {
+    core_.Count(Statistic::kDropPsn);
+    return;
+  }
+  core_.Count(Statistic::kRxAcks);
+  TakeResponse(*pdc, ack);
+  if (syn && ack.spdcid == 0) {
+    // An error, and the target opened nothing for it.
+    wire::SesResponse response;
+    std::span<const uint8_t> data;
+    uint32_t offset = 0;
+    const bool error = ReadResponse(ack, &response, &data, &offset) &&
+                       response.return_code > contract::ReturnCode::kOk;
+    if (error && pdc->send.window().Contains(ack.facts.psn)) {
+      End(pdc, Status::kRemoteError,
+          static_cast<uint16_t>(response.return_code));
+      core_.Settle(pdc);
+    }
+    return;
+  }
+  if (syn) {
+    pdc->state = PdcState::kOpen;
+    pdc->peer_id = ack.spdcid;
+  }
+  pdc->refused = 0;
+  if (ack.req == contract::AckReq::kClear) {
+    pdc->clear_wanted = true;
+    if (!Before(pdc->clear_told, ack.facts.psn)) {
+      pdc->clear_told = ack.facts.psn - 1;  // What was told is lost.
+    }
+  } else if (ack.req == contract::AckReq::kClose) {
+    pdc->close_wanted = true;
+  }
+  bool closed = false;
+  uint32_t message = Pdc::kNoMessage;
+  uint32_t packets = 0;
+  const SendWindow& window = pdc->send.window();
+  pdc->send.OnAck(ack.facts, core_.settings, core_.now_ns, [&](uint32_t psn) {
+    const uint32_t what = window.packet(psn).what;
+    if (what == Pdc::kCloseCommand) {
+      closed = true;
+      return;
+    }
+    if (what != message && packets != 0) {
+      Acknowledged(pdc, message, packets);
+      packets = 0;
+    }
+    message = what;
+    ++packets;
+  });
+  if (packets != 0) {
+    Acknowledged(pdc, message, packets);
+  }
+  if (!Before(pdc->clear_told, window.clear_psn())) {
+    pdc->clear_wanted = false;
+  }
+  if (closed) {
+    Closed(pdc, true);
+  } else {
+    CloseIfWanted(pdc);
+  }
+  core_.Settle(pdc);
+}
+
+void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
+                       const Datagram& datagram) {
+  const bool known = nack.spdcid == 0 || pdc->state == PdcState::kSyn ||
+                     nack.spdcid == pdc->peer_id;
+  if (datagram.source != pdc->peer || !known) {
+    core_.Count(Statistic::kDropPdcid);
+    return;
+  }
+  const SendWindow& window = pdc->send.window();
+  if (!window.Has(window.unanswered(), nack.psn)) {
+    core_.Count(Statistic::kDropPsn);
+    return;
+  }
+  core_.Count(Statistic::kRxNacks);
+  pdc->send.Heard(core_.now_ns);
+  const NackClass what = ClassOf(nack.code);
+  const bool gone = what == NackClass::kReopen || what == NackClass::kFatal;
+  if (gone && pdc->state == PdcState::kClosing) {
+    Closed(pdc, false);  // The target has closed before.
+  } else if (what == NackClass::kLoss) {
+    pdc->send.OnLoss(nack.psn, nack.code == NackCode::kPktNotRcvd, pdc->ordered,
+                     core_.now_ns);
+  } else if (what == NackClass::kRefusal) {
+    pdc->send.OnRefusal(nack.psn, pdc->ordered, core_.settings, core_.now_ns);
+  } else if (what == NackClass::kReopen) {
+    OnUnknown(pdc, nack.psn, nack.code);
+  } else {
+    End(pdc, Status::kPeerRejected, static_cast<uint16_t>(nack.code));
+  }
+  core_.Settle(pdc);
+}
+
+// Requests that the target knew no PDC for were not executed, so they may go
+// again on another, if no other copy of them was taken (design §3). INVALID_SYN
+// says that of all copies; INV_DPDCID of one only.
+void Initiator::OnUnknown(Pdc* pdc, uint32_t psn, NackCode code) {
+  const bool syn = pdc->state == PdcState::kSyn;
+  const SendWindow& window = pdc->send.window();
+  const bool forgotten = code == NackCode::kInvDpdcid && !syn;
+  const bool taken = code == NackCode::kInvalidSyn && syn;
+  if ((!forgotten && !taken) || (forgotten && pdc->send.resent()) ||
+      !MayReopen(*pdc)) {
+    End(pdc, Status::kPeerRejected, static_cast<uint16_t>(code));
+    return;
+  }
+  // An ordered target takes nothing behind the oldest; of an unordered one each
+  // packet has to be heard of.
+  pdc->refused |= Bit(psn - window.una());
+  if (pdc->ordered ? psn == window.una()
+                   : (window.unanswered() & ~pdc->refused) == 0) {
+    Reopen(pdc);
+  }
+}
+
+bool Initiator::MayReopen(const Pdc& pdc) const {
+  const SendWindow& window = pdc.send.window();
+  if (pdc.held != 0 || (window.answered() | window.arrived()) != 0) {
+    return false;
+  }
+  const uint32_t what = window.packet(window.una()).what;
+  return what != Pdc::kCloseCommand &&
+         core_.messages[what].first_psn == window.una();
+}
+
+void Initiator::Reopen(Pdc* pdc) {
+  const Settings& settings = core_.settings;
+  SendWindow& window = pdc->send.window();
+  last_psn_[pdc->id & (PdcidPool::kIds - 1)] = window.top();
+  if (!core_.pdcs.Rename(pdc, settings.slot_bits, core_.now_ns,
+                         core_.now_ns + settings.safety_ns)) {
+    End(pdc, Status::kPeerRejected,
+        static_cast<uint16_t>(NackCode::kInvDpdcid));
+    return;
+  }
+  // All sent messages go back to the front of the queue, in order.
+  MessageIndex last = Pdc::kNoMessage;
+  MessageIndex first = pdc->queue_head;
+  for (uint32_t psn = window.una(); psn != window.top(); ++psn) {
+    const MessageIndex what = window.packet(psn).what;
+    if (what == last) {
+      continue;
+    }
+    if (last == Pdc::kNoMessage) {
+      first = what;
+    } else {
+      core_.messages[last].next = what;
+    }
+    core_.messages[what].sent = core_.messages[what].acked = 0;
+    last = what;
+  }
+  if (last != pdc->queue_head && last != Pdc::kNoMessage) {
+    core_.messages[last].next = pdc->queue_head;
+    if (pdc->queue_head == Pdc::kNoMessage) {
+      pdc->queue_tail = last;
+    }
+  }
+  pdc->queue_head = first;
+  pdc->state = PdcState::kSyn;
+  pdc->peer_id = 0;
+  pdc->refused = 0;
+  pdc->start_psn = StartPsn(pdc->id);
+  pdc->clear_told = pdc->start_psn - 1;
+  pdc->clear_wanted = pdc->close_wanted = pdc->ask_due = false;
+  pdc->send.Open(pdc->start_psn, settings, core_.now_ns);
+  pdc->receive = ReceiveHalf();
+  pdc->receive.window.Open(pdc->start_psn);
+  core_.Count(Statistic::kTxPdcs);
+}
+
+void Initiator::Abandon(MessageIndex index, Status status, uint16_t detail) {
+  Message& message = core_.messages[index];
+  message.live = false;
+  // Last: the client may use the index again at once.
+  core_.client->OnAbandoned(index, status, detail, message.sent != 0);
+}
+
+void Initiator::End(Pdc* pdc, Status status, uint16_t detail) {
+  // What the client posts from within opens another PDC.
+  core_.pdcs.RemoveName(pdc);
+  core_.pdcs.Unlist(pdc);
+  const SendWindow& window = pdc->send.window();
+  MessageIndex next = pdc->queue_head;
+  const MessageIndex partial = next;
+  pdc->queue_head = Pdc::kNoMessage;
+  MessageIndex last = Pdc::kNoMessage;
+  // Sent ones first, in order; a partially sent one leads the queue.
+  for (uint64_t set = window.unanswered(); set != 0; set &= set - 1) {
+    const uint32_t psn =
+        window.una() + static_cast<uint32_t>(std::countr_zero(set));
+    const MessageIndex what = window.packet(psn).what;
+    if (what != last && what != partial && what != Pdc::kCloseCommand) {
+      last = what;
+      Abandon(what, status, detail);
+    }
+  }
+  if (pdc->held != 0) {
+    pdc->held = 0;
+    for (MessageIndex i = 0; i < core_.messages.size(); ++i) {
+      if (core_.messages[i].held && core_.messages[i].pdc == pdc->index) {
+        core_.messages[i].held = false;
+        Abandon(i, status, detail);
+      }
+    }
+  }
+  while (next != Pdc::kNoMessage) {
+    const MessageIndex index = next;
+    next = core_.messages[index].next;
+    Abandon(index, status, detail);
+  }
+  if (pdc->state == PdcState::kClosing) {
+    --core_.closing;
+  }
+  last_psn_[pdc->id & (PdcidPool::kIds - 1)] = window.top();
+  core_.pdcs.Return(pdc, core_.now_ns + core_.settings.safety_ns);
+}
+
+void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
+  const wire::PdsRequest& header = request.header;
+  if (request.datagram->source != pdc->peer || header.spdcid == 0 ||
+      (pdc->state != PdcState::kSyn && header.spdcid != pdc->peer_id) ||
+      request.ordered != pdc->ordered) {
+    core_.Count(Statistic::kDropPdcid);
+    return;
+  }
+  pdc->send.Heard(core_.now_ns);
+  if (pdc->state == PdcState::kSyn) {
+    // It overtook the first ACK.
+    pdc->state = PdcState::kOpen;
+    pdc->peer_id = header.spdcid;
+  }
+  if (receiver_.IsNew(pdc, request.arrival)) {
+    Verdict verdict;
+    const auto ses = request.ses;
+    uint32_t id = 0;
+    if (header.next_hdr == NextHdr::kResponseData &&
+        ses.size() >= wire::SesResponseData::kBytes) {
+      id = wire::SesResponseData::Decode(ses.data()).read_request_message_id;
+    } else if (header.next_hdr == NextHdr::kResponse &&
+               ses.size() >= wire::SesResponse::kBytes) {
+      id = wire::SesResponse::Decode(ses.data()).message_id;
+    }
+    const Message* message = id != 0 && id <= core_.messages.size()
+                                 ? &core_.messages[id - 1]
+                                 : nullptr;
+    if (message != nullptr && message->live && message->expects_data &&
+        !message->finished && message->pdc == pdc->index) {
+      verdict = core_.client->OnReturnData(
+          {.source = pdc->peer,
+           .source_udp_port = request.datagram->source_udp_port,
+           .pdc = pdc->index,
+           .spdcid = header.spdcid,
+           .ordered = pdc->ordered,
+           .next_hdr = header.next_hdr,
+           .ses = ses});
+    } else {
+      core_.Count(Statistic::kDropSes);  // Nobody waits for it.
+    }
+    if (verdict.kind == Verdict::Kind::kAccepted) {
+      core_.Count(Statistic::kRxReturnData);
+      verdict.respond = verdict.guaranteed = false;
+      receiver_.Accepted(pdc, request.arrival, verdict);
+    } else if (verdict.kind == Verdict::Kind::kRefused) {
+      receiver_.Refused(pdc, request.arrival, verdict.nack);
+    } else {
+      core_.Count(Statistic::kDropSes);
+    }
+  }
+  CloseIfWanted(pdc);
+  core_.Settle(pdc);
+}
+
+void Initiator::OnControl(Pdc* pdc, const wire::PdsCp& cp,
+                          const Datagram& datagram) {
+  if (datagram.source != pdc->peer || pdc->state == PdcState::kSyn ||
+      cp.spdcid != pdc->peer_id) {
+    core_.Count(Statistic::kDropPdcid);
+    return;
+  }
+  pdc->send.Heard(core_.now_ns);
+  const Arrival arrival{.psn = cp.psn, .ar = true, .retx = cp.retx != 0};
+  switch (cp.cp_type) {
+    case contract::CpType::kAckRequest:
+      receiver_.Asked(pdc, arrival);
+      break;
+    case contract::CpType::kClearRequest:
+      pdc->clear_wanted = true;
+      if (!Before(pdc->clear_told, cp.payload)) {
+        pdc->clear_told = cp.payload - 1;
+      }
+      break;
+    case contract::CpType::kCloseRequest:
+      if (receiver_.IsNew(pdc, arrival)) {
+        receiver_.Accepted(pdc, arrival, {});
+        pdc->close_wanted = true;
+      }
+      break;
+    case contract::CpType::kProbe:
+      SendProbeAnswer(&core_, *pdc, cp.probe_opaque);
+      break;
+    default:
+      core_.Count(Statistic::kDropPdsType);
+      break;
+  }
+  CloseIfWanted(pdc);
+  core_.Settle(pdc);
+}
+
+void Initiator::OnTimer(Pdc* pdc) {
+  SendHalf& send = pdc->send;
+  const Settings& settings = core_.settings;
+  const uint64_t now = core_.now_ns;
+  if (pdc->receive.ack_ns <= now && !receiver_.AckDelayed(pdc)) {
+    pdc->receive.owed = ReceiveHalf::Owed::kAck;
+    pdc->receive.ack_ns = kNever;
+  }
+  const bool out = send.window().unanswered() != 0;
+  const bool waits = (out || pdc->held != 0) && !send.waiting();
+  const bool silent = waits && now - send.heard_ns() >= settings.dead_ns;
+  const bool due = send.timer_ns() <= now;
+  if ((silent || (due && waits)) &&
+      (pdc->blocked || core_.wire->PeerIsBehind(now))) {
+    send.Postpone(settings, now);
+  } else if (silent) {
+    core_.Count(Statistic::kDeadPeers);
+    End(pdc, Status::kPeerUnreachable, 0);
+  } else if (due && out) {
+    const SendHalf::Timer what = send.OnTimer(settings, now);
+    if (what != SendHalf::Timer::kResume) {
+      core_.Count(Statistic::kTimeouts);
+    }
+    pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
+  } else if (due && pdc->held != 0) {
+    pdc->ask_due = true;  // Does the target still know the PDC?
+    send.Watch(now + settings.rto_max_ns);
+  } else if (pdc->listed && settings.idle_ns != 0 &&
+             now - pdc->used_ns >= settings.idle_ns) {
+    BeginClose(pdc);
+  }
+  core_.Settle(pdc);
+}
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/transport/receiver.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heddle::sim::soft {
+
+using contract::AckReq;
+using contract::NackCode;
+using contract::Statistic;
+
+StoredResponse* Receiver::Stored(Pdc* pdc, uint32_t psn) {
+  for (StoredResponse& stored : pdc->receive.stored) {
+    if (stored.used && stored.psn == psn) {
+      return &stored;
+    }
+  }
+  return nullptr;
+}
+
+bool Receiver::MayGuarantee(const Pdc& pdc) {
+  return std::any_of(pdc.receive.stored.begin(), pdc.receive.stored.end(),
+                     [](const StoredResponse& s) { return !s.used; });
+}
+
+void Receiver::Answer(Pdc* pdc, const Arrival& arrival,
+                      const Response* response) {
+  ReceiveHalf& receive = pdc->receive;
+  StoredResponse* stored = Stored(pdc, arrival.psn);
+  AckOut ack{.psn = arrival.psn,
+             .retx = arrival.retx,
+             .marked = arrival.marked,
+             .response = response,
+             .plain = !pdc->target,
+             .message_id = arrival.message_id};
+  if (stored != nullptr) {
+    ack.response = &stored->response;
+    ack.req = AckReq::kClear;
+  }
+  receive.unacked = 0;
+  receive.ack_ns = kNever;
+  if (SendAck(&core_, pdc, ack)) {
+    receive.owed = ReceiveHalf::Owed::kNothing;
+  } else if (stored == nullptr) {
+    // Later, with the default response: it loses nothing.
+    receive.owed = ReceiveHalf::Owed::kAck;
+  } else if (!stored->unsent) {
+    stored->unsent = true;
+    ++receive.unsent;
+  }
+}
+
+void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code) {
+  const NackOut nack{.code = code,
+                     .psn = arrival.psn,
+                     .retx = arrival.retx,
+                     .marked = arrival.marked,
+                     .spdcid = pdc->id,
+                     .dpdcid = pdc->peer_id};
+  if (!SendNack(&core_, pdc->path, nack)) {
+    pdc->receive.owed = ReceiveHalf::Owed::kNack;
+    pdc->receive.owed_code = code;
+    pdc->receive.owed_psn = arrival.psn;
+    pdc->receive.owed_retx = arrival.retx;
+  }
+}
+
+bool Receiver::IsNew(Pdc* pdc, const Arrival& arrival) {
+  ReceiveHalf& receive = pdc->receive;
+  switch (receive.window.Find(arrival.psn, pdc->ordered)) {
+    case ReceiveWindow::Place::kNew:
+      return true;
+    case ReceiveWindow::Place::kDuplicate:
+      core_.Count(Statistic::kRxDuplicates);
+      Answer(pdc, arrival, nullptr);
+      break;
+    case ReceiveWindow::Place::kEarly:
+      core_.Count(Statistic::kRxOutOfOrder);
+      if (!receive.refusing || arrival.retx) {
+        Nack(pdc, arrival, NackCode::kRodOoo);
+      }
+      receive.refusing = true;
+      break;
+    case ReceiveWindow::Place::kOutside:
+      core_.Count(Statistic::kDropPsn);
+      Nack(pdc, arrival, NackCode::kPsnOorWindow);
+      break;
+  }
+  return false;
+}
+
+void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
+                        const Verdict& verdict) {
+  ReceiveHalf& receive = pdc->receive;
+  receive.refusing = false;
+  receive.received_bytes += arrival.nominal_bytes;
+  receive.received_at = core_.now_ns;
+  ++receive.unacked;
+  Response response;
+  if (verdict.respond) {
+    response.header = verdict.response;
+    response.with_data = !verdict.data.empty();
+    response.data_bytes = static_cast<uint8_t>(
+        std::min(verdict.data.size(), response.data.size()));
+    std::memcpy(response.data.data(), verdict.data.data(), response.data_bytes);
+    response.data_offset = verdict.data_offset;
+  }
+  bool hold = false;
+  if (verdict.guaranteed) {
+    for (StoredResponse& stored : receive.stored) {
+      if (!stored.used) {
+        stored = {.psn = arrival.psn, .used = true, .response = response};
+        hold = true;
+        break;
+      }
+    }
+  }
+  receive.window.Accept(arrival.psn, hold);
+  const Settings& settings = core_.settings;
+  const bool urgent =
+      arrival.ar || arrival.syn || arrival.retx || arrival.marked ||
+      verdict.respond || receive.unacked >= settings.ack_every ||
+      settings.ack_delay_ns == 0 || (!pdc->ordered && receive.window.gap());
+  if (urgent) {
+    Answer(pdc, arrival, verdict.respond ? &response : nullptr);
+  } else {
+    receive.ack_ns =
+        std::min(receive.ack_ns, core_.now_ns + settings.ack_delay_ns);
+  }
+}
+
+void Receiver::Refused(Pdc* pdc, const Arrival& arrival, NackCode code) {
+  core_.Count(Statistic::kRxRefused);
+  // What follows an ordered packet that was refused is not NACKed each.
+  if (!pdc->ordered || !pdc->receive.refusing || arrival.retx) {
+    Nack(pdc, arrival, code);
+  }
+  pdc->receive.refusing = true;
+}
+
+void Receiver::Asked(Pdc* pdc, const Arrival& arrival) {
+  if (pdc->receive.window.Find(arrival.psn, pdc->ordered) ==
+      ReceiveWindow::Place::kDuplicate) {
+    Answer(pdc, arrival, nullptr);
+  } else {
+    Nack(pdc, arrival, NackCode::kPktNotRcvd);
+  }
+}
+
+void Receiver::Cleared(Pdc* pdc, uint32_t clear_psn) {
+  ReceiveHalf& receive = pdc->receive;
+  if (receive.window.complete()) {
+    return;  // Nothing is held.
+  }
+  const uint32_t count = clear_psn - receive.window.cack();
+  if (count == 0 || count > kWindow) {
+    return;
+  }
+  for (StoredResponse& stored : receive.stored) {
+    if (stored.used && !Before(clear_psn, stored.psn)) {
+      receive.unsent -= stored.unsent ? 1 : 0;
+      stored.used = stored.unsent = false;
+    }
+  }
+  if (receive.window.Clear(clear_psn) && receive.ack_ns == kNever) {
+    // The source learns in time what is acknowledged now.
+    receive.ack_ns = core_.now_ns + core_.settings.ack_delay_ns;
+  }
+}
+
+bool Receiver::AckDelayed(Pdc* pdc, AckReq req) {
+  // Its PSN is never one with a stored response: those are above `cack`.
+  const AckOut ack{
+      .psn = pdc->receive.window.cack(), .req = req, .plain = !pdc->target};
+  if (!SendAck(&core_, pdc, ack)) {
+    return false;
+  }
+  pdc->receive.unacked = 0;
+  pdc->receive.ack_ns = kNever;
+  return true;
+}
+
+bool Receiver::SendOwed(Pdc* pdc) {
+  ReceiveHalf& receive = pdc->receive;
+  if (receive.owed == ReceiveHalf::Owed::kAck) {
+    if (!AckDelayed(pdc)) {
+      return false;
+    }
+  } else if (receive.owed == ReceiveHalf::Owed::kNack) {
+    const NackOut nack{.code = receive.owed_code,
+                       .psn = receive.owed_psn,
+                       .retx = receive.owed_retx,
+                       .spdcid = pdc->id,
+                       .dpdcid = pdc->peer_id};
+    if (!SendNack(&core_, pdc->path, nack)) {
+      return false;
+    }
+  }
+  receive.owed = ReceiveHalf::Owed::kNothing;
+  for (StoredResponse& stored : receive.stored) {
+    if (stored.unsent) {
+      const AckOut ack{.psn = stored.psn,
+                       .req = AckReq::kClear,
+                       .response = &stored.response};
+      if (!SendAck(&core_, pdc, ack)) {
+        return false;
+      }
+      stored.unsent = false;
+      --receive.unsent;
+    }
+  }
+  return true;
+}
+
+}  // namespace heddle::sim::soft

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receiving side of a PDC: what is answered, and when.
+#pragma once
+
+#include <cstdint>
+
+#include "hw/sim/soft/transport/core.h"
+#include "hw/sim/soft/transport/outbox.h"
+
+namespace heddle::sim::soft {
+
+// A packet with a PSN of a PDC's receive window.
+struct Arrival {
+  uint32_t psn = 0;
+  bool ar = false;
+  bool syn = false;
+  bool retx = false;
+  bool marked = false;
+  uint32_t nominal_bytes = 0;
+  uint16_t message_id = 0;  // For the default response; 0 without.
+};
+
+// Initiator's and target's half alike: an initiator answers without SES header.
+class Receiver {
+ public:
+  explicit Receiver(Core* core) : core_(*core) {}
+
+  // What of a packet that is no news. True: it is new, nothing was done yet.
+  bool IsNew(Pdc* pdc, const Arrival& arrival);
+  // The client took it. `verdict.guaranteed` only while there is room.
+  void Accepted(Pdc* pdc, const Arrival& arrival, const Verdict& verdict);
+  void Refused(Pdc* pdc, const Arrival& arrival, contract::NackCode code);
+  // An ACK Request.
+  void Asked(Pdc* pdc, const Arrival& arrival);
+  // CLEAR_PSN came.
+  void Cleared(Pdc* pdc, uint32_t clear_psn);
+
+  static bool MayGuarantee(const Pdc& pdc);
+
+  // The delayed ACK, or what the wire had no room for before. False: it has
+  // none.
+  [[nodiscard]] bool AckDelayed(Pdc* pdc,
+                                contract::AckReq req = contract::AckReq::kNone);
+  [[nodiscard]] bool SendOwed(Pdc* pdc);
+
+ private:
+  // Answers PSN `psn` now, with what is stored for it if anything is.
+  void Answer(Pdc* pdc, const Arrival& arrival, const Response* response);
+  void Nack(Pdc* pdc, const Arrival& arrival, contract::NackCode code);
+  static StoredResponse* Stored(Pdc* pdc, uint32_t psn);
+
+  Core& core_;
+};
+
+}  // namespace heddle::sim::soft

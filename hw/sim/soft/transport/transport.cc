@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/transport/transport.h"
+
+#include <algorithm>
+
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/transport/core.h"
+#include "hw/sim/soft/transport/incoming.h"
+#include "hw/sim/soft/transport/initiator.h"
+#include "hw/sim/soft/transport/receiver.h"
+#include "hw/sim/soft/transport/target.h"
+
+namespace heddle::sim::soft {
+
+using contract::NackCode;
+using contract::NextHdr;
+using contract::PdsType;
+using contract::Statistic;
+namespace wire = contract::wire;
+
+namespace {
+
+// A PDC that the wire had no room for is tried again after this time at the
+// latest.
+constexpr uint64_t kBlockedRetryNs = 10'000;
+
+}  // namespace
+
+class Transport::Impl {
+ public:
+  Impl(const TransportLimits& limits, DatagramWire* the_wire,
+       TransportClient* client, uint64_t seed)
+      : core(limits, the_wire, client, seed),
+        receiver(&core),
+        initiator(&core, &receiver),
+        target(&core, &receiver) {}
+
+  void Dispatch(const Datagram& datagram);
+  void OnAck(const Datagram& datagram);
+  void OnNack(const Datagram& datagram);
+  void OnControl(const Datagram& datagram);
+  void OnRequest(const Datagram& datagram);
+  // The PDC named by a packet of the peer's, or null: it is another function's
+  // (dropped without a word) or unknown.
+  Pdc* Find(uint16_t dpdcid, bool* ours);
+  void AnswerUnknown(const Datagram& datagram, uint32_t psn, uint16_t spdcid);
+  void RunTimers();
+  // Sends one packet of the PDC.
+  enum class Turn : uint8_t { kSent, kBlocked, kNothing };
+  Turn TakeTurn(Pdc* pdc);
+  bool SendAsk(Pdc* pdc);
+
+  Core core;
+  Receiver receiver;
+  Initiator initiator;
+  Target target;
+  uint64_t tick_ns = 1;
+};
+
+Transport::Transport(const TransportLimits& limits, DatagramWire* wire,
+                     TransportClient* client, uint64_t seed, uint64_t tick_ns)
+    : impl_(std::make_unique<Impl>(limits, wire, client, seed)) {
+  impl_->tick_ns = std::max<uint64_t>(tick_ns, 1);
+}
+
+Transport::~Transport() = default;
+
+void Transport::Configure(const contract::PortCfg& port,
+                          const contract::TransportCfg& transport) {
+  Core& core = impl_->core;
+  const uint32_t seed = core.settings.pdc_seed;
+  core.settings = Settings::From(port, transport, impl_->tick_ns);
+  if (core.settings.pdc_seed != seed) {
+    core.random = Random(core.random.Next() ^ core.settings.pdc_seed);
+  }
+}
+
+Transport::PostOutcome Transport::Post(MessageIndex message,
+                                       const PdcName& name, const Path& path,
+                                       uint32_t packets, bool expects_data) {
+  return impl_->initiator.PostMessage({message, packets, expects_data}, name,
+                                      path)
+             ? PostOutcome::kQueued
+             : PostOutcome::kFull;
+}
+
+void Transport::Finish(MessageIndex message) {
+  impl_->initiator.Finish(message);
+}
+
+bool Transport::PostReturn(uint16_t pdc, const ReturnData& data) {
+  return impl_->target.PostReturn(pdc, data);
+}
+
+Pdc* Transport::Impl::Find(uint16_t dpdcid, bool* ours) {
+  constexpr uint16_t kSlotMask =
+      static_cast<uint16_t>(0xffffu << (16 - contract::kSlotBits));
+  *ours = (dpdcid & kSlotMask) == core.settings.slot_bits;
+  Pdc* pdc = *ours ? core.pdcs.ByPdcid(dpdcid) : nullptr;
+  if (pdc == nullptr) {
+    core.Count(Statistic::kDropPdcid);
+  }
+  return pdc;
+}
+
+void Transport::Impl::AnswerUnknown(const Datagram& datagram, uint32_t psn,
+                                    uint16_t spdcid) {
+  SendNack(&core, PathBack(datagram),
+           {.code = NackCode::kInvDpdcid,
+            .psn = psn,
+            .marked = datagram.congestion,
+            .dpdcid = spdcid});
+}
+
+void Transport::Impl::OnAck(const Datagram& datagram) {
+  IncomingAck ack;
+  bool probe = false;
+  if (!ReadAck(datagram.bytes, &ack, &probe)) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  bool ours = false;
+  Pdc* pdc = Find(ack.dpdcid, &ours);
+  if (pdc == nullptr || probe) {
+    return;
+  }
+  if (pdc->target) {
+    target.OnAck(pdc, ack, datagram);
+  } else {
+    initiator.OnAck(pdc, ack, datagram);
+  }
+}
+
+void Transport::Impl::OnNack(const Datagram& datagram) {
+  if (datagram.bytes.size() < wire::PdsNack::kBytes) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  const wire::PdsNack header = wire::PdsNack::Decode(datagram.bytes.data());
+  if (header.nt != 0) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  bool ours = false;
+  Pdc* pdc = Find(header.dpdcid, &ours);
+  if (pdc == nullptr) {
+    return;
+  }
+  const IncomingNack nack{.code = header.nack_code,
+                          .psn = header.nack_psn,
+                          .spdcid = header.spdcid};
+  if (pdc->target) {
+    target.OnNack(pdc, nack, datagram);
+  } else {
+    initiator.OnNack(pdc, nack, datagram);
+  }
+}
+
+void Transport::Impl::OnControl(const Datagram& datagram) {
+  if (datagram.bytes.size() < wire::PdsCp::kBytes) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  const wire::PdsCp cp = wire::PdsCp::Decode(datagram.bytes.data());
+  if (cp.syn != 0) {
+    core.Count(Statistic::kDropPdsType);  // Not of this profile.
+    return;
+  }
+  bool ours = false;
+  Pdc* pdc = Find(cp.dpdcid, &ours);
+  if (pdc == nullptr) {
+    // A Clear Command is not acknowledged, so its PSN means nothing.
+    if (ours && cp.cp_type != contract::CpType::kClearCommand) {
+      AnswerUnknown(datagram, cp.psn, cp.spdcid);
+    }
+  } else if (pdc->target) {
+    target.OnControl(pdc, cp, datagram);
+  } else {
+    initiator.OnControl(pdc, cp, datagram);
+  }
+}
+
+void Transport::Impl::OnRequest(const Datagram& datagram) {
+  IncomingRequest request;
+  if (!ReadRequest(datagram, &request)) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  const wire::PdsRequest& header = request.header;
+  const bool forward = header.next_hdr == NextHdr::kRequestSmall ||
+                       header.next_hdr == NextHdr::kRequestMedium ||
+                       header.next_hdr == NextHdr::kRequestStd;
+  const bool back = header.next_hdr == NextHdr::kResponse ||
+                    header.next_hdr == NextHdr::kResponseData;
+  if (header.spdcid == 0 || (!forward && (!back || header.syn != 0))) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  if (header.syn != 0) {
+    target.OnSyn(request);
+    return;
+  }
+  bool ours = false;
+  Pdc* pdc = Find(header.dpdcid, &ours);
+  if (pdc == nullptr || pdc->target == back) {
+    if (ours) {
+      AnswerUnknown(datagram, header.psn, header.spdcid);
+    }
+  } else if (pdc->target) {
+    target.OnRequest(pdc, request);
+  } else {
+    initiator.OnReturn(pdc, request);
+  }
+}
+
+void Transport::Impl::Dispatch(const Datagram& datagram) {
+  if (datagram.bytes.size() < wire::PdsPrologue::kBytes) {
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  switch (wire::PdsPrologue::Decode(datagram.bytes.data()).type) {
+    case PdsType::kRodReq:
+    case PdsType::kRudReq:
+    case PdsType::kRodCcReq:
+    case PdsType::kRudCcReq:
+      OnRequest(datagram);
+      break;
+    case PdsType::kAck:
+    case PdsType::kAckCc:
+    case PdsType::kAckCcx:
+      OnAck(datagram);
+      break;
+    case PdsType::kNack:
+    case PdsType::kNackCcx:
+      OnNack(datagram);
+      break;
+    case PdsType::kCp:
+      OnControl(datagram);
+      break;
+    default:
+      core.Count(Statistic::kDropPdsType);
+      break;
+  }
+}
+
+void Transport::Receive(const Datagram& datagram, uint64_t now_ns) {
+  Core& core = impl_->core;
+  core.now_ns = std::max(core.now_ns, now_ns);
+  if (core.settings.enabled) {
+    impl_->Dispatch(datagram);
+  }
+}
+
+void Transport::Impl::RunTimers() {
+  uint16_t index = 0;
+  while (core.timers.Expired(core.now_ns, &index)) {
+    Pdc* pdc = &core.pdcs[index];
+    if (pdc->state == PdcState::kFree) {
+      continue;
+    }
+    if (pdc->target) {
+      target.OnTimer(pdc);
+    } else {
+      initiator.OnTimer(pdc);
+    }
+  }
+}
+
+bool Transport::Impl::SendAsk(Pdc* pdc) {
+  const SendWindow& window = pdc->send.window();
+  const uint64_t open = window.unanswered();
+  const uint32_t psn =
+      open == 0 ? window.una() - 1
+                : window.una() + static_cast<uint32_t>(std::countr_zero(open));
+  if (!SendCp(&core, *pdc,
+              {.type = contract::CpType::kAckRequest, .psn = psn})) {
+    return false;
+  }
+  pdc->ask_due = false;
+  return true;
+}
+
+Transport::Impl::Turn Transport::Impl::TakeTurn(Pdc* pdc) {
+  const auto outcome = [](bool sent) {
+    return sent ? Turn::kSent : Turn::kBlocked;
+  };
+  if (pdc->receive.owed != ReceiveHalf::Owed::kNothing ||
+      pdc->receive.unsent != 0) {
+    return outcome(receiver.SendOwed(pdc));
+  }
+  if (pdc->ask_due) {
+    return outcome(SendAsk(pdc));
+  }
+  if (pdc->send.MayResend()) {
+    return outcome(pdc->target ? target.SendAgain(pdc)
+                               : initiator.SendAgain(pdc));
+  }
+  if (pdc->has_new() && pdc->send.MaySendNew()) {
+    return outcome(pdc->target ? target.SendNew(pdc) : initiator.SendNew(pdc));
+  }
+  if (pdc->clear_due()) {
+    return outcome(initiator.SendClear(pdc));
+  }
+  return Turn::kNothing;
+}
+
+bool Transport::Progress(uint64_t now_ns, uint32_t packets) {
+  Core& core = impl_->core;
+  core.now_ns = std::max(core.now_ns, now_ns);
+  if (!core.settings.enabled) {
+    return false;
+  }
+  impl_->RunTimers();
+  for (const uint16_t index : core.blocked) {
+    core.pdcs[index].blocked = false;
+    core.Settle(&core.pdcs[index]);
+  }
+  core.blocked.clear();
+  const size_t mask = core.ready.size() - 1;
+  while (packets > 0 && core.ready_head != core.ready_tail) {
+    Pdc* pdc = &core.pdcs[core.ready[core.ready_head++ & mask]];
+    pdc->ready = false;
+    if (pdc->state == PdcState::kFree) {
+      continue;
+    }
+    const auto turn = impl_->TakeTurn(pdc);
+    if (turn == Impl::Turn::kBlocked) {
+      pdc->blocked = true;
+      core.blocked.push_back(pdc->index);
+    } else if (turn == Impl::Turn::kSent) {
+      --packets;
+    }
+    core.Settle(pdc);
+  }
+  return core.ready_head != core.ready_tail;
+}
+
+uint64_t Transport::deadline_ns() const {
+  const Core& core = impl_->core;
+  uint64_t deadline = core.timers.next_ns();
+  if (core.retry_ns > core.now_ns) {
+    deadline = std::min(deadline, core.retry_ns);
+  }
+  return core.blocked.empty()
+             ? deadline
+             : std::min(deadline, core.now_ns + kBlockedRetryNs);
+}
+
+bool Transport::idle() const {
+  return impl_->core.busy == 0;
+}
+
+void Transport::Reset() {
+  Core& core = impl_->core;
+  for (Pdc& pdc : core.pdcs.all()) {
+    core.timers.Set(pdc.index, kNever);
+  }
+  core.pdcs.Clear();
+  core.tombstones.Clear();
+  std::fill(core.messages.begin(), core.messages.end(), Message());
+  core.blocked.clear();
+  core.ready_head = core.ready_tail = 0;
+  core.busy = core.closing = 0;
+  core.retry_ns = kNever;
+}
+
+uint64_t Transport::statistic(Statistic which) const {
+  return impl_->core.statistics[static_cast<size_t>(which)];
+}
+
+size_t Transport::bytes_per_pdc() {
+  return sizeof(Pdc) + TransportLimits().guaranteed * sizeof(StoredResponse) +
+         kWindow * sizeof(ReturnData);
+}
+
+}  // namespace heddle::sim::soft
