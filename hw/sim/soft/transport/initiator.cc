@@ -51,8 +51,8 @@ Pdc* Initiator::Open(const PdcName& name, const Path& path) {
       EntropyPort(static_cast<uint32_t>(core_.random.Next() >> 32));
   pdc->name = name;
   pdc->start_psn = StartPsn(pdc->id);
-  pdc->clear_told = pdc->start_psn - 1;
-  pdc->clear_wanted = pdc->close_wanted = pdc->close_due = false;
+  pdc->clear_told = pdc->clear_asked = pdc->start_psn - 1;
+  pdc->close_wanted = pdc->close_due = false;
   pdc->ask_due = false;
   pdc->held = 0;
   pdc->refused = 0;

@@ -42,6 +42,19 @@ void Initiator::Acknowledged(Pdc* pdc, MessageIndex index, uint32_t packets) {
   core_.client->OnAcknowledged(index, packets);
 }
 
+// The target holds an answer to `psn`, which was sent.
+void Initiator::WantClear(Pdc* pdc, uint32_t psn) {
+  if (!Before(psn, pdc->send.window().top()) || Before(psn, pdc->start_psn)) {
+    return;
+  }
+  if (Before(pdc->clear_asked, psn)) {
+    pdc->clear_asked = psn;
+  }
+  if (!Before(pdc->clear_told, psn)) {
+    pdc->clear_told = psn - 1;  // What was told is lost.
+  }
+}
+
 void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
                       const Datagram& datagram) {
   const bool syn = pdc->state == PdcState::kSyn;
@@ -75,10 +88,7 @@ void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
   }
   pdc->refused = 0;
   if (ack.req == contract::AckReq::kClear) {
-    pdc->clear_wanted = true;
-    if (!Before(pdc->clear_told, ack.facts.psn)) {
-      pdc->clear_told = ack.facts.psn - 1;  // What was told is lost.
-    }
+    WantClear(pdc, ack.facts.psn);
   } else if (ack.req == contract::AckReq::kClose) {
     pdc->close_wanted = true;
   }
@@ -101,9 +111,6 @@ void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
   });
   if (packets != 0) {
     Acknowledged(pdc, message, packets);
-  }
-  if (!Before(pdc->clear_told, window.clear_psn())) {
-    pdc->clear_wanted = false;
   }
   if (closed) {
     Closed(pdc, true);
@@ -214,8 +221,8 @@ void Initiator::Reopen(Pdc* pdc) {
   pdc->peer_id = 0;
   pdc->refused = 0;
   pdc->start_psn = StartPsn(pdc->id);
-  pdc->clear_told = pdc->start_psn - 1;
-  pdc->clear_wanted = pdc->close_wanted = pdc->ask_due = false;
+  pdc->clear_told = pdc->clear_asked = pdc->start_psn - 1;
+  pdc->close_wanted = pdc->ask_due = false;
   pdc->send.Open(pdc->start_psn, settings, core_.now_ns);
   pdc->receive = ReceiveHalf();
   pdc->receive.window.Open(pdc->start_psn);
@@ -338,10 +345,7 @@ void Initiator::OnControl(Pdc* pdc, const wire::PdsCp& cp,
       receiver_.Asked(pdc, arrival);
       break;
     case contract::CpType::kClearRequest:
-      pdc->clear_wanted = true;
-      if (!Before(pdc->clear_told, cp.payload)) {
-        pdc->clear_told = cp.payload - 1;
-      }
+      WantClear(pdc, cp.payload);
       break;
     case contract::CpType::kCloseRequest:
       if (receiver_.IsNew(pdc, arrival)) {
@@ -378,15 +382,15 @@ void Initiator::OnTimer(Pdc* pdc) {
   } else if (silent) {
     core_.Count(Statistic::kDeadPeers);
     End(pdc, Status::kPeerUnreachable, 0);
-  } else if (due && out) {
+  } else if (due && !out && pdc->held != 0) {
+    pdc->ask_due = true;  // Does the target still know the PDC?
+    send.Watch(now + settings.rto_max_ns);
+  } else if (due) {
     const SendHalf::Timer what = send.OnTimer(settings, now);
-    if (what != SendHalf::Timer::kResume) {
+    if (what == SendHalf::Timer::kTimeout || what == SendHalf::Timer::kAsk) {
       core_.Count(Statistic::kTimeouts);
     }
     pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
-  } else if (due && pdc->held != 0) {
-    pdc->ask_due = true;  // Does the target still know the PDC?
-    send.Watch(now + settings.rto_max_ns);
   } else if (pdc->listed && settings.idle_ns != 0 &&
              now - pdc->used_ns >= settings.idle_ns) {
     BeginClose(pdc);

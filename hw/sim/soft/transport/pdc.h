@@ -71,7 +71,6 @@ struct Pdc {
   bool busy = false;          // Counted as such.
   bool close_wanted = false;  // The peer asks for it, or room is needed.
   bool close_due = false;     // The Close Command has no PSN yet.
-  bool clear_wanted = false;  // The peer asks for CLEAR_PSN.
   bool ask_due = false;       // An ACK Request is to be sent.
   uint16_t index = 0;         // In the table.
   uint16_t id = 0;            // PDCID of this end.
@@ -84,9 +83,10 @@ struct Pdc {
   // -- initiator
   MessageIndex queue_head = kNoMessage;  // Messages not completely sent.
   MessageIndex queue_tail = kNoMessage;
-  uint32_t held = 0;        // Messages that wait for data only.
-  uint64_t refused = 0;     // PSNs that the peer knew no PDC for; base una.
-  uint32_t clear_told = 0;  // Last CLEAR_PSN sent.
+  uint32_t held = 0;         // Messages that wait for data only.
+  uint64_t refused = 0;      // PSNs that the peer knew no PDC for; base una.
+  uint32_t clear_told = 0;   // Last CLEAR_PSN sent.
+  uint32_t clear_asked = 0;  // Highest PSN that the peer wants to be cleared.
   PdcName name;
 
   // -- target: return data, by PSN modulo kWindow
@@ -113,7 +113,8 @@ struct Pdc {
                   : (queue_head != kNoMessage && refused == 0) || close_due;
   }
   bool clear_due() const {
-    return clear_wanted && Before(clear_told, send.window().clear_psn());
+    return Before(clear_told, clear_asked) &&
+           Before(clear_told, send.window().clear_psn());
   }
   // Nothing to send and nothing to wait for, in this end's direction.
   bool quiet() const {

@@ -2,7 +2,6 @@
 #include "hw/sim/soft/transport/receiver.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace heddle::sim::soft {
 
@@ -19,9 +18,11 @@ StoredResponse* Receiver::Stored(Pdc* pdc, uint32_t psn) {
   return nullptr;
 }
 
-bool Receiver::MayGuarantee(const Pdc& pdc) {
-  return std::any_of(pdc.receive.stored.begin(), pdc.receive.stored.end(),
-                     [](const StoredResponse& s) { return !s.used; });
+bool Receiver::MayGuarantee(const Pdc& pdc, uint32_t psn) {
+  const auto& stored = pdc.receive.stored;
+  const auto room = std::count_if(stored.begin(), stored.end(),
+                                  [](const auto& s) { return !s.used; });
+  return room > 1 || (room == 1 && psn == pdc.receive.window.next());
 }
 
 void Receiver::Answer(Pdc* pdc, const Arrival& arrival,
@@ -103,7 +104,8 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
     response.with_data = !verdict.data.empty();
     response.data_bytes = static_cast<uint8_t>(
         std::min(verdict.data.size(), response.data.size()));
-    std::memcpy(response.data.data(), verdict.data.data(), response.data_bytes);
+    std::copy_n(verdict.data.begin(), response.data_bytes,
+                response.data.begin());
     response.data_offset = verdict.data_offset;
   }
   bool hold = false;

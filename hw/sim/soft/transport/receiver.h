@@ -35,7 +35,9 @@ class Receiver {
   // CLEAR_PSN came.
   void Cleared(Pdc* pdc, uint32_t clear_psn);
 
-  static bool MayGuarantee(const Pdc& pdc);
+  // Is there room to store an answer to `psn`? The last place is for the oldest
+  // PSN missing: nothing is cleared before that is answered.
+  static bool MayGuarantee(const Pdc& pdc, uint32_t psn);
 
   // The delayed ACK, or what the wire had no room for before. False: it has
   // none.

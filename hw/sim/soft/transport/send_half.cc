@@ -47,7 +47,7 @@ void SendHalf::Open(uint32_t start, const Settings& settings, uint64_t now_ns) {
   congestion_.Open(settings);
   timer_ns_ = kNever;
   heard_ns_ = now_ns;
-  rtt_ns_ = 0;
+  rtt_ns_ = min_rtt_ns_ = 0;
   probe_psn_ = start;
   limit_ = kWindow;
   waiting_ = probing_ = resent_ = false;
@@ -88,6 +88,7 @@ uint64_t SendHalf::MeasuredRtt(const AckFacts& ack, uint64_t now_ns) {
   const uint64_t age = window_.AgeNs(ack.psn, now_ns);
   const uint64_t rtt =
       std::max<uint64_t>(age > ack.service_ns ? age - ack.service_ns : 0, 1);
+  min_rtt_ns_ = min_rtt_ns_ == 0 ? rtt : std::min(min_rtt_ns_, rtt);
   rtt_ns_ = rtt_ns_ == 0 ? rtt : (7 * rtt_ns_ + rtt) / 8;
   return rtt;
 }
@@ -164,6 +165,14 @@ bool SendHalf::OnLoss(uint32_t psn, bool not_received, bool ordered,
   if (waiting_ || window_.Has(window_.lost(), psn)) {
     return false;
   }
+  // What is missing went again less than a round trip ago: the NACK cannot know
+  // of it. Else each packet that a former pass left behind would start one
+  // more.
+  const uint32_t oldest = OldestUnanswered();
+  if (ordered && window_.packet(oldest).transmissions > 1 &&
+      window_.AgeNs(oldest, now_ns) + SendWindow::kTimeUnit < min_rtt_ns_) {
+    return false;
+  }
   const uint64_t bytes =
       window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
   congestion_.OnLoss(bytes, now_ns);
@@ -204,9 +213,7 @@ SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
   rto_shift_ = static_cast<uint8_t>(rto_shift_ + (rto_shift_ < 31));
   timer_ns_ = now_ns + Settings::Doubled(settings.rto_ns, rto_shift_,
                                          settings.rto_max_ns);
-  const uint32_t oldest =
-      window_.una() +
-      static_cast<uint32_t>(std::countr_zero(window_.unanswered()));
+  const uint32_t oldest = OldestUnanswered();
   const bool ask = window_.Has(window_.arrived(), oldest);
   window_.MarkLost(window_.sent());
   congestion_.OnTimeout();

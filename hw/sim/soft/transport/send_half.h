@@ -106,6 +106,10 @@ class SendHalf {
   bool MaySend() const {
     return !waiting_ && congestion_.Allows(window_.flight_bytes());
   }
+  uint32_t OldestUnanswered() const {
+    return window_.una() +
+           static_cast<uint32_t>(std::countr_zero(window_.unanswered()));
+  }
   void TakeSack(const AckFacts& ack, uint64_t* bytes);
   void InferLosses(const Settings& settings, uint64_t now_ns);
   uint64_t MeasuredRtt(const AckFacts& ack, uint64_t now_ns);
@@ -123,7 +127,8 @@ class SendHalf {
   Congestion congestion_;
   uint64_t timer_ns_ = kNever;
   uint64_t heard_ns_ = 0;
-  uint64_t rtt_ns_ = 0;  // Smoothed; 0: none yet.
+  uint64_t rtt_ns_ = 0;      // Smoothed; 0: none yet.
+  uint64_t min_rtt_ns_ = 0;  // Shortest.
   uint32_t probe_psn_ = 0;
   uint32_t limit_ = kWindow;  // PSNs: the window or the peer's MP_Range.
   bool waiting_ = false;      // After a refusal, until the timer.

@@ -134,15 +134,15 @@ void Target::Offer(Pdc* pdc, const IncomingRequest& request, bool fresh) {
   const Datagram& datagram = *request.datagram;
   const uint32_t returns = pdc->return_tail;
   offering_ = true;
-  const Verdict verdict =
-      core_.client->OnRequest({.source = pdc->peer,
-                               .source_udp_port = datagram.source_udp_port,
-                               .pdc = pdc->index,
-                               .spdcid = pdc->peer_id,
-                               .ordered = pdc->ordered,
-                               .next_hdr = request.header.next_hdr,
-                               .ses = request.ses},
-                              Receiver::MayGuarantee(*pdc));
+  const Verdict verdict = core_.client->OnRequest(
+      {.source = pdc->peer,
+       .source_udp_port = datagram.source_udp_port,
+       .pdc = pdc->index,
+       .spdcid = pdc->peer_id,
+       .ordered = pdc->ordered,
+       .next_hdr = request.header.next_hdr,
+       .ses = request.ses},
+      Receiver::MayGuarantee(*pdc, request.arrival.psn));
   offering_ = false;
   if (verdict.kind != Verdict::Kind::kAccepted) {
     pdc->return_tail = returns;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client that knows what a transport may do with its messages, and fails the
+// test when it does something else.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "hw/sim/random.h"
+#include "hw/sim/soft/transport/message_carrier.h"
+
+namespace heddle::sim::soft {
+
+enum class Kind : uint8_t {
+  kPlain,
+  kError,   // The target answers the message with an error, guaranteed.
+  kResult,  // With 8 bytes of data in the ACK, guaranteed.
+  kRead,    // With packets of return data.
+};
+
+struct TestMessage {
+  uint64_t serial = 0;  // Unique in the world.
+  Kind kind = Kind::kPlain;
+  uint32_t packets = 1;
+  uint32_t data_packets = 0;  // kRead.
+  uint16_t name = 0;          // Which PDC.
+  bool ordered = true;
+  FabricAddress peer;
+};
+
+// What became of a message at its initiator.
+struct Ending {
+  uint64_t serial = 0;
+  bool completed = false;
+  contract::Status status = {};
+  uint16_t detail = 0;
+  bool transmitted = true;
+};
+
+class ClientModel final : public TransportClient {
+ public:
+  ClientModel(uint64_t seed, size_t messages)
+      : random_(seed), slots_(messages) {
+    for (size_t i = messages; i-- > 0;) {
+      free_.push_back(static_cast<MessageIndex>(i));
+    }
+  }
+
+  void Connect(MessageCarrier* carrier) { carrier_ = carrier; }
+
+  // Adds to what is to be sent.
+  void Send(const TestMessage& message) { backlog_.push_back(message); }
+  // Posts what can be posted.
+  void Pump();
+  // Nothing queued, everything ended.
+  bool done() const {
+    return backlog_.empty() && free_.size() == slots_.size();
+  }
+
+  // As target: how often it refuses.
+  double refuse = 0;
+  contract::NackCode refuse_code = contract::NackCode::kNoPktBuffer;
+  // As initiator: messages that never left are posted again.
+  bool repost = true;
+
+  std::vector<Ending> endings;
+  // As target, by serial: packets taken so far.
+  struct Taken {
+    std::vector<bool> packets;
+    uint32_t count = 0;
+    uint32_t answers = 0;
+  };
+  std::map<uint64_t, Taken> taken;
+  uint64_t out_of_order = 0;  // Requests of RUD that were.
+  uint64_t returns_open = 0;  // Records not retired.
+  uint32_t closed = 0;
+  uint32_t closed_in_error = 0;
+  size_t payload_bytes = 32;
+
+  // TransportClient:
+  Built BuildRequest(MessageIndex index, uint32_t packet,
+                     std::span<uint8_t> out) override;
+  void OnAcknowledged(MessageIndex index, uint32_t packets) override;
+  void OnResponse(MessageIndex index,
+                  const contract::wire::SesResponse& response,
+                  std::span<const uint8_t> data, uint32_t data_offset) override;
+  void OnAbandoned(MessageIndex index, contract::Status status, uint16_t detail,
+                   bool transmitted) override;
+  Verdict OnReturnData(const Request& request) override;
+  Verdict OnRequest(const Request& request, bool may_guarantee) override;
+  Built BuildReturn(const ReturnData& data, std::span<uint8_t> out) override;
+  void OnReturnRetired(const ReturnData& data) override;
+  void OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+                      bool in_error) override;
+
+ private:
+  struct Slot {
+    TestMessage message;
+    bool live = false;
+    uint32_t acked = 0;
+    uint32_t answers = 0;
+    std::vector<bool> data;
+    uint32_t data_count = 0;
+    bool finished = false;
+  };
+  bool Post(const TestMessage& message);
+  void MaybeFinish(MessageIndex index);
+  void MaybeDone(MessageIndex index);
+
+  Random random_;
+  MessageCarrier* carrier_ = nullptr;
+  std::deque<TestMessage> backlog_;
+  std::vector<Slot> slots_;
+  std::vector<MessageIndex> free_;
+  // Order on ROD: last serial and packet of each {source, name}.
+  std::map<std::pair<uint64_t, uint16_t>, std::pair<uint64_t, uint32_t>> last_;
+  uint8_t result_[8] = {};
+};
+
+}  // namespace heddle::sim::soft
