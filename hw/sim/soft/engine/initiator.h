@@ -102,6 +102,9 @@ class Initiator {
   void Post(uint32_t index);
   void RetryPosts();
   void Forget(uint32_t context);  // Its life ends.
+  // Descriptors that are stuck leave a crowded ring: those that wait for the
+  // spill area; of messages in flight the table holds a copy anyway.
+  void MakeRoom(uint32_t context);
 
   // -- the end of messages (initiator_end.cc)
 

@@ -88,7 +88,11 @@ void Initiator::LeaveGroup(uint32_t number) {
 }
 
 void Initiator::ReleaseSlots(TxMessage& message) {
-  --rings_[message.context].messages;
+  TxContext& tx = rings_[message.context];
+  --tx.messages;
+  if (message.slots != 0) {
+    tx.messages_at[tx.Index(message.position)] = kNone;
+  }
   rings_.Release(message.context, message.position, message.slots);
 }
 

@@ -2,7 +2,7 @@
 // From descriptors to messages handed to the transport.
 #include <algorithm>
 #include <bit>
-#include <memory>
+#include <utility>
 
 #include "hw/sim/soft/engine/initiator.h"
 
@@ -87,6 +87,7 @@ void Initiator::Tail(uint32_t context, uint16_t tail) {
   rings_.Publish(context, tail);
   if (rings_[context].alive) {
     ready_ |= uint64_t{1} << context;
+    MakeRoom(context);
   }
 }
 
@@ -186,14 +187,33 @@ Initiator::Took Initiator::TakeKnown(uint32_t context, Fetched* fetched) {
   if (waits) {
     rings_.Wait(&peers_, peer, *fetched);
     ++waiting_;
-    rings_.Spill(context, &peers_);
+    MakeRoom(context);
     return Took::kTaken;
   }
   const uint32_t index = Launch(context, *fetched, ticket);
   if (index != kNone) {
     SendTo(index, *address, peer);
   }
+  MakeRoom(context);
   return Took::kTaken;
+}
+
+void Initiator::MakeRoom(uint32_t context) {
+  while (rings_.Crowded(context)) {
+    TxContext& tx = rings_[context];
+    if (!rings_.SpillWaiting(context, &peers_)) {
+      const uint32_t index = tx.messages_at[tx.Index(tx.head)];
+      if (index == kNone) {
+        return;
+      }
+      TxMessage& message = messages_[index];
+      tx.messages_at[tx.Index(tx.head)] = kNone;
+      rings_.Release(context, message.position,
+                     std::exchange(message.slots, uint8_t{0}));
+    }
+    parts_.statistics->Count(Statistic::kTxSpilled);
+    rings_.TellIfDue(context);
+  }
 }
 
 bool Initiator::TakeWaiting(uint32_t at) {
@@ -236,6 +256,9 @@ uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
   message.ticket = ticket;
   message.from = {tx.cfg.job_id, tx.cfg.source_pid, tx.cfg.source_ri,
                   tx.cfg.traffic_class};
+  if (message.slots != 0) {
+    tx.messages_at[tx.Index(message.position)] = index;
+  }
   ++tx.messages;
   ++live_;
   if (used_[context]++ >= guarantee_) {

@@ -21,6 +21,7 @@ TxRings::TxRings(uint32_t count, HostAccess* host, Statistics* statistics)
     : host_(host), statistics_(statistics), contexts_(count) {
   for (TxContext& tx : contexts_) {
     tx.ended.resize(kMostSlots);
+    tx.messages_at.resize(kMostSlots);
     tx.places.resize(2 * kMostSlots);
     tx.spilled.resize(kMostSlots);
   }
@@ -38,6 +39,7 @@ void TxRings::Write(uint32_t context, const contract::TxCtxCfg& cfg) {
   tx.messages = tx.waiting = 0;
   tx.group = kNone;
   std::fill(tx.ended.begin(), tx.ended.end(), uint8_t{0});
+  std::fill(tx.messages_at.begin(), tx.messages_at.end(), kNone);
   std::fill(tx.places.begin(), tx.places.end(), WaitingPlace{});
   std::fill(tx.spilled.begin(), tx.spilled.end(), uint8_t{0});
 }
@@ -177,18 +179,11 @@ void TxRings::LeaveWaiting(Peer* peer) noexcept {
   --tx.waiting;
 }
 
-void TxRings::Spill(uint32_t context, Peers* peers) {
-  while (SpillOldest(context, peers)) {
-  }
-}
-
-bool TxRings::SpillOldest(uint32_t context, Peers* peers) {
+bool TxRings::SpillWaiting(uint32_t context, Peers* peers) {
   TxContext& tx = contexts_[context];
-  const uint16_t used = static_cast<uint16_t>(tx.tail - tx.head);
   const uint32_t from = tx.Index(tx.head);
   const WaitingPlace place = tx.places[from];
-  if (tx.cfg.spill_base == 0 || used < tx.size() - tx.size() / 4U ||
-      place.slots == 0 || place.position != tx.head) {
+  if (place.slots == 0 || place.position != tx.head) {
     return false;
   }
   const auto room = tx.spilled.begin() + from;
@@ -213,8 +208,6 @@ bool TxRings::SpillOldest(uint32_t context, Peers* peers) {
   (place.next == kNone ? peer.waiting_last : tx.places[place.next].previous) =
       to;
   Release(context, tx.head, place.slots);
-  statistics_->Count(Statistic::kTxSpilled);
-  TellIfDue(context);
   return true;
 }
 

@@ -51,6 +51,8 @@ struct TxContext {
   // By slot: slots of the operation there that ended before those in front of
   // it, or 0.
   std::vector<uint8_t> ended;
+  std::vector<uint32_t>
+      messages_at;  // By slot: message of the operation there.
   std::vector<WaitingPlace> places;
   std::vector<uint8_t> spilled;  // By slot of the spill area: taken.
 
@@ -105,12 +107,16 @@ class TxRings {
   void PeekWaiting(const Peer& peer, Fetched* out);
   // Takes it out.
   void LeaveWaiting(Peer* peer) noexcept;
-  // While the ring is three quarters full and its oldest descriptor waits:
-  // moves that to the spill area and releases its slots, if there is room.
-  void Spill(uint32_t context, Peers* peers);
+  // The ring is so full that what is stuck has to leave it, and there is where.
+  bool Crowded(uint32_t context) const noexcept {
+    const TxContext& tx = contexts_[context];
+    return tx.cfg.spill_base != 0 && static_cast<uint16_t>(tx.tail - tx.head) >=
+                                         tx.size() - tx.size() / 4U;
+  }
+  // Moves the oldest descriptor, if it waits, to the spill area.
+  bool SpillWaiting(uint32_t context, Peers* peers);
 
  private:
-  bool SpillOldest(uint32_t context, Peers* peers);
   void Read(const TxContext& tx, uint64_t address, Fetched* out);
   contract::Status ReadExtension(uint64_t address, Fetched* out);
   uint64_t AddressOf(const TxContext& tx, uint32_t place) const noexcept;

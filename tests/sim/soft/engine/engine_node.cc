@@ -9,7 +9,8 @@ EngineNode::EngineNode(FakeFabric* fabric, const Options& options)
     : storage_(kArena + kPage),
       engine_(options.limits, &dma_, this, 1),
       carrier_(fabric->Add(&engine_)),
-      cq_log2_(options.cq_log2) {
+      cq_log2_(options.cq_log2),
+      ring_slots_(static_cast<uint16_t>(1U << options.ring_log2)) {
   arena_ = storage_.data() + (kPage - Iova(storage_.data()) % kPage) % kPage;
   EXPECT_TRUE(dma_.Map(Iova(arena_), kArena - kPage).ok());
   engine_.Connect(carrier_);
@@ -25,7 +26,7 @@ EngineNode::EngineNode(FakeFabric* fabric, const Options& options)
                                       .enable = 1}));
   }
   ring_ = reinterpret_cast<contract::TxDesc*>(
-      Allocate(kRing * sizeof(contract::TxDesc)));
+      Allocate(ring_slots_ * sizeof(contract::TxDesc)));
   rx_ring_ = reinterpret_cast<contract::RxDesc*>(
       Allocate(kRing * sizeof(contract::RxDesc)));
   tx_head = reinterpret_cast<uint64_t*>(Allocate(8));
@@ -38,18 +39,19 @@ EngineNode::EngineNode(FakeFabric* fabric, const Options& options)
     av[i].pid_on_fep = kPid;
     av[i].flags = contract::kAvFlagValid;
   }
-  tx = {.ring_base = Iova(ring_),
-        .head_cell = Iova(tx_head),
-        .av_base = Iova(av),
-        .av_entries = kPeers,
-        .job_id = kJob,
-        .source_pid = kPid,
-        .ring_log2 = 6,
-        .enable = 1,
-        .ordered = options.ordered,
-        .spill_base = options.spill
-                          ? Iova(Allocate(kRing * sizeof(contract::TxDesc)))
-                          : 0};
+  tx = {
+      .ring_base = Iova(ring_),
+      .head_cell = Iova(tx_head),
+      .av_base = Iova(av),
+      .av_entries = kPeers,
+      .job_id = kJob,
+      .source_pid = kPid,
+      .ring_log2 = options.ring_log2,
+      .enable = 1,
+      .ordered = options.ordered,
+      .spill_base = options.spill
+                        ? Iova(Allocate(ring_slots_ * sizeof(contract::TxDesc)))
+                        : 0};
   rx = {.ring_base = Iova(rx_ring_),
         .head_cell = Iova(rx_head),
         .job_id = kJob,
@@ -113,7 +115,7 @@ uint16_t EngineNode::Put(contract::TxDesc descriptor,
                          std::span<const uint8_t> extension) {
   const auto slots = static_cast<uint16_t>(
       1 + (extension.size() + contract::kDescBytes - 1) / contract::kDescBytes);
-  while (tx_tail_ % kRing + slots > kRing) {
+  while (tx_tail_ % ring_slots_ + slots > ring_slots_) {
     Slot(tx_tail_) = {.position = tx_tail_};
     ++tx_tail_;
   }
@@ -162,6 +164,10 @@ std::optional<contract::Completion> EngineNode::Poll(uint32_t cq,
     return std::nullopt;
   }
   ++polled_[cq];
+  if (entry.kind == contract::CompletionKind::kTx &&
+      static_cast<int16_t>(entry.queue_head - told_) > 0) {
+    told_ = entry.queue_head;
+  }
   if (consume) {
     Consume(cq, polled_[cq]);
   }

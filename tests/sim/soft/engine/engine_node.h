@@ -36,6 +36,7 @@ class EngineNode : private InterruptSink {
     uint8_t cq_log2 = 10;
     uint8_t rx_flags = 0;
     bool spill = false;
+    uint8_t ring_log2 = 6;
     EngineLimits limits = {.tx_contexts = 2,
                            .rx_contexts = 2,
                            .cqs = 4,
@@ -83,7 +84,8 @@ class EngineNode : private InterruptSink {
   // Writes context 0 anew: positions start at 0.
   void Restart() {
     EXPECT_TRUE(Write(contract::Table::kTxCtx, 0, tx));
-    tx_tail_ = 0;
+    tx_tail_ = told_ = 0;
+    *tx_head = 0;
   }
   // A region with a provider key, in entry `index`.
   contract::RegionCfg Region(uint32_t index, uint8_t* memory, uint64_t bytes,
@@ -109,7 +111,9 @@ class EngineNode : private InterruptSink {
     return position;
   }
   uint16_t tx_tail() const { return tx_tail_; }
-  contract::TxDesc& Slot(uint16_t position) { return ring_[position % kRing]; }
+  contract::TxDesc& Slot(uint16_t position) {
+    return ring_[position % ring_slots_];
+  }
 
   // -- receive
 
@@ -126,6 +130,11 @@ class EngineNode : private InterruptSink {
   // Next one of the queue; returned to the device if `consume`.
   std::optional<contract::Completion> Poll(uint32_t cq, bool consume = true);
   void Consume(uint32_t cq, uint32_t count, bool arm = false);
+  // Slots of the transmit ring that the host knows to be released.
+  uint16_t released() const {
+    const auto cell = static_cast<uint16_t>(*tx_head);
+    return static_cast<int16_t>(cell - told_) > 0 ? cell : told_;
+  }
   uint32_t polled(uint32_t cq) const { return polled_[cq]; }
   std::vector<uint8_t> interrupts;
 
@@ -149,6 +158,8 @@ class EngineNode : private InterruptSink {
   std::array<contract::Completion*, 2> queues_ = {};
   std::array<uint32_t, 2> polled_ = {};
   uint8_t cq_log2_;
+  uint16_t ring_slots_;
+  uint16_t told_ = 0;  // By completions.
 };
 
 // Progress of engines and fabric until nothing changes.
