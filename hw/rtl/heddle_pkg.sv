@@ -274,6 +274,7 @@ package heddle_pkg;
     logic [5:0]   response;
     logic [5:0]   return_code;
     logic [13:0]  payload_bytes;   // From the UDP length; what is in the payload queue.
+    logic [13:0]  read_bytes;      // READ: what the packet asks for.
   } rx_packet_t;
 
   // Receive buffer taken by a message.

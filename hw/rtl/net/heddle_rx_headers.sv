@@ -26,7 +26,7 @@ module heddle_rx_headers
 
   output logic [6:0]         source_o,    // Byte of the frame where the IP source address starts.
   output logic [6:0]         l4_o,        // And the UDP header.
-  output logic               request_o,   // A request: its payload starts at pay_start_o.
+  output logic               carries_o,   // Payload starts at pay_start_o.
   output logic [6:0]         pay_start_o,
   output logic [15:0]        udp_bytes_o, // UDP length.
   output logic [15:0]        payload_o,   // Payload bytes; meaningful unless the frame is truncated.
@@ -98,22 +98,32 @@ module heddle_rx_headers
   ses_std_som0_t     ses0;
   ses_std_som1_t     ses1;
   ses_response_t     ses_rsp;
+  ses_response_data_t ses_data;
   assign udp      = l4[L4W-1 -: 8*UdpBytes];
   assign pds      = l4[L4W-1 - 8*UdpBytes -: 8*PdsRequestBytes];
   assign pds_ack  = l4[L4W-1 - 8*UdpBytes -: 8*PdsAckBytes];
   assign pds_long = l4[L4W-1 - 8*UdpBytes -: 8*PdsNackBytes];
   assign ses0     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
   assign ses1     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
+  // An ACK's header is as long as a request's.
   assign ses_rsp  = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
+  assign ses_data = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseDataBytes];
 
-  logic is_req, is_ack, is_nack, is_cp, known;
-  assign is_req  = (pds.type_ == PdsTypeRodReq || pds.type_ == PdsTypeRudReq) &&
-                   pds.next_hdr == NextHdrRequestStd;
-  assign is_ack  = pds.type_ == PdsTypeAck &&
-                   (pds.next_hdr == NextHdrNone || pds.next_hdr == NextHdrResponse);
+  // A request of the return direction carries data of a READ, or says why there are none; an ACK may
+  // carry those of a small one.
+  logic is_pds_req, is_pds_ack, is_req, is_read, is_return, is_ack, is_nack, is_cp, known;
+  logic has_response, has_data;
+  assign is_pds_req   = pds.type_ == PdsTypeRodReq || pds.type_ == PdsTypeRudReq;
+  assign is_pds_ack   = pds.type_ == PdsTypeAck;
+  assign has_response = (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponse;
+  assign has_data     = (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponseData;
+  assign is_req    = is_pds_req && pds.next_hdr == NextHdrRequestStd;
+  assign is_read   = is_req && ses0.opcode == SesOpcodeRead;
+  assign is_return = is_pds_req && (has_response || has_data);
+  assign is_ack    = is_pds_ack && (pds.next_hdr == NextHdrNone || has_response || has_data);
   assign is_nack = pds.type_ == PdsTypeNack && pds.next_hdr == NextHdrNone && !pds_long.nt;
   assign is_cp   = pds.type_ == PdsTypeCp;
-  assign known   = is_req || is_ack || is_nack || is_cp;
+  assign known   = is_req || is_return || is_ack || is_nack || is_cp;
 
   // UDP header, PDS header, SES header and trailer; without payload.
   logic [6:0]  trailer, fixed;
@@ -122,9 +132,10 @@ module heddle_rx_headers
   always_comb begin
     fixed = 7'(UdpBytes) + trailer;
     if (is_req) fixed = fixed + 7'(PdsRequestBytes) + 7'(SesStdBytes);
-    else if (is_ack) begin
+    else if (is_ack || is_return) begin
       fixed = fixed + 7'(PdsAckBytes);
-      if (pds.next_hdr == NextHdrResponse) fixed = fixed + 7'(SesResponseBytes);
+      if (has_response) fixed = fixed + 7'(SesResponseBytes);
+      if (has_data)     fixed = fixed + 7'(SesResponseDataBytes);
     end else if (is_nack || is_cp) begin
       fixed = fixed + 7'(PdsNackBytes);
     end else begin
@@ -134,8 +145,9 @@ module heddle_rx_headers
   assign payload     = udp.length - 16'(fixed);
   assign payload_o   = payload;
   assign udp_bytes_o = udp.length;
-  assign request_o   = is_ip && is_req && udp.length > 16'(fixed);
-  assign pay_start_o = l4_o + 7'(UdpBytes + PdsRequestBytes + SesStdBytes);
+  assign carries_o   = is_ip && (is_req || has_data) && udp.length > 16'(fixed);
+  assign pay_start_o = l4_o + (has_data ? 7'(UdpBytes + PdsAckBytes + SesResponseDataBytes)
+                                        : 7'(UdpBytes + PdsRequestBytes + SesStdBytes));
 
   // ----------------------------------------------------------------- verdict
   logic [15:0] ip_sum;
@@ -155,15 +167,22 @@ module heddle_rx_headers
     .sum_o  (ip_sum)
   );
 
-  logic [15:0] som_bytes;  // Payload of a message's first packet.
+  logic [15:0] som_bytes;  // Payload of a message's first packet, or what it asks for.
+  logic [15:0] asked;      // By a packet of a READ.
   logic [32:0] reach;      // End of the payload in its message.
+  logic [32:0] end_of_data;
   assign som_bytes = ses1.request_length < 32'(port_i.payload_mtu) ?
                      ses1.request_length[15:0] : port_i.payload_mtu;
-  assign reach     = {1'b0, ses0.message_offset} + 33'(payload);
+  assign asked       = ses0.som ? som_bytes : 16'(ses0.payload_length);
+  assign reach       = {1'b0, ses0.message_offset} + (is_read ? 33'(asked) : 33'(payload));
+  assign end_of_data = {1'b0, ses_data.message_offset} + 33'(payload);
 
   always_comb begin
     ses_bad = 1'b0;
-    if (is_req) begin
+    if (is_read) begin
+      ses_bad = ses0.ver != '0 || payload != '0 || asked > port_i.payload_mtu ||
+                (!ses0.som && (reach > {1'b0, ses0.request_length} || asked == '0));
+    end else if (is_req) begin
       ses_bad = ses0.ver != '0 || payload > port_i.payload_mtu;
       if (ses0.som) begin
         ses_bad = ses_bad || payload != (ses0.ie ? '0 : som_bytes);
@@ -171,9 +190,12 @@ module heddle_rx_headers
         ses_bad = ses_bad || reach > {1'b0, ses0.request_length} ||
                   (payload != 16'(ses0.payload_length) && !(ses0.ie && payload == '0));
       end
+    end else if (has_data) begin
+      ses_bad = ses_data.ver != '0 || payload > port_i.payload_mtu ||
+                payload != 16'(ses_data.payload_length) ||
+                end_of_data > {1'b0, ses_data.modified_length};
     end else begin
-      ses_bad = payload != '0 ||
-                (is_ack && pds.next_hdr == NextHdrResponse && ses_rsp.ver != '0);
+      ses_bad = payload != '0 || (has_response && ses_rsp.ver != '0);
     end
   end
 
@@ -222,7 +244,7 @@ module heddle_rx_headers
       pkt_o.psn         = pds.psn;
       pkt_o.spdcid      = pds.spdcid;
       pkt_o.dpdcid      = pds.dpdcid;
-      if (is_req || is_cp) begin
+      if (is_req || is_return || is_cp) begin
         pkt_o.ar  = pds.ar;
         pkt_o.syn = pds.syn;
         if (pds.syn) begin
@@ -230,18 +252,27 @@ module heddle_rx_headers
           pkt_o.psn_offset = pds.dpdcid[11:0];
         end
       end
-      if (is_req || is_ack) pkt_o.offset = pds.clear_psn_offset;
+      if (is_req || is_return || is_ack) pkt_o.offset = pds.clear_psn_offset;
       if (is_nack || is_cp) pkt_o.pds_payload = pds_long.payload;
       if (is_nack) pkt_o.nack_code = pds_long.nack_code;
       if (is_ack) begin
         pkt_o.probe = pds_ack.p;
         pkt_o.req   = pds_ack.req;
-        if (pds.next_hdr == NextHdrResponse) begin
-          pkt_o.response    = ses_rsp.opcode;
-          pkt_o.return_code = ses_rsp.return_code;
-          pkt_o.message_id  = ses_rsp.message_id;
-          pkt_o.job_id      = ses_rsp.job_id;
-        end
+      end
+      if (has_response) begin
+        pkt_o.response    = ses_rsp.opcode;
+        pkt_o.return_code = ses_rsp.return_code;
+        pkt_o.message_id  = ses_rsp.message_id;
+        pkt_o.job_id      = ses_rsp.job_id;
+      end
+      if (has_data) begin
+        pkt_o.response       = ses_data.opcode;
+        pkt_o.return_code    = ses_data.return_code;
+        pkt_o.message_id     = ses_data.read_request_message_id;
+        pkt_o.job_id         = ses_data.job_id;
+        pkt_o.message_offset = ses_data.message_offset;
+        pkt_o.request_length = ses_data.modified_length;
+        pkt_o.payload_bytes  = payload[13:0];
       end
       if (is_req) begin
         pkt_o.opcode         = ses0.opcode;
@@ -263,6 +294,7 @@ module heddle_rx_headers
         if (ses0.som) pkt_o.header_data    = ses1.header_data;
         else          pkt_o.message_offset = ses0.message_offset;
         pkt_o.payload_bytes = payload[13:0];
+        if (is_read) pkt_o.read_bytes = asked[13:0];
       end
     end
   end

@@ -117,7 +117,7 @@ module heddle_rx_parser
   end
 
   // ---------------------------------------------------- stage 1: headers
-  logic        done, is_req, quiet, summed, unsummed;
+  logic        done, carries, quiet, summed, unsummed;
   logic [6:0]  source, l4, pay_start;
   logic [15:0] udp_bytes, payload;
   logic [NumStat-1:0] reason;  // By `statistic`.
@@ -133,7 +133,7 @@ module heddle_rx_parser
     .bytes_i     (bytes_q),
     .source_o    (source),
     .l4_o        (l4),
-    .request_o   (is_req),
+    .carries_o   (carries),
     .pay_start_o (pay_start),
     .udp_bytes_o (udp_bytes),
     .payload_o   (payload),
@@ -153,7 +153,7 @@ module heddle_rx_parser
   logic [LaneW-1:0] lane, end_lane;
   assign lane      = pay_start[LaneW-1:0];
   assign pay_begin = valid_q && pos_q[13:LaneW] == (14-LaneW)'(pay_start[6:LaneW]) &&
-                     is_req && payload <= 16'd8192;
+                     carries && payload <= 16'd8192;
   assign feed_left = feeding_q ? feed_left_q : payload[13:0] + 14'(lane);
   assign feed      = pay_begin || (valid_q && feeding_q);
   assign feed_last = feed_left <= 14'(StrbW) || last_q;

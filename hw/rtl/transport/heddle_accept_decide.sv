@@ -46,7 +46,7 @@ module heddle_accept_decide
 
   // ------------------------------------------------------------ kind of packet
   logic is_request, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
-  assign is_request = pkt_i.pds_type == PdsTypeRodReq;
+  assign is_request = pkt_i.pds_type == PdsTypeRodReq && pkt_i.next_hdr == NextHdrRequestStd;
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
   assign is_ack     = pkt_i.pds_type == PdsTypeAck && !pkt_i.probe;
   assign is_nack    = pkt_i.pds_type == PdsTypeNack;

@@ -39,6 +39,7 @@ struct FieldLayout {
 
 // rx_packet_t from its least significant bit up; wide fields in halves.
 constexpr FieldLayout kFields[] = {
+    {"read_bytes", 14},
     {"payload_bytes", 14},
     {"return_code", 6},
     {"response", 6},
@@ -207,16 +208,26 @@ Verdict Judge(const Bytes& frame, bool mac_error,
   const bool request = (prologue.type == PdsType::kRodReq ||
                         prologue.type == PdsType::kRudReq) &&
                        prologue.next_hdr == NextHdr::kRequestStd;
+  const bool pds_request =
+      prologue.type == PdsType::kRodReq || prologue.type == PdsType::kRudReq;
+  const bool pds_ack = prologue.type == PdsType::kAck;
   const bool response =
-      prologue.type == PdsType::kAck && prologue.next_hdr == NextHdr::kResponse;
-  const bool ack = response || (prologue.type == PdsType::kAck &&
-                                prologue.next_hdr == NextHdr::kNone);
+      (pds_request || pds_ack) && prologue.next_hdr == NextHdr::kResponse;
+  const bool data =
+      (pds_request || pds_ack) && prologue.next_hdr == NextHdr::kResponseData;
+  const bool back = pds_request && (response || data);
+  const bool ack =
+      pds_ack && (response || data || prologue.next_hdr == NextHdr::kNone);
   const bool nack = prologue.type == PdsType::kNack &&
                     prologue.next_hdr == NextHdr::kNone &&
                     !(prologue.flags & 8);
   const bool cp = prologue.type == PdsType::kCp;
-  const bool known = request || ack || nack || cp;
-  const size_t header = request ? 56u : response ? 24u : ack ? 12u : 16u;
+  const bool known = request || back || ack || nack || cp;
+  const size_t header = request    ? 56u
+                        : data     ? 32u
+                        : response ? 24u
+                        : ack      ? 12u
+                                   : 16u;
   if (known && left < header + trailer) return Drop(Statistic::kDropTruncated);
   if (form.ipv6 != (port.ipv6 != 0)) {
     const bool sum_ok =
@@ -269,8 +280,15 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     const auto h = wire::PdsRequest::Decode(pds);
     const auto s = wire::SesStd::Decode(pds + 12);
     const uint64_t mtu = port.payload_mtu;
+    const bool read = s.opcode == contract::SesOpcode::kRead;
+    const uint64_t asked =
+        s.som ? std::min<uint64_t>(s.request_length, mtu) : s.payload_length;
     bool good = s.ver == 0 && left <= mtu;
-    if (s.som) {
+    if (read) {
+      good = good && left == 0 && asked <= mtu &&
+             (s.som || (asked > 0 && uint64_t{s.message_offset} + asked <=
+                                         s.request_length));
+    } else if (s.som) {
       good = good &&
              left == (s.ie ? 0 : std::min<uint64_t>(s.request_length, mtu));
     } else {
@@ -304,7 +322,18 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["message_offset"] = s.message_offset;
     f["request_length"] = s.request_length;
     f["payload_bytes"] = left;
+    f["read_bytes"] = read ? asked : 0;
     payload.assign(pds + 56, pds + 56 + left);
+  } else if (back) {
+    const auto h = wire::PdsRequest::Decode(pds);
+    f["retx"] = h.retx;
+    f["ar"] = h.ar;
+    f["syn"] = h.syn;
+    f["offset"] = static_cast<uint16_t>(h.clear_psn_offset);
+    f["psn"] = h.psn;
+    f["spdcid"] = h.spdcid;
+    f["dpdcid"] = h.dpdcid;
+    f["psn_offset"] = h.psn_offset;
   } else if (ack) {
     const auto h = wire::PdsAck::Decode(pds);
     f["retx"] = h.retx;
@@ -315,14 +344,6 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["psn"] = h.cack_psn;
     f["spdcid"] = h.spdcid;
     f["dpdcid"] = h.dpdcid;
-    if (response) {
-      const auto s = wire::SesResponse::Decode(pds + 12);
-      if (s.ver != 0) return Drop(Statistic::kDropSes);
-      f["response"] = static_cast<uint64_t>(s.opcode);
-      f["return_code"] = static_cast<uint64_t>(s.return_code);
-      f["message_id"] = s.message_id;
-      f["job_id"] = s.job_id;
-    }
   } else if (nack) {
     const auto h = wire::PdsNack::Decode(pds);
     f["retx"] = h.retx;
@@ -342,7 +363,30 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["psn_offset"] = h.psn_offset;
     f["pds_payload"] = h.payload;
   }
-  if (!request && left != 0) return Drop(Statistic::kDropSes);
+  if (response) {
+    const auto s = wire::SesResponse::Decode(pds + 12);
+    if (s.ver != 0) return Drop(Statistic::kDropSes);
+    f["response"] = static_cast<uint64_t>(s.opcode);
+    f["return_code"] = static_cast<uint64_t>(s.return_code);
+    f["message_id"] = s.message_id;
+    f["job_id"] = s.job_id;
+  }
+  if (data) {
+    const auto s = wire::SesResponseData::Decode(pds + 12);
+    if (s.ver != 0 || left > port.payload_mtu || left != s.payload_length ||
+        uint64_t{s.message_offset} + left > s.modified_length) {
+      return Drop(Statistic::kDropSes);
+    }
+    f["response"] = static_cast<uint64_t>(s.opcode);
+    f["return_code"] = static_cast<uint64_t>(s.return_code);
+    f["message_id"] = s.read_request_message_id;
+    f["job_id"] = s.job_id;
+    f["message_offset"] = s.message_offset;
+    f["request_length"] = s.modified_length;
+    f["payload_bytes"] = left;
+    payload.assign(pds + 32, pds + 32 + left);
+  }
+  if (!request && !data && left != 0) return Drop(Statistic::kDropSes);
   std::erase_if(f, [](const auto& field) { return field.second == 0; });
   return {Statistic::kRxFrames, f, payload};
 }
@@ -392,9 +436,19 @@ void Finish(Bytes& frame, const Form& form, bool crc, sim::Random& rng,
   }
 }
 
-enum class Kind { kRequest, kAck, kAckResponse, kNack, kCp };
+enum class Kind {
+  kRequest,
+  kAck,
+  kAckResponse,
+  kNack,
+  kCp,
+  kRead,
+  kReturnData,
+  kReturnError,
+  kAckData
+};
 
-// Payload bytes of requests; others have none.
+// Payload bytes of those that carry some; what a READ asks for.
 struct Shape {
   Kind kind = Kind::kRequest;
   size_t payload = 0;
@@ -407,22 +461,100 @@ Bytes GoodDatagram(sim::Random& rng, const Shape& shape,
   const auto bit = [&] { return static_cast<uint8_t>(rng.Below(2)); };
   const auto u16 = [&] { return static_cast<uint16_t>(rng.Next()); };
   const auto u32 = [&] { return static_cast<uint32_t>(rng.Next()); };
+  const auto pds_request = [&](NextHdr next_hdr) {
+    wire::PdsRequest h;
+    h.type = bit() ? PdsType::kRodReq : PdsType::kRudReq;
+    h.next_hdr = next_hdr;
+    h.retx = bit();
+    h.ar = bit();
+    h.syn = bit();
+    h.clear_psn_offset = static_cast<int16_t>(u16());
+    h.psn = u32();
+    h.spdcid = u16();
+    h.dpdcid = u16();
+    h.psn_offset = u16() & 0xfff;
+    Append(out, h);
+  };
+  const auto pds_ack = [&](NextHdr next_hdr) {
+    wire::PdsAck h;
+    h.type = PdsType::kAck;
+    h.next_hdr = next_hdr;
+    h.m = bit();
+    h.retx = bit();
+    h.p = bit();
+    h.req = static_cast<contract::AckReq>(rng.Below(4));
+    h.ack_psn_offset = static_cast<int16_t>(u16());
+    h.probe_opaque = u16();
+    h.cack_psn = u32();
+    h.spdcid = u16();
+    h.dpdcid = u16();
+    Append(out, h);
+  };
+  const auto response = [&] {
+    wire::SesResponse s;
+    s.opcode = static_cast<contract::SesResponse>(rng.Below(64));
+    s.return_code = static_cast<contract::ReturnCode>(rng.Below(64));
+    s.message_id = u16();
+    s.job_id = u32() & 0xffffff;
+    s.modified_length = u32();
+    Append(out, s);
+  };
+  const auto data = [&] {
+    wire::SesResponseData s;
+    s.opcode = static_cast<contract::SesResponse>(rng.Below(64));
+    s.return_code = static_cast<contract::ReturnCode>(rng.Below(64));
+    s.response_message_id = u16();
+    s.job_id = u32() & 0xffffff;
+    s.read_request_message_id = u16();
+    s.payload_length = static_cast<uint16_t>(shape.payload);
+    s.message_offset = u32() >> 1;
+    s.modified_length = s.message_offset +
+                        static_cast<uint32_t>(shape.payload) +
+                        static_cast<uint32_t>(rng.Below(2)) * 1000;
+    Append(out, s);
+    const Bytes payload = RandomBytes(rng, shape.payload);
+    out.insert(out.end(), payload.begin(), payload.end());
+  };
   switch (shape.kind) {
-    case Kind::kRequest: {
-      wire::PdsRequest h;
-      h.type = bit() ? PdsType::kRodReq : PdsType::kRudReq;
-      h.next_hdr = NextHdr::kRequestStd;
-      h.retx = bit();
-      h.ar = bit();
-      h.syn = bit();
-      h.clear_psn_offset = static_cast<int16_t>(u16());
-      h.psn = u32();
-      h.spdcid = u16();
-      h.dpdcid = u16();
-      h.psn_offset = u16() & 0xfff;
-      Append(out, h);
+    case Kind::kRead: {
+      pds_request(NextHdr::kRequestStd);
       wire::SesStd s;
-      s.opcode = static_cast<contract::SesOpcode>(rng.Below(64));
+      s.opcode = contract::SesOpcode::kRead;
+      s.dc = bit();
+      s.eom = bit();
+      s.som = shape.payload == 0 || bit();
+      s.message_id = u16();
+      s.job_id = u32() & 0xffffff;
+      s.pid_on_fep = u16() & 0xfff;
+      s.resource_index = u16() & 0xfff;
+      s.buffer_offset = rng.Next();
+      s.match_bits = rng.Next();
+      s.payload_length = static_cast<uint16_t>(shape.payload);
+      s.message_offset = u32() >> 1;
+      s.request_length =
+          s.som ? static_cast<uint32_t>(shape.payload)
+                : s.message_offset + static_cast<uint32_t>(shape.payload);
+      Append(out, s);
+      break;
+    }
+    case Kind::kReturnData:
+      pds_request(NextHdr::kResponseData);
+      data();
+      break;
+    case Kind::kReturnError:
+      pds_request(NextHdr::kResponse);
+      response();
+      break;
+    case Kind::kAckData:
+      pds_ack(NextHdr::kResponseData);
+      data();
+      break;
+    case Kind::kRequest: {
+      pds_request(NextHdr::kRequestStd);
+      wire::SesStd s;
+      do {
+        s.opcode = static_cast<contract::SesOpcode>(rng.Below(64));
+      } while (s.opcode == contract::SesOpcode::kRead);
       s.dc = bit();
       s.rel = bit();
       s.hd = bit();
@@ -461,32 +593,12 @@ Bytes GoodDatagram(sim::Random& rng, const Shape& shape,
       break;
     }
     case Kind::kAck:
-    case Kind::kAckResponse: {
-      wire::PdsAck h;
-      h.type = PdsType::kAck;
-      h.next_hdr =
-          shape.kind == Kind::kAck ? NextHdr::kNone : NextHdr::kResponse;
-      h.m = bit();
-      h.retx = bit();
-      h.p = bit();
-      h.req = static_cast<contract::AckReq>(rng.Below(4));
-      h.ack_psn_offset = static_cast<int16_t>(u16());
-      h.probe_opaque = u16();
-      h.cack_psn = u32();
-      h.spdcid = u16();
-      h.dpdcid = u16();
-      Append(out, h);
-      if (shape.kind == Kind::kAckResponse) {
-        wire::SesResponse s;
-        s.opcode = static_cast<contract::SesResponse>(rng.Below(64));
-        s.return_code = static_cast<contract::ReturnCode>(rng.Below(64));
-        s.message_id = u16();
-        s.job_id = u32() & 0xffffff;
-        s.modified_length = u32();
-        Append(out, s);
-      }
+      pds_ack(NextHdr::kNone);
       break;
-    }
+    case Kind::kAckResponse:
+      pds_ack(NextHdr::kResponse);
+      response();
+      break;
     case Kind::kNack: {
       wire::PdsNack h;
       h.type = PdsType::kNack;
@@ -626,7 +738,7 @@ Bytes NeighborFrame(sim::Random& rng, const contract::PortCfg& port, bool arp,
 Shape RandomShape(sim::Random& rng, const contract::PortCfg& port) {
   Shape shape;
   shape.kind =
-      rng.Chance(0.5) ? Kind::kRequest : static_cast<Kind>(1 + rng.Below(4));
+      rng.Chance(0.5) ? Kind::kRequest : static_cast<Kind>(1 + rng.Below(8));
   const uint32_t mtu = port.payload_mtu;
   switch (rng.Below(5)) {
     case 0:
@@ -939,6 +1051,44 @@ TEST(RxParserTest, MalformedFramesAreDroppedAndCountedByTheFirstReason) {
         Statistic::kDropUdpChecksum, Statistic::kDropCrc,
         Statistic::kDropPdsType, Statistic::kDropSes, Statistic::kDropVlan}) {
     EXPECT_GE(counts[reason], 10u) << static_cast<int>(reason);
+  }
+}
+
+// READs and their data beyond what lengths and MTU allow, by one byte.
+TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
+  for (uint32_t variant = 0; variant < kVariants; ++variant) {
+    const contract::PortCfg port = PortVariant(variant);
+    Bench bench(300 + variant, port);
+    const auto post = [&](Kind kind, size_t payload, size_t word,
+                          uint32_t add) {
+      Built built = Build(bench.rng(), {kind, payload}, port);
+      built.frame.resize(built.end);
+      // A 32-bit field behind the PDS header.
+      const size_t at = built.form.l4() + 8 + 12 + word;
+      uint32_t value =
+          uint32_t{Half(built.frame, at)} << 16 | Half(built.frame, at + 2);
+      value += add;
+      PutHalf(built.frame, at, value >> 16);
+      PutHalf(built.frame, at + 2, value & 0xffff);
+      Finish(built.frame, built.form, port.crc, bench.rng());
+      bench.Post(std::move(built.frame));
+    };
+    constexpr size_t kRequestLength = 40, kModifiedLength = 12;
+    for (int i = 0; i < 8; ++i) {
+      for (const size_t over : {size_t{0}, size_t{1}}) {
+        post(Kind::kRead, port.payload_mtu + over, 0, 0);
+        post(Kind::kReturnData, port.payload_mtu + over, 0, 0);
+        post(Kind::kAckData, 16, kModifiedLength,
+             0U - static_cast<uint32_t>(over));
+        post(Kind::kReturnData, 100, kModifiedLength,
+             0U - static_cast<uint32_t>(over) * 1001);
+        post(Kind::kRead, 100, kRequestLength,
+             0U - static_cast<uint32_t>(over));
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(2000000));
+    EXPECT_GT(bench.counts[Statistic::kDropSes], 16U);
+    EXPECT_GT(bench.packets, 40U);
   }
 }
 

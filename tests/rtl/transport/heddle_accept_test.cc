@@ -1597,5 +1597,20 @@ TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {
   EXPECT_EQ(tokens, 1);
 }
 
+// Nobody takes them yet; their payload must not stay in the queue.
+TEST_F(AcceptTest, ReturnDataAreDroppedWithTheirPayload) {
+  Open();
+  for (const auto next_hdr :
+       {contract::NextHdr::kResponseData, contract::NextHdr::kResponse}) {
+    RxPacket pkt = Packet(kStart + 1, 8);
+    pkt.next_hdr = static_cast<uint8_t>(next_hdr);
+    bench_.Quiet(pkt);
+    const Place record = bench_.TakeRecord();
+    EXPECT_EQ(record.stream, 8);
+    EXPECT_EQ(record.bytes, 0);
+  }
+  EXPECT_EQ(Count(Statistic::kDropPdsType), 2);
+}
+
 }  // namespace
 }  // namespace heddle::test

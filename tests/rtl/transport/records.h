@@ -208,6 +208,7 @@ struct RxPacket {
   uint8_t response = 0;
   uint8_t return_code = 0;
   uint16_t payload_bytes = 0;
+  uint16_t read_bytes = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
@@ -221,7 +222,7 @@ struct RxPacket {
     v(resource_index, 12), v(buffer_offset, 64), v(initiator, 32);
     v(match_bits, 64), v(header_data, 64), v(message_offset, 32);
     v(request_length, 32), v(response, 6), v(return_code, 6);
-    v(payload_bytes, 14);
+    v(payload_bytes, 14), v(read_bytes, 14);
   }
 };
 
