@@ -279,6 +279,31 @@ TEST(MgmtTest, PortTableIsOwnedHere) {
   }
 }
 
+TEST(MgmtTest, TransportTableIsItsOwnAndApartFromThePort) {
+  Bench b;
+  b.table_seen = 0;
+  const auto write = [&](Table table, uint32_t value) {
+    b.Write(contract::kMgmtTableDataOffset, value);
+    EXPECT_EQ(b.RunTableAccess(TableOp::kWrite, table, 0) &
+                  contract::kMgmtTableControlErrorMask,
+              0u);
+  };
+  write(Table::kTransport, 0x1234);
+  write(Table::kPort, 0x5678);
+  EXPECT_EQ(b.dut->transport_o[0], 0x1234u);
+  for (const auto& [table, value] :
+       {std::pair(Table::kTransport, 0x1234u), {Table::kPort, 0x5678u}}) {
+    EXPECT_EQ(b.RunTableAccess(TableOp::kRead, table, 0) &
+                  contract::kMgmtTableControlErrorMask,
+              0u);
+    EXPECT_EQ(b.Read(contract::kMgmtTableDataOffset), value);
+  }
+  EXPECT_NE(b.RunTableAccess(TableOp::kRead, Table::kTransport, 1) &
+                contract::kMgmtTableControlErrorMask,
+            0u);
+  EXPECT_EQ(b.table_seen, 0u);
+}
+
 TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {
   Bench b;
   b.answer_word = 0x500;
@@ -298,7 +323,7 @@ TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {
                 contract::kMgmtTableControlErrorMask,
             0u);
   b.table_seen = 0;
-  for (uint32_t table : {0u, 7u, 8u, 255u}) {
+  for (uint32_t table : {0u, 7u, 9u, 255u}) {
     EXPECT_NE(b.RunTableAccess(TableOp::kRead, Table(table), 0) &
                   contract::kMgmtTableControlErrorMask,
               0u)
