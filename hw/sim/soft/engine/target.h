@@ -114,6 +114,9 @@ class Target {
 
   // SEND (target_send.cc).
   Verdict OnSend(const Packet& packet);
+  // Refuses a message that something is missing for; one that its sender has
+  // given up need not wait and is taken for nothing.
+  static Verdict Wait(const Packet& packet, contract::NackCode code) noexcept;
   Verdict WholeSend(const Packet& packet, uint32_t context);
   Verdict PartOfSend(const Packet& packet, uint32_t handle);
   // Its context, or kNone with a verdict.
@@ -121,6 +124,7 @@ class Target {
   uint32_t OpenSend(const Packet& packet, uint32_t context, Verdict* verdict);
 
   // RMA (target_rma.cc).
+  // Also BAD_INDEX: no receive context serves the RI.
   semantics::RmaAnswer Check(const Packet& packet, uint32_t length) const;
   // Who is told of the operation, with an entry of the queue if one is to be
   // written. False, with a verdict: it has to wait.

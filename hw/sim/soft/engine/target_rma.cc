@@ -20,6 +20,9 @@ using semantics::RmaAnswer;
 
 RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
   const contract::wire::SesStd& header = packet.header;
+  if (rings_.Find(header.pid_on_fep, header.resource_index) == kNone) {
+    return {ReturnCode::kBadIndex, kNone, 0};
+  }
   return regions_.Check({
       .opcode = header.opcode,
       .key = header.match_bits,
@@ -35,22 +38,16 @@ RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
 bool Target::Prepare(const Packet& packet, uint32_t region, Report* report,
                      Verdict* verdict) {
   const contract::wire::SesStd& header = packet.header;
-  uint32_t context = rings_.Find(header.pid_on_fep, header.resource_index);
-  if (context != kNone && rings_[context].cfg.job_id != header.job_id) {
-    context = kNone;  // Not for this job to see.
-  }
+  // There is one, or `Check` had said so.
+  const uint32_t context =
+      rings_.Find(header.pid_on_fep, header.resource_index);
   *report = ReportTo(packet, context);
   report->region_counter = regions_.counter(region);
-  const bool wanted =
-      header.hd != 0 ||
-      (context != kNone &&
-       (rings_[context].cfg.flags & contract::kRxCtxFlagRegionEvent) != 0);
-  if (!wanted) {
+  if (header.hd == 0 &&
+      (rings_[context].cfg.flags & contract::kRxCtxFlagRegionEvent) == 0) {
     return true;
   }
-  if (context != kNone) {
-    report->ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
-  }
+  report->ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
   if (!report->ticket.valid()) {
     *verdict = Refuse(NackCode::kNoResource);
     return false;
@@ -270,10 +267,9 @@ bool Target::Follow(const Packet& packet, const RmaAnswer& access,
   }
   const uint32_t context =
       rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
-  const bool told =
-      context != kNone &&
-      (rings_[context].cfg.counter_remote_read != 0 ||
-       (rings_[context].cfg.flags & contract::kRxCtxFlagRegionEvent) != 0);
+  const contract::RxCtxCfg& cfg = rings_[context].cfg;
+  const bool told = cfg.counter_remote_read != 0 ||
+                    (cfg.flags & contract::kRxCtxFlagRegionEvent) != 0;
   if (!told || (packet.request.ordered && packet.header.som == 0)) {
     return true;
   }

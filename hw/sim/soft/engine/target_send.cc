@@ -12,6 +12,10 @@ using contract::Status;
 using semantics::kNone;
 using semantics::ReceiveMessage;
 
+Verdict Target::Wait(const Packet& packet, NackCode code) noexcept {
+  return packet.header.ie != 0 ? Verdict{} : Refuse(code);
+}
+
 Verdict Target::OnSend(const Packet& packet) {
   Verdict verdict;
   if (packet.single()) {
@@ -33,8 +37,8 @@ uint32_t Target::AdmitSend(const Packet& packet, Verdict* verdict) {
   const uint32_t context =
       rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
   if (context == kNone) {
-    // It may come yet, as buffers do.
-    *verdict = Refuse(NackCode::kNoResource);
+    *verdict = packet.header.ie != 0 ? Verdict{}
+                                     : Error(packet, ReturnCode::kBadIndex);
     return kNone;
   }
   if (rings_[context].cfg.job_id != packet.header.job_id) {
@@ -57,12 +61,12 @@ Verdict Target::WholeSend(const Packet& packet, uint32_t context) {
   }
   const RxBuffer* const head = rings_.Head(context);
   if (head == nullptr) {
-    return Refuse(NackCode::kNoPktBuffer);
+    return Wait(packet, NackCode::kNoPktBuffer);
   }
   Report report = ReportTo(packet, context);
   report.ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
   if (!report.ticket.valid()) {
-    return Refuse(NackCode::kNoResource);
+    return Wait(packet, NackCode::kNoResource);
   }
   const RxBuffer buffer = *head;
   rings_.Take(context);
@@ -92,7 +96,7 @@ uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
   }
   const RxBuffer* const head = rings_.Head(context);
   if (head == nullptr) {
-    *verdict = Refuse(NackCode::kNoPktBuffer);
+    *verdict = Wait(packet, NackCode::kNoPktBuffer);
     return kNone;
   }
   // A packet that contradicts itself takes nothing.
@@ -107,8 +111,8 @@ uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
       ticket.valid() ? OpenMessage(packet, head->length) : kNone;
   if (handle == kNone) {
     parts_.queues->Release(ticket);
-    *verdict = Refuse(ticket.valid() ? NackCode::kNoSesMsgAvail
-                                     : NackCode::kNoResource);
+    *verdict = Wait(packet, ticket.valid() ? NackCode::kNoSesMsgAvail
+                                           : NackCode::kNoResource);
     return kNone;
   }
   Open& open = open_[handle];

@@ -221,6 +221,8 @@ const Wrong kWrong[] = {
        r.pid_on_fep = EngineNode::kPid;
        r.resource_index = 256;
      }},
+    {"no context", ReturnCode::kBadIndex,
+     [](RegionCfg&, TxDesc& d) { d.rx_index = 3; }},
     {"no right", ReturnCode::kPermViolation,
      [](RegionCfg& r, TxDesc&) { r.flags &= ~(kRead | kWrite); }},
     {"one byte too far", ReturnCode::kBadAddr,

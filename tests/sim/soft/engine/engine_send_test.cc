@@ -212,14 +212,29 @@ TEST_F(EngineSendTest, WithoutABufferTheMessageWaits) {
   EXPECT_TRUE(a_.Poll(0).has_value());
 }
 
-TEST_F(EngineSendTest, AContextThatIsNotThereYetRefuses) {
-  uint8_t* const data = Filled(a_, 10);
-  TxDesc send = EngineNode::Send(1, data, 10);
-  send.rx_index = 3;
+TEST_F(EngineSendTest, WithoutAContextTheSenderIsTold) {
+  uint8_t* const data = Filled(a_, 5000);
+  for (const uint32_t length : {10U, 5000U}) {
+    TxDesc send = EngineNode::Send(1, data, length);
+    send.rx_index = 3;
+    a_.Post(send);
+    Run();
+    const auto tx = a_.Poll(0);
+    ASSERT_TRUE(tx.has_value());
+    EXPECT_EQ(tx->status, Status::kRemoteError);
+    EXPECT_EQ(tx->detail, static_cast<uint16_t>(ReturnCode::kBadIndex));
+  }
+  EXPECT_TRUE(a_.engine().idle());
+}
+
+TEST_F(EngineSendTest, AMessageGivenUpDoesNotWaitForABuffer) {
+  TxDesc send = EngineNode::Send(1, nullptr, 10);
+  send.local_iova = a_.Unmapped();
   a_.Post(send);
   Run();
-  EXPECT_GT(fabric_.refusals[NackCode::kNoResource], 0u);
-  EXPECT_FALSE(a_.Poll(0).has_value());
+  EXPECT_EQ(a_.Poll(0)->status, Status::kLocalAccess);
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_FALSE(b_.Poll(1).has_value());
 }
 
 TEST_F(EngineSendTest, AWrongJobIsAnsweredAndTakesNoBuffer) {
