@@ -8,10 +8,12 @@
 #include <string>
 
 #include "driver/device.h"
+#include "driver/result.h"
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/rtl_device.h"
 #include "hw/sim/settings.h"
+#include "hw/sim/soft/soft_device.h"
 
 namespace heddle::sim {
 namespace {
@@ -46,22 +48,32 @@ Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
   return nullptr;
 }
 
+// The device, now the caller's, or the reason why there is none.
+template <typename Opened>
+Device* Take(Result<std::unique_ptr<Opened>> device, const std::string& message,
+             HeddleSimError* error) {
+  return device.ok()
+             ? device.value().release()
+             : Refuse(error, static_cast<int>(device.error()), message);
+}
+
 Device* Open(const std::string& kind, const HeddleSimOption* options,
              size_t count, HeddleSimError* error) {
-  if (kind != "rtl") {
-    return Refuse(error, EINVAL,
-                  "simulator has no device of kind " + kind + ", only rtl");
+  if (kind != "rtl" && kind != "soft") {
+    return Refuse(
+        error, EINVAL,
+        "simulator has no device of kind " + kind + ", only rtl and soft");
   }
   std::string message;
   auto settings = ParseSettings(options, count, &message);
   if (!settings.ok()) {
     return Refuse(error, static_cast<int>(settings.error()), message);
   }
-  auto device = RtlDevice::Open(settings.value(), &message);
-  if (!device.ok()) {
-    return Refuse(error, static_cast<int>(device.error()), message);
-  }
-  return device.value().release();
+  return kind == "soft"
+             ? Take(soft::SoftDevice::Open(settings.value(), &message), message,
+                    error)
+             : Take(RtlDevice::Open(settings.value(), &message), message,
+                    error);
 }
 
 }  // namespace

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/device_test.h"
+
+#include <pcap/pcap.h>
+#include <poll.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+
+#include "hw/sim/statistic_names.h"
+#include "hw/sim/wire_control.h"
+#include "tests/sim/child_process.h"
+
+namespace heddle::sim {
+namespace {
+
+TEST_F(DeviceTest, NeighboursAreResolvedWhenAskedFor) {
+  DeviceOptions options = Options(kIpA);
+  options.resolve_neighbours = true;
+  const auto a = Node::Open(options, 7000);
+  options = Options(kIpB);
+  options.resolve_neighbours = true;
+  const auto b = Node::Open(options, 7000);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const auto hop = a->admin->ResolveNextHop({.lo = kIpB});
+  ASSERT_TRUE(hop.ok());
+  EXPECT_NE(hop.value(), 0U) << "0 is the static one";
+  const auto nobody = a->admin->ResolveNextHop({.lo = kIpB + 1});
+  ASSERT_FALSE(nobody.ok());
+  EXPECT_EQ(nobody.error(), Errno{EHOSTUNREACH});
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  Exchange(*a, *b, 5000);
+}
+
+TEST_F(DeviceTest, PollingDrivesMessagesBetweenTwoDevices) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  for (const uint32_t bytes : {0u, 1u, 64u, 4096u, 65536u}) {
+    SCOPED_TRACE(bytes);
+    Exchange(*a, *b, bytes);
+  }
+}
+
+TEST_F(DeviceTest, DevicesWorkAndWakeASleeperWhenNobodyPolls) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  const int fd = b->device->interrupt_fd(0);
+  ASSERT_GE(fd, 0);
+  b->endpoint->rx_cq().Arm();
+  b->PostReceive(1000);
+  a->PostSend(0, 1000);
+  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&readable, 1, kLimitNs / 1000000), 1) << "no interrupt";
+  const auto received = b->endpoint->PollRx();
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received->length, 1000u);
+}
+
+TEST_F(DeviceTest, StatisticsFileHasEveryCounterOfTheContract) {
+  const std::string statistics = File(".stats");
+  DeviceOptions options = Options(kIpA);
+  options.statistics = statistics;
+  {
+    const auto a = Node::Open(options, 100);
+    const auto b = Node::Open(Options(kIpB), 200);
+    ASSERT_TRUE(a && b);
+    a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+    Exchange(*a, *b, 100);
+  }
+  const auto values = ReadStatistics(statistics);
+  for (const StatisticName& statistic : kStatisticNames) {
+    EXPECT_EQ(values.count(statistic.name), 1u) << statistic.name;
+  }
+  EXPECT_EQ(values.at("tx_messages"), 1u);
+  EXPECT_GE(values.at("tx_frames"), 1u);
+  EXPECT_EQ(values.at("blocked_reads"), 0u);
+  EXPECT_EQ(values.at("blocked_writes"), 0u);
+  EXPECT_EQ(values.at("wire_drops"), 0u);
+  unlink(statistics.c_str());
+}
+
+TEST_F(DeviceTest, CaptureHoldsWhatThePortSentAndReceived) {
+  const std::string capture = File(".pcap");
+  const std::string statistics = File(".stats");
+  DeviceOptions options = Options(kIpA);
+  options.capture = capture;
+  options.statistics = statistics;
+  {
+    const auto a = Node::Open(options, 100);
+    const auto b = Node::Open(Options(kIpB), 200);
+    ASSERT_TRUE(a && b);
+    a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+    Exchange(*a, *b, 10000);
+  }
+  std::array<char, PCAP_ERRBUF_SIZE> error{};
+  pcap_t* const reader = pcap_open_offline(capture.c_str(), error.data());
+  ASSERT_NE(reader, nullptr) << error.data();
+  uint64_t frames = 0;
+  pcap_pkthdr header{};
+  while (pcap_next(reader, &header) != nullptr) {
+    ++frames;
+  }
+  pcap_close(reader);
+  const auto values = ReadStatistics(statistics);
+  EXPECT_EQ(frames, values.at("tx_frames") + values.at("rx_frames"));
+  EXPECT_GE(frames, 4u);
+  unlink(capture.c_str());
+  unlink(statistics.c_str());
+}
+
+TEST_F(DeviceTest, MessagesArriveThroughABadWire) {
+  DeviceOptions options = Options(kIpA);
+  options.faults.tx = {
+      .seed = 5, .loss = 0.05, .duplicate = 0.05, .reorder = 0.05};
+  const auto a = Node::Open(options, 100);
+  options.wire.ip = kIpB;
+  options.faults.tx.seed = 6;
+  const auto b = Node::Open(options, 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    Exchange(*a, *b, 8192);
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
+TEST_F(DeviceTest, PortOfAKilledProcessIsFreeAndOthersGoOn) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  ASSERT_TRUE(a);
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const auto node = Node::Open(Options(kIpB), 200);
+    if (node != nullptr) {
+      node->PostReceive(64);
+      signal();
+    }
+    while (true) {
+      pause();  // The device's own thread serves it.
+    }
+  });
+  ASSERT_TRUE(child.Wait());
+  a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
+  a->PostSend(0, 64);
+  std::optional<Completion> sent;
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  while (!sent && MonotonicNs() < deadline) {
+    a->Step();
+    sent = a->endpoint->PollTx();
+  }
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->status, Status::kOk);
+  child.KillOnly();
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(b) << "its port is free";
+  const auto c = Node::Open(Options(kIpA), 101);
+  ASSERT_TRUE(c);
+  c->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  Exchange(*c, *b, 64);
+}
+
+TEST_F(DeviceTest, StoppedPeerOnlyDelays) {
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const auto node = Node::Open(Options(kIpB), 200);
+    if (node != nullptr) {
+      node->PostReceive(64);
+      signal();
+    }
+    while (true) {
+      pause();
+    }
+  });
+  ASSERT_TRUE(child.Wait());
+  DeviceOptions options = Options(kIpA);
+  options.rto_ns = 5000000;
+  const auto a = Node::Open(options, 100);
+  ASSERT_TRUE(a);
+  a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
+  child.Stop();
+  a->PostSend(0, 64);
+  const uint64_t start = MonotonicNs();
+  while (ReadStatistic(*a->device, contract::Statistic::kTimeouts) < 3 &&
+         MonotonicNs() - start < kLimitNs) {
+    a->Step();
+  }
+  EXPECT_FALSE(a->endpoint->PollTx());
+  kill(child.pid(), SIGCONT);
+  std::optional<Completion> sent;
+  while (!sent && MonotonicNs() - start < kLimitNs) {
+    a->Step();
+    sent = a->endpoint->PollTx();
+  }
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->status, Status::kOk);
+}
+
+TEST_F(DeviceTest, TrafficGoesOnAfterALinkWasDown) {
+  constexpr uint32_t kLink = contract::kBar0DeviceStatusLinkMask;
+  DeviceOptions options = Options(kIpA);
+  options.rto_ns = 5000000;
+  const auto a = Node::Open(options, 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  Exchange(*a, *b, 64);
+  std::string message;
+  auto control = WireControl::Open(Options(kIpA).wire.name, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  const auto link = [](const Node& node) {
+    return (node.device->ReadRegister32(contract::kBar0DeviceStatusOffset) &
+            kLink) != 0;
+  };
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  const auto step_until = [&](const std::function<bool()>& done) {
+    while (!done() && MonotonicNs() < deadline) {
+      a->Step();
+      b->Step();
+    }
+    return done();
+  };
+  EXPECT_TRUE(link(*b));
+  ASSERT_EQ(control.value().SetLink(kIpB, std::nullopt, /*up=*/false), 1u);
+  EXPECT_TRUE(step_until([&] { return !link(*b); }));
+  EXPECT_TRUE(link(*a));
+  b->PostReceive(64);
+  a->PostSend(0, 64);
+  EXPECT_TRUE(step_until([&] {
+    return ReadStatistic(*a->device, contract::Statistic::kTimeouts) >= 3;
+  }));
+  EXPECT_FALSE(a->endpoint->PollTx());
+  control.value().SetLink(kIpB, std::nullopt, /*up=*/true);
+  std::optional<Completion> sent;
+  EXPECT_TRUE(step_until([&] {
+    sent = sent ? sent : a->endpoint->PollTx();
+    return sent.has_value();
+  }));
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->status, Status::kOk);
+  EXPECT_TRUE(step_until([&] { return link(*b); }));
+}
+
+TEST_F(DeviceTest, FramesWithABadFcsAreCountedAndSentAgain) {
+  DeviceOptions options = Options(kIpA);
+  options.rto_ns = 5000000;
+  options.faults.tx.bad_fcs = 0.1;
+  const auto a = Node::Open(options, 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    Exchange(*a, *b, 8192);
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GT(ReadStatistic(*b->device, contract::Statistic::kDropMacError), 0u);
+}
+
+TEST_F(DeviceTest, ItsThreadIsNamedBlocksSignalsAndEndsWithIt) {
+  bool blocked = false;
+  std::string error;
+  auto device = TestedDevice().open(Options(kIpA), &error);
+  ASSERT_TRUE(device.ok()) << error;
+  EXPECT_EQ(Threads(TestedDevice().thread, &blocked), 0)
+      << "not before it is needed";
+  device.value()->WriteRegister64(contract::kBar0AdminCommandBaseOffset, 0);
+  EXPECT_EQ(Threads(TestedDevice().thread, &blocked), 1);
+  EXPECT_TRUE(blocked);
+  device.value().reset();
+  EXPECT_EQ(Threads(TestedDevice().thread, &blocked), 0);
+}
+
+TEST_F(DeviceTest, ChildAfterForkCanDropItsCopy) {
+  auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  ChildProcess child([&a](const ChildProcess::Signal& signal) {
+    delete a->device.release();
+    signal();
+  });
+  EXPECT_TRUE(child.Wait());
+  Exchange(*a, *b, 4096);
+}
+
+TEST_F(DeviceTest, ProcessThatExitsWithoutClosingKeepsItsStatus) {
+  constexpr int kStatus = 7;
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(b);
+  for (int run = 0; run < 10; ++run) {
+    ChildProcess child([this](const ChildProcess::Signal& signal) {
+      auto a = Node::Open(Options(kIpA), 100);
+      if (a == nullptr) {
+        return;
+      }
+      a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
+      for (int i = 0; i < 20; ++i) {
+        a->PostSend(0, kBufferBytes);  // Under way when it exits.
+      }
+      static_cast<void>(a.release());
+      signal();
+      std::exit(kStatus);
+    });
+    ASSERT_TRUE(child.Wait());
+    EXPECT_EQ(child.ExitStatus(), kStatus);
+  }
+}
+
+TEST_F(DeviceTest, ResetBringsItBackToItsFirstState) {
+  std::string error;
+  auto opened = TestedDevice().open(Options(kIpA), &error);
+  ASSERT_TRUE(opened.ok()) << error;
+  Device& device = *opened.value();
+  const auto claim_port_100 = [&device] {
+    auto admin = AdminQueue::Create(device);  // Resets what was there before.
+    return admin.ok() && admin.value()->CreateEndpoint(100, 1).ok();
+  };
+  ASSERT_TRUE(WaitReady(device, kReadyLimit, error).ok()) << error;
+  ASSERT_TRUE(claim_port_100());
+  ASSERT_TRUE(device.Reset().ok()) << device.failure();
+  ASSERT_TRUE(WaitReady(device, kReadyLimit, error).ok()) << error;
+  EXPECT_TRUE(claim_port_100()) << "the claim was given back";
+}
+
+}  // namespace
+}  // namespace heddle::sim
