@@ -5,7 +5,7 @@ namespace heddle::sim::soft {
 
 using contract::Table;
 
-EngineNode::EngineNode(FakeFabric* fabric, const Options& options)
+EngineNode::EngineNode(TestFabric* fabric, const Options& options)
     : storage_(kArena + kPage),
       engine_(options.limits, &dma_, this, 1),
       carrier_(fabric->Add(&engine_)),
@@ -179,7 +179,7 @@ void EngineNode::Consume(uint32_t cq, uint32_t count, bool arm) {
            count | (arm ? contract::kDoorbellCqConsumerArmMask : 0));
 }
 
-void Settle(FakeFabric& fabric, std::initializer_list<EngineNode*> nodes) {
+void Settle(TestFabric& fabric, std::initializer_list<EngineNode*> nodes) {
   for (int idle = 0; idle < 32;) {
     bool busy = false;
     for (EngineNode* node : nodes) {

@@ -46,12 +46,15 @@ class EngineNode : private InterruptSink {
                            .open_messages = 64};
   };
 
-  EngineNode(FakeFabric* fabric, const Options& options);
-  explicit EngineNode(FakeFabric* fabric) : EngineNode(fabric, Options{}) {}
+  EngineNode(TestFabric* fabric, const Options& options);
+  explicit EngineNode(TestFabric* fabric) : EngineNode(fabric, Options{}) {}
 
   Engine& engine() { return engine_; }
   DmaMemory& dma() { return dma_; }
-  FakeFabric::Carrier& carrier() { return *carrier_; }
+  // Of a node on a FakeFabric.
+  FakeFabric::Carrier& carrier() {
+    return static_cast<FakeFabric::Carrier&>(*carrier_);
+  }
 
   // -- memory
 
@@ -150,7 +153,7 @@ class EngineNode : private InterruptSink {
   size_t used_ = 0;
   DmaMemory dma_;
   Engine engine_;
-  FakeFabric::Carrier* carrier_;
+  MessageCarrier* carrier_;
   contract::TxDesc* ring_ = nullptr;
   contract::RxDesc* rx_ring_ = nullptr;
   uint16_t tx_tail_ = 0;
@@ -163,6 +166,6 @@ class EngineNode : private InterruptSink {
 };
 
 // Progress of engines and fabric until nothing changes.
-void Settle(FakeFabric& fabric, std::initializer_list<EngineNode*> nodes);
+void Settle(TestFabric& fabric, std::initializer_list<EngineNode*> nodes);
 
 }  // namespace heddle::sim::soft

@@ -14,7 +14,7 @@ constexpr size_t kRoom = 8192 + 64;
 
 }  // namespace
 
-FakeFabric::Carrier* FakeFabric::Add(TransportClient* client) {
+MessageCarrier* FakeFabric::Add(TransportClient* client) {
   carriers_.push_back(
       std::make_unique<Carrier>(this, carriers_.size(), client));
   return carriers_.back().get();

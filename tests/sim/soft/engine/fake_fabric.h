@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "hw/sim/soft/engine/engine.h"
 #include "hw/sim/soft/transport/message_carrier.h"
+#include "tests/sim/soft/engine/test_fabric.h"
 
 namespace heddle::sim::soft {
 
@@ -21,22 +22,16 @@ namespace heddle::sim::soft {
 // ROD PDC arrive in order, those of a RUD PDC in any; answers and return data
 // come back in order per PDC. A packet that was refused stays and is tried
 // again.
-class FakeFabric {
+class FakeFabric final : public TestFabric {
  public:
   explicit FakeFabric(uint32_t seed) : random_(seed) {}
 
   class Carrier;
-  Carrier* Add(TransportClient* client);
+  MessageCarrier* Add(TransportClient* client) override;
 
   // Does one thing, chosen at random; false when there is nothing to do but to
   // try refused packets again, which it did.
-  bool Step();
-  // Until nothing changes any more.
-  void Settle() {
-    for (int idle = 0; idle < 64;) {
-      idle = Step() ? 0 : idle + 1;
-    }
-  }
+  bool Step() override;
 
   // Every initiator's PDC of this node ends: its messages are abandoned.
   void Abandon(size_t node, contract::Status status, uint16_t detail);
