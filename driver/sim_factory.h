@@ -23,8 +23,11 @@ struct HeddleSimError {
 
 // Symbol `heddle_sim_open` of libheddle-sim.so. Options, all with defaults:
 //   address        local IPv4 or IPv6 address        (127.0.0.1)
-//   wire           name of the one-machine wire      (default)
-//   payload_mtu    1024, 2048, 4096 or 8192          (4096)
+//   wire           name of the one-machine wire, or udp: UDP sockets, of soft
+//                  only                              (default)
+//   udp_port       on the wire udp: port of everything, 0: one per endpoint (0)
+//   payload_mtu    1024, 2048, 4096 or 8192          (4096; on the wire udp
+//                  what the interface carries)
 //   capture        pcap file to write                (none)
 //   trace          FST waveform file to write        (none)
 //   statistics     file of `name value` lines, written at close (none)

@@ -118,14 +118,23 @@ constexpr std::array kRows = {
           return ParseUnicastIp(text, &settings->ip);
         }},
     Row{{"WIRE", SettingType::kString,
-         "up to 64 letters, digits, '.', '-', '_'", "default",
-         "Name of the virtual wire between processes of one machine"},
+         "udp, or up to 64 letters, digits, '.', '-', '_'", "default",
+         "Name of the virtual wire between processes of one machine; udp: UDP "
+         "sockets, also between machines, for the device soft"},
         [](std::string_view text, Settings* settings) {
           return ParseWireName(text, &settings->wire);
         }},
-    Row{{"PAYLOAD_MTU", SettingType::kUnsigned, "1024, 2048, 4096, 8192",
-         "4096", "Payload bytes per packet, equal on one wire"},
+    Row{{"UDP_PORT", SettingType::kUnsigned, "0 to 65535", "0",
+         "On the wire udp, send everything to this port (UET has 4793) and "
+         "bind it: one process for each address; 0: a port for each endpoint"},
         [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, UINT16_MAX, &settings->udp_port);
+        }},
+    Row{{"PAYLOAD_MTU", SettingType::kUnsigned, "1024, 2048, 4096, 8192", "",
+         "Payload bytes per packet, equal on one wire; unset: 4096, on the "
+         "wire udp what the interface carries"},
+        [](std::string_view text, Settings* settings) {
+          settings->payload_mtu_named = true;
           return ParseUnsigned(text, 1024, 8192, &settings->payload_mtu) &&
                  (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
         }},

@@ -33,10 +33,13 @@ struct Settings {
 
   std::string device;           // "rtl"; empty: none named.
   std::string ip;               // IPv4 or IPv6; empty: chosen, see address.h.
-  std::string wire;             // Name of the one-machine wire.
+  std::string wire;             // Name of the one-machine wire, or "udp".
+  uint16_t udp_port = 0;        // Of the wire "udp"; 0: one per endpoint.
   uint32_t payload_mtu = 4096;  // Bytes.
-  std::string capture;          // pcap file to write; empty: none.
-  std::string trace;            // FST file to write; empty: none.
+  // False: on the wire "udp" the payload MTU is what the interface carries.
+  bool payload_mtu_named = false;
+  std::string capture;      // pcap file to write; empty: none.
+  std::string trace;        // FST file to write; empty: none.
   std::string statistics;   // File that takes the device's counters at close,
                             // one JSON object per line, appended; empty: none.
   FaultSettings tx_faults;  // Of frames sent.

@@ -155,7 +155,12 @@ SimulatorOptions MakeOptions(const core::Settings& settings,
   };
   add("address", address.IpText());
   add("wire", settings.wire);
-  add("payload_mtu", std::to_string(settings.payload_mtu));
+  if (settings.payload_mtu_named) {
+    add("payload_mtu", std::to_string(settings.payload_mtu));
+  }
+  if (settings.udp_port != 0) {
+    add("udp_port", std::to_string(settings.udp_port));
+  }
   add("capture", settings.capture);
   add("trace", settings.trace);
   add("statistics", settings.statistics);

@@ -207,9 +207,13 @@ int Endpoint::ClaimPort() {
   const int result = boundary::ToReturnCode(claimed.error());
   const std::string address = domain_->address().WithPort(port_).Text();
   if (result == -FI_EADDRINUSE) {
+    // A wire of sockets does not know the process: 0.
+    const std::string owner = refusal.detail != 0
+                                  ? "process " + std::to_string(refusal.detail)
+                                  : "a process that is not known";
     core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
-              "%s is in use by process %u; choose another port, or 0 for any",
-              address.c_str(), refusal.detail);
+              "%s is in use by %s; choose another port, or 0 for any",
+              address.c_str(), owner.c_str());
   } else {
     core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl, "endpoint at %s: %s",
               address.c_str(), std::strerror(-result));

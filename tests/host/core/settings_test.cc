@@ -53,6 +53,8 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(settings.ip, "");
   EXPECT_EQ(settings.wire, "default");
   EXPECT_EQ(settings.payload_mtu, 4096U);
+  EXPECT_FALSE(settings.payload_mtu_named);
+  EXPECT_EQ(settings.udp_port, 0U);
   EXPECT_EQ(settings.tx_faults.loss, 0);
   EXPECT_EQ(settings.rx_faults.loss, 0);
   EXPECT_EQ(settings.tx_faults.queue_bytes, 262144U);
@@ -88,6 +90,7 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_REORDER", "1e-3"},
                                      {"FI_HEDDLE_CORRUPT", "0.001"},
                                      {"FI_HEDDLE_BAD_FCS", "0.002"},
+                                     {"FI_HEDDLE_UDP_PORT", "4793"},
                                      {"FI_HEDDLE_ECN", "0.003"},
                                      {"FI_HEDDLE_DELAY_NS", "10000000000"},
                                      {"FI_HEDDLE_JITTER_NS", "5"},
@@ -111,6 +114,8 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.ip, "10.0.0.1");
   EXPECT_EQ(settings.wire, "lab-1.a_b");
   EXPECT_EQ(settings.payload_mtu, 8192U);
+  EXPECT_TRUE(settings.payload_mtu_named);
+  EXPECT_EQ(settings.udp_port, 4793U);
   EXPECT_EQ(settings.capture, "/tmp/a.pcap");
   EXPECT_EQ(settings.trace, "a.fst");
   EXPECT_EQ(settings.statistics, "s.json");
@@ -176,6 +181,12 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_REORDER", "1%"},
         std::pair{"FI_HEDDLE_CORRUPT", "2"},
         std::pair{"FI_HEDDLE_BAD_FCS", "x"},
+        std::pair{"FI_HEDDLE_UDP_PORT", "65536"},
+        std::pair{"FI_HEDDLE_RX_ECN", "1.01"},
+        std::pair{"FI_HEDDLE_DELAY_NS", "10000000001"},
+        std::pair{"FI_HEDDLE_RX_QUEUE_BYTES", "4294967297"},
+        std::pair{"FI_HEDDLE_RATE_GBPS", "1e-7"},
+        std::pair{"FI_HEDDLE_RATE_GBPS", "-1"},
         std::pair{"FI_HEDDLE_NEIGHBOURS", "arp"},
         std::pair{"FI_HEDDLE_SEED", "18446744073709551616"},
         std::pair{"FI_HEDDLE_SEED", "-1"}, std::pair{"FI_HEDDLE_RTO_NS", "999"},
