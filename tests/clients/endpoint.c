@@ -7,6 +7,12 @@
 //                         circle of all, and takes one from those behind
 //   ping PEER COUNT BYTES sends COUNT messages and takes each one's echo
 //   echo COUNT            echoes COUNT messages
+//   mesh SELF COUNT BYTES PAUSE PEER ...  exchanges COUNT messages each way
+//   with
+//                         each of the peers, all at once; prints `lost PEER
+//                         ERROR` when a send to one fails and goes on without
+//                         it. With PAUSE 1 it prints `half` when it has half of
+//                         some peer's, and waits for a line.
 //   close                 closes everything and ends with 0
 //
 // It prints `name NAME` once it is open, `done` after each command, and `error
@@ -30,6 +36,8 @@ enum {
   kMaxPeers = 64,
   kMaxBytes = 16384,
   kReceives = 16,
+  kMaxCount = 4096,
+  kAhead = 8,
   kFailed = 3,
 };
 
@@ -265,6 +273,103 @@ static void Ping(unsigned peer, uint32_t count, uint32_t bytes) {
   }
 }
 
+// What this process has exchanged with a peer in a mesh.
+struct Exchange {
+  bool takes_part;
+  bool sending;
+  uint32_t sent;
+  uint32_t received;
+  bool seen[kMaxCount];
+  unsigned char message[kMaxBytes];
+};
+static struct Exchange exchanges[kMaxPeers];
+
+// Sends the next message to `peer` unless that peer is far behind.
+static void MeshSend(unsigned self, unsigned peer, uint32_t count,
+                     uint32_t bytes) {
+  struct Exchange* const with = &exchanges[peer];
+  if (!with->takes_part || with->sending || with->sent == count ||
+      with->sent >= with->received + kAhead) {
+    return;
+  }
+  const struct Header mine = {self, with->sent, bytes, self};
+  Fill(&mine);
+  memcpy(with->message, send_buffer, bytes);
+  const ssize_t result =
+      fi_send(ep, with->message, bytes, NULL, peers[peer], with);
+  MakeProgress(result);
+  if (result != -FI_EAGAIN) {
+    Check("fi_send", result);
+    with->sending = true;
+  }
+}
+
+// Takes one completion of a send, good or bad.
+static void MeshTake(void) {
+  struct fi_cq_msg_entry entry;
+  const ssize_t result = fi_cq_read(send_cq, &entry, 1);
+  struct Exchange* with = NULL;
+  if (result == -FI_EAVAIL) {
+    struct fi_cq_err_entry failure = {0};
+    fi_cq_readerr(send_cq, &failure, 0);
+    with = failure.op_context;
+    with->takes_part = false;
+    printf("lost %u %d\n", (unsigned)(with - exchanges), failure.err);
+    fflush(stdout);
+  } else if (result == 1) {
+    with = entry.op_context;
+    ++with->sent;
+  } else if (result != -FI_EAGAIN) {
+    Check("fi_cq_read", result);
+  }
+  if (with != NULL) {
+    with->sending = false;
+  }
+}
+
+static void MeshReceive(uint32_t count) {
+  struct Header header;
+  if (!Receive(&header)) {
+    return;
+  }
+  if (header.from >= peer_count || header.number >= count ||
+      exchanges[header.from].seen[header.number]) {
+    Check("a message twice, or of nobody", -FI_EOTHER);
+  }
+  exchanges[header.from].seen[header.number] = true;
+  ++exchanges[header.from].received;
+}
+
+static void Mesh(unsigned self, uint32_t count, uint32_t bytes, bool pause,
+                 const char* numbers) {
+  memset(exchanges, 0, sizeof(exchanges));
+  unsigned peer = 0;
+  int used = 0;
+  while (sscanf(numbers, "%u%n", &peer, &used) == 1 && peer < kMaxPeers) {
+    exchanges[peer].takes_part = true;
+    numbers += used;
+  }
+  bool complete = count > kMaxCount;
+  while (!complete) {
+    complete = true;
+    MeshTake();
+    MeshReceive(count);
+    for (peer = 0; peer < peer_count; ++peer) {
+      const struct Exchange* const with = &exchanges[peer];
+      MeshSend(self, peer, count, bytes);
+      complete = complete && (!with->takes_part ||
+                              (with->sent == count && with->received == count));
+      if (pause && with->received >= count / 2) {
+        char line[16];
+        pause = false;
+        puts("half");
+        fflush(stdout);
+        Check("half", fgets(line, sizeof(line), stdin) != NULL ? 0 : -FI_EIO);
+      }
+    }
+  }
+}
+
 // Sends back what comes, to peer 0.
 static void Echo(uint32_t count) {
   struct Header header;
@@ -284,6 +389,7 @@ static bool Obey(char* line) {
   unsigned number = 0;
   unsigned count = 0;
   unsigned bytes = 0;
+  unsigned pause = 0;
   int used = 0;
   if (strncmp(line, "peers ", 6) == 0) {
     LearnPeers(line + 6);
@@ -291,6 +397,9 @@ static bool Obey(char* line) {
     Circle(number, bytes, line + used);
   } else if (sscanf(line, "ping %u %u %u", &number, &count, &bytes) == 3) {
     Ping(number, count, bytes);
+  } else if (sscanf(line, "mesh %u %u %u %u%n", &number, &count, &bytes, &pause,
+                    &used) == 4) {
+    Mesh(number, count, bytes, pause != 0, line + used);
   } else if (sscanf(line, "echo %u", &count) == 1) {
     Echo(count);
   } else if (strncmp(line, "close", 5) == 0) {

@@ -40,6 +40,7 @@ class Endpoint:
         self.process = subprocess.Popen(arguments + (["-p", str(port)] if port else []), env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, **options)
         self.name = None
+        self.pending = ""  # Read, but not yet a line that was asked for.
 
     def __enter__(self):
         return self
@@ -58,9 +59,14 @@ class Endpoint:
 
     def line(self, deadline_s=DEADLINE_S):
         """Its next line, without the end; empty when it has ended."""
-        if not select.select([self.process.stdout], [], [], deadline_s)[0]:
-            raise AssertionError(f"process {self.pid} said nothing for {deadline_s} s")
-        return self.process.stdout.readline().strip()
+        chunk = " "
+        while "\n" not in self.pending and chunk:
+            if not select.select([self.process.stdout], [], [], deadline_s)[0]:
+                raise AssertionError(f"process {self.pid} said nothing for {deadline_s} s")
+            chunk = os.read(self.process.stdout.fileno(), 65536).decode()
+            self.pending += chunk
+        line, _, self.pending = self.pending.partition("\n")
+        return line.strip()
 
     def opened(self):
         words = self.line().split()

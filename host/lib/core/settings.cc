@@ -125,8 +125,8 @@ constexpr std::array kRows = {
           return ParseWireName(text, &settings->wire);
         }},
     Row{{"UDP_PORT", SettingType::kUnsigned, "0 to 65535", "0",
-         "On the wire udp, send everything to this port (UET has 4793) and "
-         "bind it: one process for each address; 0: a port for each endpoint"},
+         "On the wire udp, send everything to this port and bind it: one "
+         "process for each address; 0: a port for each endpoint"},
         [](std::string_view text, Settings* settings) {
           return ParseUnsigned(text, 0, UINT16_MAX, &settings->udp_port);
         }},
