@@ -47,9 +47,9 @@ struct HeddleSimError {
 //   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
 // An unknown option or a bad value is EINVAL.
 //
-// `kind` is "rtl" or "soft"; `trace` is for "rtl" alone. Returns null and fills `error` on failure. Refused with
-// EPROTO, both numbers named, when `device_abi` or `contract_hash` differ from
-// those the library was built with.
+// `kind` is "rtl" or "soft"; `trace` is for "rtl" alone. Returns null and fills
+// `error` on failure. Refused with EPROTO, both numbers named, when
+// `device_abi` or `contract_hash` differ from those the library was built with.
 extern "C" {
 using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
                                       uint64_t contract_hash,

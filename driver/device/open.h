@@ -42,7 +42,8 @@ struct OpenedDevice {
   DeviceInfo info;
 };
 
-// `OpenSimulated`, then `WaitReady`. `kind` is "rtl" or "soft"; any other is ENODEV.
+// `OpenSimulated`, then `WaitReady`. `kind` is "rtl" or "soft"; any other is
+// ENODEV.
 Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
                                 std::string& message);

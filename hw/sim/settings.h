@@ -14,6 +14,6 @@ namespace heddle::sim {
 // Errors: EINVAL for an unknown name or a bad value; `*message` names it, its
 // value and what is allowed.
 Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
-                                       size_t count, std::string* message);
+                                    size_t count, std::string* message);
 
 }  // namespace heddle::sim

@@ -52,9 +52,8 @@ Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
 template <typename Opened>
 Device* Take(Result<std::unique_ptr<Opened>> device, const std::string& message,
              HeddleSimError* error) {
-  return device.ok()
-             ? device.value().release()
-             : Refuse(error, static_cast<int>(device.error()), message);
+  return device.ok() ? device.value().release()
+                     : Refuse(error, static_cast<int>(device.error()), message);
 }
 
 Device* Open(const std::string& kind, const HeddleSimOption* options,
