@@ -11,7 +11,7 @@
 #include "driver/result.h"
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/rtl_device.h"
+#include "hw/sim/rtl_open.h"
 #include "hw/sim/settings.h"
 #include "hw/sim/soft/soft_device.h"
 
@@ -71,7 +71,7 @@ Device* Open(const std::string& kind, const HeddleSimOption* options,
   return kind == "soft"
              ? Take(soft::SoftDevice::Open(settings.value(), &message), message,
                     error)
-             : Take(RtlDevice::Open(settings.value(), &message), message,
+             : Take(OpenRtl(settings.value(), &message), message,
                     error);
 }
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the device `rtl`, in a simulator that has one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driver/device.h"
+#include "driver/result.h"
+#include "hw/sim/device_options.h"
+
+namespace heddle::sim {
+
+// Errors: those of RtlDevice::Open; ENOTSUP where the simulator was built
+// without the NIC's model (HEDDLE_RTL_DEVICE).
+Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& options,
+                                        std::string* message);
+
+}  // namespace heddle::sim
