@@ -34,6 +34,7 @@ struct Options {
   std::string keep;
   std::vector<std::string> replay;
   uint32_t shrink_runs = 60;
+  bool shows_trace = false;
 };
 
 class Campaign {
@@ -96,8 +97,8 @@ class Campaign {
   }
 
   void Try(const Stream& stream, bool shrinks) {
-    const Verdict verdict =
-        Check(stream, differential::Run(stream, options_.run));
+    const Trace trace = differential::Run(stream, options_.run);
+    const Verdict verdict = Check(stream, trace);
     figures_.Add(verdict.figures);
     ++streams_;
     if (verdict.violations.empty()) {
@@ -108,6 +109,9 @@ class Campaign {
                 static_cast<unsigned long long>(stream.setup.seed),
                 Devices().c_str(), stream.operations.size());
     Print(verdict);
+    if (options_.shows_trace) {
+      Print(trace);
+    }
     if (shrinks) {
       Keep(stream);
     }
@@ -120,6 +124,14 @@ class Campaign {
     }
     if (verdict.violations.size() > kShown) {
       std::printf("  and %zu more\n", verdict.violations.size() - kShown);
+    }
+  }
+
+  static void Print(const Trace& trace) {
+    for (uint32_t side = 0; side < kSides; ++side) {
+      for (const Event& event : trace.sides.at(side)) {
+        std::printf("  side %u: %s\n", side, ToText(event).c_str());
+      }
     }
   }
 
@@ -216,6 +228,7 @@ int Main(int argc, char** argv) {
   app.add_option("--keep", options.keep, "Write shrunk failures here");
   app.add_option("--replay", options.replay, "Replay these files");
   app.add_option("--shrink-runs", options.shrink_runs, "At most; 0: none");
+  app.add_flag("--show-trace", options.shows_trace, "Of failures");
   app.add_option("--set", variables, "NAME=VALUE for both sides");
   CLI11_PARSE(app, argc, argv);
   if (!devices.empty()) {

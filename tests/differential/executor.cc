@@ -80,6 +80,7 @@ Executor::~Executor() {
 }
 
 void Executor::Run() {
+  MeetOther();  // Not before it is there, too.
   for (uint32_t number = 0; number < stream_.operations.size(); ++number) {
     const Operation& operation = stream_.operations[number];
     if (operation.verb == Verb::kSync) {
@@ -128,6 +129,10 @@ void Executor::Execute(uint32_t number) {
         fi_cancel(&fabric_.endpoint(index)->fid, const_cast<void*>(context));
   } else {
     event.result = Call(number, operation);
+    const bool counts =
+        IsSend(operation.verb) ||
+        (IsRma(operation.verb) && operation.verb != Verb::kRead);
+    counted_.at(index) += counts && event.result == 0 ? 1 : 0;
   }
   surroundings_.tell(event);
 }
@@ -166,6 +171,7 @@ int64_t Executor::CloseEndpoint(uint32_t index) {
   if (result == 0) {
     receives_.at(index).clear();
     spares_.at(index) = 0;
+    counted_.at(index) = 0;
     for (const auto& [context, posted] : posted_) {
       posted->over = posted->over || posted->endpoint == index;
     }
@@ -505,10 +511,32 @@ void Executor::PostSpares() {
   }
 }
 
+bool Executor::Counted() {
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    const uint64_t expected = counted_.at(index);
+    const uint64_t ended = fabric_.EndedTransfers(index).value_or(expected);
+    if (ended > expected) {
+      surroundings_.tell({.kind = EventKind::kMiscounted,
+                          .endpoint = index,
+                          .result = static_cast<int64_t>(ended),
+                          .bytes = expected});
+      counted_.at(index) = ended;
+    }
+    if (ended < expected) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void Executor::Settle() {
-  surroundings_.say_settling();
-  while (!surroundings_.may_go_on()) {
+  bool said = false;
+  while (!said || !surroundings_.may_go_on()) {
     PostSpares();
+    if (!said && Counted()) {
+      surroundings_.say_settling();
+      said = true;
+    }
     if (!Poll()) {
       std::this_thread::yield();
     }
@@ -516,6 +544,14 @@ void Executor::Settle() {
   TellMemory();
   Forget();
   surroundings_.tell({.kind = EventKind::kSettled});
+  MeetOther();  // What it does next must not be seen as done before.
+}
+
+void Executor::MeetOther() {
+  surroundings_.say_settling();
+  while (!surroundings_.may_go_on()) {
+    (void)Poll();
+  }
 }
 
 // What reads brought, and what others wrote into the regions.

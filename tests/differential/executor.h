@@ -81,7 +81,10 @@ class Executor {
 
   void Wait();
   void Unplug();
+  void MeetOther();
   void Settle();
+  // Whether every send and write has ended, as far as counters tell.
+  bool Counted();
   void PostSpares();
   void TellMemory();
   void Forget();
@@ -93,6 +96,7 @@ class Executor {
   std::unordered_map<const void*, std::unique_ptr<Posted>> posted_;
   std::array<std::vector<const void*>, kEndpoints> receives_;
   std::array<uint32_t, kEndpoints> spares_ = {};
+  std::array<uint64_t, kEndpoints> counted_ = {};  // Sends, writes accepted.
   std::array<uint32_t, kRegions> generations_ = {};
   std::array<std::vector<uint8_t>, kRegions> told_memory_;
   uint32_t next_spare_ = kSpareBase;

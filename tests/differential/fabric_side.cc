@@ -128,28 +128,50 @@ int32_t FabricSide::PlaceAt(fi_addr_t address) const {
 int FabricSide::OpenEndpoint(uint32_t index) {
   static_cast<sockaddr_in*>(info_->src_addr)->sin_port = htons(PortOf(index));
   fid_ep* endpoint = nullptr;
-  const uint64_t flags = FI_TRANSMIT | FI_RECV;
   int result =
       fi_endpoint(domain_, info_.get(), &endpoint, endpoint_context(index));
-  if (result != 0) {
-    return result;
+  if (result == 0) {
+    result = BindAndEnable(index, endpoint);
+    if (result != 0) {
+      (void)fi_close(&endpoint->fid);
+    }
   }
-  result = fi_ep_bind(endpoint, &av_->fid, 0);
-  if (result == 0 && selective_) {
-    // Receives always report: what arrived is what is checked.
+  endpoints_.at(index) = result == 0 ? endpoint : nullptr;
+  return result;
+}
+
+int FabricSide::BindAndEnable(uint32_t index, fid_ep* endpoint) {
+  fid_cntr*& counter = counters_.at(index);
+  if (info_->domain_attr->cntr_cnt != 0) {
+    fi_cntr_attr attr = {};
+    attr.events = FI_CNTR_EVENTS_COMP;
+    const int opened = fi_cntr_open(domain_, &attr, &counter, nullptr);
+    if (opened != 0) {
+      return opened;
+    }
+  }
+  const uint64_t selective = selective_ ? FI_SELECTIVE_COMPLETION : 0;
+  const bool rma = (info_->caps & FI_RMA) != 0;
+  int result = fi_ep_bind(endpoint, &av_->fid, 0);
+  // Receives always report: what arrived is what is checked.
+  if (result == 0) {
+    result = fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | selective);
+  }
+  if (result == 0) {
+    result = fi_ep_bind(endpoint, &cq_->fid, FI_RECV);
+  }
+  if (result == 0 && counter != nullptr) {
     result =
-        fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
-    result = result == 0 ? fi_ep_bind(endpoint, &cq_->fid, FI_RECV) : result;
-  } else if (result == 0) {
-    result = fi_ep_bind(endpoint, &cq_->fid, flags);
+        fi_ep_bind(endpoint, &counter->fid, FI_SEND | (rma ? FI_WRITE : 0));
   }
-  result = result == 0 ? fi_enable(endpoint) : result;
-  if (result != 0) {
-    (void)fi_close(&endpoint->fid);
-    return result;
-  }
-  endpoints_.at(index) = endpoint;
-  return 0;
+  return result == 0 ? fi_enable(endpoint) : result;
+}
+
+std::optional<uint64_t> FabricSide::EndedTransfers(uint32_t index) const {
+  fid_cntr* const counter = counters_.at(index);
+  return counter == nullptr || endpoints_.at(index) == nullptr
+             ? std::nullopt
+             : std::optional(fi_cntr_read(counter) + fi_cntr_readerr(counter));
 }
 
 int FabricSide::CloseEndpoint(uint32_t index) {
@@ -158,7 +180,14 @@ int FabricSide::CloseEndpoint(uint32_t index) {
     return 0;
   }
   const int result = fi_close(&endpoint->fid);
-  endpoints_.at(index) = result == 0 ? nullptr : endpoint;
+  if (result == 0) {
+    endpoints_.at(index) = nullptr;
+    fid_cntr*& counter = counters_.at(index);
+    if (counter != nullptr) {
+      (void)fi_close(&counter->fid);
+    }
+    counter = nullptr;
+  }
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -54,6 +55,10 @@ class FabricSide {
     return addresses_.at(place.index());
   }
 
+  // Sends and writes of an endpoint that ended, well or not, since it was
+  // opened; nothing where the device has no counters.
+  std::optional<uint64_t> EndedTransfers(uint32_t index) const;
+
   // Index of the place at `address`, or -1.
   int32_t PlaceAt(fi_addr_t address) const;
 
@@ -68,6 +73,7 @@ class FabricSide {
  private:
   void OpenDomain(const Setup& setup, bool rma);
   void InsertEverybody();
+  int BindAndEnable(uint32_t index, fid_ep* endpoint);
 
   const uint32_t side_;
   const bool selective_;
@@ -77,6 +83,7 @@ class FabricSide {
   fid_cq* cq_ = nullptr;
   fid_av* av_ = nullptr;
   std::array<fid_ep*, kEndpoints> endpoints_ = {};
+  std::array<fid_cntr*, kEndpoints> counters_ = {};
   std::array<uint8_t, kEndpoints> endpoint_tags_ = {};
   std::array<fi_addr_t, kPlaces> addresses_ = {};
   std::array<fid_mr*, kRegions> regions_ = {};

@@ -62,6 +62,12 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
     case EventKind::kFailed:
       OnCompletion(side, event);
       break;
+    case EventKind::kMiscounted:
+      Violate("a counter of endpoint " + std::to_string(side) + "." +
+              std::to_string(event.endpoint) + " says " +
+              std::to_string(event.result) + " after " +
+              std::to_string(event.bytes) + " operations");
+      break;
     case EventKind::kChanged:
       ++verdict_->figures.corrupted;
       Violate("the buffer of " + Name(event.number) +
@@ -80,8 +86,9 @@ void MessageChecker::OnCalled(uint32_t side, const Event& event) {
     allowed = IsRefusal(operation.fault, event.result);
   } else if (operation.verb == Verb::kCancel) {
     Posted& receive = posted_.at(side)[static_cast<uint32_t>(event.bytes)];
-    allowed = allowed || (event.result == -FI_ENOENT &&
-                          (receive.complete || receive.cancelled));
+    // A message may be on its way into the buffer already.
+    receive.matched = receive.matched || event.result == -FI_ENOENT;
+    allowed = allowed || event.result == -FI_ENOENT;
     receive.cancelled = receive.cancelled || event.result == 0;
   } else if (IsSend(operation.verb) || IsRma(operation.verb) ||
              operation.verb == Verb::kReceive) {
@@ -215,6 +222,9 @@ void MessageChecker::SettlePlace(const Place& place) {
     const Posted& receive = posted_.at(place.side).at(number);
     if (!receive.complete) {
       passed_over = passed_over || !receive.over;
+      if (!receive.over && receive.matched && !receive.cancelled) {
+        Violate(Name(number) + " could not be cancelled, but got no message");
+      }
       if (!receive.over) {
         waiting.push_back(number);
       }

@@ -33,6 +33,7 @@ class MessageChecker {
     uint32_t number = 0;
     bool complete = false;
     bool cancelled = false;  // A call asked for that.
+    bool matched = false;    // A call to cancel it came too late.
     bool over = false;       // Its endpoint was closed.
     bool settled = false;    // Its outcome was checked.
     Event completion = {};

@@ -9,9 +9,9 @@
 namespace heddle::differential {
 namespace {
 
-constexpr std::array<const char*, 9> kKinds = {
-    "called", "spare",  "completed", "failed", "changed",
-    "memory", "result", "notified",  "settled"};
+constexpr std::array<const char*, 10> kKinds = {
+    "called", "spare",  "completed", "failed",     "changed",
+    "memory", "result", "notified",  "miscounted", "settled"};
 
 void AppendHex(const std::vector<uint8_t>& content, std::string* text) {
   constexpr char kDigits[] = "0123456789abcdef";

@@ -20,15 +20,16 @@ inline constexpr uint32_t kSpareBase = 1'000'000;
 inline constexpr uint32_t kNobody = UINT32_MAX;
 
 enum class EventKind : uint8_t {
-  kCalled,     // `number` was called, `result` is what the call returned.
-  kSpare,      // A spare receive of `bytes` was posted at `endpoint`.
-  kCompleted,  // A completion of `number`.
-  kFailed,     // A completion in error: `result` is the FI_* error.
-  kChanged,    // The buffer of `number` changed after its completion.
-  kMemory,     // `content` at `offset` of `region`, the rest is as before.
-  kResult,     // `content` is what read `number` brought.
-  kNotified,   // Remote completion data came with a write of the other side.
-  kSettled,    // Nothing is under way any more; one per sync and side.
+  kCalled,      // `number` was called, `result` is what the call returned.
+  kSpare,       // A spare receive of `bytes` was posted at `endpoint`.
+  kCompleted,   // A completion of `number`.
+  kFailed,      // A completion in error: `result` is the FI_* error.
+  kChanged,     // The buffer of `number` changed after its completion.
+  kMemory,      // `content` at `offset` of `region`, the rest is as before.
+  kResult,      // `content` is what read `number` brought.
+  kNotified,    // Remote completion data came with a write of the other side.
+  kMiscounted,  // A counter of `endpoint` says `result`, not `bytes`.
+  kSettled,     // Nothing is under way any more; one per sync and side.
 };
 
 // Not every kind uses every member; those it does not are 0.
