@@ -252,7 +252,7 @@ class Stream {
     const auto at = node.posted.find(entry.op_context);
     ASSERT_NE(at, node.posted.end()) << "completed twice or never posted";
     const Operation& operation = at->second;
-    EXPECT_EQ(entry.status, operation.status);
+    EXPECT_EQ(entry.status, operation.status) << "detail " << entry.detail;
     EXPECT_TRUE(operation.told || operation.status != Status::kOk);
     EXPECT_EQ(entry.opcode, operation.descriptor.opcode);
     if (entry.status == Status::kOk) {

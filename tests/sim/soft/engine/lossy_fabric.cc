@@ -75,7 +75,7 @@ MessageCarrier* LossyFabric::Add(TransportClient* client) {
   port.rto_max_ticks = 20'000;
   port.backoff_ticks = 50;
   port.backoff_max_ticks = 5000;
-  port.dead_ticks = 10'000'000;
+  port.dead_ticks = 1'000'000'000;
   port.payload_mtu = 1024;
   port.ack_delay_ticks = 100;
   port.enable = 1;
