@@ -180,6 +180,8 @@ bool LockstepWorld::Start(std::string* message) {
     board.backoff_ns = options_.backoff_cycles * cycle_ns;
     board.backoff_max_ns = options_.backoff_max_cycles * cycle_ns;
     board.dead_ns = options_.dead_cycles * cycle_ns;
+    board.pdc_safety_ns = options_.pdc_safety_cycles * cycle_ns;
+    board.pdc_idle_ns = options_.pdc_idle_cycles * cycle_ns;
     board.ack_delay_ns = kAckDelayTicks * board.tick_ns;
     board.pdc_seed = static_cast<uint32_t>(Random(options.memory.seed).Next());
     board.payload_mtu = static_cast<uint16_t>(options_.payload_mtu);

@@ -32,6 +32,8 @@ struct LockstepOptions {
   uint64_t backoff_cycles = 128;
   uint64_t backoff_max_cycles = 8192;
   uint64_t dead_cycles = 16777216;
+  uint64_t pdc_safety_cycles = 0;  // Before a PDCID is used again.
+  uint64_t pdc_idle_cycles = 0;    // 0: PDCs close only to make room.
   // Host memory reports refused writes; receives complete behind the responses.
   bool write_errors = true;
   bool crc = true;    // Frames carry the end-to-end CRC.

@@ -518,7 +518,7 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !asks && job_q == JobNone &&
+  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !ask_q && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
 

@@ -24,9 +24,12 @@ module heddle_pdc_ids
   output logic [PdcW-1:0]    pdc_o,
   output logic [15:0]        pdcid_o,
   output logic               waits_o,      // A free PDC is there whose PDCID is too young.
+  output logic [PdcW:0]      free_o,       // PDCs on offer, now or soon; 0 while such ones are there.
 
   input  logic               free_i,       // Strobe: PDC `free_pdc_i` is closed.
   input  logic [PdcW-1:0]    free_pdc_i,
+  input  logic [SeqW-1:0]    seq_issued_i, // Packets that will leave, and that have left.
+  input  logic [SeqW-1:0]    seq_done_i,
 
   input  logic               again_i,      // PDC `again_pdc_i` goes on under another PDCID.
   input  logic [PdcW-1:0]    again_pdc_i,
@@ -40,30 +43,34 @@ module heddle_pdc_ids
     else if (tick_i) now_q <= now_q + 1'b1;
   end
 
-  // A PDC that is closed waits a cycle, or two while another goes on.
-  logic            freed_q, free;
-  logic [PdcW-1:0] free_pdc_q;
-  assign free = freed_q && !again_i;
-  always_ff @(posedge clk_i) begin
-    if (free_i) free_pdc_q <= free_pdc_i;
-  end
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni)     freed_q <= 1'b0;
-    else if (free_i) freed_q <= 1'b1;
-    else if (free)   freed_q <= 1'b0;
-  end
+  // A PDC that is closed waits until its last packets have left; copies of its Close Command may
+  // be under way in the NIC.
+  typedef struct packed {
+    logic [SeqW-1:0] seq;
+    logic [PdcW-1:0] pdc;
+  } closed_t;
+  closed_t       closed_new, closed;
+  logic          closed_valid, closed_room, free;
+  logic [PdcW:0] closed_count;
+  assign closed_new = {seq_issued_i, free_pdc_i};
+  heddle_fifo #(.Width($bits(closed_t)), .Depth(NumPdc)) u_closed (
+    .clk_i, .rst_ni,
+    .valid_i(free_i), .ready_o(closed_room), .data_i(closed_new),
+    .valid_o(closed_valid), .ready_i(free), .data_o(closed), .count_o(closed_count)
+  );
+  assign free = closed_valid && $signed(seq_done_i - closed.seq) >= 0 && !again_i;
 
   // ------------------------------------------------------------------- in line
   logic [PdcW:0]   fresh_q;  // PDCs never used yet come first.
   logic            fresh, leave_out, line_valid, line_pop, line_room, pick, put_back;
   logic [PdcW-1:0] line_pdc, pdc_q;
-  logic [PdcW:0]   unused_count;
+  logic [PdcW:0]   line_count, fresh_count;
   assign fresh = !fresh_q[PdcW];
   assign leave_out = fresh_q == '0 && port_i.slot[SlotBits-1:0] == '0;  // PDCID 0 would be its.
   heddle_fifo #(.Width(PdcW), .Depth(NumPdc)) u_line (
     .clk_i, .rst_ni,
-    .valid_i(free || put_back), .ready_o(line_room), .data_i(free ? free_pdc_q : pdc_q),
-    .valid_o(line_valid), .ready_i(line_pop), .data_o(line_pdc), .count_o(unused_count)
+    .valid_i(free || put_back), .ready_o(line_room), .data_i(free ? closed.pdc : pdc_q),
+    .valid_o(line_valid), .ready_i(line_pop), .data_o(line_pdc), .count_o(line_count)
   );
 
   // --------------------------------------------------------------- generations
@@ -85,7 +92,7 @@ module heddle_pdc_ids
   );
   heddle_lookup #(.Width(PdcGenW), .Depth(NumPdc)) u_free_gen (
     .clk_i, .wen_i(take_i || again_i), .waddr_i(opened_pdc), .wdata_i(opened_gen),
-    .raddr_i(free_pdc_q), .rdata_o(free_gen)
+    .raddr_i(closed.pdc), .rdata_o(free_gen)
   );
   assign gen_next   = used_q[pdc_q] ? gen + 1'b1 : port_i.pdc_seed[PdcGenW-1:0];
   assign again_next = used_q[again_pdc_i] ? again_gen + 1'b1 : port_i.pdc_seed[PdcGenW-1:0];
@@ -103,7 +110,7 @@ module heddle_pdc_ids
   assign ended_now = {1'b1, now_q};
   heddle_mem #(.Width($bits(ended_t)), .Depth(NumPdc << PdcGenW)) u_ended (
     .clk_i, .rst_ni, .wen_i(free || again_i),
-    .waddr_i(free ? {free_gen, free_pdc_q} : {again_gen, again_pdc_i}), .wdata_i(ended_now),
+    .waddr_i(free ? {free_gen, closed.pdc} : {again_gen, again_pdc_i}), .wdata_i(ended_now),
     .raddr_i({gen_next, pdc_q}), .rdata_o(ended), .error_o(ended_err), .ready_o
   );
   logic young;
@@ -116,6 +123,9 @@ module heddle_pdc_ids
   assign line_pop = pick && !fresh;
   assign put_back = state_q == StLook && young && !free;
   assign valid_o  = state_q == StOffer;
+  assign fresh_count = (PdcW + 1)'(NumPdc) - fresh_q;
+  assign free_o = waits_o ? '0 : fresh_count + closed_count + line_count +
+                                 (PdcW + 1)'(state_q != StNone);
 
   always_ff @(posedge clk_i) begin
     if (pick) pdc_q <= fresh ? fresh_q[PdcW-1:0] : line_pdc;
@@ -144,9 +154,9 @@ module heddle_pdc_ids
   end
 
   logic unused;
-  assign unused = ^{unused_count, ended_err, port_i, transport_i};
+  assign unused = ^{ended_err, port_i, transport_i};
 
   `HEDDLE_ASSERT(LineHasRoom_A, !(free || put_back) || line_room)
-  `HEDDLE_ASSERT(FreesApart_A, !(free_i && freed_q && !free))
+  `HEDDLE_ASSERT(ClosedHasRoom_A, !free_i || closed_room)
   `HEDDLE_ASSERT(TakesAnOffer_A, !take_i || valid_o)
 endmodule

@@ -47,7 +47,7 @@ module heddle_pdc_tx
   output logic               reopen_valid_o,
   input  logic               reopen_ready_i,
   output logic [PdcW-1:0]    reopen_pdc_o,
-  input  logic [WantW-1:0]   want_i,           // Peers that wait for a PDC.
+  input  logic [WantW-1:0]   want_i,           // So many PDCs are missing.
 
   input  logic               ack_valid_i,      // heddle_accept.
   output logic               ack_ready_o,
@@ -125,7 +125,8 @@ module heddle_pdc_tx
   } event_e;
 
   localparam int unsigned PktDepth = 8;
-  localparam int unsigned EvDepth  = 32;
+  // The walk is slower than ACKs come; each PDC may be answered at once.
+  localparam int unsigned EvDepth  = 2 * NumPdc;
 
   // ----------------------------------------------------------------- time
   logic [31:0] now_q;
@@ -565,7 +566,8 @@ module heddle_pdc_tx
   logic [PdcW-1:0]           leave_pdc;
   logic [$clog2(MaxLeaving):0] leaving_q;  // Evictions that have not ended.
   logic [NumPdc-1:0]         evicted_q;
-  assign evict       = want_i > WantW'(leaving_q) && leaving_q != MaxLeaving[$clog2(MaxLeaving):0];
+  assign evict       = want_i > WantW'(leaving_q) &&
+                       leaving_q < ($clog2(MaxLeaving)+1)'(MaxLeaving);
   assign unwanted    = idle_q & asked_q & ~pending;
   assign unused_idle = idle_q & ~pending & ~used_q;
   always_comb begin
@@ -693,7 +695,7 @@ module heddle_pdc_tx
   assign until_deadline   = first_at - now_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
   assign idle_o = ready_mem && clean && ev == EvNone && ev_q == EvNone && !scan_hit &&
-                  !(|may_send) && !leave_any && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
+                  !(|may_send) && !leave_any && !(evict && (idle_q & ~pending) != '0) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i &&
                   !(deadline_valid_o && $signed(until_deadline) <= 0);
 
@@ -719,5 +721,6 @@ module heddle_pdc_tx
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
   `HEDDLE_ASSERT(WalkQueueHasRoom_A, !walk_push || walk_fifo_ready)
+  `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving + 1))
   `HEDDLE_ASSERT(WindowKept_A, send_now |-> in_flight < window)
 endmodule

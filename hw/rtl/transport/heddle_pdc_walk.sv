@@ -118,12 +118,13 @@ module heddle_pdc_walk
         if (walk_valid_i) begin
           unique case (walk_i.kind)
             WalkFail, WalkRetire: state_d = StUnmap;
-            WalkMove, WalkClose:  state_d = StQuiet;
+            WalkMove:             state_d = StQuiet;
+            WalkClose:            state_d = StBack;
             default:              state_d = StLook;
           endcase
         end
       end
-      StQuiet: if (quiet) state_d = ev_q.kind == WalkClose ? StBack : StLook;
+      StQuiet: if (quiet) state_d = StLook;
       // The records of the head that is shown here arrive in StEnd.
       StLook: state_d = (ev_q.kind == WalkOpen || !queue_held_i) ? after_walk : StEnd;
       StEnd: begin

@@ -62,7 +62,7 @@ module heddle_tx_msg
   input  logic            reopen_valid_i,
   output logic            reopen_ready_o,
   input  logic [PdcW-1:0] reopen_pdc_i,
-  output logic [WantW-1:0] want_o,          // Keys parked: so many PDCs are wanted.
+  output logic [WantW-1:0] want_o,          // So many PDCs are missing.
   input  logic [SeqW-1:0] seq_issued_i,
   input  logic [SeqW-1:0] seq_done_i,
 
@@ -138,12 +138,13 @@ module heddle_tx_msg
 
   logic            pdc_avail, pdc_take, pdc_waits, ids_ready;
   logic [PdcW-1:0] pdc_new;
+  logic [PdcW:0]   pdc_free;
   logic [15:0]     pdcid_new, pdcid_again;
   heddle_pdc_ids u_ids (
     .clk_i, .rst_ni, .tick_i, .port_i, .transport_i,
     .valid_o(pdc_avail), .take_i(pdc_take), .pdc_o(pdc_new), .pdcid_o(pdcid_new),
-    .waits_o(pdc_waits),
-    .free_i(pdc_free_i), .free_pdc_i(pdc_free_pdc_i),
+    .waits_o(pdc_waits), .free_o(pdc_free),
+    .free_i(pdc_free_i), .free_pdc_i(pdc_free_pdc_i), .seq_issued_i, .seq_done_i,
     .again_i(reopen_ready_o), .again_pdc_i(reopen_pdc_i), .again_pdcid_o(pdcid_again),
     .ready_o(ids_ready)
   );
@@ -386,7 +387,10 @@ module heddle_tx_msg
   end
 
   logic [WantW-1:0] want_q;
-  assign want_o = want_q;
+  logic             opened_q;  // The oldest parked one has its PDC, but still counts.
+  logic [WantW-1:0] provided;
+  assign provided = WantW'(pdc_free) + WantW'(opened_q);
+  assign want_o   = want_q > provided ? want_q - provided : '0;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
@@ -394,13 +398,16 @@ module heddle_tx_msg
       lfsr_q  <= 32'h1;
       stuck_q <= 1'b0;
       turn_q  <= 1'b0;
-      want_q  <= '0;
+      want_q   <= '0;
+      opened_q <= 1'b0;
     end else begin
       state_q <= state_d;
       if (msg_take && fresh) fresh_q <= fresh_q + 1'b1;
       if (state_q == StLookup) turn_q <= !from_parked_q;
       if (state_q == StForget || unpark || pdc_take) stuck_q <= 1'b0;
       else if (state_q == StLookup && from_parked_q && !hit) stuck_q <= 1'b1;
+      if (unpark)                     opened_q <= 1'b0;
+      else if (pdc_take && from_parked_q) opened_q <= 1'b1;
       if (park && !behind)                        want_q <= want_q + WantW'(1);
       if (unpark && same_hash == CountW'(1))      want_q <= want_q - WantW'(1);
       if (open_valid_o && open_ready_i) begin

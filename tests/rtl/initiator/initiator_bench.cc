@@ -147,6 +147,10 @@ void InitiatorBench::Accept(const Packet& p) {
   if (m.peer != p.peer) {
     Broken("packet of another peer's message");
   }
+  if (p.context < accepted_[p.peer]) {
+    Broken("message accepted behind a later one");
+  }
+  accepted_[p.peer] = p.context;
   if (p.index != m.delivered) {
     Broken("packet " + std::to_string(p.index) + " of message " +
            std::to_string(p.context) + " accepted instead of " +

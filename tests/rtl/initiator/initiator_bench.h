@@ -179,6 +179,7 @@ class InitiatorBench {
   std::map<std::pair<uint32_t, uint16_t>, TargetPdc> pdcs_;
   uint16_t next_tpdcid_ = kTargetPdcid;
   uint16_t seq_done_ = 0;
+  std::map<uint32_t, uint64_t> accepted_;  // Latest message, by peer.
 };
 
 }  // namespace heddle
