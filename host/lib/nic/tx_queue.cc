@@ -258,9 +258,26 @@ void TxQueue::Hold(Ticket ticket, bool silent) noexcept {
 }
 
 bool TxQueue::Refill() noexcept {
+  const uint16_t cell = ring_->head_cell();
+  if (cell == seen_cell_ || IsOldCell(cell)) {
+    return false;
+  }
   const uint16_t head = ring_->head();
-  ReleaseTo(LimitToSilent(ring_->head_cell()));
+  const uint16_t limited = LimitToSilent(cell);
+  seen_cell_ = limited == cell ? cell : seen_cell_;
+  ReleaseTo(limited);
   return ring_->head() != head;
+}
+
+// The device does not store what completions tell, so that the cell may be
+// behind the ring by any number of slots; counts wrap. A value that was used,
+// or found to be behind, is never looked at again, and each is looked at before
+// the ring can come round to it.
+bool TxQueue::IsOldCell(uint16_t cell) noexcept {
+  constexpr uint16_t kHalf = 0x8000;
+  const bool old = SlotDistance(cell, ring_->head()) < kHalf;
+  seen_cell_ = old ? cell : seen_cell_;
+  return old;
 }
 
 int TxQueue::RefuseFull() noexcept {
@@ -311,6 +328,10 @@ void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
   if (ring_->ReleaseTo(queue_head) == Release::kBogus) [[unlikely]] {
     broken_ = true;
     return;
+  }
+  constexpr uint16_t kLookEvery = 0x2000;
+  if (((old_head ^ ring_->head()) & kLookEvery) != 0) [[unlikely]] {
+    (void)IsOldCell(ring_->head_cell());
   }
   for (uint16_t p = old_head; held_ != 0 && p != ring_->head(); ++p) {
     FinishSlot(p, 0);

@@ -200,6 +200,8 @@ class TxQueue {
               std::span<const RemoteSegment> remote, size_t bytes) noexcept;
   void Hold(Ticket ticket, bool silent) noexcept;
   void ReleaseTo(uint16_t queue_head) noexcept;
+  // True for a head cell that says nothing new.
+  bool IsOldCell(uint16_t cell) noexcept;
   uint16_t LimitToSilent(uint16_t cell) const noexcept;
   uint16_t LimitHead(uint16_t queue_head) const noexcept;
   const contract::TxDesc& descriptor(uint16_t position) const noexcept {
@@ -234,9 +236,10 @@ class TxQueue {
   bool scatter_gather_ = false;
   bool more_ = false;
   bool reads_in_place_ = false;
-  uint32_t held_ = 0;      // Slots whose ticket is not kNoTicket.
-  uint32_t copying_ = 0;   // Of these, slots that copy out.
-  uint32_t signaled_ = 0;  // Credits taken and not given back.
+  uint32_t held_ = 0;       // Slots whose ticket is not kNoTicket.
+  uint32_t copying_ = 0;    // Of these, slots that copy out.
+  uint32_t signaled_ = 0;   // Credits taken and not given back.
+  uint16_t seen_cell_ = 0;  // Value of the head cell that was used.
   uint32_t slot_mask_ = 0;
   CqCredit* credit_ = nullptr;
   std::optional<SendRing> ring_;

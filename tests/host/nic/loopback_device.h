@@ -110,6 +110,7 @@ class LoopbackDevice final : public Device,
     uint16_t tail = 0;  // Doorbell.
     uint16_t next = 0;  // First slot not fetched.
     uint16_t head = 0;  // Released.
+    uint16_t told = 0;  // Of these, told by a completion or the head cell.
     bool error = false;
     std::deque<Message> messages;
     std::map<uint16_t, uint16_t> done;  // Position to slots, not yet released.
