@@ -90,8 +90,13 @@ class Case(unittest.TestCase):
 
 class OneMachine(Case):
     def exchange(self, size, form="drop-in", address="127.0.0.1", **settings):
+        """Server and client; the sums of their statistics."""
         logs = BUILD / "reports/clients" / self.id().split(".", 1)[1]
-        pingpong.Pingpong(env=environment(address, form, **settings), logs=logs, size=size, deadline_s=120).run()
+        files = [self.statistics_file() for _ in range(2)]
+        sides = [{"FI_HEDDLE_STATISTICS": str(file)} for file in files]
+        pingpong.Pingpong(env=environment(address, form, **settings), logs=logs, size=size, deadline_s=120,
+                          server_env=sides[0], client_env=sides[1]).run()
+        return pingpong.statistics(*files)
 
     def test_fi_pingpong_default_sizes_arrive_intact(self):
         for form in pingpong.FORMS:
@@ -102,11 +107,15 @@ class OneMachine(Case):
     def test_fi_pingpong_arrives_intact_on_a_bad_wire(self):
         faults = {"LOSS": "0.01", "DUPLICATE": "0.01", "REORDER": "0.01", "CORRUPT": "0.005", "BAD_FCS": "0.005",
                   "ECN": "0.1", "RX_LOSS": "0.01", "RX_DELAY_NS": "20000", "RX_JITTER_NS": "20000"}
-        self.exchange(65536, **{f"FI_HEDDLE_{name}": value for name, value in faults.items()})
+        totals = self.exchange(1048576, **{f"FI_HEDDLE_{name}": value for name, value in faults.items()})
+        for name in ("faults_lost", "rx_faults_lost", "drop_crc", "rx_ecn_marked", "tx_retransmissions"):
+            self.assertGreater(totals[name], 0, name)
 
     def test_fi_pingpong_arrives_intact_through_a_bottleneck(self):
-        self.exchange(65536, FI_HEDDLE_RATE_GBPS="1", FI_HEDDLE_QUEUE_BYTES="32768",
-                      FI_HEDDLE_ECN_BYTES="16384", FI_HEDDLE_DELAY_NS="100000")
+        totals = self.exchange(1048576, FI_HEDDLE_RATE_GBPS="1", FI_HEDDLE_QUEUE_BYTES="32768",
+                               FI_HEDDLE_ECN_BYTES="16384", FI_HEDDLE_DELAY_NS="100000")
+        for name in ("faults_overflowed", "faults_marked", "rx_ecn_marked", "tx_retransmissions"):
+            self.assertGreater(totals[name], 0, name)
 
     def test_one_port_for_everything(self):
         port = {"FI_HEDDLE_UDP_PORT": "4793"}
