@@ -11,7 +11,7 @@
 
 namespace heddle::sim {
 
-inline constexpr uint64_t kFrameRingBytes = 131072;
+inline constexpr uint64_t kFrameRingBytes = 262144;
 inline constexpr uint32_t kMinFrameBytes = 14;
 inline constexpr uint32_t kMaxWireFrameBytes = 16384;
 

@@ -20,9 +20,9 @@
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 2;
+inline constexpr uint32_t kWireLayoutVersion = 3;
 inline constexpr uint32_t kMaxPorts = 256;
-inline constexpr uint32_t kMaxRings = 8192;
+inline constexpr uint32_t kMaxRings = 4096;
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
 inline constexpr uint32_t kWordBits = 64;
 inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
