@@ -24,11 +24,11 @@ constexpr uint32_t kBytes = 8;
 // it is.
 class PdcTest : public ::testing::Test {
  protected:
-  void Open(size_t nodes, sim::LockstepOptions options) {
+  void Open(const sim::LockstepOptions& options) {
     std::string error;
-    nodes_ = LockstepNodes::Create(nodes, std::move(options), &error);
+    nodes_ = LockstepNodes::Create(kNodes, options, &error);
     ASSERT_NE(nodes_, nullptr) << error;
-    for (size_t node = 0; node < nodes; ++node) {
+    for (size_t node = 0; node < kNodes; ++node) {
       for (size_t i = 0; i < kEndpoints; ++i) {
         if (i != 0) {
           extra_.push_back(BareEndpoint::Create(
@@ -52,104 +52,123 @@ class PdcTest : public ::testing::Test {
     extra_.clear();
   }
 
-  // Every endpoint of node `from` sends `rounds` messages to every endpoint of
-  // the other nodes; whether each arrived once, in order of its pair.
+  // Every endpoint of the nodes `from` sends `rounds` messages to every
+  // endpoint of the other nodes; each must arrive once, in order of its pair.
   void SendToAll(const std::vector<size_t>& from, uint32_t rounds) {
-    struct Flow {
-      size_t sender = 0, receiver = 0;
-      uint32_t peer = 0, sent = 0;
-    };
-    std::vector<Flow> flows;
-    for (size_t s = 0; s < all_.size(); ++s) {
-      for (size_t r = 0; r < all_.size(); ++r) {
-        const bool sends = std::ranges::count(from, all_[s].node) != 0;
-        if (!sends || all_[s].node == all_[r].node) {
-          continue;
-        }
-        flows.push_back({.sender = s,
-                         .receiver = r,
-                         .peer = all_[s].endpoint->AddPeer(
-                             LockstepNodes::Address(all_[r].node),
-                             all_[r].endpoint->grant())});
-      }
+    for (const size_t node : from) {
+      AddFlowsFrom(node);
     }
-    const size_t total = flows.size() * rounds;
-    std::vector<DmaBuffer*> buffers;
-    std::vector<uint32_t> posted(all_.size());
-    const auto expected =
-        static_cast<uint32_t>(total / all_.size() * 4);  // At most, each.
-    for (const Member& member : all_) {
-      buffers.push_back(&nodes_->Memory(member.node, expected * kBytes));
+    const size_t total = flows_.size() * rounds;
+    const auto expected = static_cast<uint32_t>(kNodes * kEndpoints * rounds);
+    for (Member& member : all_) {
+      member.expected = expected;  // At most.
+      member.buffer = &nodes_->Memory(member.node, expected * kBytes);
     }
-    std::vector<uint32_t> arrived(flows.size());
-    size_t acked = 0, received = 0;
-    uint32_t round = 0;
-    size_t next = 0;
-    const auto done = [&] {
-      for (size_t i = 0; i < all_.size(); ++i) {
-        BareEndpoint& endpoint = *all_[i].endpoint;
-        while (posted[i] < expected &&
-               endpoint.rx().TryPush(posted[i],
-                                     buffers[i]->iova() + posted[i] * kBytes,
-                                     kBytes)) {
-          ++posted[i];
-        }
-        endpoint.rx().Publish();
-        while (auto completion = endpoint.PollTx()) {
-          EXPECT_EQ(completion->status, Status::kOk);
-          ++acked;
-        }
-        while (auto completion = endpoint.PollRx()) {
-          EXPECT_EQ(completion->status, Status::kOk);
-          uint32_t value[2];
-          std::memcpy(value,
-                      buffers[i]->data() + completion->op_context * kBytes,
-                      kBytes);
-          EXPECT_EQ(flows.at(value[0]).receiver, i);
-          EXPECT_EQ(value[1], arrived.at(value[0])++) << "once, in order";
-          ++received;
-        }
-      }
-      while (round < rounds) {
-        const Flow& flow = flows[next];
-        const uint32_t value[2] = {static_cast<uint32_t>(next), round};
-        SendRing& tx = all_[flow.sender].endpoint->tx();
-        if (!tx.PushInline({.op_context = next,
-                            .peer = flow.peer,
-                            .flags = contract::kTxFlagCompletion},
-                           value, kBytes)) {
-          break;
-        }
-        tx.Publish();
-        if (++next == flows.size()) {
-          next = 0;
-          ++round;
-        }
-      }
-      return acked == total && received >= total;
-    };
-    ASSERT_TRUE(nodes_->StepUntil(40000000, done))
-        << acked << " sent, " << received << " received of " << total;
+    ASSERT_TRUE(nodes_->StepUntil(40000000,
+                                  [&] {
+                                    Poll();
+                                    Post(rounds);
+                                    return acked_ == total &&
+                                           received_ >= total;
+                                  }))
+        << acked_ << " sent, " << received_ << " received of " << total;
     nodes_->world().Step(20000);
-    done();
-    EXPECT_EQ(received, total) << "a message arrived twice";
+    Poll();
+    EXPECT_EQ(received_, total) << "a message arrived twice";
   }
 
   uint64_t Count(size_t node, Statistic statistic) {
     return ReadStatistic(nodes_->device(node), statistic);
   }
 
+  static constexpr size_t kNodes = 3;
+
+ private:
   struct Member {
     size_t node = 0;
     BareEndpoint* endpoint = nullptr;
+    DmaBuffer* buffer = nullptr;
+    uint32_t expected = 0, posted = 0;
   };
+  struct Flow {
+    size_t sender = 0, receiver = 0;
+    uint32_t peer = 0;     // The receiver, as the sender knows it.
+    uint32_t arrived = 0;  // Messages so far.
+  };
+
+  void AddFlowsFrom(size_t node) {
+    for (size_t s = 0; s < all_.size(); ++s) {
+      for (size_t r = 0; r < all_.size(); ++r) {
+        if (all_[s].node == node && all_[r].node != node) {
+          const uint32_t peer = all_[s].endpoint->AddPeer(
+              LockstepNodes::Address(all_[r].node), all_[r].endpoint->grant());
+          flows_.push_back({.sender = s, .receiver = r, .peer = peer});
+        }
+      }
+    }
+  }
+
+  // Provides buffers, takes completions.
+  void Poll() {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      Member& member = all_[i];
+      BareEndpoint& endpoint = *member.endpoint;
+      while (member.posted < member.expected &&
+             endpoint.rx().TryPush(
+                 member.posted, member.buffer->iova() + member.posted * kBytes,
+                 kBytes)) {
+        ++member.posted;
+      }
+      endpoint.rx().Publish();
+      while (auto completion = endpoint.PollTx()) {
+        EXPECT_EQ(completion->status, Status::kOk);
+        ++acked_;
+      }
+      while (auto completion = endpoint.PollRx()) {
+        EXPECT_EQ(completion->status, Status::kOk);
+        uint32_t value[2];
+        std::memcpy(value,
+                    member.buffer->data() + completion->op_context * kBytes,
+                    kBytes);
+        Flow& flow = flows_.at(value[0]);
+        EXPECT_EQ(flow.receiver, i);
+        EXPECT_EQ(value[1], flow.arrived++) << "once, in order";
+        ++received_;
+      }
+    }
+  }
+
+  // Sends what there is room for, one message of each flow after another.
+  void Post(uint32_t rounds) {
+    while (round_ < rounds) {
+      const Flow& flow = flows_[next_];
+      const uint32_t value[2] = {static_cast<uint32_t>(next_), round_};
+      SendRing& tx = all_[flow.sender].endpoint->tx();
+      if (!tx.PushInline({.op_context = next_,
+                          .peer = flow.peer,
+                          .flags = contract::kTxFlagCompletion},
+                         value, kBytes)) {
+        return;
+      }
+      tx.Publish();
+      if (++next_ == flows_.size()) {
+        next_ = 0;
+        ++round_;
+      }
+    }
+  }
+
   std::unique_ptr<LockstepNodes> nodes_;
   std::vector<std::unique_ptr<BareEndpoint>> extra_;
   std::vector<Member> all_;
+  std::vector<Flow> flows_;
+  size_t next_ = 0;  // Flow to send on.
+  uint32_t round_ = 0;
+  size_t acked_ = 0, received_ = 0;
 };
 
 TEST_F(PdcTest, AnInitiatorReachesMorePeersThanItHasPdcs) {
-  Open(3, {});
+  Open({});
   SendToAll({0}, 2);  // 512 pairs.
   EXPECT_GE(Count(0, Statistic::kPdcEvictions), 256U);
   EXPECT_GE(Count(0, Statistic::kPdcCloses), 256U);
@@ -157,10 +176,10 @@ TEST_F(PdcTest, AnInitiatorReachesMorePeersThanItHasPdcs) {
 }
 
 TEST_F(PdcTest, ATargetIsReachedByMorePeersThanItHasPdcs) {
-  Open(3, {});
+  Open({});
   // All to all: 512 pairs into each NIC and 512 out of it.
   SendToAll({0, 1, 2}, 1);
-  for (size_t node = 0; node < 3; ++node) {
+  for (size_t node = 0; node < kNodes; ++node) {
     EXPECT_GE(Count(node, Statistic::kRxPdcs), 512U);
     EXPECT_GE(Count(node, Statistic::kPdcCloses), 256U);
   }
@@ -173,7 +192,7 @@ TEST_F(PdcTest, LostCommandsAnswersAndLateSynsLoseAndDoubleNothing) {
   options.wire.faults = {.loss = 0.02, .duplicate = 0.02, .reorder = 0.02};
   options.pdc_safety_cycles = 30000;
   options.pdc_idle_cycles = 20000;
-  Open(3, options);
+  Open(options);
   SendToAll({0, 1, 2}, 1);
 }
 
