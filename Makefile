@@ -12,7 +12,7 @@ INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long demo lint contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan demo lint contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,15 @@ test-long: ## Run fi_pingpong over all sizes, 0 B to 6 MiB, on a clean and a bad
 	@scripts/packages build test
 	@$(MAKE) --no-print-directory build
 	@scripts/pingpong_long $(BUILD)
+
+# Builds of their own, without a model of the NIC.
+test-asan: ## Run what needs no RTL under AddressSanitizer and UBSan
+	@scripts/packages build
+	@scripts/sanitize $(BUILD)/asan address,undefined
+
+test-tsan: ## Run the tests of threads and waiting under ThreadSanitizer
+	@scripts/packages build
+	@scripts/sanitize $(BUILD)/tsan thread '(Wait|Thread|Concurren|Parallel|Wire|Progress|Loop|Sleep|Wake|DeviceTest|Alias|SourceMap|AddressTable)'
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 	@scripts/packages build test

@@ -24,6 +24,22 @@ if(HEDDLE_CCACHE)
   set(HEDDLE_CCACHE_OR_NOTHING ${HEDDLE_CCACHE})
 endif()
 
+# For `make test-asan` and `make test-tsan`, which build apart. Warnings that the
+# instrumented code provokes are no errors.
+set(HEDDLE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
+if(HEDDLE_SANITIZE)
+  add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -O1 -g1 -Wno-error)
+  add_link_options(-fsanitize=${HEDDLE_SANITIZE})
+endif()
+
+# What these two run: what the device soft is made of and stands on. The core of
+# the host library has no part in it, a model of the NIC takes too long to build.
+add_custom_target(heddle_sanitized_tests)
+set(HEDDLE_SANITIZED_DIRECTORIES
+  "^(differential|driver|firmware|host/(nic|ofi|semantics)|sim)")
+set(HEDDLE_MODEL_USERS heddle_sim_core heddle_test_nodes)
+
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 find_package(verilator REQUIRED HINTS /usr/share/verilator)
@@ -191,6 +207,17 @@ function(heddle_test)
   target_include_directories(${A_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_LIBS} heddle_contract
     heddle_warnings GTest::gtest_main)
+  set(needs_model FALSE)
+  foreach(library IN LISTS A_LIBS)
+    if(library IN_LIST HEDDLE_MODEL_USERS OR library MATCHES "_model$")
+      set(needs_model TRUE)
+    endif()
+  endforeach()
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+    BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE below)
+  if(below MATCHES "${HEDDLE_SANITIZED_DIRECTORIES}" AND NOT needs_model)
+    add_dependencies(heddle_sanitized_tests ${A_NAME})
+  endif()
   set(serial)
   if(A_SERIAL)
     set(serial RUN_SERIAL TRUE)
