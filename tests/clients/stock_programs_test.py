@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distribution's own fi_info and fi_pingpong on simulated RTL, in both forms.
+"""The distribution's own fi_info and fi_pingpong on simulated RTL and on the soft device, in both forms, and across the two.
 
 HEDDLE_BUILD names the build directory.
 """
@@ -24,12 +24,14 @@ FAULTS = {"FI_HEDDLE_LOSS": "0.01", "FI_HEDDLE_DUPLICATE": "0.01", "FI_HEDDLE_RE
 
 
 class Form:
-    """What must hold in a form of deployment; subclasses name it in `form`."""
+    """What must hold in a form of deployment on a device; subclasses name both."""
 
     form = None
+    device = "rtl"
 
     def environment(self, **settings):
-        return pingpong.environment(BUILD, self.form, FI_HEDDLE_WIRE=pingpong.wire_name(), **settings)
+        return pingpong.environment(BUILD, self.form, FI_HEDDLE_WIRE=pingpong.wire_name(),
+                                    FI_HEDDLE_DEVICE=self.device, **settings)
 
     def exchange(self, size, deadline_s=DEADLINE_S, files=None, **settings):
         """Server and client; their statistics go to the two `files`."""
@@ -43,7 +45,7 @@ class Form:
     def test_fi_info_lists_heddle_with_rdm_endpoints(self):
         output = pingpong.fi_info(self.environment(), "-p", "heddle", "-t", "FI_EP_RDM")
         self.assertEqual(set(pingpong.providers(output)), {"heddle"})
-        self.assertIn("domain: rtl0", output)
+        self.assertIn(f"domain: {self.device}0", output)
         self.assertIn("type: FI_EP_RDM", output)
 
     def test_fi_info_shows_the_product_version(self):
@@ -115,6 +117,42 @@ class DropIn(Form, unittest.TestCase):
     def test_serves_heddle_only(self):
         names = pingpong.providers(pingpong.fi_info(self.environment()))
         self.assertEqual(set(names), {"heddle"})
+
+
+class SoftPlugIn(PlugIn):
+    device = "soft"
+
+
+class SoftDropIn(DropIn):
+    device = "soft"
+
+
+class Mixed:
+    """A server on one device and a client on the other; subclasses name them."""
+
+    server = client = None
+
+    def exchange(self, size, **settings):
+        env = pingpong.environment(BUILD, "drop-in", FI_HEDDLE_WIRE=pingpong.wire_name(), **settings)
+        pingpong.Pingpong(env=env, logs=BUILD / "reports/clients" / self.id().split(".", 1)[1], size=size,
+                          deadline_s=DEADLINE_S, server_env={"FI_HEDDLE_DEVICE": self.server},
+                          client_env={"FI_HEDDLE_DEVICE": self.client}).run()
+
+    def test_messages_of_all_shapes_arrive_intact(self):
+        for size in (0, 1, 1023, 4096, 4097, 65536):
+            with self.subTest(size=size):
+                self.exchange(size)
+
+    def test_messages_arrive_intact_on_a_bad_wire(self):
+        self.exchange(16384, **FAULTS)
+
+
+class RtlServesSoft(Mixed, unittest.TestCase):
+    server, client = "rtl", "soft"
+
+
+class SoftServesRtl(Mixed, unittest.TestCase):
+    server, client = "soft", "rtl"
 
 
 if __name__ == "__main__":
