@@ -71,8 +71,7 @@ Device* Open(const std::string& kind, const HeddleSimOption* options,
   return kind == "soft"
              ? Take(soft::SoftDevice::Open(settings.value(), &message), message,
                     error)
-             : Take(OpenRtl(settings.value(), &message), message,
-                    error);
+             : Take(OpenRtl(settings.value(), &message), message, error);
 }
 
 }  // namespace
