@@ -58,9 +58,8 @@ void Shaper::Push(LineFrame frame, uint64_t now) {
   }
   const auto late =
       static_cast<uint64_t>(share * (static_cast<double>(options_.jitter) + 1));
-  last_arrival_ = std::max(last_arrival_, departs + options_.delay +
-                                              std::min(late, options_.jitter));
-  under_way_.push_back({std::move(frame), last_arrival_});
+  under_way_.push_back({std::move(frame), departs + options_.delay +
+                                              std::min(late, options_.jitter)});
 }
 
 void Shaper::Release(uint64_t now, std::vector<LineFrame>* out) {

@@ -41,7 +41,7 @@ class Shaper {
 
   struct UnderWay {
     LineFrame frame;
-    uint64_t arrives;
+    uint64_t arrives;  // Or later, behind those before it.
   };
 
   const FaultOptions options_;
@@ -53,7 +53,6 @@ class Shaper {
   uint64_t queued_bytes_ = 0;
   uint64_t free_at_ = 0;        // When the bottleneck has nothing to do,
   uint64_t free_fraction_ = 0;  // and so many 2^-20 later.
-  uint64_t last_arrival_ = 0;
   uint64_t overflowed_ = 0;
   uint64_t marked_ = 0;
 };

@@ -169,6 +169,39 @@ TEST_P(UdpWireTest, ABurstOfOneFlowStaysInOrder) {
   }
 }
 
+TEST_P(UdpWireTest, OnlyDatagramsOfOneFlowLeaveJoined) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const firmware::PortClaim claim = wires_[1]->ClaimPort(0);
+  ASSERT_TRUE(claim.granted);
+  // The same source and size; every other one differs in port or DSCP.
+  const auto path_of = [&](uint32_t number) {
+    Path path = Request();
+    if (number / 16 % 2 == 0 && number % 2 == 1) {
+      path.port = static_cast<uint16_t>(claim.port);
+    }
+    if (number / 16 % 2 == 1 && number % 2 == 1) {
+      path.dscp = 0;
+    }
+    return path;
+  };
+  for (uint32_t i = 0; i < 64; ++i) {
+    SendBytes(*wires_[0], path_of(i), Numbered(i, 1000));
+  }
+  wires_[0]->Flush();
+  std::set<uint32_t> seen;
+  Datagram datagram;
+  for (uint32_t i = 0; i < 64; ++i) {
+    ASSERT_TRUE(Await(*wires_[1], &datagram));
+    uint32_t number = 0;
+    std::memcpy(&number, datagram.bytes.data(), sizeof(number));
+    ASSERT_EQ(Copy(datagram), Numbered(number, 1000));
+    EXPECT_EQ(datagram.destination_port, path_of(number).port);
+    EXPECT_EQ(datagram.dscp, path_of(number).dscp);
+    seen.insert(number);
+  }
+  EXPECT_EQ(seen.size(), 64U);
+}
+
 TEST_P(UdpWireTest, EntropyChoosesTheSourcePort) {
   ASSERT_NO_FATAL_FAILURE(Open());
   std::set<uint16_t> ports;
