@@ -236,6 +236,39 @@ TEST_F(RegistrarTest, ReceivedBytesReachTheUserOnlyAtCompletion) {
   EXPECT_EQ(registrar_->free_tickets(), 8U);
 }
 
+TEST_F(RegistrarTest, PiecesStayInPlaceUnlessACopyIsCheaper) {
+  auto small = Pattern(100);
+  auto large = Pattern(70000);
+  auto region = MappedRegion::Create(device_, large.data(), large.size());
+  ASSERT_TRUE(region.ok());
+  const Segment registered = {.address = large.data(),
+                              .bytes = large.size(),
+                              .region = &region.value()};
+  const Segment loose = {.address = small.data(), .bytes = small.size()};
+  const Segment none = {};
+  // Short and not all registered: one copy.
+  const std::array<Segment, 3> loose_ones = {loose, none, loose};
+  auto pieces = registrar_->PreparePieces(loose_ones, /*receive=*/false);
+  ASSERT_EQ(pieces.status, Prepared::Status::kOk);
+  ASSERT_EQ(pieces.count, 1U);
+  EXPECT_EQ(pieces.pieces[0].bytes, 200U);
+  registrar_->FinishSend(pieces.ticket);
+  // Long, or to stay in place: each by itself, and all given back together.
+  const std::array<Segment, 4> mixed = {registered, loose, none, loose};
+  for (const bool in_place : {false, true}) {
+    pieces = registrar_->PreparePieces(mixed, /*receive=*/true, in_place);
+    ASSERT_EQ(pieces.status, Prepared::Status::kOk);
+    ASSERT_EQ(pieces.count, 3U);
+    EXPECT_EQ(At(pieces.pieces[0].iova), large.data());
+    EXPECT_EQ(At(pieces.pieces[1].iova), small.data());
+    EXPECT_FALSE(registrar_->CopiesOut(pieces.ticket));
+    EXPECT_EQ(registrar_->free_tickets(), 6U);
+    registrar_->FinishReceive(pieces.ticket, 100000);
+    EXPECT_EQ(registrar_->free_tickets(), 8U);
+  }
+  EXPECT_EQ(large, Pattern(70000));
+}
+
 TEST_F(RegistrarTest, ReceiveWithoutDataLeavesTheBufferAlone) {
   std::vector<uint8_t> data(1000, 0xee);
   const Prepared prepared = Receive(data);

@@ -157,6 +157,33 @@ TEST_F(SendRingTest, ExtendedPayloadFollowsItsDescriptor) {
   }
 }
 
+TEST_F(SendRingTest, PiecesAreInTheExtensionSlot) {
+  const std::array<LocalPiece, 3> pieces = {
+      {{Iova{0x1000}, 10}, {Iova{0x2000}, 20}, {Iova{0x3000}, 30}}};
+  ASSERT_TRUE(ring_.PushPieces(
+      {.opcode = Opcode::kWrite, .match_bits = 0xabc, .remote_offset = 0x77},
+      pieces, 60));
+  EXPECT_EQ(slots_[0], (TxDesc{.opcode = Opcode::kWrite,
+                               .length = 60,
+                               .ext_slots = 1,
+                               .segments = 3,
+                               .match_bits = 0xabc,
+                               .remote_offset = 0x77}));
+  std::array<contract::TxSegment, 4> segments;
+  std::memcpy(static_cast<void*>(segments.data()), &slots_[1],
+              sizeof(segments));
+  EXPECT_EQ(segments[0], (contract::TxSegment{.iova = 0x1000, .length = 10}));
+  EXPECT_EQ(segments[2], (contract::TxSegment{.iova = 0x3000, .length = 30}));
+  EXPECT_EQ(segments[3], contract::TxSegment{});
+  EXPECT_EQ(ring_.tail(), 2);
+  // One piece, or none, needs no extension.
+  ASSERT_TRUE(ring_.PushPieces({}, {pieces.data(), 1}, 10));
+  EXPECT_EQ(slots_[2].segments, 1);
+  EXPECT_EQ(slots_[2].local_iova, 0x1000U);
+  ASSERT_TRUE(ring_.PushPieces({}, {}, 0));
+  EXPECT_EQ(slots_[3].segments, 0);
+}
+
 TEST_F(SendRingTest, EndOfTheRingIsPaddedWithNops) {
   AdvanceTo(6);
   const auto data = Pattern(192);

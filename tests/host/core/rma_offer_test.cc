@@ -75,10 +75,10 @@ TEST_F(RmaOffer, ModifiersRestrictToTheirDirection) {
 }
 
 TEST_F(RmaOffer, CapabilitiesThatNeedAnotherAreRefusedAlone) {
-  for (const uint64_t caps :
-       {uint64_t{FI_MSG | FI_READ}, uint64_t{FI_MSG | FI_REMOTE_WRITE},
-        FI_MSG | FI_RMA_EVENT, FI_RMA | FI_WRITE | FI_RMA_EVENT,
-        uint64_t{FI_RMA | FI_SEND}}) {
+  constexpr uint64_t kBroken[] = {
+      FI_MSG | FI_READ, FI_MSG | FI_REMOTE_WRITE, FI_MSG | FI_RMA_EVENT,
+      FI_RMA | FI_WRITE | FI_RMA_EVENT, FI_RMA | FI_SEND};
+  for (const uint64_t caps : kBroken) {
     hints->caps = caps;
     EXPECT_EQ(Get().result, -FI_ENODATA) << caps;
   }
