@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/system/measurements.h"
 
+#include <bit>
 #include <chrono>
 #include <stdexcept>
 
@@ -196,6 +197,52 @@ double MeasurePacketCycles(const Conditions& conditions) {
     cycles[run] = nodes->world().cycle() - start;
   }
   return static_cast<double>(cycles[2] - cycles[1]) / (packets[2] - packets[1]);
+}
+
+namespace {
+
+// Key of a region that is all of the node's `memory`.
+uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory) {
+  contract::AdminRegisterRegion command = {};
+  command.opcode = contract::AdminOpcode::kRegisterRegion;
+  command.iova = ToInteger(memory.iova());
+  command.length = memory.bytes();
+  command.job_id = BareEndpointOptions{}.job_id;
+  command.flags =
+      contract::kRegionFlagRemoteWrite | contract::kRegionFlagProviderKey;
+  const auto answer =
+      nodes.admin(node).Execute(std::bit_cast<contract::AdminCommand>(command));
+  if (!answer.ok() || answer.value().status != contract::AdminStatus::kOk) {
+    throw std::runtime_error("no region registered");
+  }
+  return answer.value().key;
+}
+
+}  // namespace
+
+uint64_t MeasureWriteCycles(const Conditions& conditions, uint32_t bytes) {
+  auto nodes = Open(conditions);
+  DmaBuffer& source = nodes->Memory(0, bytes);
+  DmaBuffer& target = nodes->Memory(1, bytes);
+  const uint64_t key = Register(*nodes, 1, target);
+  BareEndpoint& writer = nodes->endpoint(0);
+  uint64_t cycles = 0;
+  // The first write opens the PDC.
+  for (const uint32_t size : {8U, bytes}) {
+    const SendFields fields{.peer = 1, .flags = contract::kTxFlagCompletion};
+    Require(writer.tx().PushBuffer(fields, source.iova(), size), *nodes,
+            "post");
+    contract::TxDesc& descriptor = writer.LastTxDesc();
+    descriptor.opcode = contract::Opcode::kWrite;
+    descriptor.match_bits = key;
+    const uint64_t start = nodes->world().cycle();
+    writer.tx().Publish();
+    Require(nodes->StepUntil(kLimitCycles,
+                             [&] { return writer.PollTx().has_value(); }),
+            *nodes, "write");
+    cycles = nodes->world().cycle() - start;
+  }
+  return cycles;
 }
 
 namespace {

@@ -41,6 +41,10 @@ double MeasureMessageRate(const Conditions& conditions, uint32_t bytes,
 // Cycles per packet of 4 KiB payload in one long message.
 double MeasurePacketCycles(const Conditions& conditions);
 
+// Cycles from the doorbell of one WRITE of `bytes` to its completion, the PDC
+// open.
+uint64_t MeasureWriteCycles(const Conditions& conditions, uint32_t bytes);
+
 // Cycles from doorbell or last beat to what it causes.
 struct Latencies {
   // 8-byte inline SEND, peer cached, PDC open; descriptor pushed or read.

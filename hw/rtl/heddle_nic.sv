@@ -117,7 +117,8 @@ module heddle_nic
   // --------------------------------------------------------------- identity
   localparam logic [63:0] Capability =
       64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityInline) | 64'(CapabilityPush) |
-      64'(CapabilityWriteErrors) |
+      64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRegionEvent) |
+      64'(CapabilityDeliveryComplete) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
@@ -372,6 +373,8 @@ module heddle_nic
   logic                          ack_valid, ack_ready;
   ack_event_t                    ack;
   logic [NumMsg-1:0]             msg_failed;
+  logic                          msg_refused;
+  logic [MsgW-1:0]               msg_refused_index;
   logic                          pkt_valid, pkt_ready;
   tx_packet_t                    pkt;
   logic                          walk_valid, walk_ready, back_valid, back_ready;
@@ -394,7 +397,8 @@ module heddle_nic
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),
     .ack_valid_i(ack_valid), .ack_ready_o(ack_ready), .ack_i(ack),
-    .fail_i(pay_fail), .fail_msg_i(pay_fail_msg), .failed_o(msg_failed),
+    .fail_i(pay_fail), .fail_msg_i(pay_fail_msg),
+    .refused_i(msg_refused), .refused_msg_i(msg_refused_index), .failed_o(msg_failed),
     .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
     .seq_issued_o(seq_issued),
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
@@ -419,7 +423,7 @@ module heddle_nic
   end
 
   heddle_pdc_walk u_pdc_walk (
-    .clk_i, .rst_ni,
+    .clk_i, .rst_ni, .refused_o(msg_refused), .refused_msg_o(msg_refused_index),
     .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
     .sent_i(sent), .sent_msg_i(sent_msg),

@@ -209,6 +209,7 @@ package heddle_pkg;
     walk_kind_e      kind;
     logic [PdcW-1:0] pdc;
     logic [31:0]     psn;
+    logic            refused; // The message of `psn` - 1 was refused: it ends with `detail`.
     status_e         status;  // Of the messages that end.
     logic [15:0]     detail;
   } pdc_walk_t;

@@ -109,7 +109,7 @@ TEST_F(NicBadInputTest, UnknownOpcodeIsRefused) {
 
 TEST_F(NicBadInputTest, OpcodeThatTheDeviceDoesNotOfferIsRefused) {
   PushSend();
-  Change([](contract::TxDesc& d) { d.opcode = contract::Opcode::kWrite; });
+  Change([](contract::TxDesc& d) { d.opcode = contract::Opcode::kTaggedSend; });
   ExpectRefused(Status::kBadOpcode);
 }
 

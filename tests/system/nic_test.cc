@@ -252,16 +252,21 @@ TEST_F(NicTest, SendWaitsForABufferWithoutLimitAndThenArrives) {
   EXPECT_EQ(std::memcmp(target.data(), &value, 8), 0);
 }
 
-TEST_F(NicTest, PortWithoutAnEnabledEndpointIsRetriedUntilItIsThere) {
+TEST_F(NicTest, PortWithoutAnEnabledEndpointIsAnError) {
   Open(2, {}, [](size_t i, BareEndpointOptions& o) { o.receives = i != 1; });
   BareEndpoint& a = nodes_->endpoint(0);
   const uint64_t value = 42;
   ASSERT_TRUE(a.tx().PushInline(
       {.peer = 1, .flags = contract::kTxFlagCompletion}, &value, 8));
   a.tx().Publish();
-  EXPECT_FALSE(
-      nodes_->StepUntil(100000, [&] { return a.PollTx().has_value(); }));
-  EXPECT_GT(Statistic(0, contract::Statistic::kRxNacks), 1U);
+  std::optional<Completion> done;
+  ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
+    done = a.PollTx();
+    return done.has_value();
+  }));
+  EXPECT_EQ(done->status, Status::kRemoteError);
+  EXPECT_EQ(done->detail,
+            static_cast<uint16_t>(contract::ReturnCode::kBadIndex));
 }
 
 // Streams `count` messages of `bytes` to each peer of node 0, all through one

@@ -129,10 +129,11 @@ module heddle_accept_decide
   logic        fits, length_ok;
   return_code_e refusal, region_code;
   logic        is_write, reports;
-  logic        short_of_buffer, short_of_credit, short_of_store, no_context;
+  logic        short_of_buffer, short_of_credit, short_of_store;
 
-  logic all_there;  // Context, buffer and credit for a new message.
-  assign all_there = look_hit_i && head_valid_i && credit_ok_i[head_i.cq];
+  logic all_there;  // Context, and the buffer and credit that the message would need.
+  assign all_there = look_hit_i && (is_write || head_valid_i) &&
+                     ((is_write && !reports) || credit_ok_i[head_i.cq]);
   assign held  = e.state == MessageOpen || e.state == MessageFailed;
   assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
   assign base  = pkt_i.som ? '0 : e.bytes;
@@ -154,7 +155,6 @@ module heddle_accept_decide
     ignored         = 1'b0;
     broken          = 1'b0;
     withdrawn       = 1'b0;
-    no_context      = 1'b0;
     short_of_buffer = 1'b0;
     short_of_credit = 1'b0;
     if (pkt_i.som && held) begin
@@ -163,13 +163,12 @@ module heddle_accept_decide
       if (pkt_i.opcode != SesOpcodeSend && !is_write) refusal = ReturnCodeUnsupportedOp;
       else if (pkt_i.rel)                             refusal = ReturnCodeBadPid;
       else if (!length_ok)                            broken = 1'b1;
-      else if (is_write && !look_hit_i)               refusal = ReturnCodeBadIndex;
+      // Its sender gave the message up: there is nothing to wait for.
+      else if (pkt_i.ie && !all_there)                ignored = 1'b1;
+      else if (!look_hit_i)                           refusal = ReturnCodeBadIndex;
       else if (is_write && region_code != ReturnCodeOk) refusal = region_code;
       else if (is_write && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
       else if (is_write)                              starts = 1'b1;
-      // Its sender gave the message up: there is nothing to wait for.
-      else if (pkt_i.ie && !all_there)                ignored = 1'b1;
-      else if (!look_hit_i)                           no_context = 1'b1;
       else if (look_job_i != pkt_i.job_id)            refusal = ReturnCodeBadJobId;
       else if (!head_valid_i)                         short_of_buffer = 1'b1;
       else if (!credit_ok_i[head_i.cq])               short_of_credit = 1'b1;
@@ -270,7 +269,7 @@ module heddle_accept_decide
     end else if (is_close) begin
       // Without a tombstone the PDC stays until the command comes again.
       outcome = grave_i ? OutcomeClose : OutcomeDrop;
-    end else if (no_context || short_of_buffer || short_of_credit || short_of_store) begin
+    end else if (short_of_buffer || short_of_credit || short_of_store) begin
       outcome = OutcomeRefuse;
       code    = short_of_store ? NackCodeNoGtdDelAvail :
                 short_of_buffer ? NackCodeNoPktBuffer : NackCodeNoResource;
@@ -335,7 +334,7 @@ module heddle_accept_decide
         over     = held;
         failed   = 1'b1;
         m.state  = e.state == MessageNone && !pkt_i.som ? MessageNone : MessageDiscard;
-        if (!ignored) m.code = refusal;
+        if (!ignored || pkt_i.som) m.code = refusal;
         if (refusal != ReturnCodeNull) begin
           m.stored         = 1'b1;
           m.stored_psn     = pkt_i.psn;
@@ -456,7 +455,8 @@ module heddle_accept_decide
           if (standing_after.req == AckReqNone && refusal == ReturnCodeNull) begin
             v.rsp.ack_offset = offset_after[15:0];
           end
-          if (ignored && e.code != ReturnCodeNull && standing_after.req == AckReqNone) begin
+          if (ignored && !pkt_i.som && e.code != ReturnCodeNull &&
+              standing_after.req == AckReqNone) begin
             v.rsp.response        = SesResponseResponse;
             v.rsp.return_code     = e.code;
             v.rsp.job_id          = pkt_i.job_id;

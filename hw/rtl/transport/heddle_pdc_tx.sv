@@ -55,6 +55,8 @@ module heddle_pdc_tx
 
   input  logic               fail_i,           // heddle_tx_build: payload of a message is lost.
   input  logic [MsgW-1:0]    fail_msg_i,
+  input  logic               refused_i,        // heddle_pdc_walk: the peer refused a message.
+  input  logic [MsgW-1:0]    refused_msg_i,
   output logic [NumMsg-1:0]  failed_o,
 
   output logic               pkt_valid_o,
@@ -141,7 +143,7 @@ module heddle_pdc_tx
   logic            walk_room, walk_spare, pkt_room;  // Outputs have room for one more event.
   logic            ready_mem;
 
-  logic [NumPdc-1:0] can_send_q, closing_q, pending, may_send;
+  logic [NumPdc-1:0] can_send_q, closing_q, clear_q, pending, may_send;
   logic              send_any;
   logic [PdcW-1:0]   send_pdc;
   logic              scan_hit, clean, timer_rdy;
@@ -150,7 +152,7 @@ module heddle_pdc_tx
 
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = can_send_q & (pending | closing_q);
+    may_send = (can_send_q & (pending | closing_q)) | clear_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -241,7 +243,7 @@ module heddle_pdc_tx
     .walk_last_o(queue_last_o), .walk_pop_i(queue_pop_i)
   );
 
-  // Messages whose payload cannot be read.
+  // Messages whose payload cannot be read, or that the peer refused: not worth sending.
   logic [NumMsg-1:0] failed_q;
   assign failed_o = failed_q;
 
@@ -284,7 +286,16 @@ module heddle_pdc_tx
   assign known          = live && ack_q.dpdcid == id.spdcid && ack_q.fa == id.fa &&
                           (s.state == PdcSyn || ack_q.spdcid == s.tpdcid ||
                            (ack_q.nack && ack_q.spdcid == '0));
-  assign acked          = ack_q.cack + 32'd1;
+  // An error answer stands for one more packet than may be acknowledged before it is cleared. It
+  // does so by `una`, which every later request carries as CLEAR_PSN (UET 2.15).
+  logic        is_error, refused, repeated;
+  logic [31:0] behind;
+  assign is_error       = !ack_q.nack && ack_q.return_code > ReturnCodeOk &&
+                          ack_q.psn == ack_q.cack + 32'd1;
+  assign refused        = is_error && nack_in_window;
+  assign behind         = s.una - 32'd1 - ack_q.psn;
+  assign repeated       = is_error && behind < 32'(2 * PdcWindow);
+  assign acked          = ack_q.cack + (refused ? 32'd2 : 32'd1);
   assign ack_in_window  = (acked - s.una) <= (s.top - s.una);
   assign nack_in_window = (ack_q.psn - s.una) < (s.top - s.una);
   assign advanced       = ack_in_window && acked != s.una;
@@ -331,11 +342,6 @@ module heddle_pdc_tx
       endcase
     end else if (ev_q == EvAck && known && s.state == PdcClosing) begin
       finish = ack_in_window && advanced;
-    end else if (ev_q == EvAck && known && ack_q.return_code > ReturnCodeOk) begin
-      end_now    = 1'b1;
-      end_all    = 1'b1;
-      end_status = StatusRemoteError;
-      end_detail = {10'b0, ack_q.return_code};
     end else if (ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top &&
                  age >= port_i.dead_ticks) begin
       finish     = s.state == PdcClosing;
@@ -354,7 +360,13 @@ module heddle_pdc_tx
   logic open_now;
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn);
 
-  assign send_now = ev_q == EvSend && can_send_q[pdc_q] && (pending[pdc_q] || closing_q[pdc_q]);
+  assign send_now = ev_q == EvSend && !clear_q[pdc_q] && can_send_q[pdc_q] &&
+                    (pending[pdc_q] || closing_q[pdc_q]);
+  // The target's stored answer is cleared by a command when no request will do it.
+  logic clear_due, clear_now;
+  assign clear_due = ev_q == EvAck && known && (refused || repeated) && !pending[pdc_q] &&
+                     s.state != PdcClosing;
+  assign clear_now = ev_q == EvSend && clear_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
   assign advance  = send_now && !close_packet && last;
   assign closed   = ev_q == EvBack && back_q.kind == BackClosed;
@@ -410,6 +422,8 @@ module heddle_pdc_tx
             walk_push       = 1'b1;
             walk_d.kind     = WalkAck;
             walk_d.psn      = acked;
+            walk_d.refused  = refused;
+            walk_d.detail   = {10'b0, ack_q.return_code};
             // The peer has more than is left to send again: skip it.
             if ($signed(s.nxt - acked) < 0 && !s.repositioning) begin
               d.repositioning = 1'b1;
@@ -546,10 +560,14 @@ module heddle_pdc_tx
     if (!rst_ni) begin
       can_send_q <= '0;
       closing_q  <= '0;
+      clear_q    <= '0;
       failed_q   <= '0;
     end else begin
       if (enq_valid_i && enq_ready_o) failed_q[enq_msg_i] <= 1'b0;
       if (fail_i) failed_q[fail_msg_i] <= 1'b1;
+      if (refused_i) failed_q[refused_msg_i] <= 1'b1;
+      if (clear_due)             clear_q[pdc_q] <= 1'b1;
+      else if (ev_q == EvSend)   clear_q[pdc_q] <= 1'b0;
       if (ev_q != EvNone) begin
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
@@ -623,12 +641,21 @@ module heddle_pdc_tx
     pkt_d.failed    = msg_failed;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.tpdcid    = s.tpdcid;
+    if (clear_now) begin
+      pkt_d.psn     = '0;
+      pkt_d.last    = 1'b0;
+      pkt_d.syn     = 1'b0;
+      pkt_d.retx    = 1'b0;
+      pkt_d.ar      = 1'b0;
+      pkt_d.control = 1'b1;
+      pkt_d.cp_type = CpTypeClearCommand;
+    end
   end
 
   logic                      pkt_fifo_ready;
   logic [$clog2(PktDepth):0] pkt_count;
   heddle_fifo #(.Width($bits(tx_packet_t)), .Depth(PktDepth)) u_packets (
-    .clk_i, .rst_ni, .valid_i(send_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
+    .clk_i, .rst_ni, .valid_i(send_now || clear_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
     .valid_o(pkt_valid_o), .ready_i(pkt_ready_i), .data_o(pkt_o), .count_o(pkt_count)
   );
   assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
@@ -636,7 +663,7 @@ module heddle_pdc_tx
   logic [SeqW-1:0] seq_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)       seq_q <= '0;
-    else if (send_now) seq_q <= seq_q + 1'b1;
+    else if (send_now || clear_now) seq_q <= seq_q + 1'b1;
   end
   assign seq_issued_o = seq_q;
   assign sent_o       = send_now && !close_packet;
@@ -719,7 +746,7 @@ module heddle_pdc_tx
   assign unused = ^{state_err, id_err, id.start_psn, ack_q.pdc, ack_q.req,
                     back_q.pdc, port_i, transport_i, open_peer_i};
 
-  `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
+  `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || clear_now) || pkt_fifo_ready)
   `HEDDLE_ASSERT(WalkQueueHasRoom_A, !walk_push || walk_fifo_ready)
   `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving + 1))
   `HEDDLE_ASSERT(WindowKept_A, send_now |-> in_flight < window)

@@ -40,6 +40,9 @@ module heddle_pdc_walk
   input  logic [SeqW-1:0]    seq_issued_i,
   input  logic [SeqW-1:0]    seq_done_i,
 
+  output logic               refused_o,        // Strobe: the peer refused a message; cut it short.
+  output logic [MsgW-1:0]    refused_msg_o,
+
   output logic               unmap_valid_o,    // heddle_tx_msg.
   input  logic               unmap_ready_i,
   output logic [PdcW-1:0]    unmap_pdc_o,
@@ -147,6 +150,27 @@ module heddle_pdc_walk
   assign queue_pop_o  = pop;
   assign psn_wen      = pop || (state_q == StLook && ev_q.kind == WalkOpen);
 
+  // Messages that the peer refused: in progress, or ending with this event.
+  logic [NumMsg-1:0] refused_q;
+  logic [5:0]        refused_code;
+  logic              refused_now, refused_err, refused_rdy;
+  assign refused_now   = ev_q.refused && ev_q.psn == next_psn;
+  assign refused_o     = state_q == StEnd && ev_q.refused && !covered && reached;
+  assign refused_msg_o = msg_q;
+  heddle_mem #(.Width(6), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
+    .clk_i, .rst_ni, .wen_i(refused_o), .waddr_i(msg_q), .wdata_i(ev_q.detail[5:0]),
+    .raddr_i(queue_msg_i), .rdata_o(refused_code),
+    .error_o(refused_err), .ready_o(refused_rdy)
+  );
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      refused_q <= '0;
+    end else begin
+      if (refused_o) refused_q[msg_q] <= 1'b1;
+      if (pop)       refused_q[msg_q] <= 1'b0;
+    end
+  end
+
   assign done_valid_o = state_q == StEnd && ends;
   always_comb begin
     done_o        = '0;
@@ -156,7 +180,10 @@ module heddle_pdc_walk
       done_o.status = ev_q.status;
       done_o.detail = ev_q.detail;
     end
-    if (failed_i[msg_q]) begin
+    if (refused_q[msg_q] || refused_now) begin
+      done_o.status = StatusRemoteError;
+      done_o.detail = refused_q[msg_q] ? 16'(refused_code) : ev_q.detail;
+    end else if (failed_i[msg_q]) begin
       done_o.status = StatusLocalAccess;
       done_o.detail = '0;
     end
@@ -199,7 +226,7 @@ module heddle_pdc_walk
 
   logic unused;
   assign unused = ^{index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
-                    unused_seq_rdy};
+                    unused_seq_rdy, refused_err, refused_rdy};
 
   `HEDDLE_ASSERT(ClosedIsEmpty_A, pdc_free_o |-> !queue_held_i)
 endmodule

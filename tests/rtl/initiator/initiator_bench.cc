@@ -65,9 +65,18 @@ void InitiatorBench::Receive(const Packet& p) {
   if (!p.syn && p.tpdcid != pdc.tpdcid) {
     Broken("wrong dpdcid");
   }
+  if (pdc.stored && static_cast<int32_t>(p.clear_psn - pdc.stored_psn) >= 0) {
+    pdc.stored.reset();
+    if (p.clear && pdc.expected - 1 != pdc.stored_psn) {
+      Stand(p, pdc);
+    }
+  }
+  if (p.clear) {
+    return;
+  }
   const auto ahead = static_cast<int32_t>(p.psn - pdc.expected);
   if (ahead < 0) {
-    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = p.psn});
+    Stand(p, pdc);
     return;
   }
   if (ahead > 0) {
@@ -108,13 +117,6 @@ void InitiatorBench::Receive(const Packet& p) {
     pdcs_.erase(it);
     return;
   }
-  if (target.error) {
-    Reply(p, pdc,
-          {.cack = p.psn - 1,
-           .psn = p.psn,
-           .return_code = static_cast<uint8_t>(*target.error)});
-    return;
-  }
   if (target.refuses) {
     pdc.gap = true;
     Reply(p, pdc,
@@ -123,13 +125,60 @@ void InitiatorBench::Receive(const Packet& p) {
            .code = static_cast<uint8_t>(NackCode::kNoPktBuffer)});
     return;
   }
+  if (Refuse(p, pdc)) {
+    return;
+  }
   pdc.gap = false;
   ++pdc.expected;
-  Accept(p);
+  if (pdc.discards == p.context) {
+    if (p.last) {
+      pdc.discards.reset();
+    }
+  } else {
+    Accept(p);
+  }
   if (p.ar || p.syn || p.retx || ++pdc.unanswered >= 16) {
     pdc.unanswered = 0;
-    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = p.psn});
+    Stand(p, pdc);
   }
+}
+
+// What any ACK says: a stored error holds the acknowledgement below its PSN.
+void InitiatorBench::Stand(const Packet& p, const TargetPdc& pdc) {
+  if (pdc.stored) {
+    Reply(p, pdc,
+          {.cack = pdc.stored_psn - 1,
+           .psn = pdc.stored_psn,
+           .return_code = static_cast<uint8_t>(*pdc.stored)});
+  } else {
+    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = pdc.expected - 1});
+  }
+}
+
+// The expected packet is refused semantically, or has to wait until the error
+// before it was cleared.
+bool InitiatorBench::Refuse(const Packet& p, TargetPdc& pdc) {
+  const PostedMessage& m = messages[p.context];
+  if (!m.error || p.index < m.error_at || pdc.discards == p.context) {
+    return false;
+  }
+  if (pdc.stored) {
+    pdc.gap = true;
+    Reply(p, pdc,
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(NackCode::kNoGtdDelAvail)});
+    return true;
+  }
+  pdc.gap = false;
+  ++pdc.expected;
+  pdc.stored = m.error;
+  pdc.stored_psn = p.psn;
+  if (!p.last) {
+    pdc.discards = p.context;
+  }
+  Stand(p, pdc);
+  return true;
 }
 
 void InitiatorBench::AskToClose(uint32_t peer) {
@@ -170,6 +219,17 @@ void InitiatorBench::TakePacket() {
   ++packets_seen;
   ++packets_to[open.peer];
   retransmissions_seen += dut_->pkt_retx_o;
+  if (dut_->pkt_clear_o) {
+    ++clears_seen;
+    reading_.emplace_back(cycle + 1, UINT32_MAX);
+    Transmit(to_target_, Packet{.peer = open.peer,
+                                .spdcid = open.spdcid,
+                                .tpdcid = dut_->pkt_tpdcid_o,
+                                .start_psn = open.start_psn,
+                                .clear = true,
+                                .clear_psn = dut_->pkt_clear_psn_o});
+    return;
+  }
   if (dut_->pkt_close_o) {
     ++closes_seen;
     reading_.emplace_back(cycle + 1, UINT32_MAX);
@@ -200,7 +260,8 @@ void InitiatorBench::TakePacket() {
                  .syn = dut_->pkt_syn_o != 0,
                  .retx = dut_->pkt_retx_o != 0,
                  .ar = dut_->pkt_ar_o != 0,
-                 .failed = dut_->pkt_failed_o != 0};
+                 .failed = dut_->pkt_failed_o != 0,
+                 .clear_psn = dut_->pkt_clear_psn_o};
   reading_.emplace_back(cycle + payload_delay_cycles, msg);
   if (Chance(withdraw) && !messages[p.context].failed) {
     messages[p.context].failed = true;

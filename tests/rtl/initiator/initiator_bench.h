@@ -25,7 +25,9 @@ struct PostedMessage {
   int completions = 0;
   contract::Status status = contract::Status::kOk;
   uint16_t detail = 0;
-  bool failed = false;     // The test withdrew its payload.
+  bool failed = false;  // The test withdrew its payload.
+  std::optional<contract::ReturnCode> error = {};  // Its target refuses it,
+  uint32_t error_at = 0;                           // at this packet.
   uint32_t delivered = 0;  // Packets the target accepted.
 };
 
@@ -47,7 +49,6 @@ struct Target {
   // Answer to the next request, once; the PDC is gone then.
   std::optional<contract::NackCode> refusal;
   std::optional<contract::NackCode> syn_answer;  // Refuses a first SYN so.
-  std::optional<contract::ReturnCode> error;     // Refuses semantically.
 };
 
 class InitiatorBench {
@@ -112,6 +113,7 @@ class InitiatorBench {
   std::map<uint16_t, uint64_t> ended_at;  // By PDCID: cycle of its close.
   uint64_t packets_seen = 0;
   uint64_t retransmissions_seen = 0;
+  uint64_t clears_seen = 0;
   uint32_t payload_delay_cycles = 5;
   uint32_t tick_cycles = 16;
   double ready = 0.75;  // Probability that what follows takes a record.
@@ -130,6 +132,8 @@ class InitiatorBench {
     uint64_t context = 0;
     uint32_t index = 0;
     bool last = false, syn = false, retx = false, ar = false, failed = false;
+    bool clear = false;
+    uint32_t clear_psn = 0;
     bool close = false;
   };
   struct Answer {
@@ -146,6 +150,9 @@ class InitiatorBench {
     uint32_t expected = 0;
     bool gap = false;
     uint32_t unanswered = 0;
+    std::optional<contract::ReturnCode> stored = {};  // Error answer, UET 2.15,
+    uint32_t stored_psn = 0;                          // about this PSN.
+    std::optional<uint64_t> discards = {};  // The rest of this message.
   };
   struct OpenPdc {
     uint32_t peer = 0;
@@ -164,6 +171,8 @@ class InitiatorBench {
   void Receive(const Packet& p);
   void Accept(const Packet& p);
   void Reply(const Packet& p, const TargetPdc& pdc, Answer a);
+  void Stand(const Packet& p, const TargetPdc& pdc);
+  bool Refuse(const Packet& p, TargetPdc& pdc);
   void TakePacket();
   void TakeDone();
 

@@ -42,6 +42,8 @@ module initiator_probe
   output logic        pkt_ar_o,
   output logic        pkt_failed_o,
   output logic        pkt_close_o,
+  output logic        pkt_clear_o,
+  output logic [31:0] pkt_clear_psn_o,
   output logic [15:0] pkt_tpdcid_o,
   input  logic [15:0] seq_done_i,
   output logic [15:0] seq_issued_o,
@@ -178,9 +180,13 @@ module initiator_probe
   assign pkt_ar_o     = pkt.ar;
   assign pkt_failed_o = pkt.failed;
   assign pkt_close_o  = pkt.control && pkt.cp_type == CpTypeCloseCommand;
+  assign pkt_clear_o  = pkt.control && pkt.cp_type == CpTypeClearCommand;
+  assign pkt_clear_psn_o = pkt.clear_psn;
   assign pkt_tpdcid_o = pkt.tpdcid;
 
   logic [NumMsg-1:0]             failed;
+  logic                          refused;
+  logic [MsgW-1:0]               refused_msg;
   logic                          walk_valid, walk_ready, back_valid, back_ready;
   pdc_walk_t                     walk;
   pdc_back_t                     back;
@@ -198,7 +204,8 @@ module initiator_probe
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),
-    .fail_i, .fail_msg_i, .failed_o(failed),
+    .fail_i, .fail_msg_i, .refused_i(refused), .refused_msg_i(refused_msg),
+    .failed_o(failed),
     .pkt_valid_o, .pkt_ready_i, .pkt_o(pkt), .seq_issued_o,
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
@@ -210,7 +217,7 @@ module initiator_probe
   );
 
   heddle_pdc_walk u_pdc_walk (
-    .clk_i, .rst_ni,
+    .clk_i, .rst_ni, .refused_o(refused), .refused_msg_o(refused_msg),
     .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
     .sent_i(sent), .sent_msg_i(sent_msg),
@@ -233,5 +240,5 @@ module initiator_probe
   assign idle_o        = idle_msg && idle_walk && idle_pdc && !op_valid_i;
 
   logic unused;
-  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen, pkt.clear_psn};
+  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen};
 endmodule

@@ -472,15 +472,65 @@ TEST(InitiatorTest, PdcThatEndsFatallyFailsItsMessagesWithTheCode) {
             static_cast<uint16_t>(NackCode::kPdcModeMismatch));
 }
 
-TEST(InitiatorTest, SemanticErrorOfTheTargetEndsTheMessagesWithItsReturnCode) {
+TEST(InitiatorTest, SemanticErrorEndsItsMessageAloneAndIsCleared) {
   InitiatorBench bench(6);
-  bench.targets[1].error = ReturnCode::kBadJobId;
   bench.Post(1, 8);
+  bench.Post(1, 8);
+  bench.messages.back().error = ReturnCode::kBadJobId;
   bench.Post(1, 8);
   ASSERT_TRUE(bench.Run(50000));
-  ExpectEachDoneOnce(bench, Status::kRemoteError);
-  EXPECT_EQ(bench.messages[0].detail,
+  EXPECT_EQ(bench.messages[0].status, Status::kOk);
+  EXPECT_EQ(bench.messages[1].status, Status::kRemoteError);
+  EXPECT_EQ(bench.messages[1].detail,
             static_cast<uint16_t>(ReturnCode::kBadJobId));
+  EXPECT_EQ(bench.messages[2].status, Status::kOk);
+  EXPECT_EQ(bench.opened, 1u);
+  // Nothing follows that could clear it.
+  EXPECT_EQ(bench.clears_seen, 1u);
+  EXPECT_EQ(bench.retransmissions_seen, 0u);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, RestOfARefusedMessageIsNotSent) {
+  InitiatorBench bench(6);
+  bench.Post(1, 8);
+  bench.Post(1, 1000 * 1024);
+  bench.messages.back().error = ReturnCode::kBadMkey;
+  bench.messages.back().error_at = 10;
+  bench.Post(1, 3000);
+  ASSERT_TRUE(bench.Run(100000));
+  EXPECT_EQ(bench.messages[1].status, Status::kRemoteError);
+  EXPECT_EQ(bench.messages[1].detail,
+            static_cast<uint16_t>(ReturnCode::kBadMkey));
+  EXPECT_EQ(bench.messages[2].status, Status::kOk);
+  EXPECT_LT(bench.packets_seen, 200u);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, ErrorsAreDeliveredOnceBehindABadNetwork) {
+  const uint32_t seed = TestSeed();
+  InitiatorBench bench(seed);
+  bench.network = {
+      .loss = 0.05, .duplicate = 0.05, .reorder = 0.1, .delay_cycles = 30};
+  std::mt19937 rng(seed);
+  for (uint32_t i = 0; i < 300; ++i) {
+    bench.Post(1 + i % 3, static_cast<uint32_t>(rng() % 9000));
+    PostedMessage& m = bench.messages.back();
+    if (rng() % 3 == 0) {
+      m.error = static_cast<ReturnCode>(23 + rng() % 7);
+      m.error_at = static_cast<uint32_t>(rng() % m.packets);
+    }
+  }
+  ASSERT_TRUE(bench.Run(4000000));
+  for (const PostedMessage& m : bench.messages) {
+    EXPECT_EQ(m.completions, 1);
+    EXPECT_EQ(m.status, m.error ? Status::kRemoteError : Status::kOk);
+    if (m.error) {
+      EXPECT_EQ(m.detail, static_cast<uint16_t>(*m.error));
+    }
+  }
+  EXPECT_EQ(bench.opened, 3u);
+  ExpectNothingBroken(bench);
 }
 
 TEST(InitiatorTest, MessageWhosePayloadIsLostEndsEarlyAndOthersAreWhole) {

@@ -269,16 +269,13 @@ TEST_F(AcceptTest, WithoutABufferThePacketIsRefusedAndItsFollowersAreQuiet) {
   EXPECT_EQ(Count(Statistic::kRxRefused), 2);
 }
 
-TEST_F(AcceptTest, WithoutCreditOrContextThePacketIsRefused) {
+TEST_F(AcceptTest, WithoutCreditThePacketIsRefused) {
   Open();
   bench_.AddBuffer(2, 64, 0x1000, 1);
   bench_.credit_ok = ~(1u << 5);
   ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kNoResource,
              tpdcid_, kStart + 1);
   bench_.credit_ok = 1u << 5;
-  RxPacket other = Packet(kStart + 1, 8);
-  other.resource_index = 6;
-  ExpectNack(bench_.Answer(other), NackCode::kNoResource, tpdcid_, kStart + 1);
   EXPECT_TRUE(bench_.credits_taken.empty());
   RxPacket good = Packet(kStart + 1, 8);
   good.ar = 1;
@@ -305,6 +302,14 @@ TEST_F(AcceptTest, WrongJobOpcodeAndAddressingAreAnsweredWithTheirError) {
   EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
   for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(bench_.places.size(), 3u);
+  EXPECT_TRUE(bench_.credits_taken.empty());
+}
+
+TEST_F(AcceptTest, AnIndexThatNobodyServesIsAnError) {
+  Open();
+  RxPacket other = Packet(kStart + 1, 8);
+  other.resource_index = 6;
+  ExpectError(bench_.Answer(other), kStart + 1, ReturnCode::kBadIndex);
   EXPECT_TRUE(bench_.credits_taken.empty());
 }
 

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// WRITE between whole NICs, and the regions that it may reach.
+#include <bit>
+#include <cstring>
+#include <random>
+
+#include "driver/device/device_info.h"
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/system/harness/lockstep_nodes.h"
+
+namespace heddle {
+namespace {
+
+using contract::AdminStatus;
+using contract::Completion;
+using contract::ReturnCode;
+using contract::Statistic;
+using contract::Status;
+
+constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
+constexpr uint8_t kBoth =
+    contract::kRegionFlagRemoteRead | contract::kRegionFlagRemoteWrite;
+
+struct Region {
+  uint32_t number = 0;
+  uint64_t key = 0;
+};
+
+class NicRmaTest : public ::testing::Test {
+ protected:
+  void Open(
+      size_t count = 2, const sim::LockstepOptions& options = {},
+      const std::function<void(size_t, BareEndpointOptions&)>& shape = {}) {
+    std::string error;
+    nodes_ = LockstepNodes::Create(count, options, &error, shape);
+    ASSERT_NE(nodes_, nullptr) << error;
+  }
+  void TearDown() override {
+    if (nodes_ == nullptr) return;
+    EXPECT_EQ(nodes_->world().failure(), "");
+    EXPECT_EQ(nodes_->world().memory(0).blocked_reads(), 0U);
+    EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), 0U);
+    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
+  }
+
+  contract::AdminAnswer Admin(size_t node, const auto& command) {
+    const auto answer = nodes_->admin(node).Execute(
+        std::bit_cast<contract::AdminCommand>(command));
+    EXPECT_TRUE(answer.ok()) << nodes_->admin(node).failure();
+    return answer.ok() ? answer.value() : contract::AdminAnswer{};
+  }
+  Region Register(size_t node, const DmaBuffer& memory, uint8_t flags = kBoth,
+                  uint64_t key = 0, uint64_t address_base = 0) {
+    contract::AdminRegisterRegion command = {};
+    command.opcode = contract::AdminOpcode::kRegisterRegion;
+    command.iova = ToInteger(memory.iova());
+    command.length = memory.bytes();
+    command.address_base = address_base;
+    command.key = key;
+    command.job_id = 1;
+    command.flags = static_cast<uint8_t>(
+        flags | (key == 0 ? contract::kRegionFlagProviderKey : 0));
+    const contract::AdminAnswer answer = Admin(node, command);
+    EXPECT_EQ(answer.status, AdminStatus::kOk);
+    return {answer.object, answer.key};
+  }
+  void Deregister(size_t node, const Region& region) {
+    contract::AdminCommand command = {};
+    command.opcode = contract::AdminOpcode::kDeregisterRegion;
+    command.object = region.number;
+    EXPECT_EQ(Admin(node, command).status, AdminStatus::kOk);
+  }
+
+  // Makes the descriptor that node 0 pushed last a write, and publishes it.
+  void AsWrite(uint64_t key, uint64_t remote_offset) {
+    contract::TxDesc& desc = nodes_->endpoint(0).LastTxDesc();
+    desc.opcode = contract::Opcode::kWrite;
+    desc.match_bits = key;
+    desc.remote_offset = remote_offset;
+    nodes_->endpoint(0).tx().Publish();
+  }
+  bool PushWrite(const DmaBuffer& source, uint32_t bytes, uint64_t key,
+                 uint64_t remote_offset, SendFields fields = {}) {
+    fields.peer = 1;
+    fields.flags |= contract::kTxFlagCompletion;
+    if (!nodes_->endpoint(0).tx().PushBuffer(fields, source.iova(), bytes)) {
+      return false;
+    }
+    AsWrite(key, remote_offset);
+    return true;
+  }
+  std::optional<Completion> WaitTx() {
+    std::optional<Completion> completion;
+    nodes_->StepUntil(kLimit, [&] {
+      completion = nodes_->endpoint(0).PollTx();
+      return completion.has_value();
+    });
+    return completion;
+  }
+  // Writes from node 0 and returns how that ended.
+  Completion Write(const DmaBuffer& source, uint32_t bytes, uint64_t key,
+                   uint64_t remote_offset, SendFields fields = {}) {
+    EXPECT_TRUE(PushWrite(source, bytes, key, remote_offset, fields));
+    const auto completion = WaitTx();
+    EXPECT_TRUE(completion.has_value()) << nodes_->world().failure();
+    return completion.value_or(Completion{.status = Status::kDeviceFault});
+  }
+  void ExpectRemoteError(const Completion& completion, ReturnCode code) {
+    EXPECT_EQ(completion.status, Status::kRemoteError);
+    EXPECT_EQ(completion.detail, static_cast<uint16_t>(code));
+  }
+
+  uint64_t Count(size_t node, Statistic statistic) {
+    return ReadStatistic(nodes_->device(node), statistic);
+  }
+
+  std::unique_ptr<LockstepNodes> nodes_;
+};
+
+void Fill(DmaBuffer& buffer, uint32_t seed) {
+  std::mt19937 rng(seed);
+  for (size_t i = 0; i < buffer.bytes(); ++i) {
+    buffer.data()[i] = static_cast<std::byte>(rng());
+  }
+}
+
+TEST_F(NicRmaTest, WritesOfAnySizeArriveWholeAndNothingElseChanges) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, 80000);
+  DmaBuffer& target = nodes_->Memory(1, 80128);
+  const Region region = Register(1, target);
+  uint32_t seed = 1;
+  for (const uint32_t bytes : {0U, 1U, 8U, 63U, 64U, 65U, 4095U, 4096U, 4097U,
+                               8192U, 65536U, 70001U}) {
+    SCOPED_TRACE(bytes);
+    const uint64_t offset = bytes * 13 % 127;
+    Fill(source, ++seed);
+    std::memset(target.data(), 0x5a, target.bytes());
+    const Completion done =
+        Write(source, bytes, region.key, offset, {.op_context = bytes});
+    EXPECT_EQ(done.status, Status::kOk);
+    EXPECT_EQ(done.op_context, bytes);
+    EXPECT_EQ(done.opcode, contract::Opcode::kWrite);
+    // Acknowledged, not yet visible: a drain waits for that.
+    Deregister(1, Register(1, target));
+    ASSERT_EQ(std::memcmp(target.data() + offset, source.data(), bytes), 0);
+    for (size_t i = 0; i < target.bytes(); ++i) {
+      if (i < offset || i >= offset + bytes) {
+        ASSERT_EQ(target.data()[i], std::byte{0x5a}) << "byte " << i;
+      }
+    }
+  }
+  EXPECT_FALSE(nodes_->endpoint(1).PollRx().has_value());
+  EXPECT_EQ(Count(0, Statistic::kTxRetransmissions), 0U);
+  EXPECT_EQ(Count(1, Statistic::kRxRmaRefused), 0U);
+}
+
+TEST_F(NicRmaTest, InlineWritesAndVirtualAddressesWork) {
+  Open();
+  DmaBuffer& target = nodes_->Memory(1, 4096);
+  const uint64_t base = 0x7f0000001000;
+  const Region region = Register(1, target, kBoth, 0x1234, base);
+  EXPECT_EQ(region.key, 0x1234U);
+  uint8_t payload[192];
+  for (size_t i = 0; i < sizeof payload; ++i) {
+    payload[i] = static_cast<uint8_t>(i + 1);
+  }
+  SendRing& tx = nodes_->endpoint(0).tx();
+  const SendFields fields{
+      .peer = 1,
+      .flags = contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete};
+  for (const uint32_t bytes : {1U, 8U, 16U, 64U, 192U}) {
+    ASSERT_TRUE(bytes <= contract::kInlineBytes
+                    ? tx.PushInline(fields, payload, bytes)
+                    : tx.PushInlineExt(fields, payload, bytes));
+    AsWrite(region.key, base + 100);
+    const auto done = WaitTx();
+    ASSERT_TRUE(done.has_value());
+    EXPECT_EQ(done->status, Status::kOk);
+    EXPECT_EQ(std::memcmp(target.data() + 100, payload, bytes), 0) << bytes;
+    std::memset(target.data(), 0, target.bytes());
+  }
+}
+
+TEST_F(NicRmaTest, DeliveryCompleteMeansVisibleToTheOwner) {
+  for (const bool write_errors : {true, false}) {
+    sim::LockstepOptions options;
+    options.write_errors = write_errors;
+    Open(2, options);
+    DmaBuffer& source = nodes_->Memory(0, 20000);
+    DmaBuffer& target = nodes_->Memory(1, 20000);
+    const Region region = Register(1, target);
+    for (uint32_t round = 1; round <= 50; ++round) {
+      const uint32_t bytes = round * 397 % 20000;
+      Fill(source, round);
+      const Completion done =
+          Write(source, bytes, region.key, 0,
+                {.flags = contract::kTxFlagDeliveryComplete});
+      ASSERT_EQ(done.status, Status::kOk);
+      ASSERT_EQ(std::memcmp(target.data(), source.data(), bytes), 0) << round;
+    }
+    EXPECT_EQ(Count(0, Statistic::kTxRetransmissions), 0U);
+  }
+}
+
+TEST_F(NicRmaTest, DataTravelsWithAWriteIntoTheTargetsQueue) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, 10000);
+  DmaBuffer& target = nodes_->Memory(1, 10000);
+  Fill(source, 3);
+  const Region region = Register(1, target);
+  for (const uint32_t bytes : {0U, 8U, 10000U}) {
+    ASSERT_TRUE(PushWrite(source, bytes, region.key, 0,
+                          {.header_data = 0x1122334455667788,
+                           .flags = contract::kTxFlagHeaderData}));
+    const auto [sent, received] =
+        nodes_->AwaitDelivery(nodes_->endpoint(0), nodes_->endpoint(1), kLimit);
+    ASSERT_TRUE(sent && received) << bytes;
+    EXPECT_EQ(sent->status, Status::kOk);
+    EXPECT_EQ(received->status, Status::kOk);
+    EXPECT_EQ(received->kind, contract::CompletionKind::kTarget);
+    EXPECT_EQ(received->opcode, contract::Opcode::kWrite);
+    EXPECT_EQ(received->flags, contract::kCompletionFlagHeaderData);
+    EXPECT_EQ(received->header_data, 0x1122334455667788U);
+    EXPECT_EQ(received->length, bytes);
+    EXPECT_EQ(received->match_bits, region.key);
+    EXPECT_EQ(received->source_fa_lo, LockstepNodes::Address(0));
+    // The data is there when the completion is.
+    EXPECT_EQ(std::memcmp(target.data(), source.data(), bytes), 0);
+    std::memset(target.data(), 0, target.bytes());
+  }
+}
+
+// Nothing that was posted before or behind a refused write is touched by it.
+TEST_F(NicRmaTest, EachErrorIsItsWritesAloneAndThePdcGoesOn) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, 300000);
+  DmaBuffer& target = nodes_->Memory(1, 300000);
+  Fill(source, 1);
+  const Region good = Register(1, target);
+  const Region other = Register(1, target, contract::kRegionFlagRemoteRead);
+  struct Case {
+    const char* name;
+    uint64_t key;
+    uint64_t offset;
+    uint16_t rx_index;
+    ReturnCode code;
+  };
+  const Case cases[] = {
+      {"key", good.key ^ 1 << 20, 0, 0, ReturnCode::kBadMkey},
+      {"right", other.key, 0, 0, ReturnCode::kPermViolation},
+      {"range", good.key, target.bytes(), 0, ReturnCode::kBadAddr},
+      {"index", good.key, 0, 7, ReturnCode::kBadIndex},
+  };
+  EXPECT_EQ(Write(source, 8, good.key, 0).status, Status::kOk);
+  for (const Case& c : cases) {
+    for (const uint32_t bytes : {1U, 4096U, 4097U, 250000U}) {
+      SCOPED_TRACE(testing::Message() << c.name << ' ' << bytes);
+      // A good one in front and one behind, in one batch.
+      uint64_t ok = 0, bad = 0;
+      ASSERT_TRUE(PushWrite(source, 100, good.key, 0, {.op_context = 1}));
+      ASSERT_TRUE(PushWrite(source, bytes, c.key, c.offset,
+                            {.op_context = 2, .rx_index = c.rx_index}));
+      ASSERT_TRUE(PushWrite(source, 100, good.key, 0, {.op_context = 3}));
+      for (int i = 0; i < 3; ++i) {
+        const auto done = WaitTx();
+        ASSERT_TRUE(done.has_value());
+        if (done->op_context == 2) {
+          ExpectRemoteError(*done, c.code);
+          ++bad;
+        } else {
+          EXPECT_EQ(done->status, Status::kOk);
+          ++ok;
+        }
+      }
+      EXPECT_EQ(ok, 2U);
+      EXPECT_EQ(bad, 1U);
+    }
+  }
+  EXPECT_EQ(Count(0, Statistic::kTimeouts), 0U);
+  EXPECT_EQ(Count(1, Statistic::kRxRmaRefused), 16U);
+}
+
+TEST_F(NicRmaTest, ErrorsAndDataSurviveABadNetwork) {
+  sim::LockstepOptions options;
+  options.wire.faults.loss = 0.03;
+  options.wire.faults.duplicate = 0.03;
+  options.wire.faults.reorder = 0.03;
+  options.seed = TestSeed();
+  Open(2, options);
+  constexpr uint32_t kWrites = 300;
+  constexpr uint32_t kSlot = 6000;
+  DmaBuffer& source = nodes_->Memory(0, kSlot);
+  DmaBuffer& target = nodes_->Memory(1, size_t{kWrites} * kSlot);
+  Fill(source, TestSeed());
+  const Region region = Register(1, target);
+  std::mt19937 rng(TestSeed());
+  std::vector<uint32_t> sizes;
+  std::vector<bool> bad;
+  uint32_t posted = 0, done = 0;
+  ASSERT_TRUE(nodes_->StepUntil(60000000, [&] {
+    if (posted < kWrites) {
+      const auto bytes = static_cast<uint32_t>(rng() % kSlot);
+      const bool spoil = rng() % 4 == 0;
+      if (PushWrite(source, bytes, spoil ? region.key ^ 1 << 21 : region.key,
+                    uint64_t{posted} * kSlot, {.op_context = posted})) {
+        sizes.push_back(bytes);
+        bad.push_back(spoil);
+        ++posted;
+      }
+    }
+    while (const auto completion = nodes_->endpoint(0).PollTx()) {
+      const auto index = static_cast<uint32_t>(completion->op_context);
+      EXPECT_EQ(completion->status,
+                bad[index] ? Status::kRemoteError : Status::kOk)
+          << index;
+      ++done;
+    }
+    return done == kWrites;
+  })) << done;
+  Deregister(1, region);
+  for (uint32_t i = 0; i < kWrites; ++i) {
+    const std::byte* slot = target.data() + size_t{i} * kSlot;
+    if (bad[i]) {
+      EXPECT_EQ(slot[0], std::byte{0});
+    } else {
+      EXPECT_EQ(std::memcmp(slot, source.data(), sizes[i]), 0) << i;
+    }
+  }
+}
+
+// fi_close(mr) with writes on their way, then munmap.
+TEST_F(NicRmaTest, NothingIsTouchedAfterDeregistration) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, 200000);
+  Fill(source, 1);
+  for (uint32_t round = 0; round < 12; ++round) {
+    auto memory = DmaBuffer::Create(nodes_->device(1), 200000);
+    ASSERT_TRUE(memory.ok());
+    std::optional<DmaBuffer> target(std::move(memory.value()));
+    const Region region = Register(1, *target);
+    uint32_t posted = 0;
+    // More than the control program needs to take the region away.
+    const bool large = round % 2 == 0;
+    while (posted < (large ? 20 : 240) &&
+           PushWrite(source, large ? 200000 : 9000, region.key, 0)) {
+      ++posted;
+    }
+    // The first of them are on their way, frames in flight.
+    nodes_->world().Step(400 + round * 211);
+    Deregister(1, region);
+    std::memset(target->data(), 0x77, target->bytes());
+    nodes_->world().Step(3000);
+    for (size_t i = 0; i < target->bytes(); ++i) {
+      ASSERT_EQ(target->data()[i], std::byte{0x77}) << i;
+    }
+    target.reset();
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < posted; ++i) {
+      const auto done = WaitTx();
+      ASSERT_TRUE(done.has_value()) << i;
+      if (done->status != Status::kOk) {
+        ExpectRemoteError(*done, ReturnCode::kBadMkey);
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, 0U) << round;
+    EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
