@@ -218,7 +218,7 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
 
   // A flight of which `frame` is all there is, its first beat sent at `cycle`.
   FlightPtr MakeFlight(LineFrame frame, uint64_t cycle) {
-    const auto flight = std::make_shared<Flight>();
+    auto flight = std::make_shared<Flight>();
     flight->bytes = std::move(frame.bytes);
     const size_t beat = wire_->beat_bytes_;
     for (size_t end = 0; end < flight->bytes.size();) {
