@@ -268,7 +268,8 @@ module heddle_accept_decide
       stat[StatisticDropPsn] = 1'b1;
     end else if (is_close) begin
       // Without a tombstone the PDC stays until the command comes again.
-      outcome = grave_i ? OutcomeClose : OutcomeDrop;
+      outcome = grave_i ? OutcomeClose : OutcomeRefuse;
+      code    = NackCodeNoResource;
     end else if (short_of_buffer || short_of_credit || short_of_store) begin
       outcome = OutcomeRefuse;
       code    = short_of_store ? NackCodeNoGtdDelAvail :

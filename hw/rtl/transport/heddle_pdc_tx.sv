@@ -13,8 +13,8 @@
 //            status peer_unreachable.
 // Close:     a PDC with nothing queued or outstanding is closed by a Close Command after idle_ticks,
 //            when its target asks for it, or to make room for another (the least used first). The
-//            command is a packet like others: it has a PSN and is sent until it is answered. An
-//            answer that the target does not know the PDC answers it too.
+//            command is a packet like others: it has a PSN and is sent until it is answered, CloseTries
+//            times at most. An answer that the target does not know the PDC answers it too.
 // Forgotten: when a target that forgot the PDC refuses packets that were sent once only, the PDC is
 //            opened again: nothing of them was accepted.
 // Moved:     when the target ends the PDC, messages of which nothing was transmitted are kept and
@@ -127,6 +127,8 @@ module heddle_pdc_tx
   } event_e;
 
   localparam int unsigned PktDepth = 8;
+  // A dead peer must not keep what others wait for. The target forgets by itself.
+  localparam int unsigned CloseTries = 5;
   // The walk is slower than ACKs come; each PDC may be answered at once.
   localparam int unsigned EvDepth  = 2 * NumPdc;
 
@@ -343,7 +345,8 @@ module heddle_pdc_tx
     end else if (ev_q == EvAck && known && s.state == PdcClosing) begin
       finish = ack_in_window && advanced;
     end else if (ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top &&
-                 age >= port_i.dead_ticks) begin
+                 (age >= port_i.dead_ticks ||
+                  (s.state == PdcClosing && s.rto_shift == 4'(CloseTries - 1)))) begin
       finish     = s.state == PdcClosing;
       end_now    = !finish;
       end_all    = 1'b1;
@@ -403,6 +406,7 @@ module heddle_pdc_tx
       EvAck: begin
         if (known && (ack_q.nack || ack_in_window)) begin
           d.heard = now_q;
+          if (close_packet) d.rto_shift = '0;  // The target lives, but has no room for its tombstone.
           if (!ack_q.nack && s.state == PdcSyn) begin
             d.state  = PdcOpen;
             d.tpdcid = ack_q.spdcid;
@@ -592,6 +596,7 @@ module heddle_pdc_tx
     leavers = unwanted;
     if (evict && unwanted == '0) leavers = unused_idle;
     if (ev_q != EvNone) leavers[pdc_q] = 1'b0;
+    if (ev_q == EvLeave) leavers = '0;  // It is not counted yet.
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_leave (
     .clk_i, .rst_ni, .valid_i(leavers), .take_i(ev == EvLeave),
@@ -748,6 +753,6 @@ module heddle_pdc_tx
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || clear_now) || pkt_fifo_ready)
   `HEDDLE_ASSERT(WalkQueueHasRoom_A, !walk_push || walk_fifo_ready)
-  `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving + 1))
+  `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving))
   `HEDDLE_ASSERT(WindowKept_A, send_now |-> in_flight < window)
 endmodule

@@ -93,6 +93,13 @@ void InitiatorBench::Receive(const Packet& p) {
     if (!p.ar) {
       Broken("Close Command without ar");
     }
+    if (target.refuses_closes) {
+      Reply(p, pdc,
+            {.nack = true,
+             .psn = p.psn,
+             .code = static_cast<uint8_t>(NackCode::kNoResource)});
+      return;
+    }
     Reply(p, pdc, {.cack = p.psn, .psn = p.psn});
     pdcs_.erase(it);
     ended_at[p.spdcid] = cycle;

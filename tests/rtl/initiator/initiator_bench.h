@@ -41,9 +41,10 @@ struct Network {
 
 // One target of ROD PDCs: accepts only the next PSN.
 struct Target {
-  bool refuses = false;       // No receive buffer: NACK NO_PKT_BUFFER.
-  bool silent = false;        // Answers nothing.
-  bool loses_closes = false;  // Close Commands never arrive.
+  bool refuses = false;         // No receive buffer: NACK NO_PKT_BUFFER.
+  bool silent = false;          // Answers nothing.
+  bool loses_closes = false;    // Close Commands never arrive.
+  bool refuses_closes = false;  // No room for a tombstone.
   // Before it accepts the next request, once: a NACK with another spdcid.
   std::optional<contract::NackCode> strange_nack;
   // Answer to the next request, once; the PDC is gone then.

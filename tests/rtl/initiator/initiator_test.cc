@@ -327,6 +327,39 @@ TEST(InitiatorTest, CloseCommandIsSentUntilItIsAnswered) {
   ExpectNothingBroken(bench);
 }
 
+TEST(InitiatorTest, DeadPeersGiveTheirPdcsBackWhenOthersWait) {
+  InitiatorBench bench(4);
+  for (uint32_t peer = 1; peer <= 256; ++peer) {
+    bench.Post(peer, 8);
+  }
+  ASSERT_TRUE(bench.Run(20000));
+  for (uint32_t peer = 1; peer <= 256; ++peer) {
+    bench.targets[peer].silent = true;
+  }
+  const uint64_t start = bench.cycle;
+  bench.Post(1000, 8);
+  ASSERT_TRUE(bench.Run(100000));
+  EXPECT_LT(bench.cycle - start, 16U * 600) << "dead_ticks are 1000";
+  EXPECT_EQ(bench.closes_seen, 5U);
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, TargetWithoutRoomForATombstoneIsAskedAgain) {
+  InitiatorBench bench(4);
+  bench.idle_ticks = 10;
+  bench.targets[1].refuses_closes = true;
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(10000));
+  Pass(bench, 1500);
+  EXPECT_EQ(bench.closes, 0U);
+  EXPECT_GT(bench.closes_seen, 20U);
+  bench.targets[1].refuses_closes = false;
+  Pass(bench, 50);
+  EXPECT_EQ(bench.closes, 1U);
+  ExpectNothingBroken(bench);
+}
+
 TEST(InitiatorTest, CloseIsOverWhenTheTargetDoesNotKnowThePdcAnyMore) {
   InitiatorBench bench(4);
   bench.idle_ticks = 10;
