@@ -270,7 +270,7 @@ TEST_P(EngineRmaTest, AnErrorEndsTheRestOfALongMessage) {
   a_.Post(Op(Opcode::kWrite, 1, kBytes));
   Run();
   EXPECT_EQ(a_.Poll(0)->status, Status::kRemoteError);
-  EXPECT_LE(fabric_.errors, 64u);
+  EXPECT_LT(fabric_.errors, 40u) << "of 64 packets";
   EXPECT_EQ(std::count(remote_, remote_ + kBytes, 0), kBytes);
 }
 
