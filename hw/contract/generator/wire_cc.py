@@ -25,32 +25,37 @@ namespace {name}::contract::wire {{
 namespace detail {{
 
 // Writes the low kBits of `value` at bit kBit of `out`, counted from the most
-// significant bit of byte 0. The bits are 0 before.
+// significant bit of byte 0. The bits are 0 before. From the last byte on, one
+// call each: compilers at -O2 join these, but keep a loop.
 template <unsigned kBit, unsigned kBits>
 constexpr void Put(uint8_t* out, uint64_t value) {{
-  for (unsigned done = 0; done < kBits;) {{
-    const unsigned bit = kBit + kBits - 1 - done;
-    const unsigned room = bit % 8 + 1;
-    const unsigned take = room < kBits - done ? room : kBits - done;
-    const uint64_t part = (value >> done) & ((1u << take) - 1);
-    out[bit / 8] = static_cast<uint8_t>(out[bit / 8] | part << (7 - bit % 8));
-    done += take;
+  if constexpr (kBits != 0) {{
+    constexpr unsigned kLast = kBit + kBits - 1;
+    constexpr unsigned kRoom = kLast % 8 + 1;
+    constexpr unsigned kTake = kRoom < kBits ? kRoom : kBits;
+    const uint64_t part = value & ((1u << kTake) - 1);
+    if constexpr (kTake == 8) {{
+      out[kLast / 8] = static_cast<uint8_t>(part);
+    }} else {{
+      out[kLast / 8] =
+          static_cast<uint8_t>(out[kLast / 8] | part << (7 - kLast % 8));
+    }}
+    Put<kBit, kBits - kTake>(out, value >> kTake);
   }}
 }}
 
 // Reads kBits bits at bit kBit of `in`.
 template <unsigned kBit, unsigned kBits>
 constexpr uint64_t Get(const uint8_t* in) {{
-  uint64_t value = 0;
-  for (unsigned done = 0; done < kBits;) {{
-    const unsigned bit = kBit + kBits - 1 - done;
-    const unsigned room = bit % 8 + 1;
-    const unsigned take = room < kBits - done ? room : kBits - done;
-    const unsigned part = (in[bit / 8] >> (7 - bit % 8)) & ((1u << take) - 1);
-    value |= static_cast<uint64_t>(part) << done;
-    done += take;
+  if constexpr (kBits == 0) {{
+    return 0;
+  }} else {{
+    constexpr unsigned kLast = kBit + kBits - 1;
+    constexpr unsigned kRoom = kLast % 8 + 1;
+    constexpr unsigned kTake = kRoom < kBits ? kRoom : kBits;
+    const unsigned part = (in[kLast / 8] >> (7 - kLast % 8)) & ((1u << kTake) - 1);
+    return Get<kBit, kBits - kTake>(in) << kTake | part;
   }}
-  return value;
 }}
 
 // Reads a two's complement field.
