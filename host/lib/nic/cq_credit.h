@@ -12,7 +12,8 @@ namespace heddle::nic {
 // Refuses a send early when its completion would find the queue full. The
 // protection is the device's: it keeps a credit per entry and writes none
 // without (contract, `cq_consumer`). So this count may err on the side of
-// admitting: an unsignaled send that fails also returns a credit.
+// admitting: a send that fails without having asked for a completion takes an
+// entry and no credit.
 //
 // Thread safety: any thread under `Locked`; else the application serializes.
 class CqCredit {

@@ -34,10 +34,11 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
     return memory.error();
   }
   queue->memory_ = std::move(memory.value());
-  auto registrar =
-      Registrar::Create(device, {.copy_limit_bytes = options.copy_limit_bytes,
-                                 .tickets = static_cast<uint32_t>(slots),
-                                 .slabs = {}});
+  auto registrar = Registrar::Create(
+      device,
+      {.copy_limit_bytes = options.in_place ? 0 : options.copy_limit_bytes,
+       .tickets = static_cast<uint32_t>(slots),
+       .slabs = {}});
   if (!registrar.ok()) {
     return registrar.error();
   }
@@ -68,8 +69,10 @@ int RxQueue::Push(const ReceiveOperation& operation,
   if (ring_->free_slots() == 0 || slot.posted) {
     return EAGAIN;
   }
-  const Prepared prepared = in_place_ ? registrar_->PrepareInPlace(segments)
-                                      : registrar_->PrepareReceive(segments);
+  if (segments.size() > 1 && in_place_) {
+    return EOPNOTSUPP;
+  }
+  const Prepared prepared = registrar_->PrepareReceive(segments);
   if (prepared.status != Prepared::Status::kOk) {
     return prepared.status == Prepared::Status::kFull
                ? EAGAIN

@@ -294,6 +294,9 @@ uint16_t TxQueue::LimitToSilent(uint16_t cell) const noexcept {
   if (ahead > SlotDistance(head, ring_->tail())) {
     return cell;  // Wrong: the ring tells.
   }
+  if (signaled_ == 0) {
+    return cell;
+  }
   uint16_t limited = head;
   while (SlotDistance(head, limited) < ahead) {
     const contract::TxDesc& desc = descriptor(limited);

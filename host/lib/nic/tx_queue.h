@@ -122,7 +122,8 @@ class TxQueue {
   // hear of success.
   template <typename Locking>
   bool Retire(const contract::Completion& entry) noexcept {
-    if (signaled_ != 0) {
+    if (signaled_ != 0 &&
+        (entry.status == contract::Status::kOk || WasSignaled(entry))) {
       --signaled_;
       credit_->Return<Locking>(1);
     }
@@ -200,6 +201,13 @@ class TxQueue {
               std::span<const RemoteSegment> remote, size_t bytes) noexcept;
   void Hold(Ticket ticket, bool silent) noexcept;
   void ReleaseTo(uint16_t queue_head) noexcept;
+  // Of a failed operation: it had asked for a completion.
+  bool WasSignaled(const contract::Completion& entry) const noexcept {
+    const contract::TxDesc& desc = descriptor(entry.position);
+    return desc.position == entry.position &&
+           desc.op_context == entry.op_context &&
+           (desc.flags & contract::kTxFlagCompletion) != 0;
+  }
   // True for a head cell that says nothing new.
   bool IsOldCell(uint16_t cell) noexcept;
   uint16_t LimitToSilent(uint16_t cell) const noexcept;
@@ -393,13 +401,14 @@ int TxQueue::PostInRing(const Operation& operation, const void* data,
   if (WantsCompletion(operation) && !credit_->TryTake<Locking>()) [[unlikely]] {
     return RefuseFull();
   }
-  if (!ring_->PushInlineExt(fields, data, length) &&
-      !(Refill() && ring_->PushInlineExt(fields, data, length))) [[unlikely]] {
-    if (WantsCompletion(operation)) {
-      credit_->Return<Locking>(1);
+  while (!ring_->PushInlineExt(fields, data, length)) [[unlikely]] {
+      if (!Refill()) {
+        if (WantsCompletion(operation)) {
+          credit_->Return<Locking>(1);
+        }
+        return RefuseFull();
+      }
     }
-    return RefuseFull();
-  }
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   if (!operation.more) {
     ring_->Publish();

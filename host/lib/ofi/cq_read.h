@@ -28,8 +28,11 @@ inline constexpr auto kOperationFlags = [] {
 }();
 
 inline uint64_t CompletionFlags(const contract::Completion& entry) noexcept {
-  uint64_t flags = kOperationFlags[static_cast<size_t>(entry.kind) % 4]
-                                  [static_cast<size_t>(entry.opcode) % 16];
+  uint64_t flags = FI_MSG | FI_RECV;
+  if (entry.kind != contract::CompletionKind::kRx) {
+    flags = kOperationFlags[static_cast<size_t>(entry.kind) % 4]
+                           [static_cast<size_t>(entry.opcode) % 16];
+  }
   if ((entry.flags & contract::kCompletionFlagHeaderData) != 0) {
     flags |= FI_REMOTE_CQ_DATA;
   }

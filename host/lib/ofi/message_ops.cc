@@ -30,13 +30,9 @@ struct SendOps {
   }
 
   [[gnu::noinline]] static ssize_t PostLong(
-      const TransferHandle::Transmit& transmit, nic::SendOperation operation,
-      fi_addr_t peer, const void* buffer, size_t bytes,
+      const TransferHandle::Transmit& transmit,
+      const nic::SendOperation& operation, const void* buffer, size_t bytes,
       const void* descriptor) noexcept {
-    if (!transmit.peers->Contains(peer)) {
-      return -FI_EINVAL;
-    }
-    operation.peer = static_cast<uint32_t>(peer);
     nic::TxQueue& queue = *transmit.queue;
     if (bytes <= contract::kInjectBytes) {
       return -queue.PostInRing<Locking>(operation, buffer, bytes);
@@ -53,13 +49,13 @@ struct SendOps {
       const TransferHandle::Transmit& transmit, nic::SendOperation operation,
       fi_addr_t peer, const void* buffer, size_t bytes,
       const void* descriptor) noexcept {
-    if (bytes > contract::kInlineBytes) {
-      return PostLong(transmit, operation, peer, buffer, bytes, descriptor);
-    }
     if (!transmit.peers->Contains(peer)) {
       return -FI_EINVAL;
     }
     operation.peer = static_cast<uint32_t>(peer);
+    if (bytes > contract::kInlineBytes) {
+      return PostLong(transmit, operation, buffer, bytes, descriptor);
+    }
     return -transmit.queue->PostInline<Locking>(operation, buffer, bytes);
   }
 
