@@ -62,6 +62,9 @@ class ClientModel final : public TransportClient {
   // As target: how often it refuses.
   double refuse = 0;
   contract::NackCode refuse_code = contract::NackCode::kNoPktBuffer;
+  // As target: ordered requests have to come in order. Off where messages fail:
+  // one that failed may still be executed, late.
+  bool check_order = true;
   // As initiator: messages that never left are posted again.
   bool repost = true;
 

@@ -23,7 +23,7 @@ Core::Core(const TransportLimits& the_limits, DatagramWire* the_wire,
       client(the_client),
       random(seed),
       messages(limits.messages),
-      pdcs(limits.pdcs),
+      pdcs(limits.pdcs, random.Next()),
       timers(2 * size_t{limits.pdcs}),
       ready(std::bit_ceil(2 * size_t{limits.pdcs})) {
   blocked.reserve(2 * size_t{limits.pdcs});

@@ -47,8 +47,11 @@ struct Core {
   Settings settings;
   Random random;
   uint64_t now_ns = 0;
-  uint32_t busy = 0;           // PDCs with something to send or to wait for.
-  uint32_t closing = 0;        // PDCs whose Close Command is on its way.
+  uint32_t busy = 0;     // PDCs with something to send or to wait for.
+  uint32_t closing = 0;  // PDCs whose Close Command is on its way.
+  // Until then a SYN may be a copy of one that was taken before a reset: as
+  // long as its initiator goes on.
+  uint64_t reset_until_ns = 0;
   uint64_t retry_ns = kNever;  // When a refused `Post` may succeed.
 
   std::vector<Message> messages;

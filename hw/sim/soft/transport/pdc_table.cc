@@ -6,7 +6,8 @@
 
 namespace heddle::sim::soft {
 
-PdcTable::PdcTable(uint32_t pdcs) : pdcs_(2 * size_t{pdcs}) {
+PdcTable::PdcTable(uint32_t pdcs, uint64_t seed)
+    : pdcs_(2 * size_t{pdcs}), ids_(seed) {
   for (auto& buckets : buckets_) {
     buckets.resize(2 * std::bit_ceil(size_t{pdcs}));
   }
@@ -29,7 +30,7 @@ void PdcTable::Fill() {
     pdcs_[i].index = static_cast<uint16_t>(i);
     pdcs_[i].target = i >= pdcs;
   }
-  ids_.Clear();
+  ids_.ReturnAll();
 }
 
 void PdcTable::Clear() {

@@ -17,9 +17,10 @@ class PdcTable {
  public:
   static constexpr uint16_t kNone = PdcidPool::kNoPdc;
 
-  // `pdcs` of each role.
-  explicit PdcTable(uint32_t pdcs);
+  // `pdcs` of each role; `seed` says which PDCIDs come first.
+  PdcTable(uint32_t pdcs, uint64_t seed);
 
+  // Frees all PDCs.
   void Clear();
 
   Pdc& operator[](uint16_t index) { return pdcs_[index]; }

@@ -18,14 +18,25 @@ class PdcidPool {
   static constexpr uint16_t kIds = 1u << (16 - contract::kSlotBits);
   static constexpr uint16_t kNoPdc = UINT16_MAX;
 
-  PdcidPool() : owner_(kIds, kNoPdc), free_(kIds), resting_(kIds) { Clear(); }
+  // The first identifier given follows `seed`: those of a former process are
+  // not the ones that its successor begins with.
+  explicit PdcidPool(uint64_t seed)
+      : owner_(kIds, kNoPdc), free_(kIds), resting_(kIds) {
+    for (uint64_t i = 0; i < kIds; ++i) {
+      const auto id = static_cast<uint16_t>((seed + i) % kIds);
+      if (id != 0) {
+        free_.Push({id, 0});
+      }
+    }
+  }
 
-  void Clear() {
-    owner_.assign(kIds, kNoPdc);
-    free_.Clear();
-    resting_.Clear();
+  // All identifiers in use come back, to be given after all others: packets to
+  // their former PDCs are still on the way.
+  void ReturnAll() {
     for (uint16_t id = 1; id < kIds; ++id) {
-      free_.Push({id, 0});
+      if (owner_[id] != kNoPdc) {
+        Return(id, 0);
+      }
     }
   }
 
@@ -69,7 +80,6 @@ class PdcidPool {
     const Free& front() const { return entries_[head_ % entries_.size()]; }
     void Push(Free entry) { entries_[tail_++ % entries_.size()] = entry; }
     Free Pop() { return entries_[head_++ % entries_.size()]; }
-    void Clear() { head_ = tail_ = 0; }
 
    private:
     std::vector<Free> entries_;

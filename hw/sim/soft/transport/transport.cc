@@ -354,6 +354,10 @@ void Transport::Reset() {
   Core& core = impl_->core;
   for (Pdc& pdc : core.pdcs.all()) {
     core.timers.Set(pdc.index, kNever);
+    if (pdc.target && pdc.state != PdcState::kFree) {
+      core.reset_until_ns = core.now_ns + std::max(core.settings.safety_ns,
+                                                   core.settings.dead_ns);
+    }
   }
   core.pdcs.Clear();
   core.tombstones.Clear();

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is sent again, and when; what is acknowledged, and how often.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/transport/psn.h"
+#include "tests/seed.h"
+#include "tests/sim/soft_transport/world.h"
+
+namespace heddle::sim::soft {
+namespace {
+
+using contract::NackCode;
+using contract::PdsType;
+using contract::Statistic;
+using contract::Status;
+namespace wire = contract::wire;
+
+bool IsRequest(std::span<const uint8_t> bytes) {
+  const auto type = wire::PdsPrologue::Decode(bytes.data()).type;
+  return type == PdsType::kRodReq || type == PdsType::kRudReq;
+}
+
+TestMessage Message(uint64_t serial, bool ordered, uint32_t packets = 1) {
+  TestMessage message;
+  message.serial = serial;
+  message.ordered = ordered;
+  message.packets = packets;
+  message.peer = World::Address(1);
+  return message;
+}
+
+// A world whose first PDC is open.
+std::unique_ptr<World> Opened(bool ordered) {
+  TransportLimits limits;
+  limits.pdcs = 4;
+  limits.messages = 512;
+  auto world = std::make_unique<World>(TestSeed(), 2, limits);
+  (*world)[0].client.Send(Message(1, ordered));
+  EXPECT_TRUE(world->Run());
+  return world;
+}
+
+// Loses the `nth` request that node 0 sends from now on.
+void LoseRequest(World* world, int nth) {
+  (*world)[0].wire.filter =
+      [nth, count = 0](std::span<const uint8_t> bytes) mutable {
+        return !IsRequest(bytes) || ++count != nth;
+      };
+}
+
+TEST(RecoveryTest, UnorderedResendsTheLostPacketOnly) {
+  auto world = Opened(false);
+  LoseRequest(world.get(), 10);
+  (*world)[0].client.Send(Message(2, false, 60));
+  ASSERT_TRUE(world->Run());
+  EXPECT_EQ(world->Total(Statistic::kTxRetransmissions), 1u);
+  EXPECT_EQ(world->Total(Statistic::kTxSelective), 1u);
+  EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u);
+  EXPECT_EQ(world->Total(Statistic::kTxNacks), 0u);
+}
+
+TEST(RecoveryTest, OrderedGoesBackWithoutWaitingForTheTimer) {
+  auto world = Opened(true);
+  LoseRequest(world.get(), 10);
+  (*world)[0].client.Send(Message(2, true, 60));
+  ASSERT_TRUE(world->Run());
+  EXPECT_GE(world->Total(Statistic::kTxRetransmissions), 1u);
+  EXPECT_LE(world->Total(Statistic::kTxRetransmissions), 2 * 64u);
+  EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u);
+  EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u);  // One per gap.
+}
+
+TEST(RecoveryTest, ReorderedPacketsAreNotLost) {
+  auto world = Opened(false);
+  world->rules.reorder = 30;
+  world->Configure();
+  world->weather = {.reordering = 0.2, .jitter_ns = 500};
+  (*world)[0].client.Send(Message(2, false, 500));
+  ASSERT_TRUE(world->Run());
+  EXPECT_EQ(world->Total(Statistic::kTxRetransmissions), 0u);
+  EXPECT_GT((*world)[1].client.out_of_order, 0u);
+}
+
+TEST(RecoveryTest, UnorderedMessagesCompleteOutOfOrder) {
+  auto world = Opened(false);
+  LoseRequest(world.get(), 1);
+  (*world)[0].client.Send(Message(2, false));
+  (*world)[0].client.Send(Message(3, false));
+  ASSERT_TRUE(world->Run());
+  ASSERT_EQ((*world)[0].client.endings.size(), 3u);
+  EXPECT_EQ((*world)[0].client.endings[1].serial, 3u);
+  EXPECT_EQ((*world)[0].client.endings[2].serial, 2u);
+}
+
+TEST(RecoveryTest, AcknowledgementsAreCoalesced) {
+  for (const bool ordered : {true, false}) {
+    auto world = Opened(ordered);
+    const uint64_t before = world->Total(Statistic::kTxAcks);
+    (*world)[0].client.Send(Message(2, ordered, 1600));
+    ASSERT_TRUE(world->Run());
+    const uint64_t acks = world->Total(Statistic::kTxAcks) - before;
+    EXPECT_GE(acks, 100u);
+    EXPECT_LE(acks, 140u);  // Every 16 packets, and where the window closed.
+  }
+}
+
+TEST(RecoveryTest, DelayedAckComesByItself) {
+  auto world = Opened(true);
+  // A later message keeps the first from asking for its ACK, but never leaves.
+  std::vector<uint64_t> acks;
+  (*world)[1].wire.filter = [&](std::span<const uint8_t>) {
+    acks.push_back(world->now_ns());
+    return true;
+  };
+  int requests = 0;
+  uint64_t sent = 0;
+  (*world)[0].wire.filter = [&](std::span<const uint8_t> bytes) {
+    sent = requests == 0 ? world->now_ns() : sent;
+    return !IsRequest(bytes) || ++requests < 2;
+  };
+  (*world)[0].client.Send(Message(2, true));
+  (*world)[0].client.Send(Message(3, true));
+  world->RunFor(50'000);
+  ASSERT_EQ(acks.size(), 1u);
+  const uint64_t delay = world->port.ack_delay_ticks * World::kTickNs;
+  EXPECT_GE(acks[0] - sent, delay);
+  EXPECT_LT(acks[0] - sent, delay + 10'000);
+  EXPECT_EQ((*world)[0].client.endings.size(), 2u);
+}
+
+TEST(RecoveryTest, TimeOutsDoubleUpToTheirMaximum) {
+  auto world = Opened(true);
+  std::vector<uint64_t> sent;
+  (*world)[0].wire.filter = [&](std::span<const uint8_t>) {
+    sent.push_back(world->now_ns());
+    return false;
+  };
+  (*world)[0].client.Send(Message(2, true));
+  (*world)[0].client.repost = false;
+  ASSERT_TRUE(world->Run());
+  const uint64_t rto = world->port.rto_ticks * World::kTickNs;
+  const uint64_t most = world->port.rto_max_ticks * World::kTickNs;
+  ASSERT_GT(sent.size(), 10u);
+  uint64_t expected = rto;
+  for (size_t i = 1; i < sent.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(sent[i] - sent[i - 1]),
+                static_cast<double>(expected), 200.0)
+        << i;
+    expected = std::min(2 * expected, most);
+  }
+}
+
+TEST(RecoveryTest, RefusalIsRetriedWithoutLimitAndWithBackOff) {
+  for (const bool ordered : {true, false}) {
+    auto world = Opened(ordered);
+    std::vector<uint64_t> sent;
+    (*world)[0].wire.filter = [&](std::span<const uint8_t>) {
+      sent.push_back(world->now_ns());
+      return true;
+    };
+    (*world)[1].client.refuse = 1;
+    (*world)[0].client.Send(Message(2, ordered));
+    world->RunFor(3 * world->port.dead_ticks * World::kTickNs);
+    EXPECT_EQ((*world)[0].client.endings.size(), 1u);
+    const uint64_t most = world->port.backoff_max_ticks * World::kTickNs;
+    ASSERT_GT(sent.size(), 20u);
+    EXPECT_LT(sent[1] - sent[0], sent[4] - sent[3]);
+    const uint64_t last = sent.back() - sent[sent.size() - 2];
+    EXPECT_GE(last, most);
+    EXPECT_LT(last, most + 20'000);
+    (*world)[1].client.refuse = 0;
+    ASSERT_TRUE(world->Run());
+    EXPECT_EQ((*world)[0].client.endings.size(), 2u);
+    EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u);
+  }
+}
+
+TEST(RecoveryTest, EachResourceCodeIsRetried) {
+  for (const NackCode code :
+       {NackCode::kNoPdcAvail, NackCode::kNoCccAvail, NackCode::kNoBitmap,
+        NackCode::kNoPktBuffer, NackCode::kNoGtdDelAvail,
+        NackCode::kNoSesMsgAvail, NackCode::kNoResource,
+        NackCode::kPsnOorWindow, NackCode::kRcvdSesProcg, NackCode::kTrimmed,
+        NackCode::kTrimmedLasthop, NackCode::kTrimmedAck,
+        NackCode::kRcvrInferLoss, NackCode::kAckWithData}) {
+    for (const bool ordered : {true, false}) {
+      auto world = Opened(ordered);
+      (*world)[1].client.refuse = 0.3;
+      (*world)[1].client.refuse_code = code;
+      for (uint64_t i = 2; i < 50; ++i) {
+        (*world)[0].client.Send(Message(i, ordered, 3));
+      }
+      ASSERT_TRUE(world->Run()) << static_cast<int>(code);
+      EXPECT_EQ((*world)[0].client.endings.size(), 49u);
+      for (const Ending& ending : (*world)[0].client.endings) {
+        EXPECT_TRUE(ending.completed) << static_cast<int>(code);
+      }
+    }
+  }
+}
+
+TEST(RecoveryTest, EachFatalCodeEndsWithPeerRejected) {
+  for (const NackCode code :
+       {NackCode::kPdcHdrMismatch, NackCode::kClosing, NackCode::kClosingInErr,
+        NackCode::kGtdDelRespUnavail, NackCode::kInvalidSyn,
+        NackCode::kPdcModeMismatch, NackCode::kNewStartPsn,
+        NackCode::kUnexpEvent}) {
+    auto world = Opened(true);
+    (*world)[0].client.repost = false;
+    (*world)[1].client.refuse = 1;
+    (*world)[1].client.refuse_code = code;
+    for (uint64_t i = 2; i < 102; ++i) {
+      (*world)[0].client.Send(Message(i, true));
+    }
+    ASSERT_TRUE(world->Run()) << static_cast<int>(code);
+    ASSERT_EQ((*world)[0].client.endings.size(), 101u);
+    for (size_t i = 1; i < 101; ++i) {
+      const Ending& ending = (*world)[0].client.endings[i];
+      EXPECT_FALSE(ending.completed);
+      EXPECT_EQ(ending.status, Status::kPeerRejected);
+      EXPECT_EQ(ending.detail, static_cast<uint16_t>(code));
+      EXPECT_EQ(ending.serial, i + 1) << "in order";
+    }
+    EXPECT_FALSE((*world)[0].client.endings.back().transmitted);
+  }
+}
+
+TEST(RecoveryTest, AbandonedButUnsentMessagesGoToAnotherPdc) {
+  auto world = Opened(true);
+  bool once = true;
+  (*world)[1].wire.filter = [&](std::span<const uint8_t> bytes) {
+    if (once && wire::PdsPrologue::Decode(bytes.data()).type == PdsType::kAck) {
+      // The first ACK becomes a fatal NACK.
+      once = false;
+      const auto ack = wire::PdsAck::Decode(bytes.data());
+      wire::PdsNack nack;
+      nack.type = PdsType::kNack;
+      nack.nack_code = NackCode::kClosing;
+      nack.nack_psn = ack.cack_psn;
+      nack.dpdcid = ack.dpdcid;
+      std::vector<uint8_t> out(wire::PdsNack::kBytes);
+      nack.Encode(out.data());
+      world->Inject(1, 0, out, 1);
+      return false;
+    }
+    return true;
+  };
+  for (uint64_t i = 2; i < 202; ++i) {
+    (*world)[0].client.Send(Message(i, true));
+  }
+  ASSERT_TRUE(world->Run());
+  size_t failed = 0;
+  for (const Ending& ending : (*world)[0].client.endings) {
+    failed += ending.completed ? 0 : 1;
+    EXPECT_TRUE(ending.transmitted);
+  }
+  EXPECT_EQ((*world)[0].client.endings.size(), 201u);
+  EXPECT_GT(failed, 0u);
+  EXPECT_LE(failed, kWindow);
+}
+
+TEST(RecoveryTest, LostClearCommandIsAskedForAgain) {
+  for (const bool ordered : {true, false}) {
+    auto world = Opened(ordered);
+    int lost = 0;
+    (*world)[0].wire.filter = [&](std::span<const uint8_t> bytes) {
+      const auto cp = wire::PdsCp::Decode(bytes.data());
+      return cp.type != PdsType::kCp ||
+             cp.cp_type != contract::CpType::kClearCommand || ++lost > 3;
+    };
+    for (uint64_t i = 2; i < 40; ++i) {
+      TestMessage message = Message(i, ordered);
+      message.kind = Kind::kError;
+      (*world)[0].client.Send(message);
+    }
+    ASSERT_TRUE(world->Run());
+    EXPECT_EQ((*world)[0].client.endings.size(), 39u);
+    EXPECT_GT(lost, 0);
+  }
+}
+
+TEST(RecoveryTest, MarksCloseTheWindowUnderNscc) {
+  auto run = [](double marking) {
+    TransportLimits limits;
+    limits.pdcs = 4;
+    World world(5, 2, limits);
+    world.rules.congestion = 1;
+    world.rules.cwnd_bytes = 60'000;
+    world.rules.base_rtt_ns = 4000;
+    world.weather.marking = marking;
+    world.weather.reordering = marking;  // Delay along with the marks.
+    world.Configure();
+    world[0].client.payload_bytes = 1024;
+    world[0].client.Send(Message(1, false, 3000));
+    EXPECT_TRUE(world.Run());
+    return world.now_ns();
+  };
+  EXPECT_GT(run(0.5), 3 * run(0) / 2);
+}
+
+}  // namespace
+}  // namespace heddle::sim::soft
