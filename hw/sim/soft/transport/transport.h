@@ -27,9 +27,9 @@ struct TransportLimits {
   std::optional<uint32_t> first_psn;
 };
 
-// Guarantees: UET §2 as profiled by design §3; `hw/sim/soft/README.md` lists
-// the rules. Nothing allocates after construction but the growth of tables
-// within their limits.
+// Guarantees: UET §2 as profiled by design §3;
+// `hw/sim/soft/transport/README.md` lists the rules. Nothing allocates after
+// construction but the growth of tables within their limits.
 //
 // Thread safety: one thread at a time.
 class Transport final : public MessageCarrier {
