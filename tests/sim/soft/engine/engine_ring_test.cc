@@ -351,6 +351,8 @@ TEST_F(EngineRingTest, ACancelledReceiveBehindOthersIsReportedAtOnce) {
   ASSERT_TRUE(entry.has_value());
   EXPECT_EQ(entry->position, 1);
   EXPECT_EQ(entry->queue_head, 0);
+  b_.CancelReceive(1);
+  EXPECT_FALSE(b_.Poll(1).has_value()) << "cancelled once";
   a_.Post(SendOf(8));
   a_.Post(SendOf(8));
   Run();

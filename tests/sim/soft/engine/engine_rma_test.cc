@@ -301,6 +301,11 @@ TEST_P(EngineRmaTest, ARegionThatWrapsIsNone) {
   b_.Write(Table::kRegion, 3, region_);
   a_.Post(Op(Opcode::kWrite, region_.address_base, 8));
   EXPECT_EQ(Only().detail, static_cast<uint16_t>(ReturnCode::kBadMkey));
+  region_.address_base = 0;
+  region_.iova = ~uint64_t{0} - 100;
+  b_.Write(Table::kRegion, 3, region_);
+  a_.Post(Op(Opcode::kWrite, 0, 8));
+  EXPECT_EQ(Only().detail, static_cast<uint16_t>(ReturnCode::kBadMkey));
 }
 
 TEST_P(EngineRmaTest, AnEndpointsRegionServesIt) {
