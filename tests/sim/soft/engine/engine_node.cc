@@ -33,8 +33,9 @@ EngineNode::EngineNode(TestFabric* fabric, const Options& options)
   rx_head = reinterpret_cast<uint64_t*>(Allocate(8));
   constexpr uint32_t kPeers = 16;
   av = reinterpret_cast<contract::AvEntry*>(
-      Allocate(kPeers * sizeof(contract::AvEntry)));
-  for (uint32_t i = 0; i < kPeers; ++i) {
+      Allocate((kPeers + 1) * sizeof(contract::AvEntry)));
+  // The last one is outside the vector, good as it looks.
+  for (uint32_t i = 0; i <= kPeers; ++i) {
     av[i].fa_lo = i;
     av[i].pid_on_fep = kPid;
     av[i].flags = contract::kAvFlagValid;
