@@ -541,6 +541,7 @@ void Executor::Settle() {
       std::this_thread::yield();
     }
   }
+  (void)Poll();  // What came between the last look and the word to go on.
   TellMemory();
   Forget();
   surroundings_.tell({.kind = EventKind::kSettled});
