@@ -167,6 +167,9 @@ bool SoftDevice::Start(std::string* message) {
   }
   const EngineLimits engine;
   TransportLimits transport;
+  // Small read results are kept like errors: with less than a window of places
+  // a burst of them is refused and backs off.
+  transport.guaranteed = contract::kPdcWindow;
   transport.messages = engine.messages;
   Random seeds(board.key_secret);
   InterruptSink* const interrupts = this;
