@@ -51,6 +51,7 @@ class Initiator {
   bool MayReopen(const Pdc& pdc) const;
   void Reopen(Pdc* pdc);
   void Acknowledged(Pdc* pdc, MessageIndex message, uint32_t packets);
+  void OnErrorWithoutPdc(Pdc* pdc, const IncomingAck& ack);
   void WantClear(Pdc* pdc, uint32_t psn);
   // An answer to `psn` with a response of SES.
   void TakeResponse(const Pdc& pdc, const IncomingAck& ack);

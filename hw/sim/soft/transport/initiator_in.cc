@@ -55,6 +55,19 @@ void Initiator::WantClear(Pdc* pdc, uint32_t psn) {
   }
 }
 
+// An error, and the target opened nothing for it.
+void Initiator::OnErrorWithoutPdc(Pdc* pdc, const IncomingAck& ack) {
+  wire::SesResponse response;
+  std::span<const uint8_t> data;
+  uint32_t offset = 0;
+  const bool error = ReadResponse(ack, &response, &data, &offset) &&
+                     response.return_code > contract::ReturnCode::kOk;
+  if (error && pdc->send.window().Contains(ack.facts.psn)) {
+    End(pdc, Status::kRemoteError, static_cast<uint16_t>(response.return_code));
+    core_.Settle(pdc);
+  }
+}
+
 void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
                       const Datagram& datagram) {
   const bool syn = pdc->state == PdcState::kSyn;
@@ -69,17 +82,7 @@ void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
   core_.Count(Statistic::kRxAcks);
   TakeResponse(*pdc, ack);
   if (syn && ack.spdcid == 0) {
-    // An error, and the target opened nothing for it.
-    wire::SesResponse response;
-    std::span<const uint8_t> data;
-    uint32_t offset = 0;
-    const bool error = ReadResponse(ack, &response, &data, &offset) &&
-                       response.return_code > contract::ReturnCode::kOk;
-    if (error && pdc->send.window().Contains(ack.facts.psn)) {
-      End(pdc, Status::kRemoteError,
-          static_cast<uint16_t>(response.return_code));
-      core_.Settle(pdc);
-    }
+    OnErrorWithoutPdc(pdc, ack);
     return;
   }
   if (syn) {
