@@ -105,6 +105,7 @@ RtlDevice::~RtlDevice() {
     static_cast<void>(node_.release());
     static_cast<void>(mac_.release());
     static_cast<void>(wire_.release());
+    static_cast<void>(thread_wake_.release());
     if (thread_.joinable()) {
       thread_.detach();
     }
@@ -116,7 +117,7 @@ RtlDevice::~RtlDevice() {
   {
     const std::lock_guard lock(thread_mutex_);
     stopping_ = true;
-    thread_wake_.notify_all();
+    thread_wake_->notify_all();
   }
   if (thread_.joinable()) {
     wire_->Kick();
@@ -422,8 +423,8 @@ void RtlDevice::ThreadMain() {
   while (!stopping_) {
     if (MonotonicNs() - last_poll_ns_ < kPollGraceNs) {
       std::unique_lock lock(thread_mutex_);
-      thread_wake_.wait_for(lock, std::chrono::nanoseconds(kPollGraceNs),
-                            [this] { return stopping_.load(); });
+      thread_wake_->wait_for(lock, std::chrono::nanoseconds(kPollGraceNs),
+                             [this] { return stopping_.load(); });
       continue;
     }
     if (HasWork()) {

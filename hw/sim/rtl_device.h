@@ -121,7 +121,10 @@ class RtlDevice : public Device {
   InterruptFds interrupts_;
 
   std::mutex thread_mutex_;
-  std::condition_variable thread_wake_;
+  // Apart, so that a child after fork can leave it alone: to destroy one on
+  // which a thread waited at the fork waits for that thread for ever.
+  std::unique_ptr<std::condition_variable> thread_wake_ =
+      std::make_unique<std::condition_variable>();
   std::thread thread_;
   std::atomic<bool> thread_started_ = false;
   std::atomic<bool> stopping_ = false;

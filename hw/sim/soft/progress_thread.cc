@@ -36,7 +36,7 @@ void ProgressThread::Stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    wake_.notify_all();
+    wake_->notify_all();
   }
   if (thread_.joinable()) {
     work_.wake();
@@ -45,6 +45,7 @@ void ProgressThread::Stop() {
 }
 
 void ProgressThread::Forget() {
+  static_cast<void>(wake_.release());
   if (thread_.joinable()) {
     thread_.detach();
   }
@@ -55,7 +56,7 @@ void ProgressThread::Take() {
   // The lock: a thread that is about to wait must not miss it.
   const std::lock_guard lock(mutex_);
   taken_until_ = until;
-  wake_.notify_all();
+  wake_->notify_all();
 }
 
 bool ProgressThread::IsTurn(uint64_t* polls) {
@@ -65,8 +66,8 @@ bool ProgressThread::IsTurn(uint64_t* polls) {
   }
   *polls = now;
   std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, std::chrono::nanoseconds(kGraceNs),
-                 [this] { return stopping_ || taken(); });
+  wake_->wait_for(lock, std::chrono::nanoseconds(kGraceNs),
+                  [this] { return stopping_ || taken(); });
   return false;
 }
 

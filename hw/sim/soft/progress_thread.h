@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -82,7 +83,10 @@ class ProgressThread {
   std::atomic<bool> started_ = false;
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  // Apart, so that a child after fork can leave it alone: to destroy one on
+  // which a thread waited at the fork waits for that thread for ever.
+  std::unique_ptr<std::condition_variable> wake_ =
+      std::make_unique<std::condition_variable>();
   std::thread thread_;
 };
 

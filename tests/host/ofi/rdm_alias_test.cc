@@ -135,7 +135,7 @@ TEST_F(AliasTest, NeedsOneDirectionAndFlagsThatAreOffered) {
         uint64_t{FI_TRANSMIT | FI_RECV | FI_COMPLETION}}) {
     EXPECT_EQ(fi_ep_alias(node.ep, &alias, flags), -FI_EINVAL);
   }
-  EXPECT_EQ(fi_ep_alias(node.ep, &alias, FI_TRANSMIT | FI_DELIVERY_COMPLETE),
+  EXPECT_EQ(fi_ep_alias(node.ep, &alias, FI_TRANSMIT | FI_COMMIT_COMPLETE),
             -FI_EBADFLAGS);
   EXPECT_EQ(fi_ep_alias(node.ep, &alias, FI_RECV | FI_INJECT), -FI_EBADFLAGS);
   EXPECT_EQ(alias, nullptr);

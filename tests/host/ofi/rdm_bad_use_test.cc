@@ -258,7 +258,7 @@ TEST_F(BadUseTest, CompletionLevelsAndFlagsNotOfferedAreRefused) {
   message.iov_count = 1;
   message.addr = to_b;
   for (const uint64_t flag :
-       {FI_DELIVERY_COMPLETE, FI_COMMIT_COMPLETE, FI_FENCE, FI_MULTICAST}) {
+       {FI_COMMIT_COMPLETE, FI_MULTICAST}) {
     EXPECT_EQ(fi_sendmsg(a->ep, &message, flag), -FI_EOPNOTSUPP);
   }
   for (const uint64_t flag : {FI_MULTI_RECV, FI_PEEK, FI_CLAIM}) {
@@ -281,7 +281,7 @@ TEST_F(BadUseTest, DefaultFlagsAreReadAndReplaced) {
   EXPECT_EQ(fi_control(&node.ep->fid, FI_GETOPSFLAG, &flags), -FI_EINVAL);
   flags = FI_COMPLETION;
   EXPECT_EQ(fi_control(&node.ep->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
-  flags = FI_TRANSMIT | FI_DELIVERY_COMPLETE;
+  flags = FI_TRANSMIT | FI_COMMIT_COMPLETE;
   EXPECT_EQ(fi_control(&node.ep->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
 }
 

@@ -155,7 +155,7 @@ TEST_F(RulesTest, InfoThatIsNoneOfOursOpensNoEndpoint) {
       result([](fi_info& i) { i.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; }),
       -FI_ENOSYS);
   EXPECT_EQ(
-      result([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }),
+      result([](fi_info& i) { i.tx_attr->op_flags = FI_COMMIT_COMPLETE; }),
       -FI_EBADFLAGS);
   EXPECT_EQ(result([](fi_info& i) { i.rx_attr->op_flags = FI_MULTI_RECV; }),
             -FI_EBADFLAGS);
