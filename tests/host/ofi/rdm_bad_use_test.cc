@@ -257,8 +257,7 @@ TEST_F(BadUseTest, CompletionLevelsAndFlagsNotOfferedAreRefused) {
   message.msg_iov = &part;
   message.iov_count = 1;
   message.addr = to_b;
-  for (const uint64_t flag :
-       {FI_COMMIT_COMPLETE, FI_MULTICAST}) {
+  for (const uint64_t flag : {FI_COMMIT_COMPLETE, FI_MULTICAST}) {
     EXPECT_EQ(fi_sendmsg(a->ep, &message, flag), -FI_EOPNOTSUPP);
   }
   for (const uint64_t flag : {FI_MULTI_RECV, FI_PEEK, FI_CLAIM}) {

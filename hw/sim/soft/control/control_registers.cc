@@ -200,9 +200,10 @@ uint32_t ControlRegisters::ReadMirror(uint32_t offset) const {
 
 uint32_t ControlRegisters::ReadSlowPathWord(uint32_t index) const {
   const auto frame = parts_.slow_path->front();
+  const size_t at = size_t{index} * kWord;
   uint32_t word = 0;
-  if (index * kWord < frame.size()) {
-    const auto rest = frame.subspan(index * kWord);
+  if (at < frame.size()) {
+    const auto rest = frame.subspan(at);
     std::memcpy(&word, rest.data(), std::min<size_t>(rest.size(), kWord));
   }
   return word;
