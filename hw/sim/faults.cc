@@ -78,8 +78,9 @@ bool MarkCongestion(Frame* frame) {
   const uint8_t before = ip[1];
   ip[1] |= kCe;
   // RFC 1624: HC' = ~(~HC + ~m + m'). The field is the low byte of its word.
-  const uint32_t checksum = ip[kChecksumAt] << 8 | ip[kChecksumAt + 1];
-  uint32_t sum = (~checksum & 0xffff) + ip[1] - before;
+  const uint32_t checksum =
+      uint32_t{ip[kChecksumAt]} << 8 | ip[kChecksumAt + 1];
+  uint32_t sum = (~checksum & 0xffff) + uint32_t{ip[1]} - before;
   sum = (sum & 0xffff) + (sum >> 16);
   ip[kChecksumAt] = static_cast<uint8_t>(~sum >> 8);
   ip[kChecksumAt + 1] = static_cast<uint8_t>(~sum);

@@ -109,8 +109,8 @@ Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
   }
   constexpr uint32_t kTwelveBits = 0xfff;
   const uint8_t* const ses = cursor.data();
-  const uint32_t pid = (ses[8] << 8 | ses[9]) & kTwelveBits;
-  const uint32_t ri = (ses[10] << 8 | ses[11]) & kTwelveBits;
+  const uint32_t pid = (uint32_t{ses[8]} << 8 | ses[9]) & kTwelveBits;
+  const uint32_t ri = (uint32_t{ses[10]} << 8 | ses[11]) & kTwelveBits;
   route.kind = Route::Kind::kPort;
   route.ip = ip;
   route.port = static_cast<uint16_t>(

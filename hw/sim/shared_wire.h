@@ -35,7 +35,7 @@ struct SharedWireOptions {
 //
 // Thread safety: `Kick`, `ClaimPort`, `ReleasePort` from any thread; sending
 // and receiving by one thread at a time.
-class SharedWire : public firmware::Switch {
+class SharedWire final : public firmware::Switch {
  public:
   // Errors, each with a line in `*message`: EBUSY when the address has 64
   // functions, or the wire kMaxPorts; EPROTO when the payload MTU or the
