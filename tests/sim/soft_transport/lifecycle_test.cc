@@ -318,32 +318,6 @@ TEST_P(LifecycleTest, TargetThatForgotAnIdlePdcIsOpenedAgain) {
   EXPECT_EQ(world[0].transport.statistic(Statistic::kTxPdcs), 2u);
 }
 
-TEST_P(LifecycleTest, ResetUnderTrafficExecutesNothingTwice) {
-  Random random(TestSeed());
-  for (int run = 0; run < 20 && !HasFailure(); ++run) {
-    World world(random.Next(), 2, Small(4));
-    world.weather = {.loss = 0.02, .reordering = 0.1};
-    world[1].client.check_order = false;
-    for (uint64_t i = 1; i <= 200; ++i) {
-      TestMessage message = To(1, i, ordered());
-      message.packets = 1 + random.Below(5);
-      world[0].client.Send(message);
-    }
-    ASSERT_TRUE(world.RunUntil(
-        [&] { return world.Total(Statistic::kRxAcks) != 0; }, 1'000'000'000));
-    world.RunFor(random.Below(40'000));
-    world[1].transport.Reset();
-    ASSERT_TRUE(world.Run());
-    ASSERT_EQ(world[0].client.endings.size(), 200u);
-    for (const Ending& ending : world[0].client.endings) {
-      const auto& taken = world[1].client.taken[ending.serial];
-      if (ending.completed) {  // More than once fails in the client.
-        EXPECT_EQ(taken.count, taken.packets.size());
-      }
-    }
-  }
-}
-
 // The target has a PDC of a former process with that PDCID.
 TEST_P(LifecycleTest, InvalidSynTakesAnotherPdcid) {
   World world(TestSeed(), 2, Small(8));

@@ -394,6 +394,9 @@ void Initiator::OnTimer(Pdc* pdc) {
       core_.Count(Statistic::kTimeouts);
     }
     pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
+    if (what == SendHalf::Timer::kClear) {
+      pdc->clear_told = send.window().una() - 1;  // What was told is lost.
+    }
   } else if (pdc->listed && settings.idle_ns != 0 &&
              now - pdc->used_ns >= settings.idle_ns) {
     BeginClose(pdc);

@@ -146,7 +146,10 @@ void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
     }
   }
   if (window_.unanswered() == 0) {
-    timer_ns_ = kNever;
+    // What the target keeps until it is cleared holds its CACK back; a Clear
+    // Command may be lost, and nobody answers it.
+    timer_ns_ = window_.una() == window_.top() ? kNever
+                                               : now_ns + settings.rto_ns;
     resent_ = false;
   } else if (!waiting_) {
     timer_ns_ = now_ns + settings.rto_ns;
@@ -201,8 +204,9 @@ bool SendHalf::OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
 
 SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
   if (window_.unanswered() == 0) {
-    timer_ns_ = kNever;
-    return Timer::kNothing;
+    const bool held = window_.una() != window_.top();
+    timer_ns_ = held ? now_ns + settings.rto_max_ns : kNever;
+    return held ? Timer::kClear : Timer::kNothing;
   }
   if (waiting_) {
     waiting_ = false;
