@@ -148,8 +148,8 @@ void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
   if (window_.unanswered() == 0) {
     // What the target keeps until it is cleared holds its CACK back; a Clear
     // Command may be lost, and nobody answers it.
-    timer_ns_ = window_.una() == window_.top() ? kNever
-                                               : now_ns + settings.rto_ns;
+    timer_ns_ =
+        window_.una() == window_.top() ? kNever : now_ns + settings.rto_ns;
     resent_ = false;
   } else if (!waiting_) {
     timer_ns_ = now_ns + settings.rto_ns;
