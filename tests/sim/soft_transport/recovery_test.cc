@@ -37,7 +37,8 @@ std::unique_ptr<World> Opened(bool ordered) {
   TransportLimits limits;
   limits.pdcs = 4;
   limits.messages = 512;
-  auto world = std::make_unique<World>(TestSeed(), 2, limits);
+  // A fixed one: each 16th PSN asks for its ACK, wherever the PSNs begin.
+  auto world = std::make_unique<World>(TestSeed(3), 2, limits);
   (*world)[0].client.Send(Message(1, ordered));
   EXPECT_TRUE(world->Run());
   return world;
