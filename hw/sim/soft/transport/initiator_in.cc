@@ -375,7 +375,8 @@ void Initiator::OnTimer(Pdc* pdc) {
     pdc->receive.owed = ReceiveHalf::Owed::kAck;
     pdc->receive.ack_ns = kNever;
   }
-  const bool out = send.window().unanswered() != 0;
+  // Also while all is answered, but what the target keeps holds its CACK back.
+  const bool out = !send.window().empty();
   const bool waits = (out || pdc->held != 0) && !send.waiting();
   const bool silent = waits && now - send.heard_ns() >= settings.dead_ns;
   const bool due = send.timer_ns() <= now;
@@ -395,7 +396,9 @@ void Initiator::OnTimer(Pdc* pdc) {
     }
     pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
     if (what == SendHalf::Timer::kClear) {
-      pdc->clear_told = send.window().una() - 1;  // What was told is lost.
+      // Nobody answers a Clear Command: it may be lost, or the ACK behind it.
+      pdc->clear_told = send.window().una() - 1;
+      pdc->ask_due = true;
     }
   } else if (pdc->listed && settings.idle_ns != 0 &&
              now - pdc->used_ns >= settings.idle_ns) {

@@ -146,10 +146,7 @@ void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
     }
   }
   if (window_.unanswered() == 0) {
-    // What the target keeps until it is cleared holds its CACK back; a Clear
-    // Command may be lost, and nobody answers it.
-    timer_ns_ =
-        window_.una() == window_.top() ? kNever : now_ns + settings.rto_ns;
+    timer_ns_ = window_.empty() ? kNever : now_ns + settings.rto_ns;
     resent_ = false;
   } else if (!waiting_) {
     timer_ns_ = now_ns + settings.rto_ns;
@@ -203,10 +200,9 @@ bool SendHalf::OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
 }
 
 SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
-  if (window_.unanswered() == 0) {
-    const bool held = window_.una() != window_.top();
-    timer_ns_ = held ? now_ns + settings.rto_max_ns : kNever;
-    return held ? Timer::kClear : Timer::kNothing;
+  if (window_.empty()) {
+    timer_ns_ = kNever;
+    return Timer::kNothing;
   }
   if (waiting_) {
     waiting_ = false;
@@ -217,6 +213,9 @@ SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
   rto_shift_ = static_cast<uint8_t>(rto_shift_ + (rto_shift_ < 31));
   timer_ns_ = now_ns + Settings::Doubled(settings.rto_ns, rto_shift_,
                                          settings.rto_max_ns);
+  if (window_.unanswered() == 0) {
+    return Timer::kClear;
+  }
   const uint32_t oldest = OldestUnanswered();
   const bool ask = window_.Has(window_.arrived(), oldest);
   window_.MarkLost(window_.sent());

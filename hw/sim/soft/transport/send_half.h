@@ -89,7 +89,7 @@ class SendHalf {
     kResume,   // A wait after a refusal is over.
     kTimeout,  // Packets count as lost now.
     kAsk,      // The oldest arrived but was never answered: ask for that.
-    kClear,    // All is answered, but CACK stands: clear again.
+    kClear,    // All is answered, but CACK stands: clear again, and ask.
     kNothing,
   };
   Timer OnTimer(const Settings& settings, uint64_t now_ns);

@@ -35,6 +35,7 @@ class SendWindow {
   uint32_t una() const { return una_; }
   uint32_t top() const { return top_; }
   uint64_t flight_bytes() const { return flight_bytes_; }
+  bool empty() const { return top_ == una_; }
   bool full() const { return top_ - una_ >= kWindow; }
   bool Contains(uint32_t psn) const { return psn - una_ < top_ - una_; }
   uint64_t sent() const { return LowBits(top_ - una_); }

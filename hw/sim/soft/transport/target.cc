@@ -389,7 +389,7 @@ void Target::OnTimer(Pdc* pdc) {
     pdc->receive.owed = ReceiveHalf::Owed::kAck;
     pdc->receive.ack_ns = kNever;
   }
-  const bool out = send.window().unanswered() != 0;
+  const bool out = !send.window().empty();
   const bool due = send.timer_ns() <= now;
   const bool silent =
       out && !send.waiting() && now - send.heard_ns() >= settings.dead_ns;
@@ -405,7 +405,8 @@ void Target::OnTimer(Pdc* pdc) {
     if (what == SendHalf::Timer::kTimeout || what == SendHalf::Timer::kAsk) {
       core_.Count(Statistic::kTimeouts);
     }
-    pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
+    pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk ||
+                   what == SendHalf::Timer::kClear;
   } else if (now - pdc->receive.heard_ns >= 2 * settings.dead_ns) {
     Close(pdc, true);
     return;
