@@ -307,7 +307,8 @@ TEST_P(LifecycleTest, TargetThatForgotAnIdlePdcIsOpenedAgain) {
   World world(TestSeed(), 2, Small(4));
   world[0].client.Send(To(1, 1, ordered()));
   ASSERT_TRUE(world.Run());
-  world[1].transport.Reset();
+  world.RunFor(4 * world.port.dead_ticks * World::kTickNs);
+  ASSERT_EQ(world[1].client.closed_in_error, 1u);
   for (uint64_t i = 2; i <= 20; ++i) {
     TestMessage message = To(1, i, ordered());
     message.packets = 3;
@@ -316,6 +317,32 @@ TEST_P(LifecycleTest, TargetThatForgotAnIdlePdcIsOpenedAgain) {
   ASSERT_TRUE(world.Run());
   ExpectAllCompleted(world, &world[0], 20);
   EXPECT_EQ(world[0].transport.statistic(Statistic::kTxPdcs), 2u);
+}
+
+TEST_P(LifecycleTest, ResetUnderTrafficExecutesNothingTwice) {
+  Random random(TestSeed());
+  for (int run = 0; run < 20 && !HasFailure(); ++run) {
+    World world(random.Next(), 2, Small(4));
+    world.weather = {.loss = 0.02, .duplication = 0.02, .reordering = 0.1};
+    world[1].client.check_order = false;
+    for (uint64_t i = 1; i <= 200; ++i) {
+      TestMessage message = To(1, i, ordered());
+      message.packets = 1 + random.Below(5);
+      world[0].client.Send(message);
+    }
+    ASSERT_TRUE(world.RunUntil(
+        [&] { return world.Total(Statistic::kRxAcks) != 0; }, 1'000'000'000));
+    world.RunFor(random.Below(40'000));
+    world[1].transport.Reset();
+    ASSERT_TRUE(world.Run());
+    ASSERT_EQ(world[0].client.endings.size(), 200u);
+    for (const Ending& ending : world[0].client.endings) {
+      const auto& taken = world[1].client.taken[ending.serial];
+      if (ending.completed) {  // More than once fails in the client.
+        EXPECT_EQ(taken.count, taken.packets.size());
+      }
+    }
+  }
 }
 
 // The target has a PDC of a former process with that PDCID.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <vector>
 
@@ -49,15 +50,16 @@ struct Core {
   uint64_t now_ns = 0;
   uint32_t busy = 0;     // PDCs with something to send or to wait for.
   uint32_t closing = 0;  // PDCs whose Close Command is on its way.
-  // Until then a SYN may be a copy of one that was taken before a reset: as
-  // long as its initiator goes on.
+  // Until then, as long as their initiators go on, these name target PDCs that
+  // a reset ended.
   uint64_t reset_until_ns = 0;
+  std::bitset<PdcidPool::kIds> reset_ids;
   uint64_t retry_ns = kNever;  // When a refused `Post` may succeed.
 
   std::vector<Message> messages;
   PdcTable pdcs;
   TimerHeap timers;
-  Tombstones tombstones;
+  Tombstones tombstones;        // They outlive resets.
   std::vector<uint16_t> ready;  // Ring of PDCs that may send.
   size_t ready_head = 0;
   size_t ready_tail = 0;

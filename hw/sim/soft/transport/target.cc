@@ -69,12 +69,8 @@ void Target::OnSyn(const IncomingRequest& request) {
     Take(pdc, request, false);
     return;
   }
-  // After a reset that ended PDCs, what looks like the rest of one may have
-  // been executed before: its initiator reports it failed.
-  const bool suspect = core_.now_ns < core_.reset_until_ns &&
-                       (header.retx != 0 || header.psn_offset != 0);
-  if (suspect || core_.tombstones.Knows({datagram.source, start, header.spdcid},
-                                        core_.now_ns)) {
+  if (core_.tombstones.Knows({datagram.source, start, header.spdcid},
+                             core_.now_ns)) {
     core_.Count(Statistic::kRxClosing);
     Strange(datagram, NackCode::kClosing, header.psn, header.spdcid);
     return;

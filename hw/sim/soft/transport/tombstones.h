@@ -36,12 +36,8 @@ class Tombstones {
 
   Tombstones() : places_(kPlaces), buckets_(kPlaces, kNone) {}
 
-  void Clear() {
-    head_ = tail_ = 0;
-    buckets_.assign(kPlaces, kNone);
-  }
-
-  // `until_ns` does not lie before that of an earlier call.
+  // One whose `until_ns` lies before that of an earlier call is kept as long as
+  // that.
   void Add(const PdcIdentity& identity, uint64_t until_ns) {
     if (tail_ - head_ == kPlaces) {
       Drop();

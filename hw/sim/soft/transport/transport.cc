@@ -43,7 +43,8 @@ class Transport::Impl {
   // The PDC named by a packet of the peer's, or null: it is another function's
   // (dropped without a word) or unknown.
   Pdc* Find(uint16_t dpdcid, bool* ours);
-  void AnswerUnknown(const Datagram& datagram, uint32_t psn, uint16_t spdcid);
+  void AnswerUnknown(const Datagram& datagram, uint32_t psn, uint16_t spdcid,
+                     uint16_t dpdcid);
   void RunTimers();
   // Sends one packet of the PDC.
   enum class Turn : uint8_t { kSent, kBlocked, kNothing };
@@ -104,9 +105,12 @@ Pdc* Transport::Impl::Find(uint16_t dpdcid, bool* ours) {
 }
 
 void Transport::Impl::AnswerUnknown(const Datagram& datagram, uint32_t psn,
-                                    uint16_t spdcid) {
+                                    uint16_t spdcid, uint16_t dpdcid) {
+  // INV_DPDCID would say that nothing of it was executed.
+  const bool reset = core.now_ns < core.reset_until_ns &&
+                     core.reset_ids[dpdcid % PdcidPool::kIds];
   SendNack(&core, PathBack(datagram),
-           {.code = NackCode::kInvDpdcid,
+           {.code = reset ? NackCode::kClosing : NackCode::kInvDpdcid,
             .psn = psn,
             .marked = datagram.congestion,
             .dpdcid = spdcid});
@@ -171,7 +175,7 @@ void Transport::Impl::OnControl(const Datagram& datagram) {
   if (pdc == nullptr) {
     // A Clear Command is not acknowledged, so its PSN means nothing.
     if (ours && cp.cp_type != contract::CpType::kClearCommand) {
-      AnswerUnknown(datagram, cp.psn, cp.spdcid);
+      AnswerUnknown(datagram, cp.psn, cp.spdcid, cp.dpdcid);
     }
   } else if (pdc->target) {
     target.OnControl(pdc, cp, datagram);
@@ -204,7 +208,7 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
   Pdc* pdc = Find(header.dpdcid, &ours);
   if (pdc == nullptr || pdc->target == back) {
     if (ours) {
-      AnswerUnknown(datagram, header.psn, header.spdcid);
+      AnswerUnknown(datagram, header.psn, header.spdcid, header.dpdcid);
     }
   } else if (pdc->target) {
     target.OnRequest(pdc, request);
@@ -352,15 +356,20 @@ bool Transport::idle() const {
 
 void Transport::Reset() {
   Core& core = impl_->core;
+  if (core.now_ns >= core.reset_until_ns) {
+    core.reset_ids.reset();
+  }
+  const uint64_t until =
+      core.now_ns + std::max(core.settings.safety_ns, core.settings.dead_ns);
   for (Pdc& pdc : core.pdcs.all()) {
     core.timers.Set(pdc.index, kNever);
     if (pdc.target && pdc.state != PdcState::kFree) {
-      core.reset_until_ns = core.now_ns + std::max(core.settings.safety_ns,
-                                                   core.settings.dead_ns);
+      core.tombstones.Add(pdc.identity(), until);
+      core.reset_ids.set(pdc.id % PdcidPool::kIds);
+      core.reset_until_ns = until;
     }
   }
   core.pdcs.Clear();
-  core.tombstones.Clear();
   std::fill(core.messages.begin(), core.messages.end(), Message());
   core.blocked.clear();
   core.ready_head = core.ready_tail = 0;

@@ -60,7 +60,8 @@ class Transport final : public MessageCarrier {
   // True if no PDC has anything to send, to be acknowledged or to answer.
   bool idle() const;
 
-  // Forgets everything, silently (reset of the function).
+  // Forgets everything, silently (reset of the function), but for the names of
+  // target PDCs: what their initiators send again is refused.
   void Reset();
 
   uint64_t statistic(contract::Statistic which) const;
