@@ -108,6 +108,7 @@ package heddle_pkg;
     logic [11:0]     source_pid;
     logic [11:0]     source_ri;
     logic [5:0]      dscp;
+    logic            rud;         // Goes on a RUD PDC, otherwise ROD.
   } tx_op_t;
 
   // The same, peer resolved.
@@ -164,6 +165,7 @@ package heddle_pkg;
 
   // What every packet of a PDC needs at the initiator, written when it opens.
   typedef struct packed {
+    logic            rud;         // Otherwise ROD.
     logic            ipv6;
     logic [127:0]    fa;          // Peer.
     logic [HopW-1:0] hop;

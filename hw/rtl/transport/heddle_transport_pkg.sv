@@ -28,6 +28,7 @@ package heddle_transport_pkg;
     logic            retx;
     logic            ar;
     logic            syn;
+    logic            rud;     // Otherwise ROD.
     logic [15:0]     clear_offset;
     logic [31:0]     psn;
     logic [15:0]     spdcid;

@@ -170,10 +170,11 @@ module heddle_tx_build
       request.ipv6           = peer.ipv6;
       request.fa             = peer.fa;
       request.dscp           = peer.dscp;
-      request.entropy        = peer.entropy;
+      request.entropy        = entropy;
       request.retx           = s1_q.retx;
       request.ar             = s1_q.ar;
       request.syn            = s1_q.syn;
+      request.rud            = peer.rud;
       request.clear_offset   = clear_offset[15:0];
       request.psn            = s1_q.psn;
       request.spdcid         = peer.spdcid;
@@ -196,6 +197,11 @@ module heddle_tx_build
       request.inline_data    = msg.inline_data;
     end
   end
+
+  // Packets of a RUD PDC may take any path.
+  logic [15:0] entropy;
+  assign entropy = peer.rud ? 16'(EntropyPortFirst) | {2'b0, peer.entropy[13:0] + s1_q.psn[13:0]}
+                            : peer.entropy;
 
   logic [7:0]  msg_opcode;
   logic [31:0] syn_offset;

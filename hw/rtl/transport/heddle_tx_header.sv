@@ -44,7 +44,7 @@ module heddle_tx_header
   ses_std_som0_t     ses;
   always_comb begin
     request                  = '0;
-    request.type_            = PdsTypeRodReq;
+    request.type_            = req_i.rud ? PdsTypeRudReq : PdsTypeRodReq;
     request.next_hdr         = NextHdrRequestStd;
     request.retx             = req_i.retx;
     request.ar               = req_i.ar;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives each operation a message table entry and queues it on its PDC.
 //
-// Keyed:    one ROD PDC per {owner, JobID, peer FA, PIDonFEP, RI, source PIDonFEP, source RI,
-//           DSCP}. A key has a place in one of two sets of 4 ways; there are four places for each
+// Keyed:    one PDC per {mode, owner, JobID, peer FA, PIDonFEP, RI, source PIDonFEP, source RI,
+//           DSCP}; its mode is RUD or ROD for life. A key has a place in one of two sets of 4 ways; there are four places for each
 //           PDC, so that PDCs run out before places do.
 // Parked:   an operation whose key has no PDC while none is free waits here with its table entry,
 //           and so do later ones of the same key (of the same hash); others pass. Whoever has
@@ -78,6 +78,7 @@ module heddle_tx_msg
   localparam int unsigned CountW = MsgW + 1;
 
   typedef struct packed {
+    logic         rud;
     logic         ipv6;
     logic [127:0] fa;
     logic [11:0]  pid_on_fep;
@@ -165,14 +166,14 @@ module heddle_tx_msg
   key_t        op_key, key;
   logic [11:0] target_ri;
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
-  assign op_key = {op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri, op_i.op.source_pid,
+  assign op_key = {op_i.op.rud, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri, op_i.op.source_pid,
                    op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp, op_i.op.owner, op_i.hop};
   assign key = (state_q == StIdle ? from_parked : from_parked_q) ? parked.key : op_key;
 
   logic [31:0] fold, mixed;
   assign fold = key.fa[31:0] ^ key.fa[63:32] ^ key.fa[95:64] ^ key.fa[127:96] ^
                 {key.pid_on_fep, 8'b0, key.resource_index} ^ {2'b0, key.dscp, key.job_id} ^
-                {4'b0, key.source_pid, 4'b0, key.source_ri};
+                {4'b0, key.source_pid, 3'b0, key.rud, key.source_ri};
   // Spreads keys that differ in few bits; a multiplication by constant shifts.
   assign mixed = fold + (fold << 3) + (fold << 10) + (fold << 17) + (fold >> 15);
 
@@ -267,6 +268,7 @@ module heddle_tx_msg
   assign kept = pdc_peer_t'(kept_raw);
 
   always_comb begin
+    peer_new.rud        = key.rud;
     peer_new.ipv6       = key.ipv6;
     peer_new.fa         = key.fa;
     peer_new.hop        = key.hop;

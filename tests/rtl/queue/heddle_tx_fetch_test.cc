@@ -28,7 +28,7 @@ using contract::TxCtxCfg;
 using contract::TxDesc;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kOpBits = 747;
+constexpr uint32_t kOpBits = 748;
 
 struct Op {
   bool token;
@@ -39,7 +39,7 @@ struct Op {
   uint32_t peer, rx_index, length;
   uint64_t op_context, header_data, match_bits, remote_offset, iova;
   uint64_t inline_hi, inline_lo, av_base;
-  uint32_t av_entries, job_id, source_pid, source_ri, dscp;
+  uint32_t av_entries, job_id, source_pid, source_ri, dscp, rud;
   uint64_t cycle;
 };
 
@@ -74,6 +74,7 @@ Op ParseOp(const Port& port) {
   op.source_pid = uint32_t(r.Take(12));
   op.source_ri = uint32_t(r.Take(12));
   op.dscp = uint32_t(r.Take(6));
+  op.rud = uint32_t(r.Take(1));
   r.ExpectEnd();
   return op;
 }

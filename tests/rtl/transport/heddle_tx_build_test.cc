@@ -349,6 +349,30 @@ TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {
   EXPECT_TRUE(dut_.reads().empty());
 }
 
+TEST_P(TxBuildStackTest, PacketOfARudPdcHasItsTypeAndAPathThatFollowsThePsn) {
+  PdcPeer peer = Peer();
+  peer.rud = 1;
+  dut_.WritePdc(3, peer);
+  dut_.WriteMessage(0, InlineMessage("UETHELLO"));
+  TxPacket pkt = {};
+  pkt.pdc = 3;
+  pkt.psn = 0x12345;
+  pkt.last = 1;
+  pkt.syn = 1;
+  pkt.ar = 1;
+  pkt.clear_psn = 0x12344;
+  dut_.Push(pkt);
+  dut_.RunUntil(1, 50);
+  route_.dscp = peer.dscp;
+  route_.entropy = 0xe468;  // 0xc123 and the low 14 bits of the PSN.
+  EXPECT_EQ(
+      dut_.sent().front().bytes,
+      Frame(route_, Hex("118c ffff 0001 2345 0011 0000"
+                        "0503 0001 0000 0042 0003 0005 0000 0000 0000 0000 0000"
+                        "0007 0000 0000 0000 0000 0000 0000 0000 0000 0000 0008"
+                        "5545 5448 454c 4c4f")));
+}
+
 TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   Response x2 = {};
   x2.ipv6 = route_.ipv6;

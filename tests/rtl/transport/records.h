@@ -121,6 +121,7 @@ struct MsgPacket {
 };
 
 struct PdcPeer {
+  uint8_t rud = 0;
   uint8_t ipv6 = 0;
   uint64_t fa_hi = 0;
   uint64_t fa_lo = 0;
@@ -136,7 +137,7 @@ struct PdcPeer {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(hop, 8), v(dscp, 6);
+    v(rud, 1), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(hop, 8), v(dscp, 6);
     v(spdcid, 16), v(start_psn, 32), v(entropy, 16), v(job_id, 24);
     v(pid_on_fep, 12), v(source_pid, 12), v(source_ri, 12);
   }
