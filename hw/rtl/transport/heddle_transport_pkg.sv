@@ -132,6 +132,15 @@ package heddle_transport_pkg;
     logic [PdcW-1:0] pdc;
   } target_way_t;
 
+  // What a RUD PDC knows of the PSNs that are out. Positions count from the oldest unacknowledged.
+  localparam int unsigned SackW = $clog2(PdcWindow) + 1;
+  typedef struct packed {
+    logic [PdcWindow-1:0] held;   // The target has them.
+    logic [SackW-1:0]     lost;   // Before this, what is not held is sent again;
+    logic [SackW-1:0]     again;  // before this, it was.
+    logic [SackW-1:0]     round;  // First never sent, when something was sent again last.
+  } sack_t;
+
   // What becomes of a packet at the target, with all it changes. Valid for one packet.
   typedef struct packed {
     logic               respond;
