@@ -245,8 +245,11 @@ package heddle_pkg;
     logic         retx;
     logic         ar;
     logic         syn;
+    logic         m;             // ACK: what it answers came marked.
     logic         probe;         // ACK flag p.
     logic [1:0]   req;           // ACK.
+    logic [15:0]  sack_offset;   // ACK_CC: SACK base - cack_psn, signed.
+    logic [7:0]   mpr;           // ACK_CC.
     logic [15:0]  offset;        // clear_psn_offset or ack_psn_offset, signed.
     logic [31:0]  psn;           // psn, cack_psn or nack_psn.
     logic [15:0]  spdcid;
@@ -269,8 +272,8 @@ package heddle_pkg;
     logic [11:0]  resource_index;
     logic [63:0]  buffer_offset;
     logic [31:0]  initiator;
-    logic [63:0]  match_bits;
-    logic [63:0]  header_data;
+    logic [63:0]  match_bits;      // ACK_CC: its SACK bitmap.
+    logic [63:0]  header_data;     // ACK_CC: its NSCC state; 0 for another cc_type.
     logic [31:0]  message_offset;  // 0 when som.
     logic [31:0]  request_length;
     // Response.
@@ -352,6 +355,14 @@ package heddle_pkg;
     logic [1:0]      req;
     logic [7:0]      code;       // NACK.
     logic [5:0]      return_code;
+    logic            m;          // What it answers came marked.
+    logic            retx;       // It answers a retransmission.
+    logic            sack;       // ACK_CC: what follows is valid.
+    logic [31:0]     sack_base;
+    logic [63:0]     sack_bitmap;   // Bit i: PSN sack_base + i was received. A clear bit says nothing.
+    logic [7:0]      mp_range;      // PSNs / 128 that the target tracks; 0: no limit.
+    logic [15:0]     service_time;  // 128 ns; 0: not known.
+    logic [23:0]     rcvd_bytes;    // 256 bytes, wraps.
   } ack_event_t;
 
   typedef enum logic [1:0] {
@@ -371,6 +382,8 @@ package heddle_pkg;
     logic            m;
     logic            retx;
     ack_req_e        req;         // ACK.
+    logic            cc;          // ACK: an ACK_CC.
+    logic [63:0]     sack_bitmap; // ACK_CC: bit i: PSN cack + 1 + i was received.
     logic [15:0]     spdcid;
     logic [15:0]     dpdcid;
     logic [31:0]     cack;

@@ -95,6 +95,7 @@ module heddle_rx_headers
   pds_request_syn0_t pds;
   pds_nack_t         pds_long;    // NACK; the layout of a CP but for the names.
   pds_ack_p0_t       pds_ack;
+  pds_ack_cc_cc_type0_t pds_cc;   // Behind an ACK's header.
   ses_std_som0_t     ses0;
   ses_std_som1_t     ses1;
   ses_response_t     ses_rsp;
@@ -105,16 +106,22 @@ module heddle_rx_headers
   assign pds_long = l4[L4W-1 - 8*UdpBytes -: 8*PdsNackBytes];
   assign ses0     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
   assign ses1     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
+  assign pds_cc   = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*PdsAckCcBytes];
   // An ACK's header is as long as a request's.
-  assign ses_rsp  = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
-  assign ses_data = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseDataBytes];
+  assign ses_rsp  = is_pds_cc ?
+      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes+PdsAckCcBytes) -: 8*SesResponseBytes] :
+      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
+  assign ses_data = is_pds_cc ?
+      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes+PdsAckCcBytes) -: 8*SesResponseDataBytes] :
+      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseDataBytes];
 
   // A request of the return direction carries data of a READ, or says why there are none; an ACK may
   // carry those of a small one.
-  logic is_pds_req, is_pds_ack, is_req, is_read, is_return, is_ack, is_nack, is_cp, known;
+  logic is_pds_req, is_pds_ack, is_pds_cc, is_req, is_read, is_return, is_ack, is_nack, is_cp, known;
   logic has_response, has_data;
   assign is_pds_req   = pds.type_ == PdsTypeRodReq || pds.type_ == PdsTypeRudReq;
-  assign is_pds_ack   = pds.type_ == PdsTypeAck;
+  assign is_pds_cc    = pds.type_ == PdsTypeAckCc;
+  assign is_pds_ack   = pds.type_ == PdsTypeAck || is_pds_cc;
   assign has_response = (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponse;
   assign has_data     = (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponseData;
   assign is_req    = is_pds_req && pds.next_hdr == NextHdrRequestStd;
@@ -134,6 +141,7 @@ module heddle_rx_headers
     if (is_req) fixed = fixed + 7'(PdsRequestBytes) + 7'(SesStdBytes);
     else if (is_ack || is_return) begin
       fixed = fixed + 7'(PdsAckBytes);
+      if (is_pds_cc)    fixed = fixed + 7'(PdsAckCcBytes);
       if (has_response) fixed = fixed + 7'(SesResponseBytes);
       if (has_data)     fixed = fixed + 7'(SesResponseDataBytes);
     end else if (is_nack || is_cp) begin
@@ -147,7 +155,8 @@ module heddle_rx_headers
   assign udp_bytes_o = udp.length;
   assign carries_o   = is_ip && (is_req || has_data) && udp.length > 16'(fixed);
   assign pay_start_o = l4_o + (has_data ? 7'(UdpBytes + PdsAckBytes + SesResponseDataBytes)
-                                        : 7'(UdpBytes + PdsRequestBytes + SesStdBytes));
+                                        : 7'(UdpBytes + PdsRequestBytes + SesStdBytes))
+                            + (is_pds_cc ? 7'(PdsAckCcBytes) : 7'd0);
 
   // ----------------------------------------------------------------- verdict
   logic [15:0] ip_sum;
@@ -256,8 +265,18 @@ module heddle_rx_headers
       if (is_nack || is_cp) pkt_o.pds_payload = pds_long.payload;
       if (is_nack) pkt_o.nack_code = pds_long.nack_code;
       if (is_ack) begin
+        pkt_o.m     = pds_ack.m;
         pkt_o.probe = pds_ack.p;
         pkt_o.req   = pds_ack.req;
+      end
+      if (is_ack && is_pds_cc) begin
+        pkt_o.sack_offset = pds_cc.sack_psn_offset;
+        pkt_o.mpr         = pds_cc.mpr;
+        pkt_o.match_bits  = pds_cc.sack_bitmap;
+        if (pds_cc.cc_type == '0) begin
+          pkt_o.header_data = {pds_cc.service_time, pds_cc.rc, pds_cc.rcv_cwnd_pend,
+                               pds_cc.rcvd_bytes, pds_cc.nscc_ooo_count};
+        end
       end
       if (has_response) begin
         pkt_o.response    = ses_rsp.opcode;

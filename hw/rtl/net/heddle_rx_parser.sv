@@ -10,8 +10,8 @@
 //           and counted (drop_overflow).
 // Aligned:  payload bytes of a packet start in lane 0 of a new beat;
 //           ceil(payload_bytes/StrbW) beats per packet, in packet order.
-// PDS types and SES headers: rod_req/rud_req with request_std; ack with response or
-// none; nack; cp. Others are drop_pds_type. SES ver != 0, a payload that contradicts
+// PDS types and SES headers: rod_req/rud_req with request_std; ack, ack_cc with
+// response or none; nack; cp. Others are drop_pds_type. SES ver != 0, a payload that contradicts
 // payload_length/request_length, or length fields beyond the MTU are drop_ses.
 // A UDP checksum of 0 is none; on IPv6 that is wrong.
 

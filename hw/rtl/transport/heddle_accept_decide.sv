@@ -48,7 +48,8 @@ module heddle_accept_decide
   logic is_request, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
   assign is_request = pkt_i.pds_type == PdsTypeRodReq && pkt_i.next_hdr == NextHdrRequestStd;
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
-  assign is_ack     = pkt_i.pds_type == PdsTypeAck && !pkt_i.probe;
+  assign is_ack     = (pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc) &&
+                      !pkt_i.probe;
   assign is_nack    = pkt_i.pds_type == PdsTypeNack;
   always_comb begin
     is_query = 1'b0;
@@ -547,6 +548,16 @@ module heddle_accept_decide
       v.ack.req         = pkt_i.req;
       v.ack.code        = pkt_i.nack_code;
       v.ack.return_code = pkt_i.return_code;
+      v.ack.m           = pkt_i.m;
+      v.ack.retx        = pkt_i.retx;
+      if (pkt_i.pds_type == PdsTypeAckCc) begin
+        v.ack.sack         = 1'b1;
+        v.ack.sack_base    = pkt_i.psn + 32'($signed(pkt_i.sack_offset));
+        v.ack.sack_bitmap  = pkt_i.match_bits;
+        v.ack.mp_range     = pkt_i.mpr;
+        v.ack.service_time = pkt_i.header_data[63:48];
+        v.ack.rcvd_bytes   = pkt_i.header_data[39:16];
+      end
     end
   end
   assign verdict_o = v;

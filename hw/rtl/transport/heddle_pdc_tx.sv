@@ -748,7 +748,7 @@ module heddle_pdc_tx
   end
 
   logic unused;
-  assign unused = ^{state_err, id_err, id.start_psn, ack_q.pdc, ack_q.req,
+  assign unused = ^{state_err, id_err, id.start_psn, ack_q,
                     back_q.pdc, port_i, transport_i, open_peer_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || clear_now) || pkt_fifo_ready)

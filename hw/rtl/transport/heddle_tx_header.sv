@@ -22,6 +22,12 @@ module heddle_tx_header
   output tx_stack_t   stack_o
 );
   localparam int unsigned RequestBytes = PdsRequestBytes + SesStdBytes;
+  localparam int unsigned AckCcLeast   = PdsAckBytes + PdsAckCcBytes;
+  localparam int unsigned AckMost      = PdsAckBytes + SesResponseBytes;
+  localparam int unsigned AckCcMost    = AckCcLeast + SesResponseBytes;
+  // A PDC's target tracks PdcWindow PSNs; the least range that says anything is 128 (UET 2.14).
+  localparam logic [7:0]  MpRange    = 8'd1;
+  localparam logic [15:0] OooUnknown = 16'hffff;
 
   // --------------------------------------------------------- PDS and above
   // First byte on top, as it follows the UDP header.
@@ -91,12 +97,13 @@ module heddle_tx_header
     if (req_i.cp_type == CpTypeClearCommand) control.payload = req_i.clear_psn;
   end
 
-  pds_ack_p0_t   ack;
-  pds_nack_t     nack;
+  pds_ack_p0_t          ack;
+  pds_ack_cc_cc_type0_t ack_cc;
+  pds_nack_t            nack;
   ses_response_t answer;
   always_comb begin
     ack                    = '0;
-    ack.type_              = PdsTypeAck;
+    ack.type_              = rsp_i.cc ? PdsTypeAckCc : PdsTypeAck;
     ack.next_hdr           = rsp_i.kind == ResponseAck ? NextHdrResponse : NextHdrNone;
     ack.m                  = rsp_i.m;
     ack.retx               = rsp_i.retx;
@@ -105,6 +112,12 @@ module heddle_tx_header
     ack.cack_psn           = rsp_i.cack;
     ack.spdcid             = rsp_i.spdcid;
     ack.dpdcid             = rsp_i.dpdcid;
+
+    ack_cc                 = '0;
+    ack_cc.mpr             = MpRange;
+    ack_cc.sack_psn_offset = 16'sd1;
+    ack_cc.sack_bitmap     = rsp_i.sack_bitmap;
+    ack_cc.nscc_ooo_count  = OooUnknown;
 
     answer                 = '0;
     answer.opcode          = ses_response_e'(rsp_i.response);
@@ -139,12 +152,14 @@ module heddle_tx_header
     end else if (valid_i) begin
       unique case (rsp_i.kind)
         ResponseAck: begin
-          upper       = {ack, answer, {(UpperW - 8 * (PdsAckBytes + SesResponseBytes)){1'b0}}};
-          upper_bytes = 8'(PdsAckBytes + SesResponseBytes);
+          upper       = rsp_i.cc ? {ack, ack_cc, answer, {(UpperW - 8 * AckCcMost){1'b0}}}
+                                 : {ack, answer, {(UpperW - 8 * AckMost){1'b0}}};
+          upper_bytes = rsp_i.cc ? 8'(AckCcMost) : 8'(AckMost);
         end
         ResponseNone: begin
-          upper       = {ack, {(UpperW - 8 * PdsAckBytes){1'b0}}};
-          upper_bytes = 8'(PdsAckBytes);
+          upper       = rsp_i.cc ? {ack, ack_cc, {(UpperW - 8 * AckCcLeast){1'b0}}}
+                                 : {ack, {(UpperW - 8 * PdsAckBytes){1'b0}}};
+          upper_bytes = rsp_i.cc ? 8'(AckCcLeast) : 8'(PdsAckBytes);
         end
         default: begin
           upper       = {nack, {(UpperW - 8 * PdsNackBytes){1'b0}}};

@@ -68,8 +68,11 @@ constexpr FieldLayout kFields[] = {
     {"spdcid", 16},
     {"psn", 32},
     {"offset", 16},
+    {"mpr", 8},
+    {"sack_offset", 16},
     {"req", 2},
     {"probe", 1},
+    {"m", 1},
     {"syn", 1},
     {"ar", 1},
     {"retx", 1},
@@ -210,7 +213,8 @@ Verdict Judge(const Bytes& frame, bool mac_error,
                        prologue.next_hdr == NextHdr::kRequestStd;
   const bool pds_request =
       prologue.type == PdsType::kRodReq || prologue.type == PdsType::kRudReq;
-  const bool pds_ack = prologue.type == PdsType::kAck;
+  const bool pds_cc = prologue.type == PdsType::kAckCc;
+  const bool pds_ack = prologue.type == PdsType::kAck || pds_cc;
   const bool response =
       (pds_request || pds_ack) && prologue.next_hdr == NextHdr::kResponse;
   const bool data =
@@ -223,11 +227,13 @@ Verdict Judge(const Bytes& frame, bool mac_error,
                     !(prologue.flags & 8);
   const bool cp = prologue.type == PdsType::kCp;
   const bool known = request || back || ack || nack || cp;
-  const size_t header = request    ? 56u
-                        : data     ? 32u
-                        : response ? 24u
-                        : ack      ? 12u
-                                   : 16u;
+  const size_t extra = ack && pds_cc ? wire::PdsAckCc::kBytes : 0u;
+  const size_t header = (request    ? 56u
+                         : data     ? 32u
+                         : response ? 24u
+                         : ack      ? 12u
+                                    : 16u) +
+                        extra;
   if (known && left < header + trailer) return Drop(Statistic::kDropTruncated);
   if (form.ipv6 != (port.ipv6 != 0)) {
     const bool sum_ok =
@@ -337,6 +343,7 @@ Verdict Judge(const Bytes& frame, bool mac_error,
   } else if (ack) {
     const auto h = wire::PdsAck::Decode(pds);
     f["retx"] = h.retx;
+    f["m"] = h.m;
     f["probe"] = h.p;
     f["req"] = static_cast<uint64_t>(h.req);
     f["offset"] =
@@ -344,6 +351,18 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["psn"] = h.cack_psn;
     f["spdcid"] = h.spdcid;
     f["dpdcid"] = h.dpdcid;
+    if (pds_cc) {
+      const auto cc = wire::PdsAckCc::Decode(pds + wire::PdsAck::kBytes);
+      f["sack_offset"] = static_cast<uint16_t>(cc.sack_psn_offset);
+      f["mpr"] = cc.mpr;
+      f["match_bits"] = cc.sack_bitmap;
+      if (cc.cc_type == 0) {
+        f["header_data"] = uint64_t{cc.service_time} << 48 |
+                           uint64_t{cc.rc} << 47 |
+                           uint64_t{cc.rcv_cwnd_pend} << 40 |
+                           uint64_t{cc.rcvd_bytes} << 16 | cc.nscc_ooo_count;
+      }
+    }
   } else if (nack) {
     const auto h = wire::PdsNack::Decode(pds);
     f["retx"] = h.retx;
@@ -364,7 +383,7 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["pds_payload"] = h.payload;
   }
   if (response) {
-    const auto s = wire::SesResponse::Decode(pds + 12);
+    const auto s = wire::SesResponse::Decode(pds + 12 + extra);
     if (s.ver != 0) return Drop(Statistic::kDropSes);
     f["response"] = static_cast<uint64_t>(s.opcode);
     f["return_code"] = static_cast<uint64_t>(s.return_code);
@@ -372,7 +391,7 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["job_id"] = s.job_id;
   }
   if (data) {
-    const auto s = wire::SesResponseData::Decode(pds + 12);
+    const auto s = wire::SesResponseData::Decode(pds + 12 + extra);
     if (s.ver != 0 || left > port.payload_mtu || left != s.payload_length ||
         uint64_t{s.message_offset} + left > s.modified_length) {
       return Drop(Statistic::kDropSes);
@@ -384,7 +403,7 @@ Verdict Judge(const Bytes& frame, bool mac_error,
     f["message_offset"] = s.message_offset;
     f["request_length"] = s.modified_length;
     f["payload_bytes"] = left;
-    payload.assign(pds + 32, pds + 32 + left);
+    payload.assign(pds + 32 + extra, pds + 32 + extra + left);
   }
   if (!request && !data && left != 0) return Drop(Statistic::kDropSes);
   std::erase_if(f, [](const auto& field) { return field.second == 0; });
@@ -477,7 +496,7 @@ Bytes GoodDatagram(sim::Random& rng, const Shape& shape,
   };
   const auto pds_ack = [&](NextHdr next_hdr) {
     wire::PdsAck h;
-    h.type = PdsType::kAck;
+    h.type = bit() ? PdsType::kAckCc : PdsType::kAck;
     h.next_hdr = next_hdr;
     h.m = bit();
     h.retx = bit();
@@ -489,6 +508,18 @@ Bytes GoodDatagram(sim::Random& rng, const Shape& shape,
     h.spdcid = u16();
     h.dpdcid = u16();
     Append(out, h);
+    if (h.type == PdsType::kAck) return;
+    wire::PdsAckCc cc;
+    cc.cc_type = bit();
+    cc.mpr = static_cast<uint8_t>(u16());
+    cc.sack_psn_offset = static_cast<int16_t>(u16());
+    cc.sack_bitmap = rng.Next();
+    cc.service_time = u16();
+    cc.rc = bit();
+    cc.rcv_cwnd_pend = u16() & 0x7f;
+    cc.rcvd_bytes = u32() & 0xffffff;
+    cc.nscc_ooo_count = u16();
+    Append(out, cc);
   };
   const auto response = [&] {
     wire::SesResponse s;
@@ -1064,7 +1095,10 @@ TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
       Built built = Build(bench.rng(), {kind, payload}, port);
       built.frame.resize(built.end);
       // A 32-bit field behind the PDS header.
-      const size_t at = built.form.l4() + 8 + 12 + word;
+      const uint8_t* pds = built.frame.data() + built.form.l4() + 8;
+      const bool cc = wire::PdsPrologue::Decode(pds).type == PdsType::kAckCc;
+      const size_t at =
+          built.form.l4() + 8 + 12 + word + (cc ? wire::PdsAckCc::kBytes : 0);
       uint32_t value =
           uint32_t{Half(built.frame, at)} << 16 | Half(built.frame, at + 2);
       value += add;

@@ -211,7 +211,7 @@ inline Bytes ResponseDatagram(const Response& rsp) {
     return out;
   }
   wire::PdsAck ack = {};
-  ack.type = contract::PdsType::kAck;
+  ack.type = rsp.cc ? contract::PdsType::kAckCc : contract::PdsType::kAck;
   ack.m = rsp.m;
   ack.retx = rsp.retx;
   ack.req = static_cast<contract::AckReq>(rsp.req);
@@ -219,13 +219,16 @@ inline Bytes ResponseDatagram(const Response& rsp) {
   ack.cack_psn = rsp.cack;
   ack.spdcid = rsp.spdcid;
   ack.dpdcid = rsp.dpdcid;
-  if (rsp.kind == ResponseKind::kNone) {
-    ack.next_hdr = contract::NextHdr::kNone;
-    AppendHeader(out, ack);
-    return out;
-  }
-  ack.next_hdr = contract::NextHdr::kResponse;
+  ack.next_hdr = rsp.kind == ResponseKind::kNone ? contract::NextHdr::kNone
+                                                 : contract::NextHdr::kResponse;
   AppendHeader(out, ack);
+  if (rsp.cc) {
+    AppendHeader(out, wire::PdsAckCc{.mpr = 1,
+                                     .sack_psn_offset = 1,
+                                     .sack_bitmap = rsp.sack_bitmap,
+                                     .nscc_ooo_count = 0xffff});
+  }
+  if (rsp.kind == ResponseKind::kNone) return out;
   wire::SesResponse ses = {};
   ses.opcode = static_cast<contract::SesResponse>(rsp.response);
   ses.return_code = static_cast<contract::ReturnCode>(rsp.return_code);

@@ -822,6 +822,8 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       rsp.m = random.Chance(0.5);
       rsp.retx = random.Chance(0.5);
       rsp.req = static_cast<uint8_t>(random.Below(3));
+      rsp.cc = random.Chance(0.5);
+      rsp.sack_bitmap = random.Next();
       rsp.spdcid = static_cast<uint16_t>(random.Next());
       rsp.dpdcid = static_cast<uint16_t>(random.Next());
       rsp.cack = static_cast<uint32_t>(random.Next());

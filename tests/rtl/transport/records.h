@@ -179,8 +179,11 @@ struct RxPacket {
   uint8_t retx = 0;
   uint8_t ar = 0;
   uint8_t syn = 0;
+  uint8_t m = 0;
   uint8_t probe = 0;
   uint8_t req = 0;
+  uint16_t sack_offset = 0;
+  uint8_t mpr = 0;
   uint16_t offset = 0;
   uint32_t psn = 0;
   uint16_t spdcid = 0;
@@ -215,7 +218,8 @@ struct RxPacket {
   void Fields(Visit&& v) {
     v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(source_mac, 48);
     v(source_port, 16), v(dscp, 6), v(ce, 1), v(pds_type, 5), v(next_hdr, 4);
-    v(retx, 1), v(ar, 1), v(syn, 1), v(probe, 1), v(req, 2), v(offset, 16);
+    v(retx, 1), v(ar, 1), v(syn, 1), v(m, 1), v(probe, 1), v(req, 2);
+    v(sack_offset, 16), v(mpr, 8), v(offset, 16);
     v(psn, 32), v(spdcid, 16), v(dpdcid, 16), v(psn_offset, 12);
     v(nack_code, 8), v(pds_payload, 32), v(opcode, 6), v(ses_ver, 2);
     v(dc, 1), v(ie, 1), v(rel, 1), v(hd, 1), v(eom, 1), v(som, 1);
@@ -355,12 +359,21 @@ struct AckEvent {
   uint8_t req = 0;
   uint8_t code = 0;
   uint8_t return_code = 0;
+  uint8_t m = 0;
+  uint8_t retx = 0;
+  uint8_t sack = 0;
+  uint32_t sack_base = 0;
+  uint64_t sack_bitmap = 0;
+  uint8_t mp_range = 0;
+  uint16_t service_time = 0;
+  uint32_t rcvd_bytes = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(nack, 1), v(pdc, 8), v(dpdcid, 16), v(spdcid, 16), v(fa_hi, 64);
     v(fa_lo, 64), v(cack, 32), v(psn, 32), v(req, 2), v(code, 8);
-    v(return_code, 6);
+    v(return_code, 6), v(m, 1), v(retx, 1), v(sack, 1), v(sack_base, 32);
+    v(sack_bitmap, 64), v(mp_range, 8), v(service_time, 16), v(rcvd_bytes, 24);
   }
 };
 
@@ -377,6 +390,8 @@ struct Response {
   uint8_t m = 0;
   uint8_t retx = 0;
   uint8_t req = 0;  // contract::AckReq.
+  uint8_t cc = 0;
+  uint64_t sack_bitmap = 0;
   uint16_t spdcid = 0;
   uint16_t dpdcid = 0;
   uint32_t cack = 0;
@@ -394,6 +409,7 @@ struct Response {
   void Fields(Visit&& v) {
     v(kind, 2), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48);
     v(entropy, 16), v(dscp, 6), v(m, 1), v(retx, 1), v(req, 2);
+    v(cc, 1), v(sack_bitmap, 64);
     v(spdcid, 16), v(dpdcid, 16), v(cack, 32), v(ack_offset, 16);
     v(nack_psn, 32);
     v(code, 8), v(vendor_code, 8), v(response, 6), v(return_code, 6);
