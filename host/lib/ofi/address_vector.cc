@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "host/lib/boundary/enumerator.h"
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/address.h"
@@ -154,12 +155,12 @@ int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
       attr->rx_ctx_bits != 0) {
     return -FI_ENOSYS;
   }
+  if (!boundary::AtMost(attr->type, FI_AV_TABLE)) {
+    return -FI_EINVAL;
+  }
   if (attr->type == FI_AV_UNSPEC) {
     attr->type =
         domain->av_type() == FI_AV_UNSPEC ? FI_AV_TABLE : domain->av_type();
-  }
-  if (attr->type != FI_AV_TABLE && attr->type != FI_AV_MAP) {
-    return -FI_EINVAL;
   }
   std::unique_ptr<AddressVector> made(new AddressVector(domain));
   auto table = nic::AddressTable::Create(domain->nic().device(), attr->count,

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string>
 
+#include "host/lib/boundary/enumerator.h"
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/info_layout.h"
@@ -169,8 +170,9 @@ CompletionQueue::~CompletionQueue() {
 int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
                           void* context) {
   if (attr == nullptr || (attr->flags & ~FI_AFFINITY) != 0 ||
-      (attr->wait_cond != FI_CQ_COND_NONE &&
-       attr->wait_cond != FI_CQ_COND_THRESHOLD)) {
+      !boundary::AtMost(attr->wait_cond, FI_CQ_COND_THRESHOLD) ||
+      !boundary::AtMost(attr->wait_obj, FI_WAIT_POLLFD) ||
+      !boundary::AtMost(attr->format, FI_CQ_FORMAT_TAGGED)) {
     return -FI_EINVAL;
   }
   if (const int refused = CheckWaitObject(*attr); refused != 0) {

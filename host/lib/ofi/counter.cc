@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "host/lib/boundary/enumerator.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/log.h"
 #include "host/lib/fabric/unsupported.h"
@@ -101,7 +102,8 @@ Counter::~Counter() {
 int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
                   void* context) {
   if (attr != nullptr &&
-      (attr->events != FI_CNTR_EVENTS_COMP || attr->flags != 0)) {
+      (!boundary::AtMost(attr->events, FI_CNTR_EVENTS_COMP) ||
+       !boundary::AtMost(attr->wait_obj, FI_WAIT_POLLFD) || attr->flags != 0)) {
     return -FI_EINVAL;
   }
   const fi_wait_obj wanted = attr == nullptr ? FI_WAIT_NONE : attr->wait_obj;
