@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/dma_memory.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -52,7 +53,7 @@ bool DmaMemory::Read(uint64_t iova, std::span<uint8_t> out) {
   if (from == nullptr) {
     return false;
   }
-  std::memcpy(out.data(), from, out.size());
+  std::copy_n(from, out.size(), out.data());
   return true;
 }
 
@@ -61,7 +62,7 @@ bool DmaMemory::Write(uint64_t iova, std::span<const uint8_t> bytes) {
   if (to == nullptr) {
     return false;
   }
-  std::memcpy(to, bytes.data(), bytes.size());
+  std::copy_n(bytes.data(), bytes.size(), to);
   return true;
 }
 

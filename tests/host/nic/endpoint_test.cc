@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -147,7 +148,7 @@ TEST_F(EndpointTest, CarriesEverySizeOnEachOfItsWays) {
     const auto at_a = a.Take();
     ASSERT_TRUE(at_a.has_value());
     EXPECT_EQ(at_a->finished.context, 22U);
-    EXPECT_EQ(std::memcmp(sent.data(), received.data(), bytes), 0);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), received.begin()));
     EXPECT_EQ(received[bytes], 0xee);
   }
 }
