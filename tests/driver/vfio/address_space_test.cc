@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/vfio/address_space.h"
+
+#include <gtest/gtest.h>
+#include <linux/vfio.h>
+
+#include <cerrno>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/driver/vfio/fake_kernel.h"
+#include "tests/seed.h"
+
+namespace heddle::vfio {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+class AddressSpaceTest : public testing::TestWithParam<const char*> {
+ protected:
+  AddressSpace& space() {
+    if (!space_) {
+      std::string message;
+      const bool group = GetParam() == std::string("group");
+      auto attached =
+          group ? AttachGroup(kernel_, FakeKernel::Function(), "", message)
+                : AttachIommufd(kernel_, FakeKernel::Function(), message);
+      EXPECT_TRUE(attached.ok()) << message;
+      iommu_ = std::move(attached.value());
+      space_ = std::make_unique<AddressSpace>(*iommu_);
+    }
+    return *space_;
+  }
+  static void* At(uint64_t address) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody follows it.
+    return reinterpret_cast<void*>(address);
+  }
+
+  FakeKernel kernel_;
+  std::unique_ptr<Iommu> iommu_;
+  std::unique_ptr<AddressSpace> space_;
+};
+
+TEST_P(AddressSpaceTest, UnalignedRangeIsMappedByItsPages) {
+  const Result<Iova> iova = space().Map(At(0x7000'0000'0ff0), 0x20);
+  ASSERT_TRUE(iova.ok());
+  ASSERT_EQ(kernel_.dma().size(), 1u);
+  const auto& [first, dma] = *kernel_.dma().begin();
+  EXPECT_EQ(dma.address, 0x7000'0000'0000u);
+  EXPECT_EQ(dma.bytes, 2 * kPage);
+  EXPECT_TRUE(dma.writable);
+  EXPECT_EQ(static_cast<uint64_t>(iova.value()), first + 0xff0);
+  EXPECT_EQ(space().pinned_bytes(), 2 * kPage);
+  EXPECT_TRUE(space().Unmap(iova.value(), 0x20).ok());
+  EXPECT_EQ(kernel_.dma().size(), 0u);
+  EXPECT_EQ(space().pinned_bytes(), 0u);
+}
+
+TEST_P(AddressSpaceTest, OverlappingRangesHaveMappingsOfTheirOwn) {
+  const Iova a = space().Map(At(0x10000), 0x3000).value();
+  const Iova b = space().Map(At(0x11000), 0x3000).value();
+  const Iova c = space().Map(At(0x10000), 0x3000).value();
+  EXPECT_EQ(kernel_.dma().size(), 3u);
+  EXPECT_TRUE(space().Unmap(b, 0x3000).ok());
+  EXPECT_TRUE(kernel_.dma().contains(static_cast<uint64_t>(a)));
+  EXPECT_TRUE(kernel_.dma().contains(static_cast<uint64_t>(c)));
+  EXPECT_TRUE(space().Unmap(a, 0x3000).ok());
+  EXPECT_TRUE(space().Unmap(c, 0x3000).ok());
+}
+
+TEST_P(AddressSpaceTest, LargeRangesKeepTheirPlaceInAHugePage) {
+  constexpr uint64_t kHuge = uint64_t{2} << 20;
+  const uint64_t address = 0x7f00'0000'0000 + 5 * kPage;
+  const Iova iova = space().Map(At(address), 8 * kHuge).value();
+  EXPECT_EQ(static_cast<uint64_t>(iova) % kHuge, address % kHuge);
+}
+
+TEST_P(AddressSpaceTest, EmptyAndWrappingRangesAreRefused) {
+  EXPECT_EQ(space().Map(At(0x10000), 0).error(), Errno{EINVAL});
+  EXPECT_EQ(space().Map(At(UINT64_MAX - 5), 100).error(), Errno{EINVAL});
+  EXPECT_EQ(space().Map(At(UINT64_MAX - 5), 3).error(), Errno{EINVAL});
+  EXPECT_EQ(kernel_.dma().size(), 0u);
+}
+
+TEST_P(AddressSpaceTest, OnlyAMappingAsMadeIsUnmapped) {
+  const Iova iova = space().Map(At(0x10000), 0x3000).value();
+  EXPECT_EQ(space().Unmap(iova, 0x2000).error(), Errno{EINVAL});
+  EXPECT_EQ(space().Unmap(Iova{12345}, 0x3000).error(), Errno{EINVAL});
+  EXPECT_EQ(kernel_.dma().size(), 1u);
+  EXPECT_TRUE(space().Unmap(iova, 0x3000).ok());
+  EXPECT_EQ(space().Unmap(iova, 0x3000).error(), Errno{EINVAL});
+}
+
+TEST_P(AddressSpaceTest, MemoryThatCannotBeWrittenIsMappedForReading) {
+  kernel_.constant_pages.insert(0x20000);
+  ASSERT_TRUE(space().Map(At(0x1f000), 0x2000).ok());
+  EXPECT_FALSE(kernel_.dma().begin()->second.writable);
+}
+
+TEST_P(AddressSpaceTest, LimitOfLockedMemoryIsExplained) {
+  kernel_.lock_limit = 4 * kPage;
+  ASSERT_TRUE(space().Map(At(0x10000), 3 * kPage).ok());
+  const Result<Iova> over = space().Map(At(0x20000), 2 * kPage);
+  ASSERT_FALSE(over.ok());
+  EXPECT_EQ(over.error(), Errno{ENOMEM});
+  const std::string why = space().Explain(over.error(), 2 * kPage);
+  EXPECT_NE(why.find("mapping 8192 bytes"), std::string::npos) << why;
+  // Refused mappings cost nothing.
+  EXPECT_EQ(space().pinned_bytes(), 3 * kPage);
+  ASSERT_TRUE(space().Map(At(0x20000), kPage).ok());
+}
+
+TEST_P(AddressSpaceTest, AddressesThatAreUsedUpAreRefusedAndComeBack) {
+  kernel_.usable = {{0x100000, 0x100000 + 4 * kPage - 1}};
+  const Iova a = space().Map(At(0x10000), 2 * kPage).value();
+  ASSERT_TRUE(space().Map(At(0x20000), 2 * kPage).ok());
+  EXPECT_EQ(space().Map(At(0x30000), 1).error(), Errno{ENOSPC});
+  EXPECT_TRUE(space().Unmap(a, 2 * kPage).ok());
+  EXPECT_TRUE(space().Map(At(0x30000), 1).ok());
+}
+
+TEST_P(AddressSpaceTest, AddressOfAMappingThatDoesNotEndIsNotUsedAgain) {
+  kernel_.usable = {{0x100000, 0x100000 + 2 * kPage - 1}};
+  const Iova a = space().Map(At(0x10000), kPage).value();
+  kernel_.unmap_hangs_on = true;
+  EXPECT_EQ(space().Unmap(a, kPage).error(), Errno{EIO});
+  ASSERT_TRUE(space().Map(At(0x20000), kPage).ok());
+  EXPECT_EQ(space().Map(At(0x30000), kPage).error(), Errno{ENOSPC});
+}
+
+TEST_P(AddressSpaceTest, WhatWasForgottenEndsWithIt) {
+  ASSERT_TRUE(space().Map(At(0x10000), 3 * kPage).ok());
+  ASSERT_TRUE(space().Map(At(0x20000), 1).ok());
+  space_.reset();
+  EXPECT_EQ(kernel_.dma().size(), 0u);
+}
+
+TEST_P(AddressSpaceTest, RandomUseKeepsTheAccounts) {
+  std::mt19937_64 random(TestSeed());
+  kernel_.usable = {{0x100000, 0x100000 + 256 * kPage - 1}};
+  struct Held {
+    Iova iova;
+    size_t bytes;
+  };
+  std::vector<Held> held;
+  for (int i = 0; i < 3000; ++i) {
+    if (held.empty() || random() % 5 < 3) {
+      const size_t bytes = 1 + random() % (9 * kPage);
+      const Result<Iova> iova =
+          space().Map(At(0x5000'0000'0000 + random() % (1 << 20)), bytes);
+      if (iova.ok()) {
+        held.push_back({iova.value(), bytes});
+      } else {
+        ASSERT_EQ(iova.error(), Errno{ENOSPC});
+      }
+    } else {
+      std::swap(held[random() % held.size()], held.back());
+      ASSERT_TRUE(space().Unmap(held.back().iova, held.back().bytes).ok());
+      held.pop_back();
+    }
+    uint64_t bytes = 0;
+    for (const auto& [iova, dma] : kernel_.dma()) {
+      bytes += dma.bytes;
+    }
+    ASSERT_EQ(space().pinned_bytes(), bytes);
+    ASSERT_EQ(space().mappings(), held.size());
+    ASSERT_EQ(kernel_.dma().size(), held.size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, AddressSpaceTest,
+                         testing::Values("group", "iommufd"),
+                         [](const auto& of) { return std::string(of.param); });
+
+class GroupSpaceTest : public AddressSpaceTest {};
+
+TEST_P(GroupSpaceTest, NumberOfMappingsIsLimitedAndExplained) {
+  kernel_.entries = 2;
+  ASSERT_TRUE(space().Map(At(0x10000), 1).ok());
+  ASSERT_TRUE(space().Map(At(0x20000), 1).ok());
+  const int before = kernel_.calls();
+  const Result<Iova> over = space().Map(At(0x30000), 1);
+  ASSERT_FALSE(over.ok());
+  EXPECT_EQ(over.error(), Errno{ENOSPC});
+  EXPECT_EQ(kernel_.calls(), before) << "the kernel was asked";
+  const std::string why = space().Explain(over.error(), 1);
+  EXPECT_NE(why.find("2 of 2 mappings"), std::string::npos) << why;
+}
+
+TEST_P(GroupSpaceTest, KernelThatDoesNotTellItsAddressesHasTheCommonOnes) {
+  kernel_.usable.clear();
+  EXPECT_EQ(space().Map(At(0x10000), kPage).error(), Errno{EINVAL});
+  EXPECT_GE(iommu_->limits().usable.front().first, uint64_t{1} << 32);
+}
+
+INSTANTIATE_TEST_SUITE_P(, GroupSpaceTest, testing::Values("group"));
+
+}  // namespace
+}  // namespace heddle::vfio
