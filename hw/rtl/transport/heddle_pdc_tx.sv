@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Initiator half of the PDCs: sequence numbers, window, timers, go-back-N.
+// Initiator half of the PDCs: sequence numbers, window, timers, what to send again.
 //
 // One event per cycle changes the state of one PDC: opening, an ACK or NACK, a
 // repositioning by heddle_pdc_walk, a timer, or the next packet. A PDC that may not
@@ -7,6 +7,8 @@
 //
 // Ordered:   packets of a PDC leave in PSN order; messages in queue order, never interleaved.
 // Window:    at most PdcWindow packets unacknowledged; one while the peer refuses or is silent.
+// Again:     on ROD all from the lost packet on; on RUD what heddle_sack names. To do so a PDC goes
+//            back to `una` and passes over the packets that need not be sent, one a cycle.
 // Refusal:   a NACK for lack of a resource is retried without limit, after a wait that
 //            doubles up to backoff_max_ticks; it shows that the peer lives.
 // Silence:   nothing heard for dead_ticks while packets are outstanding ends the PDC with
@@ -26,6 +28,7 @@
 module heddle_pdc_tx
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_transport_pkg::*;
 (
   input  logic clk_i,
   input  logic rst_ni,
@@ -95,6 +98,7 @@ module heddle_pdc_tx
 
   typedef struct packed {
     pdc_state_e      state;
+    logic            rud;        // Otherwise ROD.
     logic [31:0]     una;        // Oldest unacknowledged PSN.
     logic [31:0]     nxt;        // Next PSN to send.
     logic [31:0]     top;        // First PSN never sent.
@@ -108,6 +112,7 @@ module heddle_pdc_tx
     logic [3:0]      rto_shift;
     logic [3:0]      backoff_shift;
     logic [31:0]     heard;      // Tick at which the peer was last heard.
+    sack_t           sack;       // RUD.
   } pdc_t;
 
   typedef struct packed {
@@ -192,12 +197,13 @@ module heddle_pdc_tx
 
   ack_event_t ack_q;
   pdc_back_t  back_q;
-  logic       open_again_q;
+  logic       open_again_q, open_rud_q;
   logic [31:0] open_psn_q;
   always_ff @(posedge clk_i) begin
     pdc_q        <= pdc;
     open_again_q <= open_again_i;
     open_psn_q   <= open_peer_i.start_psn;
+    open_rud_q   <= open_peer_i.rud;
     if (ack_valid_i)  ack_q  <= ack_i;
     if (back_valid_i) back_q <= back_i;
   end
@@ -253,8 +259,8 @@ module heddle_pdc_tx
   logic        msg_failed, last, fresh, known, advanced;
   logic [31:0] acked, in_flight, window, refused_in, age;
   logic        ack_in_window, nack_in_window;
-  logic        resend_now, refuse_now, end_now, end_all, syn_again, finish, close_packet;
-  logic        send_now, retire;
+  logic        resend_now, refusal, refuse_now, end_now, end_all, syn_again, finish, close_packet;
+  logic        step_now, send_now, retire;
   status_e     end_status;
   logic [15:0] end_detail;
   pdc_walk_t   walk_d;
@@ -305,7 +311,7 @@ module heddle_pdc_tx
 
   always_comb begin
     resend_now = 1'b0;
-    refuse_now = 1'b0;
+    refusal    = 1'b0;
     end_now    = 1'b0;
     end_all    = 1'b0;
     syn_again  = 1'b0;
@@ -317,11 +323,12 @@ module heddle_pdc_tx
         NackCodeNoPdcAvail, NackCodeNoCccAvail, NackCodeNoBitmap, NackCodeNoPktBuffer,
         NackCodeNoGtdDelAvail, NackCodeNoSesMsgAvail, NackCodeNoResource,
         NackCodePsnOorWindow, NackCodeRcvdSesProcg:
-          refuse_now = nack_in_window && !(s.waiting && s.probe_psn == ack_q.psn);
+          refusal = nack_in_window;
         NackCodeTrimmed, NackCodeTrimmedLasthop, NackCodeTrimmedAck, NackCodeRodOoo,
         NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
-          resend_now = nack_in_window && refused_in < in_flight && !s.repositioning && !s.waiting;
+          resend_now = nack_in_window && refused_in < in_flight && !s.repositioning &&
+                       !s.waiting && !(s.rud && refused_in < 32'(s.sack.again));
         NackCodeInvalidSyn:
           if (nack_in_window) begin
             if (s.state == PdcSyn) syn_again = !s.repositioning;
@@ -330,7 +337,7 @@ module heddle_pdc_tx
         NackCodeInvDpdcid, NackCodePdcHdrMismatch, NackCodeClosing:
           if (nack_in_window) begin
             if (s.repositioning)               syn_again = 1'b0;  // Under way.
-            else if (s.resent || refused_in != '0) end_now = 1'b1;
+            else if (s.resent || refused_in != '0 || s.sack.held != '0) end_now = 1'b1;
             else                               syn_again = 1'b1;
           end
         default: end_now = nack_in_window;
@@ -355,6 +362,9 @@ module heddle_pdc_tx
     end
   end
 
+  // On RUD each packet is refused by itself; one wait serves all.
+  assign refuse_now = refusal && !(s.waiting && (s.rud || s.probe_psn == ack_q.psn));
+
   // The scan offers candidates; the timer itself decides.
   logic timer_due;
   assign timer_due = timer_cur.on && ($signed(now_q - timer_cur.at) >= 0) && live;
@@ -363,15 +373,16 @@ module heddle_pdc_tx
   logic open_now;
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn);
 
-  assign send_now = ev_q == EvSend && !clear_q[pdc_q] && can_send_q[pdc_q] &&
+  assign step_now = ev_q == EvSend && !clear_q[pdc_q] && can_send_q[pdc_q] &&
                     (pending[pdc_q] || closing_q[pdc_q]);
+  assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it.
   logic clear_due, clear_now;
   assign clear_due = ev_q == EvAck && known && (refused || repeated) && !pending[pdc_q] &&
                      s.state != PdcClosing;
   assign clear_now = ev_q == EvSend && clear_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
-  assign advance  = send_now && !close_packet && last;
+  assign advance  = step_now && !close_packet && last;
   assign closed   = ev_q == EvBack && back_q.kind == BackClosed;
   assign rewind   = (open_now && open_again_q) ||
                     (ev_q == EvBack && back_q.kind == BackResend && s.state != PdcEnding);
@@ -382,8 +393,34 @@ module heddle_pdc_tx
   assign leave  = ev_q == EvLeave && idle;
   assign retire = leave || (ev_q == EvTimer && timer_due && !s.waiting && idle);
 
+  // ------------------------------------------------- selective acknowledgement
+  logic             stale, timed_out, sack_ack, sack_lose, sack_step;
+  logic             sack_news, sack_back, sack_skip, sack_above;
+  logic [31:0]      una, next;  // Behind what the ACK acknowledges.
+  logic [SackW-1:0] sack_advance, lose_end;
+  sack_t            sack;
+  assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
+  assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
+  assign una       = sack_ack && ack_in_window ? acked : s.una;
+  assign next      = s.nxt - una;
+  assign sack_step = step_now && s.rud && !fresh && !close_packet;
+  assign timed_out = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
+  assign sack_lose = s.rud && (timed_out || resend_now || refusal);
+  assign lose_end  = refusal ? SackW'(refused_in) + SackW'(1) : SackW'(s.top - s.una);
+  assign sack_advance = SackW'(una - s.una);
+  heddle_sack u_sack (
+    .state_i(s.sack), .out_i(SackW'(s.top - una)),
+    .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
+    .ack_i(sack_ack), .advance_i(sack_advance),
+    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
+    .lose_i(sack_lose), .lose_end_i(lose_end), .step_i(sack_step),
+    .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
+    .above_o(sack_above)
+  );
+
   always_comb begin
     d         = s;
+    d.sack    = sack;
     timer_d   = timer_cur;
     walk_push = 1'b0;
     walk_d    = '0;
@@ -393,6 +430,7 @@ module heddle_pdc_tx
         if (open_now) begin
           d           = '0;
           d.state     = PdcSyn;
+          d.rud       = open_rud_q;
           d.una       = open_psn_q;
           d.nxt       = open_psn_q;
           d.top       = open_psn_q;
@@ -455,6 +493,19 @@ module heddle_pdc_tx
             d.repositioning = 1'b1;
           end
         end
+        if (sack_ack) begin
+          if (sack_news && !advanced && !s.waiting) begin
+            d.heard     = now_q;
+            d.rto_shift = '0;
+            timer_d.at  = now_q + port_i.rto_ticks;
+          end
+          if (sack_back && !s.repositioning) begin
+            d.repositioning = 1'b1;
+            walk_push       = 1'b1;
+            walk_d.kind     = WalkReturn;
+            walk_d.psn      = una;
+          end
+        end
       end
       EvBack: begin
         unique case (back_q.kind)
@@ -514,11 +565,11 @@ module heddle_pdc_tx
         end
       end
       EvSend: begin
-        if (send_now) begin
+        if (step_now) begin
           d.nxt   = s.nxt + 32'd1;
           d.top   = fresh ? s.nxt + 32'd1 : s.top;
           d.index = last || close_packet ? '0 : s.index + 1'b1;
-          if (!fresh) d.resent = 1'b1;
+          if (!fresh && send_now) d.resent = 1'b1;
           if (s.una == s.top) begin
             d.heard    = now_q;  // Silence counts from here.
             timer_d.on = 1'b1;
@@ -740,7 +791,8 @@ module heddle_pdc_tx
       stat_o[StatisticDropPdcid] = !known;
       stat_o[StatisticDropPsn]   = known && !ack_q.nack && !ack_in_window;
     end
-    stat_o[StatisticTimeouts]  = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
+    stat_o[StatisticTimeouts]  = timed_out;
+    stat_o[StatisticTxSelective] = send_now && s.rud && !fresh && sack_above;
     stat_o[StatisticDeadPeers] = end_now && end_status == StatusPeerUnreachable;
     stat_o[StatisticTxPdcs]       = open_now;
     stat_o[StatisticPdcCloses]    = finish && ev_q == EvAck;

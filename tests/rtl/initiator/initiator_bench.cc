@@ -9,9 +9,9 @@ using contract::NackCode;
 using contract::Status;
 
 template <typename T>
-void InitiatorBench::Transmit(std::deque<T>& line, T item) {
+bool InitiatorBench::Transmit(std::deque<T>& line, T item) {
   if (Chance(network.loss)) {
-    return;
+    return false;
   }
   item.due = cycle + network.delay_cycles;
   const int copies = Chance(network.duplicate) ? 2 : 1;
@@ -21,16 +21,33 @@ void InitiatorBench::Transmit(std::deque<T>& line, T item) {
       std::swap(line[line.size() - 1], line[line.size() - 2]);
     }
   }
+  return true;
+}
+
+void InitiatorBench::Send(const Packet& p) {
+  if (lose.contains(packets_seen - 1) || !Transmit(to_target_, p)) {
+    ++packets_lost;
+  }
 }
 
 void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
   a.dpdcid = p.spdcid;
   a.spdcid = pdc.tpdcid;
   a.peer = p.peer;
+  if (pdc.rud && !a.nack) {
+    a.sack = true;
+    a.sack_base = a.cack + 1;
+    for (uint32_t i = 0; i < 64; ++i) {
+      const uint32_t psn = a.sack_base + i;
+      const bool have = static_cast<int32_t>(psn - pdc.expected) < 0 ||
+                        pdc.ahead.contains(psn);
+      a.sack_bitmap |= uint64_t{have} << i;
+    }
+  }
   Transmit(to_initiator_, a);
 }
 
-// Reference of a ROD target, UET 2.12 to 2.17.
+// Reference of a target, UET 2.12 to 2.17.
 void InitiatorBench::Receive(const Packet& p) {
   Target& target = targets[p.peer];
   if (target.silent || (target.loses_closes && p.close)) {
@@ -39,19 +56,22 @@ void InitiatorBench::Receive(const Packet& p) {
   const auto key = std::make_pair(p.peer, p.spdcid);
   auto it = pdcs_.find(key);
   if (p.syn && it == pdcs_.end()) {
-    if (target.syn_answer) {
+    if (target.syn_answer && refused_syn_.empty()) {
+      refused_syn_ = {key};
+    }
+    if (refused_syn_.contains(key)) {
       const TargetPdc none{};
       Reply(p, none,
             {.nack = true,
              .psn = p.psn,
              .code = static_cast<uint8_t>(*target.syn_answer)});
-      target.syn_answer.reset();
       return;
     }
     it = pdcs_
              .emplace(key, TargetPdc{.tpdcid = next_tpdcid_++,
                                      .start_psn = p.start_psn,
-                                     .expected = p.start_psn})
+                                     .expected = p.start_psn,
+                                     .rud = p.rud})
              .first;
   }
   if (it == pdcs_.end()) {
@@ -75,8 +95,12 @@ void InitiatorBench::Receive(const Packet& p) {
     return;
   }
   const auto ahead = static_cast<int32_t>(p.psn - pdc.expected);
-  if (ahead < 0) {
+  if (ahead < 0 || pdc.ahead.contains(p.psn)) {
     Stand(p, pdc);
+    return;
+  }
+  if (ahead > 0 && pdc.rud) {
+    ReceiveAhead(p, pdc);
     return;
   }
   if (ahead > 0) {
@@ -135,8 +159,7 @@ void InitiatorBench::Receive(const Packet& p) {
   if (Refuse(p, pdc)) {
     return;
   }
-  pdc.gap = false;
-  ++pdc.expected;
+  Advance(pdc);
   if (pdc.discards == p.context) {
     if (p.last) {
       pdc.discards.reset();
@@ -144,10 +167,49 @@ void InitiatorBench::Receive(const Packet& p) {
   } else {
     Accept(p);
   }
-  if (p.ar || p.syn || p.retx || ++pdc.unanswered >= 16) {
+  if (p.ar || p.syn || p.retx || !pdc.ahead.empty() || ++pdc.unanswered >= 16) {
     pdc.unanswered = 0;
     Stand(p, pdc);
   }
+}
+
+// The expected packet was accepted.
+void InitiatorBench::Advance(TargetPdc& pdc) {
+  pdc.gap = false;
+  do {
+    pdc.ahead.erase(pdc.expected);
+    ++pdc.expected;
+  } while (pdc.ahead.contains(pdc.expected));
+}
+
+// Behind a gap of a RUD PDC. Errors and closes are judged in order.
+void InitiatorBench::ReceiveAhead(const Packet& p, TargetPdc& pdc) {
+  if (p.psn - pdc.expected >= 64) {
+    Broken("packet beyond the window");
+    return;
+  }
+  const Target& target = targets[p.peer];
+  if (target.refuses) {
+    Reply(p, pdc,
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(NackCode::kNoPktBuffer)});
+    return;
+  }
+  const bool judged = p.close || messages[p.context].error.has_value();
+  if (judged || target.refusal || Chance(target.drops_ahead)) {
+    if (!pdc.gap) {
+      Reply(p, pdc,
+            {.nack = true,
+             .psn = pdc.expected,
+             .code = static_cast<uint8_t>(NackCode::kPktNotRcvd)});
+    }
+    pdc.gap = true;
+    return;
+  }
+  pdc.ahead.insert(p.psn);
+  Accept(p);
+  Stand(p, pdc);
 }
 
 // What any ACK says: a stored error holds the acknowledgement below its PSN.
@@ -177,8 +239,7 @@ bool InitiatorBench::Refuse(const Packet& p, TargetPdc& pdc) {
            .code = static_cast<uint8_t>(NackCode::kNoGtdDelAvail)});
     return true;
   }
-  pdc.gap = false;
-  ++pdc.expected;
+  Advance(pdc);
   pdc.stored = m.error;
   pdc.stored_psn = p.psn;
   if (!p.last) {
@@ -203,17 +264,25 @@ void InitiatorBench::Accept(const Packet& p) {
   if (m.peer != p.peer) {
     Broken("packet of another peer's message");
   }
-  if (p.context < accepted_[p.peer]) {
-    Broken("message accepted behind a later one");
+  if (m.rud != p.rud) {
+    Broken("message on a PDC of the other mode");
   }
-  accepted_[p.peer] = p.context;
-  if (p.index != m.delivered) {
+  if (!p.rud) {
+    if (p.context < accepted_[p.peer]) {
+      Broken("message accepted behind a later one");
+    }
+    accepted_[p.peer] = p.context;
+    if (p.index != m.delivered()) {
+      Broken("packet " + std::to_string(p.index) + " of message " +
+             std::to_string(p.context) + " accepted instead of " +
+             std::to_string(m.delivered()));
+    }
+  }
+  if (!m.received.insert(p.index).second) {
     Broken("packet " + std::to_string(p.index) + " of message " +
-           std::to_string(p.context) + " accepted instead of " +
-           std::to_string(m.delivered));
+           std::to_string(p.context) + " has two PSNs");
   }
-  ++m.delivered;
-  const bool complete = m.delivered == m.packets;
+  const bool complete = p.index + 1 == m.packets;
   if (p.last != complete && !(m.failed && p.failed)) {
     Broken("eom on the wrong packet");
   }
@@ -229,26 +298,28 @@ void InitiatorBench::TakePacket() {
   if (dut_->pkt_clear_o) {
     ++clears_seen;
     reading_.emplace_back(cycle + 1, UINT32_MAX);
-    Transmit(to_target_, Packet{.peer = open.peer,
-                                .spdcid = open.spdcid,
-                                .tpdcid = dut_->pkt_tpdcid_o,
-                                .start_psn = open.start_psn,
-                                .clear = true,
-                                .clear_psn = dut_->pkt_clear_psn_o});
+    Send({.peer = open.peer,
+          .spdcid = open.spdcid,
+          .tpdcid = dut_->pkt_tpdcid_o,
+          .start_psn = open.start_psn,
+          .clear = true,
+          .clear_psn = dut_->pkt_clear_psn_o,
+          .rud = open.rud});
     return;
   }
   if (dut_->pkt_close_o) {
     ++closes_seen;
     reading_.emplace_back(cycle + 1, UINT32_MAX);
-    Transmit(to_target_, Packet{.peer = open.peer,
-                                .spdcid = open.spdcid,
-                                .tpdcid = dut_->pkt_tpdcid_o,
-                                .start_psn = open.start_psn,
-                                .psn = dut_->pkt_psn_o,
-                                .syn = dut_->pkt_syn_o != 0,
-                                .retx = dut_->pkt_retx_o != 0,
-                                .ar = dut_->pkt_ar_o != 0,
-                                .close = true});
+    Send({.peer = open.peer,
+          .spdcid = open.spdcid,
+          .tpdcid = dut_->pkt_tpdcid_o,
+          .start_psn = open.start_psn,
+          .psn = dut_->pkt_psn_o,
+          .syn = dut_->pkt_syn_o != 0,
+          .retx = dut_->pkt_retx_o != 0,
+          .ar = dut_->pkt_ar_o != 0,
+          .close = true,
+          .rud = open.rud});
     return;
   }
   if (!context_of_.contains(msg)) {
@@ -268,14 +339,15 @@ void InitiatorBench::TakePacket() {
                  .retx = dut_->pkt_retx_o != 0,
                  .ar = dut_->pkt_ar_o != 0,
                  .failed = dut_->pkt_failed_o != 0,
-                 .clear_psn = dut_->pkt_clear_psn_o};
+                 .clear_psn = dut_->pkt_clear_psn_o,
+                 .rud = open.rud};
   reading_.emplace_back(cycle + payload_delay_cycles, msg);
   if (Chance(withdraw) && !messages[p.context].failed) {
     messages[p.context].failed = true;
     dut_->fail_i = 1;
     dut_->fail_msg_i = dut_->pkt_msg_o;
   }
-  Transmit(to_target_, p);
+  Send(p);
 }
 
 void InitiatorBench::TakeDone() {
@@ -296,7 +368,7 @@ void InitiatorBench::TakeDone() {
   ++m.completions;
   m.status = static_cast<Status>(dut_->done_status_o);
   m.detail = dut_->done_detail_o;
-  if (m.status == Status::kOk && m.delivered != m.packets) {
+  if (m.status == Status::kOk && m.delivered() != m.packets) {
     Broken("message succeeded before its target had it");
   }
   context_of_.erase(msg);
@@ -314,6 +386,7 @@ void InitiatorBench::Cycle() {
     dut_->op_peer_i = m.peer;
     dut_->op_length_i = m.length;
     dut_->op_context_i = to_post_.front();
+    dut_->op_rud_i = m.rud;
   }
   dut_->pkt_ready_i = Chance(ready);
   dut_->done_ready_i = Chance(ready);
@@ -343,8 +416,13 @@ void InitiatorBench::Cycle() {
     dut_->ack_code_i = a.code;
     dut_->ack_return_code_i = a.return_code;
     dut_->ack_req_i = a.asks ? 2 : 0;
+    dut_->ack_sack_i = a.sack;
+    dut_->ack_sack_base_i = a.sack_base;
+    dut_->ack_sack_bitmap_i = a.sack_bitmap;
   }
   dut_.Settle();
+  timeouts_seen +=
+      dut_->stat_o >> static_cast<uint32_t>(contract::Statistic::kTimeouts) & 1;
   if (dut_->open_o) {
     ++opened;
     const auto ended = ended_at.find(dut_->open_spdcid_o);
@@ -354,7 +432,8 @@ void InitiatorBench::Cycle() {
     }
     open_[dut_->open_pdc_o] = {.peer = dut_->open_fa_o,
                                .spdcid = dut_->open_spdcid_o,
-                               .start_psn = dut_->open_psn_o};
+                               .start_psn = dut_->open_psn_o,
+                               .rud = dut_->open_rud_o != 0};
   }
   if (dut_->wr_o) {
     if (context_of_.contains(dut_->wr_msg_o)) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,15 @@ struct PostedMessage {
   uint32_t peer = 0;
   uint32_t length = 0;
   uint32_t packets = 0;
+  bool rud = false;
   int completions = 0;
   contract::Status status = contract::Status::kOk;
   uint16_t detail = 0;
   bool failed = false;  // The test withdrew its payload.
   std::optional<contract::ReturnCode> error = {};  // Its target refuses it,
   uint32_t error_at = 0;                           // at this packet.
-  uint32_t delivered = 0;  // Packets the target accepted.
+  std::set<uint32_t> received = {};  // Packets the target accepted.
+  uint32_t delivered() const { return static_cast<uint32_t>(received.size()); }
 };
 
 // Probabilities per packet and direction.
@@ -39,7 +42,8 @@ struct Network {
   uint32_t delay_cycles = 20;
 };
 
-// One target of ROD PDCs: accepts only the next PSN.
+// One target. Of a ROD PDC it accepts only the next PSN, of a RUD PDC any in
+// the window.
 struct Target {
   bool refuses = false;         // No receive buffer: NACK NO_PKT_BUFFER.
   bool silent = false;          // Answers nothing.
@@ -49,7 +53,8 @@ struct Target {
   std::optional<contract::NackCode> strange_nack;
   // Answer to the next request, once; the PDC is gone then.
   std::optional<contract::NackCode> refusal;
-  std::optional<contract::NackCode> syn_answer;  // Refuses a first SYN so.
+  std::optional<contract::NackCode> syn_answer;  // Refuses a first PDC so.
+  double drops_ahead = 0;  // RUD: has no room for packets behind a gap.
 };
 
 class InitiatorBench {
@@ -67,7 +72,8 @@ class InitiatorBench {
 
   void Post(uint32_t peer, uint32_t length) {
     const uint32_t packets = length == 0 ? 1 : (length + 1023) / 1024;
-    messages.push_back({.peer = peer, .length = length, .packets = packets});
+    messages.push_back(
+        {.peer = peer, .length = length, .packets = packets, .rud = rud});
     to_post_.push_back(messages.size() - 1);
   }
 
@@ -95,7 +101,9 @@ class InitiatorBench {
 
   std::vector<PostedMessage> messages;
   std::map<uint32_t, Target> targets;
+  bool rud = false;  // Of the messages posted next.
   Network network;
+  std::set<uint64_t> lose;  // These packets, counted from 0, are lost as well.
   std::vector<std::string> errors;  // Broken promises, with the cycle.
   uint64_t cycle = 0;
   // The targets forget every PDC they know.
@@ -115,6 +123,8 @@ class InitiatorBench {
   uint64_t packets_seen = 0;
   uint64_t retransmissions_seen = 0;
   uint64_t clears_seen = 0;
+  uint64_t packets_lost = 0;
+  uint64_t timeouts_seen = 0;
   uint32_t payload_delay_cycles = 5;
   uint32_t tick_cycles = 16;
   double ready = 0.75;  // Probability that what follows takes a record.
@@ -136,6 +146,7 @@ class InitiatorBench {
     bool clear = false;
     uint32_t clear_psn = 0;
     bool close = false;
+    bool rud = false;
   };
   struct Answer {
     uint64_t due = 0;
@@ -144,11 +155,16 @@ class InitiatorBench {
     uint32_t peer = 0, cack = 0, psn = 0;
     uint8_t code = 0, return_code = 0;
     bool asks = false;
+    bool sack = false;
+    uint32_t sack_base = 0;
+    uint64_t sack_bitmap = 0;
   };
   struct TargetPdc {
     uint16_t tpdcid = 0;
     uint32_t start_psn = 0;
     uint32_t expected = 0;
+    bool rud = false;
+    std::set<uint32_t> ahead = {};  // RUD: accepted behind a gap.
     bool gap = false;
     uint32_t unanswered = 0;
     std::optional<contract::ReturnCode> stored = {};  // Error answer, UET 2.15,
@@ -159,6 +175,7 @@ class InitiatorBench {
     uint32_t peer = 0;
     uint16_t spdcid = 0;
     uint32_t start_psn = 0;
+    bool rud = false;
   };
 
   bool Chance(double p) {
@@ -168,9 +185,12 @@ class InitiatorBench {
     errors.push_back("cycle " + std::to_string(cycle) + ": " + what);
   }
   template <typename T>
-  void Transmit(std::deque<T>& line, T item);
+  bool Transmit(std::deque<T>& line, T item);
+  void Send(const Packet& p);
   void Receive(const Packet& p);
   void Accept(const Packet& p);
+  void ReceiveAhead(const Packet& p, TargetPdc& pdc);
+  void Advance(TargetPdc& pdc);
   void Reply(const Packet& p, const TargetPdc& pdc, Answer a);
   void Stand(const Packet& p, const TargetPdc& pdc);
   bool Refuse(const Packet& p, TargetPdc& pdc);
@@ -187,6 +207,7 @@ class InitiatorBench {
   std::map<uint32_t, uint64_t> context_of_;  // Table entry -> message.
   std::map<uint32_t, OpenPdc> open_;
   std::map<std::pair<uint32_t, uint16_t>, TargetPdc> pdcs_;
+  std::set<std::pair<uint32_t, uint16_t>> refused_syn_;
   uint16_t next_tpdcid_ = kTargetPdcid;
   uint16_t seq_done_ = 0;
   std::map<uint32_t, uint64_t> accepted_;  // Latest message, by peer.

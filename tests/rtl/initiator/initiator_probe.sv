@@ -20,6 +20,7 @@ module initiator_probe
   input  logic [31:0] op_peer_i,      // Also the peer's fabric address.
   input  logic [31:0] op_length_i,
   input  logic [63:0] op_context_i,
+  input  logic        op_rud_i,
   output logic        wr_o,
   output logic [9:0]  wr_msg_o,
   output logic [63:0] wr_context_o,
@@ -29,6 +30,7 @@ module initiator_probe
   output logic [15:0] open_spdcid_o,
   output logic [31:0] open_psn_o,
   output logic [31:0] open_fa_o,
+  output logic        open_rud_o,
 
   output logic        pkt_valid_o,
   input  logic        pkt_ready_i,
@@ -62,6 +64,9 @@ module initiator_probe
   input  logic [7:0]  ack_code_i,
   input  logic [5:0]  ack_return_code_i,
   input  logic [1:0]  ack_req_i,
+  input  logic        ack_sack_i,
+  input  logic [31:0] ack_sack_base_i,
+  input  logic [63:0] ack_sack_bitmap_i,
 
   output logic        done_valid_o,
   input  logic        done_ready_i,
@@ -96,6 +101,7 @@ module initiator_probe
     transport              = '0;
     transport.safety_ticks = safety_ticks_i;
     transport.idle_ticks   = idle_ticks_i;
+    transport.reorder      = 8'd3;
   end
 
   tx_resolved_t op;
@@ -107,6 +113,7 @@ module initiator_probe
     op.op.peer       = op_peer_i;
     op.op.length     = op_length_i;
     op.op.op_context = op_context_i;
+    op.op.rud        = op_rud_i;
     op.fa            = {96'b0, op_peer_i};
   end
 
@@ -120,6 +127,7 @@ module initiator_probe
   assign open_spdcid_o = open_peer.spdcid;
   assign open_psn_o    = open_peer.start_psn;
   assign open_fa_o     = open_peer.fa[31:0];
+  assign open_rud_o    = open_peer.rud;
 
   logic            enq_valid, enq_ready, straight_valid, walked_valid;
   logic [PdcW-1:0] enq_pdc;
@@ -167,6 +175,9 @@ module initiator_probe
     ack.code        = ack_code_i;
     ack.return_code = ack_return_code_i;
     ack.req         = ack_req_i;
+    ack.sack        = ack_sack_i;
+    ack.sack_base   = ack_sack_base_i;
+    ack.sack_bitmap = ack_sack_bitmap_i;
   end
 
   tx_packet_t pkt;

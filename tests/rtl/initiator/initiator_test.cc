@@ -26,8 +26,18 @@ void ExpectEachDoneOnce(const InitiatorBench& bench, Status status) {
   }
 }
 
-TEST(InitiatorTest, MessageOfEverySizeEndsAfterItsLastPacketIsAcknowledged) {
+// Of both modes, ROD and RUD.
+class InitiatorModeTest : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, InitiatorModeTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& mode) {
+                           return mode.param ? "Rud" : "Rod";
+                         });
+
+TEST_P(InitiatorModeTest,
+       MessageOfEverySizeEndsAfterItsLastPacketIsAcknowledged) {
   InitiatorBench bench(1);
+  bench.rud = GetParam();
   for (const uint32_t length : {0U, 1U, 1024U, 1025U, 5000U, 200000U}) {
     bench.Post(7, length);
   }
@@ -49,9 +59,10 @@ TEST(InitiatorTest, SmallMessagesToOnePeerPassAtLessThanThreeCyclesEach) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, NothingIsLostOrDoubledOnALossyNetwork) {
+TEST_P(InitiatorModeTest, NothingIsLostOrDoubledOnALossyNetwork) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);
+  bench.rud = GetParam();
   bench.network = {
       .loss = 0.02, .duplicate = 0.02, .reorder = 0.02, .delay_cycles = 30};
   std::mt19937 rng(seed);
@@ -67,10 +78,11 @@ TEST(InitiatorTest, NothingIsLostOrDoubledOnALossyNetwork) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, WindowOfSequenceNumbersWraps) {
+TEST_P(InitiatorModeTest, WindowOfSequenceNumbersWraps) {
   // Start_PSNs are spread over all 32 bits; many PDCs and long messages cross
   // the ends of the signed halves sooner or later. One peer, long traffic:
   InitiatorBench bench(3);
+  bench.rud = GetParam();
   for (int i = 0; i < 40; ++i) {
     bench.Post(5, 1024 * 1024);
   }
@@ -79,8 +91,9 @@ TEST(InitiatorTest, WindowOfSequenceNumbersWraps) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, RefusedPeerIsRetriedAndDelaysNobodyElse) {
+TEST_P(InitiatorModeTest, RefusedPeerIsRetriedAndDelaysNobodyElse) {
   InitiatorBench bench(2);
+  bench.rud = GetParam();
   bench.targets[1].refuses = true;
   for (int i = 0; i < 100; ++i) {
     for (uint32_t peer = 1; peer <= 8; ++peer) {
@@ -106,8 +119,9 @@ TEST(InitiatorTest, RefusedPeerIsRetriedAndDelaysNobodyElse) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, RefusalNeverCountsAsADeadPeer) {
+TEST_P(InitiatorModeTest, RefusalNeverCountsAsADeadPeer) {
   InitiatorBench bench(2);
+  bench.rud = GetParam();
   bench.targets[1].refuses = true;
   bench.Post(1, 8);
   for (int i = 0; i < 16 * 3000; ++i) {  // Three times dead_ticks.
@@ -119,8 +133,9 @@ TEST(InitiatorTest, RefusalNeverCountsAsADeadPeer) {
   ExpectEachDoneOnce(bench, Status::kOk);
 }
 
-TEST(InitiatorTest, SilentPeerEndsInAnErrorAfterDeadTimeAndOthersGoOn) {
+TEST_P(InitiatorModeTest, SilentPeerEndsInAnErrorAfterDeadTimeAndOthersGoOn) {
   InitiatorBench bench(4);
+  bench.rud = GetParam();
   bench.targets[1].silent = true;
   for (int i = 0; i < 20; ++i) {
     bench.Post(1, 5000);
@@ -246,9 +261,11 @@ TEST(InitiatorTest, PeerWithoutAPdcDelaysNobodyThatHasOne) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, MessagesToMorePeersThanPdcsAreExactlyOnceOnALossyNetwork) {
+TEST_P(InitiatorModeTest,
+       MessagesToMorePeersThanPdcsAreExactlyOnceOnALossyNetwork) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);
+  bench.rud = GetParam();
   bench.network = {
       .loss = 0.03, .duplicate = 0.03, .reorder = 0.03, .delay_cycles = 30};
   bench.safety_ticks = 50;
@@ -284,8 +301,9 @@ TEST(InitiatorTest, PdcidIsNotUsedAgainWithinTheSafetyTime) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, IdlePdcIsClosedAfterIdleTicksAndNotBefore) {
+TEST_P(InitiatorModeTest, IdlePdcIsClosedAfterIdleTicksAndNotBefore) {
   InitiatorBench bench(4);
+  bench.rud = GetParam();
   bench.idle_ticks = 100;
   bench.Post(1, 8);
   ASSERT_TRUE(bench.Run(10000));
@@ -412,8 +430,9 @@ TEST(InitiatorTest, MessagesPostedWhileAPdcRetiresAreNotLost) {
   }
 }
 
-TEST(InitiatorTest, MessagesNeverTransmittedMoveWhenThePdcEnds) {
+TEST_P(InitiatorModeTest, MessagesNeverTransmittedMoveWhenThePdcEnds) {
   InitiatorBench bench(4);
+  bench.rud = GetParam();
   bench.Post(1, 8);
   ASSERT_TRUE(bench.Run(20000));
   bench.targets[1].refusal = NackCode::kUnexpEvent;
@@ -451,8 +470,9 @@ TEST(InitiatorTest, NackOfAStrangeTargetPdcidChangesNothing) {
   EXPECT_EQ(bench.opened, 1U);
 }
 
-TEST(InitiatorTest, PdcThatTheTargetForgotIsOpenedAgain) {
+TEST_P(InitiatorModeTest, PdcThatTheTargetForgotIsOpenedAgain) {
   InitiatorBench bench(4);
+  bench.rud = GetParam();
   bench.Post(1, 8);
   ASSERT_TRUE(bench.Run(20000));
   bench.ForgetPdcs();
@@ -465,8 +485,9 @@ TEST(InitiatorTest, PdcThatTheTargetForgotIsOpenedAgain) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, PdcThatIsForgottenWithPacketsSentTwiceFails) {
+TEST_P(InitiatorModeTest, PdcThatIsForgottenWithPacketsSentTwiceFails) {
   InitiatorBench bench(4);
+  bench.rud = GetParam();
   bench.Post(1, 8);
   ASSERT_TRUE(bench.Run(20000));
   // The target may have accepted the first transmission before it forgot.
@@ -484,8 +505,9 @@ TEST(InitiatorTest, PdcThatIsForgottenWithPacketsSentTwiceFails) {
   EXPECT_EQ(bench.messages[1].completions, 1);
 }
 
-TEST(InitiatorTest, RefusedSynOpensAgainUnderAnotherPdcid) {
+TEST_P(InitiatorModeTest, RefusedSynOpensAgainUnderAnotherPdcid) {
   InitiatorBench bench(5);
+  bench.rud = GetParam();
   bench.targets[1].syn_answer = NackCode::kInvalidSyn;
   for (int i = 0; i < 10; ++i) {
     bench.Post(1, 3000);
@@ -505,8 +527,9 @@ TEST(InitiatorTest, PdcThatEndsFatallyFailsItsMessagesWithTheCode) {
             static_cast<uint16_t>(NackCode::kPdcModeMismatch));
 }
 
-TEST(InitiatorTest, SemanticErrorEndsItsMessageAloneAndIsCleared) {
+TEST_P(InitiatorModeTest, SemanticErrorEndsItsMessageAloneAndIsCleared) {
   InitiatorBench bench(6);
+  bench.rud = GetParam();
   bench.Post(1, 8);
   bench.Post(1, 8);
   bench.messages.back().error = ReturnCode::kBadJobId;
@@ -524,8 +547,9 @@ TEST(InitiatorTest, SemanticErrorEndsItsMessageAloneAndIsCleared) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, RestOfARefusedMessageIsNotSent) {
+TEST_P(InitiatorModeTest, RestOfARefusedMessageIsNotSent) {
   InitiatorBench bench(6);
+  bench.rud = GetParam();
   bench.Post(1, 8);
   bench.Post(1, 1000 * 1024);
   bench.messages.back().error = ReturnCode::kBadMkey;
@@ -540,9 +564,10 @@ TEST(InitiatorTest, RestOfARefusedMessageIsNotSent) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, ErrorsAreDeliveredOnceBehindABadNetwork) {
+TEST_P(InitiatorModeTest, ErrorsAreDeliveredOnceBehindABadNetwork) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);
+  bench.rud = GetParam();
   bench.network = {
       .loss = 0.05, .duplicate = 0.05, .reorder = 0.1, .delay_cycles = 30};
   std::mt19937 rng(seed);
@@ -566,9 +591,10 @@ TEST(InitiatorTest, ErrorsAreDeliveredOnceBehindABadNetwork) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, MessageWhosePayloadIsLostEndsEarlyAndOthersAreWhole) {
+TEST_P(InitiatorModeTest, MessageWhosePayloadIsLostEndsEarlyAndOthersAreWhole) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);
+  bench.rud = GetParam();
   bench.network = {.loss = 0.01, .delay_cycles = 30};
   bench.withdraw = 0.01;
   for (uint32_t i = 0; i < 300; ++i) {
@@ -582,8 +608,9 @@ TEST(InitiatorTest, MessageWhosePayloadIsLostEndsEarlyAndOthersAreWhole) {
   ExpectNothingBroken(bench);
 }
 
-TEST(InitiatorTest, MessageEndsOnlyAfterItsPayloadReadsReturned) {
+TEST_P(InitiatorModeTest, MessageEndsOnlyAfterItsPayloadReadsReturned) {
   InitiatorBench bench(8);
+  bench.rud = GetParam();
   bench.payload_delay_cycles = 400;  // Slower than the network's round trip.
   bench.network = {.loss = 0.05, .delay_cycles = 10};
   for (int i = 0; i < 500; ++i) {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "tests/rtl/initiator/initiator_bench.h"
+#include "tests/seed.h"
+
+namespace heddle {
+namespace {
+
+using contract::Status;
+
+constexpr uint32_t kPacket = 1024;
+
+void ExpectAllDone(const InitiatorBench& bench) {
+  for (const std::string& error : bench.errors) {
+    ADD_FAILURE() << error;
+  }
+  for (size_t i = 0; i < bench.messages.size(); ++i) {
+    EXPECT_EQ(bench.messages[i].completions, 1) << "message " << i;
+    EXPECT_EQ(bench.messages[i].status, Status::kOk) << "message " << i;
+  }
+}
+
+TEST(InitiatorRudTest, OneLostPacketOf64IsSentAgainOnceAndAlone) {
+  for (uint64_t lost = 0; lost < 61; ++lost) {
+    InitiatorBench bench(1);
+    bench.rud = true;
+    bench.ready = 1;
+    bench.lose = {lost};
+    bench.Post(7, 64 * kPacket);
+    ASSERT_TRUE(bench.Run(1000)) << "packet " << lost;
+    EXPECT_EQ(bench.timeouts_seen, 0U) << "packet " << lost;
+    EXPECT_EQ(bench.retransmissions_seen, 1U) << "packet " << lost;
+    EXPECT_EQ(bench.packets_seen, 65U) << "packet " << lost;
+    ExpectAllDone(bench);
+  }
+}
+
+TEST(InitiatorRudTest, LossesAtAnyDistanceEachCostOnePacket) {
+  for (uint64_t distance = 1; distance < 50; ++distance) {
+    InitiatorBench bench(1);
+    bench.rud = true;
+    bench.ready = 1;
+    bench.lose = {40, 40 + distance, 40 + 2 * distance};
+    for (int i = 0; i < 20; ++i) {
+      bench.Post(7, 16 * kPacket);
+    }
+    ASSERT_TRUE(bench.Run(2000)) << "distance " << distance;
+    EXPECT_EQ(bench.retransmissions_seen, 3U) << "distance " << distance;
+    ExpectAllDone(bench);
+  }
+}
+
+TEST(InitiatorRudTest, RetransmissionThatIsLostIsRepeatedWithoutTheRto) {
+  // The retransmission is one of these packets.
+  for (uint64_t again = 25; again < 60; ++again) {
+    InitiatorBench bench(1);
+    bench.rud = true;
+    bench.ready = 1;
+    bench.network.delay_cycles = 5;
+    bench.lose = {20, again};
+    for (int i = 0; i < 20; ++i) {
+      bench.Post(7, 16 * kPacket);
+    }
+    ASSERT_TRUE(bench.Run(2000)) << "packet " << again;
+    EXPECT_EQ(bench.retransmissions_seen, 2U) << "packet " << again;
+    EXPECT_EQ(bench.timeouts_seen, 0U) << "packet " << again;
+    ExpectAllDone(bench);
+  }
+}
+
+TEST(InitiatorRudTest, ReorderingBelowTheThresholdSendsNothingAgain) {
+  InitiatorBench bench(TestSeed());
+  bench.rud = true;
+  bench.network.reorder = 0.1;  // Neighbours change places.
+  for (int i = 0; i < 100; ++i) {
+    bench.Post(7, 16 * kPacket);
+  }
+  ASSERT_TRUE(bench.Run(100000));
+  ExpectAllDone(bench);
+}
+
+TEST(InitiatorRudTest, RandomLossCostsLittleMoreThanWhatWasLost) {
+  InitiatorBench bench(TestSeed());
+  bench.rud = true;
+  bench.network.loss = 0.01;
+  for (int i = 0; i < 1000; ++i) {
+    bench.Post(7, 16 * kPacket);
+  }
+  ASSERT_TRUE(bench.Run(1000000));
+  EXPECT_GT(bench.packets_lost, 80U);
+  EXPECT_LE(bench.retransmissions_seen, bench.packets_lost * 11 / 10 + 10);
+  EXPECT_LE(bench.timeouts_seen, 5U);
+  ExpectAllDone(bench);
+}
+
+TEST(InitiatorRudTest, RodOnTheSameNetworkSendsManyTimesAsMuchAgain) {
+  InitiatorBench bench(TestSeed());
+  bench.network.loss = 0.01;
+  for (int i = 0; i < 1000; ++i) {
+    bench.Post(7, 16 * kPacket);
+  }
+  ASSERT_TRUE(bench.Run(1000000));
+  EXPECT_GT(bench.retransmissions_seen, 3 * bench.packets_lost);
+  ExpectAllDone(bench);
+}
+
+TEST(InitiatorRudTest, TargetThatKeepsNothingAheadIsServedLikeRod) {
+  InitiatorBench bench(TestSeed());
+  bench.rud = true;
+  bench.network = {.loss = 0.01, .delay_cycles = 20};
+  bench.targets[7].drops_ahead = 1;
+  for (int i = 0; i < 1000; ++i) {
+    bench.Post(7, 16 * kPacket);
+  }
+  ASSERT_TRUE(bench.Run(1000000));
+  ExpectAllDone(bench);
+}
+
+TEST(InitiatorRudTest, BothModesToTheSamePeersAreExactlyOnceOnABadNetwork) {
+  const uint32_t seed = TestSeed();
+  InitiatorBench bench(seed);
+  bench.network = {
+      .loss = 0.03, .duplicate = 0.03, .reorder = 0.1, .delay_cycles = 30};
+  std::mt19937 rng(seed);
+  const auto below = [&rng](uint32_t limit) {
+    return static_cast<uint32_t>(rng() % limit);
+  };
+  for (uint32_t peer = 1; peer <= 9; ++peer) {
+    bench.targets[peer].drops_ahead = below(3) * 0.2;
+  }
+  for (int i = 0; i < 2000; ++i) {
+    bench.rud = below(2) == 0;
+    bench.Post(1 + below(9), below(8) == 0 ? below(90000) : below(64));
+  }
+  ASSERT_TRUE(bench.Run(4000000));
+  EXPECT_EQ(bench.opened, 18U);
+  ExpectAllDone(bench);
+}
+
+TEST(InitiatorRudTest, RefusalsOfAWholeWindowAreOneWait) {
+  InitiatorBench bench(2);
+  bench.rud = true;
+  bench.ready = 1;
+  bench.tick_cycles = 64;
+  bench.targets[1].refuses = true;
+  for (int i = 0; i < 200; ++i) {
+    bench.Post(1, 8);
+  }
+  for (int i = 0; i < 64 * 12; ++i) {  // backoff_ticks are 2, 16 at most.
+    bench.Cycle();
+  }
+  EXPECT_GE(bench.retransmissions_seen, 1U) << "waits much too long";
+  bench.targets[1].refuses = false;
+  ASSERT_TRUE(bench.Run(5000));
+  EXPECT_LE(bench.retransmissions_seen, 80U);
+  ExpectAllDone(bench);
+}
+
+}  // namespace
+}  // namespace heddle
