@@ -336,6 +336,7 @@ package heddle_pkg;
     logic [63:0]     iova;
     logic [PdcW-1:0] tpdc;       // Target PDC: where write errors of a message collect.
     logic            first;      // First packet of the message: forget old errors.
+    logic            alone;      // Beside the message of the PDC: errors are this packet's.
     logic            complete;   // Last packet: emit `event`, status local_access if a write failed.
     logic            visible;    // Tell the accept stage of `psn` when the write was answered.
     logic [31:0]     psn;

@@ -6,6 +6,7 @@
 //          queues behind.
 // Ordered: ROD: only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are
 //          acknowledged again with a default response and dropped.
+// RUD:     what heddle_accept_decide takes ahead of a gap is placed at once; ACKs say what came.
 // Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways. Without a free PDC:
 // NO_PDC_AVAIL, and the initiator of another one, the least used first, is asked to close it.
 // A closed PDC leaves a tombstone (heddle_tombstones): its SYNs are answered CLOSING.

@@ -7,6 +7,9 @@
 //         cleared it; a second one is NACKed meanwhile. The rest of its message gets the same answer.
 // Quiet:  one NACK per gap; a refusal opens a gap too, so that the packets behind the
 //         refused one are not NACKed each.
+// RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
+//         that completes nothing here, one of the message that is open, or a message of one packet. Every other
+//         waits until it is the expected one; so errors are judged, and messages opened, in the order of PSNs.
 
 `include "heddle_assert.svh"
 
@@ -46,8 +49,9 @@ module heddle_accept_decide
 
   // ------------------------------------------------------------ kind of packet
   logic is_request, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
-  assign is_request = pkt_i.pds_type == PdsTypeRodReq && pkt_i.next_hdr == NextHdrRequestStd;
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
+  assign is_request = (is_rud || pkt_i.pds_type == PdsTypeRodReq) &&
+                      pkt_i.next_hdr == NextHdrRequestStd;
   assign is_ack     = (pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc) &&
                       !pkt_i.probe;
   assign is_nack    = pkt_i.pds_type == PdsTypeNack;
@@ -96,6 +100,7 @@ module heddle_accept_decide
       e.spdcid    = pkt_i.spdcid;
       e.start_psn = start;
       e.expected  = start;
+      e.rud       = is_rud;
       e.state     = MessageNone;
     end
   end
@@ -104,11 +109,18 @@ module heddle_accept_decide
 
   // --------------------------------------------------------------------- PSN
   logic [31:0] ahead, ack_offset;
-  logic        expected, duplicate, early;
+  logic        expected, duplicate, early, jumps, in_window, came;
+  logic [31:0]          expected_after;
+  logic [PdcWindow-1:0] ahead_after;
+  heddle_rud_window u_window (
+    .expected_i(e.expected), .ahead_i(e.ahead), .psn_i(pkt_i.psn),
+    .inside_o(in_window), .came_o(came), .expected_o(expected_after), .ahead_o(ahead_after)
+  );
   assign ahead      = pkt_i.psn - e.expected;
   assign expected   = ahead == '0;
-  assign duplicate  = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
-  assign early      = !expected && ahead < 32'(RejectWindow);
+  assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign early      = !e.rud && !expected && ahead < 32'(RejectWindow);
+  assign jumps      = e.rud && !expected && in_window;    // Over a gap.
 
   // What answers without news say, and how they name a PSN that they acknowledge.
   response_t   addressed, standing, standing_after, about;
@@ -131,24 +143,35 @@ module heddle_accept_decide
   return_code_e refusal, region_code;
   logic        is_write, reports;
   logic        short_of_buffer, short_of_credit, short_of_store;
+  logic        same;       // The packet names the message of the entry.
+  logic        discards;   // It is of a message that has ended.
+  logic        alone;      // RUD: a packet of a WRITE that nobody but its initiator knows of.
+  logic        single;     // RUD, ahead: a message of one packet.
+  logic        brief;      // One of these: the message of the entry stays what it is.
+  logic        takes_ahead;
 
   logic all_there;  // Context, and the buffer and credit that the message would need.
   assign all_there = look_hit_i && (is_write || head_valid_i) &&
                      ((is_write && !reports) || credit_ok_i[head_i.cq]);
   assign held  = e.state == MessageOpen || e.state == MessageFailed;
   assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
-  assign base  = pkt_i.som ? '0 : e.bytes;
+  assign base  = pkt_i.som ? '0 : (e.rud ? pkt_i.message_offset : e.bytes);
   assign reach = base + 32'(pkt_i.payload_bytes);
   assign fits  = reach >= base && reach <= pkt_i.request_length;
   // A packet of a failed message says nothing about lengths.
-  assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed) ||
+  assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed && !alone) ||
                      (fits && pkt_i.eom == (reach == pkt_i.request_length) &&
-                      (pkt_i.som || pkt_i.message_offset == e.bytes));
+                      (pkt_i.som || e.rud || pkt_i.message_offset == e.bytes));
 
   // Another function's region is none of this context's.
   assign is_write    = pkt_i.opcode == SesOpcodeWrite;
   assign reports     = pkt_i.hd || look_event_i;
   assign region_code = region_i.owner != head_i.owner ? ReturnCodeBadMkey : region_i.code;
+
+  assign same     = pkt_i.message_id == e.message_id;
+  assign discards = e.state == MessageDiscard && (!e.rud || (same && !pkt_i.som));
+  assign alone    = e.rud && is_write && !reports && !pkt_i.dc && !(held && (same || !jumps));
+  assign single   = jumps && starts;
 
   always_comb begin
     refusal         = ReturnCodeNull;
@@ -158,7 +181,14 @@ module heddle_accept_decide
     withdrawn       = 1'b0;
     short_of_buffer = 1'b0;
     short_of_credit = 1'b0;
-    if (pkt_i.som && held) begin
+    if (alone) begin
+      if (discards)                          ignored = 1'b1;
+      else if (pkt_i.rel)                    refusal = ReturnCodeBadPid;
+      else if (!length_ok)                   broken = 1'b1;
+      else if (pkt_i.ie)                     ignored = 1'b1;
+      else if (!look_hit_i)                  refusal = ReturnCodeBadIndex;
+      else if (region_code != ReturnCodeOk)  refusal = region_code;
+    end else if (pkt_i.som && held && !jumps) begin
       broken = 1'b1;
     end else if (pkt_i.som) begin
       if (pkt_i.opcode != SesOpcodeSend && !is_write) refusal = ReturnCodeUnsupportedOp;
@@ -175,11 +205,11 @@ module heddle_accept_decide
       else if (!credit_ok_i[head_i.cq])               short_of_credit = 1'b1;
       else                                            starts = 1'b1;
     end else if (!held) begin
-      ignored = e.state == MessageDiscard || pkt_i.ie;
+      ignored = discards || pkt_i.ie;
       broken  = !ignored;
     end else if (stale && !e.rma) begin
       withdrawn = 1'b1;
-    end else if (pkt_i.message_id != e.message_id || pkt_i.job_id != e.job_id ||
+    end else if (!same || pkt_i.job_id != e.job_id ||
                  pkt_i.opcode != (e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
                  (e.rma && pkt_i.match_bits != e.match_bits) ||
                  pkt_i.request_length != e.request_length || !length_ok) begin
@@ -191,6 +221,18 @@ module heddle_accept_decide
     end
   end
   assign short_of_store = refusal != ReturnCodeNull && e.stored;
+
+  // Behind its eom packet a message has none, and it has one of them.
+  logic [31:0] to_last;
+  assign to_last = e.last_psn - pkt_i.psn;
+  always_comb begin
+    takes_ahead = is_request && !pkt_i.ie && !withdrawn && !broken && !ignored && refusal == ReturnCodeNull;
+    if (!alone && pkt_i.som) takes_ahead = takes_ahead && starts && pkt_i.eom && !pkt_i.dc;
+    else if (!alone) begin
+      takes_ahead = takes_ahead && held && !(e.last_known && (pkt_i.eom || to_last[31]));
+    end
+  end
+  assign brief = (alone && refusal == ReturnCodeNull && !broken && !ignored) || single;
 
   // ----------------------------------------------------------------- outcome
   typedef enum logic [3:0] {
@@ -221,10 +263,6 @@ module heddle_accept_decide
     end else if (is_ack || is_nack) begin
       if (ours) outcome = OutcomeForward;
       else      stat[StatisticDropPdcid] = 1'b1;
-    end else if (is_rud) begin
-      outcome = OutcomeStrange;
-      code    = NackCodePdcModeMismatch;
-      stat[StatisticDropPdsType] = 1'b1;
     end else if (!is_request && !is_query && !is_close && !is_clear) begin
       stat[StatisticDropPdsType] = 1'b1;
     end else if (!pkt_i.syn && !ours) begin
@@ -243,6 +281,10 @@ module heddle_accept_decide
       outcome = OutcomeStrange;
       code    = NackCodeInvalidSyn;
       stat[StatisticDropPdcid] = 1'b1;
+    end else if (is_request && is_rud != e.rud) begin
+      outcome = OutcomeStrange;
+      code    = NackCodePdcModeMismatch;
+      stat[StatisticDropPdsType] = 1'b1;
     end else if (fresh && closed_i) begin
       outcome = OutcomeStrange;
       code    = NackCodeClosing;
@@ -263,7 +305,11 @@ module heddle_accept_decide
       outcome = !e.gap || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
       code    = NackCodeRodOoo;
       stat[StatisticRxOutOfOrder] = 1'b1;
-    end else if (!expected) begin
+    end else if (jumps && !takes_ahead) begin
+      outcome = !e.gap || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
+      code    = NackCodePktNotRcvd;  // The expected one.
+      stat[StatisticRxOutOfOrder] = 1'b1;
+    end else if (!expected && !jumps) begin
       outcome = OutcomeOutside;
       code    = NackCodePsnOorWindow;
       stat[StatisticDropPsn] = 1'b1;
@@ -296,8 +342,14 @@ module heddle_accept_decide
   logic        success;    // Its last packet, and all went well.
   logic        hides;      // The answer waits until its writes are visible.
   logic        over;       // It holds nothing any more.
+  logic [31:0] last;       // PSN of its eom packet, if it has come.
+  logic [31:0] beyond;     // PSNs accepted behind that.
+  logic        ended;      // All its packets came.
   always_comb begin
     m        = e;
+    last     = pkt_i.psn;
+    beyond   = '0;
+    ended    = 1'b0;
     over     = 1'b0;
     success  = 1'b0;
     hides    = 1'b0;
@@ -311,7 +363,20 @@ module heddle_accept_decide
       failed  = 1'b1;
       m.state = MessageNone;
     end else if (outcome == OutcomeAccept) begin
-      if (starts) begin
+      m.expected = expected_after;
+      m.ahead    = ahead_after;
+      ended      = pkt_i.eom;
+      if (e.rud && !brief) begin
+        if (pkt_i.som || pkt_i.eom) begin
+          m.last_known = pkt_i.eom;
+          m.last_psn   = pkt_i.psn;
+        end
+        last   = m.last_psn;
+        beyond = m.expected - m.last_psn - 32'd1;
+        ended  = m.last_known && !beyond[31];
+        if (ended) m.last_known = 1'b0;
+      end
+      if (starts || alone) begin
         m.state          = MessageOpen;
         m.rma            = is_write;
         m.credit         = !is_write || reports;
@@ -335,8 +400,9 @@ module heddle_accept_decide
       if (withdrawn || broken || ignored || refusal != ReturnCodeNull) begin
         over     = held;
         failed   = 1'b1;
-        m.state  = e.state == MessageNone && !pkt_i.som ? MessageNone : MessageDiscard;
-        if (!ignored || pkt_i.som) m.code = refusal;
+        m.state  = e.state == MessageNone && !pkt_i.som && !alone ? MessageNone : MessageDiscard;
+        if (!ignored || pkt_i.som || (e.rud && !discards)) m.code = refusal;
+        if (e.rud) m.message_id = pkt_i.message_id;
         if (refusal != ReturnCodeNull) begin
           m.stored         = 1'b1;
           m.stored_psn     = pkt_i.psn;
@@ -346,24 +412,25 @@ module heddle_accept_decide
         end
       end else begin
         failed  = failed || pkt_i.ie;
-        over    = pkt_i.eom;
-        success = pkt_i.eom && !failed;
-        hides   = success && pkt_i.dc;
+        over    = ended;
         if (failed) begin
           m.state = MessageFailed;
         end else begin
           room = m.buffer.length > base ? m.buffer.length - base : '0;
           bytes = room < 32'(pkt_i.payload_bytes) ? room[13:0] : pkt_i.payload_bytes;
-          m.bytes = reach;
+          m.bytes = e.rud && !brief ? m.bytes + 32'(pkt_i.payload_bytes) : reach;
+          // An initiator may have left something out.
+          failed  = e.rud && !brief && ended && m.bytes != m.request_length;
         end
+        success = ended && !failed;
+        hides   = success && pkt_i.dc;
       end
-      if (pkt_i.eom) m.state = MessageNone;
+      if (ended) m.state = MessageNone;
       if (hides) begin
         m.hidden      = 1'b1;
-        m.hidden_base = e.hidden ? e.hidden_base : pkt_i.psn - 32'd1;
-        m.hidden_last = pkt_i.psn;
+        m.hidden_base = e.hidden ? e.hidden_base : last - 32'd1;
+        m.hidden_last = last;
       end
-      m.expected = e.expected + 32'd1;
     end
     // A failed RMA operation is the initiator's business alone.
     ends     = over && m.credit && !withdrawn && (m.rma ? success : !stale || starts);
@@ -382,7 +449,8 @@ module heddle_accept_decide
 
   logic urgent;  // The answer goes at once.
   assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || broken || clears ||
-                             refusal != ReturnCodeNull || e.unacked == 4'(AckEvery - 1));
+                             refusal != ReturnCodeNull || (e.ahead | m.ahead) != '0 ||
+                             e.unacked == 4'(AckEvery - 1));
 
   // ----------------------------------------------------------------- verdict
   always_comb begin
@@ -396,7 +464,7 @@ module heddle_accept_decide
     addressed.retx       = pkt_i.retx;
     addressed.spdcid     = tpdcid;
     addressed.dpdcid     = pkt_i.spdcid;
-    addressed.nack_psn   = pkt_i.psn;
+    addressed.nack_psn   = outcome == OutcomeRefuse && jumps ? e.expected : pkt_i.psn;
     addressed.code       = 8'(code);
     addressed.message_id = is_query ? pkt_i.pds_payload[15:0] : pkt_i.message_id;
   end
@@ -453,16 +521,18 @@ module heddle_accept_decide
         OutcomeAccept: begin
           v.respond         = urgent;
           v.rsp             = standing_after;
-          // A refused packet is not named before its error may be told.
-          if (standing_after.req == AckReqNone && refusal == ReturnCodeNull) begin
+          // A refused packet is not named before its error may be told, nor one of a message whose
+          // data has to be visible.
+          if (standing_after.req == AckReqNone && refusal == ReturnCodeNull &&
+              !(jumps && pkt_i.dc)) begin
             v.rsp.ack_offset = offset_after[15:0];
           end
-          if (ignored && !pkt_i.som && e.code != ReturnCodeNull &&
+          if (ignored && discards && !pkt_i.som && e.code != ReturnCodeNull &&
               standing_after.req == AckReqNone) begin
             v.rsp.response        = SesResponseResponse;
             v.rsp.return_code     = e.code;
             v.rsp.job_id          = pkt_i.job_id;
-          end else if (success && standing_after.req == AckReqNone) begin
+          end else if (success && pkt_i.eom && standing_after.req == AckReqNone) begin
             v.rsp.response        = SesResponseResponse;
             v.rsp.return_code     = ReturnCodeOk;
             v.rsp.job_id          = pkt_i.job_id;
@@ -471,10 +541,16 @@ module heddle_accept_decide
           v.write           = 1'b1;
           v.create          = fresh;
           v.entry           = m;
+          if (brief) begin
+            v.entry          = e;
+            v.entry.expected = m.expected;
+            v.entry.ahead    = m.ahead;
+            if (!jumps) v.entry.state = MessageNone;
+          end
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
           v.entry.dscp      = pkt_i.dscp;
-          v.entry.gap       = 1'b0;
+          v.entry.gap       = e.gap && jumps;
           v.entry.unacked   = urgent || hides ? '0 : e.unacked + 1'b1;
           v.take            = starts && !is_write;
           v.credit          = starts && (!is_write || reports);
@@ -482,6 +558,7 @@ module heddle_accept_decide
         OutcomeClose: begin
           v.respond         = 1'b1;
           v.rsp.kind        = ResponseNone;
+          v.rsp.cc          = e.rud;
           v.rsp.cack        = pkt_i.psn;
           v.write           = 1'b1;
           v.close           = 1'b1;
@@ -503,10 +580,11 @@ module heddle_accept_decide
         v.place           = v.place || ends || returned || hides;
         v.record.bytes    = bytes;
         v.record.iova     = m.rma ? region_i.iova : m.buffer.iova + 64'(base);
-        v.record.first    = starts;
+        v.record.first    = starts && !brief;
+        v.record.alone    = brief;
         v.record.complete = ends || returned;
         v.record.visible  = hides;
-        v.record.psn      = pkt_i.psn;
+        v.record.psn      = last;
 
         v.record.ev.write  = ends;
         v.record.ev.credit = ends || returned;
@@ -563,5 +641,6 @@ module heddle_accept_decide
   assign verdict_o = v;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room};
+  assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room, beyond,
+                         to_last};
 endmodule

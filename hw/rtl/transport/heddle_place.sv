@@ -76,6 +76,7 @@ module heddle_place
     logic            waits;     // For the answer of the record's write.
     logic [PdcW-1:0] tpdc;
     logic            first;
+    logic            alone;
     logic            complete;
     logic            visible;
     logic [31:0]     psn;
@@ -153,6 +154,7 @@ module heddle_place
     finish_in.waits    = waits;
     finish_in.tpdc     = in.tpdc;
     finish_in.first    = in.first;
+    finish_in.alone    = in.alone;
     finish_in.complete = in.complete;
     finish_in.visible  = in.visible;
     finish_in.psn      = in.psn;
@@ -168,7 +170,8 @@ module heddle_place
   logic [NumPdc-1:0] error_q;  // A write of the message open on the target PDC was refused.
   logic              answered, error;
   assign answered    = finish_valid && (!finish.waits || answer_valid);
-  assign error       = (error_q[finish.tpdc] && !finish.first) || (finish.waits && answer_error);
+  assign error       = (error_q[finish.tpdc] && !finish.first && !finish.alone) ||
+                       (finish.waits && answer_error);
   assign finish_done = answered && (!finish.complete || ev_ready_i);
   assign answer_take = finish_done && finish.waits;
 
@@ -178,7 +181,7 @@ module heddle_place
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) error_q <= '0;
-    else if (finish_done) error_q[finish.tpdc] <= error && !finish.complete;
+    else if (finish_done && !finish.alone) error_q[finish.tpdc] <= error && !finish.complete;
   end
 
   assign quiet = !finish_valid && !written_valid;

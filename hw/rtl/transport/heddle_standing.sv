@@ -5,6 +5,7 @@
 //         not cleared yet (UET 2.15), nor one whose data is not visible yet, nor what is behind.
 // Error:  the stored error answer goes with every ACK that reaches up to it, so that a lost one is
 //         repeated by whatever asks next. Otherwise a default response.
+// Selective: of an unordered PDC it is an ACK_CC whose bitmap has all that came, what is held back too.
 
 module heddle_standing
   import heddle_contract_pkg::*;
@@ -21,10 +22,18 @@ module heddle_standing
   assign base   = entry_i.hidden_base - stored;
   assign cack_o = entry_i.hidden && base[31] ? entry_i.hidden_base : stored;
 
+  logic [31:0] held_back;  // PSNs between `cack_o` and the expected one.
+  assign held_back = entry_i.expected - 32'd1 - cack_o;
+
   always_comb begin
     rsp_o            = rsp_i;
     rsp_o.kind       = ResponseAck;
     rsp_o.cack       = cack_o;
+    if (entry_i.rud) begin
+      rsp_o.cc          = 1'b1;
+      rsp_o.sack_bitmap = held_back < 32'(PdcWindow) ?
+                          ~(~entry_i.ahead << held_back[$clog2(PdcWindow)-1:0]) : '1;
+    end
     rsp_o.ack_offset = '0;
     rsp_o.response   = SesResponseDefaultResponse;
     if (entry_i.stored && cack_o == stored) begin

@@ -96,7 +96,9 @@ package heddle_transport_pkg;
     logic [5:0]      dscp;
     logic [15:0]     spdcid;
     logic [31:0]     start_psn;
-    logic [31:0]     expected;      // Next PSN to accept.
+    logic [31:0]     expected;      // First PSN that has not come.
+    logic            rud;           // Unordered: packets ahead of it may be accepted.
+    logic [PdcWindow-1:0] ahead;    // Bit i: PSN expected + i has come. ROD: 0.
     logic            gap;           // The packets behind `expected` were NACKed already.
     logic [3:0]      unacked;       // Packets accepted since the last ACK.
     logic            stored;        // An error answer is kept until the initiator has cleared it.
@@ -107,14 +109,16 @@ package heddle_transport_pkg;
     logic            hidden;        // A message waits for its writes to be visible.
     logic [31:0]     hidden_base;   // Nothing behind this is acknowledged meanwhile.
     logic [31:0]     hidden_last;   // Last PSN of the youngest message that waits.
-    message_state_e  state;         // What follows belongs to the message.
+    message_state_e  state;         // What follows belongs to the message; RUD: what has its message_id.
+    logic            last_known;    // RUD: its eom packet has come, with
+    logic [31:0]     last_psn;      // this PSN.
     return_code_e    code;          // Answer to the rest of a message that was refused.
     logic            rma;           // The message is an RMA operation: `buffer` is its receive context.
     logic            credit;        // A completion credit is held for it.
     rx_buffer_t      buffer;
     logic [15:0]     queue_head;
     logic [31:0]     request_length;
-    logic [31:0]     bytes;         // Received so far.
+    logic [31:0]     bytes;         // Received so far; RUD: in any order.
     logic [15:0]     message_id;
     logic [23:0]     job_id;
     logic [31:0]     initiator;

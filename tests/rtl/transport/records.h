@@ -334,6 +334,7 @@ struct Place {
   uint64_t iova = 0;
   uint8_t tpdc = 0;
   uint8_t first = 0;
+  uint8_t alone = 0;
   uint8_t complete = 0;
   uint8_t visible = 0;
   uint32_t psn = 0;
@@ -342,7 +343,7 @@ struct Place {
   template <typename Visit>
   void Fields(Visit&& v) {
     v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 8);
-    v(first, 1), v(complete, 1), v(visible, 1), v(psn, 32);
+    v(first, 1), v(alone, 1), v(complete, 1), v(visible, 1), v(psn, 32);
     ev.Fields(v);
   }
 };

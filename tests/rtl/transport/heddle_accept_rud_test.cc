@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unordered PDCs: packets ahead of a gap.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "tests/rtl/transport/accept_fixture.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr uint16_t kMtu = 1024;
+
+class AcceptRudTest : public AcceptWriteTest {
+ protected:
+  AcceptRudTest() { type_ = PdsType::kRudReq; }
+
+  void ExpectSack(const Response& rsp, uint32_t cack, uint64_t bitmap) {
+    EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+    EXPECT_EQ(rsp.cc, 1);
+    EXPECT_EQ(rsp.cack, cack);
+    EXPECT_EQ(rsp.sack_bitmap, bitmap);
+  }
+  // The packet is not accepted: the expected one is missing.
+  void ExpectMissing(const RxPacket& packet, uint32_t expected) {
+    ExpectNack(bench_.Answer(packet), NackCode::kPktNotRcvd, tpdcid_, expected);
+  }
+  // Packet `index` of a message of `count` whole packets, its first at `psn`.
+  RxPacket Piece(uint32_t psn, uint32_t index, uint32_t count) {
+    const uint32_t length = count * kMtu;
+    return index == 0 ? First(psn, kMtu, length)
+                      : Next(psn + index, index * kMtu, kMtu,
+                             index + 1 == count, length);
+  }
+  // A whole WRITE of 8 bytes.
+  RxPacket Write(uint32_t psn) { return AsWrite(Packet(psn, 8)); }
+  static RxPacket Asking(RxPacket packet) {
+    packet.ar = 1;
+    return packet;
+  }
+  size_t Completions() const {
+    return static_cast<size_t>(std::ranges::count_if(
+        bench_.places, [](const Place& p) { return p.complete != 0; }));
+  }
+};
+
+TEST_F(AcceptRudTest, InOrderItIsAsRodButForTheKindOfAck) {
+  bench_.AddBuffer(2, 4 * kMtu, 0x1000, 100);
+  const Response rsp = bench_.Answer(Syn(kStart, 8));
+  tpdcid_ = rsp.spdcid;
+  ExpectAck(rsp, kStart, 0, ReturnCode::kOk);
+  ExpectSack(rsp, kStart, 0);
+  EXPECT_EQ(bench_.TakeRecord().complete, 1);
+  bench_.AddBuffer(2, 4 * kMtu, 0x1000, 101);
+  bench_.Quiet(Piece(kStart + 1, 0, 3));
+  bench_.Quiet(Piece(kStart + 1, 1, 3));
+  const Response last = bench_.Answer(Asking(Piece(kStart + 1, 2, 3)));
+  ExpectAck(last, kStart + 3, 0, ReturnCode::kOk);
+  ExpectSack(last, kStart + 3, 0);
+  EXPECT_EQ(last.modified_length, 3u * kMtu);
+  EXPECT_EQ(Completions(), 1u);
+}
+
+TEST_F(AcceptRudTest, APdcKeepsTheModeThatItWasOpenedWith) {
+  Open();
+  type_ = PdsType::kRodReq;
+  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kPdcModeMismatch,
+             0, kStart + 1);
+  ExpectNack(bench_.Answer(Syn(kStart, 8)), NackCode::kPdcModeMismatch, 0,
+             kStart);
+  EXPECT_EQ(Count(Statistic::kDropPdsType), 2);
+  type_ = PdsType::kRudReq;
+  ExpectAck(bench_.Answer(Asking(Write(kStart + 1))), kStart + 1, 0,
+            ReturnCode::kOk);
+}
+
+TEST_F(AcceptRudTest,
+       WritesAheadArePlacedAtOnceAndAcknowledgedWhenTheGapCloses) {
+  Open();
+  ExpectSack(bench_.Answer(AsWrite(Piece(kStart + 2, 1, 3))), kStart, 1u << 2);
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.iova, 0x100040u + kMtu);
+  EXPECT_EQ(record.bytes, kMtu);
+  EXPECT_EQ(record.alone, 1);
+  EXPECT_EQ(record.ev.owner, 0x21);
+  const Response ahead = bench_.Answer(AsWrite(Piece(kStart + 2, 2, 3)));
+  ExpectSack(ahead, kStart, 3u << 2);
+  ExpectAck(ahead, kStart, 4, ReturnCode::kOk);  // All of this PSN.
+  EXPECT_EQ(bench_.TakeRecord().bytes, kMtu);
+  ExpectSack(bench_.Answer(Write(kStart + 1)), kStart + 1, 3u << 1);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 8);
+  ExpectSack(bench_.Answer(Asking(AsWrite(Piece(kStart + 2, 0, 3)))),
+             kStart + 4, 0);
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.iova, 0x100040u);
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(Count(Statistic::kRxMessages), 3);
+  EXPECT_EQ(Count(Statistic::kRxDuplicates), 0);
+}
+
+TEST_F(AcceptRudTest, ASecondCopyIsAcknowledgedAgainAndNotPlaced) {
+  Open();
+  bench_.Answer(Write(kStart + 3));
+  bench_.places.clear();
+  ExpectSack(bench_.Answer(Write(kStart + 3)), kStart, 1u << 2);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  bench_.Answer(Write(kStart + 1));
+  bench_.places.clear();
+  ExpectSack(bench_.Answer(Write(kStart + 1)), kStart + 1, 1u << 1);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  EXPECT_EQ(Count(Statistic::kRxDuplicates), 2);
+}
+
+TEST_F(AcceptRudTest, TheWindowHoldsSixtyFourPsns) {
+  Open();
+  ExpectNack(bench_.Answer(Write(kStart + 65)), NackCode::kPsnOorWindow,
+             tpdcid_, kStart + 65);
+  ExpectSack(bench_.Answer(Write(kStart + 64)), kStart, uint64_t{1} << 63);
+  for (uint32_t i = 63; i > 1; --i) bench_.Answer(Write(kStart + i));
+  EXPECT_EQ(bench_.responses.back().sack_bitmap, ~uint64_t{1});
+  ExpectSack(bench_.Answer(Write(kStart + 1)), kStart + 64, 0);
+  ExpectSack(bench_.Answer(Asking(Write(kStart + 65))), kStart + 65, 0);
+}
+
+TEST_F(AcceptRudTest, PsnsWrapAround) {
+  RxPacket first = AsWrite(Packet(0xfffffffe, 8));
+  first.syn = 1;
+  tpdcid_ = bench_.Answer(first).spdcid;
+  ExpectSack(bench_.Answer(Write(1)), 0xfffffffe, 1u << 2);
+  ExpectSack(bench_.Answer(Write(0)), 0xfffffffe, 3u << 1);
+  ExpectSack(bench_.Answer(Write(0xffffffff)), 1, 0);
+  ExpectSack(bench_.Answer(Write(0xffffffff)), 1, 0);
+}
+
+TEST_F(AcceptRudTest, APacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
+  RxPacket second = Syn(kStart + 1, 8);
+  second = AsWrite(second);
+  const Response rsp = bench_.Answer(second);
+  tpdcid_ = rsp.spdcid;
+  ExpectSack(rsp, kStart - 1, 1u << 1);
+  ExpectSack(bench_.Answer(AsWrite(Syn(kStart, 8))), kStart + 1, 0);
+  EXPECT_EQ(Count(Statistic::kRxPdcs), 1);
+}
+
+// Behind its first packet those of an open SEND may come in any order.
+TEST_F(AcceptRudTest, AnOpenMessageTakesItsPacketsInAnyOrder) {
+  Open();
+  uint32_t psn = kStart + 1;
+  std::array<uint32_t, 4> order = {1, 2, 3, 4};
+  uint64_t id = 200;
+  do {
+    bench_.AddBuffer(2, 5 * kMtu, 0x20000, ++id);
+    bench_.places.clear();
+    bench_.Send(Piece(psn, 0, 5));
+    for (const uint32_t index : order) {
+      EXPECT_EQ(Completions(), 0u);
+      bench_.Send(Asking(Piece(psn, index, 5)));
+      bench_.RunUntilIdle();
+    }
+    ASSERT_EQ(bench_.places.size(), 5u);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(bench_.places[i + 1].iova, 0x20000 + order[i] * kMtu);
+      EXPECT_EQ(bench_.places[i + 1].bytes, kMtu);
+    }
+    const Place& last = bench_.places.back();
+    EXPECT_EQ(last.complete, 1);
+    EXPECT_EQ(last.ev.write, 1);
+    EXPECT_EQ(last.ev.entry.op_context, id);
+    EXPECT_EQ(last.ev.entry.length, 5u * kMtu);
+    EXPECT_EQ(last.ev.entry.status, 0);
+    psn += 5;
+    ExpectSack(bench_.responses.back(), psn - 1, 0);
+  } while (std::ranges::next_permutation(order).found);
+  EXPECT_EQ(bench_.credits_taken.size(), 24u);
+}
+
+TEST_F(AcceptRudTest, BehindItsLastPacketAMessageHasNone) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.Quiet(Piece(kStart + 1, 0, 3));
+  ExpectSack(bench_.Answer(Piece(kStart + 1, 2, 3)), kStart + 1, 1u << 1);
+  EXPECT_EQ(Completions(), 0u);
+  // Neither a second end nor what is behind the end.
+  ExpectMissing(Next(kStart + 4, kMtu, kMtu, false, 3 * kMtu), kStart + 2);
+  bench_.Quiet(Next(kStart + 5, 2 * kMtu, kMtu, true, 3 * kMtu));
+  ExpectSack(bench_.Answer(Piece(kStart + 1, 1, 3)), kStart + 3, 0);
+  EXPECT_EQ(Completions(), 1u);
+}
+
+TEST_F(AcceptRudTest, AMessageThatIsShortOfBytesAtItsEndFails) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.Quiet(Piece(kStart + 1, 0, 4));
+  bench_.Quiet(Next(kStart + 2, kMtu, 1000, false, 4 * kMtu));
+  bench_.Quiet(Piece(kStart + 1, 2, 4));
+  bench_.Quiet(Piece(kStart + 1, 3, 4));
+  ASSERT_EQ(Completions(), 1u);
+  const Completion& entry = bench_.places.back().ev.entry;
+  EXPECT_EQ(entry.status, static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(entry.length, 3 * kMtu + 1000u);
+}
+
+TEST_F(AcceptRudTest, AMessageOfOnePacketCompletesAheadBesideTheOpenOne) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.AddBuffer(2, 64, 0x9000, 102);
+  bench_.Quiet(Piece(kStart + 1, 0, 3));
+  bench_.places.clear();
+  RxPacket other = Packet(kStart + 4, 8);
+  other.message_id = 2;
+  const Response rsp = bench_.Answer(other);
+  ExpectSack(rsp, kStart + 1, 1u << 2);
+  ExpectAck(rsp, kStart + 1, 3, ReturnCode::kOk);
+  EXPECT_EQ(rsp.modified_length, 8u);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.alone, 1);
+  EXPECT_EQ(record.first, 0);
+  EXPECT_EQ(record.iova, 0x9000u);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.entry.op_context, 102u);
+  bench_.Answer(Piece(kStart + 1, 2, 3));
+  ExpectSack(bench_.Answer(Piece(kStart + 1, 1, 3)), kStart + 4, 0);
+  EXPECT_EQ(bench_.places.back().ev.entry.op_context, 101u);
+  EXPECT_EQ(bench_.places.back().iova, 0x1000u + kMtu);
+  EXPECT_EQ(Completions(), 1u);
+}
+
+TEST_F(AcceptRudTest, WhatCannotBeTakenAheadIsMissedOncePerGap) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x9000, 102);
+  // The first packet of more than one.
+  ExpectMissing(Piece(kStart + 2, 0, 3), kStart + 1);
+  bench_.Quiet(Piece(kStart + 2, 1, 3));
+  RxPacket again = Piece(kStart + 2, 0, 3);
+  again.retx = 1;
+  ExpectMissing(again, kStart + 1);
+  // Others are taken all the same.
+  ExpectSack(bench_.Answer(Packet(kStart + 5, 8)), kStart, 1u << 4);
+  // Now there is no buffer.
+  bench_.Quiet(Packet(kStart + 6, 8));
+  ExpectSack(bench_.Answer(Write(kStart + 1)), kStart + 1, 1u << 3);
+  bench_.AddBuffer(2, 4 * kMtu, 0x10000, 103);
+  ExpectSack(bench_.Answer(Piece(kStart + 2, 0, 3)), kStart + 2, 1u << 2);
+  EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 4);
+}
+
+TEST_F(AcceptRudTest, ErrorsAreJudgedInOrder) {
+  Open();
+  SetCode(ReturnCode::kBadMkey);
+  ExpectMissing(Write(kStart + 3), kStart + 1);
+  bench_.Quiet(Write(kStart + 2));
+  ExpectError(bench_.Answer(Write(kStart + 1)), kStart + 1,
+              ReturnCode::kBadMkey);
+  SetCode(ReturnCode::kOk);
+  // It holds the acknowledgement back; what came says so.
+  const Response held = bench_.Answer(Write(kStart + 3));
+  ExpectError(held, kStart + 1, ReturnCode::kBadMkey);
+  ExpectSack(held, kStart, 5);
+  SetCode(ReturnCode::kBadMkey);
+  ExpectNack(bench_.Answer(Write(kStart + 2)), NackCode::kNoGtdDelAvail,
+             tpdcid_, kStart + 2);
+  RxPacket clearing = Write(kStart + 2);
+  clearing.retx = 1;
+  clearing.offset = static_cast<uint16_t>(-1);
+  const Response second = bench_.Answer(clearing);
+  ExpectError(second, kStart + 2, ReturnCode::kBadMkey);
+  ExpectSack(second, kStart + 1, 3);
+}
+
+TEST_F(AcceptRudTest, TheRestOfARefusedWriteGetsTheSameAnswer) {
+  Open();
+  SetCode(ReturnCode::kBadMkey);
+  ExpectError(bench_.Answer(AsWrite(Piece(kStart + 1, 0, 3))), kStart + 1,
+              ReturnCode::kBadMkey);
+  SetCode(ReturnCode::kOk);
+  bench_.places.clear();
+  RxPacket rest = Asking(AsWrite(Piece(kStart + 1, 1, 3)));
+  rest.offset = static_cast<uint16_t>(-1);
+  ExpectAck(bench_.Answer(rest), kStart + 2, 0, ReturnCode::kBadMkey);
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  ExpectAck(bench_.Answer(Asking(AsWrite(Piece(kStart + 1, 2, 3)))), kStart + 3,
+            0, ReturnCode::kBadMkey);
+  bench_.places.clear();
+  // The message id comes again with another message.
+  ExpectAck(bench_.Answer(Asking(AsWrite(Piece(kStart + 4, 0, 2)))), kStart + 4,
+            0, ReturnCode::kNull);
+  ExpectAck(bench_.Answer(Asking(AsWrite(Piece(kStart + 4, 1, 2)))), kStart + 5,
+            0, ReturnCode::kOk);
+  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, kMtu);
+}
+
+TEST_F(AcceptRudTest, AWriteThatEndsHereIsOpenedInOrderAndFilledInAny) {
+  Open();
+  const auto piece = [&](uint32_t index) {
+    RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
+    pkt.hd = 1;
+    pkt.header_data = index == 0 ? 77 : 0;
+    return pkt;
+  };
+  ExpectMissing(piece(1), kStart + 1);
+  bench_.Quiet(piece(0));
+  bench_.places.clear();
+  ExpectSack(bench_.Answer(piece(2)), kStart + 1, 1u << 1);
+  ExpectSack(bench_.Answer(piece(1)), kStart + 3, 0);
+  ASSERT_EQ(bench_.places.size(), 2u);
+  EXPECT_EQ(bench_.places[0].complete, 0);
+  EXPECT_EQ(bench_.places[1].complete, 1);
+  EXPECT_EQ(bench_.places[1].iova, 0x100040u + kMtu);
+  EXPECT_EQ(bench_.places[1].ev.entry.header_data, 77u);
+  EXPECT_EQ(bench_.places[1].ev.entry.length, 3u * kMtu);
+}
+
+TEST_F(AcceptRudTest, InitiatorErrorWaitsForItsTurnAndEndsTheMessage) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.Quiet(Piece(kStart + 1, 0, 4));
+  RxPacket failed = Next(kStart + 3, 2 * kMtu, 0, false, 4 * kMtu);
+  failed.ie = 1;
+  ExpectMissing(failed, kStart + 2);
+  bench_.Answer(Piece(kStart + 1, 3, 4));
+  bench_.places.clear();
+  bench_.Answer(Piece(kStart + 1, 1, 4));
+  EXPECT_EQ(Completions(), 0u);
+  bench_.places.clear();
+  ExpectSack(bench_.Answer(Asking(failed)), kStart + 4, 0);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+  ExpectAck(bench_.Answer(Asking(Write(kStart + 5))), kStart + 5, 0,
+            ReturnCode::kOk);
+}
+
+TEST_F(AcceptRudTest, DeliveryCompleteIsNotAcknowledgedBeforeItIsVisible) {
+  Open();
+  const auto pdc = static_cast<uint8_t>(tpdcid_);
+  const auto piece = [&](uint32_t index) {
+    RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
+    pkt.dc = 1;
+    return Asking(pkt);
+  };
+  RxPacket whole = Write(kStart + 4);
+  whole.dc = 1;
+  bench_.Answer(piece(0));
+  ExpectMissing(whole, kStart + 2);
+  const Response ahead = bench_.Answer(piece(2));
+  ExpectSack(ahead, kStart + 1, 1u << 1);
+  EXPECT_EQ(ahead.ack_offset, 0);  // Arrived, but not done.
+  bench_.Answer(Write(kStart + 5));
+  bench_.places.clear();
+  bench_.Quiet(piece(1));
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.visible, 1);
+  EXPECT_EQ(record.psn, kStart + 3);
+  ExpectSack(bench_.Answer(piece(2)), kStart + 2, 5);
+  EXPECT_EQ(bench_.responses.back().ack_offset, 0);
+  const size_t before = bench_.responses.size();
+  bench_.Show(pdc, kStart + 3);
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.responses.size(), before + 1);
+  ExpectSack(bench_.responses.back(), kStart + 3, 1u << 1);
+}
+
+TEST_F(AcceptRudTest, CloseIsTakenInOrderOnly) {
+  Open();
+  bench_.Answer(Write(kStart + 2));
+  ExpectMissing(Control(CpType::kCloseCommand, kStart + 3), kStart + 1);
+  ExpectSack(bench_.Answer(Write(kStart + 1)), kStart + 2, 0);
+  const Response rsp =
+      bench_.Answer(Control(CpType::kCloseCommand, kStart + 3));
+  EXPECT_EQ(rsp.kind, ResponseKind::kNone);
+  EXPECT_EQ(rsp.cc, 1);
+  EXPECT_EQ(rsp.cack, kStart + 3);
+}
+
+TEST_F(AcceptRudTest, AckRequestsKnowWhatCameAhead) {
+  Open();
+  bench_.Answer(Write(kStart + 2));
+  ExpectSack(bench_.Answer(Control(CpType::kAckRequest, kStart + 2)), kStart,
+             1u << 1);
+  ExpectNack(bench_.Answer(Control(CpType::kAckRequest, kStart + 1)),
+             NackCode::kPktNotRcvd, tpdcid_, kStart + 1);
+}
+
+TEST_F(AcceptRudTest, WithoutABufferTheExpectedPacketIsRefused) {
+  Open();
+  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kNoPktBuffer,
+             tpdcid_, kStart + 1);
+  bench_.Quiet(Packet(kStart + 2, 8));
+  bench_.AddBuffer(2, 64, 0x9000, 102);
+  bench_.AddBuffer(2, 64, 0xa000, 103);
+  ExpectSack(bench_.Answer(Packet(kStart + 2, 8)), kStart, 1u << 1);
+  ExpectSack(bench_.Answer(Packet(kStart + 1, 8)), kStart + 2, 0);
+}
+
+TEST_F(AcceptRudTest, AContextThatIsGoneEndsTheMessageInOrder) {
+  Open();
+  bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.Quiet(Piece(kStart + 1, 0, 4));
+  bench_.contexts[2].gen = 2;
+  ExpectMissing(Piece(kStart + 1, 2, 4), kStart + 2);
+  bench_.places.clear();
+  for (uint32_t i = 1; i < 4; ++i) {
+    bench_.Send(Piece(kStart + 1, i, 4));
+  }
+  bench_.RunUntilIdle();
+  ASSERT_EQ(bench_.places.size(), 3u);
+  EXPECT_EQ(bench_.places[0].ev.credit, 1);
+  EXPECT_EQ(bench_.places[0].ev.write, 0);
+  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+  ExpectAck(bench_.Answer(Asking(Write(kStart + 5))), kStart + 5, 0,
+            ReturnCode::kOk);
+}
+
+TEST_F(AcceptRudTest, OnePacketIsTakenEveryTwoCycles) {
+  Open();
+  for (uint32_t i = 1; i <= 200; ++i) bench_.Send(Write(kStart + i));
+  const uint64_t start = bench_.cycle;
+  bench_.RunUntilIdle();
+  EXPECT_LE(bench_.cycle - start, 2u * 200 + 10);
+  EXPECT_EQ(bench_.places.size(), 200u);
+}
+
+}  // namespace
+}  // namespace heddle::test
