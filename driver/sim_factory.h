@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C factory through which the driver opens simulated devices.
+// The C entry points through which the driver knows and opens simulated
+// devices.
 #pragma once
 
 #include <cstddef>
@@ -59,3 +60,16 @@ using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
 }
 
 inline constexpr const char* kHeddleSimOpenSymbol = "heddle_sim_open";
+
+// Symbol `heddle_sim_capability`: what the capability register of a device of
+// `kind` says, without opening one. 0, or a positive errno with `error` filled;
+// refusals as above, and ENOTSUP for a kind that this library was built
+// without.
+extern "C" {
+using HeddleSimCapability = int(const char* kind, uint32_t device_abi,
+                                uint64_t contract_hash, uint64_t* capability,
+                                HeddleSimError* error);
+}
+
+inline constexpr const char* kHeddleSimCapabilitySymbol =
+    "heddle_sim_capability";

@@ -66,6 +66,17 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
 
 // NOLINTEND(readability-function-size)
 
+extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+    const char* /*kind*/, uint32_t device_abi, uint64_t contract_hash,
+    uint64_t* capability, HeddleSimError* error) {
+  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
+    (void)Refuse(error, EPROTO, "stepped: built for another library");
+    return EPROTO;
+  }
+  *capability = test::LoopbackDevice::capability(/*rma=*/false);
+  return 0;
+}
+
 extern "C" __attribute__((visibility("default"))) void heddle_bench_step() {
   for (SteppedDevice* device : Devices()) {
     device->Step();

@@ -38,9 +38,11 @@ std::string Join(const std::vector<std::string>& names) {
   return text;
 }
 
-// The factory of the first candidate that exists.
-Result<HeddleSimOpen*> LoadFactory(const std::vector<std::string>& candidates,
-                                   std::string& file, std::string& message) {
+// The first candidate that exists.
+Result<void*> LoadSimulator(const std::string& path, std::string& file,
+                            std::string& message) {
+  const std::vector<std::string> candidates =
+      SimulatorCandidates(path, getauxval(AT_SECURE) != 0, OwnDirectory());
   for (const std::string& candidate : candidates) {
     std::error_code error;
     if (std::filesystem::exists(candidate, error)) {
@@ -60,13 +62,31 @@ Result<HeddleSimOpen*> LoadFactory(const std::vector<std::string>& candidates,
               "); install the simulator of this version";
     return Errno{ELIBBAD};
   }
-  void* symbol = dlsym(library, kHeddleSimOpenSymbol);
-  if (symbol == nullptr) {
-    message = file + ": has no symbol " + kHeddleSimOpenSymbol +
+  return library;
+}
+
+// `symbol` of the simulator; `file` is its name.
+Result<void*> LoadSymbol(const std::string& path, const char* symbol,
+                         std::string& file, std::string& message) {
+  const Result<void*> library = LoadSimulator(path, file, message);
+  if (!library.ok()) {
+    return library.error();
+  }
+  void* address = dlsym(library.value(), symbol);
+  if (address == nullptr) {
+    message = file + ": has no symbol " + symbol +
               "; it is not Heddle's simulator, install that of this version";
     return Errno{ELIBBAD};
   }
-  return reinterpret_cast<HeddleSimOpen*>(symbol);
+  return address;
+}
+
+// The refusal of an entry point of `file`.
+Errno Refusal(const std::string& file, HeddleSimError& error,
+              std::string& message) {
+  error.message[sizeof(error.message) - 1] = '\0';
+  message = file + ": " + error.message;
+  return Errno{error.error > 0 ? error.error : EIO};
 }
 
 }  // namespace
@@ -96,10 +116,8 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
                                               const SimulatorOptions& options,
                                               std::string& message) {
   std::string file;
-  Result<HeddleSimOpen*> factory =
-      LoadFactory(SimulatorCandidates(options.path, getauxval(AT_SECURE) != 0,
-                                      OwnDirectory()),
-                  file, message);
+  const Result<void*> factory =
+      LoadSymbol(options.path, kHeddleSimOpenSymbol, file, message);
   if (!factory.ok()) {
     return factory.error();
   }
@@ -108,15 +126,32 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
     settings.push_back({.name = name.c_str(), .value = value.c_str()});
   }
   HeddleSimError error{};
-  std::unique_ptr<Device> device(
-      factory.value()(kind.c_str(), kDeviceAbi, contract::kContractHash,
-                      settings.data(), settings.size(), &error));
+  std::unique_ptr<Device> device(reinterpret_cast<HeddleSimOpen*>(
+      factory.value())(kind.c_str(), kDeviceAbi, contract::kContractHash,
+                       settings.data(), settings.size(), &error));
   if (device == nullptr) {
-    error.message[sizeof(error.message) - 1] = '\0';
-    message = file + ": " + error.message;
-    return Errno{error.error > 0 ? error.error : EIO};
+    return Refusal(file, error, message);
   }
   return device;
+}
+
+Result<uint64_t> SimulatedCapability(const std::string& kind,
+                                     const std::string& path,
+                                     std::string& message) {
+  std::string file;
+  const Result<void*> entry =
+      LoadSymbol(path, kHeddleSimCapabilitySymbol, file, message);
+  if (!entry.ok()) {
+    return entry.error();
+  }
+  HeddleSimError error{};
+  uint64_t capability = 0;
+  const int refused = reinterpret_cast<HeddleSimCapability*>(entry.value())(
+      kind.c_str(), kDeviceAbi, contract::kContractHash, &capability, &error);
+  if (refused != 0) {
+    return Refusal(file, error, message);
+  }
+  return capability;
 }
 
 Result<OpenedDevice> OpenDevice(const std::string& kind,

@@ -5,10 +5,21 @@
 #include "hw/sim/rtl_open.h"
 
 namespace heddle::sim {
+namespace {
+
+constexpr const char* kAbsent =
+    "this simulator was built without the device rtl";
+
+}  // namespace
 
 Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& /*options*/,
                                         std::string* message) {
-  *message = "this simulator was built without the device rtl";
+  *message = kAbsent;
+  return Errno{ENOTSUP};
+}
+
+Result<uint64_t> RtlCapability(std::string* message) {
+  *message = kAbsent;
   return Errno{ENOTSUP};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C factory of libheddle-sim.so.
+// The C entry points of libheddle-sim.so.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -40,12 +40,20 @@ std::string Mismatch(uint32_t device_abi, uint64_t contract_hash) {
   return {};
 }
 
-Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
+void Say(HeddleSimError* error, int number, const std::string& message) {
   error->error = number;
   const size_t bytes = std::min(message.size(), sizeof(error->message) - 1);
   message.copy(error->message, bytes);
   error->message[bytes] = '\0';
+}
+
+Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
+  Say(error, number, message);
   return nullptr;
+}
+
+std::string UnknownKind(const std::string& kind) {
+  return "simulator has no device of kind " + kind + ", only rtl and soft";
 }
 
 // The device, now the caller's, or the reason why there is none.
@@ -59,9 +67,7 @@ Device* Take(Result<std::unique_ptr<Opened>> device, const std::string& message,
 Device* Open(const std::string& kind, const HeddleSimOption* options,
              size_t count, HeddleSimError* error) {
   if (kind != "rtl" && kind != "soft") {
-    return Refuse(
-        error, EINVAL,
-        "simulator has no device of kind " + kind + ", only rtl and soft");
+    return Refuse(error, EINVAL, UnknownKind(kind));
   }
   std::string message;
   auto settings = ParseSettings(options, count, &message);
@@ -72,6 +78,17 @@ Device* Open(const std::string& kind, const HeddleSimOption* options,
              ? Take(soft::SoftDevice::Open(settings.value(), &message), message,
                     error)
              : Take(OpenRtl(settings.value(), &message), message, error);
+}
+
+Result<uint64_t> Capability(const std::string& kind, std::string* message) {
+  if (kind == "soft") {
+    return soft::SoftDevice::capability();
+  }
+  if (kind == "rtl") {
+    return RtlCapability(message);
+  }
+  *message = UnknownKind(kind);
+  return Errno{EINVAL};
 }
 
 }  // namespace
@@ -95,4 +112,29 @@ heddle_sim_open(  // NOLINT: name and parameters of a C symbol.
   } catch (const std::exception& exception) {
     return Refuse(error, EIO, std::string("simulator: ") + exception.what());
   }
+}
+
+extern "C" __attribute__((visibility("default"))) int
+heddle_sim_capability(  // NOLINT: name and parameters of a C symbol.
+    const char* kind, uint32_t device_abi, uint64_t contract_hash,
+    uint64_t* capability, HeddleSimError* error) {
+  using heddle::sim::Say;
+  try {
+    std::string message = heddle::sim::Mismatch(device_abi, contract_hash);
+    if (!message.empty()) {
+      Say(error, EPROTO, message);
+      return EPROTO;
+    }
+    const auto value = heddle::sim::Capability(kind, &message);
+    if (value.ok()) {
+      *capability = value.value();
+      return 0;
+    }
+    Say(error, static_cast<int>(value.error()), message);
+  } catch (const std::bad_alloc&) {
+    Say(error, ENOMEM, "simulator: out of memory");
+  } catch (const std::exception& exception) {
+    Say(error, EIO, std::string("simulator: ") + exception.what());
+  }
+  return error->error;
 }

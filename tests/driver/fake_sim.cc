@@ -47,3 +47,19 @@ heddle_sim_open(const char* kind, uint32_t device_abi, uint64_t contract_hash,
   return device;
 }
 // NOLINTEND(readability-function-size)
+
+extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+    const char* kind, uint32_t device_abi, uint64_t contract_hash,
+    uint64_t* capability, HeddleSimError* error) {
+  if (device_abi != heddle::kDeviceAbi ||
+      contract_hash != heddle::contract::kContractHash) {
+    (void)Refuse(error, EPROTO, "versions differ");
+    return EPROTO;
+  }
+  if (std::strcmp(kind, "rtl") != 0) {
+    (void)Refuse(error, ENOTSUP, "fake: rtl only");
+    return ENOTSUP;
+  }
+  *capability = heddle::FakeDevice().capability;
+  return 0;
+}

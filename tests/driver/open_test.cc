@@ -113,6 +113,23 @@ TEST_F(OpenTest, RefusalOfTheFactoryIsPassedOnWithTheFile) {
   EXPECT_TRUE(Says(HEDDLE_TEST_SIM) && Says("option refuse")) << message_;
 }
 
+TEST_F(OpenTest, CapabilityIsKnownWithoutADevice) {
+  const auto known = SimulatedCapability("rtl", HEDDLE_TEST_SIM, message_);
+  ASSERT_TRUE(known.ok()) << message_;
+  EXPECT_EQ(known.value(),
+            contract::kCapabilitySend | contract::kCapabilityRod);
+  const auto refused = SimulatedCapability("soft", HEDDLE_TEST_SIM, message_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Errno{ENOTSUP});
+  EXPECT_TRUE(Says(HEDDLE_TEST_SIM) && Says("rtl only")) << message_;
+  EXPECT_EQ(SimulatedCapability("rtl", directory_, message_).error(),
+            Errno{ENOENT});
+  EXPECT_EQ(
+      SimulatedCapability("rtl", HEDDLE_TEST_OTHER_LIBRARY, message_).error(),
+      Errno{ELIBBAD});
+  EXPECT_TRUE(Says("heddle_sim_capability")) << message_;
+}
+
 TEST_F(OpenTest, OpenedDeviceIsReadyAndKnown) {
   Result<OpenedDevice> opened =
       OpenDevice("rtl", {.path = HEDDLE_TEST_SIM}, message_);

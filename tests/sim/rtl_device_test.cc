@@ -16,6 +16,7 @@
 #include "tests/sim/device_test.h"
 
 extern "C" HeddleSimOpen heddle_sim_open;
+extern "C" HeddleSimCapability heddle_sim_capability;
 
 namespace heddle::sim {
 
@@ -145,6 +146,29 @@ TEST_F(RtlDeviceTest, FactoryRefusesOtherVersionsWithBothNumbers) {
   EXPECT_EQ(device->ReadRegister32(contract::kBar0MagicOffset),
             contract::kBar0MagicReset);
   EXPECT_EQ(device->interrupt_fd(1000), -1);
+}
+
+TEST_F(RtlDeviceTest, CapabilityIsThatOfTheDevice) {
+  HeddleSimError error{};
+  for (const char* kind : {"rtl", "soft"}) {
+    uint64_t known = 0;
+    ASSERT_EQ(heddle_sim_capability(kind, kDeviceAbi, contract::kContractHash,
+                                    &known, &error),
+              0)
+        << error.message;
+    const HeddleSimOption option{.name = "wire", .value = name_.c_str()};
+    const std::unique_ptr<Device> device(heddle_sim_open(
+        kind, kDeviceAbi, contract::kContractHash, &option, 1, &error));
+    ASSERT_NE(device, nullptr) << error.message;
+    EXPECT_EQ(known, device->ReadRegister64(contract::kBar0CapabilityOffset));
+  }
+  uint64_t unknown = 0;
+  EXPECT_EQ(heddle_sim_capability("hard", kDeviceAbi, contract::kContractHash,
+                                  &unknown, &error),
+            EINVAL);
+  EXPECT_EQ(heddle_sim_capability("rtl", kDeviceAbi + 1,
+                                  contract::kContractHash, &unknown, &error),
+            EPROTO);
 }
 
 }  // namespace

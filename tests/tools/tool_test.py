@@ -58,14 +58,18 @@ class Info(unittest.TestCase):
         self.assertRegex(text, r"\n +capabilities +.*\bsend\b")
 
     def test_says_why_a_device_is_not_offered(self):
-        for settings, reason in (({"FI_HEDDLE_DEVICE": ""}, "set FI_HEDDLE_DEVICE=rtl"),
-                                 ({"FI_HEDDLE_SIM_PATH": "/nowhere"}, "not found (looked for /nowhere)")):
-            with self.subTest(settings=settings):
-                status, devices = self.device(**settings)
-                self.assertEqual((status, devices["rtl"]["offered"]), (1, False))
-                self.assertIn(reason, devices["rtl"]["reason"])
+        status, devices = self.device(FI_HEDDLE_SIM_PATH="/nowhere")
+        self.assertEqual((status, devices["rtl"]["offered"]), (1, False))
+        self.assertIn("not found (looked for /nowhere)", devices["rtl"]["reason"])
+        self.assertIn("FI_HEDDLE_DEVICE names rtl", devices["soft"]["reason"])
         for kind in ("soft", "vfio", "verbs"):
             self.assertFalse(devices[kind]["offered"])
+
+    def test_without_a_name_soft_is_chosen(self):
+        status, devices = self.device(FI_HEDDLE_DEVICE="")
+        self.assertEqual((status, devices["soft0"]["offered"], devices["rtl"]["offered"]), (0, True, False))
+        self.assertIn("set FI_HEDDLE_DEVICE=rtl", devices["rtl"]["reason"])
+        self.assertIn("read", devices["soft0"]["capabilities"])
 
     def test_names_a_setting_that_is_not_accepted(self):
         result = run("info", env=environment(FI_HEDDLE_LOSS="7"))
@@ -104,7 +108,7 @@ class Stats(unittest.TestCase):
         self.assertLessEqual(set(known), set(json.loads(result.stdout)["statistics"]))
 
     def test_says_that_no_device_is_offered(self):
-        result = run("stats", env=environment(FI_HEDDLE_DEVICE=""))
+        result = run("stats", env=environment(FI_HEDDLE_DEVICE="", FI_HEDDLE_SIM_PATH="/nowhere"))
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertIn("no device is offered", result.stderr)
 

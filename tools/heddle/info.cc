@@ -14,6 +14,7 @@
 
 #include "driver/device/open.h"
 #include "host/lib/core/address.h"
+#include "host/lib/core/device_kind.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/settings_state.h"
@@ -88,27 +89,37 @@ Json Refused(const std::string& name, const std::string& reason) {
   return {{"device", name}, {"offered", false}, {"reason", reason}};
 }
 
-Json ProbeRtl(const core::Settings& settings) {
-  if (settings.device.empty()) {
-    return Refused("rtl",
-                   "a simulated device is opened only by name; set "
-                   "FI_HEDDLE_DEVICE=rtl");
-  }
+// The device that fi_getinfo would offer: opens it.
+Json Probe(const std::string& kind, const core::Settings& settings) {
   const auto address = core::OwnAddress(settings, AF_UNSPEC);
   if (!address.has_value()) {
-    return Refused("rtl", "has no address; set FI_HEDDLE_IP");
+    return Refused(kind, "has no address; set FI_HEDDLE_IP");
   }
-  const SimulatorOptions options = {
+  SimulatorOptions options = {
       .path = FindSimulator(settings.sim_path),
-      .settings = {{"address", address->IpText()},
-                   {"wire", settings.wire},
-                   {"payload_mtu", std::to_string(settings.payload_mtu)}}};
+      .settings = {{"address", address->IpText()}, {"wire", settings.wire}}};
+  if (settings.payload_mtu_named) {
+    options.settings.emplace_back("payload_mtu",
+                                  std::to_string(settings.payload_mtu));
+  }
   std::string message;
-  const auto opened = OpenDevice("rtl", options, message);
+  const auto opened = OpenDevice(kind, options, message);
   if (!opened.ok()) {
-    return Refused("rtl", message);
+    return Refused(kind, message);
   }
   return Offered(opened.value(), settings, address->IpText());
+}
+
+Json ProbeSimulated(const std::string& kind, const core::Settings& settings) {
+  const std::string_view chosen =
+      settings.device.empty() ? core::kDefaultKind : settings.device;
+  if (kind == chosen) {
+    return Probe(kind, settings);
+  }
+  return Refused(kind,
+                 settings.device.empty()
+                     ? "is opened only by name; set FI_HEDDLE_DEVICE=" + kind
+                     : "FI_HEDDLE_DEVICE names " + settings.device);
 }
 
 std::string Words(const Json& list) {
@@ -141,8 +152,12 @@ void Print(const Json& device) {
 int ShowInfo(bool json) {
   const core::Settings settings = AcceptedSettings();
   Json devices = Json::array();
-  devices.push_back(ProbeRtl(settings));
-  for (const char* const kind : {"soft", "vfio", "verbs"}) {
+  bool offered = false;
+  for (const std::string_view kind : core::kDeviceKinds) {
+    devices.push_back(ProbeSimulated(std::string(kind), settings));
+    offered = offered || devices.back()["offered"].get<bool>();
+  }
+  for (const char* const kind : {"vfio", "verbs"}) {
     devices.push_back(Refused(kind, "this version has no such device"));
   }
   if (json) {
@@ -154,7 +169,7 @@ int ShowInfo(bool json) {
       Print(device);
     }
   }
-  return devices[0]["offered"].get<bool>() ? kOk : kFailed;
+  return offered ? kOk : kFailed;
 }
 
 }  // namespace heddle::tool

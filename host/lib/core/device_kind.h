@@ -1,39 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of device that fi_getinfo knows, without opening one.
+// The kinds of device that FI_HEDDLE_DEVICE may name.
 #pragma once
 
-#include <cstdint>
+#include <algorithm>
+#include <array>
 #include <string_view>
-
-#include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {
 
-// What every device of a kind has. An opened one may have more; that it has
-// this is checked when something is opened on it that needs it.
-struct DeviceKind {
-  std::string_view name;    // Of FI_HEDDLE_DEVICE; the domain is `name` 0.
-  uint64_t capability = 0;  // Bits of contract `capability`.
-};
+// The domain of the first device of a kind is the name and 0.
+inline constexpr std::array<std::string_view, 2> kDeviceKinds = {"rtl", "soft"};
 
-inline constexpr DeviceKind kDeviceKinds[] = {
-    {"rtl", contract::kCapabilitySend},
-    {"soft",
-     contract::kCapabilitySend | contract::kCapabilityWrite |
-         contract::kCapabilityRead | contract::kCapabilityScatterGather |
-         contract::kCapabilityCounters | contract::kCapabilityDeliveryComplete |
-         contract::kCapabilityRegionEvent | contract::kCapabilityFence |
-         contract::kCapabilityMore},
-};
+// When none is named (ADR 0011).
+inline constexpr std::string_view kDefaultKind = "soft";
 
-// Null for a name that none has.
-constexpr const DeviceKind* FindDeviceKind(std::string_view name) noexcept {
-  for (const DeviceKind& kind : kDeviceKinds) {
-    if (kind.name == name) {
-      return &kind;
-    }
-  }
-  return nullptr;
+constexpr bool IsDeviceKind(std::string_view name) noexcept {
+  return std::find(kDeviceKinds.begin(), kDeviceKinds.end(), name) !=
+         kDeviceKinds.end();
 }
 
 }  // namespace heddle::core

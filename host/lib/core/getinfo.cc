@@ -19,6 +19,7 @@
 #include "host/lib/core/services.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/core/version.h"
+#include "host/lib/nic/device_kind.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {
@@ -34,15 +35,6 @@ void LogRefusal(const DeviceOffer& offer, const Refusal& refusal) {
       "device %s ruled out by %s: wanted %s, offered %s",
       offer.domain_name.c_str(), refusal.attribute.c_str(),
       refusal.wanted.c_str(), refusal.offered.c_str());
-}
-
-// A simulated device is never chosen for a user who did not name it.
-std::optional<Refusal> DeviceRefusal(const Settings& settings) {
-  if (FindDeviceKind(settings.device) != nullptr) {
-    return std::nullopt;
-  }
-  return Refusal{"FI_HEDDLE_DEVICE", "nothing (it is not set)",
-                 "soft and rtl, only when they are named"};
 }
 
 bool StoreAddress(const std::optional<SocketAddress>& address, void** data,
@@ -103,17 +95,15 @@ std::optional<Refusal> FindOpen(const Hints& hints, const DeviceOffer& offer,
 }
 
 // Which families an address of ours can have: FI_HEDDLE_IP decides.
-DeviceOffer MakeOffer(const Settings& settings) {
+DeviceOffer MakeOffer(const Settings& settings, const std::string& kind,
+                      uint64_t capability) {
   const auto own = SocketAddress::FromText(settings.ip);
-  // Without a device that is known, the one that hints are compared with.
-  const DeviceKind* named = FindDeviceKind(settings.device);
-  const DeviceKind& kind = named != nullptr ? *named : kDeviceKinds[0];
-  return {.domain_name = std::string(kind.name) + "0",
+  return {.domain_name = kind + "0",
           .fabric_name = FabricName(),
           .provider_name = kProviderName,
           .ipv4 = !own || !own->is_ipv6(),
           .ipv6 = !own || own->is_ipv6(),
-          .capability = kind.capability};
+          .capability = capability};
 }
 
 // A stock core writes the name itself and takes one that is there for that of
@@ -144,20 +134,26 @@ int ProviderOnly(const Hints& hints, uint32_t version, fi_info** info) {
 
 int Answer(const InfoRequest& request, const Hints& hints,
            const Settings& settings, fi_info** info) {
-  const DeviceOffer offer = MakeOffer(settings);
+  // No hardware is looked for yet; what runs everywhere is soft.
+  const bool named = !settings.device.empty();
+  const std::string kind = named ? settings.device : std::string(kDefaultKind);
+  std::string reason;
+  const auto capability = nic::CapabilityOf(kind, settings.sim_path, reason);
+  if (!capability.ok()) {
+    Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s0 ruled out: %s",
+        kind.c_str(), reason.c_str());
+    return -FI_ENODATA;
+  }
+  const DeviceOffer offer = MakeOffer(settings, kind, capability.value());
   FoundObjects open;
   std::optional<Refusal> refusal = FindRefusal(hints, offer);
   if (!refusal) {
     refusal = FindOpen(hints, offer, &open);
   }
-  if (!refusal) {
-    refusal = DeviceRefusal(settings);
-  }
   if (refusal) {
     LogRefusal(offer, *refusal);
     return -FI_ENODATA;
   }
-  std::string reason;
   Endpoints endpoints;
   const int result = Resolve(request, hints, settings, &endpoints, &reason);
   if (result != FI_SUCCESS) {
@@ -177,8 +173,10 @@ int Answer(const InfoRequest& request, const Hints& hints,
   made->fabric_attr->fabric = open.fabric;
   made->domain_attr->domain = open.domain;
   Log(LogLevel::kInfo, LogSubsystem::kCore,
-      "device %s offered: FI_HEDDLE_DEVICE names it and it meets all hints",
-      offer.domain_name.c_str());
+      "device %s offered: it meets all hints, and %s",
+      offer.domain_name.c_str(),
+      named ? "FI_HEDDLE_DEVICE names it"
+            : "there is no hardware, nor does FI_HEDDLE_DEVICE name a device");
   *info = made.release();
   return FI_SUCCESS;
 }

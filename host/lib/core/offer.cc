@@ -85,9 +85,9 @@ uint64_t AnswerCaps(uint64_t wanted, const OfferedCaps& offered) {
   if (wanted == 0) {
     return offered.all() & ~(FI_SOURCE_ERR | FI_RMA_EVENT);
   }
-  const uint64_t all = offered.all();
-  uint64_t caps = WithModifiers(wanted, FI_MSG, kMessageModifiers, all);
-  caps = WithModifiers(caps, FI_RMA, kRmaModifiers, all);
+  uint64_t caps =
+      WithModifiers(wanted, FI_MSG, kMessageModifiers, kMessageModifiers);
+  caps = WithModifiers(caps, FI_RMA, kRmaModifiers, kRmaModifiers);
   return (caps & kDomainCaps) == 0 ? caps | kDomainCaps : caps;
 }
 
@@ -142,8 +142,10 @@ bool CapsFit(const fi_info& hints, const OfferedCaps& offered,
       !PairsFit(hints.caps, offered, matcher)) {
     return false;
   }
+  // A capability that is wanted without modifiers is wanted whole.
   const uint64_t caps = AnswerCaps(hints.caps, offered);
-  return matcher->Bits("tx_attr->caps", hints.tx_attr->caps,
+  return matcher->Bits("caps", caps, offered.all(), FI_TYPE_CAPS) &&
+         matcher->Bits("tx_attr->caps", hints.tx_attr->caps,
                        caps | kReceiveOnly | kDomainCaps, FI_TYPE_CAPS) &&
          matcher->Bits("rx_attr->caps", hints.rx_attr->caps,
                        caps | kTransmitOnly | kDomainCaps, FI_TYPE_CAPS);

@@ -104,12 +104,11 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{{"DEVICE", SettingType::kString, "rtl, soft", "",
+    Row{{"DEVICE", SettingType::kString, "rtl, soft", "soft",
          "Device to use; rtl is the NIC's Verilated RTL in this process, soft "
-         "its fast functional model"},
+         "its fast functional model, for machines without a NIC of ours"},
         [](std::string_view text, Settings* settings) {
-          return ParseText(text, &settings->device) &&
-                 FindDeviceKind(text) != nullptr;
+          return ParseText(text, &settings->device) && IsDeviceKind(text);
         }},
     Row{{"IP", SettingType::kString, "a unicast IPv4 or IPv6 address", "",
          "Own address on the wire; unset: that of the first interface that is "

@@ -31,7 +31,7 @@ struct Settings {
   // fails with -FI_EINVAL rather than run with something else.
   bool valid = true;
 
-  std::string device;           // "rtl"; empty: none named.
+  std::string device;           // Its kind; empty: none named.
   std::string ip;               // IPv4 or IPv6; empty: chosen, see address.h.
   std::string wire;             // Name of the one-machine wire, or "udp".
   uint16_t udp_port = 0;        // Of the wire "udp"; 0: one per endpoint.

@@ -9,6 +9,7 @@
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/auth_key.h"
 #include "host/lib/core/log.h"
+#include "host/lib/core/offered_caps.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/counter.h"
 #include "host/lib/ofi/endpoint.h"
@@ -158,14 +159,14 @@ int MemoryRegion::ReadService(const fi_mr_attr& attr, uint64_t flags) noexcept {
       attr.iface != FI_HMEM_SYSTEM) {
     return -FI_ENOSYS;
   }
-  // What no operation of the device can use is not told to it.
-  if ((attr.access & FI_REMOTE_READ) != 0 &&
-      device.Has(contract::kCapabilityRead)) {
-    rights_ |= contract::kRegionFlagRemoteRead;
-  }
-  if ((attr.access & FI_REMOTE_WRITE) != 0 &&
-      device.Has(contract::kCapabilityWrite)) {
-    rights_ |= contract::kRegionFlagRemoteWrite;
+  // A device without remote memory access knows no regions.
+  if (core::OfferedCaps(device.capability).rma()) {
+    rights_ |= (attr.access & FI_REMOTE_READ) != 0
+                   ? contract::kRegionFlagRemoteRead
+                   : 0;
+    rights_ |= (attr.access & FI_REMOTE_WRITE) != 0
+                   ? contract::kRegionFlagRemoteWrite
+                   : 0;
   }
   deferred_ = rights_ != 0 &&
               (domain_->region_mode().endpoint ||

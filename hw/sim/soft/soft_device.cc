@@ -116,6 +116,10 @@ SoftDevice::SoftDevice(const DeviceOptions& options)
   accepted_.reserve(kWaitingDoorbells);
 }
 
+uint64_t SoftDevice::capability() {
+  return kCapabilities;
+}
+
 Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
     const DeviceOptions& options, std::string* message) {
   std::unique_ptr<SoftDevice> device(new SoftDevice(options));

@@ -43,6 +43,9 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
                                                   std::string* message);
   ~SoftDevice() override;
 
+  // What its capability register says.
+  static uint64_t capability();
+
   const std::string& name() const override { return name_; }
   uint32_t ReadRegister32(uint32_t offset) override;
   uint64_t ReadRegister64(uint32_t offset) override;

@@ -100,18 +100,21 @@ uint32_t LoopbackDevice::ReadRegister32(uint32_t offset) {
   }
 }
 
+uint64_t LoopbackDevice::capability(bool rma) {
+  constexpr uint64_t kRma =
+      contract::kCapabilityWrite | contract::kCapabilityRead |
+      contract::kCapabilityScatterGather | contract::kCapabilityCounters |
+      contract::kCapabilityDeliveryComplete | contract::kCapabilityRegionEvent |
+      contract::kCapabilityFence | contract::kCapabilityMore;
+  return contract::kCapabilitySend | contract::kCapabilityRod |
+         contract::kCapabilityInline | contract::kCapabilityWriteErrors |
+         (rma ? kRma : 0);
+}
+
 uint64_t LoopbackDevice::ReadRegister64(uint32_t offset) {
   const std::lock_guard lock(wire_->mutex);
   if (offset == contract::kBar0CapabilityOffset) {
-    constexpr uint64_t kRma =
-        contract::kCapabilityWrite | contract::kCapabilityRead |
-        contract::kCapabilityScatterGather | contract::kCapabilityCounters |
-        contract::kCapabilityDeliveryComplete |
-        contract::kCapabilityRegionEvent | contract::kCapabilityFence |
-        contract::kCapabilityMore;
-    return contract::kCapabilitySend | contract::kCapabilityRod |
-           contract::kCapabilityInline | contract::kCapabilityWriteErrors |
-           (options_.rma ? kRma : 0);
+    return capability(options_.rma);
   }
   if (offset >= contract::kBar0StatisticsOffset) {
     return statistics_.at((offset - contract::kBar0StatisticsOffset) /

@@ -63,6 +63,9 @@ class LoopbackDevice final : public Device,
   LoopbackDevice(std::shared_ptr<LoopbackWire> wire, LoopbackOptions options);
   ~LoopbackDevice() override;
 
+  // What the capability register says, with `LoopbackOptions::rma` or without.
+  static uint64_t capability(bool rma);
+
   const std::string& name() const override { return name_; }
   uint32_t ReadRegister32(uint32_t offset) override;
   uint64_t ReadRegister64(uint32_t offset) override;

@@ -117,4 +117,15 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
   return new LoopbackDevice(FindWire(wire), wanted);
 }
 
+extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+    const char* kind, uint32_t device_abi, uint64_t contract_hash,
+    uint64_t* capability, HeddleSimError* error) {
+  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
+    (void)Refuse(error, EPROTO, "loopback: built for another library");
+    return EPROTO;
+  }
+  *capability = LoopbackDevice::capability(std::string(kind) == "soft");
+  return 0;
+}
+
 }  // namespace heddle::test

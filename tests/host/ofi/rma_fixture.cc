@@ -6,9 +6,21 @@
 
 namespace heddle::test {
 
+bool DeviceReads() {
+  static const bool reads = [] {
+    NodeOptions options;
+    options.caps = FI_RMA | FI_READ;
+    return GetInfo(options) != nullptr;
+  }();
+  return reads;
+}
+
 NodeOptions RmaOptions() {
   NodeOptions options;
   options.caps = FI_MSG | FI_RMA;
+  if (!DeviceReads()) {
+    options.caps |= FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+  }
   return options;
 }
 

@@ -20,7 +20,10 @@ constexpr size_t kSizes[] = {
     0,   1,    7,    8,    15,   16,    17,    64,    65,      191,      192,
     193, 1000, 4095, 4096, 4097, 65535, 65536, 65537, 1 << 20, 3'500'001};
 
-// Options of a node that does messages and RMA.
+// Whether the device under test has READ.
+bool DeviceReads();
+
+// Options of a node that does messages and the RMA that the device has.
 NodeOptions RmaOptions();
 
 // A registration that ends with its scope; expects that closing succeeds.
@@ -67,6 +70,17 @@ fi_cq_err_entry ExpectError(fid_cq* cq, int error, int prov_errno);
 
 struct RmaTest : PairTest {
   void SetUp() override { ASSERT_NO_FATAL_FAILURE(Open(RmaOptions())); }
+};
+
+// A completion means that the data are in the target's memory, which is looked
+// at next.
+struct DeliveredTest : PairTest {
+  static NodeOptions Options() {
+    NodeOptions options = RmaOptions();
+    options.tx_op_flags = FI_DELIVERY_COMPLETE;
+    return options;
+  }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(Open(Options())); }
 };
 
 }  // namespace heddle::test

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the loopback device in the simulator's place, before the first call.
+#include <cstdlib>
+
+namespace heddle::test {
+namespace {
+
+[[maybe_unused]] const bool path_is_set = [] {
+  setenv("FI_HEDDLE_SIM_PATH", HEDDLE_TEST_SIM, /*replace=*/0);
+  return true;
+}();
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is offered follows from the capability register, bit by bit.
+#include "host/lib/core/offer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "host/lib/core/info_layout.h"
+#include "host/lib/core/info_memory.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle::core {
+namespace {
+
+struct OfferTest : ::testing::Test {
+  std::optional<Refusal> Refused(uint64_t capability) {
+    return FindRefusal(Wanted(), Offer(capability));
+  }
+  InfoPointer Answer(uint64_t capability) {
+    EXPECT_FALSE(Refused(capability).has_value());
+    return MakeInfo(Wanted(), FI_VERSION(1, 17), Offer(capability));
+  }
+  Hints Wanted() const {
+    return {hints.get(), LayoutOfVersion(FI_VERSION(1, 17))};
+  }
+  static DeviceOffer Offer(uint64_t capability) {
+    return {.domain_name = "some0",
+            .fabric_name = "some",
+            .provider_name = "heddle",
+            .ipv4 = true,
+            .ipv6 = true,
+            .capability = capability};
+  }
+  static constexpr uint64_t kWriter =
+      contract::kCapabilitySend | contract::kCapabilityWrite;
+  InfoPointer hints{AllocateInfo()};
+};
+
+TEST_F(OfferTest, WriteAloneIsRmaWithoutReads) {
+  const InfoPointer answer = Answer(kWriter);
+  constexpr uint64_t kRma =
+      FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  EXPECT_EQ(answer->caps & kRma, FI_RMA | FI_WRITE | FI_REMOTE_WRITE);
+  EXPECT_EQ(answer->tx_attr->caps & kRma, FI_RMA | FI_WRITE);
+  EXPECT_EQ(answer->rx_attr->caps & kRma, FI_RMA | FI_REMOTE_WRITE);
+  EXPECT_EQ(answer->tx_attr->rma_iov_limit, 1U);
+  EXPECT_EQ(answer->domain_attr->cntr_cnt, 0U);
+}
+
+TEST_F(OfferTest, RmaWithoutModifiersNeedsReadsToo) {
+  hints->caps = FI_RMA;
+  const auto refusal = Refused(kWriter);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->attribute, "caps");
+  EXPECT_NE(refusal->wanted.find("FI_REMOTE_READ"), std::string::npos);
+  EXPECT_FALSE(Refused(kWriter | contract::kCapabilityRead).has_value());
+  hints->caps = FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
+  EXPECT_FALSE(Refused(kWriter).has_value());
+}
+
+TEST_F(OfferTest, EachHintNeedsItsBit) {
+  const struct {
+    const char* attribute;
+    uint64_t bit;
+    void (*want)(fi_info* hints);
+  } kCases[] = {
+      {"caps", contract::kCapabilityWrite,
+       [](fi_info* h) { h->caps = FI_RMA | FI_WRITE; }},
+      {"caps", contract::kCapabilityFence,
+       [](fi_info* h) { h->caps = FI_MSG | FI_FENCE; }},
+      {"caps", contract::kCapabilityRead,
+       [](fi_info* h) { h->caps = FI_RMA | FI_REMOTE_READ; }},
+      {"caps", contract::kCapabilityRegionEvent,
+       [](fi_info* h) {
+         h->caps = FI_RMA | FI_WRITE | FI_REMOTE_WRITE | FI_RMA_EVENT;
+       }},
+      {"tx_attr->op_flags", contract::kCapabilityDeliveryComplete,
+       [](fi_info* h) { h->tx_attr->op_flags = FI_DELIVERY_COMPLETE; }},
+      {"tx_attr->msg_order", contract::kCapabilityRead,
+       [](fi_info* h) { h->tx_attr->msg_order = FI_ORDER_RAW; }},
+      {"tx_attr->rma_iov_limit", contract::kCapabilityMore,
+       [](fi_info* h) { h->tx_attr->rma_iov_limit = 2; }},
+      {"domain_attr->cntr_cnt", contract::kCapabilityCounters,
+       [](fi_info* h) { h->domain_attr->cntr_cnt = 1; }},
+  };
+  constexpr uint64_t kAll =
+      kWriter | contract::kCapabilityRead | contract::kCapabilityFence |
+      contract::kCapabilityRegionEvent | contract::kCapabilityDeliveryComplete |
+      contract::kCapabilityMore | contract::kCapabilityCounters;
+  for (const auto& [attribute, bit, want] : kCases) {
+    SCOPED_TRACE(testing::Message() << attribute << ' ' << bit);
+    hints.reset(AllocateInfo());
+    want(hints.get());
+    EXPECT_FALSE(Refused(kAll).has_value());
+    const auto refusal = Refused(kAll & ~bit);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->attribute, attribute);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::core
