@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that a vfio-user client has mapped for a function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "driver/result.h"
+#include "hw/sim/vfio_user/owned_fd.h"
+
+namespace heddle::sim::vfio_user {
+
+// A client behind an IOMMU maps page by page, all of the same few files: each
+// file is mapped once, whole, while anything of it is.
+//
+// Trust: the client is not trusted. A file that could be made shorter while we
+// access it is refused; so is a range beyond its end.
+//
+// Thread safety: none; who accesses memory and who unmaps it share a lock, so
+// that `Unmap` returns when no access is under way.
+class GuestMemory {
+ public:
+  GuestMemory() = default;
+  GuestMemory(const GuestMemory&) = delete;
+  GuestMemory& operator=(const GuestMemory&) = delete;
+
+  // [iova, iova + bytes) is `file` from `offset` on. Without a file the range
+  // is known, but nothing in it is reached. Errors: EINVAL for an empty or
+  // wrapping range or one beyond the file's end, EEXIST when it overlaps
+  // another, EPERM when the file is not sealed against shrinking, ENOMEM.
+  Result<bool> Map(uint64_t iova, uint64_t bytes, OwnedFd file, uint64_t offset,
+                   bool writable);
+
+  // Ends every mapping that lies inside [first, last]; so many. Those that
+  // reach out of it stay.
+  size_t Unmap(uint64_t first, uint64_t last);
+
+  // Copies all bytes or none; false, counted, when one of them is not mapped
+  // for it.
+  [[nodiscard]] bool Read(uint64_t iova, std::span<uint8_t> out);
+  [[nodiscard]] bool Write(uint64_t iova, std::span<const uint8_t> bytes);
+
+  // Where the byte at `iova` is, and how many from there on, at most `bytes`,
+  // follow it in this process. Empty when it is not mapped for the access.
+  // Good until the next `Unmap`.
+  std::span<uint8_t> Find(uint64_t iova, uint64_t bytes, bool write) const;
+
+  size_t mappings() const { return mapped_.size(); }
+  size_t files() const { return files_.size(); }
+  uint64_t blocked() const { return blocked_; }
+
+ private:
+  // A file's mapping in this process.
+  class View {
+   public:
+    View(uint8_t* address, uint64_t bytes) : address_(address), bytes_(bytes) {}
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    ~View();
+    uint8_t* address() const { return address_; }
+    uint64_t bytes() const { return bytes_; }
+
+   private:
+    uint8_t* address_;
+    uint64_t bytes_;
+  };
+  using FileId = std::pair<uint64_t, uint64_t>;  // Device, inode.
+
+  struct Mapping {
+    uint64_t last = 0;
+    uint8_t* address = nullptr;  // Null: not reached.
+    bool writable = false;
+    std::shared_ptr<View> view = {};
+    FileId file = {};
+  };
+
+  Result<std::shared_ptr<View>> ViewOf(const OwnedFd& file, FileId* id);
+  bool Overlaps(uint64_t first, uint64_t last) const;
+  void Erase(std::map<uint64_t, Mapping>::iterator mapping);
+  // Calls `visit(span, position)` for each piece, if all are mapped.
+  template <typename Visit>
+  bool ForEach(uint64_t iova, uint64_t bytes, bool write, Visit visit);
+
+  std::map<uint64_t, Mapping> mapped_;  // By first IOVA, disjoint.
+  std::map<FileId, std::weak_ptr<View>> files_;
+  uint64_t blocked_ = 0;
+};
+
+}  // namespace heddle::sim::vfio_user
