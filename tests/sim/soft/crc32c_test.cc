@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "hw/sim/random.h"
+#include "hw/sim/soft/frame/crc32c_folded.h"
 #include "tests/rtl/crc32c.h"
 
 namespace heddle::sim::soft {
@@ -53,7 +54,7 @@ TEST(Crc32cTest, EveryWayAgreesWithTheDefinition) {
   }
   std::vector<size_t> lengths;
   for (size_t i = 0; i < 40; ++i) lengths.push_back(i);
-  for (const size_t part : {384u, 3072u, 4096u, 9216u}) {
+  for (const size_t part : {256u, 384u, 512u, 576u, 3072u, 4096u, 9216u}) {
     for (int around = -9; around <= 9; ++around) {
       lengths.push_back(part + static_cast<size_t>(around + 9) - 9);
     }
@@ -65,6 +66,10 @@ TEST(Crc32cTest, EveryWayAgreesWithTheDefinition) {
       const uint32_t expected = test::Crc32cState(state, bytes);
       for (const Crc32cFunction function : Functions()) {
         ASSERT_EQ(function(state, bytes.data(), bytes.size()), expected)
+            << length << " bytes at " << start;
+      }
+      if (Crc32cFolded() != nullptr && length >= kFoldedLeast) {
+        ASSERT_EQ(Crc32cFolded()(state, bytes.data(), length), expected)
             << length << " bytes at " << start;
       }
       ASSERT_EQ(Crc32cState(state, bytes), expected);

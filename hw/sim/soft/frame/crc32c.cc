@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "hw/sim/soft/frame/crc32c_folded.h"
 #include "hw/sim/soft/frame/crc32c_shift.h"
 
 namespace heddle::sim::soft {
@@ -44,6 +45,10 @@ uint32_t Crc32cByTable(uint32_t state, const uint8_t* bytes, size_t count) {
 
 uint32_t Crc32cState(uint32_t state, std::span<const uint8_t> bytes) {
   static const Crc32cFunction kOfCpu = Crc32cOfCpu();
+  static const Crc32cFunction kFolded = Crc32cFolded();
+  if (bytes.size() >= kFoldedLeast && kFolded != nullptr) {
+    return kFolded(state, bytes.data(), bytes.size());
+  }
   return kOfCpu != nullptr ? kOfCpu(state, bytes.data(), bytes.size())
                            : Crc32cByTable(state, bytes.data(), bytes.size());
 }

@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 
 #include "hw/sim/soft/frame/crc32c.h"
+#include "hw/sim/soft/frame/crc32c_folded.h"
 #include "hw/sim/soft/frame/crc32c_lanes.h"
 
 namespace heddle::sim::soft {
@@ -24,6 +25,10 @@ struct Armv8 {
 Crc32cFunction Crc32cOfCpu() {
   return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0 ? &Crc32cLanes<Armv8>::Run
                                                   : nullptr;
+}
+
+Crc32cFunction Crc32cFolded() {
+  return nullptr;
 }
 
 }  // namespace heddle::sim::soft
