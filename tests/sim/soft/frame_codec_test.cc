@@ -205,6 +205,44 @@ TEST_P(FrameCodecTest, RandomDatagramsComeBack) {
   }
 }
 
+// What is kept of one destination is never another's, nor outlives the port.
+TEST_P(FrameCodecTest, HeadersAreThoseOfTheDestination) {
+  constexpr uint64_t kSeed = 9;
+  SCOPED_TRACE(kSeed);
+  Random random(kSeed);
+  const Form form = GetParam();
+  contract::PortCfg port = Port(form);
+  for (int i = 0; i < 3000; ++i) {
+    test::Route route = MakeRoute(form, /*to_peer=*/true);
+    if (random.Below(100) == 0) {
+      port.mac = kLocalMac + random.Below(3);
+      codec_.Configure(port);
+    }
+    route.source_mac = port.mac;
+    route.destination_mac += random.Below(50);
+    route.destination += random.Below(50);
+    route.dscp = static_cast<uint8_t>(46 + random.Below(2));
+    route.entropy = static_cast<uint16_t>(random.Next());
+    const Bytes packet = WorkedPackets()[random.Below(2)];
+    std::vector<uint8_t> buffer(
+        FrameCodec::kHeadroom + packet.size() + FrameCodec::kTailroom, 0xa5);
+    std::copy(packet.begin(), packet.end(),
+              buffer.begin() + FrameCodec::kHeadroom);
+    const auto frame =
+        codec_.Build({.destination = {.lo = route.destination,
+                                      .hi = form.ipv6 ? kPeerHi : 0,
+                                      .ipv6 = form.ipv6},
+                      .destination_mac = route.destination_mac,
+                      .vlan = form.vlan,
+                      .source_port = route.entropy,
+                      .dscp = route.dscp},
+                     buffer, packet.size());
+    Bytes expected = test::Frame(route, packet);
+    expected.resize(std::max(expected.size(), FrameCodec::kShortestFrame), 0);
+    ASSERT_EQ(Bytes(frame.begin(), frame.end()), expected) << i;
+  }
+}
+
 TEST_P(FrameCodecTest, EachReasonToDropIsFound) {
   const Form form = GetParam();
   const Bytes good = Arriving(datagram_);

@@ -2,11 +2,11 @@
 #include "hw/sim/soft/frame/frame_codec.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "hw/sim/soft/frame/crc32c.h"
 #include "hw/sim/soft/frame/internet_checksum.h"
+#include "hw/sim/soft/frame/layout.h"
 
 namespace heddle::sim::soft {
 namespace {
@@ -14,80 +14,11 @@ namespace {
 namespace wire = contract::wire;
 using contract::Statistic;
 
-constexpr uint16_t kEtherTypeIpv4 = 0x0800;
-constexpr uint16_t kEtherTypeArp = 0x0806;
-constexpr uint16_t kEtherTypeVlan = 0x8100;
-constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
-constexpr uint8_t kProtocolUdp = 17;
-constexpr uint8_t kNextIcmpv6 = 58;
-constexpr uint8_t kTtl = 64;
-constexpr uint8_t kDontFragment = 2;
-constexpr uint8_t kMoreFragments = 1;
-constexpr uint8_t kIpv4Words = wire::Ipv4::kBytes / 4;
-constexpr uint8_t kCongestionExperienced = 3;
-constexpr uint16_t kSumOfGood = 0xffff;
-constexpr uint16_t kVlanMask = 0xfff;
-// In their headers. What CRC and UDP checksum cover starts with the source
-// address.
-constexpr size_t kSourceInIpv4 = 12;
-constexpr size_t kSourceInIpv6 = 8;
-constexpr size_t kChecksumInIpv4 = 10;
-constexpr size_t kChecksumInUdp = 6;
-constexpr size_t kChecksumBytes = 2;
-constexpr size_t kTypeBytes = 2;
-
-static_assert(std::endian::native == std::endian::little);
-
-uint16_t Load16(const uint8_t* bytes) {
-  return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
-}
-
-void Store16(uint8_t* bytes, uint16_t value) {
-  bytes[0] = static_cast<uint8_t>(value >> 8);
-  bytes[1] = static_cast<uint8_t>(value);
-}
-
 // What a UDP checksum covers, with lengths and protocol of the pseudo header;
 // `covered` starts with the source address.
 uint64_t DatagramSum(std::span<const uint8_t> covered, uint16_t udp_bytes) {
   return ChecksumPart(covered) + ChecksumWord(udp_bytes) +
          ChecksumWord(kProtocolUdp);
-}
-
-size_t IpBytes(bool ipv6) {
-  return ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes;
-}
-
-void EncodeIpv4(const contract::PortCfg& port, const FrameHeader& header,
-                uint16_t udp_bytes, uint8_t* out) {
-  wire::Ipv4 ip;
-  ip.version = 4;
-  ip.ihl = kIpv4Words;
-  ip.dscp = header.dscp;
-  ip.total_length = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_bytes);
-  ip.flags = kDontFragment;
-  ip.ttl = kTtl;
-  ip.protocol = kProtocolUdp;
-  ip.source = static_cast<uint32_t>(port.local_fa_lo);
-  ip.destination = static_cast<uint32_t>(header.destination.lo);
-  ip.Encode(out);
-  const uint16_t sum = ChecksumFold(ChecksumPart({out, wire::Ipv4::kBytes}));
-  Store16(out + kChecksumInIpv4, static_cast<uint16_t>(~sum));
-}
-
-void EncodeIpv6(const contract::PortCfg& port, const FrameHeader& header,
-                uint16_t udp_bytes, uint8_t* out) {
-  wire::Ipv6 ip;
-  ip.version = 6;
-  ip.dscp = header.dscp;
-  ip.payload_length = udp_bytes;
-  ip.next_header = kProtocolUdp;
-  ip.hop_limit = kTtl;
-  ip.source_hi = port.local_fa_hi;
-  ip.source_lo = port.local_fa_lo;
-  ip.destination_hi = header.destination.hi;
-  ip.destination_lo = header.destination.lo;
-  ip.Encode(out);
 }
 
 bool IsNeighborMessage(uint8_t type) {
@@ -103,23 +34,55 @@ class Reader {
   Reader(const contract::PortCfg& port, std::span<const uint8_t> frame)
       : port_(port), frame_(frame) {}
 
-  ParsedFrame Read() {
-    if (ReadEthernet() && (ipv6_ ? ReadIpv6() : ReadIpv4()) && ReadUdp() &&
-        CheckCrc()) {
-      result_.kind = ParsedFrame::Kind::kDatagram;
+  // `result` is as new.
+  void Read(ParsedFrame* result) {
+    result_ = result;
+    const bool layers =
+        ReadPlain() || (ReadEthernet() && (ipv6_ ? ReadIpv6() : ReadIpv4()));
+    if (layers && ReadUdp() && CheckCrc()) {
+      result->kind = ParsedFrame::Kind::kDatagram;
     }
-    return result_;
   }
 
  private:
   bool Drop(Statistic reason) {
-    result_.kind = ParsedFrame::Kind::kDropped;
-    result_.reason = reason;
+    result_->kind = ParsedFrame::Kind::kDropped;
+    result_->reason = reason;
     return false;
   }
   bool SlowPath() {
-    result_.kind = ParsedFrame::Kind::kSlowPath;
+    result_->kind = ParsedFrame::Kind::kSlowPath;
     return false;
+  }
+
+  // A good datagram over IPv4 without a tag, as nearly all are. False: it is
+  // for the other members to say what this is; nothing was noted.
+  bool ReadPlain() {
+    constexpr size_t kLayer3 = wire::Ethernet::kBytes;
+    constexpr size_t kLayer4 = kLayer3 + wire::Ipv4::kBytes;
+    constexpr uint8_t kVersionAndLength = 4 << 4 | kIpv4Words;
+    constexpr uint16_t kFragment = (kMoreFragments << 13) | 0x1fff;
+    const uint8_t* const ip = frame_.data() + kLayer3;
+    if (port_.ipv6 != 0 || (port_.vlan & kVlanMask) != 0 ||
+        frame_.size() < kLayer4 + wire::Udp::kBytes ||
+        Load16(ip - kTypeBytes) != kEtherTypeIpv4 ||
+        ip[0] != kVersionAndLength || (Load16(ip + 6) & kFragment) != 0 ||
+        ip[9] != kProtocolUdp ||
+        Load32(ip + 16) != static_cast<uint32_t>(port_.local_fa_lo) ||
+        ChecksumFold(ChecksumOfWords({ip, wire::Ipv4::kBytes})) != kSumOfGood) {
+      return false;
+    }
+    l3_ = kLayer3;
+    udp_ = kLayer4;
+    end_ = kLayer3 + Load16(ip + kLengthInIpv4);
+    covered_ = kLayer3 + kSourceInIpv4;
+    if (!IsWhole(true)) {
+      return false;
+    }
+    result_->source_mac =
+        uint64_t{Load16(frame_.data() + 6)} << 32 | Load32(frame_.data() + 8);
+    TakeIp({.lo = Load32(ip + kSourceInIpv4)}, ip[1] >> 2, ip[1] & 3);
+    return true;
   }
 
   bool ReadEthernet() {
@@ -129,7 +92,7 @@ class Reader {
       return Drop(Statistic::kDropTruncated);
     }
     const auto ethernet = wire::Ethernet::Decode(frame_.data());
-    result_.source_mac = ethernet.source;
+    result_->source_mac = ethernet.source;
     uint16_t type = ethernet.ethertype;
     uint16_t vlan = 0;
     if (type == kEtherTypeVlan) {
@@ -211,50 +174,57 @@ class Reader {
     return end_ <= frame_.size() &&
            (!good ||
             (end_ >= udp_ + least &&
-             wire::Udp::Decode(frame_.data() + udp_).length == end_ - udp_));
+             Load16(frame_.data() + udp_ + kLengthInUdp) == end_ - udp_));
   }
 
   void TakeIp(const FabricAddress& source, uint8_t dscp, uint8_t ecn) {
-    result_.datagram.source = source;
-    result_.datagram.dscp = dscp;
-    result_.datagram.congestion = ecn == kCongestionExperienced;
+    result_->datagram.source = source;
+    result_->datagram.dscp = dscp;
+    result_->datagram.congestion = ecn == kCongestionExperienced;
   }
 
   bool ReadUdp() {
-    const auto udp = wire::Udp::Decode(frame_.data() + udp_);
-    result_.datagram.source_udp_port = udp.source_port;
-    if (udp.destination_port != port_.udp_port) {
+    const uint8_t* const udp = frame_.data() + udp_;
+    result_->datagram.source_udp_port = Load16(udp);
+    if (Load16(udp + kPortInUdp) != port_.udp_port) {
       return Drop(Statistic::kDropUdpPort);
     }
     // On IPv4 a sender may leave the checksum out.
-    if (udp.checksum == 0) {
+    if (Load16(udp + kChecksumInUdp) == 0) {
       return !ipv6_ || Drop(Statistic::kDropUdpChecksum);
     }
     const auto covered = frame_.subspan(covered_, end_ - covered_);
-    return ChecksumFold(DatagramSum(covered, udp.length)) == kSumOfGood ||
+    return ChecksumFold(DatagramSum(
+               covered, static_cast<uint16_t>(end_ - udp_))) == kSumOfGood ||
            Drop(Statistic::kDropUdpChecksum);
   }
 
   bool CheckCrc() {
     const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
     const size_t first = udp_ + wire::Udp::kBytes;
-    result_.datagram.bytes = frame_.subspan(first, end_ - trailer - first);
+    result_->datagram.bytes = frame_.subspan(first, end_ - trailer - first);
     if (trailer == 0) {
       return true;
     }
-    constexpr std::array<uint8_t, kChecksumBytes> kNone{};
-    const size_t checksum = udp_ + kChecksumInUdp;
-    uint32_t state = Crc32cState(~uint32_t{0},
-                                 frame_.subspan(covered_, checksum - covered_));
-    state = Crc32cState(Crc32cState(state, kNone), result_.datagram.bytes);
+    // Behind the addresses, with no checksum yet.
+    std::array<uint8_t, kMostCovered> stack{};
+    const size_t ahead = first - covered_;
+    std::memcpy(stack.data(), frame_.data() + covered_, ahead - kChecksumBytes);
+    const uint32_t state =
+        Crc32cState(Crc32cState(~uint32_t{0}, {stack.data(), ahead}),
+                    result_->datagram.bytes);
     uint32_t sent = 0;  // Least significant byte first.
     std::memcpy(&sent, frame_.data() + end_ - trailer, sizeof(sent));
     return sent == ~state || Drop(Statistic::kDropCrc);
   }
 
+  // Addresses and UDP header.
+  static constexpr size_t kMostCovered =
+      wire::Ipv6::kBytes - kSourceInIpv6 + wire::Udp::kBytes;
+
   const contract::PortCfg& port_;
   const std::span<const uint8_t> frame_;
-  ParsedFrame result_;
+  ParsedFrame* result_ = nullptr;
   bool ipv6_ = false;
   // Bytes of the frame where things start.
   size_t l3_ = 0;
@@ -267,35 +237,18 @@ class Reader {
 
 std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
                                            std::span<uint8_t> buffer,
-                                           size_t bytes) const {
+                                           size_t bytes) {
   const bool ipv6 = port_.ipv6 != 0;
   const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
   const auto udp_bytes =
       static_cast<uint16_t>(wire::Udp::kBytes + bytes + trailer);
-  const size_t tag = header.vlan != 0 ? wire::Vlan::kBytes : 0;
   uint8_t* const datagram = buffer.data() + kHeadroom;
   uint8_t* const udp = datagram - wire::Udp::kBytes;
-  uint8_t* const ip = udp - IpBytes(ipv6);
-  uint8_t* const ethernet = ip - tag - wire::Ethernet::kBytes;
+  const size_t stack =
+      stacks_.Put(port_, header, udp_bytes, buffer.first<kHeadroom>());
 
-  const wire::Ethernet layer2{
-      .destination = header.destination_mac,
-      .source = port_.mac,
-      .ethertype = ipv6 ? kEtherTypeIpv6 : kEtherTypeIpv4};
-  layer2.Encode(ethernet);
-  if (tag != 0) {
-    // The tag takes the place of the type, which moves behind it.
-    const wire::Vlan vlan{.tpid = kEtherTypeVlan, .vid = header.vlan};
-    vlan.Encode(ip - tag - kTypeBytes);
-    Store16(ip - kTypeBytes, layer2.ethertype);
-  }
-  (ipv6 ? EncodeIpv6 : EncodeIpv4)(port_, header, udp_bytes, ip);
-  const wire::Udp layer4{.source_port = header.source_port,
-                         .destination_port = port_.udp_port,
-                         .length = udp_bytes};
-  layer4.Encode(udp);
-
-  const uint8_t* const covered = ip + (ipv6 ? kSourceInIpv6 : kSourceInIpv4);
+  const uint8_t* const covered =
+      udp - IpBytes(ipv6) + (ipv6 ? kSourceInIpv6 : kSourceInIpv4);
   uint8_t* end = datagram + bytes;
   if (trailer != 0) {
     const uint32_t crc = Crc32c({covered, static_cast<size_t>(end - covered)});
@@ -306,12 +259,13 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
       DatagramSum({covered, static_cast<size_t>(end - covered)}, udp_bytes)));
   Store16(udp + kChecksumInUdp, checksum == 0 ? kSumOfGood : checksum);
 
-  auto length = static_cast<size_t>(end - ethernet);
+  uint8_t* const frame = datagram - stack;
+  auto length = static_cast<size_t>(end - frame);
   if (length < kShortestFrame) {
     std::memset(end, 0, kShortestFrame - length);
     length = kShortestFrame;
   }
-  return {ethernet, length};
+  return {frame, length};
 }
 
 ParsedFrame FrameCodec::Parse(std::span<const uint8_t> frame,
@@ -325,7 +279,8 @@ ParsedFrame FrameCodec::Parse(std::span<const uint8_t> frame,
     result.reason = Statistic::kDropMacError;
     return result;
   }
-  return Reader(port_, frame).Read();
+  Reader(port_, frame).Read(&result);
+  return result;
 }
 
 }  // namespace heddle::sim::soft

@@ -7,20 +7,10 @@
 #include <span>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/frame/header_stacks.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
-#include "hw/sim/soft/wire/fabric_address.h"
 
 namespace heddle::sim::soft {
-
-// Where a frame goes; all else is the port's.
-struct FrameHeader {
-  FabricAddress destination;
-  uint64_t destination_mac = 0;
-  uint16_t vlan = 0;  // 0: no tag.
-  uint16_t source_port = 0;
-  uint8_t dscp = 0;
-};
 
 // What a received frame is.
 struct ParsedFrame {
@@ -45,14 +35,15 @@ struct ParsedFrame {
 class FrameCodec {
  public:
   // Longest stack in front of a datagram.
-  static constexpr size_t kHeadroom =
-      contract::wire::Ethernet::kBytes + contract::wire::Vlan::kBytes +
-      contract::wire::Ipv6::kBytes + contract::wire::Udp::kBytes;
+  static constexpr size_t kHeadroom = HeaderStacks::kHeadroom;
   // CRC trailer, or what pads the shortest frame.
   static constexpr size_t kTailroom = 64;
   static constexpr size_t kShortestFrame = 60;  // Without FCS.
 
-  void Configure(const contract::PortCfg& port) { port_ = port; }
+  void Configure(const contract::PortCfg& port) {
+    port_ = port;
+    stacks_.Forget();
+  }
   const contract::PortCfg& port() const { return port_; }
 
   // Puts headers in front of the datagram of `bytes` bytes at `kHeadroom` in
@@ -60,13 +51,14 @@ class FrameCodec {
   // Precondition: kTailroom bytes are free behind the datagram; the destination
   // is of the port's family.
   std::span<const uint8_t> Build(const FrameHeader& header,
-                                 std::span<uint8_t> buffer, size_t bytes) const;
+                                 std::span<uint8_t> buffer, size_t bytes);
 
   // Judges `frame`; `bad_fcs`: the MAC said that it is damaged.
   ParsedFrame Parse(std::span<const uint8_t> frame, bool bad_fcs) const;
 
  private:
   contract::PortCfg port_{};
+  HeaderStacks stacks_;
 };
 
 }  // namespace heddle::sim::soft

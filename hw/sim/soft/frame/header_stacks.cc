@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/soft/frame/header_stacks.h"
+
+#include <cstring>
+
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/frame/internet_checksum.h"
+#include "hw/sim/soft/frame/layout.h"
+
+namespace heddle::sim::soft {
+namespace {
+
+namespace wire = contract::wire;
+
+void EncodeIpv4(const contract::PortCfg& port, const FrameHeader& header,
+                uint8_t* out) {
+  wire::Ipv4 ip;
+  ip.version = 4;
+  ip.ihl = kIpv4Words;
+  ip.dscp = header.dscp;
+  ip.flags = kDontFragment;
+  ip.ttl = kTtl;
+  ip.protocol = kProtocolUdp;
+  ip.source = static_cast<uint32_t>(port.local_fa_lo);
+  ip.destination = static_cast<uint32_t>(header.destination.lo);
+  ip.Encode(out);
+}
+
+void EncodeIpv6(const contract::PortCfg& port, const FrameHeader& header,
+                uint8_t* out) {
+  wire::Ipv6 ip;
+  ip.version = 6;
+  ip.dscp = header.dscp;
+  ip.next_header = kProtocolUdp;
+  ip.hop_limit = kTtl;
+  ip.source_hi = port.local_fa_hi;
+  ip.source_lo = port.local_fa_lo;
+  ip.destination_hi = header.destination.hi;
+  ip.destination_lo = header.destination.lo;
+  ip.Encode(out);
+}
+
+}  // namespace
+
+void HeaderStacks::Fill(const contract::PortCfg& port,
+                        const FrameHeader& header, Stack* stack) {
+  const bool ipv6 = port.ipv6 != 0;
+  const size_t tag = header.vlan != 0 ? wire::Vlan::kBytes : 0;
+  stack->image = {};
+  uint8_t* const udp = stack->image.data() + kHeadroom - wire::Udp::kBytes;
+  uint8_t* const ip = udp - IpBytes(ipv6);
+  uint8_t* const ethernet = ip - tag - wire::Ethernet::kBytes;
+  const wire::Ethernet layer2{
+      .destination = header.destination_mac,
+      .source = port.mac,
+      .ethertype = ipv6 ? kEtherTypeIpv6 : kEtherTypeIpv4};
+  layer2.Encode(ethernet);
+  if (tag != 0) {
+    // The tag takes the place of the type, which moves behind it.
+    const wire::Vlan vlan{.tpid = kEtherTypeVlan, .vid = header.vlan};
+    vlan.Encode(ip - tag - kTypeBytes);
+    Store16(ip - kTypeBytes, layer2.ethertype);
+  }
+  (ipv6 ? EncodeIpv6 : EncodeIpv4)(port, header, ip);
+  const wire::Udp layer4{.destination_port = port.udp_port};
+  layer4.Encode(udp);
+  stack->bytes = static_cast<size_t>(udp + wire::Udp::kBytes - ethernet);
+  stack->ip_sum = ChecksumPart({ip, wire::Ipv4::kBytes});
+  stack->destination = header.destination;
+  stack->mac = header.destination_mac;
+  stack->vlan = header.vlan;
+  stack->dscp = header.dscp;
+}
+
+size_t HeaderStacks::Put(const contract::PortCfg& port,
+                         const FrameHeader& header, uint16_t udp_bytes,
+                         std::span<uint8_t, kHeadroom> out) {
+  Stack& stack =
+      stacks_[(header.destination.lo ^ header.destination_mac ^ header.dscp) %
+              kStacks];
+  if (stack.bytes == 0 || stack.mac != header.destination_mac ||
+      stack.vlan != header.vlan || stack.dscp != header.dscp ||
+      stack.destination != header.destination) {
+    Fill(port, header, &stack);
+  }
+  std::memcpy(out.data(), stack.image.data(), kHeadroom);
+  uint8_t* const udp = out.data() + kHeadroom - wire::Udp::kBytes;
+  Store16(udp, header.source_port);
+  Store16(udp + kLengthInUdp, udp_bytes);
+  if (port.ipv6 != 0) {
+    Store16(udp - wire::Ipv6::kBytes + kLengthInIpv6, udp_bytes);
+    return stack.bytes;
+  }
+  uint8_t* const ip = udp - wire::Ipv4::kBytes;
+  const auto total = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_bytes);
+  Store16(ip + kLengthInIpv4, total);
+  const uint16_t sum = ChecksumFold(stack.ip_sum + ChecksumWord(total));
+  Store16(ip + kChecksumInIpv4, static_cast<uint16_t>(~sum));
+  return stack.bytes;
+}
+
+}  // namespace heddle::sim::soft
