@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/frame/header_stacks.h"
 
+#include <bit>
 #include <cstring>
 
 #include "hw/contract/gen/heddle_wire.h"
@@ -75,9 +76,13 @@ void HeaderStacks::Fill(const contract::PortCfg& port,
 size_t HeaderStacks::Put(const contract::PortCfg& port,
                          const FrameHeader& header, uint16_t udp_bytes,
                          std::span<uint8_t, kHeadroom> out) {
-  Stack& stack =
-      stacks_[(header.destination.lo ^ header.destination_mac ^ header.dscp) %
-              kStacks];
+  constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
+  constexpr int kShift = 64 - std::countr_zero(kStacks);
+  // Requests and answers to one function may have MAC addresses and classes of
+  // their own.
+  const uint64_t key =
+      (header.destination.lo + header.dscp) * kMix + header.destination_mac;
+  Stack& stack = stacks_[key * kMix >> kShift];
   if (stack.bytes == 0 || stack.mac != header.destination_mac ||
       stack.vlan != header.vlan || stack.dscp != header.dscp ||
       stack.destination != header.destination) {

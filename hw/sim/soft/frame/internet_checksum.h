@@ -2,7 +2,6 @@
 // The ones' complement sum of IP and UDP (RFC 1071).
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -21,30 +20,21 @@ ChecksumFunction ChecksumOfCpu();
 // By words, on any CPU.
 inline uint64_t ChecksumOfWords(std::span<const uint8_t> bytes) {
   static_assert(std::endian::native == std::endian::little);
-  constexpr size_t kHalf = sizeof(uint32_t);
+  constexpr size_t kWord = sizeof(uint64_t);
   constexpr uint64_t kLow = 0xffffffff;
   const uint8_t* at = bytes.data();
   size_t left = bytes.size();
-  std::array<uint64_t, 2> words{};
-  // Chains apart, so that no add waits for another.
-  std::array<uint64_t, 2> low{};
-  std::array<uint64_t, 2> high{};
-  for (; left >= sizeof(words); at += sizeof(words), left -= sizeof(words)) {
-    std::memcpy(words.data(), at, sizeof(words));
-    low[0] += words[0] & kLow;
-    high[0] += words[0] >> 32;
-    low[1] += words[1] & kLow;
-    high[1] += words[1] >> 32;
+  uint64_t sum = 0;
+  // A carry out of the top is worth one at the bottom.
+  for (; left >= kWord; at += kWord, left -= kWord) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, kWord);
+    sum += word;
+    sum += sum < word ? 1 : 0;
   }
-  uint64_t sum = low[0] + low[1] + high[0] + high[1];
-  for (; left >= kHalf; at += kHalf, left -= kHalf) {
-    uint32_t half = 0;
-    std::memcpy(&half, at, kHalf);
-    sum += half;
-  }
-  uint32_t rest = 0;
+  uint64_t rest = 0;
   std::memcpy(&rest, at, left);
-  return sum + rest;
+  return (sum >> 32) + (sum & kLow) + (rest >> 32) + (rest & kLow);
 }
 
 // By vectors where the CPU has them.
@@ -59,9 +49,12 @@ inline uint64_t ChecksumPart(std::span<const uint8_t> bytes) {
 
 // The folded sum, as the 16-bit number that it is on the wire.
 inline uint16_t ChecksumFold(uint64_t sum) {
-  while (sum >> 16 != 0) {
-    sum = (sum & 0xffff) + (sum >> 16);
-  }
+  constexpr uint64_t kLow = 0xffffffff;
+  constexpr uint64_t kWord = 0xffff;
+  sum = (sum & kLow) + (sum >> 32);
+  sum = (sum & kLow) + (sum >> 32);
+  sum = (sum & kWord) + (sum >> 16);
+  sum = (sum & kWord) + (sum >> 16);
   return static_cast<uint16_t>((sum & 0xff) << 8 | sum >> 8);
 }
 
