@@ -47,6 +47,7 @@ FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
     : memory_(memory) {
   const uint64_t tail = memory->tail.load(std::memory_order_acquire);
   tail_ = (tail + kRecordAlign - 1) / kRecordAlign * kRecordAlign;
+  head_ = memory->head.load(std::memory_order_acquire);
   // The consumer reads `start` once it has seen `epoch`.
   memory->start.store(tail_, std::memory_order_relaxed);
   memory->epoch.store(epoch, std::memory_order_release);
@@ -56,12 +57,15 @@ FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
 FrameRingProducer::Outcome FrameRingProducer::Push(
     std::span<const uint8_t> frame, bool bad_fcs) {
   const uint64_t need = RecordBytes(frame.size());
-  const uint64_t used = tail_ - memory_->head.load(std::memory_order_acquire);
-  if (used > kFrameRingBytes) {
-    return Outcome::kCorrupt;
-  }
-  if (kFrameRingBytes - used < need) {
-    return Outcome::kFull;
+  if (tail_ - head_ > kFrameRingBytes - need) {
+    head_ = memory_->head.load(std::memory_order_seq_cst);  // After `Wait`.
+    const uint64_t used = tail_ - head_;
+    if (used > kFrameRingBytes) {
+      return Outcome::kCorrupt;
+    }
+    if (kFrameRingBytes - used < need) {
+      return Outcome::kFull;
+    }
   }
   const Record record{.bytes = static_cast<uint32_t>(frame.size()),
                       .magic = kRecordMagic,

@@ -44,12 +44,15 @@ class FrameRingProducer {
   }
   // True if the consumer has not yet taken everything.
   bool pending() const { return consumed() != tail_; }
-  // Asks to be woken when the consumer takes a frame.
+  // Asks to be woken when there is room. What became free before is not told
+  // of: `Push` again.
   void Wait() { memory_->producer_waits.store(1, std::memory_order_seq_cst); }
 
  private:
   FrameRingMemory* memory_;
   uint64_t tail_;
+  // As last seen: the consumer's cache line is fetched when it has to be.
+  uint64_t head_;
 };
 
 // Receiving end. Trusts nothing in the ring.
@@ -65,9 +68,12 @@ class FrameRingConsumer {
 
   // `kCorrupt` lasts until the ring has another producer.
   Outcome Pop(Frame* frame, bool* bad_fcs = nullptr);
-  // True once if the producer asked to be woken.
+  // True once if the producer asked to be woken and there is room for several
+  // frames: a wake for each frame costs more than the frame.
   bool TakeProducerWait() {
     return memory_->producer_waits.load(std::memory_order_seq_cst) != 0 &&
+           memory_->tail.load(std::memory_order_acquire) - head_ <=
+               kFrameRingBytes / 2 &&
            memory_->producer_waits.exchange(0, std::memory_order_seq_cst) != 0;
   }
 

@@ -121,13 +121,19 @@ Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
 }  // namespace
 
 Route FindRoute(std::span<const uint8_t> frame) {
-  Route route;
   Cursor cursor(frame);
   WireAddress ip;
   if (!SkipToUdp(cursor, &ip)) {
-    return IsNeighbourFrame(frame) ? RouteByMac(frame) : route;
+    return IsNeighbourFrame(frame) ? RouteByMac(frame) : Route();
   }
   cursor.Skip(wire::Udp::kBytes);
+  return FindDatagramRoute(ip, {cursor.data(), cursor.size()});
+}
+
+Route FindDatagramRoute(const WireAddress& ip,
+                        std::span<const uint8_t> datagram) {
+  Route route;
+  Cursor cursor(datagram);
   if (!cursor.Has(wire::PdsUud::kBytes)) {
     return route;
   }

@@ -32,6 +32,9 @@ struct Route {
 // go by MAC address like on any Ethernet. Only lengths needed to read those
 // fields are checked; bad frames reach their destination, which counts them.
 Route FindRoute(std::span<const uint8_t> frame);
+// Of a frame to `ip` with this datagram, PDS header first.
+Route FindDatagramRoute(const WireAddress& ip,
+                        std::span<const uint8_t> datagram);
 
 // The UDP datagram of a frame that carries one, header included and without
 // what pads the frame; its offset in the frame. Empty if there is none.

@@ -213,6 +213,12 @@ std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
   WireSegment& wire = *segment_;
   const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
   const bool by_slot = route.kind == Route::Kind::kSlot;
+  if (by_slot && last_found_ < count) {
+    const std::optional<PortOwner> owner = ReadPort(wire->ports[last_found_]);
+    if (owner && owner->slot == route.slot && owner->address == route.ip) {
+      return last_found_;
+    }
+  }
   for (uint32_t i = 0; i < count; ++i) {
     const std::optional<PortOwner> owner = ReadPort(wire->ports[i]);
     if (owner && route.kind == Route::Kind::kMac &&
@@ -225,6 +231,7 @@ std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
     }
     if (by_slot ? owner->slot == route.slot
                 : HasClaim(wire->ports[i], route.port)) {
+      last_found_ = i;
       return i;
     }
   }
@@ -274,7 +281,8 @@ FrameRingConsumer* SharedWire::ConsumerFrom(uint32_t index) {
 }
 
 void SharedWire::SetWorking(bool working) {
-  (*segment_)->ports[index_].working.store(working ? 1 : 0);
+  (*segment_)->ports[index_].working.store(working ? 1 : 0,
+                                           std::memory_order_release);
 }
 
 bool SharedWire::PeerIsBehind(uint64_t now_ns) {
@@ -295,6 +303,22 @@ bool SharedWire::PeerIsBehind(uint64_t now_ns) {
   return behind;
 }
 
+bool SharedWire::IsStillFull() const {
+  bool blocked = false;
+  for (const uint32_t index : receivers_) {
+    const Peer& peer = peers_[index];
+    if (peer.blocked_since_ns == 0) {
+      continue;
+    }
+    if (peer.stopped || peer.producer->consumed() != peer.consumed_then ||
+        MonotonicNs() - peer.blocked_since_ns > kPatienceNs) {
+      return false;
+    }
+    blocked = true;
+  }
+  return blocked;
+}
+
 SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
   const uint64_t consumed = peer.producer->consumed();
   const uint64_t now = MonotonicNs();
@@ -308,7 +332,6 @@ SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
     ++dropped_;
     return SendOutcome::kDropped;
   }
-  peer.producer->Wait();
   return SendOutcome::kBlocked;
 }
 
@@ -331,10 +354,16 @@ SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame,
     ++dropped_;
     return SendOutcome::kDropped;
   }
-  switch (producer->Push(frame, bad_fcs)) {
+  FrameRingProducer::Outcome outcome = producer->Push(frame, bad_fcs);
+  if (outcome == FrameRingProducer::Outcome::kFull) {
+    producer->Wait();
+    outcome = producer->Push(frame, bad_fcs);
+  }
+  switch (outcome) {
     case FrameRingProducer::Outcome::kSent:
       // A small frame may still fit into the ring of a stopped receiver.
-      if (producer->consumed() != peers_[*index].consumed_then) {
+      if (peers_[*index].blocked_since_ns != 0 &&
+          producer->consumed() != peers_[*index].consumed_then) {
         peers_[*index].blocked_since_ns = 0;
         peers_[*index].stopped = false;
       }
@@ -421,12 +450,11 @@ void SharedWire::Wake(uint32_t index) {
 void SharedWire::Sleep(uint64_t timeout_ns) {
   WirePort& port = (*segment_)->ports[index_];
   const timespec timeout = ToTimespec(timeout_ns);
-  port.sleeping.fetch_add(1);
+  port.sleeping.store(1);
   if (!HasNews()) {
     syscall(SYS_futex, &port.wake, FUTEX_WAIT, seen_wake_.load(), &timeout,
             nullptr, 0);
   }
-  port.sleeping.fetch_sub(1);
 }
 
 }  // namespace heddle::sim

@@ -58,7 +58,11 @@ class SharedWire final : public firmware::Switch {
     kDropped,  // Nobody to send it to, or a receiver that stopped.
   };
   SendOutcome Send(std::span<const uint8_t> frame) {
-    return Send(frame, FindRoute(frame), /*bad_fcs=*/false);
+    return Send(frame, FindRoute(frame));
+  }
+  // `route` is that of the frame.
+  SendOutcome Send(std::span<const uint8_t> frame, const Route& route) {
+    return Send(frame, route, /*bad_fcs=*/false);
   }
   // A frame that faults may have changed: it goes where it was sent to.
   SendOutcome Send(const LineFrame& frame) {
@@ -75,6 +79,9 @@ class SharedWire final : public firmware::Switch {
   // its first, has not taken all or is still working: it is behind, not silent.
   // Same thread as sending.
   bool PeerIsBehind(uint64_t now_ns);
+  // Frames were blocked, and no receiver that had no room has taken anything
+  // since. Same thread as sending.
+  bool IsStillFull() const;
 
   // True if a frame or a kick may have arrived since `Receive` found nothing.
   bool HasNews() const;
@@ -132,6 +139,7 @@ class SharedWire final : public firmware::Switch {
   uint32_t epoch_ = 0;
   bool attached_ = false;
   uint32_t next_source_ = 0;
+  uint32_t last_found_ = 0;  // Port that a frame went to.
   std::atomic<uint32_t> seen_wake_ =
       0;  // `wake` when `Receive` last found nothing.
   std::vector<Peer> peers_;

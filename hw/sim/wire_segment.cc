@@ -232,7 +232,8 @@ void WriteOwner(WirePort& port, const PortOwner& owner) {
 
 void WakePort(WirePort& port) {
   port.wake.fetch_add(1);
-  if (port.sleeping.load() != 0) {
+  // Taken back by whoever wakes: until the sleeper runs, others need not.
+  if (port.sleeping.load() != 0 && port.sleeping.exchange(0) != 0) {
     syscall(SYS_futex, &port.wake, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 }

@@ -20,7 +20,7 @@
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 3;
+inline constexpr uint32_t kWireLayoutVersion = 4;
 inline constexpr uint32_t kMaxPorts = 256;
 inline constexpr uint32_t kMaxRings = 4096;
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
@@ -32,12 +32,14 @@ inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
 struct WirePort {
   // {epoch, slot, ipv6, attached}, 0 while free; it and the address are read
   // without the lock, see `ReadPort`.
-  std::atomic<uint64_t> key;
+  alignas(64) std::atomic<uint64_t> key;
   std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
   std::atomic<uint32_t> link_down;               // Set from outside.
-  std::atomic<uint32_t> wake;      // Futex: raised by whoever has news.
-  std::atomic<uint32_t> sleeping;  // Threads of the owner that wait on `wake`.
-  std::atomic<uint32_t> working;   // The function has something to do.
+  // Written by all who send.
+  alignas(64) std::atomic<uint32_t> wake;  // Futex: raised for each news.
+  std::atomic<uint32_t> sleeping;  // A thread of the owner may wait on `wake`.
+  // Written by the owner.
+  alignas(64) std::atomic<uint32_t> working;  // It has something to do.
   ProcessId process;
   // Claimed libfabric ports, one bit each; read without the lock.
   std::array<std::atomic<uint64_t>, kPortNumbers / kWordBits> claims;

@@ -155,7 +155,46 @@ TEST(FrameRingTest, ConsumerThatWritesNonsenseStopsTheSender) {
   auto memory = std::make_unique<FrameRingMemory>();
   FrameRingProducer producer(memory.get(), 1);
   memory->head = 12345678;
-  EXPECT_EQ(producer.Push(Numbered(100, 1)), Sent::kCorrupt);
+  // At the latest when the ring would be full.
+  Sent outcome = Sent::kSent;
+  for (uint64_t bytes = 0; bytes <= kFrameRingBytes && outcome == Sent::kSent;
+       bytes += 4000) {
+    outcome = producer.Push(Numbered(4000, 1));
+  }
+  EXPECT_EQ(outcome, Sent::kCorrupt);
+}
+
+TEST(FrameRingTest, ProducerThatWaitsIsToldOnceThereIsRoomForSeveral) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get(), 1);
+  FrameRingConsumer consumer(memory.get());
+  uint32_t sent = 0;
+  while (producer.Push(Numbered(4000, 1)) == Sent::kSent) {
+    ++sent;
+  }
+  producer.Wait();
+  uint32_t taken = 0;
+  Frame frame;
+  while (!consumer.TakeProducerWait()) {
+    ASSERT_EQ(consumer.Pop(&frame), Got::kFrame) << "never told";
+    ++taken;
+  }
+  EXPECT_GE(taken, sent / 2 - 1);
+  EXPECT_LT(taken, sent);
+  EXPECT_FALSE(consumer.TakeProducerWait());
+}
+
+TEST(FrameRingTest, WhatIsTakenBeforeTheWaitIsSeenByTheNextPush) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get(), 1);
+  FrameRingConsumer consumer(memory.get());
+  while (producer.Push(Numbered(4000, 1)) == Sent::kSent) {
+  }
+  Frame frame;
+  ASSERT_EQ(consumer.Pop(&frame), Got::kFrame);
+  ASSERT_FALSE(consumer.TakeProducerWait());
+  producer.Wait();
+  EXPECT_EQ(producer.Push(Numbered(4000, 1)), Sent::kSent);
 }
 
 }  // namespace

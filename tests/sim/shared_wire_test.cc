@@ -251,16 +251,21 @@ TEST_F(SharedWireTest, FullReceiverHoldsTheSenderBackAndNothingIsLost) {
   EXPECT_GT(sent, 16u);
   EXPECT_EQ(a->dropped(), 0u);
   Frame frame;
+  uint32_t told = 0;
   for (uint32_t received = 0; received < 500; ++received) {
-    ASSERT_TRUE(b->Receive(&frame));
+    ASSERT_TRUE(b->Receive(&frame)) << "the sender never learns of the room";
     ASSERT_EQ(AckNumber(frame), received);
-    EXPECT_TRUE(a->HasNews()) << "the sender learns of the room";
+    if (!a->HasNews()) {
+      continue;
+    }
+    ++told;
     while (a->Send(MakeAck(kIpB, Pdcid(*b), sent, kExtra)) ==
            SharedWire::SendOutcome::kSent) {
       ++sent;
     }
     a->Receive(&frame);
   }
+  EXPECT_LT(told, 100u) << "a wake for each frame";
   EXPECT_EQ(a->dropped(), 0u);
 }
 

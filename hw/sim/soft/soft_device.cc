@@ -236,8 +236,8 @@ void SoftDevice::Linger() {
     {
       const std::lock_guard lock(mutex_);
       RunSome(kThreadDatagrams);
-      if (wire_->last_received_ns() != 0 && !failed_) {
-        quiet_at = wire_->last_received_ns() + kLingerRtos * options_.rto_ns;
+      if (last_received_ns_ != 0 && !failed_) {
+        quiet_at = last_received_ns_ + kLingerRtos * options_.rto_ns;
       }
     }
     const uint64_t now = MonotonicNs();
@@ -259,13 +259,14 @@ void SoftDevice::RunSome(uint32_t datagrams) {
   }
   try {
     const uint64_t now = MonotonicNs();
-    AcceptDoorbells();
+    (void)AcceptDoorbells();
     if (wire_->deadline_ns() <= now) {
       wire_->Flush();
     }
     Datagram datagram;
     for (uint32_t i = 0; i < datagrams && wire_->Receive(&datagram); ++i) {
       wire_->SetWorking(true);
+      last_received_ns_ = now;
       transport_->Receive(datagram, now);
     }
     Send(now);
@@ -281,7 +282,7 @@ void SoftDevice::Send(uint64_t now_ns) {
   const bool descriptors = engine_->Progress(kDescriptors);
   const bool packets = transport_->Progress(now_ns, kPackets);
   wire_->Flush();
-  quiet_ = !descriptors && !packets;
+  quiet_.store(!descriptors && !packets, std::memory_order_relaxed);
 }
 
 void SoftDevice::ServeFirmware() {
@@ -295,15 +296,19 @@ void SoftDevice::ServeFirmware() {
 }
 
 void SoftDevice::Settle() {
-  const bool was_quiet = quiet_;
-  quiet_ = was_quiet && !registers_->event() && !wire_->HasNews();
-  wake_at_ns_ = std::min({transport_->deadline_ns(), wire_->deadline_ns(),
-                          registers_->deadline_ns()});
-  if (quiet_) {
+  const uint64_t wake_at =
+      std::min({transport_->deadline_ns(), wire_->deadline_ns(),
+                registers_->deadline_ns()});
+  const bool quiet = quiet_.load(std::memory_order_relaxed) &&
+                     !registers_->event() && !wire_->HasNews();
+  // The last store is in front of the look at who sleeps.
+  wake_at_ns_.store(wake_at, std::memory_order_relaxed);
+  quiet_ = quiet;
+  if (quiet) {
     wire_->SetWorking(false);
     wire_->FlushCapture();
   }
-  thread_.NoteWork(quiet_ ? wake_at_ns_.load() : 0);
+  thread_.NoteWork(quiet ? wake_at : 0);
 }
 
 void SoftDevice::Fail(const std::string& why) {
@@ -313,9 +318,9 @@ void SoftDevice::Fail(const std::string& why) {
   interrupts_.RaiseAll();  // Whoever sleeps finds out.
 }
 
-void SoftDevice::AcceptDoorbells() {
+bool SoftDevice::AcceptDoorbells() {
   if (!notified_) {
-    return;
+    return false;
   }
   {
     const std::lock_guard lock(notification_mutex_);
@@ -323,14 +328,18 @@ void SoftDevice::AcceptDoorbells() {
     std::swap(accepted_, notifications_);
   }
   for (const Ring& ring : accepted_) {
-    RingNow(ring.bar2_offset, ring.value);
+    (void)RingNow(ring.bar2_offset, ring.value);
   }
   accepted_.clear();
+  return true;
 }
 
-void SoftDevice::RingNow(uint32_t bar2_offset, uint64_t value) {
-  engine_->Doorbell(bar2_offset, value);
-  quiet_ = false;
+bool SoftDevice::RingNow(uint32_t bar2_offset, uint64_t value) {
+  const bool work = engine_->Doorbell(bar2_offset, value);
+  if (work) {
+    quiet_.store(false, std::memory_order_relaxed);
+  }
+  return work;
 }
 
 bool SoftDevice::HasNews() const {
@@ -344,17 +353,16 @@ uint64_t SoftDevice::Due() const {
   return HasNews() ? 0 : wake_at_ns_.load();
 }
 
-bool SoftDevice::IsDue() const {
-  const uint64_t wake_at = wake_at_ns_;
-  return wake_at != UINT64_MAX && MonotonicNs() >= wake_at;
-}
-
 void SoftDevice::Step() {
   thread_.NotePoll();
-  const bool look = idle_polls_++ % kPollsPerLook == 0;
-  if (!failed_ && (HasNews() || (look && IsDue()))) {
-    idle_polls_ = 0;
-    idle_since_ns_ = 0;
+  // A lost count does no harm.
+  const uint32_t polls = idle_polls_.load(std::memory_order_relaxed);
+  idle_polls_.store(polls + 1, std::memory_order_relaxed);
+  const bool look = polls % kPollsPerLook == 0;
+  const uint64_t now = look ? MonotonicNs() : 0;
+  if (!failed_ && (HasNews() || (look && now >= wake_at_ns_))) {
+    idle_polls_.store(0, std::memory_order_relaxed);
+    idle_since_ns_.store(0, std::memory_order_relaxed);
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
       RunSome(kPollDatagrams);
@@ -369,10 +377,10 @@ void SoftDevice::Step() {
   // A caller in a loop waits for another process, which may need this CPU. To
   // sleep is better than to yield: on a busy machine a yield costs a time
   // slice, while a sleeper is woken by the frame it waits for.
-  const uint64_t now = MonotonicNs();
-  if (idle_since_ns_ == 0) {
-    idle_since_ns_ = now;
-  } else if (now - idle_since_ns_ > kSpinNs) {
+  const uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
+  if (since == 0) {
+    idle_since_ns_.store(now, std::memory_order_relaxed);
+  } else if (now - since > kSpinNs) {
     const uint64_t wake_at = std::max(wake_at_ns_.load(), now);
     wire_->Sleep(std::min(kPollSleepNs, wake_at - now));
   }
@@ -400,12 +408,14 @@ void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
       return;
     }
     try {
-      AcceptDoorbells();  // Those before this one.
-      RingNow(bar2_offset, value);
+      const bool others = AcceptDoorbells();  // Those before this one.
+      const bool work = RingNow(bar2_offset, value);
       if (IsTransmitPage(bar2_offset)) {
         Send(MonotonicNs());
       }
-      Settle();
+      if (others || work) {
+        Settle();
+      }
     } catch (const std::exception& exception) {
       Fail(exception.what());
     }

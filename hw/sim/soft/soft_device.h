@@ -75,17 +75,18 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   bool Start(std::string* message);
   void Notify(uint32_t bar2_offset, uint64_t value);
   void Step();
-  // Without the lock: something to do now; when; and whether its time has come.
+  // Without the lock: something to do now; when.
   bool HasNews() const;
   uint64_t Due() const;
-  bool IsDue() const;
   void Linger();
 
   // Under `mutex_`.
   void RunSome(uint32_t datagrams);
   void Send(uint64_t now_ns);
-  void AcceptDoorbells();
-  void RingNow(uint32_t bar2_offset, uint64_t value);
+  // Those that found the device busy; whether there were any.
+  bool AcceptDoorbells();
+  // Whether that gives the device something to do.
+  bool RingNow(uint32_t bar2_offset, uint64_t value);
   void ServeFirmware();
   void Settle();
   void Fail(const std::string& why);
@@ -121,6 +122,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   contract::PortCfg port_{};
   contract::TransportCfg transport_cfg_{};
   bool link_up_ = true;
+  uint64_t last_received_ns_ = 0;  // 0: nothing came yet.
   uint64_t interrupts_raised_ = 0;
   std::string failure_;
   SlowPathQueue slow_path_;

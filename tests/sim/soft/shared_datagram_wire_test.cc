@@ -130,7 +130,6 @@ TEST_F(SharedDatagramWireTest, DatagramsArriveAndAnswersFindTheirWayBack) {
   EXPECT_EQ(b->wire->statistic(Statistic::kRxFrames), 4u);
   EXPECT_EQ(a->wire->statistic(Statistic::kTxBytes),
             b->wire->statistic(Statistic::kRxBytes));
-  EXPECT_NE(b->wire->last_received_ns(), 0u);
 }
 
 TEST_F(SharedDatagramWireTest, ADatagramWithoutAHopIsCountedAndLost) {
@@ -179,11 +178,15 @@ TEST_F(SharedDatagramWireTest, AFullReceiverHoldsTheSenderBack) {
   }
   ASSERT_GT(sent, 0u);
   Datagram datagram;
+  EXPECT_TRUE(a->wire->IsStillFull());
   ASSERT_TRUE(b->wire->Receive(&datagram));
-  EXPECT_TRUE(a->wire->HasNews()) << "to be woken when there is room";
+  EXPECT_FALSE(a->wire->IsStillFull());
+  uint32_t received = 1;
+  for (; !a->wire->HasNews(); ++received) {
+    ASSERT_TRUE(b->wire->Receive(&datagram)) << "not woken when there is room";
+  }
   EXPECT_EQ(a->wire->Send(path, Fill(*a->wire, 4096)),
             DatagramWire::SendOutcome::kSent);
-  uint32_t received = 1;
   while (b->wire->Receive(&datagram)) {
     ++received;
   }

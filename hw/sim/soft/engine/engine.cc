@@ -63,7 +63,7 @@ class Engine::Impl {
   bool WriteTable(Table table, uint32_t index, ConstEntry entry);
   bool ReadTable(Table table, uint32_t index, Entry entry) const;
   DrainState Drain(Table table, uint32_t index);
-  void Doorbell(uint32_t bar2_offset, uint64_t value);
+  bool Doorbell(uint32_t bar2_offset, uint64_t value);
   void Reset();
 
   Initiator& initiator() { return units_->initiator; }
@@ -223,23 +223,26 @@ void Engine::Impl::RxDoorbell(uint32_t context, uint32_t offset,
   }
 }
 
-void Engine::Impl::Doorbell(uint32_t bar2_offset, uint64_t value) {
+bool Engine::Impl::Doorbell(uint32_t bar2_offset, uint64_t value) {
   const uint32_t page = bar2_offset / contract::kDoorbellPageBytes;
   const uint32_t offset = bar2_offset % contract::kDoorbellPageBytes;
   if (page < contract::kRxPageFirst) {
     TxDoorbell(page - contract::kTxPageFirst, offset, value);
-  } else if (page < contract::kCqPageFirst) {
+    return true;
+  }
+  if (page < contract::kCqPageFirst) {
     RxDoorbell(page - contract::kRxPageFirst, offset, value);
   } else if (page < contract::kCounterPageFirst) {
     if (offset == contract::kDoorbellCqConsumerOffset &&
         units_->queues.Consumed(page - contract::kCqPageFirst, value)) {
-      initiator().Unblock();
       target().rings().Work();
+      return initiator().Unblock();
     }
   } else {
     units_->counters.Doorbell(page - contract::kCounterPageFirst, offset,
                               value);
   }
+  return false;
 }
 
 Engine::Engine(const EngineLimits& limits, DmaPort* memory,
@@ -264,8 +267,8 @@ Engine::DrainState Engine::Drain(Table table, uint32_t index) {
   return impl_->Drain(table, index);
 }
 
-void Engine::Doorbell(uint32_t bar2_offset, uint64_t value) {
-  impl_->Doorbell(bar2_offset, value);
+bool Engine::Doorbell(uint32_t bar2_offset, uint64_t value) {
+  return impl_->Doorbell(bar2_offset, value);
 }
 
 bool Engine::Progress(uint32_t descriptors) {

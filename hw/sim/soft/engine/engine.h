@@ -88,8 +88,9 @@ class Engine final : public TransportClient {
   // -- doorbells
 
   // A write of 8 bytes to BAR2. What no page or register is there for is
-  // ignored, so are pushes: the ring holds each descriptor too.
-  void Doorbell(uint32_t bar2_offset, uint64_t value);
+  // ignored, so are pushes: the ring holds each descriptor too. True if
+  // `Progress` may have something to do now.
+  bool Doorbell(uint32_t bar2_offset, uint64_t value);
 
   // -- progress
 

@@ -51,9 +51,11 @@ class Initiator {
   void Tail(uint32_t context, uint16_t tail);
   void InvalidateAddresses(uint32_t context) { addresses_.Invalidate(context); }
   // Contexts that wait for entries of the table or of queues try again.
-  void Unblock() noexcept {
+  // Whether anything waited for that.
+  bool Unblock() noexcept {
     ready_ |= blocked_;
     blocked_ = 0;
+    return ready_ != 0 || waiting_ != 0;
   }
   bool Progress(uint32_t descriptors);
   bool idle() const noexcept {

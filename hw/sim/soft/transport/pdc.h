@@ -41,7 +41,8 @@ struct ReceiveHalf {
   uint64_t received_at = 0;     // Of the packet that the delayed ACK is for.
   uint64_t received_bytes = 0;  // Nominal, new packets only.
   uint32_t unacked = 0;         // Packets accepted since the last ACK.
-  uint32_t unsent = 0;    // Stored responses that the wire had no room for.
+  uint32_t kept = 0;            // Stored responses.
+  uint32_t unsent = 0;    // Of these, those that the wire had no room for.
   bool refusing = false;  // What follows the gap was NACKed already.
 
   // What the wire had no room for.

@@ -10,6 +10,9 @@ using contract::NackCode;
 using contract::Statistic;
 
 StoredResponse* Receiver::Stored(Pdc* pdc, uint32_t psn) {
+  if (pdc->receive.kept == 0) {
+    return nullptr;
+  }
   for (StoredResponse& stored : pdc->receive.stored) {
     if (stored.used && stored.psn == psn) {
       return &stored;
@@ -19,9 +22,7 @@ StoredResponse* Receiver::Stored(Pdc* pdc, uint32_t psn) {
 }
 
 bool Receiver::MayGuarantee(const Pdc& pdc, uint32_t psn) {
-  const auto& stored = pdc.receive.stored;
-  const auto room = std::count_if(stored.begin(), stored.end(),
-                                  [](const auto& s) { return !s.used; });
+  const size_t room = pdc.receive.stored.size() - pdc.receive.kept;
   return room > 1 || (room == 1 && psn == pdc.receive.window.next());
 }
 
@@ -113,6 +114,7 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
     for (StoredResponse& stored : receive.stored) {
       if (!stored.used) {
         stored = {.psn = arrival.psn, .used = true, .response = response};
+        ++receive.kept;
         hold = true;
         break;
       }
@@ -161,6 +163,7 @@ void Receiver::Cleared(Pdc* pdc, uint32_t clear_psn) {
   }
   for (StoredResponse& stored : receive.stored) {
     if (stored.used && !Before(clear_psn, stored.psn)) {
+      --receive.kept;
       receive.unsent -= stored.unsent ? 1 : 0;
       stored.used = stored.unsent = false;
     }

@@ -315,11 +315,14 @@ bool Transport::Progress(uint64_t now_ns, uint32_t packets) {
     return false;
   }
   impl_->RunTimers();
-  for (const uint16_t index : core.blocked) {
-    core.pdcs[index].blocked = false;
-    core.Settle(&core.pdcs[index]);
+  // A packet is built before the wire is asked for room.
+  if (!core.blocked.empty() && !core.wire->IsStillFull()) {
+    for (const uint16_t index : core.blocked) {
+      core.pdcs[index].blocked = false;
+      core.Settle(&core.pdcs[index]);
+    }
+    core.blocked.clear();
   }
-  core.blocked.clear();
   const size_t mask = core.ready.size() - 1;
   while (packets > 0 && core.ready_head != core.ready_tail) {
     Pdc* pdc = &core.pdcs[core.ready[core.ready_head++ & mask]];

@@ -86,6 +86,8 @@ class DatagramWire : public firmware::Switch {
   virtual void Sleep(uint64_t timeout_ns) = 0;
   // A peer that has not taken what was sent to it is behind, not silent.
   virtual bool PeerIsBehind(uint64_t now_ns) = 0;
+  // What was blocked would be blocked again.
+  virtual bool IsStillFull() const { return false; }
 
   // -- what not every wire has
 
@@ -100,8 +102,6 @@ class DatagramWire : public firmware::Switch {
   virtual void SetWorking(bool /*working*/) {}
   // When `Flush` has something to do, monotonic; UINT64_MAX: never.
   virtual uint64_t deadline_ns() const { return UINT64_MAX; }
-  // When the last frame arrived, monotonic; 0: none did.
-  virtual uint64_t last_received_ns() const { return 0; }
   // Those that are the wire's; 0 for the others.
   virtual uint64_t statistic(contract::Statistic /*which*/) const { return 0; }
   // Lines `name value` of what has no number in the contract.

@@ -21,6 +21,7 @@ FramePort::FramePort(SharedWire* wire, const LineFaults& faults,
     : wire_(wire),
       tx_line_(faults.tx, SharedMac::kHoldNs),
       rx_line_(faults.rx, SharedMac::kHoldNs),
+      faulty_(tx_line_.active() || rx_line_.active()),
       capture_(std::move(capture)) {}
 
 void FramePort::Record(std::span<const uint8_t> frame) {
@@ -35,8 +36,8 @@ void FramePort::CountSent(std::span<const uint8_t> frame) {
   bytes_sent_ += frame.size();
 }
 
-bool FramePort::Send(std::span<const uint8_t> frame) {
-  if (!SendOutgoing()) {
+bool FramePort::Send(std::span<const uint8_t> frame, const Route& route) {
+  if (!outgoing_.empty() && !SendOutgoing()) {
     return false;
   }
   if (tx_line_.active()) {
@@ -45,7 +46,7 @@ bool FramePort::Send(std::span<const uint8_t> frame) {
     SendOutgoing();
     return true;
   }
-  if (wire_->Send(frame) == SharedWire::SendOutcome::kBlocked) {
+  if (wire_->Send(frame, route) == SharedWire::SendOutcome::kBlocked) {
     return false;
   }
   CountSent(frame);
@@ -103,10 +104,6 @@ void FramePort::Release() {
   SendOutgoing();
   rx_line_.Release(now, &leaving_);
   MoveTo(&arrived_, &leaving_);
-}
-
-uint64_t FramePort::release_at_ns() const {
-  return std::min({retry_at_ns_, tx_line_.next(), rx_line_.next()});
 }
 
 void FramePort::FlushCapture() {

@@ -27,15 +27,18 @@ class FramePort {
   FramePort(SharedWire* wire, const LineFaults& faults,
             std::unique_ptr<Capture> capture);
 
-  // False: no room, nothing was taken.
-  bool Send(std::span<const uint8_t> frame);
+  // `route` is that of the frame. False: no room, nothing was taken.
+  bool Send(std::span<const uint8_t> frame, const Route& route);
   // The next frame; false when there is none now.
   bool Receive(Frame* frame, bool* bad_fcs);
 
   // Lets go what faults held back until now, and what found no room.
   void Release();
   // When `Release` has something to do, monotonic; UINT64_MAX: never.
-  uint64_t release_at_ns() const;
+  uint64_t release_at_ns() const {
+    return faulty_ ? std::min({retry_at_ns_, tx_line_.next(), rx_line_.next()})
+                   : retry_at_ns_;
+  }
   // True when `Receive` may find something.
   bool has_news() const { return !arrived_.empty() || wire_->HasNews(); }
   void FlushCapture();
@@ -61,6 +64,7 @@ class FramePort {
   SharedWire* const wire_;
   FaultyLine tx_line_;
   FaultyLine rx_line_;
+  const bool faulty_;  // One of them may hold frames.
   std::unique_ptr<Capture> capture_;
   std::vector<LineFrame> leaving_;  // Scratch.
   std::deque<LineFrame> outgoing_;

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "hw/sim/clock.h"
-
 namespace heddle::sim::soft {
 namespace {
 
@@ -16,6 +14,14 @@ using contract::Statistic;
 // A note of where a frame came from is never 0.
 constexpr uint64_t kLinkValid = uint64_t{1} << 63;
 constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
+
+WireAddress ToWireAddress(const FabricAddress& address) {
+  WireAddress result;
+  result.hi = address.hi;
+  result.lo = address.lo;
+  result.ipv6 = address.ipv6;
+  return result;
+}
 
 }  // namespace
 
@@ -95,8 +101,11 @@ DatagramWire::SendOutcome SharedDatagramWire::Send(const Path& path,
   if (codec_.port().enable == 0 || !same_family || !FindHop(path, &header)) {
     return SendOutcome::kSent;  // Lost: what watches over it finds out.
   }
-  return port_.Send(codec_.Build(header, room_, bytes)) ? SendOutcome::kSent
-                                                        : SendOutcome::kBlocked;
+  const Route route =
+      FindDatagramRoute(ToWireAddress(path.destination), Room().first(bytes));
+  return port_.Send(codec_.Build(header, room_, bytes), route)
+             ? SendOutcome::kSent
+             : SendOutcome::kBlocked;
 }
 
 bool SharedDatagramWire::Receive(Datagram* datagram) {
@@ -105,7 +114,6 @@ bool SharedDatagramWire::Receive(Datagram* datagram) {
     if (!port_.has_news() || !port_.Receive(&received_, &bad_fcs)) {
       return false;
     }
-    last_received_ns_ = MonotonicNs();
     const ParsedFrame parsed = codec_.Parse(received_, bad_fcs);
     switch (parsed.kind) {
       case ParsedFrame::Kind::kDatagram:
@@ -132,8 +140,9 @@ void SharedDatagramWire::SendSlowPath(std::span<const uint8_t> frame) {
   std::array<uint8_t, contract::kSlowPathTxBytes> padded{};
   const size_t bytes = std::min(frame.size(), padded.size());
   std::copy_n(frame.begin(), bytes, padded.begin());
-  port_.Send(
-      std::span(padded).first(std::max(bytes, FrameCodec::kShortestFrame)));
+  const auto whole =
+      std::span(padded).first(std::max(bytes, FrameCodec::kShortestFrame));
+  port_.Send(whole, FindRoute(whole));
 }
 
 void SharedDatagramWire::SetWorking(bool working) {

@@ -60,6 +60,7 @@ class SharedDatagramWire final : public DatagramWire {
   bool PeerIsBehind(uint64_t now_ns) override {
     return wire_->PeerIsBehind(now_ns);
   }
+  bool IsStillFull() const override { return wire_->IsStillFull(); }
 
   firmware::PortClaim ClaimPort(uint32_t port) override {
     return wire_->ClaimPort(port);
@@ -71,7 +72,6 @@ class SharedDatagramWire final : public DatagramWire {
   void SendSlowPath(std::span<const uint8_t> frame) override;
   void SetWorking(bool working) override;
   uint64_t deadline_ns() const override { return port_.release_at_ns(); }
-  uint64_t last_received_ns() const override { return last_received_ns_; }
   uint64_t statistic(contract::Statistic which) const override;
   std::string StatisticsText() const override;
   void FlushCapture() override { port_.FlushCapture(); }
@@ -99,7 +99,6 @@ class SharedDatagramWire final : public DatagramWire {
   SlowPathSink* const slow_path_;
   FrameCodec codec_;
   bool working_ = false;
-  uint64_t last_received_ns_ = 0;
   std::vector<uint8_t> room_;  // With space for headers and trailer.
   Frame received_;
   std::array<contract::NextHopCfg, contract::kNextHops> hops_{};

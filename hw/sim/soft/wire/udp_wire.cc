@@ -268,7 +268,6 @@ bool UdpWire::Next(ReceivedDatagram* received) {
     return false;
   }
   *received = receiver_.Next();
-  last_received_ns_ = MonotonicNs();
   return true;
 }
 
@@ -276,7 +275,7 @@ bool UdpWire::NextFaulty(ReceivedDatagram* received) {
   while (arrived_.empty() && Next(received)) {
     LineFrame frame;
     BuildUdpFrame(FlowOf(*received), received->bytes, &frame.bytes);
-    rx_line_.Push(std::move(frame), last_received_ns_, &leaving_);
+    rx_line_.Push(std::move(frame), MonotonicNs(), &leaving_);
     MoveTo(&arrived_, &leaving_);
   }
   UpdateDeadline();

@@ -82,7 +82,6 @@ class UdpWire final : public DatagramWire {
 
   void Configure(const contract::PortCfg& port) override { port_ = port; }
   uint64_t deadline_ns() const override { return deadline_ns_; }
-  uint64_t last_received_ns() const override { return last_received_ns_; }
   uint64_t statistic(contract::Statistic which) const override;
   std::string StatisticsText() const override;
   void FlushCapture() override;
@@ -145,7 +144,6 @@ class UdpWire final : public DatagramWire {
   std::atomic<bool> link_up_ = true;
   std::atomic<bool> pending_ = false;  // Something to receive is here.
   std::atomic<uint64_t> deadline_ns_ = UINT64_MAX;
-  uint64_t last_received_ns_ = 0;
   NetworkErrors errors_;
   uint64_t no_port_ = 0;  // Datagrams without a port to send them to.
   std::array<uint64_t, contract::kBar0StatisticsCount> counters_{};
