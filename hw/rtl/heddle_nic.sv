@@ -124,11 +124,11 @@ module heddle_nic
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
   localparam logic [31:0] Datapath = {16'd8192, 16'(DataW)};
-  localparam logic [31:0] RegionLimits = {16'd0, 16'(NumRegion)};
+  localparam logic [31:0] RegionLimits = {8'd0, 8'(NumCounter), 16'(NumRegion)};
 
   localparam int unsigned ReqW = $bits(dma_req_t);
 
-  logic [14:0] unit_idle;  // One bit per unit; the order has no meaning.
+  logic [15:0] unit_idle;  // One bit per unit; the order has no meaning.
 
   // ----------------------------------------------------- control and statistics
   port_cfg_t      port;
@@ -163,17 +163,20 @@ module heddle_nic
   );
 
   // Doorbells go to the unit that owns the page; others are dropped.
-  logic db_tx, db_rx, db_cq, db_tx_ready, db_rx_ready, db_cq_ready;
+  logic db_tx, db_rx, db_cq, db_counter;
+  logic db_tx_ready, db_rx_ready, db_cq_ready, db_counter_ready;
   assign db_tx    = db.page - 8'(TxPageFirst) < 8'(NumTx);
   assign db_rx    = db.page - 8'(RxPageFirst) < 8'(NumRx);
   assign db_cq    = db.page - 8'(CqPageFirst) < 8'(NumCq);
-  assign db_ready = db_tx ? db_tx_ready : db_rx ? db_rx_ready : db_cq ? db_cq_ready : 1'b1;
+  assign db_counter = db.page - 8'(CounterPageFirst) < 8'(NumCounter);
+  assign db_ready = db_tx ? db_tx_ready : db_rx ? db_rx_ready : db_cq ? db_cq_ready :
+                    db_counter ? db_counter_ready : 1'b1;
 
   logic [7:0]  tbl_valid;
   table_req_t  tbl_req;
-  table_rsp_t  tbl_tx, tbl_rx, tbl_cq, tbl_hop, tbl_region, tbl_rsp;
+  table_rsp_t  tbl_tx, tbl_rx, tbl_cq, tbl_hop, tbl_region, tbl_counter, tbl_rsp;
   logic        unused_tables;
-  assign tbl_rsp = tbl_tx | tbl_rx | tbl_cq | tbl_hop | tbl_region;
+  assign tbl_rsp = tbl_tx | tbl_rx | tbl_cq | tbl_hop | tbl_region | tbl_counter;
   assign unused_tables = ^tbl_valid;  // Not every number is a table.
 
   // ------------------------------------------------------------------- DMA
@@ -260,7 +263,9 @@ module heddle_nic
   logic [2:0]                             credit_take;
   logic [2:0][CqW-1:0]                    credit_cq;
   logic                                   drained_tx, drained_rx;
-  logic [NumStat-1:0]                     stat_cq;
+  logic [NumStat-1:0]                     stat_cq, stat_counter;
+  logic                                   count_valid, count_ready;
+  count_t                                 count;
 
   heddle_cq #(.DataW(DataW)) u_cq (
     .clk_i, .rst_ni,
@@ -272,9 +277,23 @@ module heddle_nic
     .wr_data_valid_o(wr_data_valid[WrCq]), .wr_data_ready_i(wr_data_ready[WrCq]),
     .wr_data_o(wr_data[WrCq]),
     .wr_rsp_valid_i(wr_rsp_valid[WrCq]), .wr_rsp_error_i(wr_rsp_error[WrCq]),
+    .count_valid_o(count_valid), .count_ready_i(count_ready), .count_o(count),
     .drained_tx_o(drained_tx), .drained_rx_o(drained_rx),
     .msix_valid_o, .msix_ready_i, .msix_vector_o, .msix_owner_o,
     .stat_o(stat_cq), .idle_o(unit_idle[4])
+  );
+
+  heddle_counter #(.DataW(DataW)) u_counter (
+    .clk_i, .rst_ni,
+    .db_valid_i(db_valid && db_counter), .db_ready_o(db_counter_ready), .db_i(db),
+    .tbl_valid_i(tbl_valid[3'(TableCounter)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_counter),
+    .count_valid_i(count_valid), .count_ready_o(count_ready), .count_i(count),
+    .wr_valid_o(wr_valid[WrCounter]), .wr_ready_i(wr_ready[WrCounter]),
+    .wr_req_o(wr_req[WrCounter]),
+    .wr_data_valid_o(wr_data_valid[WrCounter]), .wr_data_ready_i(wr_data_ready[WrCounter]),
+    .wr_data_o(wr_data[WrCounter]),
+    .wr_rsp_valid_i(wr_rsp_valid[WrCounter]), .wr_rsp_error_i(wr_rsp_error[WrCounter]),
+    .stat_o(stat_counter), .idle_o(unit_idle[15])
   );
 
   // ---------------------------------------------------------------- transmit
@@ -294,6 +313,7 @@ module heddle_nic
   logic [NumTx-1:0][GenW-1:0]  tx_gen;
   logic [NumTx-1:0][63:0]      tx_head_cell;
   logic [NumTx-1:0][3:0]       tx_ring_log2;
+  logic [NumTx-1:0][$bits(tx_counters_t)-1:0] tx_counters;
   logic [NumStat-1:0]          stat_fetch;
 
   heddle_tx_fetch #(.DataW(DataW)) u_tx_fetch (
@@ -313,7 +333,7 @@ module heddle_nic
     .ctx_error_i(pay_fail), .ctx_error_ctx_i(pay_fail_ctx), .ctx_error_gen_i(pay_fail_gen),
     .drained_i(drained_tx),
     .alive_o(tx_alive), .gen_o(tx_gen), .head_cell_o(tx_head_cell),
-    .ring_log2_o(tx_ring_log2),
+    .ring_log2_o(tx_ring_log2), .counters_o(tx_counters),
     .stat_o(stat_fetch), .idle_o(unit_idle[5])
   );
 
@@ -452,7 +472,7 @@ module heddle_nic
     .wr_valid_i(msg_wr), .wr_msg_i(msg_index), .wr_data_i(msg_done),
     .done_valid_i(done_valid), .done_ready_o(done_ready), .done_i(done),
     .alive_i(tx_alive), .gen_i(tx_gen), .head_cell_i(tx_head_cell),
-    .ring_log2_i(tx_ring_log2),
+    .ring_log2_i(tx_ring_log2), .counters_i(tx_counters),
     .tx_seq_issued_i(seq_issued), .tx_seq_done_i(seq_done),
     .ev_valid_o(ev_valid[1]), .ev_ready_i(ev_ready[1]), .ev_o(ev[1]),
     .free_o(msg_free), .free_msg_o(msg_free_index),
@@ -571,6 +591,7 @@ module heddle_nic
   logic [PdcW-1:0]            visible_pdc;
   logic [NumRx-1:0]           rx_alive;
   logic [NumRx-1:0][GenW-1:0] rx_gen;
+  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] rx_counters;
   logic                       place_valid, place_ready;
   place_t                     place;
   logic [NumStat-1:0]         stat_accept;
@@ -583,7 +604,7 @@ module heddle_nic
     .look_job_i(look_job), .look_event_i(look_event),
     .head_ctx_o(head_ctx), .head_valid_i(buf_valid), .head_i(buffer),
     .head_released_i(buf_released), .pop_o(buf_pop),
-    .rx_alive_i(rx_alive), .rx_gen_i(rx_gen),
+    .rx_alive_i(rx_alive), .rx_gen_i(rx_gen), .rx_counters_i(rx_counters),
     .drain_valid_i(drain_rx || drain_region), .drain_ready_o(drain_ready),
     .region_o(region_req), .region_i(region_answer), .region_ready_i(region_ready),
     .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
@@ -620,7 +641,7 @@ module heddle_nic
     .credit_ok_i(credit_ok), .cq_gen_i(cq_gen),
     .credit_take_o(credit_take[2]), .credit_cq_o(credit_cq[2]),
     .ev_valid_o(ev_valid[2]), .ev_ready_i(ev_ready[2]), .ev_o(ev[2]),
-    .alive_o(rx_alive), .gen_o(rx_gen),
+    .alive_o(rx_alive), .gen_o(rx_gen), .counters_o(rx_counters),
     .idle_o(unit_idle[11])
   );
 
@@ -642,7 +663,7 @@ module heddle_nic
   // ---------------------------------------------------------------- statistics
   logic [NumStat-1:0] stat_nic;
   always_comb begin
-    stat_nic = stat_cq | stat_fetch | stat_release | stat_build | stat_parser | stat_accept |
+    stat_nic = stat_cq | stat_counter | stat_fetch | stat_release | stat_build | stat_parser | stat_accept |
                stat_pdc | stat_slow;
     stat_nic[StatisticTxFrames]       = frame;
     stat_nic[StatisticDmaReadErrors]  = rd_error;

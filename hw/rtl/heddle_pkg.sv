@@ -16,6 +16,7 @@ package heddle_pkg;
   localparam int unsigned NumPdc = 256;   // PDCs as initiator; as many as target.
   localparam int unsigned NumHop = NextHops;
   localparam int unsigned NumRegion = 1024;  // Entries of the region table.
+  localparam int unsigned NumCounter = 64;   // Counters.
 
   localparam int unsigned TxW  = $clog2(NumTx);
   localparam int unsigned RxW  = $clog2(NumRx);
@@ -45,10 +46,11 @@ package heddle_pkg;
   localparam int unsigned RdRxDesc  = 2;
   localparam int unsigned RdAv      = 3;
   localparam int unsigned RdMailbox = 4;
-  localparam int unsigned NumWr     = 3;
+  localparam int unsigned NumWr     = 4;
   localparam int unsigned WrPayload = 0;
   localparam int unsigned WrCq      = 1;
   localparam int unsigned WrMailbox = 2;
+  localparam int unsigned WrCounter = 3;
 
   // --------------------------------------------------------- host side, control
   typedef struct packed {
@@ -313,7 +315,29 @@ package heddle_pkg;
                                    // range is missing.
     logic [63:0]  iova;            // Of the packet's first byte.
     logic [7:0]   owner;           // Function that registered the region.
+    logic [7:0]   counter;         // As in region_cfg.
   } rma_answer_t;
+
+  // Operation to count, and where: counters plus 1, 0 for none.
+  typedef struct packed {
+    logic            failed;
+    logic [7:0]      own;        // Of the context.
+    logic [7:0]      region;     // Of the memory region.
+  } count_t;
+
+  // Counters of a receive context, as in rx_ctx_cfg.
+  typedef struct packed {
+    logic [7:0]      recv;
+    logic [7:0]      remote_read;
+    logic [7:0]      remote_write;
+  } rx_counters_t;
+
+  // Counters of a transmit context, as in tx_ctx_cfg.
+  typedef struct packed {
+    logic [7:0]      send;
+    logic [7:0]      read;
+    logic [7:0]      write;
+  } tx_counters_t;
 
   // Completion, or return of what was reserved for one.
   typedef struct packed {
@@ -326,6 +350,7 @@ package heddle_pkg;
     logic [CqW-1:0]  cq;
     logic [GenW-1:0] cq_gen;
     completion_t     entry;      // phase is set by the completion queue.
+    count_t          count;      // failed is set by the completion queue.
   } cq_event_t;
 
   // One packet's payload to place, or to pop from the payload queue and drop.

@@ -223,7 +223,7 @@ module heddle_mgmt
   logic tbl_mine, tbl_none;  // Ours; nobody's.
   table_rsp_t rsp;
   assign tbl_mine = tbl_sel_q == TablePort || tbl_sel_q == TableTransport;
-  assign tbl_none = tbl_sel_q == TableNone || (tbl_sel_q > TableRegion && tbl_sel_q != TableTransport);
+  assign tbl_none = tbl_sel_q == TableNone || tbl_sel_q > TableTransport;
   always_comb begin
     rsp = tbl_rsp_i;
     if (tbl_mine || tbl_none) begin

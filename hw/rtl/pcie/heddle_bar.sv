@@ -94,14 +94,20 @@ module heddle_bar
 
   localparam int unsigned PushEnd = PushWindowOffset + PushWindowSlots * DescBytes;
 
-  logic tx_page, rx_page, cq_page, is_register, is_push, is_doorbell;
+  logic tx_page, rx_page, cq_page, counter_page, counter_word, is_register, is_push, is_doorbell;
   assign tx_page = 32'(page) - TxPageFirst < NumTx;
   assign rx_page = 32'(page) - RxPageFirst < NumRx;
   assign cq_page = 32'(page) - CqPageFirst < NumCq;
+  assign counter_page = 32'(page) - CounterPageFirst < NumCounter;
+  assign counter_word = page_offset == DoorbellCounterSetOffset[11:0] ||
+                        page_offset == DoorbellCounterAddOffset[11:0] ||
+                        page_offset == DoorbellCounterSetErrorsOffset[11:0] ||
+                        page_offset == DoorbellCounterAddErrorsOffset[11:0];
   assign is_register = in_bar2 &&
       (((tx_page || rx_page) && (page_offset == DoorbellTailOffset[11:0] ||
                                  page_offset == DoorbellOpOffset[11:0])) ||
-       (cq_page && page_offset == DoorbellCqConsumerOffset[11:0]));
+       (cq_page && page_offset == DoorbellCqConsumerOffset[11:0]) ||
+       (counter_page && counter_word));
   assign is_push     = in_bar2 && tx_page && 32'(page_offset) >= PushWindowOffset &&
                        32'(page_offset) < PushEnd;
   assign is_doorbell = is_register || is_push;

@@ -7,6 +7,7 @@
 //           Events of another generation of the queue return nothing and write nothing.
 // Ordered:  events of one input are written in order; entries through the one write engine,
 //           so behind payload whose request was taken before.
+// Counted:  what an event counts goes to the counters in the same order, be there an entry or not.
 // Interrupt: armed by the consumer doorbell with its count; when an entry beyond that count has been
 //           written and its response returned, the vector is raised once.
 // Token:    `drained_tx_o` / `drained_rx_o` pulse when all writes before the token returned.
@@ -47,6 +48,10 @@ module heddle_cq
   output logic [DataW-1:0] wr_data_o,
   input  logic             wr_rsp_valid_i,
   input  logic             wr_rsp_error_i,
+
+  output logic             count_valid_o,   // To heddle_counter.
+  input  logic             count_ready_i,
+  output count_t           count_o,
 
   output logic             drained_tx_o,
   output logic             drained_rx_o,
@@ -135,7 +140,7 @@ module heddle_cq
     .take_i (e0_take)
   );
 
-  assign e0_take = e0_valid && (!e1_valid_q || e1_done) && cfg_ready &&
+  assign e0_take = e0_valid && (!e1_valid_q || e1_done) && cfg_ready && count_room &&
                    !(tbl_valid_i && tbl_q != TblDrain);
   always_comb begin
     e0_ev = '0;
@@ -144,6 +149,28 @@ module heddle_cq
     ev_ready_o[e0_idx] = e0_take;
   end
   assign e1_valid_d = e0_take || (e1_valid_q && !e1_done);
+
+  logic       count_room;
+  logic [2:0] count_count;
+  count_t     count;
+  always_comb begin
+    count        = e0_ev.count;
+    count.failed = e0_ev.entry.status != StatusOk;
+  end
+  heddle_fifo #(
+    .Width($bits(count_t)),
+    .Depth(4)
+  ) u_counts (
+    .clk_i  (clk_i),
+    .rst_ni (rst_ni),
+    .valid_i(e0_take && (count.own != '0 || count.region != '0)),
+    .ready_o(count_room),
+    .data_i (count),
+    .valid_o(count_valid_o),
+    .ready_i(count_ready_i),
+    .data_o (count_o),
+    .count_o(count_count)
+  );
 
   logic unused_cfg_error;
   heddle_mem #(
@@ -442,7 +469,8 @@ module heddle_cq
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && ev_valid_i == '0 && !e1_valid_q && !wr_valid_o &&
-                  !data_valid && !head_valid && !raise_valid && !msix_valid_q && cfg_ready;
+                  !data_valid && !head_valid && !raise_valid && !msix_valid_q && cfg_ready &&
+                  !count_valid_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -494,7 +522,7 @@ module heddle_cq
 
   logic unused;
   assign unused = ^{tbl_req_i.sel, tbl_cfg, e1_cfg, db_i, wr_rsp_error_i, unused_cfg_error,
-                    req_count, data_count, pending_count};
+                    req_count, data_count, pending_count, count_count, e1_ev_q};
 
   for (genvar i = 0; i < 3; i++) begin : gen_take
     `HEDDLE_ASSUME(TakeOfFree_M, take_i[i] |-> credit_ok_o[take_cq_i[i]])

@@ -70,6 +70,7 @@ module heddle_rx_queue
 
   output logic [NumRx-1:0]           alive_o,
   output logic [NumRx-1:0][GenW-1:0] gen_o,
+  output logic [NumRx-1:0][$bits(rx_counters_t)-1:0] counters_o,
 
   output logic             idle_o
 );
@@ -131,6 +132,7 @@ module heddle_rx_queue
   logic [NumRx-1:0][3:0]      log2_q;
   logic [NumRx-1:0][CqW-1:0]  cq_q;
   logic [NumRx-1:0][7:0]      owner_q;
+  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] counters_q;
   logic [NumRx-1:0][63:0]     cell_q;
   logic [NumRx-1:0]           restart, dirty;
 
@@ -139,6 +141,7 @@ module heddle_rx_queue
 
   assign alive_o = alive_q;
   assign gen_o   = gen_q;
+  assign counters_o = counters_q;
 
   // ------------------------------------------------------------------- lookup
   always_comb begin
@@ -763,6 +766,7 @@ module heddle_rx_queue
       ri_q        <= '0;
       job_q       <= '0;
       event_q     <= '0;
+      counters_q  <= '0;
       log2_q      <= '0;
       cq_q        <= '0;
       owner_q     <= '0;
@@ -795,6 +799,8 @@ module heddle_rx_queue
         ri_q[tbl_ctx]    <= tbl_cfg.resource_index[11:0];
         job_q[tbl_ctx]   <= tbl_cfg.job_id[23:0];
         event_q[tbl_ctx] <= (tbl_cfg.flags & RxCtxFlagRegionEvent) != '0;
+        counters_q[tbl_ctx] <= {tbl_cfg.counter_recv, tbl_cfg.counter_remote_read,
+                                tbl_cfg.counter_remote_write};
         log2_q[tbl_ctx]  <= tbl_cfg.ring_log2[3:0];
         cq_q[tbl_ctx]    <= tbl_cfg.cq[CqW-1:0];
         owner_q[tbl_ctx] <= tbl_cfg.function_;

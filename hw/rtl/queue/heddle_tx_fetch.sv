@@ -71,6 +71,7 @@ module heddle_tx_fetch
   output logic [NumTx-1:0][GenW-1:0] gen_o,
   output logic [NumTx-1:0][63:0]     head_cell_o,
   output logic [NumTx-1:0][3:0]      ring_log2_o,
+  output logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_o,
 
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
@@ -116,12 +117,14 @@ module heddle_tx_fetch
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
   logic [NumTx-1:0][63:0]       head_cell_q;
   logic [NumTx-1:0][3:0]        log2_q;
+  logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_q;
   logic [NumTx-1:0][CqW-1:0]    cq_q;
 
   assign alive_o     = alive_q;
   assign gen_o       = gen_q;
   assign head_cell_o = head_cell_q;
   assign ring_log2_o = log2_q;
+  assign counters_o  = counters_q;
 
   // --------------------------------------------------------------- table port
   typedef enum logic [2:0] {
@@ -748,6 +751,7 @@ module heddle_tx_fetch
       log2_q      <= '0;
       cq_q        <= '0;
       head_cell_q <= '0;
+      counters_q  <= '0;
     end else begin
       tbl_q       <= tbl_d;
       tbl_error_q <= tbl_error_d;
@@ -771,6 +775,7 @@ module heddle_tx_fetch
         log2_q[tbl_ctx]      <= tbl_cfg.ring_log2[3:0];
         cq_q[tbl_ctx]        <= tbl_cfg.cq[CqW-1:0];
         head_cell_q[tbl_ctx] <= tbl_cfg.head_cell;
+        counters_q[tbl_ctx]  <= {tbl_cfg.counter_send, tbl_cfg.counter_read, tbl_cfg.counter_write};
       end
     end
   end

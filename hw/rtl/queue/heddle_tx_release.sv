@@ -6,6 +6,7 @@
 // Cell:     an operation without completion (flag `completion` clear and status ok, or NOP)
 //           writes the head cell when a quarter of the ring was released since the last report,
 //           or when the context has nothing else in flight.
+// Counted:  each operation in its context's counter of its class, with a completion or without.
 // Stale:    a message whose generation is not its context's present one completes nothing: only
 //           its CQ credit and table entry return.
 // Token:    leaves as a cq_event token once `tx_seq_done_i` has reached `tx_seq_issued_i` as it was
@@ -32,6 +33,7 @@ module heddle_tx_release
   input  logic [NumTx-1:0][GenW-1:0] gen_i,
   input  logic [NumTx-1:0][63:0]     head_cell_i,
   input  logic [NumTx-1:0][3:0]      ring_log2_i,
+  input  logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_i,
   input  logic [SeqW-1:0]  tx_seq_issued_i,
   input  logic [SeqW-1:0]  tx_seq_done_i,
 
@@ -187,6 +189,19 @@ module heddle_tx_release
     end
   end
 
+  // ----------------------------------------------------------------- counters
+  tx_counters_t counters;
+  logic [7:0]   counted;
+  assign counters = tx_counters_t'(counters_i[msg.ctx]);
+  always_comb begin
+    unique case (msg.opcode)
+      OpcodeSend, OpcodeTaggedSend:      counted = counters.send;
+      OpcodeRead, OpcodeFetchingAtomic:  counted = counters.read;
+      OpcodeWrite, OpcodeAtomic:         counted = counters.write;
+      default:                           counted = '0;
+    endcase
+  end
+
   // ------------------------------------------------------------------- events
   cq_event_t  ev;
   logic [1:0] ev_count;
@@ -212,6 +227,7 @@ module heddle_tx_release
       ev.entry.context_       = 8'(msg.ctx);
       ev.entry.detail         = d1_done_q.detail;
       ev.entry.kind           = CompletionKindTx;
+      if (live) ev.count.own  = counted;
     end
   end
 

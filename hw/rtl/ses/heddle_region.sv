@@ -142,7 +142,7 @@ module heddle_region
   logic [Ways-1:0]        found;
   logic [Ways-1:0][63:0]  way_iova;
   logic [Ways-1:0][5:0]   way_code;
-  logic [Ways-1:0][7:0]   way_owner;
+  logic [Ways-1:0][7:0]   way_owner, way_counter;
   logic [SetW-1:0]        raddr;
   logic [Ways-1:0][$bits(entry_t)-1:0] words;
   assign raddr   = read ? tbl_set : set_of(req_i.key);
@@ -179,6 +179,7 @@ module heddle_region
     assign reach  = {1'b0, offset} + 65'(req_q.length);
     assign way_iova[w]  = e.iova + offset + 64'(req_q.message_offset);
     assign way_owner[w] = e.owner;
+    assign way_counter[w] = e.counter;
     always_comb begin
       way_code[w] = ReturnCodeOk;
       if ((e.flags & req_q.needs) != req_q.needs) way_code[w] = ReturnCodePermViolation;
@@ -188,21 +189,24 @@ module heddle_region
 
   logic [63:0] iova;
   logic [5:0]  code;
-  logic [7:0]  owner;
+  logic [7:0]  owner, counter;
   always_comb begin
     iova  = '0;
     code  = '0;
     owner = '0;
+    counter = '0;
     for (int unsigned w = 0; w < Ways; w++) begin
       if (found[w]) begin
         iova  = iova | way_iova[w];
         code  = code | way_code[w];
         owner = owner | way_owner[w];
+        counter = counter | way_counter[w];
       end
     end
     answer_o.code  = found == '0 ? ReturnCodeBadMkey : return_code_e'(code);
     answer_o.iova  = iova;
     answer_o.owner = owner;
+    answer_o.counter = counter;
   end
 
   always_comb begin

@@ -50,6 +50,7 @@ module heddle_accept
   output logic             pop_o,
   input  logic [NumRx-1:0]           rx_alive_i,
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
+  input  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] rx_counters_i,
   input  logic             drain_valid_i,
   output logic             drain_ready_o,
 
@@ -266,7 +267,7 @@ module heddle_accept
     .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
     .region_i(region_q),
     .head_valid_i, .head_i, .head_released_i,
-    .rx_alive_i, .rx_gen_i, .credit_ok_i,
+    .rx_alive_i, .rx_gen_i, .rx_counters_i, .credit_ok_i,
     .verdict_o(verdict)
   );
 

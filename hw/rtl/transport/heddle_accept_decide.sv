@@ -39,6 +39,7 @@ module heddle_accept_decide
   input  logic [15:0] head_released_i,
   input  logic [NumRx-1:0]           rx_alive_i,
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
+  input  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] rx_counters_i,
   input  logic [NumCq-1:0]           credit_ok_i,
 
   output verdict_t    verdict_o
@@ -149,6 +150,8 @@ module heddle_accept_decide
   logic        single;     // RUD, ahead: a message of one packet.
   logic        brief;      // One of these: the message of the entry stays what it is.
   logic        takes_ahead;
+  rx_counters_t here;      // Counters of the packet's context.
+  logic        counted;    // The write counts when all its packets came.
 
   logic all_there;  // Context, and the buffer and credit that the message would need.
   assign all_there = look_hit_i && (is_write || head_valid_i) &&
@@ -170,7 +173,12 @@ module heddle_accept_decide
 
   assign same     = pkt_i.message_id == e.message_id;
   assign discards = e.state == MessageDiscard && (!e.rud || (same && !pkt_i.som));
-  assign alone    = e.rud && is_write && !reports && !pkt_i.dc && !(held && (same || !jumps));
+  // A write of several packets that counts is one message.
+  assign here     = rx_counters_t'(rx_counters_i[head_i.ctx]);
+  assign counted  = (here.remote_write != '0 || region_i.counter != '0) &&
+                    !(pkt_i.som && pkt_i.eom);
+  assign alone    = e.rud && is_write && !reports && !counted && !pkt_i.dc &&
+                    !(held && (same || !jumps));
   assign single   = jumps && starts;
 
   always_comb begin
@@ -345,6 +353,8 @@ module heddle_accept_decide
   logic [31:0] last;       // PSN of its eom packet, if it has come.
   logic [31:0] beyond;     // PSNs accepted behind that.
   logic        ended;      // All its packets came.
+  rx_counters_t counters;  // Of its context.
+  count_t      count;
   always_comb begin
     m        = e;
     last     = pkt_i.psn;
@@ -437,6 +447,16 @@ module heddle_accept_decide
     returned = over && m.credit && !ends;
     if (over) m.credit = 1'b0;
     limit = failed ? m.bytes : m.request_length;
+
+    // A receive counts when it completes, a peer's operation when it succeeds.
+    counters = rx_counters_t'(rx_counters_i[m.buffer.ctx]);
+    count    = '0;
+    if (m.rma && success) begin
+      count.own    = counters.remote_write;
+      count.region = region_i.counter;
+    end else if (!m.rma && ends) begin
+      count.own    = counters.recv;
+    end
   end
 
   heddle_standing u_standing_after (
@@ -577,12 +597,12 @@ module heddle_accept_decide
 
       v.stat[StatisticRxPdcs] = v.create;
       if (outcome == OutcomeAccept || outcome == OutcomeClose || outcome == OutcomeForget) begin
-        v.place           = v.place || ends || returned || hides;
+        v.place           = v.place || ends || returned || hides || count != '0;
         v.record.bytes    = bytes;
         v.record.iova     = m.rma ? region_i.iova : m.buffer.iova + 64'(base);
         v.record.first    = starts && !brief;
         v.record.alone    = brief;
-        v.record.complete = ends || returned;
+        v.record.complete = ends || returned || count != '0;
         v.record.visible  = hides;
         v.record.psn      = last;
 
@@ -591,6 +611,7 @@ module heddle_accept_decide
         v.record.ev.owner  = m.buffer.owner;
         v.record.ev.cq     = m.buffer.cq;
         v.record.ev.cq_gen = m.buffer.cq_gen;
+        v.record.ev.count  = count;
         v.stat[StatisticRxMessages] = ends || success;
       end
 
@@ -642,5 +663,5 @@ module heddle_accept_decide
 
   logic unused_bits;
   assign unused_bits = ^{port_i, pkt_i, entry_i, clear_ahead, ack_offset, offset_after, room, beyond,
-                         to_last};
+                         to_last, counters, here};
 endmodule

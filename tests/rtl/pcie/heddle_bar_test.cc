@@ -212,7 +212,7 @@ TEST(BarTest, UnmappedWritesDoNothing) {
             kOkay);
   EXPECT_EQ(b.Read(contract::kBar0AdminCommandBaseOffset), 0u);
   // Pages between the queues, and offsets that are no doorbell.
-  for (uint32_t page : {16u, 63u, 80u, 127u, 160u, 255u}) {
+  for (uint32_t page : {16u, 63u, 80u, 127u, 160u, 191u}) {
     EXPECT_EQ(b.Write(kBar2 + page * 4096, 1), kOkay);
   }
   EXPECT_EQ(b.Write(kBar2 + 16, 1), kOkay);
@@ -224,6 +224,7 @@ TEST(BarTest, UnmappedWritesDoNothing) {
   EXPECT_EQ(b.Write(kBar2 + contract::kPushWindowOffset - 8, 1), kOkay);
   EXPECT_EQ(b.Write(kBar2 + kPushEnd, 1), kOkay);
   EXPECT_EQ(b.Write(kBar2 + 128 * 4096 + 8, 1), kOkay);
+  EXPECT_EQ(b.Write(kBar2 + 192 * 4096 + 32, 1), kOkay);
   for (int i = 0; i < 20; ++i) {
     b.Tick();
   }
@@ -236,7 +237,7 @@ TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
   b.db_stall_percent = 90;
   std::vector<Doorbell> expected;
   for (int i = 0; i < 500; ++i) {
-    const uint32_t kind = b.rng() % 4;
+    const uint32_t kind = b.rng() % 5;
     Doorbell d;
     if (kind == 3) {  // Words of a push, in one burst of up to a slot.
       d.page = contract::kTxPageFirst + b.rng() % 16;
@@ -254,8 +255,9 @@ TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
     }
     d.page = kind == 0   ? contract::kTxPageFirst + b.rng() % 16
              : kind == 1 ? contract::kRxPageFirst + b.rng() % 16
-                         : contract::kCqPageFirst + b.rng() % 32;
-    d.offset = kind == 2 ? 0 : b.rng() % 2 * 8;
+             : kind == 2 ? contract::kCqPageFirst + b.rng() % 32
+                         : contract::kCounterPageFirst + b.rng() % 64;
+    d.offset = kind == 2 ? 0 : b.rng() % (kind == 4 ? 4 : 2) * 8;
     d.data = uint64_t{b.rng()} << 32 | b.rng();
     ASSERT_EQ(b.Write(kBar2 + d.page * 4096 + d.offset, d.data), kOkay);
     expected.push_back(d);

@@ -21,7 +21,7 @@ using contract::Completion;
 using contract::CqCfg;
 
 constexpr uint32_t kQueues = 32;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512 + 17;
 
 struct Event {
   bool token = false;
@@ -33,6 +33,7 @@ struct Event {
   uint32_t cq = 0;
   uint32_t gen = 0;
   Completion entry = {};
+  uint32_t own = 0, region = 0;  // Counters plus 1.
 };
 
 class Bench {
@@ -55,6 +56,12 @@ class Bench {
   int drained_tx = 0, drained_rx = 0;
   std::vector<std::pair<uint32_t, uint32_t>> interrupts;  // Vector, owner.
   uint32_t msix_stall_percent = 0;
+  uint32_t count_stall_percent = 0;
+  struct Counted {
+    bool failed;
+    uint32_t own, region;
+  };
+  std::vector<Counted> counted;
 
   uint32_t Gen(uint32_t q) { return uint32_t(Field(dut->gen_o, q * 4, 4)); }
   bool CreditOk(uint32_t q) { return dut->credit_ok_o >> q & 1; }
@@ -62,6 +69,7 @@ class Bench {
   void Tick(const std::function<void()>& sample = {}) {
     writes.Drive(cycle, &rng);
     dut->msix_ready_i = rng() % 100 >= msix_stall_percent;
+    dut->count_ready_i = rng() % 100 >= count_stall_percent;
     dut->ev_valid_i = 0;
     BitWriter w(3 * kEventBits);
     for (int i = 3; i-- > 0;) {
@@ -77,6 +85,7 @@ class Bench {
       for (int k = 8; k-- > 0;) {
         w.Put(words[k], 64);
       }
+      w.Put(0, 1).Put(e.own, 8).Put(e.region, 8);
     }
     w.To(&dut->ev_i);
     dut->take_i = 0;
@@ -94,6 +103,12 @@ class Bench {
       if (dut->ev_valid_i >> i & dut->ev_ready_o >> i & 1) {
         events[i].pop_front();
       }
+    }
+    if (dut->count_valid_o && dut->count_ready_i) {
+      BitReader r(dut->count_o, 17);
+      const bool failed = r.Take(1);
+      const auto own = uint32_t(r.Take(8));
+      counted.push_back({failed, own, uint32_t(r.Take(8))});
     }
     drained_tx += dut->drained_tx_o;
     drained_rx += dut->drained_rx_o;
@@ -163,6 +178,33 @@ class Bench {
     return e;
   }
 };
+
+TEST(CqTest, CountedInTheOrderOfEventsWithAnEntryOrWithout) {
+  Bench b(9);
+  b.count_stall_percent = 60;
+  b.Enable(1, 6);
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < 24; ++i) {
+    Event e;
+    if (i % 3 == 0) {
+      b.Take(1);
+      e = b.Entry(1, i);
+    }
+    e.entry.status =
+        i % 5 == 0 ? contract::Status::kTruncated : contract::Status::kOk;
+    e.own = i % 4 == 0 ? 0 : i + 1;
+    e.region = i % 4 == 1 ? 0 : i + 2;
+    expected += e.own != 0 || e.region != 0;
+    b.events[0].push_back(e);
+  }
+  ASSERT_TRUE(b.RunUntilIdle());
+  ASSERT_EQ(b.counted.size(), expected);
+  for (uint32_t i = 0; i < 24; ++i) {  // Each of them counts.
+    EXPECT_EQ(b.counted[i].failed, i % 5 == 0) << i;
+    EXPECT_EQ(b.counted[i].own, i % 4 == 0 ? 0 : i + 1);
+    EXPECT_EQ(b.counted[i].region, i % 4 == 1 ? 0 : i + 2);
+  }
+}
 
 // Random takers, events and consumers against a model of each queue.
 TEST(CqTest, OrderedEntriesPhasesAndCreditsUnderRandomTraffic) {

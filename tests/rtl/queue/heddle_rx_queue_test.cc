@@ -25,7 +25,7 @@ using contract::Status;
 
 constexpr uint32_t kContexts = 16;
 constexpr uint32_t kBufferBits = 4 + 4 + 8 + 5 + 4 + 16 + 32 + 64 + 64;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512 + 17;
 
 struct Buffer {
   uint32_t ctx, gen, owner, cq, cq_gen, position, length;
@@ -82,6 +82,7 @@ class Bench {
         words[i] = r.Take(64);
       }
       std::memcpy(static_cast<void*>(&e.entry), words, 64);
+      EXPECT_EQ(r.Take(17), 0u) << "counts nothing";
       events.push_back(e);
     }
     if (sample) {
@@ -154,6 +155,9 @@ class Bench {
     c.ring_base = 0x100000000 + ctx * (0x100000 + 32);
     c.head_cell = 0x500 + ctx * 8;
     c.job_id = 0xabc000 + ctx;
+    c.counter_recv = uint8_t(ctx + 1);
+    c.counter_remote_read = 0xc;
+    c.counter_remote_write = 0xd;
     c.pid_on_fep = uint16_t(0x100 + ctx / 2);
     c.resource_index = uint16_t(0x200 + ctx);
     c.ring_log2 = uint8_t(log2);
@@ -415,6 +419,7 @@ TEST(RxQueueTest, LookupAnswersPidAndRiOfEnabledContextsInTheSameCycle) {
       EXPECT_EQ(b.dut->look_ctx_o, c);
       EXPECT_EQ(b.dut->look_job_o, b.cfg[c].job_id);
       EXPECT_EQ(b.dut->look_event_o, b.cfg[c].flags);
+      EXPECT_EQ(Field(b.dut->counters_o, c * 24, 24), (c + 1) << 16 | 0xc0d);
     }
     b.dut->look_pid_i = uint16_t(b.cfg[c].pid_on_fep + 8);
     b.dut.Settle();

@@ -166,6 +166,9 @@ class Bench {
     c.head_cell = 0x500 + ctx * 8;
     c.av_base = 0x7000000 + ctx * 0x1000;
     c.av_entries = 100 + ctx;
+    c.counter_send = 0xb;
+    c.counter_read = 0xc;
+    c.counter_write = 0xd;
     c.job_id = 0xabc000 + ctx;
     c.source_pid = uint16_t(0x100 + ctx);
     c.source_ri = uint16_t(0x200 + ctx);
@@ -1269,6 +1272,7 @@ TEST(TxFetchTest, TableReadsBackAndRefusesUnknownContexts) {
   EXPECT_TRUE(b.Table(contract::TableOp::kRead, kContexts).first);
   EXPECT_EQ(Field(b.dut->head_cell_o, 6 * 64, 64), b.cfg[6].head_cell);
   EXPECT_EQ(Field(b.dut->ring_log2_o, 6 * 4, 4), b.cfg[6].ring_log2);
+  EXPECT_EQ(Field(b.dut->counters_o, 6 * 24, 24), 0x0b0c0du);
 }
 
 TEST(TxFetchTest, AddressVectorIsForgottenOnDoorbellAndOnConfiguration) {

@@ -22,7 +22,7 @@ using contract::Opcode;
 using contract::Status;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512 + 17;
 
 struct Message {
   uint32_t ctx = 0;
@@ -47,6 +47,7 @@ struct Event {
   uint64_t head_cell;
   uint32_t owner, cq, gen;
   Completion entry;
+  uint32_t counted;  // Counter plus 1.
   uint64_t cycle;
 };
 
@@ -75,16 +76,19 @@ class Bench {
     log2_[ctx] = log2;
     uint32_t alive_bits = 0;
     BitWriter g(kContexts * 4), h(kContexts * 64), l(kContexts * 4);
+    BitWriter n(kContexts * 24);
     for (uint32_t c = kContexts; c-- > 0;) {
       alive_bits |= uint32_t{alive_[c]} << c;
       g.Put(gen_[c], 4);
       h.Put(Cell(c), 64);
       l.Put(log2_[c], 4);
+      n.Put(c + 1, 8).Put(c + 21, 8).Put(c + 41, 8);  // Send, read, write.
     }
     dut->alive_i = uint16_t(alive_bits);
     g.To(&dut->gen_i);
     h.To(&dut->head_cell_i);
     l.To(&dut->ring_log2_i);
+    n.To(&dut->counters_i);
   }
   static uint64_t Cell(uint32_t ctx) { return 0x70000 + ctx * 8; }
 
@@ -145,6 +149,9 @@ class Bench {
         words[i] = r.Take(64);
       }
       std::memcpy(static_cast<void*>(&e.entry), words, 64);
+      r.Skip(1);
+      e.counted = uint32_t(r.Take(8));
+      EXPECT_EQ(r.Take(8), 0u) << "no region";
       e.cycle = cycle;
       events.push_back(e);
     }
@@ -186,6 +193,46 @@ struct ContextModel {
     }
   }
 };
+
+TEST(TxReleaseTest, CountedByClassWithACompletionOrWithout) {
+  Bench b(7);
+  b.SetContext(2, true, 1, 6);
+  b.Tick();
+  struct Case {
+    Opcode opcode;
+    uint32_t flags;
+    Status status;
+    uint32_t gen;
+    uint32_t counted;
+  };
+  const uint32_t completion = contract::kTxFlagCompletion;
+  const Case cases[] = {
+      {Opcode::kSend, completion, Status::kOk, 1, 3},
+      {Opcode::kSend, 0, Status::kOk, 1, 3},
+      {Opcode::kWrite, 0, Status::kOk, 1, 43},
+      {Opcode::kWrite, 0, Status::kFlushed, 1, 43},
+      {Opcode::kRead, completion, Status::kRemoteError, 1, 23},
+      {Opcode::kNop, 0, Status::kOk, 1, 0},
+      {Opcode::kSend, completion, Status::kOk, 0, 0},  // Its context is gone.
+  };
+  uint32_t position = 0;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(position);
+    Message m;
+    m.ctx = 2;
+    m.gen = c.gen;
+    m.position = position;
+    m.opcode = c.opcode;
+    m.flags = c.flags;
+    b.allocate.push_back({position, m});
+    b.Tick();
+    b.done.push_back({false, position, c.status, 0});
+    ASSERT_TRUE(b.WaitFor(position + 1));
+    EXPECT_EQ(b.events.back().counted, c.counted);
+    EXPECT_EQ(b.events.back().entry.status, c.status);
+    ++position;
+  }
+}
 
 TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
   Bench b(Seed(5));

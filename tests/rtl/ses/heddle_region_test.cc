@@ -41,6 +41,7 @@ RegionCfg SomeRegion(uint64_t key) {
   cfg.job_id = 7;
   cfg.flags = kRead | kWriteRight;
   cfg.function = 0x21;
+  cfg.counter = 0x35;
   cfg.enable = 1;
   return cfg;
 }
@@ -121,6 +122,7 @@ TEST(RegionTest, UserKeyIsFoundInEveryWayOfItsSetAndNowhereElse) {
     if (in_set) {
       EXPECT_EQ(answer.iova, 0x10000U);
       EXPECT_EQ(answer.owner, 0x21);
+      EXPECT_EQ(answer.counter, 0x35);
     }
     dut.Write(index, {});
   }

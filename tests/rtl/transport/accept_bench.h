@@ -19,6 +19,13 @@
 
 namespace heddle::test {
 
+// Counters of a receive context plus 1; 0: none.
+struct RxCounters {
+  uint8_t recv = 0;
+  uint8_t remote_read = 0;
+  uint8_t remote_write = 0;
+};
+
 // A receive context that {pid, ri} leads to.
 struct Context {
   uint16_t pid = 0;
@@ -29,6 +36,7 @@ struct Context {
   uint8_t gen = 1;
   std::deque<RxBuffer> buffers;
   uint16_t popped = 0;
+  RxCounters counters;
 };
 
 class AcceptBench {
@@ -149,6 +157,16 @@ inline void AcceptBench::Cycle() {
   }
   dut_->rx_alive_i = alive;
   dut_->rx_gen_i = gens;
+  BitString counters;
+  for (size_t i = 16; i-- > 0;) {
+    const auto ctx = contexts.find(i);
+    const RxCounters none;
+    const RxCounters& of = ctx == contexts.end() ? none : ctx->second.counters;
+    counters.Append(of.recv, 8);
+    counters.Append(of.remote_read, 8);
+    counters.Append(of.remote_write, 8);
+  }
+  SetPort(dut_->rx_counters_i, counters);
   dut_->rsp_ready_i = !Stalls();
   dut_->place_ready_i = !Stalls();
   dut_->ack_ready_i = !Stalls();

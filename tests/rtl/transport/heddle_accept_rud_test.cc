@@ -100,6 +100,29 @@ TEST_F(AcceptRudTest,
   EXPECT_EQ(Count(Statistic::kRxDuplicates), 0);
 }
 
+TEST_F(AcceptRudTest, AWriteThatCountsDoesSoOnceWhenAllOfItCame) {
+  Open();
+  bench_.region.counter = 9;
+  ExpectSack(bench_.Answer(Write(kStart + 5)), kStart, 1u << 4);
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1) << "one packet is all of it";
+  EXPECT_EQ(record.ev.region, 9);
+  // One of several packets has to begin before the rest of it may overtake.
+  ExpectNack(bench_.Answer(AsWrite(Piece(kStart + 1, 2, 3))),
+             NackCode::kPktNotRcvd, tpdcid_, kStart + 1);
+  bench_.Answer(AsWrite(Piece(kStart + 1, 0, 3)));
+  bench_.Answer(AsWrite(Piece(kStart + 1, 2, 3)));
+  for (const Place& place : bench_.places) {
+    EXPECT_EQ(place.ev.region, 0);
+  }
+  bench_.places.clear();
+  bench_.Answer(AsWrite(Piece(kStart + 1, 1, 3)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.write, 0);
+  EXPECT_EQ(record.ev.region, 9);
+}
+
 TEST_F(AcceptRudTest, ASecondCopyIsAcknowledgedAgainAndNotPlaced) {
   Open();
   bench_.Answer(Write(kStart + 3));

@@ -318,6 +318,49 @@ TEST_F(AcceptWriteTest, IsPlacedInTheRegionWithoutBufferCreditOrCompletion) {
   EXPECT_EQ(Count(Statistic::kRxRmaRefused), 0);
 }
 
+TEST_F(AcceptWriteTest, CountsOnceWhenItsMessageIsComplete) {
+  Open();
+  bench_.contexts[2].counters = {.remote_write = 7};
+  bench_.region.counter = 9;
+  bench_.credit_ok = 0;
+  bench_.Quiet(AsWrite(First(kStart + 1, 4096, 4100)));
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(record.ev.own, 0);
+  EXPECT_EQ(record.ev.region, 0);
+  bench_.Quiet(AsWrite(Next(kStart + 2, 4096, 4, true, 4100)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.write, 0);
+  EXPECT_EQ(record.ev.credit, 0);
+  EXPECT_EQ(record.ev.own, 7);
+  EXPECT_EQ(record.ev.region, 9);
+  // One without data has a record for its count alone.
+  bench_.Quiet(AsWrite(Packet(kStart + 3, 0)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.stream, 0);
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.own, 7);
+  // A refused one counts nothing.
+  SetCode(ReturnCode::kBadAddr);
+  bench_.Answer(AsWrite(Packet(kStart + 4, 8)));
+  record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 0);
+  EXPECT_EQ(record.ev.own, 0);
+  EXPECT_EQ(record.ev.region, 0);
+}
+
+TEST_F(AcceptTest, ReceivesCountInTheirContext) {
+  Open();
+  bench_.contexts[2].counters = {.recv = 5, .remote_write = 7};
+  bench_.AddBuffer(2, 64, 0x1000, 5);
+  bench_.Quiet(Packet(kStart + 1, 8));
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.ev.write, 1);
+  EXPECT_EQ(record.ev.own, 5);
+  EXPECT_EQ(record.ev.region, 0);
+}
+
 TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
   Open();
   uint32_t psn = kStart;

@@ -270,10 +270,11 @@ struct RmaAnswer {
   uint8_t code = 0;  // contract::ReturnCode.
   uint64_t iova = 0;
   uint8_t owner = 0;
+  uint8_t counter = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(code, 6), v(iova, 64), v(owner, 8);
+    v(code, 6), v(iova, 64), v(owner, 8), v(counter, 8);
   }
 };
 
@@ -317,12 +318,16 @@ struct CqEvent {
   uint8_t cq = 0;
   uint8_t cq_gen = 0;
   Completion entry = {};
+  uint8_t failed = 0;
+  uint8_t own = 0;     // Counter of the context plus 1.
+  uint8_t region = 0;  // Of the region.
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(token, 1), v(write, 1), v(credit, 1), v(head, 1), v(head_cell, 64);
     v(owner, 8), v(cq, 5), v(cq_gen, 4);
     entry.Fields(v);
+    v(failed, 1), v(own, 8), v(region, 8);
   }
   bool operator==(const CqEvent&) const = default;
 };

@@ -72,6 +72,9 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   const size_t tx_slots = size_t{1} << options.tx_log2;
   const size_t rx_slots = size_t{1} << options.rx_log2;
   tx_slots_count_ = tx_slots;
+  if (options.counters && !CreateCounters()) {
+    return false;
+  }
   auto av = DmaBuffer::Create(device_,
                               options.av_entries * sizeof(contract::AvEntry));
   auto tx = DmaBuffer::Create(device_, tx_slots * sizeof(contract::TxDesc));
@@ -91,13 +94,17 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   if (!tx_cq_number_ || !rx_cq_number_) {
     return false;
   }
-  auto tx_number = admin_.CreateTx({.endpoint = grant_.endpoint,
-                                    .ring_base = ToInteger(tx_slots_.iova()),
-                                    .head_cell = ToInteger(cells_.iova()),
-                                    .av_base = ToInteger(av_.iova()),
-                                    .av_entries = options.av_entries,
-                                    .cq = static_cast<uint8_t>(*tx_cq_number_),
-                                    .ring_log2 = options.tx_log2});
+  auto tx_number =
+      admin_.CreateTx({.endpoint = grant_.endpoint,
+                       .ring_base = ToInteger(tx_slots_.iova()),
+                       .head_cell = ToInteger(cells_.iova()),
+                       .av_base = ToInteger(av_.iova()),
+                       .av_entries = options.av_entries,
+                       .cq = static_cast<uint8_t>(*tx_cq_number_),
+                       .ring_log2 = options.tx_log2,
+                       .counter_send = Reference(Counted::kSend),
+                       .counter_read = Reference(Counted::kRead),
+                       .counter_write = Reference(Counted::kWrite)});
   if (!tx_number.ok()) {
     return false;
   }
@@ -114,12 +121,15 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   if (!options.receives) {
     return true;
   }
-  auto rx_number =
-      admin_.CreateRx({.endpoint = grant_.endpoint,
-                       .ring_base = ToInteger(rx_slots_.iova()),
-                       .head_cell = ToInteger(cells_.iova()) + sizeof(uint64_t),
-                       .cq = static_cast<uint8_t>(*rx_cq_number_),
-                       .ring_log2 = options.rx_log2});
+  auto rx_number = admin_.CreateRx(
+      {.endpoint = grant_.endpoint,
+       .ring_base = ToInteger(rx_slots_.iova()),
+       .head_cell = ToInteger(cells_.iova()) + sizeof(uint64_t),
+       .cq = static_cast<uint8_t>(*rx_cq_number_),
+       .ring_log2 = options.rx_log2,
+       .counter_recv = Reference(Counted::kRecv),
+       .counter_remote_read = Reference(Counted::kRemoteRead),
+       .counter_remote_write = Reference(Counted::kRemoteWrite)});
   if (!rx_number.ok()) {
     return false;
   }
@@ -148,6 +158,9 @@ BareEndpoint::~BareEndpoint() {
   if (rx_cq_number_) {
     (void)admin_.DestroyCq(*rx_cq_number_);
   }
+  for (const uint32_t counter : counters_) {
+    (void)admin_.DestroyCounter(counter);
+  }
   if (endpoint_) {
     (void)admin_.DestroyEndpoint(*endpoint_);
   }
@@ -170,6 +183,34 @@ uint32_t BareEndpoint::AddPeer(const sim::WireAddress& address,
       .flags = static_cast<uint8_t>(
           contract::kAvFlagValid | (address.ipv6 ? contract::kAvFlagIpv6 : 0))};
   return peers_++;
+}
+
+bool BareEndpoint::CreateCounters() {
+  auto cells =
+      DmaBuffer::Create(device_, kCounted * sizeof(contract::CounterCell));
+  if (!cells.ok()) {
+    return false;
+  }
+  counter_cells_ = std::move(cells.value());
+  for (size_t i = 0; i < kCounted; ++i) {
+    const auto counter = admin_.CreateCounter(Iova{
+        ToInteger(counter_cells_.iova()) + i * sizeof(contract::CounterCell)});
+    if (!counter.ok()) {
+      return false;
+    }
+    counters_.push_back(counter.value());
+  }
+  return true;
+}
+
+uint8_t BareEndpoint::Reference(Counted counted) const {
+  return counters_.empty() ? uint8_t{0}
+                           : static_cast<uint8_t>(counter(counted) + 1);
+}
+
+const contract::CounterCell& BareEndpoint::Cell(Counted counted) const {
+  return counter_cells_.entries<const contract::CounterCell>(
+      kCounted)[static_cast<size_t>(counted)];
 }
 
 contract::TxDesc& BareEndpoint::LastTxDesc() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "driver/device.h"
 #include "driver/device/admin_queue.h"
@@ -28,7 +29,19 @@ struct BareEndpointOptions {
   bool push = true;  // Lone sends go through the push window.
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
+  bool counters = false;  // One for each class of operations.
 };
+
+// Counters of a bare endpoint, in the order of its cells.
+enum class Counted : uint8_t {
+  kSend,
+  kRead,
+  kWrite,
+  kRecv,
+  kRemoteRead,
+  kRemoteWrite
+};
+inline constexpr size_t kCounted = 6;
 
 // One transmit and one receive context, a completion queue each, and an
 // address vector.
@@ -55,6 +68,12 @@ class BareEndpoint {
   CompletionQueue& tx_cq() { return *tx_cq_; }
   CompletionQueue& rx_cq() { return *rx_cq_; }
 
+  // With `counters`.
+  const contract::CounterCell& Cell(Counted counted) const;
+  uint32_t counter(Counted counted) const {
+    return counters_[static_cast<size_t>(counted)];
+  }
+
   // Descriptor pushed last, for tests that spoil it before it is published.
   contract::TxDesc& LastTxDesc();
 
@@ -65,12 +84,17 @@ class BareEndpoint {
  private:
   BareEndpoint(Device& device, AdminQueue& admin)
       : device_(device), admin_(admin) {}
+  bool CreateCounters();
   bool CreateQueues(const BareEndpointOptions& options);
+  // As contexts name it: 0 without counters.
+  uint8_t Reference(Counted counted) const;
 
   Device& device_;
   AdminQueue& admin_;
   EndpointGrant grant_;
   DmaBuffer av_, tx_slots_, rx_slots_, tx_entries_, rx_entries_, cells_;
+  DmaBuffer counter_cells_;
+  std::vector<uint32_t> counters_;
   size_t tx_slots_count_ = 0;
   uint32_t peers_ = 0;
   std::optional<uint32_t> endpoint_, tx_cq_number_, rx_cq_number_, tx_number_,
