@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "Vheddle_accept.h"
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
 #include "tests/rtl/transport/packed.h"
@@ -109,8 +110,9 @@ class AcceptBench {
   PortCfg config;
   TransportCfg transport;
   std::map<size_t, Context> contexts;
-  RmaAnswer region;  // Answer to every request, its address moved on by the
-                     // offsets.
+  RmaAnswer region;      // Answer to every request, its address moved on by the
+                         // offsets.
+  uint64_t bad_key = 0;  // Of a region that nobody has; 0: none.
   uint32_t credit_ok = 0xffffffff;
   std::vector<uint8_t> credits_taken;
   std::vector<Response> responses;
@@ -183,6 +185,9 @@ inline void AcceptBench::Cycle() {
   dut_->region_ready_i = !Stalls();
   RmaAnswer answer = region;
   answer.iova += asked_.offset + asked_.message_offset;
+  if (bad_key != 0 && asked_.key == bad_key) {
+    answer.code = static_cast<uint8_t>(contract::ReturnCode::kBadMkey);
+  }
   Drive(dut_->region_i, answer);
   dut_.Settle();
   dut_->look_hit_i = 0;

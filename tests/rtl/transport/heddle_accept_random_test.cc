@@ -7,7 +7,7 @@
 #include <map>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "tests/rtl/transport/accept_bench.h"
+#include "tests/rtl/transport/accept_path.h"
 
 namespace heddle::test {
 namespace {
@@ -37,39 +37,6 @@ struct Sender {
   uint64_t wait_until = 0;
   uint64_t heard = 0;
   size_t completed = 0;  // Messages seen complete at the target.
-};
-
-class Path {
- public:
-  Path(AcceptBench& bench, sim::Random& random, double trouble)
-      : bench_(bench), random_(random), trouble_(trouble) {}
-
-  void Submit(const RxPacket& packet) {
-    if (random_.Chance(trouble_)) return;
-    const int copies = random_.Chance(trouble_) ? 2 : 1;
-    for (int i = 0; i < copies; ++i) {
-      const uint64_t delay = random_.Chance(trouble_) ? random_.Below(200) : 5;
-      flying_.emplace(bench_.cycle + delay, packet);
-    }
-  }
-  void Deliver() {
-    // As the receive buffer of the parser: a little is held, the rest lost.
-    while (!flying_.empty() && flying_.begin()->first <= bench_.cycle) {
-      const RxPacket& packet = flying_.begin()->second;
-      if (bench_.waiting() < 8) {
-        bench_.Send(packet);
-        payload_bytes += packet.payload_bytes;
-      }
-      flying_.erase(flying_.begin());
-    }
-  }
-  uint64_t payload_bytes = 0;
-
- private:
-  AcceptBench& bench_;
-  sim::Random& random_;
-  double trouble_;
-  std::multimap<uint64_t, RxPacket> flying_;
 };
 
 Sender MakeSender(sim::Random& random, uint32_t index) {

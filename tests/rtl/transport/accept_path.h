@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A path to heddle_accept that drops, duplicates and reorders.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "hw/sim/random.h"
+#include "tests/rtl/transport/accept_bench.h"
+
+namespace heddle::test {
+
+class Path {
+ public:
+  Path(AcceptBench& bench, sim::Random& random, double trouble)
+      : bench_(bench), random_(random), trouble_(trouble) {}
+
+  void Submit(const RxPacket& packet) {
+    if (random_.Chance(trouble_)) return;
+    const int copies = random_.Chance(trouble_) ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      const uint64_t delay = random_.Chance(trouble_) ? random_.Below(200) : 5;
+      flying_.emplace(bench_.cycle + delay, packet);
+    }
+  }
+  void Deliver() {
+    // As the receive buffer of the parser: a little is held, the rest lost.
+    while (!flying_.empty() && flying_.begin()->first <= bench_.cycle) {
+      const RxPacket& packet = flying_.begin()->second;
+      if (bench_.waiting() < 8) {
+        bench_.Send(packet);
+        payload_bytes += packet.payload_bytes;
+        if (packet.payload_bytes != 0) delivered.push_back(packet);
+      }
+      flying_.erase(flying_.begin());
+    }
+  }
+  uint64_t payload_bytes = 0;
+  std::deque<RxPacket> delivered;  // Those with payload: each has a record.
+
+ private:
+  AcceptBench& bench_;
+  sim::Random& random_;
+  double trouble_;
+  std::multimap<uint64_t, RxPacket> flying_;
+};
+
+}  // namespace heddle::test
