@@ -46,6 +46,7 @@ struct HeddleSimError {
 //                  Neighbor Discovery              (static)
 //   seed           seed of faults and memory order   (1)
 //   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
+//   pdc_idle_ns    PDCs idle for so long close; 0: to make room alone (0)
 // An unknown option or a bad value is EINVAL.
 //
 // `kind` is "rtl" or "soft"; `trace` is for "rtl" alone. Returns null and fills

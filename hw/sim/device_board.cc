@@ -51,6 +51,7 @@ firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
   board.backoff_ns = tick_ns;
   board.backoff_max_ns = kBackoffMaxNs;
   board.dead_ns = options.dead_ns;
+  board.pdc_idle_ns = options.pdc_idle_ns;
   board.ack_delay_ns = kAckDelayTicks * tick_ns;
   const FaultOptions& tx = options.faults.tx;
   const FaultOptions& rx = options.faults.rx;

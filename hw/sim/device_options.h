@@ -25,6 +25,7 @@ struct DeviceOptions {
   std::string statistics;  // Appended to.
   uint64_t rto_ns = 20000000;
   uint64_t dead_ns = 60000000000;
+  uint64_t pdc_idle_ns = 0;  // 0: PDCs close to make room alone.
   // Neighbours are found by ARP and Neighbor Discovery; else one next hop
   // stands for everybody.
   bool resolve_neighbours = false;

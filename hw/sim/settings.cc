@@ -137,6 +137,11 @@ const char* Apply(std::string_view name, const std::string& value,
     return ParseNumber(value, kMinTimeNs, kMaxTimeNs, &target) ? nullptr
                                                                : kTime;
   }
+  if (name == "pdc_idle_ns") {
+    return ParseNumber(value, uint64_t{0}, kMaxTimeNs, &out.pdc_idle_ns)
+               ? nullptr
+               : "nanoseconds up to one day, 0 for never";
+  }
   if (name == "neighbours") {
     out.resolve_neighbours = value == "resolve";
     return value == "static" || value == "resolve" ? nullptr

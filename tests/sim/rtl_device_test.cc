@@ -97,7 +97,7 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       parse("neighbours", "resolve", &message).value().resolve_neighbours);
   EXPECT_FALSE(
       parse("neighbours", "static", &message).value().resolve_neighbours);
-  constexpr std::array<std::pair<const char*, const char*>, 14> kBad = {{
+  constexpr std::array<std::pair<const char*, const char*>, 15> kBad = {{
       {"neighbours", "some"},
       {"address", "10.1.2"},
       {"address", "0.0.0.0"},
@@ -106,6 +106,7 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       {"loss", "0.1x"},
       {"seed", "-1"},
       {"rto_ns", "0"},
+      {"pdc_idle_ns", "never"},
       {"wire", ""},
       {"rx_loss", "2"},
       {"delay_ns", "10000000001"},

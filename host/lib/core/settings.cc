@@ -263,6 +263,13 @@ constexpr std::array kRows = {
           return ParseUnsigned(text, 1'000'000, 10'000'000'000'000,
                                &settings->dead_ns);
         }},
+    Row{{"PDC_IDLE_NS", SettingType::kUnsigned, "0 to 10000000000000", "0",
+         "Connections idle for so long close, nanoseconds; 0: to make room "
+         "alone"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, 10'000'000'000'000,
+                               &settings->pdc_idle_ns);
+        }},
     Row{{"BOUNCE_LIMIT", SettingType::kUnsigned, "0 to 16777216", "65536",
          "Unregistered buffers up to so many bytes are copied, larger ones "
          "mapped for the operation"},

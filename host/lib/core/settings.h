@@ -48,6 +48,7 @@ struct Settings {
   uint64_t seed = 1;
   uint64_t rto_ns = 20'000'000;
   uint64_t dead_ns = 60'000'000'000;
+  uint64_t pdc_idle_ns = 0;     // 0: PDCs close to make room alone.
   size_t bounce_limit = 65536;  // Bytes; larger buffers are mapped instead.
   std::string sim_path;  // Directory of libheddle-sim.so; empty: our own.
   uint32_t job_id = 0;   // 24 bits, never 0.

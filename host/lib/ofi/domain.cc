@@ -172,6 +172,9 @@ SimulatorOptions MakeOptions(const core::Settings& settings,
   add("seed", std::to_string(settings.seed));
   add("rto_ns", std::to_string(settings.rto_ns));
   add("dead_ns", std::to_string(settings.dead_ns));
+  if (settings.pdc_idle_ns != 0) {
+    add("pdc_idle_ns", std::to_string(settings.pdc_idle_ns));
+  }
   return options;
 }
 

@@ -61,6 +61,7 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(settings.seed, 1U);
   EXPECT_EQ(settings.rto_ns, 20'000'000U);
   EXPECT_EQ(settings.dead_ns, 60'000'000'000U);
+  EXPECT_EQ(settings.pdc_idle_ns, 0U);
   EXPECT_EQ(settings.bounce_limit, 65536U);
   for (const SettingRow& row : SettingRows()) {
     if (*row.default_value != '\0') {
@@ -105,6 +106,7 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_SEED", "18446744073709551615"},
                                      {"FI_HEDDLE_RTO_NS", "1000"},
                                      {"FI_HEDDLE_DEAD_NS", "1000000"},
+                                     {"FI_HEDDLE_PDC_IDLE_NS", "7"},
                                      {"FI_HEDDLE_BOUNCE_LIMIT", "0"},
                                      {"FI_HEDDLE_SIM_PATH", "/opt"},
                                      {"FI_HEDDLE_JOB_ID", "16777215"}});
@@ -138,6 +140,7 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.seed, UINT64_MAX);
   EXPECT_EQ(settings.rto_ns, 1000U);
   EXPECT_EQ(settings.dead_ns, 1'000'000U);
+  EXPECT_EQ(settings.pdc_idle_ns, 7U);
   EXPECT_EQ(settings.bounce_limit, 0U);
   EXPECT_EQ(settings.sim_path, "/opt");
   EXPECT_EQ(settings.job_id, 0xffffffU);
@@ -191,6 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_SEED", "18446744073709551616"},
         std::pair{"FI_HEDDLE_SEED", "-1"}, std::pair{"FI_HEDDLE_RTO_NS", "999"},
         std::pair{"FI_HEDDLE_DEAD_NS", "60s"},
+        std::pair{"FI_HEDDLE_PDC_IDLE_NS", "10000000000001"},
         std::pair{"FI_HEDDLE_BOUNCE_LIMIT", "16777217"},
         std::pair{"FI_HEDDLE_JOB_ID", "0"},
         std::pair{"FI_HEDDLE_JOB_ID", "16777216"}));
