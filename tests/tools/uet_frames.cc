@@ -321,6 +321,9 @@ class Generator {
         ses.rsvd0 = ses.rsvd1 = ses.rsvd2 = 0;
         ses.rsvd3 = 0;
         ses.payload_length = length;
+        if (ses.opcode == contract::SesOpcode::kRead) {  // Asks for them.
+          payload.clear();
+        }
         Add("ses_std", ses);
         break;
       }

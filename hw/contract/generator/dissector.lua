@@ -213,6 +213,12 @@ local function pds_info(name, values)
   return text
 end
 
+-- What `payload_length` says of this packet: a READ asks for so many bytes.
+local function bytes_behind(name, values)
+  local is_read = name == "ses_std" and enums.ses_opcode[values.opcode] == "read"
+  return is_read and 0 or values.payload_length
+end
+
 local function ses_info(name, values)
   local names = name:find("^ses_response") and enums.ses_response
     or enums.ses_opcode
@@ -267,7 +273,7 @@ function uet.dissector(tvb, pinfo, root)
     tree:add(payload_field, packet(offset, rest))
     info = info .. " payload=" .. rest
   end
-  if ses and ses.payload_length and ses.payload_length ~= rest then
+  if ses and ses.payload_length and bytes_behind(ses_name, ses) ~= rest then
     tree:add_proto_expert_info(length_expert)
   end
   pinfo.cols.info = info
