@@ -229,6 +229,8 @@ int Main(int argc, char** argv) {
   app.add_option("--replay", options.replay, "Replay these files");
   app.add_option("--shrink-runs", options.shrink_runs, "At most; 0: none");
   app.add_flag("--show-trace", options.shows_trace, "Of failures");
+  app.add_option("--capture", options.run.capture,
+                 "Frames of the first side, of the last stream");
   app.add_option("--set", variables, "NAME=VALUE for both sides");
   CLI11_PARSE(app, argc, argv);
   if (!devices.empty()) {

@@ -91,6 +91,9 @@ void SetEnvironment(uint32_t side, const Stream& stream,
   set("FI_HEDDLE_DEVICE", options.devices.at(side));
   set("FI_HEDDLE_IP", AddressOf(side));
   set("FI_HEDDLE_WIRE", wire);
+  if (side == 0 && !options.capture.empty()) {
+    set("FI_HEDDLE_CAPTURE", options.capture);
+  }
   set("FI_HEDDLE_LOSS", std::to_string(faults.loss));
   set("FI_HEDDLE_REORDER", std::to_string(faults.reorder));
   set("FI_HEDDLE_DUPLICATE", std::to_string(faults.duplicate));

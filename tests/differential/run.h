@@ -18,6 +18,9 @@ struct RunOptions {
   std::array<std::string, kSides> devices = {"rtl", "rtl"};
   // More variables for both.
   std::vector<std::pair<std::string, std::string>> environment;
+  // What the first side sends and receives goes here, of each run anew; empty
+  // for none.
+  std::string capture;
   // A run in which nothing happens for so long is ended.
   std::chrono::seconds silence{20};
 };

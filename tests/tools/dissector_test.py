@@ -1,52 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generated Wireshark dissector, in the distribution's tshark."""
 
-import collections
 import pathlib
-import re
 import shutil
-import subprocess
 import sys
 import unittest
-import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import frames  # noqa: E402
-
-SCRIPT = frames.ROOT / "hw/contract/gen/heddle_uet.lua"
-CHECKS = ("-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
-FIELD = re.compile(r"heddle_uet\.((?:pds|ses)_\w+)\.(\w+)")
-
-Packet = collections.namedtuple("Packet", "fields payload crc_status udp_status experts names")
-
-
-def dissect(pcap, *options):
-    """A Packet per frame of a capture."""
-    run = subprocess.run(["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(pcap), "-T", "pdml", *CHECKS, *options],
-                         capture_output=True, text=True, timeout=60, check=False)
-    complaints = [line for line in run.stderr.splitlines() if "Running as user" not in line]
-    if run.returncode or complaints:
-        raise AssertionError(f"tshark ended with {run.returncode}: {run.stderr}")
-    return [read(packet) for packet in ElementTree.fromstring(run.stdout).iter("packet")]
-
-
-def read(packet):
-    every = list(packet.iter("field"))
-    found = collections.defaultdict(list)
-    fields = []
-    for field in every:
-        name, show = field.get("name"), field.get("show")
-        found[name].append(field)
-        match = FIELD.fullmatch(name)
-        if match:
-            value = {"True": 1, "False": 0}.get(show)
-            fields.append((*match.groups(), int(show, 0) if value is None else value))
-    first = lambda name, key: found[name][0].get(key) if found[name] else None  # noqa: E731
-    return Packet(fields, first("heddle_uet.payload", "value") or "", first("heddle_uet.crc.status", "show"),
-                  first("udp.checksum.status", "show"),
-                  [f.get("show") for f in found["_ws.expert.message"]], set(found))
-
+from dissect import dissect  # noqa: E402
 
 @unittest.skipUnless(shutil.which("tshark"), "tshark is not installed")
 class Dissector(unittest.TestCase):
