@@ -100,7 +100,8 @@ class Device {
   // gone. Errors: EIO when the device does not answer.
   virtual Result<bool> Reset() = 0;
 
-  // True once the device has failed (simulation assertion, lost PCI device).
+  // True once the device has failed (simulation assertion, lost PCI device) or
+  // was reset by another.
   // Nothing completes any more; `failure()` says why, in one line.
   virtual bool failed() const = 0;
   virtual std::string failure() const = 0;

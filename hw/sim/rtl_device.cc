@@ -34,6 +34,7 @@ constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
 // last ACK was lost asks again after an RTO, two and four of them.
 constexpr uint64_t kLingerRtos = 7;
 constexpr uint64_t kLingerLimitNs = 2000000000;
+constexpr uint32_t kControl = kBar0Address + contract::kBar0DeviceControlOffset;
 constexpr uint64_t kResetLimitNs = 10000000000;
 }  // namespace
 
@@ -193,6 +194,7 @@ void RtlDevice::RunSome(uint32_t max_cycles) {
   }
   AcceptNotifications();
   node_->SetLink(wire_->link_up());
+  ServeReset();
   mac_->Release();
   wire_->SetWorking(Busy());
   const uint64_t visible = node_->memory().visible_commits();
@@ -202,7 +204,28 @@ void RtlDevice::RunSome(uint32_t max_cycles) {
     CycleOnce();
     node_->ServeFirmware();
   }
+  NoteReset();
   Settle();
+}
+
+void RtlDevice::ServeReset() {
+  if (wire_->TakeReset()) {
+    resetting_ = true;
+    node_->WriteBar(kControl, contract::kBar0DeviceControlResetMask,
+                    sizeof(uint32_t));
+  }
+}
+
+// Once it is over, nothing that the host made is there any more, which it must
+// hear.
+void RtlDevice::NoteReset() {
+  if (resetting_ && (node_->ReadBar(kControl, sizeof(uint32_t)) &
+                     contract::kBar0DeviceControlResetMask) == 0) {
+    resetting_ = false;
+    failure_ = "the function was reset from outside";
+    lost_ = true;
+    interrupts_.RaiseAll();  // Whoever sleeps finds out.
+  }
 }
 
 void RtlDevice::Settle() {

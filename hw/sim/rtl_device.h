@@ -54,7 +54,7 @@ class RtlDevice : public Device {
   void Unmap(Iova iova, size_t bytes) override;
   int interrupt_fd(uint32_t vector) override { return interrupts_.Fd(vector); }
   Result<bool> Reset() override;
-  bool failed() const override { return failed_; }
+  bool failed() const override { return failed_ || lost_; }
   std::string failure() const override;
 
   static constexpr uint64_t kTickNs = 100000;
@@ -87,6 +87,8 @@ class RtlDevice : public Device {
   void CycleOnce();
   void AdvanceTime();
   void AcceptNotifications();
+  void ServeReset();
+  void NoteReset();
   void Settle();
   void WriteStatistics();
   uint64_t Read(uint32_t offset, uint32_t bytes);
@@ -106,6 +108,8 @@ class RtlDevice : public Device {
   TickClock ticks_;
   std::string failure_;
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.
+  bool resetting_ = false;          // As the wire wanted.
 
   // What `HasWork` looks at.
   std::atomic<bool> quiet_ = false;

@@ -134,6 +134,7 @@ void SharedWire::Occupy(const std::bitset<kSlots>& used) {
   port.process = ProcessId::Self();
   port.sleeping.store(0);
   port.link_down.store(0);
+  port.reset_wanted.store(0);
   epoch_ = wire->next_epoch.fetch_add(1) + 1;
   epoch_ += epoch_ == 0 ? 1 : 0;
   wire->port_count.store(std::max(wire->port_count.load(), index_ + 1));
@@ -402,6 +403,11 @@ void SharedWire::SendToAll(std::span<const uint8_t> frame, bool bad_fcs) {
     }
     Wake(i);
   }
+}
+
+bool SharedWire::TakeReset() {
+  std::atomic<uint32_t>& wanted = (*segment_)->ports[index_].reset_wanted;
+  return wanted.load(std::memory_order_relaxed) != 0 && wanted.exchange(0) != 0;
 }
 
 bool SharedWire::link_up() const {

@@ -73,6 +73,9 @@ class SharedWire final : public firmware::Switch {
   // Whether frames pass; a wake tells of changes. Any thread.
   bool link_up() const;
 
+  // Whether this function was to be reset since the last call; a wake tells.
+  bool TakeReset();
+
   // Whether this function has something to do, for its peers to see.
   void SetWorking(bool working);
   // True if a peer that took frames from this port within `kPatienceNs`, or got

@@ -30,19 +30,32 @@ std::vector<WireControl::Port> WireControl::Ports() const {
   return ports;
 }
 
-uint32_t WireControl::SetLink(const WireAddress& address,
-                              std::optional<uint8_t> slot, bool up) {
+template <typename Act>
+uint32_t WireControl::ForEach(const WireAddress& address,
+                              std::optional<uint8_t> slot, Act act) {
   uint32_t count = 0;
   for (WirePort& port : (*segment_)->ports) {
     const std::optional<PortOwner> owner = ReadPort(port);
     if (!owner || owner->address != address || (slot && *slot != owner->slot)) {
       continue;
     }
-    port.link_down.store(up ? 0 : 1);
+    act(port);
     WakePort(port);
     ++count;
   }
   return count;
+}
+
+uint32_t WireControl::SetLink(const WireAddress& address,
+                              std::optional<uint8_t> slot, bool up) {
+  return ForEach(address, slot,
+                 [up](WirePort& port) { port.link_down.store(up ? 0 : 1); });
+}
+
+uint32_t WireControl::Reset(const WireAddress& address,
+                            std::optional<uint8_t> slot) {
+  return ForEach(address, slot,
+                 [](WirePort& port) { port.reset_wanted.store(1); });
 }
 
 }  // namespace heddle::sim

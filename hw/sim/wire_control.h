@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at a one-machine wire from outside, and pulls its plugs.
+// Looks at a one-machine wire from outside, pulls its plugs, resets its NICs.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,16 @@ class WireControl {
   uint32_t SetLink(const WireAddress& address, std::optional<uint8_t> slot,
                    bool up);
 
+  // Resets functions, named as for `SetLink`, under their owners: to those the
+  // device has failed. The number of functions that were told.
+  uint32_t Reset(const WireAddress& address, std::optional<uint8_t> slot);
+
  private:
+  // The functions of `SetLink`, woken after `act`.
+  template <typename Act>
+  uint32_t ForEach(const WireAddress& address, std::optional<uint8_t> slot,
+                   Act act);
+
   explicit WireControl(std::unique_ptr<WireSegment> segment)
       : segment_(std::move(segment)) {}
 

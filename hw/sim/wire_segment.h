@@ -20,7 +20,7 @@
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 4;
+inline constexpr uint32_t kWireLayoutVersion = 5;
 inline constexpr uint32_t kMaxPorts = 256;
 inline constexpr uint32_t kMaxRings = 4096;
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
@@ -35,6 +35,7 @@ struct WirePort {
   alignas(64) std::atomic<uint64_t> key;
   std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
   std::atomic<uint32_t> link_down;               // Set from outside.
+  std::atomic<uint32_t> reset_wanted;            // Likewise.
   // Written by all who send.
   alignas(64) std::atomic<uint32_t> wake;  // Futex: raised for each news.
   std::atomic<uint32_t> sleeping;  // A thread of the owner may wait on `wake`.

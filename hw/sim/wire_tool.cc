@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heddle-wire: lists who is on a one-machine wire, takes links down and up.
+// heddle-wire: lists who is on a one-machine wire, takes links down and up,
+// resets NICs.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -17,11 +18,12 @@ namespace {
 
 constexpr const char* kUsage =
     "Usage: heddle-wire [-w WIRE] list\n"
-    "       heddle-wire [-w WIRE] up|down ADDRESS [SLOT]\n"
-    "Lists the functions on a one-machine wire, or takes the links of those "
-    "at\n"
-    "an address up or down. WIRE is as in FI_HEDDLE_WIRE, which is its "
-    "default.\n";
+    "       heddle-wire [-w WIRE] up|down|reset ADDRESS [SLOT]\n"
+    "Lists the functions on a one-machine wire, takes the links of those at "
+    "an\n"
+    "address up or down, or resets them. WIRE is as in FI_HEDDLE_WIRE, which "
+    "is\n"
+    "its default.\n";
 
 int Usage() {
   std::fputs(kUsage, stderr);
@@ -54,8 +56,9 @@ int Main(std::vector<std::string> words) {
     words.erase(words.begin(), words.begin() + 2);
   }
   const bool list = words.size() == 1 && words[0] == "list";
-  const bool set = (words.size() == 2 || words.size() == 3) &&
-                   (words[0] == "up" || words[0] == "down");
+  const bool set =
+      (words.size() == 2 || words.size() == 3) &&
+      (words[0] == "up" || words[0] == "down" || words[0] == "reset");
   WireAddress address;
   std::optional<uint8_t> slot;
   if (set) {
@@ -77,7 +80,11 @@ int Main(std::vector<std::string> words) {
   if (list) {
     return List(control.value());
   }
-  if (control.value().SetLink(address, slot, words[0] == "up") == 0) {
+  const uint32_t count =
+      words[0] == "reset"
+          ? control.value().Reset(address, slot)
+          : control.value().SetLink(address, slot, words[0] == "up");
+  if (count == 0) {
     std::fprintf(stderr, "heddle-wire: no such function at %s\n",
                  words[1].c_str());
     return 1;

@@ -246,6 +246,30 @@ TEST_F(DeviceTest, TrafficGoesOnAfterALinkWasDown) {
   EXPECT_TRUE(step_until([&] { return link(*b); }));
 }
 
+TEST_F(DeviceTest, ResetFromTheWireFailsItForItsOwner) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(a && b);
+  std::string message;
+  auto control = WireControl::Open(Options(kIpA).wire.name, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  EXPECT_EQ(control.value().Reset(kIpB + 1, std::nullopt), 0u);
+  EXPECT_FALSE(b->device->failed());
+  ASSERT_EQ(control.value().Reset(kIpB, std::nullopt), 1u);
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  while (!b->device->failed() && MonotonicNs() < deadline) {
+    b->Step();
+  }
+  EXPECT_TRUE(b->device->failed());
+  EXPECT_NE(b->device->failure().find("reset"), std::string::npos);
+  EXPECT_FALSE(a->device->failed());
+  // Its port is free, and a new function has it.
+  const auto again = Node::Open(Options(kIpB), 200);
+  ASSERT_TRUE(again);
+  a->endpoint->AddPeer(kIpB, again->endpoint->grant());
+  Exchange(*a, *again, 64);
+}
+
 TEST_F(DeviceTest, FramesWithABadFcsAreCountedAndSentAgain) {
   DeviceOptions options = Options(kIpA);
   options.rto_ns = 5000000;

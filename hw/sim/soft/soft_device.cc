@@ -290,9 +290,29 @@ void SoftDevice::ServeFirmware() {
     link_up_ = up;
     firmware_->SetLink(up);
   }
+  if (wire_->TakeReset()) {
+    resetting_ = true;
+    registers_->WriteBar(contract::kBar0DeviceControlOffset,
+                         contract::kBar0DeviceControlResetMask,
+                         sizeof(uint32_t));
+  }
   for (uint32_t i = 0; i < kFirmwareSteps && registers_->event(); ++i) {
     firmware_->Step();
   }
+  NoteReset();
+}
+
+// Nothing that the host made is there any more, which it must hear.
+void SoftDevice::NoteReset() {
+  if (!resetting_ || (registers_->ReadBar(contract::kBar0DeviceControlOffset,
+                                          sizeof(uint32_t)) &
+                      contract::kBar0DeviceControlResetMask) != 0) {
+    return;
+  }
+  resetting_ = false;
+  failure_ = "the function was reset from outside";
+  lost_ = true;
+  interrupts_.RaiseAll();  // Whoever sleeps finds out.
 }
 
 void SoftDevice::Settle() {

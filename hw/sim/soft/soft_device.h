@@ -57,7 +57,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   void Unmap(Iova iova, size_t bytes) override;
   int interrupt_fd(uint32_t vector) override { return interrupts_.Fd(vector); }
   Result<bool> Reset() override;
-  bool failed() const override { return failed_; }
+  bool failed() const override { return failed_ || lost_; }
   std::string failure() const override;
 
   // Finer than any time-out that matters to a host.
@@ -88,6 +88,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   // Whether that gives the device something to do.
   bool RingNow(uint32_t bar2_offset, uint64_t value);
   void ServeFirmware();
+  void NoteReset();
   void Settle();
   void Fail(const std::string& why);
   uint64_t Statistic(contract::Statistic which) const;
@@ -115,6 +116,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   std::atomic<uint32_t> idle_polls_ = 0;           // In a row.
   std::atomic<uint64_t> idle_since_ns_ = 0;
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.
   std::unique_ptr<DatagramWire> wire_;
 
   mutable std::mutex mutex_;
@@ -123,6 +125,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   contract::TransportCfg transport_cfg_{};
   bool link_up_ = true;
   uint64_t last_received_ns_ = 0;  // 0: nothing came yet.
+  bool resetting_ = false;  // As the wire wanted.
   uint64_t interrupts_raised_ = 0;
   std::string failure_;
   SlowPathQueue slow_path_;

@@ -98,6 +98,8 @@ class DatagramWire : public firmware::Switch {
   // Sends a frame of the slow path, from its Ethernet header on; one that finds
   // no room is lost, as neighbour protocols expect of a wire.
   virtual void SendSlowPath(std::span<const uint8_t> /*frame*/) {}
+  // Whether somebody on the wire wants this function reset; true once.
+  virtual bool TakeReset() { return false; }
   // Tells peers whether this function has something to do.
   virtual void SetWorking(bool /*working*/) {}
   // When `Flush` has something to do, monotonic; UINT64_MAX: never.

@@ -50,6 +50,7 @@ class SharedDatagramWire final : public DatagramWire {
 
   uint8_t slot() const override { return wire_->slot(); }
   bool link_up() const override { return wire_->link_up(); }
+  bool TakeReset() override { return wire_->TakeReset(); }
   uint16_t max_bytes() const override { return kMaxBytes; }
   uint32_t payload_mtu() const override { return payload_mtu_; }
 
