@@ -109,7 +109,11 @@ bool RxQueue::CancelOldest(uint64_t context) noexcept {
 std::optional<contract::Completion> RxQueue::FindLost() noexcept {
   broken_ = true;
   ring_->Publish();
-  for (uint16_t at = ring_->head(); at != ring_->tail(); ++at) {
+  // From the oldest slot there is: a message may come for a receive whose slot
+  // was released with a later one's.
+  for (; lost_passed_ <= slot_mask_; ++lost_passed_) {
+    const auto at =
+        static_cast<uint16_t>(ring_->tail() - slot_mask_ - 1 + lost_passed_);
     if (slots_[at & slot_mask_].posted) {
       return contract::Completion{.queue_head = static_cast<uint16_t>(at + 1),
                                   .position = at,

@@ -148,6 +148,7 @@ class RxQueue {
   SpinLock lock_;
   bool broken_ = false;  // The device failed or broke its contract.
   uint32_t slot_mask_ = 0;
+  uint32_t lost_passed_ = 0;  // Slots that `FindLost` need not look at again.
   std::optional<RecvRing> ring_;
   std::unique_ptr<Slot[]> slots_;
   std::optional<Registrar> registrar_;
