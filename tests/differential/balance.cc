@@ -35,6 +35,12 @@ void Balance::OnCalled(uint32_t side, const Event& event) {
       return stream_.operations.at(number).at == operation.at;
     });
   }
+  if (IsRenewal(operation.verb)) {
+    for (uint32_t index = 0; index < kEndpoints; ++index) {
+      Exclude({.side = side, .endpoint = index});
+    }
+    unreported_.at(side).clear();
+  }
   if (IsSend(operation.verb)) {
     ++PairOf(operation.at, operation.peer.index()).sent;
   }

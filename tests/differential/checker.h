@@ -37,6 +37,7 @@ struct Verdict {
 //  - a message whose endpoints stayed open arrives exactly once, with its
 //    bytes, data and sender, in the oldest buffer that has none; one whose
 //    sender or receiver was closed arrives at most once;
+//  - the successor of a killed process may get again what that one got;
 //  - with `ordered`, messages of one endpoint to another are in order of
 //    posting;
 //  - no byte changes behind a message or after its completion;

@@ -224,6 +224,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--unordered", profile.unordered, "Streams without order, too");
   app.add_flag("--closes", profile.closes, "Close endpoints under traffic");
   app.add_flag("--unplugs", profile.unplugs, "Take links down");
+  app.add_flag("--kills", profile.kills, "Kill processes under traffic");
+  app.add_flag("--resets", profile.resets, "Reset NICs under traffic");
   app.add_option("--corpus", options.corpus, "Replay its streams first");
   app.add_option("--keep", options.keep, "Write shrunk failures here");
   app.add_option("--replay", options.replay, "Replay these files");

@@ -3,6 +3,7 @@
 
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,8 @@ using std::chrono::steady_clock;
 constexpr milliseconds kRetryFor{100};
 constexpr milliseconds kWaitFor{400};
 constexpr milliseconds kUnpluggedFor{30};
+constexpr milliseconds kResetWithin{10'000};
+constexpr uint32_t kSparesOfALife = 1'000;
 constexpr uint32_t kSpares = 4;  // Posted at each endpoint during a sync.
 constexpr uint64_t kUnknownFlagBit = uint64_t{1} << 47U;
 
@@ -42,33 +45,55 @@ bool IsUntouched(std::span<const uint8_t> bytes) {
                      [](uint8_t byte) { return byte == kUntouched; });
 }
 
-// Times that the region was registered anew before operation `number`.
-uint32_t GenerationAt(const Stream& stream, uint32_t number, const Place& owner,
-                      uint32_t region) {
-  return static_cast<uint32_t>(std::count_if(
+// The key of a region just before operation `number`: one that nobody had
+// before.
+uint64_t KeyAt(const Stream& stream, uint32_t number, uint32_t owner,
+               uint32_t region) {
+  const auto generation = static_cast<uint32_t>(std::count_if(
       stream.operations.begin(), stream.operations.begin() + number,
       [&](const Operation& earlier) {
-        return earlier.verb == Verb::kRegister &&
-               earlier.at.side == owner.side && earlier.region == region;
+        return earlier.verb == Verb::kRegister && earlier.at.side == owner &&
+               earlier.region == region;
       }));
+  return KeyOf(owner, region,
+               generation + RenewalsBefore(stream, number, owner));
 }
 
-bool UsesRma(const Stream& stream) {
-  return std::any_of(
-      stream.operations.begin(), stream.operations.end(),
-      [](const Operation& operation) { return IsRma(operation.verb); });
+// `count` pieces of a peer's memory; no border is one of `Split`.
+std::vector<fi_rma_iov> SplitTarget(const Operation& operation, uint64_t key,
+                                    size_t count) {
+  std::vector<fi_rma_iov> pieces;
+  uint64_t at = 0;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    const uint64_t piece = (operation.bytes - at) / 3;
+    pieces.push_back({.addr = operation.offset + at, .len = piece, .key = key});
+    at += piece;
+  }
+  pieces.push_back(
+      {.addr = operation.offset + at, .len = operation.bytes - at, .key = key});
+  return pieces;
 }
 
 }  // namespace
 
-Executor::Executor(uint32_t side, const Stream& stream,
+Executor::Executor(uint32_t side, const Stream& stream, uint32_t first,
                    Surroundings surroundings)
     : side_(side),
       stream_(stream),
       surroundings_(std::move(surroundings)),
-      fabric_(side, stream.setup, UsesRma(stream)) {
-  for (uint32_t index = 0; index < kRegions; ++index) {
-    told_memory_[index] = fabric_.region(index);
+      first_(first),
+      next_spare_(kSpareBase + first * kSparesOfALife) {
+  Open(first);
+}
+
+void Executor::Open(uint32_t number) {
+  FabricSide::Keys keys = {};
+  for (uint32_t region = 0; region < kRegions; ++region) {
+    keys.at(region) = KeyAt(stream_, number, side_, region);
+  }
+  fabric_ = std::make_unique<FabricSide>(side_, stream_, keys);
+  for (uint32_t index = 0; index < kAreas; ++index) {
+    told_memory_[index] = fabric_->area(index);
   }
 }
 
@@ -80,8 +105,10 @@ Executor::~Executor() {
 }
 
 void Executor::Run() {
-  MeetOther();  // Not before it is there, too.
-  for (uint32_t number = 0; number < stream_.operations.size(); ++number) {
+  if (first_ == 0) {
+    MeetOther();  // Not before it is there, too.
+  }
+  for (uint32_t number = first_; number < stream_.operations.size(); ++number) {
     const Operation& operation = stream_.operations[number];
     if (operation.verb == Verb::kSync) {
       Settle();
@@ -95,7 +122,7 @@ void Executor::Run() {
 void Executor::Execute(uint32_t number) {
   const Operation& operation = stream_.operations[number];
   const uint32_t index = operation.at.endpoint;
-  const bool open = fabric_.endpoint(index) != nullptr;
+  const bool open = fabric_->endpoint(index) != nullptr;
   switch (operation.verb) {
     case Verb::kWait:
       Wait();
@@ -110,7 +137,12 @@ void Executor::Execute(uint32_t number) {
       break;
     case Verb::kRegister:
     case Verb::kDeregister:
+    case Verb::kReset:
       break;
+    case Verb::kKill:
+      surroundings_.tell({.kind = EventKind::kCalled, .number = number});
+      (void)raise(SIGKILL);
+      return;
     default:
       if (!open) {
         return;
@@ -126,7 +158,7 @@ void Executor::Execute(uint32_t number) {
         receives.at(receives.size() - 1 - operation.back);
     event.bytes = Find(context)->number;
     event.result =
-        fi_cancel(&fabric_.endpoint(index)->fid, const_cast<void*>(context));
+        fi_cancel(&fabric_->endpoint(index)->fid, const_cast<void*>(context));
   } else {
     event.result = Call(number, operation);
     const bool counts =
@@ -145,29 +177,49 @@ int64_t Executor::Call(uint32_t number, const Operation& operation) {
     case Verb::kInvalid:
       return CallInvalid(operation);
     case Verb::kOpen:
-      return fabric_.OpenEndpoint(index);
+      return fabric_->OpenEndpoint(index);
     case Verb::kClose:
       return CloseEndpoint(index);
     case Verb::kDeregister:
-      return fabric_.DeregisterRegion(operation.region);
+      return fabric_->DeregisterRegion(operation.region);
     case Verb::kRegister: {
-      const int result = fabric_.DeregisterRegion(operation.region);
-      generations_[operation.region] =
-          GenerationAt(stream_, number, operation.at, operation.region) + 1;
+      const int result = fabric_->DeregisterRegion(operation.region);
       return result != 0
                  ? result
-                 : fabric_.RegisterRegion(
-                       operation.region, KeyOf(side_, operation.region,
-                                               generations_[operation.region]));
+                 : fabric_->RegisterRegion(
+                       operation.region,
+                       KeyAt(stream_, number + 1, side_, operation.region));
     }
+    case Verb::kReset:
+      return Reset(number);
     default:
       return IsRma(operation.verb) ? PostRma(number, operation)
                                    : PostSend(number, operation);
   }
 }
 
+// Until the library has reported all that the reset ended, and then says so.
+int64_t Executor::Reset(uint32_t number) {
+  surroundings_.reset_nic();
+  const auto deadline = steady_clock::now() + kResetWithin;
+  bool any = false;
+  while (PollAlive(&any)) {
+    if (steady_clock::now() > deadline) {
+      return -FI_ETIMEDOUT;
+    }
+  }
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    Require("fi_close", CloseEndpoint(index));
+  }
+  TellReads();
+  Forget();
+  fabric_.reset();
+  Open(number + 1);
+  return 0;
+}
+
 int64_t Executor::CloseEndpoint(uint32_t index) {
-  const int result = fabric_.CloseEndpoint(index);
+  const int result = fabric_->CloseEndpoint(index);
   if (result == 0) {
     receives_.at(index).clear();
     spares_.at(index) = 0;
@@ -202,7 +254,7 @@ void Executor::Register(const Operation& operation, Posted* posted) {
   if (operation.registered && !posted->buffer.empty()) {
     Require(
         "fi_mr_reg",
-        fi_mr_reg(fabric_.domain(), posted->buffer.data(),
+        fi_mr_reg(fabric_->domain(), posted->buffer.data(),
                   posted->buffer.size(), FI_SEND | FI_RECV | FI_READ | FI_WRITE,
                   0, kNoKey + 1 + posted->number, 0, &posted->region, nullptr));
   }
@@ -227,7 +279,7 @@ int64_t Executor::PostReceive(uint32_t number, const Operation& operation) {
   auto parts =
       Split(posted->buffer.data(), operation.bytes, operation.segments);
   std::vector<void*> descriptors(parts.size(), descriptor);
-  fid_ep* const endpoint = fabric_.endpoint(operation.at.endpoint);
+  fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
   const int64_t result = Retry([&]() -> int64_t {
     return operation.segments == 1
                ? fi_recv(endpoint, posted->buffer.data(), operation.bytes,
@@ -247,8 +299,8 @@ int64_t Executor::PostSend(uint32_t number, const Operation& operation) {
   auto posted = MakePosted(number, operation);
   const uint64_t seed = stream_.setup.seed;
   posted->buffer = Content(seed, number, operation.bytes);
-  fid_ep* const endpoint = fabric_.endpoint(operation.at.endpoint);
-  const fi_addr_t peer = fabric_.AddressOfPlace(operation.peer);
+  fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
+  const fi_addr_t peer = fabric_->AddressOfPlace(operation.peer);
   const uint64_t data = ContentData(seed, number);
   uint8_t* const bytes = posted->buffer.data();
   if (IsInject(operation.verb)) {
@@ -293,6 +345,18 @@ int64_t Executor::PostSend(uint32_t number, const Operation& operation) {
   return result;
 }
 
+uint64_t Executor::KeyFor(uint32_t number, const Operation& operation) const {
+  const uint32_t owner = operation.peer.side;
+  if (operation.fault == Fault::kBadKey) {
+    return kNoKey;
+  }
+  if (operation.fault == Fault::kWithoutRight) {
+    return GuardKey(owner,
+                    operation.verb == Verb::kRead ? kWriteOnly : kReadOnly);
+  }
+  return KeyAt(stream_, number, owner, operation.region);
+}
+
 int64_t Executor::PostRma(uint32_t number, const Operation& operation) {
   auto posted = MakePosted(number, operation);
   const uint64_t seed = stream_.setup.seed;
@@ -300,13 +364,9 @@ int64_t Executor::PostRma(uint32_t number, const Operation& operation) {
   posted->buffer = posted->reads
                        ? std::vector<uint8_t>(operation.bytes, kUntouched)
                        : Content(seed, number, operation.bytes);
-  fid_ep* const endpoint = fabric_.endpoint(operation.at.endpoint);
-  const fi_addr_t peer = fabric_.AddressOfPlace(operation.peer);
-  const uint64_t key = operation.fault == Fault::kBadKey
-                           ? kNoKey
-                           : KeyOf(operation.peer.side, operation.region,
-                                   GenerationAt(stream_, number, operation.peer,
-                                                operation.region));
+  fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
+  const fi_addr_t peer = fabric_->AddressOfPlace(operation.peer);
+  const uint64_t key = KeyFor(number, operation);
   uint8_t* const bytes = posted->buffer.data();
   if (operation.verb == Verb::kInjectWrite) {
     return Retry([&]() -> int64_t {
@@ -319,14 +379,15 @@ int64_t Executor::PostRma(uint32_t number, const Operation& operation) {
   std::vector<void*> descriptors(
       parts.size(),
       posted->region == nullptr ? nullptr : fi_mr_desc(posted->region));
-  const fi_rma_iov target = {
-      .addr = operation.offset, .len = operation.bytes, .key = key};
+  const auto target =
+      SplitTarget(operation, key,
+                  std::min<size_t>(operation.pieces, fabric_->piece_limit()));
   const fi_msg_rma message = {.msg_iov = parts.data(),
                               .desc = descriptors.data(),
                               .iov_count = parts.size(),
                               .addr = peer,
-                              .rma_iov = &target,
-                              .rma_iov_count = 1,
+                              .rma_iov = target.data(),
+                              .rma_iov_count = target.size(),
                               .context = &posted->context,
                               .data = ContentData(seed, number)};
   const uint64_t flags =
@@ -347,9 +408,9 @@ int64_t Executor::PostRma(uint32_t number, const Operation& operation) {
 }
 
 int64_t Executor::CallInvalid(const Operation& operation) {
-  fid_ep* const endpoint = fabric_.endpoint(operation.at.endpoint);
-  const fi_addr_t peer = fabric_.AddressOfPlace(operation.peer);
-  std::vector<uint8_t> bytes(fabric_.inject_size() + 1);
+  fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
+  const fi_addr_t peer = fabric_->AddressOfPlace(operation.peer);
+  std::vector<uint8_t> bytes(fabric_->inject_size() + 1);
   std::vector<iovec> parts(5, {.iov_base = bytes.data(), .iov_len = 1});
   switch (operation.fault) {
     case Fault::kUnknownPeer:
@@ -375,21 +436,29 @@ int64_t Executor::CallInvalid(const Operation& operation) {
 
 bool Executor::Poll() {
   bool any = false;
+  if (!PollAlive(&any)) {
+    throw SetupFailure("fi_cq_readfrom: the device has failed");
+  }
+  return any;
+}
+
+bool Executor::PollAlive(bool* any) {
+  *any = false;
   while (true) {
     fi_cq_data_entry entry = {};
     fi_addr_t source = FI_ADDR_NOTAVAIL;
-    const ssize_t result = fi_cq_readfrom(fabric_.cq(), &entry, 1, &source);
+    const ssize_t result = fi_cq_readfrom(fabric_->cq(), &entry, 1, &source);
     if (result == 1) {
       OnCompletion(entry, source);
     } else if (result == -FI_EAVAIL) {
       OnError();
     } else {
-      if (result != -FI_EAGAIN) {
+      if (result != -FI_EAGAIN && result != -FI_EIO) {
         Require("fi_cq_readfrom", result);
       }
-      return any;
+      return result == -FI_EAGAIN;
     }
-    any = true;
+    *any = true;
   }
 }
 
@@ -417,7 +486,7 @@ void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {
   event.bytes = entry.len;
   event.has_data = (entry.flags & FI_REMOTE_CQ_DATA) != 0;
   event.data = event.has_data ? entry.data : 0;
-  event.source = fabric_.PlaceAt(source);
+  event.source = fabric_->PlaceAt(source);
   Posted* const posted = Find(entry.op_context);
   if (posted == nullptr && (entry.flags & FI_REMOTE_WRITE) != 0) {
     event.kind = EventKind::kNotified;
@@ -436,11 +505,11 @@ void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {
 
 void Executor::OnError() {
   fi_cq_err_entry failure = {};
-  Require("fi_cq_readerr", fi_cq_readerr(fabric_.cq(), &failure, 0));
+  Require("fi_cq_readerr", fi_cq_readerr(fabric_->cq(), &failure, 0));
   Event event = {.kind = EventKind::kFailed, .number = kNobody};
   event.result = failure.err;
   for (uint32_t index = 0; index < kEndpoints; ++index) {
-    if (failure.op_context == fabric_.endpoint_context(index)) {
+    if (failure.op_context == fabric_->endpoint_context(index)) {
       event.endpoint = index + 1;  // An injected operation of this endpoint.
     }
   }
@@ -485,7 +554,7 @@ void Executor::Unplug() {
 // rest whatever the stream posted.
 void Executor::PostSpares() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
-    fid_ep* const endpoint = fabric_.endpoint(index);
+    fid_ep* const endpoint = fabric_->endpoint(index);
     while (endpoint != nullptr && spares_.at(index) < kSpares) {
       auto posted = std::make_unique<Posted>();
       posted->number = next_spare_++;
@@ -514,7 +583,7 @@ void Executor::PostSpares() {
 bool Executor::Counted() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
     const uint64_t expected = counted_.at(index);
-    const uint64_t ended = fabric_.EndedTransfers(index).value_or(expected);
+    const uint64_t ended = fabric_->EndedTransfers(index).value_or(expected);
     if (ended > expected) {
       surroundings_.tell({.kind = EventKind::kMiscounted,
                           .endpoint = index,
@@ -542,6 +611,7 @@ void Executor::Settle() {
     }
   }
   (void)Poll();  // What came between the last look and the word to go on.
+  TellReads();
   TellMemory();
   Forget();
   surroundings_.tell({.kind = EventKind::kSettled});
@@ -555,8 +625,7 @@ void Executor::MeetOther() {
   }
 }
 
-// What reads brought, and what others wrote into the regions.
-void Executor::TellMemory() {
+void Executor::TellReads() {
   for (const auto& [context, posted] : posted_) {
     if (posted->reads && posted->complete && !posted->failed) {
       surroundings_.tell({.kind = EventKind::kResult,
@@ -564,8 +633,12 @@ void Executor::TellMemory() {
                           .content = posted->buffer});
     }
   }
-  for (uint32_t index = 0; index < kRegions; ++index) {
-    const std::vector<uint8_t>& now = fabric_.region(index);
+}
+
+// What others wrote into the regions.
+void Executor::TellMemory() {
+  for (uint32_t index = 0; index < kAreas; ++index) {
+    const std::vector<uint8_t>& now = fabric_->area(index);
     std::vector<uint8_t>& told = told_memory_.at(index);
     const auto first = std::mismatch(now.begin(), now.end(), told.begin());
     if (first.first == now.end()) {

@@ -24,18 +24,21 @@ struct Surroundings {
   std::function<bool()> may_go_on;
   std::function<void()> say_settling;
   std::function<void(bool up)> set_link;
+  std::function<void()> reset_nic;
 };
 
 // Every buffer is the executor's own, filled so that a byte out of place
 // shows. Thread safety: none.
 class Executor {
  public:
-  Executor(uint32_t side, const Stream& stream, Surroundings surroundings);
+  // Its share from operation `first` on; what comes before was another's.
+  Executor(uint32_t side, const Stream& stream, uint32_t first,
+           Surroundings surroundings);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs the whole stream. Throws SetupFailure.
+  // Runs to the end of the stream. Throws SetupFailure.
   void Run();
 
  private:
@@ -62,8 +65,12 @@ class Executor {
   int64_t PostReceive(uint32_t number, const Operation& operation);
   int64_t PostSend(uint32_t number, const Operation& operation);
   int64_t PostRma(uint32_t number, const Operation& operation);
+  uint64_t KeyFor(uint32_t number, const Operation& operation) const;
   int64_t CallInvalid(const Operation& operation);
   int64_t CloseEndpoint(uint32_t index);
+  int64_t Reset(uint32_t number);
+  // Opens everything as it is from operation `number` on.
+  void Open(uint32_t number);
   // Calls `post` until it takes the operation or has refused it for too long.
   int64_t Retry(const std::function<int64_t()>& post);
 
@@ -72,8 +79,10 @@ class Executor {
   void Register(const Operation& operation, Posted* posted);
   void Keep(std::unique_ptr<Posted> posted);
 
-  // Reads what has completed; whether there was anything.
+  // Reads what has completed; whether there was anything. Throws SetupFailure.
   bool Poll();
+  // The same; false with -FI_EIO, which a NIC that was reset answers.
+  bool PollAlive(bool* any);
   void OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source);
   void OnError();
   Posted* Find(const void* context);
@@ -86,19 +95,20 @@ class Executor {
   // Whether every send and write has ended, as far as counters tell.
   bool Counted();
   void PostSpares();
+  void TellReads();
   void TellMemory();
   void Forget();
 
   const uint32_t side_;
   const Stream& stream_;
   const Surroundings surroundings_;
-  FabricSide fabric_;
+  const uint32_t first_;
+  std::unique_ptr<FabricSide> fabric_;
   std::unordered_map<const void*, std::unique_ptr<Posted>> posted_;
   std::array<std::vector<const void*>, kEndpoints> receives_;
   std::array<uint32_t, kEndpoints> spares_ = {};
   std::array<uint64_t, kEndpoints> counted_ = {};  // Sends, writes accepted.
-  std::array<uint32_t, kRegions> generations_ = {};
-  std::array<std::vector<uint8_t>, kRegions> told_memory_;
+  std::array<std::vector<uint8_t>, kAreas> told_memory_;
   uint32_t next_spare_ = kSpareBase;
 };
 

@@ -47,25 +47,49 @@ uint64_t KeyOf(uint32_t side, uint32_t region, uint32_t generation) {
          1;
 }
 
-FabricSide::FabricSide(uint32_t side, const Setup& setup, bool rma)
-    : side_(side), selective_(setup.selective) {
-  OpenDomain(setup, rma);
+uint64_t GuardKey(uint32_t side, uint32_t area) {
+  return kNoKey - 1 - side * kAreas - area;
+}
+
+FabricSide::FabricSide(uint32_t side, const Stream& stream, const Keys& keys)
+    : side_(side), selective_(stream.setup.selective) {
+  OpenDomain(stream);
   for (uint32_t index = 0; index < kEndpoints; ++index) {
     Require("fi_endpoint", OpenEndpoint(index));
   }
   InsertEverybody();
-  for (uint32_t index = 0; index < kRegions && rma; ++index) {
-    memory_[index].assign(kRegionBytes, kUntouched);
-    Require("fi_mr_reg", RegisterRegion(index, KeyOf(side, index, 0)));
+  if (!Uses(stream, IsRma)) {
+    return;
   }
+  for (auto& area : memory_) {
+    area.assign(kRegionBytes, kUntouched);
+  }
+  for (uint32_t index = 0; index < kRegions; ++index) {
+    Require("fi_mr_reg", RegisterRegion(index, keys.at(index)));
+  }
+  Require("fi_mr_reg",
+          Register(kReadOnly, FI_REMOTE_READ, GuardKey(side, kReadOnly)));
+  Require("fi_mr_reg",
+          Register(kWriteOnly, FI_REMOTE_WRITE, GuardKey(side, kWriteOnly)));
 }
 
-void FabricSide::OpenDomain(const Setup& setup, bool rma) {
+void FabricSide::OpenDomain(const Stream& stream) {
+  const bool rma = Uses(stream, IsRma);
+  const bool reads =
+      Uses(stream, [](Verb verb) { return verb == Verb::kRead; });
   const std::unique_ptr<fi_info, InfoDeleter> hints(fi_allocinfo());
-  hints->caps = FI_MSG | FI_SOURCE | (rma ? FI_RMA : 0);
+  hints->caps = FI_MSG | FI_SOURCE;
+  if (rma) {
+    // A device without reads has the rest.
+    hints->caps |= FI_SEND | FI_RECV | FI_RMA | FI_WRITE | FI_REMOTE_WRITE |
+                   (reads ? FI_READ | FI_REMOTE_READ : 0);
+  }
   hints->ep_attr->type = FI_EP_RDM;
   hints->fabric_attr->prov_name = strdup("heddle");
-  hints->tx_attr->msg_order = setup.ordered ? FI_ORDER_SAS : FI_ORDER_NONE;
+  hints->tx_attr->msg_order =
+      (stream.setup.ordered ? FI_ORDER_SAS : FI_ORDER_NONE) |
+      (stream.setup.rma_ordered ? FI_ORDER_WAW | FI_ORDER_RMA_WAW : 0) |
+      (stream.setup.rma_ordered && reads ? FI_ORDER_RAW | FI_ORDER_RMA_RAW : 0);
   hints->rx_attr->msg_order = hints->tx_attr->msg_order;
   fi_info* found = nullptr;
   Require("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0,
@@ -101,7 +125,7 @@ FabricSide::~FabricSide() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
     (void)CloseEndpoint(index);
   }
-  for (uint32_t index = 0; index < kRegions; ++index) {
+  for (uint32_t index = 0; index < kAreas; ++index) {
     (void)DeregisterRegion(index);
   }
   fid* const objects[] = {
@@ -192,9 +216,12 @@ int FabricSide::CloseEndpoint(uint32_t index) {
 }
 
 int FabricSide::RegisterRegion(uint32_t index, uint64_t key) {
-  return fi_mr_reg(domain_, memory_.at(index).data(), kRegionBytes,
-                   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0,
-                   &regions_.at(index), nullptr);
+  return Register(index, FI_REMOTE_READ | FI_REMOTE_WRITE, key);
+}
+
+int FabricSide::Register(uint32_t area, uint64_t access, uint64_t key) {
+  return fi_mr_reg(domain_, memory_.at(area).data(), kRegionBytes, access, 0,
+                   key, 0, &regions_.at(area), nullptr);
 }
 
 int FabricSide::DeregisterRegion(uint32_t index) {

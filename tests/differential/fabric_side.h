@@ -38,8 +38,10 @@ struct InfoDeleter {
 // Thread safety: none. Closes what is open in the end.
 class FabricSide {
  public:
-  // Opens everything. `rma`: with regions and the capability.
-  FabricSide(uint32_t side, const Setup& setup, bool rma);
+  using Keys = std::array<uint64_t, kRegions>;
+
+  // Opens everything that `stream` needs; `keys` of the regions.
+  FabricSide(uint32_t side, const Stream& stream, const Keys& keys);
   ~FabricSide();
   FabricSide(const FabricSide&) = delete;
   FabricSide& operator=(const FabricSide&) = delete;
@@ -50,6 +52,8 @@ class FabricSide {
   void* endpoint_context(uint32_t index) { return &endpoint_tags_.at(index); }
   fid_cq* cq() const { return cq_; }
   fid_domain* domain() const { return domain_; }
+  // Pieces of a peer's memory that one access may name.
+  size_t piece_limit() const { return info_->tx_attr->rma_iov_limit; }
   size_t inject_size() const { return info_->tx_attr->inject_size; }
   fi_addr_t AddressOfPlace(const Place& place) const {
     return addresses_.at(place.index());
@@ -66,12 +70,13 @@ class FabricSide {
   int CloseEndpoint(uint32_t index);
 
   // Memory that others may read and write, kept for the whole run.
-  std::vector<uint8_t>& region(uint32_t index) { return memory_.at(index); }
+  std::vector<uint8_t>& area(uint32_t index) { return memory_.at(index); }
   int RegisterRegion(uint32_t index, uint64_t key);
   int DeregisterRegion(uint32_t index);
 
  private:
-  void OpenDomain(const Setup& setup, bool rma);
+  void OpenDomain(const Stream& stream);
+  int Register(uint32_t area, uint64_t access, uint64_t key);
   void InsertEverybody();
   int BindAndEnable(uint32_t index, fid_ep* endpoint);
 
@@ -86,13 +91,15 @@ class FabricSide {
   std::array<fid_cntr*, kEndpoints> counters_ = {};
   std::array<uint8_t, kEndpoints> endpoint_tags_ = {};
   std::array<fi_addr_t, kPlaces> addresses_ = {};
-  std::array<fid_mr*, kRegions> regions_ = {};
-  std::array<std::vector<uint8_t>, kRegions> memory_;
+  std::array<fid_mr*, kAreas> regions_ = {};
+  std::array<std::vector<uint8_t>, kAreas> memory_;
 };
 
 // The key of a region that was registered anew `generation` times.
 uint64_t KeyOf(uint32_t side, uint32_t region, uint32_t generation);
 // Of a region that is never registered.
 inline constexpr uint64_t kNoKey = 0x7777;
+// Of the area of a side that others may only read, or only write.
+uint64_t GuardKey(uint32_t side, uint32_t area);
 
 }  // namespace heddle::differential

@@ -28,7 +28,10 @@ class Generator {
     stream_.setup.selective = Below(3) == 0;
     closes_ = profile.closes && Below(3) == 0;
     unplugs_ = profile.unplugs && Below(4) == 0;
+    kills_ = profile.kills && Below(3) == 0;
+    resets_ = profile.resets && Below(3) == 0;
     rma_ = profile.rma && Below(4) != 0;
+    stream_.setup.rma_ordered = rma_ && Below(2) == 0;
   }
 
   Stream Make() {
@@ -54,7 +57,7 @@ class Generator {
   }
 
   Verb AnyVerb() {
-    const std::array<Weighted, 17> table = {{
+    const std::array<Weighted, 19> table = {{
         {Verb::kReceive, 30},
         {Verb::kSend, 22},
         {Verb::kSendData, 6},
@@ -66,10 +69,12 @@ class Generator {
         {Verb::kClose, closes_ ? 2U : 0U},
         {Verb::kOpen, closes_ ? 3U : 0U},
         {Verb::kUnplug, unplugs_ ? 2U : 0U},
+        {Verb::kKill, kills_ ? 1U : 0U},
+        {Verb::kReset, resets_ ? 1U : 0U},
         {Verb::kWrite, rma_ ? 14U : 0U},
         {Verb::kWriteData, rma_ ? 4U : 0U},
         {Verb::kInjectWrite, rma_ ? 4U : 0U},
-        {Verb::kRead, rma_ ? 12U : 0U},
+        {Verb::kRead, rma_ && profile_.reads ? 12U : 0U},
         {Verb::kRegister, rma_ ? 1U : 0U},
         {Verb::kDeregister, rma_ ? 1U : 0U},
     }};
@@ -107,7 +112,8 @@ class Generator {
   }
 
   uint32_t MessageSize(uint32_t most) {
-    return std::max(AnySize(most), closes_ ? kTellingBytes : 0U);
+    const bool ends = closes_ || kills_ || resets_;
+    return std::max(AnySize(most), ends ? kTellingBytes : 0U);
   }
 
   Fault AnyInvalidCall() {
@@ -126,8 +132,10 @@ class Generator {
     const uint32_t room = kRegionBytes - operation->bytes;
     operation->offset =
         Below(2) == 0 ? Below(std::min(room, 512U) + 1) : Below(room + 1);
-    if (!inject && Below(16) == 0) {
-      operation->fault = Below(2) == 0 ? Fault::kBadKey : Fault::kBeyondRegion;
+    if (!inject && Below(12) == 0) {
+      constexpr std::array<Fault, 3> kRefused = {
+          Fault::kBadKey, Fault::kBeyondRegion, Fault::kWithoutRight};
+      operation->fault = kRefused.at(Below(kRefused.size()));
       if (operation->fault == Fault::kBeyondRegion) {
         operation->bytes = std::max(operation->bytes, 1U);
         operation->offset = kRegionBytes - operation->bytes + 1;
@@ -174,6 +182,7 @@ class Generator {
                          operation.verb != Verb::kRead && Below(2) == 0;
       if (operation.bytes <= kManySegmentsUpTo && Below(4) == 0) {
         operation.segments = 1 + Below(4);
+        operation.pieces = IsRma(operation.verb) ? 1 + Below(4) : 1;
       }
     }
     return operation;
@@ -184,6 +193,8 @@ class Generator {
   Stream stream_;
   bool closes_ = false;
   bool unplugs_ = false;
+  bool kills_ = false;
+  bool resets_ = false;
   bool rma_ = false;
 };
 

@@ -12,16 +12,19 @@ struct Profile {
   uint32_t operations = 60;  // Without syncs.
   // At most; the default keeps streams on simulated RTL short.
   uint32_t max_bytes = 20'000;
-  bool rma = false;
+  bool rma = false;        // Writes and reads, some streams with their order.
+  bool reads = true;       // With `rma`.
   bool unordered = false;  // Some streams do not ask for order.
   bool closes = false;     // Some streams close endpoints under traffic.
   bool unplugs = false;    // Some streams take a link down for a moment.
+  bool kills = false;      // Some streams kill the process of a side.
+  bool resets = false;     // Some streams reset the NIC of a side.
   WireFaults faults = {};
 };
 
 // The same for the same seed and profile. Ends with a sync. In streams that
-// close endpoints, in which messages may be missing, every message is long
-// enough to be told from all others.
+// end endpoints under traffic, in which messages may be missing, every message
+// is long enough to be told from all others.
 Stream Generate(uint64_t seed, const Profile& profile);
 
 }  // namespace heddle::differential

@@ -20,7 +20,7 @@ struct Buffer {
 class Ideal {
  public:
   Ideal(const Stream& stream, uint64_t seed)
-      : stream_(stream), random_(seed), memory_(kSides * kRegions) {
+      : stream_(stream), random_(seed), memory_(kSides * kAreas) {
     for (auto& region : memory_) {
       region.assign(kRegionBytes, kUntouched);
     }
@@ -53,7 +53,8 @@ class Ideal {
     const uint32_t at = operation.at.index();
     const bool of_endpoint = operation.verb != Verb::kRegister &&
                              operation.verb != Verb::kDeregister &&
-                             operation.verb != Verb::kOpen;
+                             operation.verb != Verb::kOpen &&
+                             !IsRenewal(operation.verb);
     if (operation.verb == Verb::kWait || operation.verb == Verb::kUnplug ||
         (of_endpoint && !open_.at(at)) ||
         (operation.verb == Verb::kOpen && open_.at(at))) {
@@ -68,6 +69,9 @@ class Ideal {
       Cancel(number, operation);
       return;
     }
+    if (IsRenewal(operation.verb)) {
+      Renew(operation);
+    }
     Tell(operation.at.side, called);
     if (operation.verb == Verb::kReceive) {
       buffers_.at(at).push_back({number, operation.bytes});
@@ -79,8 +83,9 @@ class Ideal {
       Close(at);
     } else if (operation.verb == Verb::kOpen) {
       open_.at(at) = true;
-    } else if (operation.verb != Verb::kInvalid) {
-      registered_.at(operation.at.side * kRegions + operation.region) =
+    } else if (operation.verb == Verb::kRegister ||
+               operation.verb == Verb::kDeregister) {
+      registered_.at(operation.at.side * kAreas + operation.region) =
           operation.verb == Verb::kRegister;
     }
   }
@@ -110,6 +115,38 @@ class Ideal {
     }
   }
 
+  // A reset is reported to all that it ended.
+  void Renew(const Operation& operation) {
+    const uint32_t side = operation.at.side;
+    for (uint32_t index = 0; index < kEndpoints; ++index) {
+      const uint32_t at = Place{.side = side, .endpoint = index}.index();
+      if (operation.verb == Verb::kReset) {
+        EndAll(at);
+      }
+      Close(at);
+      open_.at(at) = true;
+    }
+    for (uint32_t area = side * kAreas; area < (side + 1) * kAreas; ++area) {
+      memory_.at(area).assign(kRegionBytes, kUntouched);
+      told_.at(area) = memory_.at(area);
+      registered_.at(area) = true;
+    }
+  }
+
+  void EndAll(uint32_t at) {
+    for (const Buffer& buffer : buffers_.at(at)) {
+      Tell(at / kEndpoints, {.kind = EventKind::kFailed,
+                             .number = buffer.number,
+                             .result = FI_EIO,
+                             .digest = Digest({})});
+    }
+    for (const auto& messages : under_way_.at(at)) {
+      for (const uint32_t number : messages) {
+        Fail(number, FI_EIO);
+      }
+    }
+  }
+
   void Fail(uint32_t number, int64_t error) {
     const Operation& operation = stream_.operations.at(number);
     if (!open_.at(operation.at.index())) {
@@ -136,10 +173,13 @@ class Ideal {
   }
 
   void Access(uint32_t number, const Operation& operation) {
-    const uint32_t region = operation.peer.side * kRegions + operation.region;
+    const uint32_t region = operation.peer.side * kAreas + operation.region;
     if (operation.fault != Fault::kNone || !registered_.at(region) ||
         !open_.at(operation.peer.index())) {
-      Fail(number, FI_EACCES);
+      const bool has_key =
+          operation.fault == Fault::kWithoutRight ||
+          (operation.fault == Fault::kBeyondRegion && registered_.at(region));
+      Fail(number, has_key ? FI_EACCES : FI_EKEYREJECTED);
       return;
     }
     auto& memory = memory_.at(region);
@@ -235,9 +275,9 @@ class Ideal {
     results_.clear();
     for (uint32_t index = 0; index < memory_.size(); ++index) {
       if (memory_[index] != told_[index]) {
-        Tell(index / kRegions, {.kind = EventKind::kMemory,
-                                .region = index % kRegions,
-                                .content = memory_[index]});
+        Tell(index / kAreas, {.kind = EventKind::kMemory,
+                              .region = index % kAreas,
+                              .content = memory_[index]});
       }
     }
     told_ = memory_;
@@ -252,7 +292,7 @@ class Ideal {
   std::array<std::deque<Buffer>, kPlaces> buffers_;
   std::array<std::array<std::deque<uint32_t>, kPlaces>, kPlaces> under_way_;
   std::array<bool, kPlaces> open_ = {};
-  std::array<bool, kSides* kRegions> registered_ = {};
+  std::array<bool, kSides* kAreas> registered_ = {};
   std::vector<std::vector<uint8_t>> memory_;
   std::vector<std::vector<uint8_t>> told_;
   std::vector<Event> results_;

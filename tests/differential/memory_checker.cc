@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/differential/memory_checker.h"
 
+#include <rdma/fi_errno.h>
+
 #include <algorithm>
 
 #include "tests/differential/content.h"
 
 namespace heddle::differential {
+namespace {
+
+// Of an access that is refused to a region that is `registered`.
+int64_t ErrorOf(Fault fault, bool registered) {
+  const bool has_key = fault == Fault::kWithoutRight ||
+                       (fault == Fault::kBeyondRegion && registered);
+  return has_key ? FI_EACCES : FI_EKEYREJECTED;
+}
+
+}  // namespace
 
 MemoryChecker::MemoryChecker(const Stream& stream, Verdict* verdict)
-    : stream_(stream), verdict_(verdict), regions_(kSides * kRegions) {
+    : stream_(stream), verdict_(verdict), regions_(kSides * kAreas) {
   for (Region& region : regions_) {
     region.before.assign(kRegionBytes, kUntouched);
     region.now = region.before;
@@ -36,6 +48,7 @@ void MemoryChecker::Feed(uint32_t side, const Event& event) {
       if (found != accesses_.end()) {
         found->second.completed = time;
         found->second.failed = event.kind == EventKind::kFailed;
+        found->second.error = event.result;
       }
       break;
     case EventKind::kResult:
@@ -48,7 +61,7 @@ void MemoryChecker::Feed(uint32_t side, const Event& event) {
       notices_.at(side).push_back(event.data);
       break;
     case EventKind::kMemory: {
-      auto& now = regions_.at(side * kRegions + event.region).now;
+      auto& now = regions_.at(side * kAreas + event.region).now;
       std::copy(event.content.begin(), event.content.end(),
                 now.begin() + static_cast<ptrdiff_t>(event.offset));
       break;
@@ -63,15 +76,19 @@ void MemoryChecker::OnCalled(const Event& event) {
   if (event.result != 0) {
     return;
   }
-  const uint32_t own = operation.at.side * kRegions + operation.region;
+  const uint32_t own = operation.at.side * kAreas + operation.region;
   if (IsRma(operation.verb)) {
     accesses_[event.number] = {.number = event.number,
                                .operation = &operation,
                                .posted = clock_.at(operation.at.side)};
+    accesses_[event.number].life =
+        RenewalsBefore(stream_, event.number, operation.peer.side);
   } else if (operation.verb == Verb::kRegister ||
              operation.verb == Verb::kDeregister) {
     regions_.at(own).registered = operation.verb == Verb::kRegister;
     regions_.at(own).was_changed = true;
+  } else if (IsRenewal(operation.verb)) {
+    OnRenewal(operation.at.side);
   } else if (operation.verb == Verb::kClose) {
     closed_.at(operation.at.index()) = true;
     was_closed_.at(operation.at.index()) = true;
@@ -80,9 +97,31 @@ void MemoryChecker::OnCalled(const Event& event) {
   }
 }
 
+void MemoryChecker::OnRenewal(uint32_t side) {
+  renewed_.at(side) = true;
+  for (uint32_t area = 0; area < kAreas; ++area) {
+    Region& region = regions_.at(side * kAreas + area);
+    ++region.life;
+    region.registered = region.was_changed = true;
+    region.now.assign(kRegionBytes, kUntouched);
+  }
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    const uint32_t at = Place{.side = side, .endpoint = index}.index();
+    closed_.at(at) = false;
+    was_closed_.at(at) = true;
+  }
+}
+
 bool MemoryChecker::Precedes(const Access& first, const Access& second) const {
-  return first.operation->at.side == second.operation->at.side &&
-         first.completed < second.posted;
+  const Operation& one = *first.operation;
+  const Operation& other = *second.operation;
+  const bool ordered = stream_.setup.rma_ordered && one.verb != Verb::kRead &&
+                       one.at == other.at && one.peer == other.peer &&
+                       first.posted < second.posted &&
+                       !was_closed_.at(one.at.index()) &&
+                       !was_closed_.at(one.peer.index());
+  return ordered ||
+         (one.at.side == other.at.side && first.completed < second.posted);
 }
 
 bool MemoryChecker::MustFail(const Access& access) const {
@@ -91,11 +130,24 @@ bool MemoryChecker::MustFail(const Access& access) const {
          (!region.registered && !region.was_changed);
 }
 
-bool MemoryChecker::MayFail(const Access& access) const {
+// Of several pieces only the last is beyond the region.
+bool MemoryChecker::LeavesNothing(const Access& access) const {
   const Operation& operation = *access.operation;
-  return MustFail(access) || RegionOf(operation).was_changed ||
+  return MustFail(access) &&
+         (operation.fault != Fault::kBeyondRegion || operation.pieces == 1);
+}
+
+bool MemoryChecker::MayFail(const Access& access) const {
+  return MustFail(access) || MayFailOtherwise(access);
+}
+
+// For another reason than that it asks for what it may not.
+bool MemoryChecker::MayFailOtherwise(const Access& access) const {
+  const Operation& operation = *access.operation;
+  return RegionOf(operation).was_changed ||
          was_closed_.at(operation.at.index()) ||
-         was_closed_.at(operation.peer.index());
+         was_closed_.at(operation.peer.index()) ||
+         renewed_.at(operation.peer.side);
 }
 
 // Whether all its bytes were certainly written at some time.
@@ -117,12 +169,21 @@ void MemoryChecker::CheckOutcome(const Access& access) {
     if (MustFail(access)) {
       Violate(Name(access) + " succeeded, which it must not");
     }
-    if (access.operation->verb == Verb::kRead && !access.has_result) {
+    // Results are told of at a sync.
+    if (access.operation->verb == Verb::kRead && !access.has_result &&
+        !was_closed_.at(access.operation->at.index())) {
       Violate(Name(access) + " has no result");
     }
   }
   if (complete && access.failed && !MayFail(access)) {
     Violate(Name(access) + " failed without a cause");
+  }
+  if (complete && access.failed && MustFail(access) &&
+      !MayFailOtherwise(access) &&
+      access.error != ErrorOf(access.operation->fault,
+                              RegionOf(*access.operation).registered)) {
+    Violate(Name(access) + " was refused with error " +
+            std::to_string(access.error));
   }
 }
 
@@ -199,31 +260,45 @@ void MemoryChecker::CheckRead(const Access& read,
   }
 }
 
+std::vector<const MemoryChecker::Access*> MemoryChecker::AccessesTo(
+    uint32_t index, uint32_t life, bool reads) const {
+  std::vector<const Access*> found;
+  for (const auto& [number, access] : accesses_) {
+    const bool is_read = access.operation->verb == Verb::kRead;
+    if (&RegionOf(*access.operation) == &regions_[index] &&
+        access.life == life && is_read == reads && !LeavesNothing(access)) {
+      found.push_back(&access);
+    }
+  }
+  return found;
+}
+
 void MemoryChecker::CheckRegion(uint32_t index) {
   Region& region = regions_.at(index);
   std::vector<const Access*> writes;
-  for (const auto& [number, access] : accesses_) {
-    if (&RegionOf(*access.operation) == &region &&
-        access.operation->verb != Verb::kRead && !MustFail(access)) {
-      writes.push_back(&access);
+  for (; region.first_life <= region.life; ++region.first_life) {
+    writes = AccessesTo(index, region.first_life, /*reads=*/false);
+    for (const Access* const read :
+         AccessesTo(index, region.first_life, /*reads=*/true)) {
+      if (read->has_result && !read->failed) {
+        CheckRead(*read, writes);
+      }
     }
-  }
-  for (const auto& [number, access] : accesses_) {
-    if (&RegionOf(*access.operation) == &region && access.has_result &&
-        !access.failed && !MustFail(access)) {
-      CheckRead(access, writes);
+    if (region.first_life != region.life) {
+      region.before.assign(kRegionBytes, kUntouched);
     }
   }
   for (uint32_t at = 0; at < kRegionBytes; ++at) {
     if (!MayHold(at, region.now[at], region.before[at], nullptr, writes)) {
       ++verdict_->figures.corrupted;
       Violate("byte " + std::to_string(at) + " of region " +
-              std::to_string(index % kRegions) + " of side " +
-              std::to_string(index / kRegions) +
+              std::to_string(index % kAreas) + " of side " +
+              std::to_string(index / kAreas) +
               " is not what a last write left");
       break;
     }
   }
+  region.first_life = region.life;
   region.before = region.now;
 }
 

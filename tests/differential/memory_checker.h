@@ -17,16 +17,20 @@
 namespace heddle::differential {
 
 // One access comes before another when its initiator saw it complete before it
-// posted the other, or when a sync lies between them. Everything else may
-// happen in any order, byte by byte. So, for each byte:
+// posted the other, or when a sync lies between them; with `rma_ordered` a
+// write also comes before what its endpoint posts later to the same endpoint.
+// Everything else may happen in any order, byte by byte. So, for each byte:
 //  - a read brings what a write left that does not come after it, unless
 //    another write surely came between; or what was there at the last sync,
 //    unless a write surely came before it;
 //  - at a sync the byte is that of a write after which no other surely came;
 //  - a byte that no write covers is what it was.
-// A write that failed may have left any of its bytes, but for a refused one,
-// which left none. An access fails only if it asked for what it may not, or
-// its region or an endpoint was closed; and then it does fail.
+// A side that begins anew has other regions: untouched, and what was meant for
+// the former ones does not reach them.
+// A write that failed may have left any of its bytes, but for one that was
+// refused whole, which left none. An access fails only if it asked for what it
+// may not, or its region or an endpoint was closed; and then it does fail, with
+// the error that says so.
 //
 // Fed as MessageChecker is. Thread safety: none.
 class MemoryChecker {
@@ -45,10 +49,15 @@ class MemoryChecker {
     uint64_t posted = 0;
     uint64_t completed = UINT64_MAX;
     bool failed = false;
+    uint32_t life = 0;  // Of the region that it is for.
+    int64_t error = 0;
     bool has_result = false;
     std::vector<uint8_t> result = {};
   };
   struct Region {
+    // How often its side had begun anew at the last sync, and has now.
+    uint32_t first_life = 0;
+    uint32_t life = 0;
     std::vector<uint8_t> before;  // At the last sync.
     std::vector<uint8_t> now;
     bool registered = true;
@@ -60,18 +69,24 @@ class MemoryChecker {
   bool IsSure(const Access& access) const;
   bool MayFail(const Access& access) const;
   bool MustFail(const Access& access) const;
+  bool LeavesNothing(const Access& access) const;
   void CheckOutcome(const Access& access);
+  bool MayFailOtherwise(const Access& access) const;
   void CheckNotices();
   void CheckRegion(uint32_t index);
+  void OnRenewal(uint32_t side);
   void CheckRead(const Access& read, const std::vector<const Access*>& writes);
   bool MayHold(uint32_t at, uint8_t value, uint8_t before, const Access* read,
                const std::vector<const Access*>& writes) const;
+  // The accesses to a region in one of its lives that were not refused.
+  std::vector<const Access*> AccessesTo(uint32_t index, uint32_t life,
+                                        bool reads) const;
   uint8_t Value(const Access& write, uint32_t at) const;
   Region& RegionOf(const Operation& operation) {
-    return regions_.at(operation.peer.side * kRegions + operation.region);
+    return regions_.at(operation.peer.side * kAreas + operation.region);
   }
   const Region& RegionOf(const Operation& operation) const {
-    return regions_.at(operation.peer.side * kRegions + operation.region);
+    return regions_.at(operation.peer.side * kAreas + operation.region);
   }
   void Violate(const std::string& what);
   std::string Name(const Access& access) const;
@@ -84,6 +99,7 @@ class MemoryChecker {
   std::array<std::vector<uint64_t>, kSides> notices_;
   std::array<bool, kPlaces> closed_ = {};
   std::array<bool, kPlaces> was_closed_ = {};
+  std::array<bool, kSides> renewed_ = {};  // Since the stream began.
 };
 
 }  // namespace heddle::differential

@@ -54,6 +54,7 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
       Posted& spare = posted_.at(side)[event.number];
       spare.number = event.number;
       spare.bytes = event.bytes;
+      spare.kills = kills_.at(side);
       const Place at = {.side = side, .endpoint = event.endpoint};
       receives_.at(at.index()).push_back(event.number);
       break;
@@ -100,6 +101,8 @@ void MessageChecker::OnCalled(uint32_t side, const Event& event) {
     OnClose(operation.at);
   } else if (operation.verb == Verb::kOpen) {
     closed_.at(operation.at.index()) = false;
+  } else if (IsRenewal(operation.verb)) {
+    OnRenewal(operation);
   } else {
     regions_changed_ = true;
   }
@@ -113,6 +116,7 @@ void MessageChecker::OnAccepted(uint32_t side, const Event& event) {
   Posted& posted = posted_.at(side)[event.number];
   posted.number = event.number;
   posted.bytes = operation.bytes;
+  posted.kills = kills_.at(side);
   const uint32_t at = operation.at.index();
   if (operation.verb == Verb::kReceive) {
     receives_.at(at).push_back(event.number);
@@ -130,6 +134,28 @@ void MessageChecker::OnClose(const Place& place) {
   }
   for (const uint32_t number : receives_.at(place.index())) {
     posted_.at(place.side).at(number).over = true;
+  }
+}
+
+// A reset is told of when all that it ended should have been reported.
+void MessageChecker::OnRenewal(const Operation& operation) {
+  const uint32_t side = operation.at.side;
+  renewed_.at(side) = true;
+  kills_.at(side) += operation.verb == Verb::kKill ? 1 : 0;
+  for (const auto& [number, posted] : posted_.at(side)) {
+    const bool reported = number >= stream_.operations.size() ||
+                          stream_.operations[number].verb == Verb::kReceive ||
+                          IsReported(stream_.setup, stream_.operations[number]);
+    if (operation.verb == Verb::kReset && !posted.complete && !posted.over &&
+        reported) {
+      Violate(Name(number) + " was ended by a reset without a word");
+    }
+  }
+  was_reset_.at(side) = was_reset_.at(side) || operation.verb == Verb::kReset;
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    const Place place = {.side = side, .endpoint = index};
+    OnClose(place);
+    closed_.at(place.index()) = false;
   }
 }
 
@@ -165,7 +191,7 @@ void MessageChecker::OnCompletion(uint32_t side, const Event& event) {
   }
 }
 
-void MessageChecker::CheckReceive(const Posted& posted) {
+void MessageChecker::CheckReceive(const Place& place, const Posted& posted) {
   const Event& event = posted.completion;
   if (!event.clean) {
     ++verdict_->figures.corrupted;
@@ -185,7 +211,8 @@ void MessageChecker::CheckReceive(const Posted& posted) {
       event.result == FI_ECANCELED && posted.cancelled && event.bytes == 0;
   // A sender that was closed in the middle of a message says so.
   const bool broken_off = event.result == FI_EREMOTEIO && any_closed();
-  if (!truncated && !cancelled && !broken_off) {
+  const bool reset = event.result == FI_EIO && was_reset_.at(place.side);
+  if (!truncated && !cancelled && !broken_off && !reset) {
     Violate(Name(event.number) + " failed with error " +
             std::to_string(event.result) + " after " +
             std::to_string(event.bytes) + " bytes");
@@ -199,10 +226,8 @@ void MessageChecker::Settle() {
     for (uint32_t to = 0; to < kPlaces; ++to) {
       for (Message& message : messages_.at(from).at(to)) {
         const Posted& posted = posted_.at(from / kEndpoints).at(message.number);
-        const bool failed =
-            posted.complete && posted.completion.kind == EventKind::kFailed;
-        message.owed = message.owed && !failed && !was_closed_.at(from) &&
-                       !was_closed_.at(to);
+        message.owed = message.owed &&
+                       IsOwed(stream_.operations.at(message.number), posted);
       }
     }
   }
@@ -211,6 +236,7 @@ void MessageChecker::Settle() {
   }
   SettleTransfers();
   was_closed_ = closed_;
+  was_reset_ = {};
   inject_errors_ = {};
 }
 
@@ -230,7 +256,7 @@ void MessageChecker::SettlePlace(const Place& place) {
       }
       continue;
     }
-    CheckReceive(receive);
+    CheckReceive(place, receive);
     if (receive.completion.kind == EventKind::kFailed &&
         receive.completion.result != FI_ETRUNC) {
       continue;  // No message.
@@ -299,26 +325,39 @@ MessageChecker::Message* MessageChecker::Identify(const Place& place,
 void MessageChecker::Match(const Place& place, const Posted& receive) {
   Message* const message = Identify(place, receive);
   if (message == nullptr) {
-    Blame(place, receive);
+    if (!CameAgain(place, receive)) {
+      Blame(place, receive);
+    }
     return;
   }
   message->arrived = true;
+  message->kills = receive.kills;
   ++verdict_->figures.messages;
+}
+
+bool MessageChecker::CameAgain(const Place& place, const Posted& receive) {
+  for (uint32_t from = 0; from < kPlaces; ++from) {
+    for (Message& message : messages_.at(from).at(place.index())) {
+      if (!message.arrived || !IsContent(message, receive)) {
+        continue;
+      }
+      // The successor of a dead process knows nothing of what that one got.
+      if (message.kills < receive.kills) {
+        message.kills = receive.kills;
+        return true;
+      }
+      ++verdict_->figures.duplicated;
+      Violate(Name(receive.number) + " got " + Name(message.number) +
+              " once more");
+      return true;
+    }
+  }
+  return false;
 }
 
 // Says what is most likely wrong with a message that nobody sent.
 void MessageChecker::Blame(const Place& place, const Posted& receive) {
   const Event& event = receive.completion;
-  for (uint32_t from = 0; from < kPlaces; ++from) {
-    for (const Message& message : messages_.at(from).at(place.index())) {
-      if (message.arrived && IsContent(message, receive)) {
-        ++verdict_->figures.duplicated;
-        Violate(Name(receive.number) + " got " + Name(message.number) +
-                " once more");
-        return;
-      }
-    }
-  }
   for (uint32_t from = 0; from < kPlaces; ++from) {
     for (Message& message : messages_.at(from).at(place.index())) {
       const Operation& operation = stream_.operations.at(message.number);
@@ -338,10 +377,27 @@ void MessageChecker::Blame(const Place& place, const Posted& receive) {
           " bytes that nobody sent");
 }
 
-// Whether something happened that lets an accepted transfer fail.
+// Whether something happened that lets an accepted transfer fail. That a side
+// began anew its peers find when what they send is not answered.
 bool MessageChecker::MayFail(const Operation& operation) const {
   return was_closed_.at(operation.at.index()) ||
-         was_closed_.at(operation.peer.index());
+         was_closed_.at(operation.peer.index()) ||
+         renewed_.at(operation.peer.side);
+}
+
+// Whether an accepted message must arrive.
+bool MessageChecker::IsOwed(const Operation& operation,
+                            const Posted& posted) const {
+  if (was_closed_.at(operation.peer.index())) {
+    return false;
+  }
+  if (posted.complete) {
+    // What was reported as sent has arrived, whatever became of its sender.
+    return posted.completion.kind == EventKind::kCompleted;
+  }
+  const bool may_have_failed =
+      inject_errors_.at(operation.at.index()) != 0 && MayFail(operation);
+  return !was_closed_.at(operation.at.index()) && !may_have_failed;
 }
 
 bool MessageChecker::any_closed() const {
@@ -351,7 +407,8 @@ bool MessageChecker::any_closed() const {
 
 void MessageChecker::SettleTransfers() {
   for (const uint32_t errors : inject_errors_) {
-    if (errors != 0 && !any_closed() && !regions_changed_) {
+    if (errors != 0 && !any_closed() && !regions_changed_ &&
+        renewed_ == std::array<bool, kSides>{}) {
       Violate("an injected operation failed without a cause");
     }
   }

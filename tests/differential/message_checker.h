@@ -38,26 +38,33 @@ class MessageChecker {
     bool settled = false;    // Its outcome was checked.
     Event completion = {};
     uint64_t bytes = 0;  // Of a receive buffer.
+    uint32_t kills = 0;  // Of processes of its side, before it was posted.
   };
   // A message on its way from one place to another.
   struct Message {
     uint32_t number = 0;
     bool owed = true;  // It must arrive.
     bool arrived = false;
+    uint32_t kills = 0;  // As of the receive that got it.
   };
   using Numbers = std::map<uint32_t, Posted>;
 
   void OnCalled(uint32_t side, const Event& event);
   void OnAccepted(uint32_t side, const Event& event);
   void OnClose(const Place& place);
+  void OnRenewal(const Operation& operation);
   void OnCompletion(uint32_t side, const Event& event);
-  void CheckReceive(const Posted& posted);
+  void CheckReceive(const Place& place, const Posted& posted);
   bool MayFail(const Operation& operation) const;
+  bool IsOwed(const Operation& operation, const Posted& posted) const;
 
   void SettlePlace(const Place& place);
   void Match(const Place& place, const Posted& receive);
   Message* Identify(const Place& place, const Posted& receive);
   bool IsContent(const Message& message, const Posted& receive) const;
+  // Whether it holds a message that came before; a violation where that must
+  // not be.
+  bool CameAgain(const Place& place, const Posted& receive);
   void Blame(const Place& place, const Posted& receive);
   void SettleTransfers();
   bool any_closed() const;
@@ -72,8 +79,12 @@ class MessageChecker {
   std::array<std::array<std::vector<Message>, kPlaces>, kPlaces> messages_;
   std::array<bool, kPlaces> closed_ = {};      // Now.
   std::array<bool, kPlaces> was_closed_ = {};  // At some time since a sync.
+  std::array<bool, kSides> was_reset_ = {};    // Since a sync.
   std::array<uint32_t, kPlaces> inject_errors_ = {};
-  bool regions_changed_ = false;  // Since the stream began.
+  // Since the stream began: injected operations may fail much later.
+  bool regions_changed_ = false;
+  std::array<bool, kSides> renewed_ = {};
+  std::array<uint32_t, kSides> kills_ = {};
 };
 
 }  // namespace heddle::differential

@@ -35,6 +35,10 @@ constexpr char kErrorMark = '!';
 constexpr milliseconds kQuiet{300};
 
 constexpr char kDeadNs[] = "3000000000";
+// A side that ended is silent for good: those who still send to it say so a
+// little later than they take it for dead.
+constexpr char kDeadNsWithRenewals[] = "1500000000";
+constexpr milliseconds kQuietAfterRenewal{2500};
 
 void WriteAll(int file, std::string_view text) {
   while (!text.empty()) {
@@ -51,21 +55,34 @@ bool HasInput(int file) {
   return poll(&waiting, 1, 0) == 1;
 }
 
-void SetLink(const std::string& wire, uint32_t side, bool up) {
+// What is done to the functions at an address.
+using WireAct = uint32_t(sim::WireControl*, const sim::WireAddress&);
+
+void Control(const std::string& wire, uint32_t side, WireAct* act) {
   std::string message;
   auto control = sim::WireControl::Open(wire, &message);
   sim::WireAddress address;
   if (control.ok() && sim::ParseWireAddress(AddressOf(side), &address)) {
-    (void)control.value().SetLink(address, std::nullopt, up);
+    (void)act(&control.value(), address);
   }
 }
 
+uint32_t PlugIn(sim::WireControl* wire, const sim::WireAddress& address) {
+  return wire->SetLink(address, std::nullopt, true);
+}
+uint32_t Unplug(sim::WireControl* wire, const sim::WireAddress& address) {
+  return wire->SetLink(address, std::nullopt, false);
+}
+uint32_t Reset(sim::WireControl* wire, const sim::WireAddress& address) {
+  return wire->Reset(address, std::nullopt);
+}
+
 // The child's life.
-void RunSide(uint32_t side, const Stream& stream, const std::string& wire,
-             int in, int out) {
+void RunSide(uint32_t side, const Stream& stream, uint32_t first,
+             const std::string& wire, int in, int out) {
   try {
     Executor executor(
-        side, stream,
+        side, stream, first,
         {.tell =
              [out](const Event& event) { WriteAll(out, ToText(event) + "\n"); },
          .may_go_on =
@@ -75,7 +92,9 @@ void RunSide(uint32_t side, const Stream& stream, const std::string& wire,
              },
          .say_settling =
              [out] { WriteAll(out, std::string(kSettlingLine) + "\n"); },
-         .set_link = [&](bool up) { SetLink(wire, side, up); }});
+         .set_link =
+             [&](bool up) { Control(wire, side, up ? PlugIn : Unplug); },
+         .reset_nic = [&] { Control(wire, side, Reset); }});
     executor.Run();
   } catch (const std::exception& error) {
     WriteAll(out, kErrorMark + std::string(error.what()) + "\n");
@@ -101,8 +120,9 @@ void SetEnvironment(uint32_t side, const Stream& stream,
   set("FI_HEDDLE_SEED", std::to_string(stream.setup.seed * kSides + side));
   // A peer whose endpoint was closed says nothing; nobody wants to wait for
   // the default to be sure of that.
-  if (std::any_of(stream.operations.begin(), stream.operations.end(),
-                  [](const Operation& o) { return o.verb == Verb::kClose; })) {
+  if (Uses(stream, IsRenewal)) {
+    set("FI_HEDDLE_DEAD_NS", kDeadNsWithRenewals);
+  } else if (Uses(stream, [](Verb verb) { return verb == Verb::kClose; })) {
     set("FI_HEDDLE_DEAD_NS", kDeadNs);
   }
   for (const auto& [name, value] : options.environment) {
@@ -113,8 +133,9 @@ void SetEnvironment(uint32_t side, const Stream& stream,
 // A child and its pipes, killed and reaped with this.
 class SideProcess {
  public:
-  SideProcess(uint32_t side, const Stream& stream, const RunOptions& options,
-              const std::string& wire) {
+  // It begins with operation `first`.
+  SideProcess(uint32_t side, const Stream& stream, uint32_t first,
+              const RunOptions& options, const std::string& wire) {
     std::array<int, 2> to_child{};
     std::array<int, 2> from_child{};
     errors_ = memfd_create("stderr", MFD_CLOEXEC);
@@ -129,7 +150,7 @@ class SideProcess {
       (void)close(to_child[1]);
       (void)close(from_child[0]);
       SetEnvironment(side, stream, options, wire);
-      RunSide(side, stream, wire, to_child[0], from_child[1]);
+      RunSide(side, stream, first, wire, to_child[0], from_child[1]);
       // As a program ends, so that leak checkers have their say.
       std::exit(0);
     }
@@ -201,10 +222,9 @@ class Conductor {
  public:
   Conductor(const Stream& stream, const RunOptions& options,
             const std::string& wire)
-      : options_(options), balance_(stream) {
+      : stream_(stream), options_(options), wire_(wire), balance_(stream) {
     for (uint32_t side = 0; side < kSides; ++side) {
-      sides_.at(side) =
-          std::make_unique<SideProcess>(side, stream, options, wire);
+      Start(side, 0);
     }
   }
 
@@ -224,10 +244,31 @@ class Conductor {
   }
 
  private:
+  void Start(uint32_t side, uint32_t first) {
+    sides_.at(side) =
+        std::make_unique<SideProcess>(side, stream_, first, options_, wire_);
+  }
+
+  // A side that killed itself goes on in a new process behind that.
+  void Revive(uint32_t side) {
+    const SideProcess& process = *sides_.at(side);
+    const auto& events = trace_.sides.at(side);
+    if (!process.ended() || !WIFSIGNALED(process.status()) ||
+        WTERMSIG(process.status()) != SIGKILL || events.empty() ||
+        events.back().kind != EventKind::kCalled) {
+      return;
+    }
+    const uint32_t last = events.back().number;
+    if (stream_.operations.at(last).verb == Verb::kKill) {
+      Start(side, last + 1);
+    }
+  }
+
   // Whether both sides have ended, or one as it should not.
   bool Ended() {
     bool all = true;
     for (uint32_t side = 0; side < kSides; ++side) {
+      Revive(side);
       const SideProcess& process = *sides_.at(side);
       all = all && process.ended();
       if (process.ended() && process.status() != 0) {
@@ -279,15 +320,24 @@ class Conductor {
       return;
     }
     balance_.Feed(side, *event);
+    if (event->kind == EventKind::kCalled) {
+      called_ = true;
+      renewed_ =
+          renewed_ || IsRenewal(stream_.operations.at(event->number).verb);
+    }
     trace_.sides.at(side).push_back(*event);
   }
 
   void LetGoOn() {
-    const bool quiet =
-        !balance_.vague() || steady_clock::now() - last_sign_ >= kQuiet;
-    if (!settling_[0] || !settling_[1] || !balance_.settled() || !quiet) {
+    const milliseconds wanted = !called_           ? milliseconds(0)
+                                : renewed_         ? kQuietAfterRenewal
+                                : balance_.vague() ? kQuiet
+                                                   : milliseconds(0);
+    if (!settling_[0] || !settling_[1] || !balance_.settled() ||
+        steady_clock::now() - last_sign_ < wanted) {
       return;
     }
+    called_ = false;
     for (uint32_t side = 0; side < kSides; ++side) {
       settling_.at(side) = false;
       sides_.at(side)->GoOn();
@@ -295,10 +345,14 @@ class Conductor {
     last_sign_ = steady_clock::now();
   }
 
+  const Stream& stream_;
   const RunOptions& options_;
+  const std::string wire_;
   Balance balance_;
   std::array<std::unique_ptr<SideProcess>, kSides> sides_;
   std::array<bool, kSides> settling_ = {};
+  bool called_ = false;   // Anything, since both last went on.
+  bool renewed_ = false;  // A side, since the stream began.
   steady_clock::time_point last_sign_ = steady_clock::now();
   Trace trace_;
 };

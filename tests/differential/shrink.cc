@@ -68,10 +68,13 @@ class Shrinker {
     Stream candidate = best_;
     candidate.setup.faults = {};
     (void)(candidate == best_ || Take(candidate));
+    candidate = best_;
+    candidate.setup.rma_ordered = false;
+    (void)(candidate == best_ || Take(candidate));
     for (size_t at = 0; at < best_.operations.size(); ++at) {
       candidate = best_;
       Operation& operation = candidate.operations[at];
-      operation.segments = 1;
+      operation.segments = operation.pieces = 1;
       operation.registered = false;
       (void)(candidate == best_ || Take(candidate));
     }

@@ -33,6 +33,8 @@ constexpr std::array kVerbs = {
     Named<Verb>{Verb::kOpen, "open"},
     Named<Verb>{Verb::kWait, "wait"},
     Named<Verb>{Verb::kUnplug, "unplug"},
+    Named<Verb>{Verb::kKill, "kill"},
+    Named<Verb>{Verb::kReset, "reset"},
     Named<Verb>{Verb::kInvalid, "invalid"},
     Named<Verb>{Verb::kSync, "sync"},
 };
@@ -92,9 +94,10 @@ bool ParseAttribute(const std::string& word, Operation* operation) {
     operation->fault = fault.value_or(Fault::kNone);
     return fault.has_value();
   }
-  const std::array<Named<uint32_t*>, 5> numbers = {{
+  const std::array<Named<uint32_t*>, 6> numbers = {{
       {&operation->bytes, "bytes"},
       {&operation->segments, "segments"},
+      {&operation->pieces, "pieces"},
       {&operation->back, "back"},
       {&operation->region, "region"},
       {&operation->offset, "offset"},
@@ -110,7 +113,8 @@ bool ParseAttribute(const std::string& word, Operation* operation) {
 bool IsRunnable(const Operation& operation) {
   const uint64_t end = uint64_t{operation.offset} + operation.bytes;
   return operation.bytes <= kMaxMessageBytes && operation.segments >= 1 &&
-         operation.segments <= 4 && operation.region < kRegions &&
+         operation.segments <= 4 && operation.pieces >= 1 &&
+         operation.pieces <= 4 && operation.region < kRegions &&
          (!IsRma(operation.verb) || operation.fault != Fault::kNone ||
           end <= kRegionBytes);
 }
@@ -128,6 +132,9 @@ bool ParseSetupLine(const std::string& line, Setup* setup) {
   }
   if (name == "selective") {
     return static_cast<bool>(in >> setup->selective);
+  }
+  if (name == "rma-ordered") {
+    return static_cast<bool>(in >> setup->rma_ordered);
   }
   WireFaults& faults = setup->faults;
   return name == "faults" && in >> faults.loss >> faults.reorder >>
@@ -156,6 +163,23 @@ bool HasData(Verb verb) {
          verb == Verb::kWriteData;
 }
 
+bool IsRenewal(Verb verb) {
+  return verb == Verb::kKill || verb == Verb::kReset;
+}
+
+uint32_t RenewalsBefore(const Stream& stream, uint32_t number, uint32_t side) {
+  return static_cast<uint32_t>(std::count_if(
+      stream.operations.begin(), stream.operations.begin() + number,
+      [side](const Operation& earlier) {
+        return IsRenewal(earlier.verb) && earlier.at.side == side;
+      }));
+}
+
+bool Uses(const Stream& stream, bool (*uses)(Verb)) {
+  return std::any_of(stream.operations.begin(), stream.operations.end(),
+                     [uses](const Operation& o) { return uses(o.verb); });
+}
+
 bool IsReported(const Setup& setup, const Operation& operation) {
   return !IsInject(operation.verb) && !(setup.selective && operation.silent);
 }
@@ -179,6 +203,7 @@ std::string ToText(const Operation& operation) {
   };
   number("bytes", operation.bytes, plain.bytes);
   number("segments", operation.segments, plain.segments);
+  number("pieces", operation.pieces, plain.pieces);
   number("back", operation.back, plain.back);
   number("region", operation.region, plain.region);
   number("offset", operation.offset, plain.offset);
@@ -196,8 +221,9 @@ std::string ToText(const Stream& stream) {
   const WireFaults& faults = setup.faults;
   out << std::setprecision(std::numeric_limits<double>::max_digits10) << "seed "
       << setup.seed << "\nordered " << setup.ordered << "\nselective "
-      << setup.selective << "\nfaults " << faults.loss << " " << faults.reorder
-      << " " << faults.duplicate << " " << faults.corrupt << "\n";
+      << setup.selective << "\nrma-ordered " << setup.rma_ordered << "\nfaults "
+      << faults.loss << " " << faults.reorder << " " << faults.duplicate << " "
+      << faults.corrupt << "\n";
   for (const Operation& operation : stream.operations) {
     out << ToText(operation) << "\n";
   }

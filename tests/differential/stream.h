@@ -16,6 +16,11 @@ inline constexpr uint32_t kEndpoints = 2;  // Of each side.
 inline constexpr uint32_t kPlaces = kSides * kEndpoints;
 inline constexpr uint32_t kRegions = 2;  // Of each side.
 inline constexpr uint32_t kRegionBytes = 32768;
+// Memory of a side: its regions, one of the same size that others may only
+// read, and one that they may only write.
+inline constexpr uint32_t kReadOnly = kRegions;
+inline constexpr uint32_t kWriteOnly = kRegions + 1;
+inline constexpr uint32_t kAreas = kRegions + 2;
 inline constexpr uint32_t kMaxMessageBytes = 100'000;
 
 // An endpoint of a side.
@@ -44,6 +49,8 @@ enum class Verb : uint8_t {
   kOpen,        // It again, at the same address.
   kWait,        // Until what this side has posted is complete.
   kUnplug,      // Takes the side's link down for a moment.
+  kKill,        // The side's process dies by SIGKILL; a new one goes on.
+  kReset,       // The side's NIC is reset; its process opens it again.
   kInvalid,     // A call that must be refused: `fault` says which.
   kSync,        // Both sides wait until nothing is under way.
 };
@@ -68,6 +75,7 @@ struct Operation {
   Place peer = {};
   uint32_t bytes = 0;
   uint32_t segments = 1;  // Of the local buffer, 1 to 4.
+  uint32_t pieces = 1;    // Of the peer's memory, 1 to 4.
   bool registered = false;
   bool silent = false;  // No completion is asked for.
   uint32_t back = 0;
@@ -93,6 +101,8 @@ struct Setup {
   uint64_t seed = 0;    // Of the devices' faults; the generator's, too.
   bool ordered = true;  // Sends are asked to arrive in order.
   bool selective = false;
+  // A write is asked to come before later accesses of its endpoint to another.
+  bool rma_ordered = false;
   WireFaults faults = {};
 
   bool operator==(const Setup&) const = default;
@@ -109,6 +119,13 @@ bool IsSend(Verb verb);
 bool IsInject(Verb verb);  // Of any kind: no completion, no context.
 bool IsRma(Verb verb);
 bool HasData(Verb verb);
+// The side begins anew: endpoints at the same addresses, memory that nobody has
+// written, with other keys.
+bool IsRenewal(Verb verb);
+bool Uses(const Stream& stream, bool (*uses)(Verb));
+
+// How often `side` begins anew before operation `number`.
+uint32_t RenewalsBefore(const Stream& stream, uint32_t number, uint32_t side);
 
 // Whether a transfer that succeeds is reported at its initiator.
 bool IsReported(const Setup& setup, const Operation& operation);

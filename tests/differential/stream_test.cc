@@ -18,6 +18,8 @@ Profile Everything() {
           .unordered = true,
           .closes = true,
           .unplugs = true,
+          .kills = true,
+          .resets = true,
           .faults = {.loss = 0.05, .corrupt = 0.001}};
 }
 
