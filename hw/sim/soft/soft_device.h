@@ -125,7 +125,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   contract::TransportCfg transport_cfg_{};
   bool link_up_ = true;
   uint64_t last_received_ns_ = 0;  // 0: nothing came yet.
-  bool resetting_ = false;  // As the wire wanted.
+  bool resetting_ = false;         // As the wire wanted.
   uint64_t interrupts_raised_ = 0;
   std::string failure_;
   SlowPathQueue slow_path_;
