@@ -95,10 +95,26 @@ const char* ApplyFault(std::string_view name, std::string_view value,
              : ApplyFault(name, value, faults.tx);
 }
 
+// As `ApplyFault`, of the transport's times.
+const char* ApplyTime(std::string_view name, const std::string& value,
+                      DeviceOptions& out) {
+  if (name == "rto_ns" || name == "dead_ns") {
+    uint64_t& target = name == "rto_ns" ? out.rto_ns : out.dead_ns;
+    return ParseNumber(value, kMinTimeNs, kMaxTimeNs, &target)
+               ? nullptr
+               : "nanoseconds from 1 to one day";
+  }
+  if (name == "pdc_idle_ns") {
+    return ParseNumber(value, uint64_t{0}, kMaxTimeNs, &out.pdc_idle_ns)
+               ? nullptr
+               : "nanoseconds up to one day, 0 for never";
+  }
+  return "";
+}
+
 // Null if the setting was understood, else what is allowed.
 const char* Apply(std::string_view name, const std::string& value,
                   DeviceOptions& out) {
-  constexpr const char* kTime = "nanoseconds from 1 to one day";
   if (name == "address") {
     return ParseWireAddress(value, &out.wire.ip)
                ? nullptr
@@ -132,15 +148,9 @@ const char* Apply(std::string_view name, const std::string& value,
     out.faults.rx.seed = Random(seed).Next();
     return good ? nullptr : "a number below 2^64";
   }
-  if (name == "rto_ns" || name == "dead_ns") {
-    uint64_t& target = name == "rto_ns" ? out.rto_ns : out.dead_ns;
-    return ParseNumber(value, kMinTimeNs, kMaxTimeNs, &target) ? nullptr
-                                                               : kTime;
-  }
-  if (name == "pdc_idle_ns") {
-    return ParseNumber(value, uint64_t{0}, kMaxTimeNs, &out.pdc_idle_ns)
-               ? nullptr
-               : "nanoseconds up to one day, 0 for never";
+  if (const char* const allowed = ApplyTime(name, value, out);
+      allowed == nullptr || *allowed != '\0') {
+    return allowed;
   }
   if (name == "neighbours") {
     out.resolve_neighbours = value == "resolve";
