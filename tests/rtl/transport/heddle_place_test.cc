@@ -261,6 +261,34 @@ TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {
                                                         {0x4000, 0}}));
 }
 
+// Messages of one packet complete between the packets of the one that is open.
+TEST(PlaceTest, ErrorsOfAPacketAloneAreItsOwn) {
+  Placement dut(true);
+  const auto alone = [](uint64_t iova, bool complete) {
+    Place record = Record(64, 64, iova, 1, false, complete);
+    record.alone = 1;
+    return record;
+  };
+  for (const uint64_t iova : {0x1000, 0x5040, 0x6080}) dut.refused[iova] = true;
+  // An error of the open message survives both; theirs do not reach it.
+  dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+  dut.Push(alone(0x2000, true), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x1040, 1, false, true), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x5000, 1, true, false), Payload(64, 1));
+  dut.Push(alone(0x5040, true), Payload(64, 1));
+  dut.Push(alone(0x6080, false), Payload(64, 1));
+  dut.Push(Record(64, 64, 0x5080, 1, false, true), Payload(64, 1));
+  dut.RunUntilIdle(400);
+  std::vector<std::pair<uint64_t, int>> got;
+  for (const auto& event : dut.events) {
+    got.emplace_back(event.event.entry.op_context, event.event.entry.status);
+  }
+  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, int>>{{0x2000, 0},
+                                                        {0x1040, kLocalAccess},
+                                                        {0x5040, kLocalAccess},
+                                                        {0x5080, 0}}));
+}
+
 TEST(PlaceTest, DiscardsWhatIsNotToBeWritten) {
   Placement dut(false);
   dut.Push(Record(1000, 0, 0x1000, 1, true, false), Payload(1000, 1));
