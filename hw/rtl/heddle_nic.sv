@@ -16,6 +16,7 @@
 module heddle_nic
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
 #(
   parameter  int unsigned DataW = 512,         // 64, 128, 256 or 512.
   localparam int unsigned StrbW = DataW / 8,
@@ -128,7 +129,7 @@ module heddle_nic
 
   localparam int unsigned ReqW = $bits(dma_req_t);
 
-  logic [15:0] unit_idle;  // One bit per unit; the order has no meaning.
+  logic [16:0] unit_idle;  // One bit per unit; the order has no meaning.
 
   // ----------------------------------------------------- control and statistics
   port_cfg_t      port;
@@ -361,6 +362,7 @@ module heddle_nic
   logic [PdcW-1:0] enq_pdc;
   logic [MsgW-1:0] enq_msg;
   logic [PktW-1:0] enq_last;
+  logic            enq_read;
   logic            straight_valid, straight_ready, walked_valid, walked_ready;
   tx_done_t        straight, walked;
   logic            msg_free;
@@ -378,7 +380,7 @@ module heddle_nic
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o(open_pdc),
     .open_again_o(open_again), .open_peer_o(open_peer),
     .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
-    .enq_msg_o(enq_msg), .enq_last_o(enq_last),
+    .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read),
     .done_valid_o(straight_valid), .done_ready_i(straight_ready), .done_o(straight),
     .free_i(msg_free), .free_msg_i(msg_free_index),
     .unmap_valid_i(unmap_valid), .unmap_ready_o(unmap_ready), .unmap_pdc_i(unmap_pdc),
@@ -408,15 +410,26 @@ module heddle_nic
   logic                          pdc_deadline_valid;
   logic [31:0]                   pdc_deadline;
 
+  logic                          due_valid, due_ready, lose_valid, lose_ready;
+  return_due_t                   due;
+  logic [NumPdc-1:0]             pdc_alive;
+  logic [NumMsg-1:0]             msg_read, msg_collapsed;
+  logic [PdcW-1:0]               lose_pdc;
+  status_e                       lose_status;
+  logic [15:0]                   lose_detail;
+  logic [SeqW-1:0]               back_decided, back_placed, back_issued, back_read;
+
   heddle_pdc_tx u_pdc_tx (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
-    .enq_msg_i(enq_msg), .enq_last_i(enq_last),
+    .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
+    .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
+    .alive_o(pdc_alive), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),
-    .ack_valid_i(ack_valid), .ack_ready_o(ack_ready), .ack_i(ack),
+    .ack_valid_i(ack_valid && !ack_back), .ack_ready_o(ack_ready_pdc), .ack_i(ack),
     .fail_i(pay_fail), .fail_msg_i(pay_fail_msg),
     .refused_i(msg_refused), .refused_msg_i(msg_refused_index), .failed_o(msg_failed),
     .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
@@ -434,10 +447,11 @@ module heddle_nic
   logic        ack_pending, slow_deadline_valid;
   logic [31:0] slow_deadline;
   assign deadline_valid_o = pdc_deadline_valid || ack_pending || pdc_waits || mgmt_deadline_valid ||
-                            slow_deadline_valid;
+                            slow_deadline_valid || back_deadline_valid;
   always_comb begin
     deadline_o = ack_pending || pdc_waits ? 32'd1 : '1;
     if (pdc_deadline_valid && pdc_deadline < deadline_o)   deadline_o = pdc_deadline;
+    if (back_deadline_valid && back_deadline < deadline_o) deadline_o = back_deadline;
     if (mgmt_deadline_valid && mgmt_deadline < deadline_o) deadline_o = mgmt_deadline;
     if (slow_deadline_valid && slow_deadline < deadline_o) deadline_o = slow_deadline;
   end
@@ -450,13 +464,32 @@ module heddle_nic
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
     .queue_last_i(queue_last), .queue_pop_o(queue_pop),
     .failed_i(msg_failed), .seq_issued_i(seq_issued), .seq_done_i(seq_done),
+    .read_i(msg_read), .collapsed_i(msg_collapsed),
+    .back_decided_i(back_decided), .back_done_i(back_placed),
+    .lose_valid_o(lose_valid), .lose_ready_i(lose_ready), .lose_pdc_o(lose_pdc),
+    .lose_status_o(lose_status), .lose_detail_o(lose_detail),
     .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
     .unmap_keep_o(unmap_keep),
     .pdc_free_o(pdc_free), .pdc_free_pdc_o(pdc_free_pdc),
-    .done_valid_o(walked_valid), .done_ready_i(walked_ready), .done_o(walked),
+    .done_valid_o(end_valid), .done_ready_i(end_ready), .done_o(walk_end),
     .idle_o(idle_walk)
   );
-  assign unit_idle[7] = idle_msg && idle_walk && idle_pdc;
+
+  logic           end_valid, end_ready, settle, idle_ends;
+  return_end_t    walk_end;
+  return_settle_t settled;
+  heddle_read_ends u_read_ends (
+    .clk_i, .rst_ni,
+    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg),
+    .end_valid_i(end_valid), .end_ready_o(end_ready), .end_i(walk_end),
+    .lose_valid_i(lose_valid), .lose_ready_o(lose_ready), .lose_pdc_i(lose_pdc),
+    .lose_status_i(lose_status), .lose_detail_i(lose_detail),
+    .settle_i(settle), .settled_i(settled),
+    .due_valid_o(due_valid), .due_ready_i(due_ready), .due_o(due),
+    .done_valid_o(walked_valid), .done_ready_i(walked_ready), .done_o(walked),
+    .idle_o(idle_ends)
+  );
+  assign unit_idle[7] = idle_msg && idle_walk && idle_pdc && idle_ends;
 
   // Messages that ended on a PDC go before those that never had one.
   logic     done_valid, done_ready;
@@ -474,6 +507,7 @@ module heddle_nic
     .alive_i(tx_alive), .gen_i(tx_gen), .head_cell_i(tx_head_cell),
     .ring_log2_i(tx_ring_log2), .counters_i(tx_counters),
     .tx_seq_issued_i(seq_issued), .tx_seq_done_i(seq_done),
+    .back_decided_i(back_decided), .back_done_i(back_placed),
     .ev_valid_o(ev_valid[1]), .ev_ready_i(ev_ready[1]), .ev_o(ev[1]),
     .free_o(msg_free), .free_msg_o(msg_free_index),
     .retire_o(retire), .retire_ctx_o(retire_ctx), .retire_gen_o(retire_gen),
@@ -501,6 +535,7 @@ module heddle_nic
     .pdc_valid_i(open_valid && open_ready), .pdc_index_i(open_pdc), .pdc_data_i(open_peer),
     .alive_i(tx_alive), .gen_i(tx_gen),
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
+    .back_valid_i(back_valid_data), .back_ready_o(back_ready_data), .back_i(back_data),
     .rsp_valid_i(rsp_valid), .rsp_ready_o(rsp_ready), .rsp_i(rsp),
     .rd_valid_o(rd_valid[RdPayload]), .rd_ready_i(rd_ready[RdPayload]),
     .rd_req_o(rd_req[RdPayload]),
@@ -508,7 +543,7 @@ module heddle_nic
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_sum_i(rec_sum), .rec_crc_i(rec_crc),
     .head_valid_o(built_valid), .head_ready_i(built_ready), .head_o(built),
-    .seq_done_o(seq_done),
+    .seq_done_o(seq_done), .back_done_o(back_read),
     .fail_o(pay_fail), .fail_msg_o(pay_fail_msg), .fail_ctx_o(pay_fail_ctx),
     .fail_gen_o(pay_fail_gen),
     .stat_o(stat_build), .idle_o(idle_build)
@@ -597,6 +632,55 @@ module heddle_nic
   logic [NumStat-1:0]         stat_accept;
   logic                       idle_accept, idle_place;
 
+  // ---------------------------------------------------------- return direction
+  logic             back_look, back_take, back_ready_rx, job_valid, job_ready, place_job, place_job_ready;
+  logic             return_job_valid, return_job_ready;
+  rx_packet_t       back_pkt;
+  return_verdict_t  back_verdict;
+  return_job_t      return_job;
+  logic [NumPdc-1:0] return_room;
+  logic             ack_back, ack_ready_pdc, ack_ready_back;  // The ACK is of return data.
+  logic             back_valid_data, back_ready_data, sweep_valid, sweep_done, idle_return;
+  return_packet_t   back_data;
+  logic [RegionW-1:0] sweep_region;
+  logic [NumStat-1:0] stat_return;
+  logic             back_deadline_valid;
+  logic [31:0]      back_deadline;
+  return_read_t     read_info;
+  return_open_t     back_open;
+  assign ack_back  = ack.dpdcid[PdcRoleBit] == RoleTarget;
+  assign ack_ready = ack_back ? ack_ready_back : ack_ready_pdc;
+  assign read_info = {msg_packet.ctx, msg_packet.gen, msg_packet.owner, msg_packet.length, msg_packet.iova};
+  assign back_open = {open_pdc, open_peer.ipv6, open_peer.fa, open_peer.spdcid, open_peer.start_psn};
+
+  heddle_return_rx u_return_rx (
+    .clk_i, .rst_ni, .port_i(port),
+    .open_i(open_valid && open_ready), .open_info_i(back_open), .alive_i(pdc_alive),
+    .tx_alive_i(tx_alive), .tx_gen_i(tx_gen),
+    .read_i(msg_wr), .read_msg_i(msg_index), .read_info_i(read_info),
+    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg), .queue_pdc_i(enq_pdc),
+    .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
+    .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
+    .decided_o(back_decided), .ready_o(back_ready_rx)
+  );
+
+  // A job goes on when heddle_place has passed its record.
+  assign return_job_valid = job_valid && place_job;
+  assign place_job_ready  = job_valid && return_job_ready;
+  assign job_ready        = place_job && return_job_ready;
+  heddle_return_tx u_return_tx (
+    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .job_valid_i(return_job_valid), .job_ready_o(return_job_ready), .job_i(return_job),
+    .room_o(return_room),
+    .ack_valid_i(ack_valid && ack_back), .ack_ready_o(ack_ready_back), .ack_i(ack),
+    .sweep_valid_i(sweep_valid), .sweep_region_i(sweep_region), .sweep_done_o(sweep_done),
+    .pkt_valid_o(back_valid_data), .pkt_ready_i(back_ready_data), .pkt_o(back_data),
+    .seq_issued_o(back_issued),
+    .stat_o(stat_return), .idle_o(idle_return),
+    .deadline_valid_o(back_deadline_valid), .deadline_o(back_deadline)
+  );
+  assign unit_idle[16] = idle_return;
+
   heddle_accept u_accept (
     .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
@@ -608,6 +692,9 @@ module heddle_nic
     .drain_valid_i(drain_rx || drain_region), .drain_ready_o(drain_ready),
     .region_o(region_req), .region_i(region_answer), .region_ready_i(region_ready),
     .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
+    .back_look_o(back_look), .back_pkt_o(back_pkt), .back_take_o(back_take), .back_i(back_verdict),
+    .back_ready_i(back_ready_rx), .return_room_i(return_room),
+    .job_valid_o(job_valid), .job_ready_i(job_ready), .job_o(return_job),
     .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
     .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
     .visible_i(visible), .visible_psn_i(visible_psn), .visible_pdc_i(visible_pdc),
@@ -621,6 +708,8 @@ module heddle_nic
     .tbl_valid_i(tbl_valid[3'(TableRegion)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_region),
     .req_i(region_req), .answer_o(region_answer), .ready_o(region_ready),
     .drain_valid_o(drain_region), .drain_ready_i(drain_ready), .drained_i(drained_rx),
+    .sweep_valid_o(sweep_valid), .sweep_region_o(sweep_region), .sweep_done_i(sweep_done),
+    .back_issued_i(back_issued), .back_done_i(back_read),
     .idle_o(unit_idle[14])
   );
 
@@ -656,6 +745,8 @@ module heddle_nic
     .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
     .ev_valid_o(ev_valid[0]), .ev_ready_i(ev_ready[0]), .ev_o(ev[0]),
     .visible_o(visible), .visible_psn_o(visible_psn), .visible_pdc_o(visible_pdc),
+    .job_valid_o(place_job), .job_ready_i(place_job_ready),
+    .settle_o(settle), .settled_o(settled), .back_done_o(back_placed),
     .idle_o(idle_place)
   );
   assign unit_idle[12] = idle_accept && idle_place;
@@ -664,7 +755,7 @@ module heddle_nic
   logic [NumStat-1:0] stat_nic;
   always_comb begin
     stat_nic = stat_cq | stat_counter | stat_fetch | stat_release | stat_build | stat_parser | stat_accept |
-               stat_pdc | stat_slow;
+               stat_pdc | stat_slow | stat_return;
     stat_nic[StatisticTxFrames]       = frame;
     stat_nic[StatisticDmaReadErrors]  = rd_error;
     stat_nic[StatisticDmaWriteErrors] = wr_error;

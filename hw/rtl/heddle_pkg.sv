@@ -25,6 +25,7 @@ package heddle_pkg;
   localparam int unsigned MsgW = $clog2(NumMsg);
   localparam int unsigned PdcW = $clog2(NumPdc);
   localparam int unsigned HopW = $clog2(NumHop);
+  localparam int unsigned RegionW = $clog2(NumRegion);
 
   localparam int unsigned GenW  = 4;   // Generation of a context or queue.
   // PDCID: {slot, role, generation, index}; what comes for a PDCID is told apart by its role.
@@ -214,6 +215,7 @@ package heddle_pkg;
     logic [PdcW-1:0] pdc;
     logic [31:0]     psn;
     logic            refused; // The message of `psn` - 1 was refused: it ends with `detail`.
+    logic            reads;   // READs of the PDC wait for data that will not come.
     status_e         status;  // Of the messages that end.
     logic [15:0]     detail;
   } pdc_walk_t;
@@ -316,6 +318,7 @@ package heddle_pkg;
     logic [63:0]  iova;            // Of the packet's first byte.
     logic [7:0]   owner;           // Function that registered the region.
     logic [7:0]   counter;         // As in region_cfg.
+    logic [RegionW-1:0] region;    // Its entry.
   } rma_answer_t;
 
   // Operation to count, and where: counters plus 1, 0 for none.
@@ -365,7 +368,14 @@ package heddle_pkg;
     logic            complete;   // Last packet: emit `event`, status local_access if a write failed.
     logic            visible;    // Tell the accept stage of `psn` when the write was answered.
     logic [31:0]     psn;
-    cq_event_t       ev;
+    cq_event_t       ev;         // `owner` counts in every record.
+    logic            job;        // Then the oldest return job may go on.
+    // Data of a READ of ours, or an error instead: `tpdc` is our PDC.
+    logic            back;
+    logic            settle;     // Report it as one packet of the READ `msg`.
+    logic [MsgW-1:0] msg;
+    logic            fail;
+    logic [5:0]      code;       // With fail.
   } place_t;
 
   // ---------------------------------------------------- acknowledgements, control
@@ -389,6 +399,7 @@ package heddle_pkg;
     logic [7:0]      mp_range;      // PSNs / 128 that the target tracks; 0: no limit.
     logic [15:0]     service_time;  // 128 ns; 0: not known.
     logic [23:0]     rcvd_bytes;    // 256 bytes, wraps.
+    logic            data;       // It carries the data of a small READ, which wait to be cleared.
   } ack_event_t;
 
   typedef enum logic [1:0] {

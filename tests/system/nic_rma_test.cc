@@ -1,129 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // WRITE between whole NICs, and the regions that it may reach.
-#include <bit>
+#include "tests/system/nic_rma_test.h"
+
 #include <cstring>
 #include <random>
 
-#include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
 
 namespace heddle {
 namespace {
 
-using contract::AdminStatus;
 using contract::Completion;
 using contract::ReturnCode;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
-constexpr uint8_t kBoth =
-    contract::kRegionFlagRemoteRead | contract::kRegionFlagRemoteWrite;
-
-struct Region {
-  uint32_t number = 0;
-  uint64_t key = 0;
-};
-
-class NicRmaTest : public ::testing::Test {
- protected:
-  void Open(
-      size_t count = 2, const sim::LockstepOptions& options = {},
-      const std::function<void(size_t, BareEndpointOptions&)>& shape = {}) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(count, options, &error, shape);
-    ASSERT_NE(nodes_, nullptr) << error;
-  }
-  void TearDown() override {
-    if (nodes_ == nullptr) return;
-    EXPECT_EQ(nodes_->world().failure(), "");
-    EXPECT_EQ(nodes_->world().memory(0).blocked_reads(), 0U);
-    EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), 0U);
-    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
-  }
-
-  contract::AdminAnswer Admin(size_t node, const auto& command) {
-    const auto answer = nodes_->admin(node).Execute(
-        std::bit_cast<contract::AdminCommand>(command));
-    EXPECT_TRUE(answer.ok()) << nodes_->admin(node).failure();
-    return answer.ok() ? answer.value() : contract::AdminAnswer{};
-  }
-  Region Register(size_t node, const DmaBuffer& memory, uint8_t flags = kBoth,
-                  uint64_t key = 0, uint64_t address_base = 0) {
-    contract::AdminRegisterRegion command = {};
-    command.opcode = contract::AdminOpcode::kRegisterRegion;
-    command.iova = ToInteger(memory.iova());
-    command.length = memory.bytes();
-    command.address_base = address_base;
-    command.key = key;
-    command.job_id = 1;
-    command.flags = static_cast<uint8_t>(
-        flags | (key == 0 ? contract::kRegionFlagProviderKey : 0));
-    const contract::AdminAnswer answer = Admin(node, command);
-    EXPECT_EQ(answer.status, AdminStatus::kOk);
-    return {answer.object, answer.key};
-  }
-  void Deregister(size_t node, const Region& region) {
-    contract::AdminCommand command = {};
-    command.opcode = contract::AdminOpcode::kDeregisterRegion;
-    command.object = region.number;
-    EXPECT_EQ(Admin(node, command).status, AdminStatus::kOk);
-  }
-
-  // Makes the descriptor that node 0 pushed last a write, and publishes it.
-  void AsWrite(uint64_t key, uint64_t remote_offset) {
-    contract::TxDesc& desc = nodes_->endpoint(0).LastTxDesc();
-    desc.opcode = contract::Opcode::kWrite;
-    desc.match_bits = key;
-    desc.remote_offset = remote_offset;
-    nodes_->endpoint(0).tx().Publish();
-  }
-  bool PushWrite(const DmaBuffer& source, uint32_t bytes, uint64_t key,
-                 uint64_t remote_offset, SendFields fields = {}) {
-    fields.peer = 1;
-    fields.flags |= contract::kTxFlagCompletion;
-    if (!nodes_->endpoint(0).tx().PushBuffer(fields, source.iova(), bytes)) {
-      return false;
-    }
-    AsWrite(key, remote_offset);
-    return true;
-  }
-  std::optional<Completion> WaitTx() {
-    std::optional<Completion> completion;
-    nodes_->StepUntil(kLimit, [&] {
-      completion = nodes_->endpoint(0).PollTx();
-      return completion.has_value();
-    });
-    return completion;
-  }
-  // Writes from node 0 and returns how that ended.
-  Completion Write(const DmaBuffer& source, uint32_t bytes, uint64_t key,
-                   uint64_t remote_offset, SendFields fields = {}) {
-    EXPECT_TRUE(PushWrite(source, bytes, key, remote_offset, fields));
-    const auto completion = WaitTx();
-    EXPECT_TRUE(completion.has_value()) << nodes_->world().failure();
-    return completion.value_or(Completion{.status = Status::kDeviceFault});
-  }
-  void ExpectRemoteError(const Completion& completion, ReturnCode code) {
-    EXPECT_EQ(completion.status, Status::kRemoteError);
-    EXPECT_EQ(completion.detail, static_cast<uint16_t>(code));
-  }
-
-  uint64_t Count(size_t node, Statistic statistic) {
-    return ReadStatistic(nodes_->device(node), statistic);
-  }
-
-  std::unique_ptr<LockstepNodes> nodes_;
-};
-
-void Fill(DmaBuffer& buffer, uint32_t seed) {
-  std::mt19937 rng(seed);
-  for (size_t i = 0; i < buffer.bytes(); ++i) {
-    buffer.data()[i] = static_cast<std::byte>(rng());
-  }
-}
+constexpr uint64_t kLimit = kRmaLimitCycles;
+constexpr uint8_t kBoth = kBothRights;
 
 TEST_F(NicRmaTest, WritesOfAnySizeArriveWholeAndNothingElseChanges) {
   Open();
@@ -174,7 +68,7 @@ TEST_F(NicRmaTest, InlineWritesAndVirtualAddressesWork) {
     ASSERT_TRUE(bytes <= contract::kInlineBytes
                     ? tx.PushInline(fields, payload, bytes)
                     : tx.PushInlineExt(fields, payload, bytes));
-    AsWrite(region.key, base + 100);
+    AsRma(contract::Opcode::kWrite, region.key, base + 100);
     const auto done = WaitTx();
     ASSERT_TRUE(done.has_value());
     EXPECT_EQ(done->status, Status::kOk);

@@ -190,7 +190,7 @@ module heddle_rx_headers
     ses_bad = 1'b0;
     if (is_read) begin
       ses_bad = ses0.ver != '0 || payload != '0 || asked > port_i.payload_mtu ||
-                (!ses0.som && (reach > {1'b0, ses0.request_length} || asked == '0));
+                (!ses0.som && (reach > {1'b0, ses0.request_length} || (asked == '0 && !ses0.ie)));
     end else if (is_req) begin
       ses_bad = ses0.ver != '0 || payload > port_i.payload_mtu;
       if (ses0.som) begin

@@ -502,10 +502,13 @@ module heddle_tx_fetch
   assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
 
   assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend ||
-                     desc.opcode == OpcodeWrite;
+                     desc.opcode == OpcodeWrite || desc.opcode == OpcodeRead;
   always_comb begin
     lengths_ok = (desc.flags & ~KnownFlags) == '0 && !(s1_inline && s1_ext);
     if (desc.opcode == OpcodeNop && desc.length != '0) lengths_ok = 1'b0;
+    // The data need a place, and the request carries none.
+    if (desc.opcode == OpcodeRead && (s1_inline || s1_ext ||
+                                      (desc.flags & TxFlagHeaderData) != '0)) lengths_ok = 1'b0;
     if (s1_inline) begin
       if (desc.length > 32'(InlineBytes) || desc.segments != '0) lengths_ok = 1'b0;
       if (desc.ext_slots != '0) lengths_ok = 1'b0;

@@ -10,7 +10,8 @@
 // Stale:    a message whose generation is not its context's present one completes nothing: only
 //           its CQ credit and table entry return.
 // Token:    leaves as a cq_event token once `tx_seq_done_i` has reached `tx_seq_issued_i` as it was
-//           when the token arrived, behind everything that arrived before.
+//           when the token arrived, and `back_done_i` `back_decided_i` likewise, behind everything that arrived
+//           before.
 
 `include "heddle_assert.svh"
 
@@ -36,6 +37,8 @@ module heddle_tx_release
   input  logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_i,
   input  logic [SeqW-1:0]  tx_seq_issued_i,
   input  logic [SeqW-1:0]  tx_seq_done_i,
+  input  logic [SeqW-1:0]  back_decided_i,  // Return data that are to be written, and those that were.
+  input  logic [SeqW-1:0]  back_done_i,
 
   output logic             ev_valid_o,
   input  logic             ev_ready_i,
@@ -69,7 +72,7 @@ module heddle_tx_release
   // ------------------------------------------------------------ ended message
   logic      d1_valid_d, d1_valid_q, d1_finish, d0_take;
   tx_done_t  d1_done_q;
-  logic [SeqW-1:0] d1_issued_q;
+  logic [SeqW-1:0] d1_issued_q, d1_decided_q;
   msg_done_t msg;
   logic      msg_ready, unused_msg_error;
 
@@ -135,7 +138,8 @@ module heddle_tx_release
                    (ok && (msg.flags & TxFlagCompletion) == '0);
 
   logic token_ready;
-  assign token_ready = !(16'(tx_seq_done_i - d1_issued_q) >= 16'h8000);
+  assign token_ready = !(16'(tx_seq_done_i - d1_issued_q) >= 16'h8000) &&
+                       !(16'(back_done_i - d1_decided_q) >= 16'h8000);
 
   always_comb begin
     mark        = 1'b0;
@@ -317,6 +321,7 @@ module heddle_tx_release
     if (d0_take) begin
       d1_done_q   <= done_i;
       d1_issued_q <= tx_seq_issued_i;
+      d1_decided_q <= back_decided_i;
     end
     walk_head_q <= walk_head_d;
   end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory regions: may a peer's packet write, and where.
+// Memory regions: may a peer's packet write or read, and where.
 //
 // Exact:    the whole key is compared. A provider key names its entry, a user key is looked for in
 //           the `RegionWays` entries of its set.
@@ -10,7 +10,8 @@
 // Latency:  the answer to `req_i` is there in the next cycle, and only in that cycle; not to what was
 //           asked while `ready_o` was low.
 // Drain:    a token goes through the accept stage and behind the writes of all packets accepted
-//           before; the table port answers when it came back on `drained_i`.
+//           before; when it came back on `drained_i`, heddle_return_tx is swept; the table port answers when the
+//           return data that were to be read before have been.
 
 `include "heddle_assert.svh"
 
@@ -32,6 +33,12 @@ module heddle_region
   output logic           drain_valid_o,   // Token for the accept stage.
   input  logic           drain_ready_i,
   input  logic           drained_i,
+
+  output logic           sweep_valid_o,   // heddle_return_tx.
+  output logic [RegionW-1:0] sweep_region_o,
+  input  logic           sweep_done_i,
+  input  logic [SeqW-1:0] back_issued_i,  // Packets of return data.
+  input  logic [SeqW-1:0] back_done_i,    // Of these, with memory read.
 
   output logic           idle_o
 );
@@ -72,7 +79,9 @@ module heddle_region
     TblRead  = 3'd1,  // The memory is being read.
     TblToken = 3'd2,  // The token waits for the accept stage.
     TblDrain = 3'd3,  // The token is on its way.
-    TblDone  = 3'd4
+    TblSweep = 3'd4,  // Return data are looked through.
+    TblReads = 3'd5,  // Those on their way are read.
+    TblDone  = 3'd6
   } tbl_state_e;
 
   tbl_state_e       tbl_d, tbl_q;
@@ -107,11 +116,17 @@ module heddle_region
       end
       TblRead:  tbl_d = TblDone;
       TblToken: if (drain_ready_i) tbl_d = TblDrain;
-      TblDrain: if (drained_i) tbl_d = TblDone;
+      TblDrain: if (drained_i) tbl_d = TblSweep;
+      TblSweep: if (sweep_done_i) tbl_d = TblReads;
+      TblReads: if ($signed(back_done_i - issued_q) >= 0) tbl_d = TblDone;
       default:  tbl_d = TblIdle;
     endcase
   end
-  assign drain_valid_o = tbl_q == TblToken;
+  assign drain_valid_o  = tbl_q == TblToken;
+  assign sweep_valid_o  = tbl_q == TblSweep;
+  assign sweep_region_o = tbl_req_i.index[RegionW-1:0];
+
+  logic [SeqW-1:0] issued_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -124,6 +139,7 @@ module heddle_region
   end
   always_ff @(posedge clk_i) begin
     if (tbl_q == TblRead) answered_q <= answered;
+    if (tbl_q == TblSweep) issued_q <= back_issued_i;
   end
 
   always_comb begin
@@ -143,13 +159,16 @@ module heddle_region
   logic [Ways-1:0][63:0]  way_iova;
   logic [Ways-1:0][5:0]   way_code;
   logic [Ways-1:0][7:0]   way_owner, way_counter;
+  logic [SetW-1:0]        raddr_q;
+  logic [RegionW-1:0]     region;
   logic [SetW-1:0]        raddr;
   logic [Ways-1:0][$bits(entry_t)-1:0] words;
   assign raddr   = read ? tbl_set : set_of(req_i.key);
   assign ready_o = (&bank_ready) && !read;
 
   always_ff @(posedge clk_i) begin
-    req_q <= req_i;
+    req_q   <= req_i;
+    raddr_q <= raddr;
   end
 
   for (genvar w = 0; w < Ways; w++) begin : gen_ways
@@ -195,18 +214,21 @@ module heddle_region
     code  = '0;
     owner = '0;
     counter = '0;
+    region = '0;
     for (int unsigned w = 0; w < Ways; w++) begin
       if (found[w]) begin
         iova  = iova | way_iova[w];
         code  = code | way_code[w];
         owner = owner | way_owner[w];
         counter = counter | way_counter[w];
+        region = region | {raddr_q, WayW'(w)};
       end
     end
     answer_o.code  = found == '0 ? ReturnCodeBadMkey : return_code_e'(code);
     answer_o.iova  = iova;
     answer_o.owner = owner;
     answer_o.counter = counter;
+    answer_o.region = region;
   end
 
   always_comb begin

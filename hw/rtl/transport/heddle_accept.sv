@@ -10,7 +10,9 @@
 // Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways. Without a free PDC:
 // NO_PDC_AVAIL, and the initiator of another one, the least used first, is asked to close it.
 // A closed PDC leaves a tombstone (heddle_tombstones): its SYNs are answered CLOSING.
-// Passes ACK and NACK of our own PDCs on to the PDC unit.
+// Passes ACK and NACK on: of our own PDCs to the PDC unit, of target PDCs to heddle_return_tx.
+// Return:  data of our READs are heddle_return_rx's to judge; its verdict takes effect here in their turn.
+//          A READ is handed to heddle_return_tx packet by packet, behind what was accepted before it.
 // Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
 // Visible: a message with dc=1 is acknowledged when heddle_place has reported its writes.
 // RMA:     the region table is asked for every request; its answer is part of the decision. A drain
@@ -24,6 +26,7 @@
 module heddle_accept
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
 (
   input  logic clk_i,
@@ -62,6 +65,16 @@ module heddle_accept
   output logic             credit_take_o,
   output logic [CqW-1:0]   credit_cq_o,
 
+  output logic             back_look_o,     // heddle_return_rx.
+  output rx_packet_t       back_pkt_o,
+  output logic             back_take_o,
+  input  return_verdict_t  back_i,
+  input  logic             back_ready_i,
+  input  logic [NumPdc-1:0] return_room_i,  // heddle_return_tx; a job goes when heddle_place says so.
+  output logic             job_valid_o,
+  input  logic             job_ready_i,
+  output return_job_t      job_o,
+
   output logic             rsp_valid_o,     // ACK and NACK to send.
   input  logic             rsp_ready_i,
   output response_t        rsp_o,
@@ -73,7 +86,7 @@ module heddle_accept
   input  logic [31:0]      visible_psn_i,
   input  logic [PdcW-1:0]  visible_pdc_i,
 
-  output logic             ack_valid_o,     // To heddle_pdc_tx.
+  output logic             ack_valid_o,     // To heddle_pdc_tx, or heddle_return_tx by its role.
   input  logic             ack_ready_i,
   output ack_event_t       ack_o,
 
@@ -193,7 +206,7 @@ module heddle_accept
     .keep_start_i(entry.start_psn),
     .ready_o(graves_ready)
   );
-  assign tables_ready = (&set_ready) && entries_ready && graves_ready;
+  assign tables_ready = (&set_ready) && entries_ready && graves_ready && back_ready_i;
 
   // -------------------------------------------------------------- free indices
   logic [NumPdc-1:0] open_q;
@@ -255,7 +268,8 @@ module heddle_accept
     region_o.job_id         = pkt_i.job_id;
     region_o.pid_on_fep     = pkt_i.pid_on_fep;
     region_o.resource_index = pkt_i.resource_index;
-    region_o.needs          = RegionFlagRemoteWrite;
+    region_o.needs          = pkt_i.opcode == SesOpcodeRead ? RegionFlagRemoteRead :
+                                                              RegionFlagRemoteWrite;
   end
 
   // ------------------------------------------------------------ stage 2: decide
@@ -265,7 +279,7 @@ module heddle_accept
     .pdc_i(job_q == JobForget ? job_pdc_q : pdc_q), .hit_i(hit_q), .room_i(room_q),
     .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
     .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
-    .region_i(region_q),
+    .region_i(region_q), .return_room_i(return_room_i[job_q == JobForget ? job_pdc_q : pdc_q]),
     .head_valid_i, .head_i, .head_released_i,
     .rx_alive_i, .rx_gen_i, .rx_counters_i, .credit_ok_i,
     .verdict_o(verdict)
@@ -316,7 +330,7 @@ module heddle_accept
   // Goes before the next packet, so that a busy peer cannot put it off.
   assign job_wanted = any_due || any_old || asks;
   assign job_start  = job_q == JobNone && job_wanted && !p1_valid_q && !p2_valid_q;
-  assign job_end   = job_step_q == 2'd3 && (job_q == JobForget ? place_room : rsp_room);
+  assign job_end   = job_step_q == 2'd3 && (job_q == JobForget ? place_room && job_room : rsp_room);
   assign forget    = job_end && job_q == JobForget;
   // Inside a message an initiator cannot close.
   assign job_answers = job_end && entry.open && (job_q == JobAck ||
@@ -482,18 +496,45 @@ module heddle_accept
   assign pop_o         = p2_done && verdict.take;
   assign credit_take_o = p2_done && verdict.credit;
   assign credit_cq_o   = head_i.cq;
-  assign stat_o        = p2_done ? verdict.stat : '0;
+  assign stat_o        = p2_done ? verdict.stat | (back ? back_i.stat : '0) : '0;
+
+  // ---------------------------------------------------------- data of our READs
+  // Also the ACK of a small READ, which brings them.
+  logic   back;
+  place_t back_record;
+  assign back = pkt_q.dpdcid[PdcRoleBit] == RoleInitiator && !pkt_q.syn && !pkt_q.probe &&
+                ((pkt_q.pds_type == PdsTypeRodReq && pkt_q.next_hdr != NextHdrRequestStd) ||
+                 ((pkt_q.pds_type == PdsTypeAck || pkt_q.pds_type == PdsTypeAckCc) &&
+                  pkt_q.next_hdr == NextHdrResponseData));
+  assign back_look_o = p1_valid_q;
+  assign back_pkt_o  = pkt_q;
+  assign back_take_o = p2_done && back;
+  always_comb begin
+    back_record          = '0;
+    back_record.stream   = back_i.stream;
+    back_record.bytes    = back_i.bytes;
+    back_record.iova     = back_i.iova;
+    back_record.tpdc     = back_i.pdc;
+    back_record.ev.owner = back_i.owner;
+    back_record.back     = 1'b1;
+    back_record.settle   = back_i.settle;
+    back_record.msg      = back_i.msg;
+    back_record.fail     = back_i.fail;
+    back_record.code     = back_i.code;
+  end
 
   // -------------------------------------------------------------------- outputs
-  logic       rsp_room, place_room, ack_room;
-  logic [2:0] rsp_count, place_count, ack_count;
+  logic       rsp_room, place_room, ack_room, job_room, placing, responding;
+  logic [2:0] rsp_count, place_count, ack_count, job_count;
   place_t     placed, token;
-  assign room_behind = rsp_room && place_room && ack_room;
+  assign room_behind = rsp_room && place_room && ack_room && job_room;
+  assign placing     = back ? back_i.place : verdict.place;
+  assign responding  = back ? back_i.respond : verdict.respond;
 
   heddle_fifo #(.Width($bits(response_t)), .Depth(4)) u_rsp (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && verdict.respond) || job_answers),
-    .ready_o(rsp_room), .data_i(job_q != JobNone ? asking : verdict.rsp),
+    .valid_i((p2_done && responding) || job_answers),
+    .ready_o(rsp_room), .data_i(job_q != JobNone ? asking : back ? back_i.rsp : verdict.rsp),
     .valid_o(rsp_valid_o), .ready_i(rsp_ready_i), .data_o(rsp_o),
     .count_o(rsp_count)
   );
@@ -504,14 +545,22 @@ module heddle_accept
     token          = '0;
     token.token    = 1'b1;
     token.ev.token = 1'b1;
-    placed         = p2_valid_q || forget ? verdict.record : token;
+    placed         = p2_valid_q && back ? back_record :
+                     p2_valid_q || forget ? verdict.record : token;
   end
   heddle_fifo #(.Width($bits(place_t)), .Depth(4)) u_place (
     .clk_i, .rst_ni,
-    .valid_i(((p2_done || forget) && verdict.place) || (drain_valid_i && drain_ready_o)),
+    .valid_i((p2_done && placing) || (forget && verdict.place) ||
+             (drain_valid_i && drain_ready_o)),
     .ready_o(place_room), .data_i(placed),
     .valid_o(place_valid_o), .ready_i(place_ready_i), .data_o(place_o),
     .count_o(place_count)
+  );
+  heddle_fifo #(.Width($bits(return_job_t)), .Depth(4)) u_jobs (
+    .clk_i, .rst_ni,
+    .valid_i((p2_done || forget) && verdict.hand), .ready_o(job_room), .data_i(verdict.job),
+    .valid_o(job_valid_o), .ready_i(job_ready_i), .data_o(job_o),
+    .count_o(job_count)
   );
   heddle_fifo #(.Width($bits(ack_event_t)), .Depth(4)) u_ack (
     .clk_i, .rst_ni,
@@ -522,11 +571,11 @@ module heddle_accept
 
   assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !ask_q && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
-                  !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o;
+                  !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o && !job_valid_o;
 
   logic unused_bits;
   assign unused_bits = ^{port_i, transport_i, set_error, entry_error, seen_error, late_cack, rsp_count,
-                         place_count, ack_count};
+                         place_count, ack_count, job_count, back_i};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))
   `HEDDLE_ASSERT(Atomic_A, pop_o |-> head_valid_i && verdict.write)

@@ -16,6 +16,7 @@
 module heddle_accept_decide
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
 (
   input  port_cfg_t   port_i,
@@ -33,7 +34,8 @@ module heddle_accept_decide
   input  logic        look_hit_i,    // {pid, ri} of the packet has a receive context.
   input  logic [23:0] look_job_i,
   input  logic        look_event_i,  // It reports every RMA operation.
-  input  rma_answer_t region_i,      // RMA: may the packet write, and where.
+  input  rma_answer_t region_i,      // RMA: may the packet write or read, and where.
+  input  logic        return_room_i, // heddle_return_tx takes one more packet to return.
   input  logic        head_valid_i,  // That context has a buffer.
   input  rx_buffer_t  head_i,        // Context and, if it has one, its next buffer.
   input  logic [15:0] head_released_i,
@@ -49,7 +51,10 @@ module heddle_accept_decide
   localparam int unsigned RejectWindow = 2 * PdcWindow;
 
   // ------------------------------------------------------------ kind of packet
-  logic is_request, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
+  logic is_request, is_data, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
+  assign is_data    = pkt_i.pds_type == PdsTypeRodReq && !pkt_i.syn &&
+                      pkt_i.next_hdr != NextHdrRequestStd &&
+                      pkt_i.dpdcid[PdcRoleBit] == RoleInitiator;  // heddle_return_rx judges it.
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
   assign is_request = (is_rud || pkt_i.pds_type == PdsTypeRodReq) &&
                       pkt_i.next_hdr == NextHdrRequestStd;
@@ -75,8 +80,7 @@ module heddle_accept_decide
   logic [15:0]     tpdcid, known_tpdcid;
 
   assign our_slot = pkt_i.dpdcid[15 -: SlotBits] == port_i.slot[SlotBits-1:0];
-  assign ours     = our_slot && pkt_i.dpdcid[PdcRoleBit] ==
-                                ((is_ack || is_nack) ? RoleInitiator : RoleTarget);
+  assign ours     = our_slot && (is_ack || is_nack || pkt_i.dpdcid[PdcRoleBit] == RoleTarget);
   assign start    = pkt_i.psn - 32'(pkt_i.psn_offset);
   assign fresh    = pkt_i.syn && !hit_i && !forget_i;
   assign next_gen = entry_i.gen + 1'b1;
@@ -140,10 +144,11 @@ module heddle_accept_decide
   logic        held, starts, ignored, broken, withdrawn;
   logic        stale;      // The held buffer's context was disabled: it never completes.
   logic [31:0] base, reach;
+  logic [13:0] part;       // Bytes that the packet carries or asks for.
   logic        fits, length_ok;
   return_code_e refusal, region_code;
-  logic        is_write, reports;
-  logic        short_of_buffer, short_of_credit, short_of_store;
+  logic        is_write, is_read, is_rma, asks, reports;
+  logic        short_of_buffer, short_of_credit, short_of_store, short_of_return;
   logic        same;       // The packet names the message of the entry.
   logic        discards;   // It is of a message that has ended.
   logic        alone;      // RUD: a packet of a WRITE that nobody but its initiator knows of.
@@ -154,12 +159,13 @@ module heddle_accept_decide
   logic        counted;    // The write counts when all its packets came.
 
   logic all_there;  // Context, and the buffer and credit that the message would need.
-  assign all_there = look_hit_i && (is_write || head_valid_i) &&
-                     ((is_write && !reports) || credit_ok_i[head_i.cq]);
+  assign all_there = look_hit_i && (is_rma || head_valid_i) &&
+                     ((is_rma && !reports) || credit_ok_i[head_i.cq]);
   assign held  = e.state == MessageOpen || e.state == MessageFailed;
   assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
   assign base  = pkt_i.som ? '0 : (e.rud ? pkt_i.message_offset : e.bytes);
-  assign reach = base + 32'(pkt_i.payload_bytes);
+  assign part  = is_read ? pkt_i.read_bytes : pkt_i.payload_bytes;
+  assign reach = base + 32'(part);
   assign fits  = reach >= base && reach <= pkt_i.request_length;
   // A packet of a failed message says nothing about lengths.
   assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed && !alone) ||
@@ -168,7 +174,10 @@ module heddle_accept_decide
 
   // Another function's region is none of this context's.
   assign is_write    = pkt_i.opcode == SesOpcodeWrite;
-  assign reports     = pkt_i.hd || look_event_i;
+  assign is_read     = pkt_i.opcode == SesOpcodeRead;
+  assign is_rma      = is_write || is_read;
+  assign asks        = is_read && pkt_i.read_bytes != '0;
+  assign reports     = is_write && (pkt_i.hd || look_event_i);
   assign region_code = region_i.owner != head_i.owner ? ReturnCodeBadMkey : region_i.code;
 
   assign same     = pkt_i.message_id == e.message_id;
@@ -199,15 +208,15 @@ module heddle_accept_decide
     end else if (pkt_i.som && held && !jumps) begin
       broken = 1'b1;
     end else if (pkt_i.som) begin
-      if (pkt_i.opcode != SesOpcodeSend && !is_write) refusal = ReturnCodeUnsupportedOp;
+      if (pkt_i.opcode != SesOpcodeSend && !is_rma) refusal = ReturnCodeUnsupportedOp;
       else if (pkt_i.rel)                             refusal = ReturnCodeBadPid;
       else if (!length_ok)                            broken = 1'b1;
       // Its sender gave the message up: there is nothing to wait for.
       else if (pkt_i.ie && !all_there)                ignored = 1'b1;
       else if (!look_hit_i)                           refusal = ReturnCodeBadIndex;
-      else if (is_write && region_code != ReturnCodeOk) refusal = region_code;
-      else if (is_write && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
-      else if (is_write)                              starts = 1'b1;
+      else if (is_rma && region_code != ReturnCodeOk) refusal = region_code;
+      else if (is_rma && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
+      else if (is_rma)                                starts = 1'b1;
       else if (look_job_i != pkt_i.job_id)            refusal = ReturnCodeBadJobId;
       else if (!head_valid_i)                         short_of_buffer = 1'b1;
       else if (!credit_ok_i[head_i.cq])               short_of_credit = 1'b1;
@@ -218,7 +227,7 @@ module heddle_accept_decide
     end else if (stale && !e.rma) begin
       withdrawn = 1'b1;
     end else if (!same || pkt_i.job_id != e.job_id ||
-                 pkt_i.opcode != (e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
+                 pkt_i.opcode != (e.read ? SesOpcodeRead : e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
                  (e.rma && pkt_i.match_bits != e.match_bits) ||
                  pkt_i.request_length != e.request_length || !length_ok) begin
       broken = 1'b1;
@@ -234,13 +243,20 @@ module heddle_accept_decide
   logic [31:0] to_last;
   assign to_last = e.last_psn - pkt_i.psn;
   always_comb begin
-    takes_ahead = is_request && !pkt_i.ie && !withdrawn && !broken && !ignored && refusal == ReturnCodeNull;
+    takes_ahead = is_request && !pkt_i.ie && !withdrawn && !broken && !ignored &&
+                  refusal == ReturnCodeNull && !short_of_return;
     if (!alone && pkt_i.som) takes_ahead = takes_ahead && starts && pkt_i.eom && !pkt_i.dc;
     else if (!alone) begin
       takes_ahead = takes_ahead && held && !(e.last_known && (pkt_i.eom || to_last[31]));
     end
   end
   assign brief = (alone && refusal == ReturnCodeNull && !broken && !ignored) || single;
+
+  // A packet of a READ that goes on to heddle_return_tx.
+  logic serves;
+  assign serves = asks && !pkt_i.ie && !broken && !ignored && refusal == ReturnCodeNull &&
+                  (starts || e.state == MessageOpen);
+  assign short_of_return = serves && !return_room_i;
 
   // ----------------------------------------------------------------- outcome
   typedef enum logic [3:0] {
@@ -271,6 +287,8 @@ module heddle_accept_decide
     end else if (is_ack || is_nack) begin
       if (ours) outcome = OutcomeForward;
       else      stat[StatisticDropPdcid] = 1'b1;
+    end else if (is_data) begin
+      outcome = OutcomeDrop;
     end else if (!is_request && !is_query && !is_close && !is_clear) begin
       stat[StatisticDropPdsType] = 1'b1;
     end else if (!pkt_i.syn && !ours) begin
@@ -325,7 +343,7 @@ module heddle_accept_decide
       // Without a tombstone the PDC stays until the command comes again.
       outcome = grave_i ? OutcomeClose : OutcomeRefuse;
       code    = NackCodeNoResource;
-    end else if (short_of_buffer || short_of_credit || short_of_store) begin
+    end else if (short_of_buffer || short_of_credit || short_of_store || short_of_return) begin
       outcome = OutcomeRefuse;
       code    = short_of_store ? NackCodeNoGtdDelAvail :
                 short_of_buffer ? NackCodeNoPktBuffer : NackCodeNoResource;
@@ -333,8 +351,8 @@ module heddle_accept_decide
     end else begin
       outcome = OutcomeAccept;
       stat[StatisticRxRequests]   = 1'b1;
-      stat[StatisticRxRma]        = is_write;
-      stat[StatisticRxRmaRefused] = is_write && refusal != ReturnCodeNull;
+      stat[StatisticRxRma]        = is_rma;
+      stat[StatisticRxRmaRefused] = is_rma && refusal != ReturnCodeNull;
       stat[StatisticDropSes]      = broken;
     end
   end
@@ -388,15 +406,16 @@ module heddle_accept_decide
       end
       if (starts || alone) begin
         m.state          = MessageOpen;
-        m.rma            = is_write;
-        m.credit         = !is_write || reports;
+        m.rma            = is_rma;
+        m.read           = is_read;
+        m.credit         = !is_rma || reports;
         m.buffer         = head_i;
-        if (is_write) begin
+        if (is_rma) begin
           m.buffer.position   = '0;
           m.buffer.length     = pkt_i.request_length;
           m.buffer.op_context = '0;
         end
-        m.queue_head     = head_released_i - (is_write ? 16'd1 : 16'd0);
+        m.queue_head     = head_released_i - (is_rma ? 16'd1 : 16'd0);
         m.request_length = pkt_i.request_length;
         m.message_id     = pkt_i.message_id;
         m.job_id         = pkt_i.job_id;
@@ -428,12 +447,12 @@ module heddle_accept_decide
         end else begin
           room = m.buffer.length > base ? m.buffer.length - base : '0;
           bytes = room < 32'(pkt_i.payload_bytes) ? room[13:0] : pkt_i.payload_bytes;
-          m.bytes = e.rud && !brief ? m.bytes + 32'(pkt_i.payload_bytes) : reach;
+          m.bytes = e.rud && !brief ? m.bytes + 32'(part) : reach;
           // An initiator may have left something out.
           failed  = e.rud && !brief && ended && m.bytes != m.request_length;
         end
         success = ended && !failed;
-        hides   = success && pkt_i.dc;
+        hides   = success && pkt_i.dc && !m.read;
       end
       if (ended) m.state = MessageNone;
       if (hides) begin
@@ -441,6 +460,7 @@ module heddle_accept_decide
         m.hidden_base = e.hidden ? e.hidden_base : last - 32'd1;
         m.hidden_last = last;
       end
+      if (serves) m.returns = 1'b1;
     end
     // A failed RMA operation is the initiator's business alone.
     ends     = over && m.credit && !withdrawn && (m.rma ? success : !stale || starts);
@@ -451,7 +471,7 @@ module heddle_accept_decide
     // A receive counts when it completes, a peer's operation when it succeeds.
     counters = rx_counters_t'(rx_counters_i[m.buffer.ctx]);
     count    = '0;
-    if (m.rma && success) begin
+    if (m.rma && success && !m.read) begin
       count.own    = counters.remote_write;
       count.region = region_i.counter;
     end else if (!m.rma && ends) begin
@@ -565,6 +585,7 @@ module heddle_accept_decide
             v.entry          = e;
             v.entry.expected = m.expected;
             v.entry.ahead    = m.ahead;
+            v.entry.returns  = m.returns;
             if (!jumps) v.entry.state = MessageNone;
           end
           v.entry.mac       = pkt_i.source_mac;
@@ -572,8 +593,9 @@ module heddle_accept_decide
           v.entry.dscp      = pkt_i.dscp;
           v.entry.gap       = e.gap && jumps;
           v.entry.unacked   = urgent || hides ? '0 : e.unacked + 1'b1;
-          v.take            = starts && !is_write;
-          v.credit          = starts && (!is_write || reports);
+          v.take            = starts && !is_rma;
+          v.credit          = starts && (!is_rma || reports);
+          v.hand            = serves;
         end
         OutcomeClose: begin
           v.respond         = 1'b1;
@@ -583,11 +605,13 @@ module heddle_accept_decide
           v.write           = 1'b1;
           v.close           = 1'b1;
           v.bury            = 1'b1;
+          v.hand            = e.returns;
           v.entry           = '0;
           v.entry.gen       = e.gen;
         end
         OutcomeForget: begin
           v.write           = 1'b1;
+          v.hand            = e.returns;
           v.close           = 1'b1;
           v.entry           = '0;
           v.entry.gen       = e.gen;
@@ -597,7 +621,8 @@ module heddle_accept_decide
 
       v.stat[StatisticRxPdcs] = v.create;
       if (outcome == OutcomeAccept || outcome == OutcomeClose || outcome == OutcomeForget) begin
-        v.place           = v.place || ends || returned || hides || count != '0;
+        v.place           = v.place || ends || returned || hides || v.hand || count != '0;
+        v.record.job      = v.hand;
         v.record.bytes    = bytes;
         v.record.iova     = m.rma ? region_i.iova : m.buffer.iova + 64'(base);
         v.record.first    = starts && !brief;
@@ -657,6 +682,28 @@ module heddle_accept_decide
         v.ack.service_time = pkt_i.header_data[63:48];
         v.ack.rcvd_bytes   = pkt_i.header_data[39:16];
       end
+      v.ack.data        = is_ack && pkt_i.next_hdr == NextHdrResponseData;
+
+      v.job.close               = v.hand && outcome != OutcomeAccept;
+      v.job.open                = v.hand && !v.job.close && !e.returns;
+      v.job.pdc                 = pdc_i;
+      v.job.start_psn           = e.start_psn;
+      v.job.route.rud           = e.rud;
+      v.job.route.ipv6          = pkt_i.ipv6;
+      v.job.route.fa            = pkt_i.source_fa;
+      v.job.route.mac           = pkt_i.source_mac;
+      v.job.route.dscp          = pkt_i.dscp;
+      v.job.route.entropy       = pkt_i.source_port;
+      v.job.route.spdcid        = tpdcid;
+      v.job.route.dpdcid        = pkt_i.spdcid;
+      v.job.data.iova           = region_i.iova;
+      v.job.data.bytes          = pkt_i.read_bytes;
+      v.job.data.owner          = region_i.owner;
+      v.job.data.region         = region_i.region;
+      v.job.data.message_id     = pkt_i.message_id;
+      v.job.data.message_offset = pkt_i.message_offset;
+      v.job.data.message_bytes  = pkt_i.request_length;
+      v.job.data.job_id         = pkt_i.job_id;
     end
   end
   assign verdict_o = v;

@@ -21,13 +21,17 @@
 //            opened again: nothing of them was accepted.
 // Moved:     when the target ends the PDC, messages of which nothing was transmitted are kept and
 //            the PDC is opened again for them.
-// Collapse:  a message whose payload cannot be read ends with its next new packet.
+// Collapse:  a message whose payload cannot be read ends with its next new packet. Of a READ only that one has
+//            ie=1: the others are still answered.
+// Due:       at most ReturnDue packets of return data are due on a PDC, or nothing new is sent on it. While any
+//            are, the PDC is not idle, and silence ends it.
 
 `include "heddle_assert.svh"
 
 module heddle_pdc_tx
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
 (
   input  logic clk_i,
@@ -47,6 +51,7 @@ module heddle_pdc_tx
   input  logic [PdcW-1:0]    enq_pdc_i,
   input  logic [MsgW-1:0]    enq_msg_i,
   input  logic [PktW-1:0]    enq_last_i,
+  input  logic               enq_read_i,       // Its packets ask for data.
   output logic               reopen_valid_o,
   input  logic               reopen_ready_i,
   output logic [PdcW-1:0]    reopen_pdc_o,
@@ -55,6 +60,13 @@ module heddle_pdc_tx
   input  logic               ack_valid_i,      // heddle_accept.
   output logic               ack_ready_o,
   input  ack_event_t         ack_i,
+
+  input  logic               due_valid_i,      // Return data came, or will not.
+  output logic               due_ready_o,
+  input  return_due_t        due_i,
+  output logic [NumPdc-1:0]  alive_o,          // Return data are welcome.
+  output logic [NumMsg-1:0]  read_o,           // The message is a READ with data.
+  output logic [NumMsg-1:0]  collapsed_o,      // Its last packet asks for nothing.
 
   input  logic               fail_i,           // heddle_tx_build: payload of a message is lost.
   input  logic [MsgW-1:0]    fail_msg_i,
@@ -113,6 +125,7 @@ module heddle_pdc_tx
     logic [3:0]      backoff_shift;
     logic [31:0]     heard;      // Tick at which the peer was last heard.
     sack_t           sack;       // RUD.
+    logic [DueW-1:0] due;        // Packets of return data that will come.
   } pdc_t;
 
   typedef struct packed {
@@ -128,7 +141,7 @@ module heddle_pdc_tx
   } identity_t;
 
   typedef enum logic [2:0] {
-    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvSend
+    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvDue, EvSend
   } event_e;
 
   localparam int unsigned PktDepth = 8;
@@ -150,7 +163,7 @@ module heddle_pdc_tx
   logic            walk_room, walk_spare, pkt_room;  // Outputs have room for one more event.
   logic            ready_mem;
 
-  logic [NumPdc-1:0] can_send_q, closing_q, clear_q, pending, may_send;
+  logic [NumPdc-1:0] can_send_q, closing_q, clear_q, full_q, cut_q, pending, may_send;
   logic              send_any;
   logic [PdcW-1:0]   send_pdc;
   logic              scan_hit, clean, timer_rdy;
@@ -159,7 +172,7 @@ module heddle_pdc_tx
 
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = (can_send_q & (pending | closing_q)) | clear_q;
+    may_send = (can_send_q & ((pending & (~full_q | cut_q)) | closing_q)) | clear_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -175,6 +188,9 @@ module heddle_pdc_tx
     end else if (open_valid_i && walk_room) begin
       ev  = EvOpen;
       pdc = open_pdc_i;
+    end else if (due_valid_i) begin  // Before the PDC to which they belong ends.
+      ev  = EvDue;
+      pdc = due_i.pdc;
     end else if (back_valid_i && walk_spare) begin
       ev  = EvBack;
       pdc = back_i.pdc;
@@ -194,16 +210,19 @@ module heddle_pdc_tx
   assign open_ready_o = ev == EvOpen;
   assign back_ready_o = ev == EvBack;
   assign ack_ready_o  = ev == EvAck;
+  assign due_ready_o  = ev == EvDue;
 
   ack_event_t ack_q;
   pdc_back_t  back_q;
   logic       open_again_q, open_rud_q;
   logic [31:0] open_psn_q;
+  logic [DueW-1:0] came_q;
   always_ff @(posedge clk_i) begin
     pdc_q        <= pdc;
     open_again_q <= open_again_i;
     open_psn_q   <= open_peer_i.start_psn;
     open_rud_q   <= open_peer_i.rud;
+    came_q       <= due_i.packets;
     if (ack_valid_i)  ack_q  <= ack_i;
     if (back_valid_i) back_q <= back_i;
   end
@@ -251,6 +270,15 @@ module heddle_pdc_tx
     .walk_last_o(queue_last_o), .walk_pop_i(queue_pop_i)
   );
 
+  // READs, and those of which the last packet is no request any more.
+  logic [NumMsg-1:0] read_q, collapsed_q;
+  logic              is_read, ends_early, asks;
+  assign read_o      = read_q;
+  assign collapsed_o = collapsed_q;
+  assign is_read     = read_q[msg] && !close_packet;
+  assign ends_early  = is_read && s.index == msg_last && collapsed_q[msg];
+  assign asks        = is_read && !ends_early && !(fresh && msg_failed);
+
   // Messages whose payload cannot be read, or that the peer refused: not worth sending.
   logic [NumMsg-1:0] failed_q;
   assign failed_o = failed_q;
@@ -296,14 +324,18 @@ module heddle_pdc_tx
                            (ack_q.nack && ack_q.spdcid == '0));
   // An error answer stands for one more packet than may be acknowledged before it is cleared. It
   // does so by `una`, which every later request carries as CLEAR_PSN (UET 2.15).
-  logic        is_error, refused, repeated;
+  logic        is_error, is_answer, refused, repeated;
+  logic        answered;
   logic [31:0] behind;
   assign is_error       = !ack_q.nack && ack_q.return_code > ReturnCodeOk &&
                           ack_q.psn == ack_q.cack + 32'd1;
+  // The same goes for the data of a small READ in its ACK.
+  assign is_answer      = is_error || (!ack_q.nack && ack_q.data && ack_q.psn == ack_q.cack + 32'd1);
+  assign answered       = is_answer && nack_in_window;
   assign refused        = is_error && nack_in_window;
   assign behind         = s.una - 32'd1 - ack_q.psn;
-  assign repeated       = is_error && behind < 32'(2 * PdcWindow);
-  assign acked          = ack_q.cack + (refused ? 32'd2 : 32'd1);
+  assign repeated       = is_answer && behind < 32'(2 * PdcWindow);
+  assign acked          = ack_q.cack + (answered ? 32'd2 : 32'd1);
   assign ack_in_window  = (acked - s.una) <= (s.top - s.una);
   assign nack_in_window = (ack_q.psn - s.una) < (s.top - s.una);
   assign advanced       = ack_in_window && acked != s.una;
@@ -351,7 +383,7 @@ module heddle_pdc_tx
       endcase
     end else if (ev_q == EvAck && known && s.state == PdcClosing) begin
       finish = ack_in_window && advanced;
-    end else if (ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top &&
+    end else if (ev_q == EvTimer && timer_due && !s.waiting && (s.una != s.top || s.due != '0) &&
                  (age >= port_i.dead_ticks ||
                   (s.state == PdcClosing && s.rto_shift == 4'(CloseTries - 1)))) begin
       finish     = s.state == PdcClosing;
@@ -374,11 +406,12 @@ module heddle_pdc_tx
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn);
 
   assign step_now = ev_q == EvSend && !clear_q[pdc_q] && can_send_q[pdc_q] &&
-                    (pending[pdc_q] || closing_q[pdc_q]);
+                    ((pending[pdc_q] && !(asks && fresh && s.due >= DueW'(ReturnDue))) ||
+                     closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it.
   logic clear_due, clear_now;
-  assign clear_due = ev_q == EvAck && known && (refused || repeated) && !pending[pdc_q] &&
+  assign clear_due = ev_q == EvAck && known && (answered || repeated) && !pending[pdc_q] &&
                      s.state != PdcClosing;
   assign clear_now = ev_q == EvSend && clear_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
@@ -389,7 +422,8 @@ module heddle_pdc_tx
 
   // Nothing is queued or outstanding. What is queued in this moment keeps the PDC: the walk sees it.
   logic idle, leave;
-  assign idle   = s.state == PdcOpen && s.una == s.top && !pending[pdc_q] && !s.repositioning;
+  assign idle   = s.state == PdcOpen && s.una == s.top && !pending[pdc_q] && !s.repositioning &&
+                  s.due == '0;
   assign leave  = ev_q == EvLeave && idle;
   assign retire = leave || (ev_q == EvTimer && timer_due && !s.waiting && idle);
 
@@ -439,6 +473,9 @@ module heddle_pdc_tx
           walk_push   = 1'b1;
           walk_d.kind = WalkOpen;
           walk_d.psn  = open_psn_q;
+          walk_d.reads  = s.due != '0;  // What they waited for is lost with the old PDC.
+          walk_d.status = StatusPeerRejected;
+          walk_d.detail = 16'(NackCodeInvDpdcid);
         end
       end
       EvAck: begin
@@ -455,11 +492,11 @@ module heddle_pdc_tx
             d.backoff_shift = '0;
             d.waiting       = 1'b0;
             if ($signed(acked - s.probe_psn) > 0) d.probing = 1'b0;
-            timer_d.at      = now_q + ((acked == s.top) ? transport_i.idle_ticks
-                                                        : port_i.rto_ticks);
+            timer_d.at      = now_q + ((acked == s.top && s.due == '0) ? transport_i.idle_ticks
+                                                                       : port_i.rto_ticks);
             if (acked == s.top) begin
               d.resent   = 1'b0;
-              timer_d.on = transport_i.idle_ticks != '0;
+              timer_d.on = transport_i.idle_ticks != '0 || s.due != '0;
             end
             walk_push       = 1'b1;
             walk_d.kind     = WalkAck;
@@ -539,11 +576,23 @@ module heddle_pdc_tx
           end
         endcase
       end
+      EvDue: begin
+        if (live) begin
+          d.due   = s.due > came_q ? s.due - came_q : '0;
+          d.heard = now_q;
+          if (d.due == '0 && s.una == s.top && !s.waiting) begin
+            timer_d.on = transport_i.idle_ticks != '0;
+            timer_d.at = now_q + transport_i.idle_ticks;
+          end
+        end
+      end
       EvTimer: begin
         if (timer_due) begin
           timer_d.at = now_q + rto;
           if (s.waiting) begin
             d.waiting = 1'b0;
+          end else if (s.una == s.top && s.due != '0) begin
+            timer_d.at = now_q + port_i.rto_ticks;
           end else if (s.una == s.top) begin
             // Idle. What is queued in this moment starts the RTO when it is sent.
             timer_d.at = now_q + transport_i.idle_ticks;
@@ -570,6 +619,7 @@ module heddle_pdc_tx
           d.top   = fresh ? s.nxt + 32'd1 : s.top;
           d.index = last || close_packet ? '0 : s.index + 1'b1;
           if (!fresh && send_now) d.resent = 1'b1;
+          if (asks && fresh) d.due = s.due + 1'b1;
           if (s.una == s.top) begin
             d.heard    = now_q;  // Silence counts from here.
             timer_d.on = 1'b1;
@@ -599,6 +649,7 @@ module heddle_pdc_tx
       walk_d.pdc    = pdc_q;
       walk_d.kind   = end_all ? WalkFail : WalkMove;
       walk_d.psn    = s.top;
+      walk_d.reads  = s.due != '0;
       walk_d.status = end_status;
       walk_d.detail = end_detail;
     end
@@ -617,15 +668,30 @@ module heddle_pdc_tx
       closing_q  <= '0;
       clear_q    <= '0;
       failed_q   <= '0;
+      full_q     <= '0;
+      cut_q      <= '0;
+      alive_o    <= '0;
+      read_q      <= '0;
+      collapsed_q <= '0;
     end else begin
-      if (enq_valid_i && enq_ready_o) failed_q[enq_msg_i] <= 1'b0;
+      if (enq_valid_i && enq_ready_o) begin
+        failed_q[enq_msg_i]    <= 1'b0;
+        read_q[enq_msg_i]      <= enq_read_i;
+        collapsed_q[enq_msg_i] <= 1'b0;
+      end
+      if (send_now && is_read && fresh && msg_failed) collapsed_q[msg] <= 1'b1;
       if (fail_i) failed_q[fail_msg_i] <= 1'b1;
       if (refused_i) failed_q[refused_msg_i] <= 1'b1;
+      // What is due of a refused READ is known at its end, for which a packet must leave.
+      if (ev_q == EvSend && fresh) cut_q[pdc_q] <= 1'b0;
+      if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;
       if (clear_due)             clear_q[pdc_q] <= 1'b1;
       else if (ev_q == EvSend)   clear_q[pdc_q] <= 1'b0;
       if (ev_q != EvNone) begin
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
+        full_q[pdc_q]     <= d.due >= DueW'(ReturnDue) && d.nxt == d.top;
+        alive_o[pdc_q]    <= d.state == PdcSyn || d.state == PdcOpen || d.state == PdcClosing;
       end
     end
   end
@@ -667,7 +733,7 @@ module heddle_pdc_tx
     end else begin
       if (evict && (idle_q & ~pending) != '0 && unused_idle == '0) used_q <= used_q & ~idle_q;
       if (ev_q != EvNone) begin
-        idle_q[pdc_q] <= d.state == PdcOpen && d.una == d.top && !d.repositioning;
+        idle_q[pdc_q] <= d.state == PdcOpen && d.una == d.top && !d.repositioning && d.due == '0;
         if (send_now) used_q[pdc_q] <= 1'b1;
         if (ev_q == EvAck && known && !ack_q.nack && ack_q.req == AckReqClose) asked_q[pdc_q] <= 1'b1;
         else if (retire || open_now) asked_q[pdc_q] <= 1'b0;
@@ -691,10 +757,10 @@ module heddle_pdc_tx
     pkt_d.retx      = !fresh;
     // The peer answers when nothing follows, and often enough to keep the window moving.
     pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
-                      close_packet;
+                      close_packet || (asks && s.due == DueW'(ReturnDue - 1));
     pkt_d.control   = close_packet;
     pkt_d.cp_type   = close_packet ? CpTypeCloseCommand : CpTypeNoop;
-    pkt_d.failed    = msg_failed;
+    pkt_d.failed    = is_read ? !asks : msg_failed;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.tpdcid    = s.tpdcid;
     if (clear_now) begin
@@ -779,7 +845,7 @@ module heddle_pdc_tx
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
   assign idle_o = ready_mem && clean && ev == EvNone && ev_q == EvNone && !scan_hit &&
                   !(|may_send) && !leave_any && !(evict && (idle_q & ~pending) != '0) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
-                  !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i &&
+                  !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i && !due_valid_i &&
                   !(deadline_valid_o && $signed(until_deadline) <= 0);
 
   // ------------------------------------------------------------------ statistics

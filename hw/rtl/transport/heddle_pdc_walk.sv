@@ -11,6 +11,9 @@
 //           transmitted end with it; the others wait until it is opened again.
 // A PDC whose peer is dead is forgotten by heddle_tx_msg before its queue is emptied, so nothing
 // is queued behind the last message ended.
+// Reads:    a READ whose requests are acknowledged is handed on like a message that ended, with the number of
+//           packets it will be answered by. Those of a PDC that fails end when no data of theirs is on its way
+//           to host memory.
 // One message every two cycles.
 
 `include "heddle_assert.svh"
@@ -18,6 +21,7 @@
 module heddle_pdc_walk
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
 (
   input  logic clk_i,
   input  logic rst_ni,
@@ -39,6 +43,16 @@ module heddle_pdc_walk
   input  logic [NumMsg-1:0]  failed_i,         // Payload of the message was lost.
   input  logic [SeqW-1:0]    seq_issued_i,
   input  logic [SeqW-1:0]    seq_done_i,
+  input  logic [NumMsg-1:0]  read_i,           // heddle_pdc_tx.
+  input  logic [NumMsg-1:0]  collapsed_i,
+  input  logic [SeqW-1:0]    back_decided_i,   // Records of return data for heddle_place,
+  input  logic [SeqW-1:0]    back_done_i,      // and those that are over.
+
+  output logic               lose_valid_o,     // heddle_read_ends: READs of the PDC end.
+  input  logic               lose_ready_i,
+  output logic [PdcW-1:0]    lose_pdc_o,
+  output status_e            lose_status_o,
+  output logic [15:0]        lose_detail_o,
 
   output logic               refused_o,        // Strobe: the peer refused a message; cut it short.
   output logic [MsgW-1:0]    refused_msg_o,
@@ -52,12 +66,12 @@ module heddle_pdc_walk
 
   output logic               done_valid_o,
   input  logic               done_ready_i,
-  output tx_done_t           done_o,
+  output return_end_t        done_o,
 
   output logic               idle_o
 );
   typedef enum logic [2:0] {
-    StIdle, StQuiet, StLook, StEnd, StUnmap, StBack
+    StIdle, StQuiet, StReads, StLook, StEnd, StUnmap, StBack
   } state_e;
 
   state_e    state_d, state_q;
@@ -79,7 +93,7 @@ module heddle_pdc_walk
 
   // Last packet issued of each message.
   logic [MsgW-1:0] msg_q;
-  logic [SeqW-1:0] last_seq, quiet_seq_q;
+  logic [SeqW-1:0] last_seq, quiet_seq_q, quiet_back_q;
   logic            unused_seq_err, unused_seq_rdy;
   heddle_mem #(.Width(SeqW), .Depth(NumMsg), .Init(1'b0)) u_last_seq (
     .clk_i, .rst_ni, .wen_i(sent_i), .waddr_i(sent_msg_i), .wdata_i(seq_issued_i + 1'b1),
@@ -103,7 +117,8 @@ module heddle_pdc_walk
   end
 
   logic quiet;  // Everything issued before the event has read its payload.
-  assign quiet = $signed(seq_done_i - quiet_seq_q) >= 0;
+  assign quiet = $signed(seq_done_i - quiet_seq_q) >= 0 &&
+                 $signed(back_done_i - quiet_back_q) >= 0;
 
   state_e after_walk;
   always_comb begin
@@ -122,12 +137,14 @@ module heddle_pdc_walk
           unique case (walk_i.kind)
             WalkFail, WalkRetire: state_d = StUnmap;
             WalkMove:             state_d = StQuiet;
+            WalkOpen:             state_d = walk_i.reads ? StQuiet : StLook;
             WalkClose:            state_d = StBack;
             default:              state_d = StLook;
           endcase
         end
       end
-      StQuiet: if (quiet) state_d = StLook;
+      StQuiet: if (quiet) state_d = ev_q.reads ? StReads : StLook;
+      StReads: if (lose_ready_i) state_d = StLook;
       // The records of the head that is shown here arrive in StEnd.
       StLook: state_d = (ev_q.kind == WalkOpen || !queue_held_i) ? after_walk : StEnd;
       StEnd: begin
@@ -153,13 +170,17 @@ module heddle_pdc_walk
   // Messages that the peer refused: in progress, or ending with this event.
   logic [NumMsg-1:0] refused_q;
   logic [5:0]        refused_code;
+  logic [PktW-1:0]   refused_at;      // Packet.
+  logic [31:0]       refused_index;   // The same, of this event.
+  assign refused_index = ev_q.psn - 32'd1 - head_psn;
   logic              refused_now, refused_err, refused_rdy;
   assign refused_now   = ev_q.refused && ev_q.psn == next_psn;
   assign refused_o     = state_q == StEnd && ev_q.refused && !covered && reached;
   assign refused_msg_o = msg_q;
-  heddle_mem #(.Width(6), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
-    .clk_i, .rst_ni, .wen_i(refused_o), .waddr_i(msg_q), .wdata_i(ev_q.detail[5:0]),
-    .raddr_i(queue_msg_i), .rdata_o(refused_code),
+  heddle_mem #(.Width(6 + PktW), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
+    .clk_i, .rst_ni, .wen_i(refused_o), .waddr_i(msg_q),
+    .wdata_i({ev_q.detail[5:0], refused_index[PktW-1:0]}),
+    .raddr_i(queue_msg_i), .rdata_o({refused_code, refused_at}),
     .error_o(refused_err), .ready_o(refused_rdy)
   );
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -171,23 +192,37 @@ module heddle_pdc_walk
     end
   end
 
+  logic [PktW-1:0] asked;  // Packets of the head that ask for data, should it be a READ.
   assign done_valid_o = state_q == StEnd && ends;
   always_comb begin
+    asked         = queue_last_i + (collapsed_i[msg_q] ? '0 : PktW'(1));
     done_o        = '0;
-    done_o.msg    = msg_q;
-    done_o.status = StatusOk;
+    done_o.pdc    = ev_q.pdc;
+    done_o.done.msg    = msg_q;
+    done_o.done.status = StatusOk;
     if (ev_q.kind == WalkFail || ev_q.kind == WalkMove) begin
-      done_o.status = ev_q.status;
-      done_o.detail = ev_q.detail;
+      done_o.done.status = ev_q.status;
+      done_o.done.detail = ev_q.detail;
+    end else if (read_i[msg_q]) begin
+      done_o.read    = 1'b1;
+      done_o.packets = asked;
+      if (refused_q[msg_q] && refused_at < asked) done_o.packets = refused_at;
+      else if (!refused_q[msg_q] && refused_now && queue_last_i < asked) done_o.packets = queue_last_i;
+      done_o.refused = asked - done_o.packets;
     end
     if (refused_q[msg_q] || refused_now) begin
-      done_o.status = StatusRemoteError;
-      done_o.detail = refused_q[msg_q] ? 16'(refused_code) : ev_q.detail;
+      done_o.done.status = StatusRemoteError;
+      done_o.done.detail = refused_q[msg_q] ? 16'(refused_code) : ev_q.detail;
     end else if (failed_i[msg_q]) begin
-      done_o.status = StatusLocalAccess;
-      done_o.detail = '0;
+      done_o.done.status = StatusLocalAccess;
+      done_o.done.detail = '0;
     end
   end
+
+  assign lose_valid_o  = state_q == StReads;
+  assign lose_pdc_o    = ev_q.pdc;
+  assign lose_status_o = ev_q.status;
+  assign lose_detail_o = ev_q.detail;
 
   logic [31:0] index;
   assign index        = ev_q.psn - head_psn;
@@ -215,6 +250,7 @@ module heddle_pdc_walk
   always_ff @(posedge clk_i) begin
     if (take) ev_q <= walk_i;
     if (take) quiet_seq_q <= seq_issued_i;
+    if (take) quiet_back_q <= back_decided_i;
     if (state_q == StLook) msg_q <= queue_msg_i;
     if (unmap_valid_o && unmap_ready_i) kept_q <= unmap_keep_o;
   end
@@ -225,7 +261,7 @@ module heddle_pdc_walk
   end
 
   logic unused;
-  assign unused = ^{index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
+  assign unused = ^{index[31:PktW], refused_index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
                     unused_seq_rdy, refused_err, refused_rdy};
 
   `HEDDLE_ASSERT(ClosedIsEmpty_A, pdc_free_o |-> !queue_held_i)

@@ -9,12 +9,16 @@
 // Visible:  a record that asks for it is reported when its write, and so every write before it,
 //           was answered; in order.
 // Token:    passes in order, when every write before it was answered.
+// Jobs:     a return job goes on in order, when every write before it was answered, so that a READ sees them.
+// Settled:  data of our READs are reported when their write was answered; in order. `back_done_o` counts their
+//           records that are over.
 
 `include "heddle_assert.svh"
 
 module heddle_place
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
 #(
   parameter  int unsigned DataW = 512,  // 64, 128, 256 or 512.
   localparam int unsigned StrbW = DataW / 8
@@ -47,6 +51,12 @@ module heddle_place
   output logic             visible_o,       // Strobe: up to this PSN of ...
   output logic [31:0]      visible_psn_o,
   output logic [PdcW-1:0]  visible_pdc_o,
+
+  output logic             job_valid_o,     // The oldest return job may go to heddle_return_tx.
+  input  logic             job_ready_i,
+  output logic             settle_o,        // Strobe.
+  output return_settle_t   settled_o,
+  output logic [SeqW-1:0]  back_done_o,
 
   output logic             idle_o
 );
@@ -81,12 +91,19 @@ module heddle_place
     logic            visible;
     logic [31:0]     psn;
     cq_event_t       ev;
+    logic            job;
+    logic [CountW-1:0] after;   // Writes that were issued before.
+    logic            back;
+    logic            settle;
+    logic [MsgW-1:0] msg;
+    logic            fail;
+    logic [5:0]      code;
   } finish_t;
 
   logic has_write, has_data, waits;
   assign has_write = in.bytes != '0;
   assign has_data  = in.stream != '0;
-  assign waits     = has_write && (port_i.write_errors[0] || in.visible);
+  assign waits     = has_write && (port_i.write_errors[0] || in.visible || in.back);
 
   logic beats_ready, written_ready, finish_ready;
   logic room, issue, quiet;
@@ -159,6 +176,13 @@ module heddle_place
     finish_in.visible  = in.visible;
     finish_in.psn      = in.psn;
     finish_in.ev       = in.ev;
+    finish_in.job      = in.job;
+    finish_in.after    = issued_q;
+    finish_in.back     = in.back;
+    finish_in.settle   = in.settle;
+    finish_in.msg      = in.msg;
+    finish_in.fail     = in.fail;
+    finish_in.code     = in.code;
   end
   heddle_fifo #(.Width($bits(finish_t)), .Depth(Outstanding)) u_finish (
     .clk_i, .rst_ni,
@@ -169,9 +193,10 @@ module heddle_place
 
   logic [NumPdc-1:0] error_q;  // A write of the message open on the target PDC was refused.
   logic              answered, error;
-  assign answered    = finish_valid && (!finish.waits || answer_valid);
-  assign error       = (error_q[finish.tpdc] && !finish.first && !finish.alone) ||
-                       (finish.waits && answer_error);
+  assign answered    = finish_valid && (!finish.waits || answer_valid) && (!finish.job || job_gone_q);
+  assign error       = !finish.back &&
+                       ((error_q[finish.tpdc] && !finish.first && !finish.alone) ||
+                        (finish.waits && answer_error));
   assign finish_done = answered && (!finish.complete || ev_ready_i);
   assign answer_take = finish_done && finish.waits;
 
@@ -181,7 +206,38 @@ module heddle_place
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) error_q <= '0;
-    else if (finish_done && !finish.alone) error_q[finish.tpdc] <= error && !finish.complete;
+    else if (finish_done && !finish.back && !finish.alone) begin
+      error_q[finish.tpdc] <= error && !finish.complete;
+    end
+  end
+
+  // --------------------------------------------------------------- return jobs
+  logic [CountW-1:0] issued_q, answered_q, behind;  // Writes, modulo twice Outstanding.
+  logic              job_gone_q;
+  assign behind      = answered_q - finish.after;
+  assign job_valid_o = finish_valid && finish.job && !job_gone_q && !behind[CountW-1];
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      issued_q    <= '0;
+      answered_q  <= '0;
+      job_gone_q  <= 1'b0;
+      back_done_o <= '0;
+    end else begin
+      if (issue && has_write)          issued_q    <= issued_q + 1'b1;
+      if (wr_rsp_valid_i)              answered_q  <= answered_q + 1'b1;
+      if (finish_done)                 job_gone_q  <= 1'b0;
+      else if (job_valid_o && job_ready_i) job_gone_q <= 1'b1;
+      if (finish_done && finish.back)  back_done_o <= back_done_o + 1'b1;
+    end
+  end
+
+  assign settle_o = finish_done && finish.settle;
+  always_comb begin
+    settled_o.pdc     = finish.tpdc;
+    settled_o.msg     = finish.msg;
+    settled_o.refused = finish.waits && answer_error;
+    settled_o.fail    = finish.fail;
+    settled_o.code    = finish.code;
   end
 
   assign quiet = !finish_valid && !written_valid;

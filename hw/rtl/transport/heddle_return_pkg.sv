@@ -9,14 +9,17 @@ package heddle_return_pkg;
   localparam int unsigned ReturnWindow = 32;
   localparam int unsigned ReturnW      = $clog2(ReturnWindow);
 
-  localparam int unsigned ReturnRegionW = 10;  // Entry of the region table.
+  // So many packets of return data an initiator has due on a PDC: room for what it has not
+  // acknowledged yet is left.
+  localparam int unsigned ReturnDue = 16;
+  localparam int unsigned DueW      = $clog2(ReturnDue) + 1;
 
   // What one request packet of a READ asked for.
   typedef struct packed {
     logic [63:0]              iova;
     logic [13:0]              bytes;           // 1 to the payload MTU.
     logic [7:0]               owner;           // Function.
-    logic [ReturnRegionW-1:0] region;
+    logic [RegionW-1:0]       region;
     logic [15:0]              message_id;      // Of the READ.
     logic [31:0]              message_offset;
     logic [31:0]              message_bytes;   // Of the whole READ.
@@ -25,6 +28,7 @@ package heddle_return_pkg;
 
   // The way back to an initiator.
   typedef struct packed {
+    logic         rud;      // Mode of the PDC.
     logic         ipv6;
     logic [127:0] fa;
     logic [47:0]  mac;
@@ -56,13 +60,38 @@ package heddle_return_pkg;
     return_data_t    data;
   } return_packet_t;
 
-  // A READ at its initiator, written when it is queued.
+  // A READ at its initiator, written with its table entry.
   typedef struct packed {
-    logic [PdcW-1:0] pdc;
+    logic [TxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
     logic [7:0]      owner;
     logic [31:0]     length;
     logic [63:0]     iova;
   } return_read_t;
+
+  // A packet of a READ is settled: its data are in host memory, or it failed.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [MsgW-1:0] msg;
+    logic            refused;  // Host memory refused a write.
+    logic            fail;     // The target answered with `code`.
+    logic [5:0]      code;
+  } return_settle_t;
+
+  // A message that left its PDC's queue; a READ has `packets` packets to settle.
+  typedef struct packed {
+    logic            read;
+    logic [PdcW-1:0] pdc;
+    logic [PktW-1:0] packets;
+    logic [PktW-1:0] refused;  // Of the packets asked for, so many will not be answered.
+    tx_done_t        done;
+  } return_end_t;
+
+  // So many packets are not due any more.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [DueW-1:0] packets;
+  } return_due_t;
 
   // A PDC of ours that opens: its return direction begins at the same PSN.
   typedef struct packed {
@@ -85,9 +114,10 @@ package heddle_return_pkg;
     logic [PdcW-1:0] pdc;
     logic            first;      // First data of the READ.
     logic            last;       // Its last: it has all.
+    logic            settle;     // It is a packet of the READ `msg`.
     logic            fail;       // The target answered with `code` instead of data.
     logic [5:0]      code;
-    logic [MsgW-1:0] msg;        // The READ, with first, last or fail.
+    logic [MsgW-1:0] msg;        // The READ, with first, last, settle.
     logic [NumStat-1:0] stat;
   } return_verdict_t;
 endpackage

@@ -7,8 +7,10 @@
 // Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
 //           and dropped.
 // Placed:   data of a READ that is under way on the PDC they came by, the next of its bytes and none beyond its
-//           end; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that ended (in error) are nobody's, the
-//           rest is counted as malformed.
+//           end; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that
+//           ended (in error) are nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
+// Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
+// Settled:  each packet of a READ is reported once, whatever it brought; `decided_o` counts what is to be placed.
 
 `include "heddle_assert.svh"
 
@@ -26,9 +28,15 @@ module heddle_return_rx
   input  return_open_t       open_info_i,
   input  logic [NumPdc-1:0]  alive_i,       // heddle_pdc_tx: the PDC is open.
 
-  input  logic               read_i,        // A READ is queued as message `read_msg_i`.
+  input  logic [NumTx-1:0]           tx_alive_i,
+  input  logic [NumTx-1:0][GenW-1:0] tx_gen_i,
+
+  input  logic               read_i,        // Message table write; of use if it is a READ.
   input  logic [MsgW-1:0]    read_msg_i,
   input  return_read_t       read_info_i,
+  input  logic               queue_i,       // A READ is queued on a PDC, after its table write.
+  input  logic [MsgW-1:0]    queue_msg_i,
+  input  logic [PdcW-1:0]    queue_pdc_i,
   input  logic               end_i,         // Message `end_msg_i` ended, whatever it was.
   input  logic [MsgW-1:0]    end_msg_i,
 
@@ -36,6 +44,7 @@ module heddle_return_rx
   input  rx_packet_t         pkt_i,         // Held from stage 1 to the end of stage 2.
   input  logic               take_i,        // The verdict takes effect.
   output return_verdict_t    verdict_o,
+  output logic [SeqW-1:0]    decided_o,     // Verdicts with `place` that took effect.
   output logic               ready_o        // Memories are initialised.
 );
   typedef struct packed {
@@ -81,8 +90,9 @@ module heddle_return_rx
   return_read_t read;
   logic [31:0]  count_raw, count;
   logic         write, count_up;
-  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err;
-  logic         unused_read_rdy, unused_count_rdy, id_rdy, state_rdy;
+  logic [PdcW-1:0] read_pdc;
+  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_pdc_err;
+  logic         unused_read_rdy, unused_count_rdy, unused_pdc_rdy, id_rdy, state_rdy;
 
   heddle_mem #(.Width($bits(identity_t)), .Depth(NumPdc)) u_identity (
     .clk_i, .rst_ni, .wen_i(open_i), .waddr_i(open_info_i.pdc),
@@ -97,6 +107,10 @@ module heddle_return_rx
     .clk_i, .rst_ni, .wen_i(read_i), .waddr_i(read_msg_i), .wdata_i(read_info_i),
     .raddr_i(msg_raddr), .rdata_o(read), .error_o(unused_read_err), .ready_o(unused_read_rdy)
   );
+  heddle_mem #(.Width(PdcW), .Depth(NumMsg), .Init(1'b0)) u_read_pdc (
+    .clk_i, .rst_ni, .wen_i(queue_i), .waddr_i(queue_msg_i), .wdata_i(queue_pdc_i),
+    .raddr_i(msg_raddr), .rdata_o(read_pdc), .error_o(unused_pdc_err), .ready_o(unused_pdc_rdy)
+  );
   heddle_mem #(.Width(32), .Depth(NumMsg), .Init(1'b0)) u_count (
     .clk_i, .rst_ni, .wen_i(count_up), .waddr_i(msg_q), .wdata_i(reach),
     .raddr_i(msg_raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
@@ -106,23 +120,31 @@ module heddle_return_rx
   // A memory has one writer; whose entry is a new one's says a bit.
   logic [NumPdc-1:0] begun_q;   // The PDC's state is of its present opening.
   logic [NumMsg-1:0] active_q;  // A READ that waits for data.
+  logic [NumMsg-1:0] spoilt_q;  // It takes no more of them.
   logic [NumMsg-1:0] some_q;    // It has some.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       begun_q  <= '0;
       active_q <= '0;
+      spoilt_q <= '0;
       some_q   <= '0;
     end else begin
       if (write)    begun_q[pdc_q]   <= 1'b1;
       if (open_i)   begun_q[open_info_i.pdc] <= 1'b0;
       if (count_up) some_q[msg_q]    <= 1'b1;
-      if (take_i && (verdict_o.last || verdict_o.fail)) active_q[msg_q] <= 1'b0;
+      if (take_i && verdict_o.last) active_q[msg_q] <= 1'b0;
+      if (take_i && verdict_o.fail) spoilt_q[msg_q] <= 1'b1;
       if (end_i)    active_q[end_msg_i] <= 1'b0;
-      if (read_i) begin
-        active_q[read_msg_i] <= 1'b1;
-        some_q[read_msg_i]   <= 1'b0;
+      if (queue_i) begin
+        active_q[queue_msg_i] <= 1'b1;
+        spoilt_q[queue_msg_i] <= 1'b0;
+        some_q[queue_msg_i]   <= 1'b0;
       end
     end
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                        decided_o <= '0;
+    else if (take_i && verdict_o.place) decided_o <= decided_o + 1'b1;
   end
 
   always_comb begin
@@ -137,7 +159,7 @@ module heddle_return_rx
 
   // -------------------------------------------------------------------- packet
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
-  logic        known, is_data, is_error, expected, duplicate, early, ours, good, urgent;
+  logic        known, is_data, is_error, expected, duplicate, early, ours, good, gone, urgent;
   logic [31:0] ahead, reach, cack, ack_offset;
   assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
                       pkt_i.ipv6 == id.ipv6 && (in_ack || pkt_i.spdcid == s.tpdcid);
@@ -154,8 +176,9 @@ module heddle_return_rx
 
   // The next bytes of a READ of this PDC.
   assign reach = count + 32'(pkt_i.payload_bytes);
-  assign ours  = id_fits && active_q[msg_q] && read.pdc == pdc_q;
-  assign good  = ours && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count &&
+  assign ours  = id_fits && active_q[msg_q] && read_pdc == pdc_q;
+  assign gone  = !tx_alive_i[read.ctx] || tx_gen_i[read.ctx] != read.gen;
+  assign good  = ours && !spoilt_q[msg_q] && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count &&
                  reach >= count && reach <= read.length && (!in_ack || reach == read.length);
   assign urgent = pkt_i.ar || pkt_i.retx || s.unacked == AckEvery;
 
@@ -196,7 +219,8 @@ module heddle_return_rx
     v.rsp.nack_psn = pkt_i.psn;
 
     // Whatever the packet carries leaves the payload queue.
-    v.place  = pkt_i.payload_bytes != '0;
+    v.settle = known && accept && ours && (!in_ack || is_data);
+    v.place  = pkt_i.payload_bytes != '0 || v.settle;
     v.stream = pkt_i.payload_bytes;
     v.pdc    = pdc_q;
     v.msg    = msg_q;
@@ -213,11 +237,11 @@ module heddle_return_rx
       v.stat[StatisticDropPdcid] = 1'b1;
     end else if (accept) begin
       v.respond    = urgent && !in_ack;
-      v.bytes      = good ? pkt_i.payload_bytes : '0;
+      v.bytes      = good && !gone ? pkt_i.payload_bytes : '0;
       v.first      = good && count == '0;
       v.last       = good && reach == read.length;
-      v.fail       = ours && is_error && !in_ack;
-      v.code       = pkt_i.return_code;
+      v.fail       = v.settle && !good;
+      v.code       = is_error && !in_ack ? pkt_i.return_code : 6'(ReturnCodeUncor);
       v.stat[StatisticRxReturnData] = good;
       v.stat[StatisticDropSes]      = !good && !in_ack && !(ours && is_error) &&
                                       (ours || !(is_data || is_error));
@@ -240,8 +264,8 @@ module heddle_return_rx
   assign verdict_o = v;
 
   logic unused;
-  assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_read_rdy,
-                    unused_count_rdy, ack_offset, port_i, pkt_i};
+  assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_pdc_err,
+                    unused_read_rdy, unused_count_rdy, unused_pdc_rdy, ack_offset, port_i, pkt_i};
 
-  `HEDDLE_ASSERT(QueuedAfterItEnded_A, !(read_i && end_i && read_msg_i == end_msg_i))
+  `HEDDLE_ASSERT(QueuedAfterItEnded_A, !(queue_i && end_i && queue_msg_i == end_msg_i))
 endmodule

@@ -35,12 +35,13 @@ module heddle_return_tx
   input  ack_event_t        ack_i,
 
   input  logic              sweep_valid_i,   // Held until `sweep_done_o`.
-  input  logic [ReturnRegionW-1:0] sweep_region_i,
+  input  logic [RegionW-1:0] sweep_region_i,
   output logic              sweep_done_o,    // One cycle: what follows on `pkt` is swept.
 
   output logic              pkt_valid_o,     // heddle_tx_build.
   input  logic              pkt_ready_i,
   output return_packet_t    pkt_o,
+  output logic [SeqW-1:0]   seq_issued_o,    // Packets offered on `pkt` so far.
 
   output logic [NumStat-1:0] stat_o,
   output logic              idle_o,
@@ -295,7 +296,7 @@ module heddle_return_tx
   assign can_send_d = d.open && !d.waiting && d.nxt != d.fin &&
                       (!d.probing || d.nxt == d.una);
 
-  logic [NumPdc-1:0] room_q;
+  logic [NumPdc-1:0] room_q, holds_q;
   logic [31:0]       held;
   assign held = d.fin - d.una;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -303,9 +304,11 @@ module heddle_return_tx
       can_send_q <= '0;
       next_q     <= '0;
       room_q     <= '1;
+      holds_q    <= '0;
     end else if (state_wen) begin
       can_send_q[pdc_q] <= can_send_d;
       next_q[pdc_q]     <= d.nxt[ReturnW-1:0];
+      holds_q[pdc_q]    <= held != '0;
       room_q[pdc_q]     <= held <= 32'(ReturnWindow - JobsUnderWay);
     end
   end
@@ -324,15 +327,18 @@ module heddle_return_tx
     end
   end
 
-  // The sweep ends behind its last record, which is then in stage 1.
-  logic sweep_last_q;
+  // The sweep passes over PDCs without records. It ends behind its last record, which is then in stage 1.
+  logic                sweep_last_q;
+  logic [RecordAW-1:0] sweep_next;
+  assign sweep_next = holds_q[sweep_q[ReturnW +: PdcW]]
+                          ? sweep_q + 1'b1 : {sweep_q[ReturnW +: PdcW] + 1'b1, ReturnW'(0)};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       sweep_q      <= '0;
       sweep_last_q <= 1'b0;
     end else begin
-      if (ev == EvSweep) sweep_q <= sweep_q + 1'b1;
-      sweep_last_q <= ev == EvSweep && sweep_q == '1;
+      if (ev == EvSweep) sweep_q <= sweep_next;
+      sweep_last_q <= ev == EvSweep && sweep_next == '0;
     end
   end
   assign sweep_done_o = sweep_last_q;
@@ -357,6 +363,12 @@ module heddle_return_tx
     .clk_i, .rst_ni, .valid_i(send_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
     .valid_o(pkt_valid_o), .ready_i(pkt_ready_i), .data_o(pkt_o), .count_o(pkt_count)
   );
+  logic [SeqW-1:0] seq_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)       seq_q <= '0;
+    else if (send_now) seq_q <= seq_q + 1'b1;
+  end
+  assign seq_issued_o = seq_q;
   assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
 
   // ---------------------------------------------------------------------- timers

@@ -4,6 +4,7 @@
 package heddle_transport_pkg;
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
 
   // A request or control packet inside heddle_tx_build, with all that its frame needs.
   typedef struct packed {
@@ -14,6 +15,10 @@ package heddle_transport_pkg;
     logic            stale;   // Its context is disabled or of another generation.
     logic            ie;      // Leaves without payload.
     logic            read;    // Payload was requested: a record comes for it.
+    logic            back;    // Data of a peer's READ, an error response if there are none.
+    logic [5:0]      code;    // Of that response.
+    logic [15:0]     message_id;  // Of the READ.
+    logic            asks;    // A READ: `bytes` are what it asks for.
     logic            inlined; // Payload is `inline_data`.
     logic [13:0]     bytes;   // Payload, inline or requested.
     logic [MsgW-1:0] msg;
@@ -114,6 +119,8 @@ package heddle_transport_pkg;
     logic [31:0]     last_psn;      // this PSN.
     return_code_e    code;          // Answer to the rest of a message that was refused.
     logic            rma;           // The message is an RMA operation: `buffer` is its receive context.
+    logic            read;          // It is a READ.
+    logic            returns;       // The return direction has begun.
     logic            credit;        // A completion credit is held for it.
     rx_buffer_t      buffer;
     logic [15:0]     queue_head;
@@ -151,6 +158,8 @@ package heddle_transport_pkg;
     response_t          rsp;
     logic               place;
     place_t             record;
+    logic               hand;      // A return job, with the record.
+    return_job_t        job;
     logic               forward;   // ACK or NACK for one of our PDCs.
     ack_event_t         ack;
     logic               write;     // The entry becomes `entry`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds frames: request packets of messages, control packets of PDCs, ACK and NACK packets.
+// Builds frames: request packets of messages, control packets of PDCs, data of peers' READs, ACK and NACK.
 //
 // Sent:     every packet taken on `pkt` leaves as a frame, in order, unless its next hop is
 //           not valid (counted, drop_no_hop), its peer is of the other address family or the
@@ -7,15 +7,20 @@
 //           (`failed`, context disabled or of another generation) or cannot be read (DMA
 //           error), it leaves with ie=1 and no payload, and so do all later packets of that
 //           message whose payload was not read before.
-// Priority: responses before requests.
+//           A READ has no payload; it leaves with ie=1 only where `failed` says so.
+// Returned: return data leave in order among themselves, as an error response where memory cannot be read or the
+//           region is gone. Requests and return data take turns.
+// Priority: responses before requests and return data.
 // Payload:  read from host memory, or inline from the message table (at most InlineBytes).
-// Sequence: `seq_done_o` counts packets taken on `pkt` whose payload will no longer be read.
+// Sequence: `seq_done_o` counts packets taken on `pkt` whose payload will no longer be read, `back_done_o` those
+//           taken on `back`.
 
 `include "heddle_assert.svh"
 
 module heddle_tx_build
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
   import heddle_transport_pkg::*;
 (
   input  logic clk_i,
@@ -38,6 +43,9 @@ module heddle_tx_build
   input  logic             pkt_valid_i,
   output logic             pkt_ready_o,
   input  tx_packet_t       pkt_i,
+  input  logic             back_valid_i,    // heddle_return_tx.
+  output logic             back_ready_o,
+  input  return_packet_t   back_i,
   input  logic             rsp_valid_i,
   output logic             rsp_ready_o,
   input  response_t        rsp_i,
@@ -59,6 +67,7 @@ module heddle_tx_build
   output frame_head_t      head_o,
 
   output logic [SeqW-1:0]  seq_done_o,
+  output logic [SeqW-1:0]  back_done_o,
   output logic             fail_o,          // Strobe: payload of a message cannot be read.
   output logic [MsgW-1:0]  fail_msg_o,
   output logic [TxW-1:0]   fail_ctx_o,
@@ -70,6 +79,8 @@ module heddle_tx_build
   // ------------------------------------------------------------------ tables
   logic            s1_valid_q, s1_take, s1_done, tables_ready;
   tx_packet_t      s1_q;
+  return_packet_t  s1_data_q;
+  logic            s1_back_q, s0_back, s0_room;  // A packet of return data.
 
   msg_packet_t     msg;
   pdc_peer_t       peer;
@@ -111,15 +122,20 @@ module heddle_tx_build
   );
 
   assign tables_ready = msg_ready && pdc_ready && hop_ready;
-  assign pkt_ready_o  = tables_ready && (!s1_valid_q || s1_done);
+  assign s0_room      = tables_ready && (!s1_valid_q || s1_done);
+  assign s0_back      = back_valid_i && (!pkt_valid_i || !s1_back_q);
+  assign pkt_ready_o  = s0_room && !s0_back;
+  assign back_ready_o = s0_room && s0_back;
   assign s1_take      = pkt_valid_i && pkt_ready_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) s1_valid_q <= 1'b0;
-    else if (!s1_valid_q || s1_done) s1_valid_q <= s1_take;
+    else if (!s1_valid_q || s1_done) s1_valid_q <= s1_take || back_ready_o;
   end
   always_ff @(posedge clk_i) begin
     if (s1_take) s1_q <= pkt_i;
+    if (back_ready_o) s1_data_q <= back_i;
+    if (s1_take || back_ready_o) s1_back_q <= back_ready_o;
   end
 
   // ------------------------------------------------- stage 1: what to send
@@ -142,25 +158,52 @@ module heddle_tx_build
   assign mtu    = 14'd1 << mtu_log2;
   assign bytes  = rest < 32'(mtu) ? rest[13:0] : mtu;
 
-  logic        is_send, stale;
+  logic        is_send, is_read, stale;
   tx_request_t request;
-  logic [31:0] clear_offset;
+  logic [31:0] clear_offset, back_clear;
   assign is_send      = msg.opcode == OpcodeSend;
   assign stale        = !s1_q.control && (!alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen);
+  assign is_read      = msg.opcode == OpcodeRead;
   assign clear_offset = s1_q.clear_psn - s1_q.psn;
+  assign back_clear   = s1_data_q.clear_psn - s1_data_q.psn;
   always_comb begin
     request                = '0;
-    if (s1_valid_q) begin
+    if (s1_valid_q && s1_back_q) begin
+      request.back           = 1'b1;
+      request.rud            = s1_data_q.route.rud;
+      request.drop           = s1_data_q.route.ipv6 != port_i.ipv6[0] || !port_i.enable[0];
+      request.code           = s1_data_q.dead ? 6'(ReturnCodeBadMkey) : 6'(ReturnCodeHostUnsuccessCmpl);
+      request.read           = !request.drop && !s1_data_q.dead;
+      request.bytes          = request.read ? s1_data_q.data.bytes : '0;
+      request.mac            = s1_data_q.route.mac;
+      request.vlan           = port_i.vlan[11:0];
+      request.ipv6           = s1_data_q.route.ipv6;
+      request.fa             = s1_data_q.route.fa;
+      request.dscp           = s1_data_q.route.dscp;
+      request.entropy        = s1_data_q.route.entropy;
+      request.retx           = s1_data_q.retx;
+      request.ar             = s1_data_q.ar;
+      request.clear_offset   = back_clear[15:0];
+      request.psn            = s1_data_q.psn;
+      request.spdcid         = s1_data_q.route.spdcid;
+      request.dpdcid         = s1_data_q.route.dpdcid;
+      request.message_id     = s1_data_q.data.message_id;
+      request.job_id         = s1_data_q.data.job_id;
+      request.message_offset = s1_data_q.data.message_offset;
+      request.request_length = s1_data_q.data.message_bytes;
+    end else if (s1_valid_q) begin
       request.drop           = !hop_valid || peer.ipv6 != port_i.ipv6[0] || !port_i.enable[0];
       request.control        = s1_q.control;
       request.cp_type        = s1_q.cp_type;
       request.clear_psn      = s1_q.clear_psn;
       request.stale          = stale;
-      request.ie             = !s1_q.control && (s1_q.failed || failed_q[s1_q.msg] || stale);
+      request.ie             = !s1_q.control &&
+                               (s1_q.failed || (!is_read && (failed_q[s1_q.msg] || stale)));
+      request.asks           = !s1_q.control && is_read && !request.ie;
       request.inlined        = !s1_q.control && (msg.flags & TxFlagInline) != '0 &&
                                msg.length <= InlineBytes;
       request.read           = !request.drop && !request.ie && !request.inlined &&
-                               !s1_q.control && bytes != '0;
+                               !s1_q.control && bytes != '0 && !is_read;
       request.bytes          = s1_q.control ? '0 : bytes;
       request.msg            = s1_q.msg;
       request.ctx            = msg.ctx;
@@ -212,7 +255,7 @@ module heddle_tx_build
   logic        push, pending_ready, rd_ready, len_ready;
   logic        pending_valid, pending_pop;
   tx_request_t pending;
-  assign push    = s1_valid_q && hop_found && pending_ready && rd_ready && len_ready;
+  assign push    = s1_valid_q && (hop_found || s1_back_q) && pending_ready && rd_ready && len_ready;
   assign s1_done = push;
 
   // As many as keep the read latency of the host full.
@@ -227,9 +270,9 @@ module heddle_tx_build
 
   dma_req_t rd_req;
   always_comb begin
-    rd_req.addr  = msg.iova + 64'(offset);
-    rd_req.bytes = bytes;
-    rd_req.owner = msg.owner;
+    rd_req.addr  = s1_back_q ? s1_data_q.data.iova : msg.iova + 64'(offset);
+    rd_req.bytes = request.bytes;
+    rd_req.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;
   end
 
   logic [2:0] rd_count, len_count;
@@ -241,7 +284,7 @@ module heddle_tx_build
   );
   heddle_fifo #(.Width(14), .Depth(4)) u_len (
     .clk_i, .rst_ni,
-    .valid_i(push && request.read), .ready_o(len_ready), .data_i(bytes),
+    .valid_i(push && request.read), .ready_o(len_ready), .data_i(request.bytes),
     .valid_o(len_valid_o), .ready_i(len_ready_i), .data_o(len_bytes_o),
     .count_o(len_count)
   );
@@ -260,7 +303,8 @@ module heddle_tx_build
 
   logic read_failed;
   assign read_failed  = pending.read && rec_error_i;
-  assign newly_failed = pending_pop && (pending.stale || read_failed) && !failed_q[pending.msg];
+  assign newly_failed = pending_pop && !pending.back && (pending.stale || read_failed) &&
+                        !failed_q[pending.msg];
   assign fail_o       = newly_failed;
   assign fail_msg_o   = pending.msg;
   assign fail_ctx_o   = pending.ctx;
@@ -273,8 +317,8 @@ module heddle_tx_build
   always_comb begin
     final_request    = pending;
     final_request.ie = pending.ie || read_failed ||
-                       (failed_q[pending.msg] && !pending.control &&
-                        !(pending.read && pending.som));
+                       (failed_q[pending.msg] && !pending.control && !pending.asks &&
+                        !pending.back && !(pending.read && pending.som));
     final_bytes = '0;
     if (pending.read) begin
       if (!rec_error_i) final_bytes = pending.bytes;
@@ -319,31 +363,33 @@ module heddle_tx_build
     if (!rst_ni) begin
       failed_q   <= '0;
       seq_done_o <= '0;
+      back_done_o <= '0;
     end else begin
       if (msg_valid_i)  failed_q[msg_index_i] <= 1'b0;
       if (newly_failed) failed_q[pending.msg] <= 1'b1;
-      if (pending_pop)  seq_done_o <= seq_done_o + 1'b1;
+      if (pending_pop && !pending.back) seq_done_o  <= seq_done_o + 1'b1;
+      if (pending_pop && pending.back)  back_done_o <= back_done_o + 1'b1;
     end
   end
 
   always_comb begin
     stat_o = '0;
-    stat_o[StatisticDropNoHop]         = push && !hop_valid;
+    stat_o[StatisticDropNoHop]         = push && !hop_valid && !s1_back_q;
     stat_o[StatisticTxRequests]        = head_fire && !rsp_valid_i && !pending.control &&
-                                         !pending.retx;
+                                         !pending.back && !pending.retx;
     stat_o[StatisticTxRetransmissions] = head_fire && !rsp_valid_i && !pending.control &&
-                                         pending.retx;
+                                         !pending.back && pending.retx;
     stat_o[StatisticTxClears]          = head_fire && !rsp_valid_i && pending.control &&
                                          pending.cp_type == CpTypeClearCommand;
     stat_o[StatisticTxAcks]            = head_fire && rsp_valid_i && rsp_i.kind != ResponseNack;
     stat_o[StatisticTxNacks]           = head_fire && rsp_valid_i && rsp_i.kind == ResponseNack;
   end
 
-  assign idle_o = tables_ready && !pkt_valid_i && !rsp_valid_i && !s1_valid_q && !pending_valid
+  assign idle_o = tables_ready && !pkt_valid_i && !back_valid_i && !rsp_valid_i && !s1_valid_q && !pending_valid
                && !rd_valid_o && !len_valid_o && !raw_valid_q && checksum_idle;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, peer, clear_offset, syn_offset, msg_opcode, rest, msg_error,
+  assign unused_bits = ^{port_i, peer, clear_offset, back_clear, s1_data_q, syn_offset, msg_opcode, rest, msg_error,
                          pdc_error, pending_count, rd_count, len_count};
 
   `HEDDLE_ASSERT(RecordExpected_A, rec_ready_o |-> rec_valid_i)

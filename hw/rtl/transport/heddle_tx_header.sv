@@ -22,6 +22,8 @@ module heddle_tx_header
   output tx_stack_t   stack_o
 );
   localparam int unsigned RequestBytes = PdsRequestBytes + SesStdBytes;
+  localparam int unsigned ReturnBytes  = PdsRequestBytes + SesResponseDataBytes;
+  localparam int unsigned FailureBytes = PdsRequestBytes + SesResponseBytes;
   localparam int unsigned AckCcLeast   = PdsAckBytes + PdsAckCcBytes;
   localparam int unsigned AckMost      = PdsAckBytes + SesResponseBytes;
   localparam int unsigned AckCcMost    = AckCcLeast + SesResponseBytes;
@@ -51,7 +53,8 @@ module heddle_tx_header
   always_comb begin
     request                  = '0;
     request.type_            = req_i.rud ? PdsTypeRudReq : PdsTypeRodReq;
-    request.next_hdr         = NextHdrRequestStd;
+    request.next_hdr         = !req_i.back ? NextHdrRequestStd :
+                               bytes_i != '0 ? NextHdrResponseData : NextHdrResponse;
     request.retx             = req_i.retx;
     request.ar               = req_i.ar;
     request.syn              = req_i.syn;
@@ -78,9 +81,29 @@ module heddle_tx_header
     if (req_i.som) begin
       {ses.rsvd3, ses.payload_length, ses.message_offset} = req_i.header_data;
     end else begin
-      ses.payload_length = bytes_i;
+      ses.payload_length = req_i.asks ? req_i.bytes : bytes_i;
       ses.message_offset = req_i.message_offset;
     end
+  end
+
+  // Data of a peer's READ, or why there are none.
+  ses_response_data_t returned;
+  ses_response_t      failure;
+  always_comb begin
+    returned                         = '0;
+    returned.opcode                  = SesResponseResponseWData;
+    returned.return_code             = ReturnCodeOk;
+    returned.job_id                  = req_i.job_id;
+    returned.read_request_message_id = req_i.message_id;
+    returned.payload_length          = bytes_i;
+    returned.modified_length         = req_i.request_length;
+    returned.message_offset          = req_i.message_offset;
+
+    failure                          = '0;
+    failure.opcode                   = SesResponseResponse;
+    failure.return_code              = return_code_e'(req_i.code);
+    failure.message_id               = req_i.message_id;
+    failure.job_id                   = req_i.job_id;
   end
 
   pds_cp_syn0_t  control;
@@ -145,6 +168,11 @@ module heddle_tx_header
     if (valid_i && !response_i && req_i.control) begin
       upper         = {control, {(UpperW - 8 * PdsCpBytes){1'b0}}};
       upper_bytes   = 8'(PdsCpBytes);
+    end else if (valid_i && !response_i && req_i.back) begin
+      upper         = bytes_i != '0 ? {request, returned, {(UpperW - 8 * ReturnBytes){1'b0}}}
+                                    : {request, failure, {(UpperW - 8 * FailureBytes){1'b0}}};
+      upper_bytes   = bytes_i != '0 ? 8'(ReturnBytes) : 8'(FailureBytes);
+      payload_bytes = bytes_i;
     end else if (valid_i && !response_i) begin
       upper         = {request, ses, inline_bytes};
       upper_bytes   = 8'(RequestBytes) + (req_i.inlined ? bytes_i[7:0] : 8'd0);

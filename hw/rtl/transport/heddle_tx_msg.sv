@@ -46,6 +46,7 @@ module heddle_tx_msg
   output logic [PdcW-1:0] enq_pdc_o,
   output logic [MsgW-1:0] enq_msg_o,
   output logic [PktW-1:0] enq_last_o,       // Index of the message's last packet.
+  output logic            enq_read_o,       // It is a READ, and data will come.
 
   output logic            done_valid_o,
   input  logic            done_ready_i,
@@ -101,6 +102,7 @@ module heddle_tx_msg
     key_t            key;
     logic [MsgW-1:0] msg;
     logic [PktW-1:0] last;
+    logic            read;
   } parked_t;
 
   // Where the key of a PDC is.
@@ -316,7 +318,7 @@ module heddle_tx_msg
   assign looked   = state_q == StLookup && !from_parked_q;
   assign behind   = same_hash != '0;
 
-  logic op_enq, parked_enq;
+  logic op_enq, parked_enq, reads;
   assign op_enq       = looked && !straight && hit && !behind && msg_avail;
   assign parked_enq   = state_q == StLookup && from_parked_q && hit;
   assign enq_valid_o  = op_enq || parked_enq;
@@ -330,7 +332,8 @@ module heddle_tx_msg
                     (from_parked_q || (looked && !straight && !behind && !parked_valid));
   assign park     = looked && !straight && msg_avail &&
                     (behind || (!hit && (parked_valid || !may_open)));
-  assign parking  = {op_key, msg, last_index[PktW-1:0]};
+  assign reads    = op_i.op.opcode == OpcodeRead && op_i.op.length != '0;
+  assign parking  = {op_key, msg, last_index[PktW-1:0], reads};
 
   assign op_ready_o = served || park || (done_valid_o && done_ready_i);
   assign wr_o       = op_ready_o && !op_i.op.token;
@@ -369,6 +372,7 @@ module heddle_tx_msg
   assign wr_msg_o    = msg;
   assign enq_pdc_o   = hit_pdc;
   assign enq_msg_o   = from_parked_q ? parked.msg : msg;
+  assign enq_read_o  = from_parked_q ? parked.read : reads;
   assign enq_last_o  = from_parked_q ? parked.last : last_index[PktW-1:0];
   assign done_o      = {op_i.op.token, op_i.op.ctx, op_i.op.gen, msg, op_i.op.status, 16'b0};
   assign wr_packet_o = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.opcode, op_i.op.flags,

@@ -282,10 +282,49 @@ void InitiatorBench::Accept(const Packet& p) {
     Broken("packet " + std::to_string(p.index) + " of message " +
            std::to_string(p.context) + " has two PSNs");
   }
+  if (m.read && m.length != 0 && !p.failed) {
+    Return(p);
+  }
   const bool complete = p.index + 1 == m.packets;
   if (p.last != complete && !(m.failed && p.failed)) {
     Broken("eom on the wrong packet");
   }
+}
+
+void InitiatorBench::Return(const Packet& p) {
+  const PostedMessage& m = messages[p.context];
+  if (targets[p.peer].withholds_data) {
+    return;
+  }
+  data_.push_back({.due = cycle + data_delay_cycles,
+                   .pdc = p.pdc,
+                   .msg = p.msg,
+                   .spdcid = p.spdcid,
+                   .context = p.context,
+                   .code = static_cast<uint8_t>(
+                       m.data_error.value_or(contract::ReturnCode::kNull))});
+}
+
+// heddle_place reports what heddle_return_rx has taken.
+void InitiatorBench::Settle() {
+  dut_->settle_i = 0;
+  if (data_.empty() || data_.front().due > cycle) {
+    return;
+  }
+  const Data d = data_.front();
+  data_.pop_front();
+  const auto context = context_of_.find(d.msg);
+  if (open_[d.pdc].spdcid != d.spdcid || context == context_of_.end() ||
+      context->second != d.context) {
+    return;  // Of a PDC, or a READ, that ended.
+  }
+  ++messages[d.context].settled;
+  --due_[d.pdc];
+  dut_->settle_i = 1;
+  dut_->settle_pdc_i = static_cast<uint8_t>(d.pdc);
+  dut_->settle_msg_i = static_cast<uint16_t>(d.msg);
+  dut_->settle_fail_i = d.code != 0;
+  dut_->settle_code_i = d.code;
 }
 
 void InitiatorBench::TakePacket() {
@@ -340,7 +379,12 @@ void InitiatorBench::TakePacket() {
                  .ar = dut_->pkt_ar_o != 0,
                  .failed = dut_->pkt_failed_o != 0,
                  .clear_psn = dut_->pkt_clear_psn_o,
-                 .rud = open.rud};
+                 .rud = open.rud,
+                 .pdc = pdc};
+  const PostedMessage& m = messages[p.context];
+  if (m.read && m.length != 0 && !p.failed && !p.retx) {
+    most_due = std::max(most_due, ++due_[pdc]);
+  }
   reading_.emplace_back(cycle + payload_delay_cycles, msg);
   if (Chance(withdraw) && !messages[p.context].failed) {
     messages[p.context].failed = true;
@@ -368,6 +412,13 @@ void InitiatorBench::TakeDone() {
   ++m.completions;
   m.status = static_cast<Status>(dut_->done_status_o);
   m.detail = dut_->done_detail_o;
+  if (m.read && m.status == Status::kOk && m.length != 0 &&
+      m.settled != m.packets) {
+    Broken("READ succeeded before its data came");
+  }
+  if (m.read && m.status == Status::kRemoteError && m.settled < m.delivered()) {
+    Broken("READ ended while data of it were to come");
+  }
   if (m.status == Status::kOk && m.delivered() != m.packets) {
     Broken("message succeeded before its target had it");
   }
@@ -382,7 +433,8 @@ void InitiatorBench::Cycle() {
   dut_->op_valid_i = !to_post_.empty();
   if (!to_post_.empty()) {
     const PostedMessage& m = messages[to_post_.front()];
-    dut_->op_opcode_i = static_cast<uint8_t>(contract::Opcode::kSend);
+    dut_->op_opcode_i = static_cast<uint8_t>(m.read ? contract::Opcode::kRead
+                                                    : contract::Opcode::kSend);
     dut_->op_peer_i = m.peer;
     dut_->op_length_i = m.length;
     dut_->op_context_i = to_post_.front();
@@ -419,7 +471,9 @@ void InitiatorBench::Cycle() {
     dut_->ack_sack_i = a.sack;
     dut_->ack_sack_base_i = a.sack_base;
     dut_->ack_sack_bitmap_i = a.sack_bitmap;
+    dut_->ack_data_i = a.data;
   }
+  Settle();
   dut_.Settle();
   timeouts_seen +=
       dut_->stat_o >> static_cast<uint32_t>(contract::Statistic::kTimeouts) & 1;
@@ -430,6 +484,7 @@ void InitiatorBench::Cycle() {
         cycle - ended->second < uint64_t{safety_ticks} * tick_cycles) {
       Broken("PDCID used again too early");
     }
+    due_[dut_->open_pdc_o] = 0;
     open_[dut_->open_pdc_o] = {.peer = dut_->open_fa_o,
                                .spdcid = dut_->open_spdcid_o,
                                .start_psn = dut_->open_psn_o,

@@ -32,6 +32,9 @@ struct PostedMessage {
   uint32_t error_at = 0;                           // at this packet.
   std::set<uint32_t> received = {};  // Packets the target accepted.
   uint32_t delivered() const { return static_cast<uint32_t>(received.size()); }
+  bool read = false;  // A READ: the target answers each with data,
+  std::optional<contract::ReturnCode> data_error = {};  // or once with this.
+  uint32_t settled = 0;  // Packets of it that were answered.
 };
 
 // Probabilities per packet and direction.
@@ -47,6 +50,7 @@ struct Network {
 struct Target {
   bool refuses = false;         // No receive buffer: NACK NO_PKT_BUFFER.
   bool silent = false;          // Answers nothing.
+  bool withholds_data = false;  // Of READs, though it acknowledges them.
   bool loses_closes = false;    // Close Commands never arrive.
   bool refuses_closes = false;  // No room for a tombstone.
   // Before it accepts the next request, once: a NACK with another spdcid.
@@ -70,10 +74,13 @@ class InitiatorBench {
 
   Vinitiator_probe* operator->() { return dut_.operator->(); }
 
-  void Post(uint32_t peer, uint32_t length) {
+  void Post(uint32_t peer, uint32_t length, bool read = false) {
     const uint32_t packets = length == 0 ? 1 : (length + 1023) / 1024;
-    messages.push_back(
-        {.peer = peer, .length = length, .packets = packets, .rud = rud});
+    messages.push_back({.peer = peer,
+                        .length = length,
+                        .packets = packets,
+                        .rud = rud,
+                        .read = read});
     to_post_.push_back(messages.size() - 1);
   }
 
@@ -127,6 +134,8 @@ class InitiatorBench {
   uint64_t timeouts_seen = 0;
   uint32_t payload_delay_cycles = 5;
   uint32_t tick_cycles = 16;
+  uint32_t data_delay_cycles = 40;  // Until an answer to a READ is in memory.
+  uint32_t most_due = 0;            // Packets asked for and not answered.
   double ready = 0.75;  // Probability that what follows takes a record.
   double withdraw = 0;  // Probability that a packet's payload cannot be read.
   std::map<uint32_t, uint64_t> packets_to;  // By peer.
@@ -147,6 +156,15 @@ class InitiatorBench {
     uint32_t clear_psn = 0;
     bool close = false;
     bool rud = false;
+    uint32_t pdc = 0;
+  };
+  // Data of a READ on their way to memory.
+  struct Data {
+    uint64_t due = 0;
+    uint32_t pdc = 0, msg = 0;
+    uint16_t spdcid = 0;
+    uint64_t context = 0;
+    uint8_t code = 0;  // Not data, but this error.
   };
   struct Answer {
     uint64_t due = 0;
@@ -158,6 +176,7 @@ class InitiatorBench {
     bool sack = false;
     uint32_t sack_base = 0;
     uint64_t sack_bitmap = 0;
+    bool data = false;  // Of a small READ.
   };
   struct TargetPdc {
     uint16_t tpdcid = 0;
@@ -195,6 +214,8 @@ class InitiatorBench {
   void Stand(const Packet& p, const TargetPdc& pdc);
   bool Refuse(const Packet& p, TargetPdc& pdc);
   void TakePacket();
+  void Return(const Packet& p);
+  void Settle();
   void TakeDone();
 
   sim::ClockedModel<Vinitiator_probe> dut_;
@@ -204,6 +225,8 @@ class InitiatorBench {
   std::deque<Answer> to_initiator_;
   std::deque<std::pair<uint64_t, uint32_t>> reading_;  // Due cycle, message.
   std::deque<uint32_t> to_free_;
+  std::deque<Data> data_;
+  std::map<uint32_t, uint32_t> due_;         // By PDC.
   std::map<uint32_t, uint64_t> context_of_;  // Table entry -> message.
   std::map<uint32_t, OpenPdc> open_;
   std::map<std::pair<uint32_t, uint16_t>, TargetPdc> pdcs_;

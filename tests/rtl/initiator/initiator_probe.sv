@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The initiator half of the transport (tx_msg, pdc_tx, pdc_walk) with flat ports for a test.
+// The initiator half of the transport (tx_msg, pdc_tx, pdc_walk, read_ends) with flat ports for a test.
 
 module initiator_probe
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
+  import heddle_return_pkg::*;
 (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -67,6 +68,16 @@ module initiator_probe
   input  logic        ack_sack_i,
   input  logic [31:0] ack_sack_base_i,
   input  logic [63:0] ack_sack_bitmap_i,
+  input  logic        ack_data_i,
+
+  input  logic        settle_i,       // Return data of a READ came.
+  input  logic [7:0]  settle_pdc_i,
+  input  logic [9:0]  settle_msg_i,
+  input  logic        settle_refused_i,
+  input  logic        settle_fail_i,
+  input  logic [5:0]  settle_code_i,
+  input  logic [15:0] back_decided_i,
+  input  logic [15:0] back_done_i,
 
   output logic        done_valid_o,
   input  logic        done_ready_i,
@@ -133,6 +144,7 @@ module initiator_probe
   logic [PdcW-1:0] enq_pdc;
   logic [MsgW-1:0] enq_msg;
   logic [PktW-1:0] enq_last;
+  logic            enq_read;
   tx_done_t        straight, walked, done;
   logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
@@ -150,7 +162,7 @@ module initiator_probe
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o,
     .open_again_o(open_again), .open_peer_o(open_peer),
     .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
-    .enq_msg_o(enq_msg), .enq_last_o(enq_last),
+    .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read),
     .done_valid_o(straight_valid), .done_ready_i(done_ready_i && !walked_valid),
     .done_o(straight),
     .free_i, .free_msg_i,
@@ -178,6 +190,7 @@ module initiator_probe
     ack.sack        = ack_sack_i;
     ack.sack_base   = ack_sack_base_i;
     ack.sack_bitmap = ack_sack_bitmap_i;
+    ack.data        = ack_data_i;
   end
 
   tx_packet_t pkt;
@@ -206,12 +219,23 @@ module initiator_probe
   logic [PdcW-1:0]               queue_pdc;
   logic [PktW-1:0]               queue_last;
 
+  logic              due_valid, due_ready, lose_valid, lose_ready, end_valid, end_ready, idle_ends;
+  return_due_t       due;
+  return_end_t       walk_end;
+  logic [NumPdc-1:0] alive;
+  logic [NumMsg-1:0] msg_read, msg_collapsed;
+  logic [PdcW-1:0]   lose_pdc;
+  status_e           lose_status;
+  logic [15:0]       lose_detail;
+
   heddle_pdc_tx u_pdc_tx (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
-    .enq_msg_i(enq_msg), .enq_last_i(enq_last),
+    .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
+    .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
+    .alive_o(alive), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),
@@ -235,11 +259,28 @@ module initiator_probe
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
     .queue_last_i(queue_last), .queue_pop_o(queue_pop),
     .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
+    .read_i(msg_read), .collapsed_i(msg_collapsed), .back_decided_i, .back_done_i,
+    .lose_valid_o(lose_valid), .lose_ready_i(lose_ready), .lose_pdc_o(lose_pdc),
+    .lose_status_o(lose_status), .lose_detail_o(lose_detail),
     .unmap_valid_o(unmap_valid), .unmap_ready_i(unmap_ready), .unmap_pdc_o(unmap_pdc),
     .unmap_keep_o(unmap_keep),
     .pdc_free_o(pdc_free), .pdc_free_pdc_o(pdc_free_pdc),
-    .done_valid_o(walked_valid), .done_ready_i, .done_o(walked),
+    .done_valid_o(end_valid), .done_ready_i(end_ready), .done_o(walk_end),
     .idle_o(idle_walk)
+  );
+
+  return_settle_t settled;
+  assign settled = {settle_pdc_i, settle_msg_i, settle_refused_i, settle_fail_i, settle_code_i};
+  heddle_read_ends u_read_ends (
+    .clk_i, .rst_ni,
+    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg),
+    .end_valid_i(end_valid), .end_ready_o(end_ready), .end_i(walk_end),
+    .lose_valid_i(lose_valid), .lose_ready_o(lose_ready), .lose_pdc_i(lose_pdc),
+    .lose_status_i(lose_status), .lose_detail_i(lose_detail),
+    .settle_i, .settled_i(settled),
+    .due_valid_o(due_valid), .due_ready_i(due_ready), .due_o(due),
+    .done_valid_o(walked_valid), .done_ready_i, .done_o(walked),
+    .idle_o(idle_ends)
   );
 
   assign done          = walked_valid ? walked : straight;
@@ -248,8 +289,8 @@ module initiator_probe
   assign done_msg_o    = done.msg;
   assign done_status_o = done.status;
   assign done_detail_o = done.detail;
-  assign idle_o        = idle_msg && idle_walk && idle_pdc && !op_valid_i;
+  assign idle_o        = idle_msg && idle_walk && idle_pdc && idle_ends && !op_valid_i;
 
   logic unused;
-  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen};
+  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen, alive};
 endmodule

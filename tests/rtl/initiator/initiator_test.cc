@@ -634,5 +634,137 @@ TEST(InitiatorTest, IdleSaysWhenTheNextTimerIsDue) {
   EXPECT_GE(bench->deadline_o, 1U);
 }
 
+TEST(InitiatorTest, ReadEndsWhenItsDataCameAndDelaysNobody) {
+  InitiatorBench bench(1);
+  bench.data_delay_cycles = 3000;
+  for (const uint32_t length : {0U, 1U, 1024U, 1025U, 5000U, 200000U}) {
+    bench.Post(7, length, /*read=*/true);
+    bench.Post(7, length);
+  }
+  ASSERT_TRUE(bench.Run(100000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  EXPECT_EQ(bench.retransmissions_seen, 0U);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, DueDataAreBoundedAndHeldAgainstNobodyElse) {
+  InitiatorBench bench(1);
+  bench.targets[1].withholds_data = true;
+  bench.Post(1, 100000, /*read=*/true);
+  bench.Post(2, 100000, /*read=*/true);
+  for (int i = 0; i < 16 * 500; ++i) {
+    bench.Cycle();
+  }
+  EXPECT_EQ(bench.packets_to[1], 16U);
+  EXPECT_EQ(bench.messages[0].completions, 0);
+  EXPECT_EQ(bench.messages[1].completions, 1);
+  EXPECT_EQ(bench.messages[1].status, Status::kOk);
+  EXPECT_EQ(bench.most_due, 16U);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, DataThatNeverComeAreSilenceAndEndThePdc) {
+  InitiatorBench bench(1);
+  bench.targets[1].withholds_data = true;
+  bench.idle_ticks = 10;  // It is not idle.
+  bench.Post(1, 3000, /*read=*/true);
+  bench.Post(1, 0, /*read=*/true);
+  bench.Post(1, 8, /*read=*/true);
+  const uint64_t start = bench.cycle;
+  ASSERT_TRUE(bench.Run(16 * 3000));
+  EXPECT_GT(bench.cycle - start, 16U * 1000);
+  EXPECT_EQ(bench.messages[0].status, Status::kPeerUnreachable);
+  EXPECT_EQ(bench.messages[1].status, Status::kOk);
+  EXPECT_EQ(bench.messages[2].status, Status::kPeerUnreachable);
+  bench.targets[1].withholds_data = false;
+  bench.Post(1, 3000, /*read=*/true);
+  ASSERT_TRUE(bench.Run(16 * 3000));
+  EXPECT_EQ(bench.messages.back().status, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, ErrorInsteadOfDataIsTheReadsAlone) {
+  InitiatorBench bench(1);
+  bench.Post(7, 5000, /*read=*/true);
+  bench.messages.back().data_error = ReturnCode::kBadMkey;
+  bench.Post(7, 5000, /*read=*/true);
+  ASSERT_TRUE(bench.Run(20000));
+  EXPECT_EQ(bench.messages[0].status, Status::kRemoteError);
+  EXPECT_EQ(bench.messages[0].detail,
+            static_cast<uint16_t>(ReturnCode::kBadMkey));
+  EXPECT_EQ(bench.messages[1].status, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+// Data of the packets before the refused one still come, and the entry is not
+// used again before.
+TEST(InitiatorTest, RefusedReadWaitsForWhatWasPromised) {
+  InitiatorBench bench(1);
+  bench.data_delay_cycles = 2000;
+  for (const uint32_t at : {0U, 1U, 3U, 4U}) {
+    bench.Post(7, 5000, /*read=*/true);
+    bench.messages.back().error = ReturnCode::kBadMkey;
+    bench.messages.back().error_at = at;
+    bench.Post(7, 50000, /*read=*/true);
+  }
+  ASSERT_TRUE(bench.Run(200000));
+  for (size_t i = 0; i < bench.messages.size(); ++i) {
+    EXPECT_EQ(bench.messages[i].status,
+              i % 2 == 0 ? Status::kRemoteError : Status::kOk);
+  }
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, ReadsLostWithThePdcEndAndLaterOnesGoOn) {
+  InitiatorBench bench(1);
+  bench.targets[7].withholds_data = true;
+  bench.Post(7, 3000, /*read=*/true);
+  for (int i = 0; i < 1000; ++i) {
+    bench.Cycle();
+  }
+  bench.ForgetPdcs();
+  bench.targets[7].withholds_data = false;
+  bench.Post(7, 8);
+  bench.Post(7, 3000, /*read=*/true);
+  ASSERT_TRUE(bench.Run(16 * 3000));
+  EXPECT_EQ(bench.messages[0].status, Status::kPeerRejected);
+  EXPECT_EQ(bench.messages[1].status, Status::kOk);
+  EXPECT_EQ(bench.messages[2].status, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, RandomReadsAmongSendsEndOnceOnALossyNetwork) {
+  const uint32_t seed = TestSeed();
+  InitiatorBench bench(seed);
+  bench.network = {
+      .loss = 0.02, .duplicate = 0.02, .reorder = 0.02, .delay_cycles = 30};
+  std::mt19937 rng(seed);
+  const auto below = [&rng](uint32_t limit) {
+    return static_cast<uint32_t>(rng() % limit);
+  };
+  bench.withdraw = 0.002;
+  for (int i = 0; i < 2000; ++i) {
+    bench.Post(1 + below(9), below(8) == 0 ? below(60000) : below(64),
+               below(2) == 0);
+    PostedMessage& m = bench.messages.back();
+    if (below(8) == 0) {
+      m.error = ReturnCode::kBadAddr;
+      m.error_at = below(m.packets);
+    } else if (m.read && below(8) == 0) {
+      m.data_error = ReturnCode::kBadMkey;
+    }
+  }
+  ASSERT_TRUE(bench.Run(8000000));
+  for (const PostedMessage& m : bench.messages) {
+    EXPECT_EQ(m.completions, 1);
+    if (m.error) {
+      EXPECT_NE(m.status, Status::kOk);
+    } else if (!m.failed && !m.data_error) {
+      EXPECT_EQ(m.status, Status::kOk);
+    }
+  }
+  ExpectNothingBroken(bench);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -413,8 +413,18 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
     std::function<void(TxDesc*)> spoil;
   };
   const std::vector<Case> cases = {
-      {"read", Status::kBadOpcode,
-       [](TxDesc* d) { d->opcode = Opcode::kRead; }},
+      {"inline read", Status::kBadLength,
+       [](TxDesc* d) {
+         d->opcode = Opcode::kRead;
+         d->flags |= contract::kTxFlagInline;
+         d->segments = 0;
+         d->length = 8;
+       }},
+      {"read with header data", Status::kBadLength,
+       [](TxDesc* d) {
+         d->opcode = Opcode::kRead;
+         d->flags |= contract::kTxFlagHeaderData;
+       }},
       {"tagged", Status::kBadOpcode,
        [](TxDesc* d) { d->opcode = Opcode::kTaggedSend; }},
       {"opcode 255", Status::kBadOpcode,

@@ -67,6 +67,7 @@ class Regions {
 
   TableRsp Access(TableOp op, uint32_t index, const RegionCfg& cfg = {}) {
     Start(op, index, cfg);
+    dut_->sweep_done_i = 1;
     for (int i = 0; i < 10; ++i) {
       if (const auto rsp = Answer()) return *rsp;
     }
@@ -292,6 +293,20 @@ TEST(RegionTest, DrainIsAnsweredWhenItsTokenCameBack) {
   dut->drained_i = 1;
   EXPECT_FALSE(dut.Answer());
   dut->drained_i = 0;
+  // Then return data are swept, and those on their way waited for.
+  dut->back_issued_i = 0xfffe;
+  dut->back_done_i = 0xfffc;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(dut.Answer());
+  EXPECT_EQ(dut->sweep_valid_o, 1);
+  EXPECT_EQ(dut->sweep_region_o, 12);
+  dut->sweep_done_i = 1;
+  EXPECT_FALSE(dut.Answer());
+  dut->sweep_done_i = 0;
+  dut->back_issued_i = 3;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(dut.Answer());
+  EXPECT_EQ(dut->sweep_valid_o, 0);
+  dut->back_done_i = 0xfffe;
+  EXPECT_FALSE(dut.Answer());
   EXPECT_TRUE(dut.Answer());
   EXPECT_EQ(dut->idle_o, 1);
 }

@@ -17,6 +17,7 @@
 #include "hw/sim/random.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/records.h"
+#include "tests/rtl/transport/return_records.h"
 
 namespace heddle::test {
 
@@ -44,6 +45,8 @@ class AcceptBench {
  public:
   AcceptBench() {
     SetConfig();
+    dut_->back_ready_i = 1;
+    SetRoom(true);
     for (int i = 0; i < 300; ++i) Cycle();  // Memories initialise themselves.
   }
 
@@ -98,6 +101,11 @@ class AcceptBench {
     contexts[ctx].buffers.push_back(buffer);
   }
 
+  // heddle_return_tx has room for each PDC, or for none.
+  void SetRoom(bool room) {
+    for (int i = 0; i < 8; ++i) dut_->return_room_i[i] = room ? ~0U : 0U;
+  }
+
   // heddle_place reports that the messages up to `psn` are visible.
   void Show(uint8_t pdc, uint32_t psn) {
     dut_->visible_i = 1;
@@ -118,6 +126,9 @@ class AcceptBench {
   std::vector<Response> responses;
   std::vector<Place> places;
   std::vector<AckEvent> acks;
+  std::vector<ReturnJob> jobs;
+  ReturnVerdict back;  // heddle_return_rx's on every packet.
+  int back_takes = 0;
   std::array<int, 64> stats = {};
   uint64_t cycle = 0;
   double stall = 0;
@@ -172,6 +183,8 @@ inline void AcceptBench::Cycle() {
   dut_->rsp_ready_i = !Stalls();
   dut_->place_ready_i = !Stalls();
   dut_->ack_ready_i = !Stalls();
+  dut_->job_ready_i = !Stalls();
+  Drive(dut_->back_i, back);
 
   const auto shown = contexts.find(head_ctx_);
   const bool valid = shown != contexts.end() && shown->second.alive &&
@@ -225,6 +238,10 @@ inline void AcceptBench::Cycle() {
   if (dut_->ack_valid_o && dut_->ack_ready_i) {
     acks.push_back(Sample<AckEvent>(dut_->ack_o));
   }
+  if (dut_->job_valid_o && dut_->job_ready_i) {
+    jobs.push_back(Sample<ReturnJob>(dut_->job_o));
+  }
+  back_takes += dut_->back_take_o;
   const bool drained = drain_ && dut_->drain_ready_o;
   const bool taken = dut_->pkt_valid_i && dut_->pkt_ready_o;
   asked_ = Sample<RmaRequest>(dut_->region_o);

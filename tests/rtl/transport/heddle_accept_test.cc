@@ -175,7 +175,7 @@ TEST_F(AcceptTest, WrongJobOpcodeAndAddressingAreAnsweredWithTheirError) {
   EXPECT_EQ(rsp.job_id, 9u);
   // Each request clears what was answered before it.
   RxPacket opcode = Packet(kStart + 2, 8);
-  opcode.opcode = 2;
+  opcode.opcode = 3;
   opcode.offset = static_cast<uint16_t>(-1);
   ExpectError(bench_.Answer(opcode), kStart + 2, ReturnCode::kUnsupportedOp);
   RxPacket relative = Packet(kStart + 3, 8);
@@ -359,6 +359,158 @@ TEST_F(AcceptTest, ReceivesCountInTheirContext) {
   EXPECT_EQ(record.ev.write, 1);
   EXPECT_EQ(record.ev.own, 5);
   EXPECT_EQ(record.ev.region, 0);
+}
+
+class AcceptReadTest : public AcceptWriteTest {
+ protected:
+  // A packet of a READ that asks for `bytes`.
+  static RxPacket AsRead(RxPacket pkt, uint16_t bytes) {
+    pkt = AsWrite(pkt);
+    pkt.opcode = 2;
+    pkt.payload_bytes = 0;
+    pkt.read_bytes = bytes;
+    return pkt;
+  }
+};
+
+TEST_F(AcceptReadTest, EachPacketIsHandedOnBehindWhatCameBefore) {
+  Open();
+  bench_.credit_ok = 0;
+  bench_.region.region = 700;
+  bench_.contexts[2].event = true;
+  bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
+  bench_.Quiet(AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096));
+  RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
+  last.ar = 1;
+  const Response rsp = bench_.Answer(last);
+  ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
+  EXPECT_EQ(rsp.modified_length, 9000u);
+  ASSERT_EQ(bench_.jobs.size(), 3u);
+  ASSERT_EQ(bench_.places.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    const ReturnJob& job = bench_.jobs[i];
+    EXPECT_EQ(job.close, 0);
+    EXPECT_EQ(job.open, i == 0);
+    EXPECT_EQ(job.start_psn, kStart);
+    EXPECT_EQ(job.route.spdcid, tpdcid_);
+    EXPECT_EQ(job.route.fa_lo, last.fa_lo);
+    EXPECT_EQ(job.route.dpdcid, last.spdcid);
+    EXPECT_EQ(job.data.iova, 0x100040u + i * 4096);
+    EXPECT_EQ(job.data.bytes, i == 2 ? 808 : 4096);
+    EXPECT_EQ(job.data.owner, 0x21);
+    EXPECT_EQ(job.data.region, 700);
+    EXPECT_EQ(job.data.message_id, last.message_id);
+    EXPECT_EQ(job.data.message_offset, i * 4096);
+    EXPECT_EQ(job.data.message_bytes, 9000u);
+    EXPECT_EQ(bench_.places[i].job, 1);
+    EXPECT_EQ(bench_.places[i].bytes, 0);
+    EXPECT_EQ(bench_.places[i].complete, 0);
+  }
+  EXPECT_EQ(Count(Statistic::kRxRma), 3);
+  // A duplicate is acknowledged, and not read again.
+  bench_.Answer(last);
+  EXPECT_EQ(bench_.jobs.size(), 3u);
+}
+
+TEST_F(AcceptReadTest, WithoutRoomToReturnIsRefusedAndChangesNothing) {
+  Open();
+  bench_.SetRoom(false);
+  RxPacket pkt = AsRead(Packet(kStart + 1, 8), 8);
+  ExpectNack(bench_.Answer(pkt), NackCode::kNoResource, tpdcid_, kStart + 1);
+  EXPECT_TRUE(bench_.jobs.empty());
+  // What asks for nothing needs none.
+  RxPacket empty = AsRead(Packet(kStart + 1, 0), 0);
+  empty.ar = 1;
+  ExpectAck(bench_.Answer(empty), kStart + 1, 0, ReturnCode::kOk);
+  bench_.SetRoom(true);
+  pkt.psn = kStart + 2;
+  pkt.ar = 1;
+  ExpectAck(bench_.Answer(pkt), kStart + 2, 0, ReturnCode::kOk);
+  EXPECT_EQ(bench_.jobs.size(), 1u);
+}
+
+TEST_F(AcceptReadTest, RefusedReadReturnsNothingFromThereOn) {
+  Open();
+  bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
+  SetCode(ReturnCode::kBadMkey);
+  RxPacket next = AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096);
+  ExpectError(bench_.Answer(next), kStart + 2, ReturnCode::kBadMkey);
+  SetCode(ReturnCode::kOk);
+  RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
+  last.ar = 1;
+  bench_.Answer(last);
+  EXPECT_EQ(bench_.jobs.size(), 1u);
+  EXPECT_EQ(Count(Statistic::kRxRmaRefused), 1);
+}
+
+TEST_F(AcceptReadTest, PacketWithInitiatorErrorAsksForNothing) {
+  Open();
+  bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
+  RxPacket end = AsRead(Next(kStart + 2, 4096, 0, true, 9000), 4096);
+  end.ie = 1;
+  end.ar = 1;
+  bench_.Answer(end);
+  EXPECT_EQ(bench_.jobs.size(), 1u);
+}
+
+TEST_F(AcceptReadTest, EndOfThePdcEndsItsReturnDirection) {
+  Open();
+  bench_.Quiet(AsRead(Packet(kStart + 1, 8), 8));
+  RxPacket close = Packet(kStart + 2, 0);
+  close.pds_type = static_cast<uint8_t>(PdsType::kCp);
+  close.next_hdr = static_cast<uint8_t>(contract::CpType::kCloseCommand);
+  close.ar = 1;
+  bench_.Answer(close);
+  ASSERT_EQ(bench_.jobs.size(), 2u);
+  EXPECT_EQ(bench_.jobs[1].close, 1);
+  EXPECT_EQ(bench_.jobs[1].pdc, bench_.jobs[0].pdc);
+  EXPECT_EQ(bench_.places.back().job, 1);
+}
+
+// heddle_return_rx judges what comes for our own PDCs.
+TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
+  RxPacket data = {};
+  data.pds_type = static_cast<uint8_t>(PdsType::kRodReq);
+  data.next_hdr = static_cast<uint8_t>(contract::NextHdr::kResponseData);
+  data.dpdcid = kSlot << 10 | 33;
+  data.payload_bytes = 100;
+  bench_.back.respond = 1;
+  bench_.back.rsp.cack = 55;
+  bench_.back.rsp.kind = ResponseKind::kNone;
+  bench_.back.place = 1;
+  bench_.back.stream = 100;
+  bench_.back.bytes = 64;
+  bench_.back.iova = 0x7000;
+  bench_.back.owner = 9;
+  bench_.back.pdc = 33;
+  bench_.back.settle = 1;
+  bench_.back.msg = 1000;
+  bench_.back.fail = 1;
+  bench_.back.code = 3;
+  const Response rsp = bench_.Answer(data);
+  EXPECT_EQ(rsp.cack, 55u);
+  Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.stream, 100);
+  EXPECT_EQ(record.bytes, 64);
+  EXPECT_EQ(record.iova, 0x7000u);
+  EXPECT_EQ(record.ev.owner, 9);
+  EXPECT_EQ(record.tpdc, 33);
+  EXPECT_EQ(record.back, 1);
+  EXPECT_EQ(record.settle, 1);
+  EXPECT_EQ(record.msg, 1000);
+  EXPECT_EQ(record.fail, 1);
+  EXPECT_EQ(record.code, 3);
+  EXPECT_EQ(bench_.back_takes, 1);
+  // The data of a small READ come in its ACK, which goes to the PDC as well.
+  bench_.back.respond = 0;
+  data.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  data.return_code = static_cast<uint8_t>(ReturnCode::kOk);
+  bench_.Quiet(data);
+  EXPECT_EQ(bench_.TakeRecord().msg, 1000);
+  EXPECT_EQ(bench_.back_takes, 2);
+  ASSERT_EQ(bench_.acks.size(), 1u);
+  EXPECT_EQ(bench_.acks[0].data, 1);
 }
 
 TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
@@ -1493,9 +1645,10 @@ TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
   EXPECT_EQ(bench_.acks.size(), 2u);
   EXPECT_EQ(Count(Statistic::kDropPdcid), 1);
   ack.dpdcid = kSlot << 10 | kTargetRole | 33;
-  bench_.Quiet(ack);
-  EXPECT_EQ(bench_.acks.size(), 2u);
-  EXPECT_EQ(Count(Statistic::kDropPdcid), 2);
+  bench_.Quiet(ack);  // Of the return direction.
+  ASSERT_EQ(bench_.acks.size(), 3u);
+  EXPECT_EQ(bench_.acks[2].dpdcid, ack.dpdcid);
+  EXPECT_EQ(Count(Statistic::kDropPdcid), 1);
 }
 
 TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {

@@ -12,6 +12,7 @@
 #include "hw/sim/random.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/records.h"
+#include "tests/rtl/transport/return_records.h"
 
 namespace heddle::test {
 namespace {
@@ -69,6 +70,12 @@ class Placement {
     size_t answers;  // Writes answered before it.
   };
   std::vector<Shown> shown;
+  std::vector<size_t> jobs;  // Writes answered before each.
+  struct Settled {
+    ReturnSettle record;
+    size_t answers;
+  };
+  std::vector<Settled> settled;
   std::vector<Written> writes;
   size_t answers = 0;
   size_t most_outstanding = 0;
@@ -106,6 +113,7 @@ void Placement::Cycle() {
   dut_->wr_ready_i = !Stalls();
   dut_->wr_data_ready_i = unfilled_ < writes.size() && !Stalls();
   dut_->ev_ready_i = !hold_events && !Stalls();
+  dut_->job_ready_i = !Stalls();
   const bool answer = !pending_.empty() && pending_.front() <= cycle_;
   dut_->wr_rsp_valid_i = answer;
   dut_->wr_rsp_error_i = answer && refused.count(writes[answers].req.addr) != 0;
@@ -118,6 +126,11 @@ void Placement::Cycle() {
   }
   if (dut_->visible_o) {
     shown.push_back({dut_->visible_pdc_o, dut_->visible_psn_o, answers});
+  }
+  if (dut_->job_valid_o && dut_->job_ready_i) jobs.push_back(answers);
+  if (dut_->settle_o) {
+    settled.push_back(
+        {Sample<ReturnSettle>(dut_->settled_o), answers + (answer ? 1 : 0)});
   }
   if (dut_->wr_data_valid_o) {
     EXPECT_LT(unfilled_, writes.size()) << "data before its request";
@@ -230,6 +243,72 @@ TEST(PlaceTest, VisibleIsReportedBehindTheAnswersAlsoWhereTheBridgeOnlyPosts) {
     ASSERT_EQ(dut.events.size(), 2u);
     EXPECT_GE(dut.events[0].answers, 2u);
   }
+}
+
+// A READ sees the writes before it, and does not wait for those behind it.
+TEST(PlaceTest, ReturnJobGoesOnBehindTheAnswersOfTheWritesBeforeIt) {
+  for (bool write_errors : {false, true}) {
+    Placement dut(write_errors);
+    dut.latency = 80;
+    Place job = Record(0, 0, 0, 1, false, false);
+    job.job = 1;
+    dut.Push(job, {});
+    for (int i = 0; i < 20; ++i) dut.Cycle();
+    ASSERT_EQ(dut.jobs.size(), 1u);
+    dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
+    dut.Push(Record(64, 64, 0x1040, 1, false, true), Payload(64, 65));
+    dut.Push(job, {});
+    for (int i = 0; i < 10; ++i) {
+      dut.Push(Record(64, 64, 0x2000, 1, true, true), Payload(64, 1));
+    }
+    Place last = Record(0, 0, 0, 1, false, true);
+    last.job = 1;
+    dut.Push(last, {});
+    dut.RunUntilIdle(2000);
+    ASSERT_EQ(dut.jobs.size(), 3u);
+    EXPECT_GE(dut.jobs[1], 2u);
+    EXPECT_LT(dut.jobs[1], 12u);
+    EXPECT_EQ(dut.jobs[2], 12u);
+    EXPECT_EQ(dut.events.size(), 12u);
+  }
+}
+
+TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
+  Placement dut(false);
+  dut.latency = 80;
+  dut.refused[0x1040] = true;
+  const auto back = [](uint64_t iova, uint16_t msg) {
+    Place record = Record(64, 64, iova, 5, false, false);
+    record.back = 1;
+    record.settle = 1;
+    record.msg = msg;
+    return record;
+  };
+  dut.Push(back(0x1000, 77), Payload(64, 1));
+  dut.Push(back(0x1040, 77), Payload(64, 1));
+  Place error = back(0, 78);
+  error.stream = error.bytes = 0;
+  error.fail = 1;
+  error.code = 0x1c;
+  dut.Push(error, {});
+  Place nobody = back(0x9000, 79);  // Dropped: nobody waits for it.
+  nobody.bytes = 0;
+  nobody.settle = 0;
+  dut.Push(nobody, Payload(64, 1));
+  // The error of a READ is none of the target PDC of the same index.
+  dut.Push(Record(64, 64, 0x5000, 5, false, true), Payload(64, 1));
+  dut.RunUntilIdle(500);
+  ASSERT_EQ(dut.settled.size(), 3u);
+  EXPECT_EQ(dut.settled[0].record, (ReturnSettle{.pdc = 5, .msg = 77}));
+  EXPECT_GE(dut.settled[0].answers, 1u);
+  EXPECT_EQ(dut.settled[1].record,
+            (ReturnSettle{.pdc = 5, .msg = 77, .refused = 1}));
+  EXPECT_GE(dut.settled[1].answers, 2u);
+  EXPECT_EQ(dut.settled[2].record,
+            (ReturnSettle{.pdc = 5, .msg = 78, .fail = 1, .code = 0x1c}));
+  EXPECT_EQ(dut->back_done_o, 4);
+  ASSERT_EQ(dut.events.size(), 1u);
+  EXPECT_EQ(dut.events[0].event.entry.status, 0);
 }
 
 TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {

@@ -30,6 +30,8 @@ constexpr uint16_t kOurs = kSlot << 10 | 1 << 8 | 5;
 constexpr uint16_t kTheirs = 0x1a2b;
 constexpr uint32_t kPdc = 5;
 constexpr uint16_t kMsg = 77;
+constexpr uint8_t kCtx = 6;
+constexpr uint8_t kGen = 3;
 
 class ReturnRxTest : public testing::Test {
  protected:
@@ -41,7 +43,13 @@ class ReturnRxTest : public testing::Test {
     dut_.Settle();
     EXPECT_EQ(dut_->ready_o, 1);
     SetAlive(kPdc, true);
+    SetContext(true, kGen);
     Open(kPdc, kOurs);
+  }
+
+  void SetContext(bool alive, uint8_t gen) {
+    dut_->tx_alive_i = static_cast<uint16_t>(alive ? 1U << kCtx : 0U);
+    dut_->tx_gen_i = uint64_t{gen} << (4 * kCtx);
   }
 
   void SetAlive(uint32_t pdc, bool alive) {
@@ -58,7 +66,8 @@ class ReturnRxTest : public testing::Test {
   }
   void Read(uint16_t msg, uint32_t length, uint64_t iova = 0x10000,
             uint32_t pdc = kPdc) {
-    Drive(dut_->read_info_i, ReturnRead{.pdc = static_cast<uint16_t>(pdc),
+    Drive(dut_->read_info_i, ReturnRead{.ctx = kCtx,
+                                        .gen = kGen,
                                         .owner = 3,
                                         .length = length,
                                         .iova = iova});
@@ -66,6 +75,11 @@ class ReturnRxTest : public testing::Test {
     dut_->read_i = 1;
     dut_.Tick();
     dut_->read_i = 0;
+    dut_->queue_msg_i = msg;
+    dut_->queue_pdc_i = static_cast<uint8_t>(pdc);
+    dut_->queue_i = 1;
+    dut_.Tick();
+    dut_->queue_i = 0;
   }
   void End(uint16_t msg) {
     dut_->end_msg_i = msg;
@@ -212,7 +226,6 @@ TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
 }
 
 TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
-  Read(kMsg, 4096);
   struct Case {
     const char* what;
     RxPacket packet;
@@ -220,8 +233,12 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   uint32_t number = 0;
   const auto expect_malformed = [&](const char* what, RxPacket packet) {
     SCOPED_TRACE(what);
+    Read(kMsg, 4096);
     packet.psn = kStart + number;
     const ReturnVerdict verdict = Send(packet);
+    EXPECT_EQ(verdict.settle, 1);
+    EXPECT_EQ(verdict.fail, 1);
+    EXPECT_EQ(verdict.code, static_cast<uint8_t>(ReturnCode::kUncor));
     ExpectAck(verdict, number);
     EXPECT_EQ(verdict.bytes, 0);
     EXPECT_EQ(verdict.last, 0);
@@ -234,6 +251,12 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   RxPacket odd = Data(0, 0, 1024);
   odd.response = static_cast<uint8_t>(SesResponse::kResponse);
   expect_malformed("another response", odd);
+  // It failed: the rest of its data go nowhere, but are counted.
+  const ReturnVerdict rest = Send(Data(number++, 0, 1024));
+  EXPECT_EQ(rest.bytes, 0);
+  EXPECT_EQ(rest.settle, 1);
+  End(kMsg);
+  Read(kMsg, 4096);
   ExpectDropped(Send(Data(number++, 0, 1024, 78)));    // No READ.
   ExpectDropped(Send(Data(number++, 0, 1024, 1024)));  // No such message.
   RxPacket none = Data(number++, 0, 1024);
@@ -272,7 +295,25 @@ TEST_F(ReturnRxTest, ErrorInsteadOfDataFailsTheRead) {
   EXPECT_EQ(verdict.fail, 1);
   EXPECT_EQ(verdict.msg, kMsg);
   EXPECT_EQ(verdict.code, static_cast<uint8_t>(ReturnCode::kBadMkey));
-  ExpectDropped(Send(Data(2, 1024, 1024)));
+  EXPECT_EQ(verdict.settle, 1);
+  const ReturnVerdict rest = Send(Data(2, 1024, 1024));
+  EXPECT_EQ(rest.bytes, 0);
+  EXPECT_EQ(rest.settle, 1) << "another packet that will not come again";
+}
+
+TEST_F(ReturnRxTest, ContextThatIsGoneGetsNoData) {
+  Read(kMsg, 4096);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
+  SetContext(true, kGen + 1);
+  ReturnVerdict verdict = Send(Data(1, 1024, 1024));
+  EXPECT_EQ(verdict.bytes, 0);
+  EXPECT_EQ(verdict.settle, 1);
+  EXPECT_EQ(verdict.fail, 0);
+  SetContext(false, kGen);
+  verdict = Send(Data(2, 2048, 2048));
+  EXPECT_EQ(verdict.bytes, 0);
+  EXPECT_EQ(verdict.settle, 1);
+  EXPECT_EQ(verdict.last, 1);
 }
 
 TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
@@ -289,7 +330,9 @@ TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
   Read(kMsg + 1, 17);
   ack = Data(3, 0, 16, kMsg + 1);
   ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
-  ExpectDropped(Send(ack));
+  const ReturnVerdict part = Send(ack);
+  EXPECT_EQ(part.bytes, 0);
+  EXPECT_EQ(part.fail, 1);
   // The return direction's own numbers are where they were.
   Read(kMsg + 2, 64);
   EXPECT_EQ(Send(Data(0, 0, 64, kMsg + 2)).last, 1);
@@ -366,6 +409,8 @@ TEST_F(ReturnRxTest, RandomPacketsPlaceEachByteOnceAndNoneOutside) {
         packet.message_offset = offset;
         packet.payload_bytes = static_cast<uint16_t>(
             std::min<uint32_t>(packet.payload_bytes, kLength - offset));
+      } else if (random() % 64 != 0) {
+        packet.message_id = kMsg + 2;
       }
       // The first tells whose PDC it is.
       if (number > 0 && random() % 16 == 0)
@@ -381,6 +426,11 @@ TEST_F(ReturnRxTest, RandomPacketsPlaceEachByteOnceAndNoneOutside) {
         ++placed[byte];
       }
       offset += verdict.bytes;
+      if (verdict.fail) {  // It was no next packet of the READ: begin again.
+        Read(kMsg, kLength, 0x100000);
+        placed.assign(kLength, 0);
+        offset = 0;
+      }
       if (packet.psn == kStart + number && packet.spdcid == kTheirs) ++number;
       done = verdict.last != 0;
     }

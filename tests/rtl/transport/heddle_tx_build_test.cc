@@ -15,6 +15,7 @@
 #include "tests/rtl/transport/frames.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/records.h"
+#include "tests/rtl/transport/return_records.h"
 
 namespace heddle::test {
 namespace {
@@ -91,6 +92,7 @@ class TxBuild {
   }
   void Push(const TxPacket& packet) { packets_.push_back(packet); }
   void Push(const Response& rsp) { responses_.push_back(rsp); }
+  void Push(const ReturnPacket& packet) { returns_.push_back(packet); }
 
   // Runs until `frames` frames left or the limit is reached.
   void RunUntil(size_t frames, int limit) {
@@ -128,6 +130,7 @@ class TxBuild {
   PortCfg cfg_;
   std::deque<TxPacket> packets_;
   std::deque<Response> responses_;
+  std::deque<ReturnPacket> returns_;
   std::deque<Read> in_flight_;  // Requested, record not taken.
   std::deque<DmaReq> stored_;   // Record taken without error, payload not sent.
   std::deque<uint16_t> lengths_;
@@ -148,6 +151,10 @@ void TxBuild::Cycle() {
   if (!dut_->rsp_valid_i && !responses_.empty()) {
     dut_->rsp_valid_i = 1;
     Drive(dut_->rsp_i, responses_.front());
+  }
+  if (!dut_->back_valid_i && !returns_.empty()) {
+    dut_->back_valid_i = 1;
+    Drive(dut_->back_i, returns_.front());
   }
   dut_->rd_ready_i = !Stalls();
   dut_->len_ready_i = !Stalls();
@@ -210,6 +217,7 @@ void TxBuild::Cycle() {
   }
   const bool pkt_taken = dut_->pkt_valid_i && dut_->pkt_ready_o;
   const bool rsp_taken = dut_->rsp_valid_i && dut_->rsp_ready_o;
+  const bool back_taken = dut_->back_valid_i && dut_->back_ready_o;
   dut_.Tick();
   if (record_taken && record) {
     if (!in_flight_.front().error) stored_.push_back(in_flight_.front().req);
@@ -223,6 +231,10 @@ void TxBuild::Cycle() {
   if (pkt_taken) {
     packets_.pop_front();
     dut_->pkt_valid_i = 0;
+  }
+  if (back_taken) {
+    returns_.pop_front();
+    dut_->back_valid_i = 0;
   }
   if (rsp_taken) {
     responses_.pop_front();
@@ -324,6 +336,160 @@ INSTANTIATE_TEST_SUITE_P(Each, TxBuildStackTest, testing::Range(0, 8),
                                   (stack.param & 2 ? "Tagged" : "") +
                                   (stack.param & 4 ? "Crc" : "");
                          });
+
+ReturnPacket SomeReturn(const Route& route) {
+  ReturnPacket pkt = {};
+  pkt.pdc = 7;
+  pkt.psn = 0x1000;
+  pkt.ar = 1;
+  pkt.retx = 1;
+  pkt.clear_psn = 0x0ffe;
+  pkt.route = {.ipv6 = route.ipv6,
+               .fa_hi = route.destination_hi,
+               .fa_lo = route.destination,
+               .mac = route.destination_mac,
+               .dscp = route.dscp,
+               .entropy = route.entropy,
+               .spdcid = 0x222,
+               .dpdcid = 0x111};
+  pkt.data = {.iova = 0x5003,
+              .bytes = 1000,
+              .owner = 6,
+              .message_id = 0xabc,
+              .message_offset = 8192,
+              .message_bytes = 9192,
+              .job_id = 0x42};
+  return pkt;
+}
+
+contract::wire::PdsRequest ReturnHeader(contract::NextHdr next_hdr) {
+  contract::wire::PdsRequest header = {};
+  header.type = contract::PdsType::kRodReq;
+  header.next_hdr = next_hdr;
+  header.retx = 1;
+  header.ar = 1;
+  header.clear_psn_offset = -2;
+  header.psn = 0x1000;
+  header.spdcid = 0x222;
+  header.dpdcid = 0x111;
+  return header;
+}
+
+Bytes DataDatagram() {
+  contract::wire::SesResponseData ses = {};
+  ses.opcode = contract::SesResponse::kResponseWData;
+  ses.return_code = contract::ReturnCode::kOk;
+  ses.job_id = 0x42;
+  ses.read_request_message_id = 0xabc;
+  ses.payload_length = 1000;
+  ses.modified_length = 9192;
+  ses.message_offset = 8192;
+  Bytes datagram;
+  AppendHeader(datagram, ReturnHeader(contract::NextHdr::kResponseData));
+  AppendHeader(datagram, ses);
+  for (unsigned i = 0; i < 1000; ++i)
+    datagram.push_back(MemoryByte(0x5003 + i));
+  return datagram;
+}
+
+Bytes FailureDatagram(contract::ReturnCode code) {
+  contract::wire::SesResponse ses = {};
+  ses.opcode = contract::SesResponse::kResponse;
+  ses.return_code = code;
+  ses.message_id = 0xabc;
+  ses.job_id = 0x42;
+  Bytes datagram;
+  AppendHeader(datagram, ReturnHeader(contract::NextHdr::kResponse));
+  AppendHeader(datagram, ses);
+  return datagram;
+}
+
+TEST_P(TxBuildStackTest, ReturnDataLeaveByteForByteOrSayWhyThereAreNone) {
+  route_.dscp = 9;
+  route_.entropy = 0xc123;
+  dut_.Push(SomeReturn(route_));
+  dut_.RunUntil(1, 200);
+  ASSERT_EQ(dut_.reads().size(), 1u);
+  EXPECT_EQ(dut_.reads()[0], (DmaReq{0x5003, 1000, 6}));
+  EXPECT_EQ(dut_.sent()[0].bytes, Frame(route_, DataDatagram()));
+  // Its region is gone: memory is not looked at.
+  ReturnPacket dead = SomeReturn(route_);
+  dead.dead = 1;
+  dut_.Push(dead);
+  dut_.RunUntil(2, 200);
+  EXPECT_EQ(dut_.reads().size(), 1u);
+  EXPECT_EQ(dut_.sent()[1].bytes,
+            Frame(route_, FailureDatagram(contract::ReturnCode::kBadMkey)));
+  // Memory refuses.
+  dut_.refused_page = 5;
+  dut_.Push(SomeReturn(route_));
+  dut_.RunUntil(3, 200);
+  EXPECT_EQ(
+      dut_.sent()[2].bytes,
+      Frame(route_, FailureDatagram(contract::ReturnCode::kHostUnsuccessCmpl)));
+  EXPECT_TRUE(dut_.failures().empty());
+  EXPECT_EQ(dut_->back_done_o, 3);
+  EXPECT_EQ(dut_->seq_done_o, 0);
+}
+
+TEST_F(TxBuildTest, RequestsAndReturnDataTakeTurns) {
+  dut_.WritePdc(3, SomePeer());
+  dut_.WriteMessage(4, InlineMessage("x"));
+  const Route route = RouteTo(SomePeer(), kPeerMac);
+  for (int i = 0; i < 8; ++i) {
+    dut_.Push(SomeReturn(route));
+    TxPacket pkt = {};
+    pkt.pdc = 3;
+    pkt.msg = 4;
+    pkt.last = 1;
+    dut_.Push(pkt);
+  }
+  dut_.RunUntil(16, 1000);
+  for (size_t i = 1; i < 16; ++i) {
+    EXPECT_NE(dut_.sent()[i].bytes.size(), dut_.sent()[i - 1].bytes.size());
+  }
+}
+
+TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
+  const PdcPeer peer = SomePeer();
+  dut_.WritePdc(3, peer);
+  MsgPacket msg = {};
+  msg.opcode = 2;
+  msg.resource_index = 5;
+  msg.length = 5000;
+  msg.iova = 0x5000;
+  dut_.WriteMessage(4, msg);
+  TxPacket pkt = {};
+  pkt.pdc = 3;
+  pkt.msg = 4;
+  pkt.index = 1;
+  pkt.last = 1;
+  pkt.tpdcid = 0x22;
+  dut_.Push(pkt);
+  dut_.RunUntil(1, 200);
+  EXPECT_TRUE(dut_.reads().empty());
+  const size_t headers = HeaderBytes(RouteTo(peer, kPeerMac)) + 12;
+  ASSERT_EQ(dut_.sent()[0].bytes.size(), headers + 44);
+  auto ses =
+      contract::wire::SesStd::Decode(dut_.sent()[0].bytes.data() + headers);
+  EXPECT_EQ(ses.ie, 0);
+  EXPECT_EQ(ses.payload_length, 5000 - 4096);
+  EXPECT_EQ(ses.message_offset, 4096u);
+  // Its context is gone: that is told, and the packet asks all the same.
+  dut_->alive_i = 0;
+  dut_.Push(pkt);
+  dut_.RunUntil(2, 200);
+  EXPECT_EQ(dut_.failures().size(), 1u);
+  dut_.Push(pkt);
+  pkt.failed = 1;
+  dut_.Push(pkt);
+  dut_.RunUntil(4, 200);
+  for (const size_t i : {1u, 2u, 3u}) {
+    ses = contract::wire::SesStd::Decode(dut_.sent()[i].bytes.data() +
+                                             headers);
+    EXPECT_EQ(ses.ie, i == 3 ? 1 : 0) << i;
+  }
+}
 
 // Packet X1 of the worked packets, with absolute addressing as we send.
 TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {

@@ -271,10 +271,11 @@ struct RmaAnswer {
   uint64_t iova = 0;
   uint8_t owner = 0;
   uint8_t counter = 0;
+  uint16_t region = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(code, 6), v(iova, 64), v(owner, 8), v(counter, 8);
+    v(code, 6), v(iova, 64), v(owner, 8), v(counter, 8), v(region, 10);
   }
 };
 
@@ -344,12 +345,19 @@ struct Place {
   uint8_t visible = 0;
   uint32_t psn = 0;
   CqEvent ev = {};
+  uint8_t job = 0;
+  uint8_t back = 0;
+  uint8_t settle = 0;
+  uint16_t msg = 0;
+  uint8_t fail = 0;
+  uint8_t code = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 8);
     v(first, 1), v(alone, 1), v(complete, 1), v(visible, 1), v(psn, 32);
     ev.Fields(v);
+    v(job, 1), v(back, 1), v(settle, 1), v(msg, 10), v(fail, 1), v(code, 6);
   }
 };
 
@@ -373,6 +381,7 @@ struct AckEvent {
   uint8_t mp_range = 0;
   uint16_t service_time = 0;
   uint32_t rcvd_bytes = 0;
+  uint8_t data = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
@@ -380,6 +389,7 @@ struct AckEvent {
     v(fa_lo, 64), v(cack, 32), v(psn, 32), v(req, 2), v(code, 8);
     v(return_code, 6), v(m, 1), v(retx, 1), v(sack, 1), v(sack_base, 32);
     v(sack_bitmap, 64), v(mp_range, 8), v(service_time, 16), v(rcvd_bytes, 24);
+    v(data, 1);
   }
 };
 

@@ -31,6 +31,7 @@ struct ReturnData {
 };
 
 struct ReturnRoute {
+  uint8_t rud = 0;
   uint8_t ipv6 = 0;
   uint64_t fa_hi = 0;
   uint64_t fa_lo = 0;
@@ -42,7 +43,7 @@ struct ReturnRoute {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48), v(dscp, 6);
+    v(rud, 1), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48), v(dscp, 6);
     v(entropy, 16), v(spdcid, 16), v(dpdcid, 16);
   }
   bool operator==(const ReturnRoute&) const = default;
@@ -84,14 +85,15 @@ struct ReturnPacket {
 };
 
 struct ReturnRead {
-  uint16_t pdc = 0;
+  uint8_t ctx = 0;
+  uint8_t gen = 0;
   uint8_t owner = 0;
   uint32_t length = 0;
   uint64_t iova = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(pdc, kPdcIndexBits), v(owner, 8), v(length, 32), v(iova, 64);
+    v(ctx, 4), v(gen, 4), v(owner, 8), v(length, 32), v(iova, 64);
   }
 };
 
@@ -110,6 +112,20 @@ struct ReturnOpen {
   }
 };
 
+struct ReturnSettle {
+  uint16_t pdc = 0;
+  uint16_t msg = 0;
+  uint8_t refused = 0;
+  uint8_t fail = 0;
+  uint8_t code = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, kPdcIndexBits), v(msg, 10), v(refused, 1), v(fail, 1), v(code, 6);
+  }
+  bool operator==(const ReturnSettle&) const = default;
+};
+
 struct ReturnVerdict {
   uint8_t respond = 0;
   Response rsp = {};
@@ -121,6 +137,7 @@ struct ReturnVerdict {
   uint16_t pdc = 0;
   uint8_t first = 0;
   uint8_t last = 0;
+  uint8_t settle = 0;
   uint8_t fail = 0;
   uint8_t code = 0;
   uint16_t msg = 0;
@@ -131,8 +148,8 @@ struct ReturnVerdict {
     v(respond, 1);
     rsp.Fields(v);
     v(place, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(owner, 8);
-    v(pdc, kPdcIndexBits), v(first, 1), v(last, 1), v(fail, 1), v(code, 6);
-    v(msg, 10), v(stat, 64);
+    v(pdc, kPdcIndexBits), v(first, 1), v(last, 1), v(settle, 1), v(fail, 1);
+    v(code, 6), v(msg, 10), v(stat, 64);
   }
 };
 

@@ -52,7 +52,8 @@ module tx_frames_probe
   frame_head_t      head;
   logic [DataW-1:0] pay_data;
   logic             idle_build, idle_framer;
-  logic [SeqW-1:0]  seq_done;
+  logic [SeqW-1:0]  seq_done, back_done;
+  logic             back_ready;
   logic             fail;
   logic [MsgW-1:0]  fail_msg;
   logic [TxW-1:0]   fail_ctx;
@@ -67,13 +68,14 @@ module tx_frames_probe
     .msg_valid_i, .msg_index_i, .msg_data_i,
     .pdc_valid_i, .pdc_index_i, .pdc_data_i,
     .alive_i('1), .gen_i('0),
-    .pkt_valid_i, .pkt_ready_o, .pkt_i, .rsp_valid_i, .rsp_ready_o, .rsp_i,
+    .pkt_valid_i, .pkt_ready_o, .pkt_i,
+    .back_valid_i(1'b0), .back_ready_o(back_ready), .back_i('0), .rsp_valid_i, .rsp_ready_o, .rsp_i,
     .rd_valid_o, .rd_ready_i, .rd_req_o,
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_sum_i(rec_sum), .rec_crc_i(rec_crc),
     .head_valid_o(head_valid), .head_ready_i(head_ready), .head_o(head),
-    .seq_done_o(seq_done), .fail_o(fail), .fail_msg_o(fail_msg), .fail_ctx_o(fail_ctx),
+    .seq_done_o(seq_done), .back_done_o(back_done), .fail_o(fail), .fail_msg_o(fail_msg), .fail_ctx_o(fail_ctx),
     .fail_gen_o(fail_gen), .stat_o(stat), .idle_o(idle_build)
   );
 
@@ -98,6 +100,6 @@ module tx_frames_probe
   assign idle_o = idle_build && idle_framer;
 
   logic unused_outputs;
-  assign unused_outputs = ^{seq_done, fail, fail_msg, fail_ctx, fail_gen, stat, frame,
+  assign unused_outputs = ^{seq_done, back_done, back_ready, fail, fail_msg, fail_ctx, fail_gen, stat, frame,
                             frame_bytes};
 endmodule

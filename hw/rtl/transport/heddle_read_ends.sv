@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends READs: those whose requests are acknowledged wait here for their last data.
+//
+// Passed:   any other message goes on at once.
+// Settled:  a READ goes on when each packet that will be answered was settled: its data are in host memory,
+//           or it failed. The first failure is its status.
+// Lost:     when a PDC ends, the READs that wait for its data end with it; `lose_ready_o` follows the last.
+// Due:      each packet settled, and those of a refused READ that will not be answered, are told to
+//           heddle_pdc_tx.
+// A settled packet waits for nobody.
+
+`include "heddle_assert.svh"
+
+module heddle_read_ends
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_return_pkg::*;
+(
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  input  logic            queue_i,        // A READ is queued as message `queue_msg_i`.
+  input  logic [MsgW-1:0] queue_msg_i,
+
+  input  logic            end_valid_i,    // heddle_pdc_walk.
+  output logic            end_ready_o,
+  input  return_end_t     end_i,
+  input  logic            lose_valid_i,
+  output logic            lose_ready_o,
+  input  logic [PdcW-1:0] lose_pdc_i,
+  input  status_e         lose_status_i,
+  input  logic [15:0]     lose_detail_i,
+
+  input  logic            settle_i,       // Strobe, heddle_place.
+  input  return_settle_t  settled_i,
+
+  output logic            due_valid_o,    // heddle_pdc_tx.
+  input  logic            due_ready_i,
+  output return_due_t     due_o,
+
+  output logic            done_valid_o,
+  input  logic            done_ready_i,
+  output tx_done_t        done_o,
+
+  output logic            idle_o
+);
+  // What a READ waits for.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [PktW-1:0] packets;
+    status_e         status;
+    logic [15:0]     detail;
+  } wait_t;
+
+  typedef struct packed {
+    status_e     status;
+    logic [15:0] detail;
+  } fault_t;
+
+  // --------------------------------------------------------- settled packets
+  // As many as heddle_place can have under way.
+  localparam int unsigned Depth = 128;
+  localparam int unsigned FifoW = $clog2(Depth) + 1;
+  logic             in_valid, in_take, in_ready;
+  return_settle_t   in, s1_q;
+  logic [FifoW-1:0] in_count;
+  heddle_fifo #(.Width($bits(return_settle_t)), .Depth(Depth)) u_in (
+    .clk_i, .rst_ni, .valid_i(settle_i), .ready_o(in_ready), .data_i(settled_i),
+    .valid_o(in_valid), .ready_i(in_take), .data_o(in), .count_o(in_count)
+  );
+
+  // One event at a time, two cycles each: first the entry is read.
+  typedef enum logic [1:0] {
+    StIdle, StSettle, StEnd, StScan
+  } state_e;
+  state_e          state_d, state_q;
+  logic            due_room;
+  logic [MsgW-1:0] raddr, msg, scan_q;
+
+  logic [NumMsg-1:0] some_q;     // Its count is its own, not an earlier message's.
+  logic [NumMsg-1:0] fault_q;
+  logic [NumMsg-1:0] waiting_q;
+
+  logic [PktW-1:0] count_raw, count, count_d;
+  wait_t           waits, waits_d;
+  fault_t          fault, fault_d;
+  logic            count_wen, wait_wen, fault_wen;
+  logic            unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy;
+  logic            unused_fault_err, unused_fault_rdy;
+  heddle_mem #(.Width(PktW), .Depth(NumMsg), .Init(1'b0)) u_count (
+    .clk_i, .rst_ni, .wen_i(count_wen), .waddr_i(msg), .wdata_i(count_d),
+    .raddr_i(raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
+  );
+  heddle_mem #(.Width($bits(wait_t)), .Depth(NumMsg), .Init(1'b0)) u_waits (
+    .clk_i, .rst_ni, .wen_i(wait_wen), .waddr_i(msg), .wdata_i(waits_d),
+    .raddr_i(raddr), .rdata_o(waits), .error_o(unused_wait_err), .ready_o(unused_wait_rdy)
+  );
+
+  logic take_settle, take_end, take_lose;
+  assign take_settle = state_q == StIdle && due_room && in_valid;
+  assign take_end    = state_q == StIdle && due_room && !in_valid && end_valid_i && end_i.read;
+  assign take_lose   = state_q == StIdle && !in_valid && lose_valid_i;
+  assign in_take     = take_settle;
+
+  always_comb begin
+    raddr = in.msg;
+    if (!in_valid) raddr = end_i.done.msg;
+    if (take_lose) raddr = scan_q;
+  end
+  always_comb begin
+    msg = s1_q.msg;
+    if (state_q == StEnd)  msg = end_i.done.msg;
+    if (state_q == StScan) msg = scan_q;
+  end
+
+  assign count   = some_q[msg] ? count_raw : '0;
+  assign count_d = count + 1'b1;
+
+  // Why the READ failed, if it did. The first time counts.
+  always_comb begin
+    fault_d.status = StatusRemoteError;
+    fault_d.detail = 16'(s1_q.code);
+    if (s1_q.refused) begin
+      fault_d.status = StatusLocalAccess;
+      fault_d.detail = '0;
+    end
+  end
+  assign fault_wen = state_q == StSettle && !fault_q[msg] && (s1_q.fail || s1_q.refused);
+
+  logic settles, ends, loses;   // The READ goes on.
+  assign settles = state_q == StSettle && waiting_q[msg] && count_d >= waits.packets;
+  assign ends    = state_q == StEnd && count >= end_i.packets;
+  assign loses   = state_q == StScan && waiting_q[msg] && waits.pdc == lose_pdc_i;
+
+  assign count_wen = state_q == StSettle;
+  assign wait_wen  = state_q == StEnd || loses;
+  always_comb begin
+    waits_d.pdc     = end_i.pdc;
+    waits_d.packets = end_i.packets;
+    waits_d.status  = end_i.done.status;
+    waits_d.detail  = end_i.done.detail;
+    if (loses) begin
+      waits_d        = waits;
+      waits_d.status = lose_status_i;
+      waits_d.detail = lose_detail_i;
+    end
+  end
+
+  always_comb begin
+    state_d = StIdle;
+    if (take_settle)    state_d = StSettle;
+    else if (take_end)  state_d = StEnd;
+    else if (take_lose) state_d = StScan;
+  end
+  assign lose_ready_o = state_q == StScan && (waiting_q == '0 || scan_q == '1);
+
+  always_ff @(posedge clk_i) begin
+    if (take_settle) s1_q <= in;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q   <= StIdle;
+      scan_q    <= '0;
+      some_q    <= '0;
+      fault_q   <= '0;
+      waiting_q <= '0;
+    end else begin
+      state_q <= state_d;
+      if (state_q == StScan) scan_q <= lose_ready_o ? '0 : scan_q + 1'b1;
+      if (count_wen)               some_q[msg]    <= 1'b1;
+      if (fault_wen)               fault_q[msg]   <= 1'b1;
+      if (state_q == StEnd)        waiting_q[msg] <= !ends;
+      if (settles || loses)        waiting_q[msg] <= 1'b0;
+      if (queue_i) begin
+        some_q[queue_msg_i]  <= 1'b0;
+        fault_q[queue_msg_i] <= 1'b0;
+      end
+    end
+  end
+
+  // ------------------------------------------------------------ what is due
+  return_due_t due_d;
+  logic        due_push, due_ready;
+  logic [4:0]  due_count;
+  always_comb begin
+    due_d.pdc     = s1_q.pdc;
+    due_d.packets = DueW'(1);
+    if (state_q == StEnd) begin
+      due_d.pdc     = end_i.pdc;
+      due_d.packets = end_i.refused[DueW-1:0];
+    end
+  end
+  assign due_push = state_q == StSettle || (state_q == StEnd && end_i.refused != '0);
+  heddle_fifo #(.Width($bits(return_due_t)), .Depth(16)) u_due (
+    .clk_i, .rst_ni, .valid_i(due_push), .ready_o(due_ready), .data_i(due_d),
+    .valid_o(due_valid_o), .ready_i(due_ready_i), .data_o(due_o), .count_o(due_count)
+  );
+  assign due_room = due_count <= 5'd14;
+
+  // --------------------------------------------------------------- ended READs
+  logic            over_valid, over_take, over_ready, late_valid_q, pass;
+  logic            unused_wait2_err, unused_wait2_rdy;
+  logic [MsgW-1:0] over, late_q;
+  logic [MsgW:0]   over_count;
+  wait_t           late;
+  heddle_fifo #(.Width(MsgW), .Depth(NumMsg)) u_over (
+    .clk_i, .rst_ni, .valid_i(settles || ends || loses), .ready_o(over_ready), .data_i(msg),
+    .valid_o(over_valid), .ready_i(over_take), .data_o(over), .count_o(over_count)
+  );
+  heddle_mem #(.Width($bits(wait_t)), .Depth(NumMsg), .Init(1'b0)) u_late (
+    .clk_i, .rst_ni, .wen_i(wait_wen), .waddr_i(msg), .wdata_i(waits_d),
+    .raddr_i(over_take ? over : late_q), .rdata_o(late),
+    .error_o(unused_wait2_err), .ready_o(unused_wait2_rdy)
+  );
+  heddle_mem #(.Width($bits(fault_t)), .Depth(NumMsg), .Init(1'b0)) u_fault (
+    .clk_i, .rst_ni, .wen_i(fault_wen), .waddr_i(msg), .wdata_i(fault_d),
+    .raddr_i(over_take ? over : late_q), .rdata_o(fault),
+    .error_o(unused_fault_err), .ready_o(unused_fault_rdy)
+  );
+  assign over_take = over_valid && !late_valid_q && (!pass || done_ready_i);
+  always_ff @(posedge clk_i) begin
+    if (over_take) late_q <= over;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                          late_valid_q <= 1'b0;
+    else if (over_take)                   late_valid_q <= 1'b1;
+    else if (late_valid_q && done_ready_i) late_valid_q <= 1'b0;
+  end
+
+  // Messages that need no data pass by, but not between the two cycles of a READ.
+  assign pass         = end_valid_i && !end_i.read && !late_valid_q;
+  assign done_valid_o = late_valid_q || pass;
+  assign end_ready_o  = state_q == StEnd || (pass && done_ready_i);
+  always_comb begin
+    done_o = end_i.done;
+    if (late_valid_q) begin
+      done_o        = '0;
+      done_o.msg    = late_q;
+      done_o.status = late.status;
+      done_o.detail = late.detail;
+      if (late.status == StatusOk && fault_q[late_q]) begin
+        done_o.status = fault.status;
+        done_o.detail = fault.detail;
+      end
+    end
+  end
+
+  assign idle_o = !settle_i && !in_valid && state_q == StIdle && !end_valid_i && !lose_valid_i &&
+                  !due_valid_o && !over_valid && !late_valid_q;
+
+  logic unused;
+  assign unused = ^{unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy,
+                    unused_wait2_err, unused_wait2_rdy, unused_fault_err, unused_fault_rdy, in_count,
+                    over_count, late, end_i, due_ready, over_ready, in_ready};
+
+  `HEDDLE_ASSERT(WaitsForNobody_A, !settle_i || in_ready)
+  `HEDDLE_ASSERT(DueHasRoom_A, !due_push || due_ready)
+  `HEDDLE_ASSERT(EndedHaveRoom_A, !(settles || ends || loses) || over_ready)
+endmodule

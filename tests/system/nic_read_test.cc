@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ between whole NICs.
+#include <cstring>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/system/nic_rma_test.h"
+
+namespace heddle {
+namespace {
+
+using contract::Completion;
+using contract::ReturnCode;
+using contract::Statistic;
+using contract::Status;
+
+class NicReadTest : public NicRmaTest {};
+
+TEST_F(NicReadTest, ReadsOfAnySizeArriveWholeAndNothingElseChanges) {
+  Open();
+  DmaBuffer& target = nodes_->Memory(0, 80128);
+  DmaBuffer& source = nodes_->Memory(1, 80000);
+  const Region region = Register(1, source, contract::kRegionFlagRemoteRead);
+  uint32_t seed = 1;
+  for (const uint32_t bytes : {0U, 1U, 8U, 63U, 64U, 65U, 4095U, 4096U, 4097U,
+                               8192U, 65536U, 70001U}) {
+    SCOPED_TRACE(bytes);
+    const uint64_t offset = bytes * 13 % 127;
+    Fill(source, ++seed);
+    std::memset(target.data(), 0x5a, target.bytes());
+    const Completion done =
+        Read(target, bytes, region.key, offset, {.op_context = bytes});
+    EXPECT_EQ(done.status, Status::kOk);
+    EXPECT_EQ(done.op_context, bytes);
+    EXPECT_EQ(done.length, bytes);
+    EXPECT_EQ(done.opcode, contract::Opcode::kRead);
+    // They are there when the completion is.
+    ASSERT_EQ(std::memcmp(target.data(), source.data() + offset, bytes), 0);
+    for (size_t i = bytes; i < target.bytes(); ++i) {
+      ASSERT_EQ(target.data()[i], std::byte{0x5a}) << "byte " << i;
+    }
+  }
+  EXPECT_FALSE(nodes_->endpoint(1).PollRx().has_value());
+  for (const size_t node : {0U, 1U}) {
+    EXPECT_EQ(Count(node, Statistic::kTxRetransmissions), 0U);
+    EXPECT_EQ(Count(node, Statistic::kTimeouts), 0U);
+    EXPECT_EQ(Count(node, Statistic::kTxNacks), 0U);
+  }
+}
+
+TEST_F(NicReadTest, SeesTheWritesBeforeIt) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, 20000);
+  DmaBuffer& result = nodes_->Memory(0, 20000);
+  DmaBuffer& remote = nodes_->Memory(1, 20000);
+  const Region region = Register(1, remote);
+  for (uint32_t round = 1; round <= 60; ++round) {
+    const uint32_t bytes = 1 + round * 331 % 19999;
+    Fill(source, round);
+    ASSERT_TRUE(PushWrite(source, bytes, region.key, 0));
+    ASSERT_TRUE(PushRead(result, bytes, region.key, 0));
+    for (int i = 0; i < 2; ++i) {
+      const auto done = WaitTx();
+      ASSERT_TRUE(done.has_value());
+      EXPECT_EQ(done->status, Status::kOk);
+    }
+    ASSERT_EQ(std::memcmp(result.data(), source.data(), bytes), 0) << round;
+  }
+}
+
+// Nothing that was posted before or behind a refused read is touched by it.
+TEST_F(NicReadTest, EachErrorIsItsReadsAloneAndThePdcGoesOn) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(1, 300000);
+  DmaBuffer& target = nodes_->Memory(0, 300000);
+  DmaBuffer& sound = nodes_->Memory(0, 100);
+  Fill(source, 1);
+  const Region good = Register(1, source);
+  const Region other = Register(1, source, contract::kRegionFlagRemoteWrite);
+  struct Case {
+    const char* name;
+    uint64_t key;
+    uint64_t offset;
+    uint16_t rx_index;
+    ReturnCode code;
+  };
+  const Case cases[] = {
+      {"key", good.key ^ 1 << 20, 0, 0, ReturnCode::kBadMkey},
+      {"right", other.key, 0, 0, ReturnCode::kPermViolation},
+      {"range", good.key, source.bytes(), 0, ReturnCode::kBadAddr},
+      {"index", good.key, 0, 7, ReturnCode::kBadIndex},
+  };
+  for (const Case& c : cases) {
+    for (const uint32_t bytes : {1U, 4096U, 4097U, 250000U}) {
+      SCOPED_TRACE(testing::Message() << c.name << ' ' << bytes);
+      ASSERT_TRUE(PushRead(sound, 100, good.key, 0, {.op_context = 1}));
+      ASSERT_TRUE(PushRead(target, bytes, c.key, c.offset,
+                           {.op_context = 2, .rx_index = c.rx_index}));
+      ASSERT_TRUE(PushWrite(sound, 0, good.key, 0, {.op_context = 3}));
+      ASSERT_TRUE(PushRead(sound, 100, good.key, 0, {.op_context = 4}));
+      for (int i = 0; i < 4; ++i) {
+        const auto done = WaitTx();
+        ASSERT_TRUE(done.has_value());
+        if (done->op_context == 2) {
+          ExpectRemoteError(*done, c.code);
+        } else {
+          EXPECT_EQ(done->status, Status::kOk) << done->op_context;
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < target.bytes(); ++i) {
+    ASSERT_EQ(target.data()[i], std::byte{0});
+  }
+  EXPECT_EQ(Count(0, Statistic::kTimeouts), 0U);
+  EXPECT_EQ(Count(1, Statistic::kRxRmaRefused), 16U);
+}
+
+TEST_F(NicReadTest, ErrorsAndDataSurviveABadNetwork) {
+  sim::LockstepOptions options;
+  options.wire.faults.loss = 0.03;
+  options.wire.faults.duplicate = 0.03;
+  options.wire.faults.reorder = 0.03;
+  options.seed = TestSeed();
+  Open(2, options);
+  constexpr uint32_t kOperations = 300;
+  constexpr uint32_t kSlot = 20000;
+  DmaBuffer& local = nodes_->Memory(0, size_t{kOperations} * kSlot);
+  DmaBuffer& remote = nodes_->Memory(1, size_t{kOperations} * kSlot);
+  Fill(local, TestSeed() + 1);
+  Fill(remote, TestSeed());
+  const std::vector<std::byte> wanted(remote.data(),
+                                      remote.data() + remote.bytes());
+  const std::vector<std::byte> own(local.data(), local.data() + local.bytes());
+  const Region region = Register(1, remote);
+  std::mt19937 rng(TestSeed());
+  struct Operation {
+    uint32_t bytes;
+    bool bad, write;
+  };
+  std::vector<Operation> operations;
+  uint32_t done = 0;
+  ASSERT_TRUE(nodes_->StepUntil(100000000, [&] {
+    if (operations.size() < kOperations) {
+      const uint64_t at = operations.size() * kSlot;
+      const Operation next = {.bytes = static_cast<uint32_t>(rng() % kSlot),
+                              .bad = rng() % 4 == 0,
+                              .write = rng() % 3 == 0};
+      const uint64_t key = next.bad ? region.key ^ 1 << 21 : region.key;
+      const SendFields fields{.op_context = operations.size(),
+                              .peer = 1,
+                              .flags = contract::kTxFlagCompletion};
+      if (nodes_->endpoint(0).tx().PushBuffer(
+              fields, Iova{ToInteger(local.iova()) + at}, next.bytes)) {
+        AsRma(next.write ? contract::Opcode::kWrite : contract::Opcode::kRead,
+              key, at);
+        operations.push_back(next);
+      }
+    }
+    while (const auto completion = nodes_->endpoint(0).PollTx()) {
+      const size_t index = completion->op_context;
+      EXPECT_EQ(completion->status,
+                operations[index].bad ? Status::kRemoteError : Status::kOk)
+          << index;
+      ++done;
+    }
+    return done == kOperations;
+  })) << done;
+  Deregister(1, region);
+  for (uint32_t i = 0; i < kOperations; ++i) {
+    const size_t at = size_t{i} * kSlot;
+    const Operation& operation = operations[i];
+    const bool reads = !operation.bad && !operation.write;
+    const bool writes = !operation.bad && operation.write;
+    EXPECT_EQ(std::memcmp(local.data() + at, (reads ? wanted : own).data() + at,
+                          operation.bytes),
+              0)
+        << i;
+    EXPECT_EQ(std::memcmp(remote.data() + at,
+                          (writes ? own : wanted).data() + at, operation.bytes),
+              0)
+        << i;
+  }
+}
+
+// fi_close(mr) with reads on their way, then munmap.
+TEST_F(NicReadTest, NothingIsReadAfterDeregistration) {
+  Open();
+  DmaBuffer& target = nodes_->Memory(0, 200000);
+  for (uint32_t round = 0; round < 12; ++round) {
+    auto memory = DmaBuffer::Create(nodes_->device(1), 200000);
+    ASSERT_TRUE(memory.ok());
+    std::optional<DmaBuffer> source(std::move(memory.value()));
+    std::memset(source->data(), 0x11, source->bytes());
+    const Region region = Register(1, *source);
+    uint32_t posted = 0;
+    const bool large = round % 2 == 0;
+    while (posted < (large ? 20 : 200) &&
+           PushRead(target, large ? 200000 : 9000, region.key, 0)) {
+      ++posted;
+    }
+    nodes_->world().Step(400 + round * 211);
+    Deregister(1, region);
+    // What leaves from here on must not be in any answer.
+    std::memset(source->data(), 0x77, source->bytes());
+    source.reset();
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < posted; ++i) {
+      const auto done = WaitTx();
+      ASSERT_TRUE(done.has_value()) << round << ' ' << i;
+      if (done->status != Status::kOk) {
+        ExpectRemoteError(*done, ReturnCode::kBadMkey);
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, 0U) << round;
+    EXPECT_EQ(nodes_->world().memory(1).blocked_reads(), 0U);
+    for (size_t i = 0; i < target.bytes(); ++i) {
+      ASSERT_NE(target.data()[i], std::byte{0x77}) << i;
+    }
+  }
+}
+
+// fi_close(ep) with reads on their way, then munmap.
+TEST_F(NicReadTest, ADestroyedContextsMemoryIsNotTouchedAgain) {
+  for (uint32_t round = 0; round < 8; ++round) {
+    Open();
+    DmaBuffer& source = nodes_->Memory(1, 200000);
+    Fill(source, 1);
+    const Region region = Register(1, source);
+    auto memory = DmaBuffer::Create(nodes_->device(0), 200000);
+    ASSERT_TRUE(memory.ok());
+    std::optional<DmaBuffer> target(std::move(memory.value()));
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(PushRead(*target, 200000, region.key, 0));
+    }
+    nodes_->world().Step(900 + round * 411);
+    ASSERT_TRUE(nodes_->admin(0).DestroyTx(0).ok());
+    std::memset(target->data(), 0x77, target->bytes());
+    nodes_->world().Step(20000);
+    for (size_t i = 0; i < target->bytes(); ++i) {
+      ASSERT_EQ(target->data()[i], std::byte{0x77}) << round << ' ' << i;
+    }
+    target.reset();
+    nodes_->world().Step(20000);
+    EXPECT_EQ(nodes_->world().memory(0).blocked_writes(), 0U);
+  }
+}
+
+TEST_F(NicReadTest, UnwritableMemoryEndsTheReadWithLocalAccess) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(1, 20000);
+  DmaBuffer& target = nodes_->Memory(0, 20000);
+  Fill(source, 1);
+  const Region region = Register(1, source);
+  auto memory = DmaBuffer::Create(nodes_->device(0), 8192);
+  ASSERT_TRUE(memory.ok());
+  std::optional<DmaBuffer> hole(std::move(memory.value()));
+  ASSERT_TRUE(PushRead(*hole, 8192, region.key, 0, {.op_context = 1}));
+  ASSERT_TRUE(PushRead(target, 20000, region.key, 0, {.op_context = 2}));
+  hole.reset();
+  for (int i = 0; i < 2; ++i) {
+    const auto done = WaitTx();
+    ASSERT_TRUE(done.has_value());
+    EXPECT_EQ(done->status,
+              done->op_context == 1 ? Status::kLocalAccess : Status::kOk);
+  }
+  EXPECT_EQ(std::memcmp(target.data(), source.data(), 20000), 0);
+  EXPECT_EQ(nodes_->world().memory(0).blocked_writes(), 2U);
+}
+
+TEST_F(NicReadTest, UnreadableMemoryIsAnError) {
+  Open();
+  DmaBuffer& target = nodes_->Memory(0, 20000);
+  auto memory = DmaBuffer::Create(nodes_->device(1), 20000);
+  ASSERT_TRUE(memory.ok());
+  std::optional<DmaBuffer> source(std::move(memory.value()));
+  const Region region = Register(1, *source);
+  source.reset();  // Before its region: what no sound program does.
+  ExpectRemoteError(Read(target, 20000, region.key, 0),
+                    ReturnCode::kHostUnsuccessCmpl);
+  EXPECT_GT(nodes_->world().memory(1).blocked_reads(), 0U);
+  DmaBuffer& other = nodes_->Memory(1, 5000);
+  Fill(other, 3);
+  EXPECT_EQ(Read(target, 5000, Register(1, other).key, 0).status, Status::kOk);
+  EXPECT_EQ(std::memcmp(target.data(), other.data(), 5000), 0);
+}
+
+// With requests unanswered, and with all answered but the data.
+TEST_F(NicReadTest, DeadPeerEndsTheReadAndItsMemoryIsLeftAlone) {
+  for (uint32_t round = 0; round < 8; ++round) {
+    sim::LockstepOptions options;
+    options.dead_cycles = 100000;
+    Open(2, options);
+    DmaBuffer& source = nodes_->Memory(1, 200000);
+    DmaBuffer& target = nodes_->Memory(0, 200000);
+    Fill(source, 1);
+    const Region region = Register(1, source);
+    ASSERT_TRUE(PushRead(target, 200000, region.key, 0, {.op_context = 1}));
+    ASSERT_TRUE(PushRead(target, 5000, region.key, 0, {.op_context = 2}));
+    nodes_->world().Step(1200 + round * 293);
+    nodes_->world().SetLink(1, false);
+    for (int i = 0; i < 2; ++i) {
+      const auto done = WaitTx();
+      ASSERT_TRUE(done.has_value()) << round;
+      EXPECT_EQ(done->status, Status::kPeerUnreachable) << round;
+    }
+    std::memset(target.data(), 0x77, target.bytes());
+    nodes_->world().SetLink(1, true);
+    nodes_->world().Step(300000);
+    for (size_t i = 0; i < target.bytes(); ++i) {
+      ASSERT_EQ(target.data()[i], std::byte{0x77}) << i;
+    }
+    // The peer is back, and reached again.
+    EXPECT_EQ(Read(target, 5000, region.key, 0).status, Status::kOk);
+    EXPECT_EQ(std::memcmp(target.data(), source.data(), 5000), 0);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
