@@ -106,6 +106,38 @@ TEST(RecoveryTest, AcknowledgementsAreCoalesced) {
   }
 }
 
+TEST(RecoveryTest, PacketsThatArriveTogetherShareAnAck) {
+  auto world = Opened(true);
+  std::vector<std::vector<uint8_t>> requests;
+  Node& source = (*world)[0];
+  Node& target = (*world)[1];
+  source.wire.filter = [&](std::span<const uint8_t> bytes) {
+    requests.emplace_back(bytes.begin(), bytes.end());
+    return false;
+  };
+  for (const uint32_t serial : {2u, 3u, 4u}) {
+    source.client.Send(Message(serial, true));
+    source.client.Pump();
+    // Nothing follows: each asks for its ACK.
+    source.transport.Progress(world->now_ns(), 16);
+  }
+  source.wire.filter = nullptr;
+  ASSERT_EQ(requests.size(), 3u);
+  const uint64_t before = target.wire.sent;
+  for (const auto& bytes : requests) {
+    Datagram datagram;
+    datagram.source = World::Address(0);
+    datagram.bytes = bytes;
+    target.transport.Receive(datagram, world->now_ns());
+  }
+  EXPECT_EQ(target.wire.sent, before);
+  target.transport.Progress(world->now_ns(), 16);
+  EXPECT_EQ(target.wire.sent, before + 1);
+  ASSERT_TRUE(world->Run());
+  EXPECT_EQ(source.client.endings.size(), 4u);
+  EXPECT_EQ(world->Total(Statistic::kTxRetransmissions), 0u);
+}
+
 TEST(RecoveryTest, DelayedAckComesByItself) {
   TransportLimits limits;
   limits.first_psn = 1;  // Each 16th asks for its ACK.

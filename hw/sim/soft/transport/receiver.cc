@@ -61,6 +61,9 @@ void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code) {
                      .spdcid = pdc->id,
                      .dpdcid = pdc->peer_id};
   if (!SendNack(&core_, pdc->path, nack)) {
+    if (pdc->receive.owed == ReceiveHalf::Owed::kAck) {
+      pdc->receive.ack_ns = core_.now_ns;  // That, too, when there is room.
+    }
     pdc->receive.owed = ReceiveHalf::Owed::kNack;
     pdc->receive.owed_code = code;
     pdc->receive.owed_psn = arrival.psn;
@@ -122,12 +125,19 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
   }
   receive.window.Accept(arrival.psn, hold);
   const Settings& settings = core_.settings;
-  const bool urgent =
-      arrival.ar || arrival.syn || arrival.retx || arrival.marked ||
-      verdict.respond || receive.unacked >= settings.ack_every ||
-      settings.ack_delay_ns == 0 || (!pdc->ordered && receive.window.gap());
-  if (urgent) {
+  const bool gap = !pdc->ordered && receive.window.gap();
+  const bool asked = arrival.ar || receive.unacked >= settings.ack_every ||
+                     settings.ack_delay_ns == 0;
+  // An ACK that says nothing but how far all has come is also that of the
+  // packets that arrive until the next `Progress`.
+  const bool own =
+      arrival.syn || arrival.retx || arrival.marked || verdict.respond || gap;
+  if (own || (asked && receive.window.cack() != arrival.psn)) {
     Answer(pdc, arrival, verdict.respond ? &response : nullptr);
+  } else if (asked) {
+    if (receive.owed == ReceiveHalf::Owed::kNothing) {
+      receive.owed = ReceiveHalf::Owed::kAck;
+    }
   } else {
     receive.ack_ns =
         std::min(receive.ack_ns, core_.now_ns + settings.ack_delay_ns);
@@ -203,6 +213,9 @@ bool Receiver::SendOwed(Pdc* pdc) {
     }
   }
   receive.owed = ReceiveHalf::Owed::kNothing;
+  if (receive.unsent == 0) {
+    return true;
+  }
   for (StoredResponse& stored : receive.stored) {
     if (stored.unsent) {
       const AckOut ack{.psn = stored.psn,
