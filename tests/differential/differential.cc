@@ -204,6 +204,7 @@ int Main(int argc, char** argv) {
   Options options;
   std::vector<std::string> devices;
   std::vector<std::string> variables;
+  bool writes = false;
   Profile& profile = options.profile;
   app.add_option("--devices", devices, "Device of each side")
       ->delimiter(',')
@@ -221,6 +222,7 @@ int Main(int argc, char** argv) {
                  "Probability per frame");
   app.add_option("--corrupt", profile.faults.corrupt, "Probability per frame");
   app.add_flag("--rma", profile.rma, "Reads and writes, too");
+  app.add_flag("--writes", writes, "Writes, too, but no reads");
   app.add_flag("--unordered", profile.unordered, "Streams without order, too");
   app.add_flag("--closes", profile.closes, "Close endpoints under traffic");
   app.add_flag("--unplugs", profile.unplugs, "Take links down");
@@ -235,6 +237,10 @@ int Main(int argc, char** argv) {
                  "Frames of the first side, of the last stream");
   app.add_option("--set", variables, "NAME=VALUE for both sides");
   CLI11_PARSE(app, argc, argv);
+  if (writes) {
+    profile.rma = true;
+    profile.reads = false;
+  }
   if (!devices.empty()) {
     options.run.devices = {devices.at(0), devices.at(1)};
   }

@@ -32,6 +32,7 @@ class Generator {
     resets_ = profile.resets && Below(3) == 0;
     rma_ = profile.rma && Below(4) != 0;
     stream_.setup.rma_ordered = rma_ && Below(2) == 0;
+    stream_.setup.idle_closes = Below(3) == 0;
   }
 
   Stream Make() {

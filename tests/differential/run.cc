@@ -34,6 +34,7 @@ constexpr char kErrorMark = '!';
 // still be under way.
 constexpr milliseconds kQuiet{300};
 
+constexpr char kIdleNs[] = "2000000";
 constexpr char kDeadNs[] = "3000000000";
 // A side that ended is silent for good: those who still send to it say so a
 // little later than they take it for dead.
@@ -117,6 +118,9 @@ void SetEnvironment(uint32_t side, const Stream& stream,
   set("FI_HEDDLE_REORDER", std::to_string(faults.reorder));
   set("FI_HEDDLE_DUPLICATE", std::to_string(faults.duplicate));
   set("FI_HEDDLE_CORRUPT", std::to_string(faults.corrupt));
+  if (stream.setup.idle_closes) {
+    set("FI_HEDDLE_PDC_IDLE_NS", kIdleNs);
+  }
   set("FI_HEDDLE_SEED", std::to_string(stream.setup.seed * kSides + side));
   // A peer whose endpoint was closed says nothing; nobody wants to wait for
   // the default to be sure of that.

@@ -133,6 +133,9 @@ bool ParseSetupLine(const std::string& line, Setup* setup) {
   if (name == "selective") {
     return static_cast<bool>(in >> setup->selective);
   }
+  if (name == "idle-closes") {
+    return static_cast<bool>(in >> setup->idle_closes);
+  }
   if (name == "rma-ordered") {
     return static_cast<bool>(in >> setup->rma_ordered);
   }
@@ -221,8 +224,9 @@ std::string ToText(const Stream& stream) {
   const WireFaults& faults = setup.faults;
   out << std::setprecision(std::numeric_limits<double>::max_digits10) << "seed "
       << setup.seed << "\nordered " << setup.ordered << "\nselective "
-      << setup.selective << "\nrma-ordered " << setup.rma_ordered << "\nfaults "
-      << faults.loss << " " << faults.reorder << " " << faults.duplicate << " "
+      << setup.selective << "\nrma-ordered " << setup.rma_ordered
+      << "\nidle-closes " << setup.idle_closes << "\nfaults " << faults.loss
+      << " " << faults.reorder << " " << faults.duplicate << " "
       << faults.corrupt << "\n";
   for (const Operation& operation : stream.operations) {
     out << ToText(operation) << "\n";

@@ -103,6 +103,7 @@ struct Setup {
   bool selective = false;
   // A write is asked to come before later accesses of its endpoint to another.
   bool rma_ordered = false;
+  bool idle_closes = false;  // Connections are closed when idle for a moment.
   WireFaults faults = {};
 
   bool operator==(const Setup&) const = default;
