@@ -306,6 +306,9 @@ module heddle_nic
   logic                        retire;
   logic [TxW-1:0]              retire_ctx;
   logic [GenW-1:0]             retire_gen;
+  logic                        group_end;
+  logic [TxW-1:0]              group_ctx;
+  logic [GroupW-1:0]           group_number;
   logic                        pay_fail;
   logic [MsgW-1:0]             pay_fail_msg;
   logic [TxW-1:0]              pay_fail_ctx;
@@ -332,6 +335,7 @@ module heddle_nic
     .credit_take_o(credit_take[1]), .credit_cq_o(credit_cq[1]),
     .retire_i(retire), .retire_ctx_i(retire_ctx), .retire_gen_i(retire_gen),
     .ctx_error_i(pay_fail), .ctx_error_ctx_i(pay_fail_ctx), .ctx_error_gen_i(pay_fail_gen),
+    .group_i(group_end), .group_ctx_i(group_ctx), .group_number_i(group_number),
     .drained_i(drained_tx),
     .alive_o(tx_alive), .gen_o(tx_gen), .head_cell_o(tx_head_cell),
     .ring_log2_o(tx_ring_log2), .counters_o(tx_counters),
@@ -511,6 +515,7 @@ module heddle_nic
     .ev_valid_o(ev_valid[1]), .ev_ready_i(ev_ready[1]), .ev_o(ev[1]),
     .free_o(msg_free), .free_msg_o(msg_free_index),
     .retire_o(retire), .retire_ctx_o(retire_ctx), .retire_gen_o(retire_gen),
+    .group_o(group_end), .group_ctx_o(group_ctx), .group_number_o(group_number),
     .stat_o(stat_release), .idle_o(unit_idle[8])
   );
 

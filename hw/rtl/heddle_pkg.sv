@@ -27,6 +27,10 @@ package heddle_pkg;
   localparam int unsigned HopW = $clog2(NumHop);
   localparam int unsigned RegionW = $clog2(NumRegion);
 
+  localparam int unsigned NumGroup = 32;  // Operations of several descriptors, per context.
+  localparam int unsigned GroupW   = $clog2(NumGroup);
+  localparam int unsigned MemberW  = MsgW + 2;  // Descriptors of one; may wrap.
+
   localparam int unsigned GenW  = 4;   // Generation of a context or queue.
   // PDCID: {slot, role, generation, index}; what comes for a PDCID is told apart by its role.
   // PDCID 0 is never used: the initiator leaves out index 0 in slot 0.
@@ -83,6 +87,13 @@ package heddle_pkg;
   } dma_req_t;
 
   // ---------------------------------------------------------------- transmit
+  // What a descriptor is to an operation of several.
+  typedef struct packed {
+    logic               valid;     // It is one of them.
+    logic [GroupW-1:0]  number;
+    logic [MemberW-1:0] members;   // The last one: how many came before it.
+  } group_t;
+
   // A descriptor on its way from the ring to the message table.
   typedef struct packed {
     logic            token;       // Drain token: passes through, nothing else valid but ctx, gen.
@@ -93,6 +104,7 @@ package heddle_pkg;
     logic [GenW-1:0] cq_gen;
     logic [15:0]     position;
     logic [2:0]      slots;       // Ring slots, extensions included.
+    group_t          group;
     opcode_e         opcode;
     logic [7:0]      flags;       // tx_flag.
     status_e         status;      // Not ok: completes at once with this.
@@ -149,6 +161,7 @@ package heddle_pkg;
     logic [GenW-1:0] cq_gen;
     logic [15:0]     position;
     logic [2:0]      slots;
+    group_t          group;
     opcode_e         opcode;
     logic [7:0]      flags;
     logic [31:0]     peer;

@@ -14,6 +14,9 @@
 //           exactly once since the tail doorbell before, the doorbell covers its slot, it
 //           shows the position that is fetched next, nothing of the context is being read,
 //           and nothing was written over it. Otherwise it is forgotten and the slot is read.
+// Fenced:   a fenced operation leaves when the context has no other in the table.
+// Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
+//           context may have NumGroup such operations in flight.
 // Disabled: writing tx_ctx_cfg with enable=0 stops the context, raises its generation,
 //           and drops what it had fetched. Writing enable=1 starts it at position 0.
 // Drain:    answered when the token (sent behind everything of the context) came back
@@ -65,6 +68,9 @@ module heddle_tx_fetch
   input  logic             ctx_error_i,     // Strobe: a payload read of {ctx, gen} failed.
   input  logic [TxW-1:0]   ctx_error_ctx_i,
   input  logic [GenW-1:0]  ctx_error_gen_i,
+  input  logic             group_i,         // Strobe: an operation of several descriptors ended.
+  input  logic [TxW-1:0]   group_ctx_i,
+  input  logic [GroupW-1:0] group_number_i,
   input  logic             drained_i,       // Strobe: drain token came back.
 
   output logic [NumTx-1:0]           alive_o,  // Enabled.
@@ -90,7 +96,7 @@ module heddle_tx_fetch
   localparam int unsigned SharedW   = $clog2(Shared) + 1;
   localparam logic [7:0]  KnownFlags =
       TxFlagCompletion | TxFlagInline | TxFlagInlineExt | TxFlagHeaderData |
-      TxFlagDeliveryComplete;
+      TxFlagDeliveryComplete | TxFlagFence | TxFlagMore;
 
   // What is needed when a read's data, or a token, comes to the head.
   typedef struct packed {
@@ -115,6 +121,11 @@ module heddle_tx_fetch
   logic [NumTx-1:0][15:0]       bad_d, bad_q;
   logic [NumTx-1:0][ShareW-1:0] used_d, used_q;        // Messages in the table.
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
+  logic [NumTx-1:0]             fenced_d, fenced_q;    // Next operation waits for those before.
+  logic [NumTx-1:0]             chain_d, chain_q;      // It goes on the operation of the one before.
+  logic [NumTx-1:0][GroupW-1:0]   group_d, group_q;    // Group that is open, or comes next.
+  logic [NumTx-1:0][MemberW-1:0]  members_d, members_q;
+  logic [NumTx-1:0][NumGroup-1:0] grouped_d, grouped_q;  // Groups that have not ended.
   logic [NumTx-1:0][63:0]       head_cell_q;
   logic [NumTx-1:0][3:0]        log2_q;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_q;
@@ -422,6 +433,8 @@ module heddle_tx_fetch
     if (fetched_q != done_q) begin
       for (int unsigned i = 0; i < NumTx; i++) begin
         s0_want[i] = fetched_q[i] != done_q[i] && credit_ok_i[cq_q[i]] && !partial_q[i] &&
+                     !(fenced_q[i] && used_q[i] != '0) &&
+                     (chain_q[i] || !grouped_q[i][group_q[i]]) &&
                      (used_q[i] < ShareW'(Guarantee) ||
                       (used_q[i] < ShareW'(MessageShare) && shared_ok)) &&
                      !(s1_valid_q && s1_ctx_q == TxW'(i));
@@ -481,7 +494,7 @@ module heddle_tx_fetch
   logic [2:0]  s1_slots;
   logic        s1_ext, s1_inline, is_ext;
   logic        position_ok, fits, lengths_ok, opcode_ok;
-  logic        s1_go, s1_wait, s1_bad, s1_share;
+  logic        s1_go, s1_wait, s1_bad, s1_share, s1_fence, s1_more, s1_joins;
   status_e     s1_status;
   logic [63:0] s1_addr;
 
@@ -536,10 +549,14 @@ module heddle_tx_fetch
 
   // Slots that are published but have not arrived are waited for.
   assign s1_wait = 16'(s1_slots) > s1_have;
-  assign s1_go   = s1_valid_q && !s1_wait && out_ready && s1_share &&
+  assign s1_go   = s1_valid_q && !s1_wait && !s1_fence && out_ready && s1_share &&
                    credit_ok_i[s1_cfg.cq[CqW-1:0]];
   assign s1_share = used_q[s1_ctx_q] < ShareW'(Guarantee) ||
                     (used_q[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
+  // A fence waits for the whole context.
+  assign s1_fence = position_ok && (desc.flags & TxFlagFence) != '0 && used_q[s1_ctx_q] != '0;
+  assign s1_more  = (desc.flags & TxFlagMore) != '0;
+  assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain_q[s1_ctx_q]);
   assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
 
   always_comb begin
@@ -574,6 +591,9 @@ module heddle_tx_fetch
         out.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
                             s1_ext ? s1_addr + 64'(DescBytes) : desc.local_iova;
       end
+      out.group.valid   = s1_joins;
+      out.group.number  = group_q[s1_ctx_q];
+      out.group.members = members_q[s1_ctx_q];
     end else begin
       out.token = 1'b1;
       out.ctx   = rec.ctx;
@@ -629,6 +649,11 @@ module heddle_tx_fetch
     bad_d     = bad_q;
     used_d    = used_q;
     shared_d  = shared_q;
+    fenced_d  = fenced_q;
+    chain_d   = chain_q;
+    group_d   = group_q;
+    members_d = members_q;
+    grouped_d = grouped_q;
 
     if (db_tail) begin
       partial_d[db_ctx] = 1'b0;
@@ -663,6 +688,14 @@ module heddle_tx_fetch
       done_d[s1_ctx_q] = s1_position + 16'(s1_slots);
       if (s1_bad) error_d[s1_ctx_q] = 1'b1;
     end
+    if (s1_valid_q) fenced_d[s1_ctx_q] = s1_fence;
+    if (group_i) grouped_d[group_ctx_i][group_number_i] = 1'b0;
+    if (s1_go && s1_joins) begin
+      grouped_d[s1_ctx_q][group_q[s1_ctx_q]] = 1'b1;
+      chain_d[s1_ctx_q]   = s1_more;
+      members_d[s1_ctx_q] = s1_more ? members_q[s1_ctx_q] + 1'b1 : '0;
+      if (!s1_more) group_d[s1_ctx_q] = group_q[s1_ctx_q] + 1'b1;
+    end
     if (ctx_error_i && gen_q[ctx_error_ctx_i] == ctx_error_gen_i) begin
       error_d[ctx_error_ctx_i] = 1'b1;
     end
@@ -683,6 +716,11 @@ module heddle_tx_fetch
       overrun_d[tbl_ctx] = 1'b0;
       refused_d[tbl_ctx] = 1'b0;
       partial_d[tbl_ctx] = 1'b0;
+      fenced_d[tbl_ctx]  = 1'b0;
+      chain_d[tbl_ctx]   = 1'b0;
+      group_d[tbl_ctx]   = '0;
+      members_d[tbl_ctx] = '0;
+      grouped_d[tbl_ctx] = '0;
       tail_d[tbl_ctx]    = '0;
       asked_d[tbl_ctx]   = '0;
       fetched_d[tbl_ctx] = '0;
@@ -747,6 +785,11 @@ module heddle_tx_fetch
       done_q      <= '0;
       used_q      <= '0;
       shared_q    <= '0;
+      fenced_q    <= '0;
+      chain_q     <= '0;
+      group_q     <= '0;
+      members_q   <= '0;
+      grouped_q   <= '0;
       f1_valid_q  <= 1'b0;
       rd_valid_q  <= 1'b0;
       s1_valid_q  <= 1'b0;
@@ -770,6 +813,11 @@ module heddle_tx_fetch
       done_q      <= done_d;
       used_q      <= used_d;
       shared_q    <= shared_d;
+      fenced_q    <= fenced_d;
+      chain_q     <= chain_d;
+      group_q     <= group_d;
+      members_q   <= members_d;
+      grouped_q   <= grouped_d;
       f1_valid_q  <= f1_valid_d;
       rd_valid_q  <= rd_valid_d;
       s1_valid_q  <= s1_valid_d;

@@ -6,6 +6,8 @@
 // Cell:     an operation without completion (flag `completion` clear and status ok, or NOP)
 //           writes the head cell when a quarter of the ring was released since the last report,
 //           or when the context has nothing else in flight.
+// Grouped:  of an operation of several descriptors, the last one is held until all have ended, and
+//           speaks for them; the others are silent.
 // Counted:  each operation in its context's counter of its class, with a completion or without.
 // Stale:    a message whose generation is not its context's present one completes nothing: only
 //           its CQ credit and table entry return.
@@ -49,6 +51,9 @@ module heddle_tx_release
   output logic             retire_o,        // Strobe for the context's share.
   output logic [TxW-1:0]   retire_ctx_o,
   output logic [GenW-1:0]  retire_gen_o,
+  output logic             group_o,         // Strobe: the operation of several descriptors ended:
+  output logic [TxW-1:0]   group_ctx_o,
+  output logic [GroupW-1:0] group_number_o,
 
   output logic [NumStat-1:0] stat_o,
   output logic             idle_o
@@ -76,8 +81,25 @@ module heddle_tx_release
   msg_done_t msg;
   logic      msg_ready, unused_msg_error;
 
-  assign done_ready_o = (!d1_valid_q || d1_finish) && msg_ready;
-  assign d0_take      = done_valid_i && done_ready_o;
+  // The last message of a group that became complete comes again, before others. Where a
+  // context is forgotten, nothing else is taken.
+  logic      d0_room, d1_again_q, again_valid, flush, flush_valid;
+  logic      again_q;
+  tx_done_t  again_done_q, d0_done;
+  logic [MsgW-1:0] flush_msg;
+  assign d0_room      = (!d1_valid_q || d1_finish) && msg_ready;
+  assign again_valid  = again_q || flush_valid;
+  assign done_ready_o = d0_room && !again_valid && !flush;
+  assign d0_take      = d0_room && (again_valid || (done_valid_i && !flush));
+  always_comb begin
+    d0_done = done_i;
+    if (again_q) begin
+      d0_done = again_done_q;
+    end else if (flush_valid) begin
+      d0_done     = '0;
+      d0_done.msg = flush_msg;
+    end
+  end
   assign d1_valid_d   = d0_take || (d1_valid_q && !d1_finish);
 
   heddle_mem #(
@@ -90,7 +112,7 @@ module heddle_tx_release
     .wen_i  (wr_valid_i),
     .waddr_i(wr_msg_i),
     .wdata_i(wr_data_i),
-    .raddr_i(d0_take ? done_i.msg : d1_done_q.msg),
+    .raddr_i(d0_take ? d0_done.msg : d1_done_q.msg),
     .rdata_o(msg),
     .error_o(unused_msg_error),
     .ready_o(msg_ready)
@@ -100,7 +122,7 @@ module heddle_tx_release
   logic  mark, step;
   logic [TxW+IndexW-1:0] slot_waddr, slot_raddr;
   slot_t slot_wdata, slot;
-  logic [NumTx-1:0] restart, dirty;
+  logic [NumTx-1:0] restart, forget, dirty;
 
   heddle_ring_state #(
     .Width ($bits(slot)),
@@ -131,11 +153,38 @@ module heddle_tx_release
   assign mask    = (16'd1 << ring_log2_i[msg.ctx]) - 16'd1;
   assign stale   = !alive_i[msg.ctx] || gen_i[msg.ctx] != msg.gen;
   assign blocked = dirty[msg.ctx];
-  assign ok      = d1_done_q.status == StatusOk;
+  assign ok      = status == StatusOk;
   assign front   = msg.position == head_q[msg.ctx];
   // A NOP that was flushed is no news: the failure in front of it was reported.
-  assign silent  = msg.opcode == OpcodeNop ? (ok || d1_done_q.status == StatusFlushed) :
-                   (ok && (msg.flags & TxFlagCompletion) == '0);
+  assign silent  = msg.opcode == OpcodeNop ? (ok || status == StatusFlushed) :
+                   (member || (ok && (msg.flags & TxFlagCompletion) == '0));
+
+  // ------------------------------------------------------------------- groups
+  logic            grouped, member, group_last, hold, complete, held;
+  logic [MsgW-1:0] held_msg;
+  status_e         group_status, status;
+  logic [15:0]     group_detail, detail;
+  assign grouped    = d1_valid_q && !d1_done_q.token && !d1_again_q && !stale && msg.group.valid;
+  assign member     = grouped && (msg.flags & TxFlagMore) != '0;
+  assign group_last = grouped && !member;
+  assign hold       = group_last && !complete;
+  assign status     = group_last ? group_status : d1_done_q.status;
+  assign detail     = group_last ? group_detail : d1_done_q.detail;
+
+  heddle_tx_groups u_groups (
+    .clk_i, .rst_ni, .forget_i(forget),
+    .look_i(d1_valid_q), .ctx_i(msg.ctx), .group_i(msg.group.number),
+    .update_i(grouped && d1_finish), .last_i(group_last), .members_i(msg.group.members),
+    .msg_i(d1_done_q.msg), .position_i(msg.position),
+    .status_i(d1_done_q.status), .detail_i(d1_done_q.detail),
+    .complete_o(complete), .status_o(group_status), .detail_o(group_detail),
+    .held_o(held), .held_msg_o(held_msg),
+    .flush_o(flush), .flush_valid_o(flush_valid), .flush_take_i(flush_valid && d0_take && !again_q),
+    .flush_msg_o(flush_msg)
+  );
+  assign group_o        = grouped && d1_finish && complete;
+  assign group_ctx_o    = msg.ctx;
+  assign group_number_o = msg.group.number;
 
   logic token_ready;
   assign token_ready = !(16'(tx_seq_done_i - d1_issued_q) >= 16'h8000) &&
@@ -161,7 +210,7 @@ module heddle_tx_release
         end
       end else if (stale) begin
         emit = 1'b1;
-      end else if (!blocked) begin
+      end else if (!blocked && !hold) begin
         if (front) begin
           walk_d      = 1'b1;
           walk_head_d = msg.position + 16'(msg.slots);
@@ -174,7 +223,7 @@ module heddle_tx_release
     end
     if (d1_finish) walk_d = 1'b0;
   end
-  assign d1_finish = emit && ready;
+  assign d1_finish = (emit && ready) || (hold && !blocked);
 
   assign head       = walk_q ? walk_head_q : head_q[msg.ctx];
   assign unreported = head - reported_q[msg.ctx];
@@ -226,12 +275,12 @@ module heddle_tx_release
       ev.entry.peer           = msg.peer;
       ev.entry.queue_head     = head;
       ev.entry.position       = msg.position;
-      ev.entry.status         = d1_done_q.status;
+      ev.entry.status         = status;
       ev.entry.opcode         = msg.opcode;
       ev.entry.context_       = 8'(msg.ctx);
-      ev.entry.detail         = d1_done_q.detail;
+      ev.entry.detail         = detail;
       ev.entry.kind           = CompletionKindTx;
-      if (live) ev.count.own  = counted;
+      if (live && !member) ev.count.own = counted;
     end
   end
 
@@ -251,7 +300,7 @@ module heddle_tx_release
   );
 
   logic message_end;
-  assign message_end  = d1_finish && !d1_done_q.token;
+  assign message_end  = d1_finish && !d1_done_q.token && !hold;
   assign free_o       = message_end;
   assign free_msg_o   = d1_done_q.msg;
   assign retire_o     = message_end;
@@ -259,14 +308,17 @@ module heddle_tx_release
   assign retire_gen_o = msg.gen;
   always_comb begin
     stat_o = '0;
-    stat_o[StatisticTxMessages] = message_end && live && ok && msg.opcode != OpcodeNop;
+    stat_o[StatisticTxMessages] = message_end && live && ok && !member &&
+                                  msg.opcode != OpcodeNop;
   end
 
   // -------------------------------------------------------------------- state
   always_comb begin
     restart = '0;
+    forget  = '0;
     if (alive_i != alive_q || gen_i != gen_q) begin
       for (int unsigned i = 0; i < NumTx; i++) begin
+        forget[i]  = alive_i[i] != alive_q[i] || gen_i[i] != gen_q[i];
         restart[i] = alive_i[i] && (!alive_q[i] || gen_i[i] != gen_q[i]);
       end
     end
@@ -295,7 +347,7 @@ module heddle_tx_release
   end
 
   assign idle_o = !done_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
-                  restart == '0 && msg_ready;
+                  forget == '0 && !again_q && !flush && msg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -306,7 +358,10 @@ module heddle_tx_release
       flight_q   <= '0;
       d1_valid_q <= 1'b0;
       walk_q     <= 1'b0;
+      again_q    <= 1'b0;
     end else begin
+      if (group_o && member) again_q <= 1'b1;
+      else if (d0_take)      again_q <= 1'b0;
       alive_q    <= alive_i;
       gen_q      <= gen_i;
       head_q     <= head_d;
@@ -319,16 +374,19 @@ module heddle_tx_release
 
   always_ff @(posedge clk_i) begin
     if (d0_take) begin
-      d1_done_q   <= done_i;
+      d1_done_q   <= d0_done;
+      d1_again_q  <= again_valid;
       d1_issued_q <= tx_seq_issued_i;
       d1_decided_q <= back_decided_i;
     end
     walk_head_q <= walk_head_d;
+    if (group_o) again_done_q <= {1'b0, msg.ctx, msg.gen, held_msg, group_status, group_detail};
   end
 
   logic unused;
   assign unused = ^{ev_count, d1_done_q, unused_msg_error};
 
   `HEDDLE_ASSERT(OrderedOffer_A, ev_valid_o && !ev_ready_i |=> ev_valid_o && $stable(ev_o))
+  `HEDDLE_ASSERT(GroupedLastHeld_A, group_o && member |-> held)
   `HEDDLE_ASSERT(OneInFlight_A, message_end |-> flight_q[msg.ctx] != '0)
 endmodule

@@ -379,7 +379,8 @@ module heddle_tx_msg
                         target_ri, op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
                         op_i.op.remote_offset, op_i.op.iova, op_i.op.inline_data};
   assign wr_done_o   = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.cq, op_i.op.cq_gen,
-                        op_i.op.position, op_i.op.slots, op_i.op.opcode, op_i.op.flags,
+                        op_i.op.position, op_i.op.slots, op_i.op.group, op_i.op.opcode,
+                        op_i.op.flags,
                         op_i.op.peer, op_i.op.length, op_i.op.op_context};
   assign waits_o     = parked_valid && pdc_waits;
   assign idle_o      = state_q == StIdle && !op_valid_i && !reopen_valid_i && !unmap_valid_i &&

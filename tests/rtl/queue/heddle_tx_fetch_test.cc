@@ -28,11 +28,13 @@ using contract::TxCtxCfg;
 using contract::TxDesc;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kOpBits = 748;
+constexpr uint32_t kOpBits = 766;
 
 struct Op {
   bool token;
   uint32_t ctx, gen, owner, cq, cq_gen, position, slots;
+  bool grouped;
+  uint32_t group, members;
   Opcode opcode;
   uint32_t flags;
   Status status;
@@ -55,6 +57,9 @@ Op ParseOp(const Port& port) {
   op.cq_gen = uint32_t(r.Take(4));
   op.position = uint32_t(r.Take(16));
   op.slots = uint32_t(r.Take(3));
+  op.grouped = r.Take(1);
+  op.group = uint32_t(r.Take(5));
+  op.members = uint32_t(r.Take(12));
   op.opcode = Opcode(r.Take(8));
   op.flags = uint32_t(r.Take(8));
   op.status = Status(r.Take(8));
@@ -275,6 +280,7 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
   ASSERT_EQ(op.status, Status::kOk);
   ASSERT_EQ(op.position, uint16_t(e.position));
   ASSERT_EQ(op.slots, e.slots);
+  ASSERT_FALSE(op.grouped);
   ASSERT_EQ(op.opcode, e.desc.opcode);
   ASSERT_EQ(op.flags, e.desc.flags);
   ASSERT_EQ(op.peer, e.desc.peer);
@@ -430,10 +436,6 @@ TEST(TxFetchTest, CheckedBadDescriptorEndsItsContextAndNoOther) {
       {"opcode 255", Status::kBadOpcode,
        [](TxDesc* d) { d->opcode = Opcode(255); }},
       {"unknown flag", Status::kBadLength, [](TxDesc* d) { d->flags |= 0x80; }},
-      {"fence", Status::kBadLength,
-       [](TxDesc* d) { d->flags |= contract::kTxFlagFence; }},
-      {"more", Status::kBadLength,
-       [](TxDesc* d) { d->flags |= contract::kTxFlagMore; }},
       {"no segment", Status::kBadLength, [](TxDesc* d) { d->segments = 0; }},
       {"two segments", Status::kBadLength, [](TxDesc* d) { d->segments = 2; }},
       {"segment of nothing", Status::kBadLength,
@@ -1271,6 +1273,103 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
   EXPECT_GT(b.pushed, kPosts / 20);
   EXPECT_LT(b.pushed, pushes);
   std::printf("%lu of %zu pushes used\n", b.pushed, pushes);
+}
+
+TEST(TxFetchTest, GroupedDescriptorsGetANumberAndTheLastTheirCount) {
+  Bench b(1);
+  b.Enable(2, 8);
+  const auto post = [&](bool more, Opcode opcode = Opcode::kSend) {
+    TxDesc d = Bench::Send(8, 4);
+    if (opcode == Opcode::kNop) {
+      d = TxDesc{};
+      d.opcode = opcode;
+    }
+    if (more) d.flags |= contract::kTxFlagMore;
+    b.Post(2, d);
+  };
+  struct Case {
+    bool more;
+    Opcode opcode;
+    bool grouped;
+    uint32_t group, members;
+  };
+  const Case cases[] = {
+      {false, Opcode::kSend, false, 0, 0}, {true, Opcode::kSend, true, 0, 0},
+      {true, Opcode::kSend, true, 0, 1},   {false, Opcode::kNop, false, 0, 2},
+      {false, Opcode::kSend, true, 0, 2},  {false, Opcode::kSend, false, 1, 0},
+      {true, Opcode::kSend, true, 1, 0},   {false, Opcode::kSend, true, 1, 1},
+      {true, Opcode::kNop, false, 2, 0},   {false, Opcode::kSend, false, 2, 0},
+  };
+  for (const Case& c : cases) {
+    post(c.more, c.opcode);
+  }
+  b.Ring(2);
+  ASSERT_TRUE(b.WaitForOps(std::size(cases)));
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(b.ops[i].status, Status::kOk);
+    EXPECT_EQ(b.ops[i].grouped, cases[i].grouped);
+    if (cases[i].grouped) {
+      EXPECT_EQ(b.ops[i].group, cases[i].group);
+      EXPECT_EQ(b.ops[i].members, cases[i].members);
+    }
+  }
+}
+
+TEST(TxFetchTest, GroupedOperationsWaitForAFreeNumberAndForNobodyElse) {
+  Bench b(1);
+  b.Enable(2, 8);
+  b.Enable(3, 8);
+  for (int i = 0; i < 34; ++i) {
+    TxDesc d = Bench::Send(8, 4);
+    d.flags |= contract::kTxFlagMore;
+    b.Post(2, d);
+    b.Post(2, Bench::Send(8, 4));
+  }
+  b.Ring(2);
+  ASSERT_TRUE(b.WaitForOps(64));
+  b.Run(500);
+  EXPECT_EQ(b.ops.size(), 64u);
+  b.Post(3, Bench::Send(8, 4));
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(65));
+  const auto end = [&](uint32_t number) {
+    b.dut->group_i = 1;
+    b.dut->group_ctx_i = 2;
+    b.dut->group_number_i = uint8_t(number);
+    b.Tick();
+    b.dut->group_i = 0;
+    b.Run(200);
+  };
+  end(1);
+  EXPECT_EQ(b.ops.size(), 65u) << "number 0 is next";
+  end(0);
+  EXPECT_EQ(b.ops.size(), 69u);
+  EXPECT_EQ(b.ops[65].group, 0u);
+  EXPECT_EQ(b.ops[68].group, 1u);
+}
+
+TEST(TxFetchTest, FencedOperationWaitsForThoseBeforeItAndNotForOtherContexts) {
+  Bench b(1);
+  b.Enable(2);
+  b.Enable(3);
+  b.retire = false;
+  b.Post(2, Bench::Send(8, 4));
+  TxDesc fenced = Bench::Send(8, 10);
+  fenced.flags |= contract::kTxFlagFence;
+  b.Post(2, fenced);
+  b.Post(2, Bench::Send(8, 16));
+  b.Post(3, fenced);
+  b.Ring(2);
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(2));
+  b.Run(300);
+  ASSERT_EQ(b.ops.size(), 2u);
+  EXPECT_TRUE(b.dut->idle_o) << "nothing to do until one retires";
+  b.retire = true;
+  ASSERT_TRUE(b.WaitForOps(4));
+  EXPECT_EQ(b.ops[2].op_context, 10u);
+  EXPECT_EQ(b.ops[3].op_context, 16u);
 }
 
 TEST(TxFetchTest, TableReadsBackAndRefusesUnknownContexts) {

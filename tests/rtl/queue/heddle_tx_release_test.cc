@@ -29,6 +29,9 @@ struct Message {
   uint32_t gen = 0;
   uint32_t position = 0;
   uint32_t slots = 1;
+  bool grouped = false;
+  uint32_t group = 0;
+  uint32_t members = 0;
   Opcode opcode = Opcode::kSend;
   uint32_t flags = contract::kTxFlagCompletion;
   uint32_t length = 0;
@@ -68,6 +71,7 @@ class Bench {
   std::deque<Done> done;
   std::vector<Event> events;
   std::vector<uint32_t> freed;
+  std::vector<std::pair<uint32_t, uint32_t>> groups;  // Ended: context, number.
   uint32_t stall_percent = 0;
 
   void SetContext(uint32_t ctx, bool alive, uint32_t gen, uint32_t log2) {
@@ -98,7 +102,7 @@ class Bench {
     if (!allocate.empty()) {
       const auto& [index, m] = allocate.front();
       dut->wr_msg_i = uint16_t(index);
-      BitWriter(188)
+      BitWriter(206)
           .Put(m.ctx, 4)
           .Put(m.gen, 4)
           .Put(m.ctx + 1, 8)
@@ -106,6 +110,9 @@ class Bench {
           .Put(m.ctx & 7, 4)
           .Put(m.position, 16)
           .Put(m.slots, 3)
+          .Put(m.grouped, 1)
+          .Put(m.group, 5)
+          .Put(m.members, 12)
           .Put(uint64_t(m.opcode), 8)
           .Put(m.flags, 8)
           .Put(m.ctx + 9, 32)
@@ -132,6 +139,9 @@ class Bench {
     if (dut->free_o) {
       EXPECT_TRUE(dut->retire_o);
       freed.push_back(dut->free_msg_o);
+    }
+    if (dut->group_o) {
+      groups.emplace_back(dut->group_ctx_o, dut->group_number_o);
     }
     if (dut->ev_valid_o && dut->ev_ready_i) {
       BitReader r(dut->ev_o, kEventBits);
@@ -232,6 +242,191 @@ TEST(TxReleaseTest, CountedByClassWithACompletionOrWithout) {
     EXPECT_EQ(b.events.back().entry.status, c.status);
     ++position;
   }
+}
+
+// Chains of descriptors that end in any order: one completion each, the last
+// one's, with the first failure.
+TEST(TxReleaseTest, GroupedLastSpeaksForAllUnderRandomCompletionOrder) {
+  for (uint32_t seed = Seed(21), end = seed + 30; seed < end; ++seed) {
+    SCOPED_TRACE(seed);
+    Bench b(seed);
+    b.stall_percent = seed % 50;
+    struct Chain {
+      std::vector<Message> messages;
+      std::vector<bool> ended;  // Their event was seen.
+      Status status = Status::kOk;
+      uint32_t detail = 0;
+      size_t failed = ~size_t{0};
+    };
+    std::vector<Chain> chains;
+    std::map<uint64_t, std::pair<size_t, size_t>> by_context;
+    std::array<ContextModel, 4> model;
+    std::array<std::array<bool, 32>, 4> busy{};
+    std::array<uint32_t, 4> number{};
+    std::vector<uint32_t> free_list;
+    std::map<uint32_t, uint64_t> table;  // Message -> op_context.
+    for (uint32_t i = 0; i < 400; ++i) {
+      free_list.push_back(i);
+    }
+    for (uint32_t c = 0; c < 4; ++c) {
+      model[c].size = 64;
+      b.SetContext(c, true, 1, 6);
+    }
+    b.Run(400);
+    uint64_t serial = 0;
+    size_t seen = 0, seen_groups = 0, made = 0, expected_groups = 0;
+    constexpr size_t kChains = 200;
+    for (int i = 0; i < 60000 && (made < kChains || !by_context.empty()); ++i) {
+      const uint32_t c = b.rng() % 4;
+      ContextModel& m = model[c];
+      const uint32_t size = 1 + b.rng() % 5;
+      if (made < kChains && free_list.size() >= size &&
+          uint16_t(m.tail - m.head) + size <= m.size && !busy[c][number[c]] &&
+          b.rng() % 4 == 0) {
+        Chain chain;
+        for (uint32_t k = 0; k < size; ++k) {
+          Message msg;
+          msg.ctx = c;
+          msg.gen = 1;
+          msg.position = m.tail;
+          msg.opcode = Opcode::kWrite;
+          msg.flags = b.rng() % 2 ? contract::kTxFlagCompletion : 0;
+          if (k + 1 < size) msg.flags |= contract::kTxFlagMore;
+          msg.grouped = size > 1;
+          msg.group = number[c];
+          msg.members = k;
+          msg.length = b.rng();
+          msg.op_context = ++serial;
+          m.tail = uint16_t(m.tail + 1);
+          by_context[serial] = {chains.size(), k};
+          const uint32_t index = free_list.back();
+          free_list.pop_back();
+          m.open.push_back(index);
+          table[index] = serial;
+          b.allocate.emplace_back(index, msg);
+          chain.messages.push_back(msg);
+        }
+        chain.ended.resize(size);
+        if (size > 1) {
+          busy[c][number[c]] = true;
+          number[c] = (number[c] + 1) % 32;
+          ++expected_groups;
+        }
+        chains.push_back(chain);
+        ++made;
+      }
+      ContextModel& e = model[b.rng() % 4];
+      if (!e.open.empty() && b.done.size() < 2 && b.allocate.empty()) {
+        const size_t pick = b.rng() % e.open.size();
+        Done d;
+        d.msg = e.open[pick];
+        e.open.erase(e.open.begin() + int64_t(pick));
+        const auto [chain, at] = by_context.at(table.at(d.msg));
+        if (b.rng() % 6 == 0) {
+          d.status = b.rng() % 2 ? Status::kPeerRejected : Status::kFlushed;
+          d.detail = b.rng() & 0xffff;
+          if (at < chains[chain].failed) {
+            chains[chain].failed = at;
+            chains[chain].status = d.status;
+            chains[chain].detail = d.detail;
+          }
+        }
+        b.done.push_back(d);
+      }
+      const size_t freed = b.freed.size();
+      b.Tick();
+      for (size_t f = freed; f < b.freed.size(); ++f) {
+        free_list.insert(free_list.begin(), b.freed[f]);
+      }
+      for (; seen_groups < b.groups.size(); ++seen_groups) {
+        const auto [ctx, group] = b.groups[seen_groups];
+        ASSERT_TRUE(busy[ctx][group]);
+        busy[ctx][group] = false;
+      }
+      for (; seen < b.events.size(); ++seen) {
+        const Event& ev = b.events[seen];
+        const auto found = by_context.find(ev.entry.op_context);
+        ASSERT_NE(found, by_context.end()) << "a second event";
+        const auto [number_of, at] = found->second;
+        Chain& chain = chains[number_of];
+        const Message& msg = chain.messages[at];
+        model[msg.ctx].End(msg.position, msg.slots);
+        ASSERT_EQ(ev.entry.queue_head, model[msg.ctx].head);
+        ASSERT_TRUE(ev.credit);
+        chain.ended[at] = true;
+        by_context.erase(found);
+        if (at + 1 < chain.messages.size()) {
+          ASSERT_FALSE(ev.write);
+          ASSERT_EQ(ev.counted, 0u);
+          continue;
+        }
+        for (const bool ended : chain.ended) {
+          ASSERT_TRUE(ended);
+        }
+        ASSERT_EQ(ev.write, chain.status != Status::kOk ||
+                                (msg.flags & contract::kTxFlagCompletion));
+        ASSERT_EQ(ev.entry.status, chain.status);
+        ASSERT_EQ(ev.entry.detail, chain.detail);
+        ASSERT_EQ(ev.counted, msg.ctx + 41);
+      }
+    }
+    ASSERT_EQ(made, kChains);
+    ASSERT_TRUE(by_context.empty());
+    ASSERT_EQ(b.groups.size(), expected_groups);
+    b.Run(10);
+    ASSERT_TRUE(b.dut->idle_o);
+  }
+}
+
+TEST(TxReleaseTest, GroupedLastIsGivenBackWhenItsContextEnds) {
+  Bench b(3);
+  b.SetContext(5, true, 1, 4);
+  b.SetContext(6, true, 1, 4);
+  b.Run(300);
+  const auto allocate = [&](uint32_t index, uint32_t ctx, uint32_t gen,
+                            uint32_t position, bool more, uint32_t members) {
+    Message m;
+    m.ctx = ctx;
+    m.gen = gen;
+    m.position = position;
+    m.grouped = true;
+    m.group = 3;
+    m.members = members;
+    m.flags = more ? contract::kTxFlagMore : contract::kTxFlagCompletion;
+    m.op_context = index;
+    b.allocate.push_back({index, m});
+    b.Tick();
+  };
+  for (uint32_t ctx : {5u, 6u}) {
+    allocate(10 * ctx, ctx, 1, 0, true, 0);
+    allocate(10 * ctx + 1, ctx, 1, 1, false, 1);
+    b.done.push_back({false, 10 * ctx + 1, Status::kOk, 0});
+  }
+  b.Run(100);
+  EXPECT_TRUE(b.events.empty()) << "both are held";
+  b.SetContext(5, false, 2, 4);
+  ASSERT_TRUE(b.WaitFor(1, 200));
+  EXPECT_EQ(b.events[0].entry.op_context, 51u);
+  EXPECT_TRUE(b.events[0].credit);
+  EXPECT_FALSE(b.events[0].write);
+  EXPECT_EQ(b.freed, std::vector<uint32_t>{51});
+  // Its number serves the next life, whenever the rest of the old one ends.
+  b.SetContext(5, true, 2, 4);
+  b.Run(100);
+  allocate(100, 5, 2, 0, true, 0);
+  allocate(101, 5, 2, 1, false, 1);
+  b.done.push_back({false, 101, Status::kOk, 0});
+  b.done.push_back({false, 50, Status::kOk, 0});
+  b.Run(100);
+  ASSERT_EQ(b.events.size(), 2u);
+  EXPECT_EQ(b.events[1].entry.op_context, 50u);
+  b.done.push_back({false, 100, Status::kOk, 0});
+  b.done.push_back({false, 60, Status::kOk, 0});
+  ASSERT_TRUE(b.WaitFor(6, 300));
+  EXPECT_EQ(b.events[4].entry.op_context, 101u);
+  EXPECT_TRUE(b.events[4].write);
+  EXPECT_EQ(b.events[5].entry.op_context, 61u);
+  EXPECT_TRUE(b.events[5].write);
 }
 
 TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {

@@ -22,7 +22,7 @@ using contract::AvEntry;
 using contract::Opcode;
 using contract::Status;
 
-constexpr uint32_t kOpBits = 748;
+constexpr uint32_t kOpBits = 766;
 constexpr uint32_t kResolvedBits = kOpBits + 1 + 128 + 12 + 12 + 8;
 
 struct In {
@@ -90,7 +90,7 @@ class Bench {
       const In& op = in.front();
       BitWriter w(kOpBits);
       w.Put(op.token, 1).Put(op.ctx, 4).Put(0, 4).Put(op.ctx + 1, 8);
-      w.Put(0, 5 + 4 + 16 + 3).Put(uint64_t(op.opcode), 8).Put(0, 8);
+      w.Put(0, 5 + 4 + 16 + 3 + 18).Put(uint64_t(op.opcode), 8).Put(0, 8);
       w.Put(uint64_t(op.status), 8).Put(op.peer, 32).Put(0, 16 + 32);
       w.Put(op.op_context, 64).Put(0, 64).Put(0, 64).Put(0, 64).Put(0, 64);
       w.Put(0, 64).Put(0, 64).Put(AvBase(op.ctx), 64).Put(op.av_entries, 32);
@@ -107,7 +107,7 @@ class Bench {
       Out o;
       o.token = r.Take(1);
       o.ctx = uint32_t(r.Take(4));
-      r.Skip(4 + 8 + 5 + 4 + 16 + 3 + 8 + 8);
+      r.Skip(4 + 8 + 5 + 4 + 16 + 3 + 18 + 8 + 8);
       o.status = Status(r.Take(8));
       o.peer = uint32_t(r.Take(32));
       r.Skip(16 + 32);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations of several descriptors, and fences, between whole NICs.
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "driver/device/device_info.h"
+#include "gtest/gtest.h"
+#include "tests/seed.h"
+#include "tests/system/harness/lockstep_nodes.h"
+
+namespace heddle {
+namespace {
+
+using contract::Completion;
+using contract::ReturnCode;
+using contract::Status;
+
+constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
+constexpr size_t kSlot = 6000;
+
+class NicMoreTest : public ::testing::Test {
+ protected:
+  void Open(const sim::LockstepOptions& options = {}) {
+    std::string error;
+    nodes_ = LockstepNodes::Create(2, options, &error);
+    ASSERT_NE(nodes_, nullptr) << error;
+  }
+  void TearDown() override {
+    if (nodes_ == nullptr) return;
+    EXPECT_EQ(nodes_->world().failure(), "");
+    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
+  }
+  BareEndpoint& a() { return nodes_->endpoint(0); }
+  BareEndpoint& b() { return nodes_->endpoint(1); }
+  uint64_t Register(const DmaBuffer& memory, uint8_t flags) {
+    contract::AdminRegisterRegion command = {};
+    command.opcode = contract::AdminOpcode::kRegisterRegion;
+    command.iova = ToInteger(memory.iova());
+    command.length = memory.bytes();
+    command.job_id = 1;
+    command.flags =
+        static_cast<uint8_t>(flags | contract::kRegionFlagProviderKey);
+    const auto answer = nodes_->admin(1).Execute(
+        std::bit_cast<contract::AdminCommand>(command));
+    EXPECT_TRUE(answer.ok());
+    return answer.value().key;
+  }
+  struct Piece {
+    uint64_t key;
+    uint32_t bytes;
+    size_t slot;
+  };
+  // One operation from node 0: a write of each piece from its slot of `source`
+  // to that of the region.
+  bool Post(const DmaBuffer& source, const std::vector<Piece>& pieces,
+            uint64_t op_context) {
+    SendRing& tx = a().tx();
+    if (tx.free_slots() < pieces.size()) return false;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const Piece& piece = pieces[i];
+      const bool last = i + 1 == pieces.size();
+      const SendFields fields = {
+          .opcode = contract::Opcode::kWrite,
+          .op_context = last ? op_context : 0xdead,
+          .peer = 1,
+          .flags = static_cast<uint8_t>(contract::kTxFlagCompletion |
+                                        contract::kTxFlagDeliveryComplete |
+                                        (last ? 0 : contract::kTxFlagMore)),
+          .match_bits = piece.key,
+          .remote_offset = piece.slot * kSlot};
+      EXPECT_TRUE(tx.PushBuffer(
+          fields, Iova{ToInteger(source.iova()) + piece.slot * kSlot},
+          piece.bytes));
+    }
+    tx.Publish();
+    return true;
+  }
+  std::optional<Completion> WaitTx() {
+    std::optional<Completion> completion;
+    nodes_->StepUntil(kLimit, [&] {
+      completion = a().PollTx();
+      return completion.has_value();
+    });
+    return completion;
+  }
+
+  std::unique_ptr<LockstepNodes> nodes_;
+};
+
+TEST_F(NicMoreTest, OneCompletionWhenAllPiecesAreThereOnABadNetwork) {
+  sim::LockstepOptions options;
+  options.wire.faults.loss = 0.02;
+  options.wire.faults.reorder = 0.02;
+  options.seed = TestSeed();
+  Open(options);
+  constexpr uint32_t kOperations = 150;
+  constexpr size_t kMost = 6;
+  DmaBuffer& source = nodes_->Memory(0, kOperations * kMost * kSlot);
+  DmaBuffer& target = nodes_->Memory(1, kOperations * kMost * kSlot);
+  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  const uint64_t closed = Register(target, 0);
+  std::mt19937 rng(TestSeed());
+  for (size_t i = 0; i < source.bytes(); ++i) {
+    source.data()[i] = static_cast<std::byte>(rng());
+  }
+  struct Operation {
+    std::vector<Piece> pieces;
+    std::optional<ReturnCode> failure;
+    bool done = false;
+  };
+  std::vector<Operation> operations;
+  uint32_t done = 0;
+  ASSERT_TRUE(nodes_->StepUntil(40000000, [&] {
+    if (operations.size() < kOperations) {
+      Operation operation;
+      const size_t count = 1 + rng() % kMost;
+      for (size_t i = 0; i < count; ++i) {
+        Piece piece{key, static_cast<uint32_t>(rng() % kSlot),
+                    operations.size() * kMost + i};
+        if (rng() % 12 == 0) {
+          const bool unknown = rng() % 2 == 0;
+          piece.key = unknown ? key ^ 1 << 20 : closed;
+          if (!operation.failure) {
+            operation.failure =
+                unknown ? ReturnCode::kBadMkey : ReturnCode::kPermViolation;
+          }
+        }
+        operation.pieces.push_back(piece);
+      }
+      if (Post(source, operation.pieces, operations.size())) {
+        operations.push_back(operation);
+      }
+    }
+    while (const auto completion = a().PollTx()) {
+      EXPECT_LT(completion->op_context, operations.size());
+      Operation& operation = operations[completion->op_context];
+      EXPECT_FALSE(operation.done);
+      operation.done = true;
+      ++done;
+      EXPECT_EQ(completion->status,
+                operation.failure ? Status::kRemoteError : Status::kOk);
+      if (operation.failure) {
+        EXPECT_EQ(completion->detail,
+                  static_cast<uint16_t>(*operation.failure));
+      }
+      for (const Piece& piece : operation.pieces) {
+        if (piece.key != key) continue;
+        EXPECT_EQ(std::memcmp(target.data() + piece.slot * kSlot,
+                              source.data() + piece.slot * kSlot, piece.bytes),
+                  0)
+            << "operation " << completion->op_context;
+      }
+    }
+    return done == kOperations;
+  })) << done;
+  nodes_->world().Step(5000);
+  EXPECT_FALSE(a().PollTx().has_value());
+}
+
+TEST_F(NicMoreTest, PiecesReleaseTheirSlotsBeforeTheOperationEnds) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, kSlot);
+  DmaBuffer& target = nodes_->Memory(1, kSlot);
+  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(a().tx().PushBuffer({.opcode = contract::Opcode::kWrite,
+                                     .peer = 1,
+                                     .flags = contract::kTxFlagMore,
+                                     .match_bits = key},
+                                    source.iova(), 100));
+    a().tx().Publish();
+    nodes_->world().Step(3000);
+    EXPECT_FALSE(a().PollTx().has_value());
+  }
+  ASSERT_TRUE(Post(source, {{key, 8, 0}}, 9));
+  const auto done = WaitTx();
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->op_context, 9U);
+  EXPECT_EQ(done->queue_head, 4U);
+}
+
+TEST_F(NicMoreTest, AFencedSendLeavesWhenTheWriteBeforeItIsComplete) {
+  Open();
+  DmaBuffer& source = nodes_->Memory(0, 200000);
+  DmaBuffer& target = nodes_->Memory(1, 200000);
+  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  std::array<uint64_t, 2> cycles{};
+  // The first round opens the PDC.
+  for (const bool fenced : {false, false, true}) {
+    ASSERT_TRUE(b().rx().TryPush(1, {}, 0));
+    b().rx().Publish();
+    ASSERT_TRUE(a().tx().PushBuffer({.opcode = contract::Opcode::kWrite,
+                                     .op_context = 1,
+                                     .peer = 1,
+                                     .flags = contract::kTxFlagCompletion,
+                                     .match_bits = key},
+                                    source.iova(), 150000));
+    ASSERT_TRUE(a().tx().PushBuffer(
+        {.op_context = 2,
+         .peer = 1,
+         .flags = static_cast<uint8_t>(
+             contract::kTxFlagCompletion |
+             (fenced ? contract::kTxFlagFence : uint8_t{0}))},
+        source.iova(), 0));
+    a().tx().Publish();
+    const uint64_t start = nodes_->world().cycle();
+    ASSERT_TRUE(
+        nodes_->StepUntil(kLimit, [&] { return b().PollRx().has_value(); }));
+    cycles[fenced ? 1 : 0] = nodes_->world().cycle() - start;
+    const auto write = fenced ? a().PollTx() : WaitTx();
+    ASSERT_TRUE(write.has_value());
+    EXPECT_EQ(write->op_context, 1U);
+    const auto send = WaitTx();
+    ASSERT_TRUE(send.has_value());
+    EXPECT_EQ(send->op_context, 2U);
+    EXPECT_EQ(send->status, Status::kOk);
+  }
+  // An acknowledgement's way back.
+  EXPECT_GT(cycles[1], cycles[0] + 100);
+}
+
+}  // namespace
+}  // namespace heddle
