@@ -72,14 +72,19 @@ std::string Table(const Conditions& conditions) {
              Number(MeasurePacketCycles(conditions), 1),
              "66 to 67 (floor of this version: 75)");
   // The datapath's maximum: 66 beats of 64 bytes per 4 KiB of payload.
-  constexpr uint32_t kWriteBytes = 1U << 20;
-  constexpr double kWriteBeats = 66.0 * kWriteBytes / 4096;
-  const auto write =
-      static_cast<double>(MeasureWriteCycles(conditions, kWriteBytes));
-  out += Row("WRITE of 1 MiB, cycles from doorbell to completion",
-             Number(write), "18773");
-  out += Row("the same, share of the datapath in %",
-             Number(100 * kWriteBeats / write), "90");
+  constexpr uint32_t kRmaBytes = 1U << 20;
+  constexpr double kRmaBeats = 66.0 * kRmaBytes / 4096;
+  for (const auto opcode :
+       {heddle::contract::Opcode::kWrite, heddle::contract::Opcode::kRead}) {
+    const auto cycles =
+        static_cast<double>(MeasureRmaCycles(conditions, opcode, kRmaBytes));
+    out += Row(opcode == heddle::contract::Opcode::kWrite
+                   ? "WRITE of 1 MiB, cycles from doorbell to completion"
+                   : "READ of 1 MiB, cycles from doorbell to completion",
+               Number(cycles), "18773");
+    out += Row("the same, share of the datapath in %",
+               Number(100 * kRmaBeats / cycles), "90");
+  }
   const Latencies latency = MeasureLatencies(conditions);
   out += Row("push doorbell to first beat on the wire, 8 bytes inline",
              std::to_string(latency.push_doorbell_to_first_beat),

@@ -208,8 +208,9 @@ uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory) {
   command.iova = ToInteger(memory.iova());
   command.length = memory.bytes();
   command.job_id = BareEndpointOptions{}.job_id;
-  command.flags =
-      contract::kRegionFlagRemoteWrite | contract::kRegionFlagProviderKey;
+  command.flags = contract::kRegionFlagRemoteRead |
+                  contract::kRegionFlagRemoteWrite |
+                  contract::kRegionFlagProviderKey;
   const auto answer =
       nodes.admin(node).Execute(std::bit_cast<contract::AdminCommand>(command));
   if (!answer.ok() || answer.value().status != contract::AdminStatus::kOk) {
@@ -220,26 +221,26 @@ uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory) {
 
 }  // namespace
 
-uint64_t MeasureWriteCycles(const Conditions& conditions, uint32_t bytes) {
+uint64_t MeasureRmaCycles(const Conditions& conditions, contract::Opcode opcode,
+                          uint32_t bytes) {
   auto nodes = Open(conditions);
-  DmaBuffer& source = nodes->Memory(0, bytes);
-  DmaBuffer& target = nodes->Memory(1, bytes);
-  const uint64_t key = Register(*nodes, 1, target);
-  BareEndpoint& writer = nodes->endpoint(0);
+  DmaBuffer& local = nodes->Memory(0, bytes);
+  DmaBuffer& remote = nodes->Memory(1, bytes);
+  const uint64_t key = Register(*nodes, 1, remote);
+  BareEndpoint& user = nodes->endpoint(0);
   uint64_t cycles = 0;
-  // The first write opens the PDC.
+  // The first one opens the PDC.
   for (const uint32_t size : {8U, bytes}) {
     const SendFields fields{.peer = 1, .flags = contract::kTxFlagCompletion};
-    Require(writer.tx().PushBuffer(fields, source.iova(), size), *nodes,
-            "post");
-    contract::TxDesc& descriptor = writer.LastTxDesc();
-    descriptor.opcode = contract::Opcode::kWrite;
+    Require(user.tx().PushBuffer(fields, local.iova(), size), *nodes, "post");
+    contract::TxDesc& descriptor = user.LastTxDesc();
+    descriptor.opcode = opcode;
     descriptor.match_bits = key;
     const uint64_t start = nodes->world().cycle();
-    writer.tx().Publish();
+    user.tx().Publish();
     Require(nodes->StepUntil(kLimitCycles,
-                             [&] { return writer.PollTx().has_value(); }),
-            *nodes, "write");
+                             [&] { return user.PollTx().has_value(); }),
+            *nodes, "RMA operation");
     cycles = nodes->world().cycle() - start;
   }
   return cycles;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "hw/contract/gen/heddle_contract.h"
+
 namespace heddle::bench {
 
 // Conditions of every figure.
@@ -41,9 +43,10 @@ double MeasureMessageRate(const Conditions& conditions, uint32_t bytes,
 // Cycles per packet of 4 KiB payload in one long message.
 double MeasurePacketCycles(const Conditions& conditions);
 
-// Cycles from the doorbell of one WRITE of `bytes` to its completion, the PDC
-// open.
-uint64_t MeasureWriteCycles(const Conditions& conditions, uint32_t bytes);
+// Cycles from the doorbell of one WRITE or READ of `bytes` to its completion,
+// the PDC open.
+uint64_t MeasureRmaCycles(const Conditions& conditions, contract::Opcode opcode,
+                          uint32_t bytes);
 
 // Cycles from doorbell or last beat to what it causes.
 struct Latencies {
