@@ -46,11 +46,11 @@ inline constexpr size_t kBufferBytes = 65536;
 
 // A device with one endpoint at `port` and a buffer.
 struct Node {
-  static std::unique_ptr<Node> Open(const DeviceOptions& options,
-                                    uint32_t port) {
+  static std::unique_ptr<Node> Open(const DeviceOptions& options, uint32_t port,
+                                    const DeviceKind& kind = TestedDevice()) {
     auto node = std::make_unique<Node>();
     std::string error;
-    auto device = TestedDevice().open(options, &error);
+    auto device = kind.open(options, &error);
     if (!device.ok()) {
       ADD_FAILURE() << error;
       return nullptr;

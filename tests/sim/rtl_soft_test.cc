@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ and WRITE between the RTL NIC and the soft device, either way.
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "hw/sim/clock.h"
+#include "hw/sim/soft/soft_device.h"
+#include "tests/sim/device_test.h"
+
+namespace heddle::sim {
+namespace {
+
+DeviceKind SoftKind() {
+  return {.domain = "soft0",
+          .thread = "heddle-soft",
+          .open = [](const DeviceOptions& options,
+                     std::string* message) -> Result<std::unique_ptr<Device>> {
+            auto device = soft::SoftDevice::Open(options, message);
+            if (!device.ok()) {
+              return device.error();
+            }
+            return std::unique_ptr<Device>(std::move(device.value()));
+          }};
+}
+
+// Whether the RTL NIC is the initiator.
+class RtlSoftTest : public DeviceTest,
+                    public testing::WithParamInterface<bool> {
+ protected:
+  void Open(const DeviceOptions& options_a, const DeviceOptions& options_b) {
+    a_ = GetParam() ? Node::Open(options_a, 100)
+                    : Node::Open(options_a, 100, SoftKind());
+    b_ = GetParam() ? Node::Open(options_b, 200, SoftKind())
+                    : Node::Open(options_b, 200);
+    ASSERT_TRUE(a_ && b_);
+    a_->endpoint->AddPeer(kIpB, b_->endpoint->grant());
+    contract::AdminRegisterRegion command = {};
+    command.opcode = contract::AdminOpcode::kRegisterRegion;
+    command.iova = ToInteger(b_->buffer.iova());
+    command.length = b_->buffer.bytes();
+    command.job_id = BareEndpointOptions{}.job_id;
+    command.flags = contract::kRegionFlagRemoteRead |
+                    contract::kRegionFlagRemoteWrite |
+                    contract::kRegionFlagProviderKey;
+    const auto answer =
+        b_->admin->Execute(std::bit_cast<contract::AdminCommand>(command));
+    ASSERT_TRUE(answer.ok());
+    ASSERT_EQ(answer.value().status, contract::AdminStatus::kOk);
+    key_ = answer.value().key;
+  }
+  bool Push(contract::Opcode opcode, uint32_t offset, uint32_t bytes,
+            uint64_t key) {
+    const SendFields fields{
+        .op_context = offset, .peer = 0, .flags = contract::kTxFlagCompletion};
+    if (!a_->endpoint->tx().PushBuffer(
+            fields, Iova{ToInteger(a_->buffer.iova()) + offset}, bytes)) {
+      return false;
+    }
+    contract::TxDesc& descriptor = a_->endpoint->LastTxDesc();
+    descriptor.opcode = opcode;
+    descriptor.match_bits = key;
+    descriptor.remote_offset = offset;
+    a_->endpoint->tx().Publish();
+    return true;
+  }
+  std::optional<Completion> Wait() {
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    while (MonotonicNs() < deadline) {
+      a_->Step();
+      b_->Step();
+      if (auto done = a_->endpoint->PollTx()) {
+        return done;
+      }
+    }
+    ADD_FAILURE() << a_->device->failure() << b_->device->failure();
+    return std::nullopt;
+  }
+  static void Fill(DmaBuffer& buffer, uint32_t seed) {
+    for (size_t i = 0; i < buffer.bytes(); ++i) {
+      buffer.data()[i] = static_cast<std::byte>((i * 7 + seed) >> (i % 3));
+    }
+  }
+
+  std::unique_ptr<Node> a_, b_;
+  uint64_t key_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Initiator, RtlSoftTest, testing::Bool(),
+                         [](const auto& rtl) {
+                           return std::string(rtl.param ? "Rtl" : "Soft");
+                         });
+
+TEST_P(RtlSoftTest, ReadsOfAnySizeArriveWhole) {
+  ASSERT_NO_FATAL_FAILURE(Open(Options(kIpA), Options(kIpB)));
+  for (const uint32_t bytes :
+       {0U, 1U, 8U, 16U, 17U, 4096U, 4097U, 20000U, 65536U}) {
+    SCOPED_TRACE(bytes);
+    Fill(b_->buffer, bytes);
+    std::memset(a_->buffer.data(), 0x5a, a_->buffer.bytes());
+    ASSERT_TRUE(Push(contract::Opcode::kRead, 0, bytes, key_));
+    const auto done = Wait();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kOk);
+    ASSERT_EQ(std::memcmp(a_->buffer.data(), b_->buffer.data(), bytes), 0);
+    for (size_t i = bytes; i < a_->buffer.bytes(); ++i) {
+      ASSERT_EQ(a_->buffer.data()[i], std::byte{0x5a}) << i;
+    }
+  }
+}
+
+TEST_P(RtlSoftTest, ManyReadsAtOnceGoodAndBad) {
+  ASSERT_NO_FATAL_FAILURE(Open(Options(kIpA), Options(kIpB)));
+  Fill(b_->buffer, 3);
+  std::memset(a_->buffer.data(), 0x5a, a_->buffer.bytes());
+  constexpr uint32_t kSlot = 1000;
+  constexpr uint32_t kReads = 60;
+  const auto bytes = [](uint32_t i) { return i % 3 == 0 ? 8U : i * 16 + 1; };
+  for (uint32_t i = 0; i < kReads; ++i) {
+    ASSERT_TRUE(Push(contract::Opcode::kRead, i * kSlot, bytes(i),
+                     i % 5 == 4 ? key_ ^ 1 << 20 : key_));
+  }
+  for (uint32_t n = 0; n < kReads; ++n) {
+    const auto done = Wait();
+    ASSERT_TRUE(done) << n;
+    const auto i = static_cast<uint32_t>(done->op_context / kSlot);
+    EXPECT_EQ(done->status, i % 5 == 4 ? Status::kRemoteError : Status::kOk)
+        << i;
+  }
+  for (uint32_t i = 0; i < kReads; ++i) {
+    const std::byte* local = a_->buffer.data() + i * kSlot;
+    if (i % 5 == 4) {
+      EXPECT_EQ(local[0], std::byte{0x5a});
+    } else {
+      EXPECT_EQ(std::memcmp(local, b_->buffer.data() + i * kSlot, bytes(i)), 0)
+          << i;
+    }
+  }
+}
+
+TEST_P(RtlSoftTest, ReadsSurviveABadNetwork) {
+  DeviceOptions a = Options(kIpA);
+  DeviceOptions b = Options(kIpB);
+  for (DeviceOptions* options : {&a, &b}) {
+    options->faults.tx.loss = 0.02;
+    options->faults.tx.duplicate = 0.02;
+    options->faults.tx.reorder = 0.02;
+  }
+  ASSERT_NO_FATAL_FAILURE(Open(a, b));
+  for (uint32_t round = 0; round < 12; ++round) {
+    const uint32_t bytes = round % 2 == 0 ? 8 : 60000;
+    Fill(b_->buffer, round);
+    ASSERT_TRUE(Push(contract::Opcode::kRead, 0, bytes, key_));
+    const auto done = Wait();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kOk);
+    ASSERT_EQ(std::memcmp(a_->buffer.data(), b_->buffer.data(), bytes), 0);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::sim
