@@ -174,7 +174,7 @@ TEST_F(TransferTest, GathersAndScattersSegmentsOfBothSides) {
         message.rma_iov = to.data();
         message.rma_iov_count = remotes;
         message.context = &message;
-        ASSERT_EQ(fi_writemsg(a->ep, &message, 0), 0);
+        ASSERT_EQ(fi_writemsg(a->ep, &message, FI_DELIVERY_COMPLETE), 0);
         ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, &message);
         std::vector<uint8_t> expected(memory.size(), 0xee);
         size_t at = 0;
