@@ -12,7 +12,7 @@ INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan demo lint contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan test-vm demo lint contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,13 @@ test-asan: ## Run what needs no RTL under AddressSanitizer and UBSan
 test-tsan: ## Run the tests of threads and waiting under ThreadSanitizer
 	@scripts/packages build
 	@scripts/sanitize $(BUILD)/tsan thread '(Wait|Thread|Concurren|Parallel|Wire|Progress|Loop|Sleep|Wake|DeviceTest|Alias|SourceMap|AddressTable)'
+
+test-vm: ## Run the driver on a real kernel, in a virtual machine
+	@scripts/packages build vm
+	@mkdir -p $(BUILD)
+	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log
+	@cmake --build $(BUILD) -j $(JOBS) --target heddle-nicd guest_vfio_test
+	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 	@scripts/packages build test

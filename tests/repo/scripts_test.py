@@ -165,7 +165,7 @@ class Make(unittest.TestCase):
         run = subprocess.run(["make", "-C", ROOT, "--no-print-directory"], capture_output=True, text=True, env=env)
         self.assertEqual(run.returncode, 0, run.stderr)
         targets = [line.split()[0] for line in run.stdout.splitlines()]
-        self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan", "demo", "lint",
+        self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan", "test-vm", "demo", "lint",
                                    "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
         for line in run.stdout.splitlines():
             self.assertGreaterEqual(len(line.split()), 3, line)

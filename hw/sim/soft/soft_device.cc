@@ -104,10 +104,11 @@ bool Arms(uint32_t bar2_offset, uint64_t value) {
 
 }  // namespace
 
-SoftDevice::SoftDevice(const DeviceOptions& options)
+SoftDevice::SoftDevice(const DeviceOptions& options, DmaPort* memory)
     : options_(options),
       owner_pid_(getpid()),
       slow_path_(kTickNs, MonotonicNs),
+      host_(memory != nullptr ? memory : &memory_),
       thread_({.due = [this] { return Due(); },
                .step = [this] { ThreadStep(); },
                .sleep = [this](uint64_t ns) { wire_->Sleep(ns); },
@@ -121,8 +122,8 @@ uint64_t SoftDevice::capability() {
 }
 
 Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
-    const DeviceOptions& options, std::string* message) {
-  std::unique_ptr<SoftDevice> device(new SoftDevice(options));
+    const DeviceOptions& options, std::string* message, DmaPort* memory) {
+  std::unique_ptr<SoftDevice> device(new SoftDevice(options, memory));
   if (const Result<bool> opened = device->OpenWire(message); !opened.ok()) {
     return opened.error();
   }
@@ -177,14 +178,13 @@ bool SoftDevice::Start(std::string* message) {
   transport.messages = engine.messages;
   Random seeds(board.key_secret);
   InterruptSink* const interrupts = this;
-  engine_ =
-      std::make_unique<Engine>(engine, &memory_, interrupts, seeds.Next());
+  engine_ = std::make_unique<Engine>(engine, host_, interrupts, seeds.Next());
   transport_ = std::make_unique<Transport>(
       transport, wire_.get(), engine_.get(), seeds.Next(), kTickNs);
   engine_->Connect(transport_.get());
   registers_ = std::make_unique<ControlRegisters>(
       MakeShape(engine, transport), kTickNs,
-      ControlRegisters::Parts{.memory = &memory_,
+      ControlRegisters::Parts{.memory = host_,
                               .tables = this,
                               .slow_path = &slow_path_,
                               .wire = wire_.get(),

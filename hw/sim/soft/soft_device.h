@@ -39,8 +39,11 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
  public:
   // Errors: those of the wire; EIO, with the cause, when the control program
   // does not come up. Throws std::bad_alloc.
+  // `memory`, when not null, is the host memory of a device that `Map` does not
+  // serve; it outlives the device, which accesses it under its lock.
   static Result<std::unique_ptr<SoftDevice>> Open(const DeviceOptions& options,
-                                                  std::string* message);
+                                                  std::string* message,
+                                                  DmaPort* memory = nullptr);
   ~SoftDevice() override;
 
   // What its capability register says.
@@ -60,6 +63,13 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   bool failed() const override { return failed_ || lost_; }
   std::string failure() const override;
 
+  // Calls `work` while the device accesses no memory.
+  template <typename Work>
+  void Exclusively(Work work) {
+    const std::lock_guard lock(mutex_);
+    work();
+  }
+
   // Finer than any time-out that matters to a host.
   static constexpr uint64_t kTickNs = 10000;
 
@@ -69,7 +79,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
     uint64_t value;
   };
 
-  explicit SoftDevice(const DeviceOptions& options);
+  SoftDevice(const DeviceOptions& options, DmaPort* memory);
 
   Result<bool> OpenWire(std::string* message);
   bool Start(std::string* message);
@@ -130,6 +140,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   std::string failure_;
   SlowPathQueue slow_path_;
   DmaMemory memory_;
+  DmaPort* const host_;  // `memory_`, or what `Open` was given.
   // Built from the top, ended from the bottom.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Transport> transport_;

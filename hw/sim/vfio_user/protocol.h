@@ -87,6 +87,7 @@ static_assert(sizeof(RegionAccess) == 16);
 inline constexpr uint32_t kMaxTransferBytes = 4096;
 // Longest message that we take.
 inline constexpr uint32_t kMaxMessageBytes = 16384;
-inline constexpr uint32_t kMaxMessageFds = 64;
+// QEMU takes no larger number.
+inline constexpr uint32_t kMaxMessageFds = 16;
 
 }  // namespace heddle::sim::vfio_user

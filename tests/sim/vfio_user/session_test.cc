@@ -160,7 +160,7 @@ TEST_F(SessionTest, VersionIsAgreedFirst) {
                          sizeof(Version));
   EXPECT_EQ(
       text,
-      R"({"capabilities":{"max_msg_fds":64,"max_data_xfer_size":4096,"pgsizes":4096}})");
+      R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":4096,"pgsizes":4096}})");
 }
 
 TEST_F(SessionTest, WhatIsNoMessageEndsTheConnection) {

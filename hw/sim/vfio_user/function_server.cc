@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/vfio_user/function_server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "hw/sim/vfio_user/channel.h"
+#include "hw/sim/vfio_user/session.h"
+
+namespace heddle::sim::vfio_user {
+namespace {
+
+// Whether somebody listens at that address.
+bool IsServed(const sockaddr_un& address) {
+  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address),
+                 sizeof(address)) == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FunctionServer>> FunctionServer::Open(
+    const std::string& path, std::unique_ptr<NicFunction> function,
+    std::string* message) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const auto failed = [&](const char* call, int error) {
+    *message = path + ": " + call + ": " + std::strerror(error);
+    return Errno{error};
+  };
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return failed("name of a socket", ENAMETOOLONG);
+  }
+  path.copy(address.sun_path, path.size());
+  OwnedFd listener(
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) {
+    return failed("socket", errno);
+  }
+  if (IsServed(address)) {
+    return failed("bind", EADDRINUSE);
+  }
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return failed("unlink", errno);
+  }
+  // Whoever may connect controls the function: the owner alone.
+  const mode_t old = umask(0177);
+  const int bound =
+      bind(listener.get(), reinterpret_cast<const sockaddr*>(&address),
+           sizeof(address));
+  const int error = errno;
+  umask(old);
+  if (bound != 0) {
+    return failed("bind", error);
+  }
+  if (listen(listener.get(), 1) != 0) {
+    return failed("listen", errno);
+  }
+  return std::unique_ptr<FunctionServer>(
+      new FunctionServer(path, std::move(listener), std::move(function)));
+}
+
+FunctionServer::~FunctionServer() {
+  unlink(path_.c_str());
+}
+
+void FunctionServer::Say(const std::string& what) const {
+  std::fprintf(stderr, "heddle-nicd: %s: %s\n", path_.c_str(), what.c_str());
+}
+
+void FunctionServer::Run(int stop_fd) {
+  for (;;) {
+    std::array<pollfd, 2> fds = {
+        {{stop_fd, POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
+    if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
+      Say(std::string("poll: ") + std::strerror(errno));
+      return;
+    }
+    if (fds[0].revents != 0) {
+      return;
+    }
+    OwnedFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client.valid()) {
+      continue;
+    }
+    Say("client connected");
+    const bool goes_on = Serve(std::move(client), stop_fd);
+    function_->Detach();
+    if (!goes_on) {
+      return;
+    }
+  }
+}
+
+bool FunctionServer::Serve(OwnedFd client, int stop_fd) {
+  Channel channel(std::move(client));
+  Session session(*function_);
+  constexpr size_t kFirstVector = 2;
+  std::array<pollfd, kFirstVector + NicFunction::kVectors> fds{};
+  fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
+  fds[1] = {.fd = channel.fd(), .events = POLLIN, .revents = 0};
+  for (uint32_t i = 0; i < NicFunction::kVectors; ++i) {
+    fds[kFirstVector + i] = {
+        .fd = function_->raised_fd(i), .events = POLLIN, .revents = 0};
+  }
+  for (;;) {
+    if (poll(fds.data(), fds.size(), -1) < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      Say(std::string("poll: ") + std::strerror(errno));
+      return false;
+    }
+    if (fds[0].revents != 0) {
+      return false;
+    }
+    for (uint32_t i = 0; i < NicFunction::kVectors; ++i) {
+      if (fds[kFirstVector + i].revents != 0) {
+        function_->Forward(i);
+      }
+    }
+    if (fds[1].revents == 0) {
+      continue;
+    }
+    Message request;
+    Channel::Progress progress = Channel::Progress::kMore;
+    while ((progress = channel.Receive(&request)) ==
+           Channel::Progress::kMessage) {
+      Answer answer;
+      if (!session.Handle(std::move(request), &answer)) {
+        Say("client ended: " + session.why());
+        return true;
+      }
+      if (answer.wanted && !channel.Send(answer.header, answer.body, {})) {
+        Say("client gone");
+        return true;
+      }
+      request = {};
+    }
+    if (progress == Channel::Progress::kBad) {
+      Say("client ended: " + channel.why());
+      return true;
+    }
+    if (progress == Channel::Progress::kClosed) {
+      Say("client gone");
+      return true;
+    }
+  }
+}
+
+}  // namespace heddle::sim::vfio_user

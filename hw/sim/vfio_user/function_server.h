@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves one PCI function on one UNIX socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driver/result.h"
+#include "hw/sim/vfio_user/nic_function.h"
+#include "hw/sim/vfio_user/owned_fd.h"
+
+namespace heddle::sim::vfio_user {
+
+// One client at a time; the function is as after power-on for each. A client
+// that dies or sends what is no message ends its connection, no more.
+//
+// Ownership: of the function and the socket, whose file it removes at the end.
+class FunctionServer {
+ public:
+  // A socket file that a former server left is replaced; one that somebody
+  // listens at is EADDRINUSE.
+  // Errors: those of the socket, with a line in `message`.
+  static Result<std::unique_ptr<FunctionServer>> Open(
+      const std::string& path, std::unique_ptr<NicFunction> function,
+      std::string* message);
+  ~FunctionServer();
+  FunctionServer(const FunctionServer&) = delete;
+  FunctionServer& operator=(const FunctionServer&) = delete;
+
+  // Until `stop_fd` is readable. Writes a line to stderr for each client.
+  void Run(int stop_fd);
+
+ private:
+  FunctionServer(std::string path, OwnedFd listener,
+                 std::unique_ptr<NicFunction> function)
+      : path_(std::move(path)),
+        listener_(std::move(listener)),
+        function_(std::move(function)) {}
+
+  // False when the server is to stop.
+  bool Serve(OwnedFd client, int stop_fd);
+  void Say(const std::string& what) const;
+
+  const std::string path_;
+  OwnedFd listener_;
+  std::unique_ptr<NicFunction> function_;
+};
+
+}  // namespace heddle::sim::vfio_user

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated NIC function in PCI.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/result.h"
+#include "hw/sim/device_options.h"
+#include "hw/sim/interrupt_fds.h"
+#include "hw/sim/pci/config_space.h"
+#include "hw/sim/soft/soft_device.h"
+#include "hw/sim/vfio_user/function.h"
+#include "hw/sim/vfio_user/guest_dma.h"
+
+namespace heddle::sim::vfio_user {
+
+// BAR0 holds the registers, BAR2 the doorbells, BAR4 the MSI-X table, whose
+// entries the client interprets. All BARs are trapped: a write is an event.
+//
+// Thread safety: its session's thread; the device has one of its own, and one
+// lock over all accesses to the client's memory.
+class NicFunction final : public Function {
+ public:
+  // Errors: those of the device, one line in `message`.
+  static Result<std::unique_ptr<NicFunction>> Open(
+      const DeviceOptions& options, const pci::ConfigOptions& config,
+      std::string* message);
+
+  uint64_t region_bytes(uint32_t region) const override;
+  bool ReadRegion(uint32_t region, uint64_t offset,
+                  std::span<std::byte> out) override;
+  bool WriteRegion(uint32_t region, uint64_t offset,
+                   std::span<const std::byte> bytes) override;
+  uint32_t interrupts(uint32_t index) const override;
+  void Connect(uint32_t index, uint32_t interrupt, OwnedFd event) override;
+  void Trigger(uint32_t index, uint32_t interrupt) override;
+  Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
+                      uint64_t offset, bool writable) override;
+  void UnmapDma(uint64_t first, uint64_t last) override;
+  void Reset() override;
+
+  // The client has gone: as after power-on, no memory, no interrupts.
+  void Detach();
+
+  static constexpr uint32_t kVectors = InterruptFds::kVectors;
+  // Readable when the device has raised the vector; then call `Forward`.
+  int raised_fd(uint32_t vector) { return device_->interrupt_fd(vector); }
+  void Forward(uint32_t vector);
+
+  uint64_t blocked_accesses() const { return dma_.blocked(); }
+
+  // BARs and MSI-X as this class serves them.
+  static void Describe(pci::ConfigOptions* config);
+
+ private:
+  explicit NicFunction(const pci::ConfigOptions& config) : config_(config) {}
+
+  bool ReadControl(uint64_t offset, std::span<std::byte> out);
+  bool WriteControl(uint64_t offset, std::span<const std::byte> bytes);
+  bool WriteConfig(uint64_t offset, std::span<const std::byte> bytes);
+  void FollowConfig();
+
+  static constexpr uint64_t kMsixBytes = 4096;
+  static constexpr uint32_t kMsixPending = 2048;
+
+  GuestDma dma_;  // Outlives the device.
+  pci::ConfigSpace config_;
+  std::array<std::byte, kMsixBytes> msix_{};
+  std::array<OwnedFd, kVectors> vectors_;
+  OwnedFd error_;
+  OwnedFd request_;
+  std::unique_ptr<soft::SoftDevice> device_;
+};
+
+}  // namespace heddle::sim::vfio_user

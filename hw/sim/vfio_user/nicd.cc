@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// heddle-nicd: serves simulated NIC functions to virtual machines.
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "driver/sim_factory.h"
+#include "hw/sim/settings.h"
+#include "hw/sim/vfio_user/function_server.h"
+
+namespace heddle::sim::vfio_user {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> settings;  // NAME=VALUE.
+  std::vector<std::string> sockets;
+  pci::ConfigOptions config;
+};
+
+int Complain(const std::string& what) {
+  std::fprintf(stderr, "heddle-nicd: %s\n", what.c_str());
+  return EXIT_FAILURE;
+}
+
+// The settings split for the simulator.
+std::vector<std::pair<std::string, std::string>> Split(
+    const std::vector<std::string>& settings) {
+  std::vector<std::pair<std::string, std::string>> split;
+  for (const std::string& setting : settings) {
+    const size_t at = setting.find('=');
+    split.emplace_back(setting.substr(0, at), setting.substr(at + 1));
+  }
+  return split;
+}
+
+void Describe(CLI::App& app, Arguments* arguments) {
+  app.description(
+      "Serves the functions of a simulated NIC to virtual machines over "
+      "vfio-user, each on its UNIX socket: the first is the physical function, "
+      "the others its virtual ones. Prints a line when all are ready; ends at "
+      "SIGTERM or SIGINT.");
+  app.footer(
+      "qemu-system-x86_64 ... "
+      "-object memory-backend-memfd,id=m,size=1G,share=on "
+      "-machine memory-backend=m -device '{\"driver\":\"vfio-user-pci\","
+      "\"socket\":{\"type\":\"unix\",\"path\":\"SOCKET\"}}'");
+  app.add_option("-s,--set", arguments->settings,
+                 "Setting of the devices: address, wire, loss, ... (those of "
+                 "driver/sim_factory.h)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text.find('=') == std::string::npos
+                       ? "'" + text + "' is not NAME=VALUE"
+                       : std::string();
+          },
+          ""));
+  app.add_option("sockets", arguments->sockets, "Paths of the sockets")
+      ->type_name("SOCKET")
+      ->required();
+}
+
+int Serve(const Arguments& arguments) {
+  std::vector<HeddleSimOption> options;
+  const auto named = Split(arguments.settings);
+  for (const auto& [name, value] : named) {
+    options.push_back({.name = name.c_str(), .value = value.c_str()});
+  }
+  std::string message;
+  const auto settings = ParseSettings(options.data(), options.size(), &message);
+  if (!settings.ok()) {
+    return Complain(message);
+  }
+  // One that ends the process is taken here, not by any thread.
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+
+  std::vector<std::unique_ptr<FunctionServer>> servers;
+  for (const std::string& socket : arguments.sockets) {
+    pci::ConfigOptions config = arguments.config;
+    if (servers.empty()) {
+      config.virtual_functions =
+          static_cast<uint16_t>(arguments.sockets.size() - 1);
+      config.virtual_device = static_cast<uint16_t>(config.device + 1);
+    } else {
+      ++config.device;
+    }
+    auto function = NicFunction::Open(settings.value(), config, &message);
+    if (!function.ok()) {
+      return Complain(socket + ": " + message);
+    }
+    auto server =
+        FunctionServer::Open(socket, std::move(function.value()), &message);
+    if (!server.ok()) {
+      return Complain(message);
+    }
+    servers.push_back(std::move(server.value()));
+  }
+  const OwnedFd stop(eventfd(0, EFD_CLOEXEC));
+  std::vector<std::thread> threads;
+  threads.reserve(servers.size());
+  for (const auto& server : servers) {
+    threads.emplace_back([&] { server->Run(stop.get()); });
+  }
+  std::printf("heddle-nicd: serving %zu function%s\n", servers.size(),
+              servers.size() == 1 ? "" : "s");
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&ending, &signal);
+  constexpr uint64_t kOne = 1;
+  [[maybe_unused]] const ssize_t told = write(stop.get(), &kOne, sizeof(kOne));
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace heddle::sim::vfio_user
+
+int main(int count, char** words) {
+  using heddle::sim::vfio_user::Complain;
+  try {
+    CLI::App app;
+    heddle::sim::vfio_user::Arguments arguments;
+    // Nobody's yet: ids that no vendor has.
+    arguments.config.vendor = 0x1234;
+    arguments.config.device = 0x4844;
+    heddle::sim::vfio_user::Describe(app, &arguments);
+    try {
+      app.parse(count, words);
+    } catch (const CLI::ParseError& error) {
+      constexpr int kBadUsage = 2;
+      return app.exit(error) == 0 ? EXIT_SUCCESS : kBadUsage;
+    }
+    return heddle::sim::vfio_user::Serve(arguments);
+  } catch (const std::exception& exception) {
+    return Complain(exception.what());
+  }
+}

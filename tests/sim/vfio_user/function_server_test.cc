@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/vfio_user/function_server.h"
+
+#include <gtest/gtest.h>
+#include <linux/pci_regs.h>
+#include <linux/vfio.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/vfio_user/channel.h"
+#include "tests/sim/vfio_user/memory_file.h"
+
+namespace heddle::sim::vfio_user {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+// A client that asks and waits for the answer.
+class Client {
+ public:
+  explicit Client(const std::string& path)
+      : channel_(OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    connected_ =
+        connect(channel_.fd(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof(address)) == 0;
+  }
+  bool connected() const { return connected_; }
+  Channel& channel() { return channel_; }
+
+  bool Greet() { return Ask(Command::kVersion, Bytes(Version{})); }
+
+  // False when the server ended the connection.
+  bool Ask(Command command, const std::vector<std::byte>& body,
+           std::vector<int> fds = {}) {
+    const Header header{
+        .id = ++id_,
+        .command = command,
+        .bytes = static_cast<uint32_t>(sizeof(Header) + body.size()),
+        .flags = 0,
+        .error = 0};
+    if (!channel_.Send(header, body, fds)) {
+      return false;
+    }
+    for (;;) {
+      pollfd readable{.fd = channel_.fd(), .events = POLLIN, .revents = 0};
+      poll(&readable, 1, -1);
+      const Channel::Progress progress = channel_.Receive(&answer);
+      if (progress != Channel::Progress::kMore) {
+        return progress == Channel::Progress::kMessage;
+      }
+    }
+  }
+  template <typename... Parts>
+  static std::vector<std::byte> Bytes(const Parts&... parts) {
+    std::vector<std::byte> body;
+    const auto add = [&](const auto& part) {
+      const auto bytes = std::as_bytes(std::span(&part, 1));
+      body.insert(body.end(), bytes.begin(), bytes.end());
+    };
+    (add(parts), ...);
+    return body;
+  }
+  template <typename T>
+  T Read(uint32_t region, uint64_t offset) {
+    const RegionAccess access{
+        .offset = offset, .region = region, .count = sizeof(T)};
+    EXPECT_TRUE(Ask(Command::kRegionRead, Bytes(access)));
+    EXPECT_EQ(answer.header.error, 0u);
+    T value{};
+    if (answer.body.size() >= sizeof(access) + sizeof(value)) {
+      std::memcpy(&value, answer.body.data() + sizeof(access), sizeof(value));
+    }
+    return value;
+  }
+  template <typename T>
+  void Write(uint32_t region, uint64_t offset, T value) {
+    const RegionAccess access{
+        .offset = offset, .region = region, .count = sizeof(T)};
+    EXPECT_TRUE(Ask(Command::kRegionWrite, Bytes(access, value)));
+  }
+
+  Message answer;
+
+ private:
+  Channel channel_;
+  bool connected_ = false;
+  uint16_t id_ = 0;
+};
+
+class FunctionServerTest : public testing::Test {
+ protected:
+  FunctionServerTest()
+      : path_(testing::TempDir() + "function." + std::to_string(getpid())),
+        stop_(eventfd(0, EFD_CLOEXEC)) {}
+  ~FunctionServerTest() override {
+    if (thread_.joinable()) {
+      constexpr uint64_t kOne = 1;
+      EXPECT_EQ(write(stop_.get(), &kOne, sizeof(kOne)), 8);
+      thread_.join();
+    }
+    server_.reset();
+    EXPECT_FALSE(std::filesystem::exists(path_));
+  }
+
+  std::unique_ptr<NicFunction> Function() {
+    DeviceOptions options;
+    options.wire.name = "function-" + std::to_string(getpid());
+    options.wire.ip = 0x0a000001;
+    pci::ConfigOptions config;
+    config.vendor = 0x1234;
+    config.device = 0x4844;
+    auto function = NicFunction::Open(options, config, &message_);
+    EXPECT_TRUE(function.ok()) << message_;
+    return function.ok() ? std::move(function.value()) : nullptr;
+  }
+  void Start() {
+    auto server = FunctionServer::Open(path_, Function(), &message_);
+    ASSERT_TRUE(server.ok()) << message_;
+    server_ = std::move(server.value());
+    thread_ = std::thread([this] { server_->Run(stop_.get()); });
+  }
+
+  const std::string path_;
+  const OwnedFd stop_;
+  std::string message_;
+  std::unique_ptr<FunctionServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(FunctionServerTest, FunctionAnswersAsAPciDevice) {
+  Start();
+  Client client(path_);
+  ASSERT_TRUE(client.connected() && client.Greet());
+  EXPECT_EQ(client.Read<uint32_t>(VFIO_PCI_CONFIG_REGION_INDEX, 0),
+            0x48441234u);
+  // All of it at once, as QEMU does.
+  ASSERT_TRUE(
+      client.Ask(Command::kRegionRead,
+                 Client::Bytes(RegionAccess{
+                     .region = VFIO_PCI_CONFIG_REGION_INDEX, .count = kPage})));
+  EXPECT_EQ(client.answer.body.size(), sizeof(RegionAccess) + kPage);
+  EXPECT_EQ(client.Read<uint32_t>(VFIO_PCI_BAR0_REGION_INDEX,
+                                  contract::kBar0MagicOffset),
+            contract::kBar0MagicReset);
+  client.Write<uint32_t>(VFIO_PCI_BAR4_REGION_INDEX, 16, 0xfee00000);
+  EXPECT_EQ(client.Read<uint32_t>(VFIO_PCI_BAR4_REGION_INDEX, 16), 0xfee00000u);
+  ASSERT_TRUE(client.Ask(Command::kDeviceReset, {}));
+  EXPECT_EQ(client.Read<uint32_t>(VFIO_PCI_BAR4_REGION_INDEX, 16), 0u);
+}
+
+TEST_F(FunctionServerTest, OddAccessesAreRefused) {
+  Start();
+  Client client(path_);
+  ASSERT_TRUE(client.connected() && client.Greet());
+  for (const RegionAccess& access :
+       std::vector<RegionAccess>{{.offset = 2, .region = 0, .count = 4},
+                                 {.offset = 4, .region = 0, .count = 8},
+                                 {.offset = 0, .region = 0, .count = 1},
+                                 {.offset = 4, .region = 2, .count = 8},
+                                 {.offset = 0, .region = 2, .count = 4},
+                                 {.offset = 1, .region = 7, .count = 4}}) {
+    ASSERT_TRUE(
+        client.Ask(Command::kRegionWrite, Client::Bytes(access, uint64_t{0})));
+    EXPECT_NE(client.answer.header.error, 0u)
+        << access.region << "+" << access.offset;
+  }
+}
+
+TEST_F(FunctionServerTest, ClientThatTalksNonsenseEndsAloneAndTheNextIsServed) {
+  Start();
+  for (const char* nonsense : {"GET / HTTP/1.1\r\n\r\n and more of it", ""}) {
+    Client client(path_);
+    ASSERT_TRUE(client.connected());
+    ASSERT_GE(send(client.channel().fd(), nonsense, std::strlen(nonsense), 0),
+              0);
+  }
+  Client client(path_);
+  ASSERT_TRUE(client.connected());
+  EXPECT_FALSE(client.Ask(Command::kDeviceReset, {}));
+  Client last(path_);
+  ASSERT_TRUE(last.connected());
+  EXPECT_TRUE(last.Greet());
+}
+
+// Nothing of a client is left for the next one.
+TEST_F(FunctionServerTest, FunctionIsAsAfterPowerOnForEachClient) {
+  Start();
+  const MemoryFile file(kPage);
+  const DmaMap map{.argsz = sizeof(DmaMap),
+                   .flags = kDmaReadable | kDmaWritable,
+                   .offset = 0,
+                   .address = 0x10000,
+                   .bytes = kPage};
+  for (int i = 0; i < 3; ++i) {
+    Client client(path_);
+    ASSERT_TRUE(client.connected() && client.Greet());
+    EXPECT_EQ(client.Read<uint16_t>(VFIO_PCI_CONFIG_REGION_INDEX, PCI_COMMAND),
+              0);
+    client.Write<uint16_t>(VFIO_PCI_CONFIG_REGION_INDEX, PCI_COMMAND,
+                           PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    ASSERT_TRUE(client.Ask(Command::kDmaMap, Client::Bytes(map), {file.fd()}));
+    EXPECT_EQ(client.answer.header.error, 0u) << "the mapping of a former one";
+  }
+}
+
+TEST_F(FunctionServerTest, SocketIsItsOwnersAloneAndNotTakenTwice) {
+  Start();
+  struct stat status {};
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  const auto second = FunctionServer::Open(path_, Function(), &message_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error(), Errno{EADDRINUSE});
+  EXPECT_NE(message_.find(path_), std::string::npos);
+}
+
+TEST_F(FunctionServerTest, SocketOfADeadServerIsReplaced) {
+  {
+    const OwnedFd left(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    ASSERT_EQ(bind(left.get(), reinterpret_cast<const sockaddr*>(&address),
+                   sizeof(address)),
+              0);
+  }
+  Start();
+  Client client(path_);
+  EXPECT_TRUE(client.connected() && client.Greet());
+}
+
+}  // namespace
+}  // namespace heddle::sim::vfio_user

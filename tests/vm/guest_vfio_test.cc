@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver on a real kernel: runs inside a virtual machine in which
+// heddle-nicd's functions are PCI devices.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/device/admin_queue.h"
+#include "driver/device/device_info.h"
+#include "driver/dma/dma_buffer.h"
+#include "driver/vfio/kernel.h"
+#include "driver/vfio/pci_function.h"
+#include "driver/vfio/vfio_device.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "tests/system/harness/bare_endpoint.h"
+
+namespace heddle::vfio {
+namespace {
+
+using contract::Completion;
+using contract::Status;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLimit(30);
+constexpr size_t kBufferBytes = 65536;
+constexpr uint32_t kIp = 0x7f000001;  // Of heddle-nicd, whose default it is.
+
+// A function with an endpoint and a buffer.
+struct Node {
+  std::unique_ptr<VfioDevice> device;
+  std::unique_ptr<AdminQueue> admin;
+  DmaBuffer buffer;
+  std::unique_ptr<BareEndpoint> endpoint;
+};
+
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(
+      std::distance(begin(all), std::filesystem::directory_iterator()));
+}
+
+class GuestTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    functions_ = sysfs_.Find({.vendor = 0x1234, .device = 0x4844});
+    const auto more = sysfs_.Find({.vendor = 0x1234, .device = 0x4845});
+    functions_.insert(functions_.end(), more.begin(), more.end());
+    ASSERT_EQ(functions_.size(), 2u);
+    for (PciFunction& function : functions_) {
+      ASSERT_TRUE(sysfs_.Bind(function.address, message_).ok()) << message_;
+      const auto now = sysfs_.Look(function.address);
+      ASSERT_TRUE(now.ok());
+      function = now.value();
+      ASSERT_TRUE(function.bound());
+    }
+  }
+
+  std::unique_ptr<VfioDevice> Open(size_t which) {
+    auto device =
+        VfioDevice::Open(Kernel::Real(), functions_[which], {}, message_);
+    EXPECT_TRUE(device.ok()) << message_;
+    return device.ok() ? std::move(device.value()) : nullptr;
+  }
+
+  std::unique_ptr<Node> OpenNode(size_t which, uint32_t port) {
+    auto node = std::make_unique<Node>();
+    node->device = Open(which);
+    if (node->device == nullptr) {
+      return nullptr;
+    }
+    const auto info = WaitReady(*node->device, kReadyLimit, message_);
+    auto admin = AdminQueue::Create(*node->device);
+    auto buffer = DmaBuffer::Create(*node->device, kBufferBytes);
+    if (!info.ok() || !admin.ok() || !buffer.ok()) {
+      ADD_FAILURE() << message_;
+      return nullptr;
+    }
+    node->admin = std::move(admin.value());
+    node->buffer = std::move(buffer.value());
+    BareEndpointOptions shape;
+    shape.port = port;
+    node->endpoint =
+        BareEndpoint::Create(*node->device, *node->admin, shape, &message_);
+    EXPECT_NE(node->endpoint, nullptr) << message_;
+    return node->endpoint == nullptr ? nullptr : std::move(node);
+  }
+
+  // One message from `a`'s buffer at `from` to `b`'s.
+  static void Exchange(Node& a, Node& b, Iova from, uint32_t bytes) {
+    ASSERT_TRUE(b.endpoint->rx().TryPush(1, b.buffer.iova(), bytes));
+    b.endpoint->rx().Publish();
+    const SendFields fields{.op_context = 2,
+                            .header_data = 0,
+                            .peer = 0,
+                            .flags = contract::kTxFlagCompletion};
+    ASSERT_TRUE(a.endpoint->tx().PushBuffer(fields, from, bytes));
+    a.endpoint->tx().Publish();
+    std::optional<Completion> sent;
+    std::optional<Completion> received;
+    const auto deadline = Clock::now() + kLimit;
+    while ((!sent || !received) && Clock::now() < deadline) {
+      sent = sent ? sent : a.endpoint->PollTx();
+      received = received ? received : b.endpoint->PollRx();
+    }
+    ASSERT_TRUE(sent && received) << a.device->failure() << b.device->failure();
+    EXPECT_EQ(sent->status, Status::kOk);
+    EXPECT_EQ(received->status, Status::kOk);
+    EXPECT_EQ(received->length, bytes);
+  }
+
+  Sysfs sysfs_;
+  std::vector<PciFunction> functions_;
+  std::string message_;
+};
+
+TEST_F(GuestTest, FunctionIsAttachedByItsGroup) {
+  const size_t before = OpenDescriptors();
+  for (int i = 0; i < 3; ++i) {
+    const auto device = Open(0);
+    ASSERT_NE(device, nullptr);
+    EXPECT_EQ(device->name(), functions_[0].address.ToString());
+    std::printf("attached by %s\n", device->attachment());
+    EXPECT_EQ(device->ReadRegister32(contract::kBar0MagicOffset),
+              contract::kBar0MagicReset);
+    EXPECT_TRUE(WaitReady(*device, kReadyLimit, message_).ok()) << message_;
+  }
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST_F(GuestTest, FunctionHasOneOwner) {
+  const auto device = Open(0);
+  ASSERT_NE(device, nullptr);
+  const auto second =
+      VfioDevice::Open(Kernel::Real(), functions_[0], {}, message_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error(), Errno{EBUSY});
+  EXPECT_NE(message_.find("another process"), std::string::npos) << message_;
+}
+
+TEST_F(GuestTest, MessagesPassBetweenFunctionsThroughTheIommu) {
+  const auto a = OpenNode(0, 100);
+  const auto b = OpenNode(1, 200);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  a->endpoint->AddPeer(kIp, b->endpoint->grant());
+  for (const uint32_t bytes : {0u, 1u, 64u, 4096u, 65536u}) {
+    SCOPED_TRACE(bytes);
+    for (uint32_t i = 0; i < bytes; ++i) {
+      a->buffer.data()[i] = static_cast<std::byte>(i * 3 + bytes);
+    }
+    Exchange(*a, *b, a->buffer.iova(), bytes);
+    EXPECT_EQ(std::memcmp(a->buffer.data(), b->buffer.data(), bytes), 0);
+  }
+}
+
+TEST_F(GuestTest, InterruptWakesASleeper) {
+  const auto a = OpenNode(0, 100);
+  const auto b = OpenNode(1, 200);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  a->endpoint->AddPeer(kIp, b->endpoint->grant());
+  const int fd = b->device->interrupt_fd(0);
+  ASSERT_GE(fd, 0);
+  b->endpoint->rx_cq().Arm();
+  ASSERT_TRUE(b->endpoint->rx().TryPush(1, b->buffer.iova(), 1000));
+  b->endpoint->rx().Publish();
+  const SendFields fields{.op_context = 2,
+                          .header_data = 0,
+                          .peer = 0,
+                          .flags = contract::kTxFlagCompletion};
+  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, a->buffer.iova(), 1000));
+  a->endpoint->tx().Publish();
+  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+  constexpr int kLimitMs = 30'000;
+  ASSERT_EQ(poll(&readable, 1, kLimitMs), 1) << "no interrupt";
+  const auto received = b->endpoint->PollRx();
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received->length, 1000u);
+}
+
+// The application's memory changes under the same address.
+TEST_F(GuestTest, RemappedMemoryIsReadAnew) {
+  const auto a = OpenNode(0, 100);
+  const auto b = OpenNode(1, 200);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  a->endpoint->AddPeer(kIp, b->endpoint->grant());
+  constexpr uint32_t kBytes = 20000;
+  void* address = nullptr;
+  for (int round = 0; round < 50; ++round) {
+    address = mmap(address, kBufferBytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS |
+                       (address == nullptr ? 0 : MAP_FIXED_NOREPLACE),
+                   -1, 0);
+    ASSERT_NE(address, MAP_FAILED);
+    std::memset(address, 'a' + round % 26, kBytes);
+    const auto iova = a->device->Map(address, kBytes);
+    ASSERT_TRUE(iova.ok());
+    Exchange(*a, *b, iova.value(), kBytes);
+    EXPECT_EQ(std::memcmp(address, b->buffer.data(), kBytes), 0) << round;
+    a->device->Unmap(iova.value(), kBytes);
+    ASSERT_EQ(munmap(address, kBufferBytes), 0);
+  }
+}
+
+// What the driver does not map, the device does not reach.
+TEST_F(GuestTest, UnmappedAddressIsNotReached) {
+  const auto a = OpenNode(0, 100);
+  const auto b = OpenNode(1, 200);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  a->endpoint->AddPeer(kIp, b->endpoint->grant());
+  const Result<Iova> iova = a->device->Map(b->buffer.data(), 4096);
+  ASSERT_TRUE(iova.ok());
+  a->device->Unmap(iova.value(), 4096);
+  const SendFields fields{.op_context = 2,
+                          .header_data = 0,
+                          .peer = 0,
+                          .flags = contract::kTxFlagCompletion};
+  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, iova.value(), 4096));
+  a->endpoint->tx().Publish();
+  std::optional<Completion> sent;
+  const auto deadline = Clock::now() + kLimit;
+  while (!sent && Clock::now() < deadline) {
+    sent = a->endpoint->PollTx();
+  }
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->status, Status::kLocalAccess);
+}
+
+TEST_F(GuestTest, ResetLeavesAWorkingFunction) {
+  const auto device = Open(0);
+  ASSERT_NE(device, nullptr);
+  ASSERT_TRUE(WaitReady(*device, kReadyLimit, message_).ok());
+  ASSERT_TRUE(device->Reset().ok());
+  EXPECT_TRUE(WaitReady(*device, kReadyLimit, message_).ok()) << message_;
+  EXPECT_TRUE(AdminQueue::Create(*device).ok());
+}
+
+TEST_F(GuestTest, FunctionIsGivenBack) {
+  for (const PciFunction& function : functions_) {
+    ASSERT_TRUE(sysfs_.Unbind(function.address, message_).ok()) << message_;
+    EXPECT_FALSE(sysfs_.Look(function.address).value().bound());
+  }
+}
+
+}  // namespace
+}  // namespace heddle::vfio

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine with the NIC's functions as PCI devices, under TCG."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+# What the guest writes to the exit port, times two, plus one.
+PASSED = 33
+
+
+class Qemu:
+    """QEMU unpacked beside the system, run by its own loader and libraries."""
+
+    def __init__(self, root):
+        root = pathlib.Path(root)
+        self._libraries = root / "usr/lib/x86_64-linux-gnu"
+        self._share = root / "usr/share"
+        self._program = root / "usr/bin/qemu-system-x86_64"
+
+    def command(self, *arguments):
+        return [str(self._libraries / "ld-linux-x86-64.so.2"), "--library-path",
+                str(self._libraries), str(self._program),
+                "-L", str(self._share / "qemu"),
+                "-L", str(self._share / "seabios"), *arguments]
+
+    def version(self):
+        return subprocess.run(self.command("--version"), text=True, check=True,
+                              capture_output=True).stdout.splitlines()[0]
+
+
+def machine_arguments(kernel, initramfs, sockets, words=""):
+    """For `sockets`, one function each behind a root port and an IOMMU."""
+    devices = []
+    for index, path in enumerate(sockets):
+        devices += [
+            "-device", f"pcie-root-port,id=port{index},slot={index + 1}",
+            "-device", json.dumps({
+                "driver": "vfio-user-pci", "bus": f"port{index}",
+                "socket": {"type": "unix", "path": str(path)},
+                "x-msg-timeout": 60000})]
+    return [
+        "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
+        "-m", "1G",
+        # Private memory would be written to and never be seen by the guest.
+        "-object", "memory-backend-memfd,id=memory,size=1G,share=on",
+        "-machine", "memory-backend=memory",
+        "-display", "none", "-vga", "none", "-nodefaults", "-no-user-config",
+        "-net", "none", "-no-reboot", "-serial", "stdio", "-monitor", "none",
+        "-device", "isa-debug-exit,iobase=0xf4,iosize=1",
+        # A virtual IOMMU is told of unmapping in caching mode only.
+        "-device", "intel-iommu,intremap=on,caching-mode=on",
+        *devices, "-kernel", str(kernel.image), "-initrd", str(initramfs),
+        # The timer check is missed on a busy host.
+        "-append", "console=ttyS0 quiet panic=-1 mitigations=off "
+                   f"no_timer_check intel_iommu=on {words}"]
+
+
+@contextlib.contextmanager
+def server(program, sockets, settings, log):
+    """heddle-nicd, once it serves; its process is yielded."""
+    command = [str(program)]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    with open(log, "w") as out:
+        process = subprocess.Popen([*command, *map(str, sockets)], text=True,
+                                   stdout=subprocess.PIPE, stderr=out)
+    try:
+        if "serving" not in process.stdout.readline():
+            raise RuntimeError("heddle-nicd did not start:\n" +
+                               pathlib.Path(log).read_text())
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def run(qemu, arguments, log, limit_s, watch=None):
+    """Runs a guest to its end; QEMU's status, or None after `limit_s`.
+
+    `watch`, a process that the guest's devices live in: the guest is ended when
+    it dies, because it may wait for them for ever.
+    """
+    end = time.monotonic() + limit_s
+    with open(log, "w") as out:
+        process = subprocess.Popen(qemu.command(*arguments),
+                                   stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=subprocess.STDOUT,
+                                   env=dict(os.environ))
+        while True:
+            try:
+                return process.wait(1)
+            except subprocess.TimeoutExpired:
+                gone = watch is not None and watch.poll() is not None
+                if gone or time.monotonic() > end:
+                    process.kill()
+                    process.wait()
+                    return None
