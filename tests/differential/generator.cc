@@ -74,7 +74,7 @@ class Generator {
         {Verb::kReset, resets_ ? 1U : 0U},
         {Verb::kWrite, rma_ ? 14U : 0U},
         {Verb::kWriteData, rma_ ? 4U : 0U},
-        {Verb::kInjectWrite, rma_ ? 4U : 0U},
+        {Verb::kInjectWrite, rma_ && profile_.reads ? 4U : 0U},
         {Verb::kRead, rma_ && profile_.reads ? 12U : 0U},
         {Verb::kRegister, rma_ ? 1U : 0U},
         {Verb::kDeregister, rma_ ? 1U : 0U},
@@ -178,9 +178,10 @@ class Generator {
         !IsInject(operation.verb);
     if (has_buffer) {
       operation.registered = Below(5) == 0;
-      operation.silent = stream_.setup.selective &&
-                         operation.verb != Verb::kReceive &&
-                         operation.verb != Verb::kRead && Below(2) == 0;
+      operation.silent =
+          stream_.setup.selective && operation.verb != Verb::kReceive &&
+          operation.verb != Verb::kRead &&
+          (profile_.reads || !IsRma(operation.verb)) && Below(2) == 0;
       if (operation.bytes <= kManySegmentsUpTo && Below(4) == 0) {
         operation.segments = 1 + Below(4);
         operation.pieces = IsRma(operation.verb) ? 1 + Below(4) : 1;

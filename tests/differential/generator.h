@@ -12,8 +12,10 @@ struct Profile {
   uint32_t operations = 60;  // Without syncs.
   // At most; the default keeps streams on simulated RTL short.
   uint32_t max_bytes = 20'000;
-  bool rma = false;        // Writes and reads, some streams with their order.
-  bool reads = true;       // With `rma`.
+  bool rma = false;  // Writes and reads, some streams with their order.
+  // With `rma`. A device without reads has no counters either, which tell when
+  // writes that are not reported have ended: there are none then.
+  bool reads = true;
   bool unordered = false;  // Some streams do not ask for order.
   bool closes = false;     // Some streams close endpoints under traffic.
   bool unplugs = false;    // Some streams take a link down for a moment.

@@ -133,12 +133,14 @@ class Ideal {
     }
   }
 
+  // What had come of a message may be in its buffer.
   void EndAll(uint32_t at) {
     for (const Buffer& buffer : buffers_.at(at)) {
       Tell(at / kEndpoints, {.kind = EventKind::kFailed,
                              .number = buffer.number,
                              .result = FI_EIO,
-                             .digest = Digest({})});
+                             .digest = Digest({}),
+                             .clean = random_() % 2 == 0});
     }
     for (const auto& messages : under_way_.at(at)) {
       for (const uint32_t number : messages) {

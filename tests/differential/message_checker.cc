@@ -193,7 +193,9 @@ void MessageChecker::OnCompletion(uint32_t side, const Event& event) {
 
 void MessageChecker::CheckReceive(const Place& place, const Posted& posted) {
   const Event& event = posted.completion;
-  if (!event.clean) {
+  const bool reset = event.kind == EventKind::kFailed &&
+                     event.result == FI_EIO && was_reset_.at(place.side);
+  if (!event.clean && !reset) {
     ++verdict_->figures.corrupted;
     Violate("bytes behind the message in " + Name(event.number) + " changed");
   }
@@ -211,7 +213,6 @@ void MessageChecker::CheckReceive(const Place& place, const Posted& posted) {
       event.result == FI_ECANCELED && posted.cancelled && event.bytes == 0;
   // A sender that was closed in the middle of a message says so.
   const bool broken_off = event.result == FI_EREMOTEIO && any_closed();
-  const bool reset = event.result == FI_EIO && was_reset_.at(place.side);
   if (!truncated && !cancelled && !broken_off && !reset) {
     Violate(Name(event.number) + " failed with error " +
             std::to_string(event.result) + " after " +
