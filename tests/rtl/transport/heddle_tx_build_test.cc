@@ -485,8 +485,7 @@ TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
   dut_.Push(pkt);
   dut_.RunUntil(4, 200);
   for (const size_t i : {1u, 2u, 3u}) {
-    ses = contract::wire::SesStd::Decode(dut_.sent()[i].bytes.data() +
-                                             headers);
+    ses = contract::wire::SesStd::Decode(dut_.sent()[i].bytes.data() + headers);
     EXPECT_EQ(ses.ie, i == 3 ? 1 : 0) << i;
   }
 }
