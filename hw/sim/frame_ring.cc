@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hw/sim/ring_order.h"
+
 namespace heddle::sim {
 namespace {
 
@@ -75,6 +77,7 @@ FrameRingProducer::Outcome FrameRingProducer::Push(
   std::memcpy(bytes.data(), &record, sizeof(record));
   CopyIn(memory_, tail_, bytes);
   CopyIn(memory_, tail_ + sizeof(Record), frame);
+  RingRelease(tail_);
   tail_ += need;
   memory_->tail.store(tail_, std::memory_order_release);
   return Outcome::kSent;
@@ -129,6 +132,7 @@ FrameRingConsumer::Outcome FrameRingConsumer::Read(Frame* frame,
       record.bytes > kMaxWireFrameBytes || RecordBytes(record.bytes) > filled) {
     return Outcome::kCorrupt;
   }
+  RingAcquire(head_);
   frame->resize(record.bytes);
   CopyOut(memory_, head_ + sizeof(Record), *frame);
   if (bad_fcs != nullptr) {

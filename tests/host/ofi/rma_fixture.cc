@@ -70,6 +70,17 @@ void ExpectDone(fid_cq* cq, uint64_t flags, const void* context) {
   EXPECT_EQ(done->entry.op_context, context);
 }
 
+__attribute__((no_sanitize("thread"))) bool Holds(
+    const std::vector<uint8_t>& memory, const std::vector<uint8_t>& data) {
+  const volatile uint8_t* const polled = memory.data();
+  for (size_t i = 0; i < data.size(); ++i) {
+    if (polled[i] != data[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 fi_cq_err_entry ExpectError(fid_cq* cq, int error, int prov_errno) {
   const auto done = Take(cq);
   EXPECT_TRUE(done.has_value());

@@ -62,6 +62,11 @@ class Guarded {
   std::vector<uint8_t> memory_;
 };
 
+// Whether `memory` begins with `data`, read while a peer may write it: a race
+// that ThreadSanitizer need not report.
+bool Holds(const std::vector<uint8_t>& memory,
+           const std::vector<uint8_t>& data);
+
 // Takes one completion of `cq` and expects a success with these flags and this
 // context.
 void ExpectDone(fid_cq* cq, uint64_t flags, const void* context);

@@ -111,7 +111,7 @@ TEST_F(TransferTest, InjectedWriteIsTheCallersAtReturnAndSilent) {
     ASSERT_TRUE(WaitUntil([&] {
       fi_cq_tagged_entry entry;
       EXPECT_EQ(fi_cq_read(a->tx_cq, &entry, 1), -FI_EAGAIN);
-      return std::equal(sent.begin(), sent.end(), memory.begin());
+      return Holds(memory, sent);
     }));
     EXPECT_EQ(memory.back(), 0xee);
   }
@@ -332,7 +332,7 @@ TEST_F(TransferTest, ReadsThroughTheSmallestQueuesCopyToTheRightPlace) {
   // None of them has an entry, and all of them have their data.
   ASSERT_TRUE(WaitUntil([&] {
     EXPECT_EQ(fi_cq_read(a->tx_cq, &entry, 1), -FI_EAGAIN);
-    return back == data;
+    return Holds(back, data);
   }));
 }
 
