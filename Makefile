@@ -42,14 +42,14 @@ test-long: ## Run fi_pingpong over all sizes, 0 B to 6 MiB, on a clean and a bad
 	@$(MAKE) --no-print-directory build
 	@scripts/pingpong_long $(BUILD)
 
-# Builds of their own, without a model of the NIC.
+# Builds of their own, without a model of the NIC: cmake/Sanitize.cmake.
 test-asan: ## Run what needs no RTL under AddressSanitizer and UBSan
-	@scripts/packages build
+	@scripts/packages build test
 	@scripts/sanitize $(BUILD)/asan address,undefined
 
 test-tsan: ## Run the tests of threads and waiting under ThreadSanitizer
-	@scripts/packages build
-	@scripts/sanitize $(BUILD)/tsan thread '(Wait|Thread|Concurren|Parallel|Wire|Progress|Loop|Sleep|Wake|DeviceTest|Alias|SourceMap|AddressTable)'
+	@scripts/packages build test
+	@scripts/sanitize $(BUILD)/tsan thread
 
 test-vm: ## Run the driver on a real kernel, in a virtual machine
 	@scripts/packages build vm

@@ -24,21 +24,7 @@ if(HEDDLE_CCACHE)
   set(HEDDLE_CCACHE_OR_NOTHING ${HEDDLE_CCACHE})
 endif()
 
-# For `make test-asan` and `make test-tsan`, which build apart. Warnings that the
-# instrumented code provokes are no errors.
-set(HEDDLE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
-if(HEDDLE_SANITIZE)
-  add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -O1 -g1 -Wno-error)
-  add_link_options(-fsanitize=${HEDDLE_SANITIZE})
-endif()
-
-# What these two run: what the device soft is made of and stands on. The core of
-# the host library has no part in it, a model of the NIC takes too long to build.
-add_custom_target(heddle_sanitized_tests)
-set(HEDDLE_SANITIZED_DIRECTORIES
-  "^(differential|driver|firmware|host/(nic|ofi|semantics)|sim)")
-set(HEDDLE_MODEL_USERS heddle_sim_core heddle_test_nodes)
+include(cmake/Sanitize.cmake)
 
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
@@ -48,8 +34,11 @@ include(GoogleTest)
 # Linked PRIVATE by every target of ours.
 add_library(heddle_warnings INTERFACE)
 target_compile_options(heddle_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion>
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion>)
+if(NOT HEDDLE_SANITIZE)  # Instrumented code provokes warnings of its own.
+  target_compile_options(heddle_warnings INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Werror>)
+endif()
 
 # Product version for C++: HEDDLE_VERSION, a string.
 add_library(heddle_version INTERFACE)
@@ -188,11 +177,11 @@ function(heddle_verilate_nic)
 endfunction()
 
 # heddle_test(NAME name SOURCES cc... [LIBS target...] [LABEL suite]
-#   [TIMEOUT seconds] [SERIAL])
+#   [TIMEOUT seconds] [SERIAL] [THREADS])
 # A GoogleTest program; its tests belong to the suite named by LABEL, or else
-# by the directory under tests/.
+# by the directory under tests/. With THREADS, ThreadSanitizer watches them.
 function(heddle_test)
-  cmake_parse_arguments(A "SERIAL" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(A "SERIAL;THREADS" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT A_LABEL)
     cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
       BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE below)
@@ -207,16 +196,9 @@ function(heddle_test)
   target_include_directories(${A_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_LIBS} heddle_contract
     heddle_warnings GTest::gtest_main)
-  set(needs_model FALSE)
-  foreach(library IN LISTS A_LIBS)
-    if(library IN_LIST HEDDLE_MODEL_USERS OR library MATCHES "_model$")
-      set(needs_model TRUE)
-    endif()
-  endforeach()
-  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
-    BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE below)
-  if(below MATCHES "${HEDDLE_SANITIZED_DIRECTORIES}" AND NOT needs_model)
-    add_dependencies(heddle_sanitized_tests ${A_NAME})
+  heddle_sanitized_test(${A_NAME} runs ${A_THREADS} ${A_LIBS})
+  if(NOT runs)
+    return()
   endif()
   set(serial)
   if(A_SERIAL)
@@ -254,6 +236,9 @@ endfunction()
 # heddle_python_test(FILE py [LABEL suite] [TIMEOUT s] [ENVIRONMENT k=v...])
 # Each method of each unittest class of the file, as a test of its own.
 function(heddle_python_test)
+  if(HEDDLE_SANITIZE)  # Python would have to be instrumented, too.
+    return()
+  endif()
   cmake_parse_arguments(A "" "FILE;LABEL;TIMEOUT" "ENVIRONMENT" ${ARGN})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 60)

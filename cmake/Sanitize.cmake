@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `make test-asan` and `make test-tsan` build, each in a directory of its own.
+
+set(HEDDLE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
+if(HEDDLE_SANITIZE)
+  add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -O1 -g1)
+  add_link_options(-fsanitize=${HEDDLE_SANITIZE})
+endif()
+
+# The programs whose tests run there: with ThreadSanitizer those with threads, else
+# what the device soft is made of and stands on; the core of the host library has
+# no part in it. A model of the NIC takes too long to build.
+add_custom_target(heddle_sanitized_tests)
+set(HEDDLE_SANITIZED_DIRECTORIES
+  "^(differential|driver|firmware|host/(nic|ofi|semantics)|sim)(/|$)")
+if(HEDDLE_SANITIZE MATCHES "thread")
+  set(HEDDLE_SANITIZED_DIRECTORIES "^(driver|host|sim)(/|$)")
+endif()
+set(HEDDLE_MODEL_USERS heddle_sim_core heddle_test_nodes)
+
+# heddle_sanitized_test(program RESULT threads library...): RESULT is whether
+# this build runs the tests of `program`; only a sanitized one leaves any out.
+function(heddle_sanitized_test program result threads)
+  set(${result} TRUE PARENT_SCOPE)
+  if(NOT HEDDLE_SANITIZE)
+    return()
+  endif()
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+    BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE below)
+  string(REGEX MATCH "${HEDDLE_SANITIZED_DIRECTORIES}" runs "${below}")
+  if(HEDDLE_SANITIZE MATCHES "thread" AND NOT threads)
+    set(runs)
+  endif()
+  foreach(library IN LISTS ARGN)
+    if(library IN_LIST HEDDLE_MODEL_USERS OR library MATCHES "_model$")
+      set(runs)
+    endif()
+  endforeach()
+  if(runs)
+    add_dependencies(heddle_sanitized_tests ${program})
+  else()
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
