@@ -360,7 +360,7 @@ module heddle_pdc_tx
         NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
           resend_now = nack_in_window && refused_in < in_flight && !s.repositioning &&
-                       !s.waiting && !(s.rud && refused_in < 32'(s.sack.again));
+                       !s.waiting && (!s.rud || worth_again);
         NackCodeInvalidSyn:
           if (nack_in_window) begin
             if (s.state == PdcSyn) syn_again = !s.repositioning;
@@ -394,7 +394,13 @@ module heddle_pdc_tx
     end
   end
 
-  // On RUD each packet is refused by itself; one wait serves all.
+  // A target that had to drop packets says which is missing. If that was sent again before, the
+  // NACK may be late; it counts when no pass is under way that it could be about.
+  logic repeated_loss, worth_again;
+  assign repeated_loss = refused_in < 32'(s.sack.again);
+  assign worth_again   = repeated_loss ? fresh : 32'(s.sack.again) < s.top - s.una;
+
+  // On RUD each packet may be refused by itself; one wait serves all.
   assign refuse_now = refusal && !(s.waiting && (s.rud || s.probe_psn == ack_q.psn));
 
   // The scan offers candidates; the timer itself decides.
@@ -431,7 +437,7 @@ module heddle_pdc_tx
   logic             stale, timed_out, sack_ack, sack_lose, sack_step;
   logic             sack_news, sack_back, sack_skip, sack_above;
   logic [31:0]      una, next;  // Behind what the ACK acknowledges.
-  logic [SackW-1:0] sack_advance, lose_end;
+  logic [SackW-1:0] sack_advance;
   sack_t            sack;
   assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
@@ -440,14 +446,13 @@ module heddle_pdc_tx
   assign sack_step = step_now && s.rud && !fresh && !close_packet;
   assign timed_out = ev_q == EvTimer && timer_due && !s.waiting && s.una != s.top;
   assign sack_lose = s.rud && (timed_out || resend_now || refusal);
-  assign lose_end  = refusal ? SackW'(refused_in) + SackW'(1) : SackW'(s.top - s.una);
   assign sack_advance = SackW'(una - s.una);
   heddle_sack u_sack (
     .state_i(s.sack), .out_i(SackW'(s.top - una)),
     .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
     .ack_i(sack_ack), .advance_i(sack_advance),
     .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
-    .lose_i(sack_lose), .lose_end_i(lose_end), .step_i(sack_step),
+    .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
     .above_o(sack_above)
   );

@@ -23,8 +23,8 @@ module heddle_sack
   input  logic                sack_i,     // The next two are valid.
   input  logic [31:0]         base_i,     // Position of bit 0 behind the advance, signed.
   input  logic [PdcWindow-1:0] bitmap_i,
-  input  logic                lose_i,     // What did not arrive is lost before `lose_end_i`.
-  input  logic [SackW-1:0]    lose_end_i,
+  input  logic                lose_i,     // What did not arrive is lost,
+  input  logic                anew_i,     // also what was sent again.
   input  logic                step_i,     // The pass goes on behind `next_i`.
 
   output sack_t               state_o,
@@ -116,9 +116,11 @@ module heddle_sack
       if (fresh != '0 && past_end > s.lost) state_o.lost = past_end;
     end
     if (lose_i) begin
-      state_o.again   = '0;
-      state_o.held[0] = 1'b0;  // An answer about it is missing at least.
-      if (lose_end_i > s.lost) state_o.lost = lose_end_i;
+      if (anew_i) begin
+        state_o.again   = '0;
+        state_o.held[0] = 1'b0;  // An answer about it is missing at least.
+      end
+      state_o.lost = out_i;
     end
     if (step_i && next_i < state_i.lost) begin
       if (next_i >= state_i.again) state_o.again = next_i + SackW'(1);

@@ -160,6 +160,7 @@ void InitiatorBench::Receive(const Packet& p) {
     return;
   }
   Advance(pdc);
+  pdc.latest = p.context;
   if (pdc.discards == p.context) {
     if (p.last) {
       pdc.discards.reset();
@@ -189,16 +190,18 @@ void InitiatorBench::ReceiveAhead(const Packet& p, TargetPdc& pdc) {
     return;
   }
   const Target& target = targets[p.peer];
-  if (target.refuses) {
+  if (target.refuses && !target.one_message) {
     Reply(p, pdc,
           {.nack = true,
            .psn = p.psn,
            .code = static_cast<uint8_t>(NackCode::kNoPktBuffer)});
     return;
   }
-  const bool judged = p.close || messages[p.context].error.has_value();
+  const bool judged = p.close || target.refuses ||
+                      messages[p.context].error.has_value() ||
+                      (target.one_message && p.context != pdc.latest);
   if (judged || target.refusal || Chance(target.drops_ahead)) {
-    if (!pdc.gap) {
+    if (!pdc.gap || p.retx) {
       Reply(p, pdc,
             {.nack = true,
              .psn = pdc.expected,

@@ -58,7 +58,8 @@ struct Target {
   // Answer to the next request, once; the PDC is gone then.
   std::optional<contract::NackCode> refusal;
   std::optional<contract::NackCode> syn_answer;  // Refuses a first PDC so.
-  double drops_ahead = 0;  // RUD: has no room for packets behind a gap.
+  double drops_ahead = 0;    // RUD: has no room for packets behind a gap,
+  bool one_message = false;  // but for those of the message it is receiving.
 };
 
 class InitiatorBench {
@@ -184,6 +185,7 @@ class InitiatorBench {
     uint32_t expected = 0;
     bool rud = false;
     std::set<uint32_t> ahead = {};  // RUD: accepted behind a gap.
+    uint64_t latest = 0;            // Message of the last one before it.
     bool gap = false;
     uint32_t unanswered = 0;
     std::optional<contract::ReturnCode> stored = {};  // Error answer, UET 2.15,

@@ -56,9 +56,9 @@ class SackTest : public testing::Test {
     news_ = dut_.news_o;
     Take();
   }
-  void LoseBefore(uint32_t end) {
+  void Lose(bool anew) {
     dut_.lose_i = 1;
-    dut_.lose_end_i = static_cast<uint8_t>(end);
+    dut_.anew_i = anew;
     Take();
   }
   // Passes over all that is out; returns what it sends.
@@ -128,8 +128,15 @@ TEST_F(SackTest, LossesThatThePassHasNotReachedJoinIt) {
 TEST_F(SackTest, TimeoutSendsAllThatDidNotArriveAndTheOldestInAnyCase) {
   dut_.out_i = 10;
   state_ = {.held = 0b101, .lost = 4, .again = 4, .round = 10};
-  LoseBefore(10);
+  Lose(true);
   EXPECT_EQ(Pass(), Low(10) & ~uint64_t{0b100});
+}
+
+TEST_F(SackTest, TargetThatDroppedPacketsGetsThoseNotSentAgainYet) {
+  dut_.out_i = 10;
+  state_ = {.held = 0b10010, .lost = 2, .again = 2, .round = 10};
+  Lose(false);
+  EXPECT_EQ(Pass(), Low(10) & ~uint64_t{0b10011});
 }
 
 // By another way: positions one by one, counted from scratch.
