@@ -87,6 +87,20 @@ package heddle_pkg;
   } dma_req_t;
 
   // ---------------------------------------------------------------- transmit
+  // Local segments of a message.
+  typedef struct packed {
+    logic [LocalSegments-1:0][63:0] iova;
+    logic [LocalSegments-1:0][31:0] length;
+  } segments_t;
+
+  // A packet's payload to read.
+  typedef struct packed {
+    logic            segmented;  // From the segments of `msg`; else from one place.
+    logic [MsgW-1:0] msg;
+    logic [31:0]     offset;     // In the message.
+    dma_req_t        read;       // Its address is that of the one place.
+  } gather_req_t;
+
   // What a descriptor is to an operation of several.
   typedef struct packed {
     logic               valid;     // It is one of them.
