@@ -47,10 +47,12 @@ int Main(int argc, char** argv) {
   }
 
   constexpr size_t kLargest = 4096;
-  FabricPair pair(provider, kLargest);
+  FabricPair messages(provider, kLargest);
+  FabricPair remote(provider, kLargest, /*remote=*/true);
   constexpr size_t kWarmUp = 3;
   for (const std::string& name : names) {
     const MeasuredCall& call = *FindCall(name);
+    FabricPair& pair = call.remote ? remote : messages;
     for (size_t i = 0; i < kWarmUp; ++i) {
       (void)RunBatch(call, pair, FabricPair::kMaxBatch);
     }

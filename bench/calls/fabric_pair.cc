@@ -33,18 +33,18 @@ void (*FindStep())() {
              : reinterpret_cast<void (*)()>(dlsym(module, "heddle_bench_step"));
 }
 
-fi_info* FindInfo(const std::string& provider) {
+fi_info* FindInfo(const std::string& provider, bool remote) {
   fi_info* hints = fi_allocinfo();
   if (hints == nullptr) {
     Fail("fi_allocinfo", -FI_ENOMEM);
   }
   hints->fabric_attr->prov_name = strdup(provider.c_str());
   hints->ep_attr->type = FI_EP_RDM;
-  hints->caps = FI_MSG;
+  hints->caps = remote ? FI_MSG | FI_RMA : FI_MSG;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR |
                                 FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-                                FI_MR_ENDPOINT;
+                                (remote ? 0 : FI_MR_ENDPOINT);
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
@@ -67,8 +67,11 @@ void Fail(const char* what, long error) {
   std::_Exit(2);
 }
 
-FabricPair::FabricPair(const std::string& provider, size_t buffer_bytes)
-    : buffer_bytes_((buffer_bytes + 63) / 64 * 64), info_(FindInfo(provider)) {
+FabricPair::FabricPair(const std::string& provider, size_t buffer_bytes,
+                       bool remote)
+    : buffer_bytes_((buffer_bytes + 63) / 64 * 64),
+      remote_(remote),
+      info_(FindInfo(provider, remote)) {
   Check("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr));
   Check("fi_domain", fi_domain(fabric_, info_, &domain_, nullptr));
   fi_av_attr attr = {};
@@ -77,6 +80,9 @@ FabricPair::FabricPair(const std::string& provider, size_t buffer_bytes)
   Check("fi_av_open", fi_av_open(domain_, &attr, &addresses_, nullptr));
   Open(sender_);
   Open(receiver_);
+  if ((info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0) {
+    remote_base_ = reinterpret_cast<uint64_t>(receiver_.buffers);
+  }
   std::array<char, 512> name = {};
   for (auto [from, to] :
        {std::pair(&receiver_, &sender_), std::pair(&sender_, &receiver_)}) {
@@ -129,7 +135,11 @@ void FabricPair::Open(Side& side) {
   Check("fi_ep_bind",
         fi_ep_bind(side.endpoint, &side.queue->fid, FI_TRANSMIT | FI_RECV));
   Check("fi_enable", fi_enable(side.endpoint));
-  if (fi_mr_reg(domain_, side.buffers, bytes, FI_SEND | FI_RECV, 0,
+  constexpr uint64_t kLocal = FI_SEND | FI_RECV;
+  constexpr uint64_t kRemote =
+      FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (fi_mr_reg(domain_, side.buffers, bytes,
+                remote_ ? kLocal | kRemote : kLocal, 0,
                 &side == &sender_ ? 1 : 2, 0, &side.region, nullptr) == 0) {
     side.descriptor = fi_mr_desc(side.region);
   }

@@ -32,8 +32,10 @@ class FabricPair {
  public:
   static constexpr size_t kMaxBatch = 64;
 
-  // `provider`: as FI_PROVIDER names it. `buffer_bytes`: at least 64.
-  FabricPair(const std::string& provider, size_t buffer_bytes);
+  // `provider`: as FI_PROVIDER names it. `buffer_bytes`: at least 64. `remote`:
+  // with remote memory access to the receiver's buffers.
+  FabricPair(const std::string& provider, size_t buffer_bytes,
+             bool remote = false);
   ~FabricPair();
   FabricPair(const FabricPair&) = delete;
   FabricPair& operator=(const FabricPair&) = delete;
@@ -44,6 +46,11 @@ class FabricPair {
     return side.buffers + i * buffer_bytes_;
   }
   size_t buffer_bytes() const { return buffer_bytes_; }
+  // Where the receiver's buffers are to a peer. Precondition: `remote`.
+  uint64_t remote_key() const { return fi_mr_key(receiver_.region); }
+  uint64_t RemoteAddress(size_t i) const {
+    return remote_base_ + i * buffer_bytes_;
+  }
   fi_context2* Context(size_t i) { return &contexts_.at(i); }
   const fi_info& info() const { return *info_; }
 
@@ -61,6 +68,8 @@ class FabricPair {
   static size_t Poll(const Side& side);
 
   const size_t buffer_bytes_;
+  const bool remote_;
+  uint64_t remote_base_ = 0;
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
   fid_domain* domain_ = nullptr;

@@ -4,6 +4,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <valgrind/callgrind.h>
 
 #include <algorithm>
@@ -79,6 +80,36 @@ HEDDLE_MEASURED size_t measured_recv_unregistered(FabricPair& pair,
   });
 }
 
+HEDDLE_MEASURED size_t measured_inject_write(FabricPair& pair, size_t bytes,
+                                             size_t batch) {
+  Side& side = pair.sender();
+  const uint64_t key = pair.remote_key();
+  return Repeat(batch, [&](size_t i) {
+    return fi_inject_write(side.endpoint, pair.Buffer(side, i), bytes,
+                           side.peer, pair.RemoteAddress(i), key);
+  });
+}
+
+HEDDLE_MEASURED size_t measured_write(FabricPair& pair, size_t bytes,
+                                      size_t batch) {
+  Side& side = pair.sender();
+  const uint64_t key = pair.remote_key();
+  return Repeat(batch, [&](size_t i) {
+    return fi_write(side.endpoint, pair.Buffer(side, i), bytes, side.descriptor,
+                    side.peer, pair.RemoteAddress(i), key, pair.Context(i));
+  });
+}
+
+HEDDLE_MEASURED size_t measured_read(FabricPair& pair, size_t bytes,
+                                     size_t batch) {
+  Side& side = pair.sender();
+  const uint64_t key = pair.remote_key();
+  return Repeat(batch, [&](size_t i) {
+    return fi_read(side.endpoint, pair.Buffer(side, i), bytes, side.descriptor,
+                   side.peer, pair.RemoteAddress(i), key, pair.Context(i));
+  });
+}
+
 // Completions that are there already, one at a time.
 HEDDLE_MEASURED size_t measured_cq_read(FabricPair& pair, size_t /*bytes*/,
                                         size_t batch) {
@@ -100,15 +131,20 @@ HEDDLE_MEASURED size_t measured_empty_poll(FabricPair& pair, size_t /*bytes*/,
 namespace {
 
 constexpr auto kCalls = std::to_array<MeasuredCall>({
-    {"null", 0, false, false, false, measured_null},
-    {"inject", 8, true, false, false, measured_inject},
-    {"send", 8, true, true, false, measured_send},
-    {"send_64", 64, true, true, false, measured_send},
-    {"send_4096", 4096, true, true, false, measured_send},
-    {"recv", 64, false, false, true, measured_recv},
-    {"recv_unregistered", 64, false, false, true, measured_recv_unregistered},
-    {"cq_read", 8, false, false, false, measured_cq_read},
-    {"empty_poll", 0, false, false, false, measured_empty_poll},
+    {"null", 0, false, false, false, false, measured_null},
+    {"inject", 8, true, false, false, false, measured_inject},
+    {"send", 8, true, true, false, false, measured_send},
+    {"send_64", 64, true, true, false, false, measured_send},
+    {"send_4096", 4096, true, true, false, false, measured_send},
+    {"recv", 64, false, false, true, false, measured_recv},
+    {"recv_unregistered", 64, false, false, true, false,
+     measured_recv_unregistered},
+    {"cq_read", 8, false, false, false, false, measured_cq_read},
+    {"empty_poll", 0, false, false, false, false, measured_empty_poll},
+    {"inject_write", 8, false, false, false, true, measured_inject_write},
+    {"write", 8, false, true, false, true, measured_write},
+    {"write_4096", 4096, false, true, false, true, measured_write},
+    {"read", 8, false, true, false, true, measured_read},
 });
 
 }  // namespace
@@ -136,7 +172,10 @@ BatchResult RunBatch(const MeasuredCall& call, FabricPair& pair, size_t batch) {
   const size_t calls = call.loop(pair, call.bytes, batch);
   CALLGRIND_TOGGLE_COLLECT;
   const auto time = std::chrono::steady_clock::now() - start;
-  if (call.sends) {
+  if (call.remote) {
+    pair.Progress();
+    pair.Drain(call.completes ? calls : 0, 0);
+  } else if (call.sends) {
     pair.InjectMessages(batch - calls);
     pair.Drain(call.completes ? calls : 0, batch);
   } else if (call.receives) {

@@ -19,6 +19,7 @@ struct MeasuredCall {
   bool sends;      // Posts at the sender; receives are posted before.
   bool completes;  // The sender gets a completion for each.
   bool receives;   // Posts at the receiver.
+  bool remote;     // Reaches the receiver's memory: of a pair that can.
   // The loop: calls `batch` times, answers how many succeeded.
   size_t (*loop)(FabricPair& pair, size_t bytes, size_t batch);
 };

@@ -73,7 +73,7 @@ extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
     (void)Refuse(error, EPROTO, "stepped: built for another library");
     return EPROTO;
   }
-  *capability = test::LoopbackDevice::capability(/*rma=*/false);
+  *capability = test::LoopbackDevice::capability(/*rma=*/true);
   return 0;
 }
 

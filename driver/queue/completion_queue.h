@@ -35,13 +35,14 @@ class CompletionQueue {
   // The oldest entry not popped; null when the device has written none. Valid
   // until `Pop`: the device cannot reuse it before its credit is returned.
   const contract::Completion* Peek() const noexcept {
+    const contract::Completion* const next = next_;
     const uint64_t last =
-        LoadShared(reinterpret_cast<const uint64_t*>(next_) + kLastWord);
+        LoadShared(reinterpret_cast<const uint64_t*>(next) + kLastWord);
     if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
       return nullptr;
     }
     DmaReadBarrier();
-    return next_;
+    return next;
   }
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.

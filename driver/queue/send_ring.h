@@ -66,12 +66,19 @@ class SendRing {
     if (positions_.free_slots() == 0) {
       return false;
     }
+    AppendInline(fields, data, bytes);
+    return true;
+  }
+
+  // As `PushInline`. Precondition: there is a free slot.
+  [[gnu::always_inline]] void AppendInline(const SendFields& fields,
+                                           const void* data,
+                                           uint32_t bytes) noexcept {
     contract::TxDesc& slot = NextSlot();
     Describe(slot, fields, bytes,
              {.flags = bytes != 0 ? contract::kTxFlagInline : uint8_t{0}});
     StoreInline(slot, data, bytes);
     positions_.Append(1);
-    return true;
   }
 
   // The payload is in the slots that follow: at most `kInjectBytes`.
@@ -107,12 +114,18 @@ class SendRing {
     if (positions_.free_slots() == 0) {
       return false;
     }
+    AppendBuffer(fields, iova, bytes);
+    return true;
+  }
+
+  // As `PushBuffer`. Precondition: there is a free slot.
+  [[gnu::always_inline]] void AppendBuffer(const SendFields& fields, Iova iova,
+                                           uint32_t bytes) noexcept {
     contract::TxDesc& slot = NextSlot();
     Describe(slot, fields, bytes,
              {.segments = static_cast<uint8_t>(bytes != 0 ? 1 : 0)});
     StoreBuffer(slot, bytes != 0 ? iova : Iova{}, bytes);
     positions_.Append(1);
-    return true;
   }
 
   // The local buffer is the `bytes` of all pieces, in order: at most
@@ -150,15 +163,19 @@ class SendRing {
 
   // Shows everything pushed to the device; nothing when that was done.
   void Publish() noexcept {
-    if (positions_.published() == positions_.tail()) {
-      return;
+    if (positions_.published() != positions_.tail()) {
+      PublishPushed();
     }
+  }
+
+  // As `Publish`, right after a push.
+  void PublishPushed() noexcept {
     if (push_.open() && IsAlone()) {
       push_.Copy(last_position_, slots_[positions_.Slot(last_position_)]);
     }
-    Ring(tail_doorbell_,
-         uint64_t{positions_.tail()} << contract::kDoorbellTailCountLsb);
+    const uint16_t tail = positions_.tail();
     positions_.MarkPublished();
+    Ring(tail_doorbell_, uint64_t{tail} << contract::kDoorbellTailCountLsb);
   }
 
   // Frees the slots before `queue_head` of a completion of this context.

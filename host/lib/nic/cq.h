@@ -56,6 +56,10 @@ class Cq {
   void Pop() noexcept { queue_->Pop(); }
   template <typename Locking>
   Finished Retire(const contract::Completion& entry) noexcept;
+  // As `Retire`, with the answer given to `sink(kind, finished)`, once at most
+  // and in a place of its own for each kind: nothing is put together in memory.
+  template <typename Locking, typename Sink>
+  void RetireInto(const contract::Completion& entry, Sink&& sink) noexcept;
   // False for an entry that `Retire` will not know.
   bool IsOfQueue(const contract::Completion& entry) const noexcept {
     return entry.kind == contract::CompletionKind::kTx
@@ -140,35 +144,45 @@ class Cq {
   DmaBuffer memory_;
 };
 
-template <typename Locking>
-[[gnu::always_inline]] inline Finished Cq::Retire(
-    const contract::Completion& entry) noexcept {
-  if (entry.kind == contract::CompletionKind::kTx) {
+template <typename Locking, typename Sink>
+[[gnu::always_inline]] inline void Cq::RetireInto(
+    const contract::Completion& entry, Sink&& sink) noexcept {
+  using Kind = contract::CompletionKind;
+  if (entry.kind == Kind::kTx) {
     TxQueue* queue = tx_[entry.context].load(std::memory_order_acquire);
     if (queue == nullptr) {
-      return {};
+      return;
     }
     const typename Locking::Guard guard(queue->lock());
     const bool report = queue->Retire<Locking>(entry);
-    return {.context = entry.op_context,
-            .peers = queue->peers(),
-            .known = true,
-            .report = report};
-  }
-  if (entry.kind == contract::CompletionKind::kRx) {
+    sink(Kind::kTx, Finished{.context = entry.op_context,
+                             .peers = queue->peers(),
+                             .known = true,
+                             .report = report});
+  } else if (entry.kind == Kind::kRx) {
     RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
     if (queue == nullptr) {
-      return {};
+      return;
     }
     const typename Locking::Guard guard(queue->lock());
     const FinishedReceive finished = queue->Retire(entry);
-    return {.context = finished.context,
-            .buffer = finished.buffer,
-            .peers = queue->peers(),
-            .known = finished.known,
-            .report = finished.report};
+    sink(Kind::kRx, Finished{.context = finished.context,
+                             .buffer = finished.buffer,
+                             .peers = queue->peers(),
+                             .known = finished.known,
+                             .report = finished.report});
+  } else {
+    sink(entry.kind, RetireTarget(entry));
   }
-  return RetireTarget(entry);
+}
+
+template <typename Locking>
+Finished Cq::Retire(const contract::Completion& entry) noexcept {
+  Finished result;
+  RetireInto<Locking>(
+      entry, [&result](contract::CompletionKind /*kind*/,
+                       const Finished& finished) { result = finished; });
+  return result;
 }
 
 }  // namespace heddle::nic

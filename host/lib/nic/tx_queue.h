@@ -155,6 +155,16 @@ class TxQueue {
  private:
   TxQueue() = default;
 
+  // Of `PostInline`: the rest of it, once there is a free slot; and all of it
+  // where the ring is full.
+  template <typename Locking, typename Operation>
+  int PushInline(const Operation& operation, const void* data,
+                 size_t bytes) noexcept;
+  template <typename Locking, typename Operation>
+  [[gnu::noinline, gnu::cold]] int PostInlineFull(const Operation& operation,
+                                                  const void* data,
+                                                  size_t bytes) noexcept;
+
   static SendFields Fields(const SendOperation& operation) noexcept {
     return {.op_context = operation.context,
             .header_data = operation.data,
@@ -374,22 +384,37 @@ template <typename Locking, typename Operation>
 [[gnu::always_inline]] inline int TxQueue::PostInline(
     const Operation& operation, const void* data, size_t bytes) noexcept {
   const typename Locking::Guard guard(lock_);
-  if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
-    return RefuseFull();
+  if (broken_) [[unlikely]] {
+    return EIO;
   }
+  // A call that may return here would keep the arguments in saved registers.
+  if (ring_->free_slots() == 0) [[unlikely]] {
+    const Operation copy = operation;  // `operation` need not be in memory.
+    return PostInlineFull<Locking>(copy, data, bytes);
+  }
+  return PushInline<Locking>(operation, data, bytes);
+}
+
+template <typename Locking, typename Operation>
+int TxQueue::PostInlineFull(const Operation& operation, const void* data,
+                            size_t bytes) noexcept {
+  return Refill() ? PushInline<Locking>(operation, data, bytes) : RefuseFull();
+}
+
+template <typename Locking, typename Operation>
+[[gnu::always_inline]] inline int TxQueue::PushInline(
+    const Operation& operation, const void* data, size_t bytes) noexcept {
   if (WantsCompletion(operation)) {
     if (!credit_->TryTake<Locking>()) [[unlikely]] {
       return RefuseFull();
     }
     ++signaled_;
   }
-  // There is a free slot, so this cannot fail.
-  (void)ring_->PushInline(Fields(operation), data,
-                          static_cast<uint32_t>(bytes));
+  ring_->AppendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
   if (!operation.more) {
-    ring_->Publish();
+    ring_->PublishPushed();
   }
-  return broken_ ? EIO : 0;
+  return 0;
 }
 
 template <typename Locking, typename Operation>
@@ -398,6 +423,9 @@ int TxQueue::PostInRing(const Operation& operation, const void* data,
   const SendFields fields = Fields(operation);
   const auto length = static_cast<uint32_t>(bytes);
   const typename Locking::Guard guard(lock_);
+  if (broken_) [[unlikely]] {
+    return EIO;
+  }
   if (WantsCompletion(operation) && !credit_->TryTake<Locking>()) [[unlikely]] {
     return RefuseFull();
   }
@@ -411,9 +439,9 @@ int TxQueue::PostInRing(const Operation& operation, const void* data,
     }
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   if (!operation.more) {
-    ring_->Publish();
+    ring_->PublishPushed();
   }
-  return broken_ ? EIO : 0;
+  return 0;
 }
 
 template <typename Locking, typename Operation>
@@ -426,6 +454,9 @@ int TxQueue::PostRegistered(const Operation& operation, const void* data,
     return EINVAL;
   }
   const typename Locking::Guard guard(lock_);
+  if (broken_) [[unlikely]] {
+    return EIO;
+  }
   if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
     return RefuseFull();
   }
@@ -435,13 +466,12 @@ int TxQueue::PostRegistered(const Operation& operation, const void* data,
     }
     ++signaled_;
   }
-  // There is a free slot, so this cannot fail.
-  (void)ring_->PushBuffer(Fields(operation), region.iova_of(data),
-                          static_cast<uint32_t>(bytes));
+  ring_->AppendBuffer(Fields(operation), region.iova_of(data),
+                      static_cast<uint32_t>(bytes));
   if (!operation.more) {
-    ring_->Publish();
+    ring_->PublishPushed();
   }
-  return broken_ ? EIO : 0;
+  return 0;
 }
 
 }  // namespace heddle::nic

@@ -289,7 +289,7 @@ void CompletionQueue::FillError(const contract::Completion& entry,
                                 const nic::Finished& finished,
                                 fi_cq_err_entry* error) noexcept {
   error->op_context = ToContext(finished.context);
-  error->flags = CompletionFlags(entry);
+  error->flags = CompletionFlags(entry.kind, entry);
   error->len = entry.length;
   error->buf = finished.buffer;
   error->data = entry.header_data;

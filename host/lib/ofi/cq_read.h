@@ -27,10 +27,12 @@ inline constexpr auto kOperationFlags = [] {
   return flags;
 }();
 
-inline uint64_t CompletionFlags(const contract::Completion& entry) noexcept {
+// `kind` is that of the entry.
+inline uint64_t CompletionFlags(contract::CompletionKind kind,
+                                const contract::Completion& entry) noexcept {
   uint64_t flags = FI_MSG | FI_RECV;
-  if (entry.kind != contract::CompletionKind::kRx) {
-    flags = kOperationFlags[static_cast<size_t>(entry.kind) % 4]
+  if (kind != contract::CompletionKind::kRx) {
+    flags = kOperationFlags[static_cast<size_t>(kind) % 4]
                            [static_cast<size_t>(entry.opcode) % 16];
   }
   if ((entry.flags & contract::kCompletionFlagHeaderData) != 0) {
@@ -47,7 +49,8 @@ inline void* ToContext(uint64_t context) noexcept {
 // Each format is the next one's beginning (fi_cq(3)).
 struct ContextFormat {
   using Entry = fi_cq_entry;
-  static void Write(Entry& out, const contract::Completion& /*entry*/,
+  static void Write(Entry& out, contract::CompletionKind /*kind*/,
+                    const contract::Completion& /*entry*/,
                     const nic::Finished& finished) noexcept {
     out.op_context = ToContext(finished.context);
   }
@@ -55,20 +58,22 @@ struct ContextFormat {
 
 struct MsgFormat {
   using Entry = fi_cq_msg_entry;
-  static void Write(Entry& out, const contract::Completion& entry,
+  static void Write(Entry& out, contract::CompletionKind kind,
+                    const contract::Completion& entry,
                     const nic::Finished& finished) noexcept {
     out.op_context = ToContext(finished.context);
-    out.flags = CompletionFlags(entry);
+    out.flags = CompletionFlags(kind, entry);
     out.len = entry.length;
   }
 };
 
 struct DataFormat {
   using Entry = fi_cq_data_entry;
-  static void Write(Entry& out, const contract::Completion& entry,
+  static void Write(Entry& out, contract::CompletionKind kind,
+                    const contract::Completion& entry,
                     const nic::Finished& finished) noexcept {
     out.op_context = ToContext(finished.context);
-    out.flags = CompletionFlags(entry);
+    out.flags = CompletionFlags(kind, entry);
     out.len = entry.length;
     out.buf = finished.buffer;
     out.data = entry.header_data;
@@ -77,10 +82,11 @@ struct DataFormat {
 
 struct TaggedFormat {
   using Entry = fi_cq_tagged_entry;
-  static void Write(Entry& out, const contract::Completion& entry,
+  static void Write(Entry& out, contract::CompletionKind kind,
+                    const contract::Completion& entry,
                     const nic::Finished& finished) noexcept {
     out.op_context = ToContext(finished.context);
-    out.flags = CompletionFlags(entry);
+    out.flags = CompletionFlags(kind, entry);
     out.len = entry.length;
     out.buf = finished.buffer;
     out.data = entry.header_data;
@@ -120,13 +126,37 @@ struct CqReader {
     CompletionQueue* queue = CompletionQueue::From(handle);
     auto* entries = static_cast<typename Format::Entry*>(buffer);
     if constexpr (!Locking::kLocks) {
-      // The most frequent poll of all saves no register.
-      if (queue->backend().Peek() == nullptr &&
-          !queue->backend().needs_step()) {
-        return queue->AnswerEmpty();
+      // The most frequent poll of all saves no register, the next one few.
+      const contract::Completion* entry = queue->backend().Peek();
+      if (entry == nullptr) {
+        if (!queue->backend().needs_step()) {
+          return queue->AnswerEmpty();
+        }
+      } else if (!kSources && count == 1 &&
+                 entry->status == contract::Status::kOk) {
+        return TakeOne(queue, entries, *entry);
       }
     }
     return TakeSome<kSources>(queue, entries, count, sources);
+  }
+
+  // The oldest entry, of success, or what comes behind it where nobody is to
+  // hear of it. The application serializes.
+  [[gnu::noinline]] static ssize_t TakeOne(
+      CompletionQueue* queue, typename Format::Entry* out,
+      const contract::Completion& entry) noexcept {
+    nic::Cq& cq = queue->backend();
+    bool taken = false;
+    cq.RetireInto<Locking>(
+        entry, [&](contract::CompletionKind kind, const nic::Finished& finished)
+                   __attribute__((always_inline)) {
+                     taken = finished.report;
+                     if (taken) {
+                       Format::Write(*out, kind, entry, finished);
+                     }
+                   });
+    cq.Pop();
+    return taken ? 1 : TakeSome<false>(queue, out, 1, nullptr);
   }
 
   template <bool kSources>
@@ -175,14 +205,19 @@ struct CqReader {
           [[unlikely]] {
         break;
       }
-      const nic::Finished finished = cq.Retire<Locking>(*entry);
-      if (finished.report) {
-        Format::Write(entries[taken], *entry, finished);
-        if constexpr (kSources) {
-          sources[taken] = SourceOf(*entry, finished);
-        }
-        ++taken;
-      }
+      cq.RetireInto<Locking>(
+          *entry, [&](contract::CompletionKind kind,
+                      const nic::Finished& finished)
+                      __attribute__((always_inline)) {
+                        if (!finished.report) {
+                          return;
+                        }
+                        Format::Write(entries[taken], kind, *entry, finished);
+                        if constexpr (kSources) {
+                          sources[taken] = SourceOf(*entry, finished);
+                        }
+                        ++taken;
+                      });
       cq.Pop();
       if (taken == count) {
         break;

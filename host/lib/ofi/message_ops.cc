@@ -54,7 +54,9 @@ struct SendOps {
     }
     operation.peer = static_cast<uint32_t>(peer);
     if (bytes > contract::kInlineBytes) {
-      return PostLong(transmit, operation, buffer, bytes, descriptor);
+      // The one that is passed on is in memory; `operation` then need not be.
+      const nic::SendOperation copy = operation;
+      return PostLong(transmit, copy, buffer, bytes, descriptor);
     }
     return -transmit.queue->PostInline<Locking>(operation, buffer, bytes);
   }

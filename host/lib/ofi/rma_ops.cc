@@ -78,10 +78,14 @@ struct RmaOps {
     if (!SetPeer(transmit, peer, &operation)) [[unlikely]] {
       return -FI_EINVAL;
     }
-    return one.bytes <= contract::kInlineBytes
-               ? -transmit.queue->PostInline<Locking>(operation, one.buffer,
-                                                      one.bytes)
-               : WriteLong(transmit, operation, one);
+    if (one.bytes > contract::kInlineBytes) {
+      // As in PostOne of messages.
+      const nic::RmaOperation copy = operation;
+      const OneBuffer buffer = one;
+      return WriteLong(transmit, copy, buffer);
+    }
+    return -transmit.queue->PostInline<Locking>(operation, one.buffer,
+                                                one.bytes);
   }
 
   static nic::RmaOperation Make(const Transmit& transmit, void* context,
