@@ -167,9 +167,9 @@ class Processes(unittest.TestCase):
         self.assertEqual([pid for pid in segments() if pid in self.wire.pids], [])
         self.assertEqual(self.wire.tool("list"), [])
 
-    def test_48_processes_started_at_once_all_exchange(self):
-        count, distances = 48, (1, 2, 7, 19)
-        endpoints = [self.wire.start() for _ in range(count)]
+    def exchange(self, count, size, distances, **settings):
+        """Processes started at once; each sends to those at the distances in the circle of all."""
+        endpoints = [self.wire.start(self.wire.environment(**settings)) for _ in range(count)]
         for endpoint in endpoints:
             endpoint.opened()
         self.assertEqual(len(self.wire.tool("list")), count, "all are on one wire")
@@ -177,12 +177,18 @@ class Processes(unittest.TestCase):
         for endpoint in endpoints:
             endpoint.do("peers", *names)
         for number, endpoint in enumerate(endpoints):
-            endpoint.tell("circle", number, 5000, *distances)
+            endpoint.tell("circle", number, size, *distances)
         for endpoint in endpoints:
             endpoint.done()
         for endpoint in endpoints:
             endpoint.close()
         self.assert_nothing_left()
+
+    def test_48_processes_started_at_once_all_exchange(self):
+        self.exchange(48, 5000, (1, 2, 7, 19))
+
+    def test_48_processes_of_soft_exchange_all_to_all(self):
+        self.exchange(48, 500, range(1, 48), FI_HEDDLE_DEVICE="soft")
 
     def test_65th_function_at_one_address_is_refused_and_named(self):
         endpoints = [self.wire.start() for _ in range(64)]

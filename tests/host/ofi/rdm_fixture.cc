@@ -58,6 +58,11 @@ Node::Node(const NodeOptions& options) : options_(options) {
     result = -FI_ENODATA;
     return;
   }
+  if (options.device != nullptr) {
+    free(info->domain_attr->name);
+    info->domain_attr->name =
+        strdup((std::string(options.device) + "0").c_str());
+  }
   if (info->src_addr != nullptr) {
     static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(options.port);
   }
@@ -182,9 +187,13 @@ std::vector<uint8_t> Pattern(size_t bytes, uint32_t seed) {
 }
 
 void PairTest::Open(const NodeOptions& of_a, const NodeOptions& of_b) {
-  a = std::make_unique<Node>(of_a);
+  const auto on = [](NodeOptions options, const char* variable) {
+    options.device = getenv(variable);
+    return options;
+  };
+  a = std::make_unique<Node>(on(of_a, "HEDDLE_TEST_A"));
   ASSERT_EQ(a->result, 0) << fi_strerror(-a->result);
-  b = std::make_unique<Node>(of_b);
+  b = std::make_unique<Node>(on(of_b, "HEDDLE_TEST_B"));
   ASSERT_EQ(b->result, 0) << fi_strerror(-b->result);
   if (of_a.enable && of_b.enable) {
     to_b = a->Insert(*b);

@@ -44,6 +44,9 @@ struct NodeOptions {
   uint32_t traffic_class = FI_TC_UNSPEC;
   uint32_t domain_traffic_class = FI_TC_UNSPEC;
   uint32_t api_version = FI_VERSION(1, 17);
+  // Kind of device; null: the one that fi_getinfo names, which has to have no
+  // more than this one.
+  const char* device = nullptr;
   bool enable = true;
 };
 
@@ -112,6 +115,7 @@ std::vector<uint8_t> Pattern(size_t bytes, uint32_t seed = 0);
 
 // A pair that knows each other.
 struct PairTest : ::testing::Test {
+  // HEDDLE_TEST_A and HEDDLE_TEST_B: kind of device of that node.
   void Open(const NodeOptions& options = {}) { Open(options, options); }
   void Open(const NodeOptions& of_a, const NodeOptions& of_b);
   void TearDown() override {
