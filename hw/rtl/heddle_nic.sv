@@ -117,7 +117,8 @@ module heddle_nic
 
   // --------------------------------------------------------------- identity
   localparam logic [63:0] Capability =
-      64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityInline) | 64'(CapabilityPush) |
+      64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityRud) | 64'(CapabilityInline) |
+      64'(CapabilityPush) |
       64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRegionEvent) |
       64'(CapabilityDeliveryComplete) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);

@@ -176,13 +176,28 @@ TEST_F(NicRmaTest, EachErrorIsItsWritesAloneAndThePdcGoesOn) {
   EXPECT_EQ(Count(1, Statistic::kRxRmaRefused), 16U);
 }
 
-TEST_F(NicRmaTest, ErrorsAndDataSurviveABadNetwork) {
+// On ROD, and without order on RUD.
+class NicRmaOrderTest : public NicRmaTest,
+                        public testing::WithParamInterface<bool> {
+ protected:
+  void OpenInOrder(const sim::LockstepOptions& options) {
+    Open(2, options,
+         [](size_t, BareEndpointOptions& o) { o.ordered = GetParam(); });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, NicRmaOrderTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& ordered) {
+                           return ordered.param ? "Rod" : "Rud";
+                         });
+
+TEST_P(NicRmaOrderTest, ErrorsAndDataSurviveABadNetwork) {
   sim::LockstepOptions options;
   options.wire.faults.loss = 0.03;
   options.wire.faults.duplicate = 0.03;
   options.wire.faults.reorder = 0.03;
   options.seed = TestSeed();
-  Open(2, options);
+  OpenInOrder(options);
   constexpr uint32_t kWrites = 300;
   constexpr uint32_t kSlot = 6000;
   DmaBuffer& source = nodes_->Memory(0, kSlot);
@@ -222,6 +237,7 @@ TEST_F(NicRmaTest, ErrorsAndDataSurviveABadNetwork) {
       EXPECT_EQ(std::memcmp(slot, source.data(), sizes[i]), 0) << i;
     }
   }
+  EXPECT_EQ(Count(0, Statistic::kTxSelective) > 0, !GetParam());
 }
 
 // fi_close(mr) with writes on their way, then munmap.

@@ -403,6 +403,71 @@ TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
   EXPECT_GT(Statistic(0, contract::Statistic::kTxRetransmissions), 0U);
 }
 
+TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
+  const uint32_t seed = TestSeed();
+  sim::LockstepOptions options;
+  options.seed = seed;
+  options.wire.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
+  Open(2, options, [](size_t, BareEndpointOptions& o) { o.ordered = false; });
+  std::mt19937 rng(seed);
+  constexpr uint32_t kCount = 300;
+  constexpr uint32_t kSlot = 20000;
+  BareEndpoint& a = nodes_->endpoint(0);
+  BareEndpoint& b = nodes_->endpoint(1);
+  DmaBuffer& source = nodes_->Memory(0, kCount * kSlot);
+  DmaBuffer& target = nodes_->Memory(1, kCount * kSlot);
+  Fill(source, seed);
+  std::vector<uint32_t> lengths(kCount);
+  for (uint32_t i = 0; i < kCount; ++i) {
+    lengths[i] = static_cast<uint32_t>(4 + rng() % (i % 4 ? 100 : kSlot - 4));
+    std::memcpy(source.data() + i * kSlot, &i, sizeof i);
+  }
+  uint32_t sent = 0, acked = 0, posted = 0;
+  std::vector<uint32_t> received(kCount);  // How often.
+  uint32_t all_received = 0;
+  ASSERT_TRUE(nodes_->StepUntil(40 * kLimit, [&] {
+    while (posted < kCount &&
+           b.rx().TryPush(posted, target.iova() + posted * kSlot, kSlot)) {
+      ++posted;
+    }
+    b.rx().Publish();
+    while (sent < kCount &&
+           a.tx().PushBuffer({.op_context = sent,
+                              .peer = 1,
+                              .flags = contract::kTxFlagCompletion},
+                             source.iova() + sent * kSlot, lengths[sent])) {
+      ++sent;
+    }
+    a.tx().Publish();
+    while (auto completion = a.PollTx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      ++acked;
+    }
+    while (auto completion = b.PollRx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      const std::byte* slot = target.data() + completion->op_context * kSlot;
+      uint32_t message = 0;
+      std::memcpy(&message, slot, sizeof message);
+      if (message >= kCount) {
+        ADD_FAILURE() << "no message";
+        continue;
+      }
+      ++received[message];
+      ++all_received;
+      EXPECT_EQ(completion->length, lengths[message]);
+      EXPECT_EQ(
+          std::memcmp(slot, source.data() + message * kSlot, lengths[message]),
+          0)
+          << "message " << message;
+    }
+    return acked == kCount && all_received >= kCount;
+  }));
+  nodes_->world().Step(20000);
+  EXPECT_FALSE(b.PollRx()) << "a message arrived twice";
+  EXPECT_EQ(received, std::vector<uint32_t>(kCount, 1));
+  EXPECT_GT(Statistic(0, contract::Statistic::kTxSelective), 0U);
+}
+
 TEST_F(NicTest, PeerThatNeverAnswersEndsInAnErrorThatNamesIt) {
   sim::LockstepOptions options;
   options.dead_cycles = 200000;

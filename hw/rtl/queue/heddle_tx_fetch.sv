@@ -559,6 +559,16 @@ module heddle_tx_fetch
   assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain_q[s1_ctx_q]);
   assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
 
+  // Whether the operation's class needs no order. READs go on ROD.
+  logic unordered;
+  always_comb begin
+    unique case (desc.opcode)
+      OpcodeSend, OpcodeTaggedSend: unordered = (s1_cfg.ordered & OrderClassSend) == '0;
+      OpcodeWrite:                  unordered = (s1_cfg.ordered & OrderClassWrite) == '0;
+      default:                      unordered = 1'b0;
+    endcase
+  end
+
   always_comb begin
     out = '0;
     if (s1_valid_q) begin
@@ -577,6 +587,7 @@ module heddle_tx_fetch
       out.source_pid = s1_cfg.source_pid[11:0];
       out.source_ri  = s1_cfg.source_ri[11:0];
       out.dscp       = s1_cfg.traffic_class[5:0];
+      out.rud        = position_ok && unordered;
       if (position_ok) begin
         out.opcode        = desc.opcode;
         out.flags         = desc.flags;

@@ -182,6 +182,7 @@ class Bench {
     c.function = uint8_t(ctx + 1);
     c.enable = 1;
     c.traffic_class = uint8_t(ctx + 3);
+    c.ordered = uint8_t(ctx % 4);  // None, sends, writes, both.
     cfg[ctx] = c;
     tail[ctx] = 0;
     EXPECT_FALSE(Table(contract::TableOp::kWrite, ctx, c).first);
@@ -298,6 +299,10 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
   ASSERT_EQ(op.source_pid, cfg.source_pid);
   ASSERT_EQ(op.source_ri, cfg.source_ri);
   ASSERT_EQ(op.dscp, cfg.traffic_class);
+  const unsigned order =
+      (op.opcode == Opcode::kSend ? contract::kOrderClassSend : 0) |
+      (op.opcode == Opcode::kWrite ? contract::kOrderClassWrite : 0);
+  ASSERT_EQ(op.rud, order != 0 && (cfg.ordered & order) == 0);
   if (e.desc.flags & contract::kTxFlagInline) {
     ASSERT_EQ(op.iova, e.address + contract::kInlineOffset);
     ASSERT_EQ(op.inline_lo, e.inline_data[0]);

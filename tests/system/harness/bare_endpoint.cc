@@ -10,6 +10,9 @@
 namespace heddle {
 namespace {
 
+// All of libfabric's low `msg_order` bits.
+constexpr uint64_t kEveryOrder = 0x1ff;
+
 using contract::Completion;
 
 // Creates a completion queue in fresh memory; its number.
@@ -102,6 +105,7 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
                        .av_entries = options.av_entries,
                        .cq = static_cast<uint8_t>(*tx_cq_number_),
                        .ring_log2 = options.tx_log2,
+                       .msg_order = options.ordered ? kEveryOrder : 0,
                        .counter_send = Reference(Counted::kSend),
                        .counter_read = Reference(Counted::kRead),
                        .counter_write = Reference(Counted::kWrite)});

@@ -26,7 +26,8 @@ struct BareEndpointOptions {
   uint8_t rx_log2 = 8;
   uint8_t cq_log2 = 10;
   uint32_t av_entries = 64;
-  bool push = true;  // Lone sends go through the push window.
+  bool ordered = true;  // Every class of operations: all go on ROD.
+  bool push = true;     // Lone sends go through the push window.
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
   bool counters = false;  // One for each class of operations.
