@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bench/system/measurements.h"
+#include "bench/system/transport_measurements.h"
 
 namespace {
 
@@ -48,6 +49,38 @@ std::string Number(double value, int digits = 0) {
   return text;
 }
 
+std::string Share(uint64_t without, uint64_t with) {
+  return Number(100 * static_cast<double>(without) / static_cast<double>(with),
+                1);
+}
+
+std::string LossRows(const Conditions& conditions) {
+  using namespace heddle::bench;  // NOLINT: one function's vocabulary.
+  constexpr double kLoss = 0.01;
+  std::string out;
+  for (const bool ordered : {false, true}) {
+    const uint64_t lossless =
+        MeasureWriteStream(conditions, {.ordered = ordered});
+    const uint64_t lossy =
+        MeasureWriteStream(conditions, {.ordered = ordered, .loss = kLoss});
+    out +=
+        Row("stream of 64 KiB WRITEs at 1 % random loss, goodput in % of "
+            "lossless, "s +
+                (ordered ? "ROD" : "RUD"),
+            Share(lossless, lossy), ordered ? "-" : "90");
+  }
+  for (const bool ordered : {false, true}) {
+    out +=
+        Row("rate to three peers while a fourth has no receive buffer, in % "
+            "of that without the fourth, "s +
+                (ordered ? "ROD" : "RUD"),
+            Share(MeasureOthersOfAStuckPeer(conditions, ordered, false),
+                  MeasureOthersOfAStuckPeer(conditions, ordered, true)),
+            "90");
+  }
+  return out;
+}
+
 std::string Table(const Conditions& conditions) {
   using namespace heddle::bench;  // NOLINT: one function's vocabulary.
   std::string out =
@@ -85,6 +118,7 @@ std::string Table(const Conditions& conditions) {
     out += Row("the same, share of the datapath in %",
                Number(100 * kRmaBeats / cycles), "90");
   }
+  out += LossRows(conditions);
   const Latencies latency = MeasureLatencies(conditions);
   out += Row("push doorbell to first beat on the wire, 8 bytes inline",
              std::to_string(latency.push_doorbell_to_first_beat),

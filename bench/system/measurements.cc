@@ -1,52 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/system/measurements.h"
 
-#include <bit>
 #include <chrono>
 #include <stdexcept>
 
-#include "tests/system/harness/lockstep_nodes.h"
+#include "bench/system/nodes.h"
 
 namespace heddle::bench {
 namespace {
-
-using contract::Completion;
-
-constexpr uint64_t kLimitCycles = 20000000;
-
-struct Variant {
-  bool write_errors = true;  // The bridge reports them.
-  bool push = true;
-};
-
-std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
-                                    Variant variant = {}) {
-  sim::LockstepOptions options;
-  options.seed = conditions.seed;
-  options.wire.latency_cycles = conditions.wire_latency_cycles;
-  options.memory.read_latency_cycles = conditions.read_latency_cycles;
-  options.memory.write_delay_cycles = conditions.write_delay_cycles;
-  options.write_errors = variant.write_errors;
-  std::string error;
-  auto nodes = LockstepNodes::Create(2, options, &error,
-                                     [&](size_t, BareEndpointOptions& o) {
-                                       o.push = variant.push;
-                                       o.tx_log2 = 10;
-                                       o.rx_log2 = 12;
-                                       o.cq_log2 = 12;
-                                     });
-  if (nodes == nullptr) {
-    throw std::runtime_error(error);
-  }
-  return nodes;
-}
-
-void Require(bool done, LockstepNodes& nodes, const char* what) {
-  if (!done) {
-    throw std::runtime_error(std::string(what) +
-                             " did not finish: " + nodes.world().failure());
-  }
-}
 
 void PostSend(BareEndpoint& endpoint, uint32_t peer, DmaBuffer& memory,
               uint32_t bytes) {
@@ -199,28 +160,6 @@ double MeasurePacketCycles(const Conditions& conditions) {
   return static_cast<double>(cycles[2] - cycles[1]) / (packets[2] - packets[1]);
 }
 
-namespace {
-
-// Key of a region that is all of the node's `memory`.
-uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory) {
-  contract::AdminRegisterRegion command = {};
-  command.opcode = contract::AdminOpcode::kRegisterRegion;
-  command.iova = ToInteger(memory.iova());
-  command.length = memory.bytes();
-  command.job_id = BareEndpointOptions{}.job_id;
-  command.flags = contract::kRegionFlagRemoteRead |
-                  contract::kRegionFlagRemoteWrite |
-                  contract::kRegionFlagProviderKey;
-  const auto answer =
-      nodes.admin(node).Execute(std::bit_cast<contract::AdminCommand>(command));
-  if (!answer.ok() || answer.value().status != contract::AdminStatus::kOk) {
-    throw std::runtime_error("no region registered");
-  }
-  return answer.value().key;
-}
-
-}  // namespace
-
 uint64_t MeasureRmaCycles(const Conditions& conditions, contract::Opcode opcode,
                           uint32_t bytes) {
   auto nodes = Open(conditions);
@@ -232,10 +171,8 @@ uint64_t MeasureRmaCycles(const Conditions& conditions, contract::Opcode opcode,
   // The first one opens the PDC.
   for (const uint32_t size : {8U, bytes}) {
     const SendFields fields{.peer = 1, .flags = contract::kTxFlagCompletion};
-    Require(user.tx().PushBuffer(fields, local.iova(), size), *nodes, "post");
-    contract::TxDesc& descriptor = user.LastTxDesc();
-    descriptor.opcode = opcode;
-    descriptor.match_bits = key;
+    Require(PushRma(user, opcode, fields, local.iova(), size, key), *nodes,
+            "post");
     const uint64_t start = nodes->world().cycle();
     user.tx().Publish();
     Require(nodes->StepUntil(kLimitCycles,

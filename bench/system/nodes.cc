@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/system/nodes.h"
+
+#include <bit>
+#include <stdexcept>
+#include <string>
+
+namespace heddle::bench {
+
+std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
+                                    const Variant& variant) {
+  sim::LockstepOptions options;
+  options.seed = conditions.seed;
+  options.wire.latency_cycles = conditions.wire_latency_cycles;
+  options.wire.faults = {.seed = conditions.seed, .loss = variant.loss};
+  options.memory.read_latency_cycles = conditions.read_latency_cycles;
+  options.memory.write_delay_cycles = conditions.write_delay_cycles;
+  options.write_errors = variant.write_errors;
+  std::string error;
+  auto nodes = LockstepNodes::Create(variant.nodes, options, &error,
+                                     [&](size_t, BareEndpointOptions& o) {
+                                       o.push = variant.push;
+                                       o.ordered = variant.ordered;
+                                       o.tx_log2 = 10;
+                                       o.rx_log2 = 12;
+                                       o.cq_log2 = 12;
+                                     });
+  if (nodes == nullptr) {
+    throw std::runtime_error(error);
+  }
+  return nodes;
+}
+
+void Require(bool done, LockstepNodes& nodes, const char* what) {
+  if (!done) {
+    throw std::runtime_error(std::string(what) +
+                             " did not finish: " + nodes.world().failure());
+  }
+}
+
+uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory) {
+  contract::AdminRegisterRegion command = {};
+  command.opcode = contract::AdminOpcode::kRegisterRegion;
+  command.iova = ToInteger(memory.iova());
+  command.length = memory.bytes();
+  command.job_id = BareEndpointOptions{}.job_id;
+  command.flags = contract::kRegionFlagRemoteRead |
+                  contract::kRegionFlagRemoteWrite |
+                  contract::kRegionFlagProviderKey;
+  const auto answer =
+      nodes.admin(node).Execute(std::bit_cast<contract::AdminCommand>(command));
+  if (!answer.ok() || answer.value().status != contract::AdminStatus::kOk) {
+    throw std::runtime_error("no region registered");
+  }
+  return answer.value().key;
+}
+
+bool PushRma(BareEndpoint& endpoint, contract::Opcode opcode,
+             const SendFields& fields, Iova local, uint32_t bytes,
+             uint64_t key) {
+  if (!endpoint.tx().PushBuffer(fields, local, bytes)) {
+    return false;
+  }
+  contract::TxDesc& descriptor = endpoint.LastTxDesc();
+  descriptor.opcode = opcode;
+  descriptor.match_bits = key;
+  return true;
+}
+
+}  // namespace heddle::bench

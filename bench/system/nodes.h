@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the measurements stand on: NICs on the lock-step wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "bench/system/measurements.h"
+#include "tests/system/harness/lockstep_nodes.h"
+
+namespace heddle::bench {
+
+constexpr uint64_t kLimitCycles = 20000000;
+
+struct Variant {
+  bool write_errors = true;  // The bridge reports them.
+  bool push = true;
+  size_t nodes = 2;
+  bool ordered = true;  // All operations on ROD; otherwise on RUD.
+  double loss = 0;      // Of each frame, by `Conditions::seed`.
+};
+
+// Throws std::runtime_error.
+std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
+                                    const Variant& variant = {});
+
+// Throws std::runtime_error unless `done`.
+void Require(bool done, LockstepNodes& nodes, const char* what);
+
+// Key of a region that is all of the node's `memory`, for writes and reads.
+uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory);
+
+// A WRITE or READ behind what was pushed before; whether the ring had room.
+bool PushRma(BareEndpoint& endpoint, contract::Opcode opcode,
+             const SendFields& fields, Iova local, uint32_t bytes,
+             uint64_t key);
+
+}  // namespace heddle::bench

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What loss and peers without credit cost, in clock cycles.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/system/measurements.h"
+
+namespace heddle::bench {
+
+// Cycles for a stream of WRITEs of 64 KiB, several under way at a time, when
+// each frame is lost with the probability `loss`.
+struct WriteStream {
+  bool ordered = true;  // On ROD; otherwise on RUD.
+  double loss = 0;
+  uint32_t writes = 400;
+};
+uint64_t MeasureWriteStream(const Conditions& conditions,
+                            const WriteStream& stream);
+
+// Cycles until three peers have 8-byte SENDs and 4 KiB WRITEs in turn that come
+// through one ring; `stuck` puts SENDs to a fourth between them, which has no
+// receive buffer.
+uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
+                                   bool stuck);
+
+}  // namespace heddle::bench
