@@ -119,8 +119,9 @@ module heddle_nic
   localparam logic [63:0] Capability =
       64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityRud) | 64'(CapabilityInline) |
       64'(CapabilityPush) |
-      64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRegionEvent) |
+      64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRead) |
       64'(CapabilityDeliveryComplete) |
+      64'(CapabilityCounters) | 64'(CapabilityMore) | 64'(CapabilityFence) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};

@@ -100,7 +100,7 @@ module heddle_tx_groups
   logic step;
   always_comb begin
     flush_ctx = '0;
-    for (int unsigned i = NumTx; i-- > 0;) begin
+    for (int unsigned i = 0; i < NumTx; i++) begin
       if (forget_q[i]) flush_ctx = TxW'(i);
     end
   end
