@@ -171,8 +171,12 @@ uint64_t MeasureRmaCycles(const Conditions& conditions, contract::Opcode opcode,
   // The first one opens the PDC.
   for (const uint32_t size : {8U, bytes}) {
     const SendFields fields{.peer = 1, .flags = contract::kTxFlagCompletion};
-    Require(PushRma(user, opcode, fields, local.iova(), size, key), *nodes,
-            "post");
+    Require(PushRma(user, fields,
+                    {.opcode = opcode,
+                     .local = local.iova(),
+                     .bytes = size,
+                     .key = key}),
+            *nodes, "post");
     const uint64_t start = nodes->world().cycle();
     user.tx().Publish();
     Require(nodes->StepUntil(kLimitCycles,

@@ -55,15 +55,14 @@ uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory) {
   return answer.value().key;
 }
 
-bool PushRma(BareEndpoint& endpoint, contract::Opcode opcode,
-             const SendFields& fields, Iova local, uint32_t bytes,
-             uint64_t key) {
-  if (!endpoint.tx().PushBuffer(fields, local, bytes)) {
+bool PushRma(BareEndpoint& endpoint, const SendFields& fields,
+             const RmaAccess& access) {
+  if (!endpoint.tx().PushBuffer(fields, access.local, access.bytes)) {
     return false;
   }
   contract::TxDesc& descriptor = endpoint.LastTxDesc();
-  descriptor.opcode = opcode;
-  descriptor.match_bits = key;
+  descriptor.opcode = access.opcode;
+  descriptor.match_bits = access.key;
   return true;
 }
 

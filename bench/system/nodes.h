@@ -31,9 +31,16 @@ void Require(bool done, LockstepNodes& nodes, const char* what);
 // Key of a region that is all of the node's `memory`, for writes and reads.
 uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory);
 
-// A WRITE or READ behind what was pushed before; whether the ring had room.
-bool PushRma(BareEndpoint& endpoint, contract::Opcode opcode,
-             const SendFields& fields, Iova local, uint32_t bytes,
-             uint64_t key);
+// A WRITE or READ between local memory and the start of a peer's region.
+struct RmaAccess {
+  contract::Opcode opcode{};
+  Iova local{};
+  uint32_t bytes = 0;
+  uint64_t key = 0;
+};
+
+// Pushes it behind what was pushed before; whether the ring had room.
+bool PushRma(BareEndpoint& endpoint, const SendFields& fields,
+             const RmaAccess& access);
 
 }  // namespace heddle::bench

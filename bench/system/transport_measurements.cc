@@ -35,9 +35,11 @@ uint64_t MeasureWriteStream(const Conditions& conditions,
   uint64_t start = 0;
   const auto serve = [&] {
     for (; posted < done + kUnderWay; ++posted) {
-      if (!PushRma(writer, contract::Opcode::kWrite,
-                   {.peer = 1, .flags = contract::kTxFlagCompletion},
-                   source.iova(), kBytes, key)) {
+      if (!PushRma(writer, {.peer = 1, .flags = contract::kTxFlagCompletion},
+                   {.opcode = contract::Opcode::kWrite,
+                    .local = source.iova(),
+                    .bytes = kBytes,
+                    .key = key})) {
         break;
       }
     }
@@ -89,8 +91,11 @@ uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
     const SendFields fields{.peer = peer, .flags = contract::kTxFlagCompletion};
     return posted / kOthers % 2 == 0
                ? sender.tx().PushInline(fields, source.data(), 8)
-               : PushRma(sender, contract::Opcode::kWrite, fields,
-                         source.iova(), kWriteBytes, keys[peer - 1]);
+               : PushRma(sender, fields,
+                         {.opcode = contract::Opcode::kWrite,
+                          .local = source.iova(),
+                          .bytes = kWriteBytes,
+                          .key = keys[peer - 1]});
   };
   Require(nodes->StepUntil(kLimitCycles,
                            [&] {

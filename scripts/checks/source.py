@@ -146,8 +146,8 @@ def check_format(root, _build):
 
 def tidy_one(name, root, database):
     # The public headers are C and keep to libfabric's names. The analyzer takes most of the time that lint has; it
-    # looks at what users run, not at wires and Verilated NICs for tests.
-    analyzed = not name.startswith("hw/sim/") or name.startswith("hw/sim/soft/")
+    # looks at what users run, not at wires, Verilated NICs and measurements.
+    analyzed = not name.startswith(("hw/sim/", "bench/")) or name.startswith("hw/sim/soft/")
     run = subprocess.run(["clang-tidy", "--quiet", "-p", str(database), "--header-filter", TIDY_HEADERS,
                           *([] if analyzed else ["--checks=-clang-analyzer-*"]), name],
                          cwd=root, capture_output=True, text=True)

@@ -37,6 +37,7 @@ int Complain(const std::string& what) {
 std::vector<std::pair<std::string, std::string>> Split(
     const std::vector<std::string>& settings) {
   std::vector<std::pair<std::string, std::string>> split;
+  split.reserve(settings.size());
   for (const std::string& setting : settings) {
     const size_t at = setting.find('=');
     split.emplace_back(setting.substr(0, at), setting.substr(at + 1));
@@ -75,6 +76,7 @@ void Describe(CLI::App& app, Arguments* arguments) {
 int Serve(const Arguments& arguments) {
   std::vector<HeddleSimOption> options;
   const auto named = Split(arguments.settings);
+  options.reserve(named.size());
   for (const auto& [name, value] : named) {
     options.push_back({.name = name.c_str(), .value = value.c_str()});
   }
@@ -102,7 +104,7 @@ int Serve(const Arguments& arguments) {
     }
     auto function = NicFunction::Open(settings.value(), config, &message);
     if (!function.ok()) {
-      return Complain(socket + ": " + message);
+      return Complain(message.insert(0, socket + ": "));
     }
     auto server =
         FunctionServer::Open(socket, std::move(function.value()), &message);
