@@ -12,7 +12,8 @@ import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CALLS = ("inject", "send", "send_64", "send_4096", "recv", "recv_unregistered", "cq_read", "empty_poll")
+CALLS = ("inject", "send", "send_64", "send_4096", "inject_write", "write", "write_4096", "read", "recv",
+         "recv_unregistered", "cq_read", "empty_poll")
 CYCLES = "# Performance\n\n| figure | cycles |\n|---|---|\n| latency | {} |\n"
 # Writes a dump for each call as callgrind does: totals are instructions of all
 # its calls, the loop's own included.
