@@ -167,7 +167,8 @@ module heddle_pdc_walk
   assign queue_pop_o  = pop;
   assign psn_wen      = pop || (state_q == StLook && ev_q.kind == WalkOpen);
 
-  // Messages that the peer refused: in progress, or ending with this event.
+  // Messages that the peer refused: in progress, or ending with this event. It may refuse each packet of
+  // one; the first says what is answered.
   logic [NumMsg-1:0] refused_q;
   logic [5:0]        refused_code;
   logic [PktW-1:0]   refused_at;      // Packet.
@@ -178,7 +179,7 @@ module heddle_pdc_walk
   assign refused_o     = state_q == StEnd && ev_q.refused && !covered && reached;
   assign refused_msg_o = msg_q;
   heddle_mem #(.Width(6 + PktW), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
-    .clk_i, .rst_ni, .wen_i(refused_o), .waddr_i(msg_q),
+    .clk_i, .rst_ni, .wen_i(refused_o && !refused_q[msg_q]), .waddr_i(msg_q),
     .wdata_i({ev_q.detail[5:0], refused_index[PktW-1:0]}),
     .raddr_i(queue_msg_i), .rdata_o({refused_code, refused_at}),
     .error_o(refused_err), .ready_o(refused_rdy)
