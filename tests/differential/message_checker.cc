@@ -211,8 +211,10 @@ void MessageChecker::CheckReceive(const Place& place, const Posted& posted) {
                          event.bytes == posted.bytes && event.beyond > 0;
   const bool cancelled =
       event.result == FI_ECANCELED && posted.cancelled && event.bytes == 0;
-  // A sender that was closed in the middle of a message says so.
-  const bool broken_off = event.result == FI_EREMOTEIO && any_closed();
+  // A sender that was closed in the middle of a message says so; of one that
+  // ended without a word its target finds out, some time later.
+  const bool broken_off =
+      event.result == FI_EREMOTEIO && (any_closed() || any_renewed());
   if (!truncated && !cancelled && !broken_off && !reset) {
     Violate(Name(event.number) + " failed with error " +
             std::to_string(event.result) + " after " +
@@ -248,7 +250,9 @@ void MessageChecker::SettlePlace(const Place& place) {
   for (const uint32_t number : receives) {
     const Posted& receive = posted_.at(place.side).at(number);
     if (!receive.complete) {
-      passed_over = passed_over || !receive.over;
+      // What a sender that ended had begun keeps its receive until it is given
+      // up.
+      passed_over = passed_over || (!receive.over && !any_renewed());
       if (!receive.over && receive.matched && !receive.cancelled) {
         Violate(Name(number) + " could not be cancelled, but got no message");
       }
@@ -408,8 +412,7 @@ bool MessageChecker::any_closed() const {
 
 void MessageChecker::SettleTransfers() {
   for (const uint32_t errors : inject_errors_) {
-    if (errors != 0 && !any_closed() && !regions_changed_ &&
-        renewed_ == std::array<bool, kSides>{}) {
+    if (errors != 0 && !any_closed() && !regions_changed_ && !any_renewed()) {
       Violate("an injected operation failed without a cause");
     }
   }

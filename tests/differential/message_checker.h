@@ -68,6 +68,8 @@ class MessageChecker {
   void Blame(const Place& place, const Posted& receive);
   void SettleTransfers();
   bool any_closed() const;
+  // A process was killed or a NIC reset, at any time of the stream.
+  bool any_renewed() const { return renewed_ != std::array<bool, kSides>{}; }
   void Violate(const std::string& what);
   std::string Name(uint32_t number) const;
 
