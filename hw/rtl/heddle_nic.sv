@@ -533,7 +533,11 @@ module heddle_nic
   frame_head_t      built, slow, head;
   logic [DataW-1:0] txp_data;
   logic [NumStat-1:0] stat_build;
-  logic             idle_build, idle_framer;
+  logic             idle_build, idle_gather, idle_framer;
+  logic             gather_valid, gather_ready, gathered_valid, gathered_ready;
+  logic             gathered_last, gathered_error;
+  gather_req_t      gather_req;
+  logic [DataW-1:0] gathered_data;
 
   heddle_tx_build u_tx_build (
     .clk_i, .rst_ni, .port_i(port),
@@ -544,8 +548,7 @@ module heddle_nic
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
     .back_valid_i(back_valid_data), .back_ready_o(back_ready_data), .back_i(back_data),
     .rsp_valid_i(rsp_valid), .rsp_ready_o(rsp_ready), .rsp_i(rsp),
-    .rd_valid_o(rd_valid[RdPayload]), .rd_ready_i(rd_ready[RdPayload]),
-    .rd_req_o(rd_req[RdPayload]),
+    .rd_valid_o(gather_valid), .rd_ready_i(gather_ready), .rd_req_o(gather_req),
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_sum_i(rec_sum), .rec_crc_i(rec_crc),
@@ -556,12 +559,26 @@ module heddle_nic
     .stat_o(stat_build), .idle_o(idle_build)
   );
 
+  heddle_tx_gather #(.DataW(DataW)) u_tx_gather (
+    .clk_i, .rst_ni,
+    .wr_valid_i(msg_wr && resolved.op.segmented), .wr_msg_i(msg_index),
+    .wr_data_i({resolved.op.more_iova, resolved.op.iova, resolved.op.lengths}),
+    .req_valid_i(gather_valid), .req_ready_o(gather_ready), .req_i(gather_req),
+    .rd_valid_o(rd_valid[RdPayload]), .rd_ready_i(rd_ready[RdPayload]),
+    .rd_req_o(rd_req[RdPayload]),
+    .rd_rsp_valid_i(rd_rsp_valid[RdPayload]), .rd_rsp_ready_o(rd_rsp_ready[RdPayload]),
+    .rd_rsp_data_i(rd_rsp_data[RdPayload]), .rd_rsp_last_i(rd_rsp_last[RdPayload]),
+    .rd_rsp_error_i(rd_rsp_error[RdPayload]),
+    .out_valid_o(gathered_valid), .out_ready_i(gathered_ready), .out_data_o(gathered_data),
+    .out_last_o(gathered_last), .out_error_o(gathered_error),
+    .idle_o(idle_gather)
+  );
+
   heddle_tx_payload #(.DataW(DataW)) u_tx_payload (
     .clk_i, .rst_ni,
     .len_valid_i(len_valid), .len_ready_o(len_ready), .len_bytes_i(len_bytes),
-    .rsp_valid_i(rd_rsp_valid[RdPayload]), .rsp_ready_o(rd_rsp_ready[RdPayload]),
-    .rsp_data_i(rd_rsp_data[RdPayload]), .rsp_last_i(rd_rsp_last[RdPayload]),
-    .rsp_error_i(rd_rsp_error[RdPayload]),
+    .rsp_valid_i(gathered_valid), .rsp_ready_o(gathered_ready), .rsp_data_i(gathered_data),
+    .rsp_last_i(gathered_last), .rsp_error_i(gathered_error),
     .rec_valid_o(rec_valid), .rec_ready_i(rec_ready), .rec_error_o(rec_error),
     .rec_sum_o(rec_sum), .rec_crc_o(rec_crc),
     .out_valid_o(txp_valid), .out_ready_i(txp_ready), .out_data_o(txp_data)
@@ -584,7 +601,7 @@ module heddle_nic
     .tkeep_o(tx_axis_tkeep_o), .tlast_o(tx_axis_tlast_o),
     .frame_o(frame), .frame_bytes_o(frame_bytes), .idle_o(idle_framer)
   );
-  assign unit_idle[9] = idle_build && idle_framer;
+  assign unit_idle[9] = idle_build && idle_gather && idle_framer;
 
   // ------------------------------------------------------------------- receive
   logic               rxk_valid, rxk_ready, rxp_valid, rxp_ready;

@@ -138,6 +138,9 @@ package heddle_pkg;
     logic [11:0]     source_ri;
     logic [5:0]      dscp;
     logic            rud;         // Goes on a RUD PDC, otherwise ROD.
+    logic            segmented;   // Payload is in pieces: the first at `iova`,
+    logic [LocalSegments-2:0][63:0] more_iova;  // the others here, of these lengths.
+    logic [LocalSegments-1:0][31:0] lengths;
   } tx_op_t;
 
   // The same, peer resolved.
@@ -163,6 +166,7 @@ package heddle_pkg;
     logic [63:0]     match_bits;
     logic [63:0]     remote_offset;
     logic [63:0]     iova;
+    logic            segmented;   // heddle_tx_gather has its segments.
     logic [127:0]    inline_data;
   } msg_packet_t;
 

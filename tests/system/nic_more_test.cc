@@ -161,6 +161,76 @@ TEST_F(NicMoreTest, OneCompletionWhenAllPiecesAreThereOnABadNetwork) {
   EXPECT_FALSE(a().PollTx().has_value());
 }
 
+// Sends and writes from two to four places each.
+TEST_F(NicMoreTest, LocalSegmentsArriveAsOneOnABadNetwork) {
+  sim::LockstepOptions options;
+  options.wire.faults.loss = 0.02;
+  options.seed = TestSeed();
+  Open(options);
+  constexpr uint32_t kOperations = 120;
+  constexpr uint32_t kBytes = 20000;
+  DmaBuffer& source = nodes_->Memory(0, 4 * kBytes);
+  DmaBuffer& target = nodes_->Memory(1, size_t{kOperations} * kBytes);
+  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  std::mt19937 rng(TestSeed());
+  for (size_t i = 0; i < source.bytes(); ++i) {
+    source.data()[i] = static_cast<std::byte>(rng());
+  }
+  std::vector<std::vector<std::byte>> expected(kOperations);
+  uint32_t posted = 0, done = 0, received = 0, sends = 0;
+  ASSERT_TRUE(nodes_->StepUntil(40000000, [&] {
+    while (posted < kOperations && a().tx().free_slots() > 4 &&
+           b().rx().free_slots() > 1) {
+      std::vector<LocalPiece> pieces;
+      std::vector<std::byte>& bytes = expected[posted];
+      const uint32_t most = posted % 3 == 0 ? 80 : kBytes / 4;
+      for (uint32_t left = 2 + static_cast<uint32_t>(rng() % 3); left != 0;
+           --left) {
+        const auto at = static_cast<uint32_t>(rng() % (3 * kBytes));
+        const auto length = static_cast<uint32_t>(1 + rng() % most);
+        pieces.push_back({Iova{ToInteger(source.iova()) + at}, length});
+        bytes.insert(bytes.end(), source.data() + at,
+                     source.data() + at + length);
+      }
+      const bool send = rng() % 2 == 0;
+      if (send) {
+        ++sends;
+        EXPECT_TRUE(b().rx().TryPush(
+            posted, Iova{ToInteger(target.iova()) + uint64_t{posted} * kBytes},
+            kBytes));
+        b().rx().Publish();
+      }
+      const SendFields fields = {
+          .opcode = send ? contract::Opcode::kSend : contract::Opcode::kWrite,
+          .op_context = posted,
+          .peer = 1,
+          .flags =
+              contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete,
+          .match_bits = send ? 0 : key,
+          .remote_offset = send ? 0 : uint64_t{posted} * kBytes};
+      EXPECT_TRUE(a().tx().PushPieces(fields, pieces,
+                                      static_cast<uint32_t>(bytes.size())));
+      a().tx().Publish();
+      ++posted;
+    }
+    while (const auto completion = a().PollTx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      ++done;
+    }
+    while (const auto completion = b().PollRx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      ++received;
+    }
+    return done == kOperations && received == sends;
+  })) << done;
+  for (uint32_t i = 0; i < kOperations; ++i) {
+    EXPECT_EQ(std::memcmp(target.data() + size_t{i} * kBytes,
+                          expected[i].data(), expected[i].size()),
+              0)
+        << i;
+  }
+}
+
 TEST_F(NicMoreTest, PiecesReleaseTheirSlotsBeforeTheOperationEnds) {
   Open();
   DmaBuffer& source = nodes_->Memory(0, kSlot);

@@ -6,6 +6,7 @@
 //           one of the context's message share (MessageShare; each context is
 //           guaranteed 32, the rest of the table is shared) are taken for each
 //           operation before it leaves.
+// Segments: a descriptor with more than one takes a cycle more, in which its extension slot is read.
 // Checked:  opcode, flags, lengths, slots and position; a bad descriptor leaves with
 //           its status and puts the context into error: later ones leave as `flushed`.
 //           `ctx_error_i` puts a context into error as well. Other contexts go on.
@@ -421,7 +422,8 @@ module heddle_tx_fetch
   logic             s0_valid, s0_take;
   logic [TxW-1:0]   s0_ctx;
   logic             desc_ready, emit_cfg_ready;
-  tx_desc_t         desc;
+  tx_desc_t         desc;        // In the second of two cycles, that of the first.
+  logic [511:0]     slot_raw;    // Read: a descriptor, or its segments.
   tx_ctx_cfg_t      s1_cfg;
   logic             out_valid, out_ready;
   tx_op_t           out;
@@ -454,8 +456,8 @@ module heddle_tx_fetch
   );
 
   assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready;
-  assign s0_take    = s0_valid && !hold && !(rec_valid && rec.token) && out_count < 3'd3;
-  assign s1_valid_d = s0_take;
+  assign s0_take    = s0_valid && !s1_seek && !hold && !(rec_valid && rec.token) && out_count < 3'd3;
+  assign s1_valid_d = s0_take || s1_seek;
   assign s1_ctx_d   = s0_take ? s0_ctx : s1_ctx_q;
 
   heddle_mem #(
@@ -468,8 +470,8 @@ module heddle_tx_fetch
     .wen_i  (f1_copy || (word_take && rec_same)),
     .waddr_i(f1_copy ? {f1_ctx_q, f1_asked[SlotW-1:0]} : {rec.ctx, word_slot}),
     .wdata_i(f1_copy ? copy_raw : word),
-    .raddr_i({s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
-    .rdata_o(desc),
+    .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
+    .rdata_o(slot_raw),
     .error_o(unused_desc_error),
     .ready_o(desc_ready)
   );
@@ -483,16 +485,42 @@ module heddle_tx_fetch
     .wen_i  (tbl_write),
     .waddr_i(tbl_ctx),
     .wdata_i(tbl_req_i.data),
-    .raddr_i(s0_ctx),
+    .raddr_i(s1_seek ? s1_ctx_q : s0_ctx),
     .rdata_o(s1_cfg),
     .error_o(unused_emit_error),
     .ready_o(emit_cfg_ready)
   );
 
+  // ------------------------------------------------------------------- segments
+  logic        s1_seek;      // Its segments are read next.
+  logic        s1_second_q;  // They are there.
+  tx_desc_t    s1_desc_q;
+  logic [SlotW-1:0] s1_next;
+  tx_segment_t [LocalSegments-1:0] segment;
+  logic        segments_ok;
+  logic [33:0] segment_sum;
+  assign desc    = s1_second_q ? s1_desc_q : tx_desc_t'(slot_raw);
+  assign segment = slot_raw;
+  assign s1_next = s1_position[SlotW-1:0] + 1'b1;
+  assign s1_seek = s1_valid_q && !s1_second_q && s1_segments && s1_status == StatusOk && !s1_wait &&
+                   !s1_fence;
+  always_comb begin
+    segments_ok = 1'b1;
+    segment_sum = '0;
+    for (int unsigned i = 0; i < LocalSegments; i++) begin
+      segment_sum = segment_sum + 34'(segment[i].length);
+      if (segment[i].rsvd0 != '0) segments_ok = 1'b0;
+      if (i >= 32'(desc.segments) && (segment[i].iova != '0 || segment[i].length != '0)) begin
+        segments_ok = 1'b0;
+      end
+    end
+    if (segment_sum != 34'(desc.length)) segments_ok = 1'b0;
+  end
+
   // ------------------------------------------------------------ check and leave
   logic [15:0] s1_position, s1_slot, s1_size, s1_have;
   logic [2:0]  s1_slots;
-  logic        s1_ext, s1_inline, is_ext;
+  logic        s1_ext, s1_inline, s1_segments, is_ext;
   logic        position_ok, fits, lengths_ok, opcode_ok;
   logic        s1_go, s1_wait, s1_bad, s1_share, s1_fence, s1_more, s1_joins;
   status_e     s1_status;
@@ -505,12 +533,13 @@ module heddle_tx_fetch
   assign s1_addr      = s1_cfg.ring_base + {42'b0, s1_slot, 6'b0};
   assign s1_ext       = (desc.flags & TxFlagInlineExt) != '0;
   assign s1_inline    = (desc.flags & TxFlagInline) != '0;
+  assign s1_segments  = desc.segments > 8'd1;
 
   // An extension that makes sense counts even when the descriptor is refused, so
   // that payload is not taken for the next descriptor.
   assign position_ok = desc.position == s1_position &&
                        !(refused_q[s1_ctx_q] && 16'(s1_position - bad_q[s1_ctx_q]) < 16'h8000);
-  assign is_ext      = position_ok && s1_ext && desc.ext_slots <= 8'd3;
+  assign is_ext      = position_ok && (s1_ext || s1_segments) && desc.ext_slots <= 8'd3;
   assign fits        = 16'(s1_slot) + 16'd1 + 16'(desc.ext_slots) <= s1_size;
   assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
 
@@ -531,6 +560,11 @@ module heddle_tx_fetch
         lengths_ok = 1'b0;
       end
       if (!fits || desc.rsvd0 != '0) lengths_ok = 1'b0;
+    end else if (s1_segments) begin
+      if (desc.segments > 8'(LocalSegments) || desc.length == '0) lengths_ok = 1'b0;
+      if (desc.ext_slots != 8'd1 || !fits || desc.rsvd0 != '0) lengths_ok = 1'b0;
+      // Data of a READ goes to one place.
+      if (desc.opcode == OpcodeRead) lengths_ok = 1'b0;
     end else begin
       if (desc.segments != 8'(desc.length != '0)) lengths_ok = 1'b0;
       if (desc.local_length != desc.length) lengths_ok = 1'b0;
@@ -544,12 +578,12 @@ module heddle_tx_fetch
     else if (refused_q[s1_ctx_q] && s1_position == bad_q[s1_ctx_q]) s1_status = StatusLocalAccess;
     else if (overrun_q[s1_ctx_q] || !position_ok) s1_status = StatusBadPosition;
     else if (!opcode_ok) s1_status = StatusBadOpcode;
-    else if (!lengths_ok) s1_status = StatusBadLength;
+    else if (!lengths_ok || (s1_second_q && !segments_ok)) s1_status = StatusBadLength;
   end
 
   // Slots that are published but have not arrived are waited for.
   assign s1_wait = 16'(s1_slots) > s1_have;
-  assign s1_go   = s1_valid_q && !s1_wait && !s1_fence && out_ready && s1_share &&
+  assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && out_ready && s1_share &&
                    credit_ok_i[s1_cfg.cq[CqW-1:0]];
   assign s1_share = used_q[s1_ctx_q] < ShareW'(Guarantee) ||
                     (used_q[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
@@ -600,7 +634,15 @@ module heddle_tx_fetch
         out.remote_offset = desc.remote_offset;
         out.inline_data   = desc[511:8*InlineOffset];
         out.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
-                            s1_ext ? s1_addr + 64'(DescBytes) : desc.local_iova;
+                            s1_ext ? s1_addr + 64'(DescBytes) :
+                            s1_second_q ? segment[0].iova : desc.local_iova;
+      end
+      out.segmented = s1_second_q && s1_status == StatusOk;
+      for (int unsigned i = 0; i < LocalSegments; i++) begin
+        out.lengths[i] = out.segmented ? segment[i].length : '0;
+      end
+      for (int unsigned i = 1; i < LocalSegments; i++) begin
+        out.more_iova[i-1] = out.segmented ? segment[i].iova : '0;
       end
       out.group.valid   = s1_joins;
       out.group.number  = group_q[s1_ctx_q];
@@ -804,6 +846,7 @@ module heddle_tx_fetch
       f1_valid_q  <= 1'b0;
       rd_valid_q  <= 1'b0;
       s1_valid_q  <= 1'b0;
+      s1_second_q <= 1'b0;
       word_q      <= '0;
       log2_q      <= '0;
       cq_q        <= '0;
@@ -832,6 +875,7 @@ module heddle_tx_fetch
       f1_valid_q  <= f1_valid_d;
       rd_valid_q  <= rd_valid_d;
       s1_valid_q  <= s1_valid_d;
+      s1_second_q <= s1_seek;
       if (word_take) word_q <= word_last ? '0 : word_q + 1'b1;
       if (tbl_write) begin
         log2_q[tbl_ctx]      <= tbl_cfg.ring_log2[3:0];
@@ -846,6 +890,7 @@ module heddle_tx_fetch
     f1_ctx_q <= f1_ctx_d;
     rd_req_q <= rd_req_d;
     s1_ctx_q <= s1_ctx_d;
+    if (s1_seek) s1_desc_q <= desc;
     bad_q    <= bad_d;
   end
 

@@ -50,9 +50,9 @@ module heddle_tx_build
   output logic             rsp_ready_o,
   input  response_t        rsp_i,
 
-  output logic             rd_valid_o,      // Client RdPayload.
+  output logic             rd_valid_o,      // To heddle_tx_gather.
   input  logic             rd_ready_i,
-  output dma_req_t         rd_req_o,
+  output gather_req_t      rd_req_o,
   output logic             len_valid_o,     // To heddle_tx_payload, one per read.
   input  logic             len_ready_i,
   output logic [13:0]      len_bytes_o,
@@ -268,15 +268,18 @@ module heddle_tx_build
     .count_o(pending_count)
   );
 
-  dma_req_t rd_req;
+  gather_req_t rd_req;
   always_comb begin
-    rd_req.addr  = s1_back_q ? s1_data_q.data.iova : msg.iova + 64'(offset);
-    rd_req.bytes = request.bytes;
-    rd_req.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;
+    rd_req.segmented  = msg.segmented && !s1_back_q;
+    rd_req.msg        = s1_q.msg;
+    rd_req.offset     = offset;
+    rd_req.read.addr  = s1_back_q ? s1_data_q.data.iova : msg.iova + 64'(offset);
+    rd_req.read.bytes = request.bytes;
+    rd_req.read.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;
   end
 
   logic [2:0] rd_count, len_count;
-  heddle_fifo #(.Width($bits(dma_req_t)), .Depth(4)) u_rd (
+  heddle_fifo #(.Width($bits(gather_req_t)), .Depth(4)) u_rd (
     .clk_i, .rst_ni,
     .valid_i(push && request.read), .ready_o(rd_ready), .data_i(rd_req),
     .valid_o(rd_valid_o), .ready_i(rd_ready_i), .data_o(rd_req_o),

@@ -377,7 +377,8 @@ module heddle_tx_msg
   assign done_o      = {op_i.op.token, op_i.op.ctx, op_i.op.gen, msg, op_i.op.status, 16'b0};
   assign wr_packet_o = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.opcode, op_i.op.flags,
                         target_ri, op_i.op.length, op_i.op.header_data, op_i.op.match_bits,
-                        op_i.op.remote_offset, op_i.op.iova, op_i.op.inline_data};
+                        op_i.op.remote_offset, op_i.op.iova, op_i.op.segmented,
+                        op_i.op.inline_data};
   assign wr_done_o   = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.cq, op_i.op.cq_gen,
                         op_i.op.position, op_i.op.slots, op_i.op.group, op_i.op.opcode,
                         op_i.op.flags,
@@ -427,7 +428,8 @@ module heddle_tx_msg
   logic unused;
   assign unused = ^{recycle_count, parked_count, set_error, kept_error, place_err, count_err,
                     mixed, last_index[31:PktW],
-                    op_i.op.rx_index[15:12], op_i.op.slots, port_i, transport_i};
+                    op_i.op.rx_index[15:12], op_i.op.slots, op_i.op.more_iova, op_i.op.lengths,
+                    port_i, transport_i};
 
   `HEDDLE_ASSERT(FreeListHasRoom_A, !free_i || recycle_ready)
   `HEDDLE_ASSERT(ParkedHaveRoom_A, !park || parked_room)

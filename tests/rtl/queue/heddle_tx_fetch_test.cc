@@ -28,7 +28,7 @@ using contract::TxCtxCfg;
 using contract::TxDesc;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kOpBits = 766;
+constexpr uint32_t kOpBits = 766 + 321;
 
 struct Op {
   bool token;
@@ -42,6 +42,9 @@ struct Op {
   uint64_t op_context, header_data, match_bits, remote_offset, iova;
   uint64_t inline_hi, inline_lo, av_base;
   uint32_t av_entries, job_id, source_pid, source_ri, dscp, rud;
+  bool segmented;
+  std::array<uint64_t, 4> segment_iova;
+  std::array<uint32_t, 4> segment_length;
   uint64_t cycle;
 };
 
@@ -80,6 +83,14 @@ Op ParseOp(const Port& port) {
   op.source_ri = uint32_t(r.Take(12));
   op.dscp = uint32_t(r.Take(6));
   op.rud = uint32_t(r.Take(1));
+  op.segmented = r.Take(1);
+  op.segment_iova[0] = op.iova;
+  for (size_t i = 4; i-- > 1;) {
+    op.segment_iova[i] = r.Take(64);
+  }
+  for (size_t i = 4; i-- > 0;) {
+    op.segment_length[i] = uint32_t(r.Take(32));
+  }
   r.ExpectEnd();
   return op;
 }
@@ -282,6 +293,7 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
   ASSERT_EQ(op.position, uint16_t(e.position));
   ASSERT_EQ(op.slots, e.slots);
   ASSERT_FALSE(op.grouped);
+  ASSERT_FALSE(op.segmented);
   ASSERT_EQ(op.opcode, e.desc.opcode);
   ASSERT_EQ(op.flags, e.desc.flags);
   ASSERT_EQ(op.peer, e.desc.peer);
@@ -1278,6 +1290,128 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
   EXPECT_GT(b.pushed, kPosts / 20);
   EXPECT_LT(b.pushed, pushes);
   std::printf("%lu of %zu pushes used\n", b.pushed, pushes);
+}
+
+// A descriptor of several local segments, which are in its extension slot.
+struct Segmented {
+  TxDesc desc;
+  std::array<contract::TxSegment, 4> segments{};
+};
+
+Segmented RandomSegments(Rng* rng, uint64_t op_context) {
+  Segmented s;
+  s.desc = Bench::Send(0, op_context);
+  s.desc.segments = uint8_t(2 + (*rng)() % 3);
+  s.desc.ext_slots = 1;
+  s.desc.length = 1;
+  for (size_t i = 0; i < s.desc.segments; ++i) {
+    const uint32_t length = (*rng)() % 5 == 0 ? 0 : (*rng)() % 100000;
+    s.segments[i] = {.iova = (*rng)(), .length = length};
+    s.desc.length += length;
+  }
+  ++s.segments[0].length;
+  return s;
+}
+
+void PostSegments(Bench* b, uint32_t ctx, const Segmented& s) {
+  b->memory.Write(b->SlotAddress(ctx, b->tail[ctx] + 1), s.segments.data(),
+                  sizeof s.segments);
+  b->Post(ctx, s.desc);
+}
+
+TEST(TxFetchTest, SegmentsLeaveWithTheirDescriptorBetweenOthers) {
+  for (uint32_t seed = Seed(41), end = seed + 30; seed < end; ++seed) {
+    SCOPED_TRACE(seed);
+    Bench b(seed);
+    b.stall_percent = seed % 60;
+    b.reads.stall_percent = seed % 30;
+    b.Enable(1, 6);
+    b.Enable(2, 6);
+    std::array<std::deque<Segmented>, 3> expected;
+    size_t seen = 0, made = 0;
+    std::array<uint32_t, 3> used{};
+    for (int i = 0; i < 60000 && seen < 400; ++i) {
+      const uint32_t c = 1 + b.rng() % 2;
+      if (made < 400 && used[c] <= 60 && (b.tail[c] & 63) != 63 &&
+          b.rng() % 3 == 0) {
+        Segmented s;
+        if (b.rng() % 3 == 0) {
+          s.desc = Bench::Send(b.rng() % 5000, made);
+          b.Post(c, s.desc);
+        } else {
+          s = RandomSegments(&b.rng, made);
+          PostSegments(&b, c, s);
+        }
+        used[c] += 1U + s.desc.ext_slots;
+        expected[c].push_back(s);
+        ++made;
+        b.Ring(c);
+      } else if (made < 400 && (b.tail[c] & 63) == 63 && used[c] < 60) {
+        Segmented s;  // Nothing with an extension fits before the wrap.
+        s.desc = Bench::Send(0, made);
+        b.Post(c, s.desc);
+        ++used[c];
+        expected[c].push_back(s);
+        ++made;
+        b.Ring(c);
+      }
+      b.Tick();
+      for (; seen < b.ops.size(); ++seen) {
+        const Op& op = b.ops[seen];
+        ASSERT_FALSE(expected[op.ctx].empty());
+        const Segmented s = expected[op.ctx].front();
+        expected[op.ctx].pop_front();
+        used[op.ctx] -= 1U + s.desc.ext_slots;
+        ASSERT_EQ(op.status, Status::kOk);
+        ASSERT_EQ(op.op_context, s.desc.op_context);
+        ASSERT_EQ(op.length, s.desc.length);
+        ASSERT_EQ(op.slots, 1U + s.desc.ext_slots);
+        ASSERT_EQ(op.segmented, s.desc.segments > 1);
+        for (size_t k = 0; k < 4; ++k) {
+          ASSERT_EQ(op.segment_iova[k], op.segmented || k != 0
+                                            ? s.segments[k].iova
+                                            : s.desc.local_iova);
+          ASSERT_EQ(op.segment_length[k], s.segments[k].length);
+        }
+      }
+    }
+    EXPECT_EQ(seen, 400U);
+  }
+}
+
+TEST(TxFetchTest, SegmentsThatContradictTheirDescriptorAreRefused) {
+  const std::function<void(Segmented*)> spoils[] = {
+      [](Segmented* s) { ++s->segments[0].length; },
+      [](Segmented* s) { s->segments[1].rsvd0 = 1; },
+      [](Segmented* s) {
+        s->desc.segments = 2;
+        s->segments[2] = s->segments[3] = {};
+        s->segments[3].iova = 8;
+        s->desc.length = s->segments[0].length + s->segments[1].length;
+      },
+      [](Segmented* s) { s->desc.segments = 5; },
+      [](Segmented* s) {
+        s->segments = {};
+        s->desc.length = 0;
+      },
+      [](Segmented* s) { s->desc.rsvd0 = 1; },
+      [](Segmented* s) { s->desc.flags |= contract::kTxFlagInline; },
+      [](Segmented* s) { s->desc.opcode = Opcode::kRead; },
+  };
+  for (const auto& spoil : spoils) {
+    Bench b(5);
+    b.Enable(1, 6);
+    Segmented s = RandomSegments(&b.rng, 4);
+    spoil(&s);
+    PostSegments(&b, 1, s);
+    b.Post(1, Bench::Send(8, 10));
+    b.Ring(1);
+    ASSERT_TRUE(b.WaitForOps(2));
+    EXPECT_EQ(b.ops[0].status, Status::kBadLength);
+    EXPECT_FALSE(b.ops[0].segmented);
+    EXPECT_EQ(b.ops[1].status, Status::kFlushed);
+    EXPECT_EQ(b.ops[1].op_context, 10U) << "the segments are no descriptor";
+  }
 }
 
 TEST(TxFetchTest, GroupedDescriptorsGetANumberAndTheLastTheirCount) {

@@ -22,7 +22,7 @@ using contract::AvEntry;
 using contract::Opcode;
 using contract::Status;
 
-constexpr uint32_t kOpBits = 766;
+constexpr uint32_t kOpBits = 766 + 321;
 constexpr uint32_t kResolvedBits = kOpBits + 1 + 128 + 12 + 12 + 8;
 
 struct In {
@@ -94,7 +94,7 @@ class Bench {
       w.Put(uint64_t(op.status), 8).Put(op.peer, 32).Put(0, 16 + 32);
       w.Put(op.op_context, 64).Put(0, 64).Put(0, 64).Put(0, 64).Put(0, 64);
       w.Put(0, 64).Put(0, 64).Put(AvBase(op.ctx), 64).Put(op.av_entries, 32);
-      w.Put(0, 24 + 12 + 12 + 6 + 1);
+      w.Put(0, 24 + 12 + 12 + 6 + 1 + 321);
       w.To(&dut->op_i);
     }
     dut.Settle();
@@ -112,7 +112,7 @@ class Bench {
       o.peer = uint32_t(r.Take(32));
       r.Skip(16 + 32);
       o.op_context = r.Take(64);
-      r.Skip(64 * 4 + 128 + 64 + 32 + 24 + 12 + 12 + 6 + 1);
+      r.Skip(64 * 4 + 128 + 64 + 32 + 24 + 12 + 12 + 6 + 1 + 321);
       o.ipv6 = r.Take(1);
       o.fa_hi = r.Take(64);
       o.fa_lo = r.Take(64);

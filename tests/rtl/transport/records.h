@@ -108,6 +108,7 @@ struct MsgPacket {
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t iova = 0;
+  uint8_t segmented = 0;
   uint64_t inline_hi = 0;
   uint64_t inline_lo = 0;
 
@@ -115,8 +116,8 @@ struct MsgPacket {
   void Fields(Visit&& v) {
     v(ctx, 4), v(gen, 4), v(owner, 8), v(opcode, 8), v(flags, 8);
     v(resource_index, 12), v(length, 32), v(header_data, 64);
-    v(match_bits, 64), v(remote_offset, 64), v(iova, 64), v(inline_hi, 64);
-    v(inline_lo, 64);
+    v(match_bits, 64), v(remote_offset, 64), v(iova, 64), v(segmented, 1);
+    v(inline_hi, 64), v(inline_lo, 64);
   }
 };
 
