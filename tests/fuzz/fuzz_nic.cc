@@ -21,6 +21,8 @@ using contract::Completion;
 
 bool input_began = false;
 
+// All of libfabric's low `msg_order` bits: ROD, whose order is looked at.
+constexpr uint64_t kEveryOrder = 0x1ff;
 constexpr uint64_t kCycleNs = 4;
 constexpr uint64_t kTick = contract::kTickCycles;
 constexpr uint64_t kWireCycles = 16;
@@ -374,7 +376,8 @@ OpenEndpoint::OpenEndpoint(FuzzNic& nic_in, uint32_t job_id)
                             .av_base = av.iova(),
                             .av_entries = kPeers,
                             .cq = static_cast<uint8_t>(tx_cq),
-                            .ring_log2 = kRingLog2}),
+                            .ring_log2 = kRingLog2,
+                            .msg_order = kEveryOrder}),
             "a transmit context");
   rx = Must(admin.CreateRx({.endpoint = grant.endpoint,
                             .ring_base = rx_ring.iova(),
