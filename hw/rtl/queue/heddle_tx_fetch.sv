@@ -496,11 +496,18 @@ module heddle_tx_fetch
   logic        s1_second_q;  // They are there.
   tx_desc_t    s1_desc_q;
   logic [SlotW-1:0] s1_next;
-  tx_segment_t [LocalSegments-1:0] segment;
+  logic [LocalSegments-1:0][63:0] segment_iova;
+  logic [LocalSegments-1:0][31:0] segment_length, segment_rsvd;
   logic        segments_ok;
   logic [33:0] segment_sum;
   assign desc    = s1_second_q ? s1_desc_q : tx_desc_t'(slot_raw);
-  assign segment = slot_raw;
+  for (genvar i = 0; i < int'(LocalSegments); i++) begin : gen_segment
+    tx_segment_t one;
+    assign one               = slot_raw[i*$bits(tx_segment_t) +: $bits(tx_segment_t)];
+    assign segment_iova[i]   = one.iova;
+    assign segment_length[i] = one.length;
+    assign segment_rsvd[i]   = one.rsvd0;
+  end
   assign s1_next = s1_position[SlotW-1:0] + 1'b1;
   assign s1_seek = s1_valid_q && !s1_second_q && s1_segments && s1_status == StatusOk && !s1_wait &&
                    !s1_fence;
@@ -508,9 +515,9 @@ module heddle_tx_fetch
     segments_ok = 1'b1;
     segment_sum = '0;
     for (int unsigned i = 0; i < LocalSegments; i++) begin
-      segment_sum = segment_sum + 34'(segment[i].length);
-      if (segment[i].rsvd0 != '0) segments_ok = 1'b0;
-      if (i >= 32'(desc.segments) && (segment[i].iova != '0 || segment[i].length != '0)) begin
+      segment_sum = segment_sum + 34'(segment_length[i]);
+      if (segment_rsvd[i] != '0) segments_ok = 1'b0;
+      if (i >= 32'(desc.segments) && (segment_iova[i] != '0 || segment_length[i] != '0)) begin
         segments_ok = 1'b0;
       end
     end
@@ -635,14 +642,14 @@ module heddle_tx_fetch
         out.inline_data   = desc[511:8*InlineOffset];
         out.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
                             s1_ext ? s1_addr + 64'(DescBytes) :
-                            s1_second_q ? segment[0].iova : desc.local_iova;
+                            s1_second_q ? segment_iova[0] : desc.local_iova;
       end
       out.segmented = s1_second_q && s1_status == StatusOk;
       for (int unsigned i = 0; i < LocalSegments; i++) begin
-        out.lengths[i] = out.segmented ? segment[i].length : '0;
+        out.lengths[i] = out.segmented ? segment_length[i] : '0;
       end
       for (int unsigned i = 1; i < LocalSegments; i++) begin
-        out.more_iova[i-1] = out.segmented ? segment[i].iova : '0;
+        out.more_iova[i-1] = out.segmented ? segment_iova[i] : '0;
       end
       out.group.valid   = s1_joins;
       out.group.number  = group_q[s1_ctx_q];
