@@ -450,13 +450,18 @@ TEST_F(LevelTest, EachLevelIsAFlagAndADefault) {
     options.tx_op_flags = level;
     ASSERT_NO_FATAL_FAILURE(Open(options));
     EXPECT_EQ(a->info->tx_attr->op_flags, level);
-    uint64_t memory = 0;
-    const uint64_t data = level;
-    const Region target(*b, &memory, 8);
-    ASSERT_EQ(
-        fi_write(a->ep, &data, 8, nullptr, to_b, 0, target.key(), nullptr), 0);
+    std::vector<uint8_t> memory(8);
+    const std::vector<uint8_t> data = Pattern(8, level);
+    const Region target(*b, memory.data(), 8);
+    ASSERT_EQ(fi_write(a->ep, data.data(), 8, nullptr, to_b, 0, target.key(),
+                       nullptr),
+              0);
     ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr);
-    EXPECT_EQ(memory, level);
+    // Only the last level says that the data are there by now.
+    if (level == FI_DELIVERY_COMPLETE) {
+      EXPECT_EQ(memory, data);
+    }
+    EXPECT_TRUE(WaitUntil([&] { return Holds(memory, data); }));
     std::vector<uint8_t> received(8);
     Exchange(Pattern(8), received);
   }

@@ -96,7 +96,7 @@ TEST_F(ErrorTest, BytesOutsideTheRegion) {
   ExpectAlive();
 }
 
-TEST_F(ErrorTest, LastByteOfTheRegionIsInside) {
+TEST_F(DeliveredTest, LastByteOfTheRegionIsInside) {
   Guarded memory(100);
   const Region region(*b, memory.data(), 100);
   const uint8_t one = 1;
