@@ -51,8 +51,10 @@ size_t OpenDescriptors() {
 class GuestTest : public testing::Test {
  protected:
   void SetUp() override {
-    functions_ = sysfs_.Find({.vendor = 0x1234, .device = 0x4844});
-    const auto more = sysfs_.Find({.vendor = 0x1234, .device = 0x4845});
+    functions_ = sysfs_.Find(
+        {.vendor = contract::kPciVendor, .device = contract::kPciDevice});
+    const auto more = sysfs_.Find({.vendor = contract::kPciVendor,
+                                   .device = contract::kPciVirtualDevice});
     functions_.insert(functions_.end(), more.begin(), more.end());
     ASSERT_EQ(functions_.size(), 2u);
     for (PciFunction& function : functions_) {

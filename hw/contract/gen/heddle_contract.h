@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 2;
+inline constexpr uint32_t kContractMinor = 3;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x7532ede80342b077ull;
+inline constexpr uint64_t kContractHash = 0x9c6aecc0d8ffb082ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -67,6 +67,12 @@ inline constexpr uint32_t kPushWindowSlots = 16u;
 inline constexpr uint32_t kBar0Bytes = 65536u;
 // Size of BAR2. Unit: bytes.
 inline constexpr uint32_t kBar2Bytes = 1048576u;
+// PCI vendor of a function: one that the PCI-SIG gave to nobody, until the project has its own. Unit: id.
+inline constexpr uint32_t kPciVendor = 4660u;
+// PCI device of a physical function. Unit: id.
+inline constexpr uint32_t kPciDevice = 18500u;
+// PCI device of a virtual function. Unit: id.
+inline constexpr uint32_t kPciVirtualDevice = 18501u;
 // UDP destination port of UET (UET 1.1). Unit: port.
 inline constexpr uint32_t kUetUdpPort = 4793u;
 // Lowest UDP source port used for entropy; lower ones make decoders guess other protocols. Unit: port.

@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd2;
-  localparam logic [63:0] ContractHash = 64'h7532ede80342b077;
+  localparam int unsigned ContractMinor = 32'd3;
+  localparam logic [63:0] ContractHash = 64'h9c6aecc0d8ffb082;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -63,6 +63,12 @@ package heddle_contract_pkg;
   localparam int unsigned Bar0Bytes = 32'd65536;
   // Size of BAR2. Unit: bytes.
   localparam int unsigned Bar2Bytes = 32'd1048576;
+  // PCI vendor of a function: one that the PCI-SIG gave to nobody, until the project has its own. Unit: id.
+  localparam int unsigned PciVendor = 32'd4660;
+  // PCI device of a physical function. Unit: id.
+  localparam int unsigned PciDevice = 32'd18500;
+  // PCI device of a virtual function. Unit: id.
+  localparam int unsigned PciVirtualDevice = 32'd18501;
   // UDP destination port of UET (UET 1.1). Unit: port.
   localparam int unsigned UetUdpPort = 32'd4793;
   // Lowest UDP source port used for entropy; lower ones make decoders guess other protocols. Unit: port.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "driver/sim_factory.h"
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/settings.h"
 #include "hw/sim/vfio_user/function_server.h"
 
@@ -98,9 +99,9 @@ int Serve(const Arguments& arguments) {
     if (servers.empty()) {
       config.virtual_functions =
           static_cast<uint16_t>(arguments.sockets.size() - 1);
-      config.virtual_device = static_cast<uint16_t>(config.device + 1);
+      config.virtual_device = contract::kPciVirtualDevice;
     } else {
-      ++config.device;
+      config.device = contract::kPciVirtualDevice;
     }
     auto function = NicFunction::Open(settings.value(), config, &message);
     if (!function.ok()) {
@@ -140,9 +141,8 @@ int main(int count, char** words) {
   try {
     CLI::App app;
     heddle::sim::vfio_user::Arguments arguments;
-    // Nobody's yet: ids that no vendor has.
-    arguments.config.vendor = 0x1234;
-    arguments.config.device = 0x4844;
+    arguments.config.vendor = contract::kPciVendor;
+    arguments.config.device = contract::kPciDevice;
     heddle::sim::vfio_user::Describe(app, &arguments);
     try {
       app.parse(count, words);
