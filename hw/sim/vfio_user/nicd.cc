@@ -137,6 +137,7 @@ int Serve(const Arguments& arguments) {
 }  // namespace heddle::sim::vfio_user
 
 int main(int count, char** words) {
+  namespace contract = heddle::contract;
   using heddle::sim::vfio_user::Complain;
   try {
     CLI::App app;
