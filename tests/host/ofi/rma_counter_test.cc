@@ -451,7 +451,7 @@ TEST_F(LevelTest, EachLevelIsAFlagAndADefault) {
     ASSERT_NO_FATAL_FAILURE(Open(options));
     EXPECT_EQ(a->info->tx_attr->op_flags, level);
     std::vector<uint8_t> memory(8);
-    const std::vector<uint8_t> data = Pattern(8, level);
+    const std::vector<uint8_t> data = Pattern(8, static_cast<uint32_t>(level));
     const Region target(*b, memory.data(), 8);
     ASSERT_EQ(fi_write(a->ep, data.data(), 8, nullptr, to_b, 0, target.key(),
                        nullptr),
