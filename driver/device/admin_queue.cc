@@ -352,6 +352,18 @@ Result<bool> AdminQueue::SetTiming(std::chrono::nanoseconds rto,
       Command(Erase(command, contract::AdminOpcode::kSetTiming), nullptr));
 }
 
+Result<PortInfo> AdminQueue::QueryPort() {
+  const Result<contract::AdminAnswer> answer =
+      Command({.opcode = contract::AdminOpcode::kQueryPort}, nullptr);
+  if (!answer.ok()) {
+    return answer.error();
+  }
+  return PortInfo{.address = {.lo = answer.value().fa_lo,
+                              .hi = answer.value().fa_hi,
+                              .ipv6 = answer.value().ipv6 != 0},
+                  .payload_mtu_bytes = answer.value().payload_mtu};
+}
+
 Result<uint32_t> AdminQueue::ResolveNextHop(const FabricAddress& peer) {
   const contract::AdminResolveNextHop command{
       .fa_lo = peer.lo,

@@ -40,6 +40,12 @@ struct RegionGrant {
   uint64_t key = 0;
 };
 
+// What `AdminQueue::QueryPort` answers.
+struct PortInfo {
+  FabricAddress address;
+  uint32_t payload_mtu_bytes = 0;
+};
+
 // Executes admin commands, each within a deadline.
 //
 // An answer that does not come leaves the device's view unknown, so the queue
@@ -60,6 +66,9 @@ struct RegionGrant {
 class AdminQueue {
  public:
   static constexpr uint32_t kLog2Entries = 4;
+  // Of each of its two rings.
+  static constexpr size_t kMemoryBytes =
+      sizeof(contract::AdminCommand) << kLog2Entries;
   static constexpr std::chrono::seconds kDefaultLimit{30};
 
   // Brings the queue into service; resets the device first when another queue
@@ -118,6 +127,10 @@ class AdminQueue {
   // does not fit the device's counters.
   Result<bool> SetTiming(std::chrono::nanoseconds rto,
                          std::chrono::nanoseconds dead);
+
+  // Address and payload MTU of the function. EOPNOTSUPP from firmware of a
+  // contract before 1.4.
+  Result<PortInfo> QueryPort();
 
   // Finds the next hop of `peer`, and takes one use of it; returns its number.
   // Lasts as long as the neighbour takes to answer. Errors: EHOSTUNREACH when

@@ -66,6 +66,8 @@ Executor::Progress Executor::Dispatch(const contract::AdminCommand& command) {
           Reinterpret<contract::AdminRegisterRegion>(command));
     case contract::AdminOpcode::kCreateCounter:
       return CreateCounter(Reinterpret<contract::AdminCreateCounter>(command));
+    case contract::AdminOpcode::kQueryPort:
+      return QueryPort(command);
     case contract::AdminOpcode::kDestroyEndpoint:
     case contract::AdminOpcode::kDestroyCq:
     case contract::AdminOpcode::kDestroyTx:
@@ -132,6 +134,22 @@ Executor::Progress Executor::SetTiming(
       break;
   }
   return Fail(status);
+}
+
+Executor::Progress Executor::QueryPort(const contract::AdminCommand& command) {
+  FieldCheck check;
+  check.Require(command.object == 0, offsetof(contract::AdminCommand, object));
+  check.RequireZero(command.argument,
+                    offsetof(contract::AdminCommand, argument));
+  if (!check.ok()) {
+    return Refuse(check);
+  }
+  const contract::PortCfg& port = port_.config();
+  answer_.fa_lo = port.local_fa_lo;
+  answer_.fa_hi = port.local_fa_hi;
+  answer_.payload_mtu = port.payload_mtu;
+  answer_.ipv6 = port.ipv6;
+  return Answer(contract::AdminStatus::kOk, 0);
 }
 
 Executor::Progress Executor::Answer(contract::AdminStatus status,

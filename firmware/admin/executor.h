@@ -74,6 +74,7 @@ class Executor {
   Progress CreateTx(const contract::AdminCreateTx& command);
   Progress CreateRx(const contract::AdminCreateRx& command);
   Progress SetTiming(const contract::AdminSetTiming& command);
+  Progress QueryPort(const contract::AdminCommand& command);
   Progress ResolveNextHop(const contract::AdminResolveNextHop& command);
   Progress ReleaseNextHop(const contract::AdminCommand& command);
   Progress RegisterRegion(const contract::AdminRegisterRegion& command);

@@ -36,6 +36,9 @@ class Port {
   // nothing unless kSet. kFailed: `status` says why.
   Timing SetTiming(uint64_t rto_ns, uint64_t dead_ns, Status& status);
 
+  // The port as the NIC has it.
+  const contract::PortCfg& config() const { return config_; }
+
  private:
   bool BoardIsValid(uint32_t payload_mtu_max_bytes) const;
   Status StartTransport();

@@ -137,6 +137,18 @@ TEST_F(AdminQueueTest, TimesArriveInTicks) {
             EINVAL);
 }
 
+TEST_F(AdminQueueTest, PortIsThatOfTheBoard) {
+  const auto port = queue_->QueryPort();
+  ASSERT_TRUE(port.ok());
+  const auto table =
+      device_.bus.Table<contract::PortCfg>(contract::Table::kPort, 0);
+  EXPECT_NE(port.value().address.lo, 0U);
+  EXPECT_EQ(port.value().address.lo, table.local_fa_lo);
+  EXPECT_EQ(port.value().address.hi, table.local_fa_hi);
+  EXPECT_EQ(port.value().address.ipv6, table.ipv6 != 0);
+  EXPECT_EQ(port.value().payload_mtu_bytes, table.payload_mtu);
+}
+
 TEST_F(AdminQueueTest, MissingAnswerBreaksTheQueueForGood) {
   Open(milliseconds(20));
   device_.dead = true;

@@ -337,6 +337,7 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
       {AdminOpcode::kSetTiming, {{1, 2}, {4, 8}, {24, 64}}},
       {AdminOpcode::kDestroyTx, {{1, 2}, {8, 64}}},
       {AdminOpcode::kDestroyEndpoint, {{1, 2}, {8, 64}}},
+      {AdminOpcode::kQueryPort, {{1, 2}, {4, 64}}},
   };
   MakeEndpoint();
   MakeCq();
@@ -346,7 +347,8 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
         AdminCommand command =
             ValidCommand(reserved.opcode, ValidCq(), ValidTx(), ValidRx());
         if (reserved.opcode == AdminOpcode::kDestroyTx ||
-            reserved.opcode == AdminOpcode::kDestroyEndpoint) {
+            reserved.opcode == AdminOpcode::kDestroyEndpoint ||
+            reserved.opcode == AdminOpcode::kQueryPort) {
           command = {};
         }
         reinterpret_cast<uint8_t*>(&command)[byte] = 0x80;
@@ -361,8 +363,17 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
   }
 }
 
+TEST_F(ControlProgramTest, PortIsWhatTheBoardSays) {
+  const AdminAnswer answer = Execute(AdminCommand{}, AdminOpcode::kQueryPort);
+  EXPECT_EQ(answer.status, AdminStatus::kOk);
+  EXPECT_EQ(answer.fa_lo, board_.fa_lo);
+  EXPECT_EQ(answer.fa_hi, board_.fa_hi);
+  EXPECT_EQ(answer.payload_mtu, board_.payload_mtu);
+  EXPECT_EQ(answer.ipv6, board_.ipv6 ? 1 : 0);
+}
+
 TEST_F(ControlProgramTest, UnknownOpcodesAreUnsupported) {
-  for (const uint32_t opcode : {0U, 16U, 255U}) {
+  for (const uint32_t opcode : {0U, 17U, 255U}) {
     const AdminAnswer answer =
         Execute(AdminCommand{}, static_cast<AdminOpcode>(opcode));
     EXPECT_EQ(answer.status, AdminStatus::kUnsupported) << opcode;
@@ -387,7 +398,7 @@ TEST_F(ControlProgramTest, RandomCommandsAreAllAnsweredAndLeaveNoViolation) {
           word = 0;
       }
     }
-    Execute(command, static_cast<AdminOpcode>(random() % 13));
+    Execute(command, static_cast<AdminOpcode>(random() % 17));
     ASSERT_EQ(bus_.fatal_cause, 0U);
   }
 }

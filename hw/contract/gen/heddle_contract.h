@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 3;
+inline constexpr uint32_t kContractMinor = 4;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x9c6aecc0d8ffb082ull;
+inline constexpr uint64_t kContractHash = 0xc37c1f7aa23252a6ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -241,6 +241,7 @@ enum class AdminOpcode : uint8_t {
   kReleaseNextHop = 13,  // Give back one use of next hop `object`.
   kCreateCounter = 14,  // Create a counter.
   kDestroyCounter = 15,  // Destroy a counter that nothing uses; answered after its last DMA.
+  kQueryPort = 16,  // Returns the fabric address and the payload MTU of the function's port.
 };
 
 // Answer of the admin queue. Append-only.
@@ -1283,9 +1284,14 @@ struct AdminAnswer {
   uint16_t resource_index = {};  // create_endpoint: first RI.
   uint32_t rsvd1 = {};  // Zero.
   uint64_t key = {};  // register_region: the region's key.
-  uint64_t rsvd2[3] = {};  // Zero.
+  uint64_t fa_lo = {};  // query_port: local fabric address, as in `av_entry`.
+  uint64_t fa_hi = {};  // query_port: local fabric address, high 64 bits.
+  uint16_t payload_mtu = {};  // query_port: payload MTU. Unit: bytes.
+  uint8_t ipv6 = {};  // query_port: 1: the address is IPv6; 0: IPv4.
+  uint8_t rsvd2 = {};  // Zero.
   uint32_t rsvd3 = {};  // Zero.
-  uint16_t rsvd4 = {};  // Zero.
+  uint32_t rsvd4 = {};  // Zero.
+  uint16_t rsvd6 = {};  // Zero.
   uint8_t rsvd5 = {};  // Zero.
   uint8_t phase = {};  // 1 on the first pass of the ring, 0 on the second, and so on.
 
@@ -1302,9 +1308,14 @@ static_assert(offsetof(AdminAnswer, pid_on_fep) == 16);
 static_assert(offsetof(AdminAnswer, resource_index) == 18);
 static_assert(offsetof(AdminAnswer, rsvd1) == 20);
 static_assert(offsetof(AdminAnswer, key) == 24);
-static_assert(offsetof(AdminAnswer, rsvd2) == 32);
-static_assert(offsetof(AdminAnswer, rsvd3) == 56);
-static_assert(offsetof(AdminAnswer, rsvd4) == 60);
+static_assert(offsetof(AdminAnswer, fa_lo) == 32);
+static_assert(offsetof(AdminAnswer, fa_hi) == 40);
+static_assert(offsetof(AdminAnswer, payload_mtu) == 48);
+static_assert(offsetof(AdminAnswer, ipv6) == 50);
+static_assert(offsetof(AdminAnswer, rsvd2) == 51);
+static_assert(offsetof(AdminAnswer, rsvd3) == 52);
+static_assert(offsetof(AdminAnswer, rsvd4) == 56);
+static_assert(offsetof(AdminAnswer, rsvd6) == 60);
 static_assert(offsetof(AdminAnswer, rsvd5) == 62);
 static_assert(offsetof(AdminAnswer, phase) == 63);
 

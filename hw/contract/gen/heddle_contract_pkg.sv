@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd3;
-  localparam logic [63:0] ContractHash = 64'h9c6aecc0d8ffb082;
+  localparam int unsigned ContractMinor = 32'd4;
+  localparam logic [63:0] ContractHash = 64'hc37c1f7aa23252a6;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -236,7 +236,8 @@ package heddle_contract_pkg;
     AdminOpcodeResolveNextHop = 8'd12,
     AdminOpcodeReleaseNextHop = 8'd13,
     AdminOpcodeCreateCounter = 8'd14,
-    AdminOpcodeDestroyCounter = 8'd15
+    AdminOpcodeDestroyCounter = 8'd15,
+    AdminOpcodeQueryPort = 8'd16
   } admin_opcode_e;
 
   // Answer of the admin queue. Append-only.
@@ -1037,9 +1038,14 @@ package heddle_contract_pkg;
   typedef struct packed {
     logic [7:0] phase;
     logic [7:0] rsvd5;
-    logic [15:0] rsvd4;
+    logic [15:0] rsvd6;
+    logic [31:0] rsvd4;
     logic [31:0] rsvd3;
-    logic [2:0][63:0] rsvd2;
+    logic [7:0] rsvd2;
+    logic [7:0] ipv6;
+    logic [15:0] payload_mtu;
+    logic [63:0] fa_hi;
+    logic [63:0] fa_lo;
     logic [63:0] key;
     logic [31:0] rsvd1;
     logic [15:0] resource_index;

@@ -140,6 +140,7 @@ inline constexpr Value kAdminOpcodeValues[] = {
     {13u, "release_next_hop", "Give back one use of next hop `object`."},
     {14u, "create_counter", "Create a counter."},
     {15u, "destroy_counter", "Destroy a counter that nothing uses; answered after its last DMA."},
+    {16u, "query_port", "Returns the fabric address and the payload MTU of the function's port."},
 };
 
 // Answer of the admin queue. Append-only.
