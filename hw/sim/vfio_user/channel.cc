@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -43,7 +44,7 @@ Channel::Progress Channel::Fill(size_t target) {
         fds_.emplace_back(fd);
       }
     }
-    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    if ((message.msg_flags & MSG_CTRUNC) != 0 || fds_.size() > kMaxMessageFds) {
       why_ = "more file descriptors than " + std::to_string(kMaxMessageFds);
       return Progress::kBad;
     }
@@ -68,45 +69,69 @@ Channel::Progress Channel::Receive(Message* message) {
     return progress;
   }
   message->header = header;
-  message->body.assign(buffer_.begin() + sizeof(header), buffer_.end());
+  const auto body = std::span(buffer_).last(header.bytes - sizeof(header));
+  message->body.assign(body.begin(), body.end());
   message->fds = std::exchange(fds_, {});
   buffer_.clear();
   return Progress::kMessage;
 }
 
+ssize_t Channel::SendSome(std::span<const std::byte> bytes,
+                          std::span<const int> fds) {
+  std::vector<char> control(CMSG_SPACE(fds.size_bytes()));
+  iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()),
+              .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
+  }
+  const ssize_t done =
+      sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return done < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : done;
+}
+
 bool Channel::Send(const Header& header, std::span<const std::byte> body,
                    std::span<const int> fds) {
-  std::vector<std::byte> bytes(sizeof(header) + body.size());
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  std::copy(body.begin(), body.end(), bytes.begin() + sizeof(header));
-  std::vector<char> control(CMSG_SPACE(fds.size_bytes()));
+  const auto front = std::as_bytes(std::span(&header, 1));
+  std::vector<std::byte> bytes(front.begin(), front.end());
+  bytes.insert(bytes.end(), body.begin(), body.end());
   for (size_t sent = 0; sent < bytes.size();) {
-    iovec piece{.iov_base = bytes.data() + sent,
-                .iov_len = bytes.size() - sent};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    if (sent == 0 && !fds.empty()) {
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* part = CMSG_FIRSTHDR(&message);
-      part->cmsg_level = SOL_SOCKET;
-      part->cmsg_type = SCM_RIGHTS;
-      part->cmsg_len = CMSG_LEN(fds.size_bytes());
-      std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
-    }
-    const ssize_t done =
-        sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (done >= 0) {
-      sent += static_cast<size_t>(done);
-      continue;
-    }
-    if (errno == EAGAIN) {
-      pollfd room{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
-      poll(&room, 1, -1);
-    } else if (errno != EINTR) {
+    const ssize_t done = SendSome(std::span(bytes).subspan(sent),
+                                  sent == 0 ? fds : std::span<const int>());
+    if (done < 0) {
       return false;
     }
+    sent += static_cast<size_t>(done);
+    if (done == 0) {
+      pollfd room{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+      poll(&room, 1, -1);
+    }
+  }
+  return true;
+}
+
+bool Channel::Queue(const Header& header, std::span<const std::byte> body) {
+  const auto front = std::as_bytes(std::span(&header, 1));
+  unsent_.insert(unsent_.end(), front.begin(), front.end());
+  unsent_.insert(unsent_.end(), body.begin(), body.end());
+  return Flush();
+}
+
+bool Channel::Flush() {
+  while (!unsent_.empty()) {
+    const ssize_t done = SendSome(unsent_, {});
+    if (done <= 0) {
+      return done == 0;
+    }
+    unsent_.erase(unsent_.begin(), unsent_.begin() + done);
   }
   return true;
 }

@@ -2,6 +2,8 @@
 // One connection of a vfio-user client: messages with their file descriptors.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,9 +37,14 @@ class Channel {
   // travel with the first byte of the message they belong to.
   Progress Receive(Message* message);
 
-  // Sends a whole message, waiting for room. False when the client has gone.
+  // Sends a whole message, waiting for room. False when the other end has gone.
   [[nodiscard]] bool Send(const Header& header, std::span<const std::byte> body,
                           std::span<const int> fds);
+  // Sends what there is room for and keeps the rest for `Flush`; never waits.
+  [[nodiscard]] bool Queue(const Header& header,
+                           std::span<const std::byte> body);
+  [[nodiscard]] bool Flush();
+  bool sending() const { return !unsent_.empty(); }
 
   int fd() const { return socket_.get(); }
   const std::string& why() const { return why_; }
@@ -47,8 +54,13 @@ class Channel {
   // there.
   Progress Fill(size_t target);
 
+  // Sends from the front of `bytes` what there is room for, `fds` with it; so
+  // many, or -1 when the other end has gone.
+  ssize_t SendSome(std::span<const std::byte> bytes, std::span<const int> fds);
+
   OwnedFd socket_;
   std::vector<std::byte> buffer_;
+  std::vector<std::byte> unsent_;
   std::vector<OwnedFd> fds_;
   std::string why_;
 };

@@ -32,7 +32,8 @@ class Function {
 
   // How many interrupts of that index; 0: none.
   virtual uint32_t interrupts(uint32_t index) const = 0;
-  // Where one is delivered from now on; an invalid descriptor: nowhere.
+  // Where one is delivered from now on, an eventfd; an invalid descriptor:
+  // nowhere.
   virtual void Connect(uint32_t index, uint32_t interrupt, OwnedFd event) = 0;
   // Delivers one, as a test of the path.
   virtual void Trigger(uint32_t index, uint32_t interrupt) = 0;
@@ -41,8 +42,8 @@ class Function {
   virtual Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
                               uint64_t offset, bool writable) = 0;
   // Ends every mapping inside [first, last]. When it returns, none of them is
-  // accessed.
-  virtual void UnmapDma(uint64_t first, uint64_t last) = 0;
+  // accessed. Errors: as GuestMemory.
+  virtual Result<size_t> UnmapDma(uint64_t first, uint64_t last) = 0;
 
   virtual void Reset() = 0;
 };

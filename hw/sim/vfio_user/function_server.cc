@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <utility>
 
-#include "hw/sim/vfio_user/channel.h"
-#include "hw/sim/vfio_user/session.h"
+#include "hw/sim/vfio_user/connection.h"
 
 namespace heddle::sim::vfio_user {
 namespace {
@@ -93,7 +93,12 @@ void FunctionServer::Run(int stop_fd) {
       continue;
     }
     Say("client connected");
-    const bool goes_on = Serve(std::move(client), stop_fd);
+    bool goes_on = true;
+    try {
+      goes_on = Serve(std::move(client), stop_fd);
+    } catch (const std::exception& exception) {
+      Say(std::string("client ended: ") + exception.what());
+    }
     function_->Detach();
     if (!goes_on) {
       return;
@@ -102,17 +107,17 @@ void FunctionServer::Run(int stop_fd) {
 }
 
 bool FunctionServer::Serve(OwnedFd client, int stop_fd) {
-  Channel channel(std::move(client));
-  Session session(*function_);
+  Connection connection(std::move(client), *function_);
   constexpr size_t kFirstVector = 2;
   std::array<pollfd, kFirstVector + NicFunction::kVectors> fds{};
   fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
-  fds[1] = {.fd = channel.fd(), .events = POLLIN, .revents = 0};
   for (uint32_t i = 0; i < NicFunction::kVectors; ++i) {
     fds[kFirstVector + i] = {
         .fd = function_->raised_fd(i), .events = POLLIN, .revents = 0};
   }
   for (;;) {
+    fds[1] = {
+        .fd = connection.fd(), .events = connection.events(), .revents = 0};
     if (poll(fds.data(), fds.size(), -1) < 0) {
       if (errno == EINTR) {
         continue;
@@ -128,30 +133,8 @@ bool FunctionServer::Serve(OwnedFd client, int stop_fd) {
         function_->Forward(i);
       }
     }
-    if (fds[1].revents == 0) {
-      continue;
-    }
-    Message request;
-    Channel::Progress progress = Channel::Progress::kMore;
-    while ((progress = channel.Receive(&request)) ==
-           Channel::Progress::kMessage) {
-      Answer answer;
-      if (!session.Handle(std::move(request), &answer)) {
-        Say("client ended: " + session.why());
-        return true;
-      }
-      if (answer.wanted && !channel.Send(answer.header, answer.body, {})) {
-        Say("client gone");
-        return true;
-      }
-      request = {};
-    }
-    if (progress == Channel::Progress::kBad) {
-      Say("client ended: " + channel.why());
-      return true;
-    }
-    if (progress == Channel::Progress::kClosed) {
-      Say("client gone");
+    if (fds[1].revents != 0 && !connection.Serve()) {
+      Say(connection.why());
       return true;
     }
   }

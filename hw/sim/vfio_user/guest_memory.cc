@@ -14,6 +14,7 @@ namespace heddle::sim::vfio_user {
 
 GuestMemory::View::~View() {
   munmap(address_, bytes_);
+  *total_ -= bytes_;
 }
 
 Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
@@ -28,22 +29,26 @@ Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
   }
   const auto bytes = static_cast<uint64_t>(status.st_size);
   *id = {status.st_dev, status.st_ino};
-  std::weak_ptr<View>& known = files_[*id];
-  if (std::shared_ptr<View> view = known.lock();
-      view != nullptr && view->bytes() >= bytes) {
-    return view;
+  const auto known = files_.find(*id);
+  if (known != files_.end()) {
+    if (std::shared_ptr<View> view = known->second.lock();
+        view != nullptr && view->bytes() >= bytes) {
+      return view;
+    }
+  } else if (files_.size() >= kMostFiles) {
+    return Errno{ENOSPC};
+  }
+  if (bytes > kMostFileBytes - file_bytes_) {
+    return Errno{ENOSPC};
   }
   void* address =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED) {
-    const Errno error{errno};
-    if (known.expired()) {
-      files_.erase(*id);
-    }
-    return error;
+    return Errno{errno};
   }
-  auto view = std::make_shared<View>(static_cast<uint8_t*>(address), bytes);
-  known = view;
+  auto view = std::make_shared<View>(static_cast<uint8_t*>(address), bytes,
+                                     &file_bytes_);
+  files_[*id] = view;
   return view;
 }
 
@@ -60,6 +65,9 @@ Result<bool> GuestMemory::Map(uint64_t iova, uint64_t bytes, OwnedFd file,
   }
   if (Overlaps(iova, last)) {
     return Errno{EEXIST};
+  }
+  if (mapped_.size() >= kMostMappings) {
+    return Errno{ENOSPC};
   }
   Mapping mapping{.last = last, .writable = writable};
   if (file.valid()) {
@@ -95,16 +103,19 @@ void GuestMemory::Erase(std::map<uint64_t, Mapping>::iterator mapping) {
   }
 }
 
-size_t GuestMemory::Unmap(uint64_t first, uint64_t last) {
+Result<size_t> GuestMemory::Unmap(uint64_t first, uint64_t last) {
+  const auto begin = mapped_.lower_bound(first);
+  const auto end = mapped_.upper_bound(last);
+  const bool cut_in_front =
+      begin != mapped_.begin() && std::prev(begin)->second.last >= first;
+  const bool cut_behind =
+      end != mapped_.begin() && std::prev(end)->second.last > last;
+  if (cut_in_front || (cut_behind && std::prev(end)->first <= last)) {
+    return Errno{EINVAL};
+  }
   size_t ended = 0;
-  for (auto at = mapped_.lower_bound(first);
-       at != mapped_.end() && at->first <= last;) {
-    const auto next = std::next(at);
-    if (at->second.last <= last) {
-      Erase(at);
-      ++ended;
-    }
-    at = next;
+  for (auto at = begin; at != end; ++ended) {
+    Erase(at++);
   }
   return ended;
 }

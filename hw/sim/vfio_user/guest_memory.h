@@ -30,13 +30,19 @@ class GuestMemory {
   // [iova, iova + bytes) is `file` from `offset` on. Without a file the range
   // is known, but nothing in it is reached. Errors: EINVAL for an empty or
   // wrapping range or one beyond the file's end, EEXIST when it overlaps
-  // another, EPERM when the file is not sealed against shrinking, ENOMEM.
+  // another, EPERM when the file is not sealed against shrinking, ENOSPC for
+  // more than the limits below, ENOMEM.
   Result<bool> Map(uint64_t iova, uint64_t bytes, OwnedFd file, uint64_t offset,
                    bool writable);
 
-  // Ends every mapping that lies inside [first, last]; so many. Those that
-  // reach out of it stay.
-  size_t Unmap(uint64_t first, uint64_t last);
+  // What one client may take of this process, which serves others, too.
+  static constexpr size_t kMostMappings = size_t{1} << 20;
+  static constexpr size_t kMostFiles = 64;
+  static constexpr uint64_t kMostFileBytes = uint64_t{1} << 40;
+
+  // Ends every mapping inside [first, last]; so many. EINVAL, and all stay,
+  // when one reaches out of it.
+  Result<size_t> Unmap(uint64_t first, uint64_t last);
 
   // Copies all bytes or none; false, counted, when one of them is not mapped
   // for it.
@@ -56,7 +62,10 @@ class GuestMemory {
   // A file's mapping in this process.
   class View {
    public:
-    View(uint8_t* address, uint64_t bytes) : address_(address), bytes_(bytes) {}
+    View(uint8_t* address, uint64_t bytes, uint64_t* total)
+        : address_(address), bytes_(bytes), total_(total) {
+      *total_ += bytes_;
+    }
     View(const View&) = delete;
     View& operator=(const View&) = delete;
     ~View();
@@ -66,6 +75,7 @@ class GuestMemory {
    private:
     uint8_t* address_;
     uint64_t bytes_;
+    uint64_t* total_;
   };
   using FileId = std::pair<uint64_t, uint64_t>;  // Device, inode.
 
@@ -84,6 +94,7 @@ class GuestMemory {
   template <typename Visit>
   bool ForEach(uint64_t iova, uint64_t bytes, bool write, Visit visit);
 
+  uint64_t file_bytes_ = 0;             // Of all views.
   std::map<uint64_t, Mapping> mapped_;  // By first IOVA, disjoint.
   std::map<FileId, std::weak_ptr<View>> files_;
   uint64_t blocked_ = 0;

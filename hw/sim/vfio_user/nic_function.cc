@@ -216,8 +216,10 @@ Result<bool> NicFunction::MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
   return done;
 }
 
-void NicFunction::UnmapDma(uint64_t first, uint64_t last) {
-  device_->Exclusively([&] { dma_.memory().Unmap(first, last); });
+Result<size_t> NicFunction::UnmapDma(uint64_t first, uint64_t last) {
+  Result<size_t> done = size_t{0};
+  device_->Exclusively([&] { done = dma_.memory().Unmap(first, last); });
+  return done;
 }
 
 void NicFunction::Reset() {
@@ -232,7 +234,7 @@ void NicFunction::Reset() {
 void NicFunction::Detach() {
   device_->Exclusively([&] {
     dma_.set_bus_master(false);
-    dma_.memory().Unmap(0, UINT64_MAX);
+    (void)dma_.memory().Unmap(0, UINT64_MAX);
   });
   for (OwnedFd& vector : vectors_) {
     vector = OwnedFd();

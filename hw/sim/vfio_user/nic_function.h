@@ -42,7 +42,7 @@ class NicFunction final : public Function {
   void Trigger(uint32_t index, uint32_t interrupt) override;
   Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
                       uint64_t offset, bool writable) override;
-  void UnmapDma(uint64_t first, uint64_t last) override;
+  Result<size_t> UnmapDma(uint64_t first, uint64_t last) override;
   void Reset() override;
 
   // The client has gone: as after power-on, no memory, no interrupts.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/vfio_user/session.h"
 
+#include <fcntl.h>
 #include <linux/vfio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -16,6 +19,18 @@ template <typename T>
 void Append(std::vector<std::byte>* to, const T& value) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
   to->insert(to->end(), bytes.begin(), bytes.end());
+}
+
+// Whether it is an eventfd: a write to anything else may wait for ever, or end
+// the process. Such a write does not wait from now on.
+bool MakeEvent(const OwnedFd& fd) {
+  constexpr std::string_view kEvent = "anon_inode:[eventfd]";
+  std::array<char, kEvent.size() + 1> name{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
+  const ssize_t bytes = readlink(link.c_str(), name.data(), name.size());
+  return bytes == static_cast<ssize_t>(kEvent.size()) &&
+         std::string_view(name.data(), kEvent.size()) == kEvent &&
+         fcntl(fd.get(), F_SETFL, O_NONBLOCK) == 0;
 }
 
 void Refuse(Answer* answer, int error) {
@@ -155,11 +170,16 @@ bool Session::OnDmaUnmap(Body body, Answer* answer) {
     return true;
   }
   // Also of nothing: a client behind an IOMMU asks for that.
+  Result<size_t> done = size_t{0};
   if ((unmap.flags & kUnmapAll) != 0) {
-    function_.UnmapDma(0, UINT64_MAX);
+    done = function_.UnmapDma(0, UINT64_MAX);
   } else if (unmap.bytes != 0) {
     const uint64_t more = std::min(unmap.bytes - 1, UINT64_MAX - unmap.address);
-    function_.UnmapDma(unmap.address, unmap.address + more);
+    done = function_.UnmapDma(unmap.address, unmap.address + more);
+  }
+  if (!done.ok()) {
+    Refuse(answer, static_cast<int>(done.error()));
+    return true;
   }
   unmap.argsz = sizeof(unmap);
   Append(&answer->body, unmap);
@@ -256,7 +276,8 @@ bool Session::OnSetInterrupts(Body body, std::vector<OwnedFd> fds,
       return true;
     case VFIO_IRQ_SET_DATA_EVENTFD:
       // As many descriptors as interrupts, or none: they are turned off.
-      if (!fds.empty() && fds.size() != set.count) {
+      if (!fds.empty() && (fds.size() != set.count ||
+                           !std::all_of(fds.begin(), fds.end(), MakeEvent))) {
         Refuse(answer, EINVAL);
         return true;
       }

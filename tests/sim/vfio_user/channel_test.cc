@@ -8,7 +8,9 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace heddle::sim::vfio_user {
 namespace {
@@ -125,6 +127,51 @@ TEST_F(ChannelTest, LongMessagesWaitForRoom) {
     got += progress == Channel::Progress::kMessage ? 1 : 0;
   }
   sender.join();
+}
+
+// However few come with each of its bytes.
+TEST_F(ChannelTest, MessageWithTooManyDescriptorsIsBad) {
+  const OwnedFd event(eventfd(0, EFD_CLOEXEC));
+  const std::array<int, 2> pair = {event.get(), event.get()};
+  // Each byte of a header, as a piece with descriptors of its own.
+  for (size_t i = 0; i < kMaxMessageFds / pair.size() + 1; ++i) {
+    EXPECT_EQ(server_->Receive(&message_), Channel::Progress::kMore);
+    char byte = 0;
+    iovec piece{.iov_base = &byte, .iov_len = 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(pair))> control{};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(pair));
+    std::memcpy(CMSG_DATA(part), pair.data(), sizeof(pair));
+    ASSERT_EQ(sendmsg(client_->fd(), &message, 0), 1);
+  }
+  EXPECT_EQ(server_->Receive(&message_), Channel::Progress::kBad);
+  EXPECT_NE(server_->why().find("16"), std::string::npos);
+}
+
+TEST_F(ChannelTest, QueuedMessagesWaitForRoomWithoutTheirSender) {
+  const std::vector<std::byte> body(kMaxMessageBytes - sizeof(Header));
+  int queued = 0;
+  while (!server_->sending()) {
+    ASSERT_TRUE(server_->Queue(HeaderOf(body.size(), 1), body));
+    ++queued;
+  }
+  ASSERT_TRUE(server_->Queue(HeaderOf(0, 2), {}));
+  while (queued >= 0) {
+    ASSERT_TRUE(server_->Flush());
+    const Channel::Progress progress = client_->Receive(&message_);
+    if (progress == Channel::Progress::kMessage) {
+      EXPECT_EQ(message_.header.id, queued == 0 ? 2 : 1);
+      --queued;
+    }
+  }
+  EXPECT_FALSE(server_->sending());
 }
 
 }  // namespace

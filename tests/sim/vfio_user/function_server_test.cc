@@ -198,6 +198,28 @@ TEST_F(FunctionServerTest, ClientThatTalksNonsenseEndsAloneAndTheNextIsServed) {
   EXPECT_TRUE(last.Greet());
 }
 
+// It neither holds the server up when it is to stop nor fills its memory.
+TEST_F(FunctionServerTest, ClientThatTakesNoAnswersIsAskedForNoMore) {
+  Start();
+  Client client(path_);
+  ASSERT_TRUE(client.connected() && client.Greet());
+  const auto body = Client::Bytes(
+      RegionAccess{.region = VFIO_PCI_CONFIG_REGION_INDEX, .count = kPage});
+  Header header{.id = 1,
+                .command = Command::kRegionRead,
+                .bytes = static_cast<uint32_t>(sizeof(Header) + body.size()),
+                .flags = 0,
+                .error = 0};
+  std::vector<std::byte> bytes = Client::Bytes(header);
+  bytes.insert(bytes.end(), body.begin(), body.end());
+  // Until it takes nothing for a while; stopping it ends the test.
+  pollfd room{.fd = client.channel().fd(), .events = POLLOUT, .revents = 0};
+  constexpr int kQuietMs = 200;
+  while (poll(&room, 1, kQuietMs) == 1) {
+    ASSERT_GT(send(room.fd, bytes.data(), bytes.size(), MSG_DONTWAIT), 0);
+  }
+}
+
 // Nothing of a client is left for the next one.
 TEST_F(FunctionServerTest, FunctionIsAsAfterPowerOnForEachClient) {
   Start();

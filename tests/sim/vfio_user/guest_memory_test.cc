@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/vfio_user/guest_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/seed.h"
@@ -84,7 +88,7 @@ TEST_F(GuestMemoryTest, RangeWithoutFileIsKnownAndNotReached) {
   std::array<uint8_t, 1> byte = {1};
   EXPECT_FALSE(memory_.Read(0x10000, byte));
   EXPECT_EQ(Map(0x10000, kPage, 0).error(), Errno{EEXIST});
-  EXPECT_EQ(memory_.Unmap(0x10000, 0x10fff), 1u);
+  EXPECT_EQ(memory_.Unmap(0x10000, 0x10fff).value(), 1u);
 }
 
 TEST_F(GuestMemoryTest, BadRangesAreRefused) {
@@ -112,19 +116,45 @@ TEST_F(GuestMemoryTest, FileThatCouldShrinkIsRefused) {
       Errno{EPERM});
 }
 
+// The process serves other clients, too.
+TEST_F(GuestMemoryTest, ClientTakesNoMoreFilesThanItsShare) {
+  std::vector<std::unique_ptr<MemoryFile>> files;
+  for (uint64_t i = 0; i <= GuestMemory::kMostFiles; ++i) {
+    files.push_back(std::make_unique<MemoryFile>(kPage));
+    const auto done =
+        memory_.Map(i * kPage, kPage, files.back()->Copy(), 0, true);
+    EXPECT_EQ(done.ok(), i < GuestMemory::kMostFiles) << i;
+  }
+  ASSERT_TRUE(memory_.Unmap(0, UINT64_MAX).ok());
+  const OwnedFd large(memfd_create("large", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(large.get(),
+                      static_cast<off_t>(GuestMemory::kMostFileBytes + kPage)),
+            0);
+  ASSERT_EQ(fcntl(large.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_EQ(memory_.Map(0, kPage, OwnedFd(dup(large.get())), 0, true).error(),
+            Errno{ENOSPC});
+  EXPECT_TRUE(Map(0x10000, kPage, 0).ok());
+}
+
 TEST_F(GuestMemoryTest, UnmappingEndsWhatLiesInside) {
   for (uint64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(Map(0x10000 + i * 2 * kPage, kPage, i * kPage).ok());
   }
-  EXPECT_EQ(memory_.Unmap(0x11000, 0x11fff), 0u);
-  EXPECT_EQ(memory_.Unmap(0x12000, 0x14fff), 2u);
+  EXPECT_EQ(memory_.Unmap(0x11000, 0x11fff).value(), 0u);
+  EXPECT_EQ(memory_.Unmap(0x12000, 0x14fff).value(), 2u);
   std::array<uint8_t, 1> byte{};
   EXPECT_TRUE(memory_.Read(0x10000, byte));
   EXPECT_FALSE(memory_.Read(0x12000, byte));
-  // Half of one: it stays.
-  EXPECT_EQ(memory_.Unmap(0x16000, 0x167ff), 0u);
+  // Half of one, in front, behind and in the middle: all stay.
+  for (const auto& [first, last] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {0x10000, 0x167ff}, {0x10800, UINT64_MAX}, {0x16400, 0x167ff}}) {
+    const auto done = memory_.Unmap(first, last);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error(), Errno{EINVAL});
+    EXPECT_EQ(memory_.mappings(), 2u);
+  }
   EXPECT_TRUE(memory_.Read(0x16fff, byte));
-  EXPECT_EQ(memory_.Unmap(0, UINT64_MAX), 2u);
+  EXPECT_EQ(memory_.Unmap(0, UINT64_MAX).value(), 2u);
   EXPECT_EQ(memory_.files(), 0u);
 }
 
@@ -163,6 +193,18 @@ TEST_F(GuestMemoryTest, RandomMappingsAreTranslatedRightly) {
         break;
       }
       case 1: {
+        const auto cut = std::any_of(
+            mappings.begin(), mappings.end(), [&](const auto& mapping) {
+              const uint64_t end = mapping.first + mapping.second;
+              return mapping.first < first + pages && end > first &&
+                     (mapping.first < first || end > first + pages);
+            });
+        const auto done =
+            memory_.Unmap(first * kPage, (first + pages) * kPage - 1);
+        ASSERT_EQ(done.ok(), !cut);
+        if (cut) {
+          break;
+        }
         size_t ended = 0;
         for (auto at = mappings.begin(); at != mappings.end();) {
           if (at->first >= first && at->first + at->second <= first + pages) {
@@ -175,8 +217,7 @@ TEST_F(GuestMemoryTest, RandomMappingsAreTranslatedRightly) {
             ++at;
           }
         }
-        ASSERT_EQ(memory_.Unmap(first * kPage, (first + pages) * kPage - 1),
-                  ended);
+        ASSERT_EQ(done.value(), ended);
         break;
       }
       default: {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/vfio_user/session.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/vfio.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -72,8 +74,8 @@ class RecordedFunction final : public Function {
                       uint64_t offset, bool writable) override {
     return memory.Map(iova, bytes, std::move(file), offset, writable);
   }
-  void UnmapDma(uint64_t first, uint64_t last) override {
-    memory.Unmap(first, last);
+  Result<size_t> UnmapDma(uint64_t first, uint64_t last) override {
+    return memory.Unmap(first, last);
   }
   void Reset() override { ++resets; }
 
@@ -130,6 +132,7 @@ class SessionTest : public testing::Test {
   int error() const { return static_cast<int>(answer_.header.error); }
   static std::vector<OwnedFd> Events(int count) {
     std::vector<OwnedFd> fds;
+    fds.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       fds.emplace_back(eventfd(0, EFD_CLOEXEC));
     }
@@ -327,7 +330,11 @@ TEST_F(SessionTest, MemoryIsMappedAndUnmapped) {
   EXPECT_EQ(error(), EINVAL);
   EXPECT_FALSE(Ask(Command::kDmaMap, Body(map), Events(2)));
 
-  DmaUnmap unmap{.argsz = sizeof(DmaUnmap), .address = 0, .bytes = 0x100000};
+  DmaUnmap unmap{
+      .argsz = sizeof(DmaUnmap), .address = 0x101000, .bytes = 0x1000};
+  ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(unmap)));
+  EXPECT_EQ(error(), EINVAL) << "half a mapping";
+  unmap = {.argsz = sizeof(DmaUnmap), .address = 0, .bytes = 0x100000};
   ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(unmap)));
   EXPECT_EQ(error(), 0) << "an unmap of nothing succeeds";
   EXPECT_EQ(function_.memory.mappings(), 1u);
@@ -354,6 +361,27 @@ TEST_F(SessionTest, ClientMayAskForNoAnswer) {
   ASSERT_TRUE(Ask(Command::kDeviceReset, {}, {}, kFlagNoReply));
   EXPECT_FALSE(answer_.wanted);
   EXPECT_EQ(function_.resets, 1);
+}
+
+// A write to a pipe without readers would end the server.
+TEST_F(SessionTest, InterruptsGoToEventsOnly) {
+  ASSERT_TRUE(Greet());
+  constexpr uint32_t kEvents =
+      VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const OwnedFd reader(ends[0]);
+  std::vector<OwnedFd> fds = Events(1);
+  fds.emplace_back(ends[1]);
+  ASSERT_TRUE(Set(VFIO_PCI_MSIX_IRQ_INDEX, 0, 2, kEvents, std::move(fds)));
+  EXPECT_EQ(error(), EINVAL);
+  EXPECT_EQ(function_.on(), 0u);
+  // One that is full keeps nobody waiting.
+  ASSERT_TRUE(Set(VFIO_PCI_MSIX_IRQ_INDEX, 0, 1, kEvents, Events(1)));
+  const OwnedFd& event = function_.connected[{VFIO_PCI_MSIX_IRQ_INDEX, 0}];
+  constexpr uint64_t kFull = UINT64_MAX - 1;
+  ASSERT_EQ(write(event.get(), &kFull, sizeof(kFull)), 8);
+  EXPECT_EQ(write(event.get(), &kFull, sizeof(kFull)), -1);
 }
 
 // Whatever comes: an answer or the end, and nothing outside (the function's own
