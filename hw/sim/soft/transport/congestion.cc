@@ -4,23 +4,33 @@
 #include <algorithm>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/transport/psn.h"
 
 namespace heddle::sim::soft {
 
 namespace {
 
-// UET 3.1.
-constexpr double kReferenceBytes = 100e9 / 8 * 12e-6;  // 100 Gb/s x 12 us.
-constexpr double kReferenceRtt = 12e3;                 // ns.
-constexpr double kGamma = 0.8;
-constexpr double kMaxDecrease = 0.5;
-constexpr double kDelayGain = 0.0125;
-constexpr double kFastScale = 0.25;
+// UET 3.1, in fractions of two's powers.
+constexpr uint32_t kDelayShift = 6;    // Gain of the average delay: 1/64.
+constexpr uint32_t kNoDelayShift = 7;  // A delay of 1/128 target is none.
+constexpr uint32_t kGamma = 205;       // 0.8, in 256ths.
+constexpr uint32_t kMaxDecrease = 128;
+constexpr uint32_t kEta = 38;  // 0.15
 constexpr uint32_t kAdjustPackets = 8;
 constexpr uint32_t kAdaptGate = 3;
-constexpr double kAdaptThreshold = 4;  // Target delays.
-// A delay of a hundredth of the target's is none.
-constexpr double kNoDelay = 0.01;
+constexpr uint32_t kAdaptThreshold = 4;  // Target delays.
+// scaling_a = window / 1.5 / (100 Gb/s x 12 us), in 2^-16: the window times
+// this, shifted.
+constexpr uint32_t kScale = 76355;
+constexpr uint32_t kScaleShift = 18;
+// alpha x target = 4 x scaling_a x MTU x 1 / 3 us, and fair_ = 5 x scaling_a x
+// MTU = alpha x 15 us. What is gathered is in units of 1024 ns x bytes.
+constexpr uint32_t kUnitShift = 10;
+constexpr uint32_t kFair = 15;
+constexpr uint32_t kStep = 350;  // 1024 / 3000, in 1024ths.
+constexpr uint64_t kMax24 = (1u << 24) - 1;
+constexpr uint64_t kMax28 = (1u << 28) - 1;
+constexpr uint64_t kMax32 = UINT32_MAX;
 
 }  // namespace
 
@@ -28,21 +38,20 @@ void Congestion::Open(const Settings& settings) {
   *this = Congestion();
   packet_ = NominalBytes(settings.mtu + contract::wire::PdsRequest::kBytes +
                          contract::wire::SesStd::kBytes);
-  cwnd_ = settings.cwnd_bytes;
-  nscc_ = settings.congestion && settings.cwnd_bytes != 0 &&
-          settings.base_rtt_ns != 0;
-  if (!nscc_) {
+  if (settings.cwnd_bytes == 0) {
     return;
   }
-  config_rtt_ = settings.base_rtt_ns;
-  max_cwnd_ = cwnd_;  // 1.5 x link speed x base RTT, chosen by the firmware.
-  target_ = static_cast<double>(config_rtt_);
-  const double scale_a = cwnd_ / 1.5 / kReferenceBytes;
-  const double scale_b = target_ / kReferenceRtt;
-  alpha_ = 4.0 * scale_a * scale_b * packet_ / target_;
-  fair_ = 5.0 * packet_ * scale_a;
-  eta_ = 0.15 * packet_ * scale_a;
-  fast_scale_ = kFastScale * scale_a;
+  const uint64_t bytes = std::min<uint64_t>(settings.cwnd_bytes, kMax24);
+  min_cwnd_ = uint64_t{packet_} << kFraction;
+  max_cwnd_ = std::clamp(bytes << kFraction, min_cwnd_, kWindow * min_cwnd_);
+  cwnd_ = max_cwnd_;  // 1.5 x link speed x base RTT, chosen by the firmware.
+  nscc_ = settings.congestion && settings.base_rtt_ns != 0;
+  target_ = std::min(settings.base_rtt_ns, kMax24);
+  const uint64_t scale = bytes * kScale >> kScaleShift;
+  const uint64_t packets = scale * packet_ >> (16 - kFraction);
+  step_ = packets * kStep >> 10;
+  eta_ = packets * kEta >> 8;
+  fast_scale_ = scale >> 2;  // 0.25 x scaling_a.
 }
 
 void Congestion::OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked,
@@ -50,76 +59,91 @@ void Congestion::OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked,
   if (!nscc_) {
     return;
   }
-  achieved_ += bytes;
-  if (rtt_ns != 0) {
-    base_rtt_ = base_rtt_ == 0 ? rtt_ns : std::min(base_rtt_, rtt_ns);
-    const double delay = static_cast<double>(rtt_ns - base_rtt_);
-    average_delay_ += kDelayGain * (delay - average_delay_);
-    QuickAdapt(now_ns, delay > kAdaptThreshold * target_, delay);
-    if (ignore_bytes_ >= bytes && marked) {
-      ignore_bytes_ -= bytes;
-      return;
-    }
-    ignore_bytes_ = 0;
-    fast_bytes_ =
-        !marked && delay < kNoDelay * target_ ? fast_bytes_ + bytes : 0;
-    if (!marked && delay < target_) {
-      if (static_cast<double>(fast_bytes_) > cwnd_) {
-        cwnd_ += static_cast<double>(bytes) * fast_scale_;
-      } else {
-        increase_ += alpha_ * static_cast<double>(bytes) * (target_ - delay);
-      }
-    } else if (!marked) {
-      increase_ += fair_ * static_cast<double>(bytes);
-    } else if (delay >= target_ && average_delay_ > target_) {
-      Decrease(1 - kGamma * (average_delay_ - target_) / average_delay_,
-               now_ns);
-    }
+  const uint32_t now = static_cast<uint32_t>(now_ns);
+  const uint32_t size = static_cast<uint32_t>(bytes);
+  achieved_ = std::min(achieved_ + size, kMax24);
+  if (rtt_ns != 0 &&
+      !TakeRtt(size, static_cast<uint32_t>(std::min(rtt_ns, kMax24)), marked,
+               now)) {
+    return;
   }
-  Apply(bytes, now_ns);
+  Apply(size, now);
 }
 
-void Congestion::Decrease(double factor, uint64_t now_ns) {
+bool Congestion::TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked,
+                         uint32_t now_ns) {
+  base_rtt_ = base_rtt_ == 0 ? rtt_ns : std::min(base_rtt_, rtt_ns);
+  const uint64_t delay = rtt_ns - base_rtt_;
+  average_delay_ += delay;
+  average_delay_ -= (average_delay_ - delay) >> kDelayShift;
+  QuickAdapt(now_ns, delay > kAdaptThreshold * target_);
+  if (marked && ignore_bytes_ >= bytes) {
+    ignore_bytes_ -= bytes;
+    return false;
+  }
+  ignore_bytes_ = 0;
+  const bool none = !marked && delay <= target_ >> kNoDelayShift;
+  fast_bytes_ = none ? std::min(fast_bytes_ + bytes, kMax24) : 0;
+  if (!marked && delay < target_) {
+    if (fast_bytes_ << kFraction > cwnd_) {
+      SetWindow(cwnd_ + (bytes * fast_scale_ >> (16 - kFraction)));
+    } else {
+      increase_ = std::min(
+          increase_ + (bytes * (target_ - delay) >> kUnitShift), kMax32);
+    }
+  } else if (!marked) {
+    increase_ = std::min(increase_ + uint64_t{kFair} * bytes, kMax32);
+  } else if (delay >= target_ && average_delay_ >> kAverage > target_) {
+    Decrease(now_ns);
+  }
+  return true;
+}
+
+void Congestion::Decrease(uint32_t now_ns) {
   if (now_ns - decreased_at_ < base_rtt_) {
     return;
   }
   decreased_at_ = now_ns;
   increase_ = 0;
-  cwnd_ = std::max(cwnd_ * std::max(factor, kMaxDecrease),
-                   static_cast<double>(packet_));
+  const uint64_t average = average_delay_ >> kAverage;
+  const uint64_t part =
+      std::min<uint64_t>((average - target_) * kGamma / average, kMaxDecrease);
+  SetWindow(cwnd_ - (cwnd_ * part >> 8));
 }
 
 // Delivered much less than the window allows, and the path shows why: what was
 // delivered is the window.
-void Congestion::QuickAdapt(uint64_t now_ns, bool congested, double delay) {
-  const uint64_t period = base_rtt_ + static_cast<uint64_t>(target_);
-  if (now_ns - adapted_at_ < period) {
+void Congestion::QuickAdapt(uint32_t now_ns, bool congested) {
+  if (now_ns - adapted_at_ < base_rtt_ + target_) {
     return;
   }
-  const double achieved = static_cast<double>(achieved_);
-  if (adapted_at_ != 0 && congested && delay >= 0 &&
-      achieved < max_cwnd_ / (1u << kAdaptGate)) {
-    cwnd_ = std::max(achieved, static_cast<double>(packet_));
+  if (adapting_ && congested &&
+      achieved_ << kFraction < max_cwnd_ >> kAdaptGate) {
+    SetWindow(achieved_ << kFraction);
     ignore_bytes_ = achieved_;
     increase_ = 0;
   }
+  adapting_ = true;
   adapted_at_ = now_ns;
   achieved_ = 0;
 }
 
-void Congestion::Apply(uint64_t bytes, uint64_t now_ns) {
+void Congestion::Apply(uint32_t bytes, uint32_t now_ns) {
   adjust_bytes_ += bytes;
-  const bool period = now_ns - adjusted_at_ >= config_rtt_;
-  if (period || adjust_bytes_ >= uint64_t{kAdjustPackets} * packet_) {
-    cwnd_ += increase_ / cwnd_;
+  const bool period = now_ns - adjusted_at_ >= target_;
+  if (period || adjust_bytes_ >= kAdjustPackets * packet_) {
+    SetWindow(cwnd_ + std::min(step_ * increase_ / cwnd_bytes(), kMax28));
     increase_ = 0;
     adjust_bytes_ = 0;
   }
   if (period) {
-    cwnd_ += eta_;
+    SetWindow(cwnd_ + eta_);
     adjusted_at_ = now_ns;
   }
-  cwnd_ = std::min(cwnd_, max_cwnd_);
+}
+
+void Congestion::SetWindow(uint64_t cwnd) {
+  cwnd_ = std::clamp(cwnd, min_cwnd_, max_cwnd_);
 }
 
 void Congestion::OnLoss(uint64_t bytes, uint64_t now_ns) {
@@ -127,14 +151,14 @@ void Congestion::OnLoss(uint64_t bytes, uint64_t now_ns) {
     return;
   }
   fast_bytes_ = 0;
-  cwnd_ = std::max(cwnd_ - static_cast<double>(bytes),
-                   static_cast<double>(packet_));
-  QuickAdapt(now_ns, true, 0);
+  const uint64_t lost = bytes << kFraction;
+  SetWindow(cwnd_ > lost ? cwnd_ - lost : 0);
+  QuickAdapt(static_cast<uint32_t>(now_ns), true);
 }
 
 void Congestion::OnTimeout() {
   if (nscc_) {
-    cwnd_ = std::max(cwnd_ / 2, static_cast<double>(packet_));
+    SetWindow(cwnd_ / 2);
     increase_ = 0;
     fast_bytes_ = 0;
   }

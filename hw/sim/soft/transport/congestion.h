@@ -14,6 +14,9 @@ constexpr uint32_t NominalBytes(uint32_t pds_bytes) {
   return pds_bytes + 8 + contract::kCrcBytes + 40;
 }
 
+// In whole numbers, so that hw/rtl/transport/heddle_nscc.sv has the same window
+// after the same events. Times wrap at 32 bits: an age beyond that may look
+// short, and delays one adjustment.
 class Congestion {
  public:
   void Open(const Settings& settings);
@@ -21,7 +24,7 @@ class Congestion {
   // May one more packet leave while `flight_bytes` are out?
   bool Allows(uint64_t flight_bytes) const {
     return cwnd_ == 0 || flight_bytes == 0 ||
-           static_cast<double>(flight_bytes + packet_) <= cwnd_;
+           flight_bytes + packet_ <= cwnd_bytes();
   }
 
   // An ACK for `bytes` more. `rtt_ns` is 0 when it measured none; `marked`: its
@@ -32,32 +35,40 @@ class Congestion {
   // The retransmission timer ended: halves the window.
   void OnTimeout();
 
-  double cwnd_bytes() const { return cwnd_; }
+  uint64_t cwnd_bytes() const { return cwnd_ >> kFraction; }
 
  private:
-  void Decrease(double factor, uint64_t now_ns);
-  void QuickAdapt(uint64_t now_ns, bool congested, double delay);
-  void Apply(uint64_t bytes, uint64_t now_ns);
+  static constexpr uint32_t kFraction = 8;  // Bits of `cwnd_`.
+  static constexpr uint32_t kAverage = 6;   // Bits of `average_delay_`.
 
-  double cwnd_ = 0;  // 0: no limit.
-  double max_cwnd_ = 0;
-  double increase_ = 0;       // Gathered since the last adjustment.
-  double average_delay_ = 0;  // ns.
-  double target_ = 0;         // Queueing delay aimed at, ns.
-  double alpha_ = 0;
-  double fair_ = 0;
-  double eta_ = 0;
-  double fast_scale_ = 0;
-  uint64_t base_rtt_ = 0;
-  uint64_t config_rtt_ = 0;
-  uint64_t decreased_at_ = 0;
-  uint64_t adjusted_at_ = 0;
-  uint64_t adapted_at_ = 0;
+  // False: the mark belongs to the past, and so does the ACK.
+  bool TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked, uint32_t now_ns);
+  void Decrease(uint32_t now_ns);
+  void QuickAdapt(uint32_t now_ns, bool congested);
+  void Apply(uint32_t bytes, uint32_t now_ns);
+  void SetWindow(uint64_t cwnd);
+
+  uint64_t cwnd_ = 0;  // 2^-8 bytes; 0: no limit.
+  uint64_t max_cwnd_ = 0;
+  uint64_t min_cwnd_ = 0;
+  uint64_t target_ = 0;  // Queueing delay aimed at, and the empty network, ns.
+  // From the settings: alpha and fair_ in one, eta, and the fast increase.
+  uint64_t step_ = 0;
+  uint64_t eta_ = 0;
+  uint64_t fast_scale_ = 0;
+
+  uint64_t increase_ = 0;       // Gathered since the last adjustment.
+  uint64_t average_delay_ = 0;  // 2^-6 ns.
+  uint32_t base_rtt_ = 0;
+  uint32_t decreased_at_ = 0;
+  uint32_t adjusted_at_ = 0;
+  uint32_t adapted_at_ = 0;
   uint64_t achieved_ = 0;      // Bytes since the last quick adapt's period.
-  uint64_t adjust_bytes_ = 0;  // Bytes since the last adjustment.
+  uint32_t adjust_bytes_ = 0;  // Bytes since the last adjustment.
   uint64_t fast_bytes_ = 0;    // Bytes acknowledged without any delay.
   uint64_t ignore_bytes_ = 0;  // Marks of so many bytes belong to the past.
   uint32_t packet_ = 0;
+  bool adapting_ = false;  // A period of quick adapt has begun.
   bool nscc_ = false;
 };
 

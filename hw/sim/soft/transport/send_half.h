@@ -101,7 +101,7 @@ class SendHalf {
   bool waiting() const { return waiting_; }
   // Something was sent twice since all was answered.
   bool resent() const { return resent_; }
-  double cwnd_bytes() const { return congestion_.cwnd_bytes(); }
+  uint64_t cwnd_bytes() const { return congestion_.cwnd_bytes(); }
 
  private:
   bool MaySend() const {
