@@ -152,6 +152,20 @@ package heddle_transport_pkg;
     logic [SackW-1:0]     round;  // First never sent, when something was sent again last.
   } sack_t;
 
+  // What happened on a PDC that its congestion window depends on.
+  localparam int unsigned FlightW = SackW;
+  typedef struct packed {
+    logic [PdcW-1:0]    pdc;
+    logic               open;     // It begins. Or
+    logic               timeout;  // its retransmission timer ended. Or
+    logic               ack;      // an ACK came, for `packets` more,
+    logic [FlightW-1:0] packets;
+    logic [23:0]        rtt;      // ns; 0: it measured none;
+    logic               marked;   // what it answers met congestion;
+    logic [FlightW-1:0] lost;     // and so many packets are known to be lost.
+    logic [31:0]        now;      // ns, wraps.
+  } nscc_event_t;
+
   // What becomes of a packet at the target, with all it changes. Valid for one packet.
   typedef struct packed {
     logic               respond;

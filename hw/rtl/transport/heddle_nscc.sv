@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion windows of the PDCs: fixed, or NSCC (UET 3.1).
+//
+// In order: events change the window of their PDC one after the other; a window that changed is offered
+//           until it is taken.
+// Same:     in whole numbers as hw/sim/soft/transport/congestion.cc, whose windows it has after the same
+//           events. A packet counts as one of the payload MTU.
+// Latency:  10 to 40 cycles for an event.
+
+`include "heddle_assert.svh"
+
+module heddle_nscc
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+  import heddle_transport_pkg::*;
+(
+  input  logic            clk_i,
+  input  logic            rst_ni,
+
+  input  port_cfg_t       port_i,
+  input  transport_cfg_t  transport_i,
+
+  input  logic            event_valid_i,
+  output logic            event_ready_o,  // Room for two: its source decides a cycle before.
+  input  nscc_event_t     event_i,
+
+  output logic            window_valid_o,
+  input  logic            window_ready_i,
+  output logic [PdcW-1:0] window_pdc_o,
+  output logic [FlightW-1:0] window_o,    // Packets, at least 1.
+  output logic [19:0]     window_bytes_o,
+
+  output logic            idle_o
+);
+  localparam int unsigned Fraction = 8;   // Bits of a window behind the bytes.
+  localparam int unsigned WindowW  = 20 + Fraction;
+  localparam int unsigned TimeW    = 24;  // ns.
+  localparam int unsigned BytesW   = 20;  // What one event can be about.
+  localparam int unsigned Depth    = 64;
+  // UET 3.1; the comments in congestion.cc say how.
+  localparam logic [23:0] HeaderBytes = 24'd108;
+  localparam logic [16:0] Scale    = 17'd76355;
+  localparam logic [7:0]  Gamma    = 8'd205;
+  localparam logic [7:0]  MaxDecrease = 8'd128;
+
+  typedef struct packed {
+    logic [WindowW-1:0] cwnd;       // 2^-8 bytes.
+    logic [31:0]        increase;
+    logic [TimeW+5:0]   average;    // 2^-6 ns.
+    logic [TimeW-1:0]   base;
+    logic [31:0]        decreased_at;
+    logic [31:0]        adjusted_at;
+    logic [31:0]        adapted_at;
+    logic               adapting;
+    logic [23:0]        achieved;
+    logic [BytesW-1:0]  adjust;
+    logic [23:0]        fast;
+    logic [23:0]        ignore;
+    logic [FlightW-1:0] packets;    // Window that was offered last.
+  } nscc_t;
+
+  typedef enum logic [3:0] {
+    StIdle, StLoad, StAck, StAverage, StAdapt, StJudge, StAdd, StRatio, StCut, StApply, StGain,
+    StLoss, StSize, StWrite
+  } state_e;
+
+  // ------------------------------------------------------------------ constants
+  // Settled long before the first event: firmware writes the tables before the port is enabled.
+  logic [13:0]        packet_q;
+  logic [23:0]        bytes_q, target_q, scale_q;
+  logic [WindowW-1:0] min_q, max_q, step_q, eta_q;
+  logic [29:0]        packets_q;   // scaling_a in packets, 2^-8 bytes.
+  logic [21:0]        fast_q;
+  logic [40:0]        scaled;
+  logic [37:0]        packets, eta_wide;
+  logic [39:0]        step_wide;
+  assign scaled    = 41'(bytes_q) * 41'(Scale);
+  assign packets   = 38'(scale_q) * 38'(packet_q);
+  assign step_wide = 40'(packets_q) * 40'd350;
+  assign eta_wide  = 38'(packets_q) * 38'd38;
+  always_ff @(posedge clk_i) begin
+    packet_q  <= 14'(24'(port_i.payload_mtu) + HeaderBytes);
+    bytes_q   <= transport_i.cwnd_bytes[31:24] != '0 ? '1 : transport_i.cwnd_bytes[23:0];
+    target_q  <= transport_i.base_rtt_ns[31:24] != '0 ? '1 : transport_i.base_rtt_ns[23:0];
+    scale_q   <= 24'(scaled >> 18);
+    packets_q <= 30'(packets >> (16 - Fraction));
+    step_q    <= WindowW'(step_wide >> 10);
+    eta_q     <= WindowW'(eta_wide >> 8);
+    fast_q    <= scale_q[23:2];
+    min_q     <= {6'b0, packet_q, {Fraction{1'b0}}};
+    max_q     <= bytes_q < {10'b0, packet_q} ? {6'b0, packet_q, {Fraction{1'b0}}}
+               : bytes_q > {4'b0, packet_q, 6'b0} ? {packet_q, {(6 + Fraction){1'b0}}}
+               : {bytes_q[19:0], {Fraction{1'b0}}};
+  end
+
+  // -------------------------------------------------------------------- events
+  logic                   event_ready, event_valid, take;
+  nscc_event_t            event_next, e_q;
+  logic [$clog2(Depth):0] event_count;
+  heddle_fifo #(.Width($bits(nscc_event_t)), .Depth(Depth)) u_events (
+    .clk_i, .rst_ni, .valid_i(event_valid_i), .ready_o(event_ready), .data_i(event_i),
+    .valid_o(event_valid), .ready_i(take), .data_o(event_next), .count_o(event_count)
+  );
+  assign event_ready_o = event_count <= ($clog2(Depth)+1)'(Depth - 2);
+
+  state_e state_q;
+  nscc_t  s_q, d, loaded;
+  logic   stored, unused_error, ready;
+  assign take = state_q == StIdle && event_valid && ready;
+  heddle_mem #(.Width($bits(nscc_t)), .Depth(NumPdc)) u_state (
+    .clk_i, .rst_ni, .wen_i(stored), .waddr_i(e_q.pdc), .wdata_i(s_q),
+    .raddr_i(event_next.pdc), .rdata_o(loaded), .error_o(unused_error), .ready_o(ready)
+  );
+
+  // ------------------------------------------------------------------- one step
+  // Within the bounds.
+  function automatic logic [WindowW-1:0] bounded(logic [WindowW+1:0] wanted,
+                                                 logic [WindowW-1:0] least, logic [WindowW-1:0] most);
+    bounded = wanted < {2'b0, least} ? least : wanted > {2'b0, most} ? most : wanted[WindowW-1:0];
+  endfunction
+  // At most all ones.
+  function automatic logic [23:0] most24(logic [24:0] wide);
+    most24 = wide[24] ? '1 : wide[23:0];
+  endfunction
+
+  logic [BytesW-1:0]  bytes, lost;
+  logic [TimeW-1:0]   base, delay_q, over_q;
+  logic [TimeW+1:0]   much;
+  logic               congested_q, losing_q, huge_q, past, none, period, due, adapts, changed, leave;
+  logic [23:0]        fast;
+  logic [23:0]        factor;
+  logic [43:0]        product_q;
+  logic [WindowW+1:0] grown;
+  logic [32:0]        gathered;
+  logic [59:0]        gain;
+  logic [31:0]        above;
+  logic [WindowW-1:0] faster;
+  logic [7:0]         part;
+  logic [WindowW+7:0] cut;
+  logic [TimeW:0]     adapt_period;
+
+  // Division, two bits a cycle: `rem` < `den`; the dividend goes on with the top bits of `low`.
+  logic [24:0]        rem_q, rem_d;
+  logic [27:0]        low_q, low_d, quotient_q, quotient_d;
+  logic [23:0]        den_q;
+  logic [3:0]         count_q;
+  logic               divided;
+  always_comb begin
+    rem_d      = rem_q;
+    low_d      = low_q;
+    quotient_d = quotient_q;
+    for (int unsigned i = 0; i < 2; i++) begin
+      rem_d      = {rem_d[23:0], low_d[27]};
+      low_d      = {low_d[26:0], 1'b0};
+      quotient_d = {quotient_d[26:0], rem_d >= {1'b0, den_q}};
+      if (rem_d >= {1'b0, den_q}) rem_d = rem_d - {1'b0, den_q};
+    end
+  end
+  assign divided = count_q == '0;
+
+  assign bytes    = BytesW'(e_q.packets) * BytesW'(packet_q);
+  assign lost     = BytesW'(e_q.lost) * BytesW'(packet_q);
+  assign base     = s_q.base == '0 || e_q.rtt < s_q.base ? e_q.rtt : s_q.base;
+  assign much     = {target_q, 2'b0};
+  assign past     = e_q.marked && s_q.ignore >= 24'(bytes);
+  assign none     = !e_q.marked && delay_q <= target_q >> 7;
+  assign fast     = none ? most24({1'b0, s_q.fast} + 25'(bytes)) : '0;
+  assign period   = e_q.now - s_q.adjusted_at >= 32'(target_q);
+  assign due      = period || s_q.adjust >= BytesW'({packet_q, 3'b0});
+  assign grown    = {2'b0, s_q.cwnd} + (huge_q ? {2'b0, {WindowW{1'b1}}} : {2'b0, quotient_q}) +
+                    (period ? {2'b0, eta_q} : '0);
+  assign faster   = product_q[43:36] != '0 ? '1 : product_q[35:8];
+  assign gathered = {1'b0, s_q.increase} +
+                    (delay_q < target_q ? 33'(product_q >> 10)
+                                        : 33'({bytes, 4'b0}) - 33'(bytes));
+  assign gain     = 60'(step_q) * 60'(s_q.increase);
+  assign part     = quotient_q[7:0] > MaxDecrease ? MaxDecrease : quotient_q[7:0];
+  assign factor   = delay_q < target_q && {fast, {Fraction{1'b0}}} > 32'(s_q.cwnd)
+                        ? {2'b0, fast_q} : target_q - delay_q;
+  assign cut      = (WindowW+8)'(s_q.cwnd) * (WindowW+8)'(part);
+  assign above    = 32'(over_q) * 32'(Gamma);
+  assign adapt_period = {1'b0, s_q.base} + {1'b0, target_q};
+  assign adapts   = e_q.now - s_q.adapted_at >= 32'(adapt_period);
+  assign changed  = s_q.packets != quotient_q[FlightW-1:0] || e_q.open;
+  assign leave    = state_q == StWrite && divided && (!changed || !window_valid_q || window_ready_i);
+
+  always_comb begin
+    d = s_q;
+    unique case (state_q)
+      StLoad: begin
+        d = loaded;
+        if (e_q.open) begin
+          d      = '0;
+          d.cwnd = max_q;
+        end else if (e_q.timeout) begin
+          d.cwnd     = bounded({3'b0, loaded.cwnd[WindowW-1:1]}, min_q, max_q);
+          d.increase = '0;
+          d.fast     = '0;
+        end
+      end
+      StAck: begin
+        d.achieved = most24({1'b0, s_q.achieved} + 25'(bytes));
+        if (e_q.rtt != '0) d.base = base;
+      end
+      StAverage: d.average = s_q.average + (TimeW+6)'(delay_q) - (TimeW+6)'(s_q.average >> 6);
+      StAdapt: begin
+        if (adapts) begin
+          if (s_q.adapting && congested_q && 
+              {s_q.achieved, {Fraction{1'b0}}} < {7'b0, max_q[WindowW-1:3]}) begin
+            d.cwnd     = bounded({2'b0, WindowW'({s_q.achieved[19:0], {Fraction{1'b0}}})}, min_q, max_q);
+            d.ignore   = s_q.achieved;
+            d.increase = '0;
+          end
+          d.adapting   = 1'b1;
+          d.adapted_at = e_q.now;
+          d.achieved   = '0;
+        end
+      end
+      StJudge: begin
+        if (past) begin
+          d.ignore = s_q.ignore - 24'(bytes);
+        end else begin
+          d.ignore = '0;
+          d.fast   = fast;
+        end
+      end
+      StAdd: begin
+        if (delay_q < target_q && {s_q.fast, {Fraction{1'b0}}} > 32'(s_q.cwnd)) begin
+          d.cwnd     = bounded({2'b0, s_q.cwnd} + {2'b0, faster}, min_q, max_q);
+        end else begin
+          d.increase = gathered[32] ? '1 : gathered[31:0];
+        end
+      end
+      StRatio: begin
+        d.decreased_at = e_q.now;
+        d.increase     = '0;
+      end
+      StCut: if (divided) d.cwnd = bounded({2'b0, s_q.cwnd} - (WindowW+2)'(cut >> 8), min_q, max_q);
+      StApply: d.adjust = s_q.adjust + bytes;
+      StGain: begin
+        if (divided) begin
+          d.cwnd     = bounded(grown, min_q, max_q);
+          d.increase = '0;
+          d.adjust   = '0;
+          if (period) d.adjusted_at = e_q.now;
+        end
+      end
+      StLoss: begin
+        d.fast = '0;
+        d.cwnd = s_q.cwnd > {lost, {Fraction{1'b0}}}
+                     ? bounded({2'b0, s_q.cwnd - {lost, {Fraction{1'b0}}}}, min_q, max_q) : min_q;
+      end
+      StWrite: if (leave) d.packets = quotient_q[FlightW-1:0];
+      default: ;
+    endcase
+  end
+
+  logic written_q;  // The state is that of `e_q.pdc` and not stored yet.
+  always_ff @(posedge clk_i) s_q <= d;
+  assign stored = state_q == StIdle && written_q;
+
+  // ----------------------------------------------------------------------- order
+  logic   window_valid_q;
+  state_e after;
+  assign after = e_q.lost != '0 ? StLoss : StSize;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q        <= StIdle;
+      window_valid_q <= 1'b0;
+      written_q      <= 1'b0;
+    end else begin
+      if (window_ready_i) window_valid_q <= 1'b0;
+      unique case (state_q)
+        StIdle: begin
+          written_q <= 1'b0;
+          if (take) state_q <= StLoad;
+        end
+        StLoad:    state_q <= e_q.open || e_q.timeout ? StSize : e_q.ack ? StAck : after;
+        StAck:     state_q <= e_q.rtt != '0 ? StAverage : StApply;
+        StAverage: state_q <= StAdapt;
+        StAdapt:   state_q <= losing_q ? StSize : StJudge;
+        StJudge:   state_q <= past ? after
+                            : !e_q.marked ? StAdd
+                            : delay_q >= target_q && s_q.average[TimeW+5:6] > target_q &&
+                              e_q.now - s_q.decreased_at >= 32'(s_q.base) ? StRatio : StApply;
+        StAdd:     state_q <= StApply;
+        StRatio:   state_q <= StCut;
+        StCut:     if (divided) state_q <= StApply;
+        StApply:   state_q <= StGain;
+        StGain:    if (!due || divided) state_q <= after;
+        StLoss:    state_q <= StAdapt;
+        StSize:    state_q <= StWrite;
+        StWrite: begin
+          if (leave) begin
+            state_q   <= StIdle;
+            written_q <= 1'b1;
+            if (changed) window_valid_q <= 1'b1;
+          end
+        end
+        default:   state_q <= StIdle;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take) e_q <= event_next;
+    if (!divided) begin
+      rem_q      <= rem_d;
+      low_q      <= low_d;
+      quotient_q <= quotient_d;
+      count_q    <= count_q - 1'b1;
+    end
+    unique case (state_q)
+      StIdle: losing_q <= 1'b0;
+      StAck:     delay_q <= e_q.rtt - base;
+      StAverage: congested_q <= {2'b0, delay_q} > much;
+      StJudge: begin
+        product_q <= 44'(bytes) * 44'(factor);
+        over_q    <= s_q.average[TimeW+5:6] - target_q;
+      end
+      StRatio: begin
+        {rem_q, low_q} <= {1'b0, above, 20'b0};
+        den_q      <= s_q.average[TimeW+5:6];
+        quotient_q <= '0;
+        count_q    <= 4'd4;
+      end
+      StApply: begin
+        {rem_q, low_q} <= {1'b0, gain[51:0]};
+        huge_q     <= gain[59:28] >= {12'b0, s_q.cwnd[WindowW-1:Fraction]};
+        den_q      <= {4'b0, s_q.cwnd[WindowW-1:Fraction]};
+        quotient_q <= '0;
+        count_q    <= 4'd14;
+      end
+      StLoss: begin
+        losing_q    <= 1'b1;
+        congested_q <= 1'b1;
+      end
+      StSize: begin
+        {rem_q, low_q} <= {13'b0, s_q.cwnd[WindowW-1:Fraction], 20'b0};
+        den_q      <= {10'b0, packet_q};
+        quotient_q <= '0;
+        count_q    <= 4'd4;
+      end
+      StWrite: begin
+        if (leave && changed) begin
+          window_pdc_o   <= e_q.pdc;
+          window_o       <= quotient_q[FlightW-1:0];
+          window_bytes_o <= s_q.cwnd[WindowW-1:Fraction];
+        end
+      end
+      default: ;
+    endcase
+  end
+  assign window_valid_o = window_valid_q;
+  assign idle_o = ready && state_q == StIdle && !written_q && !event_valid && !window_valid_q;
+
+  logic unused;
+  assign unused = ^{port_i, transport_i, unused_error, event_ready};
+
+  `HEDDLE_ASSERT(EventsFit_A, !event_valid_i || event_ready)
+endmodule

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion windows against those of the soft device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "Vheddle_nscc.h"
+#include "hw/sim/clocked_model.h"
+#include "hw/sim/soft/transport/congestion.h"
+#include "tests/rtl/transport/packed.h"
+#include "tests/rtl/transport/records.h"
+#include "tests/seed.h"
+
+namespace heddle::test {
+namespace {
+
+using sim::soft::Congestion;
+
+struct NsccEvent {
+  uint8_t pdc = 0;
+  uint8_t open = 0;
+  uint8_t timeout = 0;
+  uint8_t ack = 0;
+  uint8_t packets = 0;
+  uint32_t rtt = 0;
+  uint8_t marked = 0;
+  uint8_t lost = 0;
+  uint32_t now = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, 8), v(open, 1), v(timeout, 1), v(ack, 1), v(packets, 7);
+    v(rtt, 24), v(marked, 1), v(lost, 7), v(now, 32);
+  }
+};
+
+struct Window {
+  uint32_t pdc = 0, packets = 0, bytes = 0;
+  bool operator==(const Window&) const = default;
+};
+
+class NsccTest : public testing::Test {
+ protected:
+  NsccTest() {
+    Configure(4096, 100'000, 8000);
+    Run(300);  // The memory initialises itself.
+  }
+
+  void Configure(uint16_t mtu, uint32_t cwnd_bytes, uint32_t base_rtt_ns) {
+    port_.payload_mtu = mtu;
+    rules_.congestion = 1;
+    rules_.cwnd_bytes = cwnd_bytes;
+    rules_.base_rtt_ns = base_rtt_ns;
+    Drive(dut_->port_i, port_);
+    Drive(dut_->transport_i, rules_);
+    settings_.mtu = mtu;
+    settings_.cwnd_bytes = cwnd_bytes;
+    settings_.base_rtt_ns = base_rtt_ns;
+    settings_.congestion = true;
+    packet_ = sim::soft::NominalBytes(mtu + 56u);
+    windows_.fill({});
+    Run(8);
+  }
+
+  void Cycle() {
+    dut_->window_ready_i = Below(2) != 0;
+    dut_.Settle();
+    const bool give = dut_->event_ready_o && !events_.empty();
+    dut_->event_valid_i = give;
+    if (give) {
+      Drive(dut_->event_i, events_.front());
+      events_.pop_front();
+    }
+    dut_.Settle();
+    if (dut_->window_valid_o && dut_->window_ready_i) {
+      got_.push_back(
+          {dut_->window_pdc_o, dut_->window_o, dut_->window_bytes_o});
+    }
+    dut_.Tick();
+  }
+  void Run(int cycles) {
+    for (int i = 0; i < cycles; ++i) Cycle();
+  }
+  void Drain() {
+    for (int i = 0; i < 100'000 && (!events_.empty() || !dut_->idle_o); ++i) {
+      Cycle();
+    }
+    EXPECT_TRUE(dut_->idle_o);
+  }
+
+  // Gives the event to both; notes the window that the soft device has then.
+  void Give(const NsccEvent& event) {
+    auto& [soft, packets] = windows_.at(event.pdc);
+    if (event.open) {
+      soft.Open(settings_);
+      packets.reset();
+    } else if (event.timeout) {
+      soft.OnTimeout();
+    } else if (event.ack) {
+      soft.OnAck(event.packets * packet_, event.rtt, event.marked, event.now);
+    }
+    if (event.lost != 0) {
+      soft.OnLoss(event.lost * packet_, event.now);
+    }
+    const auto bytes = static_cast<uint32_t>(soft.cwnd_bytes());
+    if (packets != bytes / packet_) {
+      packets = bytes / packet_;
+      wanted_.push_back({event.pdc, *packets, bytes});
+    }
+    events_.push_back(event);
+  }
+
+  uint32_t Below(uint32_t n) { return static_cast<uint32_t>(rng_() % n); }
+  // Round trips of an empty path, of a loaded one, or of any.
+  uint32_t AnyRtt(uint32_t base) {
+    uint32_t rtt = 0;
+    switch (Below(5)) {
+      case 0:
+        break;
+      case 1:
+        rtt = base;
+        break;
+      case 2:
+        rtt = base + Below(base + 1);
+        break;
+      case 3:
+        rtt = base + Below(8 * base + 1);
+        break;
+      default:
+        rtt = Below(0x1000000);
+    }
+    return std::min(rtt, 0xffffffu);
+  }
+
+  PortCfg port_;
+  TransportCfg rules_;
+  sim::soft::Settings settings_;
+  uint32_t packet_ = 0;
+  std::array<std::pair<Congestion, std::optional<uint32_t>>, 256> windows_;
+  std::deque<NsccEvent> events_;
+  std::vector<Window> got_, wanted_;
+  size_t windows_seen_ = 0;
+  sim::ClockedModel<Vheddle_nscc> dut_;
+  std::mt19937 rng_{TestSeed()};
+};
+
+TEST_F(NsccTest, FirstWindowIsTheConfiguredOneWithinOneAnd64Packets) {
+  for (const uint32_t bytes : {1u, 4203u, 4204u, 100'000u, 269'056u, ~0u}) {
+    Configure(4096, bytes, 8000);
+    got_.clear();
+    Give({.pdc = 3, .open = 1});
+    Drain();
+    ASSERT_EQ(got_.size(), 1u);
+    EXPECT_EQ(got_[0].packets, std::clamp(bytes / 4204, 1u, 64u));
+  }
+}
+
+TEST_F(NsccTest, MarksWithDelayCloseItAndAnEmptyPathOpensIt) {
+  Configure(1024, 72'448, 4000);
+  Give({.pdc = 1, .open = 1});
+  uint32_t now = 100'000;
+  const auto acks = [&](int count, uint32_t rtt, bool marked) {
+    for (int i = 0; i < count; ++i) {
+      Give({.pdc = 1,
+            .ack = 1,
+            .packets = 4,
+            .rtt = rtt,
+            .marked = static_cast<uint8_t>(marked),
+            .now = now += 1000});
+    }
+    Drain();
+    return got_.back().packets;
+  };
+  acks(2, 2000, false);
+  const uint32_t closed = acks(400, 12'000, true);
+  EXPECT_LT(closed, 8u);
+  EXPECT_GT(acks(4000, 2000, false), 2 * closed);
+  EXPECT_EQ(got_, wanted_);
+}
+
+TEST_F(NsccTest, AnySequenceOfEventsLeavesTheWindowsOfTheSoftDevice) {
+  for (int round = 0; round < 60; ++round) {
+    const uint32_t base =
+        Below(3) == 0 ? 1 + Below(0x2000000) : 500 + Below(50'000);
+    Configure(static_cast<uint16_t>(1024u << Below(4)),
+              Below(4) == 0 ? 1 + Below(~0u) : 1 + Below(400'000), base);
+    const uint32_t pdcs = 1 + Below(4);
+    for (uint32_t i = 0; i < pdcs; ++i) {
+      Give({.pdc = static_cast<uint8_t>(63 * i), .open = 1});
+    }
+    const uint32_t marks = Below(100), losses = Below(8);
+    const uint32_t least = std::min(base, 0x7fffffu) / (1 + Below(3)) + 1;
+    uint32_t now = Below(~0u);
+    for (int i = 0; i < 2000; ++i) {
+      now += Below(least / 4 + 2);
+      NsccEvent event{.pdc = static_cast<uint8_t>(63 * Below(pdcs)),
+                      .now = now};
+      if (Below(300) == 0) {
+        event.timeout = 1;
+      } else if (Below(1000) == 0) {
+        event.open = 1;
+      } else {
+        event.ack = Below(20) != 0;
+        if (event.ack) {
+          event.packets = static_cast<uint8_t>(Below(Below(4) == 0 ? 65 : 4));
+          event.rtt = AnyRtt(least);
+          event.marked = Below(100) < marks;
+        }
+        event.lost = static_cast<uint8_t>(Below(100) < losses ? Below(65) : 0);
+      }
+      Give(event);
+    }
+    Drain();
+    ASSERT_EQ(got_.size(), wanted_.size()) << "round " << round;
+    for (size_t i = 0; i < got_.size(); ++i) {
+      ASSERT_EQ(got_[i].pdc, wanted_[i].pdc) << "window " << i;
+      ASSERT_EQ(got_[i].packets, wanted_[i].packets) << "window " << i;
+      ASSERT_EQ(got_[i].bytes, wanted_[i].bytes) << "window " << i;
+    }
+    windows_seen_ += got_.size();
+    got_.clear();
+    wanted_.clear();
+  }
+  EXPECT_GT(windows_seen_, 5000u);
+}
+
+}  // namespace
+}  // namespace heddle::test
