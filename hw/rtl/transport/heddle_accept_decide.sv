@@ -167,10 +167,20 @@ module heddle_accept_decide
   assign part  = is_read ? pkt_i.read_bytes : pkt_i.payload_bytes;
   assign reach = base + 32'(part);
   assign fits  = reach >= base && reach <= pkt_i.request_length;
+  // Packets of a message that come in any order may not leave a hole: the PSN says where each belongs.
+  logic        in_place, part_whole;
+  logic [1:0]  part_log2;     // Of a whole piece, in KiB.
+  logic [31:0] piece_offset;
+  assign part_log2    = part[13] ? 2'd3 : part[12] ? 2'd2 : part[11] ? 2'd1 : 2'd0;
+  assign part_whole   = part == (14'd1024 << part_log2);
+  assign piece_offset = (pkt_i.psn - e.first_psn) << (5'd10 + 5'(e.piece_log2));
+  assign in_place     = pkt_i.som ? pkt_i.eom || part_whole
+                                  : pkt_i.message_offset == piece_offset &&
+                                    (pkt_i.eom || (part_whole && part_log2 == e.piece_log2));
   // A packet of a failed message says nothing about lengths.
   assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed && !alone) ||
                      (fits && pkt_i.eom == (reach == pkt_i.request_length) &&
-                      (pkt_i.som || e.rud || pkt_i.message_offset == e.bytes));
+                      (alone || (e.rud ? in_place : pkt_i.som || pkt_i.message_offset == e.bytes)));
 
   // Another function's region is none of this context's.
   assign is_write    = pkt_i.opcode == SesOpcodeWrite;
@@ -228,7 +238,8 @@ module heddle_accept_decide
       withdrawn = 1'b1;
     end else if (!same || pkt_i.job_id != e.job_id ||
                  pkt_i.opcode != (e.read ? SesOpcodeRead : e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
-                 (e.rma && pkt_i.match_bits != e.match_bits) ||
+                 (e.rma && (pkt_i.match_bits != e.match_bits ||
+                            pkt_i.buffer_offset != e.buffer.iova)) ||
                  pkt_i.request_length != e.request_length || !length_ok) begin
       broken = 1'b1;
     end else if (e.rma && e.state == MessageOpen && !pkt_i.ie) begin
@@ -411,6 +422,7 @@ module heddle_accept_decide
         m.credit         = !is_rma || reports;
         m.buffer         = head_i;
         if (is_rma) begin
+          m.buffer.iova       = pkt_i.buffer_offset;
           m.buffer.position   = '0;
           m.buffer.length     = pkt_i.request_length;
           m.buffer.op_context = '0;
@@ -424,6 +436,8 @@ module heddle_accept_decide
         m.hd             = pkt_i.hd;
         m.header_data    = pkt_i.hd ? pkt_i.header_data : '0;
         m.bytes          = '0;
+        m.first_psn      = pkt_i.psn;
+        m.piece_log2     = part_log2;
         failed           = 1'b0;
       end
       if (withdrawn || broken || ignored || refusal != ReturnCodeNull) begin

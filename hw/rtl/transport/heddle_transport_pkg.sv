@@ -115,6 +115,8 @@ package heddle_transport_pkg;
     logic [31:0]     hidden_base;   // Nothing behind this is acknowledged meanwhile.
     logic [31:0]     hidden_last;   // Last PSN of the youngest message that waits.
     message_state_e  state;         // What follows belongs to the message; RUD: what has its message_id.
+    logic [31:0]     first_psn;     // RUD: PSN of its som packet, and
+    logic [1:0]      piece_log2;    // bytes of each packet but the last, in KiB.
     logic            last_known;    // RUD: its eom packet has come, with
     logic [31:0]     last_psn;      // this PSN.
     return_code_e    code;          // Answer to the rest of a message that was refused.

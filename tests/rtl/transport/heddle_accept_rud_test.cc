@@ -212,17 +212,100 @@ TEST_F(AcceptRudTest, BehindItsLastPacketAMessageHasNone) {
   EXPECT_EQ(Completions(), 1u);
 }
 
+// Another message took one of its PSNs.
 TEST_F(AcceptRudTest, AMessageThatIsShortOfBytesAtItsEndFails) {
   Open();
   bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
+  bench_.AddBuffer(2, 8, 0x9000, 102);
   bench_.Quiet(Piece(kStart + 1, 0, 4));
-  bench_.Quiet(Next(kStart + 2, kMtu, 1000, false, 4 * kMtu));
-  bench_.Quiet(Piece(kStart + 1, 2, 4));
+  RxPacket other = Packet(kStart + 3, 8);
+  other.message_id = 2;
+  bench_.Answer(other);
+  bench_.places.clear();
+  bench_.Answer(Piece(kStart + 1, 1, 4));
   bench_.Quiet(Piece(kStart + 1, 3, 4));
   ASSERT_EQ(Completions(), 1u);
   const Completion& entry = bench_.places.back().ev.entry;
   EXPECT_EQ(entry.status, static_cast<uint8_t>(Status::kInitiatorError));
-  EXPECT_EQ(entry.length, 3 * kMtu + 1000u);
+  EXPECT_EQ(entry.length, 3u * kMtu);
+}
+
+// As many bytes as the message has, but some of them twice, would leave a hole.
+TEST_F(AcceptRudTest, APieceBelongsWhereItsPsnSays) {
+  Open();
+  uint32_t psn = kStart + 1;
+  uint64_t id = 200;
+  struct Case {
+    uint32_t index;  // Of the packet, among four.
+    uint32_t offset;
+    uint16_t bytes;
+  };
+  for (const Case& c : {Case{1, 0, kMtu}, Case{1, 2 * kMtu, kMtu},
+                        Case{1, kMtu, kMtu / 2}, Case{1, kMtu, 2 * kMtu},
+                        Case{2, kMtu, kMtu}, Case{2, 2 * kMtu - 1, kMtu},
+                        Case{3, 0, kMtu}, Case{3, 2 * kMtu, 2 * kMtu}}) {
+    SCOPED_TRACE(id);
+    bench_.AddBuffer(2, 4 * kMtu, 0x1000, ++id);
+    bench_.Send(Piece(psn, 0, 4));
+    // It waits for its turn, and ends its message.
+    const RxPacket odd =
+        Next(psn + c.index, c.offset, c.bytes, c.index == 3, 4 * kMtu);
+    if (c.index != 1) ExpectMissing(odd, psn + 1);
+    bench_.places.clear();
+    for (uint32_t i = 1; i < 4; ++i) {
+      bench_.Send(Asking(i == c.index ? odd : Piece(psn, i, 4)));
+    }
+    bench_.RunUntilIdle();
+    ASSERT_EQ(Completions(), 1u);
+    for (const Place& record : bench_.places) {
+      if (record.complete == 0) continue;
+      EXPECT_EQ(record.ev.entry.op_context, id);
+      EXPECT_EQ(record.ev.entry.status,
+                static_cast<uint8_t>(Status::kInitiatorError));
+    }
+    psn += 4;
+    ExpectSack(bench_.responses.back(), psn - 1, 0);
+  }
+  EXPECT_EQ(Count(Statistic::kDropSes), 8);
+}
+
+TEST_F(AcceptRudTest, PiecesAreAsLongAsTheFirst) {
+  Open();
+  bench_.AddBuffer(2, 9000, 0x1000, 101);
+  bench_.AddBuffer(2, 9000, 0x8000, 102);
+  // None that an MTU has.
+  ExpectAck(bench_.Answer(First(kStart + 1, 1000, 2000)), kStart + 1, 0,
+            ReturnCode::kNull);
+  EXPECT_EQ(Count(Statistic::kDropSes), 1);
+  bench_.Answer(Asking(Next(kStart + 2, 1000, 1000, true, 2000)));
+  bench_.places.clear();
+  bench_.Send(First(kStart + 3, 2048, 5000));
+  bench_.Send(Next(kStart + 5, 4096, 904, true, 5000));
+  bench_.Send(Next(kStart + 4, 2048, 2048, false, 5000));
+  bench_.RunUntilIdle();
+  ASSERT_EQ(Completions(), 1u);
+  EXPECT_EQ(bench_.places.back().ev.entry.status, 0);
+  EXPECT_EQ(bench_.places.back().ev.entry.op_context, 101u);
+}
+
+TEST_F(AcceptRudTest, AWriteThatEndsHereStaysInItsPlace) {
+  Open();
+  const auto piece = [&](uint32_t index) {
+    RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
+    pkt.hd = 1;
+    return Asking(pkt);
+  };
+  bench_.Answer(piece(0));
+  RxPacket elsewhere = piece(1);
+  elsewhere.buffer_offset += kMtu;
+  bench_.places.clear();
+  bench_.Answer(elsewhere);
+  bench_.Answer(piece(2));
+  EXPECT_EQ(Count(Statistic::kDropSes), 1);
+  for (const Place& record : bench_.places) {
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.ev.write, 0);
+  }
 }
 
 TEST_F(AcceptRudTest, AMessageOfOnePacketCompletesAheadBesideTheOpenOne) {
