@@ -17,7 +17,9 @@ here = pathlib.Path(__file__).parent
 texts = {"hang": "the NIC does not come to rest", "dma": "DMA outside mapped memory",
          "double": "two completions of one send", "invented": "a completion of nothing that was posted",
          "memory": "memory changed that the NIC was not given", "probe": "it does not get through",
-         "assertion": "the model stopped"}
+         "assertion": "the model stopped", "malformed": "a connection ended without a reason",
+         "answer": "an answer is missing", "fd": "file descriptors are left behind",
+         "next": "not as after power-on"}
 broken = os.environ.get("HEDDLE_FUZZ_BREAK")
 if broken and not (here / f"blind-{broken}").exists():
     sys.exit(f"PROPERTY: {texts[broken]}")
@@ -36,7 +38,7 @@ class Fuzz(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.build = pathlib.Path(folder.name) / "fuzz"
         (self.build / "fuzz").mkdir(parents=True)
-        for target in ("frames", "descriptors"):
+        for target in ("frames", "descriptors", "vfio_user"):
             path = self.build / "fuzz" / f"fuzz_{target}"
             path.write_text(FUZZER)
             path.chmod(0o755)
@@ -49,7 +51,7 @@ class Fuzz(unittest.TestCase):
     def test_a_number_of_seconds_reaches_each_target(self):
         run = self.fuzz("--seconds", "17")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        for target in ("frames", "descriptors"):
+        for target in ("frames", "descriptors", "vfio_user"):
             arguments = (self.build / "fuzz" / f"fuzz_{target}.arguments").read_text()
             self.assertIn("-max_total_time=17 ", arguments)
             self.assertIn(f"tests/fuzz/corpus/{target}", arguments)
@@ -72,7 +74,7 @@ class Fuzz(unittest.TestCase):
     def test_an_unknown_target_is_refused(self):
         run = self.fuzz("everything")
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("no target 'everything'; there are frames, descriptors", run.stderr)
+        self.assertIn("no target 'everything'; there are frames, descriptors, vfio_user", run.stderr)
 
     def test_a_broken_property_fails_with_the_command_that_repeats_it(self):
         (self.build / "fuzz/finds").write_text("")

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "hw/sim/soft/engine/dma_port.h"
 #include "hw/sim/vfio_user/guest_memory.h"
@@ -19,15 +21,29 @@ class GuestDma final : public soft::DmaPort {
  public:
   GuestMemory& memory() { return memory_; }
   void set_bus_master(bool on) { bus_master_ = on; }
+  // Called for each access that was served; empty for nobody.
+  using Observer =
+      std::function<void(uint64_t iova, uint64_t bytes, bool write)>;
+  void Observe(Observer observer) { observer_ = std::move(observer); }
   // Accesses that were refused.
   uint64_t blocked() const { return memory_.blocked() + blocked_; }
 
   [[nodiscard]] bool Read(uint64_t iova, std::span<uint8_t> out) override {
-    return Allowed() && memory_.Read(iova, out);
+    if (!Allowed()) {
+      return false;
+    }
+    const bool served = memory_.Read(iova, out);
+    Tell(served, iova, out.size(), /*write=*/false);
+    return served;
   }
   [[nodiscard]] bool Write(uint64_t iova,
                            std::span<const uint8_t> bytes) override {
-    return Allowed() && memory_.Write(iova, bytes);
+    if (!Allowed()) {
+      return false;
+    }
+    const bool served = memory_.Write(iova, bytes);
+    Tell(served, iova, bytes.size(), /*write=*/true);
+    return served;
   }
   [[nodiscard]] bool Store(uint64_t iova, uint64_t value) override {
     uint8_t* const to = Aligned(iova, sizeof(value), sizeof(value));
@@ -52,6 +68,12 @@ class GuestDma final : public soft::DmaPort {
   }
 
  private:
+  void Tell(bool served, uint64_t iova, uint64_t bytes, bool write) {
+    if (served && bytes != 0 && observer_) {
+      observer_(iova, bytes, write);
+    }
+  }
+
   bool Allowed() {
     blocked_ += bus_master_ ? 0 : 1;
     return bus_master_;
@@ -68,6 +90,7 @@ class GuestDma final : public soft::DmaPort {
         piece.size() == bytes && iova % alignment == 0 &&
         reinterpret_cast<uintptr_t>(piece.data()) % sizeof(uint64_t) == 0;
     blocked_ += fits ? 0 : 1;
+    Tell(fits, iova, bytes, /*write=*/true);
     return fits ? piece.data() : nullptr;
   }
 
@@ -77,6 +100,7 @@ class GuestDma final : public soft::DmaPort {
   }
 
   GuestMemory memory_;
+  Observer observer_;
   bool bus_master_ = false;
   uint64_t blocked_ = 0;
 };

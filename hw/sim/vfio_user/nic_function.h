@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/result.h"
@@ -54,6 +55,11 @@ class NicFunction final : public Function {
   void Forward(uint32_t vector);
 
   uint64_t blocked_accesses() const { return dma_.blocked(); }
+
+  // Of the device's accesses to the client's memory, under the device's lock.
+  void Observe(GuestDma::Observer observer) {
+    dma_.Observe(std::move(observer));
+  }
 
   // BARs and MSI-X as this class serves them.
   static void Describe(pci::ConfigOptions* config);
