@@ -91,9 +91,7 @@ static void Open(const char* port) {
   hints->caps = FI_MSG;
   hints->ep_attr->type = FI_EP_RDM;
   hints->fabric_attr->prov_name = strdup("heddle");
-  // Places are given back in the order of posting, completions may be read in
-  // another.
-  hints->rx_attr->size = 4 * kReceives;
+  hints->rx_attr->size = kReceives;
   Check("fi_getinfo",
         fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
   fi_freeinfo(hints);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/nic/rx_queue.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "driver/queue/doorbells.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
   }
   queue->registrar_.emplace(std::move(registrar.value()));
   queue->slots_ = std::make_unique<Slot[]>(slots);
+  queue->overtaken_.reserve(slots);
   return queue;
 }
 
@@ -66,7 +68,8 @@ int RxQueue::Push(const ReceiveOperation& operation,
     return EIO;
   }
   Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if (ring_->free_slots() == 0 || slot.posted) {
+  if ((ring_->free_slots() == 0 || slot.state != 0) && !MakeRoom())
+      [[unlikely]] {
     return EAGAIN;
   }
   if (segments.size() > 1 && in_place_) {
@@ -83,9 +86,93 @@ int RxQueue::Push(const ReceiveOperation& operation,
                        static_cast<uint32_t>(bytes));
   slot = {.buffer = segments.empty() ? nullptr : segments[0].address,
           .ticket = prepared.ticket,
-          .posted = true,
+          .state = static_cast<uint8_t>(slot.state | kPosted),
           .report = operation.report};
   return 0;
+}
+
+int RxQueue::PushRegistered(ReceiveOperation operation, void* buffer,
+                            size_t bytes, const Region& region) noexcept {
+  if (broken_ || !MakeRoom()) {
+    return RefuseFull();
+  }
+  Slot& slot = slots_[ring_->tail() & slot_mask_];
+  // There is a free slot, so this cannot fail.
+  (void)ring_->TryPush(operation.context,
+                       bytes == 0 ? Iova{} : region.iova_of(buffer),
+                       static_cast<uint32_t>(bytes));
+  slot = {.buffer = buffer,
+          .state = static_cast<uint8_t>(slot.state | kPosted),
+          .report = operation.report};
+  if (!operation.more) {
+    ring_->Publish();
+  }
+  return 0;
+}
+
+bool RxQueue::MakeRoom() noexcept {
+  const uint16_t position = ring_->tail();
+  Slot& slot = slots_[position & slot_mask_];
+  // Positions wrap: a completion must tell the two apart.
+  const bool known = std::any_of(
+      overtaken_.begin(), overtaken_.end(),
+      [&](const Overtaken& old) { return old.position == position; });
+  if (known || ring_->free_slots() == 0) {
+    return false;
+  }
+  if ((slot.state & kPosted) == 0) {
+    return true;
+  }
+  if (overtaken_.size() > slot_mask_) {
+    return false;
+  }
+  overtaken_.push_back(
+      {.context = ring_->op_context_at(position),
+       .buffer = slot.buffer,
+       .ticket = slot.ticket,
+       .position = static_cast<uint16_t>(position - slot_mask_ - 1),
+       .report = slot.report});
+  slot.state = kShared;
+  return true;
+}
+
+FinishedReceive RxQueue::RetireCarefully(
+    const contract::Completion& entry) noexcept {
+  if (const auto finished = RetireOvertaken(entry)) {
+    return *finished;
+  }
+  Slot& slot = slots_[entry.position & slot_mask_];
+  if ((slot.state & kPosted) == 0) {
+    // Nothing was given there: not ours to free or to report.
+    broken_ = true;
+    return {};
+  }
+  return RetireSlot(slot, entry);
+}
+
+std::optional<FinishedReceive> RxQueue::RetireOvertaken(
+    const contract::Completion& entry) noexcept {
+  const auto old = std::find_if(overtaken_.begin(), overtaken_.end(),
+                                [&](const Overtaken& receive) {
+                                  return receive.position == entry.position;
+                                });
+  if (old == overtaken_.end()) {
+    return std::nullopt;
+  }
+  const FinishedReceive finished = {.context = old->context,
+                                    .buffer = old->buffer,
+                                    .known = true,
+                                    .report = old->report};
+  registrar_->FinishReceive(old->ticket, entry.length);
+  // The head that the entry tells may be as old as the slot.
+  overtaken_.erase(old);
+  const uint32_t slot = entry.position & slot_mask_;
+  const bool shared = std::any_of(
+      overtaken_.begin(), overtaken_.end(), [&](const Overtaken& receive) {
+        return (receive.position & slot_mask_) == slot;
+      });
+  slots_[slot].state &= shared ? kPosted | kShared : kPosted;
+  return finished;
 }
 
 int RxQueue::RefuseFull() noexcept {
@@ -97,7 +184,8 @@ bool RxQueue::CancelOldest(uint64_t context) noexcept {
   ring_->Publish();
   for (uint16_t p = ring_->head(); p != ring_->tail(); ++p) {
     Slot& slot = slots_[p & slot_mask_];
-    if (slot.posted && !slot.cancelling && ring_->op_context_at(p) == context) {
+    if ((slot.state & kPosted) != 0 && !slot.cancelling &&
+        ring_->op_context_at(p) == context) {
       slot.cancelling = true;
       ring_->Cancel(p);
       return true;
@@ -106,28 +194,39 @@ bool RxQueue::CancelOldest(uint64_t context) noexcept {
   return false;
 }
 
+contract::Completion RxQueue::LostAt(uint16_t position) const noexcept {
+  return {.queue_head = static_cast<uint16_t>(position + 1),
+          .position = position,
+          .status = contract::Status::kDeviceFault,
+          .context = static_cast<uint8_t>(context_),
+          .kind = contract::CompletionKind::kRx};
+}
+
 std::optional<contract::Completion> RxQueue::FindLost() noexcept {
   broken_ = true;
   ring_->Publish();
+  if (!overtaken_.empty()) {
+    return LostAt(overtaken_.front().position);
+  }
   // From the oldest slot there is: a message may come for a receive whose slot
   // was released with a later one's.
   for (; lost_passed_ <= slot_mask_; ++lost_passed_) {
     const auto at =
         static_cast<uint16_t>(ring_->tail() - slot_mask_ - 1 + lost_passed_);
-    if (slots_[at & slot_mask_].posted) {
-      return contract::Completion{.queue_head = static_cast<uint16_t>(at + 1),
-                                  .position = at,
-                                  .status = contract::Status::kDeviceFault,
-                                  .context = static_cast<uint8_t>(context_),
-                                  .kind = contract::CompletionKind::kRx};
+    if ((slots_[at & slot_mask_].state & kPosted) != 0) {
+      return LostAt(at);
     }
   }
   return std::nullopt;
 }
 
 void RxQueue::Abandon() noexcept {
+  for (const Overtaken& old : overtaken_) {
+    registrar_->FinishReceive(old.ticket, 0);
+  }
+  overtaken_.clear();
   for (uint32_t i = 0; i <= slot_mask_; ++i) {
-    if (slots_[i].posted) {
+    if ((slots_[i].state & kPosted) != 0) {
       registrar_->FinishReceive(slots_[i].ticket, 0);
       slots_[i] = {};
     }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/recv_ring.h"
@@ -32,9 +33,11 @@ struct FinishedReceive {
   bool report = false;
 };
 
-// Buffers by the rules of `Registrar`. A slot stays in use until its
-// completion has been read, because only then are copied data moved to their
-// owner.
+// Buffers by the rules of `Registrar`, held until their completion has been
+// read, because only then are copied data moved to their owner. The device
+// gives slots back as messages begin, so that receives posted later may come
+// round the ring to that of a long message: what the host knows of it moves
+// aside. As many receives as the ring has slots are always taken.
 //
 // Thread safety: `Post` and `Cancel` take the lock when the policy says so;
 // `Retire` is called under `lock()`; the rest is for the thread that makes or
@@ -64,9 +67,9 @@ class RxQueue {
   Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes(); }
   uint8_t ring_log2() const noexcept { return ring_log2_; }
 
-  // As TxQueue::Post; EAGAIN when the ring or the bounce buffers are full. The
-  // completion queue is not counted: the device refuses a message that it
-  // could not report, and the sender repeats it.
+  // As TxQueue::Post; EAGAIN when the ring or the bounce buffers are full, or
+  // one receive is 2^16 behind. The completion queue is not counted: the device
+  // refuses a message that it could not report, and the sender repeats it.
   template <typename Locking>
   [[nodiscard]] int Post(const ReceiveOperation& operation,
                          std::span<const Segment> segments) noexcept;
@@ -82,23 +85,10 @@ class RxQueue {
   [[gnu::always_inline]] FinishedReceive Retire(
       const contract::Completion& entry) noexcept {
     Slot& slot = slots_[entry.position & slot_mask_];
-    if (!slot.posted) [[unlikely]] {
-      // Nothing was given there: not ours to free or to report.
-      broken_ = true;
-      return {};
+    if (slot.state != kPosted) [[unlikely]] {
+      return RetireCarefully(entry);
     }
-    // A `cancelled` completion does not repeat the context.
-    const FinishedReceive finished = {
-        .context = ring_->op_context_at(entry.position),
-        .buffer = slot.buffer,
-        .known = true,
-        .report = slot.report};
-    registrar_->FinishReceive(slot.ticket, entry.length);
-    slot.posted = false;
-    if (ring_->ReleaseTo(entry.queue_head) == Release::kBogus) [[unlikely]] {
-      broken_ = true;
-    }
-    return finished;
+    return RetireSlot(slot, entry);
   }
 
   // Asks the device to withdraw the oldest buffer posted with `context` that
@@ -124,13 +114,27 @@ class RxQueue {
   uint64_t owner_context() const noexcept { return owner_context_; }
 
  private:
+  // Of a slot: the completion of the receive in it has not been read; it is or
+  // was that of receives in `overtaken_`.
+  static constexpr uint8_t kPosted = 1;
+  static constexpr uint8_t kShared = 2;
+
   // Host-side state of a slot.
   struct Slot {
     void* buffer = nullptr;
     Ticket ticket = kNoTicket;
-    bool posted = false;  // Its completion has not been read.
+    uint8_t state = 0;
     bool report = false;
     bool cancelling = false;
+  };
+
+  // A receive whose slot another one has got.
+  struct Overtaken {
+    uint64_t context = 0;
+    void* buffer = nullptr;
+    Ticket ticket = kNoTicket;
+    uint16_t position = 0;
+    bool report = false;
   };
 
   RxQueue() = default;
@@ -140,6 +144,32 @@ class RxQueue {
   }
   int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
            size_t bytes) noexcept;
+  // Whether the next slot can be had: what it holds moves aside.
+  bool MakeRoom() noexcept;
+  // As `PostRegistered`, where it may need that.
+  int PushRegistered(ReceiveOperation operation, void* buffer, size_t bytes,
+                     const Region& region) noexcept;
+  [[gnu::always_inline]] FinishedReceive RetireSlot(
+      Slot& slot, const contract::Completion& entry) noexcept {
+    // A `cancelled` completion does not repeat the context.
+    const FinishedReceive finished = {
+        .context = ring_->op_context_at(entry.position),
+        .buffer = slot.buffer,
+        .known = true,
+        .report = slot.report};
+    registrar_->FinishReceive(slot.ticket, entry.length);
+    slot.state &= kShared;
+    if (ring_->ReleaseTo(entry.queue_head) == Release::kBogus) [[unlikely]] {
+      broken_ = true;
+    }
+    return finished;
+  }
+
+  // As `Retire` of a slot that may be shared.
+  FinishedReceive RetireCarefully(const contract::Completion& entry) noexcept;
+  std::optional<FinishedReceive> RetireOvertaken(
+      const contract::Completion& entry) noexcept;
+  contract::Completion LostAt(uint16_t position) const noexcept;
   // What a full or broken queue answers; what was posted before goes to the
   // device.
   int RefuseFull() noexcept;
@@ -153,6 +183,7 @@ class RxQueue {
   std::unique_ptr<Slot[]> slots_;
   std::optional<Registrar> registrar_;
   const AddressTable* peers_ = nullptr;
+  std::vector<Overtaken> overtaken_;  // Oldest first; at most one per slot.
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;
@@ -199,14 +230,14 @@ template <typename Locking>
   }
   const typename Locking::Guard guard(lock_);
   Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if (ring_->free_slots() == 0 || slot.posted || broken_) [[unlikely]] {
-    return RefuseFull();
+  if (ring_->free_slots() == 0 || slot.state != 0 || broken_) [[unlikely]] {
+    return PushRegistered(operation, buffer, bytes, region);
   }
   // There is a free slot, so this cannot fail.
   (void)ring_->TryPush(operation.context,
                        bytes == 0 ? Iova{} : region.iova_of(buffer),
                        static_cast<uint32_t>(bytes));
-  slot = {.buffer = buffer, .posted = true, .report = operation.report};
+  slot = {.buffer = buffer, .state = kPosted, .report = operation.report};
   if (!operation.more) {
     ring_->Publish();
   }

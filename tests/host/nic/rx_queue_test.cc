@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "host/lib/nic/locking.h"
 #include "tests/driver/fake_device.h"
@@ -40,6 +43,101 @@ TEST(RxQueueTest, LosesAReceiveWhoseSlotWasReleasedWithALaterOne) {
     EXPECT_EQ(queue.Retire(*entry).context, lost);
   }
   EXPECT_FALSE(queue.FindLost().has_value());
+}
+
+// A queue of the smallest size and the device's side of it. A receive's context
+// is its number.
+class SmallRxQueue {
+ public:
+  static constexpr uint32_t kSlots = 1U << contract::kRingLog2Min;
+
+  SmallRxQueue() {
+    auto created = RxQueue::Create(
+        device_, {.operations = kSlots, .copy_limit_bytes = 64});
+    if (created.ok() && created.value()->Bind(device_, 0).ok()) {
+      queue_ = std::move(created.value());
+    }
+  }
+
+  RxQueue* operator->() { return queue_.get(); }
+  int Post() {
+    const Segment segment = {.address = buffer_.data(), .bytes = 8};
+    const int error = queue_->Post<Locked>({.context = posted_, .report = true},
+                                           {&segment, 1});
+    posted_ += error == 0 ? 1 : 0;
+    return error;
+  }
+  // The message for receive `number` is all here.
+  FinishedReceive Complete(uint64_t number) {
+    const auto position = static_cast<uint16_t>(number);
+    return queue_->Retire({.queue_head = static_cast<uint16_t>(position + 1),
+                           .position = position,
+                           .kind = contract::CompletionKind::kRx});
+  }
+  // So are those for the next ones, each of which is posted again.
+  void Circulate(uint64_t from, uint64_t to) {
+    for (uint64_t number = from; number < to; ++number) {
+      ASSERT_EQ(Complete(number).context, number);
+      ASSERT_EQ(Post(), 0) << number;
+    }
+  }
+
+ private:
+  FakeDevice device_;
+  std::array<uint8_t, 8> buffer_{};
+  uint64_t posted_ = 0;
+  std::unique_ptr<RxQueue> queue_;
+};
+
+TEST(RxQueueTest, TakesAsManyReceivesAsItHasSlotsBehindLongMessages) {
+  SmallRxQueue queue;
+  for (uint32_t i = 0; i < SmallRxQueue::kSlots; ++i) {
+    ASSERT_EQ(queue.Post(), 0);
+  }
+  EXPECT_EQ(queue.Post(), EAGAIN);
+  // The messages for receives 0 and 4 stay unfinished while others pass.
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(1, 4));
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(5, 50));
+  EXPECT_EQ(queue.Post(), EAGAIN);
+  for (const uint64_t number : {4, 0}) {
+    const FinishedReceive finished = queue.Complete(number);
+    EXPECT_TRUE(finished.known);
+    EXPECT_TRUE(finished.report);
+    EXPECT_EQ(finished.context, number);
+    EXPECT_EQ(queue.Post(), 0);
+    EXPECT_EQ(queue.Post(), EAGAIN);
+  }
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(50, 100));
+}
+
+TEST(RxQueueTest, KeepsReceivesApartWhosePositionsAreTheSame) {
+  constexpr uint64_t kPositions = 1U << 16U;
+  SmallRxQueue queue;
+  for (uint32_t i = 0; i < SmallRxQueue::kSlots; ++i) {
+    ASSERT_EQ(queue.Post(), 0);
+  }
+  constexpr uint64_t kLast = kPositions - SmallRxQueue::kSlots;
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(1, kLast + 1));
+  ASSERT_EQ(queue.Complete(kLast + 1).context, kLast + 1);
+  EXPECT_EQ(queue.Post(), EAGAIN);
+  EXPECT_EQ(queue.Complete(0).context, 0);
+  EXPECT_EQ(queue.Post(), 0);
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(kLast + 2, kPositions + 10));
+}
+
+TEST(RxQueueTest, LosesReceivesThatWereOvertakenFirst) {
+  SmallRxQueue queue;
+  for (uint32_t i = 0; i < SmallRxQueue::kSlots; ++i) {
+    ASSERT_EQ(queue.Post(), 0);
+  }
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(2, 4));
+  ASSERT_NO_FATAL_FAILURE(queue.Circulate(5, 20));
+  for (const uint64_t lost : {0, 1, 4, 20, 21, 22, 23, 24}) {
+    const auto entry = queue->FindLost();
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_EQ(queue->Retire(*entry).context, lost);
+  }
+  EXPECT_FALSE(queue->FindLost().has_value());
 }
 
 }  // namespace
