@@ -415,10 +415,12 @@ module heddle_pdc_tx
                     ((pending[pdc_q] && !(asks && fresh && s.due >= DueW'(ReturnDue))) ||
                      closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
-  // The target's stored answer is cleared by a command when no request will do it.
-  logic clear_due, clear_now;
-  assign clear_due = ev_q == EvAck && known && (answered || repeated) && !pending[pdc_q] &&
-                     s.state != PdcClosing;
+  // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
+  // not be sent yet.
+  logic clear_due, clear_now, full_d;
+  assign full_d    = d.due >= DueW'(ReturnDue) && d.nxt == d.top;
+  assign clear_due = ev_q == EvAck && known && (answered || repeated) && s.state != PdcClosing &&
+                     !(pending[pdc_q] && can_send_d && !full_d);
   assign clear_now = ev_q == EvSend && clear_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
   assign advance  = step_now && !close_packet && last;
@@ -695,7 +697,7 @@ module heddle_pdc_tx
       if (ev_q != EvNone) begin
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
-        full_q[pdc_q]     <= d.due >= DueW'(ReturnDue) && d.nxt == d.top;
+        full_q[pdc_q]     <= full_d;
         alive_o[pdc_q]    <= d.state == PdcSyn || d.state == PdcOpen || d.state == PdcClosing;
       end
     end

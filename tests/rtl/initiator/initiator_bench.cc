@@ -85,12 +85,7 @@ void InitiatorBench::Receive(const Packet& p) {
   if (!p.syn && p.tpdcid != pdc.tpdcid) {
     Broken("wrong dpdcid");
   }
-  if (pdc.stored && static_cast<int32_t>(p.clear_psn - pdc.stored_psn) >= 0) {
-    pdc.stored.reset();
-    if (p.clear && pdc.expected - 1 != pdc.stored_psn) {
-      Stand(p, pdc);
-    }
-  }
+  Clear(p, pdc);
   if (p.clear) {
     return;
   }
@@ -174,6 +169,19 @@ void InitiatorBench::Receive(const Packet& p) {
   }
 }
 
+// What is acknowledged now, or the next error, is told at once.
+void InitiatorBench::Clear(const Packet& p, TargetPdc& pdc) {
+  std::optional<uint32_t> cleared;
+  while (!pdc.stored.empty() &&
+         static_cast<int32_t>(p.clear_psn - pdc.stored.front().psn) >= 0) {
+    cleared = pdc.stored.front().psn;
+    pdc.stored.pop_front();
+  }
+  if (cleared && pdc.expected - 1 != *cleared) {
+    Stand(p, pdc);
+  }
+}
+
 // The expected packet was accepted.
 void InitiatorBench::Advance(TargetPdc& pdc) {
   pdc.gap = false;
@@ -217,11 +225,12 @@ void InitiatorBench::ReceiveAhead(const Packet& p, TargetPdc& pdc) {
 
 // What any ACK says: a stored error holds the acknowledgement below its PSN.
 void InitiatorBench::Stand(const Packet& p, const TargetPdc& pdc) {
-  if (pdc.stored) {
+  if (!pdc.stored.empty()) {
+    const TargetPdc::Stored& first = pdc.stored.front();
     Reply(p, pdc,
-          {.cack = pdc.stored_psn - 1,
-           .psn = pdc.stored_psn,
-           .return_code = static_cast<uint8_t>(*pdc.stored)});
+          {.cack = first.psn - 1,
+           .psn = first.psn,
+           .return_code = static_cast<uint8_t>(first.code)});
   } else {
     Reply(p, pdc, {.cack = pdc.expected - 1, .psn = pdc.expected - 1});
   }
@@ -234,7 +243,8 @@ bool InitiatorBench::Refuse(const Packet& p, TargetPdc& pdc) {
   if (!m.error || p.index < m.error_at || pdc.discards == p.context) {
     return false;
   }
-  if (pdc.stored) {
+  const bool each = targets[p.peer].refuses_each;
+  if (!pdc.stored.empty() && !each) {
     pdc.gap = true;
     Reply(p, pdc,
           {.nack = true,
@@ -243,12 +253,14 @@ bool InitiatorBench::Refuse(const Packet& p, TargetPdc& pdc) {
     return true;
   }
   Advance(pdc);
-  pdc.stored = m.error;
-  pdc.stored_psn = p.psn;
-  if (!p.last) {
+  pdc.stored.push_back({.psn = p.psn, .code = *m.error});
+  if (!p.last && !each) {
     pdc.discards = p.context;
   }
-  Stand(p, pdc);
+  Reply(p, pdc,
+        {.cack = pdc.stored.front().psn - 1,
+         .psn = p.psn,
+         .return_code = static_cast<uint8_t>(*m.error)});
   return true;
 }
 

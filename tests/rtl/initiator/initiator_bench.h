@@ -58,8 +58,9 @@ struct Target {
   // Answer to the next request, once; the PDC is gone then.
   std::optional<contract::NackCode> refusal;
   std::optional<contract::NackCode> syn_answer;  // Refuses a first PDC so.
-  double drops_ahead = 0;    // RUD: has no room for packets behind a gap,
-  bool one_message = false;  // but for those of the message it is receiving.
+  double drops_ahead = 0;     // RUD: has no room for packets behind a gap,
+  bool one_message = false;   // but for those of the message it is receiving.
+  bool refuses_each = false;  // Each packet of a refused message by itself.
 };
 
 class InitiatorBench {
@@ -188,8 +189,11 @@ class InitiatorBench {
     uint64_t latest = 0;            // Message of the last one before it.
     bool gap = false;
     uint32_t unanswered = 0;
-    std::optional<contract::ReturnCode> stored = {};  // Error answer, UET 2.15,
-    uint32_t stored_psn = 0;                          // about this PSN.
+    struct Stored {
+      uint32_t psn;
+      contract::ReturnCode code;
+    };
+    std::deque<Stored> stored = {};         // Error answers, UET 2.15, by PSN.
     std::optional<uint64_t> discards = {};  // The rest of this message.
   };
   struct OpenPdc {
@@ -211,6 +215,7 @@ class InitiatorBench {
   void Receive(const Packet& p);
   void Accept(const Packet& p);
   void ReceiveAhead(const Packet& p, TargetPdc& pdc);
+  void Clear(const Packet& p, TargetPdc& pdc);
   void Advance(TargetPdc& pdc);
   void Reply(const Packet& p, const TargetPdc& pdc, Answer a);
   void Stand(const Packet& p, const TargetPdc& pdc);

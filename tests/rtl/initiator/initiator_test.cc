@@ -564,6 +564,35 @@ TEST_P(InitiatorModeTest, RestOfARefusedMessageIsNotSent) {
   ExpectNothingBroken(bench);
 }
 
+// Its target stores an answer for each packet. Each has to be cleared before
+// the next is told, whatever else waits on the PDC.
+TEST_P(InitiatorModeTest, EachPacketOfARefusedMessageMayBeRefusedByItself) {
+  for (const uint32_t at : {0U, 1U, 20U, 39U}) {
+    InitiatorBench bench(6);
+    bench.rud = GetParam();
+    bench.targets[1].refuses_each = true;
+    bench.Post(1, 8);
+    bench.Post(1, 40 * 1024, /*read=*/!bench.rud);
+    bench.messages.back().error = ReturnCode::kBadMkey;
+    bench.messages.back().error_at = at;
+    bench.Post(1, 40 * 1024, /*read=*/!bench.rud);
+    bench.messages.back().error = ReturnCode::kBadAddr;
+    bench.Post(1, 100 * 1024, /*read=*/!bench.rud);
+    bench.Post(1, 8);
+    ASSERT_TRUE(bench.Run(100000)) << at;
+    for (size_t i = 0; i < bench.messages.size(); ++i) {
+      const PostedMessage& m = bench.messages[i];
+      EXPECT_EQ(m.completions, 1) << at << ", message " << i;
+      EXPECT_EQ(m.status, m.error ? Status::kRemoteError : Status::kOk)
+          << at << ", message " << i;
+      EXPECT_EQ(m.detail, m.error ? static_cast<uint16_t>(*m.error) : 0);
+    }
+    EXPECT_EQ(bench.timeouts_seen, 0U) << at;
+    EXPECT_EQ(bench.opened, 1U);
+    ExpectNothingBroken(bench);
+  }
+}
+
 TEST_P(InitiatorModeTest, ErrorsAreDeliveredOnceBehindABadNetwork) {
   const uint32_t seed = TestSeed();
   InitiatorBench bench(seed);
