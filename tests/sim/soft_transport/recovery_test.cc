@@ -315,6 +315,30 @@ TEST(RecoveryTest, LostClearCommandIsAskedForAgain) {
   }
 }
 
+// Of a source that takes held answers only in order, no timer has to run.
+TEST(RecoveryTest, NextHeldAnswerIsToldWhenOneIsCleared) {
+  for (const bool ordered : {true, false}) {
+    auto world = Opened(ordered);
+    int ahead = 0;
+    (*world)[1].wire.filter = [&](std::span<const uint8_t> bytes) {
+      const auto ack = wire::PdsAck::Decode(bytes.data());
+      const bool lost =
+          ack.req == contract::AckReq::kClear && ack.ack_psn_offset > 1;
+      ahead += lost ? 1 : 0;
+      return !lost;
+    };
+    for (uint64_t i = 2; i < 12; ++i) {
+      TestMessage message = Message(i, ordered);
+      message.kind = Kind::kError;
+      (*world)[0].client.Send(message);
+    }
+    ASSERT_TRUE(world->Run());
+    EXPECT_EQ((*world)[0].client.endings.size(), 11u);
+    EXPECT_GT(ahead, 0);
+    EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u);
+  }
+}
+
 TEST(RecoveryTest, MarksCloseTheWindowUnderNscc) {
   auto run = [](double marking) {
     TransportLimits limits;

@@ -178,9 +178,18 @@ void Receiver::Cleared(Pdc* pdc, uint32_t clear_psn) {
       stored.used = stored.unsent = false;
     }
   }
-  if (receive.window.Clear(clear_psn) && receive.ack_ns == kNever) {
-    // The source learns in time what is acknowledged now.
+  if (!receive.window.Clear(clear_psn)) {
+    return;
+  }
+  // The source learns in time what is acknowledged now; and at once the next
+  // answer that is held, since it may take them only in order.
+  if (receive.ack_ns == kNever) {
     receive.ack_ns = core_.now_ns + core_.settings.ack_delay_ns;
+  }
+  StoredResponse* const next = Stored(pdc, receive.window.cack() + 1);
+  if (next != nullptr && !next->unsent) {
+    next->unsent = true;
+    ++receive.unsent;
   }
 }
 
