@@ -4,7 +4,7 @@
 
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -15,12 +15,11 @@ using contract::Status;
 constexpr uint64_t kLimit = 1000000;
 constexpr uint64_t kNowhere = 0x1000;  // Never mapped.
 
-class NicBadInputTest : public ::testing::Test {
+class NicBadInputTest : public NodesTest {
  protected:
   void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, {}));
     std::string error;
-    nodes_ = LockstepNodes::Create(2, {}, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
     auto other =
         BareEndpoint::Create(nodes_->device(0), nodes_->admin(0), {}, &error);
     ASSERT_NE(other, nullptr) << error;
@@ -29,22 +28,10 @@ class NicBadInputTest : public ::testing::Test {
     other_->AddPeer(LockstepNodes::Address(1), nodes_->endpoint(1).grant());
   }
   void TearDown() override {
-    EXPECT_EQ(nodes_->world().failure(), "");
-    if (HasFailure()) {
-      std::fputs(nodes_->Report().c_str(), stdout);
-    }
+    NodesTest::TearDown();
     EXPECT_EQ(nodes_->world().memory(0).blocked_reads(), blocked_reads_);
     EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), blocked_writes_);
     other_.reset();
-  }
-
-  std::optional<Completion> WaitTx(BareEndpoint& endpoint) {
-    std::optional<Completion> completion;
-    nodes_->StepUntil(kLimit, [&] {
-      completion = endpoint.PollTx();
-      return completion.has_value();
-    });
-    return completion;
   }
 
   // Corrupts the descriptor that was pushed last.
@@ -92,8 +79,6 @@ class NicBadInputTest : public ::testing::Test {
     ASSERT_TRUE(nodes_->endpoint(0).tx().PushInline(
         {.op_context = 1, .peer = 1}, &value, 8));
   }
-
-  std::unique_ptr<LockstepNodes> nodes_;
   std::unique_ptr<BareEndpoint> other_;  // Second endpoint of node 0.
   uint64_t blocked_reads_ = 0;           // Announced.
   uint64_t blocked_writes_ = 0;

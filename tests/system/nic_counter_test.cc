@@ -7,15 +7,13 @@
 #include "driver/base/mmio.h"
 #include "driver/queue/doorbells.h"
 #include "gtest/gtest.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
 
 using contract::CounterCell;
 using contract::Status;
-
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
 
 uint64_t Value(const BareEndpoint& endpoint, Counted counted) {
   return LoadShared(&endpoint.Cell(counted).value);
@@ -24,48 +22,17 @@ uint64_t Errors(const BareEndpoint& endpoint, Counted counted) {
   return LoadShared(&endpoint.Cell(counted).errors);
 }
 
-class NicCounterTest : public ::testing::Test {
+class NicCounterTest : public NodesTest {
  protected:
   void Open(const sim::LockstepOptions& options = {}) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(
-        2, options, &error,
-        [](size_t, BareEndpointOptions& shape) { shape.counters = true; });
-    ASSERT_NE(nodes_, nullptr) << error;
+    NodesTest::Open(2, options, [](size_t, BareEndpointOptions& shape) {
+      shape.counters = true;
+    });
   }
-  void TearDown() override {
-    if (nodes_ == nullptr) return;
-    EXPECT_EQ(nodes_->world().failure(), "");
-    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
-  }
-  BareEndpoint& a() { return nodes_->endpoint(0); }
-  BareEndpoint& b() { return nodes_->endpoint(1); }
   bool Reaches(const BareEndpoint& endpoint, Counted counted, uint64_t value) {
-    return nodes_->StepUntil(kLimit,
+    return nodes_->StepUntil(kLimitCycles,
                              [&] { return Value(endpoint, counted) >= value; });
   }
-  contract::AdminAnswer Register(const DmaBuffer& memory, uint8_t counter) {
-    contract::AdminRegisterRegion command = {};
-    command.opcode = contract::AdminOpcode::kRegisterRegion;
-    command.iova = ToInteger(memory.iova());
-    command.length = memory.bytes();
-    command.job_id = 1;
-    command.flags =
-        contract::kRegionFlagRemoteWrite | contract::kRegionFlagProviderKey;
-    command.counter = counter;
-    const auto answer = nodes_->admin(1).Execute(
-        std::bit_cast<contract::AdminCommand>(command));
-    EXPECT_TRUE(answer.ok());
-    EXPECT_EQ(answer.value().status, contract::AdminStatus::kOk);
-    return answer.value();
-  }
-  static void Fill(DmaBuffer& buffer, uint64_t seed) {
-    for (size_t i = 0; i < buffer.bytes(); ++i) {
-      buffer.data()[i] = static_cast<std::byte>(i * 7 + seed * 31);
-    }
-  }
-
-  std::unique_ptr<LockstepNodes> nodes_;
 };
 
 TEST_F(NicCounterTest, AReceiveIsCountedWhenItsDataIsThere) {
@@ -103,8 +70,10 @@ TEST_F(NicCounterTest, AWriteIsCountedInContextAndRegionWhenItsDataIsThere) {
   DmaBuffer& source = nodes_->Memory(0, 10000);
   DmaBuffer& target = nodes_->Memory(1, 10000);
   // The region counts where nothing else of the endpoint does.
-  const contract::AdminAnswer region = Register(
-      target, static_cast<uint8_t>(b().counter(Counted::kRemoteRead) + 1));
+  const Region region = Register(
+      1, target,
+      {.flags = contract::kRegionFlagRemoteWrite,
+       .counter = static_cast<uint8_t>(b().counter(Counted::kRemoteRead) + 1)});
   for (uint32_t round = 1; round <= 40; ++round) {
     const uint32_t bytes = round == 7 ? 0 : round * 431 % 10000;
     Fill(source, round);
@@ -129,7 +98,7 @@ TEST_F(NicCounterTest, FailuresAreCountedApart) {
   Open();
   DmaBuffer& source = nodes_->Memory(0, 4096);
   DmaBuffer& target = nodes_->Memory(1, 4096);
-  const contract::AdminAnswer region = Register(target, 0);
+  const Region region = Register(1, target);
   ASSERT_TRUE(a().tx().PushBuffer({.opcode = contract::Opcode::kWrite,
                                    .peer = 1,
                                    .match_bits = region.key ^ 1 << 20},
@@ -146,7 +115,7 @@ TEST_F(NicCounterTest, FailuresAreCountedApart) {
   EXPECT_EQ(Errors(a(), Counted::kWrite), 1U);
   EXPECT_EQ(Value(a(), Counted::kWrite), 1U);
   ASSERT_TRUE(nodes_->StepUntil(
-      kLimit, [&] { return Errors(b(), Counted::kRecv) == 1; }));
+      kLimitCycles, [&] { return Errors(b(), Counted::kRecv) == 1; }));
   EXPECT_EQ(Value(b(), Counted::kRecv), 0U) << "the receive was cut";
   EXPECT_EQ(Value(b(), Counted::kRemoteWrite), 1U);
   EXPECT_EQ(Errors(b(), Counted::kRemoteWrite), 0U);
@@ -161,8 +130,9 @@ TEST_F(NicCounterTest, HostChangesACounterThatGoesOnCounting) {
   };
   change(contract::kDoorbellCounterSetOffset, 1000);
   change(contract::kDoorbellCounterAddErrorsOffset, 7);
-  ASSERT_TRUE(nodes_->StepUntil(
-      kLimit, [&] { return LoadShared(&a().Cell(Counted::kSend).echo) == 2; }));
+  ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+    return LoadShared(&a().Cell(Counted::kSend).echo) == 2;
+  }));
   EXPECT_EQ(Value(a(), Counted::kSend), 1000U);
   EXPECT_EQ(Errors(a(), Counted::kSend), 7U);
   for (int i = 0; i < 10; ++i) {

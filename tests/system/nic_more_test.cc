@@ -10,7 +10,7 @@
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -19,36 +19,10 @@ using contract::Completion;
 using contract::ReturnCode;
 using contract::Status;
 
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
 constexpr size_t kSlot = 6000;
 
-class NicMoreTest : public ::testing::Test {
+class NicMoreTest : public NodesTest {
  protected:
-  void Open(const sim::LockstepOptions& options = {}) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(2, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
-  }
-  void TearDown() override {
-    if (nodes_ == nullptr) return;
-    EXPECT_EQ(nodes_->world().failure(), "");
-    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
-  }
-  BareEndpoint& a() { return nodes_->endpoint(0); }
-  BareEndpoint& b() { return nodes_->endpoint(1); }
-  uint64_t Register(const DmaBuffer& memory, uint8_t flags) {
-    contract::AdminRegisterRegion command = {};
-    command.opcode = contract::AdminOpcode::kRegisterRegion;
-    command.iova = ToInteger(memory.iova());
-    command.length = memory.bytes();
-    command.job_id = 1;
-    command.flags =
-        static_cast<uint8_t>(flags | contract::kRegionFlagProviderKey);
-    const auto answer = nodes_->admin(1).Execute(
-        std::bit_cast<contract::AdminCommand>(command));
-    EXPECT_TRUE(answer.ok());
-    return answer.value().key;
-  }
   struct Piece {
     uint64_t key;
     uint32_t bytes;
@@ -79,16 +53,6 @@ class NicMoreTest : public ::testing::Test {
     tx.Publish();
     return true;
   }
-  std::optional<Completion> WaitTx() {
-    std::optional<Completion> completion;
-    nodes_->StepUntil(kLimit, [&] {
-      completion = a().PollTx();
-      return completion.has_value();
-    });
-    return completion;
-  }
-
-  std::unique_ptr<LockstepNodes> nodes_;
 };
 
 TEST_F(NicMoreTest, OneCompletionWhenAllPiecesAreThereOnABadNetwork) {
@@ -96,17 +60,15 @@ TEST_F(NicMoreTest, OneCompletionWhenAllPiecesAreThereOnABadNetwork) {
   options.wire.faults.loss = 0.02;
   options.wire.faults.reorder = 0.02;
   options.seed = TestSeed();
-  Open(options);
+  Open(2, options);
   constexpr uint32_t kOperations = 150;
   constexpr size_t kMost = 6;
   DmaBuffer& source = nodes_->Memory(0, kOperations * kMost * kSlot);
   DmaBuffer& target = nodes_->Memory(1, kOperations * kMost * kSlot);
-  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
-  const uint64_t closed = Register(target, 0);
+  const uint64_t key = Register(1, target).key;
+  const uint64_t closed = Register(1, target, 0).key;
   std::mt19937 rng(TestSeed());
-  for (size_t i = 0; i < source.bytes(); ++i) {
-    source.data()[i] = static_cast<std::byte>(rng());
-  }
+  Fill(source, TestSeed());
   struct Operation {
     std::vector<Piece> pieces;
     std::optional<ReturnCode> failure;
@@ -166,16 +128,14 @@ TEST_F(NicMoreTest, LocalSegmentsArriveAsOneOnABadNetwork) {
   sim::LockstepOptions options;
   options.wire.faults.loss = 0.02;
   options.seed = TestSeed();
-  Open(options);
+  Open(2, options);
   constexpr uint32_t kOperations = 120;
   constexpr uint32_t kBytes = 20000;
   DmaBuffer& source = nodes_->Memory(0, 4 * kBytes);
   DmaBuffer& target = nodes_->Memory(1, size_t{kOperations} * kBytes);
-  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  const uint64_t key = Register(1, target).key;
   std::mt19937 rng(TestSeed());
-  for (size_t i = 0; i < source.bytes(); ++i) {
-    source.data()[i] = static_cast<std::byte>(rng());
-  }
+  Fill(source, TestSeed());
   std::vector<std::vector<std::byte>> expected(kOperations);
   uint32_t posted = 0, done = 0, received = 0, sends = 0;
   ASSERT_TRUE(nodes_->StepUntil(40000000, [&] {
@@ -235,7 +195,7 @@ TEST_F(NicMoreTest, PiecesReleaseTheirSlotsBeforeTheOperationEnds) {
   Open();
   DmaBuffer& source = nodes_->Memory(0, kSlot);
   DmaBuffer& target = nodes_->Memory(1, kSlot);
-  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  const uint64_t key = Register(1, target).key;
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(a().tx().PushBuffer({.opcode = contract::Opcode::kWrite,
                                      .peer = 1,
@@ -257,7 +217,7 @@ TEST_F(NicMoreTest, AFencedSendLeavesWhenTheWriteBeforeItIsComplete) {
   Open();
   DmaBuffer& source = nodes_->Memory(0, 200000);
   DmaBuffer& target = nodes_->Memory(1, 200000);
-  const uint64_t key = Register(target, contract::kRegionFlagRemoteWrite);
+  const uint64_t key = Register(1, target).key;
   std::array<uint64_t, 2> cycles{};
   // The first round opens the PDC.
   for (const bool fenced : {false, false, true}) {
@@ -278,8 +238,8 @@ TEST_F(NicMoreTest, AFencedSendLeavesWhenTheWriteBeforeItIsComplete) {
         source.iova(), 0));
     a().tx().Publish();
     const uint64_t start = nodes_->world().cycle();
-    ASSERT_TRUE(
-        nodes_->StepUntil(kLimit, [&] { return b().PollRx().has_value(); }));
+    ASSERT_TRUE(nodes_->StepUntil(kLimitCycles,
+                                  [&] { return b().PollRx().has_value(); }));
     cycles[fenced ? 1 : 0] = nodes_->world().cycle() - start;
     const auto write = fenced ? a().PollTx() : WaitTx();
     ASSERT_TRUE(write.has_value());

@@ -8,7 +8,7 @@
 
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -17,7 +17,6 @@ using contract::Completion;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
 constexpr uint64_t kPrefix = 0xfd00'0000'0000'0001;
 constexpr uint32_t kNobody = 0x0a0000ee;
 
@@ -32,24 +31,8 @@ sim::LockstepOptions Resolving(uint32_t count, bool ipv6) {
   return options;
 }
 
-class NeighbourTest : public testing::Test {
+class NeighbourTest : public NodesTest {
  protected:
-  void Open(size_t count, const sim::LockstepOptions& options) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(count, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
-  }
-  void TearDown() override {
-    if (nodes_ != nullptr) {
-      EXPECT_EQ(nodes_->world().failure(), "");
-      if (HasFailure()) {
-        std::fputs(nodes_->Report().c_str(), stdout);
-      }
-    }
-  }
-  uint64_t Counted(size_t node, Statistic statistic) {
-    return ReadStatistic(nodes_->device(node), statistic);
-  }
   void Send(size_t from, size_t to, uint32_t bytes) {
     DmaBuffer& source = nodes_->Memory(from, bytes + 8);
     DmaBuffer& target = nodes_->Memory(to, bytes + 8);
@@ -65,7 +48,7 @@ class NeighbourTest : public testing::Test {
                                    .flags = contract::kTxFlagCompletion},
                                   source.iova(), bytes));
     a.tx().Publish();
-    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
     ASSERT_TRUE(sent && received) << nodes_->world().failure();
     EXPECT_EQ(sent->status, Status::kOk);
     EXPECT_EQ(received->status, Status::kOk);
@@ -74,8 +57,6 @@ class NeighbourTest : public testing::Test {
   int ErrorOf(const Result<uint32_t>& result) {
     return result.ok() ? 0 : static_cast<int>(result.error());
   }
-
-  std::unique_ptr<LockstepNodes> nodes_;
 };
 
 class NeighbourStackTest : public NeighbourTest,
@@ -94,9 +75,9 @@ TEST_P(NeighbourStackTest, NicsThatFoundEachOtherExchangeMessages) {
   // Each asked the two others, who heard all four questions of others and
   // answered their own.
   for (uint32_t i = 0; i < kNodes; ++i) {
-    EXPECT_EQ(Counted(i, Statistic::kSlowPathTx), 2U + 2U) << i;
-    EXPECT_EQ(Counted(i, Statistic::kSlowPathRx), 2U + 4U) << i;
-    EXPECT_EQ(Counted(i, Statistic::kSlowPathDrops), 0U) << i;
+    EXPECT_EQ(Count(i, Statistic::kSlowPathTx), 2U + 2U) << i;
+    EXPECT_EQ(Count(i, Statistic::kSlowPathRx), 2U + 4U) << i;
+    EXPECT_EQ(Count(i, Statistic::kSlowPathDrops), 0U) << i;
   }
   for (const uint32_t bytes : {0U, 8U, 10000U}) {
     Send(0, 1, bytes);
@@ -108,8 +89,8 @@ TEST_P(NeighbourStackTest, NicsThatFoundEachOtherExchangeMessages) {
     }
   }
   for (uint32_t i = 0; i < kNodes; ++i) {
-    EXPECT_EQ(Counted(i, Statistic::kDropNoHop), 0U);
-    EXPECT_EQ(Counted(i, Statistic::kTxRetransmissions), 0U);
+    EXPECT_EQ(Count(i, Statistic::kDropNoHop), 0U);
+    EXPECT_EQ(Count(i, Statistic::kTxRetransmissions), 0U);
   }
   EXPECT_EQ(nodes_->world().wire().dropped(), 0U);
 }
@@ -131,14 +112,14 @@ TEST_F(NeighbourTest, EachNeighbourHasAHopAndAStaticWireHasOneForAll) {
                 .ResolveNextHop({.lo = LockstepNodes::Address(1)})
                 .value(),
             0U);
-  EXPECT_EQ(Counted(0, Statistic::kSlowPathTx), 0U);
+  EXPECT_EQ(Count(0, Statistic::kSlowPathTx), 0U);
 }
 
 TEST_F(NeighbourTest, NobodyAtAnAddressIsFoundOutInBoundedTime) {
   sim::LockstepOptions options = Resolving(2, false);
   options.neighbour_retry_cycles = 20000;
   Open(2, options);
-  const uint64_t asked = Counted(0, Statistic::kSlowPathTx);
+  const uint64_t asked = Count(0, Statistic::kSlowPathTx);
   const uint64_t start = nodes_->world().cycle();
   const uint64_t evaluated = nodes_->world().evaluated_cycles();
   EXPECT_EQ(ErrorOf(nodes_->admin(0).ResolveNextHop({.lo = kNobody})),
@@ -146,7 +127,7 @@ TEST_F(NeighbourTest, NobodyAtAnAddressIsFoundOutInBoundedTime) {
   const uint64_t cycles = nodes_->world().cycle() - start;
   EXPECT_GE(cycles, 4 * 20000U);
   EXPECT_LE(cycles, 5 * 20000U);
-  EXPECT_EQ(Counted(0, Statistic::kSlowPathTx), asked + 4);
+  EXPECT_EQ(Count(0, Statistic::kSlowPathTx), asked + 4);
   // Idle in between: time is skipped, not spent.
   EXPECT_LT(nodes_->world().evaluated_cycles() - evaluated, cycles / 2);
   Send(0, 1, 100);

@@ -9,7 +9,7 @@
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -22,12 +22,11 @@ constexpr uint32_t kBytes = 8;
 
 // Endpoints that send `kBytes` to each other; the payload says which message
 // it is.
-class PdcTest : public ::testing::Test {
+class PdcTest : public NodesTest {
  protected:
   void Open(const sim::LockstepOptions& options) {
+    ASSERT_NO_FATAL_FAILURE(NodesTest::Open(kNodes, options));
     std::string error;
-    nodes_ = LockstepNodes::Create(kNodes, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
     for (size_t node = 0; node < kNodes; ++node) {
       for (size_t i = 0; i < kEndpoints; ++i) {
         if (i != 0) {
@@ -42,13 +41,7 @@ class PdcTest : public ::testing::Test {
     }
   }
   void TearDown() override {
-    if (nodes_ == nullptr) {
-      return;
-    }
-    EXPECT_EQ(nodes_->world().failure(), "");
-    if (HasFailure()) {
-      std::fputs(nodes_->Report().c_str(), stdout);
-    }
+    NodesTest::TearDown();
     extra_.clear();
   }
 
@@ -75,10 +68,6 @@ class PdcTest : public ::testing::Test {
     nodes_->world().Step(20000);
     Poll();
     EXPECT_EQ(received_, total) << "a message arrived twice";
-  }
-
-  uint64_t Count(size_t node, Statistic statistic) {
-    return ReadStatistic(nodes_->device(node), statistic);
   }
 
   static constexpr size_t kNodes = 3;
@@ -157,8 +146,6 @@ class PdcTest : public ::testing::Test {
       }
     }
   }
-
-  std::unique_ptr<LockstepNodes> nodes_;
   std::vector<std::unique_ptr<BareEndpoint>> extra_;
   std::vector<Member> all_;
   std::vector<Flow> flows_;

@@ -23,8 +23,7 @@ TEST_F(NicReadTest, ReadsOfAnySizeArriveWholeAndNothingElseChanges) {
   DmaBuffer& source = nodes_->Memory(1, 80000);
   const Region region = Register(1, source, contract::kRegionFlagRemoteRead);
   uint32_t seed = 1;
-  for (const uint32_t bytes : {0U, 1U, 8U, 63U, 64U, 65U, 4095U, 4096U, 4097U,
-                               8192U, 65536U, 70001U}) {
+  for (const uint32_t bytes : kRmaSizes) {
     SCOPED_TRACE(bytes);
     const uint64_t offset = bytes * 13 % 127;
     Fill(source, ++seed);
@@ -37,9 +36,7 @@ TEST_F(NicReadTest, ReadsOfAnySizeArriveWholeAndNothingElseChanges) {
     EXPECT_EQ(done.opcode, contract::Opcode::kRead);
     // They are there when the completion is.
     ASSERT_EQ(std::memcmp(target.data(), source.data() + offset, bytes), 0);
-    for (size_t i = bytes; i < target.bytes(); ++i) {
-      ASSERT_EQ(target.data()[i], std::byte{0x5a}) << "byte " << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectUntouched(target, std::byte{0x5a}, 0, bytes));
   }
   EXPECT_FALSE(nodes_->endpoint(1).PollRx().has_value());
   for (const size_t node : {0U, 1U}) {
@@ -78,20 +75,7 @@ TEST_F(NicReadTest, EachErrorIsItsReadsAloneAndThePdcGoesOn) {
   Fill(source, 1);
   const Region good = Register(1, source);
   const Region other = Register(1, source, contract::kRegionFlagRemoteWrite);
-  struct Case {
-    const char* name;
-    uint64_t key;
-    uint64_t offset;
-    uint16_t rx_index;
-    ReturnCode code;
-  };
-  const Case cases[] = {
-      {"key", good.key ^ 1 << 20, 0, 0, ReturnCode::kBadMkey},
-      {"right", other.key, 0, 0, ReturnCode::kPermViolation},
-      {"range", good.key, source.bytes(), 0, ReturnCode::kBadAddr},
-      {"index", good.key, 0, 7, ReturnCode::kBadIndex},
-  };
-  for (const Case& c : cases) {
+  for (const Refusal& c : Refusals(good, source.bytes(), other)) {
     for (const uint32_t bytes : {1U, 4096U, 4097U, 250000U}) {
       SCOPED_TRACE(testing::Message() << c.name << ' ' << bytes);
       ASSERT_TRUE(PushRead(sound, 100, good.key, 0, {.op_context = 1}));
@@ -110,20 +94,13 @@ TEST_F(NicReadTest, EachErrorIsItsReadsAloneAndThePdcGoesOn) {
       }
     }
   }
-  for (size_t i = 0; i < target.bytes(); ++i) {
-    ASSERT_EQ(target.data()[i], std::byte{0});
-  }
+  ExpectUntouched(target, std::byte{0});
   EXPECT_EQ(Count(0, Statistic::kTimeouts), 0U);
   EXPECT_EQ(Count(1, Statistic::kRxRmaRefused), 16U);
 }
 
 TEST_F(NicReadTest, ErrorsAndDataSurviveABadNetwork) {
-  sim::LockstepOptions options;
-  options.wire.faults.loss = 0.03;
-  options.wire.faults.duplicate = 0.03;
-  options.wire.faults.reorder = 0.03;
-  options.seed = TestSeed();
-  Open(2, options);
+  Open(2, BadNetwork());
   constexpr uint32_t kOperations = 300;
   constexpr uint32_t kSlot = 20000;
   DmaBuffer& local = nodes_->Memory(0, size_t{kOperations} * kSlot);
@@ -189,9 +166,8 @@ TEST_F(NicReadTest, NothingIsReadAfterDeregistration) {
   Open();
   DmaBuffer& target = nodes_->Memory(0, 200000);
   for (uint32_t round = 0; round < 12; ++round) {
-    auto memory = DmaBuffer::Create(nodes_->device(1), 200000);
-    ASSERT_TRUE(memory.ok());
-    std::optional<DmaBuffer> source(std::move(memory.value()));
+    std::optional<DmaBuffer> source = Fresh(1, 200000);
+    ASSERT_TRUE(source.has_value());
     std::memset(source->data(), 0x11, source->bytes());
     const Region region = Register(1, *source);
     uint32_t posted = 0;
@@ -205,16 +181,7 @@ TEST_F(NicReadTest, NothingIsReadAfterDeregistration) {
     // What leaves from here on must not be in any answer.
     std::memset(source->data(), 0x77, source->bytes());
     source.reset();
-    uint32_t refused = 0;
-    for (uint32_t i = 0; i < posted; ++i) {
-      const auto done = WaitTx();
-      ASSERT_TRUE(done.has_value()) << round << ' ' << i;
-      if (done->status != Status::kOk) {
-        ExpectRemoteError(*done, ReturnCode::kBadMkey);
-        ++refused;
-      }
-    }
-    EXPECT_GT(refused, 0U) << round;
+    EXPECT_GT(TakeRefusals(posted), 0U) << round;
     EXPECT_EQ(nodes_->world().memory(1).blocked_reads(), 0U);
     for (size_t i = 0; i < target.bytes(); ++i) {
       ASSERT_NE(target.data()[i], std::byte{0x77}) << i;
@@ -229,9 +196,8 @@ TEST_F(NicReadTest, ADestroyedContextsMemoryIsNotTouchedAgain) {
     DmaBuffer& source = nodes_->Memory(1, 200000);
     Fill(source, 1);
     const Region region = Register(1, source);
-    auto memory = DmaBuffer::Create(nodes_->device(0), 200000);
-    ASSERT_TRUE(memory.ok());
-    std::optional<DmaBuffer> target(std::move(memory.value()));
+    std::optional<DmaBuffer> target = Fresh(0, 200000);
+    ASSERT_TRUE(target.has_value());
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(PushRead(*target, 200000, region.key, 0));
     }
@@ -239,9 +205,7 @@ TEST_F(NicReadTest, ADestroyedContextsMemoryIsNotTouchedAgain) {
     ASSERT_TRUE(nodes_->admin(0).DestroyTx(0).ok());
     std::memset(target->data(), 0x77, target->bytes());
     nodes_->world().Step(20000);
-    for (size_t i = 0; i < target->bytes(); ++i) {
-      ASSERT_EQ(target->data()[i], std::byte{0x77}) << round << ' ' << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectUntouched(*target, std::byte{0x77}));
     target.reset();
     nodes_->world().Step(20000);
     EXPECT_EQ(nodes_->world().memory(0).blocked_writes(), 0U);
@@ -254,9 +218,8 @@ TEST_F(NicReadTest, UnwritableMemoryEndsTheReadWithLocalAccess) {
   DmaBuffer& target = nodes_->Memory(0, 20000);
   Fill(source, 1);
   const Region region = Register(1, source);
-  auto memory = DmaBuffer::Create(nodes_->device(0), 8192);
-  ASSERT_TRUE(memory.ok());
-  std::optional<DmaBuffer> hole(std::move(memory.value()));
+  std::optional<DmaBuffer> hole = Fresh(0, 8192);
+  ASSERT_TRUE(hole.has_value());
   ASSERT_TRUE(PushRead(*hole, 8192, region.key, 0, {.op_context = 1}));
   ASSERT_TRUE(PushRead(target, 20000, region.key, 0, {.op_context = 2}));
   hole.reset();
@@ -273,9 +236,8 @@ TEST_F(NicReadTest, UnwritableMemoryEndsTheReadWithLocalAccess) {
 TEST_F(NicReadTest, UnreadableMemoryIsAnError) {
   Open();
   DmaBuffer& target = nodes_->Memory(0, 20000);
-  auto memory = DmaBuffer::Create(nodes_->device(1), 20000);
-  ASSERT_TRUE(memory.ok());
-  std::optional<DmaBuffer> source(std::move(memory.value()));
+  std::optional<DmaBuffer> source = Fresh(1, 20000);
+  ASSERT_TRUE(source.has_value());
   const Region region = Register(1, *source);
   source.reset();  // Before its region: what no sound program does.
   ExpectRemoteError(Read(target, 20000, region.key, 0),
@@ -309,9 +271,7 @@ TEST_F(NicReadTest, DeadPeerEndsTheReadAndItsMemoryIsLeftAlone) {
     std::memset(target.data(), 0x77, target.bytes());
     nodes_->world().SetLink(1, true);
     nodes_->world().Step(300000);
-    for (size_t i = 0; i < target.bytes(); ++i) {
-      ASSERT_EQ(target.data()[i], std::byte{0x77}) << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectUntouched(target, std::byte{0x77}));
     // The peer is back, and reached again.
     EXPECT_EQ(Read(target, 5000, region.key, 0).status, Status::kOk);
     EXPECT_EQ(std::memcmp(target.data(), source.data(), 5000), 0);

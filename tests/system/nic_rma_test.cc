@@ -16,17 +16,13 @@ using contract::ReturnCode;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint64_t kLimit = kRmaLimitCycles;
-constexpr uint8_t kBoth = kBothRights;
-
 TEST_F(NicRmaTest, WritesOfAnySizeArriveWholeAndNothingElseChanges) {
   Open();
   DmaBuffer& source = nodes_->Memory(0, 80000);
   DmaBuffer& target = nodes_->Memory(1, 80128);
   const Region region = Register(1, target);
   uint32_t seed = 1;
-  for (const uint32_t bytes : {0U, 1U, 8U, 63U, 64U, 65U, 4095U, 4096U, 4097U,
-                               8192U, 65536U, 70001U}) {
+  for (const uint32_t bytes : kRmaSizes) {
     SCOPED_TRACE(bytes);
     const uint64_t offset = bytes * 13 % 127;
     Fill(source, ++seed);
@@ -39,11 +35,8 @@ TEST_F(NicRmaTest, WritesOfAnySizeArriveWholeAndNothingElseChanges) {
     // Acknowledged, not yet visible: a drain waits for that.
     Deregister(1, Register(1, target));
     ASSERT_EQ(std::memcmp(target.data() + offset, source.data(), bytes), 0);
-    for (size_t i = 0; i < target.bytes(); ++i) {
-      if (i < offset || i >= offset + bytes) {
-        ASSERT_EQ(target.data()[i], std::byte{0x5a}) << "byte " << i;
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectUntouched(target, std::byte{0x5a}, offset, bytes));
   }
   EXPECT_FALSE(nodes_->endpoint(1).PollRx().has_value());
   EXPECT_EQ(Count(0, Statistic::kTxRetransmissions), 0U);
@@ -54,7 +47,8 @@ TEST_F(NicRmaTest, InlineWritesAndVirtualAddressesWork) {
   Open();
   DmaBuffer& target = nodes_->Memory(1, 4096);
   const uint64_t base = 0x7f0000001000;
-  const Region region = Register(1, target, kBoth, 0x1234, base);
+  const Region region = Register(
+      1, target, {.address_base = base, .key = 0x1234, .flags = kBothRights});
   EXPECT_EQ(region.key, 0x1234U);
   uint8_t payload[192];
   for (size_t i = 0; i < sizeof payload; ++i) {
@@ -108,8 +102,8 @@ TEST_F(NicRmaTest, DataTravelsWithAWriteIntoTheTargetsQueue) {
     ASSERT_TRUE(PushWrite(source, bytes, region.key, 0,
                           {.header_data = 0x1122334455667788,
                            .flags = contract::kTxFlagHeaderData}));
-    const auto [sent, received] =
-        nodes_->AwaitDelivery(nodes_->endpoint(0), nodes_->endpoint(1), kLimit);
+    const auto [sent, received] = nodes_->AwaitDelivery(
+        nodes_->endpoint(0), nodes_->endpoint(1), kLimitCycles);
     ASSERT_TRUE(sent && received) << bytes;
     EXPECT_EQ(sent->status, Status::kOk);
     EXPECT_EQ(received->status, Status::kOk);
@@ -134,21 +128,8 @@ TEST_F(NicRmaTest, EachErrorIsItsWritesAloneAndThePdcGoesOn) {
   Fill(source, 1);
   const Region good = Register(1, target);
   const Region other = Register(1, target, contract::kRegionFlagRemoteRead);
-  struct Case {
-    const char* name;
-    uint64_t key;
-    uint64_t offset;
-    uint16_t rx_index;
-    ReturnCode code;
-  };
-  const Case cases[] = {
-      {"key", good.key ^ 1 << 20, 0, 0, ReturnCode::kBadMkey},
-      {"right", other.key, 0, 0, ReturnCode::kPermViolation},
-      {"range", good.key, target.bytes(), 0, ReturnCode::kBadAddr},
-      {"index", good.key, 0, 7, ReturnCode::kBadIndex},
-  };
   EXPECT_EQ(Write(source, 8, good.key, 0).status, Status::kOk);
-  for (const Case& c : cases) {
+  for (const Refusal& c : Refusals(good, target.bytes(), other)) {
     for (const uint32_t bytes : {1U, 4096U, 4097U, 250000U}) {
       SCOPED_TRACE(testing::Message() << c.name << ' ' << bytes);
       // A good one in front and one behind, in one batch.
@@ -192,12 +173,7 @@ INSTANTIATE_TEST_SUITE_P(, NicRmaOrderTest, testing::Bool(),
                          });
 
 TEST_P(NicRmaOrderTest, ErrorsAndDataSurviveABadNetwork) {
-  sim::LockstepOptions options;
-  options.wire.faults.loss = 0.03;
-  options.wire.faults.duplicate = 0.03;
-  options.wire.faults.reorder = 0.03;
-  options.seed = TestSeed();
-  OpenInOrder(options);
+  OpenInOrder(BadNetwork());
   constexpr uint32_t kWrites = 300;
   constexpr uint32_t kSlot = 6000;
   DmaBuffer& source = nodes_->Memory(0, kSlot);
@@ -246,9 +222,8 @@ TEST_F(NicRmaTest, NothingIsTouchedAfterDeregistration) {
   DmaBuffer& source = nodes_->Memory(0, 200000);
   Fill(source, 1);
   for (uint32_t round = 0; round < 12; ++round) {
-    auto memory = DmaBuffer::Create(nodes_->device(1), 200000);
-    ASSERT_TRUE(memory.ok());
-    std::optional<DmaBuffer> target(std::move(memory.value()));
+    std::optional<DmaBuffer> target = Fresh(1, 200000);
+    ASSERT_TRUE(target.has_value());
     const Region region = Register(1, *target);
     uint32_t posted = 0;
     // More than the control program needs to take the region away.
@@ -262,20 +237,9 @@ TEST_F(NicRmaTest, NothingIsTouchedAfterDeregistration) {
     Deregister(1, region);
     std::memset(target->data(), 0x77, target->bytes());
     nodes_->world().Step(3000);
-    for (size_t i = 0; i < target->bytes(); ++i) {
-      ASSERT_EQ(target->data()[i], std::byte{0x77}) << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectUntouched(*target, std::byte{0x77}));
     target.reset();
-    uint32_t refused = 0;
-    for (uint32_t i = 0; i < posted; ++i) {
-      const auto done = WaitTx();
-      ASSERT_TRUE(done.has_value()) << i;
-      if (done->status != Status::kOk) {
-        ExpectRemoteError(*done, ReturnCode::kBadMkey);
-        ++refused;
-      }
-    }
-    EXPECT_GT(refused, 0U) << round;
+    EXPECT_GT(TakeRefusals(posted), 0U) << round;
     EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), 0U);
   }
 }

@@ -2,75 +2,33 @@
 // RMA operations of node 0 on regions of other nodes.
 #pragma once
 
-#include <bit>
-#include <cstdio>
-#include <functional>
-#include <memory>
+#include <cstring>
 #include <optional>
-#include <random>
-#include <string>
+#include <utility>
+#include <vector>
 
-#include "driver/device/device_info.h"
-#include "gtest/gtest.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/seed.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 
-inline constexpr uint8_t kBothRights =
-    contract::kRegionFlagRemoteRead | contract::kRegionFlagRemoteWrite;
+// Around an inline payload, a beat and a packet, and of many packets.
+inline constexpr uint32_t kRmaSizes[] = {0,    1,    8,    63,   64,    65,
+                                         4095, 4096, 4097, 8192, 65536, 70001};
 
-struct Region {
-  uint32_t number = 0;
-  uint64_t key = 0;
-};
-
-// Every wait ends far earlier.
-inline constexpr uint64_t kRmaLimitCycles = 3000000;
-
-class NicRmaTest : public ::testing::Test {
+class NicRmaTest : public NodesTest {
  protected:
-  void Open(
-      size_t count = 2, const sim::LockstepOptions& options = {},
-      const std::function<void(size_t, BareEndpointOptions&)>& shape = {}) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(count, options, &error, shape);
-    ASSERT_NE(nodes_, nullptr) << error;
-  }
   void TearDown() override {
+    NodesTest::TearDown();
     if (nodes_ == nullptr) return;
-    EXPECT_EQ(nodes_->world().failure(), "");
     EXPECT_EQ(nodes_->world().memory(0).blocked_reads(), 0U);
     EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), 0U);
-    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
   }
-
-  contract::AdminAnswer Admin(size_t node, const auto& command) {
-    const auto answer = nodes_->admin(node).Execute(
-        std::bit_cast<contract::AdminCommand>(command));
-    EXPECT_TRUE(answer.ok()) << nodes_->admin(node).failure();
-    return answer.ok() ? answer.value() : contract::AdminAnswer{};
-  }
-  Region Register(size_t node, const DmaBuffer& memory,
-                  uint8_t flags = kBothRights, uint64_t key = 0,
-                  uint64_t address_base = 0) {
-    contract::AdminRegisterRegion command = {};
-    command.opcode = contract::AdminOpcode::kRegisterRegion;
-    command.iova = ToInteger(memory.iova());
-    command.length = memory.bytes();
-    command.address_base = address_base;
-    command.key = key;
-    command.job_id = 1;
-    command.flags = static_cast<uint8_t>(
-        flags | (key == 0 ? contract::kRegionFlagProviderKey : 0));
-    const contract::AdminAnswer answer = Admin(node, command);
-    EXPECT_EQ(answer.status, contract::AdminStatus::kOk);
-    return {answer.object, answer.key};
-  }
-  void Deregister(size_t node, const Region& region) {
-    contract::AdminCommand command = {};
-    command.opcode = contract::AdminOpcode::kDeregisterRegion;
-    command.object = region.number;
-    EXPECT_EQ(Admin(node, command).status, contract::AdminStatus::kOk);
+  static sim::LockstepOptions BadNetwork() {
+    sim::LockstepOptions options;
+    options.wire.faults = {.loss = 0.03, .duplicate = 0.03, .reorder = 0.03};
+    options.seed = TestSeed();
+    return options;
   }
 
   // Makes the descriptor that node 0 pushed last an RMA operation, and
@@ -102,32 +60,18 @@ class NicRmaTest : public ::testing::Test {
     return Push(contract::Opcode::kRead, target, bytes, key, remote_offset,
                 fields);
   }
-  std::optional<contract::Completion> WaitTx() {
-    std::optional<contract::Completion> completion;
-    nodes_->StepUntil(kRmaLimitCycles, [&] {
-      completion = nodes_->endpoint(0).PollTx();
-      return completion.has_value();
-    });
-    return completion;
-  }
   // Writes from node 0 and returns how that ended.
   contract::Completion Write(const DmaBuffer& source, uint32_t bytes,
                              uint64_t key, uint64_t remote_offset,
-                             SendFields fields = {}) {
+                             const SendFields& fields = {}) {
     EXPECT_TRUE(PushWrite(source, bytes, key, remote_offset, fields));
-    const auto completion = WaitTx();
-    EXPECT_TRUE(completion.has_value()) << nodes_->world().failure();
-    return completion.value_or(
-        contract::Completion{.status = contract::Status::kDeviceFault});
+    return Ended();
   }
   contract::Completion Read(const DmaBuffer& target, uint32_t bytes,
                             uint64_t key, uint64_t remote_offset,
-                            SendFields fields = {}) {
+                            const SendFields& fields = {}) {
     EXPECT_TRUE(PushRead(target, bytes, key, remote_offset, fields));
-    const auto completion = WaitTx();
-    EXPECT_TRUE(completion.has_value()) << nodes_->world().failure();
-    return completion.value_or(
-        contract::Completion{.status = contract::Status::kDeviceFault});
+    return Ended();
   }
   void ExpectRemoteError(const contract::Completion& completion,
                          contract::ReturnCode code) {
@@ -135,17 +79,62 @@ class NicRmaTest : public ::testing::Test {
     EXPECT_EQ(completion.detail, static_cast<uint16_t>(code));
   }
 
-  uint64_t Count(size_t node, contract::Statistic statistic) {
-    return ReadStatistic(nodes_->device(node), statistic);
+  // Takes the completions of `posted` operations, done or refused because
+  // their region is gone; how many were refused.
+  uint32_t TakeRefusals(uint32_t posted) {
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < posted; ++i) {
+      const contract::Completion done = Ended();
+      if (done.status != contract::Status::kOk) {
+        ExpectRemoteError(done, contract::ReturnCode::kBadMkey);
+        ++refused;
+      }
+    }
+    return refused;
   }
 
-  std::unique_ptr<LockstepNodes> nodes_;
+  // What a target refuses.
+  struct Refusal {
+    const char* name;
+    uint64_t key;
+    uint64_t offset;
+    uint16_t rx_index;
+    contract::ReturnCode code;
+  };
+  // At a region of `bytes`, and at one without the right.
+  static std::vector<Refusal> Refusals(const Region& region, uint64_t bytes,
+                                       const Region& without_right) {
+    using enum contract::ReturnCode;
+    return {{"key", region.key ^ 1 << 20, 0, 0, kBadMkey},
+            {"right", without_right.key, 0, 0, kPermViolation},
+            {"range", region.key, bytes, 0, kBadAddr},
+            {"index", region.key, 0, 7, kBadIndex}};
+  }
+
+  // Memory of a node that may end before the node does.
+  std::optional<DmaBuffer> Fresh(size_t node, size_t bytes) {
+    auto memory = DmaBuffer::Create(nodes_->device(node), bytes);
+    EXPECT_TRUE(memory.ok());
+    if (!memory.ok()) return std::nullopt;
+    return std::move(memory.value());
+  }
+
+ private:
+  contract::Completion Ended() {
+    const auto completion = WaitTx();
+    EXPECT_TRUE(completion.has_value()) << nodes_->world().failure();
+    return completion.value_or(
+        contract::Completion{.status = contract::Status::kDeviceFault});
+  }
 };
 
-inline void Fill(DmaBuffer& buffer, uint32_t seed) {
-  std::mt19937 rng(seed);
-  for (size_t i = 0; i < buffer.bytes(); ++i) {
-    buffer.data()[i] = static_cast<std::byte>(rng());
+// Whether all bytes are `value` but those of [first, first + bytes).
+inline void ExpectUntouched(const DmaBuffer& memory, std::byte value,
+                            size_t first = 0, size_t bytes = 0) {
+  for (size_t i = 0; i < memory.bytes(); ++i) {
+    if (i < first || i >= first + bytes) {
+      ASSERT_EQ(memory.data()[i], value) << "byte " << i;
+    }
   }
 }
 

@@ -9,7 +9,7 @@
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -20,7 +20,7 @@ using contract::Status;
 constexpr uint64_t kLimit = 1000000;  // Cycles; the tests end far earlier.
 constexpr uint64_t kPrefix = 0xfd00'0000'0000'0001;
 
-class NicStackTest : public testing::TestWithParam<int> {
+class NicStackTest : public NodesTest, public testing::WithParamInterface<int> {
  protected:
   bool ipv6() const { return (GetParam() & 1) != 0; }
   bool tagged() const { return (GetParam() & 2) != 0; }
@@ -35,20 +35,8 @@ class NicStackTest : public testing::TestWithParam<int> {
     options.addresses = {Address(0, ipv6()), Address(1, ipv6())};
     options.vlan = tagged() ? 0x123 : 0;
     options.crc = crc();
-    std::string error;
-    nodes_ = LockstepNodes::Create(2, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
+    ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, options));
   }
-  void TearDown() override {
-    if (nodes_ != nullptr && HasFailure()) {
-      std::fputs(nodes_->Report().c_str(), stdout);
-    }
-  }
-  uint64_t Counted(size_t node, Statistic statistic) {
-    return ReadStatistic(nodes_->device(node), statistic);
-  }
-
-  std::unique_ptr<LockstepNodes> nodes_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, NicStackTest, testing::Range(0, 8),
@@ -106,8 +94,8 @@ TEST_P(NicStackTest, MessagesArriveWholeAndFramesHaveTheLengthOfTheStack) {
   // Ethernet, tag, IP, UDP, PDS, SES, CRC.
   const uint64_t headers = 14 + (tagged() ? 4 : 0) + (ipv6() ? 40 : 20) + 8 +
                            12 + 44 + (crc() ? 4 : 0);
-  EXPECT_EQ(Counted(0, Statistic::kTxRequests), packets);
-  EXPECT_EQ(Counted(0, Statistic::kTxBytes), bytes + packets * headers);
+  EXPECT_EQ(Count(0, Statistic::kTxRequests), packets);
+  EXPECT_EQ(Count(0, Statistic::kTxBytes), bytes + packets * headers);
 }
 
 TEST_P(NicStackTest, PeerOfTheOtherAddressFamilyIsABadPeer) {
@@ -128,7 +116,7 @@ TEST_P(NicStackTest, PeerOfTheOtherAddressFamilyIsABadPeer) {
     return completion.has_value();
   }));
   EXPECT_EQ(status, Status::kBadPeer);
-  EXPECT_EQ(Counted(0, Statistic::kTxFrames), 0U);
+  EXPECT_EQ(Count(0, Statistic::kTxFrames), 0U);
 }
 
 }  // namespace

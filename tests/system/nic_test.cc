@@ -9,7 +9,7 @@
 #include "driver/queue/doorbells.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -17,33 +17,8 @@ namespace {
 using contract::Completion;
 using contract::Status;
 
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
-
-void Fill(DmaBuffer& buffer, uint32_t seed) {
-  std::mt19937 rng(seed);
-  for (size_t i = 0; i < buffer.bytes(); ++i) {
-    buffer.data()[i] = static_cast<std::byte>(rng());
-  }
-}
-
-class NicTest : public ::testing::Test {
+class NicTest : public NodesTest {
  protected:
-  void Open(
-      size_t count, const sim::LockstepOptions& options = {},
-      const std::function<void(size_t, BareEndpointOptions&)>& shape = {}) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(count, options, &error, shape);
-    ASSERT_NE(nodes_, nullptr) << error;
-  }
-  void TearDown() override {
-    if (nodes_ != nullptr) {
-      EXPECT_EQ(nodes_->world().failure(), "");
-      if (HasFailure()) {
-        std::fputs(nodes_->Report().c_str(), stdout);
-      }
-    }
-  }
-
   // Sends `bytes` from node 0 to node 1 and checks both sides.
   void Exchange(uint32_t bytes, uint32_t from_offset, uint32_t to_offset) {
     DmaBuffer& source = nodes_->Memory(0, bytes + 64);
@@ -62,7 +37,7 @@ class NicTest : public ::testing::Test {
         .flags = contract::kTxFlagCompletion | contract::kTxFlagHeaderData};
     ASSERT_TRUE(a.tx().PushBuffer(fields, source.iova() + from_offset, bytes));
     a.tx().Publish();
-    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
     ASSERT_TRUE(sent && received) << nodes_->world().failure();
     EXPECT_EQ(sent->status, Status::kOk);
     EXPECT_EQ(sent->op_context, 55U);
@@ -85,16 +60,37 @@ class NicTest : public ::testing::Test {
     }
   }
 
+  // Messages from node 0 to node 1, each with a slot of both memories.
+  struct Stream {
+    const DmaBuffer& source;
+    const DmaBuffer& target;
+    uint32_t slot;
+    const std::vector<uint32_t>& lengths;
+    uint32_t posted = 0;
+    uint32_t sent = 0;
+  };
+  // Posts the receives and sends for which there is room.
+  void Feed(Stream* stream) {
+    const auto& [source, target, slot, lengths, posted, sent] = *stream;
+    while (posted < lengths.size() &&
+           b().rx().TryPush(posted, target.iova() + posted * slot, slot)) {
+      ++stream->posted;
+    }
+    b().rx().Publish();
+    while (sent < lengths.size() &&
+           a().tx().PushBuffer({.op_context = sent,
+                                .peer = 1,
+                                .flags = contract::kTxFlagCompletion},
+                               source.iova() + sent * slot, lengths[sent])) {
+      ++stream->sent;
+    }
+    a().tx().Publish();
+  }
+
   // A place in the page of node 0's first transmit context.
   Doorbell TxPageDoorbell(uint32_t offset) {
     return PageDoorbell(nodes_->device(0), contract::kTxPageFirst, offset);
   }
-
-  uint64_t Statistic(size_t node, contract::Statistic statistic) {
-    return ReadStatistic(nodes_->device(node), statistic);
-  }
-
-  std::unique_ptr<LockstepNodes> nodes_;
 };
 
 TEST_F(NicTest, MessagesOfAnySizeAndAlignmentArriveWholeAndNothingElseChanges) {
@@ -108,7 +104,7 @@ TEST_F(NicTest, MessagesOfAnySizeAndAlignmentArriveWholeAndNothingElseChanges) {
       return;
     }
   }
-  EXPECT_EQ(Statistic(0, contract::Statistic::kTxRetransmissions), 0U);
+  EXPECT_EQ(Count(0, contract::Statistic::kTxRetransmissions), 0U);
 }
 
 TEST_F(NicTest, EveryAlignmentOfSourceAndTargetWorks) {
@@ -161,13 +157,13 @@ TEST_P(PushedTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
     // Not behind padding.
     pushed += GetParam() && a.tx().last_position() == tail ? 1 : 0;
     a.tx().Publish();
-    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
     ASSERT_TRUE(sent && received) << bytes;
     ASSERT_EQ(sent->status, Status::kOk);
     ASSERT_EQ(received->length, bytes);
     ASSERT_EQ(std::memcmp(target.data(), payload.data(), bytes), 0) << bytes;
   }
-  EXPECT_EQ(Statistic(0, contract::Statistic::kTxPushed), pushed);
+  EXPECT_EQ(Count(0, contract::Statistic::kTxPushed), pushed);
 }
 
 // What a CPU without 64-byte stores sends, and less.
@@ -197,12 +193,12 @@ TEST_F(NicTest, PushInSingleWordsCountsOnlyWhole) {
       Ring(TxPageDoorbell(offset), words[order[i]]);
     }
     a.tx().Publish();
-    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
     ASSERT_TRUE(sent && received);
     ASSERT_EQ(sent->status, Status::kOk);
     ASSERT_EQ(std::memcmp(target.data(), &value, 8), 0);
   }
-  EXPECT_EQ(Statistic(0, contract::Statistic::kTxPushed), pushed);
+  EXPECT_EQ(Count(0, contract::Statistic::kTxPushed), pushed);
 }
 
 TEST_F(NicTest, MessageLongerThanItsBufferIsCutAndItsSenderSucceeds) {
@@ -217,7 +213,7 @@ TEST_F(NicTest, MessageLongerThanItsBufferIsCutAndItsSenderSucceeds) {
   ASSERT_TRUE(a.tx().PushBuffer(
       {.peer = 1, .flags = contract::kTxFlagCompletion}, source.iova(), 9000));
   a.tx().Publish();
-  const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+  const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
   ASSERT_TRUE(sent && received);
   EXPECT_EQ(sent->status, Status::kOk);
   EXPECT_EQ(received->status, Status::kTruncated);
@@ -241,10 +237,10 @@ TEST_F(NicTest, SendWaitsForABufferWithoutLimitAndThenArrives) {
     sent = a.PollTx();
     return sent.has_value();
   }));
-  EXPECT_GT(Statistic(1, contract::Statistic::kRxRefused), 3U);
+  EXPECT_GT(Count(1, contract::Statistic::kRxRefused), 3U);
   ASSERT_TRUE(b.rx().TryPush(9, target.iova(), 64));
   b.rx().Publish();
-  ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
+  ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
     sent = sent ? sent : a.PollTx();
     return sent && b.PollRx().has_value();
   }));
@@ -260,7 +256,7 @@ TEST_F(NicTest, PortWithoutAnEnabledEndpointIsAnError) {
       {.peer = 1, .flags = contract::kTxFlagCompletion}, &value, 8));
   a.tx().Publish();
   std::optional<Completion> done;
-  ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
+  ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
     done = a.PollTx();
     return done.has_value();
   }));
@@ -289,7 +285,7 @@ class StreamTest : public NicTest {
     }
     const uint64_t start = nodes_->world().cycle();
     uint32_t posted = 0;
-    EXPECT_TRUE(nodes_->StepUntil(kLimit, [&] {
+    EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
       while (posted < count * peers) {
         const uint64_t value = posted;
         const SendFields fields{
@@ -328,7 +324,7 @@ TEST_F(StreamTest, PeerWithoutBuffersLeavesTheOthersNineTenthsOfTheirRate) {
     has_buffers[3] = !stuck;
     cycles[stuck] = Stream(kCount, has_buffers);
     if (stuck) {
-      EXPECT_GT(Statistic(4 + 0, contract::Statistic::kRxRefused), 0U);
+      EXPECT_GT(Count(4 + 0, contract::Statistic::kRxRefused), 0U);
     }
     nodes_.reset();
   }
@@ -364,21 +360,10 @@ TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
   for (uint32_t& length : lengths) {
     length = static_cast<uint32_t>(rng() % (rng() % 4 == 0 ? kSlot : 100));
   }
-  uint32_t sent = 0, acked = 0, posted = 0, received = 0;
-  ASSERT_TRUE(nodes_->StepUntil(40 * kLimit, [&] {
-    while (posted < kCount &&
-           b.rx().TryPush(posted, target.iova() + posted * kSlot, kSlot)) {
-      ++posted;
-    }
-    b.rx().Publish();
-    while (sent < kCount &&
-           a.tx().PushBuffer({.op_context = sent,
-                              .peer = 1,
-                              .flags = contract::kTxFlagCompletion},
-                             source.iova() + sent * kSlot, lengths[sent])) {
-      ++sent;
-    }
-    a.tx().Publish();
+  Stream stream = {source, target, kSlot, lengths};
+  uint32_t acked = 0, received = 0;
+  ASSERT_TRUE(nodes_->StepUntil(40 * kLimitCycles, [&] {
+    Feed(&stream);
     while (auto completion = a.PollTx()) {
       EXPECT_EQ(completion->status, Status::kOk);
       EXPECT_EQ(completion->op_context, acked) << "ROD completes in order";
@@ -400,7 +385,7 @@ TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
               0)
         << "message " << i;
   }
-  EXPECT_GT(Statistic(0, contract::Statistic::kTxRetransmissions), 0U);
+  EXPECT_GT(Count(0, contract::Statistic::kTxRetransmissions), 0U);
 }
 
 TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
@@ -422,23 +407,12 @@ TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
     lengths[i] = static_cast<uint32_t>(4 + rng() % (i % 4 ? 100 : kSlot - 4));
     std::memcpy(source.data() + i * kSlot, &i, sizeof i);
   }
-  uint32_t sent = 0, acked = 0, posted = 0;
+  Stream stream = {source, target, kSlot, lengths};
+  uint32_t acked = 0;
   std::vector<uint32_t> received(kCount);  // How often.
   uint32_t all_received = 0;
-  ASSERT_TRUE(nodes_->StepUntil(40 * kLimit, [&] {
-    while (posted < kCount &&
-           b.rx().TryPush(posted, target.iova() + posted * kSlot, kSlot)) {
-      ++posted;
-    }
-    b.rx().Publish();
-    while (sent < kCount &&
-           a.tx().PushBuffer({.op_context = sent,
-                              .peer = 1,
-                              .flags = contract::kTxFlagCompletion},
-                             source.iova() + sent * kSlot, lengths[sent])) {
-      ++sent;
-    }
-    a.tx().Publish();
+  ASSERT_TRUE(nodes_->StepUntil(40 * kLimitCycles, [&] {
+    Feed(&stream);
     while (auto completion = a.PollTx()) {
       EXPECT_EQ(completion->status, Status::kOk);
       ++acked;
@@ -465,7 +439,7 @@ TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
   nodes_->world().Step(20000);
   EXPECT_FALSE(b.PollRx()) << "a message arrived twice";
   EXPECT_EQ(received, std::vector<uint32_t>(kCount, 1));
-  EXPECT_GT(Statistic(0, contract::Statistic::kTxSelective), 0U);
+  EXPECT_GT(Count(0, contract::Statistic::kTxSelective), 0U);
 }
 
 TEST_F(NicTest, PeerThatNeverAnswersEndsInAnErrorThatNamesIt) {
@@ -480,14 +454,14 @@ TEST_F(NicTest, PeerThatNeverAnswersEndsInAnErrorThatNamesIt) {
   ASSERT_TRUE(a.tx().PushInline({.op_context = 3, .peer = peer}, &value, 8));
   a.tx().Publish();
   std::optional<Completion> ended;
-  ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
+  ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
     ended = a.PollTx();
     return ended.has_value();
   }));
   EXPECT_EQ(ended->status, Status::kPeerUnreachable);
   EXPECT_EQ(ended->peer, peer);
   EXPECT_EQ(ended->op_context, 3U);
-  EXPECT_EQ(Statistic(0, contract::Statistic::kDeadPeers), 1U);
+  EXPECT_EQ(Count(0, contract::Statistic::kDeadPeers), 1U);
   Exchange(100, 0, 0);  // The context and other peers go on.
 }
 
@@ -505,7 +479,7 @@ TEST_F(NicTest, CancelledReceiveCompletesOnceAndIsSkipped) {
     ASSERT_TRUE(position);
     b.rx().Cancel(*position);
     std::optional<Completion> cancelled;
-    ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
+    ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
       cancelled = b.PollRx();
       return cancelled.has_value();
     }));
@@ -517,7 +491,7 @@ TEST_F(NicTest, CancelledReceiveCompletesOnceAndIsSkipped) {
       {.peer = 1, .flags = contract::kTxFlagCompletion}, &value, 8));
   a.tx().Publish();
   std::optional<Completion> received;
-  ASSERT_TRUE(nodes_->StepUntil(kLimit, [&] {
+  ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
     received = b.PollRx();
     return received.has_value();
   }));
@@ -561,8 +535,8 @@ class OrderTest : public NicTest {
       EXPECT_TRUE(
           a.tx().PushBuffer({.peer = 1}, source.iova() + i % 63, bytes));
       a.tx().Publish();
-      EXPECT_TRUE(
-          nodes_->StepUntil(kLimit, [&] { return b.PollRx().has_value(); }));
+      EXPECT_TRUE(nodes_->StepUntil(kLimitCycles,
+                                    [&] { return b.PollRx().has_value(); }));
       for (uint32_t k = 0; k < bytes; ++k) {
         if (target.data()[i % 64 + k] != std::byte{0xff}) {
           ++early;

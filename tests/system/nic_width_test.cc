@@ -13,7 +13,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/nic_model.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -22,23 +22,11 @@ using contract::Completion;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
-
-class NicWidthTest : public testing::Test {
+class NicWidthTest : public NodesTest {
  protected:
   void Open(sim::LockstepOptions options = {}) {
     options.crc = true;
-    std::string error;
-    nodes_ = LockstepNodes::Create(2, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
-  }
-  void TearDown() override {
-    if (nodes_ != nullptr) {
-      EXPECT_EQ(nodes_->world().failure(), "");
-      if (HasFailure()) {
-        std::fputs(nodes_->Report().c_str(), stdout);
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, options));
   }
   uint64_t Counted(Statistic statistic) {
     return ReadStatistic(nodes_->device(0), statistic) +
@@ -67,7 +55,7 @@ class NicWidthTest : public testing::Test {
                                    .flags = contract::kTxFlagCompletion},
                                   source.iova() + source_at, bytes));
     a.tx().Publish();
-    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimit);
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
     ASSERT_TRUE(sent && received);
     EXPECT_EQ(sent->status, Status::kOk);
     EXPECT_EQ(sent->op_context, 55U);
@@ -93,7 +81,6 @@ class NicWidthTest : public testing::Test {
 
   const uint32_t seed_ = TestSeed();
   std::mt19937 rng_{seed_};
-  std::unique_ptr<LockstepNodes> nodes_;
 };
 
 TEST(NicModelTest, HasTheWidthThatItsTestsClaim) {

@@ -12,7 +12,7 @@
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
@@ -24,7 +24,7 @@ constexpr uint64_t kLimit = 40000000;  // Cycles; every test ends far earlier.
 constexpr uint32_t kSlot = 20000;
 
 // A stream of messages of mixed lengths from node 0 to node 1.
-class NicWireTest : public ::testing::Test {
+class NicWireTest : public NodesTest {
  protected:
   void Open(const sim::FaultOptions& faults, uint32_t count,
             const sim::FaultOptions& rx_faults = {}) {
@@ -32,9 +32,7 @@ class NicWireTest : public ::testing::Test {
     options.seed = seed_;
     options.wire.faults = faults;
     options.wire.rx_faults = rx_faults;
-    std::string error;
-    nodes_ = LockstepNodes::Create(2, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
+    ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, options));
     count_ = count;
     source_ = &nodes_->Memory(0, uint64_t{count} * kSlot);
     target_ = &nodes_->Memory(1, uint64_t{count} * kSlot);
@@ -46,15 +44,6 @@ class NicWireTest : public ::testing::Test {
           static_cast<uint32_t>(rng_() % (rng_() % 4 == 0 ? kSlot : 100)));
     }
   }
-  void TearDown() override {
-    if (nodes_ != nullptr) {
-      EXPECT_EQ(nodes_->world().failure(), "");
-      if (HasFailure()) {
-        std::fputs(nodes_->Report().c_str(), stdout);
-      }
-    }
-  }
-
   // Posts what fits and takes what is done, until `done` or the limit.
   bool Run(const std::function<bool()>& done) {
     return nodes_->StepUntil(kLimit, [&] {
@@ -88,7 +77,6 @@ class NicWireTest : public ::testing::Test {
 
   const uint32_t seed_ = TestSeed();
   std::mt19937 rng_{seed_};
-  std::unique_ptr<LockstepNodes> nodes_;
   uint32_t acked_ = 0;
   uint32_t received_ = 0;
 
