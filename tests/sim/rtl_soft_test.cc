@@ -4,28 +4,14 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "gtest/gtest.h"
 #include "hw/sim/clock.h"
-#include "hw/sim/soft/soft_device.h"
 #include "tests/sim/device_test.h"
+#include "tests/sim/soft_kind.h"
 
 namespace heddle::sim {
 namespace {
-
-DeviceKind SoftKind() {
-  return {.domain = "soft0",
-          .thread = "heddle-soft",
-          .open = [](const DeviceOptions& options,
-                     std::string* message) -> Result<std::unique_ptr<Device>> {
-            auto device = soft::SoftDevice::Open(options, message);
-            if (!device.ok()) {
-              return device.error();
-            }
-            return std::unique_ptr<Device>(std::move(device.value()));
-          }};
-}
 
 // Whether the RTL NIC is the initiator.
 class RtlSoftTest : public DeviceTest,
