@@ -36,6 +36,16 @@ __attribute__((always_inline)) inline size_t Repeat(size_t batch, Call&& call) {
   return i;
 }
 
+// From the sender to the receiver's memory.
+template <typename Call>
+__attribute__((always_inline)) inline size_t RepeatRma(FabricPair& pair,
+                                                       size_t batch,
+                                                       Call&& call) {
+  Side& side = pair.sender();
+  const uint64_t key = pair.remote_key();
+  return Repeat(batch, [&](size_t i) { return call(side, i, key); });
+}
+
 }  // namespace
 
 HEDDLE_MEASURED size_t measured_null(FabricPair& /*pair*/, size_t /*bytes*/,
@@ -82,9 +92,7 @@ HEDDLE_MEASURED size_t measured_recv_unregistered(FabricPair& pair,
 
 HEDDLE_MEASURED size_t measured_inject_write(FabricPair& pair, size_t bytes,
                                              size_t batch) {
-  Side& side = pair.sender();
-  const uint64_t key = pair.remote_key();
-  return Repeat(batch, [&](size_t i) {
+  return RepeatRma(pair, batch, [&](const Side& side, size_t i, uint64_t key) {
     return fi_inject_write(side.endpoint, pair.Buffer(side, i), bytes,
                            side.peer, pair.RemoteAddress(i), key);
   });
@@ -92,9 +100,7 @@ HEDDLE_MEASURED size_t measured_inject_write(FabricPair& pair, size_t bytes,
 
 HEDDLE_MEASURED size_t measured_write(FabricPair& pair, size_t bytes,
                                       size_t batch) {
-  Side& side = pair.sender();
-  const uint64_t key = pair.remote_key();
-  return Repeat(batch, [&](size_t i) {
+  return RepeatRma(pair, batch, [&](const Side& side, size_t i, uint64_t key) {
     return fi_write(side.endpoint, pair.Buffer(side, i), bytes, side.descriptor,
                     side.peer, pair.RemoteAddress(i), key, pair.Context(i));
   });
@@ -102,9 +108,7 @@ HEDDLE_MEASURED size_t measured_write(FabricPair& pair, size_t bytes,
 
 HEDDLE_MEASURED size_t measured_read(FabricPair& pair, size_t bytes,
                                      size_t batch) {
-  Side& side = pair.sender();
-  const uint64_t key = pair.remote_key();
-  return Repeat(batch, [&](size_t i) {
+  return RepeatRma(pair, batch, [&](const Side& side, size_t i, uint64_t key) {
     return fi_read(side.endpoint, pair.Buffer(side, i), bytes, side.descriptor,
                    side.peer, pair.RemoteAddress(i), key, pair.Context(i));
   });

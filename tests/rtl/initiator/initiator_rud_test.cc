@@ -23,6 +23,16 @@ void ExpectAllDone(const InitiatorBench& bench) {
   }
 }
 
+// 20 messages of 16 packets arrive, with so many packets sent again.
+void ExpectSentAgain(InitiatorBench& bench, uint64_t packets) {
+  for (int i = 0; i < 20; ++i) {
+    bench.Post(7, 16 * kPacket);
+  }
+  ASSERT_TRUE(bench.Run(2000));
+  EXPECT_EQ(bench.retransmissions_seen, packets);
+  ExpectAllDone(bench);
+}
+
 TEST(InitiatorRudTest, OneLostPacketOf64IsSentAgainOnceAndAlone) {
   for (uint64_t lost = 0; lost < 61; ++lost) {
     InitiatorBench bench(1);
@@ -40,34 +50,26 @@ TEST(InitiatorRudTest, OneLostPacketOf64IsSentAgainOnceAndAlone) {
 
 TEST(InitiatorRudTest, LossesAtAnyDistanceEachCostOnePacket) {
   for (uint64_t distance = 1; distance < 50; ++distance) {
+    SCOPED_TRACE(distance);
     InitiatorBench bench(1);
     bench.rud = true;
     bench.ready = 1;
     bench.lose = {40, 40 + distance, 40 + 2 * distance};
-    for (int i = 0; i < 20; ++i) {
-      bench.Post(7, 16 * kPacket);
-    }
-    ASSERT_TRUE(bench.Run(2000)) << "distance " << distance;
-    EXPECT_EQ(bench.retransmissions_seen, 3U) << "distance " << distance;
-    ExpectAllDone(bench);
+    ExpectSentAgain(bench, 3);
   }
 }
 
 TEST(InitiatorRudTest, RetransmissionThatIsLostIsRepeatedWithoutTheRto) {
   // The retransmission is one of these packets.
   for (uint64_t again = 25; again < 60; ++again) {
+    SCOPED_TRACE(again);
     InitiatorBench bench(1);
     bench.rud = true;
     bench.ready = 1;
     bench.network.delay_cycles = 5;
     bench.lose = {20, again};
-    for (int i = 0; i < 20; ++i) {
-      bench.Post(7, 16 * kPacket);
-    }
-    ASSERT_TRUE(bench.Run(2000)) << "packet " << again;
-    EXPECT_EQ(bench.retransmissions_seen, 2U) << "packet " << again;
-    EXPECT_EQ(bench.timeouts_seen, 0U) << "packet " << again;
-    ExpectAllDone(bench);
+    ExpectSentAgain(bench, 2);
+    EXPECT_EQ(bench.timeouts_seen, 0U);
   }
 }
 

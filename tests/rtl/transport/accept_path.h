@@ -2,6 +2,7 @@
 // A path to heddle_accept that drops, duplicates and reorders.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,6 +11,22 @@
 #include "tests/rtl/transport/accept_bench.h"
 
 namespace heddle::test {
+
+// Packet `piece` of a message of `length` bytes: its part of the message.
+inline void SetPiece(RxPacket* packet, uint32_t piece, uint32_t mtu,
+                     uint32_t length, uint64_t header_data) {
+  packet->som = piece == 0;
+  packet->request_length = length;
+  if (piece == 0) {
+    packet->header_data = header_data;
+  } else {
+    packet->message_offset = piece * mtu;
+  }
+  if (!packet->ie) {
+    packet->payload_bytes =
+        static_cast<uint16_t>(std::min(mtu, length - piece * mtu));
+  }
+}
 
 class Path {
  public:

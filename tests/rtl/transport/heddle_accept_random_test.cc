@@ -63,7 +63,6 @@ Sender MakeSender(sim::Random& random, uint32_t index) {
       pkt.psn = sender.start + static_cast<uint32_t>(sender.packets.size());
       pkt.spdcid = sender.spdcid;
       pkt.opcode = 5;
-      pkt.som = p == 0;
       pkt.eom = p == pieces - 1 || p == collapse;
       pkt.ie = p == collapse;
       pkt.hd = 1;
@@ -71,16 +70,7 @@ Sender MakeSender(sim::Random& random, uint32_t index) {
       pkt.pid_on_fep = 7;
       pkt.resource_index = static_cast<uint16_t>(context);
       pkt.initiator = index;
-      pkt.request_length = message.length;
-      if (p == 0) {
-        pkt.header_data = m;
-      } else {
-        pkt.message_offset = p * kMtu;
-      }
-      if (!pkt.ie) {
-        pkt.payload_bytes = static_cast<uint16_t>(
-            std::min<uint32_t>(kMtu, message.length - p * kMtu));
-      }
+      SetPiece(&pkt, p, kMtu, message.length, m);
       pkt.ar = random.Chance(0.2) || pkt.eom;
       sender.packets.push_back(pkt);
     }

@@ -163,7 +163,6 @@ void RudRun::AddMessage(Sender& sender, uint32_t index) {
     pkt.psn = sender.start + static_cast<uint32_t>(sender.packets.size());
     pkt.spdcid = sender.spdcid;
     pkt.opcode = message.kind == Kind::kSend ? 5 : 1;
-    pkt.som = p == 0;
     pkt.eom = p + 1 == message.count;
     pkt.ie = message.fails && pkt.eom;
     pkt.dc = message.dc;
@@ -172,20 +171,11 @@ void RudRun::AddMessage(Sender& sender, uint32_t index) {
     pkt.pid_on_fep = 7;
     pkt.resource_index = static_cast<uint16_t>(context);
     pkt.initiator = index;
-    pkt.request_length = message.length;
     if (message.kind != Kind::kSend) {
       pkt.match_bits = message.kind == Kind::kBadWrite ? kBadKey : 5;
       pkt.buffer_offset = (uint64_t{index} << 24) + (number << 16);
     }
-    if (p == 0) {
-      pkt.header_data = number;
-    } else {
-      pkt.message_offset = p * kMtu;
-    }
-    if (!pkt.ie) {
-      pkt.payload_bytes = static_cast<uint16_t>(
-          std::min<uint32_t>(kMtu, message.length - p * kMtu));
-    }
+    SetPiece(&pkt, p, kMtu, message.length, number);
     pkt.ar = random_.Chance(0.2) || pkt.eom;
     sender.packets.push_back({.packet = pkt, .message = number});
   }

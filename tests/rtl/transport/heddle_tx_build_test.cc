@@ -325,6 +325,19 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
     peer.fa_hi = route_.destination_hi;
     return peer;
   }
+  // The request of the worked packets, on PDC 3.
+  void SendHello() {
+    dut_.WriteMessage(0, InlineMessage("UETHELLO"));
+    TxPacket pkt = {};
+    pkt.pdc = 3;
+    pkt.psn = 0x12345;
+    pkt.last = 1;
+    pkt.syn = 1;
+    pkt.ar = 1;
+    pkt.clear_psn = 0x12344;
+    dut_.Push(pkt);
+    dut_.RunUntil(1, 50);
+  }
 
   TxBuild dut_;
   Route route_;
@@ -493,16 +506,7 @@ TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
 // Packet X1 of the worked packets, with absolute addressing as we send.
 TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {
   dut_.WritePdc(3, Peer());
-  dut_.WriteMessage(0, InlineMessage("UETHELLO"));
-  TxPacket pkt = {};
-  pkt.pdc = 3;
-  pkt.psn = 0x12345;
-  pkt.last = 1;
-  pkt.syn = 1;
-  pkt.ar = 1;
-  pkt.clear_psn = 0x12344;
-  dut_.Push(pkt);
-  dut_.RunUntil(1, 50);
+  SendHello();
   route_.dscp = Peer().dscp;
   route_.entropy = Peer().entropy;
   const Bytes expected = Frame(
@@ -518,16 +522,7 @@ TEST_P(TxBuildStackTest, PacketOfARudPdcHasItsTypeAndAPathThatFollowsThePsn) {
   PdcPeer peer = Peer();
   peer.rud = 1;
   dut_.WritePdc(3, peer);
-  dut_.WriteMessage(0, InlineMessage("UETHELLO"));
-  TxPacket pkt = {};
-  pkt.pdc = 3;
-  pkt.psn = 0x12345;
-  pkt.last = 1;
-  pkt.syn = 1;
-  pkt.ar = 1;
-  pkt.clear_psn = 0x12344;
-  dut_.Push(pkt);
-  dut_.RunUntil(1, 50);
+  SendHello();
   route_.dscp = peer.dscp;
   route_.entropy = 0xe468;  // 0xc123 and the low 14 bits of the PSN.
   EXPECT_EQ(
