@@ -67,8 +67,8 @@ class AdminQueue {
  public:
   static constexpr uint32_t kLog2Entries = 4;
   // Of each of its two rings.
-  static constexpr size_t kMemoryBytes =
-      sizeof(contract::AdminCommand) << kLog2Entries;
+  static constexpr size_t kMemoryBytes = sizeof(contract::AdminCommand)
+                                         << kLog2Entries;
   static constexpr std::chrono::seconds kDefaultLimit{30};
 
   // Brings the queue into service; resets the device first when another queue
