@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "driver/result.h"
@@ -12,7 +13,7 @@ namespace heddle {
 
 // Number of this interface: `libheddle-sim.so` is refused when it differs.
 // Raise it with any change to this file (CHANGELOG, heading ABI).
-inline constexpr uint32_t kDeviceAbi = 2;
+inline constexpr uint32_t kDeviceAbi = 3;
 
 // An address as the device sees host memory.
 enum class Iova : uint64_t {};
@@ -87,6 +88,12 @@ class Device {
   // Errors: EINVAL for an empty or wrapping range, ENOMEM.
   // Ranges may overlap others; each is unmapped on its own.
   virtual Result<Iova> Map(void* address, size_t bytes) = 0;
+
+  // Why `Map` of `bytes` (0: of an unknown number) was refused with `error`, in
+  // one line; where the user can change that, with how.
+  virtual std::string Explain(Errno error, size_t /*bytes*/) const {
+    return std::strerror(static_cast<int>(error));
+  }
 
   // Ends the mapping that `Map` returned for exactly this range. When it
   // returns, the device touches the range no more (unless mapped otherwise).

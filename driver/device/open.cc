@@ -158,7 +158,7 @@ Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
                                 std::string& message) {
   if (kind != "rtl" && kind != "soft") {
-    message = "device kind " + kind + ": not offered; there are rtl and soft";
+    message = "device kind " + kind + ": not simulated; rtl and soft are";
     return Errno{ENODEV};
   }
   Result<std::unique_ptr<Device>> device =

@@ -84,8 +84,9 @@ Result<bool> AddressSpace::Unmap(Iova iova, size_t bytes) {
 
 std::string AddressSpace::Explain(Errno error, size_t bytes) const {
   std::string what =
-      "mapping " + std::to_string(bytes) +
-      " bytes for the device: " + std::strerror(static_cast<int>(error));
+      "mapping " +
+      (bytes == 0 ? std::string("memory") : std::to_string(bytes) + " bytes") +
+      " for the device: " + std::strerror(static_cast<int>(error));
   if (error == Errno{ENOMEM}) {
     rlimit limit{};
     getrlimit(RLIMIT_MEMLOCK, &limit);

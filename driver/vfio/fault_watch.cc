@@ -18,9 +18,11 @@ namespace heddle::vfio {
 
 Result<std::unique_ptr<FaultWatch>> FaultWatch::Start(
     Kernel& kernel, int device_fd,
-    std::function<void(const std::string&)> report, std::string& message) {
+    std::function<void(const std::string&)> report,
+    std::function<bool()> answers, std::string& message) {
   std::unique_ptr<FaultWatch> watch(new FaultWatch);
   watch->report_ = std::move(report);
+  watch->answers_ = std::move(answers);
   Result<InterruptLine> error = InterruptLine::Open(
       kernel, device_fd, VFIO_PCI_ERR_IRQ_INDEX, 1, message);
   if (!error.ok()) {
@@ -74,13 +76,23 @@ void FaultWatch::Run() {
   std::array<pollfd, 3> fds = {{{stop_.fd(), POLLIN, 0},
                                 {error_.fd(0), POLLIN, 0},
                                 {request_.fd(0), POLLIN, 0}}};
+  constexpr int kLookEveryMs = 1000;
+  bool there = true;
   for (;;) {
-    if (poll(fds.data(), fds.size(), -1) < 0) {
+    const int ready = poll(fds.data(), fds.size(), there ? kLookEveryMs : -1);
+    if (ready < 0) {
       if (errno == EINTR) {
         continue;
       }
       report_(std::string("poll: ") + std::strerror(errno));
       return;
+    }
+    if (ready == 0 && !answers_()) {
+      there = false;
+      report_(
+          "does not answer (registers read as all ones); it is lost or powered "
+          "down, reset or rescan it");
+      continue;
     }
     if (fds[0].revents != 0) {
       return;

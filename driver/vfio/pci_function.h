@@ -62,6 +62,9 @@ class Sysfs {
   // Errors: ENODEV when there is no such function.
   Result<PciFunction> Look(const PciAddress& address) const;
 
+  // Directory of the function.
+  std::string PathOf(const PciAddress& address) const;
+
   // Gives the function to vfio-pci, whatever drives it now, and to it alone
   // (driver_override). Binding twice is no error.
   // Errors, with a line in `message` that names function, cause and cure:
@@ -74,7 +77,6 @@ class Sysfs {
   Result<bool> Unbind(const PciAddress& address, std::string& message) const;
 
  private:
-  std::string PathOf(const PciAddress& address) const;
   Result<bool> WriteFile(const std::string& path, std::string_view text,
                          std::string& message) const;
 

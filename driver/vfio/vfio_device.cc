@@ -114,7 +114,11 @@ Result<bool> VfioDevice::Start(std::string& message) {
   }
   vectors_ = std::move(vectors.value());
   Result<std::unique_ptr<FaultWatch>> watch = FaultWatch::Start(
-      kernel_, fd, [this](const std::string& why) { Fail(why); }, message);
+      kernel_, fd, [this](const std::string& why) { Fail(why); },
+      [this] {
+        return ReadRegister32(contract::kBar0MagicOffset) != UINT32_MAX;
+      },
+      message);
   if (!watch.ok()) {
     return watch.error();
   }
@@ -188,8 +192,6 @@ PushWindow VfioDevice::push_window(uint32_t bar2_offset) {
 void VfioDevice::Unmap(Iova iova, size_t bytes) {
   const Result<bool> done = space_->Unmap(iova, bytes);
   if (!done.ok() && done.error() == Errno{EIO}) {
-    // The memory goes back to its owner: nothing may be written to it.
-    [[maybe_unused]] const bool off = SetCommand(0, PCI_COMMAND_MASTER);
     Fail("the IOMMU did not end a mapping; the function was stopped");
   }
 }
@@ -205,11 +207,15 @@ Result<bool> VfioDevice::Reset() {
 void VfioDevice::Fail(const std::string& why) {
   {
     const std::scoped_lock lock(mutex_);
-    if (failed_) {
+    if (stopping_) {
       return;
     }
     failure_ = name_ + ": " + why;
+    stopping_ = true;
   }
+  // What is outstanding ends in error, its memory goes back to its owner: it
+  // may not be touched from here on.
+  [[maybe_unused]] const bool off = SetCommand(0, PCI_COMMAND_MASTER);
   failed_.store(true, std::memory_order_release);
   for (uint32_t i = 0; i < vectors_.count(); ++i) {
     constexpr uint64_t kOne = 1;

@@ -34,8 +34,9 @@ struct OpenOptions {
 };
 
 // As Device. An error that the kernel reports, the wish of the kernel to have
-// the function back, and a mapping that cannot be ended make it `failed()`;
-// then all interrupts are raised, so that whoever sleeps looks.
+// the function back, its silence, and a mapping that cannot be ended make it
+// `failed()`: it is no longer bus master, and all interrupts are raised, so
+// that whoever sleeps looks.
 class VfioDevice final : public Device {
  public:
   // Errors, with a line in `message` that names object, cause and cure: those
@@ -62,6 +63,9 @@ class VfioDevice final : public Device {
   Result<Iova> Map(void* address, size_t bytes) override {
     return space_->Map(address, bytes);
   }
+  std::string Explain(Errno error, size_t bytes) const override {
+    return space_->Explain(error, bytes);
+  }
   void Unmap(Iova iova, size_t bytes) override;
   int interrupt_fd(uint32_t vector) override { return vectors_.fd(vector); }
   // EIO: the function cannot be reset, or did not come back.
@@ -86,6 +90,7 @@ class VfioDevice final : public Device {
   const std::string name_;
   std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;
+  bool stopping_ = false;
   std::string failure_;
   // Built from the top, ended from the bottom.
   std::unique_ptr<Iommu> iommu_;

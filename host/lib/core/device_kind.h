@@ -8,10 +8,13 @@
 
 namespace heddle::core {
 
-// The domain of the first device of a kind is the name and 0.
+// Simulated ones; the domain of the first device of a kind is the name and 0.
 inline constexpr std::array<std::string_view, 2> kDeviceKinds = {"rtl", "soft"};
 
-// When none is named (ADR 0011).
+// Functions in PCI; the domain of one is its address, "0000:01:00.0".
+inline constexpr std::string_view kVfioKind = "vfio";
+
+// When none is named and there is no hardware (ADR 0011).
 inline constexpr std::string_view kDefaultKind = "soft";
 
 constexpr bool IsDeviceKind(std::string_view name) noexcept {

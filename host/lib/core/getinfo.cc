@@ -5,7 +5,9 @@
 
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "host/lib/boundary/guard.h"
 #include "host/lib/core/address.h"
@@ -20,6 +22,7 @@
 #include "host/lib/core/settings.h"
 #include "host/lib/core/version.h"
 #include "host/lib/nic/device_kind.h"
+#include "host/lib/nic/functions.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {
@@ -53,6 +56,23 @@ bool StoreAddresses(const Endpoints& endpoints, fi_info* info) {
                       &info->dest_addrlen);
 }
 
+// Of a domain that is a function in PCI.
+std::optional<fi_pci_attr> PciOf(const std::string& domain_name) {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  unsigned function = 0;
+  // NOLINTNEXTLINE(cert-err34-c): the name was checked when it was made.
+  if (sscanf(domain_name.c_str(), "%x:%x:%x.%x", &domain, &bus, &device,
+             &function) != 4) {
+    return std::nullopt;
+  }
+  return fi_pci_attr{.domain_id = static_cast<uint16_t>(domain),
+                     .bus_id = static_cast<uint8_t>(bus),
+                     .device_id = static_cast<uint8_t>(device),
+                     .function_id = static_cast<uint8_t>(function)};
+}
+
 // Callers before 1.7 know no nic.
 bool StoreNic(const DeviceOffer& offer, const Settings& settings,
               const SocketAddress& address, fi_info* info) {
@@ -62,12 +82,14 @@ bool StoreNic(const DeviceOffer& offer, const Settings& settings,
   const std::string version = std::to_string(contract::kContractMajor) + "." +
                               std::to_string(contract::kContractMinor);
   const std::string port_address = address.IpText();
+  const std::optional<fi_pci_attr> pci = PciOf(offer.domain_name);
   info->nic = MakeNic({.name = offer.domain_name.c_str(),
                        .device_version = version.c_str(),
                        .driver = kProviderName,
                        .address = port_address.c_str(),
                        .mtu = settings.payload_mtu,
-                       .network_type = "Ultra Ethernet"});
+                       .network_type = "Ultra Ethernet",
+                       .pci = pci.has_value() ? &*pci : nullptr});
   return info->nic != nullptr;
 }
 
@@ -94,16 +116,95 @@ std::optional<Refusal> FindOpen(const Hints& hints, const DeviceOffer& offer,
   return std::nullopt;
 }
 
-// Which families an address of ours can have: FI_HEDDLE_IP decides.
-DeviceOffer MakeOffer(const Settings& settings, const std::string& kind,
-                      uint64_t capability) {
-  const auto own = SocketAddress::FromText(settings.ip);
-  return {.domain_name = kind + "0",
+// A device that may be offered, with the settings that hold for it.
+struct Candidate {
+  std::string domain_name;
+  uint64_t capability = 0;
+  Settings settings;
+  const char* reason = "";  // To take it.
+};
+
+// Which families an address of ours can have: that of the device decides.
+DeviceOffer MakeOffer(const Candidate& candidate) {
+  const auto own = SocketAddress::FromText(candidate.settings.ip);
+  return {.domain_name = candidate.domain_name,
           .fabric_name = FabricName(),
           .provider_name = kProviderName,
           .ipv4 = !own || !own->is_ipv6(),
           .ipv6 = !own || own->is_ipv6(),
-          .capability = capability};
+          .capability = candidate.capability};
+}
+
+constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
+
+// Functions in PCI. What rules one out is for the user to mend only where such
+// a device is named.
+void AddFunctions(const Settings& settings,
+                  std::vector<Candidate>* candidates) {
+  const bool named = settings.device == kVfioKind;
+  const auto level = named ? LogLevel::kWarn : LogLevel::kInfo;
+  nic::FoundFunctions found =
+      nic::FindFunctions(settings.function, settings.vf_token);
+  if (found.offers.empty() && found.refusals.empty() && named) {
+    Log(level, LogSubsystem::kCore,
+        "device vfio ruled out: this machine shows no PCI function of ours "
+        "(lspci -d %04x:)",
+        contract::kPciVendor);
+  }
+  for (const std::string& refusal : found.refusals) {
+    Log(level, LogSubsystem::kCore, "device vfio ruled out: %s",
+        refusal.c_str());
+  }
+  candidates->reserve(candidates->size() + found.offers.size());
+  for (nic::FunctionOffer& offer : found.offers) {
+    if (!settings.ip.empty() && !offer.ip.empty() && settings.ip != offer.ip) {
+      Log(level, LogSubsystem::kCore,
+          "device %s ruled out: its address is %s, FI_HEDDLE_IP names %s",
+          offer.name.c_str(), offer.ip.c_str(), settings.ip.c_str());
+      continue;
+    }
+    Candidate candidate{.domain_name = std::move(offer.name),
+                        .capability = offer.capability,
+                        .settings = settings,
+                        .reason = named ? kNamed : "it can be opened"};
+    if (!offer.ip.empty()) {
+      candidate.settings.ip = std::move(offer.ip);
+      candidate.settings.payload_mtu = offer.payload_mtu_bytes;
+    }
+    candidates->push_back(std::move(candidate));
+  }
+}
+
+void AddSimulated(const Settings& settings,
+                  std::vector<Candidate>* candidates) {
+  const bool named = !settings.device.empty();
+  const std::string kind = named ? settings.device : std::string(kDefaultKind);
+  std::string message;
+  const auto capability = nic::CapabilityOf(kind, settings.sim_path, message);
+  if (!capability.ok()) {
+    Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s0 ruled out: %s",
+        kind.c_str(), message.c_str());
+    return;
+  }
+  candidates->push_back(
+      {.domain_name = kind + "0",
+       .capability = capability.value(),
+       .settings = settings,
+       .reason = named ? kNamed
+                       : "there is no hardware, nor does FI_HEDDLE_DEVICE name "
+                         "a device"});
+}
+
+// ADR 0011.
+std::vector<Candidate> FindCandidates(const Settings& settings) {
+  std::vector<Candidate> candidates;
+  if (settings.device.empty() || settings.device == kVfioKind) {
+    AddFunctions(settings, &candidates);
+  }
+  if (candidates.empty() && settings.device != kVfioKind) {
+    AddSimulated(settings, &candidates);
+  }
+  return candidates;
 }
 
 // A stock core writes the name itself and takes one that is there for that of
@@ -132,19 +233,10 @@ int ProviderOnly(const Hints& hints, uint32_t version, fi_info** info) {
   return FI_SUCCESS;
 }
 
-int Answer(const InfoRequest& request, const Hints& hints,
-           const Settings& settings, fi_info** info) {
-  // No hardware is looked for yet; what runs everywhere is soft.
-  const bool named = !settings.device.empty();
-  const std::string kind = named ? settings.device : std::string(kDefaultKind);
-  std::string reason;
-  const auto capability = nic::CapabilityOf(kind, settings.sim_path, reason);
-  if (!capability.ok()) {
-    Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s0 ruled out: %s",
-        kind.c_str(), reason.c_str());
-    return -FI_ENODATA;
-  }
-  const DeviceOffer offer = MakeOffer(settings, kind, capability.value());
+// The info of one device.
+int AnswerOf(const Candidate& candidate, const InfoRequest& request,
+             const Hints& hints, InfoPointer* info) {
+  const DeviceOffer offer = MakeOffer(candidate);
   FoundObjects open;
   std::optional<Refusal> refusal = FindRefusal(hints, offer);
   if (!refusal) {
@@ -155,7 +247,9 @@ int Answer(const InfoRequest& request, const Hints& hints,
     return -FI_ENODATA;
   }
   Endpoints endpoints;
-  const int result = Resolve(request, hints, settings, &endpoints, &reason);
+  std::string reason;
+  const int result =
+      Resolve(request, hints, candidate.settings, &endpoints, &reason);
   if (result != FI_SUCCESS) {
     Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s ruled out: %s",
         offer.domain_name.c_str(), reason.c_str());
@@ -164,7 +258,7 @@ int Answer(const InfoRequest& request, const Hints& hints,
   InfoPointer made = MakeInfo(hints, request.version, offer);
   if (made == nullptr || !StoreProviderName(made.get()) ||
       !StoreAddresses(endpoints, made.get()) ||
-      !StoreNic(offer, settings, endpoints.source, made.get())) {
+      !StoreNic(offer, candidate.settings, endpoints.source, made.get())) {
     return -FI_ENOMEM;
   }
   made->addr_format = hints->addr_format == FI_SOCKADDR
@@ -174,11 +268,35 @@ int Answer(const InfoRequest& request, const Hints& hints,
   made->domain_attr->domain = open.domain;
   Log(LogLevel::kInfo, LogSubsystem::kCore,
       "device %s offered: it meets all hints, and %s",
-      offer.domain_name.c_str(),
-      named ? "FI_HEDDLE_DEVICE names it"
-            : "there is no hardware, nor does FI_HEDDLE_DEVICE name a device");
-  *info = made.release();
+      offer.domain_name.c_str(), candidate.reason);
+  *info = std::move(made);
   return FI_SUCCESS;
+}
+
+// One info for each device; the first error where there is none.
+int Answer(const InfoRequest& request, const Hints& hints,
+           const Settings& settings, fi_info** info) {
+  int result = -FI_ENODATA;
+  InfoPointer first;
+  fi_info* last = nullptr;
+  for (const Candidate& candidate : FindCandidates(settings)) {
+    InfoPointer made;
+    const int outcome = AnswerOf(candidate, request, hints, &made);
+    if (outcome == -FI_ENOMEM) {
+      return outcome;
+    }
+    if (outcome != FI_SUCCESS) {
+      result = result == -FI_ENODATA ? outcome : result;
+    } else if (last == nullptr) {
+      first = std::move(made);
+      last = first.get();
+    } else {
+      last->next = made.release();
+      last = last->next;
+    }
+  }
+  *info = first.release();
+  return *info != nullptr ? FI_SUCCESS : result;
 }
 
 }  // namespace

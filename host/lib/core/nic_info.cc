@@ -3,6 +3,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,6 +48,26 @@ int CloseNic(struct fid* handle) noexcept {
 
 int ControlNic(struct fid* handle, int command, void* argument) noexcept;
 
+// Long enough for `PrintBus`.
+using BusText = std::array<char, 160>;
+
+// The type and, of PCI, what belongs to it.
+void PrintBus(const fi_bus_attr& bus, BusText* text) noexcept {
+  if (bus.bus_type != FI_BUS_PCI) {
+    (void)snprintf(text->data(), text->size(), "FI_BUS_UNKNOWN");
+    return;
+  }
+  const fi_pci_attr& pci = bus.attr.pci;
+  (void)snprintf(text->data(), text->size(),
+                 "FI_BUS_PCI\n"
+                 "            fi_pci_attr:\n"
+                 "                domain_id: %x\n"
+                 "                bus_id: %x\n"
+                 "                device_id: %x\n"
+                 "                function_id: %x",
+                 pci.domain_id, pci.bus_id, pci.device_id, pci.function_id);
+}
+
 // Source: stock libfabric 1.17, which prints several things into one buffer
 // and leaves the name to the nic: appends to the text that is there.
 int PrintNic(const struct fid* handle, char* buffer, size_t bytes) noexcept {
@@ -54,6 +75,8 @@ int PrintNic(const struct fid* handle, char* buffer, size_t bytes) noexcept {
   const auto text = [](const char* value) {
     return value != nullptr ? value : "(null)";
   };
+  BusText bus;
+  PrintBus(nic.bus, &bus);
   const size_t used = strnlen(buffer, bytes);
   (void)snprintf(buffer + used, bytes - used,
                  "    nic:\n"
@@ -65,7 +88,7 @@ int PrintNic(const struct fid* handle, char* buffer, size_t bytes) noexcept {
                  "            driver: %s\n"
                  "            firmware: %s\n"
                  "        fi_bus_attr:\n"
-                 "            bus_type: FI_BUS_UNKNOWN\n"
+                 "            bus_type: %s\n"
                  "        fi_link_attr:\n"
                  "            address: %s\n"
                  "            mtu: %zu\n"
@@ -74,7 +97,7 @@ int PrintNic(const struct fid* handle, char* buffer, size_t bytes) noexcept {
                  "            network_type: %s\n",
                  text(nic.device.name), text(nic.device.device_id),
                  text(nic.device.device_version), text(nic.device.vendor_id),
-                 text(nic.device.driver), text(nic.device.firmware),
+                 text(nic.device.driver), text(nic.device.firmware), bus.data(),
                  text(nic.link.address), nic.link.mtu, nic.link.speed,
                  text(nic.link.network_type));
   return FI_SUCCESS;
@@ -95,8 +118,9 @@ bool Copy(const char* text, char** copy) noexcept {
   return text == nullptr || *copy != nullptr;
 }
 
-// A copy of both attributes with texts of its own; null without memory.
-Nic* CopyNic(const fi_device_attr& device, const fi_link_attr& link) noexcept {
+// A copy of the attributes with texts of its own; null without memory.
+Nic* CopyNic(const fi_device_attr& device, const fi_bus_attr& bus,
+             const fi_link_attr& link) noexcept {
   NicPointer made(static_cast<Nic*>(calloc(1, sizeof(Nic))));
   if (made == nullptr) {
     return nullptr;
@@ -106,7 +130,7 @@ Nic* CopyNic(const fi_device_attr& device, const fi_link_attr& link) noexcept {
   made->base.device_attr = &made->device;
   made->base.bus_attr = &made->bus;
   made->base.link_attr = &made->link;
-  made->bus.bus_type = FI_BUS_UNKNOWN;
+  made->bus = bus;
   made->link.mtu = link.mtu;
   made->link.speed = link.speed;
   made->link.state = link.state;
@@ -127,7 +151,7 @@ int ControlNic(struct fid* handle, int command, void* argument) noexcept {
     return -FI_ENOSYS;
   }
   const Nic* nic = FromFid(handle);
-  Nic* copy = CopyNic(nic->device, nic->link);
+  Nic* copy = CopyNic(nic->device, nic->bus, nic->link);
   if (copy == nullptr) {
     return -FI_ENOMEM;
   }
@@ -147,7 +171,13 @@ fid_nic* MakeNic(const NicDescription& description) noexcept {
   link.mtu = description.mtu;
   link.state = FI_LINK_UNKNOWN;
   link.network_type = const_cast<char*>(description.network_type);
-  Nic* made = CopyNic(device, link);
+  fi_bus_attr bus = {};
+  bus.bus_type = FI_BUS_UNKNOWN;
+  if (description.pci != nullptr) {
+    bus.bus_type = FI_BUS_PCI;
+    bus.attr.pci = *description.pci;
+  }
+  Nic* made = CopyNic(device, bus, link);
   return made != nullptr ? &made->base : nullptr;
 }
 

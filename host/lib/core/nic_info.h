@@ -16,11 +16,13 @@ struct NicDescription {
   const char* address;  // Of the port, as text.
   size_t mtu;           // Payload bytes per packet.
   const char* network_type;
+  // Of a PCI function, else null.
+  const fi_pci_attr* pci;
 };
 
 // A nic that fi_close frees, that FI_DUP copies and that names itself through
-// fi_tostr; null without memory. The bus is unknown and the link neither up
-// nor down: no device is opened to ask.
+// fi_tostr; null without memory. The link is neither up nor down: what may
+// change is not asked for here.
 fid_nic* MakeNic(const NicDescription& description) noexcept;
 
 }  // namespace heddle::core

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "host/lib/core/device_kind.h"
 #include "host/lib/core/log.h"
 #include "host/lib/core/services.h"
+#include "host/lib/nic/functions.h"
 
 namespace heddle::core {
 namespace {
@@ -71,6 +73,36 @@ bool ParseText(std::string_view text, std::string* value) {
   return true;
 }
 
+// A kind of device, after vfio also a function.
+bool ParseDevice(std::string_view text, Settings* settings) {
+  settings->function.clear();
+  const std::string_view kind = text.substr(0, text.find(':'));
+  settings->device = kind;
+  if (kind != kVfioKind) {
+    return IsDeviceKind(text);
+  }
+  if (kind == text) {
+    return true;
+  }
+  const auto name = nic::FunctionName(text.substr(kind.size() + 1));
+  settings->function = name.value_or("");
+  return name.has_value();
+}
+
+// 8-4-4-4-12 hexadecimal digits.
+bool ParseUuid(std::string_view text, std::string* value) {
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  *value = text;
+  return text.size() == kForm.size() &&
+         std::equal(
+             text.begin(), text.end(), kForm.begin(),
+             [](char letter, char form) {
+               return form == '-'
+                          ? letter == '-'
+                          : isxdigit(static_cast<unsigned char>(letter)) != 0;
+             });
+}
+
 constexpr uint64_t kMaxDelayNs = 10'000'000'000;
 constexpr uint64_t kMaxQueueBytes = uint64_t{1} << 32;
 
@@ -104,11 +136,17 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{{"DEVICE", SettingType::kString, "rtl, soft", "soft",
-         "Device to use; rtl is the NIC's Verilated RTL in this process, soft "
-         "its fast functional model, for machines without a NIC of ours"},
+    Row{{"DEVICE", SettingType::kString,
+         "rtl, soft, vfio, vfio:PCI-ADDRESS as in vfio:0000:01:00.0", "",
+         "Device to use; vfio is a NIC of ours in PCI, rtl its Verilated RTL "
+         "in this process, soft its fast functional model; unset: vfio where "
+         "there is one that can be opened, else soft"},
+        ParseDevice},
+    Row{{"VF_TOKEN", SettingType::kString, "a UUID", "",
+         "What the owner of the physical function has set for its virtual "
+         "ones; for the device vfio"},
         [](std::string_view text, Settings* settings) {
-          return ParseText(text, &settings->device) && IsDeviceKind(text);
+          return ParseUuid(text, &settings->vf_token);
         }},
     Row{{"IP", SettingType::kString, "a unicast IPv4 or IPv6 address", "",
          "Own address on the wire; unset: that of the first interface that is "

@@ -32,6 +32,8 @@ struct Settings {
   bool valid = true;
 
   std::string device;           // Its kind; empty: none named.
+  std::string function;         // Of kind vfio, its PCI address; empty: any.
+  std::string vf_token;         // Likewise, of a virtual function; or empty.
   std::string ip;               // IPv4 or IPv6; empty: chosen, see address.h.
   std::string wire;             // Name of the one-machine wire, or "udp".
   uint16_t udp_port = 0;        // Of the wire "udp"; 0: one per endpoint.

@@ -2,8 +2,10 @@
 #include "host/lib/nic/nic.h"
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "driver/device/function.h"
+#include "host/lib/nic/peer_address.h"
 
 namespace heddle::nic {
 
@@ -17,6 +19,27 @@ Result<std::unique_ptr<Nic>> Nic::Open(const std::string& kind,
   return Adopt(std::move(opened.value()), message);
 }
 
+Result<std::unique_ptr<Nic>> Nic::OpenFunction(const std::string& name,
+                                               const std::string& vf_token,
+                                               std::string& message) {
+  auto opened = heddle::OpenFunction(name, {.vf_token = vf_token}, message);
+  if (!opened.ok()) {
+    return opened.error();
+  }
+  return Adopt(std::move(opened.value()), message);
+}
+
+Result<std::string> Nic::QueryIp() const {
+  const auto port = admin_->QueryPort();
+  if (port.ok()) {
+    return PeerAddress::OfSender(port.value().address, 0).IpText();
+  }
+  if (port.error() == Errno{EOPNOTSUPP}) {
+    return std::string();
+  }
+  return port.error();
+}
+
 Result<std::unique_ptr<Nic>> Nic::Adopt(OpenedDevice opened,
                                         std::string& message) {
   std::unique_ptr<Nic> nic(new Nic());
@@ -26,7 +49,7 @@ Result<std::unique_ptr<Nic>> Nic::Adopt(OpenedDevice opened,
   auto admin = AdminQueue::Create(nic->device());
   if (!admin.ok()) {
     message = nic->device().name() + ": admin queue: " +
-              std::strerror(static_cast<int>(admin.error()));
+              nic->device().Explain(admin.error(), AdminQueue::kMemoryBytes);
     return admin.error();
   }
   nic->admin_ = std::move(admin.value());

@@ -26,6 +26,12 @@ class Nic {
                                            const SimulatorOptions& options,
                                            std::string& message);
 
+  // Opens the function of PCI address `name`. Errors: those of `OpenFunction`,
+  // and as above.
+  static Result<std::unique_ptr<Nic>> OpenFunction(const std::string& name,
+                                                   const std::string& vf_token,
+                                                   std::string& message);
+
   // Takes an opened device over; for `Open` and tests. Errors as above.
   static Result<std::unique_ptr<Nic>> Adopt(OpenedDevice opened,
                                             std::string& message);
@@ -33,6 +39,10 @@ class Nic {
   Device& device() const noexcept { return *opened_.device; }
   const DeviceInfo& info() const noexcept { return opened_.info; }
   AdminQueue& admin() const noexcept { return *admin_; }
+  // Address of the port, as text; empty when firmware does not tell. Errors:
+  // EIO.
+  Result<std::string> QueryIp() const;
+
   NextHops& next_hops() const noexcept { return *next_hops_; }
 
   // An interrupt vector for one owner. Errors: ENOSPC.

@@ -2,7 +2,12 @@
 // Where an endpoint is: IP address and libfabric port, and their UET form.
 #pragma once
 
+#include <arpa/inet.h>
+#include <endian.h>
+
+#include <array>
 #include <cstdint>
+#include <string>
 
 #include "driver/device/admin_queue.h"
 #include "hw/contract/gen/heddle_contract.h"
@@ -50,6 +55,16 @@ struct PeerAddress {
   FabricAddress fabric_address() const noexcept {
     return is_ipv6 ? FabricAddress{.lo = ipv6_lo, .hi = ipv6_hi, .ipv6 = true}
                    : FabricAddress{.lo = ipv4};
+  }
+
+  // "10.0.0.1", "fd00::1"
+  std::string IpText() const {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const in_addr four = {.s_addr = htonl(ipv4)};
+    const std::array<uint64_t, 2> six = {htobe64(ipv6_hi), htobe64(ipv6_lo)};
+    (void)(is_ipv6 ? inet_ntop(AF_INET6, six.data(), text.data(), text.size())
+                   : inet_ntop(AF_INET, &four, text.data(), text.size()));
+    return text.data();
   }
 
   bool operator==(const PeerAddress&) const = default;

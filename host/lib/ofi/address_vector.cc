@@ -12,6 +12,7 @@
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/address.h"
+#include "host/lib/core/log.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/peer_name.h"
@@ -166,6 +167,9 @@ int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
   auto table = nic::AddressTable::Create(domain->nic().device(), attr->count,
                                          &domain->nic().next_hops());
   if (!table.ok()) {
+    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kAv,
+              "address vector of %zu entries: %s", attr->count,
+              domain->Explain(table.error()).c_str());
     return boundary::ToReturnCode(table.error());
   }
   made->table_ = std::move(table.value());

@@ -213,7 +213,7 @@ int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
   if (!backend.ok()) {
     core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCq,
               "completion queue of %zu entries: %s; the device has %u", size,
-              std::strerror(static_cast<int>(backend.error())),
+              domain_->Explain(backend.error()).c_str(),
               domain_->nic().info().completion_queues);
     return boundary::ToReturnCode(backend.error());
   }

@@ -4,7 +4,10 @@
 #include <sys/random.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -16,6 +19,7 @@
 #include "host/lib/core/log.h"
 #include "host/lib/core/traffic_class.h"
 #include "host/lib/fabric/unsupported.h"
+#include "host/lib/nic/functions.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
 #include "host/lib/ofi/counter.h"
@@ -243,27 +247,20 @@ int Domain::ReadService(const fi_domain_attr& attr) noexcept {
 }
 
 int Domain::OpenDevice(const fi_info& info) {
+  const char* name = info.domain_attr->name;
   const auto source =
       core::SocketAddress::Read(info.src_addr, info.src_addrlen);
-  const auto own =
-      source.has_value() && !source->is_any()
-          ? std::optional(source->WithPort(0))
-          : core::OwnAddress(settings_,
-                             source.has_value() ? source->family() : AF_UNSPEC);
-  if (!own.has_value()) {
-    return -FI_EADDRNOTAVAIL;
+  const auto function = nic::FunctionName(name);
+  int result = function.has_value() ? OpenFunction(*function) : 0;
+  if (result == 0) {
+    result = ChooseAddress(source);
   }
-  address_ = *own;
-  const char* name = info.domain_attr->name;
-  std::string message;
-  auto opened = nic::Nic::Open(DeviceKind(name),
-                               MakeOptions(settings_, address_), message);
-  if (!opened.ok()) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kDomain, "domain %s: %s", name,
-              message.c_str());
-    return boundary::ToReturnCode(opened.error());
+  if (result == 0 && !function.has_value()) {
+    result = OpenSimulated(name);
   }
-  nic_ = std::move(opened.value());
+  if (result != 0) {
+    return result;
+  }
   core::Log(LogLevel::kInfo, LogSubsystem::kDomain,
             "domain %s: address %s, wire '%s', %u transmit and %u receive "
             "contexts, %u completion queues",
@@ -271,6 +268,75 @@ int Domain::OpenDevice(const fi_info& info) {
             nic_->info().tx_contexts, nic_->info().rx_contexts,
             nic_->info().completion_queues);
   return 0;
+}
+
+// That of the function, else the source that was asked for, else the host's.
+int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
+  std::optional<core::SocketAddress> own;
+  if (nic_ != nullptr) {
+    const auto ip = nic_->QueryIp();
+    if (!ip.ok()) {
+      return boundary::ToReturnCode(ip.error());
+    }
+    own = core::SocketAddress::FromText(ip.value());
+  }
+  const bool named = source.has_value() && !source->is_any();
+  if (named && own.has_value() && source->WithPort(0) != *own) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+              "source address %s is not that of the function, %s",
+              source->IpText().c_str(), own->IpText().c_str());
+    return -FI_EADDRNOTAVAIL;
+  }
+  if (!own.has_value()) {
+    own = named ? std::optional(source->WithPort(0))
+                : core::OwnAddress(settings_, source.has_value()
+                                                  ? source->family()
+                                                  : AF_UNSPEC);
+  }
+  if (!own.has_value()) {
+    return -FI_EADDRNOTAVAIL;
+  }
+  address_ = *own;
+  return 0;
+}
+
+int Domain::OpenSimulated(const char* name) {
+  std::string message;
+  return Take(nic::Nic::Open(DeviceKind(name), MakeOptions(settings_, address_),
+                             message),
+              name, message);
+}
+
+int Domain::OpenFunction(const std::string& name) {
+  std::string message;
+  const int result =
+      Take(nic::Nic::OpenFunction(name, settings_.vf_token, message),
+           name.c_str(), message);
+  const core::Settings defaults;
+  if (result != 0 || (settings_.rto_ns == defaults.rto_ns &&
+                      settings_.dead_ns == defaults.dead_ns)) {
+    return result;
+  }
+  const auto set =
+      nic_->admin().SetTiming(std::chrono::nanoseconds(settings_.rto_ns),
+                              std::chrono::nanoseconds(settings_.dead_ns));
+  return set.ok() ? 0 : boundary::ToReturnCode(set.error());
+}
+
+int Domain::Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
+                 const std::string& message) {
+  if (!opened.ok()) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kDomain, "domain %s: %s", name,
+              message.c_str());
+    return boundary::ToReturnCode(opened.error());
+  }
+  nic_ = std::move(opened.value());
+  return 0;
+}
+
+std::string Domain::Explain(Errno error) const {
+  return error == Errno{ENOMEM} ? nic_->device().Explain(error, 0)
+                                : std::strerror(static_cast<int>(error));
 }
 
 int Domain::TakeKey(uint64_t requested, uint64_t* key) {

@@ -92,6 +92,10 @@ class Domain final : public fid_domain, private ForkGuarded {
 
   // The calls of fi_domain(3).
   int Bind(struct fid* other, uint64_t flags) noexcept;
+  // Why an object was not made. Where memory for the device ran out, with what
+  // the user can do.
+  std::string Explain(Errno error) const;
+
   // -FI_EBUSY, nothing changed, while it has users; else frees it.
   int Close() noexcept;
 
@@ -101,7 +105,13 @@ class Domain final : public fid_domain, private ForkGuarded {
   Domain(fabric::Fabric* fabric, const fi_info& info, void* context);
   ~Domain();
 
+  // 0 or a negative errno.
   int OpenDevice(const fi_info& info);
+  int OpenSimulated(const char* name);
+  int OpenFunction(const std::string& name);
+  int Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
+           const std::string& message);
+  int ChooseAddress(const std::optional<core::SocketAddress>& source);
   int ReadService(const fi_domain_attr& attr) noexcept;
 
   fabric::Fabric* fabric_;

@@ -261,12 +261,12 @@ int Endpoint::Enable() {
   }
   auto enabled = backend_->Enable(BackendOptions());
   if (!enabled.ok()) {
-    core::Log(
-        LogLevel::kWarn, LogSubsystem::kEpCtrl,
-        "endpoint at port %u: %s; the device has %u transmit and %u "
-        "receive contexts",
-        backend_->port(), std::strerror(static_cast<int>(enabled.error())),
-        domain_->nic().info().tx_contexts, domain_->nic().info().rx_contexts);
+    core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
+              "endpoint at port %u: %s; the device has %u transmit and %u "
+              "receive contexts",
+              backend_->port(), domain_->Explain(enabled.error()).c_str(),
+              domain_->nic().info().tx_contexts,
+              domain_->nic().info().rx_contexts);
     if (!had_port) {
       backend_.reset();
     }

@@ -198,6 +198,11 @@ int MemoryRegion::MapParts(const fi_mr_attr& attr) {
     auto part = nic::Region::Create(domain_->nic().device(), parts[i].iov_base,
                                     parts[i].iov_len);
     if (!part.ok()) {
+      core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr, "region: %s",
+                domain_->nic()
+                    .device()
+                    .Explain(part.error(), parts[i].iov_len)
+                    .c_str());
       return boundary::ToReturnCode(part.error());
     }
     parts_[i] = std::move(part.value());

@@ -115,6 +115,17 @@ TEST_P(VfioDeviceTest, EachCallFailingWhileItClosesLeaksNothing) {
   }
 }
 
+TEST_P(VfioDeviceTest, FunctionThatIsGoneFails) {
+  const auto device = Opened();
+  ASSERT_NE(device, nullptr);
+  std::memset(kernel_.bar(0).data(), 0xff, kernel_.bar(0).size());
+  WaitFailed(*device);
+  EXPECT_NE(device->failure().find("does not answer"), std::string::npos)
+      << device->failure();
+  EXPECT_FALSE(kernel_.bus_master());
+  EXPECT_TRUE(WaitFor(device->interrupt_fd(0)));
+}
+
 TEST_P(VfioDeviceTest, RegistersAreThoseOfBar0) {
   const auto device = Opened();
   ASSERT_NE(device, nullptr);

@@ -55,7 +55,8 @@ TEST(Parameters, AllSettingsAreListedWithTheirValue) {
         "ECN",          "DELAY_NS",  "JITTER_NS",  "RATE_GBPS",
         "QUEUE_BYTES",  "ECN_BYTES", "RX_LOSS",    "RX_ECN_BYTES",
         "NEIGHBOURS",   "SEED",      "RTO_NS",     "DEAD_NS",
-        "BOUNCE_LIMIT", "SIM_PATH",  "JOB_ID",     "PDC_IDLE_NS"}) {
+        "BOUNCE_LIMIT", "SIM_PATH",  "JOB_ID",     "PDC_IDLE_NS",
+        "VF_TOKEN"}) {
     EXPECT_EQ(listed.count(std::string("FI_HEDDLE_") + name), 1U) << name;
   }
   const Listed& seed = listed.at("FI_HEDDLE_SEED");

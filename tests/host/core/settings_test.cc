@@ -166,10 +166,32 @@ TEST_P(BadSetting, IsRefusedAndNamedWithItsValueAndRange) {
   EXPECT_NE(log.find("<warn>"), std::string::npos);
 }
 
+TEST(Settings, FunctionIsNamedByItsPciAddress) {
+  const auto any = Read({{"FI_HEDDLE_DEVICE", "vfio"}}).settings;
+  EXPECT_TRUE(any.valid);
+  EXPECT_EQ(any.device, "vfio");
+  EXPECT_EQ(any.function, "");
+  for (const char* name : {"vfio:0000:01:00.0", "vfio:01:00.0"}) {
+    const auto one =
+        Read({{"FI_HEDDLE_DEVICE", name},
+              {"FI_HEDDLE_VF_TOKEN", "14d63f20-8445-11ea-8900-1f9ce7d5650d"}})
+            .settings;
+    EXPECT_TRUE(one.valid);
+    EXPECT_EQ(one.device, "vfio");
+    EXPECT_EQ(one.function, "0000:01:00.0");
+    EXPECT_EQ(one.vf_token, "14d63f20-8445-11ea-8900-1f9ce7d5650d");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Values, BadSetting,
     testing::Values(
         std::pair{"FI_HEDDLE_DEVICE", "hard"},
+        std::pair{"FI_HEDDLE_DEVICE", "rtl:0000:01:00.0"},
+        std::pair{"FI_HEDDLE_DEVICE", "vfio:"},
+        std::pair{"FI_HEDDLE_DEVICE", "vfio:eth0"},
+        std::pair{"FI_HEDDLE_VF_TOKEN", "14d63f20-8445-11ea-8900"},
+        std::pair{"FI_HEDDLE_VF_TOKEN", "14d63f20-8445-11ea-8900-1f9ce7d5650g"},
         std::pair{"FI_HEDDLE_IP", "localhost"},
         std::pair{"FI_HEDDLE_IP", "0.0.0.0"},
         std::pair{"FI_HEDDLE_IP", "224.0.0.1"},
