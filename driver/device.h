@@ -2,6 +2,7 @@
 // The driver's one view of a NIC function, whatever stands behind it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -106,6 +107,28 @@ class Device {
   // Brings the function to its power-on state; everything created on it is
   // gone. Errors: EIO when the device does not answer.
   virtual Result<bool> Reset() = 0;
+
+  // Keeps device addresses for [address, address + bytes), whole pages, of
+  // which `MapReserved` maps parts: so that memory can grow in place. Errors:
+  // EINVAL, ENOSPC. By default, addresses of the device are those of the
+  // process.
+  virtual Result<Iova> Reserve(void* address, size_t /*bytes*/) {
+    return Iova{reinterpret_cast<uintptr_t>(address)};
+  }
+
+  // As `Map`, at `iova`, which is as far into the reservation as `address`;
+  // whole pages. `Unmap` ends it; the reservation stays.
+  virtual Result<Iova> MapReserved(Iova iova, void* address, size_t bytes) {
+    Result<Iova> mapped = Map(address, bytes);
+    if (mapped.ok() && mapped.value() != iova) {
+      Unmap(mapped.value(), bytes);
+      return Errno{ENOMEM};
+    }
+    return mapped;
+  }
+
+  // Ends a reservation, in which nothing is mapped any more.
+  virtual void Release(Iova /*iova*/, size_t /*bytes*/) {}
 
   // True once the device has failed (simulation assertion, lost PCI device) or
   // was reset by another.

@@ -41,27 +41,72 @@ Result<Iova> AddressSpace::Map(void* address, size_t bytes) {
   const uint64_t alignment = whole >= kHugeBytes ? kHugeBytes : page;
 
   const std::scoped_lock lock(mutex_);
-  if (iommu_.limits().entries && mapped_.size() >= *iommu_.limits().entries) {
-    return Errno{ENOSPC};
-  }
   const std::optional<uint64_t> iova =
       free_.Take(whole, alignment, first & (alignment - 1));
   if (!iova) {
     return Errno{ENOSPC};
   }
   auto* const pages = static_cast<std::byte*>(address) - (start - first);
-  Result<bool> done = iommu_.Map(pages, whole, *iova, /*writable=*/true);
-  if (!done.ok() && done.error() == Errno{EFAULT}) {
-    done = iommu_.Map(pages, whole, *iova, /*writable=*/false);
-  }
+  const Result<bool> done = MapPages(pages, whole, *iova);
   if (!done.ok()) {
     free_.Return(*iova, whole);
     return done.error();
   }
   const uint64_t answer = *iova + (start - first);
-  mapped_[answer] = {.pages_bytes = whole, .bytes = bytes};
+  mapped_[answer] = {.pages_bytes = whole, .bytes = bytes, .reserved = false};
   pinned_bytes_ += whole;
   return Iova{answer};
+}
+
+Result<bool> AddressSpace::MapPages(std::byte* pages, uint64_t bytes,
+                                    uint64_t iova) {
+  if (iommu_.limits().entries && mapped_.size() >= *iommu_.limits().entries) {
+    return Errno{ENOSPC};
+  }
+  Result<bool> done = iommu_.Map(pages, bytes, iova, /*writable=*/true);
+  if (!done.ok() && done.error() == Errno{EFAULT}) {
+    done = iommu_.Map(pages, bytes, iova, /*writable=*/false);
+  }
+  return done;
+}
+
+bool AddressSpace::IsWholePages(const void* address, size_t bytes) const {
+  const uint64_t within = free_.page_bytes() - 1;
+  return bytes != 0 && (bytes & within) == 0 &&
+         (reinterpret_cast<uintptr_t>(address) & within) == 0;
+}
+
+Result<Iova> AddressSpace::Reserve(void* address, size_t bytes) {
+  if (!IsWholePages(address, bytes)) {
+    return Errno{EINVAL};
+  }
+  const uint64_t page = free_.page_bytes();
+  const uint64_t alignment = bytes >= kHugeBytes ? kHugeBytes : page;
+  const std::scoped_lock lock(mutex_);
+  const std::optional<uint64_t> iova = free_.Take(
+      bytes, alignment, reinterpret_cast<uintptr_t>(address) & (alignment - 1));
+  return iova ? Result<Iova>(Iova{*iova}) : Result<Iova>(Errno{ENOSPC});
+}
+
+Result<Iova> AddressSpace::MapReserved(Iova iova, void* address, size_t bytes) {
+  if (!IsWholePages(address, bytes)) {
+    return Errno{EINVAL};
+  }
+  const auto at = static_cast<uint64_t>(iova);
+  const std::scoped_lock lock(mutex_);
+  const Result<bool> done =
+      MapPages(static_cast<std::byte*>(address), bytes, at);
+  if (!done.ok()) {
+    return done.error();
+  }
+  mapped_[at] = {.pages_bytes = bytes, .bytes = bytes, .reserved = true};
+  pinned_bytes_ += bytes;
+  return iova;
+}
+
+void AddressSpace::Release(Iova iova, size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  free_.Return(static_cast<uint64_t>(iova), bytes);
 }
 
 Result<bool> AddressSpace::Unmap(Iova iova, size_t bytes) {
@@ -76,8 +121,10 @@ Result<bool> AddressSpace::Unmap(Iova iova, size_t bytes) {
   if (!iommu_.Unmap(first, whole).ok()) {
     return Errno{EIO};
   }
+  if (!found->second.reserved) {
+    free_.Return(first, whole);
+  }
   mapped_.erase(found);
-  free_.Return(first, whole);
   pinned_bytes_ -= whole;
   return true;
 }
@@ -109,6 +156,11 @@ std::string AddressSpace::Explain(Errno error, size_t bytes) const {
 uint64_t AddressSpace::pinned_bytes() const {
   const std::scoped_lock lock(mutex_);
   return pinned_bytes_;
+}
+
+uint64_t AddressSpace::free_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return free_.free_bytes();
 }
 
 size_t AddressSpace::mappings() const {

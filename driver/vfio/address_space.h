@@ -38,10 +38,17 @@ class AddressSpace {
   // EFAULT when something of it is not mapped in this process.
   Result<Iova> Map(void* address, size_t bytes);
 
-  // The range of exactly one `Map`. Its IOVA is used again only when the kernel
-  // has confirmed that it is unmapped.
-  // Errors: EINVAL when there is no such mapping, EIO when the kernel did not
-  // end it.
+  // Keeps IOVAs for memory that is mapped by and by; in whole pages, as are
+  // `address` and what is mapped there. Errors: EINVAL, ENOSPC.
+  Result<Iova> Reserve(void* address, size_t bytes);
+  // At `iova` of a reservation. Errors: as `Map`, EINVAL for parts of pages.
+  Result<Iova> MapReserved(Iova iova, void* address, size_t bytes);
+  // Precondition: nothing is mapped in it.
+  void Release(Iova iova, size_t bytes);
+
+  // The range of exactly one `Map` or `MapReserved`. Its IOVA is used again
+  // only when the kernel has confirmed that it is unmapped. Errors: EINVAL when
+  // there is no such mapping, EIO when the kernel did not end it.
   Result<bool> Unmap(Iova iova, size_t bytes);
 
   // Why `Map` of `bytes` failed so, in one line with a cure; for a log.
@@ -49,12 +56,18 @@ class AddressSpace {
 
   uint64_t pinned_bytes() const;
   size_t mappings() const;
+  uint64_t free_bytes() const;  // Of IOVAs.
 
  private:
   struct Mapping {
     uint64_t pages_bytes = 0;  // What the kernel knows.
     uint64_t bytes = 0;        // What was asked for.
+    bool reserved = false;     // Its IOVAs stay kept.
   };
+
+  bool IsWholePages(const void* address, size_t bytes) const;
+  // Of whole pages; under `mutex_`.
+  Result<bool> MapPages(std::byte* pages, uint64_t bytes, uint64_t iova);
 
   Iommu& iommu_;
   mutable std::mutex mutex_;

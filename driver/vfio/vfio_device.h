@@ -63,6 +63,15 @@ class VfioDevice final : public Device {
   Result<Iova> Map(void* address, size_t bytes) override {
     return space_->Map(address, bytes);
   }
+  Result<Iova> Reserve(void* address, size_t bytes) override {
+    return space_->Reserve(address, bytes);
+  }
+  Result<Iova> MapReserved(Iova iova, void* address, size_t bytes) override {
+    return space_->MapReserved(iova, address, bytes);
+  }
+  void Release(Iova iova, size_t bytes) override {
+    space_->Release(iova, bytes);
+  }
   std::string Explain(Errno error, size_t bytes) const override {
     return space_->Explain(error, bytes);
   }

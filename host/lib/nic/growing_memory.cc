@@ -33,6 +33,12 @@ Result<GrowingMemory> GrowingMemory::Create(Device& device, size_t limit_bytes,
   }
   memory.base_ = static_cast<std::byte*>(base);
   (void)madvise(base, memory.limit_bytes_, MADV_DONTFORK);
+  auto reserved = device.Reserve(base, memory.limit_bytes_);
+  if (!reserved.ok()) {
+    return reserved.error();
+  }
+  memory.iova_ = reserved.value();
+  memory.reserved_ = true;
   if (auto grown = memory.Grow(memory.first_bytes_); !grown.ok()) {
     return grown.error();
   }
@@ -49,15 +55,9 @@ Result<bool> GrowingMemory::Grow(size_t bytes) {
     if (mprotect(start, part, PROT_READ | PROT_WRITE) != 0) {
       return Errno{ENOMEM};
     }
-    auto mapped = device_->Map(start, part);
+    auto mapped = device_->MapReserved(iova_ + bytes_, start, part);
     if (!mapped.ok()) {
       return mapped.error();
-    }
-    if (bytes_ == 0) {
-      iova_ = mapped.value();
-    } else if (mapped.value() != iova_ + bytes_) {
-      device_->Unmap(mapped.value(), part);
-      return Errno{ENOMEM};
     }
     bytes_ += part;
   }
@@ -74,6 +74,9 @@ GrowingMemory::~GrowingMemory() {
     bytes_ -= part;
     device_->Unmap(iova_ + bytes_, part);
   }
+  if (reserved_) {
+    device_->Release(iova_, limit_bytes_);
+  }
   (void)munmap(base_, limit_bytes_);
 }
 
@@ -84,6 +87,7 @@ void GrowingMemory::Swap(GrowingMemory& other) noexcept {
   std::swap(first_bytes_, other.first_bytes_);
   std::swap(bytes_, other.bytes_);
   std::swap(iova_, other.iova_);
+  std::swap(reserved_, other.reserved_);
 }
 
 }  // namespace heddle::nic

@@ -18,7 +18,7 @@ namespace heddle::nic {
 // Ownership: owns memory and mappings; borrows the device.
 class GrowingMemory {
  public:
-  // Errors: EINVAL for 0 bytes, ENOMEM, those of `Device::Map`.
+  // Errors: EINVAL for 0 bytes, ENOMEM, those of `Device::Reserve` and `Map`.
   static Result<GrowingMemory> Create(Device& device, size_t limit_bytes,
                                       size_t first_bytes);
 
@@ -32,8 +32,8 @@ class GrowingMemory {
   GrowingMemory& operator=(const GrowingMemory&) = delete;
   ~GrowingMemory();
 
-  // Makes at least `bytes` usable. Errors: ENOMEM beyond the limit or when
-  // the device cannot map the new part right behind the old one.
+  // Makes at least `bytes` usable. Errors: ENOMEM beyond the limit,
+  // those of `Device::Map`.
   Result<bool> Grow(size_t bytes);
 
   void* data() const noexcept { return base_; }
@@ -49,6 +49,7 @@ class GrowingMemory {
   size_t first_bytes_ = 0;  // The first mapping; each later one doubles.
   size_t bytes_ = 0;
   Iova iova_{};
+  bool reserved_ = false;
 };
 
 }  // namespace heddle::nic

@@ -112,6 +112,33 @@ TEST_P(AddressSpaceTest, LimitOfLockedMemoryIsExplained) {
   ASSERT_TRUE(space().Map(At(0x20000), kPage).ok());
 }
 
+TEST_P(AddressSpaceTest, ReservedAddressesAreMappedInPlaceOnly) {
+  const uint64_t free = IovaAllocator(kernel_.usable, kPage).free_bytes();
+  void* const memory = At(0x7f00'0000'3000);
+  const Iova base = space().Reserve(memory, 16 * kPage).value();
+  EXPECT_EQ(space().pinned_bytes(), 0u);
+  const Iova front = space().MapReserved(base, memory, kPage).value();
+  const Iova other = space().Map(At(0x10000), 4 * kPage).value();
+  EXPECT_GE(static_cast<uint64_t>(other),
+            static_cast<uint64_t>(base) + 16 * kPage);
+  const Iova next{static_cast<uint64_t>(base) + kPage};
+  EXPECT_EQ(space().MapReserved(next, At(0x7f00'0000'4000), 2 * kPage).value(),
+            next);
+  EXPECT_EQ(kernel_.dma().at(static_cast<uint64_t>(next)).address,
+            0x7f00'0000'4000u);
+  EXPECT_EQ(space().pinned_bytes(), 7 * kPage);
+  EXPECT_EQ(space().MapReserved(next, At(0x7f00'0000'4001), kPage).error(),
+            Errno{EINVAL});
+  EXPECT_TRUE(space().Unmap(front, kPage).ok());
+  EXPECT_TRUE(space().Unmap(next, 2 * kPage).ok());
+  EXPECT_EQ(space().MapReserved(front, memory, kPage).value(), front);
+  EXPECT_TRUE(space().Unmap(front, kPage).ok());
+  space().Release(base, 16 * kPage);
+  EXPECT_TRUE(space().Unmap(other, 4 * kPage).ok());
+  EXPECT_EQ(space().pinned_bytes(), 0u);
+  EXPECT_EQ(space().free_bytes(), free);
+}
+
 TEST_P(AddressSpaceTest, AddressesThatAreUsedUpAreRefusedAndComeBack) {
   kernel_.usable = {{0x100000, 0x100000 + 4 * kPage - 1}};
   const Iova a = space().Map(At(0x10000), 2 * kPage).value();

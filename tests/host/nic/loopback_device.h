@@ -74,6 +74,9 @@ class LoopbackDevice final : public Device,
   Doorbell doorbell(uint32_t bar2_offset) override;
   ProgressHook progress_hook() override;
   Result<Iova> Map(void* address, size_t bytes) override;
+  Result<Iova> Reserve(void* address, size_t /*bytes*/) override {
+    return Iova{reinterpret_cast<uintptr_t>(address) + kIovaOffset};
+  }
   void Unmap(Iova iova, size_t bytes) override;
   int interrupt_fd(uint32_t vector) override;
   Result<bool> Reset() override;

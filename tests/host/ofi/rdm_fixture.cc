@@ -30,6 +30,20 @@ void SetAuthKey(uint32_t value, uint8_t** key, size_t* bytes) {
   }
 }
 
+// Opens the domain of the first device that no other node has; `info` is then
+// that device's alone.
+int OpenFreeDomain(fid_fabric* fabric, InfoPointer* info, fid_domain** domain) {
+  int result = -FI_ENODATA;
+  for (fi_info* each = info->get(); each != nullptr; each = each->next) {
+    result = fi_domain(fabric, each, domain, nullptr);
+    if (result != -FI_EBUSY) {
+      *info = InfoPointer(fi_dupinfo(each));
+      break;
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 InfoPointer GetInfo(const NodeOptions& options) {
@@ -63,15 +77,17 @@ Node::Node(const NodeOptions& options) : options_(options) {
     info->domain_attr->name =
         strdup((std::string(options.device) + "0").c_str());
   }
-  if (info->src_addr != nullptr) {
-    static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(options.port);
+  for (fi_info* each = info.get(); each != nullptr; each = each->next) {
+    if (each->src_addr != nullptr) {
+      static_cast<sockaddr_in*>(each->src_addr)->sin_port = htons(options.port);
+    }
+    SetAuthKey(options.auth_key, &each->ep_attr->auth_key,
+               &each->ep_attr->auth_key_size);
+    SetAuthKey(options.domain_auth_key, &each->domain_attr->auth_key,
+               &each->domain_attr->auth_key_size);
+    each->tx_attr->tclass = options.traffic_class;
+    each->domain_attr->tclass = options.domain_traffic_class;
   }
-  SetAuthKey(options.auth_key, &info->ep_attr->auth_key,
-             &info->ep_attr->auth_key_size);
-  SetAuthKey(options.domain_auth_key, &info->domain_attr->auth_key,
-             &info->domain_attr->auth_key_size);
-  info->tx_attr->tclass = options.traffic_class;
-  info->domain_attr->tclass = options.domain_traffic_class;
   fi_cq_attr cq_attr = {};
   cq_attr.format = FI_CQ_FORMAT_TAGGED;
   cq_attr.wait_obj = options.wait_object;
@@ -83,7 +99,7 @@ Node::Node(const NodeOptions& options) : options_(options) {
     return result == 0;
   };
   (void)(step(fi_fabric(info->fabric_attr, &fabric, nullptr)) &&
-         step(fi_domain(fabric, info.get(), &domain, nullptr)) &&
+         step(OpenFreeDomain(fabric, &info, &domain)) &&
          step(fi_cq_open(domain, &cq_attr, &tx_cq, nullptr)) &&
          step(fi_cq_open(domain, &cq_attr, &rx_cq, nullptr)) &&
          step(fi_av_open(domain, &av_attr, &av, nullptr)) &&

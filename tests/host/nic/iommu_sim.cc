@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for libheddle-sim.so: kind "soft" is the soft device behind a model
+// of an IOMMU. Addresses of the device are not those of the process, none is
+// used twice, and the process ends when the device touches what is not mapped.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "driver/sim_factory.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/settings.h"
+#include "hw/sim/soft/dma_memory.h"
+#include "hw/sim/soft/engine/dma_port.h"
+#include "hw/sim/soft/soft_device.h"
+
+namespace heddle::sim {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+// Prints and ends the test program: nobody could tell it from a lucky pass.
+[[noreturn]] void Violation(const char* what, uint64_t iova, uint64_t bytes) {
+  std::fprintf(stderr, "iommu: %s: %llu bytes at %#llx\n", what,
+               static_cast<unsigned long long>(bytes),
+               static_cast<unsigned long long>(iova));
+  std::_Exit(EXIT_FAILURE);
+}
+
+// Mappings are exact to the byte, and an unmapped page is between any two.
+//
+// Thread safety: none; the device's lock.
+class IommuMemory final : public soft::DmaPort {
+ public:
+  uint64_t Reserve(const void* address, size_t bytes) {
+    const auto start = reinterpret_cast<uint64_t>(address);
+    const uint64_t iova = next_ + start % kPage;
+    next_ += (start % kPage + bytes + 2 * kPage - 1) / kPage * kPage;
+    return iova;
+  }
+
+  Iova Map(uint64_t iova, void* address, size_t bytes) {
+    const auto start = reinterpret_cast<uint64_t>(address);
+    mapped_[iova] = {.address = start, .bytes = bytes};
+    if (!memory_.Map(start, bytes).ok()) {
+      Violation("mapping that wraps", iova, bytes);
+    }
+    return Iova{iova};
+  }
+
+  void Unmap(uint64_t iova, size_t bytes) {
+    const auto found = mapped_.find(iova);
+    if (found == mapped_.end() || found->second.bytes != bytes) {
+      Violation("no such mapping is there to end", iova, bytes);
+    }
+    memory_.Unmap(found->second.address, bytes);
+    mapped_.erase(found);
+  }
+
+  size_t mappings() const { return mapped_.size(); }
+
+  [[nodiscard]] bool Read(uint64_t iova, std::span<uint8_t> out) override {
+    return memory_.Read(Translate(iova, out.size()), out);
+  }
+  [[nodiscard]] bool Write(uint64_t iova,
+                           std::span<const uint8_t> bytes) override {
+    return memory_.Write(Translate(iova, bytes.size()), bytes);
+  }
+  [[nodiscard]] bool Store(uint64_t iova, uint64_t value) override {
+    return memory_.Store(Translate(iova, sizeof(value)), value);
+  }
+  [[nodiscard]] bool Publish(uint64_t iova,
+                             std::span<const uint8_t, 64> entry) override {
+    return memory_.Publish(Translate(iova, entry.size()), entry);
+  }
+
+ private:
+  struct Mapping {
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+  };
+
+  // An access may go on into the mapping behind, if that is so in the process.
+  uint64_t Translate(uint64_t iova, uint64_t bytes) const {
+    if (bytes == 0) {
+      return 0;
+    }
+    auto entry = mapped_.upper_bound(iova);
+    if (entry != mapped_.begin()) {
+      --entry;
+      const uint64_t address = entry->second.address + (iova - entry->first);
+      uint64_t end = entry->first + entry->second.bytes;
+      while (end > iova && end - iova < bytes) {
+        ++entry;
+        if (entry == mapped_.end() || entry->first != end ||
+            entry->second.address != address + (end - iova)) {
+          break;
+        }
+        end += entry->second.bytes;
+      }
+      if (end > iova && end - iova >= bytes) {
+        return address;
+      }
+    }
+    Violation("access to what is not mapped", iova, bytes);
+  }
+
+  soft::DmaMemory memory_;
+  std::map<uint64_t, Mapping> mapped_;  // By IOVA.
+  uint64_t next_ = uint64_t{1} << 32;
+};
+
+class IommuDevice final : public Device {
+ public:
+  static Result<std::unique_ptr<IommuDevice>> Open(const DeviceOptions& options,
+                                                   std::string* message) {
+    std::unique_ptr<IommuDevice> made(new IommuDevice());
+    auto device = soft::SoftDevice::Open(options, message, &made->memory_);
+    if (!device.ok()) {
+      return device.error();
+    }
+    made->device_ = std::move(device.value());
+    return made;
+  }
+
+  ~IommuDevice() override {
+    device_.reset();
+    // A child that was forked unmaps nothing.
+    if (memory_.mappings() != 0 && getpid() == owner_) {
+      Violation("mappings were not ended", 0, memory_.mappings());
+    }
+  }
+
+  const std::string& name() const override { return device_->name(); }
+  uint32_t ReadRegister32(uint32_t offset) override {
+    return device_->ReadRegister32(offset);
+  }
+  uint64_t ReadRegister64(uint32_t offset) override {
+    return device_->ReadRegister64(offset);
+  }
+  void WriteRegister32(uint32_t offset, uint32_t value) override {
+    device_->WriteRegister32(offset, value);
+  }
+  void WriteRegister64(uint32_t offset, uint64_t value) override {
+    device_->WriteRegister64(offset, value);
+  }
+  Doorbell doorbell(uint32_t bar2_offset) override {
+    return device_->doorbell(bar2_offset);
+  }
+  PushWindow push_window(uint32_t bar2_offset) override {
+    return device_->push_window(bar2_offset);
+  }
+  ProgressHook progress_hook() override { return device_->progress_hook(); }
+  Result<Iova> Map(void* address, size_t bytes) override {
+    const auto start = reinterpret_cast<uintptr_t>(address);
+    if (bytes == 0 || start + (bytes - 1) < start) {
+      return Errno{EINVAL};
+    }
+    std::optional<Iova> iova;
+    device_->Exclusively([&] {
+      iova = memory_.Map(memory_.Reserve(address, bytes), address, bytes);
+    });
+    return *iova;
+  }
+  Result<Iova> Reserve(void* address, size_t bytes) override {
+    std::optional<uint64_t> iova;
+    device_->Exclusively([&] { iova = memory_.Reserve(address, bytes); });
+    return Iova{*iova};
+  }
+  Result<Iova> MapReserved(Iova iova, void* address, size_t bytes) override {
+    device_->Exclusively(
+        [&] { memory_.Map(static_cast<uint64_t>(iova), address, bytes); });
+    return iova;
+  }
+  void Unmap(Iova iova, size_t bytes) override {
+    device_->Exclusively(
+        [&] { memory_.Unmap(static_cast<uint64_t>(iova), bytes); });
+  }
+  int interrupt_fd(uint32_t vector) override {
+    return device_->interrupt_fd(vector);
+  }
+  Result<bool> Reset() override { return device_->Reset(); }
+  bool failed() const override { return device_->failed(); }
+  std::string failure() const override { return device_->failure(); }
+
+ private:
+  IommuDevice() = default;
+
+  const pid_t owner_ = getpid();
+  IommuMemory memory_;
+  std::unique_ptr<soft::SoftDevice> device_;
+};
+
+Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
+  error->error = number;
+  (void)std::snprintf(error->message, sizeof(error->message), "%s",
+                      message.c_str());
+  return nullptr;
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
+extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
+    const char* kind, uint32_t device_abi, uint64_t contract_hash,
+    const HeddleSimOption* options, size_t option_count,
+    HeddleSimError* error) {
+  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
+    return Refuse(error, EPROTO, "iommu: built for another library");
+  }
+  if (std::string(kind) != "soft") {
+    return Refuse(error, ENODEV, "iommu: stands in for soft only");
+  }
+  std::string message;
+  const auto settings = ParseSettings(options, option_count, &message);
+  if (!settings.ok()) {
+    return Refuse(error, static_cast<int>(settings.error()), message);
+  }
+  auto device = IommuDevice::Open(settings.value(), &message);
+  return device.ok() ? device.value().release()
+                     : Refuse(error, static_cast<int>(device.error()), message);
+}
+
+extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+    const char* /*kind*/, uint32_t /*device_abi*/, uint64_t /*contract_hash*/,
+    uint64_t* capability, HeddleSimError* /*error*/) {
+  *capability = soft::SoftDevice::capability();
+  return 0;
+}
+
+}  // namespace heddle::sim
