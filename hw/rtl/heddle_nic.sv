@@ -121,7 +121,8 @@ module heddle_nic
       64'(CapabilityPush) |
       64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRead) |
       64'(CapabilityDeliveryComplete) |
-      64'(CapabilityCounters) | 64'(CapabilityMore) | 64'(CapabilityFence) |
+      64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
+      64'(CapabilityFence) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
@@ -670,6 +671,10 @@ module heddle_nic
   logic [NumStat-1:0] stat_return;
   logic             back_deadline_valid;
   logic [31:0]      back_deadline;
+  logic             read_waits, reads_over, report_room, placed_valid, placed_ready, idle_reports;
+  read_wait_t       read_wait;
+  read_over_t       read_over;
+  cq_event_t        placed;
   return_read_t     read_info;
   return_open_t     back_open;
   assign ack_back  = ack.dpdcid[PdcRoleBit] == RoleTarget;
@@ -696,6 +701,7 @@ module heddle_nic
     .clk_i, .rst_ni, .tick_i, .port_i(port),
     .job_valid_i(return_job_valid), .job_ready_o(return_job_ready), .job_i(return_job),
     .room_o(return_room),
+    .wait_o(read_waits), .wait_info_o(read_wait), .over_o(reads_over), .over_info_o(read_over),
     .ack_valid_i(ack_valid && ack_back), .ack_ready_o(ack_ready_back), .ack_i(ack),
     .sweep_valid_i(sweep_valid), .sweep_region_i(sweep_region), .sweep_done_o(sweep_done),
     .pkt_valid_o(back_valid_data), .pkt_ready_i(back_ready_data), .pkt_o(back_data),
@@ -703,7 +709,17 @@ module heddle_nic
     .stat_o(stat_return), .idle_o(idle_return),
     .deadline_valid_o(back_deadline_valid), .deadline_o(back_deadline)
   );
-  assign unit_idle[16] = idle_return;
+  assign unit_idle[16] = idle_return && idle_reports;
+
+  heddle_read_reports u_read_reports (
+    .clk_i, .rst_ni,
+    .wait_i(read_waits), .wait_info_i(read_wait), .over_i(reads_over), .over_info_i(read_over),
+    .room_o(report_room),
+    .rx_alive_i(rx_alive), .rx_gen_i(rx_gen), .rx_counters_i(rx_counters),
+    .ev_valid_i(placed_valid), .ev_ready_o(placed_ready), .ev_i(placed),
+    .ev_valid_o(ev_valid[0]), .ev_ready_i(ev_ready[0]), .ev_o(ev[0]),
+    .idle_o(idle_reports)
+  );
 
   heddle_accept u_accept (
     .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .tick_i,
@@ -717,7 +733,7 @@ module heddle_nic
     .region_o(region_req), .region_i(region_answer), .region_ready_i(region_ready),
     .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
     .back_look_o(back_look), .back_pkt_o(back_pkt), .back_take_o(back_take), .back_i(back_verdict),
-    .back_ready_i(back_ready_rx), .return_room_i(return_room),
+    .back_ready_i(back_ready_rx), .return_room_i(return_room), .report_room_i(report_room),
     .job_valid_o(job_valid), .job_ready_i(job_ready), .job_o(return_job),
     .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
     .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
@@ -767,7 +783,7 @@ module heddle_nic
     .wr_data_valid_o(wr_data_valid[WrPayload]), .wr_data_ready_i(wr_data_ready[WrPayload]),
     .wr_data_o(wr_data[WrPayload]),
     .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
-    .ev_valid_o(ev_valid[0]), .ev_ready_i(ev_ready[0]), .ev_o(ev[0]),
+    .ev_valid_o(placed_valid), .ev_ready_i(placed_ready), .ev_o(placed),
     .visible_o(visible), .visible_psn_o(visible_psn), .visible_pdc_o(visible_pdc),
     .job_valid_o(place_job), .job_ready_i(place_job_ready),
     .settle_o(settle), .settled_o(settled), .back_done_o(back_placed),

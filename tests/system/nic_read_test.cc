@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // READ between whole NICs.
+#include <algorithm>
 #include <cstring>
 #include <random>
+#include <vector>
 
+#include "driver/base/mmio.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
 #include "tests/system/nic_rma_test.h"
@@ -158,6 +161,108 @@ TEST_F(NicReadTest, ErrorsAndDataSurviveABadNetwork) {
                           (writes ? own : wanted).data() + at, operation.bytes),
               0)
         << i;
+  }
+}
+
+// The target's memory belongs to its owner again when it is told of the read.
+TEST_F(NicReadTest, ItsTargetIsToldOnceWhenItsDataAreNotReadAgain) {
+  for (const double loss : {0.0, 0.05}) {
+    sim::LockstepOptions options;
+    options.wire.faults.loss = loss;
+    options.seed = TestSeed();
+    Open(2, options, [](size_t, BareEndpointOptions& shape) {
+      shape.counters = shape.events = true;
+    });
+    constexpr uint32_t kOperations = 120;
+    constexpr uint32_t kSlot = 10000;
+    DmaBuffer& local = nodes_->Memory(0, size_t{kOperations} * kSlot);
+    DmaBuffer& remote = nodes_->Memory(1, size_t{kOperations} * kSlot);
+    Fill(remote, TestSeed());
+    const std::vector<std::byte> wanted(remote.data(),
+                                        remote.data() + remote.bytes());
+    const Region region = Register(1, remote);
+    const auto bytes = [](uint32_t i) { return i * 811 % kSlot; };
+    uint32_t posted = 0;
+    uint32_t done = 0;
+    std::vector<uint32_t> told;  // Lengths.
+    ASSERT_TRUE(nodes_->StepUntil(
+        100000000,
+        [&] {
+          if (posted < kOperations) {
+            const uint64_t at = uint64_t{posted} * kSlot;
+            if (nodes_->endpoint(0).tx().PushBuffer(
+                    {.peer = 1, .flags = contract::kTxFlagCompletion},
+                    Iova{ToInteger(local.iova()) + at}, bytes(posted))) {
+              AsRma(contract::Opcode::kRead, region.key, at);
+              ++posted;
+            }
+          }
+          while (const auto completion = nodes_->endpoint(0).PollTx()) {
+            EXPECT_EQ(completion->status, Status::kOk);
+            ++done;
+          }
+          while (const auto completion = nodes_->endpoint(1).PollRx()) {
+            EXPECT_EQ(completion->status, Status::kOk);
+            EXPECT_EQ(completion->kind, contract::CompletionKind::kTarget);
+            EXPECT_EQ(completion->opcode, contract::Opcode::kRead);
+            EXPECT_EQ(completion->match_bits, region.key);
+            EXPECT_EQ(completion->source_fa_lo, LockstepNodes::Address(0));
+            for (uint32_t i = 0; i < kOperations; ++i) {
+              if (bytes(i) == completion->length) {
+                std::memset(remote.data() + size_t{i} * kSlot, 0x77, kSlot);
+              }
+            }
+            told.push_back(completion->length);
+          }
+          return done == kOperations && told.size() == kOperations;
+        }))
+        << done << ' ' << told.size();
+    std::vector<uint32_t> lengths;
+    for (uint32_t i = 0; i < kOperations; ++i) {
+      lengths.push_back(bytes(i));
+      ASSERT_EQ(std::memcmp(local.data() + size_t{i} * kSlot,
+                            wanted.data() + size_t{i} * kSlot, bytes(i)),
+                0)
+          << i << " loss " << loss;
+    }
+    std::sort(lengths.begin(), lengths.end());
+    std::sort(told.begin(), told.end());
+    EXPECT_EQ(told, lengths);
+    const auto value = [&] {
+      return LoadShared(&nodes_->endpoint(1).Cell(Counted::kRemoteRead).value);
+    };
+    ASSERT_TRUE(nodes_->StepUntil(kRmaLimitCycles,
+                                  [&] { return value() >= kOperations; }));
+    nodes_->world().Step(20000);
+    EXPECT_EQ(value(), kOperations);
+    EXPECT_FALSE(nodes_->endpoint(1).PollRx().has_value());
+  }
+}
+
+TEST_F(NicReadTest, ADestroyedTargetIsToldOfNothingMore) {
+  for (uint32_t round = 0; round < 8; ++round) {
+    Open(2, {}, [](size_t, BareEndpointOptions& shape) {
+      shape.counters = shape.events = true;
+    });
+    DmaBuffer& target = nodes_->Memory(0, 200000);
+    DmaBuffer& source = nodes_->Memory(1, 200000);
+    const Region region = Register(1, source);
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_TRUE(PushRead(target, 3000, region.key, 0));
+    }
+    nodes_->world().Step(700 + round * 211);
+    ASSERT_TRUE(nodes_->admin(1).DestroyRx(0).ok());
+    uint32_t told = 0;
+    while (nodes_->endpoint(1).PollRx()) ++told;
+    const auto counted = [&] {
+      return LoadShared(&nodes_->endpoint(1).Cell(Counted::kRemoteRead).value);
+    };
+    nodes_->world().Step(5000);
+    EXPECT_LE(told, 40U);
+    EXPECT_EQ(counted(), told) << round;
+    nodes_->world().Step(30000);
+    EXPECT_FALSE(nodes_->endpoint(1).PollRx().has_value());
+    EXPECT_EQ(counted(), told) << round;
   }
 }
 

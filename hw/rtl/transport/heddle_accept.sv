@@ -71,6 +71,7 @@ module heddle_accept
   input  return_verdict_t  back_i,
   input  logic             back_ready_i,
   input  logic [NumPdc-1:0] return_room_i,  // heddle_return_tx; a job goes when heddle_place says so.
+  input  logic             report_room_i,   // heddle_read_reports.
   output logic             job_valid_o,
   input  logic             job_ready_i,
   output return_job_t      job_o,
@@ -280,6 +281,7 @@ module heddle_accept
     .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
     .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
     .region_i(region_q), .return_room_i(return_room_i[job_q == JobForget ? job_pdc_q : pdc_q]),
+    .report_room_i,
     .head_valid_i, .head_i, .head_released_i,
     .rx_alive_i, .rx_gen_i, .rx_counters_i, .credit_ok_i,
     .verdict_o(verdict)

@@ -35,7 +35,8 @@ module heddle_accept_decide
   input  logic [23:0] look_job_i,
   input  logic        look_event_i,  // It reports every RMA operation.
   input  rma_answer_t region_i,      // RMA: may the packet write or read, and where.
-  input  logic        return_room_i, // heddle_return_tx takes one more packet to return.
+  input  logic        return_room_i, // heddle_return_tx takes one more packet to return,
+  input  logic        report_room_i, // heddle_read_reports one more READ.
   input  logic        head_valid_i,  // That context has a buffer.
   input  rx_buffer_t  head_i,        // Context and, if it has one, its next buffer.
   input  logic [15:0] head_released_i,
@@ -147,7 +148,7 @@ module heddle_accept_decide
   logic [13:0] part;       // Bytes that the packet carries or asks for.
   logic        fits, length_ok;
   return_code_e refusal, region_code;
-  logic        is_write, is_read, is_rma, asks, reports;
+  logic        is_write, is_read, is_rma, asks, reports, told;
   logic        short_of_buffer, short_of_credit, short_of_store, short_of_return;
   logic        same;       // The packet names the message of the entry.
   logic        discards;   // It is of a message that has ended.
@@ -187,7 +188,8 @@ module heddle_accept_decide
   assign is_read     = pkt_i.opcode == SesOpcodeRead;
   assign is_rma      = is_write || is_read;
   assign asks        = is_read && pkt_i.read_bytes != '0;
-  assign reports     = is_write && (pkt_i.hd || look_event_i);
+  assign reports     = (is_write && pkt_i.hd) || (is_rma && look_event_i);
+  assign told        = is_read && (reports || here.remote_read != '0);
   assign region_code = region_i.owner != head_i.owner ? ReturnCodeBadMkey : region_i.code;
 
   assign same     = pkt_i.message_id == e.message_id;
@@ -267,7 +269,7 @@ module heddle_accept_decide
   logic serves;
   assign serves = asks && !pkt_i.ie && !broken && !ignored && refusal == ReturnCodeNull &&
                   (starts || e.state == MessageOpen);
-  assign short_of_return = serves && !return_room_i;
+  assign short_of_return = serves && (!return_room_i || (told && !report_room_i));
 
   // ----------------------------------------------------------------- outcome
   typedef enum logic [3:0] {
@@ -372,6 +374,8 @@ module heddle_accept_decide
   target_pdc_t m;          // The message after the packet.
   logic        ends;       // It completes here.
   logic        returned;   // Its credit goes back without a completion.
+  logic        tells;      // It is a READ whose end heddle_read_reports tells.
+  logic        held_credit;
   logic        failed;
   logic [31:0] room;       // Of the buffer, from `base` on.
   logic [13:0] bytes;      // To place.
@@ -433,8 +437,8 @@ module heddle_accept_decide
         m.job_id         = pkt_i.job_id;
         m.initiator      = pkt_i.initiator;
         m.match_bits     = pkt_i.match_bits;
-        m.hd             = pkt_i.hd;
-        m.header_data    = pkt_i.hd ? pkt_i.header_data : '0;
+        m.hd             = pkt_i.hd && !is_read;
+        m.header_data    = m.hd ? pkt_i.header_data : '0;
         m.bytes          = '0;
         m.first_psn      = pkt_i.psn;
         m.piece_log2     = part_log2;
@@ -476,16 +480,21 @@ module heddle_accept_decide
       end
       if (serves) m.returns = 1'b1;
     end
+    counters = rx_counters_t'(rx_counters_i[m.buffer.ctx]);
+    tells    = m.read && success && serves && (m.credit || counters.remote_read != '0);
+
     // A failed RMA operation is the initiator's business alone.
-    ends     = over && m.credit && !withdrawn && (m.rma ? success : !stale || starts);
-    returned = over && m.credit && !ends;
+    held_credit = m.credit;
+    ends     = over && m.credit && !tells && !withdrawn && (m.rma ? success : !stale || starts);
+    returned = over && m.credit && !tells && !ends;
     if (over) m.credit = 1'b0;
     limit = failed ? m.bytes : m.request_length;
 
     // A receive counts when it completes, a peer's operation when it succeeds.
-    counters = rx_counters_t'(rx_counters_i[m.buffer.ctx]);
     count    = '0;
-    if (m.rma && success && !m.read) begin
+    if (m.read) begin
+      if (success && !serves) count.own = counters.remote_read;
+    end else if (m.rma && success) begin
       count.own    = counters.remote_write;
       count.region = region_i.counter;
     end else if (!m.rma && ends) begin
@@ -655,7 +664,7 @@ module heddle_accept_decide
       end
 
       v.record.ev.entry.kind           = m.rma ? CompletionKindTarget : CompletionKindRx;
-      v.record.ev.entry.opcode         = m.rma ? OpcodeWrite : OpcodeSend;
+      v.record.ev.entry.opcode         = m.read ? OpcodeRead : m.rma ? OpcodeWrite : OpcodeSend;
       v.record.ev.entry.context_       = 8'(m.buffer.ctx);
       v.record.ev.entry.position       = m.buffer.position;
       v.record.ev.entry.queue_head     = m.queue_head;
@@ -700,6 +709,18 @@ module heddle_accept_decide
 
       v.job.close               = v.hand && outcome != OutcomeAccept;
       v.job.open                = v.hand && !v.job.close && !e.returns;
+      v.job.lost                = outcome == OutcomeForget;
+      v.job.tell                = v.hand && outcome == OutcomeAccept && tells;
+      v.job.report.ctx          = m.buffer.ctx;
+      v.job.report.gen          = m.buffer.gen;
+      v.job.report.owner        = m.buffer.owner;
+      v.job.report.credit       = held_credit;
+      v.job.report.cq           = m.buffer.cq;
+      v.job.report.cq_gen       = m.buffer.cq_gen;
+      v.job.report.queue_head   = m.queue_head;
+      v.job.report.initiator    = m.initiator;
+      v.job.report.key          = m.match_bits;
+      v.job.report.bytes        = m.request_length;
       v.job.pdc                 = pdc_i;
       v.job.start_psn           = e.start_psn;
       v.job.route.rud           = e.rud;

@@ -38,9 +38,44 @@ package heddle_return_pkg;
     logic [15:0]  dpdcid;   // The initiator's.
   } return_route_t;
 
+  // Who is told of a READ, and what.
+  typedef struct packed {
+    logic [RxW-1:0]  ctx;
+    logic [GenW-1:0] gen;
+    logic [7:0]      owner;
+    logic            credit;      // By a completion, whose credit is held.
+    logic [CqW-1:0]  cq;
+    logic [GenW-1:0] cq_gen;
+    logic [15:0]     queue_head;
+    logic [31:0]     initiator;
+    logic [63:0]     key;
+    logic [31:0]     bytes;
+  } read_report_t;
+
+  // The same on a PDC, with the PSN of its last data.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [31:0]     psn;
+    logic            lost;        // They will not be acknowledged.
+    logic            ipv6;
+    logic [127:0]    fa;
+    read_report_t    read;
+  } read_wait_t;
+
+  // Data of the PDC before `psn` were acknowledged.
+  typedef struct packed {
+    logic [PdcW-1:0] pdc;
+    logic [31:0]     psn;
+    logic            gone;        // All that will be: the PDC is gone.
+    logic            lost;        // With gone: nobody knows whether they were.
+  } read_over_t;
+
   // From the target: keep and send `data`; or forget all of a PDC that is gone.
   typedef struct packed {
     logic            close;
+    logic            lost;        // With close: its initiator did not close it.
+    logic            tell;        // `data` are the last of a READ that is reported.
+    read_report_t    report;
     logic            open;       // First data of the PDC: `start_psn` and `route` count.
     logic [PdcW-1:0] pdc;
     logic [31:0]     start_psn;

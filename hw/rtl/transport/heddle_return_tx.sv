@@ -7,6 +7,7 @@
 //           Host memory is read again for each transmission.
 // Window:   all records of the PDC; one packet while the initiator refuses or is silent.
 // Silence:  an initiator that is not heard for dead_ticks while data are outstanding loses them.
+// Reports:  a READ that its host is told of waits in heddle_read_reports for the acknowledgement of its last data.
 // Region:   after a sweep no packet reads memory of the region: what is left of its records leaves as an
 //           error response.
 //
@@ -29,6 +30,11 @@ module heddle_return_tx
   output logic              job_ready_o,
   input  return_job_t       job_i,
   output logic [NumPdc-1:0] room_o,          // With jobs under way accounted for.
+
+  output logic              wait_o,          // heddle_read_reports: a READ waits to be over,
+  output read_wait_t        wait_info_o,
+  output logic              over_o,          // and these are.
+  output read_over_t        over_info_o,
 
   input  logic              ack_valid_i,     // ACK, NACK for our target PDCs.
   output logic              ack_ready_o,
@@ -342,6 +348,23 @@ module heddle_return_tx
     end
   end
   assign sweep_done_o = sweep_last_q;
+
+  // --------------------------------------------------------------------- reports
+  assign wait_o = ev_q == EvJob && job_q.tell && !job_q.close;
+  assign over_o = end_now || (ev_q == EvJob && job_q.close) ||
+                  (ev_q == EvAck && known && !ack_q.nack && advanced);
+  always_comb begin
+    wait_info_o.pdc  = pdc_q;
+    wait_info_o.psn  = job_q.open ? job_q.start_psn : s.fin;
+    wait_info_o.lost = !pushes;
+    wait_info_o.ipv6 = job_q.route.ipv6;
+    wait_info_o.fa   = job_q.route.fa;
+    wait_info_o.read = job_q.report;
+    over_info_o.pdc  = pdc_q;
+    over_info_o.psn  = acked;
+    over_info_o.gone = end_now || ev_q == EvJob;
+    over_info_o.lost = end_now || (ev_q == EvJob && job_q.lost);
+  end
 
   // --------------------------------------------------------------------- packets
   return_packet_t            pkt_d;

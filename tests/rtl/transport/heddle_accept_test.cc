@@ -377,7 +377,6 @@ TEST_F(AcceptReadTest, EachPacketIsHandedOnBehindWhatCameBefore) {
   Open();
   bench_.credit_ok = 0;
   bench_.region.region = 700;
-  bench_.contexts[2].event = true;
   bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
   bench_.Quiet(AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096));
   RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
@@ -391,6 +390,7 @@ TEST_F(AcceptReadTest, EachPacketIsHandedOnBehindWhatCameBefore) {
     SCOPED_TRACE(i);
     const ReturnJob& job = bench_.jobs[i];
     EXPECT_EQ(job.close, 0);
+    EXPECT_EQ(job.tell, 0);
     EXPECT_EQ(job.open, i == 0);
     EXPECT_EQ(job.start_psn, kStart);
     EXPECT_EQ(job.route.spdcid, tpdcid_);
@@ -411,6 +411,93 @@ TEST_F(AcceptReadTest, EachPacketIsHandedOnBehindWhatCameBefore) {
   // A duplicate is acknowledged, and not read again.
   bench_.Answer(last);
   EXPECT_EQ(bench_.jobs.size(), 3u);
+}
+
+TEST_F(AcceptReadTest, AReportedReadIsToldOfWithItsLastPacket) {
+  Open();
+  bench_.contexts[2].event = true;
+  bench_.contexts[2].counters.remote_read = 4;
+  bench_.Quiet(AsRead(First(kStart + 1, 4096, 5000), 4096));
+  EXPECT_EQ(bench_.credits_taken, std::vector<uint8_t>{5});
+  bench_.Quiet(AsRead(Next(kStart + 2, 4096, 904, true, 5000), 904));
+  EXPECT_EQ(bench_.credits_taken.size(), 1u);
+  ASSERT_EQ(bench_.jobs.size(), 2u);
+  EXPECT_EQ(bench_.jobs[0].tell, 0);
+  EXPECT_EQ(bench_.jobs[1].tell, 1);
+  const ReadReport wanted = {.ctx = 2,
+                             .gen = 1,
+                             .owner = 0x21,
+                             .credit = 1,
+                             .cq = 5,
+                             .cq_gen = 6,
+                             .queue_head = 1,
+                             .initiator = 7,
+                             .key = 0xabcd,
+                             .bytes = 5000};
+  EXPECT_EQ(bench_.jobs[1].report, wanted);
+  for (const Place& place : bench_.places) EXPECT_EQ(place.complete, 0);
+}
+
+TEST_F(AcceptReadTest, ACounterAloneTakesNoCredit) {
+  Open();
+  bench_.contexts[2].counters.remote_read = 4;
+  bench_.Quiet(AsRead(Packet(kStart + 1, 8), 8));
+  EXPECT_TRUE(bench_.credits_taken.empty());
+  ASSERT_EQ(bench_.jobs.size(), 1u);
+  EXPECT_EQ(bench_.jobs[0].tell, 1);
+  EXPECT_EQ(bench_.jobs[0].report.credit, 0);
+}
+
+// Nothing has to be acknowledged for it.
+TEST_F(AcceptReadTest, AReadOfNothingIsReportedAtOnce) {
+  Open();
+  bench_.contexts[2].event = true;
+  bench_.contexts[2].counters.remote_read = 4;
+  bench_.contexts[2].counters.remote_write = 5;
+  bench_.region.counter = 6;
+  bench_.Quiet(AsRead(Packet(kStart + 1, 0), 0));
+  EXPECT_TRUE(bench_.jobs.empty());
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.ev.write, 1);
+  EXPECT_EQ(record.ev.credit, 1);
+  EXPECT_EQ(record.ev.own, 4);
+  EXPECT_EQ(record.ev.region, 0);
+  EXPECT_EQ(record.ev.entry.opcode,
+            static_cast<uint8_t>(contract::Opcode::kRead));
+  EXPECT_EQ(record.ev.entry.kind,
+            static_cast<uint8_t>(contract::CompletionKind::kTarget));
+}
+
+TEST_F(AcceptReadTest, WithoutRoomToReportIsRefusedAndChangesNothing) {
+  Open();
+  bench_->report_room_i = 0;
+  RxPacket pkt = AsRead(Packet(kStart + 1, 8), 8);
+  pkt.ar = 1;
+  bench_.contexts[2].event = true;
+  ExpectNack(bench_.Answer(pkt), NackCode::kNoResource, tpdcid_, kStart + 1);
+  EXPECT_TRUE(bench_.jobs.empty());
+  EXPECT_TRUE(bench_.credits_taken.empty());
+  // One that nobody is told of needs none.
+  bench_.contexts[2].event = false;
+  ExpectAck(bench_.Answer(pkt), kStart + 1, 0, ReturnCode::kOk);
+  ASSERT_EQ(bench_.jobs.size(), 1u);
+  EXPECT_EQ(bench_.jobs[0].tell, 0);
+}
+
+TEST_F(AcceptReadTest, AReportedReadThatFailsGivesItsCreditBack) {
+  Open();
+  bench_.contexts[2].event = true;
+  bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
+  bench_.places.clear();
+  SetCode(ReturnCode::kBadMkey);
+  RxPacket next = AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096);
+  ExpectError(bench_.Answer(next), kStart + 2, ReturnCode::kBadMkey);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.complete, 1);
+  EXPECT_EQ(record.ev.credit, 1);
+  EXPECT_EQ(record.ev.write, 0);
+  ASSERT_EQ(bench_.jobs.size(), 1u);
+  EXPECT_EQ(bench_.jobs[0].tell, 0);
 }
 
 TEST_F(AcceptReadTest, WithoutRoomToReturnIsRefusedAndChangesNothing) {
@@ -464,6 +551,7 @@ TEST_F(AcceptReadTest, EndOfThePdcEndsItsReturnDirection) {
   bench_.Answer(close);
   ASSERT_EQ(bench_.jobs.size(), 2u);
   EXPECT_EQ(bench_.jobs[1].close, 1);
+  EXPECT_EQ(bench_.jobs[1].lost, 0);
   EXPECT_EQ(bench_.jobs[1].pdc, bench_.jobs[0].pdc);
   EXPECT_EQ(bench_.places.back().job, 1);
 }

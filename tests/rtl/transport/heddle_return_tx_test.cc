@@ -47,6 +47,9 @@ class Bench {
     dut_->sweep_region_i = sweep_region;
     dut_->pkt_ready_i = stalled ? 0 : 1;
     dut_.Settle();
+    if (dut_->wait_o) waits.push_back(Sample<ReadWait>(dut_->wait_info_o));
+    if (dut_->over_o) overs.push_back(Sample<ReadOver>(dut_->over_info_o));
+    EXPECT_FALSE(dut_->wait_o && dut_->over_o);
     if (dut_->job_ready_o && !jobs.empty()) jobs.pop_front();
     if (dut_->ack_ready_o && !acks.empty()) acks.pop_front();
     if (dut_->pkt_valid_o && !stalled) {
@@ -91,6 +94,8 @@ class Bench {
   std::deque<ReturnJob> jobs;
   std::deque<AckEvent> acks;
   std::vector<ReturnPacket> sent;
+  std::vector<ReadWait> waits;
+  std::vector<ReadOver> overs;
 
  private:
   sim::ClockedModel<Vheddle_return_tx> dut_;
@@ -343,6 +348,58 @@ TEST_F(ReturnTxTest, SweptRecordsAreNeverReadAgain) {
   ASSERT_EQ(bench_.sent.size(), 1U);
   EXPECT_EQ(bench_.sent[0].data.region, 3);
   EXPECT_EQ(bench_.sent[0].dead, 0);
+}
+
+TEST_F(ReturnTxTest, AReadThatIsReportedWaitsForItsLastDataOnly) {
+  Ask(5);
+  Ask(5);
+  const ReadReport report = {.ctx = 3, .credit = 1, .initiator = 9, .bytes = 7};
+  bench_.jobs.back().tell = 1;
+  bench_.jobs.back().report = report;
+  Ask(5);
+  bench_.Run(30);
+  const ReadWait wanted = {
+      .pdc = 5, .psn = kStart + 1, .fa_lo = RouteOf(5).fa_lo, .read = report};
+  ASSERT_EQ(bench_.waits.size(), 1U);
+  EXPECT_EQ(bench_.waits[0], wanted);
+  EXPECT_TRUE(bench_.overs.empty());
+  // A duplicate and a stranger's say nothing.
+  bench_.acks.push_back(Ack(5, kStart + 1));
+  bench_.acks.push_back(Ack(5, kStart + 1));
+  bench_.acks.push_back(Ack(6, kStart + 1));
+  bench_.Run(10);
+  ASSERT_EQ(bench_.overs.size(), 1U);
+  EXPECT_EQ(bench_.overs[0].pdc, 5);
+  EXPECT_EQ(bench_.overs[0].psn, kStart + 2);
+  EXPECT_EQ(bench_.overs[0].gone, 0);
+}
+
+TEST_F(ReturnTxTest, EndOfThePdcEndsWhatWaitsForAReport) {
+  for (const int how : {0, 1, 2}) {
+    const uint32_t pdc = 10 + static_cast<uint32_t>(how);
+    bench_.overs.clear();
+    Ask(pdc);
+    bench_.Run(20);
+    if (how == 0) {
+      bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint16_t>(pdc)});
+    } else if (how == 1) {
+      bench_.jobs.push_back(
+          {.close = 1, .lost = 1, .pdc = static_cast<uint16_t>(pdc)});
+    } else {
+      bench_.acks.push_back(Nack(pdc, kStart, NackCode::kInvDpdcid));
+    }
+    bench_.Run(20);
+    ASSERT_EQ(bench_.overs.size(), 1U);
+    EXPECT_EQ(bench_.overs[0].pdc, pdc);
+    EXPECT_EQ(bench_.overs[0].gone, 1);
+    EXPECT_EQ(bench_.overs[0].lost, how == 0 ? 0 : 1);
+  }
+  // What is still asked for is lost as it comes.
+  Ask(12);
+  bench_.jobs.back().tell = 1;
+  bench_.Run(20);
+  ASSERT_EQ(bench_.waits.size(), 1U);
+  EXPECT_EQ(bench_.waits[0].lost, 1);
 }
 
 TEST_F(ReturnTxTest, IdleAndDeadlineFollowTheTimers) {

@@ -49,8 +49,61 @@ struct ReturnRoute {
   bool operator==(const ReturnRoute&) const = default;
 };
 
+struct ReadReport {
+  uint8_t ctx = 0;
+  uint8_t gen = 0;
+  uint8_t owner = 0;
+  uint8_t credit = 0;
+  uint8_t cq = 0;
+  uint8_t cq_gen = 0;
+  uint16_t queue_head = 0;
+  uint32_t initiator = 0;
+  uint64_t key = 0;
+  uint32_t bytes = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(ctx, 4), v(gen, 4), v(owner, 8), v(credit, 1), v(cq, 5), v(cq_gen, 4);
+    v(queue_head, 16), v(initiator, 32), v(key, 64), v(bytes, 32);
+  }
+  bool operator==(const ReadReport&) const = default;
+};
+
+struct ReadWait {
+  uint16_t pdc = 0;
+  uint32_t psn = 0;
+  uint8_t lost = 0;
+  uint8_t ipv6 = 0;
+  uint64_t fa_hi = 0;
+  uint64_t fa_lo = 0;
+  ReadReport read = {};
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, kPdcIndexBits), v(psn, 32), v(lost, 1), v(ipv6, 1);
+    v(fa_hi, 64), v(fa_lo, 64);
+    read.Fields(v);
+  }
+  bool operator==(const ReadWait&) const = default;
+};
+
+struct ReadOver {
+  uint16_t pdc = 0;
+  uint32_t psn = 0;
+  uint8_t gone = 0;
+  uint8_t lost = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(pdc, kPdcIndexBits), v(psn, 32), v(gone, 1), v(lost, 1);
+  }
+};
+
 struct ReturnJob {
   uint8_t close = 0;
+  uint8_t lost = 0;
+  uint8_t tell = 0;
+  ReadReport report = {};
   uint8_t open = 0;
   uint16_t pdc = 0;
   uint32_t start_psn = 0;
@@ -59,7 +112,9 @@ struct ReturnJob {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(close, 1), v(open, 1), v(pdc, kPdcIndexBits), v(start_psn, 32);
+    v(close, 1), v(lost, 1), v(tell, 1);
+    report.Fields(v);
+    v(open, 1), v(pdc, kPdcIndexBits), v(start_psn, 32);
     route.Fields(v);
     data.Fields(v);
   }

@@ -133,7 +133,8 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
        .ring_log2 = options.rx_log2,
        .counter_recv = Reference(Counted::kRecv),
        .counter_remote_read = Reference(Counted::kRemoteRead),
-       .counter_remote_write = Reference(Counted::kRemoteWrite)});
+       .counter_remote_write = Reference(Counted::kRemoteWrite),
+       .flags = options.events ? contract::kRxCtxFlagRegionEvent : uint8_t{0}});
   if (!rx_number.ok()) {
     return false;
   }

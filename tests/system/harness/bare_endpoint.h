@@ -31,6 +31,7 @@ struct BareEndpointOptions {
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
   bool counters = false;  // One for each class of operations.
+  bool events = false;    // Completions of peers' RMA operations.
 };
 
 // Counters of a bare endpoint, in the order of its cells.
