@@ -118,7 +118,7 @@ module heddle_nic
   // --------------------------------------------------------------- identity
   localparam logic [63:0] Capability =
       64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityRud) | 64'(CapabilityInline) |
-      64'(CapabilityPush) |
+      64'(CapabilityPush) | 64'(CapabilityScatterGather) |
       64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRead) |
       64'(CapabilityDeliveryComplete) |
       64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
@@ -560,10 +560,12 @@ module heddle_nic
     .stat_o(stat_build), .idle_o(idle_build)
   );
 
+  segments_t segments;
+  assign segments = {resolved.op.more_iova, resolved.op.iova, resolved.op.lengths};
   heddle_tx_gather #(.DataW(DataW)) u_tx_gather (
     .clk_i, .rst_ni,
     .wr_valid_i(msg_wr && resolved.op.segmented), .wr_msg_i(msg_index),
-    .wr_data_i({resolved.op.more_iova, resolved.op.iova, resolved.op.lengths}),
+    .wr_data_i(segments),
     .req_valid_i(gather_valid), .req_ready_o(gather_ready), .req_i(gather_req),
     .rd_valid_o(rd_valid[RdPayload]), .rd_ready_i(rd_ready[RdPayload]),
     .rd_req_o(rd_req[RdPayload]),
@@ -655,7 +657,12 @@ module heddle_nic
   logic                       place_valid, place_ready;
   place_t                     place;
   logic [NumStat-1:0]         stat_accept;
-  logic                       idle_accept, idle_place;
+  logic                       idle_accept, idle_place, idle_scatter;
+  logic                       place_wr, place_wr_ready, place_wr_segmented, place_data, place_data_ready;
+  logic                       place_rsp, place_rsp_error;
+  logic [MsgW-1:0]            place_wr_msg;
+  dma_req_t                   place_wr_req;
+  logic [DataW-1:0]           place_wr_data;
 
   // ---------------------------------------------------------- return direction
   logic             back_look, back_take, back_ready_rx, job_valid, job_ready, place_job, place_job_ready;
@@ -679,7 +686,8 @@ module heddle_nic
   return_open_t     back_open;
   assign ack_back  = ack.dpdcid[PdcRoleBit] == RoleTarget;
   assign ack_ready = ack_back ? ack_ready_back : ack_ready_pdc;
-  assign read_info = {msg_packet.ctx, msg_packet.gen, msg_packet.owner, msg_packet.length, msg_packet.iova};
+  assign read_info = {msg_packet.ctx, msg_packet.gen, msg_packet.owner, msg_packet.length,
+                      msg_packet.segmented, msg_packet.iova};
   assign back_open = {open_pdc, open_peer.ipv6, open_peer.fa, open_peer.spdcid, open_peer.start_psn};
 
   heddle_return_rx u_return_rx (
@@ -778,18 +786,32 @@ module heddle_nic
     .clk_i, .rst_ni, .port_i(port),
     .place_valid_i(place_valid), .place_ready_o(place_ready), .place_i(place),
     .pay_valid_i(rxp_valid), .pay_ready_o(rxp_ready), .pay_data_i(rxp_data),
-    .wr_valid_o(wr_valid[WrPayload]), .wr_ready_i(wr_ready[WrPayload]),
-    .wr_req_o(wr_req[WrPayload]),
-    .wr_data_valid_o(wr_data_valid[WrPayload]), .wr_data_ready_i(wr_data_ready[WrPayload]),
-    .wr_data_o(wr_data[WrPayload]),
-    .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
+    .wr_valid_o(place_wr), .wr_ready_i(place_wr_ready), .wr_req_o(place_wr_req),
+    .wr_segmented_o(place_wr_segmented), .wr_msg_o(place_wr_msg),
+    .wr_data_valid_o(place_data), .wr_data_ready_i(place_data_ready), .wr_data_o(place_wr_data),
+    .wr_rsp_valid_i(place_rsp), .wr_rsp_error_i(place_rsp_error),
     .ev_valid_o(placed_valid), .ev_ready_i(placed_ready), .ev_o(placed),
     .visible_o(visible), .visible_psn_o(visible_psn), .visible_pdc_o(visible_pdc),
     .job_valid_o(place_job), .job_ready_i(place_job_ready),
     .settle_o(settle), .settled_o(settled), .back_done_o(back_placed),
     .idle_o(idle_place)
   );
-  assign unit_idle[12] = idle_accept && idle_place;
+
+  heddle_rx_scatter #(.DataW(DataW)) u_rx_scatter (
+    .clk_i, .rst_ni,
+    .seg_wr_i(msg_wr && resolved.op.segmented), .seg_msg_i(msg_index), .seg_data_i(segments),
+    .req_valid_i(place_wr), .req_ready_o(place_wr_ready), .req_i(place_wr_req),
+    .req_segmented_i(place_wr_segmented), .req_msg_i(place_wr_msg),
+    .data_valid_i(place_data), .data_ready_o(place_data_ready), .data_i(place_wr_data),
+    .rsp_valid_o(place_rsp), .rsp_error_o(place_rsp_error),
+    .wr_valid_o(wr_valid[WrPayload]), .wr_ready_i(wr_ready[WrPayload]),
+    .wr_req_o(wr_req[WrPayload]),
+    .wr_data_valid_o(wr_data_valid[WrPayload]), .wr_data_ready_i(wr_data_ready[WrPayload]),
+    .wr_data_o(wr_data[WrPayload]),
+    .wr_rsp_valid_i(wr_rsp_valid[WrPayload]), .wr_rsp_error_i(wr_rsp_error[WrPayload]),
+    .idle_o(idle_scatter)
+  );
+  assign unit_idle[12] = idle_accept && idle_place && idle_scatter;
 
   // ---------------------------------------------------------------- statistics
   logic [NumStat-1:0] stat_nic;

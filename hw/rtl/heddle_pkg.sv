@@ -403,6 +403,7 @@ package heddle_pkg;
     logic            job;        // Then the oldest return job may go on.
     // Data of a READ of ours, or an error instead: `tpdc` is our PDC.
     logic            back;
+    logic            segmented;  // `iova` is an offset in the segments of `msg`.
     logic            settle;     // Report it as one packet of the READ `msg`.
     logic [MsgW-1:0] msg;
     logic            fail;

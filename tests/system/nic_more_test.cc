@@ -191,6 +191,56 @@ TEST_F(NicMoreTest, LocalSegmentsArriveAsOneOnABadNetwork) {
   }
 }
 
+// Reads into two to four places each, which do not touch what lies between.
+TEST_F(NicMoreTest, ReadsFillTheirLocalSegmentsOnABadNetwork) {
+  sim::LockstepOptions options;
+  options.wire.faults.loss = 0.02;
+  options.seed = TestSeed();
+  Open(2, options);
+  constexpr uint32_t kOperations = 120;
+  constexpr uint32_t kBytes = 24000;
+  DmaBuffer& local = nodes_->Memory(0, size_t{kOperations} * kBytes);
+  DmaBuffer& remote = nodes_->Memory(1, kBytes);
+  const uint64_t key = Register(1, remote, contract::kRegionFlagRemoteRead).key;
+  std::mt19937 rng(TestSeed());
+  Fill(remote, TestSeed());
+  std::vector<std::byte> expected(local.bytes(), std::byte{0x5a});
+  std::memset(local.data(), 0x5a, local.bytes());
+  uint32_t posted = 0, done = 0;
+  ASSERT_TRUE(nodes_->StepUntil(40000000, [&] {
+    while (posted < kOperations && a().tx().free_slots() > 4) {
+      std::vector<LocalPiece> pieces;
+      const uint32_t most = posted % 3 == 0 ? 80 : kBytes / 4 - 70;
+      size_t to = size_t{posted} * kBytes;
+      uint32_t bytes = 0;
+      for (uint32_t left = 2 + static_cast<uint32_t>(rng() % 3); left != 0;
+           --left) {
+        to += rng() % 70;
+        const auto length = static_cast<uint32_t>(1 + rng() % most);
+        pieces.push_back({Iova{ToInteger(local.iova()) + to}, length});
+        std::copy_n(remote.data() + bytes, length,
+                    expected.begin() + static_cast<ptrdiff_t>(to));
+        to += length;
+        bytes += length;
+      }
+      const SendFields fields = {.opcode = contract::Opcode::kRead,
+                                 .op_context = posted,
+                                 .peer = 1,
+                                 .flags = contract::kTxFlagCompletion,
+                                 .match_bits = key};
+      EXPECT_TRUE(a().tx().PushPieces(fields, pieces, bytes));
+      a().tx().Publish();
+      ++posted;
+    }
+    while (const auto completion = a().PollTx()) {
+      EXPECT_EQ(completion->status, Status::kOk);
+      ++done;
+    }
+    return done == kOperations;
+  })) << done;
+  EXPECT_EQ(std::memcmp(local.data(), expected.data(), expected.size()), 0);
+}
+
 TEST_F(NicMoreTest, PiecesReleaseTheirSlotsBeforeTheOperationEnds) {
   Open();
   DmaBuffer& source = nodes_->Memory(0, kSlot);

@@ -231,7 +231,7 @@ TEST_F(NicReadTest, ItsTargetIsToldOnceWhenItsDataAreNotReadAgain) {
     const auto value = [&] {
       return LoadShared(&nodes_->endpoint(1).Cell(Counted::kRemoteRead).value);
     };
-    ASSERT_TRUE(nodes_->StepUntil(kRmaLimitCycles,
+    ASSERT_TRUE(nodes_->StepUntil(kLimitCycles,
                                   [&] { return value() >= kOperations; }));
     nodes_->world().Step(20000);
     EXPECT_EQ(value(), kOperations);

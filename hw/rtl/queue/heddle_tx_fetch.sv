@@ -570,8 +570,6 @@ module heddle_tx_fetch
     end else if (s1_segments) begin
       if (desc.segments > 8'(LocalSegments) || desc.length == '0) lengths_ok = 1'b0;
       if (desc.ext_slots != 8'd1 || !fits || desc.rsvd0 != '0) lengths_ok = 1'b0;
-      // Data of a READ goes to one place.
-      if (desc.opcode == OpcodeRead) lengths_ok = 1'b0;
     end else begin
       if (desc.segments != 8'(desc.length != '0)) lengths_ok = 1'b0;
       if (desc.local_length != desc.length) lengths_ok = 1'b0;

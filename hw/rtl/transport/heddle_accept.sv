@@ -519,6 +519,7 @@ module heddle_accept
     back_record.tpdc     = back_i.pdc;
     back_record.ev.owner = back_i.owner;
     back_record.back     = 1'b1;
+    back_record.segmented = back_i.segmented;
     back_record.settle   = back_i.settle;
     back_record.msg      = back_i.msg;
     back_record.fail     = back_i.fail;

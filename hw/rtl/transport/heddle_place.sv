@@ -35,9 +35,11 @@ module heddle_place
   output logic             pay_ready_o,
   input  logic [DataW-1:0] pay_data_i,
 
-  output logic             wr_valid_o,      // Client WrPayload.
+  output logic             wr_valid_o,      // heddle_rx_scatter.
   input  logic             wr_ready_i,
   output dma_req_t         wr_req_o,
+  output logic             wr_segmented_o,  // Its address is an offset in the segments of `wr_msg_o`.
+  output logic [MsgW-1:0]  wr_msg_o,
   output logic             wr_data_valid_o,
   input  logic             wr_data_ready_i,
   output logic [DataW-1:0] wr_data_o,
@@ -118,6 +120,8 @@ module heddle_place
     wr_req_o.bytes = in.bytes;
     wr_req_o.owner = in.ev.owner;
   end
+  assign wr_segmented_o = in.segmented;
+  assign wr_msg_o       = in.msg;
 
   // ------------------------------------------------------------- payload data
   logic               beats_valid, beats_done;

@@ -101,6 +101,7 @@ package heddle_return_pkg;
     logic [GenW-1:0] gen;
     logic [7:0]      owner;
     logic [31:0]     length;
+    logic            segmented;  // heddle_rx_scatter has its segments.
     logic [63:0]     iova;
   } return_read_t;
 
@@ -144,6 +145,7 @@ package heddle_return_pkg;
     logic            place;      // `stream` bytes leave the payload queue; `bytes` of them are written.
     logic [13:0]     stream;
     logic [13:0]     bytes;
+    logic            segmented;  // The address is an offset in the segments of `msg`.
     logic [63:0]     iova;
     logic [7:0]      owner;
     logic [PdcW-1:0] pdc;

@@ -225,7 +225,8 @@ module heddle_return_rx
     v.pdc    = pdc_q;
     v.msg    = msg_q;
     v.owner  = read.owner;
-    v.iova   = read.iova + 64'(pkt_i.message_offset);
+    v.segmented = read.segmented;
+    v.iova   = (read.segmented ? '0 : read.iova) + 64'(pkt_i.message_offset);
 
     if (pkt_i.dpdcid[15 -: SlotBits] != port_i.slot[SlotBits-1:0]) begin
       v.stat[StatisticDropPdcid] = 1'b1;  // Another function's: no answer.

@@ -157,11 +157,13 @@ class DmaWriteModel {
   uint64_t refuse_from = ~uint64_t{0};
   uint64_t refuse_to = ~uint64_t{0};
   uint64_t hold_until = 0;    // No answers before this cycle.
+  size_t ahead = 1000;        // Requests taken before their data.
   std::vector<Write> writes;  // Log of what was taken completely.
   size_t answered = 0;
 
   void Drive(uint64_t cycle, Rng* rng) {
-    dut_->wr_ready_i = (*rng)() % 100 >= stall_percent;
+    dut_->wr_ready_i =
+        (*rng)() % 100 >= stall_percent && pending_.size() < ahead;
     dut_->wr_data_ready_i =
         !pending_.empty() && (*rng)() % 100 >= stall_percent;
     dut_->wr_rsp_valid_i =

@@ -1396,7 +1396,6 @@ TEST(TxFetchTest, SegmentsThatContradictTheirDescriptorAreRefused) {
       },
       [](Segmented* s) { s->desc.rsvd0 = 1; },
       [](Segmented* s) { s->desc.flags |= contract::kTxFlagInline; },
-      [](Segmented* s) { s->desc.opcode = Opcode::kRead; },
   };
   for (const auto& spoil : spoils) {
     Bench b(5);

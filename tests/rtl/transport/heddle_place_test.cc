@@ -24,6 +24,8 @@ using Bytes = std::vector<uint8_t>;
 
 struct Written {
   DmaReq req;
+  bool segmented = false;
+  uint32_t msg = 0;
   Bytes data;
 };
 
@@ -152,7 +154,10 @@ void Placement::Cycle() {
     }
   }
   if (dut_->wr_valid_o && dut_->wr_ready_i) {
-    writes.push_back({Sample<DmaReq>(dut_->wr_req_o), {}});
+    writes.push_back({Sample<DmaReq>(dut_->wr_req_o),
+                      dut_->wr_segmented_o != 0,
+                      dut_->wr_msg_o,
+                      {}});
     EXPECT_GT(writes.back().req.bytes, 0);
   }
   if (answer) {
@@ -295,10 +300,18 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   nobody.bytes = 0;
   nobody.settle = 0;
   dut.Push(nobody, Payload(64, 1));
+  Place pieces = back(4096, 80);  // An offset.
+  pieces.segmented = 1;
+  dut.Push(pieces, Payload(64, 1));
   // The error of a READ is none of the target PDC of the same index.
   dut.Push(Record(64, 64, 0x5000, 5, false, true), Payload(64, 1));
   dut.RunUntilIdle(500);
-  ASSERT_EQ(dut.settled.size(), 3u);
+  ASSERT_EQ(dut.writes.size(), 4u);
+  EXPECT_FALSE(dut.writes[1].segmented);
+  EXPECT_TRUE(dut.writes[2].segmented);
+  EXPECT_EQ(dut.writes[2].msg, 80u);
+  EXPECT_EQ(dut.writes[2].req.addr, 4096u);
+  ASSERT_EQ(dut.settled.size(), 4u);
   EXPECT_EQ(dut.settled[0].record, (ReturnSettle{.pdc = 5, .msg = 77}));
   EXPECT_GE(dut.settled[0].answers, 1u);
   EXPECT_EQ(dut.settled[1].record,
@@ -306,7 +319,7 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   EXPECT_GE(dut.settled[1].answers, 2u);
   EXPECT_EQ(dut.settled[2].record,
             (ReturnSettle{.pdc = 5, .msg = 78, .fail = 1, .code = 0x1c}));
-  EXPECT_EQ(dut->back_done_o, 4);
+  EXPECT_EQ(dut->back_done_o, 5);
   ASSERT_EQ(dut.events.size(), 1u);
   EXPECT_EQ(dut.events[0].event.entry.status, 0);
 }
@@ -454,8 +467,9 @@ TEST(PlaceTest, RandomMessagesArePlacedInOrderAndCompleteBehindTheirWrites) {
       const Bytes payload = Payload(stream, static_cast<uint8_t>(next >> 3));
       if (first) error = false;
       if (bytes != 0) {
-        writes.push_back({{next, bytes, 0x21},
-                          Bytes(payload.begin(), payload.begin() + bytes)});
+        writes.push_back(
+            {.req = {next, bytes, 0x21},
+             .data = Bytes(payload.begin(), payload.begin() + bytes)});
         if (random.Chance(0.1)) {
           dut.refused[next] = true;
           error = true;

@@ -65,11 +65,12 @@ class ReturnRxTest : public testing::Test {
     dut_->open_i = 0;
   }
   void Read(uint16_t msg, uint32_t length, uint64_t iova = 0x10000,
-            uint32_t pdc = kPdc) {
+            uint32_t pdc = kPdc, bool segmented = false) {
     Drive(dut_->read_info_i, ReturnRead{.ctx = kCtx,
                                         .gen = kGen,
                                         .owner = 3,
                                         .length = length,
+                                        .segmented = segmented,
                                         .iova = iova});
     dut_->read_msg_i = msg;
     dut_->read_i = 1;
@@ -187,6 +188,17 @@ TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
   EXPECT_EQ(verdict.last, 1);
   // It has all: more of it belongs to nobody.
   ExpectDropped(Send(Data(3, 0, 100)));
+}
+
+TEST_F(ReturnRxTest, PiecesGetTheOffset) {
+  Read(kMsg, 5000, 0x40000, kPdc, /*segmented=*/true);
+  ReturnVerdict verdict = Send(Data(0, 0, 4096));
+  EXPECT_EQ(verdict.segmented, 1);
+  EXPECT_EQ(verdict.iova, 0U);
+  verdict = Send(Data(1, 4096, 904));
+  EXPECT_EQ(verdict.segmented, 1);
+  EXPECT_EQ(verdict.iova, 4096U);
+  EXPECT_EQ(verdict.last, 1);
 }
 
 TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {

@@ -348,6 +348,7 @@ struct Place {
   CqEvent ev = {};
   uint8_t job = 0;
   uint8_t back = 0;
+  uint8_t segmented = 0;
   uint8_t settle = 0;
   uint16_t msg = 0;
   uint8_t fail = 0;
@@ -358,7 +359,8 @@ struct Place {
     v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 8);
     v(first, 1), v(alone, 1), v(complete, 1), v(visible, 1), v(psn, 32);
     ev.Fields(v);
-    v(job, 1), v(back, 1), v(settle, 1), v(msg, 10), v(fail, 1), v(code, 6);
+    v(job, 1), v(back, 1), v(segmented, 1), v(settle, 1), v(msg, 10);
+    v(fail, 1), v(code, 6);
   }
 };
 

@@ -144,11 +144,13 @@ struct ReturnRead {
   uint8_t gen = 0;
   uint8_t owner = 0;
   uint32_t length = 0;
+  uint8_t segmented = 0;
   uint64_t iova = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ctx, 4), v(gen, 4), v(owner, 8), v(length, 32), v(iova, 64);
+    v(ctx, 4), v(gen, 4), v(owner, 8), v(length, 32), v(segmented, 1);
+    v(iova, 64);
   }
 };
 
@@ -187,6 +189,7 @@ struct ReturnVerdict {
   uint8_t place = 0;
   uint16_t stream = 0;
   uint16_t bytes = 0;
+  uint8_t segmented = 0;
   uint64_t iova = 0;
   uint8_t owner = 0;
   uint16_t pdc = 0;
@@ -202,7 +205,8 @@ struct ReturnVerdict {
   void Fields(Visit&& v) {
     v(respond, 1);
     rsp.Fields(v);
-    v(place, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(owner, 8);
+    v(place, 1), v(stream, 14), v(bytes, 14), v(segmented, 1), v(iova, 64);
+    v(owner, 8);
     v(pdc, kPdcIndexBits), v(first, 1), v(last, 1), v(settle, 1), v(fail, 1);
     v(code, 6), v(msg, 10), v(stat, 64);
   }
