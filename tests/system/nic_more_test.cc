@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of several descriptors, and fences, between whole NICs.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
