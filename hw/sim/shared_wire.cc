@@ -446,20 +446,23 @@ bool SharedWire::Receive(Frame* frame, bool* bad_fcs) {
 }
 
 bool SharedWire::HasNews() const {
-  return (*segment_)->ports[index_].wake.load() != seen_wake_;
+  return wakes() != seen_wake_;
+}
+
+uint32_t SharedWire::wakes() const {
+  return (*segment_)->ports[index_].wake.load();
 }
 
 void SharedWire::Wake(uint32_t index) {
   WakePort((*segment_)->ports[index]);
 }
 
-void SharedWire::Sleep(uint64_t timeout_ns) {
+void SharedWire::Sleep(uint32_t wakes, uint64_t timeout_ns) {
   WirePort& port = (*segment_)->ports[index_];
   const timespec timeout = ToTimespec(timeout_ns);
   port.sleeping.store(1);
-  if (!HasNews()) {
-    syscall(SYS_futex, &port.wake, FUTEX_WAIT, seen_wake_.load(), &timeout,
-            nullptr, 0);
+  if (port.wake.load() == wakes) {
+    syscall(SYS_futex, &port.wake, FUTEX_WAIT, wakes, &timeout, nullptr, 0);
   }
 }
 

@@ -91,7 +91,11 @@ class SharedWire final : public firmware::Switch {
   // Wakes a `Sleep` of this port.
   void Kick() { Wake(index_); }
   // Returns on news, a wake, or after `timeout_ns`. Any thread.
-  void Sleep(uint64_t timeout_ns);
+  void Sleep(uint64_t timeout_ns) { Sleep(seen_wake_.load(), timeout_ns); }
+  // Counts wakes and news. A `Sleep` with a value of it ends at once when one
+  // came since, whoever has seen it.
+  uint32_t wakes() const;
+  void Sleep(uint32_t wakes, uint64_t timeout_ns);
 
   uint64_t dropped() const { return dropped_; }
   // Of these, because this link or the receiver's was down.

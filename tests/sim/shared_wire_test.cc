@@ -583,6 +583,19 @@ TEST_F(SharedWireTest, SleeperWakesForAFrame) {
   EXPECT_TRUE(b->HasNews());
 }
 
+TEST_F(SharedWireTest, SleeperSeesAKickThatAReceiverTook) {
+  const WirePtr wire = Attach(kIpA);
+  Frame frame;
+  ASSERT_FALSE(wire->Receive(&frame));
+  const uint32_t wakes = wire->wakes();
+  wire->Kick();
+  ASSERT_FALSE(wire->Receive(&frame));
+  ASSERT_FALSE(wire->HasNews());
+  const uint64_t start = MonotonicNs();
+  wire->Sleep(wakes, kLimitNs);
+  EXPECT_LT(MonotonicNs() - start, kLimitNs / 2);
+}
+
 TEST_F(SharedWireTest, NothingIsLeftWhenTheLastIsKilled) {
   std::set<pid_t> pids = {getpid()};
   {

@@ -84,10 +84,12 @@ void ProgressThread::Main() {
       continue;
     }
     // Published before the last look, so that work that does not show in it
-    // finds a thread to be woken.
+    // finds a thread to be woken; a poller may have seen that wake before this
+    // thread sleeps.
     sleeps_until_ns_ = until;
+    const uint32_t wakes = work_.wakes();
     if (work_.due() >= until && !stopping_) {
-      work_.sleep(until - now);
+      work_.sleep(wakes, until - now);
     }
     sleeps_until_ns_ = 0;
   }

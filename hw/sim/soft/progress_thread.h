@@ -26,8 +26,11 @@ class ProgressThread {
     std::function<uint64_t()> due;
     // Does some of it.
     std::function<void()> step;
-    // Sleeps at most so long, or until `wake`, also if that came before.
-    std::function<void(uint64_t timeout_ns)> sleep;
+    // What each `wake` changes.
+    std::function<uint32_t()> wakes;
+    // Sleeps at most so long, or until a `wake`, also if one came since `wakes`
+    // answered so.
+    std::function<void(uint32_t wakes, uint64_t timeout_ns)> sleep;
     std::function<void()> wake;
   };
 
@@ -56,10 +59,15 @@ class ProgressThread {
   // The polls end here, or after a few more: the thread goes on at once.
   void Take();
   // Work has come up, after it shows in `due`: wakes a thread that would sleep
-  // longer.
+  // longer. Once: the same work needs no other wake, which may be news to the
+  // caller itself.
   void NoteWork(uint64_t due_ns) {
-    if (due_ns < sleeps_until_ns_.load()) {
-      work_.wake();
+    uint64_t until = sleeps_until_ns_.load();
+    while (due_ns < until) {
+      if (sleeps_until_ns_.compare_exchange_weak(until, due_ns)) {
+        work_.wake();
+        return;
+      }
     }
   }
 

@@ -111,7 +111,9 @@ SoftDevice::SoftDevice(const DeviceOptions& options, DmaPort* memory)
       host_(memory != nullptr ? memory : &memory_),
       thread_({.due = [this] { return Due(); },
                .step = [this] { ThreadStep(); },
-               .sleep = [this](uint64_t ns) { wire_->Sleep(ns); },
+               .wakes = [this] { return wire_->Kicks(); },
+               .sleep = [this](uint32_t kicks,
+                               uint64_t ns) { wire_->SleepSince(kicks, ns); },
                .wake = [this] { wire_->Kick(); }}) {
   notifications_.reserve(kWaitingDoorbells);
   accepted_.reserve(kWaitingDoorbells);

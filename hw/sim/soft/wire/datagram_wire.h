@@ -84,6 +84,13 @@ class DatagramWire : public firmware::Switch {
   virtual void Kick() = 0;
   // Returns on news, a kick, or after `timeout_ns`. Any thread.
   virtual void Sleep(uint64_t timeout_ns) = 0;
+  // For one thread, which must not miss a kick that others have seen: what each
+  // kick changes, and a `Sleep` that also ends if one came since that was
+  // `kicks`. What it sees with `HasNews` is looked at in between.
+  virtual uint32_t Kicks() { return 0; }
+  virtual void SleepSince(uint32_t /*kicks*/, uint64_t timeout_ns) {
+    Sleep(timeout_ns);
+  }
   // A peer that has not taken what was sent to it is behind, not silent.
   virtual bool PeerIsBehind(uint64_t now_ns) = 0;
   // What was blocked would be blocked again.

@@ -58,6 +58,10 @@ class SharedDatagramWire final : public DatagramWire {
   bool HasNews() const override { return port_.has_news(); }
   void Kick() override { wire_->Kick(); }
   void Sleep(uint64_t timeout_ns) override { wire_->Sleep(timeout_ns); }
+  uint32_t Kicks() override { return wire_->wakes(); }
+  void SleepSince(uint32_t kicks, uint64_t timeout_ns) override {
+    wire_->Sleep(kicks, timeout_ns);
+  }
   bool PeerIsBehind(uint64_t now_ns) override {
     return wire_->PeerIsBehind(now_ns);
   }

@@ -54,8 +54,8 @@ int UdpSockets::OpenAll() {
   if (epoll_.get() < 0 || kick_.get() < 0) {
     return EMFILE;
   }
-  int error = Watch(kick_.get(), Kind::kKick, 0);
-  if (shared_port_ != 0 && error == 0) {
+  int error = 0;
+  if (shared_port_ != 0) {
     auto socket = OpenUdpSocket(interface_, address_, shared_port_);
     if (!socket.ok()) {
       return static_cast<int>(socket.error());
@@ -186,17 +186,14 @@ int UdpSockets::SocketOf(const Ready& ready, uint16_t* port) const {
     case Kind::kShared:
       *port = shared_port_;
       return shared_.fd.get();
-    case Kind::kKick:
-      break;
   }
   return -1;
 }
 
 void UdpSockets::TakeKicks() {
   uint64_t kicks = 0;
-  if (read(kick_.get(), &kicks, sizeof(kicks)) < 0) {
-    return;  // Another event of the same kick took it.
-  }
+  // It fails when there is none.
+  static_cast<void>(read(kick_.get(), &kicks, sizeof(kicks)) < 0);
 }
 
 bool UdpSockets::TakeEvents() {
@@ -218,10 +215,6 @@ bool UdpSockets::Fill(UdpReceiver* receiver, NetworkErrors* errors) {
   for (bool looked = false;;) {
     while (ready_next_ < ready_count_) {
       const Ready ready = ready_[ready_next_++];
-      if (ready.kind == Kind::kKick) {
-        TakeKicks();
-        continue;
-      }
       uint16_t port = 0;
       const std::lock_guard lock(mutex_);
       const int fd = SocketOf(ready, &port);
@@ -254,9 +247,11 @@ void UdpSockets::Kick() {
 }
 
 void UdpSockets::Sleep(uint64_t timeout_ns) const {
-  pollfd poll_fd{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  std::array<pollfd, 2> poll_fds{
+      {{.fd = epoll_.get(), .events = POLLIN, .revents = 0},
+       {.fd = kick_.get(), .events = POLLIN, .revents = 0}}};
   const timespec timeout = ToTimespec(timeout_ns);
-  ppoll(&poll_fd, 1, &timeout, nullptr);
+  ppoll(poll_fds.data(), poll_fds.size(), &timeout, nullptr);
 }
 
 }  // namespace heddle::sim::soft

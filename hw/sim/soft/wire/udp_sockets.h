@@ -22,8 +22,8 @@
 
 namespace heddle::sim::soft {
 
-// Thread safety: `Claim`, `Release`, `HasNews`, `Kick`, `Sleep` from any
-// thread; the rest by one thread at a time.
+// Thread safety: `Claim`, `Release`, `HasNews`, `Kick`, `TakeKicks`, `Sleep`
+// from any thread; the rest by one thread at a time.
 class UdpSockets {
  public:
   // Errors, with a line in `*message`: EADDRINUSE when another has
@@ -51,14 +51,16 @@ class UdpSockets {
   bool Fill(UdpReceiver* receiver, NetworkErrors* errors);
 
   bool HasNews() const;
+  // Ends a `Sleep` until `TakeKicks`; it is no news.
   void Kick();
+  void TakeKicks();
   void Sleep(uint64_t timeout_ns) const;
 
   static constexpr uint32_t kEntropySockets = 8;
   static constexpr uint32_t kFirstEntropyPort = 49152;
 
  private:
-  enum class Kind : uint32_t { kKick, kShared, kEndpoint, kEntropy };
+  enum class Kind : uint32_t { kShared, kEndpoint, kEntropy };
   struct Bound {
     UniqueFd fd;
     uint16_t port = 0;
@@ -83,7 +85,6 @@ class UdpSockets {
   int SocketAt(uint16_t port) const;
   // Under `mutex_`: what is ready, or negative if it is gone meanwhile.
   int SocketOf(const Ready& ready, uint16_t* port) const;
-  void TakeKicks();
 
   const Interface interface_;
   const WireAddress address_;

@@ -350,6 +350,11 @@ bool UdpWire::Receive(Datagram* datagram) {
   return good;
 }
 
+uint32_t UdpWire::Kicks() {
+  sockets_->TakeKicks();
+  return 0;
+}
+
 void UdpWire::Sleep(uint64_t timeout_ns) {
   const uint64_t now = MonotonicNs();
   const uint64_t deadline = deadline_ns_;

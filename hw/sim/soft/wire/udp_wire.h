@@ -78,6 +78,8 @@ class UdpWire final : public DatagramWire {
   bool HasNews() const override { return pending_ || sockets_->HasNews(); }
   void Kick() override { sockets_->Kick(); }
   void Sleep(uint64_t timeout_ns) override;
+  // A kick stays until this is called.
+  uint32_t Kicks() override;
   bool PeerIsBehind(uint64_t /*now_ns*/) override { return false; }
 
   void Configure(const contract::PortCfg& port) override { port_ = port; }
