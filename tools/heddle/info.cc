@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle info: the devices, and why one is not offered.
+#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <endian.h>
 #include <rdma/fabric.h>
 
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "driver/device/function.h"
 #include "driver/device/open.h"
 #include "host/lib/core/address.h"
 #include "host/lib/core/device_kind.h"
@@ -110,16 +115,69 @@ Json Probe(const std::string& kind, const core::Settings& settings) {
   return Offered(opened.value(), settings, address->IpText());
 }
 
-Json ProbeSimulated(const std::string& kind, const core::Settings& settings) {
-  const std::string_view chosen =
-      settings.device.empty() ? core::kDefaultKind : settings.device;
-  if (kind == chosen) {
+std::string Text(const FabricAddress& address) {
+  if (!address.ipv6) {
+    const in_addr ipv4 = {.s_addr = htonl(static_cast<uint32_t>(address.lo))};
+    return core::SocketAddress(ipv4, 0).IpText();
+  }
+  const std::array<uint64_t, 2> words = {htobe64(address.hi),
+                                         htobe64(address.lo)};
+  return core::SocketAddress(std::bit_cast<in6_addr>(words), 0).IpText();
+}
+
+std::string OtherIsNamed(const core::Settings& settings) {
+  return "FI_HEDDLE_DEVICE names " + settings.device +
+         (settings.function.empty() ? "" : ":" + settings.function);
+}
+
+Json ProbeFunction(const std::string& name, const core::Settings& settings) {
+  std::string message;
+  const auto opened =
+      OpenFunction(name, {.vf_token = settings.vf_token}, message);
+  if (!opened.ok()) {
+    return Refused(name, message);
+  }
+  std::string address = "unknown";
+  if (const auto admin = AdminQueue::Create(*opened.value().device);
+      admin.ok()) {
+    if (const auto port = admin.value()->QueryPort(); port.ok()) {
+      address = Text(port.value().address);
+    }
+  }
+  return Offered(opened.value(), settings, address);
+}
+
+// Functions in PCI, or a line that there are none.
+std::vector<Json> ProbeFunctions(const core::Settings& settings) {
+  std::vector<Json> devices;
+  const bool wanted =
+      settings.device.empty() || settings.device == core::kVfioKind;
+  for (const auto& function : FindFunctions(vfio::Sysfs())) {
+    const std::string name = function.address.ToString();
+    const bool chosen =
+        wanted && (settings.function.empty() || settings.function == name);
+    devices.push_back(chosen ? ProbeFunction(name, settings)
+                             : Refused(name, OtherIsNamed(settings)));
+  }
+  if (devices.empty()) {
+    devices.push_back(
+        Refused("vfio", "this machine shows no PCI function of the NIC"));
+  }
+  return devices;
+}
+
+Json ProbeSimulated(const std::string& kind, bool hardware,
+                    const core::Settings& settings) {
+  const bool named = !settings.device.empty();
+  if (named ? kind == settings.device
+            : kind == core::kDefaultKind && !hardware) {
     return Probe(kind, settings);
   }
   return Refused(kind,
-                 settings.device.empty()
-                     ? "is opened only by name; set FI_HEDDLE_DEVICE=" + kind
-                     : "FI_HEDDLE_DEVICE names " + settings.device);
+                 named ? OtherIsNamed(settings)
+                 : kind == core::kDefaultKind
+                     ? "there is hardware; set FI_HEDDLE_DEVICE=" + kind
+                     : "is opened only by name; set FI_HEDDLE_DEVICE=" + kind);
 }
 
 std::string Words(const Json& list) {
@@ -153,13 +211,16 @@ int ShowInfo(bool json) {
   const core::Settings settings = AcceptedSettings();
   Json devices = Json::array();
   bool offered = false;
-  for (const std::string_view kind : core::kDeviceKinds) {
-    devices.push_back(ProbeSimulated(std::string(kind), settings));
+  for (Json& function : ProbeFunctions(settings)) {
+    devices.push_back(std::move(function));
     offered = offered || devices.back()["offered"].get<bool>();
   }
-  for (const char* const kind : {"vfio", "verbs"}) {
-    devices.push_back(Refused(kind, "this version has no such device"));
+  const bool hardware = offered;
+  for (const std::string_view kind : core::kDeviceKinds) {
+    devices.push_back(ProbeSimulated(std::string(kind), hardware, settings));
+    offered = offered || devices.back()["offered"].get<bool>();
   }
+  devices.push_back(Refused("verbs", "this version has no such device"));
   if (json) {
     const Json out = {{"version", HEDDLE_VERSION}, {"devices", devices}};
     std::printf("%s\n", out.dump(2).c_str());
