@@ -79,7 +79,8 @@ Status Port::StartTransport() {
       .base_rtt_ns = board_.base_rtt_ns,
       .reorder = board_.reorder,
       .ack_every = board_.ack_every,
-      .congestion = static_cast<uint8_t>(board_.congestion ? 1 : 0)};
+      .congestion = static_cast<uint8_t>(board_.congestion ? 1 : 0),
+      .tick_ns = static_cast<uint32_t>(board_.tick_ns)};
   const Status status =
       tables_.Write(contract::Table::kTransport, 0, transport);
   // A NIC of contract 1.1 has no such table, and nothing that it would rule.

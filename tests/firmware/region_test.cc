@@ -268,6 +268,7 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   EXPECT_EQ(entry.reorder, 7);
   EXPECT_EQ(entry.ack_every, 16);
   EXPECT_EQ(entry.congestion, 1);
+  EXPECT_EQ(entry.tick_ns, board.tick_ns);
 }
 
 TEST_F(RegionTest, NicWithoutTransportTableStartsNevertheless) {

@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 4;
+inline constexpr uint32_t kContractMinor = 5;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xc37c1f7aa23252a6ull;
+inline constexpr uint64_t kContractHash = 0x4cb55124562c7999ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -1508,8 +1508,8 @@ struct TransportCfg {
   uint8_t ack_every = {};  // A target acknowledges at the latest after so many packets. Unit: packets.
   uint8_t congestion = {};  // 1: NSCC; ACKs are ACK_CC.
   uint8_t rsvd0 = {};  // Zero.
-  uint32_t rsvd1 = {};  // Zero.
-  uint64_t rsvd2[5] = {};  // Zero.
+  uint32_t tick_ns = {};  // With `congestion`: nominal length of a tick, for round trips. Unit: ns.
+  uint64_t rsvd1[5] = {};  // Zero.
 
   bool operator==(const TransportCfg&) const = default;
 };
@@ -1522,8 +1522,8 @@ static_assert(offsetof(TransportCfg, reorder) == 16);
 static_assert(offsetof(TransportCfg, ack_every) == 17);
 static_assert(offsetof(TransportCfg, congestion) == 18);
 static_assert(offsetof(TransportCfg, rsvd0) == 19);
-static_assert(offsetof(TransportCfg, rsvd1) == 20);
-static_assert(offsetof(TransportCfg, rsvd2) == 24);
+static_assert(offsetof(TransportCfg, tick_ns) == 20);
+static_assert(offsetof(TransportCfg, rsvd1) == 24);
 
 // Completion queue, written by firmware.
 struct CqCfg {

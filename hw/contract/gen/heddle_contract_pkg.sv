@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd4;
-  localparam logic [63:0] ContractHash = 64'hc37c1f7aa23252a6;
+  localparam int unsigned ContractMinor = 32'd5;
+  localparam logic [63:0] ContractHash = 64'h4cb55124562c7999;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -1152,8 +1152,8 @@ package heddle_contract_pkg;
 
   // What the transport does beyond the times in `port_cfg`, written by firmware.
   typedef struct packed {
-    logic [4:0][63:0] rsvd2;
-    logic [31:0] rsvd1;
+    logic [4:0][63:0] rsvd1;
+    logic [31:0] tick_ns;
     logic [7:0] rsvd0;
     logic [7:0] congestion;
     logic [7:0] ack_every;

@@ -39,8 +39,8 @@ struct PortCfg {
 };
 
 struct TransportCfg {
-  uint64_t rsvd2[5] = {};
-  uint32_t rsvd1 = 0;
+  uint64_t rsvd1[5] = {};
+  uint32_t tick_ns = 0;
   uint8_t rsvd0 = 0;
   uint8_t congestion = 0;
   uint8_t ack_every = 0;
@@ -52,8 +52,8 @@ struct TransportCfg {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    for (uint64_t& word : rsvd2) v(word, 64);
-    v(rsvd1, 32), v(rsvd0, 8), v(congestion, 8), v(ack_every, 8);
+    for (uint64_t& word : rsvd1) v(word, 64);
+    v(tick_ns, 32), v(rsvd0, 8), v(congestion, 8), v(ack_every, 8);
     v(reorder, 8), v(base_rtt_ns, 32), v(cwnd_bytes, 32), v(idle_ticks, 32);
     v(safety_ticks, 32);
   }
