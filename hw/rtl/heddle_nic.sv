@@ -399,6 +399,11 @@ module heddle_nic
     .waits_o(pdc_waits), .idle_o(idle_msg)
   );
 
+  logic [31:0] now_ns;
+  heddle_clock_ns u_clock_ns (
+    .clk_i, .rst_ni, .tick_i, .tick_ns_i(transport.tick_ns), .now_o(now_ns)
+  );
+
   logic                          ack_valid, ack_ready;
   ack_event_t                    ack;
   logic [NumMsg-1:0]             msg_failed;
@@ -427,7 +432,7 @@ module heddle_nic
   logic [SeqW-1:0]               back_decided, back_placed, back_issued, back_read;
 
   heddle_pdc_tx u_pdc_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i(now_ns),
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
@@ -541,7 +546,7 @@ module heddle_nic
   logic [DataW-1:0] gathered_data;
 
   heddle_tx_build u_tx_build (
-    .clk_i, .rst_ni, .port_i(port),
+    .clk_i, .rst_ni, .port_i(port), .ect_i(transport.congestion[0]),
     .tbl_valid_i(tbl_valid[3'(TableNextHop)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_hop),
     .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_data_i(msg_packet),
     .pdc_valid_i(open_valid && open_ready), .pdc_index_i(open_pdc), .pdc_data_i(open_peer),
@@ -730,7 +735,7 @@ module heddle_nic
   );
 
   heddle_accept u_accept (
-    .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .tick_i,
+    .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .now_ns_i(now_ns), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
     .look_job_i(look_job), .look_event_i(look_event),

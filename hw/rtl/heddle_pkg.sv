@@ -453,6 +453,8 @@ package heddle_pkg;
     ack_req_e        req;         // ACK.
     logic            cc;          // ACK: an ACK_CC.
     logic [63:0]     sack_bitmap; // ACK_CC: bit i: PSN cack + 1 + i was received.
+    logic [15:0]     service_time;  // ACK_CC: 128 ns; 0: neither this nor what follows is known,
+    logic [23:0]     rcvd_bytes;    // 256 bytes, nor how many came out of order.
     logic [15:0]     spdcid;
     logic [15:0]     dpdcid;
     logic [31:0]     cack;

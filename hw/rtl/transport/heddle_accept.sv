@@ -13,6 +13,7 @@
 // Passes ACK and NACK on: of our own PDCs to the PDC unit, of target PDCs to heddle_return_tx.
 // Return:  data of our READs are heddle_return_rx's to judge; its verdict takes effect here in their turn.
 //          A READ is handed to heddle_return_tx packet by packet, behind what was accepted before it.
+// With congestion control (transport_i), every ACK is an ACK_CC that says how long it waited and what came.
 // Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
 // Visible: a message with dc=1 is acknowledged when heddle_place has reported its writes.
 // RMA:     the region table is asked for every request; its answer is part of the decision. A drain
@@ -34,6 +35,7 @@ module heddle_accept
 
   input  port_cfg_t        port_i,
   input  transport_cfg_t   transport_i,
+  input  logic [31:0]      now_ns_i,
   input  logic             tick_i,
 
   input  logic             pkt_valid_i,
@@ -275,7 +277,7 @@ module heddle_accept
 
   // ------------------------------------------------------------ stage 2: decide
   heddle_accept_decide u_decide (
-    .port_i, .valid_i(p2_valid_q || job_q == JobForget), .forget_i(job_q == JobForget),
+    .port_i, .ruled_i(ruled), .now_i(now_ns_i[22:7]), .valid_i(p2_valid_q || job_q == JobForget), .forget_i(job_q == JobForget),
     .pkt_i(pkt_q),
     .pdc_i(job_q == JobForget ? job_pdc_q : pdc_q), .hit_i(hit_q), .room_i(room_q),
     .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
@@ -405,6 +407,10 @@ module heddle_accept
     .idx_o(due_pdc)
   );
 
+  logic        ruled;   // Congestion control is on.
+  logic [15:0] waited;  // Since the last packet.
+  assign ruled  = transport_i.congestion[0];
+  assign waited = now_ns_i[22:7] - entry.received_at;
   response_t   late_to;
   response_t   asking;
   logic [31:0] late_cack;
@@ -420,10 +426,11 @@ module heddle_accept
     late_to.message_id = entry.message_id;
   end
   heddle_standing u_standing (
-    .entry_i(job_entry), .rsp_i(late_to), .cack_o(late_cack), .rsp_o(late)
+    .entry_i(job_entry), .rsp_i(late_to), .ruled_i(ruled), .cack_o(late_cack), .rsp_o(late)
   );
   always_comb begin
     asking = late;
+    if (ruled && waited != '0) asking.service_time = waited;
     if (job_q == JobAsk && late.req == AckReqNone) asking.req = AckReqClose;
   end
 
@@ -577,7 +584,7 @@ module heddle_accept
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o && !job_valid_o;
 
   logic unused_bits;
-  assign unused_bits = ^{port_i, transport_i, set_error, entry_error, seen_error, late_cack, rsp_count,
+  assign unused_bits = ^{port_i, transport_i, now_ns_i, set_error, entry_error, seen_error, late_cack, rsp_count,
                          place_count, ack_count, job_count, back_i};
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))

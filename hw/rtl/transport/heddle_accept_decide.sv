@@ -20,6 +20,8 @@ module heddle_accept_decide
   import heddle_transport_pkg::*;
 (
   input  port_cfg_t   port_i,
+  input  logic        ruled_i,       // Congestion control is on.
+  input  logic [15:0] now_i,         // 128 ns.
   input  logic        valid_i,
   input  logic        forget_i,      // With valid_i: no packet; the PDC's initiator is gone.
   input  rx_packet_t  pkt_i,
@@ -49,6 +51,8 @@ module heddle_accept_decide
 );
   // Accepted packets between two ACKs at most.
   localparam int unsigned AckEvery = 16;
+  // A request counts as its UDP datagram with CRC and 40 more (UET 3.0).
+  localparam logic [31:0] NominalBytes = 32'(UdpBytes + PdsRequestBytes + SesStdBytes + 4 + 40);
   localparam int unsigned RejectWindow = 2 * PdcWindow;
 
   // ------------------------------------------------------------ kind of packet
@@ -132,7 +136,7 @@ module heddle_accept_decide
   response_t   addressed, standing, standing_after, about;
   logic [31:0] cack, cack_after, offset_after;
   heddle_standing u_standing (
-    .entry_i(e), .rsp_i(addressed), .cack_o(cack), .rsp_o(standing)
+    .entry_i(e), .rsp_i(addressed), .ruled_i, .cack_o(cack), .rsp_o(standing)
   );
   assign ack_offset = pkt_i.psn - cack;
   always_comb begin
@@ -364,6 +368,7 @@ module heddle_accept_decide
     end else begin
       outcome = OutcomeAccept;
       stat[StatisticRxRequests]   = 1'b1;
+      stat[StatisticRxEcnMarked]  = pkt_i.ce;
       stat[StatisticRxRma]        = is_rma;
       stat[StatisticRxRmaRefused] = is_rma && refusal != ReturnCodeNull;
       stat[StatisticDropSes]      = broken;
@@ -406,6 +411,8 @@ module heddle_accept_decide
       failed  = 1'b1;
       m.state = MessageNone;
     end else if (outcome == OutcomeAccept) begin
+      m.received    = e.received + 32'(pkt_i.payload_bytes) + NominalBytes;
+      m.received_at = now_i;
       m.expected = expected_after;
       m.ahead    = ahead_after;
       ended      = pkt_i.eom;
@@ -503,7 +510,7 @@ module heddle_accept_decide
   end
 
   heddle_standing u_standing_after (
-    .entry_i(m), .rsp_i(addressed), .cack_o(cack_after), .rsp_o(standing_after)
+    .entry_i(m), .rsp_i(addressed), .ruled_i, .cack_o(cack_after), .rsp_o(standing_after)
   );
   assign offset_after = pkt_i.psn - cack_after;
 
@@ -511,7 +518,7 @@ module heddle_accept_decide
   assign placed = limit < m.buffer.length ? limit : m.buffer.length;
 
   logic urgent;  // The answer goes at once.
-  assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || broken || clears ||
+  assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || pkt_i.ce || broken || clears ||
                              refusal != ReturnCodeNull || (e.ahead | m.ahead) != '0 ||
                              e.unacked == 4'(AckEvery - 1));
 
@@ -609,6 +616,8 @@ module heddle_accept_decide
             v.entry.expected = m.expected;
             v.entry.ahead    = m.ahead;
             v.entry.returns  = m.returns;
+            v.entry.received    = m.received;
+            v.entry.received_at = m.received_at;
             if (!jumps) v.entry.state = MessageNone;
           end
           v.entry.mac       = pkt_i.source_mac;
@@ -623,7 +632,7 @@ module heddle_accept_decide
         OutcomeClose: begin
           v.respond         = 1'b1;
           v.rsp.kind        = ResponseNone;
-          v.rsp.cc          = e.rud;
+          v.rsp.cc          = e.rud || ruled_i;
           v.rsp.cack        = pkt_i.psn;
           v.write           = 1'b1;
           v.close           = 1'b1;

@@ -23,6 +23,8 @@
 //            the PDC is opened again for them.
 // Collapse:  a message whose payload cannot be read ends with its next new packet. Of a READ only that one has
 //            ie=1: the others are still answered.
+// Congested: with a congestion window in `transport_i`, no more packets are in flight than heddle_nscc says, but always
+//            one. The packet that closes the window is to be answered.
 // Due:       at most ReturnDue packets of return data are due on a PDC, or nothing new is sent on it. While any
 //            are, the PDC is not idle, and silence ends it.
 
@@ -40,6 +42,7 @@ module heddle_pdc_tx
 
   input  port_cfg_t          port_i,
   input  transport_cfg_t     transport_i,
+  input  logic [31:0]        now_ns_i,
 
   input  logic               open_valid_i,     // heddle_tx_msg.
   output logic               open_ready_o,
@@ -126,6 +129,7 @@ module heddle_pdc_tx
     logic [31:0]     heard;      // Tick at which the peer was last heard.
     sack_t           sack;       // RUD.
     logic [DueW-1:0] due;        // Packets of return data that will come.
+    logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost.
   } pdc_t;
 
   typedef struct packed {
@@ -140,8 +144,8 @@ module heddle_pdc_tx
     logic [31:0]  start_psn;
   } identity_t;
 
-  typedef enum logic [2:0] {
-    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvDue, EvSend
+  typedef enum logic [3:0] {
+    EvNone, EvOpen, EvAck, EvBack, EvTimer, EvLeave, EvDue, EvWindow, EvSend
   } event_e;
 
   localparam int unsigned PktDepth = 8;
@@ -162,6 +166,9 @@ module heddle_pdc_tx
   logic [PdcW-1:0] pdc, pdc_q;
   logic            walk_room, walk_spare, pkt_room;  // Outputs have room for one more event.
   logic            ready_mem;
+  logic            limited, ruled, rule_room;        // There is a congestion window; it changes.
+  logic            window_valid;
+  logic [PdcW-1:0] window_pdc;
 
   logic [NumPdc-1:0] can_send_q, closing_q, clear_q, full_q, cut_q, pending, may_send;
   logic              send_any;
@@ -185,7 +192,7 @@ module heddle_pdc_tx
     pdc = send_pdc;
     if (!ready_mem) begin
       ev = EvNone;
-    end else if (open_valid_i && walk_room) begin
+    end else if (open_valid_i && walk_room && rule_room) begin
       ev  = EvOpen;
       pdc = open_pdc_i;
     end else if (due_valid_i) begin  // Before the PDC to which they belong ends.
@@ -194,15 +201,18 @@ module heddle_pdc_tx
     end else if (back_valid_i && walk_spare) begin
       ev  = EvBack;
       pdc = back_i.pdc;
-    end else if (scan_hit && walk_room) begin  // Rare, as is the next; a flood of ACKs must not hold it up.
+    end else if (scan_hit && walk_room && rule_room) begin  // Rare, as is the next; a flood of ACKs must not hold it up.
       ev  = EvTimer;
       pdc = scan_pdc;
     end else if (leave_any && walk_room) begin
       ev  = EvLeave;
       pdc = leave_pdc;
-    end else if (ack_valid_i && walk_room) begin
+    end else if (ack_valid_i && walk_room && rule_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
+    end else if (window_valid) begin
+      ev  = EvWindow;
+      pdc = window_pdc;
     end else if (send_any && pkt_room) begin
       ev  = EvSend;
     end
@@ -253,7 +263,15 @@ module heddle_pdc_tx
   );
   assign s         = pdc_t'(s_raw);
   assign id        = identity_t'(id_raw);
-  assign ready_mem = state_rdy && id_rdy && timer_rdy;
+  assign ready_mem = state_rdy && id_rdy && timer_rdy && window_rdy;
+
+  // Congestion windows, as heddle_nscc said last.
+  logic [FlightW-1:0] window_new, allowed;
+  logic               window_err, window_rdy;
+  heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_window (
+    .clk_i, .rst_ni, .wen_i(ev == EvWindow), .waddr_i(pdc), .wdata_i(window_new),
+    .raddr_i(pdc), .rdata_o(allowed), .error_o(window_err), .ready_o(window_rdy)
+  );
 
   logic            collapse, advance, rewind, closed;
   logic [MsgW-1:0] msg;       // To send, while pending.
@@ -441,6 +459,8 @@ module heddle_pdc_tx
   logic [31:0]      una, next;  // Behind what the ACK acknowledges.
   logic [SackW-1:0] sack_advance;
   sack_t            sack;
+  logic [SackW-1:0] sack_left, sack_flight;
+  logic [31:0]      out;
   assign stale     = !ack_in_window && s.una - acked < 32'(2 * PdcWindow);
   assign sack_ack  = ev_q == EvAck && known && !ack_q.nack && s.rud && (ack_in_window || stale);
   assign una       = sack_ack && ack_in_window ? acked : s.una;
@@ -456,7 +476,7 @@ module heddle_pdc_tx
     .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
     .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
-    .above_o(sack_above)
+    .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
   );
 
   always_comb begin
@@ -660,11 +680,16 @@ module heddle_pdc_tx
       walk_d.status = end_status;
       walk_d.detail = end_detail;
     end
+    out = d.nxt - d.una;
+    if (!d.rud)                     d.flight = out[31] ? '0 : FlightW'(out);
+    else if (sack_ack || sack_lose) d.flight = sack_flight;
+    else if (send_now)              d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone;
 
-  logic can_send_d;
-  assign can_send_d = !d.repositioning && !d.waiting &&
+  logic closed_window, can_send_d;
+  assign closed_window = limited && d.flight != '0 && d.flight >= allowed;
+  assign can_send_d = !d.repositioning && !d.waiting && !closed_window &&
                       ((d.state == PdcSyn || d.state == PdcOpen)
                            ? (d.nxt - d.una) < (d.probing ? 32'd1 : 32'(PdcWindow))
                            : (d.state == PdcClosing && d.nxt == d.una));
@@ -702,6 +727,72 @@ module heddle_pdc_tx
       end
     end
   end
+
+  // ---------------------------------------------------------------- congestion
+  // When each packet was sent; a round trip is measured of those that were sent once.
+  localparam int unsigned StampW  = 24;
+  localparam int unsigned StampNs = 6;  // Units of 64 ns.
+  typedef struct packed {
+    logic              once;
+    logic [StampW-1:0] at;
+  } stamp_t;
+  stamp_t              stamp, sent_stamp;
+  logic                stamp_err, stamp_rdy;
+  logic [StampW-1:0]   age_units;
+  logic [30:0]         trip;
+  logic [31:0]         ack_ahead;
+  logic                measured, rule;
+  nscc_event_t         rule_event;
+  assign limited         = transport_i.cwnd_bytes != '0;
+  assign ruled           = limited && transport_i.congestion[0] && transport_i.base_rtt_ns != '0;
+  assign sent_stamp.once = fresh;
+  assign sent_stamp.at   = now_ns_i[StampNs +: StampW];
+  heddle_mem #(.Width($bits(stamp_t)), .Depth(NumPdc * PdcWindow), .Init(1'b0)) u_stamps (
+    .clk_i, .rst_ni,
+    .wen_i(send_now && ruled), .waddr_i({pdc_q, s.nxt[$clog2(PdcWindow)-1:0]}), .wdata_i(sent_stamp),
+    .raddr_i({ack_i.pdc, ack_i.psn[$clog2(PdcWindow)-1:0]}), .rdata_o(stamp),
+    .error_o(stamp_err), .ready_o(stamp_rdy)
+  );
+  assign ack_ahead = ack_q.psn - s.una;
+  assign age_units = now_ns_i[StampNs +: StampW] - stamp.at;
+  assign trip      = {1'b0, age_units, {StampNs{1'b0}}} - {8'b0, ack_q.service_time, 7'b0};
+  assign measured  = nack_in_window && stamp.once && !ack_q.retx &&
+                     !s.sack.held[ack_ahead[$clog2(PdcWindow)-1:0]];
+  always_comb begin
+    rule               = 1'b0;
+    rule_event         = '0;
+    rule_event.pdc     = pdc_q;
+    rule_event.now     = now_ns_i;
+    if (open_now) begin
+      rule             = limited;
+      rule_event.open  = 1'b1;
+    end else if (timed_out) begin
+      rule             = ruled;
+      rule_event.timeout = 1'b1;
+    end else if (ev_q == EvAck && resend_now) begin
+      rule             = ruled;
+      rule_event.lost  = s.rud ? sack_left - sack_flight : s.flight;
+    end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && !s.rud && ack_in_window)) begin
+      rule             = ruled;
+      rule_event.ack   = 1'b1;
+      rule_event.packets = s.flight - (s.rud ? sack_left : d.flight);
+      rule_event.marked  = ack_q.m;
+      rule_event.lost    = s.rud ? sack_left - sack_flight : '0;
+      if (measured) begin
+        rule_event.rtt = trip[30] || trip == '0 ? 24'd1 : trip[30:24] != '0 ? '1 : trip[23:0];
+      end
+    end
+  end
+
+  logic        rule_ready, nscc_idle;
+  logic [19:0] unused_bytes;
+  assign rule_room = !limited || rule_ready;
+  heddle_nscc u_nscc (
+    .clk_i, .rst_ni, .port_i, .transport_i,
+    .event_valid_i(rule), .event_ready_o(rule_ready), .event_i(rule_event),
+    .window_valid_o(window_valid), .window_ready_i(ev == EvWindow), .window_pdc_o(window_pdc),
+    .window_o(window_new), .window_bytes_o(unused_bytes), .idle_o(nscc_idle)
+  );
 
   // ---------------------------------------------------------------- who leaves
   // Idle PDCs that their target wants closed, and as many as peers wait for, at most MaxLeaving at
@@ -764,7 +855,8 @@ module heddle_pdc_tx
     pkt_d.retx      = !fresh;
     // The peer answers when nothing follows, and often enough to keep the window moving.
     pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
-                      close_packet || (asks && s.due == DueW'(ReturnDue - 1));
+                      close_packet || (asks && s.due == DueW'(ReturnDue - 1)) ||
+                      (limited && s.flight + 1'b1 >= allowed);
     pkt_d.control   = close_packet;
     pkt_d.cp_type   = close_packet ? CpTypeCloseCommand : CpTypeNoop;
     pkt_d.failed    = is_read ? !asks : msg_failed;
@@ -850,7 +942,7 @@ module heddle_pdc_tx
   logic [31:0] until_deadline;
   assign until_deadline   = first_at - now_q;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready_mem && clean && ev == EvNone && ev_q == EvNone && !scan_hit &&
+  assign idle_o = ready_mem && nscc_idle && clean && ev == EvNone && ev_q == EvNone && !scan_hit &&
                   !(|may_send) && !leave_any && !(evict && (idle_q & ~pending) != '0) && pkt_count == '0 && walk_count == '0 && !(|reopen_q) && !reopen_busy_q &&
                   !ack_valid_i && !open_valid_i && !enq_valid_i && !back_valid_i && !due_valid_i &&
                   !(deadline_valid_o && $signed(until_deadline) <= 0);
@@ -873,11 +965,13 @@ module heddle_pdc_tx
   end
 
   logic unused;
-  assign unused = ^{state_err, id_err, id.start_psn, ack_q,
+  assign unused = ^{state_err, id_err, window_err, stamp_err, stamp_rdy, unused_bytes, now_ns_i, ack_ahead, out, id.start_psn, ack_q,
                     back_q.pdc, port_i, transport_i, open_peer_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || clear_now) || pkt_fifo_ready)
   `HEDDLE_ASSERT(WalkQueueHasRoom_A, !walk_push || walk_fifo_ready)
   `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving))
   `HEDDLE_ASSERT(WindowKept_A, send_now |-> in_flight < window)
+  `HEDDLE_ASSERT(FlightBounded_A, s.flight <= FlightW'(PdcWindow))
+  `HEDDLE_ASSERT(FlightShrinks_A, rule && rule_event.ack |-> rule_event.packets <= s.flight)
 endmodule

@@ -31,13 +31,24 @@ module heddle_sack
   output logic                news_o,     // ACK: something arrived of which nothing was known.
   output logic                back_o,     // ACK: something is lost that the pass is already past.
   output logic                skip_o,
-  output logic                above_o     // Something behind `next_i` arrived.
+  output logic                above_o,    // Something behind `next_i` arrived.
+  output logic [SackW-1:0]    left_o,     // PSNs in flight behind the ACK, before more are lost;
+  output logic [SackW-1:0]    flight_o    // behind the event.
 );
   localparam int unsigned CountW = 4;
 
   // The first `n` positions.
   function automatic logic [PdcWindow-1:0] low(logic [SackW-1:0] n);
     low = n[SackW-1] ? '1 : (PdcWindow'(1) << n[SackW-2:0]) - PdcWindow'(1);
+  endfunction
+
+  // Sent, not arrived, not waiting to be sent again.
+  function automatic logic [SackW-1:0] flying(logic [PdcWindow-1:0] held, logic [SackW-1:0] out,
+                                              logic [SackW-1:0] lost, logic [SackW-1:0] again);
+    logic [PdcWindow-1:0] set;
+    set    = low(out) & ~held & (~low(lost) | low(again));
+    flying = '0;
+    for (int unsigned i = 0; i < PdcWindow; i++) flying = flying + SackW'(set[i]);
   endfunction
 
   function automatic logic [SackW-1:0] less(logic [SackW-1:0] position, logic [SackW-1:0] by);
@@ -84,6 +95,9 @@ module heddle_sack
     end
     for (int unsigned i = 0; i < PdcWindow; i++) past[i] = behind[i] >= enough;
   end
+
+  assign left_o   = flying(s.held | arrived, out_i, s.lost, s.again);
+  assign flight_o = flying(state_o.held, out_i, state_o.lost, state_o.again);
 
   logic                 new_round;
   logic [SackW-1:0]     again, past_end, round_last;

@@ -5,7 +5,8 @@
 //         not cleared yet (UET 2.15), nor one whose data is not visible yet, nor what is behind.
 // Error:  the stored error answer goes with every ACK that reaches up to it, so that a lost one is
 //         repeated by whatever asks next. Otherwise a default response.
-// Selective: of an unordered PDC it is an ACK_CC whose bitmap has all that came, what is held back too.
+// Selective: of an unordered PDC, and with congestion control, it is an ACK_CC whose bitmap has all that came, what is
+//            held back too.
 
 module heddle_standing
   import heddle_contract_pkg::*;
@@ -14,6 +15,7 @@ module heddle_standing
 (
   input  target_pdc_t entry_i,
   input  response_t   rsp_i,    // Addresses of the answer.
+  input  logic        ruled_i,  // Congestion control: the answer says what came, and that it came just now.
   output logic [31:0] cack_o,
   output response_t   rsp_o
 );
@@ -25,14 +27,21 @@ module heddle_standing
   logic [31:0] held_back;  // PSNs between `cack_o` and the expected one.
   assign held_back = entry_i.expected - 32'd1 - cack_o;
 
+  logic [31:0] rounded;
+  assign rounded = entry_i.received + 32'd255;
+
   always_comb begin
     rsp_o            = rsp_i;
     rsp_o.kind       = ResponseAck;
     rsp_o.cack       = cack_o;
-    if (entry_i.rud) begin
+    if (entry_i.rud || ruled_i) begin
       rsp_o.cc          = 1'b1;
       rsp_o.sack_bitmap = held_back < 32'(PdcWindow) ?
                           ~(~entry_i.ahead << held_back[$clog2(PdcWindow)-1:0]) : '1;
+    end
+    if (ruled_i) begin
+      rsp_o.service_time = 16'd1;
+      rsp_o.rcvd_bytes   = rounded[31:8];
     end
     rsp_o.ack_offset = '0;
     rsp_o.response   = SesResponseDefaultResponse;
@@ -47,5 +56,5 @@ module heddle_standing
   end
 
   logic unused_bits;
-  assign unused_bits = ^{entry_i, base};
+  assign unused_bits = ^{entry_i, base, rounded[7:0]};
 endmodule

@@ -106,6 +106,8 @@ package heddle_transport_pkg;
     logic [PdcWindow-1:0] ahead;    // Bit i: PSN expected + i has come. ROD: 0.
     logic            gap;           // The packets behind `expected` were NACKed already.
     logic [3:0]      unacked;       // Packets accepted since the last ACK.
+    logic [31:0]     received;      // Nominal bytes accepted (UET 3.0), wraps.
+    logic [15:0]     received_at;   // The last of them; 128 ns.
     logic            stored;        // An error answer is kept until the initiator has cleared it.
     logic [31:0]     stored_psn;    // Nothing from here on is acknowledged meanwhile.
     return_code_e    stored_code;

@@ -27,6 +27,7 @@ module heddle_tx_build
   input  logic rst_ni,
 
   input  port_cfg_t        port_i,
+  input  logic             ect_i,           // Requests and data may be marked.
   input  logic             tbl_valid_i,     // TableNextHop.
   input  table_req_t       tbl_req_i,
   output table_rsp_t       tbl_rsp_o,
@@ -334,7 +335,7 @@ module heddle_tx_build
   tx_stack_t   raw_stack;
   assign head_fire = (rsp_take && port_i.enable[0]) || (pending_pop && !pending.drop);
   heddle_tx_header u_header (
-    .port_i,
+    .port_i, .ect_i,
     .valid_i(head_fire), .response_i(rsp_valid_i), .rsp_i,
     .req_i(final_request), .bytes_i(final_bytes),
     .stack_o(raw_stack)

@@ -12,6 +12,7 @@ module heddle_tx_header
   import heddle_transport_pkg::*;
 (
   input  port_cfg_t   port_i,
+  input  logic        ect_i,       // Requests and data may be marked: ECT(0).
 
   input  logic        valid_i,
   input  logic        response_i,  // Build `rsp_i`, otherwise `req_i`.
@@ -120,6 +121,12 @@ module heddle_tx_header
     if (req_i.cp_type == CpTypeClearCommand) control.payload = req_i.clear_psn;
   end
 
+  logic [15:0] early;  // PSNs behind a gap.
+  always_comb begin
+    early = '0;
+    for (int unsigned i = 0; i < $bits(rsp_i.sack_bitmap); i++) early = early + 16'(rsp_i.sack_bitmap[i]);
+  end
+
   pds_ack_p0_t          ack;
   pds_ack_cc_cc_type0_t ack_cc;
   pds_nack_t            nack;
@@ -140,7 +147,9 @@ module heddle_tx_header
     ack_cc.mpr             = MpRange;
     ack_cc.sack_psn_offset = 16'sd1;
     ack_cc.sack_bitmap     = rsp_i.sack_bitmap;
-    ack_cc.nscc_ooo_count  = OooUnknown;
+    ack_cc.nscc_ooo_count  = rsp_i.service_time == '0 ? OooUnknown : early;
+    ack_cc.service_time    = rsp_i.service_time;
+    ack_cc.rcvd_bytes      = rsp_i.rcvd_bytes;
 
     answer                 = '0;
     answer.opcode          = ses_response_e'(rsp_i.response);
@@ -225,6 +234,7 @@ module heddle_tx_header
     ip4.version          = 4'd4;
     ip4.ihl              = 4'd5;
     ip4.dscp             = dscp;
+    ip4.ecn              = {ect_i && !response_i, 1'b0};
     ip4.total_length     = 16'(Ipv4Bytes) + udp_length;
     ip4.flags            = 3'd2;  // Don't fragment.
     ip4.ttl              = 8'd64;
@@ -235,6 +245,7 @@ module heddle_tx_header
     ip6                  = '0;
     ip6.version          = 4'd6;
     ip6.dscp             = dscp;
+    ip6.ecn              = {ect_i && !response_i, 1'b0};
     ip6.payload_length   = udp_length;
     ip6.next_header      = 8'd17;
     ip6.hop_limit        = 8'd64;

@@ -24,7 +24,19 @@ bool InitiatorBench::Transmit(std::deque<T>& line, T item) {
   return true;
 }
 
-void InitiatorBench::Send(const Packet& p) {
+void InitiatorBench::Send(Packet p) {
+  if (network.bottleneck_cycles != 0) {
+    const auto queued = static_cast<uint32_t>(bottleneck_.size());
+    if (queued >= network.queue_packets) {
+      ++packets_lost;
+      return;
+    }
+    most_queued = std::max(most_queued, queued + 1);
+    p.marked = queued > network.marking_packets;
+    packets_marked += p.marked;
+    bottleneck_.push_back(p);
+    return;
+  }
   if (lose.contains(packets_seen - 1) || !Transmit(to_target_, p)) {
     ++packets_lost;
   }
@@ -34,6 +46,8 @@ void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
   a.dpdcid = p.spdcid;
   a.spdcid = pdc.tpdcid;
   a.peer = p.peer;
+  a.marked = p.marked;
+  a.retx = p.retx;
   if (pdc.rud && !a.nack) {
     a.sack = true;
     a.sack_base = a.cack + 1;
@@ -163,7 +177,8 @@ void InitiatorBench::Receive(const Packet& p) {
   } else {
     Accept(p);
   }
-  if (p.ar || p.syn || p.retx || !pdc.ahead.empty() || ++pdc.unanswered >= 16) {
+  if (p.ar || p.syn || p.retx || p.marked || !pdc.ahead.empty() ||
+      ++pdc.unanswered >= 16) {
     pdc.unanswered = 0;
     Stand(p, pdc);
   }
@@ -232,7 +247,7 @@ void InitiatorBench::Stand(const Packet& p, const TargetPdc& pdc) {
            .psn = first.psn,
            .return_code = static_cast<uint8_t>(first.code)});
   } else {
-    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = pdc.expected - 1});
+    Reply(p, pdc, {.cack = pdc.expected - 1, .psn = p.psn});
   }
 }
 
@@ -445,6 +460,9 @@ void InitiatorBench::Cycle() {
   dut_->tick_i = cycle % tick_cycles == 0;
   dut_->idle_ticks_i = idle_ticks;
   dut_->safety_ticks_i = safety_ticks;
+  dut_->cwnd_bytes_i = cwnd_bytes;
+  dut_->base_rtt_ns_i = base_rtt_ns;
+  dut_->now_ns_i = static_cast<uint32_t>(kCycleNs * cycle);
   dut_->op_valid_i = !to_post_.empty();
   if (!to_post_.empty()) {
     const PostedMessage& m = messages[to_post_.front()];
@@ -487,6 +505,8 @@ void InitiatorBench::Cycle() {
     dut_->ack_sack_base_i = a.sack_base;
     dut_->ack_sack_bitmap_i = a.sack_bitmap;
     dut_->ack_data_i = a.data;
+    dut_->ack_m_i = a.marked;
+    dut_->ack_retx_i = a.retx;
   }
   Settle();
   dut_.Settle();
@@ -524,6 +544,11 @@ void InitiatorBench::Cycle() {
     TakePacket();
   }
   dut_.Tick();
+  if (!bottleneck_.empty() && bottleneck_free_ <= cycle) {
+    bottleneck_free_ = cycle + network.bottleneck_cycles;
+    Transmit(to_target_, bottleneck_.front());
+    bottleneck_.pop_front();
+  }
   while (!to_target_.empty() && to_target_.front().due <= cycle) {
     Receive(to_target_.front());
     to_target_.pop_front();

@@ -43,6 +43,11 @@ struct Network {
   double duplicate = 0;
   double reorder = 0;
   uint32_t delay_cycles = 20;
+  // Of all packets to targets together, 0: none. A packet that finds more than
+  // `marking_packets` before it is marked, one that finds `queue_packets` lost.
+  uint32_t bottleneck_cycles = 0;
+  uint32_t queue_packets = 0;
+  uint32_t marking_packets = 0;
 };
 
 // One target. Of a ROD PDC it accepts only the next PSN, of a RUD PDC any in
@@ -66,6 +71,7 @@ struct Target {
 class InitiatorBench {
  public:
   static constexpr uint16_t kTargetPdcid = 0x4400;
+  static constexpr uint64_t kCycleNs = 4;
 
   explicit InitiatorBench(uint32_t seed) : rng_(seed) {
     // Memories initialise themselves.
@@ -128,11 +134,15 @@ class InitiatorBench {
   uint64_t closes_seen = 0;  // Issued, retransmissions included.
   uint32_t idle_ticks = 0;
   uint32_t safety_ticks = 0;
+  uint32_t cwnd_bytes = 0;
+  uint32_t base_rtt_ns = 0;               // With `cwnd_bytes`: NSCC.
   std::map<uint16_t, uint64_t> ended_at;  // By PDCID: cycle of its close.
   uint64_t packets_seen = 0;
   uint64_t retransmissions_seen = 0;
   uint64_t clears_seen = 0;
   uint64_t packets_lost = 0;
+  uint64_t packets_marked = 0;
+  uint32_t most_queued = 0;  // At the bottleneck.
   uint64_t timeouts_seen = 0;
   uint32_t payload_delay_cycles = 5;
   uint32_t tick_cycles = 16;
@@ -159,6 +169,7 @@ class InitiatorBench {
     bool close = false;
     bool rud = false;
     uint32_t pdc = 0;
+    bool marked = false;
   };
   // Data of a READ on their way to memory.
   struct Data {
@@ -179,6 +190,8 @@ class InitiatorBench {
     uint32_t sack_base = 0;
     uint64_t sack_bitmap = 0;
     bool data = false;  // Of a small READ.
+    bool marked = false;
+    bool retx = false;
   };
   struct TargetPdc {
     uint16_t tpdcid = 0;
@@ -211,7 +224,7 @@ class InitiatorBench {
   }
   template <typename T>
   bool Transmit(std::deque<T>& line, T item);
-  void Send(const Packet& p);
+  void Send(Packet p);
   void Receive(const Packet& p);
   void Accept(const Packet& p);
   void ReceiveAhead(const Packet& p, TargetPdc& pdc);
@@ -228,6 +241,8 @@ class InitiatorBench {
   sim::ClockedModel<Vinitiator_probe> dut_;
   std::mt19937 rng_;
   std::deque<size_t> to_post_;
+  std::deque<Packet> bottleneck_;
+  uint64_t bottleneck_free_ = 0;
   std::deque<Packet> to_target_;
   std::deque<Answer> to_initiator_;
   std::deque<std::pair<uint64_t, uint32_t>> reading_;  // Due cycle, message.

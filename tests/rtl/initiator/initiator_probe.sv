@@ -11,6 +11,9 @@ module initiator_probe
   input  logic        tick_i,
   input  logic [31:0] safety_ticks_i,
   input  logic [31:0] idle_ticks_i,
+  input  logic [31:0] cwnd_bytes_i,
+  input  logic [31:0] base_rtt_ns_i,  // 0: the window is fixed.
+  input  logic [31:0] now_ns_i,
 
   // Operation.
   input  logic        op_valid_i,
@@ -69,6 +72,8 @@ module initiator_probe
   input  logic [31:0] ack_sack_base_i,
   input  logic [63:0] ack_sack_bitmap_i,
   input  logic        ack_data_i,
+  input  logic        ack_m_i,
+  input  logic        ack_retx_i,
 
   input  logic        settle_i,       // Return data of a READ came.
   input  logic [7:0]  settle_pdc_i,
@@ -113,6 +118,9 @@ module initiator_probe
     transport.safety_ticks = safety_ticks_i;
     transport.idle_ticks   = idle_ticks_i;
     transport.reorder      = 8'd3;
+    transport.cwnd_bytes   = cwnd_bytes_i;
+    transport.base_rtt_ns  = base_rtt_ns_i;
+    transport.congestion   = 8'(base_rtt_ns_i != '0);
   end
 
   tx_resolved_t op;
@@ -191,6 +199,8 @@ module initiator_probe
     ack.sack_base   = ack_sack_base_i;
     ack.sack_bitmap = ack_sack_bitmap_i;
     ack.data        = ack_data_i;
+    ack.m           = ack_m_i;
+    ack.retx        = ack_retx_i;
   end
 
   tx_packet_t pkt;
@@ -229,7 +239,7 @@ module initiator_probe
   logic [15:0]       lose_detail;
 
   heddle_pdc_tx u_pdc_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i,
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),

@@ -2,6 +2,7 @@
 // Reference frames: built with the generated wire encoders.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -223,10 +224,14 @@ inline Bytes ResponseDatagram(const Response& rsp) {
                                                  : contract::NextHdr::kResponse;
   AppendHeader(out, ack);
   if (rsp.cc) {
+    const auto ooo = static_cast<uint16_t>(
+        rsp.service_time == 0 ? 0xffff : std::popcount(rsp.sack_bitmap));
     AppendHeader(out, wire::PdsAckCc{.mpr = 1,
                                      .sack_psn_offset = 1,
                                      .sack_bitmap = rsp.sack_bitmap,
-                                     .nscc_ooo_count = 0xffff});
+                                     .service_time = rsp.service_time,
+                                     .rcvd_bytes = rsp.rcvd_bytes,
+                                     .nscc_ooo_count = ooo});
   }
   if (rsp.kind == ResponseKind::kNone) return out;
   wire::SesResponse ses = {};

@@ -984,6 +984,8 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       rsp.req = static_cast<uint8_t>(random.Below(3));
       rsp.cc = random.Chance(0.5);
       rsp.sack_bitmap = random.Next();
+      rsp.service_time = static_cast<uint16_t>(random.Below(3) * 1000);
+      rsp.rcvd_bytes = static_cast<uint32_t>(random.Next()) & 0xffffff;
       rsp.spdcid = static_cast<uint16_t>(random.Next());
       rsp.dpdcid = static_cast<uint16_t>(random.Next());
       rsp.cack = static_cast<uint32_t>(random.Next());

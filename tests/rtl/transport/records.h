@@ -411,6 +411,8 @@ struct Response {
   uint8_t req = 0;  // contract::AckReq.
   uint8_t cc = 0;
   uint64_t sack_bitmap = 0;
+  uint16_t service_time = 0;
+  uint32_t rcvd_bytes = 0;
   uint16_t spdcid = 0;
   uint16_t dpdcid = 0;
   uint32_t cack = 0;
@@ -428,7 +430,7 @@ struct Response {
   void Fields(Visit&& v) {
     v(kind, 2), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48);
     v(entropy, 16), v(dscp, 6), v(m, 1), v(retx, 1), v(req, 2);
-    v(cc, 1), v(sack_bitmap, 64);
+    v(cc, 1), v(sack_bitmap, 64), v(service_time, 16), v(rcvd_bytes, 24);
     v(spdcid, 16), v(dpdcid, 16), v(cack, 32), v(ack_offset, 16);
     v(nack_psn, 32);
     v(code, 8), v(vendor_code, 8), v(response, 6), v(return_code, 6);
