@@ -51,11 +51,13 @@ test-tsan: ## Run the tests of threads and waiting under ThreadSanitizer
 	@scripts/packages build test
 	@scripts/sanitize $(BUILD)/tsan thread
 
-test-vm: ## Run the driver on a real kernel, in a virtual machine
+test-vm: ## Run driver and library on a real kernel, in virtual machines
 	@scripts/packages build vm
 	@mkdir -p $(BUILD)
 	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log
-	@cmake --build $(BUILD) -j $(JOBS) --target heddle-nicd guest_vfio_test
+	@cmake --build $(BUILD) -j $(JOBS) --target \
+	  heddle heddle_fi heddle-sim heddle-nicd guest_vfio_test guest_failure_test \
+	  rdm_msg_test rma_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs

@@ -3,12 +3,16 @@
 
 import gzip
 import lzma
+import os
 import pathlib
 import re
 import stat
 import subprocess
 
 _MAGIC = b"070701"
+
+# In the guest, for LD_LIBRARY_PATH.
+OUR_LIBRARIES = "/usr/lib/heddle"
 
 
 class Initramfs:
@@ -39,18 +43,25 @@ class Initramfs:
     def add_file(self, source, path=None, mode=0o755):
         self.add(path or str(source), pathlib.Path(source).read_bytes(), mode)
 
-    def add_program(self, source, path=None):
-        """A program or library with all that the loader finds for it."""
+    def add_program(self, source, path=None, libraries=None):
+        """A program or library with all that the loader finds for it, first in
+        directory `libraries`. What is not the system's goes to `OUR_LIBRARIES`."""
         self.add_file(source, path)
-        found = subprocess.run(["ldd", str(source)], text=True,
-                               capture_output=True).stdout
-        for line in found.splitlines():
+        environment = dict(os.environ)
+        if libraries is not None:
+            environment["LD_LIBRARY_PATH"] = str(libraries)
+        listed = subprocess.run(["ldd", str(source)], text=True,
+                               env=environment, capture_output=True).stdout
+        for line in listed.splitlines():
             if "not found" in line:
                 raise RuntimeError(f"{source}: {line.strip()}")
             library = (re.search(r"=> (/\S+)", line) or
                        re.match(r"\s*(/\S+) \(", line))
             if library:
-                self.add_file(library.group(1))
+                found = pathlib.PurePath(library.group(1))
+                ours = found.parts[1] not in ("lib", "lib64", "usr")
+                self.add_file(found, f"{OUR_LIBRARIES}/{found.name}"
+                              if ours else None)
 
     def add_modules(self, kernel, names):
         """Modules with those they depend on, named so that their order shows."""

@@ -33,9 +33,11 @@ class Qemu:
                               capture_output=True).stdout.splitlines()[0]
 
 
-def machine_arguments(kernel, initramfs, sockets, words=""):
-    """For `sockets`, one function each behind a root port and an IOMMU."""
-    devices = []
+def machine_arguments(kernel, initramfs, sockets, network=False):
+    """For `sockets`, one function each behind a root port and an IOMMU; with
+    `network`, the host at 10.0.2.2."""
+    devices = ["-netdev", "user,id=net", "-device",
+               "virtio-net-pci,netdev=net,romfile="] if network else []
     for index, path in enumerate(sockets):
         devices += [
             "-device", f"pcie-root-port,id=port{index},slot={index + 1}",
@@ -50,14 +52,15 @@ def machine_arguments(kernel, initramfs, sockets, words=""):
         "-object", "memory-backend-memfd,id=memory,size=1G,share=on",
         "-machine", "memory-backend=memory",
         "-display", "none", "-vga", "none", "-nodefaults", "-no-user-config",
-        "-net", "none", "-no-reboot", "-serial", "stdio", "-monitor", "none",
+        "-no-reboot", "-serial", "stdio", "-monitor", "none",
         "-device", "isa-debug-exit,iobase=0xf4,iosize=1",
         # A virtual IOMMU is told of unmapping in caching mode only.
         "-device", "intel-iommu,intremap=on,caching-mode=on",
         *devices, "-kernel", str(kernel.image), "-initrd", str(initramfs),
-        # The timer check is missed on a busy host.
+        # The timer check is missed on a busy host. Huge pages spare thousands of
+        # mappings.
         "-append", "console=ttyS0 quiet panic=-1 mitigations=off "
-                   f"no_timer_check intel_iommu=on {words}"]
+                   "no_timer_check intel_iommu=on hugepages=64"]
 
 
 @contextlib.contextmanager
@@ -81,6 +84,7 @@ def server(program, sockets, settings, log):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        process.stdout.close()
 
 
 def run(qemu, arguments, log, limit_s, watch=None):
