@@ -239,6 +239,26 @@ std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
   return std::nullopt;
 }
 
+uint32_t SharedWire::FunctionAt(const Route& route) {
+  const std::optional<uint32_t> index = FindPort(route);
+  const std::optional<PortOwner> owner =
+      index ? ReadPort((*segment_)->ports[*index]) : std::nullopt;
+  return owner ? owner->epoch : 0;
+}
+
+bool SharedWire::HasLeft(uint32_t function) const {
+  const WireSegment& wire = *segment_;
+  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
+  for (uint32_t i = 0; i < count; ++i) {
+    const WirePort& port = wire->ports[i];
+    const std::optional<PortOwner> owner = ReadPort(port);
+    if (owner && owner->epoch == function) {
+      return !port.process.Alive();
+    }
+  }
+  return true;
+}
+
 FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
   Peer& peer = peers_[index];
   if (!peer.producer) {

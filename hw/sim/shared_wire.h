@@ -86,6 +86,13 @@ class SharedWire final : public firmware::Switch {
   // since. Same thread as sending.
   bool IsStillFull() const;
 
+  // The function that a frame with `route` reaches: a number that no other of
+  // this wire gets; 0 if there is none. Same thread as sending.
+  uint32_t FunctionAt(const Route& route);
+  // Whether it has detached or its process has ended. What it sent before may
+  // still be received.
+  bool HasLeft(uint32_t function) const;
+
   // True if a frame or a kick may have arrived since `Receive` found nothing.
   bool HasNews() const;
   // Wakes a `Sleep` of this port.

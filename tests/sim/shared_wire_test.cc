@@ -596,6 +596,33 @@ TEST_F(SharedWireTest, SleeperSeesAKickThatAReceiverTook) {
   EXPECT_LT(MonotonicNs() - start, kLimitNs / 2);
 }
 
+TEST_F(SharedWireTest, FunctionHasLeftWhenItDetachedOrWasKilled) {
+  const WirePtr a = Attach(kIpA);
+  WirePtr b = Attach(kIpB);
+  const Route to_b{.kind = Route::Kind::kSlot, .ip = kIpB, .slot = b->slot()};
+  const uint32_t first = a->FunctionAt(to_b);
+  ASSERT_NE(first, 0U);
+  EXPECT_FALSE(a->HasLeft(first));
+  b.reset();
+  EXPECT_TRUE(a->HasLeft(first));
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const WirePtr wire = Attach(kIpB);
+    signal();
+    pause();
+  });
+  ASSERT_TRUE(child.Wait());
+  uint32_t second = 0;
+  for (uint8_t slot = 0; second == 0 && slot < kSlots; ++slot) {
+    second =
+        a->FunctionAt({.kind = Route::Kind::kSlot, .ip = kIpB, .slot = slot});
+  }
+  ASSERT_NE(second, 0U);
+  EXPECT_NE(second, first);
+  EXPECT_FALSE(a->HasLeft(second));
+  child.Kill();
+  EXPECT_TRUE(a->HasLeft(second));
+}
+
 TEST_F(SharedWireTest, NothingIsLeftWhenTheLastIsKilled) {
   std::set<pid_t> pids = {getpid()};
   {

@@ -6,6 +6,7 @@
 
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/transport/psn.h"
+#include "hw/sim/soft/transport/send_window.h"
 #include "tests/seed.h"
 #include "tests/sim/soft_transport/world.h"
 
@@ -356,6 +357,68 @@ TEST(RecoveryTest, MarksCloseTheWindowUnderNscc) {
     return world.now_ns();
   };
   EXPECT_GT(run(0.5), 3 * run(0) / 2);
+}
+
+// A target that takes back what it said: the flight must not become less than
+// nothing, which would be a full window for good.
+TEST(SendWindowTest, PacketThatDidNotArriveAfterAllLeavesTheFlightOnce) {
+  SendWindow window;
+  window.Open(0);
+  window.PushSent(1, 100, 0);
+  window.PushSent(2, 100, 0);
+  EXPECT_EQ(window.MarkArrived(Bit(0)), 100u);
+  window.MarkNotArrived(0);
+  EXPECT_EQ(window.lost(), Bit(0));
+  EXPECT_EQ(window.MarkLost(window.sent()), 100u);
+  EXPECT_EQ(window.flight_bytes(), 0u);
+  window.NoteResent(0, 0);
+  EXPECT_EQ(window.flight_bytes(), 100u);
+}
+
+TEST(RecoveryTest, PeerThatLeftTheWireIsNotWaitedFor) {
+  for (const bool ordered : {true, false}) {
+    World world(TestSeed());
+    Node& node = world[0];
+    node.client.repost = false;
+    node.wire.receiver = 7;
+    node.client.Send(Message(1, ordered));
+    ASSERT_TRUE(world.Run());
+    world[1].dead = true;
+    node.wire.left = 7;
+    node.client.Send(Message(2, ordered, 5));
+    ASSERT_TRUE(world.Run(world.port.dead_ticks * World::kTickNs / 2));
+    EXPECT_EQ(world.Total(Statistic::kTxRetransmissions), 0u);
+    ASSERT_EQ(node.client.endings.size(), 2u);
+    EXPECT_FALSE(node.client.endings[1].completed);
+    EXPECT_EQ(node.client.endings[1].status, Status::kPeerUnreachable);
+  }
+}
+
+TEST(RecoveryTest, SynDoesNotReachWhoComesAfterItsReceiver) {
+  for (const bool ordered : {true, false}) {
+    World world(TestSeed());
+    Node& node = world[0];
+    node.client.repost = false;
+    node.wire.receiver = 7;
+    // It takes the message, and ends before anybody hears of that.
+    world[1].wire.filter = [](std::span<const uint8_t>) { return false; };
+    node.client.Send(Message(1, ordered));
+    world.RunFor(world.port.rto_ticks * World::kTickNs / 2);
+    EXPECT_EQ(world[1].client.taken.size(), 1u);
+    world[1].wire.filter = nullptr;
+    node.wire.receiver = 8;
+    const uint64_t sent = node.wire.sent;
+    world.RunFor(10 * world.port.rto_ticks * World::kTickNs);
+    EXPECT_EQ(node.wire.sent, sent);
+    node.wire.left = 7;
+    ASSERT_TRUE(world.Run());
+    ASSERT_EQ(node.client.endings.size(), 1u);
+    EXPECT_EQ(node.client.endings[0].status, Status::kPeerUnreachable);
+    EXPECT_EQ(node.wire.sent, sent);
+    node.client.Send(Message(2, ordered));
+    ASSERT_TRUE(world.Run());
+    EXPECT_TRUE(node.client.endings[1].completed);
+  }
 }
 
 }  // namespace

@@ -66,7 +66,12 @@ class TestWire final : public DatagramWire {
   void Sleep(uint64_t) override {}
   bool PeerIsBehind(uint64_t) override { return behind; }
 
+  uint32_t ReceiverOf(const Path&, size_t) override { return receiver; }
+  bool HasLeft(uint32_t function) override { return function == left; }
+
   bool behind = false;
+  uint32_t receiver = 0;
+  uint32_t left = 0;
   // Nothing may be sent.
   bool shut = false;
   uint64_t sent = 0;

@@ -55,6 +55,7 @@ Pdc* Initiator::Open(const PdcName& name, const Path& path) {
   pdc->close_wanted = pdc->close_due = false;
   pdc->ask_due = false;
   pdc->held = 0;
+  pdc->receiver = 0;
   pdc->refused = 0;
   pdc->queue_head = pdc->queue_tail = Pdc::kNoMessage;
   pdc->send.Open(pdc->start_psn, settings, core_.now_ns);
@@ -115,6 +116,14 @@ void Initiator::Finish(MessageIndex index) {
   }
 }
 
+bool Initiator::ReachesTheSame(Pdc* pdc, size_t bytes) {
+  const uint32_t receiver = core_.wire->ReceiverOf(pdc->path, bytes);
+  if (pdc->receiver == 0) {
+    pdc->receiver = receiver;
+  }
+  return pdc->receiver == receiver;
+}
+
 bool Initiator::SendRequest(Pdc* pdc, const Frame& frame,
                             const TransportClient::Built& built) {
   wire::PdsRequest header;
@@ -135,6 +144,10 @@ bool Initiator::SendRequest(Pdc* pdc, const Frame& frame,
     header.dpdcid = pdc->peer_id;
   }
   header.Encode(core_.wire->Room().data());
+  if (header.syn != 0 &&
+      !ReachesTheSame(pdc, wire::PdsRequest::kBytes + built.bytes)) {
+    return true;  // Lost: the timer finds out.
+  }
   if (!pdc->ordered) {
     pdc->path.entropy = EntropyPort(pdc->path.entropy + 1u);
   }

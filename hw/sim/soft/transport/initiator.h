@@ -60,6 +60,9 @@ class Initiator {
     bool ar = false;
     bool retx = false;
   };
+  // Whether a SYN in the wire's room reaches the function that those before it
+  // went to: another one behind the same address may not execute it, too.
+  bool ReachesTheSame(Pdc* pdc, size_t bytes);
   [[nodiscard]] bool SendRequest(Pdc* pdc, const Frame& frame,
                                  const TransportClient::Built& built);
   bool SendClose(Pdc* pdc, uint32_t psn, bool retx);

@@ -222,6 +222,7 @@ void Initiator::Reopen(Pdc* pdc) {
   pdc->queue_head = first;
   pdc->state = PdcState::kSyn;
   pdc->peer_id = 0;
+  pdc->receiver = 0;
   pdc->refused = 0;
   pdc->start_psn = StartPsn(pdc->id);
   pdc->clear_told = pdc->clear_asked = pdc->start_psn - 1;
@@ -380,10 +381,12 @@ void Initiator::OnTimer(Pdc* pdc) {
   const bool waits = (out || pdc->held != 0) && !send.waiting();
   const bool silent = waits && now - send.heard_ns() >= settings.dead_ns;
   const bool due = send.timer_ns() <= now;
-  if ((silent || (due && waits)) &&
+  const bool left =
+      due && waits && pdc->receiver != 0 && core_.wire->HasLeft(pdc->receiver);
+  if (!left && (silent || (due && waits)) &&
       (pdc->blocked || core_.wire->PeerIsBehind(now))) {
     send.Postpone(settings, now);
-  } else if (silent) {
+  } else if (silent || left) {
     core_.Count(Statistic::kDeadPeers);
     End(pdc, Status::kPeerUnreachable, 0);
   } else if (due && !out && pdc->held != 0) {

@@ -158,11 +158,12 @@ bool SendHalf::OnLoss(uint32_t psn, bool not_received, bool ordered,
   if (!window_.Has(window_.unanswered(), psn)) {
     return false;
   }
+  const bool known = window_.Has(window_.lost(), psn);
   if (not_received) {
     window_.MarkNotArrived(psn);
   }
   // Only about packets of the present pass: others were answered already.
-  if (waiting_ || window_.Has(window_.lost(), psn)) {
+  if (waiting_ || known) {
     return false;
   }
   // What is missing went again less than a round trip ago: the NACK cannot know

@@ -87,8 +87,13 @@ class SendWindow {
     lost_ |= set;
     return bytes;
   }
-  // What was believed to have arrived has not.
-  void MarkNotArrived(uint32_t psn) { arrived_ &= ~Bit(psn - una_); }
+  // What was believed to have arrived has not: it is lost. Its bytes left the
+  // flight before.
+  void MarkNotArrived(uint32_t psn) {
+    const uint64_t bit = Bit(psn - una_) & arrived_ & ~answered_;
+    arrived_ &= ~bit;
+    lost_ |= bit;
+  }
   // Returns the nominal bytes that left the flight.
   uint64_t MarkArrived(uint64_t set) {
     set &= unanswered() & ~arrived_;

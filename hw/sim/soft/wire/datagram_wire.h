@@ -98,6 +98,15 @@ class DatagramWire : public firmware::Switch {
 
   // -- what not every wire has
 
+  // A name of the function that `Send` of the first `bytes` bytes of `Room`
+  // would reach, never given again; 0: nobody, or not known.
+  virtual uint32_t ReceiverOf(const Path& /*path*/, size_t /*bytes*/) {
+    return 0;
+  }
+  // True when that function has left the wire, or its process has ended, and
+  // all it sent was received.
+  virtual bool HasLeft(uint32_t /*receiver*/) { return false; }
+
   // Tables `port` and `next_hop` as firmware wrote them.
   virtual void Configure(const contract::PortCfg& /*port*/) {}
   virtual void SetNextHop(uint32_t /*index*/,

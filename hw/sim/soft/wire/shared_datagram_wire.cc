@@ -108,6 +108,11 @@ DatagramWire::SendOutcome SharedDatagramWire::Send(const Path& path,
              : SendOutcome::kBlocked;
 }
 
+uint32_t SharedDatagramWire::ReceiverOf(const Path& path, size_t bytes) {
+  return wire_->FunctionAt(
+      FindDatagramRoute(ToWireAddress(path.destination), Room().first(bytes)));
+}
+
 bool SharedDatagramWire::Receive(Datagram* datagram) {
   for (uint32_t i = 0; i < kMostDropped; ++i) {
     bool bad_fcs = false;

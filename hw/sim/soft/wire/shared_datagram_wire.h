@@ -66,6 +66,10 @@ class SharedDatagramWire final : public DatagramWire {
     return wire_->PeerIsBehind(now_ns);
   }
   bool IsStillFull() const override { return wire_->IsStillFull(); }
+  uint32_t ReceiverOf(const Path& path, size_t bytes) override;
+  bool HasLeft(uint32_t receiver) override {
+    return !HasNews() && wire_->HasLeft(receiver);
+  }
 
   firmware::PortClaim ClaimPort(uint32_t port) override {
     return wire_->ClaimPort(port);
