@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tests/differential/content.h"
+
 namespace heddle::differential {
 
 void Balance::Feed(uint32_t side, const Event& event) {
@@ -18,6 +20,9 @@ void Balance::Feed(uint32_t side, const Event& event) {
     case EventKind::kCompleted:
     case EventKind::kFailed:
       OnCompletion(side, event);
+      break;
+    case EventKind::kNotified:
+      notified_.at(side).insert(event.data);
       break;
     default:
       break;
@@ -44,6 +49,10 @@ void Balance::OnCalled(uint32_t side, const Event& event) {
   if (IsSend(operation.verb)) {
     ++PairOf(operation.at, operation.peer.index()).sent;
   }
+  if (operation.verb == Verb::kWriteData) {
+    written_.at(operation.peer.side)
+        .insert(ContentData(stream_.setup.seed, event.number));
+  }
   if ((IsSend(operation.verb) || IsRma(operation.verb)) &&
       IsReported(stream_.setup, operation)) {
     unreported_.at(side).insert(event.number);
@@ -59,6 +68,10 @@ void Balance::OnCompletion(uint32_t side, const Event& event) {
     const Operation& operation = stream_.operations[event.number];
     if (IsSend(operation.verb) && failed) {
       --PairOf(operation.at, operation.peer.index()).sent;
+    }
+    if (operation.verb == Verb::kWriteData && failed) {
+      written_.at(operation.peer.side)
+          .erase(ContentData(stream_.setup.seed, event.number));
     }
     endpoint =
         operation.verb == Verb::kReceive ? operation.at.endpoint : kEndpoints;
@@ -98,6 +111,14 @@ bool Balance::settled() const {
       owed += pair.excluded ? 0 : pair.sent - pair.received;
     }
     if (owed > 0) {
+      return false;
+    }
+  }
+  // An acknowledged write is seen by its target later.
+  for (uint32_t side = 0; side < kSides && reported && !vague_; ++side) {
+    const auto& there = notified_.at(side);
+    const auto& owed = written_.at(side);
+    if (!std::includes(there.begin(), there.end(), owed.begin(), owed.end())) {
       return false;
     }
   }

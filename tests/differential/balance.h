@@ -21,8 +21,9 @@ class Balance {
 
   void Feed(uint32_t side, const Event& event);
 
-  // Every completion that was asked for came, and as many messages as were
-  // sent. Of endpoints that were closed nothing is expected.
+  // Every completion that was asked for came, as many messages as were sent,
+  // and the data of each write that did not fail. Of endpoints that were closed
+  // nothing is expected.
   bool settled() const;
 
   // Endpoints were closed, so that `settled` cannot know of injected messages
@@ -45,6 +46,9 @@ class Balance {
 
   const Stream& stream_;
   std::array<std::set<uint32_t>, kSides> unreported_;
+  // Data of writes to each side: on their way or there, and there.
+  std::array<std::set<uint64_t>, kSides> written_;
+  std::array<std::set<uint64_t>, kSides> notified_;
   std::array<std::vector<std::pair<uint32_t, uint32_t>>, kSides> spares_;
   std::array<std::array<Pair, kPlaces>, kPlaces> pairs_ = {};
   std::array<int64_t, kPlaces> unnamed_ = {};  // Received, sender unknown.
