@@ -47,6 +47,10 @@ struct HeddleSimError {
 //   seed           seed of faults and memory order   (1)
 //   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
 //   pdc_idle_ns    PDCs idle for so long close; 0: to make room alone (0)
+//   cwnd_bytes     congestion window of each connection; 0: none, or on the
+//                  wire udp its own                 (0)
+//   base_rtt_ns    round trip of the empty network: the window follows
+//                  congestion (NSCC); 0: it is fixed (0)
 // An unknown option or a bad value is EINVAL.
 //
 // `kind` is "rtl" or "soft"; `trace` is for "rtl" alone. Returns null and fills

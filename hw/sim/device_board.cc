@@ -52,6 +52,9 @@ firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
   board.backoff_max_ns = kBackoffMaxNs;
   board.dead_ns = options.dead_ns;
   board.pdc_idle_ns = options.pdc_idle_ns;
+  board.cwnd_bytes = options.cwnd_bytes;
+  board.base_rtt_ns = options.base_rtt_ns;
+  board.congestion = options.cwnd_bytes != 0 && options.base_rtt_ns != 0;
   board.ack_delay_ns = kAckDelayTicks * tick_ns;
   const FaultOptions& tx = options.faults.tx;
   const FaultOptions& rx = options.faults.rx;

@@ -182,6 +182,10 @@ bool LockstepWorld::Start(std::string* message) {
     board.dead_ns = options_.dead_cycles * cycle_ns;
     board.pdc_safety_ns = options_.pdc_safety_cycles * cycle_ns;
     board.pdc_idle_ns = options_.pdc_idle_cycles * cycle_ns;
+    board.cwnd_bytes = options_.cwnd_bytes;
+    board.base_rtt_ns =
+        static_cast<uint32_t>(options_.base_rtt_cycles * cycle_ns);
+    board.congestion = board.cwnd_bytes != 0 && board.base_rtt_ns != 0;
     board.ack_delay_ns = kAckDelayTicks * board.tick_ns;
     board.pdc_seed = static_cast<uint32_t>(Random(options.memory.seed).Next());
     board.payload_mtu = static_cast<uint16_t>(options_.payload_mtu);

@@ -34,6 +34,8 @@ struct LockstepOptions {
   uint64_t dead_cycles = 16777216;
   uint64_t pdc_safety_cycles = 0;  // Before a PDCID is used again.
   uint64_t pdc_idle_cycles = 0;    // 0: PDCs close only to make room.
+  uint32_t cwnd_bytes = 0;         // Congestion window; 0: none.
+  uint64_t base_rtt_cycles = 0;    // With a window: NSCC. 0: it is fixed.
   // Host memory reports refused writes; receives complete behind the responses.
   bool write_errors = true;
   bool crc = true;    // Frames carry the end-to-end CRC.

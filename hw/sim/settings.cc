@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t kMinTimeNs = 1;               // Rounded up to a tick.
 constexpr uint64_t kMaxTimeNs = 86400000000000;  // One day.
+constexpr uint32_t kMaxWindowBytes = 16777215;
+constexpr uint32_t kMaxRoundTripNs = 16777215;
 
 template <typename Number>
 bool ParseNumber(std::string_view text, Number low, Number high,
@@ -95,7 +97,7 @@ const char* ApplyFault(std::string_view name, std::string_view value,
              : ApplyFault(name, value, faults.tx);
 }
 
-// As `ApplyFault`, of the transport's times.
+// As `ApplyFault`, of the transport's times and windows.
 const char* ApplyTime(std::string_view name, const std::string& value,
                       DeviceOptions& out) {
   if (name == "rto_ns" || name == "dead_ns") {
@@ -108,6 +110,16 @@ const char* ApplyTime(std::string_view name, const std::string& value,
     return ParseNumber(value, uint64_t{0}, kMaxTimeNs, &out.pdc_idle_ns)
                ? nullptr
                : "nanoseconds up to one day, 0 for never";
+  }
+  if (name == "cwnd_bytes") {
+    return ParseNumber(value, uint32_t{0}, kMaxWindowBytes, &out.cwnd_bytes)
+               ? nullptr
+               : "bytes up to 16777215, 0 for none";
+  }
+  if (name == "base_rtt_ns") {
+    return ParseNumber(value, uint32_t{0}, kMaxRoundTripNs, &out.base_rtt_ns)
+               ? nullptr
+               : "nanoseconds up to 16777215, 0 for a fixed window";
   }
   return "";
 }

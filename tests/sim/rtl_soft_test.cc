@@ -40,8 +40,12 @@ class RtlSoftTest : public DeviceTest,
   }
   bool Push(contract::Opcode opcode, uint32_t offset, uint32_t bytes,
             uint64_t key) {
-    const SendFields fields{
-        .op_context = offset, .peer = 0, .flags = contract::kTxFlagCompletion};
+    // Who looks at the target's memory waits for delivery.
+    const auto flags = static_cast<uint8_t>(
+        opcode == contract::Opcode::kWrite
+            ? contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete
+            : contract::kTxFlagCompletion);
+    const SendFields fields{.op_context = offset, .peer = 0, .flags = flags};
     if (!a_->endpoint->tx().PushBuffer(
             fields, Iova{ToInteger(a_->buffer.iova()) + offset}, bytes)) {
       return false;
@@ -145,6 +149,32 @@ TEST_P(RtlSoftTest, ReadsSurviveABadNetwork) {
     EXPECT_EQ(done->status, Status::kOk);
     ASSERT_EQ(std::memcmp(a_->buffer.data(), b_->buffer.data(), bytes), 0);
   }
+}
+
+// Each learns from the other's ACKs; what is marked is answered at once.
+TEST_P(RtlSoftTest, CongestionWindowsKeepToWhatTheOtherSays) {
+  DeviceOptions a = Options(kIpA);
+  DeviceOptions b = Options(kIpB);
+  for (DeviceOptions* options : {&a, &b}) {
+    options->cwnd_bytes = 100'000;
+    options->base_rtt_ns = 500'000;
+    options->faults.rx.ecn = 0.3;
+    options->faults.rx.loss = 0.01;
+  }
+  ASSERT_NO_FATAL_FAILURE(Open(a, b));
+  for (uint32_t round = 0; round < 12; ++round) {
+    const bool read = round % 4 == 3;
+    DmaBuffer& from = read ? b_->buffer : a_->buffer;
+    DmaBuffer& to = read ? a_->buffer : b_->buffer;
+    Fill(from, round);
+    ASSERT_TRUE(Push(read ? contract::Opcode::kRead : contract::Opcode::kWrite,
+                     0, 60000, key_));
+    const auto done = Wait();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kOk);
+    ASSERT_EQ(std::memcmp(to.data(), from.data(), 60000), 0) << round;
+  }
+  EXPECT_GT(ReadStatistic(*b_->device, contract::Statistic::kRxEcnMarked), 0U);
 }
 
 }  // namespace

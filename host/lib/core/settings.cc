@@ -308,6 +308,18 @@ constexpr std::array kRows = {
           return ParseUnsigned(text, 0, 10'000'000'000'000,
                                &settings->pdc_idle_ns);
         }},
+    Row{{"CWND_BYTES", SettingType::kUnsigned, "0 to 16777215", "0",
+         "Congestion window of each connection; 0: none, or what the wire udp "
+         "comes with"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, 16'777'215, &settings->cwnd_bytes);
+        }},
+    Row{{"BASE_RTT_NS", SettingType::kUnsigned, "0 to 16777215", "0",
+         "Round trip of the empty network, nanoseconds: a congestion window "
+         "follows delays and marks (NSCC); 0: it is fixed"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, 16'777'215, &settings->base_rtt_ns);
+        }},
     Row{{"BOUNCE_LIMIT", SettingType::kUnsigned, "0 to 16777216", "65536",
          "Unregistered buffers up to so many bytes are copied, larger ones "
          "mapped for the operation"},

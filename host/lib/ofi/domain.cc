@@ -179,6 +179,10 @@ SimulatorOptions MakeOptions(const core::Settings& settings,
   if (settings.pdc_idle_ns != 0) {
     add("pdc_idle_ns", std::to_string(settings.pdc_idle_ns));
   }
+  if (settings.cwnd_bytes != 0) {
+    add("cwnd_bytes", std::to_string(settings.cwnd_bytes));
+    add("base_rtt_ns", std::to_string(settings.base_rtt_ns));
+  }
   return options;
 }
 

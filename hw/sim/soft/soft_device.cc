@@ -166,7 +166,7 @@ bool SoftDevice::Start(std::string* message) {
   const std::lock_guard lock(mutex_);
   firmware::Board board = DeviceBoard(options_, wire_->slot(), kTickNs);
   board.payload_mtu = static_cast<uint16_t>(wire_->payload_mtu());
-  if (options_.udp) {
+  if (options_.udp && options_.cwnd_bytes == 0) {
     // Networks queue, mark and lose; the other wires only do if they are told.
     board.congestion = true;
     board.cwnd_bytes = kUdpWindowBytes;

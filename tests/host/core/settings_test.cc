@@ -107,6 +107,8 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_RTO_NS", "1000"},
                                      {"FI_HEDDLE_DEAD_NS", "1000000"},
                                      {"FI_HEDDLE_PDC_IDLE_NS", "7"},
+                                     {"FI_HEDDLE_CWND_BYTES", "16777215"},
+                                     {"FI_HEDDLE_BASE_RTT_NS", "12000"},
                                      {"FI_HEDDLE_BOUNCE_LIMIT", "0"},
                                      {"FI_HEDDLE_SIM_PATH", "/opt"},
                                      {"FI_HEDDLE_JOB_ID", "16777215"}});
@@ -141,6 +143,8 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.rto_ns, 1000U);
   EXPECT_EQ(settings.dead_ns, 1'000'000U);
   EXPECT_EQ(settings.pdc_idle_ns, 7U);
+  EXPECT_EQ(settings.cwnd_bytes, 16777215U);
+  EXPECT_EQ(settings.base_rtt_ns, 12000U);
   EXPECT_EQ(settings.bounce_limit, 0U);
   EXPECT_EQ(settings.sim_path, "/opt");
   EXPECT_EQ(settings.job_id, 0xffffffU);
@@ -217,6 +221,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_SEED", "-1"}, std::pair{"FI_HEDDLE_RTO_NS", "999"},
         std::pair{"FI_HEDDLE_DEAD_NS", "60s"},
         std::pair{"FI_HEDDLE_PDC_IDLE_NS", "10000000000001"},
+        std::pair{"FI_HEDDLE_CWND_BYTES", "16777216"},
+        std::pair{"FI_HEDDLE_BASE_RTT_NS", "12us"},
         std::pair{"FI_HEDDLE_BOUNCE_LIMIT", "16777217"},
         std::pair{"FI_HEDDLE_JOB_ID", "0"},
         std::pair{"FI_HEDDLE_JOB_ID", "16777216"}));
