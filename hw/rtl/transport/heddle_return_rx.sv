@@ -7,7 +7,7 @@
 // Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
 //           and dropped.
 // Placed:   data of a READ that is under way on the PDC they came by, the next of its bytes and none beyond its
-//           end; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that
+//           end, a payload MTU of them or the last; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that
 //           ended (in error) are nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
 // Settled:  each packet of a READ is reported once, whatever it brought; `decided_o` counts what is to be placed.
@@ -159,7 +159,7 @@ module heddle_return_rx
 
   // -------------------------------------------------------------------- packet
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
-  logic        known, is_data, is_error, expected, duplicate, early, ours, good, gone, urgent;
+  logic        known, is_data, is_error, expected, duplicate, early, ours, whole, good, gone, urgent;
   logic [31:0] ahead, reach, cack, ack_offset;
   assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
                       pkt_i.ipv6 == id.ipv6 && (in_ack || pkt_i.spdcid == s.tpdcid);
@@ -178,8 +178,10 @@ module heddle_return_rx
   assign reach = count + 32'(pkt_i.payload_bytes);
   assign ours  = id_fits && active_q[msg_q] && read_pdc == pdc_q;
   assign gone  = !tx_alive_i[read.ctx] || tx_gen_i[read.ctx] != read.gen;
+  // As much as its request asked for, or a READ would be complete with less than all of its bytes.
+  assign whole = reach == read.length || (pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
   assign good  = ours && !spoilt_q[msg_q] && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count &&
-                 reach >= count && reach <= read.length && (!in_ack || reach == read.length);
+                 reach >= count && reach <= read.length && whole;
   assign urgent = pkt_i.ar || pkt_i.retx || s.unacked == AckEvery;
 
   logic accept, refuse;

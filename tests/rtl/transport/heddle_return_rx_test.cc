@@ -36,9 +36,7 @@ constexpr uint8_t kGen = 3;
 class ReturnRxTest : public testing::Test {
  protected:
   ReturnRxTest() {
-    PortCfg config;
-    config.slot = kSlot;
-    Drive(dut_->port_i, config);
+    SetMtu(1024);
     for (uint32_t i = 0; i < kPdcs + 4; ++i) dut_.Tick();
     dut_.Settle();
     EXPECT_EQ(dut_->ready_o, 1);
@@ -47,6 +45,12 @@ class ReturnRxTest : public testing::Test {
     Open(kPdc, kOurs);
   }
 
+  void SetMtu(uint16_t mtu) {
+    PortCfg config;
+    config.slot = kSlot;
+    config.payload_mtu = mtu;
+    Drive(dut_->port_i, config);
+  }
   void SetContext(bool alive, uint8_t gen) {
     dut_->tx_alive_i = static_cast<uint16_t>(alive ? 1U << kCtx : 0U);
     dut_->tx_gen_i = uint64_t{gen} << (4 * kCtx);
@@ -168,6 +172,7 @@ class ReturnRxTest : public testing::Test {
 };
 
 TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
+  SetMtu(4096);
   Read(kMsg, 8192 + 100, 0x40000);
   ReturnVerdict verdict = Send(Data(0, 0, 4096));
   ExpectAck(verdict, 0);
@@ -191,6 +196,7 @@ TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
 }
 
 TEST_F(ReturnRxTest, PiecesGetTheOffset) {
+  SetMtu(4096);
   Read(kMsg, 5000, 0x40000, kPdc, /*segmented=*/true);
   ReturnVerdict verdict = Send(Data(0, 0, 4096));
   EXPECT_EQ(verdict.segmented, 1);
@@ -230,7 +236,7 @@ TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
   Read(kMsg, 1U << 20);
   int answers = 0;
   for (uint32_t i = 0; i < 32; ++i) {
-    RxPacket pkt = Data(i, i * 64, 64);
+    RxPacket pkt = Data(i, i * 1024, 1024);
     pkt.ar = 0;
     answers += Send(pkt).respond;
   }
@@ -260,6 +266,8 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   expect_malformed("skips bytes", Data(0, 1024, 1024));
   expect_malformed("beyond the end", Data(0, 0, 4097));
   expect_malformed("no bytes", Data(0, 0, 0));
+  expect_malformed("fewer than were asked for", Data(0, 0, 1023));
+  expect_malformed("more than were asked for", Data(0, 0, 2048));
   RxPacket odd = Data(0, 0, 1024);
   odd.response = static_cast<uint8_t>(SesResponse::kResponse);
   expect_malformed("another response", odd);
@@ -419,8 +427,8 @@ TEST_F(ReturnRxTest, RandomPacketsPlaceEachByteOnceAndNoneOutside) {
       if (random() % 4 == 0) packet.psn = kStart + number;
       if (random() % 2 == 0) {
         packet.message_offset = offset;
-        packet.payload_bytes = static_cast<uint16_t>(
-            std::min<uint32_t>(packet.payload_bytes, kLength - offset));
+        packet.payload_bytes =
+            static_cast<uint16_t>(std::min<uint32_t>(1024, kLength - offset));
       } else if (random() % 64 != 0) {
         packet.message_id = kMsg + 2;
       }
