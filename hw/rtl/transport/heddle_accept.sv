@@ -469,7 +469,8 @@ module heddle_accept
         old_q        <= silent_two_q & open_q;
       end
       if (forget) old_q[job_pdc_q] <= 1'b0;
-      if (p2_done && (verdict.respond || verdict.write)) begin
+      // Its own initiator's packet, not a stranger's that names it.
+      if (p2_done && verdict.heard) begin
         silent_q[pdc_q]     <= 1'b0;
         silent_two_q[pdc_q] <= 1'b0;
         old_q[pdc_q]        <= 1'b0;

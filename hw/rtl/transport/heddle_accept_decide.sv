@@ -492,7 +492,8 @@ module heddle_accept_decide
 
     // A failed RMA operation is the initiator's business alone.
     held_credit = m.credit;
-    ends     = over && m.credit && !tells && !withdrawn && (m.rma ? success : !stale || starts);
+    ends     = over && m.credit && !tells && !withdrawn &&
+               (m.rma ? success : !stale || (starts && outcome == OutcomeAccept));
     returned = over && m.credit && !tells && !ends;
     if (over) m.credit = 1'b0;
     limit = failed ? m.bytes : m.request_length;
@@ -551,6 +552,8 @@ module heddle_accept_decide
       v.place          = pkt_i.payload_bytes != '0 && !forget_i;
       v.record.stream  = forget_i ? '0 : pkt_i.payload_bytes;
       v.record.tpdc    = pdc_i;
+
+      v.heard          = outcome != OutcomeDrop && outcome != OutcomeForward && outcome != OutcomeStrange;
 
       unique case (outcome)
         OutcomeForward: begin

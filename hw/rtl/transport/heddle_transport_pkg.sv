@@ -180,6 +180,7 @@ package heddle_transport_pkg;
     return_job_t        job;
     logic               forward;   // ACK or NACK for one of our PDCs.
     ack_event_t         ack;
+    logic               heard;     // From the PDC's initiator.
     logic               write;     // The entry becomes `entry`.
     target_pdc_t        entry;
     logic               create;    // The PDC is new: it takes its way and its index.

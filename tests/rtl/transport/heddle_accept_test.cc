@@ -1005,6 +1005,40 @@ TEST_F(ForgetTest, DuplicatesKeepAPdcAlive) {
   ExpectAck(Ask(), kStart + 1, 0, ReturnCode::kOk);
 }
 
+TEST_F(ForgetTest, StrangersDoNotKeepAPdcAlive) {
+  Open();
+  RxPacket stranger = Packet(kStart + 1, 8);
+  stranger.fa_lo ^= 1;
+  for (int i = 0; i < 8; ++i) {
+    Pass(kDeadTicks / 2);
+    bench_.Answer(stranger);
+  }
+  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kInvDpdcid, 0,
+             kStart + 1);
+}
+
+// Whatever the packet before was.
+TEST_F(ForgetTest, InitiatorThatDiesAfterItsContextCompletesNothing) {
+  type_ = PdsType::kRudReq;
+  Open();
+  bench_.AddBuffer(2, 8192, 0x1000, 7);
+  bench_.Send(First(kStart + 1, 4096, 8192));
+  bench_.RunUntilIdle();
+  bench_.contexts[2].gen = 2;
+  Pass(kDeadTicks);
+  bench_.AddBuffer(2, 64, 0x3000, 8);
+  bench_.AddBuffer(2, 64, 0x4000, 9);
+  RxPacket other = Syn(kStart + 4, 8);
+  other.psn_offset = 0;
+  other.fa_lo ^= 1;
+  bench_.Answer(other);
+  bench_.places.clear();
+  Pass(2 * kDeadTicks + 2);
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.ev.credit, 1);
+  EXPECT_EQ(record.ev.write, 0);
+}
+
 TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
   Open();
   bench_.AddBuffer(2, 8192, 0x1000, 7);
