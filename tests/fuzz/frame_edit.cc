@@ -157,14 +157,16 @@ sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
   const uint8_t ids = input->Byte();
   const uint16_t mine = static_cast<uint16_t>(old.spdcid + (ids & 0xf));
   const uint16_t yours = static_cast<uint16_t>(old.dpdcid + (ids >> 4));
+  const bool rud = old.type == contract::PdsType::kRudReq;
+  const auto other_mode =
+      rud ? contract::PdsType::kRodReq : contract::PdsType::kRudReq;
   bool payload = false;
   switch (kind % 8) {
     case 0:
     case 1:
     case 2: {
       append(wire::PdsRequest{
-          .type = kind % 8 == 0 ? contract::PdsType::kRudReq
-                                : contract::PdsType::kRodReq,
+          .type = kind % 8 == 0 ? other_mode : old.type,
           .next_hdr = contract::NextHdr::kRequestStd,
           .retx = static_cast<uint8_t>(flags & 1),
           .ar = static_cast<uint8_t>(flags >> 1 & 1),
@@ -198,7 +200,9 @@ sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
     }
     case 3:
     case 4: {
-      append(wire::PdsAck{.type = contract::PdsType::kAck,
+      const bool selective = rud && kind % 8 == 4;
+      append(wire::PdsAck{.type = selective ? contract::PdsType::kAckCc
+                                            : contract::PdsType::kAck,
                           .next_hdr = contract::NextHdr::kResponse,
                           .m = static_cast<uint8_t>(flags & 1),
                           .retx = static_cast<uint8_t>(flags >> 1 & 1),
@@ -208,6 +212,11 @@ sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
                           .cack_psn = psn,
                           .spdcid = yours,
                           .dpdcid = mine});
+      if (selective) {
+        append(wire::PdsAckCc{
+            .sack_psn_offset = static_cast<int8_t>(input->Byte()),
+            .sack_bitmap = input->Double()});
+      }
       append(wire::SesResponse{
           .opcode = static_cast<contract::SesResponse>(input->Byte() & 3),
           .return_code =

@@ -2,7 +2,8 @@
 // The NIC receives what it should not: its own frames lost, doubled, late or
 // changed, replayed ones, packets that nobody sent, and noise.
 //
-// An input is a byte for the form of the frames, then operations.
+// An input is a byte for the form of the frames and the mode of the messages,
+// then operations.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -42,6 +43,7 @@ class Run {
       : scene_(scene), nic_(scene.nic), victim_(scene.victim) {
     nic_.on_sent = [this](sim::Frame frame) { Sent(std::move(frame)); };
   }
+  FuzzNic& nic() { return nic_; }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -346,14 +348,16 @@ class Run {
     }
   }
 
-  // Messages arrive in the order in which they were sent, each once.
+  // Messages arrive each once; on ROD in the order in which they were sent.
   void MatchMessage(const Completion& completion, const std::byte* data) {
-    for (; next_ < sent_.size(); ++next_) {
-      const Message& message = sent_[next_];
-      if (message.to_self && message.bytes == completion.message_length &&
+    for (size_t i = next_; i < sent_.size(); ++i) {
+      Message& message = sent_[i];
+      if (!message.delivered && message.to_self &&
+          message.bytes == completion.message_length &&
           std::memcmp(data, scene_.source.data() + message.offset,
                       completion.length) == 0) {
-        ++next_;
+        message.delivered = true;
+        next_ = nic_.form().rud ? 0 : i + 1;
         return;
       }
     }
@@ -387,12 +391,18 @@ class Run {
   bool forged_ = false;
 };
 
+// A quarter of the first bytes means RUD.
+bool IsRud(uint8_t form) {
+  return (form & 0xc) == 4;
+}
+
 Run& RunOf(uint8_t form) {
   constexpr size_t kForms = 3;
-  static auto* const runs = new std::array<std::unique_ptr<Run>, kForms>;
-  auto& run = (*runs)[form % kForms];
+  static auto* const runs = new std::array<std::unique_ptr<Run>, 2 * kForms>;
+  const bool rud = IsRud(form);
+  auto& run = (*runs)[form % kForms + (rud ? kForms : 0)];
   if (run == nullptr) {
-    run = std::make_unique<Run>(SceneOf(form));
+    run = std::make_unique<Run>(SceneOf(form, rud));
     try {
       run->WarmUp();
     } catch (const Broken& broken) {
@@ -410,7 +420,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   heddle::fuzz::Reader input({data, size});
   const uint8_t form = input.Byte();
   heddle::fuzz::Run& run = heddle::fuzz::RunOf(form);
-  heddle::fuzz::RunIsolated(heddle::fuzz::SceneOf(form).nic,
-                            [&] { run.Execute(input); });
+  heddle::fuzz::RunIsolated(run.nic(), [&] { run.Execute(input); });
   return 0;
 }

@@ -356,7 +356,7 @@ void Watched::Check(const std::vector<Range>& invited) const {
 
 // ------------------------------------------------------------- open endpoint
 
-OpenEndpoint::OpenEndpoint(FuzzNic& nic_in, uint32_t job_id)
+OpenEndpoint::OpenEndpoint(FuzzNic& nic_in, uint32_t job_id, bool ordered)
     : nic(nic_in),
       grant(Must(nic.admin().CreateEndpoint(0, job_id), "an endpoint")),
       tx_ring(nic, "transmit ring", kSlots * sizeof(contract::TxDesc)),
@@ -377,7 +377,7 @@ OpenEndpoint::OpenEndpoint(FuzzNic& nic_in, uint32_t job_id)
                             .av_entries = kPeers,
                             .cq = static_cast<uint8_t>(tx_cq),
                             .ring_log2 = kRingLog2,
-                            .msg_order = kEveryOrder}),
+                            .msg_order = ordered ? kEveryOrder : 0}),
             "a transmit context");
   rx = Must(admin.CreateRx({.endpoint = grant.endpoint,
                             .ring_base = rx_ring.iova(),
@@ -455,7 +455,7 @@ uint64_t OpenEndpoint::tx_released() const {
 
 Scene::Scene(const Form& form)
     : nic(form),
-      victim(nic, kVictimJob),
+      victim(nic, kVictimJob, !form.rud),
       source(nic, "source", kSourceBytes),
       target(nic, "receive buffers", kTargetBytes),
       bystander(nic, "bystander", DmaBuffer::kPageBytes) {

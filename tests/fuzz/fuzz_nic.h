@@ -49,6 +49,7 @@ struct Form {
   bool ipv6 = false;
   uint16_t vlan = 0;
   bool crc = true;
+  bool rud = false;  // The victim's messages, otherwise ROD.
 };
 
 // A range that the host offered to the NIC.
@@ -182,7 +183,7 @@ struct OpenEndpoint {
   static constexpr uint8_t kCqLog2 = 11;
   static constexpr uint32_t kPeers = 16;
 
-  OpenEndpoint(FuzzNic& nic, uint32_t job_id);
+  OpenEndpoint(FuzzNic& nic, uint32_t job_id, bool ordered);
 
   // The next completion of a queue; false if there is none.
   bool TakeTx(contract::Completion* completion);

@@ -85,7 +85,7 @@ void RunIsolated(const FuzzNic& nic, const std::function<void()>& body) {
   }
 }
 
-Scene& SceneOf(uint8_t form) {
+Scene& SceneOf(uint8_t form, bool rud) {
   static constexpr std::array<Form, 3> kForms{{
       {},
       {.ipv6 = true, .vlan = 5},
@@ -93,10 +93,13 @@ Scene& SceneOf(uint8_t form) {
   }};
   // Never destroyed: the process may end in the middle of anything.
   static auto* const scenes =
-      new std::array<std::unique_ptr<Scene>, kForms.size()>;
-  auto& scene = (*scenes)[form % kForms.size()];
+      new std::array<std::unique_ptr<Scene>, 2 * kForms.size()>;
+  const size_t number = form % kForms.size();
+  auto& scene = (*scenes)[number + (rud ? kForms.size() : 0)];
   if (scene == nullptr) {
-    scene = std::make_unique<Scene>(kForms[form % kForms.size()]);
+    Form of = kForms[number];
+    of.rud = rud;
+    scene = std::make_unique<Scene>(of);
   }
   return *scene;
 }

@@ -13,7 +13,8 @@ namespace heddle::fuzz {
 // dies with this process.
 void RunIsolated(const FuzzNic& nic, const std::function<void()>& body);
 
-// The scene of number `form` (any), created at its first use.
-Scene& SceneOf(uint8_t form);
+// The scene of number `form` (any) with messages on RUD or ROD, created at its
+// first use.
+Scene& SceneOf(uint8_t form, bool rud = false);
 
 }  // namespace heddle::fuzz
