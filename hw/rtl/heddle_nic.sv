@@ -132,7 +132,7 @@ module heddle_nic
 
   localparam int unsigned ReqW = $bits(dma_req_t);
 
-  logic [16:0] unit_idle;  // One bit per unit; the order has no meaning.
+  logic [17:0] unit_idle;  // One bit per unit; the order has no meaning.
 
   // ----------------------------------------------------- control and statistics
   port_cfg_t      port;
@@ -320,6 +320,9 @@ module heddle_nic
   logic [NumTx-1:0][GenW-1:0]  tx_gen;
   logic [NumTx-1:0][63:0]      tx_head_cell;
   logic [NumTx-1:0][3:0]       tx_ring_log2;
+  logic [NumTx-1:0][63:0]      tx_spill_base;
+  logic [NumTx-1:0][15:0]      tx_tail, tx_head, tx_told;
+  logic [NumTx-1:0]            spill_busy;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] tx_counters;
   logic [NumStat-1:0]          stat_fetch;
 
@@ -339,9 +342,10 @@ module heddle_nic
     .retire_i(retire), .retire_ctx_i(retire_ctx), .retire_gen_i(retire_gen),
     .ctx_error_i(pay_fail), .ctx_error_ctx_i(pay_fail_ctx), .ctx_error_gen_i(pay_fail_gen),
     .group_i(group_end), .group_ctx_i(group_ctx), .group_number_i(group_number),
-    .drained_i(drained_tx),
+    .drained_i(drained_tx), .busy_i(spill_busy),
     .alive_o(tx_alive), .gen_o(tx_gen), .head_cell_o(tx_head_cell),
-    .ring_log2_o(tx_ring_log2), .counters_o(tx_counters),
+    .ring_log2_o(tx_ring_log2), .spill_base_o(tx_spill_base), .tail_o(tx_tail),
+    .counters_o(tx_counters),
     .stat_o(stat_fetch), .idle_o(unit_idle[5])
   );
 
@@ -424,7 +428,7 @@ module heddle_nic
 
   logic                          due_valid, due_ready, lose_valid, lose_ready;
   return_due_t                   due;
-  logic [NumPdc-1:0]             pdc_alive;
+  logic [NumPdc-1:0]             pdc_alive, pdc_stuck;
   logic [NumMsg-1:0]             msg_read, msg_collapsed;
   logic [PdcW-1:0]               lose_pdc;
   status_e                       lose_status;
@@ -438,7 +442,7 @@ module heddle_nic
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
-    .alive_o(pdc_alive), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o(pdc_alive), .stuck_o(pdc_stuck), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),
     .ack_valid_i(ack_valid && !ack_back), .ack_ready_o(ack_ready_pdc), .ack_i(ack),
@@ -520,11 +524,41 @@ module heddle_nic
     .ring_log2_i(tx_ring_log2), .counters_i(tx_counters),
     .tx_seq_issued_i(seq_issued), .tx_seq_done_i(seq_done),
     .back_decided_i(back_decided), .back_done_i(back_placed),
+    .spill_valid_i(spill_valid), .spill_ready_o(spill_ready), .spill_msg_i(spill_msg),
+    .spill_done_o(spill_done), .head_o(tx_head), .told_o(tx_told),
     .ev_valid_o(ev_valid[1]), .ev_ready_i(ev_ready[1]), .ev_o(ev[1]),
     .free_o(msg_free), .free_msg_o(msg_free_index),
     .retire_o(retire), .retire_ctx_o(retire_ctx), .retire_gen_o(retire_gen),
     .group_o(group_end), .group_ctx_o(group_ctx), .group_number_o(group_number),
     .stat_o(stat_release), .idle_o(unit_idle[8])
+  );
+
+  logic                    spill_valid, spill_ready, spill_done, move;
+  logic [MsgW-1:0]         spill_msg, move_msg;
+  logic [RingLog2Max-1:0]  move_slot;
+  heddle_tx_spill #(.DataW(DataW)) u_tx_spill (
+    .clk_i, .rst_ni,
+    .alive_i(tx_alive), .gen_i(tx_gen), .ring_log2_i(tx_ring_log2),
+    .spill_base_i(tx_spill_base), .tail_i(tx_tail), .head_i(tx_head), .told_i(tx_told),
+    .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_packet_i(msg_packet),
+    .msg_done_i(msg_done),
+    .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_pdc_i(enq_pdc),
+    .pop_i(end_valid && end_ready), .pop_msg_i(walk_end.done.msg),
+    .done_i(done_valid && done_ready && !done.token), .done_msg_i(done.msg),
+    .free_i(msg_free), .free_msg_i(msg_free_index), .stuck_i(pdc_stuck),
+    .spill_valid_o(spill_valid), .spill_ready_i(spill_ready), .spill_msg_o(spill_msg),
+    .spill_done_i(spill_done),
+    .move_o(move), .move_msg_o(move_msg), .move_slot_o(move_slot),
+    .seq_issued_i(seq_issued), .seq_done_i(seq_done),
+    .rd_valid_o(rd_valid[RdSpill]), .rd_ready_i(rd_ready[RdSpill]), .rd_req_o(rd_req[RdSpill]),
+    .rd_rsp_valid_i(rd_rsp_valid[RdSpill]), .rd_rsp_ready_o(rd_rsp_ready[RdSpill]),
+    .rd_rsp_data_i(rd_rsp_data[RdSpill]), .rd_rsp_last_i(rd_rsp_last[RdSpill]),
+    .rd_rsp_error_i(rd_rsp_error[RdSpill]),
+    .wr_valid_o(wr_valid[WrSpill]), .wr_ready_i(wr_ready[WrSpill]), .wr_req_o(wr_req[WrSpill]),
+    .wr_data_valid_o(wr_data_valid[WrSpill]), .wr_data_ready_i(wr_data_ready[WrSpill]),
+    .wr_data_o(wr_data[WrSpill]),
+    .wr_rsp_valid_i(wr_rsp_valid[WrSpill]), .wr_rsp_error_i(wr_rsp_error[WrSpill]),
+    .busy_o(spill_busy), .idle_o(unit_idle[17])
   );
 
   // -------------------------------------------------------------------- frames
@@ -549,6 +583,7 @@ module heddle_nic
     .clk_i, .rst_ni, .port_i(port), .ect_i(transport.congestion[0]),
     .tbl_valid_i(tbl_valid[3'(TableNextHop)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_hop),
     .msg_valid_i(msg_wr), .msg_index_i(msg_index), .msg_data_i(msg_packet),
+    .move_i(move), .move_msg_i(move_msg), .move_slot_i(move_slot), .spill_base_i(tx_spill_base),
     .pdc_valid_i(open_valid && open_ready), .pdc_index_i(open_pdc), .pdc_data_i(open_peer),
     .alive_i(tx_alive), .gen_i(tx_gen),
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),

@@ -45,17 +45,19 @@ package heddle_pkg;
   localparam int unsigned HdrW     = 8 * HdrBytes;
 
   // Clients of the DMA engines.
-  localparam int unsigned NumRd     = 5;
+  localparam int unsigned NumRd     = 6;
   localparam int unsigned RdPayload = 0;
   localparam int unsigned RdTxDesc  = 1;
   localparam int unsigned RdRxDesc  = 2;
   localparam int unsigned RdAv      = 3;
   localparam int unsigned RdMailbox = 4;
-  localparam int unsigned NumWr     = 4;
+  localparam int unsigned RdSpill   = 5;
+  localparam int unsigned NumWr     = 5;
   localparam int unsigned WrPayload = 0;
   localparam int unsigned WrCq      = 1;
   localparam int unsigned WrMailbox = 2;
   localparam int unsigned WrCounter = 3;
+  localparam int unsigned WrSpill   = 4;
 
   // --------------------------------------------------------- host side, control
   typedef struct packed {

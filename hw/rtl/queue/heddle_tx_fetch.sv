@@ -73,11 +73,14 @@ module heddle_tx_fetch
   input  logic [TxW-1:0]   group_ctx_i,
   input  logic [GroupW-1:0] group_number_i,
   input  logic             drained_i,       // Strobe: drain token came back.
+  input  logic [NumTx-1:0] busy_i,          // Slots are being copied: the token waits.
 
   output logic [NumTx-1:0]           alive_o,  // Enabled.
   output logic [NumTx-1:0][GenW-1:0] gen_o,
   output logic [NumTx-1:0][63:0]     head_cell_o,
   output logic [NumTx-1:0][3:0]      ring_log2_o,
+  output logic [NumTx-1:0][63:0]     spill_base_o,
+  output logic [NumTx-1:0][15:0]     tail_o,       // Published.
   output logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_o,
 
   output logic [NumStat-1:0] stat_o,
@@ -127,7 +130,7 @@ module heddle_tx_fetch
   logic [NumTx-1:0][GroupW-1:0]   group_d, group_q;    // Group that is open, or comes next.
   logic [NumTx-1:0][MemberW-1:0]  members_d, members_q;
   logic [NumTx-1:0][NumGroup-1:0] grouped_d, grouped_q;  // Groups that have not ended.
-  logic [NumTx-1:0][63:0]       head_cell_q;
+  logic [NumTx-1:0][63:0]       head_cell_q, spill_base_q;
   logic [NumTx-1:0][3:0]        log2_q;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_q;
   logic [NumTx-1:0][CqW-1:0]    cq_q;
@@ -136,6 +139,8 @@ module heddle_tx_fetch
   assign gen_o       = gen_q;
   assign head_cell_o = head_cell_q;
   assign ring_log2_o = log2_q;
+  assign spill_base_o = spill_base_q;
+  assign tail_o       = tail_q;
   assign counters_o  = counters_q;
 
   // --------------------------------------------------------------- table port
@@ -455,7 +460,7 @@ module heddle_tx_fetch
     .take_i (s0_take)
   );
 
-  assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready;
+  assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready && !busy_i[rec.ctx];
   assign s0_take    = s0_valid && !s1_seek && !hold && !(rec_valid && rec.token) && out_count < 3'd3;
   assign s1_valid_d = s0_take || s1_seek;
   assign s1_ctx_d   = s0_take ? s0_ctx : s1_ctx_q;
@@ -856,6 +861,7 @@ module heddle_tx_fetch
       log2_q      <= '0;
       cq_q        <= '0;
       head_cell_q <= '0;
+      spill_base_q <= '0;
       counters_q  <= '0;
     end else begin
       tbl_q       <= tbl_d;
@@ -886,6 +892,7 @@ module heddle_tx_fetch
         log2_q[tbl_ctx]      <= tbl_cfg.ring_log2[3:0];
         cq_q[tbl_ctx]        <= tbl_cfg.cq[CqW-1:0];
         head_cell_q[tbl_ctx] <= tbl_cfg.head_cell;
+        spill_base_q[tbl_ctx] <= tbl_cfg.spill_base;
         counters_q[tbl_ctx]  <= {tbl_cfg.counter_send, tbl_cfg.counter_read, tbl_cfg.counter_write};
       end
     end

@@ -9,6 +9,8 @@
 // Grouped:  of an operation of several descriptors, the last one is held until all have ended, and
 //           speaks for them; the others are silent.
 // Counted:  each operation in its context's counter of its class, with a completion or without.
+// Spilled:  heddle_tx_spill has the oldest message's slots released before it ends; the head cell tells so
+//           at once. The message ends without slots.
 // Stale:    a message whose generation is not its context's present one completes nothing: only
 //           its CQ credit and table entry return.
 // Token:    leaves as a cq_event token once `tx_seq_done_i` has reached `tx_seq_issued_i` as it was
@@ -41,6 +43,13 @@ module heddle_tx_release
   input  logic [SeqW-1:0]  tx_seq_done_i,
   input  logic [SeqW-1:0]  back_decided_i,  // Return data that are to be written, and those that were.
   input  logic [SeqW-1:0]  back_done_i,
+
+  input  logic             spill_valid_i,   // Release the slots of
+  output logic             spill_ready_o,
+  input  logic [MsgW-1:0]  spill_msg_i,     // this message, if it is its context's oldest.
+  output logic             spill_done_o,    // Strobe: done, or it is not.
+  output logic [NumTx-1:0][15:0] head_o,    // Released,
+  output logic [NumTx-1:0][15:0] told_o,    // and told to the host.
 
   output logic             ev_valid_o,
   input  logic             ev_ready_i,
@@ -87,10 +96,12 @@ module heddle_tx_release
   logic      again_q;
   tx_done_t  again_done_q, d0_done;
   logic [MsgW-1:0] flush_msg;
+  logic            d1_spill_q;    // Its slots are released early, it does not end.
   assign d0_room      = (!d1_valid_q || d1_finish) && msg_ready;
   assign again_valid  = again_q || flush_valid;
-  assign done_ready_o = d0_room && !again_valid && !flush;
-  assign d0_take      = d0_room && (again_valid || (done_valid_i && !flush));
+  assign spill_ready_o = d0_room && !again_valid && !flush;
+  assign done_ready_o = spill_ready_o && !spill_valid_i;
+  assign d0_take      = d0_room && (again_valid || ((done_valid_i || spill_valid_i) && !flush));
   always_comb begin
     d0_done = done_i;
     if (again_q) begin
@@ -98,6 +109,9 @@ module heddle_tx_release
     end else if (flush_valid) begin
       d0_done     = '0;
       d0_done.msg = flush_msg;
+    end else if (spill_valid_i) begin
+      d0_done     = '0;
+      d0_done.msg = spill_msg_i;
     end
   end
   assign d1_valid_d   = d0_take || (d1_valid_q && !d1_finish);
@@ -156,15 +170,16 @@ module heddle_tx_release
   assign ok      = status == StatusOk;
   assign front   = msg.position == head_q[msg.ctx];
   // A NOP that was flushed is no news: the failure in front of it was reported.
-  assign silent  = msg.opcode == OpcodeNop ? (ok || status == StatusFlushed) :
-                   (member || (ok && (msg.flags & TxFlagCompletion) == '0));
+  assign silent  = d1_spill_q || (msg.opcode == OpcodeNop ? (ok || status == StatusFlushed) :
+                   (member || (ok && (msg.flags & TxFlagCompletion) == '0)));
 
   // ------------------------------------------------------------------- groups
   logic            grouped, member, group_last, hold, complete, held;
   logic [MsgW-1:0] held_msg;
   status_e         group_status, status;
   logic [15:0]     group_detail, detail;
-  assign grouped    = d1_valid_q && !d1_done_q.token && !d1_again_q && !stale && msg.group.valid;
+  assign grouped    = d1_valid_q && !d1_done_q.token && !d1_again_q && !d1_spill_q && !stale &&
+                      msg.group.valid;
   assign member     = grouped && (msg.flags & TxFlagMore) != '0;
   assign group_last = grouped && !member;
   assign hold       = group_last && !complete;
@@ -190,7 +205,14 @@ module heddle_tx_release
   assign token_ready = !(16'(tx_seq_done_i - d1_issued_q) >= 16'h8000) &&
                        !(16'(back_done_i - d1_decided_q) >= 16'h8000);
 
+  // Messages that hold their slots.
+  logic [NumMsg-1:0] holds_q;
+  logic              holds, reject, spilled;
+  assign holds   = holds_q[d1_done_q.msg];
+  assign spilled = d1_spill_q && d1_finish && !reject;
+
   always_comb begin
+    reject      = 1'b0;
     mark        = 1'b0;
     step        = 1'b0;
     emit        = 1'b0;
@@ -208,10 +230,15 @@ module heddle_tx_release
           emit = 1'b1;
           live = !stale;
         end
+      end else if (d1_spill_q && (stale || blocked || !holds || !front)) begin
+        reject = 1'b1;
       end else if (stale) begin
         emit = 1'b1;
       end else if (!blocked && !hold) begin
-        if (front) begin
+        if (!holds) begin
+          emit = 1'b1;
+          live = 1'b1;
+        end else if (front) begin
           walk_d      = 1'b1;
           walk_head_d = msg.position + 16'(msg.slots);
         end else begin
@@ -223,12 +250,12 @@ module heddle_tx_release
     end
     if (d1_finish) walk_d = 1'b0;
   end
-  assign d1_finish = (emit && ready) || (hold && !blocked);
+  assign d1_finish = (emit && ready) || (hold && !blocked) || reject;
 
   assign head       = walk_q ? walk_head_q : head_q[msg.ctx];
   assign unreported = head - reported_q[msg.ctx];
   assign last       = flight_q[msg.ctx] == FlightW'(1) && !(wr_valid_i && wr_data_i.ctx == msg.ctx);
-  assign cell_due   = unreported != '0 && (last || unreported > (mask >> 2));
+  assign cell_due   = unreported != '0 && (last || d1_spill_q || unreported > (mask >> 2));
 
   assign slot_raddr = {msg.ctx, walk_head_d[IndexW-1:0] & mask[IndexW-1:0]};
   always_comb begin
@@ -262,7 +289,7 @@ module heddle_tx_release
     ev = '0;
     if (d1_valid_q) begin
       ev.token     = d1_done_q.token;
-      ev.credit    = !d1_done_q.token;
+      ev.credit    = !d1_done_q.token && !d1_spill_q;
       ev.write     = live && !silent;
       ev.head      = live && silent && cell_due;
       ev.head_cell = head_cell_i[msg.ctx];
@@ -280,7 +307,7 @@ module heddle_tx_release
       ev.entry.context_       = 8'(msg.ctx);
       ev.entry.detail         = detail;
       ev.entry.kind           = CompletionKindTx;
-      if (live && !member) ev.count.own = counted;
+      if (live && !member && !d1_spill_q) ev.count.own = counted;
     end
   end
 
@@ -300,7 +327,10 @@ module heddle_tx_release
   );
 
   logic message_end;
-  assign message_end  = d1_finish && !d1_done_q.token && !hold;
+  assign message_end  = d1_finish && !d1_done_q.token && !hold && !d1_spill_q;
+  assign spill_done_o = d1_finish && d1_spill_q;
+  assign head_o       = head_q;
+  assign told_o       = reported_q;
   assign free_o       = message_end;
   assign free_msg_o   = d1_done_q.msg;
   assign retire_o     = message_end;
@@ -308,6 +338,7 @@ module heddle_tx_release
   assign retire_gen_o = msg.gen;
   always_comb begin
     stat_o = '0;
+    stat_o[StatisticTxSpilled]  = spilled;
     stat_o[StatisticTxMessages] = message_end && live && ok && !member &&
                                   msg.opcode != OpcodeNop;
   end
@@ -329,6 +360,10 @@ module heddle_tx_release
     reported_d = reported_q;
     flight_d   = flight_q;
     if (wr_valid_i) flight_d[wr_data_i.ctx] = flight_d[wr_data_i.ctx] + 1'b1;
+    if (spilled) begin
+      head_d[msg.ctx]     = head;
+      reported_d[msg.ctx] = head;
+    end
     if (message_end) begin
       flight_d[msg.ctx] = flight_d[msg.ctx] - 1'b1;
       if (live) begin
@@ -346,7 +381,7 @@ module heddle_tx_release
     end
   end
 
-  assign idle_o = !done_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
+  assign idle_o = !done_valid_i && !spill_valid_i && !d1_valid_q && !ev_valid_o && dirty == '0 &&
                   forget == '0 && !again_q && !flush && msg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -359,7 +394,10 @@ module heddle_tx_release
       d1_valid_q <= 1'b0;
       walk_q     <= 1'b0;
       again_q    <= 1'b0;
+      holds_q    <= '0;
     end else begin
+      if (message_end || spilled) holds_q[d1_done_q.msg] <= 1'b0;
+      if (wr_valid_i)             holds_q[wr_msg_i] <= wr_data_i.slots != '0;
       if (group_o && member) again_q <= 1'b1;
       else if (d0_take)      again_q <= 1'b0;
       alive_q    <= alive_i;
@@ -376,6 +414,7 @@ module heddle_tx_release
     if (d0_take) begin
       d1_done_q   <= d0_done;
       d1_again_q  <= again_valid;
+      d1_spill_q  <= !again_valid && spill_valid_i;
       d1_issued_q <= tx_seq_issued_i;
       d1_decided_q <= back_decided_i;
     end

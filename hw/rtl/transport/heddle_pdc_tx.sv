@@ -68,6 +68,7 @@ module heddle_pdc_tx
   output logic               due_ready_o,
   input  return_due_t        due_i,
   output logic [NumPdc-1:0]  alive_o,          // Return data are welcome.
+  output logic [NumPdc-1:0]  stuck_o,          // The peer refuses, or is silent.
   output logic [NumMsg-1:0]  read_o,           // The message is a READ with data.
   output logic [NumMsg-1:0]  collapsed_o,      // Its last packet asks for nothing.
 
@@ -703,6 +704,7 @@ module heddle_pdc_tx
       full_q     <= '0;
       cut_q      <= '0;
       alive_o    <= '0;
+      stuck_o    <= '0;
       read_q      <= '0;
       collapsed_q <= '0;
     end else begin
@@ -724,6 +726,7 @@ module heddle_pdc_tx
         closing_q[pdc_q]  <= d.state == PdcClosing;
         full_q[pdc_q]     <= full_d;
         alive_o[pdc_q]    <= d.state == PdcSyn || d.state == PdcOpen || d.state == PdcClosing;
+        stuck_o[pdc_q]    <= d.waiting || d.probing;
       end
     end
   end

@@ -35,6 +35,10 @@ module heddle_tx_build
   input  logic             msg_valid_i,     // Message table write, at allocation.
   input  logic [MsgW-1:0]  msg_index_i,
   input  msg_packet_t      msg_data_i,
+  input  logic             move_i,          // Strobe: payload of a message is in its context's spill area,
+  input  logic [MsgW-1:0]  move_msg_i,
+  input  logic [RingLog2Max-1:0] move_slot_i,  // from this slot on.
+  input  logic [NumTx-1:0][63:0] spill_base_i,
   input  logic             pdc_valid_i,     // PDC open.
   input  logic [PdcW-1:0]  pdc_index_i,
   input  pdc_peer_t        pdc_data_i,
@@ -269,12 +273,24 @@ module heddle_tx_build
     .count_o(pending_count)
   );
 
+  // Payload that was in slots of the ring may have moved.
+  logic [NumMsg-1:0]      moved_q;
+  logic [RingLog2Max-1:0] moved_slot;
+  logic [63:0]            payload;
+  logic                   moved_err, moved_rdy;
+  heddle_mem #(.Width(RingLog2Max), .Depth(NumMsg), .Init(1'b0)) u_moved (
+    .clk_i, .rst_ni, .wen_i(move_i), .waddr_i(move_msg_i), .wdata_i(move_slot_i),
+    .raddr_i(s1_take ? pkt_i.msg : s1_q.msg), .rdata_o(moved_slot),
+    .error_o(moved_err), .ready_o(moved_rdy)
+  );
+  assign payload = moved_q[s1_q.msg] ? spill_base_i[msg.ctx] + 64'({moved_slot, 6'b0}) : msg.iova;
+
   gather_req_t rd_req;
   always_comb begin
     rd_req.segmented  = msg.segmented && !s1_back_q;
     rd_req.msg        = s1_q.msg;
     rd_req.offset     = offset;
-    rd_req.read.addr  = s1_back_q ? s1_data_q.data.iova : msg.iova + 64'(offset);
+    rd_req.read.addr  = s1_back_q ? s1_data_q.data.iova : payload + 64'(offset);
     rd_req.read.bytes = request.bytes;
     rd_req.read.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;
   end
@@ -366,10 +382,13 @@ module heddle_tx_build
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       failed_q   <= '0;
+      moved_q    <= '0;
       seq_done_o <= '0;
       back_done_o <= '0;
     end else begin
       if (msg_valid_i)  failed_q[msg_index_i] <= 1'b0;
+      if (msg_valid_i)  moved_q[msg_index_i] <= 1'b0;
+      if (move_i)       moved_q[move_msg_i] <= 1'b1;
       if (newly_failed) failed_q[pending.msg] <= 1'b1;
       if (pending_pop && !pending.back) seq_done_o  <= seq_done_o + 1'b1;
       if (pending_pop && pending.back)  back_done_o <= back_done_o + 1'b1;
@@ -394,7 +413,7 @@ module heddle_tx_build
 
   logic unused_bits;
   assign unused_bits = ^{port_i, peer, clear_offset, back_clear, s1_data_q, syn_offset, msg_opcode, rest, msg_error,
-                         pdc_error, pending_count, rd_count, len_count};
+                         pdc_error, moved_err, moved_rdy, pending_count, rd_count, len_count};
 
   `HEDDLE_ASSERT(RecordExpected_A, rec_ready_o |-> rec_valid_i)
   `HEDDLE_ASSUME(NoPacketOfFreedMessage_M, !(newly_failed && msg_valid_i

@@ -17,9 +17,9 @@
 namespace heddle::test {
 namespace {
 
-constexpr size_t kClients = 5;
-constexpr std::array<uint32_t, kClients> kRing = {32768, 16384, 4096, 4096,
-                                                  4096};
+constexpr size_t kClients = 6;
+constexpr std::array<uint32_t, kClients> kRing = {32768, 16384, 4096,
+                                                  4096,  4096,  4096};
 
 struct Burst {
   uint64_t addr = 0;

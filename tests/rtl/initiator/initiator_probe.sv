@@ -238,6 +238,7 @@ module initiator_probe
   status_e           lose_status;
   logic [15:0]       lose_detail;
 
+  logic [NumPdc-1:0] unused_stuck;
   heddle_pdc_tx u_pdc_tx (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i,
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
@@ -245,7 +246,7 @@ module initiator_probe
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
-    .alive_o(alive), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o(alive), .stuck_o(unused_stuck), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),

@@ -715,6 +715,24 @@ TEST(TxFetchTest, DrainTokenLeavesBehindTheReadsOfTheContext) {
   EXPECT_GT(b.cycle, asked + 250);
 }
 
+TEST(TxFetchTest, DrainWaitsWhileSlotsOfTheContextAreCopied) {
+  Bench b(1);
+  b.Enable(4);
+  b.Disable(4);
+  b.dut->busy_i = 1u << 4 | 1u << 7;
+  const uint64_t asked = b.cycle;
+  auto answer = RunTable(
+      &b.dut_get(), contract::TableOp::kDrain, contract::Table::kTxCtx, 4,
+      TxCtxCfg{}, 2000, [&](auto sample) {
+        EXPECT_TRUE(b.ops.empty() || b.cycle >= asked + 200);
+        b.dut->drained_i = !b.ops.empty();
+        b.dut->busy_i = b.cycle < asked + 200 ? 1u << 4 | 1u << 7 : 1u << 7;
+        b.Tick(sample);
+      });
+  EXPECT_TRUE(answer.has_value());
+  EXPECT_EQ(b.ops.size(), 1u);
+}
+
 TEST(TxFetchTest, DrainIsNotHeldUpByOtherContextsAtFullRateNorTheyByIt) {
   Bench b(1);
   for (uint32_t c = 0; c < 4; ++c) {

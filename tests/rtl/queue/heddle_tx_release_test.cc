@@ -4,6 +4,8 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "Vheddle_tx_release.h"
@@ -69,6 +71,8 @@ class Bench {
   uint64_t cycle = 0;
   std::deque<std::pair<uint32_t, Message>> allocate;
   std::deque<Done> done;
+  std::optional<uint32_t> spill;  // Message to release before it ends.
+  size_t spills = 0;              // Answered.
   std::vector<Event> events;
   std::vector<uint32_t> freed;
   std::vector<std::pair<uint32_t, uint32_t>> groups;  // Ended: context, number.
@@ -121,6 +125,8 @@ class Bench {
           .To(&dut->wr_data_i);
       allocate.pop_front();
     }
+    dut->spill_valid_i = spill.has_value();
+    dut->spill_msg_i = uint16_t(spill.value_or(0));
     dut->done_valid_i = !done.empty();
     if (!done.empty()) {
       const Done& d = done.front();
@@ -136,6 +142,10 @@ class Bench {
     if (dut->done_valid_i && dut->done_ready_o) {
       done.pop_front();
     }
+    if (dut->spill_valid_i && dut->spill_ready_o) {
+      spill.reset();
+    }
+    spills += dut->spill_done_o;
     if (dut->free_o) {
       EXPECT_TRUE(dut->retire_o);
       freed.push_back(dut->free_msg_o);
@@ -429,6 +439,7 @@ TEST(TxReleaseTest, GroupedLastIsGivenBackWhenItsContextEnds) {
   EXPECT_TRUE(b.events[5].write);
 }
 
+// Some messages are spilled meanwhile.
 TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
   Bench b(Seed(5));
   b.stall_percent = 30;
@@ -448,7 +459,11 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
   size_t freed = 0;
   constexpr size_t kMessages = 20000;
   size_t made = 0;
-  for (int i = 0; i < 400000 && seen < kMessages; ++i) {
+  size_t asked = 0;  // To spill.
+  std::map<uint64_t, Message> operations;
+  std::set<uint64_t> spilled;  // Operations whose slots were released early.
+  size_t spilled_count = 0;
+  for (int i = 0; i < 400000 && seen < kMessages + spilled_count; ++i) {
     const uint32_t c = b.rng() % kContexts;
     ContextModel& m = model[c];
     if (made < kMessages && !free_list.empty() && b.rng() % 2) {
@@ -468,6 +483,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
         m.tail = uint16_t(m.tail + msg.slots);
         m.open.push_back(index);
         table[index] = msg;
+        operations[msg.op_context] = msg;
         b.allocate.emplace_back(index, msg);
         ++made;
       }
@@ -486,14 +502,41 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       b.done.push_back(d);
       pending.emplace_back(table.at(d.msg), d);
     }
+    // The oldest, often; one that has ended, or is not the oldest, at times.
+    if (b.spills == asked && b.allocate.empty() && b.rng() % 8 == 0) {
+      const ContextModel& s = model[b.rng() % kContexts];
+      if (!s.open.empty()) {
+        b.spill = s.open[b.rng() % 8 == 0 ? b.rng() % s.open.size() : 0];
+        ++asked;
+      } else if (!b.done.empty()) {
+        b.spill = b.done.back().msg;
+        ++asked;
+      }
+    }
     b.Tick();
     for (; seen < b.events.size(); ++seen) {
       const Event& ev = b.events[seen];
+      if (!ev.credit) {
+        const Message& msg = operations.at(ev.entry.op_context);
+        ContextModel& cm = model[msg.ctx];
+        ASSERT_EQ(msg.position, cm.head);
+        ASSERT_TRUE(spilled.insert(msg.op_context).second);
+        cm.End(msg.position, msg.slots);
+        ASSERT_TRUE(ev.head);
+        ASSERT_FALSE(ev.write);
+        ASSERT_EQ(ev.entry.queue_head, cm.head);
+        ASSERT_EQ(ev.counted, 0u);
+        cm.reported = cm.head;
+        ++spilled_count;
+        continue;
+      }
       ASSERT_FALSE(pending.empty());
       const auto [msg, d] = pending.front();
       pending.pop_front();
       ContextModel& cm = model[msg.ctx];
-      cm.End(msg.position, msg.slots);
+      if (spilled.count(msg.op_context) == 0) {
+        cm.End(msg.position, msg.slots);
+      }
       const bool ok = d.status == Status::kOk;
       const bool silent = ok && (msg.opcode == Opcode::kNop ||
                                  !(msg.flags & contract::kTxFlagCompletion));
@@ -530,7 +573,9 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       free_list.push_back(b.freed[freed]);
     }
   }
-  ASSERT_EQ(seen, kMessages);
+  ASSERT_EQ(seen, kMessages + spilled_count);
+  EXPECT_GT(spilled_count, 500u);
+  EXPECT_EQ(b.spills, asked);
   // With nothing in flight the host knows every head.
   for (const ContextModel& m : model) {
     EXPECT_EQ(m.head, m.tail);

@@ -777,6 +777,37 @@ TEST_F(TxBuildTest,
   }
 }
 
+TEST_F(TxBuildTest, PayloadIsReadWhereItWasMovedTo) {
+  dut_.WritePdc(0, SomePeer());
+  MsgPacket msg = InlineMessage("");
+  msg.flags = contract::kTxFlagInlineExt;
+  msg.length = 100;
+  msg.iova = 0x7040;
+  for (const uint16_t index : {uint16_t{4}, uint16_t{5}}) {
+    dut_.WriteMessage(index, msg);
+  }
+  dut_->spill_base_i[2 * msg.ctx] = 0x90000;
+  TxPacket pkt = {};
+  pkt.last = 1;
+  const auto send = [&](uint16_t index) {
+    pkt.msg = index;
+    dut_.Push(pkt);
+    dut_.RunUntil(dut_.sent().size() + 1, 100);
+    return dut_.reads().back().addr;
+  };
+  EXPECT_EQ(send(4), 0x7040U);
+  dut_->move_i = 1;
+  dut_->move_msg_i = 4;
+  dut_->move_slot_i = 3;
+  dut_.Cycle();
+  dut_->move_i = 0;
+  EXPECT_EQ(send(4), 0x900c0U);
+  EXPECT_EQ(send(5), 0x7040U);
+  // The next message in its place has not moved.
+  dut_.WriteMessage(4, msg);
+  EXPECT_EQ(send(4), 0x7040U);
+}
+
 TEST_F(TxBuildTest, APacketForAHopThatIsNotValidIsCountedAndNotSent) {
   PdcPeer peer = SomePeer();
   peer.hop = 255;

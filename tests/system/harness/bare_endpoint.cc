@@ -90,6 +90,16 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   tx_slots_ = std::move(tx.value());
   rx_slots_ = std::move(rx.value());
   cells_ = std::move(cells.value());
+  uint64_t spill_iova = options.spill_iova;
+  if (options.spill && spill_iova == 0) {
+    auto spill =
+        DmaBuffer::Create(device_, tx_slots * sizeof(contract::TxDesc));
+    if (!spill.ok()) {
+      return false;
+    }
+    spill_ = std::move(spill.value());
+    spill_iova = ToInteger(spill_.iova());
+  }
   tx_cq_number_ =
       CreateCq(device_, admin_, options.cq_log2, tx_entries_, tx_cq_);
   rx_cq_number_ =
@@ -102,6 +112,7 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
                        .ring_base = ToInteger(tx_slots_.iova()),
                        .head_cell = ToInteger(cells_.iova()),
                        .av_base = ToInteger(av_.iova()),
+                       .spill_base = options.spill ? spill_iova : 0,
                        .av_entries = options.av_entries,
                        .cq = static_cast<uint8_t>(*tx_cq_number_),
                        .ring_log2 = options.tx_log2,

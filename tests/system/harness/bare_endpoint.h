@@ -30,8 +30,10 @@ struct BareEndpointOptions {
   bool push = true;     // Lone sends go through the push window.
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
-  bool counters = false;  // One for each class of operations.
-  bool events = false;    // Completions of peers' RMA operations.
+  bool counters = false;    // One for each class of operations.
+  bool events = false;      // Completions of peers' RMA operations.
+  bool spill = false;       // The transmit context has a spill area.
+  uint64_t spill_iova = 0;  // Instead of the endpoint's own.
 };
 
 // Counters of a bare endpoint, in the order of its cells.
@@ -94,7 +96,7 @@ class BareEndpoint {
   Device& device_;
   AdminQueue& admin_;
   EndpointGrant grant_;
-  DmaBuffer av_, tx_slots_, rx_slots_, tx_entries_, rx_entries_, cells_;
+  DmaBuffer av_, tx_slots_, rx_slots_, tx_entries_, rx_entries_, cells_, spill_;
   DmaBuffer counter_cells_;
   std::vector<uint32_t> counters_;
   size_t tx_slots_count_ = 0;

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "Vheddle_tx_spill.h"
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/queue/bits.h"
+#include "tests/rtl/queue/dma_models.h"
+#include "tests/rtl/queue/rng.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr uint32_t kContexts = 16;
+constexpr uint32_t kMessages = 1024;
+constexpr uint32_t kPdcs = 256;
+constexpr uint32_t kSlotBytes = contract::kDescBytes;
+
+struct Message {
+  uint32_t ctx = 0;
+  uint32_t gen = 0;
+  uint32_t position = 0;
+  uint32_t slots = 1;  // More than one: payload is in the others.
+  std::vector<uint8_t> payload;
+
+  bool queued = false;
+  bool given = false;  // Its slots were released.
+  std::optional<uint32_t> moved;
+  uint16_t quiet = 0;  // Sequence when it was moved.
+};
+
+struct Context {
+  bool alive = false;
+  uint32_t gen = 0;
+  uint32_t log2 = 5;
+  uint64_t spill_base = 0;
+  uint32_t tail = 0;
+  uint32_t head = 0;
+  std::map<uint32_t, uint32_t> ended;  // Position -> slots.
+  std::vector<bool> taken;             // Slots of the spill area.
+
+  uint32_t size() const { return 1U << log2; }
+  void Release(uint32_t position, uint32_t slots) {
+    ended[position] = slots;
+    for (auto it = ended.find(head); it != ended.end(); it = ended.find(head)) {
+      head = uint16_t(head + it->second);
+      ended.erase(it);
+    }
+  }
+};
+
+// The unit with host memory and what heddle_tx_release does.
+class Bench {
+ public:
+  explicit Bench(uint32_t seed)
+      : rng(seed),
+        reads(dut.operator->(), &memory),
+        writes(dut.operator->(), &memory) {
+    Apply();
+    Run(2);
+  }
+
+  sim::ClockedModel<Vheddle_tx_spill> dut;
+  Rng rng;
+  Memory memory;
+  DmaReadModel<Vheddle_tx_spill> reads;
+  DmaWriteModel<Vheddle_tx_spill> writes;
+  uint64_t cycle = 0;
+  std::array<Context, kContexts> contexts;
+  std::map<uint32_t, Message> table;
+  std::bitset<kPdcs> stuck;
+  uint16_t issued = 0, done = 0;
+  size_t spilled = 0, copied = 0;
+  bool answers = true;  // Requests to release are taken.
+
+  static uint64_t Ring(uint32_t ctx) { return 0x1000000 + ctx * 0x100000; }
+
+  void Start(uint32_t ctx, uint32_t log2, bool area = true) {
+    Context& c = contexts[ctx];
+    const uint32_t gen = (c.gen + 1) % 16;
+    c = {};
+    c.gen = gen;
+    c.alive = true;
+    c.log2 = log2;
+    c.spill_base = area ? Ring(ctx) + 0x80000 : 0;
+    c.taken.resize(c.size());
+  }
+  // Of a new message, its payload written to the ring. False: no room.
+  bool Allocate(uint32_t index, uint32_t ctx, uint32_t slots) {
+    Context& c = contexts[ctx];
+    const uint32_t slot = c.tail % c.size();
+    if (slot + slots > c.size() ||
+        uint16_t(c.tail - c.head) + slots > c.size()) {
+      return false;
+    }
+    Message m;
+    m.ctx = ctx;
+    m.gen = c.gen;
+    m.position = c.tail;
+    m.slots = slots;
+    m.payload.resize((slots - 1) * kSlotBytes);
+    for (uint8_t& byte : m.payload) byte = uint8_t(rng());
+    if (slots > 1) {
+      memory.Write(Ring(ctx) + (slot + 1) * kSlotBytes, m.payload.data(),
+                   m.payload.size());
+    }
+    c.tail = uint16_t(c.tail + slots);
+    allocate_ = index;
+    table[index] = m;
+    return true;
+  }
+  void Enqueue(uint32_t index, uint32_t pdc) {
+    dut->enq_i = 1;
+    dut->enq_msg_i = uint16_t(index);
+    dut->enq_pdc_i = uint8_t(pdc);
+    table.at(index).queued = true;
+  }
+  // Leaves its queue and the table in this cycle.
+  void End(uint32_t index) {
+    const Message m = table.at(index);
+    dut->pop_i = dut->done_i = dut->free_i = 1;
+    dut->pop_msg_i = dut->done_msg_i = dut->free_msg_i = uint16_t(index);
+    Context& c = contexts[m.ctx];
+    if (m.gen == c.gen) {
+      if (!m.given) c.Release(m.position, m.slots);
+      // In this cycle it still counts as moved.
+      for (uint32_t i = 0; m.moved && i + 1 < m.slots; ++i) {
+        c.taken[*m.moved + i] = false;
+      }
+    }
+    table.erase(index);
+    ended_ = index;
+  }
+
+  void Tick() {
+    Apply();
+    reads.Drive(cycle, &rng);
+    writes.Drive(cycle, &rng);
+    dut->seq_issued_i = issued;
+    dut->seq_done_i = done;
+    dut->spill_ready_i = answers && rng() % 2 == 0;
+    dut->spill_done_i = answer_.has_value() && rng() % 3 == 0;
+    if (dut->spill_done_i) {
+      Release(*answer_);
+      answer_.reset();
+    }
+    dut.Settle();
+    if (dut->move_o) Moved();
+    if (dut->spill_valid_o && dut->spill_ready_i) {
+      answer_ = dut->spill_msg_o;
+      Asked(*answer_);
+    }
+    reads.Sample(cycle);
+    writes.Sample(cycle);
+    dut.Tick();
+    ++cycle;
+    dut->enq_i = dut->pop_i = dut->done_i = dut->free_i = 0;
+    allocate_.reset();
+    ended_.reset();
+  }
+  void Run(int cycles) {
+    for (int i = 0; i < cycles; ++i) Tick();
+  }
+
+ private:
+  void Apply() {
+    uint32_t alive = 0;
+    BitWriter gen(kContexts * 4), log2(kContexts * 4), base(kContexts * 64);
+    BitWriter tail(kContexts * 16), head(kContexts * 16), told(kContexts * 16);
+    for (uint32_t i = kContexts; i-- > 0;) {
+      const Context& c = contexts[i];
+      alive |= uint32_t{c.alive} << i;
+      gen.Put(c.gen, 4);
+      log2.Put(c.log2, 4);
+      base.Put(c.spill_base, 64);
+      tail.Put(c.tail, 16);
+      head.Put(c.head, 16);
+      told.Put(c.head, 16);
+    }
+    dut->alive_i = uint16_t(alive);
+    gen.To(&dut->gen_i);
+    log2.To(&dut->ring_log2_i);
+    base.To(&dut->spill_base_i);
+    tail.To(&dut->tail_i);
+    head.To(&dut->head_i);
+    told.To(&dut->told_i);
+    BitWriter stuck_bits(kPdcs);
+    for (uint32_t i = kPdcs; i-- > 0;) stuck_bits.Put(stuck[i], 1);
+    stuck_bits.To(&dut->stuck_i);
+    dut->msg_valid_i = allocate_.has_value();
+    if (allocate_) {
+      const Message& m = table.at(*allocate_);
+      const uint32_t flags = m.slots > 1 ? contract::kTxFlagInlineExt : 0;
+      const uint32_t slot = m.position % contexts[m.ctx].size();
+      dut->msg_index_i = uint16_t(*allocate_);
+      BitWriter(461)
+          .Put(m.ctx, 4)
+          .Put(m.gen, 4)
+          .Put(m.ctx + 1, 8)
+          .Put(0, 8)
+          .Put(flags, 8)
+          .Put(0, 12 + 32 + 64 + 64 + 64)
+          .Put(Ring(m.ctx) + (slot + 1) * kSlotBytes, 64)
+          .Put(0, 1 + 128)
+          .To(&dut->msg_packet_i);
+      BitWriter(206)
+          .Put(m.ctx, 4)
+          .Put(m.gen, 4)
+          .Put(m.ctx + 1, 8)
+          .Put(0, 9)
+          .Put(m.position, 16)
+          .Put(m.slots, 3)
+          .Put(0, 18 + 8)
+          .Put(flags, 8)
+          .Put(0, 128)
+          .To(&dut->msg_done_i);
+    }
+  }
+  void Moved() {
+    const uint32_t index = dut->move_msg_o;
+    ASSERT_NE(ended_, std::optional(index));
+    ASSERT_TRUE(table.count(index));
+    Message& m = table.at(index);
+    Context& c = contexts[m.ctx];
+    const uint32_t slot = dut->move_slot_o;
+    ASSERT_GT(m.slots, 1u);
+    ASSERT_FALSE(m.moved.has_value());
+    ASSERT_LE(slot + m.slots - 1, c.size());
+    for (uint32_t i = 0; i + 1 < m.slots; ++i) {
+      ASSERT_FALSE(c.taken[slot + i]) << "overlap";
+      c.taken[slot + i] = true;
+    }
+    std::vector<uint8_t> there(m.payload.size());
+    memory.Read(c.spill_base + slot * kSlotBytes, there.data(), there.size());
+    EXPECT_EQ(there, m.payload);
+    EXPECT_EQ(writes.writes.back().request.owner, m.ctx + 1);
+    m.moved = slot;
+    m.quiet = issued;
+    ++copied;
+  }
+  void Asked(uint32_t index) {
+    if (table.count(index) == 0) return;  // It ends in this cycle.
+    const Message& m = table.at(index);
+    ASSERT_FALSE(m.given);
+    ASSERT_EQ(m.moved.has_value(), m.slots > 1);
+    if (m.moved) {
+      EXPECT_GE(int16_t(done - m.quiet), 0);
+    }
+  }
+  void Release(uint32_t index) {
+    if (table.count(index) == 0) return;
+    Message& m = table.at(index);
+    Context& c = contexts[m.ctx];
+    if (!c.alive || m.gen != c.gen || m.given || m.position != c.head) return;
+    m.given = true;
+    c.Release(m.position, m.slots);
+    ++spilled;
+  }
+
+  std::optional<uint32_t> allocate_, ended_, answer_;
+};
+
+// Fills context 0, a ring of 32 slots, with messages on PDC 7.
+void Fill(Bench* b, uint32_t slots, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    ASSERT_TRUE(b->Allocate(i, 0, slots));
+    b->Tick();
+    b->Enqueue(i, 7);
+    b->Tick();
+  }
+}
+
+TEST(TxSpillTest, CrowdedRingOfAStuckPeerIsSpilledToThreeQuarters) {
+  Bench b(Seed(1));
+  b.Start(0, 5);
+  b.Run(100);
+  b.stuck[7] = true;
+  Fill(&b, 1, 23);
+  b.Run(100);
+  EXPECT_EQ(b.spilled, 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+  ASSERT_TRUE(b.Allocate(23, 0, 1));
+  b.Run(100);
+  EXPECT_EQ(b.spilled, 1u);
+  ASSERT_TRUE(b.Allocate(24, 0, 4));
+  b.Run(200);
+  EXPECT_EQ(b.spilled, 5u);
+  EXPECT_EQ(b.copied, 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxSpillTest, OldestThatIsNotStuckStays) {
+  Bench b(Seed(2));
+  b.Start(0, 5);
+  b.Run(100);
+  Fill(&b, 1, 30);
+  b.Run(100);
+  EXPECT_EQ(b.spilled, 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+  b.stuck[7] = true;
+  b.Run(200);
+  EXPECT_EQ(b.spilled, 7u);
+}
+
+TEST(TxSpillTest, WithoutAnAreaNothingIsSpilled) {
+  Bench b(Seed(3));
+  b.Start(0, 5, /*area=*/false);
+  b.Run(100);
+  b.stuck[7] = true;
+  Fill(&b, 1, 32);
+  b.Run(200);
+  EXPECT_EQ(b.spilled, 0u);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+TEST(TxSpillTest, CopiedPayloadWaitsForReadsOfItsOldPlace) {
+  Bench b(Seed(4));
+  b.Start(0, 5);
+  b.Run(100);
+  b.issued = 9;
+  b.stuck[7] = true;
+  Fill(&b, 4, 6);
+  b.Run(300);
+  EXPECT_EQ(b.copied, 1u);
+  EXPECT_EQ(b.spilled, 0u);
+  EXPECT_EQ(b.dut->busy_o, 1u);
+  b.done = 9;
+  b.Run(100);
+  EXPECT_EQ(b.spilled, 1u);
+}
+
+TEST(TxSpillTest, RefusedAreaKeepsThePayloadInTheRing) {
+  for (const bool read : {true, false}) {
+    Bench b(Seed(5));
+    (read ? b.reads.refuse_from : b.writes.refuse_from) = 0;
+    b.Start(0, 5);
+    b.Run(100);
+    b.stuck[7] = true;
+    Fill(&b, 4, 7);
+    b.Run(500);
+    EXPECT_EQ(b.spilled, 0u);
+    EXPECT_EQ(b.copied, 0u);
+    EXPECT_EQ(b.reads.requests.size(), 1u);
+    EXPECT_TRUE(b.dut->idle_o);
+    // The next context in its place may spill.
+    b.reads.refuse_from = b.writes.refuse_from = ~uint64_t{0};
+    for (uint32_t i = 0; i < 7; ++i) {
+      b.End(i);
+      b.Tick();
+    }
+    b.contexts[0].alive = false;
+    b.Run(5);
+    b.Start(0, 5);
+    b.Run(100);
+    Fill(&b, 4, 7);
+    b.Run(500);
+    EXPECT_EQ(b.spilled, 2u);
+  }
+}
+
+// A message that ends while its payload is copied leaves no room taken.
+TEST(TxSpillTest, CopiedForNothingGivesItsRoomBack) {
+  Bench b(Seed(6));
+  b.Start(0, 3);
+  b.Run(100);
+  b.stuck[7] = true;
+  b.reads.latency = 60;
+  for (uint32_t round = 0; round < 20; ++round) {
+    Fill(&b, 4, 2);
+    b.Run(20);
+    b.End(0);
+    b.Tick();
+    b.Run(5);
+    b.End(1);
+    b.Run(200);
+  }
+  EXPECT_EQ(b.reads.requests.size(), 20u);
+  EXPECT_EQ(b.copied, 0u);
+  Fill(&b, 4, 2);
+  b.Run(200);
+  EXPECT_EQ(b.copied, 1u);
+}
+
+TEST(TxSpillTest, CopiedPayloadNeverOverlapsUnderRandomLives) {
+  for (uint32_t seed = Seed(20), end = seed + 10; seed < end; ++seed) {
+    SCOPED_TRACE(seed);
+    Bench b(seed);
+    b.reads.stall_percent = b.writes.stall_percent = 20;
+    for (uint32_t c = 0; c < 6; ++c) b.Start(c, 3 + c, c != 5);
+    b.Run(1000);
+    std::vector<uint32_t> free_list;
+    for (uint32_t i = 0; i < 300; ++i) free_list.push_back(i);
+    std::deque<uint32_t> to_queue;
+    std::vector<uint32_t> open;
+    for (int i = 0; i < 30000; ++i) {
+      if (b.rng() % 3 == 0 && !free_list.empty()) {
+        const uint32_t index = free_list.back();
+        if (b.Allocate(index, b.rng() % 6, b.rng() % 2 ? 1 : 2 + b.rng() % 3)) {
+          free_list.pop_back();
+          open.push_back(index);
+          to_queue.push_back(index);
+        }
+      } else if (!to_queue.empty() && b.rng() % 2) {
+        if (b.table.count(to_queue.front()) && b.rng() % 16) {
+          b.Enqueue(to_queue.front(), b.rng() % 4);
+        }
+        to_queue.pop_front();
+      }
+      if (b.rng() % 200 == 0) b.stuck[b.rng() % 4].flip();
+      if (b.rng() % 2) ++b.issued;
+      if (b.done != b.issued) ++b.done;
+      if (!open.empty() && b.rng() % (b.rng() % 8 ? 40 : 4) == 0) {
+        const size_t pick = b.rng() % open.size();
+        const uint32_t index = open[pick];
+        if (to_queue.empty()) {
+          open.erase(open.begin() + int64_t(pick));
+          b.End(index);
+          free_list.insert(free_list.begin(), index);
+        }
+      }
+      b.Tick();
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(b.copied, 30u);
+    EXPECT_GT(b.spilled, b.copied);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::test
