@@ -6,31 +6,27 @@
 #include <string>
 #include <vector>
 
-#include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
-#include "tests/system/harness/lockstep_nodes.h"
+#include "tests/system/harness/nodes_test.h"
 
 namespace heddle {
 namespace {
 
-using contract::Completion;
 using contract::Statistic;
 using contract::Status;
 
-constexpr uint64_t kLimit = 3000000;  // Cycles; every test ends far earlier.
 constexpr uint32_t kLongest = 1500;
 constexpr uint32_t kStuck = 1;  // Nodes, and peers of node 0.
 constexpr uint32_t kHealthy = 2;
 
-class NicSpillTest : public ::testing::Test {
+class NicSpillTest : public NodesTest {
  protected:
   // The sender is an endpoint of its own on node 0.
   void Open(const BareEndpointOptions& sender,
             const sim::LockstepOptions& options = {}) {
-    std::string error;
-    nodes_ = LockstepNodes::Create(3, options, &error);
-    ASSERT_NE(nodes_, nullptr) << error;
+    NodesTest::Open(3, options);
+    ASSERT_NE(nodes_, nullptr);
     for (const uint32_t node : {kStuck, kHealthy}) {
       target_[node] = &nodes_->Memory(node, kTargetSlots * kLongest);
     }
@@ -49,20 +45,11 @@ class NicSpillTest : public ::testing::Test {
                        nodes_->endpoint(node).grant());
     }
   }
-  void TearDown() override {
-    if (nodes_ == nullptr) return;
-    EXPECT_EQ(nodes_->world().failure(), "");
-    if (HasFailure()) std::fputs(nodes_->Report().c_str(), stdout);
-    sender_.reset();
-  }
-  uint64_t Count(Statistic statistic) {
-    return ReadStatistic(nodes_->device(0), statistic);
-  }
 
   static std::byte ByteOf(uint32_t peer, uint32_t number, uint32_t at) {
     return static_cast<std::byte>(peer * 91 + number * 7 + at * 13);
   }
-  // Bytes of a message: in its descriptor, in extension slots, or elsewhere.
+  // Bytes of a message, in its descriptor or in extension slots.
   static uint32_t LengthOf(uint32_t number) {
     constexpr uint32_t kLengths[] = {8, 150, 16, 0, 1};
     return kLengths[number % 5];
@@ -134,7 +121,7 @@ class NicSpillTest : public ::testing::Test {
         static_cast<uint32_t>(received_[kHealthy].size()) + count;
     uint32_t turn = 0;
     EXPECT_TRUE(nodes_->StepUntil(
-        kLimit,
+        kLimitCycles,
         [&] {
           Receive(kHealthy);
           const bool to_stuck = posted_[kStuck] < stuck && turn % 3 == 0;
@@ -153,7 +140,7 @@ class NicSpillTest : public ::testing::Test {
   }
   // The other peer posts buffers, and gets what is for it.
   void Unstick() {
-    EXPECT_TRUE(nodes_->StepUntil(kLimit,
+    EXPECT_TRUE(nodes_->StepUntil(kLimitCycles,
                                   [&] {
                                     Receive(kStuck, posted_[kStuck]);
                                     Look(kStuck);
@@ -169,7 +156,6 @@ class NicSpillTest : public ::testing::Test {
   }
 
   static constexpr uint32_t kTargetSlots = 512;
-  std::unique_ptr<LockstepNodes> nodes_;
   std::unique_ptr<BareEndpoint> sender_;
   bool ordered_ = true;
   DmaBuffer* target_[3] = {};
@@ -185,13 +171,13 @@ TEST_F(NicSpillTest, APeerWithoutBuffersHoldsUpNoOther) {
   Open({.tx_log2 = 6, .spill = true});
   (void)CyclesOf(50, 0);
   const uint64_t alone = CyclesOf(400, 0);
-  EXPECT_EQ(Count(Statistic::kTxSpilled), 0U);
+  EXPECT_EQ(Count(0, Statistic::kTxSpilled), 0U);
   constexpr uint32_t kMessages = 90;  // In 144 slots; the ring has 64.
   (void)CyclesOf(2 * kMessages, kMessages);
   EXPECT_EQ(posted_[kStuck], kMessages);
   const uint64_t beside = CyclesOf(400, kMessages);
   EXPECT_LT(beside, alone + alone / 9) << "alone " << alone;
-  EXPECT_GE(Count(Statistic::kTxSpilled), kMessages / 2);
+  EXPECT_GE(Count(0, Statistic::kTxSpilled), kMessages / 2);
   EXPECT_EQ(received_[kStuck].size(), 0U);
   Unstick();
 }
@@ -204,7 +190,7 @@ TEST_F(NicSpillTest, WithoutASpillAreaTheRingWaits) {
     return posted > 64;
   }));
   posted_[kStuck] = posted;
-  EXPECT_EQ(Count(Statistic::kTxSpilled), 0U);
+  EXPECT_EQ(Count(0, Statistic::kTxSpilled), 0U);
   Unstick();
 }
 
@@ -220,7 +206,7 @@ TEST_P(NicSpillModeTest, SpilledPayloadSurvivesABadNetwork) {
   Open({.tx_log2 = 6, .ordered = GetParam(), .spill = true}, options);
   for (uint32_t round = 1; round <= 3; ++round) {
     (void)CyclesOf(300, round * 90);
-    EXPECT_GE(Count(Statistic::kTxSpilled), round * 40);
+    EXPECT_GE(Count(0, Statistic::kTxSpilled), round * 40);
     Unstick();
   }
 }
@@ -254,7 +240,7 @@ TEST_F(NicSpillTest, AnAreaThatTheHostRefusesIsNotUsed) {
     return posted > 64;
   }));
   posted_[kStuck] = posted;
-  EXPECT_EQ(Count(Statistic::kDmaWriteErrors), 1U);
+  EXPECT_EQ(Count(0, Statistic::kDmaWriteErrors), 1U);
   Unstick();
 }
 
