@@ -37,12 +37,36 @@ int PrintManual();
 
 int ShowInfo(bool json);
 
+inline constexpr const char* kSysfs = "/sys";
+
+struct PciOptions {
+  bool json = false;
+  std::string address;         // Of one function.
+  std::string sysfs = kSysfs;  // Tests bring their own.
+};
+int ListFunctions(const PciOptions& options);
+// Gives the function to vfio-pci, or back.
+int BindFunction(const PciOptions& options, bool bind);
+
+struct DeviceCommandOptions {
+  bool json = false;
+  std::string device;  // As `OpenChosen` takes it.
+};
+int ResetDevice(const DeviceCommandOptions& options);
+int ShowRegisters(const DeviceCommandOptions& options);
+int SelfTest(const DeviceCommandOptions& options);
+
 struct StatsOptions {
   bool json = false;
   bool all = false;                  // Also those that are 0.
   std::string file;                  // Written by FI_HEDDLE_STATISTICS.
+  std::string device;                // To watch; as `OpenChosen` takes it.
+  double watch_seconds = 0;          // 0: once.
+  unsigned watch_times = 0;          // 0: until it is ended.
   std::vector<std::string> command;  // A program to run, with its arguments.
 };
 int ShowStats(const StatsOptions& options);
+// Of `device`, over and over.
+int WatchStats(const StatsOptions& options);
 
 }  // namespace heddle::tool

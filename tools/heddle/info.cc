@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle info: the devices, and why one is not offered.
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <endian.h>
-#include <rdma/fabric.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <bit>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +19,7 @@
 #include "host/lib/core/device_kind.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "tools/heddle/command.h"
+#include "tools/heddle/device_choice.h"
 #include "tools/heddle/settings_state.h"
 
 namespace heddle::tool {
@@ -29,27 +27,6 @@ namespace {
 
 namespace text = contract::text;
 using Json = nlohmann::ordered_json;
-
-// The simulator that libheddle.so.1 would load; empty when there is none.
-std::string FindSimulator(const std::string& path) {
-  Dl_info library{};
-  if (!path.empty() ||
-      dladdr(reinterpret_cast<const void*>(&fi_getinfo), &library) == 0) {
-    return path;
-  }
-  std::error_code error;
-  const auto file = std::filesystem::canonical(library.dli_fname, error);
-  if (error) {
-    return {};
-  }
-  for (const std::string& candidate :
-       SimulatorCandidates({}, false, file.parent_path().string())) {
-    if (std::filesystem::exists(candidate, error)) {
-      return candidate;
-    }
-  }
-  return {};
-}
 
 std::vector<std::string> CapabilityNames(uint64_t bits) {
   std::vector<std::string> names;
@@ -100,15 +77,9 @@ Json Probe(const std::string& kind, const core::Settings& settings) {
   if (!address.has_value()) {
     return Refused(kind, "has no address; set FI_HEDDLE_IP");
   }
-  SimulatorOptions options = {
-      .path = FindSimulator(settings.sim_path),
-      .settings = {{"address", address->IpText()}, {"wire", settings.wire}}};
-  if (settings.payload_mtu_named) {
-    options.settings.emplace_back("payload_mtu",
-                                  std::to_string(settings.payload_mtu));
-  }
   std::string message;
-  const auto opened = OpenDevice(kind, options, message);
+  const auto opened = OpenDevice(
+      kind, SimulatorOptionsOf(settings, address->IpText()), message);
   if (!opened.ok()) {
     return Refused(kind, message);
   }

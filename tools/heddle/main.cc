@@ -26,7 +26,49 @@ struct Request {
   bool no_crc = false;
   DecodeOptions decode;
   StatsOptions stats;
+  PciOptions pci;
+  DeviceCommandOptions device;
 };
+
+constexpr const char* kDeviceHelp =
+    "soft or rtl, one of this command's own, or the PCI address of a function "
+    "that vfio-pci drives; without it what FI_HEDDLE_DEVICE says";
+
+void AddPci(CLI::App& app, Request& request) {
+  CLI::App* const list = app.add_subcommand(
+      "list",
+      "NICs in PCI: driver, IOMMU group, NUMA node, link, contract version");
+  CLI::App* const bind = app.add_subcommand(
+      "bind", "Give a PCI function to vfio-pci, and to it alone");
+  CLI::App* const unbind = app.add_subcommand(
+      "unbind", "Take a PCI function from vfio-pci; the kernel chooses again");
+  for (CLI::App* const command : {list, bind, unbind}) {
+    command->add_flag("--json", request.json, "Print one JSON object");
+    command->add_option("--sysfs", request.pci.sysfs, "Where sysfs is")
+        ->group("");  // For tests.
+  }
+  for (CLI::App* const command : {bind, unbind}) {
+    command
+        ->add_option("FUNCTION", request.pci.address,
+                     "PCI address, such as 0000:01:00.0")
+        ->required();
+  }
+}
+
+void AddDevice(CLI::App& app, Request& request) {
+  CLI::App* const reset =
+      app.add_subcommand("reset", "Bring a device to its power-on state");
+  CLI::App* const regs =
+      app.add_subcommand("regs", "Print the registers of a device");
+  CLI::App* const selftest = app.add_subcommand(
+      "selftest",
+      "Bring a device up step by step: identity, registers, host memory, "
+      "interrupts, wire, rings; each step says what it proved");
+  for (CLI::App* const command : {reset, regs, selftest}) {
+    command->add_flag("--json", request.json, "Print one JSON object");
+    command->add_option("DEVICE", request.device.device, kDeviceHelp);
+  }
+}
 
 void AddInfo(CLI::App& app, Request& request) {
   CLI::App* const info = app.add_subcommand(
@@ -67,6 +109,19 @@ void AddStats(CLI::App& app, Request& request) {
   auto* const file = stats->add_option(
       "-f,--file", request.stats.file,
       "File that programs wrote by FI_HEDDLE_STATISTICS; sums over devices");
+  auto* const watch =
+      stats
+          ->add_option("-w,--watch", request.stats.watch_seconds,
+                       "Print what was counted in each so many seconds (1), "
+                       "until ended; JSON: an object per line")
+          ->expected(0, 1)
+          ->default_str("1")
+          ->check(CLI::Range(0.01, 86400.0));
+  stats
+      ->add_option("-n,--times", request.stats.watch_times, "End after so many")
+      ->needs(watch);
+  stats->add_option("-d,--device", request.stats.device, kDeviceHelp)
+      ->excludes(file);
   stats
       ->add_option("PROGRAM", request.stats.command,
                    "Program to run, behind --, and its arguments")
@@ -85,12 +140,26 @@ int Run(const std::string& command, Request& request) {
     request.decode.has_crc = !request.no_crc;
     return Decode(request.decode);
   }
-  request.stats.json = request.json;
-  return ShowStats(request.stats);
+  if (command == "stats") {
+    request.stats.json = request.json;
+    return request.stats.watch_seconds > 0 || !request.stats.device.empty()
+               ? WatchStats(request.stats)
+               : ShowStats(request.stats);
+  }
+  request.pci.json = request.json;
+  request.device.json = request.json;
+  return command == "list"     ? ListFunctions(request.pci)
+         : command == "bind"   ? BindFunction(request.pci, /*bind=*/true)
+         : command == "unbind" ? BindFunction(request.pci, /*bind=*/false)
+         : command == "reset"  ? ResetDevice(request.device)
+         : command == "regs"   ? ShowRegisters(request.device)
+                               : SelfTest(request.device);
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Looks at Heddle NICs, their settings and their traffic.");
+  CLI::App app(
+      "Looks at Heddle NICs, their settings and their traffic, and brings them "
+      "up.");
   app.name("heddle");
   app.set_version_flag("--version", std::string("heddle ") + HEDDLE_VERSION);
   app.require_subcommand(1);
@@ -102,6 +171,8 @@ int Main(int argc, char** argv) {
   AddParams(app, request);
   AddDecode(app, request);
   AddStats(app, request);
+  AddPci(app, request);
+  AddDevice(app, request);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // Help or version.

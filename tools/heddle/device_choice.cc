@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/heddle/device_choice.h"
+
+#include <dlfcn.h>
+#include <rdma/fabric.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "driver/device/function.h"
+#include "driver/vfio/pci_function.h"
+#include "host/lib/core/address.h"
+#include "host/lib/core/device_kind.h"
+#include "tools/heddle/command.h"
+#include "tools/heddle/settings_state.h"
+
+namespace heddle::tool {
+namespace {
+
+// The simulator that libheddle.so.1 would load; empty when there is none.
+std::string FindSimulator(const std::string& path) {
+  Dl_info library{};
+  if (!path.empty() ||
+      dladdr(reinterpret_cast<const void*>(&fi_getinfo), &library) == 0) {
+    return path;
+  }
+  std::error_code error;
+  const auto file = std::filesystem::canonical(library.dli_fname, error);
+  if (error) {
+    return {};
+  }
+  for (const std::string& candidate :
+       SimulatorCandidates({}, false, file.parent_path().string())) {
+    if (std::filesystem::exists(candidate, error)) {
+      return candidate;
+    }
+  }
+  return {};
+}
+
+// `address` is empty for the first there is.
+OpenedDevice OpenFunctionAt(std::string address, const std::string& vf_token) {
+  const FunctionAccess access = {.vf_token = vf_token};
+  const auto all = FindFunctions(access.sysfs);
+  if (address.empty() && all.empty()) {
+    throw CommandError(
+        "no Heddle NIC in PCI; `heddle info` shows what there is");
+  }
+  if (address.empty()) {
+    address = all.front().address.ToString();
+  }
+  std::string message;
+  auto opened = OpenFunction(address, access, message);
+  if (!opened.ok()) {
+    throw CommandError(message);
+  }
+  return std::move(opened.value());
+}
+
+}  // namespace
+
+SimulatorOptions SimulatorOptionsOf(const core::Settings& settings,
+                                    const std::string& address) {
+  SimulatorOptions options = {
+      .path = FindSimulator(settings.sim_path),
+      .settings = {{"address", address}, {"wire", settings.wire}}};
+  if (settings.payload_mtu_named) {
+    options.settings.emplace_back("payload_mtu",
+                                  std::to_string(settings.payload_mtu));
+  }
+  return options;
+}
+
+OpenedDevice OpenChosen(const std::string& name) {
+  const core::Settings settings = AcceptedSettings();
+  if (const auto address = vfio::PciAddress::Parse(name)) {
+    return OpenFunctionAt(address->ToString(), settings.vf_token);
+  }
+  const std::string kind = !name.empty() ? name
+                           : settings.device.empty()
+                               ? std::string(core::kDefaultKind)
+                               : settings.device;
+  if (kind == core::kVfioKind) {
+    return OpenFunctionAt(settings.function, settings.vf_token);
+  }
+  const auto address = core::OwnAddress(settings, AF_UNSPEC);
+  if (!address.has_value()) {
+    throw CommandError(kind + " has no address; set FI_HEDDLE_IP");
+  }
+  std::string message;
+  auto opened = OpenDevice(
+      kind, SimulatorOptionsOf(settings, address->IpText()), message);
+  if (!opened.ok()) {
+    throw CommandError(message);
+  }
+  return std::move(opened.value());
+}
+
+}  // namespace heddle::tool
