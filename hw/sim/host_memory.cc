@@ -55,21 +55,22 @@ Result<Iova> HostMemory::Map(uint64_t iova, size_t bytes) {
   return Iova{iova};
 }
 
-void HostMemory::Unmap(uint64_t iova, size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  const uint64_t end = iova + bytes;
+void HostMemory::FinishReads(uint64_t first, uint64_t last) {
   for (const uint16_t id : read_ids_) {
     for (Read& read : reads_[id]) {
-      if (!read.sampled && read.burst.address < end &&
-          read.burst.End() > iova) {
+      if (!read.sampled && read.burst.address <= last &&
+          read.burst.End() > first) {
         SampleRead(read);
       }
     }
   }
+}
+
+void HostMemory::FinishWrites(uint64_t first, uint64_t last) {
   const bool written = std::any_of(
-      writes_.begin(), writes_.end(), [iova, end](const Write& write) {
+      writes_.begin(), writes_.end(), [first, last](const Write& write) {
         return write.complete && !write.committed &&
-               write.burst.address < end && write.burst.End() > iova;
+               write.burst.address <= last && write.burst.End() > first;
       });
   for (Write& write : writes_) {
     // All of them, in order: committing only those of the range could overtake
@@ -78,7 +79,45 @@ void HostMemory::Unmap(uint64_t iova, size_t bytes) {
       Commit(write);
     }
   }
+}
+
+void HostMemory::Unmap(uint64_t iova, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  FinishReads(iova, iova + bytes - 1);
+  FinishWrites(iova, iova + bytes - 1);
   ranges_.Remove(iova, bytes);
+}
+
+void HostMemory::Quiesce(const std::function<void()>& work) {
+  const std::lock_guard lock(mutex_);
+  FinishReads(0, UINT64_MAX);
+  FinishWrites(0, UINT64_MAX);
+  work();
+}
+
+std::span<uint8_t> HostMemory::Piece(uint64_t iova, uint64_t bytes,
+                                     bool write) const {
+  if (options_.mapped != nullptr) {
+    return options_.mapped->Find(iova, bytes, write);
+  }
+  bool mapped = false;
+  const uint64_t run = ranges_.Run(iova, bytes, &mapped);
+  return mapped ? std::span(Pointer(iova), run) : std::span<uint8_t>();
+}
+
+bool HostMemory::Covers(uint64_t iova, uint64_t bytes) const {
+  if (options_.mapped == nullptr) {
+    return ranges_.Covers(iova, bytes);
+  }
+  for (uint64_t done = 0; done < bytes;) {
+    const auto piece =
+        options_.mapped->Find(iova + done, bytes - done, /*write=*/true);
+    if (piece.empty()) {
+      return false;
+    }
+    done += piece.size();
+  }
+  return true;
 }
 
 void HostMemory::Log(bool write, const Burst& burst, uint64_t address,
@@ -164,13 +203,12 @@ void HostMemory::SampleReadBeat(const Burst& burst, uint32_t index,
   beat.response = AxiResponse::kSlvErr;
   beat.data.fill(kPoison);
   for (uint64_t at = start; at < end;) {
-    bool mapped = false;
-    const uint64_t run = ranges_.Run(at, end - at, &mapped);
-    if (mapped) {
-      std::memcpy(&beat.data[at - lane_base], Pointer(at), run);
+    const std::span<uint8_t> piece = Piece(at, end - at, /*write=*/false);
+    if (!piece.empty()) {
+      std::memcpy(&beat.data[at - lane_base], piece.data(), piece.size());
       beat.response = AxiResponse::kOkay;
     }
-    at += run;
+    at += std::max<uint64_t>(piece.size(), 1);
   }
   if (beat.response != AxiResponse::kOkay) {
     Log(false, burst, start, end - start);
@@ -197,11 +235,18 @@ void HostMemory::AcceptWriteBeat(const AxiFromDevice& device) {
 
 void HostMemory::CommitBytes(uint64_t iova, const uint8_t* data,
                              uint64_t bytes) {
-  uint8_t* const target = Pointer(iova);
+  const std::span<uint8_t> piece = Piece(iova, bytes, /*write=*/true);
+  if (piece.size() < bytes) {  // Mapped in pieces that are not neighbours.
+    CommitBytes(iova, data, piece.size());
+    CommitBytes(iova + piece.size(), data + piece.size(), bytes - piece.size());
+    return;
+  }
+  uint8_t* const target = piece.data();
   constexpr uint64_t kCell = 8;
   constexpr uint64_t kEntry = 64;
-  const bool entry = bytes == kEntry && iova % kEntry == 0;
-  const bool cell = bytes == kCell && iova % kCell == 0;
+  const bool aligned = reinterpret_cast<uintptr_t>(target) % kCell == 0;
+  const bool entry = bytes == kEntry && iova % kEntry == 0 && aligned;
+  const bool cell = bytes == kCell && iova % kCell == 0 && aligned;
   if (entry || cell) {
     std::memcpy(target, data, bytes - kCell);
     ReleaseStore(target + bytes - kCell, data + bytes - kCell);
@@ -246,7 +291,7 @@ void HostMemory::Commit(Write& write) {
       cycle_ + 1 + random_.Below(options_.response_delay_cycles);
   write.response = AxiResponse::kOkay;
   for (const Run& run : runs) {
-    if (!ranges_.Covers(run.iova, run.length)) {
+    if (!Covers(run.iova, run.length)) {
       Log(true, write.burst, run.iova, run.length);
       write.response = AxiResponse::kSlvErr;
       return;

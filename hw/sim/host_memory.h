@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "driver/device.h"
 #include "driver/result.h"
+#include "hw/sim/mapped_memory.h"
 #include "hw/sim/random.h"
 #include "hw/sim/range_table.h"
 
@@ -84,6 +86,9 @@ struct MemoryOptions {
   // being addresses of this process.
   std::span<uint8_t> arena;
   uint64_t arena_iova = 0;
+  // When not null: what is mapped, and where; `Map` does not serve it. Outlives
+  // the memory, which looks at it under its lock (`Quiesce`).
+  const MappedMemory* mapped = nullptr;
 };
 
 // One access that was refused.
@@ -122,6 +127,10 @@ class HostMemory {
   // accepted before are done when it returns; later ones are refused unless
   // another range holds their bytes.
   void Unmap(uint64_t iova, size_t bytes);
+
+  // Calls `work` when all accesses accepted before are done, while none is
+  // accepted.
+  void Quiesce(const std::function<void()>& work);
 
   // Once per clock cycle: `Drive` before the device's outputs settle, then
   // `Sample` with the settled outputs.
@@ -183,6 +192,11 @@ class HostMemory {
   };
 
   uint8_t* Pointer(uint64_t iova) const;
+  // As `MappedMemory::Find`.
+  std::span<uint8_t> Piece(uint64_t iova, uint64_t bytes, bool write) const;
+  bool Covers(uint64_t iova, uint64_t bytes) const;
+  void FinishReads(uint64_t first, uint64_t last);
+  void FinishWrites(uint64_t first, uint64_t last);
   void CheckBurst(const Burst& burst);
   void AcceptRead(const AxiFromDevice& device);
   void AcceptWriteBeat(const AxiFromDevice& device);

@@ -18,6 +18,13 @@ Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& /*options*/,
   return Errno{ENOTSUP};
 }
 
+Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& /*options*/,
+                              const MappedMemory& /*memory*/,
+                              std::string* message) {
+  *message = kAbsent;
+  return Errno{ENOTSUP};
+}
+
 Result<uint64_t> RtlCapability(std::string* message) {
   *message = kAbsent;
   return Errno{ENOTSUP};

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -55,6 +56,11 @@ class RtlDevice : public Device {
   int interrupt_fd(uint32_t vector) override { return interrupts_.Fd(vector); }
   Result<bool> Reset() override;
   bool failed() const override { return failed_ || lost_; }
+
+  // Calls `work` while the device accesses no memory.
+  void Exclusively(const std::function<void()>& work) {
+    node_->memory().Quiesce(work);
+  }
   std::string failure() const override;
 
   static constexpr uint64_t kTickNs = 100000;

@@ -34,6 +34,22 @@ Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& options,
   return std::unique_ptr<Device>(std::move(device.value()));
 }
 
+Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& options,
+                              const MappedMemory& memory,
+                              std::string* message) {
+  DeviceOptions own = options;
+  own.memory.mapped = &memory;
+  auto device = RtlDevice::Open(own, message);
+  if (!device.ok()) {
+    return device.error();
+  }
+  RtlDevice* const rtl = device.value().get();
+  return RtlOnMemory{.device = std::move(device.value()),
+                     .exclusively = [rtl](const std::function<void()>& work) {
+                       rtl->Exclusively(work);
+                     }};
+}
+
 Result<uint64_t> RtlCapability(std::string* message) {
   MemoryOptions options;
   options.bus_bytes = NicModel::BusBytes();

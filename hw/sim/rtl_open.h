@@ -2,12 +2,14 @@
 // Knows and opens the device `rtl`, in a simulator that has one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "driver/device.h"
 #include "driver/result.h"
 #include "hw/sim/device_options.h"
+#include "hw/sim/mapped_memory.h"
 
 namespace heddle::sim {
 
@@ -15,6 +17,17 @@ namespace heddle::sim {
 // without the NIC's model (HEDDLE_RTL_DEVICE).
 Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& options,
                                         std::string* message);
+
+// One whose host memory others map and unmap.
+struct RtlOnMemory {
+  std::unique_ptr<Device> device;
+  // Calls `work` while the device accesses no memory.
+  std::function<void(const std::function<void()>& work)> exclusively;
+};
+
+// `memory` outlives the device. Errors: as above.
+Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& options,
+                              const MappedMemory& memory, std::string* message);
 
 // The capability register of the NIC's model: of one made for this, connected
 // to nothing. Errors: EIO when the model fails; ENOTSUP as above.

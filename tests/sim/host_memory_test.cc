@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -351,6 +353,80 @@ TEST(HostMemoryTest, StallsDelayButLoseNothing) {
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(),
                            bench.arena.begin() + 4096 + 13));
     EXPECT_EQ(bench.master.beats.size(), 16u);
+  }
+}
+
+// Neighbours as the device sees them, in two places that are none; the second
+// may only be read.
+class TwoPieces final : public MappedMemory {
+ public:
+  std::span<uint8_t> Find(uint64_t iova, uint64_t bytes,
+                          bool write) const override {
+    if (gone || iova < kBase || iova >= kBase + 2 * kPiece) {
+      return {};
+    }
+    const uint64_t at = (iova - kBase) % kPiece;
+    const size_t which = (iova - kBase) / kPiece;
+    if (write && which == 1 && !writable) {
+      return {};
+    }
+    return std::span(memory[which]).subspan(at, std::min(bytes, kPiece - at));
+  }
+
+  static constexpr uint64_t kPiece = 96;
+  mutable std::array<std::array<uint8_t, 200>, 2> memory{};
+  bool writable = true;
+  bool gone = false;
+};
+
+TEST(HostMemoryTest, MappedMemoryIsReachedWhereItIs) {
+  TwoPieces pieces;
+  MemoryOptions options;
+  options.mapped = &pieces;
+  Bench bench(options, false);
+  std::vector<uint8_t> data(128);
+  std::iota(data.begin(), data.end(), uint8_t{1});
+  bench.master.Write(1, kBase + 32, data);
+  ASSERT_TRUE(bench.master.Finish());
+  EXPECT_EQ(bench.master.responses.at(0).response, AxiResponse::kOkay);
+  for (size_t i = 0; i < data.size(); ++i) {
+    const size_t at = 32 + i;
+    EXPECT_EQ(pieces.memory[at / TwoPieces::kPiece][at % TwoPieces::kPiece],
+              data[i]);
+  }
+  bench.master.Read(1, kBase + 64, 1);
+  ASSERT_TRUE(bench.master.Finish());
+  EXPECT_EQ(bench.master.beats.at(0).data[0], data[32]);
+  EXPECT_EQ(bench.master.beats.at(0).data[63], data[95]);
+  // One byte of it cannot be written: none is.
+  pieces.writable = false;
+  bench.master.Write(1, kBase + 40, std::vector<uint8_t>(57, 0xee));
+  ASSERT_TRUE(bench.master.Finish());
+  EXPECT_EQ(bench.master.responses.at(1).response, AxiResponse::kSlvErr);
+  EXPECT_EQ(pieces.memory[0][40], data[8]);
+}
+
+TEST(HostMemoryTest, WhatWasAcceptedIsDoneBeforeMappedMemoryGoes) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    TwoPieces pieces;
+    MemoryOptions options = Seeded(seed);
+    options.mapped = &pieces;
+    Bench bench(options, false);
+    pieces.memory[0][64] = 0x33;
+    bench.master.Write(1, kBase, std::vector<uint8_t>(64, 0xee));
+    bench.master.Read(1, kBase + 64, 1);
+    for (int i = 0; i < 4; ++i) {
+      bench.master.Cycle();  // Both are accepted, neither is done.
+    }
+    bench.memory.Quiesce([&] {
+      EXPECT_EQ(pieces.memory[0][0], 0xee);
+      pieces.memory[0].fill(0);
+      pieces.gone = true;
+    });
+    ASSERT_TRUE(bench.master.Finish());
+    EXPECT_EQ(bench.master.beats.at(0).data[0], 0x33);
+    EXPECT_EQ(pieces.memory[0][0], 0);
   }
 }
 

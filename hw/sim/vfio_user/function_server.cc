@@ -77,8 +77,8 @@ void FunctionServer::Say(const std::string& what) const {
   std::fprintf(stderr, "heddle-nicd: %s: %s\n", path_.c_str(), what.c_str());
 }
 
-void FunctionServer::Run(int stop_fd) {
-  for (;;) {
+void FunctionServer::Run(int stop_fd, FunctionSwitch* power) {
+  for (bool goes_on = true; goes_on;) {
     std::array<pollfd, 2> fds = {
         {{stop_fd, POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
@@ -88,29 +88,37 @@ void FunctionServer::Run(int stop_fd) {
     if (fds[0].revents != 0) {
       return;
     }
-    OwnedFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!client.valid()) {
-      continue;
-    }
-    Say("client connected");
-    bool goes_on = true;
-    try {
-      goes_on = Serve(std::move(client), stop_fd);
-    } catch (const std::exception& exception) {
-      Say(std::string("client ended: ") + exception.what());
-    }
-    function_->Detach();
-    if (!goes_on) {
-      return;
-    }
+    Admit(stop_fd, power, &goes_on);
   }
 }
 
-bool FunctionServer::Serve(OwnedFd client, int stop_fd) {
+void FunctionServer::Admit(int stop_fd, FunctionSwitch* power, bool* goes_on) {
+  OwnedFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!client.valid()) {
+    return;
+  }
+  if (power != nullptr && !power->on()) {
+    Say("client turned away: the virtual function is off");
+    return;
+  }
+  Say("client connected");
+  try {
+    *goes_on = Serve(std::move(client), stop_fd, power);
+  } catch (const std::exception& exception) {
+    Say(std::string("client ended: ") + exception.what());
+  }
+  function_->Detach();
+}
+
+bool FunctionServer::Serve(OwnedFd client, int stop_fd, FunctionSwitch* power) {
   Connection connection(std::move(client), *function_);
-  constexpr size_t kFirstVector = 2;
+  constexpr size_t kFirstVector = 3;
   std::array<pollfd, kFirstVector + NicFunction::kVectors> fds{};
   fds[0] = {.fd = stop_fd, .events = POLLIN, .revents = 0};
+  // A negative descriptor is never ready.
+  fds[2] = {.fd = power == nullptr ? -1 : power->changed_fd(),
+            .events = POLLIN,
+            .revents = 0};
   for (uint32_t i = 0; i < NicFunction::kVectors; ++i) {
     fds[kFirstVector + i] = {
         .fd = function_->raised_fd(i), .events = POLLIN, .revents = 0};
@@ -127,6 +135,13 @@ bool FunctionServer::Serve(OwnedFd client, int stop_fd) {
     }
     if (fds[0].revents != 0) {
       return false;
+    }
+    if (fds[2].revents != 0) {
+      power->Forget();
+      if (!power->on()) {
+        Say("client ended: the virtual function was turned off");
+        return true;
+      }
     }
     for (uint32_t i = 0; i < NicFunction::kVectors; ++i) {
       if (fds[kFirstVector + i].revents != 0) {

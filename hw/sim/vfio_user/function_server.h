@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driver/result.h"
+#include "hw/sim/vfio_user/function_switch.h"
 #include "hw/sim/vfio_user/nic_function.h"
 #include "hw/sim/vfio_user/owned_fd.h"
 
@@ -28,7 +29,8 @@ class FunctionServer {
   FunctionServer& operator=(const FunctionServer&) = delete;
 
   // Until `stop_fd` is readable. Writes a line to stderr for each client.
-  void Run(int stop_fd);
+  // While `power`, when not null, is off, clients are turned away.
+  void Run(int stop_fd, FunctionSwitch* power = nullptr);
 
  private:
   FunctionServer(std::string path, OwnedFd listener,
@@ -38,7 +40,8 @@ class FunctionServer {
         function_(std::move(function)) {}
 
   // False when the server is to stop.
-  bool Serve(OwnedFd client, int stop_fd);
+  bool Serve(OwnedFd client, int stop_fd, FunctionSwitch* power);
+  void Admit(int stop_fd, FunctionSwitch* power, bool* goes_on);
   void Say(const std::string& what) const;
 
   const std::string path_;

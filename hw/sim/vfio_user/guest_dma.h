@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's memory as the soft device reaches it.
+// A client's memory as the devices reach it.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "hw/sim/mapped_memory.h"
 #include "hw/sim/soft/engine/dma_port.h"
 #include "hw/sim/vfio_user/guest_memory.h"
 
@@ -17,7 +18,7 @@ namespace heddle::sim::vfio_user {
 // Nothing is reached while the function is not bus master.
 //
 // Thread safety: as GuestMemory, the device's lock.
-class GuestDma final : public soft::DmaPort {
+class GuestDma final : public soft::DmaPort, public MappedMemory {
  public:
   GuestMemory& memory() { return memory_; }
   void set_bus_master(bool on) { bus_master_ = on; }
@@ -28,6 +29,18 @@ class GuestDma final : public soft::DmaPort {
   // Accesses that were refused.
   uint64_t blocked() const { return memory_.blocked() + blocked_; }
 
+  // Of the device `rtl`, whose accesses come in pieces.
+  std::span<uint8_t> Find(uint64_t iova, uint64_t bytes,
+                          bool write) const override {
+    if (!bus_master_) {
+      return {};
+    }
+    const std::span<uint8_t> piece = memory_.Find(iova, bytes, write);
+    Tell(!piece.empty(), iova, piece.size(), write);
+    return piece;
+  }
+
+  // Of the device `soft`.
   [[nodiscard]] bool Read(uint64_t iova, std::span<uint8_t> out) override {
     if (!Allowed()) {
       return false;
@@ -68,7 +81,7 @@ class GuestDma final : public soft::DmaPort {
   }
 
  private:
-  void Tell(bool served, uint64_t iova, uint64_t bytes, bool write) {
+  void Tell(bool served, uint64_t iova, uint64_t bytes, bool write) const {
     if (served && bytes != 0 && observer_) {
       observer_(iova, bytes, write);
     }

@@ -55,15 +55,15 @@ void NicFunction::Describe(pci::ConfigOptions* config) {
 
 Result<std::unique_ptr<NicFunction>> NicFunction::Open(
     const DeviceOptions& options, const pci::ConfigOptions& config,
-    std::string* message) {
+    std::string* message, DeviceKind kind) {
   pci::ConfigOptions whole = config;
   Describe(&whole);
-  std::unique_ptr<NicFunction> function(new NicFunction(whole));
-  auto device = soft::SoftDevice::Open(options, message, &function->dma_);
+  std::unique_ptr<NicFunction> function(new NicFunction(options, whole, kind));
+  auto device = OpenFunctionDevice(kind, options, function->dma_, message);
   if (!device.ok()) {
     return device.error();
   }
-  function->device_ = std::move(device.value());
+  function->backend_ = std::move(device.value());
   return function;
 }
 
@@ -85,11 +85,11 @@ uint64_t NicFunction::region_bytes(uint32_t region) const {
 bool NicFunction::ReadControl(uint64_t offset, std::span<std::byte> out) {
   const auto at = static_cast<uint32_t>(offset);
   if (IsAligned(offset, out.size(), sizeof(uint64_t))) {
-    Store(out, device_->ReadRegister64(at));
+    Store(out, device().ReadRegister64(at));
     return true;
   }
   if (IsAligned(offset, out.size(), sizeof(uint32_t))) {
-    Store(out, device_->ReadRegister32(at));
+    Store(out, device().ReadRegister32(at));
     return true;
   }
   return false;
@@ -99,11 +99,11 @@ bool NicFunction::WriteControl(uint64_t offset,
                                std::span<const std::byte> bytes) {
   const auto at = static_cast<uint32_t>(offset);
   if (IsAligned(offset, bytes.size(), sizeof(uint64_t))) {
-    device_->WriteRegister64(at, Load<uint64_t>(bytes));
+    device().WriteRegister64(at, Load<uint64_t>(bytes));
     return true;
   }
   if (IsAligned(offset, bytes.size(), sizeof(uint32_t))) {
-    device_->WriteRegister32(at, Load<uint32_t>(bytes));
+    device().WriteRegister32(at, Load<uint32_t>(bytes));
     return true;
   }
   return false;
@@ -144,7 +144,7 @@ bool NicFunction::WriteRegion(uint32_t region, uint64_t offset,
         return false;
       }
       const Doorbell doorbell =
-          device_->doorbell(static_cast<uint32_t>(offset));
+          device().doorbell(static_cast<uint32_t>(offset));
       doorbell.notify(doorbell.cookie, doorbell.bar2_offset,
                       Load<uint64_t>(bytes));
       return true;
@@ -172,7 +172,12 @@ bool NicFunction::WriteConfig(uint64_t offset,
 }
 
 void NicFunction::FollowConfig() {
-  device_->Exclusively([&] { dma_.set_bus_master(config_.bus_master()); });
+  backend_.exclusively([&] { dma_.set_bus_master(config_.bus_master()); });
+  const uint16_t active = config_.active_functions();
+  if (active != virtual_functions_ && on_virtual_functions_) {
+    on_virtual_functions_(active);
+  }
+  virtual_functions_ = active;
 }
 
 uint32_t NicFunction::interrupts(uint32_t index) const {
@@ -210,7 +215,7 @@ void NicFunction::Forward(uint32_t vector) {
 Result<bool> NicFunction::MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
                                  uint64_t offset, bool writable) {
   Result<bool> done = true;
-  device_->Exclusively([&] {
+  backend_.exclusively([&] {
     done = dma_.memory().Map(iova, bytes, std::move(file), offset, writable);
   });
   return done;
@@ -218,7 +223,7 @@ Result<bool> NicFunction::MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
 
 Result<size_t> NicFunction::UnmapDma(uint64_t first, uint64_t last) {
   Result<size_t> done = size_t{0};
-  device_->Exclusively([&] { done = dma_.memory().Unmap(first, last); });
+  backend_.exclusively([&] { done = dma_.memory().Unmap(first, last); });
   return done;
 }
 
@@ -226,13 +231,13 @@ void NicFunction::Reset() {
   msix_.fill(std::byte{0});
   config_.Reset();
   FollowConfig();
-  if (!device_->Reset().ok()) {
+  if (!device().Reset().ok()) {
     // Its status register says so to whoever looks.
   }
 }
 
 void NicFunction::Detach() {
-  device_->Exclusively([&] {
+  backend_.exclusively([&] {
     dma_.set_bus_master(false);
     (void)dma_.memory().Unmap(0, UINT64_MAX);
   });
@@ -242,6 +247,14 @@ void NicFunction::Detach() {
   error_ = OwnedFd();
   request_ = OwnedFd();
   Reset();
+  if (!device().failed()) {
+    return;
+  }
+  std::string message;  // Without another, the next client finds it failed.
+  auto another = OpenFunctionDevice(kind_, options_, dma_, &message);
+  if (another.ok()) {
+    std::swap(backend_, another.value());
+  }
 }
 
 }  // namespace heddle::sim::vfio_user

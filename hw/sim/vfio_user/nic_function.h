@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,8 +16,8 @@
 #include "hw/sim/device_options.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/pci/config_space.h"
-#include "hw/sim/soft/soft_device.h"
 #include "hw/sim/vfio_user/function.h"
+#include "hw/sim/vfio_user/function_device.h"
 #include "hw/sim/vfio_user/guest_dma.h"
 
 namespace heddle::sim::vfio_user {
@@ -24,14 +25,14 @@ namespace heddle::sim::vfio_user {
 // BAR0 holds the registers, BAR2 the doorbells, BAR4 the MSI-X table, whose
 // entries the client interprets. All BARs are trapped: a write is an event.
 //
-// Thread safety: its session's thread; the device has one of its own, and one
+// Thread safety: its session's thread; the device has one of its own, and a
 // lock over all accesses to the client's memory.
 class NicFunction final : public Function {
  public:
   // Errors: those of the device, one line in `message`.
   static Result<std::unique_ptr<NicFunction>> Open(
       const DeviceOptions& options, const pci::ConfigOptions& config,
-      std::string* message);
+      std::string* message, DeviceKind kind = DeviceKind::kSoft);
 
   uint64_t region_bytes(uint32_t region) const override;
   bool ReadRegion(uint32_t region, uint64_t offset,
@@ -46,15 +47,21 @@ class NicFunction final : public Function {
   Result<size_t> UnmapDma(uint64_t first, uint64_t last) override;
   void Reset() override;
 
-  // The client has gone: as after power-on, no memory, no interrupts.
+  // The client has gone: as after power-on, no memory, no interrupts. A device
+  // that failed is another one from now on.
   void Detach();
+
+  // Called with the number of virtual functions that are on, when it changes.
+  void OnVirtualFunctions(std::function<void(uint16_t active)> listener) {
+    on_virtual_functions_ = std::move(listener);
+  }
 
   static constexpr uint32_t kVectors = InterruptFds::kVectors;
   // Readable when the device has raised the vector; then call `Forward`.
-  int raised_fd(uint32_t vector) { return device_->interrupt_fd(vector); }
+  int raised_fd(uint32_t vector) {
+    return backend_.device->interrupt_fd(vector);
+  }
   void Forward(uint32_t vector);
-
-  uint64_t blocked_accesses() const { return dma_.blocked(); }
 
   // Of the device's accesses to the client's memory, under the device's lock.
   void Observe(GuestDma::Observer observer) {
@@ -65,23 +72,30 @@ class NicFunction final : public Function {
   static void Describe(pci::ConfigOptions* config);
 
  private:
-  explicit NicFunction(const pci::ConfigOptions& config) : config_(config) {}
+  NicFunction(const DeviceOptions& options, const pci::ConfigOptions& config,
+              DeviceKind kind)
+      : options_(options), kind_(kind), config_(config) {}
 
   bool ReadControl(uint64_t offset, std::span<std::byte> out);
   bool WriteControl(uint64_t offset, std::span<const std::byte> bytes);
   bool WriteConfig(uint64_t offset, std::span<const std::byte> bytes);
   void FollowConfig();
+  Device& device() const { return *backend_.device; }
 
   static constexpr uint64_t kMsixBytes = 4096;
   static constexpr uint32_t kMsixPending = 2048;
 
+  const DeviceOptions options_;
+  const DeviceKind kind_;
   GuestDma dma_;  // Outlives the device.
   pci::ConfigSpace config_;
   std::array<std::byte, kMsixBytes> msix_{};
   std::array<OwnedFd, kVectors> vectors_;
   OwnedFd error_;
   OwnedFd request_;
-  std::unique_ptr<soft::SoftDevice> device_;
+  FunctionDevice backend_;
+  uint16_t virtual_functions_ = 0;  // That are on.
+  std::function<void(uint16_t active)> on_virtual_functions_;
 };
 
 }  // namespace heddle::sim::vfio_user

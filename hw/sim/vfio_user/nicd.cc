@@ -19,6 +19,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/settings.h"
 #include "hw/sim/vfio_user/function_server.h"
+#include "hw/sim/vfio_user/function_switch.h"
 
 namespace heddle::sim::vfio_user {
 namespace {
@@ -27,6 +28,8 @@ struct Arguments {
   std::vector<std::string> settings;  // NAME=VALUE.
   std::vector<std::string> sockets;
   pci::ConfigOptions config;
+  std::string device = "soft";
+  bool all_on = false;
 };
 
 int Complain(const std::string& what) {
@@ -50,7 +53,8 @@ void Describe(CLI::App& app, Arguments* arguments) {
   app.description(
       "Serves the functions of a simulated NIC to virtual machines over "
       "vfio-user, each on its UNIX socket: the first is the physical function, "
-      "the others its virtual ones. Prints a line when all are ready; ends at "
+      "the others its virtual ones, which are there while SR-IOV control of "
+      "the first has turned them on. Prints a line when all are ready; ends at "
       "SIGTERM or SIGINT.");
   app.footer(
       "qemu-system-x86_64 ... "
@@ -69,9 +73,67 @@ void Describe(CLI::App& app, Arguments* arguments) {
                        : std::string();
           },
           ""));
+  app.add_option("-d,--device", arguments->device, "What is behind them")
+      ->check(CLI::IsMember({"soft", "rtl"}))
+      ->capture_default_str();
+  app.add_flag("--all-on", arguments->all_on,
+               "Virtual functions are on from the start (QEMU hides SR-IOV "
+               "from its guests)");
   app.add_option("sockets", arguments->sockets, "Paths of the sockets")
       ->type_name("SOCKET")
       ->required();
+}
+
+struct Functions {
+  // Of the virtual ones; outlives the physical one, which sets them.
+  std::vector<std::unique_ptr<FunctionSwitch>> switches;
+  std::vector<std::unique_ptr<FunctionServer>> servers;
+};
+
+// All of them, or a complaint.
+Functions Open(const Arguments& arguments, const DeviceOptions& options,
+               std::string* complaint) {
+  Functions functions;
+  const DeviceKind kind =
+      arguments.device == "rtl" ? DeviceKind::kRtl : DeviceKind::kSoft;
+  for (size_t i = 1; i < arguments.sockets.size(); ++i) {
+    functions.switches.push_back(
+        std::make_unique<FunctionSwitch>(arguments.all_on));
+  }
+  for (const std::string& socket : arguments.sockets) {
+    const bool physical = functions.servers.empty();
+    pci::ConfigOptions config = arguments.config;
+    config.virtual_functions =
+        physical ? static_cast<uint16_t>(functions.switches.size()) : 0;
+    config.virtual_device = contract::kPciVirtualDevice;
+    if (!physical) {
+      config.device = contract::kPciVirtualDevice;
+    }
+    auto function = NicFunction::Open(options, config, complaint, kind);
+    if (!function.ok()) {
+      complaint->insert(0, socket + ": ");
+      return functions;
+    }
+    if (physical && !arguments.all_on) {
+      std::vector<FunctionSwitch*> all;
+      for (const auto& power : functions.switches) {
+        all.push_back(power.get());
+      }
+      function.value()->OnVirtualFunctions([all](uint16_t active) {
+        for (size_t i = 0; i < all.size(); ++i) {
+          all[i]->Set(i < active);
+        }
+      });
+    }
+    auto server =
+        FunctionServer::Open(socket, std::move(function.value()), complaint);
+    if (!server.ok()) {
+      return functions;
+    }
+    functions.servers.push_back(std::move(server.value()));
+  }
+  complaint->clear();
+  return functions;
 }
 
 int Serve(const Arguments& arguments) {
@@ -93,32 +155,20 @@ int Serve(const Arguments& arguments) {
   sigaddset(&ending, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
 
-  std::vector<std::unique_ptr<FunctionServer>> servers;
-  for (const std::string& socket : arguments.sockets) {
-    pci::ConfigOptions config = arguments.config;
-    if (servers.empty()) {
-      config.virtual_functions =
-          static_cast<uint16_t>(arguments.sockets.size() - 1);
-      config.virtual_device = contract::kPciVirtualDevice;
-    } else {
-      config.device = contract::kPciVirtualDevice;
-    }
-    auto function = NicFunction::Open(settings.value(), config, &message);
-    if (!function.ok()) {
-      return Complain(message.insert(0, socket + ": "));
-    }
-    auto server =
-        FunctionServer::Open(socket, std::move(function.value()), &message);
-    if (!server.ok()) {
-      return Complain(message);
-    }
-    servers.push_back(std::move(server.value()));
+  std::string complaint;
+  Functions functions = Open(arguments, settings.value(), &complaint);
+  auto& servers = functions.servers;
+  if (!complaint.empty()) {
+    return Complain(complaint);
   }
   const OwnedFd stop(eventfd(0, EFD_CLOEXEC));
   std::vector<std::thread> threads;
   threads.reserve(servers.size());
-  for (const auto& server : servers) {
-    threads.emplace_back([&] { server->Run(stop.get()); });
+  for (size_t i = 0; i < servers.size(); ++i) {
+    FunctionSwitch* const power =
+        i == 0 ? nullptr : functions.switches[i - 1].get();
+    threads.emplace_back(
+        [&servers, &stop, power, i] { servers[i]->Run(stop.get(), power); });
   }
   std::printf("heddle-nicd: serving %zu function%s\n", servers.size(),
               servers.size() == 1 ? "" : "s");

@@ -21,87 +21,11 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/vfio_user/channel.h"
+#include "tests/sim/vfio_user/client.h"
 #include "tests/sim/vfio_user/memory_file.h"
 
 namespace heddle::sim::vfio_user {
 namespace {
-
-constexpr uint64_t kPage = 4096;
-
-// A client that asks and waits for the answer.
-class Client {
- public:
-  explicit Client(const std::string& path)
-      : channel_(OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    connected_ =
-        connect(channel_.fd(), reinterpret_cast<const sockaddr*>(&address),
-                sizeof(address)) == 0;
-  }
-  bool connected() const { return connected_; }
-  Channel& channel() { return channel_; }
-
-  bool Greet() { return Ask(Command::kVersion, Bytes(Version{})); }
-
-  // False when the server ended the connection.
-  bool Ask(Command command, const std::vector<std::byte>& body,
-           std::vector<int> fds = {}) {
-    const Header header{
-        .id = ++id_,
-        .command = command,
-        .bytes = static_cast<uint32_t>(sizeof(Header) + body.size()),
-        .flags = 0,
-        .error = 0};
-    if (!channel_.Send(header, body, fds)) {
-      return false;
-    }
-    for (;;) {
-      pollfd readable{.fd = channel_.fd(), .events = POLLIN, .revents = 0};
-      poll(&readable, 1, -1);
-      const Channel::Progress progress = channel_.Receive(&answer);
-      if (progress != Channel::Progress::kMore) {
-        return progress == Channel::Progress::kMessage;
-      }
-    }
-  }
-  template <typename... Parts>
-  static std::vector<std::byte> Bytes(const Parts&... parts) {
-    std::vector<std::byte> body;
-    const auto add = [&](const auto& part) {
-      const auto bytes = std::as_bytes(std::span(&part, 1));
-      body.insert(body.end(), bytes.begin(), bytes.end());
-    };
-    (add(parts), ...);
-    return body;
-  }
-  template <typename T>
-  T Read(uint32_t region, uint64_t offset) {
-    const RegionAccess access{
-        .offset = offset, .region = region, .count = sizeof(T)};
-    EXPECT_TRUE(Ask(Command::kRegionRead, Bytes(access)));
-    EXPECT_EQ(answer.header.error, 0u);
-    T value{};
-    if (answer.body.size() >= sizeof(access) + sizeof(value)) {
-      std::memcpy(&value, answer.body.data() + sizeof(access), sizeof(value));
-    }
-    return value;
-  }
-  template <typename T>
-  void Write(uint32_t region, uint64_t offset, T value) {
-    const RegionAccess access{
-        .offset = offset, .region = region, .count = sizeof(T)};
-    EXPECT_TRUE(Ask(Command::kRegionWrite, Bytes(access, value)));
-  }
-
-  Message answer;
-
- private:
-  Channel channel_;
-  bool connected_ = false;
-  uint16_t id_ = 0;
-};
 
 class FunctionServerTest : public testing::Test {
  protected:
@@ -152,8 +76,8 @@ TEST_F(FunctionServerTest, FunctionAnswersAsAPciDevice) {
   // All of it at once, as QEMU does.
   ASSERT_TRUE(
       client.Ask(Command::kRegionRead,
-                 Client::Bytes(RegionAccess{
-                     .region = VFIO_PCI_CONFIG_REGION_INDEX, .count = kPage})));
+                 Bytes(RegionAccess{.region = VFIO_PCI_CONFIG_REGION_INDEX,
+                                    .count = kPage})));
   EXPECT_EQ(client.answer.body.size(), sizeof(RegionAccess) + kPage);
   EXPECT_EQ(client.Read<uint32_t>(VFIO_PCI_BAR0_REGION_INDEX,
                                   contract::kBar0MagicOffset),
@@ -175,8 +99,7 @@ TEST_F(FunctionServerTest, OddAccessesAreRefused) {
                                  {.offset = 4, .region = 2, .count = 8},
                                  {.offset = 0, .region = 2, .count = 4},
                                  {.offset = 1, .region = 7, .count = 4}}) {
-    ASSERT_TRUE(
-        client.Ask(Command::kRegionWrite, Client::Bytes(access, uint64_t{0})));
+    ASSERT_TRUE(client.Ask(Command::kRegionWrite, Bytes(access, uint64_t{0})));
     EXPECT_NE(client.answer.header.error, 0u)
         << access.region << "+" << access.offset;
   }
@@ -203,14 +126,14 @@ TEST_F(FunctionServerTest, ClientThatTakesNoAnswersIsAskedForNoMore) {
   Start();
   Client client(path_);
   ASSERT_TRUE(client.connected() && client.Greet());
-  const auto body = Client::Bytes(
+  const auto body = Bytes(
       RegionAccess{.region = VFIO_PCI_CONFIG_REGION_INDEX, .count = kPage});
   Header header{.id = 1,
                 .command = Command::kRegionRead,
                 .bytes = static_cast<uint32_t>(sizeof(Header) + body.size()),
                 .flags = 0,
                 .error = 0};
-  std::vector<std::byte> bytes = Client::Bytes(header);
+  std::vector<std::byte> bytes = Bytes(header);
   bytes.insert(bytes.end(), body.begin(), body.end());
   // Until it takes nothing for a while; stopping it ends the test.
   pollfd room{.fd = client.channel().fd(), .events = POLLOUT, .revents = 0};
@@ -236,7 +159,7 @@ TEST_F(FunctionServerTest, FunctionIsAsAfterPowerOnForEachClient) {
               0);
     client.Write<uint16_t>(VFIO_PCI_CONFIG_REGION_INDEX, PCI_COMMAND,
                            PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
-    ASSERT_TRUE(client.Ask(Command::kDmaMap, Client::Bytes(map), {file.fd()}));
+    ASSERT_TRUE(client.Ask(Command::kDmaMap, Bytes(map), {file.fd()}));
     EXPECT_EQ(client.answer.header.error, 0u) << "the mapping of a former one";
   }
 }

@@ -19,6 +19,7 @@
 
 #include "hw/sim/vfio_user/guest_memory.h"
 #include "tests/seed.h"
+#include "tests/sim/vfio_user/client.h"
 #include "tests/sim/vfio_user/memory_file.h"
 
 namespace heddle::sim::vfio_user {
@@ -98,16 +99,6 @@ class RecordedFunction final : public Function {
 
 class SessionTest : public testing::Test {
  protected:
-  template <typename... Parts>
-  static std::vector<std::byte> Body(const Parts&... parts) {
-    std::vector<std::byte> body;
-    const auto add = [&](const auto& part) {
-      const auto bytes = std::as_bytes(std::span(&part, 1));
-      body.insert(body.end(), bytes.begin(), bytes.end());
-    };
-    (add(parts), ...);
-    return body;
-  }
   bool Ask(Command command, std::vector<std::byte> body = {},
            std::vector<OwnedFd> fds = {}, uint32_t flags = 0) {
     Message message;
@@ -120,7 +111,7 @@ class SessionTest : public testing::Test {
     message.fds = std::move(fds);
     return session_->Handle(std::move(message), &answer_);
   }
-  bool Greet() { return Ask(Command::kVersion, Body(Version{})); }
+  bool Greet() { return Ask(Command::kVersion, Bytes(Version{})); }
   template <typename T>
   T Answered() const {
     T value{};
@@ -146,7 +137,7 @@ class SessionTest : public testing::Test {
     set.index = index;
     set.start = start;
     set.count = count;
-    return Ask(Command::kDeviceSetIrqs, Body(set), std::move(fds));
+    return Ask(Command::kDeviceSetIrqs, Bytes(set), std::move(fds));
   }
 
   RecordedFunction function_;
@@ -155,7 +146,7 @@ class SessionTest : public testing::Test {
 };
 
 TEST_F(SessionTest, VersionIsAgreedFirst) {
-  EXPECT_TRUE(Ask(Command::kVersion, Body(Version{.major = 0, .minor = 3})));
+  EXPECT_TRUE(Ask(Command::kVersion, Bytes(Version{.major = 0, .minor = 3})));
   EXPECT_EQ(answer_.header.flags, uint32_t{kFlagReply});
   EXPECT_EQ(answer_.header.id, 42);
   EXPECT_EQ(Answered<Version>().minor, 0);
@@ -169,9 +160,9 @@ TEST_F(SessionTest, VersionIsAgreedFirst) {
 TEST_F(SessionTest, WhatIsNoMessageEndsTheConnection) {
   EXPECT_FALSE(Ask(Command::kDeviceReset));
   EXPECT_EQ(session_->why(), "the first message is not VERSION");
-  EXPECT_FALSE(Ask(Command::kVersion, Body(Version{.major = 1})));
-  EXPECT_FALSE(Ask(Command::kVersion, Body(uint16_t{0})));
-  EXPECT_FALSE(Ask(Command::kVersion, Body(Version{}, 'x')));
+  EXPECT_FALSE(Ask(Command::kVersion, Bytes(Version{.major = 1})));
+  EXPECT_FALSE(Ask(Command::kVersion, Bytes(uint16_t{0})));
+  EXPECT_FALSE(Ask(Command::kVersion, Bytes(Version{}, 'x')));
   EXPECT_TRUE(Greet());
   EXPECT_FALSE(Greet());
   EXPECT_FALSE(Ask(Command::kDeviceReset, {}, {}, kFlagReply));
@@ -179,11 +170,11 @@ TEST_F(SessionTest, WhatIsNoMessageEndsTheConnection) {
        {Command::kDmaMap, Command::kDmaUnmap, Command::kDeviceGetInfo,
         Command::kDeviceGetRegionInfo, Command::kDeviceGetIrqInfo,
         Command::kDeviceSetIrqs, Command::kRegionRead, Command::kRegionWrite}) {
-    EXPECT_FALSE(Ask(command, Body(uint16_t{0}))) << static_cast<int>(command);
+    EXPECT_FALSE(Ask(command, Bytes(uint16_t{0}))) << static_cast<int>(command);
     EXPECT_NE(session_->why().find("a request of 2 bytes"), std::string::npos);
   }
   EXPECT_FALSE(
-      Ask(Command::kRegionWrite, Body(RegionAccess{.count = 9}, uint64_t{0})));
+      Ask(Command::kRegionWrite, Bytes(RegionAccess{.count = 9}, uint64_t{0})));
   EXPECT_EQ(function_.accesses, 0);
   EXPECT_EQ(function_.resets, 0);
 }
@@ -191,7 +182,7 @@ TEST_F(SessionTest, WhatIsNoMessageEndsTheConnection) {
 TEST_F(SessionTest, UnknownCommandsAreNotSupported) {
   ASSERT_TRUE(Greet());
   for (const int command : {0, 6, 11, 12, 14, 15, 999}) {
-    EXPECT_TRUE(Ask(static_cast<Command>(command), Body(uint64_t{0})));
+    EXPECT_TRUE(Ask(static_cast<Command>(command), Bytes(uint64_t{0})));
     EXPECT_EQ(error(), ENOTSUP);
     EXPECT_EQ(answer_.header.flags, uint32_t{kFlagReply | kFlagError});
     EXPECT_EQ(answer_.header.bytes, sizeof(Header));
@@ -200,40 +191,40 @@ TEST_F(SessionTest, UnknownCommandsAreNotSupported) {
 
 TEST_F(SessionTest, DeviceDescribesItself) {
   ASSERT_TRUE(Greet());
-  ASSERT_TRUE(Ask(Command::kDeviceGetInfo, Body(std::array<uint32_t, 4>{16})));
+  ASSERT_TRUE(Ask(Command::kDeviceGetInfo, Bytes(std::array<uint32_t, 4>{16})));
   const auto info = Answered<std::array<uint32_t, 4>>();
   EXPECT_EQ(info[1], uint32_t{VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET});
   EXPECT_EQ(info[2], uint32_t{VFIO_PCI_NUM_REGIONS});
   vfio_region_info region{};
   region.argsz = sizeof(region);
-  ASSERT_TRUE(Ask(Command::kDeviceGetRegionInfo, Body(region)));
+  ASSERT_TRUE(Ask(Command::kDeviceGetRegionInfo, Bytes(region)));
   EXPECT_EQ(Answered<vfio_region_info>().size, kRegionBytes);
   region.index = 1;
-  ASSERT_TRUE(Ask(Command::kDeviceGetRegionInfo, Body(region)));
+  ASSERT_TRUE(Ask(Command::kDeviceGetRegionInfo, Bytes(region)));
   EXPECT_EQ(Answered<vfio_region_info>().size, 0u);
   EXPECT_EQ(Answered<vfio_region_info>().flags, 0u);
   region.index = VFIO_PCI_NUM_REGIONS;
-  ASSERT_TRUE(Ask(Command::kDeviceGetRegionInfo, Body(region)));
+  ASSERT_TRUE(Ask(Command::kDeviceGetRegionInfo, Bytes(region)));
   EXPECT_EQ(error(), EINVAL);
   vfio_irq_info irq{};
   irq.index = VFIO_PCI_MSIX_IRQ_INDEX;
-  ASSERT_TRUE(Ask(Command::kDeviceGetIrqInfo, Body(irq)));
+  ASSERT_TRUE(Ask(Command::kDeviceGetIrqInfo, Bytes(irq)));
   EXPECT_EQ(Answered<vfio_irq_info>().count, kVectors);
   irq.index = VFIO_PCI_INTX_IRQ_INDEX;
-  ASSERT_TRUE(Ask(Command::kDeviceGetIrqInfo, Body(irq)));
+  ASSERT_TRUE(Ask(Command::kDeviceGetIrqInfo, Bytes(irq)));
   EXPECT_EQ(Answered<vfio_irq_info>().count, 0u);
   irq.index = UINT32_MAX;
-  ASSERT_TRUE(Ask(Command::kDeviceGetIrqInfo, Body(irq)));
+  ASSERT_TRUE(Ask(Command::kDeviceGetIrqInfo, Bytes(irq)));
   EXPECT_EQ(error(), EINVAL);
 }
 
 TEST_F(SessionTest, RegionsAreReadAndWritten) {
   ASSERT_TRUE(Greet());
   const RegionAccess access{.offset = 0x100, .region = 0, .count = 8};
-  ASSERT_TRUE(Ask(Command::kRegionWrite, Body(access, uint64_t{0x1234567})));
+  ASSERT_TRUE(Ask(Command::kRegionWrite, Bytes(access, uint64_t{0x1234567})));
   EXPECT_EQ(error(), 0);
   EXPECT_EQ(Answered<RegionAccess>().count, 8u);
-  ASSERT_TRUE(Ask(Command::kRegionRead, Body(access)));
+  ASSERT_TRUE(Ask(Command::kRegionRead, Bytes(access)));
   EXPECT_EQ(answer_.body.size(), sizeof(access) + 8);
   uint64_t value = 0;
   std::memcpy(&value, answer_.body.data() + sizeof(access), sizeof(value));
@@ -251,9 +242,9 @@ TEST_F(SessionTest, AccessOutsideARegionReachesNothing) {
            {.offset = 0, .region = UINT32_MAX, .count = 4},
            {.offset = 0, .region = 0, .count = 0},
            {.offset = 0, .region = 0, .count = kMaxTransferBytes + 1}}) {
-    EXPECT_TRUE(Ask(Command::kRegionRead, Body(access)));
+    EXPECT_TRUE(Ask(Command::kRegionRead, Bytes(access)));
     EXPECT_EQ(error(), EINVAL);
-    std::vector<std::byte> body = Body(access);
+    std::vector<std::byte> body = Bytes(access);
     body.insert(body.end(), data.begin(), data.end());
     EXPECT_TRUE(Ask(Command::kRegionWrite, std::move(body)));
     EXPECT_EQ(error(), EINVAL);
@@ -261,7 +252,7 @@ TEST_F(SessionTest, AccessOutsideARegionReachesNothing) {
   EXPECT_EQ(function_.accesses, 0);
   // The function itself may refuse, too.
   EXPECT_TRUE(
-      Ask(Command::kRegionRead, Body(RegionAccess{.region = 7, .count = 4})));
+      Ask(Command::kRegionRead, Bytes(RegionAccess{.region = 7, .count = 4})));
   EXPECT_EQ(error(), EINVAL);
   EXPECT_TRUE(answer_.body.empty());
 }
@@ -318,31 +309,31 @@ TEST_F(SessionTest, MemoryIsMappedAndUnmapped) {
              .bytes = 8192};
   std::vector<OwnedFd> fds;
   fds.push_back(file.Copy());
-  ASSERT_TRUE(Ask(Command::kDmaMap, Body(map), std::move(fds)));
+  ASSERT_TRUE(Ask(Command::kDmaMap, Bytes(map), std::move(fds)));
   EXPECT_EQ(error(), 0);
   const std::array<uint8_t, 1> byte = {9};
   EXPECT_TRUE(function_.memory.Write(0x100000, byte));
   EXPECT_EQ(file.data()[4096], 9);
-  ASSERT_TRUE(Ask(Command::kDmaMap, Body(map)));
+  ASSERT_TRUE(Ask(Command::kDmaMap, Bytes(map)));
   EXPECT_EQ(error(), EEXIST);
   map.flags = 8;
-  ASSERT_TRUE(Ask(Command::kDmaMap, Body(map)));
+  ASSERT_TRUE(Ask(Command::kDmaMap, Bytes(map)));
   EXPECT_EQ(error(), EINVAL);
-  EXPECT_FALSE(Ask(Command::kDmaMap, Body(map), Events(2)));
+  EXPECT_FALSE(Ask(Command::kDmaMap, Bytes(map), Events(2)));
 
   DmaUnmap unmap{
       .argsz = sizeof(DmaUnmap), .address = 0x101000, .bytes = 0x1000};
-  ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(unmap)));
+  ASSERT_TRUE(Ask(Command::kDmaUnmap, Bytes(unmap)));
   EXPECT_EQ(error(), EINVAL) << "half a mapping";
   unmap = {.argsz = sizeof(DmaUnmap), .address = 0, .bytes = 0x100000};
-  ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(unmap)));
+  ASSERT_TRUE(Ask(Command::kDmaUnmap, Bytes(unmap)));
   EXPECT_EQ(error(), 0) << "an unmap of nothing succeeds";
   EXPECT_EQ(function_.memory.mappings(), 1u);
   unmap.bytes = UINT64_MAX;
-  ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(unmap)));
+  ASSERT_TRUE(Ask(Command::kDmaUnmap, Bytes(unmap)));
   EXPECT_EQ(function_.memory.mappings(), 0u);
   unmap.flags = kUnmapDirtyPages;
-  ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(unmap)));
+  ASSERT_TRUE(Ask(Command::kDmaUnmap, Bytes(unmap)));
   EXPECT_EQ(error(), ENOTSUP);
 }
 
@@ -352,7 +343,7 @@ TEST_F(SessionTest, EverythingIsUnmappedAtOnce) {
   ASSERT_TRUE(function_.MapDma(0, 4096, file.Copy(), 0, true).ok());
   ASSERT_TRUE(
       function_.MapDma(UINT64_MAX - 4095, 4096, file.Copy(), 0, true).ok());
-  ASSERT_TRUE(Ask(Command::kDmaUnmap, Body(DmaUnmap{.flags = kUnmapAll})));
+  ASSERT_TRUE(Ask(Command::kDmaUnmap, Bytes(DmaUnmap{.flags = kUnmapAll})));
   EXPECT_EQ(function_.memory.mappings(), 0u);
 }
 

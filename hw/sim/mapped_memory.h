@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory that is not at its IOVA in this process.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace heddle::sim {
+
+// Whoever maps and unmaps keeps that apart from the device's accesses.
+class MappedMemory {
+ public:
+  // Where the byte at `iova` is, and how many from there on, at most `bytes`,
+  // follow it. Empty when it is not mapped for the access. Good until the
+  // mapping ends.
+  virtual std::span<uint8_t> Find(uint64_t iova, uint64_t bytes,
+                                  bool write) const = 0;
+
+ protected:
+  ~MappedMemory() = default;
+};
+
+}  // namespace heddle::sim

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/vfio_user/function_device.h"
+
+#include <utility>
+
+#include "hw/sim/rtl_open.h"
+#include "hw/sim/soft/soft_device.h"
+
+namespace heddle::sim::vfio_user {
+
+Result<FunctionDevice> OpenFunctionDevice(DeviceKind kind,
+                                          const DeviceOptions& options,
+                                          GuestDma& memory,
+                                          std::string* message) {
+  if (kind == DeviceKind::kRtl) {
+    auto opened = OpenRtlOn(options, memory, message);
+    if (!opened.ok()) {
+      return opened.error();
+    }
+    return FunctionDevice{.device = std::move(opened.value().device),
+                          .exclusively = std::move(opened.value().exclusively)};
+  }
+  auto opened = soft::SoftDevice::Open(options, message, &memory);
+  if (!opened.ok()) {
+    return opened.error();
+  }
+  soft::SoftDevice* const soft = opened.value().get();
+  return FunctionDevice{
+      .device = std::move(opened.value()),
+      .exclusively = [soft](const std::function<void()>& work) {
+        soft->Exclusively(work);
+      }};
+}
+
+}  // namespace heddle::sim::vfio_user
