@@ -237,6 +237,9 @@ bool RepeatInTheNextLife(const Stream& stream, Verb end, Trace* trace) {
         events.insert(events.begin() + static_cast<ptrdiff_t>(i) + 1,
                       {spare, again});
         return true;
+      } else if (IsRenewalOf(stream, event, Verb::kKill) ||
+                 IsRenewalOf(stream, event, Verb::kReset)) {
+        last = nullptr;  // Of a life before the one that ends so.
       }
     }
   }
