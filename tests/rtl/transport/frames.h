@@ -47,6 +47,7 @@ struct Route {
   uint64_t destination_hi = 0;
   uint16_t vlan = 0;  // 0: no tag.
   bool crc = false;   // With the end-to-end CRC.
+  uint8_t ecn = 0;
 };
 
 constexpr size_t kCrcBytes = 4;
@@ -67,6 +68,7 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
   if (route.ipv6) {
     AppendHeader(ip, wire::Ipv6{.version = 6,
                                 .dscp = route.dscp,
+                                .ecn = route.ecn,
                                 .payload_length = udp_length,
                                 .next_header = 17,
                                 .hop_limit = 64,
@@ -79,6 +81,7 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
     ip4.version = 4;
     ip4.ihl = 5;
     ip4.dscp = route.dscp;
+    ip4.ecn = route.ecn;
     ip4.total_length = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_length);
     ip4.flags = 2;
     ip4.ttl = 64;

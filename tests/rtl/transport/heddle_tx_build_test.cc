@@ -338,6 +338,17 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
     dut_.Push(pkt);
     dut_.RunUntil(1, 50);
   }
+  // What leaves of it on a ROD PDC to `Peer`.
+  Bytes HelloFrame() {
+    route_.dscp = Peer().dscp;
+    route_.entropy = Peer().entropy;
+    return Frame(
+        route_,
+        Hex("198c ffff 0001 2345 0011 0000"
+            "0503 0001 0000 0042 0003 0005 0000 0000 0000 0000 0000 0007"
+            "0000 0000 0000 0000 0000 0000 0000 0000 0000 0008"
+            "5545 5448 454c 4c4f"));
+  }
 
   TxBuild dut_;
   Route route_;
@@ -507,15 +518,33 @@ TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
 TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {
   dut_.WritePdc(3, Peer());
   SendHello();
-  route_.dscp = Peer().dscp;
-  route_.entropy = Peer().entropy;
-  const Bytes expected = Frame(
-      route_, Hex("198c ffff 0001 2345 0011 0000"
-                  "0503 0001 0000 0042 0003 0005 0000 0000 0000 0000 0000 0007"
-                  "0000 0000 0000 0000 0000 0000 0000 0000 0000 0008"
-                  "5545 5448 454c 4c4f"));
-  EXPECT_EQ(dut_.sent().front().bytes, expected);
+  EXPECT_EQ(dut_.sent().front().bytes, HelloFrame());
   EXPECT_TRUE(dut_.reads().empty());
+}
+
+// A switch may mark a request, of which the ACK then tells; no ACK.
+TEST_P(TxBuildStackTest, WithCongestionControlRequestsSayThatTheyMayBeMarked) {
+  dut_->ect_i = 1;
+  dut_.WritePdc(3, Peer());
+  SendHello();
+  route_.ecn = 2;
+  EXPECT_EQ(dut_.sent().front().bytes, HelloFrame());
+  Response ack = {};
+  ack.kind = ResponseKind::kNone;
+  ack.ipv6 = route_.ipv6;
+  ack.fa_hi = route_.destination_hi;
+  ack.fa_lo = route_.destination;
+  ack.mac = kPeerMac;
+  ack.cack = 0x54325;
+  ack.spdcid = 0x41;
+  ack.dpdcid = 0x31;
+  dut_.Push(ack);
+  dut_.RunUntil(2, 50);
+  route_.dscp = 0;
+  route_.entropy = 0;
+  route_.ecn = 0;
+  EXPECT_EQ(dut_.sent()[1].bytes,
+            Frame(route_, Hex("3800 0000 0005 4325 0041 0031")));
 }
 
 TEST_P(TxBuildStackTest, PacketOfARudPdcHasItsTypeAndAPathThatFollowsThePsn) {

@@ -64,7 +64,7 @@ module tx_frames_probe
   logic [13:0]      frame_bytes;
 
   heddle_tx_build u_build (
-    .clk_i, .rst_ni, .port_i,
+    .clk_i, .rst_ni, .port_i, .ect_i(1'b0),
     .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
     .msg_valid_i, .msg_index_i, .msg_data_i,
     .move_i(1'b0), .move_msg_i('0), .move_slot_i('0), .spill_base_i('0),
