@@ -717,7 +717,7 @@ module heddle_pdc_tx
       if (fail_i) failed_q[fail_msg_i] <= 1'b1;
       if (refused_i) failed_q[refused_msg_i] <= 1'b1;
       // What is due of a refused READ is known at its end, for which a packet must leave.
-      if (ev_q == EvSend && fresh) cut_q[pdc_q] <= 1'b0;
+      if (ev_q == EvSend && fresh && !clear_q[pdc_q]) cut_q[pdc_q] <= 1'b0;
       if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;
       if (clear_due)             clear_q[pdc_q] <= 1'b1;
       else if (ev_q == EvSend)   clear_q[pdc_q] <= 1'b0;
