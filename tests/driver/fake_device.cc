@@ -160,6 +160,10 @@ Result<Iova> FakeDevice::Map(void* address, size_t bytes) {
   return Iova{start + kIovaOffset};
 }
 
+Result<Iova> FakeDevice::Reserve(void* address, size_t /*bytes*/) {
+  return Iova{reinterpret_cast<uintptr_t>(address) + kIovaOffset};
+}
+
 void FakeDevice::Unmap(Iova iova, size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find(mappings.begin(), mappings.end(),

@@ -51,6 +51,7 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   PushWindow push_window(uint32_t bar2_offset) override;
   ProgressHook progress_hook() override;
   Result<Iova> Map(void* address, size_t bytes) override;
+  Result<Iova> Reserve(void* address, size_t bytes) override;
   void Unmap(Iova iova, size_t bytes) override;
   int interrupt_fd(uint32_t) override { return -1; }
   Result<bool> Reset() override;
