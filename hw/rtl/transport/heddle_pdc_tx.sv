@@ -859,6 +859,7 @@ module heddle_pdc_tx
     // The peer answers when nothing follows, and often enough to keep the window moving.
     pkt_d.ar        = (last && !more) || !fresh || s.state == PdcSyn || s.nxt[3:0] == '1 ||
                       close_packet || (asks && s.due == DueW'(ReturnDue - 1)) ||
+                      (is_read && msg_failed && fresh) ||
                       (limited && s.flight + 1'b1 >= allowed);
     pkt_d.control   = close_packet;
     pkt_d.cp_type   = close_packet ? CpTypeCloseCommand : CpTypeNoop;

@@ -564,6 +564,24 @@ TEST_P(InitiatorModeTest, RestOfARefusedMessageIsNotSent) {
   ExpectNothingBroken(bench);
 }
 
+// Of a refused READ one more packet leaves, whose answer says what is due. What
+// is posted behind the READ waits for that, so nothing else asks for it.
+TEST(InitiatorTest, LastPacketOfARefusedReadAsksForAnAnswer) {
+  for (uint32_t delay = 1; delay < 60; ++delay) {
+    SCOPED_TRACE(delay);
+    InitiatorBench bench(delay);
+    bench.network.delay_cycles = delay;
+    bench.network.duplicate = 0.5;
+    for (int i = 0; i < 4; ++i) {
+      bench.Post(1, 40 * 1024, /*read=*/true);
+      bench.messages.back().error = ReturnCode::kBadMkey;
+    }
+    ASSERT_TRUE(bench.Run(20000));
+    EXPECT_EQ(bench.timeouts_seen, 0U);
+    ExpectNothingBroken(bench);
+  }
+}
+
 // Its target stores an answer for each packet. Each has to be cleared before
 // the next is told, whatever else waits on the PDC.
 TEST_P(InitiatorModeTest, EachPacketOfARefusedMessageMayBeRefusedByItself) {
