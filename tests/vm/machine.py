@@ -66,7 +66,7 @@ def machine_arguments(kernel, initramfs, sockets, network=False):
 @contextlib.contextmanager
 def server(program, sockets, settings, log):
     """heddle-nicd, once it serves; its process is yielded."""
-    command = [str(program)]
+    command = [str(program), "--all-on"]  # QEMU hides SR-IOV from its guests.
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     with open(log, "w") as out:
