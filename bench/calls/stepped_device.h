@@ -37,6 +37,15 @@ class SteppedDevice final : public Device {
   Result<Iova> Map(void* address, size_t bytes) override {
     return inner_.Map(address, bytes);
   }
+  Result<Iova> Reserve(void* address, size_t bytes) override {
+    return inner_.Reserve(address, bytes);
+  }
+  Result<Iova> MapReserved(Iova iova, void* address, size_t bytes) override {
+    return inner_.MapReserved(iova, address, bytes);
+  }
+  void Release(Iova iova, size_t bytes) override {
+    inner_.Release(iova, bytes);
+  }
   void Unmap(Iova iova, size_t bytes) override { inner_.Unmap(iova, bytes); }
   int interrupt_fd(uint32_t vector) override {
     return inner_.interrupt_fd(vector);
