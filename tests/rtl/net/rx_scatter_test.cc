@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -10,6 +9,7 @@
 #include "Vheddle_rx_scatter.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
+#include "tests/rtl/net/segments.h"
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
@@ -17,13 +17,7 @@
 namespace heddle::test {
 namespace {
 
-constexpr size_t kSegments = 4;
 constexpr size_t kBeat = sizeof(std::declval<Vheddle_rx_scatter&>().data_i);
-
-struct Segments {
-  std::array<uint64_t, kSegments> iova{};
-  std::array<uint32_t, kSegments> length{};
-};
 
 struct Request {
   bool segmented = false;
@@ -51,14 +45,7 @@ class Bench {
   void Write(uint32_t msg, const Segments& segments) {
     dut->seg_wr_i = 1;
     dut->seg_msg_i = static_cast<uint16_t>(msg);
-    BitWriter w(kSegments * 96);
-    for (size_t i = kSegments; i-- > 0;) {
-      w.Put(segments.iova[i], 64);
-    }
-    for (size_t i = kSegments; i-- > 0;) {
-      w.Put(segments.length[i], 32);
-    }
-    w.To(&dut->seg_data_i);
+    segments.To(&dut->seg_data_i);
     Tick();
     dut->seg_wr_i = 0;
   }
@@ -154,7 +141,7 @@ TEST(RxScatterTest, OrderedDataGoToTheirSegmentsAndNowhereElse) {
       const bool segmented = b.rng() % 4 != 0;
       Segments segments;
       uint32_t bytes = 0;
-      for (size_t i = 0; i < (segmented ? kSegments : 1); ++i) {
+      for (size_t i = 0; i < (segmented ? Segments::kCount : 1); ++i) {
         const uint32_t length = b.rng() % 5 == 0 ? 0 : b.rng() % most;
         next += b.rng() % 70;
         if (b.rng() % 30 == 0) next = std::max(next, kRefused - 100);
@@ -174,7 +161,7 @@ TEST(RxScatterTest, OrderedDataGoToTheirSegmentsAndNowhereElse) {
                   .data = RandomBytes(&b.rng, count)};
         bool error = false;
         uint32_t base = 0;
-        for (size_t i = 0; i < kSegments; ++i) {
+        for (size_t i = 0; i < Segments::kCount; ++i) {
           const uint32_t low = std::max(base, offset);
           const uint32_t high =
               std::min(base + segments.length[i], offset + count);

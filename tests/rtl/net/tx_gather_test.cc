@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -10,6 +9,7 @@
 #include "Vheddle_tx_gather.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
+#include "tests/rtl/net/segments.h"
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
@@ -17,13 +17,7 @@
 namespace heddle::test {
 namespace {
 
-constexpr size_t kSegments = 4;
 constexpr size_t kBeat = sizeof(std::declval<Vheddle_tx_gather&>().out_data_o);
-
-struct Segments {
-  std::array<uint64_t, kSegments> iova{};
-  std::array<uint32_t, kSegments> length{};
-};
 
 struct Request {
   bool segmented = false;
@@ -57,14 +51,7 @@ class Bench {
   void Write(uint32_t msg, const Segments& segments) {
     dut->wr_valid_i = 1;
     dut->wr_msg_i = static_cast<uint16_t>(msg);
-    BitWriter w(kSegments * 96);
-    for (size_t i = kSegments; i-- > 0;) {
-      w.Put(segments.iova[i], 64);
-    }
-    for (size_t i = kSegments; i-- > 0;) {
-      w.Put(segments.length[i], 32);
-    }
-    w.To(&dut->wr_data_i);
+    segments.To(&dut->wr_data_i);
     Tick();
     dut->wr_valid_i = 0;
   }
@@ -152,7 +139,7 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
       std::vector<uint8_t> data;
       std::vector<bool> refused;
       const bool segmented = b.rng() % 4 != 0;
-      for (size_t i = 0; i < (segmented ? kSegments : 1); ++i) {
+      for (size_t i = 0; i < (segmented ? Segments::kCount : 1); ++i) {
         const uint64_t address = b.rng() % 0x78000;
         const uint32_t length = b.rng() % 5 == 0 ? 0 : b.rng() % most;
         segments.iova[i] = address;
@@ -173,7 +160,7 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
         Expected e;
         e.data.assign(data.begin() + offset, data.begin() + offset + r.bytes);
         uint32_t base = 0;
-        for (size_t i = 0; i < kSegments; ++i) {
+        for (size_t i = 0; i < Segments::kCount; ++i) {
           const uint32_t low = std::max(base, offset);
           const uint32_t high =
               std::min(base + segments.length[i], offset + r.bytes);
