@@ -50,7 +50,6 @@ module heddle_rx_scatter
   localparam int unsigned LaneW  = $clog2(StrbW);
   localparam int unsigned Pieces = 16;   // Writes whose data is still to come; more than the engine takes.
   localparam int unsigned Writes = 256;  // Writes to be answered; no less than the engine allows.
-  localparam int unsigned SegW   = $clog2(LocalSegments);
 
   typedef struct packed {
     logic [13:0] bytes;
@@ -58,31 +57,20 @@ module heddle_rx_scatter
   } piece_t;
 
   // ----------------------------------------------------------------------- split
-  logic            split_q;    // `segments` are those of the request taken, in `req_q`.
+  logic            split_q;    // The pieces shown are those of the request taken, in `req_q`.
   dma_req_t        req_q;
   logic [MsgW-1:0] msg_q;
-  logic [$bits(segments_t)-1:0] raw;
-  segments_t segments;
-  logic      unused_error, segments_ready;
-  heddle_mem #(.Width($bits(segments_t)), .Depth(NumMsg), .Init(1'b0)) u_segments (
+  logic            cut_ready, overlap, step, room, piece_ready, write_ready, fire, hold, done;
+  logic [63:0]     piece_iova;
+  piece_t          shown, piece;
+  heddle_segment_cut u_cut (
     .clk_i, .rst_ni,
-    .wen_i(seg_wr_i), .waddr_i(seg_msg_i), .wdata_i(seg_data_i),
-    .raddr_i(split_q ? msg_q : req_msg_i), .rdata_o(raw), .error_o(unused_error), .ready_o(segments_ready)
+    .wr_valid_i(seg_wr_i), .wr_msg_i(seg_msg_i), .wr_data_i(seg_data_i),
+    .msg_i(split_q ? msg_q : req_msg_i), .offset_i(req_q.addr[31:0]), .bytes_i(req_q.bytes),
+    .step_i(step), .clear_i(done),
+    .overlap_o(overlap), .iova_o(piece_iova), .bytes_o(shown.bytes), .last_o(shown.last),
+    .ready_o(cut_ready)
   );
-  assign segments = segments_t'(raw);
-
-  logic [SegW-1:0] seg_q;
-  logic [32:0]     start_q;    // Of the segment, in the message.
-  logic [32:0]     first, limit, reach, from, to, skip;
-  logic            overlap, step, room, piece_ready, write_ready, fire, hold, done;
-  piece_t          piece;
-  assign first   = {1'b0, req_q.addr[31:0]};
-  assign limit   = first + 33'(req_q.bytes);
-  assign reach   = start_q + {1'b0, segments.length[seg_q]};
-  assign from    = start_q > first ? start_q : first;
-  assign to      = reach < limit ? reach : limit;
-  assign overlap = to > from;
-  assign skip    = from - start_q;
 
   always_comb begin
     wr_req_o    = req_i;
@@ -90,10 +78,9 @@ module heddle_rx_scatter
     piece.last  = 1'b1;
     if (split_q) begin
       wr_req_o       = req_q;
-      wr_req_o.addr  = segments.iova[seg_q] + 64'(skip);
-      wr_req_o.bytes = 14'(to - from);
-      piece.bytes    = 14'(to - from);
-      piece.last     = to == limit;
+      wr_req_o.addr  = piece_iova;
+      wr_req_o.bytes = shown.bytes;
+      piece          = shown;
     end
   end
   assign room        = piece_ready && write_ready;
@@ -105,21 +92,9 @@ module heddle_rx_scatter
   assign req_ready_o = hold || (fire && !split_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      split_q <= 1'b0;
-      seg_q   <= '0;
-      start_q <= '0;
-    end else if (done) begin
-      split_q <= 1'b0;
-      seg_q   <= '0;
-      start_q <= '0;
-    end else begin
-      if (hold) split_q <= 1'b1;
-      if (step) begin
-        seg_q   <= seg_q + 1'b1;
-        start_q <= reach;
-      end
-    end
+    if (!rst_ni)   split_q <= 1'b0;
+    else if (done) split_q <= 1'b0;
+    else if (hold) split_q <= 1'b1;
   end
   always_ff @(posedge clk_i) begin
     if (hold) begin
@@ -202,12 +177,11 @@ module heddle_rx_scatter
     else if (wr_rsp_valid_i) error_q <= !answer_last && rsp_error_o;
   end
 
-  assign idle_o = !req_valid_i && !split_q && !head_valid && !answer_valid && segments_ready;
+  assign idle_o = !req_valid_i && !split_q && !head_valid && !answer_valid && cut_ready;
 
   logic unused_bits;
-  assign unused_bits = ^{piece_count, write_count, unused_error, both, req_q};
+  assign unused_bits = ^{piece_count, write_count, both, req_q};
 
   `HEDDLE_ASSERT(OrderedOffer_A, wr_valid_o && !wr_ready_i |=> wr_valid_o && $stable(wr_req_o))
-  `HEDDLE_ASSUME(WholeRequest_M, step && seg_q == '1 |-> fire && piece.last)
   `HEDDLE_ASSUME(AnswerExpected_M, wr_rsp_valid_i |-> answer_valid)
 endmodule

@@ -47,7 +47,6 @@ module heddle_tx_gather
 );
   localparam int unsigned LaneW  = $clog2(StrbW);
   localparam int unsigned Pieces = 256;  // Reads outstanding; no less than the engine allows.
-  localparam int unsigned SegW   = $clog2(LocalSegments);
 
   typedef struct packed {
     logic [13:0] bytes;
@@ -55,39 +54,26 @@ module heddle_tx_gather
   } piece_t;
 
   // ----------------------------------------------------------------------- split
-  logic [$bits(segments_t)-1:0] raw;
-  segments_t segments;
-  logic      unused_error, segments_ready;
-  heddle_mem #(.Width($bits(segments_t)), .Depth(NumMsg), .Init(1'b0)) u_segments (
-    .clk_i, .rst_ni,
-    .wen_i(wr_valid_i), .waddr_i(wr_msg_i), .wdata_i(wr_data_i),
-    .raddr_i(req_i.msg), .rdata_o(raw), .error_o(unused_error), .ready_o(segments_ready)
+  logic        split_q;        // The pieces shown are those of the request.
+  logic        cut_ready, overlap, step, piece_ready, fire;
+  logic [63:0] piece_iova;
+  piece_t      shown, piece;
+  heddle_segment_cut u_cut (
+    .clk_i, .rst_ni, .wr_valid_i, .wr_msg_i, .wr_data_i,
+    .msg_i(req_i.msg), .offset_i(req_i.offset), .bytes_i(req_i.read.bytes),
+    .step_i(step), .clear_i(req_ready_o),
+    .overlap_o(overlap), .iova_o(piece_iova), .bytes_o(shown.bytes), .last_o(shown.last),
+    .ready_o(cut_ready)
   );
-  assign segments = segments_t'(raw);
-
-  logic            split_q;    // `segments` are those of the request.
-  logic [SegW-1:0] seg_q;
-  logic [32:0]     start_q;    // Of the segment, in the message.
-  logic [32:0]     first, limit, reach, from, to, skip;
-  logic            overlap, step, piece_ready, fire;
-  piece_t          piece;
-  assign first   = {1'b0, req_i.offset};
-  assign limit   = first + 33'(req_i.read.bytes);
-  assign reach   = start_q + {1'b0, segments.length[seg_q]};
-  assign from    = start_q > first ? start_q : first;
-  assign to      = reach < limit ? reach : limit;
-  assign overlap = to > from;
-  assign skip    = from - start_q;
 
   always_comb begin
     rd_req_o    = req_i.read;
     piece.bytes = req_i.read.bytes;
     piece.last  = 1'b1;
     if (split_q) begin
-      rd_req_o.addr  = segments.iova[seg_q] + 64'(skip);
-      rd_req_o.bytes = 14'(to - from);
-      piece.bytes    = 14'(to - from);
-      piece.last     = to == limit;
+      rd_req_o.addr  = piece_iova;
+      rd_req_o.bytes = shown.bytes;
+      piece          = shown;
     end
   end
   assign rd_valid_o  = req_valid_i && piece_ready && (split_q ? overlap : !req_i.segmented);
@@ -96,21 +82,9 @@ module heddle_tx_gather
   assign req_ready_o = fire && piece.last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      split_q <= 1'b0;
-      seg_q   <= '0;
-      start_q <= '0;
-    end else begin
-      if (req_ready_o)                           split_q <= 1'b0;
-      else if (req_valid_i && req_i.segmented)   split_q <= 1'b1;
-      if (req_ready_o) begin
-        seg_q   <= '0;
-        start_q <= '0;
-      end else if (step) begin
-        seg_q   <= seg_q + 1'b1;
-        start_q <= reach;
-      end
-    end
+    if (!rst_ni)                             split_q <= 1'b0;
+    else if (req_ready_o)                    split_q <= 1'b0;
+    else if (req_valid_i && req_i.segmented) split_q <= 1'b1;
   end
 
   // ------------------------------------------------------------------------ join
@@ -194,12 +168,11 @@ module heddle_tx_gather
     if (take) left_q <= left - 14'(bytes);
   end
 
-  assign idle_o = !req_valid_i && !head_valid && !flush_q && segments_ready;
+  assign idle_o = !req_valid_i && !head_valid && !flush_q && cut_ready;
 
   logic unused_bits;
-  assign unused_bits = ^{piece_count, unused_error};
+  assign unused_bits = ^piece_count;
 
   `HEDDLE_ASSERT(OrderedOffer_A, out_valid_o && !out_ready_i |=> out_valid_o && $stable(out_data_o))
   `HEDDLE_ASSERT(PieceEnds_A, take && rd_rsp_last_i |-> left <= 14'(StrbW))
-  `HEDDLE_ASSUME(WholeRequest_M, step && seg_q == '1 |-> fire && piece.last)
 endmodule
