@@ -59,12 +59,7 @@ Result<OpenedDevice> Open(const vfio::PciFunction& function,
   if (!device.ok()) {
     return device.error();
   }
-  Result<DeviceInfo> info = WaitReady(*device.value(), kReadyLimit, message);
-  if (!info.ok()) {
-    return info.error();
-  }
-  return OpenedDevice{.device = std::move(device.value()),
-                      .info = info.value()};
+  return OnceReady(std::unique_ptr<Device>(std::move(device.value())), message);
 }
 
 }  // namespace

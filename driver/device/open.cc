@@ -154,6 +154,20 @@ Result<uint64_t> SimulatedCapability(const std::string& kind,
   return capability;
 }
 
+Result<OpenedDevice> OnceReady(Result<std::unique_ptr<Device>> device,
+                               std::string& message) {
+  if (!device.ok()) {
+    return device.error();
+  }
+  const Result<DeviceInfo> info =
+      WaitReady(*device.value(), kReadyLimit, message);
+  if (!info.ok()) {
+    return info.error();
+  }
+  return OpenedDevice{.device = std::move(device.value()),
+                      .info = info.value()};
+}
+
 Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
                                 std::string& message) {
@@ -161,17 +175,7 @@ Result<OpenedDevice> OpenDevice(const std::string& kind,
     message = "device kind " + kind + ": not simulated; rtl and soft are";
     return Errno{ENODEV};
   }
-  Result<std::unique_ptr<Device>> device =
-      OpenSimulated(kind, options, message);
-  if (!device.ok()) {
-    return device.error();
-  }
-  Result<DeviceInfo> info = WaitReady(*device.value(), kReadyLimit, message);
-  if (!info.ok()) {
-    return info.error();
-  }
-  return OpenedDevice{.device = std::move(device.value()),
-                      .info = info.value()};
+  return OnceReady(OpenSimulated(kind, options, message), message);
 }
 
 }  // namespace heddle

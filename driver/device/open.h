@@ -48,7 +48,12 @@ struct OpenedDevice {
   DeviceInfo info;
 };
 
-// `OpenSimulated`, then `WaitReady`. `kind` is "rtl" or "soft"; any other is
+// What an opening gave, once it is ready (`WaitReady`). Errors: the opening's,
+// those of `WaitReady`.
+Result<OpenedDevice> OnceReady(Result<std::unique_ptr<Device>> device,
+                               std::string& message);
+
+// `OpenSimulated`, then `OnceReady`. `kind` is "rtl" or "soft"; any other is
 // ENODEV.
 Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
