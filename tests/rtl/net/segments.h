@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HEDDLE_TESTS_RTL_NET_SEGMENTS_H_
-#define HEDDLE_TESTS_RTL_NET_SEGMENTS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -31,5 +30,3 @@ struct Segments {
 };
 
 }  // namespace heddle::test
-
-#endif  // HEDDLE_TESTS_RTL_NET_SEGMENTS_H_
