@@ -28,10 +28,12 @@
 #include "hw/sim/vfio_user/nic_function.h"
 #include "tests/fuzz/reader.h"
 #include "tests/fuzz/vfio_user_reference.h"
+#include "tests/sim/vfio_user/bytes.h"
 
 namespace heddle::fuzz {
 namespace {
 
+using sim::vfio_user::Bytes;
 using sim::vfio_user::Channel;
 using sim::vfio_user::Command;
 using sim::vfio_user::Connection;
@@ -58,17 +60,6 @@ bool Spoils(std::string_view what) {
 [[noreturn]] void Break(const std::string& property) {
   std::fprintf(stderr, "PROPERTY: %s\n", property.c_str());
   std::abort();
-}
-
-template <typename... Parts>
-std::vector<std::byte> Bytes(const Parts&... parts) {
-  std::vector<std::byte> bytes;
-  const auto add = [&](const auto& part) {
-    const auto more = std::as_bytes(std::span(&part, 1));
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  };
-  (add(parts), ...);
-  return bytes;
 }
 
 size_t OpenFds() {

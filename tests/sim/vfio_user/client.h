@@ -17,22 +17,11 @@
 #include "hw/sim/vfio_user/channel.h"
 #include "hw/sim/vfio_user/owned_fd.h"
 #include "hw/sim/vfio_user/protocol.h"
+#include "tests/sim/vfio_user/bytes.h"
 
 namespace heddle::sim::vfio_user {
 
 constexpr uint64_t kPage = 4096;
-
-// Values, one behind the other.
-template <typename... Parts>
-std::vector<std::byte> Bytes(const Parts&... parts) {
-  std::vector<std::byte> bytes;
-  const auto add = [&](const auto& part) {
-    const auto more = std::as_bytes(std::span(&part, 1));
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  };
-  (add(parts), ...);
-  return bytes;
-}
 
 class Client {
  public:
