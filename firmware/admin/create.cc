@@ -77,7 +77,9 @@ FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
   // A device without the capability does not use it.
   check.Require(
       IsHostRange(command.spill_base,
-                  Bytes(command.ring_log2, contract::kDescBytes), kPageBytes),
+                  Bytes(command.ring_log2,
+                        contract::kDescBytes + sizeof(contract::SpillMark)),
+                  kPageBytes),
       offsetof(Command, spill_base));
   check.Require(cqs_.Find(command.cq, function_) != nullptr,
                 offsetof(Command, cq), contract::AdminStatus::kNotFound);

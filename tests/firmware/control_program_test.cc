@@ -242,6 +242,9 @@ void PrintTo(const BadField& field, std::ostream* out) {
   *out << field.name;
 }
 
+// Where a ring of 64 slots ends with the address space.
+constexpr uint64_t kSpillEnd = ~uint64_t{0xfff};
+
 constexpr BadField kBadFields[] = {
     {"PortAbove65535", AdminOpcode::kCreateEndpoint, 4, 4, 65536},
     {"JobIdOf25Bits", AdminOpcode::kCreateEndpoint, 8, 4, 1U << 24},
@@ -260,6 +263,8 @@ constexpr BadField kBadFields[] = {
     {"AvUnaligned", AdminOpcode::kCreateTx, 24, 8, 0x40020},
     {"AvWraps", AdminOpcode::kCreateTx, 24, 8, 0xffff'ffff'ffff'ffc0},
     {"SpillUnaligned", AdminOpcode::kCreateTx, 32, 8, 0x70040},
+    // Room for the slots, none for their marks.
+    {"SpillMarksWrap", AdminOpcode::kCreateTx, 32, 8, kSpillEnd},
     {"TxNoCounter", AdminOpcode::kCreateTx, 57, 1, 1, AdminStatus::kNotFound},
     {"TxNoCq", AdminOpcode::kCreateTx, 44, 1, 1, AdminStatus::kNotFound},
     {"TxRingTooSmall", AdminOpcode::kCreateTx, 45, 1, 2},

@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 5;
+inline constexpr uint32_t kContractMinor = 6;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x4cb55124562c7999ull;
+inline constexpr uint64_t kContractHash = 0xf24d74ad8e2c02c4ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -147,6 +147,7 @@ enum class CompletionKind : uint8_t {
   kTx = 1,  // Transmit descriptor.
   kRx = 2,  // Receive descriptor.
   kTarget = 3,  // No descriptor: a peer's RMA operation ended here, and carried data for this queue or was to be reported. `opcode` says which, `length` how much, `match_bits` is the memory key.
+  kTxSilent = 4,  // Transmit descriptor whose operation succeeded and asked for no completion: its slots were given up early, and nothing else tells its end.
 };
 
 // Flags of a completion.
@@ -194,7 +195,7 @@ inline constexpr uint64_t kCapabilityIpv6 = 0x40ull;
 inline constexpr uint64_t kCapabilityVlan = 0x80ull;
 // More than one local segment.
 inline constexpr uint64_t kCapabilityScatterGather = 0x100ull;
-// Stuck descriptors move to the spill area.
+// Slots of stuck operations are given up, to a spill area.
 inline constexpr uint64_t kCapabilitySpill = 0x200ull;
 // RMA write.
 inline constexpr uint64_t kCapabilityWrite = 0x400ull;
@@ -906,6 +907,19 @@ static_assert(offsetof(TxDesc, local_iova) == 48);
 static_assert(offsetof(TxDesc, local_length) == 56);
 static_assert(offsetof(TxDesc, rsvd0) == 60);
 
+// In the spill area, by ring slot: the device gave up the descriptor there. The host clears it before it uses the slot again.
+struct SpillMark {
+  uint16_t position = {};  // Of the descriptor. Unit: slots.
+  uint16_t given = {};  // 1.
+  uint32_t rsvd0 = {};  // Zero.
+
+  bool operator==(const SpillMark&) const = default;
+};
+static_assert(sizeof(SpillMark) == 8);
+static_assert(offsetof(SpillMark, position) == 0);
+static_assert(offsetof(SpillMark, given) == 2);
+static_assert(offsetof(SpillMark, rsvd0) == 4);
+
 // Local segment in the extension slot of a descriptor with more than one; unused ones are zero.
 struct TxSegment {
   uint64_t iova = {};  // Address.
@@ -1097,7 +1111,7 @@ struct AdminCreateTx {
   uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned.
   uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps at the released head; 8-byte aligned.
   uint64_t av_base = {};  // IOVA of the address vector, 64-byte aligned.
-  uint64_t spill_base = {};  // IOVA of the spill area, 0 when there is none.
+  uint64_t spill_base = {};  // IOVA of the spill area, 4 KiB aligned; 0 when there is none. It is as many slots of `desc_bytes` as the ring has, then as many `spill_mark`, zero at first. In a ring three quarters full slots of operations that are stuck are released before these end: a mark says so before the head does, and each such operation ends with a completion.
   uint32_t av_entries = {};  // Length of the address vector. Unit: entries.
   uint8_t cq = {};  // Completion queue.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.

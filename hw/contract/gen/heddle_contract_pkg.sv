@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd5;
-  localparam logic [63:0] ContractHash = 64'h4cb55124562c7999;
+  localparam int unsigned ContractMinor = 32'd6;
+  localparam logic [63:0] ContractHash = 64'hf24d74ad8e2c02c4;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -142,7 +142,8 @@ package heddle_contract_pkg;
     CompletionKindNone = 8'd0,
     CompletionKindTx = 8'd1,
     CompletionKindRx = 8'd2,
-    CompletionKindTarget = 8'd3
+    CompletionKindTarget = 8'd3,
+    CompletionKindTxSilent = 8'd4
   } completion_kind_e;
 
   // Flags of a completion.
@@ -190,7 +191,7 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityVlan = 64'h80;
   // More than one local segment.
   localparam logic [63:0] CapabilityScatterGather = 64'h100;
-  // Stuck descriptors move to the spill area.
+  // Slots of stuck operations are given up, to a spill area.
   localparam logic [63:0] CapabilitySpill = 64'h200;
   // RMA write.
   localparam logic [63:0] CapabilityWrite = 64'h400;
@@ -843,6 +844,13 @@ package heddle_contract_pkg;
     logic [7:0] flags;
     opcode_e opcode;
   } tx_desc_t;
+
+  // In the spill area, by ring slot: the device gave up the descriptor there. The host clears it before it uses the slot again.
+  typedef struct packed {
+    logic [31:0] rsvd0;
+    logic [15:0] given;
+    logic [15:0] position;
+  } spill_mark_t;
 
   // Local segment in the extension slot of a descriptor with more than one; unused ones are zero.
   typedef struct packed {

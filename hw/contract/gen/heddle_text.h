@@ -86,6 +86,7 @@ inline constexpr Value kCompletionKindValues[] = {
     {1u, "tx", "Transmit descriptor."},
     {2u, "rx", "Receive descriptor."},
     {3u, "target", "No descriptor: a peer's RMA operation ended here, and carried data for this queue or was to be reported. `opcode` says which, `length` how much, `match_bits` is the memory key."},
+    {4u, "tx_silent", "Transmit descriptor whose operation succeeded and asked for no completion: its slots were given up early, and nothing else tells its end."},
 };
 
 // Flags of a completion.
@@ -124,7 +125,7 @@ inline constexpr Value kCapabilityValues[] = {
     {64u, "ipv6", "IPv6."},
     {128u, "vlan", "One VLAN tag."},
     {256u, "scatter_gather", "More than one local segment."},
-    {512u, "spill", "Stuck descriptors move to the spill area."},
+    {512u, "spill", "Slots of stuck operations are given up, to a spill area."},
     {1024u, "write", "RMA write."},
     {2048u, "read", "RMA read."},
     {4096u, "atomic", "Atomics."},
