@@ -107,6 +107,11 @@ class Initiator {
   // Descriptors that are stuck leave a crowded ring: those that wait for the
   // spill area; of messages in flight the table holds a copy anyway.
   void MakeRoom(uint32_t context);
+  // Of contexts that were crowded: their oldest may be stuck by now.
+  void MakeRoomAnywhere();
+  // The oldest descriptor is of a message that is stuck, which has no slots
+  // any more.
+  bool SpillMessage(uint32_t context);
 
   // -- the end of messages (initiator_end.cc)
 
@@ -154,6 +159,7 @@ class Initiator {
   uint32_t unposted_count_ = 0;
   uint64_t ready_ = 0;  // Contexts to be looked at, by bit.
   uint64_t blocked_ = 0;
+  uint64_t crowded_ = 0;
   uint32_t turn_ = 0;
   uint32_t mtu_ = 1024;
   Fetched fetched_;

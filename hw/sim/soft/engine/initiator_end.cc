@@ -121,17 +121,23 @@ void Initiator::Complete(uint32_t index, Outcome outcome) {
     FreeOrSettle(index);
     return;
   }
+  const bool spilled = message.slots == 0;
   ReleaseSlots(message);
   if (outcome.status == Status::kOk) {
     parts_.statistics->Count(Statistic::kTxMessages);
   }
   CountOperation(rings_[message.context], descriptor.opcode, outcome.status);
-  if (semantics::WantsCompletion(descriptor.flags, outcome.status)) {
+  const bool asked =
+      semantics::WantsCompletion(descriptor.flags, outcome.status);
+  if (asked || spilled) {
     const semantics::RingPlace place = {static_cast<uint8_t>(message.context),
                                         message.position,
                                         rings_.Tell(message.context)};
-    parts_.queues->Complete(
-        message.ticket, semantics::TxCompletion(descriptor, outcome, place));
+    contract::Completion entry =
+        semantics::TxCompletion(descriptor, outcome, place);
+    entry.kind = asked ? contract::CompletionKind::kTx
+                       : contract::CompletionKind::kTxSilent;
+    parts_.queues->Complete(message.ticket, entry);
   } else {
     parts_.queues->Release(message.ticket);
     rings_.TellIfDue(message.context);

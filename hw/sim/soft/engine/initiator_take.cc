@@ -81,6 +81,7 @@ void Initiator::Forget(uint32_t context) {
   }
   ready_ &= ~(uint64_t{1} << context);
   blocked_ &= ~(uint64_t{1} << context);
+  crowded_ &= ~(uint64_t{1} << context);
 }
 
 void Initiator::Tail(uint32_t context, uint16_t tail) {
@@ -198,21 +199,36 @@ Initiator::Took Initiator::TakeKnown(uint32_t context, Fetched* fetched) {
   return Took::kTaken;
 }
 
+bool Initiator::SpillMessage(uint32_t context) {
+  TxContext& tx = rings_[context];
+  const uint32_t slot = tx.Index(tx.head);
+  const uint32_t index = tx.messages_at[slot];
+  if (index == kNone) {
+    return false;
+  }
+  TxMessage& message = messages_[index];
+  const bool stuck =
+      message.stage != TxMessage::Stage::kPosted || transport_->Stuck(index);
+  if (!stuck || !rings_.GiveUpOldest(context, message.slots)) {
+    return false;
+  }
+  tx.messages_at[slot] = kNone;
+  message.slots = 0;
+  return true;
+}
+
 void Initiator::MakeRoom(uint32_t context) {
-  while (rings_.Crowded(context)) {
-    TxContext& tx = rings_[context];
-    if (!rings_.SpillWaiting(context, &peers_)) {
-      const uint32_t index = tx.messages_at[tx.Index(tx.head)];
-      if (index == kNone) {
-        return;
-      }
-      TxMessage& message = messages_[index];
-      tx.messages_at[tx.Index(tx.head)] = kNone;
-      rings_.Release(context, message.position,
-                     std::exchange(message.slots, uint8_t{0}));
-    }
+  while (rings_.Crowded(context) &&
+         (rings_.SpillWaiting(context, &peers_) || SpillMessage(context))) {
     parts_.statistics->Count(Statistic::kTxSpilled);
-    rings_.TellIfDue(context);
+  }
+  const uint64_t bit = uint64_t{1} << context;
+  crowded_ = rings_.Crowded(context) ? crowded_ | bit : crowded_ & ~bit;
+}
+
+void Initiator::MakeRoomAnywhere() {
+  for (uint64_t left = crowded_; left != 0; left &= left - 1) {
+    MakeRoom(static_cast<uint32_t>(std::countr_zero(left)));
   }
 }
 
@@ -391,6 +407,7 @@ bool Initiator::TakeReady(uint32_t* descriptors) {
 }
 
 bool Initiator::Progress(uint32_t descriptors) {
+  MakeRoomAnywhere();
   RetryPosts();
   TakeAwake(&descriptors);
   return TakeReady(&descriptors);

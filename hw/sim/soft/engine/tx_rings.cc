@@ -196,7 +196,8 @@ bool TxRings::SpillWaiting(uint32_t context, Peers* peers) {
   const std::span<uint8_t> bytes(copy.data(),
                                  size_t{place.slots} * contract::kDescBytes);
   if (!host_->Read(AddressOf(tx, from), bytes) ||
-      !host_->Write(AddressOf(tx, to), bytes)) {
+      !host_->Write(AddressOf(tx, to), bytes) ||
+      !GiveUpOldest(context, place.slots)) {
     return false;
   }
   std::fill_n(room, place.slots, uint8_t{1});
@@ -207,7 +208,21 @@ bool TxRings::SpillWaiting(uint32_t context, Peers* peers) {
                            : tx.places[place.previous].next) = to;
   (place.next == kNone ? peer.waiting_last : tx.places[place.next].previous) =
       to;
-  Release(context, tx.head, place.slots);
+  return true;
+}
+
+bool TxRings::GiveUpOldest(uint32_t context, uint8_t slots) {
+  TxContext& tx = contexts_[context];
+  const contract::SpillMark mark = {.position = tx.head, .given = 1};
+  const uint64_t marks =
+      tx.cfg.spill_base + uint64_t{tx.size()} * contract::kDescBytes;
+  if (!host_->Write(marks + uint64_t{tx.Index(tx.head)} * sizeof(mark),
+                    {reinterpret_cast<const uint8_t*>(&mark), sizeof(mark)})) {
+    return false;
+  }
+  Release(context, tx.head, slots);
+  // An operation of several slots may wait for fewer than make a quarter.
+  host_->Store(tx.cfg.head_cell, Tell(context));
   return true;
 }
 

@@ -115,6 +115,9 @@ class TxRings {
   }
   // Moves the oldest descriptor, if it waits, to the spill area.
   bool SpillWaiting(uint32_t context, Peers* peers);
+  // Marks the oldest descriptor as given up, releases its slots and tells the
+  // host. False, changing nothing, when the area cannot be written.
+  bool GiveUpOldest(uint32_t context, uint8_t slots);
 
  private:
   void Read(const TxContext& tx, uint64_t address, Fetched* out);

@@ -116,6 +116,15 @@ void Initiator::Finish(MessageIndex index) {
   }
 }
 
+bool Initiator::Stuck(MessageIndex index) const {
+  const Message& message = core_.messages[index];
+  if (!message.live) {
+    return false;
+  }
+  const Pdc& pdc = core_.pdcs[message.pdc];
+  return pdc.send.stuck() || pdc.refused != 0;
+}
+
 bool Initiator::ReachesTheSame(Pdc* pdc, size_t bytes) {
   const uint32_t receiver = core_.wire->ReceiverOf(pdc->path, bytes);
   if (pdc->receiver == 0) {

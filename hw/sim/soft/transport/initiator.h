@@ -22,6 +22,7 @@ class Initiator {
   };
   bool PostMessage(const Post& post, const PdcName& name, const Path& path);
   void Finish(MessageIndex message);
+  bool Stuck(MessageIndex message) const;
 
   // The PDC is one of this end as initiator, named by the packet's dpdcid.
   void OnAck(Pdc* pdc, const IncomingAck& ack, const Datagram& datagram);

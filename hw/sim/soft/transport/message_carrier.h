@@ -48,6 +48,10 @@ class MessageCarrier {
   // when its packets are acknowledged as well.
   virtual void Finish(MessageIndex message) = 0;
 
+  // Nothing of the message gets through: its PDC was refused, or silent for an
+  // RTO, and sends at most one packet at a time since.
+  virtual bool Stuck(MessageIndex message) const = 0;
+
   // Queues return data on the return direction of target PDC `pdc`; from within
   // `OnRequest` only. False: no record is free, refuse the request.
   virtual bool PostReturn(uint16_t pdc, const ReturnData& data) = 0;

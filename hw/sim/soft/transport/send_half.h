@@ -99,6 +99,8 @@ class SendHalf {
   void Watch(uint64_t at_ns) { timer_ns_ = at_ns; }
 
   bool waiting() const { return waiting_; }
+  // Refused, or silent for an RTO, and nothing was taken since.
+  bool stuck() const { return waiting_ || probing_; }
   // Something was sent twice since all was answered.
   bool resent() const { return resent_; }
   uint64_t cwnd_bytes() const { return congestion_.cwnd_bytes(); }

@@ -89,6 +89,10 @@ void Transport::Finish(MessageIndex message) {
   impl_->initiator.Finish(message);
 }
 
+bool Transport::Stuck(MessageIndex message) const {
+  return impl_->initiator.Stuck(message);
+}
+
 bool Transport::PostReturn(uint16_t pdc, const ReturnData& data) {
   return impl_->target.PostReturn(pdc, data);
 }

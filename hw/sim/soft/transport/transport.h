@@ -48,6 +48,7 @@ class Transport final : public MessageCarrier {
   PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
                    uint32_t packets, bool expects_data) override;
   void Finish(MessageIndex message) override;
+  bool Stuck(MessageIndex message) const override;
   bool PostReturn(uint16_t pdc, const ReturnData& data) override;
 
   // A datagram from the wire. `now_ns` is monotonic.

@@ -40,19 +40,20 @@ EngineNode::EngineNode(TestFabric* fabric, const Options& options)
     av[i].pid_on_fep = kPid;
     av[i].flags = contract::kAvFlagValid;
   }
-  tx = {
-      .ring_base = Iova(ring_),
-      .head_cell = Iova(tx_head),
-      .av_base = Iova(av),
-      .av_entries = kPeers,
-      .job_id = kJob,
-      .source_pid = kPid,
-      .ring_log2 = options.ring_log2,
-      .enable = 1,
-      .ordered = options.ordered,
-      .spill_base = options.spill
-                        ? Iova(Allocate(ring_slots_ * sizeof(contract::TxDesc)))
-                        : 0};
+  tx = {.ring_base = Iova(ring_),
+        .head_cell = Iova(tx_head),
+        .av_base = Iova(av),
+        .av_entries = kPeers,
+        .job_id = kJob,
+        .source_pid = kPid,
+        .ring_log2 = options.ring_log2,
+        .enable = 1,
+        .ordered = options.ordered,
+        .spill_base =
+            options.spill
+                ? Iova(Allocate(ring_slots_ * (sizeof(contract::TxDesc) +
+                                               sizeof(contract::SpillMark))))
+                : 0};
   rx = {.ring_base = Iova(rx_ring_),
         .head_cell = Iova(rx_head),
         .job_id = kJob,
@@ -165,7 +166,8 @@ std::optional<contract::Completion> EngineNode::Poll(uint32_t cq,
     return std::nullopt;
   }
   ++polled_[cq];
-  if (entry.kind == contract::CompletionKind::kTx &&
+  if ((entry.kind == contract::CompletionKind::kTx ||
+       entry.kind == contract::CompletionKind::kTxSilent) &&
       static_cast<int16_t>(entry.queue_head - told_) > 0) {
     told_ = entry.queue_head;
   }

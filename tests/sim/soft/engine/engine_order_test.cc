@@ -3,6 +3,8 @@
 // stuck beside others, spilling, counters.
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -35,6 +37,16 @@ class EngineOrderTest : public testing::Test {
     return descriptor;
   }
   size_t posted() { return a_.carrier().posted.size(); }
+  // Whether the descriptor at `position` was given up; clears that.
+  bool TakeMark(uint16_t position) {
+    auto* const marks = reinterpret_cast<contract::SpillMark*>(
+        a_.tx.spill_base +
+        EngineNode::kRing *
+            sizeof(TxDesc));  // NOLINT(performance-no-int-to-ptr)
+    const contract::SpillMark mark =
+        std::exchange(marks[position % EngineNode::kRing], {});
+    return mark == contract::SpillMark{.position = position, .given = 1};
+  }
   void Progress() {
     while (a_.engine().Progress(64)) {
     }
@@ -328,6 +340,57 @@ TEST_F(EngineOrderTest, DescriptorsThatWaitMoveToTheSpillArea) {
     EXPECT_EQ(a_.Poll(0)->status, Status::kOk);
   }
   EXPECT_TRUE(a_.engine().idle());
+}
+
+TEST_F(EngineOrderTest, ASilentOperationWithoutSlotsTellsItsEnd) {
+  // All to a peer without a buffer; every other one asks for a completion.
+  constexpr uint16_t kOperations = 2 * EngineNode::kRing;
+  std::vector<bool> marked;
+  uint16_t passed = 0;
+  for (uint16_t i = 0; i < kOperations; ++i) {
+    TxDesc send = SendTo(1);
+    send.flags = i % 2 == 0 ? 0 : contract::kTxFlagCompletion;
+    send.op_context = i;
+    a_.Post(send);
+    Progress();
+    for (; passed != a_.released(); ++passed) {
+      marked.push_back(TakeMark(passed));
+    }
+  }
+  EXPECT_GT(marked.size(), EngineNode::kRing);
+  EXPECT_EQ(std::count(marked.begin(), marked.end(), false), 0);
+  for (uint16_t i = 0; i < kOperations; ++i) {
+    b_.Receive(remote_, 64);
+    Run();
+  }
+  std::set<uint64_t> ended;
+  while (const auto entry = a_.Poll(0)) {
+    EXPECT_EQ(entry->status, Status::kOk);
+    EXPECT_EQ(entry->kind, entry->op_context % 2 == 0
+                               ? contract::CompletionKind::kTxSilent
+                               : contract::CompletionKind::kTx);
+    EXPECT_EQ(entry->position, entry->op_context);
+    EXPECT_TRUE(ended.insert(entry->op_context).second);
+  }
+  // Those that kept their slots to the end are silent as ever.
+  for (uint16_t i = 0; i < kOperations; ++i) {
+    EXPECT_EQ(ended.count(i) != 0, i % 2 != 0 || i < marked.size()) << i;
+  }
+  EXPECT_EQ(a_.released(), a_.tx_tail());
+  EXPECT_TRUE(a_.engine().idle());
+}
+
+TEST_F(EngineOrderTest, WhatIsNotStuckKeepsItsSlots) {
+  a_.carrier().stuck = false;
+  for (uint32_t i = 0; i < EngineNode::kRing; ++i) {
+    a_.Post(SendTo(1));
+  }
+  Progress();
+  EXPECT_EQ(a_.released(), 0);
+  // Nobody rings when that changes.
+  a_.carrier().stuck = true;
+  Progress();
+  EXPECT_GT(a_.released(), 0);
 }
 
 TEST_F(EngineOrderTest, ASpillAreaThatCannotBeWrittenHoldsTheSlots) {

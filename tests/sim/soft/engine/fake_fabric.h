@@ -106,6 +106,7 @@ class FakeFabric::Carrier final : public MessageCarrier {
   PostOutcome Post(MessageIndex message, const PdcName& name, const Path& path,
                    uint32_t packets, bool expects_data) override;
   void Finish(MessageIndex message) override;
+  bool Stuck(MessageIndex /*message*/) const override { return stuck; }
   bool PostReturn(uint16_t pdc, const ReturnData& data) override;
 
   struct Posted {
@@ -116,6 +117,7 @@ class FakeFabric::Carrier final : public MessageCarrier {
   };
   std::vector<Posted> posted;  // All, in order.
   bool full = false;
+  bool stuck = true;
   uint32_t return_records = 64;
   std::map<MessageIndex, State> known;
 
