@@ -123,6 +123,9 @@ bool HostMemory::Covers(uint64_t iova, uint64_t bytes) const {
 void HostMemory::Log(bool write, const Burst& burst, uint64_t address,
                      uint64_t bytes) {
   ++(write ? blocked_writes_ : blocked_reads_);
+  if (options_.mapped != nullptr) {
+    options_.mapped->NoteRefused(address, bytes, write);
+  }
   if (log_.size() < kMaxLog) {
     log_.push_back({write, burst.user, address, bytes});
   }

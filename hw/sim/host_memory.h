@@ -88,7 +88,7 @@ struct MemoryOptions {
   uint64_t arena_iova = 0;
   // When not null: what is mapped, and where; `Map` does not serve it. Outlives
   // the memory, which looks at it under its lock (`Quiesce`).
-  const MappedMemory* mapped = nullptr;
+  MappedMemory* mapped = nullptr;
 };
 
 // One access that was refused.

@@ -16,6 +16,9 @@ class MappedMemory {
   virtual std::span<uint8_t> Find(uint64_t iova, uint64_t bytes,
                                   bool write) const = 0;
 
+  // An access was refused, because of these bytes.
+  virtual void NoteRefused(uint64_t iova, uint64_t bytes, bool write) = 0;
+
  protected:
   ~MappedMemory() = default;
 };

@@ -19,8 +19,7 @@ Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& /*options*/,
 }
 
 Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& /*options*/,
-                              const MappedMemory& /*memory*/,
-                              std::string* message) {
+                              MappedMemory& /*memory*/, std::string* message) {
   *message = kAbsent;
   return Errno{ENOTSUP};
 }

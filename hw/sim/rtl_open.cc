@@ -35,8 +35,7 @@ Result<std::unique_ptr<Device>> OpenRtl(const DeviceOptions& options,
 }
 
 Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& options,
-                              const MappedMemory& memory,
-                              std::string* message) {
+                              MappedMemory& memory, std::string* message) {
   DeviceOptions own = options;
   own.memory.mapped = &memory;
   auto device = RtlDevice::Open(own, message);

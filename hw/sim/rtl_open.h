@@ -27,7 +27,7 @@ struct RtlOnMemory {
 
 // `memory` outlives the device. Errors: as above.
 Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& options,
-                              const MappedMemory& memory, std::string* message);
+                              MappedMemory& memory, std::string* message);
 
 // The capability register of the NIC's model: of one made for this, connected
 // to nothing. Errors: EIO when the model fails; ENOTSUP as above.

@@ -372,11 +372,15 @@ class TwoPieces final : public MappedMemory {
     }
     return std::span(memory[which]).subspan(at, std::min(bytes, kPiece - at));
   }
+  void NoteRefused(uint64_t iova, uint64_t bytes, bool write) override {
+    refused.push_back({write, 0, iova, bytes});
+  }
 
   static constexpr uint64_t kPiece = 96;
   mutable std::array<std::array<uint8_t, 200>, 2> memory{};
   bool writable = true;
   bool gone = false;
+  std::vector<BlockedAccess> refused;
 };
 
 TEST(HostMemoryTest, MappedMemoryIsReachedWhereItIs) {
@@ -404,6 +408,9 @@ TEST(HostMemoryTest, MappedMemoryIsReachedWhereItIs) {
   ASSERT_TRUE(bench.master.Finish());
   EXPECT_EQ(bench.master.responses.at(1).response, AxiResponse::kSlvErr);
   EXPECT_EQ(pieces.memory[0][40], data[8]);
+  ASSERT_EQ(pieces.refused.size(), 1u);
+  EXPECT_TRUE(pieces.refused[0].write);
+  EXPECT_EQ(pieces.refused[0].address, kBase + 40);
 }
 
 TEST(HostMemoryTest, WhatWasAcceptedIsDoneBeforeMappedMemoryGoes) {

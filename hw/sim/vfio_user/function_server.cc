@@ -107,6 +107,7 @@ void FunctionServer::Admit(int stop_fd, FunctionSwitch* power, bool* goes_on) {
   } catch (const std::exception& exception) {
     Say(std::string("client ended: ") + exception.what());
   }
+  Say("the client's memory: " + function_->TakeRefused().Text());
   function_->Detach();
 }
 

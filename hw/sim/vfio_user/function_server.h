@@ -28,7 +28,8 @@ class FunctionServer {
   FunctionServer(const FunctionServer&) = delete;
   FunctionServer& operator=(const FunctionServer&) = delete;
 
-  // Until `stop_fd` is readable. Writes a line to stderr for each client.
+  // Until `stop_fd` is readable. Writes lines to stderr for each client: how
+  // it ended, what the function was refused of its memory.
   // While `power`, when not null, is off, clients are turned away.
   void Run(int stop_fd, FunctionSwitch* power = nullptr);
 

@@ -12,10 +12,12 @@
 #include "hw/sim/mapped_memory.h"
 #include "hw/sim/soft/engine/dma_port.h"
 #include "hw/sim/vfio_user/guest_memory.h"
+#include "hw/sim/vfio_user/refused_accesses.h"
 
 namespace heddle::sim::vfio_user {
 
-// Nothing is reached while the function is not bus master.
+// Nothing is reached while the function is not bus master; a real one would not
+// ask. Each access that is refused to a bus master is counted.
 //
 // Thread safety: as GuestMemory, the device's lock.
 class GuestDma final : public soft::DmaPort, public MappedMemory {
@@ -26,10 +28,11 @@ class GuestDma final : public soft::DmaPort, public MappedMemory {
   using Observer =
       std::function<void(uint64_t iova, uint64_t bytes, bool write)>;
   void Observe(Observer observer) { observer_ = std::move(observer); }
-  // Accesses that were refused.
-  uint64_t blocked() const { return memory_.blocked() + blocked_; }
+  // Since it was asked for last.
+  RefusedAccesses TakeRefused() { return std::exchange(refused_, {}); }
 
-  // Of the device `rtl`, whose accesses come in pieces.
+  // Of the device `rtl`, whose accesses come in pieces; it says what it could
+  // not do without one.
   std::span<uint8_t> Find(uint64_t iova, uint64_t bytes,
                           bool write) const override {
     if (!bus_master_) {
@@ -39,24 +42,23 @@ class GuestDma final : public soft::DmaPort, public MappedMemory {
     Tell(!piece.empty(), iova, piece.size(), write);
     return piece;
   }
+  void NoteRefused(uint64_t iova, uint64_t bytes, bool write) override {
+    if (bus_master_) {
+      refused_.Add({.iova = iova, .bytes = bytes, .write = write});
+    }
+  }
 
   // Of the device `soft`.
   [[nodiscard]] bool Read(uint64_t iova, std::span<uint8_t> out) override {
-    if (!Allowed()) {
-      return false;
-    }
-    const bool served = memory_.Read(iova, out);
+    const bool served = bus_master_ && memory_.Read(iova, out);
     Tell(served, iova, out.size(), /*write=*/false);
-    return served;
+    return Counted(served, iova, out.size(), /*write=*/false);
   }
   [[nodiscard]] bool Write(uint64_t iova,
                            std::span<const uint8_t> bytes) override {
-    if (!Allowed()) {
-      return false;
-    }
-    const bool served = memory_.Write(iova, bytes);
+    const bool served = bus_master_ && memory_.Write(iova, bytes);
     Tell(served, iova, bytes.size(), /*write=*/true);
-    return served;
+    return Counted(served, iova, bytes.size(), /*write=*/true);
   }
   [[nodiscard]] bool Store(uint64_t iova, uint64_t value) override {
     uint8_t* const to = Aligned(iova, sizeof(value), sizeof(value));
@@ -87,24 +89,24 @@ class GuestDma final : public soft::DmaPort, public MappedMemory {
     }
   }
 
-  bool Allowed() {
-    blocked_ += bus_master_ ? 0 : 1;
-    return bus_master_;
+  bool Counted(bool served, uint64_t iova, uint64_t bytes, bool write) {
+    if (!served) {
+      NoteRefused(iova, bytes, write);
+    }
+    return served;
   }
 
   // Pages are larger than any alignment asked for here, so that such bytes lie
   // in one mapping or not in any.
   uint8_t* Aligned(uint64_t iova, uint64_t bytes, uint64_t alignment) {
-    if (!Allowed()) {
-      return nullptr;
-    }
-    const std::span<uint8_t> piece = memory_.Find(iova, bytes, /*write=*/true);
+    const std::span<uint8_t> piece =
+        bus_master_ ? memory_.Find(iova, bytes, /*write=*/true)
+                    : std::span<uint8_t>();
     const bool fits =
         piece.size() == bytes && iova % alignment == 0 &&
         reinterpret_cast<uintptr_t>(piece.data()) % sizeof(uint64_t) == 0;
-    blocked_ += fits ? 0 : 1;
     Tell(fits, iova, bytes, /*write=*/true);
-    return fits ? piece.data() : nullptr;
+    return Counted(fits, iova, bytes, /*write=*/true) ? piece.data() : nullptr;
   }
 
   static void StoreLast(uint8_t* to, uint64_t value) {
@@ -115,7 +117,7 @@ class GuestDma final : public soft::DmaPort, public MappedMemory {
   GuestMemory memory_;
   Observer observer_;
   bool bus_master_ = false;
-  uint64_t blocked_ = 0;
+  RefusedAccesses refused_;
 };
 
 }  // namespace heddle::sim::vfio_user

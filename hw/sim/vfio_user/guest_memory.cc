@@ -144,7 +144,6 @@ bool GuestMemory::ForEach(uint64_t iova, uint64_t bytes, bool write,
     const std::span<uint8_t> piece =
         wraps ? std::span<uint8_t>() : Find(iova + done, bytes - done, write);
     if (piece.empty()) {
-      ++blocked_;
       return false;
     }
     done += piece.size();

@@ -44,8 +44,7 @@ class GuestMemory {
   // when one reaches out of it.
   Result<size_t> Unmap(uint64_t first, uint64_t last);
 
-  // Copies all bytes or none; false, counted, when one of them is not mapped
-  // for it.
+  // Copies all bytes or none; false when one of them is not mapped for it.
   [[nodiscard]] bool Read(uint64_t iova, std::span<uint8_t> out);
   [[nodiscard]] bool Write(uint64_t iova, std::span<const uint8_t> bytes);
 
@@ -56,7 +55,6 @@ class GuestMemory {
 
   size_t mappings() const { return mapped_.size(); }
   size_t files() const { return files_.size(); }
-  uint64_t blocked() const { return blocked_; }
 
  private:
   // A file's mapping in this process.
@@ -97,7 +95,6 @@ class GuestMemory {
   uint64_t file_bytes_ = 0;             // Of all views.
   std::map<uint64_t, Mapping> mapped_;  // By first IOVA, disjoint.
   std::map<FileId, std::weak_ptr<View>> files_;
-  uint64_t blocked_ = 0;
 };
 
 }  // namespace heddle::sim::vfio_user

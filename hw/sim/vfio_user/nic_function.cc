@@ -227,6 +227,12 @@ Result<size_t> NicFunction::UnmapDma(uint64_t first, uint64_t last) {
   return done;
 }
 
+RefusedAccesses NicFunction::TakeRefused() {
+  RefusedAccesses refused;
+  backend_.exclusively([&] { refused = dma_.TakeRefused(); });
+  return refused;
+}
+
 void NicFunction::Reset() {
   msix_.fill(std::byte{0});
   config_.Reset();
@@ -247,6 +253,7 @@ void NicFunction::Detach() {
   error_ = OwnedFd();
   request_ = OwnedFd();
   Reset();
+  (void)TakeRefused();  // Since the memory has gone.
   if (!device().failed()) {
     return;
   }

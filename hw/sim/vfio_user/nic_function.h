@@ -68,6 +68,9 @@ class NicFunction final : public Function {
     dma_.Observe(std::move(observer));
   }
 
+  // Of its accesses to the client's memory, since it was asked for last.
+  RefusedAccesses TakeRefused();
+
   // BARs and MSI-X as this class serves them.
   static void Describe(pci::ConfigOptions* config);
 

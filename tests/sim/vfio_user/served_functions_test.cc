@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/pci_regs.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,6 +127,7 @@ class ServedFunctions : public testing::TestWithParam<const char*> {
     if (program_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // Also when the test crashes.
       dup2(ends[1], STDOUT_FILENO);
+      dup2(log_.get(), STDERR_FILENO);
       std::vector<char*> arguments;
       arguments.reserve(words.size() + 1);
       for (std::string& word : words) {
@@ -152,8 +154,18 @@ class ServedFunctions : public testing::TestWithParam<const char*> {
     return status;
   }
 
+  // What it wrote, once it has ended.
+  std::string Log() const {
+    constexpr size_t kMost = 65536;
+    std::string text(kMost, '\0');
+    const ssize_t bytes = pread(log_.get(), text.data(), text.size(), 0);
+    text.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+    return text;
+  }
+
   std::vector<std::string> sockets_;
   pid_t program_ = 0;
+  const OwnedFd log_ = OwnedFd(memfd_create("log", MFD_CLOEXEC));
 };
 
 std::string NameOf(const testing::TestParamInfo<const char*>& kind) {
@@ -191,36 +203,51 @@ TEST_P(ServedFunctions, InterruptArrivesAtTheClient) {
 }
 
 // What one client maps is nothing to the other's device; each looks at the
-// same IOVA.
+// same IOVA. The server says what it refused.
 TEST_P(ServedFunctions, FunctionReachesItsOwnClientsMemoryOnly) {
   Start(2, {"--all-on"});
-  Host a(sockets_[0], 5000);
-  Host b(sockets_[1], 5001);
+  auto a = std::make_unique<Host>(sockets_[0], 5000);
+  auto b = std::make_unique<Host>(sockets_[1], 5001);
   constexpr uint64_t kSecret = uint64_t{7} << 40;
-  a.device.set_next_iova(kSecret);
-  auto secret = DmaBuffer::Create(a.device, kPage);
+  a->device.set_next_iova(kSecret);
+  auto secret = DmaBuffer::Create(a->device, kPage);
   ASSERT_TRUE(secret.ok());
   ASSERT_EQ(ToInteger(secret.value().iova()), kSecret);
   std::memset(secret.value().data(), 0x5a, kPage);
-  const uint32_t b_itself = b.endpoint->AddPeer(kIp, b.endpoint->grant());
+  const uint32_t b_itself = b->endpoint->AddPeer(kIp, b->endpoint->grant());
   // From there, and to there.
   const SendFields fields{
       .op_context = 1, .peer = b_itself, .flags = contract::kTxFlagCompletion};
-  ASSERT_TRUE(b.endpoint->rx().TryPush(1, b.buffer.iova(), 256));
-  ASSERT_TRUE(b.endpoint->rx().TryPush(2, Iova{kSecret}, 256));
-  b.endpoint->rx().Publish();
-  ASSERT_TRUE(b.endpoint->tx().PushBuffer(fields, Iova{kSecret}, 256));
-  ASSERT_TRUE(b.endpoint->tx().PushBuffer(fields, b.buffer.iova() + 512, 256));
-  b.endpoint->tx().Publish();
+  ASSERT_TRUE(b->endpoint->rx().TryPush(1, b->buffer.iova(), 256));
+  ASSERT_TRUE(b->endpoint->rx().TryPush(2, Iova{kSecret}, 256));
+  b->endpoint->rx().Publish();
+  ASSERT_TRUE(b->endpoint->tx().PushBuffer(fields, Iova{kSecret}, 256));
+  ASSERT_TRUE(
+      b->endpoint->tx().PushBuffer(fields, b->buffer.iova() + 512, 256));
+  b->endpoint->tx().Publish();
   for (int i = 0; i < 2; ++i) {
-    const auto received = Await(*b.endpoint, /*sent=*/false);
+    const auto received = Await(*b->endpoint, /*sent=*/false);
     ASSERT_TRUE(received);
     EXPECT_NE(received->status, Status::kOk) << i;
   }
   for (size_t i = 0; i < kPage; ++i) {
     ASSERT_EQ(secret.value().data()[i], std::byte{0x5a}) << i;
   }
-  EXPECT_EQ(b.buffer.data()[0], std::byte{0});
+  EXPECT_EQ(b->buffer.data()[0], std::byte{0});
+  secret.value() = DmaBuffer();
+  a.reset();
+  b.reset();
+  ASSERT_EQ(Stop(), 0);
+  const std::string log = Log();
+  EXPECT_NE(log.find(sockets_[0] + ": the client's memory: 0 accesses refused"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(log.find(sockets_[1] + ": the client's memory: 0 accesses"),
+            std::string::npos)
+      << log;
+  for (const char* what : {"read of 0x", "write of 0x", " at 0x70000000000"}) {
+    EXPECT_NE(log.find(what), std::string::npos) << what << " in " << log;
+  }
 }
 
 // Doorbells of pages that belong to the other's contexts, and its keys.
