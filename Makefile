@@ -56,8 +56,8 @@ test-vm: ## Run driver and library on a real kernel, in virtual machines
 	@mkdir -p $(BUILD)
 	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log
 	@cmake --build $(BUILD) -j $(JOBS) --target \
-	  heddle heddle_fi heddle-sim heddle-nicd guest_vfio_test guest_failure_test \
-	  rdm_msg_test rma_test
+	  heddle heddle_fi heddle_tool heddle-sim heddle-nicd guest_vfio_test \
+	  guest_failure_test guest_remap_test rdm_msg_test rma_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs

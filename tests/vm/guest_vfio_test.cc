@@ -122,6 +122,7 @@ class GuestTest : public testing::Test {
   Sysfs sysfs_;
   std::vector<PciFunction> functions_;
   std::string message_;
+  std::vector<std::byte> spare_ = std::vector<std::byte>(kBufferBytes);
 };
 
 TEST_F(GuestTest, FunctionIsAttachedByItsGroup) {
@@ -211,28 +212,54 @@ TEST_F(GuestTest, RemappedMemoryIsReadAnew) {
   }
 }
 
-// What the driver does not map, the device does not reach.
+// What the driver does not map, the device does not reach: a message from where
+// nothing is mapped any more, and one to there. The host compares what the
+// server refused with what is printed here.
 TEST_F(GuestTest, UnmappedAddressIsNotReached) {
   const auto a = OpenNode(0, 100);
   const auto b = OpenNode(1, 200);
   ASSERT_TRUE(a != nullptr && b != nullptr);
   a->endpoint->AddPeer(kIp, b->endpoint->grant());
-  const Result<Iova> iova = a->device->Map(b->buffer.data(), 4096);
-  ASSERT_TRUE(iova.ok());
-  a->device->Unmap(iova.value(), 4096);
+  constexpr uint32_t kBytes = 1000;
+  const auto stale = [&](Node& node) {
+    const Result<Iova> iova = node.device->Map(spare_.data(), kBytes);
+    EXPECT_TRUE(iova.ok());
+    node.device->Unmap(iova.value(), kBytes);
+    return iova.value();
+  };
   const SendFields fields{.op_context = 2,
                           .header_data = 0,
                           .peer = 0,
                           .flags = contract::kTxFlagCompletion};
-  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, iova.value(), 4096));
+  const auto await = [](auto poll) {
+    std::optional<Completion> got;
+    const auto deadline = Clock::now() + kLimit;
+    while (!got && Clock::now() < deadline) {
+      got = poll();
+    }
+    return got;
+  };
+  const Iova to = stale(*b);
+  std::printf("guest: deliberate write at 0x%llx\n",
+              static_cast<unsigned long long>(to));
+  ASSERT_TRUE(b->endpoint->rx().TryPush(1, to, kBytes));
+  b->endpoint->rx().Publish();
+  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, a->buffer.iova(), kBytes));
   a->endpoint->tx().Publish();
-  std::optional<Completion> sent;
-  const auto deadline = Clock::now() + kLimit;
-  while (!sent && Clock::now() < deadline) {
-    sent = a->endpoint->PollTx();
-  }
+  const auto received = await([&] { return b->endpoint->PollRx(); });
+  ASSERT_TRUE(received);
+  EXPECT_NE(received->status, Status::kOk);
+  ASSERT_TRUE(await([&] { return a->endpoint->PollTx(); }));
+
+  const Iova from = stale(*a);
+  std::printf("guest: deliberate read at 0x%llx\n",
+              static_cast<unsigned long long>(from));
+  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, from, kBytes));
+  a->endpoint->tx().Publish();
+  const auto sent = await([&] { return a->endpoint->PollTx(); });
   ASSERT_TRUE(sent);
   EXPECT_EQ(sent->status, Status::kLocalAccess);
+  EXPECT_EQ(spare_, std::vector<std::byte>(kBufferBytes));
 }
 
 TEST_F(GuestTest, ResetLeavesAWorkingFunction) {

@@ -5,12 +5,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
 
 # What the guest writes to the exit port, times two, plus one.
 PASSED = 33
+_REPORT_S = 30
 
 
 class Qemu:
@@ -64,9 +66,10 @@ def machine_arguments(kernel, initramfs, sockets, network=False):
 
 
 @contextlib.contextmanager
-def server(program, sockets, settings, log):
+def server(program, sockets, settings, log, device="soft"):
     """heddle-nicd, once it serves; its process is yielded."""
-    command = [str(program), "--all-on"]  # QEMU hides SR-IOV from its guests.
+    # QEMU hides SR-IOV from its guests.
+    command = [str(program), "--device", device, "--all-on"]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     with open(log, "w") as out:
@@ -87,13 +90,31 @@ def server(program, sockets, settings, log):
         process.stdout.close()
 
 
-def run(qemu, arguments, log, limit_s, watch=None):
+def refusals(log):
+    """What the server refused of its clients' memory, a list for each client:
+    (`read` or `write`, IOVA)."""
+    text = pathlib.Path(log).read_text()
+    clients = []
+    for count, first in re.findall(
+            r": the client's memory: (\d+) accesses refused(.*)", text):
+        accesses = re.findall(r"(read|write) of 0x[0-9a-f]+ at (0x[0-9a-f]+)",
+                              first)
+        # The log names the first of many.
+        accesses += [("more", "?")] * (int(count) - len(accesses))
+        clients.append(accesses)
+    return clients
+
+
+def run(qemu, arguments, log, limit_s, watch=None, report=None):
     """Runs a guest to its end; QEMU's status, or None after `limit_s`.
 
     `watch`, a process that the guest's devices live in: the guest is ended when
-    it dies, because it may wait for them for ever.
+    it dies, because it may wait for them for ever. `report` is called now and
+    then with the last line of the log.
     """
-    end = time.monotonic() + limit_s
+    start = time.monotonic()
+    end = start + limit_s
+    next_report = start + _REPORT_S
     with open(log, "w") as out:
         process = subprocess.Popen(qemu.command(*arguments),
                                    stdin=subprocess.DEVNULL, stdout=out,
@@ -103,8 +124,17 @@ def run(qemu, arguments, log, limit_s, watch=None):
             try:
                 return process.wait(1)
             except subprocess.TimeoutExpired:
+                now = time.monotonic()
+                if report is not None and now > next_report:
+                    next_report = now + _REPORT_S
+                    report(now - start, _last_line(log))
                 gone = watch is not None and watch.poll() is not None
-                if gone or time.monotonic() > end:
+                if gone or now > end:
                     process.kill()
                     process.wait()
                     return None
+
+
+def _last_line(log):
+    lines = pathlib.Path(log).read_text(errors="replace").splitlines()
+    return lines[-1].strip() if lines else "nothing yet"

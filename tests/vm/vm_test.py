@@ -6,8 +6,12 @@ HEDDLE_BUILD is the build directory; HEDDLE_VM_CACHE keeps QEMU and kernels
 between runs (default: vm in the build directory).
 """
 
+import concurrent.futures
+import io
+import itertools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -54,9 +58,14 @@ _RMA_TESTS = ":".join([
     "CounterTest.EachKindOfOperationCountsWhereItBelongs",
     "ErrorTest.BytesOutsideTheRegion", "DataTest.SenderIsNamedToThoseWhoAsk",
     "LevelTest.DeliveryCompleteMeansThatTheDataAreThere"])
+_REMAP_ROUNDS = 2000
 # As many as any of them opens.
 _FUNCTIONS = 3
 _QEMU_SUITE = "forky"  # The first with QEMU 10.1 or later.
+_WIRES = itertools.count()
+_AT_A_TIME = 2
+_LONGEST = ["test_library_works_on_functions",
+            "test_memory_comes_and_goes_under_traffic"]
 
 
 class Guest(unittest.TestCase):
@@ -66,7 +75,8 @@ class Guest(unittest.TestCase):
     modules = ["vfio-pci", "vfio_iommu_type1"]
 
     @classmethod
-    def setUpClass(cls):
+    def prepare(cls):
+        """Fetches QEMU and the kernel, before any test."""
         _CACHE.mkdir(parents=True, exist_ok=True)
         _REPORTS.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
@@ -85,7 +95,7 @@ class Guest(unittest.TestCase):
         self._directory = tempfile.TemporaryDirectory(prefix="heddle-vm.")
         self.addCleanup(self._directory.cleanup)
         self.directory = pathlib.Path(self._directory.name)
-        self.wire = f"vm-{os.getpid()}"
+        self.wire = f"vm-{os.getpid()}-{next(_WIRES)}"
 
     def files(self):
         """What every guest has."""
@@ -121,10 +131,12 @@ class Guest(unittest.TestCase):
         return {"HEDDLE_PLUG_IN": plug_in}
 
     def boot(self, files, functions=2, settings=None, kill_at=None,
-             network=False):
+             network=False, device="soft"):
         """Boots a guest with `files` and as many functions; it has to pass.
 
-        When the guest prints a line with `kill_at`, heddle-nicd is killed."""
+        When the guest prints a line with `kill_at`, heddle-nicd is killed. The
+        server has to have refused the accesses to memory that is not mapped
+        which the guest says were deliberate, and no others."""
         image = self.directory / "initramfs.gz"
         files.write(image)
         sockets = [self.directory / f"function{i}" for i in range(functions)]
@@ -134,7 +146,8 @@ class Guest(unittest.TestCase):
         wire = {"wire": self.wire}
         start = time.monotonic()
         with machine.server(_BUILD / "bin/heddle-nicd", sockets,
-                            wire | (settings or {}), server_log) as process:
+                            wire | (settings or {}), server_log,
+                            device) as process:
             if kill_at is not None:
                 killer = threading.Thread(target=_kill_at,
                                           args=(kill_at, log, process))
@@ -143,15 +156,27 @@ class Guest(unittest.TestCase):
             status = machine.run(
                 self.qemu,
                 machine.machine_arguments(self.kernel, image, sockets, network),
-                log, _LIMIT_S, watch=process if kill_at is None else None)
-        print(f"vm: guest ended after {time.monotonic() - start:.0f} s, "
-              f"QEMU's status {status}")
+                log, _LIMIT_S, watch=process if kill_at is None else None,
+                report=lambda seconds, line: self.say(f"{seconds:.0f} s: {line}"))
+        self.say(f"guest ended after {time.monotonic() - start:.0f} s, QEMU's "
+                 f"status {status}")
         if status != machine.PASSED:
             sys.stderr.write(log.read_text(errors="replace"))
             sys.stderr.write(server_log.read_text(errors="replace"))
             self.fail(f"the guest did not pass: QEMU ended with {status}, "
                       f"not {machine.PASSED}; see {log}")
-        return log.read_text(errors="replace")
+        said = log.read_text(errors="replace")
+        if kill_at is None:
+            self.check_refusals(said, machine.refusals(server_log), functions)
+        return said
+
+    def check_refusals(self, said, refused, functions):
+        self.assertEqual(len(refused), functions, "reports of the server")
+        deliberate = re.findall(r"deliberate (read|write) at (0x[0-9a-f]+)", said)
+        self.assertEqual(sorted(sum(refused, [])), sorted(deliberate))
+
+    def say(self, text):
+        print(f"vm: {self.id().rsplit('.', 1)[-1]}: {text}", flush=True)
 
 
 def _kill_at(text, log, process):
@@ -193,6 +218,25 @@ class GroupTest(Guest):
         self.assertEqual(log.count("[  PASSED  ]"), 2)
         self.assertNotIn("not ok", log)
 
+    def test_memory_comes_and_goes_under_traffic(self):
+        files = self.files()
+        for name in ["guest_remap_test", "guest_vfio_test"]:
+            files.add_program(_BUILD / "bin" / name, name)
+        self.add_script(files, "remap_test.sh", HEDDLE_TEST_ROUNDS=_REMAP_ROUNDS)
+        log = self.boot(files)
+        self.assertEqual(log.count("[  PASSED  ]"), 2)
+        self.assertNotIn("not ok", log)
+        self.assertEqual(len(re.findall("guest: deliberate", log)), 2)
+
+    def test_selftest_passes_on_rtl(self):
+        files = self.files()
+        files.add_program(_BUILD / "bin/heddle", "usr/bin/heddle",
+                          _BUILD / "lib/heddle/drop-in")
+        self.add_script(files, "selftest_test.sh")
+        log = self.boot(files, device="rtl")
+        self.assertNotIn("not ok", log)
+        self.assertEqual(len(re.findall(r"^ok +rings ", log, re.MULTILINE)), 2)
+
     def boot_failure(self, test, last_line="", **boot):
         files = self.files()
         files.add_program(_BUILD / "bin/guest_failure_test",
@@ -231,5 +275,38 @@ class GroupTest(Guest):
                          len(pingpong.DEFAULT_SIZES))
 
 
+def _tests(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from _tests(test)
+        else:
+            yield test
+
+
+def _run(test):
+    """True if it passed; what there is to say is said at once."""
+    stream = io.StringIO()
+    result = unittest.TextTestRunner(stream).run(test)
+    test.say(stream.getvalue().strip())
+    return result.wasSuccessful() and not result.skipped
+
+
+def main(names):
+    """The tests named, or all; two at a time, those that take longest first."""
+    loader = unittest.defaultTestLoader
+    this = sys.modules[__name__]
+    tests = list(_tests(loader.loadTestsFromNames(names, this) if names else
+                        loader.loadTestsFromModule(this)))
+    for kind in {type(test) for test in tests}:
+        kind.prepare()
+    tests.sort(key=lambda test: test.id().rsplit(".", 1)[-1] not in _LONGEST)
+    start = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(_AT_A_TIME) as pool:
+        passed = sum(pool.map(_run, tests))
+    print(f"vm: {passed} of {len(tests)} guests passed in "
+          f"{time.monotonic() - start:.0f} s")
+    return 0 if tests and passed == len(tests) else 1
+
+
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(main(sys.argv[1:]))
