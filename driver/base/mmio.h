@@ -88,15 +88,21 @@ inline uint64_t LoadShared(const uint64_t* address) noexcept {
   return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
 
+// As `Ring`, of a doorbell that is a mapped register.
+inline void RingMapped(const Doorbell& doorbell, uint64_t value) noexcept {
+  DmaWriteBarrier();
+  *doorbell.address = value;
+}
+
 // Rings `doorbell`: one posted 8-byte store, or the device's notify function.
 // Everything stored to DMA memory before is visible to the device first.
 inline void Ring(const Doorbell& doorbell, uint64_t value) noexcept {
-  DmaWriteBarrier();
-  if (doorbell.notify != nullptr) {
+  if (doorbell.notify != nullptr) [[unlikely]] {
+    DmaWriteBarrier();
     doorbell.notify(doorbell.cookie, doorbell.bar2_offset, value);
     return;
   }
-  *doorbell.address = value;
+  RingMapped(doorbell, value);
 }
 
 }  // namespace heddle

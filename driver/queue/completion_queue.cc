@@ -18,4 +18,14 @@ Result<CompletionQueue> CompletionQueue::Create(
   return CompletionQueue(entries, consumer);
 }
 
+void CompletionQueue::EndBatch() noexcept {
+  if (next_ == entries_ + capacity()) {
+    next_ = entries_;
+    phase_ ^= 1;
+    consumed_before_ += capacity();
+  }
+  batch_end_ = next_ + batch_;
+  ReturnCredits();
+}
+
 }  // namespace heddle

@@ -36,6 +36,9 @@ class CompletionQueue {
   // until `Pop`: the device cannot reuse it before its credit is returned.
   const contract::Completion* Peek() const noexcept {
     const contract::Completion* const next = next_;
+    if (next == nullptr) {
+      __builtin_unreachable();  // `Create` saw to it.
+    }
     const uint64_t last =
         LoadShared(reinterpret_cast<const uint64_t*>(next) + kLastWord);
     if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
@@ -47,21 +50,16 @@ class CompletionQueue {
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.
   void Pop() noexcept {
-    ++consumed_;
     ++next_;
-    if ((consumed_ & mask_) == 0) {
-      next_ = entries_;
-      phase_ ^= 1;
-    }
-    if (consumed_ - returned_ >= batch_) {
-      ReturnCredits();
+    if (next_ == batch_end_) [[unlikely]] {
+      EndBatch();
     }
   }
 
   // Gives the device the credit of every entry popped; nothing when it has
   // them. `Pop` does so by itself; call it before waiting without polling.
   void ReturnCredits() noexcept {
-    if (consumed_ != returned_) {
+    if (consumed() != returned_) {
       RingConsumer(0);
     }
   }
@@ -71,9 +69,11 @@ class CompletionQueue {
   void Arm() noexcept { RingConsumer(contract::kDoorbellCqConsumerArmMask); }
 
   // In entries.
-  uint32_t capacity() const noexcept { return mask_ + 1; }
+  uint32_t capacity() const noexcept { return 4 * batch_; }
   // Free-running counts.
-  uint32_t consumed() const noexcept { return consumed_; }
+  uint32_t consumed() const noexcept {
+    return consumed_before_ + static_cast<uint32_t>(next_ - entries_);
+  }
   uint32_t credits_returned() const noexcept { return returned_; }
 
  private:
@@ -86,25 +86,28 @@ class CompletionQueue {
   CompletionQueue(std::span<const contract::Completion> entries,
                   Doorbell consumer)
       : next_(entries.data()),
+        batch_end_(entries.data() + entries.size() / 4),
         entries_(entries.data()),
-        mask_(static_cast<uint32_t>(entries.size() - 1)),
         batch_(static_cast<uint32_t>(entries.size() / 4)),
         consumer_(consumer) {}
 
   void RingConsumer(uint64_t flags) noexcept {
-    returned_ = consumed_;
+    returned_ = consumed();
     Ring(consumer_,
-         uint64_t{consumed_} << contract::kDoorbellCqConsumerCountLsb | flags);
+         uint64_t{returned_} << contract::kDoorbellCqConsumerCountLsb | flags);
   }
 
-  const contract::Completion* next_;  // Entry at `consumed_`.
+  void EndBatch() noexcept;
+
+  const contract::Completion* next_;  // The oldest entry not popped.
   uint8_t phase_ = 1;                 // That of a new entry there.
   // Above: every poll. Below: every entry.
-  uint32_t consumed_ = 0;
+  const contract::Completion* batch_end_;  // `next_` when a quarter is popped.
+  // Above: every entry. Below: every quarter of the queue.
   const contract::Completion* entries_;
-  uint32_t mask_;
-  uint32_t returned_ = 0;  // Last count rung.
-  uint32_t batch_;
+  uint32_t consumed_before_ = 0;  // This pass of the queue.
+  uint32_t returned_ = 0;         // Last count rung.
+  uint32_t batch_;                // A quarter.
   Doorbell consumer_;
 };
 

@@ -35,7 +35,7 @@ class RecvRing {
   // nothing, when the ring is full.
   [[nodiscard]] bool TryPush(uint64_t op_context, Iova iova,
                              uint32_t bytes) noexcept {
-    if (positions_.free_slots() == 0) {
+    if (positions_.full()) {
       return false;
     }
     last_position_ = positions_.tail();
@@ -45,6 +45,19 @@ class RecvRing {
                                                .local_iova = ToInteger(iova)};
     positions_.Append(1);
     return true;
+  }
+
+  // As `TryPush`, then `Publish`. Precondition: there is a free slot.
+  [[gnu::always_inline]] void PushAndPublish(uint64_t op_context, Iova iova,
+                                             uint32_t bytes) noexcept {
+    const uint16_t position = positions_.tail();
+    slots_[positions_.Slot(position)] = {.position = position,
+                                         .length = bytes,
+                                         .op_context = op_context,
+                                         .local_iova = ToInteger(iova)};
+    const auto tail = static_cast<uint16_t>(position + 1);
+    positions_.PublishTo(tail);
+    Ring(tail_doorbell_, uint64_t{tail} << contract::kDoorbellTailCountLsb);
   }
 
   // Position of the buffer pushed last.
@@ -63,6 +76,11 @@ class RecvRing {
   // Frees the slots before `queue_head` of a completion of this context.
   Release ReleaseTo(uint16_t queue_head) noexcept {
     return positions_.ReleaseTo(queue_head);
+  }
+
+  // As `RingPositions::TryReleaseTo`.
+  [[nodiscard]] bool TryReleaseTo(uint16_t queue_head) noexcept {
+    return positions_.TryReleaseTo(queue_head);
   }
 
   // As `ReleaseTo` with the value of the head cell. Precondition: there is one.
@@ -88,6 +106,7 @@ class RecvRing {
   // All in slots.
   uint32_t capacity() const noexcept { return positions_.capacity(); }
   uint32_t free_slots() const noexcept { return positions_.free_slots(); }
+  bool full() const noexcept { return positions_.full(); }
   uint16_t head() const noexcept { return positions_.head(); }
   uint16_t tail() const noexcept { return positions_.tail(); }
 

@@ -33,46 +33,70 @@ enum class Release : uint8_t {
 
 // The three counts of a producer ring.
 //
-// Invariant: head <= published <= tail <= head + capacity, modulo 2^16.
+// Invariant: head <= published <= tail <= head + limit, modulo 2^16.
 // Thread safety: none.
 class RingPositions {
  public:
   explicit RingPositions(size_t capacity) noexcept
-      : mask_(static_cast<uint16_t>(capacity - 1)) {}
+      : full_at_(static_cast<uint16_t>(capacity)),
+        mask_(static_cast<uint32_t>(capacity - 1)),
+        limit_(static_cast<uint16_t>(capacity)) {}
 
   uint16_t head() const noexcept { return head_; }
   uint16_t published() const noexcept { return published_; }
   uint16_t tail() const noexcept { return tail_; }
   uint32_t capacity() const noexcept { return mask_ + 1U; }
-  uint32_t free_slots() const noexcept {
-    return capacity() - SlotDistance(head_, tail_);
-  }
+  uint32_t free_slots() const noexcept { return SlotDistance(tail_, full_at_); }
+  bool full() const noexcept { return tail_ == full_at_; }
   uint32_t Slot(uint16_t position) const noexcept { return position & mask_; }
 
   void Append(uint32_t slots) noexcept {
     tail_ = static_cast<uint16_t>(tail_ + slots);
   }
   void MarkPublished() noexcept { published_ = tail_; }
+  // Both of these, to a tail that is known already.
+  void PublishTo(uint16_t tail) noexcept {
+    tail_ = tail;
+    published_ = tail;
+  }
 
   // Accepts only a forward move within what was published.
   Release ReleaseTo(uint16_t new_head) noexcept {
-    const uint16_t ahead = SlotDistance(head_, new_head);
-    if (ahead == 0) {
+    if (new_head == head_) {
       return Release::kStale;
     }
-    if (ahead <= SlotDistance(head_, published_)) {
-      head_ = new_head;
+    if (TryReleaseTo(new_head)) {
       return Release::kMoved;
     }
     return SlotDistance(new_head, head_) <= capacity() ? Release::kStale
                                                        : Release::kBogus;
   }
 
+  // As `ReleaseTo` where the head moves or stays; false, changing nothing,
+  // where it would go back or is wrong.
+  [[nodiscard]] bool TryReleaseTo(uint16_t new_head) noexcept {
+    if (SlotDistance(head_, new_head) > SlotDistance(head_, published_)) {
+      return false;
+    }
+    head_ = new_head;
+    full_at_ = static_cast<uint16_t>(new_head + limit_);
+    return true;
+  }
+
+  // From now on at most `slots` are in use, 1 to `capacity`. Precondition: no
+  // more are now.
+  void SetLimit(uint32_t slots) noexcept {
+    limit_ = static_cast<uint16_t>(slots);
+    full_at_ = static_cast<uint16_t>(head_ + limit_);
+  }
+
  private:
-  uint16_t mask_;           // capacity - 1.
-  uint16_t head_ = 0;       // Oldest slot the device may still read.
-  uint16_t published_ = 0;  // Last tail rung.
   uint16_t tail_ = 0;       // Next slot to fill.
+  uint16_t full_at_;        // The tail when nothing is free: head + limit.
+  uint32_t mask_;           // capacity - 1.
+  uint16_t published_ = 0;  // Last tail rung.
+  uint16_t head_ = 0;       // Oldest slot the device may still read.
+  uint16_t limit_;          // Most slots in use.
 };
 
 }  // namespace heddle

@@ -15,4 +15,10 @@ Result<SendRing> SendRing::Create(std::span<contract::TxDesc> slots,
   return SendRing(slots, head_cell, tail, operation, push);
 }
 
+void SendRing::PublishOneByCall() noexcept {
+  last_position_ = positions_.tail();
+  positions_.Append(1);
+  PublishPushed();
+}
+
 }  // namespace heddle

@@ -63,7 +63,7 @@ class SendRing {
   [[nodiscard, gnu::always_inline]] bool PushInline(const SendFields& fields,
                                                     const void* data,
                                                     uint32_t bytes) noexcept {
-    if (positions_.free_slots() == 0) {
+    if (positions_.full()) {
       return false;
     }
     AppendInline(fields, data, bytes);
@@ -75,10 +75,22 @@ class SendRing {
                                            const void* data,
                                            uint32_t bytes) noexcept {
     contract::TxDesc& slot = NextSlot();
-    Describe(slot, fields, bytes,
+    Describe(slot, last_position_, fields, bytes,
              {.flags = bytes != 0 ? contract::kTxFlagInline : uint8_t{0}});
-    StoreInline(slot, data, bytes);
+    StoreInline(slot, LoadAny(data, bytes));
     positions_.Append(1);
+  }
+
+  // As `AppendInline` of at least `kSendInlineMin`, then `PublishPushed`.
+  static constexpr uint32_t kSendInlineMin = 8;
+  [[gnu::always_inline]] void SendInline(const SendFields& fields,
+                                         const void* data,
+                                         uint32_t bytes) noexcept {
+    const uint16_t position = positions_.tail();
+    contract::TxDesc& slot = slots_[positions_.Slot(position)];
+    Describe(slot, position, fields, bytes, {.flags = contract::kTxFlagInline});
+    StoreInline(slot, LoadSome(data, bytes));
+    PublishOne(position);
   }
 
   // The payload is in the slots that follow: at most `kInjectBytes`.
@@ -92,7 +104,7 @@ class SendRing {
       return false;
     }
     contract::TxDesc& slot = NextSlot();
-    Describe(slot, fields, bytes,
+    Describe(slot, last_position_, fields, bytes,
              {.flags = contract::kTxFlagInlineExt,
               .ext_slots = static_cast<uint8_t>(ext_slots)});
     StoreBuffer(slot, Iova{}, 0);
@@ -111,7 +123,7 @@ class SendRing {
   [[nodiscard, gnu::always_inline]] bool PushBuffer(const SendFields& fields,
                                                     Iova iova,
                                                     uint32_t bytes) noexcept {
-    if (positions_.free_slots() == 0) {
+    if (positions_.full()) {
       return false;
     }
     AppendBuffer(fields, iova, bytes);
@@ -122,10 +134,20 @@ class SendRing {
   [[gnu::always_inline]] void AppendBuffer(const SendFields& fields, Iova iova,
                                            uint32_t bytes) noexcept {
     contract::TxDesc& slot = NextSlot();
-    Describe(slot, fields, bytes,
+    Describe(slot, last_position_, fields, bytes,
              {.segments = static_cast<uint8_t>(bytes != 0 ? 1 : 0)});
     StoreBuffer(slot, bytes != 0 ? iova : Iova{}, bytes);
     positions_.Append(1);
+  }
+
+  // As `AppendBuffer` of at least one byte, then `PublishPushed`.
+  [[gnu::always_inline]] void SendBuffer(const SendFields& fields, Iova iova,
+                                         uint32_t bytes) noexcept {
+    const uint16_t position = positions_.tail();
+    contract::TxDesc& slot = slots_[positions_.Slot(position)];
+    Describe(slot, position, fields, bytes, {.segments = 1});
+    StoreBuffer(slot, iova, bytes);
+    PublishOne(position);
   }
 
   // The local buffer is the `bytes` of all pieces, in order: at most
@@ -142,7 +164,7 @@ class SendRing {
       return false;
     }
     contract::TxDesc& slot = NextSlot();
-    Describe(slot, fields, bytes,
+    Describe(slot, last_position_, fields, bytes,
              {.ext_slots = 1, .segments = static_cast<uint8_t>(pieces.size())});
     StoreBuffer(slot, Iova{}, 0);
     positions_.Append(1);
@@ -183,6 +205,11 @@ class SendRing {
     return positions_.ReleaseTo(queue_head);
   }
 
+  // As `RingPositions::TryReleaseTo`.
+  [[nodiscard]] bool TryReleaseTo(uint16_t queue_head) noexcept {
+    return positions_.TryReleaseTo(queue_head);
+  }
+
   // The head cell, a value for `ReleaseTo` that also counts operations without
   // a completion. Precondition: there is a cell.
   uint16_t head_cell() const noexcept {
@@ -204,6 +231,7 @@ class SendRing {
   // the position.
   uint32_t capacity() const noexcept { return positions_.capacity(); }
   uint32_t free_slots() const noexcept { return positions_.free_slots(); }
+  bool full() const noexcept { return positions_.full(); }
   uint16_t head() const noexcept { return positions_.head(); }
   uint16_t tail() const noexcept { return positions_.tail(); }
 
@@ -212,10 +240,26 @@ class SendRing {
            Doorbell tail, Doorbell operation, const PushWindow& push)
       : slots_(slots.data()),
         positions_(slots.size()),
-        head_cell_(head_cell),
         tail_doorbell_(tail),
+        head_cell_(head_cell),
         push_(push),
-        op_doorbell_(operation) {}
+        op_doorbell_(operation) {
+    only_rings_ = tail.notify == nullptr && !push_.open();
+  }
+
+  // Publishes the operation of one slot that was just written at the tail,
+  // `position`.
+  [[gnu::always_inline]] void PublishOne(uint16_t position) noexcept {
+    if (!only_rings_) [[unlikely]] {
+      PublishOneByCall();
+      return;
+    }
+    const auto tail = static_cast<uint16_t>(position + 1);
+    positions_.PublishTo(tail);
+    RingMapped(tail_doorbell_,
+               uint64_t{tail} << contract::kDoorbellTailCountLsb);
+  }
+  void PublishOneByCall() noexcept;
 
   // The slot at the tail, which is the last position from now on.
   contract::TxDesc& NextSlot() noexcept {
@@ -232,12 +276,14 @@ class SendRing {
 
   // Writes all of a slot but its last bytes, in place: a descriptor made
   // elsewhere and copied costs twice the stores.
-  [[gnu::always_inline]] void Describe(contract::TxDesc& slot,
-                                       const SendFields& fields, uint32_t bytes,
-                                       PayloadPlace place) const noexcept {
+  [[gnu::always_inline]] static void Describe(contract::TxDesc& slot,
+                                              uint16_t position,
+                                              const SendFields& fields,
+                                              uint32_t bytes,
+                                              PayloadPlace place) noexcept {
     slot.opcode = fields.opcode;
     slot.flags = static_cast<uint8_t>(fields.flags | place.flags);
-    slot.position = last_position_;
+    slot.position = position;
     slot.peer = fields.peer;
     slot.length = bytes;
     slot.rx_index = fields.rx_index;
@@ -257,24 +303,43 @@ class SendRing {
     slot.rsvd0 = 0;
   }
 
-  // The last bytes of a slot: at most `kInlineBytes` of payload, then zeros.
-  [[gnu::always_inline]] static void StoreInline(contract::TxDesc& slot,
-                                                 const void* data,
-                                                 uint32_t bytes) noexcept {
-    static_assert(contract::kInlineBytes == 16);
+  // At most `kInlineBytes` of payload, then zeros. Two words, not an array,
+  // which would be put together in memory first.
+  struct InlineWords {
+    uint64_t first = 0;
+    uint64_t second = 0;
+  };
+  static_assert(sizeof(InlineWords) == contract::kInlineBytes);
+
+  [[gnu::always_inline]] static void StoreInline(
+      contract::TxDesc& slot, const InlineWords& words) noexcept {
+    auto* const to =
+        reinterpret_cast<std::byte*>(&slot) + contract::kInlineOffset;
+    std::memcpy(to, &words.first, sizeof(words.first));
+    std::memcpy(to + sizeof(words.first), &words.second, sizeof(words.second));
+  }
+
+  // 8 bytes at least.
+  [[gnu::always_inline]] static InlineWords LoadSome(const void* data,
+                                                     uint32_t bytes) noexcept {
     const auto* from = static_cast<const std::byte*>(data);
-    std::array<uint64_t, 2> words = {};
-    if (bytes >= 8) {
-      std::memcpy(&words[0], from, 8);
-      if (bytes > 8) {
-        std::memcpy(&words[1], from + bytes - 8, 8);
-        words[1] >>= 8 * (contract::kInlineBytes - bytes);
-      }
-    } else if (bytes != 0) {
-      words[0] = LoadFew(from, bytes);
+    uint64_t first = 0;
+    std::memcpy(&first, from, 8);
+    if (bytes == 8) {
+      return {first, 0};
     }
-    std::memcpy(reinterpret_cast<std::byte*>(&slot) + contract::kInlineOffset,
-                words.data(), sizeof(words));
+    uint64_t last = 0;
+    std::memcpy(&last, from + bytes - 8, 8);
+    return {first, last >> (8 * (contract::kInlineBytes - bytes))};
+  }
+  [[gnu::always_inline]] static InlineWords LoadAny(const void* data,
+                                                    uint32_t bytes) noexcept {
+    if (bytes >= 8) {
+      return LoadSome(data, bytes);
+    }
+    return {
+        bytes != 0 ? LoadFew(static_cast<const std::byte*>(data), bytes) : 0,
+        0};
   }
 
   // 1 to 7 bytes as the low ones of a word.
@@ -322,8 +387,10 @@ class SendRing {
   contract::TxDesc* slots_;
   RingPositions positions_;
   uint16_t last_position_ = 0;
-  const uint64_t* head_cell_;
+  // To publish is to store to the doorbell, and no more.
+  bool only_rings_;
   Doorbell tail_doorbell_;
+  const uint64_t* head_cell_;
   PushPort push_;
   // Above: every post. Below: cold.
   Doorbell op_doorbell_;

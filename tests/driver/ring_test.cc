@@ -65,6 +65,59 @@ class SendRingTest : public ::testing::Test {
   SendRing ring_ = Bind(device_, slots_, &cell_);
 };
 
+// The one push that also publishes writes what the two do.
+TEST_F(SendRingTest, SendInlineIsAppendInlineAndPublish) {
+  const std::vector<uint8_t> data = Pattern(contract::kInlineBytes);
+  const SendFields fields = {.opcode = Opcode::kWrite,
+                             .op_context = 77,
+                             .header_data = 78,
+                             .peer = 5,
+                             .flags = contract::kTxFlagCompletion,
+                             .match_bits = 79,
+                             .remote_offset = 80};
+  for (uint32_t bytes = SendRing::kSendInlineMin;
+       bytes <= contract::kInlineBytes; ++bytes) {
+    ring_.SendInline(fields, data.data(), bytes);
+    const uint16_t first = ring_.head();
+    TxDesc sent = slots_.at(first % kSlots);
+    EXPECT_EQ(device_.rung.back().value, first + 1U);
+    EXPECT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+    ASSERT_TRUE(ring_.PushInline(fields, data.data(), bytes));
+    ring_.Publish();
+    EXPECT_EQ(sent.position, first);
+    sent.position = slots_.at((first + 1U) % kSlots).position;
+    EXPECT_EQ(sent, slots_.at((first + 1U) % kSlots)) << bytes;
+    EXPECT_EQ(ring_.ReleaseTo(ring_.tail()), Release::kMoved);
+  }
+}
+
+TEST_F(SendRingTest, SendBufferIsAppendBufferAndPublish) {
+  const SendFields fields = {.op_context = 77, .peer = 5};
+  ring_.SendBuffer(fields, Iova{0x1000}, 100);
+  EXPECT_EQ(device_.rung.size(), 1U);
+  ASSERT_TRUE(ring_.PushBuffer(fields, Iova{0x1000}, 100));
+  TxDesc second = slots_[1];
+  EXPECT_EQ(second.position, 1);
+  second.position = 0;
+  EXPECT_EQ(slots_[0], second);
+}
+
+TEST_F(SendRingTest, LimitBoundsTheSlotsInUse) {
+  RingPositions positions(kSlots);
+  positions.SetLimit(6);
+  EXPECT_EQ(positions.free_slots(), 6U);
+  positions.Append(6);
+  positions.MarkPublished();
+  EXPECT_TRUE(positions.full());
+  ASSERT_TRUE(positions.TryReleaseTo(2));
+  EXPECT_EQ(positions.free_slots(), 2U);
+  positions.SetLimit(kSlots);
+  EXPECT_EQ(positions.free_slots(), 4U);
+  EXPECT_FALSE(positions.TryReleaseTo(1));
+  EXPECT_FALSE(positions.TryReleaseTo(7));
+  EXPECT_EQ(positions.head(), 2);
+}
+
 TEST_F(SendRingTest, CreateRefusesSizesAndAlignmentsOutsideTheContract) {
   alignas(4096) static std::array<TxDesc, 8192> many;
   const auto error = [&](size_t first, size_t count) {
