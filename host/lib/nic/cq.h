@@ -60,6 +60,13 @@ class Cq {
   // and in a place of its own for each kind: nothing is put together in memory.
   template <typename Locking, typename Sink>
   void RetireInto(const contract::Completion& entry, Sink&& sink) noexcept;
+  // The queue of an entry of kind `kTx` or `kRx`; null when there is none.
+  TxQueue* SenderOfEntry(const contract::Completion& entry) const noexcept {
+    return tx_[entry.context].load(std::memory_order_acquire);
+  }
+  RxQueue* ReceiverOfEntry(const contract::Completion& entry) const noexcept {
+    return rx_[entry.context].load(std::memory_order_acquire);
+  }
   // False for an entry that `Retire` will not know.
   bool IsOfQueue(const contract::Completion& entry) const noexcept {
     return entry.kind == contract::CompletionKind::kTx

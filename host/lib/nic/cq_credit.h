@@ -18,12 +18,30 @@ namespace heddle::nic {
 // Thread safety: any thread under `Locked`; else the application serializes.
 class CqCredit {
  public:
-  explicit CqCredit(uint32_t capacity) noexcept : capacity_(capacity) {}
+  explicit CqCredit(uint32_t capacity) noexcept
+      : limit_(capacity), least_limit_(capacity / 2) {}
+
+  // Sets `count` entries aside, for a queue that then has nothing to count
+  // because its ring holds no more. At most half of all go this way: the others
+  // are never left without. False, changing nothing, else.
+  [[nodiscard]] bool TryReserve(uint32_t count) noexcept {
+    uint32_t limit = limit_.load(std::memory_order_relaxed);
+    do {
+      if (count > limit - least_limit_) {
+        return false;
+      }
+    } while (!limit_.compare_exchange_weak(limit, limit - count,
+                                           std::memory_order_relaxed));
+    return true;
+  }
+  void ReturnReserved(uint32_t count) noexcept {
+    (void)Locked::FetchAdd(limit_, count);
+  }
 
   // False, changing nothing, when every entry is spoken for.
   template <typename Locking>
   [[nodiscard]] bool TryTake() noexcept {
-    if (Locking::FetchAdd(taken_, 1) < capacity_) {
+    if (Locking::FetchAdd(taken_, 1) < limit_.load(std::memory_order_relaxed)) {
       return true;
     }
     (void)Locking::FetchAdd(taken_, ~uint32_t{0});
@@ -37,7 +55,8 @@ class CqCredit {
 
  private:
   std::atomic<uint32_t> taken_{0};
-  uint32_t capacity_;
+  std::atomic<uint32_t> limit_;  // Entries that are not set aside.
+  const uint32_t least_limit_;
 };
 
 }  // namespace heddle::nic

@@ -68,8 +68,7 @@ int RxQueue::Push(const ReceiveOperation& operation,
     return EIO;
   }
   Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if ((ring_->free_slots() == 0 || slot.state != 0) && !MakeRoom())
-      [[unlikely]] {
+  if ((ring_->full() || slot.use.state != 0) && !MakeRoom()) [[unlikely]] {
     return EAGAIN;
   }
   if (segments.size() > 1 && in_place_) {
@@ -85,9 +84,9 @@ int RxQueue::Push(const ReceiveOperation& operation,
   (void)ring_->TryPush(operation.context, prepared.iova,
                        static_cast<uint32_t>(bytes));
   slot = {.buffer = segments.empty() ? nullptr : segments[0].address,
-          .ticket = prepared.ticket,
-          .state = static_cast<uint8_t>(slot.state | kPosted),
-          .report = operation.report};
+          .use = {.ticket = prepared.ticket,
+                  .state = static_cast<uint8_t>(slot.use.state | kPosted),
+                  .report = operation.report}};
   return 0;
 }
 
@@ -102,8 +101,8 @@ int RxQueue::PushRegistered(ReceiveOperation operation, void* buffer,
                        bytes == 0 ? Iova{} : region.iova_of(buffer),
                        static_cast<uint32_t>(bytes));
   slot = {.buffer = buffer,
-          .state = static_cast<uint8_t>(slot.state | kPosted),
-          .report = operation.report};
+          .use = {.state = static_cast<uint8_t>(slot.use.state | kPosted),
+                  .report = operation.report}};
   if (!operation.more) {
     ring_->Publish();
   }
@@ -117,10 +116,10 @@ bool RxQueue::MakeRoom() noexcept {
   const bool known = std::any_of(
       overtaken_.begin(), overtaken_.end(),
       [&](const Overtaken& old) { return old.position == position; });
-  if (known || ring_->free_slots() == 0) {
+  if (known || ring_->full()) {
     return false;
   }
-  if ((slot.state & kPosted) == 0) {
+  if ((slot.use.state & kPosted) == 0) {
     return true;
   }
   if (overtaken_.size() > slot_mask_) {
@@ -129,10 +128,10 @@ bool RxQueue::MakeRoom() noexcept {
   overtaken_.push_back(
       {.context = ring_->op_context_at(position),
        .buffer = slot.buffer,
-       .ticket = slot.ticket,
+       .ticket = slot.use.ticket,
        .position = static_cast<uint16_t>(position - slot_mask_ - 1),
-       .report = slot.report});
-  slot.state = kShared;
+       .report = slot.use.report});
+  slot.use.state = kShared;
   return true;
 }
 
@@ -142,7 +141,7 @@ FinishedReceive RxQueue::RetireCarefully(
     return *finished;
   }
   Slot& slot = slots_[entry.position & slot_mask_];
-  if ((slot.state & kPosted) == 0) {
+  if ((slot.use.state & kPosted) == 0) {
     // Nothing was given there: not ours to free or to report.
     broken_ = true;
     return {};
@@ -171,7 +170,8 @@ std::optional<FinishedReceive> RxQueue::RetireOvertaken(
       overtaken_.begin(), overtaken_.end(), [&](const Overtaken& receive) {
         return (receive.position & slot_mask_) == slot;
       });
-  slots_[slot].state &= shared ? kPosted | kShared : kPosted;
+  slots_[slot].use.state &=
+      shared ? uint8_t{UINT8_MAX} : static_cast<uint8_t>(~kShared);
   return finished;
 }
 
@@ -184,9 +184,10 @@ bool RxQueue::CancelOldest(uint64_t context) noexcept {
   ring_->Publish();
   for (uint16_t p = ring_->head(); p != ring_->tail(); ++p) {
     Slot& slot = slots_[p & slot_mask_];
-    if ((slot.state & kPosted) != 0 && !slot.cancelling &&
+    if ((slot.use.state & kPosted) != 0 &&
+        (slot.use.state & kCancelling) == 0 &&
         ring_->op_context_at(p) == context) {
-      slot.cancelling = true;
+      slot.use.state |= kCancelling;
       ring_->Cancel(p);
       return true;
     }
@@ -213,7 +214,7 @@ std::optional<contract::Completion> RxQueue::FindLost() noexcept {
   for (; lost_passed_ <= slot_mask_; ++lost_passed_) {
     const auto at =
         static_cast<uint16_t>(ring_->tail() - slot_mask_ - 1 + lost_passed_);
-    if ((slots_[at & slot_mask_].state & kPosted) != 0) {
+    if ((slots_[at & slot_mask_].use.state & kPosted) != 0) {
       return LostAt(at);
     }
   }
@@ -226,8 +227,8 @@ void RxQueue::Abandon() noexcept {
   }
   overtaken_.clear();
   for (uint32_t i = 0; i <= slot_mask_; ++i) {
-    if ((slots_[i].state & kPosted) != 0) {
-      registrar_->FinishReceive(slots_[i].ticket, 0);
+    if ((slots_[i].use.state & kPosted) != 0) {
+      registrar_->FinishReceive(slots_[i].use.ticket, 0);
       slots_[i] = {};
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,13 @@ struct FinishedReceive {
   uint64_t context = 0;
   void* buffer = nullptr;  // First segment given.
   bool known = false;      // False: nothing was posted there.
+  bool report = false;
+};
+
+// What becomes of the receive in a slot; compared as a whole.
+struct ReceiveSlotUse {
+  Ticket ticket = kNoTicket;
+  uint8_t state = 0;  // Bits of the queue's.
   bool report = false;
 };
 
@@ -80,12 +88,44 @@ class RxQueue {
                                    void* buffer, size_t bytes,
                                    const Region& region) noexcept;
 
+  // As `PostRegistered` of one byte at least, where the application serializes
+  // and hears of success. False, changing nothing, where only that finds out
+  // what to do.
+  [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
+      uint64_t context, void* buffer, size_t bytes,
+      const Region& region) noexcept {
+    Slot& slot = slots_[ring_->tail() & slot_mask_];
+    if (bytes - 1 >= contract::kMaxMessageBytes || ring_->full() ||
+        slot.use.state != 0 || broken_ || !region.Covers(buffer, bytes))
+        [[unlikely]] {
+      return false;
+    }
+    slot = {.buffer = buffer, .use = kPlain};
+    ring_->PushAndPublish(context, region.iova_of(buffer),
+                          static_cast<uint32_t>(bytes));
+    return true;
+  }
+
+  // As `Retire` of a receive that holds nothing, succeeded and is reported;
+  // its context is the entry's. False, changing nothing, for any other.
+  [[nodiscard, gnu::always_inline]] bool TryRetire(
+      const contract::Completion& entry, void** buffer) noexcept {
+    Slot& slot = slots_[entry.position & slot_mask_];
+    if (std::bit_cast<uint32_t>(slot.use) != std::bit_cast<uint32_t>(kPlain) ||
+        !ring_->TryReleaseTo(entry.queue_head)) [[unlikely]] {
+      return false;
+    }
+    slot.use.state = 0;
+    *buffer = slot.buffer;
+    return true;
+  }
+
   // Moves received data to its owner and frees what the receive at `entry`
   // held. Call once per completion of this context.
   [[gnu::always_inline]] FinishedReceive Retire(
       const contract::Completion& entry) noexcept {
     Slot& slot = slots_[entry.position & slot_mask_];
-    if (slot.state != kPosted) [[unlikely]] {
+    if ((slot.use.state & (kPosted | kShared)) != kPosted) [[unlikely]] {
       return RetireCarefully(entry);
     }
     return RetireSlot(slot, entry);
@@ -115,18 +155,18 @@ class RxQueue {
 
  private:
   // Of a slot: the completion of the receive in it has not been read; it is or
-  // was that of receives in `overtaken_`.
+  // was that of receives in `overtaken_`; the receive is being withdrawn.
   static constexpr uint8_t kPosted = 1;
   static constexpr uint8_t kShared = 2;
+  static constexpr uint8_t kCancelling = 4;
 
   // Host-side state of a slot.
   struct Slot {
     void* buffer = nullptr;
-    Ticket ticket = kNoTicket;
-    uint8_t state = 0;
-    bool report = false;
-    bool cancelling = false;
+    ReceiveSlotUse use;
   };
+  // A receive in its own slot that holds nothing and is reported.
+  static constexpr ReceiveSlotUse kPlain = {.state = kPosted, .report = true};
 
   // A receive whose slot another one has got.
   struct Overtaken {
@@ -156,9 +196,9 @@ class RxQueue {
         .context = ring_->op_context_at(entry.position),
         .buffer = slot.buffer,
         .known = true,
-        .report = slot.report};
-    registrar_->FinishReceive(slot.ticket, entry.length);
-    slot.state &= kShared;
+        .report = slot.use.report};
+    registrar_->FinishReceive(slot.use.ticket, entry.length);
+    slot.use.state &= kShared;
     if (ring_->ReleaseTo(entry.queue_head) == Release::kBogus) [[unlikely]] {
       broken_ = true;
     }
@@ -230,14 +270,15 @@ template <typename Locking>
   }
   const typename Locking::Guard guard(lock_);
   Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if (ring_->free_slots() == 0 || slot.state != 0 || broken_) [[unlikely]] {
+  if (ring_->full() || slot.use.state != 0 || broken_) [[unlikely]] {
     return PushRegistered(operation, buffer, bytes, region);
   }
   // There is a free slot, so this cannot fail.
   (void)ring_->TryPush(operation.context,
                        bytes == 0 ? Iova{} : region.iova_of(buffer),
                        static_cast<uint32_t>(bytes));
-  slot = {.buffer = buffer, .state = kPosted, .report = operation.report};
+  slot = {.buffer = buffer,
+          .use = {.state = kPosted, .report = operation.report}};
   if (!operation.more) {
     ring_->Publish();
   }

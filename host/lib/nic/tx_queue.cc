@@ -66,6 +66,9 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   queue->credit_ = credit;
   queue->peers_ = options.peers;
   const size_t slots = size_t{1} << queue->ring_log2_;
+  // An operation that completes keeps a slot until its completion is read.
+  queue->counts_credit_ = !credit->TryReserve(static_cast<uint32_t>(slots));
+  queue->direct_ = !queue->counts_credit_;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =
       DmaBuffer::Create(device, queue->ring_bytes() + sizeof(uint64_t));
@@ -83,6 +86,12 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   queue->registrar_.emplace(std::move(registrar.value()));
   queue->slots_ = std::make_unique<Slot[]>(slots);
   return queue;
+}
+
+TxQueue::~TxQueue() {
+  if (!counts_credit_) {
+    credit_->ReturnReserved(slot_mask_ + 1);
+  }
 }
 
 Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
@@ -329,10 +338,9 @@ void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
   }
   const uint16_t old_head = ring_->head();
   if (ring_->ReleaseTo(queue_head) == Release::kBogus) [[unlikely]] {
-    broken_ = true;
+    Break();
     return;
   }
-  constexpr uint16_t kLookEvery = 0x2000;
   if (((old_head ^ ring_->head()) & kLookEvery) != 0) [[unlikely]] {
     (void)IsOldCell(ring_->head_cell());
   }
@@ -370,7 +378,7 @@ void TxQueue::MarkComplete(uint16_t position) noexcept {
 }
 
 std::optional<contract::Completion> TxQueue::FindLost() noexcept {
-  broken_ = true;
+  Break();
   ring_->Publish();
   // Operations that asked for no completion are done before this.
   const auto released = static_cast<uint16_t>(LoadShared(
@@ -404,7 +412,7 @@ void TxQueue::Abandon() noexcept {
   for (uint32_t slot = 0; held_ != 0 && slot <= slot_mask_; ++slot) {
     FinishSlot(static_cast<uint16_t>(slot), 0);
   }
-  credit_->Return<Locked>(signaled_);
+  ReturnCredit<Locked>(signaled_);
   signaled_ = 0;
 }
 

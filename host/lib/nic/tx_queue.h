@@ -99,6 +99,23 @@ class TxQueue {
                             std::span<const Segment> local,
                             std::span<const RemoteSegment> remote) noexcept;
 
+  // The paths of calls without flags where the application serializes: false,
+  // changing nothing, where only the members below find out what to do.
+  // `TrySendInline`: one piece for which `IsShort` holds.
+  // `TrySendRegistered`: one piece of `region`, of 1 to
+  // `contract::kMaxMessageBytes`, that need not be copied at once.
+  static bool IsShort(size_t bytes) noexcept {
+    return bytes - SendRing::kSendInlineMin <=
+           contract::kInlineBytes - SendRing::kSendInlineMin;
+  }
+  template <typename Operation>
+  [[nodiscard]] bool TrySendInline(const Operation& operation, const void* data,
+                                   size_t bytes) noexcept;
+  template <typename Operation>
+  [[nodiscard]] bool TrySendRegistered(const Operation& operation,
+                                       const void* data, size_t bytes,
+                                       const Region& region) noexcept;
+
   // As `Post` or, for an RmaOperation, `PostRma`, for one piece of at most
   // `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
   template <typename Locking, typename Operation = SendOperation>
@@ -125,7 +142,7 @@ class TxQueue {
     if (signaled_ != 0 &&
         (entry.status == contract::Status::kOk || WasSignaled(entry))) {
       --signaled_;
-      credit_->Return<Locking>(1);
+      ReturnCredit<Locking>();
     }
     bool report = true;
     if (held_ != 0) {
@@ -137,6 +154,21 @@ class TxQueue {
     }
     ReleaseTo(entry.queue_head);
     return report;
+  }
+
+  // As `Retire` of an operation in its turn that succeeded and holds nothing,
+  // the most frequent one, where the application serializes. False, changing
+  // nothing, for any other.
+  [[nodiscard, gnu::always_inline]] bool TryRetire(
+      const contract::Completion& entry) noexcept {
+    if (held_ != 0 || !direct_ || signaled_ == 0 ||
+        static_cast<int16_t>(entry.position - entry.queue_head) >= 0 ||
+        ((entry.queue_head ^ ring_->head()) & kLookEvery) != 0 ||
+        !ring_->TryReleaseTo(entry.queue_head)) [[unlikely]] {
+      return false;
+    }
+    --signaled_;
+    return true;
   }
 
   // After the device has failed: the oldest operation that is not complete,
@@ -152,8 +184,31 @@ class TxQueue {
   uint32_t context() const noexcept { return context_; }
   const AddressTable* peers() const noexcept { return peers_; }
 
+  TxQueue(const TxQueue&) = delete;
+  TxQueue& operator=(const TxQueue&) = delete;
+  ~TxQueue();
+
  private:
+  // Positions between two looks at the head cell.
+  static constexpr uint16_t kLookEvery = 0x2000;
+
   TxQueue() = default;
+
+  // Room for one completion; nothing to do where it is set aside.
+  template <typename Locking>
+  bool TakeCredit() noexcept {
+    return !counts_credit_ || credit_->TryTake<Locking>();
+  }
+  template <typename Locking>
+  void ReturnCredit(uint32_t count = 1) noexcept {
+    if (counts_credit_) {
+      credit_->Return<Locking>(count);
+    }
+  }
+  void Break() noexcept {
+    broken_ = true;
+    direct_ = false;
+  }
 
   // Of `PostInline`: the rest of it, once there is a free slot; and all of it
   // where the ring is full.
@@ -250,7 +305,9 @@ class TxQueue {
   };
 
   SpinLock lock_;
-  bool broken_ = false;  // The device failed or broke its contract.
+  bool broken_ = false;        // The device failed or broke its contract.
+  bool counts_credit_ = true;  // Completions may outnumber those set aside.
+  bool direct_ = false;        // Neither of the two.
   bool scatter_gather_ = false;
   bool more_ = false;
   bool reads_in_place_ = false;
@@ -292,7 +349,7 @@ int TxQueue::Post(const SendOperation& operation,
   if (broken_) [[unlikely]] {
     return EIO;
   }
-  if (WantsCompletion(operation) && !credit_->TryTake<Locking>()) {
+  if (WantsCompletion(operation) && !TakeCredit<Locking>()) {
     ring_->Publish();
     return EAGAIN;
   }
@@ -302,7 +359,7 @@ int TxQueue::Post(const SendOperation& operation,
   if (error == 0) {
     signaled_ += WantsCompletion(operation) ? 1 : 0;
   } else if (WantsCompletion(operation)) {
-    credit_->Return<Locking>(1);
+    ReturnCredit<Locking>();
   }
   if (!operation.more || error != 0) {
     ring_->Publish();
@@ -333,7 +390,7 @@ int TxQueue::PushRma(const RmaOperation& operation,
   const bool silent =
       registrar_->CopiesOut(pieces.ticket) && !WantsCompletion(operation);
   if (silent) {
-    if (!credit_->TryTake<Locking>()) {
+    if (!TakeCredit<Locking>()) {
       registrar_->FinishSend(pieces.ticket);
       return EAGAIN;
     }
@@ -365,19 +422,43 @@ int TxQueue::PostRma(const RmaOperation& operation,
     (void)Refill();
   }
   if (ring_->free_slots() < slots ||
-      (WantsCompletion(operation) && !credit_->TryTake<Locking>())) {
+      (WantsCompletion(operation) && !TakeCredit<Locking>())) {
     return RefuseFull();
   }
   const int error = PushRma<Locking>(operation, local, remote, bytes);
   if (error == 0) {
     signaled_ += WantsCompletion(operation) ? 1 : 0;
   } else if (WantsCompletion(operation)) {
-    credit_->Return<Locking>(1);
+    ReturnCredit<Locking>();
   }
   if (!operation.more || error != 0) {
     ring_->Publish();
   }
   return error;
+}
+
+template <typename Operation>
+[[gnu::always_inline]] inline bool TxQueue::TrySendInline(
+    const Operation& operation, const void* data, size_t bytes) noexcept {
+  if (!direct_ || ring_->full()) [[unlikely]] {
+    return false;
+  }
+  signaled_ += WantsCompletion(operation) ? 1 : 0;
+  ring_->SendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
+  return true;
+}
+
+template <typename Operation>
+[[gnu::always_inline]] inline bool TxQueue::TrySendRegistered(
+    const Operation& operation, const void* data, size_t bytes,
+    const Region& region) noexcept {
+  if (!direct_ || ring_->full() || !region.Covers(data, bytes)) [[unlikely]] {
+    return false;
+  }
+  signaled_ += WantsCompletion(operation) ? 1 : 0;
+  ring_->SendBuffer(Fields(operation), region.iova_of(data),
+                    static_cast<uint32_t>(bytes));
+  return true;
 }
 
 template <typename Locking, typename Operation>
@@ -388,7 +469,7 @@ template <typename Locking, typename Operation>
     return EIO;
   }
   // A call that may return here would keep the arguments in saved registers.
-  if (ring_->free_slots() == 0) [[unlikely]] {
+  if (ring_->full()) [[unlikely]] {
     const Operation copy = operation;  // `operation` need not be in memory.
     return PostInlineFull<Locking>(copy, data, bytes);
   }
@@ -405,7 +486,7 @@ template <typename Locking, typename Operation>
 [[gnu::always_inline]] inline int TxQueue::PushInline(
     const Operation& operation, const void* data, size_t bytes) noexcept {
   if (WantsCompletion(operation)) {
-    if (!credit_->TryTake<Locking>()) [[unlikely]] {
+    if (!TakeCredit<Locking>()) [[unlikely]] {
       return RefuseFull();
     }
     ++signaled_;
@@ -426,13 +507,13 @@ int TxQueue::PostInRing(const Operation& operation, const void* data,
   if (broken_) [[unlikely]] {
     return EIO;
   }
-  if (WantsCompletion(operation) && !credit_->TryTake<Locking>()) [[unlikely]] {
+  if (WantsCompletion(operation) && !TakeCredit<Locking>()) [[unlikely]] {
     return RefuseFull();
   }
   while (!ring_->PushInlineExt(fields, data, length)) [[unlikely]] {
       if (!Refill()) {
         if (WantsCompletion(operation)) {
-          credit_->Return<Locking>(1);
+          ReturnCredit<Locking>();
         }
         return RefuseFull();
       }
@@ -457,11 +538,11 @@ int TxQueue::PostRegistered(const Operation& operation, const void* data,
   if (broken_) [[unlikely]] {
     return EIO;
   }
-  if (ring_->free_slots() == 0 && !Refill()) [[unlikely]] {
+  if (ring_->full() && !Refill()) [[unlikely]] {
     return RefuseFull();
   }
   if (WantsCompletion(operation)) {
-    if (!credit_->TryTake<Locking>()) [[unlikely]] {
+    if (!TakeCredit<Locking>()) [[unlikely]] {
       return RefuseFull();
     }
     ++signaled_;

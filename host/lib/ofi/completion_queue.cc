@@ -238,12 +238,18 @@ int CompletionQueue::OpenWait(fid_wait* set) {
   return 0;
 }
 
+ssize_t CompletionQueue::AnswerIdle() noexcept {
+  idle_polls_.store(kPollsPerCheck, std::memory_order_relaxed);
+  return CheckDevice();
+}
+
 ssize_t CompletionQueue::CheckDevice() noexcept {
   if (!domain_->nic().device().failed()) {
     return -FI_EAGAIN;
   }
   // The next poll looks again.
   empty_polls_.store(0, std::memory_order_relaxed);
+  EndIdlePolls();
   domain_->ReportFailure();
   const nic::Locked::Guard guard(backend_->lock());
   if (backend_->Peek() != nullptr) {

@@ -50,13 +50,29 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   // failed, which is seen within some polls: -FI_EAVAIL while operations are
   // outstanding, which `ReadError` then ends, and -FI_EIO when none is.
   ssize_t AnswerEmpty() noexcept {
-    constexpr uint32_t kPollsPerCheck = 64;
     const uint32_t poll = nic::Unlocked::FetchAdd(empty_polls_, 1);
     return poll % kPollsPerCheck == 0 ? CheckDevice() : -FI_EAGAIN;
   }
 
+  // Data path, for pollers that the application serializes and a device that
+  // needs no step: an empty poll that answers -FI_EAGAIN. False once in a
+  // while, and at every poll of other devices; then `AnswerIdle` knows.
+  bool IsIdlePoll() noexcept {
+    const uint32_t left = idle_polls_.load(std::memory_order_relaxed) - 1;
+    idle_polls_.store(left, std::memory_order_relaxed);
+    return left != 0;
+  }
+  // As `AnswerEmpty`, after `IsIdlePoll` denied. Precondition: no step needed.
+  ssize_t AnswerIdle() noexcept;
+  // The next poll is none that `IsIdlePoll` affirms.
+  void EndIdlePolls() noexcept {
+    idle_polls_.store(1, std::memory_order_relaxed);
+  }
+
  private:
   void Disinherit() noexcept override;
+
+  static constexpr uint32_t kPollsPerCheck = 64;
 
   ssize_t CheckDevice() noexcept;
   // What a failed device owes, as `ReadError`. Under the backend's lock.
@@ -86,6 +102,7 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   void FillErrorData(fi_cq_err_entry* error) noexcept;
 
   std::unique_ptr<nic::Cq> backend_;
+  std::atomic<uint32_t> idle_polls_{1};  // Until `IsIdlePoll` denies.
   std::atomic<uint32_t> empty_polls_{0};
   Domain* domain_;
   fabric::UserCount users_;

@@ -126,18 +126,59 @@ struct CqReader {
     CompletionQueue* queue = CompletionQueue::From(handle);
     auto* entries = static_cast<typename Format::Entry*>(buffer);
     if constexpr (!Locking::kLocks) {
-      // The most frequent poll of all saves no register, the next one few.
+      // The most frequent polls of all save no register.
       const contract::Completion* entry = queue->backend().Peek();
       if (entry == nullptr) {
-        if (!queue->backend().needs_step()) {
-          return queue->AnswerEmpty();
-        }
-      } else if (!kSources && count == 1 &&
-                 entry->status == contract::Status::kOk) {
-        return TakeOne(queue, entries, *entry);
+        return queue->IsIdlePoll()
+                   ? -FI_EAGAIN
+                   : TakeIdle<kSources>(queue, entries, count, sources);
+      }
+      if (!kSources && count == 1 && entry->status == contract::Status::kOk) {
+        return TryTakeOne(queue->backend(), entries, *entry)
+                   ? 1
+                   : TakeOne(queue, entries, *entry);
       }
     }
     return TakeSome<kSources>(queue, entries, count, sources);
+  }
+
+  template <bool kSources>
+  [[gnu::noinline]] static ssize_t TakeIdle(CompletionQueue* queue,
+                                            typename Format::Entry* entries,
+                                            size_t count,
+                                            fi_addr_t* sources) noexcept {
+    if (!queue->backend().needs_step()) {
+      return queue->AnswerIdle();
+    }
+    queue->EndIdlePolls();
+    return TakeSome<kSources>(queue, entries, count, sources);
+  }
+
+  // The oldest entry, of success, where nothing is to be done but to report
+  // it. False, changing nothing, else.
+  [[gnu::always_inline]] static inline bool TryTakeOne(
+      nic::Cq& cq, typename Format::Entry* out,
+      const contract::Completion& entry) noexcept {
+    using Kind = contract::CompletionKind;
+    if (entry.kind == Kind::kRx) {
+      nic::RxQueue* queue = cq.ReceiverOfEntry(entry);
+      void* buffer = nullptr;
+      if (queue == nullptr || !queue->TryRetire(entry, &buffer)) [[unlikely]] {
+        return false;
+      }
+      Format::Write(*out, Kind::kRx, entry,
+                    {.context = entry.op_context, .buffer = buffer});
+    } else if (entry.kind == Kind::kTx) {
+      nic::TxQueue* queue = cq.SenderOfEntry(entry);
+      if (queue == nullptr || !queue->TryRetire(entry)) [[unlikely]] {
+        return false;
+      }
+      Format::Write(*out, Kind::kTx, entry, {.context = entry.op_context});
+    } else {
+      return false;
+    }
+    cq.Pop();
+    return true;
   }
 
   // The oldest entry, of success, or what comes behind it where nobody is to

@@ -59,6 +59,14 @@ class MemoryRegion final : public fid_mr, private ForkGuarded {
     return &region->parts_[i];
   }
 
+  // Data path: the part of a region that has one only; null for a null
+  // descriptor and for the others.
+  static const nic::Region* Only(const void* descriptor) noexcept {
+    const auto* region = static_cast<const MemoryRegion*>(descriptor);
+    return region != nullptr && region->part_count_ == 1 ? region->parts_.data()
+                                                         : nullptr;
+  }
+
   // The calls of fi_mr(3), which defines their results. `Bind` and `Enable`
   // throw std::bad_alloc.
   int Bind(struct fid* other, uint64_t flags);

@@ -61,9 +61,53 @@ struct SendOps {
     return -transmit.queue->PostInline<Locking>(operation, buffer, bytes);
   }
 
+  // Each call without flags has a path that saves no register, because nothing
+  // is called on it that comes back; what it does not take has its own
+  // arguments still and goes on in the function that ends in `Any`.
   static ssize_t Send(fid_ep* handle, const void* buffer, size_t bytes,
                       void* descriptor, fi_addr_t peer,
                       void* context) noexcept {
+    if constexpr (!Locking::kLocks) {
+      const TransferHandle::Transmit& transmit =
+          TransferHandle::From(handle)->transmit();
+      if (!nic::TxQueue::IsShort(bytes)) {
+        return SendLong(handle, buffer, bytes, descriptor, peer, context);
+      }
+      if (transmit.peers->Contains(peer) &&
+          transmit.queue->TrySendInline(
+              nic::SendOperation{.context = FromContext(context),
+                                 .peer = static_cast<uint32_t>(peer),
+                                 .flags = transmit.flags},
+              buffer, bytes)) [[likely]] {
+        return 0;
+      }
+    }
+    return SendAny(handle, buffer, bytes, descriptor, peer, context);
+  }
+
+  [[gnu::noinline]] static ssize_t SendLong(fid_ep* handle, const void* buffer,
+                                            size_t bytes, void* descriptor,
+                                            fi_addr_t peer,
+                                            void* context) noexcept {
+    const TransferHandle::Transmit& transmit =
+        TransferHandle::From(handle)->transmit();
+    const nic::Region* region = MemoryRegion::Only(descriptor);
+    if (bytes > contract::kInjectBytes && bytes <= transmit.most_in_place &&
+        region != nullptr && transmit.peers->Contains(peer) &&
+        transmit.queue->TrySendRegistered(
+            nic::SendOperation{.context = FromContext(context),
+                               .peer = static_cast<uint32_t>(peer),
+                               .flags = transmit.flags},
+            buffer, bytes, *region)) [[likely]] {
+      return 0;
+    }
+    return SendAny(handle, buffer, bytes, descriptor, peer, context);
+  }
+
+  [[gnu::noinline]] static ssize_t SendAny(fid_ep* handle, const void* buffer,
+                                           size_t bytes, void* descriptor,
+                                           fi_addr_t peer,
+                                           void* context) noexcept {
     const TransferHandle::Transmit& transmit =
         TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
@@ -114,6 +158,24 @@ struct SendOps {
   // with the endpoint's.
   static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
                         fi_addr_t peer) noexcept {
+    if constexpr (!Locking::kLocks) {
+      const TransferHandle::Transmit& transmit =
+          TransferHandle::From(handle)->transmit();
+      if (nic::TxQueue::IsShort(bytes) && transmit.peers->Contains(peer) &&
+          transmit.queue->TrySendInline(
+              nic::SendOperation{.context = FromContext(handle->fid.context),
+                                 .peer = static_cast<uint32_t>(peer),
+                                 .flags = 0},
+              buffer, bytes)) [[likely]] {
+        return 0;
+      }
+    }
+    return InjectAny(handle, buffer, bytes, peer);
+  }
+
+  [[gnu::noinline]] static ssize_t InjectAny(fid_ep* handle, const void* buffer,
+                                             size_t bytes,
+                                             fi_addr_t peer) noexcept {
     const TransferHandle::Transmit& transmit =
         TransferHandle::From(handle)->transmit();
     return PostOne(transmit,
@@ -154,8 +216,25 @@ struct SendOps {
 template <typename Locking>
 struct ReceiveOps {
   static ssize_t Receive(fid_ep* handle, void* buffer, size_t bytes,
-                         void* descriptor, fi_addr_t /*source*/,
+                         void* descriptor, fi_addr_t source,
                          void* context) noexcept {
+    const TransferHandle::Receive& receive =
+        TransferHandle::From(handle)->receive();
+    if constexpr (!Locking::kLocks) {
+      const nic::Region* region = MemoryRegion::Only(descriptor);
+      if (region != nullptr && receive.report &&
+          receive.queue->TryPostRegistered(FromContext(context), buffer, bytes,
+                                           *region)) [[likely]] {
+        return 0;
+      }
+    }
+    return ReceiveAny(handle, buffer, bytes, descriptor, source, context);
+  }
+
+  [[gnu::noinline]] static ssize_t ReceiveAny(fid_ep* handle, void* buffer,
+                                              size_t bytes, void* descriptor,
+                                              fi_addr_t /*source*/,
+                                              void* context) noexcept {
     const TransferHandle::Receive& receive =
         TransferHandle::From(handle)->receive();
     const nic::ReceiveOperation operation = {.context = FromContext(context),

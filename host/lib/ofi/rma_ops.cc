@@ -126,9 +126,37 @@ struct RmaOps {
     operation->flags |= contract::kTxFlagHeaderData;
   }
 
+  // As in messages: what the first path does not take goes on in `Any`.
   static ssize_t Write(fid_ep* handle, const void* buffer, size_t bytes,
                        void* descriptor, fi_addr_t peer, uint64_t address,
                        uint64_t key, void* context) noexcept {
+    if constexpr (!Locking::kLocks) {
+      const Transmit& transmit = TransmitOf(handle);
+      nic::RmaOperation operation = Make(transmit, context, address, key);
+      if (SetPeer(transmit, peer, &operation)) [[likely]] {
+        if (nic::TxQueue::IsShort(bytes)) {
+          if (transmit.queue->TrySendInline(operation, buffer, bytes))
+              [[likely]] {
+            return 0;
+          }
+        } else if (const nic::Region* region = MemoryRegion::Only(descriptor);
+                   region != nullptr && bytes > contract::kInjectBytes &&
+                   bytes <= transmit.most_in_place &&
+                   transmit.queue->TrySendRegistered(operation, buffer, bytes,
+                                                     *region)) {
+          return 0;
+        }
+      }
+    }
+    return WriteAny(handle, buffer, bytes, descriptor, peer, address, key,
+                    context);
+  }
+
+  [[gnu::noinline]] static ssize_t WriteAny(fid_ep* handle, const void* buffer,
+                                            size_t bytes, void* descriptor,
+                                            fi_addr_t peer, uint64_t address,
+                                            uint64_t key,
+                                            void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
     return WriteOne(transmit, Make(transmit, context, address, key), peer,
                     {buffer, bytes, descriptor});
@@ -147,6 +175,21 @@ struct RmaOps {
   static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
                         fi_addr_t peer, uint64_t address,
                         uint64_t key) noexcept {
+    if constexpr (!Locking::kLocks) {
+      const Transmit& transmit = TransmitOf(handle);
+      nic::RmaOperation operation = MakeInjected(handle, address, key);
+      if (nic::TxQueue::IsShort(bytes) && SetPeer(transmit, peer, &operation) &&
+          transmit.queue->TrySendInline(operation, buffer, bytes)) [[likely]] {
+        return 0;
+      }
+    }
+    return InjectAny(handle, buffer, bytes, peer, address, key);
+  }
+
+  [[gnu::noinline]] static ssize_t InjectAny(fid_ep* handle, const void* buffer,
+                                             size_t bytes, fi_addr_t peer,
+                                             uint64_t address,
+                                             uint64_t key) noexcept {
     return WriteOne(TransmitOf(handle), MakeInjected(handle, address, key),
                     peer, {buffer, bytes, nullptr});
   }
@@ -163,6 +206,26 @@ struct RmaOps {
   static ssize_t Read(fid_ep* handle, void* buffer, size_t bytes,
                       void* descriptor, fi_addr_t peer, uint64_t address,
                       uint64_t key, void* context) noexcept {
+    if constexpr (!Locking::kLocks) {
+      const Transmit& transmit = TransmitOf(handle);
+      nic::RmaOperation operation = MakeRead(transmit, context, address, key);
+      const nic::Region* region = MemoryRegion::Only(descriptor);
+      if (region != nullptr && bytes - 1 < contract::kMaxMessageBytes &&
+          SetPeer(transmit, peer, &operation) &&
+          transmit.queue->TrySendRegistered(operation, buffer, bytes, *region))
+          [[likely]] {
+        return 0;
+      }
+    }
+    return ReadAny(handle, buffer, bytes, descriptor, peer, address, key,
+                   context);
+  }
+
+  [[gnu::noinline]] static ssize_t ReadAny(fid_ep* handle, void* buffer,
+                                           size_t bytes, void* descriptor,
+                                           fi_addr_t peer, uint64_t address,
+                                           uint64_t key,
+                                           void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
     nic::RmaOperation operation = MakeRead(transmit, context, address, key);
     if (!SetPeer(transmit, peer, &operation)) [[unlikely]] {

@@ -51,6 +51,7 @@ void TransferHandle::ApplyOpFlags() noexcept {
       DescriptorFlags(op_flags_.tx & (FI_COMPLETION | FI_DELIVERY_COMPLETE),
                       transmit_.selective);
   transmit_.copy_now = (op_flags_.tx & FI_INJECT) != 0;
+  transmit_.most_in_place = transmit_.copy_now ? 0 : contract::kMaxMessageBytes;
   receive_.report = !receive_.selective || (op_flags_.rx & FI_COMPLETION) != 0;
 }
 

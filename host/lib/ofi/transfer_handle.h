@@ -30,6 +30,8 @@ class TransferHandle : public fid_ep {
     // Calls without flags: the descriptor's flags, and FI_INJECT.
     uint8_t flags = contract::kTxFlagCompletion;
     bool copy_now = false;
+    // Longest registered buffer that such calls may leave where it is.
+    size_t most_in_place = contract::kMaxMessageBytes;
   };
   struct Receive {
     nic::RxQueue* queue = nullptr;

@@ -45,6 +45,67 @@ TEST(RxQueueTest, LosesAReceiveWhoseSlotWasReleasedWithALaterOne) {
   EXPECT_FALSE(queue.FindLost().has_value());
 }
 
+// A registered buffer of a queue that one thread uses.
+class DirectRxQueueTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto created = RxQueue::Create(
+        device_, {.operations = kReceives, .copy_limit_bytes = 64});
+    ASSERT_TRUE(created.ok());
+    queue_ = std::move(created.value());
+    ASSERT_TRUE(queue_->Bind(device_, 0).ok());
+    auto region =
+        MappedRegion::Create(device_, buffers_.data(), buffers_.size());
+    ASSERT_TRUE(region.ok());
+    region_ = std::move(region.value());
+  }
+  bool Post(uint64_t context, size_t bytes = 8) {
+    return queue_->TryPostRegistered(context, buffers_.data(), bytes, region_);
+  }
+  static contract::Completion Entry(uint16_t position, uint16_t head) {
+    return {.op_context = position,
+            .queue_head = head,
+            .position = position,
+            .kind = contract::CompletionKind::kRx};
+  }
+
+  FakeDevice device_;
+  std::array<uint8_t, 64> buffers_{};
+  MappedRegion region_;
+  std::unique_ptr<RxQueue> queue_;
+};
+
+TEST_F(DirectRxQueueTest, LeavesWhatNeedsAnAnswerToThePathThatGivesIt) {
+  EXPECT_FALSE(Post(0, 0));
+  EXPECT_FALSE(Post(0, buffers_.size() + 1));
+  for (uint64_t i = 0; i < 1U << contract::kRingLog2Min; ++i) {
+    EXPECT_TRUE(Post(i));
+  }
+  EXPECT_FALSE(Post(9));
+  EXPECT_EQ(device_.rung.size(), size_t{1} << contract::kRingLog2Min);
+  void* buffer = nullptr;
+  // A head that is wrong, and one that is older than what is known.
+  EXPECT_FALSE(queue_->TryRetire(Entry(0, 40), &buffer));
+  ASSERT_TRUE(queue_->TryRetire(Entry(1, 2), &buffer));
+  EXPECT_EQ(buffer, buffers_.data());
+  EXPECT_FALSE(queue_->TryRetire(Entry(0, 1), &buffer));
+  EXPECT_TRUE(queue_->Retire(Entry(0, 1)).known);
+  // Nothing is posted there any more.
+  EXPECT_FALSE(queue_->TryRetire(Entry(1, 2), &buffer));
+  EXPECT_TRUE(Post(9));
+}
+
+TEST_F(DirectRxQueueTest, LeavesCopiesAndCancelledReceivesToTheOtherPath) {
+  void* buffer = nullptr;
+  const Segment segment = {.address = buffers_.data(), .bytes = 8};
+  ASSERT_EQ(queue_->Post<Unlocked>({.context = 1}, {&segment, 1}), 0);
+  ASSERT_TRUE(Post(2));
+  ASSERT_TRUE(queue_->Cancel<Unlocked>(2));
+  EXPECT_FALSE(queue_->TryRetire(Entry(0, 1), &buffer));
+  EXPECT_FALSE(queue_->TryRetire(Entry(1, 2), &buffer));
+  EXPECT_FALSE(queue_->Cancel<Unlocked>(2));
+}
+
 // A queue of the smallest size and the device's side of it. A receive's context
 // is its number.
 class SmallRxQueue {

@@ -30,6 +30,15 @@ void SetAuthKey(uint32_t value, uint8_t** key, size_t* bytes) {
   }
 }
 
+// The hint of tests that name no threading model: whatever, or, where
+// HEDDLE_TEST_THREADING is `domain`, that the application serializes.
+fi_threading DefaultThreading() {
+  const char* const named = std::getenv("HEDDLE_TEST_THREADING");
+  return named != nullptr && std::string_view(named) == "domain"
+             ? FI_THREAD_DOMAIN
+             : FI_THREAD_UNSPEC;
+}
+
 // Opens the domain of the first device that no other node has; `info` is then
 // that device's alone.
 int OpenFreeDomain(fid_fabric* fabric, InfoPointer* info, fid_domain** domain) {
@@ -50,7 +59,9 @@ InfoPointer GetInfo(const NodeOptions& options) {
   const InfoPointer hints(fi_allocinfo());
   hints->caps = options.caps;
   hints->ep_attr->type = FI_EP_RDM;
-  hints->domain_attr->threading = options.threading;
+  hints->domain_attr->threading = options.threading == FI_THREAD_UNSPEC
+                                      ? DefaultThreading()
+                                      : options.threading;
   hints->domain_attr->data_progress = options.progress;
   hints->domain_attr->control_progress = options.progress;
   hints->domain_attr->av_type = options.av_type;
