@@ -107,29 +107,42 @@ TEST(RecoveryTest, AcknowledgementsAreCoalesced) {
   }
 }
 
-TEST(RecoveryTest, PacketsThatArriveTogetherShareAnAck) {
-  auto world = Opened(true);
+// The requests of node 0's messages, each as it would have been sent alone.
+std::vector<std::vector<uint8_t>> Requests(
+    World* world, const std::vector<TestMessage>& messages) {
   std::vector<std::vector<uint8_t>> requests;
   Node& source = (*world)[0];
-  Node& target = (*world)[1];
   source.wire.filter = [&](std::span<const uint8_t> bytes) {
     requests.emplace_back(bytes.begin(), bytes.end());
     return false;
   };
-  for (const uint32_t serial : {2u, 3u, 4u}) {
-    source.client.Send(Message(serial, true));
+  for (const TestMessage& message : messages) {
+    source.client.Send(message);
     source.client.Pump();
     // Nothing follows: each asks for its ACK.
     source.transport.Progress(world->now_ns(), 16);
   }
   source.wire.filter = nullptr;
+  return requests;
+}
+
+void Receive(World* world, std::span<const uint8_t> bytes) {
+  Datagram datagram;
+  datagram.source = World::Address(0);
+  datagram.bytes = bytes;
+  (*world)[1].transport.Receive(datagram, world->now_ns());
+}
+
+TEST(RecoveryTest, PacketsThatArriveTogetherShareAnAck) {
+  auto world = Opened(true);
+  Node& source = (*world)[0];
+  Node& target = (*world)[1];
+  const auto requests = Requests(
+      world.get(), {Message(2, true), Message(3, true), Message(4, true)});
   ASSERT_EQ(requests.size(), 3u);
   const uint64_t before = target.wire.sent;
   for (const auto& bytes : requests) {
-    Datagram datagram;
-    datagram.source = World::Address(0);
-    datagram.bytes = bytes;
-    target.transport.Receive(datagram, world->now_ns());
+    Receive(world.get(), bytes);
   }
   EXPECT_EQ(target.wire.sent, before);
   target.transport.Progress(world->now_ns(), 16);
@@ -137,6 +150,54 @@ TEST(RecoveryTest, PacketsThatArriveTogetherShareAnAck) {
   ASSERT_TRUE(world->Run());
   EXPECT_EQ(source.client.endings.size(), 4u);
   EXPECT_EQ(world->Total(Statistic::kTxRetransmissions), 0u);
+}
+
+// Whatever is answered while a NACK waits for room in the wire.
+TEST(RecoveryTest, WaitingNackOutlivesAnAnswer) {
+  for (const bool full : {false, true}) {
+    auto world = Opened(true);
+    Node& target = (*world)[1];
+    const auto requests = Requests(
+        world.get(), {Message(2, true), Message(3, true), Message(4, true)});
+    ASSERT_EQ(requests.size(), 3u);
+    Receive(world.get(), requests[0]);
+    target.transport.Progress(world->now_ns(), 16);
+    const uint64_t acks = world->Total(Statistic::kTxAcks);
+    target.wire.shut = true;
+    Receive(world.get(), requests[2]);  // The one before it is missing.
+    target.wire.shut = full;
+    Receive(world.get(), requests[0]);  // Again.
+    target.wire.shut = false;
+    for (int i = 0; i < 3; ++i) {
+      target.transport.Progress(world->now_ns(), 16);
+    }
+    EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u) << full;
+    EXPECT_EQ(world->Total(Statistic::kTxAcks), acks + 1) << full;
+    ASSERT_TRUE(world->Run());
+    EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u) << full;
+  }
+}
+
+// CACK, which a stored answer holds back, does not speak of what came later.
+TEST(RecoveryTest, WaitingAckOfAPacketBehindAStoredAnswerNamesIt) {
+  auto world = Opened(true);
+  Node& source = (*world)[0];
+  Node& target = (*world)[1];
+  TestMessage error = Message(2, true);
+  error.kind = Kind::kError;
+  const auto requests =
+      Requests(world.get(), {error, Message(3, true), Message(4, true)});
+  ASSERT_EQ(requests.size(), 3u);
+  source.wire.filter = [](std::span<const uint8_t> bytes) {
+    return wire::PdsPrologue::Decode(bytes.data()).type != PdsType::kCp;
+  };
+  Receive(world.get(), requests[0]);
+  target.wire.shut = true;
+  Receive(world.get(), requests[1]);
+  Receive(world.get(), requests[2]);
+  target.wire.shut = false;
+  EXPECT_TRUE(world->RunUntil([&] { return source.client.endings.size() == 4; },
+                              world->port.rto_ticks * World::kTickNs / 2));
 }
 
 TEST(RecoveryTest, DelayedAckComesByItself) {

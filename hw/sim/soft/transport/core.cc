@@ -30,8 +30,7 @@ Core::Core(const TransportLimits& the_limits, DatagramWire* the_wire,
 }
 
 bool Core::HasWork(const Pdc& pdc) {
-  return pdc.receive.owed != ReceiveHalf::Owed::kNothing ||
-         pdc.receive.unsent != 0 || pdc.ask_due || pdc.send.MayResend() ||
+  return pdc.receive.owes() || pdc.ask_due || pdc.send.MayResend() ||
          (pdc.has_new() && pdc.send.MaySendNew()) || pdc.clear_due();
 }
 

@@ -373,7 +373,7 @@ void Initiator::OnTimer(Pdc* pdc) {
   const Settings& settings = core_.settings;
   const uint64_t now = core_.now_ns;
   if (pdc->receive.ack_ns <= now && !receiver_.AckDelayed(pdc)) {
-    pdc->receive.owed = ReceiveHalf::Owed::kAck;
+    pdc->receive.owes_ack = true;
     pdc->receive.ack_ns = kNever;
   }
   // Also while all is answered, but what the target keeps holds its CACK back.

@@ -45,14 +45,16 @@ struct ReceiveHalf {
   uint32_t unsent = 0;    // Of these, those that the wire had no room for.
   bool refusing = false;  // What follows the gap was NACKed already.
 
-  // What the wire had no room for.
-  enum class Owed : uint8_t { kNothing, kAck, kNack };
-  Owed owed = Owed::kNothing;
-  contract::NackCode owed_code = {};
-  uint32_t owed_psn = 0;
-  bool owed_retx = false;
+  // What the wire had no room for, or what waits for the next `Progress`.
+  bool owes_ack = false;
+  bool owes_nack = false;
+  bool nack_retx = false;
+  contract::NackCode nack_code = {};
+  uint32_t nack_psn = 0;
 
   std::vector<StoredResponse> stored;  // Target only.
+
+  bool owes() const { return owes_ack || owes_nack || unsent != 0; }
 };
 
 enum class PdcState : uint8_t {

@@ -27,7 +27,7 @@ class ReceiveWindow {
 
   void Open(uint32_t start) {
     cack_ = start - 1;
-    received_ = held_ = 0;
+    received_ = held_ = owed_ = 0;
   }
 
   uint32_t cack() const { return cack_; }
@@ -64,6 +64,15 @@ class ReceiveWindow {
     Advance();
   }
 
+  // `psn` came, and its acknowledgement waits; CACK may come to say it, too.
+  void Owe(uint32_t psn) {
+    const uint32_t ahead = psn - cack_ - 1;
+    owed_ |= ahead < kWindow ? Bit(ahead) : 0;
+  }
+  // That the source cannot learn from CACK. Bit i: PSN cack + 1 + i.
+  uint64_t owed() const { return owed_; }
+  void Pay(uint32_t psn) { owed_ &= ~Bit(psn - cack_ - 1); }
+
   // Answers up to `clear_psn` are with the peer. True if `cack` moved.
   bool Clear(uint32_t clear_psn) {
     const uint32_t count = clear_psn - cack_;
@@ -83,11 +92,13 @@ class ReceiveWindow {
     cack_ += count;
     received_ = MovedUp(received_, count);
     held_ = MovedUp(held_, count);
+    owed_ = MovedUp(owed_, count);
   }
 
   uint32_t cack_ = 0;
   uint64_t received_ = 0;
   uint64_t held_ = 0;
+  uint64_t owed_ = 0;
 };
 
 }  // namespace heddle::sim::soft

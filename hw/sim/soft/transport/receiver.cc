@@ -2,6 +2,7 @@
 #include "hw/sim/soft/transport/receiver.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace heddle::sim::soft {
 
@@ -43,10 +44,13 @@ void Receiver::Answer(Pdc* pdc, const Arrival& arrival,
   receive.unacked = 0;
   receive.ack_ns = kNever;
   if (SendAck(&core_, pdc, ack)) {
-    receive.owed = ReceiveHalf::Owed::kNothing;
+    receive.owes_ack = receive.window.owed() != 0;
   } else if (stored == nullptr) {
     // Later, with the default response: it loses nothing.
-    receive.owed = ReceiveHalf::Owed::kAck;
+    receive.owes_ack = true;
+    if (pdc->ordered) {  // Else the bitmap tells.
+      receive.window.Owe(arrival.psn);
+    }
   } else if (!stored->unsent) {
     stored->unsent = true;
     ++receive.unsent;
@@ -61,13 +65,10 @@ void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code) {
                      .spdcid = pdc->id,
                      .dpdcid = pdc->peer_id};
   if (!SendNack(&core_, pdc->path, nack)) {
-    if (pdc->receive.owed == ReceiveHalf::Owed::kAck) {
-      pdc->receive.ack_ns = core_.now_ns;  // That, too, when there is room.
-    }
-    pdc->receive.owed = ReceiveHalf::Owed::kNack;
-    pdc->receive.owed_code = code;
-    pdc->receive.owed_psn = arrival.psn;
-    pdc->receive.owed_retx = arrival.retx;
+    pdc->receive.owes_nack = true;
+    pdc->receive.nack_code = code;
+    pdc->receive.nack_psn = arrival.psn;
+    pdc->receive.nack_retx = arrival.retx;
   }
 }
 
@@ -135,9 +136,7 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
   if (own || (asked && receive.window.cack() != arrival.psn)) {
     Answer(pdc, arrival, verdict.respond ? &response : nullptr);
   } else if (asked) {
-    if (receive.owed == ReceiveHalf::Owed::kNothing) {
-      receive.owed = ReceiveHalf::Owed::kAck;
-    }
+    receive.owes_ack = true;
   } else {
     receive.ack_ns =
         std::min(receive.ack_ns, core_.now_ns + settings.ack_delay_ns);
@@ -205,23 +204,48 @@ bool Receiver::AckDelayed(Pdc* pdc, AckReq req) {
   return true;
 }
 
-bool Receiver::SendOwed(Pdc* pdc) {
+bool Receiver::SendOwedAck(Pdc* pdc) {
   ReceiveHalf& receive = pdc->receive;
-  if (receive.owed == ReceiveHalf::Owed::kAck) {
+  ReceiveWindow& window = receive.window;
+  if (window.owed() == 0) {
     if (!AckDelayed(pdc)) {
       return false;
     }
-  } else if (receive.owed == ReceiveHalf::Owed::kNack) {
-    const NackOut nack{.code = receive.owed_code,
-                       .psn = receive.owed_psn,
-                       .retx = receive.owed_retx,
+  } else {  // It says how far all has come as well.
+    const uint32_t psn = window.cack() + 1 +
+                         static_cast<uint32_t>(std::countr_zero(window.owed()));
+    if (!SendAck(&core_, pdc, {.psn = psn, .plain = !pdc->target})) {
+      return false;
+    }
+    window.Pay(psn);
+    receive.unacked = 0;
+    receive.ack_ns = kNever;
+  }
+  receive.owes_ack = window.owed() != 0;
+  return true;
+}
+
+bool Receiver::SendOwed(Pdc* pdc) {
+  ReceiveHalf& receive = pdc->receive;
+  while (receive.owes_ack) {
+    if (!SendOwedAck(pdc)) {
+      return false;
+    }
+  }
+  // What it is about may have come meanwhile.
+  if (receive.owes_nack &&
+      receive.window.Find(receive.nack_psn, pdc->ordered) !=
+          ReceiveWindow::Place::kDuplicate) {
+    const NackOut nack{.code = receive.nack_code,
+                       .psn = receive.nack_psn,
+                       .retx = receive.nack_retx,
                        .spdcid = pdc->id,
                        .dpdcid = pdc->peer_id};
     if (!SendNack(&core_, pdc->path, nack)) {
       return false;
     }
   }
-  receive.owed = ReceiveHalf::Owed::kNothing;
+  receive.owes_nack = false;
   if (receive.unsent == 0) {
     return true;
   }

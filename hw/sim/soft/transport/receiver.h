@@ -48,6 +48,7 @@ class Receiver {
  private:
   // Answers PSN `psn` now, with what is stored for it if anything is.
   void Answer(Pdc* pdc, const Arrival& arrival, const Response* response);
+  [[nodiscard]] bool SendOwedAck(Pdc* pdc);  // One.
   void Nack(Pdc* pdc, const Arrival& arrival, contract::NackCode code);
   static StoredResponse* Stored(Pdc* pdc, uint32_t psn);
 

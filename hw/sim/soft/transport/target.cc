@@ -382,7 +382,7 @@ void Target::OnTimer(Pdc* pdc) {
   const Settings& settings = core_.settings;
   const uint64_t now = core_.now_ns;
   if (pdc->receive.ack_ns <= now && !receiver_.AckDelayed(pdc)) {
-    pdc->receive.owed = ReceiveHalf::Owed::kAck;
+    pdc->receive.owes_ack = true;
     pdc->receive.ack_ns = kNever;
   }
   const bool out = !send.window().empty();

@@ -292,8 +292,7 @@ Transport::Impl::Turn Transport::Impl::TakeTurn(Pdc* pdc) {
   const auto outcome = [](bool sent) {
     return sent ? Turn::kSent : Turn::kBlocked;
   };
-  if (pdc->receive.owed != ReceiveHalf::Owed::kNothing ||
-      pdc->receive.unsent != 0) {
+  if (pdc->receive.owes()) {
     return outcome(receiver.SendOwed(pdc));
   }
   if (pdc->ask_due) {
