@@ -9,11 +9,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "hw/sim/clock.h"
+
 namespace heddle::sim {
 namespace {
 
 constexpr int kSnapBytes = 16384;
-constexpr uint64_t kNsPerSecond = 1000000000;
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace {
 
 // Ethernet with VLAN, IPv6, UDP, longest PDS request, SES address.
 constexpr size_t kRouteBytes = 94;
-constexpr uint32_t kPortNumbers = 65536;
+constexpr uint32_t kClaimedPorts = 65536;
 constexpr uint32_t kFirstFreePort = 49152;
 
 }  // namespace
@@ -140,12 +140,12 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     };
     if (port == 0) {
       port = kFirstFreePort;
-      while (port < kPortNumbers && taken(port)) {
+      while (port < kClaimedPorts && taken(port)) {
         ++port;
       }
-      claim.exhausted = port == kPortNumbers;
+      claim.exhausted = port == kClaimedPorts;
     }
-    if (port >= kPortNumbers || taken(port)) {
+    if (port >= kClaimedPorts || taken(port)) {
       return claim;
     }
     claims_.set(port);
@@ -155,7 +155,7 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
   }
 
   void ReleasePort(uint32_t port) override {
-    if (port < kPortNumbers) {
+    if (port < kClaimedPorts) {
       claims_.reset(port);
     }
   }
@@ -278,7 +278,7 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
   FaultyLine rx_line_;
   std::vector<LineFrame> leaving_;  // Scratch.
   std::deque<FlightPtr> entering_;  // To pass `rx_line_`.
-  std::bitset<kPortNumbers> claims_;
+  std::bitset<kClaimedPorts> claims_;
   FlightPtr sending_;
   bool forwarded_ = false;
   std::deque<Held> held_;

@@ -66,8 +66,8 @@ bool SkipToUdp(Cursor& cursor, WireAddress* destination) {
     return false;
   }
   const auto header = wire::Ipv4::Decode(cursor.data());
-  constexpr size_t kWord = 4;
-  const size_t header_bytes = header.ihl * kWord;
+  constexpr size_t kIhlUnit = 4;
+  const size_t header_bytes = header.ihl * kIhlUnit;
   if (header.version != 4 || header_bytes < wire::Ipv4::kBytes ||
       header.protocol != kProtocolUdp ||
       !cursor.Has(header_bytes + wire::Udp::kBytes)) {

@@ -26,7 +26,7 @@ constexpr uint32_t kPollCycles = 32;
 constexpr uint32_t kThreadCycles = 128;
 constexpr uint32_t kSpinPolls = 64;
 constexpr uint64_t kPollSleepNs = 200000;
-constexpr uint64_t kStartLimitCycles = 20000;
+constexpr uint64_t kBootLimitCycles = 20000;
 constexpr uint64_t kLongestSleepNs = 1000000000;
 // With a timer running the clock is looked at often enough for TickClock.
 constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
@@ -92,7 +92,7 @@ bool RtlDevice::Start(std::string* message) {
       [this](uint32_t vector) { interrupts_.Raise(vector); },
       [this] { CycleOnce(); });
   node_->Start();
-  for (uint64_t i = 0; i < kStartLimitCycles && Busy(); i += kPollCycles) {
+  for (uint64_t i = 0; i < kBootLimitCycles && Busy(); i += kPollCycles) {
     RunSome(kPollCycles);
   }
   Settle();

@@ -20,11 +20,11 @@ uint64_t Shaper::Serialize(uint64_t bytes, uint64_t now) {
     free_at_ = now;
     free_fraction_ = 0;
   }
-  constexpr double kByteBits = 8;
+  constexpr double kBits = 8;
   constexpr uint64_t kOne = uint64_t{1} << kFractionBits;
   // Sums of integers do not depend on rounding.
   free_fraction_ += static_cast<uint64_t>(
-      std::llround(static_cast<double>(bytes) * kByteBits / options_.rate *
+      std::llround(static_cast<double>(bytes) * kBits / options_.rate *
                    static_cast<double>(kOne)));
   free_at_ += free_fraction_ / kOne;
   free_fraction_ %= kOne;

@@ -31,10 +31,10 @@ constexpr mode_t kMode = S_IRUSR | S_IWUSR;
 constexpr mode_t kAllAccess = S_IRWXU | S_IRWXG | S_IRWXO;
 // Every layout's size has this remainder, so that other segments of the user
 // need not be attached to see what they are.
-constexpr size_t kPage = 4096;
+constexpr size_t kPageBytes = 4096;
 constexpr size_t kSizeTag = 1239;
 constexpr size_t kSegmentBytes =
-    (sizeof(WireMemory) + kPage - 1) / kPage * kPage + kSizeTag;
+    (sizeof(WireMemory) + kPageBytes - 1) / kPageBytes * kPageBytes + kSizeTag;
 constexpr int kKeys = 8;
 constexpr uint64_t kOpenTimeoutNs = 5000000000;
 constexpr time_t kStaleSeconds = 2;
@@ -106,7 +106,8 @@ std::vector<Segment> OwnSegments() {
     row >> skipped >> segment.id >> std::oct >> segment.mode >> std::dec >>
         segment.bytes >> skipped >> skipped >> segment.attached >> owner >>
         skipped >> creator >> skipped >> skipped >> skipped >> segment.changed;
-    if (row && IsOwn(owner, creator) && segment.bytes % kPage == kSizeTag &&
+    if (row && IsOwn(owner, creator) &&
+        segment.bytes % kPageBytes == kSizeTag &&
         (segment.mode & kAllAccess) == kMode) {
       own.push_back(segment);
     }

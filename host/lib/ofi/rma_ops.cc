@@ -344,7 +344,7 @@ struct RmaOps {
 // NOLINTEND(readability-function-size)
 
 template <int kError>
-constexpr fi_ops_rma RefuseAll(Refusal<kError> refusal) noexcept {
+constexpr fi_ops_rma RefuseRma(Refusal<kError> refusal) noexcept {
   return {.size = sizeof(fi_ops_rma),
           .read = refusal,
           .readv = refusal,
@@ -358,11 +358,11 @@ constexpr fi_ops_rma RefuseAll(Refusal<kError> refusal) noexcept {
 }
 
 template <typename Locking>
-fi_ops_rma Make(bool reads, bool writes) noexcept {
+fi_ops_rma MakeRma(bool reads, bool writes) noexcept {
   if (!reads && !writes) {
-    return RefuseAll(kNotImplemented);
+    return RefuseRma(kNotImplemented);
   }
-  fi_ops_rma ops = RefuseAll(kNotOffered);
+  fi_ops_rma ops = RefuseRma(kNotOffered);
   if (reads) {
     ops.read = RmaOps<Locking>::Read;
     ops.readv = RmaOps<Locking>::ReadVector;
@@ -381,11 +381,11 @@ fi_ops_rma Make(bool reads, bool writes) noexcept {
 
 }  // namespace
 
-const fi_ops_rma disabled_rma_ops = RefuseAll(kNotEnabled);
+const fi_ops_rma disabled_rma_ops = RefuseRma(kNotEnabled);
 
 fi_ops_rma MakeRmaOps(bool locked, bool reads, bool writes) noexcept {
-  return locked ? Make<nic::Locked>(reads, writes)
-                : Make<nic::Unlocked>(reads, writes);
+  return locked ? MakeRma<nic::Locked>(reads, writes)
+                : MakeRma<nic::Unlocked>(reads, writes);
 }
 
 }  // namespace heddle::ofi

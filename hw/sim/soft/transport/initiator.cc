@@ -14,7 +14,6 @@ namespace wire = contract::wire;
 namespace {
 
 constexpr uint16_t kEntropyMask = 0x3fff;
-constexpr uint32_t kAckRequestEvery = 16;  // PSNs.
 
 uint16_t EntropyPort(uint32_t value) {
   return static_cast<uint16_t>(contract::kEntropyPortFirst +

@@ -35,6 +35,9 @@ enum class NackClass : uint8_t {
 
 NackClass ClassOf(contract::NackCode code);
 
+// At least each so many PSNs one asks for its ACK.
+inline constexpr uint32_t kAckRequestEvery = 16;
+
 // Initiator's and target's half alike; what the packets are is the owner's.
 class SendHalf {
  public:

@@ -13,7 +13,6 @@ namespace wire = contract::wire;
 
 namespace {
 
-constexpr uint32_t kAckRequestEvery = 16;  // PSNs.
 // PDCs looked at when one is to be closed.
 constexpr int kCandidates = 8;
 

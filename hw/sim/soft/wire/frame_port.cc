@@ -9,7 +9,7 @@
 namespace heddle::sim::soft {
 namespace {
 
-void MoveTo(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
+void Gather(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
   std::move(frames->begin(), frames->end(), std::back_inserter(*queue));
   frames->clear();
 }
@@ -42,7 +42,7 @@ bool FramePort::Send(std::span<const uint8_t> frame, const Route& route) {
   }
   if (tx_line_.active()) {
     tx_line_.Push(Frame(frame.begin(), frame.end()), MonotonicNs(), &leaving_);
-    MoveTo(&outgoing_, &leaving_);
+    Gather(&outgoing_, &leaving_);
     SendOutgoing();
     return true;
   }
@@ -82,7 +82,7 @@ bool FramePort::ReceiveFaulty(Frame* frame, bool* bad_fcs) {
   while (arrived_.empty() &&
          wire_->Receive(&arriving.bytes, &arriving.bad_fcs)) {
     rx_line_.Push(std::move(arriving), MonotonicNs(), &leaving_);
-    MoveTo(&arrived_, &leaving_);
+    Gather(&arrived_, &leaving_);
     arriving = {};
   }
   if (arrived_.empty()) {
@@ -100,10 +100,10 @@ void FramePort::Release() {
   }
   const uint64_t now = MonotonicNs();
   tx_line_.Release(now, &leaving_);
-  MoveTo(&outgoing_, &leaving_);
+  Gather(&outgoing_, &leaving_);
   SendOutgoing();
   rx_line_.Release(now, &leaving_);
-  MoveTo(&arrived_, &leaving_);
+  Gather(&arrived_, &leaving_);
 }
 
 void FramePort::FlushCapture() {

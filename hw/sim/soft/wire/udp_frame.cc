@@ -27,7 +27,7 @@ constexpr size_t kSourceInIpv6 = 8;
 constexpr size_t kChecksumInIpv4 = 10;
 constexpr size_t kChecksumInUdp = 6;
 
-size_t IpBytes(bool ipv6) {
+size_t HeaderBytes(bool ipv6) {
   return ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes;
 }
 
@@ -89,7 +89,7 @@ size_t SourceInIp(bool ipv6) {
 uint32_t DatagramCrc(const UdpFlow& flow, std::span<const uint8_t> payload) {
   std::array<uint8_t, wire::Ipv6::kBytes + wire::Udp::kBytes> headers{};
   const size_t bytes = payload.size() + contract::kCrcBytes;
-  const size_t ip_bytes = IpBytes(flow.source.ipv6);
+  const size_t ip_bytes = HeaderBytes(flow.source.ipv6);
   EncodeIp(flow, bytes, headers.data());
   EncodeUdp(flow, bytes, headers.data() + ip_bytes);
   const auto covered = std::span<const uint8_t>(headers)
@@ -101,7 +101,7 @@ uint32_t DatagramCrc(const UdpFlow& flow, std::span<const uint8_t> payload) {
 void BuildUdpFrame(const UdpFlow& flow, std::span<const uint8_t> payload,
                    Frame* frame) {
   const bool ipv6 = flow.source.ipv6;
-  const size_t udp_at = kIpAt + IpBytes(ipv6);
+  const size_t udp_at = kIpAt + HeaderBytes(ipv6);
   const size_t udp_bytes = wire::Udp::kBytes + payload.size();
   frame->resize(udp_at + udp_bytes);
   uint8_t* const bytes = frame->data();
@@ -129,7 +129,7 @@ void BuildUdpFrame(const UdpFlow& flow, std::span<const uint8_t> payload,
 UdpFlow UdpFrameFlow(const Frame& frame) {
   const uint8_t* const ip = frame.data() + kIpAt;
   const bool ipv6 = IsIpv6(frame);
-  const auto udp = wire::Udp::Decode(ip + IpBytes(ipv6));
+  const auto udp = wire::Udp::Decode(ip + HeaderBytes(ipv6));
   UdpFlow flow{.source = {},
                .destination = {},
                .source_port = udp.source_port,
@@ -150,7 +150,7 @@ UdpFlow UdpFrameFlow(const Frame& frame) {
 }
 
 std::span<const uint8_t> UdpFramePayload(const Frame& frame) {
-  return std::span(frame).subspan(kIpAt + IpBytes(IsIpv6(frame)) +
+  return std::span(frame).subspan(kIpAt + HeaderBytes(IsIpv6(frame)) +
                                   wire::Udp::kBytes);
 }
 
