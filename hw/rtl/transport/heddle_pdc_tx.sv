@@ -17,8 +17,8 @@
 //            when its target asks for it, or to make room for another (the least used first). The
 //            command is a packet like others: it has a PSN and is sent until it is answered, CloseTries
 //            times at most. An answer that the target does not know the PDC answers it too.
-// Forgotten: when a target that forgot the PDC refuses packets that were sent once only, the PDC is
-//            opened again: nothing of them was accepted.
+// Forgotten: when a target that forgot the PDC refuses packets that were sent once only, nothing of them was
+//            accepted: the PDC is opened again for their messages, but for one of which a part was acknowledged.
 // Moved:     when the target ends the PDC, messages of which nothing was transmitted are kept and
 //            the PDC is opened again for them.
 // Collapse:  a message whose payload cannot be read ends with its next new packet. Of a READ only that one has
@@ -307,6 +307,7 @@ module heddle_pdc_tx
   logic [31:0] acked, in_flight, window, refused_in, age;
   logic        ack_in_window, nack_in_window;
   logic        resend_now, refusal, refuse_now, end_now, end_all, syn_again, finish, close_packet;
+  logic        spares;      // With end_now: nothing that is not acknowledged was accepted.
   logic        step_now, send_now, retire;
   status_e     end_status;
   logic [15:0] end_detail;
@@ -366,6 +367,7 @@ module heddle_pdc_tx
     end_now    = 1'b0;
     end_all    = 1'b0;
     syn_again  = 1'b0;
+    spares     = 1'b0;
     finish     = 1'b0;
     end_status = StatusPeerRejected;
     end_detail = {8'b0, ack_q.code};
@@ -389,7 +391,11 @@ module heddle_pdc_tx
           if (nack_in_window) begin
             if (s.repositioning)               syn_again = 1'b0;  // Under way.
             else if (s.resent || refused_in != '0 || s.sack.held != '0) end_now = 1'b1;
-            else                               syn_again = 1'b1;
+            else if (s.state == PdcSyn)        syn_again = 1'b1;
+            else begin
+              end_now = 1'b1;
+              spares  = 1'b1;
+            end
           end
         default: end_now = nack_in_window;
       endcase
@@ -676,7 +682,7 @@ module heddle_pdc_tx
       walk_d        = '0;
       walk_d.pdc    = pdc_q;
       walk_d.kind   = end_all ? WalkFail : WalkMove;
-      walk_d.psn    = s.top;
+      walk_d.psn    = spares ? s.una : s.top;
       walk_d.reads  = s.due != '0;
       walk_d.status = end_status;
       walk_d.detail = end_detail;

@@ -96,8 +96,17 @@ void InitiatorBench::Receive(const Packet& p) {
     return;
   }
   TargetPdc& pdc = it->second;
-  if (!p.syn && p.tpdcid != pdc.tpdcid) {
-    Broken("wrong dpdcid");
+  if (p.syn ? p.start_psn != pdc.start_psn : p.tpdcid != pdc.tpdcid) {
+    // A SYN that came late may have opened another one.
+    if (!loses_pdcs) {
+      Broken("packet of another PDC");
+    }
+    Reply(p, TargetPdc{},
+          {.nack = true,
+           .psn = p.psn,
+           .code = static_cast<uint8_t>(p.syn ? NackCode::kInvalidSyn
+                                              : NackCode::kInvDpdcid)});
+    return;
   }
   Clear(p, pdc);
   if (p.clear) {
@@ -446,7 +455,8 @@ void InitiatorBench::TakeDone() {
       m.settled != m.packets) {
     Broken("READ succeeded before its data came");
   }
-  if (m.read && m.status == Status::kRemoteError && m.settled < m.delivered()) {
+  if (!loses_pdcs && m.read && m.status == Status::kRemoteError &&
+      m.settled < m.delivered()) {
     Broken("READ ended while data of it were to come");
   }
   if (m.status == Status::kOk && m.delivered() != m.packets) {

@@ -116,7 +116,8 @@ class InitiatorBench {
 
   std::vector<PostedMessage> messages;
   std::map<uint32_t, Target> targets;
-  bool rud = false;  // Of the messages posted next.
+  bool rud = false;         // Of the messages posted next.
+  bool loses_pdcs = false;  // PDCs end, and with them what was to come by them.
   Network network;
   std::set<uint64_t> lose;  // These packets, counted from 0, are lost as well.
   std::vector<std::string> errors;  // Broken promises, with the cycle.

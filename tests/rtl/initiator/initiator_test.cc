@@ -813,5 +813,108 @@ TEST(InitiatorTest, RandomReadsAmongSendsEndOnceOnALossyNetwork) {
   ExpectNothingBroken(bench);
 }
 
+// What its target has of it would be executed twice.
+TEST_P(InitiatorModeTest, MessageKnownInPartIsNotSentAgainToTargetThatForgot) {
+  for (uint32_t known = 4; known < 40; ++known) {
+    SCOPED_TRACE(known);
+    InitiatorBench bench(1);
+    bench.rud = GetParam();
+    bench.Post(7, 8);
+    ASSERT_TRUE(bench.Run(2000));
+    bench.Post(7, 50 * 1024);
+    bench.Post(7, 8);
+    while (bench.messages[1].delivered() < known) {
+      bench.Cycle();
+    }
+    bench.targets[7].refusal = NackCode::kInvDpdcid;
+    ASSERT_TRUE(bench.Run(100000));
+    EXPECT_EQ(bench.messages[1].status, Status::kPeerRejected);
+    for (const PostedMessage& message : bench.messages) {
+      EXPECT_EQ(message.completions, 1);
+    }
+    ExpectNothingBroken(bench);
+  }
+}
+
+// Whatever happens to the PDC of a READ, it ends once, and the PDC is as good
+// as new: nothing stays due on it.
+TEST(InitiatorTest, RandomReadsEndOnceWhenTargetsForgetRefuseAndFallSilent) {
+  const uint32_t seed = TestSeed();
+  std::mt19937 rng(seed);
+  const auto below = [&rng](uint32_t limit) {
+    return static_cast<uint32_t>(rng() % limit);
+  };
+  for (int round = 0; round < 2; ++round) {
+    SCOPED_TRACE(round);
+    InitiatorBench bench(static_cast<uint32_t>(rng()));
+    bench.idle_ticks = 300;
+    bench.loses_pdcs = true;
+    bench.data_delay_cycles = below(2) == 0 ? 40 : 1500;
+    bench.network = {.loss = 0.01 * below(3),
+                     .reorder = 0.01 * below(3),
+                     .delay_cycles = 30};
+    constexpr uint32_t kPeers = 5;
+    constexpr NackCode kCodes[] = {NackCode::kInvDpdcid, NackCode::kUnexpEvent,
+                                   NackCode::kClosing, NackCode::kNoPdcAvail,
+                                   NackCode::kPdcHdrMismatch};
+    for (int event = 0; event < 60; ++event) {
+      for (uint32_t i = below(20); i > 0; --i) {
+        bench.Post(1 + below(kPeers),
+                   below(4) == 0 ? below(60000) : below(3000), below(3) != 0);
+        PostedMessage& m = bench.messages.back();
+        if (below(6) == 0) {
+          m.error = ReturnCode::kBadAddr;
+          m.error_at = below(m.packets);
+        } else if (m.read && below(6) == 0) {
+          m.data_error = ReturnCode::kBadMkey;
+        }
+      }
+      Target& target = bench.targets[1 + below(kPeers)];
+      switch (below(8)) {
+        case 0:
+          bench.ForgetPdcs();
+          break;
+        case 1:
+        case 2:
+          target.refusal = kCodes[below(std::size(kCodes))];
+          break;
+        case 3:
+          target.silent = !target.silent;
+          break;
+        case 4:
+          target.withholds_data = !target.withholds_data;
+          break;
+        case 5:
+          target.refuses = !target.refuses;
+          break;
+        case 6:
+          target.refuses_each = !target.refuses_each;
+          break;
+        default:
+          break;
+      }
+      for (uint32_t cycles = below(4000); cycles > 0; --cycles) {
+        bench.Cycle();
+      }
+    }
+    for (auto& [peer, target] : bench.targets) {
+      target = {};
+    }
+    ASSERT_TRUE(bench.Run(4000000)) << "seed " << seed;
+    for (uint32_t peer = 1; peer <= kPeers; ++peer) {
+      bench.Post(peer, 60000, /*read=*/true);
+      bench.Post(peer, 60000);
+    }
+    ASSERT_TRUE(bench.Run(4000000)) << "seed " << seed;
+    for (size_t i = 0; i < bench.messages.size(); ++i) {
+      EXPECT_EQ(bench.messages[i].completions, 1) << i << ", seed " << seed;
+    }
+    // All of them close.
+    Pass(bench, 20000);
+    EXPECT_EQ(bench->deadline_valid_o, 0) << "seed " << seed;
+    ExpectNothingBroken(bench);
+  }
+}
+
 }  // namespace
 }  // namespace heddle
