@@ -93,7 +93,8 @@ void Executor::Open(uint32_t number) {
   }
   fabric_ = std::make_unique<FabricSide>(side_, stream_, keys);
   for (uint32_t index = 0; index < kAreas; ++index) {
-    told_memory_[index] = fabric_->area(index);
+    // Peers may have written there already.
+    told_memory_[index].assign(fabric_->area(index).size(), kUntouched);
   }
 }
 
