@@ -455,6 +455,29 @@ TEST(RecoveryTest, PeerThatLeftTheWireIsNotWaitedFor) {
   }
 }
 
+TEST(RecoveryTest, ReturnDataOfAnInitiatorThatLeftTheWireIsGivenUp) {
+  for (const bool ordered : {true, false}) {
+    World world(TestSeed());
+    Node& target = world[1];
+    target.wire.receiver = 7;
+    TestMessage read = Message(1, ordered);
+    read.kind = Kind::kRead;
+    read.data_packets = 5;
+    world[0].client.Send(read);
+    ASSERT_TRUE(world.RunUntil([&] { return target.client.returns_open != 0; },
+                               1'000'000));
+    world[0].dead = true;
+    // Silent, but still there.
+    world.RunFor(5 * world.port.rto_ticks * World::kTickNs);
+    EXPECT_EQ(target.client.returns_open, 5u);
+    target.wire.left = 7;
+    world.RunFor(2 * world.port.rto_max_ticks * World::kTickNs);
+    EXPECT_EQ(target.client.returns_open, 0u);
+    EXPECT_EQ(target.client.closed_in_error, 1u);
+    EXPECT_TRUE(target.transport.idle());
+  }
+}
+
 TEST(RecoveryTest, SynDoesNotReachWhoComesAfterItsReceiver) {
   for (const bool ordered : {true, false}) {
     World world(TestSeed());

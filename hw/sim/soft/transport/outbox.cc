@@ -139,6 +139,15 @@ bool SendCp(Core* core, const Pdc& pdc, const CpOut& cp) {
          DatagramWire::SendOutcome::kSent;
 }
 
+uint32_t FunctionBehind(Core* core, const Pdc& pdc) {
+  wire::PdsAck header;
+  header.type = PdsType::kAck;
+  header.spdcid = pdc.id;
+  header.dpdcid = pdc.peer_id;
+  header.Encode(core->wire->Room().data());
+  return core->wire->ReceiverOf(pdc.path, wire::PdsAck::kBytes);
+}
+
 void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque) {
   wire::PdsAck header;
   header.type = PdsType::kAck;

@@ -44,6 +44,9 @@ struct CpOut {
 };
 [[nodiscard]] bool SendCp(Core* core, const Pdc& pdc, const CpOut& cp);
 
+// The function that an answer would reach now, as DatagramWire::ReceiverOf.
+uint32_t FunctionBehind(Core* core, const Pdc& pdc);
+
 // The answer to a probe.
 void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque);
 

@@ -82,12 +82,13 @@ struct Pdc {
   ReceiveHalf receive;
   FabricAddress peer;
   Path path;
+  // Where SYNs went or came from, as DatagramWire::ReceiverOf; 0: not known.
+  uint32_t receiver = 0;
 
   // -- initiator
   MessageIndex queue_head = kNoMessage;  // Messages not completely sent.
   MessageIndex queue_tail = kNoMessage;
   uint32_t held = 0;         // Messages that wait for data only.
-  uint32_t receiver = 0;     // What SYNs went to, as DatagramWire::ReceiverOf.
   uint64_t refused = 0;      // PSNs that the peer knew no PDC for; base una.
   uint32_t clear_told = 0;   // Last CLEAR_PSN sent.
   uint32_t clear_asked = 0;  // Highest PSN that the peer wants to be cleared.

@@ -46,6 +46,7 @@ Pdc* Target::Open(const IncomingRequest& request) {
   pdc->receive = ReceiveHalf();
   pdc->receive.heard_ns = core_.now_ns;
   pdc->receive.window.Open(pdc->start_psn);
+  pdc->receiver = FunctionBehind(&core_, *pdc);
   stored.assign(core_.limits.guaranteed, StoredResponse());
   pdc->receive.stored = std::move(stored);
   return pdc;
@@ -386,12 +387,14 @@ void Target::OnTimer(Pdc* pdc) {
   }
   const bool out = !send.window().empty();
   const bool due = send.timer_ns() <= now;
-  const bool silent =
-      out && !send.waiting() && now - send.heard_ns() >= settings.dead_ns;
-  if ((silent || (due && out && !send.waiting())) &&
+  const bool waits = out && !send.waiting();
+  const bool silent = waits && now - send.heard_ns() >= settings.dead_ns;
+  const bool left =
+      due && waits && pdc->receiver != 0 && core_.wire->HasLeft(pdc->receiver);
+  if (!left && (silent || (due && waits)) &&
       (pdc->blocked || core_.wire->PeerIsBehind(now))) {
     send.Postpone(settings, now);
-  } else if (silent) {
+  } else if (silent || left) {
     core_.Count(Statistic::kDeadPeers);
     Close(pdc, true);
     return;
