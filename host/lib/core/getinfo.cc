@@ -3,6 +3,7 @@
 
 #include <strings.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -182,8 +183,13 @@ void AddSimulated(const Settings& settings,
   std::string message;
   const auto capability = nic::CapabilityOf(kind, settings.sim_path, message);
   if (!capability.ok()) {
-    Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s0 ruled out: %s",
-        kind.c_str(), message.c_str());
+    // No simulator is what most installations have; one that does not fit is
+    // for the user to mend.
+    const auto level = named || static_cast<int>(capability.error()) != ENOENT
+                           ? LogLevel::kWarn
+                           : LogLevel::kInfo;
+    Log(level, LogSubsystem::kCore, "device %s0 ruled out: %s", kind.c_str(),
+        message.c_str());
     return;
   }
   candidates->push_back(
