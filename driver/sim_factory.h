@@ -29,7 +29,8 @@ struct HeddleSimError {
 //   udp_port       on the wire udp: port of everything, 0: one per endpoint (0)
 //   payload_mtu    1024, 2048, 4096 or 8192          (4096; on the wire udp
 //                  what the interface carries)
-//   capture        pcap file to write                (none)
+//   capture        pcap file to write; one that another device writes stays
+//                  its own, this gets a number, run-2.pcap (none)
 //   trace          FST waveform file to write        (none)
 //   statistics     file of `name value` lines, written at close (none)
 //   loss, duplicate, reorder  probability per frame sent, e.g. 0.01 (0)

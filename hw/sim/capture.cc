@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <pcap/pcap.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +17,43 @@ namespace heddle::sim {
 namespace {
 
 constexpr int kSnapBytes = 16384;
+
+// Files of one name that are open at the same time.
+constexpr int kMostFiles = 1000;
+
+// `path` with a number before its suffix.
+std::string Numbered(const std::string& path, int number) {
+  const size_t name =
+      path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
+  const size_t dot = path.rfind('.');
+  const size_t at = dot == std::string::npos || dot <= name ? path.size() : dot;
+  return path.substr(0, at) + '-' + std::to_string(number) + path.substr(at);
+}
+
+// An empty file that nobody else writes; a pipe or a device as it is.
+Result<int> OpenOwn(const std::string& path) {
+  for (int number = 1; number <= kMostFiles; ++number) {
+    const std::string name = number == 1 ? path : Numbered(path, number);
+    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC,
+                        S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
+    if (fd < 0) {
+      return Errno{errno};
+    }
+    struct stat file {};
+    if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) {
+      return fd;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, 0) == 0) {
+      return fd;
+    }
+    const int error = errno;
+    close(fd);
+    if (error != EWOULDBLOCK) {
+      return Errno{error};
+    }
+  }
+  return Errno{EBUSY};
+}
 
 }  // namespace
 
@@ -44,15 +83,14 @@ Result<std::unique_ptr<Capture>> Capture::Open(const std::string& path) {
   if (file->pcap == nullptr) {
     return Errno{ENOMEM};
   }
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                      S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
-  if (fd < 0) {
-    return Errno{errno};
+  const Result<int> fd = OpenOwn(path);
+  if (!fd.ok()) {
+    return fd.error();
   }
-  std::FILE* const stream = fdopen(fd, "wb");
+  std::FILE* const stream = fdopen(fd.value(), "wb");
   if (stream == nullptr) {
     const int error = errno;
-    close(fd);
+    close(fd.value());
     return Errno{error};
   }
   file->dumper = pcap_dump_fopen(file->pcap, stream);

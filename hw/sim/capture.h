@@ -16,7 +16,9 @@ namespace heddle::sim {
 // Thread safety: none.
 class Capture {
  public:
-  // Errors: the errno of creating the file.
+  // A file that another capture writes, in any process, is left to it: this one
+  // gets a number before the suffix (run-2.pcap). Errors: the errno of creating
+  // the file; EBUSY: there are too many.
   static Result<std::unique_ptr<Capture>> Open(const std::string& path);
   ~Capture();
   Capture(const Capture&) = delete;

@@ -176,7 +176,8 @@ constexpr std::array kRows = {
                  (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
         }},
     Row{{"CAPTURE", SettingType::kString, "a file name", "",
-         "Write the frames of the simulated device to this pcap file"},
+         "Write the frames of the simulated device to this pcap file; the next "
+         "device gets NAME-2 while it is written"},
         [](std::string_view text, Settings* settings) {
           return ParseText(text, &settings->capture);
         }},
