@@ -77,6 +77,7 @@ Result<Registrar> Registrar::Create(Device& device, const Options& options) {
   registrar.device_ = &device;
   registrar.copy_limit_bytes_ = options.copy_limit_bytes;
   registrar.slabs_ = std::move(slabs.value());
+  registrar.on_refused_ = options.on_refused;
   registrar.leases_ = std::make_unique<Lease[]>(options.tickets);
   registrar.free_ = std::make_unique<Ticket[]>(options.tickets);
   registrar.free_count_ = options.tickets;
@@ -205,7 +206,7 @@ Prepared Registrar::MapUser(const Segment& segment) {
   Result<MappedRegion> region =
       MappedRegion::Create(*device_, segment.address, segment.bytes);
   if (!region.ok()) {
-    return Failed(region.error());
+    return Refused(region.error(), segment.bytes);
   }
   const Ticket ticket = TakeTicket();
   const Iova iova = region.value().iova_of(segment.address);
@@ -217,7 +218,7 @@ Prepared Registrar::Gather(std::span<const Segment> segments, size_t bytes,
                            bool receive) {
   Result<DmaBuffer> memory = DmaBuffer::Create(*device_, bytes);
   if (!memory.ok()) {
-    return Failed(memory.error());
+    return Refused(memory.error(), bytes);
   }
   const Ticket ticket = TakeTicket();
   Lease& lease = leases_[ticket];
@@ -230,6 +231,13 @@ Prepared Registrar::Gather(std::span<const Segment> segments, size_t bytes,
   }
   lease.memory = std::move(memory.value());
   return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
+}
+
+Prepared Registrar::Refused(Errno error, size_t bytes) {
+  if (on_refused_) {
+    std::exchange(on_refused_, {})(error, bytes);
+  }
+  return Failed(error);
 }
 
 void Registrar::CopyOut(Ticket ticket, size_t placed_bytes) noexcept {

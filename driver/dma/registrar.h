@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -98,6 +99,10 @@ struct LocalPiece {
   uint32_t bytes = 0;
 };
 
+// Is told of the first `bytes` that `Device::Map` refused for an operation; may
+// be empty. Throws nothing.
+using MapRefusalListener = std::function<void(Errno error, size_t bytes)>;
+
 // Makes the buffers of one endpoint's operations reachable for the device.
 //
 // Rule: an implicit registration never outlives its operation, because nobody
@@ -128,6 +133,7 @@ class Registrar {
     // Most tickets held at a time, 1 to 65535: slots of both rings.
     uint32_t tickets = 1024;
     SlabCounts slabs = {};
+    MapRefusalListener on_refused = {};
   };
 
   // Errors: EINVAL for options out of range, ENOMEM, those of `DmaBuffer`.
@@ -221,6 +227,7 @@ class Registrar {
   Pieces MapEach(std::span<const Segment> segments);
   Prepared Gather(std::span<const Segment> segments, size_t bytes,
                   bool receive);
+  Prepared Refused(Errno error, size_t bytes);
   Ticket TakeTicket() noexcept { return free_[--free_count_]; }
   void CopyOut(Ticket ticket, size_t placed_bytes) noexcept;
   void Release(Ticket ticket) noexcept;
@@ -231,6 +238,7 @@ class Registrar {
   std::unique_ptr<Ticket[]> free_;
   SlabPool slabs_;
   std::unique_ptr<Lease[]> leases_;
+  MapRefusalListener on_refused_;  // Empty once it was told.
 };
 
 }  // namespace heddle

@@ -419,6 +419,22 @@ TEST_F(RegistrarTest, RefusedMappingIsReportedAndHoldsNothing) {
   EXPECT_EQ(registrar_->free_tickets(), 8U);
 }
 
+TEST_F(RegistrarTest, FirstRefusalOfAMappingIsTold) {
+  std::vector<size_t> told;
+  Open({.tickets = 8,
+        .slabs = {2, 2, 2},
+        .on_refused = [&](Errno error, size_t bytes) {
+          EXPECT_EQ(error, Errno{ENOSPC});
+          told.push_back(bytes);
+        }});
+  auto data = Pattern(100000);
+  EXPECT_EQ(Send(data).status, Prepared::Status::kOk);
+  device_.map_error = ENOSPC;
+  EXPECT_EQ(Send(data).error, Errno{ENOSPC});
+  EXPECT_EQ(Receive(data).error, Errno{ENOSPC});
+  EXPECT_EQ(told, std::vector<size_t>{data.size()});
+}
+
 TEST_F(RegistrarTest, LimitZeroMapsEverything) {
   Open({.copy_limit_bytes = 0, .slabs = {1, 1, 1}});
   auto data = Pattern(1);

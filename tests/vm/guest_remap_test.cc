@@ -9,7 +9,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/host/ofi/rma_fixture.h"
@@ -178,6 +180,30 @@ TEST_F(GuestRemapTest, MemoryComesAndGoesUnderTraffic) {
       "guest: %d buffers of each kind came and went, %d regions were closed "
       "under way, %d writes found theirs closed\n",
       rounds, closed, refused_);
+}
+
+// Of the kernel's limit of mappings, which each function takes when it is
+// opened.
+TEST_F(PairTest, RefusedMappingIsLoggedOnceWithItsCure) {
+  std::ofstream("/sys/module/vfio_iommu_type1/parameters/dma_entry_limit")
+      << 200;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  testing::internal::CaptureStderr();
+  std::vector<uint8_t> room(kAreaBytes);
+  ssize_t result = 0;
+  for (int i = 0; i < 1000 && result == 0; ++i) {
+    result = fi_recv(b->ep, room.data(), room.size(), nullptr, FI_ADDR_UNSPEC,
+                     nullptr);
+  }
+  const ssize_t again = fi_recv(b->ep, room.data(), room.size(), nullptr,
+                                FI_ADDR_UNSPEC, nullptr);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result, -FI_ENOSPC);
+  EXPECT_EQ(again, -FI_ENOSPC);
+  const size_t cure = log.find("dma_entry_limit");
+  ASSERT_NE(cure, std::string::npos) << log;
+  EXPECT_EQ(log.find("dma_entry_limit", cure + 1), std::string::npos) << log;
+  EXPECT_NE(log.find(b->info->domain_attr->name), std::string::npos) << log;
 }
 
 }  // namespace

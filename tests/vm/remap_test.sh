@@ -7,7 +7,8 @@ export FI_HEDDLE_DEVICE=vfio FI_HEDDLE_DEAD_NS=5000000000
 export FI_HEDDLE_BOUNCE_LIMIT=512
 export LD_LIBRARY_PATH="$HEDDLE_LIBRARIES"
 
-claim "memory comes and goes under traffic" /guest_remap_test
+claim "memory comes and goes under traffic" \
+  /guest_remap_test --gtest_filter="${HEDDLE_TESTS:-*}"
 claim "an unmapped address is not reached" \
   /guest_vfio_test --gtest_filter=GuestTest.UnmappedAddressIsNotReached
 exit $failed

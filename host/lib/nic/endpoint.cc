@@ -47,7 +47,8 @@ Result<bool> Endpoint::EnableTx() {
        .peers = options_.peers,
        .scatter_gather = nic_.info().Has(contract::kCapabilityScatterGather),
        .more = nic_.info().Has(contract::kCapabilityMore),
-       .reads_in_place = options_.counters.read != nullptr},
+       .reads_in_place = options_.counters.read != nullptr,
+       .on_refused = options_.on_refused},
       &options_.tx_cq->credit());
   if (!queue.ok()) {
     return queue.error();
@@ -87,7 +88,8 @@ Result<bool> Endpoint::EnableRx() {
                       .refuse_strangers = options_.refuse_strangers,
                       .in_place = options_.counters.receive != nullptr,
                       .report_targets = options_.report_targets,
-                      .owner_context = options_.owner_context});
+                      .owner_context = options_.owner_context,
+                      .on_refused = options_.on_refused});
   if (!queue.ok()) {
     return queue.error();
   }

@@ -44,6 +44,7 @@ class Endpoint {
     bool region_events = false;  // Every RMA operation of a peer is reported.
     bool report_targets = true;  // False: none is, with data or not.
     uint64_t owner_context = 0;  // Of errors that no operation belongs to.
+    MapRefusalListener on_refused = {};  // Once for each direction.
   };
 
   // Claims `port`, any free one for 0. Errors: EADDRINUSE (`refusal->detail`

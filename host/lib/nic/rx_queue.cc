@@ -39,7 +39,8 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
       device,
       {.copy_limit_bytes = options.in_place ? 0 : options.copy_limit_bytes,
        .tickets = static_cast<uint32_t>(slots),
-       .slabs = {}});
+       .slabs = {},
+       .on_refused = options.on_refused});
   if (!registrar.ok()) {
     return registrar.error();
   }

@@ -65,6 +65,7 @@ class RxQueue {
     bool report_targets =
         true;  // Peers' RMA operations that tell of themselves.
     uint64_t owner_context = 0;  // Of errors that no receive belongs to.
+    MapRefusalListener on_refused = {};
   };
 
   // As TxQueue.

@@ -79,7 +79,8 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   auto registrar =
       Registrar::Create(device, {.copy_limit_bytes = options.copy_limit_bytes,
                                  .tickets = static_cast<uint32_t>(slots),
-                                 .slabs = {}});
+                                 .slabs = {},
+                                 .on_refused = options.on_refused});
   if (!registrar.ok()) {
     return registrar.error();
   }

@@ -65,6 +65,7 @@ class TxQueue {
     // What is read goes straight to its place: a counter tells of it, without
     // a completion that is read.
     bool reads_in_place = false;
+    MapRefusalListener on_refused = {};
   };
 
   // Memory for a ring; `Bind` makes it usable. Errors: ENOMEM and those of

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -341,6 +342,23 @@ int Domain::Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
 std::string Domain::Explain(Errno error) const {
   return error == Errno{ENOMEM} ? nic_->device().Explain(error, 0)
                                 : std::strerror(static_cast<int>(error));
+}
+
+void Domain::LogRefusedMapping(Errno error, size_t bytes) noexcept {
+  if (refusal_logged_.exchange(true, std::memory_order_relaxed)) {
+    return;
+  }
+  try {
+    const Device& device = nic_->device();
+    core::Log(LogLevel::kWarn, LogSubsystem::kMr,
+              "domain %s: an operation was refused, later ones are without a "
+              "word: %s",
+              device.name().c_str(), device.Explain(error, bytes).c_str());
+  } catch (const std::bad_alloc&) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kMr,
+              "an operation was refused: mapping its memory for the device: %s",
+              std::strerror(static_cast<int>(error)));
+  }
 }
 
 int Domain::TakeKey(uint64_t requested, uint64_t* key) {

@@ -4,6 +4,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -95,6 +96,9 @@ class Domain final : public fid_domain, private ForkGuarded {
   // Why an object was not made. Where memory for the device ran out, with what
   // the user can do.
   std::string Explain(Errno error) const;
+  // An operation's `bytes` could not be mapped: says why, and what the user can
+  // do, the first time.
+  void LogRefusedMapping(Errno error, size_t bytes) noexcept;
 
   // -FI_EBUSY, nothing changed, while it has users; else frees it.
   int Close() noexcept;
@@ -127,7 +131,8 @@ class Domain final : public fid_domain, private ForkGuarded {
   uint32_t traffic_class_ = FI_TC_BEST_EFFORT;
   std::unique_ptr<nic::Nic> nic_;
   std::optional<core::OpenDomain> known_;  // Ends before the device does.
-  std::mutex mutex_;                       // All below.
+  std::atomic<bool> refusal_logged_ = false;
+  std::mutex mutex_;  // All below.
   std::unordered_set<uint64_t> keys_;
   std::vector<Endpoint*> endpoints_;
   bool failure_reported_ = false;

@@ -248,7 +248,10 @@ nic::Endpoint::Options Endpoint::BackendOptions() const noexcept {
                        .remote_write = counter(kRemoteWriteCounter)},
           .region_events = caps_.region_events && rx_cq_ != nullptr,
           .report_targets = rx_cq_ != nullptr,
-          .owner_context = reinterpret_cast<uint64_t>(fid.context)};
+          .owner_context = reinterpret_cast<uint64_t>(fid.context),
+          .on_refused = [domain = domain_](Errno error, size_t bytes) {
+            domain->LogRefusedMapping(error, bytes);
+          }};
 }
 
 int Endpoint::Enable() {
