@@ -85,6 +85,29 @@ TEST_F(EngineOrderTest, AFenceWaitsForWhatIsInFlightToItsPeerOnly) {
   }
 }
 
+TEST_F(EngineOrderTest, AFenceWaitsForAReadThatFails) {
+  for (const uint32_t length : {8U, 9000U}) {
+    SCOPED_TRACE(length);
+    const size_t before = posted();
+    TxDesc fenced = SendTo(1);
+    fenced.flags |= contract::kTxFlagFence;
+    a_.Post(Op(Opcode::kRead, kBytes - 1, length));
+    a_.Post(fenced);
+    Progress();
+    EXPECT_EQ(posted(), before + 1) << "it waits";
+    b_.Receive(remote_, 64);
+    Run();
+    const auto failed = a_.Poll(0);
+    ASSERT_TRUE(failed.has_value());
+    EXPECT_EQ(failed->opcode, Opcode::kRead);
+    EXPECT_EQ(failed->status, Status::kRemoteError);
+    const auto sent = a_.Poll(0);
+    ASSERT_TRUE(sent.has_value());
+    EXPECT_EQ(sent->opcode, Opcode::kSend);
+    EXPECT_EQ(sent->status, Status::kOk);
+  }
+}
+
 TEST_F(EngineOrderTest, OrderedWritesDoNotOvertakeReads) {
   std::fill_n(remote_, kBytes, uint8_t{0xaa});
   fabric_.hold_returns = true;
@@ -190,6 +213,59 @@ TEST_F(EngineOrderTest, ABadPartFailsItsOperation) {
   EXPECT_EQ(entry->op_context, 4u);
   EXPECT_EQ(entry->status, Status::kBadLength);
   EXPECT_FALSE(a_.Poll(0).has_value());
+}
+
+TEST_F(EngineOrderTest, AReadThatFailsFailsItsOperationOnce) {
+  for (const uint32_t length : {8U, 3000U}) {
+    for (uint64_t failing = 0; failing < 3; ++failing) {
+      SCOPED_TRACE(failing);
+      for (uint64_t i = 0; i < 3; ++i) {
+        TxDesc read =
+            Op(Opcode::kRead, i == failing ? kBytes : 4096 * i, length);
+        read.op_context = 10 + i;
+        if (i < 2) {
+          read.flags = contract::kTxFlagMore;
+        }
+        a_.Put(read);
+      }
+      a_.Ring();
+      Run();
+      const auto entry = a_.Poll(0);
+      ASSERT_TRUE(entry.has_value());
+      EXPECT_EQ(entry->op_context, 12u);
+      EXPECT_EQ(entry->opcode, Opcode::kRead);
+      EXPECT_EQ(entry->status, Status::kRemoteError);
+      EXPECT_EQ(entry->queue_head, a_.tx_tail());
+      EXPECT_FALSE(a_.Poll(0).has_value());
+      EXPECT_TRUE(a_.engine().idle());
+    }
+  }
+  a_.Post(Op(Opcode::kRead, 0, 3000));
+  Run();
+  EXPECT_EQ(a_.Poll(0)->status, Status::kOk);
+}
+
+TEST_F(EngineOrderTest, ABadPartBehindAReadFailsTheirOperationOnce) {
+  for (const bool fails : {false, true}) {
+    TxDesc part = Op(Opcode::kRead, fails ? kBytes : 0, 3000);
+    part.flags = contract::kTxFlagMore;
+    a_.Put(part);
+    part.segments = 0;
+    a_.Put(part);
+    TxDesc last = Op(Opcode::kRead, 0, 3000);
+    last.op_context = 4;
+    a_.Put(last);
+    a_.Ring();
+    Run();
+    const auto entry = a_.Poll(0);
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_EQ(entry->op_context, 4u);
+    EXPECT_EQ(entry->status, fails ? Status::kRemoteError : Status::kBadLength)
+        << "that of the first part";
+    EXPECT_FALSE(a_.Poll(0).has_value());
+    EXPECT_TRUE(a_.engine().idle());
+    a_.Restart();
+  }
 }
 
 TEST_F(EngineOrderTest, AContextThatEndsWithinAnOperationLeavesNothing) {
