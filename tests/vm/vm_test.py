@@ -58,7 +58,7 @@ _RMA_TESTS = ":".join([
     "CounterTest.EachKindOfOperationCountsWhereItBelongs",
     "ErrorTest.BytesOutsideTheRegion", "DataTest.SenderIsNamedToThoseWhoAsk",
     "LevelTest.DeliveryCompleteMeansThatTheDataAreThere"])
-_REMAP_ROUNDS = 2000
+_REMAP_ROUNDS = 1500
 # As many as any of them opens.
 _FUNCTIONS = 3
 _QEMU_SUITE = "forky"  # The first with QEMU 10.1 or later.
