@@ -31,10 +31,8 @@ constexpr uint32_t kThreadDatagrams = 64;
 constexpr uint32_t kDescriptors = 64;
 constexpr uint32_t kPackets = 64;
 constexpr uint32_t kFirmwareSteps = 8;
-// A poller that finds nothing looks at the clock every so many polls, and
-// sleeps when it has found nothing for so long.
+// A poller that finds nothing looks at the clock every so many polls.
 constexpr uint32_t kPollsPerLook = 16;
-constexpr uint64_t kSpinNs = 50000;
 constexpr uint64_t kPollSleepNs = 200000;
 // A closing device answers until its peers have been silent for so long: one
 // whose last ACK was lost asks again after an RTO, two and four of them.
@@ -384,7 +382,10 @@ void SoftDevice::Step() {
   const uint64_t now = look ? MonotonicNs() : 0;
   if (!failed_ && (HasNews() || (look && now >= wake_at_ns_))) {
     idle_polls_.store(0, std::memory_order_relaxed);
-    idle_since_ns_.store(0, std::memory_order_relaxed);
+    if (idle_since_ns_.load(std::memory_order_relaxed) != 0) {
+      idle_since_ns_.store(0, std::memory_order_relaxed);
+      patience_.NoteWork();
+    }
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
       RunSome(kPollDatagrams);
@@ -402,7 +403,8 @@ void SoftDevice::Step() {
   const uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
   if (since == 0) {
     idle_since_ns_.store(now, std::memory_order_relaxed);
-  } else if (now - since > kSpinNs) {
+  } else if (now - since > patience_.spin_ns()) {
+    patience_.NoteSleep();
     const uint64_t wake_at = std::max(wake_at_ns_.load(), now);
     wire_->Sleep(std::min(kPollSleepNs, wake_at - now));
   }

@@ -19,6 +19,7 @@
 #include "hw/sim/soft/control/tables.h"
 #include "hw/sim/soft/dma_memory.h"
 #include "hw/sim/soft/engine/engine.h"
+#include "hw/sim/soft/poll_patience.h"
 #include "hw/sim/soft/progress_thread.h"
 #include "hw/sim/soft/transport/transport.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
@@ -125,6 +126,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   std::atomic<uint64_t> wake_at_ns_ = UINT64_MAX;  // Next deadline.
   std::atomic<uint32_t> idle_polls_ = 0;           // In a row.
   std::atomic<uint64_t> idle_since_ns_ = 0;
+  PollPatience patience_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.
   std::unique_ptr<DatagramWire> wire_;
