@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of text, C++ and generated files; each yields its complaints."""
 
+import bisect
 import concurrent.futures
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -36,6 +38,8 @@ LAYERS = (
 )
 
 
+# Files that clang-tidy reads as one.
+MOST_TOGETHER = 10
 TIDY_HEADERS = "/(driver|firmware|host/lib|hw/sim|tools|bench)/"
 
 
@@ -144,20 +148,77 @@ def check_format(root, _build):
         yield from (line for line in run.stderr.splitlines() if ": error:" in line)
 
 
-def tidy_one(name, root, database):
-    # The public headers are C and keep to libfabric's names. The analyzer takes most of the time that lint has; it
-    # looks at what users run, not at wires, Verilated NICs and measurements.
-    analyzed = not name.startswith(("hw/sim/", "bench/")) or name.startswith("hw/sim/soft/")
+def is_analyzed(name):
+    # The analyzer looks at what users run, not at wires, Verilated NICs and measurements.
+    return not name.startswith(("hw/sim/", "bench/")) or name.startswith("hw/sim/soft/")
+
+
+def run_tidy(path, root, database, analyzed):
+    """Complaints about a file, and whether the compiler has none."""
+    # The public headers are C and keep to libfabric's names.
     run = subprocess.run(["clang-tidy", "--quiet", "-p", str(database), "--header-filter", TIDY_HEADERS,
-                          *([] if analyzed else ["--checks=-clang-analyzer-*"]), name],
+                          *([] if analyzed else ["--checks=-clang-analyzer-*"]), str(path)],
                          cwd=root, capture_output=True, text=True)
-    found = [line for line in run.stdout.splitlines() if re.search(r": (error|warning):", line)]
-    return found or ([f"{name}:1: {run.stderr.strip()}"] if run.returncode else [])
+    found = [line.removeprefix(f"{root}/") for line in run.stdout.splitlines()
+             if re.search(r": (error|warning):", line)]
+    if run.returncode and not found:
+        found = [f"{path}:1: {run.stderr.strip()}"]
+    return found, "[clang-diagnostic-" not in run.stdout
 
 
 def tidy_arguments(entry):
     """Without what only the other compiler knows."""
     return {**entry, "command": re.sub(r"^\S*ccache ", "", entry["command"])}
+
+
+def tidy_groups(names, entries, root):
+    """Files of one folder and target, compiled alike, a few at a time; most work first."""
+    groups = {}
+    for name in names:
+        entry = entries[str(root / name)]
+        alike = entry["command"].replace(entry["file"], "").replace(os.path.basename(name), "")
+        groups.setdefault((os.path.dirname(name), alike, is_analyzed(name)), []).append(name)
+    parts = []
+    for together in groups.values():
+        count = -(-len(together) // MOST_TOGETHER)
+        parts += [together[i::count] for i in range(count)]
+    return sorted(parts, key=lambda part: -sum((root / n).stat().st_size for n in part))
+
+
+class TidyGroup:
+    """Several files as one: the headers of a file cost several times what the file does. A file that does not go
+    together with the others, since both give something the same name, is looked at by itself."""
+
+    def __init__(self, names, number, own, entry, root):
+        self.names, self.root = names, root
+        self.path = own / os.path.dirname(names[0]) / f"{number}.cc"
+        self.first_lines, texts, line = [], [], 1
+        for name in names:
+            text = (root / name).read_text()
+            text += "" if text.endswith("\n") else "\n"
+            self.first_lines.append(line)
+            texts.append(text)
+            line += text.count("\n")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text("".join(texts))
+        command = entry["command"].replace(entry["file"], str(self.path))
+        self.entry = {**entry, "file": str(self.path), "command": command}
+
+    def where(self, complaint):
+        """The complaint with the name and line of the file that it is about."""
+        match = re.match(re.escape(str(self.path).removeprefix(f"{self.root}/")) + r":(\d+)(:.*)", complaint)
+        if not match:
+            return complaint
+        line = int(match[1])
+        index = bisect.bisect_right(self.first_lines, line) - 1
+        return f"{self.names[index]}:{line - self.first_lines[index] + 1}{match[2]}"
+
+    def complaints(self, database):
+        analyzed = is_analyzed(self.names[0])
+        found, compiled = run_tidy(self.path, self.root, database, analyzed)
+        if compiled:
+            return [self.where(line) for line in found]
+        return [line for n in self.names for line in run_tidy(n, self.root, database, analyzed)[0]]
 
 
 def check_tidy(root, build):
@@ -166,17 +227,22 @@ def check_tidy(root, build):
     database = build / "compile_commands.json"
     if not database.exists():
         raise CannotRun(f"no {database}; run cmake first")
-    entries = [tidy_arguments(e) for e in json.loads(database.read_text())]
+    entries = {e["file"]: tidy_arguments(e) for e in reversed(json.loads(database.read_text()))}
     own = build / "tidy"
-    own.mkdir(exist_ok=True)
-    (own / "compile_commands.json").write_text(json.dumps(entries))
-    compiled = {e["file"] for e in entries}
-    names = [n for n in handwritten(root, ".cc") if not n.startswith("tests/") and str(root / n) in compiled]
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir()
+    names = [n for n in handwritten(root, ".cc") if not n.startswith("tests/") and str(root / n) in entries]
+    for rules in files(root, ".clang-tidy"):
+        (own / rules).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / rules, own / rules)
+    groups = [TidyGroup(part, i, own, entries[str(root / part[0])], root)
+              for i, part in enumerate(tidy_groups(names, entries, root))]
+    (own / "compile_commands.json").write_text(json.dumps([*entries.values(), *(g.entry for g in groups)]))
     if (build / "build.ninja").exists():
         subprocess.run(["cmake", "--build", str(build), "--target", "heddle_model_sources"], check=True,
                        stdout=subprocess.DEVNULL)
-    seen = set()  # A header complains in every file that includes it.
+    seen = set()  # A header complains in every group that includes it.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for complaints in pool.map(lambda n: tidy_one(n, root, own), names):
+        for complaints in pool.map(lambda g: g.complaints(own), groups):
             yield from (c for c in complaints if c not in seen)
             seen.update(complaints)

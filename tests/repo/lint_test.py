@@ -135,14 +135,40 @@ class LintOf(unittest.TestCase):
         self.write("driver/a.cc", "int  value=1;\n")
         self.fails("format", "driver/a.cc:1:")
 
+    def write_compiled(self, **texts):
+        """Files of driver/, as one target."""
+        sources = [self.write(f"driver/{name}.cc", text) for name, text in texts.items()]
+        self.write("build/compile_commands.json", json.dumps(
+            [{"directory": str(self.root), "file": str(source), "command": f"c++ -std=c++20 -c {source}"}
+             for source in sources]))
+
     def test_tidy_finds_a_name_against_the_rules(self):
         self.copy(".clang-tidy")
-        source = self.write("driver/a.cc", "int GoodName() { return 1; }\n")
-        self.write("build/compile_commands.json", json.dumps(
-            [{"directory": str(self.root), "file": str(source), "command": f"c++ -std=c++20 -c {source}"}]))
+        self.write_compiled(a="int GoodName() { return 1; }\n")
         self.passes("tidy")
         self.write("driver/a.cc", "int bad_Name() { return 1; }\n")
         self.fails("tidy", "readability-identifier-naming")
+
+    def test_tidy_names_file_and_line_of_files_read_together(self):
+        self.copy(".clang-tidy")
+        self.write_compiled(a="int GoodName() { return 1; }\n// No end of line.", b="\nint bad_Name() { return 1; }\n",
+                            c="int Read(int which) {\n  const int* p = nullptr;\n  return which > 3 ? *p : 0;\n}\n")
+        self.fails("tidy", "driver/b.cc:2:5: error: invalid case style")
+        self.fails("tidy", "driver/c.cc:3:22: error: Dereference of null pointer")
+
+    def test_tidy_reads_files_alone_that_do_not_go_together(self):
+        self.copy(".clang-tidy")
+        alike = "namespace {{ int Same() {{ return 1; }} }}\nint {}() {{ return Same(); }}\n"
+        self.write_compiled(a=alike.format("GoodName"), b=alike.format("OtherName"))
+        self.passes("tidy")
+        self.write("driver/b.cc", alike.format("bad_Name"))
+        self.fails("tidy", "driver/b.cc:2:5: error: invalid case style")
+
+    def test_tidy_keeps_to_the_rules_of_a_folder(self):
+        self.copy(".clang-tidy")
+        self.write("driver/.clang-tidy", 'InheritParentConfig: true\nChecks: "-readability-identifier-naming"\n')
+        self.write_compiled(a="int bad_Name() { return 1; }\n", b="int GoodName() { return 1; }\n")
+        self.passes("tidy")
 
     def test_tidy_says_when_it_could_not_run(self):
         run = self.lint("tidy", HEDDLE_TEST_REQUIRE_ALL="0")
