@@ -180,6 +180,18 @@ class SendRing {
     return true;
   }
 
+  // Uses up `slots` slots. Precondition: they are free.
+  void Pad(uint32_t slots) noexcept {
+    for (uint32_t i = 0; i < slots; ++i) {
+      contract::TxDesc& slot = NextSlot();
+      slot = {.opcode = contract::Opcode::kNop, .position = last_position_};
+      positions_.Append(1);
+    }
+  }
+
+  // Fewer slots than the ring has may be in use. Precondition: not more are.
+  void SetLimit(uint32_t slots) noexcept { positions_.SetLimit(slots); }
+
   // Position of the descriptor pushed last.
   uint16_t last_position() const noexcept { return last_position_; }
 
@@ -376,11 +388,7 @@ class SendRing {
     if (positions_.free_slots() < padding + slots) {
       return false;
     }
-    for (uint32_t i = 0; i < padding; ++i) {
-      contract::TxDesc& slot = NextSlot();
-      slot = {.opcode = contract::Opcode::kNop, .position = last_position_};
-      positions_.Append(1);
-    }
+    Pad(padding);
     return true;
   }
 

@@ -137,7 +137,15 @@ void Cq::Forget(const RxQueue& queue) noexcept {
   Forget(/*receiver=*/true, queue.context());
 }
 
-Finished Cq::RetireTarget(const contract::Completion& entry) const noexcept {
+Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
+  if (entry.kind == contract::CompletionKind::kTxSilent) {
+    TxQueue* queue = tx_[entry.context].load(std::memory_order_acquire);
+    if (queue != nullptr) {
+      const Locked::Guard guard(queue->lock());
+      queue->RetireSilent(entry);
+    }
+    return {};
+  }
   if (entry.kind != contract::CompletionKind::kTarget) {
     return {};
   }
@@ -166,8 +174,10 @@ void Cq::Forget(bool receiver, uint32_t context) noexcept {
     if (__atomic_load_n(&entry.phase, __ATOMIC_ACQUIRE) != new_phase) {
       return;
     }
-    const bool of_kind = receiver ? IsOfReceiver(entry.kind)
-                                  : entry.kind == contract::CompletionKind::kTx;
+    const bool of_kind =
+        receiver ? IsOfReceiver(entry.kind)
+                 : entry.kind == contract::CompletionKind::kTx ||
+                       entry.kind == contract::CompletionKind::kTxSilent;
     if (of_kind && entry.context == context) {
       entry.kind = contract::CompletionKind::kNone;
     }

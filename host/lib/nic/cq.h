@@ -128,8 +128,9 @@ class Cq {
     return kind == contract::CompletionKind::kRx ||
            kind == contract::CompletionKind::kTarget;
   }
-  // A peer's RMA operation: nothing of ours is held.
-  Finished RetireTarget(const contract::Completion& entry) const noexcept;
+  // What neither sends nor receives completed: a peer's RMA operation, of which
+  // nothing of ours is held, or an operation that asked for no completion.
+  Finished RetireOther(const contract::Completion& entry) noexcept;
   // `receiver`: a receive context, else a transmit context.
   void Forget(bool receiver, uint32_t context) noexcept;
   std::optional<contract::Completion> FindLost() noexcept;
@@ -179,7 +180,7 @@ template <typename Locking, typename Sink>
                              .known = finished.known,
                              .report = finished.report});
   } else {
-    sink(entry.kind, RetireTarget(entry));
+    sink(entry.kind, RetireOther(entry));
   }
 }
 

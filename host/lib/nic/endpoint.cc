@@ -48,6 +48,7 @@ Result<bool> Endpoint::EnableTx() {
        .scatter_gather = nic_.info().Has(contract::kCapabilityScatterGather),
        .more = nic_.info().Has(contract::kCapabilityMore),
        .reads_in_place = options_.counters.read != nullptr,
+       .spill = nic_.info().Has(contract::kCapabilitySpill),
        .on_refused = options_.on_refused},
       &options_.tx_cq->credit());
   if (!queue.ok()) {
@@ -59,6 +60,7 @@ Result<bool> Endpoint::EnableTx() {
        .ring_base = ToInteger(tx_->ring_iova()),
        .head_cell = ToInteger(tx_->head_cell_iova()),
        .av_base = ToInteger(options_.peers->iova()),
+       .spill_base = ToInteger(tx_->spill_iova()),
        .av_entries = AddressTable::kMaxEntries,
        .cq = static_cast<uint8_t>(options_.tx_cq->number()),
        .ring_log2 = tx_->ring_log2(),

@@ -76,16 +76,22 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
     return memory.error();
   }
   queue->memory_ = std::move(memory.value());
-  auto registrar =
-      Registrar::Create(device, {.copy_limit_bytes = options.copy_limit_bytes,
-                                 .tickets = static_cast<uint32_t>(slots),
-                                 .slabs = {},
-                                 .on_refused = options.on_refused});
+  auto registrar = Registrar::Create(
+      device, {.copy_limit_bytes = options.copy_limit_bytes,
+               .tickets = static_cast<uint32_t>(
+                   slots + (options.spill ? contract::kMessageShare : 0)),
+               .slabs = {},
+               .on_refused = options.on_refused});
   if (!registrar.ok()) {
     return registrar.error();
   }
   queue->registrar_.emplace(std::move(registrar.value()));
   queue->slots_ = std::make_unique<Slot[]>(slots);
+  if (options.spill) {
+    if (auto area = queue->CreateSpillArea(device); !area.ok()) {
+      return area.error();
+    }
+  }
   return queue;
 }
 
@@ -105,6 +111,7 @@ Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
     return ring.error();
   }
   ring_.emplace(ring.value());
+  LimitRing();
   context_ = context;
   return true;
 }
@@ -268,6 +275,11 @@ void TxQueue::Hold(Ticket ticket, bool silent) noexcept {
 }
 
 bool TxQueue::Refill() noexcept {
+  const bool moved = TakeHeadCell();
+  return spill_ == nullptr ? moved : MakeRoomSpilling(moved);
+}
+
+bool TxQueue::TakeHeadCell() noexcept {
   const uint16_t cell = ring_->head_cell();
   if (cell == seen_cell_ || IsOldCell(cell)) {
     return false;
@@ -299,6 +311,9 @@ int TxQueue::RefuseFull() noexcept {
 // is kept until then, so that the head in each completion is newer than the
 // ring's: positions wrap.
 uint16_t TxQueue::LimitToSilent(uint16_t cell) const noexcept {
+  if (spilling()) {
+    return LimitSpilling(cell);
+  }
   const uint16_t head = ring_->head();
   const uint16_t ahead = SlotDistance(head, cell);
   if (ahead > SlotDistance(head, ring_->tail())) {
@@ -335,6 +350,10 @@ uint16_t TxQueue::LimitHead(uint16_t queue_head) const noexcept {
 
 void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
   if (copying_ != 0) [[unlikely]] {
+    if (spilling()) {
+      ReleaseSpilling(queue_head);
+      return;
+    }
     queue_head = LimitHead(queue_head);
   }
   const uint16_t old_head = ring_->head();
@@ -342,16 +361,39 @@ void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
     Break();
     return;
   }
-  if (((old_head ^ ring_->head()) & kLookEvery) != 0) [[unlikely]] {
-    (void)IsOldCell(ring_->head_cell());
-  }
+  LookAtCell(old_head);
   for (uint16_t p = old_head; held_ != 0 && p != ring_->head(); ++p) {
     FinishSlot(p, 0);
   }
 }
 
+void TxQueue::LookAtCell(uint16_t old_head) noexcept {
+  if (((old_head ^ ring_->head()) & kLookEvery) != 0) [[unlikely]] {
+    (void)IsOldCell(ring_->head_cell());
+  }
+}
+
+bool TxQueue::WasSignaled(const contract::Completion& entry) const noexcept {
+  if (spilling()) {
+    const SpilledOperation* kept = spill_->operations.Find(entry.position);
+    if (kept != nullptr) {
+      return kept->signaled;
+    }
+  }
+  const contract::TxDesc& desc = descriptor(entry.position);
+  return desc.position == entry.position &&
+         desc.op_context == entry.op_context &&
+         (desc.flags & contract::kTxFlagCompletion) != 0;
+}
+
 bool TxQueue::FinishOperation(const contract::Completion& entry) noexcept {
-  const bool silent = slots_[entry.position & slot_mask_].silent;
+  bool silent = false;
+  if (copying_ != 0) [[unlikely]] {
+    if (spilling()) {
+      return FinishSpilling(entry);
+    }
+    silent = slots_[entry.position & slot_mask_].silent;
+  }
   // What succeeds has placed all that was asked for.
   FinishSlot(entry.position,
              entry.status == contract::Status::kOk ? SIZE_MAX : 0);
@@ -371,6 +413,9 @@ void TxQueue::FinishSlot(uint16_t position, size_t placed_bytes) noexcept {
 }
 
 void TxQueue::MarkComplete(uint16_t position) noexcept {
+  if (spilling()) {
+    return;  // `FinishSpilling` did.
+  }
   Slot& slot = slots_[position & slot_mask_];
   if (slot.ticket == kNoTicket) {
     slot.ticket = kComplete;
@@ -381,6 +426,20 @@ void TxQueue::MarkComplete(uint16_t position) noexcept {
 std::optional<contract::Completion> TxQueue::FindLost() noexcept {
   Break();
   ring_->Publish();
+  if (spilling() && !spill_->operations.empty()) {
+    // Its slots are gone, so it releases none.
+    const SpilledOperation& kept = *spill_->operations.oldest();
+    return contract::Completion{.op_context = kept.op_context,
+                                .length = kept.length,
+                                .message_length = kept.length,
+                                .peer = kept.peer,
+                                .queue_head = ring_->head(),
+                                .position = kept.position,
+                                .status = contract::Status::kDeviceFault,
+                                .opcode = kept.opcode,
+                                .context = static_cast<uint8_t>(context_),
+                                .kind = contract::CompletionKind::kTx};
+  }
   // Operations that asked for no completion are done before this.
   const auto released = static_cast<uint16_t>(LoadShared(
       reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes())));
@@ -391,7 +450,8 @@ std::optional<contract::Completion> TxQueue::FindLost() noexcept {
     const bool done = slots_[at & slot_mask_].ticket == kComplete ||
                       (desc.flags & contract::kTxFlagMore) != 0 ||
                       ((desc.flags & contract::kTxFlagCompletion) == 0 &&
-                       static_cast<int16_t>(released - after) >= 0);
+                       static_cast<int16_t>(released - after) >= 0 &&
+                       !(spilling() && IsGivenUp(at)));
     if (desc.opcode != contract::Opcode::kNop && !done) {
       return contract::Completion{.op_context = desc.op_context,
                                   .length = desc.length,
@@ -410,6 +470,9 @@ std::optional<contract::Completion> TxQueue::FindLost() noexcept {
 }
 
 void TxQueue::Abandon() noexcept {
+  if (spill_ != nullptr) {
+    AbandonSpilled();
+  }
   for (uint32_t slot = 0; held_ != 0 && slot <= slot_mask_; ++slot) {
     FinishSlot(static_cast<uint16_t>(slot), 0);
   }

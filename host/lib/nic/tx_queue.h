@@ -16,6 +16,7 @@
 #include "host/lib/nic/cq_credit.h"
 #include "host/lib/nic/locking.h"
 #include "host/lib/nic/region.h"
+#include "host/lib/nic/spilled_operations.h"
 
 namespace heddle::nic {
 
@@ -65,6 +66,7 @@ class TxQueue {
     // What is read goes straight to its place: a counter tells of it, without
     // a completion that is read.
     bool reads_in_place = false;
+    bool spill = false;  // Slots of operations that are stuck are given up.
     MapRefusalListener on_refused = {};
   };
 
@@ -75,11 +77,15 @@ class TxQueue {
                                                  CqCredit* credit);
 
   // Ties the queue to transmit context `context`, created on the device with
-  // the three values below. Errors: EINVAL.
+  // the four values below. Errors: EINVAL.
   Result<bool> Bind(Device& device, uint32_t context);
   Iova ring_iova() const noexcept { return memory_.iova(); }
   Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes(); }
   uint8_t ring_log2() const noexcept { return ring_log2_; }
+  // 0 without `Options::spill`.
+  Iova spill_iova() const noexcept {
+    return spill_ == nullptr ? Iova{} : spill_->memory.iova();
+  }
 
   // 0, or EAGAIN when the ring, the completion queue or the bounce buffers
   // are full, EMSGSIZE for a payload too large, EINVAL for too many segments
@@ -171,6 +177,10 @@ class TxQueue {
     --signaled_;
     return true;
   }
+
+  // The same for an entry of kind `tx_silent`: an operation that asked for no
+  // completion and lost its slots.
+  void RetireSilent(const contract::Completion& entry) noexcept;
 
   // After the device has failed: the oldest operation that is not complete,
   // as the completion in error that the device owes; `Retire` ends it. Empty
@@ -268,12 +278,7 @@ class TxQueue {
   void Hold(Ticket ticket, bool silent) noexcept;
   void ReleaseTo(uint16_t queue_head) noexcept;
   // Of a failed operation: it had asked for a completion.
-  bool WasSignaled(const contract::Completion& entry) const noexcept {
-    const contract::TxDesc& desc = descriptor(entry.position);
-    return desc.position == entry.position &&
-           desc.op_context == entry.op_context &&
-           (desc.flags & contract::kTxFlagCompletion) != 0;
-  }
+  bool WasSignaled(const contract::Completion& entry) const noexcept;
   // True for a head cell that says nothing new.
   bool IsOldCell(uint16_t cell) noexcept;
   uint16_t LimitToSilent(uint16_t cell) const noexcept;
@@ -285,6 +290,37 @@ class TxQueue {
   bool FinishOperation(const contract::Completion& entry) noexcept;
   void FinishSlot(uint16_t position, size_t placed_bytes) noexcept;
   void MarkComplete(uint16_t position) noexcept;
+  // Uses what the head cell tells; false for nothing new.
+  bool TakeHeadCell() noexcept;
+  // Every so many slots, the cell before they come round to it.
+  void LookAtCell(uint16_t old_head) noexcept;
+
+  // -- slots given up early (tx_spill.cc)
+
+  struct Spill {
+    SpilledOperations operations;  // In flight, without slots.
+    bool active = false;    // Slots may have been given up; what is released is
+                            // looked at.
+    bool old_head = false;  // Of the completion that is being retired.
+    uint16_t crowded_to = 0;  // Where the ring ended when that was possible.
+    uint16_t granted_to = 0;  // Positions that posts may use.
+    uint32_t passed = 0;      // Slots released so far.
+    DmaBuffer memory;         // Slots, then their marks.
+  };
+
+  bool spilling() const noexcept { return spill_ != nullptr && spill_->active; }
+  Result<bool> CreateSpillArea(Device& device);
+  void LimitRing() noexcept;
+  contract::SpillMark& MarkOf(uint16_t position) const noexcept;
+  bool IsGivenUp(uint16_t position) const noexcept;
+  bool MakeRoomSpilling(bool moved) noexcept;
+  bool GrantSlots() noexcept;
+  uint16_t LimitSpilling(uint16_t queue_head) const noexcept;
+  void ReleaseSpilling(uint16_t queue_head) noexcept;
+  void PassSlots(uint16_t from) noexcept;
+  bool FinishSpilling(const contract::Completion& entry) noexcept;
+  void LeaveSpilling() noexcept;
+  void AbandonSpilled() noexcept;
 
   // An operation of one descriptor has the payload in at most three extension
   // slots; pushing n slots needs 2n - 1 free. Of several descriptors, the
@@ -313,7 +349,8 @@ class TxQueue {
   bool more_ = false;
   bool reads_in_place_ = false;
   uint32_t held_ = 0;       // Slots whose ticket is not kNoTicket.
-  uint32_t copying_ = 0;    // Of these, slots that copy out.
+  uint32_t copying_ = 0;    // Of these, slots that copy out. One more in both
+                            // while spilling.
   uint32_t signaled_ = 0;   // Credits taken and not given back.
   uint16_t seen_cell_ = 0;  // Value of the head cell that was used.
   uint32_t slot_mask_ = 0;
@@ -326,6 +363,7 @@ class TxQueue {
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;
   DmaBuffer memory_;  // The ring, then its head cell.
+  std::unique_ptr<Spill> spill_;
 };
 
 template <typename Locking>
