@@ -47,7 +47,7 @@ struct HeddleSimError {
 //                  Neighbor Discovery              (static)
 //   seed           seed of faults and memory order   (1)
 //   rto_ns, dead_ns  transport times                 (20 ms, 60 s)
-//   pdc_idle_ns    PDCs idle for so long close; 0: to make room alone (0)
+//   pdc_idle_ns    PDCs idle for so long, or for dead_ns, close; 0: dead_ns (0)
 //   cwnd_bytes     congestion window of each connection; 0: none, or on the
 //                  wire udp its own                 (0)
 //   base_rtt_ns    round trip of the empty network: the window follows

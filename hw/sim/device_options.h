@@ -25,7 +25,7 @@ struct DeviceOptions {
   std::string statistics;  // Appended to.
   uint64_t rto_ns = 20000000;
   uint64_t dead_ns = 60000000000;
-  uint64_t pdc_idle_ns = 0;  // 0: PDCs close to make room alone.
+  uint64_t pdc_idle_ns = 0;  // 0: as `dead_ns`, which is the longest.
   uint32_t cwnd_bytes = 0;   // Congestion window; 0: none, of UDP its own.
   uint32_t base_rtt_ns = 0;  // With a window: NSCC. 0: it is fixed.
   // Neighbours are found by ARP and Neighbor Discovery; else one next hop

@@ -303,8 +303,8 @@ constexpr std::array kRows = {
                                &settings->dead_ns);
         }},
     Row{{"PDC_IDLE_NS", SettingType::kUnsigned, "0 to 10000000000000", "0",
-         "Connections idle for so long close, nanoseconds; 0: to make room "
-         "alone"},
+         "Connections idle for so long close, DEAD_NS at most, nanoseconds; "
+         "0: DEAD_NS"},
         [](std::string_view text, Settings* settings) {
           return ParseUnsigned(text, 0, 10'000'000'000'000,
                                &settings->pdc_idle_ns);

@@ -50,7 +50,7 @@ struct Settings {
   uint64_t seed = 1;
   uint64_t rto_ns = 20'000'000;
   uint64_t dead_ns = 60'000'000'000;
-  uint64_t pdc_idle_ns = 0;     // 0: PDCs close to make room alone.
+  uint64_t pdc_idle_ns = 0;     // 0: as `dead_ns`, which is the longest.
   uint32_t cwnd_bytes = 0;      // Congestion window; 0: the device's own.
   uint32_t base_rtt_ns = 0;     // With a window: NSCC. 0: it is fixed.
   size_t bounce_limit = 65536;  // Bytes; larger buffers are mapped instead.
