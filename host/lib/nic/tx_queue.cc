@@ -386,6 +386,16 @@ bool TxQueue::WasSignaled(const contract::Completion& entry) const noexcept {
          (desc.flags & contract::kTxFlagCompletion) != 0;
 }
 
+// The head cell does not wait for it to be read. Once that has passed its slot,
+// the head in the entry says nothing, and the slot is another operation's.
+bool TxQueue::RetireUnasked(const contract::Completion& entry) noexcept {
+  const uint16_t head = ring_->head();
+  const bool in_ring =
+      SlotDistance(head, entry.position) < SlotDistance(head, ring_->tail()) &&
+      descriptor(entry.position).op_context == entry.op_context;
+  return in_ring || spilling() ? Finish(entry) : true;
+}
+
 bool TxQueue::FinishOperation(const contract::Completion& entry) noexcept {
   bool silent = false;
   if (copying_ != 0) [[unlikely]] {

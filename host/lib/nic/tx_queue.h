@@ -146,21 +146,15 @@ class TxQueue {
   // hear of success.
   template <typename Locking>
   bool Retire(const contract::Completion& entry) noexcept {
-    if (signaled_ != 0 &&
-        (entry.status == contract::Status::kOk || WasSignaled(entry))) {
+    if (entry.status != contract::Status::kOk && !WasSignaled(entry))
+        [[unlikely]] {
+      return RetireUnasked(entry);
+    }
+    if (signaled_ != 0) {
       --signaled_;
       ReturnCredit<Locking>();
     }
-    bool report = true;
-    if (held_ != 0) {
-      report = FinishOperation(entry);
-    }
-    if (static_cast<int16_t>(entry.position - entry.queue_head) >= 0)
-        [[unlikely]] {
-      MarkComplete(entry.position);
-    }
-    ReleaseTo(entry.queue_head);
-    return report;
+    return Finish(entry);
   }
 
   // As `Retire` of an operation in its turn that succeeded and holds nothing,
@@ -287,6 +281,21 @@ class TxQueue {
     return reinterpret_cast<const contract::TxDesc*>(
         memory_.data())[position & slot_mask_];
   }
+  // `Retire` but for the credit.
+  bool Finish(const contract::Completion& entry) noexcept {
+    bool report = true;
+    if (held_ != 0) {
+      report = FinishOperation(entry);
+    }
+    if (static_cast<int16_t>(entry.position - entry.queue_head) >= 0)
+        [[unlikely]] {
+      MarkComplete(entry.position);
+    }
+    ReleaseTo(entry.queue_head);
+    return report;
+  }
+  // `Retire` of an operation that failed and had asked for no completion.
+  bool RetireUnasked(const contract::Completion& entry) noexcept;
   bool FinishOperation(const contract::Completion& entry) noexcept;
   void FinishSlot(uint16_t position, size_t placed_bytes) noexcept;
   void MarkComplete(uint16_t position) noexcept;
@@ -549,14 +558,14 @@ int TxQueue::PostInRing(const Operation& operation, const void* data,
   if (WantsCompletion(operation) && !TakeCredit<Locking>()) [[unlikely]] {
     return RefuseFull();
   }
-  while (!ring_->PushInlineExt(fields, data, length)) [[unlikely]] {
-      if (!Refill()) {
-        if (WantsCompletion(operation)) {
-          ReturnCredit<Locking>();
-        }
-        return RefuseFull();
+  while (!ring_->PushInlineExt(fields, data, length)) {
+    if (!Refill()) {
+      if (WantsCompletion(operation)) {
+        ReturnCredit<Locking>();
       }
+      return RefuseFull();
     }
+  }
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   if (!operation.more) {
     ring_->PublishPushed();
