@@ -12,7 +12,9 @@
 //                         each of the peers, all at once; prints `lost PEER
 //                         ERROR` when a send to one fails and goes on without
 //                         it. With PAUSE 1 it prints `half` when it has half of
-//                         some peer's, and waits for a line.
+//                         some peer's, and waits for a line. A peer that is
+//                         behind and silent for a second is sent more, which is
+//                         how its end is found out.
 //   close                 closes everything and ends with 0
 //
 // It prints `name NAME` once it is open, `done` after each command, and `error
@@ -31,6 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
   kMaxPeers = 64,
@@ -277,17 +280,24 @@ struct Exchange {
   bool sending;
   uint32_t sent;
   uint32_t received;
+  time_t active;  // The second in which something was sent or received.
   bool seen[kMaxCount];
   unsigned char message[kMaxBytes];
 };
 static struct Exchange exchanges[kMaxPeers];
+
+static time_t Seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
 
 // Sends the next message to `peer` unless that peer is far behind.
 static void MeshSend(unsigned self, unsigned peer, uint32_t count,
                      uint32_t bytes) {
   struct Exchange* const with = &exchanges[peer];
   if (!with->takes_part || with->sending || with->sent == count ||
-      with->sent >= with->received + kAhead) {
+      (with->sent >= with->received + kAhead && Seconds() < with->active + 2)) {
     return;
   }
   const struct Header mine = {self, with->sent, bytes, self};
@@ -299,6 +309,7 @@ static void MeshSend(unsigned self, unsigned peer, uint32_t count,
   if (result != -FI_EAGAIN) {
     Check("fi_send", result);
     with->sending = true;
+    with->active = Seconds();
   }
 }
 
@@ -336,6 +347,7 @@ static void MeshReceive(uint32_t count) {
   }
   exchanges[header.from].seen[header.number] = true;
   ++exchanges[header.from].received;
+  exchanges[header.from].active = Seconds();
 }
 
 static void Mesh(unsigned self, uint32_t count, uint32_t bytes, bool pause,
