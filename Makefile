@@ -12,7 +12,7 @@ INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan test-vm demo lint contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan test-vm test-vm-iommufd demo lint contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,15 @@ test-vm: ## Run driver and library on a real kernel, in virtual machines
 	  heddle heddle_fi heddle_tool heddle-sim heddle-nicd guest_vfio_test \
 	  guest_failure_test guest_remap_test rdm_msg_test rma_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py
+
+# Not part of CI: it compiles a kernel.
+test-vm-iommufd: ## Run the driver's tests on a kernel with iommufd, built here
+	@scripts/packages build vm kernel
+	@mkdir -p $(BUILD)
+	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log
+	@cmake --build $(BUILD) -j $(JOBS) --target \
+	  heddle heddle-nicd guest_vfio_test guest_remap_test
+	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py DeviceFileTest
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 	@scripts/packages build test

@@ -13,6 +13,7 @@ mkdir -p /dev/shm
 mount -t tmpfs shm /dev/shm
 exec >/dev/console 2>&1 </dev/null
 for module in /modules/*.ko; do
+  [ -e "$module" ] || continue
   insmod "$module" || echo "guest: insmod $module failed"
 done
 ip link set lo up

@@ -119,6 +119,29 @@ class AptRoot:
         self._unpack(archives, directory)
         self._forget(archives)
 
+    def unpack_kernel_source(self, directory):
+        """Unpacks the suite's newest kernel source, once."""
+        directory = pathlib.Path(directory)
+        if directory.exists():
+            return
+        self._prepare()
+        depends = self._apt("apt-cache", "depends", "linux-source")
+        name = re.search(r"Depends: (linux-source-[0-9]\S*)", depends).group(1)
+        before = self._archives()
+        self._apt("apt-get", "-qq", "download", name)
+        archives = self._archives() - before
+        self.downloaded_bytes += sum(a.stat().st_size for a in archives)
+        package = directory.with_name(directory.name + ".package")
+        self._unpack(archives, package)
+        tree = directory.with_name(directory.name + ".partial")
+        subprocess.run(["rm", "-rf", str(tree)], check=True)
+        tree.mkdir(parents=True)
+        subprocess.run(["tar", "-x", "--strip-components=1", "-C", str(tree), "-f",
+                        str(package / f"usr/src/{name}.tar.xz")], check=True)
+        tree.rename(directory)
+        subprocess.run(["rm", "-rf", str(package)], check=True)
+        self._forget(archives)
+
     @staticmethod
     def _forget(archives):
         for archive in archives:

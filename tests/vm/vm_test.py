@@ -25,7 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] /
                        "scripts/clients"))
 import pingpong  # noqa: E402
-from tests.vm import initramfs, machine, packages  # noqa: E402
+from tests.vm import initramfs, kernel_build, machine, packages  # noqa: E402
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _BUILD = pathlib.Path(os.environ["HEDDLE_BUILD"]).resolve()
@@ -71,8 +71,12 @@ _LONGEST = ["test_library_works_on_functions",
 class Guest(unittest.TestCase):
     """One boot for each test."""
 
-    suite = "bookworm"
-    modules = ["vfio-pci", "vfio_iommu_type1"]
+    modules = []
+
+    @classmethod
+    def take_kernel(cls):
+        """The guest's kernel, and the bytes downloaded for it."""
+        raise NotImplementedError
 
     @classmethod
     def prepare(cls):
@@ -82,11 +86,9 @@ class Guest(unittest.TestCase):
         start = time.monotonic()
         tools = packages.AptRoot(_CACHE, _QEMU_SUITE)
         tools.unpack_with_dependencies("qemu-system-x86", _CACHE / "qemu")
-        kernels = packages.AptRoot(_CACHE, cls.suite)
-        kernels.unpack_kernel(_CACHE / f"kernel-{cls.suite}")
         cls.qemu = machine.Qemu(_CACHE / "qemu")
-        cls.kernel = packages.Kernel(_CACHE / f"kernel-{cls.suite}")
-        downloaded = tools.downloaded_bytes + kernels.downloaded_bytes
+        cls.kernel, downloaded = cls.take_kernel()
+        downloaded += tools.downloaded_bytes
         print(f"vm: {cls.qemu.version()}; guest kernel {cls.kernel.version}; "
               f"downloaded {downloaded / 1e6:.1f} MB in "
               f"{time.monotonic() - start:.0f} s")
@@ -106,7 +108,8 @@ class Guest(unittest.TestCase):
         files.add_file(_HERE / "guest_init.sh", "init")
         files.add_file(_HERE / "guest_functions.sh", "guest_functions.sh")
         files.add_program(shutil.which("busybox"), "bin/busybox")
-        files.add_modules(self.kernel, self.modules)
+        if self.modules:
+            files.add_modules(self.kernel, self.modules)
         return files
 
     def add_script(self, files, name, **variables):
@@ -175,6 +178,24 @@ class Guest(unittest.TestCase):
         deliberate = re.findall(r"deliberate (read|write) at (0x[0-9a-f]+)", said)
         self.assertEqual(sorted(sum(refused, [])), sorted(deliberate))
 
+    def check_driver(self, attachment):
+        files = self.files()
+        files.add_program(_BUILD / "bin/guest_vfio_test", "test")
+        log = self.boot(files)
+        self.assertIn("[  PASSED  ]", log)
+        self.assertEqual(set(re.findall(r"attached by (\w+)", log)), {attachment})
+
+    def check_remapping(self, tests="*"):
+        files = self.files()
+        for name in ["guest_remap_test", "guest_vfio_test"]:
+            files.add_program(_BUILD / "bin" / name, name)
+        self.add_script(files, "remap_test.sh", HEDDLE_TESTS=tests,
+                        HEDDLE_TEST_ROUNDS=_REMAP_ROUNDS)
+        log = self.boot(files)
+        self.assertEqual(log.count("[  PASSED  ]"), 2)
+        self.assertNotIn("not ok", log)
+        self.assertEqual(len(re.findall("guest: deliberate", log)), 2)
+
     def say(self, text):
         print(f"vm: {self.id().rsplit('.', 1)[-1]}: {text}", flush=True)
 
@@ -200,11 +221,21 @@ def _pci_identities():
 class GroupTest(Guest):
     """Debian 12's kernel: group, container, type 1."""
 
+    modules = ["vfio-pci", "vfio_iommu_type1"]
+
+    @classmethod
+    def take_kernel(cls):
+        suite = "bookworm"
+        kernels = packages.AptRoot(_CACHE, suite)
+        kernels.unpack_kernel(_CACHE / f"kernel-{suite}")
+        return (packages.Kernel(_CACHE / f"kernel-{suite}"),
+                kernels.downloaded_bytes)
+
     def test_driver_works_through_the_iommu(self):
-        files = self.files()
-        files.add_program(_BUILD / "bin/guest_vfio_test", "test")
-        log = self.boot(files)
-        self.assertIn("[  PASSED  ]", log)
+        self.check_driver("group")
+
+    def test_memory_comes_and_goes_under_traffic(self):
+        self.check_remapping()
 
     def test_library_works_on_functions(self):
         files = self.files()
@@ -217,16 +248,6 @@ class GroupTest(Guest):
         log = self.boot(files, functions=_FUNCTIONS)
         self.assertEqual(log.count("[  PASSED  ]"), 2)
         self.assertNotIn("not ok", log)
-
-    def test_memory_comes_and_goes_under_traffic(self):
-        files = self.files()
-        for name in ["guest_remap_test", "guest_vfio_test"]:
-            files.add_program(_BUILD / "bin" / name, name)
-        self.add_script(files, "remap_test.sh", HEDDLE_TEST_ROUNDS=_REMAP_ROUNDS)
-        log = self.boot(files)
-        self.assertEqual(log.count("[  PASSED  ]"), 2)
-        self.assertNotIn("not ok", log)
-        self.assertEqual(len(re.findall("guest: deliberate", log)), 2)
 
     def test_selftest_passes_on_rtl(self):
         files = self.files()
@@ -275,6 +296,27 @@ class GroupTest(Guest):
                          len(pingpong.DEFAULT_SIZES))
 
 
+class DeviceFileTest(Guest):
+    """A kernel with iommufd and VFIO device files, which none of Debian's has:
+    built from Debian's source. Only by name: `make test-vm-iommufd`."""
+
+    @classmethod
+    def take_kernel(cls):
+        sources = packages.AptRoot(_CACHE, "trixie")
+        kernel = kernel_build.BuiltKernel(
+            _CACHE / "kernel-iommufd", sources.unpack_kernel_source,
+            _HERE / "kernel_iommufd.config")
+        kernel.build()
+        return kernel, sources.downloaded_bytes
+
+    def test_driver_works_through_iommufd(self):
+        self.check_driver("iommufd")
+
+    def test_memory_comes_and_goes_through_iommufd(self):
+        # It has no limit of mappings.
+        self.check_remapping("GuestRemapTest.*")
+
+
 def _tests(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
@@ -292,11 +334,10 @@ def _run(test):
 
 
 def main(names):
-    """The tests named, or all; two at a time, those that take longest first."""
-    loader = unittest.defaultTestLoader
-    this = sys.modules[__name__]
-    tests = list(_tests(loader.loadTestsFromNames(names, this) if names else
-                        loader.loadTestsFromModule(this)))
+    """The tests named, or those of Debian's kernel; two at a time, those that
+    take longest first."""
+    tests = list(_tests(unittest.defaultTestLoader.loadTestsFromNames(
+        names or ["GroupTest"], sys.modules[__name__])))
     for kind in {type(test) for test in tests}:
         kind.prepare()
     tests.sort(key=lambda test: test.id().rsplit(".", 1)[-1] not in _LONGEST)
