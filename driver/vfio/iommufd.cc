@@ -148,7 +148,12 @@ Result<bool> Iommufd::Attach(const PciFunction& function,
   done = Ask(device_.fd(), uapi::kDeviceBindIommufd, &bind,
              node + ": VFIO_DEVICE_BIND_IOMMUFD", message);
   if (!done.ok()) {
-    return done;
+    // The file opens any number of times; this is how a second one is told.
+    if (done.error() != Errno{EINVAL}) {
+      return done;
+    }
+    message += "; another process uses the function";
+    return Errno{EBUSY};
   }
   uapi::IoasAlloc alloc;
   done = Ask(iommufd_.fd(), uapi::kIoasAlloc, &alloc,

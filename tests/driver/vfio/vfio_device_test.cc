@@ -349,5 +349,19 @@ TEST(AttachNamedTest, IommufdThatIsNamedIsNotReplaced) {
   EXPECT_EQ(opened.error(), Errno{ENOTSUP});
 }
 
+TEST(AttachNamedTest, FunctionThatAnotherProcessHasBoundIsBusy) {
+  FakeKernel kernel;
+  std::string message;
+  kernel.FailControl(uapi::kDeviceBindIommufd, Errno{EINVAL});
+  const auto opened =
+      VfioDevice::Open(kernel, FakeKernel::Function(),
+                       {.attachment = Attachment::kIommufd}, message);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error(), Errno{EBUSY});
+  EXPECT_NE(message.find("another process uses the function"),
+            std::string::npos)
+      << message;
+}
+
 }  // namespace
 }  // namespace heddle::vfio
