@@ -3,6 +3,8 @@
 // `LoopbackDevice`, the latter with RMA.
 #include <arpa/inet.h>
 #include <endian.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
@@ -20,15 +23,17 @@ namespace heddle::test {
 namespace {
 
 std::mutex mutex;
-std::map<std::string, std::weak_ptr<LoopbackWire>> wires;
+std::map<std::pair<pid_t, std::string>, std::weak_ptr<LoopbackWire>> wires;
 
-// The wire of that name; it goes with its last device.
+// The wire of that name; it goes with its last device. A forked child has its
+// own: a thread of the parent may have held the lock of one that was inherited.
 std::shared_ptr<LoopbackWire> FindWire(const std::string& name) {
   const std::lock_guard lock(mutex);
-  std::shared_ptr<LoopbackWire> wire = wires[name].lock();
+  std::weak_ptr<LoopbackWire>& found = wires[{getpid(), name}];
+  std::shared_ptr<LoopbackWire> wire = found.lock();
   if (wire == nullptr) {
     wire = std::make_shared<LoopbackWire>();
-    wires[name] = wire;
+    found = wire;
   }
   return wire;
 }
