@@ -15,7 +15,7 @@ INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
 .PHONY: help packages build install test test-long test-asan test-tsan test-vm test-vm-iommufd demo lint contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 packages: ## Install the Debian packages that are missing (root), or name them
 	@scripts/packages build test lint

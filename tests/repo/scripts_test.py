@@ -165,8 +165,9 @@ class Make(unittest.TestCase):
         run = subprocess.run(["make", "-C", ROOT, "--no-print-directory"], capture_output=True, text=True, env=env)
         self.assertEqual(run.returncode, 0, run.stderr)
         targets = [line.split()[0] for line in run.stdout.splitlines()]
-        self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan", "test-vm", "demo", "lint",
-                                   "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
+        self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan",
+                                   "test-vm", "test-vm-iommufd", "demo", "lint", "contract", "performance", "bench",
+                                   "bench-check", "fuzz", "soak", "coverage", "clean"])
         for line in run.stdout.splitlines():
             self.assertGreaterEqual(len(line.split()), 3, line)
 
