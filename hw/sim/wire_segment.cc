@@ -56,6 +56,12 @@ WireMemory* Attach(int id) {
   return static_cast<WireMemory*>(address);
 }
 
+// As shmdt, which ThreadSanitizer does not follow: it took what another thread
+// had done to a segment that was at the same address before for a race.
+void Detach(WireMemory* memory, size_t bytes) {
+  munmap(memory, bytes);
+}
+
 // Port keys, see WirePort.
 constexpr uint64_t kAttached = 1;
 constexpr uint64_t kIpv6 = 2;
@@ -74,6 +80,7 @@ bool Matches(const WireMemory* memory, size_t bytes, std::string_view name) {
 struct Found {
   int id = -1;
   WireMemory* memory = nullptr;
+  size_t bytes = 0;
 };
 
 // A segment that another user made could be changed by that user, also when
@@ -131,9 +138,9 @@ Found Search(std::string_view name) {
       continue;  // Its last process just left.
     }
     if (Matches(memory, segment.bytes, name)) {
-      return {segment.id, memory};
+      return {segment.id, memory, segment.bytes};
     }
-    shmdt(memory);
+    Detach(memory, segment.bytes);
   }
   return {};
 }
@@ -154,7 +161,7 @@ Found Make(std::string_view name) {
         errno = error;
         return {};
       }
-      return {id, memory};
+      return {id, memory, kSegmentBytes};
     }
     if (errno != EEXIST) {
       return {};
@@ -240,6 +247,7 @@ void WakePort(WirePort& port) {
 }
 
 Result<std::unique_ptr<WireSegment>> WireSegment::Adopt(WireMemory* memory,
+                                                        size_t bytes,
                                                         const std::string& name,
                                                         std::string* message) {
   if (memory->layout_version != kWireLayoutVersion) {
@@ -247,7 +255,7 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Adopt(WireMemory* memory,
                std::to_string(memory->layout_version) + ", this library has " +
                std::to_string(kWireLayoutVersion) +
                "; end the processes of the other release first";
-    shmdt(memory);
+    Detach(memory, bytes);
     return Errno{EPROTO};
   }
   // A child must not keep the wire alive, or take part in it.
@@ -262,7 +270,7 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Find(const std::string& name,
     *message = "nobody is on wire " + name;
     return Errno{ENOENT};
   }
-  return Adopt(found.memory, name, message);
+  return Adopt(found.memory, found.bytes, name, message);
 }
 
 Result<std::unique_ptr<WireSegment>> WireSegment::Open(const std::string& name,
@@ -275,7 +283,7 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Open(const std::string& name,
   for (;;) {
     Found found = Search(name);
     if (found.memory != nullptr) {
-      return Adopt(found.memory, name, message);
+      return Adopt(found.memory, found.bytes, name, message);
     }
     found = Make(name);
     if (found.memory == nullptr) {
@@ -294,15 +302,15 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Open(const std::string& name,
     }
     shmctl(found.id, IPC_RMID, nullptr);
     if (other.memory != nullptr) {
-      shmdt(found.memory);
+      Detach(found.memory, found.bytes);
       found = other;
     }
-    return Adopt(found.memory, name, message);
+    return Adopt(found.memory, found.bytes, name, message);
   }
 }
 
 WireSegment::~WireSegment() {
-  shmdt(memory_);
+  Detach(memory_, kSegmentBytes);
 }
 
 WireSegment::Lock::Lock(WireMemory* memory) : memory_(memory) {

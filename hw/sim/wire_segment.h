@@ -135,6 +135,7 @@ class WireSegment {
   explicit WireSegment(WireMemory* memory) : memory_(memory) {}
 
   static Result<std::unique_ptr<WireSegment>> Adopt(WireMemory* memory,
+                                                    size_t bytes,
                                                     const std::string& name,
                                                     std::string* message);
 
