@@ -2,6 +2,7 @@
 #include "hw/sim/vfio_user/nic_function.h"
 
 #include <linux/vfio.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,8 +33,10 @@ bool IsAligned(uint64_t offset, size_t bytes, size_t width) {
 
 void Signal(const OwnedFd& event) {
   constexpr uint64_t kOne = 1;
-  if (event.valid()) {
-    // Full means that its reader has enough to wake for.
+  // Full means that its reader has enough to wake for. The client may have made
+  // it wait since it was taken.
+  pollfd room = {.fd = event.get(), .events = POLLOUT, .revents = 0};
+  if (event.valid() && poll(&room, 1, 0) == 1) {
     [[maybe_unused]] const ssize_t told =
         write(event.get(), &kOne, sizeof(kOne));
   }
