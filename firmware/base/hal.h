@@ -72,7 +72,8 @@ struct Board {
   uint8_t prefix_length = 0;        // Of the link; 0: all addresses are on it.
   uint64_t key_secret = 0;          // What memory keys are hidden with.
   uint64_t pdc_safety_ns = 0;       // Syn_Retx_Safety_Time.
-  uint64_t pdc_idle_ns = 0;         // Idle PDCs are closed after it; 0: never.
+  // Idle PDCs are closed after it, `dead_ns` at the latest; 0: `dead_ns`.
+  uint64_t pdc_idle_ns = 0;
   uint32_t cwnd_bytes = 0;   // Congestion window; 0: the PSN window alone.
   uint32_t base_rtt_ns = 0;  // Of an empty network.
   bool congestion = false;   // NSCC.

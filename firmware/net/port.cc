@@ -64,17 +64,21 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
   if (config_.rto_max_ticks < config_.rto_ticks) {
     config_.rto_max_ticks = config_.rto_ticks;
   }
-  const Status status = StartTransport();
+  const Status status = WriteTransport(config_.dead_ticks);
   return status.ok() ? tables_.Write(contract::Table::kPort, 0, config_)
                      : status;
 }
 
-Status Port::StartTransport() {
+Status Port::WriteTransport(uint32_t dead_ticks) {
+  // A target forgets a PDC that was silent for twice DEAD_TIME, and would
+  // refuse what comes by it then.
+  uint32_t idle_ticks = SaturatedTicks(board_.pdc_idle_ns, board_.tick_ns);
+  if (board_.pdc_idle_ns == 0 || idle_ticks > dead_ticks) {
+    idle_ticks = dead_ticks;
+  }
   const contract::TransportCfg transport{
       .safety_ticks = SaturatedTicks(board_.pdc_safety_ns, board_.tick_ns),
-      .idle_ticks = board_.pdc_idle_ns == 0
-                        ? 0
-                        : SaturatedTicks(board_.pdc_idle_ns, board_.tick_ns),
+      .idle_ticks = idle_ticks,
       .cwnd_bytes = board_.cwnd_bytes,
       .base_rtt_ns = board_.base_rtt_ns,
       .reorder = board_.reorder,
@@ -99,7 +103,12 @@ Port::Timing Port::SetTiming(uint64_t rto_ns, uint64_t dead_ns,
   if (wanted.rto_max_ticks < wanted.rto_ticks) {
     wanted.rto_max_ticks = wanted.rto_ticks;
   }
-  status = tables_.Write(contract::Table::kPort, 0, wanted);
+  status = wanted.dead_ticks == config_.dead_ticks
+               ? Status{}
+               : WriteTransport(wanted.dead_ticks);
+  if (status.ok()) {
+    status = tables_.Write(contract::Table::kPort, 0, wanted);
+  }
   if (!status.ok()) {
     return Timing::kFailed;
   }

@@ -33,7 +33,8 @@ class Port {
 
   // Sets the first retransmission time-out and DEAD_TIME; 0 keeps the present
   // one. The longest time-out is raised where the first exceeds it. Changes
-  // nothing unless kSet. kFailed: `status` says why.
+  // nothing for a bad time. kFailed: a table was not written, `status` says
+  // why.
   Timing SetTiming(uint64_t rto_ns, uint64_t dead_ns, Status& status);
 
   // The port as the NIC has it.
@@ -41,7 +42,8 @@ class Port {
 
  private:
   bool BoardIsValid(uint32_t payload_mtu_max_bytes) const;
-  Status StartTransport();
+  // DEAD_TIME bounds the time after which idle PDCs are closed.
+  Status WriteTransport(uint32_t dead_ticks);
 
   TablePort& tables_;
   const Board board_;

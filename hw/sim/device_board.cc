@@ -51,11 +51,7 @@ firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
   board.backoff_ns = tick_ns;
   board.backoff_max_ns = kBackoffMaxNs;
   board.dead_ns = options.dead_ns;
-  // A target forgets what was silent for twice DEAD_TIME, and would refuse what
-  // comes by it then.
-  board.pdc_idle_ns = options.pdc_idle_ns == 0
-                          ? options.dead_ns
-                          : std::min(options.pdc_idle_ns, options.dead_ns);
+  board.pdc_idle_ns = options.pdc_idle_ns;
   board.cwnd_bytes = options.cwnd_bytes;
   board.base_rtt_ns = options.base_rtt_ns;
   board.congestion = options.cwnd_bytes != 0 && options.base_rtt_ns != 0;

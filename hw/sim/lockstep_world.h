@@ -33,7 +33,7 @@ struct LockstepOptions {
   uint64_t backoff_max_cycles = 8192;
   uint64_t dead_cycles = 16777216;
   uint64_t pdc_safety_cycles = 0;  // Before a PDCID is used again.
-  uint64_t pdc_idle_cycles = 0;    // 0: PDCs close only to make room.
+  uint64_t pdc_idle_cycles = 0;    // Idle PDCs close; 0: as `dead_cycles`.
   uint32_t cwnd_bytes = 0;         // Congestion window; 0: none.
   uint64_t base_rtt_cycles = 0;    // With a window: NSCC. 0: it is fixed.
   // Host memory reports refused writes; receives complete behind the responses.

@@ -109,7 +109,7 @@ const char* ApplyTime(std::string_view name, const std::string& value,
   if (name == "pdc_idle_ns") {
     return ParseNumber(value, uint64_t{0}, kMaxTimeNs, &out.pdc_idle_ns)
                ? nullptr
-               : "nanoseconds up to one day, 0 for never";
+               : "nanoseconds up to one day, 0 for dead_ns";
   }
   if (name == "cwnd_bytes") {
     return ParseNumber(value, uint32_t{0}, kMaxWindowBytes, &out.cwnd_bytes)

@@ -526,6 +526,18 @@ TEST_F(ControlProgramTest, TimesAreRoundedUpToWholeTicks) {
   EXPECT_EQ(port.enable, 1);
 }
 
+TEST_F(ControlProgramTest, IdlePdcsCloseWithinTheDeadTimeThatTheHostSets) {
+  const auto idle_ticks = [this] {
+    return bus_.Table<contract::TransportCfg>(contract::Table::kTransport, 0)
+        .idle_ticks;
+  };
+  EXPECT_EQ(idle_ticks(), 60'000'000U);
+  Execute(AdminSetTiming{.dead_ns = 5000}, AdminOpcode::kSetTiming);
+  EXPECT_EQ(idle_ticks(), 5U);
+  Execute(AdminSetTiming{.dead_ns = 9000}, AdminOpcode::kSetTiming);
+  EXPECT_EQ(idle_ticks(), 9U);
+}
+
 TEST_F(ControlProgramTest, FirstTimeOutBeyondTheLongestRaisesTheLongest) {
   Execute(AdminSetTiming{.rto_ns = 2'000'000'000}, AdminOpcode::kSetTiming);
   const auto port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);

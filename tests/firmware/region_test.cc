@@ -271,6 +271,21 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   EXPECT_EQ(entry.tick_ns, board.tick_ns);
 }
 
+TEST_F(RegionTest, IdlePdcsCloseBeforeTheirTargetsForgetThem) {
+  const auto idle_ticks = [this](uint64_t idle_ns, uint64_t dead_ns) {
+    Board board = TestBoard();
+    board.pdc_idle_ns = idle_ns;
+    board.dead_ns = dead_ns;
+    ControlProgram program(bus_, switch_, board);
+    program.Start();
+    return bus_.Table<contract::TransportCfg>(Table::kTransport, 0).idle_ticks;
+  };
+  EXPECT_EQ(idle_ticks(0, 5'000'000), 5000U);
+  EXPECT_EQ(idle_ticks(3'000'000, 5'000'000), 3000U);
+  EXPECT_EQ(idle_ticks(9'000'000, 5'000'000), 5000U);
+  EXPECT_EQ(idle_ticks(UINT64_MAX, 5'000'000), 5000U);
+}
+
 TEST_F(RegionTest, NicWithoutTransportTableStartsNevertheless) {
   bus_.broken_table = Table::kTransport;
   ControlProgram program(bus_, switch_, board_);
