@@ -106,7 +106,12 @@ module heddle_pdc_walk
   logic reached;   // Something of the head was transmitted.
   logic ends;
   assign covered  = $signed(ev_q.psn - next_psn) >= 0;
-  assign returned = $signed(seq_done_i - last_seq) >= 0;
+  // Its last packet is not among those under way. An old one may look as if it were, until they are done; a
+  // message may wait for its acknowledgement while others send any number of packets.
+  logic [SeqW-1:0] under_way, since_last;
+  assign under_way  = seq_issued_i - seq_done_i;
+  assign since_last = seq_issued_i - last_seq;
+  assign returned   = since_last >= under_way;
   assign reached  = $signed(ev_q.psn - head_psn) > 0;
   always_comb begin
     unique case (ev_q.kind)

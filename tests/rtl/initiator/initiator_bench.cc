@@ -166,7 +166,7 @@ void InitiatorBench::Receive(const Packet& p) {
     pdcs_.erase(it);
     return;
   }
-  if (target.refuses) {
+  if (target.refuses || target.refuses_message == p.context) {
     pdc.gap = true;
     Reply(p, pdc,
           {.nack = true,
@@ -420,6 +420,7 @@ void InitiatorBench::TakePacket() {
                  .clear_psn = dut_->pkt_clear_psn_o,
                  .rud = open.rud,
                  .pdc = pdc};
+  wraps_seen += p.psn == 0;
   const PostedMessage& m = messages[p.context];
   if (m.read && m.length != 0 && !p.failed && !p.retx) {
     most_due = std::max(most_due, ++due_[pdc]);
@@ -472,6 +473,7 @@ void InitiatorBench::Cycle() {
   dut_->safety_ticks_i = safety_ticks;
   dut_->cwnd_bytes_i = cwnd_bytes;
   dut_->base_rtt_ns_i = base_rtt_ns;
+  dut_->pdc_seed_i = pdc_seed;
   dut_->now_ns_i = static_cast<uint32_t>(kCycleNs * cycle);
   dut_->op_valid_i = !to_post_.empty();
   if (!to_post_.empty()) {

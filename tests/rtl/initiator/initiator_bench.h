@@ -53,8 +53,9 @@ struct Network {
 // One target. Of a ROD PDC it accepts only the next PSN, of a RUD PDC any in
 // the window.
 struct Target {
-  bool refuses = false;         // No receive buffer: NACK NO_PKT_BUFFER.
-  bool silent = false;          // Answers nothing.
+  bool refuses = false;  // No receive buffer: NACK NO_PKT_BUFFER.
+  std::optional<uint64_t> refuses_message = {};  // The same, of this alone.
+  bool silent = false;                           // Answers nothing.
   bool withholds_data = false;  // Of READs, though it acknowledges them.
   bool loses_closes = false;    // Close Commands never arrive.
   bool refuses_closes = false;  // No room for a tombstone.
@@ -137,8 +138,10 @@ class InitiatorBench {
   uint32_t safety_ticks = 0;
   uint32_t cwnd_bytes = 0;
   uint32_t base_rtt_ns = 0;               // With `cwnd_bytes`: NSCC.
+  uint32_t pdc_seed = 0x12345671;         // The first Start_PSN ^ 1.
   std::map<uint16_t, uint64_t> ended_at;  // By PDCID: cycle of its close.
   uint64_t packets_seen = 0;
+  uint64_t wraps_seen = 0;  // Packets with PSN 0.
   uint64_t retransmissions_seen = 0;
   uint64_t clears_seen = 0;
   uint64_t packets_lost = 0;

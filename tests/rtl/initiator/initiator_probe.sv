@@ -14,6 +14,7 @@ module initiator_probe
   input  logic [31:0] cwnd_bytes_i,
   input  logic [31:0] base_rtt_ns_i,  // 0: the window is fixed.
   input  logic [31:0] now_ns_i,
+  input  logic [31:0] pdc_seed_i,
 
   // Operation.
   input  logic        op_valid_i,
@@ -109,7 +110,7 @@ module initiator_probe
     port.backoff_ticks     = 32'd2;
     port.backoff_max_ticks = 32'd16;
     port.dead_ticks        = 32'd1000;
-    port.pdc_seed          = 32'h12345671;
+    port.pdc_seed          = pdc_seed_i;
   end
 
   transport_cfg_t transport;

@@ -158,6 +158,37 @@ TEST(InitiatorRudTest, BothModesToTheSamePeersAreExactlyOnceOnABadNetwork) {
   ExpectAllDone(bench);
 }
 
+// The order of packets in the transmit path is counted modulo 2^16.
+TEST(InitiatorRudTest, MessageEndsHoweverManyPacketsOthersSentMeanwhile) {
+  InitiatorBench bench(6);
+  bench.rud = true;
+  bench.ready = 1;
+  bench.targets[1].refuses_message = 0;
+  bench.Post(1, 8);
+  bench.Post(1, 8);  // Accepted ahead of the first, and not sent again.
+  for (int i = 0; i < 45; ++i) {
+    bench.Post(2, 1024 * 1024);
+  }
+  const auto others_are_done = [&bench] {
+    for (size_t i = 2; i < bench.messages.size(); ++i) {
+      if (bench.messages[i].completions == 0) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (int i = 0; i < 600000 && !others_are_done(); ++i) {
+    bench.Cycle();
+  }
+  ASSERT_TRUE(others_are_done());
+  ASSERT_GT(bench.packets_seen, 0x8000U);
+  ASSERT_LT(bench.packets_seen, 0xff00U);
+  EXPECT_EQ(bench.messages[1].delivered(), 1U);
+  bench.targets[1].refuses_message.reset();
+  ASSERT_TRUE(bench.Run(20000));
+  ExpectAllDone(bench);
+}
+
 // One that answers each packet, and one that drops what is behind the first.
 TEST(InitiatorRudTest, RefusalsOfAWholeWindowAreOneWait) {
   for (const bool drops : {false, true}) {
