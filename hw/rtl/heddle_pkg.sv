@@ -39,7 +39,8 @@ package heddle_pkg;
   localparam logic        RoleInitiator = 1'b0;
   localparam logic        RoleTarget    = 1'b1;
   localparam int unsigned SeqW  = 16;  // Order of packets in the transmit path.
-  localparam int unsigned PktW  = 22;  // Packets of one message.
+  localparam int unsigned PktW  = 22;  // Index of a packet in its message, and
+  localparam int unsigned PktsW = PktW + 1;  // number of its packets: 2^22 of 1 KiB.
   localparam int unsigned WantW = MsgW + 1;  // Number of peers that wait for a PDC.
   localparam int unsigned HdrBytes = 144;  // Longest header stack of a frame, inline payload included.
   localparam int unsigned HdrW     = 8 * HdrBytes;

@@ -198,10 +198,10 @@ module heddle_pdc_walk
     end
   end
 
-  logic [PktW-1:0] asked;  // Packets of the head that ask for data, should it be a READ.
+  logic [PktsW-1:0] asked;  // Packets of the head that ask for data, should it be a READ.
   assign done_valid_o = state_q == StEnd && ends;
   always_comb begin
-    asked         = queue_last_i + (collapsed_i[msg_q] ? '0 : PktW'(1));
+    asked         = PktsW'(queue_last_i) + PktsW'(!collapsed_i[msg_q]);
     done_o        = '0;
     done_o.pdc    = ev_q.pdc;
     done_o.done.msg    = msg_q;
@@ -212,8 +212,10 @@ module heddle_pdc_walk
     end else if (read_i[msg_q]) begin
       done_o.read    = 1'b1;
       done_o.packets = asked;
-      if (refused_q[msg_q] && refused_at < asked) done_o.packets = refused_at;
-      else if (!refused_q[msg_q] && refused_now && queue_last_i < asked) done_o.packets = queue_last_i;
+      if (refused_q[msg_q] && PktsW'(refused_at) < asked) done_o.packets = PktsW'(refused_at);
+      else if (!refused_q[msg_q] && refused_now && PktsW'(queue_last_i) < asked) begin
+        done_o.packets = PktsW'(queue_last_i);
+      end
       done_o.refused = asked - done_o.packets;
     end
     if (refused_q[msg_q] || refused_now) begin

@@ -47,7 +47,7 @@ module heddle_read_ends
   // What a READ waits for.
   typedef struct packed {
     logic [PdcW-1:0] pdc;
-    logic [PktW-1:0] packets;
+    logic [PktsW-1:0] packets;
     status_e         status;
     logic [15:0]     detail;
   } wait_t;
@@ -81,13 +81,13 @@ module heddle_read_ends
   logic [NumMsg-1:0] fault_q;
   logic [NumMsg-1:0] waiting_q;
 
-  logic [PktW-1:0] count_raw, count, count_d;
+  logic [PktsW-1:0] count_raw, count, count_d;
   wait_t           waits, waits_d;
   fault_t          fault, fault_d;
   logic            count_wen, wait_wen, fault_wen;
   logic            unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy;
   logic            unused_fault_err, unused_fault_rdy;
-  heddle_mem #(.Width(PktW), .Depth(NumMsg), .Init(1'b0)) u_count (
+  heddle_mem #(.Width(PktsW), .Depth(NumMsg), .Init(1'b0)) u_count (
     .clk_i, .rst_ni, .wen_i(count_wen), .waddr_i(msg), .wdata_i(count_d),
     .raddr_i(raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
   );

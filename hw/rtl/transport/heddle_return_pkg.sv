@@ -118,8 +118,8 @@ package heddle_return_pkg;
   typedef struct packed {
     logic            read;
     logic [PdcW-1:0] pdc;
-    logic [PktW-1:0] packets;
-    logic [PktW-1:0] refused;  // Of the packets asked for, so many will not be answered.
+    logic [PktsW-1:0] packets;
+    logic [PktsW-1:0] refused; // Of the packets asked for, so many will not be answered.
     tx_done_t        done;
   } return_end_t;
 

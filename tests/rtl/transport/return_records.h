@@ -183,6 +183,34 @@ struct ReturnSettle {
   bool operator==(const ReturnSettle&) const = default;
 };
 
+struct TxDone {
+  uint8_t token = 0;
+  uint8_t ctx = 0;
+  uint8_t gen = 0;
+  uint16_t msg = 0;
+  contract::Status status = contract::Status::kOk;
+  uint16_t detail = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(token, 1), v(ctx, 4), v(gen, 4), v(msg, 10), v(status, 8), v(detail, 16);
+  }
+};
+
+struct ReturnEnd {
+  uint8_t read = 0;
+  uint16_t pdc = 0;
+  uint32_t packets = 0;
+  uint32_t refused = 0;
+  TxDone done = {};
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(read, 1), v(pdc, kPdcIndexBits), v(packets, 23), v(refused, 23);
+    done.Fields(v);
+  }
+};
+
 struct ReturnVerdict {
   uint8_t respond = 0;
   Response rsp = {};

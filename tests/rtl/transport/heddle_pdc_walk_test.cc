@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over the queue of a PDC, what the initiator's tests cannot reach:
+// messages of as many packets as there can be.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "Vheddle_pdc_walk.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/clocked_model.h"
+#include "tests/rtl/transport/packed.h"
+#include "tests/rtl/transport/return_records.h"
+
+namespace heddle::test {
+namespace {
+
+enum class Kind : uint8_t { kOpen = 0, kAck = 1 };
+
+struct Walk {
+  Kind kind = Kind::kOpen;
+  uint16_t pdc = 0;
+  uint32_t psn = 0;
+  uint8_t refused = 0;
+  uint8_t reads = 0;
+  uint8_t status = 0;
+  uint16_t detail = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(kind, 3), v(pdc, kPdcIndexBits), v(psn, 32), v(refused, 1), v(reads, 1);
+    v(status, 8), v(detail, 16);
+  }
+};
+
+class PdcWalkTest : public testing::Test {
+ protected:
+  static constexpr uint16_t kPdc = 3;
+  static constexpr uint16_t kMessage = 9;
+
+  PdcWalkTest() {
+    dut_->done_ready_i = 1;
+    dut_->back_ready_i = 1;
+    for (uint32_t i = 0; i < kPdcs + 10; ++i) Cycle();
+  }
+
+  void Queue(uint32_t last, bool read) {
+    dut_->queue_held_i = 1;
+    dut_->queue_msg_i = kMessage;
+    dut_->queue_last_i = last;
+    for (uint32_t& word : dut_->read_i.m_storage) word = 0;
+    dut_->read_i[kMessage / 32] = uint32_t{read} << kMessage % 32;
+  }
+  void Tell(const Walk& walk) {
+    dut_->walk_valid_i = 1;
+    Drive(dut_->walk_i, walk);
+    for (int i = 0; i < 20; ++i) {
+      dut_.Settle();
+      const bool taken = dut_->walk_ready_o != 0;
+      Cycle();
+      if (taken) break;
+    }
+    dut_->walk_valid_i = 0;
+    for (int i = 0; i < 20; ++i) Cycle();
+  }
+
+  std::optional<ReturnEnd> done_;
+
+ private:
+  void Cycle() {
+    dut_.Settle();
+    if (dut_->done_valid_o) done_ = Sample<ReturnEnd>(dut_->done_o);
+    if (dut_->queue_pop_o) dut_->queue_held_i = 0;
+    dut_.Tick();
+  }
+
+  sim::ClockedModel<Vheddle_pdc_walk> dut_;
+};
+
+TEST_F(PdcWalkTest, ReadOfTheMostPacketsIsAnsweredByAsMany) {
+  constexpr uint32_t kPackets = uint32_t{1} << 22;
+  Queue(kPackets - 1, /*read=*/true);
+  Tell({.kind = Kind::kOpen, .pdc = kPdc, .psn = 0xffff0000});
+  Tell({.kind = Kind::kAck, .pdc = kPdc, .psn = 0xffff0000 + kPackets - 1});
+  EXPECT_FALSE(done_);
+  Tell({.kind = Kind::kAck, .pdc = kPdc, .psn = 0xffff0000 + kPackets});
+  ASSERT_TRUE(done_);
+  EXPECT_EQ(done_->done.msg, kMessage);
+  EXPECT_EQ(done_->packets, kPackets);
+  EXPECT_EQ(done_->refused, 0U);
+}
+
+}  // namespace
+}  // namespace heddle::test
