@@ -14,6 +14,7 @@ using contract::Status;
 namespace {
 
 constexpr size_t kMostSlots = size_t{1} << contract::kRingLog2Max;
+constexpr uint8_t kNeverRefused = 0xff;
 
 }  // namespace
 
@@ -42,6 +43,8 @@ void TxRings::Write(uint32_t context, const contract::TxCtxCfg& cfg) {
   std::fill(tx.messages_at.begin(), tx.messages_at.end(), kNone);
   std::fill(tx.places.begin(), tx.places.end(), WaitingPlace{});
   std::fill(tx.spilled.begin(), tx.spilled.end(), uint8_t{0});
+  tx.spill_next = 0;
+  tx.spill_refused = kNeverRefused;
 }
 
 void TxRings::Publish(uint32_t context, uint16_t tail) noexcept {
@@ -171,12 +174,38 @@ void TxRings::LeaveWaiting(Peer* peer) noexcept {
   WaitingPlace& place = tx.places[at];
   if (at >= tx.size()) {
     std::fill_n(tx.spilled.begin() + (at - tx.size()), place.slots, uint8_t{0});
+    tx.spill_refused = kNeverRefused;
   }
   peer->waiting_first = place.next;
   (place.next == kNone ? peer->waiting_last : tx.places[place.next].previous) =
       kNone;
   place = {};
   --tx.waiting;
+}
+
+uint32_t TxRings::FindSpillRoom(TxContext& tx, uint8_t slots) {
+  if (slots >= tx.spill_refused) {
+    return kNone;
+  }
+  uint32_t first = tx.spill_next;
+  uint32_t found = 0;
+  for (uint32_t left = tx.size() + slots; left != 0 && found != slots; --left) {
+    if (first + found == tx.size()) {
+      first = found = 0;
+    }
+    if (tx.spilled[first + found] == 0) {
+      ++found;
+    } else {
+      first += found + 1;
+      found = 0;
+    }
+  }
+  if (found != slots) {
+    tx.spill_refused = slots;
+    return kNone;
+  }
+  tx.spill_next = (first + slots) % tx.size();
+  return first;
 }
 
 bool TxRings::SpillWaiting(uint32_t context, Peers* peers) {
@@ -186,12 +215,11 @@ bool TxRings::SpillWaiting(uint32_t context, Peers* peers) {
   if (place.slots == 0 || place.position != tx.head) {
     return false;
   }
-  const auto room = tx.spilled.begin() + from;
-  if (std::any_of(room, room + place.slots,
-                  [](uint8_t taken) { return taken != 0; })) {
+  const uint32_t room = FindSpillRoom(tx, place.slots);
+  if (room == kNone) {
     return false;
   }
-  const uint32_t to = tx.size() + from;
+  const uint32_t to = tx.size() + room;
   std::array<uint8_t, size_t{4} * contract::kDescBytes> copy;
   const std::span<uint8_t> bytes(copy.data(),
                                  size_t{place.slots} * contract::kDescBytes);
@@ -200,7 +228,7 @@ bool TxRings::SpillWaiting(uint32_t context, Peers* peers) {
       !GiveUpOldest(context, place.slots)) {
     return false;
   }
-  std::fill_n(room, place.slots, uint8_t{1});
+  std::fill_n(tx.spilled.begin() + room, place.slots, uint8_t{1});
   tx.places[to] = place;
   tx.places[from] = {};
   Peer& peer = (*peers)[place.peer];

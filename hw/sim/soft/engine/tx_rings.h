@@ -55,6 +55,9 @@ struct TxContext {
       messages_at;  // By slot: message of the operation there.
   std::vector<WaitingPlace> places;
   std::vector<uint8_t> spilled;  // By slot of the spill area: taken.
+  uint32_t spill_next = 0;       // Where room is looked for first.
+  // So many slots next to each other, and more, are not free there.
+  uint8_t spill_refused = 0;
 
   uint16_t size() const noexcept {
     return static_cast<uint16_t>(1U << cfg.ring_log2);
@@ -122,6 +125,8 @@ class TxRings {
  private:
   void Read(const TxContext& tx, uint64_t address, Fetched* out);
   contract::Status ReadExtension(uint64_t address, Fetched* out);
+  // First of `slots` free ones of the spill area, next to each other; kNone.
+  static uint32_t FindSpillRoom(TxContext& tx, uint8_t slots);
   uint64_t AddressOf(const TxContext& tx, uint32_t place) const noexcept;
 
   HostAccess* host_;

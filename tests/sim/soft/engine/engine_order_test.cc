@@ -469,6 +469,26 @@ TEST_F(EngineOrderTest, WhatIsNotStuckKeepsItsSlots) {
   EXPECT_GT(a_.released(), 0);
 }
 
+TEST_F(EngineOrderTest, SpilledDescriptorsTakeWhateverRoomTheAreaHas) {
+  a_.Post(SendTo(9));
+  // Each is in the ring where those before it were when they had to leave it.
+  for (int stuck = 0; stuck < 20; ++stuck) {
+    TxDesc fenced = SendTo(9);
+    fenced.flags |= contract::kTxFlagFence;
+    a_.Post(fenced);
+    for (int i = 1; i < EngineNode::kRing; ++i) {
+      b_.Receive(remote_, 64);
+      a_.Post(SendTo(1));
+      Run();
+      ASSERT_TRUE(a_.Poll(0).has_value());
+      ASSERT_TRUE(b_.Poll(1).has_value());
+      ASSERT_LE(static_cast<uint16_t>(a_.tx_tail() - a_.released()),
+                EngineNode::kRing)
+          << stuck;
+    }
+  }
+}
+
 TEST_F(EngineOrderTest, ASpillAreaThatCannotBeWrittenHoldsTheSlots) {
   a_.tx.spill_base = a_.Unmapped();
   a_.Restart();
