@@ -42,6 +42,8 @@ package heddle_pkg;
   localparam int unsigned PktW  = 22;  // Index of a packet in its message, and
   localparam int unsigned PktsW = PktW + 1;  // number of its packets: 2^22 of 1 KiB.
   localparam int unsigned WantW = MsgW + 1;  // Number of peers that wait for a PDC.
+  localparam int unsigned FlowW = TxW + 7;  // A peer of a transmit context, see flow_of.
+  localparam int unsigned PeerShare = MessageShare / 8;  // Messages of a flow that is stuck.
   localparam int unsigned HdrBytes = 144;  // Longest header stack of a frame, inline payload included.
   localparam int unsigned HdrW     = 8 * HdrBytes;
 
@@ -155,6 +157,47 @@ package heddle_pkg;
     logic [11:0]     resource_index;  // First RI of the peer.
     logic [HopW-1:0] hop;
   } tx_resolved_t;
+
+  // Operations of a context on one PDC are of one flow, and perhaps those of others. Peers that are
+  // neighbours in the address vector are not.
+  function automatic logic [FlowW-1:0] flow_of(logic [TxW-1:0] ctx, logic [31:0] peer,
+                                               logic [15:0] rx_index, logic rud);
+    logic [6:0] by_peer, by_index;
+    by_peer  = peer[6:0] ^ peer[13:7] ^ peer[20:14] ^ peer[27:21] ^ {3'b0, peer[31:28]};
+    by_index = {rx_index[0], rx_index[1], rx_index[2], rx_index[3], rx_index[4], rx_index[5],
+                rx_index[6]} ^ rx_index[13:7] ^ {5'b0, rx_index[15:14]};
+    flow_of  = {ctx, by_peer ^ by_index ^ {1'b0, rud, 5'b0}};
+  endfunction
+
+  // A descriptor that moves from its ring to the spill area.
+  typedef struct packed {
+    logic [TxW-1:0]   ctx;
+    logic [GenW-1:0]  gen;
+    logic [7:0]       owner;
+    logic [FlowW-1:0] flow;
+    logic [15:0]      position;
+    logic [2:0]       slots;
+    logic [63:0]      iova;   // Of the descriptor.
+    group_t           group;
+  } tx_keep_t;
+
+  // What is known of a descriptor in the spill area.
+  typedef struct packed {
+    logic [15:0]     position;
+    logic [2:0]      slots;
+    group_t          group;
+  } tx_wait_t;
+
+  // A descriptor that was read again, from the spill area.
+  typedef struct packed {
+    logic [TxW-1:0]         ctx;
+    logic [RingLog2Max-1:0] slot;
+    logic                   hollow;  // Only its slots leave, as those of a NOP.
+    logic                   holds;   // It still has its slots.
+    logic                   failed;  // It could not be read.
+    tx_wait_t               info;
+    logic [1:0][511:0]      data;    // Its first slot, and the second if it has one.
+  } tx_again_t;
 
   // What a packet of a message needs (message table, written once).
   typedef struct packed {

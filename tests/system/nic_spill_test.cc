@@ -156,6 +156,8 @@ class NicSpillTest : public NodesTest {
   }
 
   static constexpr uint32_t kTargetSlots = 512;
+  // Most messages of a stuck peer in the message table.
+  static constexpr uint32_t kPeerShare = contract::kMessageShare / 8;
   std::unique_ptr<BareEndpoint> sender_;
   bool ordered_ = true;
   DmaBuffer* target_[3] = {};
@@ -168,16 +170,37 @@ class NicSpillTest : public NodesTest {
 };
 
 TEST_F(NicSpillTest, APeerWithoutBuffersHoldsUpNoOther) {
-  Open({.tx_log2 = 6, .spill = true});
+  Open({.tx_log2 = 7, .spill = true});
   (void)CyclesOf(50, 0);
   const uint64_t alone = CyclesOf(400, 0);
   EXPECT_EQ(Count(0, Statistic::kTxSpilled), 0U);
-  constexpr uint32_t kMessages = 90;  // In 144 slots; the ring has 64.
+  constexpr uint32_t kMessages = 90;  // In 144 slots; the ring has 128.
   (void)CyclesOf(2 * kMessages, kMessages);
   EXPECT_EQ(posted_[kStuck], kMessages);
+  (void)CyclesOf(100, kMessages);  // Until their slots have been given up.
   const uint64_t beside = CyclesOf(400, kMessages);
   EXPECT_LT(beside, alone + alone / 9) << "alone " << alone;
   EXPECT_GE(Count(0, Statistic::kTxSpilled), kMessages / 2);
+  EXPECT_EQ(received_[kStuck].size(), 0U);
+  Unstick();
+}
+
+// Of a ring's worth of messages most wait in the spill area.
+TEST_F(NicSpillTest, ARingFullForAStuckPeerHoldsUpNoOther) {
+  Open({.tx_log2 = 8, .spill = true});
+  (void)CyclesOf(50, 0);
+  const uint64_t alone = CyclesOf(400, 0);
+  constexpr uint32_t kMessages = 160;  // In 256 slots.
+  EXPECT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {
+    while (posted_[kStuck] < kMessages && Post(kStuck, posted_[kStuck])) {
+      ++posted_[kStuck];
+    }
+    return posted_[kStuck] == kMessages;
+  }));
+  // Those in front move meanwhile, and their slots are given up.
+  EXPECT_LT(CyclesOf(300, kMessages), kMessages * 1000U);
+  const uint64_t beside = CyclesOf(400, kMessages);
+  EXPECT_LT(beside, alone + alone / 9) << "alone " << alone;
   EXPECT_EQ(received_[kStuck].size(), 0U);
   Unstick();
 }
@@ -203,7 +226,7 @@ TEST_P(NicSpillModeTest, SpilledPayloadSurvivesABadNetwork) {
   options.wire.faults.loss = 0.03;
   options.wire.faults.reorder = 0.03;
   options.seed = TestSeed();
-  Open({.tx_log2 = 6, .ordered = GetParam(), .spill = true}, options);
+  Open({.tx_log2 = 7, .ordered = GetParam(), .spill = true}, options);
   for (uint32_t round = 1; round <= 3; ++round) {
     (void)CyclesOf(300, round * 90);
     EXPECT_GE(Count(0, Statistic::kTxSpilled), round * 40);

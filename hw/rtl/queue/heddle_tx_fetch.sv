@@ -15,9 +15,13 @@
 //           exactly once since the tail doorbell before, the doorbell covers its slot, it
 //           shows the position that is fetched next, nothing of the context is being read,
 //           and nothing was written over it. Otherwise it is forgotten and the slot is read.
-// Fenced:   a fenced operation leaves when the context has no other in the table.
+// Fenced:   a fenced operation leaves when the context has no other in the table, and none waits.
 // Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
 //           context may have NumGroup such operations in flight.
+// Bounded:  in a context with a spill area an operation waits while its flow has more messages in the table than
+//           are left of the share, or, of a flow that is stuck, PeerShare. When it is stuck or others of it wait in
+//           the area, `keep_o` moves it there, and `again_i` brings it back to the same checks. What is wrong with
+//           its descriptor then puts the context into error. Slots that are needed before leave as those of a NOP.
 // Disabled: writing tx_ctx_cfg with enable=0 stops the context, raises its generation,
 //           and drops what it had fetched. Writing enable=1 starts it at position 0.
 // Drain:    answered when the token (sent behind everything of the context) came back
@@ -75,11 +79,33 @@ module heddle_tx_fetch
   input  logic             drained_i,       // Strobe: drain token came back.
   input  logic [NumTx-1:0] busy_i,          // Slots are being copied: the token waits.
 
+  output logic [FlowW-1:0] look_flow_o,     // heddle_tx_flows: of this flow, an operation
+  input  logic [$clog2(MessageShare):0] look_count_i,
+  input  logic             look_stuck_i,
+  input  logic             look_waits_i,
+  output logic             take_o,          // leaves. Strobe.
+  output logic             forget_o,        // Strobe: the lists of
+  output logic [TxW-1:0]   forget_ctx_o,
+  input  logic [NumTx-1:0] waits_i,         // Operations of the context wait there.
+  input  logic             flows_ready_i,
+  input  logic             stir_i,          // Strobe: what was held may leave now.
+  output logic             keep_valid_o,    // heddle_tx_spill: move this to the spill area.
+  output tx_keep_t         keep_o,
+  input  logic             keep_done_i,     // Strobe: tried,
+  input  logic             keep_ok_i,       // and done.
+  input  logic             again_valid_i,   // This one may go now; of a context that lives.
+  input  tx_again_t        again_i,
+  output logic             again_seen_o,    // It is being looked at: it stays.
+  output logic             again_taken_o,   // Strobe: it left,
+  output logic             again_holds_o,   // and needs its extension slots until its message ends.
+  output logic [NumTx-1:0] room_o,          // The context has credit and share for one more.
+
   output logic [NumTx-1:0]           alive_o,  // Enabled.
   output logic [NumTx-1:0][GenW-1:0] gen_o,
   output logic [NumTx-1:0][63:0]     head_cell_o,
   output logic [NumTx-1:0][3:0]      ring_log2_o,
   output logic [NumTx-1:0][63:0]     spill_base_o,
+  output logic [NumTx-1:0][7:0]      owner_o,
   output logic [NumTx-1:0][15:0]     tail_o,       // Published.
   output logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_o,
 
@@ -126,6 +152,10 @@ module heddle_tx_fetch
   logic [NumTx-1:0][ShareW-1:0] used_d, used_q;        // Messages in the table.
   logic [SharedW-1:0]           shared_d, shared_q;    // Of these, beyond the guarantees.
   logic [NumTx-1:0]             fenced_d, fenced_q;    // Next operation waits for those before.
+  logic [NumTx-1:0]             held_d, held_q;        // It waits for others of its flow.
+  logic [NumTx-1:0]             kept_d, kept_q;        // It is in the spill area.
+  logic                         keep_d, keep_q;        // It is to move there: the one of
+  tx_keep_t                     keep_in, kept_one_q;
   logic [NumTx-1:0]             chain_d, chain_q;      // It goes on the operation of the one before.
   logic [NumTx-1:0][GroupW-1:0]   group_d, group_q;    // Group that is open, or comes next.
   logic [NumTx-1:0][MemberW-1:0]  members_d, members_q;
@@ -134,12 +164,14 @@ module heddle_tx_fetch
   logic [NumTx-1:0][3:0]        log2_q;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] counters_q;
   logic [NumTx-1:0][CqW-1:0]    cq_q;
+  logic [NumTx-1:0][7:0]        owner_q;
 
   assign alive_o     = alive_q;
   assign gen_o       = gen_q;
   assign head_cell_o = head_cell_q;
   assign ring_log2_o = log2_q;
   assign spill_base_o = spill_base_q;
+  assign owner_o      = owner_q;
   assign tail_o       = tail_q;
   assign counters_o  = counters_q;
 
@@ -428,7 +460,7 @@ module heddle_tx_fetch
   logic [TxW-1:0]   s0_ctx;
   logic             desc_ready, emit_cfg_ready;
   tx_desc_t         desc;        // In the second of two cycles, that of the first.
-  logic [511:0]     slot_raw;    // Read: a descriptor, or its segments.
+  logic [511:0]     ring_raw, slot_raw;  // Read: a descriptor, or its segments.
   tx_ctx_cfg_t      s1_cfg;
   logic             out_valid, out_ready;
   tx_op_t           out;
@@ -436,15 +468,22 @@ module heddle_tx_fetch
 
   assign shared_ok = shared_q < SharedW'(Shared);
   always_comb begin
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      room_o[i] = credit_ok_i[cq_q[i]] &&
+                  (used_q[i] < ShareW'(Guarantee) ||
+                   (used_q[i] < ShareW'(MessageShare) && shared_ok));
+    end
+  end
+  always_comb begin
     s0_want = '0;
     if (fetched_q != done_q) begin
       for (int unsigned i = 0; i < NumTx; i++) begin
-        s0_want[i] = fetched_q[i] != done_q[i] && credit_ok_i[cq_q[i]] && !partial_q[i] &&
-                     !(fenced_q[i] && used_q[i] != '0) &&
+        s0_want[i] = fetched_q[i] != done_q[i] && room_o[i] && !partial_q[i] && !held_q[i] &&
+                     !(fenced_q[i] && (used_q[i] != '0 || waits_i[i])) &&
                      (chain_q[i] || !grouped_q[i][group_q[i]]) &&
-                     (used_q[i] < ShareW'(Guarantee) ||
-                      (used_q[i] < ShareW'(MessageShare) && shared_ok)) &&
-                     !(s1_valid_q && s1_ctx_q == TxW'(i));
+                     !(s1_valid_q && s1_ctx_q == TxW'(i)) &&
+                     !(keep_q && kept_one_q.ctx == TxW'(i)) &&
+                     !(again_valid_i && again_i.ctx == TxW'(i));
       end
     end
   end
@@ -461,9 +500,13 @@ module heddle_tx_fetch
   );
 
   assign token_take = rec_valid && rec.token && !s1_valid_q && out_ready && !busy_i[rec.ctx];
-  assign s0_take    = s0_valid && !s1_seek && !hold && !(rec_valid && rec.token) && out_count < 3'd3;
-  assign s1_valid_d = s0_take || s1_seek;
-  assign s1_ctx_d   = s0_take ? s0_ctx : s1_ctx_q;
+  logic s0_free, again_take, s1_again_q;
+  assign s0_free    = !s1_seek && !hold && !(rec_valid && rec.token) && out_count < 3'd3 &&
+                      flows_ready_i;
+  assign again_take = again_valid_i && room_o[again_i.ctx] && s0_free && !(s1_valid_q && s1_again_q);
+  assign s0_take    = s0_valid && !again_take && s0_free;
+  assign s1_valid_d = s0_take || again_take || s1_seek;
+  assign s1_ctx_d   = again_take ? again_i.ctx : s0_take ? s0_ctx : s1_ctx_q;
 
   heddle_mem #(
     .Width(512),
@@ -476,7 +519,7 @@ module heddle_tx_fetch
     .waddr_i(f1_copy ? {f1_ctx_q, f1_asked[SlotW-1:0]} : {rec.ctx, word_slot}),
     .wdata_i(f1_copy ? copy_raw : word),
     .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
-    .rdata_o(slot_raw),
+    .rdata_o(ring_raw),
     .error_o(unused_desc_error),
     .ready_o(desc_ready)
   );
@@ -490,7 +533,7 @@ module heddle_tx_fetch
     .wen_i  (tbl_write),
     .waddr_i(tbl_ctx),
     .wdata_i(tbl_req_i.data),
-    .raddr_i(s1_seek ? s1_ctx_q : s0_ctx),
+    .raddr_i(s1_seek ? s1_ctx_q : again_take ? again_i.ctx : s0_ctx),
     .rdata_o(s1_cfg),
     .error_o(unused_emit_error),
     .ready_o(emit_cfg_ready)
@@ -505,6 +548,7 @@ module heddle_tx_fetch
   logic [LocalSegments-1:0][31:0] segment_length, segment_rsvd;
   logic        segments_ok;
   logic [33:0] segment_sum;
+  assign slot_raw = s1_again_q ? again_i.data[s1_second_q] : ring_raw;
   assign desc    = s1_second_q ? s1_desc_q : tx_desc_t'(slot_raw);
   for (genvar i = 0; i < int'(LocalSegments); i++) begin : gen_segment
     tx_segment_t one;
@@ -515,7 +559,7 @@ module heddle_tx_fetch
   end
   assign s1_next = s1_position[SlotW-1:0] + 1'b1;
   assign s1_seek = s1_valid_q && !s1_second_q && s1_segments && s1_status == StatusOk && !s1_wait &&
-                   !s1_fence;
+                   !s1_fence && !s1_hollow && !s1_pass;
   always_comb begin
     segments_ok = 1'b1;
     segment_sum = '0;
@@ -538,11 +582,11 @@ module heddle_tx_fetch
   status_e     s1_status;
   logic [63:0] s1_addr;
 
-  assign s1_position  = done_q[s1_ctx_q];
+  assign s1_position  = s1_again_q ? again_i.info.position : done_q[s1_ctx_q];
   assign s1_size      = 16'd1 << log2_q[s1_ctx_q];
-  assign s1_slot      = s1_position & (s1_size - 16'd1);
-  assign s1_have      = fetched_q[s1_ctx_q] - s1_position;
-  assign s1_addr      = s1_cfg.ring_base + {42'b0, s1_slot, 6'b0};
+  assign s1_slot      = s1_again_q ? 16'(again_i.slot) : s1_position & (s1_size - 16'd1);
+  assign s1_have      = s1_again_q ? 16'(again_i.info.slots) : fetched_q[s1_ctx_q] - s1_position;
+  assign s1_addr      = (s1_again_q ? s1_cfg.spill_base : s1_cfg.ring_base) + {42'b0, s1_slot, 6'b0};
   assign s1_ext       = (desc.flags & TxFlagInlineExt) != '0;
   assign s1_inline    = (desc.flags & TxFlagInline) != '0;
   assign s1_segments  = desc.segments > 8'd1;
@@ -550,9 +594,12 @@ module heddle_tx_fetch
   // An extension that makes sense counts even when the descriptor is refused, so
   // that payload is not taken for the next descriptor.
   assign position_ok = desc.position == s1_position &&
-                       !(refused_q[s1_ctx_q] && 16'(s1_position - bad_q[s1_ctx_q]) < 16'h8000);
+                       (s1_again_q ? !again_i.failed :
+                        !(refused_q[s1_ctx_q] && 16'(s1_position - bad_q[s1_ctx_q]) < 16'h8000));
   assign is_ext      = position_ok && (s1_ext || s1_segments) && desc.ext_slots <= 8'd3;
-  assign fits        = 16'(s1_slot) + 16'd1 + 16'(desc.ext_slots) <= s1_size;
+  // In the spill area it has the slots that it had in the ring.
+  assign fits        = s1_again_q ? 8'(again_i.info.slots) == 8'd1 + desc.ext_slots :
+                                    16'(s1_slot) + 16'd1 + 16'(desc.ext_slots) <= s1_size;
   assign s1_slots    = (is_ext && fits) ? 3'd1 + desc.ext_slots[2:0] : 3'd1;
 
   assign opcode_ok = desc.opcode == OpcodeNop || desc.opcode == OpcodeSend ||
@@ -580,11 +627,17 @@ module heddle_tx_fetch
       if (desc.local_length != desc.length) lengths_ok = 1'b0;
       if (desc.ext_slots != '0 || desc.rsvd0 != '0) lengths_ok = 1'b0;
     end
+    if (s1_again_q && !fits) lengths_ok = 1'b0;
   end
 
   always_comb begin
     s1_status = StatusOk;
-    if (error_q[s1_ctx_q]) s1_status = StatusFlushed;
+    if (s1_again_q) begin
+      if (again_i.failed) s1_status = StatusLocalAccess;
+      else if (!position_ok) s1_status = StatusBadPosition;
+      else if (!opcode_ok) s1_status = StatusBadOpcode;
+      else if (!lengths_ok || (s1_second_q && !segments_ok)) s1_status = StatusBadLength;
+    end else if (error_q[s1_ctx_q]) s1_status = StatusFlushed;
     else if (refused_q[s1_ctx_q] && s1_position == bad_q[s1_ctx_q]) s1_status = StatusLocalAccess;
     else if (overrun_q[s1_ctx_q] || !position_ok) s1_status = StatusBadPosition;
     else if (!opcode_ok) s1_status = StatusBadOpcode;
@@ -592,16 +645,53 @@ module heddle_tx_fetch
   end
 
   // Slots that are published but have not arrived are waited for.
-  assign s1_wait = 16'(s1_slots) > s1_have;
-  assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && out_ready && s1_share &&
-                   credit_ok_i[s1_cfg.cq[CqW-1:0]];
+  assign s1_wait = !s1_again_q && 16'(s1_slots) > s1_have;
+  assign s1_go   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && !s1_behind && !s1_pass && out_ready &&
+                   s1_share && credit_ok_i[s1_cfg.cq[CqW-1:0]];
   assign s1_share = used_q[s1_ctx_q] < ShareW'(Guarantee) ||
                     (used_q[s1_ctx_q] < ShareW'(MessageShare) && shared_ok);
   // A fence waits for the whole context.
-  assign s1_fence = position_ok && (desc.flags & TxFlagFence) != '0 && used_q[s1_ctx_q] != '0;
+  assign s1_fence = !s1_again_q && position_ok && (desc.flags & TxFlagFence) != '0 &&
+                    (used_q[s1_ctx_q] != '0 || waits_i[s1_ctx_q]);
   assign s1_more  = (desc.flags & TxFlagMore) != '0;
   assign s1_joins = position_ok && desc.opcode != OpcodeNop && (s1_more || chain_q[s1_ctx_q]);
-  assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed;
+  assign s1_bad  = s1_status != StatusOk && s1_status != StatusFlushed && !s1_hollow;
+  assign s1_left = s1_go || s1_pass;
+
+  // Behind others of its flow: in the ring until it may go, or in the spill area.
+  logic s1_pass;     // It went there.
+  logic s1_hollow;   // Only its slots leave.
+  logic s1_left;
+  logic s1_full, s1_behind, s1_held;
+  assign s1_pass   = s1_valid_q && !s1_again_q && kept_q[s1_ctx_q];
+  assign s1_hollow = s1_again_q && again_i.hollow;
+  assign s1_full   = look_count_i >= ShareW'(PeerShare) &&
+                     (look_stuck_i || (ShareW + 1)'(look_count_i) + (ShareW + 1)'(used_q[s1_ctx_q]) >
+                                      (ShareW + 1)'(MessageShare));
+  assign s1_behind = !s1_again_q && !s1_pass && s1_cfg.spill_base != '0 && s1_status == StatusOk &&
+                     desc.opcode != OpcodeNop && (look_waits_i || s1_full);
+  assign s1_held   = s1_valid_q && !s1_seek && !s1_wait && !s1_fence && s1_behind;
+  assign keep_d    = s1_held && look_stuck_i && !keep_q;
+  always_comb begin
+    keep_in          = '0;
+    keep_in.ctx      = s1_ctx_q;
+    keep_in.gen      = gen_q[s1_ctx_q];
+    keep_in.owner    = s1_cfg.function_;
+    keep_in.flow     = look_flow_o;
+    keep_in.position = s1_position;
+    keep_in.slots    = s1_slots;
+    keep_in.iova     = s1_addr;
+    keep_in.group    = {s1_joins, group_q[s1_ctx_q], members_q[s1_ctx_q]};
+  end
+  assign keep_valid_o  = keep_q;
+  assign keep_o        = kept_one_q;
+  assign look_flow_o   = flow_of(s1_ctx_q, out.peer, out.rx_index, out.rud);
+  assign take_o        = s1_go;
+  assign forget_o      = tbl_write;
+  assign forget_ctx_o  = tbl_ctx;
+  assign again_seen_o  = again_take || (s1_valid_q && s1_again_q);
+  assign again_taken_o = s1_go && s1_again_q;
+  assign again_holds_o = s1_status == StatusOk && s1_ext && desc.length != '0;
 
   // Whether the operation's class needs no order. READs go on ROD.
   logic unordered;
@@ -622,19 +712,21 @@ module heddle_tx_fetch
       out.cq         = s1_cfg.cq[CqW-1:0];
       out.cq_gen     = cq_gen_i[s1_cfg.cq[CqW-1:0]];
       out.position   = s1_position;
-      out.slots      = s1_slots;
+      out.slots      = !s1_again_q ? s1_slots : again_i.holds ? again_i.info.slots : '0;
       out.opcode     = OpcodeNop;
-      out.status     = s1_status;
+      out.status     = s1_hollow ? StatusOk : s1_status;
       out.av_base    = s1_cfg.av_base;
       out.av_entries = s1_cfg.av_entries;
       out.job_id     = s1_cfg.job_id[23:0];
       out.source_pid = s1_cfg.source_pid[11:0];
       out.source_ri  = s1_cfg.source_ri[11:0];
       out.dscp       = s1_cfg.traffic_class[5:0];
-      out.rud        = position_ok && unordered;
-      if (position_ok) begin
+      out.rud        = position_ok && unordered && !s1_hollow;
+      if (position_ok && !s1_hollow) begin
         out.opcode        = desc.opcode;
         out.flags         = desc.flags;
+        // Its room was given back.
+        if (s1_again_q && !again_holds_o) out.flags = desc.flags & ~TxFlagInlineExt;
         out.peer          = desc.peer;
         out.rx_index      = desc.rx_index;
         out.length        = desc.length;
@@ -654,9 +746,10 @@ module heddle_tx_fetch
       for (int unsigned i = 1; i < LocalSegments; i++) begin
         out.more_iova[i-1] = out.segmented ? segment_iova[i] : '0;
       end
-      out.group.valid   = s1_joins;
+      out.group.valid   = s1_joins && !s1_hollow;
       out.group.number  = group_q[s1_ctx_q];
       out.group.members = members_q[s1_ctx_q];
+      if (s1_again_q && !s1_hollow) out.group = again_i.info.group;
     end else begin
       out.token = 1'b1;
       out.ctx   = rec.ctx;
@@ -717,6 +810,8 @@ module heddle_tx_fetch
     group_d   = group_q;
     members_d = members_q;
     grouped_d = grouped_q;
+    held_d    = stir_i ? '0 : held_q;
+    kept_d    = kept_q;
 
     if (db_tail) begin
       partial_d[db_ctx] = 1'b0;
@@ -747,13 +842,19 @@ module heddle_tx_fetch
       partial_d[s1_ctx_q] = !(commit && rec.ctx == s1_ctx_q) &&
                             !(f1_copy && f1_ctx_q == s1_ctx_q);
     end
-    if (s1_go) begin
+    if (s1_go && s1_bad) error_d[s1_ctx_q] = 1'b1;
+    if (s1_left && !s1_again_q) begin
       done_d[s1_ctx_q] = s1_position + 16'(s1_slots);
-      if (s1_bad) error_d[s1_ctx_q] = 1'b1;
+      kept_d[s1_ctx_q] = 1'b0;
     end
-    if (s1_valid_q) fenced_d[s1_ctx_q] = s1_fence;
+    if (s1_held && !stir_i) held_d[s1_ctx_q] = 1'b1;
+    if (keep_done_i && kept_one_q.gen == gen_q[kept_one_q.ctx]) begin
+      kept_d[kept_one_q.ctx] = keep_ok_i;
+      if (!keep_ok_i && !stir_i) held_d[kept_one_q.ctx] = 1'b1;
+    end
+    if (s1_valid_q && !s1_again_q) fenced_d[s1_ctx_q] = s1_fence;
     if (group_i) grouped_d[group_ctx_i][group_number_i] = 1'b0;
-    if (s1_go && s1_joins) begin
+    if (s1_left && s1_joins && !s1_again_q) begin
       grouped_d[s1_ctx_q][group_q[s1_ctx_q]] = 1'b1;
       chain_d[s1_ctx_q]   = s1_more;
       members_d[s1_ctx_q] = s1_more ? members_q[s1_ctx_q] + 1'b1 : '0;
@@ -780,6 +881,8 @@ module heddle_tx_fetch
       refused_d[tbl_ctx] = 1'b0;
       partial_d[tbl_ctx] = 1'b0;
       fenced_d[tbl_ctx]  = 1'b0;
+      held_d[tbl_ctx]    = 1'b0;
+      kept_d[tbl_ctx]    = 1'b0;
       chain_d[tbl_ctx]   = 1'b0;
       group_d[tbl_ctx]   = '0;
       members_d[tbl_ctx] = '0;
@@ -823,13 +926,13 @@ module heddle_tx_fetch
 
   always_comb begin
     stat_o = '0;
-    stat_o[StatisticTxDescriptors[5:0]]    = s1_go && s1_status == StatusOk;
+    stat_o[StatisticTxDescriptors[5:0]]    = s1_go && s1_status == StatusOk && !s1_hollow;
     stat_o[StatisticTxBadDescriptors[5:0]] = s1_go && s1_bad;
     stat_o[StatisticTxPushed[5:0]]         = f1_copy;
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !rd_valid_q &&
-                  !rec_valid && !s0_valid && !s1_valid_q && !op_valid_o && cfg_ready &&
+                  !rec_valid && !s0_valid && !keep_q && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
                   desc_ready && emit_cfg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -849,6 +952,10 @@ module heddle_tx_fetch
       used_q      <= '0;
       shared_q    <= '0;
       fenced_q    <= '0;
+      held_q      <= '0;
+      kept_q      <= '0;
+      keep_q      <= 1'b0;
+      s1_again_q  <= 1'b0;
       chain_q     <= '0;
       group_q     <= '0;
       members_q   <= '0;
@@ -862,6 +969,7 @@ module heddle_tx_fetch
       cq_q        <= '0;
       head_cell_q <= '0;
       spill_base_q <= '0;
+      owner_q     <= '0;
       counters_q  <= '0;
     end else begin
       tbl_q       <= tbl_d;
@@ -879,6 +987,10 @@ module heddle_tx_fetch
       used_q      <= used_d;
       shared_q    <= shared_d;
       fenced_q    <= fenced_d;
+      held_q      <= held_d;
+      kept_q      <= kept_d;
+      keep_q      <= keep_d || (keep_q && !keep_done_i);
+      s1_again_q  <= again_take || (s1_seek && s1_again_q);
       chain_q     <= chain_d;
       group_q     <= group_d;
       members_q   <= members_d;
@@ -893,6 +1005,7 @@ module heddle_tx_fetch
         cq_q[tbl_ctx]        <= tbl_cfg.cq[CqW-1:0];
         head_cell_q[tbl_ctx] <= tbl_cfg.head_cell;
         spill_base_q[tbl_ctx] <= tbl_cfg.spill_base;
+        owner_q[tbl_ctx]     <= tbl_cfg.function_;
         counters_q[tbl_ctx]  <= {tbl_cfg.counter_send, tbl_cfg.counter_read, tbl_cfg.counter_write};
       end
     end
@@ -903,6 +1016,7 @@ module heddle_tx_fetch
     rd_req_q <= rd_req_d;
     s1_ctx_q <= s1_ctx_d;
     if (s1_seek) s1_desc_q <= desc;
+    if (keep_d) kept_one_q <= keep_in;
     bad_q    <= bad_d;
   end
 

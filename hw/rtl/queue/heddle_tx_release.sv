@@ -48,6 +48,8 @@ module heddle_tx_release
   output logic             spill_ready_o,
   input  logic [MsgW-1:0]  spill_msg_i,     // this message, if it is its context's oldest.
   output logic             spill_done_o,    // Strobe: done, or it is not.
+  input  logic             owe_i,           // Strobe: this message's slots are about to go. It ends with a completion
+  input  logic [MsgW-1:0]  owe_msg_i,       // in any case, and so do those without slots.
   output logic [NumTx-1:0][15:0] head_o,    // Released,
   output logic [NumTx-1:0][15:0] told_o,    // and told to the host.
 
@@ -159,7 +161,8 @@ module heddle_tx_release
   // that ended before, one per cycle.
   logic              walk_d, walk_q;
   logic [15:0]       walk_head_d, walk_head_q;
-  logic              stale, silent, ok, front, blocked;
+  logic              stale, silent, ok, front, blocked, unasked;
+  logic [NumMsg-1:0] owed_q;
   logic              ready, emit, live;
   logic [15:0]       mask, head, unreported;
   logic              last, cell_due;
@@ -171,7 +174,8 @@ module heddle_tx_release
   assign front   = msg.position == head_q[msg.ctx];
   // A NOP that was flushed is no news: the failure in front of it was reported.
   assign silent  = d1_spill_q || (msg.opcode == OpcodeNop ? (ok || status == StatusFlushed) :
-                   (member || (ok && (msg.flags & TxFlagCompletion) == '0)));
+                   (member || (unasked && !owed_q[d1_done_q.msg])));
+  assign unasked = ok && (msg.flags & TxFlagCompletion) == '0;
 
   // ------------------------------------------------------------------- groups
   logic            grouped, member, group_last, hold, complete, held;
@@ -306,7 +310,7 @@ module heddle_tx_release
       ev.entry.opcode         = msg.opcode;
       ev.entry.context_       = 8'(msg.ctx);
       ev.entry.detail         = detail;
-      ev.entry.kind           = CompletionKindTx;
+      ev.entry.kind           = unasked ? CompletionKindTxSilent : CompletionKindTx;
       if (live && !member && !d1_spill_q) ev.count.own = counted;
     end
   end
@@ -395,9 +399,12 @@ module heddle_tx_release
       walk_q     <= 1'b0;
       again_q    <= 1'b0;
       holds_q    <= '0;
+      owed_q     <= '0;
     end else begin
       if (message_end || spilled) holds_q[d1_done_q.msg] <= 1'b0;
       if (wr_valid_i)             holds_q[wr_msg_i] <= wr_data_i.slots != '0;
+      if (owe_i)      owed_q[owe_msg_i] <= 1'b1;
+      if (wr_valid_i) owed_q[wr_msg_i]  <= wr_data_i.slots == '0;
       if (group_o && member) again_q <= 1'b1;
       else if (d0_take)      again_q <= 1'b0;
       alive_q    <= alive_i;

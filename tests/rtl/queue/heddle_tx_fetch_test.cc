@@ -101,6 +101,7 @@ class Bench {
  public:
   explicit Bench(uint32_t seed) : rng(seed), reads(&dut_get(), &memory) {
     dut->credit_ok_i = ~0u;
+    dut->flows_ready_i = 1;
     for (int i = 0; i < 40; ++i) {
       Tick();  // Memories initialise.
     }

@@ -72,6 +72,7 @@ class Bench {
   std::deque<std::pair<uint32_t, Message>> allocate;
   std::deque<Done> done;
   std::optional<uint32_t> spill;  // Message to release before it ends.
+  std::optional<uint32_t> owe;    // Message that may be, in the next cycle.
   size_t spills = 0;              // Answered.
   std::vector<Event> events;
   std::vector<uint32_t> freed;
@@ -125,6 +126,9 @@ class Bench {
           .To(&dut->wr_data_i);
       allocate.pop_front();
     }
+    dut->owe_i = owe.has_value();
+    dut->owe_msg_i = uint16_t(owe.value_or(0));
+    owe.reset();
     dut->spill_valid_i = spill.has_value();
     dut->spill_msg_i = uint16_t(spill.value_or(0));
     dut->done_valid_i = !done.empty();
@@ -439,6 +443,30 @@ TEST(TxReleaseTest, GroupedLastIsGivenBackWhenItsContextEnds) {
   EXPECT_TRUE(b.events[5].write);
 }
 
+// It came from the spill area.
+TEST(TxReleaseTest, AnOperationWithoutSlotsAlwaysEndsWithACompletion) {
+  Bench b(Seed(12));
+  b.SetContext(3, true, 3, 4);
+  b.Run(100);
+  Message msg;
+  msg.ctx = msg.gen = 3;
+  msg.slots = 0;
+  msg.flags = 0;
+  msg.position = 9;
+  msg.opcode = Opcode::kSend;
+  b.allocate.emplace_back(5, msg);
+  b.Run(5);
+  Done d;
+  d.msg = 5;
+  b.done.push_back(d);
+  b.Run(20);
+  ASSERT_EQ(b.events.size(), 1u);
+  EXPECT_TRUE(b.events[0].write);
+  EXPECT_EQ(b.events[0].entry.kind, contract::CompletionKind::kTxSilent);
+  EXPECT_EQ(b.events[0].entry.position, 9u);
+  EXPECT_EQ(b.events[0].entry.queue_head, 0u);
+}
+
 // Some messages are spilled meanwhile.
 TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
   Bench b(Seed(5));
@@ -462,6 +490,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
   size_t asked = 0;  // To spill.
   std::map<uint64_t, Message> operations;
   std::set<uint64_t> spilled;  // Operations whose slots were released early.
+  std::set<uint64_t> owed;     // Those that end with a completion.
   size_t spilled_count = 0;
   for (int i = 0; i < 400000 && seen < kMessages + spilled_count; ++i) {
     const uint32_t c = b.rng() % kContexts;
@@ -507,6 +536,10 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       const ContextModel& s = model[b.rng() % kContexts];
       if (!s.open.empty()) {
         b.spill = s.open[b.rng() % 8 == 0 ? b.rng() % s.open.size() : 0];
+        if (b.rng() % 4 != 0) {
+          b.owe = b.spill;
+          owed.insert(table.at(*b.spill).op_context);
+        }
         ++asked;
       } else if (!b.done.empty()) {
         b.spill = b.done.back().msg;
@@ -538,8 +571,9 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
         cm.End(msg.position, msg.slots);
       }
       const bool ok = d.status == Status::kOk;
-      const bool silent = ok && (msg.opcode == Opcode::kNop ||
-                                 !(msg.flags & contract::kTxFlagCompletion));
+      const bool unasked = ok && !(msg.flags & contract::kTxFlagCompletion);
+      const bool silent = (ok && msg.opcode == Opcode::kNop) ||
+                          (unasked && owed.count(msg.op_context) == 0);
       ASSERT_TRUE(ev.credit);
       ASSERT_FALSE(ev.token);
       ASSERT_EQ(ev.write, !silent);
@@ -549,7 +583,8 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       ASSERT_EQ(ev.entry.queue_head, cm.head);
       if (ev.write) {
         ASSERT_FALSE(ev.head);
-        ASSERT_EQ(ev.entry.kind, contract::CompletionKind::kTx);
+        ASSERT_EQ(ev.entry.kind, unasked ? contract::CompletionKind::kTxSilent
+                                         : contract::CompletionKind::kTx);
         ASSERT_EQ(ev.entry.status, d.status);
         ASSERT_EQ(ev.entry.detail, d.detail);
         ASSERT_EQ(ev.entry.op_context, msg.op_context);

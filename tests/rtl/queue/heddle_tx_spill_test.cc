@@ -32,6 +32,7 @@ struct Message {
   std::vector<uint8_t> payload;
 
   bool queued = false;
+  bool owed = false;   // It ends with a completion.
   bool given = false;  // Its slots were released.
   std::optional<uint32_t> moved;
   uint16_t quiet = 0;  // Sequence when it was moved.
@@ -154,6 +155,11 @@ class Bench {
     }
     dut.Settle();
     if (dut->move_o) Moved();
+    if (dut->owe_o) {
+      EXPECT_TRUE(table.count(dut->owe_msg_o));
+      EXPECT_NE(ended_, std::optional<uint32_t>(dut->owe_msg_o));
+      table[dut->owe_msg_o].owed = true;
+    }
     if (dut->spill_valid_o && dut->spill_ready_i) {
       answer_ = dut->spill_msg_o;
       Asked(*answer_);
@@ -255,11 +261,18 @@ class Bench {
       EXPECT_GE(int16_t(done - m.quiet), 0);
     }
   }
+  // Before slots are given up, the host finds the mark of the first.
   void Release(uint32_t index) {
     if (table.count(index) == 0) return;
     Message& m = table.at(index);
     Context& c = contexts[m.ctx];
     if (!c.alive || m.gen != c.gen || m.given || m.position != c.head) return;
+    const contract::SpillMark mark = {uint16_t(m.position), 1, 0};
+    EXPECT_EQ(
+        memory.Get<contract::SpillMark>(c.spill_base + c.size() * kSlotBytes +
+                                        m.position % c.size() * sizeof mark),
+        mark);
+    EXPECT_TRUE(m.owed);
     m.given = true;
     c.Release(m.position, m.slots);
     ++spilled;

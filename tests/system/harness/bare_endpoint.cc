@@ -92,8 +92,9 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   cells_ = std::move(cells.value());
   uint64_t spill_iova = options.spill_iova;
   if (options.spill && spill_iova == 0) {
-    auto spill =
-        DmaBuffer::Create(device_, tx_slots * sizeof(contract::TxDesc));
+    auto spill = DmaBuffer::Create(
+        device_,
+        tx_slots * (sizeof(contract::TxDesc) + sizeof(contract::SpillMark)));
     if (!spill.ok()) {
       return false;
     }

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each flow has in the message table, and its operations that wait in the spill area.
+//
+// Flow:     operations of a context with the same hash of peer, receive context and mode (flow_of).
+// Counted:  from `take_i` until the message left the table, whatever the context's generation.
+// Stuck:    the PDC of the flow's last message is (`stuck_i`), or it has none yet.
+// Ordered:  operations of a flow leave its list in the order they were put there.
+// Woken:    a flow whose operations wait is offered by `wake_valid_o` when one was put, and after each of its
+//           messages that left the table; flows take turns.
+// Forgotten: with `forget_i` the lists of a context are empty.
+// Latency:  `look_*` in the same cycle. `head_o` one cycle after `flow_i`, `info_o` one after `slot_i`.
+
+`include "heddle_assert.svh"
+
+module heddle_tx_flows
+  import heddle_contract_pkg::*;
+  import heddle_pkg::*;
+#(
+  localparam int unsigned CountW = $clog2(MessageShare) + 1,
+  localparam int unsigned SlotW  = RingLog2Max
+) (
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  // heddle_tx_fetch: an operation of this flow is looked at, and perhaps leaves.
+  input  logic [FlowW-1:0]  look_flow_i,
+  output logic [CountW-1:0] look_count_o,
+  output logic              look_stuck_o,
+  output logic              look_waits_o,    // Others of the flow wait.
+  input  logic              take_i,
+  input  logic              forget_i,
+  input  logic [TxW-1:0]    forget_ctx_i,
+  output logic [NumTx-1:0]  waits_o,         // Operations of the context wait.
+
+  input  logic              msg_valid_i,     // Message table write, at allocation.
+  input  logic [MsgW-1:0]   msg_index_i,
+  input  logic [FlowW-1:0]  msg_flow_i,
+  input  logic              msg_sends_i,     // It needs a PDC.
+  input  logic              enq_i,           // It is queued on this one.
+  input  logic [MsgW-1:0]   enq_msg_i,
+  input  logic [PdcW-1:0]   enq_pdc_i,
+  input  logic              free_i,          // It left the table.
+  input  logic [MsgW-1:0]   free_msg_i,
+  input  logic [NumPdc-1:0] stuck_i,
+
+  // heddle_tx_spill.
+  input  logic [FlowW-1:0]  flow_i,          // What follows is about this flow.
+  input  logic              put_i,           // An operation waits at this slot of the spill area. Not in
+  input  logic [SlotW-1:0]  slot_i,          // the first cycle of a flow, nor does `pop_i` come then.
+  input  tx_wait_t          info_i,
+  output logic [SlotW-1:0]  head_o,          // Where the first one waits,
+  output tx_wait_t          info_o,          // and what waits at `slot_i`.
+  input  logic              pop_i,           // The first one, at `slot_i`, leaves.
+  output logic              some_o,          // Some wait,
+  output logic              room_o,          // and one more of them may be in the table.
+  output logic              wake_valid_o,
+  output logic [FlowW-1:0]  wake_flow_o,
+  input  logic              wake_take_i,
+  input  logic              renew_i,         // Offer the flow again.
+  input  logic              barred_i,        // With it: that its context has no room kept it.
+  input  logic [NumTx-1:0]  open_i,          // Contexts that have.
+
+  output logic              stir_o,          // Strobe: of the above something changed.
+  output logic              ready_o,
+  output logic              idle_o
+);
+  localparam int unsigned NumFlow = 1 << FlowW;
+
+  // ------------------------------------------------------------- after a reset
+  logic [FlowW:0]   clear_q;
+  logic             clear;
+  logic [FlowW-1:0] clear_flow;
+  assign clear      = !clear_q[FlowW];
+  assign clear_flow = clear_q[FlowW-1:0];
+  assign ready_o    = !clear;
+
+  // -------------------------------------------------------------------- counts
+  // Two free-running counts: of those that were taken, and of those that ended.
+  logic              free_q;
+  logic [FlowW-1:0]  free_flow;
+  logic [CountW-1:0] taken, taken_here, ended, ended_here, ended_free, here;
+  heddle_lookup #(.Width(CountW), .Depth(NumFlow)) u_taken (
+    .clk_i, .wen_i(clear || take_i), .waddr_i(clear ? clear_flow : look_flow_i),
+    .wdata_i(clear ? '0 : taken + 1'b1), .raddr_i(look_flow_i), .rdata_o(taken)
+  );
+  heddle_lookup #(.Width(CountW), .Depth(NumFlow)) u_taken_here (
+    .clk_i, .wen_i(clear || take_i), .waddr_i(clear ? clear_flow : look_flow_i),
+    .wdata_i(clear ? '0 : taken + 1'b1), .raddr_i(flow_i), .rdata_o(taken_here)
+  );
+  heddle_lookup #(.Width(CountW), .Depth(NumFlow)) u_ended_free (
+    .clk_i, .wen_i(clear || free_q), .waddr_i(clear ? clear_flow : free_flow),
+    .wdata_i(clear ? '0 : ended_free + 1'b1), .raddr_i(free_flow), .rdata_o(ended_free)
+  );
+  heddle_lookup #(.Width(CountW), .Depth(NumFlow)) u_ended (
+    .clk_i, .wen_i(clear || free_q), .waddr_i(clear ? clear_flow : free_flow),
+    .wdata_i(clear ? '0 : ended_free + 1'b1), .raddr_i(look_flow_i), .rdata_o(ended)
+  );
+  heddle_lookup #(.Width(CountW), .Depth(NumFlow)) u_ended_here (
+    .clk_i, .wen_i(clear || free_q), .waddr_i(clear ? clear_flow : free_flow),
+    .wdata_i(clear ? '0 : ended_free + 1'b1), .raddr_i(flow_i), .rdata_o(ended_here)
+  );
+  assign look_count_o = taken - ended;
+  assign here         = taken_here - ended_here;
+  assign room_o       = here < CountW'(PeerShare);
+
+  // ------------------------------------------------------- messages and their PDC
+  logic             enq_q, parked_q;
+  logic [PdcW-1:0]  enq_pdc_q, look_pdc;
+  logic [FlowW-1:0] enq_flow, msg_flow_q;
+  logic             enq_err, enq_rdy, free_err, free_rdy, named;
+  heddle_mem #(.Width(FlowW), .Depth(NumMsg), .Init(1'b0)) u_enq_flow (
+    .clk_i, .rst_ni, .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i(msg_flow_i),
+    .raddr_i(enq_msg_i), .rdata_o(enq_flow), .error_o(enq_err), .ready_o(enq_rdy)
+  );
+  heddle_mem #(.Width(FlowW), .Depth(NumMsg), .Init(1'b0)) u_free_flow (
+    .clk_i, .rst_ni, .wen_i(msg_valid_i), .waddr_i(msg_index_i), .wdata_i(msg_flow_i),
+    .raddr_i(free_msg_i), .rdata_o(free_flow), .error_o(free_err), .ready_o(free_rdy)
+  );
+  heddle_lookup #(.Width(1 + PdcW), .Depth(NumFlow)) u_pdc (
+    .clk_i, .wen_i(clear || enq_q || parked_q),
+    .waddr_i(clear ? clear_flow : enq_q ? enq_flow : msg_flow_q),
+    .wdata_i({enq_q && !clear, enq_pdc_q}), .raddr_i(look_flow_i), .rdata_o({named, look_pdc})
+  );
+  assign look_stuck_o = !named || stuck_i[look_pdc];
+
+  // --------------------------------------------------------------------- lists
+  logic [NumFlow-1:0] waits_q;
+  logic [SlotW-1:0]   tail, next;
+  logic [TxW-1:0]     ctx;
+  logic               head_err, head_rdy, tail_err, tail_rdy, next_err, next_rdy, info_err, info_rdy;
+  logic               empties;    // The only one leaves.
+  logic [$bits(tx_wait_t)-1:0] info_raw;
+  assign ctx     = flow_i[FlowW-1 -: TxW];
+  assign some_o  = waits_q[flow_i];
+  assign info_o  = tx_wait_t'(info_raw);
+  assign empties = slot_i == tail;
+  assign look_waits_o = waits_q[look_flow_i];
+  heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_heads (
+    .clk_i, .rst_ni, .wen_i((put_i && !some_o) || pop_i), .waddr_i(flow_i),
+    .wdata_i(put_i ? slot_i : next), .raddr_i(flow_i), .rdata_o(head_o),
+    .error_o(head_err), .ready_o(head_rdy)
+  );
+  heddle_mem #(.Width(SlotW), .Depth(NumFlow), .Init(1'b0)) u_tails (
+    .clk_i, .rst_ni, .wen_i(put_i), .waddr_i(flow_i), .wdata_i(slot_i),
+    .raddr_i(flow_i), .rdata_o(tail), .error_o(tail_err), .ready_o(tail_rdy)
+  );
+  heddle_mem #(.Width(SlotW), .Depth(NumTx << SlotW), .Init(1'b0)) u_next (
+    .clk_i, .rst_ni, .wen_i(put_i && some_o), .waddr_i({ctx, tail}), .wdata_i(slot_i),
+    .raddr_i({ctx, slot_i}), .rdata_o(next), .error_o(next_err), .ready_o(next_rdy)
+  );
+  heddle_mem #(.Width($bits(tx_wait_t)), .Depth(NumTx << SlotW), .Init(1'b0)) u_info (
+    .clk_i, .rst_ni, .wen_i(put_i), .waddr_i({ctx, slot_i}), .wdata_i(info_i),
+    .raddr_i({ctx, slot_i}), .rdata_o(info_raw), .error_o(info_err), .ready_o(info_rdy)
+  );
+
+  logic [NumTx-1:0][SlotW:0] number_q;  // Of each context that wait.
+  always_comb begin
+    for (int unsigned i = 0; i < NumTx; i++) waits_o[i] = number_q[i] != '0;
+  end
+
+  // --------------------------------------------------------------- who is woken
+  logic [NumFlow-1:0] queued_q;    // In the queue, each once.
+  logic [FlowW:0]     queue_count, barred_q;
+  logic [FlowW-1:0]   queue_in, renew_flow_q;
+  logic               renew_q, push, push_ended, queue_ready, queue_valid;
+  logic [NumTx-1:0]   open_q;
+  assign push_ended = free_q && waits_q[free_flow] && !queued_q[free_flow];
+  assign queue_in   = push_ended ? free_flow : renew_flow_q;
+  assign push       = push_ended || (renew_q && !queued_q[renew_flow_q]);
+  heddle_fifo #(.Width(FlowW), .Depth(NumFlow)) u_queue (
+    .clk_i, .rst_ni, .valid_i(push), .ready_o(queue_ready), .data_i(queue_in),
+    .valid_o(queue_valid), .ready_i(wake_take_i), .data_o(wake_flow_o), .count_o(queue_count)
+  );
+  // When none of them may go, they are left alone until something changes.
+  assign wake_valid_o = queue_valid && !renew_q && barred_q < queue_count;
+
+  assign stir_o = free_q || enq_q || parked_q || put_i || pop_i || clear;
+  assign idle_o = !clear && !free_q && !enq_q && !parked_q && !renew_q && !wake_valid_o;
+
+  always_ff @(posedge clk_i) begin
+    enq_pdc_q  <= enq_pdc_i;
+    msg_flow_q <= msg_flow_i;
+    if (renew_i) renew_flow_q <= flow_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      clear_q  <= '0;
+      free_q   <= 1'b0;
+      enq_q    <= 1'b0;
+      parked_q <= 1'b0;
+      waits_q  <= '0;
+      queued_q <= '0;
+      number_q <= '0;
+      renew_q  <= 1'b0;
+      barred_q <= '0;
+      open_q   <= '0;
+    end else begin
+      if (clear) clear_q <= clear_q + 1'b1;
+      free_q   <= free_i;
+      enq_q    <= enq_i;
+      parked_q <= msg_valid_i && msg_sends_i && !enq_i;
+      open_q   <= open_i;
+
+      if (wake_take_i)        queued_q[wake_flow_o] <= 1'b0;
+      if (push)               queued_q[queue_in] <= 1'b1;
+      if (renew_i)            renew_q <= 1'b1;
+      else if (!push_ended)   renew_q <= 1'b0;
+      if (open_i != open_q || push_ended || (renew_i && !barred_i)) barred_q <= '0;
+      else if (renew_i)                                             barred_q <= barred_q + 1'b1;
+
+      if (put_i) begin
+        waits_q[flow_i] <= 1'b1;
+        number_q[ctx]   <= number_q[ctx] + 1'b1;
+      end
+      if (pop_i) begin
+        waits_q[flow_i] <= !empties;
+        number_q[ctx]   <= number_q[ctx] - 1'b1;
+      end
+      if (forget_i) begin
+        for (int unsigned i = 0; i < NumTx; i++) begin
+          if (forget_ctx_i == TxW'(i)) begin
+            waits_q[i << (FlowW - TxW) +: 1 << (FlowW - TxW)] <= '0;
+            number_q[i] <= '0;
+          end
+        end
+      end
+    end
+  end
+
+  logic unused;
+  assign unused = ^{enq_err, enq_rdy, free_err, free_rdy, head_err, head_rdy, tail_err, tail_rdy,
+                    next_err, next_rdy, info_err, info_rdy};
+
+  `HEDDLE_ASSERT(QueueRoom_A, push |-> queue_ready)
+  `HEDDLE_ASSERT(OneRenewal_A, renew_i |-> !renew_q)
+  `HEDDLE_ASSERT(PopsWhatWaits_A, pop_i |-> some_o && head_o == slot_i)
+endmodule
