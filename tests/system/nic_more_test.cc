@@ -29,6 +29,19 @@ class NicMoreTest : public NodesTest {
     uint32_t bytes;
     size_t slot;
   };
+  struct Read {
+    uint64_t op_context = 0;
+    bool more = false;
+  };
+  static SendFields ReadOf(uint64_t key, const Read& read, uint64_t offset) {
+    return {.opcode = contract::Opcode::kRead,
+            .op_context = read.op_context,
+            .peer = 1,
+            .flags =
+                read.more ? contract::kTxFlagMore : contract::kTxFlagCompletion,
+            .match_bits = key,
+            .remote_offset = offset};
+  }
   // One operation from node 0: a write of each piece from its slot of `source`
   // to that of the region.
   bool Post(const DmaBuffer& source, const std::vector<Piece>& pieces,
@@ -302,6 +315,109 @@ TEST_F(NicMoreTest, AFencedSendLeavesWhenTheWriteBeforeItIsComplete) {
   }
   // An acknowledgement's way back.
   EXPECT_GT(cycles[1], cycles[0] + 100);
+}
+
+TEST_F(NicMoreTest, AFencedSendWaitsForAReadThatFails) {
+  Open();
+  DmaBuffer& local = nodes_->Memory(0, kSlot);
+  DmaBuffer& remote = nodes_->Memory(1, kSlot);
+  const uint64_t key = Register(1, remote).key;
+  for (const uint32_t bytes : {8U, 5000U}) {
+    SCOPED_TRACE(bytes);
+    ASSERT_TRUE(b().rx().TryPush(1, {}, 0));
+    b().rx().Publish();
+    ASSERT_TRUE(
+        a().tx().PushBuffer(ReadOf(key, {.op_context = 1}, remote.bytes() - 1),
+                            local.iova(), bytes));
+    ASSERT_TRUE(a().tx().PushBuffer(
+        {.op_context = 2,
+         .peer = 1,
+         .flags = contract::kTxFlagCompletion | contract::kTxFlagFence},
+        local.iova(), 0));
+    a().tx().Publish();
+    ASSERT_TRUE(nodes_->StepUntil(kLimitCycles,
+                                  [&] { return b().PollRx().has_value(); }));
+    const auto read = a().PollTx();
+    ASSERT_TRUE(read.has_value()) << "the fence did not wait";
+    EXPECT_EQ(read->op_context, 1U);
+    EXPECT_EQ(read->status, Status::kRemoteError);
+    const auto send = WaitTx();
+    ASSERT_TRUE(send.has_value());
+    EXPECT_EQ(send->op_context, 2U);
+    EXPECT_EQ(send->status, Status::kOk);
+  }
+}
+
+TEST_F(NicMoreTest, AReadThatFailsFailsItsOperationOnce) {
+  Open();
+  DmaBuffer& local = nodes_->Memory(0, kSlot);
+  DmaBuffer& remote = nodes_->Memory(1, kSlot);
+  const uint64_t key = Register(1, remote).key;
+  const auto post = [&](uint32_t bytes, uint64_t op_context, uint64_t offset,
+                        bool more) {
+    return a().tx().PushBuffer(
+        ReadOf(key, {.op_context = op_context, .more = more}, offset),
+        local.iova(), bytes);
+  };
+  for (const uint32_t bytes : {8U, 5000U}) {
+    for (uint64_t failing = 0; failing < 3; ++failing) {
+      SCOPED_TRACE(failing);
+      for (uint64_t i = 0; i < 3; ++i) {
+        ASSERT_TRUE(
+            post(bytes, 10 + i, i == failing ? remote.bytes() : 0, i < 2));
+      }
+      a().tx().Publish();
+      const auto done = WaitTx();
+      ASSERT_TRUE(done.has_value());
+      EXPECT_EQ(done->op_context, 12U);
+      EXPECT_EQ(done->opcode, contract::Opcode::kRead);
+      EXPECT_EQ(done->status, Status::kRemoteError);
+      EXPECT_EQ(done->length, 0U);
+      nodes_->world().Step(3000);
+      EXPECT_FALSE(a().PollTx().has_value());
+    }
+  }
+  ASSERT_TRUE(post(3000, 1, 0, false));
+  a().tx().Publish();
+  const auto done = WaitTx();
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->status, Status::kOk);
+}
+
+// The context is in error then: what is behind is flushed.
+TEST_F(NicMoreTest, ABadPartBehindAReadFailsTheirOperationOnce) {
+  for (const bool fails : {false, true}) {
+    SCOPED_TRACE(fails);
+    Open();
+    DmaBuffer& local = nodes_->Memory(0, kSlot);
+    DmaBuffer& remote = nodes_->Memory(1, kSlot);
+    const uint64_t key = Register(1, remote).key;
+    for (uint64_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(
+          a().tx().PushBuffer(ReadOf(key, {.op_context = 1 + i, .more = i < 2},
+                                     i == 0 && fails ? remote.bytes() : 0),
+                              local.iova(), 3000));
+      if (i == 1) a().LastTxDesc().segments = 0;
+    }
+    ASSERT_TRUE(
+        a().tx().PushBuffer({.op_context = 9, .peer = 1}, local.iova(), 0));
+    a().tx().Publish();
+    std::array<std::optional<Completion>, 10> done;
+    for (int i = 0; i < 2; ++i) {
+      const auto completion = WaitTx();
+      ASSERT_TRUE(completion.has_value());
+      ASSERT_LT(completion->op_context, done.size());
+      done[completion->op_context] = completion;
+    }
+    ASSERT_TRUE(done[3].has_value());
+    EXPECT_EQ(done[3]->status,
+              fails ? Status::kRemoteError : Status::kBadLength)
+        << "that of the first part";
+    ASSERT_TRUE(done[9].has_value());
+    EXPECT_EQ(done[9]->status, Status::kFlushed);
+    nodes_->world().Step(3000);
+    EXPECT_FALSE(a().PollTx().has_value());
+  }
 }
 
 }  // namespace
