@@ -144,11 +144,16 @@ std::string AddressSpace::Explain(Errno error, size_t bytes) const {
     }
   }
   if (error == Errno{ENOSPC}) {
-    return what + "; " + std::to_string(mappings()) + " of " +
-           (iommu_.limits().entries ? std::to_string(*iommu_.limits().entries)
-                                    : std::string("any number of")) +
-           " mappings exist: register fewer, larger regions, or raise "
-           "vfio_iommu_type1's dma_entry_limit";
+    const auto limit = iommu_.limits().entries;
+    return limit && mappings() >= *limit
+               ? what + "; all " + std::to_string(*limit) +
+                     " mappings that the IOMMU takes exist: register fewer, "
+                     "larger regions, or raise vfio_iommu_type1's "
+                     "dma_entry_limit"
+               : what + "; " + std::to_string(mappings()) +
+                     " mappings exist, " + std::to_string(free_bytes()) +
+                     " bytes of the IOMMU's addresses are free: close what is "
+                     "not needed";
   }
   return what;
 }

@@ -37,31 +37,48 @@ Result<InterruptLine> InterruptLine::Open(Kernel& kernel, int device_fd,
   if (count == 0 || (info.flags & VFIO_IRQ_INFO_EVENTFD) == 0) {
     return line;
   }
-  std::vector<std::byte> request(sizeof(vfio_irq_set) +
-                                 count * sizeof(int32_t));
   for (uint32_t i = 0; i < count; ++i) {
     const Result<int> event = kernel.CreateEvent();
     if (!event.ok()) {
       return failed("eventfd", event.error());
     }
     line.events_.emplace_back(kernel, event.value());
-    const int32_t fd = event.value();
-    std::memcpy(request.data() + sizeof(vfio_irq_set) + i * sizeof(fd), &fd,
-                sizeof(fd));
   }
-  vfio_irq_set head{};
-  head.argsz = static_cast<uint32_t>(request.size());
-  head.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
-  head.index = index;
-  head.count = count;
-  std::memcpy(request.data(), &head, sizeof(head));
-  const Result<int> set =
-      kernel.Control(device_fd, VFIO_DEVICE_SET_IRQS, request.data());
-  if (!set.ok()) {
-    return failed("VFIO_DEVICE_SET_IRQS", set.error());
+  for (;;) {
+    const Result<int> set = line.TurnOn();
+    if (!set.ok()) {
+      return failed("VFIO_DEVICE_SET_IRQS", set.error());
+    }
+    if (set.value() == 0) {
+      break;
+    }
+    // So many vectors are left in the machine; none is on.
+    const auto left = static_cast<size_t>(set.value());
+    if (left >= line.events_.size()) {
+      return failed("VFIO_DEVICE_SET_IRQS", Errno{EIO});
+    }
+    line.events_.resize(left);
   }
   line.on_ = true;
   return line;
+}
+
+Result<int> InterruptLine::TurnOn() {
+  const auto count = static_cast<uint32_t>(events_.size());
+  std::vector<std::byte> request(sizeof(vfio_irq_set) +
+                                 count * sizeof(int32_t));
+  vfio_irq_set head{};
+  head.argsz = static_cast<uint32_t>(request.size());
+  head.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+  head.index = index_;
+  head.count = count;
+  std::memcpy(request.data(), &head, sizeof(head));
+  for (uint32_t i = 0; i < count; ++i) {
+    const int32_t fd = events_[i].fd();
+    std::memcpy(request.data() + sizeof(head) + i * sizeof(fd), &fd,
+                sizeof(fd));
+  }
+  return kernel_->Control(device_fd_, VFIO_DEVICE_SET_IRQS, request.data());
 }
 
 InterruptLine::~InterruptLine() {

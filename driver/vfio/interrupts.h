@@ -20,8 +20,8 @@ namespace heddle::vfio {
 class InterruptLine {
  public:
   // Turns on up to `most` of them, all with one call: older kernels do not add
-  // vectors to those that are on. A device without any has none, which is no
-  // error.
+  // vectors to those that are on. Fewer when the machine has not as many left.
+  // A device without any has none, which is no error.
   // Errors: those of the kernel, with the call that failed in `message`.
   static Result<InterruptLine> Open(Kernel& kernel, int device_fd,
                                     uint32_t index, uint32_t most,
@@ -44,6 +44,9 @@ class InterruptLine {
   }
 
  private:
+  // 0, or how many there could be, none of which is on then.
+  Result<int> TurnOn();
+
   void Swap(InterruptLine& other) noexcept {
     std::swap(kernel_, other.kernel_);
     std::swap(device_fd_, other.device_fd_);

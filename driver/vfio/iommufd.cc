@@ -78,7 +78,7 @@ Result<bool> Iommufd::Open(const std::string& path, Descriptor* out,
     if (error == Errno{EACCES}) {
       message += "; give the file to this user (chown), or run as root";
     } else if (error == Errno{EBUSY}) {
-      message += "; another process uses the function";
+      message += "; another process, or this one, has it open";
     }
     return error;
   }
@@ -152,7 +152,7 @@ Result<bool> Iommufd::Attach(const PciFunction& function,
     if (done.error() != Errno{EINVAL}) {
       return done;
     }
-    message += "; another process uses the function";
+    message += "; another process, or this one, has it open";
     return Errno{EBUSY};
   }
   uapi::IoasAlloc alloc;

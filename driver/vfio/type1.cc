@@ -125,8 +125,8 @@ Result<bool> Type1::OpenGroup(const std::string& path, std::string& message) {
     const Errno error = group.error();
     return Explain(message, path, error,
                    error == Errno{EBUSY}
-                       ? "; another process uses a function of this "
-                         "IOMMU group"
+                       ? "; another process, or this one, has a function "
+                         "of this IOMMU group open"
                    : error == Errno{EACCES}
                        ? "; give the file to this user (chown), or run as root"
                        : "; is vfio-pci bound to the function (heddle bind)?");

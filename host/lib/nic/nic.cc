@@ -61,7 +61,8 @@ Result<std::unique_ptr<Nic>> Nic::Adopt(OpenedDevice opened,
 Result<uint32_t> Nic::TakeVector() noexcept {
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < vector_taken_.size(); ++i) {
-    if (!vector_taken_[i]) {
+    // The machine may have had fewer than the device has.
+    if (!vector_taken_[i] && device().interrupt_fd(i) >= 0) {
       vector_taken_[i] = true;
       return i;
     }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "driver/vfio/uapi.h"
 
@@ -43,6 +44,33 @@ void Append(std::vector<std::byte>* to, const T& value) {
   const size_t at = to->size();
   to->resize(at + sizeof(value));
   std::memcpy(to->data() + at, &value, sizeof(value));
+}
+
+// As a message of the driver has it.
+std::string NameOf(unsigned long request) {
+  static const std::map<unsigned long, const char*> names = {
+      {VFIO_GET_API_VERSION, "VFIO_GET_API_VERSION"},
+      {VFIO_SET_IOMMU, "VFIO_SET_IOMMU"},
+      {VFIO_IOMMU_GET_INFO, "VFIO_IOMMU_GET_INFO"},
+      {VFIO_IOMMU_MAP_DMA, "VFIO_IOMMU_MAP_DMA"},
+      {VFIO_IOMMU_UNMAP_DMA, "VFIO_IOMMU_UNMAP_DMA"},
+      {VFIO_GROUP_GET_STATUS, "VFIO_GROUP_GET_STATUS"},
+      {VFIO_GROUP_SET_CONTAINER, "VFIO_GROUP_SET_CONTAINER"},
+      {VFIO_GROUP_GET_DEVICE_FD, "VFIO_GROUP_GET_DEVICE_FD"},
+      {VFIO_DEVICE_GET_INFO, "VFIO_DEVICE_GET_INFO"},
+      {VFIO_DEVICE_GET_REGION_INFO, "VFIO_DEVICE_GET_REGION_INFO"},
+      {VFIO_DEVICE_GET_IRQ_INFO, "VFIO_DEVICE_GET_IRQ_INFO"},
+      {VFIO_DEVICE_SET_IRQS, "VFIO_DEVICE_SET_IRQS"},
+      {VFIO_DEVICE_RESET, "VFIO_DEVICE_RESET"},
+      {uapi::kDeviceBindIommufd, "VFIO_DEVICE_BIND_IOMMUFD"},
+      {uapi::kDeviceAttachIommufd, "VFIO_DEVICE_ATTACH_IOMMUFD_PT"},
+      {uapi::kIoasAlloc, "IOMMU_IOAS_ALLOC"},
+      {uapi::kIoasIovaRanges, "IOMMU_IOAS_IOVA_RANGES"},
+      {uapi::kIoasMap, "IOMMU_IOAS_MAP"},
+      {uapi::kIoasUnmap, "IOMMU_IOAS_UNMAP"},
+  };
+  const auto name = names.find(request);
+  return name == names.end() ? std::to_string(request) : name->second;
 }
 
 }  // namespace
@@ -144,6 +172,11 @@ void FakeKernel::Close(int fd) {
     has_iommu_ = attached_ = false;
   } else if (file->second == Kind::kGroup) {
     in_container_ = false;
+  } else if (file->second == Kind::kDevice) {
+    lines_.clear();
+    const uint16_t command = Load<uint16_t>(config_.data() + PCI_COMMAND);
+    Store(config_.data() + PCI_COMMAND,
+          static_cast<uint16_t>(command & ~PCI_COMMAND_MASTER));
   }
   files_.erase(file);
   close(fd);
@@ -159,7 +192,7 @@ Result<int> FakeKernel::CreateEvent() {
 
 Result<int> FakeKernel::Control(int fd, unsigned long request, void* argument) {
   const std::scoped_lock lock(mutex_);
-  if (const auto trouble = Trouble("ioctl " + std::to_string(request))) {
+  if (const auto trouble = Trouble(NameOf(request))) {
     return *trouble;
   }
   if (const auto failing = fail_control_.find(request);
@@ -435,6 +468,10 @@ Result<int> FakeKernel::SetInterrupts(const std::byte* argument) {
       set.start != 0 || set.count > most ||
       set.argsz != sizeof(set) + set.count * sizeof(int32_t)) {
     return Errno{EINVAL};
+  }
+  // As Linux: the machine's number of vectors, and none is on.
+  if (set.index == VFIO_PCI_MSIX_IRQ_INDEX && set.count > machine_vectors) {
+    return static_cast<int>(machine_vectors);
   }
   for (uint32_t i = 0; i < set.count; ++i) {
     lines_[{set.index, i}] =

@@ -38,7 +38,8 @@ class FakeKernel final : public Kernel {
   void FailControl(unsigned long request, Errno error);
   // Calls since the last `FailCall`.
   int calls() const { return calls_; }
-  // Name of the call that was made to fail; empty: none yet.
+  // Name of the call that was made to fail, an ioctl by its request; empty:
+  // none yet.
   const std::string& failed_call() const { return failed_call_; }
 
   // What a driver that is gone must not leave behind.
@@ -72,8 +73,9 @@ class FakeKernel final : public Kernel {
   bool iommufd = true;                        // The kernel has /dev/iommu.
   bool viable = true;
   bool keeps_command = true;
-  bool unmap_hangs_on = false;  // Unmapping fails from now on.
-  uint32_t vectors = 8;
+  bool unmap_hangs_on = false;    // Unmapping fails from now on.
+  uint32_t vectors = 8;           // Of the function.
+  uint32_t machine_vectors = 64;  // That are left for it.
   uint64_t bar2_bytes = contract::kBar2Bytes;
   std::string vf_token;  // The one that the owner of the PF has set.
 

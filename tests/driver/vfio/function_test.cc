@@ -135,7 +135,7 @@ TEST_F(FunctionTest, KernelsRefusalsNameTheCure) {
   } cases[] = {
       {0, Errno{ENOENT}, "/dev/vfio/vfio: No such file or directory; modprobe"},
       {2, Errno{EACCES}, "/dev/vfio/3: Permission denied; give the file"},
-      {2, Errno{EBUSY}, "another process uses a function of this IOMMU group"},
+      {2, Errno{EBUSY}, "another process, or this one, has a function of this"},
   };
   for (const auto& [call, error, cure] : cases) {
     kernel_.FailCall(call, error);
@@ -171,7 +171,7 @@ TEST_F(FunctionTest, RefusedMappingIsExplained) {
   const auto opened = OpenFunction(kName, access_, message_);
   ASSERT_TRUE(opened.ok()) << message_;
   const Device& device = *opened.value().device;
-  EXPECT_NE(device.Explain(Errno{ENOSPC}, 4096).find("dma_entry_limit"),
+  EXPECT_NE(device.Explain(Errno{ENOSPC}, 4096).find("0 mappings exist"),
             std::string::npos);
   EXPECT_EQ(device.Explain(Errno{EFAULT}, 4096),
             "mapping 4096 bytes for the device: Bad address");
