@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/dma/dma_buffer.h"
 
+#include <linux/mman.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -27,7 +28,8 @@ Result<DmaBuffer> DmaBuffer::Create(Device& device, size_t bytes) {
   DmaBuffer buffer;
   if (bytes >= kHugePageBytes) {
     buffer.bytes_ = RoundUp(bytes, kHugePageBytes);
-    buffer.address_ = MapPages(buffer.bytes_, MAP_HUGETLB);
+    // Of this size, whatever the system's default is.
+    buffer.address_ = MapPages(buffer.bytes_, MAP_HUGETLB | MAP_HUGE_2MB);
   }
   if (buffer.address_ == nullptr) {
     buffer.bytes_ = RoundUp(bytes, kPageBytes);

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +50,18 @@ size_t OpenDescriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(
       std::distance(begin(all), std::filesystem::directory_iterator()));
+}
+
+uint64_t FreeHugePages() {
+  std::ifstream lines("/proc/meminfo");
+  std::string name;
+  uint64_t value = 0;
+  while (lines >> name) {
+    if (name == "HugePages_Free:" && lines >> value) {
+      return value;
+    }
+  }
+  return 0;
 }
 
 class GuestTest : public testing::Test {
@@ -119,6 +135,33 @@ class GuestTest : public testing::Test {
     EXPECT_EQ(received->length, bytes);
   }
 
+  void ExpectNoRight() {
+    const auto device =
+        VfioDevice::Open(Kernel::Real(), functions_[0], {}, message_);
+    ASSERT_FALSE(device.ok());
+    EXPECT_EQ(device.error(), Errno{EACCES});
+    EXPECT_NE(message_.find("give the file to this user"), std::string::npos)
+        << message_;
+  }
+
+  void UseWithinLimit() {
+    const auto device = Open(0);
+    ASSERT_NE(device, nullptr);
+    ASSERT_TRUE(WaitReady(*device, kReadyLimit, message_).ok()) << message_;
+    constexpr size_t kMiB = 1 << 20;
+    std::vector<std::byte> memory(8 * kMiB);
+    const auto within = device->Map(memory.data(), kMiB);
+    ASSERT_TRUE(within.ok());
+    const auto beyond = device->Map(memory.data(), memory.size());
+    ASSERT_FALSE(beyond.ok());
+    EXPECT_EQ(beyond.error(), Errno{ENOMEM});
+    const std::string why = device->Explain(beyond.error(), memory.size());
+    EXPECT_NE(why.find("RLIMIT_MEMLOCK is 4194304: raise it"),
+              std::string::npos)
+        << why;
+    device->Unmap(within.value(), kMiB);
+  }
+
   Sysfs sysfs_;
   std::vector<PciFunction> functions_;
   std::string message_;
@@ -147,6 +190,58 @@ TEST_F(GuestTest, FunctionHasOneOwner) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error(), Errno{EBUSY});
   EXPECT_NE(message_.find("another process"), std::string::npos) << message_;
+}
+
+TEST_F(GuestTest, LargeBuffersLieInHugePages) {
+  const auto device = Open(0);
+  ASSERT_NE(device, nullptr);
+  const uint64_t before = FreeHugePages();
+  ASSERT_GE(before, 2u) << "the guest has none";
+  {
+    const auto buffer = DmaBuffer::Create(*device, (3 << 20) + 1);
+    ASSERT_TRUE(buffer.ok());
+    EXPECT_EQ(buffer.value().bytes(), 2 * DmaBuffer::kHugePageBytes);
+    EXPECT_EQ(FreeHugePages(), before - 2);
+    EXPECT_EQ(ToInteger(buffer.value().iova()) % DmaBuffer::kHugePageBytes, 0u);
+    EXPECT_EQ(device->address_space().mappings(), 1u);
+  }
+  EXPECT_EQ(FreeHugePages(), before);
+}
+
+// A user without privileges, whose limit of locked memory holds.
+TEST_F(GuestTest, UserWhoseFilesTheyAreNeedsNoPrivilege) {
+  constexpr uid_t kUser = 1000;
+  constexpr rlim_t kLocked = 4 << 20;
+  const PciFunction& function = functions_[0];
+  std::vector<std::string> files = {"/dev/vfio/" +
+                                    std::to_string(*function.iommu_group)};
+  // Kernels without iommufd name the device file, too.
+  const std::string device_file = "/dev/vfio/devices/" + function.vfio_device;
+  if (std::filesystem::exists(device_file)) {
+    files.push_back(device_file);
+    files.push_back("/dev/iommu");
+  }
+  for (const bool given : {false, true}) {
+    for (const std::string& file : files) {
+      const uid_t owner = given ? kUser : 0;
+      ASSERT_EQ(chown(file.c_str(), owner, owner), 0) << file;
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit limit = {.rlim_cur = kLocked, .rlim_max = kLocked};
+      EXPECT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+      EXPECT_EQ(setgid(kUser) + setuid(kUser), 0);
+      given ? UseWithinLimit() : ExpectNoRight();
+      std::fflush(stdout);
+      _exit(HasFailure() ? 1 : 0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  for (const std::string& file : files) {
+    ASSERT_EQ(chown(file.c_str(), 0, 0), 0);
+  }
 }
 
 TEST_F(GuestTest, MessagesPassBetweenFunctionsThroughTheIommu) {
