@@ -2,8 +2,10 @@
 #include "hw/sim/vfio_user/guest_memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +16,8 @@ namespace heddle::sim::vfio_user {
 
 GuestMemory::View::~View() {
   munmap(address_, bytes_);
-  *total_ -= bytes_;
+  taken_->bytes -= bytes_;
+  --taken_->views;
 }
 
 Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
@@ -24,7 +27,9 @@ Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
     return Errno{errno};
   }
   const int seals = fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+  struct statfs system {};
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
+      fstatfs(file.get(), &system) != 0 || system.f_type == HUGETLBFS_MAGIC) {
     return Errno{EPERM};
   }
   const auto bytes = static_cast<uint64_t>(status.st_size);
@@ -35,10 +40,8 @@ Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
         view != nullptr && view->bytes() >= bytes) {
       return view;
     }
-  } else if (files_.size() >= kMostFiles) {
-    return Errno{ENOSPC};
   }
-  if (bytes > kMostFileBytes - file_bytes_) {
+  if (taken_.views >= kMostFiles || bytes > kMostFileBytes - taken_.bytes) {
     return Errno{ENOSPC};
   }
   void* address =
@@ -46,8 +49,8 @@ Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
   if (address == MAP_FAILED) {
     return Errno{errno};
   }
-  auto view = std::make_shared<View>(static_cast<uint8_t*>(address), bytes,
-                                     &file_bytes_);
+  auto view =
+      std::make_shared<View>(static_cast<uint8_t*>(address), bytes, &taken_);
   files_[*id] = view;
   return view;
 }

@@ -16,8 +16,9 @@ namespace heddle::sim::vfio_user {
 // A client behind an IOMMU maps page by page, all of the same few files: each
 // file is mapped once, whole, while anything of it is.
 //
-// Trust: the client is not trusted. A file that could be made shorter while we
-// access it is refused; so is a range beyond its end.
+// Trust: the client is not trusted. A file of which an access could fail is
+// refused: one that may be made shorter, one of huge pages, which its owner may
+// punch out when the system has no more; so is a range beyond its end.
 //
 // Thread safety: none; who accesses memory and who unmaps it share a lock, so
 // that `Unmap` returns when no access is under way.
@@ -30,14 +31,14 @@ class GuestMemory {
   // [iova, iova + bytes) is `file` from `offset` on. Without a file the range
   // is known, but nothing in it is reached. Errors: EINVAL for an empty or
   // wrapping range or one beyond the file's end, EEXIST when it overlaps
-  // another, EPERM when the file is not sealed against shrinking, ENOSPC for
-  // more than the limits below, ENOMEM.
+  // another, EPERM when the file is not sealed against shrinking or of huge
+  // pages, ENOSPC for more than the limits below, ENOMEM.
   Result<bool> Map(uint64_t iova, uint64_t bytes, OwnedFd file, uint64_t offset,
                    bool writable);
 
   // What one client may take of this process, which serves others, too.
   static constexpr size_t kMostMappings = size_t{1} << 20;
-  static constexpr size_t kMostFiles = 64;
+  static constexpr size_t kMostFiles = 64;  // A file that grew counts again.
   static constexpr uint64_t kMostFileBytes = uint64_t{1} << 40;
 
   // Ends every mapping inside [first, last]; so many. EINVAL, and all stay,
@@ -57,12 +58,18 @@ class GuestMemory {
   size_t files() const { return files_.size(); }
 
  private:
+  // Of all views.
+  struct Taken {
+    uint64_t bytes = 0;
+    size_t views = 0;
+  };
   // A file's mapping in this process.
   class View {
    public:
-    View(uint8_t* address, uint64_t bytes, uint64_t* total)
-        : address_(address), bytes_(bytes), total_(total) {
-      *total_ += bytes_;
+    View(uint8_t* address, uint64_t bytes, Taken* taken)
+        : address_(address), bytes_(bytes), taken_(taken) {
+      taken_->bytes += bytes_;
+      ++taken_->views;
     }
     View(const View&) = delete;
     View& operator=(const View&) = delete;
@@ -73,7 +80,7 @@ class GuestMemory {
    private:
     uint8_t* address_;
     uint64_t bytes_;
-    uint64_t* total_;
+    Taken* taken_;
   };
   using FileId = std::pair<uint64_t, uint64_t>;  // Device, inode.
 
@@ -92,7 +99,7 @@ class GuestMemory {
   template <typename Visit>
   bool ForEach(uint64_t iova, uint64_t bytes, bool write, Visit visit);
 
-  uint64_t file_bytes_ = 0;             // Of all views.
+  Taken taken_;
   std::map<uint64_t, Mapping> mapped_;  // By first IOVA, disjoint.
   std::map<FileId, std::weak_ptr<View>> files_;
 };

@@ -135,6 +135,37 @@ TEST_F(GuestMemoryTest, ClientTakesNoMoreFilesThanItsShare) {
   EXPECT_TRUE(Map(0x10000, kPage, 0).ok());
 }
 
+// Each growth makes a mapping of the whole file in this process.
+TEST_F(GuestMemoryTest, FileThatGrowsTakesNoMoreThanItsShare) {
+  const OwnedFd file(memfd_create("growing", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const auto grow_and_map = [&](uint64_t i) {
+    EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>((i + 1) * kPage)), 0);
+    return memory_.Map(i * kPage, kPage, OwnedFd(dup(file.get())), 0, true);
+  };
+  for (uint64_t i = 0; i < GuestMemory::kMostFiles; ++i) {
+    ASSERT_TRUE(grow_and_map(i).ok()) << i;
+  }
+  EXPECT_EQ(grow_and_map(GuestMemory::kMostFiles).error(), Errno{ENOSPC});
+  ASSERT_TRUE(memory_.Unmap(0, kPage - 1).ok());
+  EXPECT_TRUE(grow_and_map(GuestMemory::kMostFiles).ok());
+}
+
+// Its owner could take a page back; ours would be a SIGBUS.
+TEST_F(GuestMemoryTest, FileOfHugePagesIsRefused) {
+  constexpr uint64_t kHuge = uint64_t{2} << 20;
+  const OwnedFd file(
+      memfd_create("huge", MFD_ALLOW_SEALING | MFD_CLOEXEC | MFD_HUGETLB));
+  if (!file.valid()) {
+    GTEST_SKIP() << "this kernel has no files of huge pages";
+  }
+  ASSERT_EQ(ftruncate(file.get(), kHuge), 0);
+  ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_EQ(
+      memory_.Map(0x10000, kPage, OwnedFd(dup(file.get())), 0, true).error(),
+      Errno{EPERM});
+}
+
 TEST_F(GuestMemoryTest, UnmappingEndsWhatLiesInside) {
   for (uint64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(Map(0x10000 + i * 2 * kPage, kPage, i * kPage).ok());
