@@ -191,6 +191,25 @@ TEST_P(ServedFunctions, MessagesGoBetweenTwoClients) {
   }
 }
 
+// Each with contexts, memory and keys of its own: the numbers are the same in
+// all, the data are not.
+TEST_P(ServedFunctions, PhysicalAndFourVirtualFunctionsServeAtOnce) {
+  constexpr uint32_t kFunctions = 5;
+  Start(kFunctions, {"--all-on"});
+  std::vector<std::unique_ptr<Host>> hosts;
+  for (uint32_t i = 0; i < kFunctions; ++i) {
+    hosts.push_back(std::make_unique<Host>(sockets_[i], 5000 + i));
+  }
+  const uint64_t iova = ToInteger(hosts[0]->buffer.iova());
+  for (uint32_t i = 0; i < kFunctions; ++i) {
+    EXPECT_EQ(ToInteger(hosts[i]->buffer.iova()), iova) << i;
+    Host& next = *hosts[(i + 1) % kFunctions];
+    Exchange(*hosts[i], next,
+             hosts[i]->endpoint->AddPeer(kIp, next.endpoint->grant()),
+             1000 + i);
+  }
+}
+
 TEST_P(ServedFunctions, InterruptArrivesAtTheClient) {
   Start(2, {"--all-on"});
   Host a(sockets_[0], 5000);
