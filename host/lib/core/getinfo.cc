@@ -3,6 +3,7 @@
 
 #include <strings.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -139,29 +140,25 @@ DeviceOffer MakeOffer(const Candidate& candidate) {
 constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
 
 // Functions in PCI. What rules one out is for the user to mend only where such
-// a device is named.
+// a device is named and there is no other.
 void AddFunctions(const Settings& settings,
                   std::vector<Candidate>* candidates) {
   const bool named = settings.device == kVfioKind;
-  const auto level = named ? LogLevel::kWarn : LogLevel::kInfo;
   nic::FoundFunctions found =
       nic::FindFunctions(settings.function, settings.vf_token);
-  if (found.offers.empty() && found.refusals.empty() && named) {
-    Log(level, LogSubsystem::kCore,
-        "device vfio ruled out: this machine shows no PCI function of ours "
-        "(lspci -d %04x:)",
-        contract::kPciVendor);
+  std::vector<std::string> refusals = std::move(found.refusals);
+  if (found.offers.empty() && refusals.empty() && named) {
+    std::array<char, 8> vendor{};
+    std::snprintf(vendor.data(), vendor.size(), "%04x", contract::kPciVendor);
+    refusals.push_back("this machine shows no PCI function of ours (lspci -d " +
+                       std::string(vendor.data()) + ":)");
   }
-  for (const std::string& refusal : found.refusals) {
-    Log(level, LogSubsystem::kCore, "device vfio ruled out: %s",
-        refusal.c_str());
-  }
-  candidates->reserve(candidates->size() + found.offers.size());
+  const size_t before = candidates->size();
+  candidates->reserve(before + found.offers.size());
   for (nic::FunctionOffer& offer : found.offers) {
     if (!settings.ip.empty() && !offer.ip.empty() && settings.ip != offer.ip) {
-      Log(level, LogSubsystem::kCore,
-          "device %s ruled out: its address is %s, FI_HEDDLE_IP names %s",
-          offer.name.c_str(), offer.ip.c_str(), settings.ip.c_str());
+      refusals.push_back(offer.name + ": its address is " + offer.ip +
+                         ", FI_HEDDLE_IP names " + settings.ip);
       continue;
     }
     Candidate candidate{.domain_name = std::move(offer.name),
@@ -173,6 +170,11 @@ void AddFunctions(const Settings& settings,
       candidate.settings.payload_mtu = offer.payload_mtu_bytes;
     }
     candidates->push_back(std::move(candidate));
+  }
+  const bool none = candidates->size() == before;
+  for (const std::string& refusal : refusals) {
+    Log(named && none ? LogLevel::kWarn : LogLevel::kInfo, LogSubsystem::kCore,
+        "device vfio ruled out: %s", refusal.c_str());
   }
 }
 

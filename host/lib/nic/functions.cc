@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/nic/functions.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "driver/device/function.h"
 #include "driver/vfio/pci_function.h"
@@ -59,6 +61,14 @@ FoundFunctions FindFunctions(const std::string& only,
     look(function.address.ToString());
   }
   return found;
+}
+
+bool HasAnotherFunction(const std::string& name) {
+  const std::vector<vfio::PciFunction> all =
+      heddle::FindFunctions(vfio::Sysfs());
+  return std::any_of(all.begin(), all.end(), [&](const auto& function) {
+    return function.bound() && function.address.ToString() != name;
+  });
 }
 
 }  // namespace heddle::nic

@@ -33,4 +33,7 @@ struct FoundFunctions {
 FoundFunctions FindFunctions(const std::string& only,
                              const std::string& vf_token);
 
+// Whether vfio-pci drives another function than `name`.
+bool HasAnotherFunction(const std::string& name);
+
 }  // namespace heddle::nic

@@ -309,14 +309,19 @@ int Domain::OpenSimulated(const char* name) {
   std::string message;
   return Take(nic::Nic::Open(DeviceKind(name), MakeOptions(settings_, address_),
                              message),
-              name, message);
+              name, message, LogLevel::kWarn);
 }
 
 int Domain::OpenFunction(const std::string& name) {
   std::string message;
+  auto opened = nic::Nic::OpenFunction(name, settings_.vf_token, message);
+  // The application goes on to the next of those that it was offered.
+  const bool others = !opened.ok() && opened.error() == Errno{EBUSY} &&
+                      settings_.function.empty() &&
+                      nic::HasAnotherFunction(name);
   const int result =
-      Take(nic::Nic::OpenFunction(name, settings_.vf_token, message),
-           name.c_str(), message);
+      Take(std::move(opened), name.c_str(), message,
+           others ? core::LogLevel::kInfo : core::LogLevel::kWarn);
   const core::Settings defaults;
   if (result != 0 || (settings_.rto_ns == defaults.rto_ns &&
                       settings_.dead_ns == defaults.dead_ns)) {
@@ -329,9 +334,9 @@ int Domain::OpenFunction(const std::string& name) {
 }
 
 int Domain::Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
-                 const std::string& message) {
+                 const std::string& message, LogLevel level) {
   if (!opened.ok()) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kDomain, "domain %s: %s", name,
+    core::Log(level, LogSubsystem::kDomain, "domain %s: %s", name,
               message.c_str());
     return boundary::ToReturnCode(opened.error());
   }

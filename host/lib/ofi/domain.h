@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/lib/core/address.h"
+#include "host/lib/core/log.h"
 #include "host/lib/core/open_objects.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/fabric/event_queue.h"
@@ -114,7 +115,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   int OpenSimulated(const char* name);
   int OpenFunction(const std::string& name);
   int Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
-           const std::string& message);
+           const std::string& message, core::LogLevel level);
   int ChooseAddress(const std::optional<core::SocketAddress>& source);
   int ReadService(const fi_domain_attr& attr) noexcept;
 
