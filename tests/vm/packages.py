@@ -22,6 +22,7 @@ Dir::Cache "{root}";
 Dir::Cache::archives "{root}/archives";
 APT::Sandbox::User "";
 APT::Install-Recommends "false";
+APT::Update::Error-Mode "any";
 Acquire::Languages "none";
 Debug::NoLocking "true";
 """
@@ -48,6 +49,7 @@ class AptRoot:
     def __init__(self, directory, suite):
         self._root = pathlib.Path(directory) / f"apt-{suite}"
         self._suite = suite
+        self._is_ready = False
         self.downloaded_bytes = 0
 
     def _apt(self, program, *arguments):
@@ -62,7 +64,9 @@ class AptRoot:
         return done.stdout
 
     def _prepare(self):
-        if (self._root / "ready").exists():
+        """Once in a process: lists of an earlier run name packages that the
+        mirror may have replaced since."""
+        if self._is_ready:
             return
         for name in ["lists/partial", "archives/partial"]:
             (self._root / name).mkdir(parents=True, exist_ok=True)
@@ -72,10 +76,19 @@ class AptRoot:
         (self._root / "apt.conf").write_text(
             _APT_CONFIG.format(root=self._root.resolve()))
         self._apt("apt-get", "-qq", "update")
-        (self._root / "ready").touch()
+        self._is_ready = True
+
+    def _fetch(self, *arguments):
+        """The packages that apt-get downloads with these arguments."""
+        for archive in self._archives():  # Of a run that was ended.
+            archive.unlink()
+        self._apt("apt-get", "-qq", *arguments)
+        archives = self._archives()
+        self.downloaded_bytes += sum(a.stat().st_size for a in archives)
+        return archives
 
     def _archives(self):
-        return set((self._root / "archives").glob("*.deb"))
+        return list((self._root / "archives").glob("*.deb"))
 
     def _unpack(self, archives, directory):
         """All or nothing: a half-unpacked tree is never seen."""
@@ -93,10 +106,7 @@ class AptRoot:
         if pathlib.Path(directory).exists():
             return
         self._prepare()
-        before = self._archives()
-        self._apt("apt-get", "-qq", "-y", "--download-only", "install", package)
-        archives = self._archives() - before
-        self.downloaded_bytes += sum(a.stat().st_size for a in archives)
+        archives = self._fetch("-y", "--download-only", "install", package)
         self._unpack(archives, directory)
         self._forget(archives)
 
@@ -112,10 +122,7 @@ class AptRoot:
         known = self._apt("apt-cache", "pkgnames", f"linux-modules-{version}")
         names = ([f"linux-binary-{version}", f"linux-modules-{version}"]
                  if f"linux-modules-{version}" in known.split() else [image])
-        before = self._archives()
-        self._apt("apt-get", "-qq", "download", *names)
-        archives = self._archives() - before
-        self.downloaded_bytes += sum(a.stat().st_size for a in archives)
+        archives = self._fetch("download", *names)
         self._unpack(archives, directory)
         self._forget(archives)
 
@@ -127,10 +134,7 @@ class AptRoot:
         self._prepare()
         depends = self._apt("apt-cache", "depends", "linux-source")
         name = re.search(r"Depends: (linux-source-[0-9]\S*)", depends).group(1)
-        before = self._archives()
-        self._apt("apt-get", "-qq", "download", name)
-        archives = self._archives() - before
-        self.downloaded_bytes += sum(a.stat().st_size for a in archives)
+        archives = self._fetch("download", name)
         package = directory.with_name(directory.name + ".package")
         self._unpack(archives, package)
         tree = directory.with_name(directory.name + ".partial")
