@@ -39,9 +39,7 @@ class CompletionQueue {
     if (next == nullptr) {
       __builtin_unreachable();  // `Create` saw to it.
     }
-    const uint64_t last =
-        LoadShared(reinterpret_cast<const uint64_t*>(next) + kLastWord);
-    if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
+    if (LoadShared(&next->phase) != phase_) {
       return nullptr;
     }
     DmaReadBarrier();
@@ -49,7 +47,7 @@ class CompletionQueue {
   }
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.
-  void Pop() noexcept {
+  [[gnu::always_inline]] void Pop() noexcept {
     ++next_;
     if (next_ == batch_end_) [[unlikely]] {
       EndBatch();
@@ -77,12 +75,6 @@ class CompletionQueue {
   uint32_t credits_returned() const noexcept { return returned_; }
 
  private:
-  // The phase is the most significant byte of the last eight.
-  static constexpr size_t kLastWord = sizeof(contract::Completion) / 8 - 1;
-  static constexpr uint32_t kPhaseLsb = 56;
-  static_assert(offsetof(contract::Completion, phase) ==
-                sizeof(contract::Completion) - 1);
-
   CompletionQueue(std::span<const contract::Completion> entries,
                   Doorbell consumer)
       : next_(entries.data()),

@@ -18,43 +18,41 @@ uint8_t SizeLog2(size_t entries) {
 
 }  // namespace
 
-Result<std::unique_ptr<Cq>> Cq::Create(Nic& nic, size_t entries,
-                                       bool interrupt) {
-  std::unique_ptr<Cq> cq(new Cq(nic));
+Result<bool> Cq::Open(size_t entries, bool interrupt) {
   const uint8_t log2 = SizeLog2(entries);
   const size_t size = size_t{1} << log2;
   auto memory =
-      DmaBuffer::Create(nic.device(), size * sizeof(contract::Completion));
+      DmaBuffer::Create(nic_.device(), size * sizeof(contract::Completion));
   if (!memory.ok()) {
     return memory.error();
   }
-  cq->memory_ = std::move(memory.value());
+  memory_ = std::move(memory.value());
   if (interrupt) {
-    auto vector = nic.TakeVector();
+    auto vector = nic_.TakeVector();
     if (!vector.ok()) {
       return vector.error();
     }
-    cq->vector_ = vector.value();
-    cq->interrupt_fd_ = nic.device().interrupt_fd(vector.value());
+    vector_ = vector.value();
+    interrupt_fd_ = nic_.device().interrupt_fd(vector.value());
   }
-  auto number = nic.admin().CreateCq(
-      {.base = ToInteger(cq->memory_.iova()),
+  auto number = nic_.admin().CreateCq(
+      {.base = ToInteger(memory_.iova()),
        .log2 = log2,
-       .vector = static_cast<uint8_t>(cq->vector_.value_or(0))});
+       .vector = static_cast<uint8_t>(vector_.value_or(0))});
   if (!number.ok()) {
     return number.error();
   }
-  cq->number_ = number.value();
-  cq->created_ = true;
-  auto queue = CompletionQueue::Create(
-      cq->memory_.entries<const contract::Completion>(size),
-      CqConsumerDoorbell(nic.device(), cq->number_));
+  number_ = number.value();
+  created_ = true;
+  auto queue =
+      CompletionQueue::Create(memory_.entries<const contract::Completion>(size),
+                              CqConsumerDoorbell(nic_.device(), number_));
   if (!queue.ok()) {
     return queue.error();
   }
-  cq->queue_.emplace(queue.value());
-  cq->credit_.emplace(static_cast<uint32_t>(size));
-  return cq;
+  queue_.emplace(queue.value());
+  credit_.emplace(static_cast<uint32_t>(size));
+  return true;
 }
 
 Cq::~Cq() {

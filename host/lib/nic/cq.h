@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "driver/dma/dma_buffer.h"
@@ -41,10 +40,12 @@ inline FabricAddress SenderOf(const contract::Completion& entry) noexcept {
 // Ownership: owns the queue's memory; borrows the NIC and attached queues.
 class Cq {
  public:
-  // A queue of at least `entries`, or as many as the device can have.
-  // `interrupt`: it can be armed. Errors: ENOSPC, ENOMEM, EIO.
-  static Result<std::unique_ptr<Cq>> Create(Nic& nic, size_t entries,
-                                            bool interrupt);
+  // `Open` makes it usable.
+  explicit Cq(Nic& nic) : needs_step_(nic.needs_step()), nic_(nic) {}
+  // Makes room for at least `entries`, or as many as the device can have.
+  // `interrupt`: it can be armed. Errors, after which there is nothing left
+  // but to destroy it: ENOSPC, ENOMEM, EIO.
+  Result<bool> Open(size_t entries, bool interrupt);
   Cq(const Cq&) = delete;
   Cq& operator=(const Cq&) = delete;
   // Precondition: nothing is attached.
@@ -53,7 +54,7 @@ class Cq {
   // Data path. `Peek` and `Pop` as `CompletionQueue`; between them `Retire`,
   // once, frees what the operation held.
   const contract::Completion* Peek() const noexcept { return queue_->Peek(); }
-  void Pop() noexcept { queue_->Pop(); }
+  [[gnu::always_inline]] void Pop() noexcept { queue_->Pop(); }
   template <typename Locking>
   Finished Retire(const contract::Completion& entry) noexcept;
   // As `Retire`, with the answer given to `sink(kind, finished)`, once at most
@@ -123,7 +124,6 @@ class Cq {
   // Contexts are eight bits in a completion.
   static constexpr size_t kContexts = 256;
 
-  explicit Cq(Nic& nic) : needs_step_(nic.needs_step()), nic_(nic) {}
   static bool IsOfReceiver(contract::CompletionKind kind) noexcept {
     return kind == contract::CompletionKind::kRx ||
            kind == contract::CompletionKind::kTarget;

@@ -203,21 +203,20 @@ int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
   static_assert(core::kMaxCqSize == size_t{1} << contract::kCqLog2Max);
   const size_t size = attr.size == 0 ? core::kDefaultCqSize
                                      : std::min(attr.size, core::kMaxCqSize);
-  auto backend =
-      nic::Cq::Create(domain_->nic(), size, HasDescriptor(wait_object_));
-  if (!backend.ok() && attr.wait_obj == FI_WAIT_UNSPEC) {
+  auto opened =
+      backend_.emplace(domain_->nic()).Open(size, HasDescriptor(wait_object_));
+  if (!opened.ok() && attr.wait_obj == FI_WAIT_UNSPEC) {
     // No interrupt is left: waiting still works, by polling.
     wait_object_ = FI_WAIT_YIELD;
-    backend = nic::Cq::Create(domain_->nic(), size, false);
+    opened = backend_.emplace(domain_->nic()).Open(size, false);
   }
-  if (!backend.ok()) {
+  if (!opened.ok()) {
     core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCq,
               "completion queue of %zu entries: %s; the device has %u", size,
-              domain_->Explain(backend.error()).c_str(),
+              domain_->Explain(opened.error()).c_str(),
               domain_->nic().info().completion_queues);
-    return boundary::ToReturnCode(backend.error());
+    return boundary::ToReturnCode(opened.error());
   }
-  backend_ = std::move(backend.value());
   return OpenWait(attr.wait_set);
 }
 
@@ -239,7 +238,8 @@ int CompletionQueue::OpenWait(fid_wait* set) {
 }
 
 ssize_t CompletionQueue::AnswerIdle() noexcept {
-  idle_polls_.store(kPollsPerCheck, std::memory_order_relaxed);
+  // After a failure the next poll looks again.
+  idle_polls_ = domain_->nic().device().failed() ? 1 : kPollsPerCheck;
   return CheckDevice();
 }
 
@@ -249,7 +249,6 @@ ssize_t CompletionQueue::CheckDevice() noexcept {
   }
   // The next poll looks again.
   empty_polls_.store(0, std::memory_order_relaxed);
-  EndIdlePolls();
   domain_->ReportFailure();
   const nic::Locked::Guard guard(backend_->lock());
   if (backend_->Peek() != nullptr) {

@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <optional>
 
 #include "host/lib/core/address.h"
 #include "host/lib/fabric/wait_set.h"
@@ -57,17 +57,11 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   // Data path, for pollers that the application serializes and a device that
   // needs no step: an empty poll that answers -FI_EAGAIN. False once in a
   // while, and at every poll of other devices; then `AnswerIdle` knows.
-  bool IsIdlePoll() noexcept {
-    const uint32_t left = idle_polls_.load(std::memory_order_relaxed) - 1;
-    idle_polls_.store(left, std::memory_order_relaxed);
-    return left != 0;
-  }
+  bool IsIdlePoll() noexcept { return --idle_polls_ != 0; }
   // As `AnswerEmpty`, after `IsIdlePoll` denied. Precondition: no step needed.
   ssize_t AnswerIdle() noexcept;
-  // The next poll is none that `IsIdlePoll` affirms.
-  void EndIdlePolls() noexcept {
-    idle_polls_.store(1, std::memory_order_relaxed);
-  }
+  // `IsIdlePoll` denies the next poll.
+  void EndIdlePolls() noexcept { idle_polls_ = 1; }
 
  private:
   void Disinherit() noexcept override;
@@ -101,9 +95,9 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
                  fi_cq_err_entry* error) noexcept;
   void FillErrorData(fi_cq_err_entry* error) noexcept;
 
-  std::unique_ptr<nic::Cq> backend_;
-  std::atomic<uint32_t> idle_polls_{1};  // Until `IsIdlePoll` denies.
+  uint32_t idle_polls_ = 1;  // Until `IsIdlePoll` denies.
   std::atomic<uint32_t> empty_polls_{0};
+  std::optional<nic::Cq> backend_;  // While open; here, a pointer less away.
   Domain* domain_;
   fabric::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;

@@ -35,10 +35,9 @@ inline uint64_t CompletionFlags(contract::CompletionKind kind,
     flags = kOperationFlags[static_cast<size_t>(kind) % 4]
                            [static_cast<size_t>(entry.opcode) % 16];
   }
-  if ((entry.flags & contract::kCompletionFlagHeaderData) != 0) {
-    flags |= FI_REMOTE_CQ_DATA;
-  }
-  return flags;
+  static_assert(contract::kCompletionFlagHeaderData == 1);
+  const uint64_t has_data = entry.flags & contract::kCompletionFlagHeaderData;
+  return flags | has_data * FI_REMOTE_CQ_DATA;
 }
 
 inline void* ToContext(uint64_t context) noexcept {
@@ -89,8 +88,11 @@ struct TaggedFormat {
     out.flags = CompletionFlags(kind, entry);
     out.len = entry.length;
     out.buf = finished.buffer;
-    out.data = entry.header_data;
-    out.tag = entry.match_bits;
+    // Both are read before either is written: one copy of 16 bytes.
+    const uint64_t data = entry.header_data;
+    const uint64_t tag = entry.match_bits;
+    out.data = data;
+    out.tag = tag;
   }
 };
 
@@ -123,35 +125,36 @@ struct CqReader {
   template <bool kSources>
   [[gnu::always_inline]] static inline ssize_t Take(
       fid_cq* handle, void* buffer, size_t count, fi_addr_t* sources) noexcept {
-    CompletionQueue* queue = CompletionQueue::From(handle);
     auto* entries = static_cast<typename Format::Entry*>(buffer);
     if constexpr (!Locking::kLocks) {
       // The most frequent polls of all save no register.
+      CompletionQueue* queue = CompletionQueue::From(handle);
       const contract::Completion* entry = queue->backend().Peek();
       if (entry == nullptr) {
         return queue->IsIdlePoll()
                    ? -FI_EAGAIN
-                   : TakeIdle<kSources>(queue, entries, count, sources);
+                   : TakeIdle<kSources>(handle, entries, count, sources);
       }
       if (!kSources && count == 1 && entry->status == contract::Status::kOk) {
         return TryTakeOne(queue->backend(), entries, *entry)
                    ? 1
-                   : TakeOne(queue, entries, *entry);
+                   : TakeOne(handle, entries, *entry);
       }
     }
-    return TakeSome<kSources>(queue, entries, count, sources);
+    return TakeSome<kSources>(handle, entries, count, sources);
   }
 
   template <bool kSources>
-  [[gnu::noinline]] static ssize_t TakeIdle(CompletionQueue* queue,
+  [[gnu::noinline]] static ssize_t TakeIdle(fid_cq* handle,
                                             typename Format::Entry* entries,
                                             size_t count,
                                             fi_addr_t* sources) noexcept {
+    CompletionQueue* queue = CompletionQueue::From(handle);
     if (!queue->backend().needs_step()) {
       return queue->AnswerIdle();
     }
     queue->EndIdlePolls();
-    return TakeSome<kSources>(queue, entries, count, sources);
+    return TakeSome<kSources>(handle, entries, count, sources);
   }
 
   // The oldest entry, of success, where nothing is to be done but to report
@@ -184,9 +187,9 @@ struct CqReader {
   // The oldest entry, of success, or what comes behind it where nobody is to
   // hear of it. The application serializes.
   [[gnu::noinline]] static ssize_t TakeOne(
-      CompletionQueue* queue, typename Format::Entry* out,
+      fid_cq* handle, typename Format::Entry* out,
       const contract::Completion& entry) noexcept {
-    nic::Cq& cq = queue->backend();
+    nic::Cq& cq = CompletionQueue::From(handle)->backend();
     bool taken = false;
     cq.RetireInto<Locking>(
         entry, [&](contract::CompletionKind kind, const nic::Finished& finished)
@@ -197,14 +200,15 @@ struct CqReader {
                      }
                    });
     cq.Pop();
-    return taken ? 1 : TakeSome<false>(queue, out, 1, nullptr);
+    return taken ? 1 : TakeSome<false>(handle, out, 1, nullptr);
   }
 
   template <bool kSources>
-  [[gnu::noinline]] static ssize_t TakeSome(CompletionQueue* queue,
+  [[gnu::noinline]] static ssize_t TakeSome(fid_cq* handle,
                                             typename Format::Entry* entries,
                                             size_t count,
                                             fi_addr_t* sources) noexcept {
+    CompletionQueue* queue = CompletionQueue::From(handle);
     nic::Cq& cq = queue->backend();
     const ssize_t result = Drain<kSources>(cq, entries, count, sources);
     if (result != -FI_EAGAIN) {

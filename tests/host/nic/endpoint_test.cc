@@ -31,7 +31,8 @@ struct Node {
     auto adopted =
         Nic::Adopt({.device = std::move(made), .info = info.value()}, message);
     nic = std::move(adopted.value());
-    cq = std::move(Cq::Create(*nic, cq_entries, false).value());
+    cq = std::make_unique<Cq>(*nic);
+    EXPECT_TRUE(cq->Open(cq_entries, false).ok());
     peers = std::move(AddressTable::Create(nic->device(), 0).value());
   }
 
