@@ -106,22 +106,22 @@ class TxQueue {
                             std::span<const Segment> local,
                             std::span<const RemoteSegment> remote) noexcept;
 
-  // The paths of calls without flags where the application serializes: false,
-  // changing nothing, where only the members below find out what to do.
-  // `TrySendInline`: one piece for which `IsShort` holds.
-  // `TrySendRegistered`: one piece of `region`, of 1 to
+  // The paths of calls without flags where the application serializes, while
+  // `CanSend`; else only the members below find out what to do.
+  // `SendInline`: one piece for which `IsShort` holds.
+  // `SendRegistered`: one piece that `region` covers, of 1 to
   // `contract::kMaxMessageBytes`, that need not be copied at once.
   static bool IsShort(size_t bytes) noexcept {
     return bytes - SendRing::kSendInlineMin <=
            contract::kInlineBytes - SendRing::kSendInlineMin;
   }
+  bool CanSend() const noexcept { return direct_ && !ring_->full(); }
   template <typename Operation>
-  [[nodiscard]] bool TrySendInline(const Operation& operation, const void* data,
-                                   size_t bytes) noexcept;
+  void SendInline(const Operation& operation, const void* data,
+                  size_t bytes) noexcept;
   template <typename Operation>
-  [[nodiscard]] bool TrySendRegistered(const Operation& operation,
-                                       const void* data, size_t bytes,
-                                       const Region& region) noexcept;
+  void SendRegistered(const Operation& operation, const void* data,
+                      size_t bytes, const Region& region) noexcept;
 
   // As `Post` or, for an RmaOperation, `PostRma`, for one piece of at most
   // `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
@@ -486,27 +486,19 @@ int TxQueue::PostRma(const RmaOperation& operation,
 }
 
 template <typename Operation>
-[[gnu::always_inline]] inline bool TxQueue::TrySendInline(
+[[gnu::always_inline]] inline void TxQueue::SendInline(
     const Operation& operation, const void* data, size_t bytes) noexcept {
-  if (!direct_ || ring_->full()) [[unlikely]] {
-    return false;
-  }
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   ring_->SendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
-  return true;
 }
 
 template <typename Operation>
-[[gnu::always_inline]] inline bool TxQueue::TrySendRegistered(
+[[gnu::always_inline]] inline void TxQueue::SendRegistered(
     const Operation& operation, const void* data, size_t bytes,
     const Region& region) noexcept {
-  if (!direct_ || ring_->full() || !region.Covers(data, bytes)) [[unlikely]] {
-    return false;
-  }
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   ring_->SendBuffer(Fields(operation), region.iova_of(data),
                     static_cast<uint32_t>(bytes));
-  return true;
 }
 
 template <typename Locking, typename Operation>

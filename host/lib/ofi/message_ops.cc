@@ -73,12 +73,13 @@ struct SendOps {
       if (!nic::TxQueue::IsShort(bytes)) {
         return SendLong(handle, buffer, bytes, descriptor, peer, context);
       }
-      if (transmit.peers->Contains(peer) &&
-          transmit.queue->TrySendInline(
-              nic::SendOperation{.context = FromContext(context),
-                                 .peer = static_cast<uint32_t>(peer),
-                                 .flags = transmit.flags},
-              buffer, bytes)) [[likely]] {
+      if (transmit.peers->Contains(peer) && transmit.queue->CanSend())
+          [[likely]] {
+        transmit.queue->SendInline(
+            nic::SendOperation{.context = FromContext(context),
+                               .peer = static_cast<uint32_t>(peer),
+                               .flags = transmit.flags},
+            buffer, bytes);
         return 0;
       }
     }
@@ -93,12 +94,14 @@ struct SendOps {
         TransferHandle::From(handle)->transmit();
     const nic::Region* region = MemoryRegion::Only(descriptor);
     if (bytes > contract::kInjectBytes && bytes <= transmit.most_in_place &&
-        region != nullptr && transmit.peers->Contains(peer) &&
-        transmit.queue->TrySendRegistered(
-            nic::SendOperation{.context = FromContext(context),
-                               .peer = static_cast<uint32_t>(peer),
-                               .flags = transmit.flags},
-            buffer, bytes, *region)) [[likely]] {
+        region != nullptr && region->Covers(buffer, bytes) &&
+        transmit.peers->Contains(peer) && transmit.queue->CanSend())
+        [[likely]] {
+      transmit.queue->SendRegistered(
+          nic::SendOperation{.context = FromContext(context),
+                             .peer = static_cast<uint32_t>(peer),
+                             .flags = transmit.flags},
+          buffer, bytes, *region);
       return 0;
     }
     return SendAny(handle, buffer, bytes, descriptor, peer, context);
@@ -162,11 +165,12 @@ struct SendOps {
       const TransferHandle::Transmit& transmit =
           TransferHandle::From(handle)->transmit();
       if (nic::TxQueue::IsShort(bytes) && transmit.peers->Contains(peer) &&
-          transmit.queue->TrySendInline(
-              nic::SendOperation{.context = FromContext(handle->fid.context),
-                                 .peer = static_cast<uint32_t>(peer),
-                                 .flags = 0},
-              buffer, bytes)) [[likely]] {
+          transmit.queue->CanSend()) [[likely]] {
+        transmit.queue->SendInline(
+            nic::SendOperation{.context = FromContext(handle->fid.context),
+                               .peer = static_cast<uint32_t>(peer),
+                               .flags = 0},
+            buffer, bytes);
         return 0;
       }
     }

@@ -36,6 +36,17 @@ bool SetPeer(const Transmit& transmit, fi_addr_t peer,
   return true;
 }
 
+// Whether a call without flags may take its first path.
+bool CanSend(const Transmit& transmit, fi_addr_t peer) noexcept {
+  return transmit.peers->Contains(peer) && transmit.queue->CanSend();
+}
+
+// Precondition: `peer` is in the address vector.
+nic::RmaOperation SentTo(fi_addr_t peer, nic::RmaOperation operation) noexcept {
+  operation.peer = static_cast<uint32_t>(peer);
+  return operation;
+}
+
 // What a call without a vector names.
 struct OneBuffer {
   const void* buffer;
@@ -132,18 +143,19 @@ struct RmaOps {
                        uint64_t key, void* context) noexcept {
     if constexpr (!Locking::kLocks) {
       const Transmit& transmit = TransmitOf(handle);
-      nic::RmaOperation operation = Make(transmit, context, address, key);
-      if (SetPeer(transmit, peer, &operation)) [[likely]] {
+      if (CanSend(transmit, peer)) [[likely]] {
         if (nic::TxQueue::IsShort(bytes)) {
-          if (transmit.queue->TrySendInline(operation, buffer, bytes))
-              [[likely]] {
-            return 0;
-          }
-        } else if (const nic::Region* region = MemoryRegion::Only(descriptor);
-                   region != nullptr && bytes > contract::kInjectBytes &&
-                   bytes <= transmit.most_in_place &&
-                   transmit.queue->TrySendRegistered(operation, buffer, bytes,
-                                                     *region)) {
+          transmit.queue->SendInline(
+              SentTo(peer, Make(transmit, context, address, key)), buffer,
+              bytes);
+          return 0;
+        }
+        const nic::Region* region = MemoryRegion::Only(descriptor);
+        if (region != nullptr && bytes > contract::kInjectBytes &&
+            bytes <= transmit.most_in_place && region->Covers(buffer, bytes)) {
+          transmit.queue->SendRegistered(
+              SentTo(peer, Make(transmit, context, address, key)), buffer,
+              bytes, *region);
           return 0;
         }
       }
@@ -177,9 +189,9 @@ struct RmaOps {
                         uint64_t key) noexcept {
     if constexpr (!Locking::kLocks) {
       const Transmit& transmit = TransmitOf(handle);
-      nic::RmaOperation operation = MakeInjected(handle, address, key);
-      if (nic::TxQueue::IsShort(bytes) && SetPeer(transmit, peer, &operation) &&
-          transmit.queue->TrySendInline(operation, buffer, bytes)) [[likely]] {
+      if (nic::TxQueue::IsShort(bytes) && CanSend(transmit, peer)) [[likely]] {
+        transmit.queue->SendInline(
+            SentTo(peer, MakeInjected(handle, address, key)), buffer, bytes);
         return 0;
       }
     }
@@ -208,12 +220,12 @@ struct RmaOps {
                       uint64_t key, void* context) noexcept {
     if constexpr (!Locking::kLocks) {
       const Transmit& transmit = TransmitOf(handle);
-      nic::RmaOperation operation = MakeRead(transmit, context, address, key);
       const nic::Region* region = MemoryRegion::Only(descriptor);
       if (region != nullptr && bytes - 1 < contract::kMaxMessageBytes &&
-          SetPeer(transmit, peer, &operation) &&
-          transmit.queue->TrySendRegistered(operation, buffer, bytes, *region))
-          [[likely]] {
+          region->Covers(buffer, bytes) && CanSend(transmit, peer)) [[likely]] {
+        transmit.queue->SendRegistered(
+            SentTo(peer, MakeRead(transmit, context, address, key)), buffer,
+            bytes, *region);
         return 0;
       }
     }
