@@ -22,7 +22,9 @@ std::string ConditionsText(const Conditions& c) {
       << " cycles, host memory reads " << c.read_latency_cycles
       << " cycles and up to 50 more, writes visible within "
       << c.write_delay_cycles << " cycles, host turnaround "
-      << c.host_turnaround_cycles << " cycle";
+      << c.host_turnaround_cycles
+      << " cycle; of latencies and round trips each delay is the middle of "
+         "its range";
   return out.str();
 }
 

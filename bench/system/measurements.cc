@@ -83,7 +83,7 @@ class Stream {
 
 RoundTrip MeasureRoundTrip(const Conditions& conditions, uint32_t bytes,
                            uint32_t rounds) {
-  auto nodes = Open(conditions);
+  auto nodes = Open(conditions, {.steady = true});
   DmaBuffer& ping = nodes->Memory(0, bytes + 1);
   DmaBuffer& pong = nodes->Memory(1, bytes + 1);
   // Buffers wait one round ahead, or the first message would arrive before the
@@ -238,9 +238,10 @@ Marks TraceMessage(const Conditions& conditions, Variant variant) {
 }  // namespace
 
 Latencies MeasureLatencies(const Conditions& conditions) {
-  const Marks strict = TraceMessage(conditions, {});
-  const Marks posted = TraceMessage(conditions, {.write_errors = false});
-  const Marks read = TraceMessage(conditions, {.push = false});
+  const Marks strict = TraceMessage(conditions, {.steady = true});
+  const Marks posted =
+      TraceMessage(conditions, {.write_errors = false, .steady = true});
+  const Marks read = TraceMessage(conditions, {.push = false, .steady = true});
   return {.push_doorbell_to_first_beat = strict.first_beat - strict.doorbell,
           .doorbell_to_first_beat = read.first_beat - read.doorbell,
           .last_beat_to_payload_write = strict.payload_write - strict.last_beat,

@@ -15,6 +15,7 @@ std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
   options.wire.faults = {.seed = conditions.seed, .loss = variant.loss};
   options.memory.read_latency_cycles = conditions.read_latency_cycles;
   options.memory.write_delay_cycles = conditions.write_delay_cycles;
+  options.memory.steady = variant.steady;
   options.write_errors = variant.write_errors;
   std::string error;
   auto nodes = LockstepNodes::Create(variant.nodes, options, &error,

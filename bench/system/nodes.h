@@ -19,6 +19,7 @@ struct Variant {
   size_t nodes = 2;
   bool ordered = true;  // All operations on ROD; otherwise on RUD.
   double loss = 0;      // Of each frame, by `Conditions::seed`.
+  bool steady = false;  // Host memory takes the same time for all.
 };
 
 // Throws std::runtime_error.

@@ -168,7 +168,7 @@ void HostMemory::AcceptRead(const AxiFromDevice& device) {
                       .beats = device.ar_len + 1u,
                       .address = device.ar_address},
             .ready_cycle = cycle_ + options_.read_latency_cycles +
-                           random_.Below(options_.read_jitter_cycles + 1),
+                           Delay(options_.read_jitter_cycles + 1),
             .sampled = false,
             .next_beat = 0,
             .beats = {}};
@@ -230,8 +230,7 @@ void HostMemory::AcceptWriteBeat(const AxiFromDevice& device) {
   }
   if (last) {
     write.complete = true;
-    write.commit_cycle =
-        cycle_ + 1 + random_.Below(options_.write_delay_cycles);
+    write.commit_cycle = cycle_ + 1 + Delay(options_.write_delay_cycles);
     --open_writes_;
   }
 }
@@ -290,8 +289,7 @@ void HostMemory::Commit(Write& write) {
     }
   }
   write.committed = true;
-  write.response_cycle =
-      cycle_ + 1 + random_.Below(options_.response_delay_cycles);
+  write.response_cycle = cycle_ + 1 + Delay(options_.response_delay_cycles);
   write.response = AxiResponse::kOkay;
   for (const Run& run : runs) {
     if (!Covers(run.iova, run.length)) {

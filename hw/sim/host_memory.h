@@ -77,6 +77,9 @@ struct MemoryOptions {
   uint32_t write_delay_cycles = 60;
   // Commit to B: 1 to this.
   uint32_t response_delay_cycles = 40;
+  // Each of these is in the middle of its range, for figures that are of the
+  // device and not of the cycle in which it asked.
+  bool steady = false;
   // Chance per cycle and channel that a ready or a valid is withheld.
   double stall = 0;
   // Broken on purpose: treats all writes as of different IDs. Only for the
@@ -209,6 +212,10 @@ class HostMemory {
   void ChooseResponse();
   void Break(const char* rule);
   void Log(bool write, const Burst& burst, uint64_t address, uint64_t bytes);
+
+  uint32_t Delay(uint32_t below) {
+    return options_.steady ? below / 2 : random_.Below(below);
+  }
 
   const MemoryOptions options_;
   mutable std::mutex mutex_;
