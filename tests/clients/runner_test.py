@@ -70,7 +70,7 @@ class Runner(unittest.TestCase):
         start = time.monotonic()
         with self.assertRaisesRegex(pingpong.Failure, "client and server still running"):
             self.pair("time.sleep(60)", "time.sleep(60)", deadline_s=1).run()
-        self.assertLess(time.monotonic() - start, 15)
+        self.assertLess(time.monotonic() - start, 50)  # Their own end is later.
 
     def test_accepts_columns_without_a_space_between(self):
         row = "6m 10 =10 120m 226.73s 0.5511336486.00 0.00"

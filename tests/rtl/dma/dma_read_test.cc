@@ -43,7 +43,8 @@ class Bench {
     dut_->m_axi_rvalid_i = 0;
     dut_->m_axi_arready_i = 0;
     dut_->rsp_ready_i = 0;
-    while (!Idle()) Step();
+    for (int i = 0; i < 1000 && !Idle(); ++i) Step();
+    EXPECT_TRUE(Idle());
   }
 
   // Settings of the run.

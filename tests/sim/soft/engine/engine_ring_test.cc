@@ -28,6 +28,8 @@ class EngineRingTest : public testing::Test {
   uint8_t* buffer_ = b_.Allocate(4096);
 };
 
+constexpr int kStepLimit = 1000;
+
 struct Bad {
   const char* what;
   void (*spoil)(TxDesc&);
@@ -434,9 +436,10 @@ TEST_F(EngineRingTest, ADisabledReceiverTakesTheRestForNothing) {
   a_.Post(SendOf(4000));
   a_.engine().Progress(1);
   fabric_.hold_answers = true;
-  while (buffer_[0] == 0) {
+  for (int i = 0; i < kStepLimit && buffer_[0] == 0; ++i) {
     fabric_.Step();
   }
+  ASSERT_NE(buffer_[0], 0);
   contract::RxCtxCfg off = b_.rx;
   off.enable = 0;
   b_.Write(Table::kRxCtx, 0, off);
@@ -468,9 +471,10 @@ TEST_F(EngineRingTest, AMessageOpenAtADeadPeersTargetEnds) {
   std::fill_n(data_, 4096, uint8_t{1});
   a_.Post(SendOf(4000));
   a_.engine().Progress(1);
-  while (buffer_[0] == 0) {
+  for (int i = 0; i < kStepLimit && buffer_[0] == 0; ++i) {
     fabric_.Step();
   }
+  ASSERT_NE(buffer_[0], 0);
   fabric_.Abandon(0, Status::kPeerUnreachable, 0);
   const auto entry = b_.Poll(1);
   ASSERT_TRUE(entry.has_value());
