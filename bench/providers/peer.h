@@ -54,8 +54,6 @@ class Peer {
   void WaitUntilReceived(uint64_t count);
   void WaitForTransmits();
 
-  uint64_t posted_receives() const { return posted_receives_; }
-
   // Goes on working for the other side until that has come here, too.
   void Finish();
 

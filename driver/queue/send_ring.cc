@@ -7,12 +7,12 @@ namespace heddle {
 
 Result<SendRing> SendRing::Create(std::span<contract::TxDesc> slots,
                                   const uint64_t* head_cell, Doorbell tail,
-                                  Doorbell operation, PushWindow push) {
+                                  PushWindow push) {
   const auto address = reinterpret_cast<uintptr_t>(slots.data());
   if (!IsRingSize(slots.size()) || address % DmaBuffer::kPageBytes != 0) {
     return Errno{EINVAL};
   }
-  return SendRing(slots, head_cell, tail, operation, push);
+  return SendRing(slots, head_cell, tail, push);
 }
 
 void SendRing::PublishOneByCall() noexcept {

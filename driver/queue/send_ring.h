@@ -56,7 +56,7 @@ class SendRing {
   // are aligned to 4 KiB.
   static Result<SendRing> Create(std::span<contract::TxDesc> slots,
                                  const uint64_t* head_cell, Doorbell tail,
-                                 Doorbell operation, PushWindow push = {});
+                                 PushWindow push = {});
 
   // The payload is the descriptor's last bytes: at most `kInlineBytes`.
   // False, changing nothing, when the ring has no room. One slot.
@@ -229,16 +229,6 @@ class SendRing {
   }
   Release ReleaseFromCell() noexcept { return ReleaseTo(head_cell()); }
 
-  // Makes the device read address-vector entries again before it sends to
-  // them. Operations pushed before are published first, so that "earlier" and
-  // "later" mean what the caller sees.
-  void InvalidateAddressVector() noexcept {
-    Publish();
-    Ring(op_doorbell_,
-         uint64_t{static_cast<uint8_t>(contract::DoorbellOp::kAvInvalidate)}
-             << contract::kDoorbellOpOpcodeLsb);
-  }
-
   // All in slots. A push of n slots succeeds when 2n - 1 are free, whatever
   // the position.
   uint32_t capacity() const noexcept { return positions_.capacity(); }
@@ -249,13 +239,12 @@ class SendRing {
 
  private:
   SendRing(std::span<contract::TxDesc> slots, const uint64_t* head_cell,
-           Doorbell tail, Doorbell operation, const PushWindow& push)
+           Doorbell tail, const PushWindow& push)
       : slots_(slots.data()),
         positions_(slots.size()),
         tail_doorbell_(tail),
         head_cell_(head_cell),
-        push_(push),
-        op_doorbell_(operation) {
+        push_(push) {
     only_rings_ = tail.notify == nullptr && !push_.open();
   }
 
@@ -400,8 +389,6 @@ class SendRing {
   Doorbell tail_doorbell_;
   const uint64_t* head_cell_;
   PushPort push_;
-  // Above: every post. Below: cold.
-  Doorbell op_doorbell_;
 };
 
 }  // namespace heddle

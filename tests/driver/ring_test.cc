@@ -33,9 +33,7 @@ class SendRingTest : public ::testing::Test {
 
   static SendRing Bind(FakeDevice& device, std::span<TxDesc> slots,
                        const uint64_t* cell) {
-    return SendRing::Create(slots, cell, TxTailDoorbell(device, 3),
-                            TxOpDoorbell(device, 3))
-        .value();
+    return SendRing::Create(slots, cell, TxTailDoorbell(device, 3)).value();
   }
 
   static std::vector<uint8_t> Pattern(size_t bytes) {
@@ -121,8 +119,8 @@ TEST_F(SendRingTest, LimitBoundsTheSlotsInUse) {
 TEST_F(SendRingTest, CreateRefusesSizesAndAlignmentsOutsideTheContract) {
   alignas(4096) static std::array<TxDesc, 8192> many;
   const auto error = [&](size_t first, size_t count) {
-    Result<SendRing> ring = SendRing::Create(
-        std::span(many).subspan(first, count), nullptr, {}, {});
+    Result<SendRing> ring =
+        SendRing::Create(std::span(many).subspan(first, count), nullptr, {});
     return ring.ok() ? 0 : static_cast<int>(ring.error());
   };
   EXPECT_EQ(error(0, 8), 0);
@@ -307,20 +305,13 @@ TEST_F(SendRingTest, HeadCellReleasesOperationsWithoutACompletion) {
   EXPECT_EQ(ring_.free_slots(), 5U);
 }
 
-TEST_F(SendRingTest, InvalidationFollowsThePublicationOfEarlierSends) {
-  ASSERT_TRUE(PushOne());
-  ring_.InvalidateAddressVector();
-  EXPECT_EQ(device_.rung, (std::vector<FakeDevice::Rung>{{3 * kPage, 1},
-                                                         {3 * kPage + 8, 2}}));
-}
-
 class PushTest : public SendRingTest {
  protected:
   static SendRing BindWithWindow(FakeDevice& device, std::span<TxDesc> slots,
                                  const uint64_t* cell) {
     device.capability |= contract::kCapabilityPush;
     return SendRing::Create(slots, cell, TxTailDoorbell(device, 3),
-                            TxOpDoorbell(device, 3), TxPushWindow(device, 3))
+                            TxPushWindow(device, 3))
         .value();
   }
   static uint32_t WindowOffset(uint32_t position) {

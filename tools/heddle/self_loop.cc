@@ -111,8 +111,7 @@ void SelfLoop::CreateContexts(const PortInfo& port) {
       "a receive context");
   const auto* const cell = reinterpret_cast<const uint64_t*>(cells_.data());
   tx_.emplace(Need(SendRing::Create(tx_slots_.entries<contract::TxDesc>(kSlots),
-                                    cell, TxTailDoorbell(device_, *tx_number_),
-                                    TxOpDoorbell(device_, *tx_number_)),
+                                    cell, TxTailDoorbell(device_, *tx_number_)),
                    "a transmit ring"));
   rx_.emplace(
       Need(RecvRing::Create(rx_slots_.entries<contract::RxDesc>(kSlots),

@@ -128,7 +128,7 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   const auto* cell = reinterpret_cast<const uint64_t*>(cells_.data());
   auto tx_ring = SendRing::Create(
       tx_slots_.entries<contract::TxDesc>(tx_slots), cell,
-      TxTailDoorbell(device_, *tx_number_), TxOpDoorbell(device_, *tx_number_),
+      TxTailDoorbell(device_, *tx_number_),
       options.push ? TxPushWindow(device_, *tx_number_) : PushWindow{});
   if (!tx_ring.ok()) {
     return false;

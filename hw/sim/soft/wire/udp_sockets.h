@@ -80,7 +80,6 @@ class UdpSockets {
   int Watch(int fd, Kind kind, uint32_t index) const;
   // Binds an endpoint's port; the errno, 0 for success.
   int Bind(uint16_t port);
-  int TryClaim(uint16_t port);
   bool TakeEvents();
   int SocketAt(uint16_t port) const;
   // Under `mutex_`: what is ready, or negative if it is gone meanwhile.
