@@ -39,6 +39,7 @@ firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
   board.fa_lo = options.wire.ip.lo;
   board.fa_hi = options.wire.ip.hi;
   board.ipv6 = options.wire.ip.ipv6;
+  board.vlan = options.vlan;
   board.mac = PortMac(options.wire.ip, slot);
   board.gateway_mac = kGatewayMac;
   board.resolve_neighbours = options.resolve_neighbours;

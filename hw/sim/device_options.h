@@ -28,6 +28,7 @@ struct DeviceOptions {
   uint64_t pdc_idle_ns = 0;  // 0: as `dead_ns`, which is the longest.
   uint32_t cwnd_bytes = 0;   // Congestion window; 0: none, of UDP its own.
   uint32_t base_rtt_ns = 0;  // With a window: NSCC. 0: it is fixed.
+  uint16_t vlan = 0;         // Of the one-machine wire's frames; 0: untagged.
   // Neighbours are found by ARP and Neighbor Discovery; else one next hop
   // stands for everybody.
   bool resolve_neighbours = false;

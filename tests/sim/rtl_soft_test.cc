@@ -23,7 +23,7 @@ class RtlSoftTest : public DeviceTest,
     b_ = GetParam() ? Node::Open(options_b, 200, SoftKind())
                     : Node::Open(options_b, 200);
     ASSERT_TRUE(a_ && b_);
-    a_->endpoint->AddPeer(kIpB, b_->endpoint->grant());
+    a_->endpoint->AddPeer(options_b.wire.ip, b_->endpoint->grant());
     contract::AdminRegisterRegion command = {};
     command.opcode = contract::AdminOpcode::kRegisterRegion;
     command.iova = ToInteger(b_->buffer.iova());
@@ -100,6 +100,54 @@ TEST_P(RtlSoftTest, ReadsOfAnySizeArriveWhole) {
       ASSERT_EQ(a_->buffer.data()[i], std::byte{0x5a}) << i;
     }
   }
+}
+
+TEST_P(RtlSoftTest, BothSpeakEachStackOfHeaders) {
+  constexpr uint64_t kPrefix = 0xfd00'0000'0000'0001;
+  constexpr uint32_t kBytes = 20000;
+  for (const bool ipv6 : {false, true}) {
+    for (const uint16_t vlan : {uint16_t{0}, uint16_t{0x123}}) {
+      SCOPED_TRACE(testing::Message() << "IPv6 " << ipv6 << " VLAN " << vlan);
+      a_.reset();
+      b_.reset();
+      DeviceOptions a = Options(kIpA);
+      DeviceOptions b = Options(kIpB);
+      for (DeviceOptions* options : {&a, &b}) {
+        options->vlan = vlan;
+        if (ipv6) {
+          options->wire.ip = WireAddress(kPrefix, options->wire.ip.lo);
+        }
+      }
+      ASSERT_NO_FATAL_FAILURE(Open(a, b));
+      for (const auto opcode :
+           {contract::Opcode::kWrite, contract::Opcode::kRead}) {
+        const bool read = opcode == contract::Opcode::kRead;
+        DmaBuffer& from = read ? b_->buffer : a_->buffer;
+        DmaBuffer& to = read ? a_->buffer : b_->buffer;
+        Fill(from, read ? 5 : 6);
+        ASSERT_TRUE(Push(opcode, 0, kBytes, key_));
+        const auto done = Wait();
+        ASSERT_TRUE(done);
+        EXPECT_EQ(done->status, Status::kOk);
+        ASSERT_EQ(std::memcmp(to.data(), from.data(), kBytes), 0);
+      }
+      EXPECT_EQ(ReadStatistic(*b_->device, contract::Statistic::kDropVlan), 0U);
+    }
+  }
+}
+
+TEST_P(RtlSoftTest, FramesOfAnotherVlanAreDropped) {
+  DeviceOptions a = Options(kIpA);
+  a.vlan = 0x123;
+  ASSERT_NO_FATAL_FAILURE(Open(a, Options(kIpB)));
+  ASSERT_TRUE(Push(contract::Opcode::kWrite, 0, 8, key_));
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  while (ReadStatistic(*b_->device, contract::Statistic::kDropVlan) == 0) {
+    ASSERT_LT(MonotonicNs(), deadline);
+    a_->Step();
+    b_->Step();
+  }
+  EXPECT_FALSE(a_->endpoint->PollTx());
 }
 
 TEST_P(RtlSoftTest, ManyReadsAtOnceGoodAndBad) {
