@@ -26,7 +26,6 @@ bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe) {
     const wire::PdsAckCc cc =
         wire::PdsAckCc::Decode(bytes.data() + wire::PdsAck::kBytes);
     facts.selective = true;
-    facts.mp_range = cc.mpr;
     facts.sack_base =
         header.cack_psn + static_cast<uint32_t>(int32_t{cc.sack_psn_offset});
     facts.sack = cc.sack_bitmap;

@@ -13,6 +13,7 @@ namespace heddle::sim::soft {
 // word, bit i for the PSN i above its base.
 inline constexpr uint32_t kWindow = contract::kPdcWindow;
 static_assert(kWindow == 64);
+// A peer's MP_Range (UET 2.14) has no say: it allows 128 PSNs or more.
 
 inline constexpr uint64_t kNever = UINT64_MAX;
 

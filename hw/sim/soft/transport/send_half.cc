@@ -49,7 +49,6 @@ void SendHalf::Open(uint32_t start, const Settings& settings, uint64_t now_ns) {
   heard_ns_ = now_ns;
   rtt_ns_ = min_rtt_ns_ = 0;
   probe_psn_ = start;
-  limit_ = kWindow;
   waiting_ = probing_ = resent_ = false;
   rto_shift_ = backoff_shift_ = 0;
 }
@@ -96,12 +95,6 @@ uint64_t SendHalf::MeasuredRtt(const AckFacts& ack, uint64_t now_ns) {
 void SendHalf::TakeSack(const AckFacts& ack, uint64_t* bytes) {
   *bytes += window_.MarkArrived(
       Rebased(ack.sack, ack.sack_base, window_.una()) & window_.sent());
-  // Of a stale ACK the range may be a former one.
-  if (window_.una() == ack.cack + 1) {
-    limit_ = ack.mp_range == 0
-                 ? kWindow
-                 : std::min<uint32_t>(kWindow, ack.mp_range * 128u);
-  }
 }
 
 // A packet counts as lost when `reorder` later ones arrived; once per round

@@ -21,7 +21,6 @@ struct AckFacts {
   bool selective = false;  // The next two are there.
   uint32_t sack_base = 0;
   uint64_t sack = 0;
-  uint8_t mp_range = 0;     // Units of 128 PSNs; with `selective`.
   uint64_t service_ns = 0;  // 0: unknown.
 };
 
@@ -53,12 +52,11 @@ class SendHalf {
                                  window_.first_lost() - window_.una()) == 0);
   }
   bool MaySendNew() const {
-    return MaySend() && !probing_ && window_.lost() == 0 &&
-           window_.top() - window_.una() < limit_;
+    return MaySend() && !probing_ && window_.lost() == 0 && !window_.full();
   }
   // The window will be closed by the packet after which this is asked.
   bool Asks(uint32_t bytes) const {
-    return window_.top() + 1 - window_.una() >= limit_ ||
+    return window_.top() + 1 - window_.una() >= kWindow ||
            !congestion_.Allows(window_.flight_bytes() + bytes);
   }
 
@@ -136,8 +134,7 @@ class SendHalf {
   uint64_t rtt_ns_ = 0;      // Smoothed; 0: none yet.
   uint64_t min_rtt_ns_ = 0;  // Shortest.
   uint32_t probe_psn_ = 0;
-  uint32_t limit_ = kWindow;  // PSNs: the window or the peer's MP_Range.
-  bool waiting_ = false;      // After a refusal, until the timer.
+  bool waiting_ = false;  // After a refusal, until the timer.
   bool probing_ = false;  // One packet at a time, until probe_psn_ is taken.
   bool resent_ = false;
   uint8_t rto_shift_ = 0;
