@@ -2,6 +2,7 @@
 // How PDCs end, make room and open again.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <map>
 #include <set>
 #include <vector>
@@ -404,6 +405,12 @@ TEST_P(LifecycleTest, TargetForgetsAnInitiatorThatWasKilled) {
   world[0].dead = true;
   world.RunFor(3 * world.port.dead_ticks * World::kTickNs);
   EXPECT_EQ(world[1].client.closed_in_error, 1u);
+}
+
+// With `guaranteed` stored answers and a window of return records.
+TEST(TransportMemoryTest, APdcTakesNoMoreThanTheReadmeSays) {
+  std::printf("%zu bytes\n", Transport::bytes_per_pdc());
+  EXPECT_LE(Transport::bytes_per_pdc(), 4776U);
 }
 
 TEST_P(LifecycleTest, ResetEndsSilently) {
