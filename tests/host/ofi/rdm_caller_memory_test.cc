@@ -79,6 +79,52 @@ TEST_F(CallerMemoryTest, CompletionMeansThatTheBufferMayBeOverwritten) {
   }
 }
 
+// Also of the weakest level, and of memory that is not copied at the call.
+TEST_F(CallerMemoryTest, InjectCompleteMeansThatTheBufferMayBeOverwritten) {
+  NodeOptions options;
+  options.tx_op_flags = FI_INJECT_COMPLETE;
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  for (const bool registered : {false, true}) {
+    for (const size_t bytes : {size_t{8}, size_t{300}, size_t{100'000}}) {
+      SCOPED_TRACE(testing::Message() << bytes << " registered " << registered);
+      const std::vector<uint8_t> sent = Pattern(bytes);
+      std::vector<uint8_t> buffer = sent;
+      std::vector<uint8_t> received(bytes);
+      fid_mr* region = nullptr;
+      if (registered) {
+        ASSERT_EQ(fi_mr_reg(a->domain, buffer.data(), bytes, FI_SEND, 0, 0, 0,
+                            &region, nullptr),
+                  0);
+      }
+      ASSERT_EQ(
+          fi_send(a->ep, buffer.data(), bytes,
+                  registered ? fi_mr_desc(region) : nullptr, to_b, nullptr),
+          0);
+      // The peer has no buffer yet: what completes now was copied.
+      fi_cq_tagged_entry entry;
+      bool done = false;
+      for (int i = 0; i < 2000 && !done; ++i) {
+        done = fi_cq_read(a->tx_cq, &entry, 1) == 1;
+      }
+      if (done) {
+        std::memset(buffer.data(), 0xff, bytes);
+      }
+      ASSERT_EQ(fi_recv(b->ep, received.data(), bytes, nullptr, FI_ADDR_UNSPEC,
+                        nullptr),
+                0);
+      if (!done) {
+        ASSERT_TRUE(Take(a->tx_cq).has_value());
+        std::memset(buffer.data(), 0xff, bytes);
+      }
+      ASSERT_TRUE(Take(b->rx_cq).has_value());
+      EXPECT_EQ(received, sent);
+      if (region != nullptr) {
+        EXPECT_EQ(fi_close(&region->fid), 0);
+      }
+    }
+  }
+}
+
 TEST_F(CallerMemoryTest, DestinationOfAnInfoServesTheVector) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const sockaddr_in name = b->Name();
