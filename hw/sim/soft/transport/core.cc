@@ -6,6 +6,8 @@
 
 namespace heddle::sim::soft {
 
+using contract::Statistic;
+
 namespace {
 
 TransportLimits Checked(TransportLimits limits) {
@@ -46,6 +48,27 @@ uint64_t Core::DeadlineOf(const Pdc& pdc) const {
     deadline = std::min(deadline, pdc.used_ns + settings.idle_ns);
   }
   return deadline;
+}
+
+Core::PeerState Core::JudgePeer(Pdc* pdc, bool waits) {
+  if (!waits) {
+    return PeerState::kAlive;
+  }
+  const bool silent = now_ns - pdc->send.heard_ns() >= settings.dead_ns;
+  const bool due = pdc->send.timer_ns() <= now_ns;
+  const bool left = due && pdc->receiver != 0 && wire->HasLeft(pdc->receiver);
+  if (!left && !silent && !due) {
+    return PeerState::kAlive;
+  }
+  if (!left && (pdc->blocked || wire->PeerIsBehind(now_ns))) {
+    pdc->send.Postpone(settings, now_ns);
+    return PeerState::kHeldUp;
+  }
+  if (!left && !silent) {
+    return PeerState::kAlive;
+  }
+  Count(Statistic::kDeadPeers);
+  return PeerState::kGone;
 }
 
 void Core::Settle(Pdc* pdc) {

@@ -38,6 +38,14 @@ struct Core {
     statistics[static_cast<size_t>(which)] += by;
   }
 
+  // What a PDC's timer finds out about the peer; `waits`: for an answer of it.
+  enum class PeerState : uint8_t {
+    kAlive,
+    kHeldUp,  // The wire or the peer is: the PDC's time began anew.
+    kGone,    // Silent for DEAD_TIME, or it left the wire. Counted.
+  };
+  PeerState JudgePeer(Pdc* pdc, bool waits);
+
   // To be called when something about the PDC changed: puts it among those that
   // have something to send, sets its timer.
   void Settle(Pdc* pdc);
@@ -64,7 +72,7 @@ struct Core {
   size_t ready_head = 0;
   size_t ready_tail = 0;
   std::vector<uint16_t> blocked;  // PDCs that the wire had no room for.
-  std::array<uint64_t, 1u << 6> statistics = {};
+  std::array<uint64_t, contract::kBar0StatisticsCount> statistics = {};
 
  private:
   static bool HasWork(const Pdc& pdc);

@@ -372,22 +372,17 @@ void Initiator::OnTimer(Pdc* pdc) {
   SendHalf& send = pdc->send;
   const Settings& settings = core_.settings;
   const uint64_t now = core_.now_ns;
-  if (pdc->receive.ack_ns <= now && !receiver_.AckDelayed(pdc)) {
-    pdc->receive.owes_ack = true;
-    pdc->receive.ack_ns = kNever;
-  }
+  receiver_.OnTimer(pdc);
   // Also while all is answered, but what the target keeps holds its CACK back.
   const bool out = !send.window().empty();
   const bool waits = (out || pdc->held != 0) && !send.waiting();
-  const bool silent = waits && now - send.heard_ns() >= settings.dead_ns;
   const bool due = send.timer_ns() <= now;
-  const bool left =
-      due && waits && pdc->receiver != 0 && core_.wire->HasLeft(pdc->receiver);
-  if (!left && (silent || (due && waits)) &&
-      (pdc->blocked || core_.wire->PeerIsBehind(now))) {
-    send.Postpone(settings, now);
-  } else if (silent || left) {
-    core_.Count(Statistic::kDeadPeers);
+  const Core::PeerState peer = core_.JudgePeer(pdc, waits);
+  if (peer == Core::PeerState::kHeldUp) {
+    core_.Settle(pdc);
+    return;
+  }
+  if (peer == Core::PeerState::kGone) {
     End(pdc, Status::kPeerUnreachable, 0);
   } else if (due && !out && pdc->held != 0) {
     pdc->ask_due = true;  // Does the target still know the PDC?

@@ -204,6 +204,13 @@ bool Receiver::AckDelayed(Pdc* pdc, AckReq req) {
   return true;
 }
 
+void Receiver::OnTimer(Pdc* pdc) {
+  if (pdc->receive.ack_ns <= core_.now_ns && !AckDelayed(pdc)) {
+    pdc->receive.owes_ack = true;
+    pdc->receive.ack_ns = kNever;
+  }
+}
+
 bool Receiver::SendOwedAck(Pdc* pdc) {
   ReceiveHalf& receive = pdc->receive;
   ReceiveWindow& window = receive.window;

@@ -44,6 +44,8 @@ class Receiver {
   [[nodiscard]] bool AckDelayed(Pdc* pdc,
                                 contract::AckReq req = contract::AckReq::kNone);
   [[nodiscard]] bool SendOwed(Pdc* pdc);
+  // Sends a delayed ACK that is due, or owes it to the wire.
+  void OnTimer(Pdc* pdc);
 
  private:
   // Answers PSN `psn` now, with what is stored for it if anything is.

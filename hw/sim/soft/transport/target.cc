@@ -381,24 +381,19 @@ void Target::OnTimer(Pdc* pdc) {
   SendHalf& send = pdc->send;
   const Settings& settings = core_.settings;
   const uint64_t now = core_.now_ns;
-  if (pdc->receive.ack_ns <= now && !receiver_.AckDelayed(pdc)) {
-    pdc->receive.owes_ack = true;
-    pdc->receive.ack_ns = kNever;
-  }
-  const bool out = !send.window().empty();
+  receiver_.OnTimer(pdc);
   const bool due = send.timer_ns() <= now;
-  const bool waits = out && !send.waiting();
-  const bool silent = waits && now - send.heard_ns() >= settings.dead_ns;
-  const bool left =
-      due && waits && pdc->receiver != 0 && core_.wire->HasLeft(pdc->receiver);
-  if (!left && (silent || (due && waits)) &&
-      (pdc->blocked || core_.wire->PeerIsBehind(now))) {
-    send.Postpone(settings, now);
-  } else if (silent || left) {
-    core_.Count(Statistic::kDeadPeers);
+  const bool waits = !send.window().empty() && !send.waiting();
+  const Core::PeerState peer = core_.JudgePeer(pdc, waits);
+  if (peer == Core::PeerState::kHeldUp) {
+    core_.Settle(pdc);
+    return;
+  }
+  if (peer == Core::PeerState::kGone) {
     Close(pdc, true);
     return;
-  } else if (due) {
+  }
+  if (due) {
     const SendHalf::Timer what = send.OnTimer(settings, now);
     if (what == SendHalf::Timer::kTimeout || what == SendHalf::Timer::kAsk) {
       core_.Count(Statistic::kTimeouts);
