@@ -3,10 +3,8 @@
 
 #include <sys/random.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -29,6 +27,7 @@
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
 #include "host/lib/ofi/refuse.h"
+#include "host/lib/ofi/simulator_options.h"
 #include "host/lib/ofi/statistics.h"
 
 namespace heddle::ofi {
@@ -116,75 +115,6 @@ std::string DeviceKind(const char* name) {
     kind.remove_suffix(1);
   }
   return std::string(kind);
-}
-
-// Shortest text that gives the same number again.
-template <typename Number>
-std::string Text(Number value) {
-  std::array<char, 32> text{};
-  const auto [end, error] =
-      std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), end};
-}
-
-// A simulator without a fault is good as long as nobody asks for it.
-void AddFaults(const std::string& prefix, const core::FaultSettings& faults,
-               SimulatorOptions* options) {
-  constexpr core::FaultSettings kNone;
-  const auto add = [&](const char* name, auto core::FaultSettings::*member) {
-    if (faults.*member != kNone.*member) {
-      options->settings.emplace_back(prefix + name, Text(faults.*member));
-    }
-  };
-  add("loss", &core::FaultSettings::loss);
-  add("duplicate", &core::FaultSettings::duplicate);
-  add("reorder", &core::FaultSettings::reorder);
-  add("corrupt", &core::FaultSettings::corrupt);
-  add("bad_fcs", &core::FaultSettings::bad_fcs);
-  add("ecn", &core::FaultSettings::ecn);
-  add("delay_ns", &core::FaultSettings::delay_ns);
-  add("jitter_ns", &core::FaultSettings::jitter_ns);
-  add("rate_gbps", &core::FaultSettings::rate_gbps);
-  add("queue_bytes", &core::FaultSettings::queue_bytes);
-  add("ecn_bytes", &core::FaultSettings::ecn_bytes);
-}
-
-SimulatorOptions MakeOptions(const core::Settings& settings,
-                             const core::SocketAddress& address) {
-  SimulatorOptions options;
-  options.path = settings.sim_path;
-  const auto add = [&](const char* name, std::string value) {
-    if (!value.empty()) {
-      options.settings.emplace_back(name, std::move(value));
-    }
-  };
-  add("address", address.IpText());
-  add("wire", settings.wire);
-  if (settings.payload_mtu_named) {
-    add("payload_mtu", std::to_string(settings.payload_mtu));
-  }
-  if (settings.udp_port != 0) {
-    add("udp_port", std::to_string(settings.udp_port));
-  }
-  add("capture", settings.capture);
-  add("trace", settings.trace);
-  add("statistics", settings.statistics);
-  AddFaults("", settings.tx_faults, &options);
-  AddFaults("rx_", settings.rx_faults, &options);
-  if (settings.neighbours != "static") {
-    add("neighbours", settings.neighbours);
-  }
-  add("seed", std::to_string(settings.seed));
-  add("rto_ns", std::to_string(settings.rto_ns));
-  add("dead_ns", std::to_string(settings.dead_ns));
-  if (settings.pdc_idle_ns != 0) {
-    add("pdc_idle_ns", std::to_string(settings.pdc_idle_ns));
-  }
-  if (settings.cwnd_bytes != 0) {
-    add("cwnd_bytes", std::to_string(settings.cwnd_bytes));
-    add("base_rtt_ns", std::to_string(settings.base_rtt_ns));
-  }
-  return options;
 }
 
 }  // namespace
@@ -307,9 +237,10 @@ int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
 
 int Domain::OpenSimulated(const char* name) {
   std::string message;
-  return Take(nic::Nic::Open(DeviceKind(name), MakeOptions(settings_, address_),
-                             message),
-              name, message, LogLevel::kWarn);
+  return Take(
+      nic::Nic::Open(DeviceKind(name),
+                     MakeSimulatorOptions(settings_, address_), message),
+      name, message, LogLevel::kWarn);
 }
 
 int Domain::OpenFunction(const std::string& name) {
@@ -322,10 +253,18 @@ int Domain::OpenFunction(const std::string& name) {
   const int result =
       Take(std::move(opened), name.c_str(), message,
            others ? core::LogLevel::kInfo : core::LogLevel::kWarn);
-  const core::Settings defaults;
-  if (result != 0 || (settings_.rto_ns == defaults.rto_ns &&
-                      settings_.dead_ns == defaults.dead_ns)) {
+  if (result != 0) {
     return result;
+  }
+  if (const std::string idle = SetForSimulatorsOnly(settings_); !idle.empty()) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+              "domain %s: without effect: %s; only simulated devices obey",
+              name.c_str(), idle.c_str());
+  }
+  const core::Settings defaults;
+  if (settings_.rto_ns == defaults.rto_ns &&
+      settings_.dead_ns == defaults.dead_ns) {
+    return 0;
   }
   const auto set =
       nic_->admin().SetTiming(std::chrono::nanoseconds(settings_.rto_ns),

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/ofi/simulator_options.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace heddle::ofi {
+namespace {
+
+TEST(SimulatorOptionsTest, DefaultsAreLeftToAnOlderSimulator) {
+  const auto options = MakeSimulatorOptions({}, {}).settings;
+  for (const char* name : {"loss", "rx_ecn", "neighbours", "pdc_idle_ns",
+                           "cwnd_bytes", "payload_mtu", "udp_port"}) {
+    EXPECT_TRUE(std::none_of(options.begin(), options.end(),
+                             [&](const auto& o) { return o.first == name; }))
+        << name;
+  }
+}
+
+TEST(SimulatorOptionsTest, WhatAFunctionDoesNotObeyIsNamed) {
+  core::Settings settings;
+  EXPECT_EQ(SetForSimulatorsOnly(settings), "");
+  // A function obeys these.
+  settings.rto_ns = 5'000'000;
+  settings.dead_ns = 5'000'000'000;
+  settings.bounce_limit = 0;
+  settings.job_id = 7;
+  EXPECT_EQ(SetForSimulatorsOnly(settings), "");
+  settings.rx_faults.loss = 0.5;
+  settings.pdc_idle_ns = 1'000'000;
+  EXPECT_EQ(SetForSimulatorsOnly(settings),
+            "FI_HEDDLE_RX_LOSS, FI_HEDDLE_PDC_IDLE_NS");
+}
+
+}  // namespace
+}  // namespace heddle::ofi
