@@ -41,7 +41,7 @@ Executor::Progress Executor::CreateCq(const contract::AdminCreateCq& command) {
   if (!check.ok()) {
     return Refuse(check);
   }
-  const uint32_t index = cqs_.FindFree();
+  const uint32_t index = cqs_.TakeTurn();
   if (index == cqs_.limit()) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
@@ -106,7 +106,7 @@ Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
   if (!check.ok()) {
     return Refuse(check);
   }
-  const uint32_t index = tx_contexts_.FindFree();
+  const uint32_t index = tx_contexts_.TakeTurn();
   if (index == tx_contexts_.limit()) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
@@ -193,7 +193,7 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
   if (IsIndexTaken(command.endpoint, resource_index)) {
     return Answer(contract::AdminStatus::kInUse, 1);
   }
-  const uint32_t index = rx_contexts_.FindFree();
+  const uint32_t index = rx_contexts_.TakeTurn();
   if (index == rx_contexts_.limit()) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }

@@ -97,6 +97,20 @@ class ObjectTable {
     return index;
   }
 
+  // A free number, each in turn; `limit()` when there is none. For objects of
+  // which the NIC tells the uses of one number apart by a few bits, while what
+  // is left of an early use may wait for a silent peer.
+  uint32_t TakeTurn() {
+    for (uint32_t i = 0; i < limit_; ++i) {
+      const uint32_t index = (next_ + i) % limit_;
+      if (!objects_[index].used) {
+        next_ = index + 1;
+        return index;
+      }
+    }
+    return limit_;
+  }
+
   // Lowest number in use; `limit()` when there is none.
   uint32_t FindUsed() const {
     uint32_t index = 0;
@@ -113,6 +127,7 @@ class ObjectTable {
  private:
   T objects_[kCapacity];
   uint32_t limit_ = 0;
+  uint32_t next_ = 0;  // Whose turn it is, if it is free.
 };
 
 // Capacities are what BAR2 has doorbell pages for; endpoints have none, and

@@ -648,8 +648,24 @@ TEST_F(ControlProgramTest, ResetDestroysEverythingAndRestoresTheTimes) {
   EXPECT_EQ(bus_.Table<contract::PortCfg>(contract::Table::kPort, 0).dead_ticks,
             60'000'000U);
   EXPECT_EQ(MakeEndpoint(5000), 0U);
+}
+
+// What is left of an early use of a context may wait for a silent peer, and the
+// NIC tells the uses of one apart by four bits, those of a queue by three.
+TEST_F(ControlProgramTest, ContextsAndQueuesAreUsedInTurnAlsoAcrossAReset) {
+  for (uint32_t i = 0; i < 3; ++i) {  // Queues of this bus.
+    EXPECT_EQ(MakeCq(), i);
+    bus_.reset_requested = true;
+    Run();
+  }
   EXPECT_EQ(MakeCq(), 0U);
-  EXPECT_EQ(MakeTx(), 0U);
+  MakeEndpoint(5000);
+  const uint32_t tx = MakeTx();
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyTx, tx).status, AdminStatus::kOk);
+  EXPECT_EQ(MakeTx(), tx + 1);
+  const uint32_t rx = MakeRx(0);
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyRx, rx).status, AdminStatus::kOk);
+  EXPECT_EQ(MakeRx(0), rx + 1);
 }
 
 TEST_F(ControlProgramTest, ResetWaitsForTheTokenOfACommandAndDropsItsAnswer) {
