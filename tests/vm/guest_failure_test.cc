@@ -96,9 +96,9 @@ TEST_F(GuestFailureTest, UnplugEndsTrafficAndTheKernelGetsTheFunction) {
 }
 
 // The host kills what serves the functions when it reads the first line; the
-// second ends the guest. QEMU 11.1 aborts when it is to write to a function
-// that nobody serves: so nothing is posted, unmapped or closed behind the first
-// line.
+// second ends the guest. QEMU 11 aborts when that happens while it waits for an
+// answer, and the guest's kernel waits long for functions that do not answer:
+// so nothing is posted, unmapped or closed behind the first line.
 TEST_F(GuestFailureTest, DeathOfTheServerEndsWhatIsOutstanding) {
   ASSERT_NO_FATAL_FAILURE(Open());
   std::vector<uint8_t> room(5000);

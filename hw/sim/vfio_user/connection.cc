@@ -2,6 +2,7 @@
 #include "hw/sim/vfio_user/connection.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 namespace heddle::sim::vfio_user {
 
@@ -12,6 +13,12 @@ bool Connection::End(const std::string& why) {
 
 short Connection::events() const {
   return channel_.sending() ? POLLOUT : POLLIN;
+}
+
+void Connection::Finish() {
+  shutdown(fd(), SHUT_RD);
+  while (Serve() && !channel_.sending()) {
+  }
 }
 
 bool Connection::Serve() {

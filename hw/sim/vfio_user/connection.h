@@ -25,6 +25,11 @@ class Connection {
   // must end; `why()` says so in one line.
   [[nodiscard]] bool Serve();
 
+  // Answers what has been asked and lets nothing more be asked; what the client
+  // does not take is lost. QEMU 11 aborts when a connection ends that owes it
+  // an answer.
+  void Finish();
+
   int fd() const { return channel_.fd(); }
   short events() const;
   const std::string& why() const { return why_; }

@@ -135,11 +135,13 @@ bool FunctionServer::Serve(OwnedFd client, int stop_fd, FunctionSwitch* power) {
       return false;
     }
     if (fds[0].revents != 0) {
+      connection.Finish();
       return false;
     }
     if (fds[2].revents != 0) {
       power->Forget();
       if (!power->on()) {
+        connection.Finish();
         Say("client ended: the virtual function was turned off");
         return true;
       }

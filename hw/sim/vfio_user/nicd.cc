@@ -60,7 +60,9 @@ void Describe(CLI::App& app, Arguments* arguments) {
       "qemu-system-x86_64 ... "
       "-object memory-backend-memfd,id=m,size=1G,share=on "
       "-machine memory-backend=m -device '{\"driver\":\"vfio-user-pci\","
-      "\"socket\":{\"type\":\"unix\",\"path\":\"SOCKET\"}}'");
+      "\"socket\":{\"type\":\"unix\",\"path\":\"SOCKET\"}}'\n"
+      "End it by SIGTERM: killed while a guest waits for an answer, it takes "
+      "QEMU 11 with it. docs/vfio.md says more.");
   app.add_option("-s,--set", arguments->settings,
                  "Setting of the devices: address, wire, loss, ... (those of "
                  "driver/sim_factory.h)")

@@ -21,6 +21,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/vfio_user/channel.h"
+#include "hw/sim/vfio_user/connection.h"
 #include "tests/sim/vfio_user/client.h"
 #include "tests/sim/vfio_user/memory_file.h"
 
@@ -144,6 +145,38 @@ TEST_F(FunctionServerTest, ClientThatTakesNoAnswersIsAskedForNoMore) {
 }
 
 // Nothing of a client is left for the next one.
+// What was sent is answered, the rest is not sent: QEMU survives that.
+TEST_F(FunctionServerTest, ConnectionThatIsFinishedOwesNoAnswer) {
+  const auto function = Function();
+  ASSERT_NE(function, nullptr);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  Channel client{OwnedFd(ends[0])};
+  auto server = std::make_unique<Connection>(OwnedFd(ends[1]), *function);
+  const auto ask = [&](Command command, const std::vector<std::byte>& body) {
+    return client.Send(
+        {.command = command,
+         .bytes = static_cast<uint32_t>(sizeof(Header) + body.size())},
+        body, {});
+  };
+  ASSERT_TRUE(ask(Command::kVersion, Bytes(Version{})));
+  const auto read = Bytes(RegionAccess{
+      .offset = 0, .region = VFIO_PCI_CONFIG_REGION_INDEX, .count = 4});
+  constexpr int kAsked = 3 * Connection::kBurst;
+  for (int i = 0; i < kAsked; ++i) {
+    ASSERT_TRUE(ask(Command::kRegionRead, read));
+  }
+  server->Finish();
+  EXPECT_FALSE(ask(Command::kRegionRead, read));
+  server.reset();
+  Message answer;
+  int answered = 0;
+  while (client.Receive(&answer) == Channel::Progress::kMessage) {
+    ++answered;
+  }
+  EXPECT_EQ(answered, 1 + kAsked);
+}
+
 TEST_F(FunctionServerTest, FunctionIsAsAfterPowerOnForEachClient) {
   Start();
   const MemoryFile file(kPage);
