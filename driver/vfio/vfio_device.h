@@ -85,6 +85,8 @@ class VfioDevice final : public Device {
   std::string failure() const override;
 
   const char* attachment() const { return iommu_->kind(); }
+  // Its accounts, for tests.
+  const AddressSpace& address_space() const { return *space_; }
 
  private:
   VfioDevice(Kernel& kernel, std::string name)
