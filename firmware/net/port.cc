@@ -7,10 +7,10 @@ namespace {
 constexpr uint32_t kSlots = 1U << contract::kSlotBits;
 constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
 
-// A board time that no counter holds means "as long as possible".
+// A board time that the NIC cannot measure means "as long as possible".
 uint32_t SaturatedTicks(uint64_t ns, uint64_t tick_ns) {
   uint32_t ticks = 0;
-  return TicksOf(ns, tick_ns, ticks) ? ticks : UINT32_MAX;
+  return TicksOf(ns, tick_ns, ticks) ? ticks : kMaxTicks;
 }
 
 constexpr bool IsPayloadMtu(uint32_t bytes) {
@@ -21,7 +21,7 @@ constexpr bool IsPayloadMtu(uint32_t bytes) {
 
 bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks) {
   const uint64_t whole = ns / tick_ns + (ns % tick_ns != 0 ? 1 : 0);
-  if (whole > UINT32_MAX) {
+  if (whole > kMaxTicks) {
     return false;
   }
   ticks = whole == 0 ? 1 : static_cast<uint32_t>(whole);

@@ -11,7 +11,11 @@
 
 namespace heddle::firmware {
 
-// Ticks that last at least `ns`, at least 1. False when they do not fit.
+// The longest time that the NIC measures: it compares moments by the sign of
+// their difference.
+inline constexpr uint32_t kMaxTicks = INT32_MAX;
+
+// Ticks that last at least `ns`, at least 1. False for more than `kMaxTicks`.
 bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks);
 
 // Keeps table `port` at what the board and the host asked for.

@@ -538,6 +538,25 @@ TEST_F(ControlProgramTest, IdlePdcsCloseWithinTheDeadTimeThatTheHostSets) {
   EXPECT_EQ(idle_ticks(), 9U);
 }
 
+// Longer ones would look past: all times of the NIC are signed distances.
+TEST_F(ControlProgramTest, TimesOfMoreTicksThanTheNicMeasuresAreRefused) {
+  constexpr uint64_t kLongestNs = uint64_t{INT32_MAX} * 1000;
+  EXPECT_EQ(Execute(AdminSetTiming{.rto_ns = kLongestNs, .dead_ns = kLongestNs},
+                    AdminOpcode::kSetTiming)
+                .status,
+            AdminStatus::kOk);
+  const auto port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);
+  EXPECT_EQ(port.dead_ticks, uint32_t{INT32_MAX});
+  EXPECT_EQ(Execute(AdminSetTiming{.dead_ns = kLongestNs + 1},
+                    AdminOpcode::kSetTiming)
+                .status,
+            AdminStatus::kInvalid);
+  EXPECT_EQ(
+      Execute(AdminSetTiming{.rto_ns = kLongestNs + 1}, AdminOpcode::kSetTiming)
+          .status,
+      AdminStatus::kInvalid);
+}
+
 TEST_F(ControlProgramTest, FirstTimeOutBeyondTheLongestRaisesTheLongest) {
   Execute(AdminSetTiming{.rto_ns = 2'000'000'000}, AdminOpcode::kSetTiming);
   const auto port = bus_.Table<contract::PortCfg>(contract::Table::kPort, 0);
@@ -699,7 +718,7 @@ TEST(TicksTest, LastAtLeastTheTimeAskedFor) {
       ASSERT_GE(ticks * tick_ns, ns);
       ASSERT_TRUE(ticks == 1 || (ticks - 1) * tick_ns < ns);
     } else {
-      ASSERT_GT(ns / tick_ns, UINT32_MAX - uint64_t{1});
+      ASSERT_GT(ns / tick_ns, kMaxTicks - uint64_t{1});
     }
   }
 }

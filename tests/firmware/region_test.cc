@@ -284,6 +284,8 @@ TEST_F(RegionTest, IdlePdcsCloseBeforeTheirTargetsForgetThem) {
   EXPECT_EQ(idle_ticks(3'000'000, 5'000'000), 3000U);
   EXPECT_EQ(idle_ticks(9'000'000, 5'000'000), 5000U);
   EXPECT_EQ(idle_ticks(UINT64_MAX, 5'000'000), 5000U);
+  EXPECT_EQ(idle_ticks(0, UINT64_MAX), uint32_t{INT32_MAX})
+      << "what the NIC can measure";
 }
 
 TEST_F(RegionTest, NicWithoutTransportTableStartsNevertheless) {
