@@ -269,7 +269,16 @@ int Domain::OpenFunction(const std::string& name) {
   const auto set =
       nic_->admin().SetTiming(std::chrono::nanoseconds(settings_.rto_ns),
                               std::chrono::nanoseconds(settings_.dead_ns));
-  return set.ok() ? 0 : boundary::ToReturnCode(set.error());
+  if (!set.ok()) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+              "domain %s: FI_HEDDLE_RTO_NS or FI_HEDDLE_DEAD_NS: %s",
+              name.c_str(),
+              static_cast<int>(set.error()) == EINVAL
+                  ? "longer than the function can measure"
+                  : Explain(set.error()).c_str());
+    return boundary::ToReturnCode(set.error());
+  }
+  return 0;
 }
 
 int Domain::Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
