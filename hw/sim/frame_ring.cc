@@ -21,6 +21,7 @@ struct Record {
 static_assert(sizeof(Record) == kRecordAlign);
 constexpr uint16_t kRecordMagic = 0x5246;
 constexpr uint16_t kBadFcs = 1;
+constexpr uint16_t kUnchecked = 2;
 
 uint64_t RecordBytes(uint64_t frame_bytes) {
   return sizeof(Record) +
@@ -57,7 +58,7 @@ FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
 }
 
 FrameRingProducer::Outcome FrameRingProducer::Push(
-    std::span<const uint8_t> frame, bool bad_fcs) {
+    std::span<const uint8_t> frame, FrameMarks marks) {
   const uint64_t need = RecordBytes(frame.size());
   if (tail_ - head_ > kFrameRingBytes - need) {
     head_ = memory_->head.load(std::memory_order_seq_cst);  // After `Wait`.
@@ -69,10 +70,12 @@ FrameRingProducer::Outcome FrameRingProducer::Push(
       return Outcome::kFull;
     }
   }
-  const Record record{.bytes = static_cast<uint32_t>(frame.size()),
-                      .magic = kRecordMagic,
-                      .flags = bad_fcs ? kBadFcs : uint16_t{0},
-                      .position = tail_};
+  const Record record{
+      .bytes = static_cast<uint32_t>(frame.size()),
+      .magic = kRecordMagic,
+      .flags = static_cast<uint16_t>((marks.bad_fcs ? kBadFcs : 0) |
+                                     (marks.unchecked ? kUnchecked : 0)),
+      .position = tail_};
   std::array<uint8_t, sizeof(Record)> bytes{};
   std::memcpy(bytes.data(), &record, sizeof(record));
   CopyIn(memory_, tail_, bytes);
@@ -91,9 +94,10 @@ void FrameRingConsumer::Discard(FrameRingMemory* memory) {
                      std::memory_order_release);
 }
 
-FrameRingConsumer::Outcome FrameRingConsumer::Pop(Frame* frame, bool* bad_fcs) {
+FrameRingConsumer::Outcome FrameRingConsumer::Pop(Frame* frame,
+                                                  FrameMarks* marks) {
   if (!corrupt_) {
-    const Outcome outcome = Read(frame, bad_fcs);
+    const Outcome outcome = Read(frame, marks);
     if (outcome != Outcome::kCorrupt) {
       return outcome;
     }
@@ -106,7 +110,7 @@ FrameRingConsumer::Outcome FrameRingConsumer::Pop(Frame* frame, bool* bad_fcs) {
   }
   mended_epoch_ = epoch;
   Advance(memory_->start.load(std::memory_order_relaxed));
-  const Outcome outcome = Read(frame, bad_fcs);
+  const Outcome outcome = Read(frame, marks);
   corrupt_ = outcome == Outcome::kCorrupt;
   return outcome;
 }
@@ -117,7 +121,7 @@ void FrameRingConsumer::Advance(uint64_t head) {
 }
 
 FrameRingConsumer::Outcome FrameRingConsumer::Read(Frame* frame,
-                                                   bool* bad_fcs) {
+                                                   FrameMarks* marks) {
   const uint64_t filled = memory_->tail.load(std::memory_order_acquire) - head_;
   if (filled == 0) {
     return Outcome::kEmpty;
@@ -135,8 +139,9 @@ FrameRingConsumer::Outcome FrameRingConsumer::Read(Frame* frame,
   RingAcquire(head_);
   frame->resize(record.bytes);
   CopyOut(memory_, head_ + sizeof(Record), *frame);
-  if (bad_fcs != nullptr) {
-    *bad_fcs = (record.flags & kBadFcs) != 0;
+  if (marks != nullptr) {
+    *marks = {.bad_fcs = (record.flags & kBadFcs) != 0,
+              .unchecked = (record.flags & kUnchecked) != 0};
   }
   Advance(head_ + RecordBytes(record.bytes));
   return Outcome::kFrame;

@@ -15,6 +15,14 @@ inline constexpr uint64_t kFrameRingBytes = 262144;
 inline constexpr uint32_t kMinFrameBytes = 14;
 inline constexpr uint32_t kMaxWireFrameBytes = 16384;
 
+// What a frame's sender says of it beside the frame.
+struct FrameMarks {
+  bool bad_fcs = false;  // A MAC would find it damaged.
+  // UDP checksum and CRC were left out, as it never leaves this machine's
+  // memory. Only for receivers that said so.
+  bool unchecked = false;
+};
+
 // The shared part. All zero is an empty ring.
 struct FrameRingMemory {
   alignas(64) std::atomic<uint64_t> head;  // Bytes consumed, free-running.
@@ -37,7 +45,7 @@ class FrameRingProducer {
   FrameRingProducer(FrameRingMemory* memory, uint32_t epoch);
 
   // `kCorrupt`: the consumer's place makes no sense; it may mend that.
-  Outcome Push(std::span<const uint8_t> frame, bool bad_fcs = false);
+  Outcome Push(std::span<const uint8_t> frame, FrameMarks marks = {});
   // What the consumer has taken; tells a slow one from a stopped one.
   uint64_t consumed() const {
     return memory_->head.load(std::memory_order_acquire);
@@ -67,7 +75,7 @@ class FrameRingConsumer {
   static void Discard(FrameRingMemory* memory);
 
   // `kCorrupt` lasts until the ring has another producer.
-  Outcome Pop(Frame* frame, bool* bad_fcs = nullptr);
+  Outcome Pop(Frame* frame, FrameMarks* marks = nullptr);
   // True once if the producer asked to be woken and there is room for several
   // frames: a wake for each frame costs more than the frame.
   bool TakeProducerWait() {
@@ -78,7 +86,7 @@ class FrameRingConsumer {
   }
 
  private:
-  Outcome Read(Frame* frame, bool* bad_fcs);
+  Outcome Read(Frame* frame, FrameMarks* marks);
   void Advance(uint64_t head);
 
   FrameRingMemory* memory_;

@@ -64,12 +64,14 @@ void SharedMac::Release() {
 }
 
 bool SharedMac::TakeFrame() {
+  FrameMarks marks;
   if (rx_line_.active()) {
     for (;;) {
       LineFrame frame;
-      if (!wire_->HasNews() || !wire_->Receive(&frame.bytes, &frame.bad_fcs)) {
+      if (!wire_->HasNews() || !wire_->Receive(&frame.bytes, &marks)) {
         break;
       }
+      frame.bad_fcs = marks.bad_fcs;
       rx_line_.Push(std::move(frame), MonotonicNs(), &arriving_);
     }
     MoveTo(&arrived_, &arriving_);
@@ -81,7 +83,11 @@ bool SharedMac::TakeFrame() {
     arrived_.pop_front();
     return true;
   }
-  return wire_->HasNews() && wire_->Receive(&received_, &received_bad_);
+  if (!wire_->HasNews() || !wire_->Receive(&received_, &marks)) {
+    return false;
+  }
+  received_bad_ = marks.bad_fcs;
+  return true;
 }
 
 bool SharedMac::Receive(MacBeat* beat) {

@@ -49,6 +49,7 @@ Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
 void SharedWire::ClearPort(WirePort& port) {
   port.key.store(0, std::memory_order_release);
   port.working.store(0);
+  port.takes_unchecked.store(0);
   for (auto& word : port.claims) {
     // Most pages of the table were never touched; a load leaves them so.
     if (word.load(std::memory_order_relaxed) != 0) {
@@ -115,11 +116,11 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
   }
   wire->payload_mtu.store(options.payload_mtu);
   index_ = *free;
-  Occupy(used);
+  Occupy(used, options.takes_unchecked);
   return true;
 }
 
-void SharedWire::Occupy(const std::bitset<kSlots>& used) {
+void SharedWire::Occupy(const std::bitset<kSlots>& used, bool takes_unchecked) {
   WireSegment& wire = *segment_;
   // Slots go round, so that a new function does not get what is still on its
   // way to the last one.
@@ -135,6 +136,7 @@ void SharedWire::Occupy(const std::bitset<kSlots>& used) {
   port.sleeping.store(0);
   port.link_down.store(0);
   port.reset_wanted.store(0);
+  port.takes_unchecked.store(takes_unchecked ? 1 : 0);
   epoch_ = wire->next_epoch.fetch_add(1) + 1;
   epoch_ += epoch_ == 0 ? 1 : 0;
   wire->port_count.store(std::max(wire->port_count.load(), index_ + 1));
@@ -208,7 +210,7 @@ void SharedWire::ReleasePort(uint32_t port) {
 }
 
 std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
-  if (route.kind == Route::Kind::kNone) {
+  if (route.kind == Route::Kind::kNone || route.kind == Route::Kind::kAll) {
     return std::nullopt;
   }
   WireSegment& wire = *segment_;
@@ -357,12 +359,17 @@ SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
 }
 
 SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame,
-                                         const Route& route, bool bad_fcs) {
+                                         const Route& route, FrameMarks marks) {
   if (route.kind == Route::Kind::kAll) {
-    SendToAll(frame, bad_fcs);
+    SendToAll(frame, marks);
     return SendOutcome::kSent;
   }
-  const std::optional<uint32_t> index = FindPort(route);
+  return SendTo(FindPort(route), frame, marks);
+}
+
+SharedWire::SendOutcome SharedWire::SendTo(std::optional<uint32_t> index,
+                                           std::span<const uint8_t> frame,
+                                           FrameMarks marks) {
   if (!link_up() ||
       (index && (*segment_)->ports[*index].link_down.load() != 0)) {
     ++dropped_;
@@ -375,10 +382,10 @@ SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame,
     ++dropped_;
     return SendOutcome::kDropped;
   }
-  FrameRingProducer::Outcome outcome = producer->Push(frame, bad_fcs);
+  FrameRingProducer::Outcome outcome = producer->Push(frame, marks);
   if (outcome == FrameRingProducer::Outcome::kFull) {
     producer->Wait();
-    outcome = producer->Push(frame, bad_fcs);
+    outcome = producer->Push(frame, marks);
   }
   switch (outcome) {
     case FrameRingProducer::Outcome::kSent:
@@ -401,7 +408,7 @@ SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame,
 
 // Each copy is on its own: one that finds no room is lost, as neighbour
 // protocols expect of a wire.
-void SharedWire::SendToAll(std::span<const uint8_t> frame, bool bad_fcs) {
+void SharedWire::SendToAll(std::span<const uint8_t> frame, FrameMarks marks) {
   if (!link_up()) {
     ++dropped_;
     ++dropped_link_down_;
@@ -417,7 +424,7 @@ void SharedWire::SendToAll(std::span<const uint8_t> frame, bool bad_fcs) {
     FrameRingProducer* const producer = ProducerTo(i);
     if (producer == nullptr || frame.size() < kMinFrameBytes ||
         frame.size() > kMaxWireFrameBytes ||
-        producer->Push(frame, bad_fcs) != FrameRingProducer::Outcome::kSent) {
+        producer->Push(frame, marks) != FrameRingProducer::Outcome::kSent) {
       ++dropped_;
       continue;
     }
@@ -434,7 +441,12 @@ bool SharedWire::link_up() const {
   return (*segment_)->ports[index_].link_down.load() == 0;
 }
 
-bool SharedWire::Receive(Frame* frame, bool* bad_fcs) {
+bool SharedWire::TakesUnchecked(uint32_t port) const {
+  return (*segment_)->ports[port].takes_unchecked.load(
+             std::memory_order_acquire) != 0;
+}
+
+bool SharedWire::Receive(Frame* frame, FrameMarks* marks) {
   WireSegment& wire = *segment_;
   // Before the search, so that what arrives during it is news.
   const uint32_t wake = wire->ports[index_].wake.load();
@@ -445,7 +457,7 @@ bool SharedWire::Receive(Frame* frame, bool* bad_fcs) {
     if (consumer == nullptr) {
       continue;
     }
-    switch (consumer->Pop(frame, bad_fcs)) {
+    switch (consumer->Pop(frame, marks)) {
       case FrameRingConsumer::Outcome::kFrame:
         peers_[source].corrupt = false;
         next_source_ = (source + 1) % count;

@@ -25,6 +25,8 @@ struct SharedWireOptions {
   std::string name;             // Empty: the default wire.
   WireAddress ip = 0x7f000001;  // NOLINT(google-explicit-constructor)
   uint32_t payload_mtu = 4096;
+  // Frames may come without UDP checksum and CRC, so marked.
+  bool takes_unchecked = false;
 };
 
 // One function attached to the wire, and its part of the switch.
@@ -61,14 +63,21 @@ class SharedWire final : public firmware::Switch {
     return Send(frame, FindRoute(frame));
   }
   // `route` is that of the frame.
-  SendOutcome Send(std::span<const uint8_t> frame, const Route& route) {
-    return Send(frame, route, /*bad_fcs=*/false);
-  }
+  SendOutcome Send(std::span<const uint8_t> frame, const Route& route,
+                   FrameMarks marks = {});
   // A frame that faults may have changed: it goes where it was sent to.
   SendOutcome Send(const LineFrame& frame) {
-    return Send(frame.bytes, frame.route, frame.bad_fcs);
+    return Send(frame.bytes, frame.route, {.bad_fcs = frame.bad_fcs});
   }
-  bool Receive(Frame* frame, bool* bad_fcs = nullptr);
+  bool Receive(Frame* frame, FrameMarks* marks = nullptr);
+
+  // The port that a frame with `route` reaches; empty when there is none, or
+  // not one. For a `SendTo` at once; same thread as sending.
+  std::optional<uint32_t> FindPort(const Route& route);
+  // Whether a port takes unchecked frames.
+  bool TakesUnchecked(uint32_t port) const;
+  SendOutcome SendTo(std::optional<uint32_t> port,
+                     std::span<const uint8_t> frame, FrameMarks marks);
 
   // Whether frames pass; a wake tells of changes. Any thread.
   bool link_up() const;
@@ -129,18 +138,14 @@ class SharedWire final : public firmware::Switch {
 
   SharedWire(std::unique_ptr<WireSegment> segment, const WireAddress& ip);
 
-  SendOutcome Send(std::span<const uint8_t> frame, const Route& route,
-                   bool bad_fcs);
-
   bool TakePort(const SharedWireOptions& options, Errno* error,
                 std::string* message);
   // Makes `index_` this function's port, in a slot that is not `used`.
-  void Occupy(const std::bitset<kSlots>& used);
+  void Occupy(const std::bitset<kSlots>& used, bool takes_unchecked);
   void ClearDead();
   void ClearPort(WirePort& port);
   void Wake(uint32_t index);
-  std::optional<uint32_t> FindPort(const Route& route);
-  void SendToAll(std::span<const uint8_t> frame, bool bad_fcs);
+  void SendToAll(std::span<const uint8_t> frame, FrameMarks marks);
   FrameRingProducer* ProducerTo(uint32_t index);
   FrameRingConsumer* ConsumerFrom(uint32_t index);
   SendOutcome Full(Peer& peer);

@@ -20,7 +20,7 @@
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 5;
+inline constexpr uint32_t kWireLayoutVersion = 6;
 inline constexpr uint32_t kMaxPorts = 256;
 inline constexpr uint32_t kMaxRings = 4096;
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
@@ -36,6 +36,7 @@ struct WirePort {
   std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
   std::atomic<uint32_t> link_down;               // Set from outside.
   std::atomic<uint32_t> reset_wanted;            // Likewise.
+  std::atomic<uint32_t> takes_unchecked;         // As SharedWireOptions says.
   // Written by all who send.
   alignas(64) std::atomic<uint32_t> wake;  // Futex: raised for each news.
   std::atomic<uint32_t> sleeping;  // A thread of the owner may wait on `wake`.

@@ -120,19 +120,21 @@ TEST(FrameRingTest, NonsenseOfAFormerProducerEndsWithIt) {
   }
 }
 
-TEST(FrameRingTest, BadFcsTravelsWithItsFrame) {
+TEST(FrameRingTest, MarksTravelWithTheirFrame) {
   auto memory = std::make_unique<FrameRingMemory>();
   FrameRingProducer producer(memory.get(), 1);
   FrameRingConsumer consumer(memory.get());
   for (uint8_t i = 0; i < 4; ++i) {
-    ASSERT_EQ(producer.Push(Numbered(100, i), i % 2 == 1), Sent::kSent);
+    const FrameMarks marks = {.bad_fcs = i % 2 == 1, .unchecked = i / 2 == 1};
+    ASSERT_EQ(producer.Push(Numbered(100, i), marks), Sent::kSent);
   }
   for (uint8_t i = 0; i < 4; ++i) {
     Frame frame;
-    bool bad_fcs = false;
-    ASSERT_EQ(consumer.Pop(&frame, &bad_fcs), Got::kFrame);
+    FrameMarks marks;
+    ASSERT_EQ(consumer.Pop(&frame, &marks), Got::kFrame);
     EXPECT_EQ(frame[0], i);
-    EXPECT_EQ(bad_fcs, i % 2 == 1);
+    EXPECT_EQ(marks.bad_fcs, i % 2 == 1);
+    EXPECT_EQ(marks.unchecked, i / 2 == 1);
   }
 }
 

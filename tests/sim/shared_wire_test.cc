@@ -562,12 +562,12 @@ TEST_F(SharedWireTest, BadFcsReachesTheReceiver) {
   ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b), 8)),
             SharedWire::SendOutcome::kSent);
   Frame frame;
-  bool bad_fcs = false;
-  ASSERT_TRUE(b->Receive(&frame, &bad_fcs));
+  FrameMarks marks;
+  ASSERT_TRUE(b->Receive(&frame, &marks));
   EXPECT_EQ(frame, sent.bytes);
-  EXPECT_TRUE(bad_fcs);
-  ASSERT_TRUE(b->Receive(&frame, &bad_fcs));
-  EXPECT_FALSE(bad_fcs);
+  EXPECT_TRUE(marks.bad_fcs);
+  ASSERT_TRUE(b->Receive(&frame, &marks));
+  EXPECT_FALSE(marks.bad_fcs);
 }
 
 TEST_F(SharedWireTest, SleeperWakesForAFrame) {

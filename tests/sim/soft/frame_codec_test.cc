@@ -132,7 +132,7 @@ class FrameCodecTest : public testing::TestWithParam<Form> {
     return test::Frame(MakeRoute(GetParam(), /*to_peer=*/false), datagram);
   }
   void ExpectDropped(const Bytes& frame, Statistic reason) {
-    const ParsedFrame parsed = codec_.Parse(frame, false);
+    const ParsedFrame parsed = codec_.Parse(frame);
     ASSERT_EQ(parsed.kind, Kind::kDropped);
     EXPECT_EQ(static_cast<int>(parsed.reason), static_cast<int>(reason));
   }
@@ -171,7 +171,7 @@ TEST_P(FrameCodecTest, WorkedPacketsAreBuiltByteForByte) {
 TEST_P(FrameCodecTest, WorkedPacketsArriveAsTheyAre) {
   for (const Bytes& packet : WorkedPackets()) {
     const Bytes frame = Arriving(packet);
-    const ParsedFrame parsed = codec_.Parse(frame, false);
+    const ParsedFrame parsed = codec_.Parse(frame);
     ASSERT_EQ(parsed.kind, Kind::kDatagram);
     EXPECT_EQ(Bytes(parsed.datagram.bytes.begin(), parsed.datagram.bytes.end()),
               packet);
@@ -198,7 +198,7 @@ TEST_P(FrameCodecTest, RandomDatagramsComeBack) {
     for (uint8_t& byte : datagram) byte = static_cast<uint8_t>(random.Next());
     const Bytes frame = Build(datagram, GetParam().vlan);
     ASSERT_EQ(frame, Leaving(datagram));
-    const ParsedFrame parsed = peer.Parse(frame, false);
+    const ParsedFrame parsed = peer.Parse(frame);
     ASSERT_EQ(parsed.kind, Kind::kDatagram);
     ASSERT_EQ(Bytes(parsed.datagram.bytes.begin(), parsed.datagram.bytes.end()),
               datagram);
@@ -253,7 +253,8 @@ TEST_P(FrameCodecTest, EachReasonToDropIsFound) {
     frame[at] = value;
     return frame;
   };
-  EXPECT_EQ(codec_.Parse(good, true).reason, Statistic::kDropMacError);
+  EXPECT_EQ(codec_.Parse(good, {.bad_fcs = true}).reason,
+            Statistic::kDropMacError);
   ExpectDropped(Bytes(good.begin(), good.begin() + 13),
                 Statistic::kDropTruncated);
   ExpectDropped(Bytes(good.begin(), good.end() - 1), Statistic::kDropTruncated);
@@ -282,7 +283,7 @@ TEST_P(FrameCodecTest, EachReasonToDropIsFound) {
 TEST_P(FrameCodecTest, ADatagramWithoutRoomForItsTypeIsTruncated) {
   ExpectDropped(Arriving(Bytes(1, 0)), Statistic::kDropTruncated);
   const Bytes frame = Arriving(Bytes(2, 0));
-  EXPECT_EQ(codec_.Parse(frame, false).kind, Kind::kDatagram);
+  EXPECT_EQ(codec_.Parse(frame).kind, Kind::kDatagram);
 }
 
 // 0 would say that there is none.
@@ -304,7 +305,7 @@ TEST_P(FrameCodecTest, AUdpChecksumOfZeroIsSentAsAllOnes) {
 TEST_P(FrameCodecTest, NoUdpChecksumIsAcceptedOnIpv4Only) {
   Bytes frame = Arriving(datagram_);
   frame[GetParam().l4() + 6] = frame[GetParam().l4() + 7] = 0;
-  const ParsedFrame parsed = codec_.Parse(frame, false);
+  const ParsedFrame parsed = codec_.Parse(frame);
   if (GetParam().ipv6) {
     EXPECT_EQ(parsed.reason, Statistic::kDropUdpChecksum);
   } else {
@@ -329,7 +330,7 @@ TEST_P(FrameCodecTest, CongestionMarksArrive) {
   uint8_t* const ip = frame.data() + GetParam().l3();
   ip[1] = static_cast<uint8_t>(ip[1] | (GetParam().ipv6 ? 0x30 : 0x03));
   FixIpv4Checksum(frame);
-  const ParsedFrame parsed = codec_.Parse(frame, false);
+  const ParsedFrame parsed = codec_.Parse(frame);
   ASSERT_EQ(parsed.kind, Kind::kDatagram);
   EXPECT_TRUE(parsed.datagram.congestion);
   EXPECT_EQ(parsed.datagram.dscp, 46);
@@ -339,7 +340,8 @@ TEST_P(FrameCodecTest, ADisabledPortIgnoresAll) {
   contract::PortCfg port = Port(GetParam());
   port.enable = 0;
   codec_.Configure(port);
-  EXPECT_EQ(codec_.Parse(Arriving(datagram_), true).kind, Kind::kIgnored);
+  EXPECT_EQ(codec_.Parse(Arriving(datagram_), {.bad_fcs = true}).kind,
+            Kind::kIgnored);
 }
 
 TEST_P(FrameCodecTest, NeighbourFramesAreTheSlowPaths) {
@@ -347,14 +349,14 @@ TEST_P(FrameCodecTest, NeighbourFramesAreTheSlowPaths) {
   Bytes arp = Arriving(datagram_);
   arp[form.l3() - 2] = 0x08;
   arp[form.l3() - 1] = 0x06;
-  EXPECT_EQ(codec_.Parse(arp, false).kind, Kind::kSlowPath);
+  EXPECT_EQ(codec_.Parse(arp).kind, Kind::kSlowPath);
   if (form.ipv6) {
     for (const int type : {134, 135, 136, 137}) {
       Bytes neighbour = Arriving(datagram_);
       neighbour[form.l3() + 6] = 58;
       neighbour[form.l4()] = static_cast<uint8_t>(type);
       const bool ours = type == 135 || type == 136;
-      EXPECT_EQ(codec_.Parse(neighbour, false).kind,
+      EXPECT_EQ(codec_.Parse(neighbour).kind,
                 ours ? Kind::kSlowPath : Kind::kDropped)
           << type;
     }
@@ -380,7 +382,7 @@ TEST_P(FrameCodecTest, RandomDamageIsNeverTakenForADatagram) {
     if (random.Below(4) == 0) {
       frame.resize(random.Below(static_cast<uint32_t>(frame.size() + 1)));
     }
-    const ParsedFrame parsed = codec_.Parse(frame, false);
+    const ParsedFrame parsed = codec_.Parse(frame);
     if (parsed.kind != Kind::kDatagram || !GetParam().crc) {
       continue;
     }

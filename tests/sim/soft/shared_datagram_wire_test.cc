@@ -3,9 +3,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,6 +98,96 @@ class SharedDatagramWireTest : public testing::Test {
       "soft-" + std::to_string(getpid()) + "-" +
       testing::UnitTest::GetInstance()->current_test_info()->name();
 };
+
+// Of a frame that `from` sent to a port that takes unchecked ones, or not.
+struct Arrived {
+  FrameMarks marks;
+  bool has_checksum = false;
+  bool has_crc = false;
+};
+
+class UncheckedTest : public SharedDatagramWireTest {
+ protected:
+  Arrived Send(const SharedDatagramWireOptions& from, bool takes_unchecked) {
+    SharedWireOptions to = Options(kIpB).wire;
+    to.takes_unchecked = takes_unchecked;
+    std::string message;
+    auto b = std::move(SharedWire::Attach(to, &message).value());
+    EXPECT_TRUE(b->ClaimPort(kPort).granted);
+    const auto a = Open(from);
+    EXPECT_EQ(a->wire->Send(To(kIpB), Fill(*a->wire, 100)),
+              DatagramWire::SendOutcome::kSent);
+    Frame frame;
+    Arrived arrived;
+    EXPECT_TRUE(b->Receive(&frame, &arrived.marks));
+    constexpr size_t kChecksum = 14 + 20 + 6;
+    const auto crc = std::span(frame).last(contract::kCrcBytes);
+    arrived.has_checksum = frame[kChecksum] != 0 || frame[kChecksum + 1] != 0;
+    arrived.has_crc =
+        std::any_of(crc.begin(), crc.end(), [](uint8_t byte) { return byte; });
+    return arrived;
+  }
+};
+
+TEST_F(UncheckedTest, WhoSaidSoGetsFramesWithoutChecksumAndCrc) {
+  const Arrived arrived = Send(Options(kIpA), true);
+  EXPECT_TRUE(arrived.marks.unchecked);
+  EXPECT_FALSE(arrived.has_checksum);
+  EXPECT_FALSE(arrived.has_crc);
+}
+
+TEST_F(UncheckedTest, OthersGetWholeFrames) {
+  const Arrived arrived = Send(Options(kIpA), false);
+  EXPECT_FALSE(arrived.marks.unchecked);
+  EXPECT_TRUE(arrived.has_checksum);
+  EXPECT_TRUE(arrived.has_crc);
+}
+
+TEST_F(UncheckedTest, FramesThatFaultsMayChangeAreWhole) {
+  SharedDatagramWireOptions options = Options(kIpA);
+  options.faults.tx.duplicate = 1e-9;
+  const Arrived arrived = Send(options, true);
+  EXPECT_FALSE(arrived.marks.unchecked);
+  EXPECT_TRUE(arrived.has_checksum);
+  EXPECT_TRUE(arrived.has_crc);
+}
+
+TEST_F(UncheckedTest, CapturedFramesAreWhole) {
+  SharedDatagramWireOptions options = Options(kIpA);
+  options.capture = testing::TempDir() + "/" + name_ + ".pcap";
+  const Arrived arrived = Send(options, true);
+  EXPECT_FALSE(arrived.marks.unchecked);
+  EXPECT_TRUE(arrived.has_checksum);
+  EXPECT_TRUE(arrived.has_crc);
+  EXPECT_EQ(std::remove(options.capture.c_str()), 0);
+}
+
+// What takes frames through faults or to a file does not ask for such frames.
+TEST_F(UncheckedTest, ReceiversThatLookAtChecksSaySo) {
+  for (const bool captures : {false, true}) {
+    SharedDatagramWireOptions options = Options(kIpB);
+    const std::string path = testing::TempDir() + "/" + name_ + ".pcap";
+    options.capture = captures ? path : std::string();
+    options.faults.rx.corrupt = captures ? 0 : 1;
+    const auto a = Open(Options(kIpA));
+    const auto b = Open(options);
+    ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+    ASSERT_EQ(a->wire->Send(To(kIpB), Fill(*a->wire, 100)),
+              DatagramWire::SendOutcome::kSent);
+    Datagram datagram;
+    EXPECT_EQ(b->wire->Receive(&datagram), captures);
+    b->wire->FlushCapture();
+    if (captures) {
+      std::ifstream file(path, std::ios::binary);
+      const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      // Of the file, of the record, and the frame's headers up to the checksum.
+      constexpr size_t kChecksum = 24 + 16 + 14 + 20 + 6;
+      ASSERT_GT(bytes.size(), kChecksum + 1);
+      EXPECT_TRUE(bytes[kChecksum] != 0 || bytes[kChecksum + 1] != 0);
+      EXPECT_EQ(std::remove(path.c_str()), 0);
+    }
+  }
+}
 
 TEST_F(SharedDatagramWireTest, DatagramsArriveAndAnswersFindTheirWayBack) {
   const auto a = Open(Options(kIpA));

@@ -31,8 +31,9 @@ bool IsNeighborMessage(uint8_t type) {
 // fate is known.
 class Reader {
  public:
-  Reader(const contract::PortCfg& port, std::span<const uint8_t> frame)
-      : port_(port), frame_(frame) {}
+  Reader(const contract::PortCfg& port, std::span<const uint8_t> frame,
+         bool unchecked)
+      : port_(port), frame_(frame), unchecked_(unchecked) {}
 
   // `result` is as new.
   void Read(ParsedFrame* result) {
@@ -189,6 +190,9 @@ class Reader {
     if (Load16(udp + kPortInUdp) != port_.udp_port) {
       return Drop(Statistic::kDropUdpPort);
     }
+    if (unchecked_) {
+      return true;
+    }
     // On IPv4 a sender may leave the checksum out.
     if (Load16(udp + kChecksumInUdp) == 0) {
       return !ipv6_ || Drop(Statistic::kDropUdpChecksum);
@@ -203,7 +207,7 @@ class Reader {
     const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
     const size_t first = udp_ + wire::Udp::kBytes;
     result_->datagram.bytes = frame_.subspan(first, end_ - trailer - first);
-    if (trailer == 0) {
+    if (trailer == 0 || unchecked_) {
       return true;
     }
     // Behind the addresses, with no checksum yet.
@@ -224,6 +228,7 @@ class Reader {
 
   const contract::PortCfg& port_;
   const std::span<const uint8_t> frame_;
+  const bool unchecked_;
   ParsedFrame* result_ = nullptr;
   bool ipv6_ = false;
   // Bytes of the frame where things start.
@@ -237,7 +242,7 @@ class Reader {
 
 std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
                                            std::span<uint8_t> buffer,
-                                           size_t bytes) {
+                                           size_t bytes, bool unchecked) {
   const bool ipv6 = port_.ipv6 != 0;
   const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
   const auto udp_bytes =
@@ -251,13 +256,16 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
       udp - IpBytes(ipv6) + (ipv6 ? kSourceInIpv6 : kSourceInIpv4);
   uint8_t* end = datagram + bytes;
   if (trailer != 0) {
-    const uint32_t crc = Crc32c({covered, static_cast<size_t>(end - covered)});
+    const uint32_t crc =
+        unchecked ? 0 : Crc32c({covered, static_cast<size_t>(end - covered)});
     std::memcpy(end, &crc, sizeof(crc));  // Least significant byte first.
     end += trailer;
   }
-  const auto checksum = static_cast<uint16_t>(~ChecksumFold(
-      DatagramSum({covered, static_cast<size_t>(end - covered)}, udp_bytes)));
-  Store16(udp + kChecksumInUdp, checksum == 0 ? kSumOfGood : checksum);
+  if (!unchecked) {
+    const auto checksum = static_cast<uint16_t>(~ChecksumFold(
+        DatagramSum({covered, static_cast<size_t>(end - covered)}, udp_bytes)));
+    Store16(udp + kChecksumInUdp, checksum == 0 ? kSumOfGood : checksum);
+  }
 
   uint8_t* const frame = datagram - stack;
   auto length = static_cast<size_t>(end - frame);
@@ -269,17 +277,17 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
 }
 
 ParsedFrame FrameCodec::Parse(std::span<const uint8_t> frame,
-                              bool bad_fcs) const {
+                              FrameMarks marks) const {
   ParsedFrame result;
   if (port_.enable == 0) {
     return result;
   }
-  if (bad_fcs) {
+  if (marks.bad_fcs) {
     result.kind = ParsedFrame::Kind::kDropped;
     result.reason = Statistic::kDropMacError;
     return result;
   }
-  Reader(port_, frame).Read(&result);
+  Reader(port_, frame, marks.unchecked).Read(&result);
   return result;
 }
 

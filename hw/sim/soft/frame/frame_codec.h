@@ -7,6 +7,7 @@
 #include <span>
 
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/frame_ring.h"
 #include "hw/sim/soft/frame/header_stacks.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 
@@ -49,12 +50,15 @@ class FrameCodec {
   // Puts headers in front of the datagram of `bytes` bytes at `kHeadroom` in
   // `buffer`, and trailer and padding behind it. The frame, within `buffer`.
   // Precondition: kTailroom bytes are free behind the datagram; the destination
-  // is of the port's family.
+  // is of the port's family. An `unchecked` one has room for UDP checksum and
+  // CRC, but zeros there.
   std::span<const uint8_t> Build(const FrameHeader& header,
-                                 std::span<uint8_t> buffer, size_t bytes);
+                                 std::span<uint8_t> buffer, size_t bytes,
+                                 bool unchecked = false);
 
-  // Judges `frame`; `bad_fcs`: the MAC said that it is damaged.
-  ParsedFrame Parse(std::span<const uint8_t> frame, bool bad_fcs) const;
+  // Judges `frame`, by all that its marks say is there.
+  ParsedFrame Parse(std::span<const uint8_t> frame,
+                    FrameMarks marks = {}) const;
 
  private:
   contract::PortCfg port_{};

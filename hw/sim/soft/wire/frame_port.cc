@@ -36,6 +36,23 @@ void FramePort::CountSent(std::span<const uint8_t> frame) {
   bytes_sent_ += frame.size();
 }
 
+std::optional<uint32_t> FramePort::FindUnchecked(const Route& route) {
+  if (tx_line_.active() || capture_ != nullptr) {
+    return std::nullopt;
+  }
+  const std::optional<uint32_t> port = wire_->FindPort(route);
+  return port && wire_->TakesUnchecked(*port) ? port : std::nullopt;
+}
+
+bool FramePort::SendUnchecked(std::span<const uint8_t> frame, uint32_t port) {
+  if (wire_->SendTo(port, frame, {.unchecked = true}) ==
+      SharedWire::SendOutcome::kBlocked) {
+    return false;
+  }
+  CountSent(frame);
+  return true;
+}
+
 bool FramePort::Send(std::span<const uint8_t> frame, const Route& route) {
   if (!outgoing_.empty() && !SendOutgoing()) {
     return false;
@@ -66,9 +83,9 @@ bool FramePort::SendOutgoing() {
   return true;
 }
 
-bool FramePort::Receive(Frame* frame, bool* bad_fcs) {
-  const bool came = rx_line_.active() ? ReceiveFaulty(frame, bad_fcs)
-                                      : wire_->Receive(frame, bad_fcs);
+bool FramePort::Receive(Frame* frame, FrameMarks* marks) {
+  const bool came = rx_line_.active() ? ReceiveFaulty(frame, marks)
+                                      : wire_->Receive(frame, marks);
   if (came) {
     Record(*frame);
     ++frames_received_;
@@ -77,10 +94,11 @@ bool FramePort::Receive(Frame* frame, bool* bad_fcs) {
   return came;
 }
 
-bool FramePort::ReceiveFaulty(Frame* frame, bool* bad_fcs) {
+bool FramePort::ReceiveFaulty(Frame* frame, FrameMarks* marks) {
   LineFrame arriving;
-  while (arrived_.empty() &&
-         wire_->Receive(&arriving.bytes, &arriving.bad_fcs)) {
+  FrameMarks sent;
+  while (arrived_.empty() && wire_->Receive(&arriving.bytes, &sent)) {
+    arriving.bad_fcs = sent.bad_fcs;
     rx_line_.Push(std::move(arriving), MonotonicNs(), &leaving_);
     Gather(&arrived_, &leaving_);
     arriving = {};
@@ -89,7 +107,7 @@ bool FramePort::ReceiveFaulty(Frame* frame, bool* bad_fcs) {
     return false;
   }
   *frame = std::move(arrived_.front().bytes);
-  *bad_fcs = arrived_.front().bad_fcs;
+  *marks = {.bad_fcs = arrived_.front().bad_fcs};
   arrived_.pop_front();
   return true;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,8 +30,13 @@ class FramePort {
 
   // `route` is that of the frame. False: no room, nothing was taken.
   bool Send(std::span<const uint8_t> frame, const Route& route);
+  // The wire's port for a frame with `route` that can do without UDP checksum
+  // and CRC, because nobody changes, records or checks it on its way; for a
+  // `SendUnchecked` at once. Empty: it cannot.
+  std::optional<uint32_t> FindUnchecked(const Route& route);
+  bool SendUnchecked(std::span<const uint8_t> frame, uint32_t port);
   // The next frame; false when there is none now.
-  bool Receive(Frame* frame, bool* bad_fcs);
+  bool Receive(Frame* frame, FrameMarks* marks);
 
   // Lets go what faults held back until now, and what found no room.
   void Release();
@@ -57,7 +63,7 @@ class FramePort {
 
   // Frames with faults; false while earlier ones wait for room.
   bool SendOutgoing();
-  bool ReceiveFaulty(Frame* frame, bool* bad_fcs);
+  bool ReceiveFaulty(Frame* frame, FrameMarks* marks);
   void Record(std::span<const uint8_t> frame);
   void CountSent(std::span<const uint8_t> frame);
 

@@ -41,7 +41,11 @@ SharedDatagramWire::SharedDatagramWire(std::unique_ptr<SharedWire> wire,
 Result<std::unique_ptr<SharedDatagramWire>> SharedDatagramWire::Open(
     const SharedDatagramWireOptions& options, SlowPathSink* slow_path,
     std::string* message) {
-  auto wire = SharedWire::Attach(options.wire, message);
+  SharedWireOptions attach = options.wire;
+  // What faults may change, or people look at, is to be whole.
+  attach.takes_unchecked =
+      options.capture.empty() && !FaultyLine(options.faults.rx, 0).active();
+  auto wire = SharedWire::Attach(attach, message);
   if (!wire.ok()) {
     return wire.error();
   }
@@ -103,9 +107,13 @@ DatagramWire::SendOutcome SharedDatagramWire::Send(const Path& path,
   }
   const Route route =
       FindDatagramRoute(ToWireAddress(path.destination), Room().first(bytes));
-  return port_.Send(codec_.Build(header, room_, bytes), route)
-             ? SendOutcome::kSent
-             : SendOutcome::kBlocked;
+  // Without the option of a CRC its place would be missing, too.
+  const auto unchecked =
+      codec_.port().crc != 0 ? port_.FindUnchecked(route) : std::nullopt;
+  const auto frame = codec_.Build(header, room_, bytes, unchecked.has_value());
+  const bool sent = unchecked ? port_.SendUnchecked(frame, *unchecked)
+                              : port_.Send(frame, route);
+  return sent ? SendOutcome::kSent : SendOutcome::kBlocked;
 }
 
 uint32_t SharedDatagramWire::ReceiverOf(const Path& path, size_t bytes) {
@@ -115,11 +123,11 @@ uint32_t SharedDatagramWire::ReceiverOf(const Path& path, size_t bytes) {
 
 bool SharedDatagramWire::Receive(Datagram* datagram) {
   for (uint32_t i = 0; i < kMostDropped; ++i) {
-    bool bad_fcs = false;
-    if (!port_.has_news() || !port_.Receive(&received_, &bad_fcs)) {
+    FrameMarks marks;
+    if (!port_.has_news() || !port_.Receive(&received_, &marks)) {
       return false;
     }
-    const ParsedFrame parsed = codec_.Parse(received_, bad_fcs);
+    const ParsedFrame parsed = codec_.Parse(received_, marks);
     switch (parsed.kind) {
       case ParsedFrame::Kind::kDatagram:
         *datagram = parsed.datagram;
