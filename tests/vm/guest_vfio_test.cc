@@ -162,6 +162,50 @@ class GuestTest : public testing::Test {
     device->Unmap(within.value(), kMiB);
   }
 
+  static constexpr SendFields kSend = {.op_context = 2,
+                                       .header_data = 0,
+                                       .peer = 0,
+                                       .flags = contract::kTxFlagCompletion};
+  static constexpr uint32_t kRefusedBytes = 1000;
+
+  template <typename Poll>
+  static std::optional<Completion> Await(Poll poll) {
+    std::optional<Completion> got;
+    const auto deadline = Clock::now() + kLimit;
+    while (!got && Clock::now() < deadline) {
+      got = poll();
+    }
+    return got;
+  }
+
+  // `b` is to receive at `to`, where it has no memory. The host compares what
+  // the server refused with what is printed here and below.
+  static void ExpectNotWritten(Node& a, Node& b, Iova to) {
+    std::printf("guest: deliberate write at 0x%llx\n",
+                static_cast<unsigned long long>(to));
+    ASSERT_TRUE(b.endpoint->rx().TryPush(1, to, kRefusedBytes));
+    b.endpoint->rx().Publish();
+    std::memset(a.buffer.data(), 0x5a, kRefusedBytes);
+    ASSERT_TRUE(
+        a.endpoint->tx().PushBuffer(kSend, a.buffer.iova(), kRefusedBytes));
+    a.endpoint->tx().Publish();
+    const auto received = Await([&] { return b.endpoint->PollRx(); });
+    ASSERT_TRUE(received);
+    EXPECT_NE(received->status, Status::kOk);
+    ASSERT_TRUE(Await([&] { return a.endpoint->PollTx(); }));
+  }
+
+  // `a` is to send from there.
+  static void ExpectNotRead(Node& a, Iova from) {
+    std::printf("guest: deliberate read at 0x%llx\n",
+                static_cast<unsigned long long>(from));
+    ASSERT_TRUE(a.endpoint->tx().PushBuffer(kSend, from, kRefusedBytes));
+    a.endpoint->tx().Publish();
+    const auto sent = Await([&] { return a.endpoint->PollTx(); });
+    ASSERT_TRUE(sent);
+    EXPECT_EQ(sent->status, Status::kLocalAccess);
+  }
+
   Sysfs sysfs_;
   std::vector<PciFunction> functions_;
   std::string message_;
@@ -308,53 +352,43 @@ TEST_F(GuestTest, RemappedMemoryIsReadAnew) {
 }
 
 // What the driver does not map, the device does not reach: a message from where
-// nothing is mapped any more, and one to there. The host compares what the
-// server refused with what is printed here.
+// nothing is mapped any more, and one to there.
 TEST_F(GuestTest, UnmappedAddressIsNotReached) {
   const auto a = OpenNode(0, 100);
   const auto b = OpenNode(1, 200);
   ASSERT_TRUE(a != nullptr && b != nullptr);
   a->endpoint->AddPeer(kIp, b->endpoint->grant());
-  constexpr uint32_t kBytes = 1000;
   const auto stale = [&](Node& node) {
-    const Result<Iova> iova = node.device->Map(spare_.data(), kBytes);
+    const Result<Iova> iova = node.device->Map(spare_.data(), kRefusedBytes);
     EXPECT_TRUE(iova.ok());
-    node.device->Unmap(iova.value(), kBytes);
+    node.device->Unmap(iova.value(), kRefusedBytes);
     return iova.value();
   };
-  const SendFields fields{.op_context = 2,
-                          .header_data = 0,
-                          .peer = 0,
-                          .flags = contract::kTxFlagCompletion};
-  const auto await = [](auto poll) {
-    std::optional<Completion> got;
-    const auto deadline = Clock::now() + kLimit;
-    while (!got && Clock::now() < deadline) {
-      got = poll();
-    }
-    return got;
-  };
-  const Iova to = stale(*b);
-  std::printf("guest: deliberate write at 0x%llx\n",
-              static_cast<unsigned long long>(to));
-  ASSERT_TRUE(b->endpoint->rx().TryPush(1, to, kBytes));
-  b->endpoint->rx().Publish();
-  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, a->buffer.iova(), kBytes));
-  a->endpoint->tx().Publish();
-  const auto received = await([&] { return b->endpoint->PollRx(); });
-  ASSERT_TRUE(received);
-  EXPECT_NE(received->status, Status::kOk);
-  ASSERT_TRUE(await([&] { return a->endpoint->PollTx(); }));
-
-  const Iova from = stale(*a);
-  std::printf("guest: deliberate read at 0x%llx\n",
-              static_cast<unsigned long long>(from));
-  ASSERT_TRUE(a->endpoint->tx().PushBuffer(fields, from, kBytes));
-  a->endpoint->tx().Publish();
-  const auto sent = await([&] { return a->endpoint->PollTx(); });
-  ASSERT_TRUE(sent);
-  EXPECT_EQ(sent->status, Status::kLocalAccess);
+  ExpectNotWritten(*a, *b, stale(*b));
+  ExpectNotRead(*a, stale(*a));
   EXPECT_EQ(spare_, std::vector<std::byte>(kBufferBytes));
+}
+
+// Each function has an address space of its own.
+TEST_F(GuestTest, MemoryOfAnotherFunctionIsNotReached) {
+  const auto a = OpenNode(0, 100);
+  const auto b = OpenNode(1, 200);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  a->endpoint->AddPeer(kIp, b->endpoint->grant());
+  // Both have given out the same addresses so far: one beyond those.
+  const auto beyond = [&](Node& node) {
+    Result<Iova> iova = Errno{ENOSPC};
+    for (int i = 0; i < 64; ++i) {
+      iova = node.device->Map(spare_.data(), kRefusedBytes);
+      EXPECT_TRUE(iova.ok());
+    }
+    return iova.value();
+  };
+  const Iova of_a = beyond(*a);
+  ExpectNotWritten(*a, *b, of_a);
+  EXPECT_EQ(spare_, std::vector<std::byte>(kBufferBytes));
+  a->device->Unmap(of_a, kRefusedBytes);
+  ExpectNotRead(*a, beyond(*b));
 }
 
 TEST_F(GuestTest, ResetLeavesAWorkingFunction) {

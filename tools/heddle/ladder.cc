@@ -121,7 +121,9 @@ void Ladder::Interrupt(uint8_t vector) {
   const std::string name = "vector " + std::to_string(vector);
   const int fd = device_.interrupt_fd(vector);
   if (fd < 0) {
-    throw CommandError(name + " has no eventfd");
+    throw CommandError(name +
+                       " has no eventfd: this process may open no more files, "
+                       "or the machine has no more vectors");
   }
   SelfLoop loop(device_, *admin_, port_, {.vector = vector, .limit = limit_});
   loop.PostForInterrupt();

@@ -25,7 +25,6 @@ class RefusedAccesses {
       first_.push_back(access);
     }
   }
-  uint64_t count() const { return count_; }
 
   // The number and the first of them, for a log.
   std::string Text() const {
