@@ -28,4 +28,25 @@ void CompletionQueue::EndBatch() noexcept {
   ReturnCredits();
 }
 
+uint64_t CompletionQueue::CountWritten() const noexcept {
+  const uint64_t size = capacity();
+  for (;;) {
+    // The device writes no more than this and the queue's size.
+    const uint64_t returned = __atomic_load_n(&returned_, __ATOMIC_ACQUIRE);
+    uint64_t written = returned;
+    for (uint64_t step = size; step != 0; step /= 2) {
+      const uint64_t last = written + step - 1;
+      const uint8_t new_phase = last / size % 2 == 0 ? 1 : 0;
+      if (last < returned + size &&
+          __atomic_load_n(&entries_[last & (size - 1)].phase,
+                          __ATOMIC_ACQUIRE) == new_phase) {
+        written += step;
+      }
+    }
+    if (__atomic_load_n(&returned_, __ATOMIC_ACQUIRE) == returned) {
+      return written;
+    }
+  }
+}
+
 }  // namespace heddle

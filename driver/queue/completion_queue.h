@@ -57,7 +57,7 @@ class CompletionQueue {
   // Gives the device the credit of every entry popped; nothing when it has
   // them. `Pop` does so by itself; call it before waiting without polling.
   void ReturnCredits() noexcept {
-    if (consumed() != returned_) {
+    if (entries_read() != returned_) {
       RingConsumer(0);
     }
   }
@@ -66,13 +66,22 @@ class CompletionQueue {
   // if it has been written already. Returns credits as well.
   void Arm() noexcept { RingConsumer(contract::kDoorbellCqConsumerArmMask); }
 
+  // At least so many entries have been written. Cost: a load for each doubling
+  // of the size. Any thread, while another one uses the queue.
+  uint64_t CountWritten() const noexcept;
+
   // In entries.
   uint32_t capacity() const noexcept { return 4 * batch_; }
-  // Free-running counts.
-  uint32_t consumed() const noexcept {
-    return consumed_before_ + static_cast<uint32_t>(next_ - entries_);
+  // Free-running counts; the doorbell has the low 32 bits.
+  uint64_t entries_read() const noexcept {
+    return consumed_before_ + static_cast<uint64_t>(next_ - entries_);
   }
-  uint32_t credits_returned() const noexcept { return returned_; }
+  uint32_t consumed() const noexcept {
+    return static_cast<uint32_t>(entries_read());
+  }
+  uint32_t credits_returned() const noexcept {
+    return static_cast<uint32_t>(returned_);
+  }
 
  private:
   CompletionQueue(std::span<const contract::Completion> entries,
@@ -84,9 +93,9 @@ class CompletionQueue {
         consumer_(consumer) {}
 
   void RingConsumer(uint64_t flags) noexcept {
-    returned_ = consumed();
+    __atomic_store_n(&returned_, entries_read(), __ATOMIC_RELEASE);
     Ring(consumer_,
-         uint64_t{returned_} << contract::kDoorbellCqConsumerCountLsb | flags);
+         uint64_t{consumed()} << contract::kDoorbellCqConsumerCountLsb | flags);
   }
 
   void EndBatch() noexcept;
@@ -97,8 +106,8 @@ class CompletionQueue {
   const contract::Completion* batch_end_;  // `next_` when a quarter is popped.
   // Above: every entry. Below: every quarter of the queue.
   const contract::Completion* entries_;
-  uint32_t consumed_before_ = 0;  // This pass of the queue.
-  uint32_t returned_ = 0;         // Last count rung.
+  uint64_t consumed_before_ = 0;  // This pass of the queue.
+  uint64_t returned_ = 0;         // Last count rung.
   uint32_t batch_;                // A quarter.
   Doorbell consumer_;
 };

@@ -13,6 +13,7 @@
 #include "driver/queue/doorbells.h"
 #include "gtest/gtest.h"
 #include "tests/driver/fake_device.h"
+#include "tests/seed.h"
 
 namespace heddle {
 namespace {
@@ -123,6 +124,22 @@ TEST_F(CompletionQueueTest, ArmCarriesTheCountAndReturnsCredits) {
 }
 
 // Run under ThreadSanitizer this also shows that the phase orders the entry.
+TEST_F(CompletionQueueTest, EntriesWrittenAreCountedReadOrNot) {
+  std::mt19937 random(TestSeed());
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_EQ(queue_.CountWritten(), produced_);
+    if (random() % 2 == 0 && produced_ - queue_.credits_returned() < kEntries) {
+      Produce(produced_);
+    } else if (queue_.Peek() != nullptr) {
+      queue_.Pop();
+    }
+    if (random() % 16 == 0) {
+      queue_.ReturnCredits();
+    }
+  }
+  EXPECT_GT(produced_, 10 * kEntries);
+}
+
 TEST_F(CompletionQueueTest, ConcurrentProducerIsFollowedWithoutLossOrTear) {
   constexpr uint64_t kTotal = 20'000;
   std::atomic<uint32_t> consumed = 0;

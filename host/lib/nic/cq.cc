@@ -161,6 +161,28 @@ Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
           .report = queue->reports_targets()};
 }
 
+// A poll waits for locks of queues, so nothing here waits for the poll's.
+void Cq::DrainSilent(TxQueue* caller) noexcept {
+  if (!lock_.try_lock()) {
+    return;
+  }
+  while (const contract::Completion* entry = queue_->Peek()) {
+    if (entry->kind == contract::CompletionKind::kTxSilent) {
+      if (SenderOfEntry(*entry) == caller) {
+        caller->RetireSilent(*entry);
+      } else {
+        (void)RetireOther(*entry);
+      }
+    } else if (entry->kind != contract::CompletionKind::kNone) {
+      break;
+    }
+    queue_->Pop();
+  }
+  // Not in batches: nobody else may ever read.
+  queue_->ReturnCredits();
+  lock_.unlock();
+}
+
 void Cq::Forget(bool receiver, uint32_t context) noexcept {
   const Locked::Guard guard(lock_);
   const uint32_t size = queue_->capacity();

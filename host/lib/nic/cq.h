@@ -13,6 +13,7 @@
 #include "host/lib/nic/locking.h"
 #include "host/lib/nic/nic.h"
 #include "host/lib/nic/rx_queue.h"
+#include "host/lib/nic/tx_completions.h"
 #include "host/lib/nic/tx_queue.h"
 
 namespace heddle::nic {
@@ -38,7 +39,7 @@ inline FabricAddress SenderOf(const contract::Completion& entry) noexcept {
 // Thread safety: the members of the data path are called under `lock()` where
 // the policy locks; Attach and Detach take it themselves.
 // Ownership: owns the queue's memory; borrows the NIC and attached queues.
-class Cq {
+class Cq : public TxCompletions {
  public:
   // `Open` makes it usable.
   explicit Cq(Nic& nic) : needs_step_(nic.needs_step()), nic_(nic) {}
@@ -113,6 +114,14 @@ class Cq {
   // queue gets it. Precondition: detached, and the device ended the context.
   void Forget(const TxQueue& queue) noexcept;
   void Forget(const RxQueue& queue) noexcept;
+
+  uint64_t EntriesRead() const noexcept override {
+    return queue_->entries_read();
+  }
+  uint64_t EntriesWritten() const noexcept override {
+    return queue_->CountWritten();
+  }
+  void DrainSilent(TxQueue* caller) noexcept override;
 
   SpinLock& lock() noexcept { return lock_; }
   CqCredit& credit() noexcept { return *credit_; }

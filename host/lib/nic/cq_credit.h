@@ -48,6 +48,18 @@ class CqCredit {
     return false;
   }
 
+  // As many at once, of those that nobody needs soon. False, changing nothing,
+  // when there are fewer.
+  [[nodiscard]] bool TryTakeSpare(uint32_t count) noexcept {
+    const uint32_t limit = limit_.load(std::memory_order_relaxed);
+    const uint32_t spare = limit - least_limit_ / 2;
+    if (Locked::FetchAdd(taken_, count) + count <= spare) {
+      return true;
+    }
+    (void)Locked::FetchAdd(taken_, ~count + 1);
+    return false;
+  }
+
   template <typename Locking>
   void Return(uint32_t count) noexcept {
     (void)Locking::FetchAdd(taken_, ~count + 1);

@@ -49,6 +49,7 @@ Result<bool> Endpoint::EnableTx() {
        .more = nic_.info().Has(contract::kCapabilityMore),
        .reads_in_place = options_.counters.read != nullptr,
        .spill = nic_.info().Has(contract::kCapabilitySpill),
+       .completions = options_.tx_cq,
        .on_refused = options_.on_refused},
       &options_.tx_cq->credit());
   if (!queue.ok()) {

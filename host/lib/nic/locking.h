@@ -18,6 +18,9 @@ class SpinLock {
       }
     }
   }
+  [[nodiscard]] bool try_lock() noexcept {
+    return !flag_.exchange(true, std::memory_order_acquire);
+  }
   void unlock() noexcept { flag_.store(false, std::memory_order_release); }
 
  private:

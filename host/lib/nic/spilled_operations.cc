@@ -32,6 +32,7 @@ bool SpilledOperations::Add(const SpilledOperation& operation) noexcept {
   bucket = at;
   (newest_ == kNone ? oldest_ : nodes_[newest_].newer) = at;
   newest_ = at;
+  ++size_;
   return true;
 }
 
@@ -59,6 +60,7 @@ void SpilledOperations::Remove(uint16_t position) noexcept {
   (node.newer == kNone ? newest_ : nodes_[node.newer].older) = node.older;
   node.newer = free_;
   free_ = at;
+  --size_;
 }
 
 }  // namespace heddle::nic

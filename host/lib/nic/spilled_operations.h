@@ -17,6 +17,8 @@ struct SpilledOperation {
   uint64_t op_context = 0;
   uint32_t peer = 0;
   uint32_t length = 0;
+  // Its completion is none of so many that were written before it was posted.
+  uint64_t written_before = 0;
   uint32_t passed = 0;  // Slots that the ring had released then; wraps.
   uint16_t position = 0;
   Ticket ticket = kNoTicket;
@@ -45,6 +47,7 @@ class SpilledOperations {
   // Precondition: there is one at the position.
   void Remove(uint16_t position) noexcept;
   bool empty() const noexcept { return oldest_ == kNone; }
+  uint32_t size() const noexcept { return size_; }
 
  private:
   static constexpr uint16_t kNone = 0xffff;
@@ -58,6 +61,7 @@ class SpilledOperations {
   };
 
   std::unique_ptr<Node[]> nodes_;
+  uint32_t size_ = 0;
   uint16_t free_ = kNone;
   uint16_t oldest_ = kNone;
   uint16_t newest_ = kNone;

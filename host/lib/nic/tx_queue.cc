@@ -69,6 +69,9 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   // An operation that completes keeps a slot until its completion is read.
   queue->counts_credit_ = !credit->TryReserve(static_cast<uint32_t>(slots));
   queue->direct_ = !queue->counts_credit_;
+  // What is given up takes entries of the completion queue beyond its slots.
+  const bool spill = options.spill && queue->direct_;
+  queue->completions_ = options.completions;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =
       DmaBuffer::Create(device, queue->ring_bytes() + sizeof(uint64_t));
@@ -79,7 +82,7 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   auto registrar = Registrar::Create(
       device, {.copy_limit_bytes = options.copy_limit_bytes,
                .tickets = static_cast<uint32_t>(
-                   slots + (options.spill ? contract::kMessageShare : 0)),
+                   slots + (spill ? contract::kMessageShare : 0)),
                .slabs = {},
                .on_refused = options.on_refused});
   if (!registrar.ok()) {
@@ -87,7 +90,7 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   }
   queue->registrar_.emplace(std::move(registrar.value()));
   queue->slots_ = std::make_unique<Slot[]>(slots);
-  if (options.spill) {
+  if (spill) {
     if (auto area = queue->CreateSpillArea(device); !area.ok()) {
       return area.error();
     }
@@ -111,6 +114,9 @@ Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
   }
   ring_.emplace(ring.value());
   LimitRing();
+  if (completions_ != nullptr) {
+    written_.fill(completions_->EntriesWritten());
+  }
   context_ = context;
   return true;
 }
@@ -369,10 +375,30 @@ void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
 void TxQueue::LookAtCell(uint16_t old_head) noexcept {
   if (((old_head ^ ring_->head()) & kLookEvery) != 0) [[unlikely]] {
     (void)IsOldCell(ring_->head_cell());
+    if (completions_ != nullptr) {
+      written_[ring_->head() / kLookEvery] = completions_->EntriesWritten();
+    }
   }
 }
 
+// A failure that was asked for by nobody holds no slot: it may be read when the
+// ring has come round.
+bool TxQueue::IsOfFormer(const contract::Completion& entry) const noexcept {
+  if (completions_ == nullptr) {
+    return false;
+  }
+  uint64_t written = WrittenBefore(entry.position);
+  if (spilling()) {
+    const SpilledOperation* kept = spill_->operations.Find(entry.position);
+    written = kept == nullptr ? written : kept->written_before;
+  }
+  return completions_->EntriesRead() < written;
+}
+
 bool TxQueue::WasSignaled(const contract::Completion& entry) const noexcept {
+  if (IsOfFormer(entry)) {
+    return false;
+  }
   if (spilling()) {
     const SpilledOperation* kept = spill_->operations.Find(entry.position);
     if (kept != nullptr) {
@@ -388,6 +414,9 @@ bool TxQueue::WasSignaled(const contract::Completion& entry) const noexcept {
 // The head cell does not wait for it to be read. Once that has passed its slot,
 // the head in the entry says nothing, and the slot is another operation's.
 bool TxQueue::RetireUnasked(const contract::Completion& entry) noexcept {
+  if (IsOfFormer(entry)) {
+    return true;
+  }
   const uint16_t head = ring_->head();
   const bool in_ring =
       SlotDistance(head, entry.position) < SlotDistance(head, ring_->tail()) &&

@@ -17,6 +17,7 @@
 #include "host/lib/nic/locking.h"
 #include "host/lib/nic/region.h"
 #include "host/lib/nic/spilled_operations.h"
+#include "host/lib/nic/tx_completions.h"
 
 namespace heddle::nic {
 
@@ -66,7 +67,12 @@ class TxQueue {
     // What is read goes straight to its place: a counter tells of it, without
     // a completion that is read.
     bool reads_in_place = false;
-    bool spill = false;  // Slots of operations that are stuck are given up.
+    // Slots of operations that are stuck are given up, if the completion queue
+    // has twice as many entries as the ring has slots.
+    bool spill = false;
+    // Outlives the queue. Null: every entry is read before positions come round
+    // to its operation's, and silent ones as soon as they are there.
+    TxCompletions* completions = nullptr;
     MapRefusalListener on_refused = {};
   };
 
@@ -82,7 +88,7 @@ class TxQueue {
   Iova ring_iova() const noexcept { return memory_.iova(); }
   Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes(); }
   uint8_t ring_log2() const noexcept { return ring_log2_; }
-  // 0 without `Options::spill`.
+  // 0 when no slots are given up.
   Iova spill_iova() const noexcept {
     return spill_ == nullptr ? Iova{} : spill_->memory.iova();
   }
@@ -196,6 +202,9 @@ class TxQueue {
  private:
   // Positions between two looks at the head cell.
   static constexpr uint16_t kLookEvery = 0x2000;
+  // Of as many positions. A ring is shorter than one.
+  static constexpr uint32_t kBlocks = 0x10000 / kLookEvery;
+  static_assert(kLookEvery > 1U << contract::kRingLog2Max);
 
   TxQueue() = default;
 
@@ -271,6 +280,12 @@ class TxQueue {
               std::span<const RemoteSegment> remote, size_t bytes) noexcept;
   void Hold(Ticket ticket, bool silent) noexcept;
   void ReleaseTo(uint16_t queue_head) noexcept;
+  // Of a failed operation: slot and position are another's by now.
+  bool IsOfFormer(const contract::Completion& entry) const noexcept;
+  // Entries written before what is posted at the position was.
+  uint64_t WrittenBefore(uint16_t position) const noexcept {
+    return written_[(position / kLookEvery + kBlocks - 1) % kBlocks];
+  }
   // Of a failed operation: it had asked for a completion.
   bool WasSignaled(const contract::Completion& entry) const noexcept;
   // True for a head cell that says nothing new.
@@ -301,7 +316,8 @@ class TxQueue {
   void MarkComplete(uint16_t position) noexcept;
   // Uses what the head cell tells; false for nothing new.
   bool TakeHeadCell() noexcept;
-  // Every so many slots, the cell before they come round to it.
+  // Every so many slots, the cell before they come round to it, and the
+  // completion queue before they come round to failures that nobody read.
   void LookAtCell(uint16_t old_head) noexcept;
 
   // -- slots given up early (tx_spill.cc)
@@ -314,6 +330,7 @@ class TxQueue {
     uint16_t crowded_to = 0;  // Where the ring ended when that was possible.
     uint16_t granted_to = 0;  // Positions that posts may use.
     uint32_t passed = 0;      // Slots released so far.
+    uint32_t credits = 0;     // Taken for those beyond the ring's slots.
     DmaBuffer memory;         // Slots, then their marks.
   };
 
@@ -324,6 +341,7 @@ class TxQueue {
   bool IsGivenUp(uint16_t position) const noexcept;
   bool MakeRoomSpilling(bool moved) noexcept;
   bool GrantSlots() noexcept;
+  bool TakeSpillCredit(uint32_t slots) noexcept;
   uint16_t LimitSpilling(uint16_t queue_head) const noexcept;
   void ReleaseSpilling(uint16_t queue_head) noexcept;
   void PassSlots(uint16_t from) noexcept;
@@ -371,6 +389,10 @@ class TxQueue {
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
   uint8_t ring_log2_ = 0;
+  TxCompletions* completions_ = nullptr;
+  // By block: entries of the completion queue that had been written when the
+  // ring's head came there.
+  std::array<uint64_t, kBlocks> written_{};
   DmaBuffer memory_;  // The ring, then its head cell.
   std::unique_ptr<Spill> spill_;
 };

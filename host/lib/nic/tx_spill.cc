@@ -6,6 +6,8 @@
 // to less, so a post that needs more gets here, and from then on each slot that
 // is released is looked at, until no operation is left without slots and the
 // ring has come past those that were in use then.
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "host/lib/nic/tx_queue.h"
@@ -56,6 +58,11 @@ bool TxQueue::IsGivenUp(uint16_t position) const noexcept {
 }
 
 bool TxQueue::MakeRoomSpilling(bool moved) noexcept {
+  if (spilling() && completions_ != nullptr) {
+    // The application need not read them.
+    completions_->DrainSilent(this);
+    moved = moved || !spilling();
+  }
   if (!spilling()) {
     if (moved) {
       return true;
@@ -64,6 +71,8 @@ bool TxQueue::MakeRoomSpilling(bool moved) noexcept {
                                     contract::kMessageShare)) {
       return false;
     }
+    // Those of operations that ended meanwhile may have come late.
+    std::fill_n(&MarkOf(0), size_t{slot_mask_} + 1, contract::SpillMark{});
     spill_->active = true;
     spill_->crowded_to = ring_->head();
     spill_->granted_to = ring_->tail();
@@ -83,8 +92,9 @@ bool TxQueue::GrantSlots() noexcept {
   const uint16_t before = spill.granted_to;
   for (;;) {
     const uint32_t granted = SlotDistance(ring_->tail(), spill.granted_to);
-    if (granted >= kGrantedAtOnce ||
-        SlotDistance(head, spill.granted_to) == ring_->capacity()) {
+    const uint32_t used = SlotDistance(head, spill.granted_to);
+    if (granted >= kGrantedAtOnce || used == ring_->capacity() ||
+        !TakeSpillCredit(used + 1)) {
       break;
     }
     const bool taken = spill.operations.Find(spill.granted_to) != nullptr;
@@ -98,6 +108,21 @@ bool TxQueue::GrantSlots() noexcept {
     }
   }
   return spill.granted_to != before && ring_->free_slots() != 0;
+}
+
+// Each operation has an entry of the completion queue until that is read, as
+// long as `slots` are enough for those in the ring.
+bool TxQueue::TakeSpillCredit(uint32_t slots) noexcept {
+  Spill& spill = *spill_;
+  const uint32_t entries = spill.operations.size() + slots;
+  if (entries <= ring_->capacity() + spill.credits) {
+    return true;
+  }
+  if (!credit_->TryTakeSpare(kGrantedAtOnce)) {
+    return false;
+  }
+  spill.credits += kGrantedAtOnce;
+  return true;
 }
 
 // As `LimitToSilent`, but for what was given up or is known to be complete.
@@ -155,6 +180,7 @@ void TxQueue::PassSlots(uint16_t from) noexcept {
           .op_context = desc.op_context,
           .peer = desc.peer,
           .length = desc.length,
+          .written_before = WrittenBefore(at),
           .passed = spill.passed,
           .position = at,
           .ticket = slot.ticket,
@@ -221,6 +247,7 @@ void TxQueue::LeaveSpilling() noexcept {
     spill.active = false;
     --held_;
     --copying_;
+    credit_->Return<Locked>(std::exchange(spill.credits, 0));
     LimitRing();
   }
 }
@@ -234,6 +261,7 @@ void TxQueue::AbandonSpilled() noexcept {
   if (std::exchange(spill.active, false)) {
     --held_;
     --copying_;
+    credit_->Return<Locked>(std::exchange(spill.credits, 0));
   }
 }
 

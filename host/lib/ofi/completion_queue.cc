@@ -262,6 +262,7 @@ ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
   const nic::Locked::Guard guard(backend_->lock());
   const contract::Completion* entry = backend_->Peek();
   while (entry != nullptr && !backend_->IsOfQueue(*entry)) {
+    (void)backend_->Retire<nic::Locked>(*entry);
     backend_->Pop();
     entry = backend_->Peek();
   }

@@ -73,6 +73,10 @@ class ContextModel {
     Release();
   }
 
+  void Mark(uint16_t position) {
+    marks_[position & (size_ - 1U)] = {.position = position, .given = 1};
+  }
+
   // Gives up what is oldest while the ring is as full as that.
   void Spill() {
     // Those in flight have entries of the message table.
@@ -82,7 +86,7 @@ class ContextModel {
       Operation operation = ring_.front();
       ring_.pop_front();
       const uint16_t position = operation.descriptor.position;
-      marks_[position & (size_ - 1U)] = {.position = position, .given = 1};
+      Mark(position);
       head_ = static_cast<uint16_t>(head_ + operation.slots);
       operation.given = true;
       given_.push_back(operation);
@@ -157,23 +161,54 @@ class ContextModel {
   std::list<Operation> given_;
 };
 
+// Entries that the model wrote, of which some were read.
+class PlayedCompletions : public TxCompletions {
+ public:
+  explicit PlayedCompletions(std::optional<ContextModel>* model)
+      : model_(model) {}
+  uint64_t EntriesRead() const noexcept override { return read; }
+  uint64_t EntriesWritten() const noexcept override {
+    return read + (model_->has_value() ? (*model_)->completions.size() : 0);
+  }
+  void DrainSilent(TxQueue* caller) noexcept override {
+    auto& entries = (*model_)->completions;
+    while (drains && !entries.empty() &&
+           entries.front().kind == contract::CompletionKind::kTxSilent) {
+      caller->RetireSilent(entries.front());
+      entries.pop_front();
+      ++read;
+    }
+  }
+
+  uint64_t read = 0;
+  bool drains = false;
+
+ private:
+  std::optional<ContextModel>* model_;
+};
+
 // A queue with its device, and what the application expects of both. The
 // context of an operation is its number.
 class PlayedQueue {
  public:
   static constexpr uint32_t kStuck = 7;  // A peer.
 
-  explicit PlayedQueue(bool spill) {
-    auto created = TxQueue::Create(
-        device_, {.operations = 32, .copy_limit_bytes = 1024, .spill = spill},
-        &credit_);
+  explicit PlayedQueue(bool spill, uint32_t cq_entries = 1U << 20)
+      : credit_(cq_entries) {
+    auto created = TxQueue::Create(device_,
+                                   {.operations = 32,
+                                    .copy_limit_bytes = 1024,
+                                    .spill = spill,
+                                    .completions = &completions_},
+                                   &credit_);
     EXPECT_TRUE(created.ok() && created.value()->Bind(device_, 0).ok());
     queue_ = std::move(created.value());
     model_.emplace(&device_, *queue_);
   }
 
-  TxQueue* operator->() { return queue_.get(); }
+  TxQueue* operator->() const { return queue_.get(); }
   ContextModel& model() { return *model_; }
+  PlayedCompletions& completions() { return completions_; }
 
   struct Payload {
     std::vector<uint8_t> bytes;  // Of the caller.
@@ -237,9 +272,10 @@ class PlayedQueue {
     if (entry.kind == contract::CompletionKind::kTxSilent) {
       const Locked::Guard guard(queue_->lock());
       queue_->RetireSilent(entry);
-      return;
+    } else {
+      Retire(entry);
     }
-    Retire(entry);
+    ++completions_.read;
   }
 
   void Retire(const contract::Completion& entry) {
@@ -273,9 +309,10 @@ class PlayedQueue {
   }
 
   FakeDevice device_;
-  CqCredit credit_{1U << 20};
-  std::unique_ptr<TxQueue> queue_;
+  CqCredit credit_;
   std::optional<ContextModel> model_;
+  PlayedCompletions completions_{&model_};
+  std::unique_ptr<TxQueue> queue_;
   uint64_t next_ = 1;
   std::map<uint64_t, std::unique_ptr<Payload>> outstanding_;
   // Memory that was sent may still be mapped: it stays until the end.

@@ -221,6 +221,104 @@ TEST(TxSpillTest, AnEndpointThatGoesGivesBackWhatSpilledOperationsHold) {
   }
 }
 
+// As an application that reads no completion, because it asks for none.
+TEST(TxSpillTest, SilentEntriesAreDrainedByPosts) {
+  constexpr uint32_t kEntries = 256;
+  PlayedQueue queue(/*spill=*/true, kEntries);
+  queue.completions().drains = true;
+  size_t refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    if (queue.Post(PlayedQueue::kStuck, 300, /*asked=*/false) != 0) {
+      ++refused;
+      queue.model().Spill();
+    }
+    const auto all = queue.model().UnderWay();
+    // Each has an entry, or will.
+    ASSERT_LE(all.size() + queue.model().completions.size(), kEntries * 3 / 4)
+        << i;
+    // It takes none for a while, then all.
+    if (i % 1000 > 700) {
+      for (ContextModel::Operation* operation : all) {
+        ASSERT_NO_FATAL_FAILURE(queue.End(operation));
+      }
+    }
+  }
+  EXPECT_GT(queue.model().spilled, 500u);
+  EXPECT_GT(refused, 100u);
+}
+
+TEST(TxSpillTest, SmallCompletionQueueLeavesTheSlotsWhereTheyAre) {
+  const PlayedQueue queue(/*spill=*/true, 64);
+  EXPECT_EQ(ToInteger(queue->spill_iova()), 0u);
+}
+
+// Posts and ends silent operations until `position` is next.
+void GoTo(PlayedQueue* queue, uint16_t position) {
+  for (uint16_t next = 0; next != position;) {
+    while (queue->Post(1, 8, /*asked=*/false) != 0) {
+    }
+    for (ContextModel::Operation* operation : queue->model().UnderWay()) {
+      next = static_cast<uint16_t>(operation->descriptor.position + 1);
+      ASSERT_NO_FATAL_FAILURE(queue->End(operation));
+    }
+  }
+}
+
+// Contract, `spill_base`: a mark may come after its operation ended.
+TEST(TxSpillTest, MarkThatCameLateSaysNothing65536SlotsLater) {
+  PlayedQueue queue(/*spill=*/true);
+  constexpr uint16_t kPosition = 100;
+  ASSERT_NO_FATAL_FAILURE(GoTo(&queue, kPosition));
+  queue.model().Mark(kPosition);
+  ASSERT_EQ(queue.Post(1, 8, false), 0);
+  ASSERT_NO_FATAL_FAILURE(queue.End(queue.model().UnderWay().front()));
+  ASSERT_NO_FATAL_FAILURE(GoTo(&queue, kPosition));
+  ASSERT_EQ(queue.Post(1, 5000, false), 0);
+  const uint64_t iova = queue.model().UnderWay().front()->descriptor.local_iova;
+  EXPECT_TRUE(queue.IsMapped(iova));
+  while (queue.Post(PlayedQueue::kStuck, 8, false) == 0) {
+  }
+  ASSERT_NO_FATAL_FAILURE(queue.End(queue.model().UnderWay().front()));
+  for (int i = 0; i < 200; ++i) {
+    if (queue.Post(PlayedQueue::kStuck, 8, false) != 0) {
+      queue.model().Spill();
+    }
+  }
+  EXPECT_FALSE(queue.IsMapped(iova));
+}
+
+TEST(TxSpillTest, FailureReadLateIsNotOfWhoeverHasItsPositionByThen) {
+  for (const bool spilled : {false, true}) {
+    SCOPED_TRACE(spilled);
+    PlayedQueue queue(/*spill=*/true);
+    constexpr uint16_t kPosition = 100;
+    ASSERT_NO_FATAL_FAILURE(GoTo(&queue, kPosition));
+    ASSERT_EQ(queue.Post(1, 8, /*asked=*/false), 0);
+    ASSERT_NO_FATAL_FAILURE(
+        queue.End(queue.model().UnderWay().front(), Status::kPeerUnreachable));
+    Completion failure = queue.model().completions.front();
+    ASSERT_NO_FATAL_FAILURE(GoTo(&queue, kPosition));
+    ASSERT_EQ(queue.Post(PlayedQueue::kStuck, 5000, /*asked=*/true), 0);
+    const TxDesc user = queue.model().UnderWay().front()->descriptor;
+    ASSERT_EQ(user.position, failure.position);
+    for (int i = 0; spilled && i < 200; ++i) {
+      if (queue.Post(PlayedQueue::kStuck, 8, false) != 0) {
+        queue.model().Spill();
+      }
+    }
+    ASSERT_EQ(queue.model().UnderWay().front()->given, spilled);
+    // Both have the context that the application gives all.
+    failure.op_context = user.op_context;
+    EXPECT_TRUE(queue->Retire<Locked>(failure));
+    EXPECT_TRUE(queue.IsMapped(user.local_iova));
+    queue.model().completions.pop_front();
+    ++queue.completions().read;
+    ASSERT_NO_FATAL_FAILURE(queue.End(queue.model().UnderWay().front()));
+    ASSERT_NO_FATAL_FAILURE(queue.PollAll());
+    EXPECT_FALSE(queue.IsMapped(user.local_iova));
+  }
+}
+
 TEST(SpilledOperationsTest, IsFoundByPositionAndInOrderOfAge) {
   std::mt19937 random(TestSeed());
   SpilledOperations operations;
