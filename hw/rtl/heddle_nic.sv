@@ -902,10 +902,10 @@ module heddle_nic
   assign unit_idle[12] = idle_accept && idle_place && idle_scatter;
 
   // ---------------------------------------------------------------- statistics
+  // Units that may count the same in one cycle are different sources.
   logic [NumStat-1:0] stat_nic;
   always_comb begin
-    stat_nic = stat_cq | stat_counter | stat_fetch | stat_spill | stat_release | stat_build | stat_parser | stat_accept |
-               stat_pdc | stat_slow | stat_return;
+    stat_nic = stat_cq | stat_counter | stat_fetch | stat_release | stat_build | stat_accept | stat_slow;
     stat_nic[StatisticTxFrames]       = frame;
     stat_nic[StatisticDmaReadErrors]  = rd_error;
     stat_nic[StatisticDmaWriteErrors] = wr_error;
@@ -913,7 +913,7 @@ module heddle_nic
 
   heddle_stats u_stats (
     .clk_i, .rst_ni,
-    .strobe_i(stat_nic), .tx_bytes_i(frame ? frame_bytes : '0), .rx_bytes_i(rx_bytes),
+    .strobe_i({stat_return, stat_pdc | stat_parser | stat_spill, stat_nic}), .tx_bytes_i(frame ? frame_bytes : '0), .rx_bytes_i(rx_bytes),
     .index_i(stat_index), .value_o(stat_value)
   );
 
