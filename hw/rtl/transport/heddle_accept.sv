@@ -16,6 +16,7 @@
 // With congestion control (transport_i), every ACK is an ACK_CC that says how long it waited and what came.
 // Owes no ACK for longer than ack_delay_ticks: what was accepted and not acknowledged by then is.
 // Visible: a message with dc=1 is acknowledged when heddle_place has reported its writes.
+// Gone:    a message whose receive context was drained takes nothing more, whatever the context is by then.
 // RMA:     the region table is asked for every request; its answer is part of the decision. A drain
 //          token lets no packet pass between the answer and the placement.
 // Forgets a PDC that was silent for two to three times dead_ticks, when its initiator has ended it
@@ -57,6 +58,7 @@ module heddle_accept
   input  logic [NumRx-1:0][GenW-1:0] rx_gen_i,
   input  logic [NumRx-1:0][$bits(rx_counters_t)-1:0] rx_counters_i,
   input  logic             drain_valid_i,
+  input  logic             drain_rx_i,      // Of a receive context: its open messages are marked first.
   output logic             drain_ready_o,
 
   output rma_request_t     region_o,        // heddle_region: answered in the next cycle.
@@ -316,23 +318,25 @@ module heddle_accept
 
   // ------------------------------------------------- what no packet asks for
   // Between packets a job reads the entry of a PDC, then its set, and changes both.
-  typedef enum logic [1:0] {
-    JobNone   = 2'd0,
-    JobAck    = 2'd1,  // Sends the ACK that was put off, or waited for visible data.
-    JobForget = 2'd2,  // Ends the PDC.
-    JobAsk    = 2'd3   // Asks the initiator to close it.
+  typedef enum logic [2:0] {
+    JobNone   = 3'd0,
+    JobAck    = 3'd1,  // Sends the ACK that was put off, or waited for visible data.
+    JobForget = 3'd2,  // Ends the PDC.
+    JobAsk    = 3'd3,  // Asks the initiator to close it.
+    JobMark   = 3'd4   // Marks its message if the context is gone.
   } job_e;
 
   job_e              job_q;
   logic [1:0]        job_step_q;
   logic [PdcW-1:0]   job_pdc_q;
   logic              job_wanted, job_start, job_end, forget, any_due, any_old, asks, job_answers;
-  logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc;
+  logic              marks;
+  logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc, mark_pdc;
   logic [NumPdc-1:0] due;
   target_pdc_t       job_entry;
 
   // Goes before the next packet, so that a busy peer cannot put it off.
-  assign job_wanted = any_due || any_old || asks;
+  assign job_wanted = any_due || any_old || asks || marks;
   assign job_start  = job_q == JobNone && job_wanted && !p1_valid_q && !p2_valid_q;
   assign job_end   = job_step_q == 2'd3 && (job_q == JobForget ? place_room && job_room : rsp_room);
   assign forget    = job_end && job_q == JobForget;
@@ -345,7 +349,7 @@ module heddle_accept
       job_q      <= JobNone;
       job_step_q <= '0;
     end else if (job_start) begin
-      job_q      <= any_due ? JobAck : any_old ? JobForget : JobAsk;
+      job_q      <= marks ? JobMark : any_due ? JobAck : any_old ? JobForget : JobAsk;
       job_step_q <= 2'd1;
     end else if (job_end) begin
       job_q      <= JobNone;
@@ -355,7 +359,7 @@ module heddle_accept
     end
   end
   always_ff @(posedge clk_i) begin
-    if (job_start) job_pdc_q <= any_due ? due_pdc : any_old ? old_pdc : ask_pdc;
+    if (job_start) job_pdc_q <= marks ? mark_pdc : any_due ? due_pdc : any_old ? old_pdc : ask_pdc;
   end
 
   always_comb begin
@@ -367,7 +371,25 @@ module heddle_accept
       job_entry.hidden_base = seen_psn;
       job_entry.hidden      = seen_psn != entry.hidden_last;
     end
+    if (job_q == JobMark && (entry.state == MessageOpen || entry.state == MessageFailed) &&
+        (!rx_alive_i[entry.buffer.ctx] || rx_gen_i[entry.buffer.ctx] != entry.buffer.gen)) begin
+      job_entry.gone = 1'b1;
+    end
     if (job_q == JobForget) job_entry = verdict.entry;
+  end
+
+  // ----------------------------------------------------------- contexts that end
+  // Generations come again. So before the token of a receive context goes on, each message that holds a buffer
+  // of a context that is gone is marked, and takes nothing of what has its generation later.
+  logic [PdcW:0]   mark_q;   // PDCs looked at.
+  logic            marking;
+  assign marking  = drain_valid_i && drain_rx_i && !mark_q[PdcW];
+  assign mark_pdc = mark_q[PdcW-1:0];
+  assign marks    = marking && open_q[mark_pdc];
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)             mark_q <= '0;
+    else if (!drain_valid_i) mark_q <= '0;
+    else if (marking && (!marks || (job_end && job_q == JobMark))) mark_q <= mark_q + 1'b1;
   end
 
   // ------------------------------------------------------------ visible messages
@@ -395,7 +417,7 @@ module heddle_accept
   response_t late;
   assign owes = p2_done && verdict.write && verdict.entry.unacked != '0;
   assign paid = (p2_done && verdict.write && verdict.entry.unacked == '0) ||
-                (job_end && job_q != JobAsk) || job_answers;
+                (job_end && (job_q == JobAck || job_q == JobForget)) || job_answers;
 
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
@@ -403,7 +425,7 @@ module heddle_accept
     .due_o(due), .pending_o
   );
   heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
-    .clk_i, .rst_ni, .valid_i(due | seen_q), .take_i(job_start && any_due), .valid_o(any_due),
+    .clk_i, .rst_ni, .valid_i(due | seen_q), .take_i(job_start && !marks && any_due), .valid_o(any_due),
     .idx_o(due_pdc)
   );
 
@@ -441,7 +463,7 @@ module heddle_accept
   logic [31:0]       period_q;
   logic              period_end;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_old (
-    .clk_i, .rst_ni, .valid_i(old_q), .take_i(job_start && !any_due), .valid_o(any_old),
+    .clk_i, .rst_ni, .valid_i(old_q), .take_i(job_start && !marks && !any_due), .valid_o(any_old),
     .idx_o(old_pdc)
   );
 
@@ -485,7 +507,7 @@ module heddle_accept
   assign lazy = open_q & ~used_q;
   assign asks = ask_q && any_lazy;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_ask (
-    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !any_due && !any_old),
+    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !any_old),
     .valid_o(any_lazy), .idx_o(ask_pdc)
   );
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -551,7 +573,7 @@ module heddle_accept
   );
 
   // A token follows every packet that was decided before it came.
-  assign drain_ready_o = !p1_valid_q && !p2_valid_q && place_room && job_q != JobForget;
+  assign drain_ready_o = !p1_valid_q && !p2_valid_q && place_room && job_q != JobForget && !marking;
   always_comb begin
     token          = '0;
     token.token    = 1'b1;

@@ -167,7 +167,7 @@ module heddle_accept_decide
   assign all_there = look_hit_i && (is_rma || head_valid_i) &&
                      ((is_rma && !reports) || credit_ok_i[head_i.cq]);
   assign held  = e.state == MessageOpen || e.state == MessageFailed;
-  assign stale = !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
+  assign stale = e.gone || !rx_alive_i[e.buffer.ctx] || rx_gen_i[e.buffer.ctx] != e.buffer.gen;
   assign base  = pkt_i.som ? '0 : (e.rud ? pkt_i.message_offset : e.bytes);
   assign part  = is_read ? pkt_i.read_bytes : pkt_i.payload_bytes;
   assign reach = base + 32'(part);
@@ -431,6 +431,7 @@ module heddle_accept_decide
         m.rma            = is_rma;
         m.read           = is_read;
         m.credit         = !is_rma || reports;
+        m.gone           = 1'b0;
         m.buffer         = head_i;
         if (is_rma) begin
           m.buffer.iova       = pkt_i.buffer_offset;

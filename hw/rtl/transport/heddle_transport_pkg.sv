@@ -126,6 +126,7 @@ package heddle_transport_pkg;
     logic            read;          // It is a READ.
     logic            returns;       // The return direction has begun.
     logic            credit;        // A completion credit is held for it.
+    logic            gone;          // Its context was disabled, whatever is there now.
     rx_buffer_t      buffer;
     logic [15:0]     queue_head;
     logic [31:0]     request_length;

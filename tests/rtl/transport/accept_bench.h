@@ -162,6 +162,7 @@ inline void AcceptBench::Cycle() {
     Drive(dut_->pkt_i, packets_.front());
   }
   dut_->drain_valid_i = drain_;
+  dut_->drain_rx_i = drain_;
   dut_->credit_ok_i = credit_ok;
   uint16_t alive = 0;
   uint64_t gens = 0;

@@ -1664,6 +1664,32 @@ TEST_F(AcceptTest, DisabledContextGivesBackItsCreditAndCompletesNothing) {
   }
 }
 
+// Generations have four bits: sixteen contexts later the same comes again.
+TEST_F(AcceptTest, AMessageOfADrainedContextTakesNothingOfItsGenerationsNext) {
+  bench_.AddBuffer(2, 64, 0x1000, 6);
+  bench_.AddBuffer(2, 10000, 0x100000, 7);
+  tpdcid_ = bench_.Answer(Syn(kStart, 8)).spdcid;
+  bench_.Quiet(First(kStart + 1, 4096, 9000));
+  bench_.contexts[2].alive = false;
+  bench_.Drain();
+  bench_.RunUntilIdle();
+  bench_.places.clear();
+  bench_.contexts[2].alive = true;
+  bench_.AddBuffer(2, 64, 0x5000, 8);
+  bench_.Quiet(Next(kStart + 2, 4096, 4096, false, 9000));
+  const Place record = bench_.TakeRecord();
+  EXPECT_EQ(record.bytes, 0);
+  EXPECT_EQ(record.ev.write, 0);
+  EXPECT_EQ(record.ev.credit, 1);
+  bench_.Quiet(Next(kStart + 3, 8192, 808, true, 9000));
+  EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+  // The next message is the new context's.
+  RxPacket next = Packet(kStart + 4, 8);
+  next.ar = 1;
+  ExpectAck(bench_.Answer(next), kStart + 4, 0, ReturnCode::kOk);
+  EXPECT_EQ(bench_.TakeRecord().iova, 0x5000u);
+}
+
 TEST_F(AcceptTest, CloseFreesThePdcAndItsDuplicateIsUnknown) {
   Open();
   const RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
