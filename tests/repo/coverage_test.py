@@ -57,6 +57,16 @@ class Coverage(unittest.TestCase):
         self.assertIn("| `a` | 0 | - | the rest |", text)
         self.assertIn("a note, but", COVERAGE.page_text(["a"], good, {"a": "the rest"})[1][0])
 
+    def test_figures_are_added_where_there_are_none(self):
+        page = "Programs: one.\n\n| `a` | - | - | not counted yet |\n| `b` | 90 | 91 |  |\n| `c` | - | - | not counted yet |\n"
+        points = self.points(two=[point("a", 1, "line", "if", 1), point("b", 1, "line", "if", 0)])
+        text, complaints = COVERAGE.added_text(page, points, {}, ["two"])
+        self.assertEqual(complaints, [])
+        self.assertEqual(text, "Programs: one, two.\n\n| `a` | 100 | - |  |\n| `b` | 90 | 91 |  |\n"
+                               "| `c` | - | - | not counted yet |\n")
+        low = self.points(two=[point("a", 1, "line", "if", 0)])
+        self.assertIn("nothing in the notes", COVERAGE.added_text(page, low, {}, ["two"])[1][0])
+
     def test_a_block_that_nothing_counted_is_a_complaint(self):
         self.assertEqual(COVERAGE.page_text(["a"], {}, {})[1], ["a: no program counted it"])
 
