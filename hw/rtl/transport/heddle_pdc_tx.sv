@@ -739,33 +739,21 @@ module heddle_pdc_tx
 
   // ---------------------------------------------------------------- congestion
   // When each packet was sent; a round trip is measured of those that were sent once.
-  localparam int unsigned StampW  = 24;
-  localparam int unsigned StampNs = 6;  // Units of 64 ns.
-  typedef struct packed {
-    logic              once;
-    logic [StampW-1:0] at;
-  } stamp_t;
-  stamp_t              stamp, sent_stamp;
-  logic                stamp_err, stamp_rdy;
-  logic [StampW-1:0]   age_units;
-  logic [30:0]         trip;
+  logic                sole;
+  logic [23:0]         trip;
   logic [31:0]         ack_ahead;
   logic                measured, rule;
   nscc_event_t         rule_event;
   assign limited         = transport_i.cwnd_bytes != '0;
   assign ruled           = limited && transport_i.congestion[0] && transport_i.base_rtt_ns != '0;
-  assign sent_stamp.once = fresh;
-  assign sent_stamp.at   = now_ns_i[StampNs +: StampW];
-  heddle_mem #(.Width($bits(stamp_t)), .Depth(NumPdc * PdcWindow), .Init(1'b0)) u_stamps (
-    .clk_i, .rst_ni,
-    .wen_i(send_now && ruled), .waddr_i({pdc_q, s.nxt[$clog2(PdcWindow)-1:0]}), .wdata_i(sent_stamp),
-    .raddr_i({ack_i.pdc, ack_i.psn[$clog2(PdcWindow)-1:0]}), .rdata_o(stamp),
-    .error_o(stamp_err), .ready_o(stamp_rdy)
+  heddle_round_trip #(.Depth(NumPdc * PdcWindow)) u_round_trip (
+    .clk_i, .rst_ni, .now_ns_i,
+    .sent_i(send_now && ruled), .sent_place_i({pdc_q, s.nxt[$clog2(PdcWindow)-1:0]}), .sent_sole_i(fresh),
+    .look_place_i({ack_i.pdc, ack_i.psn[$clog2(PdcWindow)-1:0]}), .service_time_i(ack_q.service_time),
+    .sole_o(sole), .rtt_o(trip)
   );
   assign ack_ahead = ack_q.psn - s.una;
-  assign age_units = now_ns_i[StampNs +: StampW] - stamp.at;
-  assign trip      = {1'b0, age_units, {StampNs{1'b0}}} - {8'b0, ack_q.service_time, 7'b0};
-  assign measured  = nack_in_window && stamp.once && !ack_q.retx &&
+  assign measured  = nack_in_window && sole && !ack_q.retx &&
                      !s.sack.held[ack_ahead[$clog2(PdcWindow)-1:0]];
   always_comb begin
     rule               = 1'b0;
@@ -787,9 +775,7 @@ module heddle_pdc_tx
       rule_event.packets = s.flight - (s.rud ? sack_left : d.flight);
       rule_event.marked  = ack_q.m;
       rule_event.lost    = s.rud ? sack_left - sack_flight : '0;
-      if (measured) begin
-        rule_event.rtt = trip[30] || trip == '0 ? 24'd1 : trip[30:24] != '0 ? '1 : trip[23:0];
-      end
+      if (measured) rule_event.rtt = trip;
     end
   end
 
@@ -975,7 +961,7 @@ module heddle_pdc_tx
   end
 
   logic unused;
-  assign unused = ^{state_err, id_err, window_err, stamp_err, stamp_rdy, unused_bytes, now_ns_i, ack_ahead, out, id.start_psn, ack_q,
+  assign unused = ^{state_err, id_err, window_err, unused_bytes, ack_ahead, out, id.start_psn, ack_q,
                     back_q.pdc, port_i, transport_i, open_peer_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || clear_now) || pkt_fifo_ready)
