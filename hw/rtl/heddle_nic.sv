@@ -757,6 +757,8 @@ module heddle_nic
   logic             return_job_valid, return_job_ready;
   rx_packet_t       back_pkt;
   return_verdict_t  back_verdict;
+  return_late_t     back_late;
+  logic             back_late_look, back_late_take;
   return_job_t      return_job;
   logic [NumPdc-1:0] return_room;
   logic             ack_back, ack_ready_pdc, ack_ready_back;  // The ACK is of return data.
@@ -779,13 +781,14 @@ module heddle_nic
   assign back_open = {open_pdc, open_peer.ipv6, open_peer.fa, open_peer.spdcid, open_peer.start_psn};
 
   heddle_return_rx u_return_rx (
-    .clk_i, .rst_ni, .port_i(port),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i(now_ns),
     .open_i(open_valid && open_ready), .open_info_i(back_open), .alive_i(pdc_alive),
     .tx_alive_i(tx_alive), .tx_gen_i(tx_gen),
     .read_i(msg_wr), .read_msg_i(msg_index), .read_info_i(read_info),
     .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg), .queue_pdc_i(enq_pdc),
     .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
     .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
+    .late_o(back_late), .late_look_i(back_late_look), .late_take_i(back_late_take),
     .decided_o(back_decided), .ready_o(back_ready_rx)
   );
 
@@ -794,7 +797,7 @@ module heddle_nic
   assign place_job_ready  = job_valid && return_job_ready;
   assign job_ready        = place_job && return_job_ready;
   heddle_return_tx u_return_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i(now_ns),
     .job_valid_i(return_job_valid), .job_ready_o(return_job_ready), .job_i(return_job),
     .room_o(return_room),
     .wait_o(read_waits), .wait_info_o(read_wait), .over_o(reads_over), .over_info_o(read_over),
@@ -830,6 +833,7 @@ module heddle_nic
     .region_o(region_req), .region_i(region_answer), .region_ready_i(region_ready),
     .credit_ok_i(credit_ok), .credit_take_o(credit_take[0]), .credit_cq_o(credit_cq[0]),
     .back_look_o(back_look), .back_pkt_o(back_pkt), .back_take_o(back_take), .back_i(back_verdict),
+    .back_late_i(back_late), .back_late_look_o(back_late_look), .back_late_take_o(back_late_take),
     .back_ready_i(back_ready_rx), .return_room_i(return_room), .report_room_i(report_room),
     .job_valid_o(job_valid), .job_ready_i(job_ready), .job_o(return_job),
     .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),

@@ -73,6 +73,9 @@ module heddle_accept
   output rx_packet_t       back_pkt_o,
   output logic             back_take_o,
   input  return_verdict_t  back_i,
+  input  return_late_t     back_late_i,     // Its delayed ACKs leave from here, too.
+  output logic             back_late_look_o,
+  output logic             back_late_take_o,
   input  logic             back_ready_i,
   input  logic [NumPdc-1:0] return_room_i,  // heddle_return_tx; a job goes when heddle_place says so.
   input  logic             report_room_i,   // heddle_read_reports.
@@ -323,22 +326,25 @@ module heddle_accept
     JobAck    = 3'd1,  // Sends the ACK that was put off, or waited for visible data.
     JobForget = 3'd2,  // Ends the PDC.
     JobAsk    = 3'd3,  // Asks the initiator to close it.
-    JobMark   = 3'd4   // Marks its message if the context is gone.
+    JobMark   = 3'd4,  // Marks its message if the context is gone.
+    JobBack   = 3'd5   // Sends an ACK that heddle_return_rx put off: of none of these PDCs.
   } job_e;
 
   job_e              job_q;
   logic [1:0]        job_step_q;
   logic [PdcW-1:0]   job_pdc_q;
   logic              job_wanted, job_start, job_end, forget, any_due, any_old, asks, job_answers;
-  logic              marks;
+  logic              marks, back_end;
   logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc, mark_pdc;
   logic [NumPdc-1:0] due;
   target_pdc_t       job_entry;
 
   // Goes before the next packet, so that a busy peer cannot put it off.
-  assign job_wanted = any_due || any_old || asks || marks;
+  assign job_wanted = any_due || back_late_i.due || any_old || asks || marks;
   assign job_start  = job_q == JobNone && job_wanted && !p1_valid_q && !p2_valid_q;
-  assign job_end   = job_step_q == 2'd3 && (job_q == JobForget ? place_room && job_room : rsp_room);
+  assign back_end   = job_step_q == 2'd3 && job_q == JobBack && rsp_room;
+  assign job_end    = job_step_q == 2'd3 && job_q != JobBack &&
+                      (job_q == JobForget ? place_room && job_room : rsp_room);
   assign forget    = job_end && job_q == JobForget;
   // Inside a message an initiator cannot close.
   assign job_answers = job_end && entry.open && (job_q == JobAck ||
@@ -349,9 +355,9 @@ module heddle_accept
       job_q      <= JobNone;
       job_step_q <= '0;
     end else if (job_start) begin
-      job_q      <= marks ? JobMark : any_due ? JobAck : any_old ? JobForget : JobAsk;
+      job_q      <= marks ? JobMark : any_due ? JobAck : back_late_i.due ? JobBack : any_old ? JobForget : JobAsk;
       job_step_q <= 2'd1;
-    end else if (job_end) begin
+    end else if (job_end || back_end) begin
       job_q      <= JobNone;
       job_step_q <= '0;
     end else if (job_q != JobNone && job_step_q != 2'd3) begin
@@ -413,7 +419,8 @@ module heddle_accept
   end
 
   // ------------------------------------------------------------ delayed ACKs
-  logic      owes, paid;
+  logic      owes, paid, own_pending;
+  assign pending_o = own_pending || back_late_i.pending;
   response_t late;
   assign owes = p2_done && verdict.write && verdict.entry.unacked != '0;
   assign paid = (p2_done && verdict.write && verdict.entry.unacked == '0) ||
@@ -422,7 +429,7 @@ module heddle_accept
   heddle_ack_delay u_ack_delay (
     .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
     .set_i(owes), .clear_i(paid), .pdc_i(job_end ? job_pdc_q : pdc_q),
-    .due_o(due), .pending_o
+    .due_o(due), .pending_o(own_pending)
   );
   heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
     .clk_i, .rst_ni, .valid_i(due | seen_q), .take_i(job_start && !marks && any_due), .valid_o(any_due),
@@ -463,7 +470,7 @@ module heddle_accept
   logic [31:0]       period_q;
   logic              period_end;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_old (
-    .clk_i, .rst_ni, .valid_i(old_q), .take_i(job_start && !marks && !any_due), .valid_o(any_old),
+    .clk_i, .rst_ni, .valid_i(old_q), .take_i(job_start && !marks && !any_due && !back_late_i.due), .valid_o(any_old),
     .idx_o(old_pdc)
   );
 
@@ -507,7 +514,7 @@ module heddle_accept
   assign lazy = open_q & ~used_q;
   assign asks = ask_q && any_lazy;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_ask (
-    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !any_old),
+    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !back_late_i.due && !any_old),
     .valid_o(any_lazy), .idx_o(ask_pdc)
   );
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -541,6 +548,8 @@ module heddle_accept
   assign back_look_o = p1_valid_q;
   assign back_pkt_o  = pkt_q;
   assign back_take_o = p2_done && back;
+  assign back_late_look_o = job_start && !marks && !any_due && back_late_i.due;
+  assign back_late_take_o = back_end;
   always_comb begin
     back_record          = '0;
     back_record.stream   = back_i.stream;
@@ -566,8 +575,9 @@ module heddle_accept
 
   heddle_fifo #(.Width($bits(response_t)), .Depth(4)) u_rsp (
     .clk_i, .rst_ni,
-    .valid_i((p2_done && responding) || job_answers),
-    .ready_o(rsp_room), .data_i(job_q != JobNone ? asking : back ? back_i.rsp : verdict.rsp),
+    .valid_i((p2_done && responding) || job_answers || (back_end && back_late_i.respond)),
+    .ready_o(rsp_room),
+    .data_i(job_q == JobBack ? back_late_i.answer : job_q != JobNone ? asking : back ? back_i.rsp : verdict.rsp),
     .valid_o(rsp_valid_o), .ready_i(rsp_ready_i), .data_o(rsp_o),
     .count_o(rsp_count)
   );
@@ -602,7 +612,7 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !ask_q && job_q == JobNone &&
+  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !back_late_i.due && !ask_q && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o && !job_valid_o;
 

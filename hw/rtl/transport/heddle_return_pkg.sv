@@ -138,6 +138,14 @@ package heddle_return_pkg;
     logic [31:0]     start_psn;
   } return_open_t;
 
+  // ACKs of return data that were put off.
+  typedef struct packed {
+    logic            due;        // One has waited long enough.
+    logic            pending;    // One waits: time matters.
+    logic            respond;    // Of that looked at: `answer` leaves.
+    response_t       answer;
+  } return_late_t;
+
   // What becomes of a packet of the return direction, with all it changes.
   typedef struct packed {
     logic            respond;

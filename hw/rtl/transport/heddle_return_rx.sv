@@ -10,6 +10,9 @@
 //           end, a payload MTU of them or the last; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that
 //           ended (in error) are nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
+// Owed:     what was accepted and not acknowledged within ack_delay_ticks is acknowledged then, by `late_*`.
+// With congestion control (transport_i), every ACK is an ACK_CC that says how long it waited and what came; a
+//           packet that met congestion is acknowledged at once.
 // Settled:  each packet of a READ is reported once, whatever it brought; `decided_o` counts what is to be placed.
 
 `include "heddle_assert.svh"
@@ -21,8 +24,11 @@ module heddle_return_rx
 (
   input  logic clk_i,
   input  logic rst_ni,
+  input  logic tick_i,
 
   input  port_cfg_t          port_i,
+  input  transport_cfg_t     transport_i,
+  input  logic [31:0]        now_ns_i,
 
   input  logic               open_i,        // heddle_tx_msg opens a PDC, perhaps again.
   input  return_open_t       open_info_i,
@@ -44,6 +50,9 @@ module heddle_return_rx
   input  rx_packet_t         pkt_i,         // Held from stage 1 to the end of stage 2.
   input  logic               take_i,        // The verdict takes effect.
   output return_verdict_t    verdict_o,
+  output return_late_t       late_o,        // An ACK that was put off; `answer` two cycles after `late_look_i`.
+  input  logic               late_look_i,   // Not while a packet is in stage 1 or 2.
+  input  logic               late_take_i,   // It leaves, or there is none.
   output logic [SeqW-1:0]    decided_o,     // Verdicts with `place` that took effect.
   output logic               ready_o        // Memories are initialised.
 );
@@ -55,14 +64,21 @@ module heddle_return_rx
   } identity_t;
 
   typedef struct packed {
-    logic [15:0] tpdcid;    // The target's, as its first data showed it.
-    logic [31:0] expected;  // Next PSN to accept.
-    logic        gap;       // What is behind `expected` was NACKed already.
-    logic [3:0]  unacked;   // Packets accepted since the last ACK.
+    logic [15:0] tpdcid;       // The target's, as its first data showed it.
+    logic [47:0] mac;          // This and the next two: of the last packet accepted.
+    logic [15:0] entropy;
+    logic [5:0]  dscp;
+    logic [31:0] expected;     // Next PSN to accept.
+    logic        gap;          // What is behind `expected` was NACKed already.
+    logic [3:0]  unacked;      // Packets accepted since the last ACK.
+    logic [31:0] received;     // Nominal bytes accepted (UET 3.0), wraps.
+    logic [15:0] received_at;  // The last of them; 128 ns.
   } state_t;
 
   localparam logic [31:0] RejectWindow = 32'd128;  // As heddle_accept's.
   localparam logic [3:0]  AckEvery     = 4'd15;
+  // A packet counts as its UDP datagram with CRC and 40 more (UET 3.0).
+  localparam logic [31:0] NominalBytes = 32'(UdpBytes + PdsRequestBytes + SesResponseDataBytes + 4 + 40);
 
   // What of a READ is asked for by its message id, which is the index + 1.
   logic [MsgW-1:0] msg, msg_q;
@@ -72,17 +88,16 @@ module heddle_return_rx
   assign id_fits = pkt_i.message_id != '0 && pkt_i.message_id <= 16'(NumMsg);
   assign pdc     = pkt_i.dpdcid[PdcW-1:0];
   always_ff @(posedge clk_i) begin
-    if (look_i) begin
-      msg_q <= msg;
-      pdc_q <= pdc;
-    end
+    if (look_i)      msg_q <= msg;
+    if (late_look_i) pdc_q <= late_pdc;
+    else if (look_i) pdc_q <= pdc;
   end
 
   // ------------------------------------------------------------------ memories
   // What waits in stage 2 is read again, so that it stays on the outputs.
   logic [PdcW-1:0] pdc_raddr;
   logic [MsgW-1:0] msg_raddr;
-  assign pdc_raddr = look_i ? pdc : pdc_q;
+  assign pdc_raddr = late_look_i ? late_pdc : look_i ? pdc : pdc_q;
   assign msg_raddr = look_i ? msg : msg_q;
 
   identity_t    id;
@@ -182,17 +197,25 @@ module heddle_return_rx
   assign whole = reach == read.length || (pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
   assign good  = ours && !spoilt_q[msg_q] && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count &&
                  reach >= count && reach <= read.length && whole;
-  assign urgent = pkt_i.ar || pkt_i.retx || s.unacked == AckEvery;
+  assign urgent = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery;
 
   logic accept, refuse;
   assign accept   = known && (in_ack || expected);
   assign refuse   = known && !in_ack && early && (!s.gap || pkt_i.retx);
   assign count_up = take_i && accept && good;
-  assign write    = take_i && known && !in_ack && (accept || refuse || duplicate);
+  assign write    = (take_i && known && !in_ack && (accept || refuse || duplicate)) ||
+                    (late_take_i && late_o.respond);
 
   always_comb begin
     d = s;
-    if (accept) begin
+    if (late_take_i) begin
+      d.unacked  = '0;
+    end else if (accept) begin
+      d.mac      = pkt_i.source_mac;
+      d.entropy  = pkt_i.source_port;
+      d.dscp     = pkt_i.dscp;
+      d.received = s.received + 32'(pkt_i.payload_bytes) + NominalBytes;
+      d.received_at = now_ns_i[22:7];
       d.expected = s.expected + 32'd1;
       d.gap      = 1'b0;
       d.unacked  = urgent ? '0 : s.unacked + 1'b1;
@@ -200,6 +223,45 @@ module heddle_return_rx
       d.gap      = 1'b1;
     end else begin
       d.unacked  = '0;
+    end
+  end
+
+  // --------------------------------------------------------------- delayed ACKs
+  logic              ruled, any_due;
+  logic [15:0]       waited;  // Since the last packet.
+  logic [31:0]       rounded, late_rounded;
+  logic [PdcW-1:0]   late_pdc;
+  logic [NumPdc-1:0] due;
+  assign ruled        = transport_i.congestion[0];
+  assign waited       = now_ns_i[22:7] - s.received_at;
+  assign rounded      = (accept ? d.received : s.received) + 32'd255;
+  assign late_rounded = s.received + 32'd255;
+  heddle_ack_delay u_ack_delay (
+    .clk_i, .rst_ni, .tick_i, .delay_i(port_i.ack_delay_ticks),
+    .set_i(write && d.unacked != '0), .clear_i(late_take_i || (write && d.unacked == '0)), .pdc_i(pdc_q),
+    .due_o(due), .pending_o(late_o.pending)
+  );
+  heddle_rr_pick #(.NumSrc(NumPdc)) u_due (
+    .clk_i, .rst_ni, .valid_i(due), .take_i(late_look_i), .valid_o(any_due), .idx_o(late_pdc)
+  );
+  always_comb begin
+    late_o.due     = any_due;
+    // The PDC may have ended, or begun anew.
+    late_o.respond = alive_i[pdc_q] && begun_q[pdc_q] && s.unacked != '0;
+    late_o.answer         = '0;
+    late_o.answer.ipv6    = id.ipv6;
+    late_o.answer.fa      = id.fa;
+    late_o.answer.mac     = s.mac;
+    late_o.answer.entropy = s.entropy;
+    late_o.answer.dscp    = s.dscp;
+    late_o.answer.spdcid  = id.spdcid;
+    late_o.answer.dpdcid  = s.tpdcid;
+    late_o.answer.kind    = ResponseNone;
+    late_o.answer.cack    = cack;
+    if (ruled) begin
+      late_o.answer.cc           = 1'b1;
+      late_o.answer.service_time = waited == '0 ? 16'd1 : waited;
+      late_o.answer.rcvd_bytes   = late_rounded[31:8];
     end
   end
 
@@ -219,6 +281,11 @@ module heddle_return_rx
     v.rsp.kind     = ResponseNone;
     v.rsp.cack     = accept ? pkt_i.psn : cack;
     v.rsp.nack_psn = pkt_i.psn;
+    if (ruled) begin
+      v.rsp.cc           = 1'b1;
+      v.rsp.service_time = 16'd1;
+      v.rsp.rcvd_bytes   = rounded[31:8];
+    end
 
     // Whatever the packet carries leaves the payload queue.
     v.settle = known && accept && ours && (!in_ack || is_data);
@@ -268,7 +335,8 @@ module heddle_return_rx
 
   logic unused;
   assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_pdc_err,
-                    unused_read_rdy, unused_count_rdy, unused_pdc_rdy, ack_offset, port_i, pkt_i};
+                    unused_read_rdy, unused_count_rdy, unused_pdc_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
+                    transport_i, pkt_i};
 
   `HEDDLE_ASSERT(QueuedAfterItEnded_A, !(queue_i && end_i && queue_msg_i == end_msg_i))
 endmodule

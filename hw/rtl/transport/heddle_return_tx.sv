@@ -6,6 +6,8 @@
 // Kept:     a record until the initiator has acknowledged it; `room_o` says who may be given one more.
 //           Host memory is read again for each transmission.
 // Window:   all records of the PDC; one packet while the initiator refuses or is silent.
+// Congested: with a congestion window in `transport_i`, no more packets are in flight than heddle_nscc says, but
+//           always one. The packet that closes the window is to be answered.
 // Silence:  an initiator that is not heard for dead_ticks while data are outstanding loses them.
 // Reports:  a READ that its host is told of waits in heddle_read_reports for the acknowledgement of its last data.
 // Region:   after a sweep no packet reads memory of the region: what is left of its records leaves as an
@@ -19,12 +21,15 @@ module heddle_return_tx
   import heddle_contract_pkg::*;
   import heddle_pkg::*;
   import heddle_return_pkg::*;
+  import heddle_transport_pkg::*;
 (
   input  logic clk_i,
   input  logic rst_ni,
   input  logic tick_i,
 
   input  port_cfg_t         port_i,
+  input  transport_cfg_t    transport_i,
+  input  logic [31:0]       now_ns_i,
 
   input  logic              job_valid_i,     // heddle_accept.
   output logic              job_ready_o,
@@ -73,7 +78,7 @@ module heddle_return_tx
   } record_t;
 
   typedef enum logic [2:0] {
-    EvNone, EvJob, EvTimer, EvAck, EvSweep, EvSend
+    EvNone, EvJob, EvTimer, EvAck, EvSweep, EvWindow, EvSend
   } event_e;
 
   localparam int unsigned RecordW  = $bits(record_t);
@@ -94,6 +99,9 @@ module heddle_return_tx
   logic [PdcW-1:0] pdc, pdc_q;
   logic            ready, pkt_room, timer_due;
   logic [PdcW-1:0] timer_pdc;
+  logic            limited, ruled, rule_room;  // There is a congestion window; it changes.
+  logic            window_valid;
+  logic [PdcW-1:0] window_pdc;
 
   logic [NumPdc-1:0]              can_send_q, may_send;
   logic [NumPdc-1:0][ReturnW-1:0] next_q;      // Record that `nxt` names.
@@ -116,18 +124,21 @@ module heddle_return_tx
     pdc = send_pdc;
     if (!ready) begin
       ev = EvNone;
-    end else if (job_valid_i) begin
+    end else if (job_valid_i && rule_room) begin
       ev  = EvJob;
       pdc = job_i.pdc;
-    end else if (timer_due) begin
+    end else if (timer_due && rule_room) begin
       ev  = EvTimer;
       pdc = timer_pdc;
-    end else if (ack_valid_i) begin
+    end else if (ack_valid_i && rule_room) begin
       ev  = EvAck;
       pdc = ack_i.pdc;
     end else if (sweep_valid_i && !sweep_done_o) begin
       ev  = EvSweep;
       pdc = sweep_q[ReturnW +: PdcW];
+    end else if (window_valid) begin
+      ev  = EvWindow;
+      pdc = window_pdc;
     end else if (send_any && pkt_room) begin
       ev  = EvSend;
     end
@@ -171,7 +182,14 @@ module heddle_return_tx
     .raddr_i(ev == EvSweep ? sweep_q : {pdc, next_q[pdc]}), .rdata_o(record),
     .error_o(unused_record_err), .ready_o(unused_record_rdy)
   );
-  assign ready = state_rdy && route_rdy && timer_rdy;
+  // Congestion windows, as heddle_nscc said last.
+  logic [FlightW-1:0] window_new, allowed;
+  logic               unused_window_err, window_rdy;
+  heddle_mem #(.Width(FlightW), .Depth(NumPdc)) u_window (
+    .clk_i, .rst_ni, .wen_i(ev == EvWindow), .waddr_i(pdc), .wdata_i(window_new),
+    .raddr_i(pdc), .rdata_o(allowed), .error_o(unused_window_err), .ready_o(window_rdy)
+  );
+  assign ready = state_rdy && route_rdy && timer_rdy && window_rdy;
 
   // ------------------------------------------------------ stage 1: one event
   logic        timer_on, timer_on_d, fired;
@@ -298,8 +316,11 @@ module heddle_return_tx
   end
   assign state_wen = ev_q != EvNone && ev_q != EvSweep;
 
-  logic can_send_d;
-  assign can_send_d = d.open && !d.waiting && d.nxt != d.fin &&
+  logic [31:0] out;  // In flight, when the event is over.
+  logic        closed_window, can_send_d;
+  assign out           = d.nxt - d.una;
+  assign closed_window = limited && out != '0 && out >= 32'(allowed);
+  assign can_send_d = d.open && !d.waiting && !closed_window && d.nxt != d.fin &&
                       (!d.probing || d.nxt == d.una);
 
   logic [NumPdc-1:0] room_q, holds_q;
@@ -376,7 +397,8 @@ module heddle_return_tx
     pkt_d.psn       = s.nxt;
     pkt_d.retx      = s.nxt != s.top;
     // The initiator answers when nothing follows, and often enough to keep the window moving.
-    pkt_d.ar        = s.nxt + 32'd1 == s.fin || s.nxt != s.top || s.probing || s.nxt[2:0] == '1;
+    pkt_d.ar        = s.nxt + 32'd1 == s.fin || s.nxt != s.top || s.probing || s.nxt[2:0] == '1 ||
+                      (limited && in_flight + 32'd1 >= 32'(allowed));
     pkt_d.dead      = record.dead;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.route     = route;
@@ -394,6 +416,50 @@ module heddle_return_tx
   assign seq_issued_o = seq_q;
   assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
 
+  // ------------------------------------------------------------------ congestion
+  logic        sole, measured, rule, rule_ready, nscc_idle;
+  logic [23:0] trip;
+  logic [19:0] unused_bytes;
+  nscc_event_t rule_event;
+  assign limited   = transport_i.cwnd_bytes != '0;
+  assign ruled     = limited && transport_i.congestion[0] && transport_i.base_rtt_ns != '0;
+  assign rule_room = !limited || rule_ready;
+  heddle_round_trip #(.Depth(NumPdc * ReturnWindow)) u_round_trip (
+    .clk_i, .rst_ni, .now_ns_i,
+    .sent_i(send_now && ruled), .sent_place_i({pdc_q, s.nxt[ReturnW-1:0]}), .sent_sole_i(s.nxt == s.top),
+    .look_place_i({ack_i.pdc, ack_i.psn[ReturnW-1:0]}), .service_time_i(ack_q.service_time),
+    .sole_o(sole), .rtt_o(trip)
+  );
+  assign measured = nacked_in_window && sole && !ack_q.retx;
+  always_comb begin
+    rule           = 1'b0;
+    rule_event     = '0;
+    rule_event.pdc = pdc_q;
+    rule_event.now = now_ns_i;
+    if (opens) begin
+      rule               = limited;
+      rule_event.open    = 1'b1;
+    end else if (fired && !s.waiting && !end_now) begin
+      rule               = ruled;
+      rule_event.timeout = 1'b1;
+    end else if (resend_now) begin
+      rule               = ruled;
+      rule_event.lost    = FlightW'(in_flight);
+    end else if (ev_q == EvAck && known && !ack_q.nack && in_window) begin
+      rule               = ruled;
+      rule_event.ack     = 1'b1;
+      rule_event.packets = FlightW'(in_flight - out);
+      rule_event.marked  = ack_q.m;
+      rule_event.rtt     = measured ? trip : '0;
+    end
+  end
+  heddle_nscc u_nscc (
+    .clk_i, .rst_ni, .port_i, .transport_i,
+    .event_valid_i(rule), .event_ready_o(rule_ready), .event_i(rule_event),
+    .window_valid_o(window_valid), .window_ready_i(ev == EvWindow), .window_pdc_o(window_pdc),
+    .window_o(window_new), .window_bytes_o(unused_bytes), .idle_o(nscc_idle)
+  );
+
   // ---------------------------------------------------------------------- timers
   logic        clean, scan_deadline;
   logic [31:0] scan_at, until_deadline;
@@ -407,7 +473,7 @@ module heddle_return_tx
   assign until_deadline   = scan_at - now_q;
   assign deadline_valid_o = scan_deadline;
   assign deadline_o       = ($signed(until_deadline) <= 0) ? 32'd1 : until_deadline;
-  assign idle_o = ready && clean && ev == EvNone && ev_q == EvNone && !timer_due && !(|may_send) &&
+  assign idle_o = ready && clean && nscc_idle && ev == EvNone && ev_q == EvNone && !timer_due && !(|may_send) &&
                   pkt_count == '0 && !job_valid_i && !ack_valid_i && !sweep_valid_i &&
                   !(scan_deadline && $signed(until_deadline) <= 0);
 
@@ -426,8 +492,10 @@ module heddle_return_tx
   end
 
   logic unused;
-  assign unused = ^{unused_state_err, unused_route_err, unused_record_err, unused_record_rdy, ack_q, job_q, port_i};
+  assign unused = ^{unused_state_err, unused_route_err, unused_record_err, unused_record_rdy, unused_window_err,
+                    unused_bytes, ack_q, job_q, port_i, transport_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
+  `HEDDLE_ASSERT(FlightShrinks_A, rule && rule_event.ack |-> out <= in_flight)
   `HEDDLE_ASSERT(RecordsHaveRoom_A, !pushes || job_q.open || (s.fin - s.una) < 32'(ReturnWindow))
 endmodule

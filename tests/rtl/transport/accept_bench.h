@@ -130,6 +130,8 @@ class AcceptBench {
   std::vector<ReturnJob> jobs;
   ReturnVerdict back;  // heddle_return_rx's on every packet.
   int back_takes = 0;
+  ReturnLate late;  // What heddle_return_rx put off; gone when it was taken.
+  int late_looks = 0, late_takes = 0;
   std::array<int, 64> stats = {};
   uint64_t cycle = 0;
   double stall = 0;
@@ -187,6 +189,7 @@ inline void AcceptBench::Cycle() {
   dut_->ack_ready_i = !Stalls();
   dut_->job_ready_i = !Stalls();
   Drive(dut_->back_i, back);
+  Drive(dut_->back_late_i, late);
 
   const auto shown = contexts.find(head_ctx_);
   const bool valid = shown != contexts.end() && shown->second.alive &&
@@ -244,6 +247,10 @@ inline void AcceptBench::Cycle() {
     jobs.push_back(Sample<ReturnJob>(dut_->job_o));
   }
   back_takes += dut_->back_take_o;
+  late_looks += dut_->back_late_look_o;
+  late_takes += dut_->back_late_take_o;
+  EXPECT_TRUE(late.due != 0 || !dut_->back_late_look_o);
+  if (dut_->back_late_take_o) late.due = 0;
   const bool drained = drain_ && dut_->drain_ready_o;
   const bool taken = dut_->pkt_valid_i && dut_->pkt_ready_o;
   asked_ = Sample<RmaRequest>(dut_->region_o);

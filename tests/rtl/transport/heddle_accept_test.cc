@@ -601,6 +601,26 @@ TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
   EXPECT_EQ(bench_.acks[0].data, 1);
 }
 
+// Its ACKs that were put off leave between packets, and change no target PDC.
+TEST_F(AcceptReadTest, AcksOfReturnDataThatWerePutOffLeaveFromHere) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 100);
+  bench_.Quiet(Packet(kStart + 1, 8));
+  const size_t before = bench_.responses.size();
+  for (const uint8_t respond : {uint8_t{1}, uint8_t{0}}) {
+    bench_.late = {.due = 1, .respond = respond, .answer = {.cack = 4711}};
+    bench_.RunUntilIdle();
+    EXPECT_EQ(bench_.responses.size(), before + 1) << "one, of the first";
+  }
+  EXPECT_EQ(bench_.responses.back().cack, 4711U);
+  EXPECT_EQ(bench_.late_looks, 2);
+  EXPECT_EQ(bench_.late_takes, 2);
+  bench_.AddBuffer(2, 64, 0x1000, 100);
+  RxPacket next = Packet(kStart + 2, 8);
+  next.ar = 1;
+  EXPECT_EQ(bench_.Answer(next).cack, kStart + 2);
+}
+
 TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
   Open();
   uint32_t psn = kStart;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -32,6 +33,7 @@ constexpr uint32_t kPdc = 5;
 constexpr uint16_t kMsg = 77;
 constexpr uint8_t kCtx = 6;
 constexpr uint8_t kGen = 3;
+constexpr uint32_t kAckDelay = 8;
 
 class ReturnRxTest : public testing::Test {
  protected:
@@ -49,7 +51,41 @@ class ReturnRxTest : public testing::Test {
     PortCfg config;
     config.slot = kSlot;
     config.payload_mtu = mtu;
+    config.ack_delay_ticks = kAckDelay;
     Drive(dut_->port_i, config);
+  }
+  void SetCongestion(bool on) {
+    TransportCfg config;
+    config.congestion = on ? 1 : 0;
+    Drive(dut_->transport_i, config);
+  }
+  void SetTime(uint32_t now_ns) { dut_->now_ns_i = now_ns; }
+  // Ticks, and what is due then; none where nothing is.
+  std::optional<ReturnLate> Late(uint32_t ticks) {
+    dut_->tick_i = 1;
+    for (uint32_t i = 0; i < ticks; ++i) dut_.Tick();
+    dut_->tick_i = 0;
+    dut_.Settle();
+    if (Sample<ReturnLate>(dut_->late_o).due == 0) return std::nullopt;
+    dut_->late_look_i = 1;
+    dut_.Tick();
+    dut_->late_look_i = 0;
+    dut_.Tick();
+    dut_.Settle();
+    const auto late = Sample<ReturnLate>(dut_->late_o);
+    dut_->late_take_i = 1;
+    dut_.Tick();
+    dut_->late_take_i = 0;
+    return late;
+  }
+  bool pending() {
+    dut_.Settle();
+    return Sample<ReturnLate>(dut_->late_o).pending != 0;
+  }
+  RxPacket Quiet(uint32_t number) {
+    RxPacket packet = Data(number, number * 1024, 1024);
+    packet.ar = 0;
+    return packet;
   }
   void SetContext(bool alive, uint8_t gen) {
     dut_->tx_alive_i = static_cast<uint16_t>(alive ? 1U << kCtx : 0U);
@@ -241,6 +277,88 @@ TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
     answers += Send(pkt).respond;
   }
   EXPECT_EQ(answers, 2);
+}
+
+TEST_F(ReturnRxTest, AckThatWasPutOffLeavesInTimeAndOnce) {
+  Read(kMsg, 1U << 20);
+  EXPECT_EQ(Send(Quiet(0)).respond, 0);
+  EXPECT_TRUE(pending());
+  RxPacket moved = Quiet(1);
+  moved.source_mac = 0x020000000077;
+  moved.source_port = 0xc777;
+  EXPECT_EQ(Send(moved).respond, 0);
+  EXPECT_FALSE(Late(kAckDelay / 2 - 1).has_value());
+  const auto late = Late(kAckDelay);
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->respond, 1);
+  EXPECT_EQ(late->answer.kind, ResponseKind::kNone);
+  EXPECT_EQ(late->answer.cack, kStart + 1);
+  EXPECT_EQ(late->answer.ack_offset, 0);
+  EXPECT_EQ(late->answer.spdcid, kOurs);
+  EXPECT_EQ(late->answer.dpdcid, kTheirs);
+  EXPECT_EQ(late->answer.fa_lo, 0x0a000002U);
+  EXPECT_EQ(late->answer.mac, 0x020000000077U);
+  EXPECT_EQ(late->answer.entropy, 0xc777);
+  EXPECT_EQ(late->answer.dscp, 9);
+  EXPECT_EQ(late->answer.cc, 0);
+  EXPECT_FALSE(pending());
+  EXPECT_FALSE(Late(4 * kAckDelay).has_value());
+  // One that was sent pays the debt, and counting begins anew.
+  EXPECT_EQ(Send(Quiet(2)).respond, 0);
+  ExpectAck(Send(Data(3, 3 * 1024, 1024)), 3);
+  EXPECT_FALSE(Late(4 * kAckDelay).has_value());
+}
+
+TEST_F(ReturnRxTest, NobodyIsOwedAnAckOfAPdcThatEnded) {
+  for (const bool again : {false, true}) {
+    Read(kMsg, 1U << 20);
+    EXPECT_EQ(Send(Quiet(0)).respond, 0);
+    SetAlive(kPdc, again);
+    if (again) Open(kPdc, kOurs);
+    const auto late = Late(2 * kAckDelay);
+    ASSERT_TRUE(late.has_value());
+    EXPECT_EQ(late->respond, 0);
+    EXPECT_FALSE(Late(4 * kAckDelay).has_value());
+    SetAlive(kPdc, true);
+    Open(kPdc, kOurs);
+  }
+}
+
+TEST_F(ReturnRxTest,
+       UnderCongestionControlAcksSayHowMuchCameAndHowLongTheyWaited) {
+  SetCongestion(true);
+  Read(kMsg, 1U << 20);
+  ReturnVerdict verdict = Send(Data(0, 0, 1024));
+  ExpectAck(verdict, 0);
+  EXPECT_EQ(verdict.rsp.cc, 1);
+  EXPECT_EQ(verdict.rsp.service_time, 1);
+  EXPECT_EQ(verdict.rsp.sack_bitmap, 0U);
+  EXPECT_EQ(verdict.rsp.rcvd_bytes, 5U);  // Of 256: 1024, and 84 of headers.
+  verdict = Send(Data(0, 0, 1024));
+  EXPECT_EQ(verdict.rsp.rcvd_bytes, 5U) << "a duplicate is not news";
+  SetTime(0xffff'fff0);
+  EXPECT_EQ(Send(Quiet(1)).respond, 0);
+  SetTime(128 * 300);
+  const auto late = Late(2 * kAckDelay);
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->answer.cc, 1);
+  EXPECT_EQ(late->answer.rcvd_bytes, 9U);
+  EXPECT_EQ(late->answer.service_time, 301);
+  SetCongestion(false);
+  verdict = Send(Data(2, 2048, 1024));
+  EXPECT_EQ(verdict.rsp.cc, 0);
+  EXPECT_EQ(verdict.rsp.service_time, 0);
+  EXPECT_EQ(verdict.rsp.rcvd_bytes, 0U);
+}
+
+TEST_F(ReturnRxTest, MarkedPacketIsAnsweredAtOnce) {
+  Read(kMsg, 4096);
+  RxPacket packet = Quiet(0);
+  packet.ce = 1;
+  const ReturnVerdict verdict = Send(packet);
+  ExpectAck(verdict, 0);
+  EXPECT_EQ(verdict.rsp.m, 1);
+  EXPECT_EQ(Send(Quiet(1)).respond, 0);
 }
 
 TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {

@@ -3,162 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <vector>
 
-#include "Vheddle_return_tx.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/return_records.h"
+#include "tests/rtl/transport/return_tx_fixture.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
 namespace {
 
 using contract::NackCode;
-
-constexpr uint32_t kStart = 0xfffffff0;  // Wraps soon.
-
-class Bench {
- public:
-  Bench() {
-    config.rto_ticks = 400;
-    config.rto_max_ticks = 2000;
-    config.backoff_ticks = 100;
-    config.backoff_max_ticks = 400;
-    config.dead_ticks = 20000;
-    SetConfig();
-    for (uint32_t i = 0; i < kPdcs + 8; ++i) Cycle();
-  }
-
-  void SetConfig() { Drive(dut_->port_i, config); }
-
-  // One clock cycle, which is a tick when `ticking`.
-  void Cycle() {
-    dut_->tick_i = ticking ? 1 : 0;
-    dut_->job_valid_i = jobs.empty() ? 0 : 1;
-    if (!jobs.empty()) Drive(dut_->job_i, jobs.front());
-    dut_->ack_valid_i = acks.empty() ? 0 : 1;
-    if (!acks.empty()) Drive(dut_->ack_i, acks.front());
-    dut_->sweep_valid_i = sweeping ? 1 : 0;
-    dut_->sweep_region_i = sweep_region;
-    dut_->pkt_ready_i = stalled ? 0 : 1;
-    dut_.Settle();
-    if (dut_->wait_o) waits.push_back(Sample<ReadWait>(dut_->wait_info_o));
-    if (dut_->over_o) overs.push_back(Sample<ReadOver>(dut_->over_info_o));
-    EXPECT_FALSE(dut_->wait_o && dut_->over_o);
-    if (dut_->job_ready_o && !jobs.empty()) jobs.pop_front();
-    if (dut_->ack_ready_o && !acks.empty()) acks.pop_front();
-    if (dut_->pkt_valid_o && !stalled) {
-      sent.push_back(Sample<ReturnPacket>(dut_->pkt_o));
-    }
-    if (dut_->sweep_done_o) {
-      sweeping = false;
-      sent_before_sweep = sent.size();
-    }
-    dut_.Tick();
-  }
-  void Run(int cycles) {
-    for (int i = 0; i < cycles; ++i) Cycle();
-  }
-  bool HasRoom(uint32_t pdc) {
-    dut_.Settle();
-    return GetPort(dut_->room_o, kPdcs).FromLow(pdc);
-  }
-  bool idle() {
-    dut_.Settle();
-    return dut_->idle_o != 0;
-  }
-  uint32_t deadline() {
-    dut_.Settle();
-    return dut_->deadline_valid_o != 0 ? dut_->deadline_o : 0;
-  }
-  void Sweep(uint16_t region) {
-    sweep_region = region;
-    sweeping = true;
-    for (uint32_t i = 0; i < 20 * kPdcs * kReturnWindow && sweeping; ++i) {
-      Cycle();
-    }
-    ASSERT_FALSE(sweeping) << "the sweep does not end";
-  }
-
-  PortCfg config;
-  bool ticking = false;
-  bool stalled = false;
-  bool sweeping = false;
-  uint16_t sweep_region = 0;
-  size_t sent_before_sweep = 0;
-  std::deque<ReturnJob> jobs;
-  std::deque<AckEvent> acks;
-  std::vector<ReturnPacket> sent;
-  std::vector<ReadWait> waits;
-  std::vector<ReadOver> overs;
-
- private:
-  sim::ClockedModel<Vheddle_return_tx> dut_;
-};
-
-class ReturnTxTest : public testing::Test {
- protected:
-  static ReturnRoute RouteOf(uint32_t pdc) {
-    return {.fa_lo = uint64_t{0x0a000002} + pdc,
-            .mac = uint64_t{0x020000000002} + pdc,
-            .dscp = 9,
-            .entropy = 0xc001,
-            .spdcid = static_cast<uint16_t>(0x2400 | pdc),
-            .dpdcid = static_cast<uint16_t>(0x5000 | pdc)};
-  }
-  static ReturnData DataOf(uint32_t pdc, uint32_t number) {
-    return {.iova = uint64_t{pdc} << 32 | uint64_t{number} * 4096,
-            .bytes = static_cast<uint16_t>(1 + number % 4096),
-            .owner = 3,
-            .region = static_cast<uint16_t>(number % 5),
-            .message_id = static_cast<uint16_t>(number / 7 + 1),
-            .message_offset = number * 64,
-            .message_bytes = 1U << 20,
-            .job_id = 0x42};
-  }
-  // Asks for the next data of `pdc`.
-  void Ask(uint32_t pdc) {
-    const uint32_t number = asked_[pdc]++;
-    bench_.jobs.push_back({.open = number == 0 ? uint8_t{1} : uint8_t{0},
-                           .pdc = static_cast<uint16_t>(pdc),
-                           .start_psn = kStart,
-                           .route = RouteOf(pdc),
-                           .data = DataOf(pdc, number)});
-  }
-  static AckEvent Ack(uint32_t pdc, uint32_t cack) {
-    return {.pdc = static_cast<uint8_t>(pdc),
-            .dpdcid = RouteOf(pdc).spdcid,
-            .spdcid = RouteOf(pdc).dpdcid,
-            .fa_lo = RouteOf(pdc).fa_lo,
-            .cack = cack,
-            .psn = cack};
-  }
-  static AckEvent Nack(uint32_t pdc, uint32_t psn, NackCode code) {
-    AckEvent nack = Ack(pdc, 0);
-    nack.nack = 1;
-    nack.psn = psn;
-    nack.code = static_cast<uint8_t>(code);
-    return nack;
-  }
-  // PSNs sent since the last call.
-  std::vector<uint32_t> Sent() {
-    std::vector<uint32_t> psns;
-    for (const ReturnPacket& packet : bench_.sent) {
-      psns.push_back(packet.psn - kStart);
-    }
-    bench_.sent.clear();
-    return psns;
-  }
-  using Psns = std::vector<uint32_t>;
-
-  Bench bench_;
-  std::map<uint32_t, uint32_t> asked_;
-};
 
 TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
   for (int i = 0; i < 3; ++i) Ask(5);
@@ -167,12 +24,12 @@ TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
   for (uint32_t i = 0; i < 3; ++i) {
     const ReturnPacket& packet = bench_.sent[i];
     EXPECT_EQ(packet.pdc, 5);
-    EXPECT_EQ(packet.psn, kStart + i);
+    EXPECT_EQ(packet.psn, kReturnStart + i);
     EXPECT_EQ(packet.data, DataOf(5, i));
     EXPECT_EQ(packet.route, RouteOf(5));
     EXPECT_EQ(packet.retx, 0);
     EXPECT_EQ(packet.dead, 0);
-    EXPECT_EQ(packet.clear_psn, kStart - 1);
+    EXPECT_EQ(packet.clear_psn, kReturnStart - 1);
   }
   EXPECT_EQ(bench_.sent[2].ar, 1) << "nothing follows";
 }
@@ -180,14 +37,14 @@ TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
 TEST_F(ReturnTxTest, AckReleasesAndClearsWhatItCovers) {
   for (int i = 0; i < 3; ++i) Ask(5);
   bench_.Run(20);
-  bench_.acks.push_back(Ack(5, kStart + 2));
+  bench_.acks.push_back(Ack(5, kReturnStart + 2));
   bench_.Run(10);
   bench_.sent.clear();
   Ask(5);
   bench_.Run(20);
   ASSERT_EQ(bench_.sent.size(), 1U);
-  EXPECT_EQ(bench_.sent[0].psn, kStart + 3);
-  EXPECT_EQ(bench_.sent[0].clear_psn, kStart + 2);
+  EXPECT_EQ(bench_.sent[0].psn, kReturnStart + 3);
+  EXPECT_EQ(bench_.sent[0].clear_psn, kReturnStart + 2);
 }
 
 TEST_F(ReturnTxTest, RoomEndsBeforeTheRecordsDoAndComesBack) {
@@ -200,7 +57,7 @@ TEST_F(ReturnTxTest, RoomEndsBeforeTheRecordsDoAndComesBack) {
   EXPECT_LT(asked, kReturnWindow);
   EXPECT_GE(asked, 24U) << "an initiator of ours has so many due";
   EXPECT_TRUE(bench_.HasRoom(2));
-  bench_.acks.push_back(Ack(1, kStart + asked - 1));
+  bench_.acks.push_back(Ack(1, kReturnStart + asked - 1));
   bench_.Run(10);
   EXPECT_TRUE(bench_.HasRoom(1));
 }
@@ -209,8 +66,8 @@ TEST_F(ReturnTxTest, GapIsSentAgainOnce) {
   for (int i = 0; i < 6; ++i) Ask(5);
   bench_.Run(30);
   EXPECT_EQ(Sent(), (Psns{0, 1, 2, 3, 4, 5}));
-  bench_.acks.push_back(Ack(5, kStart + 1));
-  bench_.acks.push_back(Nack(5, kStart + 3, NackCode::kRodOoo));
+  bench_.acks.push_back(Ack(5, kReturnStart + 1));
+  bench_.acks.push_back(Nack(5, kReturnStart + 3, NackCode::kRodOoo));
   bench_.Run(30);
   for (const ReturnPacket& packet : bench_.sent) EXPECT_EQ(packet.retx, 1);
   EXPECT_EQ(Sent(), (Psns{2, 3, 4, 5}));
@@ -242,7 +99,7 @@ TEST_F(ReturnTxTest, LateAckSkipsWhatItCovers) {
   bench_.Run(600);
   EXPECT_EQ(Sent(), (Psns{0}));
   bench_.ticking = false;
-  bench_.acks.push_back(Ack(5, kStart + 2));
+  bench_.acks.push_back(Ack(5, kReturnStart + 2));
   bench_.Run(30);
   EXPECT_EQ(Sent(), (Psns{3}));
 }
@@ -251,13 +108,13 @@ TEST_F(ReturnTxTest, RefusalWaitsAndThenGoesOneByOne) {
   for (int i = 0; i < 4; ++i) Ask(5);
   bench_.Run(30);
   Sent();
-  bench_.acks.push_back(Nack(5, kStart + 1, NackCode::kNoResource));
+  bench_.acks.push_back(Nack(5, kReturnStart + 1, NackCode::kNoResource));
   bench_.Run(20);
   EXPECT_TRUE(bench_.sent.empty()) << "sent during the back-off";
   bench_.ticking = true;
   bench_.Run(300);
   EXPECT_EQ(Sent(), (Psns{0}));
-  bench_.acks.push_back(Ack(5, kStart));
+  bench_.acks.push_back(Ack(5, kReturnStart));
   bench_.Run(10);
   EXPECT_EQ(Sent(), (Psns{1, 2, 3}));
 }
@@ -266,20 +123,20 @@ TEST_F(ReturnTxTest, StrangersAndOldNewsChangeNothing) {
   for (int i = 0; i < 4; ++i) Ask(5);
   bench_.Run(30);
   Sent();
-  AckEvent other = Ack(5, kStart + 3);
+  AckEvent other = Ack(5, kReturnStart + 3);
   other.fa_lo ^= 1;
   bench_.acks.push_back(other);
-  other = Ack(5, kStart + 3);
+  other = Ack(5, kReturnStart + 3);
   other.spdcid ^= 1;
   bench_.acks.push_back(other);
-  other = Ack(5, kStart + 3);
+  other = Ack(5, kReturnStart + 3);
   other.dpdcid ^= 1 << 9;
   bench_.acks.push_back(other);
-  bench_.acks.push_back(Ack(5, kStart + 4));  // Never sent.
-  bench_.acks.push_back(Ack(5, kStart - 2));
-  bench_.acks.push_back(Ack(6, kStart + 3));  // Not open.
-  bench_.acks.push_back(Nack(5, kStart + 4, NackCode::kRodOoo));
-  bench_.acks.push_back(Nack(5, kStart - 1, NackCode::kPdcHdrMismatch));
+  bench_.acks.push_back(Ack(5, kReturnStart + 4));  // Never sent.
+  bench_.acks.push_back(Ack(5, kReturnStart - 2));
+  bench_.acks.push_back(Ack(6, kReturnStart + 3));  // Not open.
+  bench_.acks.push_back(Nack(5, kReturnStart + 4, NackCode::kRodOoo));
+  bench_.acks.push_back(Nack(5, kReturnStart - 1, NackCode::kPdcHdrMismatch));
   bench_.Run(30);
   EXPECT_TRUE(bench_.sent.empty());
   bench_.ticking = true;
@@ -296,7 +153,7 @@ TEST_F(ReturnTxTest, FatalNackAndCloseForgetThePdc) {
     if (close) {
       bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint16_t>(pdc)});
     } else {
-      bench_.acks.push_back(Nack(pdc, kStart, NackCode::kInvDpdcid));
+      bench_.acks.push_back(Nack(pdc, kReturnStart, NackCode::kInvDpdcid));
     }
     bench_.ticking = true;
     bench_.Run(1500);
@@ -308,7 +165,7 @@ TEST_F(ReturnTxTest, FatalNackAndCloseForgetThePdc) {
     Ask(pdc);
     bench_.Run(20);
     EXPECT_EQ(Sent(), (Psns{0}));
-    bench_.acks.push_back(Ack(pdc, kStart));
+    bench_.acks.push_back(Ack(pdc, kReturnStart));
     bench_.Run(10);
   }
 }
@@ -317,7 +174,7 @@ TEST_F(ReturnTxTest, BusyPdcDelaysNoOther) {
   for (int i = 0; i < 4; ++i) Ask(5);
   bench_.Run(30);
   Sent();
-  bench_.acks.push_back(Nack(5, kStart, NackCode::kNoResource));
+  bench_.acks.push_back(Nack(5, kReturnStart, NackCode::kNoResource));
   Ask(6);
   bench_.Run(20);
   ASSERT_EQ(bench_.sent.size(), 1U);
@@ -333,8 +190,8 @@ TEST_F(ReturnTxTest, SweptRecordsAreNeverReadAgain) {
   ASSERT_EQ(bench_.sent.size(), 20U);
   bench_.Sweep(3);
   bench_.sent.clear();
-  bench_.acks.push_back(Nack(5, kStart, NackCode::kRodOoo));
-  bench_.acks.push_back(Nack(60, kStart, NackCode::kRodOoo));
+  bench_.acks.push_back(Nack(5, kReturnStart, NackCode::kRodOoo));
+  bench_.acks.push_back(Nack(60, kReturnStart, NackCode::kRodOoo));
   bench_.Run(60);
   ASSERT_EQ(bench_.sent.size(), 20U);
   for (const ReturnPacket& packet : bench_.sent) {
@@ -358,19 +215,21 @@ TEST_F(ReturnTxTest, AReadThatIsReportedWaitsForItsLastDataOnly) {
   bench_.jobs.back().report = report;
   Ask(5);
   bench_.Run(30);
-  const ReadWait wanted = {
-      .pdc = 5, .psn = kStart + 1, .fa_lo = RouteOf(5).fa_lo, .read = report};
+  const ReadWait wanted = {.pdc = 5,
+                           .psn = kReturnStart + 1,
+                           .fa_lo = RouteOf(5).fa_lo,
+                           .read = report};
   ASSERT_EQ(bench_.waits.size(), 1U);
   EXPECT_EQ(bench_.waits[0], wanted);
   EXPECT_TRUE(bench_.overs.empty());
   // A duplicate and a stranger's say nothing.
-  bench_.acks.push_back(Ack(5, kStart + 1));
-  bench_.acks.push_back(Ack(5, kStart + 1));
-  bench_.acks.push_back(Ack(6, kStart + 1));
+  bench_.acks.push_back(Ack(5, kReturnStart + 1));
+  bench_.acks.push_back(Ack(5, kReturnStart + 1));
+  bench_.acks.push_back(Ack(6, kReturnStart + 1));
   bench_.Run(10);
   ASSERT_EQ(bench_.overs.size(), 1U);
   EXPECT_EQ(bench_.overs[0].pdc, 5);
-  EXPECT_EQ(bench_.overs[0].psn, kStart + 2);
+  EXPECT_EQ(bench_.overs[0].psn, kReturnStart + 2);
   EXPECT_EQ(bench_.overs[0].gone, 0);
 }
 
@@ -386,7 +245,7 @@ TEST_F(ReturnTxTest, EndOfThePdcEndsWhatWaitsForAReport) {
       bench_.jobs.push_back(
           {.close = 1, .lost = 1, .pdc = static_cast<uint16_t>(pdc)});
     } else {
-      bench_.acks.push_back(Nack(pdc, kStart, NackCode::kInvDpdcid));
+      bench_.acks.push_back(Nack(pdc, kReturnStart, NackCode::kInvDpdcid));
     }
     bench_.Run(20);
     ASSERT_EQ(bench_.overs.size(), 1U);
@@ -410,7 +269,7 @@ TEST_F(ReturnTxTest, IdleAndDeadlineFollowTheTimers) {
   bench_.Run(3 * static_cast<int>(kPdcs));
   EXPECT_TRUE(bench_.idle()) << "waits for an answer only";
   EXPECT_EQ(bench_.deadline(), bench_.config.rto_ticks);
-  bench_.acks.push_back(Ack(5, kStart));
+  bench_.acks.push_back(Ack(5, kReturnStart));
   bench_.Run(3 * static_cast<int>(kPdcs));
   EXPECT_TRUE(bench_.idle());
   EXPECT_EQ(bench_.deadline(), 0U);
@@ -455,7 +314,7 @@ TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
       const ReturnPacket packet = wire[at];
       wire.erase(wire.begin() + static_cast<ptrdiff_t>(at));
       uint32_t& next = expected[packet.pdc];
-      const uint32_t number = packet.psn - kStart;
+      const uint32_t number = packet.psn - kReturnStart;
       if (number == next && chance(20)) {
         back.push_back(Nack(packet.pdc, packet.psn, NackCode::kNoResource));
         gap[packet.pdc] = true;
@@ -467,7 +326,7 @@ TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
           back.push_back(Ack(packet.pdc, packet.psn));
         }
       } else if (static_cast<int32_t>(number - next) < 0) {
-        back.push_back(Ack(packet.pdc, kStart + next - 1));
+        back.push_back(Ack(packet.pdc, kReturnStart + next - 1));
       } else if (!gap[packet.pdc] || packet.retx != 0) {
         back.push_back(Nack(packet.pdc, packet.psn, NackCode::kRodOoo));
         gap[packet.pdc] = true;

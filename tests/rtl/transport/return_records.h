@@ -211,6 +211,19 @@ struct ReturnEnd {
   }
 };
 
+struct ReturnLate {
+  uint8_t due = 0;
+  uint8_t pending = 0;
+  uint8_t respond = 0;
+  Response answer = {};
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(due, 1), v(pending, 1), v(respond, 1);
+    answer.Fields(v);
+  }
+};
+
 struct ReturnVerdict {
   uint8_t respond = 0;
   Response rsp = {};
