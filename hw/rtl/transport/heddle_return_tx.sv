@@ -2,7 +2,9 @@
 // Return direction of target PDCs: keeps what READs asked for, numbers and sends it, and sends it again
 // until it is acknowledged.
 //
-// Ordered:  data of a PDC leave in the order in which they were asked for; go-back-N.
+// Ordered:  data of a PDC leave in the order in which they were asked for.
+// Again:    on ROD all from the lost packet on; on RUD what heddle_sack names. To do so a PDC goes back to `una` and
+//           passes over the packets that need not be sent, one a cycle.
 // Kept:     a record until the initiator has acknowledged it; `room_o` says who may be given one more.
 //           Host memory is read again for each transmission.
 // Window:   all records of the PDC; one packet while the initiator refuses or is silent.
@@ -70,6 +72,8 @@ module heddle_return_tx
     logic [3:0]  rto_shift;
     logic [3:0]  backoff_shift;
     logic [31:0] heard;     // Tick at which the initiator was last heard.
+    sack_t       sack;      // RUD.
+    logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost.
   } state_t;
 
   typedef struct packed {
@@ -194,7 +198,7 @@ module heddle_return_tx
   // ------------------------------------------------------ stage 1: one event
   logic        timer_on, timer_on_d, fired;
   logic [31:0] timer_at, timer_at_d;
-  logic [31:0] rto, backoff, acked, in_flight;
+  logic [31:0] rto, backoff, acked, in_flight, out;
   logic        known, advanced, in_window, nacked_in_window, resend_now, refuse_now, end_now, send_now;
 
   // Doubles `base` `shift` times, up to `limit`.
@@ -227,7 +231,7 @@ module heddle_return_tx
         NackCodeTrimmed, NackCodeTrimmedLasthop, NackCodeRodOoo, NackCodePktNotRcvd,
         NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
-          resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting;
+          resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting && (!route.rud || worth_again);
         default: end_now = 1'b1;
       endcase
     end else if (fired && !s.waiting && s.una != s.top && now_q - s.heard >= port_i.dead_ticks) begin
@@ -235,13 +239,43 @@ module heddle_return_tx
     end
   end
 
-  assign send_now = ev_q == EvSend && can_send_q[pdc_q];
+  logic fresh, step_now;
+  assign fresh    = s.nxt == s.top;
+  assign step_now = ev_q == EvSend && can_send_q[pdc_q];
+  assign send_now = step_now && !(sack_step && sack_skip);
   assign opens    = ev_q == EvJob && job_q.open && !job_q.close;
   assign pushes   = ev_q == EvJob && !job_q.close && (job_q.open || s.open);
   assign swept    = ev_q == EvSweep && !record.dead && record.data.region == sweep_region_i;
 
+  // ------------------------------------------------- selective acknowledgement
+  logic             stale, timed_out, sack_ack, sack_lose, sack_step, repeated_loss, worth_again;
+  logic             sack_news, sack_back, sack_skip, sack_above;
+  logic [31:0]      una, next;  // Behind what the ACK acknowledges.
+  sack_t            sack;
+  logic [SackW-1:0] sack_left, sack_flight;
+  // A NACK about what was sent again before may be late; it counts when no pass is under way that it could be about.
+  assign repeated_loss = (ack_q.psn - s.una) < 32'(s.sack.again);
+  assign worth_again   = repeated_loss ? fresh : 32'(s.sack.again) < s.top - s.una;
+  assign stale         = !in_window && s.una - acked < 32'(2 * PdcWindow);
+  assign sack_ack      = ev_q == EvAck && known && !ack_q.nack && route.rud && (in_window || stale);
+  assign una           = sack_ack && in_window ? acked : s.una;
+  assign next          = s.nxt - una;
+  assign sack_step     = step_now && route.rud && !fresh;
+  assign timed_out     = fired && !s.waiting && !end_now;
+  assign sack_lose     = route.rud && (timed_out || resend_now || refuse_now);
+  heddle_sack u_sack (
+    .state_i(s.sack), .out_i(SackW'(s.top - una)),
+    .next_i($signed(next) < 0 ? '0 : SackW'(next)), .reorder_i(transport_i.reorder),
+    .ack_i(sack_ack), .advance_i(SackW'(una - s.una)),
+    .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
+    .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
+    .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
+    .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
+  );
+
   always_comb begin
     d          = s;
+    d.sack     = sack;
     timer_on_d = timer_on;
     timer_at_d = timer_at;
     rto        = doubled(port_i.rto_ticks, s.rto_shift, port_i.rto_max_ticks);
@@ -274,6 +308,12 @@ module heddle_return_tx
           timer_on_d      = acked != s.top;
           timer_at_d      = now_q + port_i.rto_ticks;
         end
+        if (sack_ack && sack_news && !advanced && !s.waiting) begin
+          d.heard     = now_q;
+          d.rto_shift = '0;
+          timer_at_d  = now_q + port_i.rto_ticks;
+        end
+        if (sack_ack && sack_back) d.nxt = una;
         if (resend_now || refuse_now) d.nxt = s.una;
         if (refuse_now) begin
           d.waiting       = 1'b1;
@@ -297,9 +337,9 @@ module heddle_return_tx
         end
       end
       EvSend: begin
-        if (send_now) begin
+        if (step_now) begin
           d.nxt = s.nxt + 32'd1;
-          d.top = (s.nxt == s.top) ? s.nxt + 32'd1 : s.top;
+          d.top = fresh ? s.nxt + 32'd1 : s.top;
           if (s.una == s.top) begin
             d.heard    = now_q;  // Silence counts from here.
             timer_on_d = 1'b1;
@@ -313,13 +353,15 @@ module heddle_return_tx
       d          = '0;
       timer_on_d = 1'b0;
     end
+    out = d.nxt - d.una;
+    if (!route.rud || !d.open)      d.flight = FlightW'(out);
+    else if (sack_ack || sack_lose) d.flight = sack_flight;
+    else if (send_now)              d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone && ev_q != EvSweep;
 
-  logic [31:0] out;  // In flight, when the event is over.
-  logic        closed_window, can_send_d;
-  assign out           = d.nxt - d.una;
-  assign closed_window = limited && out != '0 && out >= 32'(allowed);
+  logic closed_window, can_send_d;
+  assign closed_window = limited && d.flight != '0 && d.flight >= allowed;
   assign can_send_d = d.open && !d.waiting && !closed_window && d.nxt != d.fin &&
                       (!d.probing || d.nxt == d.una);
 
@@ -395,10 +437,10 @@ module heddle_return_tx
     pkt_d           = '0;
     pkt_d.pdc       = pdc_q;
     pkt_d.psn       = s.nxt;
-    pkt_d.retx      = s.nxt != s.top;
+    pkt_d.retx      = !fresh;
     // The initiator answers when nothing follows, and often enough to keep the window moving.
-    pkt_d.ar        = s.nxt + 32'd1 == s.fin || s.nxt != s.top || s.probing || s.nxt[2:0] == '1 ||
-                      (limited && in_flight + 32'd1 >= 32'(allowed));
+    pkt_d.ar        = s.nxt + 32'd1 == s.fin || !fresh || s.probing || s.nxt[2:0] == '1 ||
+                      (limited && s.flight + 1'b1 >= allowed);
     pkt_d.dead      = record.dead;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.route     = route;
@@ -426,11 +468,13 @@ module heddle_return_tx
   assign rule_room = !limited || rule_ready;
   heddle_round_trip #(.Depth(NumPdc * ReturnWindow)) u_round_trip (
     .clk_i, .rst_ni, .now_ns_i,
-    .sent_i(send_now && ruled), .sent_place_i({pdc_q, s.nxt[ReturnW-1:0]}), .sent_sole_i(s.nxt == s.top),
+    .sent_i(send_now && ruled), .sent_place_i({pdc_q, s.nxt[ReturnW-1:0]}), .sent_sole_i(fresh),
     .look_place_i({ack_i.pdc, ack_i.psn[ReturnW-1:0]}), .service_time_i(ack_q.service_time),
     .sole_o(sole), .rtt_o(trip)
   );
-  assign measured = nacked_in_window && sole && !ack_q.retx;
+  logic [31:0] ack_ahead;
+  assign ack_ahead = ack_q.psn - s.una;
+  assign measured  = nacked_in_window && sole && !ack_q.retx && !s.sack.held[ack_ahead[$clog2(PdcWindow)-1:0]];
   always_comb begin
     rule           = 1'b0;
     rule_event     = '0;
@@ -439,16 +483,17 @@ module heddle_return_tx
     if (opens) begin
       rule               = limited;
       rule_event.open    = 1'b1;
-    end else if (fired && !s.waiting && !end_now) begin
+    end else if (timed_out) begin
       rule               = ruled;
       rule_event.timeout = 1'b1;
     end else if (resend_now) begin
       rule               = ruled;
-      rule_event.lost    = FlightW'(in_flight);
-    end else if (ev_q == EvAck && known && !ack_q.nack && in_window) begin
+      rule_event.lost    = route.rud ? sack_left - sack_flight : s.flight;
+    end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && in_window)) begin
       rule               = ruled;
       rule_event.ack     = 1'b1;
-      rule_event.packets = FlightW'(in_flight - out);
+      rule_event.packets = s.flight - (route.rud ? sack_left : d.flight);
+      rule_event.lost    = route.rud ? sack_left - sack_flight : '0;
       rule_event.marked  = ack_q.m;
       rule_event.rtt     = measured ? trip : '0;
     end
@@ -486,16 +531,18 @@ module heddle_return_tx
       stat_o[StatisticDropPdcid] = !known;
       stat_o[StatisticDropPsn]   = known && !ack_q.nack && !in_window;
     end
-    stat_o[StatisticTxReturnData]      = send_now && s.nxt == s.top;
-    stat_o[StatisticTxRetransmissions] = send_now && s.nxt != s.top;
-    stat_o[StatisticTimeouts]          = fired && !s.waiting && !end_now;
+    stat_o[StatisticTxReturnData]      = send_now && fresh;
+    stat_o[StatisticTxRetransmissions] = send_now && !fresh;
+    stat_o[StatisticTxSelective]       = send_now && route.rud && !fresh && sack_above;
+    stat_o[StatisticTimeouts]          = timed_out;
   end
 
   logic unused;
   assign unused = ^{unused_state_err, unused_route_err, unused_record_err, unused_record_rdy, unused_window_err,
-                    unused_bytes, ack_q, job_q, port_i, transport_i};
+                    unused_bytes, ack_ahead, out, ack_q, job_q, port_i, transport_i};
 
   `HEDDLE_ASSERT(PacketQueueHasRoom_A, !send_now || pkt_fifo_ready)
-  `HEDDLE_ASSERT(FlightShrinks_A, rule && rule_event.ack |-> out <= in_flight)
+  `HEDDLE_ASSERT(FlightBounded_A, s.flight <= FlightW'(ReturnWindow))
+  `HEDDLE_ASSERT(FlightShrinks_A, rule && rule_event.ack |-> rule_event.packets <= s.flight)
   `HEDDLE_ASSERT(RecordsHaveRoom_A, !pushes || job_q.open || (s.fin - s.una) < 32'(ReturnWindow))
 endmodule
