@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "hw/contract/gen/heddle_contract.h"
 #include "tests/rtl/transport/records.h"
 
 namespace heddle::test {
