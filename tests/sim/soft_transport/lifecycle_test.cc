@@ -92,6 +92,19 @@ TEST_P(LifecycleTest, SilenceForDeadTimeEndsWithPeerUnreachable) {
   EXPECT_EQ(world.Total(Statistic::kDeadPeers), 1u);
 }
 
+// What they held up at the client waits for no later event.
+TEST_P(LifecycleTest, ClientHasATurnWhenMessagesWereGivenUp) {
+  World world(TestSeed(), 2, Small(4));
+  world[1].dead = true;
+  Node& node = world[0];
+  node.client.repost = false;
+  node.client.Send(To(1, 1, ordered()));
+  const uint64_t dead_ns = world.port.dead_ticks * World::kTickNs;
+  ASSERT_TRUE(world.RunUntil([&] { return !node.client.endings.empty(); },
+                             10 * dead_ns));
+  EXPECT_LE(node.transport.deadline_ns(), world.now_ns() + 1);
+}
+
 TEST_P(LifecycleTest, ReadEndsWhenItsTargetDiesBeforeTheData) {
   World world(TestSeed(), 2, Small(4));
   TestMessage read = To(1, 1, ordered());

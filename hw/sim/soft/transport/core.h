@@ -62,7 +62,7 @@ struct Core {
   // a reset ended.
   uint64_t reset_until_ns = 0;
   std::bitset<PdcidPool::kIds> reset_ids;
-  uint64_t retry_ns = kNever;  // When a refused `Post` may succeed.
+  uint64_t retry_ns = kNever;  // When the client may have more to `Post`.
 
   std::vector<Message> messages;
   PdcTable pdcs;

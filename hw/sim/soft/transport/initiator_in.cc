@@ -278,6 +278,9 @@ void Initiator::End(Pdc* pdc, Status status, uint16_t detail) {
   }
   last_psn_[pdc->id & (PdcidPool::kIds - 1)] = window.top();
   core_.pdcs.Return(pdc, core_.now_ns + core_.settings.safety_ns);
+  // The client has not posted yet what these messages held up, and a timer,
+  // which runs after its turn, may have been the last event.
+  core_.retry_ns = core_.now_ns + 1;
 }
 
 void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
