@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint16_t kFirstPort = 7000;
 constexpr size_t kCqEntries = 8192;
+constexpr size_t kShortRing = 16;
 
 uint16_t PortOf(uint32_t endpoint) {
   return static_cast<uint16_t>(kFirstPort + endpoint);
@@ -91,6 +92,9 @@ void FabricSide::OpenDomain(const Stream& stream) {
       (stream.setup.rma_ordered ? FI_ORDER_WAW | FI_ORDER_RMA_WAW : 0) |
       (stream.setup.rma_ordered && reads ? FI_ORDER_RAW | FI_ORDER_RMA_RAW : 0);
   hints->rx_attr->msg_order = hints->tx_attr->msg_order;
+  if (stream.setup.short_rings) {
+    hints->tx_attr->size = kShortRing;
+  }
   fi_info* found = nullptr;
   Require("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0,
                                    hints.get(), &found));

@@ -33,6 +33,7 @@ class Generator {
     rma_ = profile.rma && Below(4) != 0;
     stream_.setup.rma_ordered = rma_ && Below(2) == 0;
     stream_.setup.idle_closes = Below(3) == 0;
+    stream_.setup.short_rings = Below(3) == 0;
   }
 
   Stream Make() {

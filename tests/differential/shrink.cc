@@ -74,6 +74,9 @@ class Shrinker {
     candidate = best_;
     candidate.setup.idle_closes = false;
     (void)(candidate == best_ || Take(candidate));
+    candidate = best_;
+    candidate.setup.short_rings = false;
+    (void)(candidate == best_ || Take(candidate));
     for (size_t at = 0; at < best_.operations.size(); ++at) {
       candidate = best_;
       Operation& operation = candidate.operations[at];

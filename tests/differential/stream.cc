@@ -136,6 +136,9 @@ bool ParseSetupLine(const std::string& line, Setup* setup) {
   if (name == "idle-closes") {
     return static_cast<bool>(in >> setup->idle_closes);
   }
+  if (name == "short-rings") {
+    return static_cast<bool>(in >> setup->short_rings);
+  }
   if (name == "rma-ordered") {
     return static_cast<bool>(in >> setup->rma_ordered);
   }
@@ -225,9 +228,10 @@ std::string ToText(const Stream& stream) {
   out << std::setprecision(std::numeric_limits<double>::max_digits10) << "seed "
       << setup.seed << "\nordered " << setup.ordered << "\nselective "
       << setup.selective << "\nrma-ordered " << setup.rma_ordered
-      << "\nidle-closes " << setup.idle_closes << "\nfaults " << faults.loss
-      << " " << faults.reorder << " " << faults.duplicate << " "
-      << faults.corrupt << "\n";
+      << "\nidle-closes " << setup.idle_closes << "\nshort-rings "
+      << setup.short_rings << "\nfaults " << faults.loss << " "
+      << faults.reorder << " " << faults.duplicate << " " << faults.corrupt
+      << "\n";
   for (const Operation& operation : stream.operations) {
     out << ToText(operation) << "\n";
   }

@@ -104,6 +104,7 @@ struct Setup {
   // A write is asked to come before later accesses of its endpoint to another.
   bool rma_ordered = false;
   bool idle_closes = false;  // Connections are closed when idle for a moment.
+  bool short_rings = false;  // Endpoints have few transmit slots.
   WireFaults faults = {};
 
   bool operator==(const Setup&) const = default;
