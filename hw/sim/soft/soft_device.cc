@@ -51,7 +51,7 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityCounters | contract::kCapabilitySlowPath |
     contract::kCapabilityDeliveryComplete | contract::kCapabilityRegionEvent |
     contract::kCapabilityFence | contract::kCapabilityMore |
-    contract::kCapabilityWriteErrors;
+    contract::kCapabilityWriteErrors | contract::kCapabilitySpill;
 
 constexpr uint32_t kPayloadMtuMax = 8192;
 
