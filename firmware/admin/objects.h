@@ -98,7 +98,7 @@ class ObjectTable {
   }
 
   // A free number, each in turn; `limit()` when there is none. For objects of
-  // which the NIC tells the uses of one number apart by a few bits, while what
+  // which the NIC tells the uses of one number apart by a counter, while what
   // is left of an early use may wait for a silent peer.
   uint32_t TakeTurn() {
     for (uint32_t i = 0; i < limit_; ++i) {

@@ -302,7 +302,7 @@ module heddle_nic
 
   // ---------------------------------------------------------------- transmit
   logic                        op_valid, op_ready, resolved_valid, resolved_ready;
-  tx_op_t                      op;
+  tx_fetched_t                 op;
   tx_resolved_t                resolved;
   logic                        av_invalidate;
   logic [TxW-1:0]              av_ctx;

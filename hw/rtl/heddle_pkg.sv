@@ -31,7 +31,10 @@ package heddle_pkg;
   localparam int unsigned GroupW   = $clog2(NumGroup);
   localparam int unsigned MemberW  = MsgW + 2;  // Descriptors of one; may wrap.
 
-  localparam int unsigned GenW  = 4;   // Generation of a context or queue.
+  // Generation of a context or queue. Messages of one that was destroyed may wait for their peer for
+  // dead_ns, 60 s by default, and are told from those of its number's later uses by it. A use takes two
+  // admin commands and a drain, 700 cycles and more: 2^27 of them, two generations each, take minutes.
+  localparam int unsigned GenW  = 28;
   // PDCID: {slot, role, generation, index}; what comes for a PDCID is told apart by its role.
   // PDCID 0 is never used: the initiator leaves out index 0 in slot 0.
   localparam int unsigned PdcGenW    = 16 - SlotBits - 1 - PdcW;
@@ -136,8 +139,6 @@ package heddle_pkg;
     logic [63:0]     remote_offset;
     logic [63:0]     iova;        // Payload; for inline payload its place in the ring.
     logic [127:0]    inline_data; // Byte 0 in bits 7:0.
-    logic [63:0]     av_base;
-    logic [31:0]     av_entries;
     logic [23:0]     job_id;
     logic [11:0]     source_pid;
     logic [11:0]     source_ri;
@@ -148,7 +149,14 @@ package heddle_pkg;
     logic [LocalSegments-1:0][31:0] lengths;
   } tx_op_t;
 
-  // The same, peer resolved.
+  // The same, with its context's address vector.
+  typedef struct packed {
+    logic [63:0]     av_base;
+    logic [31:0]     av_entries;
+    tx_op_t          op;
+  } tx_fetched_t;
+
+  // An operation, peer resolved.
   typedef struct packed {
     tx_op_t          op;
     logic            ipv6;

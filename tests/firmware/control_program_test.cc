@@ -670,7 +670,7 @@ TEST_F(ControlProgramTest, ResetDestroysEverythingAndRestoresTheTimes) {
 }
 
 // What is left of an early use of a context may wait for a silent peer, and the
-// NIC tells the uses of one apart by four bits, those of a queue by three.
+// NIC tells the uses of one number apart by a counter, which may wrap.
 TEST_F(ControlProgramTest, ContextsAndQueuesAreUsedInTurnAlsoAcrossAReset) {
   for (uint32_t i = 0; i < 3; ++i) {  // Queues of this bus.
     EXPECT_EQ(MakeCq(), i);

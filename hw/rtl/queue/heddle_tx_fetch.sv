@@ -57,7 +57,7 @@ module heddle_tx_fetch
 
   output logic             op_valid_o,
   input  logic             op_ready_i,
-  output tx_op_t           op_o,
+  output tx_fetched_t      op_o,
 
   output logic             av_invalidate_o, // Strobe: forget the address vector of ...
   output logic [TxW-1:0]   av_ctx_o,
@@ -464,6 +464,7 @@ module heddle_tx_fetch
   tx_ctx_cfg_t      s1_cfg;
   logic             out_valid, out_ready;
   tx_op_t           out;
+  tx_fetched_t      fetched;
   logic [2:0]       out_count;
 
   assign shared_ok = shared_q < SharedW'(Shared);
@@ -715,8 +716,6 @@ module heddle_tx_fetch
       out.slots      = !s1_again_q ? s1_slots : again_i.holds ? again_i.info.slots : '0;
       out.opcode     = OpcodeNop;
       out.status     = s1_hollow ? StatusOk : s1_status;
-      out.av_base    = s1_cfg.av_base;
-      out.av_entries = s1_cfg.av_entries;
       out.job_id     = s1_cfg.job_id[23:0];
       out.source_pid = s1_cfg.source_pid[11:0];
       out.source_ri  = s1_cfg.source_ri[11:0];
@@ -757,16 +756,17 @@ module heddle_tx_fetch
     end
   end
   assign out_valid = s1_go || token_take;
+  assign fetched   = {s1_cfg.av_base, s1_cfg.av_entries, out};
 
   heddle_fifo #(
-    .Width($bits(out)),
+    .Width($bits(fetched)),
     .Depth(4)
   ) u_out (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
     .valid_i(out_valid),
     .ready_o(out_ready),
-    .data_i (out),
+    .data_i (fetched),
     .valid_o(op_valid_o),
     .ready_i(op_ready_i),
     .data_o (op_o),

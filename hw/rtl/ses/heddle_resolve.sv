@@ -24,7 +24,7 @@ module heddle_resolve
   input  logic             ipv6_i,          // Family of the port's address.
   input  logic             op_valid_i,
   output logic             op_ready_o,
-  input  tx_op_t           op_i,
+  input  tx_fetched_t      op_i,
 
   input  logic             invalidate_i,
   input  logic [TxW-1:0]   invalidate_ctx_i,
@@ -70,7 +70,8 @@ module heddle_resolve
   // leaves or parks.
   logic             s1_valid_d, s1_valid_q;
   logic [LineW-1:0] in_line, s1_line_d, s1_line_q;
-  tx_op_t           s1_op_q;
+  tx_fetched_t      s1_q;
+  tx_op_t           s1_op;
   logic             s1_done, in_take;
   line_t            s1_cached;
   logic [Lines-1:0] valid_d, valid_q;
@@ -78,7 +79,7 @@ module heddle_resolve
   logic [Lines-1:0][PendingW-1:0] pending_d, pending_q;  // Parked operations by line.
 
   // Contexts start at different lines, so that their first peers do not collide.
-  assign in_line = op_i.peer[LineW-1:0] ^ {op_i.ctx, {(LineW - TxW){1'b0}}};
+  assign in_line = op_i.op.peer[LineW-1:0] ^ {op_i.op.ctx, {(LineW - TxW){1'b0}}};
 
   logic  fill;
   line_t fill_line;
@@ -118,11 +119,12 @@ module heddle_resolve
   );
 
   logic s1_pass, s1_range, s1_hit, s1_same, s1_leave, s1_park, s1_read;
-  assign s1_pass  = s1_op_q.token || s1_op_q.status != StatusOk || s1_op_q.opcode == OpcodeNop;
-  assign s1_range = s1_op_q.peer < s1_op_q.av_entries;
+  assign s1_op    = s1_q.op;
+  assign s1_pass  = s1_op.token || s1_op.status != StatusOk || s1_op.opcode == OpcodeNop;
+  assign s1_range = s1_op.peer < s1_q.av_entries;
   assign s1_same  = pending_q[s1_line_q] != '0;
-  assign s1_hit   = valid_q[s1_line_q] && s1_cached.ctx == s1_op_q.ctx &&
-                    s1_cached.index == s1_op_q.peer && !s1_same;
+  assign s1_hit   = valid_q[s1_line_q] && s1_cached.ctx == s1_op.ctx &&
+                    s1_cached.index == s1_op.peer && !s1_same;
 
   // ------------------------------------------------------------------ parked
   logic [ParkW:0]   parked_count;
@@ -137,24 +139,26 @@ module heddle_resolve
   peer_t             head_peer;
   logic [Parked-1:0][$bits(head_peer)-1:0] peer_q;
   logic              looked_q;                            // `head_cached` is of the head.
+  tx_fetched_t       head;
   tx_op_t            head_op;
 
   heddle_fifo #(
-    .Width($bits(s1_op_q)),
+    .Width($bits(s1_q)),
     .Depth(Parked)
   ) u_parked (
     .clk_i  (clk_i),
     .rst_ni (rst_ni),
     .valid_i(s1_park),
     .ready_o(parked_room),
-    .data_i (s1_op_q),
+    .data_i (s1_q),
     .valid_o(head_valid),
     .ready_i(head_pop),
-    .data_o (head_op),
+    .data_o (head),
     .count_o(parked_count)
   );
 
   logic [ParkW-1:0] next_q;
+  assign head_op   = head.op;
   assign next_q    = head_q + 1'b1;
   assign head_line = park_line_q[head_q];
   assign look_line = head_pop ? park_line_q[next_q] : head_line;
@@ -192,11 +196,11 @@ module heddle_resolve
   always_comb begin
     rd_req_d = rd_req_q;
     if (rd_head) begin
-      rd_req_d.addr  = head_op.av_base + {27'b0, head_op.peer, 5'b0};
+      rd_req_d.addr  = head.av_base + {27'b0, head_op.peer, 5'b0};
       rd_req_d.owner = head_op.owner;
     end else if (rd_park) begin
-      rd_req_d.addr  = s1_op_q.av_base + {27'b0, s1_op_q.peer, 5'b0};
-      rd_req_d.owner = s1_op_q.owner;
+      rd_req_d.addr  = s1_q.av_base + {27'b0, s1_op.peer, 5'b0};
+      rd_req_d.owner = s1_op.owner;
     end
     rd_req_d.bytes = 14'($bits(av_entry_t) / 8);
   end
@@ -252,7 +256,7 @@ module heddle_resolve
   assign s1_park  = s1_valid_q && !s1_pass && s1_range && !s1_hit && parked_room &&
                     (!s1_read || (rd_free && !rd_head));
   assign s1_leave = s1_valid_q && !head_leave && out_ready &&
-                    (s1_op_q.token ? parked_count == '0 : s1_pass || !s1_range || s1_hit);
+                    (s1_op.token ? parked_count == '0 : s1_pass || !s1_range || s1_hit);
   assign s1_done  = s1_leave || s1_park;
 
   assign op_ready_o = (!s1_valid_q || s1_done) && mem_ready && head_mem_ready;
@@ -272,7 +276,7 @@ module heddle_resolve
       out_peer = head_peer;
       if (!head_hit && bad_q[head_q]) out.op.status = StatusBadPeer;
     end else if (s1_valid_q) begin
-      out.op   = s1_op_q;
+      out.op   = s1_op;
       out_peer = s1_cached.peer;
       if (!s1_pass && !s1_range) out.op.status = StatusBadPeer;
     end
@@ -331,7 +335,7 @@ module heddle_resolve
       for (int unsigned i = 0; i < Parked; i++) begin
         if (park_ctx_q[i] == invalidate_ctx_i) keep_d[i] = 1'b0;
       end
-      if (s1_park && s1_op_q.ctx == invalidate_ctx_i) keep_d[park_q] = 1'b0;
+      if (s1_park && s1_op.ctx == invalidate_ctx_i) keep_d[park_q] = 1'b0;
     end
   end
 
@@ -359,7 +363,7 @@ module heddle_resolve
   end
 
   always_ff @(posedge clk_i) begin
-    if (in_take) s1_op_q <= op_i;
+    if (in_take) s1_q <= op_i;
     s1_line_q  <= s1_line_d;
     rd_req_q   <= rd_req_d;
     read_q     <= read_d;
@@ -368,7 +372,7 @@ module heddle_resolve
     line_ctx_q <= line_ctx_d;
     if (s1_park) begin
       park_line_q[park_q] <= s1_line_q;
-      park_ctx_q[park_q]  <= s1_op_q.ctx;
+      park_ctx_q[park_q]  <= s1_op.ctx;
     end
     if (entry_take) begin
       peer_q[slot] <= entry_peer;
@@ -377,7 +381,8 @@ module heddle_resolve
   end
 
   logic unused;
-  assign unused = ^{entry, entry_last, out_count, slot_count, unused_error, unused_head_error};
+  assign unused = ^{head.av_entries, entry, entry_last, out_count, slot_count, unused_error,
+                    unused_head_error};
 
   `HEDDLE_ASSERT(SlotRoom_A, (rd_head || rd_park) |-> slot_ready)
   `HEDDLE_ASSERT(OneRead_A, !(rd_head && rd_park))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/rtl/widths.h"
 
 namespace heddle::test {
 

@@ -21,7 +21,7 @@ using contract::Completion;
 using contract::CqCfg;
 
 constexpr uint32_t kQueues = 32;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512 + 17;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + kGenBits + 512 + 17;
 
 struct Event {
   bool token = false;
@@ -63,7 +63,9 @@ class Bench {
   };
   std::vector<Counted> counted;
 
-  uint32_t Gen(uint32_t q) { return uint32_t(Field(dut->gen_o, q * 4, 4)); }
+  uint32_t Gen(uint32_t q) {
+    return uint32_t(Field(dut->gen_o, q * kGenBits, kGenBits));
+  }
   bool CreditOk(uint32_t q) { return dut->credit_ok_o >> q & 1; }
 
   void Tick(const std::function<void()>& sample = {}) {
@@ -79,7 +81,7 @@ class Bench {
         e = events[size_t(i)].front();
       }
       w.Put(e.token, 1).Put(e.write, 1).Put(e.credit, 1).Put(e.head, 1);
-      w.Put(e.head_cell, 64).Put(e.owner, 8).Put(e.cq, 5).Put(e.gen, 4);
+      w.Put(e.head_cell, 64).Put(e.owner, 8).Put(e.cq, 5).Put(e.gen, kGenBits);
       uint64_t words[8];
       std::memcpy(words, &e.entry, 64);
       for (int k = 8; k-- > 0;) {

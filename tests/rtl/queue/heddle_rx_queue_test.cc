@@ -24,8 +24,9 @@ using contract::RxDesc;
 using contract::Status;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kBufferBits = 4 + 4 + 8 + 5 + 4 + 16 + 32 + 64 + 64;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512 + 17;
+constexpr uint32_t kBufferBits =
+    4 + kGenBits + 8 + 5 + kGenBits + 16 + 32 + 64 + 64;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + kGenBits + 512 + 17;
 
 struct Buffer {
   uint32_t ctx, gen, owner, cq, cq_gen, position, length;
@@ -76,7 +77,7 @@ class Bench {
       e.head_cell = r.Take(64);
       e.owner = uint32_t(r.Take(8));
       e.cq = uint32_t(r.Take(5));
-      e.gen = uint32_t(r.Take(4));
+      e.gen = uint32_t(r.Take(kGenBits));
       uint64_t words[8];
       for (int i = 8; i-- > 0;) {
         words[i] = r.Take(64);
@@ -112,10 +113,10 @@ class Bench {
     BitReader r(dut->head_o, kBufferBits);
     Buffer b;
     b.ctx = uint32_t(r.Take(4));
-    b.gen = uint32_t(r.Take(4));
+    b.gen = uint32_t(r.Take(kGenBits));
     b.owner = uint32_t(r.Take(8));
     b.cq = uint32_t(r.Take(5));
-    b.cq_gen = uint32_t(r.Take(4));
+    b.cq_gen = uint32_t(r.Take(kGenBits));
     b.position = uint32_t(r.Take(16));
     b.length = uint32_t(r.Take(32));
     b.iova = r.Take(64);
@@ -531,7 +532,7 @@ TEST(RxQueueTest, CancelWithoutCreditIsOwedAndHoldsUpNobody) {
 TEST(RxQueueTest, DisabledContextDropsItsBuffersAndRestartsAtZero) {
   Bench b(1);
   b.Enable(4, 4);
-  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 16, 4));
+  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * kGenBits, kGenBits));
   for (uint32_t i = 0; i < 8; ++i) {
     b.Post(4, Bench::Recv(i + 1));
   }
@@ -540,7 +541,7 @@ TEST(RxQueueTest, DisabledContextDropsItsBuffersAndRestartsAtZero) {
   b.Run(300);
   b.Disable(4);
   EXPECT_FALSE(b.dut->alive_o >> 4 & 1);
-  EXPECT_EQ(Field(b.dut->gen_o, 16, 4), (gen + 1) % 16);
+  EXPECT_EQ(Field(b.dut->gen_o, 4 * kGenBits, kGenBits), gen + 1);
   EXPECT_FALSE(b.Look(4, true, 50).has_value());
   b.Enable(4, 4);
   b.Run(100);

@@ -28,7 +28,7 @@ using contract::TxCtxCfg;
 using contract::TxDesc;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kOpBits = 766 + 321;
+constexpr uint32_t kFetchedBits = kTxOpBits + 64 + 32;
 
 struct Op {
   bool token;
@@ -50,14 +50,16 @@ struct Op {
 
 template <typename Port>
 Op ParseOp(const Port& port) {
-  BitReader r(port, kOpBits);
+  BitReader r(port, kFetchedBits);
   Op op;
+  op.av_base = r.Take(64);
+  op.av_entries = uint32_t(r.Take(32));
   op.token = r.Take(1);
   op.ctx = uint32_t(r.Take(4));
-  op.gen = uint32_t(r.Take(4));
+  op.gen = uint32_t(r.Take(kGenBits));
   op.owner = uint32_t(r.Take(8));
   op.cq = uint32_t(r.Take(5));
-  op.cq_gen = uint32_t(r.Take(4));
+  op.cq_gen = uint32_t(r.Take(kGenBits));
   op.position = uint32_t(r.Take(16));
   op.slots = uint32_t(r.Take(3));
   op.grouped = r.Take(1);
@@ -76,8 +78,6 @@ Op ParseOp(const Port& port) {
   op.iova = r.Take(64);
   op.inline_hi = r.Take(64);
   op.inline_lo = r.Take(64);
-  op.av_base = r.Take(64);
-  op.av_entries = uint32_t(r.Take(32));
   op.job_id = uint32_t(r.Take(24));
   op.source_pid = uint32_t(r.Take(12));
   op.source_ri = uint32_t(r.Take(12));
@@ -131,7 +131,7 @@ class Bench {
     if (retire && !in_flight.empty() && in_flight.front().first <= cycle) {
       dut->retire_i = 1;
       dut->retire_ctx_i = uint8_t(in_flight.front().second.ctx);
-      dut->retire_gen_i = uint8_t(in_flight.front().second.gen);
+      dut->retire_gen_i = in_flight.front().second.gen;
       in_flight.pop_front();
     }
     dut.Settle();
@@ -657,7 +657,7 @@ TEST(TxFetchTest, DisabledContextDropsWhatItFetchedAndRestartsAtZero) {
   Bench b(1);
   b.reads.latency = 200;
   b.Enable(4);
-  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * 4, 4));
+  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * kGenBits, kGenBits));
   for (uint32_t i = 0; i < 20; ++i) {
     b.Post(4, Bench::Send(8, i));
   }
@@ -665,7 +665,7 @@ TEST(TxFetchTest, DisabledContextDropsWhatItFetchedAndRestartsAtZero) {
   b.Run(20);
   b.Disable(4);
   EXPECT_EQ(b.dut->alive_o >> 4 & 1, 0);
-  EXPECT_EQ(Field(b.dut->gen_o, 4 * 4, 4), (gen + 1) % 16);
+  EXPECT_EQ(Field(b.dut->gen_o, 4 * kGenBits, kGenBits), gen + 1);
   b.Enable(4);
   b.Run(600);
   EXPECT_EQ(b.ops.size(), 0u);
@@ -674,7 +674,7 @@ TEST(TxFetchTest, DisabledContextDropsWhatItFetchedAndRestartsAtZero) {
   ASSERT_TRUE(b.WaitForOps(1));
   EXPECT_EQ(b.ops[0].position, 0u);
   EXPECT_EQ(b.ops[0].op_context, 77u);
-  EXPECT_EQ(b.ops[0].gen, (gen + 1) % 16);
+  EXPECT_EQ(b.ops[0].gen, gen + 1);
 }
 
 TEST(TxFetchTest, DrainTokenLeavesBehindTheReadsOfTheContext) {
@@ -767,15 +767,15 @@ TEST(TxFetchTest, DrainIsNotHeldUpByOtherContextsAtFullRateNorTheyByIt) {
 TEST(TxFetchTest, PayloadErrorOfThisGenerationFlushesTheContext) {
   Bench b(1);
   b.Enable(4);
-  const uint8_t gen = uint8_t(Field(b.dut->gen_o, 4 * 4, 4));
-  auto error = [&](uint8_t g) {
+  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * kGenBits, kGenBits));
+  auto error = [&](uint32_t g) {
     b.dut->ctx_error_i = 1;
     b.dut->ctx_error_ctx_i = 4;
     b.dut->ctx_error_gen_i = g;
     b.Tick();
     b.dut->ctx_error_i = 0;
   };
-  error((gen + 1) & 15);
+  error(gen + 1);
   b.Post(4, Bench::Send(8, 1));
   b.Ring(4);
   ASSERT_TRUE(b.WaitForOps(1));

@@ -24,7 +24,7 @@ using contract::Opcode;
 using contract::Status;
 
 constexpr uint32_t kContexts = 16;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + 4 + 512 + 17;
+constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + kGenBits + 512 + 17;
 
 struct Message {
   uint32_t ctx = 0;
@@ -84,11 +84,11 @@ class Bench {
     gen_[ctx] = gen;
     log2_[ctx] = log2;
     uint32_t alive_bits = 0;
-    BitWriter g(kContexts * 4), h(kContexts * 64), l(kContexts * 4);
+    BitWriter g(kContexts * kGenBits), h(kContexts * 64), l(kContexts * 4);
     BitWriter n(kContexts * 24);
     for (uint32_t c = kContexts; c-- > 0;) {
       alive_bits |= uint32_t{alive_[c]} << c;
-      g.Put(gen_[c], 4);
+      g.Put(gen_[c], kGenBits);
       h.Put(Cell(c), 64);
       l.Put(log2_[c], 4);
       n.Put(c + 1, 8).Put(c + 21, 8).Put(c + 41, 8);  // Send, read, write.
@@ -107,12 +107,12 @@ class Bench {
     if (!allocate.empty()) {
       const auto& [index, m] = allocate.front();
       dut->wr_msg_i = uint16_t(index);
-      BitWriter(206)
+      BitWriter(kMsgDoneBits)
           .Put(m.ctx, 4)
-          .Put(m.gen, 4)
+          .Put(m.gen, kGenBits)
           .Put(m.ctx + 1, 8)
           .Put(m.ctx + 3, 5)
-          .Put(m.ctx & 7, 4)
+          .Put(m.ctx & 7, kGenBits)
           .Put(m.position, 16)
           .Put(m.slots, 3)
           .Put(m.grouped, 1)
@@ -134,9 +134,9 @@ class Bench {
     dut->done_valid_i = !done.empty();
     if (!done.empty()) {
       const Done& d = done.front();
-      BitWriter(1 + 4 + 4 + 10 + 8 + 16)
+      BitWriter(1 + 4 + kGenBits + 10 + 8 + 16)
           .Put(d.token, 1)
-          .Put(0, 8)
+          .Put(0, 4 + kGenBits)
           .Put(d.msg, 10)
           .Put(uint64_t(d.status), 8)
           .Put(d.detail, 16)
@@ -167,7 +167,7 @@ class Bench {
       e.head_cell = r.Take(64);
       e.owner = uint32_t(r.Take(8));
       e.cq = uint32_t(r.Take(5));
-      e.gen = uint32_t(r.Take(4));
+      e.gen = uint32_t(r.Take(kGenBits));
       uint64_t words[8];
       for (int i = 8; i-- > 0;) {
         words[i] = r.Take(64);

@@ -86,7 +86,7 @@ class Bench {
 
   void Start(uint32_t ctx, uint32_t log2, bool area = true) {
     Context& c = contexts[ctx];
-    const uint32_t gen = (c.gen + 1) % 16;
+    const uint32_t gen = c.gen + 1;
     c = {};
     c.gen = gen;
     c.alive = true;
@@ -179,12 +179,13 @@ class Bench {
  private:
   void Apply() {
     uint32_t alive = 0;
-    BitWriter gen(kContexts * 4), log2(kContexts * 4), base(kContexts * 64);
+    BitWriter gen(kContexts * kGenBits), log2(kContexts * 4),
+        base(kContexts * 64);
     BitWriter tail(kContexts * 16), head(kContexts * 16), told(kContexts * 16);
     for (uint32_t i = kContexts; i-- > 0;) {
       const Context& c = contexts[i];
       alive |= uint32_t{c.alive} << i;
-      gen.Put(c.gen, 4);
+      gen.Put(c.gen, kGenBits);
       log2.Put(c.log2, 4);
       base.Put(c.spill_base, 64);
       tail.Put(c.tail, 16);
@@ -207,9 +208,9 @@ class Bench {
       const uint32_t flags = m.slots > 1 ? contract::kTxFlagInlineExt : 0;
       const uint32_t slot = m.position % contexts[m.ctx].size();
       dut->msg_index_i = uint16_t(*allocate_);
-      BitWriter(461)
+      BitWriter(kMsgPacketBits)
           .Put(m.ctx, 4)
-          .Put(m.gen, 4)
+          .Put(m.gen, kGenBits)
           .Put(m.ctx + 1, 8)
           .Put(0, 8)
           .Put(flags, 8)
@@ -217,11 +218,11 @@ class Bench {
           .Put(Ring(m.ctx) + (slot + 1) * kSlotBytes, 64)
           .Put(0, 1 + 128)
           .To(&dut->msg_packet_i);
-      BitWriter(206)
+      BitWriter(kMsgDoneBits)
           .Put(m.ctx, 4)
-          .Put(m.gen, 4)
+          .Put(m.gen, kGenBits)
           .Put(m.ctx + 1, 8)
-          .Put(0, 9)
+          .Put(0, 5 + kGenBits)
           .Put(m.position, 16)
           .Put(m.slots, 3)
           .Put(0, 18 + 8)

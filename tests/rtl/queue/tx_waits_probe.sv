@@ -103,6 +103,8 @@ module tx_waits_probe
   logic        msg_valid;
   msg_packet_t msg_packet;
   msg_done_t   msg_done;
+  tx_fetched_t fetched;
+  assign op_o = fetched.op;
   assign msg_valid = op_valid_o && op_ready_i && !op_o.token;
   always_comb begin
     msg_packet          = '0;
@@ -122,7 +124,7 @@ module tx_waits_probe
   heddle_tx_fetch #(.DataW(DataW)) u_fetch (
     .clk_i, .rst_ni, .db_valid_i, .db_ready_o, .db_i, .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
     .rd_valid_o, .rd_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i,
-    .rd_rsp_last_i, .rd_rsp_error_i, .op_valid_o, .op_ready_i, .op_o,
+    .rd_rsp_last_i, .rd_rsp_error_i, .op_valid_o, .op_ready_i, .op_o(fetched),
     .av_invalidate_o(av_invalidate), .av_ctx_o(av_ctx), .credit_ok_i, .cq_gen_i('0),
     .credit_take_o(credit_take), .credit_cq_o(credit_cq),
     .retire_i(free_i), .retire_ctx_i(free_ctx_i), .retire_gen_i('0),
@@ -185,5 +187,5 @@ module tx_waits_probe
 
   logic unused;
   assign unused = ^{av_invalidate, av_ctx, credit_take, credit_cq, head_cell, counters, stat_fetch,
-                    stat_spill};
+                    stat_spill, fetched.av_base, fetched.av_entries};
 endmodule

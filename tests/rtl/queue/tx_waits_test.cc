@@ -35,7 +35,6 @@ constexpr uint32_t kMessages = 1024;
 constexpr uint32_t kPdcs = 256;
 constexpr uint32_t kSlotBytes = contract::kDescBytes;
 constexpr uint32_t kPeerShare = contract::kMessageShare / 8;
-constexpr uint32_t kOpBits = 766 + 321;
 
 struct Op {
   bool token;
@@ -53,12 +52,12 @@ struct Op {
 
 template <typename Port>
 Op ParseOp(const Port& port) {
-  BitReader r(port, kOpBits);
+  BitReader r(port, kTxOpBits);
   Op op;
   op.token = r.Take(1);
   op.ctx = uint32_t(r.Take(4));
-  op.gen = uint32_t(r.Take(4));
-  r.Skip(8 + 5 + 4);
+  op.gen = uint32_t(r.Take(kGenBits));
+  r.Skip(8 + 5 + kGenBits);
   op.position = uint32_t(r.Take(16));
   op.slots = uint32_t(r.Take(3));
   op.grouped = r.Take(1);
@@ -73,7 +72,7 @@ Op ParseOp(const Port& port) {
   op.op_context = r.Take(64);
   r.Skip(64 + 64 + 64);
   op.iova = r.Take(64);
-  r.Skip(128 + 64 + 32 + 24 + 12 + 12 + 6 + 1);
+  r.Skip(128 + 24 + 12 + 12 + 6 + 1);
   op.segmented = r.Take(1);
   r.Skip(3 * 64);
   for (size_t i = 4; i-- > 0;) op.segment_length[i] = uint32_t(r.Take(32));
@@ -374,7 +373,7 @@ class Bench {
     std::vector<uint8_t> there(m.payload.size());
     memory.Read(m.iova, there.data(), there.size());
     Context& c = contexts[m.ctx];
-    if (m.gen == c.gen % 16) {
+    if (m.gen == c.gen) {
       EXPECT_EQ(there, m.payload) << "of position " << m.position;
       if (m.peer && m.slots != 0 && !m.owed) ExpectNoMark(m.ctx, m.position);
       if (m.slots != 0) Release(m.ctx, m.position, m.slots);
@@ -417,7 +416,7 @@ class Bench {
     if (it == table.end()) return;
     Message& m = it->second;
     Context& c = contexts[m.ctx];
-    if (m.gen != c.gen % 16 || m.slots == 0 || m.position != c.head) return;
+    if (m.gen != c.gen || m.slots == 0 || m.position != c.head) return;
     EXPECT_TRUE(m.owed);
     ExpectMark(m.ctx, m.position);
     Release(m.ctx, m.position, m.slots);
@@ -479,7 +478,7 @@ class Bench {
     m.gen = op.gen;
     m.position = op.position;
     m.slots = op.slots;
-    if (op.gen == c.gen % 16 && c.cfg.enable != 0) {
+    if (op.gen == c.gen && c.cfg.enable != 0) {
       Check(op, &c, &m);
     }
     const uint32_t index = free_list.front();

@@ -22,8 +22,8 @@ using contract::AvEntry;
 using contract::Opcode;
 using contract::Status;
 
-constexpr uint32_t kOpBits = 766 + 321;
-constexpr uint32_t kResolvedBits = kOpBits + 1 + 128 + 12 + 12 + 8;
+constexpr uint32_t kFetchedBits = kTxOpBits + 64 + 32;
+constexpr uint32_t kResolvedBits = kTxOpBits + 1 + 128 + 12 + 12 + 8;
 
 struct In {
   bool token = false;
@@ -88,12 +88,15 @@ class Bench {
     dut->op_valid_i = !in.empty();
     if (!in.empty()) {
       const In& op = in.front();
-      BitWriter w(kOpBits);
-      w.Put(op.token, 1).Put(op.ctx, 4).Put(0, 4).Put(op.ctx + 1, 8);
-      w.Put(0, 5 + 4 + 16 + 3 + 18).Put(uint64_t(op.opcode), 8).Put(0, 8);
+      BitWriter w(kFetchedBits);
+      w.Put(AvBase(op.ctx), 64).Put(op.av_entries, 32);
+      w.Put(op.token, 1).Put(op.ctx, 4).Put(0, kGenBits).Put(op.ctx + 1, 8);
+      w.Put(0, 5 + kGenBits + 16 + 3 + 18)
+          .Put(uint64_t(op.opcode), 8)
+          .Put(0, 8);
       w.Put(uint64_t(op.status), 8).Put(op.peer, 32).Put(0, 16 + 32);
       w.Put(op.op_context, 64).Put(0, 64).Put(0, 64).Put(0, 64).Put(0, 64);
-      w.Put(0, 64).Put(0, 64).Put(AvBase(op.ctx), 64).Put(op.av_entries, 32);
+      w.Put(0, 64).Put(0, 64);
       w.Put(0, 24 + 12 + 12 + 6 + 1 + 321);
       w.To(&dut->op_i);
     }
@@ -107,12 +110,12 @@ class Bench {
       Out o;
       o.token = r.Take(1);
       o.ctx = uint32_t(r.Take(4));
-      r.Skip(4 + 8 + 5 + 4 + 16 + 3 + 18 + 8 + 8);
+      r.Skip(kGenBits + 8 + 5 + kGenBits + 16 + 3 + 18 + 8 + 8);
       o.status = Status(r.Take(8));
       o.peer = uint32_t(r.Take(32));
       r.Skip(16 + 32);
       o.op_context = r.Take(64);
-      r.Skip(64 * 4 + 128 + 64 + 32 + 24 + 12 + 12 + 6 + 1 + 321);
+      r.Skip(64 * 4 + 128 + 24 + 12 + 12 + 6 + 1 + 321);
       o.ipv6 = r.Take(1);
       o.fa_hi = r.Take(64);
       o.fa_lo = r.Take(64);

@@ -15,6 +15,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
+#include "tests/rtl/transport/generations.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/records.h"
 #include "tests/rtl/transport/return_records.h"
@@ -167,13 +168,13 @@ inline void AcceptBench::Cycle() {
   dut_->drain_rx_i = drain_;
   dut_->credit_ok_i = credit_ok;
   uint16_t alive = 0;
-  uint64_t gens = 0;
+  std::map<size_t, uint32_t> gens;
   for (const auto& [index, ctx] : contexts) {
     alive = static_cast<uint16_t>(alive | ctx.alive << index);
-    gens |= uint64_t{ctx.gen} << (4 * index);
+    gens[index] = ctx.gen;
   }
   dut_->rx_alive_i = alive;
-  dut_->rx_gen_i = gens;
+  SetPort(dut_->rx_gen_i, Gens(gens));
   BitString counters;
   for (size_t i = 16; i-- > 0;) {
     const auto ctx = contexts.find(i);

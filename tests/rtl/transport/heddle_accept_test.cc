@@ -1684,7 +1684,7 @@ TEST_F(AcceptTest, DisabledContextGivesBackItsCreditAndCompletesNothing) {
   }
 }
 
-// Generations have four bits: sixteen contexts later the same comes again.
+// As if so many contexts had been used that the same generation came again.
 TEST_F(AcceptTest, AMessageOfADrainedContextTakesNothingOfItsGenerationsNext) {
   bench_.AddBuffer(2, 64, 0x1000, 6);
   bench_.AddBuffer(2, 10000, 0x100000, 7);

@@ -24,7 +24,7 @@ class ReadReportsTest : public testing::Test {
  protected:
   ReadReportsTest() {
     dut_->rx_alive_i = 0xffff;
-    dut_->rx_gen_i = 0x3333333333333333;
+    SetGens(3);
     BitString counters;
     for (uint32_t i = 16; i-- > 0;) {
       counters.Append(0, 8);
@@ -33,6 +33,13 @@ class ReadReportsTest : public testing::Test {
     }
     SetPort(dut_->rx_counters_i, counters);
     Cycle();
+  }
+
+  // All contexts have generation 3, but for context 2.
+  void SetGens(uint32_t second) {
+    BitString gens;
+    for (uint32_t i = 16; i-- > 0;) gens.Append(i == 2 ? second : 3, kGenBits);
+    SetPort(dut_->rx_gen_i, gens);
   }
 
   static ReadWait Wait(uint32_t pdc, uint32_t psn, uint32_t number = 0) {
@@ -175,7 +182,7 @@ TEST_F(ReadReportsTest, LivingContextsOnlyAreTold) {
     if (disabled) {
       dut_->rx_alive_i = 0xffff & ~(1U << 2);
     } else {
-      dut_->rx_gen_i = 0x3333333333333433;
+      SetGens(4);
     }
     Acknowledge(5, 102);
     const auto told = Run(10);
@@ -186,7 +193,7 @@ TEST_F(ReadReportsTest, LivingContextsOnlyAreTold) {
       EXPECT_EQ(event.own, living ? 103 : 0);
       EXPECT_EQ(event.credit, 1);
     }
-    dut_->rx_gen_i = 0x3333333333333333;
+    SetGens(3);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "Vheddle_return_rx.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "tests/rtl/transport/generations.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/return_records.h"
 #include "tests/seed.h"
@@ -89,7 +90,7 @@ class ReturnRxTest : public testing::Test {
   }
   void SetContext(bool alive, uint8_t gen) {
     dut_->tx_alive_i = static_cast<uint16_t>(alive ? 1U << kCtx : 0U);
-    dut_->tx_gen_i = uint64_t{gen} << (4 * kCtx);
+    SetPort(dut_->tx_gen_i, Gens({{kCtx, gen}}));
   }
 
   void SetAlive(uint32_t pdc, bool alive) {

@@ -13,6 +13,7 @@
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
 #include "tests/rtl/transport/frames.h"
+#include "tests/rtl/transport/generations.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/records.h"
 #include "tests/rtl/transport/return_records.h"
@@ -106,7 +107,7 @@ class TxBuild {
   struct Failure {
     uint16_t msg;
     uint8_t ctx;
-    uint8_t gen;
+    uint32_t gen;
   };
   std::vector<Failure>& failures() { return failures_; }
   uint64_t cycle() const { return cycle_; }
@@ -738,7 +739,7 @@ TEST_F(TxBuildTest, RefusedReadFailsTheMessageOnceAndAllItsLaterPackets) {
   msg.iova = 0x10000;
   msg.ctx = 4;
   msg.gen = 9;
-  dut_->gen_i = uint64_t{9} << 16;
+  SetPort(dut_->gen_i, Gens({{4, 9}}));
   dut_.WriteMessage(2, msg);
   dut_.refused_page = 0x11;
   for (uint32_t i = 0; i < 3; ++i) {
@@ -793,7 +794,7 @@ TEST_F(TxBuildTest,
   dut_.Push(pkt);
   dut_.RunUntil(1, 50);
   dut_->alive_i = 0xffff;
-  dut_->gen_i = 1;
+  SetPort(dut_->gen_i, Gens({{0, 1}}));
   pkt.msg = 1;
   dut_.Push(pkt);
   dut_.RunUntil(2, 50);

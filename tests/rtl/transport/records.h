@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "tests/rtl/widths.h"
+
 namespace heddle::test {
 
 struct PortCfg {
@@ -114,7 +116,7 @@ struct MsgPacket {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ctx, 4), v(gen, 4), v(owner, 8), v(opcode, 8), v(flags, 8);
+    v(ctx, 4), v(gen, kGenBits), v(owner, 8), v(opcode, 8), v(flags, 8);
     v(resource_index, 12), v(length, 32), v(header_data, 64);
     v(match_bits, 64), v(remote_offset, 64), v(iova, 64), v(segmented, 1);
     v(inline_hi, 64), v(inline_lo, 64);
@@ -245,7 +247,7 @@ struct RxBuffer {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ctx, 4), v(gen, 4), v(owner, 8), v(cq, 5), v(cq_gen, 4);
+    v(ctx, 4), v(gen, kGenBits), v(owner, 8), v(cq, 5), v(cq_gen, kGenBits);
     v(position, 16), v(length, 32), v(iova, 64), v(op_context, 64);
   }
 };
@@ -327,7 +329,7 @@ struct CqEvent {
   template <typename Visit>
   void Fields(Visit&& v) {
     v(token, 1), v(write, 1), v(credit, 1), v(head, 1), v(head_cell, 64);
-    v(owner, 8), v(cq, 5), v(cq_gen, 4);
+    v(owner, 8), v(cq, 5), v(cq_gen, kGenBits);
     entry.Fields(v);
     v(failed, 1), v(own, 8), v(region, 8);
   }

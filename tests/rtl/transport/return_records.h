@@ -64,7 +64,8 @@ struct ReadReport {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ctx, 4), v(gen, 4), v(owner, 8), v(credit, 1), v(cq, 5), v(cq_gen, 4);
+    v(ctx, 4), v(gen, kGenBits), v(owner, 8), v(credit, 1), v(cq, 5),
+        v(cq_gen, kGenBits);
     v(queue_head, 16), v(initiator, 32), v(key, 64), v(bytes, 32);
   }
   bool operator==(const ReadReport&) const = default;
@@ -150,7 +151,7 @@ struct ReturnRead {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(ctx, 4), v(gen, 4), v(owner, 8), v(length, 32), v(segmented, 1);
+    v(ctx, 4), v(gen, kGenBits), v(owner, 8), v(length, 32), v(segmented, 1);
     v(iova, 64);
   }
 };
@@ -194,7 +195,8 @@ struct TxDone {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(token, 1), v(ctx, 4), v(gen, 4), v(msg, 10), v(status, 8), v(detail, 16);
+    v(token, 1), v(ctx, 4), v(gen, kGenBits), v(msg, 10), v(status, 8),
+        v(detail, 16);
   }
 };
 
