@@ -88,11 +88,6 @@ inline uint64_t LoadShared(const uint64_t* address) noexcept {
   return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
 
-// As above, one byte of the eight.
-inline uint8_t LoadShared(const uint8_t* address) noexcept {
-  return __atomic_load_n(address, __ATOMIC_ACQUIRE);
-}
-
 // As `Ring`, of a doorbell that is a mapped register.
 inline void RingMapped(const Doorbell& doorbell, uint64_t value) noexcept {
   DmaWriteBarrier();

@@ -39,7 +39,10 @@ class CompletionQueue {
     if (next == nullptr) {
       __builtin_unreachable();  // `Create` saw to it.
     }
-    if (LoadShared(&next->phase) != phase_) {
+    // As wide as the device's last store: two that only overlap order nothing.
+    const uint64_t last =
+        LoadShared(reinterpret_cast<const uint64_t*>(next) + kLastWord);
+    if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
       return nullptr;
     }
     DmaReadBarrier();
@@ -84,6 +87,12 @@ class CompletionQueue {
   }
 
  private:
+  // The phase is the most significant byte of the last eight.
+  static constexpr size_t kLastWord = sizeof(contract::Completion) / 8 - 1;
+  static constexpr uint32_t kPhaseLsb = 56;
+  static_assert(offsetof(contract::Completion, phase) ==
+                sizeof(contract::Completion) - 1);
+
   CompletionQueue(std::span<const contract::Completion> entries,
                   Doorbell consumer)
       : next_(entries.data()),
