@@ -9,6 +9,7 @@ export LD_LIBRARY_PATH="$HEDDLE_LIBRARIES"
 if [ -z "$HEDDLE_LAST_LINE" ]; then
   exec /guest_failure_test --gtest_filter="$HEDDLE_TESTS"
 fi
+: >/tmp/log  # Before tail looks for it.
 /guest_failure_test --gtest_filter="$HEDDLE_TESTS" >/tmp/log 2>&1 &
 tail -f /tmp/log &
 tail=$!
