@@ -158,12 +158,20 @@ std::string VfioUserReference::EndUnmap(const Request& request, bool known) {
     return is_touched(mapping) &&
            (mapping.first < first || mapping.last > last);
   };
-  const auto cut = std::find_if(mapped_.begin(), mapped_.end(), is_cut);
-  if (known && cut != mapped_.end() && cut->sure) {
+  const bool cuts = std::any_of(mapped_.begin(), mapped_.end(), is_cut);
+  const bool surely = std::any_of(
+      mapped_.begin(), mapped_.end(),
+      [&](const Mapping& mapping) { return mapping.sure && is_cut(mapping); });
+  if (known && surely) {
     return "an unmap that cuts a mapping succeeds";
   }
-  if (known || cut == mapped_.end()) {
+  if (known || !cuts) {
     mapped_.remove_if(is_touched);
+  } else if (!surely) {
+    // It succeeded unless one is there of which nobody was told.
+    for (Mapping& mapping : mapped_) {
+      mapping.sure = mapping.sure && !is_touched(mapping);
+    }
   }
   return {};
 }
