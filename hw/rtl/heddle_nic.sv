@@ -122,7 +122,7 @@ module heddle_nic
       64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRead) |
       64'(CapabilityDeliveryComplete) |
       64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
-      64'(CapabilityFence) | 64'(CapabilityCongestion) |
+      64'(CapabilityFence) | 64'(CapabilityCongestion) | 64'(CapabilitySpill) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
