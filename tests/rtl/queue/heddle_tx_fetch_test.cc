@@ -17,6 +17,7 @@
 #include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/queue/tx_op.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -30,21 +31,9 @@ using contract::TxDesc;
 constexpr uint32_t kContexts = 16;
 constexpr uint32_t kFetchedBits = kTxOpBits + 64 + 32;
 
-struct Op {
-  bool token;
-  uint32_t ctx, gen, owner, cq, cq_gen, position, slots;
-  bool grouped;
-  uint32_t group, members;
-  Opcode opcode;
-  uint32_t flags;
-  Status status;
-  uint32_t peer, rx_index, length;
-  uint64_t op_context, header_data, match_bits, remote_offset, iova;
-  uint64_t inline_hi, inline_lo, av_base;
-  uint32_t av_entries, job_id, source_pid, source_ri, dscp, rud;
-  bool segmented;
-  std::array<uint64_t, 4> segment_iova;
-  std::array<uint32_t, 4> segment_length;
+struct Op : TxOp {
+  uint64_t av_base;
+  uint32_t av_entries;
   uint64_t cycle;
 };
 
@@ -54,43 +43,7 @@ Op ParseOp(const Port& port) {
   Op op;
   op.av_base = r.Take(64);
   op.av_entries = uint32_t(r.Take(32));
-  op.token = r.Take(1);
-  op.ctx = uint32_t(r.Take(4));
-  op.gen = uint32_t(r.Take(kGenBits));
-  op.owner = uint32_t(r.Take(8));
-  op.cq = uint32_t(r.Take(5));
-  op.cq_gen = uint32_t(r.Take(kGenBits));
-  op.position = uint32_t(r.Take(16));
-  op.slots = uint32_t(r.Take(3));
-  op.grouped = r.Take(1);
-  op.group = uint32_t(r.Take(5));
-  op.members = uint32_t(r.Take(12));
-  op.opcode = Opcode(r.Take(8));
-  op.flags = uint32_t(r.Take(8));
-  op.status = Status(r.Take(8));
-  op.peer = uint32_t(r.Take(32));
-  op.rx_index = uint32_t(r.Take(16));
-  op.length = uint32_t(r.Take(32));
-  op.op_context = r.Take(64);
-  op.header_data = r.Take(64);
-  op.match_bits = r.Take(64);
-  op.remote_offset = r.Take(64);
-  op.iova = r.Take(64);
-  op.inline_hi = r.Take(64);
-  op.inline_lo = r.Take(64);
-  op.job_id = uint32_t(r.Take(24));
-  op.source_pid = uint32_t(r.Take(12));
-  op.source_ri = uint32_t(r.Take(12));
-  op.dscp = uint32_t(r.Take(6));
-  op.rud = uint32_t(r.Take(1));
-  op.segmented = r.Take(1);
-  op.segment_iova[0] = op.iova;
-  for (size_t i = 4; i-- > 1;) {
-    op.segment_iova[i] = r.Take(64);
-  }
-  for (size_t i = 4; i-- > 0;) {
-    op.segment_length[i] = uint32_t(r.Take(32));
-  }
+  static_cast<TxOp&>(op) = TakeTxOp(r);
   r.ExpectEnd();
   return op;
 }
