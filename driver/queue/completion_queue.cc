@@ -38,8 +38,7 @@ uint64_t CompletionQueue::CountWritten() const noexcept {
       const uint64_t last = written + step - 1;
       const uint8_t new_phase = last / size % 2 == 0 ? 1 : 0;
       if (last < returned + size &&
-          __atomic_load_n(&entries_[last & (size - 1)].phase,
-                          __ATOMIC_ACQUIRE) == new_phase) {
+          LoadPhase(entries_[last & (size - 1)]) == new_phase) {
         written += step;
       }
     }

@@ -39,10 +39,7 @@ class CompletionQueue {
     if (next == nullptr) {
       __builtin_unreachable();  // `Create` saw to it.
     }
-    // As wide as the device's last store: two that only overlap order nothing.
-    const uint64_t last =
-        LoadShared(reinterpret_cast<const uint64_t*>(next) + kLastWord);
-    if (static_cast<uint8_t>(last >> kPhaseLsb) != phase_) {
+    if (LoadPhase(*next) != phase_) {
       return nullptr;
     }
     DmaReadBarrier();
@@ -92,6 +89,12 @@ class CompletionQueue {
   static constexpr uint32_t kPhaseLsb = 56;
   static_assert(offsetof(contract::Completion, phase) ==
                 sizeof(contract::Completion) - 1);
+  // As wide as the device's last store: two that only overlap order nothing.
+  static uint8_t LoadPhase(const contract::Completion& entry) noexcept {
+    const uint64_t last =
+        LoadShared(reinterpret_cast<const uint64_t*>(&entry) + kLastWord);
+    return static_cast<uint8_t>(last >> kPhaseLsb);
+  }
 
   CompletionQueue(std::span<const contract::Completion> entries,
                   Doorbell consumer)
