@@ -442,6 +442,7 @@ module heddle_nic
   pdc_back_t                     back;
   logic                          sent, queue_held, queue_pop;
   logic [MsgW-1:0]               sent_msg, queue_msg;
+  return_asked_t                 sent_as;
   logic [PdcW-1:0]               queue_pdc;
   logic [PktW-1:0]               queue_last;
   logic [NumStat-1:0]            stat_pdc;
@@ -474,7 +475,7 @@ module heddle_nic
     .seq_issued_o(seq_issued),
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
-    .sent_o(sent), .sent_msg_o(sent_msg),
+    .sent_o(sent), .sent_msg_o(sent_msg), .sent_as_o(sent_as),
     .queue_pdc_i(queue_pdc), .queue_held_o(queue_held), .queue_msg_o(queue_msg),
     .queue_last_o(queue_last), .queue_pop_i(queue_pop),
     .stat_o(stat_pdc), .idle_o(idle_pdc),
@@ -785,7 +786,8 @@ module heddle_nic
     .open_i(open_valid && open_ready), .open_info_i(back_open), .alive_i(pdc_alive),
     .tx_alive_i(tx_alive), .tx_gen_i(tx_gen),
     .read_i(msg_wr), .read_msg_i(msg_index), .read_info_i(read_info),
-    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg), .queue_pdc_i(enq_pdc),
+    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg),
+    .sent_i(sent), .sent_msg_i(sent_msg), .sent_as_i(sent_as),
     .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
     .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
     .late_o(back_late), .late_look_i(back_late_look), .late_take_i(back_late_take),

@@ -93,6 +93,7 @@ module heddle_pdc_tx
 
   output logic               sent_o,           // Strobe: packet of a message issued.
   output logic [MsgW-1:0]    sent_msg_o,
+  output return_asked_t      sent_as_o,
   input  logic [PdcW-1:0]    queue_pdc_i,      // heddle_pdc_queue, for the walk.
   output logic               queue_held_o,
   output logic [MsgW-1:0]    queue_msg_o,
@@ -885,6 +886,7 @@ module heddle_pdc_tx
   assign seq_issued_o = seq_q;
   assign sent_o       = send_now && !close_packet;
   assign sent_msg_o   = msg;
+  assign sent_as_o    = {id.spdcid, s.nxt};
 
   // ------------------------------------------------------------------ to the walk
   logic                     walk_fifo_ready;

@@ -105,6 +105,12 @@ package heddle_return_pkg;
     logic [63:0]     iova;
   } return_read_t;
 
+  // The latest request packet of a message, on its PDC.
+  typedef struct packed {
+    logic [15:0] spdcid;       // Ours: it differs from one opening of the PDC to the next.
+    logic [31:0] psn;
+  } return_asked_t;
+
   // A packet of a READ is settled: its data are in host memory, or it failed.
   typedef struct packed {
     logic [PdcW-1:0] pdc;

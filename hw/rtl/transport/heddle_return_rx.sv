@@ -6,9 +6,10 @@
 //
 // Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
 //           and dropped.
-// Placed:   data of a READ that is under way on the PDC they came by, the next of its bytes and none beyond its
-//           end, a payload MTU of them or the last; a small READ's in the ACK of its request. Others are acknowledged and dropped: those of a READ that
-//           ended (in error) are nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
+// Placed:   data of a READ that was asked for on the PDC they came by, the next of its bytes and none beyond its
+//           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
+//           an earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
+//           nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
 // Owed:     what was accepted and not acknowledged within ack_delay_ticks is acknowledged then, by `late_*`.
 // With congestion control (transport_i), every ACK is an ACK_CC that says how long it waited and what came; a
@@ -42,7 +43,9 @@ module heddle_return_rx
   input  return_read_t       read_info_i,
   input  logic               queue_i,       // A READ is queued on a PDC, after its table write.
   input  logic [MsgW-1:0]    queue_msg_i,
-  input  logic [PdcW-1:0]    queue_pdc_i,
+  input  logic               sent_i,        // heddle_pdc_tx issued a packet of a message,
+  input  logic [MsgW-1:0]    sent_msg_i,
+  input  return_asked_t      sent_as_i,     // as this one.
   input  logic               end_i,         // Message `end_msg_i` ended, whatever it was.
   input  logic [MsgW-1:0]    end_msg_i,
 
@@ -105,9 +108,9 @@ module heddle_return_rx
   return_read_t read;
   logic [31:0]  count_raw, count;
   logic         write, count_up;
-  logic [PdcW-1:0] read_pdc;
-  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_pdc_err;
-  logic         unused_read_rdy, unused_count_rdy, unused_pdc_rdy, id_rdy, state_rdy;
+  return_asked_t asked;
+  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err;
+  logic         unused_read_rdy, unused_count_rdy, unused_asked_rdy, id_rdy, state_rdy;
 
   heddle_mem #(.Width($bits(identity_t)), .Depth(NumPdc)) u_identity (
     .clk_i, .rst_ni, .wen_i(open_i), .waddr_i(open_info_i.pdc),
@@ -122,9 +125,9 @@ module heddle_return_rx
     .clk_i, .rst_ni, .wen_i(read_i), .waddr_i(read_msg_i), .wdata_i(read_info_i),
     .raddr_i(msg_raddr), .rdata_o(read), .error_o(unused_read_err), .ready_o(unused_read_rdy)
   );
-  heddle_mem #(.Width(PdcW), .Depth(NumMsg), .Init(1'b0)) u_read_pdc (
-    .clk_i, .rst_ni, .wen_i(queue_i), .waddr_i(queue_msg_i), .wdata_i(queue_pdc_i),
-    .raddr_i(msg_raddr), .rdata_o(read_pdc), .error_o(unused_pdc_err), .ready_o(unused_pdc_rdy)
+  heddle_mem #(.Width($bits(return_asked_t)), .Depth(NumMsg), .Init(1'b0)) u_asked (
+    .clk_i, .rst_ni, .wen_i(sent_i), .waddr_i(sent_msg_i), .wdata_i(sent_as_i),
+    .raddr_i(msg_raddr), .rdata_o(asked), .error_o(unused_asked_err), .ready_o(unused_asked_rdy)
   );
   heddle_mem #(.Width(32), .Depth(NumMsg), .Init(1'b0)) u_count (
     .clk_i, .rst_ni, .wen_i(count_up), .waddr_i(msg_q), .wdata_i(reach),
@@ -134,13 +137,15 @@ module heddle_return_rx
 
   // A memory has one writer; whose entry is a new one's says a bit.
   logic [NumPdc-1:0] begun_q;   // The PDC's state is of its present opening.
-  logic [NumMsg-1:0] active_q;  // A READ that waits for data.
+  logic [NumMsg-1:0] active_q;  // A READ that waits for data,
+  logic [NumMsg-1:0] asked_q;   // and was sent.
   logic [NumMsg-1:0] spoilt_q;  // It takes no more of them.
   logic [NumMsg-1:0] some_q;    // It has some.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       begun_q  <= '0;
       active_q <= '0;
+      asked_q  <= '0;
       spoilt_q <= '0;
       some_q   <= '0;
     end else begin
@@ -150,8 +155,10 @@ module heddle_return_rx
       if (take_i && verdict_o.last) active_q[msg_q] <= 1'b0;
       if (take_i && verdict_o.fail) spoilt_q[msg_q] <= 1'b1;
       if (end_i)    active_q[end_msg_i] <= 1'b0;
+      if (sent_i)   asked_q[sent_msg_i] <= 1'b1;
       if (queue_i) begin
         active_q[queue_msg_i] <= 1'b1;
+        asked_q[queue_msg_i]  <= 1'b0;
         spoilt_q[queue_msg_i] <= 1'b0;
         some_q[queue_msg_i]   <= 1'b0;
       end
@@ -189,9 +196,12 @@ module heddle_return_rx
   assign cack       = s.expected - 32'd1;
   assign ack_offset = pkt_i.psn - cack;
 
-  // The next bytes of a READ of this PDC.
+  // The next bytes of a READ of this PDC, in the opening that it is in.
+  logic [31:0] answered;  // By an ACK.
+  assign answered = pkt_i.psn + 32'($signed(pkt_i.offset));
   assign reach = count + 32'(pkt_i.payload_bytes);
-  assign ours  = id_fits && active_q[msg_q] && read_pdc == pdc_q;
+  assign ours  = id_fits && active_q[msg_q] && asked_q[msg_q] && asked.spdcid == id.spdcid &&
+                 (!in_ack || asked.psn == answered);
   assign gone  = !tx_alive_i[read.ctx] || tx_gen_i[read.ctx] != read.gen;
   // As much as its request asked for, or a READ would be complete with less than all of its bytes.
   assign whole = reach == read.length || (pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
@@ -334,9 +344,10 @@ module heddle_return_rx
   assign verdict_o = v;
 
   logic unused;
-  assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_pdc_err,
-                    unused_read_rdy, unused_count_rdy, unused_pdc_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
+  assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err,
+                    unused_read_rdy, unused_count_rdy, unused_asked_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
   `HEDDLE_ASSERT(QueuedAfterItEnded_A, !(queue_i && end_i && queue_msg_i == end_msg_i))
+  `HEDDLE_ASSERT(SentAfterItWasQueued_A, !(queue_i && sent_i && queue_msg_i == sent_msg_i))
 endmodule

@@ -240,6 +240,7 @@ module initiator_probe
   logic [15:0]       lose_detail;
 
   logic [NumPdc-1:0] unused_stuck;
+  return_asked_t     unused_sent_as;
   heddle_pdc_tx u_pdc_tx (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i,
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
@@ -256,7 +257,7 @@ module initiator_probe
     .pkt_valid_o, .pkt_ready_i, .pkt_o(pkt), .seq_issued_o,
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
-    .sent_o(sent), .sent_msg_o(sent_msg),
+    .sent_o(sent), .sent_msg_o(sent_msg), .sent_as_o(unused_sent_as),
     .queue_pdc_i(queue_pdc), .queue_held_o(queue_held), .queue_msg_o(queue_msg),
     .queue_last_o(queue_last), .queue_pop_i(queue_pop),
     .stat_o, .idle_o(idle_pdc),

@@ -97,6 +97,7 @@ class ReturnRxTest : public testing::Test {
     PutAlive(dut_->alive_i, pdc, alive);
   }
   void Open(uint32_t pdc, uint16_t spdcid) {
+    spdcid_ = spdcid;
     Drive(dut_->open_info_i, ReturnOpen{.pdc = static_cast<uint16_t>(pdc),
                                         .fa_lo = 0x0a000002,
                                         .spdcid = spdcid,
@@ -106,7 +107,12 @@ class ReturnRxTest : public testing::Test {
     dut_->open_i = 0;
   }
   void Read(uint16_t msg, uint32_t length, uint64_t iova = 0x10000,
-            uint32_t pdc = kPdc, bool segmented = false) {
+            bool segmented = false) {
+    Queue(msg, length, iova, segmented);
+    Asked(msg, spdcid_, kStart + 3);
+  }
+  void Queue(uint16_t msg, uint32_t length, uint64_t iova,
+             bool segmented = false) {
     Drive(dut_->read_info_i, ReturnRead{.ctx = kCtx,
                                         .gen = kGen,
                                         .owner = 3,
@@ -118,10 +124,17 @@ class ReturnRxTest : public testing::Test {
     dut_.Tick();
     dut_->read_i = 0;
     dut_->queue_msg_i = msg;
-    dut_->queue_pdc_i = static_cast<uint8_t>(pdc);
     dut_->queue_i = 1;
     dut_.Tick();
     dut_->queue_i = 0;
+  }
+  // Its request left as `psn` of the PDC that was opened as `spdcid`.
+  void Asked(uint16_t msg, uint16_t spdcid, uint32_t psn) {
+    Drive(dut_->sent_as_i, ReturnAsked{.spdcid = spdcid, .psn = psn});
+    dut_->sent_msg_i = msg;
+    dut_->sent_i = 1;
+    dut_.Tick();
+    dut_->sent_i = 0;
   }
   void End(uint16_t msg) {
     dut_->end_msg_i = msg;
@@ -206,6 +219,7 @@ class ReturnRxTest : public testing::Test {
   }
 
   sim::ClockedModel<Vheddle_return_rx> dut_;
+  uint16_t spdcid_ = 0;  // Of the PDC opened last.
 };
 
 TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
@@ -234,7 +248,7 @@ TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
 
 TEST_F(ReturnRxTest, PiecesGetTheOffset) {
   SetMtu(4096);
-  Read(kMsg, 5000, 0x40000, kPdc, /*segmented=*/true);
+  Read(kMsg, 5000, 0x40000, /*segmented=*/true);
   ReturnVerdict verdict = Send(Data(0, 0, 4096));
   EXPECT_EQ(verdict.segmented, 1);
   EXPECT_EQ(verdict.iova, 0U);
@@ -401,7 +415,8 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   RxPacket none = Data(number++, 0, 1024);
   none.message_id = 0;
   ExpectDropped(Send(none));
-  Read(79, 4096, 0x20000, kPdc + 1);
+  Queue(79, 4096, 0x20000);
+  Asked(79, kOurs + 1, kStart);
   ExpectDropped(Send(Data(number++, 0, 1024, 79)));  // Of another PDC.
   EXPECT_EQ(Send(Data(number++, 0, 4096)).last, 1) << "it is as it was";
 }
@@ -475,6 +490,43 @@ TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
   // The return direction's own numbers are where they were.
   Read(kMsg + 2, 64);
   EXPECT_EQ(Send(Data(0, 0, 64, kMsg + 2)).last, 1);
+}
+
+// A target repeats what it holds until it is cleared, and copies may be late.
+TEST_F(ReturnRxTest, LateAnswerToAnEarlierReadIsNotThatOfTheNext) {
+  Read(kMsg, 16, 0x90000);
+  RxPacket ack = Data(3, 0, 16);
+  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  EXPECT_EQ(Send(ack).last, 1);
+  End(kMsg);
+  Queue(kMsg, 16, 0xa0000);
+  ReturnVerdict verdict = Send(ack);
+  ExpectDropped(verdict);
+  EXPECT_EQ(verdict.settle, 0);
+  Asked(kMsg, kOurs, kStart + 4);
+  verdict = Send(ack);
+  ExpectDropped(verdict);
+  EXPECT_EQ(verdict.settle, 0);
+  // What the ACK answers is its CACK plus an offset.
+  ack.psn = kStart + 5;
+  ack.offset = static_cast<uint16_t>(-1);
+  verdict = Send(ack);
+  EXPECT_EQ(verdict.last, 1);
+  EXPECT_EQ(verdict.iova, 0xa0000U);
+}
+
+TEST_F(ReturnRxTest, WhatAnEarlierOpeningOfThePdcAskedForIsNotAnswered) {
+  Read(kMsg, 64);
+  Open(kPdc, kOurs ^ 1 << 8);
+  RxPacket packet = Data(0, 0, 64);
+  packet.dpdcid = kOurs ^ 1 << 8;
+  ReturnVerdict verdict = Send(packet);
+  ExpectDropped(verdict);
+  EXPECT_EQ(verdict.settle, 0);
+  // Sent again on this one it is.
+  Asked(kMsg, kOurs ^ 1 << 8, kStart);
+  packet.psn += 1;
+  EXPECT_EQ(Send(packet).last, 1);
 }
 
 TEST_F(ReturnRxTest, StrangersAreRefusedAndChangeNothing) {

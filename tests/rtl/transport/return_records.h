@@ -156,6 +156,16 @@ struct ReturnRead {
   }
 };
 
+struct ReturnAsked {
+  uint16_t spdcid = 0;
+  uint32_t psn = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(spdcid, 16), v(psn, 32);
+  }
+};
+
 struct ReturnOpen {
   uint16_t pdc = 0;
   uint8_t ipv6 = 0;
