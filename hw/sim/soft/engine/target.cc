@@ -128,7 +128,7 @@ uint32_t Target::OpenMessage(const Packet& packet, uint64_t room) {
     std::construct_at(&open.receive, packet.header.request_length, room);
     open.report = {};
     open.read = kNone;
-    open.ended = false;
+    open.refused = open.ended = false;
   }
   return handle;
 }
@@ -164,11 +164,35 @@ Verdict Target::Account(const Packet& packet, uint32_t handle,
   return Illegal();
 }
 
+Verdict Target::Deny(const Packet& packet, const Verdict& verdict) {
+  if (packet.request.ordered || packet.single() ||
+      verdict.kind != Verdict::Kind::kAccepted) {
+    return verdict;
+  }
+  const uint32_t handle = OpenMessage(packet, 0);
+  if (handle == kNone) {
+    return Refuse(NackCode::kNoSesMsgAvail);
+  }
+  open_[handle].refused = true;
+  PartOfDenied(packet, handle);
+  return verdict;
+}
+
+Verdict Target::PartOfDenied(const Packet& packet, uint32_t handle) {
+  ReceiveMessage::Verdict place;
+  const Verdict verdict = Account(packet, handle, &place);
+  CloseIfOver(packet, handle);
+  return verdict;
+}
+
 void Target::End(Open& open) {
   if (open.ended) {
     return;
   }
   open.ended = true;
+  if (open.refused) {
+    return;
+  }
   const semantics::Outcome outcome = open.receive.outcome();
   if (open.opcode == SesOpcode::kSend) {
     EndReceive(open.report, open.buffer, outcome);

@@ -71,7 +71,8 @@ class Target {
     Report report;
     RxBuffer buffer;                   // SEND.
     uint32_t read = semantics::kNone;  // READ.
-    bool ended = false;  // Reported; what follows is taken for nothing.
+    bool refused = false;  // Nobody is told; the rest is taken for nothing.
+    bool ended = false;    // Reported; what follows is taken for nothing.
   };
 
   // A read whose end is to be told.
@@ -102,6 +103,10 @@ class Target {
   Verdict Account(const Packet& packet, uint32_t handle,
                   semantics::ReceiveMessage::Verdict* place);
   void CloseIfOver(const Packet& packet, uint32_t handle);
+  // The packet's message is not taken, for which `verdict` is the answer. What
+  // is left of an unordered one shares its fate, whatever changes until then.
+  Verdict Deny(const Packet& packet, const Verdict& verdict);
+  Verdict PartOfDenied(const Packet& packet, uint32_t handle);
   void End(Open& open);
   void Close(uint32_t handle);
 
@@ -116,7 +121,7 @@ class Target {
   Verdict OnSend(const Packet& packet);
   // Refuses a message that something is missing for; one that its sender has
   // given up need not wait and is taken for nothing.
-  static Verdict Wait(const Packet& packet, contract::NackCode code) noexcept;
+  Verdict Wait(const Packet& packet, contract::NackCode code);
   Verdict WholeSend(const Packet& packet, uint32_t context);
   Verdict PartOfSend(const Packet& packet, uint32_t handle);
   // Its context, or kNone with a verdict.

@@ -71,9 +71,12 @@ Verdict Target::OnWrite(const Packet& packet) {
   }
   uint32_t handle =
       table_.Find(KeyOf(packet.request, packet.header.message_id));
+  if (handle != kNone && open_[handle].refused) {
+    return PartOfDenied(packet, handle);
+  }
   if (handle == kNone) {
     if (access.code != ReturnCode::kOk) {
-      return Error(packet, access.code);
+      return Deny(packet, Error(packet, access.code));
     }
     if (packet.request.ordered && packet.header.som == 0) {
       return Illegal();

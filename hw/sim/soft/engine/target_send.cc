@@ -12,8 +12,8 @@ using contract::Status;
 using semantics::kNone;
 using semantics::ReceiveMessage;
 
-Verdict Target::Wait(const Packet& packet, NackCode code) noexcept {
-  return packet.header.ie != 0 ? Verdict{} : Refuse(code);
+Verdict Target::Wait(const Packet& packet, NackCode code) {
+  return packet.header.ie != 0 ? Deny(packet, {}) : Refuse(code);
 }
 
 Verdict Target::OnSend(const Packet& packet) {
@@ -24,6 +24,9 @@ Verdict Target::OnSend(const Packet& packet) {
   }
   uint32_t handle =
       table_.Find(KeyOf(packet.request, packet.header.message_id));
+  if (handle != kNone && open_[handle].refused) {
+    return PartOfDenied(packet, handle);
+  }
   if (handle == kNone) {
     const uint32_t context = AdmitSend(packet, &verdict);
     if (context != kNone) {
@@ -37,12 +40,13 @@ uint32_t Target::AdmitSend(const Packet& packet, Verdict* verdict) {
   const uint32_t context =
       rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
   if (context == kNone) {
-    *verdict = packet.header.ie != 0 ? Verdict{}
-                                     : Error(packet, ReturnCode::kBadIndex);
+    *verdict = Deny(packet, packet.header.ie != 0
+                                ? Verdict{}
+                                : Error(packet, ReturnCode::kBadIndex));
     return kNone;
   }
   if (rings_[context].cfg.job_id != packet.header.job_id) {
-    *verdict = Error(packet, ReturnCode::kBadJobId);
+    *verdict = Deny(packet, Error(packet, ReturnCode::kBadJobId));
     return kNone;
   }
   if (packet.header.dc != 0 && !packet.may_guarantee) {

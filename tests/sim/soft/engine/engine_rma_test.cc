@@ -405,6 +405,31 @@ TEST_P(EngineRmaTest, AnEntryUsedAnewDoesNotServeOldReads) {
   EXPECT_EQ(std::count(local_, local_ + kBytes, 0), kBytes);
 }
 
+TEST_P(EngineRmaTest, WhatIsLeftOfARefusedWriteIsNotWritten) {
+  contract::RxCtxCfg rx = b_.rx;
+  rx.flags = contract::kRxCtxFlagRegionEvent;
+  ASSERT_TRUE(b_.Write(Table::kRxCtx, 0, rx));
+  Disable();
+  fabric_.hold_answers = true;
+  a_.Post(Op(Opcode::kWrite, 0, 5000));
+  a_.engine().Progress(16);
+  while (fabric_.errors == 0) {
+    ASSERT_TRUE(fabric_.Step());
+  }
+  ASSERT_TRUE(b_.Write(Table::kRegion, 3, region_));
+  Run();
+  fabric_.hold_answers = false;
+  EXPECT_EQ(Only().status, Status::kRemoteError);
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  EXPECT_EQ(std::count(remote_, remote_ + 5000, 0), 5000);
+  // It holds none of the queue's entries.
+  for (uint32_t i = 0; i < 1U << EngineNode::Options{}.cq_log2; ++i) {
+    a_.Post(Op(Opcode::kWrite, 0, 8));
+    ASSERT_EQ(Only().status, Status::kOk);
+    ASSERT_TRUE(b_.Poll(1, /*consume=*/false).has_value()) << i;
+  }
+}
+
 TEST_P(EngineRmaTest, AfterTheDrainNothingIsWritten) {
   a_.Post(Op(Opcode::kWrite, 0, kBytes));
   a_.engine().Progress(1);

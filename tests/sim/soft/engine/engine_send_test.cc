@@ -227,6 +227,39 @@ TEST_F(EngineSendTest, WithoutAContextTheSenderIsTold) {
   EXPECT_TRUE(a_.engine().idle());
 }
 
+TEST_F(EngineSendTest, WhatIsLeftOfARefusedMessageTakesNoBuffer) {
+  a_.tx.ordered = 0;
+  a_.Write(Table::kTxCtx, 0, a_.tx);
+  contract::RxCtxCfg off = b_.rx;
+  off.enable = 0;
+  ASSERT_TRUE(b_.Write(Table::kRxCtx, 0, off));
+  uint8_t* const data = Filled(a_, 5000);
+  fabric_.hold_answers = true;
+  a_.Post(EngineNode::Send(1, data, 5000));
+  a_.engine().Progress(16);
+  while (fabric_.errors == 0) {
+    ASSERT_TRUE(fabric_.Step());
+  }
+  ASSERT_TRUE(b_.Write(Table::kRxCtx, 0, b_.rx));
+  uint8_t* const buffer = b_.Allocate(5000);
+  b_.Receive(buffer, 5000, 0x1111);
+  Run();
+  fabric_.hold_answers = false;
+  Run();
+  const auto tx = a_.Poll(0);
+  ASSERT_TRUE(tx.has_value());
+  EXPECT_EQ(tx->status, Status::kRemoteError);
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  EXPECT_TRUE(a_.engine().idle());
+  a_.Post(EngineNode::Send(1, data, 5000));
+  Run();
+  const auto rx = b_.Poll(1);
+  ASSERT_TRUE(rx.has_value()) << "the buffer is taken";
+  EXPECT_EQ(rx->status, Status::kOk);
+  EXPECT_EQ(rx->op_context, 0x1111u);
+  EXPECT_TRUE(std::equal(data, data + 5000, buffer));
+}
+
 TEST_F(EngineSendTest, AMessageGivenUpDoesNotWaitForABuffer) {
   TxDesc send = EngineNode::Send(1, nullptr, 10);
   send.local_iova = a_.Unmapped();
@@ -235,6 +268,28 @@ TEST_F(EngineSendTest, AMessageGivenUpDoesNotWaitForABuffer) {
   EXPECT_EQ(a_.Poll(0)->status, Status::kLocalAccess);
   EXPECT_TRUE(a_.engine().idle());
   EXPECT_FALSE(b_.Poll(1).has_value());
+}
+
+TEST_F(EngineSendTest, OneGivenUpWhileItsBeginningWaitedTakesNoBuffer) {
+  a_.tx.ordered = 0;
+  a_.Write(Table::kTxCtx, 0, a_.tx);
+  TxDesc send = EngineNode::Send(1, nullptr, 5000);
+  send.local_iova = a_.Unmapped() - 1500;  // The second packet fails.
+  a_.Post(send);
+  Run();
+  uint8_t* const buffer = b_.Allocate(5000);
+  b_.Receive(buffer, 5000, 0x1111);
+  Run();
+  EXPECT_EQ(a_.Poll(0)->status, Status::kLocalAccess);
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  a_.Restart();
+  uint8_t* const data = Filled(a_, 5000);
+  a_.Post(EngineNode::Send(1, data, 5000));
+  Run();
+  const auto rx = b_.Poll(1);
+  ASSERT_TRUE(rx.has_value()) << "the buffer is taken";
+  EXPECT_EQ(rx->status, Status::kOk);
+  EXPECT_TRUE(std::equal(data, data + 5000, buffer));
 }
 
 TEST_F(EngineSendTest, AWrongJobIsAnsweredAndTakesNoBuffer) {
