@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random frames for heddle_rx_parser, good and malformed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/random.h"
+
+namespace heddle::test {
+
+using Bytes = std::vector<uint8_t>;
+
+inline constexpr uint16_t kIpv4 = 0x0800, kArp = 0x0806, kTag = 0x8100,
+                          kIpv6 = 0x86dd;
+
+contract::PortCfg DefaultPort();
+
+// Each family, VLAN and trailer.
+inline constexpr uint32_t kVariants = 8;
+contract::PortCfg PortVariant(uint32_t variant);
+
+// Where the parts of a frame are.
+struct Form {
+  bool ipv6 = false;
+  size_t l3 = 14;
+
+  size_t l4() const { return l3 + (ipv6 ? 40 : 20); }
+  size_t source() const { return l3 + (ipv6 ? 8 : 12); }
+};
+
+// CRC of the frame whose datagram ends at `end`, without the CRC's own bytes.
+uint32_t FrameCrc(Bytes frame, const Form& form, size_t end);
+// Sum of a datagram with its pseudo header.
+uint32_t DatagramSum(const Bytes& frame, const Form& form, size_t end);
+
+enum class UdpSum { kRight, kZero, kMaybeZero };
+// Makes the UDP checksum fit, or leaves it out.
+void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
+               sim::Random& rng);
+// Writes length fields, CRC and checksums that fit, then pads to 60 bytes.
+void Finish(Bytes& frame, const Form& form, bool crc, sim::Random& rng,
+            UdpSum how = UdpSum::kMaybeZero);
+
+enum class Kind {
+  kRequest,
+  kAck,
+  kAckResponse,
+  kNack,
+  kCp,
+  kRead,
+  kReturnData,
+  kReturnError,
+  kAckData
+};
+
+// Payload bytes of those that carry some; what a READ asks for.
+struct Shape {
+  Kind kind = Kind::kRequest;
+  size_t payload = 0;
+};
+Shape RandomShape(sim::Random& rng, const contract::PortCfg& port);
+
+struct Built {
+  Bytes frame;
+  Form form;
+  size_t end = 0;  // Of the datagram.
+};
+// A frame that the parser of `port` accepts.
+Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
+            UdpSum how = UdpSum::kMaybeZero);
+Bytes GoodFrame(sim::Random& rng, const Shape& shape,
+                const contract::PortCfg& port);
+// ARP, or a neighbour discovery message of `type`, for the port's VLAN.
+Bytes NeighborFrame(sim::Random& rng, const contract::PortCfg& port, bool arp,
+                    uint8_t type = 135);
+
+void InsertTag(Bytes& frame, uint16_t vid, sim::Random& rng);
+uint16_t Half(const Bytes& frame, size_t at);
+void PutHalf(Bytes& frame, size_t at, size_t value);
+void PutCrc(Bytes& frame, const Form& form, size_t end);
+// Breaks a frame in one of many ways; some leave it good.
+Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng);
+
+}  // namespace heddle::test
