@@ -29,6 +29,8 @@ struct HeddleSimError {
 //   udp_port       on the wire udp: port of everything, 0: one per endpoint (0)
 //   payload_mtu    1024, 2048, 4096 or 8192          (4096; on the wire udp
 //                  what the interface carries)
+//   vlan           1 to 4094: identifier of the tag of all frames; those of
+//                  another VLAN are dropped; not on the wire udp (no tag)
 //   capture        pcap file to write; one that another device writes stays
 //                  its own, this gets a number, run-2.pcap (none)
 //   trace          FST waveform file to write        (none)

@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kMinTimeNs = 1;               // Rounded up to a tick.
 constexpr uint64_t kMaxTimeNs = 86400000000000;  // One day.
+constexpr uint16_t kMaxVlan = 4094;
 constexpr uint32_t kMaxWindowBytes = 16777215;
 constexpr uint32_t kMaxRoundTripNs = 16777215;
 
@@ -124,9 +125,9 @@ const char* ApplyTime(std::string_view name, const std::string& value,
   return "";
 }
 
-// Null if the setting was understood, else what is allowed.
-const char* Apply(std::string_view name, const std::string& value,
-                  DeviceOptions& out) {
+// As `ApplyFault`, of who the device is on which wire.
+const char* ApplyWire(std::string_view name, const std::string& value,
+                      DeviceOptions& out) {
   if (name == "address") {
     return ParseWireAddress(value, &out.wire.ip)
                ? nullptr
@@ -147,6 +148,21 @@ const char* Apply(std::string_view name, const std::string& value,
     out.payload_mtu_named = true;
     return ParseMtu(value, &out.wire.payload_mtu) ? nullptr
                                                   : "1024, 2048, 4096 or 8192";
+  }
+  if (name == "vlan") {
+    return ParseNumber<uint16_t>(value, 1, kMaxVlan, &out.vlan)
+               ? nullptr
+               : "a VLAN identifier, 1 to 4094";
+  }
+  return "";
+}
+
+// Null if the setting was understood, else what is allowed.
+const char* Apply(std::string_view name, const std::string& value,
+                  DeviceOptions& out) {
+  if (const char* const allowed = ApplyWire(name, value, out);
+      allowed == nullptr || *allowed != '\0') {
+    return allowed;
   }
   if (const char* const allowed = ApplyFault(name, value, out.faults);
       allowed == nullptr || *allowed != '\0') {

@@ -144,6 +144,11 @@ class OneMachine(Case):
         self.assertRegex(refused.line(), r"^error fi_domain -22 ")
         self.assertIn("use the device soft", refused.log())
 
+    def test_the_tag_is_the_hosts(self):
+        refused = self.start(environment("127.0.0.1", FI_HEDDLE_VLAN=5))
+        self.assertRegex(refused.line(), r"^error fi_domain -22 ")
+        self.assertIn("use an address of a VLAN interface", refused.log())
+
 
 class TwoMachines(Case):
     """Processes 0 and 1 on one machine, 2 and 3 on the other."""

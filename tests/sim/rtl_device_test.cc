@@ -92,12 +92,13 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
   EXPECT_NE(seeded.rx.seed, 7u) << "directions fail independently";
   EXPECT_EQ(parse("dead_ns", "1000000", &message).value().dead_ns, 1000000u);
   EXPECT_EQ(parse("wire", "default", &message).value().wire.name, "");
+  EXPECT_EQ(parse("vlan", "4094", &message).value().vlan, 4094u);
   EXPECT_EQ(parse("statistics", "/x", &message).value().statistics, "/x");
   EXPECT_TRUE(
       parse("neighbours", "resolve", &message).value().resolve_neighbours);
   EXPECT_FALSE(
       parse("neighbours", "static", &message).value().resolve_neighbours);
-  constexpr std::array<std::pair<const char*, const char*>, 15> kBad = {{
+  constexpr std::array<std::pair<const char*, const char*>, 17> kBad = {{
       {"neighbours", "some"},
       {"address", "10.1.2"},
       {"address", "0.0.0.0"},
@@ -108,6 +109,8 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       {"rto_ns", "0"},
       {"pdc_idle_ns", "never"},
       {"wire", ""},
+      {"vlan", "0"},
+      {"vlan", "4095"},
       {"rx_loss", "2"},
       {"delay_ns", "10000000001"},
       {"rate_gbps", "1e-9"},

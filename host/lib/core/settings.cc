@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "FI_HEDDLE_";
 constexpr uint32_t kMaxJobId = 0xffffff;  // Source: uet.md 4.2, 24 bits.
+constexpr uint16_t kMaxVlan = 4094;       // IEEE 802.1Q keeps 4095 to itself.
 
 // Unsigned decimal, nothing else, in [least, most].
 template <typename Number>
@@ -174,6 +175,12 @@ constexpr std::array kRows = {
           settings->payload_mtu_named = true;
           return ParseUnsigned(text, 1024, 8192, &settings->payload_mtu) &&
                  (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
+        }},
+    Row{{"VLAN", SettingType::kUnsigned, "1 to 4094", "",
+         "VLAN on the virtual wire: frames sent have its tag, received ones of "
+         "another or none are dropped; unset: no tag"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 1, kMaxVlan, &settings->vlan);
         }},
     Row{{"CAPTURE", SettingType::kString, "a file name", "",
          "Write the frames of the simulated device to this pcap file; the next "

@@ -40,6 +40,7 @@ struct Settings {
   uint32_t payload_mtu = 4096;  // Bytes.
   // False: on the wire "udp" the payload MTU is what the interface carries.
   bool payload_mtu_named = false;
+  uint16_t vlan = 0;        // Of frames on the one-machine wire; 0: untagged.
   std::string capture;      // pcap file to write; empty: none.
   std::string trace;        // FST file to write; empty: none.
   std::string statistics;   // File that takes the device's counters at close,

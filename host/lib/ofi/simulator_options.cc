@@ -61,6 +61,9 @@ SimulatorOptions MakeSimulatorOptions(const core::Settings& settings,
   if (settings.udp_port != 0) {
     add("udp_port", std::to_string(settings.udp_port));
   }
+  if (settings.vlan != 0) {
+    add("vlan", std::to_string(settings.vlan));
+  }
   add("capture", settings.capture);
   add("trace", settings.trace);
   add("statistics", settings.statistics);

@@ -134,6 +134,13 @@ Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
 }
 
 Result<bool> SoftDevice::OpenWire(std::string* message) {
+  if (options_.udp && options_.vlan != 0) {
+    *message =
+        "simulator setting vlan=" + std::to_string(options_.vlan) +
+        ": on the wire udp the tag is the host's; use an address of a VLAN "
+        "interface instead";
+    return Errno{EINVAL};
+  }
   if (options_.udp) {
     auto wire = UdpWire::Open(
         {.ip = options_.wire.ip,

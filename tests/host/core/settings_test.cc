@@ -55,6 +55,7 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(settings.payload_mtu, 4096U);
   EXPECT_FALSE(settings.payload_mtu_named);
   EXPECT_EQ(settings.udp_port, 0U);
+  EXPECT_EQ(settings.vlan, 0U);
   EXPECT_EQ(settings.tx_faults.loss, 0);
   EXPECT_EQ(settings.rx_faults.loss, 0);
   EXPECT_EQ(settings.tx_faults.queue_bytes, 262144U);
@@ -92,6 +93,7 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_CORRUPT", "0.001"},
                                      {"FI_HEDDLE_BAD_FCS", "0.002"},
                                      {"FI_HEDDLE_UDP_PORT", "4793"},
+                                     {"FI_HEDDLE_VLAN", "4094"},
                                      {"FI_HEDDLE_ECN", "0.003"},
                                      {"FI_HEDDLE_DELAY_NS", "10000000000"},
                                      {"FI_HEDDLE_JITTER_NS", "5"},
@@ -120,6 +122,7 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.payload_mtu, 8192U);
   EXPECT_TRUE(settings.payload_mtu_named);
   EXPECT_EQ(settings.udp_port, 4793U);
+  EXPECT_EQ(settings.vlan, 4094U);
   EXPECT_EQ(settings.capture, "/tmp/a.pcap");
   EXPECT_EQ(settings.trace, "a.fst");
   EXPECT_EQ(settings.statistics, "s.json");
@@ -211,6 +214,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_CORRUPT", "2"},
         std::pair{"FI_HEDDLE_BAD_FCS", "x"},
         std::pair{"FI_HEDDLE_UDP_PORT", "65536"},
+        std::pair{"FI_HEDDLE_VLAN", "0"}, std::pair{"FI_HEDDLE_VLAN", "4095"},
+        std::pair{"FI_HEDDLE_VLAN", "lab"},
         std::pair{"FI_HEDDLE_RX_ECN", "1.01"},
         std::pair{"FI_HEDDLE_DELAY_NS", "10000000001"},
         std::pair{"FI_HEDDLE_RX_QUEUE_BYTES", "4294967297"},
