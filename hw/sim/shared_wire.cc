@@ -139,9 +139,11 @@ void SharedWire::Occupy(const std::bitset<kSlots>& used, bool takes_unchecked) {
   port.takes_unchecked.store(takes_unchecked ? 1 : 0);
   epoch_ = wire->next_epoch.fetch_add(1) + 1;
   epoch_ += epoch_ == 0 ? 1 : 0;
-  wire->port_count.store(std::max(wire->port_count.load(), index_ + 1));
+  const uint32_t count =
+      std::max(std::min(wire->port_count.load(), kMaxPorts), index_ + 1);
+  wire->port_count.store(count);
   // Discards what was sent to the place's last owner.
-  for (uint32_t i = 0; i < wire->port_count.load(); ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     const uint32_t ring = wire->ring_of[i][index_].load();
     if (ring != 0 && ring <= kMaxRings) {
       FrameRingConsumer::Discard(&wire->rings[ring - 1]);
@@ -269,7 +271,7 @@ FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
     uint32_t ring = entry.load();
     if (ring == 0) {
       ring = wire->ring_count.fetch_add(1) + 1;
-      if (ring > kMaxRings) {
+      if (ring == 0 || ring > kMaxRings) {
         wire->ring_count.store(kMaxRings);
         return nullptr;
       }

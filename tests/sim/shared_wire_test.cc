@@ -421,6 +421,26 @@ TEST_F(SharedWireTest, CorruptRingEndsThatPeerOnly) {
   EXPECT_EQ(AckNumber(frame), 9u);
 }
 
+TEST_F(SharedWireTest, CountsThatMakeNoSenseHarmNoNewcomer) {
+  const WirePtr a = Attach(kIpA);
+  std::string message;
+  auto segment = WireSegment::Open(name_, &message);
+  ASSERT_TRUE(segment.ok());
+  WireMemory& memory = *segment.value()->operator->();
+  memory.port_count = UINT32_MAX;
+  memory.ring_count = UINT32_MAX;
+  memory.next_slot = UINT32_MAX;
+  const WirePtr b = Attach(kIpB);
+  ASSERT_NE(b, nullptr);
+  ASSERT_NE(Attach(kIpB), nullptr);
+  Frame frame;
+  EXPECT_FALSE(a->Receive(&frame));
+  EXPECT_FALSE(b->Receive(&frame));
+  // There is no ring for a new pair; what is there goes on.
+  (void)a->Send(MakeAck(kIpB, Pdcid(*b)));
+  EXPECT_FALSE(b->PeerIsBehind(MonotonicNs()));
+}
+
 TEST_F(SharedWireTest, NextOwnerOfAPortIsNotCutOffForTheLastOnesNonsense) {
   const WirePtr b = Attach(kIpB);
   for (const bool seen : {false, true}) {
