@@ -34,13 +34,6 @@ ControlProgram::ControlProgram(RegisterBus& bus, Switch& ports,
       executor_(tables_, port_, neighbours_, ports, board_.key_secret) {}
 
 void ControlProgram::Start() {
-  const uint32_t major =
-      GetField(bus_.Read(contract::kMgmtVersionOffset),
-               contract::kBar0VersionMajorMask, contract::kBar0VersionMajorLsb);
-  if (major != contract::kContractMajor) {
-    Halt({Module::kControlProgram, kWrongContract, StatusClass::kMismatch});
-    return;
-  }
   executor_.SetLimits(bus_.Read(contract::kMgmtContextLimitsOffset),
                       bus_.Read(contract::kMgmtRegionLimitsOffset));
   const Status status = Configure();
@@ -53,6 +46,12 @@ void ControlProgram::Start() {
 }
 
 Status ControlProgram::Configure() {
+  const uint32_t major =
+      GetField(bus_.Read(contract::kMgmtVersionOffset),
+               contract::kBar0VersionMajorMask, contract::kBar0VersionMajorLsb);
+  if (major != contract::kContractMajor) {
+    return {Module::kControlProgram, kWrongContract, StatusClass::kMismatch};
+  }
   const Status status =
       port_.Start(GetField(bus_.Read(contract::kMgmtDatapathOffset),
                            contract::kBar0DatapathPayloadMtuMaxMask,
@@ -138,6 +137,12 @@ void ControlProgram::ServeCommand() {
            .log2 = GetField(bus_.Read(contract::kMgmtAdminSizeOffset),
                             contract::kBar0AdminSizeLog2Mask,
                             contract::kBar0AdminSizeLog2Lsb)};
+  // A reset clears these registers when it is asked for: what was read may be
+  // neither what the host wrote nor all of it.
+  if ((bus_.Read(contract::kMgmtEventsOffset) &
+       contract::kMgmtEventsResetMask) != 0) {
+    return;
+  }
   if (!IsUsable(tail)) {
     // There is no place for an answer: the host gets none.
     neighbours_.Abandon();
@@ -198,6 +203,11 @@ void ControlProgram::WriteAnswer(contract::AdminAnswer answer) {
 void ControlProgram::ServeReset() {
   Executor::Progress progress = Executor::Progress::kAnswered;
   if (doing_ == Doing::kWaiting) {
+    // One that was called stuck may still end, and until it does the NIC
+    // touches memory and takes no other.
+    if (mailbox_.Runs() || tables_.Runs()) {
+      return;
+    }
     progress = executor_.TearDown();
     if (progress == Executor::Progress::kAnswered) {
       FinishReset();
@@ -229,6 +239,7 @@ void ControlProgram::FinishReset() {
       bus_.Read(contract::kMgmtAdminTailOffset),
       contract::kBar0AdminTailCountMask, contract::kBar0AdminTailCountLsb)));
   halted_ = false;
+  ready_ = true;
   bus_.Write(contract::kMgmtFatalCauseOffset, 0);
   bus_.Write(contract::kMgmtStatusOffset, ReadyStatus(link_up_));
   bus_.Write(contract::kMgmtResetDoneOffset, 1);

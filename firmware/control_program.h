@@ -101,7 +101,7 @@ class ControlProgram {
   uint16_t head_ = 0;      // Commands taken, free-running.
   uint16_t answered_ = 0;  // Answers written, likewise.
   bool halted_ = false;
-  bool ready_ = false;  // Start has come to its end.
+  bool ready_ = false;  // Has been, at least once.
   bool link_up_ = true;
 };
 

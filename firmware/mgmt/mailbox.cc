@@ -34,6 +34,11 @@ Status Mailbox::WriteHost(uint64_t address, const Block& block) {
   return Run(address, contract::kMgmtMailboxControlToHostMask);
 }
 
+bool Mailbox::Runs() {
+  return (bus_.Read(contract::kMgmtMailboxControlOffset) &
+          contract::kMgmtMailboxControlGoMask) != 0;
+}
+
 Status Mailbox::Run(uint64_t address, uint32_t direction) {
   bus_.Write(contract::kMgmtMailboxAddressOffset,
              static_cast<uint32_t>(address));

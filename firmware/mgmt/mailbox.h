@@ -32,6 +32,9 @@ class Mailbox {
   // write has been answered.
   Status WriteHost(uint64_t address, const Block& block);
 
+  // True while a DMA that was `kStuck` has not ended.
+  bool Runs();
+
  private:
   Status Run(uint64_t address, uint32_t direction);
 

@@ -35,6 +35,11 @@ bool TablePort::DrainRuns(Status& status) {
   return false;
 }
 
+bool TablePort::Runs() {
+  return (bus_.Read(contract::kMgmtTableControlOffset) &
+          contract::kMgmtTableControlGoMask) != 0;
+}
+
 void TablePort::Start(contract::Table table, uint32_t index,
                       contract::TableOp op) {
   bus_.Write(contract::kMgmtTableControlOffset,

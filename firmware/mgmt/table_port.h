@@ -38,6 +38,9 @@ class TablePort {
   // says whether the table accepted the drain.
   bool DrainRuns(Status& status);
 
+  // True while an access or a drain has not ended.
+  bool Runs();
+
  private:
   struct Words {
     uint32_t word[16];

@@ -55,6 +55,16 @@ TEST_F(ControlProgramTest, StartHaltsOnHardwareOfAnotherContractVersion) {
                 static_cast<uint8_t>(StatusClass::kMismatch));
 }
 
+// Its limits were never read: it must not be taken for one that serves.
+TEST_F(ControlProgramTest, ResetDoesNotMakeHardwareOfAnotherContractReady) {
+  bus_.version = (contract::kContractMajor + 1) << 16;
+  ControlProgram program(bus_, switch_, board_);
+  program.Start();
+  bus_.reset_requested = true;
+  program.Step();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+}
+
 TEST_F(ControlProgramTest, StartHaltsWhenTheDatapathCannotCarryTheBoardsMtu) {
   bus_.datapath = 2048U << 16 | 512;
   ControlProgram program(bus_, switch_, board_);
@@ -703,6 +713,68 @@ TEST_F(ControlProgramTest, ResetWaitsForTheTokenOfACommandAndDropsItsAnswer) {
   EXPECT_FALSE(bus_.reset_requested);
   EXPECT_FALSE(IsAnswered(count));
   EXPECT_FALSE(bus_.HasEvent());
+}
+
+// An access that outlasted firmware's patience is still the NIC's: memory is
+// given back when a reset has ended.
+TEST_F(ControlProgramTest, ResetWaitsForAMailboxThatWasStuck) {
+  bus_.stuck_mailbox = true;
+  Publish(AdminCreateEndpoint{.port = 5000}, AdminOpcode::kCreateEndpoint);
+  program_->Step();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+  bus_.reset_requested = true;
+  Run();
+  EXPECT_TRUE(bus_.reset_requested);
+  bus_.stuck_mailbox = false;
+  Run();
+  EXPECT_FALSE(bus_.reset_requested);
+  EXPECT_EQ(MakeEndpoint(5000), 0U);
+}
+
+// Its writes would be ignored, and contexts stay enabled.
+TEST_F(ControlProgramTest, ResetWaitsForATableThatWasStuck) {
+  MakeEndpoint();
+  MakeCq();
+  const uint32_t tx = MakeTx();
+  bus_.stuck_tables = true;
+  Publish(ValidCq(), AdminOpcode::kCreateCq);
+  program_->Step();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+  bus_.reset_requested = true;
+  Run();
+  EXPECT_TRUE(bus_.reset_requested);
+  bus_.stuck_tables = false;
+  Run();
+  EXPECT_FALSE(bus_.reset_requested);
+  EXPECT_EQ(bus_.Table<contract::TxCtxCfg>(contract::Table::kTxCtx, tx).enable,
+            0);
+}
+
+// A reset clears the registers of the admin queue at once, whatever firmware is
+// reading of them: address 0 is nobody's.
+TEST_F(ControlProgramTest, ResetAmidTheRegistersOfTheQueueReachesNoMemory) {
+  for (const uint32_t offset :
+       {contract::kMgmtAdminTailOffset, contract::kMgmtAdminCommandBaseOffset,
+        contract::kMgmtAdminAnswerBaseOffset, contract::kMgmtAdminSizeOffset}) {
+    SCOPED_TRACE(offset);
+    SetUp();
+    Publish(AdminCreateEndpoint{.port = 5000}, AdminOpcode::kCreateEndpoint);
+    bus_.before_read = [&](uint32_t read) {
+      if (read == offset) {
+        bus_.admin_command_base = 0;
+        bus_.admin_answer_base = 0;
+        bus_.admin_log2 = 0;
+        bus_.admin_tail = 0;
+        bus_.reset_requested = true;
+      }
+    };
+    memory_.accesses = 0;
+    program_->Step();
+    bus_.before_read = {};
+    Run();
+    EXPECT_EQ(memory_.accesses, 0U);
+    EXPECT_FALSE(bus_.reset_requested);
+  }
 }
 
 TEST(TicksTest, LastAtLeastTheTimeAskedFor) {

@@ -7,6 +7,9 @@ using namespace contract;  // NOLINT: register names by the dozen.
 
 uint32_t FakeManagementBus::Read(uint32_t offset) {
   ++reads;
+  if (before_read) {
+    before_read(offset);
+  }
   if (In(offset, kMgmtMailboxDataOffset, kMgmtMailboxDataCount)) {
     return mailbox_[(offset - kMgmtMailboxDataOffset) / 4];
   }
@@ -124,7 +127,7 @@ uint32_t FakeManagementBus::ReadTableControl() {
   const bool drains = (table_control_ & kMgmtTableControlOpMask) ==
                       uint32_t{static_cast<uint8_t>(TableOp::kDrain)}
                           << kMgmtTableControlOpLsb;
-  if ((table_control_ & kMgmtTableControlGoMask) != 0 &&
+  if ((table_control_ & kMgmtTableControlGoMask) != 0 && !stuck_tables &&
       !(drains && hold_drains) && table_busy_-- == 0) {
     table_control_ &= ~kMgmtTableControlGoMask;
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -69,8 +70,11 @@ class FakeManagementBus final : public RegisterBus {
   uint32_t busy_reads = 2;
   // While set, drain tokens do not return.
   bool hold_drains = false;
-  // While set, the mailbox never finishes.
+  // While set, the mailbox never finishes, nor does a table.
   bool stuck_mailbox = false;
+  bool stuck_tables = false;
+  // Called before a register is read, with its offset; may be empty.
+  std::function<void(uint32_t offset)> before_read;
   // Table whose accesses are answered with an error.
   contract::Table broken_table = contract::Table::kNone;
 

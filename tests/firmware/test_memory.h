@@ -16,8 +16,10 @@ class TestMemory final : public HostMemory {
   static constexpr uint64_t kBase = 0x7f00'0000'0000;
 
   bool read_only = false;
+  uint32_t accesses = 0;  // That were asked for.
 
   bool Read(uint64_t address, void* data, size_t bytes) override {
+    ++accesses;
     if (!Has(address, bytes)) {
       return false;
     }
@@ -25,6 +27,7 @@ class TestMemory final : public HostMemory {
     return true;
   }
   bool Write(uint64_t address, const void* data, size_t bytes) override {
+    ++accesses;
     if (!Has(address, bytes) || read_only) {
       return false;
     }
