@@ -19,11 +19,19 @@
 namespace heddle::sim::vfio_user {
 namespace {
 
-// Whether somebody listens at that address.
+// Whether somebody listens at that address, also with no room for one more.
 bool IsServed(const sockaddr_un& address) {
-  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const OwnedFd probe(
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address),
-                 sizeof(address)) == 0;
+                 sizeof(address)) == 0 ||
+         errno == EAGAIN;
+}
+
+// Whether something has that name that no server left there.
+bool IsOther(const std::string& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode);
 }
 
 }  // namespace
@@ -48,6 +56,9 @@ Result<std::unique_ptr<FunctionServer>> FunctionServer::Open(
   }
   if (IsServed(address)) {
     return failed("bind", EADDRINUSE);
+  }
+  if (IsOther(path)) {
+    return failed("is no socket", EEXIST);
   }
   if (unlink(path.c_str()) != 0 && errno != ENOENT) {
     return failed("unlink", errno);

@@ -19,7 +19,7 @@ namespace heddle::sim::vfio_user {
 class FunctionServer {
  public:
   // A socket file that a former server left is replaced; one that somebody
-  // listens at is EADDRINUSE.
+  // listens at is EADDRINUSE, another file EEXIST.
   // Errors: those of the socket, with a line in `message`.
   static Result<std::unique_ptr<FunctionServer>> Open(
       const std::string& path, std::unique_ptr<NicFunction> function,

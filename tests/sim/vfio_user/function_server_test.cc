@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -221,6 +223,40 @@ TEST_F(FunctionServerTest, SocketOfADeadServerIsReplaced) {
   Start();
   Client client(path_);
   EXPECT_TRUE(client.connected() && client.Greet());
+}
+
+// A path given by mistake costs nobody a file.
+TEST_F(FunctionServerTest, FileThatIsNoSocketIsKept) {
+  std::ofstream(path_) << "precious";
+  const auto server = FunctionServer::Open(path_, Function(), &message_);
+  ASSERT_FALSE(server.ok());
+  EXPECT_EQ(server.error(), Errno{EEXIST});
+  EXPECT_NE(message_.find(path_), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(path_), 8u);
+  std::filesystem::remove(path_);
+}
+
+// Whose queue of clients is full: it would take the next one later.
+TEST_F(FunctionServerTest, SocketOfABusyServerIsNotTaken) {
+  const OwnedFd busy(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  ASSERT_EQ(bind(busy.get(), at, sizeof(address)), 0);
+  ASSERT_EQ(listen(busy.get(), 0), 0);
+  std::vector<OwnedFd> waiting;
+  int connected = 0;
+  while (connected == 0) {
+    waiting.emplace_back(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    connected = connect(waiting.back().get(), at, sizeof(address));
+  }
+  const auto server = FunctionServer::Open(path_, Function(), &message_);
+  ASSERT_FALSE(server.ok());
+  EXPECT_EQ(server.error(), Errno{EADDRINUSE});
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  std::filesystem::remove(path_);
 }
 
 }  // namespace
