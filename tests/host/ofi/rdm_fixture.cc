@@ -9,6 +9,8 @@
 namespace heddle::test {
 namespace {
 
+constexpr int kPollsPerYield = 16;
+
 // Test programs that run at the same time must not meet on the wire.
 class OwnWire : public ::testing::Environment {
  public:
@@ -175,13 +177,23 @@ bool WaitUntil(const std::function<bool()>& done,
   return true;
 }
 
-std::optional<Outcome> Take(fid_cq* cq, std::chrono::nanoseconds limit) {
+std::optional<Outcome> Take(fid_cq* cq, std::chrono::nanoseconds limit,
+                            fid_cq* driven) {
   Outcome outcome;
   ssize_t result = -FI_EAGAIN;
+  const auto poll = [&] {
+    result = fi_cq_readfrom(cq, &outcome.entry, 1, &outcome.source);
+    return result != -FI_EAGAIN;
+  };
   const bool came = WaitUntil(
       [&] {
-        result = fi_cq_readfrom(cq, &outcome.entry, 1, &outcome.source);
-        return result != -FI_EAGAIN;
+        for (int i = 0; driven != nullptr && i < kPollsPerYield; ++i) {
+          if (poll()) {
+            return true;
+          }
+          (void)fi_cq_read(driven, nullptr, 0);
+        }
+        return poll();
       },
       limit);
   if (!came) {

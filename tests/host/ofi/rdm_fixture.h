@@ -102,9 +102,11 @@ constexpr std::chrono::seconds kLimit{30};
 bool WaitUntil(const std::function<bool()>& done,
                std::chrono::nanoseconds limit = kLimit);
 
-// The next completion or error of `cq`; empty after the limit.
-std::optional<Outcome> Take(fid_cq* cq,
-                            std::chrono::nanoseconds limit = kLimit);
+// The next completion or error of `cq`; empty after the limit. With `driven`, a
+// queue of another device, this thread drives both and so waits for no other:
+// on a busy machine each such wait is a turn of the scheduler.
+std::optional<Outcome> Take(fid_cq* cq, std::chrono::nanoseconds limit = kLimit,
+                            fid_cq* driven = nullptr);
 
 // True when `cq` stays empty for a number of polls that would show anything
 // that is under way.

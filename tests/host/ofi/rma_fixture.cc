@@ -60,8 +60,9 @@ bool Guarded::BorderIsWhole() const {
                      memory_.end(), is_mark);
 }
 
-void ExpectDone(fid_cq* cq, uint64_t flags, const void* context) {
-  const auto done = Take(cq);
+void ExpectDone(fid_cq* cq, uint64_t flags, const void* context,
+                fid_cq* driven) {
+  const auto done = Take(cq, kLimit, driven);
   ASSERT_TRUE(done.has_value());
   ASSERT_FALSE(done->error)
       << fi_strerror(done->failure.err) << ": "

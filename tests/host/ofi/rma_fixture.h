@@ -68,8 +68,9 @@ bool Holds(const std::vector<uint8_t>& memory,
            const std::vector<uint8_t>& data);
 
 // Takes one completion of `cq` and expects a success with these flags and this
-// context.
-void ExpectDone(fid_cq* cq, uint64_t flags, const void* context);
+// context. `driven` is as `Take` has it.
+void ExpectDone(fid_cq* cq, uint64_t flags, const void* context,
+                fid_cq* driven = nullptr);
 // The same of an error. The rest of it is the caller's to look at.
 fi_cq_err_entry ExpectError(fid_cq* cq, int error, int prov_errno);
 

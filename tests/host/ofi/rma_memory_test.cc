@@ -35,15 +35,18 @@ struct MemoryTest : DeliveredTest {
     ASSERT_EQ(
         fi_write(a->ep, buffer, bytes, nullptr, to_b, 0, target.key(), nullptr),
         0);
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr));
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr, b->rx_cq));
     ASSERT_TRUE(std::equal(buffer, buffer + bytes, memory.begin())) << round;
     std::vector<uint8_t> received(bytes);
     ASSERT_EQ(fi_recv(b->ep, received.data(), bytes, nullptr, FI_ADDR_UNSPEC,
                       nullptr),
               0);
     ASSERT_EQ(fi_send(a->ep, buffer, bytes, nullptr, to_b, nullptr), 0);
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr));
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr, a->tx_cq));
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr, b->rx_cq));
     ASSERT_TRUE(std::equal(buffer, buffer + bytes, received.begin())) << round;
     if (!DeviceReads()) {
       return;
@@ -52,7 +55,8 @@ struct MemoryTest : DeliveredTest {
     ASSERT_EQ(
         fi_read(a->ep, buffer, bytes, nullptr, to_b, 0, target.key(), nullptr),
         0);
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_RMA | FI_READ, nullptr));
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectDone(a->tx_cq, FI_RMA | FI_READ, nullptr, b->rx_cq));
     ASSERT_TRUE(std::equal(buffer, buffer + bytes, memory.begin())) << round;
   }
 
