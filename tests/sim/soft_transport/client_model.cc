@@ -68,7 +68,8 @@ TransportClient::Built ClientModel::BuildRequest(MessageIndex index,
               static_cast<int>(slot.message.serial + packet) & 0xff,
               payload_bytes);
   return {.next_hdr = NextHdr::kRequestStd,
-          .bytes = wire::SesStd::kBytes + payload_bytes};
+          .bytes = wire::SesStd::kBytes + payload_bytes,
+          .unheard = unheard > 0 && random_.Chance(unheard)};
 }
 
 void ClientModel::MaybeDone(MessageIndex index) {

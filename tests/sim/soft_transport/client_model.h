@@ -81,6 +81,7 @@ class ClientModel final : public TransportClient {
   uint32_t closed = 0;
   uint32_t closed_in_error = 0;
   size_t payload_bytes = 32;
+  double unheard = 0;  // As initiator: packets whose ACK may come later.
 
   // TransportClient:
   Built BuildRequest(MessageIndex index, uint32_t packet,

@@ -3,8 +3,10 @@
 // in order, guaranteed answers and return data whole, nothing left behind.
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 
+#include "hw/contract/gen/heddle_wire.h"
 #include "tests/seed.h"
 #include "tests/sim/soft_transport/world.h"
 
@@ -20,6 +22,7 @@ struct Case {
   double refuse = 0;
   bool congestion = false;
   uint32_t first_psn = 0;
+  double unheard = 0;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -66,6 +69,7 @@ void DeliveryTest::Deliver(uint32_t seed) {
   world.Configure();
   for (size_t i = 0; i < 2; ++i) {
     world[i].client.refuse = c.refuse;
+    world[i].client.unheard = c.unheard;
     SendMixed(&world, &random, i, 1 - i, c);
   }
   ASSERT_TRUE(world.Run()) << "at " << world.now_ns() << " ns";
@@ -106,6 +110,59 @@ TEST_P(DeliveryTest, WorldsThatOnceStopped) {
   }
 }
 
+// Messages that are posted one by one: requests of an open PDC that ask for an
+// ACK, of the 32 behind its first.
+class AckRequestTest : public testing::Test {
+ protected:
+  uint32_t CountAsking(double unheard, bool congestion);
+};
+
+uint32_t AckRequestTest::CountAsking(double unheard, bool congestion) {
+  TransportLimits limits;
+  limits.first_psn = 0x1000;
+  World world(1, 2, limits);
+  world.rules.congestion = congestion ? 1 : 0;
+  world.rules.cwnd_bytes = 100'000;
+  world.rules.base_rtt_ns = 5000;
+  world.Configure();
+  world[0].client.unheard = unheard;
+  uint32_t asking = 0;
+  world[0].wire.filter = [&asking](std::span<const uint8_t> bytes) {
+    const auto header = contract::wire::PdsRequest::Decode(bytes.data());
+    if (header.type == contract::PdsType::kRodReq) {
+      asking += header.ar;
+    }
+    return true;
+  };
+  const auto send = [&world](uint64_t serial) {
+    world[0].client.Send({.serial = serial, .peer = World::Address(1)});
+    EXPECT_TRUE(world.RunUntil(
+        [&] { return world[1].client.taken.contains(serial); }, 1'000'000));
+  };
+  send(1);
+  EXPECT_TRUE(world.Run());
+  EXPECT_EQ(asking, 1u) << "it opens the PDC";
+  asking = 0;
+  for (uint64_t serial = 2; serial <= 33; ++serial) {
+    send(serial);
+  }
+  EXPECT_TRUE(world.Run()) << "the rest is acknowledged in time";
+  EXPECT_EQ(world.Total(Statistic::kTimeouts), 0u);
+  return asking;
+}
+
+TEST_F(AckRequestTest, WhatIsWaitedForIsAskedForAtOnce) {
+  EXPECT_EQ(CountAsking(0, false), 32u);
+}
+
+TEST_F(AckRequestTest, WhatNobodyWaitsForIsAskedForEachSixteenth) {
+  EXPECT_EQ(CountAsking(1, false), 2u);
+}
+
+TEST_F(AckRequestTest, CongestionControlMeasuresEach) {
+  EXPECT_EQ(CountAsking(1, true), 32u);
+}
+
 constexpr Weather kFine{};
 constexpr Weather kLossy{.loss = 0.05};
 constexpr Weather kShuffled{.reordering = 0.3};
@@ -127,6 +184,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"RodStorm", true, kStorm, 0.05},
         Case{"RodStormNscc", true, kStorm, 0.05, true},
         Case{"RodStormPsnWraps", true, kStorm, 0.05, false, 0xffffffd0},
+        Case{"RodStormUnheard", true, kStorm, 0.05, false, 0, 0.5},
+        Case{"RudStormUnheard", false, kStorm, 0.05, false, 0, 0.5},
         Case{"RudFine", false, kFine}, Case{"RudLossy", false, kLossy},
         Case{"RudShuffled", false, kShuffled},
         Case{"RudDoubled", false, kDoubled}, Case{"RudJammed", false, kJammed},

@@ -51,6 +51,18 @@ void Initiator::FailLocally(TxMessage& message) {
   rings_[message.context].error = true;
 }
 
+// Neither a completion, a counter, a fence nor a full ring waits for its end.
+bool Initiator::Unheard(const TxMessage& message) noexcept {
+  constexpr uint8_t kHeard =
+      contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete;
+  const TxContext& tx = rings_[message.context];
+  const bool write = message.descriptor.opcode == Opcode::kWrite;
+  const uint8_t counter = write ? tx.cfg.counter_write : tx.cfg.counter_send;
+  return (message.descriptor.flags & kHeard) == 0 && !message.expects_data &&
+         counter == 0 && message.group == kNone && !tx.fences &&
+         2 * static_cast<uint16_t>(tx.tail - tx.head) <= tx.size();
+}
+
 TransportClient::Built Initiator::BuildRequest(MessageIndex index,
                                                uint32_t packet,
                                                std::span<uint8_t> out) {
@@ -94,6 +106,7 @@ TransportClient::Built Initiator::BuildRequest(MessageIndex index,
   if (header.som == 0) {
     header.payload_length = static_cast<uint16_t>(header.ie != 0 ? 0 : bytes);
   }
+  built.unheard = Unheard(message);
   message.built = std::max(message.built, packet + 1);
   header.Encode(out.data());
   return built;

@@ -172,6 +172,7 @@ Initiator::Took Initiator::TakeKnown(uint32_t context, Fetched* fetched) {
       }
     }
   }
+  tx.fences |= (fetched->descriptor.flags & contract::kTxFlagFence) != 0;
   const bool waits =
       peer != kNone && (peers_[peer].waiting() ||
                         MustWait(tx, peers_[peer], fetched->descriptor));

@@ -35,7 +35,7 @@ void TxRings::Write(uint32_t context, const contract::TxCtxCfg& cfg) {
                                          contract::kRingLog2Max);
   ++tx.generation;
   tx.alive = cfg.enable != 0;
-  tx.error = tx.overrun = false;
+  tx.error = tx.overrun = tx.fences = false;
   tx.tail = tx.taken = tx.head = tx.told = 0;
   tx.messages = tx.waiting = 0;
   tx.group = kNone;

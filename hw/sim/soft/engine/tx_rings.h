@@ -39,6 +39,7 @@ struct TxContext {
   bool alive = false;
   bool error = false;    // Later descriptors leave as flushed.
   bool overrun = false;  // The tail ran ahead of the ring.
+  bool fences = false;   // One of its operations was a fence.
   // Free-running counts: tail >= taken >= head >= told.
   uint16_t tail = 0;
   uint16_t taken = 0;

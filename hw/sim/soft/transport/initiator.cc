@@ -184,7 +184,8 @@ bool Initiator::SendNew(Pdc* pdc) {
   const uint32_t psn = send.window().top();
   const uint32_t nominal = NominalBytes(
       static_cast<uint32_t>(wire::PdsRequest::kBytes + built.bytes));
-  const bool ar = !follows || pdc->state == PdcState::kSyn ||
+  const bool prompt = !built.unheard || core_.settings.congestion;
+  const bool ar = (!follows && prompt) || pdc->state == PdcState::kSyn ||
                   psn % kAckRequestEvery == kAckRequestEvery - 1 ||
                   send.Asks(nominal);
   if (!SendRequest(pdc, {.psn = psn, .ar = ar}, built)) {

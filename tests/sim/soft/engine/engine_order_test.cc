@@ -585,6 +585,52 @@ TEST_F(EngineOrderTest, CountersCountWhatTheyAreBoundTo) {
   EXPECT_EQ(at_b[4]->value, 0u);
 }
 
+TEST_F(EngineOrderTest, OnlyWhatNobodyWaitsForIsUnheard) {
+  a_.Counter(0);
+  const auto unheard = [this](TxDesc descriptor, uint8_t flags) {
+    descriptor.flags = flags;
+    b_.Receive(remote_, 64);
+    a_.Post(descriptor);
+    Run();
+    return a_.carrier().unheard.back();
+  };
+  const TxDesc write = Op(Opcode::kWrite, 0, 8);
+  EXPECT_TRUE(unheard(SendTo(1), 0));
+  EXPECT_TRUE(unheard(write, 0));
+  EXPECT_FALSE(unheard(SendTo(1), contract::kTxFlagCompletion));
+  EXPECT_FALSE(unheard(write, contract::kTxFlagDeliveryComplete));
+  EXPECT_FALSE(unheard(Op(Opcode::kRead, 0, 8), 0));
+  a_.tx.counter_send = 1;
+  a_.Restart();
+  EXPECT_FALSE(unheard(SendTo(1), 0));
+  EXPECT_TRUE(unheard(write, 0)) << "they are not counted";
+  a_.tx.counter_send = 0;
+  a_.tx.counter_write = 1;
+  a_.Restart();
+  EXPECT_FALSE(unheard(write, 0));
+  EXPECT_TRUE(unheard(SendTo(1), 0));
+  a_.tx.counter_write = 0;
+  a_.Restart();
+  EXPECT_TRUE(unheard(SendTo(1), 0));
+  EXPECT_FALSE(unheard(SendTo(1), contract::kTxFlagFence));
+  EXPECT_FALSE(unheard(SendTo(1), 0)) << "the next fence would wait for it";
+}
+
+TEST_F(EngineOrderTest, AFullRingWaitsForWhatIsInIt) {
+  TxDesc silent = SendTo(1);
+  silent.flags = 0;
+  for (uint32_t i = 0; i < EngineNode::kRing; ++i) {
+    b_.Receive(remote_, 64);
+    a_.Post(silent);
+  }
+  Run();
+  EXPECT_FALSE(a_.carrier().unheard.front()) << "all slots were taken";
+  b_.Receive(remote_, 64);
+  a_.Post(silent);
+  Run();
+  EXPECT_TRUE(a_.carrier().unheard.back());
+}
+
 TEST_F(EngineOrderTest, CounterDoorbellsChangeTheCellAndAreEchoed) {
   const CounterCell* const cell = a_.Counter(2);
   const uint32_t page = contract::kCounterPageFirst + 2;

@@ -88,6 +88,7 @@ bool FakeFabric::Send(Pdc& pdc) {
   const TransportClient::Built built =
       carrier.client_->BuildRequest(message.index, message.built, bytes);
   EXPECT_GT(built.bytes, 0u);
+  carrier.unheard.push_back(built.unheard);
   bytes.resize(built.bytes);
   pdc.flying.push_back(
       {message.index, message.built, built.next_hdr, std::move(bytes)});

@@ -116,6 +116,7 @@ class FakeFabric::Carrier final : public MessageCarrier {
     uint32_t packets;
   };
   std::vector<Posted> posted;  // All, in order.
+  std::vector<bool> unheard;   // Of each packet built, in order.
   bool full = false;
   bool stuck = true;
   uint32_t return_records = 64;
