@@ -49,7 +49,9 @@ semantics::MessagePacket Target::PieceOf(const Packet& packet) const noexcept {
   semantics::MessagePacket piece = {
       .request_length = header.request_length,
       .offset = packet.offset(),
-      .length = static_cast<uint32_t>(packet.payload.size()),
+      .length = header.opcode == SesOpcode::kRead
+                    ? AskedBytes(packet)
+                    : static_cast<uint32_t>(packet.payload.size()),
       .som = header.som != 0,
       .eom = header.eom != 0,
       .ie = header.ie != 0,

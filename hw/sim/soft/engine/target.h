@@ -78,7 +78,6 @@ class Target {
   // A read whose end is to be told.
   struct Read {
     Report report;
-    uint64_t missing = 0;  // Bytes not asked for yet.
     uint32_t length = 0;
     uint32_t records = 0;  // Return data that is not acknowledged.
     uint32_t generation = 0;
@@ -142,11 +141,16 @@ class Target {
   Verdict OnRead(const Packet& packet);
   Verdict SmallRead(const Packet& packet, const semantics::RmaAnswer& access);
   uint32_t AskedBytes(const Packet& packet) const noexcept;
-  // Read that the packet is part of, kNone if nobody is to be told of its end.
-  // False, with a verdict: it has to wait.
+  // A packet of a read that may not be. `handle`: its message, or kNone.
+  Verdict DenyRead(const Packet& packet, uint32_t handle,
+                   contract::ReturnCode code);
+  // Read that the packet is part of, kNone if nobody is to be told of its end;
+  // `*handle`: of its message, which may be opened. False, with a verdict: it
+  // has to wait.
   bool Follow(const Packet& packet, const semantics::RmaAnswer& access,
-              uint32_t* read, Verdict* verdict);
-  void Asked(const Packet& packet, uint32_t read, uint32_t bytes);
+              uint32_t* handle, uint32_t* read, Verdict* verdict);
+  // Its return data, if there are any, are posted.
+  Verdict Asked(const Packet& packet, uint32_t handle, uint32_t read);
   void EndReadIfOver(uint32_t read);
 
   EngineParts parts_;

@@ -174,29 +174,29 @@ Verdict Target::OnRead(const Packet& packet) {
   if (!packet.payload.empty()) {
     return Illegal();
   }
+  uint32_t handle =
+      packet.single()
+          ? kNone
+          : table_.Find(KeyOf(packet.request, packet.header.message_id));
+  if (handle != kNone &&
+      (open_[handle].ended || open_[handle].opcode != packet.header.opcode)) {
+    // No read has that name, or none any more: it has no place.
+    CloseIfOver(packet, handle);
+    return Illegal();
+  }
   if (bytes > mtu_) {
     return Error(packet, ReturnCode::kUnsupportedSize);
   }
   const RmaAnswer access = Check(packet, bytes);
   if (access.code != ReturnCode::kOk) {
-    const Verdict verdict = Error(packet, access.code);
-    const uint32_t handle =
-        packet.single()
-            ? kNone
-            : table_.Find(KeyOf(packet.request, packet.header.message_id));
-    if (handle != kNone && verdict.kind == Verdict::Kind::kAccepted) {
-      open_[handle].receive.Fail(Status::kRemoteError, 0);
-      End(open_[handle]);
-      Close(handle);
-    }
-    return verdict;
+    return DenyRead(packet, handle, access.code);
   }
   if (total <= contract::kReturnDataInAck && packet.single()) {
     return SmallRead(packet, access);
   }
   uint32_t read = kNone;
   Verdict verdict;
-  if (!Follow(packet, access, &read, &verdict)) {
+  if (!Follow(packet, access, &handle, &read, &verdict)) {
     return verdict;
   }
   ReturnData data = {
@@ -220,8 +220,36 @@ Verdict Target::OnRead(const Packet& packet) {
     return Refuse(NackCode::kNoResource);
   }
   parts_.statistics->Count(Statistic::kRxRma);
-  Asked(packet, read, bytes);
-  return verdict;
+  return Asked(packet, handle, read);
+}
+
+Verdict Target::DenyRead(const Packet& packet, uint32_t handle,
+                         ReturnCode code) {
+  const Verdict verdict = Error(packet, code);
+  if (packet.single() || verdict.kind != Verdict::Kind::kAccepted) {
+    return verdict;
+  }
+  if (packet.request.ordered) {
+    if (handle != kNone) {
+      open_[handle].receive.Fail(Status::kRemoteError, 0);
+      End(open_[handle]);
+      Close(handle);
+    }
+    return verdict;
+  }
+  // Others of its packets may come to a region that has appeared since.
+  if (handle == kNone) {
+    handle = OpenMessage(packet, 0);
+    if (handle == kNone) {
+      return Refuse(NackCode::kNoSesMsgAvail);
+    }
+    open_[handle].refused = true;
+  }
+  open_[handle].receive.Fail(Status::kRemoteError, 0);
+  ReceiveMessage::Verdict place;
+  const Verdict counted = Account(packet, handle, &place);
+  CloseIfOver(packet, handle);
+  return counted.kind == Verdict::Kind::kAccepted ? verdict : counted;
 }
 
 Verdict Target::SmallRead(const Packet& packet, const RmaAnswer& access) {
@@ -259,13 +287,9 @@ Verdict Target::SmallRead(const Packet& packet, const RmaAnswer& access) {
 }
 
 bool Target::Follow(const Packet& packet, const RmaAnswer& access,
-                    uint32_t* read, Verdict* verdict) {
-  const uint32_t handle =
-      packet.single()
-          ? kNone
-          : table_.Find(KeyOf(packet.request, packet.header.message_id));
-  if (handle != kNone) {
-    *read = open_[handle].read;
+                    uint32_t* handle, uint32_t* read, Verdict* verdict) {
+  if (*handle != kNone) {
+    *read = open_[*handle].read;
     return true;
   }
   const uint32_t context =
@@ -295,35 +319,37 @@ bool Target::Follow(const Packet& packet, const RmaAnswer& access,
   }
   const uint32_t generation = reads_[at].generation + 1;
   reads_[at] = {.report = report,
-                .missing = packet.header.request_length,
                 .length = packet.header.request_length,
                 .generation = generation};
   if (opened != kNone) {
     open_[opened].read = at;
   }
+  *handle = opened;
   *read = at;
   return true;
 }
 
-void Target::Asked(const Packet& packet, uint32_t at, uint32_t bytes) {
-  if (at == kNone) {
-    return;
+Verdict Target::Asked(const Packet& packet, uint32_t handle, uint32_t at) {
+  const uint32_t records = packet.header.ie == 0 ? 1 : 0;
+  if (handle == kNone) {
+    if (at != kNone) {
+      reads_[at].records = records;
+      reads_[at].asked = true;
+      reads_[at].failed = records == 0;
+      EndReadIfOver(at);
+    }
+    return {};
   }
-  Read& read = reads_[at];
-  read.records += packet.header.ie == 0 ? 1 : 0;
-  read.missing -= std::min<uint64_t>(read.missing, bytes);
-  read.failed |= packet.header.ie != 0;
-  const uint32_t handle =
-      packet.single()
-          ? kNone
-          : table_.Find(KeyOf(packet.request, packet.header.message_id));
-  const bool over =
-      read.missing == 0 || (packet.header.ie != 0 && packet.header.eom != 0);
-  if (over && handle != kNone) {
-    Close(handle);
+  ReceiveMessage::Verdict place;
+  const Verdict verdict = Account(packet, handle, &place);
+  if (verdict.kind != Verdict::Kind::kAccepted || open_[handle].ended) {
+    return verdict;
   }
-  read.asked = over;
-  EndReadIfOver(at);
+  if (at != kNone) {
+    reads_[at].records += records;
+  }
+  CloseIfOver(packet, handle);
+  return verdict;
 }
 
 void Target::EndReadIfOver(uint32_t at) {
