@@ -59,10 +59,20 @@ void NicFunction::Describe(pci::ConfigOptions* config) {
 Result<std::unique_ptr<NicFunction>> NicFunction::Open(
     const DeviceOptions& options, const pci::ConfigOptions& config,
     std::string* message, DeviceKind kind) {
+  return Open(
+      [options, kind](GuestDma& memory, std::string* why) {
+        return OpenFunctionDevice(kind, options, memory, why);
+      },
+      config, message);
+}
+
+Result<std::unique_ptr<NicFunction>> NicFunction::Open(
+    Opener opener, const pci::ConfigOptions& config, std::string* message) {
   pci::ConfigOptions whole = config;
   Describe(&whole);
-  std::unique_ptr<NicFunction> function(new NicFunction(options, whole, kind));
-  auto device = OpenFunctionDevice(kind, options, function->dma_, message);
+  std::unique_ptr<NicFunction> function(
+      new NicFunction(std::move(opener), whole));
+  auto device = function->opener_(function->dma_, message);
   if (!device.ok()) {
     return device.error();
   }
@@ -175,7 +185,8 @@ bool NicFunction::WriteConfig(uint64_t offset,
 }
 
 void NicFunction::FollowConfig() {
-  backend_.exclusively([&] { dma_.set_bus_master(config_.bus_master()); });
+  backend_.exclusively(
+      [&] { dma_.set_bus_master(config_.bus_master() && !unclean_); });
   const uint16_t active = config_.active_functions();
   if (active != virtual_functions_ && on_virtual_functions_) {
     on_virtual_functions_(active);
@@ -236,11 +247,15 @@ RefusedAccesses NicFunction::TakeRefused() {
   return refused;
 }
 
-void NicFunction::Reset() {
+bool NicFunction::ResetAll() {
   msix_.fill(std::byte{0});
   config_.Reset();
   FollowConfig();
-  if (!device().Reset().ok()) {
+  return device().Reset().ok();
+}
+
+void NicFunction::Reset() {
+  if (!ResetAll()) {
     // Its status register says so to whoever looks.
   }
 }
@@ -255,13 +270,16 @@ void NicFunction::Detach() {
   }
   error_ = OwnedFd();
   request_ = OwnedFd();
-  Reset();
+  const bool clean = ResetAll();
   (void)TakeRefused();  // Since the memory has gone.
-  if (!device().failed()) {
+  if (clean && !device().failed()) {
+    unclean_ = false;
     return;
   }
-  std::string message;  // Without another, the next client finds it failed.
-  auto another = OpenFunctionDevice(kind_, options_, dma_, &message);
+  // Without another, it reaches no memory of the next client.
+  std::string message;
+  auto another = opener_(dma_, &message);
+  unclean_ = !another.ok();
   if (another.ok()) {
     std::swap(backend_, another.value());
   }

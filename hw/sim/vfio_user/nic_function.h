@@ -33,6 +33,11 @@ class NicFunction final : public Function {
   static Result<std::unique_ptr<NicFunction>> Open(
       const DeviceOptions& options, const pci::ConfigOptions& config,
       std::string* message, DeviceKind kind = DeviceKind::kSoft);
+  // The same on any device.
+  using Opener =
+      std::function<Result<FunctionDevice>(GuestDma& memory, std::string*)>;
+  static Result<std::unique_ptr<NicFunction>> Open(
+      Opener opener, const pci::ConfigOptions& config, std::string* message);
 
   uint64_t region_bytes(uint32_t region) const override;
   bool ReadRegion(uint32_t region, uint64_t offset,
@@ -48,7 +53,8 @@ class NicFunction final : public Function {
   void Reset() override;
 
   // The client has gone: as after power-on, no memory, no interrupts. A device
-  // that failed is another one from now on.
+  // that failed, or that does not come back from its reset, is another one from
+  // now on: what the client made on it must not reach the next one's memory.
   void Detach();
 
   // Called with the number of virtual functions that are on, when it changes.
@@ -75,21 +81,21 @@ class NicFunction final : public Function {
   static void Describe(pci::ConfigOptions* config);
 
  private:
-  NicFunction(const DeviceOptions& options, const pci::ConfigOptions& config,
-              DeviceKind kind)
-      : options_(options), kind_(kind), config_(config) {}
+  NicFunction(Opener opener, const pci::ConfigOptions& config)
+      : opener_(std::move(opener)), config_(config) {}
 
   bool ReadControl(uint64_t offset, std::span<std::byte> out);
   bool WriteControl(uint64_t offset, std::span<const std::byte> bytes);
   bool WriteConfig(uint64_t offset, std::span<const std::byte> bytes);
   void FollowConfig();
+  // Configuration and device; false when the device does not come back.
+  bool ResetAll();
   Device& device() const { return *backend_.device; }
 
   static constexpr uint64_t kMsixBytes = 4096;
   static constexpr uint32_t kMsixPending = 2048;
 
-  const DeviceOptions options_;
-  const DeviceKind kind_;
+  const Opener opener_;
   GuestDma dma_;  // Outlives the device.
   pci::ConfigSpace config_;
   std::array<std::byte, kMsixBytes> msix_{};
@@ -97,6 +103,7 @@ class NicFunction final : public Function {
   OwnedFd error_;
   OwnedFd request_;
   FunctionDevice backend_;
+  bool unclean_ = false;            // A former client's, and there is no other.
   uint16_t virtual_functions_ = 0;  // That are on.
   std::function<void(uint16_t active)> on_virtual_functions_;
 };
