@@ -148,7 +148,7 @@ module heddle_tx_msg
     .valid_o(pdc_avail), .take_i(pdc_take), .pdc_o(pdc_new), .pdcid_o(pdcid_new),
     .waits_o(pdc_waits), .free_o(pdc_free),
     .free_i(pdc_free_i), .free_pdc_i(pdc_free_pdc_i), .seq_issued_i, .seq_done_i,
-    .again_i(reopen_ready_o), .again_pdc_i(reopen_pdc_i), .again_pdcid_o(pdcid_again),
+    .again_i(again && open_ready_i), .again_pdc_i(reopen_pdc_i), .again_pdcid_o(pdcid_again),
     .ready_o(ids_ready)
   );
 
@@ -339,13 +339,17 @@ module heddle_tx_msg
   assign wr_o       = op_ready_o && !op_i.op.token;
   assign msg_take   = wr_o;
 
-  assign open_valid_o = open_new || state_q == StReopen;
+  logic ended, again;  // The PDC that was to be opened again is no more; is opened.
+  assign ended = unmap_valid_i && unmap_pdc_i == reopen_pdc_i;
+  assign again = state_q == StReopen && !ended;
+
+  assign open_valid_o = open_new || again;
   assign open_again_o = state_q == StReopen;
   assign open_pdc_o   = open_again_o ? reopen_pdc_i : pdc_new;
   assign open_peer_o  = open_again_o ? peer_again : peer_new;
   assign pdc_take     = open_new && open_ready_i;
 
-  assign reopen_ready_o = state_q == StReopen && open_ready_i;
+  assign reopen_ready_o = state_q == StReopen && (open_ready_i || ended);
   assign unmap_ready_o  = state_q == StForget;
 
   logic [SeqW-1:0] wait_seq_q;
@@ -364,7 +368,11 @@ module heddle_tx_msg
       StPlace:      state_d = StForget;
       StForget:     state_d = StIdle;
       StReopenWait: if ($signed(seq_done_i - wait_seq_q) >= 0) state_d = StReopen;
-      StReopen:     if (reopen_ready_o) state_d = StIdle;
+      // What makes room for it may be a PDC that ends.
+      StReopen: begin
+        if (unmap_valid_i && (ended || !open_ready_i)) state_d = StPlace;
+        else if (reopen_ready_o)                       state_d = StIdle;
+      end
       default:      state_d = StIdle;
     endcase
   end
