@@ -172,5 +172,17 @@ class Make(unittest.TestCase):
             self.assertGreaterEqual(len(line.split()), 3, line)
 
 
+class Help(unittest.TestCase):
+    def test_each_program_with_options_tells_its_usage(self):
+        programs = [p for p in sorted((ROOT / "scripts").iterdir())
+                    if p.is_file() and b"argparse" in p.read_bytes()]
+        self.assertGreater(len(programs), 3)
+        for program in programs:
+            with self.subTest(program=program.name):
+                run = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60)
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+                self.assertIn(program.name, run.stdout)
+
+
 if __name__ == "__main__":
     unittest.main()
