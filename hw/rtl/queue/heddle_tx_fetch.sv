@@ -17,7 +17,7 @@
 //           and nothing was written over it. Otherwise it is forgotten and the slot is read.
 // Fenced:   a fenced operation leaves when the context has no other in the table, and none waits.
 // Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
-//           context may have NumGroup such operations in flight.
+//           context may have NumGroup such operations in flight or waiting.
 // Bounded:  in a context with a spill area an operation waits while its flow has more messages in the table than
 //           are left of the share, or, of a flow that is stuck, PeerShare. When it is stuck or others of it wait in
 //           the area, `keep_o` moves it there, and `again_i` brings it back to the same checks. What is wrong with
@@ -455,6 +455,8 @@ module heddle_tx_fetch
   logic             s1_valid_d, s1_valid_q;
   logic [TxW-1:0]   s1_ctx_d, s1_ctx_q;
   logic [NumTx-1:0] s0_want;
+  logic [NumTx-1:0] number_busy;  // Of the group that comes next,
+  logic [NumTx-1:0] number_next;  // but another one is free.
   logic             shared_ok;
   logic             s0_valid, s0_take;
   logic [TxW-1:0]   s0_ctx;
@@ -476,12 +478,16 @@ module heddle_tx_fetch
     end
   end
   always_comb begin
-    s0_want = '0;
+    s0_want     = '0;
+    number_busy = '0;
+    number_next = '0;
     if (fetched_q != done_q) begin
       for (int unsigned i = 0; i < NumTx; i++) begin
+        number_busy[i] = !chain_q[i] && grouped_q[i][group_q[i]];
+        number_next[i] = number_busy[i] && grouped_q[i] != '1;
         s0_want[i] = fetched_q[i] != done_q[i] && room_o[i] && !partial_q[i] && !held_q[i] &&
                      !(fenced_q[i] && (used_q[i] != '0 || waits_i[i])) &&
-                     (chain_q[i] || !grouped_q[i][group_q[i]]) &&
+                     !number_busy[i] &&
                      !(s1_valid_q && s1_ctx_q == TxW'(i)) &&
                      !(keep_q && kept_one_q.ctx == TxW'(i)) &&
                      !(again_valid_i && again_i.ctx == TxW'(i));
@@ -854,6 +860,10 @@ module heddle_tx_fetch
     end
     if (s1_valid_q && !s1_again_q) fenced_d[s1_ctx_q] = s1_fence;
     if (group_i) grouped_d[group_ctx_i][group_number_i] = 1'b0;
+    // One that does not end holds nobody up but those that find all numbers in use.
+    for (int unsigned i = 0; i < NumTx; i++) begin
+      if (number_next[i]) group_d[i] = group_q[i] + 1'b1;
+    end
     if (s1_left && s1_joins && !s1_again_q) begin
       grouped_d[s1_ctx_q][group_q[s1_ctx_q]] = 1'b1;
       chain_d[s1_ctx_q]   = s1_more;
@@ -932,7 +942,7 @@ module heddle_tx_fetch
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !rd_valid_q &&
-                  !rec_valid && !s0_valid && !keep_q && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
+                  !rec_valid && !s0_valid && number_next == '0 && !keep_q && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
                   desc_ready && emit_cfg_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

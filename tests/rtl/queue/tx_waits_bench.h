@@ -75,7 +75,7 @@ struct Posted {
   uint32_t slots = 1;
   bool holds = true;  // Its slots did not leave alone.
   bool grouped = false;
-  uint32_t group = 0, members = 0;
+  uint32_t operation = 0, members = 0;
 };
 
 struct Message {
@@ -90,8 +90,9 @@ struct Message {
   bool owed = false;  // It ends with a completion.
 };
 
-// Descriptors of one operation.
+// Descriptors of one operation, by its number in the device.
 struct Group {
+  uint32_t operation = 0;
   uint32_t left = 0, ended = 0, total = 0;  // 0: the last has not left.
 };
 
@@ -104,9 +105,10 @@ struct Context {
   std::map<uint32_t, std::deque<Posted>> moved;  // By peer.
   std::map<uint32_t, uint32_t>
       late;  // Slots at a position whose operation left.
-  std::map<uint32_t, uint32_t> count;  // In the table, by peer.
-  std::map<uint32_t, Group> groups;    // By number.
-  uint32_t group = 0, members = 0;
+  std::map<uint32_t, uint32_t> count;    // In the table, by peer.
+  std::map<uint32_t, Group> groups;      // By number.
+  std::map<uint32_t, uint32_t> numbers;  // Of operations.
+  uint32_t operation = 0, members = 0;
   bool chain = false;
 
   uint32_t size() const { return 1U << cfg.ring_log2; }
@@ -273,12 +275,12 @@ class Bench {
     const bool more = (p->desc.flags & contract::kTxFlagMore) != 0;
     if (p->desc.opcode == Opcode::kNop || (!more && !c->chain)) return;
     p->grouped = true;
-    p->group = c->group;
+    p->operation = c->operation;
     p->members = c->members;
     c->chain = more;
     ++c->members;
     if (!more) {
-      c->group = (c->group + 1) % 32;
+      ++c->operation;
       c->members = 0;
     }
   }
@@ -520,11 +522,15 @@ class Bench {
     m->peer = op.peer;
     m->iova = op.iova;
     m->grouped = p.grouped;
-    m->group = p.group;
+    m->group = op.group;
     if (p.grouped) {
-      ++c.groups[p.group].left;
+      Group& group = c.groups[op.group];
+      if (group.left++ == 0) group.operation = p.operation;
+      ASSERT_EQ(group.operation, p.operation);
+      ASSERT_EQ(c.numbers.try_emplace(p.operation, op.group).first->second,
+                op.group);
       if ((p.desc.flags & contract::kTxFlagMore) == 0) {
-        c.groups[p.group].total = p.members + 1;
+        group.total = p.members + 1;
       }
     }
     if ((p.desc.flags & contract::kTxFlagInlineExt) != 0) {
@@ -538,9 +544,6 @@ class Bench {
     ASSERT_EQ(op.peer, p.desc.peer);
     ASSERT_EQ(op.length, p.desc.length);
     ASSERT_EQ(op.grouped, p.grouped);
-    if (p.grouped) {
-      ASSERT_EQ(op.group, p.group);
-    }
     if (p.grouped && (p.desc.flags & contract::kTxFlagMore) == 0) {
       ASSERT_EQ(op.members, p.members);
     }

@@ -100,6 +100,29 @@ TEST(TxWaitsTest, AStuckPeerHoldsAnEighthAndNobodyUp) {
   EXPECT_TRUE(b.dut->idle_o);
 }
 
+TEST(TxWaitsTest, AnOperationOfSeveralDescriptorsThatIsStuckHoldsNobodyUp) {
+  Bench b(Seed(11));
+  b.Enable(0, 7);
+  b.stuck[Bench::Pdc(0, 1)] = true;
+  const auto post = [&](uint32_t peer, uint64_t n) {
+    TxDesc first = Send(peer, n);
+    first.flags |= contract::kTxFlagMore;
+    ASSERT_TRUE(b.Post(0, first));
+    b.Tick();
+    ASSERT_TRUE(b.Post(0, Send(peer, n + 1)));
+    b.Run(200);
+  };
+  post(1, 0);
+  for (uint64_t i = 1; i <= 100; ++i) post(2, 2 * i);
+  b.Run(2000);
+  EXPECT_EQ(b.left, 202U);
+  EXPECT_EQ(b.contexts[0].count[2], 0U);
+  EXPECT_TRUE(b.dut->idle_o);
+  b.stuck.reset();
+  b.Run(2000);
+  EXPECT_TRUE(b.Empty());
+}
+
 // Nobody knows yet that the peer is stuck.
 TEST(TxWaitsTest, ABurstToOnePeerLeavesHalfOfTheShare) {
   Bench b(Seed(2));
