@@ -175,7 +175,8 @@ module heddle_tx_flows
   assign wake_valid_o = queue_valid && !renew_q && barred_q < queue_count;
 
   assign stir_o = free_q || enq_q || parked_q || put_i || pop_i || clear;
-  assign idle_o = !clear && !free_q && !enq_q && !parked_q && !renew_q && !wake_valid_o;
+  assign idle_o = !clear && !free_q && !enq_q && !parked_q && !renew_q && !wake_valid_o &&
+                  open_i == open_q;
 
   always_ff @(posedge clk_i) begin
     enq_pdc_q  <= enq_pdc_i;

@@ -485,8 +485,7 @@ module heddle_tx_spill
     if (state_q != StIdle && state_q != StFree) busy_o[ctx_q] = 1'b1;
   end
   assign idle_o = state_q == StIdle && !job_valid && !freed_q && want == '0 && dirty == '0 &&
-                  kept_dirty == '0 &&
-                  !keep_valid_i && !wake_valid_i;
+                  kept_dirty == '0 && !stir && !keep_valid_i && !wake_valid_i;
   // Room that came free also.
   assign stir_o = stir || ((state_q == StFree || state_q == StDrop) && state_d == StIdle);
 

@@ -256,6 +256,14 @@ class Bench {
       Tick();
     }
   }
+  // As a simulation does, whose clock stands still while all is idle.
+  void RunToIdle() {
+    bool idle = false;
+    for (int i = 0; i < 100000 && !idle; ++i) {
+      Tick([&] { idle = dut->idle_o != 0; });
+    }
+    EXPECT_TRUE(idle);
+  }
   bool Empty() const {
     return table.empty() &&
            std::all_of(contexts.begin(), contexts.end(), [](const Context& c) {

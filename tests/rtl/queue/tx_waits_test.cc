@@ -273,9 +273,27 @@ TEST(TxWaitsTest, AContextWithoutCreditIsWokenWhenItHasSomeAndHoldsUpNoOther) {
   EXPECT_EQ(b.again, 0U);
   EXPECT_TRUE(b.dut->idle_o);
   b.dut->credit_ok_i = ~0U;
-  b.Run(1000);
+  b.RunToIdle();
   EXPECT_EQ(b.again, 3U);
+  b.Run(1000);
   EXPECT_TRUE(b.Empty());
+}
+
+TEST(TxWaitsTest, APeerThatIsFoundStuckIsLookedAtAtOnce) {
+  Bench b(Seed(12));
+  b.Enable(0, 9);
+  b.end_one_in = 1U << 30;
+  for (uint64_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(b.Post(0, Send(1, i)));
+    b.Run(20);
+  }
+  b.RunToIdle();
+  ASSERT_EQ(b.kept, 0U);
+  ASSERT_LT(b.left, 500U);
+  b.stuck.set();
+  b.RunToIdle();
+  EXPECT_EQ(b.left + b.kept, 500U);
+  EXPECT_GE(b.contexts[0].head, 500 - 512 * 3 / 4);
 }
 
 // Its slots cannot leave at once; then it may go itself.
