@@ -79,11 +79,14 @@ TransportClient::Built Initiator::BuildRequest(MessageIndex index,
   const uint32_t bytes =
       std::min(message.mtu, message.descriptor.length - offset);
   const bool first = packet >= message.built;
+  const bool reads = message.descriptor.opcode == Opcode::kRead;
   const bool stale = Stale(message);
   const bool ends_here = message.collapsed && packet + 1 == message.packets;
-  // What left before is sent again as it was, while there is memory to read.
-  header.ie = stale || ends_here || (first && message.failing) ? 1 : 0;
-  if (header.ie == 0 && message.descriptor.opcode != Opcode::kRead) {
+  // What left before is sent again as it was, while there is memory to read: a
+  // read needs none, and its data come for a copy of each packet.
+  const bool given_up = stale && (first || !reads);
+  header.ie = given_up || ends_here || (first && message.failing) ? 1 : 0;
+  if (header.ie == 0 && !reads) {
     const size_t room = out.size() - SesStd::kBytes;
     if (room >= bytes &&
         ReadPayload(message, offset, out.subspan(SesStd::kBytes, bytes),
@@ -95,6 +98,7 @@ TransportClient::Built Initiator::BuildRequest(MessageIndex index,
     }
   }
   if (header.ie != 0 && first) {
+    message.state.Fail(Status::kFlushed, 0);  // The first error stays.
     message.collapsed = true;
     message.packets = packet + 1;
     message.settled += message.expects_data ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_wire.h"
 #include "tests/seed.h"
 #include "tests/sim/soft/engine/engine_node.h"
 
@@ -458,6 +459,43 @@ TEST_P(EngineRmaTest, TheInitiatorsMemoryIsLeftAloneAfterItsContext) {
   EXPECT_EQ(a_.dma().blocked_writes(), 0u);
   EXPECT_TRUE(a_.engine().idle());
   EXPECT_TRUE(a_.carrier().known.empty());
+}
+
+TEST_P(EngineRmaTest, AReadThatWasNotAllAskedForEndsWithItsContext) {
+  for (int steps = 0; steps < 40; ++steps) {
+    SCOPED_TRACE(steps);
+    a_.Post(Op(Opcode::kRead, 0, 9000));
+    a_.engine().Progress(1);
+    for (int i = 0; i < steps; ++i) {
+      fabric_.Step();
+    }
+    contract::TxCtxCfg off = a_.tx;
+    off.enable = 0;
+    a_.Write(Table::kTxCtx, 0, off);
+    Run();
+    EXPECT_TRUE(a_.engine().idle());
+    EXPECT_TRUE(a_.carrier().known.empty());
+    a_.Restart();
+    while (a_.Poll(0).has_value()) {
+    }
+  }
+}
+
+// Its target answers only packets that ask, and each once.
+TEST_P(EngineRmaTest, AReadThatIsAskedForAgainAfterItsContextStillAsks) {
+  a_.Post(Op(Opcode::kRead, 0, 9000));
+  a_.engine().Progress(1);
+  fabric_.hold_returns = true;
+  Run();
+  contract::TxCtxCfg off = a_.tx;
+  off.enable = 0;
+  a_.Write(Table::kTxCtx, 0, off);
+  std::vector<uint8_t> packet(size_t{2} * EngineNode::kMtu);
+  a_.engine().BuildRequest(a_.carrier().posted.back().message, 1, packet);
+  EXPECT_EQ(contract::wire::SesStd::Decode(packet.data()).ie, 0);
+  fabric_.hold_returns = false;
+  Run();
+  EXPECT_TRUE(a_.engine().idle());
 }
 
 TEST_P(EngineRmaTest, AReadToADeadPeerEndsOnce) {
