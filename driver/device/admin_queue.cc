@@ -50,6 +50,12 @@ uint16_t PublishedCount(Device& device) {
       contract::kBar0AdminTailCountLsb);
 }
 
+// The count alone wraps; a reset clears both.
+bool WasServed(Device& device) {
+  return PublishedCount(device) != 0 ||
+         device.ReadRegister64(contract::kBar0AdminCommandBaseOffset) != 0;
+}
+
 // Phase of the answer to command `count`.
 uint8_t PhaseOf(uint16_t count) {
   return ((count >> AdminQueue::kLog2Entries) & 1) != 0 ? 0 : 1;
@@ -85,7 +91,7 @@ int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status) {
 
 Result<std::unique_ptr<AdminQueue>> AdminQueue::Create(
     Device& device, std::chrono::nanoseconds limit) {
-  if (PublishedCount(device) != 0) {
+  if (WasServed(device)) {
     if (Result<bool> reset = device.Reset(); !reset.ok()) {
       return reset.error();
     }

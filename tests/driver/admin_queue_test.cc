@@ -195,6 +195,17 @@ TEST_F(AdminQueueTest, NewQueueStartsFromAResetDevice) {
   EXPECT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
 }
 
+// The first left its endpoint, and a count that says nothing.
+TEST_F(AdminQueueTest, NewQueueStartsFromAResetDeviceAlsoWhenTheCountWrapped) {
+  ASSERT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+  for (uint32_t i = 1; i < 1U << 16; ++i) {
+    ASSERT_EQ(ErrorOf(queue_->DestroyCq(9)), ENOENT);
+  }
+  Open(AdminQueue::kDefaultLimit);
+  EXPECT_EQ(device_.resets, 1U);
+  EXPECT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+}
+
 TEST_F(AdminQueueTest, NewQueueContinuesWhereAResetLeftTheCount) {
   device_.reset_keeps_tail = true;
   // Every position of the ring, in passes of either phase.

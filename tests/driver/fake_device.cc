@@ -70,6 +70,9 @@ uint64_t FakeDevice::ReadRegister64(uint32_t offset) {
   if (offset == contract::kBar0CapabilityOffset) {
     return capability;
   }
+  if (offset == contract::kBar0AdminCommandBaseOffset) {
+    return bus.admin_command_base;
+  }
   // Each counter shows its own index.
   if (offset >= contract::kBar0StatisticsOffset) {
     return (offset - contract::kBar0StatisticsOffset) /
@@ -178,6 +181,7 @@ void FakeDevice::Unmap(Iova iova, size_t bytes) {
 Result<bool> FakeDevice::Reset() {
   const std::lock_guard lock(mutex_);
   ++resets;
+  bus.admin_command_base = 0;
   WriteRegister32(contract::kBar0DeviceControlOffset,
                   contract::kBar0DeviceControlResetMask);
   if (!reset_keeps_tail) {
