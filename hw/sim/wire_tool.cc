@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle-wire: lists who is on a one-machine wire, takes links down and up,
 // resets NICs.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +26,8 @@ constexpr const char* kUsage =
     "is\n"
     "its default.\n";
 
-int Usage() {
-  std::fputs(kUsage, stderr);
+int Usage(const std::string& wrong) {
+  std::fprintf(stderr, "heddle-wire: %s; --help says more\n", wrong.c_str());
   return 2;
 }
 
@@ -48,28 +49,67 @@ std::optional<uint8_t> ParseSlot(const std::string& text) {
   return slot;
 }
 
+bool IsOneOf(const std::string& word, std::initializer_list<const char*> all) {
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+// What is asked for.
+struct Request {
+  std::string command;
+  WireAddress address;
+  std::optional<uint8_t> slot;
+};
+
+// What is wrong with the words; empty when nothing is.
+std::string Parse(const std::vector<std::string>& words, Request* out) {
+  if (words.empty()) {
+    return "say what to do, as in heddle-wire list";
+  }
+  out->command = words[0];
+  const bool list = out->command == "list";
+  if (!list && !IsOneOf(out->command, {"up", "down", "reset"})) {
+    return "'" + out->command + "' is none of list, up, down, reset";
+  }
+  const size_t most = list ? 1 : 3;
+  if (words.size() > most) {
+    return "'" + words[most] + "' is one word too many";
+  }
+  if (list) {
+    return {};
+  }
+  if (words.size() < 2) {
+    return out->command + " needs an address; heddle-wire list shows them";
+  }
+  if (!ParseWireAddress(words[1], &out->address)) {
+    return "'" + words[1] + "' is no IP address";
+  }
+  if (words.size() == 3) {
+    out->slot = ParseSlot(words[2]);
+    if (!out->slot) {
+      return "'" + words[2] + "' is no slot, which are 0 to " +
+             std::to_string(kSlots - 1);
+    }
+  }
+  return {};
+}
+
 int Main(std::vector<std::string> words) {
+  if (!words.empty() && IsOneOf(words[0], {"-h", "--help"})) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
   const char* const variable = secure_getenv("FI_HEDDLE_WIRE");
   std::string name = variable == nullptr ? "" : variable;
-  if (words.size() >= 2 && words[0] == "-w") {
+  if (!words.empty() && words[0] == "-w") {
+    if (words.size() == 1) {
+      return Usage("-w needs the name of a wire");
+    }
     name = words[1];
     words.erase(words.begin(), words.begin() + 2);
   }
-  const bool list = words.size() == 1 && words[0] == "list";
-  const bool set =
-      (words.size() == 2 || words.size() == 3) &&
-      (words[0] == "up" || words[0] == "down" || words[0] == "reset");
-  WireAddress address;
-  std::optional<uint8_t> slot;
-  if (set) {
-    if (words.size() == 3) {
-      slot = ParseSlot(words[2]);
-    }
-    if (!ParseWireAddress(words[1], &address) || (words.size() == 3 && !slot)) {
-      return Usage();
-    }
-  } else if (!list) {
-    return Usage();
+  Request request;
+  if (const std::string wrong = Parse(words, &request); !wrong.empty()) {
+    return Usage(wrong);
   }
   std::string message;
   auto control = WireControl::Open(name, &message);
@@ -77,13 +117,14 @@ int Main(std::vector<std::string> words) {
     std::fprintf(stderr, "heddle-wire: %s\n", message.c_str());
     return 1;
   }
-  if (list) {
+  if (request.command == "list") {
     return List(control.value());
   }
   const uint32_t count =
-      words[0] == "reset"
-          ? control.value().Reset(address, slot)
-          : control.value().SetLink(address, slot, words[0] == "up");
+      request.command == "reset"
+          ? control.value().Reset(request.address, request.slot)
+          : control.value().SetLink(request.address, request.slot,
+                                    request.command == "up");
   if (count == 0) {
     std::fprintf(stderr, "heddle-wire: no such function at %s\n",
                  words[1].c_str());

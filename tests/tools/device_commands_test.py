@@ -147,6 +147,7 @@ class Devices(unittest.TestCase):
             result = run(command, "toaster")
             self.assertEqual((result.returncode, result.stdout), (1, ""), command)
             self.assertIn("toaster", result.stderr)
+            self.assertIn("PCI address", result.stderr)
         self.assertIn("0000:7f:1f.7", run("regs", "0000:7f:1f.7").stderr)
 
 

@@ -23,6 +23,7 @@ import frames  # noqa: E402
 import pingpong  # noqa: E402
 
 HEDDLE = frames.BUILD / "bin/heddle"
+WIRE = frames.BUILD / "bin/heddle-wire"
 
 
 def environment(**settings):
@@ -127,6 +128,7 @@ class Stats(unittest.TestCase):
         result = run("stats", "--", "/nowhere/x")
         self.assertEqual(result.returncode, 127)
         self.assertIn("/nowhere/x: cannot be run (No such file", result.stderr)
+        self.assertNotIn("closed no Heddle device", result.stderr)
 
     def test_adds_up_the_devices_of_a_file(self):
         self.path.write_text("tx_frames 3\nrx_frames 0\ntx_frames 4\n")
@@ -148,7 +150,37 @@ class Stats(unittest.TestCase):
         self.assertIn("No such file", run("stats", "-f", self.path).stderr)
 
     def test_is_not_asked_for_two_things(self):
-        self.assertEqual(run("stats", "-f", "x", "--", "true").returncode, 2)
+        for first in (("-f", "x"), ("-w", "1"), ("-d", "soft")):
+            with self.subTest(first=first):
+                self.assertEqual(run("stats", *first, "--", "true").returncode, 2)
+        self.assertEqual(run("stats", "-f", "x", "-w", "1").returncode, 2)
+
+
+class Words(unittest.TestCase):
+    """What is not understood is named."""
+
+    def test_no_subcommand_is_said_and_a_wrong_one_is_named(self):
+        for words, what in (((), "subcommand"), (("toaster",), "toaster"), (("--json",), "--json")):
+            with self.subTest(words=words):
+                result = run(*words)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(what, result.stderr)
+
+    def test_wire_helps_and_names_what_is_wrong(self):
+        def wire(*words):
+            return subprocess.run([WIRE, *words], capture_output=True, text=True, check=False, env=environment())
+
+        for word in ("-h", "--help"):
+            result = wire(word)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("heddle-wire [-w WIRE] list", result.stdout)
+        for words, what in (((), "heddle-wire list"), (("toast",), "'toast'"), (("down",), "an address"),
+                            (("down", "toast"), "'toast'"), (("down", "10.0.0.1", "64"), "'64'"),
+                            (("list", "more"), "'more'"), (("-w",), "-w")):
+            with self.subTest(words=words):
+                result = wire(*words)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(what, result.stderr)
 
 
 class SimulatedRun(unittest.TestCase):

@@ -85,6 +85,11 @@ OpenedDevice OpenChosen(const std::string& name) {
   if (kind == core::kVfioKind) {
     return OpenFunctionAt(settings.function, settings.vf_token);
   }
+  if (!core::IsDeviceKind(kind)) {
+    throw CommandError(kind +
+                       ": no such device; give soft, rtl, or the PCI address "
+                       "of a function, like 0000:01:00.0");
+  }
   const auto address = core::OwnAddress(settings, AF_UNSPEC);
   if (!address.has_value()) {
     throw CommandError(kind + " has no address; set FI_HEDDLE_IP");

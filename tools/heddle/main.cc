@@ -116,16 +116,20 @@ void AddStats(CLI::App& app, Request& request) {
                        "until ended; JSON: an object per line")
           ->expected(0, 1)
           ->default_str("1")
-          ->check(CLI::Range(0.01, 86400.0));
+          ->check(CLI::Range(0.01, 86400.0))
+          ->excludes(file);
   stats
       ->add_option("-n,--times", request.stats.watch_times, "End after so many")
       ->needs(watch);
-  stats->add_option("-d,--device", request.stats.device, kDeviceHelp)
-      ->excludes(file);
+  auto* const device =
+      stats->add_option("-d,--device", request.stats.device, kDeviceHelp)
+          ->excludes(file);
   stats
       ->add_option("PROGRAM", request.stats.command,
                    "Program to run, behind --, and its arguments")
-      ->excludes(file);
+      ->excludes(file)
+      ->excludes(watch)
+      ->excludes(device);
 }
 
 int Run(const std::string& command, Request& request) {
@@ -162,7 +166,7 @@ int Main(int argc, char** argv) {
       "up.");
   app.name("heddle");
   app.set_version_flag("--version", std::string("heddle ") + HEDDLE_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // None is looked for below.
   app.footer(
       "Exit code: 0 done; 1 failed, or found what is not as it should be; 2 "
       "not understood.");
@@ -179,6 +183,11 @@ int Main(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     app.exit(error);
+    return kBadUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    std::cerr << "A subcommand is required\nRun with --help for more "
+                 "information.\n";
     return kBadUsage;
   }
   return Run(app.get_subcommands().front()->get_name(), request);

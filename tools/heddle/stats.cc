@@ -134,6 +134,9 @@ Statistics ReadFile(const std::string& path) {
   return statistics;
 }
 
+// Of a program that cannot be run, as a shell has it.
+constexpr int kNotRun = 127;
+
 // Exit code of the program, as a shell has it.
 int Run(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
@@ -147,7 +150,7 @@ int Run(const std::vector<std::string>& command) {
     execvp(arguments[0], arguments.data());
     std::fprintf(stderr, "heddle: %s: cannot be run (%s); give a program\n",
                  arguments[0], std::strerror(errno));
-    _exit(127);
+    _exit(kNotRun);
   }
   int status = 0;
   pid_t ended = -1;
@@ -206,6 +209,9 @@ int ShowStats(const StatsOptions& options) {
   Statistics statistics;
   if (!options.command.empty()) {
     statistics = ReadProgram(options.command, &status);
+    if (status == kNotRun && statistics.empty()) {
+      return status;  // Said so.
+    }
     if (statistics.empty()) {
       std::fprintf(stderr,
                    "heddle: %s: closed no Heddle device; check that it "
