@@ -338,7 +338,6 @@ package heddle_pkg;
     logic         probe;         // ACK flag p.
     logic [1:0]   req;           // ACK.
     logic [15:0]  sack_offset;   // ACK_CC: SACK base - cack_psn, signed.
-    logic [7:0]   mpr;           // ACK_CC.
     logic [15:0]  offset;        // clear_psn_offset or ack_psn_offset, signed.
     logic [31:0]  psn;           // psn, cack_psn or nack_psn.
     logic [15:0]  spdcid;
@@ -482,7 +481,6 @@ package heddle_pkg;
     logic            sack;       // ACK_CC: what follows is valid.
     logic [31:0]     sack_base;
     logic [63:0]     sack_bitmap;   // Bit i: PSN sack_base + i was received. A clear bit says nothing.
-    logic [7:0]      mp_range;      // PSNs / 128 that the target tracks; 0: no limit.
     logic [15:0]     service_time;  // 128 ns; 0: not known.
     logic [23:0]     rcvd_bytes;    // 256 bytes, wraps.
     logic            data;       // It carries the data of a small READ, which wait to be cleared.

@@ -271,7 +271,6 @@ module heddle_rx_headers
       end
       if (is_ack && is_pds_cc) begin
         pkt_o.sack_offset = pds_cc.sack_psn_offset;
-        pkt_o.mpr         = pds_cc.mpr;
         pkt_o.match_bits  = pds_cc.sack_bitmap;
         if (pds_cc.cc_type == '0) begin
           pkt_o.header_data = {pds_cc.service_time, pds_cc.rc, pds_cc.rcv_cwnd_pend,

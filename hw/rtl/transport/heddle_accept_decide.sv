@@ -714,7 +714,6 @@ module heddle_accept_decide
         v.ack.sack         = 1'b1;
         v.ack.sack_base    = pkt_i.psn + 32'($signed(pkt_i.sack_offset));
         v.ack.sack_bitmap  = pkt_i.match_bits;
-        v.ack.mp_range     = pkt_i.mpr;
         v.ack.service_time = pkt_i.header_data[63:48];
         v.ack.rcvd_bytes   = pkt_i.header_data[39:16];
       end

@@ -962,6 +962,10 @@ module heddle_pdc_tx
     stat_o[StatisticPdcEvictions] = evict_now;
   end
 
+  if (PdcWindow >= 128) begin : gen_bad_window
+    $error("A peer's MP_Range (UET 2.14) would have a say: it allows 128 PSNs or more");
+  end
+
   logic unused;
   assign unused = ^{state_err, id_err, window_err, unused_bytes, ack_ahead, out, id.start_psn, ack_q,
                     back_q.pdc, port_i, transport_i, open_peer_i};

@@ -56,7 +56,6 @@ inline constexpr FieldLayout kFields[] = {
     {"spdcid", 16},
     {"psn", 32},
     {"offset", 16},
-    {"mpr", 8},
     {"sack_offset", 16},
     {"req", 2},
     {"probe", 1},

@@ -229,7 +229,6 @@ class Reader {
     if (!cc_) return;
     const auto cc = wire::PdsAckCc::Decode(pds_ + wire::PdsAck::kBytes);
     f_["sack_offset"] = static_cast<uint16_t>(cc.sack_psn_offset);
-    f_["mpr"] = cc.mpr;
     f_["match_bits"] = cc.sack_bitmap;
     if (cc.cc_type == 0) {
       f_["header_data"] = uint64_t{cc.service_time} << 48 |

@@ -186,7 +186,6 @@ struct RxPacket {
   uint8_t probe = 0;
   uint8_t req = 0;
   uint16_t sack_offset = 0;
-  uint8_t mpr = 0;
   uint16_t offset = 0;
   uint32_t psn = 0;
   uint16_t spdcid = 0;
@@ -222,7 +221,7 @@ struct RxPacket {
     v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(source_mac, 48);
     v(source_port, 16), v(dscp, 6), v(ce, 1), v(pds_type, 5), v(next_hdr, 4);
     v(retx, 1), v(ar, 1), v(syn, 1), v(m, 1), v(probe, 1), v(req, 2);
-    v(sack_offset, 16), v(mpr, 8), v(offset, 16);
+    v(sack_offset, 16), v(offset, 16);
     v(psn, 32), v(spdcid, 16), v(dpdcid, 16), v(psn_offset, 12);
     v(nack_code, 8), v(pds_payload, 32), v(opcode, 6), v(ses_ver, 2);
     v(dc, 1), v(ie, 1), v(rel, 1), v(hd, 1), v(eom, 1), v(som, 1);
@@ -383,7 +382,6 @@ struct AckEvent {
   uint8_t sack = 0;
   uint32_t sack_base = 0;
   uint64_t sack_bitmap = 0;
-  uint8_t mp_range = 0;
   uint16_t service_time = 0;
   uint32_t rcvd_bytes = 0;
   uint8_t data = 0;
@@ -393,7 +391,7 @@ struct AckEvent {
     v(nack, 1), v(pdc, 8), v(dpdcid, 16), v(spdcid, 16), v(fa_hi, 64);
     v(fa_lo, 64), v(cack, 32), v(psn, 32), v(req, 2), v(code, 8);
     v(return_code, 6), v(m, 1), v(retx, 1), v(sack, 1), v(sack_base, 32);
-    v(sack_bitmap, 64), v(mp_range, 8), v(service_time, 16), v(rcvd_bytes, 24);
+    v(sack_bitmap, 64), v(service_time, 16), v(rcvd_bytes, 24);
     v(data, 1);
   }
 };
