@@ -469,17 +469,22 @@ Executor::Posted* Executor::Find(const void* context) {
 }
 
 // What is in the buffer of a receive or read, of which `event->bytes` arrived.
+// Those of a message that broke off without order may be anywhere in it.
 void Executor::Examine(Posted* posted, Event* event) {
   event->number = posted->number;
   posted->complete = true;
   if (!posted->receives) {
     return;
   }
-  posted->placed = std::min<size_t>(event->bytes, posted->buffer.size());
   const std::span<const uint8_t> buffer(posted->buffer);
   posted->digest = Digest(buffer);
-  event->digest = Digest(buffer.first(posted->placed));
-  event->clean = IsUntouched(buffer.subspan(posted->placed));
+  event->digest =
+      Digest(buffer.first(std::min<size_t>(event->bytes, buffer.size())));
+  const bool scattered =
+      event->result == FI_EREMOTEIO && !stream_.setup.ordered;
+  const uint64_t reach = event->bytes + (scattered ? event->beyond : 0);
+  event->clean =
+      IsUntouched(buffer.subspan(std::min<size_t>(reach, buffer.size())));
 }
 
 void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {

@@ -52,7 +52,6 @@ class Executor {
     bool complete = false;
     bool failed = false;
     bool over = false;  // Its endpoint was closed.
-    size_t placed = 0;  // Bytes of the buffer that have arrived.
     uint64_t digest = 0;
     std::vector<uint8_t> buffer;
     fid_mr* region = nullptr;
