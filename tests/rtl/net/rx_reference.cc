@@ -205,15 +205,21 @@ class Reader {
     }
   }
 
-  void NoteToTarget(const wire::PdsRequest& h) {
+  // What requests and control packets have in common.
+  template <typename Header>
+  void NoteSequenced(const Header& h) {
     f_["retx"] = h.retx;
     f_["ar"] = h.ar;
     f_["syn"] = h.syn;
-    f_["offset"] = static_cast<uint16_t>(h.clear_psn_offset);
     f_["psn"] = h.psn;
     f_["spdcid"] = h.spdcid;
     f_["dpdcid"] = h.dpdcid;
     f_["psn_offset"] = h.psn_offset;
+  }
+
+  void NoteToTarget(const wire::PdsRequest& h) {
+    NoteSequenced(h);
+    f_["offset"] = static_cast<uint16_t>(h.clear_psn_offset);
   }
 
   void NoteAck(const wire::PdsAck& h) {
@@ -248,13 +254,7 @@ class Reader {
   }
 
   void NoteControl(const wire::PdsCp& h) {
-    f_["retx"] = h.retx;
-    f_["ar"] = h.ar;
-    f_["syn"] = h.syn;
-    f_["psn"] = h.psn;
-    f_["spdcid"] = h.spdcid;
-    f_["dpdcid"] = h.dpdcid;
-    f_["psn_offset"] = h.psn_offset;
+    NoteSequenced(h);
     f_["pds_payload"] = h.payload;
   }
 
