@@ -48,6 +48,7 @@ class Executor {
     uint32_t endpoint = 0;
     bool receives = false;
     bool reads = false;
+    bool flushes = false;   // Not of the stream: `PostFlush`.
     bool reported = false;  // A completion is owed.
     bool complete = false;
     bool failed = false;
@@ -93,6 +94,10 @@ class Executor {
   void Settle();
   // Whether every send and write has ended, as far as counters tell.
   bool Counted();
+  // Whether what was injected into the peers' memory is visible there; posts
+  // what it takes to know.
+  bool Flushed();
+  int64_t PostFlush(uint32_t index, const Place& peer);
   void PostSpares();
   void TellReads();
   void TellMemory();
@@ -107,6 +112,8 @@ class Executor {
   std::array<std::vector<const void*>, kEndpoints> receives_;
   std::array<uint32_t, kEndpoints> spares_ = {};
   std::array<uint64_t, kEndpoints> counted_ = {};  // Sends, writes accepted.
+  // Endpoints with injected writes to a place that no flush followed yet.
+  std::array<std::array<bool, kPlaces>, kEndpoints> unflushed_ = {};
   std::array<std::vector<uint8_t>, kAreas> told_memory_;
   uint32_t next_spare_ = kSpareBase;
 };
