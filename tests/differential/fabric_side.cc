@@ -43,9 +43,17 @@ std::string AddressOf(uint32_t side) {
   return "10.77.0." + std::to_string(side + 1);
 }
 
-uint64_t KeyOf(uint32_t side, uint32_t region, uint32_t generation) {
-  return uint64_t{generation} * kSides * kRegions + side * kRegions + region +
-         1;
+uint64_t KeyAt(const Stream& stream, uint32_t number, uint32_t owner,
+               uint32_t region) {
+  const auto registered = std::count_if(
+      stream.operations.begin(), stream.operations.begin() + number,
+      [&](const Operation& earlier) {
+        return earlier.verb == Verb::kRegister && earlier.at.side == owner &&
+               earlier.region == region;
+      });
+  const uint64_t generation =
+      static_cast<uint64_t>(registered) + RenewalsBefore(stream, number, owner);
+  return (generation * kSides + owner) * kRegions + region + 1;
 }
 
 uint64_t GuardKey(uint32_t side, uint32_t area) {

@@ -95,8 +95,10 @@ class FabricSide {
   std::array<std::vector<uint8_t>, kAreas> memory_;
 };
 
-// The key of a region that was registered anew `generation` times.
-uint64_t KeyOf(uint32_t side, uint32_t region, uint32_t generation);
+// The key of a region just before operation `number`: one that nobody had
+// before.
+uint64_t KeyAt(const Stream& stream, uint32_t number, uint32_t owner,
+               uint32_t region);
 // Of a region that is never registered.
 inline constexpr uint64_t kNoKey = 0x7777;
 // Of the area of a side that others may only read, or only write.

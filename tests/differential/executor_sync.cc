@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a side does at a sync, and tells there.
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/differential/content.h"
+#include "tests/differential/executor.h"
+
+namespace heddle::differential {
+namespace {
+
+constexpr uint32_t kSpares = 4;  // Posted at each endpoint during a sync.
+
+}  // namespace
+
+// Receives for whatever is still on its way, so that both sides can come to
+// rest whatever the stream posted.
+void Executor::PostSpares() {
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    fid_ep* const endpoint = fabric_->endpoint(index);
+    while (endpoint != nullptr && spares_.at(index) < kSpares) {
+      auto posted = std::make_unique<Posted>();
+      posted->number = next_spare_++;
+      posted->endpoint = index;
+      posted->receives = true;
+      posted->reported = true;
+      posted->buffer.assign(kMaxMessageBytes, kUntouched);
+      const int64_t result =
+          fi_recv(endpoint, posted->buffer.data(), posted->buffer.size(),
+                  nullptr, FI_ADDR_UNSPEC, &posted->context);
+      if (result == -FI_EAGAIN) {
+        break;  // There are enough.
+      }
+      surroundings_.tell({.kind = EventKind::kSpare,
+                          .number = posted->number,
+                          .endpoint = index,
+                          .result = result,
+                          .bytes = posted->buffer.size()});
+      Require("fi_recv", result);
+      ++spares_.at(index);
+      Keep(std::move(posted));
+    }
+  }
+}
+
+bool Executor::Counted() {
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    const uint64_t expected = counted_.at(index);
+    const uint64_t ended = fabric_->EndedTransfers(index).value_or(expected);
+    if (ended > expected) {
+      surroundings_.tell({.kind = EventKind::kMiscounted,
+                          .endpoint = index,
+                          .result = static_cast<int64_t>(ended),
+                          .bytes = expected});
+      counted_.at(index) = ended;
+    }
+    if (ended < expected) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Executor::Flushed() {
+  for (uint32_t index = 0; index < kEndpoints; ++index) {
+    for (uint32_t at = 0; at < kPlaces; ++at) {
+      bool& unflushed = unflushed_.at(index).at(at);
+      if (!unflushed || fabric_->endpoint(index) == nullptr) {
+        continue;
+      }
+      const int64_t result = PostFlush(
+          index, {.side = at / kEndpoints, .endpoint = at % kEndpoints});
+      if (result == -FI_EAGAIN) {
+        return false;
+      }
+      Require("fi_writemsg", result);
+      unflushed = false;
+    }
+  }
+  return std::none_of(posted_.begin(), posted_.end(), [](const auto& row) {
+    const Posted& posted = *row.second;
+    return posted.flushes && !posted.complete && !posted.over;
+  });
+}
+
+void Executor::Settle() {
+  bool said = false;
+  while (!said || !surroundings_.may_go_on()) {
+    PostSpares();
+    if (!said && Counted() && Flushed()) {
+      surroundings_.say_settling();
+      said = true;
+    }
+    if (!Poll()) {
+      std::this_thread::yield();
+    }
+  }
+  (void)Poll();  // What came between the last look and the word to go on.
+  TellReads();
+  TellMemory();
+  Forget();
+  surroundings_.tell({.kind = EventKind::kSettled});
+  MeetOther();  // What it does next must not be seen as done before.
+}
+
+void Executor::MeetOther() {
+  surroundings_.say_settling();
+  while (!surroundings_.may_go_on()) {
+    (void)Poll();
+  }
+}
+
+void Executor::TellReads() {
+  for (const auto& [context, posted] : posted_) {
+    if (posted->reads && posted->complete && !posted->failed) {
+      surroundings_.tell({.kind = EventKind::kResult,
+                          .number = posted->number,
+                          .content = posted->buffer});
+    }
+  }
+}
+
+// What others wrote into the regions.
+void Executor::TellMemory() {
+  for (uint32_t index = 0; index < kAreas; ++index) {
+    const std::vector<uint8_t>& now = fabric_->area(index);
+    std::vector<uint8_t>& told = told_memory_.at(index);
+    const auto first = std::mismatch(now.begin(), now.end(), told.begin());
+    if (first.first == now.end()) {
+      continue;
+    }
+    const auto last = std::mismatch(now.rbegin(), now.rend(), told.rbegin());
+    surroundings_.tell(
+        {.kind = EventKind::kMemory,
+         .region = index,
+         .offset = static_cast<uint64_t>(first.first - now.begin()),
+         .content = std::vector<uint8_t>(first.first, last.first.base())});
+    told = now;
+  }
+}
+
+// Frees what is complete or was closed; what the device may still use stays.
+void Executor::Forget() {
+  for (auto row = posted_.begin(); row != posted_.end();) {
+    Posted& posted = *row->second;
+    if (posted.complete && posted.receives &&
+        Digest(posted.buffer) != posted.digest) {
+      surroundings_.tell(
+          {.kind = EventKind::kChanged, .number = posted.number});
+    }
+    if (!posted.complete && !posted.over) {
+      ++row;
+      continue;
+    }
+    if (posted.region != nullptr) {
+      (void)fi_close(&posted.region->fid);
+    }
+    auto& receives = receives_.at(posted.endpoint);
+    receives.erase(std::remove(receives.begin(), receives.end(), row->first),
+                   receives.end());
+    row = posted_.erase(row);
+  }
+}
+
+}  // namespace heddle::differential
