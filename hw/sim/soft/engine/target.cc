@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 
 namespace heddle::sim::soft {
 
@@ -164,6 +165,27 @@ Verdict Target::Account(const Packet& packet, uint32_t handle,
                     static_cast<uint16_t>(ReturnCode::kInitiatorErr));
   End(open);
   return Illegal();
+}
+
+Verdict Target::AccountAndWrite(const Packet& packet, uint32_t handle,
+                                uint64_t address, bool told) {
+  ReceiveMessage& receive = open_[handle].receive;
+  std::optional<ReceiveMessage> before;
+  if (told && !packet.may_guarantee) {
+    before = receive;
+  }
+  ReceiveMessage::Verdict place;
+  const Verdict verdict = Account(packet, handle, &place);
+  if (place.place_bytes == 0 ||
+      parts_.host->Write(address, packet.payload.first(place.place_bytes))) {
+    return verdict;
+  }
+  if (before) {
+    receive = *before;
+    return Refuse(NackCode::kNoGtdDelAvail);
+  }
+  receive.Fail(Status::kLocalAccess, 0);
+  return told ? Error(packet, ReturnCode::kHostUnsuccessCmpl) : verdict;
 }
 
 Verdict Target::Deny(const Packet& packet, const Verdict& verdict) {

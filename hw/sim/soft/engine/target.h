@@ -101,6 +101,11 @@ class Target {
   // message may be over after that: `CloseIfOver`.
   Verdict Account(const Packet& packet, uint32_t handle,
                   semantics::ReceiveMessage::Verdict* place);
+  // The same, and puts what of it goes somewhere to `address`. That memory
+  // refuses it is an error that must not be lost, if the peer is to be `told`:
+  // without room for the answer the packet is refused, as if it had not come.
+  Verdict AccountAndWrite(const Packet& packet, uint32_t handle,
+                          uint64_t address, bool told);
   void CloseIfOver(const Packet& packet, uint32_t handle);
   // The packet's message is not taken, for which `verdict` is the answer. What
   // is left of an unordered one shares its fate, whatever changes until then.

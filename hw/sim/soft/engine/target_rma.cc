@@ -135,23 +135,14 @@ Verdict Target::PartOfWrite(const Packet& packet, uint32_t handle,
     }
     open.report.ticket = report.ticket;
   }
-  ReceiveMessage::Verdict place;
-  Verdict verdict = Account(packet, handle, &place);
+  const Verdict verdict =
+      AccountAndWrite(packet, handle, access.address, /*told=*/true);
   if (verdict.kind == Verdict::Kind::kRefused) {
     return verdict;
   }
   parts_.statistics->Count(Statistic::kRxRma);
-  if (access.code != ReturnCode::kOk) {
-    verdict = refused;
-  } else if (place.place_bytes != 0 &&
-             !parts_.host->Write(access.address, packet.payload)) {
-    open.receive.Fail(Status::kLocalAccess, 0);
-    verdict = Error(packet, ReturnCode::kHostUnsuccessCmpl);
-    // The packet is accounted for: an answer that may be lost is the best.
-    verdict.kind = Verdict::Kind::kAccepted;
-  }
   CloseIfOver(packet, handle);
-  return verdict;
+  return access.code != ReturnCode::kOk ? refused : verdict;
 }
 
 // -- READ

@@ -133,16 +133,9 @@ Verdict Target::PartOfSend(const Packet& packet, uint32_t handle) {
   if (stale) {
     open.receive.Discard();
   }
-  ReceiveMessage::Verdict place;
-  Verdict verdict = Account(packet, handle, &place);
-  if (place.place_bytes != 0 &&
-      !parts_.host->Write(open.buffer.iova + place.place_offset,
-                          packet.payload.first(place.place_bytes))) {
-    open.receive.Fail(Status::kLocalAccess, 0);
-    if (packet.header.dc != 0 && packet.may_guarantee) {
-      verdict = Error(packet, ReturnCode::kHostUnsuccessCmpl);
-    }
-  }
+  const Verdict verdict =
+      AccountAndWrite(packet, handle, open.buffer.iova + packet.offset(),
+                      packet.header.dc != 0);
   CloseIfOver(packet, handle);
   return verdict;
 }

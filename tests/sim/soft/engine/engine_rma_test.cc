@@ -335,6 +335,27 @@ TEST_P(EngineRmaTest, MemoryThatRefusesIsAnErrorAtTheInitiator) {
   }
 }
 
+TEST_P(EngineRmaTest, RefusedMemoryIsToldWhenThereIsRoomForTheAnswer) {
+  region_.iova = b_.Unmapped() - 2000;
+  b_.Write(Table::kRegion, 3, region_);
+  fabric_.guarantees = false;
+  for (const auto& [offset, length] :
+       {std::pair{2000U, 8U}, std::pair{0U, 5000U}}) {
+    fabric_.refusals.clear();
+    a_.Post(Op(Opcode::kWrite, offset, length));
+    Run();
+    EXPECT_FALSE(a_.Poll(0, /*consume=*/false).has_value());
+    EXPECT_GT(fabric_.refusals[contract::NackCode::kNoGtdDelAvail], 0u);
+    fabric_.guarantees = true;
+    const auto entry = Only();
+    EXPECT_EQ(entry.status, Status::kRemoteError);
+    EXPECT_EQ(entry.detail,
+              static_cast<uint16_t>(ReturnCode::kHostUnsuccessCmpl));
+    EXPECT_TRUE(a_.engine().idle());
+    fabric_.guarantees = false;
+  }
+}
+
 TEST_P(EngineRmaTest, AReadIntoMemoryOutsideFails) {
   for (const uint32_t length : {8U, 5000U}) {
     TxDesc read = Op(Opcode::kRead, 0, length);

@@ -352,5 +352,37 @@ TEST_F(EngineSendTest, ABufferOutsideRegisteredMemoryIsNotTouched) {
   EXPECT_GT(b_.dma().blocked_writes(), 0u);
 }
 
+TEST_F(EngineSendTest, RefusedMemoryIsToldWhenThereIsRoomForTheAnswer) {
+  fabric_.in_order = true;
+  const uint8_t* const data = Filled(a_, 5000);
+  for (const uint8_t ordered : {uint8_t{0xff}, uint8_t{0}}) {
+    a_.tx.ordered = ordered;
+    a_.Restart();
+    auto* const buffer = reinterpret_cast<uint8_t*>(b_.Unmapped() - 2048);
+    buffer[0] = 0;
+    b_.Receive(buffer, 5000);
+    TxDesc send = EngineNode::Send(1, data, 5000);
+    send.flags |= contract::kTxFlagDeliveryComplete;
+    a_.Post(send);
+    a_.engine().Progress(16);
+    while (buffer[0] == 0) {
+      ASSERT_TRUE(fabric_.Step());
+    }
+    fabric_.refusals.clear();
+    fabric_.guarantees = false;  // Other answers took the room meanwhile.
+    Run();
+    EXPECT_GT(fabric_.refusals[NackCode::kNoGtdDelAvail], 0u);
+    EXPECT_FALSE(a_.Poll(0, /*consume=*/false).has_value());
+    fabric_.guarantees = true;
+    Run();
+    const auto tx = a_.Poll(0);
+    ASSERT_TRUE(tx.has_value());
+    EXPECT_EQ(tx->status, Status::kRemoteError);
+    EXPECT_EQ(tx->detail,
+              static_cast<uint16_t>(ReturnCode::kHostUnsuccessCmpl));
+    EXPECT_EQ(b_.Poll(1)->status, Status::kLocalAccess);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::sim::soft
