@@ -70,6 +70,8 @@ InfoPointer GetInfo(const NodeOptions& options) {
   hints->domain_attr->mr_mode = options.mr_mode;
   hints->tx_attr->size = options.tx_size;
   hints->rx_attr->size = options.rx_size;
+  hints->tx_attr->msg_order = options.msg_order;
+  hints->rx_attr->msg_order = options.msg_order;
   hints->tx_attr->op_flags = options.tx_op_flags;
   hints->rx_attr->op_flags = options.rx_op_flags;
   hints->fabric_attr->prov_name = strdup("heddle");

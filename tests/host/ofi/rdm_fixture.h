@@ -33,6 +33,7 @@ struct NodeOptions {
   size_t cq_size = 0;
   size_t tx_size = 0;
   size_t rx_size = 0;
+  uint64_t msg_order = 0;  // Of both directions.
   uint64_t tx_op_flags = 0;
   uint64_t rx_op_flags = 0;
   uint64_t bind_flags = 0;  // FI_SELECTIVE_COMPLETION.

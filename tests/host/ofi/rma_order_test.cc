@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders between operations of different kinds (libfabric, fi_endpoint(3),
+// msg_order), as far as an application can tell them apart.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tests/host/ofi/rma_fixture.h"
+
+namespace heddle::test {
+namespace {
+
+// Whole packets and not; those that are copied into the descriptor, too.
+constexpr std::array<size_t, 5> kPieces = {8, 5000, 192, 20000, 4096};
+constexpr uint32_t kRounds = 40;
+
+struct OrderTest : PairTest {
+  void OpenWith(uint64_t order) {
+    if (!DeviceReads()) {
+      GTEST_SKIP() << "the device has no READ, so fi_getinfo offers no order "
+                      "of reads";
+    }
+    NodeOptions options = RmaOptions();
+    options.msg_order = order;
+    ASSERT_NO_FATAL_FAILURE(Open(options));
+    ASSERT_EQ(a->info->tx_attr->msg_order, order);
+  }
+  void Write(const std::vector<uint8_t>& data, const Region& target,
+             uint64_t offset) {
+    ASSERT_EQ(fi_write(a->ep, data.data(), data.size(), nullptr, to_b, offset,
+                       target.key(), nullptr),
+              0);
+  }
+  void Send(uint64_t* message) {
+    ASSERT_EQ(fi_send(a->ep, message, sizeof(*message), nullptr, to_b, nullptr),
+              0);
+  }
+  void PostReceive(uint64_t* buffer) {
+    ASSERT_EQ(fi_recv(b->ep, buffer, sizeof(*buffer), nullptr, FI_ADDR_UNSPEC,
+                      nullptr),
+              0);
+  }
+};
+
+// A message tells its receiver that what was written before it is there.
+TEST_F(OrderTest, MessageComesBehindTheWritesBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_SAW));
+  std::vector<uint8_t> memory(kPieces.size() * 20000);
+  const Region target(*b, memory.data(), memory.size());
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    uint64_t message = round;
+    uint64_t received = ~uint64_t{0};
+    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+    std::vector<std::vector<uint8_t>> pieces;
+    for (size_t i = 0; i < kPieces.size(); ++i) {
+      pieces.push_back(
+          Pattern(kPieces.at(i), round + 10 * static_cast<uint32_t>(i)));
+      ASSERT_NO_FATAL_FAILURE(Write(pieces.back(), target, i * 20000));
+    }
+    ASSERT_NO_FATAL_FAILURE(Send(&message));
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
+    ASSERT_EQ(received, round);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      ASSERT_TRUE(
+          std::equal(pieces[i].begin(), pieces[i].end(),
+                     memory.begin() + static_cast<ptrdiff_t>(i * 20000)))
+          << "round " << round << ", write " << i;
+    }
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr);
+    }
+    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
+  }
+}
+
+// Injected ones, which have no completion level of their own.
+TEST_F(OrderTest, MessageComesBehindTheInjectedWritesBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_SAW));
+  std::array<uint64_t, 4> memory = {};
+  const Region target(*b, memory.data(), sizeof(memory));
+  for (uint64_t round = 1; round <= 200; ++round) {
+    uint64_t received = 0;
+    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+    for (size_t i = 0; i < memory.size(); ++i) {
+      ASSERT_EQ(fi_inject_write(a->ep, &round, sizeof(round), to_b, i * 8,
+                                target.key()),
+                0);
+    }
+    ASSERT_EQ(fi_inject(a->ep, &round, sizeof(round), to_b), 0);
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
+    ASSERT_EQ(received, round);
+    for (const uint64_t cell : memory) {
+      ASSERT_EQ(cell, round);
+    }
+  }
+}
+
+// While nobody takes the message, nothing behind it is done.
+TEST_F(OrderTest, WriteWaitsForTheMessageBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_WAS));
+  uint64_t memory = 0;
+  const Region target(*b, &memory, sizeof(memory));
+  for (uint64_t round = 1; round <= 5; ++round) {
+    uint64_t message = round;
+    uint64_t received = 0;
+    ASSERT_NO_FATAL_FAILURE(Send(&message));
+    ASSERT_EQ(fi_inject_writedata(a->ep, &round, sizeof(round), round, to_b, 0,
+                                  target.key()),
+              0);
+    ASSERT_TRUE(StaysEmpty(b->rx_cq));
+    ASSERT_EQ(memory, round - 1);
+    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
+    ASSERT_EQ(received, round);
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(
+        b->rx_cq, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, nullptr));
+    ASSERT_EQ(memory, round);
+    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
+  }
+}
+
+TEST_F(OrderTest, ReadWaitsForTheMessageBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_RAS));
+  uint64_t memory = 0;
+  const Region target(*b, &memory, sizeof(memory));
+  for (uint64_t round = 1; round <= 5; ++round) {
+    uint64_t message = round;
+    uint64_t received = 0;
+    uint64_t back = 0;
+    ASSERT_NO_FATAL_FAILURE(Send(&message));
+    ASSERT_EQ(fi_read(a->ep, &back, sizeof(back), nullptr, to_b, 0,
+                      target.key(), nullptr),
+              0);
+    ASSERT_TRUE(StaysEmpty(a->tx_cq));
+    memory = round;  // Nobody reads it before the message has been received.
+    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
+    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
+    ExpectDone(a->tx_cq, FI_RMA | FI_READ, nullptr);
+    ASSERT_EQ(back, round);
+  }
+}
+
+// Of two writes to one place the later one stays.
+TEST_F(OrderTest, WritesToOnePlaceLandInOrder) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_WAW));
+  std::vector<uint8_t> memory(20000);
+  const Region target(*b, memory.data(), memory.size());
+  const std::vector<uint8_t> last = {1};
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    const std::vector<uint8_t> first = Pattern(memory.size(), round);
+    const std::vector<uint8_t> second = Pattern(9000, round + 1);
+    ASSERT_NO_FATAL_FAILURE(Write(first, target, 0));
+    ASSERT_NO_FATAL_FAILURE(Write(second, target, 3000));
+    ASSERT_EQ(fi_writedata(a->ep, last.data(), 1, nullptr, round, to_b, 0,
+                           target.key(), nullptr),
+              0);
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(
+        b->rx_cq, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, nullptr));
+    std::vector<uint8_t> expected = first;
+    std::copy(second.begin(), second.end(), expected.begin() + 3000);
+    expected[0] = last[0];
+    ASSERT_EQ(memory, expected) << round;
+    for (int i = 0; i < 3; ++i) {
+      ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr);
+    }
+  }
+}
+
+TEST_F(OrderTest, ReadSeesTheWritesBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_RAW));
+  std::vector<uint8_t> memory(20000);
+  const Region target(*b, memory.data(), memory.size());
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    const std::vector<uint8_t> data = Pattern(memory.size(), round);
+    std::vector<uint8_t> back(memory.size());
+    ASSERT_NO_FATAL_FAILURE(Write(data, target, 0));
+    ASSERT_EQ(fi_read(a->ep, back.data(), back.size(), nullptr, to_b, 0,
+                      target.key(), nullptr),
+              0);
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr));
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_RMA | FI_READ, nullptr));
+    ASSERT_EQ(back, data) << round;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::test
