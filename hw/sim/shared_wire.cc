@@ -310,22 +310,35 @@ void SharedWire::SetWorking(bool working) {
                                            std::memory_order_release);
 }
 
+bool SharedWire::ReceiverIsBehind(uint32_t index, uint64_t now_ns) {
+  Peer& peer = peers_[index];
+  const bool pending = peer.producer->pending();
+  const uint64_t consumed = peer.producer->consumed();
+  if (consumed != peer.progress_at || (pending && !peer.was_pending)) {
+    peer.progress_ns = now_ns;
+    peer.progress_at = consumed;
+  }
+  peer.was_pending = pending;
+  const bool working = (*segment_)->ports[index].working.load() != 0;
+  return (pending || working) && now_ns - peer.progress_ns < kPatienceNs;
+}
+
 bool SharedWire::PeerIsBehind(uint64_t now_ns) {
   bool behind = false;
   for (const uint32_t index : receivers_) {
-    Peer& peer = peers_[index];
-    const bool pending = peer.producer->pending();
-    const uint64_t consumed = peer.producer->consumed();
-    if (consumed != peer.progress_at || (pending && !peer.was_pending)) {
-      peer.progress_ns = now_ns;
-      peer.progress_at = consumed;
-    }
-    peer.was_pending = pending;
-    const bool working = (*segment_)->ports[index].working.load() != 0;
-    behind = behind ||
-             ((pending || working) && now_ns - peer.progress_ns < kPatienceNs);
+    behind = ReceiverIsBehind(index, now_ns) || behind;
   }
   return behind;
+}
+
+bool SharedWire::PeerIsBehind(uint32_t function, uint64_t now_ns) {
+  for (const uint32_t index : receivers_) {
+    const auto owner = ReadPort((*segment_)->ports[index]);
+    if (owner && owner->epoch == function) {
+      return ReceiverIsBehind(index, now_ns);
+    }
+  }
+  return false;
 }
 
 bool SharedWire::IsStillFull() const {

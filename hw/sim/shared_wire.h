@@ -91,6 +91,8 @@ class SharedWire final : public firmware::Switch {
   // its first, has not taken all or is still working: it is behind, not silent.
   // Same thread as sending.
   bool PeerIsBehind(uint64_t now_ns);
+  // The same of the function with this number, see `FunctionAt`.
+  bool PeerIsBehind(uint32_t function, uint64_t now_ns);
   // Frames were blocked, and no receiver that had no room has taken anything
   // since. Same thread as sending.
   bool IsStillFull() const;
@@ -149,6 +151,7 @@ class SharedWire final : public firmware::Switch {
   FrameRingProducer* ProducerTo(uint32_t index);
   FrameRingConsumer* ConsumerFrom(uint32_t index);
   SendOutcome Full(Peer& peer);
+  bool ReceiverIsBehind(uint32_t index, uint64_t now_ns);
 
   std::unique_ptr<WireSegment> segment_;
   const WireAddress ip_;

@@ -288,6 +288,27 @@ TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
       << "it goes on";
 }
 
+TEST_F(SharedWireTest, TellsWhichPeerIsBehind) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const WirePtr other = Attach(kIpB);
+  const auto function_of = [&](const WirePtr& wire) {
+    const auto frame = MakeAck(kIpB, Pdcid(*wire));
+    EXPECT_EQ(a->Send(frame), SharedWire::SendOutcome::kSent);
+    return a->FunctionAt(FindRoute(frame));
+  };
+  const uint32_t function_b = function_of(b);
+  const uint32_t function_other = function_of(other);
+  ASSERT_NE(function_b, function_other);
+  Frame frame;
+  ASSERT_TRUE(b->Receive(&frame));
+  constexpr uint64_t kNow = 1000000000;
+  EXPECT_TRUE(a->PeerIsBehind(kNow));
+  EXPECT_FALSE(a->PeerIsBehind(function_b, kNow));
+  EXPECT_TRUE(a->PeerIsBehind(function_other, kNow));
+  EXPECT_FALSE(a->PeerIsBehind(0, kNow)) << "nobody";
+}
+
 TEST_F(SharedWireTest, PeerWithWorkIsBehindForAWhileNotForEver) {
   const WirePtr a = Attach(kIpA);
   const WirePtr b = Attach(kIpB);

@@ -83,7 +83,6 @@ class FakeWire final : public DatagramWire {
   bool HasNews() const override { return false; }
   void Kick() override {}
   void Sleep(uint64_t) override {}
-  bool PeerIsBehind(uint64_t) override { return false; }
   void SendSlowPath(std::span<const uint8_t> frame) override {
     sent.emplace_back(frame.begin(), frame.end());
   }

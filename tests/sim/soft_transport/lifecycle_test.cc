@@ -128,14 +128,27 @@ TEST_P(LifecycleTest, ReadEndsWhenItsTargetDiesBeforeTheData) {
 TEST_P(LifecycleTest, PeerThatIsBehindIsNotDead) {
   World world(TestSeed(), 2, Small(4));
   world[1].dead = true;  // Stopped: takes nothing.
-  world[0].wire.behind = true;
+  world[0].wire.receiver = world[0].wire.behind = 7;
   world[0].client.Send(To(1, 1, ordered()));
   world.RunFor(5 * world.port.dead_ticks * World::kTickNs);
   EXPECT_TRUE(world[0].client.endings.empty());
   world[1].dead = false;
-  world[0].wire.behind = false;
+  world[0].wire.behind = UINT32_MAX;
   ASSERT_TRUE(world.Run());
   ExpectAllCompleted(world, &world[0], 1);
+}
+
+TEST_P(LifecycleTest, PeerIsDeadWhoeverElseIsBehind) {
+  for (const uint32_t receiver : {7, 0}) {  // A port that nobody has, too.
+    World world(TestSeed(), 2, Small(4));
+    world[1].dead = true;
+    world[0].wire.receiver = receiver;
+    world[0].wire.behind = 8;
+    world[0].client.Send(To(1, 1, ordered()));
+    ASSERT_TRUE(world.Run(2 * world.port.dead_ticks * World::kTickNs));
+    ASSERT_EQ(world[0].client.endings.size(), 1u);
+    EXPECT_EQ(world[0].client.endings[0].status, Status::kPeerUnreachable);
+  }
 }
 
 TEST_P(LifecycleTest, BlockedWireIsNotADeadPeer) {

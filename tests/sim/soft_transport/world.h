@@ -64,14 +64,16 @@ class TestWire final : public DatagramWire {
   bool HasNews() const override { return false; }
   void Kick() override {}
   void Sleep(uint64_t) override {}
-  bool PeerIsBehind(uint64_t) override { return behind; }
 
   uint32_t ReceiverOf(const Path&, size_t) override { return receiver; }
   bool HasLeft(uint32_t function) override { return function == left; }
+  bool IsBehind(uint32_t function, uint64_t) override {
+    return function == behind;
+  }
 
-  bool behind = false;
   uint32_t receiver = 0;
   uint32_t left = 0;
+  uint32_t behind = UINT32_MAX;
   // Nothing may be sent.
   bool shut = false;
   uint64_t sent = 0;

@@ -60,7 +60,7 @@ Core::PeerState Core::JudgePeer(Pdc* pdc, bool waits) {
   if (!left && !silent && !due) {
     return PeerState::kAlive;
   }
-  if (!left && (pdc->blocked || wire->PeerIsBehind(now_ns))) {
+  if (!left && (pdc->blocked || wire->IsBehind(pdc->receiver, now_ns))) {
     pdc->send.Postpone(settings, now_ns);
     return PeerState::kHeldUp;
   }

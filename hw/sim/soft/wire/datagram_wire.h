@@ -91,8 +91,6 @@ class DatagramWire : public firmware::Switch {
   virtual void SleepSince(uint32_t /*kicks*/, uint64_t timeout_ns) {
     Sleep(timeout_ns);
   }
-  // A peer that has not taken what was sent to it is behind, not silent.
-  virtual bool PeerIsBehind(uint64_t now_ns) = 0;
   // What was blocked would be blocked again.
   virtual bool IsStillFull() const { return false; }
 
@@ -106,6 +104,11 @@ class DatagramWire : public firmware::Switch {
   // True when that function has left the wire, or its process has ended, and
   // all it sent was received.
   virtual bool HasLeft(uint32_t /*receiver*/) { return false; }
+  // True when that function has not taken what was sent to it, or still works
+  // on it: it is behind, not silent.
+  virtual bool IsBehind(uint32_t /*receiver*/, uint64_t /*now_ns*/) {
+    return false;
+  }
 
   // Tables `port` and `next_hop` as firmware wrote them.
   virtual void Configure(const contract::PortCfg& /*port*/) {}

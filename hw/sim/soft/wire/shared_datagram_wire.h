@@ -62,8 +62,8 @@ class SharedDatagramWire final : public DatagramWire {
   void SleepSince(uint32_t kicks, uint64_t timeout_ns) override {
     wire_->Sleep(kicks, timeout_ns);
   }
-  bool PeerIsBehind(uint64_t now_ns) override {
-    return wire_->PeerIsBehind(now_ns);
+  bool IsBehind(uint32_t receiver, uint64_t now_ns) override {
+    return wire_->PeerIsBehind(receiver, now_ns);
   }
   bool IsStillFull() const override { return wire_->IsStillFull(); }
   uint32_t ReceiverOf(const Path& path, size_t bytes) override;

@@ -80,7 +80,6 @@ class UdpWire final : public DatagramWire {
   void Sleep(uint64_t timeout_ns) override;
   // A kick stays until this is called.
   uint32_t Kicks() override;
-  bool PeerIsBehind(uint64_t /*now_ns*/) override { return false; }
 
   void Configure(const contract::PortCfg& port) override { port_ = port; }
   uint64_t deadline_ns() const override { return deadline_ns_; }

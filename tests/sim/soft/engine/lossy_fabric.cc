@@ -40,7 +40,6 @@ class LossyFabric::Wire final : public DatagramWire {
   bool HasNews() const override { return false; }
   void Kick() override {}
   void Sleep(uint64_t /*timeout_ns*/) override {}
-  bool PeerIsBehind(uint64_t /*now_ns*/) override { return false; }
 
  private:
   LossyFabric* fabric_;
