@@ -16,12 +16,9 @@ constexpr std::array<size_t, 5> kPieces = {8, 5000, 192, 20000, 4096};
 constexpr uint32_t kRounds = 40;
 
 struct OrderTest : PairTest {
-  void OpenWith(uint64_t order) {
-    if (!DeviceReads()) {
-      GTEST_SKIP() << "the device has no READ, so fi_getinfo offers no order "
-                      "of reads";
-    }
+  void OpenWith(uint64_t order, uint64_t caps = 0) {
     NodeOptions options = RmaOptions();
+    options.caps |= caps;
     options.msg_order = order;
     ASSERT_NO_FATAL_FAILURE(Open(options));
     ASSERT_EQ(a->info->tx_attr->msg_order, order);
@@ -32,9 +29,13 @@ struct OrderTest : PairTest {
                        target.key(), nullptr),
               0);
   }
-  void Send(uint64_t* message) {
-    ASSERT_EQ(fi_send(a->ep, message, sizeof(*message), nullptr, to_b, nullptr),
-              0);
+  void Send(uint64_t* message, uint64_t flags = 0) {
+    const iovec from = {message, sizeof(*message)};
+    fi_msg call = {};
+    call.msg_iov = &from;
+    call.iov_count = 1;
+    call.addr = to_b;
+    ASSERT_EQ(fi_sendmsg(a->ep, &call, flags), 0);
   }
   void PostReceive(uint64_t* buffer) {
     ASSERT_EQ(fi_recv(b->ep, buffer, sizeof(*buffer), nullptr, FI_ADDR_UNSPEC,
@@ -43,35 +44,50 @@ struct OrderTest : PairTest {
   }
 };
 
-// A message tells its receiver that what was written before it is there.
-TEST_F(OrderTest, MessageComesBehindTheWritesBeforeIt) {
-  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_SAW));
-  std::vector<uint8_t> memory(kPieces.size() * 20000);
-  const Region target(*b, memory.data(), memory.size());
-  for (uint32_t round = 0; round < kRounds; ++round) {
-    uint64_t message = round;
-    uint64_t received = ~uint64_t{0};
-    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
-    std::vector<std::vector<uint8_t>> pieces;
-    for (size_t i = 0; i < kPieces.size(); ++i) {
-      pieces.push_back(
-          Pattern(kPieces.at(i), round + 10 * static_cast<uint32_t>(i)));
-      ASSERT_NO_FATAL_FAILURE(Write(pieces.back(), target, i * 20000));
+// Rounds of writes and a message with `flags`, which tells its receiver that
+// what was written before it is there.
+struct MessageOrderTest : OrderTest {
+  void WriteAndSend(uint64_t flags) {
+    std::vector<uint8_t> memory(kPieces.size() * kStride);
+    const Region target(*b, memory.data(), memory.size());
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      uint64_t message = round;
+      uint64_t received = ~uint64_t{0};
+      ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+      std::vector<std::vector<uint8_t>> pieces;
+      for (uint32_t i = 0; i < kPieces.size(); ++i) {
+        pieces.push_back(Pattern(kPieces.at(i), round + 10 * i));
+        ASSERT_NO_FATAL_FAILURE(Write(pieces.back(), target, i * kStride));
+      }
+      ASSERT_NO_FATAL_FAILURE(Send(&message, flags));
+      ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
+      ASSERT_EQ(received, round);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        ASSERT_EQ(std::memcmp(pieces[i].data(), &memory[i * kStride],
+                              pieces[i].size()),
+                  0)
+            << "round " << round << ", write " << i;
+      }
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr);
+      }
+      ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
     }
-    ASSERT_NO_FATAL_FAILURE(Send(&message));
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
-    ASSERT_EQ(received, round);
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      ASSERT_TRUE(
-          std::equal(pieces[i].begin(), pieces[i].end(),
-                     memory.begin() + static_cast<ptrdiff_t>(i * 20000)))
-          << "round " << round << ", write " << i;
-    }
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr);
-    }
-    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
   }
+
+ private:
+  static constexpr size_t kStride = 20000;
+};
+
+TEST_F(MessageOrderTest, ComesBehindTheWritesBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_SAW));
+  WriteAndSend(0);
+}
+
+// No order binds these writes.
+TEST_F(MessageOrderTest, FencedOneComesBehindTheWritesBeforeIt) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(FI_ORDER_SAS, FI_FENCE));
+  WriteAndSend(FI_FENCE);
 }
 
 // Injected ones, which have no completion level of their own.
