@@ -45,7 +45,8 @@ class Function {
   // accessed. Errors: as GuestMemory.
   virtual Result<size_t> UnmapDma(uint64_t first, uint64_t last) = 0;
 
-  virtual void Reset() = 0;
+  // Errors: EIO, it does not come back.
+  virtual Result<bool> Reset() = 0;
 };
 
 }  // namespace heddle::sim::vfio_user

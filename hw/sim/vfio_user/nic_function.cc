@@ -178,10 +178,7 @@ bool NicFunction::WriteConfig(uint64_t offset,
     return false;
   }
   FollowConfig();
-  if (effect.reset) {
-    Reset();
-  }
-  return true;
+  return !effect.reset || Reset().ok();
 }
 
 void NicFunction::FollowConfig() {
@@ -247,17 +244,13 @@ RefusedAccesses NicFunction::TakeRefused() {
   return refused;
 }
 
-bool NicFunction::ResetAll() {
+Result<bool> NicFunction::Reset() {
   msix_.fill(std::byte{0});
   config_.Reset();
   FollowConfig();
-  return device().Reset().ok();
-}
-
-void NicFunction::Reset() {
-  if (!ResetAll()) {
-    // Its status register says so to whoever looks.
-  }
+  const Result<bool> done = device().Reset();
+  unclean_ = !done.ok();
+  return done;
 }
 
 void NicFunction::Detach() {
@@ -270,10 +263,9 @@ void NicFunction::Detach() {
   }
   error_ = OwnedFd();
   request_ = OwnedFd();
-  const bool clean = ResetAll();
+  const bool clean = Reset().ok();
   (void)TakeRefused();  // Since the memory has gone.
   if (clean && !device().failed()) {
-    unclean_ = false;
     return;
   }
   // Without another, it reaches no memory of the next client.

@@ -50,7 +50,9 @@ class NicFunction final : public Function {
   Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
                       uint64_t offset, bool writable) override;
   Result<size_t> UnmapDma(uint64_t first, uint64_t last) override;
-  void Reset() override;
+  // One that does not come back reaches no memory before a reset that it
+  // answers.
+  Result<bool> Reset() override;
 
   // The client has gone: as after power-on, no memory, no interrupts. A device
   // that failed, or that does not come back from its reset, is another one from
@@ -88,8 +90,6 @@ class NicFunction final : public Function {
   bool WriteControl(uint64_t offset, std::span<const std::byte> bytes);
   bool WriteConfig(uint64_t offset, std::span<const std::byte> bytes);
   void FollowConfig();
-  // Configuration and device; false when the device does not come back.
-  bool ResetAll();
   Device& device() const { return *backend_.device; }
 
   static constexpr uint64_t kMsixBytes = 4096;
@@ -103,7 +103,7 @@ class NicFunction final : public Function {
   OwnedFd error_;
   OwnedFd request_;
   FunctionDevice backend_;
-  bool unclean_ = false;            // A former client's, and there is no other.
+  bool unclean_ = false;  // Its last reset failed, and there is no other.
   uint16_t virtual_functions_ = 0;  // That are on.
   std::function<void(uint16_t active)> on_virtual_functions_;
 };

@@ -99,7 +99,9 @@ bool Session::Dispatch(Message request, Answer* answer) {
     case Command::kRegionWrite:
       return OnRegionWrite(body, answer);
     case Command::kDeviceReset:
-      function_.Reset();
+      if (const Result<bool> done = function_.Reset(); !done.ok()) {
+        Refuse(answer, static_cast<int>(done.error()));
+      }
       return true;
     case Command::kDeviceGetRegionIoFds:
     case Command::kDmaRead:  // Ours to ask.

@@ -149,7 +149,8 @@ class ClientDevice final : public Device {
   int interrupt_fd(uint32_t vector) override { return events_[vector].get(); }
   Result<bool> Reset() override {
     const std::lock_guard lock(mutex_);
-    if (!client_.Ask(Command::kDeviceReset, {})) {
+    if (!client_.Ask(Command::kDeviceReset, {}) ||
+        client_.answer.header.error != 0) {
       return Errno{EIO};
     }
     client_.Write<uint16_t>(VFIO_PCI_CONFIG_REGION_INDEX, PCI_COMMAND,

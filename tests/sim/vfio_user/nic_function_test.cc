@@ -49,6 +49,9 @@ class NicFunctionTest : public testing::Test {
     ASSERT_TRUE(
         function_->MapDma(kIova, kBytes, file_.Copy(), 0, /*writable=*/true)
             .ok());
+    TurnOn();
+  }
+  void TurnOn() {
     ASSERT_TRUE(function_->WriteRegion(
         VFIO_PCI_CONFIG_REGION_INDEX, PCI_COMMAND,
         Bytes(uint16_t{PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER})));
@@ -97,6 +100,30 @@ TEST_F(NicFunctionTest, DeviceThatCannotBeReplacedReachesNoMemory) {
   function_->Detach();
   Attach();
   EXPECT_TRUE(DeviceReachesMemory());
+}
+
+TEST_F(NicFunctionTest, ResetThatFailsIsToldAndMemoryWaitsForOneThatWorks) {
+  Attach();
+  device_->dead = true;
+  EXPECT_FALSE(function_->Reset().ok());
+  TurnOn();
+  EXPECT_FALSE(DeviceReachesMemory());
+  device_->dead = false;
+  ASSERT_TRUE(function_->Reset().ok());
+  EXPECT_FALSE(DeviceReachesMemory()) << "not a bus master";
+  TurnOn();
+  EXPECT_TRUE(DeviceReachesMemory());
+}
+
+TEST_F(NicFunctionTest, FunctionLevelResetThatFailsIsToldToo) {
+  constexpr uint32_t kControl = pci::ConfigSpace::kExpress + PCI_EXP_DEVCTL;
+  const std::vector<std::byte> reset = {std::byte{0},
+                                        std::byte{PCI_EXP_DEVCTL_BCR_FLR >> 8}};
+  EXPECT_TRUE(
+      function_->WriteRegion(VFIO_PCI_CONFIG_REGION_INDEX, kControl, reset));
+  device_->dead = true;
+  EXPECT_FALSE(
+      function_->WriteRegion(VFIO_PCI_CONFIG_REGION_INDEX, kControl, reset));
 }
 
 }  // namespace

@@ -78,7 +78,13 @@ class RecordedFunction final : public Function {
   Result<size_t> UnmapDma(uint64_t first, uint64_t last) override {
     return memory.Unmap(first, last);
   }
-  void Reset() override { ++resets; }
+  Result<bool> Reset() override {
+    ++resets;
+    if (stuck) {
+      return Errno{EIO};
+    }
+    return true;
+  }
 
   // Interrupts that are delivered somewhere.
   size_t on() const {
@@ -94,6 +100,7 @@ class RecordedFunction final : public Function {
   std::vector<std::pair<uint32_t, uint32_t>> triggered;
   GuestMemory memory;
   int resets = 0;
+  bool stuck = false;  // Does not come back from a reset.
   int accesses = 0;
 };
 
@@ -352,6 +359,15 @@ TEST_F(SessionTest, ClientMayAskForNoAnswer) {
   ASSERT_TRUE(Ask(Command::kDeviceReset, {}, {}, kFlagNoReply));
   EXPECT_FALSE(answer_.wanted);
   EXPECT_EQ(function_.resets, 1);
+}
+
+TEST_F(SessionTest, ResetThatFailsIsAnError) {
+  ASSERT_TRUE(Greet());
+  ASSERT_TRUE(Ask(Command::kDeviceReset));
+  EXPECT_EQ(answer_.header.error, 0u);
+  function_.stuck = true;
+  ASSERT_TRUE(Ask(Command::kDeviceReset));
+  EXPECT_EQ(answer_.header.error, uint32_t{EIO});
 }
 
 // A write to a pipe without readers would end the server.
