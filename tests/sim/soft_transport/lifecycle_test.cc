@@ -402,6 +402,54 @@ TEST_P(LifecycleTest, InvalidSynTakesAnotherPdcid) {
   EXPECT_NE(spdcids[0], spdcids[1]);
 }
 
+// Of the process that had address and PDCID before.
+TEST_P(LifecycleTest, LateAnswersToAnotherDoNotOpenAPdc) {
+  constexpr uint16_t kOther = 777;
+  for (const bool data : {false, true}) {
+    SCOPED_TRACE(data);
+    World world(TestSeed(), 2, Small(8));
+    uint32_t syns = 0;
+    uint32_t unknown = 0;
+    world[0].wire.filter = [&](std::span<const uint8_t> bytes) {
+      const auto nack = wire::PdsNack::Decode(bytes.data());
+      unknown += nack.type == PdsType::kNack &&
+                         nack.nack_code == NackCode::kInvDpdcid &&
+                         nack.dpdcid == kOther
+                     ? 1
+                     : 0;
+      if (!IsSyn(bytes) || ++syns != 1) {
+        return true;
+      }
+      const auto syn = wire::PdsRequest::Decode(bytes.data());
+      std::vector<uint8_t> packet(wire::PdsAck::kBytes);
+      if (data) {
+        wire::PdsRequest late;
+        late.type = syn.type;
+        late.next_hdr = contract::NextHdr::kResponseData;
+        late.retx = 1;
+        late.psn = syn.psn + 20'000;
+        late.spdcid = kOther;
+        late.dpdcid = syn.spdcid;
+        packet.resize(wire::PdsRequest::kBytes + wire::SesResponseData::kBytes);
+        late.Encode(packet.data());
+      } else {
+        wire::PdsAck late;
+        late.type = PdsType::kAck;
+        late.cack_psn = syn.psn - 20'000;
+        late.spdcid = kOther;
+        late.dpdcid = syn.spdcid;
+        late.Encode(packet.data());
+      }
+      world.Inject(1, 0, packet);
+      return true;
+    };
+    world[0].client.Send(To(1, 1, ordered()));
+    ASSERT_TRUE(world.Run());
+    ExpectAllCompleted(world, &world[0], 1);
+    EXPECT_EQ(unknown, data ? 1u : 0u);
+  }
+}
+
 TEST_P(LifecycleTest, SynOfAnotherStartPsnIsInvalid) {
   World world(TestSeed(), 2, Small(8));
   std::vector<uint8_t> syn;

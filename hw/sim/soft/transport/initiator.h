@@ -52,6 +52,9 @@ class Initiator {
   bool MayReopen(const Pdc& pdc) const;
   void Reopen(Pdc* pdc);
   void Acknowledged(Pdc* pdc, MessageIndex message, uint32_t packets);
+  // Return data came before the first ACK. False: they are for who had the
+  // PDCID before, and refused.
+  bool OpenedBy(Pdc* pdc, const IncomingRequest& request);
   void OnErrorWithoutPdc(Pdc* pdc, const IncomingAck& ack);
   void WantClear(Pdc* pdc, uint32_t psn);
   // An answer to `psn` with a response of SES.

@@ -75,7 +75,10 @@ void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
     core_.Count(Statistic::kDropPdcid);
     return;
   }
-  if (pdc->send.Check(ack.facts) == SendHalf::Validity::kBeyond) {
+  // Before the first ACK, a stale one is for who had the PDCID before.
+  const SendHalf::Validity validity = pdc->send.Check(ack.facts);
+  if (validity == SendHalf::Validity::kBeyond ||
+      (syn && validity == SendHalf::Validity::kStale)) {
     core_.Count(Statistic::kDropPsn);
     return;
   }
@@ -283,6 +286,24 @@ void Initiator::End(Pdc* pdc, Status status, uint16_t detail) {
   core_.retry_ns = core_.now_ns + 1;
 }
 
+bool Initiator::OpenedBy(Pdc* pdc, const IncomingRequest& request) {
+  const wire::PdsRequest& header = request.header;
+  const auto place = pdc->receive.window.Find(header.psn, pdc->ordered);
+  if (place == ReceiveWindow::Place::kNew ||
+      place == ReceiveWindow::Place::kEarly) {
+    pdc->state = PdcState::kOpen;
+    pdc->peer_id = header.spdcid;
+    return true;
+  }
+  core_.Count(Statistic::kDropPsn);
+  SendNack(&core_, PathBack(*request.datagram),
+           {.code = NackCode::kInvDpdcid,
+            .psn = header.psn,
+            .marked = request.datagram->congestion,
+            .dpdcid = header.spdcid});
+  return false;
+}
+
 void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
   const wire::PdsRequest& header = request.header;
   if (request.datagram->source != pdc->peer || header.spdcid == 0 ||
@@ -291,12 +312,10 @@ void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
     core_.Count(Statistic::kDropPdcid);
     return;
   }
-  pdc->send.Heard(core_.now_ns);
-  if (pdc->state == PdcState::kSyn) {
-    // It overtook the first ACK.
-    pdc->state = PdcState::kOpen;
-    pdc->peer_id = header.spdcid;
+  if (pdc->state == PdcState::kSyn && !OpenedBy(pdc, request)) {
+    return;
   }
+  pdc->send.Heard(core_.now_ns);
   if (receiver_.IsNew(pdc, request.arrival)) {
     Verdict verdict;
     const auto ses = request.ses;
