@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle-wire: lists who is on a one-machine wire, takes links down and up,
 // resets NICs.
-#include <algorithm>
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <initializer_list>
 #include <optional>
 #include <string>
-#include <vector>
+#include <system_error>
 
 #include "hw/sim/route.h"
 #include "hw/sim/wire_control.h"
@@ -17,26 +16,23 @@
 namespace heddle::sim {
 namespace {
 
-constexpr const char* kUsage =
-    "Usage: heddle-wire [-w WIRE] list\n"
-    "       heddle-wire [-w WIRE] up|down|reset ADDRESS [SLOT]\n"
-    "Lists the functions on a one-machine wire, takes the links of those at "
-    "an\n"
-    "address up or down, or resets them. WIRE is as in FI_HEDDLE_WIRE, which "
-    "is\n"
-    "its default.\n";
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
 
-int Usage(const std::string& wrong) {
-  std::fprintf(stderr, "heddle-wire: %s; --help says more\n", wrong.c_str());
-  return 2;
+// What is asked for.
+struct Request {
+  std::string wire;
+  WireAddress address;
+  std::optional<uint8_t> slot;
+};
+
+int Complain(const std::string& what, int code) {
+  std::fprintf(stderr, "heddle-wire: %s\n", what.c_str());
+  return code;
 }
 
-int List(const WireControl& control) {
-  for (const WireControl::Port& port : control.Ports()) {
-    std::printf("%s slot %u process %u link %s\n", port.address.Text().c_str(),
-                unsigned{port.slot}, port.pid, port.link_up ? "up" : "down");
-  }
-  return 0;
+int Misunderstand(const std::string& what) {
+  return Complain(what + "; --help says more", kBadUsage);
 }
 
 std::optional<uint8_t> ParseSlot(const std::string& text) {
@@ -49,98 +45,102 @@ std::optional<uint8_t> ParseSlot(const std::string& text) {
   return slot;
 }
 
-bool IsOneOf(const std::string& word, std::initializer_list<const char*> all) {
-  return std::find(all.begin(), all.end(), word) != all.end();
+void AddFunction(CLI::App* command, Request* request) {
+  const auto take_address = [request](const std::string& text) {
+    if (!ParseWireAddress(text, &request->address)) {
+      throw CLI::ValidationError("'" + text +
+                                 "' is no IP address; list shows them");
+    }
+  };
+  const auto take_slot = [request](const std::string& text) {
+    request->slot = ParseSlot(text);
+    if (!request->slot) {
+      throw CLI::ValidationError("'" + text + "' is no slot, which are 0 to " +
+                                 std::to_string(kSlots - 1));
+    }
+  };
+  command
+      ->add_option_function<std::string>("ADDRESS", take_address,
+                                         "IP address of functions")
+      ->required();
+  command->add_option_function<std::string>(
+      "SLOT", take_slot,
+      "The one of them in this slot, 0 to " + std::to_string(kSlots - 1) +
+          "; else all");
 }
 
-// What is asked for.
-struct Request {
-  std::string command;
-  WireAddress address;
-  std::optional<uint8_t> slot;
-};
-
-// What is wrong with the words; empty when nothing is.
-std::string Parse(const std::vector<std::string>& words, Request* out) {
-  if (words.empty()) {
-    return "say what to do, as in heddle-wire list";
-  }
-  out->command = words[0];
-  const bool list = out->command == "list";
-  if (!list && !IsOneOf(out->command, {"up", "down", "reset"})) {
-    return "'" + out->command + "' is none of list, up, down, reset";
-  }
-  const size_t most = list ? 1 : 3;
-  if (words.size() > most) {
-    return "'" + words[most] + "' is one word too many";
-  }
-  if (list) {
-    return {};
-  }
-  if (words.size() < 2) {
-    return out->command + " needs an address; heddle-wire list shows them";
-  }
-  if (!ParseWireAddress(words[1], &out->address)) {
-    return "'" + words[1] + "' is no IP address";
-  }
-  if (words.size() == 3) {
-    out->slot = ParseSlot(words[2]);
-    if (!out->slot) {
-      return "'" + words[2] + "' is no slot, which are 0 to " +
-             std::to_string(kSlots - 1);
-    }
-  }
-  return {};
+void Describe(CLI::App* app, Request* request) {
+  app->name("heddle-wire");
+  app->require_subcommand(0, 1);  // None is looked for later.
+  app->fallthrough();
+  app->add_option("-w", request->wire,
+                  "Which wire, as in FI_HEDDLE_WIRE, which is its default")
+      ->option_text("WIRE");
+  app->add_subcommand("list", "Functions on the wire, a line each");
+  AddFunction(app->add_subcommand("up", "Take links up"), request);
+  AddFunction(app->add_subcommand("down", "Take links down"), request);
+  AddFunction(app->add_subcommand("reset", "Reset NICs under their owners"),
+              request);
+  app->footer(
+      "heddle-wire -w lab down 10.0.0.2 1\n"
+      "Exit code: 0 done; 1 failed, or nobody is there; 2 not understood.");
 }
 
-int Main(std::vector<std::string> words) {
-  if (!words.empty() && IsOneOf(words[0], {"-h", "--help"})) {
-    std::fputs(kUsage, stdout);
-    return 0;
+int List(const WireControl& control) {
+  for (const WireControl::Port& port : control.Ports()) {
+    std::printf("%s slot %u process %u link %s\n", port.address.Text().c_str(),
+                unsigned{port.slot}, port.pid, port.link_up ? "up" : "down");
   }
-  const char* const variable = secure_getenv("FI_HEDDLE_WIRE");
-  std::string name = variable == nullptr ? "" : variable;
-  if (!words.empty() && words[0] == "-w") {
-    if (words.size() == 1) {
-      return Usage("-w needs the name of a wire");
-    }
-    name = words[1];
-    words.erase(words.begin(), words.begin() + 2);
-  }
-  Request request;
-  if (const std::string wrong = Parse(words, &request); !wrong.empty()) {
-    return Usage(wrong);
-  }
+  return 0;
+}
+
+int Run(const std::string& command, const Request& request) {
   std::string message;
-  auto control = WireControl::Open(name, &message);
+  auto control = WireControl::Open(request.wire, &message);
   if (!control.ok()) {
-    std::fprintf(stderr, "heddle-wire: %s\n", message.c_str());
-    return 1;
+    return Complain(message, kFailed);
   }
-  if (request.command == "list") {
+  if (command == "list") {
     return List(control.value());
   }
   const uint32_t count =
-      request.command == "reset"
-          ? control.value().Reset(request.address, request.slot)
-          : control.value().SetLink(request.address, request.slot,
-                                    request.command == "up");
-  if (count == 0) {
-    std::fprintf(stderr, "heddle-wire: no such function at %s\n",
-                 words[1].c_str());
-    return 1;
+      command == "reset" ? control.value().Reset(request.address, request.slot)
+                         : control.value().SetLink(
+                               request.address, request.slot, command == "up");
+  return count == 0 ? Complain("no such function at " + request.address.Text(),
+                               kFailed)
+                    : 0;
+}
+
+int Main(int argc, char** argv) {
+  Request request;
+  if (const char* const wire = secure_getenv("FI_HEDDLE_WIRE")) {
+    request.wire = wire;
   }
-  return 0;
+  CLI::App app(
+      "Lists the functions on a one-machine wire, takes the links of those at "
+      "an address up or down, or resets them.");
+  Describe(&app, &request);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // Help.
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return Misunderstand(error.what());
+  }
+  if (app.get_subcommands().empty()) {
+    return Misunderstand("say what to do, as in heddle-wire list");
+  }
+  return Run(app.get_subcommands().front()->get_name(), request);
 }
 
 }  // namespace
 }  // namespace heddle::sim
 
-int main(int count, char** words) {
+int main(int argc, char** argv) {
   try {
-    return heddle::sim::Main({words + 1, words + count});
+    return heddle::sim::Main(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "heddle-wire: %s\n", error.what());
-    return 1;
+    return heddle::sim::Complain(error.what(), heddle::sim::kFailed);
   }
 }

@@ -173,14 +173,22 @@ class Words(unittest.TestCase):
         for word in ("-h", "--help"):
             result = wire(word)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
-            self.assertIn("heddle-wire [-w WIRE] list", result.stdout)
-        for words, what in (((), "heddle-wire list"), (("toast",), "'toast'"), (("down",), "an address"),
+            for what in ("-w WIRE", "list", "up", "down", "reset", "Exit code"):
+                self.assertIn(what, result.stdout)
+        self.assertIn("ADDRESS", wire("down", "--help").stdout)
+        for words, what in (((), "heddle-wire list"), (("toast",), "toast"), (("down",), "ADDRESS"),
                             (("down", "toast"), "'toast'"), (("down", "10.0.0.1", "64"), "'64'"),
-                            (("list", "more"), "'more'"), (("-w",), "-w")):
+                            (("down", "10.0.0.1", "0x1"), "'0x1'"), (("list", "toast"), "toast"),
+                            (("--toast",), "--toast"), (("-w",), "-w"), (("down", "10.0.0.1", "1", "toast"), "toast")):
             with self.subTest(words=words):
                 result = wire(*words)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertIn(what, result.stderr)
+        for words in (("-w", "nobody", "list"), ("list", "-w", "nobody"), ("-w", "nobody", "down", "10.0.0.1", "63")):
+            with self.subTest(words=words):
+                result = wire(*words)
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertIn("wire nobody", result.stderr)
 
 
 class SimulatedRun(unittest.TestCase):
