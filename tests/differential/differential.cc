@@ -24,6 +24,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
+// More than a stream without a fault may be silent for: targets that forget.
+constexpr std::chrono::seconds kBriefSilence{12};
+
 struct Options {
   RunOptions run;
   Profile profile;
@@ -140,7 +143,7 @@ class Campaign {
     const auto fails = [this](const Stream& candidate) {
       for (int run = 0; run < 2; ++run) {
         RunOptions brief = options_.run;
-        brief.silence = std::min(brief.silence, std::chrono::seconds(8));
+        brief.silence = std::min(brief.silence, kBriefSilence);
         if (!Check(candidate, differential::Run(candidate, brief))
                  .violations.empty()) {
           return true;

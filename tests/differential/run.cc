@@ -19,6 +19,7 @@
 #include "hw/sim/wire_control.h"
 #include "tests/differential/balance.h"
 #include "tests/differential/executor.h"
+#include "tests/differential/patience.h"
 
 namespace heddle::differential {
 namespace {
@@ -175,6 +176,7 @@ class SideProcess {
   SideProcess(const SideProcess&) = delete;
   SideProcess& operator=(const SideProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
   int output() const { return out_; }
   bool ended() const { return ended_; }
   // The child's status once it ended, as of waitpid.
@@ -226,7 +228,11 @@ class Conductor {
  public:
   Conductor(const Stream& stream, const RunOptions& options,
             const std::string& wire)
-      : stream_(stream), options_(options), wire_(wire), balance_(stream) {
+      : stream_(stream),
+        options_(options),
+        wire_(wire),
+        balance_(stream),
+        silence_(options.silence, steady_clock::now()) {
     for (uint32_t side = 0; side < kSides; ++side) {
       Start(side, 0);
     }
@@ -235,8 +241,8 @@ class Conductor {
   Trace Conduct() {
     while (!Ended()) {
       if (WaitForOutput()) {
-        last_sign_ = steady_clock::now();
-      } else if (steady_clock::now() - last_sign_ > options_.silence) {
+        silence_.Restart(steady_clock::now());
+      } else if (silence_.IsOver(steady_clock::now(), WaitedForCpus())) {
         for (uint32_t side = 0; side < kSides; ++side) {
           Fail(side, settling_.at(side) ? "waits for what is owed to somebody"
                                         : "does nothing");
@@ -280,6 +286,14 @@ class Conductor {
       }
     }
     return all || !trace_.failure.empty();
+  }
+
+  Patience::Waited WaitedForCpus() const {
+    Patience::Waited waited{};
+    for (uint32_t side = 0; side < kSides; ++side) {
+      waited.at(side) = WaitedForCpu(sides_.at(side)->pid());
+    }
+    return waited;
   }
 
   void Fail(uint32_t side, const std::string& what) {
@@ -338,7 +352,7 @@ class Conductor {
                                 : balance_.vague() ? kQuiet
                                                    : milliseconds(0);
     if (!settling_[0] || !settling_[1] || !balance_.settled() ||
-        steady_clock::now() - last_sign_ < wanted) {
+        steady_clock::now() - silence_.since() < wanted) {
       return;
     }
     called_ = false;
@@ -346,7 +360,7 @@ class Conductor {
       settling_.at(side) = false;
       sides_.at(side)->GoOn();
     }
-    last_sign_ = steady_clock::now();
+    silence_.Restart(steady_clock::now());
   }
 
   const Stream& stream_;
@@ -357,7 +371,7 @@ class Conductor {
   std::array<bool, kSides> settling_ = {};
   bool called_ = false;   // Anything, since both last went on.
   bool renewed_ = false;  // A side, since the stream began.
-  steady_clock::time_point last_sign_ = steady_clock::now();
+  Patience silence_;
   Trace trace_;
 };
 

@@ -21,7 +21,8 @@ struct RunOptions {
   // What the first side sends and receives goes here, of each run anew; empty
   // for none.
   std::string capture;
-  // A run in which nothing happens for so long is ended.
+  // A run in which nothing happens for so long is ended. A target forgets a
+  // message that broke off after three times FI_HEDDLE_DEAD_NS at most.
   std::chrono::seconds silence{20};
 };
 
