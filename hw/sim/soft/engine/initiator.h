@@ -134,7 +134,6 @@ class Initiator {
   // -- packets (initiator_packets.cc)
 
   void FailLocally(TxMessage& message);
-  bool Unheard(const TxMessage& message) noexcept;
   bool Carries(const TxMessage& message) const noexcept {
     return message.stage != TxMessage::Stage::kFree &&
            message.stage != TxMessage::Stage::kUnposted;

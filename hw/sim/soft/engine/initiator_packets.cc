@@ -43,24 +43,23 @@ SesStd HeaderOf(const TxMessage& message, MessageIndex index, uint32_t packet) {
   return header;
 }
 
+// Neither a completion, a counter, a fence nor a full ring waits for its end.
+bool Unheard(const TxMessage& message, const TxContext& tx) {
+  constexpr uint8_t kHeard =
+      contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete;
+  const bool write = message.descriptor.opcode == Opcode::kWrite;
+  return (message.descriptor.flags & kHeard) == 0 && !message.expects_data &&
+         message.group == kNone && !tx.fences &&
+         (write ? tx.cfg.counter_write : tx.cfg.counter_send) == 0 &&
+         2 * static_cast<uint16_t>(tx.tail - tx.head) <= tx.size();
+}
+
 }  // namespace
 
 void Initiator::FailLocally(TxMessage& message) {
   message.failing = true;
   message.state.Fail(Status::kLocalAccess, 0);
   rings_[message.context].error = true;
-}
-
-// Neither a completion, a counter, a fence nor a full ring waits for its end.
-bool Initiator::Unheard(const TxMessage& message) noexcept {
-  constexpr uint8_t kHeard =
-      contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete;
-  const TxContext& tx = rings_[message.context];
-  const bool write = message.descriptor.opcode == Opcode::kWrite;
-  const uint8_t counter = write ? tx.cfg.counter_write : tx.cfg.counter_send;
-  return (message.descriptor.flags & kHeard) == 0 && !message.expects_data &&
-         counter == 0 && message.group == kNone && !tx.fences &&
-         2 * static_cast<uint16_t>(tx.tail - tx.head) <= tx.size();
 }
 
 TransportClient::Built Initiator::BuildRequest(MessageIndex index,
@@ -110,7 +109,8 @@ TransportClient::Built Initiator::BuildRequest(MessageIndex index,
   if (header.som == 0) {
     header.payload_length = static_cast<uint16_t>(header.ie != 0 ? 0 : bytes);
   }
-  built.unheard = Unheard(message);
+  built.unheard = packet + 1 == message.packets &&
+                  Unheard(message, rings_[message.context]);
   message.built = std::max(message.built, packet + 1);
   header.Encode(out.data());
   return built;

@@ -77,7 +77,8 @@ class TransportClient {
     // The message ends with this packet, however many were posted: the rest is
     // not sent. Never of a packet in front of one that was built before.
     bool last = false;
-    // Nobody waits to hear that it arrived: its ACK may come later.
+    // Of the last packet: nobody waits to hear that it arrived, so its ACK may
+    // come later.
     bool unheard = false;
   };
   // Writes packet `index` of the message behind its PDS header; again, the same

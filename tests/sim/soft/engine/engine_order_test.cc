@@ -597,6 +597,8 @@ TEST_F(EngineOrderTest, OnlyWhatNobodyWaitsForIsUnheard) {
   const TxDesc write = Op(Opcode::kWrite, 0, 8);
   EXPECT_TRUE(unheard(SendTo(1), 0));
   EXPECT_TRUE(unheard(write, 0));
+  EXPECT_TRUE(unheard(Op(Opcode::kWrite, 0, 2 * EngineNode::kMtu), 0));
+  EXPECT_FALSE(*(a_.carrier().unheard.end() - 2)) << "not the last packet";
   EXPECT_FALSE(unheard(SendTo(1), contract::kTxFlagCompletion));
   EXPECT_FALSE(unheard(write, contract::kTxFlagDeliveryComplete));
   EXPECT_FALSE(unheard(Op(Opcode::kRead, 0, 8), 0));
