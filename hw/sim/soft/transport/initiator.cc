@@ -164,7 +164,7 @@ bool Initiator::SendRequest(Pdc* pdc, const Frame& frame,
     return false;
   }
   if (Before(pdc->clear_told, told)) {
-    pdc->clear_told = told;
+    pdc->Tell(told);
   }
   return true;
 }
@@ -250,7 +250,7 @@ bool Initiator::SendClear(Pdc* pdc) {
     return false;
   }
   core_.Count(Statistic::kTxClears);
-  pdc->clear_told = clear;
+  pdc->Tell(clear);
   return true;
 }
 

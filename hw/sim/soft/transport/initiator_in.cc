@@ -44,7 +44,7 @@ void Initiator::Acknowledged(Pdc* pdc, MessageIndex index, uint32_t packets) {
 
 // The target holds an answer to `psn`, which was sent.
 void Initiator::WantClear(Pdc* pdc, uint32_t psn) {
-  if (!Before(psn, pdc->send.window().top()) || Before(psn, pdc->start_psn)) {
+  if (!pdc->send.window().Contains(psn)) {
     return;
   }
   if (Before(pdc->clear_asked, psn)) {

@@ -117,6 +117,14 @@ struct Pdc {
     return target ? return_tail != send.window().top()
                   : (queue_head != kNoMessage && refused == 0) || close_due;
   }
+  // A request or a Clear Command said so.
+  void Tell(uint32_t clear_psn) {
+    clear_told = clear_psn;
+    // It must not fall behind by so much that it seems to lie in front.
+    if (Before(clear_asked, clear_psn)) {
+      clear_asked = clear_psn;
+    }
+  }
   bool clear_due() const {
     return Before(clear_told, clear_asked) &&
            Before(clear_told, send.window().clear_psn());
