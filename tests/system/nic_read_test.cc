@@ -317,6 +317,36 @@ TEST_F(NicReadTest, ADestroyedContextsMemoryIsNotTouchedAgain) {
   }
 }
 
+// Whatever of them was asked for by then: nothing stays due, or their PDC would
+// not become idle but end.
+TEST_F(NicReadTest, ADestroyedContextsReadsEnd) {
+  const uint32_t seed = TestSeed();
+  for (uint32_t round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    sim::LockstepOptions options;
+    options.wire.faults.loss = round % 3 == 0 ? 0.05 : 0;
+    options.seed = seed + round;
+    options.dead_cycles = 4000000;
+    options.pdc_idle_cycles = 20000;
+    Open(2, options);
+    DmaBuffer& source = nodes_->Memory(1, 100000);
+    DmaBuffer& target = nodes_->Memory(0, 100000);
+    const Region region = Register(1, source);
+    for (const uint32_t bytes : {100000U, 5000U, 1U, 0U, 50000U}) {
+      ASSERT_TRUE(PushRead(target, bytes, region.key, 0));
+    }
+    nodes_->world().Step(500 + round * 173);
+    ASSERT_TRUE(nodes_->admin(0).DestroyTx(0).ok());
+    const uint64_t end = nodes_->world().cycle() + kLimitCycles;
+    while (Count(0, Statistic::kPdcCloses) < Count(0, Statistic::kTxPdcs) &&
+           nodes_->world().cycle() < end) {
+      nodes_->world().Step(1000);
+    }
+    EXPECT_EQ(Count(0, Statistic::kPdcCloses), 1U);
+    EXPECT_EQ(Count(0, Statistic::kDeadPeers), 0U);
+  }
+}
+
 TEST_F(NicReadTest, UnwritableMemoryEndsTheReadWithLocalAccess) {
   Open();
   DmaBuffer& source = nodes_->Memory(1, 20000);

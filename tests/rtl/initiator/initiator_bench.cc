@@ -426,7 +426,7 @@ void InitiatorBench::TakePacket() {
     most_due = std::max(most_due, ++due_[pdc]);
   }
   reading_.emplace_back(cycle + payload_delay_cycles, msg);
-  if (Chance(withdraw) && !messages[p.context].failed) {
+  if ((Chance(withdraw) || m.withdrawn_at == p.index) && !m.failed) {
     messages[p.context].failed = true;
     dut_->fail_i = 1;
     dut_->fail_msg_i = dut_->pkt_msg_o;

@@ -27,7 +27,8 @@ struct PostedMessage {
   int completions = 0;
   contract::Status status = contract::Status::kOk;
   uint16_t detail = 0;
-  bool failed = false;  // The test withdrew its payload.
+  bool failed = false;                        // The test withdrew its payload.
+  std::optional<uint32_t> withdrawn_at = {};  // It does so at this packet.
   std::optional<contract::ReturnCode> error = {};  // Its target refuses it,
   uint32_t error_at = 0;                           // at this packet.
   std::set<uint32_t> received = {};  // Packets the target accepted.

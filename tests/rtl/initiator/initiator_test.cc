@@ -771,6 +771,35 @@ TEST(InitiatorTest, RefusedReadWaitsForWhatWasPromised) {
   ExpectNothingBroken(bench);
 }
 
+// As when its context ends while it is asked for: nothing stays due, or the
+// PDC would not become idle.
+TEST(InitiatorTest, ReadThatIsGivenUpEndsAndLeavesNothingDue) {
+  for (uint32_t at = 0; at < 9; ++at) {
+    for (const uint32_t delay : {40U, 2000U}) {
+      SCOPED_TRACE(testing::Message() << at << ' ' << delay);
+      InitiatorBench bench(at + 1);
+      bench.idle_ticks = 200;
+      bench.data_delay_cycles = delay;
+      if (at % 3 == 2) bench.network.loss = 0.05;
+      bench.Post(7, 9 * 1024, /*read=*/true);
+      bench.messages.back().withdrawn_at = at;
+      bench.Post(7, 30 * 1024, /*read=*/true);
+      bench.messages.back().withdrawn_at = at + 8;
+      bench.Post(7, 5000, /*read=*/true);
+      ASSERT_TRUE(bench.Run(100000));
+      for (const PostedMessage& message : bench.messages) {
+        EXPECT_EQ(message.completions, 1);
+      }
+      EXPECT_EQ(bench.messages.back().status, Status::kOk);
+      for (int i = 0; i < 20000 && bench.closes == 0; ++i) {
+        bench.Cycle();
+      }
+      EXPECT_EQ(bench.closes, 1U);
+      ExpectNothingBroken(bench);
+    }
+  }
+}
+
 TEST(InitiatorTest, ReadsLostWithThePdcEndAndLaterOnesGoOn) {
   InitiatorBench bench(1);
   bench.targets[7].withholds_data = true;
