@@ -6,6 +6,7 @@
 //
 // Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
 //           and dropped.
+// Strangers: until data were accepted, any target may send them, with a PSN that the PDC can have.
 // Placed:   data of a READ that was asked for on the PDC they came by, the next of its bytes and none beyond its
 //           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
 //           an earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
@@ -67,7 +68,8 @@ module heddle_return_rx
   } identity_t;
 
   typedef struct packed {
-    logic [15:0] tpdcid;       // The target's, as its first data showed it.
+    logic        bound;        // Data were accepted:
+    logic [15:0] tpdcid;       // the target's, as the first showed it.
     logic [47:0] mac;          // This and the next two: of the last packet accepted.
     logic [15:0] entropy;
     logic [5:0]  dscp;
@@ -173,7 +175,6 @@ module heddle_return_rx
     s = s_raw;
     if (!begun_q[pdc_q]) begin
       s          = '0;
-      s.tpdcid   = pkt_i.spdcid;
       s.expected = id.start_psn;
     end
     count = some_q[msg_q] ? count_raw : '0;
@@ -184,7 +185,8 @@ module heddle_return_rx
   logic        known, is_data, is_error, expected, duplicate, early, ours, whole, good, gone, urgent;
   logic [31:0] ahead, reach, cack, ack_offset;
   assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
-                      pkt_i.ipv6 == id.ipv6 && (in_ack || pkt_i.spdcid == s.tpdcid);
+                      pkt_i.ipv6 == id.ipv6 &&
+                      (in_ack || (s.bound ? pkt_i.spdcid == s.tpdcid : !duplicate));
   assign in_ack     = pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc;
   assign is_data    = pkt_i.next_hdr == NextHdrResponseData && pkt_i.response == SesResponseResponseWData;
   assign is_error   = pkt_i.next_hdr == NextHdrResponse && pkt_i.response == SesResponseResponse &&
@@ -221,6 +223,8 @@ module heddle_return_rx
     if (late_take_i) begin
       d.unacked  = '0;
     end else if (accept) begin
+      d.bound    = 1'b1;
+      d.tpdcid   = pkt_i.spdcid;
       d.mac      = pkt_i.source_mac;
       d.entropy  = pkt_i.source_port;
       d.dscp     = pkt_i.dscp;

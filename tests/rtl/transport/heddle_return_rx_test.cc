@@ -563,6 +563,24 @@ TEST_F(ReturnRxTest, StrangersAreRefusedAndChangeNothing) {
   ExpectAck(Send(Data(1, 1024, 1024)), 1);
 }
 
+// What a target still sends to who had address and PDCID before does not make
+// it ours.
+TEST_F(ReturnRxTest, OnlyDataThatAreAcceptedNameTheTarget) {
+  Read(kMsg, 4096);
+  RxPacket stale = Data(3, 0, 1024);
+  stale.spdcid = 0x7777;
+  EXPECT_EQ(Send(stale).rsp.code, static_cast<uint8_t>(NackCode::kRodOoo));
+  stale.psn = kStart - 9;
+  const ReturnVerdict older = Send(stale);
+  EXPECT_EQ(older.rsp.code, static_cast<uint8_t>(NackCode::kInvDpdcid));
+  EXPECT_EQ(older.rsp.dpdcid, 0x7777);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
+  stale.psn = kStart + 1;
+  stale.message_offset = 1024;
+  EXPECT_EQ(Send(stale).rsp.code, static_cast<uint8_t>(NackCode::kInvDpdcid));
+  EXPECT_EQ(Send(Data(1, 1024, 1024)).bytes, 1024);
+}
+
 TEST_F(ReturnRxTest, NextOpeningBeginsAnewWhoeverAnswers) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
