@@ -29,19 +29,36 @@ struct OrderTest : PairTest {
                        target.key(), nullptr),
               0);
   }
-  void Send(uint64_t* message, uint64_t flags = 0) {
-    const iovec from = {message, sizeof(*message)};
+  // Until its completion `message_` is the device's.
+  void Send(uint64_t message, uint64_t flags = 0) {
+    message_ = message;
+    const iovec from = {&message_, sizeof(message_)};
     fi_msg call = {};
     call.msg_iov = &from;
     call.iov_count = 1;
     call.addr = to_b;
     ASSERT_EQ(fi_sendmsg(a->ep, &call, flags), 0);
   }
-  void PostReceive(uint64_t* buffer) {
-    ASSERT_EQ(fi_recv(b->ep, buffer, sizeof(*buffer), nullptr, FI_ADDR_UNSPEC,
-                      nullptr),
+  void PostReceive() {
+    received_ = ~uint64_t{0};
+    ASSERT_EQ(fi_recv(b->ep, &received_, sizeof(received_), nullptr,
+                      FI_ADDR_UNSPEC, nullptr),
               0);
   }
+  void ExpectReceived(uint64_t message) {
+    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
+    ASSERT_EQ(received_, message);
+  }
+  // A message that was sent before anybody would take it.
+  void Receive(uint64_t message) {
+    ASSERT_NO_FATAL_FAILURE(PostReceive());
+    ASSERT_NO_FATAL_FAILURE(ExpectReceived(message));
+    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
+  }
+
+ private:
+  uint64_t message_ = 0;
+  uint64_t received_ = 0;
 };
 
 // Rounds of writes and a message with `flags`, which tells its receiver that
@@ -51,17 +68,14 @@ struct MessageOrderTest : OrderTest {
     std::vector<uint8_t> memory(kPieces.size() * kStride);
     const Region target(*b, memory.data(), memory.size());
     for (uint32_t round = 0; round < kRounds; ++round) {
-      uint64_t message = round;
-      uint64_t received = ~uint64_t{0};
-      ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+      ASSERT_NO_FATAL_FAILURE(PostReceive());
       std::vector<std::vector<uint8_t>> pieces;
       for (uint32_t i = 0; i < kPieces.size(); ++i) {
         pieces.push_back(Pattern(kPieces.at(i), round + 10 * i));
         ASSERT_NO_FATAL_FAILURE(Write(pieces.back(), target, i * kStride));
       }
-      ASSERT_NO_FATAL_FAILURE(Send(&message, flags));
-      ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
-      ASSERT_EQ(received, round);
+      ASSERT_NO_FATAL_FAILURE(Send(round, flags));
+      ASSERT_NO_FATAL_FAILURE(ExpectReceived(round));
       for (size_t i = 0; i < pieces.size(); ++i) {
         ASSERT_EQ(std::memcmp(pieces[i].data(), &memory[i * kStride],
                               pieces[i].size()),
@@ -96,16 +110,14 @@ TEST_F(OrderTest, MessageComesBehindTheInjectedWritesBeforeIt) {
   std::array<uint64_t, 4> memory = {};
   const Region target(*b, memory.data(), sizeof(memory));
   for (uint64_t round = 1; round <= 200; ++round) {
-    uint64_t received = 0;
-    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
+    ASSERT_NO_FATAL_FAILURE(PostReceive());
     for (size_t i = 0; i < memory.size(); ++i) {
       ASSERT_EQ(fi_inject_write(a->ep, &round, sizeof(round), to_b, i * 8,
                                 target.key()),
                 0);
     }
     ASSERT_EQ(fi_inject(a->ep, &round, sizeof(round), to_b), 0);
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
-    ASSERT_EQ(received, round);
+    ASSERT_NO_FATAL_FAILURE(ExpectReceived(round));
     for (const uint64_t cell : memory) {
       ASSERT_EQ(cell, round);
     }
@@ -118,21 +130,16 @@ TEST_F(OrderTest, WriteWaitsForTheMessageBeforeIt) {
   uint64_t memory = 0;
   const Region target(*b, &memory, sizeof(memory));
   for (uint64_t round = 1; round <= 5; ++round) {
-    uint64_t message = round;
-    uint64_t received = 0;
-    ASSERT_NO_FATAL_FAILURE(Send(&message));
+    ASSERT_NO_FATAL_FAILURE(Send(round));
     ASSERT_EQ(fi_inject_writedata(a->ep, &round, sizeof(round), round, to_b, 0,
                                   target.key()),
               0);
     ASSERT_TRUE(StaysEmpty(b->rx_cq));
     ASSERT_EQ(memory, round - 1);
-    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
-    ASSERT_EQ(received, round);
+    ASSERT_NO_FATAL_FAILURE(Receive(round));
     ASSERT_NO_FATAL_FAILURE(ExpectDone(
         b->rx_cq, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, nullptr));
     ASSERT_EQ(memory, round);
-    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
   }
 }
 
@@ -141,18 +148,14 @@ TEST_F(OrderTest, ReadWaitsForTheMessageBeforeIt) {
   uint64_t memory = 0;
   const Region target(*b, &memory, sizeof(memory));
   for (uint64_t round = 1; round <= 5; ++round) {
-    uint64_t message = round;
-    uint64_t received = 0;
     uint64_t back = 0;
-    ASSERT_NO_FATAL_FAILURE(Send(&message));
+    ASSERT_NO_FATAL_FAILURE(Send(round));
     ASSERT_EQ(fi_read(a->ep, &back, sizeof(back), nullptr, to_b, 0,
                       target.key(), nullptr),
               0);
     ASSERT_TRUE(StaysEmpty(a->tx_cq));
     memory = round;  // Nobody reads it before the message has been received.
-    ASSERT_NO_FATAL_FAILURE(PostReceive(&received));
-    ASSERT_NO_FATAL_FAILURE(ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr));
-    ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
+    ASSERT_NO_FATAL_FAILURE(Receive(round));
     ExpectDone(a->tx_cq, FI_RMA | FI_READ, nullptr);
     ASSERT_EQ(back, round);
   }
