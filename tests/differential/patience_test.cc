@@ -2,6 +2,9 @@
 #include "tests/differential/patience.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace heddle::differential {
@@ -41,9 +44,36 @@ TEST(PatienceTest, ProcessThatFollowsAnotherTakesNothingAway) {
   EXPECT_FALSE(patience.IsOver(kStart + seconds(20), {seconds(0), seconds(5)}));
 }
 
+// Two that want one CPU wait for each other.
 TEST(PatienceTest, ReadsWhatTheKernelTells) {
-  EXPECT_GE(WaitedForCpu(getpid()).count(), 0);
   EXPECT_EQ(WaitedForCpu(-1).count(), 0) << "nobody";
+  if (access("/proc/self/schedstat", R_OK) != 0) {
+    GTEST_SKIP() << "this kernel has no /proc/PID/schedstat";
+  }
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  const int cpu = sched_getcpu();
+  ASSERT_GE(cpu, 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<size_t>(cpu), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  const pid_t own = getpid();
+  const pid_t rival = fork();
+  if (rival == 0) {
+    while (getppid() == own) {
+    }
+    _exit(0);
+  }
+  ASSERT_GT(rival, 0);
+  const auto had = WaitedForCpu(own);
+  const auto deadline = Patience::Clock::now() + seconds(30);
+  while (WaitedForCpu(own) == had && Patience::Clock::now() < deadline) {
+  }
+  EXPECT_GT(WaitedForCpu(own), had);
+  EXPECT_EQ(kill(rival, SIGKILL), 0);
+  EXPECT_EQ(waitpid(rival, nullptr, 0), rival);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
 }  // namespace
