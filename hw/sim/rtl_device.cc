@@ -17,6 +17,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clock.h"
 #include "hw/sim/device_board.h"
+#include "hw/sim/linger.h"
 
 namespace heddle::sim {
 namespace {
@@ -30,10 +31,6 @@ constexpr uint64_t kBootLimitCycles = 20000;
 constexpr uint64_t kLongestSleepNs = 1000000000;
 // With a timer running the clock is looked at often enough for TickClock.
 constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
-// A closing NIC answers until its peers have been silent for so long: one whose
-// last ACK was lost asks again after an RTO, two and four of them.
-constexpr uint64_t kLingerRtos = 7;
-constexpr uint64_t kLingerLimitNs = 2000000000;
 constexpr uint32_t kControl = kBar0Address + contract::kBar0DeviceControlOffset;
 constexpr uint64_t kResetLimitNs = 10000000000;
 }  // namespace

@@ -15,6 +15,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clock.h"
 #include "hw/sim/device_board.h"
+#include "hw/sim/linger.h"
 #include "hw/sim/random.h"
 #include "hw/sim/soft/wire/shared_datagram_wire.h"
 #include "hw/sim/soft/wire/udp_wire.h"
@@ -34,10 +35,6 @@ constexpr uint32_t kFirmwareSteps = 8;
 // A poller that finds nothing looks at the clock every so many polls.
 constexpr uint32_t kPollsPerLook = 16;
 constexpr uint64_t kPollSleepNs = 200000;
-// A closing device answers until its peers have been silent for so long: one
-// whose last ACK was lost asks again after an RTO, two and four of them.
-constexpr uint64_t kLingerRtos = 7;
-constexpr uint64_t kLingerLimitNs = 2000000000;
 constexpr uint64_t kResetLimitNs = 10000000000;
 // A power of two: more never wait, as each thread rings one after another.
 constexpr size_t kWaitingDoorbells = 4096;
