@@ -144,6 +144,7 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
          .payload_mtu =
              options_.payload_mtu_named ? options_.wire.payload_mtu : 0,
          .udp_port = options_.udp_port,
+         .linger_ns = kLingerLimitNs,
          .faults = options_.faults,
          .capture = options_.capture},
         message);

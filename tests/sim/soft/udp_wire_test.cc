@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/wire/udp_wire.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -28,11 +30,13 @@ class UdpWireTest : public ::testing::TestWithParam<bool> {
   static WireAddress Address(uint32_t node) {
     return GetParam() ? WireAddress(0, 1) : WireAddress(0x7f000001 + node);
   }
-  void Open(const LineFaults& faults = {}, uint16_t udp_port = 0) {
+  void Open(const LineFaults& faults = {}, uint16_t udp_port = 0,
+            uint64_t linger_ns = 0) {
     for (const uint32_t node : {0, 1}) {
       wires_[node] = OpenWire({.ip = Address(node),
                                .payload_mtu = 0,
                                .udp_port = udp_port,
+                               .linger_ns = linger_ns,
                                .faults = faults,
                                .capture = ""});
       ASSERT_NE(wires_[node], nullptr);
@@ -505,6 +509,67 @@ TEST_P(UdpWireTest, AnEndpointMayCloseWithDatagramsUnderWay) {
   wires_[1]->Flush();
   ASSERT_TRUE(Await(*wires_[0], &datagram));
   EXPECT_EQ(Copy(datagram), Numbered(4, 40));
+}
+
+TEST_P(UdpWireTest, AReleasedPortGoesOnToAnswer) {
+  ASSERT_NO_FATAL_FAILURE(Open({}, 0, 3600 * kNsPerSecond));
+  Datagram datagram;
+  wires_[1]->ReleasePort(ports_[1]);
+  SendBytes(*wires_[0], Request(), Numbered(1, 40));
+  wires_[0]->Flush();
+  ASSERT_TRUE(Await(*wires_[1], &datagram));
+  EXPECT_EQ(datagram.destination_port, ports_[1]);
+  SendBytes(*wires_[1], Answer(datagram), Numbered(2, 40));
+  wires_[1]->Flush();
+  ASSERT_TRUE(Await(*wires_[0], &datagram));
+  EXPECT_EQ(Copy(datagram), Numbered(2, 40));
+  EXPECT_EQ(datagram.source_udp_port, ports_[1]);
+  // It is its function's to give away meanwhile, to who asks for that one.
+  const auto other = OpenWire({.ip = Address(1)});
+  ASSERT_NE(other, nullptr);
+  EXPECT_FALSE(other->ClaimPort(ports_[1]).granted);
+  EXPECT_NE(wires_[1]->ClaimPort(0).port, ports_[1]);
+  EXPECT_TRUE(wires_[1]->ClaimPort(ports_[1]).granted);
+  EXPECT_FALSE(wires_[1]->ClaimPort(ports_[1]).granted);
+  SendBytes(*wires_[0], Request(), Numbered(3, 40));
+  wires_[0]->Flush();
+  EXPECT_TRUE(Await(*wires_[1], &datagram));
+  EXPECT_EQ(wires_[0]->network_errors().refused, 0U);
+}
+
+TEST_P(UdpWireTest, AReleasedPortIsClosedInTheEnd) {
+  ASSERT_NO_FATAL_FAILURE(Open({}, 0, 10'000'000));
+  const auto other = OpenWire({.ip = Address(1)});
+  ASSERT_NE(other, nullptr);
+  wires_[1]->ReleasePort(ports_[1]);
+  ASSERT_TRUE(wires_[1]->ClaimPort(ports_[1]).granted);
+  EXPECT_EQ(wires_[1]->deadline_ns(), UINT64_MAX) << "it is used again";
+  wires_[1]->ReleasePort(ports_[1]);
+  // A sleeper wakes for it.
+  while (wires_[1]->deadline_ns() > MonotonicNs()) {
+    ASSERT_NE(wires_[1]->deadline_ns(), UINT64_MAX);
+    wires_[1]->Sleep(3600 * kNsPerSecond);
+  }
+  wires_[1]->Flush();
+  EXPECT_EQ(wires_[1]->deadline_ns(), UINT64_MAX);
+  EXPECT_TRUE(other->ClaimPort(ports_[1]).granted);
+}
+
+TEST_P(UdpWireTest, ReleasedPortsCloseWhenDescriptorsRunOut) {
+  ASSERT_NO_FATAL_FAILURE(Open({}, 0, 3600 * kNsPerSecond));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 100;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  bool granted = true;
+  for (uint32_t i = 0; i < 200 && granted; ++i) {
+    const firmware::PortClaim claim = wires_[1]->ClaimPort(0);
+    granted = claim.granted;
+    wires_[1]->ReleasePort(claim.port);
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(granted);
 }
 
 TEST_P(UdpWireTest, ASleeperWakesForADatagramAKickOrItsTime) {

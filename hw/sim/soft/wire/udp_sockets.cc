@@ -99,10 +99,23 @@ int UdpSockets::Watch(int fd, Kind kind, uint32_t index) const {
 }
 
 int UdpSockets::Bind(uint16_t port) {
-  if (shared_port_ != 0) {
-    claims_[port] = true;
-    return 0;
+  int error = 0;
+  if (endpoints_[port].get() >= 0) {
+    std::erase_if(released_,
+                  [port](const Released& one) { return one.port == port; });
+    UpdateFirstClose();
+  } else if (shared_port_ == 0) {
+    error = BindSocket(port);
+    if (error == EMFILE && !released_.empty()) {
+      CloseReleasedUntil(UINT64_MAX);
+      error = BindSocket(port);
+    }
   }
+  claims_[port] = error == 0;
+  return error;
+}
+
+int UdpSockets::BindSocket(uint16_t port) {
   auto socket = OpenUdpSocket(interface_, address_, port);
   if (!socket.ok()) {
     return static_cast<int>(socket.error());
@@ -110,7 +123,6 @@ int UdpSockets::Bind(uint16_t port) {
   const int error = Watch(socket.value().get(), Kind::kEndpoint, port);
   if (error == 0) {
     endpoints_[port] = std::move(socket.value());
-    claims_[port] = true;
   }
   return error;
 }
@@ -133,7 +145,9 @@ firmware::PortClaim UdpSockets::Claim(uint32_t port) {
   for (uint32_t i = 0; i < kRange && !claim.granted; ++i) {
     const auto number =
         static_cast<uint16_t>(kFirstEntropyPort + (start + i) % kRange);
-    const int error = claims_[number] ? EADDRINUSE : Bind(number);
+    // Nor one whose peers may still talk to its last owner.
+    const bool used = claims_[number] || endpoints_[number].get() >= 0;
+    const int error = used ? EADDRINUSE : Bind(number);
     if (error != 0 && error != EADDRINUSE) {
       break;  // No port will do, as when file descriptors run out.
     }
@@ -144,13 +158,36 @@ firmware::PortClaim UdpSockets::Claim(uint32_t port) {
   return claim;
 }
 
-void UdpSockets::Release(uint32_t port) {
-  if (port == 0 || port >= kPortNumbers) {
+void UdpSockets::Release(uint32_t port, uint64_t close_ns) {
+  const std::lock_guard lock(mutex_);
+  if (port == 0 || port >= kPortNumbers || !claims_[port]) {
     return;
   }
-  const std::lock_guard lock(mutex_);
-  endpoints_[port].reset();  // epoll forgets it.
   claims_[port] = false;
+  if (endpoints_[port].get() >= 0) {
+    released_.push_back(
+        {.port = static_cast<uint16_t>(port), .close_ns = close_ns});
+    UpdateFirstClose();
+  }
+}
+
+void UdpSockets::CloseReleased(uint64_t now_ns) {
+  if (first_close_ns_ <= now_ns) {
+    const std::lock_guard lock(mutex_);
+    CloseReleasedUntil(now_ns);
+  }
+}
+
+void UdpSockets::CloseReleasedUntil(uint64_t now_ns) {
+  while (!released_.empty() && released_.front().close_ns <= now_ns) {
+    endpoints_[released_.front().port].reset();  // epoll forgets it.
+    released_.pop_front();
+  }
+  UpdateFirstClose();
+}
+
+void UdpSockets::UpdateFirstClose() {
+  first_close_ns_ = released_.empty() ? UINT64_MAX : released_.front().close_ns;
 }
 
 bool UdpSockets::Has(uint16_t port) const {

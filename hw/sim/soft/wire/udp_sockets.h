@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,8 +24,7 @@
 
 namespace heddle::sim::soft {
 
-// Thread safety: `Claim`, `Release`, `HasNews`, `Kick`, `TakeKicks`, `Sleep`
-// from any thread; the rest by one thread at a time.
+// Thread safety: `Flush` and `Fill` by one thread at a time, the rest from any.
 class UdpSockets {
  public:
   // Errors, with a line in `*message`: EADDRINUSE when another has
@@ -36,13 +37,19 @@ class UdpSockets {
   // Ports of endpoints, as of firmware::Switch. Of a port that another process
   // has nothing is known but that: `owner` stays 0.
   firmware::PortClaim Claim(uint32_t port);
-  void Release(uint32_t port);
+  // The port is free for another endpoint of this function, and its socket goes
+  // on to hear and answer peers whose last ACK was lost: until `CloseReleased`
+  // of `close_ns` or later.
+  void Release(uint32_t port, uint64_t close_ns);
+  void CloseReleased(uint64_t now_ns);
+  // When the first of the released sockets is to close; UINT64_MAX: none is.
+  uint64_t first_close_ns() const { return first_close_ns_; }
 
   // The port that requests with `entropy` come from, 49152 or above.
   uint16_t EntropyPort(uint16_t entropy) const {
     return entropy_[entropy % kEntropySockets].port;
   }
-  // Whether an endpoint has a socket at `port`.
+  // Whether an endpoint has, or had of late, a socket at `port`.
   bool Has(uint16_t port) const;
 
   void Flush(UdpSender* sender, NetworkErrors* errors);
@@ -65,6 +72,10 @@ class UdpSockets {
     UniqueFd fd;
     uint16_t port = 0;
   };
+  struct Released {
+    uint16_t port = 0;
+    uint64_t close_ns = 0;
+  };
   // What epoll says of a socket.
   struct Ready {
     Kind kind;
@@ -80,6 +91,9 @@ class UdpSockets {
   int Watch(int fd, Kind kind, uint32_t index) const;
   // Binds an endpoint's port; the errno, 0 for success.
   int Bind(uint16_t port);
+  int BindSocket(uint16_t port);
+  void CloseReleasedUntil(uint64_t now_ns);
+  void UpdateFirstClose();
   bool TakeEvents();
   int SocketAt(uint16_t port) const;
   // Under `mutex_`: what is ready, or negative if it is gone meanwhile.
@@ -97,6 +111,8 @@ class UdpSockets {
   mutable std::mutex mutex_;
   std::vector<UniqueFd> endpoints_;
   std::vector<bool> claims_;
+  std::deque<Released> released_;  // Those that close first are in front.
+  std::atomic<uint64_t> first_close_ns_ = UINT64_MAX;
 
   static constexpr size_t kEvents = 32;
   std::array<Ready, kEvents> ready_{};

@@ -129,6 +129,12 @@ Result<std::unique_ptr<UdpWire>> UdpWire::Open(const UdpWireOptions& options,
   return udp;
 }
 
+void UdpWire::ReleasePort(uint32_t port) {
+  const uint64_t now = MonotonicNs();
+  sockets_->Release(port, now + options_.linger_ns);
+  sockets_->CloseReleased(now);  // At once without `linger_ns`.
+}
+
 // -------------------------------------------------------------------- sending
 
 UdpFlow UdpWire::FlowOf(const Path& path) const {
@@ -230,6 +236,7 @@ void UdpWire::Flush() {
   }
   MoveOutgoing();
   FlushSender();
+  sockets_->CloseReleased(now);
   CheckInterface(now);
   UpdateDeadline();
 }
@@ -357,7 +364,7 @@ uint32_t UdpWire::Kicks() {
 
 void UdpWire::Sleep(uint64_t timeout_ns) {
   const uint64_t now = MonotonicNs();
-  const uint64_t deadline = deadline_ns_;
+  const uint64_t deadline = deadline_ns();
   const uint64_t left = deadline > now ? deadline - now : 0;
   if (!pending_ && left > 0) {
     sockets_->Sleep(std::min(timeout_ns, left));

@@ -2,6 +2,7 @@
 // UET over UDP sockets: between machines, for use in earnest.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -32,6 +33,9 @@ struct UdpWireOptions {
   // 0: each endpoint binds its libfabric port. Else all packets go to this one,
   // everywhere, and one process has it at each address.
   uint16_t udp_port = 0;
+  // For so long the socket of a released port goes on to answer peers whose
+  // last ACK was lost; no other function can have the port until then.
+  uint64_t linger_ns = 0;
   LineFaults faults = {};
   std::string capture = {};  // File, empty for none.
 };
@@ -60,7 +64,7 @@ class UdpWire final : public DatagramWire {
   firmware::PortClaim ClaimPort(uint32_t port) override {
     return sockets_->Claim(port);
   }
-  void ReleasePort(uint32_t port) override { sockets_->Release(port); }
+  void ReleasePort(uint32_t port) override;
 
   std::span<uint8_t> Room() override {
     room_ = tx_line_.active() ? std::span(faulty_room_) : sender_.Room();
@@ -82,7 +86,9 @@ class UdpWire final : public DatagramWire {
   uint32_t Kicks() override;
 
   void Configure(const contract::PortCfg& port) override { port_ = port; }
-  uint64_t deadline_ns() const override { return deadline_ns_; }
+  uint64_t deadline_ns() const override {
+    return std::min<uint64_t>(deadline_ns_, sockets_->first_close_ns());
+  }
   uint64_t statistic(contract::Statistic which) const override;
   std::string StatisticsText() const override;
   void FlushCapture() override;
