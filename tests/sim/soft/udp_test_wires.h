@@ -38,6 +38,22 @@ inline std::unique_ptr<UdpWire> OpenWire(const UdpWireOptions& options) {
   return std::move(wire.value());
 }
 
+// Claims a port that other test processes leave alone, also once it is
+// released: wires choose theirs from 49152 on. 0 if there is none.
+inline uint16_t ClaimOwnPort(DatagramWire& wire) {
+  constexpr uint32_t kPorts = 8;
+  constexpr uint32_t kFirst = 10000;
+  constexpr uint32_t kProcesses = 2500;
+  const uint32_t first =
+      kFirst + static_cast<uint32_t>(getpid()) % kProcesses * kPorts;
+  for (uint32_t port = first; port < first + kPorts; ++port) {
+    if (wire.ClaimPort(port).granted) {
+      return static_cast<uint16_t>(port);
+    }
+  }
+  return 0;
+}
+
 inline FabricAddress Fabric(const WireAddress& address) {
   return {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6};
 }
