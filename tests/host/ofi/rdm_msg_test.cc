@@ -823,13 +823,14 @@ TEST_F(MessageTest, QueueMayBeReadWhileEndpointsComeAndGo) {
     }
   });
   const fi_addr_t self = a->Insert(*a);
-  uint64_t value = 1;
+  const uint64_t sent = 1;
+  uint64_t received = 0;
   for (int i = 0; i < 10; ++i) {
     fid_ep* more = a->OpenEndpoint();
-    EXPECT_EQ(
-        fi_recv(a->ep, &value, sizeof(value), nullptr, FI_ADDR_UNSPEC, nullptr),
-        0);
-    EXPECT_EQ(fi_send(more, &value, sizeof(value), nullptr, self, nullptr), 0);
+    EXPECT_EQ(fi_recv(a->ep, &received, sizeof(received), nullptr,
+                      FI_ADDR_UNSPEC, nullptr),
+              0);
+    EXPECT_EQ(fi_send(more, &sent, sizeof(sent), nullptr, self, nullptr), 0);
     EXPECT_EQ(fi_close(&more->fid), 0);
   }
   stop = true;
