@@ -130,14 +130,28 @@ uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
 Verdict Target::PartOfSend(const Packet& packet, uint32_t handle) {
   Open& open = open_[handle];
   const bool stale = Stale(open.report);
+  // Whoever asks for delivery hears of the first packet that is not delivered.
+  const bool told = stale && packet.header.dc != 0 && packet.header.ie == 0 &&
+                    open.receive.code() == ReturnCode::kOk;
+  const Verdict error = told ? Error(packet, ReturnCode::kBadIndex) : Verdict{};
+  if (error.kind == Verdict::Kind::kRefused) {
+    return error;
+  }
   if (stale) {
     open.receive.Discard();
   }
   const Verdict verdict =
       AccountAndWrite(packet, handle, open.buffer.iova + packet.offset(),
                       packet.header.dc != 0);
+  if (verdict.kind == Verdict::Kind::kRefused) {
+    return verdict;
+  }
+  if (told) {
+    open.receive.Fail(Status::kRemoteError,
+                      static_cast<uint16_t>(ReturnCode::kBadIndex));
+  }
   CloseIfOver(packet, handle);
-  return verdict;
+  return told ? error : verdict;
 }
 
 }  // namespace heddle::sim::soft

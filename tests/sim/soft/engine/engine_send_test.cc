@@ -384,5 +384,64 @@ TEST_F(EngineSendTest, RefusedMemoryIsToldWhenThereIsRoomForTheAnswer) {
   }
 }
 
+class EngineGoneContextTest : public EngineSendTest,
+                              public testing::WithParamInterface<bool> {
+ protected:
+  // Until something of the message is placed; then its context goes.
+  void SendInto(uint8_t* buffer, uint8_t flags) {
+    fabric_.in_order = true;
+    a_.tx.ordered = GetParam() ? 0xff : 0;
+    a_.Restart();
+    b_.Receive(buffer, kBytes);
+    TxDesc send = EngineNode::Send(1, Filled(a_, kBytes), kBytes);
+    send.flags = static_cast<uint8_t>(send.flags | flags);
+    a_.Post(send);
+    a_.engine().Progress(16);
+    fabric_.hold_answers = true;
+    while (buffer[0] == 0) {
+      ASSERT_TRUE(fabric_.Step());
+    }
+    contract::RxCtxCfg off = b_.rx;
+    off.enable = 0;
+    ASSERT_TRUE(b_.Write(Table::kRxCtx, 0, off));
+    std::fill_n(buffer, kBytes, uint8_t{0});
+    fabric_.hold_answers = false;
+  }
+  static constexpr uint32_t kBytes = 5000;
+};
+
+TEST_P(EngineGoneContextTest, WhatAsksForDeliveryEndsAsIfNoneHadBeenThere) {
+  uint8_t* const buffer = b_.Allocate(kBytes);
+  ASSERT_NO_FATAL_FAILURE(SendInto(buffer, contract::kTxFlagDeliveryComplete));
+  fabric_.guarantees = false;
+  fabric_.refusals.clear();
+  Run();
+  EXPECT_GT(fabric_.refusals[NackCode::kNoGtdDelAvail], 0u);
+  EXPECT_FALSE(a_.Poll(0, /*consume=*/false).has_value());
+  fabric_.guarantees = true;
+  Run();
+  const auto tx = a_.Poll(0);
+  ASSERT_TRUE(tx.has_value());
+  EXPECT_EQ(tx->status, Status::kRemoteError);
+  EXPECT_EQ(tx->detail, static_cast<uint16_t>(ReturnCode::kBadIndex));
+  EXPECT_EQ(fabric_.errors, 1u) << "the rest is taken for nothing";
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  EXPECT_EQ(std::count(buffer, buffer + kBytes, 0), kBytes);
+  EXPECT_TRUE(a_.engine().idle());
+}
+
+TEST_P(EngineGoneContextTest, WhatDoesNotIsTakenForNothing) {
+  uint8_t* const buffer = b_.Allocate(kBytes);
+  ASSERT_NO_FATAL_FAILURE(SendInto(buffer, 0));
+  Run();
+  const auto tx = a_.Poll(0);
+  ASSERT_TRUE(tx.has_value());
+  EXPECT_EQ(tx->status, Status::kOk);
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  EXPECT_EQ(std::count(buffer, buffer + kBytes, 0), kBytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, EngineGoneContextTest, testing::Bool());
+
 }  // namespace
 }  // namespace heddle::sim::soft
