@@ -241,7 +241,8 @@ module heddle_accept_decide
       ignored = discards || pkt_i.ie;
       broken  = !ignored;
     end else if (stale && !e.rma) begin
-      withdrawn = 1'b1;
+      if (pkt_i.dc && !pkt_i.ie) refusal = ReturnCodeBadIndex;  // Not delivered.
+      else                       withdrawn = 1'b1;
     end else if (!same || pkt_i.job_id != e.job_id ||
                  pkt_i.opcode != (e.read ? SesOpcodeRead : e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
                  (e.rma && (pkt_i.match_bits != e.match_bits ||

@@ -314,6 +314,53 @@ TEST_F(AcceptTest, DisabledContextGivesBackItsCreditAndCompletesNothing) {
   }
 }
 
+TEST_F(AcceptTest, DeliveryIsAnErrorOnceTheContextIsGone) {
+  for (bool drained : {true, false}) {
+    SCOPED_TRACE(drained);
+    bench_.contexts[2].alive = true;
+    const uint32_t base = drained ? kStart : kStart + 4;
+    bench_.contexts[2].buffers.clear();
+    bench_.AddBuffer(2, 64, 0x1000, 6);
+    bench_.AddBuffer(2, 10000, 0x100000, 7);
+    RxPacket open = Syn(base, 8);
+    open.offset = static_cast<uint16_t>(-1);
+    tpdcid_ = bench_.Answer(open).spdcid;
+    const auto delivered = [](RxPacket pkt) {
+      pkt.dc = 1;
+      return pkt;
+    };
+    bench_.Quiet(delivered(First(base + 1, 4096, 9000)));
+    bench_.places.clear();
+    if (drained) {
+      bench_.contexts[2].alive = false;
+      bench_.Drain();
+      bench_.RunUntilIdle();
+      bench_.places.clear();
+    } else {
+      bench_.contexts[2].gen++;
+    }
+    const RxPacket second = delivered(Next(base + 2, 4096, 4096, false, 9000));
+    ExpectError(bench_.Answer(second), base + 2, ReturnCode::kBadIndex);
+    const Place record = bench_.TakeRecord();
+    EXPECT_EQ(record.bytes, 0);
+    EXPECT_EQ(record.stream, 4096);
+    EXPECT_EQ(record.ev.write, 0);
+    EXPECT_EQ(record.ev.credit, 1);
+    // It is told again until its sender has heard it.
+    ExpectError(bench_.Answer(second), base + 2, ReturnCode::kBadIndex);
+    bench_.places.clear();
+    RxPacket last = delivered(Next(base + 3, 8192, 808, true, 9000));
+    last.offset = static_cast<uint16_t>(-1);
+    last.ar = 1;
+    ExpectAck(bench_.Answer(last), base + 3, 0, ReturnCode::kBadIndex);
+    const Place rest = bench_.TakeRecord();
+    EXPECT_EQ(rest.bytes, 0);
+    EXPECT_EQ(rest.complete, 0);
+    EXPECT_EQ(rest.visible, 0);
+    bench_.places.clear();
+  }
+}
+
 // As if so many contexts had been used that the same generation came again.
 TEST_F(AcceptTest, AMessageOfADrainedContextTakesNothingOfItsGenerationsNext) {
   bench_.AddBuffer(2, 64, 0x1000, 6);
