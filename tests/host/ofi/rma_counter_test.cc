@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <thread>
 
 #include "tests/host/ofi/rma_fixture.h"
@@ -480,6 +481,53 @@ TEST_F(LevelTest, DeliveryCompleteMessageWaitsForItsReceive) {
   ASSERT_EQ(fi_recv(b->ep, &received, 8, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   ExpectDone(b->rx_cq, FI_MSG | FI_RECV, nullptr);
   ExpectDone(a->tx_cq, FI_MSG | FI_SEND, nullptr);
+}
+
+// A message that the receiver's close cuts off is none that was delivered.
+TEST_F(LevelTest, DeliveryCompleteMessageOfAClosedReceiverIsThereOrFails) {
+  constexpr size_t kBytes = 300000;
+  constexpr size_t kRounds = 12;
+  b.reset();
+  a.reset();
+  NodeOptions options = RmaOptions();
+  options.tx_op_flags = FI_DELIVERY_COMPLETE;
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  const std::vector<uint8_t> data = Pattern(kBytes);
+  size_t whole = 0;  // Polls that the first, which is not cut off, takes.
+  for (size_t round = 0; round < kRounds; ++round) {
+    fid_ep* const receiver = b->OpenEndpoint();
+    sockaddr_in name = {};
+    size_t length = sizeof(name);
+    ASSERT_EQ(fi_getname(&receiver->fid, &name, &length), 0);
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    ASSERT_EQ(fi_av_insert(a->av, &name, 1, &to, 0, nullptr), 1);
+    std::vector<uint8_t> received(kBytes);
+    ASSERT_EQ(fi_recv(receiver, received.data(), kBytes, nullptr,
+                      FI_ADDR_UNSPEC, nullptr),
+              0);
+    ASSERT_EQ(fi_send(a->ep, data.data(), kBytes, nullptr, to, nullptr), 0);
+    const size_t polls = round == 0 ? SIZE_MAX : whole * round / kRounds;
+    fi_cq_tagged_entry entry;
+    ssize_t ended = -FI_EAGAIN;
+    size_t poll = 0;
+    for (; poll < polls && ended == -FI_EAGAIN; ++poll) {
+      fi_cq_read(b->rx_cq, &entry, 1);
+      ended = fi_cq_read(a->tx_cq, &entry, 1);
+    }
+    whole = round == 0 ? poll : whole;
+    ASSERT_EQ(fi_close(&receiver->fid), 0);
+    bool delivered = ended == 1;
+    if (ended == -FI_EAGAIN) {
+      const auto done = Take(a->tx_cq, kLimit, b->rx_cq);
+      ASSERT_TRUE(done.has_value());
+      delivered = !done->error;
+    } else {
+      ASSERT_EQ(ended, 1);
+    }
+    EXPECT_TRUE(!delivered || received == data) << round;
+    while (fi_cq_read(b->rx_cq, &entry, 1) == 1) {
+    }
+  }
 }
 
 TEST_F(LevelTest, FencedOperationSeesWhatCameBefore) {
