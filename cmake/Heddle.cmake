@@ -138,6 +138,7 @@ function(heddle_verilate)
       ${rtl}/lint/waivers.vlt
       ${PROJECT_SOURCE_DIR}/hw/contract/gen/heddle_contract_pkg.sv
       ${packages} ${sources}
+    BYPRODUCTS ${directory}/${A_PREFIX}.h
     DEPFILE ${directory}/depfile
     DEPENDS ${PROJECT_SOURCE_DIR}/cmake/verilate.sh ${sources}
     COMMENT "Verilating ${A_TOP} for ${A_NAME}" VERBATIM)
