@@ -8,70 +8,75 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SECONDS := 60
 INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
+SHOWN     := heddle heddle_fi heddle-sim heddle_perf
 
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan test-vm test-vm-iommufd demo lint contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan test-debug test-vm test-vm-iommufd demo lint contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 packages: ## Install the Debian packages that are missing (root), or name them
-	@scripts/packages build test lint
+	@scripts/packages build tests figures test lint
 
+# With all tests: for what reads the build folder, such as lint.
 configure:
-	@scripts/packages build
+	@scripts/packages build tests figures
 	@mkdir -p $(BUILD)
-	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log 2>&1 || \
+	@cmake -S . -B $(BUILD) -G Ninja -DHEDDLE_TESTS=ON >$(BUILD)/configure.log 2>&1 || \
 	  { cat $(BUILD)/configure.log; exit 1; }
 
-build: configure ## Compile everything
-	@cmake --build $(BUILD) -j $(JOBS)
+build: ## Compile everything
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,figures all
 
 install: ## Install under PREFIX (/usr/local) and DESTDIR
-	@test -f $(BUILD)/build.ninja || $(MAKE) --no-print-directory configure
-	@cmake --build $(BUILD) -j $(JOBS) --target $(INSTALLED)
+	@scripts/build $(BUILD) $(JOBS) build $(INSTALLED)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
 
 test: packages build ## Run every test suite
 	@scripts/suites $(BUILD)
 
-test-long: ## Run fi_pingpong over all sizes, 0 B to 6 MiB, on a clean and a bad wire
-	@scripts/packages build test
-	@$(MAKE) --no-print-directory build
+test-long: ## Run 1,000 processes, and fi_pingpong over all sizes, 0 B to 6 MiB
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,demo heddle heddle_fi heddle-sim heddle-wire clients_endpoint
+	@scripts/processes_long $(BUILD)
 	@scripts/pingpong_long $(BUILD)
 
 # Builds of their own, without a model of the NIC: cmake/Sanitize.cmake.
 test-asan: ## Run what needs no RTL under AddressSanitizer and UBSan
-	@scripts/packages build test
+	@scripts/packages build tests test
 	@scripts/sanitize $(BUILD)/asan address,undefined
 
 test-tsan: ## Run the tests of threads and waiting under ThreadSanitizer
-	@scripts/packages build test
+	@scripts/packages build tests test
 	@scripts/sanitize $(BUILD)/tsan thread
 
+# A build of its own, too: cmake/OneDefinition.cmake.
+test-debug: ## Refuse a class defined twice, run the soft device's tests unoptimized
+	@scripts/packages build tests test
+	@mkdir -p $(BUILD)/debug
+	@cmake -S . -B $(BUILD)/debug -G Ninja -DHEDDLE_TESTS=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g0 -DHEDDLE_ONE_DEFINITION=ON \
+	  -DHEDDLE_RTL_DEVICE=OFF >$(BUILD)/debug/configure.log 2>&1 || { cat $(BUILD)/debug/configure.log; exit 1; }
+	@cmake --build $(BUILD)/debug -j $(JOBS) --target heddle heddle_fi heddle-sim heddle-nicd heddle_debug_tests
+	@ctest --test-dir $(BUILD)/debug -L '^sim$$' -j $(JOBS) --no-tests=error --output-on-failure >$(BUILD)/debug/tests.log || \
+	  { cat $(BUILD)/debug/tests.log; exit 1; }
+	@grep 'tests passed' $(BUILD)/debug/tests.log
+
 test-vm: ## Run driver and library on a real kernel, in virtual machines
-	@scripts/packages build vm
-	@mkdir -p $(BUILD)
-	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log
-	@cmake --build $(BUILD) -j $(JOBS) --target \
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,vm \
 	  heddle heddle_fi heddle_tool heddle-sim heddle-nicd guest_vfio_test \
 	  guest_failure_test guest_remap_test rdm_msg_test rma_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py
 
 # Not part of CI: it compiles a kernel.
 test-vm-iommufd: ## Run the driver's tests on a kernel with iommufd, built here
-	@scripts/packages build vm kernel
-	@mkdir -p $(BUILD)
-	@cmake -S . -B $(BUILD) -G Ninja >$(BUILD)/configure.log
-	@cmake --build $(BUILD) -j $(JOBS) --target \
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,vm,kernel \
 	  heddle heddle-nicd guest_vfio_test guest_remap_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py DeviceFileTest
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
-	@scripts/packages build test
-	@$(MAKE) --no-print-directory build
+	@scripts/build $(BUILD) $(JOBS) build,demo $(SHOWN)
 	@scripts/demo $(BUILD)
 
 lint: packages configure ## Check style, layering, RTL and generated files
@@ -80,22 +85,22 @@ lint: packages configure ## Check style, layering, RTL and generated files
 contract: ## Regenerate the views of hw/contract/heddle.toml
 	@python3 hw/contract/gen_contract.py hw/contract/heddle.toml $(GEN) docs
 
-performance: configure ## Measure cycles and instructions, write docs/performance.md
-	@cmake --build $(BUILD) -j $(JOBS) --target heddle_figures
+performance: ## Measure cycles and instructions, write docs/performance.md
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,figures heddle_figures
 	@bench/figures.py --build $(BUILD) record
 
-bench: configure ## Compare the soft device with the stock providers tcp and shm
-	@cmake --build $(BUILD) -j $(JOBS) --target heddle_measure_provider heddle_fi heddle-sim
+bench: ## Compare the soft device with the stock providers tcp and shm
+	@scripts/build $(BUILD) $(JOBS) build heddle_measure_provider heddle_fi heddle-sim
 	@bench/compare.py --build $(BUILD)
 
-bench-check: configure ## Compare cycles and instructions with the recorded ones
-	@cmake --build $(BUILD) -j $(JOBS) --target heddle_figures
+bench-check: ## Compare cycles and instructions with the recorded ones
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,figures heddle_figures
 	@bench/figures.py --build $(BUILD) check
 
 # A build of its own: clang, models that count lines.
 fuzz: ## Fuzz the NIC for SECONDS (60)
 	@scripts/fuzz --seconds "$(SECONDS)" --check-arguments
-	@scripts/packages build fuzz
+	@scripts/packages build tests fuzz
 	@mkdir -p $(BUILD)/fuzz
 	@cmake -S . -B $(BUILD)/fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DHEDDLE_FUZZ=ON \
 	  -DHEDDLE_RTL_COVERAGE=line >$(BUILD)/fuzz/configure.log 2>&1 || { cat $(BUILD)/fuzz/configure.log; exit 1; }
@@ -103,14 +108,12 @@ fuzz: ## Fuzz the NIC for SECONDS (60)
 	@scripts/fuzz --build $(BUILD)/fuzz --seconds "$(SECONDS)"
 
 soak: ## Run the differential test on a bad wire for SECONDS (60)
-	@scripts/packages build
-	@$(MAKE) --no-print-directory configure
-	@cmake --build $(BUILD) -j $(JOBS) --target heddle_differential
+	@scripts/build $(BUILD) $(JOBS) build heddle_differential
 	@scripts/soak --build $(BUILD) --seconds "$(SECONDS)"
 
 # A build of its own: models that count lines and toggles.
 coverage: ## Count what the tests of RTL units reach, write docs/coverage.md
-	@scripts/packages build
+	@scripts/packages build tests
 	@mkdir -p $(BUILD)/coverage
 	@cmake -S . -B $(BUILD)/coverage -G Ninja "-DHEDDLE_RTL_COVERAGE=line;toggle" >$(BUILD)/coverage/configure.log 2>&1 || \
 	  { cat $(BUILD)/coverage/configure.log; exit 1; }

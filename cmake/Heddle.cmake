@@ -27,9 +27,12 @@ endif()
 include(cmake/Sanitize.cmake)
 
 find_package(Threads REQUIRED)
-find_package(GTest REQUIRED)
+option(HEDDLE_TESTS "Build the tests: needs GoogleTest" ON)
+if(HEDDLE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
 find_package(verilator REQUIRED HINTS /usr/share/verilator)
-include(GoogleTest)
 
 # Linked PRIVATE by every target of ours.
 add_library(heddle_warnings INTERFACE)
@@ -237,7 +240,8 @@ endfunction()
 # heddle_python_test(FILE py [LABEL suite] [TIMEOUT s] [ENVIRONMENT k=v...])
 # Each method of each unittest class of the file, as a test of its own.
 function(heddle_python_test)
-  if(HEDDLE_SANITIZE)  # Python would have to be instrumented, too.
+  # These builds are for C++ alone: sanitizers would have to instrument Python.
+  if(HEDDLE_SANITIZE OR HEDDLE_ONE_DEFINITION)
     return()
   endif()
   cmake_parse_arguments(A "" "FILE;LABEL;TIMEOUT" "ENVIRONMENT" ${ARGN})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make test-asan` and `make test-tsan` build, each in a directory of its own.
+# What `make test-asan`, `make test-tsan` and `make test-debug` build, each in a
+# directory of its own.
 
 set(HEDDLE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
 if(HEDDLE_SANITIZE)
@@ -8,22 +9,35 @@ if(HEDDLE_SANITIZE)
   add_link_options(-fsanitize=${HEDDLE_SANITIZE})
 endif()
 
-# The programs whose tests run there: with ThreadSanitizer those with threads, else
-# what the device soft is made of and stands on; the core of the host library has
-# no part in it. A model of the NIC takes too long to build.
+include(cmake/OneDefinition.cmake)
+
+# The programs whose tests run there: those of the device soft with one definition
+# (heddle_debug_tests); those with threads with ThreadSanitizer; else what the
+# device soft is made of and stands on, where the core of the host library has no
+# part. A model of the NIC takes too long to build.
 add_custom_target(heddle_sanitized_tests)
+add_custom_target(heddle_debug_tests)
 set(HEDDLE_SANITIZED_DIRECTORIES
-  "^(differential|driver|firmware|host/(nic|ofi|semantics)|sim)(/|$)")
+  differential driver firmware host/nic host/ofi host/semantics sim)
 if(HEDDLE_SANITIZE MATCHES "thread")
-  set(HEDDLE_SANITIZED_DIRECTORIES "^(driver|host|sim)(/|$)")
+  set(HEDDLE_SANITIZED_DIRECTORIES driver host sim)
+elseif(HEDDLE_ONE_DEFINITION)
+  set(HEDDLE_SANITIZED_DIRECTORIES sim/soft sim/soft_transport)
 endif()
+foreach(directory IN LISTS HEDDLE_SANITIZED_DIRECTORIES)
+  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${directory})
+    message(FATAL_ERROR "cmake/Sanitize.cmake names tests/${directory}, which is not there")
+  endif()
+endforeach()
+list(JOIN HEDDLE_SANITIZED_DIRECTORIES | directories)
+set(HEDDLE_SANITIZED_DIRECTORIES "^(${directories})(/|$)")
 set(HEDDLE_MODEL_USERS heddle_sim_core heddle_test_nodes)
 
 # heddle_sanitized_test(program RESULT threads library...): RESULT is whether
-# this build runs the tests of `program`; only a sanitized one leaves any out.
+# this build runs the tests of `program`; only one of these leaves any out.
 function(heddle_sanitized_test program result threads)
   set(${result} TRUE PARENT_SCOPE)
-  if(NOT HEDDLE_SANITIZE)
+  if(NOT HEDDLE_SANITIZE AND NOT HEDDLE_ONE_DEFINITION)
     return()
   endif()
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
@@ -37,7 +51,9 @@ function(heddle_sanitized_test program result threads)
       set(runs)
     endif()
   endforeach()
-  if(runs)
+  if(runs AND HEDDLE_ONE_DEFINITION)
+    add_dependencies(heddle_debug_tests ${program})
+  elseif(runs)
     add_dependencies(heddle_sanitized_tests ${program})
   else()
     set(${result} FALSE PARENT_SCOPE)

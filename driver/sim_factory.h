@@ -29,6 +29,8 @@ struct HeddleSimError {
 //   udp_port       on the wire udp: port of everything, 0: one per endpoint (0)
 //   payload_mtu    1024, 2048, 4096 or 8192          (4096; on the wire udp
 //                  what the interface carries)
+//   crc            end-to-end CRC of all frames, one per wire: msb or lsb, the
+//                  byte of it that is sent first; none   (msb)
 //   vlan           1 to 4094: identifier of the tag of all frames; those of
 //                  another VLAN are dropped; not on the wire udp (no tag)
 //   capture        pcap file to write; one that another device writes stays
@@ -45,6 +47,9 @@ struct HeddleSimError {
 //   queue_bytes    room of that queue; what finds none is lost (262144)
 //   ecn_bytes      frames that find more in the queue are marked, 0: none (0)
 //   rx_loss ... rx_ecn_bytes  all these, of the frames received
+//   read_again     of soft only: probability that a packet of a peer's READ
+//                  gets surplus answers, or the data of the packet before it:
+//                  an incorrect target, to test initiators (0)
 //   neighbours     static: one next hop for everybody; resolve: by ARP and
 //                  Neighbor Discovery              (static)
 //   seed           seed of faults and memory order   (1)
@@ -69,15 +74,14 @@ using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
 
 inline constexpr const char* kHeddleSimOpenSymbol = "heddle_sim_open";
 
-// Symbol `heddle_sim_capability`: what the capability register of a device of
-// `kind` says, without opening one. 0, or a positive errno with `error` filled;
-// refusals as above, and ENOTSUP for a kind that this library was built
-// without.
+// Symbol `heddle_sim_identity`: what a device of `kind` is, without opening
+// one: the first `count` words of 64 bits of its BAR0 in `words`. 0, or a
+// positive errno with `error` filled; refusals as above, and ENOTSUP for a kind
+// that this library was built without.
 extern "C" {
-using HeddleSimCapability = int(const char* kind, uint32_t device_abi,
-                                uint64_t contract_hash, uint64_t* capability,
-                                HeddleSimError* error);
+using HeddleSimIdentity = int(const char* kind, uint32_t device_abi,
+                              uint64_t contract_hash, uint64_t* words,
+                              size_t count, HeddleSimError* error);
 }
 
-inline constexpr const char* kHeddleSimCapabilitySymbol =
-    "heddle_sim_capability";
+inline constexpr const char* kHeddleSimIdentitySymbol = "heddle_sim_identity";

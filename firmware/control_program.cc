@@ -22,20 +22,23 @@ constexpr uint32_t ReadyStatus(bool link_up) {
 }  // namespace
 
 ControlProgram::ControlProgram(RegisterBus& bus, Switch& ports,
-                               const Board& board)
+                               ObjectMemory& memory, const Board& board)
     : board_(board),
       bus_(bus),
       mailbox_(bus),
       tables_(bus),
       slow_path_(bus),
       timer_(bus),
-      port_(tables_, board_),
+      port_(bus_, tables_, board_),
       neighbours_(tables_, slow_path_, timer_, board_),
-      executor_(tables_, port_, neighbours_, ports, board_.key_secret) {}
+      executor_({.tables = tables_,
+                 .port = port_,
+                 .neighbours = neighbours_,
+                 .ports = ports,
+                 .memory = memory},
+                board_.key_secret) {}
 
 void ControlProgram::Start() {
-  executor_.SetLimits(bus_.Read(contract::kMgmtContextLimitsOffset),
-                      bus_.Read(contract::kMgmtRegionLimitsOffset));
   const Status status = Configure();
   if (!status.ok()) {
     Halt(status);
@@ -52,6 +55,11 @@ Status ControlProgram::Configure() {
   if (major != contract::kContractMajor) {
     return {Module::kControlProgram, kWrongContract, StatusClass::kMismatch};
   }
+  const Limits limits = Limits::Read(bus_);
+  if (!limits.legal()) {
+    return {Module::kControlProgram, kWrongLimits, StatusClass::kMismatch};
+  }
+  executor_.SetLimits(limits);
   const Status status =
       port_.Start(GetField(bus_.Read(contract::kMgmtDatapathOffset),
                            contract::kBar0DatapathPayloadMtuMaxMask,

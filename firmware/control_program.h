@@ -35,13 +35,16 @@ namespace heddle::firmware {
 // nothing more is served until the host resets the function.
 //
 // Thread safety: none; all calls from one thread at a time.
-// Ownership: borrows bus and switch, which outlive it; copies the board.
+// Ownership: borrows bus, switch and memory, which outlive it; copies the
+// board.
 class ControlProgram {
  public:
   // Status codes of module kControlProgram.
   static constexpr uint8_t kWrongContract = 1;
+  static constexpr uint8_t kWrongLimits = 2;
 
-  ControlProgram(RegisterBus& bus, Switch& ports, const Board& board);
+  ControlProgram(RegisterBus& bus, Switch& ports, ObjectMemory& memory,
+                 const Board& board);
   ControlProgram(const ControlProgram&) = delete;
   ControlProgram& operator=(const ControlProgram&) = delete;
 

@@ -59,7 +59,7 @@ class SteppedDevice final : public Device {
 
  private:
   static constexpr size_t kPages =
-      contract::kBar2Bytes / contract::kDoorbellPageBytes;
+      contract::kBankBytes / contract::kDoorbellPageBytes;
 
   test::LoopbackDevice inner_;
   // First register of each page: the tail, or the consumer count.

@@ -64,18 +64,18 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
   return device;
 }
 
-// NOLINTEND(readability-function-size)
-
-extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
     const char* /*kind*/, uint32_t device_abi, uint64_t contract_hash,
-    uint64_t* capability, HeddleSimError* error) {
+    uint64_t* words, size_t count, HeddleSimError* error) {
   if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
     (void)Refuse(error, EPROTO, "stepped: built for another library");
     return EPROTO;
   }
-  *capability = test::LoopbackDevice::capability(/*rma=*/true);
+  test::LoopbackDevice::ReadIdentity(/*rma=*/true, {words, count});
   return 0;
 }
+
+// NOLINTEND(readability-function-size)
 
 extern "C" __attribute__((visibility("default"))) void heddle_bench_step() {
   for (SteppedDevice* device : Devices()) {

@@ -370,6 +370,21 @@ Result<PortInfo> AdminQueue::QueryPort() {
                   .payload_mtu_bytes = answer.value().payload_mtu};
 }
 
+Result<uint32_t> AdminQueue::ClosePdcs() {
+  return AskPdcs(kClosePdcs);
+}
+
+Result<uint32_t> AdminQueue::CountPdcs() {
+  return AskPdcs(kCountPdcs);
+}
+
+Result<uint32_t> AdminQueue::AskPdcs(uint32_t what) {
+  const Result<contract::AdminAnswer> answer = Command(
+      {.opcode = contract::AdminOpcode::kClosePdcs, .object = what}, nullptr);
+  return answer.ok() ? Result<uint32_t>(answer.value().detail)
+                     : Result<uint32_t>(answer.error());
+}
+
 Result<uint32_t> AdminQueue::ResolveNextHop(const FabricAddress& peer) {
   const contract::AdminResolveNextHop command{
       .fa_lo = peer.lo,

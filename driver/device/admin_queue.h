@@ -132,6 +132,14 @@ class AdminQueue {
   // contract before 1.4.
   Result<PortInfo> QueryPort();
 
+  // Ends the function's PDCs in both directions, as far as that goes without
+  // waiting: those that are idle are closed, peers are asked to close theirs.
+  // Returns how many are open or being closed. EOPNOTSUPP without capability
+  // `close_pdcs`.
+  Result<uint32_t> ClosePdcs();
+  // Only counts them.
+  Result<uint32_t> CountPdcs();
+
   // Finds the next hop of `peer`, and takes one use of it; returns its number.
   // Lasts as long as the neighbour takes to answer. Errors: EHOSTUNREACH when
   // it does not or there is no route, ENOSPC when all next hops are in use,
@@ -151,6 +159,10 @@ class AdminQueue {
   Result<contract::AdminAnswer> Command(contract::AdminCommand command,
                                         contract::AdminAnswer* refusal);
   Result<bool> Destroy(contract::AdminOpcode opcode, uint32_t object);
+  // `object` of command `close_pdcs`.
+  static constexpr uint32_t kClosePdcs = 0;
+  static constexpr uint32_t kCountPdcs = 1;
+  Result<uint32_t> AskPdcs(uint32_t what);
 
   // Continues at the device's count, which a reset need not clear: makes every
   // slot of the answer ring look unanswered.

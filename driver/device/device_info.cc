@@ -22,40 +22,47 @@ constexpr uint32_t Field(uint32_t value, uint32_t mask, uint32_t lsb) {
   return (value & mask) >> lsb;
 }
 
-DeviceInfo ReadInfo(Device& device) {
+constexpr uint32_t kWordBytes = sizeof(uint64_t);
+static_assert(contract::kBar0RegionCountOffset < kIdentityWords * kWordBytes,
+              "the last register that `InfoOf` reads");
+
+uint32_t Half(const IdentityWords& words, uint32_t offset) {
+  return static_cast<uint32_t>(words[offset / kWordBytes] >>
+                               (offset % kWordBytes == 0 ? 0 : 32));
+}
+
+DeviceCounts CountsOf(const IdentityWords& words) {
   using namespace contract;  // NOLINT: register fields by their full names.
-  const uint32_t contexts = device.ReadRegister32(kBar0ContextLimitsOffset);
-  const uint32_t transport = device.ReadRegister32(kBar0TransportLimitsOffset);
-  const uint32_t datapath = device.ReadRegister32(kBar0DatapathOffset);
-  const uint32_t regions = device.ReadRegister32(kBar0RegionLimitsOffset);
-  const uint32_t version = device.ReadRegister32(kBar0VersionOffset);
-  const uint32_t status = device.ReadRegister32(kBar0DeviceStatusOffset);
-  return {
-      .capability = device.ReadRegister64(kBar0CapabilityOffset),
-      .contract_minor =
-          Field(version, kBar0VersionMinorMask, kBar0VersionMinorLsb),
+  const uint32_t contexts = Half(words, kBar0ContextLimitsOffset);
+  const uint32_t regions = Half(words, kBar0RegionLimitsOffset);
+  DeviceCounts counts = {
       .tx_contexts =
           Field(contexts, kBar0ContextLimitsTxMask, kBar0ContextLimitsTxLsb),
       .rx_contexts =
           Field(contexts, kBar0ContextLimitsRxMask, kBar0ContextLimitsRxLsb),
       .completion_queues =
           Field(contexts, kBar0ContextLimitsCqMask, kBar0ContextLimitsCqLsb),
-      .interrupt_vectors = Field(contexts, kBar0ContextLimitsVectorsMask,
-                                 kBar0ContextLimitsVectorsLsb),
-      .messages = Field(transport, kBar0TransportLimitsMessagesMask,
-                        kBar0TransportLimitsMessagesLsb),
-      .pdcs = Field(transport, kBar0TransportLimitsPdcsMask,
-                    kBar0TransportLimitsPdcsLsb),
-      .regions = Field(regions, kBar0RegionLimitsRegionsMask,
-                       kBar0RegionLimitsRegionsLsb),
       .counters = Field(regions, kBar0RegionLimitsCountersMask,
                         kBar0RegionLimitsCountersLsb),
-      .datapath_bits =
-          Field(datapath, kBar0DatapathWidthMask, kBar0DatapathWidthLsb),
-      .payload_mtu_max_bytes = Field(datapath, kBar0DatapathPayloadMtuMaxMask,
-                                     kBar0DatapathPayloadMtuMaxLsb),
-      .link_up = (status & kBar0DeviceStatusLinkMask) != 0,
-  };
+      .regions = Field(regions, kBar0RegionLimitsRegionsMask,
+                       kBar0RegionLimitsRegionsLsb)};
+  // Of contract 1.7: 0 where these are all.
+  if (const uint32_t more = Half(words, kBar0ContextCountsOffset); more != 0) {
+    counts.tx_contexts =
+        Field(more, kBar0ContextCountsTxMask, kBar0ContextCountsTxLsb);
+    counts.rx_contexts =
+        Field(more, kBar0ContextCountsRxMask, kBar0ContextCountsRxLsb);
+  }
+  if (const uint32_t more = Half(words, kBar0QueueCountsOffset); more != 0) {
+    counts.completion_queues =
+        Field(more, kBar0QueueCountsCqMask, kBar0QueueCountsCqLsb);
+    counts.counters =
+        Field(more, kBar0QueueCountsCountersMask, kBar0QueueCountsCountersLsb);
+  }
+  if (const uint32_t more = Half(words, kBar0RegionCountOffset); more != 0) {
+    counts.regions = more;
+  }
+  return counts;
 }
 
 Result<bool> CheckIdentity(Device& device, std::string& message) {
@@ -86,6 +93,31 @@ Result<bool> CheckIdentity(Device& device, std::string& message) {
 
 }  // namespace
 
+DeviceInfo InfoOf(const IdentityWords& words) {
+  using namespace contract;  // NOLINT: register fields by their full names.
+  const uint32_t transport = Half(words, kBar0TransportLimitsOffset);
+  const uint32_t datapath = Half(words, kBar0DatapathOffset);
+  return {
+      .capability = words[kBar0CapabilityOffset / kWordBytes],
+      .contract_minor = Field(Half(words, kBar0VersionOffset),
+                              kBar0VersionMinorMask, kBar0VersionMinorLsb),
+      .counts = CountsOf(words),
+      .interrupt_vectors =
+          Field(Half(words, kBar0ContextLimitsOffset),
+                kBar0ContextLimitsVectorsMask, kBar0ContextLimitsVectorsLsb),
+      .messages = Field(transport, kBar0TransportLimitsMessagesMask,
+                        kBar0TransportLimitsMessagesLsb),
+      .pdcs = Field(transport, kBar0TransportLimitsPdcsMask,
+                    kBar0TransportLimitsPdcsLsb),
+      .datapath_bits =
+          Field(datapath, kBar0DatapathWidthMask, kBar0DatapathWidthLsb),
+      .payload_mtu_max_bytes = Field(datapath, kBar0DatapathPayloadMtuMaxMask,
+                                     kBar0DatapathPayloadMtuMaxLsb),
+      .link_up = (Half(words, kBar0DeviceStatusOffset) &
+                  kBar0DeviceStatusLinkMask) != 0,
+  };
+}
+
 Result<DeviceInfo> WaitReady(Device& device, std::chrono::nanoseconds limit,
                              std::string& message) {
   if (Result<bool> identity = CheckIdentity(device, message); !identity.ok()) {
@@ -115,7 +147,11 @@ Result<DeviceInfo> WaitReady(Device& device, std::chrono::nanoseconds limit,
               std::to_string(seconds) + " s; reset the device";
     return Errno{ETIMEDOUT};
   }
-  return ReadInfo(device);
+  IdentityWords words;
+  for (uint32_t i = 0; i < kIdentityWords; ++i) {
+    words[i] = device.ReadRegister64(i * kWordBytes);
+  }
+  return InfoOf(words);
 }
 
 }  // namespace heddle

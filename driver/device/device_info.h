@@ -2,7 +2,9 @@
 // What a device says about itself, and whether this driver can use it.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -12,17 +14,22 @@
 
 namespace heddle {
 
-struct DeviceInfo {
-  uint64_t capability = 0;  // Bits `contract::kCapability*`.
-  uint32_t contract_minor = 0;
+// How many objects of each kind a device has.
+struct DeviceCounts {
   uint32_t tx_contexts = 0;
   uint32_t rx_contexts = 0;
   uint32_t completion_queues = 0;
+  uint32_t counters = 0;
+  uint32_t regions = 0;  // Of memory that peers may reach.
+};
+
+struct DeviceInfo {
+  uint64_t capability = 0;  // Bits `contract::kCapability*`.
+  uint32_t contract_minor = 0;
+  DeviceCounts counts;
   uint32_t interrupt_vectors = 0;
   uint32_t messages = 0;
   uint32_t pdcs = 0;
-  uint32_t regions = 0;  // Of memory that peers may reach.
-  uint32_t counters = 0;
   uint32_t datapath_bits = 0;
   uint32_t payload_mtu_max_bytes = 0;
   bool link_up = false;
@@ -31,6 +38,13 @@ struct DeviceInfo {
     return (capability & capabilities) == capabilities;
   }
 };
+
+// BAR0 registers from offset 0 on, that say what a device is.
+inline constexpr size_t kIdentityWords = 8;
+using IdentityWords = std::array<uint64_t, kIdentityWords>;
+
+// What they say.
+DeviceInfo InfoOf(const IdentityWords& words);
 
 // Checks identity and contract version, then waits until the device's firmware
 // serves the admin queue.

@@ -135,23 +135,24 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
   return device;
 }
 
-Result<uint64_t> SimulatedCapability(const std::string& kind,
-                                     const std::string& path,
-                                     std::string& message) {
+Result<DeviceInfo> SimulatedInfo(const std::string& kind,
+                                 const std::string& path,
+                                 std::string& message) {
   std::string file;
   const Result<void*> entry =
-      LoadSymbol(path, kHeddleSimCapabilitySymbol, file, message);
+      LoadSymbol(path, kHeddleSimIdentitySymbol, file, message);
   if (!entry.ok()) {
     return entry.error();
   }
   HeddleSimError error{};
-  uint64_t capability = 0;
-  const int refused = reinterpret_cast<HeddleSimCapability*>(entry.value())(
-      kind.c_str(), kDeviceAbi, contract::kContractHash, &capability, &error);
+  IdentityWords words{};
+  const int refused = reinterpret_cast<HeddleSimIdentity*>(entry.value())(
+      kind.c_str(), kDeviceAbi, contract::kContractHash, words.data(),
+      words.size(), &error);
   if (refused != 0) {
     return Refusal(file, error, message);
   }
-  return capability;
+  return InfoOf(words);
 }
 
 Result<OpenedDevice> OnceReady(Result<std::unique_ptr<Device>> device,

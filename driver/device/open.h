@@ -37,11 +37,10 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
                                               const SimulatorOptions& options,
                                               std::string& message);
 
-// The capability register of simulated devices of `kind`, without opening one.
-// Errors, with one line in `message`: as above.
-Result<uint64_t> SimulatedCapability(const std::string& kind,
-                                     const std::string& path,
-                                     std::string& message);
+// What simulated devices of `kind` are, without opening one. Errors, with one
+// line in `message`: as above.
+Result<DeviceInfo> SimulatedInfo(const std::string& kind,
+                                 const std::string& path, std::string& message);
 
 struct OpenedDevice {
   std::unique_ptr<Device> device;

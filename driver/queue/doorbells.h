@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "driver/device.h"
+#include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle {
@@ -13,14 +14,20 @@ inline Doorbell PageDoorbell(Device& device, uint32_t page, uint32_t offset) {
   return device.doorbell(page * contract::kDoorbellPageBytes + offset);
 }
 
+// Of object `number` of the kind whose pages begin at `first` in each bank.
+inline Doorbell ObjectDoorbell(Device& device, uint32_t first, uint32_t number,
+                               uint32_t offset) {
+  return PageDoorbell(device, contract::DoorbellPageOf(first, number), offset);
+}
+
 inline Doorbell TxTailDoorbell(Device& device, uint32_t context) {
-  return PageDoorbell(device, contract::kTxPageFirst + context,
-                      contract::kDoorbellTailOffset);
+  return ObjectDoorbell(device, contract::kTxPageFirst, context,
+                        contract::kDoorbellTailOffset);
 }
 
 inline Doorbell TxOpDoorbell(Device& device, uint32_t context) {
-  return PageDoorbell(device, contract::kTxPageFirst + context,
-                      contract::kDoorbellOpOffset);
+  return ObjectDoorbell(device, contract::kTxPageFirst, context,
+                        contract::kDoorbellOpOffset);
 }
 
 // None where the device does not claim pushes.
@@ -30,30 +37,31 @@ inline PushWindow TxPushWindow(Device& device, uint32_t context) {
   if ((capability & contract::kCapabilityPush) == 0) {
     return {};
   }
-  return device.push_window((contract::kTxPageFirst + context) *
-                                contract::kDoorbellPageBytes +
-                            contract::kPushWindowOffset);
+  return device.push_window(
+      contract::DoorbellPageOf(contract::kTxPageFirst, context) *
+          contract::kDoorbellPageBytes +
+      contract::kPushWindowOffset);
 }
 
 inline Doorbell RxTailDoorbell(Device& device, uint32_t context) {
-  return PageDoorbell(device, contract::kRxPageFirst + context,
-                      contract::kDoorbellTailOffset);
+  return ObjectDoorbell(device, contract::kRxPageFirst, context,
+                        contract::kDoorbellTailOffset);
 }
 
 inline Doorbell RxOpDoorbell(Device& device, uint32_t context) {
-  return PageDoorbell(device, contract::kRxPageFirst + context,
-                      contract::kDoorbellOpOffset);
+  return ObjectDoorbell(device, contract::kRxPageFirst, context,
+                        contract::kDoorbellOpOffset);
 }
 
 inline Doorbell CqConsumerDoorbell(Device& device, uint32_t cq) {
-  return PageDoorbell(device, contract::kCqPageFirst + cq,
-                      contract::kDoorbellCqConsumerOffset);
+  return ObjectDoorbell(device, contract::kCqPageFirst, cq,
+                        contract::kDoorbellCqConsumerOffset);
 }
 
 // `offset`: `contract::kDoorbellCounter*Offset`.
 inline Doorbell CounterDoorbell(Device& device, uint32_t counter,
                                 uint32_t offset) {
-  return PageDoorbell(device, contract::kCounterPageFirst + counter, offset);
+  return ObjectDoorbell(device, contract::kCounterPageFirst, counter, offset);
 }
 
 }  // namespace heddle

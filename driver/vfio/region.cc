@@ -83,11 +83,12 @@ Result<Region> Region::Open(Kernel& kernel, int device_fd, uint32_t index,
   region.fd_ = device_fd;
   region.offset_ = head.offset;
   region.bytes_ = head.size;
+  const uint64_t wanted = bytes == 0 ? 0 : head.size;
   for (const Span& span : Mappable(info, head)) {
-    if (span.offset >= bytes || span.bytes == 0) {
+    if (span.offset >= wanted || span.bytes == 0) {
       continue;
     }
-    const uint64_t length = std::min(span.bytes, bytes - span.offset);
+    const uint64_t length = std::min(span.bytes, wanted - span.offset);
     const Result<void*> mapped =
         kernel.MapFile(device_fd, head.offset + span.offset, length);
     if (!mapped.ok()) {

@@ -17,10 +17,10 @@ namespace heddle::vfio {
 // Ownership: of the mappings; borrows kernel and device, which outlive it.
 class Region {
  public:
-  // Asks for region `index` and maps what of it may be mapped, up to `bytes`
-  // (0: nothing is mapped).
-  // Errors: ENXIO when the region is smaller than `bytes`; those of the kernel,
-  // with the call that failed in `message`.
+  // Asks for region `index`, which has at least `bytes`, and maps what of it
+  // may be mapped (`bytes` of 0: nothing is). Errors: ENXIO when the region is
+  // smaller than `bytes`; those of the kernel, with the call that failed in
+  // `message`.
   static Result<Region> Open(Kernel& kernel, int device_fd, uint32_t index,
                              uint64_t bytes, std::string& message);
 

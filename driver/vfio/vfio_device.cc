@@ -98,7 +98,7 @@ Result<bool> VfioDevice::Start(std::string& message) {
     done = open(VFIO_PCI_BAR0_REGION_INDEX, contract::kBar0Bytes, &control_);
   }
   if (done.ok()) {
-    done = open(VFIO_PCI_BAR2_REGION_INDEX, contract::kBar2Bytes, &doorbells_);
+    done = open(VFIO_PCI_BAR2_REGION_INDEX, contract::kBankBytes, &doorbells_);
   }
   if (!done.ok()) {
     return done;

@@ -2,8 +2,12 @@
 // Commands that create queues and contexts.
 #include "firmware/admin/executor.h"
 #include "firmware/admin/order.h"
+#include "hw/contract/split_number.h"
 
 namespace heddle::firmware {
+
+using contract::JoinBytes;
+
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
@@ -41,8 +45,8 @@ Executor::Progress Executor::CreateCq(const contract::AdminCreateCq& command) {
   if (!check.ok()) {
     return Refuse(check);
   }
-  const uint32_t index = cqs_.TakeTurn();
-  if (index == cqs_.limit()) {
+  const uint32_t index = cqs_.FindTurn();
+  if (index == cqs_.limit() || !cqs_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
   const contract::CqCfg config{.base = command.base,
@@ -54,7 +58,8 @@ Executor::Progress Executor::CreateCq(const contract::AdminCreateCq& command) {
   if (!status.ok()) {
     return Fail(status);
   }
-  cqs_.at(index) = {.used = true, .function = function_};
+  cqs_.Set(index, {.used = true, .function = function_});
+  cqs_.Pass(index);
   return Created(index);
 }
 
@@ -81,23 +86,22 @@ FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
                         contract::kDescBytes + sizeof(contract::SpillMark)),
                   kPageBytes),
       offsetof(Command, spill_base));
-  check.Require(cqs_.Find(command.cq, function_) != nullptr,
-                offsetof(Command, cq), contract::AdminStatus::kNotFound);
+  check.Require(
+      cqs_.Find(JoinBytes(command.cq, command.cq_high), function_) != nullptr,
+      offsetof(Command, cq), contract::AdminStatus::kNotFound);
   check.Require(IsRingLog2(command.ring_log2), offsetof(Command, ring_log2));
   check.Require(command.traffic_class <= kMaxDscp,
                 offsetof(Command, traffic_class));
+  check.Require(
+      IsCounter(JoinBytes(command.counter_send, command.counter_send_high)),
+      offsetof(Command, counter_send), contract::AdminStatus::kNotFound);
+  check.Require(
+      IsCounter(JoinBytes(command.counter_read, command.counter_read_high)),
+      offsetof(Command, counter_read), contract::AdminStatus::kNotFound);
+  check.Require(
+      IsCounter(JoinBytes(command.counter_write, command.counter_write_high)),
+      offsetof(Command, counter_write), contract::AdminStatus::kNotFound);
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
-  check.Require(IsCounter(command.counter_send),
-                offsetof(Command, counter_send),
-                contract::AdminStatus::kNotFound);
-  check.Require(IsCounter(command.counter_read),
-                offsetof(Command, counter_read),
-                contract::AdminStatus::kNotFound);
-  check.Require(IsCounter(command.counter_write),
-                offsetof(Command, counter_write),
-                contract::AdminStatus::kNotFound);
-  check.Require(command.rsvd2 == 0, offsetof(Command, rsvd2));
-  check.Require(command.rsvd3 == 0, offsetof(Command, rsvd3));
   return check;
 }
 
@@ -106,44 +110,45 @@ Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
   if (!check.ok()) {
     return Refuse(check);
   }
-  const uint32_t index = tx_contexts_.TakeTurn();
-  if (index == tx_contexts_.limit()) {
+  const uint32_t index = tx_contexts_.FindTurn();
+  if (index == tx_contexts_.limit() || !tx_contexts_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
   const Endpoint& endpoint = endpoints_.at(command.endpoint);
-  const contract::TxCtxCfg config{.ring_base = command.ring_base,
-                                  .head_cell = command.head_cell,
-                                  .av_base = command.av_base,
-                                  .av_entries = command.av_entries,
-                                  .job_id = endpoint.job_id,
-                                  .source_pid = endpoint.pid_on_fep(),
-                                  .source_ri = endpoint.first_ri(),
-                                  .ring_log2 = command.ring_log2,
-                                  .cq = command.cq,
-                                  .function = function_,
-                                  .enable = 1,
-                                  .traffic_class = command.traffic_class,
-                                  .counter_send = command.counter_send,
-                                  .counter_read = command.counter_read,
-                                  .counter_write = command.counter_write,
-                                  .ordered = OrderedClasses(command.msg_order),
-                                  .spill_base = command.spill_base};
+  const contract::TxCtxCfg config{
+      .ring_base = command.ring_base,
+      .head_cell = command.head_cell,
+      .av_base = command.av_base,
+      .av_entries = command.av_entries,
+      .job_id = endpoint.job_id,
+      .source_pid = endpoint.pid_on_fep(),
+      .source_ri = endpoint.first_ri(),
+      .ring_log2 = command.ring_log2,
+      .cq = command.cq,
+      .function = function_,
+      .enable = 1,
+      .traffic_class = command.traffic_class,
+      .counter_send = command.counter_send,
+      .counter_read = command.counter_read,
+      .counter_write = command.counter_write,
+      .ordered = OrderedClasses(command.msg_order),
+      .cq_high = command.cq_high,
+      .counter_send_high = command.counter_send_high,
+      .counter_read_high = command.counter_read_high,
+      .spill_base = command.spill_base,
+      .counter_write_high = command.counter_write_high};
   const Status status = tables_.Write(contract::Table::kTxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);
   }
-  Adopt(tx_contexts_.at(index), command.endpoint, config);
-  UseCounter(config.counter_send);
-  UseCounter(config.counter_read);
-  UseCounter(config.counter_write);
+  Adopt(tx_contexts_, index, command.endpoint, config);
   return Created(index);
 }
 
 bool Executor::IsIndexTaken(uint32_t endpoint, uint16_t resource_index) const {
   for (uint32_t i = 0; i < rx_contexts_.limit(); ++i) {
-    const RxContext& other = rx_contexts_.at(i);
-    if (other.used && other.endpoint == endpoint &&
-        other.config.resource_index == resource_index) {
+    if (rx_contexts_.IsUsed(i) && rx_contexts_.at(i).endpoint == endpoint &&
+        rx_contexts_.at(i).config.resource_index == resource_index) {
       return true;
     }
   }
@@ -161,23 +166,27 @@ FieldCheck Executor::CheckRx(const contract::AdminCreateRx& command) {
       offsetof(Command, ring_base));
   check.Require(IsHostRange(command.head_cell, kCellBytes, kCellBytes),
                 offsetof(Command, head_cell));
-  check.Require(cqs_.Find(command.cq, function_) != nullptr,
-                offsetof(Command, cq), contract::AdminStatus::kNotFound);
+  check.Require(
+      cqs_.Find(JoinBytes(command.cq, command.cq_high), function_) != nullptr,
+      offsetof(Command, cq), contract::AdminStatus::kNotFound);
   check.Require(IsRingLog2(command.ring_log2), offsetof(Command, ring_log2));
   // The control RI precedes the receive contexts in the endpoint's block.
   check.Require(command.rx_index < contract::kRiBlock - 1,
                 offsetof(Command, rx_index));
-  check.Require(IsCounter(command.counter_recv),
-                offsetof(Command, counter_recv),
-                contract::AdminStatus::kNotFound);
-  check.Require(IsCounter(command.counter_remote_read),
+  check.Require(
+      IsCounter(JoinBytes(command.counter_recv, command.counter_recv_high)),
+      offsetof(Command, counter_recv), contract::AdminStatus::kNotFound);
+  check.Require(IsCounter(JoinBytes(command.counter_remote_read,
+                                    command.counter_remote_read_high)),
                 offsetof(Command, counter_remote_read),
                 contract::AdminStatus::kNotFound);
-  check.Require(IsCounter(command.counter_remote_write),
+  check.Require(IsCounter(JoinBytes(command.counter_remote_write,
+                                    command.counter_remote_write_high)),
                 offsetof(Command, counter_remote_write),
                 contract::AdminStatus::kNotFound);
   check.Require((command.flags & ~contract::kRxCtxFlagRegionEvent) == 0,
                 offsetof(Command, flags));
+  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
   check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
   return check;
 }
@@ -193,8 +202,8 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
   if (IsIndexTaken(command.endpoint, resource_index)) {
     return Answer(contract::AdminStatus::kInUse, 1);
   }
-  const uint32_t index = rx_contexts_.TakeTurn();
-  if (index == rx_contexts_.limit()) {
+  const uint32_t index = rx_contexts_.FindTurn();
+  if (index == rx_contexts_.limit() || !rx_contexts_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
   const contract::RxCtxCfg config{
@@ -210,28 +219,32 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
       .counter_recv = command.counter_recv,
       .counter_remote_read = command.counter_remote_read,
       .counter_remote_write = command.counter_remote_write,
-      .flags = command.flags};
+      .flags = command.flags,
+      .cq_high = command.cq_high,
+      .counter_recv_high = command.counter_recv_high,
+      .counter_remote_read_high = command.counter_remote_read_high,
+      .counter_remote_write_high = command.counter_remote_write_high};
   const Status status = tables_.Write(contract::Table::kRxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);
   }
-  Adopt(rx_contexts_.at(index), command.endpoint, config);
-  UseCounter(config.counter_recv);
-  UseCounter(config.counter_remote_read);
-  UseCounter(config.counter_remote_write);
+  Adopt(rx_contexts_, index, command.endpoint, config);
   return Created(index);
 }
 
-template <typename Config>
-void Executor::Adopt(Context<Config>& context, uint32_t endpoint,
+template <typename Table, typename Config>
+void Executor::Adopt(Table& table, uint32_t index, uint32_t endpoint,
                      const Config& config) {
-  context = {.used = true,
-             .function = function_,
-             .cq = config.cq,
-             .endpoint = endpoint,
-             .config = config};
+  const uint16_t cq = JoinBytes(config.cq, config.cq_high);
+  table.Set(index, {.used = true,
+                    .function = function_,
+                    .cq = cq,
+                    .endpoint = endpoint,
+                    .config = config});
+  table.Pass(index);
   ++endpoints_.at(endpoint).users;
-  ++cqs_.at(config.cq).users;
+  ++cqs_.at(cq).users;
+  ForEachCounter(config, [this](uint16_t plus_1) { UseCounter(plus_1); });
 }
 
 }  // namespace heddle::firmware

@@ -28,21 +28,24 @@ Executor::Progress Executor::StartClosing(contract::Table table, uint32_t index,
   return Progress::kRunning;
 }
 
-template <typename Config>
-void Executor::Forget(Context<Config>& context) {
+template <typename Table>
+void Executor::ForgetContext(Table& table, uint32_t index) {
+  const auto& context = table.at(index);
   --endpoints_.at(context.endpoint).users;
   --cqs_.at(context.cq).users;
-  ReleaseCounters(context.config);
-  context = {};
+  ForEachCounter(context.config,
+                 [this](uint16_t plus_1) { ReleaseCounter(plus_1); });
+  table.Set(index, {});
 }
 
-void Executor::Forget(Region& region) {
+void Executor::ForgetRegion(uint32_t index) {
+  const Region& region = regions_.at(index);
   if (region.bound) {
     --endpoints_.at(region.endpoint).users;
   }
   ReleaseCounter(region.counter);
   // Its next key is another one.
-  region = {.generation = region.generation};
+  regions_.Set(index, {.generation = region.generation});
 }
 
 Executor::Progress Executor::Destroy(const contract::AdminCommand& command) {
@@ -86,7 +89,7 @@ Executor::Progress Executor::Destroy(const contract::AdminCommand& command) {
 }
 
 Executor::Progress Executor::DestroyEndpoint(uint32_t index) {
-  Endpoint* endpoint = endpoints_.Find(index, function_);
+  const Endpoint* endpoint = endpoints_.Find(index, function_);
   if (endpoint == nullptr) {
     return Answer(contract::AdminStatus::kNotFound,
                   offsetof(contract::AdminCommand, object));
@@ -95,12 +98,12 @@ Executor::Progress Executor::DestroyEndpoint(uint32_t index) {
     return Answer(contract::AdminStatus::kInUse, endpoint->users);
   }
   switch_.ReleasePort(endpoint->port);
-  *endpoint = {};
+  endpoints_.Set(index, {});
   return Answer(contract::AdminStatus::kOk, 0);
 }
 
 Executor::Progress Executor::DestroyCq(uint32_t index) {
-  Cq* cq = cqs_.Find(index, function_);
+  const Cq* cq = cqs_.Find(index, function_);
   if (cq == nullptr) {
     return Answer(contract::AdminStatus::kNotFound,
                   offsetof(contract::AdminCommand, object));
@@ -115,7 +118,7 @@ Executor::Progress Executor::DestroyCq(uint32_t index) {
   if (!status.ok()) {
     return Fail(status);
   }
-  *cq = {};
+  cqs_.Set(index, {});
   return Answer(contract::AdminStatus::kOk, 0);
 }
 
@@ -142,16 +145,16 @@ Executor::Progress Executor::Continue() {
   const uint32_t index = closing_.index;
   switch (closing_.table) {
     case contract::Table::kTxCtx:
-      Forget(tx_contexts_.at(index));
+      ForgetContext(tx_contexts_, index);
       break;
     case contract::Table::kRxCtx:
-      Forget(rx_contexts_.at(index));
+      ForgetContext(rx_contexts_, index);
       break;
     case contract::Table::kRegion:
-      Forget(regions_.at(index));
+      ForgetRegion(index);
       break;
     default:
-      counters_.at(index) = {};
+      counters_.Set(index, {});
       break;
   }
   closing_ = {};
@@ -181,19 +184,19 @@ Executor::Progress Executor::TearDown() {
     return progress;
   }
   for (uint32_t i = 0; i < cqs_.limit(); ++i) {
-    if (cqs_.at(i).used) {
+    if (cqs_.IsUsed(i)) {
       const Status status =
           tables_.Write(contract::Table::kCq, i, contract::CqCfg{});
       if (!status.ok()) {
         return Fail(status);
       }
-      cqs_.at(i) = {};
+      cqs_.Set(i, {});
     }
   }
   for (uint32_t i = 0; i < endpoints_.limit(); ++i) {
-    if (endpoints_.at(i).used) {
+    if (endpoints_.IsUsed(i)) {
       switch_.ReleasePort(endpoints_.at(i).port);
-      endpoints_.at(i) = {};
+      endpoints_.Set(i, {});
     }
   }
   return Progress::kAnswered;

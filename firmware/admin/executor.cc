@@ -10,26 +10,28 @@ namespace {
 constexpr uint32_t kMaxPort = 65535;
 constexpr uint32_t kMaxJobId = (1U << 24) - 1;
 
+// A command without fields of its own but `object`, at most `max_object`.
+FieldCheck CheckBare(const contract::AdminCommand& command,
+                     uint32_t max_object) {
+  FieldCheck check;
+  check.Require(command.object <= max_object,
+                offsetof(contract::AdminCommand, object));
+  check.RequireZero(command.argument,
+                    offsetof(contract::AdminCommand, argument));
+  return check;
+}
+
 }  // namespace
 
-void Executor::SetLimits(uint32_t context_limits, uint32_t region_limits) {
-  tx_contexts_.set_limit(GetField(context_limits,
-                                  contract::kBar0ContextLimitsTxMask,
-                                  contract::kBar0ContextLimitsTxLsb));
-  rx_contexts_.set_limit(GetField(context_limits,
-                                  contract::kBar0ContextLimitsRxMask,
-                                  contract::kBar0ContextLimitsRxLsb));
-  cqs_.set_limit(GetField(context_limits, contract::kBar0ContextLimitsCqMask,
-                          contract::kBar0ContextLimitsCqLsb));
-  vectors_ = GetField(context_limits, contract::kBar0ContextLimitsVectorsMask,
-                      contract::kBar0ContextLimitsVectorsLsb);
-  endpoints_.set_limit(kMaxEndpoints);
-  regions_.set_limit(GetField(region_limits,
-                              contract::kBar0RegionLimitsRegionsMask,
-                              contract::kBar0RegionLimitsRegionsLsb));
-  counters_.set_limit(GetField(region_limits,
-                               contract::kBar0RegionLimitsCountersMask,
-                               contract::kBar0RegionLimitsCountersLsb));
+void Executor::SetLimits(const Limits& limits) {
+  tx_contexts_.set_limit(limits.tx_contexts);
+  rx_contexts_.set_limit(limits.rx_contexts);
+  cqs_.set_limit(limits.cqs);
+  vectors_ = limits.vectors;
+  // More would have no context at all.
+  endpoints_.set_limit(limits.tx_contexts + limits.rx_contexts);
+  regions_.set_limit(limits.regions);
+  counters_.set_limit(limits.counters);
 }
 
 Executor::Progress Executor::Execute(const contract::AdminCommand& command,
@@ -68,6 +70,8 @@ Executor::Progress Executor::Dispatch(const contract::AdminCommand& command) {
       return CreateCounter(Reinterpret<contract::AdminCreateCounter>(command));
     case contract::AdminOpcode::kQueryPort:
       return QueryPort(command);
+    case contract::AdminOpcode::kClosePdcs:
+      return ClosePdcs(command);
     case contract::AdminOpcode::kDestroyEndpoint:
     case contract::AdminOpcode::kDestroyCq:
     case contract::AdminOpcode::kDestroyTx:
@@ -93,7 +97,7 @@ Executor::Progress Executor::CreateEndpoint(
     return Refuse(check);
   }
   const uint32_t index = endpoints_.FindFree();
-  if (index == endpoints_.limit()) {
+  if (index == endpoints_.limit() || !endpoints_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
   const PortClaim claim = switch_.ClaimPort(command.port);
@@ -101,11 +105,11 @@ Executor::Progress Executor::CreateEndpoint(
     return claim.exhausted ? Answer(contract::AdminStatus::kNoResource, 0)
                            : Answer(contract::AdminStatus::kInUse, claim.owner);
   }
-  Endpoint& endpoint = endpoints_.at(index);
-  endpoint = {.used = true,
-              .function = function_,
-              .port = claim.port,
-              .job_id = command.job_id};
+  const Endpoint endpoint = {.used = true,
+                             .function = function_,
+                             .port = claim.port,
+                             .job_id = command.job_id};
+  endpoints_.Set(index, endpoint);
   answer_.port = claim.port;
   answer_.pid_on_fep = endpoint.pid_on_fep();
   answer_.resource_index = endpoint.first_ri();
@@ -136,12 +140,20 @@ Executor::Progress Executor::SetTiming(
   return Fail(status);
 }
 
+Executor::Progress Executor::ClosePdcs(const contract::AdminCommand& command) {
+  if (const FieldCheck check = CheckBare(command, 1); !check.ok()) {
+    return Refuse(check);
+  }
+  if (command.object == 0) {
+    if (const Status status = port_.ClosePdcs(); !status.ok()) {
+      return Fail(status);
+    }
+  }
+  return Answer(contract::AdminStatus::kOk, port_.CountOpenPdcs());
+}
+
 Executor::Progress Executor::QueryPort(const contract::AdminCommand& command) {
-  FieldCheck check;
-  check.Require(command.object == 0, offsetof(contract::AdminCommand, object));
-  check.RequireZero(command.argument,
-                    offsetof(contract::AdminCommand, argument));
-  if (!check.ok()) {
+  if (const FieldCheck check = CheckBare(command, 0); !check.ok()) {
     return Refuse(check);
   }
   const contract::PortCfg& port = port_.config();

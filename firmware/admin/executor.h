@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "firmware/admin/field_check.h"
+#include "firmware/admin/limits.h"
 #include "firmware/admin/objects.h"
 #include "firmware/base/hal.h"
 #include "firmware/base/status.h"
@@ -13,6 +14,7 @@
 #include "firmware/net/port.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/memory_key.h"
+#include "hw/contract/split_number.h"
 
 namespace heddle::firmware {
 
@@ -35,18 +37,31 @@ class Executor {
     kFailed,    // Hardware did not do its part; `fault()` says which.
   };
 
-  // `key_secret` is what provider keys are hidden with.
-  Executor(TablePort& tables, Port& port, Neighbours& neighbours, Switch& ports,
-           uint64_t key_secret)
-      : tables_(tables),
-        port_(port),
-        neighbours_(neighbours),
-        switch_(ports),
-        keys_(key_secret) {}
+  // What the program is connected to; all of it outlives the executor.
+  struct Parts {
+    TablePort& tables;
+    Port& port;
+    Neighbours& neighbours;
+    Switch& ports;
+    ObjectMemory& memory;
+  };
 
-  // Values of registers `context_limits` and `region_limits`. Precondition:
-  // nothing was created.
-  void SetLimits(uint32_t context_limits, uint32_t region_limits);
+  // `key_secret` is what provider keys are hidden with.
+  Executor(const Parts& parts, uint64_t key_secret)
+      : tables_(parts.tables),
+        port_(parts.port),
+        neighbours_(parts.neighbours),
+        switch_(parts.ports),
+        keys_(key_secret),
+        endpoints_(parts.memory),
+        cqs_(parts.memory),
+        tx_contexts_(parts.memory),
+        rx_contexts_(parts.memory),
+        counters_(parts.memory),
+        regions_(parts.memory) {}
+
+  // Preconditions: nothing was created, `limits` are legal.
+  void SetLimits(const Limits& limits);
 
   // Starts `command` of `function`. Precondition: none runs.
   Progress Execute(const contract::AdminCommand& command, Function function);
@@ -75,6 +90,7 @@ class Executor {
   Progress CreateRx(const contract::AdminCreateRx& command);
   Progress SetTiming(const contract::AdminSetTiming& command);
   Progress QueryPort(const contract::AdminCommand& command);
+  Progress ClosePdcs(const contract::AdminCommand& command);
   Progress ResolveNextHop(const contract::AdminResolveNextHop& command);
   Progress ReleaseNextHop(const contract::AdminCommand& command);
   Progress RegisterRegion(const contract::AdminRegisterRegion& command);
@@ -91,17 +107,20 @@ class Executor {
   // Begins to close one more object; kAnswered when there is none.
   Progress CloseFirst();
 
-  // The region that the command may have: kMaxRegions when there is none left.
-  uint32_t ChooseRegion(const contract::AdminRegisterRegion& command) const;
+  // The region that the command may have: that limit when there is none left.
+  uint32_t ChooseRegion(const contract::AdminRegisterRegion& command);
   // A user key that a region has already.
   bool IsKeyTaken(uint64_t key) const;
   FieldCheck CheckRegion(const contract::AdminRegisterRegion& command);
   // A counter's number plus 1, or 0 for none.
-  bool IsCounter(uint8_t plus_1);
-  void UseCounter(uint8_t plus_1);
-  void ReleaseCounter(uint8_t plus_1);
-  void ReleaseCounters(const contract::TxCtxCfg& config);
-  void ReleaseCounters(const contract::RxCtxCfg& config);
+  bool IsCounter(uint16_t plus_1);
+  void UseCounter(uint16_t plus_1);
+  void ReleaseCounter(uint16_t plus_1);
+  // Calls `use` with each counter that a context names.
+  template <typename Use>
+  static void ForEachCounter(const contract::TxCtxCfg& config, Use use);
+  template <typename Use>
+  static void ForEachCounter(const contract::RxCtxCfg& config, Use use);
 
   FieldCheck CheckTx(const contract::AdminCreateTx& command);
   FieldCheck CheckRx(const contract::AdminCreateRx& command);
@@ -109,11 +128,12 @@ class Executor {
 
   // Counts the context of `config` as a user of endpoint and queue, and the
   // opposite.
-  template <typename Config>
-  void Adopt(Context<Config>& context, uint32_t endpoint, const Config& config);
-  template <typename Config>
-  void Forget(Context<Config>& context);
-  void Forget(Region& region);
+  template <typename Table, typename Config>
+  void Adopt(Table& table, uint32_t index, uint32_t endpoint,
+             const Config& config);
+  template <typename Table>
+  void ForgetContext(Table& table, uint32_t index);
+  void ForgetRegion(uint32_t index);
 
   Progress Answer(contract::AdminStatus status, uint32_t detail);
   Progress Created(uint32_t object);
@@ -134,11 +154,26 @@ class Executor {
   ObjectTable<RxContext, kMaxRxContexts> rx_contexts_;
   ObjectTable<Counter, kMaxCounters> counters_;
   ObjectTable<Region, kMaxRegions> regions_;
-  uint32_t next_region_ = 0;  // Where the search for a free one begins.
-  Function function_ = 0;     // Whose command runs.
+  Function function_ = 0;  // Whose command runs.
   Closing closing_;
   contract::AdminAnswer answer_;
   Status fault_;
 };
+
+template <typename Use>
+void Executor::ForEachCounter(const contract::TxCtxCfg& config, Use use) {
+  use(contract::JoinBytes(config.counter_send, config.counter_send_high));
+  use(contract::JoinBytes(config.counter_read, config.counter_read_high));
+  use(contract::JoinBytes(config.counter_write, config.counter_write_high));
+}
+
+template <typename Use>
+void Executor::ForEachCounter(const contract::RxCtxCfg& config, Use use) {
+  use(contract::JoinBytes(config.counter_recv, config.counter_recv_high));
+  use(contract::JoinBytes(config.counter_remote_read,
+                          config.counter_remote_read_high));
+  use(contract::JoinBytes(config.counter_remote_write,
+                          config.counter_remote_write_high));
+}
 
 }  // namespace heddle::firmware

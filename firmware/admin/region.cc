@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about memory regions and counters.
 #include "firmware/admin/executor.h"
+#include "hw/contract/split_number.h"
 
 namespace heddle::firmware {
 namespace {
@@ -40,9 +41,9 @@ FieldCheck Executor::CheckRegion(const contract::AdminRegisterRegion& command) {
   check.Require((command.flags & ~kAllRegionFlags) == 0,
                 offsetof(Command, flags));
   check.Require(command.interface == 0, offsetof(Command, interface));
-  check.Require(IsCounter(command.counter), offsetof(Command, counter),
-                contract::AdminStatus::kNotFound);
-  check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.Require(
+      IsCounter(contract::JoinBytes(command.counter, command.counter_high)),
+      offsetof(Command, counter), contract::AdminStatus::kNotFound);
   check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
   return check;
 }
@@ -50,34 +51,28 @@ FieldCheck Executor::CheckRegion(const contract::AdminRegisterRegion& command) {
 bool Executor::IsKeyTaken(uint64_t key) const {
   const uint32_t first = contract::RegionSetOfKey(key, regions_.limit());
   for (uint32_t i = first; i < first + contract::kRegionWays; ++i) {
-    if (regions_.at(i).used && regions_.at(i).key == key) {
+    if (regions_.IsUsed(i) && regions_.at(i).key == key) {
       return true;
     }
   }
   return false;
 }
 
-uint32_t Executor::ChooseRegion(
-    const contract::AdminRegisterRegion& command) const {
+uint32_t Executor::ChooseRegion(const contract::AdminRegisterRegion& command) {
   const uint32_t limit = regions_.limit();
   if (!HasFlag(command, contract::kRegionFlagProviderKey)) {
     const uint32_t first = contract::RegionSetOfKey(command.key, limit);
     for (uint32_t i = first; i < first + contract::kRegionWays; ++i) {
-      if (!regions_.at(i).used) {
+      if (!regions_.IsUsed(i)) {
         return i;
       }
     }
     return limit;
   }
-  for (uint32_t i = 0; i < limit; ++i) {
-    const uint32_t index = (next_region_ + i) % limit;
-    const Region& region = regions_.at(index);
-    // An entry whose keys are used up makes no more.
-    if (!region.used && region.generation < contract::KeyMaker::kGenerations) {
-      return index;
-    }
-  }
-  return limit;
+  // An entry whose keys are used up makes no more.
+  return regions_.FindTurn([](const Region& region) {
+    return region.generation < contract::KeyMaker::kGenerations;
+  });
 }
 
 Executor::Progress Executor::RegisterRegion(
@@ -94,14 +89,13 @@ Executor::Progress Executor::RegisterRegion(
     return Answer(contract::AdminStatus::kKeyInUse, 0);
   }
   const uint32_t index = ChooseRegion(command);
-  if (index == regions_.limit()) {
+  if (index == regions_.limit() || !regions_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
-  Region& region = regions_.at(index);
+  const uint32_t generation = regions_.at(index).generation;
   const bool bound = HasFlag(command, contract::kRegionFlagEndpoint);
   const Endpoint* endpoint = bound ? &endpoints_.at(command.endpoint) : nullptr;
-  const uint64_t key =
-      made ? keys_.Make(index, region.generation) : command.key;
+  const uint64_t key = made ? keys_.Make(index, generation) : command.key;
   const contract::RegionCfg config{
       .key = key,
       .iova = command.iova,
@@ -113,23 +107,26 @@ Executor::Progress Executor::RegisterRegion(
       .flags = command.flags,
       .function = function_,
       .enable = 1,
-      .counter = command.counter};
+      .counter = command.counter,
+      .counter_high = command.counter_high};
   const Status status = tables_.Write(contract::Table::kRegion, index, config);
   if (!status.ok()) {
     return Fail(status);
   }
-  region = {.used = true,
-            .function = function_,
-            .bound = bound,
-            .counter = command.counter,
-            .endpoint = command.endpoint,
-            .generation = region.generation + (made ? 1 : 0),
-            .key = key};
+  const uint16_t counter =
+      contract::JoinBytes(command.counter, command.counter_high);
+  regions_.Set(index, {.used = true,
+                       .function = function_,
+                       .bound = bound,
+                       .counter = counter,
+                       .endpoint = command.endpoint,
+                       .generation = generation + (made ? 1 : 0),
+                       .key = key});
+  regions_.Pass(index);
   if (bound) {
     ++endpoints_.at(command.endpoint).users;
   }
-  UseCounter(command.counter);
-  next_region_ = index + 1;
+  UseCounter(counter);
   answer_.key = key;
   return Created(index);
 }
@@ -150,7 +147,7 @@ Executor::Progress Executor::CreateCounter(
     return Refuse(check);
   }
   const uint32_t index = counters_.FindFree();
-  if (index == counters_.limit()) {
+  if (index == counters_.limit() || !counters_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
   const Status status = tables_.Write(
@@ -160,36 +157,24 @@ Executor::Progress Executor::CreateCounter(
   if (!status.ok()) {
     return Fail(status);
   }
-  counters_.at(index) = {.used = true, .function = function_};
+  counters_.Set(index, {.used = true, .function = function_});
   return Created(index);
 }
 
-bool Executor::IsCounter(uint8_t plus_1) {
+bool Executor::IsCounter(uint16_t plus_1) {
   return plus_1 == 0 || counters_.Find(plus_1 - 1U, function_) != nullptr;
 }
 
-void Executor::UseCounter(uint8_t plus_1) {
+void Executor::UseCounter(uint16_t plus_1) {
   if (plus_1 != 0) {
     ++counters_.at(plus_1 - 1U).users;
   }
 }
 
-void Executor::ReleaseCounter(uint8_t plus_1) {
+void Executor::ReleaseCounter(uint16_t plus_1) {
   if (plus_1 != 0) {
     --counters_.at(plus_1 - 1U).users;
   }
-}
-
-void Executor::ReleaseCounters(const contract::TxCtxCfg& config) {
-  ReleaseCounter(config.counter_send);
-  ReleaseCounter(config.counter_read);
-  ReleaseCounter(config.counter_write);
-}
-
-void Executor::ReleaseCounters(const contract::RxCtxCfg& config) {
-  ReleaseCounter(config.counter_recv);
-  ReleaseCounter(config.counter_remote_read);
-  ReleaseCounter(config.counter_remote_write);
 }
 
 }  // namespace heddle::firmware

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hw/contract/gen/heddle_contract.h"
+
 namespace heddle::firmware {
 
 // The NIC's management bus; offsets are those of register space `mgmt`.
@@ -40,6 +42,19 @@ class Switch {
   ~Switch() = default;
 };
 
+// Memory for what the host creates. It is taken as objects are created for the
+// first time, and used again for later ones; none comes back. On the NIC's own
+// core it is a part of the core's RAM, in the host build the heap.
+class ObjectMemory {
+ public:
+  // `bytes`, aligned to 8, for as long as the control program lives; null when
+  // there is no more.
+  virtual void* Take(uint32_t bytes) = 0;
+
+ protected:
+  ~ObjectMemory() = default;
+};
+
 // Facts the control program is started with.
 struct Board {
   uint64_t fa_lo;  // Local fabric address as in contract `av_entry`.
@@ -64,9 +79,10 @@ struct Board {
   uint16_t payload_mtu;  // 1024, 2048, 4096 or 8192.
   uint8_t slot;          // Slot at this address, granted by the switch.
   bool write_errors;     // The host bridge reports refused writes.
-  bool crc = true;       // Frames carry the end-to-end CRC.
-  uint16_t vlan = 0;     // VLAN of the port's frames; 0: untagged.
-  bool ipv6 = false;     // Family of the local address.
+  // End-to-end CRC of frames, the same at all functions of a wire.
+  contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
+  uint16_t vlan = 0;                // VLAN of the port's frames; 0: untagged.
+  bool ipv6 = false;                // Family of the local address.
   bool resolve_neighbours = false;  // By ARP or Neighbor Discovery.
   uint8_t neighbour_tries = 0;      // Questions before one is called unknown.
   uint8_t prefix_length = 0;        // Of the link; 0: all addresses are on it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "firmware/net/port.h"
 
+#include "firmware/base/field.h"
+
 namespace heddle::firmware {
 namespace {
 
@@ -30,6 +32,7 @@ bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks) {
 
 bool Port::BoardIsValid(uint32_t payload_mtu_max_bytes) const {
   return board_.tick_ns != 0 && board_.slot < kSlots &&
+         board_.crc <= contract::CrcOrder::kMsbFirst &&
          IsPayloadMtu(board_.payload_mtu) &&
          board_.payload_mtu <= payload_mtu_max_bytes;
 }
@@ -53,7 +56,7 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
       .slot = board_.slot,
       .enable = 1,
       .write_errors = static_cast<uint8_t>(board_.write_errors ? 1 : 0),
-      .crc = static_cast<uint8_t>(board_.crc ? 1 : 0),
+      .crc = board_.crc,
       .pdc_seed = board_.pdc_seed,
       .ack_delay_ticks = board_.ack_delay_ns == 0
                              ? 0
@@ -69,7 +72,19 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
                      : status;
 }
 
-Status Port::WriteTransport(uint32_t dead_ticks) {
+Status Port::ClosePdcs() {
+  return WriteTransport(config_.dead_ticks, true);
+}
+
+uint32_t Port::CountOpenPdcs() {
+  const uint32_t count = bus_.Read(contract::kMgmtOpenPdcsOffset);
+  return GetField(count, contract::kMgmtOpenPdcsInitiatorMask,
+                  contract::kMgmtOpenPdcsInitiatorLsb) +
+         GetField(count, contract::kMgmtOpenPdcsTargetMask,
+                  contract::kMgmtOpenPdcsTargetLsb);
+}
+
+Status Port::WriteTransport(uint32_t dead_ticks, bool close) {
   // A target forgets a PDC that was silent for twice DEAD_TIME, and would
   // refuse what comes by it then.
   uint32_t idle_ticks = SaturatedTicks(board_.pdc_idle_ns, board_.tick_ns);
@@ -84,6 +99,7 @@ Status Port::WriteTransport(uint32_t dead_ticks) {
       .reorder = board_.reorder,
       .ack_every = board_.ack_every,
       .congestion = static_cast<uint8_t>(board_.congestion ? 1 : 0),
+      .close = static_cast<uint8_t>(close ? 1 : 0),
       .tick_ns = static_cast<uint32_t>(board_.tick_ns)};
   const Status status =
       tables_.Write(contract::Table::kTransport, 0, transport);

@@ -26,8 +26,8 @@ class Port {
   // Status code: a fact of the board is out of range.
   static constexpr uint8_t kBadBoard = 1;
 
-  Port(TablePort& tables, const Board& board)
-      : tables_(tables), board_(board) {}
+  Port(RegisterBus& bus, TablePort& tables, const Board& board)
+      : bus_(bus), tables_(tables), board_(board) {}
 
   // Writes the port with the board's times, and lets frames pass. Also brings
   // it back to this state after a reset.
@@ -41,14 +41,21 @@ class Port {
   // why.
   Timing SetTiming(uint64_t rto_ns, uint64_t dead_ns, Status& status);
 
+  // Starts to close the PDCs of both directions (`close` of `transport_cfg`);
+  // does not wait for peers.
+  Status ClosePdcs();
+  // PDCs of both roles that are open or being closed.
+  uint32_t CountOpenPdcs();
+
   // The port as the NIC has it.
   const contract::PortCfg& config() const { return config_; }
 
  private:
   bool BoardIsValid(uint32_t payload_mtu_max_bytes) const;
   // DEAD_TIME bounds the time after which idle PDCs are closed.
-  Status WriteTransport(uint32_t dead_ticks);
+  Status WriteTransport(uint32_t dead_ticks, bool close = false);
 
+  RegisterBus& bus_;
   TablePort& tables_;
   const Board board_;
   contract::PortCfg config_;

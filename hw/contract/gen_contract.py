@@ -5,7 +5,8 @@
 Usage: gen_contract.py heddle.toml GEN_DIR DOC_DIR [--check]
 
 Writes <name>_contract_pkg.sv, <name>_contract.h, <name>_wire.h, <name>_text.h
-and <name>_uet.lua to GEN_DIR and contract.md to DOC_DIR. With --check nothing is written; the exit status is
+and <name>_uet.lua to GEN_DIR and contract.md to DOC_DIR; from uet_profile.toml
+beside heddle.toml, <name>_uet_profile.h and uet-profile.md. With --check nothing is written; the exit status is
 1 if a file differs from what would be generated, which is what the tests run.
 A contract that could mean two things to two readers is refused.
 """
@@ -13,10 +14,13 @@ A contract that could mean two things to two readers is refused.
 import pathlib
 import sys
 
-from generator import cc, lua, markdown, model, systemverilog, text_cc, wire_cc
+from generator import cc, lua, markdown, model, profile, systemverilog, text_cc, wire_cc
 
 
-def views(spec, source, gen_dir, doc_dir):
+PROFILE = "uet_profile.toml"
+
+
+def views(spec, profiles, source, gen_dir, doc_dir):
     name = spec["contract"]["name"]
     return {
         gen_dir / f"{name}_contract_pkg.sv": systemverilog.generate(spec, source),
@@ -25,6 +29,8 @@ def views(spec, source, gen_dir, doc_dir):
         gen_dir / f"{name}_text.h": text_cc.generate(spec, source),
         gen_dir / f"{name}_uet.lua": lua.generate(spec, source),
         doc_dir / "contract.md": markdown.generate(spec, source),
+        gen_dir / f"{name}_uet_profile.h": profile.header(profiles, PROFILE),
+        doc_dir / "uet-profile.md": profile.page(profiles, PROFILE),
     }
 
 
@@ -36,10 +42,11 @@ def main(arguments):
     source, gen_dir, doc_dir = paths
     try:
         spec = model.load(source)
-    except model.ContractError as error:
+        profiles = profile.load(source.with_name(PROFILE))
+    except (model.ContractError, profile.ProfileError) as error:
         sys.exit(f"{source}: {error}")
     stale = []
-    for path, text in views(spec, source.name, gen_dir, doc_dir).items():
+    for path, text in views(spec, profiles, source.name, gen_dir, doc_dir).items():
         if path.exists() and path.read_text() == text:
             continue  # Its date stays, and what was built from it.
         stale.append(path.name)

@@ -24,12 +24,16 @@ constexpr uint32_t RegionOfKey(uint64_t key) {
   return static_cast<uint32_t>(key & ((uint64_t{1} << kKeyIndexBits) - 1));
 }
 
+// Tables up to this size fold user keys by bytes, which yields 256 sets.
+inline constexpr uint32_t kByteFoldedRegions = 256 * kRegionWays;
+
 // First of the `kRegionWays` entries that a user key may be in, of a table of
 // `regions` entries (a power of two, at least kRegionWays).
 constexpr uint32_t RegionSetOfKey(uint64_t key, uint32_t regions) {
+  const unsigned fold = regions > kByteFoldedRegions ? 16 : 8;
   uint32_t mixed = 0;
-  for (unsigned shift = 0; shift < kKeyUserBits; shift += 8) {
-    mixed ^= static_cast<uint32_t>(key >> shift & 0xff);
+  for (unsigned shift = 0; shift < kKeyUserBits; shift += fold) {
+    mixed ^= static_cast<uint32_t>(key >> shift & ((1U << fold) - 1));
   }
   return (mixed & (regions / kRegionWays - 1)) * kRegionWays;
 }

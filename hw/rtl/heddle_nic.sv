@@ -123,7 +123,8 @@ module heddle_nic
       64'(CapabilityDeliveryComplete) |
       64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
       64'(CapabilityFence) | 64'(CapabilityCongestion) | 64'(CapabilitySpill) |
-      64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan);
+      64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan) |
+      64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
@@ -137,6 +138,10 @@ module heddle_nic
   // ----------------------------------------------------- control and statistics
   port_cfg_t      port;
   transport_cfg_t transport;
+  logic           close;        // Strobe: every PDC is to be closed.
+  logic [PdcW:0]  open_initiator, open_target;
+  logic [31:0]    open_pdcs;
+  assign open_pdcs = {16'(open_target), 16'(open_initiator)};
   doorbell_t   db;
   logic        db_valid, db_ready;
   logic [63:0] admin_command_base, admin_answer_base;
@@ -237,7 +242,7 @@ module heddle_nic
     .version_i(Version), .context_limits_i(ContextLimits),
     .transport_limits_i(TransportLimits), .datapath_i(Datapath),
     .region_limits_i(RegionLimits),
-    .port_o(port), .transport_o(transport),
+    .port_o(port), .transport_o(transport), .close_o(close), .open_pdcs_i(open_pdcs),
     .slow_rx_bytes_i(slow_rx_bytes), .slow_rx_pop_o(slow_rx_pop),
     .slow_rx_word_o(slow_rx_word), .slow_rx_data_i(slow_rx_data),
     .slow_tx_wen_o(slow_tx_wen), .slow_tx_word_o(slow_tx_word),
@@ -395,7 +400,7 @@ module heddle_nic
   logic [PdcW-1:0] enq_pdc;
   logic [MsgW-1:0] enq_msg;
   logic [PktW-1:0] enq_last;
-  logic            enq_read;
+  logic            enq_read, enq_rma;
   logic            straight_valid, straight_ready, walked_valid, walked_ready;
   tx_done_t        straight, walked;
   logic            msg_free;
@@ -413,7 +418,7 @@ module heddle_nic
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o(open_pdc),
     .open_again_o(open_again), .open_peer_o(open_peer),
     .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
-    .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read),
+    .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read), .enq_rma_o(enq_rma),
     .done_valid_o(straight_valid), .done_ready_i(straight_ready), .done_o(straight),
     .free_i(msg_free), .free_msg_i(msg_free_index),
     .unmap_valid_i(unmap_valid), .unmap_ready_o(unmap_ready), .unmap_pdc_i(unmap_pdc),
@@ -440,9 +445,9 @@ module heddle_nic
   logic                          walk_valid, walk_ready, back_valid, back_ready;
   pdc_walk_t                     walk;
   pdc_back_t                     back;
-  logic                          sent, queue_held, queue_pop;
+  logic                          sent, asked, asked_first, queue_held, queue_pop, queue_pass, queue_end;
   logic [MsgW-1:0]               sent_msg, queue_msg;
-  return_asked_t                 sent_as;
+  return_asked_t                 asked_as;
   logic [PdcW-1:0]               queue_pdc;
   logic [PktW-1:0]               queue_last;
   logic [NumStat-1:0]            stat_pdc;
@@ -452,20 +457,21 @@ module heddle_nic
   logic                          due_valid, due_ready, lose_valid, lose_ready;
   return_due_t                   due;
   logic [NumPdc-1:0]             pdc_alive, pdc_stuck;
-  logic [NumMsg-1:0]             msg_read, msg_collapsed;
+  logic [NumMsg-1:0]             msg_read, msg_collapsed, msg_answered;
+  logic [PdcWindow-1:0]          msg_held;
   logic [PdcW-1:0]               lose_pdc;
   status_e                       lose_status;
   logic [15:0]                   lose_detail;
   logic [SeqW-1:0]               back_decided, back_placed, back_issued, back_read;
 
   heddle_pdc_tx u_pdc_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i(now_ns),
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .close_i(close), .now_ns_i(now_ns),
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
-    .alive_o(pdc_alive), .stuck_o(pdc_stuck), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o(pdc_alive), .stuck_o(pdc_stuck), .held_o(msg_held), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),
     .ack_valid_i(ack_valid && !ack_back), .ack_ready_o(ack_ready_pdc), .ack_i(ack),
@@ -475,10 +481,12 @@ module heddle_nic
     .seq_issued_o(seq_issued),
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
-    .sent_o(sent), .sent_msg_o(sent_msg), .sent_as_o(sent_as),
+    .sent_o(sent), .sent_msg_o(sent_msg),
+    .asked_o(asked), .asked_first_o(asked_first), .asked_as_o(asked_as),
     .queue_pdc_i(queue_pdc), .queue_held_o(queue_held), .queue_msg_o(queue_msg),
-    .queue_last_o(queue_last), .queue_pop_i(queue_pop),
-    .stat_o(stat_pdc), .idle_o(idle_pdc),
+    .queue_last_o(queue_last), .queue_pop_i(queue_pop), .queue_pass_i(queue_pass),
+    .queue_end_i(queue_end),
+    .stat_o(stat_pdc), .idle_o(idle_pdc), .open_o(open_initiator),
     .deadline_valid_o(pdc_deadline_valid), .deadline_o(pdc_deadline)
   );
 
@@ -500,8 +508,11 @@ module heddle_nic
     .walk_valid_i(walk_valid), .walk_ready_o(walk_ready), .walk_i(walk),
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
     .sent_i(sent), .sent_msg_i(sent_msg),
+    .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_rma_i(enq_rma),
+    .held_i(msg_held), .answered_i(msg_answered),
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
-    .queue_last_i(queue_last), .queue_pop_o(queue_pop),
+    .queue_last_i(queue_last), .queue_pop_o(queue_pop), .queue_pass_o(queue_pass),
+    .queue_end_o(queue_end),
     .failed_i(msg_failed), .seq_issued_i(seq_issued), .seq_done_i(seq_done),
     .read_i(msg_read), .collapsed_i(msg_collapsed),
     .back_decided_i(back_decided), .back_done_i(back_placed),
@@ -514,12 +525,16 @@ module heddle_nic
     .idle_o(idle_walk)
   );
 
-  logic           end_valid, end_ready, settle, idle_ends;
+  logic           end_valid, end_ready, settle, idle_ends, read_cut;
+  logic [MsgW-1:0]  read_cut_msg;
+  logic [PktsW-1:0] read_cut_packets;
   return_end_t    walk_end;
   return_settle_t settled;
   heddle_read_ends u_read_ends (
     .clk_i, .rst_ni,
-    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg),
+    .begin_i(asked && asked_first), .begin_msg_i(sent_msg), .begin_spdcid_i(asked_as.spdcid),
+    .cut_o(read_cut), .cut_msg_o(read_cut_msg), .cut_packets_o(read_cut_packets),
+    .back_decided_i(back_decided), .back_done_i(back_placed),
     .end_valid_i(end_valid), .end_ready_o(end_ready), .end_i(walk_end),
     .lose_valid_i(lose_valid), .lose_ready_o(lose_ready), .lose_pdc_i(lose_pdc),
     .lose_status_i(lose_status), .lose_detail_i(lose_detail),
@@ -615,7 +630,6 @@ module heddle_nic
   response_t        rsp;
   logic             len_valid, len_ready, rec_valid, rec_ready, rec_error;
   logic [13:0]      len_bytes;
-  logic [15:0]      rec_sum;
   logic [31:0]      rec_crc;
   logic             built_valid, built_ready, slow_valid, slow_ready;
   logic             head_valid, head_ready, txp_valid, txp_ready;
@@ -641,7 +655,7 @@ module heddle_nic
     .rd_valid_o(gather_valid), .rd_ready_i(gather_ready), .rd_req_o(gather_req),
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
-    .rec_sum_i(rec_sum), .rec_crc_i(rec_crc),
+    .rec_crc_i(rec_crc),
     .head_valid_o(built_valid), .head_ready_i(built_ready), .head_o(built),
     .seq_done_o(seq_done), .back_done_o(back_read),
     .fail_o(pay_fail), .fail_msg_o(pay_fail_msg), .fail_ctx_o(pay_fail_ctx),
@@ -672,7 +686,7 @@ module heddle_nic
     .rsp_valid_i(gathered_valid), .rsp_ready_o(gathered_ready), .rsp_data_i(gathered_data),
     .rsp_last_i(gathered_last), .rsp_error_i(gathered_error),
     .rec_valid_o(rec_valid), .rec_ready_i(rec_ready), .rec_error_o(rec_error),
-    .rec_sum_o(rec_sum), .rec_crc_o(rec_crc),
+    .rec_crc_o(rec_crc),
     .out_valid_o(txp_valid), .out_ready_i(txp_ready), .out_data_o(txp_data)
   );
 
@@ -728,7 +742,7 @@ module heddle_nic
   );
 
   logic [11:0]                look_pid, look_ri;
-  logic                       look_hit, look_event;
+  logic                       look_hit, look_event, listens;
   logic [RxW-1:0]             look_ctx, head_ctx;
   logic [23:0]                look_job;
   logic                       buf_valid, buf_pop;
@@ -786,12 +800,12 @@ module heddle_nic
     .open_i(open_valid && open_ready), .open_info_i(back_open), .alive_i(pdc_alive),
     .tx_alive_i(tx_alive), .tx_gen_i(tx_gen),
     .read_i(msg_wr), .read_msg_i(msg_index), .read_info_i(read_info),
-    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg),
-    .sent_i(sent), .sent_msg_i(sent_msg), .sent_as_i(sent_as),
+    .asked_i(asked), .asked_first_i(asked_first), .asked_msg_i(sent_msg), .asked_as_i(asked_as),
+    .cut_i(read_cut), .cut_msg_i(read_cut_msg), .cut_packets_i(read_cut_packets),
     .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
     .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
     .late_o(back_late), .late_look_i(back_late_look), .late_take_i(back_late_take),
-    .decided_o(back_decided), .ready_o(back_ready_rx)
+    .answered_o(msg_answered), .decided_o(back_decided), .ready_o(back_ready_rx)
   );
 
   // A job goes on when heddle_place has passed its record.
@@ -823,10 +837,10 @@ module heddle_nic
   );
 
   heddle_accept u_accept (
-    .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .now_ns_i(now_ns), .tick_i,
+    .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .close_i(close), .now_ns_i(now_ns), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
     .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
-    .look_job_i(look_job), .look_event_i(look_event),
+    .look_job_i(look_job), .look_event_i(look_event), .listens_i(listens),
     .head_ctx_o(head_ctx), .head_valid_i(buf_valid), .head_i(buffer),
     .head_released_i(buf_released), .pop_o(buf_pop),
     .rx_alive_i(rx_alive), .rx_gen_i(rx_gen), .rx_counters_i(rx_counters),
@@ -842,7 +856,8 @@ module heddle_nic
     .place_valid_o(place_valid), .place_ready_i(place_ready), .place_o(place),
     .visible_i(visible), .visible_psn_i(visible_psn), .visible_pdc_i(visible_pdc),
     .ack_valid_o(ack_valid), .ack_ready_i(ack_ready), .ack_o(ack),
-    .stat_o(stat_accept), .pending_o(ack_pending), .idle_o(idle_accept)
+    .stat_o(stat_accept), .pending_o(ack_pending), .open_o(open_target),
+    .idle_o(idle_accept)
   );
 
   // One table access runs at a time, so a token that comes back is that of whoever waits.
@@ -859,14 +874,14 @@ module heddle_nic
   heddle_rx_queue #(.DataW(DataW)) u_rx_queue (
     .clk_i, .rst_ni,
     .db_valid_i(db_valid && db_rx), .db_ready_o(db_rx_ready), .db_i(db),
-    .tbl_valid_i(tbl_valid[3'(TableRxCtx)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_rx),
+    .tbl_valid_i(tbl_valid[3'(TableRxCtx)]), .tbl_req_i(tbl_req), .tbl_rsp_o(tbl_rx), .reset_i(host_reset),
     .rd_valid_o(rd_valid[RdRxDesc]), .rd_ready_i(rd_ready[RdRxDesc]),
     .rd_req_o(rd_req[RdRxDesc]),
     .rd_rsp_valid_i(rd_rsp_valid[RdRxDesc]), .rd_rsp_ready_o(rd_rsp_ready[RdRxDesc]),
     .rd_rsp_data_i(rd_rsp_data[RdRxDesc]), .rd_rsp_last_i(rd_rsp_last[RdRxDesc]),
     .rd_rsp_error_i(rd_rsp_error[RdRxDesc]),
     .look_pid_i(look_pid), .look_ri_i(look_ri), .look_hit_o(look_hit), .look_ctx_o(look_ctx),
-    .look_job_o(look_job), .look_event_o(look_event),
+    .look_job_o(look_job), .look_event_o(look_event), .listens_o(listens),
     .head_ctx_i(head_ctx), .head_valid_o(buf_valid), .head_o(buffer),
     .head_released_o(buf_released), .pop_i(buf_pop),
     .drain_valid_o(drain_rx), .drain_ready_i(drain_ready), .drained_i(drained_rx),

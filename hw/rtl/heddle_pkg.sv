@@ -292,7 +292,8 @@ package heddle_pkg;
     WalkRetire,   // Give it up if its queue is empty.
     WalkMove,     // It ended: end what was transmitted (before `psn`), keep the rest.
     WalkFail,     // Its peer is dead: end every message.
-    WalkClose     // It was given up and is closed.
+    WalkClose,    // It was given up and is closed.
+    WalkRestart   // Its target began anew: what is not acknowledged goes again, but for RMA operations begun there.
   } walk_kind_e;
 
   typedef struct packed {
@@ -309,7 +310,7 @@ package heddle_pkg;
   typedef enum logic [1:0] {
     BackResend,   // Send again from `psn`, packet `index` of the queue's head.
     BackLeave,    // The PDC is forgotten: close it.
-    BackReopen,   // Open it again; what is queued was never transmitted.
+    BackReopen,   // Open it again; what is queued goes from its first packet on.
     BackClosed    // The PDC is free.
   } back_kind_e;
 
@@ -369,6 +370,8 @@ package heddle_pkg;
     logic [5:0]   return_code;
     logic [13:0]  payload_bytes;   // From the UDP length; what is in the payload queue.
     logic [13:0]  read_bytes;      // READ: what the packet asks for.
+    logic         contradicts;     // Request: its lengths contradict each other or the payload MTU.
+    logic         other_gen;       // Request: of another RI generation than the one there is, 0.
   } rx_packet_t;
 
   // Receive buffer taken by a message.
@@ -454,8 +457,9 @@ package heddle_pkg;
     logic [31:0]     psn;
     cq_event_t       ev;         // `owner` counts in every record.
     logic            job;        // Then the oldest return job may go on.
-    // Data of a READ of ours, or an error instead: `tpdc` is our PDC.
+    // Data of a READ of ours, or an error instead.
     logic            back;
+    logic [15:0]     spdcid;     // Our PDC.
     logic            segmented;  // `iova` is an offset in the segments of `msg`.
     logic            settle;     // Report it as one packet of the READ `msg`.
     logic [MsgW-1:0] msg;
@@ -509,7 +513,7 @@ package heddle_pkg;
     logic [23:0]     rcvd_bytes;    // 256 bytes, nor how many came out of order.
     logic [15:0]     spdcid;
     logic [15:0]     dpdcid;
-    logic [31:0]     cack;
+    logic [31:0]     cack;        // NACK ROD_OOO: the PSN expected.
     logic [15:0]     ack_offset;
     logic [31:0]     nack_psn;
     logic [7:0]      code;
@@ -528,7 +532,7 @@ package heddle_pkg;
     logic [7:0]      length;         // Header bytes.
     logic [13:0]     payload_bytes;  // Bytes that follow from the payload queue.
     logic            trailer;        // The end-to-end CRC follows them.
-    logic [31:0]     crc;            // Least significant byte first.
+    logic [31:0]     crc;            // Its bytes in the order of the wire, the first in bits 7:0.
   } frame_head_t;
 
   // Statistics: one strobe per counter and cycle; tx_bytes and rx_bytes are added.

@@ -33,14 +33,15 @@ uint64_t Secret() {
 
 }  // namespace
 
-firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
-                            uint64_t tick_ns) {
+firmware::Board DeviceBoard(const DeviceOptions& options,
+                            const WirePlace& place, uint64_t tick_ns) {
   firmware::Board board{};
   board.fa_lo = options.wire.ip.lo;
   board.fa_hi = options.wire.ip.hi;
   board.ipv6 = options.wire.ip.ipv6;
+  board.crc = options.wire.crc;
   board.vlan = options.vlan;
-  board.mac = PortMac(options.wire.ip, slot);
+  board.mac = PortMac(options.wire.ip, place.function);
   board.gateway_mac = kGatewayMac;
   board.resolve_neighbours = options.resolve_neighbours;
   board.neighbour_tries = kNeighbourTries;
@@ -61,12 +62,13 @@ firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
   const FaultOptions& rx = options.faults.rx;
   board.pdc_safety_ns =
       kPdcSafetyNs + tx.delay + tx.jitter + rx.delay + rx.jitter;
-  // Differs from that of the slot's last owner, whose packets may be under way.
+  // Differs from that of the last function with these PDCIDs, whose packets may
+  // be in progress.
   board.pdc_seed = static_cast<uint32_t>(RealtimeNs() / tick_ns) ^
                    static_cast<uint32_t>(getpid()) << 16;
   board.key_secret = Secret();
   board.payload_mtu = static_cast<uint16_t>(options.wire.payload_mtu);
-  board.slot = slot;
+  board.slot = place.slot;
   board.write_errors = true;
   return board;
 }

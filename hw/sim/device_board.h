@@ -9,9 +9,15 @@
 
 namespace heddle::sim {
 
-// For the function that the wire put into `slot`, whose transport counts time
+// What the wire gave a function.
+struct WirePlace {
+  uint16_t function = 0;  // Tells those of an address apart.
+  uint8_t slot = 0;       // Of its PDCIDs, if it has one.
+};
+
+// For the function with `place` on its wire, whose transport counts time
 // in ticks of `tick_ns`.
-firmware::Board DeviceBoard(const DeviceOptions& options, uint8_t slot,
-                            uint64_t tick_ns);
+firmware::Board DeviceBoard(const DeviceOptions& options,
+                            const WirePlace& place, uint64_t tick_ns);
 
 }  // namespace heddle::sim

@@ -19,6 +19,7 @@ struct DeviceOptions {
   uint16_t udp_port = 0;
   bool payload_mtu_named = false;  // Else a UDP wire follows its interface.
   LineFaults faults;
+  double read_again = 0;   // Of `soft`: peers' READs are answered wrongly.
   MemoryOptions memory;    // Of `rtl`.
   std::string capture;     // Files, empty for none.
   std::string trace;       // Of `rtl`.

@@ -2,6 +2,7 @@
 #include "hw/sim/faults.h"
 
 #include <cstddef>
+#include <initializer_list>
 
 #include "hw/contract/gen/heddle_wire.h"
 
@@ -15,7 +16,27 @@ constexpr uint32_t kMostBits = 8;
 constexpr uint32_t kByteBits = 8;
 constexpr uint32_t kTries = 4096;  // Most words of an ACK are alike.
 
+// A seed for what `values` identify, unrelated to those of other values.
+uint64_t Derive(uint64_t seed, std::initializer_list<uint64_t> values) {
+  for (const uint64_t value : values) {
+    seed = Random(Random(seed).Next() ^ value).Next();
+  }
+  return seed;
+}
+
 }  // namespace
+
+LineFaults LineFaults::OfPort(const WireAddress& address,
+                              uint32_t ordinal) const {
+  enum Direction : uint8_t { kTx, kRx };
+  const uint64_t family = address.ipv6 ? 1 : 0;
+  LineFaults port = *this;
+  port.tx.seed =
+      Derive(tx.seed, {family, address.hi, address.lo, ordinal, kTx});
+  port.rx.seed =
+      Derive(rx.seed, {family, address.hi, address.lo, ordinal, kRx});
+  return port;
+}
 
 bool CorruptSilently(uint64_t seed, Frame* frame) {
   const Datagram datagram = FindDatagram(*frame);

@@ -9,6 +9,7 @@
 
 #include "hw/sim/random.h"
 #include "hw/sim/route.h"
+#include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
@@ -39,10 +40,15 @@ struct FaultOptions {
   bool shapes() const { return ecn > 0 || delay > 0 || jitter > 0 || rate > 0; }
 };
 
-// Of both directions of a port, each with a seed of its own.
+// Of both directions of a port.
 struct LineFaults {
-  FaultOptions tx = {};           // What it sends.
-  FaultOptions rx = {.seed = 2};  // What it receives.
+  FaultOptions tx = {};  // What it sends.
+  FaultOptions rx = {};  // What it receives.
+
+  // The same faults with seeds of one port: both ends of a wire have the same
+  // settings, but each direction of each port draws from its own stream.
+  // `ordinal` distinguishes the functions at `address`.
+  LineFaults OfPort(const WireAddress& address, uint32_t ordinal) const;
 };
 
 // A frame on its way, with what the switch and the receiver's MAC know of it.
@@ -67,7 +73,7 @@ struct FaultDecision {
 
 // Flips bits in the UDP payload of a UET frame as a switch with a bad memory
 // does behind its own FCS check: in pairs of equal weight and opposite
-// direction, so that the UDP checksum, and with it every check below the
+// direction, so that a UDP checksum, and with it every check below the
 // end-to-end CRC, still holds. All of it lies within what that CRC covers.
 // False if the frame has no two words that differ; then it is unchanged.
 bool CorruptSilently(uint64_t seed, Frame* frame);

@@ -18,8 +18,8 @@ inline constexpr uint32_t kMaxWireFrameBytes = 16384;
 // What a frame's sender says of it beside the frame.
 struct FrameMarks {
   bool bad_fcs = false;  // A MAC would find it damaged.
-  // UDP checksum and CRC were left out, as it never leaves this machine's
-  // memory. Only for receivers that said so.
+  // The CRC was left out, as it never leaves this machine's memory. Only for
+  // receivers that said so.
   bool unchecked = false;
 };
 

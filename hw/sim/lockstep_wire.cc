@@ -377,8 +377,9 @@ LockstepWire::Port* LockstepWire::Find(const Route& route) {
     if (route.kind == Route::Kind::kMac || port->ip() != route.ip) {
       continue;
     }
-    if (route.kind == Route::Kind::kSlot ? port->slot() == route.slot
-                                         : port->Claimed(route.port)) {
+    if (route.kind == Route::Kind::kBlock
+            ? port->slot() == route.block / kSlotBlocks
+            : port->Claimed(route.port)) {
       return port.get();
     }
   }

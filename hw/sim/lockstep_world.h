@@ -9,6 +9,7 @@
 
 #include "driver/device.h"
 #include "driver/result.h"
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/faults.h"
 #include "hw/sim/host_memory.h"
 #include "hw/sim/lockstep_wire.h"
@@ -38,7 +39,7 @@ struct LockstepOptions {
   uint64_t base_rtt_cycles = 0;    // With a window: NSCC. 0: it is fixed.
   // Host memory reports refused writes; receives complete behind the responses.
   bool write_errors = true;
-  bool crc = true;    // Frames carry the end-to-end CRC.
+  contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;  // Of every NIC.
   uint16_t vlan = 0;  // Of every NIC; 0: untagged frames.
   // Neighbours are found by ARP and Neighbor Discovery; else one next hop
   // stands for everybody.

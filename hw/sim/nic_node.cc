@@ -28,7 +28,7 @@ NicNode::NicNode(const NicNodeOptions& options, MacLink* mac,
     : memory_(WithBusWidth(options.memory)),
       model_(options.model, &memory_, mac, std::move(interrupt)),
       advance_(std::move(advance)),
-      firmware_(*this, *ports, options.board) {}
+      firmware_(*this, *ports, object_heap_, options.board) {}
 
 void NicNode::Start() {
   try {
@@ -119,6 +119,19 @@ uint64_t NicNode::ReadBar(uint32_t address, uint32_t bytes) {
 void NicNode::WriteBar(uint32_t address, uint64_t value, uint32_t bytes) {
   model_.bar().Write(address, value, bytes);
   AdvanceUntil([this] { return model_.bar().quiet(); }, "BAR write");
+}
+
+uint32_t NicNode::CountOpenPdcs() {
+  uint32_t count = 0;
+  try {
+    count = Read(contract::kMgmtOpenPdcsOffset);
+  } catch (const ModelStopped&) {
+    return 0;
+  }
+  return ((count & contract::kMgmtOpenPdcsInitiatorMask) >>
+          contract::kMgmtOpenPdcsInitiatorLsb) +
+         ((count & contract::kMgmtOpenPdcsTargetMask) >>
+          contract::kMgmtOpenPdcsTargetLsb);
 }
 
 std::string NicNode::StatisticsText() {

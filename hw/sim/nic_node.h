@@ -12,6 +12,7 @@
 #include "hw/sim/host_memory.h"
 #include "hw/sim/mac_link.h"
 #include "hw/sim/nic_model.h"
+#include "hw/sim/object_heap.h"
 
 namespace heddle::sim {
 
@@ -47,6 +48,10 @@ class NicNode : private firmware::RegisterBus {
   uint64_t ReadBar(uint32_t address, uint32_t bytes);
   void WriteBar(uint32_t address, uint64_t value, uint32_t bytes);
 
+  // PDCs that are open or being closed, of both roles; none in a NIC that
+  // failed.
+  uint32_t CountOpenPdcs();
+
   // A `name value` line for each statistic of the contract.
   std::string StatisticsText();
 
@@ -63,6 +68,7 @@ class NicNode : private firmware::RegisterBus {
   HostMemory memory_;
   NicModel model_;
   const std::function<void()> advance_;
+  ObjectHeap object_heap_;
   firmware::ControlProgram firmware_;
   bool link_up_ = true;
 };

@@ -69,17 +69,20 @@ ProcessId ProcessId::Self() {
   return self;
 }
 
-bool ProcessId::Alive() const {
+ProcessId::State ProcessId::Look() const {
   static const uint64_t own_space = PidSpace();
   if (space != own_space) {
-    return true;
+    return State::kRuns;
   }
   char state = 0;
   uint32_t now_start = 0;
   if (!ReadStat(pid, &state, &now_start)) {
-    return errno != ENOENT && errno != ESRCH;
+    return errno != ENOENT && errno != ESRCH ? State::kRuns : State::kEnded;
   }
-  return state != 'Z' && state != 'X' && now_start == start;
+  if (state == 'Z' || state == 'X' || now_start != start) {
+    return State::kEnded;
+  }
+  return state == 'T' || state == 't' ? State::kStopped : State::kRuns;
 }
 
 }  // namespace heddle::sim

@@ -13,9 +13,14 @@ struct ProcessId {
 
   static ProcessId Self();
 
-  // False once the process has ended, killed and not yet reaped included.
-  // A process of another PID namespace cannot be looked up; it counts as alive.
-  bool Alive() const;
+  enum class State : uint8_t {
+    kRuns,     // Or waits, or is of another PID namespace, where it is not
+               // visible.
+    kStopped,  // By a signal or a debugger.
+    kEnded,    // Killed and not yet reaped included.
+  };
+  State Look() const;
+  bool Alive() const { return Look() != State::kEnded; }
 
   bool operator==(const ProcessId&) const = default;
 };

@@ -162,9 +162,10 @@ Route FindDatagramRoute(const WireAddress& ip,
     return RouteBySes(cursor, ip);
   }
   const uint8_t* const bytes = cursor.data();
-  route.kind = Route::Kind::kSlot;
+  route.kind = Route::Kind::kBlock;
   route.ip = ip;
-  route.slot = bytes[10] >> (8 - contract::kSlotBits);
+  const auto dpdcid = static_cast<uint16_t>(bytes[10] << 8 | bytes[11]);
+  route.block = dpdcid / contract::kPdcidBlock;
   return route;
 }
 

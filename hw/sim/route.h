@@ -6,29 +6,34 @@
 #include <cstdint>
 #include <span>
 
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kSlots = 64;  // Functions at one address.
+inline constexpr uint32_t kPdcids = 65536;
+inline constexpr uint32_t kPdcidBlocks = kPdcids / contract::kPdcidBlock;
+// A device that has all its PDCIDs from the start takes a slot of blocks.
+inline constexpr uint32_t kSlots = 1U << contract::kSlotBits;
+inline constexpr uint32_t kSlotBlocks = kPdcidBlocks / kSlots;
 
 struct Route {
   enum class Kind : uint8_t {
-    kNone,  // Not a frame the switch can route.
-    kPort,  // To the function that claimed `port` at `ip`.
-    kSlot,  // To the function in `slot` at `ip`.
-    kMac,   // To the function with MAC address `mac`.
-    kAll,   // To all functions but the sender.
+    kNone,   // Not a frame the switch can route.
+    kPort,   // To the function that claimed `port` at `ip`.
+    kBlock,  // To the function that has block `block` of PDCIDs at `ip`.
+    kMac,    // To the function with MAC address `mac`.
+    kAll,    // To all functions but the sender.
   };
   Kind kind = Kind::kNone;
   WireAddress ip;     // Destination.
   uint16_t port = 0;  // libfabric port: RI block x 4096 + PIDonFEP.
-  uint8_t slot = 0;
+  uint16_t block = 0;
   uint64_t mac = 0;
 };
 
 // Requests that open a PDC and datagrams go by their SES address, everything
-// else by the slot bits of dpdcid. Neighbour frames (ARP, Neighbor Discovery)
+// else by the block of dpdcid. Neighbour frames (ARP, Neighbor Discovery)
 // go by MAC address like on any Ethernet. Only lengths needed to read those
 // fields are checked; bad frames reach their destination, which counts them.
 Route FindRoute(std::span<const uint8_t> frame);

@@ -24,7 +24,8 @@ Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& /*options*/,
   return Errno{ENOTSUP};
 }
 
-Result<uint64_t> RtlCapability(std::string* message) {
+Result<bool> ReadRtlIdentity(std::span<uint64_t> /*words*/,
+                             std::string* message) {
   *message = kAbsent;
   return Errno{ENOTSUP};
 }

@@ -25,6 +25,11 @@ namespace {
 // Cycles per call: few for a poller, which looks at its queue in between.
 constexpr uint32_t kPollCycles = 32;
 constexpr uint32_t kThreadCycles = 128;
+// Cycles of a busy NIC that count as a tick: the time-outs are made for hosts
+// of real speed, and what a NIC works on takes longer here.
+constexpr uint64_t kBusyTickCycles = 16;
+// Ticks that an idle NIC gets for running timers before new work, which waits.
+constexpr uint64_t kMostCaughtUp = 256;
 constexpr uint32_t kSpinPolls = 64;
 constexpr uint64_t kPollSleepNs = 200000;
 constexpr uint64_t kBootLimitCycles = 20000;
@@ -49,6 +54,13 @@ Result<std::unique_ptr<RtlDevice>> RtlDevice::Open(
 }
 
 bool RtlDevice::OpenWire(std::string* message, Errno* error) {
+  if (options_.read_again > 0) {
+    *error = Errno{EINVAL};
+    *message =
+        "simulator setting read_again: the device rtl answers READs as it "
+        "should; use the device soft";
+    return false;
+  }
   if (options_.udp) {
     *error = Errno{EINVAL};
     *message =
@@ -56,7 +68,9 @@ bool RtlDevice::OpenWire(std::string* message, Errno* error) {
         "the device soft, or the name of a one-machine wire";
     return false;
   }
-  auto wire = SharedWire::Attach(options_.wire, message);
+  SharedWireOptions attach = options_.wire;
+  attach.takes_slot = true;  // The NIC forms its PDCIDs by itself.
+  auto wire = SharedWire::Attach(attach, message);
   if (!wire.ok()) {
     *error = wire.error();
     return false;
@@ -82,7 +96,9 @@ bool RtlDevice::Start(std::string* message) {
   const NicNodeOptions options{
       .memory = options_.memory,
       .model = {.trace = options_.trace},
-      .board = DeviceBoard(options_, wire_->slot(), kTickNs)};
+      .board = DeviceBoard(
+          options_, {.function = wire_->function(), .slot = wire_->slot()},
+          kTickNs)};
   const std::lock_guard lock(mutex_);
   node_ = std::make_unique<NicNode>(
       options, mac_.get(), wire_.get(),
@@ -137,7 +153,9 @@ void RtlDevice::Linger() {
     {
       const std::lock_guard lock(mutex_);
       RunSome(kThreadCycles);
-      if (mac_->last_received_ns() != 0 && !failed_) {
+      // No peer waits for the last ACK of a closed PDC.
+      if (mac_->last_received_ns() != 0 && !failed_ &&
+          node_->CountOpenPdcs() != 0) {
         quiet_at = mac_->last_received_ns() + kLingerRtos * options_.rto_ns;
       }
     }
@@ -156,24 +174,53 @@ void RtlDevice::Linger() {
 
 void RtlDevice::CycleOnce() {
   NicModel& model = node_->model();
-  // Frames that wait go in first: they may be what a timer waits for.
-  const bool due =
-      ticks_.owed() > 0 && !mac_->active() &&
-      (!model.quiet() ||
-       ticks_.owed() >= model.deadline_ticks().value_or(UINT32_MAX));
-  if (due) {
+  const uint64_t deadline = model.deadline_ticks().value_or(UINT32_MAX);
+  bool tick = false;
+  if (mac_->active()) {
+    // Frames that wait go in first: they may be what a timer waits for.
+  } else if (model.quiet()) {
+    tick = ticks_.Due(deadline);
+    if (tick) {
+      ticks_.TakeWaited(deadline);
+    }
+  } else if (ticks_.owed() > 0 &&
+             model.cycles() - ticked_at_cycle_ >= kBusyTickCycles) {
+    // What has gone in gets time to arrive.
+    tick = true;
     ticks_.Take();
   }
-  model.Cycle(due);
+  ticked_at_cycle_ = tick ? model.cycles() : ticked_at_cycle_;
+  model.Cycle(tick);
+}
+
+void RtlDevice::BeginWork() {
+  NicModel& model = node_->model();
+  const auto deadline = model.deadline_ticks();
+  if (deadline && *deadline <= TickClock::kLongTicks) {
+    // Before anything begins a timer, those that run get what they have waited.
+    mac_->HoldReceive(true);
+    const uint64_t ticks = std::min<uint64_t>(kMostCaughtUp, *deadline - 1);
+    for (uint64_t i = 0; i < ticks && ticks_.owed() > 0; ++i) {
+      ticks_.Take();
+      model.Cycle(/*tick=*/true);
+    }
+    mac_->HoldReceive(false);
+  }
+  ticks_.BeginWork();
+}
+
+bool RtlDevice::HasInput() const {
+  NicModel& model = node_->model();
+  return !model.quiet() || model.management_event() || mac_->active() ||
+         !model.bar().quiet();
 }
 
 bool RtlDevice::Busy() {
-  NicModel& model = node_->model();
+  const NicModel& model = node_->model();
   if (model.failed()) {
     return false;
   }
-  if (!model.quiet() || model.management_event() || mac_->active() ||
-      !model.bar().quiet()) {
+  if (HasInput()) {
     return true;
   }
   const auto deadline = model.deadline_ticks();
@@ -181,7 +228,7 @@ bool RtlDevice::Busy() {
     ticks_.Forget();
     return false;
   }
-  return ticks_.owed() >= *deadline;
+  return ticks_.Due(*deadline);
 }
 
 void RtlDevice::RunSome(uint32_t max_cycles) {
@@ -189,11 +236,16 @@ void RtlDevice::RunSome(uint32_t max_cycles) {
   if (node_->model().quiet() && !node_->model().deadline_ticks()) {
     ticks_.Forget();
   }
+  if (quiet_ && (notified_ || HasInput())) {
+    BeginWork();
+  }
   AcceptNotifications();
   node_->SetLink(wire_->link_up());
   ServeReset();
   mac_->Release();
-  wire_->SetWorking(Busy());
+  if (Busy()) {
+    wire_->NoteWork(0);  // Before frames are taken: peers see either.
+  }
   const uint64_t visible = node_->memory().visible_commits();
   const uint64_t start = node_->model().cycles();
   while (Busy() && node_->model().cycles() - start < max_cycles &&
@@ -233,15 +285,20 @@ void RtlDevice::Settle() {
     mac_->FlushCapture();
     interrupts_.RaiseAll();  // Whoever sleeps finds out.
   }
+  if (quiet_ && HasInput()) {
+    ticks_.BeginWork();
+  }
   const bool quiet = !Busy();
-  wire_->SetWorking(!quiet);
   uint64_t wake_at = UINT64_MAX;
   if (const auto deadline = model.deadline_ticks(); quiet && deadline) {
     wake_at = MonotonicNs() +
-              std::min((*deadline - ticks_.owed()) * kTickNs, kTimedSleepNs);
+              std::min((*deadline - ticks_.Waited(*deadline)) * kTickNs,
+                       kTimedSleepNs);
   }
   wake_at = std::min(wake_at, mac_->release_at_ns());
   wake_at_ns_ = wake_at;
+  wire_->NoteWork(quiet ? wake_at : 0, model.cycles() - noted_cycles_);
+  noted_cycles_ = model.cycles();
   if (quiet && !quiet_) {
     mac_->FlushCapture();
   }
@@ -250,7 +307,17 @@ void RtlDevice::Settle() {
 
 void RtlDevice::AdvanceTime() {
   const uint64_t now = MonotonicNs();
-  ticks_.Advance(now, wire_->PeerIsBehind(now));
+  const uint64_t cycles = node_->model().cycles();
+  uint64_t limit = TickClock::kMaxStep;
+  if (!quiet_ || mac_->active()) {
+    // Cycles are the time of a NIC that works, and of one with a frame, which
+    // may have waited since the last look.
+    limit = (cycles - counted_cycles_) / kBusyTickCycles;
+    counted_cycles_ += limit * kBusyTickCycles;
+  } else {
+    counted_cycles_ = cycles;
+  }
+  ticks_.Advance(now, wire_->PeerIsBehind(now) ? 0 : limit);
 }
 
 void RtlDevice::AcceptNotifications() {

@@ -89,6 +89,10 @@ class RtlDevice : public Device {
   // Serves late retransmissions of peers before the NIC goes away.
   void Linger();
   void RunSome(uint32_t max_cycles);
+  // Whether the model has anything to do but to wait for a timer.
+  bool HasInput() const;
+  // Before an idle model gets its first input.
+  void BeginWork();
   bool Busy();
   void CycleOnce();
   void AdvanceTime();
@@ -112,6 +116,9 @@ class RtlDevice : public Device {
 
   mutable std::mutex mutex_;
   TickClock ticks_;
+  uint64_t ticked_at_cycle_ = 0;  // The last tick.
+  uint64_t counted_cycles_ = 0;   // Cycles that have counted as time.
+  uint64_t noted_cycles_ = 0;     // Cycles that peers know of.
   std::string failure_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.

@@ -2,9 +2,9 @@
 #include "hw/sim/rtl_open.h"
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
-#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/host_memory.h"
 #include "hw/sim/mac_link.h"
 #include "hw/sim/nic_model.h"
@@ -49,20 +49,27 @@ Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& options,
                      }};
 }
 
-Result<uint64_t> RtlCapability(std::string* message) {
+Result<bool> ReadRtlIdentity(std::span<uint64_t> words, std::string* message) {
   MemoryOptions options;
   options.bus_bytes = NicModel::BusBytes();
   HostMemory memory(options);
   NoWire wire;
   NicModel model({}, &memory, &wire, [](uint32_t /*vector*/) {});
-  model.bar().StartRead(kBar0Address + contract::kBar0CapabilityOffset);
-  for (int i = 0; i < kReadLimitCycles && model.Cycle(/*tick=*/false); ++i) {
-    if (const auto value = model.bar().TakeRead()) {
-      return *value;
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    model.bar().StartRead(kBar0Address + i * sizeof(uint64_t));
+    std::optional<uint64_t> value;
+    for (int cycle = 0; cycle < kReadLimitCycles && !value.has_value() &&
+                        model.Cycle(/*tick=*/false);
+         ++cycle) {
+      value = model.bar().TakeRead();
     }
+    if (!value.has_value()) {
+      *message = "the NIC's model does not answer: " + model.failure();
+      return Errno{EIO};
+    }
+    words[i] = *value;
   }
-  *message = "the NIC's model does not answer: " + model.failure();
-  return Errno{EIO};
+  return true;
 }
 
 }  // namespace heddle::sim

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "driver/device.h"
@@ -29,8 +30,8 @@ struct RtlOnMemory {
 Result<RtlOnMemory> OpenRtlOn(const DeviceOptions& options,
                               MappedMemory& memory, std::string* message);
 
-// The capability register of the NIC's model: of one made for this, connected
-// to nothing. Errors: EIO when the model fails; ENOTSUP as above.
-Result<uint64_t> RtlCapability(std::string* message);
+// What BAR0 of the NIC's model holds from offset 0 on: of one made for this,
+// connected to nothing. Errors: EIO when the model fails; ENOTSUP as above.
+Result<bool> ReadRtlIdentity(std::span<uint64_t> words, std::string* message);
 
 }  // namespace heddle::sim

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "hw/sim/clock.h"
-#include "hw/sim/random.h"
 
 namespace heddle::sim {
 namespace {
@@ -34,6 +33,15 @@ bool ParseMtu(std::string_view text, uint32_t* mtu) {
   constexpr std::array<uint32_t, 4> kMtus = {1024, 2048, 4096, 8192};
   return ParseNumber<uint32_t>(text, kMtus.front(), kMtus.back(), mtu) &&
          std::find(kMtus.begin(), kMtus.end(), *mtu) != kMtus.end();
+}
+
+// By the byte that is sent first.
+bool ParseCrc(std::string_view text, contract::CrcOrder* crc) {
+  using contract::CrcOrder;
+  *crc = text == "msb"   ? CrcOrder::kMsbFirst
+         : text == "lsb" ? CrcOrder::kLsbFirst
+                         : CrcOrder::kNone;
+  return *crc != CrcOrder::kNone || text == "none";
 }
 
 // Null for the name of another setting.
@@ -149,6 +157,9 @@ const char* ApplyWire(std::string_view name, const std::string& value,
     return ParseMtu(value, &out.wire.payload_mtu) ? nullptr
                                                   : "1024, 2048, 4096 or 8192";
   }
+  if (name == "crc") {
+    return ParseCrc(value, &out.wire.crc) ? nullptr : "msb, lsb or none";
+  }
   if (name == "vlan") {
     return ParseNumber<uint16_t>(value, 1, kMaxVlan, &out.vlan)
                ? nullptr
@@ -173,12 +184,17 @@ const char* Apply(std::string_view name, const std::string& value,
     const bool good = ParseNumber<uint64_t>(value, 0, UINT64_MAX, &seed);
     out.memory.seed = seed;
     out.faults.tx.seed = seed;
-    out.faults.rx.seed = Random(seed).Next();
+    out.faults.rx.seed = seed;
     return good ? nullptr : "a number below 2^64";
   }
   if (const char* const allowed = ApplyTime(name, value, out);
       allowed == nullptr || *allowed != '\0') {
     return allowed;
+  }
+  if (name == "read_again") {
+    return ParseNumber(value, 0.0, 1.0, &out.read_again)
+               ? nullptr
+               : "a number from 0 to 1";
   }
   if (name == "neighbours") {
     out.resolve_neighbours = value == "resolve";

@@ -22,8 +22,8 @@ SharedMac::SharedMac(SharedWire* wire, uint32_t bus_bytes,
                      const LineFaults& faults, std::unique_ptr<Capture> capture)
     : wire_(wire),
       bus_bytes_(bus_bytes),
-      line_(faults.tx, kHoldNs),
-      rx_line_(faults.rx, kHoldNs),
+      line_(wire->OfThisPort(faults).tx, kHoldNs),
+      rx_line_(wire->OfThisPort(faults).rx, kHoldNs),
       capture_(std::move(capture)) {}
 
 bool SharedMac::TransmitReady() {
@@ -92,7 +92,7 @@ bool SharedMac::TakeFrame() {
 
 bool SharedMac::Receive(MacBeat* beat) {
   if (received_.empty()) {
-    if (!TakeFrame()) {
+    if (held_ || !TakeFrame()) {
       return false;
     }
     received_offset_ = 0;

@@ -35,6 +35,8 @@ class SharedMac : public MacLink {
     return !received_.empty() || !outgoing_.empty() || !arrived_.empty() ||
            wire_->HasNews();
   }
+  // While held, frames wait on the wire.
+  void HoldReceive(bool hold) { held_ = hold; }
   // Lets go what faults held back until now.
   void Release();
   // When `Release` has something to do, monotonic; UINT64_MAX: never.
@@ -70,6 +72,7 @@ class SharedMac : public MacLink {
   std::deque<LineFrame> arrived_;    // Through `rx_line_`.
   Frame received_;                   // The frame the NIC is receiving.
   bool received_bad_ = false;
+  bool held_ = false;
   size_t received_offset_ = 0;
   uint64_t frames_sent_ = 0;
   uint64_t frames_received_ = 0;

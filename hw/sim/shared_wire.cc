@@ -6,27 +6,45 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <utility>
 
 #include "hw/sim/clock.h"
+#include "hw/sim/unknown_pdc.h"
 
 namespace heddle::sim {
 namespace {
 
 constexpr uint32_t kFirstFreePort = 49152;
+// NACKs that wait for this function: as many as a few PDCs' windows need.
+constexpr size_t kMaxRefusals = 1024;
 
-bool HasClaim(const WirePort& port, uint32_t number) {
-  return (port.claims[number / kWordBits].load(std::memory_order_acquire) >>
-              (number % kWordBits) &
-          1) != 0;
+// The first bit of `words` from `from` on, else the first; `summary` has a bit
+// for each word that is not 0, and at least one.
+template <typename Words>
+uint32_t NextBit(const Words& words, uint32_t summary, uint32_t from) {
+  const uint32_t word = from / kWordBits;
+  const uint64_t here = words[word] >> (from % kWordBits);
+  if (here != 0) {
+    return from + static_cast<uint32_t>(std::countr_zero(here));
+  }
+  const uint32_t later = word == 31 ? 0 : summary >> (word + 1) << (word + 1);
+  const auto next =
+      static_cast<uint32_t>(std::countr_zero(later != 0 ? later : summary));
+  return next * kWordBits +
+         static_cast<uint32_t>(std::countr_zero(words[next]));
 }
 
 }  // namespace
 
 SharedWire::SharedWire(std::unique_ptr<WireSegment> segment,
-                       const WireAddress& ip)
-    : segment_(std::move(segment)), ip_(ip), peers_(kMaxPorts) {}
+                       const WireAddress& ip, contract::CrcOrder crc)
+    : segment_(std::move(segment)),
+      directory_(segment_->operator->()),
+      ip_(ip),
+      crc_(crc),
+      peers_(kMaxPorts) {}
 
 Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
     const SharedWireOptions& options, std::string* message) {
@@ -37,7 +55,7 @@ Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
     return segment.error();
   }
   std::unique_ptr<SharedWire> wire(
-      new SharedWire(std::move(segment.value()), options.ip));
+      new SharedWire(std::move(segment.value()), options.ip, options.crc));
   wire->name_ = name;
   Errno error{};
   if (!wire->TakePort(options, &error, message)) {
@@ -48,25 +66,33 @@ Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
 
 void SharedWire::ClearPort(WirePort& port) {
   port.key.store(0, std::memory_order_release);
-  port.working.store(0);
+  port.work_at_ns.store(UINT64_MAX);
   port.takes_unchecked.store(0);
-  for (auto& word : port.claims) {
-    // Most pages of the table were never touched; a load leaves them so.
-    if (word.load(std::memory_order_relaxed) != 0) {
-      word.store(0, std::memory_order_relaxed);
-    }
-  }
 }
 
-void SharedWire::ClearDead() {
-  WireSegment& wire = *segment_;
+std::optional<uint32_t> SharedWire::FindFreePort(bool* alone) const {
+  std::optional<uint32_t> free;
+  *alone = true;
+  const WireSegment& wire = *segment_;
   const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
-  for (uint32_t i = 0; i < count; ++i) {
-    WirePort& port = wire->ports[i];
-    if (port.key.load() != 0 && !port.process.Alive()) {
-      ClearPort(port);
+  for (uint32_t i = count; i-- > 0;) {
+    if (ReadPort(wire->ports[i])) {
+      *alone = false;
+    } else {
+      free = i;
     }
   }
+  return free || count == kMaxPorts ? free : std::optional(count);
+}
+
+template <typename Take>
+std::optional<uint32_t> SharedWire::Reclaiming(Take take) {
+  std::optional<uint32_t> taken = take();
+  if (!taken) {
+    directory_.ClearDead();
+    taken = take();
+  }
+  return taken;
 }
 
 bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
@@ -79,57 +105,56 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
                std::to_string(lock.holder()) + ", which does not go on";
     return false;
   }
-  ClearDead();
-  std::bitset<kSlots> used;
-  bool alone = true;
-  std::optional<uint32_t> free;
-  for (uint32_t i = kMaxPorts; i-- > 0;) {
-    const std::optional<PortOwner> owner = ReadPort(wire->ports[i]);
-    if (!owner) {
-      free = i;
-      continue;
-    }
-    alone = false;
-    if (owner->address == ip_) {
-      used.set(owner->slot);
-    }
-  }
+  bool alone = false;
+  std::optional<uint32_t> free = FindFreePort(&alone);
   const uint32_t mtu = wire->payload_mtu.load();
+  if (!free || (!alone && mtu != options.payload_mtu)) {
+    directory_.ClearDead();
+    free = FindFreePort(&alone);
+  }
   if (!alone && mtu != options.payload_mtu) {
     *error = Errno{EPROTO};
     *message = "wire " + name_ + " carries payload MTU " + std::to_string(mtu) +
                ", this device has " + std::to_string(options.payload_mtu);
     return false;
   }
-  if (used.all()) {
+  const auto address = Reclaiming([&] { return directory_.AddAddress(ip_); });
+  if (!free || !address) {
     *error = Errno{EBUSY};
-    *message = "address " + ip_.Text() + " has all its 64 functions on wire " +
-               name_ + "; process " + std::to_string(getpid()) +
-               " would be the 65th";
-    return false;
-  }
-  if (!free) {
-    *error = Errno{EBUSY};
-    *message = "wire " + name_ + " has all its " + std::to_string(kMaxPorts) +
-               " functions";
+    *message = "wire " + name_ + ": all " +
+               (free ? std::to_string(kMaxAddresses) + " addresses"
+                     : std::to_string(kMaxPorts) + " functions") +
+               " are in use";
     return false;
   }
   wire->payload_mtu.store(options.payload_mtu);
+  address_ = *address;
   index_ = *free;
-  Occupy(used, options.takes_unchecked);
+  // The place among all ports depends on who else attaches, so that the only
+  // function at an address does without.
+  ordinal_ = directory_.IsServed(ip_) ? index_ + 1 : 0;
+  Occupy(options.takes_unchecked);
+  return !options.takes_slot || TakeSlot(error, message);
+}
+
+bool SharedWire::TakeSlot(Errno* error, std::string* message) {
+  const auto slot =
+      Reclaiming([&] { return directory_.TakeSlot(address_, id_); });
+  if (!slot) {
+    *error = Errno{EBUSY};
+    *message =
+        "wire " + name_ + ": none of the " + std::to_string(kSlots) +
+        " slots of " + std::to_string(kSlotBlocks * contract::kPdcidBlock) +
+        " PDCIDs at " + ip_.Text() + " is free, and the device of process " +
+        std::to_string(getpid()) + " needs one";
+    return false;
+  }
+  slot_ = static_cast<uint8_t>(*slot);
   return true;
 }
 
-void SharedWire::Occupy(const std::bitset<kSlots>& used, bool takes_unchecked) {
+void SharedWire::Occupy(bool takes_unchecked) {
   WireSegment& wire = *segment_;
-  // Slots go round, so that a new function does not get what is still on its
-  // way to the last one.
-  uint32_t slot = wire->next_slot.load() % kSlots;
-  while (used[slot]) {
-    slot = (slot + 1) % kSlots;
-  }
-  wire->next_slot.store((slot + 1) % kSlots);
-  slot_ = static_cast<uint8_t>(slot);
   WirePort& port = wire->ports[index_];
   ClearPort(port);
   port.process = ProcessId::Self();
@@ -144,13 +169,27 @@ void SharedWire::Occupy(const std::bitset<kSlots>& used, bool takes_unchecked) {
   wire->port_count.store(count);
   // Discards what was sent to the place's last owner.
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t ring = wire->ring_of[i][index_].load();
+    const uint32_t ring = wire->ring_of[index_][i].load();
     if (ring != 0 && ring <= kMaxRings) {
       FrameRingConsumer::Discard(&wire->rings[ring - 1]);
     }
   }
-  WriteOwner(port, {.address = ip_, .slot = slot_, .epoch = epoch_});
+  const PortOwner owner{.address = ip_, .epoch = epoch_};
+  id_ = owner.id(index_);
+  WriteOwner(port, owner);
   attached_ = true;
+}
+
+std::optional<uint16_t> SharedWire::TakePdcids() {
+  const auto block =
+      Reclaiming([&] { return directory_.TakeBlock(address_, id_); });
+  return block ? std::optional(
+                     static_cast<uint16_t>(*block * contract::kPdcidBlock))
+               : std::nullopt;
+}
+
+void SharedWire::ReturnPdcids(uint16_t first) {
+  directory_.ReturnBlock(address_, first / contract::kPdcidBlock, id_);
 }
 
 SharedWire::~SharedWire() {
@@ -164,110 +203,64 @@ SharedWire::~SharedWire() {
 
 firmware::PortClaim SharedWire::ClaimPort(uint32_t port) {
   firmware::PortClaim claim{};
-  WireSegment& wire = *segment_;
-  const WireSegment::Lock lock(wire.operator->());
+  const WireSegment::Lock lock(segment_->operator->());
   if (port >= kPortNumbers || !lock.held()) {
     claim.owner = lock.holder();
     return claim;
   }
-  ClearDead();
-  const auto owner_of = [&](uint32_t number) -> const WirePort* {
-    for (const WirePort& other : wire->ports) {
-      const std::optional<PortOwner> owner = ReadPort(other);
-      if (owner && owner->address == ip_ && HasClaim(other, number)) {
-        return &other;
-      }
-    }
-    return nullptr;
-  };
   if (port == 0) {
-    constexpr uint32_t kRange = kPortNumbers - kFirstFreePort;
-    const uint32_t start = static_cast<uint32_t>(getpid()) % kRange;
-    for (uint32_t i = 0; i < kRange && port == 0; ++i) {
-      const uint32_t number = kFirstFreePort + (start + i) % kRange;
-      if (owner_of(number) == nullptr) {
-        port = number;
-      }
-    }
-    if (port == 0) {
+    const auto found = Reclaiming([this] { return FindDynamicPort(); });
+    if (!found) {
       claim.exhausted = true;
       return claim;
     }
-  } else if (const WirePort* const owner = owner_of(port)) {
-    claim.owner = owner->process.pid;
+    port = *found;
+  } else if (const FunctionId owner = directory_.PortOwnerOf(address_, port);
+             owner != 0 && directory_.IsAlive(owner)) {
+    claim.owner = (*segment_)->ports[PortOf(owner)].process.pid;
     return claim;
   }
-  wire->ports[index_].claims[port / kWordBits].fetch_or(
-      uint64_t{1} << (port % kWordBits), std::memory_order_release);
+  directory_.SetPort(address_, port, id_);
   claim.granted = true;
   claim.port = port;
   return claim;
 }
 
-void SharedWire::ReleasePort(uint32_t port) {
-  if (port < kPortNumbers) {
-    (*segment_)->ports[index_].claims[port / kWordBits].fetch_and(
-        ~(uint64_t{1} << (port % kWordBits)), std::memory_order_release);
-  }
-}
-
-std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
-  if (route.kind == Route::Kind::kNone || route.kind == Route::Kind::kAll) {
-    return std::nullopt;
-  }
-  WireSegment& wire = *segment_;
-  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
-  const bool by_slot = route.kind == Route::Kind::kSlot;
-  if (by_slot && last_found_ < count) {
-    const std::optional<PortOwner> owner = ReadPort(wire->ports[last_found_]);
-    if (owner && owner->slot == route.slot && owner->address == route.ip) {
-      return last_found_;
-    }
-  }
-  for (uint32_t i = 0; i < count; ++i) {
-    const std::optional<PortOwner> owner = ReadPort(wire->ports[i]);
-    if (owner && route.kind == Route::Kind::kMac &&
-        PortMac(owner->address, owner->slot) == route.mac) {
-      return i;
-    }
-    if (!owner || route.kind == Route::Kind::kMac ||
-        owner->address != route.ip) {
-      continue;
-    }
-    if (by_slot ? owner->slot == route.slot
-                : HasClaim(wire->ports[i], route.port)) {
-      last_found_ = i;
-      return i;
+std::optional<uint32_t> SharedWire::FindDynamicPort() {
+  constexpr uint32_t kRange = kPortNumbers - kFirstFreePort;
+  const uint32_t start = static_cast<uint32_t>(getpid()) % kRange;
+  for (uint32_t i = 0; i < kRange; ++i) {
+    const uint32_t number = kFirstFreePort + (start + i) % kRange;
+    if (directory_.PortOwnerOf(address_, number) == 0) {
+      return number;
     }
   }
   return std::nullopt;
 }
 
-uint32_t SharedWire::FunctionAt(const Route& route) {
-  const std::optional<uint32_t> index = FindPort(route);
-  const std::optional<PortOwner> owner =
-      index ? ReadPort((*segment_)->ports[*index]) : std::nullopt;
-  return owner ? owner->epoch : 0;
+void SharedWire::ReleasePort(uint32_t port) {
+  if (port < kPortNumbers) {
+    directory_.ReleasePort(address_, port, id_);
+  }
 }
 
-bool SharedWire::HasLeft(uint32_t function) const {
-  const WireSegment& wire = *segment_;
-  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
-  for (uint32_t i = 0; i < count; ++i) {
-    const WirePort& port = wire->ports[i];
-    const std::optional<PortOwner> owner = ReadPort(port);
-    if (owner && owner->epoch == function) {
-      return !port.process.Alive();
-    }
+std::optional<uint32_t> SharedWire::FindPort(const Route& route) {
+  const FunctionId id = directory_.FindFunction(route);
+  return id == 0 ? std::nullopt : std::optional(PortOf(id));
+}
+
+SharedWire::Peer& SharedWire::PeerAt(uint32_t index) {
+  if (peers_[index] == nullptr) {
+    peers_[index] = std::make_unique<Peer>();
   }
-  return true;
+  return *peers_[index];
 }
 
 FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
-  Peer& peer = peers_[index];
+  Peer& peer = PeerAt(index);
   if (!peer.producer) {
     WireSegment& wire = *segment_;
-    std::atomic<uint32_t>& entry = wire->ring_of[index_][index];
+    std::atomic<uint32_t>& entry = wire->ring_of[index][index_];
     uint32_t ring = entry.load();
     if (ring == 0) {
       ring = wire->ring_count.fetch_add(1) + 1;
@@ -282,16 +275,18 @@ FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
     }
     peer.producer.emplace(&wire->rings[ring - 1], epoch_);
     receivers_.push_back(index);
-    Wake(index);  // It may have given up on the ring's last producer.
+    // It may have given up on the ring's last producer, or that may have died
+    // before it told of a frame.
+    NoteNews(index);
   }
   return &*peer.producer;
 }
 
 FrameRingConsumer* SharedWire::ConsumerFrom(uint32_t index) {
-  Peer& peer = peers_[index];
+  Peer& peer = PeerAt(index);
   if (!peer.consumer) {
     WireSegment& wire = *segment_;
-    const uint32_t ring = wire->ring_of[index][index_].load();
+    const uint32_t ring = wire->ring_of[index_][index].load();
     if (ring == 0) {
       return nullptr;
     }
@@ -305,22 +300,47 @@ FrameRingConsumer* SharedWire::ConsumerFrom(uint32_t index) {
   return peer.consumer ? &*peer.consumer : nullptr;
 }
 
-void SharedWire::SetWorking(bool working) {
-  (*segment_)->ports[index_].working.store(working ? 1 : 0,
-                                           std::memory_order_release);
+void SharedWire::NoteWork(uint64_t at_ns, uint64_t done) {
+  WirePort& port = (*segment_)->ports[index_];
+  // Only this function writes them.
+  port.work_done.store(port.work_done.load(std::memory_order_relaxed) + done,
+                       std::memory_order_relaxed);
+  port.work_at_ns.store(at_ns, std::memory_order_release);
+}
+
+ProcessId::State SharedWire::ProcessOf(uint32_t index, uint64_t now_ns) {
+  Peer& peer = *peers_[index];
+  if (now_ns - peer.looked_ns >= kPatienceNs) {
+    const auto owner = ReadPort((*segment_)->ports[index]);
+    peer.looked_ns = now_ns;
+    peer.process =
+        owner ? directory_.LookAt(owner->id(index)) : ProcessId::State::kEnded;
+  }
+  return peer.process;
 }
 
 bool SharedWire::ReceiverIsBehind(uint32_t index, uint64_t now_ns) {
-  Peer& peer = peers_[index];
+  Peer& peer = *peers_[index];
+  const WirePort& port = (*segment_)->ports[index];
   const bool pending = peer.producer->pending();
   const uint64_t consumed = peer.producer->consumed();
+  const uint64_t work_at_ns = port.work_at_ns.load(std::memory_order_acquire);
+  const uint64_t work_done = port.work_done.load(std::memory_order_relaxed);
   if (consumed != peer.progress_at || (pending && !peer.was_pending)) {
     peer.progress_ns = now_ns;
     peer.progress_at = consumed;
+    peer.work_then = work_done;
   }
   peer.was_pending = pending;
-  const bool working = (*segment_)->ports[index].working.load() != 0;
-  return (pending || working) && now_ns - peer.progress_ns < kPatienceNs;
+  const bool working =
+      (work_at_ns == 0 || work_at_ns < now_ns - std::min(now_ns, kLateNs)) &&
+      work_done - peer.work_then < kAnswerWork;
+  const uint64_t idle_ns = now_ns - peer.progress_ns;
+  if ((!pending && !working) || idle_ns >= kStarvedNs) {
+    return false;
+  }
+  return idle_ns < kPatienceNs ||
+         ProcessOf(index, now_ns) != ProcessId::State::kEnded;
 }
 
 bool SharedWire::PeerIsBehind(uint64_t now_ns) {
@@ -331,20 +351,16 @@ bool SharedWire::PeerIsBehind(uint64_t now_ns) {
   return behind;
 }
 
-bool SharedWire::PeerIsBehind(uint32_t function, uint64_t now_ns) {
-  for (const uint32_t index : receivers_) {
-    const auto owner = ReadPort((*segment_)->ports[index]);
-    if (owner && owner->epoch == function) {
-      return ReceiverIsBehind(index, now_ns);
-    }
-  }
-  return false;
+bool SharedWire::PeerIsBehind(FunctionId function, uint64_t now_ns) {
+  const uint32_t index = PortOf(function);
+  return directory_.IsAttached(function) && peers_[index] != nullptr &&
+         peers_[index]->producer && ReceiverIsBehind(index, now_ns);
 }
 
 bool SharedWire::IsStillFull() const {
   bool blocked = false;
   for (const uint32_t index : receivers_) {
-    const Peer& peer = peers_[index];
+    const Peer& peer = *peers_[index];
     if (peer.blocked_since_ns == 0) {
       continue;
     }
@@ -357,7 +373,8 @@ bool SharedWire::IsStillFull() const {
   return blocked;
 }
 
-SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
+SharedWire::SendOutcome SharedWire::Full(uint32_t index) {
+  Peer& peer = *peers_[index];
   const uint64_t consumed = peer.producer->consumed();
   const uint64_t now = MonotonicNs();
   if (peer.blocked_since_ns == 0 || consumed != peer.consumed_then) {
@@ -365,7 +382,10 @@ SharedWire::SendOutcome SharedWire::Full(Peer& peer) {
     peer.consumed_then = consumed;
     peer.stopped = false;
   }
-  peer.stopped = peer.stopped || now - peer.blocked_since_ns > kPatienceNs;
+  const uint64_t blocked_ns = now - peer.blocked_since_ns;
+  peer.stopped = peer.stopped || blocked_ns > kStarvedNs ||
+                 (blocked_ns > kPatienceNs &&
+                  ProcessOf(index, now) != ProcessId::State::kRuns);
   if (peer.stopped) {
     ++dropped_;
     return SendOutcome::kDropped;
@@ -379,7 +399,27 @@ SharedWire::SendOutcome SharedWire::Send(std::span<const uint8_t> frame,
     SendToAll(frame, marks);
     return SendOutcome::kSent;
   }
-  return SendTo(FindPort(route), frame, marks);
+  const std::optional<uint32_t> port = FindPort(route);
+  if (!port && Refuse(frame, route, marks)) {
+    return SendOutcome::kSent;
+  }
+  return SendTo(port, frame, marks);
+}
+
+bool SharedWire::Refuse(std::span<const uint8_t> frame, const Route& route,
+                        FrameMarks marks) {
+  if (route.kind != Route::Kind::kBlock || marks.bad_fcs || !link_up() ||
+      !directory_.IsServed(route.ip)) {
+    return false;
+  }
+  std::optional<Frame> refusal = RefuseUnknownPdc(frame, route.ip, crc_);
+  if (!refusal || refusals_.size() == kMaxRefusals) {
+    return false;
+  }
+  refusals_.push_back(std::move(*refusal));
+  ++refused_;
+  Wake(index_);
+  return true;
 }
 
 SharedWire::SendOutcome SharedWire::SendTo(std::optional<uint32_t> index,
@@ -405,15 +445,16 @@ SharedWire::SendOutcome SharedWire::SendTo(std::optional<uint32_t> index,
   switch (outcome) {
     case FrameRingProducer::Outcome::kSent:
       // A small frame may still fit into the ring of a stopped receiver.
-      if (peers_[*index].blocked_since_ns != 0 &&
-          producer->consumed() != peers_[*index].consumed_then) {
-        peers_[*index].blocked_since_ns = 0;
-        peers_[*index].stopped = false;
+      if (Peer& peer = *peers_[*index];
+          peer.blocked_since_ns != 0 &&
+          producer->consumed() != peer.consumed_then) {
+        peer.blocked_since_ns = 0;
+        peer.stopped = false;
       }
-      Wake(*index);
+      NoteNews(*index);
       return SendOutcome::kSent;
     case FrameRingProducer::Outcome::kFull:
-      return Full(peers_[*index]);
+      return Full(*index);
     case FrameRingProducer::Outcome::kCorrupt:
       break;
   }
@@ -443,7 +484,7 @@ void SharedWire::SendToAll(std::span<const uint8_t> frame, FrameMarks marks) {
       ++dropped_;
       continue;
     }
-    Wake(i);
+    NoteNews(i);
   }
 }
 
@@ -461,32 +502,54 @@ bool SharedWire::TakesUnchecked(uint32_t port) const {
              std::memory_order_acquire) != 0;
 }
 
+void SharedWire::TakeNews() {
+  WirePort& port = (*segment_)->ports[index_];
+  if (port.news_words.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  // Who sets a bit between the two sets that of its word once more.
+  for (uint32_t words = port.news_words.exchange(0); words != 0;
+       words &= words - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(words));
+    fresh_[word] |= port.news[word].exchange(0);
+    fresh_words_ |= fresh_[word] != 0 ? 1U << word : 0U;
+  }
+}
+
 bool SharedWire::Receive(Frame* frame, FrameMarks* marks) {
-  WireSegment& wire = *segment_;
+  if (!refusals_.empty()) {
+    *frame = std::move(refusals_.front());
+    refusals_.pop_front();
+    if (marks != nullptr) {
+      *marks = {};
+    }
+    return true;
+  }
   // Before the search, so that what arrives during it is news.
-  const uint32_t wake = wire->ports[index_].wake.load();
-  const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t source = (next_source_ + i) % count;
+  const uint32_t wake = (*segment_)->ports[index_].wake.load();
+  TakeNews();
+  while (fresh_words_ != 0) {
+    const uint32_t source = NextBit(fresh_, fresh_words_, next_source_);
     FrameRingConsumer* const consumer = ConsumerFrom(source);
-    if (consumer == nullptr) {
-      continue;
+    const auto outcome = consumer != nullptr
+                             ? consumer->Pop(frame, marks)
+                             : FrameRingConsumer::Outcome::kEmpty;
+    Peer& peer = *peers_[source];
+    if (outcome == FrameRingConsumer::Outcome::kFrame) {
+      peer.corrupt = false;
+      next_source_ = (source + 1) % kMaxPorts;
+      if (consumer->TakeProducerWait()) {
+        Wake(source);
+      }
+      return true;
     }
-    switch (consumer->Pop(frame, marks)) {
-      case FrameRingConsumer::Outcome::kFrame:
-        peers_[source].corrupt = false;
-        next_source_ = (source + 1) % count;
-        if (consumer->TakeProducerWait()) {
-          Wake(source);
-        }
-        return true;
-      case FrameRingConsumer::Outcome::kEmpty:
-        break;
-      case FrameRingConsumer::Outcome::kCorrupt:
-        corrupt_peers_ += peers_[source].corrupt ? 0 : 1;
-        peers_[source].corrupt = true;
-        break;
+    if (outcome == FrameRingConsumer::Outcome::kCorrupt) {
+      corrupt_peers_ += peer.corrupt ? 0 : 1;
+      peer.corrupt = true;
     }
+    uint64_t& word = fresh_[source / kWordBits];
+    word &= ~(uint64_t{1} << (source % kWordBits));
+    fresh_words_ &= ~(word == 0 ? 1U << (source / kWordBits) : 0U);
   }
   seen_wake_ = wake;
   return false;
@@ -498,6 +561,17 @@ bool SharedWire::HasNews() const {
 
 uint32_t SharedWire::wakes() const {
   return (*segment_)->ports[index_].wake.load();
+}
+
+void SharedWire::NoteNews(uint32_t index) {
+  WirePort& port = (*segment_)->ports[index];
+  const uint32_t word = index_ / kWordBits;
+  port.news[word].fetch_or(uint64_t{1} << (index_ % kWordBits));
+  // Behind the bit: one that sees this one takes that, too.
+  if ((port.news_words.load() >> word & 1) == 0) {
+    port.news_words.fetch_or(1U << word);
+  }
+  Wake(index);
 }
 
 void SharedWire::Wake(uint32_t index) {

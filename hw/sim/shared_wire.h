@@ -4,8 +4,8 @@
 
 #include <array>
 #include <atomic>
-#include <bitset>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,9 +14,11 @@
 
 #include "driver/result.h"
 #include "firmware/base/hal.h"
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/faults.h"
 #include "hw/sim/frame_ring.h"
 #include "hw/sim/route.h"
+#include "hw/sim/wire_directory.h"
 #include "hw/sim/wire_segment.h"
 
 namespace heddle::sim {
@@ -25,8 +27,13 @@ struct SharedWireOptions {
   std::string name;             // Empty: the default wire.
   WireAddress ip = 0x7f000001;  // NOLINT(google-explicit-constructor)
   uint32_t payload_mtu = 4096;
-  // Frames may come without UDP checksum and CRC, so marked.
+  // Of all frames on the wire.
+  contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
+  // Frames may come without CRC, so marked.
   bool takes_unchecked = false;
+  // All PDCIDs of a slot from the start, for devices that form them by
+  // themselves; else blocks are granted on demand.
+  bool takes_slot = false;
 };
 
 // One function attached to the wire, and its part of the switch.
@@ -35,21 +42,40 @@ struct SharedWireOptions {
 // memory. What a process left behind when it died is void, and is cleared by
 // whoever needs the place.
 //
+// The wire stands for a NIC that the functions share, and so is the owner of
+// their addresses: a packet for an unknown PDC is refused in the name of the
+// address (unknown_pdc.h), and its sender receives the NACK.
+//
 // Thread safety: `Kick`, `ClaimPort`, `ReleasePort` from any thread; sending
 // and receiving by one thread at a time.
 class SharedWire final : public firmware::Switch {
  public:
-  // Errors, each with a line in `*message`: EBUSY when the address has 64
-  // functions, or the wire kMaxPorts; EPROTO when the payload MTU or the
-  // layout differ; ETIMEDOUT when a stopped process holds the wire's lock.
+  // Errors, each with a line in `*message`: EBUSY when the wire has kMaxPorts
+  // functions or kMaxAddresses addresses, or no slot is left that is wanted;
+  // EPROTO when the payload MTU or the layout differ; ETIMEDOUT when a stopped
+  // process holds the wire's lock.
   static Result<std::unique_ptr<SharedWire>> Attach(
       const SharedWireOptions& options, std::string* message);
   ~SharedWire();
   SharedWire(const SharedWire&) = delete;
   SharedWire& operator=(const SharedWire&) = delete;
 
+  FunctionId id() const { return id_; }
+  // Of the wire; tells those behind an address apart.
+  uint16_t function() const { return static_cast<uint16_t>(index_); }
+  // 0 unless it was wanted.
   uint8_t slot() const { return slot_; }
+  // `faults` with seeds of this port: they repeat when functions attach to a
+  // new wire in the same order.
+  LineFaults OfThisPort(const LineFaults& faults) const {
+    return faults.OfPort(ip_, ordinal_);
+  }
   const std::string& name() const { return name_; }
+
+  // First PDCID of a block that this function has from now on; empty when the
+  // address has none left. From any thread, as `ReturnPdcids`.
+  std::optional<uint16_t> TakePdcids();
+  void ReturnPdcids(uint16_t first);
 
   firmware::PortClaim ClaimPort(uint32_t port) override;
   void ReleasePort(uint32_t port) override;
@@ -85,24 +111,31 @@ class SharedWire final : public firmware::Switch {
   // Whether this function was to be reset since the last call; a wake tells.
   bool TakeReset();
 
-  // Whether this function has something to do, for its peers to see.
-  void SetWorking(bool working);
-  // True if a peer that took frames from this port within `kPatienceNs`, or got
-  // its first, has not taken all or is still working: it is behind, not silent.
+  // For its peers: this function has something to do at `at_ns`, monotonic (0:
+  // now, UINT64_MAX: nothing), and did `done` since the last call, in cycles of
+  // a NIC or what takes about as long.
+  void NoteWork(uint64_t at_ns, uint64_t done = 0);
+  // True if a peer is behind, not silent: it has frames of this port to take,
+  // or has had too little time on a CPU since it took them (`kAnswerWork`).
+  // False once it has taken nothing for `kStarvedNs`, or its process has ended.
   // Same thread as sending.
   bool PeerIsBehind(uint64_t now_ns);
-  // The same of the function with this number, see `FunctionAt`.
-  bool PeerIsBehind(uint32_t function, uint64_t now_ns);
+  // The same of one function.
+  bool PeerIsBehind(FunctionId function, uint64_t now_ns);
   // Frames were blocked, and no receiver that had no room has taken anything
   // since. Same thread as sending.
   bool IsStillFull() const;
 
-  // The function that a frame with `route` reaches: a number that no other of
-  // this wire gets; 0 if there is none. Same thread as sending.
-  uint32_t FunctionAt(const Route& route);
-  // Whether it has detached or its process has ended. What it sent before may
-  // still be received.
-  bool HasLeft(uint32_t function) const;
+  // The function that a frame with `route` reaches; 0 if there is none. Same
+  // thread as sending.
+  FunctionId FunctionAt(const Route& route) {
+    return directory_.FindFunction(route);
+  }
+  // Whether it has detached or its process has ended, which is noticed by this.
+  // What it sent before may still be received.
+  bool HasLeft(FunctionId function) const {
+    return !directory_.IsAlive(function);
+  }
 
   // True if a frame or a kick may have arrived since `Receive` found nothing.
   bool HasNews() const;
@@ -118,12 +151,22 @@ class SharedWire final : public firmware::Switch {
   uint64_t dropped() const { return dropped_; }
   // Of these, because this link or the receiver's was down.
   uint64_t dropped_link_down() const { return dropped_link_down_; }
+  // Packets to unknown PDCs, each answered with a NACK.
+  uint64_t refused() const { return refused_; }
   // Times that a peer was cut off because its ring held nonsense. A later
   // owner of the peer's port begins anew.
   uint64_t corrupt_peers() const { return corrupt_peers_; }
 
-  // A receiver that takes nothing for this long does not hold senders back.
+  // A receiver that takes nothing for this long does not hold senders back,
+  // unless its process only waits for a CPU: then `kStarvedNs`.
   static constexpr uint64_t kPatienceNs = 50000000;
+  // A peer that takes nothing for this long is silent, whether or not its
+  // process gets a CPU.
+  static constexpr uint64_t kStarvedNs = 1000000000;
+  // Work within which a peer answers what it has taken, unless that was lost.
+  static constexpr uint64_t kAnswerWork = 4096;
+  // Work that is late by more than this waits for a CPU.
+  static constexpr uint64_t kLateNs = 1000000;
 
  private:
   struct Peer {
@@ -132,41 +175,72 @@ class SharedWire final : public firmware::Switch {
     bool corrupt = false;      // Its ring holds nonsense.
     uint64_t progress_ns = 0;  // When it was last seen to take frames.
     uint64_t progress_at = 0;  // What it had taken then.
+    uint64_t work_then = 0;    // Work that it had done then.
+    uint64_t looked_ns = 0;    // When its process was last looked at.
+    ProcessId::State process = ProcessId::State::kRuns;
     bool was_pending = false;
     uint64_t blocked_since_ns = 0;  // 0: not blocked.
     uint64_t consumed_then = 0;
     bool stopped = false;
   };
 
-  SharedWire(std::unique_ptr<WireSegment> segment, const WireAddress& ip);
+  SharedWire(std::unique_ptr<WireSegment> segment, const WireAddress& ip,
+             contract::CrcOrder crc);
 
   bool TakePort(const SharedWireOptions& options, Errno* error,
                 std::string* message);
-  // Makes `index_` this function's port, in a slot that is not `used`.
-  void Occupy(const std::bitset<kSlots>& used, bool takes_unchecked);
-  void ClearDead();
-  void ClearPort(WirePort& port);
+  bool TakeSlot(Errno* error, std::string* message);
+  // What `take` gives; if nothing, once more without dead functions.
+  template <typename Take>
+  std::optional<uint32_t> Reclaiming(Take take);
+  // A libfabric port of the dynamic range that no function has.
+  std::optional<uint32_t> FindDynamicPort();
+  // A port without an owner; empty: there is none. `alone`: no function is
+  // attached.
+  std::optional<uint32_t> FindFreePort(bool* alone) const;
+  // Makes `index_` this function's port.
+  void Occupy(bool takes_unchecked);
+  static void ClearPort(WirePort& port);
   void Wake(uint32_t index);
+  void NoteNews(uint32_t index);
+  // Takes the news of this port over to `fresh_`.
+  void TakeNews();
+  // Refuses a frame without a receiver, if a NACK is due; whether it was.
+  bool Refuse(std::span<const uint8_t> frame, const Route& route,
+              FrameMarks marks);
+  Peer& PeerAt(uint32_t index);
   void SendToAll(std::span<const uint8_t> frame, FrameMarks marks);
   FrameRingProducer* ProducerTo(uint32_t index);
   FrameRingConsumer* ConsumerFrom(uint32_t index);
-  SendOutcome Full(Peer& peer);
+  SendOutcome Full(uint32_t index);
+  // The state of a port's process; up to `kPatienceNs` old, as it takes a
+  // system call. An end is noticed by this.
+  ProcessId::State ProcessOf(uint32_t index, uint64_t now_ns);
   bool ReceiverIsBehind(uint32_t index, uint64_t now_ns);
 
   std::unique_ptr<WireSegment> segment_;
+  WireDirectory directory_;
   const WireAddress ip_;
+  const contract::CrcOrder crc_;
   std::string name_;
   uint32_t index_ = 0;
+  uint32_t address_ = 0;  // Entry of `ip_`.
   uint8_t slot_ = 0;
+  uint32_t ordinal_ = 0;  // Among the functions at `ip_`.
   uint32_t epoch_ = 0;
+  FunctionId id_ = 0;
   bool attached_ = false;
   uint32_t next_source_ = 0;
-  uint32_t last_found_ = 0;  // Port that a frame went to.
+  // Sources that may have frames, one bit each.
+  std::array<uint64_t, kMaxPorts / kWordBits> fresh_{};
+  uint32_t fresh_words_ = 0;  // Of these, those that are not 0.
   std::atomic<uint32_t> seen_wake_ =
       0;  // `wake` when `Receive` last found nothing.
-  std::vector<Peer> peers_;
-  std::vector<uint32_t> receivers_;  // Peers with a producer.
+  std::vector<std::unique_ptr<Peer>> peers_;  // By port, made when needed.
+  std::vector<uint32_t> receivers_;           // Peers with a producer.
+  std::deque<Frame> refusals_;                // For this function.
   std::atomic<uint64_t> dropped_ = 0;
+  std::atomic<uint64_t> refused_ = 0;
   std::atomic<uint64_t> dropped_link_down_ = 0;
   std::atomic<uint64_t> corrupt_peers_ = 0;
 };

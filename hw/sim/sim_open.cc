@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "driver/device.h"
@@ -80,12 +81,14 @@ Device* Open(const std::string& kind, const HeddleSimOption* options,
              : Take(OpenRtl(settings.value(), &message), message, error);
 }
 
-Result<uint64_t> Capability(const std::string& kind, std::string* message) {
+Result<bool> ReadIdentity(const std::string& kind, std::span<uint64_t> words,
+                          std::string* message) {
   if (kind == "soft") {
-    return soft::SoftDevice::capability();
+    soft::SoftDevice::ReadIdentity(words);
+    return true;
   }
   if (kind == "rtl") {
-    return RtlCapability(message);
+    return ReadRtlIdentity(words, message);
   }
   *message = UnknownKind(kind);
   return Errno{EINVAL};
@@ -115,9 +118,9 @@ heddle_sim_open(  // NOLINT: name and parameters of a C symbol.
 }
 
 extern "C" __attribute__((visibility("default"))) int
-heddle_sim_capability(  // NOLINT: name and parameters of a C symbol.
+heddle_sim_identity(  // NOLINT: name and parameters of a C symbol.
     const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    uint64_t* capability, HeddleSimError* error) {
+    uint64_t* words, size_t count, HeddleSimError* error) {
   using heddle::sim::Say;
   try {
     std::string message = heddle::sim::Mismatch(device_abi, contract_hash);
@@ -125,12 +128,11 @@ heddle_sim_capability(  // NOLINT: name and parameters of a C symbol.
       Say(error, EPROTO, message);
       return EPROTO;
     }
-    const auto value = heddle::sim::Capability(kind, &message);
-    if (value.ok()) {
-      *capability = value.value();
+    const auto read = heddle::sim::ReadIdentity(kind, {words, count}, &message);
+    if (read.ok()) {
       return 0;
     }
-    Say(error, static_cast<int>(value.error()), message);
+    Say(error, static_cast<int>(read.error()), message);
   } catch (const std::bad_alloc&) {
     Say(error, ENOMEM, "simulator: out of memory");
   } catch (const std::exception& exception) {

@@ -29,11 +29,27 @@ std::string WireAddress::Text() const {
   return text.data();
 }
 
-uint64_t PortMac(const WireAddress& address, uint8_t slot) {
+namespace {
+
+// The function is in the second octet, and in the first above the bits that say
+// group and locally administered.
+constexpr uint32_t kLowShift = 32;
+constexpr uint32_t kHighShift = 42;
+constexpr uint32_t kLowBits = 8;
+
+}  // namespace
+
+uint64_t PortMac(const WireAddress& address, uint16_t function) {
   constexpr uint64_t kLocal = 0x020000000000;
   const uint64_t folded = address.hi ^ address.lo;
-  return kLocal | uint64_t{slot} << 32 |
+  return kLocal | uint64_t{function} >> kLowBits << kHighShift |
+         (uint64_t{function} & 0xff) << kLowShift |
          static_cast<uint32_t>(folded ^ folded >> 32);
+}
+
+uint16_t FunctionOfMac(uint64_t mac) {
+  return static_cast<uint16_t>((mac >> kHighShift & 0x3f) << kLowBits |
+                               (mac >> kLowShift & 0xff));
 }
 
 bool ParseWireAddress(const std::string& text, WireAddress* address) {

@@ -28,10 +28,13 @@ struct WireAddress {
   bool ipv6 = false;
 };
 
-// MAC address of the function in `slot` at `address`: locally administered, and
-// different for all functions of a wire whose addresses differ in their folded
-// 32 bits.
-uint64_t PortMac(const WireAddress& address, uint8_t slot);
+// MAC address of function `function` of a wire, at `address`: locally
+// administered, and different for all functions. Precondition: `function` is
+// below `kMaxMacFunctions`.
+uint64_t PortMac(const WireAddress& address, uint16_t function);
+// The function that would have this MAC address.
+uint16_t FunctionOfMac(uint64_t mac);
+inline constexpr uint32_t kMaxMacFunctions = 16384;
 
 // Reads an address as inet_pton(3) does; false if it is none, or the
 // unspecified one.

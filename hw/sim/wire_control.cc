@@ -18,25 +18,28 @@ Result<WireControl> WireControl::Open(const std::string& name,
 
 std::vector<WireControl::Port> WireControl::Ports() const {
   std::vector<Port> ports;
+  uint32_t function = 0;
   for (const WirePort& port : (*segment_)->ports) {
     const std::optional<PortOwner> owner = ReadPort(port);
     if (owner && port.process.Alive()) {
       ports.push_back({.address = owner->address,
-                       .slot = owner->slot,
+                       .function = function,
                        .pid = port.process.pid,
                        .link_up = port.link_down.load() == 0});
     }
+    ++function;
   }
   return ports;
 }
 
 template <typename Act>
 uint32_t WireControl::ForEach(const WireAddress& address,
-                              std::optional<uint8_t> slot, Act act) {
+                              std::optional<uint32_t> function, Act act) {
   uint32_t count = 0;
-  for (WirePort& port : (*segment_)->ports) {
+  for (uint32_t i = 0; i < kMaxPorts; ++i) {
+    WirePort& port = (*segment_)->ports[i];
     const std::optional<PortOwner> owner = ReadPort(port);
-    if (!owner || owner->address != address || (slot && *slot != owner->slot)) {
+    if (!owner || owner->address != address || (function && *function != i)) {
       continue;
     }
     act(port);
@@ -47,14 +50,14 @@ uint32_t WireControl::ForEach(const WireAddress& address,
 }
 
 uint32_t WireControl::SetLink(const WireAddress& address,
-                              std::optional<uint8_t> slot, bool up) {
-  return ForEach(address, slot,
+                              std::optional<uint32_t> function, bool up) {
+  return ForEach(address, function,
                  [up](WirePort& port) { port.link_down.store(up ? 0 : 1); });
 }
 
 uint32_t WireControl::Reset(const WireAddress& address,
-                            std::optional<uint8_t> slot) {
-  return ForEach(address, slot,
+                            std::optional<uint32_t> function) {
+  return ForEach(address, function,
                  [](WirePort& port) { port.reset_wanted.store(1); });
 }
 

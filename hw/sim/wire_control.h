@@ -19,7 +19,7 @@ class WireControl {
  public:
   struct Port {
     WireAddress address;
-    uint8_t slot = 0;
+    uint32_t function = 0;  // Of the wire.
     uint32_t pid = 0;
     bool link_up = true;
   };
@@ -33,18 +33,18 @@ class WireControl {
   std::vector<Port> Ports() const;
 
   // Takes the links down, or up, of the functions at `address`: of all of them,
-  // or of the one in `slot`. The number of functions.
-  uint32_t SetLink(const WireAddress& address, std::optional<uint8_t> slot,
+  // or of the one that is `function`. The number of functions.
+  uint32_t SetLink(const WireAddress& address, std::optional<uint32_t> function,
                    bool up);
 
   // Resets functions, named as for `SetLink`, under their owners: to those the
   // device has failed. The number of functions that were told.
-  uint32_t Reset(const WireAddress& address, std::optional<uint8_t> slot);
+  uint32_t Reset(const WireAddress& address, std::optional<uint32_t> function);
 
  private:
   // The functions of `SetLink`, woken after `act`.
   template <typename Act>
-  uint32_t ForEach(const WireAddress& address, std::optional<uint8_t> slot,
+  uint32_t ForEach(const WireAddress& address, std::optional<uint32_t> function,
                    Act act);
 
   explicit WireControl(std::unique_ptr<WireSegment> segment)

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "hw/sim/clock.h"
-#include "hw/sim/route.h"
 
 namespace heddle::sim {
 namespace {
@@ -62,11 +61,32 @@ void Detach(WireMemory* memory, size_t bytes) {
   munmap(memory, bytes);
 }
 
-// Port keys, see WirePort.
+// Bits of the keys of ports and addresses, see WirePort and WireAddressMemory.
 constexpr uint64_t kAttached = 1;
 constexpr uint64_t kIpv6 = 2;
-constexpr uint32_t kSlotShift = 8;
 constexpr uint32_t kEpochShift = 32;
+
+using AddressHalves = std::array<std::atomic<uint64_t>, 2>;
+
+// The address under `key`, which is stored in it last and taken away first; 0:
+// there is none now.
+uint64_t ReadKeyed(const std::atomic<uint64_t>& key,
+                   const AddressHalves& halves, WireAddress* address) {
+  const uint64_t value = key.load(std::memory_order_acquire);
+  address->hi = halves[0].load(std::memory_order_acquire);
+  address->lo = halves[1].load(std::memory_order_acquire);
+  address->ipv6 = (value & kIpv6) != 0;
+  return (value & kAttached) != 0 && key.load() == value ? value : 0;
+}
+
+void WriteKeyed(std::atomic<uint64_t>& key, AddressHalves& halves,
+                const WireAddress& address, uint64_t value) {
+  key.store(0);
+  halves[0].store(address.hi, std::memory_order_release);
+  halves[1].store(address.lo, std::memory_order_release);
+  key.store(value | (address.ipv6 ? kIpv6 : 0) | kAttached,
+            std::memory_order_release);
+}
 
 bool Matches(const WireMemory* memory, size_t bytes, std::string_view name) {
   return (bytes == kSegmentBytes ||
@@ -213,29 +233,26 @@ std::string WireSegment::DefaultName() {
 }
 
 std::optional<PortOwner> ReadPort(const WirePort& port) {
-  const uint64_t key = port.key.load(std::memory_order_acquire);
-  const uint64_t high = port.address[0].load(std::memory_order_acquire);
-  const uint64_t low = port.address[1].load(std::memory_order_acquire);
-  if ((key & kAttached) == 0 || port.key.load() != key) {
-    return std::nullopt;
-  }
   PortOwner owner;
-  owner.address.hi = high;
-  owner.address.lo = low;
-  owner.address.ipv6 = (key & kIpv6) != 0;
-  owner.slot = static_cast<uint8_t>(key >> kSlotShift) % kSlots;
+  const uint64_t key = ReadKeyed(port.key, port.address, &owner.address);
   owner.epoch = static_cast<uint32_t>(key >> kEpochShift);
-  return owner;
+  return key == 0 ? std::nullopt : std::optional(owner);
 }
 
 void WriteOwner(WirePort& port, const PortOwner& owner) {
-  port.key.store(0);
-  port.address[0].store(owner.address.hi, std::memory_order_release);
-  port.address[1].store(owner.address.lo, std::memory_order_release);
-  port.key.store(uint64_t{owner.epoch} << kEpochShift |
-                     uint64_t{owner.slot} << kSlotShift |
-                     (owner.address.ipv6 ? kIpv6 : 0) | kAttached,
-                 std::memory_order_release);
+  WriteKeyed(port.key, port.address, owner.address,
+             uint64_t{owner.epoch} << kEpochShift);
+}
+
+std::optional<WireAddress> ReadAddress(const WireAddressMemory& entry) {
+  WireAddress address;
+  return ReadKeyed(entry.key, entry.address, &address) == 0
+             ? std::nullopt
+             : std::optional(address);
+}
+
+void WriteAddress(WireAddressMemory& entry, const WireAddress& address) {
+  WriteKeyed(entry.key, entry.address, address, 0);
 }
 
 void WakePort(WirePort& port) {
@@ -260,6 +277,8 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Adopt(WireMemory* memory,
   }
   // A child must not keep the wire alive, or take part in it.
   madvise(memory, kSegmentBytes, MADV_DONTFORK);
+  // A core file has no use for it.
+  madvise(memory, kSegmentBytes, MADV_DONTDUMP);
   return std::unique_ptr<WireSegment>(new WireSegment(memory));
 }
 

@@ -16,13 +16,15 @@
 #include "driver/result.h"
 #include "hw/sim/frame_ring.h"
 #include "hw/sim/process_id.h"
+#include "hw/sim/route.h"
 #include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 6;
-inline constexpr uint32_t kMaxPorts = 256;
-inline constexpr uint32_t kMaxRings = 4096;
+inline constexpr uint32_t kWireLayoutVersion = 7;
+inline constexpr uint32_t kMaxPorts = 2048;
+inline constexpr uint32_t kMaxAddresses = 1024;
+inline constexpr uint32_t kMaxRings = 32768;     // Pairs that ever exchanged.
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
 inline constexpr uint32_t kWordBits = 64;
 inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
@@ -30,8 +32,8 @@ inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
 // A function attached to the wire. Written under the wire's lock, except what
 // says otherwise.
 struct WirePort {
-  // {epoch, slot, ipv6, attached}, 0 while free; it and the address are read
-  // without the lock, see `ReadPort`.
+  // {epoch, ipv6, attached}, 0 while free; it and the address are read without
+  // the lock, see `ReadPort`.
   alignas(64) std::atomic<uint64_t> key;
   std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
   std::atomic<uint32_t> link_down;               // Set from outside.
@@ -40,29 +42,60 @@ struct WirePort {
   // Written by all who send.
   alignas(64) std::atomic<uint32_t> wake;  // Futex: raised for each news.
   std::atomic<uint32_t> sleeping;  // A thread of the owner may wait on `wake`.
+  // Ports that have pushed frames since the owner looked, one bit each, and
+  // the words of that which are not 0.
+  std::atomic<uint32_t> news_words;
+  std::array<std::atomic<uint64_t>, kMaxPorts / kWordBits> news;
   // Written by the owner.
-  alignas(64) std::atomic<uint32_t> working;  // It has something to do.
+  // Time at which it has something to do next, monotonic; 0: now.
+  alignas(64) std::atomic<uint64_t> work_at_ns;
+  std::atomic<uint64_t> work_done;  // As `SharedWire::NoteWork` counts it.
   ProcessId process;
-  // Claimed libfabric ports, one bit each; read without the lock.
-  std::array<std::atomic<uint64_t>, kPortNumbers / kWordBits> claims;
 };
+static_assert(kMaxPorts / kWordBits <= 32, "a bit of `news_words` for each");
+
+// An attachment to the wire: {epoch, port}. No other has the same number, and
+// none has 0.
+using FunctionId = uint64_t;
 
 // Who is attached to a port.
 struct PortOwner {
   WireAddress address;
-  uint8_t slot = 0;
   uint32_t epoch = 0;  // Of this attachment, never 0.
+
+  FunctionId id(uint32_t port) const { return uint64_t{epoch} << 32 | port; }
+};
+inline uint32_t PortOf(FunctionId id) {
+  return static_cast<uint32_t>(id);
+}
+
+// An address that functions have, or had. Names whose owner is no longer
+// attached are free.
+struct WireAddressMemory {
+  // {ipv6, used}, 0 while free; read like a port's.
+  alignas(64) std::atomic<uint64_t> key;
+  std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
+  std::atomic<uint32_t> next_block;  // Where the search for one begins.
+  std::atomic<uint32_t> next_slot;   // Likewise.
+  // Owners of blocks of PDCIDs and of libfabric ports.
+  std::array<std::atomic<FunctionId>, kPdcidBlocks> blocks;
+  std::array<std::atomic<FunctionId>, kPortNumbers> ports;
 };
 
 // Empty if the port is free, or just changes hands. Any thread.
 std::optional<PortOwner> ReadPort(const WirePort& port);
 // Under the wire's lock.
 void WriteOwner(WirePort& port, const PortOwner& owner);
+// Empty if the entry is free, or just becomes another's. Any thread.
+std::optional<WireAddress> ReadAddress(const WireAddressMemory& entry);
+// Under the wire's lock.
+void WriteAddress(WireAddressMemory& entry, const WireAddress& address);
 // Tells the owner of news, and wakes it. Any thread.
 void WakePort(WirePort& port);
 
 // What the segment holds. Zero-filled memory plus the first five members is an
-// empty wire.
+// empty wire. Pages that nothing was written to cost no memory, so the tables
+// are as large as they may ever have to be.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): laid out by use.
 struct WireMemory {
   uint64_t magic;
@@ -73,11 +106,12 @@ struct WireMemory {
 
   alignas(64) std::atomic<uint64_t> lock;  // {pid, start} of its holder, or 0.
   std::atomic<uint32_t> port_count;        // Ports used so far.
+  std::atomic<uint32_t> address_count;     // Addresses used so far.
   std::atomic<uint32_t> ring_count;        // Rings given out so far.
-  std::atomic<uint32_t> next_slot;         // Where the search for one begins.
   std::atomic<uint32_t> next_epoch;        // Of the next function to attach.
   alignas(64) std::array<WirePort, kMaxPorts> ports;
-  // Ring of {source, destination}, plus 1; 0 is none. A ring stays with its
+  std::array<WireAddressMemory, kMaxAddresses> addresses;
+  // Ring of {destination, source}, plus 1; 0 is none. A ring stays with its
   // pair for good, so that it can never be taken from under a live sender.
   std::array<std::array<std::atomic<uint32_t>, kMaxPorts>, kMaxPorts> ring_of;
   std::array<FrameRingMemory, kMaxRings> rings;

@@ -23,7 +23,7 @@ constexpr int kBadUsage = 2;
 struct Request {
   std::string wire;
   WireAddress address;
-  std::optional<uint8_t> slot;
+  std::optional<uint32_t> function;
 };
 
 int Complain(const std::string& what, int code) {
@@ -35,14 +35,14 @@ int Misunderstand(const std::string& what) {
   return Complain(what + "; --help says more", kBadUsage);
 }
 
-std::optional<uint8_t> ParseSlot(const std::string& text) {
-  uint8_t slot = 0;
+std::optional<uint32_t> ParseFunction(const std::string& text) {
+  uint32_t function = 0;
   const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, slot);
-  if (result.ec != std::errc() || result.ptr != end || slot >= kSlots) {
+  const auto result = std::from_chars(text.data(), end, function);
+  if (result.ec != std::errc() || result.ptr != end || function >= kMaxPorts) {
     return std::nullopt;
   }
-  return slot;
+  return function;
 }
 
 void AddFunction(CLI::App* command, Request* request) {
@@ -52,11 +52,12 @@ void AddFunction(CLI::App* command, Request* request) {
                                  "' is no IP address; list shows them");
     }
   };
-  const auto take_slot = [request](const std::string& text) {
-    request->slot = ParseSlot(text);
-    if (!request->slot) {
-      throw CLI::ValidationError("'" + text + "' is no slot, which are 0 to " +
-                                 std::to_string(kSlots - 1));
+  const auto take_function = [request](const std::string& text) {
+    request->function = ParseFunction(text);
+    if (!request->function) {
+      throw CLI::ValidationError("'" + text +
+                                 "' is no function, which are 0 to " +
+                                 std::to_string(kMaxPorts - 1));
     }
   };
   command
@@ -64,9 +65,8 @@ void AddFunction(CLI::App* command, Request* request) {
                                          "IP address of functions")
       ->required();
   command->add_option_function<std::string>(
-      "SLOT", take_slot,
-      "The one of them in this slot, 0 to " + std::to_string(kSlots - 1) +
-          "; else all");
+      "FUNCTION", take_function,
+      "The one of them with this number, as list shows it; else all");
 }
 
 void Describe(CLI::App* app, Request* request) {
@@ -83,13 +83,14 @@ void Describe(CLI::App* app, Request* request) {
               request);
   app->footer(
       "heddle-wire -w lab down 10.0.0.2 1\n"
-      "Exit code: 0 done; 1 failed, or nobody is there; 2 not understood.");
+      "Exit code: 0 done; 1 failed, or no function is attached; 2 bad usage.");
 }
 
 int List(const WireControl& control) {
   for (const WireControl::Port& port : control.Ports()) {
-    std::printf("%s slot %u process %u link %s\n", port.address.Text().c_str(),
-                unsigned{port.slot}, port.pid, port.link_up ? "up" : "down");
+    std::printf("%s function %u process %u link %s\n",
+                port.address.Text().c_str(), port.function, port.pid,
+                port.link_up ? "up" : "down");
   }
   return 0;
 }
@@ -104,9 +105,10 @@ int Run(const std::string& command, const Request& request) {
     return List(control.value());
   }
   const uint32_t count =
-      command == "reset" ? control.value().Reset(request.address, request.slot)
-                         : control.value().SetLink(
-                               request.address, request.slot, command == "up");
+      command == "reset"
+          ? control.value().Reset(request.address, request.function)
+          : control.value().SetLink(request.address, request.function,
+                                    command == "up");
   return count == 0 ? Complain("no such function at " + request.address.Text(),
                                kFailed)
                     : 0;

@@ -18,7 +18,7 @@ FUZZ_INPUTS = "tests/fuzz/corpus/"
 
 # Who may include whom: the first rule whose prefix fits the including file, and
 # what it may reach. Everything reaches its own layer, nothing reaches tests.
-CONTRACT = ("hw/contract/gen/", "hw/contract/memory_key.h")
+CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/memory_key.h", "hw/contract/split_number.h")
 DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
 HOST_ABOVE = ("host/lib/core/", "host/lib/fabric/", "host/lib/boundary/", "host/lib/ofi/", "host/include/")
 LAYERS = (
@@ -91,6 +91,24 @@ def check_links(root, _build):
                     yield f"{name}:{number}: link to {target}, which is not there"
 
 
+def check_citations(root, _build):
+    """A section that a line cites as `UET 2.15` is a heading of docs/uet.md, and a line cites no document that is not
+    here."""
+    page = root / "docs/uet.md"
+    sections = set(re.findall(r"^#+ ([\d.]+\d)[. ]", page.read_text(), re.M)) if page.exists() else set()
+    cited = re.compile(r"\bUET ((?:\d+\.\d+(?:, | to | and )?)+)")
+    for name in files(root, *CXX, *HDL, ".py", ".md", ".toml", ".c"):
+        if name.startswith(("tests/repo/", "scripts/checks/")):
+            continue
+        for number, line in lines(root, name):
+            if "§" in line or "design.md" in line:
+                yield f"{name}:{number}: cites a section of no page of this repository"
+            for found in cited.findall(line):
+                for section in re.findall(r"\d+\.\d+", found):
+                    if section not in sections:
+                        yield f"{name}:{number}: docs/uet.md has no section {section}"
+
+
 def layer_of(name):
     return next(((prefix, reach) for prefix, reach in LAYERS if name.startswith(prefix)), (None, ()))
 
@@ -112,6 +130,21 @@ def check_layering(root, _build):
                 yield f"{name}:{number}: {layer_of(name)[0]} may not include {match.group(1)}"
             elif match and match.group(1).startswith("V") and not name.startswith(("hw/sim/", "tests/", "bench/")):
                 yield f"{name}:{number}: only hw/sim and tests use a Verilated model"
+
+
+def check_namespaces(root, _build):
+    """In hw/sim a folder is a namespace: classes of two folders may have the same name."""
+    opening = re.compile(r"^\s*(?:inline\s+)?namespace\s+([\w:]+)\s*(?:\{|$)")
+    for name in handwritten(root, *CXX):
+        if not name.startswith("hw/sim/"):
+            continue
+        own = "heddle::" + "::".join(name.split("/")[1:-1])
+        opened = [(number, match[1]) for number, line in lines(root, name) if (match := opening.match(line))]
+        yield from (f"{name}:{number}: namespace {other}, in a folder that is {own}"
+                    for number, other in opened if other != own)
+        # A .cc may hold nothing but functions that others declare: `main`, hooks of a library.
+        if not opened and name.endswith(".h"):
+            yield f"{name}:1: not in namespace {own}"
 
 
 def check_literals(root, _build):

@@ -2,245 +2,66 @@
 // One RDM endpoint of a process that a test directs by lines on standard input:
 //
 //   peers NAME ...        learns its peers, in the order of their numbers
-//   circle SELF BYTES DISTANCE ...  SELF is this process's own number: sends a
-//                         message to the peers at these distances in the
-//                         circle of all, and takes one from those behind
-//   ping PEER COUNT BYTES sends COUNT messages and takes each one's echo
+//   swap SELF BYTES       SELF is this process's own number: sends a message to
+//                         each peer, and receives as many, each from another
+//                         sender
+//   service NODE PORT     learns one more peer by fi_av_insertsvc
+//   ping PEER COUNT BYTES [SELF]  sends COUNT messages and takes each one's
+//                         echo; SELF is the number that the peer knows this
+//                         process by, 0 if it is missing
 //   echo COUNT            echoes COUNT messages
 //   mesh SELF COUNT BYTES PAUSE PEER ...  exchanges COUNT messages each way
-//   with
-//                         each of the peers, all at once; prints `lost PEER
-//                         ERROR` when a send to one fails and goes on without
-//                         it. With PAUSE 1 it prints `half` when it has half of
-//                         some peer's, and waits for a line. A peer that is
-//                         behind and silent for a second is sent more, which is
-//                         how its end is found out.
+//                         with each of the peers, all at once; prints `lost
+//                         PEER ERROR` when a send to one fails, and continues
+//                         without it. With PAUSE 1 it prints `half` when it has
+//                         half of some peer's, and waits for a line. A peer
+//                         that is behind and silent for a second is sent more,
+//                         which is how its end is found out.
+//   region                registers memory that peers may write, and prints
+//                         `region ADDRESS KEY`
+//   write PEER ADDRESS KEY  writes to a peer's; prints `wrote ERROR`, 0 if that
+//                         succeeded
+//   stream ...            see stream.h
+//   reopen                closes everything and opens it again, with the same
+//                         peers; prints `name NAME`
 //   close                 closes everything and ends with 0
 //
 // It prints `name NAME` once it is open, `done` after each command, and `error
 // CALL NUMBER TEXT` when a call of the API fails, and then ends with 3. With
-// `-p PORT` it binds that port. The end of the input is as `close`.
-#define _POSIX_C_SOURCE 200809L  // NOLINT: strdup.
+// `-p PORT` it binds that port, with `-d` sends complete once delivered, with
+// `-r` it may use RMA. `-s NODE` passes NODE and the port to fi_getinfo as the
+// source, `-n NODE -q PORT` as the destination, which is peer 0; an empty NODE
+// stands for none. The end of the input is as `close`.
+#define _POSIX_C_SOURCE 200809L  // NOLINT: getline, getopt.
 
-#include <netinet/in.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "messages.h"
+#include "stream.h"
 
 enum {
-  kMaxPeers = 64,
-  kMaxBytes = 16384,
-  kReceives = 16,
+  kMaxSenders = 65536,
   kMaxCount = 4096,
   kAhead = 8,
-  kFailed = 3,
 };
 
-// Ahead of each message's bytes.
-struct Header {
-  uint32_t from;  // The sender's number.
-  uint32_t number;
-  uint32_t bytes;
-  uint32_t reply_to;
-};
-
-static struct fi_info* info;
-static struct fid_fabric* fabric;
-static struct fid_domain* domain;
-static struct fid_cq* send_cq;
-static struct fid_cq* receive_cq;
-static struct fid_av* av;
-static struct fid_ep* ep;
-static fi_addr_t peers[kMaxPeers];
-static unsigned peer_count;
-static unsigned char receive_buffers[kReceives][kMaxBytes];
-static unsigned char send_buffer[kMaxBytes];
-
-static void Check(const char* call, long result) {
-  if (result < 0) {
-    printf("error %s %ld %s\n", call, result, fi_strerror((int)-result));
-    fflush(stdout);
-    exit(kFailed);
-  }
-}
-
-// After a call that may have found no room.
-static void MakeProgress(ssize_t result) {
-  if (result == -FI_EAGAIN) {
-    fi_cq_read(send_cq, NULL, 0);
-  }
-}
-
-static void PostReceive(unsigned slot) {
-  ssize_t result = -FI_EAGAIN;
-  while (result == -FI_EAGAIN) {
-    result = fi_recv(ep, receive_buffers[slot], kMaxBytes, NULL, FI_ADDR_UNSPEC,
-                     receive_buffers[slot]);
-    MakeProgress(result);
-  }
-  Check("fi_recv", result);
-}
-
-static void Open(const char* port) {
-  struct fi_info* const hints = fi_allocinfo();
-  hints->caps = FI_MSG;
-  hints->ep_attr->type = FI_EP_RDM;
-  hints->fabric_attr->prov_name = strdup("heddle");
-  hints->rx_attr->size = kReceives;
-  Check("fi_getinfo",
-        fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-  fi_freeinfo(hints);
-  if (port != NULL) {
-    ((struct sockaddr_in*)info->src_addr)->sin_port =
-        htons((uint16_t)atoi(port));
-  }
-  struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG,
-                               .size = 2 * kReceives};
-  struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
-  Check("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-  Check("fi_domain", fi_domain(fabric, info, &domain, NULL));
-  Check("fi_cq_open", fi_cq_open(domain, &cq_attr, &send_cq, NULL));
-  Check("fi_cq_open", fi_cq_open(domain, &cq_attr, &receive_cq, NULL));
-  Check("fi_av_open", fi_av_open(domain, &av_attr, &av, NULL));
-  Check("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
-  Check("fi_ep_bind", fi_ep_bind(ep, &send_cq->fid, FI_TRANSMIT));
-  Check("fi_ep_bind", fi_ep_bind(ep, &receive_cq->fid, FI_RECV));
-  Check("fi_ep_bind", fi_ep_bind(ep, &av->fid, 0));
-  Check("fi_enable", fi_enable(ep));
-  for (unsigned i = 0; i < kReceives; ++i) {
-    PostReceive(i);
-  }
-}
-
-static void Close(void) {
-  struct fid* const objects[] = {&ep->fid,      &av->fid,     &receive_cq->fid,
-                                 &send_cq->fid, &domain->fid, &fabric->fid};
-  for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); ++i) {
-    Check("fi_close", fi_close(objects[i]));
-  }
-  fi_freeinfo(info);
-}
-
-static void PrintName(void) {
-  unsigned char name[64];
-  size_t bytes = sizeof(name);
-  Check("fi_getname", fi_getname(&ep->fid, name, &bytes));
-  fputs("name ", stdout);
-  for (size_t i = 0; i < bytes; ++i) {
-    printf("%02x", name[i]);
-  }
-  putchar('\n');
-}
-
-static void LearnPeers(char* names) {
-  for (char* name = strtok(names, " \n");
-       name != NULL && peer_count < kMaxPeers; name = strtok(NULL, " \n")) {
-    unsigned char address[64];
-    const size_t bytes = strlen(name) / 2;
-    for (size_t i = 0; i < bytes; ++i) {
-      unsigned value = 0;
-      sscanf(name + 2 * i, "%2x", &value);
-      address[i] = (unsigned char)value;
-    }
-    if (fi_av_insert(av, address, 1, &peers[peer_count], 0, NULL) != 1) {
-      Check("fi_av_insert", -FI_EADDRNOTAVAIL);
-    }
-    ++peer_count;
-  }
-}
-
-// One completion if there is one.
-static bool Take(struct fid_cq* cq, struct fi_cq_msg_entry* entry) {
-  const ssize_t result = fi_cq_read(cq, entry, 1);
-  if (result == -FI_EAVAIL) {
-    struct fi_cq_err_entry failure = {0};
-    fi_cq_readerr(cq, &failure, 0);
-    Check("completion", -(long)failure.err);
-  }
-  if (result != -FI_EAGAIN) {
-    Check("fi_cq_read", result);
-  }
-  return result == 1;
-}
-
-static unsigned char Pattern(const struct Header* header, uint32_t at) {
-  return (unsigned char)(header->from * 7 + header->number * 13 + at * 31 +
-                         (at >> 8));
-}
-
-// The bytes of a message that is `header`, in the send buffer.
-static void Fill(const struct Header* header) {
-  memcpy(send_buffer, header, sizeof(*header));
-  for (uint32_t i = sizeof(*header); i < header->bytes; ++i) {
-    send_buffer[i] = Pattern(header, i);
-  }
-}
-
-static struct Header Verify(const unsigned char* buffer, size_t bytes) {
-  struct Header header = {0};
-  memcpy(&header, buffer, sizeof(header));
-  bool good = bytes >= sizeof(header) && bytes == header.bytes;
-  for (uint32_t i = sizeof(header); good && i < header.bytes; ++i) {
-    good = buffer[i] == Pattern(&header, i);
-  }
-  if (!good) {
-    Check("content", -FI_EIO);
-  }
-  return header;
-}
-
-// Takes one message, if there is one.
-static bool Receive(struct Header* header) {
-  struct fi_cq_msg_entry entry;
-  if (!Take(receive_cq, &entry)) {
-    return false;
-  }
-  const unsigned char* const buffer = entry.op_context;
-  *header = Verify(buffer, entry.len);
-  PostReceive((unsigned)((buffer - receive_buffers[0]) / kMaxBytes));
-  return true;
-}
-
-// Sends what the send buffer holds, one at a time.
-static void StartSend(unsigned peer, size_t bytes) {
-  ssize_t result = -FI_EAGAIN;
-  while (result == -FI_EAGAIN) {
-    result = fi_send(ep, send_buffer, bytes, NULL, peers[peer], NULL);
-    MakeProgress(result);
-  }
-  Check("fi_send", result);
-}
-
-// To the peers at `distances` in the circle, and from those as far behind.
-static void Circle(unsigned self, uint32_t bytes, const char* distances) {
-  bool seen[kMaxPeers] = {false};
-  unsigned receivers[kMaxPeers];
-  unsigned count = 0;
-  unsigned distance = 0;
-  int used = 0;
-  while (count < kMaxPeers &&
-         sscanf(distances, "%u%n", &distance, &used) == 1) {
-    receivers[count++] = (self + distance) % peer_count;
-    distances += used;
-  }
+static void Swap(uint32_t self, uint32_t bytes) {
+  static bool seen[kMaxSenders];
+  memset(seen, 0, sizeof(seen));
   unsigned received = 0;
   unsigned sent = 0;
   bool sending = false;
   struct Header header;
   struct fi_cq_msg_entry entry;
-  while (sent < count || received < count) {
-    if (!sending && sent < count) {
+  while (sent < peer_count || received < peer_count) {
+    if (!sending && sent < peer_count) {
       const struct Header mine = {self, sent, bytes, self};
-      Fill(&mine);
-      StartSend(receivers[sent], bytes);
+      StartSend(sent, &mine);
       sending = true;
     }
     if (sending && Take(send_cq, &entry)) {
@@ -248,7 +69,7 @@ static void Circle(unsigned self, uint32_t bytes, const char* distances) {
       ++sent;
     }
     if (Receive(&header)) {
-      if (header.from >= peer_count || seen[header.from]) {
+      if (header.from >= kMaxSenders || seen[header.from]) {
         Check("a second message of one peer", -FI_EOTHER);
       }
       seen[header.from] = true;
@@ -257,15 +78,11 @@ static void Circle(unsigned self, uint32_t bytes, const char* distances) {
   }
 }
 
-static void Ping(unsigned peer, uint32_t count, uint32_t bytes) {
+static void Ping(unsigned peer, uint32_t count, uint32_t bytes, unsigned self) {
   struct Header header;
-  struct fi_cq_msg_entry entry;
   for (uint32_t number = 0; number < count; ++number) {
-    const struct Header mine = {peer, number, bytes, 0};
-    Fill(&mine);
-    StartSend(peer, bytes);
-    while (!Take(send_cq, &entry)) {
-    }
+    const struct Header mine = {peer, number, bytes, self};
+    Send(peer, &mine);
     while (!Receive(&header)) {
     }
     if (header.number != number) {
@@ -276,7 +93,6 @@ static void Ping(unsigned peer, uint32_t count, uint32_t bytes) {
 
 // What this process has exchanged with a peer in a mesh.
 struct Exchange {
-  bool takes_part;
   bool sending;
   uint32_t sent;
   uint32_t received;
@@ -284,7 +100,8 @@ struct Exchange {
   bool seen[kMaxCount];
   unsigned char message[kMaxBytes];
 };
-static struct Exchange exchanges[kMaxPeers];
+// By peer; null of those that take no part.
+static struct Exchange** exchanges;
 
 static time_t Seconds(void) {
   struct timespec now;
@@ -295,16 +112,15 @@ static time_t Seconds(void) {
 // Sends the next message to `peer` unless that peer is far behind.
 static void MeshSend(unsigned self, unsigned peer, uint32_t count,
                      uint32_t bytes) {
-  struct Exchange* const with = &exchanges[peer];
-  if (!with->takes_part || with->sending || with->sent == count ||
+  struct Exchange* const with = exchanges[peer];
+  if (with == NULL || with->sending || with->sent == count ||
       (with->sent >= with->received + kAhead && Seconds() < with->active + 2)) {
     return;
   }
   const struct Header mine = {self, with->sent, bytes, self};
-  Fill(&mine);
-  memcpy(with->message, send_buffer, bytes);
-  const ssize_t result =
-      fi_send(ep, with->message, bytes, NULL, peers[peer], with);
+  Fill(&mine, with->message);
+  const ssize_t result = fi_send(ep, with->message, bytes, NULL,
+                                 PeerAddress(peer), &exchanges[peer]);
   MakeProgress(result);
   if (result != -FI_EAGAIN) {
     Check("fi_send", result);
@@ -317,22 +133,20 @@ static void MeshSend(unsigned self, unsigned peer, uint32_t count,
 static void MeshTake(void) {
   struct fi_cq_msg_entry entry;
   const ssize_t result = fi_cq_read(send_cq, &entry, 1);
-  struct Exchange* with = NULL;
   if (result == -FI_EAVAIL) {
     struct fi_cq_err_entry failure = {0};
     fi_cq_readerr(send_cq, &failure, 0);
-    with = failure.op_context;
-    with->takes_part = false;
+    struct Exchange** const with = failure.op_context;
     printf("lost %u %d\n", (unsigned)(with - exchanges), failure.err);
     fflush(stdout);
+    free(*with);
+    *with = NULL;
   } else if (result == 1) {
-    with = entry.op_context;
+    struct Exchange* const with = *(struct Exchange**)entry.op_context;
+    with->sending = false;
     ++with->sent;
   } else if (result != -FI_EAGAIN) {
     Check("fi_cq_read", result);
-  }
-  if (with != NULL) {
-    with->sending = false;
   }
 }
 
@@ -341,22 +155,28 @@ static void MeshReceive(uint32_t count) {
   if (!Receive(&header)) {
     return;
   }
-  if (header.from >= peer_count || header.number >= count ||
-      exchanges[header.from].seen[header.number]) {
-    Check("a message twice, or of nobody", -FI_EOTHER);
+  if (header.from >= peer_count || header.number >= count) {
+    Check("the message of an unknown sender", -FI_EOTHER);
   }
-  exchanges[header.from].seen[header.number] = true;
-  ++exchanges[header.from].received;
-  exchanges[header.from].active = Seconds();
+  struct Exchange* const with = exchanges[header.from];
+  if (with == NULL) {
+    return;  // It was in flight when the peer was lost.
+  }
+  if (with->seen[header.number]) {
+    Check("a message twice", -FI_EOTHER);
+  }
+  with->seen[header.number] = true;
+  ++with->received;
+  with->active = Seconds();
 }
 
 static void Mesh(unsigned self, uint32_t count, uint32_t bytes, bool pause,
                  const char* numbers) {
-  memset(exchanges, 0, sizeof(exchanges));
+  exchanges = calloc(peer_count, sizeof(struct Exchange*));
   unsigned peer = 0;
   int used = 0;
-  while (sscanf(numbers, "%u%n", &peer, &used) == 1 && peer < kMaxPeers) {
-    exchanges[peer].takes_part = true;
+  while (sscanf(numbers, "%u%n", &peer, &used) == 1 && peer < peer_count) {
+    exchanges[peer] = calloc(1, sizeof(struct Exchange));
     numbers += used;
   }
   bool complete = count > kMaxCount;
@@ -365,10 +185,12 @@ static void Mesh(unsigned self, uint32_t count, uint32_t bytes, bool pause,
     MeshTake();
     MeshReceive(count);
     for (peer = 0; peer < peer_count; ++peer) {
-      const struct Exchange* const with = &exchanges[peer];
       MeshSend(self, peer, count, bytes);
-      complete = complete && (!with->takes_part ||
-                              (with->sent == count && with->received == count));
+      const struct Exchange* const with = exchanges[peer];
+      if (with == NULL) {
+        continue;
+      }
+      complete = complete && with->sent == count && with->received == count;
       if (pause && with->received >= count / 2) {
         char line[16];
         pause = false;
@@ -378,19 +200,19 @@ static void Mesh(unsigned self, uint32_t count, uint32_t bytes, bool pause,
       }
     }
   }
+  for (peer = 0; peer < peer_count; ++peer) {
+    free(exchanges[peer]);
+  }
+  free(exchanges);
 }
 
-// Sends back what comes, to peer 0.
+// Sends back what comes.
 static void Echo(uint32_t count) {
   struct Header header;
-  struct fi_cq_msg_entry entry;
   for (uint32_t i = 0; i < count; ++i) {
     while (!Receive(&header)) {
     }
-    Fill(&header);
-    StartSend(header.reply_to, header.bytes);
-    while (!Take(send_cq, &entry)) {
-    }
+    Send(header.reply_to, &header);
   }
 }
 
@@ -400,18 +222,39 @@ static bool Obey(char* line) {
   unsigned count = 0;
   unsigned bytes = 0;
   unsigned pause = 0;
+  unsigned self = 0;
   int used = 0;
+  char node[256];
+  char service[16];
+  struct Target target = {0};
   if (strncmp(line, "peers ", 6) == 0) {
     LearnPeers(line + 6);
-  } else if (sscanf(line, "circle %u %u%n", &number, &bytes, &used) == 2) {
-    Circle(number, bytes, line + used);
-  } else if (sscanf(line, "ping %u %u %u", &number, &count, &bytes) == 3) {
-    Ping(number, count, bytes);
+  } else if (sscanf(line, "service %255s %15s", node, service) == 2) {
+    LearnService(node, service);
+  } else if (sscanf(line, "swap %u %u", &number, &bytes) == 2) {
+    Swap(number, bytes);
+  } else if (sscanf(line, "ping %u %u %u %u", &number, &count, &bytes, &self) >=
+             3) {
+    Ping(number, count, bytes, self);
   } else if (sscanf(line, "mesh %u %u %u %u%n", &number, &count, &bytes, &pause,
                     &used) == 4) {
     Mesh(number, count, bytes, pause != 0, line + used);
   } else if (sscanf(line, "echo %u", &count) == 1) {
     Echo(count);
+  } else if (strncmp(line, "region", 6) == 0) {
+    OfferRegion();
+  } else if (sscanf(line, "write %u %" SCNu64 " %" SCNu64, &target.peer,
+                    &target.address, &target.key) == 3) {
+    Write(&target);
+  } else if ((used = sscanf(line, "stream %u %u %u %" SCNu64 " %" SCNu64,
+                            &number, &bytes, &target.peer, &target.address,
+                            &target.key)) >= 3) {
+    target.writable = used == 5;
+    Stream(number, bytes, &target);
+  } else if (strncmp(line, "reopen", 6) == 0) {
+    CloseRegion();
+    Reopen();
+    PrintName();
   } else if (strncmp(line, "close", 5) == 0) {
     return false;
   } else {
@@ -421,14 +264,37 @@ static bool Obey(char* line) {
 }
 
 int main(int argc, char** argv) {
-  Open(argc == 3 && strcmp(argv[1], "-p") == 0 ? argv[2] : NULL);
+  struct Options options = {0};
+  for (int option = 0; (option = getopt(argc, argv, "p:drs:n:q:")) != -1;) {
+    if (option == 'p') {
+      options.port = optarg;
+    } else if (option == 'd') {
+      options.delivery_complete = true;
+    } else if (option == 'r') {
+      options.rma = true;
+    } else if (option == 's') {
+      options.source = optarg;
+    } else if (option == 'n') {
+      options.destination = optarg;
+    } else if (option == 'q') {
+      options.destination_port = optarg;
+    } else {
+      return EXIT_FAILURE;
+    }
+  }
+  // What poll says of standard input is then true of the stream.
+  setvbuf(stdin, NULL, _IONBF, 0);
+  Open(&options);
   PrintName();
   fflush(stdout);
-  static char line[8192];
-  while (fgets(line, sizeof(line), stdin) != NULL && Obey(line)) {
+  char* line = NULL;
+  size_t room = 0;
+  while (getline(&line, &room, stdin) >= 0 && Obey(line)) {
     puts("done");
     fflush(stdout);
   }
+  free(line);
+  CloseRegion();
   Close();
   puts("closed");
   return 0;

@@ -10,7 +10,6 @@ import pathlib
 import random
 import re
 import secrets
-import select
 import shutil
 import signal
 import subprocess
@@ -22,134 +21,12 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts/clients"))
 
+import endpoints  # noqa: E402
 import pingpong  # noqa: E402
+from endpoints import BUILD, DEADLINE_S, REFUSED, Wire, acquaint, finish, start_pings  # noqa: E402
 
-BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build")).resolve()
-DEADLINE_S = 240  # Many times what anything here takes, on a busy machine too.
 ADDRESS = "10.9.0.1"
 NOBODY = 65534
-REFUSED = 3  # endpoint.c's status when a call of the API fails.
-
-
-class Endpoint:
-    """A process with one endpoint, see endpoint.c."""
-
-    def __init__(self, env, port=None, prefix=(), library=BUILD, **options):
-        self.errors = os.fdopen(os.memfd_create("stderr"), "w+")  # No file, not even for a moment.
-        arguments = [*prefix, str(pathlib.Path(library) / "tests/clients_endpoint")]
-        self.process = subprocess.Popen(arguments + (["-p", str(port)] if port else []), env=env, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, **options)
-        self.name = None
-        self.pending = ""  # Read, but not yet a line that was asked for.
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.errors.close()
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def line(self, deadline_s=DEADLINE_S):
-        """Its next line, without the end; empty when it has ended."""
-        chunk = " "
-        while "\n" not in self.pending and chunk:
-            if not select.select([self.process.stdout], [], [], deadline_s)[0]:
-                raise AssertionError(f"process {self.pid} said nothing for {deadline_s} s")
-            chunk = os.read(self.process.stdout.fileno(), 65536).decode()
-            self.pending += chunk
-        line, _, self.pending = self.pending.partition("\n")
-        return line.strip()
-
-    def opened(self):
-        words = self.line().split()
-        if words[:1] != ["name"]:
-            raise AssertionError(f"process {self.pid} did not open: {words} {self.log()}")
-        self.name = words[1]
-        return self
-
-    def tell(self, *words):
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(" ".join(map(str, words)) + "\n")
-            self.process.stdin.flush()
-
-    def done(self, deadline_s=DEADLINE_S):
-        line = self.line(deadline_s)
-        if line != "done":
-            raise AssertionError(f"process {self.pid}: {line or 'ended'} {self.log()}")
-
-    def do(self, *words):
-        self.tell(*words)
-        self.done()
-
-    def close(self):
-        self.tell("close")
-        line = self.line()
-        if line != "closed" or self.process.wait(DEADLINE_S) != 0:
-            raise AssertionError(f"process {self.pid}: {line or 'ended'} with {self.process.returncode} {self.log()}")
-
-    def log(self):
-        self.errors.seek(0)
-        return self.errors.read()
-
-
-class Wire:
-    """Processes on a wire of their own; they end with the block."""
-
-    def __init__(self):
-        self.name = pingpong.wire_name()
-        self.stack = contextlib.ExitStack()
-        self.pids = set()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stack.close()
-
-    def environment(self, **settings):
-        return pingpong.environment(BUILD, "drop-in", FI_LOG_LEVEL="warn",
-                                    **{"FI_HEDDLE_WIRE": self.name, "FI_HEDDLE_IP": ADDRESS} | settings)
-
-    def start(self, env=None, **options):
-        endpoint = self.stack.enter_context(Endpoint(env or self.environment(), **options))
-        self.pids.add(endpoint.pid)
-        return endpoint
-
-    def start_pair(self):
-        pair = self.start(), self.start()
-        acquaint(*pair)
-        return pair
-
-    def tool(self, *words):
-        """Lines that heddle-wire prints; none when nobody is on the wire."""
-        run = subprocess.run([str(BUILD / "bin/heddle-wire"), "-w", self.name, *words], capture_output=True, text=True)
-        return run.stdout.splitlines()
-
-
-def acquaint(pinger, echoer):
-    for endpoint in (pinger, echoer):
-        if endpoint.name is None:
-            endpoint.opened()
-    pinger.do("peers", echoer.name)
-    echoer.do("peers", pinger.name)
-
-
-def start_pings(pair, count, size):
-    pair[1].tell("echo", count)
-    pair[0].tell("ping", 0, count, size)
-
-
-def finish(endpoints):
-    for endpoint in endpoints:
-        endpoint.done()
 
 
 def segments():
@@ -159,7 +36,7 @@ def segments():
 
 class Processes(unittest.TestCase):
     def setUp(self):
-        self.wire = Wire()
+        self.wire = Wire(ADDRESS)
         self.addCleanup(self.wire.stack.close)
 
     def assert_nothing_left(self):
@@ -167,39 +44,29 @@ class Processes(unittest.TestCase):
         self.assertEqual([pid for pid in segments() if pid in self.wire.pids], [])
         self.assertEqual(self.wire.tool("list"), [])
 
-    def exchange(self, count, size, distances, **settings):
-        """Processes started at once; each sends to those at the distances in the circle of all."""
-        endpoints = [self.wire.start(self.wire.environment(**settings)) for _ in range(count)]
-        for endpoint in endpoints:
-            endpoint.opened()
-        self.assertEqual(len(self.wire.tool("list")), count, "all are on one wire")
-        names = [endpoint.name for endpoint in endpoints]
-        for endpoint in endpoints:
-            endpoint.do("peers", *names)
-        for number, endpoint in enumerate(endpoints):
-            endpoint.tell("circle", number, size, *distances)
-        for endpoint in endpoints:
-            endpoint.done()
-        for endpoint in endpoints:
-            endpoint.close()
+    def swap(self, count, size, distances, **settings):
+        print(endpoints.swap(self.wire, count, size, distances, **settings), flush=True)
         self.assert_nothing_left()
 
     def test_48_processes_started_at_once_all_exchange(self):
-        self.exchange(48, 5000, (1, 2, 7, 19))
+        self.swap(48, 5000, (1, 2, 7, 19), at_once=48)
 
     def test_48_processes_of_soft_exchange_all_to_all(self):
-        self.exchange(48, 500, range(1, 48), FI_HEDDLE_DEVICE="soft")
+        self.swap(48, 500, range(1, 48), FI_HEDDLE_DEVICE="soft")
+
+    def test_200_processes_of_soft_exchange_with_a_neighbour(self):
+        self.swap(200, 5000, (1,), FI_HEDDLE_DEVICE="soft")
 
     def test_65th_function_at_one_address_is_refused_and_named(self):
-        endpoints = [self.wire.start() for _ in range(64)]
-        for endpoint in endpoints:
+        first = [self.wire.start() for _ in range(64)]
+        for endpoint in first:
             endpoint.opened()
         refused = self.wire.start()
         self.assertRegex(refused.line(), r"^error fi_(domain|endpoint) -16 ")
         self.assertEqual(refused.process.wait(DEADLINE_S), REFUSED)
         self.assertIn(ADDRESS, refused.log())
         self.wire.start(self.wire.environment(FI_HEDDLE_IP="10.9.0.2")).opened().close()
-        endpoints[5].close()
+        first[5].close()
         self.wire.start().opened()  # There is room again.
 
     def test_others_go_on_when_processes_are_killed_at_random_points(self):
@@ -215,7 +82,7 @@ class Processes(unittest.TestCase):
             until = time.monotonic() + rng.uniform(0, 0.4)
             told = False
             while (left := until - time.monotonic()) > 0:
-                if not told and all(select.select([v.process.stdout], [], [], left / 2)[0] for v in victims):
+                if not told and all(v.says(left / 2) for v in victims):
                     acquaint(*victims)
                     start_pings(victims, 100000, 3000)
                     told = True
@@ -245,9 +112,9 @@ class Processes(unittest.TestCase):
         pair = self.wire.start_pair()
         start_pings(pair, 400, 5000)
         # In the middle of it, for as long as was asked for.
-        self.assertFalse(select.select([pair[0].process.stdout], [], [], 0.05)[0])
+        self.assertFalse(pair[0].says(0.05))
         pair[1].process.send_signal(signal.SIGSTOP)
-        self.assertFalse(select.select([pair[0].process.stdout], [], [], 10)[0], "it cannot go on alone")
+        self.assertFalse(pair[0].says(10), "it cannot go on alone")
         pair[1].process.send_signal(signal.SIGCONT)
         finish(pair)
         for endpoint in pair:
@@ -256,13 +123,13 @@ class Processes(unittest.TestCase):
     def test_run_completes_after_a_link_was_down(self):
         pair = self.wire.start_pair()
         start_pings(pair, 400, 5000)
-        self.assertFalse(select.select([pair[0].process.stdout], [], [], 0.05)[0])
+        self.assertFalse(pair[0].says(0.05))
         for direction in ("down", "up"):
             self.wire.tool(direction, ADDRESS)
             states = [line.split()[-1] for line in self.wire.tool("list")]
             self.assertEqual(states, [direction] * 2)
             if direction == "down":
-                self.assertFalse(select.select([pair[0].process.stdout], [], [], 0.5)[0])
+                self.assertFalse(pair[0].says(0.5))
         finish(pair)
 
     def test_another_network_namespace_is_another_wire(self):
@@ -271,7 +138,7 @@ class Processes(unittest.TestCase):
         probe = subprocess.run([*unshare, "true"], capture_output=True, text=True)
         if probe.returncode:
             self.skipTest(f"no network namespaces here: {probe.stderr.strip()}")
-        env = self.wire.environment(FI_HEDDLE_IP="127.0.0.1")
+        env = self.wire.environment()
         del env["FI_HEDDLE_WIRE"]
         port = 7000
         first = self.wire.start(env, port=port, prefix=unshare).opened()
@@ -356,7 +223,7 @@ class Processes(unittest.TestCase):
 
 def inside():
     """What test_writes_nothing_and_leaves_nothing runs in its sealed file system."""
-    with Wire() as wire:
+    with Wire(ADDRESS) as wire:
         pair = wire.start_pair()
         start_pings(pair, 20, 9000)
         finish(pair)

@@ -103,8 +103,7 @@ class Form:
         # fi_pingpong -c has checked the bytes. The damage was such that nothing below could see it.
         for name in ("faults_corrupted", "faults_bad_fcs", "drop_crc", "drop_mac_error", "tx_retransmissions"):
             self.assertGreater(totals[name], 0, name)
-        for name in ("drop_udp_checksum", "drop_ip_checksum"):
-            self.assertEqual(totals[name], 0, name)
+        self.assertEqual(totals["drop_ip_checksum"], 0)
 
 
 class PlugIn(Form, unittest.TestCase):

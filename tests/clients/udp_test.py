@@ -12,10 +12,10 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/clients"))
 
-import processes_test  # noqa: E402
-from processes_test import BUILD, DEADLINE_S, REFUSED, acquaint, finish, pingpong, start_pings  # noqa: E402
+import pingpong  # noqa: E402
+from endpoints import BUILD, DEADLINE_S, REFUSED, Endpoint, acquaint, finish, start_pings  # noqa: E402
 
 JOB_ID = 77  # Of its own: the default comes from the user id, which may be mapped.
 DEAD_S = 4
@@ -82,7 +82,7 @@ class Case(unittest.TestCase):
         self.addCleanup(self.stack.close)
 
     def start(self, env, prefix=(), port=None):
-        return self.stack.enter_context(processes_test.Endpoint(env, prefix=prefix, port=port))
+        return self.stack.enter_context(Endpoint(env, prefix=prefix, port=port))
 
     def statistics_file(self):
         return pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()), "statistics")

@@ -11,9 +11,10 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/clients"))
 
-from processes_test import BUILD, DEADLINE_S, REFUSED, Wire, acquaint, finish, pingpong, start_pings  # noqa: E402
+import pingpong  # noqa: E402
+from endpoints import BUILD, DEADLINE_S, REFUSED, Wire, acquaint, finish, start_pings  # noqa: E402
 
 DEVICES = (("soft", "soft"), ("rtl", "soft"), ("soft", "rtl"))
 ADDRESSES = {"ipv4": ("10.9.0.1", "10.9.0.2"), "ipv6": ("fd00::1", "fd00::2")}

@@ -37,7 +37,11 @@ struct Verdict {
 //  - a message whose endpoints stayed open arrives exactly once, with its
 //    bytes, data and sender, in the oldest buffer that has none; one whose
 //    sender or receiver was closed arrives at most once;
-//  - the successor of a killed process may get again what that one got;
+//  - a transfer of a phase in which no side began anew succeeds, also to a side
+//    that began anew before: it reaches the owner of the address;
+//  - the successor of a process may get again what that one got, unless it was
+//    acknowledged before that one's end;
+//  - peers that leave in order and in peace cost no restart of a PDC;
 //  - with `ordered`, messages of one endpoint to another are in order of
 //    posting;
 //  - no byte changes behind a message or after its completion;

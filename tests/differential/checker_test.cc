@@ -24,7 +24,8 @@ Profile Everything() {
           .unordered = true,
           .closes = true,
           .kills = true,
-          .resets = true};
+          .resets = true,
+          .leaves = true};
 }
 
 // Ordered sends of endpoints that stay open: everything is owed.
@@ -255,15 +256,173 @@ TEST_F(SeededBugTest, MessageDoneBeforeAndAfterAReset) {
       "once more", 3);
 }
 
+// No sender has seen its message complete when the receiver ends.
+void AcknowledgeLate(const Stream& stream, Trace* trace) {
+  for (auto& events : trace->sides) {
+    for (Event& event : events) {
+      const bool sent = event.kind == EventKind::kCompleted &&
+                        event.number < stream.operations.size() &&
+                        IsSend(stream.operations[event.number].verb);
+      event.time_ns = sent ? UINT64_MAX : event.time_ns;
+    }
+  }
+}
+
 TEST(CheckerTest, ASuccessorMayGetWhatTheDeadGot) {
   const uint32_t seed = TestSeed();
   for (uint32_t i = 0; i < 40; ++i) {
     const Stream stream = Generate(seed + i, WithRenewals());
     Trace trace = RunIdeally(stream, i);
     (void)RepeatInTheNextLife(stream, Verb::kKill, &trace);
+    AcknowledgeLate(stream, &trace);
     const Verdict verdict = Check(stream, trace);
     ASSERT_TRUE(verdict.violations.empty())
         << "seed " << seed + i << ": " << verdict.violations.front();
+  }
+}
+
+// What must not be in `stream` after `change` of its ideal trace.
+void ExpectOneFound(const std::string& stream_text,
+                    const std::function<void(Trace*)>& change,
+                    const std::string& words) {
+  const Stream stream = *ParseStream(stream_text);
+  Trace trace = RunIdeally(stream, 1);
+  ASSERT_TRUE(Check(stream, trace).violations.empty());
+  change(&trace);
+  const Verdict verdict = Check(stream, trace);
+  ASSERT_EQ(verdict.violations.size(), 1U);
+  EXPECT_NE(verdict.violations[0].find(words), std::string::npos)
+      << verdict.violations[0];
+}
+
+std::vector<Event>::iterator Find(std::vector<Event>* events, EventKind kind,
+                                  uint32_t number) {
+  return std::find_if(events->begin(), events->end(), [&](const Event& event) {
+    return event.kind == kind && event.number == number;
+  });
+}
+
+// `message` completes receive `number`, right after that is posted.
+void CompleteLater(std::vector<Event>* events, Event message, uint32_t number) {
+  const auto posted = Find(events, EventKind::kCalled, number);
+  message.number = number;
+  message.time_ns = posted->time_ns;
+  events->insert(posted + 1, message);
+}
+
+// The former process got and acknowledged it.
+TEST(SeededRenewalTest, MessageThatBothIncarnationsExecute) {
+  const auto execute_again = [](Trace* trace) {
+    auto& events = trace->sides[1];
+    CompleteLater(&events, *Find(&events, EventKind::kCompleted, 0), 4);
+  };
+  ExpectOneFound(
+      "seed 7\n"
+      "receive 1.0 bytes=64\n"
+      "send 0.0 to=1.0 bytes=64\n"
+      "sync\n"
+      "kill 1.0\n"
+      "receive 1.0 bytes=64\n"
+      "sync\n",
+      execute_again, "though it was acknowledged before");
+}
+
+// The same, but the former process ended before it saw the message.
+TEST(SeededRenewalTest, AcknowledgedMessageThatTheNextIncarnationExecutes) {
+  const auto execute_late = [](Trace* trace) {
+    auto& events = trace->sides[1];
+    const auto got = Find(&events, EventKind::kCompleted, 1);
+    const Event late = *got;
+    events.erase(got);
+    CompleteLater(&events, late, 3);
+  };
+  ExpectOneFound(
+      "seed 7\n"
+      "send 0.0 to=1.0 bytes=64\n"
+      "receive 1.0 bytes=64\n"
+      "kill 1.0\n"
+      "receive 1.0 bytes=64\n"
+      "sync\n",
+      execute_late, "the incarnation before had acknowledged");
+}
+
+// The NACK that says that the former process has ended was ignored.
+TEST(SeededRenewalTest, MessageAfterARestartThatFails) {
+  const auto fail = [](Trace* trace) {
+    for (Event& event : trace->sides[0]) {
+      if (event.kind == EventKind::kCompleted && event.number == 3) {
+        event.kind = EventKind::kFailed;
+        event.result = FI_EHOSTUNREACH;
+      }
+    }
+    std::erase_if(trace->sides[1], [](const Event& event) {
+      return event.kind == EventKind::kCompleted && event.number == 2;
+    });
+  };
+  ExpectOneFound(
+      "seed 7\n"
+      "kill 1.0\n"
+      "sync\n"
+      "receive 1.0 bytes=64\n"
+      "send 0.0 to=1.0 bytes=64\n"
+      "sync\n",
+      fail, "failed without a cause");
+}
+
+TEST(SeededRenewalTest, AccessAfterARestartThatFails) {
+  ExpectOneFound(
+      "seed 7\n"
+      "kill 1.0\n"
+      "sync\n"
+      "write 0.0 to=1.0 bytes=64\n"
+      "sync\n",
+      [](Trace* trace) {
+        for (Event& event : trace->sides[0]) {
+          if (event.kind == EventKind::kCompleted) {
+            event.kind = EventKind::kFailed;
+            event.result = FI_EHOSTUNREACH;
+          }
+        }
+        std::erase_if(trace->sides[1], [](const Event& event) {
+          return event.kind == EventKind::kMemory;
+        });
+      },
+      "failed without a cause");
+}
+
+// A close that ends the PDCs of one direction only: the peer finds out by the
+// NACK to its next packet.
+TEST(SeededRenewalTest, OrderlyCloseThatForgetsADirection) {
+  for (const char* const leave : {"reopen 1.0\n", "exit 1.0\n"}) {
+    ExpectOneFound(
+        std::string("seed 7\n"
+                    "send 0.0 to=1.0 bytes=64\n"
+                    "sync\n") +
+            leave +
+            "sync\n"
+            "send 0.0 to=1.0 bytes=64\n"
+            "sync\n",
+        [](Trace* trace) {
+          auto& events = trace->sides[0];
+          events.insert(events.end() - 1,
+                        {.kind = EventKind::kRestarted, .bytes = 1});
+        },
+        "had left in order");
+  }
+}
+
+// Where a peer may have to find out by itself, it may.
+TEST(CheckerTest, RestartsAreAllowedWhereALeaveIsDisturbed) {
+  for (const char* const text : {"kill 1.0\nsync\n", "reset 1.0\nsync\n",
+                                 "faults 0.1 0 0 0\nreopen 1.0\nsync\n",
+                                 "send 0.0 to=1.0 bytes=64\nreopen 1.0\nsync\n",
+                                 "close 1.0\nsync\nreopen 1.0\nsync\n"}) {
+    const Stream stream = *ParseStream(text);
+    Trace trace = RunIdeally(stream, 1);
+    auto& events = trace.sides[0];
+    events.insert(events.end() - 1,
+                  {.kind = EventKind::kRestarted, .bytes = 1});
+    EXPECT_TRUE(Check(stream, trace).violations.empty()) << text;
   }
 }
 
@@ -368,6 +527,34 @@ TEST_F(SeededBugTest, ErrorWithoutACause) {
               "failed");
 }
 
+// A wrong target may fail a read, but not keep it from its end.
+TEST(CheckerTest, AReadThatAWrongTargetAnswersMayFail) {
+  const uint32_t seed = TestSeed();
+  for (uint32_t i = 0; i < 20; ++i) {
+    const Stream stream = Generate(seed + i, {.read_again = 0.1});
+    Trace trace = RunIdeally(stream, i);
+    for (auto& side : trace.sides) {
+      for (Event& event : side) {
+        if (event.kind == EventKind::kCompleted && event.number % 3 == 0) {
+          event.kind = EventKind::kFailed;
+          event.result = FI_EIO;
+        }
+      }
+    }
+    const Verdict verdict = Check(stream, trace);
+    EXPECT_TRUE(verdict.violations.empty())
+        << "seed " << seed + i << ": " << verdict.violations.front();
+  }
+}
+
+TEST_F(SeededBugTest, ReadThatAWrongTargetKeepsFromItsEnd) {
+  ExpectFound({.read_again = 0.1},
+              Lost([](const Stream& stream, const Event& event) {
+                return IsCompletion(stream, event) && event.source < 0;
+              }),
+              "did not complete");
+}
+
 TEST_F(SeededBugTest, AcceptedInvalidCall) {
   ExpectFound(Plain(),
               Changed(
@@ -393,20 +580,6 @@ TEST_F(SeededBugTest, CompletionOfNobody) {
 
 Profile WithRma() {
   return {.operations = 150, .rma = true};
-}
-
-// What must not be in `stream` after `change` of its ideal trace.
-void ExpectOneFound(const char* stream_text,
-                    const std::function<void(Trace*)>& change,
-                    const std::string& words) {
-  const Stream stream = *ParseStream(stream_text);
-  Trace trace = RunIdeally(stream, 1);
-  ASSERT_TRUE(Check(stream, trace).violations.empty());
-  change(&trace);
-  const Verdict verdict = Check(stream, trace);
-  ASSERT_EQ(verdict.violations.size(), 1U);
-  EXPECT_NE(verdict.violations[0].find(words), std::string::npos)
-      << verdict.violations[0];
 }
 
 void SetContent(std::vector<Event>* events, EventKind kind,

@@ -224,6 +224,9 @@ int Main(int argc, char** argv) {
   app.add_option("--duplicate", profile.faults.duplicate,
                  "Probability per frame");
   app.add_option("--corrupt", profile.faults.corrupt, "Probability per frame");
+  app.add_option("--read-again", profile.read_again,
+                 "Streams of reads; probability per packet that a device soft "
+                 "answers it more often than asked, or as another");
   app.add_flag("--rma", profile.rma, "Reads and writes, too");
   app.add_flag("--writes", writes, "Writes, too, but no reads");
   app.add_flag("--unordered", profile.unordered, "Streams without order, too");
@@ -231,6 +234,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--unplugs", profile.unplugs, "Take links down");
   app.add_flag("--kills", profile.kills, "Kill processes under traffic");
   app.add_flag("--resets", profile.resets, "Reset NICs under traffic");
+  app.add_flag("--leaves", profile.leaves,
+               "Close and exit in order, and come back");
   app.add_option("--corpus", options.corpus, "Replay its streams first");
   app.add_option("--keep", options.keep, "Write shrunk failures here");
   app.add_option("--replay", options.replay, "Replay these files");

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "hw/sim/clock.h"
 #include "tests/differential/content.h"
 
 namespace heddle::differential {
 namespace {
 
+using sim::MonotonicNs;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -48,10 +50,11 @@ void Executor::Open(uint32_t number) {
     told_memory_[index].assign(fabric_->area(index).size(), kUntouched);
   }
   unflushed_ = {};
+  told_restarts_ = fabric_->CountRestarts();
 }
 
 Executor::~Executor() {
-  for (uint32_t index = 0; index < kEndpoints; ++index) {
+  for (uint32_t index = 0; index < kEndpoints && fabric_; ++index) {
     (void)CloseEndpoint(index);
   }
   Forget();
@@ -67,6 +70,9 @@ void Executor::Run() {
       Settle();
     } else if (operation.at.side == side_) {
       Execute(number);
+      if (!fabric_) {
+        return;  // Another process has the rest.
+      }
     }
     (void)Poll();
   }
@@ -91,9 +97,13 @@ void Executor::Execute(uint32_t number) {
     case Verb::kRegister:
     case Verb::kDeregister:
     case Verb::kReset:
+    case Verb::kReopen:
+    case Verb::kExit:
       break;
     case Verb::kKill:
-      surroundings_.tell({.kind = EventKind::kCalled, .number = number});
+      surroundings_.tell({.kind = EventKind::kCalled,
+                          .time_ns = MonotonicNs(),
+                          .number = number});
       (void)raise(SIGKILL);
       return;
     default:
@@ -101,7 +111,8 @@ void Executor::Execute(uint32_t number) {
         return;
       }
   }
-  Event event = {.kind = EventKind::kCalled, .number = number};
+  Event event = {
+      .kind = EventKind::kCalled, .time_ns = MonotonicNs(), .number = number};
   if (operation.verb == Verb::kCancel) {
     const auto& receives = receives_.at(index);
     if (operation.back >= receives.size()) {
@@ -144,7 +155,17 @@ int64_t Executor::Call(uint32_t number, const Operation& operation) {
                        KeyAt(stream_, number + 1, side_, operation.region));
     }
     case Verb::kReset:
-      return Reset(number);
+      if (const int64_t result = Reset(); result != 0) {
+        return result;
+      }
+      [[fallthrough]];
+    case Verb::kReopen:
+      CloseAll();
+      Open(number + 1);
+      return 0;
+    case Verb::kExit:
+      CloseAll();
+      return 0;
     default:
       return IsRma(operation.verb) ? PostRma(number, operation)
                                    : PostSend(number, operation);
@@ -152,7 +173,7 @@ int64_t Executor::Call(uint32_t number, const Operation& operation) {
 }
 
 // Until the library has reported all that the reset ended, and then says so.
-int64_t Executor::Reset(uint32_t number) {
+int64_t Executor::Reset() {
   surroundings_.reset_nic();
   const auto deadline = steady_clock::now() + kResetWithin;
   bool any = false;
@@ -161,14 +182,17 @@ int64_t Executor::Reset(uint32_t number) {
       return -FI_ETIMEDOUT;
     }
   }
+  return 0;
+}
+
+void Executor::CloseAll() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
     Require("fi_close", CloseEndpoint(index));
   }
   TellReads();
   Forget();
+  fabric_->Close();
   fabric_.reset();
-  Open(number + 1);
-  return 0;
 }
 
 int64_t Executor::CloseEndpoint(uint32_t index) {
@@ -237,7 +261,9 @@ void Executor::Examine(Posted* posted, Event* event) {
 }
 
 void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {
-  Event event = {.kind = EventKind::kCompleted, .number = kNobody};
+  Event event = {.kind = EventKind::kCompleted,
+                 .time_ns = MonotonicNs(),
+                 .number = kNobody};
   event.bytes = entry.len;
   event.has_data = (entry.flags & FI_REMOTE_CQ_DATA) != 0;
   event.data = event.has_data ? entry.data : 0;

@@ -68,7 +68,9 @@ class Executor {
   uint64_t KeyFor(uint32_t number, const Operation& operation) const;
   int64_t CallInvalid(const Operation& operation);
   int64_t CloseEndpoint(uint32_t index);
-  int64_t Reset(uint32_t number);
+  int64_t Reset();
+  // Closes everything that is open; nothing of it is there afterwards.
+  void CloseAll();
   // Opens everything as it is from operation `number` on.
   void Open(uint32_t number);
   // Calls `post` until it takes the operation or has refused it for too long.
@@ -100,6 +102,7 @@ class Executor {
   int64_t PostFlush(uint32_t index, const Place& peer);
   void PostSpares();
   void TellReads();
+  void TellRestarts();
   void TellMemory();
   void Forget();
 
@@ -115,6 +118,7 @@ class Executor {
   // Endpoints with injected writes to a place that no flush followed yet.
   std::array<std::array<bool, kPlaces>, kEndpoints> unflushed_ = {};
   std::array<std::vector<uint8_t>, kAreas> told_memory_;
+  uint64_t told_restarts_ = 0;
   uint32_t next_spare_ = kSpareBase;
 };
 

@@ -101,6 +101,7 @@ void Executor::Settle() {
   (void)Poll();  // What came between the last look and the word to go on.
   TellReads();
   TellMemory();
+  TellRestarts();
   Forget();
   surroundings_.tell({.kind = EventKind::kSettled});
   MeetOther();  // What it does next must not be seen as done before.
@@ -120,6 +121,15 @@ void Executor::TellReads() {
                           .number = posted->number,
                           .content = posted->buffer});
     }
+  }
+}
+
+void Executor::TellRestarts() {
+  const uint64_t now = fabric_->CountRestarts();
+  if (now != told_restarts_) {
+    surroundings_.tell(
+        {.kind = EventKind::kRestarted, .bytes = now - told_restarts_});
+    told_restarts_ = now;
   }
 }
 

@@ -67,6 +67,7 @@ FabricSide::FabricSide(uint32_t side, const Stream& stream, const Keys& keys)
     Require("fi_endpoint", OpenEndpoint(index));
   }
   InsertEverybody();
+  FindStatistics();
   if (!Uses(stream, IsRma)) {
     return;
   }
@@ -133,24 +134,58 @@ void FabricSide::InsertEverybody() {
   }
 }
 
+void FabricSide::FindStatistics() {
+  Require("fi_open_ops",
+          fi_open_ops(&domain_->fid, FI_HEDDLE_STATISTICS, 0,
+                      reinterpret_cast<void**>(&statistics_), nullptr));
+  const size_t count = statistics_->count(&domain_->fid);
+  while (restarts_index_ < count &&
+         strcmp(statistics_->name(&domain_->fid, restarts_index_),
+                "pdc_restarts") != 0) {
+    ++restarts_index_;
+  }
+  Require("statistic pdc_restarts", restarts_index_ < count ? 0 : -FI_ENODATA);
+}
+
+uint64_t FabricSide::CountRestarts() const {
+  std::vector<uint64_t> values(restarts_index_ + 1);
+  Require("statistics",
+          statistics_->read(&domain_->fid, values.data(), values.size()));
+  return values.back();
+}
+
 FabricSide::~FabricSide() {
+  (void)TryClose();
+}
+
+void FabricSide::Close() {
+  Require("fi_close", TryClose());
+}
+
+template <typename Object>
+int FabricSide::CloseObject(Object** object) {
+  const int result = *object == nullptr ? 0 : fi_close(&(*object)->fid);
+  *object = result == 0 ? nullptr : *object;
+  return result;
+}
+
+// Closes all objects, also after an error; returns the first one.
+int FabricSide::TryClose() {
+  int result = 0;
+  const auto note = [&result](int closed) {
+    result = result == 0 ? closed : result;
+  };
   for (uint32_t index = 0; index < kEndpoints; ++index) {
-    (void)CloseEndpoint(index);
+    note(CloseEndpoint(index));
   }
   for (uint32_t index = 0; index < kAreas; ++index) {
-    (void)DeregisterRegion(index);
+    note(DeregisterRegion(index));
   }
-  fid* const objects[] = {
-      av_ == nullptr ? nullptr : &av_->fid,
-      cq_ == nullptr ? nullptr : &cq_->fid,
-      domain_ == nullptr ? nullptr : &domain_->fid,
-      fabric_ == nullptr ? nullptr : &fabric_->fid,
-  };
-  for (fid* const object : objects) {
-    if (object != nullptr) {
-      (void)fi_close(object);
-    }
-  }
+  note(CloseObject(&av_));
+  note(CloseObject(&cq_));
+  note(CloseObject(&domain_));
+  note(CloseObject(&fabric_));
+  return result;
 }
 
 int32_t FabricSide::PlaceAt(fi_addr_t address) const {

@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_ext_heddle.h>
 
 #include <array>
 #include <cstdint>
@@ -40,7 +41,8 @@ class FabricSide {
  public:
   using Keys = std::array<uint64_t, kRegions>;
 
-  // Opens everything that `stream` needs; `keys` of the regions.
+  // Opens everything that `stream` needs; `keys` of the regions. Throws
+  // SetupFailure.
   FabricSide(uint32_t side, const Stream& stream, const Keys& keys);
   ~FabricSide();
   FabricSide(const FabricSide&) = delete;
@@ -63,6 +65,13 @@ class FabricSide {
   // opened; nothing where the device has no counters.
   std::optional<uint64_t> EndedTransfers(uint32_t index) const;
 
+  // How often the device has opened a PDC again because its peer was a new
+  // incarnation, since this was opened. Throws SetupFailure.
+  uint64_t CountRestarts() const;
+
+  // Closes everything in order. Throws SetupFailure when an object refuses.
+  void Close();
+
   // Index of the place at `address`, or -1.
   int32_t PlaceAt(fi_addr_t address) const;
 
@@ -79,6 +88,10 @@ class FabricSide {
   int Register(uint32_t area, uint64_t access, uint64_t key);
   void InsertEverybody();
   int BindAndEnable(uint32_t index, fid_ep* endpoint);
+  void FindStatistics();
+  template <typename Object>
+  static int CloseObject(Object** object);
+  int TryClose();
 
   const uint32_t side_;
   const bool selective_;
@@ -87,6 +100,8 @@ class FabricSide {
   fid_domain* domain_ = nullptr;
   fid_cq* cq_ = nullptr;
   fid_av* av_ = nullptr;
+  fi_heddle_ops_statistics* statistics_ = nullptr;
+  size_t restarts_index_ = 0;
   std::array<fid_ep*, kEndpoints> endpoints_ = {};
   std::array<fid_cntr*, kEndpoints> counters_ = {};
   std::array<uint8_t, kEndpoints> endpoint_tags_ = {};

@@ -30,7 +30,14 @@ class Generator {
     unplugs_ = profile.unplugs && Below(4) == 0;
     kills_ = profile.kills && Below(3) == 0;
     resets_ = profile.resets && Below(3) == 0;
+    leaves_ = profile.leaves && Below(2) == 0;
+    peaceful_ = leaves_ && Below(2) == 0;
+    if (peaceful_) {
+      stream_.setup.faults = {};
+      closes_ = unplugs_ = kills_ = resets_ = false;
+    }
     rma_ = profile.rma && Below(4) != 0;
+    stream_.setup.read_again = profile.read_again;
     stream_.setup.rma_ordered = rma_ && Below(2) == 0;
     stream_.setup.idle_closes = Below(3) == 0;
     stream_.setup.short_rings = Below(3) == 0;
@@ -43,6 +50,7 @@ class Generator {
       if (until_sync-- == 0) {
         stream_.operations.push_back({.verb = Verb::kSync});
         until_sync = 5 + Below(60);
+        RenewAlone();
       }
     }
     stream_.operations.push_back({.verb = Verb::kSync});
@@ -58,8 +66,35 @@ class Generator {
     return {.side = Below(kSides), .endpoint = Below(kEndpoints)};
   }
 
+  // At times a side begins anew while neither has work: its peers are left with
+  // connections that nothing has tried since.
+  void RenewAlone() {
+    std::vector<Verb> verbs;
+    if (kills_) {
+      verbs.push_back(Verb::kKill);
+    }
+    if (resets_) {
+      verbs.push_back(Verb::kReset);
+    }
+    if (leaves_) {
+      verbs.push_back(Verb::kReopen);
+      verbs.push_back(Verb::kExit);
+    }
+    if (verbs.empty() || Below(2) == 0) {
+      return;
+    }
+    stream_.operations.push_back(
+        {.verb = verbs.at(Below(static_cast<uint32_t>(verbs.size()))),
+         .at = AnyPlace()});
+    stream_.operations.push_back({.verb = Verb::kSync});
+  }
+
   Verb AnyVerb() {
-    const std::array<Weighted, 19> table = {{
+    if (profile_.read_again > 0) {
+      return Below(8) == 0 ? Verb::kWait : Verb::kRead;
+    }
+    const uint32_t leaves = leaves_ && !peaceful_ ? 1 : 0;
+    const std::array<Weighted, 21> table = {{
         {Verb::kReceive, 30},
         {Verb::kSend, 22},
         {Verb::kSendData, 6},
@@ -73,6 +108,8 @@ class Generator {
         {Verb::kUnplug, unplugs_ ? 2U : 0U},
         {Verb::kKill, kills_ ? 1U : 0U},
         {Verb::kReset, resets_ ? 1U : 0U},
+        {Verb::kReopen, leaves},
+        {Verb::kExit, leaves},
         {Verb::kWrite, rma_ ? 14U : 0U},
         {Verb::kWriteData, rma_ ? 4U : 0U},
         {Verb::kInjectWrite, rma_ && profile_.reads ? 4U : 0U},
@@ -114,7 +151,7 @@ class Generator {
   }
 
   uint32_t MessageSize(uint32_t most) {
-    const bool ends = closes_ || kills_ || resets_;
+    const bool ends = closes_ || kills_ || resets_ || leaves_;
     return std::max(AnySize(most), ends ? kTellingBytes : 0U);
   }
 
@@ -198,6 +235,8 @@ class Generator {
   bool unplugs_ = false;
   bool kills_ = false;
   bool resets_ = false;
+  bool leaves_ = false;
+  bool peaceful_ = false;  // Sides leave between two syncs only.
   bool rma_ = false;
 };
 

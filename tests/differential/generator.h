@@ -21,6 +21,11 @@ struct Profile {
   bool unplugs = false;    // Some streams take a link down for a moment.
   bool kills = false;      // Some streams kill the process of a side.
   bool resets = false;     // Some streams reset the NIC of a side.
+  // In some streams a side leaves in order and comes back, in a new domain or a
+  // new process: under traffic, or in peace, without any fault of the wire.
+  bool leaves = false;
+  // Then streams have no transfers but reads.
+  double read_again = 0;
   WireFaults faults = {};
 };
 

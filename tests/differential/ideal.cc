@@ -47,6 +47,7 @@ class Ideal {
  private:
   void Tell(uint32_t side, const Event& event) {
     trace_.sides.at(side).push_back(event);
+    trace_.sides.at(side).back().time_ns = ++now_ns_;
   }
 
   void Execute(uint32_t number, const Operation& operation) {
@@ -291,6 +292,7 @@ class Ideal {
   const Stream& stream_;
   std::mt19937_64 random_;
   Trace trace_;
+  uint64_t now_ns_ = 0;
   std::array<std::deque<Buffer>, kPlaces> buffers_;
   std::array<std::array<std::deque<uint32_t>, kPlaces>, kPlaces> under_way_;
   std::array<bool, kPlaces> open_ = {};

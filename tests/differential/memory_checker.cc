@@ -98,7 +98,7 @@ void MemoryChecker::OnCalled(const Event& event) {
 }
 
 void MemoryChecker::OnRenewal(uint32_t side) {
-  renewed_.at(side) = true;
+  was_renewed_.at(side) = true;
   for (uint32_t area = 0; area < kAreas; ++area) {
     Region& region = regions_.at(side * kAreas + area);
     ++region.life;
@@ -144,10 +144,10 @@ bool MemoryChecker::MayFail(const Access& access) const {
 // For another reason than that it asks for what it may not.
 bool MemoryChecker::MayFailOtherwise(const Access& access) const {
   const Operation& operation = *access.operation;
-  return RegionOf(operation).was_changed ||
+  return stream_.setup.read_again > 0 || RegionOf(operation).was_changed ||
          was_closed_.at(operation.at.index()) ||
          was_closed_.at(operation.peer.index()) ||
-         renewed_.at(operation.peer.side);
+         was_renewed_.at(operation.peer.side);
 }
 
 // Whether all its bytes were certainly written at some time.
@@ -313,6 +313,7 @@ void MemoryChecker::Settle() {
   }
   accesses_.clear();
   was_closed_ = closed_;
+  was_renewed_ = {};
 }
 
 }  // namespace heddle::differential

@@ -99,7 +99,7 @@ class MemoryChecker {
   std::array<std::vector<uint64_t>, kSides> notices_;
   std::array<bool, kPlaces> closed_ = {};
   std::array<bool, kPlaces> was_closed_ = {};
-  std::array<bool, kSides> renewed_ = {};  // Since the stream began.
+  std::array<bool, kSides> was_renewed_ = {};  // Since the last sync.
 };
 
 }  // namespace heddle::differential

@@ -29,7 +29,7 @@ bool IsRefusal(Fault fault, int64_t result) {
 }  // namespace
 
 MessageChecker::MessageChecker(const Stream& stream, Verdict* verdict)
-    : stream_(stream), verdict_(verdict) {}
+    : stream_(stream), verdict_(verdict), in_peace_(RenewsInPeace(stream)) {}
 
 void MessageChecker::Violate(const std::string& what) {
   verdict_->violations.push_back(what);
@@ -54,7 +54,8 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
       Posted& spare = posted_.at(side)[event.number];
       spare.number = event.number;
       spare.bytes = event.bytes;
-      spare.kills = kills_.at(side);
+      spare.life = ends_.at(side).size();
+      spare.incarnation = incarnations_.at(side);
       const Place at = {.side = side, .endpoint = event.endpoint};
       receives_.at(at.index()).push_back(event.number);
       break;
@@ -68,6 +69,13 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
               std::to_string(event.endpoint) + " says " +
               std::to_string(event.result) + " after " +
               std::to_string(event.bytes) + " operations");
+      break;
+    case EventKind::kRestarted:
+      if (in_peace_) {
+        Violate("side " + std::to_string(side) + " opened " +
+                std::to_string(event.bytes) +
+                " PDCs again, though its peer had left in order");
+      }
       break;
     case EventKind::kChanged:
       ++verdict_->figures.corrupted;
@@ -102,7 +110,7 @@ void MessageChecker::OnCalled(uint32_t side, const Event& event) {
   } else if (operation.verb == Verb::kOpen) {
     closed_.at(operation.at.index()) = false;
   } else if (IsRenewal(operation.verb)) {
-    OnRenewal(operation);
+    OnRenewal(operation, event.time_ns);
   } else {
     regions_changed_ = true;
   }
@@ -116,7 +124,8 @@ void MessageChecker::OnAccepted(uint32_t side, const Event& event) {
   Posted& posted = posted_.at(side)[event.number];
   posted.number = event.number;
   posted.bytes = operation.bytes;
-  posted.kills = kills_.at(side);
+  posted.life = ends_.at(side).size();
+  posted.incarnation = incarnations_.at(side);
   const uint32_t at = operation.at.index();
   if (operation.verb == Verb::kReceive) {
     receives_.at(at).push_back(event.number);
@@ -138,10 +147,11 @@ void MessageChecker::OnClose(const Place& place) {
 }
 
 // A reset is told of when all that it ended should have been reported.
-void MessageChecker::OnRenewal(const Operation& operation) {
+void MessageChecker::OnRenewal(const Operation& operation, uint64_t time_ns) {
   const uint32_t side = operation.at.side;
-  renewed_.at(side) = true;
-  kills_.at(side) += operation.verb == Verb::kKill ? 1 : 0;
+  was_renewed_.at(side) = true;
+  ends_.at(side).push_back(time_ns);
+  incarnations_.at(side) += operation.verb == Verb::kReset ? 0 : 1;
   for (const auto& [number, posted] : posted_.at(side)) {
     const bool reported = number >= stream_.operations.size() ||
                           stream_.operations[number].verb == Verb::kReceive ||
@@ -239,7 +249,7 @@ void MessageChecker::Settle() {
   }
   SettleTransfers();
   was_closed_ = closed_;
-  was_reset_ = {};
+  was_reset_ = was_renewed_ = {};
   inject_errors_ = {};
 }
 
@@ -336,8 +346,26 @@ void MessageChecker::Match(const Place& place, const Posted& receive) {
     return;
   }
   message->arrived = true;
-  message->kills = receive.kills;
+  message->incarnation = receive.incarnation;
+  if (WasAcknowledgedBefore(*message, place, receive)) {
+    ++verdict_->figures.duplicated;
+    Violate(Name(receive.number) + " got " + Name(message->number) +
+            ", which the incarnation before had acknowledged");
+    return;
+  }
   ++verdict_->figures.messages;
+}
+
+// What the sender saw complete before the side began anew was acknowledged by
+// the life that ended.
+bool MessageChecker::WasAcknowledgedBefore(const Message& message,
+                                           const Place& place,
+                                           const Posted& receive) const {
+  const uint32_t sender = stream_.operations.at(message.number).at.side;
+  const Posted& sent = posted_.at(sender).at(message.number);
+  return receive.life > 0 && sent.complete &&
+         sent.completion.kind == EventKind::kCompleted &&
+         sent.completion.time_ns < ends_.at(place.side).at(receive.life - 1);
 }
 
 bool MessageChecker::CameAgain(const Place& place, const Posted& receive) {
@@ -346,14 +374,17 @@ bool MessageChecker::CameAgain(const Place& place, const Posted& receive) {
       if (!message.arrived || !IsContent(message, receive)) {
         continue;
       }
-      // The successor of a dead process knows nothing of what that one got.
-      if (message.kills < receive.kills) {
-        message.kills = receive.kills;
+      // What the incarnation before received but did not acknowledge may go
+      // to the new one, too.
+      const bool acknowledged = WasAcknowledgedBefore(message, place, receive);
+      if (message.incarnation < receive.incarnation && !acknowledged) {
+        message.incarnation = receive.incarnation;
         return true;
       }
       ++verdict_->figures.duplicated;
       Violate(Name(receive.number) + " got " + Name(message.number) +
-              " once more");
+              " once more" +
+              (acknowledged ? ", though it was acknowledged before" : ""));
       return true;
     }
   }
@@ -382,12 +413,13 @@ void MessageChecker::Blame(const Place& place, const Posted& receive) {
           " bytes that nobody sent");
 }
 
-// Whether something happened that lets an accepted transfer fail. That a side
-// began anew its peers find when what they send is not answered.
+// Whether something happened since the last sync that lets an accepted transfer
+// fail. That a side began anew before is no cause: what is sent then reaches
+// it.
 bool MessageChecker::MayFail(const Operation& operation) const {
   return was_closed_.at(operation.at.index()) ||
          was_closed_.at(operation.peer.index()) ||
-         renewed_.at(operation.peer.side);
+         was_renewed_.at(operation.peer.side);
 }
 
 // Whether an accepted message must arrive.

@@ -38,25 +38,32 @@ class MessageChecker {
     bool settled = false;    // Its outcome was checked.
     Event completion = {};
     uint64_t bytes = 0;  // Of a receive buffer.
-    uint32_t kills = 0;  // Of processes of its side, before it was posted.
+    // How often its side had begun anew before it was posted, and how often
+    // as a new incarnation, without the PDCs of the one before.
+    size_t life = 0;
+    uint32_t incarnation = 0;
   };
   // A message on its way from one place to another.
   struct Message {
     uint32_t number = 0;
     bool owed = true;  // It must arrive.
     bool arrived = false;
-    uint32_t kills = 0;  // As of the receive that got it.
+    uint32_t incarnation = 0;  // As of the receive that got it.
   };
   using Numbers = std::map<uint32_t, Posted>;
 
   void OnCalled(uint32_t side, const Event& event);
   void OnAccepted(uint32_t side, const Event& event);
   void OnClose(const Place& place);
-  void OnRenewal(const Operation& operation);
+  void OnRenewal(const Operation& operation, uint64_t time_ns);
   void OnCompletion(uint32_t side, const Event& event);
   void CheckReceive(const Place& place, const Posted& posted);
   bool MayFail(const Operation& operation) const;
   bool IsOwed(const Operation& operation, const Posted& posted) const;
+
+  // Whether a life of its target before that of `receive` acknowledged it.
+  bool WasAcknowledgedBefore(const Message& message, const Place& place,
+                             const Posted& receive) const;
 
   void SettlePlace(const Place& place);
   void Match(const Place& place, const Posted& receive);
@@ -68,8 +75,8 @@ class MessageChecker {
   void Blame(const Place& place, const Posted& receive);
   void SettleTransfers();
   bool any_closed() const;
-  // A process was killed or a NIC reset, at any time of the stream.
-  bool any_renewed() const { return renewed_ != std::array<bool, kSides>{}; }
+  // At any time of the stream.
+  bool any_renewed() const { return !ends_[0].empty() || !ends_[1].empty(); }
   void Violate(const std::string& what);
   std::string Name(uint32_t number) const;
 
@@ -85,8 +92,11 @@ class MessageChecker {
   std::array<uint32_t, kPlaces> inject_errors_ = {};
   // Since the stream began: injected operations may fail much later.
   bool regions_changed_ = false;
-  std::array<bool, kSides> renewed_ = {};
-  std::array<uint32_t, kSides> kills_ = {};
+  std::array<bool, kSides> was_renewed_ = {};  // Since a sync.
+  // When each life of a side began to end.
+  std::array<std::vector<uint64_t>, kSides> ends_;
+  std::array<uint32_t, kSides> incarnations_ = {};
+  const bool in_peace_;
 };
 
 }  // namespace heddle::differential

@@ -40,6 +40,9 @@ constexpr char kDeadNs[] = "3000000000";
 // A side that ended is silent for good: those who still send to it say so a
 // little later than they take it for dead.
 constexpr char kDeadNsWithRenewals[] = "1500000000";
+// A side that leaves in order waits for a few of these for its peer, which may
+// have to wait for a CPU.
+constexpr char kPeacefulRtoNs[] = "250000000";
 constexpr milliseconds kQuietAfterRenewal{2500};
 
 void WriteAll(int file, std::string_view text) {
@@ -79,7 +82,7 @@ uint32_t Reset(sim::WireControl* wire, const sim::WireAddress& address) {
   return wire->Reset(address, std::nullopt);
 }
 
-// The child's life.
+// The child's life, to the end of the stream or to an orderly exit.
 void RunSide(uint32_t side, const Stream& stream, uint32_t first,
              const std::string& wire, int in, int out) {
   try {
@@ -119,13 +122,18 @@ void SetEnvironment(uint32_t side, const Stream& stream,
   set("FI_HEDDLE_REORDER", std::to_string(faults.reorder));
   set("FI_HEDDLE_DUPLICATE", std::to_string(faults.duplicate));
   set("FI_HEDDLE_CORRUPT", std::to_string(faults.corrupt));
+  if (stream.setup.read_again > 0 && options.devices.at(side) == "soft") {
+    set("FI_HEDDLE_READ_AGAIN", std::to_string(stream.setup.read_again));
+  }
   if (stream.setup.idle_closes) {
     set("FI_HEDDLE_PDC_IDLE_NS", kIdleNs);
   }
   set("FI_HEDDLE_SEED", std::to_string(stream.setup.seed * kSides + side));
-  // A peer whose endpoint was closed says nothing; nobody wants to wait for
-  // the default to be sure of that.
-  if (Uses(stream, IsRenewal)) {
+  // A peer whose endpoint was closed says nothing, nor does one that takes a
+  // read for answered; the default is too long to wait to be sure of that.
+  if (RenewsInPeace(stream)) {
+    set("FI_HEDDLE_RTO_NS", kPeacefulRtoNs);
+  } else if (Uses(stream, IsRenewal) || stream.setup.read_again > 0) {
     set("FI_HEDDLE_DEAD_NS", kDeadNsWithRenewals);
   } else if (Uses(stream, [](Verb verb) { return verb == Verb::kClose; })) {
     set("FI_HEDDLE_DEAD_NS", kDeadNs);
@@ -259,17 +267,20 @@ class Conductor {
         std::make_unique<SideProcess>(side, stream_, first, options_, wire_);
   }
 
-  // A side that killed itself goes on in a new process behind that.
+  // The successor of a side that killed itself or left begins behind that.
   void Revive(uint32_t side) {
     const SideProcess& process = *sides_.at(side);
     const auto& events = trace_.sides.at(side);
-    if (!process.ended() || !WIFSIGNALED(process.status()) ||
-        WTERMSIG(process.status()) != SIGKILL || events.empty() ||
+    if (!process.ended() || events.empty() ||
         events.back().kind != EventKind::kCalled) {
       return;
     }
+    const bool killed =
+        WIFSIGNALED(process.status()) && WTERMSIG(process.status()) == SIGKILL;
     const uint32_t last = events.back().number;
-    if (stream_.operations.at(last).verb == Verb::kKill) {
+    const Verb verb = stream_.operations.at(last).verb;
+    if ((killed && verb == Verb::kKill) ||
+        (process.status() == 0 && verb == Verb::kExit)) {
       Start(side, last + 1);
     }
   }
@@ -340,22 +351,24 @@ class Conductor {
     balance_.Feed(side, *event);
     if (event->kind == EventKind::kCalled) {
       called_ = true;
-      renewed_ =
-          renewed_ || IsRenewal(stream_.operations.at(event->number).verb);
+      const Verb verb = stream_.operations.at(event->number).verb;
+      renewed_ = renewed_ || IsRenewal(verb);
+      transferred_ = transferred_ || IsSend(verb) || IsRma(verb);
     }
     trace_.sides.at(side).push_back(*event);
   }
 
   void LetGoOn() {
+    const bool disturbed = renewed_ && transferred_;
     const milliseconds wanted = !called_           ? milliseconds(0)
-                                : renewed_         ? kQuietAfterRenewal
+                                : disturbed        ? kQuietAfterRenewal
                                 : balance_.vague() ? kQuiet
                                                    : milliseconds(0);
     if (!settling_[0] || !settling_[1] || !balance_.settled() ||
         steady_clock::now() - silence_.since() < wanted) {
       return;
     }
-    called_ = false;
+    called_ = renewed_ = transferred_ = false;
     for (uint32_t side = 0; side < kSides; ++side) {
       settling_.at(side) = false;
       sides_.at(side)->GoOn();
@@ -369,8 +382,11 @@ class Conductor {
   Balance balance_;
   std::array<std::unique_ptr<SideProcess>, kSides> sides_;
   std::array<bool, kSides> settling_ = {};
-  bool called_ = false;   // Anything, since both last went on.
-  bool renewed_ = false;  // A side, since the stream began.
+  // Since both last went on: anything was called, a side began anew, there were
+  // transfers.
+  bool called_ = false;
+  bool renewed_ = false;
+  bool transferred_ = false;
   Patience silence_;
   Trace trace_;
 };

@@ -35,6 +35,8 @@ constexpr std::array kVerbs = {
     Named<Verb>{Verb::kUnplug, "unplug"},
     Named<Verb>{Verb::kKill, "kill"},
     Named<Verb>{Verb::kReset, "reset"},
+    Named<Verb>{Verb::kReopen, "reopen"},
+    Named<Verb>{Verb::kExit, "exit"},
     Named<Verb>{Verb::kInvalid, "invalid"},
     Named<Verb>{Verb::kSync, "sync"},
 };
@@ -142,6 +144,9 @@ bool ParseSetupLine(const std::string& line, Setup* setup) {
   if (name == "rma-ordered") {
     return static_cast<bool>(in >> setup->rma_ordered);
   }
+  if (name == "read-again") {
+    return static_cast<bool>(in >> setup->read_again);
+  }
   WireFaults& faults = setup->faults;
   return name == "faults" && in >> faults.loss >> faults.reorder >>
                                  faults.duplicate >> faults.corrupt;
@@ -170,6 +175,10 @@ bool HasData(Verb verb) {
 }
 
 bool IsRenewal(Verb verb) {
+  return IsAbrupt(verb) || verb == Verb::kReopen || verb == Verb::kExit;
+}
+
+bool IsAbrupt(Verb verb) {
   return verb == Verb::kKill || verb == Verb::kReset;
 }
 
@@ -184,6 +193,27 @@ uint32_t RenewalsBefore(const Stream& stream, uint32_t number, uint32_t side) {
 bool Uses(const Stream& stream, bool (*uses)(Verb)) {
   return std::any_of(stream.operations.begin(), stream.operations.end(),
                      [uses](const Operation& o) { return uses(o.verb); });
+}
+
+bool RenewsInPeace(const Stream& stream) {
+  const auto disturbs = [](Verb verb) {
+    return IsAbrupt(verb) || verb == Verb::kUnplug || verb == Verb::kClose;
+  };
+  if (stream.setup.faults != WireFaults{} || !Uses(stream, IsRenewal) ||
+      Uses(stream, disturbs)) {
+    return false;
+  }
+  const auto& operations = stream.operations;
+  const auto is_sync = [&](size_t at) {
+    return at >= operations.size() || operations[at].verb == Verb::kSync;
+  };
+  for (size_t at = 0; at < operations.size(); ++at) {
+    const bool between = (at == 0 || is_sync(at - 1)) && is_sync(at + 1);
+    if (IsRenewal(operations[at].verb) && !between) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool IsReported(const Setup& setup, const Operation& operation) {
@@ -229,9 +259,9 @@ std::string ToText(const Stream& stream) {
       << setup.seed << "\nordered " << setup.ordered << "\nselective "
       << setup.selective << "\nrma-ordered " << setup.rma_ordered
       << "\nidle-closes " << setup.idle_closes << "\nshort-rings "
-      << setup.short_rings << "\nfaults " << faults.loss << " "
-      << faults.reorder << " " << faults.duplicate << " " << faults.corrupt
-      << "\n";
+      << setup.short_rings << "\nread-again " << setup.read_again << "\nfaults "
+      << faults.loss << " " << faults.reorder << " " << faults.duplicate << " "
+      << faults.corrupt << "\n";
   for (const Operation& operation : stream.operations) {
     out << ToText(operation) << "\n";
   }

@@ -49,8 +49,10 @@ enum class Verb : uint8_t {
   kOpen,        // It again, at the same address.
   kWait,        // Until what this side has posted is complete.
   kUnplug,      // Takes the side's link down for a moment.
-  kKill,        // The side's process dies by SIGKILL; a new one goes on.
+  kKill,        // The side's process dies by SIGKILL; a new one follows.
   kReset,       // The side's NIC is reset; its process opens it again.
+  kReopen,      // The side closes its domain and opens another one.
+  kExit,        // The side's process closes all and exits; a new one follows.
   kInvalid,     // A call that must be refused: `fault` says which.
   kSync,        // Both sides wait until nothing is under way.
 };
@@ -105,6 +107,10 @@ struct Setup {
   bool rma_ordered = false;
   bool idle_closes = false;  // Connections are closed when idle for a moment.
   bool short_rings = false;  // Endpoints have few transmit slots.
+  // Of packets of reads that a device `soft` answers more often than asked, or
+  // with the data of another: those reads may fail, and what is with them on a
+  // connection. There is nothing else in such a stream.
+  double read_again = 0;
   WireFaults faults = {};
 
   bool operator==(const Setup&) const = default;
@@ -124,10 +130,16 @@ bool HasData(Verb verb);
 // The side begins anew: endpoints at the same addresses, memory that nobody has
 // written, with other keys.
 bool IsRenewal(Verb verb);
+// The same, without notice to its peers: by a kill or a reset.
+bool IsAbrupt(Verb verb);
 bool Uses(const Stream& stream, bool (*uses)(Verb));
 
 // How often `side` begins anew before operation `number`.
 uint32_t RenewalsBefore(const Stream& stream, uint32_t number, uint32_t side);
+
+// Whether sides begin anew, each in order and while neither has work, on a wire
+// that loses nothing: then no peer may find out by itself.
+bool RenewsInPeace(const Stream& stream);
 
 // Whether a transfer that succeeds is reported at its initiator.
 bool IsReported(const Setup& setup, const Operation& operation);

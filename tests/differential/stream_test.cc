@@ -20,6 +20,7 @@ Profile Everything() {
           .unplugs = true,
           .kills = true,
           .resets = true,
+          .leaves = true,
           .faults = {.loss = 0.05, .corrupt = 0.001}};
 }
 
@@ -31,6 +32,15 @@ TEST(StreamTest, TextOfAStreamIsTheStream) {
     ASSERT_TRUE(again.has_value());
     EXPECT_EQ(*again, stream);
   }
+}
+
+TEST(StreamTest, AgainstAWrongTargetThereAreReadsAlone) {
+  const Stream stream = Generate(TestSeed(), {.read_again = 0.125});
+  EXPECT_EQ(stream.setup.read_again, 0.125);
+  EXPECT_EQ(*ParseStream(ToText(stream)), stream);
+  EXPECT_FALSE(Uses(stream, [](Verb verb) {
+    return verb != Verb::kRead && verb != Verb::kWait && verb != Verb::kSync;
+  }));
 }
 
 TEST(StreamTest, TheSeedDecidesTheStream) {
@@ -58,9 +68,9 @@ TEST(TraceTest, TextOfAnEventIsTheEvent) {
       EXPECT_EQ(*again, event);
     }
   }
-  EXPECT_FALSE(ParseEvent("completed 1 2").has_value());
-  EXPECT_FALSE(ParseEvent("slept 0 0 0 0 0 0 0 0 0 -1 0 1 -").has_value());
-  EXPECT_FALSE(ParseEvent("called 0 0 0 0 0 0 0 0 0 -1 0 1 0g").has_value());
+  EXPECT_FALSE(ParseEvent("completed 1 2 3").has_value());
+  EXPECT_FALSE(ParseEvent("slept 0 0 0 0 0 0 0 0 0 0 -1 0 1 -").has_value());
+  EXPECT_FALSE(ParseEvent("called 0 0 0 0 0 0 0 0 0 0 -1 0 1 0g").has_value());
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 namespace heddle::differential {
 namespace {
 
-constexpr std::array<const char*, 10> kKinds = {
-    "called", "spare",  "completed", "failed",     "changed",
-    "memory", "result", "notified",  "miscounted", "settled"};
+constexpr std::array<const char*, 11> kKinds = {
+    "called", "spare",    "completed",  "failed",    "changed", "memory",
+    "result", "notified", "miscounted", "restarted", "settled"};
 
 void AppendHex(const std::vector<uint8_t>& content, std::string* text) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -47,11 +47,11 @@ bool ParseHex(const std::string& text, std::vector<uint8_t>* content) {
 
 std::string ToText(const Event& event) {
   std::ostringstream out;
-  out << kKinds.at(static_cast<size_t>(event.kind)) << " " << event.number
-      << " " << event.endpoint << " " << event.region << " " << event.result
-      << " " << event.bytes << " " << event.beyond << " " << event.offset << " "
-      << event.data << " " << event.has_data << " " << event.source << " "
-      << event.digest << " " << event.clean << " ";
+  out << kKinds.at(static_cast<size_t>(event.kind)) << " " << event.time_ns
+      << " " << event.number << " " << event.endpoint << " " << event.region
+      << " " << event.result << " " << event.bytes << " " << event.beyond << " "
+      << event.offset << " " << event.data << " " << event.has_data << " "
+      << event.source << " " << event.digest << " " << event.clean << " ";
   std::string text = out.str();
   if (event.content.empty()) {
     text.push_back('-');
@@ -65,10 +65,10 @@ std::optional<Event> ParseEvent(std::string_view line) {
   std::string kind;
   std::string content;
   Event event;
-  in >> kind >> event.number >> event.endpoint >> event.region >>
-      event.result >> event.bytes >> event.beyond >> event.offset >>
-      event.data >> event.has_data >> event.source >> event.digest >>
-      event.clean >> content;
+  in >> kind >> event.time_ns >> event.number >> event.endpoint >>
+      event.region >> event.result >> event.bytes >> event.beyond >>
+      event.offset >> event.data >> event.has_data >> event.source >>
+      event.digest >> event.clean >> content;
   const auto* const found = std::find(kKinds.begin(), kKinds.end(), kind);
   if (!in || found == kKinds.end() ||
       (content != "-" && !ParseHex(content, &event.content))) {

@@ -29,12 +29,15 @@ enum class EventKind : uint8_t {
   kResult,      // `content` is what read `number` brought.
   kNotified,    // Remote completion data came with a write of the other side.
   kMiscounted,  // A counter of `endpoint` says `result`, not `bytes`.
+  kRestarted,   // The NIC has opened `bytes` PDCs again to a new incarnation.
   kSettled,     // Nothing is under way any more; one per sync and side.
 };
 
 // Not every kind uses every member; those it does not are 0.
 struct Event {
   EventKind kind = EventKind::kCalled;
+  // Monotonic, the same clock for both sides. Of a call: before it.
+  uint64_t time_ns = 0;
   uint32_t number = 0;
   uint32_t endpoint = 0;
   uint32_t region = 0;

@@ -149,6 +149,23 @@ TEST_F(AdminQueueTest, PortIsThatOfTheBoard) {
   EXPECT_EQ(port.value().payload_mtu_bytes, table.payload_mtu);
 }
 
+TEST_F(AdminQueueTest, PdcsAreClosedOrCounted) {
+  const auto closes = [this] {
+    return device_.bus
+               .Table<contract::TransportCfg>(contract::Table::kTransport, 0)
+               .close != 0;
+  };
+  device_.bus.open_pdcs = 7;
+  auto open = queue_->CountPdcs();
+  ASSERT_TRUE(open.ok());
+  EXPECT_EQ(open.value(), 7U);
+  EXPECT_FALSE(closes());
+  open = queue_->ClosePdcs();
+  ASSERT_TRUE(open.ok());
+  EXPECT_EQ(open.value(), 7U);
+  EXPECT_TRUE(closes());
+}
+
 TEST_F(AdminQueueTest, MissingAnswerBreaksTheQueueForGood) {
   Open(milliseconds(20));
   device_.dead = true;

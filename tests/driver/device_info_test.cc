@@ -35,9 +35,9 @@ class DeviceInfoTest : public ::testing::Test {
 
 TEST_F(DeviceInfoTest, LimitsAreThoseOfTheRegisters) {
   ASSERT_EQ(Open(), 0) << message_;
-  EXPECT_EQ(info_.tx_contexts, 2U);
-  EXPECT_EQ(info_.rx_contexts, 2U);
-  EXPECT_EQ(info_.completion_queues, 3U);
+  EXPECT_EQ(info_.counts.tx_contexts, 2U);
+  EXPECT_EQ(info_.counts.rx_contexts, 2U);
+  EXPECT_EQ(info_.counts.completion_queues, 3U);
   EXPECT_EQ(info_.interrupt_vectors, 4U);
   EXPECT_EQ(info_.messages, 512U);
   EXPECT_EQ(info_.pdcs, 64U);
@@ -47,6 +47,18 @@ TEST_F(DeviceInfoTest, LimitsAreThoseOfTheRegisters) {
   EXPECT_TRUE(info_.Has(contract::kCapabilitySend | contract::kCapabilityRod));
   EXPECT_FALSE(
       info_.Has(contract::kCapabilitySend | contract::kCapabilityWrite));
+}
+
+TEST_F(DeviceInfoTest, CountsBeyondOneBankComeFromTheirOwnRegisters) {
+  device_.bus.context_counts = 1000U << 16 | 300;
+  device_.bus.queue_counts = 65535U << 16 | 700;
+  device_.bus.region_count = 65536;
+  ASSERT_EQ(Open(), 0) << message_;
+  EXPECT_EQ(info_.counts.tx_contexts, 300U);
+  EXPECT_EQ(info_.counts.rx_contexts, 1000U);
+  EXPECT_EQ(info_.counts.completion_queues, 700U);
+  EXPECT_EQ(info_.counts.counters, 65535U);
+  EXPECT_EQ(info_.counts.regions, 65536U);
 }
 
 TEST_F(DeviceInfoTest, OtherHardwareIsRefused) {
@@ -70,9 +82,10 @@ TEST_F(DeviceInfoTest, OtherContractMajorIsRefusedWithBothNumbers) {
 }
 
 TEST_F(DeviceInfoTest, LaterContractMinorIsAccepted) {
-  device_.bus.version = contract::kContractMajor << 16 | 7;
+  constexpr uint32_t kLater = contract::kContractMinor + 1;
+  device_.bus.version = contract::kContractMajor << 16 | kLater;
   ASSERT_EQ(Open(), 0);
-  EXPECT_EQ(info_.contract_minor, 7U);
+  EXPECT_EQ(info_.contract_minor, kLater);
 }
 
 TEST_F(DeviceInfoTest, DeviceThatDoesNotBecomeReadyTimesOut) {

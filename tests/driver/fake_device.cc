@@ -49,6 +49,14 @@ uint32_t FakeDevice::ReadRegister32(uint32_t offset) {
       return bus.transport_limits;
     case contract::kBar0DatapathOffset:
       return bus.datapath;
+    case contract::kBar0RegionLimitsOffset:
+      return bus.region_limits;
+    case contract::kBar0ContextCountsOffset:
+      return bus.context_counts;
+    case contract::kBar0QueueCountsOffset:
+      return bus.queue_counts;
+    case contract::kBar0RegionCountOffset:
+      return bus.region_count;
     case contract::kBar0DeviceStatusOffset:
       return bus.status;
     case contract::kBar0FatalCauseOffset:
@@ -78,7 +86,7 @@ uint64_t FakeDevice::ReadRegister64(uint32_t offset) {
     return (offset - contract::kBar0StatisticsOffset) /
            contract::kBar0StatisticsStride;
   }
-  return ReadRegister32(offset);
+  return ReadRegister32(offset) | uint64_t{ReadRegister32(offset + 4)} << 32;
 }
 
 void FakeDevice::WriteRegister32(uint32_t offset, uint32_t value) {

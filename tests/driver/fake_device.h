@@ -111,7 +111,8 @@ class FakeDevice final : public Device, private firmware::HostMemory {
 
   std::string name_ = "fake0";
   firmware::Board board_;
-  firmware::ControlProgram program_{bus, ports, board_};
+  firmware::TestObjectMemory object_memory_;
+  firmware::ControlProgram program_{bus, ports, object_memory_, board_};
   mutable std::recursive_mutex mutex_;
 };
 

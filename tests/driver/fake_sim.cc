@@ -48,9 +48,9 @@ heddle_sim_open(const char* kind, uint32_t device_abi, uint64_t contract_hash,
 }
 // NOLINTEND(readability-function-size)
 
-extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
     const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    uint64_t* capability, HeddleSimError* error) {
+    uint64_t* words, size_t count, HeddleSimError* error) {
   if (device_abi != heddle::kDeviceAbi ||
       contract_hash != heddle::contract::kContractHash) {
     (void)Refuse(error, EPROTO, "versions differ");
@@ -60,6 +60,9 @@ extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
     (void)Refuse(error, ENOTSUP, "fake: rtl only");
     return ENOTSUP;
   }
-  *capability = heddle::FakeDevice().capability;
+  heddle::FakeDevice device;
+  for (size_t i = 0; i < count; ++i) {
+    words[i] = device.ReadRegister64(static_cast<uint32_t>(i * 8));
+  }
   return 0;
 }

@@ -113,28 +113,28 @@ TEST_F(OpenTest, RefusalOfTheFactoryIsPassedOnWithTheFile) {
   EXPECT_TRUE(Says(HEDDLE_TEST_SIM) && Says("option refuse")) << message_;
 }
 
-TEST_F(OpenTest, CapabilityIsKnownWithoutADevice) {
-  const auto known = SimulatedCapability("rtl", HEDDLE_TEST_SIM, message_);
+TEST_F(OpenTest, KindIsKnownWithoutADevice) {
+  const auto known = SimulatedInfo("rtl", HEDDLE_TEST_SIM, message_);
   ASSERT_TRUE(known.ok()) << message_;
-  EXPECT_EQ(known.value(),
+  EXPECT_EQ(known.value().capability,
             contract::kCapabilitySend | contract::kCapabilityRod);
-  const auto refused = SimulatedCapability("soft", HEDDLE_TEST_SIM, message_);
+  EXPECT_EQ(known.value().counts.completion_queues, 3U);
+  EXPECT_EQ(known.value().counts.regions, 16U);
+  const auto refused = SimulatedInfo("soft", HEDDLE_TEST_SIM, message_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error(), Errno{ENOTSUP});
   EXPECT_TRUE(Says(HEDDLE_TEST_SIM) && Says("rtl only")) << message_;
-  EXPECT_EQ(SimulatedCapability("rtl", directory_, message_).error(),
-            Errno{ENOENT});
-  EXPECT_EQ(
-      SimulatedCapability("rtl", HEDDLE_TEST_OTHER_LIBRARY, message_).error(),
-      Errno{ELIBBAD});
-  EXPECT_TRUE(Says("heddle_sim_capability")) << message_;
+  EXPECT_EQ(SimulatedInfo("rtl", directory_, message_).error(), Errno{ENOENT});
+  EXPECT_EQ(SimulatedInfo("rtl", HEDDLE_TEST_OTHER_LIBRARY, message_).error(),
+            Errno{ELIBBAD});
+  EXPECT_TRUE(Says("heddle_sim_identity")) << message_;
 }
 
 TEST_F(OpenTest, OpenedDeviceIsReadyAndKnown) {
   Result<OpenedDevice> opened =
       OpenDevice("rtl", {.path = HEDDLE_TEST_SIM}, message_);
   ASSERT_TRUE(opened.ok()) << message_;
-  EXPECT_EQ(opened.value().info.tx_contexts, 2U);
+  EXPECT_EQ(opened.value().info.counts.tx_contexts, 2U);
 }
 
 TEST_F(OpenTest, DeviceThatIsNotReadyIsNotHandedOut) {

@@ -64,6 +64,22 @@ class SendRingTest : public ::testing::Test {
 };
 
 // The one push that also publishes writes what the two do.
+// Objects beyond the pages of one bank are in the next ones.
+TEST_F(SendRingTest, EveryObjectHasAPageOfItsOwn) {
+  FakeDevice device;
+  constexpr uint32_t kObjects = 1024;
+  for (uint32_t i = 0; i < kObjects; ++i) {
+    const uint32_t bank = i / 64 * contract::kBankBytes;
+    EXPECT_EQ(TxTailDoorbell(device, i).bar2_offset, bank + i % 64 * kPage);
+    EXPECT_EQ(RxTailDoorbell(device, i).bar2_offset,
+              bank + (64 + i % 64) * kPage);
+    EXPECT_EQ(CqConsumerDoorbell(device, i).bar2_offset,
+              bank + (128 + i % 64) * kPage);
+    EXPECT_EQ(CounterDoorbell(device, i, 8).bar2_offset,
+              bank + (192 + i % 64) * kPage + 8);
+  }
+}
+
 TEST_F(SendRingTest, SendInlineIsAppendInlineAndPublish) {
   const std::vector<uint8_t> data = Pattern(contract::kInlineBytes);
   const SendFields fields = {.opcode = Opcode::kWrite,

@@ -22,6 +22,7 @@ using contract::AdminCreateTx;
 using contract::AdminOpcode;
 using contract::AdminSetTiming;
 using contract::AdminStatus;
+using contract::TransportCfg;
 
 inline constexpr uint64_t kCommands = TestMemory::kBase;
 inline constexpr uint64_t kAnswers = TestMemory::kBase + 0x4000;
@@ -36,7 +37,8 @@ class ControlProgramTest : public ::testing::Test {
     bus_.admin_command_base = kCommands;
     bus_.admin_answer_base = kAnswers;
     bus_.admin_log2 = kLog2;
-    program_ = std::make_unique<ControlProgram>(bus_, switch_, board_);
+    program_ =
+        std::make_unique<ControlProgram>(bus_, switch_, object_memory_, board_);
     program_->Start();
     bus_.events.clear();
   }
@@ -135,6 +137,7 @@ class ControlProgramTest : public ::testing::Test {
   TestMemory memory_;
   FakeManagementBus bus_{memory_};
   FakeSwitch switch_;
+  TestObjectMemory object_memory_;
   Board board_ = TestBoard();
   std::unique_ptr<ControlProgram> program_;
 

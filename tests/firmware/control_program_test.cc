@@ -32,7 +32,7 @@ TEST_F(ControlProgramTest, StartConfiguresPortAndNextHopThenReportsReady) {
   EXPECT_EQ(port.slot, 5);
   EXPECT_EQ(port.enable, 1);
   EXPECT_EQ(port.write_errors, 1);
-  EXPECT_EQ(port.crc, 1);
+  EXPECT_EQ(port.crc, contract::CrcOrder::kMsbFirst);
   EXPECT_EQ(port.pdc_seed, 0x1234U);
   const auto hop =
       bus_.Table<contract::NextHopCfg>(contract::Table::kNextHop, 0);
@@ -46,7 +46,7 @@ TEST_F(ControlProgramTest, StartConfiguresPortAndNextHopThenReportsReady) {
 TEST_F(ControlProgramTest, StartHaltsOnHardwareOfAnotherContractVersion) {
   bus_.status = 0;
   bus_.version = (contract::kContractMajor + 1) << 16;
-  ControlProgram program(bus_, switch_, board_);
+  ControlProgram program(bus_, switch_, object_memory_, board_);
   program.Start();
   EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
   EXPECT_EQ(bus_.fatal_cause,
@@ -58,7 +58,7 @@ TEST_F(ControlProgramTest, StartHaltsOnHardwareOfAnotherContractVersion) {
 // Its limits were never read: it must not be taken for one that serves.
 TEST_F(ControlProgramTest, ResetDoesNotMakeHardwareOfAnotherContractReady) {
   bus_.version = (contract::kContractMajor + 1) << 16;
-  ControlProgram program(bus_, switch_, board_);
+  ControlProgram program(bus_, switch_, object_memory_, board_);
   program.Start();
   bus_.reset_requested = true;
   program.Step();
@@ -67,7 +67,14 @@ TEST_F(ControlProgramTest, ResetDoesNotMakeHardwareOfAnotherContractReady) {
 
 TEST_F(ControlProgramTest, StartHaltsWhenTheDatapathCannotCarryTheBoardsMtu) {
   bus_.datapath = 2048U << 16 | 512;
-  ControlProgram program(bus_, switch_, board_);
+  ControlProgram program(bus_, switch_, object_memory_, board_);
+  program.Start();
+  EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+}
+
+TEST_F(ControlProgramTest, StartHaltsOnAnUnknownCrcOrder) {
+  board_.crc = static_cast<contract::CrcOrder>(3);
+  ControlProgram program(bus_, switch_, object_memory_, board_);
   program.Start();
   EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
 }
@@ -85,7 +92,7 @@ TEST_F(ControlProgramTest, LinkIsToldToTheHostAndSurvivesAReset) {
 }
 
 TEST_F(ControlProgramTest, LinkThatIsDownFromTheStartIsNotShownAsUp) {
-  ControlProgram program(bus_, switch_, board_);
+  ControlProgram program(bus_, switch_, object_memory_, board_);
   bus_.status = 0;
   program.SetLink(/*up=*/false);
   EXPECT_EQ(bus_.status, 0U) << "not ready yet";
@@ -347,12 +354,13 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
   const Reserved kReserved[] = {
       {AdminOpcode::kCreateEndpoint, {{1, 2}, {12, 64}}},
       {AdminOpcode::kCreateCq, {{1, 2}, {4, 8}, {18, 64}}},
-      {AdminOpcode::kCreateTx, {{1, 2}, {47, 48}, {59, 64}}},
-      {AdminOpcode::kCreateRx, {{1, 2}, {32, 64}}},
+      {AdminOpcode::kCreateTx, {{1, 2}, {62, 64}}},
+      {AdminOpcode::kCreateRx, {{1, 2}, {36, 64}}},
       {AdminOpcode::kSetTiming, {{1, 2}, {4, 8}, {24, 64}}},
       {AdminOpcode::kDestroyTx, {{1, 2}, {8, 64}}},
       {AdminOpcode::kDestroyEndpoint, {{1, 2}, {8, 64}}},
       {AdminOpcode::kQueryPort, {{1, 2}, {4, 64}}},
+      {AdminOpcode::kClosePdcs, {{1, 2}, {5, 64}}},
   };
   MakeEndpoint();
   MakeCq();
@@ -363,7 +371,8 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
             ValidCommand(reserved.opcode, ValidCq(), ValidTx(), ValidRx());
         if (reserved.opcode == AdminOpcode::kDestroyTx ||
             reserved.opcode == AdminOpcode::kDestroyEndpoint ||
-            reserved.opcode == AdminOpcode::kQueryPort) {
+            reserved.opcode == AdminOpcode::kQueryPort ||
+            reserved.opcode == AdminOpcode::kClosePdcs) {
           command = {};
         }
         reinterpret_cast<uint8_t*>(&command)[byte] = 0x80;
@@ -387,8 +396,32 @@ TEST_F(ControlProgramTest, PortIsWhatTheBoardSays) {
   EXPECT_EQ(answer.ipv6, board_.ipv6 ? 1 : 0);
 }
 
+TEST_F(ControlProgramTest, ClosingPdcsChangesNothingElseAndCountsThoseOpen) {
+  const auto before = bus_.Table<TransportCfg>(contract::Table::kTransport, 0);
+  EXPECT_EQ(before.close, 0);
+  bus_.open_pdcs = 3U << contract::kMgmtOpenPdcsTargetLsb |
+                   2U << contract::kMgmtOpenPdcsInitiatorLsb;
+  AdminAnswer answer = Execute(AdminCommand{}, AdminOpcode::kClosePdcs);
+  EXPECT_EQ(answer.status, AdminStatus::kOk);
+  EXPECT_EQ(answer.detail, 5U);
+  auto after = bus_.Table<TransportCfg>(contract::Table::kTransport, 0);
+  EXPECT_EQ(after.close, 1);
+  after.close = 0;
+  EXPECT_EQ(std::memcmp(&after, &before, sizeof(after)), 0);
+  bus_.open_pdcs = 0;
+  bus_.events.clear();
+  answer = Execute(AdminCommand{.object = 1}, AdminOpcode::kClosePdcs);
+  EXPECT_EQ(answer.status, AdminStatus::kOk);
+  EXPECT_EQ(answer.detail, 0U);
+  EXPECT_EQ(bus_.events,
+            std::vector<BusEvent>{{.kind = BusEvent::Kind::kHostWrite}})
+      << "it only counts";
+  EXPECT_EQ(Execute(AdminCommand{.object = 2}, AdminOpcode::kClosePdcs).status,
+            AdminStatus::kInvalid);
+}
+
 TEST_F(ControlProgramTest, UnknownOpcodesAreUnsupported) {
-  for (const uint32_t opcode : {0U, 17U, 255U}) {
+  for (const uint32_t opcode : {0U, 18U, 255U}) {
     const AdminAnswer answer =
         Execute(AdminCommand{}, static_cast<AdminOpcode>(opcode));
     EXPECT_EQ(answer.status, AdminStatus::kUnsupported) << opcode;
@@ -501,12 +534,18 @@ TEST(ExecutorTest, ObjectsOfAnotherFunctionAreNotFound) {
   FakeSwitch ports;
   const Board board = TestBoard();
   TablePort tables(bus);
-  Port port(tables, board);
+  Port port(bus, tables, board);
   SlowPath slow_path(bus);
   Timer timer(bus);
   Neighbours neighbours(tables, slow_path, timer, board);
-  Executor executor(tables, port, neighbours, ports, /*key_secret=*/0);
-  executor.SetLimits(bus.context_limits, bus.region_limits);
+  TestObjectMemory object_memory;
+  Executor executor({.tables = tables,
+                     .port = port,
+                     .neighbours = neighbours,
+                     .ports = ports,
+                     .memory = object_memory},
+                    /*key_secret=*/0);
+  executor.SetLimits(Limits::Read(bus));
   ASSERT_EQ(executor.Execute({.opcode = AdminOpcode::kCreateEndpoint}, 1),
             Executor::Progress::kAnswered);
   const uint32_t endpoint = executor.answer().object;

@@ -48,6 +48,8 @@ uint32_t FakeManagementBus::Read(uint32_t offset) {
       return admin_head_;
     case kMgmtVersionOffset:
       return version;
+    case kMgmtOpenPdcsOffset:
+      return open_pdcs;
     case kMgmtContextLimitsOffset:
       return context_limits;
     case kMgmtTransportLimitsOffset:
@@ -56,6 +58,12 @@ uint32_t FakeManagementBus::Read(uint32_t offset) {
       return datapath;
     case kMgmtRegionLimitsOffset:
       return region_limits;
+    case kMgmtContextCountsOffset:
+      return context_counts;
+    case kMgmtQueueCountsOffset:
+      return queue_counts;
+    case kMgmtRegionCountOffset:
+      return region_count;
     case kMgmtMailboxControlOffset:
       return ReadMailboxControl();
     case kMgmtTableControlOffset:

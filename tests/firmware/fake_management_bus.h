@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,10 @@ class FakeManagementBus final : public RegisterBus {
   uint32_t transport_limits = 64U << 16 | 512;
   uint32_t datapath = 8192U << 16 | 512;
   uint32_t region_limits = 3U << 16 | 16;  // 3 counters, 16 regions.
+  uint32_t open_pdcs = 0;
+  uint32_t context_counts = 0;  // As the limits say.
+  uint32_t queue_counts = 0;
+  uint32_t region_count = 0;
   uint64_t admin_command_base = 0;
   uint64_t admin_answer_base = 0;
   uint32_t admin_log2 = 0;
@@ -165,6 +170,24 @@ class FakeSwitch final : public Switch {
             .owner = entry->second};
   }
   void ReleasePort(uint32_t port) override { owner_of.erase(port); }
+};
+
+// Memory for objects, up to a limit.
+class TestObjectMemory final : public ObjectMemory {
+ public:
+  size_t limit_bytes = SIZE_MAX;
+  size_t taken_bytes = 0;
+
+  void* Take(uint32_t bytes) override {
+    if (bytes > limit_bytes - taken_bytes) {
+      return nullptr;
+    }
+    taken_bytes += bytes;
+    return blocks_.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
 };
 
 inline Board TestBoard() {

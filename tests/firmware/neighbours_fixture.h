@@ -57,7 +57,8 @@ class NeighboursTest : public ::testing::Test {
     bus_.admin_command_base = kCommands;
     bus_.admin_answer_base = kAnswers;
     bus_.admin_log2 = kLog2;
-    program_ = std::make_unique<ControlProgram>(bus_, switch_, board_);
+    program_ =
+        std::make_unique<ControlProgram>(bus_, switch_, object_memory_, board_);
     program_->Start();
     answers_ = bus_.admin_tail;
   }
@@ -175,6 +176,7 @@ class NeighboursTest : public ::testing::Test {
   TestMemory memory_;
   FakeManagementBus bus_{memory_};
   FakeSwitch switch_;
+  TestObjectMemory object_memory_;
   Board board_ = TestBoard();
   std::unique_ptr<ControlProgram> program_;
   uint16_t answers_ = 0;

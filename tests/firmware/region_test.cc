@@ -85,7 +85,8 @@ TEST_F(RegionTest, ProviderKeyNamesItsEntryAndNeverComesBack) {
 TEST_F(RegionTest, BoardsSecretMakesTheKeys) {
   Board board = TestBoard();
   board.key_secret = 42;
-  program_ = std::make_unique<ControlProgram>(bus_, switch_, board);
+  program_ =
+      std::make_unique<ControlProgram>(bus_, switch_, object_memory_, board);
   program_->Start();
   const AdminAnswer answer = Register(ProviderRegion());
   EXPECT_EQ(answer.key, contract::KeyMaker(42).Make(answer.object, 0));
@@ -152,7 +153,8 @@ TEST_F(RegionTest, EndpointIsUsedByItsRegions) {
 
 TEST_F(RegionTest, DeviceWithoutRegionsSaysSo) {
   bus_.region_limits = 0;
-  program_ = std::make_unique<ControlProgram>(bus_, switch_, board_);
+  program_ =
+      std::make_unique<ControlProgram>(bus_, switch_, object_memory_, board_);
   bus_.admin_tail = 0;
   program_->Start();
   EXPECT_EQ(Register(ProviderRegion()).status, AdminStatus::kUnsupported);
@@ -179,7 +181,6 @@ TEST_F(RegionTest, BadFieldsAreNamedAndLeaveNoTrace) {
       {44, 1, 0x10},                       // Unknown flag.
       {45, 1, 1},                          // Unknown interface.
       {46, 1, 4, AdminStatus::kNotFound},  // No such counter.
-      {47, 1, 1},                          // Reserved.
       {56, 8, 1},                          // Reserved.
   };
   for (const Case& bad : cases) {
@@ -260,7 +261,7 @@ TEST_F(RegionTest, TransportSettingsAreTheBoards) {
   board.pdc_idle_ns = 5'000'000;
   board.reorder = 7;
   board.congestion = true;
-  ControlProgram program(bus_, switch_, board);
+  ControlProgram program(bus_, switch_, object_memory_, board);
   program.Start();
   const auto entry = bus_.Table<contract::TransportCfg>(Table::kTransport, 0);
   EXPECT_EQ(entry.safety_ticks, 3000U);
@@ -276,7 +277,7 @@ TEST_F(RegionTest, IdlePdcsCloseBeforeTheirTargetsForgetThem) {
     Board board = TestBoard();
     board.pdc_idle_ns = idle_ns;
     board.dead_ns = dead_ns;
-    ControlProgram program(bus_, switch_, board);
+    ControlProgram program(bus_, switch_, object_memory_, board);
     program.Start();
     return bus_.Table<contract::TransportCfg>(Table::kTransport, 0).idle_ticks;
   };
@@ -290,7 +291,7 @@ TEST_F(RegionTest, IdlePdcsCloseBeforeTheirTargetsForgetThem) {
 
 TEST_F(RegionTest, NicWithoutTransportTableStartsNevertheless) {
   bus_.broken_table = Table::kTransport;
-  ControlProgram program(bus_, switch_, board_);
+  ControlProgram program(bus_, switch_, object_memory_, board_);
   program.Start();
   EXPECT_NE(bus_.status & contract::kBar0DeviceStatusReadyMask, 0U);
 }

@@ -14,7 +14,6 @@ namespace {
 namespace wire = contract::wire;
 
 constexpr size_t kMaxFrame = 9216;
-constexpr uint32_t kUdpProtocol = 17;
 
 uint32_t Half(const sim::Frame& frame, size_t at) {
   return uint32_t{frame[at]} << 8 | frame[at + 1];
@@ -64,7 +63,8 @@ void FixLengths(const Form& form, sim::Frame* frame) {
 void FixCrc(const Form& form, sim::Frame* frame) {
   const Layout layout(form);
   const size_t end = DatagramEnd(layout, *frame);
-  if (!form.crc || end < layout.pds + contract::kCrcBytes) {
+  if (form.crc == contract::CrcOrder::kNone ||
+      end < layout.pds + contract::kCrcBytes) {
     return;
   }
   const size_t crc_at = end - contract::kCrcBytes;
@@ -73,21 +73,9 @@ void FixCrc(const Form& form, sim::Frame* frame) {
   const uint32_t crc =
       test::Crc32c({frame->data() + layout.source, crc_at - layout.source});
   PutHalf(frame, layout.udp + 6, checksum);
-  for (size_t i = 0; i < contract::kCrcBytes; ++i) {
-    (*frame)[crc_at + i] = static_cast<uint8_t>(crc >> 8 * i);
+  for (uint32_t i = 0; i < contract::kCrcBytes; ++i) {
+    (*frame)[crc_at + i] = test::CrcByte(form.crc, crc, i);
   }
-}
-
-void FixUdpChecksum(const Form& form, sim::Frame* frame) {
-  const Layout layout(form);
-  const size_t end = DatagramEnd(layout, *frame);
-  if (end == 0) {
-    return;
-  }
-  PutHalf(frame, layout.udp + 6, 0);
-  const auto pseudo = static_cast<uint32_t>(kUdpProtocol + end - layout.udp);
-  const uint32_t sum = ~Sum(*frame, layout.source, end, pseudo) & 0xffff;
-  PutHalf(frame, layout.udp + 6, sum == 0 ? 0xffff : sum);
 }
 
 void FixIpChecksum(const Form& form, sim::Frame* frame) {
@@ -130,14 +118,15 @@ bool Edit(const Form& form, Reader* input, sim::Frame* frame) {
   if ((fix & 0xc) != 4) {
     FixCrc(form, frame);
   }
-  if ((fix & 0x30) != 0x10) {
-    FixUdpChecksum(form, frame);
+  if ((fix & 0x30) == 0x10 && frame->size() >= layout.pds) {
+    PutHalf(frame, layout.udp + 6, fix * 0x101U);  // Receivers ignore it.
   }
   if ((fix & 0xc0) != 0x40) {
     FixIpChecksum(form, frame);
   }
   // Without its CRC made new, a damaged frame must do nothing.
-  return *frame != before && (!form.crc || (fix & 0xc) != 4);
+  return *frame != before &&
+         (form.crc == contract::CrcOrder::kNone || (fix & 0xc) != 4);
 }
 
 sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
@@ -254,12 +243,11 @@ sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
   if (!payload && (kind & 0x80) != 0) {
     frame.resize(frame.size() + kind % 64, kind);
   }
-  if (form.crc) {
+  if (form.crc != contract::CrcOrder::kNone) {
     frame.resize(frame.size() + contract::kCrcBytes);
   }
   FixLengths(form, &frame);
   FixCrc(form, &frame);
-  FixUdpChecksum(form, &frame);
   FixIpChecksum(form, &frame);
   return frame;
 }

@@ -23,10 +23,9 @@ struct Layout {
 
 // Writes lengths that fit the frame, without padding.
 void FixLengths(const Form& form, sim::Frame* frame);
-// Writes CRC and checksums that fit the lengths that are there. Frames too
+// Writes CRC and IPv4 checksum that fit the lengths that are there. Frames too
 // short for them stay as they are.
 void FixCrc(const Form& form, sim::Frame* frame);
-void FixUdpChecksum(const Form& form, sim::Frame* frame);
 void FixIpChecksum(const Form& form, sim::Frame* frame);
 
 // Changes a frame as the input says, and fixes what it says. True if whoever

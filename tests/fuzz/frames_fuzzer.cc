@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NIC receives what it should not: its own frames lost, doubled, late or
-// changed, replayed ones, packets that nobody sent, and noise.
+// changed, replayed ones, packets that were never sent, answers to READs that
+// were not asked for, and noise.
 //
 // An input is a byte for the form of the frames and the mode of the messages,
 // then operations.
@@ -10,11 +11,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "driver/queue/doorbells.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
 #include "tests/fuzz/frame_edit.h"
 #include "tests/fuzz/fuzz_nic.h"
 #include "tests/fuzz/isolated.h"
@@ -36,11 +39,27 @@ constexpr uint32_t kBuffers = Scene::kTargetBytes / kBufferStride;
 constexpr uint32_t kBufferBytes = 4000;  // The rest stays as it is.
 constexpr uint32_t kMaxMessage = kBufferBytes;
 constexpr uint32_t kForgedTries = 4;
+constexpr size_t kMaxReads = 16;
+constexpr uint32_t kReadStride = 4096;
 
 class Run {
  public:
   explicit Run(Scene& scene)
-      : scene_(scene), nic_(scene.nic), victim_(scene.victim) {
+      : scene_(scene),
+        nic_(scene.nic),
+        victim_(scene.victim),
+        results_(nic_, "read results", kMaxReads * kReadStride) {
+    contract::AdminRegisterRegion region = {};
+    region.iova = scene_.source.iova();
+    region.length = Scene::kSourceBytes;
+    region.job_id = Scene::kVictimJob;
+    region.flags =
+        contract::kRegionFlagRemoteRead | contract::kRegionFlagProviderKey;
+    const auto grant = nic_.admin().RegisterRegion(region);
+    if (!grant.ok()) {
+      throw Broken("a region of the source is refused");
+    }
+    key_ = grant.value().key;
     nic_.on_sent = [this](sim::Frame frame) { Sent(std::move(frame)); };
   }
   FuzzNic& nic() { return nic_; }
@@ -55,6 +74,7 @@ class Run {
     Send(8, 0, contract::kTxFlagCompletion);
     Send(3000, 0, contract::kTxFlagCompletion);
     Send(100, 0, contract::kTxFlagCompletion | contract::kTxFlagHeaderData);
+    Read(2000);
     if (!nic_.Settle(Scene::kSettleLimit)) {
       throw Broken("the NIC does not come to rest after its first messages");
     }
@@ -92,6 +112,7 @@ class Run {
       }
     }
     scene_.Finish({}, invited);
+    results_.Check({});
   }
 
  private:
@@ -100,6 +121,8 @@ class Run {
     uint64_t offset;  // In the source.
     uint8_t flags;
     bool to_self;
+    bool read = false;
+    size_t result = 0;  // Of a READ: where its data go.
     bool completed = false;
     bool delivered = false;
   };
@@ -159,7 +182,84 @@ class Run {
     heddle::Ring(TxTailDoorbell(nic_, victim_.tx), sent_.size());
   }
 
+  void Read(uint32_t bytes) {
+    const size_t index = sent_.size();
+    if (index >= kMaxSends || reads_ == kMaxReads) {
+      return;
+    }
+    const uint64_t offset = index * 64;
+    const size_t result = reads_++ * kReadStride;
+    sent_.push_back({.bytes = bytes,
+                     .offset = offset,
+                     .flags = contract::kTxFlagCompletion,
+                     .to_self = false,
+                     .read = true,
+                     .result = result});
+    victim_.tx_ring.entries<contract::TxDesc>(OpenEndpoint::kSlots)[index] = {
+        .opcode = contract::Opcode::kRead,
+        .flags = contract::kTxFlagCompletion,
+        .position = static_cast<uint16_t>(index),
+        .length = bytes,
+        .segments = static_cast<uint8_t>(bytes != 0 ? 1 : 0),
+        .op_context = index,
+        .match_bits = key_,
+        .remote_offset = offset,
+        .local_iova = results_.iova() + result,
+        .local_length = bytes};
+    victim_.tx_ring.Accept();
+    heddle::Ring(TxTailDoorbell(nic_, victim_.tx), sent_.size());
+  }
+
+  bool IsReturnData(const sim::Frame& frame) const {
+    const size_t at = Layout(nic_.form()).pds;
+    if (frame.size() < at + contract::wire::PdsRequest::kBytes) {
+      return false;
+    }
+    const auto pds = contract::wire::PdsRequest::Decode(frame.data() + at);
+    return pds.type == contract::PdsType::kRodReq &&
+           pds.next_hdr == contract::NextHdr::kResponseData;
+  }
+
+  // Data of a READ come once more, as the next of their PDC or near it: good
+  // frames with PSNs of their own.
+  void AnswerAgain(Reader* input) {
+    const uint8_t which = input->Byte();
+    const uint8_t where = input->Byte();
+    std::vector<const sim::Frame*> answers;
+    for (const sim::Frame& frame : seen_) {
+      if (IsReturnData(frame)) {
+        answers.push_back(&frame);
+      }
+    }
+    if (answers.empty()) {
+      return;
+    }
+    sim::Frame frame = *answers[answers.size() - 1 - which % answers.size()];
+    uint8_t* const at = frame.data() + Layout(nic_.form()).pds;
+    auto pds = contract::wire::PdsRequest::Decode(at);
+    uint32_t& next = next_answer_[pds.dpdcid];
+    pds.psn = next + (where & 7U) - (where >> 3 & 7U);
+    pds.ar = where >> 6 & 1;
+    pds.retx = where >> 7;
+    if (static_cast<int32_t>(pds.psn - next) >= 0) {
+      next = pds.psn + 1;
+    }
+    pds.Encode(at);
+    FixCrc(nic_.form(), &frame);
+    forged_ = true;
+    nic_.Deliver(std::move(frame));
+  }
+
   void Sent(sim::Frame frame) {
+    if (IsReturnData(frame)) {
+      const auto pds = contract::wire::PdsRequest::Decode(
+          frame.data() + Layout(nic_.form()).pds);
+      const auto [at, first] =
+          next_answer_.try_emplace(pds.dpdcid, pds.psn + 1);
+      if (!first && static_cast<int32_t>(pds.psn - at->second) >= 0) {
+        at->second = pds.psn + 1;
+      }
+    }
     if (seen_.size() == kMaxSeen) {
       seen_.erase(seen_.begin() + kMaxSeen / 2);  // The first ones stay.
     }
@@ -210,6 +310,11 @@ class Run {
         break;
       }
       case 2:
+        if ((code & 0x60) == 0x60) {
+          Read((code & 0x80) != 0 ? input->Half() % kMaxMessage
+                                  : input->Byte());
+          break;
+        }
         for (uint32_t i = 0; i <= (code >> 3 & 3U); ++i) {
           Post((code & 0x80) != 0 ? input->Byte() : kBufferBytes);
         }
@@ -243,7 +348,6 @@ class Run {
         if ((code & 0x40) != 0) {  // From somebody else.
           frame[Layout(nic_.form()).udp - 5] ^= 8;
           FixCrc(nic_.form(), &frame);
-          FixUdpChecksum(nic_.form(), &frame);
           FixIpChecksum(nic_.form(), &frame);
         }
         if ((code & 0x80) != 0) {
@@ -255,6 +359,10 @@ class Run {
       }
       case 6: {  // Noise, alone or behind good addresses.
         if (++made_ > kMaxFrames) {
+          break;
+        }
+        if ((code & 0x18) == 0x18) {
+          AnswerAgain(input);
           break;
         }
         sim::Frame frame;
@@ -317,11 +425,25 @@ class Run {
       throw Broken("two completions of one send");
     }
     message.completed = true;
+    if (message.read) {
+      TakeResult(completion, message);
+    }
     released_ = std::max<uint64_t>(released_, completion.queue_head);
     if (completion.status == Status::kOk &&
         (message.flags & contract::kTxFlagCompletion) == 0) {
       throw Broken("a completion that was not asked for");
     }
+  }
+
+  // The buffer of a READ is the host's again.
+  void TakeResult(const Completion& completion, const Message& message) {
+    if (completion.status == Status::kOk && !forged_ &&
+        std::memcmp(results_.data() + message.result,
+                    scene_.source.data() + message.offset,
+                    message.bytes) != 0) {
+      throw Broken("a read brought other data");
+    }
+    results_.Accept(message.result, message.bytes);
   }
 
   void TakeRx(const Completion& completion) {
@@ -387,7 +509,11 @@ class Run {
   std::vector<sim::Frame> held_;
   size_t made_ = 0;
   size_t next_ = 0;
-  uint64_t released_ = 0;  // By completions.
+  Watched results_;
+  uint64_t key_ = 0;
+  size_t reads_ = 0;
+  std::map<uint16_t, uint32_t> next_answer_;  // PSNs, by PDCID.
+  uint64_t released_ = 0;                     // By completions.
   bool forged_ = false;
 };
 

@@ -29,7 +29,6 @@ constexpr uint64_t kWireCycles = 16;
 constexpr uint64_t kMac = 0x020000000001;
 constexpr uint64_t kGatewayMac = 0x02ff00000001;
 constexpr uint32_t kFirstPort = 1000;
-constexpr uint32_t kVictimJob = 1;
 constexpr uint32_t kGoodJob = 2;
 constexpr uint64_t kSabotagedLimit = 5000;
 constexpr uint32_t kProbeBytes = 100;

@@ -48,7 +48,7 @@ void BeginInput();
 struct Form {
   bool ipv6 = false;
   uint16_t vlan = 0;
-  bool crc = true;
+  contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
   bool rud = false;  // The victim's messages, otherwise ROD.
 };
 
@@ -222,6 +222,7 @@ class Scene {
   Watched target;     // What the victim receives to.
   Watched bystander;  // Mapped and never named to the NIC.
 
+  static constexpr uint32_t kVictimJob = 1;
   static constexpr size_t kSourceBytes = 16384;
   static constexpr size_t kTargetBytes = 262144;
   // Evaluated cycles, after traffic ends, to the end of all activity.

@@ -88,8 +88,8 @@ void RunIsolated(const FuzzNic& nic, const std::function<void()>& body) {
 Scene& SceneOf(uint8_t form, bool rud) {
   static constexpr std::array<Form, 3> kForms{{
       {},
-      {.ipv6 = true, .vlan = 5},
-      {.crc = false},
+      {.ipv6 = true, .vlan = 5, .crc = contract::CrcOrder::kLsbFirst},
+      {.crc = contract::CrcOrder::kNone},
   }};
   // Never destroyed: the process may end in the middle of anything.
   static auto* const scenes =

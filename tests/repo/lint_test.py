@@ -80,6 +80,15 @@ class LintOf(unittest.TestCase):
         self.write("docs/a.md", "\n[b](b.md)\n")
         self.fails("links", "docs/a.md:2: link to b.md")
 
+    def test_citations_finds_a_section_that_is_not_there(self):
+        self.write("docs/uet.md", "## 4. Messages\n### 4.2 Request\n### 4.14 Answers\n")
+        self.write("driver/a.cc", "// UET 4.2, 4.14.\n")
+        self.passes("citations")
+        self.write("driver/a.cc", "\n// UET 4.2, 4.1.\n")
+        self.fails("citations", "driver/a.cc:2: docs/uet.md has no section 4.1")
+        self.write("driver/a.cc", "// Plan \u00a73.\n")
+        self.fails("citations", "driver/a.cc:1: cites a section of no page of this repository")
+
     def test_layering_knows_who_may_include_whom(self):
         allowed = {
             "firmware/a.cc": "hw/contract/gen/heddle_contract.h", "driver/a.cc": "driver/dma/b.h",
@@ -112,6 +121,30 @@ class LintOf(unittest.TestCase):
         self.write("host/lib/core/a.cc", '#include "Vheddle_nic.h"\n')
         self.fails("layering", "only hw/sim and tests")
 
+    def test_namespaces_are_those_of_the_folders_in_the_simulation(self):
+        allowed = {
+            "hw/sim/a.h": "namespace heddle::sim {\n}", "hw/sim/b.cc": "namespace {\n}",
+            "hw/sim/soft/wire/a.h": "namespace heddle::sim::soft::wire {\n}",
+            "hw/sim/route.cc": "namespace heddle::sim {\nnamespace wire = contract::wire;\n}",
+            "driver/a.h": "namespace heddle::driver {\n}",
+        }
+        for name, text in allowed.items():
+            self.write(name, f"{text}\n")
+        self.passes("namespaces")
+        forbidden = {
+            "hw/sim/a.h": "namespace heddle", "hw/sim/pci/a.h": "namespace heddle::sim",
+            "hw/sim/soft/engine/a.cc": "namespace heddle::sim::soft",
+            "hw/sim/soft/engine/b.h": "namespace heddle::sim::soft::transport",
+            "hw/sim/soft/a.h": "inline namespace soft",
+        }
+        for name, opening in forbidden.items():
+            with self.subTest(name=name):
+                path = self.write(name, f"\n{opening} {{\n")
+                self.fails("namespaces", f"{name}:2: {opening.removeprefix('inline ')}, in a folder that is heddle::sim")
+                path.unlink()
+        self.write("hw/sim/soft/b.h", "class Alone {};\n")
+        self.fails("namespaces", "hw/sim/soft/b.h:1: not in namespace heddle::sim::soft")
+
     def test_literals_finds_an_offset_written_as_a_number(self):
         self.write("driver/a.cc", "void F() { d.ReadRegister32(kBar0MagicOffset); }\n")
         self.passes("literals")
@@ -122,7 +155,7 @@ class LintOf(unittest.TestCase):
                 self.fails("literals", "driver/a.cc:2:")
 
     def test_contract_finds_a_stale_view(self):
-        self.copy("hw/contract", "docs/contract.md")
+        self.copy("hw/contract", "docs/contract.md", "docs/uet-profile.md")
         self.passes("contract")
         page = self.root / "docs/contract.md"
         page.write_text(page.read_text() + "x")

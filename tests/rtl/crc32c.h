@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "hw/contract/gen/heddle_contract.h"
+
 namespace heddle::test {
 
 // The reflected register behind `bytes`, without the initial and final
@@ -21,6 +23,12 @@ inline uint32_t Crc32cState(uint32_t state, std::span<const uint8_t> bytes) {
 
 inline uint32_t Crc32c(std::span<const uint8_t> bytes) {
   return ~Crc32cState(0xffffffffu, bytes);
+}
+
+// Byte `i` on the wire of a CRC.
+inline uint8_t CrcByte(contract::CrcOrder order, uint32_t crc, uint32_t i) {
+  const bool msb_first = order == contract::CrcOrder::kMsbFirst;
+  return static_cast<uint8_t>(crc >> 8 * (msb_first ? 3 - i : i));
 }
 
 }  // namespace heddle::test

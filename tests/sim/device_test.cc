@@ -166,6 +166,59 @@ TEST_F(DeviceTest, PortOfAKilledProcessIsFreeAndOthersGoOn) {
   Exchange(*c, *b, 64);
 }
 
+TEST_F(DeviceTest, PeerWithoutACpuIsSentNothingAgain) {
+  // On RTL 1,600 cycles, several round trips: while a NIC works, 16 of its
+  // cycles count as a tick of 0.1 ms on a machine that is too slow for more.
+  constexpr uint64_t kRtoNs = 10000000;
+  constexpr uint64_t kStopNs = 10 * kRtoNs;
+  static_assert(kStopNs < SharedWire::kStarvedNs / 5);
+  constexpr uint32_t kMessages = 4;
+  const std::string statistics = File(".stats");
+  DeviceOptions options = Options(kIpA);
+  options.rto_ns = kRtoNs;
+  options.statistics = statistics;
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const auto node = Node::Open(Options(kIpB), 200);
+    for (uint32_t i = 0; node != nullptr && i < kMessages; ++i) {
+      node->PostReceive(64);
+    }
+    if (node != nullptr) {
+      signal();
+    }
+    while (true) {
+      pause();  // The device's own thread serves it.
+    }
+  });
+  ASSERT_TRUE(child.Wait());
+  {
+    const auto a = Node::Open(options, 100);
+    ASSERT_TRUE(a);
+    a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      child.Stop();
+      a->PostSend(0, 64);
+      for (const uint64_t start = MonotonicNs();
+           MonotonicNs() - start < kStopNs;) {
+        a->Step();
+      }
+      kill(child.pid(), SIGCONT);
+      std::optional<Completion> sent;
+      while (!sent && MonotonicNs() < deadline) {
+        a->Step();
+        sent = a->endpoint->PollTx();
+      }
+      ASSERT_TRUE(sent);
+      EXPECT_EQ(sent->status, Status::kOk);
+    }
+  }
+  const auto values = ReadStatistics(statistics);
+  EXPECT_EQ(values.at("tx_messages"), kMessages);
+  EXPECT_EQ(values.at("tx_retransmissions"), 0U);
+  EXPECT_EQ(values.at("timeouts"), 0U);
+  unlink(statistics.c_str());
+}
+
 TEST_F(DeviceTest, StoppedPeerOnlyDelays) {
   ChildProcess child([this](const ChildProcess::Signal& signal) {
     const auto node = Node::Open(Options(kIpB), 200);
@@ -337,6 +390,78 @@ TEST_F(DeviceTest, ProcessThatExitsWithoutClosingKeepsItsStatus) {
     ASSERT_TRUE(child.Wait());
     EXPECT_EQ(child.ExitStatus(), kStatus);
   }
+}
+
+// A port without an enabled receive context.
+class ListenTest : public DeviceTest {
+ protected:
+  static constexpr BareEndpointOptions kDeaf = {.port = 200, .receives = false};
+  static constexpr BareEndpointOptions kReceiver = {.port = 200};
+  static constexpr uint32_t kBytes = 9000;
+
+  // From `a`, to the port of `b`.
+  static void ExpectToWaitForAContext(Node& a, Node& b) {
+    const auto refused = [&b] {
+      return ReadStatistic(*b.device, contract::Statistic::kRxRefused);
+    };
+    const uint64_t before = refused();
+    a.PostSend(0, kBytes);
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    while (refused() < before + 3 && MonotonicNs() < deadline) {
+      a.Step();
+      b.Step();
+    }
+    EXPECT_GE(refused(), before + 3);
+    EXPECT_FALSE(a.endpoint->PollTx());
+    b.Begin(kReceiver);
+    ASSERT_NE(b.endpoint, nullptr);
+    b.PostReceive(kBytes);
+    ExpectCompletions(a, b, kBytes);
+  }
+};
+
+TEST_F(ListenTest, AMessageWaitsForTheFirstReceiveContext) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), kDeaf);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  ExpectToWaitForAContext(*a, *b);
+}
+
+TEST_F(ListenTest, AMessageWaitsForTheFirstReceiveContextAfterAReset) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), kReceiver);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  Exchange(*a, *b, 100);
+  b->endpoint.reset();
+  auto admin = AdminQueue::Create(*b->device);  // Resets the function.
+  ASSERT_TRUE(admin.ok());
+  b->admin = std::move(admin.value());
+  b->Begin(kDeaf);
+  ASSERT_NE(b->endpoint, nullptr);
+  ExpectToWaitForAContext(*a, *b);
+}
+
+TEST_F(ListenTest, OnceItListensAPortWithoutAContextIsAnError) {
+  const auto a = Node::Open(Options(kIpA), 100);
+  const auto b = Node::Open(Options(kIpB), kReceiver);
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  b->Begin(kDeaf);
+  ASSERT_NE(b->endpoint, nullptr);
+  a->PostSend(0, kBytes);
+  std::optional<Completion> sent;
+  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  while (!sent && MonotonicNs() < deadline) {
+    a->Step();
+    b->Step();
+    sent = a->endpoint->PollTx();
+  }
+  ASSERT_TRUE(sent) << a->device->failure() << b->device->failure();
+  EXPECT_EQ(sent->status, Status::kRemoteError);
+  EXPECT_EQ(sent->detail,
+            static_cast<uint16_t>(contract::ReturnCode::kBadIndex));
 }
 
 TEST_F(DeviceTest, ResetBringsItBackToItsFirstState) {

@@ -48,6 +48,11 @@ inline constexpr size_t kBufferBytes = 65536;
 struct Node {
   static std::unique_ptr<Node> Open(const DeviceOptions& options, uint32_t port,
                                     const DeviceKind& kind = TestedDevice()) {
+    return Open(options, {.port = port}, kind);
+  }
+  static std::unique_ptr<Node> Open(const DeviceOptions& options,
+                                    const BareEndpointOptions& shape,
+                                    const DeviceKind& kind = TestedDevice()) {
     auto node = std::make_unique<Node>();
     std::string error;
     auto device = kind.open(options, &error);
@@ -65,12 +70,15 @@ struct Node {
     }
     node->admin = std::move(admin.value());
     node->buffer = std::move(buffer.value());
-    BareEndpointOptions shape;
-    shape.port = port;
-    node->endpoint =
-        BareEndpoint::Create(*node->device, *node->admin, shape, &error);
-    EXPECT_NE(node->endpoint, nullptr) << error;
+    node->Begin(shape);
     return node->endpoint == nullptr ? nullptr : std::move(node);
+  }
+  // Another endpoint in place of the one that is there.
+  void Begin(const BareEndpointOptions& shape) {
+    std::string error;
+    endpoint.reset();
+    endpoint = BareEndpoint::Create(*device, *admin, shape, &error);
+    EXPECT_NE(endpoint, nullptr) << error;
   }
 
   // The grant of an endpoint at `port` of another process.
@@ -134,6 +142,11 @@ class DeviceTest : public testing::Test {
     }
     b.PostReceive(bytes);
     a.PostSend(0, bytes);
+    ExpectCompletions(a, b, bytes);
+    EXPECT_EQ(std::memcmp(a.buffer.data(), b.buffer.data(), bytes), 0);
+  }
+  // Both completions of a message of `bytes` that was posted at both ends.
+  static void ExpectCompletions(Node& a, Node& b, uint32_t bytes) {
     std::optional<Completion> sent;
     std::optional<Completion> received;
     const uint64_t deadline = MonotonicNs() + kLimitNs;
@@ -144,10 +157,9 @@ class DeviceTest : public testing::Test {
       received = received ? received : b.endpoint->PollRx();
     }
     ASSERT_TRUE(sent && received) << a.device->failure() << b.device->failure();
-    EXPECT_EQ(sent->status, Status::kOk);
+    EXPECT_EQ(sent->status, Status::kOk) << "detail " << sent->detail;
     EXPECT_EQ(received->status, Status::kOk);
     EXPECT_EQ(received->length, bytes);
-    EXPECT_EQ(std::memcmp(a.buffer.data(), b.buffer.data(), bytes), 0);
   }
   // Names of this process's threads.
   static int Threads(const std::string& name, bool* signals_blocked) {

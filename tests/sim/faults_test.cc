@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -44,6 +46,28 @@ TEST(FaultsTest, SameSeedSameFaults) {
   other.seed = 8;
   EXPECT_EQ(Send(options, 1000), Send(options, 1000));
   EXPECT_NE(Send(options, 1000), Send(other, 1000));
+}
+
+TEST(FaultsTest, EachDirectionOfEachPortHasItsOwnFaults) {
+  const FaultOptions options{
+      .seed = 7, .loss = 0.1, .duplicate = 0.1, .reorder = 0.1};
+  const LineFaults faults{.tx = options, .rx = options};
+  const std::vector<std::pair<WireAddress, uint32_t>> ports = {
+      {0x0a000001, 0},
+      {0x0a000001, 1},
+      {0x0a000002, 0},
+      {WireAddress(0, 0x0a000001), 0},
+      {WireAddress(0x0a000001, 0), 0}};
+  std::set<std::vector<uint32_t>> runs;
+  for (const auto& [address, ordinal] : ports) {
+    const LineFaults port = faults.OfPort(address, ordinal);
+    const LineFaults again = faults.OfPort(address, ordinal);
+    EXPECT_EQ(Send(port.tx, 1000), Send(again.tx, 1000));
+    EXPECT_EQ(Send(port.rx, 1000), Send(again.rx, 1000));
+    runs.insert(Send(port.tx, 1000));
+    runs.insert(Send(port.rx, 1000));
+  }
+  EXPECT_EQ(runs.size(), 2 * ports.size());
 }
 
 TEST(FaultsTest, EachFaultHappensAboutAsOftenAsAsked) {
@@ -150,9 +174,9 @@ TEST(FaultsTest, DamageIsAsOftenAsAskedAndGoesWhereTheFrameWasSent) {
     EXPECT_EQ(frame.bytes.size(), sent.size());
     EXPECT_TRUE(std::equal(sent.begin(), sent.begin() + wire::Ethernet::kBytes,
                            frame.bytes.begin()));
-    EXPECT_EQ(frame.route.kind, Route::Kind::kSlot);
+    EXPECT_EQ(frame.route.kind, Route::Kind::kBlock);
     EXPECT_EQ(frame.route.ip, 0x0a000001u);
-    EXPECT_EQ(frame.route.slot, 0x1234 >> 10);
+    EXPECT_EQ(frame.route.block, 0x1234 / contract::kPdcidBlock);
   }
   EXPECT_NEAR(silent, kFrames * 0.02, 80);
   EXPECT_NEAR(bad, kFrames * 0.01, 60);

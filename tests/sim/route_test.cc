@@ -71,6 +71,11 @@ TEST(RouteTest, NeighbourFramesGoByMacAddress) {
 TEST(RouteTest, MacAddressesTellFunctionsApart) {
   EXPECT_EQ(PortMac(kIp, 5), 0x02050a000001u);
   EXPECT_NE(PortMac(kIp, 5), PortMac(kIp, 6));
+  for (const uint32_t function : {0U, 5U, 255U, 256U, kMaxMacFunctions - 1}) {
+    const uint64_t mac = PortMac(kIp, static_cast<uint16_t>(function));
+    EXPECT_EQ(FunctionOfMac(mac), function);
+    EXPECT_EQ(mac >> 40 & 3, 2U) << "locally administered, no group";
+  }
   const WireAddress a(0xfe80000000000001, 1);
   const WireAddress b(0xfe80000000000002, 1);
   const WireAddress c(0xfe80000000000001, uint64_t{1} << 40);
@@ -107,25 +112,25 @@ TEST(RouteTest, CongestionStateBeforeTheSesHeaderIsSteppedOver) {
   EXPECT_EQ(FindRoute(MakeFrame(kIp, pds)).port, 4096 + 300);
 }
 
-TEST(RouteTest, EverythingElseGoesToTheSlotOfItsPdcid) {
+TEST(RouteTest, EverythingElseGoesToTheBlockOfItsPdcid) {
   wire::PdsRequest request;
   request.type = PdsType::kRodReq;
-  request.dpdcid = 63 << 10 | 5;
+  request.dpdcid = 2047 << 5 | 5;
   wire::PdsNack nack;
   nack.type = PdsType::kNack;
-  nack.dpdcid = 17 << 10;
+  nack.dpdcid = 17 << 5;
   wire::PdsCp control;
   control.type = PdsType::kCp;
-  control.dpdcid = 1 << 10 | 1023;
+  control.dpdcid = 1 << 5 | 31;
   Frame bytes(16);
   request.Encode(bytes.data());
-  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).slot, 63);
-  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).kind, Route::Kind::kSlot);
+  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).block, 2047);
+  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).kind, Route::Kind::kBlock);
   nack.Encode(bytes.data());
-  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).slot, 17);
+  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).block, 17);
   control.Encode(bytes.data());
-  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).slot, 1);
-  EXPECT_EQ(FindRoute(MakeAck(kIp, 40 << 10)).slot, 40);
+  EXPECT_EQ(FindRoute(MakeFrame(kIp, bytes)).block, 1);
+  EXPECT_EQ(FindRoute(MakeAck(kIp, 40 << 5)).block, 40);
 }
 
 TEST(RouteTest, NoPrefixOfAFrameIsReadBeyondItsEnd) {

@@ -16,7 +16,7 @@
 #include "tests/sim/device_test.h"
 
 extern "C" HeddleSimOpen heddle_sim_open;
-extern "C" HeddleSimCapability heddle_sim_capability;
+extern "C" HeddleSimIdentity heddle_sim_identity;
 
 namespace heddle::sim {
 
@@ -89,16 +89,25 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
   EXPECT_EQ(parse("rx_delay_ns", "9", &message).value().faults.rx.delay, 9u);
   const LineFaults seeded = parse("seed", "7", &message).value().faults;
   EXPECT_EQ(seeded.tx.seed, 7u);
-  EXPECT_NE(seeded.rx.seed, 7u) << "directions fail independently";
+  EXPECT_EQ(seeded.rx.seed, 7u);
   EXPECT_EQ(parse("dead_ns", "1000000", &message).value().dead_ns, 1000000u);
   EXPECT_EQ(parse("wire", "default", &message).value().wire.name, "");
   EXPECT_EQ(parse("vlan", "4094", &message).value().vlan, 4094u);
+  using contract::CrcOrder;
+  EXPECT_EQ(parse("seed", "1", &message).value().wire.crc, CrcOrder::kMsbFirst);
+  EXPECT_EQ(parse("crc", "msb", &message).value().wire.crc,
+            CrcOrder::kMsbFirst);
+  EXPECT_EQ(parse("crc", "lsb", &message).value().wire.crc,
+            CrcOrder::kLsbFirst);
+  EXPECT_EQ(parse("crc", "none", &message).value().wire.crc, CrcOrder::kNone);
   EXPECT_EQ(parse("statistics", "/x", &message).value().statistics, "/x");
   EXPECT_TRUE(
       parse("neighbours", "resolve", &message).value().resolve_neighbours);
   EXPECT_FALSE(
       parse("neighbours", "static", &message).value().resolve_neighbours);
-  constexpr std::array<std::pair<const char*, const char*>, 17> kBad = {{
+  EXPECT_EQ(parse("read_again", "0.5", &message).value().read_again, 0.5);
+  constexpr std::array<std::pair<const char*, const char*>, 20> kBad = {{
+      {"read_again", "2"},
       {"neighbours", "some"},
       {"address", "10.1.2"},
       {"address", "0.0.0.0"},
@@ -109,6 +118,8 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       {"rto_ns", "0"},
       {"pdc_idle_ns", "never"},
       {"wire", ""},
+      {"crc", "on"},
+      {"crc", ""},
       {"vlan", "0"},
       {"vlan", "4095"},
       {"rx_loss", "2"},
@@ -152,26 +163,29 @@ TEST_F(RtlDeviceTest, FactoryRefusesOtherVersionsWithBothNumbers) {
   EXPECT_EQ(device->interrupt_fd(1000), -1);
 }
 
-TEST_F(RtlDeviceTest, CapabilityIsThatOfTheDevice) {
+TEST_F(RtlDeviceTest, IdentityIsThatOfTheDevice) {
   HeddleSimError error{};
   for (const char* kind : {"rtl", "soft"}) {
-    uint64_t known = 0;
-    ASSERT_EQ(heddle_sim_capability(kind, kDeviceAbi, contract::kContractHash,
-                                    &known, &error),
+    // Registers that do not change: up to the limits, and the counts.
+    std::array<uint64_t, 8> known{};
+    ASSERT_EQ(heddle_sim_identity(kind, kDeviceAbi, contract::kContractHash,
+                                  known.data(), known.size(), &error),
               0)
         << error.message;
     const HeddleSimOption option{.name = "wire", .value = name_.c_str()};
     const std::unique_ptr<Device> device(heddle_sim_open(
         kind, kDeviceAbi, contract::kContractHash, &option, 1, &error));
     ASSERT_NE(device, nullptr) << error.message;
-    EXPECT_EQ(known, device->ReadRegister64(contract::kBar0CapabilityOffset));
+    for (const uint32_t word : {0U, 1U, 2U, 3U, 6U, 7U}) {
+      EXPECT_EQ(known[word], device->ReadRegister64(word * 8)) << kind << word;
+    }
   }
   uint64_t unknown = 0;
-  EXPECT_EQ(heddle_sim_capability("hard", kDeviceAbi, contract::kContractHash,
-                                  &unknown, &error),
+  EXPECT_EQ(heddle_sim_identity("hard", kDeviceAbi, contract::kContractHash,
+                                &unknown, 1, &error),
             EINVAL);
-  EXPECT_EQ(heddle_sim_capability("rtl", kDeviceAbi + 1,
-                                  contract::kContractHash, &unknown, &error),
+  EXPECT_EQ(heddle_sim_identity("rtl", kDeviceAbi + 1, contract::kContractHash,
+                                &unknown, 1, &error),
             EPROTO);
 }
 

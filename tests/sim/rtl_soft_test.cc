@@ -225,5 +225,52 @@ TEST_P(RtlSoftTest, CongestionWindowsKeepToWhatTheOtherSays) {
   EXPECT_GT(ReadStatistic(*b_->device, contract::Statistic::kRxEcnMarked), 0U);
 }
 
+// The target answers READs more often than asked, and with data of others: what
+// is due to one must not be taken from another, which would wait for ever.
+class WrongTargetTest : public RtlSoftTest {};
+
+INSTANTIATE_TEST_SUITE_P(Initiator, WrongTargetTest, testing::Values(true),
+                         [](const auto&) { return std::string("Rtl"); });
+
+TEST_P(WrongTargetTest, EachReadEndsAndThoseThatSucceedAreWhole) {
+  constexpr uint32_t kSlot = 16384;
+  DeviceOptions a = Options(kIpA);
+  DeviceOptions b = Options(kIpB);
+  a.dead_ns = 400'000'000;
+  b.read_again = 0.2;
+  ASSERT_NO_FATAL_FAILURE(Open(a, b));
+  Fill(b_->buffer, 9);
+  const auto reads = static_cast<uint32_t>(a_->buffer.bytes() / kSlot);
+  uint32_t succeeded = 0;
+  for (uint32_t round = 0; round < 12; ++round) {
+    std::memset(a_->buffer.data(), 0x5a, a_->buffer.bytes());
+    const auto bytes = [round](uint32_t i) {
+      return (i + round) % 3 == 0 ? 100U : 16000U;
+    };
+    for (uint32_t i = 0; i < reads; ++i) {
+      ASSERT_TRUE(Push(contract::Opcode::kRead, i * kSlot, bytes(i), key_));
+    }
+    for (uint32_t n = 0; n < reads; ++n) {
+      const auto done = Wait();
+      ASSERT_TRUE(done) << "round " << round << ", READ " << n;
+      const auto i = static_cast<uint32_t>(done->op_context / kSlot);
+      if (done->status == Status::kOk) {
+        ++succeeded;
+        ASSERT_EQ(std::memcmp(a_->buffer.data() + i * kSlot,
+                              b_->buffer.data() + i * kSlot, bytes(i)),
+                  0);
+      }
+    }
+    for (uint32_t i = 0; i < reads; ++i) {
+      const std::byte* const behind = a_->buffer.data() + i * kSlot;
+      for (uint32_t at = bytes(i); at < kSlot; ++at) {
+        ASSERT_EQ(behind[at], std::byte{0x5a}) << i << ' ' << at;
+      }
+    }
+  }
+  EXPECT_GT(succeeded, 0U);
+  EXPECT_GT(ReadStatistic(*a_->device, contract::Statistic::kDropSes), 0U);
+}
+
 }  // namespace
 }  // namespace heddle::sim

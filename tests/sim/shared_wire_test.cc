@@ -6,19 +6,24 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/clock.h"
+#include "hw/sim/soft/frame/frame_codec.h"
 #include "hw/sim/wire_control.h"
 #include "tests/sim/child_process.h"
 #include "tests/sim/test_frames.h"
@@ -26,9 +31,13 @@
 namespace heddle::sim {
 namespace {
 
+namespace wire = contract::wire;
+
 constexpr uint32_t kIpA = 0x0a000001;
 constexpr uint32_t kIpB = 0x0a000002;
 constexpr uint64_t kLimitNs = 20000000000;
+// A monotonic time.
+constexpr uint64_t kNow = 1000000000;
 
 // A wire of its own for each test.
 class SharedWireTest : public testing::Test {
@@ -54,8 +63,47 @@ class SharedWireTest : public testing::Test {
     }
     return false;
   }
-  static uint16_t Pdcid(const SharedWire& wire) {
-    return static_cast<uint16_t>(wire.slot() << 10 | 1);
+  // One of the function's, which has a block from then on.
+  uint16_t Pdcid(SharedWire& wire) {
+    if (!first_pdcids_.contains(wire.id())) {
+      const auto first = wire.TakePdcids();
+      EXPECT_TRUE(first);
+      first_pdcids_[wire.id()] = first.value_or(0);
+    }
+    return static_cast<uint16_t>(first_pdcids_[wire.id()] + 1);
+  }
+  // Of a child: takes the port at `ip`, and a block, and stays.
+  auto Claim(const WireAddress& ip, uint16_t port) const {
+    return [this, ip, port](const ChildProcess::Signal& signal) {
+      const WirePtr wire = Attach(ip);
+      if (wire->ClaimPort(port).granted && wire->TakePdcids()) {
+        signal();
+      }
+      pause();
+    };
+  }
+  // A PDCID of the function that claimed `port` at `ip` and has a block.
+  static uint16_t PdcidAt(SharedWire& wire, const WireAddress& ip,
+                          uint16_t port) {
+    const FunctionId function =
+        wire.FunctionAt({.kind = Route::Kind::kPort, .ip = ip, .port = port});
+    EXPECT_NE(function, 0U);
+    for (uint16_t block = 0; block < kPdcidBlocks; ++block) {
+      if (wire.FunctionAt(
+              {.kind = Route::Kind::kBlock, .ip = ip, .block = block}) ==
+          function) {
+        return static_cast<uint16_t>(block * contract::kPdcidBlock);
+      }
+    }
+    ADD_FAILURE() << "no block";
+    return 0;
+  }
+  // A frame to a function at kIpB, which takes it.
+  void Pass(SharedWire& from, SharedWire& to) {
+    EXPECT_EQ(from.Send(MakeAck(kIpB, Pdcid(to))),
+              SharedWire::SendOutcome::kSent);
+    Frame frame;
+    EXPECT_TRUE(to.Receive(&frame));
   }
   // System V segments made by one of `pids`.
   static int Segments(const std::set<pid_t>& pids) {
@@ -74,13 +122,14 @@ class SharedWireTest : public testing::Test {
   const std::string name_ =
       "test-" + std::to_string(getpid()) + "-" +
       testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::map<FunctionId, uint16_t> first_pdcids_;
 };
 
-TEST_F(SharedWireTest, RequestsThatOpenGoByClaimTheRestBySlot) {
+TEST_F(SharedWireTest, RequestsThatOpenGoByClaimTheRestByBlock) {
   const WirePtr a = Attach(kIpA);
   const WirePtr b = Attach(kIpB);
   const WirePtr other = Attach(kIpB);
-  ASSERT_NE(b->slot(), other->slot());
+  ASSERT_NE(b->function(), other->function());
   ASSERT_TRUE(b->ClaimPort(5000).granted);
   ASSERT_TRUE(other->ClaimPort(5001).granted);
 
@@ -104,7 +153,7 @@ TEST_F(SharedWireTest, NeighbourFramesReachOneOrAllButTheSender) {
   const WirePtr b = Attach(kIpB);
   const WirePtr other = Attach(kIpB);
   const Frame question = MakeArp(0xffffffffffff, 1);
-  const Frame answer = MakeArp(PortMac(kIpB, other->slot()), 2);
+  const Frame answer = MakeArp(PortMac(kIpB, other->function()), 2);
   EXPECT_EQ(a->Send(question), SharedWire::SendOutcome::kSent);
   EXPECT_EQ(a->Send(answer), SharedWire::SendOutcome::kSent);
   Frame frame;
@@ -154,25 +203,316 @@ TEST_F(SharedWireTest, FramesForNobodyAreDroppedAndCounted) {
   EXPECT_EQ(a->dropped(), 3u);
 }
 
-TEST_F(SharedWireTest, SixtyFifthFunctionAtAnAddressIsNamed) {
+TEST_F(SharedWireTest, AThousandFunctionsOfAnAddressHaveNamesOfTheirOwn) {
+#ifdef __SANITIZE_THREAD__
+  constexpr uint32_t kFunctions = 50;  // Each maps the wire; more find no room.
+#else
+  constexpr uint32_t kFunctions = 1000;
+#endif
   std::vector<WirePtr> wires;
-  std::set<uint8_t> slots;
-  for (uint32_t i = 0; i < kSlots; ++i) {
+  std::set<uint16_t> functions;
+  std::set<uint16_t> pdcids;
+  for (uint32_t i = 0; i < kFunctions; ++i) {
     wires.push_back(Attach(kIpA));
     ASSERT_NE(wires.back(), nullptr);
-    slots.insert(wires.back()->slot());
+    functions.insert(wires.back()->function());
+    pdcids.insert(Pdcid(*wires.back()));
+    ASSERT_TRUE(wires.back()->ClaimPort(1000 + i).granted);
   }
-  EXPECT_EQ(slots.size(), kSlots);
+  EXPECT_EQ(functions.size(), kFunctions);
+  EXPECT_EQ(pdcids.size(), kFunctions);
+  const WirePtr sender = Attach(kIpB);
+  Frame frame;
+  for (uint32_t i = 0; i < kFunctions; ++i) {
+    SCOPED_TRACE(i);
+    SharedWire& to = *wires[i];
+    const auto port = static_cast<uint16_t>(1000 + i);
+    ASSERT_EQ(sender->Send(MakeSyn(kIpA, port)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_EQ(sender->Send(MakeAck(kIpA, Pdcid(to), i)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_EQ(sender->Send(MakeArp(PortMac(kIpA, to.function()), i)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_TRUE(to.Receive(&frame));
+    ASSERT_EQ(frame, MakeSyn(kIpA, port));
+    ASSERT_TRUE(to.Receive(&frame));
+    ASSERT_EQ(AckNumber(frame), i);
+    ASSERT_TRUE(to.Receive(&frame));
+    ASSERT_EQ(frame, MakeArp(PortMac(kIpA, to.function()), i));
+    ASSERT_FALSE(to.Receive(&frame));
+  }
+  // The other way: one receiver of them all, each of which it hears at once.
+  const uint16_t id = Pdcid(*sender);
+  for (uint32_t i = 0; i < kFunctions; ++i) {
+    const uint32_t from = i * 7 % kFunctions;
+    ASSERT_EQ(wires[from]->Send(MakeAck(kIpB, id, from)),
+              SharedWire::SendOutcome::kSent);
+    ASSERT_TRUE(sender->Receive(&frame));
+    ASSERT_EQ(AckNumber(frame), from);
+  }
+}
+
+TEST_F(SharedWireTest, NoSourceIsPassedOver) {
+  const WirePtr receiver = Attach(kIpB);
+  std::vector<WirePtr> senders;
+  constexpr uint32_t kSenders = 130;  // Three words of news.
+  for (uint32_t i = 0; i < kSenders; ++i) {
+    senders.push_back(Attach(kIpA));
+    for (uint32_t k = 0; k < 3; ++k) {
+      ASSERT_EQ(senders[i]->Send(MakeAck(kIpB, Pdcid(*receiver), i)),
+                SharedWire::SendOutcome::kSent);
+    }
+  }
+  std::vector<uint32_t> seen(kSenders);
+  Frame frame;
+  for (uint32_t turn = 1; turn <= 3; ++turn) {
+    for (uint32_t i = 0; i < kSenders; ++i) {
+      ASSERT_TRUE(receiver->Receive(&frame));
+      ++seen[AckNumber(frame)];
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), turn), kSenders)
+        << "each in turn";
+  }
+  EXPECT_FALSE(receiver->Receive(&frame));
+}
+
+TEST_F(SharedWireTest, PdcidsAreGrantedOnceAndGoRound) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpA);
+  std::set<uint16_t> taken;
+  std::optional<uint16_t> first;
+  while ((first = (taken.size() % 2 == 0 ? a : b)->TakePdcids())) {
+    ASSERT_EQ(*first % contract::kPdcidBlock, 0U);
+    ASSERT_TRUE(taken.insert(*first).second) << *first;
+  }
+  EXPECT_EQ(taken.size(), kPdcidBlocks);
+  EXPECT_TRUE(Attach(kIpB)->TakePdcids()) << "another address";
+  a->ReturnPdcids(0x40);
+  a->ReturnPdcids(0x60);  // That of `b`: nothing happens.
+  EXPECT_EQ(b->TakePdcids(), 0x40);
+  EXPECT_EQ(b->TakePdcids(), std::nullopt);
+}
+
+TEST_F(SharedWireTest, BlockThatIsGivenBackIsNotTheNextOneGranted) {
+  const WirePtr a = Attach(kIpA);
+  std::set<uint16_t> last;
+  for (int i = 0; i < 1000; ++i) {
+    const auto first = a->TakePdcids();
+    ASSERT_TRUE(first);
+    ASSERT_TRUE(last.insert(*first).second) << *first;
+    a->ReturnPdcids(*first);
+  }
+}
+
+TEST_F(SharedWireTest, SlotIsAllOfItsBlocksAndTheLastOneIsNamed) {
+  SharedWireOptions options = Options(kIpA);
+  options.takes_slot = true;
   std::string message;
-  const auto refused = SharedWire::Attach(Options(kIpA), &message);
+  const auto attach = [&] { return SharedWire::Attach(options, &message); };
+  const WirePtr single = Attach(kIpA);
+  const auto block = single->TakePdcids();
+  ASSERT_TRUE(block);
+  std::vector<WirePtr> wires;
+  std::set<uint8_t> slots = {static_cast<uint8_t>(*block >> 10)};
+  for (uint32_t i = 1; i < kSlots; ++i) {
+    auto wire = attach();
+    ASSERT_TRUE(wire.ok()) << message;
+    EXPECT_TRUE(slots.insert(wire.value()->slot()).second);
+    const Route route{.kind = Route::Kind::kBlock,
+                      .ip = kIpA,
+                      .block = static_cast<uint16_t>(
+                          wire.value()->slot() * kSlotBlocks + 31)};
+    EXPECT_EQ(single->FunctionAt(route), wire.value()->id());
+    wires.push_back(std::move(wire.value()));
+  }
+  const auto refused = attach();
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error(), Errno{EBUSY});
   EXPECT_NE(message.find("10.0.0.1"), std::string::npos) << message;
   EXPECT_NE(message.find(std::to_string(getpid())), std::string::npos);
-  EXPECT_NE(Attach(kIpB), nullptr) << "other addresses have room";
-  const uint8_t freed = wires[20]->slot();
-  wires[20].reset();
-  EXPECT_EQ(Attach(kIpA)->slot(), freed);
+  single->ReturnPdcids(*block);
+  EXPECT_TRUE(attach().ok()) << message;
+}
+
+using contract::CrcOrder;
+
+void Configure(soft::frame::FrameCodec* codec, uint32_t ip,
+               CrcOrder crc = CrcOrder::kMsbFirst) {
+  contract::PortCfg port{};
+  port.enable = 1;
+  port.crc = crc;
+  port.local_fa_lo = ip;
+  port.mac = PortMac(ip, 0);
+  port.udp_port = contract::kUetUdpPort;
+  port.vlan = 7;
+  codec->Configure(port);
+}
+
+// A frame with its CRC, as devices send them.
+Frame Whole(uint32_t source, uint32_t destination,
+            std::span<const uint8_t> datagram,
+            CrcOrder crc = CrcOrder::kMsbFirst) {
+  soft::frame::FrameCodec codec;
+  Configure(&codec, source, crc);
+  Frame room(soft::frame::FrameCodec::kHeadroom + datagram.size() +
+             soft::frame::FrameCodec::kTailroom);
+  std::copy(datagram.begin(), datagram.end(),
+            room.begin() + soft::frame::FrameCodec::kHeadroom);
+  const auto frame = codec.Build({.destination = {.lo = destination},
+                                  .destination_mac = 0x020000000009,
+                                  .vlan = 7,
+                                  .source_port = 50000},
+                                 room, datagram.size());
+  return {frame.begin(), frame.end()};
+}
+
+Frame RequestPds(uint16_t spdcid, uint16_t dpdcid, uint32_t psn) {
+  wire::PdsRequest request;
+  request.type = contract::PdsType::kRodReq;
+  request.next_hdr = contract::NextHdr::kRequestStd;
+  request.psn = psn;
+  request.spdcid = spdcid;
+  request.dpdcid = dpdcid;
+  Frame pds(wire::PdsRequest::kBytes + wire::SesStd::kBytes);
+  request.Encode(pds.data());
+  return pds;
+}
+
+TEST_F(SharedWireTest, PacketForAPdcOfNoFunctionIsRefused) {
+  const WirePtr a = Attach(kIpA);
+  WirePtr b = Attach(kIpB);
+  const WirePtr other = Attach(kIpB);
+  const uint16_t dpdcid = Pdcid(*b);
+  const Frame request = Whole(kIpA, kIpB, RequestPds(0x1234, dpdcid, 77));
+  Frame frame;
+  ASSERT_EQ(a->Send(request), SharedWire::SendOutcome::kSent);
+  EXPECT_FALSE(a->Receive(&frame)) << "it is served";
+  b.reset();
+  ASSERT_EQ(a->Send(request), SharedWire::SendOutcome::kSent);
+  EXPECT_TRUE(a->HasNews());
+  ASSERT_TRUE(a->Receive(&frame));
+  EXPECT_EQ(a->refused(), 1U);
+  soft::frame::FrameCodec codec;
+  Configure(&codec, kIpA);
+  const soft::frame::ParsedFrame parsed = codec.Parse(frame);
+  ASSERT_EQ(parsed.kind, soft::frame::ParsedFrame::Kind::kDatagram);
+  EXPECT_EQ(parsed.datagram.source.lo, kIpB);
+  EXPECT_EQ(wire::Ethernet::Decode(frame.data()).destination, PortMac(kIpA, 0));
+  ASSERT_GE(parsed.datagram.bytes.size(), wire::PdsNack::kBytes);
+  const auto nack = wire::PdsNack::Decode(parsed.datagram.bytes.data());
+  EXPECT_EQ(nack.type, contract::PdsType::kNack);
+  EXPECT_EQ(nack.nack_code, contract::NackCode::kInvDpdcid);
+  EXPECT_EQ(nack.nack_psn, 77U);
+  EXPECT_EQ(nack.spdcid, 0);
+  EXPECT_EQ(nack.dpdcid, 0x1234);
+  EXPECT_FALSE(a->Receive(&frame));
+  EXPECT_FALSE(a->HasNews());
+}
+
+TEST_F(SharedWireTest, APacketIsRefusedByTheCrcOrderOfItsSender) {
+  const std::array orders = {CrcOrder::kNone, CrcOrder::kLsbFirst,
+                             CrcOrder::kMsbFirst};
+  const WirePtr b = Attach(kIpB);
+  const uint16_t dpdcid = static_cast<uint16_t>(Pdcid(*b) ^ 0x8000);
+  Frame request;
+  uint32_t psn = 77;
+  do {  // Its CRC is not the same in both orders.
+    request = RequestPds(0x1234, dpdcid, psn++);
+  } while (Whole(kIpA, kIpB, request, CrcOrder::kLsbFirst) ==
+           Whole(kIpA, kIpB, request, CrcOrder::kMsbFirst));
+  for (const CrcOrder order : orders) {
+    SharedWireOptions options = Options(kIpA);
+    options.crc = order;
+    std::string message;
+    auto a = SharedWire::Attach(options, &message);
+    ASSERT_TRUE(a.ok()) << message;
+    uint64_t refused = 0;
+    for (const CrcOrder sent : orders) {
+      const bool accepted = order == CrcOrder::kNone || order == sent;
+      EXPECT_EQ(a.value()->Send(Whole(kIpA, kIpB, request, sent)),
+                accepted ? SharedWire::SendOutcome::kSent
+                         : SharedWire::SendOutcome::kDropped);
+      refused += accepted ? 1 : 0;
+      EXPECT_EQ(a.value()->refused(), refused);
+      Frame frame;
+      if (accepted) {
+        ASSERT_TRUE(a.value()->Receive(&frame));
+        soft::frame::FrameCodec codec;
+        Configure(&codec, kIpA, order);
+        EXPECT_EQ(codec.Parse(frame).kind,
+                  soft::frame::ParsedFrame::Kind::kDatagram);
+      }
+    }
+  }
+}
+
+TEST_F(SharedWireTest, WhatMustNotBeRefusedIsLost) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  const uint16_t dpdcid = static_cast<uint16_t>(Pdcid(*b) ^ 0x8000);
+  const auto dropped = [&](const Frame& frame) {
+    const uint64_t before = a->dropped();
+    EXPECT_EQ(a->Send(frame), SharedWire::SendOutcome::kDropped);
+    Frame received;
+    return a->dropped() == before + 1 && !a->Receive(&received);
+  };
+  const Frame request = RequestPds(1, dpdcid, 5);
+  EXPECT_TRUE(dropped(Whole(kIpA, 0x0a0000ff, request)))
+      << "the address of no function";
+  Frame damaged = Whole(kIpA, kIpB, request);
+  damaged[60] ^= 1;
+  EXPECT_TRUE(dropped(damaged)) << "the CRC is wrong";
+  LineFrame bad{.bytes = Whole(kIpA, kIpB, request), .route = {}};
+  bad.route = FindRoute(bad.bytes);
+  bad.bad_fcs = true;
+  EXPECT_EQ(a->Send(bad), SharedWire::SendOutcome::kDropped);
+  wire::PdsAck ack;
+  ack.type = contract::PdsType::kAck;
+  ack.dpdcid = dpdcid;
+  Frame bytes(wire::PdsAck::kBytes);
+  ack.Encode(bytes.data());
+  EXPECT_TRUE(dropped(Whole(kIpA, kIpB, bytes))) << "an ACK";
+  wire::PdsNack nack;
+  nack.type = contract::PdsType::kNack;
+  nack.dpdcid = dpdcid;
+  bytes.assign(wire::PdsNack::kBytes, 0);
+  nack.Encode(bytes.data());
+  EXPECT_TRUE(dropped(Whole(kIpA, kIpB, bytes))) << "a NACK";
+  wire::PdsCp control;
+  control.type = contract::PdsType::kCp;
+  control.cp_type = contract::CpType::kClearCommand;
+  control.dpdcid = dpdcid;
+  bytes.assign(wire::PdsCp::kBytes, 0);
+  control.Encode(bytes.data());
+  EXPECT_TRUE(dropped(Whole(kIpA, kIpB, bytes))) << "a Clear Command";
+  control.cp_type = contract::CpType::kCloseCommand;
+  control.Encode(bytes.data());
+  EXPECT_EQ(a->Send(Whole(kIpA, kIpB, bytes)), SharedWire::SendOutcome::kSent)
+      << "a Close Command is refused";
+  EXPECT_EQ(a->refused(), 1U);
+}
+
+TEST_F(SharedWireTest, RefusesForAFunctionThatWasKilledOnceItIsLookedUp) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr neighbour = Attach(kIpB);
+  ChildProcess child(Claim(kIpB, 900));
+  ASSERT_TRUE(child.Wait());
+  const FunctionId function =
+      a->FunctionAt({.kind = Route::Kind::kPort, .ip = kIpB, .port = 900});
+  ASSERT_NE(function, 0U);
+  const Frame request =
+      Whole(kIpA, kIpB, RequestPds(9, PdcidAt(*a, kIpB, 900), 3));
+  child.KillOnly();
+  ASSERT_EQ(a->Send(request), SharedWire::SendOutcome::kSent);
+  EXPECT_EQ(a->refused(), 0U) << "not yet detected";
+  // As a receiver that does not take what was sent.
+  uint64_t now = MonotonicNs();
+  EXPECT_TRUE(a->PeerIsBehind(now));
+  now += SharedWire::kPatienceNs;
+  EXPECT_FALSE(a->PeerIsBehind(now));
+  ASSERT_EQ(a->Send(request), SharedWire::SendOutcome::kSent);
+  EXPECT_EQ(a->refused(), 1U);
+  EXPECT_TRUE(a->HasLeft(function));
 }
 
 TEST_F(SharedWireTest, PayloadMtuMustBeEqualOnOneWire) {
@@ -205,13 +545,7 @@ TEST_F(SharedWireTest, OtherLayoutIsRefusedWithBothNumbers) {
 
 TEST_F(SharedWireTest, SecondClaimOfAPortNamesItsOwner) {
   const WirePtr a = Attach(kIpA);
-  ChildProcess child([this](const ChildProcess::Signal& signal) {
-    const WirePtr wire = Attach(kIpA);
-    if (wire->ClaimPort(4000).granted) {
-      signal();
-    }
-    pause();
-  });
+  ChildProcess child(Claim(kIpA, 4000));
   ASSERT_TRUE(child.Wait());
   firmware::PortClaim claim = a->ClaimPort(4000);
   EXPECT_FALSE(claim.granted);
@@ -225,6 +559,44 @@ TEST_F(SharedWireTest, SecondClaimOfAPortNamesItsOwner) {
   EXPECT_TRUE(a->ClaimPort(4000).granted);
   EXPECT_FALSE(a->ClaimPort(65536).granted);
 }
+
+TEST_F(SharedWireTest, PortZeroTakesOneOfADeadProcess) {
+  const WirePtr a = Attach(kIpA);
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    const WirePtr wire = Attach(kIpA);
+    for (uint32_t port = 1; port < kPortNumbers; ++port) {
+      wire->ClaimPort(port);
+    }
+    signal();
+    pause();
+  });
+  ASSERT_TRUE(child.Wait());
+  EXPECT_TRUE(a->ClaimPort(0).exhausted);
+  child.KillOnly();
+  EXPECT_TRUE(a->ClaimPort(0).granted);
+}
+
+#ifndef __SANITIZE_THREAD__  // It has no room for so many wires.
+TEST_F(SharedWireTest, AddressesOfADeadProcessAreFree) {
+  const WirePtr b = Attach(kIpB);  // The wire stays.
+  ChildProcess child([this](const ChildProcess::Signal& signal) {
+    std::vector<WirePtr> wires;
+    for (uint32_t i = 0; i < kMaxAddresses; ++i) {
+      wires.push_back(Attach(kIpB + i));
+    }
+    signal();
+    pause();
+  });
+  ASSERT_TRUE(child.Wait());
+  std::string message;
+  const auto refused = SharedWire::Attach(Options(kIpA), &message);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Errno{EBUSY});
+  EXPECT_NE(message.find("1024 addresses"), std::string::npos) << message;
+  child.KillOnly();
+  EXPECT_TRUE(SharedWire::Attach(Options(kIpA), &message).ok()) << message;
+}
+#endif
 
 TEST_F(SharedWireTest, PortZeroTakesAFreeOne) {
   const WirePtr a = Attach(kIpA);
@@ -273,10 +645,16 @@ TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
   const WirePtr a = Attach(kIpA);
   const WirePtr b = Attach(kIpB);
   const uint64_t deadline = MonotonicNs() + kLimitNs;
+  const Frame frame_for_b = MakeAck(kIpB, Pdcid(*b), 0, 4000);
+  while (a->Send(frame_for_b) == SharedWire::SendOutcome::kSent) {
+  }
+  const uint64_t blocked_ns = MonotonicNs();
   while (a->dropped() == 0 && MonotonicNs() < deadline) {
-    a->Send(MakeAck(kIpB, Pdcid(*b), 0, 4000));
+    a->Send(frame_for_b);
   }
   EXPECT_GT(a->dropped(), 0u);
+  EXPECT_GE(MonotonicNs() - blocked_ns, SharedWire::kStarvedNs)
+      << "its process runs, and may only wait for a CPU";
   EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent)
       << "a small one still fits";
   EXPECT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b), 0, 4000)),
@@ -297,12 +675,11 @@ TEST_F(SharedWireTest, TellsWhichPeerIsBehind) {
     EXPECT_EQ(a->Send(frame), SharedWire::SendOutcome::kSent);
     return a->FunctionAt(FindRoute(frame));
   };
-  const uint32_t function_b = function_of(b);
-  const uint32_t function_other = function_of(other);
+  const FunctionId function_b = function_of(b);
+  const FunctionId function_other = function_of(other);
   ASSERT_NE(function_b, function_other);
   Frame frame;
   ASSERT_TRUE(b->Receive(&frame));
-  constexpr uint64_t kNow = 1000000000;
   EXPECT_TRUE(a->PeerIsBehind(kNow));
   EXPECT_FALSE(a->PeerIsBehind(function_b, kNow));
   EXPECT_TRUE(a->PeerIsBehind(function_other, kNow));
@@ -312,9 +689,8 @@ TEST_F(SharedWireTest, TellsWhichPeerIsBehind) {
 TEST_F(SharedWireTest, PeerWithWorkIsBehindForAWhileNotForEver) {
   const WirePtr a = Attach(kIpA);
   const WirePtr b = Attach(kIpB);
-  constexpr uint64_t kNow = 1000000000;
-  constexpr uint64_t kLater = kNow + SharedWire::kPatienceNs;
-  b->SetWorking(true);
+  constexpr uint64_t kLater = kNow + SharedWire::kStarvedNs;
+  b->NoteWork(0);
   EXPECT_FALSE(a->PeerIsBehind(kNow)) << "not with anything of ours";
   ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
   EXPECT_TRUE(a->PeerIsBehind(kNow));
@@ -322,11 +698,46 @@ TEST_F(SharedWireTest, PeerWithWorkIsBehindForAWhileNotForEver) {
   Frame frame;
   ASSERT_TRUE(b->Receive(&frame));
   EXPECT_TRUE(a->PeerIsBehind(kLater)) << "it took something";
-  EXPECT_FALSE(a->PeerIsBehind(kLater + SharedWire::kPatienceNs));
-  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
-  ASSERT_TRUE(b->Receive(&frame));
-  b->SetWorking(false);
+  EXPECT_FALSE(a->PeerIsBehind(kLater + SharedWire::kStarvedNs));
+  Pass(*a, *b);
+  b->NoteWork(UINT64_MAX);
   EXPECT_FALSE(a->PeerIsBehind(2 * kLater)) << "all taken and done";
+}
+
+TEST_F(SharedWireTest, PeerIsBehindUntilItHadTheTimeToAnswer) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  Pass(*a, *b);
+  b->NoteWork(0, 100000);
+  EXPECT_TRUE(a->PeerIsBehind(kNow)) << "its work before does not count";
+  b->NoteWork(0, SharedWire::kAnswerWork - 1);
+  EXPECT_TRUE(a->PeerIsBehind(kNow));
+  b->NoteWork(0, 1);
+  EXPECT_FALSE(a->PeerIsBehind(kNow)) << "it works on something else";
+  ASSERT_EQ(a->Send(MakeAck(kIpB, Pdcid(*b))), SharedWire::SendOutcome::kSent);
+  EXPECT_TRUE(a->PeerIsBehind(kNow)) << "it has something to take";
+}
+
+TEST_F(SharedWireTest, PeerThatIsLateIsBehind) {
+  const WirePtr a = Attach(kIpA);
+  const WirePtr b = Attach(kIpB);
+  Pass(*a, *b);
+  b->NoteWork(kNow);  // A delayed acknowledgement, for instance.
+  EXPECT_FALSE(a->PeerIsBehind(kNow - 1));
+  EXPECT_FALSE(a->PeerIsBehind(kNow + SharedWire::kLateNs)) << "any moment";
+  EXPECT_TRUE(a->PeerIsBehind(kNow + SharedWire::kLateNs + 1));
+}
+
+TEST_F(SharedWireTest, PeerWhoseProcessHasEndedIsNotBehind) {
+  const WirePtr a = Attach(kIpA);
+  ChildProcess child(Claim(kIpB, 99));
+  ASSERT_TRUE(child.Wait());
+  ASSERT_EQ(a->Send(MakeSyn(kIpB, 99)), SharedWire::SendOutcome::kSent);
+  EXPECT_TRUE(a->PeerIsBehind(kNow));
+  EXPECT_TRUE(a->PeerIsBehind(kNow + SharedWire::kPatienceNs))
+      << "stopped, or without a CPU";
+  child.Kill();
+  EXPECT_FALSE(a->PeerIsBehind(kNow + 2 * SharedWire::kPatienceNs));
 }
 
 TEST_F(SharedWireTest, OthersGoOnWhenTheFirstIsKilled) {
@@ -363,37 +774,31 @@ TEST_F(SharedWireTest, OthersGoOnWhenTheFirstIsKilled) {
 }
 
 TEST_F(SharedWireTest, ProcessesEchoThousandsOfFrames) {
-  ChildProcess child([this](const ChildProcess::Signal& signal) {
+  const WirePtr b = Attach(kIpB);
+  const uint16_t here = Pdcid(*b);
+  ChildProcess child([this, here](const ChildProcess::Signal& signal) {
     const WirePtr wire = Attach(kIpA);
-    wire->ClaimPort(1);
-    signal();
+    if (wire->ClaimPort(1).granted && wire->TakePdcids()) {
+      signal();
+    }
     Frame frame;
     while (ReceiveSoon(*wire, &frame)) {
-      while (wire->Send(
-                 MakeAck(kIpB, 0, AckNumber(frame), AckNumber(frame) % 5000)) ==
+      while (wire->Send(MakeAck(kIpB, here, AckNumber(frame),
+                                AckNumber(frame) % 5000)) ==
              SharedWire::SendOutcome::kBlocked) {
         wire->Sleep(1000000);
       }
     }
   });
   ASSERT_TRUE(child.Wait());
-  // The child answers to slot 0 at kIpB.
-  std::vector<WirePtr> wires;
-  do {
-    wires.push_back(Attach(kIpB));
-  } while (wires.back()->slot() != 0);
-  const WirePtr& b = wires.back();
-  const WirePtr probe = Attach(kIpA);
-  const uint16_t child_slot = static_cast<uint16_t>(
-      (probe->slot() + kSlots - wires.size() - 1) % kSlots);
+  const uint16_t there = PdcidAt(*b, kIpA, 1);
   uint32_t sent = 0;
   uint32_t received = 0;
   constexpr uint32_t kFrames = 5000;
   Frame frame;
   while (received < kFrames) {
     if (sent < kFrames &&
-        b->Send(MakeAck(kIpA, static_cast<uint16_t>(child_slot << 10), sent)) ==
-            SharedWire::SendOutcome::kSent) {
+        b->Send(MakeAck(kIpA, there, sent)) == SharedWire::SendOutcome::kSent) {
       ++sent;
     }
     if (sent == kFrames || sent - received > 10) {
@@ -450,7 +855,7 @@ TEST_F(SharedWireTest, CountsThatMakeNoSenseHarmNoNewcomer) {
   WireMemory& memory = *segment.value()->operator->();
   memory.port_count = UINT32_MAX;
   memory.ring_count = UINT32_MAX;
-  memory.next_slot = UINT32_MAX;
+  memory.address_count = UINT32_MAX;
   const WirePtr b = Attach(kIpB);
   ASSERT_NE(b, nullptr);
   ASSERT_NE(Attach(kIpB), nullptr);
@@ -513,13 +918,14 @@ TEST_F(SharedWireTest, FramesAreLostWhileALinkIsDown) {
   std::string message;
   auto control = WireControl::Open(name_, &message);
   ASSERT_TRUE(control.ok()) << message;
-  const auto sent = [](const WirePtr& from, uint32_t ip, const WirePtr& to) {
+  const auto sent = [this](const WirePtr& from, uint32_t ip,
+                           const WirePtr& to) {
     return from->Send(MakeAck(ip, Pdcid(*to))) ==
            SharedWire::SendOutcome::kSent;
   };
   Frame frame;
   ASSERT_FALSE(b->Receive(&frame));
-  EXPECT_EQ(control.value().SetLink(kIpB, b->slot(), /*up=*/false), 1u);
+  EXPECT_EQ(control.value().SetLink(kIpB, b->function(), /*up=*/false), 1u);
   EXPECT_TRUE(b->HasNews()) << "it learns of the change";
   EXPECT_FALSE(b->link_up());
   EXPECT_FALSE(sent(a, kIpB, b));
@@ -549,7 +955,7 @@ TEST_F(SharedWireTest, ControlListsWhoIsThere) {
   auto ports = control.value().Ports();
   ASSERT_EQ(ports.size(), 2u);
   EXPECT_EQ(ports[0].address, kIpA);
-  EXPECT_EQ(ports[0].slot, a->slot());
+  EXPECT_EQ(ports[0].function, a->function());
   EXPECT_EQ(ports[0].pid, static_cast<uint32_t>(getpid()));
   EXPECT_TRUE(ports[0].link_up);
   EXPECT_EQ(ports[1].pid, static_cast<uint32_t>(child.pid()));
@@ -640,28 +1046,25 @@ TEST_F(SharedWireTest, SleeperSeesAKickThatAReceiverTook) {
 TEST_F(SharedWireTest, FunctionHasLeftWhenItDetachedOrWasKilled) {
   const WirePtr a = Attach(kIpA);
   WirePtr b = Attach(kIpB);
-  const Route to_b{.kind = Route::Kind::kSlot, .ip = kIpB, .slot = b->slot()};
-  const uint32_t first = a->FunctionAt(to_b);
-  ASSERT_NE(first, 0U);
+  const Route to_b{.kind = Route::Kind::kPort, .ip = kIpB, .port = 900};
+  EXPECT_EQ(a->FunctionAt(to_b), 0U);
+  ASSERT_TRUE(b->ClaimPort(900).granted);
+  const FunctionId first = a->FunctionAt(to_b);
+  ASSERT_EQ(first, b->id());
   EXPECT_FALSE(a->HasLeft(first));
   b.reset();
   EXPECT_TRUE(a->HasLeft(first));
-  ChildProcess child([this](const ChildProcess::Signal& signal) {
-    const WirePtr wire = Attach(kIpB);
-    signal();
-    pause();
-  });
+  EXPECT_EQ(a->FunctionAt(to_b), 0U);
+  ChildProcess child(Claim(kIpB, 900));
   ASSERT_TRUE(child.Wait());
-  uint32_t second = 0;
-  for (uint8_t slot = 0; second == 0 && slot < kSlots; ++slot) {
-    second =
-        a->FunctionAt({.kind = Route::Kind::kSlot, .ip = kIpB, .slot = slot});
-  }
+  const FunctionId second = a->FunctionAt(to_b);
   ASSERT_NE(second, 0U);
   EXPECT_NE(second, first);
   EXPECT_FALSE(a->HasLeft(second));
   child.Kill();
+  EXPECT_EQ(a->FunctionAt(to_b), second) << "not yet polled";
   EXPECT_TRUE(a->HasLeft(second));
+  EXPECT_EQ(a->FunctionAt(to_b), 0U);
 }
 
 TEST_F(SharedWireTest, NothingIsLeftWhenTheLastIsKilled) {

@@ -172,6 +172,38 @@ TEST_F(PdcTest, ATargetIsReachedByMorePeersThanItHasPdcs) {
   }
 }
 
+TEST_F(PdcTest, CommandClosesThePdcsOfBothRoles) {
+  Open({});
+  SendToAll({0}, 1);
+  // Starts to close them and returns how many are open.
+  const auto close = [&](size_t node) {
+    contract::AdminCommand command = {};
+    command.opcode = contract::AdminOpcode::kClosePdcs;
+    const contract::AdminAnswer answer = Admin(node, command);
+    EXPECT_EQ(answer.status, contract::AdminStatus::kOk);
+    return answer.detail;
+  };
+  const auto closes_all = [&](size_t node) {
+    for (int i = 0; i < 100; ++i) {
+      if (close(node) == 0) return true;
+      nodes_->world().Step(2000);
+    }
+    return false;
+  };
+  const uint32_t served = close(1);
+  EXPECT_GT(served, 0U);
+  EXPECT_TRUE(closes_all(1)) << "its peer was not asked";
+  const uint32_t left = close(0);  // To the other node.
+  EXPECT_GT(left, 0U);
+  EXPECT_LE(served + left, 256U);
+  EXPECT_TRUE(closes_all(0));
+  EXPECT_EQ(close(2), 0U);
+  EXPECT_EQ(Count(0, Statistic::kTimeouts), 0U);
+  EXPECT_NE(nodes_->device(0).ReadRegister64(contract::kBar0CapabilityOffset) &
+                contract::kCapabilityClosePdcs,
+            0U);
+}
+
 TEST_F(PdcTest, LostCommandsAnswersAndLateSynsLoseAndDoubleNothing) {
   const uint32_t seed = TestSeed();
   sim::LockstepOptions options;

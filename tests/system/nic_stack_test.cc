@@ -24,7 +24,9 @@ class NicStackTest : public NodesTest, public testing::WithParamInterface<int> {
  protected:
   bool ipv6() const { return (GetParam() & 1) != 0; }
   bool tagged() const { return (GetParam() & 2) != 0; }
-  bool crc() const { return (GetParam() & 4) != 0; }
+  contract::CrcOrder crc() const {
+    return static_cast<contract::CrcOrder>(GetParam() >> 2);
+  }
 
   static sim::WireAddress Address(size_t node, bool ipv6) {
     const uint32_t ipv4 = LockstepNodes::Address(node);
@@ -39,11 +41,12 @@ class NicStackTest : public NodesTest, public testing::WithParamInterface<int> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, NicStackTest, testing::Range(0, 8),
+INSTANTIATE_TEST_SUITE_P(Each, NicStackTest, testing::Range(0, 12),
                          [](const auto& stack) {
                            return std::string(stack.param & 1 ? "V6" : "V4") +
                                   (stack.param & 2 ? "Tagged" : "") +
-                                  (stack.param & 4 ? "Crc" : "");
+                                  (stack.param & 4 ? "CrcLsbFirst" : "") +
+                                  (stack.param & 8 ? "CrcMsbFirst" : "");
                          });
 
 TEST_P(NicStackTest, MessagesArriveWholeAndFramesHaveTheLengthOfTheStack) {
@@ -93,7 +96,8 @@ TEST_P(NicStackTest, MessagesArriveWholeAndFramesHaveTheLengthOfTheStack) {
   }
   // Ethernet, tag, IP, UDP, PDS, SES, CRC.
   const uint64_t headers = 14 + (tagged() ? 4 : 0) + (ipv6() ? 40 : 20) + 8 +
-                           12 + 44 + (crc() ? 4 : 0);
+                           12 + 44 +
+                           (crc() != contract::CrcOrder::kNone ? 4 : 0);
   EXPECT_EQ(Count(0, Statistic::kTxRequests), packets);
   EXPECT_EQ(Count(0, Statistic::kTxBytes), bytes + packets * headers);
 }

@@ -248,12 +248,18 @@ TEST_F(NicTest, SendWaitsForABufferWithoutLimitAndThenArrives) {
   EXPECT_EQ(std::memcmp(target.data(), &value, 8), 0);
 }
 
-TEST_F(NicTest, PortWithoutAnEnabledEndpointIsAnError) {
-  Open(2, {}, [](size_t i, BareEndpointOptions& o) { o.receives = i != 1; });
+TEST_F(NicTest, PortWithoutAContextIsAnErrorWhereOthersHaveOne) {
+  Open(2);
   BareEndpoint& a = nodes_->endpoint(0);
+  std::string error;
+  const auto deaf =
+      BareEndpoint::Create(nodes_->device(1), nodes_->admin(1),
+                           {.port = 77, .receives = false}, &error);
+  ASSERT_NE(deaf, nullptr) << error;
+  const uint32_t peer = a.AddPeer(LockstepNodes::Address(1), deaf->grant());
   const uint64_t value = 42;
   ASSERT_TRUE(a.tx().PushInline(
-      {.peer = 1, .flags = contract::kTxFlagCompletion}, &value, 8));
+      {.peer = peer, .flags = contract::kTxFlagCompletion}, &value, 8));
   a.tx().Publish();
   std::optional<Completion> done;
   ASSERT_TRUE(nodes_->StepUntil(kLimitCycles, [&] {

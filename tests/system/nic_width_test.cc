@@ -25,7 +25,6 @@ using contract::Status;
 class NicWidthTest : public NodesTest {
  protected:
   void Open(sim::LockstepOptions options = {}) {
-    options.crc = true;
     ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, options));
   }
   uint64_t Counted(Statistic statistic) {

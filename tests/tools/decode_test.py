@@ -50,11 +50,18 @@ class Decode(unittest.TestCase):
                 self.assertEqual(found, self.capture.expected(entry))
                 self.assertEqual(frame["payload"], entry["payload"])
 
+    @staticmethod
+    def order(frame, entry):
+        """One CRC in 2^16 reads the same in both orders."""
+        crc = frame["headers"][-1]["fields"]["crc"].to_bytes(4, "big")
+        return "msb_first" if crc == crc[::-1] else entry["crc_order"]
+
     def test_finds_every_frame_good(self):
         for frame, entry in zip(self.decoded, self.capture.manifest):
             with self.subTest(frame=entry["name"]):
                 self.assertEqual(frame["problems"], [])
-                self.assertEqual((frame["udp_checksum"], frame["crc"]), ("good", "good"))
+                self.assertEqual(frame["udp_checksum"], "good" if entry["udp_checksum"] else "none")
+                self.assertEqual((frame["crc"], frame["crc_order"]), ("good", self.order(frame, entry)))
                 self.assertEqual(frame["ip_checksum"], "none" if entry["ipv6"] else "good")
         self.assertEqual(self.status, 0)
 
@@ -70,20 +77,24 @@ class Decode(unittest.TestCase):
         self.assertEqual(status, 1)
         for place, one in zip(places, decoded):
             with self.subTest(byte=place):
-                self.assertTrue(one["problems"])
-                self.assertEqual(one["udp_checksum"], "bad")
-                # The CRC is made before the UDP checksum.
-                self.assertEqual(one["crc"], "good" if place in (40, 41) else "bad")
+                # Nothing depends on the UDP checksum.
+                checksum = place in (40, 41)
+                self.assertEqual(bool(one["problems"]), not checksum)
+                self.assertEqual(one["udp_checksum"], "bad" if checksum else "none")
+                self.assertEqual(one["crc"], "good" if checksum else "bad")
 
-    def test_accepts_no_udp_checksum_on_ipv4_only(self):
-        def clear(frame):
-            at = 14 + (4 if frame[12:14] == b"\x81\x00" else 0)
-            at += 20 if frame[at - 2:at] == b"\x08\x00" else 40
-            return frame[:at + 6] + b"\0\0" + frame[at + 8:]
-        _, decoded = decode(self.write("none.pcap", clear))
-        for frame, entry in zip(decoded, self.capture.manifest):
-            self.assertEqual(frame["udp_checksum"], "bad" if entry["ipv6"] else "none")
-            self.assertEqual(frame["crc"], "good")
+    def test_shows_the_udp_checksum_and_calls_none_wrong(self):
+        def put(value):
+            def change(frame):
+                at = 14 + (4 if frame[12:14] == b"\x81\x00" else 0)
+                at += 20 if frame[at - 2:at] == b"\x08\x00" else 40
+                return frame[:at + 6] + value + frame[at + 8:]
+            return change
+        for value, shown in ((b"\0\0", {"none"}), (b"\x12\x34", {"bad"})):
+            status, decoded = decode(self.write("sum.pcap", put(value)))
+            self.assertEqual(status, 0)
+            self.assertEqual({frame["udp_checksum"] for frame in decoded}, shown)
+            self.assertEqual({frame["crc"] for frame in decoded}, {"good"})
 
     def test_ends_early_without_a_fault_of_its_own(self):
         head, records = frames.records(self.capture.path)
@@ -102,7 +113,7 @@ class Decode(unittest.TestCase):
         path = self.capture.path.with_name("snap.pcap")
         path.write_bytes(data)
         _, decoded = decode(path)
-        self.assertEqual((decoded[0]["udp_checksum"], decoded[0]["crc"]), ("not checked", "not checked"))
+        self.assertEqual((decoded[0]["udp_checksum"], decoded[0]["crc"]), ("none", "not checked"))
         self.assertEqual([h["header"] for h in decoded[0]["headers"]][-2:], ["pds_request", "ses_std"])
 
     def test_takes_the_last_bytes_for_payload_when_told_that_there_is_no_crc(self):

@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ElementTree
 import frames
 
 SCRIPT = frames.ROOT / "hw/contract/gen/heddle_uet.lua"
-CHECKS = ("-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
+CHECKS = ("-o", "udp.check_checksum:TRUE", "-o", "udp.ignore_ipv6_zero_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
+GOOD, NOT_PRESENT = "1", "3"  # Of udp.checksum.status.
 FIELD = re.compile(r"heddle_uet\.((?:pds|ses)_\w+)\.(\w+)")
 
 Packet = collections.namedtuple("Packet", "fields payload crc_status udp_status experts names")

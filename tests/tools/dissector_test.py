@@ -9,7 +9,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import frames  # noqa: E402
-from dissect import dissect  # noqa: E402
+from dissect import GOOD, NOT_PRESENT, dissect  # noqa: E402
+
 
 @unittest.skipUnless(shutil.which("tshark"), "tshark is not installed")
 class Dissector(unittest.TestCase):
@@ -45,7 +46,7 @@ class Dissector(unittest.TestCase):
                 self.assertEqual(packet.experts, unknown_type)
                 self.assertNotIn("_ws.malformed", packet.names)
                 self.assertNotIn("_ws.lua.error", packet.names)
-                self.assertEqual((packet.crc_status, packet.udp_status), ("good", "1"))
+                self.assertEqual((packet.crc_status, packet.udp_status), ("good", GOOD if entry["udp_checksum"] else NOT_PRESENT))
 
     def test_sees_a_wrong_bit_by_the_crc(self):
         packets = self.changed(lambda frame: frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:])

@@ -82,7 +82,7 @@ class InstalledExports(exports_test.Exports):
     """The same of the installed libraries as of the built ones."""
 
     def test_simulator_exports_its_factory_only(self):
-        self.assertEqual(exports_test.exports(PLACE / "lib/heddle/libheddle-sim.so"), {"heddle_sim_capability", "heddle_sim_open"})
+        self.assertEqual(exports_test.exports(PLACE / "lib/heddle/libheddle-sim.so"), {"heddle_sim_identity", "heddle_sim_open"})
 
 
 class Installed(unittest.TestCase):

@@ -423,7 +423,16 @@ std::pair<Bytes, Bytes> IpHeader(bool ipv6, size_t udp_bytes) {
   return {header, Bytes(header.begin() + 12, header.end())};
 }
 
-Bytes MakeFrame(const Packet& packet, bool ipv6, bool vlan) {
+// How the frames of a capture differ.
+struct Form {
+  bool ipv6;
+  bool vlan;
+  bool udp_checksum;  // Else 0.
+  bool lsb_first;     // The CRC.
+};
+
+Bytes MakeFrame(const Packet& packet, const Form& form) {
+  const auto [ipv6, vlan, has_checksum, lsb_first] = form;
   Bytes body;
   for (const Part& part : packet.parts) {
     Append(&body, part.bytes);
@@ -439,7 +448,8 @@ Bytes MakeFrame(const Packet& packet, bool ipv6, bool vlan) {
   Append(&covered, body);
   const uint32_t crc = Crc32c(covered);
   for (int byte = 0; byte < 4; ++byte) {
-    body.push_back(static_cast<uint8_t>(crc >> 8 * byte));
+    body.push_back(
+        static_cast<uint8_t>(crc >> 8 * (lsb_first ? byte : 3 - byte)));
   }
   Bytes pseudo = addresses;
   Append(&pseudo, {0, kUdpProtocol, static_cast<uint8_t>(udp_bytes >> 8),
@@ -447,7 +457,9 @@ Bytes MakeFrame(const Packet& packet, bool ipv6, bool vlan) {
   AppendHeader(&pseudo, udp);
   Append(&pseudo, body);
   const uint16_t checksum = InternetChecksum(pseudo);
-  udp.checksum = checksum == 0 ? 0xffff : checksum;
+  if (has_checksum) {
+    udp.checksum = checksum == 0 ? 0xffff : checksum;
+  }
 
   Bytes frame;
   const uint16_t ethertype = ipv6 ? 0x86dd : 0x0800;
@@ -479,18 +491,23 @@ void WriteAll(uint32_t seed, const std::string& pcap,
   }
   uint64_t number = 0;
   for (const Packet& packet : packets) {
-    const bool ipv6 = number % 2 != 0;
-    const bool vlan = number / 2 % 2 != 0;
-    nlohmann::json entry = {{"name", packet.name},
-                            {"ipv6", ipv6},
-                            {"vlan", vlan},
-                            {"headers", nlohmann::json::array()},
-                            {"payload", ToHex(packet.payload)}};
+    const Form form = {.ipv6 = number % 2 != 0,
+                       .vlan = number / 2 % 2 != 0,
+                       .udp_checksum = number / 4 % 2 != 0,
+                       .lsb_first = number % 3 == 2};
+    nlohmann::json entry = {
+        {"name", packet.name},
+        {"ipv6", form.ipv6},
+        {"vlan", form.vlan},
+        {"udp_checksum", form.udp_checksum},
+        {"crc_order", form.lsb_first ? "lsb_first" : "msb_first"},
+        {"headers", nlohmann::json::array()},
+        {"payload", ToHex(packet.payload)}};
     for (const Part& part : packet.parts) {
       entry["headers"].push_back({part.header, ToHex(part.bytes)});
     }
     lines << entry << '\n';
-    capture.value()->Add(MakeFrame(packet, ipv6, vlan), number);
+    capture.value()->Add(MakeFrame(packet, form), number);
     ++number;
   }
 }

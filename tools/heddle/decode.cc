@@ -172,10 +172,13 @@ void PrintFields(const Record& record, const DecodedFrame& decoded) {
     });
   }
   if (decoded.is_uet) {
-    std::printf("  checks\n    %-24s %s\n    %-24s %s\n    %-24s %s\n",
+    std::printf("  checks\n    %-24s %s\n    %-24s %s\n    %-24s %s%s\n",
                 "IPv4 header checksum", CheckName(decoded.ip_checksum),
                 "UDP checksum", CheckName(decoded.udp_checksum), "CRC-32C",
-                CheckName(decoded.crc));
+                CheckName(decoded.crc),
+                decoded.crc_order == contract::CrcOrder::kLsbFirst
+                    ? ", least significant byte first"
+                    : "");
   }
   if (decoded.payload_bytes != 0) {
     std::printf("  payload\n");
@@ -223,6 +226,10 @@ nlohmann::ordered_json ToJson(const Record& record,
   out["ip_checksum"] = CheckName(decoded.ip_checksum);
   out["udp_checksum"] = CheckName(decoded.udp_checksum);
   out["crc"] = CheckName(decoded.crc);
+  if (decoded.crc == Check::kGood) {
+    out["crc_order"] =
+        NameOf(text::kCrcOrderValues, static_cast<uint64_t>(decoded.crc_order));
+  }
   out["problems"] = decoded.problems;
   return out;
 }

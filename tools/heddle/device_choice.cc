@@ -11,8 +11,8 @@
 
 #include "driver/device/function.h"
 #include "driver/vfio/pci_function.h"
-#include "host/lib/core/address.h"
 #include "host/lib/core/device_kind.h"
+#include "host/lib/core/own_addresses.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/settings_state.h"
 
@@ -61,6 +61,12 @@ OpenedDevice OpenFunctionAt(std::string address, const std::string& vf_token) {
 
 }  // namespace
 
+std::string SimulatedAddress(const core::Settings& settings) {
+  const core::OwnAddresses own(core::SimulatedReach(settings), settings.ip,
+                               core::ReadInterfaces());
+  return own.Own(AF_UNSPEC).value().IpText();
+}
+
 SimulatorOptions SimulatorOptionsOf(const core::Settings& settings,
                                     const std::string& address) {
   SimulatorOptions options = {
@@ -90,13 +96,9 @@ OpenedDevice OpenChosen(const std::string& name) {
                        ": no such device; give soft, rtl, or the PCI address "
                        "of a function, like 0000:01:00.0");
   }
-  const auto address = core::OwnAddress(settings, AF_UNSPEC);
-  if (!address.has_value()) {
-    throw CommandError(kind + " has no address; set FI_HEDDLE_IP");
-  }
   std::string message;
   auto opened = OpenDevice(
-      kind, SimulatorOptionsOf(settings, address->IpText()), message);
+      kind, SimulatorOptionsOf(settings, SimulatedAddress(settings)), message);
   if (!opened.ok()) {
     throw CommandError(message);
   }

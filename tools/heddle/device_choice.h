@@ -9,6 +9,9 @@
 
 namespace heddle::tool {
 
+// The address of a simulated device that the library opens with the settings.
+std::string SimulatedAddress(const core::Settings& settings);
+
 // How a simulated device is opened that the settings describe, at `address`.
 SimulatorOptions SimulatorOptionsOf(const core::Settings& settings,
                                     const std::string& address);

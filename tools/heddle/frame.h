@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "tools/heddle/checksums.h"
 
@@ -27,6 +28,8 @@ struct DecodedFrame {
   Check ip_checksum = Check::kAbsent;
   Check udp_checksum = Check::kAbsent;
   Check crc = Check::kAbsent;
+  // Of a good CRC; a frame does not tell which it should be.
+  contract::CrcOrder crc_order = contract::CrcOrder::kNone;
   // Down to the PDS type: UDP to UET's port. Other frames are no problem.
   bool is_uet = false;
   // What is wrong, a phrase each; empty for a frame as it should be.

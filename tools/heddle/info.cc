@@ -2,7 +2,6 @@
 // heddle info: the devices, and why one is not offered.
 #include <arpa/inet.h>
 #include <endian.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <bit>
@@ -18,6 +17,7 @@
 #include "host/lib/core/address.h"
 #include "host/lib/core/device_kind.h"
 #include "hw/contract/gen/heddle_text.h"
+#include "hw/contract/gen/heddle_uet_profile.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/device_choice.h"
 #include "tools/heddle/settings_state.h"
@@ -26,6 +26,7 @@ namespace heddle::tool {
 namespace {
 
 namespace text = contract::text;
+namespace uet_profile = contract::uet_profile;
 using Json = nlohmann::ordered_json;
 
 std::vector<std::string> CapabilityNames(uint64_t bits) {
@@ -45,8 +46,19 @@ std::vector<std::string> CapabilityNames(uint64_t bits) {
   return names;
 }
 
-Json Offered(const OpenedDevice& opened, const core::Settings& settings,
-             const std::string& address) {
+// Rows of the profile AI Base of UET that a device has; hardware is the RTL.
+Json UetProfile(const std::string& kind) {
+  Json rows = Json::array();
+  Json missing = Json::array();
+  for (const uet_profile::Row& row : uet_profile::kAiBase) {
+    const bool held = kind == "soft" ? row.soft : row.rtl;
+    (held ? rows : missing).push_back(row.id);
+  }
+  return {{"name", "AI Base"}, {"rows", rows}, {"missing", missing}};
+}
+
+Json Offered(const OpenedDevice& opened, const std::string& kind,
+             const core::Settings& settings, const std::string& address) {
   const DeviceInfo& info = opened.info;
   return {{"device", opened.device->name()},
           {"offered", true},
@@ -56,10 +68,13 @@ Json Offered(const OpenedDevice& opened, const core::Settings& settings,
           {"contract", std::to_string(contract::kContractMajor) + "." +
                            std::to_string(info.contract_minor)},
           {"capabilities", CapabilityNames(info.capability)},
+          {"uet_profile", UetProfile(kind)},
           {"limits",
-           {{"transmit_contexts", info.tx_contexts},
-            {"receive_contexts", info.rx_contexts},
-            {"completion_queues", info.completion_queues},
+           {{"transmit_contexts", info.counts.tx_contexts},
+            {"receive_contexts", info.counts.rx_contexts},
+            {"completion_queues", info.counts.completion_queues},
+            {"counters", info.counts.counters},
+            {"memory_regions", info.counts.regions},
             {"interrupt_vectors", info.interrupt_vectors},
             {"messages_in_flight", info.messages},
             {"delivery_contexts", info.pdcs},
@@ -73,17 +88,14 @@ Json Refused(const std::string& name, const std::string& reason) {
 
 // The device that fi_getinfo would offer: opens it.
 Json Probe(const std::string& kind, const core::Settings& settings) {
-  const auto address = core::OwnAddress(settings, AF_UNSPEC);
-  if (!address.has_value()) {
-    return Refused(kind, "has no address; set FI_HEDDLE_IP");
-  }
+  const std::string address = SimulatedAddress(settings);
   std::string message;
-  const auto opened = OpenDevice(
-      kind, SimulatorOptionsOf(settings, address->IpText()), message);
+  const auto opened =
+      OpenDevice(kind, SimulatorOptionsOf(settings, address), message);
   if (!opened.ok()) {
     return Refused(kind, message);
   }
-  return Offered(opened.value(), settings, address->IpText());
+  return Offered(opened.value(), kind, settings, address);
 }
 
 std::string Text(const FabricAddress& address) {
@@ -115,7 +127,7 @@ Json ProbeFunction(const std::string& name, const core::Settings& settings) {
       address = Text(port.value().address);
     }
   }
-  return Offered(opened.value(), settings, address);
+  return Offered(opened.value(), "rtl", settings, address);
 }
 
 // Functions in PCI, or a line that there are none.
@@ -171,6 +183,12 @@ void Print(const Json& device) {
   }
   std::printf("    %-22s %s\n", "capabilities",
               Words(device["capabilities"]).c_str());
+  const Json& profile = device["uet_profile"];
+  std::printf("    %-22s %s, %zu of %zu rows (without %s)\n", "uet_profile",
+              profile["name"].get<std::string>().c_str(),
+              profile["rows"].size(),
+              profile["rows"].size() + profile["missing"].size(),
+              Words(profile["missing"]).c_str());
   for (const auto& [name, value] : device["limits"].items()) {
     std::printf("    %-22s %u\n", name.c_str(), value.get<unsigned>());
   }

@@ -48,8 +48,8 @@ std::string Ladder::Identity() {
   return "a Heddle NIC of contract " +
          std::to_string(contract::kContractMajor) + "." +
          std::to_string(info_.contract_minor) + ", firmware ready, " +
-         std::to_string(info_.tx_contexts) + " transmit contexts, link " +
-         (info_.link_up ? "up" : "down");
+         std::to_string(info_.counts.tx_contexts) +
+         " transmit contexts, link " + (info_.link_up ? "up" : "down");
 }
 
 // Every bit of the address from `lowest` on, alone, and nothing else with it.

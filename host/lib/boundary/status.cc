@@ -92,6 +92,7 @@ fi_heddle_errno ToProvErrno(contract::Status status, uint16_t detail) noexcept {
     case contract::ReturnCode::kPermViolation:
     case contract::ReturnCode::kOpViolation:
       return FI_HEDDLE_NO_RIGHT;
+    case contract::ReturnCode::kUnsupportedSize:
     case contract::ReturnCode::kBadAddr:
       return FI_HEDDLE_OUT_OF_RANGE;
     default:

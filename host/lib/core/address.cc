@@ -2,8 +2,6 @@
 #include "host/lib/core/address.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <rdma/fabric.h>
 
 #include <algorithm>
@@ -51,36 +49,6 @@ std::optional<SocketAddress> FromParts(std::string_view address,
     return std::nullopt;
   }
   return parsed->WithPort(port);
-}
-
-// Address of `entry` if it can carry our traffic.
-std::optional<SocketAddress> UsableAddress(const ifaddrs& entry,
-                                           int family) noexcept {
-  if (entry.ifa_addr == nullptr || entry.ifa_addr->sa_family != family ||
-      (entry.ifa_flags & IFF_UP) == 0 ||
-      (entry.ifa_flags & IFF_LOOPBACK) != 0) {
-    return std::nullopt;
-  }
-  const auto address = SocketAddress::Read(
-      entry.ifa_addr,
-      family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-  if (!address || address->is_any()) {
-    return std::nullopt;
-  }
-  // A link-local address says nothing without its interface.
-  if (address->is_ipv6()) {
-    const in6_addr ipv6 = address->ipv6();
-    if (IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
-      return std::nullopt;
-    }
-  }
-  return address->WithPort(0);
-}
-
-SocketAddress Loopback(int family) noexcept {
-  return family == AF_INET6
-             ? SocketAddress(in6addr_loopback, 0)
-             : SocketAddress(in_addr{.s_addr = htonl(INADDR_LOOPBACK)}, 0);
 }
 
 }  // namespace
@@ -209,53 +177,6 @@ bool operator==(const SocketAddress& left,
                 const SocketAddress& right) noexcept {
   return left.size() == right.size() &&
          memcmp(left.data(), right.data(), left.size()) == 0;
-}
-
-std::optional<SocketAddress> OwnAddress(const Settings& settings,
-                                        int family) noexcept {
-  if (!settings.ip.empty()) {
-    const auto address = SocketAddress::FromText(settings.ip);
-    const bool fits =
-        address && (family == AF_UNSPEC || address->family() == family);
-    return fits ? address : std::nullopt;
-  }
-  const int wanted = family == AF_INET6 ? AF_INET6 : AF_INET;
-  std::optional<SocketAddress> address;
-  ifaddrs* interfaces = nullptr;
-  if (getifaddrs(&interfaces) == 0) {
-    for (const ifaddrs* entry = interfaces; entry != nullptr && !address;
-         entry = entry->ifa_next) {
-      address = UsableAddress(*entry, wanted);
-    }
-    freeifaddrs(interfaces);
-  }
-  return address ? address : Loopback(wanted);
-}
-
-in_addr LocalAddress(const Settings& settings) noexcept {
-  const auto address = OwnAddress(settings, AF_INET);
-  return address ? address->ipv4() : Loopback(AF_INET).ipv4();
-}
-
-sockaddr_in MakeAddress(in_addr address, uint16_t port) noexcept {
-  sockaddr_in result = {};
-  result.sin_family = AF_INET;
-  result.sin_addr = address;
-  result.sin_port = htons(port);
-  return result;
-}
-
-std::optional<sockaddr_in> ParseAddress(const void* data,
-                                        size_t length) noexcept {
-  const auto address = SocketAddress::Read(data, length);
-  if (!address || address->is_ipv6()) {
-    return std::nullopt;
-  }
-  return MakeAddress(address->ipv4(), address->port());
-}
-
-std::string FormatAddress(const sockaddr_in& address) {
-  return SocketAddress(address.sin_addr, ntohs(address.sin_port)).Text();
 }
 
 }  // namespace heddle::core

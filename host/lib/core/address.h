@@ -10,8 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "host/lib/core/settings.h"
-
 namespace heddle::core {
 
 // An IPv4 or IPv6 address with a port. Flow and scope of IPv6 are not kept:
@@ -70,19 +68,5 @@ class SocketAddress {
   // Starts with the same two bytes of family and two of port as sockaddr_in.
   sockaddr_in6 address_;
 };
-
-// The address of this host on the wire, port 0: FI_HEDDLE_IP, else that of the
-// first interface that is up and not the loopback, else the loopback's; never
-// 0.0.0.0 or ::. `family` is AF_INET, AF_INET6 or, for whatever FI_HEDDLE_IP
-// is and else IPv4, AF_UNSPEC. Empty when FI_HEDDLE_IP is of another family.
-std::optional<SocketAddress> OwnAddress(const Settings& settings,
-                                        int family) noexcept;
-
-// For callers that know IPv4 only.
-in_addr LocalAddress(const Settings& settings) noexcept;
-sockaddr_in MakeAddress(in_addr address, uint16_t port) noexcept;
-std::optional<sockaddr_in> ParseAddress(const void* data,
-                                        size_t length) noexcept;
-std::string FormatAddress(const sockaddr_in& address);
 
 }  // namespace heddle::core

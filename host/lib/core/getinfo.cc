@@ -19,6 +19,7 @@
 #include "host/lib/core/nic_info.h"
 #include "host/lib/core/offer.h"
 #include "host/lib/core/open_objects.h"
+#include "host/lib/core/own_addresses.h"
 #include "host/lib/core/resolve.h"
 #include "host/lib/core/services.h"
 #include "host/lib/core/settings.h"
@@ -101,17 +102,21 @@ std::string PointerText(const void* pointer) {
   return text;
 }
 
-// What is open of the offer, of which the hints may name the objects.
-std::optional<Refusal> FindOpen(const Hints& hints, const DeviceOffer& offer,
-                                FoundObjects* found) {
-  const FoundObjects wanted = {hints->fabric_attr->fabric,
-                               hints->domain_attr->domain};
-  *found = FindOpenObjects(offer.fabric_name, offer.domain_name, wanted);
-  if (wanted.domain != nullptr && found->domain == nullptr) {
+FoundObjects WantedObjects(const Hints& hints) {
+  return {.fabric = hints->fabric_attr->fabric,
+          .domain = hints->domain_attr->domain};
+}
+
+// The hints may name objects that are not open.
+std::optional<Refusal> FindUnopened(const Hints& hints,
+                                    const DeviceOffer& offer,
+                                    const FoundObjects& open) {
+  const FoundObjects wanted = WantedObjects(hints);
+  if (wanted.domain != nullptr && open.domain == nullptr) {
     return Refusal{"domain_attr->domain", PointerText(wanted.domain),
                    "an open domain " + offer.domain_name};
   }
-  if (wanted.fabric != nullptr && found->fabric == nullptr) {
+  if (wanted.fabric != nullptr && open.fabric == nullptr) {
     return Refusal{"fabric_attr->fabric", PointerText(wanted.fabric),
                    "an open fabric " + offer.fabric_name};
   }
@@ -121,20 +126,21 @@ std::optional<Refusal> FindOpen(const Hints& hints, const DeviceOffer& offer,
 // A device that may be offered, with the settings that hold for it.
 struct Candidate {
   std::string domain_name;
-  uint64_t capability = 0;
+  nic::DeviceKind kind;
+  WireReach reach = WireReach::kNetwork;
   Settings settings;
   const char* reason = "";  // To take it.
 };
 
-// Which families an address of ours can have: that of the device decides.
-DeviceOffer MakeOffer(const Candidate& candidate) {
-  const auto own = SocketAddress::FromText(candidate.settings.ip);
+// `own` decides which families an address of ours can have.
+DeviceOffer MakeOffer(const Candidate& candidate, const OwnAddresses& own) {
   return {.domain_name = candidate.domain_name,
           .fabric_name = FabricName(),
           .provider_name = kProviderName,
-          .ipv4 = !own || !own->is_ipv6(),
-          .ipv6 = !own || own->is_ipv6(),
-          .capability = candidate.capability};
+          .ipv4 = own.family() != AF_INET6,
+          .ipv6 = own.family() != AF_INET,
+          .capability = candidate.kind.capability,
+          .limits = candidate.kind.limits};
 }
 
 constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
@@ -162,7 +168,7 @@ void AddFunctions(const Settings& settings,
       continue;
     }
     Candidate candidate{.domain_name = std::move(offer.name),
-                        .capability = offer.capability,
+                        .kind = offer.kind,
                         .settings = settings,
                         .reason = named ? kNamed : "it can be opened"};
     if (!offer.ip.empty()) {
@@ -183,11 +189,11 @@ void AddSimulated(const Settings& settings,
   const bool named = !settings.device.empty();
   const std::string kind = named ? settings.device : std::string(kDefaultKind);
   std::string message;
-  const auto capability = nic::CapabilityOf(kind, settings.sim_path, message);
-  if (!capability.ok()) {
+  const auto known = nic::SimulatedKind(kind, settings.sim_path, message);
+  if (!known.ok()) {
     // No simulator is what most installations have; one that does not fit is
     // for the user to mend.
-    const auto level = named || static_cast<int>(capability.error()) != ENOENT
+    const auto level = named || static_cast<int>(known.error()) != ENOENT
                            ? LogLevel::kWarn
                            : LogLevel::kInfo;
     Log(level, LogSubsystem::kCore, "device %s0 ruled out: %s", kind.c_str(),
@@ -196,7 +202,8 @@ void AddSimulated(const Settings& settings,
   }
   candidates->push_back(
       {.domain_name = kind + "0",
-       .capability = capability.value(),
+       .kind = known.value(),
+       .reach = SimulatedReach(settings),
        .settings = settings,
        .reason = named ? kNamed
                        : "there is no hardware, nor does FI_HEDDLE_DEVICE name "
@@ -243,12 +250,22 @@ int ProviderOnly(const Hints& hints, uint32_t version, fi_info** info) {
 
 // The info of one device.
 int AnswerOf(const Candidate& candidate, const InfoRequest& request,
-             const Hints& hints, InfoPointer* info) {
-  const DeviceOffer offer = MakeOffer(candidate);
-  FoundObjects open;
+             const Hints& hints,
+             const std::vector<InterfaceAddress>& interfaces,
+             InfoPointer* info) {
+  OwnAddresses own(candidate.reach, candidate.settings.ip, interfaces);
+  const FoundObjects open = FindOpenObjects(FabricName(), candidate.domain_name,
+                                            WantedObjects(hints));
+  // Endpoints of an open domain have its address.
+  const bool in_domain =
+      hints->domain_attr->domain != nullptr && open.address.has_value();
+  if (in_domain) {
+    own = own.At(*open.address);
+  }
+  const DeviceOffer offer = MakeOffer(candidate, own);
   std::optional<Refusal> refusal = FindRefusal(hints, offer);
   if (!refusal) {
-    refusal = FindOpen(hints, offer, &open);
+    refusal = FindUnopened(hints, offer, open);
   }
   if (refusal) {
     LogRefusal(offer, *refusal);
@@ -256,12 +273,16 @@ int AnswerOf(const Candidate& candidate, const InfoRequest& request,
   }
   Endpoints endpoints;
   std::string reason;
-  const int result =
-      Resolve(request, hints, candidate.settings, &endpoints, &reason);
+  const int result = Resolve(request, hints, own, &endpoints, &reason);
   if (result != FI_SUCCESS) {
     Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s ruled out: %s",
         offer.domain_name.c_str(), reason.c_str());
     return result;
+  }
+  if (in_domain && endpoints.source.WithPort(0) != *open.address) {
+    LogRefusal(offer, {"src_addr", endpoints.source.IpText(),
+                       open.address->IpText() + ", that of the open domain"});
+    return -FI_ENODATA;
   }
   InfoPointer made = MakeInfo(hints, request.version, offer);
   if (made == nullptr || !StoreProviderName(made.get()) ||
@@ -287,9 +308,10 @@ int Answer(const InfoRequest& request, const Hints& hints,
   int result = -FI_ENODATA;
   InfoPointer first;
   fi_info* last = nullptr;
+  const std::vector<InterfaceAddress> interfaces = ReadInterfaces();
   for (const Candidate& candidate : FindCandidates(settings)) {
     InfoPointer made;
-    const int outcome = AnswerOf(candidate, request, hints, &made);
+    const int outcome = AnswerOf(candidate, request, hints, interfaces, &made);
     if (outcome == -FI_ENOMEM) {
       return outcome;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers that fi_getinfo advertises and that the objects enforce.
+// The numbers that fi_getinfo advertises and that the objects enforce, whatever
+// the device: how many objects it has is in `DeviceLimits`.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -24,20 +25,13 @@ inline constexpr size_t kMaxQueueSize = 2048;
 inline constexpr size_t kDefaultCqSize = 1024;
 inline constexpr size_t kMaxCqSize = 32768;
 
-// Memory regions. Those that peers may reach are fewer, of one part, and keys
-// of the application's choice are shorter than the device's.
+// Memory regions. Those that peers may reach are the device's, of one part, and
+// keys of the application's choice are shorter than the device's. What no peer
+// reaches is no object of the device: the number stands for any.
 inline constexpr size_t kMrKeyBytes = 8;
 inline constexpr size_t kMrUserKeyBytes = 6;
 inline constexpr size_t kMrIovLimit = kIovLimit;
 inline constexpr size_t kMrCount = 65536;
-inline constexpr size_t kRemoteMrCount = 1024;
-
-// Objects of one domain.
-inline constexpr size_t kCqCount = 16;
-inline constexpr size_t kEndpointCount = 16;
-inline constexpr size_t kTxContextCount = 16;
-inline constexpr size_t kRxContextCount = 16;
-inline constexpr size_t kCounterCount = 32;
 
 // Bytes of `err_data` in an error entry: the peer's address.
 inline constexpr size_t kMaxErrDataBytes = 28;

@@ -235,7 +235,9 @@ struct RegionUse {
     return remote && !provider_key ? kMrUserKeyBytes : kMrKeyBytes;
   }
   size_t iov_limit() const { return remote ? 1 : kMrIovLimit; }
-  size_t count() const { return remote ? kRemoteMrCount : kMrCount; }
+  size_t count(const DeviceLimits& limits) const {
+    return remote ? limits.regions : kMrCount;
+  }
 };
 
 RegionUse RegionUseOf(uint64_t answer_caps, int mr_mode) {
@@ -244,8 +246,15 @@ RegionUse RegionUseOf(uint64_t answer_caps, int mr_mode) {
               mr_mode == FI_MR_BASIC || (mr_mode & FI_MR_PROV_KEY) != 0};
 }
 
-bool DomainCountsFit(const fi_domain_attr& domain, const OfferedCaps& offered,
+size_t CounterCount(const DeviceOffer& offer) {
+  return OfferedCaps(offer.capability).counters() ? offer.limits.counters : 0;
+}
+
+// Source: fi_domain(3): mr_cnt says how many regions the application needs,
+// which is a limit of the device for those that peers may reach alone.
+bool DomainCountsFit(const fi_domain_attr& domain, const DeviceOffer& offer,
                      const RegionUse& regions, Matcher* matcher) {
+  const DeviceLimits& limits = offer.limits;
   struct Count {
     const char* attribute;
     size_t wanted;
@@ -254,16 +263,18 @@ bool DomainCountsFit(const fi_domain_attr& domain, const OfferedCaps& offered,
   const Count counts[] = {
       {"domain_attr->mr_key_size", domain.mr_key_size, regions.key_bytes()},
       {"domain_attr->cq_data_size", domain.cq_data_size, kCqDataBytes},
-      {"domain_attr->cq_cnt", domain.cq_cnt, kCqCount},
-      {"domain_attr->ep_cnt", domain.ep_cnt, kEndpointCount},
-      {"domain_attr->tx_ctx_cnt", domain.tx_ctx_cnt, kTxContextCount},
-      {"domain_attr->rx_ctx_cnt", domain.rx_ctx_cnt, kRxContextCount},
+      {"domain_attr->cq_cnt", domain.cq_cnt, limits.completion_queues},
+      {"domain_attr->ep_cnt", domain.ep_cnt, limits.endpoints()},
+      {"domain_attr->tx_ctx_cnt", domain.tx_ctx_cnt, limits.tx_contexts},
+      {"domain_attr->rx_ctx_cnt", domain.rx_ctx_cnt, limits.rx_contexts},
       {"domain_attr->max_ep_tx_ctx", domain.max_ep_tx_ctx, 1},
       {"domain_attr->max_ep_rx_ctx", domain.max_ep_rx_ctx, 1},
       {"domain_attr->max_ep_stx_ctx", domain.max_ep_stx_ctx, 0},
       {"domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 0},
-      {"domain_attr->cntr_cnt", domain.cntr_cnt, offered.cntr_cnt()},
+      {"domain_attr->cntr_cnt", domain.cntr_cnt, CounterCount(offer)},
       {"domain_attr->mr_iov_limit", domain.mr_iov_limit, regions.iov_limit()},
+      {"domain_attr->mr_cnt", domain.mr_cnt,
+       regions.remote ? limits.regions : SIZE_MAX},
   };
   return std::all_of(
       std::begin(counts), std::end(counts), [matcher](const Count& count) {
@@ -310,8 +321,7 @@ bool DomainFits(const NewestDomainAttr& newest, const DeviceOffer& offer,
          matcher->AtMost("domain_attr->max_ep_auth_key", newest.max_ep_auth_key,
                          0) &&
          matcher->AtMost("domain_attr->max_group_id", newest.max_group_id, 0) &&
-         DomainCountsFit(domain, OfferedCaps(offer.capability), regions,
-                         matcher);
+         DomainCountsFit(domain, offer, regions, matcher);
 }
 
 bool FabricFits(const fi_fabric_attr& fabric, const DeviceOffer& offer,
@@ -437,17 +447,17 @@ void FillDomain(const fi_domain_attr& hints, const fi_info& answer,
   const RegionUse regions = RegionUseOf(answer.caps, domain->mr_mode);
   domain->mr_key_size = regions.key_bytes();
   domain->cq_data_size = kCqDataBytes;
-  domain->cq_cnt = kCqCount;
-  domain->ep_cnt = kEndpointCount;
-  domain->tx_ctx_cnt = kTxContextCount;
-  domain->rx_ctx_cnt = kRxContextCount;
+  domain->cq_cnt = offer.limits.completion_queues;
+  domain->ep_cnt = offer.limits.endpoints();
+  domain->tx_ctx_cnt = offer.limits.tx_contexts;
+  domain->rx_ctx_cnt = offer.limits.rx_contexts;
   domain->max_ep_tx_ctx = 1;
   domain->max_ep_rx_ctx = 1;
-  domain->cntr_cnt = OfferedCaps(offer.capability).cntr_cnt();
+  domain->cntr_cnt = CounterCount(offer);
   domain->mr_iov_limit = regions.iov_limit();
   domain->caps = kDomainCaps;
   domain->max_err_data = kMaxErrDataBytes;
-  domain->mr_cnt = std::max(hints.mr_cnt, regions.count());
+  domain->mr_cnt = std::max(hints.mr_cnt, regions.count(offer.limits));
   domain->tclass = hints.tclass;
 }
 

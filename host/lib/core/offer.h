@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "host/lib/core/device_limits.h"
 #include "host/lib/core/info_memory.h"
 
 namespace heddle::core {
@@ -20,6 +21,7 @@ struct DeviceOffer {
   bool ipv4 = true;
   bool ipv6 = true;
   uint64_t capability = 0;  // Bits of contract `capability`.
+  DeviceLimits limits;
 };
 
 // Why a device is left out: the first attribute that does not fit.

@@ -73,8 +73,8 @@ class OfferedCaps {
   constexpr size_t rma_iov_limit() const noexcept {
     return !rma() ? 0 : Has(contract::kCapabilityMore) ? kIovLimit : 1;
   }
-  constexpr size_t cntr_cnt() const noexcept {
-    return Has(contract::kCapabilityCounters) ? kCounterCount : 0;
+  constexpr bool counters() const noexcept {
+    return Has(contract::kCapabilityCounters);
   }
 
  private:

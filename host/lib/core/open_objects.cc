@@ -36,7 +36,7 @@ class OpenObjects {
       const OpenDomain* on_it =
           FirstDomain(each->handle_, domain, wanted.domain);
       if (on_it != nullptr) {
-        return {each->handle_, on_it->handle_};
+        return {each->handle_, on_it->handle_, on_it->address_};
       }
       if (found.fabric == nullptr) {
         found.fabric = each->handle_;
@@ -116,8 +116,12 @@ OpenFabric::~OpenFabric() {
   OpenObjects::Get().Remove(this);
 }
 
-OpenDomain::OpenDomain(fid_domain* handle, fid_fabric* fabric, std::string name)
-    : handle_(handle), fabric_(fabric), name_(std::move(name)) {
+OpenDomain::OpenDomain(fid_domain* handle, fid_fabric* fabric, std::string name,
+                       const SocketAddress& address)
+    : handle_(handle),
+      fabric_(fabric),
+      name_(std::move(name)),
+      address_(address.WithPort(0)) {
   OpenObjects::Get().Add(this);
 }
 

@@ -5,7 +5,10 @@
 #include <rdma/fi_domain.h>
 
 #include <functional>
+#include <optional>
 #include <string>
+
+#include "host/lib/core/address.h"
 
 namespace heddle::core {
 
@@ -31,8 +34,10 @@ class OpenFabric {
 // Keeps an open domain known, likewise. A child process does not inherit it.
 class OpenDomain {
  public:
-  // `name` is that of `fi_domain_attr`. Throws std::bad_alloc.
-  OpenDomain(fid_domain* handle, fid_fabric* fabric, std::string name);
+  // `name` is that of `fi_domain_attr`, `address` that of its endpoints. Throws
+  // std::bad_alloc.
+  OpenDomain(fid_domain* handle, fid_fabric* fabric, std::string name,
+             const SocketAddress& address);
   OpenDomain(const OpenDomain&) = delete;
   OpenDomain& operator=(const OpenDomain&) = delete;
   ~OpenDomain();
@@ -43,6 +48,7 @@ class OpenDomain {
   fid_domain* handle_;
   fid_fabric* fabric_;
   std::string name_;
+  SocketAddress address_;
   OpenDomain* next_ = nullptr;
 };
 
@@ -50,6 +56,8 @@ class OpenDomain {
 struct FoundObjects {
   fid_fabric* fabric = nullptr;
   fid_domain* domain = nullptr;
+  // Of the domain; the port is 0.
+  std::optional<SocketAddress> address = std::nullopt;
 };
 
 // The domain opened first of those named `domain` on a fabric named `fabric`,

@@ -20,17 +20,45 @@ const char* FamilyText(int family) {
   return family == AF_INET6 ? "IPv6" : "IPv4";
 }
 
+const char* TextOrNone(const char* text) {
+  return text != nullptr ? text : "(none)";
+}
+
+// As getaddrinfo(3) has it, in one family.
+std::optional<SocketAddress> AskResolver(const NodeName& name, int family,
+                                         std::string* reason) {
+  addrinfo wanted = {};
+  wanted.ai_family = family;
+  wanted.ai_socktype = SOCK_DGRAM;
+  wanted.ai_flags = name.is_numeric ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name.node, name.service, &wanted, &found);
+  if (error != 0) {
+    *reason = std::string("node ") + TextOrNone(name.node) + ", service " +
+              TextOrNone(name.service) + ", " + FamilyText(family) + ": " +
+              gai_strerror(error);
+    return std::nullopt;
+  }
+  const std::unique_ptr<addrinfo, AddressListDeleter> list(found);
+  return SocketAddress::Read(list->ai_addr, list->ai_addrlen);
+}
+
+// 0.0.0.0 or ::.
+SocketAddress Any(int family) {
+  return family == AF_INET6 ? SocketAddress(in6addr_any, 0) : SocketAddress();
+}
+
 // Works the addresses of one request out; the first that has a family decides
 // for all. Members that return false have set `*reason`.
 class Resolver {
  public:
   Resolver(const InfoRequest& request, const Hints& hints,
-           const Settings& settings, std::string* reason)
+           const OwnAddresses& own, std::string* reason)
       : request_(request),
         hints_(hints),
-        settings_(settings),
+        own_(own),
         reason_(reason),
-        family_(FamilyOf(hints, settings)) {}
+        family_(FamilyOf(hints, own)) {}
 
   bool Run(Endpoints* endpoints) {
     const bool named = request_.node != nullptr || request_.service != nullptr;
@@ -60,10 +88,9 @@ class Resolver {
 
  private:
   // What is decided before any address is read, or AF_UNSPEC.
-  static int FamilyOf(const Hints& hints, const Settings& settings) {
-    const auto own = SocketAddress::FromText(settings.ip);
-    if (own) {
-      return own->family();
+  static int FamilyOf(const Hints& hints, const OwnAddresses& own) {
+    if (own.family() != AF_UNSPEC) {
+      return own.family();
     }
     switch (hints->addr_format) {
       case FI_SOCKADDR_IN:
@@ -100,7 +127,9 @@ class Resolver {
       *address = SocketAddress::Read(data, bytes);
     }
     if (*address) {
-      return Agree(attribute, **address);
+      const bool agrees = Agree(attribute, **address);
+      *address = own_.OnWire(**address);
+      return agrees;
     }
     *reason_ = std::string(attribute) + " of " + std::to_string(bytes) +
                " bytes is no address of ours";
@@ -115,54 +144,29 @@ class Resolver {
                    " is no fi_sockaddr_in://address:port";
         return false;
       }
-      if (!Agree("node", **address)) {
-        return false;
-      }
-    } else if (family_ != AF_UNSPEC) {
-      *address = LookUp(family_);
+      *address = own_.OnWire(**address);
     } else {
-      *address = LookUp(AF_INET);
-      if (!*address && request_.node != nullptr) {
-        *address = LookUp(AF_INET6);
-      }
+      *address =
+          LookUp({.node = request_.node,
+                  .service = request_.service,
+                  .is_numeric = (request_.flags & FI_NUMERICHOST) != 0},
+                 family_ == AF_INET6 ? AF_INET6 : AF_INET, own_, reason_);
     }
-    if (!*address) {
+    if (!*address || !Agree("node", **address)) {
       return false;
     }
-    family_ = (*address)->family();
-    // Without a node the host itself is meant: its address on our wire, not
-    // the loopback that getaddrinfo answers.
+    // Without a node the function itself is meant, not the loopback that
+    // getaddrinfo answers.
     if (request_.node == nullptr || (*address)->is_any()) {
       *address = Own().WithPort((*address)->port());
     }
     return true;
   }
 
-  std::optional<SocketAddress> LookUp(int family) {
-    addrinfo wanted = {};
-    wanted.ai_family = family;
-    wanted.ai_socktype = SOCK_DGRAM;
-    wanted.ai_flags =
-        (request_.flags & FI_NUMERICHOST) != 0 ? AI_NUMERICHOST : 0;
-    addrinfo* found = nullptr;
-    const int error =
-        getaddrinfo(request_.node, request_.service, &wanted, &found);
-    if (error != 0) {
-      const char* node = request_.node;
-      const char* service = request_.service;
-      *reason_ = std::string("node ") + (node != nullptr ? node : "(none)") +
-                 ", service " + (service != nullptr ? service : "(none)") +
-                 ", " + FamilyText(family) + ": " + gai_strerror(error);
-      return std::nullopt;
-    }
-    const std::unique_ptr<addrinfo, AddressListDeleter> list(found);
-    return SocketAddress::Read(list->ai_addr, list->ai_addrlen);
-  }
-
   // Precondition: the family is not other than that of FI_HEDDLE_IP, which
   // the constructor and `Agree` see to.
   SocketAddress Own() const {
-    return OwnAddress(settings_, family_).value_or(SocketAddress());
+    return own_.Own(family_).value_or(SocketAddress());
   }
 
   SocketAddress OwnUnlessGiven(const std::optional<SocketAddress>& source) {
@@ -178,15 +182,32 @@ class Resolver {
 
   const InfoRequest& request_;
   const Hints& hints_;
-  const Settings& settings_;
+  const OwnAddresses& own_;
   std::string* reason_;
   int family_;
 };
 
 }  // namespace
 
+std::optional<SocketAddress> LookUp(const NodeName& name, int family,
+                                    const OwnAddresses& own,
+                                    std::string* reason) {
+  auto found = AskResolver(name, family, reason);
+  if (!found && name.node != nullptr) {
+    std::string other_reason;  // The first one is that of the family wanted.
+    found = AskResolver(name, family == AF_INET6 ? AF_INET : AF_INET6,
+                        &other_reason);
+    if (found && own.IsMachine(*found)) {
+      const SocketAddress local =
+          found->is_any() ? Any(family) : own.Default(family);
+      return local.WithPort(found->port());
+    }
+  }
+  return found ? std::optional(own.OnWire(*found)) : std::nullopt;
+}
+
 int Resolve(const InfoRequest& request, const Hints& hints,
-            const Settings& settings, Endpoints* endpoints,
+            const OwnAddresses& own, Endpoints* endpoints,
             std::string* reason) {
   const bool is_text =
       request.node != nullptr && (hints->addr_format == FI_ADDR_STR ||
@@ -196,9 +217,8 @@ int Resolve(const InfoRequest& request, const Hints& hints,
               " beside a node in the format FI_ADDR_STR, which holds the port";
     return -FI_EINVAL;
   }
-  return Resolver(request, hints, settings, reason).Run(endpoints)
-             ? FI_SUCCESS
-             : -FI_ENODATA;
+  return Resolver(request, hints, own, reason).Run(endpoints) ? FI_SUCCESS
+                                                              : -FI_ENODATA;
 }
 
 }  // namespace heddle::core

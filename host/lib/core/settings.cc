@@ -23,7 +23,7 @@ namespace heddle::core {
 namespace {
 
 constexpr std::string_view kPrefix = "FI_HEDDLE_";
-constexpr uint32_t kMaxJobId = 0xffffff;  // Source: uet.md 4.2, 24 bits.
+constexpr uint32_t kMaxJobId = 0xffffff;  // 24 bits, UET 4.1.
 constexpr uint16_t kMaxVlan = 4094;       // IEEE 802.1Q keeps 4095 to itself.
 
 // Unsigned decimal, nothing else, in [least, most].
@@ -150,8 +150,9 @@ constexpr std::array kRows = {
           return ParseUuid(text, &settings->vf_token);
         }},
     Row{{"IP", SettingType::kString, "a unicast IPv4 or IPv6 address", "",
-         "Own address on the wire; unset: that of the first interface that is "
-         "up, else the loopback's"},
+         "Own address on the wire; unset, or on the one-machine wire an "
+         "address of this machine: that of the first interface that is up, "
+         "else the loopback's"},
         [](std::string_view text, Settings* settings) {
           return ParseUnicastIp(text, &settings->ip);
         }},
@@ -175,6 +176,13 @@ constexpr std::array kRows = {
           settings->payload_mtu_named = true;
           return ParseUnsigned(text, 1024, 8192, &settings->payload_mtu) &&
                  (settings->payload_mtu & (settings->payload_mtu - 1)) == 0;
+        }},
+    Row{{"CRC", SettingType::kString, "msb, lsb, none", "msb",
+         "End-to-end CRC of frames, equal on one wire: its byte that is sent "
+         "first, the most or the least significant; or no CRC"},
+        [](std::string_view text, Settings* settings) {
+          settings->crc = text;
+          return text == "msb" || text == "lsb" || text == "none";
         }},
     Row{{"VLAN", SettingType::kUnsigned, "1 to 4094", "",
          "VLAN on the virtual wire: frames sent have its tag, received ones of "
@@ -294,9 +302,17 @@ constexpr std::array kRows = {
                  (text == "static" || text == "resolve");
         }},
     Row{{"SEED", SettingType::kUnsigned, "0 to 18446744073709551615", "1",
-         "Seed of faults and memory order of the simulation"},
+         "Seed of faults and memory order of the simulation; each direction of "
+         "each port derives a seed of its own from it"},
         [](std::string_view text, Settings* settings) {
           return ParseUnsigned(text, 0, UINT64_MAX, &settings->seed);
+        }},
+    Row{{"READ_AGAIN", SettingType::kProbability, "0 to 1", "0",
+         "Probability that the device soft sends surplus answers to a packet "
+         "of a peer's READ, or the data of the packet before it: an incorrect "
+         "target, to test initiators"},
+        [](std::string_view text, Settings* settings) {
+          return ParseReal(text, /*most=*/1, &settings->read_again);
         }},
     Row{{"RTO_NS", SettingType::kUnsigned, "1000 to 10000000000", "20000000",
          "First retransmission time, nanoseconds"},

@@ -6,8 +6,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace heddle::core {
+
+// The name of a wire that is UDP sockets; any other is a one-machine wire.
+inline constexpr std::string_view kUdpWire = "udp";
 
 // What the virtual wire does to frames of one direction.
 struct FaultSettings {
@@ -34,12 +38,13 @@ struct Settings {
   std::string device;           // Its kind; empty: none named.
   std::string function;         // Of kind vfio, its PCI address; empty: any.
   std::string vf_token;         // Likewise, of a virtual function; or empty.
-  std::string ip;               // IPv4 or IPv6; empty: chosen, see address.h.
+  std::string ip;               // IPv4 or IPv6; empty: see own_addresses.h.
   std::string wire;             // Name of the one-machine wire, or "udp".
   uint16_t udp_port = 0;        // Of the wire "udp"; 0: one per endpoint.
   uint32_t payload_mtu = 4096;  // Bytes.
   // False: on the wire "udp" the payload MTU is what the interface carries.
   bool payload_mtu_named = false;
+  std::string crc = "msb";  // Byte of the CRC that is first, "lsb"; or "none".
   uint16_t vlan = 0;        // Of frames on the one-machine wire; 0: untagged.
   std::string capture;      // pcap file to write; empty: none.
   std::string trace;        // FST file to write; empty: none.
@@ -47,6 +52,7 @@ struct Settings {
                             // one JSON object per line, appended; empty: none.
   FaultSettings tx_faults;  // Of frames sent.
   FaultSettings rx_faults;  // Of frames received.
+  double read_again = 0;    // Probability per packet of a peer's READ.
   std::string neighbours = "static";  // Or "resolve".
   uint64_t seed = 1;
   uint64_t rto_ns = 20'000'000;

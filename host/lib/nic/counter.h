@@ -42,8 +42,8 @@ class Counter {
   // Lends the thread to a device that is not hardware.
   void Step() const noexcept { nic_.Step(); }
   // As the contract's fields name it: number plus 1.
-  uint8_t reference() const noexcept {
-    return static_cast<uint8_t>(number_ + 1);
+  uint16_t reference() const noexcept {
+    return static_cast<uint16_t>(number_ + 1);
   }
 
  private:

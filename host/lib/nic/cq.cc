@@ -66,41 +66,39 @@ Cq::~Cq() {
 }
 
 void Cq::Attach(TxQueue& queue) noexcept {
-  tx_[queue.context() % kContexts].store(&queue, std::memory_order_release);
+  const Locked::Guard guard(lock_);
+  tx_.Attach(queue);
 }
 
 void Cq::Attach(RxQueue& queue) noexcept {
+  const Locked::Guard guard(lock_);
   strict_queues_ += queue.refuses_strangers() ? 1 : 0;
-  rx_[queue.context() % kContexts].store(&queue, std::memory_order_release);
+  rx_.Attach(queue);
 }
 
 void Cq::Detach(TxQueue& queue) noexcept {
   const Locked::Guard guard(lock_);
-  tx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
+  tx_.Detach(queue);
 }
 
 void Cq::Detach(RxQueue& queue) noexcept {
   const Locked::Guard guard(lock_);
   strict_queues_ -= queue.refuses_strangers() ? 1 : 0;
-  rx_[queue.context() % kContexts].store(nullptr, std::memory_order_release);
+  rx_.Detach(queue);
 }
 
 std::optional<contract::Completion> Cq::FindLost() noexcept {
-  const auto find = [](auto& queues) -> std::optional<contract::Completion> {
-    for (auto& slot : queues) {
-      auto* queue = slot.load(std::memory_order_acquire);
-      if (queue == nullptr) {
-        continue;
-      }
-      const Locked::Guard guard(queue->lock());
-      if (auto lost = queue->FindLost()) {
-        return lost;
-      }
-    }
-    return std::nullopt;
+  std::optional<contract::Completion> lost;
+  const auto look = [&lost](auto& queue) {
+    const Locked::Guard guard(queue.lock());
+    lost = queue.FindLost();
+    return lost.has_value();
   };
-  auto lost = find(tx_);
-  return lost.has_value() ? lost : find(rx_);
+  tx_.VisitUntil(look);
+  if (!lost.has_value()) {
+    rx_.VisitUntil(look);
+  }
+  return lost;
 }
 
 bool Cq::MakeStrangerAnError(const contract::Completion& entry) noexcept {
@@ -108,7 +106,7 @@ bool Cq::MakeStrangerAnError(const contract::Completion& entry) noexcept {
       entry.status != contract::Status::kOk) {
     return false;
   }
-  const RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
+  const RxQueue* queue = rx_.Find(entry);
   if (queue == nullptr || !queue->refuses_strangers() ||
       queue->peers()->FindSource(SenderOf(entry), entry.peer) !=
           AddressTable::kNoPeer) {
@@ -128,16 +126,20 @@ std::optional<contract::Completion> Cq::TakeLost(Finished* finished) noexcept {
 }
 
 void Cq::Forget(const TxQueue& queue) noexcept {
-  Forget(/*receiver=*/false, queue.context());
+  const Locked::Guard guard(lock_);
+  ForgetEntries(/*receiver=*/false, queue.context());
+  tx_.Remove(queue);
 }
 
 void Cq::Forget(const RxQueue& queue) noexcept {
-  Forget(/*receiver=*/true, queue.context());
+  const Locked::Guard guard(lock_);
+  ForgetEntries(/*receiver=*/true, queue.context());
+  rx_.Remove(queue);
 }
 
 Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
   if (entry.kind == contract::CompletionKind::kTxSilent) {
-    TxQueue* queue = tx_[entry.context].load(std::memory_order_acquire);
+    TxQueue* queue = tx_.Find(entry);
     if (queue != nullptr) {
       const Locked::Guard guard(queue->lock());
       queue->RetireSilent(entry);
@@ -147,7 +149,7 @@ Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
   if (entry.kind != contract::CompletionKind::kTarget) {
     return {};
   }
-  const RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
+  const RxQueue* queue = rx_.Find(entry);
   if (queue == nullptr) {
     return {};
   }
@@ -168,8 +170,9 @@ void Cq::DrainSilent(TxQueue* caller) noexcept {
   }
   while (const contract::Completion* entry = queue_->Peek()) {
     if (entry->kind == contract::CompletionKind::kTxSilent) {
-      if (SenderOfEntry(*entry) == caller) {
-        caller->RetireSilent(*entry);
+      if (TxQueue* const owner = tx_.Find(*entry);
+          owner != nullptr && owner == caller) {
+        owner->RetireSilent(*entry);
       } else {
         (void)RetireOther(*entry);
       }
@@ -183,8 +186,7 @@ void Cq::DrainSilent(TxQueue* caller) noexcept {
   lock_.unlock();
 }
 
-void Cq::Forget(bool receiver, uint32_t context) noexcept {
-  const Locked::Guard guard(lock_);
+void Cq::ForgetEntries(bool receiver, uint32_t context) noexcept {
   const uint32_t size = queue_->capacity();
   const auto entries = memory_.entries<contract::Completion>(size);
   for (uint32_t i = 0; i < size; ++i) {
@@ -198,7 +200,8 @@ void Cq::Forget(bool receiver, uint32_t context) noexcept {
         receiver ? IsOfReceiver(entry.kind)
                  : entry.kind == contract::CompletionKind::kTx ||
                        entry.kind == contract::CompletionKind::kTxSilent;
-    if (of_kind && entry.context == context) {
+    if (of_kind &&
+        contract::JoinBytes(entry.context, entry.context_high) == context) {
       entry.kind = contract::CompletionKind::kNone;
     }
   }

@@ -2,13 +2,13 @@
 // Completion queue of the device, shared by the contexts bound to it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
 
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/completion_queue.h"
+#include "host/lib/nic/context_map.h"
 #include "host/lib/nic/cq_credit.h"
 #include "host/lib/nic/locking.h"
 #include "host/lib/nic/nic.h"
@@ -62,20 +62,19 @@ class Cq : public TxCompletions {
   // and in a place of its own for each kind: nothing is put together in memory.
   template <typename Locking, typename Sink>
   void RetireInto(const contract::Completion& entry, Sink&& sink) noexcept;
-  // The queue of an entry of kind `kTx` or `kRx`; null when there is none.
+  // The queue of an entry of kind `kTx` or `kRx`, where that is seen at once;
+  // null for others, which `Retire` may know.
   TxQueue* SenderOfEntry(const contract::Completion& entry) const noexcept {
-    return tx_[entry.context].load(std::memory_order_acquire);
+    return tx_.FindAlone(entry);
   }
   RxQueue* ReceiverOfEntry(const contract::Completion& entry) const noexcept {
-    return rx_[entry.context].load(std::memory_order_acquire);
+    return rx_.FindAlone(entry);
   }
   // False for an entry that `Retire` will not know.
   bool IsOfQueue(const contract::Completion& entry) const noexcept {
     return entry.kind == contract::CompletionKind::kTx
-               ? tx_[entry.context].load(std::memory_order_acquire) != nullptr
-               : IsOfReceiver(entry.kind) &&
-                     rx_[entry.context].load(std::memory_order_acquire) !=
-                         nullptr;
+               ? tx_.Find(entry) != nullptr
+               : IsOfReceiver(entry.kind) && rx_.Find(entry) != nullptr;
   }
 
   // After the device has failed, once `Peek` is null: what it owes, oldest
@@ -130,9 +129,6 @@ class Cq : public TxCompletions {
   const Nic& nic() const noexcept { return nic_; }
 
  private:
-  // Contexts are eight bits in a completion.
-  static constexpr size_t kContexts = 256;
-
   static bool IsOfReceiver(contract::CompletionKind kind) noexcept {
     return kind == contract::CompletionKind::kRx ||
            kind == contract::CompletionKind::kTarget;
@@ -140,16 +136,16 @@ class Cq : public TxCompletions {
   // What neither sends nor receives completed: a peer's RMA operation, of which
   // nothing of ours is held, or an operation that asked for no completion.
   Finished RetireOther(const contract::Completion& entry) noexcept;
-  // `receiver`: a receive context, else a transmit context.
-  void Forget(bool receiver, uint32_t context) noexcept;
+  // `receiver`: a receive context, else a transmit context. Under the lock.
+  void ForgetEntries(bool receiver, uint32_t context) noexcept;
   std::optional<contract::Completion> FindLost() noexcept;
   bool MakeStrangerAnError(const contract::Completion& entry) noexcept;
 
   SpinLock lock_;
   const bool needs_step_;
   std::optional<CompletionQueue> queue_;
-  std::array<std::atomic<TxQueue*>, kContexts> tx_{};
-  std::array<std::atomic<RxQueue*>, kContexts> rx_{};
+  ContextMap<TxQueue> tx_;
+  ContextMap<RxQueue> rx_;
   Nic& nic_;
   std::optional<CqCredit> credit_;
   // Above: every poll. Below: cold.
@@ -166,7 +162,7 @@ template <typename Locking, typename Sink>
     const contract::Completion& entry, Sink&& sink) noexcept {
   using Kind = contract::CompletionKind;
   if (entry.kind == Kind::kTx) {
-    TxQueue* queue = tx_[entry.context].load(std::memory_order_acquire);
+    TxQueue* queue = tx_.Find(entry);
     if (queue == nullptr) {
       return;
     }
@@ -177,7 +173,7 @@ template <typename Locking, typename Sink>
                              .known = true,
                              .report = report});
   } else if (entry.kind == Kind::kRx) {
-    RxQueue* queue = rx_[entry.context].load(std::memory_order_acquire);
+    RxQueue* queue = rx_.Find(entry);
     if (queue == nullptr) {
       return;
     }

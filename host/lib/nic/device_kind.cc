@@ -8,21 +8,30 @@
 
 namespace heddle::nic {
 
-Result<uint64_t> CapabilityOf(const std::string& kind,
-                              const std::string& sim_path,
-                              std::string& message) {
+DeviceKind KindOf(const DeviceInfo& info) {
+  return {.capability = info.capability,
+          .limits = {.tx_contexts = info.counts.tx_contexts,
+                     .rx_contexts = info.counts.rx_contexts,
+                     .completion_queues = info.counts.completion_queues,
+                     .counters = info.counts.counters,
+                     .regions = info.counts.regions}};
+}
+
+Result<DeviceKind> SimulatedKind(const std::string& kind,
+                                 const std::string& sim_path,
+                                 std::string& message) {
   static std::mutex mutex;
-  static std::map<std::string, uint64_t> known;
+  static std::map<std::string, DeviceKind> known;
   const std::lock_guard lock(mutex);
   const auto found = known.find(kind);
   if (found != known.end()) {
     return found->second;
   }
-  const auto read = SimulatedCapability(kind, sim_path, message);
-  if (read.ok()) {
-    known.emplace(kind, read.value());
+  const auto read = SimulatedInfo(kind, sim_path, message);
+  if (!read.ok()) {
+    return read.error();
   }
-  return read;
+  return known.emplace(kind, KindOf(read.value())).first->second;
 }
 
 }  // namespace heddle::nic

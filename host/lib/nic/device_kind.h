@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kind of device can do, without opening one.
+// What a kind of device is, without opening one.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "driver/result.h"
+#include "host/lib/core/device_limits.h"
+
+namespace heddle {
+struct DeviceInfo;
+}
 
 namespace heddle::nic {
 
-// The capability register (contract `capability`) of the devices of `kind`,
-// which is read once in a process. `sim_path`: FI_HEDDLE_SIM_PATH. Errors, with
-// one line in `message`: those of `SimulatedCapability`. Thread-safe.
-Result<uint64_t> CapabilityOf(const std::string& kind,
-                              const std::string& sim_path,
-                              std::string& message);
+struct DeviceKind {
+  uint64_t capability = 0;  // Bits of contract `capability`.
+  core::DeviceLimits limits;
+};
+
+// What a device says of itself.
+DeviceKind KindOf(const DeviceInfo& info);
+
+// What the registers of the devices of `kind` say, which are read once in a
+// process. `sim_path`: FI_HEDDLE_SIM_PATH. Errors, with one line in `message`:
+// those of `SimulatedInfo`. Thread-safe.
+Result<DeviceKind> SimulatedKind(const std::string& kind,
+                                 const std::string& sim_path,
+                                 std::string& message);
 
 }  // namespace heddle::nic

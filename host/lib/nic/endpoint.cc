@@ -2,12 +2,17 @@
 #include "host/lib/nic/endpoint.h"
 
 #include "driver/queue/doorbells.h"
+#include "hw/contract/split_number.h"
 
 namespace heddle::nic {
+
+using contract::HighByte;
+using contract::LowByte;
+
 namespace {
 
-uint8_t ReferenceTo(const Counter* counter) noexcept {
-  return counter == nullptr ? uint8_t{0} : counter->reference();
+uint16_t ReferenceTo(const Counter* counter) noexcept {
+  return counter == nullptr ? uint16_t{0} : counter->reference();
 }
 
 }  // namespace
@@ -56,20 +61,28 @@ Result<bool> Endpoint::EnableTx() {
     return queue.error();
   }
   tx_ = std::move(queue.value());
-  auto context = nic_.admin().CreateTx(
-      {.endpoint = grant_.endpoint,
-       .ring_base = ToInteger(tx_->ring_iova()),
-       .head_cell = ToInteger(tx_->head_cell_iova()),
-       .av_base = ToInteger(options_.peers->iova()),
-       .spill_base = ToInteger(tx_->spill_iova()),
-       .av_entries = AddressTable::kMaxEntries,
-       .cq = static_cast<uint8_t>(options_.tx_cq->number()),
-       .ring_log2 = tx_->ring_log2(),
-       .traffic_class = options_.dscp,
-       .msg_order = options_.msg_order,
-       .counter_send = ReferenceTo(options_.counters.send),
-       .counter_read = ReferenceTo(options_.counters.read),
-       .counter_write = ReferenceTo(options_.counters.write)});
+  const uint32_t cq = options_.tx_cq->number();
+  const uint16_t send = ReferenceTo(options_.counters.send);
+  const uint16_t read = ReferenceTo(options_.counters.read);
+  const uint16_t write = ReferenceTo(options_.counters.write);
+  auto context =
+      nic_.admin().CreateTx({.endpoint = grant_.endpoint,
+                             .ring_base = ToInteger(tx_->ring_iova()),
+                             .head_cell = ToInteger(tx_->head_cell_iova()),
+                             .av_base = ToInteger(options_.peers->iova()),
+                             .spill_base = ToInteger(tx_->spill_iova()),
+                             .av_entries = AddressTable::kMaxEntries,
+                             .cq = LowByte(cq),
+                             .ring_log2 = tx_->ring_log2(),
+                             .traffic_class = options_.dscp,
+                             .cq_high = HighByte(cq),
+                             .msg_order = options_.msg_order,
+                             .counter_send = LowByte(send),
+                             .counter_read = LowByte(read),
+                             .counter_write = LowByte(write),
+                             .counter_send_high = HighByte(send),
+                             .counter_read_high = HighByte(read),
+                             .counter_write_high = HighByte(write)});
   if (!context.ok()) {
     return context.error();
   }
@@ -97,18 +110,26 @@ Result<bool> Endpoint::EnableRx() {
     return queue.error();
   }
   rx_ = std::move(queue.value());
+  const uint32_t cq = options_.rx_cq->number();
+  const uint16_t receive = ReferenceTo(options_.counters.receive);
+  const uint16_t read = ReferenceTo(options_.counters.remote_read);
+  const uint16_t write = ReferenceTo(options_.counters.remote_write);
   auto context = nic_.admin().CreateRx(
       {.endpoint = grant_.endpoint,
        .ring_base = ToInteger(rx_->ring_iova()),
        .head_cell = ToInteger(rx_->head_cell_iova()),
-       .cq = static_cast<uint8_t>(options_.rx_cq->number()),
+       .cq = LowByte(cq),
        .ring_log2 = rx_->ring_log2(),
        .rx_index = 0,
-       .counter_recv = ReferenceTo(options_.counters.receive),
-       .counter_remote_read = ReferenceTo(options_.counters.remote_read),
-       .counter_remote_write = ReferenceTo(options_.counters.remote_write),
+       .counter_recv = LowByte(receive),
+       .counter_remote_read = LowByte(read),
+       .counter_remote_write = LowByte(write),
        .flags = options_.region_events ? contract::kRxCtxFlagRegionEvent
-                                       : uint8_t{0}});
+                                       : uint8_t{0},
+       .cq_high = HighByte(cq),
+       .counter_recv_high = HighByte(receive),
+       .counter_remote_read_high = HighByte(read),
+       .counter_remote_write_high = HighByte(write)});
   if (!context.ok()) {
     return context.error();
   }
@@ -143,6 +164,12 @@ Endpoint::~Endpoint() {
   Disable();
   if (claimed_) {
     (void)nic_.admin().DestroyEndpoint(grant_.endpoint);
+    // The next endpoint of this port may be another function's: PDCs of this
+    // one's peers, which are not told apart here, are opened again when they
+    // are needed.
+    if (nic_.info().Has(contract::kCapabilityClosePdcs)) {
+      (void)nic_.admin().ClosePdcs();
+    }
   }
 }
 

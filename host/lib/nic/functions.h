@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "host/lib/nic/device_kind.h"
+
 namespace heddle::nic {
 
 // A PCI address in its long form, "0000:01:00.0", from that or "01:00.0";
@@ -17,7 +19,7 @@ std::optional<std::string> FunctionName(std::string_view text);
 // A function as it described itself.
 struct FunctionOffer {
   std::string name;  // Its PCI address.
-  uint64_t capability = 0;
+  DeviceKind kind;
   std::string ip;  // IPv4 or IPv6; empty when its firmware does not tell.
   uint32_t payload_mtu_bytes = 0;
 };

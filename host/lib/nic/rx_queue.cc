@@ -200,7 +200,8 @@ contract::Completion RxQueue::LostAt(uint16_t position) const noexcept {
   return {.queue_head = static_cast<uint16_t>(position + 1),
           .position = position,
           .status = contract::Status::kDeviceFault,
-          .context = static_cast<uint8_t>(context_),
+          .context = contract::LowByte(context_),
+          .context_high = contract::HighByte(context_),
           .kind = contract::CompletionKind::kRx};
 }
 

@@ -14,6 +14,7 @@
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/recv_ring.h"
 #include "host/lib/nic/address_table.h"
+#include "host/lib/nic/context_map.h"
 #include "host/lib/nic/locking.h"
 #include "host/lib/nic/region.h"
 
@@ -149,6 +150,7 @@ class RxQueue {
 
   SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
+  ContextLink<RxQueue>& link() noexcept { return link_; }
   const AddressTable* peers() const noexcept { return peers_; }
   bool refuses_strangers() const noexcept { return refuses_strangers_; }
   bool reports_targets() const noexcept { return reports_targets_; }
@@ -227,6 +229,7 @@ class RxQueue {
   std::vector<Overtaken> overtaken_;  // Oldest first; at most one per slot.
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
+  ContextLink<RxQueue> link_;
   uint8_t ring_log2_ = 0;
   bool in_place_ = false;
   bool refuses_strangers_ = false;

@@ -475,7 +475,8 @@ std::optional<contract::Completion> TxQueue::FindLost() noexcept {
                                 .position = kept.position,
                                 .status = contract::Status::kDeviceFault,
                                 .opcode = kept.opcode,
-                                .context = static_cast<uint8_t>(context_),
+                                .context = contract::LowByte(context_),
+                                .context_high = contract::HighByte(context_),
                                 .kind = contract::CompletionKind::kTx};
   }
   // Operations that asked for no completion are done before this.
@@ -499,7 +500,8 @@ std::optional<contract::Completion> TxQueue::FindLost() noexcept {
                                   .position = at,
                                   .status = contract::Status::kDeviceFault,
                                   .opcode = desc.opcode,
-                                  .context = static_cast<uint8_t>(context_),
+                                  .context = contract::LowByte(context_),
+                                  .context_high = contract::HighByte(context_),
                                   .kind = contract::CompletionKind::kTx};
     }
     at = after;

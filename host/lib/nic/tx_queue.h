@@ -13,11 +13,13 @@
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/send_ring.h"
 #include "host/lib/nic/address_table.h"
+#include "host/lib/nic/context_map.h"
 #include "host/lib/nic/cq_credit.h"
 #include "host/lib/nic/locking.h"
 #include "host/lib/nic/region.h"
 #include "host/lib/nic/spilled_operations.h"
 #include "host/lib/nic/tx_completions.h"
+#include "hw/contract/split_number.h"
 
 namespace heddle::nic {
 
@@ -193,6 +195,7 @@ class TxQueue {
 
   SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
+  ContextLink<TxQueue>& link() noexcept { return link_; }
   const AddressTable* peers() const noexcept { return peers_; }
 
   TxQueue(const TxQueue&) = delete;
@@ -388,6 +391,7 @@ class TxQueue {
   const AddressTable* peers_ = nullptr;
   // Above: posts and completions. Below: cold.
   uint32_t context_ = 0;
+  ContextLink<TxQueue> link_;
   uint8_t ring_log2_ = 0;
   TxCompletions* completions_ = nullptr;
   // By block: entries of the completion queue that had been written when the

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/address_vector.h"
 
-#include <netdb.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "host/lib/boundary/enumerator.h"
 #include "host/lib/boundary/guard.h"
 #include "host/lib/boundary/status.h"
 #include "host/lib/core/address.h"
 #include "host/lib/core/log.h"
+#include "host/lib/core/resolve.h"
 #include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/peer_name.h"
@@ -105,22 +105,6 @@ fi_ops_av vector_ops = {
     .av_set = kNotImplemented,
 };
 
-std::optional<core::SocketAddress> Resolve(const char* node,
-                                           const char* service,
-                                           sa_family_t family) {
-  addrinfo hints = {};
-  hints.ai_family = family;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(node, service, &hints, &found) != 0 || found == nullptr) {
-    return std::nullopt;
-  }
-  const auto address =
-      core::SocketAddress::Read(found->ai_addr, found->ai_addrlen);
-  freeaddrinfo(found);
-  return address;
-}
-
 // The address `steps` after `first`, at `port`; past the last port, port 0.
 core::SocketAddress CountUp(const core::SocketAddress& first, uint64_t steps,
                             size_t port) {
@@ -193,8 +177,9 @@ int AddressVector::CheckInsert(const fi_addr_t* indices, uint64_t flags,
                                                                     : 0;
 }
 
-int AddressVector::InsertOne(const core::SocketAddress& address,
+int AddressVector::InsertOne(const core::SocketAddress& given,
                              fi_addr_t* index) {
+  const core::SocketAddress address = domain_->own_addresses().OnWire(given);
   if (address.family() != domain_->address().family() || address.port() == 0 ||
       !address.is_unicast()) {
     return -FI_EINVAL;
@@ -244,9 +229,17 @@ int AddressVector::InsertRange(const Range& range, fi_addr_t* indices,
   if (refused != 0 || range.node == nullptr || range.service == nullptr) {
     return refused != 0 ? refused : -FI_EINVAL;
   }
+  const sa_family_t family = domain_->address().family();
+  std::string reason;
   const auto first =
-      Resolve(range.node, range.service, domain_->address().family());
-  if (!first.has_value()) {
+      core::LookUp({.node = range.node, .service = range.service}, family,
+                   domain_->own_addresses(), &reason);
+  if (!first.has_value() || first->family() != family) {
+    core::Log(core::LogLevel::kInfo, core::LogSubsystem::kAv,
+              "no address inserted: %s",
+              first.has_value()
+                  ? (first->Text() + " is not of the device's family").c_str()
+                  : reason.c_str());
     return -FI_EINVAL;
   }
   int inserted = 0;

@@ -62,7 +62,7 @@ class AddressVector final : public fid_av, private ForkGuarded {
   explicit AddressVector(Domain* domain) : fid_av{}, domain_(domain) {}
 
   // Inserts one address. 0 or a negative errno.
-  int InsertOne(const core::SocketAddress& address, fi_addr_t* index);
+  int InsertOne(const core::SocketAddress& given, fi_addr_t* index);
   int CheckInsert(const fi_addr_t* indices, uint64_t flags,
                   const void* context) const noexcept;
 

@@ -214,7 +214,7 @@ int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
     core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCq,
               "completion queue of %zu entries: %s; the device has %u", size,
               domain_->Explain(opened.error()).c_str(),
-              domain_->nic().info().completion_queues);
+              domain_->nic().info().counts.completion_queues);
     return boundary::ToReturnCode(opened.error());
   }
   return OpenWait(attr.wait_set);

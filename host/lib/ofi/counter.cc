@@ -123,7 +123,7 @@ int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
     core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCntr,
               "counter: %s; the device has %u: close one that is not needed",
               std::strerror(static_cast<int>(backend.error())),
-              domain->nic().info().counters);
+              domain->nic().info().counts.counters);
     return boundary::ToReturnCode(backend.error());
   }
   made->backend_ = std::move(backend.value());

@@ -119,10 +119,14 @@ std::string DeviceKind(const char* name) {
 
 }  // namespace
 
-Domain::Domain(fabric::Fabric* fabric, const fi_info& info, void* context)
+Domain::Domain(fabric::Fabric* fabric, const fi_info& info, bool function,
+               void* context)
     : fid_domain{},
       fabric_(fabric),
       settings_(core::GetSettings()),
+      own_addresses_(function ? core::WireReach::kNetwork
+                              : core::SimulatedReach(settings_),
+                     settings_.ip, core::ReadInterfaces()),
       api_version_(info.fabric_attr != nullptr
                        ? info.fabric_attr->api_version
                        : FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)),
@@ -152,13 +156,18 @@ int Domain::Open(fabric::Fabric* fabric, const fi_info* info,
   struct Deleter {
     void operator()(Domain* doomed) const { delete doomed; }
   };
-  std::unique_ptr<Domain, Deleter> opened(new Domain(fabric, *info, context));
+  const bool function = nic::FunctionName(info->domain_attr->name).has_value();
+  std::unique_ptr<Domain, Deleter> opened(
+      new Domain(fabric, *info, function, context));
   int result = opened->ReadService(*info->domain_attr);
   if (result == 0) {
     result = opened->OpenDevice(*info);
   }
   if (result == 0) {
-    opened->known_.emplace(opened.get(), fabric, info->domain_attr->name);
+    opened->departure_.emplace(
+        *opened->nic_, std::chrono::nanoseconds(opened->settings_.rto_ns));
+    opened->known_.emplace(opened.get(), fabric, info->domain_attr->name,
+                           opened->address_);
     *domain = opened.release();
   }
   return result;
@@ -200,8 +209,8 @@ int Domain::OpenDevice(const fi_info& info) {
             "domain %s: address %s, wire '%s', %u transmit and %u receive "
             "contexts, %u completion queues",
             name, address_.IpText().c_str(), settings_.wire.c_str(),
-            nic_->info().tx_contexts, nic_->info().rx_contexts,
-            nic_->info().completion_queues);
+            nic_->info().counts.tx_contexts, nic_->info().counts.rx_contexts,
+            nic_->info().counts.completion_queues);
   return 0;
 }
 
@@ -215,18 +224,19 @@ int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
     }
     own = core::SocketAddress::FromText(ip.value());
   }
-  const bool named = source.has_value() && !source->is_any();
-  if (named && own.has_value() && source->WithPort(0) != *own) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
-              "source address %s is not that of the function, %s",
-              source->IpText().c_str(), own->IpText().c_str());
-    return -FI_EADDRNOTAVAIL;
-  }
-  if (!own.has_value()) {
-    own = named ? std::optional(source->WithPort(0))
-                : core::OwnAddress(settings_, source.has_value()
-                                                  ? source->family()
-                                                  : AF_UNSPEC);
+  if (source.has_value() && !source->is_any()) {
+    const core::SocketAddress named =
+        own_addresses_.OnWire(*source).WithPort(0);
+    if (own.has_value() && named != *own) {
+      core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+                "source address %s is not that of the function, %s",
+                source->IpText().c_str(), own->IpText().c_str());
+      return -FI_EADDRNOTAVAIL;
+    }
+    own = named;
+  } else if (!own.has_value()) {
+    own = own_addresses_.Own(source.has_value() ? int{source->family()}
+                                                : AF_UNSPEC);
   }
   if (!own.has_value()) {
     return -FI_EADDRNOTAVAIL;

@@ -16,10 +16,12 @@
 #include "host/lib/core/address.h"
 #include "host/lib/core/log.h"
 #include "host/lib/core/open_objects.h"
+#include "host/lib/core/own_addresses.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/fabric/event_queue.h"
 #include "host/lib/fabric/fabric.h"
 #include "host/lib/fabric/fid.h"
+#include "host/lib/nic/departure.h"
 #include "host/lib/nic/nic.h"
 #include "host/lib/ofi/fork_guard.h"
 
@@ -67,6 +69,10 @@ class Domain final : public fid_domain, private ForkGuarded {
   const core::Settings& settings() const noexcept { return settings_; }
   // Of the device; the port is 0.
   const core::SocketAddress& address() const noexcept { return address_; }
+  // What addresses mean here, by this machine's as they were at the opening.
+  const core::OwnAddresses& own_addresses() const noexcept {
+    return own_addresses_;
+  }
   uint32_t api_version() const noexcept { return api_version_; }
   fi_av_type av_type() const noexcept { return av_type_; }
   // The data path takes locks: the threading model lets threads share objects.
@@ -107,7 +113,9 @@ class Domain final : public fid_domain, private ForkGuarded {
  private:
   void Disinherit() noexcept override;
 
-  Domain(fabric::Fabric* fabric, const fi_info& info, void* context);
+  // `function`: it is one in PCI, not simulated.
+  Domain(fabric::Fabric* fabric, const fi_info& info, bool function,
+         void* context);
   ~Domain();
 
   // 0 or a negative errno.
@@ -123,6 +131,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   const core::Settings& settings_;
   fabric::EventQueue* event_queue_ = nullptr;
   fabric::UserCount users_;
+  const core::OwnAddresses own_addresses_;
   core::SocketAddress address_;
   uint32_t api_version_;
   fi_av_type av_type_;
@@ -131,6 +140,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   uint32_t job_id_;
   uint32_t traffic_class_ = FI_TC_BEST_EFFORT;
   std::unique_ptr<nic::Nic> nic_;
+  std::optional<nic::Departure> departure_;
   std::optional<core::OpenDomain> known_;  // Ends before the device does.
   std::atomic<bool> refusal_logged_ = false;
   std::mutex mutex_;  // All below.

@@ -47,10 +47,10 @@ bool IsOurs(const fi_info* info) {
 }
 
 // An endpoint has the device's address, which a wildcard of its family means.
-bool MayBind(const core::SocketAddress& wanted,
-             const core::SocketAddress& own) {
-  return wanted.family() == own.family() &&
-         (wanted.is_any() || wanted.WithPort(0) == own);
+bool MayBind(const core::SocketAddress& wanted, const Domain& domain) {
+  return wanted.family() == domain.address().family() &&
+         (wanted.is_any() || domain.own_addresses().OnWire(wanted).WithPort(
+                                 0) == domain.address());
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
     if (!source.has_value()) {
       return -FI_EINVAL;
     }
-    if (!MayBind(*source, domain->address())) {
+    if (!MayBind(*source, *domain)) {
       return -FI_EADDRNOTAVAIL;
     }
     port = source->port();
@@ -268,8 +268,8 @@ int Endpoint::Enable() {
               "endpoint at port %u: %s; the device has %u transmit and %u "
               "receive contexts",
               backend_->port(), domain_->Explain(enabled.error()).c_str(),
-              domain_->nic().info().tx_contexts,
-              domain_->nic().info().rx_contexts);
+              domain_->nic().info().counts.tx_contexts,
+              domain_->nic().info().counts.rx_contexts);
     if (!had_port) {
       backend_.reset();
     }
@@ -300,7 +300,7 @@ int Endpoint::SetName(const void* address, size_t length) {
   if (backend_ != nullptr) {
     return -FI_EOPBADSTATE;
   }
-  if (!MayBind(*wanted, domain_->address())) {
+  if (!MayBind(*wanted, *domain_)) {
     return -FI_EADDRNOTAVAIL;
   }
   const uint16_t before = port_;

@@ -14,6 +14,7 @@
 #include "host/lib/ofi/counter.h"
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
+#include "hw/contract/split_number.h"
 
 namespace heddle::ofi {
 namespace {
@@ -240,6 +241,8 @@ int MemoryRegion::Grant() {
   const auto flag = [](bool set, uint8_t bit) {
     return set ? bit : uint8_t{0};
   };
+  const uint16_t counter =
+      counter_ == nullptr ? uint16_t{0} : counter_->backend().reference();
   const contract::AdminRegisterRegion command = {
       .endpoint = endpoint_ != nullptr ? endpoint_number_ : 0,
       .iova = ToInteger(parts_[0].iova_of(
@@ -251,8 +254,8 @@ int MemoryRegion::Grant() {
       .flags = static_cast<uint8_t>(
           rights_ | flag(endpoint_ != nullptr, contract::kRegionFlagEndpoint) |
           flag(provider_key, contract::kRegionFlagProviderKey)),
-      .counter =
-          counter_ == nullptr ? uint8_t{0} : counter_->backend().reference()};
+      .counter = contract::LowByte(counter),
+      .counter_high = contract::HighByte(counter)};
   auto access = nic::RemoteAccess::Grant(domain_->nic(), command);
   if (access.ok()) {
     access_ = std::move(access.value());
@@ -265,7 +268,7 @@ int MemoryRegion::Grant() {
   core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
             "region: the device has %u entries for memory that peers may "
             "reach, and none is left%s; close regions, or register larger ones",
-            domain_->nic().info().regions,
+            domain_->nic().info().counts.regions,
             provider_key ? ""
                          : " where a key like this one may be (keys of the "
                            "device's choice, FI_MR_PROV_KEY, may be anywhere)");

@@ -61,6 +61,9 @@ SimulatorOptions MakeSimulatorOptions(const core::Settings& settings,
   if (settings.udp_port != 0) {
     add("udp_port", std::to_string(settings.udp_port));
   }
+  if (settings.crc != "msb") {
+    add("crc", settings.crc);
+  }
   if (settings.vlan != 0) {
     add("vlan", std::to_string(settings.vlan));
   }
@@ -69,6 +72,9 @@ SimulatorOptions MakeSimulatorOptions(const core::Settings& settings,
   add("statistics", settings.statistics);
   AddFaults("", settings.tx_faults, &options);
   AddFaults("rx_", settings.rx_faults, &options);
+  if (settings.read_again != 0) {
+    add("read_again", Text(settings.read_again));
+  }
   if (settings.neighbours != "static") {
     add("neighbours", settings.neighbours);
   }

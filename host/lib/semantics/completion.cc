@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/semantics/completion.h"
 
+#include "hw/contract/split_number.h"
+
 namespace heddle::semantics {
 
 using contract::Completion;
@@ -12,10 +14,11 @@ Completion Common(contract::CompletionKind kind, const Outcome& outcome,
   Completion entry;
   entry.kind = kind;
   entry.status = outcome.status;
-  entry.detail = outcome.detail;
+  entry.detail = static_cast<uint8_t>(outcome.detail);
   entry.length = outcome.length;
   entry.message_length = outcome.message_length;
-  entry.context = place.context;
+  entry.context = contract::LowByte(place.context);
+  entry.context_high = contract::HighByte(place.context);
   entry.position = place.position;
   entry.queue_head = place.queue_head;
   return entry;

@@ -13,7 +13,7 @@ namespace heddle::semantics {
 
 // Ring slot that a completion is about.
 struct RingPlace {
-  uint8_t context = 0;
+  uint16_t context = 0;
   uint16_t position = 0;    // Of the descriptor.
   uint16_t queue_head = 0;  // Slots released so far.
 };

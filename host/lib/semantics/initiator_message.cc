@@ -50,6 +50,12 @@ void InitiatorMessage::Fail(Status status, uint16_t detail) noexcept {
   }
 }
 
+void InitiatorMessage::Restart() noexcept {
+  returned_ = {};
+  acknowledged_ = 0;
+  answered_ = false;
+}
+
 void InitiatorMessage::Abandon(Status status, uint16_t detail) noexcept {
   if (!retired()) {
     Fail(status, detail);

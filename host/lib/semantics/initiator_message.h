@@ -61,6 +61,10 @@ class InitiatorMessage {
 
   // The operation failed here: payload that could not be read or placed.
   void Fail(contract::Status status, uint16_t detail) noexcept;
+  // The operation begins anew, at another incarnation of its target: what was
+  // acknowledged, answered and returned so far counts no more. It has not
+  // failed and not retired.
+  void Restart() noexcept;
   // Its PDC or peer is gone: fails, and nothing comes any more.
   void Abandon(contract::Status status, uint16_t detail) noexcept;
 

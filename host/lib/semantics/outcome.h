@@ -11,8 +11,8 @@ namespace heddle::semantics {
 // What a completion says of an operation, but for its names.
 struct Outcome {
   contract::Status status = contract::Status::kOk;
-  uint16_t detail = 0;          // NACK or return code behind an error.
-  uint32_t length = 0;          // Bytes placed (target) or sent (initiator).
+  uint16_t detail = 0;  // NACK or return code behind an error, below 256.
+  uint32_t length = 0;  // Bytes placed (target) or sent (initiator).
   uint32_t message_length = 0;  // Bytes of the whole message.
 
   bool operator==(const Outcome&) const = default;

@@ -49,6 +49,9 @@ RmaAnswer CheckRma(uint32_t region, const RegionSpec& spec,
   if ((spec.access & needed) != needed) {
     return {ReturnCode::kPermViolation, kNone, 0};
   }
+  if (request.request_length > spec.length) {
+    return {ReturnCode::kUnsupportedSize, kNone, 0};
+  }
   // Wraps for an address below the region, and is then beyond its end: a
   // region ends below 2^64.
   const uint64_t offset =

@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 6;
+inline constexpr uint32_t kContractMinor = 9;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xf24d74ad8e2c02c4ull;
+inline constexpr uint64_t kContractHash = 0x9cf2c20ef0d11fc5ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -39,7 +39,7 @@ inline constexpr uint32_t kKeyUserBits = 48u;
 inline constexpr uint64_t kKeyProvider = 281474976710656ull;
 // Low bits of a provider key: its entry of the region table. The rest is what makes it unpredictable. Unit: bits.
 inline constexpr uint32_t kKeyIndexBits = 20u;
-// Entries of the region table that a user key may be in: set x region_ways and those after it, the set being the XOR of the key's six low bytes modulo (regions / region_ways). Unit: entries.
+// Entries of the region table that a user key may be in: set x region_ways and those after it. The set is the XOR of the key's six low bytes modulo (regions / region_ways); in tables of more than 1024 regions, that of its three low 16-bit words. Unit: entries.
 inline constexpr uint32_t kRegionWays = 4u;
 // Largest message, limited by request_length of the UET header (UET 4.2). Unit: bytes.
 inline constexpr uint32_t kMaxMessageBytes = 4294967295u;
@@ -51,22 +51,24 @@ inline constexpr uint32_t kRingLog2Max = 12u;
 inline constexpr uint32_t kCqLog2Max = 15u;
 // Each queue's doorbells are alone on one page of BAR2. Unit: bytes.
 inline constexpr uint32_t kDoorbellPageBytes = 4096u;
-// Doorbell page of transmit context 0. Unit: pages.
+// Doorbell page, in its bank, of the bank's first transmit context. Unit: pages.
 inline constexpr uint32_t kTxPageFirst = 0u;
-// Doorbell page of receive context 0. Unit: pages.
+// Doorbell page, in its bank, of the bank's first receive context. Unit: pages.
 inline constexpr uint32_t kRxPageFirst = 64u;
-// Doorbell page of completion queue 0. Unit: pages.
+// Doorbell page, in its bank, of the bank's first completion queue. Unit: pages.
 inline constexpr uint32_t kCqPageFirst = 128u;
-// Doorbell page of counter 0. Unit: pages.
+// Doorbell page, in its bank, of the bank's first counter. Unit: pages.
 inline constexpr uint32_t kCounterPageFirst = 192u;
+// Objects of a kind whose doorbell pages are in one bank: those of object n are in bank n div bank_objects, at the page of its kind plus n modulo bank_objects. Unit: objects.
+inline constexpr uint32_t kBankObjects = 64u;
 // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, slot `position` modulo the count. Unit: bytes.
 inline constexpr uint32_t kPushWindowOffset = 2048u;
 // Ring slots that the push window of a transmit page holds. Unit: slots.
 inline constexpr uint32_t kPushWindowSlots = 16u;
 // Size of BAR0. Unit: bytes.
 inline constexpr uint32_t kBar0Bytes = 65536u;
-// Size of BAR2. Unit: bytes.
-inline constexpr uint32_t kBar2Bytes = 1048576u;
+// Size of a bank of BAR2, which has as many banks as its device needs for the kind with the most objects. Unit: bytes.
+inline constexpr uint32_t kBankBytes = 1048576u;
 // PCI vendor of a function: one that the PCI-SIG gave to nobody, until the project has its own. Unit: id.
 inline constexpr uint32_t kPciVendor = 4660u;
 // PCI device of a physical function. Unit: id.
@@ -81,8 +83,10 @@ inline constexpr uint32_t kEntropyPortFirst = 49152u;
 inline constexpr uint32_t kPidBits = 12u;
 // Resource indices of one endpoint: first RI = (port div 4096) x ri_block; first+0 is its control RI, receive context i is first+1+i. Unit: resource indices.
 inline constexpr uint32_t kRiBlock = 256u;
-// Top bits of every PDCID: the function's slot at its address, granted by the switch. Unit: bits.
+// Top bits of every PDCID of a device that takes 2^(16 - slot_bits) of them at once: the function's slot at its address, granted by the switch. Unit: bits.
 inline constexpr uint32_t kSlotBits = 6u;
+// PDCIDs that the switch grants to a function of an address at a time, aligned; it routes what names a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
+inline constexpr uint32_t kPdcidBlock = 32u;
 // Most packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
 inline constexpr uint32_t kPdcWindow = 64u;
 // Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
@@ -221,8 +225,19 @@ inline constexpr uint64_t kCapabilityFence = 0x100000ull;
 inline constexpr uint64_t kCapabilityMore = 0x200000ull;
 // Congestion control (NSCC).
 inline constexpr uint64_t kCapabilityCongestion = 0x400000ull;
+// Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`.
+inline constexpr uint64_t kCapabilityClosePdcs = 0x800000ull;
+// Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive.
+inline constexpr uint64_t kCapabilityCrcOrder = 0x1000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
+
+// End-to-end CRC-32C of frames and the order of its four bytes. Equal at both ends of a wire.
+enum class CrcOrder : uint8_t {
+  kNone = 0,  // Frames carry no CRC.
+  kLsbFirst = 1,  // Least significant byte first, as in iSCSI.
+  kMsbFirst = 2,  // Most significant byte first, as in the reference provider.
+};
 
 // Command of the admin queue.
 enum class AdminOpcode : uint8_t {
@@ -243,6 +258,7 @@ enum class AdminOpcode : uint8_t {
   kCreateCounter = 14,  // Create a counter.
   kDestroyCounter = 15,  // Destroy a counter that nothing uses; answered after its last DMA.
   kQueryPort = 16,  // Returns the fabric address and the payload MTU of the function's port.
+  kClosePdcs = 17,  // `object` 0: closes the PDCs of the function in both directions, as `close` of `transport_cfg` says, without waiting for peers; 1: only counts. `detail` is the number of PDCs that are open or being closed.
 };
 
 // Answer of the admin queue. Append-only.
@@ -305,10 +321,10 @@ enum class Statistic : uint8_t {
   kDropIpChecksum = 23,  // Frames dropped: wrong IPv4 header checksum.
   kDropIpAddress = 24,  // Frames dropped: not for this address.
   kDropUdpPort = 25,  // Frames dropped: UDP destination port is not UET's.
-  kDropUdpChecksum = 26,  // Frames dropped: wrong UDP checksum.
+  kDropUdpChecksum = 26,  // Retired, 0: a receiver ignores the UDP checksum (UE specification 1.0.3 3.5.10.1).
   kDropCrc = 27,  // Frames dropped: wrong end-to-end CRC.
   kDropPdsType = 28,  // Packets dropped: PDS type or next header not handled.
-  kDropSes = 29,  // Packets dropped: SES version, lengths or opcode illegal.
+  kDropSes = 29,  // Packets dropped for their SES version or lengths, or answered OP_VIOLATION.
   kDropPdcid = 30,  // Packets dropped: unknown or mismatching PDCID.
   kDropPsn = 31,  // Packets dropped: PSN or acknowledgement outside the window.
   kDmaReadErrors = 32,  // Reads that host memory refused.
@@ -336,6 +352,7 @@ enum class Statistic : uint8_t {
   kRxEcnMarked = 54,  // Request packets that arrived with a congestion mark.
   kTxSpilled = 55,  // Transmit descriptors moved to the spill area.
   kCounterUpdates = 56,  // Counter cells written.
+  kPdcRestarts = 57,  // PDCs restarted because the peer's incarnation had ended.
 };
 
 // Operation of an ARP packet.
@@ -472,7 +489,7 @@ enum class ReturnCode : uint8_t {
   kDisabledGen = 4,  // Resource disabled, generations supported.
   kNoMatch = 5,  // No buffer matched.
   kUnsupportedOp = 6,  // Operation not supported.
-  kUnsupportedSize = 7,  // Size not supported.
+  kUnsupportedSize = 7,  // Longer than the region; payload of a NO_OP.
   kAtInvalid = 8,  // Address translation: invalid.
   kAtPerm = 9,  // Address translation: no permission.
   kAtAtsError = 10,  // Address translation: ATS error.
@@ -489,12 +506,12 @@ enum class ReturnCode : uint8_t {
   kAmoFpOverflow = 21,  // Floating point: overflow.
   kAmoFpInexact = 22,  // Floating point: inexact.
   kPermViolation = 23,  // Permission violation.
-  kOpViolation = 24,  // Region does not allow the operation.
+  kOpViolation = 24,  // Request that contradicts itself or its message.
   kBadIndex = 25,  // Unconfigured resource index.
   kBadPid = 26,  // Unknown PIDonFEP.
   kBadJobId = 27,  // JobID differs.
   kBadMkey = 28,  // Unknown memory key.
-  kBadAddr = 29,  // Outside the region.
+  kBadAddr = 29,  // Range ends outside the region.
   kCancelled = 30,  // Cancelled.
   kUndeliverable = 31,  // Undeliverable.
   kUncor = 32,  // Uncorrectable error.
@@ -559,7 +576,7 @@ inline constexpr uint32_t kBar0VersionMajorMask = 0xffff0000u;
 // Bits of enum `capability`. Access: ro, 64 bits.
 inline constexpr uint32_t kBar0CapabilityOffset = 0x8u;
 
-// How many queues the function has. Access: ro, 32 bits.
+// How many queues the function has, at most those of one bank; `context_counts` and `queue_counts` where they are not 0. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0ContextLimitsOffset = 0x10u;
 // Transmit contexts. Unit: contexts.
 inline constexpr uint32_t kBar0ContextLimitsTxLsb = 0;
@@ -600,7 +617,7 @@ inline constexpr uint32_t kBar0DatapathPayloadMtuMaxLsb = 16;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxBits = 16;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxMask = 0xffff0000u;
 
-// How much remote access the function offers; 0 in devices without. Access: ro, 32 bits.
+// How much remote access the function offers; 0 in devices without. At most those of one bank and 1024 regions; `queue_counts` and `region_count` where they are not 0. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0RegionLimitsOffset = 0x1cu;
 // Entries of the region table, a power of two of at most 1024. Unit: regions.
 inline constexpr uint32_t kBar0RegionLimitsRegionsLsb = 0;
@@ -610,6 +627,31 @@ inline constexpr uint32_t kBar0RegionLimitsRegionsMask = 0xffffu;
 inline constexpr uint32_t kBar0RegionLimitsCountersLsb = 16;
 inline constexpr uint32_t kBar0RegionLimitsCountersBits = 8;
 inline constexpr uint32_t kBar0RegionLimitsCountersMask = 0xff0000u;
+
+// Contexts of the function; 0: those of `context_limits` (contract before 1.7, or one bank). Access: ro, 32 bits.
+inline constexpr uint32_t kBar0ContextCountsOffset = 0x30u;
+// Transmit contexts. Unit: contexts.
+inline constexpr uint32_t kBar0ContextCountsTxLsb = 0;
+inline constexpr uint32_t kBar0ContextCountsTxBits = 16;
+inline constexpr uint32_t kBar0ContextCountsTxMask = 0xffffu;
+// Receive contexts. Unit: contexts.
+inline constexpr uint32_t kBar0ContextCountsRxLsb = 16;
+inline constexpr uint32_t kBar0ContextCountsRxBits = 16;
+inline constexpr uint32_t kBar0ContextCountsRxMask = 0xffff0000u;
+
+// Completion queues and counters of the function; 0: those of `context_limits` and `region_limits`. Access: ro, 32 bits.
+inline constexpr uint32_t kBar0QueueCountsOffset = 0x34u;
+// Completion queues. Unit: queues.
+inline constexpr uint32_t kBar0QueueCountsCqLsb = 0;
+inline constexpr uint32_t kBar0QueueCountsCqBits = 16;
+inline constexpr uint32_t kBar0QueueCountsCqMask = 0xffffu;
+// Counters, at most 65535. Unit: counters.
+inline constexpr uint32_t kBar0QueueCountsCountersLsb = 16;
+inline constexpr uint32_t kBar0QueueCountsCountersBits = 16;
+inline constexpr uint32_t kBar0QueueCountsCountersMask = 0xffff0000u;
+
+// Entries of the region table, a power of two of at most 65536; 0: those of `region_limits`. Access: ro, 32 bits.
+inline constexpr uint32_t kBar0RegionCountOffset = 0x38u;
 
 // Health, set by firmware. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0DeviceStatusOffset = 0x20u;
@@ -823,6 +865,26 @@ inline constexpr uint32_t kMgmtTicksOffset = 0x54u;
 inline constexpr uint32_t kMgmtTimerOffset = 0x58u;
 inline constexpr uint32_t kMgmtTimerReset = 0x0u;
 
+// PDCs that are open or being closed; absent in devices without capability `close_pdcs`. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtOpenPdcsOffset = 0x5cu;
+// As initiator, until the Close Command was answered or given up. Unit: PDCs.
+inline constexpr uint32_t kMgmtOpenPdcsInitiatorLsb = 0;
+inline constexpr uint32_t kMgmtOpenPdcsInitiatorBits = 16;
+inline constexpr uint32_t kMgmtOpenPdcsInitiatorMask = 0xffffu;
+// As target. Unit: PDCs.
+inline constexpr uint32_t kMgmtOpenPdcsTargetLsb = 16;
+inline constexpr uint32_t kMgmtOpenPdcsTargetBits = 16;
+inline constexpr uint32_t kMgmtOpenPdcsTargetMask = 0xffff0000u;
+
+// Value of `context_counts` in BAR0. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtContextCountsOffset = 0x60u;
+
+// Value of `queue_counts` in BAR0. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtQueueCountsOffset = 0x64u;
+
+// Value of `region_count` in BAR0. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtRegionCountOffset = 0x68u;
+
 // 64-byte entry of the table access; word 0 holds bytes 0 to 3. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtTableDataOffset = 0x80u;
 inline constexpr uint32_t kMgmtTableDataCount = 16;
@@ -982,8 +1044,9 @@ struct Completion {
   Status status = {};  // Outcome.
   Opcode opcode = {};  // Operation.
   uint8_t flags = {};  // Bits of `completion_flag`.
-  uint8_t context = {};  // Transmit or receive context.
-  uint16_t detail = {};  // NACK or return code behind an error.
+  uint8_t context = {};  // Transmit or receive context, bits 7 to 0.
+  uint8_t detail = {};  // NACK or return code behind an error.
+  uint8_t context_high = {};  // Transmit or receive context, bits 15 to 8.
   CompletionKind kind = {};  // Ring.
   uint8_t phase = {};  // 1 on the first pass of the queue, 0 on the second, and so on; memory starts as 0.
 
@@ -1005,6 +1068,7 @@ static_assert(offsetof(Completion, opcode) == 57);
 static_assert(offsetof(Completion, flags) == 58);
 static_assert(offsetof(Completion, context) == 59);
 static_assert(offsetof(Completion, detail) == 60);
+static_assert(offsetof(Completion, context_high) == 61);
 static_assert(offsetof(Completion, kind) == 62);
 static_assert(offsetof(Completion, phase) == 63);
 
@@ -1113,16 +1177,18 @@ struct AdminCreateTx {
   uint64_t av_base = {};  // IOVA of the address vector, 64-byte aligned.
   uint64_t spill_base = {};  // IOVA of the spill area, 4 KiB aligned; 0 when there is none. It is as many slots of `desc_bytes` as the ring has, then as many `spill_mark`, zero at first. In a ring three quarters full slots of operations that are stuck are released before these end: a mark says so before the head does, and each such operation ends with a completion.
   uint32_t av_entries = {};  // Length of the address vector. Unit: entries.
-  uint8_t cq = {};  // Completion queue.
+  uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.
   uint8_t traffic_class = {};  // DSCP.
-  uint8_t rsvd1 = {};  // Zero.
+  uint8_t cq_high = {};  // Completion queue, bits 15 to 8.
   uint64_t msg_order = {};  // libfabric msg_order bits.
-  uint8_t counter_send = {};  // Counter of sends, plus 1; 0: none.
+  uint8_t counter_send = {};  // Counter of sends, plus 1; 0: none. Bits 7 to 0, like the next two.
   uint8_t counter_read = {};  // Counter of reads and fetching atomics, plus 1; 0: none.
   uint8_t counter_write = {};  // Counter of writes and other atomics, plus 1; 0: none.
-  uint8_t rsvd2 = {};  // Zero.
-  uint32_t rsvd3 = {};  // Zero.
+  uint8_t counter_send_high = {};  // Bits 15 to 8 of `counter_send`.
+  uint8_t counter_read_high = {};  // Bits 15 to 8 of `counter_read`.
+  uint8_t counter_write_high = {};  // Bits 15 to 8 of `counter_write`.
+  uint16_t rsvd1 = {};  // Zero.
 
   bool operator==(const AdminCreateTx&) const = default;
 };
@@ -1139,13 +1205,15 @@ static_assert(offsetof(AdminCreateTx, av_entries) == 40);
 static_assert(offsetof(AdminCreateTx, cq) == 44);
 static_assert(offsetof(AdminCreateTx, ring_log2) == 45);
 static_assert(offsetof(AdminCreateTx, traffic_class) == 46);
-static_assert(offsetof(AdminCreateTx, rsvd1) == 47);
+static_assert(offsetof(AdminCreateTx, cq_high) == 47);
 static_assert(offsetof(AdminCreateTx, msg_order) == 48);
 static_assert(offsetof(AdminCreateTx, counter_send) == 56);
 static_assert(offsetof(AdminCreateTx, counter_read) == 57);
 static_assert(offsetof(AdminCreateTx, counter_write) == 58);
-static_assert(offsetof(AdminCreateTx, rsvd2) == 59);
-static_assert(offsetof(AdminCreateTx, rsvd3) == 60);
+static_assert(offsetof(AdminCreateTx, counter_send_high) == 59);
+static_assert(offsetof(AdminCreateTx, counter_read_high) == 60);
+static_assert(offsetof(AdminCreateTx, counter_write_high) == 61);
+static_assert(offsetof(AdminCreateTx, rsvd1) == 62);
 
 // Creates a receive context.
 struct AdminCreateRx {
@@ -1155,14 +1223,19 @@ struct AdminCreateRx {
   uint32_t endpoint = {};  // Endpoint whose RI the context serves.
   uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned.
   uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps at the released head; 8-byte aligned.
-  uint8_t cq = {};  // Completion queue.
+  uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.
   uint16_t rx_index = {};  // Index i: serves RI first+1+i.
-  uint8_t counter_recv = {};  // Counter of receives, plus 1; 0: none.
+  uint8_t counter_recv = {};  // Counter of receives, plus 1; 0: none. Bits 7 to 0, like the next two.
   uint8_t counter_remote_read = {};  // Counter of peers' reads through this RI, plus 1; 0: none.
   uint8_t counter_remote_write = {};  // Counter of peers' writes through this RI, plus 1; 0: none.
   uint8_t flags = {};  // Bits of `rx_ctx_flag`.
-  uint64_t rsvd2[4] = {};  // Zero.
+  uint8_t cq_high = {};  // Completion queue, bits 15 to 8.
+  uint8_t counter_recv_high = {};  // Bits 15 to 8 of `counter_recv`.
+  uint8_t counter_remote_read_high = {};  // Bits 15 to 8 of `counter_remote_read`.
+  uint8_t counter_remote_write_high = {};  // Bits 15 to 8 of `counter_remote_write`.
+  uint32_t rsvd1 = {};  // Zero.
+  uint64_t rsvd2[3] = {};  // Zero.
 
   bool operator==(const AdminCreateRx&) const = default;
 };
@@ -1180,7 +1253,12 @@ static_assert(offsetof(AdminCreateRx, counter_recv) == 28);
 static_assert(offsetof(AdminCreateRx, counter_remote_read) == 29);
 static_assert(offsetof(AdminCreateRx, counter_remote_write) == 30);
 static_assert(offsetof(AdminCreateRx, flags) == 31);
-static_assert(offsetof(AdminCreateRx, rsvd2) == 32);
+static_assert(offsetof(AdminCreateRx, cq_high) == 32);
+static_assert(offsetof(AdminCreateRx, counter_recv_high) == 33);
+static_assert(offsetof(AdminCreateRx, counter_remote_read_high) == 34);
+static_assert(offsetof(AdminCreateRx, counter_remote_write_high) == 35);
+static_assert(offsetof(AdminCreateRx, rsvd1) == 36);
+static_assert(offsetof(AdminCreateRx, rsvd2) == 40);
 
 // Registers memory for remote access. The answer has the region as `object` and its key.
 struct AdminRegisterRegion {
@@ -1195,8 +1273,8 @@ struct AdminRegisterRegion {
   uint32_t job_id = {};  // JobID requests must carry.
   uint8_t flags = {};  // Bits of `region_flag`, with `provider_key` for a key that the device chooses.
   uint8_t interface = {};  // Kind of memory: 0, system memory.
-  uint8_t counter = {};  // Counter of peers' operations on the region, plus 1; 0: none.
-  uint8_t rsvd1 = {};  // Zero.
+  uint8_t counter = {};  // Counter of peers' operations on the region, plus 1; 0: none. Bits 7 to 0.
+  uint8_t counter_high = {};  // Bits 15 to 8 of `counter`.
   uint64_t rsvd2[2] = {};  // Zero.
 
   bool operator==(const AdminRegisterRegion&) const = default;
@@ -1214,7 +1292,7 @@ static_assert(offsetof(AdminRegisterRegion, job_id) == 40);
 static_assert(offsetof(AdminRegisterRegion, flags) == 44);
 static_assert(offsetof(AdminRegisterRegion, interface) == 45);
 static_assert(offsetof(AdminRegisterRegion, counter) == 46);
-static_assert(offsetof(AdminRegisterRegion, rsvd1) == 47);
+static_assert(offsetof(AdminRegisterRegion, counter_high) == 47);
 static_assert(offsetof(AdminRegisterRegion, rsvd2) == 48);
 
 // Creates a counter.
@@ -1348,7 +1426,7 @@ struct PortCfg {
   uint8_t slot = {};  // Slot bits of every PDCID of this function.
   uint8_t enable = {};  // 1: frames pass. 0: received frames are dropped, nothing is sent.
   uint8_t write_errors = {};  // 1: the host bridge reports refused writes, so receive completions wait for the write responses.
-  uint8_t crc = {};  // 1: frames carry the end-to-end CRC.
+  CrcOrder crc = {};  // End-to-end CRC of frames, both ways.
   uint32_t pdc_seed = {};  // Seed of PDCID generations and Start_PSNs.
   uint32_t ack_delay_ticks = {};  // Longest time that an accepted packet waits for a coalesced ACK; 0: ACKs are not delayed. Unit: ticks.
   uint16_t vlan = {};  // VLAN identifier of frames for this port; 0: untagged (or priority-tagged) frames only.
@@ -1388,7 +1466,7 @@ struct TxCtxCfg {
   uint16_t source_pid = {};  // PIDonFEP of the endpoint.
   uint16_t source_ri = {};  // First RI of the endpoint.
   uint8_t ring_log2 = {};  // Ring size. Unit: log2 slots.
-  uint8_t cq = {};  // Completion queue.
+  uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t function = {};  // Owner.
   uint8_t enable = {};  // 1: in use.
   uint8_t traffic_class = {};  // DSCP.
@@ -1396,10 +1474,14 @@ struct TxCtxCfg {
   uint8_t counter_read = {};  // As in `admin_create_tx`.
   uint8_t counter_write = {};  // As in `admin_create_tx`.
   uint8_t ordered = {};  // Classes of operations that share a ROD PDC; the others use RUD where the device has it.
+  uint8_t cq_high = {};  // As in `admin_create_tx`.
+  uint8_t counter_send_high = {};  // As in `admin_create_tx`.
+  uint8_t counter_read_high = {};  // As in `admin_create_tx`.
+  uint64_t spill_base = {};  // Host address of the spill area, 0 when there is none.
+  uint8_t counter_write_high = {};  // As in `admin_create_tx`.
   uint8_t rsvd0 = {};  // Zero.
   uint16_t rsvd1 = {};  // Zero.
-  uint64_t spill_base = {};  // Host address of the spill area, 0 when there is none.
-  uint64_t rsvd2 = {};  // Zero.
+  uint32_t rsvd2 = {};  // Zero.
 
   bool operator==(const TxCtxCfg&) const = default;
 };
@@ -1420,10 +1502,14 @@ static_assert(offsetof(TxCtxCfg, counter_send) == 41);
 static_assert(offsetof(TxCtxCfg, counter_read) == 42);
 static_assert(offsetof(TxCtxCfg, counter_write) == 43);
 static_assert(offsetof(TxCtxCfg, ordered) == 44);
-static_assert(offsetof(TxCtxCfg, rsvd0) == 45);
-static_assert(offsetof(TxCtxCfg, rsvd1) == 46);
+static_assert(offsetof(TxCtxCfg, cq_high) == 45);
+static_assert(offsetof(TxCtxCfg, counter_send_high) == 46);
+static_assert(offsetof(TxCtxCfg, counter_read_high) == 47);
 static_assert(offsetof(TxCtxCfg, spill_base) == 48);
-static_assert(offsetof(TxCtxCfg, rsvd2) == 56);
+static_assert(offsetof(TxCtxCfg, counter_write_high) == 56);
+static_assert(offsetof(TxCtxCfg, rsvd0) == 57);
+static_assert(offsetof(TxCtxCfg, rsvd1) == 58);
+static_assert(offsetof(TxCtxCfg, rsvd2) == 60);
 
 // Receive context, written by firmware. Clearing `enable` ends routing to it.
 struct RxCtxCfg {
@@ -1433,14 +1519,19 @@ struct RxCtxCfg {
   uint16_t pid_on_fep = {};  // PIDonFEP of the endpoint.
   uint16_t resource_index = {};  // RI served.
   uint8_t ring_log2 = {};  // Ring size. Unit: log2 slots.
-  uint8_t cq = {};  // Completion queue.
+  uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t function = {};  // Owner.
   uint8_t enable = {};  // 1: in use.
   uint8_t counter_recv = {};  // As in `admin_create_rx`.
   uint8_t counter_remote_read = {};  // As in `admin_create_rx`.
   uint8_t counter_remote_write = {};  // As in `admin_create_rx`.
   uint8_t flags = {};  // Bits of `rx_ctx_flag`.
-  uint64_t rsvd0[4] = {};  // Zero.
+  uint8_t cq_high = {};  // As in `admin_create_rx`.
+  uint8_t counter_recv_high = {};  // As in `admin_create_rx`.
+  uint8_t counter_remote_read_high = {};  // As in `admin_create_rx`.
+  uint8_t counter_remote_write_high = {};  // As in `admin_create_rx`.
+  uint32_t rsvd0 = {};  // Zero.
+  uint64_t rsvd1[3] = {};  // Zero.
 
   bool operator==(const RxCtxCfg&) const = default;
 };
@@ -1458,7 +1549,12 @@ static_assert(offsetof(RxCtxCfg, counter_recv) == 28);
 static_assert(offsetof(RxCtxCfg, counter_remote_read) == 29);
 static_assert(offsetof(RxCtxCfg, counter_remote_write) == 30);
 static_assert(offsetof(RxCtxCfg, flags) == 31);
-static_assert(offsetof(RxCtxCfg, rsvd0) == 32);
+static_assert(offsetof(RxCtxCfg, cq_high) == 32);
+static_assert(offsetof(RxCtxCfg, counter_recv_high) == 33);
+static_assert(offsetof(RxCtxCfg, counter_remote_read_high) == 34);
+static_assert(offsetof(RxCtxCfg, counter_remote_write_high) == 35);
+static_assert(offsetof(RxCtxCfg, rsvd0) == 36);
+static_assert(offsetof(RxCtxCfg, rsvd1) == 40);
 
 // Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` ends when the last access has.
 struct RegionCfg {
@@ -1472,9 +1568,11 @@ struct RegionCfg {
   uint8_t flags = {};  // Bits of `region_flag`.
   uint8_t function = {};  // Owner.
   uint8_t enable = {};  // 1: in use.
-  uint8_t counter = {};  // Counter of peers' operations, plus 1; 0: none.
-  uint32_t rsvd0 = {};  // Zero.
-  uint64_t rsvd1[2] = {};  // Zero.
+  uint8_t counter = {};  // As in `admin_register_region`.
+  uint8_t counter_high = {};  // As in `admin_register_region`.
+  uint8_t rsvd0 = {};  // Zero.
+  uint16_t rsvd1 = {};  // Zero.
+  uint64_t rsvd2[2] = {};  // Zero.
 
   bool operator==(const RegionCfg&) const = default;
 };
@@ -1490,8 +1588,10 @@ static_assert(offsetof(RegionCfg, flags) == 40);
 static_assert(offsetof(RegionCfg, function) == 41);
 static_assert(offsetof(RegionCfg, enable) == 42);
 static_assert(offsetof(RegionCfg, counter) == 43);
-static_assert(offsetof(RegionCfg, rsvd0) == 44);
-static_assert(offsetof(RegionCfg, rsvd1) == 48);
+static_assert(offsetof(RegionCfg, counter_high) == 44);
+static_assert(offsetof(RegionCfg, rsvd0) == 45);
+static_assert(offsetof(RegionCfg, rsvd1) == 46);
+static_assert(offsetof(RegionCfg, rsvd2) == 48);
 
 // Counter, written by firmware. Writing an entry starts the counter at 0.
 struct CounterCfg {
@@ -1521,7 +1621,7 @@ struct TransportCfg {
   uint8_t reorder = {};  // RUD: a packet counts as lost when so many later ones were acknowledged selectively. Unit: packets.
   uint8_t ack_every = {};  // A target acknowledges at the latest after so many packets. Unit: packets.
   uint8_t congestion = {};  // 1: NSCC; ACKs are ACK_CC.
-  uint8_t rsvd0 = {};  // Zero.
+  uint8_t close = {};  // 1: closes the PDCs that are open at the write, once. As initiator each is closed as soon as nothing is queued or outstanding on it; as target, each initiator receives one request to close (REQ_CLOSE).
   uint32_t tick_ns = {};  // With `congestion`: nominal length of a tick, for round trips. Unit: ns.
   uint64_t rsvd1[5] = {};  // Zero.
 
@@ -1535,7 +1635,7 @@ static_assert(offsetof(TransportCfg, base_rtt_ns) == 12);
 static_assert(offsetof(TransportCfg, reorder) == 16);
 static_assert(offsetof(TransportCfg, ack_every) == 17);
 static_assert(offsetof(TransportCfg, congestion) == 18);
-static_assert(offsetof(TransportCfg, rsvd0) == 19);
+static_assert(offsetof(TransportCfg, close) == 19);
 static_assert(offsetof(TransportCfg, tick_ns) == 20);
 static_assert(offsetof(TransportCfg, rsvd1) == 24);
 

@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd6;
-  localparam logic [63:0] ContractHash = 64'hf24d74ad8e2c02c4;
+  localparam int unsigned ContractMinor = 32'd9;
+  localparam logic [63:0] ContractHash = 64'h9cf2c20ef0d11fc5;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -35,7 +35,7 @@ package heddle_contract_pkg;
   localparam longint unsigned KeyProvider = 64'd281474976710656;
   // Low bits of a provider key: its entry of the region table. The rest is what makes it unpredictable. Unit: bits.
   localparam int unsigned KeyIndexBits = 32'd20;
-  // Entries of the region table that a user key may be in: set x region_ways and those after it, the set being the XOR of the key's six low bytes modulo (regions / region_ways). Unit: entries.
+  // Entries of the region table that a user key may be in: set x region_ways and those after it. The set is the XOR of the key's six low bytes modulo (regions / region_ways); in tables of more than 1024 regions, that of its three low 16-bit words. Unit: entries.
   localparam int unsigned RegionWays = 32'd4;
   // Largest message, limited by request_length of the UET header (UET 4.2). Unit: bytes.
   localparam int unsigned MaxMessageBytes = 32'd4294967295;
@@ -47,22 +47,24 @@ package heddle_contract_pkg;
   localparam int unsigned CqLog2Max = 32'd15;
   // Each queue's doorbells are alone on one page of BAR2. Unit: bytes.
   localparam int unsigned DoorbellPageBytes = 32'd4096;
-  // Doorbell page of transmit context 0. Unit: pages.
+  // Doorbell page, in its bank, of the bank's first transmit context. Unit: pages.
   localparam int unsigned TxPageFirst = 32'd0;
-  // Doorbell page of receive context 0. Unit: pages.
+  // Doorbell page, in its bank, of the bank's first receive context. Unit: pages.
   localparam int unsigned RxPageFirst = 32'd64;
-  // Doorbell page of completion queue 0. Unit: pages.
+  // Doorbell page, in its bank, of the bank's first completion queue. Unit: pages.
   localparam int unsigned CqPageFirst = 32'd128;
-  // Doorbell page of counter 0. Unit: pages.
+  // Doorbell page, in its bank, of the bank's first counter. Unit: pages.
   localparam int unsigned CounterPageFirst = 32'd192;
+  // Objects of a kind whose doorbell pages are in one bank: those of object n are in bank n div bank_objects, at the page of its kind plus n modulo bank_objects. Unit: objects.
+  localparam int unsigned BankObjects = 32'd64;
   // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, slot `position` modulo the count. Unit: bytes.
   localparam int unsigned PushWindowOffset = 32'd2048;
   // Ring slots that the push window of a transmit page holds. Unit: slots.
   localparam int unsigned PushWindowSlots = 32'd16;
   // Size of BAR0. Unit: bytes.
   localparam int unsigned Bar0Bytes = 32'd65536;
-  // Size of BAR2. Unit: bytes.
-  localparam int unsigned Bar2Bytes = 32'd1048576;
+  // Size of a bank of BAR2, which has as many banks as its device needs for the kind with the most objects. Unit: bytes.
+  localparam int unsigned BankBytes = 32'd1048576;
   // PCI vendor of a function: one that the PCI-SIG gave to nobody, until the project has its own. Unit: id.
   localparam int unsigned PciVendor = 32'd4660;
   // PCI device of a physical function. Unit: id.
@@ -77,8 +79,10 @@ package heddle_contract_pkg;
   localparam int unsigned PidBits = 32'd12;
   // Resource indices of one endpoint: first RI = (port div 4096) x ri_block; first+0 is its control RI, receive context i is first+1+i. Unit: resource indices.
   localparam int unsigned RiBlock = 32'd256;
-  // Top bits of every PDCID: the function's slot at its address, granted by the switch. Unit: bits.
+  // Top bits of every PDCID of a device that takes 2^(16 - slot_bits) of them at once: the function's slot at its address, granted by the switch. Unit: bits.
   localparam int unsigned SlotBits = 32'd6;
+  // PDCIDs that the switch grants to a function of an address at a time, aligned; it routes what names a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
+  localparam int unsigned PdcidBlock = 32'd32;
   // Most packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
   localparam int unsigned PdcWindow = 32'd64;
   // Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
@@ -217,8 +221,19 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityMore = 64'h200000;
   // Congestion control (NSCC).
   localparam logic [63:0] CapabilityCongestion = 64'h400000;
+  // Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`.
+  localparam logic [63:0] CapabilityClosePdcs = 64'h800000;
+  // Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive.
+  localparam logic [63:0] CapabilityCrcOrder = 64'h1000000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
+
+  // End-to-end CRC-32C of frames and the order of its four bytes. Equal at both ends of a wire.
+  typedef enum logic [7:0] {
+    CrcOrderNone = 8'd0,
+    CrcOrderLsbFirst = 8'd1,
+    CrcOrderMsbFirst = 8'd2
+  } crc_order_e;
 
   // Command of the admin queue.
   typedef enum logic [7:0] {
@@ -238,7 +253,8 @@ package heddle_contract_pkg;
     AdminOpcodeReleaseNextHop = 8'd13,
     AdminOpcodeCreateCounter = 8'd14,
     AdminOpcodeDestroyCounter = 8'd15,
-    AdminOpcodeQueryPort = 8'd16
+    AdminOpcodeQueryPort = 8'd16,
+    AdminOpcodeClosePdcs = 8'd17
   } admin_opcode_e;
 
   // Answer of the admin queue. Append-only.
@@ -331,7 +347,8 @@ package heddle_contract_pkg;
     StatisticTxSelective = 6'd53,
     StatisticRxEcnMarked = 6'd54,
     StatisticTxSpilled = 6'd55,
-    StatisticCounterUpdates = 6'd56
+    StatisticCounterUpdates = 6'd56,
+    StatisticPdcRestarts = 6'd57
   } statistic_e;
 
   // Operation of an ARP packet.
@@ -553,7 +570,7 @@ package heddle_contract_pkg;
   // Bits of enum `capability`.
   localparam logic [31:0] Bar0CapabilityOffset = 32'h8;
 
-  // How many queues the function has.
+  // How many queues the function has, at most those of one bank; `context_counts` and `queue_counts` where they are not 0.
   localparam logic [31:0] Bar0ContextLimitsOffset = 32'h10;
   localparam int unsigned Bar0ContextLimitsTxLsb = 32'd0;
   localparam int unsigned Bar0ContextLimitsTxBits = 32'd8;
@@ -586,7 +603,7 @@ package heddle_contract_pkg;
   localparam int unsigned Bar0DatapathPayloadMtuMaxBits = 32'd16;
   localparam logic [31:0] Bar0DatapathPayloadMtuMaxMask = 32'hffff0000;
 
-  // How much remote access the function offers; 0 in devices without.
+  // How much remote access the function offers; 0 in devices without. At most those of one bank and 1024 regions; `queue_counts` and `region_count` where they are not 0.
   localparam logic [31:0] Bar0RegionLimitsOffset = 32'h1c;
   localparam int unsigned Bar0RegionLimitsRegionsLsb = 32'd0;
   localparam int unsigned Bar0RegionLimitsRegionsBits = 32'd16;
@@ -594,6 +611,27 @@ package heddle_contract_pkg;
   localparam int unsigned Bar0RegionLimitsCountersLsb = 32'd16;
   localparam int unsigned Bar0RegionLimitsCountersBits = 32'd8;
   localparam logic [31:0] Bar0RegionLimitsCountersMask = 32'hff0000;
+
+  // Contexts of the function; 0: those of `context_limits` (contract before 1.7, or one bank).
+  localparam logic [31:0] Bar0ContextCountsOffset = 32'h30;
+  localparam int unsigned Bar0ContextCountsTxLsb = 32'd0;
+  localparam int unsigned Bar0ContextCountsTxBits = 32'd16;
+  localparam logic [31:0] Bar0ContextCountsTxMask = 32'hffff;
+  localparam int unsigned Bar0ContextCountsRxLsb = 32'd16;
+  localparam int unsigned Bar0ContextCountsRxBits = 32'd16;
+  localparam logic [31:0] Bar0ContextCountsRxMask = 32'hffff0000;
+
+  // Completion queues and counters of the function; 0: those of `context_limits` and `region_limits`.
+  localparam logic [31:0] Bar0QueueCountsOffset = 32'h34;
+  localparam int unsigned Bar0QueueCountsCqLsb = 32'd0;
+  localparam int unsigned Bar0QueueCountsCqBits = 32'd16;
+  localparam logic [31:0] Bar0QueueCountsCqMask = 32'hffff;
+  localparam int unsigned Bar0QueueCountsCountersLsb = 32'd16;
+  localparam int unsigned Bar0QueueCountsCountersBits = 32'd16;
+  localparam logic [31:0] Bar0QueueCountsCountersMask = 32'hffff0000;
+
+  // Entries of the region table, a power of two of at most 65536; 0: those of `region_limits`.
+  localparam logic [31:0] Bar0RegionCountOffset = 32'h38;
 
   // Health, set by firmware.
   localparam logic [31:0] Bar0DeviceStatusOffset = 32'h20;
@@ -783,6 +821,24 @@ package heddle_contract_pkg;
   localparam logic [31:0] MgmtTimerOffset = 32'h58;
   localparam logic [31:0] MgmtTimerReset = 32'h0;
 
+  // PDCs that are open or being closed; absent in devices without capability `close_pdcs`.
+  localparam logic [31:0] MgmtOpenPdcsOffset = 32'h5c;
+  localparam int unsigned MgmtOpenPdcsInitiatorLsb = 32'd0;
+  localparam int unsigned MgmtOpenPdcsInitiatorBits = 32'd16;
+  localparam logic [31:0] MgmtOpenPdcsInitiatorMask = 32'hffff;
+  localparam int unsigned MgmtOpenPdcsTargetLsb = 32'd16;
+  localparam int unsigned MgmtOpenPdcsTargetBits = 32'd16;
+  localparam logic [31:0] MgmtOpenPdcsTargetMask = 32'hffff0000;
+
+  // Value of `context_counts` in BAR0.
+  localparam logic [31:0] MgmtContextCountsOffset = 32'h60;
+
+  // Value of `queue_counts` in BAR0.
+  localparam logic [31:0] MgmtQueueCountsOffset = 32'h64;
+
+  // Value of `region_count` in BAR0.
+  localparam logic [31:0] MgmtRegionCountOffset = 32'h68;
+
   // 64-byte entry of the table access; word 0 holds bytes 0 to 3.
   localparam logic [31:0] MgmtTableDataOffset = 32'h80;
   localparam int unsigned MgmtTableDataCount = 32'd16;
@@ -881,7 +937,8 @@ package heddle_contract_pkg;
   typedef struct packed {
     logic [7:0] phase;
     completion_kind_e kind;
-    logic [15:0] detail;
+    logic [7:0] context_high;
+    logic [7:0] detail;
     logic [7:0] context_;
     logic [7:0] flags;
     opcode_e opcode;
@@ -949,13 +1006,15 @@ package heddle_contract_pkg;
 
   // Creates a transmit context.
   typedef struct packed {
-    logic [31:0] rsvd3;
-    logic [7:0] rsvd2;
+    logic [15:0] rsvd1;
+    logic [7:0] counter_write_high;
+    logic [7:0] counter_read_high;
+    logic [7:0] counter_send_high;
     logic [7:0] counter_write;
     logic [7:0] counter_read;
     logic [7:0] counter_send;
     logic [63:0] msg_order;
-    logic [7:0] rsvd1;
+    logic [7:0] cq_high;
     logic [7:0] traffic_class;
     logic [7:0] ring_log2;
     logic [7:0] cq;
@@ -972,7 +1031,12 @@ package heddle_contract_pkg;
 
   // Creates a receive context.
   typedef struct packed {
-    logic [3:0][63:0] rsvd2;
+    logic [2:0][63:0] rsvd2;
+    logic [31:0] rsvd1;
+    logic [7:0] counter_remote_write_high;
+    logic [7:0] counter_remote_read_high;
+    logic [7:0] counter_recv_high;
+    logic [7:0] cq_high;
     logic [7:0] flags;
     logic [7:0] counter_remote_write;
     logic [7:0] counter_remote_read;
@@ -991,7 +1055,7 @@ package heddle_contract_pkg;
   // Registers memory for remote access. The answer has the region as `object` and its key.
   typedef struct packed {
     logic [1:0][63:0] rsvd2;
-    logic [7:0] rsvd1;
+    logic [7:0] counter_high;
     logic [7:0] counter;
     logic [7:0] interface_;
     logic [7:0] flags;
@@ -1073,7 +1137,7 @@ package heddle_contract_pkg;
     logic [15:0] vlan;
     logic [31:0] ack_delay_ticks;
     logic [31:0] pdc_seed;
-    logic [7:0] crc;
+    crc_order_e crc;
     logic [7:0] write_errors;
     logic [7:0] enable;
     logic [7:0] slot;
@@ -1091,10 +1155,14 @@ package heddle_contract_pkg;
 
   // Transmit context, written by firmware. Clearing `enable` stops fetching and fails what is queued.
   typedef struct packed {
-    logic [63:0] rsvd2;
-    logic [63:0] spill_base;
+    logic [31:0] rsvd2;
     logic [15:0] rsvd1;
     logic [7:0] rsvd0;
+    logic [7:0] counter_write_high;
+    logic [63:0] spill_base;
+    logic [7:0] counter_read_high;
+    logic [7:0] counter_send_high;
+    logic [7:0] cq_high;
     logic [7:0] ordered;
     logic [7:0] counter_write;
     logic [7:0] counter_read;
@@ -1115,7 +1183,12 @@ package heddle_contract_pkg;
 
   // Receive context, written by firmware. Clearing `enable` ends routing to it.
   typedef struct packed {
-    logic [3:0][63:0] rsvd0;
+    logic [2:0][63:0] rsvd1;
+    logic [31:0] rsvd0;
+    logic [7:0] counter_remote_write_high;
+    logic [7:0] counter_remote_read_high;
+    logic [7:0] counter_recv_high;
+    logic [7:0] cq_high;
     logic [7:0] flags;
     logic [7:0] counter_remote_write;
     logic [7:0] counter_remote_read;
@@ -1133,8 +1206,10 @@ package heddle_contract_pkg;
 
   // Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` ends when the last access has.
   typedef struct packed {
-    logic [1:0][63:0] rsvd1;
-    logic [31:0] rsvd0;
+    logic [1:0][63:0] rsvd2;
+    logic [15:0] rsvd1;
+    logic [7:0] rsvd0;
+    logic [7:0] counter_high;
     logic [7:0] counter;
     logic [7:0] enable;
     logic [7:0] function_;
@@ -1162,7 +1237,7 @@ package heddle_contract_pkg;
   typedef struct packed {
     logic [4:0][63:0] rsvd1;
     logic [31:0] tick_ns;
-    logic [7:0] rsvd0;
+    logic [7:0] close;
     logic [7:0] congestion;
     logic [7:0] ack_every;
     logic [7:0] reorder;
@@ -1290,10 +1365,10 @@ package heddle_contract_pkg;
     logic [47:0] mac;
   } neighbor_option_t;
 
-  // End-to-end CRC-32C, last bytes of the datagram (UET 1.4, ADR in docs/adr).
+  // End-to-end CRC-32C, last bytes of the IP datagram (docs/adr/0017-end-to-end-crc.md).
   localparam int unsigned CrcTrailerBytes = 32'd4;
   typedef struct packed {
-    logic [31:0] crc_le;
+    logic [31:0] crc;
   } crc_trailer_t;
 
   // First bytes of every PDS header (UET 2.1).

@@ -138,7 +138,16 @@ inline constexpr Value kCapabilityValues[] = {
     {1048576u, "fence", "Fenced operations."},
     {2097152u, "more", "Operations of several descriptors."},
     {4194304u, "congestion", "Congestion control (NSCC)."},
+    {8388608u, "close_pdcs", "Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`."},
+    {16777216u, "crc_order", "Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
+};
+
+// End-to-end CRC-32C of frames and the order of its four bytes. Equal at both ends of a wire.
+inline constexpr Value kCrcOrderValues[] = {
+    {0u, "none", "Frames carry no CRC."},
+    {1u, "lsb_first", "Least significant byte first, as in iSCSI."},
+    {2u, "msb_first", "Most significant byte first, as in the reference provider."},
 };
 
 // Command of the admin queue.
@@ -160,6 +169,7 @@ inline constexpr Value kAdminOpcodeValues[] = {
     {14u, "create_counter", "Create a counter."},
     {15u, "destroy_counter", "Destroy a counter that nothing uses; answered after its last DMA."},
     {16u, "query_port", "Returns the fabric address and the payload MTU of the function's port."},
+    {17u, "close_pdcs", "`object` 0: closes the PDCs of the function in both directions, as `close` of `transport_cfg` says, without waiting for peers; 1: only counts. `detail` is the number of PDCs that are open or being closed."},
 };
 
 // Answer of the admin queue. Append-only.
@@ -222,10 +232,10 @@ inline constexpr Value kStatisticValues[] = {
     {23u, "drop_ip_checksum", "Frames dropped: wrong IPv4 header checksum."},
     {24u, "drop_ip_address", "Frames dropped: not for this address."},
     {25u, "drop_udp_port", "Frames dropped: UDP destination port is not UET's."},
-    {26u, "drop_udp_checksum", "Frames dropped: wrong UDP checksum."},
+    {26u, "drop_udp_checksum", "Retired, 0: a receiver ignores the UDP checksum (UE specification 1.0.3 3.5.10.1)."},
     {27u, "drop_crc", "Frames dropped: wrong end-to-end CRC."},
     {28u, "drop_pds_type", "Packets dropped: PDS type or next header not handled."},
-    {29u, "drop_ses", "Packets dropped: SES version, lengths or opcode illegal."},
+    {29u, "drop_ses", "Packets dropped for their SES version or lengths, or answered OP_VIOLATION."},
     {30u, "drop_pdcid", "Packets dropped: unknown or mismatching PDCID."},
     {31u, "drop_psn", "Packets dropped: PSN or acknowledgement outside the window."},
     {32u, "dma_read_errors", "Reads that host memory refused."},
@@ -253,6 +263,7 @@ inline constexpr Value kStatisticValues[] = {
     {54u, "rx_ecn_marked", "Request packets that arrived with a congestion mark."},
     {55u, "tx_spilled", "Transmit descriptors moved to the spill area."},
     {56u, "counter_updates", "Counter cells written."},
+    {57u, "pdc_restarts", "PDCs restarted because the peer's incarnation had ended."},
 };
 
 // Operation of an ARP packet.
@@ -389,7 +400,7 @@ inline constexpr Value kReturnCodeValues[] = {
     {4u, "disabled_gen", "Resource disabled, generations supported."},
     {5u, "no_match", "No buffer matched."},
     {6u, "unsupported_op", "Operation not supported."},
-    {7u, "unsupported_size", "Size not supported."},
+    {7u, "unsupported_size", "Longer than the region; payload of a NO_OP."},
     {8u, "at_invalid", "Address translation: invalid."},
     {9u, "at_perm", "Address translation: no permission."},
     {10u, "at_ats_error", "Address translation: ATS error."},
@@ -406,12 +417,12 @@ inline constexpr Value kReturnCodeValues[] = {
     {21u, "amo_fp_overflow", "Floating point: overflow."},
     {22u, "amo_fp_inexact", "Floating point: inexact."},
     {23u, "perm_violation", "Permission violation."},
-    {24u, "op_violation", "Region does not allow the operation."},
+    {24u, "op_violation", "Request that contradicts itself or its message."},
     {25u, "bad_index", "Unconfigured resource index."},
     {26u, "bad_pid", "Unknown PIDonFEP."},
     {27u, "bad_job_id", "JobID differs."},
     {28u, "bad_mkey", "Unknown memory key."},
-    {29u, "bad_addr", "Outside the region."},
+    {29u, "bad_addr", "Range ends outside the region."},
     {30u, "cancelled", "Cancelled."},
     {31u, "undeliverable", "Undeliverable."},
     {32u, "uncor", "Uncorrectable error."},
@@ -477,6 +488,14 @@ inline constexpr Bits kRegionLimitsBits[] = {
     {"regions", 0, 16},
     {"counters", 16, 8},
 };
+inline constexpr Bits kContextCountsBits[] = {
+    {"tx", 0, 16},
+    {"rx", 16, 16},
+};
+inline constexpr Bits kQueueCountsBits[] = {
+    {"cq", 0, 16},
+    {"counters", 16, 16},
+};
 inline constexpr Bits kDeviceStatusBits[] = {
     {"ready", 0, 1},
     {"fatal", 1, 1},
@@ -497,13 +516,16 @@ inline constexpr Register kBar0Registers[] = {
     {"magic", 0x0, 32, false, 1, 0, {}, "Identity: 'HDLE' in memory order."},
     {"version", 0x4, 32, false, 1, 0, kVersionBits, "Contract version of the device."},
     {"capability", 0x8, 64, false, 1, 0, {}, "Bits of enum `capability`."},
-    {"context_limits", 0x10, 32, false, 1, 0, kContextLimitsBits, "How many queues the function has."},
+    {"context_limits", 0x10, 32, false, 1, 0, kContextLimitsBits, "How many queues the function has, at most those of one bank; `context_counts` and `queue_counts` where they are not 0."},
     {"transport_limits", 0x14, 32, false, 1, 0, kTransportLimitsBits, "How much the transport holds."},
     {"datapath", 0x18, 32, false, 1, 0, kDatapathBits, "Build parameters."},
-    {"region_limits", 0x1c, 32, false, 1, 0, kRegionLimitsBits, "How much remote access the function offers; 0 in devices without."},
+    {"region_limits", 0x1c, 32, false, 1, 0, kRegionLimitsBits, "How much remote access the function offers; 0 in devices without. At most those of one bank and 1024 regions; `queue_counts` and `region_count` where they are not 0."},
     {"device_status", 0x20, 32, false, 1, 0, kDeviceStatusBits, "Health, set by firmware."},
     {"fatal_cause", 0x24, 32, false, 1, 0, {}, "Firmware status `module(16) | code(8) | class(8)` when `fatal` is set."},
     {"device_control", 0x28, 32, true, 1, 0, kDeviceControlBits, "Requests of the host."},
+    {"context_counts", 0x30, 32, false, 1, 0, kContextCountsBits, "Contexts of the function; 0: those of `context_limits` (contract before 1.7, or one bank)."},
+    {"queue_counts", 0x34, 32, false, 1, 0, kQueueCountsBits, "Completion queues and counters of the function; 0: those of `context_limits` and `region_limits`."},
+    {"region_count", 0x38, 32, false, 1, 0, {}, "Entries of the region table, a power of two of at most 65536; 0: those of `region_limits`."},
     {"admin_command_base", 0x100, 64, true, 1, 0, {}, "IOVA of the command ring of `admin_command` entries; 64-byte aligned."},
     {"admin_answer_base", 0x108, 64, true, 1, 0, {}, "IOVA of the answer ring of `admin_answer` entries, as long as the command ring; 64-byte aligned."},
     {"admin_size", 0x110, 32, true, 1, 0, kAdminSizeBits, "Length of both admin rings."},
@@ -607,9 +629,9 @@ inline constexpr Field kNeighborOptionFields[] = {
 };
 inline constexpr Header kNeighborOption{"neighbor_option", 8, kNeighborOptionFields};
 
-// End-to-end CRC-32C, last bytes of the datagram (UET 1.4, ADR in docs/adr).
+// End-to-end CRC-32C, last bytes of the IP datagram (docs/adr/0017-end-to-end-crc.md).
 inline constexpr Field kCrcTrailerFields[] = {
-    {"crc_le", 0, 32, false, false, {}, nullptr, 0},
+    {"crc", 0, 32, false, false, {}, nullptr, 0},
 };
 inline constexpr Header kCrcTrailer{"crc_trailer", 4, kCrcTrailerFields};
 

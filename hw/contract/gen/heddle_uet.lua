@@ -225,7 +225,7 @@ local headers = {
     { name = "nack_psn", doc = "PSN refused.", bit = 32, bits = 32, byte = 4, size = 4 },
     { name = "spdcid", doc = "Sender's PDCID, 0 when it has none.", bit = 64, bits = 16, byte = 8, size = 2 },
     { name = "dpdcid", doc = "Receiver's PDCID.", bit = 80, bits = 16, byte = 10, size = 2 },
-    { name = "payload", doc = "By code.", bit = 96, bits = 32, byte = 12, size = 4 },
+    { name = "payload", doc = "ROD_OOO: PSN expected; else by code.", bit = 96, bits = 32, byte = 12, size = 4 },
   },
   pds_cp = {
     doc = "Control packet (UET 2.9).",
@@ -266,7 +266,7 @@ local headers = {
     { name = "hd", doc = "Header data present.", bit = 13, bits = 1, byte = 1, size = 1, mask = 0x4 },
     { name = "eom", doc = "Last packet of the message.", bit = 14, bits = 1, byte = 1, size = 1, mask = 0x2 },
     { name = "som", doc = "First packet of the message.", bit = 15, bits = 1, byte = 1, size = 1, mask = 0x1 },
-    { name = "message_id", doc = "Message; 0 is invalid.", bit = 16, bits = 16, byte = 2, size = 2 },
+    { name = "message_id", doc = "Message; 0 is a message like any other.", bit = 16, bits = 16, byte = 2, size = 2 },
     { name = "ri_generation", doc = "Zero.", bit = 32, bits = 8, byte = 4, size = 1 },
     { name = "job_id", doc = "JobID.", bit = 40, bits = 24, byte = 5, size = 3 },
     { name = "rsvd1", doc = "Zero.", bit = 64, bits = 4, byte = 8, size = 1, mask = 0xf0, reserved = true },
@@ -348,7 +348,7 @@ local headers = {
     { name = "opcode", doc = "response_w_data.", bit = 2, bits = 6, byte = 0, size = 1, mask = 0x3f, enum = "ses_response" },
     { name = "ver", doc = "Zero.", bit = 8, bits = 2, byte = 1, size = 1, mask = 0xc0 },
     { name = "return_code", doc = "Outcome.", bit = 10, bits = 6, byte = 1, size = 1, mask = 0x3f, enum = "return_code" },
-    { name = "response_message_id", doc = "Target's own identifier or 0.", bit = 16, bits = 16, byte = 2, size = 2 },
+    { name = "response_message_id", doc = "Message of the request, as below.", bit = 16, bits = 16, byte = 2, size = 2 },
     { name = "rsvd0", doc = "Zero.", bit = 32, bits = 8, byte = 4, size = 1, reserved = true },
     { name = "job_id", doc = "JobID.", bit = 40, bits = 24, byte = 5, size = 3 },
     { name = "read_request_message_id", doc = "Message of the request.", bit = 64, bits = 16, byte = 8, size = 2 },
@@ -487,14 +487,18 @@ local function expected_crc(tvb, pinfo)
   return crc32c(pair, udp, tvb:raw(0, tvb:len() - parameters.crc_bytes))
 end
 
+-- Nothing in a packet says which byte is first: a CRC of either order is good.
 local function add_crc(tree, tvb, pinfo)
   local range = tvb(tvb:len() - parameters.crc_bytes, parameters.crc_bytes)
-  local item = tree:add_le(crc_field, range)
   local expected = expected_crc(tvb, pinfo)
+  local reversed = expected == range:le_uint() and expected ~= range:uint()
+  local item = reversed and tree:add_le(crc_field, range)
+    or tree:add(crc_field, range)
   local status = "not checked"
   if expected then
-    status = expected == range:le_uint() and "good" or "bad"
+    status = (reversed or expected == range:uint()) and "good" or "bad"
   end
+  if reversed then item:append_text(" [least significant byte first]") end
   tree:add(crc_status_field, range, status):set_generated()
   if status == "bad" then
     item:append_text(string.format(" [should be 0x%08x]", expected))

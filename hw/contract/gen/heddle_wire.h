@@ -236,7 +236,7 @@ struct Udp {
   uint16_t source_port = {};  // 16 bits. Entropy.
   uint16_t destination_port = {};  // 16 bits. uet_udp_port.
   uint16_t length = {};  // 16 bits. Bytes from here to the end, CRC trailer included.
-  uint16_t checksum = {};  // 16 bits. Checksum; 0 is accepted on IPv4.
+  uint16_t checksum = {};  // 16 bits. 0 on send, ignored on receive, IPv4 and IPv6 (UE specification 1.0.3 3.5.10.1).
 
   // Writes kBytes bytes.
   constexpr void Encode(uint8_t* out) const {
@@ -380,22 +380,22 @@ struct NeighborOption {
   bool operator==(const NeighborOption&) const = default;
 };
 
-// End-to-end CRC-32C, last bytes of the datagram (UET 1.4, ADR in docs/adr).
+// End-to-end CRC-32C, last bytes of the IP datagram (docs/adr/0017-end-to-end-crc.md).
 struct CrcTrailer {
   static constexpr size_t kBytes = 4;
 
-  uint32_t crc_le = {};  // 32 bits. CRC-32C, least significant byte first on the wire: the big-endian value of this field is the byte-swapped CRC.
+  uint32_t crc = {};  // 32 bits. CRC-32C; byte-swapped where `crc_order` is lsb_first.
 
   // Writes kBytes bytes.
   constexpr void Encode(uint8_t* out) const {
     for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
-    detail::Put<0, 32>(out, static_cast<uint64_t>(crc_le));
+    detail::Put<0, 32>(out, static_cast<uint64_t>(crc));
   }
 
   // Reads kBytes bytes.
   static constexpr CrcTrailer Decode(const uint8_t* in) {
     CrcTrailer h;
-    h.crc_le = static_cast<uint32_t>(detail::Get<0, 32>(in));
+    h.crc = static_cast<uint32_t>(detail::Get<0, 32>(in));
     return h;
   }
 
@@ -700,7 +700,7 @@ struct PdsNack {
   uint32_t nack_psn = {};  // 32 bits. PSN refused.
   uint16_t spdcid = {};  // 16 bits. Sender's PDCID, 0 when it has none.
   uint16_t dpdcid = {};  // 16 bits. Receiver's PDCID.
-  uint32_t payload = {};  // 32 bits. By code.
+  uint32_t payload = {};  // 32 bits. ROD_OOO: PSN expected; else by code.
 
   // Writes kBytes bytes.
   constexpr void Encode(uint8_t* out) const {
@@ -869,7 +869,7 @@ struct SesStd {
   uint8_t hd = {};  // 1 bits. Header data present.
   uint8_t eom = {};  // 1 bits. Last packet of the message.
   uint8_t som = {};  // 1 bits. First packet of the message.
-  uint16_t message_id = {};  // 16 bits. Message; 0 is invalid.
+  uint16_t message_id = {};  // 16 bits. Message; 0 is a message like any other.
   uint8_t ri_generation = {};  // 8 bits. Zero.
   uint32_t job_id = {};  // 24 bits. JobID.
   uint8_t rsvd1 = {};  // 4 bits. Zero.
@@ -1191,7 +1191,7 @@ struct SesResponseData {
   contract::SesResponse opcode = {};  // 6 bits. response_w_data.
   uint8_t ver = {};  // 2 bits. Zero.
   contract::ReturnCode return_code = {};  // 6 bits. Outcome.
-  uint16_t response_message_id = {};  // 16 bits. Target's own identifier or 0.
+  uint16_t response_message_id = {};  // 16 bits. Message of the request, as below.
   uint8_t rsvd0 = {};  // 8 bits. Zero.
   uint32_t job_id = {};  // 24 bits. JobID.
   uint16_t read_request_message_id = {};  // 16 bits. Message of the request.

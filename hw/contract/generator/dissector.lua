@@ -115,14 +115,18 @@ local function expected_crc(tvb, pinfo)
   return crc32c(pair, udp, tvb:raw(0, tvb:len() - parameters.crc_bytes))
 end
 
+-- Nothing in a packet says which byte is first: a CRC of either order is good.
 local function add_crc(tree, tvb, pinfo)
   local range = tvb(tvb:len() - parameters.crc_bytes, parameters.crc_bytes)
-  local item = tree:add_le(crc_field, range)
   local expected = expected_crc(tvb, pinfo)
+  local reversed = expected == range:le_uint() and expected ~= range:uint()
+  local item = reversed and tree:add_le(crc_field, range)
+    or tree:add(crc_field, range)
   local status = "not checked"
   if expected then
-    status = expected == range:le_uint() and "good" or "bad"
+    status = (reversed or expected == range:uint()) and "good" or "bad"
   end
+  if reversed then item:append_text(" [least significant byte first]") end
   tree:add(crc_status_field, range, status):set_generated()
   if status == "bad" then
     item:append_text(string.format(" [should be 0x%08x]", expected))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ones' complement sum of a beat's 16-bit big-endian words (lanes 0 and 1 are the
-// first word), as Internet checksums count them.
+// Ones' complement sum of 16-bit big-endian words (lanes 0 and 1 are the first word),
+// as Internet checksums count them.
 //
 // Latency: 0 cycles. While `en_i` is low the sum is zero and nothing is added.
 

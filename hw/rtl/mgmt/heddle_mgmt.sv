@@ -5,6 +5,7 @@
 // One access at a time; reads and writes of registers take one cycle; a mailbox or
 // table operation runs on its own and shows `go` until it ends. Writes to
 // mailbox or table registers while their operation runs are ignored.
+// Each write of `transport_cfg` with `close` = 1 is a strobe on `close_o`; the value read back is the one written.
 // Owns `port_cfg` (TablePort) and `transport_cfg` (TableTransport); every other table is addressed through `tbl_*`.
 
 `include "heddle_assert.svh"
@@ -45,6 +46,8 @@ module heddle_mgmt
 
   output port_cfg_t        port_o,
   output transport_cfg_t   transport_o,
+  output logic             close_o,         // Strobe: `close` of `transport_cfg` was written as 1.
+  input  logic [31:0]      open_pdcs_i,     // As `mgmt_open_pdcs`.
 
   // Slow path (heddle_slow_path).
   input  logic [13:0]      slow_rx_bytes_i,
@@ -214,7 +217,10 @@ module heddle_mgmt
   logic [15:0]  tbl_index_d, tbl_index_q;
   logic [511:0] tbl_data_q;
   port_cfg_t      port_q;
-  transport_cfg_t transport_q;
+  transport_cfg_t transport_d, transport_q;
+  logic           transport_write, close_q;
+  assign transport_d     = tbl_data_q;
+  assign transport_write = rsp.done && !rsp.error && tbl_sel_q == TableTransport && tbl_op_q == TableOpWrite;
 
   logic tbl_start;
   assign tbl_start = write && addr == MgmtTableControlOffset[12:0] && !tbl_busy_q &&
@@ -264,7 +270,9 @@ module heddle_mgmt
       tbl_data_q <= '0;
       port_q      <= '0;
       transport_q <= '0;
+      close_q     <= 1'b0;
     end else begin
+      close_q <= transport_write && transport_d.close[0];
       if (rsp.done && !rsp.error && tbl_op_q == TableOpRead) begin
         tbl_data_q <= rsp.data;
       end else if (write && in_table && !tbl_busy_q) begin
@@ -272,12 +280,13 @@ module heddle_mgmt
       end
       if (rsp.done && !rsp.error && tbl_mine && tbl_op_q == TableOpWrite) begin
         if (tbl_sel_q == TablePort) port_q <= tbl_data_q;
-        else                        transport_q <= tbl_data_q;
+        else                        transport_q <= transport_d;
       end
     end
   end
   assign port_o      = port_q;
   assign transport_o = transport_q;
+  assign close_o     = close_q;
 
   // ----------------------------------------------------------- time, slow path
   logic [31:0] ticks_q, timer_q;
@@ -368,6 +377,7 @@ module heddle_mgmt
         MgmtRegionLimitsOffset[12:0]:    rdata_d = region_limits_i;
         MgmtTicksOffset[12:0]:           rdata_d = ticks_q;
         MgmtTimerOffset[12:0]:           rdata_d = timer_q;
+        MgmtOpenPdcsOffset[12:0]:        rdata_d = open_pdcs_i;
         MgmtSlowPathRxStatusOffset[12:0]: rdata_d = {18'b0, slow_rx_bytes_i};
         MgmtSlowPathTxControlOffset[12:0]: begin
           rdata_d = {slow_tx_busy_i, 17'b0, slow_tx_bytes_i};
@@ -393,7 +403,7 @@ module heddle_mgmt
   assign ready_d      = access;
   assign mgmt_ready_o = ready_q;
   assign mgmt_rdata_o = slow_read_q ? slow_rx_data_i : rdata_q;
-  assign idle_o       = mbx_q == MbxIdle && !tbl_busy_q;
+  assign idle_o       = mbx_q == MbxIdle && !tbl_busy_q && !close_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -3,7 +3,7 @@
 //
 // The stack is Ethernet, at most one 802.1Q tag, IPv4 or IPv6, UDP, PDS, SES. Bytes of
 // `stack_i` that have not arrived yet are of an older frame: an output is valid once the
-// bytes that it depends on are there, `reason_o`, `quiet_o`, `summed_o` and `pkt_o` with
+// bytes that it depends on are there, `reason_o`, `quiet_o`, `judged_o` and `pkt_o` with
 // `done_i`, and are zero without.
 // The first reason in `statistic` counts, so those behind drop_truncated may look at bytes
 // that are not there; a frame of another VLAN has no reason behind drop_truncated but that.
@@ -31,10 +31,9 @@ module heddle_rx_headers
   output logic [15:0]        udp_bytes_o, // UDP length.
   output logic [15:0]        payload_o,   // Payload bytes; meaningful unless the frame is truncated.
 
-  output logic [NumStat-1:0] reason_o,    // By `statistic`; without checksum, CRC and overflow.
+  output logic [NumStat-1:0] reason_o,    // By `statistic`; without CRC and overflow.
   output logic               quiet_o,     // ARP or neighbour discovery: the slow path's.
-  output logic               summed_o,    // UDP checksum and CRC are to be judged.
-  output logic               unsummed_o,  // There is no UDP checksum, and none is needed.
+  output logic               judged_o,    // A wrong CRC is a reason.
   output rx_packet_t         pkt_o
 );
   localparam logic [15:0] TypeIpv4 = 16'h0800;
@@ -161,7 +160,7 @@ module heddle_rx_headers
   // ----------------------------------------------------------------- verdict
   logic [15:0] ip_sum;
   logic [16:0] whole;   // Bytes of the frame that the lengths may use.
-  logic        eth_short, ip_short, ses_bad;
+  logic        eth_short, ip_short, ses_bad, ses_wrong;
   assign whole     = {3'b0, bytes_i};
   assign eth_short = whole < 17'(EthernetBytes) ||
                      (has_tag && whole < 17'(EthernetBytes + VlanBytes));
@@ -184,20 +183,26 @@ module heddle_rx_headers
                      ses1.request_length[15:0] : port_i.payload_mtu;
   assign asked       = ses0.som ? som_bytes : 16'(ses0.payload_length);
   assign reach       = {1'b0, ses0.message_offset} + (is_read ? 33'(asked) : 33'(payload));
+  logic        to_end;     // A READ's packet asks for the last bytes.
+  assign to_end      = ses0.som ? 32'(asked) == ses0.request_length : reach == {1'b0, ses0.request_length};
   assign end_of_data = {1'b0, ses_data.message_offset} + 33'(payload);
 
+  // A request that contradicts itself has an answer, which the target gives.
   always_comb begin
-    ses_bad = 1'b0;
+    ses_bad   = 1'b0;
+    ses_wrong = 1'b0;
     if (is_read) begin
-      ses_bad = ses0.ver != '0 || payload != '0 || asked > port_i.payload_mtu ||
-                (!ses0.som && (reach > {1'b0, ses0.request_length} || (asked == '0 && !ses0.ie)));
+      ses_bad   = ses0.ver != '0;
+      ses_wrong = payload != '0 || asked > port_i.payload_mtu ||
+                  (!ses0.som && (reach > {1'b0, ses0.request_length} || (asked == '0 && !ses0.ie)));
     end else if (is_req) begin
-      ses_bad = ses0.ver != '0 || payload > port_i.payload_mtu;
+      ses_bad   = ses0.ver != '0;
+      ses_wrong = payload > port_i.payload_mtu;
       if (ses0.som) begin
-        ses_bad = ses_bad || payload != (ses0.ie ? '0 : som_bytes);
+        ses_wrong = ses_wrong || payload != (ses0.ie ? '0 : som_bytes);
       end else begin
-        ses_bad = ses_bad || reach > {1'b0, ses0.request_length} ||
-                  (payload != 16'(ses0.payload_length) && !(ses0.ie && payload == '0));
+        ses_wrong = ses_wrong || reach > {1'b0, ses0.request_length} ||
+                    (payload != 16'(ses0.payload_length) && !(ses0.ie && payload == '0));
       end
     end else if (has_data) begin
       ses_bad = ses_data.ver != '0 || payload > port_i.payload_mtu ||
@@ -208,11 +213,13 @@ module heddle_rx_headers
     end
   end
 
+  logic unused_udp_checksum;
+  assign unused_udp_checksum = ^udp.checksum;
+
   always_comb begin
-    reason_o   = '0;
-    quiet_o    = 1'b0;
-    summed_o   = 1'b0;
-    unsummed_o = is_v4 && udp.checksum == '0;
+    reason_o = '0;
+    quiet_o  = 1'b0;
+    judged_o = 1'b0;
     if (done_i) begin
       reason_o[StatisticDropMacError]  = bad_i;
       reason_o[StatisticDropTruncated] = eth_short || (ip_short && !other_vlan);
@@ -221,7 +228,7 @@ module heddle_rx_headers
       end else if (arp || neighbor) begin
         quiet_o = 1'b1;
       end else begin
-        summed_o = is_ip;
+        judged_o = is_ip;
         reason_o[StatisticDropEthertype]  = !is_v4 && !is_v6;
         reason_o[StatisticDropIpHeader]   = !is_ip;
         reason_o[StatisticDropIpChecksum] = is_v4 && ip_sum != '1;
@@ -299,7 +306,8 @@ module heddle_rx_headers
         pkt_o.ie             = ses0.ie;
         pkt_o.rel            = ses0.rel;
         pkt_o.hd             = ses0.hd;
-        pkt_o.eom            = ses0.eom;
+        // The last packet of a READ follows from its length: a peer may leave eom out (UET 4.14).
+        pkt_o.eom            = ses0.eom || (is_read && !ses0.ie && to_end);
         pkt_o.som            = ses0.som;
         pkt_o.message_id     = ses0.message_id;
         pkt_o.job_id         = ses0.job_id;
@@ -313,6 +321,8 @@ module heddle_rx_headers
         else          pkt_o.message_offset = ses0.message_offset;
         pkt_o.payload_bytes = payload[13:0];
         if (is_read) pkt_o.read_bytes = asked[13:0];
+        pkt_o.contradicts = ses_wrong;
+        pkt_o.other_gen   = ses0.ri_generation != '0;
       end
     end
   end

@@ -2,7 +2,7 @@
 // Turns frames from the MAC into parsed headers and aligned payload.
 //
 // Verified: a packet is offered only after its whole frame arrived and VLAN, Ethernet
-//           type, IP header, address, UDP port, length and checksum, CRC (port_cfg.crc)
+//           type, IP header, address, UDP port and length, CRC (port_cfg.crc)
 //           and the lengths of PDS and SES headers were found right; every other frame
 //           is dropped and counted by its first reason. ARP and neighbour discovery
 //           are the slow path's: neither offered nor counted as dropped.
@@ -13,7 +13,7 @@
 // PDS types and SES headers: rod_req/rud_req with request_std; ack, ack_cc with
 // response or none; nack; cp. Others are drop_pds_type. SES ver != 0, a payload that contradicts
 // payload_length/request_length, or length fields beyond the MTU are drop_ses.
-// A UDP checksum of 0 is none; on IPv6 that is wrong.
+// The UDP checksum is ignored (UE specification 1.0.3 3.5.10.1).
 
 `include "heddle_assert.svh"
 
@@ -60,7 +60,8 @@ module heddle_rx_parser
   // --------------------------------------------------- stage 1: collect
   // `stack_q` holds the header bytes up to the beat in `beat_q`, first byte in
   // the top bits; later bytes are of an older frame.
-  logic                  valid_q, last_q, bad_q, crc_q;
+  logic                  valid_q, last_q, bad_q;
+  logic                  crc_q, msb_first_q;  // `port_cfg.crc`, the same for a whole frame.
   logic [DataW-1:0]      beat_q;
   logic [13:0]           pos_q, bytes_q;  // Of the beat in the frame; bytes so far.
   logic [BeatIdxW-1:0]   index_q;         // Beat of the frame, up to StackBeats.
@@ -99,7 +100,10 @@ module heddle_rx_parser
       bytes_q <= bytes[14] ? '1 : bytes[13:0];
       pos_q   <= pos;
       index_q <= index;
-      if (!begun_q) crc_q <= port_i.crc[0];
+      if (!begun_q) begin
+        crc_q       <= port_i.crc != CrcOrderNone;
+        msb_first_q <= port_i.crc == CrcOrderMsbFirst;
+      end
       for (int unsigned i = 0; i < StackBeats; i++) begin
         if (index == BeatIdxW'(i)) stack_q[DataW*(StackBeats-1-i) +: DataW] <= beat_be;
       end
@@ -117,7 +121,7 @@ module heddle_rx_parser
   end
 
   // ---------------------------------------------------- stage 1: headers
-  logic        done, carries, quiet, summed, unsummed;
+  logic        done, carries, quiet, judged;
   logic [6:0]  source, l4, pay_start;
   logic [15:0] udp_bytes, payload;
   logic [NumStat-1:0] reason;  // By `statistic`.
@@ -139,8 +143,7 @@ module heddle_rx_parser
     .payload_o   (payload),
     .reason_o    (reason),
     .quiet_o     (quiet),
-    .summed_o    (summed),
-    .unsummed_o  (unsummed),
+    .judged_o    (judged),
     .pkt_o       (pkt)
   );
 
@@ -193,8 +196,8 @@ module heddle_rx_parser
     else if (feed) feeding_q <= !feed_last;
   end
 
-  // ------------------------------------------- stages 2 and 3: checksum, CRC
-  logic               sum_ok, crc_ok;   // Valid in stage 3, with last3_q.
+  // ----------------------------------------------------- stages 2 and 3: CRC
+  logic               crc_ok;   // Valid in stage 3, with last3_q.
   heddle_rx_check #(.DataW(DataW)) u_check (
     .clk_i,
     .rst_ni,
@@ -206,7 +209,7 @@ module heddle_rx_parser
     .l4_i        (l4),
     .udp_bytes_i (udp_bytes),
     .crc_i       (crc_q),
-    .sum_ok_o    (sum_ok),
+    .msb_first_i (msb_first_q),
     .crc_ok_o    (crc_ok)
   );
 
@@ -216,15 +219,14 @@ module heddle_rx_parser
   logic [13:0]        bytes2_q, bytes3_q, bytes4_q;
   logic               enable2_q, enable3_q, enable4_q;
   logic               quiet2_q, quiet3_q, quiet4_q;
-  logic               need_sum2_q, need_sum3_q, need_crc2_q, need_crc3_q;
+  logic               need_crc2_q, need_crc3_q;
 
   always_ff @(posedge clk_i) begin
     if (done) begin
       pkt2_q      <= pkt;
       reason2_q   <= reason;
       bytes2_q    <= bytes_q;
-      need_sum2_q <= summed && !unsummed;
-      need_crc2_q <= summed && crc_q;
+      need_crc2_q <= judged && crc_q;
       quiet2_q    <= quiet;
       enable2_q   <= port_i.enable[0];
     end
@@ -232,16 +234,13 @@ module heddle_rx_parser
       pkt3_q      <= pkt2_q;
       reason3_q   <= reason2_q;
       bytes3_q    <= bytes2_q;
-      need_sum3_q <= need_sum2_q;
       need_crc3_q <= need_crc2_q;
       quiet3_q    <= quiet2_q;
       enable3_q   <= enable2_q;
     end
     if (valid3_q && last3_q) begin
       pkt4_q    <= pkt3_q;
-      reason4_q <= reason3_q |
-                   (NumStat'(need_sum3_q && !sum_ok) << StatisticDropUdpChecksum) |
-                   (NumStat'(need_crc3_q && !crc_ok) << StatisticDropCrc);
+      reason4_q <= reason3_q | (NumStat'(need_crc3_q && !crc_ok) << StatisticDropCrc);
       bytes4_q  <= bytes3_q;
       quiet4_q  <= quiet3_q;
       enable4_q <= enable3_q;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the payload of frames to send until it is complete, and sums it up.
+// Holds the payload of frames to send until it is complete, and computes its CRC.
 //
 // Complete: `rec_valid_o` offers one record per DMA request, in order, only when
 //           all its beats are stored (or the read failed: then its beats are
 //           dropped here and never offered on the payload output).
-// Sum:      ones' complement sum of the payload's 16-bit big-endian words, as the
-//           UDP checksum counts them, an odd last byte padded with zero. Bytes
-//           beyond the request's length are not counted: it comes through `len_*`,
-//           one entry per request, in order.
 // CRC:      raw CRC-32C state of the payload alone, started from 0 (heddle_crc32c).
+//           Bytes beyond the request's length do not count: it comes through `len_*`,
+//           one entry per request, in order.
 
 `include "heddle_assert.svh"
 
@@ -35,7 +33,6 @@ module heddle_tx_payload
   output logic             rec_valid_o,
   input  logic             rec_ready_i,
   output logic             rec_error_o,
-  output logic [15:0]      rec_sum_o,
   output logic [31:0]      rec_crc_o,
 
   output logic             out_valid_o,   // To the framer.
@@ -68,7 +65,7 @@ module heddle_tx_payload
   logic full, accept, end_q, error_q;
   logic [RecCountW-1:0] rec_count;
 
-  // Three records may be in the pipeline of the sum.
+  // Three records may be in the pipeline of the CRC.
   assign rsp_ready_o = len_valid && !full && rec_count < RecCountW'(RecDepth - 3);
   assign accept      = rsp_valid_i && rsp_ready_o;
   assign len_pop     = accept && rsp_last_i;
@@ -88,7 +85,7 @@ module heddle_tx_payload
     .empty_o    (unused_empty)
   );
 
-  // ----------------------------------------------------------------- sum
+  // ----------------------------------------------------------------- CRC
   logic [13:0] left_q, left;   // Bytes of the request from this beat on.
   logic        started_q;      // Not the first beat of its request.
   logic [DataW-1:0] masked;
@@ -104,23 +101,8 @@ module heddle_tx_payload
 
   logic             beat_q;
   logic [DataW-1:0] beat_data_q;
-  logic [15:0]      beat_sum;
-  logic             part_q, part_end_q, part_error_q;
-  logic [15:0]      part_sum_q;
+  logic             part_end_q, part_error_q;
 
-  heddle_beat_sum #(.DataW(DataW)) u_sum (
-    .en_i   (beat_q),
-    .data_i (beat_data_q),
-    .sum_o  (beat_sum)
-  );
-
-  logic [15:0] total_q;
-  logic [16:0] total_wide;
-  logic [15:0] total;
-  assign total_wide = {1'b0, total_q} + {1'b0, part_sum_q};
-  assign total      = total_wide[15:0] + {15'b0, total_wide[16]};
-
-  // ----------------------------------------------------------------- CRC
   // The zeros that fill the last beat are counted and then taken back.
   localparam int unsigned PadW = $clog2(StrbW);
 
@@ -153,7 +135,6 @@ module heddle_tx_payload
       left_q      <= left > 14'(StrbW) ? left - 14'(StrbW) : '0;
     end
     if (beat_q) begin
-      part_sum_q   <= beat_sum;
       crc_q        <= crc;
       power_q      <= power;
       part_error_q <= error_q;
@@ -165,32 +146,28 @@ module heddle_tx_payload
       started_q  <= 1'b0;
       beat_q     <= 1'b0;
       end_q      <= 1'b0;
-      part_q     <= 1'b0;
       part_end_q <= 1'b0;
       crc_more_q <= 1'b0;
-      total_q    <= '0;
     end else begin
       if (accept) started_q <= !rsp_last_i;
       beat_q     <= accept;
       end_q      <= accept && rsp_last_i;
-      part_q     <= beat_q;
       part_end_q <= end_q;
       if (beat_q) crc_more_q <= !end_q;
-      if (part_q) total_q <= part_end_q ? '0 : total;
     end
   end
 
   // ------------------------------------------------------------- records
   logic unused_rec_ready;
-  heddle_fifo #(.Width(49), .Depth(RecDepth)) u_rec (
+  heddle_fifo #(.Width(33), .Depth(RecDepth)) u_rec (
     .clk_i,
     .rst_ni,
     .valid_i (part_end_q),
     .ready_o (unused_rec_ready),
-    .data_i  ({part_error_q, total, crc_total}),
+    .data_i  ({part_error_q, crc_total}),
     .valid_o (rec_valid_o),
     .ready_i (rec_ready_i),
-    .data_o  ({rec_error_o, rec_sum_o, rec_crc_o}),
+    .data_o  ({rec_error_o, rec_crc_o}),
     .count_o (rec_count)
   );
 

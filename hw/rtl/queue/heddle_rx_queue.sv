@@ -14,6 +14,7 @@
 // Disabled: writing rx_ctx_cfg with enable=0 ends routing, raises the generation, drops
 //           prefetched buffers. Drain: waits for reads of the context, then sends a token to
 //           the accept stage and answers when it came back on `drained_i`.
+// Listens:  from the first write that enables a context on, until the host asks for a reset.
 
 `include "heddle_assert.svh"
 
@@ -33,6 +34,7 @@ module heddle_rx_queue
   input  logic             tbl_valid_i,
   input  table_req_t       tbl_req_i,
   output table_rsp_t       tbl_rsp_o,
+  input  logic             reset_i,         // The host's reset is in progress.
 
   output logic             rd_valid_o,      // Client RdRxDesc.
   input  logic             rd_ready_i,
@@ -49,6 +51,7 @@ module heddle_rx_queue
   output logic [RxW-1:0]   look_ctx_o,
   output logic [23:0]      look_job_o,
   output logic             look_event_o,    // Every RMA operation of a peer is reported.
+  output logic             listens_o,       // A context is, or was since the reset, enabled.
 
   input  logic [RxW-1:0]   head_ctx_i,
   output logic             head_valid_o,    // One cycle after head_ctx_i.
@@ -135,6 +138,7 @@ module heddle_rx_queue
   logic [NumRx-1:0][$bits(rx_counters_t)-1:0] counters_q;
   logic [NumRx-1:0][63:0]     cell_q;
   logic [NumRx-1:0]           restart, dirty;
+  logic                       listens_d, listens_q;
 
   logic [NumRx-1:0][15:0]      scan_d, scan_q;      // Where to look for owed completions.
   logic [NumRx-1:0][OwedW-1:0] owed_d, owed_q;      // Slots with `owed`.
@@ -142,6 +146,7 @@ module heddle_rx_queue
   assign alive_o = alive_q;
   assign gen_o   = gen_q;
   assign counters_o = counters_q;
+  assign listens_o  = listens_q;
 
   // ------------------------------------------------------------------- lookup
   always_comb begin
@@ -696,6 +701,7 @@ module heddle_rx_queue
       head_d[tbl_ctx]    = '0;
     end
   end
+  assign listens_d = !reset_i && (listens_q || (tbl_write && tbl_cfg.enable[0]));
 
   // The ring size is known one cycle after the write.
   logic           restart_q;
@@ -748,6 +754,7 @@ module heddle_rx_queue
       tbl_q       <= TblIdle;
       tbl_error_q <= 1'b0;
       alive_q     <= '0;
+      listens_q   <= 1'b0;
       check_q     <= '0;
       gen_q       <= '0;
       tail_q      <= '0;
@@ -775,6 +782,7 @@ module heddle_rx_queue
       tbl_q       <= tbl_d;
       tbl_error_q <= tbl_error_d;
       alive_q     <= alive_d;
+      listens_q   <= listens_d;
       check_q     <= check_d;
       gen_q       <= gen_d;
       tail_q      <= tail_d;

@@ -181,14 +181,15 @@ module heddle_tx_release
   logic            grouped, member, group_last, hold, complete, held;
   logic [MsgW-1:0] held_msg;
   status_e         group_status, status;
-  logic [15:0]     group_detail, detail;
+  logic [15:0]     group_detail;
+  logic [7:0]      detail;
   assign grouped    = d1_valid_q && !d1_done_q.token && !d1_again_q && !d1_spill_q && !stale &&
                       msg.group.valid;
   assign member     = grouped && (msg.flags & TxFlagMore) != '0;
   assign group_last = grouped && !member;
   assign hold       = group_last && !complete;
   assign status     = group_last ? group_status : d1_done_q.status;
-  assign detail     = group_last ? group_detail : d1_done_q.detail;
+  assign detail     = group_last ? group_detail[7:0] : d1_done_q.detail[7:0];
 
   heddle_tx_groups u_groups (
     .clk_i, .rst_ni, .forget_i(forget),

@@ -202,6 +202,7 @@ module heddle_region
     always_comb begin
       way_code[w] = ReturnCodeOk;
       if ((e.flags & req_q.needs) != req_q.needs) way_code[w] = ReturnCodePermViolation;
+      else if (64'(req_q.length) > e.length)      way_code[w] = ReturnCodeUnsupportedSize;
       else if (reach > {1'b0, e.length})          way_code[w] = ReturnCodeBadAddr;
     end
   end

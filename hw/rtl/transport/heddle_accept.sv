@@ -7,6 +7,8 @@
 // Ordered: ROD: only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are
 //          acknowledged again with a default response and dropped.
 // RUD:     what heddle_accept_decide takes ahead of a gap is placed at once; ACKs say what came.
+// Listens: until the function listens (heddle_rx_queue), requests of an open PDC or with SYN are dropped without an
+//          answer; the initiator retransmits them.
 // Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways. Without a free PDC:
 // NO_PDC_AVAIL, and the initiator of another one, the least used first, is asked to close it.
 // A closed PDC leaves a tombstone (heddle_tombstones): its SYNs are answered CLOSING.
@@ -19,6 +21,8 @@
 // Gone:    a message whose receive context was drained takes nothing more, whatever the context is by then.
 // RMA:     the region table is asked for every request; its answer is part of the decision. A drain
 //          token lets no packet pass between the answer and the placement.
+// Close:   each `close_i` asks the initiators of all PDCs once, in the midst of a message too: they close when nothing
+//          is left to send.
 // Forgets a PDC that was silent for two to three times dead_ticks, when its initiator has ended it
 // long since or is gone; a message that is open ends with initiator_error.
 // One packet every two cycles.
@@ -36,6 +40,7 @@ module heddle_accept
 
   input  port_cfg_t        port_i,
   input  transport_cfg_t   transport_i,
+  input  logic             close_i,         // Strobe: ask the initiator of each PDC to close it.
   input  logic [31:0]      now_ns_i,
   input  logic             tick_i,
 
@@ -49,6 +54,7 @@ module heddle_accept
   input  logic [RxW-1:0]   look_ctx_i,
   input  logic [23:0]      look_job_i,
   input  logic             look_event_i,
+  input  logic             listens_i,       // As of the lookup.
   output logic [RxW-1:0]   head_ctx_o,
   input  logic             head_valid_i,
   input  rx_buffer_t       head_i,
@@ -100,6 +106,7 @@ module heddle_accept
 
   output logic [NumStat-1:0] stat_o,
   output logic             pending_o,       // A delayed ACK waits for its time.
+  output logic [PdcW:0]    open_o,          // So many PDCs are open.
   output logic             idle_o
 );
   // --------------------------------------------------- which PDC serves whom
@@ -232,7 +239,7 @@ module heddle_accept
   place_of_t               way_q;
   logic [PdcW-1:0]         pdc, pdc_q;
   logic [RxW-1:0]          ctx_q;
-  logic                    look_hit_q, look_event_q;
+  logic                    look_hit_q, look_event_q, listens_q;
   logic [23:0]             look_job_q;
   rma_answer_t             region_q;
   target_pdc_t             entry;
@@ -263,6 +270,7 @@ module heddle_accept
       look_hit_q <= look_hit_i;
       look_job_q <= look_job_i;
       look_event_q <= look_event_i;
+      listens_q    <= listens_i;
       region_q     <= region_i;
     end
   end
@@ -287,6 +295,7 @@ module heddle_accept
     .pdc_i(job_q == JobForget ? job_pdc_q : pdc_q), .hit_i(hit_q), .room_i(room_q),
     .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
     .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
+    .listens_i(listens_q),
     .region_i(region_q), .return_room_i(return_room_i[job_q == JobForget ? job_pdc_q : pdc_q]),
     .report_room_i,
     .head_valid_i, .head_i, .head_released_i,
@@ -319,6 +328,16 @@ module heddle_accept
     end
   end
 
+  logic [PdcW:0] count_q;  // Of them.
+  logic          opened, ended;
+  assign opened = p2_done && verdict.create;
+  assign ended  = (p2_done && verdict.close) || forget;
+  assign open_o = count_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) count_q <= '0;
+    else         count_q <= count_q + (PdcW + 1)'(opened) - (PdcW + 1)'(ended);
+  end
+
   // ------------------------------------------------- what no packet asks for
   // Between packets a job reads the entry of a PDC, then its set, and changes both.
   typedef enum logic [2:0] {
@@ -327,27 +346,28 @@ module heddle_accept
     JobForget = 3'd2,  // Ends the PDC.
     JobAsk    = 3'd3,  // Asks the initiator to close it.
     JobMark   = 3'd4,  // Marks its message if the context is gone.
-    JobBack   = 3'd5   // Sends an ACK that heddle_return_rx put off: of none of these PDCs.
+    JobBack   = 3'd5,  // Sends an ACK that heddle_return_rx put off: of none of these PDCs.
+    JobClose  = 3'd6   // As JobAsk, in the midst of a message too.
   } job_e;
 
   job_e              job_q;
   logic [1:0]        job_step_q;
   logic [PdcW-1:0]   job_pdc_q;
   logic              job_wanted, job_start, job_end, forget, any_due, any_old, asks, job_answers;
-  logic              marks, back_end;
-  logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc, mark_pdc;
+  logic              marks, back_end, closes;
+  logic [PdcW-1:0]   due_pdc, old_pdc, ask_pdc, mark_pdc, close_pdc;
   logic [NumPdc-1:0] due;
   target_pdc_t       job_entry;
 
   // Goes before the next packet, so that a busy peer cannot put it off.
-  assign job_wanted = any_due || back_late_i.due || any_old || asks || marks;
+  assign job_wanted = any_due || back_late_i.due || any_old || closes || asks || marks;
   assign job_start  = job_q == JobNone && job_wanted && !p1_valid_q && !p2_valid_q;
   assign back_end   = job_step_q == 2'd3 && job_q == JobBack && rsp_room;
   assign job_end    = job_step_q == 2'd3 && job_q != JobBack &&
                       (job_q == JobForget ? place_room && job_room : rsp_room);
   assign forget    = job_end && job_q == JobForget;
   // Inside a message an initiator cannot close.
-  assign job_answers = job_end && entry.open && (job_q == JobAck ||
+  assign job_answers = job_end && entry.open && (job_q == JobAck || job_q == JobClose ||
                                    (job_q == JobAsk && entry.state == MessageNone));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -355,7 +375,8 @@ module heddle_accept
       job_q      <= JobNone;
       job_step_q <= '0;
     end else if (job_start) begin
-      job_q      <= marks ? JobMark : any_due ? JobAck : back_late_i.due ? JobBack : any_old ? JobForget : JobAsk;
+      job_q      <= marks ? JobMark : any_due ? JobAck : back_late_i.due ? JobBack : any_old ? JobForget :
+                    closes ? JobClose : JobAsk;
       job_step_q <= 2'd1;
     end else if (job_end || back_end) begin
       job_q      <= JobNone;
@@ -365,7 +386,8 @@ module heddle_accept
     end
   end
   always_ff @(posedge clk_i) begin
-    if (job_start) job_pdc_q <= marks ? mark_pdc : any_due ? due_pdc : any_old ? old_pdc : ask_pdc;
+    if (job_start) job_pdc_q <= marks ? mark_pdc : any_due ? due_pdc : any_old ? old_pdc :
+                                closes ? close_pdc : ask_pdc;
   end
 
   always_comb begin
@@ -460,7 +482,7 @@ module heddle_accept
   always_comb begin
     asking = late;
     if (ruled && waited != '0) asking.service_time = waited;
-    if (job_q == JobAsk && late.req == AckReqNone) asking.req = AckReqClose;
+    if ((job_q == JobAsk || job_q == JobClose) && late.req == AckReqNone) asking.req = AckReqClose;
   end
 
   // ------------------------------------------------------------ forgotten PDCs
@@ -514,7 +536,7 @@ module heddle_accept
   assign lazy = open_q & ~used_q;
   assign asks = ask_q && any_lazy;
   heddle_rr_pick #(.NumSrc(NumPdc)) u_ask (
-    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !back_late_i.due && !any_old),
+    .clk_i, .rst_ni, .valid_i(lazy), .take_i(job_start && !marks && !any_due && !back_late_i.due && !any_old && !closes),
     .valid_o(any_lazy), .idx_o(ask_pdc)
   );
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -530,6 +552,18 @@ module heddle_accept
       end
       if (p2_done && verdict.full)          ask_q <= 1'b1;
     end
+  end
+
+  // --------------------------------------------------------- all asked to close
+  logic [PdcW:0] sweep_q;  // PDCs looked at since the last strobe.
+  logic          sweeping;
+  assign sweeping  = !sweep_q[PdcW];
+  assign close_pdc = sweep_q[PdcW-1:0];
+  assign closes    = sweeping && open_q[close_pdc];
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)      sweep_q <= {1'b1, PdcW'(0)};
+    else if (close_i) sweep_q <= '0;
+    else if (sweeping && (!closes || (job_end && job_q == JobClose))) sweep_q <= sweep_q + 1'b1;
   end
 
   assign pop_o         = p2_done && verdict.take;
@@ -555,7 +589,7 @@ module heddle_accept
     back_record.stream   = back_i.stream;
     back_record.bytes    = back_i.bytes;
     back_record.iova     = back_i.iova;
-    back_record.tpdc     = back_i.pdc;
+    back_record.spdcid   = back_i.spdcid;
     back_record.ev.owner = back_i.owner;
     back_record.back     = 1'b1;
     back_record.segmented = back_i.segmented;
@@ -612,7 +646,7 @@ module heddle_accept
     .count_o(ack_count)
   );
 
-  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !back_late_i.due && !ask_q && job_q == JobNone &&
+  assign idle_o = tables_ready && seen_ready && !any_old && !any_due && !back_late_i.due && !ask_q && !sweeping && !close_i && job_q == JobNone &&
                   !pkt_valid_i && !p1_valid_q && !p2_valid_q &&
                   !drain_valid_i && !rsp_valid_o && !place_valid_o && !ack_valid_o && !job_valid_o;
 
@@ -622,5 +656,6 @@ module heddle_accept
 
   `HEDDLE_ASSERT(StagesAlternate_A, !(p1_valid_q && p2_valid_q))
   `HEDDLE_ASSERT(Atomic_A, pop_o |-> head_valid_i && verdict.write)
+  `HEDDLE_ASSERT(OpenCounted_A, 32'(count_q) == $countones(open_q))
   `HEDDLE_ASSERT(OpenAgrees_A, p2_valid_q |-> entry.open == open_q[pdc_q])
 endmodule

@@ -7,6 +7,8 @@
 //         cleared it; a second one is NACKed meanwhile. The rest of its message gets the same answer.
 // Quiet:  one NACK per gap; a refusal opens a gap too, so that the packets behind the
 //         refused one are not NACKed each.
+// Ended:   a request for a PDCID that was used since reset, and whose PDC ended, is answered CLOSING: it may have
+//          been executed. One that was never used is answered INV_DPDCID: nothing of it was.
 // RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
 //         that completes nothing here, one of the message that is open, or a message of one packet. Every other
 //         waits until it is the expected one; so errors are judged, and messages opened, in the order of PSNs.
@@ -36,6 +38,7 @@ module heddle_accept_decide
   input  logic        look_hit_i,    // {pid, ri} of the packet has a receive context.
   input  logic [23:0] look_job_i,
   input  logic        look_event_i,  // It reports every RMA operation.
+  input  logic        listens_i,     // A receive context was enabled since the reset.
   input  rma_answer_t region_i,      // RMA: may the packet write or read, and where.
   input  logic        return_room_i, // heddle_return_tx takes one more packet to return,
   input  logic        report_room_i, // heddle_read_reports one more READ.
@@ -79,7 +82,7 @@ module heddle_accept_decide
 
   // --------------------------------------------------------------------- PDC
   logic            our_slot, ours, fresh;
-  logic [PdcGenW-1:0] gen, next_gen;
+  logic [PdcGenW-1:0] gen, next_gen, named_gen;  // The last: by dpdcid.
   logic [31:0]     start;
   target_pdc_t     e;  // The entry, or what it is when the packet opens the PDC.
   logic [15:0]     tpdcid, known_tpdcid;
@@ -88,7 +91,8 @@ module heddle_accept_decide
   assign ours     = our_slot && (is_ack || is_nack || pkt_i.dpdcid[PdcRoleBit] == RoleTarget);
   assign start    = pkt_i.psn - 32'(pkt_i.psn_offset);
   assign fresh    = pkt_i.syn && !hit_i && !forget_i;
-  assign next_gen = entry_i.gen + 1'b1;
+  assign next_gen  = entry_i.gen + 1'b1;
+  assign named_gen = pkt_i.dpdcid[PdcW +: PdcGenW];
   assign gen      = fresh ? next_gen : entry_i.gen;
 
   // CLEAR_PSN travels with every request and in Clear Commands.
@@ -105,6 +109,8 @@ module heddle_accept_decide
       e           = '0;
       e.open      = 1'b1;
       e.gen       = next_gen;
+      e.used      = entry_i.used;
+      e.used[next_gen] = 1'b1;
       e.fa        = pkt_i.source_fa;
       e.ipv6      = pkt_i.ipv6;
       e.spdcid    = pkt_i.spdcid;
@@ -152,7 +158,8 @@ module heddle_accept_decide
   logic [13:0] part;       // Bytes that the packet carries or asks for.
   logic        fits, length_ok;
   return_code_e refusal, region_code;
-  logic        is_write, is_read, is_rma, asks, reports, told;
+  logic        is_send, is_write, is_read, is_rma, is_no_op, asks, reports, told;
+  logic        bare;       // A NO_OP as it has to be: nothing depends on it but its PSN.
   logic        short_of_buffer, short_of_credit, short_of_store, short_of_return;
   logic        same;       // The packet names the message of the entry.
   logic        discards;   // It is of a message that has ended.
@@ -184,9 +191,14 @@ module heddle_accept_decide
                                     (pkt_i.eom || (part_whole && part_log2 == e.piece_log2));
   // A packet of a failed message says nothing about lengths.
   assign length_ok = pkt_i.ie || (!pkt_i.som && e.state == MessageFailed && !alone) ||
-                     (fits && pkt_i.eom == (reach == pkt_i.request_length) &&
+                     (fits && !pkt_i.contradicts && pkt_i.eom == (reach == pkt_i.request_length) &&
                       (alone || (e.rud ? in_place : pkt_i.som || pkt_i.message_offset == e.bytes)));
 
+  // A deferrable send is executed as a send: its offset is two tokens (UET 4.14).
+  assign is_send     = pkt_i.opcode == SesOpcodeSend || pkt_i.opcode == SesOpcodeDeferrableSend;
+  assign is_no_op    = pkt_i.opcode == SesOpcodeNoOp;
+  assign bare        = is_no_op && pkt_i.som && pkt_i.eom && pkt_i.request_length == '0 &&
+                       pkt_i.payload_bytes == '0;
   // Another function's region is none of this context's.
   assign is_write    = pkt_i.opcode == SesOpcodeWrite;
   assign is_read     = pkt_i.opcode == SesOpcodeRead;
@@ -214,22 +226,27 @@ module heddle_accept_decide
     withdrawn       = 1'b0;
     short_of_buffer = 1'b0;
     short_of_credit = 1'b0;
-    if (alone) begin
+    if (is_no_op) begin
+      if (pkt_i.request_length != '0 || pkt_i.payload_bytes != '0) refusal = ReturnCodeUnsupportedSize;
+      else if (!bare)                                              broken  = 1'b1;
+    end else if (alone) begin
       if (discards)                          ignored = 1'b1;
       else if (pkt_i.rel)                    refusal = ReturnCodeBadPid;
       else if (!length_ok)                   broken = 1'b1;
       else if (pkt_i.ie)                     ignored = 1'b1;
       else if (!look_hit_i)                  refusal = ReturnCodeBadIndex;
+      else if (pkt_i.other_gen)              refusal = ReturnCodeBadGeneration;
       else if (region_code != ReturnCodeOk)  refusal = region_code;
     end else if (pkt_i.som && held && !jumps) begin
       broken = 1'b1;
     end else if (pkt_i.som) begin
-      if (pkt_i.opcode != SesOpcodeSend && !is_rma) refusal = ReturnCodeUnsupportedOp;
+      if (!is_send && !is_rma)                        refusal = ReturnCodeUnsupportedOp;
       else if (pkt_i.rel)                             refusal = ReturnCodeBadPid;
       else if (!length_ok)                            broken = 1'b1;
       // Its sender gave the message up: there is nothing to wait for.
       else if (pkt_i.ie && !all_there)                ignored = 1'b1;
       else if (!look_hit_i)                           refusal = ReturnCodeBadIndex;
+      else if (pkt_i.other_gen)                       refusal = ReturnCodeBadGeneration;
       else if (is_rma && region_code != ReturnCodeOk) refusal = region_code;
       else if (is_rma && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
       else if (is_rma)                                starts = 1'b1;
@@ -244,16 +261,19 @@ module heddle_accept_decide
       if (pkt_i.dc && !pkt_i.ie) refusal = ReturnCodeBadIndex;  // Not delivered.
       else                       withdrawn = 1'b1;
     end else if (!same || pkt_i.job_id != e.job_id ||
-                 pkt_i.opcode != (e.read ? SesOpcodeRead : e.rma ? SesOpcodeWrite : SesOpcodeSend) ||
+                 !(e.read ? is_read : e.rma ? is_write : is_send) ||
                  (e.rma && (pkt_i.match_bits != e.match_bits ||
                             pkt_i.buffer_offset != e.buffer.iova)) ||
                  pkt_i.request_length != e.request_length || !length_ok) begin
       broken = 1'b1;
+    end else if (pkt_i.other_gen && !pkt_i.ie) begin
+      refusal = ReturnCodeBadGeneration;
     end else if (e.rma && e.state == MessageOpen && !pkt_i.ie) begin
       // The region, or the context, may be gone since the message began.
       if (!look_hit_i || stale || head_i.ctx != e.buffer.ctx) refusal = ReturnCodeBadIndex;
       else if (region_code != ReturnCodeOk)                   refusal = region_code;
     end
+    if (broken) refusal = ReturnCodeOpViolation;
   end
   assign short_of_store = refusal != ReturnCodeNull && e.stored;
 
@@ -268,7 +288,7 @@ module heddle_accept_decide
       takes_ahead = takes_ahead && held && !(e.last_known && (pkt_i.eom || to_last[31]));
     end
   end
-  assign brief = (alone && refusal == ReturnCodeNull && !broken && !ignored) || single;
+  assign brief = (alone && refusal == ReturnCodeNull && !broken && !ignored) || single || bare;
 
   // A packet of a READ that goes on to heddle_return_tx.
   logic serves;
@@ -313,9 +333,15 @@ module heddle_accept_decide
       // Another function's or an initiator's, whose PDC must not end by an answer of ours.
       stat[StatisticDropPdcid] = 1'b1;
     end else if (!pkt_i.syn && (!entry_i.open ||
-                                pkt_i.dpdcid[PdcW +: PdcGenW] != entry_i.gen)) begin
-      outcome = OutcomeStrange;
-      stat[StatisticDropPdcid] = 1'b1;
+                                named_gen != entry_i.gen)) begin
+      // A Clear Command is not acknowledged, so its PSN means nothing to its sender.
+      outcome = is_clear ? OutcomeDrop : OutcomeStrange;
+      if (!is_clear && entry_i.used[named_gen]) begin
+        code = NackCodeClosing;
+        stat[StatisticRxClosing] = 1'b1;
+      end else begin
+        stat[StatisticDropPdcid] = 1'b1;
+      end
     end else if (!pkt_i.syn && (pkt_i.ipv6 != e.ipv6 || pkt_i.source_fa != e.fa ||
                                 pkt_i.spdcid != e.spdcid)) begin
       outcome = OutcomeStrange;
@@ -329,6 +355,8 @@ module heddle_accept_decide
       outcome = OutcomeStrange;
       code    = NackCodePdcModeMismatch;
       stat[StatisticDropPdsType] = 1'b1;
+    end else if (is_request && !listens_i) begin
+      stat[StatisticRxRefused] = 1'b1;
     end else if (fresh && closed_i) begin
       outcome = OutcomeStrange;
       code    = NackCodeClosing;
@@ -346,7 +374,8 @@ module heddle_accept_decide
       outcome = OutcomeDuplicate;
       stat[StatisticRxDuplicates] = 1'b1;
     end else if (early) begin
-      outcome = !e.gap || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
+      // Once for a gap: a peer that sends again no more than what the NACK names would use up its retries.
+      outcome = !e.gap ? OutcomeRefuse : OutcomeDrop;
       code    = NackCodeRodOoo;
       stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (jumps && !takes_ahead) begin
@@ -453,10 +482,12 @@ module heddle_accept_decide
         m.piece_log2     = part_log2;
         failed           = 1'b0;
       end
-      if (withdrawn || broken || ignored || refusal != ReturnCodeNull) begin
+      if (bare) begin
+        m.state = e.state;
+      end else if (withdrawn || ignored || refusal != ReturnCodeNull) begin
         over     = held;
         failed   = 1'b1;
-        m.state  = e.state == MessageNone && !pkt_i.som && !alone ? MessageNone : MessageDiscard;
+        m.state  = ignored && e.state == MessageNone && !pkt_i.som && !alone ? MessageNone : MessageDiscard;
         if (!ignored || pkt_i.som || (e.rud && !discards)) m.code = refusal;
         if (e.rud) m.message_id = pkt_i.message_id;
         if (refusal != ReturnCodeNull) begin
@@ -481,7 +512,7 @@ module heddle_accept_decide
         success = ended && !failed;
         hides   = success && pkt_i.dc && !m.read;
       end
-      if (ended) m.state = MessageNone;
+      if (ended && !bare) m.state = MessageNone;
       if (hides) begin
         m.hidden      = 1'b1;
         m.hidden_base = e.hidden ? e.hidden_base : last - 32'd1;
@@ -517,11 +548,16 @@ module heddle_accept_decide
   );
   assign offset_after = pkt_i.psn - cack_after;
 
+  logic        takes;   // The packet is accepted as its initiator means it.
+  assign takes = bare || !(withdrawn || ignored || failed || refusal != ReturnCodeNull);
+  logic        is_deferrable;
+  assign is_deferrable = pkt_i.opcode == SesOpcodeDeferrableSend;
+
   logic [31:0] placed;  // By the message.
   assign placed = limit < m.buffer.length ? limit : m.buffer.length;
 
   logic urgent;  // The answer goes at once.
-  assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || pkt_i.ce || broken || clears ||
+  assign urgent = !hides && (pkt_i.ar || pkt_i.syn || pkt_i.retx || pkt_i.ce || clears ||
                              refusal != ReturnCodeNull || (e.ahead | m.ahead) != '0 ||
                              e.unacked == 4'(AckEvery - 1));
 
@@ -578,6 +614,7 @@ module heddle_accept_decide
           v.write           = 1'b1;
           v.create          = fresh;
           v.entry.gap       = 1'b1;
+          if (code == NackCodeRodOoo) v.rsp.cack = e.expected;
         end
         OutcomeClear: begin
           // What was accepted behind the error counts now.
@@ -607,11 +644,16 @@ module heddle_accept_decide
             v.rsp.response        = SesResponseResponse;
             v.rsp.return_code     = e.code;
             v.rsp.job_id          = pkt_i.job_id;
-          end else if (success && pkt_i.eom && standing_after.req == AckReqNone) begin
-            v.rsp.response        = SesResponseResponse;
+          end else if (takes && standing_after.req == AckReqNone) begin
             v.rsp.return_code     = ReturnCodeOk;
             v.rsp.job_id          = pkt_i.job_id;
-            v.rsp.modified_length = placed;
+            v.rsp.modified_length = bare ? '0 : placed;
+            // What is cut says how short, but for a deferrable send, which that would put off.
+            if (!bare && placed != m.request_length) begin
+              if (is_deferrable) v.rsp.modified_length = '0;
+              v.rsp.response    = is_deferrable ? SesResponseDefaultResponse : SesResponseResponse;
+              v.rsp.return_code = is_deferrable ? ReturnCodeNull : ReturnCodeOk;
+            end
           end
           v.write           = 1'b1;
           v.create          = fresh;
@@ -623,7 +665,7 @@ module heddle_accept_decide
             v.entry.returns  = m.returns;
             v.entry.received    = m.received;
             v.entry.received_at = m.received_at;
-            if (!jumps) v.entry.state = MessageNone;
+            if (!jumps && !bare) v.entry.state = MessageNone;
           end
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
@@ -645,6 +687,7 @@ module heddle_accept_decide
           v.hand            = e.returns;
           v.entry           = '0;
           v.entry.gen       = e.gen;
+          v.entry.used      = e.used;
         end
         OutcomeForget: begin
           v.write           = 1'b1;
@@ -652,6 +695,7 @@ module heddle_accept_decide
           v.close           = 1'b1;
           v.entry           = '0;
           v.entry.gen       = e.gen;
+          v.entry.used      = e.used;
         end
         default: ;
       endcase
@@ -694,7 +738,7 @@ module heddle_accept_decide
                                          (e.ipv6 ? CompletionFlagSourceIpv6 : '0);
       if (failed) begin
         v.record.ev.entry.status = StatusInitiatorError;
-        v.record.ev.entry.detail = 16'(ReturnCodeInitiatorErr);
+        v.record.ev.entry.detail = 8'(ReturnCodeInitiatorErr);
       end else if (m.request_length > m.buffer.length) begin
         v.record.ev.entry.status = StatusTruncated;
       end

@@ -37,9 +37,11 @@ module heddle_pdc_queue
 
   input  logic [PdcW-1:0]   walk_pdc_i,
   output logic              walk_held_o,    // The list is not empty; same cycle, as the head.
-  output logic [MsgW-1:0]   walk_msg_o,     // Its head.
-  output logic [PktW-1:0]   walk_last_o,    // Of the head that was shown a cycle before.
-  input  logic              walk_pop_i      // Takes away the head that was shown a cycle before.
+  output logic [MsgW-1:0]   walk_msg_o,     // Its head, or the message that was passed to.
+  output logic [PktW-1:0]   walk_last_o,    // Of the message that was shown a cycle before.
+  input  logic              walk_pop_i,     // Takes away the head that was shown a cycle before.
+  input  logic              walk_pass_i,    // Shows the message behind the one that was shown; none if that was the last.
+  input  logic              walk_end_i      // Shows the head again. It alone is taken away.
 );
   logic [PdcW-1:0] pdc_q;
   always_ff @(posedge clk_i) pdc_q <= send_pdc_i;
@@ -75,7 +77,7 @@ module heddle_pdc_queue
   );
   heddle_mem #(.Width(MsgW), .Depth(NumMsg), .Init(1'b0)) u_walk_next (
     .clk_i, .rst_ni, .wen_i(enq_i && !enq_first), .waddr_i(enq_tail), .wdata_i(enq_msg_i),
-    .raddr_i(head), .rdata_o(walk_next), .error_o(unused_walk_err), .ready_o(unused_walk_rdy)
+    .raddr_i(shown), .rdata_o(walk_next), .error_o(unused_walk_err), .ready_o(unused_walk_rdy)
   );
   heddle_mem #(.Width(PktW), .Depth(NumMsg), .Init(1'b0)) u_last (
     .clk_i, .rst_ni, .wen_i(enq_i || shorten_i),
@@ -86,7 +88,7 @@ module heddle_pdc_queue
   heddle_mem #(.Width(PktW), .Depth(NumMsg), .Init(1'b0)) u_walk_last (
     .clk_i, .rst_ni, .wen_i(enq_i || shorten_i),
     .waddr_i(shorten_i ? cur_q : enq_msg_i), .wdata_i(shorten_i ? shorten_last_i : enq_last_i),
-    .raddr_i(head), .rdata_o(walk_last_o),
+    .raddr_i(shown), .rdata_o(walk_last_o),
     .error_o(unused_walk_last_err), .ready_o(unused_walk_last_rdy)
   );
 
@@ -116,8 +118,24 @@ module heddle_pdc_queue
   );
   assign head      = head_walked_q[walk_pdc_i] ? head_walked : head_first;
   assign send_head = head_walked_q[pdc_q] ? send_walked : send_first;
-  assign walk_held_o = held_q[walk_pdc_i];
-  assign walk_msg_o  = head;
+
+  // What the walk looks at: the head, or what it came to behind it.
+  logic [MsgW-1:0] shown, passed_to_q;
+  logic            passed_q, past_end_q;
+  assign shown       = passed_q ? passed_to_q : head;
+  assign walk_held_o = passed_q ? !past_end_q : held_q[walk_pdc_i];
+  assign walk_msg_o  = shown;
+  always_ff @(posedge clk_i) begin
+    if (walk_pass_i) begin
+      passed_to_q <= walk_next;
+      past_end_q  <= shown == walk_tail;
+    end
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)          passed_q <= 1'b0;
+    else if (walk_pass_i) passed_q <= 1'b1;
+    else if (walk_end_i)  passed_q <= 1'b0;
+  end
 
   // ----------------------------------------------------------- message to send
   logic [MsgW-1:0] cur, cur_q, cur_first, cur_moved, cur_next;
@@ -180,6 +198,6 @@ module heddle_pdc_queue
   end
 
   `HEDDLE_ASSERT(OneLastIndex_A, !(enq_i && shorten_i))
-  `HEDDLE_ASSERT(PopsWhatIsThere_A, walk_pop_i |-> walk_held_o)
+  `HEDDLE_ASSERT(PopsWhatIsThere_A, walk_pop_i |-> walk_held_o && !passed_q)
   `HEDDLE_ASSERT(ClosedEmpty_A, clear_i |-> !held_q[pdc_q])
 endmodule

@@ -17,8 +17,11 @@
 //            when its target asks for it, or to make room for another (the least used first). The
 //            command is a packet like others: it has a PSN and is sent until it is answered, CloseTries
 //            times at most. An answer that the target does not know the PDC answers it too.
-// Forgotten: when a target that forgot the PDC refuses packets that were sent once only, nothing of them was
-//            accepted: the PDC is opened again for their messages, but for one of which a part was acknowledged.
+//            Each `close_i` is such a request for every PDC, which stands until the PDC is closed.
+// Forgotten: when a target that lives but has no such PDC any more refuses packets that were sent once only, nothing of
+//            them was accepted: the PDC is opened again for their messages, but for one of which a part was acknowledged.
+// Restart:   INV_DPDCID says that the target began anew, and all that it had is gone. The PDC is opened again, however
+//            often packets were sent, for everything that is not acknowledged (heddle_pdc_walk has the exceptions).
 // Moved:     when the target ends the PDC, messages of which nothing was transmitted are kept and
 //            the PDC is opened again for them.
 // Collapse:  a message whose payload cannot be read ends with its next new packet. Of a READ only that one has
@@ -26,7 +29,11 @@
 // Congested: with a congestion window in `transport_i`, no more packets are in flight than heddle_nscc says, but always
 //            one. The packet that closes the window is to be answered.
 // Due:       at most ReturnDue packets of return data are due on a PDC, or nothing new is sent on it. While any
-//            are, the PDC is not idle, and silence ends it.
+//            are, the PDC is not idle, and silence ends it. Those asked for before the PDC was opened again are
+//            not due any more, and what came of them does not count.
+// Asked:     while data are due and no packet is outstanding, nothing that is sent could be refused by a restarted
+//            target. An ACK Request of the newest acknowledged PSN is sent after an RTO without data, and repeated at
+//            doubling distances up to rto_max_ticks. Its ACK does not restart DEAD_TIME.
 
 `include "heddle_assert.svh"
 
@@ -42,6 +49,7 @@ module heddle_pdc_tx
 
   input  port_cfg_t          port_i,
   input  transport_cfg_t     transport_i,
+  input  logic               close_i,          // Strobe: close each PDC as soon as it is idle.
   input  logic [31:0]        now_ns_i,
 
   input  logic               open_valid_i,     // heddle_tx_msg.
@@ -93,14 +101,20 @@ module heddle_pdc_tx
 
   output logic               sent_o,           // Strobe: packet of a message issued.
   output logic [MsgW-1:0]    sent_msg_o,
-  output return_asked_t      sent_as_o,
+  output logic               asked_o,          // Strobe: it is of a READ, and no retransmission,
+  output logic               asked_first_o,    // the first one on this opening of the PDC.
+  output return_asked_t      asked_as_o,
   input  logic [PdcW-1:0]    queue_pdc_i,      // heddle_pdc_queue, for the walk.
   output logic               queue_held_o,
   output logic [MsgW-1:0]    queue_msg_o,
   output logic [PktW-1:0]    queue_last_o,
   input  logic               queue_pop_i,
+  input  logic               queue_pass_i,
+  input  logic               queue_end_i,
+  output logic [PdcWindow-1:0] held_o,         // What had arrived ahead, when the PDC's target began anew.
 
   output logic [NumStat-1:0] stat_o,
+  output logic [PdcW:0]      open_o,           // PDCs that are not closed.
   output logic               idle_o,
   output logic               deadline_valid_o,
   output logic [31:0]        deadline_o
@@ -110,7 +124,8 @@ module heddle_pdc_tx
     PdcSyn,
     PdcOpen,
     PdcClosing,  // Forgotten by heddle_tx_msg; its last packet is the Close Command.
-    PdcEnding    // Sends nothing more; the walk has the rest.
+    PdcEnding,   // Sends nothing more; the walk has the rest.
+    PdcReopening // Waits for its new PDCID; answers to the old one match no PDC.
   } pdc_state_e;
 
   typedef struct packed {
@@ -131,6 +146,7 @@ module heddle_pdc_tx
     logic [31:0]     heard;      // Tick at which the peer was last heard.
     sack_t           sack;       // RUD.
     logic [DueW-1:0] due;        // Packets of return data that will come.
+    logic            ask;        // The control packet that waits is an ACK Request, not a Clear Command.
     logic [FlightW-1:0] flight;  // Packets out that neither arrived nor count as lost.
   } pdc_t;
 
@@ -172,7 +188,7 @@ module heddle_pdc_tx
   logic            window_valid;
   logic [PdcW-1:0] window_pdc;
 
-  logic [NumPdc-1:0] can_send_q, closing_q, clear_q, full_q, cut_q, pending, may_send;
+  logic [NumPdc-1:0] can_send_q, closing_q, control_q, full_q, cut_q, pending, may_send;
   logic              send_any;
   logic [PdcW-1:0]   send_pdc;
   logic              scan_hit, clean, timer_rdy;
@@ -181,7 +197,7 @@ module heddle_pdc_tx
 
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = (can_send_q & ((pending & (~full_q | cut_q)) | closing_q)) | clear_q;
+    may_send = (can_send_q & ((pending & (~full_q | cut_q)) | closing_q)) | control_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -199,7 +215,7 @@ module heddle_pdc_tx
       pdc = open_pdc_i;
     end else if (due_valid_i) begin  // Before the PDC to which they belong ends.
       ev  = EvDue;
-      pdc = due_i.pdc;
+      pdc = due_i.spdcid[PdcW-1:0];
     end else if (back_valid_i && walk_spare) begin
       ev  = EvBack;
       pdc = back_i.pdc;
@@ -228,13 +244,13 @@ module heddle_pdc_tx
   pdc_back_t  back_q;
   logic       open_again_q, open_rud_q;
   logic [31:0] open_psn_q;
-  logic [DueW-1:0] came_q;
+  return_due_t came_q;
   always_ff @(posedge clk_i) begin
     pdc_q        <= pdc;
     open_again_q <= open_again_i;
     open_psn_q   <= open_peer_i.start_psn;
     open_rud_q   <= open_peer_i.rud;
-    came_q       <= due_i.packets;
+    came_q       <= due_i;
     if (ack_valid_i)  ack_q  <= ack_i;
     if (back_valid_i) back_q <= back_i;
   end
@@ -275,6 +291,13 @@ module heddle_pdc_tx
     .raddr_i(pdc), .rdata_o(allowed), .error_o(window_err), .ready_o(window_rdy)
   );
 
+  // For the walk, of a PDC that changes no more until that is done.
+  logic unused_held_err, unused_held_rdy;
+  heddle_mem #(.Width(PdcWindow), .Depth(NumPdc), .Init(1'b0)) u_held (
+    .clk_i, .rst_ni, .wen_i(restart), .waddr_i(pdc_q), .wdata_i(s.sack.held),
+    .raddr_i(queue_pdc_i), .rdata_o(held_o), .error_o(unused_held_err), .ready_o(unused_held_rdy)
+  );
+
   logic            collapse, advance, rewind, closed;
   logic [MsgW-1:0] msg;       // To send, while pending.
   logic [PktW-1:0] msg_last;
@@ -287,7 +310,7 @@ module heddle_pdc_tx
     .more_o(more), .advance_i(advance), .rewind_i(rewind), .clear_i(closed),
     .shorten_i(collapse), .shorten_last_i(s.index),
     .walk_pdc_i(queue_pdc_i), .walk_held_o(queue_held_o), .walk_msg_o(queue_msg_o),
-    .walk_last_o(queue_last_o), .walk_pop_i(queue_pop_i)
+    .walk_last_o(queue_last_o), .walk_pop_i(queue_pop_i), .walk_pass_i(queue_pass_i), .walk_end_i(queue_end_i)
   );
 
   // READs, and those of which the last packet is no request any more.
@@ -306,9 +329,14 @@ module heddle_pdc_tx
   // ------------------------------------------------------ stage 1: one event
   logic        msg_failed, last, fresh, known, advanced;
   logic [31:0] acked, in_flight, window, refused_in, age;
+  logic [31:0] patience, again;  // Ticks until DEAD_TIME has passed; until the next ACK Request.
   logic        ack_in_window, nack_in_window;
+  logic        awaits;      // Data, while no packet is outstanding.
+  logic        answers;     // A NACK of a packet in flight, or of an ACK Request.
   logic        resend_now, refusal, refuse_now, end_now, end_all, syn_again, finish, close_packet;
   logic        spares;      // With end_now: nothing that is not acknowledged was accepted.
+  logic        restart;     // With end_now: the target began anew.
+  logic        ask_due;
   logic        step_now, send_now, retire;
   status_e     end_status;
   logic [15:0] end_detail;
@@ -335,6 +363,8 @@ module heddle_pdc_tx
   assign in_flight  = s.nxt - s.una;
   assign window     = s.probing ? 32'd1 : 32'(PdcWindow);
   assign age        = now_q - s.heard;
+  assign patience   = port_i.dead_ticks - age;
+  assign again      = age < port_i.rto_max_ticks ? age : port_i.rto_max_ticks;
 
   // ACK and NACK: do they come from the peer, and are they about what is in flight?
   logic live;  // Waits for answers.
@@ -360,6 +390,8 @@ module heddle_pdc_tx
   assign ack_in_window  = (acked - s.una) <= (s.top - s.una);
   assign nack_in_window = (ack_q.psn - s.una) < (s.top - s.una);
   assign advanced       = ack_in_window && acked != s.una;
+  assign awaits         = s.state == PdcOpen && s.una == s.top && s.due != '0;
+  assign answers        = nack_in_window || (awaits && behind == '0);
   assign refused_in     = ack_q.psn - s.una;
 
   always_comb begin
@@ -369,6 +401,8 @@ module heddle_pdc_tx
     end_all    = 1'b0;
     syn_again  = 1'b0;
     spares     = 1'b0;
+    restart    = 1'b0;
+    ask_due    = 1'b0;
     finish     = 1'b0;
     end_status = StatusPeerRejected;
     end_detail = {8'b0, ack_q.code};
@@ -383,14 +417,17 @@ module heddle_pdc_tx
           // Only for a packet of the present pass: others were answered already.
           resend_now = nack_in_window && refused_in < in_flight && !s.repositioning &&
                        !s.waiting && (!s.rud || worth_again);
-        NackCodeInvalidSyn:
-          if (nack_in_window) begin
-            if (s.state == PdcSyn) syn_again = !s.repositioning;
-            else                   end_now = 1'b1;
-          end
+        NackCodeInvalidSyn:  // Of an open PDC: about a late SYN, that another target received.
+          syn_again = nack_in_window && s.state == PdcSyn && !s.repositioning;
         NackCodeInvDpdcid, NackCodePdcHdrMismatch, NackCodeClosing:
-          if (nack_in_window) begin
-            if (s.repositioning)               syn_again = 1'b0;  // Under way.
+          if (answers) begin
+            if (ack_q.code == NackCodeInvDpdcid && s.state == PdcOpen) begin
+              end_now    = 1'b1;
+              restart    = 1'b1;
+              end_status = StatusRemoteError;
+              end_detail = 16'(ReturnCodeBadMkey);
+            end
+            else if (s.repositioning)          syn_again = 1'b0;  // In progress.
             else if (s.resent || refused_in != '0 || s.sack.held != '0) end_now = 1'b1;
             else if (s.state == PdcSyn)        syn_again = 1'b1;
             else begin
@@ -398,7 +435,7 @@ module heddle_pdc_tx
               spares  = 1'b1;
             end
           end
-        default: end_now = nack_in_window;
+        default: end_now = answers;
       endcase
     end else if (ev_q == EvAck && known && ack_q.nack) begin
       // The command is answered also by a target that has closed the PDC.
@@ -417,6 +454,8 @@ module heddle_pdc_tx
       end_all    = 1'b1;
       end_status = StatusPeerUnreachable;
       end_detail = '0;
+    end else if (ev_q == EvTimer && timer_due && !s.waiting && awaits) begin
+      ask_due = age >= port_i.rto_ticks;
     end
   end
 
@@ -435,19 +474,19 @@ module heddle_pdc_tx
 
   // A PDC that ended while it waited to be opened again stays ended.
   logic open_now;
-  assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn);
+  assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn || s.state == PdcReopening);
 
-  assign step_now = ev_q == EvSend && !clear_q[pdc_q] && can_send_q[pdc_q] &&
+  assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] &&
                     ((pending[pdc_q] && !(asks && fresh && s.due >= DueW'(ReturnDue))) ||
                      closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
   // not be sent yet.
-  logic clear_due, clear_now, full_d;
+  logic clear_due, control_now, full_d;
   assign full_d    = d.due >= DueW'(ReturnDue) && d.nxt == d.top;
   assign clear_due = ev_q == EvAck && known && (answered || repeated) && s.state != PdcClosing &&
                      !(pending[pdc_q] && can_send_d && !full_d);
-  assign clear_now = ev_q == EvSend && clear_q[pdc_q] && s.state == PdcOpen;
+  assign control_now = ev_q == EvSend && control_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
   assign advance  = step_now && !close_packet && last;
   assign closed   = ev_q == EvBack && back_q.kind == BackClosed;
@@ -515,7 +554,7 @@ module heddle_pdc_tx
       end
       EvAck: begin
         if (known && (ack_q.nack || ack_in_window)) begin
-          d.heard = now_q;
+          if (s.una != s.top) d.heard = now_q;  // Else only data restart DEAD_TIME.
           if (close_packet) d.rto_shift = '0;  // The target lives, but has no room for its tombstone.
           if (!ack_q.nack && s.state == PdcSyn) begin
             d.state  = PdcOpen;
@@ -586,10 +625,9 @@ module heddle_pdc_tx
             timer_d = '0;
           end
           BackReopen: begin
-            d               = '0;
-            d.state         = PdcSyn;
-            d.repositioning = 1'b1;
-            timer_d         = '0;
+            d       = '0;
+            d.state = PdcReopening;
+            timer_d = '0;
           end
           BackLeave: begin
             d.state         = PdcClosing;
@@ -612,8 +650,8 @@ module heddle_pdc_tx
         endcase
       end
       EvDue: begin
-        if (live) begin
-          d.due   = s.due > came_q ? s.due - came_q : '0;
+        if (live && came_q.spdcid == id.spdcid) begin
+          d.due   = s.due - came_q.packets;
           d.heard = now_q;
           if (d.due == '0 && s.una == s.top && !s.waiting) begin
             timer_d.on = transport_i.idle_ticks != '0;
@@ -628,6 +666,10 @@ module heddle_pdc_tx
             d.waiting = 1'b0;
           end else if (s.una == s.top && s.due != '0) begin
             timer_d.at = now_q + port_i.rto_ticks;
+            if (ask_due) begin
+              d.ask      = 1'b1;  // Replaces a pending Clear Command, which its ACK requests again.
+              timer_d.at = patience < again ? s.heard + port_i.dead_ticks : now_q + again;
+            end
           end else if (s.una == s.top) begin
             // Idle. What is queued in this moment starts the RTO when it is sent.
             timer_d.at = now_q + transport_i.idle_ticks;
@@ -649,6 +691,7 @@ module heddle_pdc_tx
         end
       end
       EvSend: begin
+        if (control_now) d.ask = 1'b0;
         if (step_now) begin
           d.nxt   = s.nxt + 32'd1;
           d.top   = fresh ? s.nxt + 32'd1 : s.top;
@@ -682,8 +725,8 @@ module heddle_pdc_tx
       walk_push     = 1'b1;
       walk_d        = '0;
       walk_d.pdc    = pdc_q;
-      walk_d.kind   = end_all ? WalkFail : WalkMove;
-      walk_d.psn    = spares ? s.una : s.top;
+      walk_d.kind   = end_all ? WalkFail : restart ? WalkRestart : WalkMove;
+      walk_d.psn    = spares || restart ? s.una : s.top;
       walk_d.reads  = s.due != '0;
       walk_d.status = end_status;
       walk_d.detail = end_detail;
@@ -706,7 +749,7 @@ module heddle_pdc_tx
     if (!rst_ni) begin
       can_send_q <= '0;
       closing_q  <= '0;
-      clear_q    <= '0;
+      control_q  <= '0;
       failed_q   <= '0;
       full_q     <= '0;
       cut_q      <= '0;
@@ -724,10 +767,10 @@ module heddle_pdc_tx
       if (fail_i) failed_q[fail_msg_i] <= 1'b1;
       if (refused_i) failed_q[refused_msg_i] <= 1'b1;
       // What is due of a refused READ is known at its end, for which a packet must leave.
-      if (ev_q == EvSend && fresh && !clear_q[pdc_q]) cut_q[pdc_q] <= 1'b0;
+      if (ev_q == EvSend && fresh && !control_q[pdc_q]) cut_q[pdc_q] <= 1'b0;
       if (refused_i)      cut_q[queue_pdc_i] <= 1'b1;
-      if (clear_due)             clear_q[pdc_q] <= 1'b1;
-      else if (ev_q == EvSend)   clear_q[pdc_q] <= 1'b0;
+      if (clear_due || ask_due) control_q[pdc_q] <= 1'b1;
+      else if (ev_q == EvSend)  control_q[pdc_q] <= 1'b0;
       if (ev_q != EvNone) begin
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
@@ -826,17 +869,28 @@ module heddle_pdc_tx
       leaving_q <= '0;
     end else begin
       if (evict && (idle_q & ~pending) != '0 && unused_idle == '0) used_q <= used_q & ~idle_q;
+      if (close_i) asked_q <= '1;
       if (ev_q != EvNone) begin
         idle_q[pdc_q] <= d.state == PdcOpen && d.una == d.top && !d.repositioning && d.due == '0;
         if (send_now) used_q[pdc_q] <= 1'b1;
         if (ev_q == EvAck && known && !ack_q.nack && ack_q.req == AckReqClose) asked_q[pdc_q] <= 1'b1;
-        else if (retire || open_now) asked_q[pdc_q] <= 1'b0;
+        else if (opens) asked_q[pdc_q] <= 1'b0;
         if (evict_now)      evicted_q[pdc_q] <= 1'b1;
         else if (evict_end) evicted_q[pdc_q] <= 1'b0;
       end
       leaving_q <= leaving_q + ($clog2(MaxLeaving)+1)'(evict_now) -
                    ($clog2(MaxLeaving)+1)'(evict_end);
     end
+  end
+
+  // Those that are opened again were never closed.
+  logic          opens;
+  logic [PdcW:0] open_q;
+  assign opens  = open_now && !open_again_q;
+  assign open_o = open_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) open_q <= '0;
+    else         open_q <= open_q + (PdcW + 1)'(opens) - (PdcW + 1)'(closed);
   end
 
   // --------------------------------------------------------------------- packets
@@ -859,21 +913,21 @@ module heddle_pdc_tx
     pkt_d.failed    = is_read ? !asks : msg_failed;
     pkt_d.clear_psn = s.una - 32'd1;
     pkt_d.tpdcid    = s.tpdcid;
-    if (clear_now) begin
-      pkt_d.psn     = '0;
+    if (control_now) begin
+      pkt_d.psn     = s.ask ? s.una - 32'd1 : '0;
       pkt_d.last    = 1'b0;
       pkt_d.syn     = 1'b0;
       pkt_d.retx    = 1'b0;
       pkt_d.ar      = 1'b0;
       pkt_d.control = 1'b1;
-      pkt_d.cp_type = CpTypeClearCommand;
+      pkt_d.cp_type = s.ask ? CpTypeAckRequest : CpTypeClearCommand;
     end
   end
 
   logic                      pkt_fifo_ready;
   logic [$clog2(PktDepth):0] pkt_count;
   heddle_fifo #(.Width($bits(tx_packet_t)), .Depth(PktDepth)) u_packets (
-    .clk_i, .rst_ni, .valid_i(send_now || clear_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
+    .clk_i, .rst_ni, .valid_i(send_now || control_now), .ready_o(pkt_fifo_ready), .data_i(pkt_d),
     .valid_o(pkt_valid_o), .ready_i(pkt_ready_i), .data_o(pkt_o), .count_o(pkt_count)
   );
   assign pkt_room = pkt_count <= ($clog2(PktDepth)+1)'(PktDepth - 2);
@@ -881,12 +935,14 @@ module heddle_pdc_tx
   logic [SeqW-1:0] seq_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)       seq_q <= '0;
-    else if (send_now || clear_now) seq_q <= seq_q + 1'b1;
+    else if (send_now || control_now) seq_q <= seq_q + 1'b1;
   end
   assign seq_issued_o = seq_q;
   assign sent_o       = send_now && !close_packet;
   assign sent_msg_o   = msg;
-  assign sent_as_o    = {id.spdcid, s.nxt};
+  assign asked_o       = send_now && is_read && fresh;
+  assign asked_first_o = s.index == '0;
+  assign asked_as_o    = {id.spdcid, s.nxt, PktsW'(s.index) + PktsW'(asks)};
 
   // ------------------------------------------------------------------ to the walk
   logic                     walk_fifo_ready;
@@ -957,6 +1013,7 @@ module heddle_pdc_tx
     stat_o[StatisticTimeouts]  = timed_out;
     stat_o[StatisticTxSelective] = send_now && s.rud && !fresh && sack_above;
     stat_o[StatisticDeadPeers] = end_now && end_status == StatusPeerUnreachable;
+    stat_o[StatisticPdcRestarts]  = restart;
     stat_o[StatisticTxPdcs]       = open_now;
     stat_o[StatisticPdcCloses]    = finish && ev_q == EvAck;
     stat_o[StatisticPdcEvictions] = evict_now;
@@ -967,11 +1024,14 @@ module heddle_pdc_tx
   end
 
   logic unused;
-  assign unused = ^{state_err, id_err, window_err, unused_bytes, ack_ahead, out, id.start_psn, ack_q,
+  assign unused = ^{state_err, id_err, window_err, unused_held_err, unused_held_rdy, unused_bytes, ack_ahead, out, id.start_psn, ack_q,
                     back_q.pdc, port_i, transport_i, open_peer_i};
 
-  `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || clear_now) || pkt_fifo_ready)
+  `HEDDLE_ASSERT(PacketQueueHasRoom_A, !(send_now || control_now) || pkt_fifo_ready)
   `HEDDLE_ASSERT(WalkQueueHasRoom_A, !walk_push || walk_fifo_ready)
+  `HEDDLE_ASSERT(OpenCounted_A, open_q <= (PdcW + 1)'(NumPdc) && !(closed && open_q == '0))
+  `HEDDLE_ASSERT(DueTakenOnce_A,
+                 ev_q == EvDue && live && came_q.spdcid == id.spdcid |-> came_q.packets <= s.due)
   `HEDDLE_ASSERT(LeavingBounded_A, leaving_q <= ($clog2(MaxLeaving)+1)'(MaxLeaving))
   `HEDDLE_ASSERT(WindowKept_A, send_now |-> in_flight < window)
   `HEDDLE_ASSERT(FlightBounded_A, s.flight <= FlightW'(PdcWindow))

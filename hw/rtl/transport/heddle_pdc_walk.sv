@@ -9,12 +9,15 @@
 // Atomic:   a PDC is given up only if its queue is empty at the moment it is forgotten.
 // Moved:    when a PDC ends but its peer lives, only messages of which something was
 //           transmitted end with it; the others wait until it is opened again.
+// Restart:  when the PDC's target began anew, messages that are not acknowledged wait until the PDC is opened again.
+//           An RMA operation of which that target had acknowledged or answered anything ends with the event's status,
+//           a message that was refused with its error: at once, or when the messages before it have gone again.
 // A PDC whose peer is dead is forgotten by heddle_tx_msg before its queue is emptied, so nothing
 // is queued behind the last message ended.
 // Reads:    a READ whose requests are acknowledged is handed on like a message that ended, with the number of
 //           packets it will be answered by. Those of a PDC that fails end when no data of theirs is on its way
 //           to host memory.
-// One message every two cycles.
+// One message every two cycles; four at a restart.
 
 `include "heddle_assert.svh"
 
@@ -35,16 +38,23 @@ module heddle_pdc_walk
 
   input  logic               sent_i,           // heddle_pdc_tx issued a packet of a message.
   input  logic [MsgW-1:0]    sent_msg_i,
+  input  logic               enq_i,            // heddle_tx_msg queues a message.
+  input  logic [MsgW-1:0]    enq_msg_i,
+  input  logic               enq_rma_i,
   output logic [PdcW-1:0]    queue_pdc_o,      // heddle_pdc_queue.
   input  logic               queue_held_i,
   input  logic [MsgW-1:0]    queue_msg_i,
   input  logic [PktW-1:0]    queue_last_i,
   output logic               queue_pop_o,
+  output logic               queue_pass_o,
+  output logic               queue_end_o,
   input  logic [NumMsg-1:0]  failed_i,         // Payload of the message was lost.
   input  logic [SeqW-1:0]    seq_issued_i,
   input  logic [SeqW-1:0]    seq_done_i,
   input  logic [NumMsg-1:0]  read_i,           // heddle_pdc_tx.
   input  logic [NumMsg-1:0]  collapsed_i,
+  input  logic [PdcWindow-1:0] held_i,         // WalkRestart: bit i: PSN `psn` + i had arrived.
+  input  logic [NumMsg-1:0]  answered_i,       // heddle_return_rx: a packet of the READ was answered.
   input  logic [SeqW-1:0]    back_decided_i,   // Records of return data for heddle_place,
   input  logic [SeqW-1:0]    back_done_i,      // and those that are over.
 
@@ -70,17 +80,19 @@ module heddle_pdc_walk
 
   output logic               idle_o
 );
-  typedef enum logic [2:0] {
-    StIdle, StQuiet, StReads, StLook, StEnd, StUnmap, StBack
+  typedef enum logic [3:0] {
+    StIdle, StQuiet, StReads, StLook, StSpan, StJudge, StEnd, StUnmap, StBack
   } state_e;
 
   state_e    state_d, state_q;
   pdc_walk_t ev_q;
   logic      kept_q;  // The PDC was not forgotten.
+  logic      restart;
+  assign restart = ev_q.kind == WalkRestart;
 
   assign queue_pdc_o = ev_q.pdc;
 
-  // First PSN of the queue's head.
+  // First PSN of the queue's head, and of the message behind it.
   logic [31:0] head_psn, next_psn;
   logic        psn_wen, unused_psn_err, unused_psn_rdy;
   heddle_mem #(.Width(32), .Depth(NumPdc), .Init(1'b0)) u_head_psn (
@@ -115,10 +127,45 @@ module heddle_pdc_walk
   assign reached  = $signed(ev_q.psn - head_psn) > 0;
   always_comb begin
     unique case (ev_q.kind)
-      WalkFail: ends = 1'b1;
-      WalkMove: ends = reached;
-      default:  ends = covered && returned;
+      WalkFail:    ends = 1'b1;
+      WalkMove:    ends = reached;
+      WalkRestart: ends = ends_q;
+      default:     ends = covered && returned;
     endcase
+  end
+
+  // WalkRestart: what the target had of each message. Positions count from `psn`, the oldest unacknowledged; those
+  // of the message that is looked at are from `from_q` on, before `to_q`.
+  localparam int unsigned SpanW = $clog2(PdcWindow) + 1;
+  function automatic logic [PdcWindow-1:0] below(logic [SpanW-1:0] n);
+    below = n[SpanW-1] ? '1 : (PdcWindow'(1) << n[SpanW-2:0]) - PdcWindow'(1);
+  endfunction
+  logic             rma, unused_rma_err, unused_rma_rdy;
+  logic             passed_q;  // That message is not the head.
+  logic             begun_q, touched, lost_q, ends_q;
+  logic [SpanW-1:0] from_q, to_q;
+  logic [31:0]      to;
+  heddle_mem #(.Width(1), .Depth(NumMsg), .Init(1'b0)) u_rma (
+    .clk_i, .rst_ni, .wen_i(enq_i), .waddr_i(enq_msg_i), .wdata_i(enq_rma_i),
+    .raddr_i(queue_msg_i), .rdata_o(rma), .error_o(unused_rma_err), .ready_o(unused_rma_rdy)
+  );
+  assign to      = passed_q ? 32'(from_q) + 32'(queue_last_i) + 32'd1 : next_psn - ev_q.psn;
+  assign touched = begun_q || (held_i & below(to_q) & ~below(from_q)) != '0;
+  always_ff @(posedge clk_i) begin
+    to_q    <= to < PdcWindow ? to[SpanW-1:0] : SpanW'(PdcWindow);
+    begun_q <= (reached && !passed_q) || (read_i[msg_q] && answered_i[msg_q]);
+    lost_q  <= touched && rma && !failed_i[msg_q] && !refused_q[msg_q];
+    ends_q  <= !passed_q && (refused_q[msg_q] || (touched && (rma || failed_i[msg_q])));
+    if (take)                                       from_q <= '0;
+    else if (state_q == StEnd && state_d == StLook) from_q <= to_q;
+  end
+  // The queue shows the head again before anything else looks at it.
+  assign queue_pass_o = state_q == StEnd && restart && !ends;
+  assign queue_end_o  = state_q == StLook && state_d == StUnmap;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)           passed_q <= 1'b0;
+    else if (queue_pass_o) passed_q <= 1'b1;
+    else if (queue_end_o)  passed_q <= 1'b0;
   end
 
   logic quiet;  // Everything issued before the event has read its payload.
@@ -128,9 +175,9 @@ module heddle_pdc_walk
   state_e after_walk;
   always_comb begin
     unique case (ev_q.kind)
-      WalkMove:             after_walk = StUnmap;
-      WalkFail, WalkReturn: after_walk = StBack;
-      default:              after_walk = StIdle;
+      WalkMove, WalkRestart: after_walk = StUnmap;
+      WalkFail, WalkReturn:  after_walk = StBack;
+      default:               after_walk = StIdle;
     endcase
   end
 
@@ -140,21 +187,29 @@ module heddle_pdc_walk
       StIdle: begin
         if (walk_valid_i) begin
           unique case (walk_i.kind)
-            WalkFail, WalkRetire: state_d = StUnmap;
-            WalkMove:             state_d = StQuiet;
-            WalkOpen:             state_d = walk_i.reads ? StQuiet : StLook;
-            WalkClose:            state_d = StBack;
-            default:              state_d = StLook;
+            WalkFail, WalkRetire:  state_d = StUnmap;
+            WalkMove, WalkRestart: state_d = StQuiet;
+            WalkOpen:              state_d = walk_i.reads ? StQuiet : StLook;
+            WalkClose:             state_d = StBack;
+            default:               state_d = StLook;
           endcase
         end
       end
       StQuiet: if (quiet) state_d = ev_q.reads ? StReads : StLook;
       StReads: if (lose_ready_i) state_d = StLook;
       // The records of the head that is shown here arrive in StEnd.
-      StLook: state_d = (ev_q.kind == WalkOpen || !queue_held_i) ? after_walk : StEnd;
+      StLook: begin
+        if (ev_q.kind == WalkOpen || !queue_held_i) state_d = after_walk;
+        else if (restart)                           state_d = from_q[SpanW-1] ? after_walk : StSpan;
+        else                                        state_d = StEnd;
+      end
+      StSpan:  state_d = StJudge;
+      StJudge: state_d = StEnd;
       StEnd: begin
         if (ends) begin
           if (done_ready_i) state_d = StLook;
+        end else if (restart) begin
+          state_d = StLook;
         end else if (ev_q.kind == WalkMove || !covered) begin
           state_d = after_walk;
         end
@@ -181,11 +236,11 @@ module heddle_pdc_walk
   assign refused_index = ev_q.psn - 32'd1 - head_psn;
   logic              refused_now, refused_err, refused_rdy;
   assign refused_now   = ev_q.refused && ev_q.psn == next_psn;
-  assign refused_o     = state_q == StEnd && ev_q.refused && !covered && reached;
+  assign refused_o     = state_q == StEnd && (restart ? passed_q && lost_q : ev_q.refused && !covered && reached);
   assign refused_msg_o = msg_q;
   heddle_mem #(.Width(6 + PktW), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
     .clk_i, .rst_ni, .wen_i(refused_o && !refused_q[msg_q]), .waddr_i(msg_q),
-    .wdata_i({ev_q.detail[5:0], refused_index[PktW-1:0]}),
+    .wdata_i({ev_q.detail[5:0], restart ? PktW'(0) : refused_index[PktW-1:0]}),
     .raddr_i(queue_msg_i), .rdata_o({refused_code, refused_at}),
     .error_o(refused_err), .ready_o(refused_rdy)
   );
@@ -206,7 +261,7 @@ module heddle_pdc_walk
     done_o.pdc    = ev_q.pdc;
     done_o.done.msg    = msg_q;
     done_o.done.status = StatusOk;
-    if (ev_q.kind == WalkFail || ev_q.kind == WalkMove) begin
+    if (ev_q.kind == WalkFail || ev_q.kind == WalkMove || restart) begin
       done_o.done.status = ev_q.status;
       done_o.done.detail = ev_q.detail;
     end else if (read_i[msg_q]) begin
@@ -242,7 +297,7 @@ module heddle_pdc_walk
     back_o.index = index[PktW-1:0];
     unique case (ev_q.kind)
       WalkRetire: back_o.kind = kept_q ? BackResend : BackLeave;
-      WalkMove:   back_o.kind = kept_q ? BackReopen : BackClosed;
+      WalkMove, WalkRestart: back_o.kind = kept_q ? BackReopen : BackClosed;
       WalkReturn: back_o.kind = BackResend;
       default:    back_o.kind = BackClosed;
     endcase
@@ -270,7 +325,8 @@ module heddle_pdc_walk
 
   logic unused;
   assign unused = ^{index[31:PktW], refused_index[31:PktW], unused_psn_err, unused_psn_rdy, unused_seq_err,
-                    unused_seq_rdy, refused_err, refused_rdy};
+                    unused_seq_rdy, refused_err, refused_rdy, unused_rma_err, unused_rma_rdy};
 
+  `HEDDLE_ASSERT(RestartAfterAcks_A, state_q == StSpan && !passed_q |-> !covered)
   `HEDDLE_ASSERT(ClosedIsEmpty_A, pdc_free_o |-> !queue_held_i)
 endmodule

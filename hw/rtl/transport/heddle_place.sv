@@ -96,6 +96,7 @@ module heddle_place
     logic            job;
     logic [CountW-1:0] after;   // Writes that were issued before.
     logic            back;
+    logic [15:0]     spdcid;
     logic            settle;
     logic [MsgW-1:0] msg;
     logic            fail;
@@ -183,6 +184,7 @@ module heddle_place
     finish_in.job      = in.job;
     finish_in.after    = issued_q;
     finish_in.back     = in.back;
+    finish_in.spdcid   = in.spdcid;
     finish_in.settle   = in.settle;
     finish_in.msg      = in.msg;
     finish_in.fail     = in.fail;
@@ -237,7 +239,7 @@ module heddle_place
 
   assign settle_o = finish_done && finish.settle;
   always_comb begin
-    settled_o.pdc     = finish.tpdc;
+    settled_o.spdcid  = finish.spdcid;
     settled_o.msg     = finish.msg;
     settled_o.refused = finish.waits && answer_error;
     settled_o.fail    = finish.fail;

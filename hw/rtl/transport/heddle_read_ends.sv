@@ -6,7 +6,10 @@
 //           or it failed. The first failure is its status.
 // Lost:     when a PDC ends, the READs that wait for its data end with it; `lose_ready_o` follows the last.
 // Due:      each packet settled, and those of a refused READ that will not be answered, are told to
-//           heddle_pdc_tx.
+//           heddle_pdc_tx: of a READ as many as were asked for, whatever came.
+// Refused:  before its end is taken, heddle_return_rx takes no more than its promised packets, and what that had
+//           taken until then is settled.
+// Anew:     what was settled of a READ on an earlier opening of its PDC does not count.
 // A settled packet waits for nobody.
 
 `include "heddle_assert.svh"
@@ -19,8 +22,14 @@ module heddle_read_ends
   input  logic clk_i,
   input  logic rst_ni,
 
-  input  logic            queue_i,        // A READ is queued as message `queue_msg_i`.
-  input  logic [MsgW-1:0] queue_msg_i,
+  input  logic            begin_i,        // READ `begin_msg_i` is asked for on this opening of its PDC.
+  input  logic [MsgW-1:0] begin_msg_i,
+  input  logic [15:0]     begin_spdcid_i,
+  output logic            cut_o,          // heddle_return_rx: strobe.
+  output logic [MsgW-1:0] cut_msg_o,
+  output logic [PktsW-1:0] cut_packets_o,
+  input  logic [SeqW-1:0] back_decided_i, // Records of return data for heddle_place,
+  input  logic [SeqW-1:0] back_done_i,    // and those that are over.
 
   input  logic            end_valid_i,    // heddle_pdc_walk.
   output logic            end_ready_o,
@@ -84,7 +93,9 @@ module heddle_read_ends
   logic [PktsW-1:0] count_raw, count, count_d;
   wait_t           waits, waits_d;
   fault_t          fault, fault_d;
+  logic [15:0]     opening;
   logic            count_wen, wait_wen, fault_wen;
+  logic            unused_opening_err, unused_opening_rdy;
   logic            unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy;
   logic            unused_fault_err, unused_fault_rdy;
   heddle_mem #(.Width(PktsW), .Depth(NumMsg), .Init(1'b0)) u_count (
@@ -96,9 +107,38 @@ module heddle_read_ends
     .raddr_i(raddr), .rdata_o(waits), .error_o(unused_wait_err), .ready_o(unused_wait_rdy)
   );
 
+  heddle_mem #(.Width(16), .Depth(NumMsg), .Init(1'b0)) u_opening (
+    .clk_i, .rst_ni, .wen_i(begin_i), .waddr_i(begin_msg_i), .wdata_i(begin_spdcid_i),
+    .raddr_i(raddr), .rdata_o(opening), .error_o(unused_opening_err), .ready_o(unused_opening_rdy)
+  );
+
+  // heddle_return_rx obeys from the cycle after `cut_o` on, in which it has counted what it decided before.
+  logic            cut_q, sampled_q, calm;
+  logic [SeqW-1:0] decided_q;
+  assign cut_o         = end_valid_i && end_i.read && end_i.refused != '0 && !cut_q;
+  assign cut_msg_o     = end_i.done.msg;
+  assign cut_packets_o = end_i.packets;
+  assign calm          = sampled_q && $signed(back_done_i - decided_q) >= 0;
+  always_ff @(posedge clk_i) begin
+    if (!sampled_q) decided_q <= back_decided_i;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      cut_q     <= 1'b0;
+      sampled_q <= 1'b0;
+    end else if (state_q == StEnd) begin
+      cut_q     <= 1'b0;
+      sampled_q <= 1'b0;
+    end else begin
+      if (cut_o) cut_q     <= 1'b1;
+      if (cut_q) sampled_q <= 1'b1;
+    end
+  end
+
   logic take_settle, take_end, take_lose;
   assign take_settle = state_q == StIdle && due_room && in_valid;
-  assign take_end    = state_q == StIdle && due_room && !in_valid && end_valid_i && end_i.read;
+  assign take_end    = state_q == StIdle && due_room && !in_valid && end_valid_i && end_i.read &&
+                       (end_i.refused == '0 || calm);
   assign take_lose   = state_q == StIdle && !in_valid && lose_valid_i;
   assign in_take     = take_settle;
 
@@ -125,14 +165,14 @@ module heddle_read_ends
       fault_d.detail = '0;
     end
   end
-  assign fault_wen = state_q == StSettle && !fault_q[msg] && (s1_q.fail || s1_q.refused);
+  assign fault_wen = count_wen && !fault_q[msg] && (s1_q.fail || s1_q.refused);
 
   logic settles, ends, loses;   // The READ goes on.
-  assign settles = state_q == StSettle && waiting_q[msg] && count_d >= waits.packets;
+  assign settles = count_wen && waiting_q[msg] && count_d >= waits.packets;
   assign ends    = state_q == StEnd && count >= end_i.packets;
   assign loses   = state_q == StScan && waiting_q[msg] && waits.pdc == lose_pdc_i;
 
-  assign count_wen = state_q == StSettle;
+  assign count_wen = state_q == StSettle && s1_q.spdcid == opening;
   assign wait_wen  = state_q == StEnd || loses;
   always_comb begin
     waits_d.pdc     = end_i.pdc;
@@ -171,26 +211,29 @@ module heddle_read_ends
       if (fault_wen)               fault_q[msg]   <= 1'b1;
       if (state_q == StEnd)        waiting_q[msg] <= !ends;
       if (settles || loses)        waiting_q[msg] <= 1'b0;
-      if (queue_i) begin
-        some_q[queue_msg_i]  <= 1'b0;
-        fault_q[queue_msg_i] <= 1'b0;
+      if (begin_i) begin
+        some_q[begin_msg_i]  <= 1'b0;
+        fault_q[begin_msg_i] <= 1'b0;
       end
     end
   end
 
   // ------------------------------------------------------------ what is due
+  // Of a refused READ more may have come than is promised.
+  logic [PktsW-1:0] beyond;
+  assign beyond = ends ? count - end_i.packets : '0;
   return_due_t due_d;
   logic        due_push, due_ready;
   logic [4:0]  due_count;
   always_comb begin
-    due_d.pdc     = s1_q.pdc;
+    due_d.spdcid  = s1_q.spdcid;
     due_d.packets = DueW'(1);
     if (state_q == StEnd) begin
-      due_d.pdc     = end_i.pdc;
-      due_d.packets = end_i.refused[DueW-1:0];
+      due_d.spdcid  = opening;
+      due_d.packets = end_i.refused[DueW-1:0] - beyond[DueW-1:0];
     end
   end
-  assign due_push = state_q == StSettle || (state_q == StEnd && end_i.refused != '0);
+  assign due_push = state_q == StSettle || (state_q == StEnd && due_d.packets != '0);
   heddle_fifo #(.Width($bits(return_due_t)), .Depth(16)) u_due (
     .clk_i, .rst_ni, .valid_i(due_push), .ready_o(due_ready), .data_i(due_d),
     .valid_o(due_valid_o), .ready_i(due_ready_i), .data_o(due_o), .count_o(due_count)
@@ -250,10 +293,12 @@ module heddle_read_ends
 
   logic unused;
   assign unused = ^{unused_count_err, unused_count_rdy, unused_wait_err, unused_wait_rdy,
-                    unused_wait2_err, unused_wait2_rdy, unused_fault_err, unused_fault_rdy, in_count,
-                    over_count, late, end_i, due_ready, over_ready, in_ready};
+                    unused_wait2_err, unused_wait2_rdy, unused_fault_err, unused_fault_rdy, unused_opening_err,
+                    unused_opening_rdy, in_count, over_count, late, end_i, beyond, due_ready, over_ready,
+                    in_ready};
 
   `HEDDLE_ASSERT(WaitsForNobody_A, !settle_i || in_ready)
+  `HEDDLE_ASSERT(DueOnce_A, state_q == StEnd |-> end_i.refused - beyond <= PktsW'(ReturnDue))
   `HEDDLE_ASSERT(DueHasRoom_A, !due_push || due_ready)
   `HEDDLE_ASSERT(EndedHaveRoom_A, !(settles || ends || loses) || over_ready)
 endmodule

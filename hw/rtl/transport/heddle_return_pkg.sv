@@ -105,15 +105,16 @@ package heddle_return_pkg;
     logic [63:0]     iova;
   } return_read_t;
 
-  // The latest request packet of a message, on its PDC.
+  // The latest request packet of a READ that is no retransmission.
   typedef struct packed {
     logic [15:0] spdcid;       // Ours: it differs from one opening of the PDC to the next.
     logic [31:0] psn;
+    logic [PktsW-1:0] packets; // So many were asked for on this opening.
   } return_asked_t;
 
   // A packet of a READ is settled: its data are in host memory, or it failed.
   typedef struct packed {
-    logic [PdcW-1:0] pdc;
+    logic [15:0]     spdcid;   // Ours, by which it came.
     logic [MsgW-1:0] msg;
     logic            refused;  // Host memory refused a write.
     logic            fail;     // The target answered with `code`.
@@ -131,7 +132,7 @@ package heddle_return_pkg;
 
   // So many packets are not due any more.
   typedef struct packed {
-    logic [PdcW-1:0] pdc;
+    logic [15:0]     spdcid;   // Of the PDC, with its opening.
     logic [DueW-1:0] packets;
   } return_due_t;
 
@@ -162,7 +163,7 @@ package heddle_return_pkg;
     logic            segmented;  // The address is an offset in the segments of `msg`.
     logic [63:0]     iova;
     logic [7:0]      owner;
-    logic [PdcW-1:0] pdc;
+    logic [15:0]     spdcid;     // Ours.
     logic            first;      // First data of the READ.
     logic            last;       // Its last: it has all.
     logic            settle;     // It is a packet of the READ `msg`.

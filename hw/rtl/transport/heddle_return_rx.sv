@@ -11,6 +11,8 @@
 //           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
 //           an earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
 //           nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
+// Bounded:  a READ has no more packets than were asked for, or as `cut_i` says than come of a refused one. More are
+//           dropped as malformed, and change nothing.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
 // Owed:     what was accepted and not acknowledged within ack_delay_ticks is acknowledged then, by `late_*`.
 // With congestion control (transport_i), every ACK is an ACK_CC that says how long it waited and what came; a
@@ -42,11 +44,13 @@ module heddle_return_rx
   input  logic               read_i,        // Message table write; of use if it is a READ.
   input  logic [MsgW-1:0]    read_msg_i,
   input  return_read_t       read_info_i,
-  input  logic               queue_i,       // A READ is queued on a PDC, after its table write.
-  input  logic [MsgW-1:0]    queue_msg_i,
-  input  logic               sent_i,        // heddle_pdc_tx issued a packet of a message,
-  input  logic [MsgW-1:0]    sent_msg_i,
-  input  return_asked_t      sent_as_i,     // as this one.
+  input  logic               asked_i,       // heddle_pdc_tx issued a packet of a READ, after its table write,
+  input  logic               asked_first_i, // the first one on this opening of the PDC,
+  input  logic [MsgW-1:0]    asked_msg_i,
+  input  return_asked_t      asked_as_i,    // as this one.
+  input  logic               cut_i,         // heddle_read_ends: no more than so many packets of a READ come.
+  input  logic [MsgW-1:0]    cut_msg_i,
+  input  logic [PktsW-1:0]   cut_packets_i,
   input  logic               end_i,         // Message `end_msg_i` ended, whatever it was.
   input  logic [MsgW-1:0]    end_msg_i,
 
@@ -57,6 +61,7 @@ module heddle_return_rx
   output return_late_t       late_o,        // An ACK that was put off; `answer` two cycles after `late_look_i`.
   input  logic               late_look_i,   // Not while a packet is in stage 1 or 2.
   input  logic               late_take_i,   // It leaves, or there is none.
+  output logic [NumMsg-1:0]  answered_o,    // Of the READ, some packet was settled since it was asked for.
   output logic [SeqW-1:0]    decided_o,     // Verdicts with `place` that took effect.
   output logic               ready_o        // Memories are initialised.
 );
@@ -79,6 +84,12 @@ module heddle_return_rx
     logic [31:0] received;     // Nominal bytes accepted (UET 3.0), wraps.
     logic [15:0] received_at;  // The last of them; 128 ns.
   } state_t;
+
+  // Of a READ, since it was asked for.
+  typedef struct packed {
+    logic [PktsW-1:0] packets;  // That came, or failed it.
+    logic [31:0]      bytes;    // Placed.
+  } count_t;
 
   localparam logic [31:0] RejectWindow = 32'd128;  // As heddle_accept's.
   localparam logic [3:0]  AckEvery     = 4'd15;
@@ -108,11 +119,12 @@ module heddle_return_rx
   identity_t    id;
   state_t       s_raw, s, d;
   return_read_t read;
-  logic [31:0]  count_raw, count;
+  count_t       count_raw, count, count_d;
   logic         write, count_up;
   return_asked_t asked;
-  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err;
-  logic         unused_read_rdy, unused_count_rdy, unused_asked_rdy, id_rdy, state_rdy;
+  logic [PktsW-1:0] cut;
+  logic         unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err, unused_cut_err;
+  logic         unused_read_rdy, unused_count_rdy, unused_asked_rdy, unused_cut_rdy, id_rdy, state_rdy;
 
   heddle_mem #(.Width($bits(identity_t)), .Depth(NumPdc)) u_identity (
     .clk_i, .rst_ni, .wen_i(open_i), .waddr_i(open_info_i.pdc),
@@ -128,44 +140,48 @@ module heddle_return_rx
     .raddr_i(msg_raddr), .rdata_o(read), .error_o(unused_read_err), .ready_o(unused_read_rdy)
   );
   heddle_mem #(.Width($bits(return_asked_t)), .Depth(NumMsg), .Init(1'b0)) u_asked (
-    .clk_i, .rst_ni, .wen_i(sent_i), .waddr_i(sent_msg_i), .wdata_i(sent_as_i),
+    .clk_i, .rst_ni, .wen_i(asked_i), .waddr_i(asked_msg_i), .wdata_i(asked_as_i),
     .raddr_i(msg_raddr), .rdata_o(asked), .error_o(unused_asked_err), .ready_o(unused_asked_rdy)
   );
-  heddle_mem #(.Width(32), .Depth(NumMsg), .Init(1'b0)) u_count (
-    .clk_i, .rst_ni, .wen_i(count_up), .waddr_i(msg_q), .wdata_i(reach),
+  heddle_mem #(.Width(PktsW), .Depth(NumMsg), .Init(1'b0)) u_cut (
+    .clk_i, .rst_ni, .wen_i(cut_i), .waddr_i(cut_msg_i), .wdata_i(cut_packets_i),
+    .raddr_i(msg_raddr), .rdata_o(cut), .error_o(unused_cut_err), .ready_o(unused_cut_rdy)
+  );
+  heddle_mem #(.Width($bits(count_t)), .Depth(NumMsg), .Init(1'b0)) u_count (
+    .clk_i, .rst_ni, .wen_i(count_up), .waddr_i(msg_q), .wdata_i(count_d),
     .raddr_i(msg_raddr), .rdata_o(count_raw), .error_o(unused_count_err), .ready_o(unused_count_rdy)
   );
   assign ready_o = id_rdy && state_rdy;
 
   // A memory has one writer; whose entry is a new one's says a bit.
   logic [NumPdc-1:0] begun_q;   // The PDC's state is of its present opening.
-  logic [NumMsg-1:0] active_q;  // A READ that waits for data,
-  logic [NumMsg-1:0] asked_q;   // and was sent.
-  logic [NumMsg-1:0] spoilt_q;  // It takes no more of them.
-  logic [NumMsg-1:0] some_q;    // It has some.
+  logic [NumMsg-1:0] active_q;  // A READ that was asked for and has not ended.
+  logic [NumMsg-1:0] spoilt_q;  // It takes no more data.
+  logic [NumMsg-1:0] some_q;    // Some packets of it came.
+  logic [NumMsg-1:0] cut_q;     // `cut` of them come at most.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       begun_q  <= '0;
       active_q <= '0;
-      asked_q  <= '0;
       spoilt_q <= '0;
       some_q   <= '0;
+      cut_q    <= '0;
     end else begin
       if (write)    begun_q[pdc_q]   <= 1'b1;
       if (open_i)   begun_q[open_info_i.pdc] <= 1'b0;
       if (count_up) some_q[msg_q]    <= 1'b1;
-      if (take_i && verdict_o.last) active_q[msg_q] <= 1'b0;
       if (take_i && verdict_o.fail) spoilt_q[msg_q] <= 1'b1;
+      if (cut_i)    cut_q[cut_msg_i] <= 1'b1;
       if (end_i)    active_q[end_msg_i] <= 1'b0;
-      if (sent_i)   asked_q[sent_msg_i] <= 1'b1;
-      if (queue_i) begin
-        active_q[queue_msg_i] <= 1'b1;
-        asked_q[queue_msg_i]  <= 1'b0;
-        spoilt_q[queue_msg_i] <= 1'b0;
-        some_q[queue_msg_i]   <= 1'b0;
+      if (asked_i && asked_first_i) begin
+        active_q[asked_msg_i] <= 1'b1;
+        spoilt_q[asked_msg_i] <= 1'b0;
+        some_q[asked_msg_i]   <= 1'b0;
+        cut_q[asked_msg_i]    <= 1'b0;
       end
     end
   end
+  assign answered_o = active_q & some_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)                        decided_o <= '0;
     else if (take_i && verdict_o.place) decided_o <= decided_o + 1'b1;
@@ -182,7 +198,7 @@ module heddle_return_rx
 
   // -------------------------------------------------------------------- packet
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
-  logic        known, is_data, is_error, expected, duplicate, early, ours, whole, good, gone, urgent;
+  logic        known, is_data, is_error, expected, duplicate, early, named, ours, whole, good, gone, urgent;
   logic [31:0] ahead, reach, cack, ack_offset;
   assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
                       pkt_i.ipv6 == id.ipv6 &&
@@ -198,23 +214,28 @@ module heddle_return_rx
   assign cack       = s.expected - 32'd1;
   assign ack_offset = pkt_i.psn - cack;
 
-  // The next bytes of a READ of this PDC, in the opening that it is in.
-  logic [31:0] answered;  // By an ACK.
+  // A packet of a READ of this PDC, in the opening that it is in; one that was asked for and did not come.
+  logic [31:0]      answered;  // By an ACK.
+  logic [PktsW-1:0] limit;
   assign answered = pkt_i.psn + 32'($signed(pkt_i.offset));
-  assign reach = count + 32'(pkt_i.payload_bytes);
-  assign ours  = id_fits && active_q[msg_q] && asked_q[msg_q] && asked.spdcid == id.spdcid &&
-                 (!in_ack || asked.psn == answered);
+  assign named = id_fits && active_q[msg_q] && asked.spdcid == id.spdcid && (!in_ack || asked.psn == answered);
+  assign limit = cut_q[msg_q] ? cut : asked.packets;
+  assign ours  = named && count.packets < limit;
+  // The next bytes of it.
+  assign reach = count.bytes + 32'(pkt_i.payload_bytes);
   assign gone  = !tx_alive_i[read.ctx] || tx_gen_i[read.ctx] != read.gen;
   // As much as its request asked for, or a READ would be complete with less than all of its bytes.
   assign whole = reach == read.length || (pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
-  assign good  = ours && !spoilt_q[msg_q] && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count &&
-                 reach >= count && reach <= read.length && whole;
+  assign good  = ours && !spoilt_q[msg_q] && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count.bytes &&
+                 reach >= count.bytes && reach <= read.length && whole;
   assign urgent = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery;
 
   logic accept, refuse;
   assign accept   = known && (in_ack || expected);
-  assign refuse   = known && !in_ack && early && (!s.gap || pkt_i.retx);
-  assign count_up = take_i && accept && good;
+  assign refuse   = known && !in_ack && early && !s.gap;
+  assign count_up = take_i && v.settle;
+  assign count_d.packets = count.packets + 1'b1;
+  assign count_d.bytes   = good ? reach : count.bytes;
   assign write    = (take_i && known && !in_ack && (accept || refuse || duplicate)) ||
                     (late_take_i && late_o.respond);
 
@@ -305,7 +326,7 @@ module heddle_return_rx
     v.settle = known && accept && ours && (!in_ack || is_data);
     v.place  = pkt_i.payload_bytes != '0 || v.settle;
     v.stream = pkt_i.payload_bytes;
-    v.pdc    = pdc_q;
+    v.spdcid = id.spdcid;
     v.msg    = msg_q;
     v.owner  = read.owner;
     v.segmented = read.segmented;
@@ -322,13 +343,13 @@ module heddle_return_rx
     end else if (accept) begin
       v.respond    = urgent && !in_ack;
       v.bytes      = good && !gone ? pkt_i.payload_bytes : '0;
-      v.first      = good && count == '0;
+      v.first      = good && count.bytes == '0;
       v.last       = good && reach == read.length;
       v.fail       = v.settle && !good;
       v.code       = is_error && !in_ack ? pkt_i.return_code : 6'(ReturnCodeUncor);
       v.stat[StatisticRxReturnData] = good;
       v.stat[StatisticDropSes]      = !good && !in_ack && !(ours && is_error) &&
-                                      (ours || !(is_data || is_error));
+                                      (named || !(is_data || is_error));
     end else if (duplicate) begin
       v.respond        = 1'b1;
       v.rsp.ack_offset = ack_offset[15:0];
@@ -337,6 +358,7 @@ module heddle_return_rx
       v.respond  = refuse;
       v.rsp.kind = ResponseNack;
       v.rsp.code = 8'(NackCodeRodOoo);
+      v.rsp.cack = s.expected;
       v.stat[StatisticRxOutOfOrder] = 1'b1;
     end else begin
       v.respond  = 1'b1;
@@ -349,9 +371,10 @@ module heddle_return_rx
 
   logic unused;
   assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err,
-                    unused_read_rdy, unused_count_rdy, unused_asked_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
+                    unused_cut_err, unused_cut_rdy, unused_read_rdy, unused_count_rdy, unused_asked_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
-  `HEDDLE_ASSERT(QueuedAfterItEnded_A, !(queue_i && end_i && queue_msg_i == end_msg_i))
-  `HEDDLE_ASSERT(SentAfterItWasQueued_A, !(queue_i && sent_i && queue_msg_i == sent_msg_i))
+  `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle |=> answered_o[$past(msg_q)])
+  `HEDDLE_ASSERT(AskedBeforeItEnds_A, !(asked_i && end_i && asked_msg_i == end_msg_i))
+  `HEDDLE_ASSERT(CutAfterItWasAsked_A, !(asked_i && cut_i && asked_msg_i == cut_msg_i))
 endmodule

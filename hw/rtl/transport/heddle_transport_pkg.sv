@@ -68,7 +68,8 @@ package heddle_transport_pkg;
     ethernet_t           ethernet;
     logic [11:0]         vlan;           // 0: no tag.
     logic                ipv6;
-    logic                trailer;        // With the end-to-end CRC.
+    logic                trailer;        // With the end-to-end CRC,
+    logic                msb_first;      // its most significant byte first.
     logic [95:0]         ip;             // IP header before its addresses; 8 bytes of IPv6.
     logic [CoveredW-1:0] covered;        // Zero where there is nothing. UDP checksum 0.
     logic [7:0]          upper_bytes;    // From UDP on, payload behind the headers apart.
@@ -78,7 +79,6 @@ package heddle_transport_pkg;
   // The same with what is known of the payload behind it.
   typedef struct packed {
     tx_stack_t   hdr;
-    logic [15:0] sum;  // Ones' complement sum.
     logic [31:0] crc;  // Raw CRC-32C state from 0.
   } tx_raw_t;
 
@@ -94,6 +94,7 @@ package heddle_transport_pkg;
   typedef struct packed {
     logic            open;
     logic [PdcGenW-1:0] gen;        // Of the last opening.
+    logic [(1 << PdcGenW)-1:0] used; // Generations opened since reset; this and `gen` survive a close.
     logic [127:0]    fa;
     logic            ipv6;
     logic [47:0]     mac;           // This and the next two: of the last packet accepted.

@@ -64,7 +64,6 @@ module heddle_tx_build
   input  logic             rec_valid_i,
   output logic             rec_ready_o,
   input  logic             rec_error_i,
-  input  logic [15:0]      rec_sum_i,
   input  logic [31:0]      rec_crc_i,
 
   output logic             head_valid_o,    // To heddle_tx_framer.
@@ -365,17 +364,16 @@ module heddle_tx_build
   always_ff @(posedge clk_i) begin
     if (head_fire) begin
       raw_q.hdr <= raw_stack;
-      raw_q.sum <= raw_stack.payload_bytes != '0 ? rec_sum_i : '0;
       raw_q.crc <= raw_stack.payload_bytes != '0 ? rec_crc_i : '0;
     end
   end
 
-  logic checksum_idle;
-  heddle_tx_checksum u_checksum (
+  logic crc_idle;
+  heddle_tx_crc u_crc (
     .clk_i, .rst_ni,
     .valid_i(raw_valid_q), .ready_o(raw_next), .raw_i(raw_q),
     .valid_o(head_valid_o), .ready_i(head_ready_i), .head_o,
-    .idle_o(checksum_idle)
+    .idle_o(crc_idle)
   );
 
   // ------------------------------------------------------------------- state
@@ -409,7 +407,7 @@ module heddle_tx_build
   end
 
   assign idle_o = tables_ready && !pkt_valid_i && !back_valid_i && !rsp_valid_i && !s1_valid_q && !pending_valid
-               && !rd_valid_o && !len_valid_o && !raw_valid_q && checksum_idle;
+               && !rd_valid_o && !len_valid_o && !raw_valid_q && crc_idle;
 
   logic unused_bits;
   assign unused_bits = ^{port_i, peer, clear_offset, back_clear, s1_data_q, syn_offset, msg_opcode, rest, msg_error,

@@ -94,6 +94,8 @@ module heddle_tx_header
     returned                         = '0;
     returned.opcode                  = SesResponseResponseWData;
     returned.return_code             = ReturnCodeOk;
+    // The initiator may look for its READ by either (UET 4.8).
+    returned.response_message_id     = req_i.message_id;
     returned.job_id                  = req_i.job_id;
     returned.read_request_message_id = req_i.message_id;
     returned.payload_length          = bytes_i;
@@ -168,6 +170,7 @@ module heddle_tx_header
     nack.nack_psn          = rsp_i.nack_psn;
     nack.spdcid            = rsp_i.spdcid;
     nack.dpdcid            = rsp_i.dpdcid;
+    if (rsp_i.code == 8'(NackCodeRodOoo)) nack.payload = rsp_i.cack;
   end
 
   always_comb begin
@@ -218,7 +221,7 @@ module heddle_tx_header
   assign source      = {port_i.local_fa_hi, port_i.local_fa_lo};
   assign destination = response_i ? rsp_i.fa : req_i.fa;
   assign udp_length  = 16'(UdpBytes) + 16'(upper_bytes) + 16'(payload_bytes)
-                     + (port_i.crc[0] ? 16'(TrailerBytes) : 16'd0);
+                     + (port_i.crc != CrcOrderNone ? 16'(TrailerBytes) : 16'd0);
 
   ethernet_t ethernet;
   ipv4_t     ip4;
@@ -271,7 +274,8 @@ module heddle_tx_header
       stack_o.ethernet      = ethernet;
       stack_o.vlan          = response_i ? port_i.vlan[11:0] : req_i.vlan;
       stack_o.ipv6          = ipv6;
-      stack_o.trailer       = port_i.crc[0];
+      stack_o.trailer       = port_i.crc != CrcOrderNone;
+      stack_o.msb_first     = port_i.crc == CrcOrderMsbFirst;
       stack_o.upper_bytes   = 8'(UdpBytes) + upper_bytes;
       stack_o.payload_bytes = payload_bytes;
       if (ipv6) begin

@@ -47,6 +47,7 @@ module heddle_tx_msg
   output logic [MsgW-1:0] enq_msg_o,
   output logic [PktW-1:0] enq_last_o,       // Index of the message's last packet.
   output logic            enq_read_o,       // It is a READ, and data will come.
+  output logic            enq_rma_o,        // It is a READ or WRITE.
 
   output logic            done_valid_o,
   input  logic            done_ready_i,
@@ -103,6 +104,7 @@ module heddle_tx_msg
     logic [MsgW-1:0] msg;
     logic [PktW-1:0] last;
     logic            read;
+    logic            rma;
   } parked_t;
 
   // Where the key of a PDC is.
@@ -318,7 +320,7 @@ module heddle_tx_msg
   assign looked   = state_q == StLookup && !from_parked_q;
   assign behind   = same_hash != '0;
 
-  logic op_enq, parked_enq, reads;
+  logic op_enq, parked_enq, reads, rma;
   assign op_enq       = looked && !straight && hit && !behind && msg_avail;
   assign parked_enq   = state_q == StLookup && from_parked_q && hit;
   assign enq_valid_o  = op_enq || parked_enq;
@@ -333,7 +335,8 @@ module heddle_tx_msg
   assign park     = looked && !straight && msg_avail &&
                     (behind || (!hit && (parked_valid || !may_open)));
   assign reads    = op_i.op.opcode == OpcodeRead && op_i.op.length != '0;
-  assign parking  = {op_key, msg, last_index[PktW-1:0], reads};
+  assign rma      = op_i.op.opcode == OpcodeRead || op_i.op.opcode == OpcodeWrite;
+  assign parking  = {op_key, msg, last_index[PktW-1:0], reads, rma};
 
   assign op_ready_o = served || park || (done_valid_o && done_ready_i);
   assign wr_o       = op_ready_o && !op_i.op.token;
@@ -381,6 +384,7 @@ module heddle_tx_msg
   assign enq_pdc_o   = hit_pdc;
   assign enq_msg_o   = from_parked_q ? parked.msg : msg;
   assign enq_read_o  = from_parked_q ? parked.read : reads;
+  assign enq_rma_o   = from_parked_q ? parked.rma : rma;
   assign enq_last_o  = from_parked_q ? parked.last : last_index[PktW-1:0];
   assign done_o      = {op_i.op.token, op_i.op.ctx, op_i.op.gen, msg, op_i.op.status, 16'b0};
   assign wr_packet_o = {op_i.op.ctx, op_i.op.gen, op_i.op.owner, op_i.op.opcode, op_i.op.flags,

@@ -32,7 +32,7 @@ namespace heddle::sim::soft {
 // keeps `Map` and `Unmap` apart from accesses: so none is under way in `Unmap`,
 // and none begins in the range after it. A pointer is good until the next
 // `Unmap`: not longer than the owner's lock is held.
-class DmaMemory final : public DmaPort {
+class DmaMemory final : public engine::DmaPort {
  public:
   // Errors: EINVAL for an empty or wrapping range.
   Result<Iova> Map(uint64_t iova, size_t bytes);

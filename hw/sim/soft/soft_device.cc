@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clock.h"
 #include "hw/sim/device_board.h"
@@ -22,6 +23,13 @@
 #include "hw/sim/statistic_names.h"
 
 namespace heddle::sim::soft {
+
+using control::ControlRegisters;
+using engine::DmaPort;
+using engine::Engine;
+using engine::EngineLimits;
+using transport::TransportLimits;
+
 namespace {
 
 using contract::Table;
@@ -48,9 +56,12 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityCounters | contract::kCapabilitySlowPath |
     contract::kCapabilityDeliveryComplete | contract::kCapabilityRegionEvent |
     contract::kCapabilityFence | contract::kCapabilityMore |
-    contract::kCapabilityWriteErrors | contract::kCapabilitySpill;
+    contract::kCapabilityWriteErrors | contract::kCapabilitySpill |
+    contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder;
 
 constexpr uint32_t kPayloadMtuMax = 8192;
+// The most that register `region_limits` may say.
+constexpr uint32_t kOldRegions = 1024;
 
 // Of NSCC on the UDP wire: a round trip through two kernels, and one and a half
 // times what passes in it at 10 Gbit/s; less than the receive buffer that
@@ -58,23 +69,35 @@ constexpr uint32_t kPayloadMtuMax = 8192;
 constexpr uint32_t kUdpRoundTripNs = 100000;
 constexpr uint32_t kUdpWindowBytes = 187500;
 
-DeviceShape MakeShape(const EngineLimits& engine,
-                      const TransportLimits& transport) {
-  return {.capability = kCapabilities,
-          .context_limits =
-              engine.tx_contexts << contract::kBar0ContextLimitsTxLsb |
-              engine.rx_contexts << contract::kBar0ContextLimitsRxLsb |
-              engine.cqs << contract::kBar0ContextLimitsCqLsb |
-              InterruptFds::kVectors << contract::kBar0ContextLimitsVectorsLsb,
-          .transport_limits =
-              engine.messages << contract::kBar0TransportLimitsMessagesLsb |
-              transport.pdcs << contract::kBar0TransportLimitsPdcsLsb,
-          // There are no beats; a word is as good as any width.
-          .datapath = 64U << contract::kBar0DatapathWidthLsb |
-                      kPayloadMtuMax << contract::kBar0DatapathPayloadMtuMaxLsb,
-          .region_limits =
-              engine.regions << contract::kBar0RegionLimitsRegionsLsb |
-              engine.counters << contract::kBar0RegionLimitsCountersLsb};
+// Drivers of a contract before 1.7 use the first bank of pages alone.
+control::DeviceShape MakeShape(const EngineLimits& engine,
+                               const TransportLimits& transport) {
+  const auto in_bank = [](uint32_t count) {
+    return std::min(count, contract::kBankObjects);
+  };
+  return {
+      .capability = kCapabilities,
+      .context_limits =
+          in_bank(engine.tx_contexts) << contract::kBar0ContextLimitsTxLsb |
+          in_bank(engine.rx_contexts) << contract::kBar0ContextLimitsRxLsb |
+          in_bank(engine.cqs) << contract::kBar0ContextLimitsCqLsb |
+          InterruptFds::kVectors << contract::kBar0ContextLimitsVectorsLsb,
+      .transport_limits =
+          engine.messages << contract::kBar0TransportLimitsMessagesLsb |
+          transport.pdcs << contract::kBar0TransportLimitsPdcsLsb,
+      // There are no beats; a word is as good as any width.
+      .datapath = 64U << contract::kBar0DatapathWidthLsb |
+                  kPayloadMtuMax << contract::kBar0DatapathPayloadMtuMaxLsb,
+      .region_limits = std::min(engine.regions, kOldRegions)
+                           << contract::kBar0RegionLimitsRegionsLsb |
+                       in_bank(engine.counters)
+                           << contract::kBar0RegionLimitsCountersLsb,
+      .context_counts = engine.tx_contexts
+                            << contract::kBar0ContextCountsTxLsb |
+                        engine.rx_contexts << contract::kBar0ContextCountsRxLsb,
+      .queue_counts = engine.cqs << contract::kBar0QueueCountsCqLsb |
+                      engine.counters << contract::kBar0QueueCountsCountersLsb,
+      .region_count = engine.regions};
 }
 
 // Entry of a table as its struct.
@@ -86,13 +109,17 @@ Cfg As(Engine::ConstEntry entry) {
   return cfg;
 }
 
+uint32_t PageInBank(uint32_t bar2_offset) {
+  return contract::PageInBank(bar2_offset / contract::kDoorbellPageBytes);
+}
+
 bool IsTransmitPage(uint32_t bar2_offset) {
-  return bar2_offset / contract::kDoorbellPageBytes < contract::kRxPageFirst;
+  return PageInBank(bar2_offset) < contract::kRxPageFirst;
 }
 
 // Somebody waits for an interrupt instead of polling.
 bool Arms(uint32_t bar2_offset, uint64_t value) {
-  const uint32_t page = bar2_offset / contract::kDoorbellPageBytes;
+  const uint32_t page = PageInBank(bar2_offset);
   return page >= contract::kCqPageFirst && page < contract::kCounterPageFirst &&
          (value & contract::kDoorbellCqConsumerArmMask) != 0;
 }
@@ -114,8 +141,16 @@ SoftDevice::SoftDevice(const DeviceOptions& options, DmaPort* memory)
   accepted_.reserve(kWaitingDoorbells);
 }
 
-uint64_t SoftDevice::capability() {
-  return kCapabilities;
+void SoftDevice::ReadIdentity(std::span<uint64_t> words) {
+  using Registers = control::ControlRegisters;
+  const control::DeviceShape shape = MakeShape({}, {});
+  constexpr uint32_t kHalf = sizeof(uint32_t);
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    const uint32_t offset = i * 2 * kHalf;
+    const uint64_t low = Registers::ReadIdentity(shape, offset);
+    const uint64_t high = Registers::ReadIdentity(shape, offset + kHalf);
+    words[i] = low | high << 32;
+  }
 }
 
 Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
@@ -139,7 +174,7 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
     return Errno{EINVAL};
   }
   if (options_.udp) {
-    auto wire = UdpWire::Open(
+    auto wire = wire::UdpWire::Open(
         {.ip = options_.wire.ip,
          .payload_mtu =
              options_.payload_mtu_named ? options_.wire.payload_mtu : 0,
@@ -154,10 +189,10 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
     wire_ = std::move(wire.value());
     return true;
   }
-  auto wire = SharedDatagramWire::Open({.wire = options_.wire,
-                                        .faults = options_.faults,
-                                        .capture = options_.capture},
-                                       &slow_path_, message);
+  auto wire = wire::SharedDatagramWire::Open({.wire = options_.wire,
+                                              .faults = options_.faults,
+                                              .capture = options_.capture},
+                                             &slow_path_, message);
   if (!wire.ok()) {
     return wire.error();
   }
@@ -167,7 +202,8 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
 
 bool SoftDevice::Start(std::string* message) {
   const std::lock_guard lock(mutex_);
-  firmware::Board board = DeviceBoard(options_, wire_->slot(), kTickNs);
+  firmware::Board board = DeviceBoard(
+      options_, {.function = wire_->function(), .slot = 0}, kTickNs);
   board.payload_mtu = static_cast<uint16_t>(wire_->payload_mtu());
   if (options_.udp && options_.cwnd_bytes == 0) {
     // Networks queue, mark and lose; the other wires only do if they are told.
@@ -182,23 +218,31 @@ bool SoftDevice::Start(std::string* message) {
   transport.guaranteed = contract::kPdcWindow;
   transport.messages = engine.messages;
   Random seeds(board.key_secret);
-  InterruptSink* const interrupts = this;
+  engine::InterruptSink* const interrupts = this;
   engine_ = std::make_unique<Engine>(engine, host_, interrupts, seeds.Next());
-  transport_ = std::make_unique<Transport>(
+  transport_ = std::make_unique<transport::Transport>(
       transport, wire_.get(), engine_.get(), seeds.Next(), kTickNs);
-  engine_->Connect(transport_.get());
+  transport::MessageCarrier* carrier = transport_.get();
+  if (options_.read_again > 0) {
+    over_answering_ = std::make_unique<OverAnswering>(
+        carrier, options_.read_again, options_.faults.tx.seed);
+    carrier = over_answering_.get();
+  }
+  engine_->Connect(carrier);
   registers_ = std::make_unique<ControlRegisters>(
       MakeShape(engine, transport), kTickNs,
-      ControlRegisters::Parts{.memory = host_,
-                              .tables = this,
-                              .slow_path = &slow_path_,
-                              .wire = wire_.get(),
-                              .now_ns = MonotonicNs,
-                              .statistic = [this](contract::Statistic which) {
-                                return Statistic(which);
-                              }});
-  firmware_ =
-      std::make_unique<firmware::ControlProgram>(*registers_, *wire_, board);
+      ControlRegisters::Parts{
+          .memory = host_,
+          .tables = this,
+          .slow_path = &slow_path_,
+          .wire = wire_.get(),
+          .now_ns = MonotonicNs,
+          .statistic =
+              [this](contract::Statistic which) { return Statistic(which); },
+          .open_pdcs = [this] { return transport_->open_pdcs(); },
+          .on_reset = [this] { engine_->StopListening(); }});
+  firmware_ = std::make_unique<firmware::ControlProgram>(*registers_, *wire_,
+                                                         object_heap_, board);
   link_up_ = wire_->link_up();
   firmware_->SetLink(link_up_);
   firmware_->Start();
@@ -241,7 +285,10 @@ void SoftDevice::Linger() {
     {
       const std::lock_guard lock(mutex_);
       RunSome(kThreadDatagrams);
-      if (last_received_ns_ != 0 && !failed_) {
+      // No peer waits for the last ACK of a closed PDC.
+      const transport::Transport::OpenPdcs open = transport_->open_pdcs();
+      if (last_received_ns_ != 0 && !failed_ &&
+          open.initiator + open.target != 0) {
         quiet_at = last_received_ns_ + kLingerRtos * options_.rto_ns;
       }
     }
@@ -268,9 +315,11 @@ void SoftDevice::RunSome(uint32_t datagrams) {
     if (wire_->deadline_ns() <= now) {
       wire_->Flush();
     }
-    Datagram datagram;
+    wire::Datagram datagram;
+    if (wire_->HasNews()) {
+      wire_->NoteWork(0, 0);  // Before frames are taken: peers see either.
+    }
     for (uint32_t i = 0; i < datagrams && wire_->Receive(&datagram); ++i) {
-      wire_->SetWorking(true);
       last_received_ns_ = now;
       transport_->Receive(datagram, now);
     }
@@ -329,8 +378,8 @@ void SoftDevice::Settle() {
   // The last store is in front of the look at who sleeps.
   wake_at_ns_.store(wake_at, std::memory_order_relaxed);
   quiet_ = quiet;
+  wire_->NoteWork(quiet ? wake_at : 0, 1);
   if (quiet) {
-    wire_->SetWorking(false);
     wire_->FlushCapture();
   }
   thread_.NoteWork(quiet ? wake_at : 0);
@@ -544,6 +593,7 @@ bool SoftDevice::Write(Table table, uint32_t index, Engine::ConstEntry entry) {
       }
       transport_cfg_ = As<contract::TransportCfg>(entry);
       transport_->Configure(port_, transport_cfg_);
+      transport_cfg_.close = 0;  // It was for the PDCs of this moment.
       return true;
     case Table::kNextHop:
       if (!engine_->WriteTable(table, index, entry)) {

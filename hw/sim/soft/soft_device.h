@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,13 @@
 #include "firmware/control_program.h"
 #include "hw/sim/device_options.h"
 #include "hw/sim/interrupt_fds.h"
+#include "hw/sim/object_heap.h"
 #include "hw/sim/soft/control/control_registers.h"
 #include "hw/sim/soft/control/slow_path_queue.h"
 #include "hw/sim/soft/control/tables.h"
 #include "hw/sim/soft/dma_memory.h"
 #include "hw/sim/soft/engine/engine.h"
+#include "hw/sim/soft/over_answering.h"
 #include "hw/sim/soft/poll_patience.h"
 #include "hw/sim/soft/progress_thread.h"
 #include "hw/sim/soft/transport/transport.h"
@@ -36,19 +39,21 @@ namespace heddle::sim::soft {
 // Thread safety: as of Device. One lock, `mutex_`, is over all that is not
 // atomic; `Unmap` takes it, too, so that no access is under way when it returns
 // (dma_memory.h).
-class SoftDevice final : public Device, private Tables, private InterruptSink {
+class SoftDevice final : public Device,
+                         private control::Tables,
+                         private engine::InterruptSink {
  public:
   // Errors: those of the wire; EIO, with the cause, when the control program
   // does not come up. Throws std::bad_alloc.
   // `memory`, when not null, is the host memory of a device that `Map` does not
   // serve; it outlives the device, which accesses it under its lock.
-  static Result<std::unique_ptr<SoftDevice>> Open(const DeviceOptions& options,
-                                                  std::string* message,
-                                                  DmaPort* memory = nullptr);
+  static Result<std::unique_ptr<SoftDevice>> Open(
+      const DeviceOptions& options, std::string* message,
+      engine::DmaPort* memory = nullptr);
   ~SoftDevice() override;
 
-  // What its capability register says.
-  static uint64_t capability();
+  // What BAR0 says that such a device is, from offset 0 on.
+  static void ReadIdentity(std::span<uint64_t> words);
 
   const std::string& name() const override { return name_; }
   uint32_t ReadRegister32(uint32_t offset) override;
@@ -80,7 +85,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
     uint64_t value;
   };
 
-  SoftDevice(const DeviceOptions& options, DmaPort* memory);
+  SoftDevice(const DeviceOptions& options, engine::DmaPort* memory);
 
   Result<bool> OpenWire(std::string* message);
   bool Start(std::string* message);
@@ -108,10 +113,11 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   void WriteBar(uint32_t offset, uint64_t value, uint32_t bytes);
 
   bool Write(contract::Table table, uint32_t index,
-             Engine::ConstEntry entry) override;
+             engine::Engine::ConstEntry entry) override;
   bool Read(contract::Table table, uint32_t index,
-            Engine::Entry entry) const override;
-  Engine::DrainState Drain(contract::Table table, uint32_t index) override;
+            engine::Engine::Entry entry) const override;
+  engine::Engine::DrainState Drain(contract::Table table,
+                                   uint32_t index) override;
   void Raise(uint8_t vector) override;
 
   void ThreadStep();
@@ -129,7 +135,7 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   PollPatience patience_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.
-  std::unique_ptr<DatagramWire> wire_;
+  std::unique_ptr<wire::DatagramWire> wire_;
 
   mutable std::mutex mutex_;
   // What firmware wrote; the transport wants both at once.
@@ -140,13 +146,15 @@ class SoftDevice final : public Device, private Tables, private InterruptSink {
   bool resetting_ = false;         // As the wire wanted.
   uint64_t interrupts_raised_ = 0;
   std::string failure_;
-  SlowPathQueue slow_path_;
+  control::SlowPathQueue slow_path_;
   DmaMemory memory_;
-  DmaPort* const host_;  // `memory_`, or what `Open` was given.
+  engine::DmaPort* const host_;  // `memory_`, or what `Open` was given.
   // Built from the top, ended from the bottom.
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<ControlRegisters> registers_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<transport::Transport> transport_;
+  std::unique_ptr<OverAnswering> over_answering_;  // With `read_again`.
+  std::unique_ptr<control::ControlRegisters> registers_;
+  ObjectHeap object_heap_;
   std::unique_ptr<firmware::ControlProgram> firmware_;
 
   // Doorbells that found the device busy.

@@ -20,7 +20,7 @@ namespace heddle::sim::vfio_user {
 // ask. Each access that is refused to a bus master is counted.
 //
 // Thread safety: as GuestMemory, the device's lock.
-class GuestDma final : public soft::DmaPort, public MappedMemory {
+class GuestDma final : public soft::engine::DmaPort, public MappedMemory {
  public:
   GuestMemory& memory() { return memory_; }
   void set_bus_master(bool on) { bus_master_ = on; }

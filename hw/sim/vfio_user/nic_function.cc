@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "driver/device.h"
+#include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::sim::vfio_user {
@@ -31,6 +33,17 @@ bool IsAligned(uint64_t offset, size_t bytes, size_t width) {
   return bytes == width && offset % width == 0;
 }
 
+// A power of two, as BARs are.
+uint64_t DoorbellBytesOf(Device& device) {
+  using namespace contract;  // NOLINT: register fields by their full names.
+  const uint32_t contexts = device.ReadRegister32(kBar0ContextCountsOffset);
+  const uint32_t queues = device.ReadRegister32(kBar0QueueCountsOffset);
+  return std::bit_ceil(DoorbellBytes(std::max(
+      {contexts >> kBar0ContextCountsRxLsb, contexts & kBar0ContextCountsTxMask,
+       queues >> kBar0QueueCountsCountersLsb,
+       queues & kBar0QueueCountsCqMask})));
+}
+
 void Signal(const OwnedFd& event) {
   constexpr uint64_t kOne = 1;
   // Full means that its reader has enough to wake for. The client may have made
@@ -44,11 +57,11 @@ void Signal(const OwnedFd& event) {
 
 }  // namespace
 
-void NicFunction::Describe(pci::ConfigOptions* config) {
+void NicFunction::Describe(pci::ConfigOptions* config) const {
   config->bars = {};
   config->bars[0] = {.bytes = contract::kBar0Bytes};
   config->bars[2] = {
-      .bytes = contract::kBar2Bytes, .wide = true, .prefetchable = true};
+      .bytes = doorbell_bytes_, .wide = true, .prefetchable = true};
   config->bars[4] = {.bytes = kMsixBytes};
   config->msix_vectors = kVectors;
   config->msix_bar = 4;
@@ -68,15 +81,16 @@ Result<std::unique_ptr<NicFunction>> NicFunction::Open(
 
 Result<std::unique_ptr<NicFunction>> NicFunction::Open(
     Opener opener, const pci::ConfigOptions& config, std::string* message) {
-  pci::ConfigOptions whole = config;
-  Describe(&whole);
-  std::unique_ptr<NicFunction> function(
-      new NicFunction(std::move(opener), whole));
+  std::unique_ptr<NicFunction> function(new NicFunction(std::move(opener)));
   auto device = function->opener_(function->dma_, message);
   if (!device.ok()) {
     return device.error();
   }
   function->backend_ = std::move(device.value());
+  function->doorbell_bytes_ = DoorbellBytesOf(*function->backend_.device);
+  pci::ConfigOptions whole = config;
+  function->Describe(&whole);
+  function->config_ = pci::ConfigSpace(whole);
   return function;
 }
 
@@ -85,7 +99,7 @@ uint64_t NicFunction::region_bytes(uint32_t region) const {
     case VFIO_PCI_BAR0_REGION_INDEX:
       return contract::kBar0Bytes;
     case VFIO_PCI_BAR2_REGION_INDEX:
-      return contract::kBar2Bytes;
+      return doorbell_bytes_;
     case VFIO_PCI_BAR4_REGION_INDEX:
       return kMsixBytes;
     case VFIO_PCI_CONFIG_REGION_INDEX:

@@ -79,12 +79,11 @@ class NicFunction final : public Function {
   // Of its accesses to the client's memory, since it was asked for last.
   RefusedAccesses TakeRefused();
 
-  // BARs and MSI-X as this class serves them.
-  static void Describe(pci::ConfigOptions* config);
-
  private:
-  NicFunction(Opener opener, const pci::ConfigOptions& config)
-      : opener_(std::move(opener)), config_(config) {}
+  explicit NicFunction(Opener opener) : opener_(std::move(opener)) {}
+
+  // BARs and MSI-X as this class serves them for the device.
+  void Describe(pci::ConfigOptions* config) const;
 
   bool ReadControl(uint64_t offset, std::span<std::byte> out);
   bool WriteControl(uint64_t offset, std::span<const std::byte> bytes);
@@ -97,7 +96,8 @@ class NicFunction final : public Function {
 
   const Opener opener_;
   GuestDma dma_;  // Outlives the device.
-  pci::ConfigSpace config_;
+  pci::ConfigSpace config_{{}};
+  uint64_t doorbell_bytes_ = 0;  // Of BAR2.
   std::array<std::byte, kMsixBytes> msix_{};
   std::array<OwnedFd, kVectors> vectors_;
   OwnedFd error_;

@@ -76,7 +76,7 @@ class FakeKernel final : public Kernel {
   bool unmap_hangs_on = false;    // Unmapping fails from now on.
   uint32_t vectors = 8;           // Of the function.
   uint32_t machine_vectors = 64;  // That are left for it.
-  uint64_t bar2_bytes = contract::kBar2Bytes;
+  uint64_t bar2_bytes = contract::kBankBytes;
   std::string vf_token;  // The one that the owner of the PF has set.
 
   Result<int> Open(const std::string& path) override;

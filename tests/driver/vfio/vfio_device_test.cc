@@ -315,6 +315,21 @@ TEST_P(VfioDeviceTest, FunctionWithoutVectorsStillOpens) {
   EXPECT_EQ(device->interrupt_fd(0), -1);
 }
 
+TEST_P(VfioDeviceTest, DoorbellsOfAllBanksAreMapped) {
+  constexpr uint32_t kBanks = 4;
+  kernel_.bar2_bytes = kBanks * contract::kBankBytes;
+  auto opened = Open();
+  ASSERT_TRUE(opened.ok()) << message_;
+  const uint32_t last =
+      kBanks * contract::kBankBytes - contract::kDoorbellPageBytes;
+  const Doorbell doorbell = opened.value()->doorbell(last);
+  ASSERT_NE(doorbell.address, nullptr);
+  Ring(doorbell, 0x1234);
+  uint64_t word = 0;
+  std::memcpy(&word, kernel_.bar(2).data() + last, sizeof(word));
+  EXPECT_EQ(word, 0x1234U);
+}
+
 TEST_P(VfioDeviceTest, BarThatIsTooSmallIsAnotherNic) {
   kernel_.bar2_bytes = 8192;
   const auto opened = Open();

@@ -17,37 +17,6 @@ SocketAddress Make(const char* text, uint16_t port) {
   return address.value_or(SocketAddress()).WithPort(port);
 }
 
-TEST(OwnAddress, SettingIsTaken) {
-  Settings settings;
-  settings.ip = "10.9.8.7";
-  for (const int family : {AF_UNSPEC, AF_INET}) {
-    EXPECT_EQ(OwnAddress(settings, family), Make("10.9.8.7", 0));
-  }
-  settings.ip = "fd00::7";
-  for (const int family : {AF_UNSPEC, AF_INET6}) {
-    EXPECT_EQ(OwnAddress(settings, family), Make("fd00::7", 0));
-  }
-}
-
-TEST(OwnAddress, SettingOfAnotherFamilyLeavesNone) {
-  Settings settings;
-  settings.ip = "10.9.8.7";
-  EXPECT_FALSE(OwnAddress(settings, AF_INET6));
-  settings.ip = "fd00::7";
-  EXPECT_FALSE(OwnAddress(settings, AF_INET));
-}
-
-TEST(OwnAddress, WithoutSettingItIsUnicastOfTheFamily) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    const auto address = OwnAddress(Settings(), family);
-    ASSERT_TRUE(address);
-    EXPECT_EQ(address->family(), family);
-    EXPECT_TRUE(address->is_unicast());
-    EXPECT_EQ(address->port(), 0);
-  }
-  EXPECT_FALSE(OwnAddress(Settings(), AF_UNSPEC)->is_ipv6());
-}
-
 TEST(SocketAddress, IsLaidOutAsTheSystemsStructures) {
   const SocketAddress four = Make("10.0.0.1", 0x1234);
   ASSERT_EQ(four.size(), 16U);

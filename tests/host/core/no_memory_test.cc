@@ -2,6 +2,7 @@
 // fi_getinfo and fi_dupinfo when memory runs out, at each allocation in turn.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "tests/host/core/info_pointer.h"
@@ -28,7 +29,11 @@ thread_local int live = 0;
 
 // True if this allocation fails.
 bool Fails() {
-  return counting && until_failure > 0 && --until_failure == 0;
+  if (!counting || until_failure == 0 || --until_failure != 0) {
+    return false;
+  }
+  errno = ENOMEM;
+  return true;
 }
 
 void* Count(void* memory) {

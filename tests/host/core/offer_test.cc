@@ -30,7 +30,12 @@ struct OfferTest : ::testing::Test {
             .provider_name = "heddle",
             .ipv4 = true,
             .ipv6 = true,
-            .capability = capability};
+            .capability = capability,
+            .limits = {.tx_contexts = 7,
+                       .rx_contexts = 6,
+                       .completion_queues = 5,
+                       .counters = 4,
+                       .regions = 3}};
   }
   static constexpr uint64_t kWriter =
       contract::kCapabilitySend | contract::kCapabilityWrite;
@@ -46,6 +51,49 @@ TEST_F(OfferTest, WriteAloneIsRmaWithoutReads) {
   EXPECT_EQ(answer->rx_attr->caps & kRma, FI_RMA | FI_REMOTE_WRITE);
   EXPECT_EQ(answer->tx_attr->rma_iov_limit, 1U);
   EXPECT_EQ(answer->domain_attr->cntr_cnt, 0U);
+}
+
+TEST_F(OfferTest, CountsAreThoseOfTheDevice) {
+  const InfoPointer answer = Answer(kWriter | contract::kCapabilityCounters);
+  const fi_domain_attr& domain = *answer->domain_attr;
+  EXPECT_EQ(domain.tx_ctx_cnt, 7U);
+  EXPECT_EQ(domain.rx_ctx_cnt, 6U);
+  EXPECT_EQ(domain.ep_cnt, 6U);
+  EXPECT_EQ(domain.cq_cnt, 5U);
+  EXPECT_EQ(domain.cntr_cnt, 4U);
+  EXPECT_EQ(domain.mr_cnt, 3U);
+  // Of regions that no peer reaches the device keeps nothing.
+  hints->caps = FI_MSG;
+  hints->domain_attr->mr_cnt = 100000;
+  EXPECT_EQ(Answer(kWriter)->domain_attr->mr_cnt, 100000U);
+}
+
+TEST_F(OfferTest, MoreThanTheDeviceHasIsRefusedWithBothNumbers) {
+  const struct {
+    const char* attribute;
+    size_t fi_domain_attr::*count;
+    size_t offered;
+  } kCases[] = {
+      {"domain_attr->tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, 7},
+      {"domain_attr->rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, 6},
+      {"domain_attr->ep_cnt", &fi_domain_attr::ep_cnt, 6},
+      {"domain_attr->cq_cnt", &fi_domain_attr::cq_cnt, 5},
+      {"domain_attr->cntr_cnt", &fi_domain_attr::cntr_cnt, 4},
+      {"domain_attr->mr_cnt", &fi_domain_attr::mr_cnt, 3},
+  };
+  constexpr uint64_t kOffered = kWriter | contract::kCapabilityCounters;
+  for (const auto& [attribute, count, offered] : kCases) {
+    SCOPED_TRACE(attribute);
+    hints.reset(AllocateInfo());
+    hints->domain_attr->*count = offered;
+    EXPECT_FALSE(Refused(kOffered).has_value());
+    hints->domain_attr->*count = offered + 1;
+    const auto refusal = Refused(kOffered);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->attribute, attribute);
+    EXPECT_EQ(refusal->wanted, std::to_string(offered + 1));
+    EXPECT_EQ(refusal->offered, "at most " + std::to_string(offered));
+  }
 }
 
 TEST_F(OfferTest, RmaWithoutModifiersNeedsReadsToo) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "host/lib/core/getinfo.h"
@@ -73,13 +74,13 @@ TEST_F(OpenObjectsTest, FirstOpenDomainOfTheNameIsReportedWithItsFabric) {
   fid_fabric* first = OpenFabric();
   fid_fabric* second = OpenFabric();
   fid_domain others = {};
-  const OpenDomain of_other_name(&others, first, "rtl1");
+  const OpenDomain of_other_name(&others, first, "rtl1", {});
   EXPECT_EQ(Ask().domain, nullptr);
   {
     fid_domain older = {};
     fid_domain newer = {};
-    const OpenDomain older_is_open(&older, second, "rtl0");
-    const OpenDomain newer_is_open(&newer, second, "rtl0");
+    const OpenDomain older_is_open(&older, second, "rtl0", {});
+    const OpenDomain newer_is_open(&newer, second, "rtl0", {});
     EXPECT_EQ(Ask().domain, &older);
     EXPECT_EQ(Ask().fabric, second);
   }
@@ -93,11 +94,11 @@ TEST_F(OpenObjectsTest, HintRestrictsTheAnswerToTheOpenObject) {
   fid_fabric* fabric = OpenFabric();
   fid_domain older = {};
   fid_domain newer = {};
-  const OpenDomain older_is_open(&older, fabric, "rtl0");
+  const OpenDomain older_is_open(&older, fabric, "rtl0", {});
   int result = -1;
   EXPECT_EQ(Ask(&result, {nullptr, &newer}).domain, nullptr);
   EXPECT_EQ(result, -FI_ENODATA);
-  const OpenDomain newer_is_open(&newer, fabric, "rtl0");
+  const OpenDomain newer_is_open(&newer, fabric, "rtl0", {});
   EXPECT_EQ(Ask(&result, {nullptr, &newer}).domain, &newer);
   EXPECT_EQ(Ask(&result, {fabric, nullptr}).fabric, fabric);
   fid_fabric closed = {};
@@ -110,9 +111,9 @@ TEST_F(OpenObjectsTest, DomainsOfOneFabricAreVisited) {
   fid_fabric* fabric = OpenFabric();
   fid_fabric* other = OpenFabric();
   fid_domain domains[3] = {};
-  const OpenDomain first(&domains[0], fabric, "rtl0");
-  const OpenDomain second(&domains[1], other, "rtl0");
-  const OpenDomain third(&domains[2], fabric, "rtl0");
+  const OpenDomain first(&domains[0], fabric, "rtl0", {});
+  const OpenDomain second(&domains[1], other, "rtl0", {});
+  const OpenDomain third(&domains[2], fabric, "rtl0", {});
   std::vector<fid_domain*> visited;
   ForEachOpenDomain(fabric, [&](fid_domain* each) { visited.push_back(each); });
   EXPECT_EQ(visited, (std::vector<fid_domain*>{&domains[0], &domains[2]}));
@@ -120,11 +121,31 @@ TEST_F(OpenObjectsTest, DomainsOfOneFabricAreVisited) {
   EXPECT_EQ(fi_close(&other->fid), 0);
 }
 
+SocketAddress Make(const char* text, uint16_t port = 0) {
+  return SocketAddress::FromText(text).value_or(SocketAddress()).WithPort(port);
+}
+
+TEST_F(OpenObjectsTest, DomainIsFoundWithItsAddress) {
+  fid_fabric* fabric = OpenFabric();
+  fid_domain older = {};
+  fid_domain newer = {};
+  const OpenDomain is_open(&older, fabric, "rtl0", Make("10.0.0.1", 80));
+  const OpenDomain is_open_too(&newer, fabric, "rtl0", Make("fd00::1"));
+  const auto find = [](fid_domain* domain) {
+    return FindOpenObjects("heddle-default", "rtl0", {nullptr, domain}).address;
+  };
+  EXPECT_EQ(find(nullptr), Make("10.0.0.1"));
+  EXPECT_EQ(find(&newer), Make("fd00::1"));
+  fid_domain closed = {};
+  EXPECT_EQ(find(&closed), std::nullopt);
+  EXPECT_EQ(fi_close(&fabric->fid), 0);
+}
+
 // A domain's device stays with the parent.
 TEST_F(OpenObjectsTest, ChildInheritsNoDomain) {
   fid_fabric* fabric = OpenFabric();
   fid_domain domain = {};
-  const OpenDomain is_open(&domain, fabric, "rtl0");
+  const OpenDomain is_open(&domain, fabric, "rtl0", {});
   const pid_t child = fork();
   if (child == 0) {
     const FoundObjects found =

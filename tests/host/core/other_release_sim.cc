@@ -5,8 +5,8 @@
 
 #include "driver/sim_factory.h"
 
-extern "C" int heddle_sim_capability(const char*, uint32_t, uint64_t hash,
-                                     uint64_t*, HeddleSimError* error) {
+extern "C" int heddle_sim_identity(const char*, uint32_t, uint64_t hash,
+                                   uint64_t*, size_t, HeddleSimError* error) {
   error->error = EPROTO;
   std::snprintf(error->message, sizeof(error->message),
                 "simulator has contract 0x1, the driver %#llx; install both "

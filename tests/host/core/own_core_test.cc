@@ -49,14 +49,14 @@ std::map<std::string, Listed> ListParameters() {
 TEST(Parameters, AllSettingsAreListedWithTheirValue) {
   const auto listed = ListParameters();
   for (const char* name :
-       {"DEVICE",       "IP",         "WIRE",       "PAYLOAD_MTU",
-        "CAPTURE",      "TRACE",      "STATISTICS", "LOSS",
-        "DUPLICATE",    "REORDER",    "CORRUPT",    "BAD_FCS",
-        "ECN",          "DELAY_NS",   "JITTER_NS",  "RATE_GBPS",
-        "QUEUE_BYTES",  "ECN_BYTES",  "RX_LOSS",    "RX_ECN_BYTES",
-        "NEIGHBOURS",   "SEED",       "RTO_NS",     "DEAD_NS",
-        "BOUNCE_LIMIT", "SIM_PATH",   "JOB_ID",     "PDC_IDLE_NS",
-        "VF_TOKEN",     "CWND_BYTES", "BASE_RTT_NS"}) {
+       {"DEVICE",       "IP",         "WIRE",        "PAYLOAD_MTU",
+        "CAPTURE",      "TRACE",      "STATISTICS",  "LOSS",
+        "DUPLICATE",    "REORDER",    "CORRUPT",     "BAD_FCS",
+        "ECN",          "DELAY_NS",   "JITTER_NS",   "RATE_GBPS",
+        "QUEUE_BYTES",  "ECN_BYTES",  "RX_LOSS",     "RX_ECN_BYTES",
+        "NEIGHBOURS",   "SEED",       "RTO_NS",      "DEAD_NS",
+        "BOUNCE_LIMIT", "SIM_PATH",   "JOB_ID",      "PDC_IDLE_NS",
+        "VF_TOKEN",     "CWND_BYTES", "BASE_RTT_NS", "READ_AGAIN"}) {
     EXPECT_EQ(listed.count(std::string("FI_HEDDLE_") + name), 1U) << name;
   }
   const Listed& seed = listed.at("FI_HEDDLE_SEED");

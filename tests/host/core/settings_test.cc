@@ -55,6 +55,7 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(settings.payload_mtu, 4096U);
   EXPECT_FALSE(settings.payload_mtu_named);
   EXPECT_EQ(settings.udp_port, 0U);
+  EXPECT_EQ(settings.crc, "msb");
   EXPECT_EQ(settings.vlan, 0U);
   EXPECT_EQ(settings.tx_faults.loss, 0);
   EXPECT_EQ(settings.rx_faults.loss, 0);
@@ -93,6 +94,7 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_CORRUPT", "0.001"},
                                      {"FI_HEDDLE_BAD_FCS", "0.002"},
                                      {"FI_HEDDLE_UDP_PORT", "4793"},
+                                     {"FI_HEDDLE_CRC", "lsb"},
                                      {"FI_HEDDLE_VLAN", "4094"},
                                      {"FI_HEDDLE_ECN", "0.003"},
                                      {"FI_HEDDLE_DELAY_NS", "10000000000"},
@@ -104,6 +106,7 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_RX_DELAY_NS", "7"},
                                      {"FI_HEDDLE_RX_RATE_GBPS", "1e6"},
                                      {"FI_HEDDLE_RX_ECN_BYTES", "9"},
+                                     {"FI_HEDDLE_READ_AGAIN", "0.125"},
                                      {"FI_HEDDLE_NEIGHBOURS", "resolve"},
                                      {"FI_HEDDLE_SEED", "18446744073709551615"},
                                      {"FI_HEDDLE_RTO_NS", "1000"},
@@ -122,6 +125,7 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.payload_mtu, 8192U);
   EXPECT_TRUE(settings.payload_mtu_named);
   EXPECT_EQ(settings.udp_port, 4793U);
+  EXPECT_EQ(settings.crc, "lsb");
   EXPECT_EQ(settings.vlan, 4094U);
   EXPECT_EQ(settings.capture, "/tmp/a.pcap");
   EXPECT_EQ(settings.trace, "a.fst");
@@ -140,6 +144,7 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.rx_faults.delay_ns, 7U);
   EXPECT_DOUBLE_EQ(settings.rx_faults.rate_gbps, 1e6);
   EXPECT_EQ(settings.rx_faults.ecn_bytes, 9U);
+  EXPECT_DOUBLE_EQ(settings.read_again, 0.125);
   EXPECT_EQ(settings.neighbours, "resolve");
   EXPECT_DOUBLE_EQ(settings.tx_faults.bad_fcs, 0.002);
   EXPECT_EQ(settings.seed, UINT64_MAX);
@@ -214,6 +219,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_CORRUPT", "2"},
         std::pair{"FI_HEDDLE_BAD_FCS", "x"},
         std::pair{"FI_HEDDLE_UDP_PORT", "65536"},
+        std::pair{"FI_HEDDLE_CRC", "1"}, std::pair{"FI_HEDDLE_CRC", "MSB"},
+        std::pair{"FI_HEDDLE_CRC", "msb first"},
         std::pair{"FI_HEDDLE_VLAN", "0"}, std::pair{"FI_HEDDLE_VLAN", "4095"},
         std::pair{"FI_HEDDLE_VLAN", "lab"},
         std::pair{"FI_HEDDLE_RX_ECN", "1.01"},
@@ -221,6 +228,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_RX_QUEUE_BYTES", "4294967297"},
         std::pair{"FI_HEDDLE_RATE_GBPS", "1e-7"},
         std::pair{"FI_HEDDLE_RATE_GBPS", "-1"},
+        std::pair{"FI_HEDDLE_READ_AGAIN", "2"},
         std::pair{"FI_HEDDLE_NEIGHBOURS", "arp"},
         std::pair{"FI_HEDDLE_SEED", "18446744073709551616"},
         std::pair{"FI_HEDDLE_SEED", "-1"}, std::pair{"FI_HEDDLE_RTO_NS", "999"},

@@ -37,7 +37,7 @@ constexpr uint64_t kPage = 4096;
 // Mappings are exact to the byte, and an unmapped page is between any two.
 //
 // Thread safety: none; the device's lock.
-class IommuMemory final : public soft::DmaPort {
+class IommuMemory final : public soft::engine::DmaPort {
  public:
   uint64_t Reserve(const void* address, size_t bytes) {
     const auto start = reinterpret_cast<uint64_t>(address);
@@ -228,10 +228,10 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
                      : Refuse(error, static_cast<int>(device.error()), message);
 }
 
-extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
     const char* /*kind*/, uint32_t /*device_abi*/, uint64_t /*contract_hash*/,
-    uint64_t* capability, HeddleSimError* /*error*/) {
-  *capability = soft::SoftDevice::capability();
+    uint64_t* words, size_t count, HeddleSimError* /*error*/) {
+  soft::SoftDevice::ReadIdentity({words, count});
   return 0;
 }
 

@@ -36,7 +36,7 @@ LoopbackDevice::LoopbackDevice(std::shared_ptr<LoopbackWire> wire,
     : wire_(std::move(wire)),
       options_(options),
       board_(firmware::TestBoard()),
-      program_(bus_, *this, board_) {
+      program_(bus_, *this, object_memory_, board_) {
   const std::lock_guard lock(wire_->mutex);
   for (int& fd : interrupts_) {
     fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -87,6 +87,12 @@ uint32_t LoopbackDevice::ReadRegister32(uint32_t offset) {
       return bus_.datapath;
     case contract::kBar0RegionLimitsOffset:
       return bus_.region_limits;
+    case contract::kBar0ContextCountsOffset:
+      return bus_.context_counts;
+    case contract::kBar0QueueCountsOffset:
+      return bus_.queue_counts;
+    case contract::kBar0RegionCountOffset:
+      return bus_.region_count;
     case contract::kBar0DeviceStatusOffset:
       return bus_.status;
     case contract::kBar0FatalCauseOffset:
@@ -97,6 +103,17 @@ uint32_t LoopbackDevice::ReadRegister32(uint32_t offset) {
       return bus_.admin_tail;
     default:
       return 0;
+  }
+}
+
+void LoopbackDevice::ReadIdentity(bool rma, std::span<uint64_t> words) {
+  LoopbackOptions options;
+  options.own_thread = false;
+  options.rma = rma;
+  LoopbackDevice device(std::make_shared<LoopbackWire>(), options);
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] =
+        device.ReadRegister64(static_cast<uint32_t>(i * sizeof(uint64_t)));
   }
 }
 
@@ -120,7 +137,7 @@ uint64_t LoopbackDevice::ReadRegister64(uint32_t offset) {
     return statistics_.at((offset - contract::kBar0StatisticsOffset) /
                           contract::kBar0StatisticsStride);
   }
-  return ReadRegister32(offset);
+  return ReadRegister32(offset) | uint64_t{ReadRegister32(offset + 4)} << 32;
 }
 
 void LoopbackDevice::WriteRegister32(uint32_t offset, uint32_t value) {
@@ -706,7 +723,7 @@ bool LoopbackDevice::CompleteTx(uint32_t context, Message& message) {
                      .status = message.status,
                      .opcode = message.desc.opcode,
                      .context = static_cast<uint8_t>(context),
-                     .detail = message.detail,
+                     .detail = static_cast<uint8_t>(message.detail),
                      .kind = CompletionKind::kTx});
   }
   statistics_[static_cast<size_t>(Statistic::kTxMessages)] += 1;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -65,6 +66,8 @@ class LoopbackDevice final : public Device,
 
   // What the capability register says, with `LoopbackOptions::rma` or without.
   static uint64_t capability(bool rma);
+  // What BAR0 of such a device holds, from offset 0 on.
+  static void ReadIdentity(bool rma, std::span<uint64_t> words);
 
   const std::string& name() const override { return name_; }
   uint32_t ReadRegister32(uint32_t offset) override;
@@ -209,6 +212,7 @@ class LoopbackDevice final : public Device,
   std::string name_ = "rtl0";
   firmware::Board board_;
   firmware::FakeManagementBus bus_{*this};
+  firmware::TestObjectMemory object_memory_;
   firmware::ControlProgram program_;
   size_t events_seen_ = 0;
   std::map<std::pair<uint64_t, size_t>, uint32_t> mappings_;

@@ -71,6 +71,9 @@ ReturnCode LoopbackDevice::Touch(const contract::RxCtxCfg& reached,
   if ((region->flags & needed) == 0) {
     return ReturnCode::kPermViolation;
   }
+  if (desc.length > region->length) {
+    return ReturnCode::kUnsupportedSize;
+  }
   const uint64_t offset = desc.remote_offset - region->address_base;
   if (offset > region->length || desc.length > region->length - offset) {
     return ReturnCode::kBadAddr;

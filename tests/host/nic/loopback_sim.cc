@@ -122,14 +122,14 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
   return new LoopbackDevice(FindWire(wire), wanted);
 }
 
-extern "C" __attribute__((visibility("default"))) int heddle_sim_capability(
+extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
     const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    uint64_t* capability, HeddleSimError* error) {
+    uint64_t* words, size_t count, HeddleSimError* error) {
   if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
     (void)Refuse(error, EPROTO, "loopback: built for another library");
     return EPROTO;
   }
-  *capability = LoopbackDevice::capability(std::string(kind) == "soft");
+  LoopbackDevice::ReadIdentity(std::string(kind) == "soft", {words, count});
   return 0;
 }
 

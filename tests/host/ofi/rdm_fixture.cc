@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace heddle::test {
@@ -217,6 +218,13 @@ bool StaysEmpty(fid_cq* cq) {
     }
   }
   return true;
+}
+
+size_t ResidentBytes() {
+  size_t total = 0;
+  size_t resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::vector<uint8_t> Pattern(size_t bytes, uint32_t seed) {

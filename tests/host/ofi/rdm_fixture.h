@@ -116,6 +116,9 @@ bool StaysEmpty(fid_cq* cq);
 // Bytes that depend on position, length and `seed`.
 std::vector<uint8_t> Pattern(size_t bytes, uint32_t seed = 0);
 
+// Resident memory of this process.
+size_t ResidentBytes();
+
 // A pair that knows each other.
 struct PairTest : ::testing::Test {
   // HEDDLE_TEST_A and HEDDLE_TEST_B: kind of device of that node.

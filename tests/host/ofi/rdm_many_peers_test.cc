@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An address vector as large as a cluster.
 #include <arpa/inet.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 
 #include "tests/host/ofi/rdm_fixture.h"
 
@@ -20,13 +18,6 @@ sockaddr_in PeerName(uint32_t index) {
   name.sin_port = htons(static_cast<uint16_t>(1024 + index % 60'000));
   name.sin_addr.s_addr = htonl(0x0b000001U + index);
   return name;
-}
-
-size_t ResidentBytes() {
-  size_t total = 0;
-  size_t resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 class ManyPeersTest : public PairTest {};

@@ -10,8 +10,9 @@ namespace {
 
 TEST(SimulatorOptionsTest, DefaultsAreLeftToAnOlderSimulator) {
   const auto options = MakeSimulatorOptions({}, {}).settings;
-  for (const char* name : {"loss", "rx_ecn", "neighbours", "pdc_idle_ns",
-                           "cwnd_bytes", "payload_mtu", "udp_port", "vlan"}) {
+  for (const char* name :
+       {"loss", "rx_ecn", "neighbours", "pdc_idle_ns", "cwnd_bytes",
+        "payload_mtu", "udp_port", "crc", "vlan", "read_again"}) {
     EXPECT_TRUE(std::none_of(options.begin(), options.end(),
                              [&](const auto& o) { return o.first == name; }))
         << name;
@@ -29,9 +30,12 @@ TEST(SimulatorOptionsTest, WhatAFunctionDoesNotObeyIsNamed) {
   EXPECT_EQ(SetForSimulatorsOnly(settings), "");
   settings.rx_faults.loss = 0.5;
   settings.pdc_idle_ns = 1'000'000;
+  settings.crc = "none";
   settings.vlan = 7;
+  settings.read_again = 0.5;
   EXPECT_EQ(SetForSimulatorsOnly(settings),
-            "FI_HEDDLE_VLAN, FI_HEDDLE_RX_LOSS, FI_HEDDLE_PDC_IDLE_NS");
+            "FI_HEDDLE_CRC, FI_HEDDLE_VLAN, FI_HEDDLE_RX_LOSS, "
+            "FI_HEDDLE_READ_AGAIN, FI_HEDDLE_PDC_IDLE_NS");
 }
 
 }  // namespace

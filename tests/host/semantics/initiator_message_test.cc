@@ -117,6 +117,21 @@ TEST(InitiatorMessage, DataOfAFailedReadAreNotPlaced) {
   EXPECT_EQ(read.outcome().length, 0U);
 }
 
+TEST(InitiatorMessage, RestartNeedsEverythingAnew) {
+  InitiatorMessage read({Opcode::kRead, 20, 2, Level::kTransmit, false});
+  EXPECT_EQ(read.Returned(0, 10), Data::kPlace);
+  EXPECT_TRUE(read.Acknowledged(1));
+  read.Answered(ReturnCode::kOk);
+  read.Restart();
+  EXPECT_TRUE(read.Acknowledged(2));
+  EXPECT_EQ(read.Returned(10, 10), Data::kPlace);
+  EXPECT_EQ(read.Returned(0, 10), Data::kPlace) << "again";
+  EXPECT_FALSE(read.completion_due()) << "no answer yet";
+  read.Answered(ReturnCode::kOk);
+  EXPECT_TRUE(read.retired());
+  EXPECT_EQ(read.outcome(), (Outcome{Status::kOk, 0, 20, 20}));
+}
+
 // Whatever the order of the events: due with the last, and due once it was.
 TEST(InitiatorMessage, CompletesWithItsLastEventInRandomOrders) {
   const uint32_t seed = TestSeed();

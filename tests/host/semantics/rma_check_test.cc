@@ -65,7 +65,6 @@ TEST_F(RmaCheckTest, VirtualAddressIsTheOwners) {
 TEST_F(RmaCheckTest, BytesOutsideTheRegionAreRefused) {
   ASSERT_EQ(table_.Register(Spec(kKey)).status, RegionTable::Status::kOk);
   EXPECT_EQ(Code(Write(kKey, 0, kLength)), ReturnCode::kOk);
-  EXPECT_EQ(Code(Write(kKey, 0, kLength + 1)), ReturnCode::kBadAddr);
   EXPECT_EQ(Code(Write(kKey, 1, kLength)), ReturnCode::kBadAddr);
   EXPECT_EQ(Code(Write(kKey, ~uint64_t{0}, 1)), ReturnCode::kBadAddr);
   EXPECT_EQ(Code(Write(kKey, ~uint64_t{0} - kBase, 1)), ReturnCode::kBadAddr);
@@ -74,11 +73,23 @@ TEST_F(RmaCheckTest, BytesOutsideTheRegionAreRefused) {
   EXPECT_EQ(Code(Write(kKey, kLength + 1, 0)), ReturnCode::kBadAddr);
 }
 
+TEST_F(RmaCheckTest, MessageLongerThanTheRegionIsAnUnsupportedSize) {
+  ASSERT_EQ(table_.Register(Spec(kKey)).status, RegionTable::Status::kOk);
+  for (const uint64_t offset :
+       {uint64_t{0}, uint64_t{1}, uint64_t{kLength}, ~uint64_t{0}}) {
+    EXPECT_EQ(Code(Write(kKey, offset, kLength + 1)),
+              ReturnCode::kUnsupportedSize);
+    EXPECT_EQ(Code(Write(kKey, offset, 0xffffffff)),
+              ReturnCode::kUnsupportedSize);
+  }
+}
+
 TEST_F(RmaCheckTest, FirstPacketOfAMessageThatLeavesTheRegionIsRefused) {
   ASSERT_EQ(table_.Register(Spec(kKey)).status, RegionTable::Status::kOk);
-  RmaRequest request = Write(kKey, 0, kLength + 1);
+  RmaRequest request = Write(kKey, 1, kLength);
   request.length = 0x100;
   EXPECT_EQ(Code(request), ReturnCode::kBadAddr);
+  request.buffer_offset = 0;
   request.request_length = kLength;
   EXPECT_EQ(Code(request), ReturnCode::kOk);
 }
@@ -202,7 +213,10 @@ TEST_F(RmaCheckTest, AgreesWithWideArithmeticForRandomRanges) {
         first + request.request_length <= Wide{spec.base} + spec.length &&
         Wide{request.message_offset} + request.length <= request.request_length;
     const RmaAnswer answer = CheckRma(table, request);
-    ASSERT_EQ(answer.code, inside ? ReturnCode::kOk : ReturnCode::kBadAddr)
+    const bool longer = request.request_length > spec.length;
+    ASSERT_EQ(answer.code, inside   ? ReturnCode::kOk
+                           : longer ? ReturnCode::kUnsupportedSize
+                                    : ReturnCode::kBadAddr)
         << "round " << round;
     if (inside) {
       ASSERT_EQ(Wide{answer.address}, first + request.message_offset);

@@ -43,6 +43,9 @@ void InitiatorBench::Send(Packet p) {
 }
 
 void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
+  if (targets[p.peer].mute) {
+    return;
+  }
   a.dpdcid = p.spdcid;
   a.spdcid = pdc.tpdcid;
   a.peer = p.peer;
@@ -61,10 +64,49 @@ void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
   Transmit(to_initiator_, a);
 }
 
+// No PDC has the TPDCID. What had it may have executed the packet.
+void InitiatorBench::AnswerUnknown(const Packet& p) {
+  if (p.clear) {
+    return;
+  }
+  const bool ended = used_.contains({p.peer, p.tpdcid});
+  Reply(p, TargetPdc{},
+        {.nack = true,
+         .psn = p.psn,
+         .code = static_cast<uint8_t>(ended ? NackCode::kClosing
+                                            : NackCode::kInvDpdcid)});
+}
+
+void InitiatorBench::Restart(uint32_t peer) {
+  down_until_[peer] = cycle + kDownCycles;
+  std::erase_if(pdcs_,
+                [&](const auto& pdc) { return pdc.first.first == peer; });
+  std::erase_if(used_, [&](const auto& id) { return id.first == peer; });
+  accepted_[peer] = 0;
+  for (PostedMessage& m : messages) {
+    if (m.peer == peer && m.completions == 0) {
+      m.met_restart = true;
+      m.had_whole |= m.delivered() == m.packets;
+      m.received.clear();
+    }
+  }
+}
+
+void InitiatorBench::Reset(uint32_t peer) {
+  for (const auto& [key, pdc] : pdcs_) {
+    if (key.first == peer) {
+      former_.insert(key);
+    }
+  }
+  Restart(peer);
+  down_until_[peer] = cycle;
+}
+
 // Reference of a target, UET 2.12 to 2.17.
 void InitiatorBench::Receive(const Packet& p) {
   Target& target = targets[p.peer];
-  if (target.silent || (target.loses_closes && p.close)) {
+  if (cycle < down_until_[p.peer] || target.silent ||
+      (target.loses_closes && p.close)) {
     return;
   }
   const auto key = std::make_pair(p.peer, p.spdcid);
@@ -81,18 +123,23 @@ void InitiatorBench::Receive(const Packet& p) {
              .code = static_cast<uint8_t>(*target.syn_answer)});
       return;
     }
+    if (former_.contains(key)) {
+      Reply(p, TargetPdc{},
+            {.nack = true,
+             .psn = p.psn,
+             .code = static_cast<uint8_t>(NackCode::kInvalidSyn)});
+      return;
+    }
     it = pdcs_
              .emplace(key, TargetPdc{.tpdcid = next_tpdcid_++,
                                      .start_psn = p.start_psn,
                                      .expected = p.start_psn,
                                      .rud = p.rud})
              .first;
+    used_.emplace(p.peer, it->second.tpdcid);
   }
   if (it == pdcs_.end()) {
-    Reply(p, TargetPdc{},
-          {.nack = true,
-           .psn = p.psn,
-           .code = static_cast<uint8_t>(NackCode::kInvDpdcid)});
+    AnswerUnknown(p);
     return;
   }
   TargetPdc& pdc = it->second;
@@ -101,11 +148,21 @@ void InitiatorBench::Receive(const Packet& p) {
     if (!loses_pdcs) {
       Broken("packet of another PDC");
     }
+    if (!p.syn) {
+      AnswerUnknown(p);
+      return;
+    }
     Reply(p, TargetPdc{},
           {.nack = true,
            .psn = p.psn,
-           .code = static_cast<uint8_t>(p.syn ? NackCode::kInvalidSyn
-                                              : NackCode::kInvDpdcid)});
+           .code = static_cast<uint8_t>(NackCode::kInvalidSyn)});
+    return;
+  }
+  if (p.ask) {
+    if (p.psn != pdc.expected - 1) {
+      Broken("ACK Request of another PSN than the newest");
+    }
+    Stand(p, pdc);
     return;
   }
   Clear(p, pdc);
@@ -264,6 +321,10 @@ void InitiatorBench::Stand(const Packet& p, const TargetPdc& pdc) {
 // before it was cleared.
 bool InitiatorBench::Refuse(const Packet& p, TargetPdc& pdc) {
   const PostedMessage& m = messages[p.context];
+  if (m.read && m.error && p.index >= m.error_at && !p.failed &&
+      targets[p.peer].answers_refused) {
+    Return(p);
+  }
   if (!m.error || p.index < m.error_at || pdc.discards == p.context) {
     return false;
   }
@@ -325,42 +386,82 @@ void InitiatorBench::Accept(const Packet& p) {
     Return(p);
   }
   const bool complete = p.index + 1 == m.packets;
-  if (p.last != complete && !(m.failed && p.failed)) {
+  if (p.last != complete && !(p.failed && (m.failed || m.met_restart))) {
     Broken("eom on the wrong packet");
   }
 }
 
 void InitiatorBench::Return(const Packet& p) {
   const PostedMessage& m = messages[p.context];
-  if (targets[p.peer].withholds_data) {
+  if (targets[p.peer].withholds_data || m.withheld) {
     return;
   }
   data_.push_back({.due = cycle + data_delay_cycles,
                    .pdc = p.pdc,
                    .msg = p.msg,
                    .spdcid = p.spdcid,
+                   .start_psn = p.start_psn,
                    .context = p.context,
                    .code = static_cast<uint8_t>(
                        m.data_error.value_or(contract::ReturnCode::kNull))});
 }
 
-// heddle_place reports what heddle_return_rx has taken.
+void InitiatorBench::SettleStray(uint64_t message) {
+  const PostedMessage& m = messages[message];
+  ++back_decided_;
+  placing_.emplace_front(
+      cycle, Data{.pdc = m.pdc,
+                  .msg = m.entry,
+                  .spdcid = static_cast<uint16_t>(open_[m.pdc].spdcid ^ 1 << 8),
+                  .context = message,
+                  .stray = true});
+}
+
+// As heddle_return_rx takes them: of a PDC and a READ that did not end, and no
+// more than were asked for.
+bool InitiatorBench::Takes(const Data& d) {
+  const auto context = context_of_.find(d.msg);
+  const bool alive = (dut_->alive_o[d.pdc / 32] >> d.pdc % 32 & 1) != 0;
+  if (!alive || open_[d.pdc].spdcid != d.spdcid ||
+      open_[d.pdc].start_psn != d.start_psn || context == context_of_.end() ||
+      context->second != d.context) {
+    return false;
+  }
+  const PostedMessage& m = messages[d.context];
+  const auto cut = cut_.find(d.msg);
+  return m.taken <
+         (cut == cut_.end() ? m.asked : std::min(m.asked, cut->second));
+}
+
+// As heddle_return_rx takes them, and heddle_place reports them.
 void InitiatorBench::Settle() {
+  dut_->taken_i = 0;
   dut_->settle_i = 0;
-  if (data_.empty() || data_.front().due > cycle) {
+  dut_->back_decided_i = back_decided_;
+  dut_->back_done_i = back_done_;
+  if (!data_.empty() && data_.front().due <= cycle) {
+    const Data d = data_.front();
+    data_.pop_front();
+    if (Takes(d)) {
+      placing_.emplace_back(cycle + place_cycles, d);
+      ++messages[d.context].taken;
+      ++back_decided_;
+      dut_->taken_i = 1;
+      dut_->taken_msg_i = static_cast<uint16_t>(d.msg);
+    }
+  }
+  if (placing_.empty() || placing_.front().first > cycle) {
     return;
   }
-  const Data d = data_.front();
-  data_.pop_front();
-  const auto context = context_of_.find(d.msg);
-  if (open_[d.pdc].spdcid != d.spdcid || context == context_of_.end() ||
-      context->second != d.context) {
-    return;  // Of a PDC, or a READ, that ended.
+  const Data d = placing_.front().second;
+  placing_.pop_front();
+  ++back_done_;
+  if (!d.stray) {
+    ++messages[d.context].settled;
+    --due_[d.pdc];
   }
-  ++messages[d.context].settled;
-  --due_[d.pdc];
   dut_->settle_i = 1;
-  dut_->settle_pdc_i = static_cast<uint8_t>(d.pdc);
+  dut_->settle_spdcid_i = d.spdcid;
   dut_->settle_msg_i = static_cast<uint16_t>(d.msg);
   dut_->settle_fail_i = d.code != 0;
   dut_->settle_code_i = d.code;
@@ -370,59 +471,65 @@ void InitiatorBench::TakePacket() {
   const uint32_t pdc = dut_->pkt_pdc_o;
   const OpenPdc& open = open_[pdc];
   const uint32_t msg = dut_->pkt_msg_o;
+  Packet p{.peer = open.peer,
+           .spdcid = open.spdcid,
+           .tpdcid = dut_->pkt_tpdcid_o,
+           .start_psn = open.start_psn,
+           .rud = open.rud};
+  const auto send_control = [&] {
+    reading_.emplace_back(cycle + 1, UINT32_MAX);
+    Send(p);
+  };
   ++packets_seen;
+  if (dut_->pkt_ask_o) {
+    ++asks_seen;
+    p.psn = dut_->pkt_psn_o;
+    p.syn = dut_->pkt_syn_o != 0;
+    p.ask = true;
+    send_control();
+    return;
+  }
   ++packets_to[open.peer];
   retransmissions_seen += dut_->pkt_retx_o;
   if (dut_->pkt_clear_o) {
     ++clears_seen;
-    reading_.emplace_back(cycle + 1, UINT32_MAX);
-    Send({.peer = open.peer,
-          .spdcid = open.spdcid,
-          .tpdcid = dut_->pkt_tpdcid_o,
-          .start_psn = open.start_psn,
-          .clear = true,
-          .clear_psn = dut_->pkt_clear_psn_o,
-          .rud = open.rud});
+    p.clear = true;
+    p.clear_psn = dut_->pkt_clear_psn_o;
+    send_control();
     return;
   }
+  p.psn = dut_->pkt_psn_o;
+  p.syn = dut_->pkt_syn_o != 0;
+  p.retx = dut_->pkt_retx_o != 0;
+  p.ar = dut_->pkt_ar_o != 0;
   if (dut_->pkt_close_o) {
     ++closes_seen;
-    reading_.emplace_back(cycle + 1, UINT32_MAX);
-    Send({.peer = open.peer,
-          .spdcid = open.spdcid,
-          .tpdcid = dut_->pkt_tpdcid_o,
-          .start_psn = open.start_psn,
-          .psn = dut_->pkt_psn_o,
-          .syn = dut_->pkt_syn_o != 0,
-          .retx = dut_->pkt_retx_o != 0,
-          .ar = dut_->pkt_ar_o != 0,
-          .close = true,
-          .rud = open.rud});
+    p.close = true;
+    send_control();
     return;
   }
   if (!context_of_.contains(msg)) {
     Broken("packet of a table entry that is not in use");
     return;
   }
-  const Packet p{.peer = open.peer,
-                 .spdcid = open.spdcid,
-                 .tpdcid = dut_->pkt_tpdcid_o,
-                 .start_psn = open.start_psn,
-                 .psn = dut_->pkt_psn_o,
-                 .msg = msg,
-                 .context = context_of_[msg],
-                 .index = dut_->pkt_index_o,
-                 .last = dut_->pkt_last_o != 0,
-                 .syn = dut_->pkt_syn_o != 0,
-                 .retx = dut_->pkt_retx_o != 0,
-                 .ar = dut_->pkt_ar_o != 0,
-                 .failed = dut_->pkt_failed_o != 0,
-                 .clear_psn = dut_->pkt_clear_psn_o,
-                 .rud = open.rud,
-                 .pdc = pdc};
+  p.msg = msg;
+  p.context = context_of_[msg];
+  p.index = dut_->pkt_index_o;
+  p.last = dut_->pkt_last_o != 0;
+  p.failed = dut_->pkt_failed_o != 0;
+  p.clear_psn = dut_->pkt_clear_psn_o;
+  p.pdc = pdc;
   wraps_seen += p.psn == 0;
   const PostedMessage& m = messages[p.context];
+  messages[p.context].pdc = pdc;
+  messages[p.context].entry = msg;
+  if (p.index == 0 && !p.retx) {  // Perhaps again, on another opening.
+    messages[p.context].asked = 0;
+    messages[p.context].taken = 0;
+    messages[p.context].settled = 0;
+  }
   if (m.read && m.length != 0 && !p.failed && !p.retx) {
+    ++messages[p.context].asked;
     most_due = std::max(most_due, ++due_[pdc]);
   }
   reading_.emplace_back(cycle + payload_delay_cycles, msg);
@@ -452,15 +559,21 @@ void InitiatorBench::TakeDone() {
   ++m.completions;
   m.status = static_cast<Status>(dut_->done_status_o);
   m.detail = dut_->done_detail_o;
+  // While a PDC opens, data of a former target are taken beside those of the
+  // new one: of these heddle_return_rx takes one target's only.
   if (m.read && m.status == Status::kOk && m.length != 0 &&
-      m.settled != m.packets) {
+      (m.settled < m.packets || (m.settled != m.packets && !m.met_restart))) {
     Broken("READ succeeded before its data came");
   }
-  if (!loses_pdcs && m.read && m.status == Status::kRemoteError &&
-      m.settled < m.delivered()) {
+  if (!loses_pdcs && m.read && m.settled != m.taken) {
+    Broken("READ ended before what was taken of it was in memory");
+  }
+  cut_.erase(msg);
+  if (!loses_pdcs && !m.met_restart && m.read &&
+      m.status == Status::kRemoteError && m.settled < m.delivered()) {
     Broken("READ ended while data of it were to come");
   }
-  if (m.status == Status::kOk && m.delivered() != m.packets) {
+  if (m.status == Status::kOk && m.delivered() != m.packets && !m.had_whole) {
     Broken("message succeeded before its target had it");
   }
   context_of_.erase(msg);
@@ -478,8 +591,10 @@ void InitiatorBench::Cycle() {
   dut_->op_valid_i = !to_post_.empty();
   if (!to_post_.empty()) {
     const PostedMessage& m = messages[to_post_.front()];
-    dut_->op_opcode_i = static_cast<uint8_t>(m.read ? contract::Opcode::kRead
-                                                    : contract::Opcode::kSend);
+    dut_->op_opcode_i =
+        static_cast<uint8_t>(m.read    ? contract::Opcode::kRead
+                             : m.write ? contract::Opcode::kWrite
+                                       : contract::Opcode::kSend);
     dut_->op_peer_i = m.peer;
     dut_->op_length_i = m.length;
     dut_->op_context_i = to_post_.front();
@@ -522,8 +637,11 @@ void InitiatorBench::Cycle() {
   }
   Settle();
   dut_.Settle();
-  timeouts_seen +=
-      dut_->stat_o >> static_cast<uint32_t>(contract::Statistic::kTimeouts) & 1;
+  const auto strobe = [this](contract::Statistic statistic) {
+    return dut_->stat_o >> static_cast<uint32_t>(statistic) & 1;
+  };
+  timeouts_seen += strobe(contract::Statistic::kTimeouts);
+  restarts_seen += strobe(contract::Statistic::kPdcRestarts);
   if (dut_->open_o) {
     ++opened;
     const auto ended = ended_at.find(dut_->open_spdcid_o);
@@ -536,6 +654,9 @@ void InitiatorBench::Cycle() {
                                .spdcid = dut_->open_spdcid_o,
                                .start_psn = dut_->open_psn_o,
                                .rud = dut_->open_rud_o != 0};
+  }
+  if (dut_->cut_o) {
+    cut_[dut_->cut_msg_o] = dut_->cut_packets_o;
   }
   if (dut_->wr_o) {
     if (context_of_.contains(dut_->wr_msg_o)) {

@@ -33,9 +33,17 @@ struct PostedMessage {
   uint32_t error_at = 0;                           // at this packet.
   std::set<uint32_t> received = {};  // Packets the target accepted.
   uint32_t delivered() const { return static_cast<uint32_t>(received.size()); }
+  bool met_restart = false;  // Its target began anew,
+  bool had_whole = false;    // and had all of it before.
+  bool write = false;
   bool read = false;  // A READ: the target answers each with data,
   std::optional<contract::ReturnCode> data_error = {};  // or once with this.
-  uint32_t settled = 0;  // Packets of it that were answered.
+  uint32_t pdc = 0;       // Its packets left on it,
+  uint32_t entry = 0;     // as this table entry's.
+  bool withheld = false;  // Its data never come.
+  uint32_t asked = 0;     // Packets of it that ask for data.
+  uint32_t taken = 0;     // Answers on their way to memory, or there.
+  uint32_t settled = 0;   // Of these, there.
 };
 
 // Probabilities per packet and direction.
@@ -57,6 +65,7 @@ struct Target {
   bool refuses = false;  // No receive buffer: NACK NO_PKT_BUFFER.
   std::optional<uint64_t> refuses_message = {};  // The same, of this alone.
   bool silent = false;                           // Answers nothing.
+  bool mute = false;                             // Its ACKs and NACKs are lost.
   bool withholds_data = false;  // Of READs, though it acknowledges them.
   bool loses_closes = false;    // Close Commands never arrive.
   bool refuses_closes = false;  // No room for a tombstone.
@@ -68,12 +77,15 @@ struct Target {
   double drops_ahead = 0;     // RUD: has no room for packets behind a gap,
   bool one_message = false;   // but for those of the message it is receiving.
   bool refuses_each = false;  // Each packet of a refused message by itself.
+  bool answers_refused = false;  // READs also, as if they were not refused.
 };
 
 class InitiatorBench {
  public:
   static constexpr uint16_t kTargetPdcid = 0x4400;
   static constexpr uint64_t kCycleNs = 4;
+  // Longer than a frame lives, in the NIC too.
+  static constexpr uint64_t kDownCycles = 150;
 
   explicit InitiatorBench(uint32_t seed) : rng_(seed) {
     // Memories initialise themselves.
@@ -124,8 +136,17 @@ class InitiatorBench {
   std::set<uint64_t> lose;  // These packets, counted from 0, are lost as well.
   std::vector<std::string> errors;  // Broken promises, with the cycle.
   uint64_t cycle = 0;
-  // The targets forget every PDC they know.
+  // The targets forget every PDC they know, but not that there was one.
   void ForgetPdcs() { pdcs_.clear(); }
+  // A new target of `peer` begins: all that the former had is gone. No frame to
+  // the former one lives as long as that takes; its answers do.
+  void Restart(uint32_t peer);
+  // The same at once and without a gap: the target is reset, and answers SYNs
+  // of the PDCs that it had with INVALID_SYN.
+  void Reset(uint32_t peer);
+
+  // An answer to the READ settles that came by an earlier opening of its PDC.
+  void SettleStray(uint64_t message);
 
   // Asks the initiators of `peer` to close, as targets short of PDCs do.
   void AskToClose(uint32_t peer);
@@ -145,17 +166,20 @@ class InitiatorBench {
   uint64_t wraps_seen = 0;  // Packets with PSN 0.
   uint64_t retransmissions_seen = 0;
   uint64_t clears_seen = 0;
+  uint64_t asks_seen = 0;
   uint64_t packets_lost = 0;
   uint64_t packets_marked = 0;
   uint32_t most_queued = 0;  // At the bottleneck.
   uint64_t timeouts_seen = 0;
+  uint64_t restarts_seen = 0;
   uint32_t payload_delay_cycles = 5;
   uint32_t tick_cycles = 16;
-  uint32_t data_delay_cycles = 40;  // Until an answer to a READ is in memory.
+  uint32_t data_delay_cycles = 40;  // Until an answer to a READ comes,
+  uint32_t place_cycles = 10;       // and then until it is in memory.
   uint32_t most_due = 0;            // Packets asked for and not answered.
   double ready = 0.75;  // Probability that what follows takes a record.
   double withdraw = 0;  // Probability that a packet's payload cannot be read.
-  std::map<uint32_t, uint64_t> packets_to;  // By peer.
+  std::map<uint32_t, uint64_t> packets_to;  // By peer, without ACK Requests.
 
  private:
   struct Packet {
@@ -172,6 +196,7 @@ class InitiatorBench {
     bool clear = false;
     uint32_t clear_psn = 0;
     bool close = false;
+    bool ask = false;
     bool rud = false;
     uint32_t pdc = 0;
     bool marked = false;
@@ -181,8 +206,10 @@ class InitiatorBench {
     uint64_t due = 0;
     uint32_t pdc = 0, msg = 0;
     uint16_t spdcid = 0;
+    uint32_t start_psn = 0;  // PDCIDs are used again; their PSNs are others.
     uint64_t context = 0;
     uint8_t code = 0;  // Not data, but this error.
+    bool stray = false;
   };
   struct Answer {
     uint64_t due = 0;
@@ -231,6 +258,7 @@ class InitiatorBench {
   bool Transmit(std::deque<T>& line, T item);
   void Send(Packet p);
   void Receive(const Packet& p);
+  void AnswerUnknown(const Packet& p);
   void Accept(const Packet& p);
   void ReceiveAhead(const Packet& p, TargetPdc& pdc);
   void Clear(const Packet& p, TargetPdc& pdc);
@@ -240,6 +268,7 @@ class InitiatorBench {
   bool Refuse(const Packet& p, TargetPdc& pdc);
   void TakePacket();
   void Return(const Packet& p);
+  bool Takes(const Data& d);
   void Settle();
   void TakeDone();
 
@@ -253,12 +282,20 @@ class InitiatorBench {
   std::deque<std::pair<uint64_t, uint32_t>> reading_;  // Due cycle, message.
   std::deque<uint32_t> to_free_;
   std::deque<Data> data_;
+  std::deque<std::pair<uint64_t, Data>> placing_;  // Due cycle.
+  uint16_t back_decided_ = 0;
+  uint16_t back_done_ = 0;
+  std::map<uint32_t, uint32_t> cut_;         // No more answers, by table entry.
   std::map<uint32_t, uint32_t> due_;         // By PDC.
   std::map<uint32_t, uint64_t> context_of_;  // Table entry -> message.
   std::map<uint32_t, OpenPdc> open_;
   std::map<std::pair<uint32_t, uint16_t>, TargetPdc> pdcs_;
   std::set<std::pair<uint32_t, uint16_t>> refused_syn_;
+  std::set<std::pair<uint32_t, uint16_t>>
+      former_;  // Of targets before a reset.
   uint16_t next_tpdcid_ = kTargetPdcid;
+  std::map<uint32_t, uint64_t> down_until_;       // Cycle, by peer.
+  std::set<std::pair<uint32_t, uint16_t>> used_;  // {peer, TPDCID}.
   uint16_t seq_done_ = 0;
   std::map<uint32_t, uint64_t> accepted_;  // Latest message, by peer.
 };

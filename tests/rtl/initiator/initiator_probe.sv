@@ -15,6 +15,8 @@ module initiator_probe
   input  logic [31:0] base_rtt_ns_i,  // 0: the window is fixed.
   input  logic [31:0] now_ns_i,
   input  logic [31:0] pdc_seed_i,
+  input  logic        close_i,
+  output logic [8:0]  open_pdcs_o,
 
   // Operation.
   input  logic        op_valid_i,
@@ -50,6 +52,7 @@ module initiator_probe
   output logic        pkt_failed_o,
   output logic        pkt_close_o,
   output logic        pkt_clear_o,
+  output logic        pkt_ask_o,
   output logic [31:0] pkt_clear_psn_o,
   output logic [15:0] pkt_tpdcid_o,
   input  logic [15:0] seq_done_i,
@@ -76,14 +79,20 @@ module initiator_probe
   input  logic        ack_m_i,
   input  logic        ack_retx_i,
 
-  input  logic        settle_i,       // Return data of a READ came.
-  input  logic [7:0]  settle_pdc_i,
+  output logic [255:0] alive_o,       // PDCs that take return data.
+  input  logic        taken_i,        // Return data of a READ were taken,
+  input  logic [9:0]  taken_msg_i,
+  input  logic        settle_i,       // and are in memory.
+  input  logic [15:0] settle_spdcid_i,
   input  logic [9:0]  settle_msg_i,
   input  logic        settle_refused_i,
   input  logic        settle_fail_i,
   input  logic [5:0]  settle_code_i,
   input  logic [15:0] back_decided_i,
   input  logic [15:0] back_done_i,
+  output logic        cut_o,          // No more packets than these settle.
+  output logic [9:0]  cut_msg_o,
+  output logic [22:0] cut_packets_o,
 
   output logic        done_valid_o,
   input  logic        done_ready_i,
@@ -153,7 +162,7 @@ module initiator_probe
   logic [PdcW-1:0] enq_pdc;
   logic [MsgW-1:0] enq_msg;
   logic [PktW-1:0] enq_last;
-  logic            enq_read;
+  logic            enq_read, enq_rma;
   tx_done_t        straight, walked, done;
   logic            unmap_valid, unmap_ready, unmap_keep, pdc_free, reopen_valid, reopen_ready;
   logic [PdcW-1:0] unmap_pdc, pdc_free_pdc, reopen_pdc;
@@ -171,7 +180,7 @@ module initiator_probe
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o,
     .open_again_o(open_again), .open_peer_o(open_peer),
     .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
-    .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read),
+    .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read), .enq_rma_o(enq_rma),
     .done_valid_o(straight_valid), .done_ready_i(done_ready_i && !walked_valid),
     .done_o(straight),
     .free_i, .free_msg_i,
@@ -216,6 +225,7 @@ module initiator_probe
   assign pkt_failed_o = pkt.failed;
   assign pkt_close_o  = pkt.control && pkt.cp_type == CpTypeCloseCommand;
   assign pkt_clear_o  = pkt.control && pkt.cp_type == CpTypeClearCommand;
+  assign pkt_ask_o    = pkt.control && pkt.cp_type == CpTypeAckRequest;
   assign pkt_clear_psn_o = pkt.clear_psn;
   assign pkt_tpdcid_o = pkt.tpdcid;
 
@@ -225,7 +235,7 @@ module initiator_probe
   logic                          walk_valid, walk_ready, back_valid, back_ready;
   pdc_walk_t                     walk;
   pdc_back_t                     back;
-  logic                          sent, queue_held, queue_pop;
+  logic                          sent, queue_held, queue_pop, queue_pass, queue_end;
   logic [MsgW-1:0]               sent_msg, queue_msg;
   logic [PdcW-1:0]               queue_pdc;
   logic [PktW-1:0]               queue_last;
@@ -233,22 +243,23 @@ module initiator_probe
   logic              due_valid, due_ready, lose_valid, lose_ready, end_valid, end_ready, idle_ends;
   return_due_t       due;
   return_end_t       walk_end;
-  logic [NumPdc-1:0] alive;
-  logic [NumMsg-1:0] msg_read, msg_collapsed;
+  logic [NumMsg-1:0] msg_read, msg_collapsed, answered_q;
+  logic [PdcWindow-1:0] held;
   logic [PdcW-1:0]   lose_pdc;
   status_e           lose_status;
   logic [15:0]       lose_detail;
 
   logic [NumPdc-1:0] unused_stuck;
-  return_asked_t     unused_sent_as;
+  logic              asked, asked_first;
+  return_asked_t     asked_as;
   heddle_pdc_tx u_pdc_tx (
-    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i,
+    .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .close_i, .now_ns_i,
     .open_valid_i(open_valid), .open_ready_o(open_ready), .open_pdc_i(open_pdc_o),
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
-    .alive_o(alive), .stuck_o(unused_stuck), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o, .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),
@@ -257,12 +268,25 @@ module initiator_probe
     .pkt_valid_o, .pkt_ready_i, .pkt_o(pkt), .seq_issued_o,
     .walk_valid_o(walk_valid), .walk_ready_i(walk_ready), .walk_o(walk),
     .back_valid_i(back_valid), .back_ready_o(back_ready), .back_i(back),
-    .sent_o(sent), .sent_msg_o(sent_msg), .sent_as_o(unused_sent_as),
+    .sent_o(sent), .sent_msg_o(sent_msg),
+    .asked_o(asked), .asked_first_o(asked_first), .asked_as_o(asked_as),
     .queue_pdc_i(queue_pdc), .queue_held_o(queue_held), .queue_msg_o(queue_msg),
-    .queue_last_o(queue_last), .queue_pop_i(queue_pop),
+    .queue_last_o(queue_last), .queue_pop_i(queue_pop), .queue_pass_i(queue_pass),
+    .queue_end_i(queue_end),
     .stat_o, .idle_o(idle_pdc),
     .deadline_valid_o(pdc_deadline_valid), .deadline_o(pdc_deadline)
   );
+
+  // As heddle_return_rx keeps it.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      answered_q <= '0;
+    end else begin
+      if (taken_i) answered_q[taken_msg_i] <= 1'b1;
+      if (asked && asked_first) answered_q[sent_msg] <= 1'b0;
+      if (done_valid_o && done_ready_i && !done.token) answered_q[done.msg] <= 1'b0;
+    end
+  end
 
   heddle_pdc_walk u_pdc_walk (
     .clk_i, .rst_ni, .refused_o(refused), .refused_msg_o(refused_msg),
@@ -270,7 +294,9 @@ module initiator_probe
     .back_valid_o(back_valid), .back_ready_i(back_ready), .back_o(back),
     .sent_i(sent), .sent_msg_i(sent_msg),
     .queue_pdc_o(queue_pdc), .queue_held_i(queue_held), .queue_msg_i(queue_msg),
-    .queue_last_i(queue_last), .queue_pop_o(queue_pop),
+    .queue_last_i(queue_last), .queue_pop_o(queue_pop), .queue_pass_o(queue_pass),
+    .queue_end_o(queue_end), .enq_i(enq_valid && enq_ready), .enq_msg_i(enq_msg), .enq_rma_i(enq_rma),
+    .held_i(held), .answered_i(answered_q),
     .failed_i(failed), .seq_issued_i(seq_issued_o), .seq_done_i,
     .read_i(msg_read), .collapsed_i(msg_collapsed), .back_decided_i, .back_done_i,
     .lose_valid_o(lose_valid), .lose_ready_i(lose_ready), .lose_pdc_o(lose_pdc),
@@ -283,10 +309,11 @@ module initiator_probe
   );
 
   return_settle_t settled;
-  assign settled = {settle_pdc_i, settle_msg_i, settle_refused_i, settle_fail_i, settle_code_i};
+  assign settled = {settle_spdcid_i, settle_msg_i, settle_refused_i, settle_fail_i, settle_code_i};
   heddle_read_ends u_read_ends (
     .clk_i, .rst_ni,
-    .queue_i(enq_valid && enq_ready && enq_read), .queue_msg_i(enq_msg),
+    .begin_i(asked && asked_first), .begin_msg_i(sent_msg), .begin_spdcid_i(asked_as.spdcid),
+    .cut_o, .cut_msg_o, .cut_packets_o, .back_decided_i, .back_done_i,
     .end_valid_i(end_valid), .end_ready_o(end_ready), .end_i(walk_end),
     .lose_valid_i(lose_valid), .lose_ready_o(lose_ready), .lose_pdc_i(lose_pdc),
     .lose_status_i(lose_status), .lose_detail_i(lose_detail),
@@ -305,5 +332,5 @@ module initiator_probe
   assign idle_o        = idle_msg && idle_walk && idle_pdc && idle_ends && !op_valid_i;
 
   logic unused;
-  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen, alive};
+  assign unused = ^{wr_packet, wr_done, open_peer, done.ctx, done.gen, asked_as};
 endmodule

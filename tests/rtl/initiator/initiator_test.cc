@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstdint>
 #include <random>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/rtl/initiator/initiator_bench.h"
@@ -510,7 +512,7 @@ TEST_P(InitiatorModeTest, PdcThatIsForgottenWithPacketsSentTwiceFails) {
   ASSERT_TRUE(bench.Run(16 * 300));
   EXPECT_EQ(bench.messages[1].status, Status::kPeerRejected);
   EXPECT_EQ(bench.messages[1].detail,
-            static_cast<uint16_t>(NackCode::kInvDpdcid));
+            static_cast<uint16_t>(NackCode::kClosing));
   EXPECT_EQ(bench.messages[1].completions, 1);
 }
 
@@ -771,6 +773,85 @@ TEST(InitiatorTest, RefusedReadWaitsForWhatWasPromised) {
   ExpectNothingBroken(bench);
 }
 
+// Else what is due to another READ would be taken for what came, and that one
+// would wait for ever.
+TEST(InitiatorTest, RefusedReadThatIsAnsweredAllTheSameTakesNothingFromOthers) {
+  // Taken before and after the refusal is known, and settled then.
+  constexpr std::array<std::pair<uint32_t, uint32_t>, 4> kDelays = {
+      {{1, 1}, {1, 60}, {1, 2000}, {60, 1}}};
+  for (const auto& [coming, placing] : kDelays) {
+    for (const uint32_t at : {0U, 1U, 6U, 7U}) {
+      SCOPED_TRACE(testing::Message() << coming << ' ' << placing << ' ' << at);
+      InitiatorBench bench(1);
+      bench.idle_ticks = 200;
+      bench.data_delay_cycles = coming;
+      bench.place_cycles = placing;
+      bench.targets[7].answers_refused = true;
+      bench.Post(7, 8 * 1024, /*read=*/true);
+      bench.messages.back().error = ReturnCode::kBadMkey;
+      bench.messages.back().error_at = at;
+      bench.Post(7, 4 * 1024, /*read=*/true);
+      bench.messages.back().withheld = true;
+      ASSERT_TRUE(bench.Run(16 * 3000));
+      EXPECT_EQ(bench.messages[0].status, Status::kRemoteError);
+      EXPECT_EQ(bench.messages[1].status, Status::kPeerUnreachable);
+      ExpectNothingBroken(bench);
+    }
+  }
+}
+
+TEST(InitiatorTest, RandomReadsEndOnceWhereRefusedOnesAreAnswered) {
+  const uint32_t seed = TestSeed();
+  std::mt19937 rng(seed);
+  const auto below = [&rng](uint32_t limit) {
+    return static_cast<uint32_t>(rng() % limit);
+  };
+  InitiatorBench bench(seed);
+  bench.idle_ticks = 300;
+  bench.network = {.loss = 0.02, .delay_cycles = 30};
+  for (uint32_t peer = 1; peer <= 3; ++peer) {
+    bench.targets[peer].answers_refused = true;
+    bench.targets[peer].refuses_each = peer == 2;
+  }
+  for (int i = 0; i < 600; ++i) {
+    bench.Post(1 + below(3), below(3) == 0 ? below(60000) : below(64),
+               below(4) != 0);
+    PostedMessage& m = bench.messages.back();
+    if (below(3) == 0) {
+      m.error = ReturnCode::kBadAddr;
+      m.error_at = below(m.packets);
+    }
+    if (i % 100 == 99) {
+      bench.data_delay_cycles = below(2) == 0 ? 1 : 300;
+      bench.place_cycles = below(2) == 0 ? 1 : 1500;
+    }
+  }
+  ASSERT_TRUE(bench.Run(8000000)) << "seed " << seed;
+  for (const PostedMessage& m : bench.messages) {
+    EXPECT_EQ(m.completions, 1);
+    EXPECT_EQ(m.status, m.error ? Status::kRemoteError : Status::kOk);
+  }
+  // Nothing stays due: all of them close.
+  Pass(bench, 20000);
+  EXPECT_EQ(bench->deadline_valid_o, 0) << "seed " << seed;
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, DataOfAnEarlierOpeningOfThePdcAreNotWhatIsDue) {
+  InitiatorBench bench(1);
+  bench.idle_ticks = 200;
+  bench.targets[7].withholds_data = true;
+  bench.Post(7, 2048, /*read=*/true);
+  for (int i = 0; i < 500; ++i) bench.Cycle();
+  for (int i = 0; i < 4; ++i) {
+    bench.SettleStray(0);
+    bench.Cycle();
+  }
+  ASSERT_TRUE(bench.Run(16 * 3000));
+  EXPECT_EQ(bench.messages[0].status, Status::kPeerUnreachable);
+  ExpectNothingBroken(bench);
+}
+
 // As when its context ends while it is asked for: nothing stays due, or the
 // PDC would not become idle.
 TEST(InitiatorTest, ReadThatIsGivenUpEndsAndLeavesNothingDue) {
@@ -864,7 +945,7 @@ TEST_P(InitiatorModeTest, MessageKnownInPartIsNotSentAgainToTargetThatForgot) {
     while (bench.messages[1].delivered() < known) {
       bench.Cycle();
     }
-    bench.targets[7].refusal = NackCode::kInvDpdcid;
+    bench.targets[7].refusal = NackCode::kClosing;
     ASSERT_TRUE(bench.Run(100000));
     EXPECT_EQ(bench.messages[1].status, Status::kPeerRejected);
     for (const PostedMessage& message : bench.messages) {
@@ -876,7 +957,8 @@ TEST_P(InitiatorModeTest, MessageKnownInPartIsNotSentAgainToTargetThatForgot) {
 
 // Whatever happens to the PDC of a READ, it ends once, and the PDC is as good
 // as new: nothing stays due on it.
-TEST(InitiatorTest, RandomReadsEndOnceWhenTargetsForgetRefuseAndFallSilent) {
+TEST(InitiatorTest,
+     RandomReadsEndOnceWhenTargetsForgetRestartRefuseAndFallSilent) {
   const uint32_t seed = TestSeed();
   std::mt19937 rng(seed);
   const auto below = [&rng](uint32_t limit) {
@@ -892,8 +974,8 @@ TEST(InitiatorTest, RandomReadsEndOnceWhenTargetsForgetRefuseAndFallSilent) {
                      .reorder = 0.01 * below(3),
                      .delay_cycles = 30};
     constexpr uint32_t kPeers = 5;
-    constexpr NackCode kCodes[] = {NackCode::kInvDpdcid, NackCode::kUnexpEvent,
-                                   NackCode::kClosing, NackCode::kNoPdcAvail,
+    constexpr NackCode kCodes[] = {NackCode::kUnexpEvent, NackCode::kClosing,
+                                   NackCode::kNoPdcAvail,
                                    NackCode::kPdcHdrMismatch};
     for (int event = 0; event < 60; ++event) {
       for (uint32_t i = below(20); i > 0; --i) {
@@ -907,8 +989,9 @@ TEST(InitiatorTest, RandomReadsEndOnceWhenTargetsForgetRefuseAndFallSilent) {
           m.data_error = ReturnCode::kBadMkey;
         }
       }
-      Target& target = bench.targets[1 + below(kPeers)];
-      switch (below(8)) {
+      const uint32_t peer = 1 + below(kPeers);
+      Target& target = bench.targets[peer];
+      switch (below(9)) {
         case 0:
           bench.ForgetPdcs();
           break;
@@ -927,6 +1010,9 @@ TEST(InitiatorTest, RandomReadsEndOnceWhenTargetsForgetRefuseAndFallSilent) {
           break;
         case 6:
           target.refuses_each = !target.refuses_each;
+          break;
+        case 7:
+          bench.Restart(peer);
           break;
         default:
           break;

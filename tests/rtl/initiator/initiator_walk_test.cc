@@ -182,5 +182,34 @@ TEST_F(InitiatorWalkTest, PdcThatEndsIsNotOpenedAgain) {
   EXPECT_EQ(done_[static_cast<uint8_t>(Status::kOk)], kPeers * kEach + 2);
 }
 
+// The ACK, as if it were of the PDC that waits for its new PDCID, acknowledges
+// what that has: nothing.
+TEST_F(InitiatorWalkTest, LateAnswersOfATargetThatRestartedMatchNoPdc) {
+  Post(kAgain);
+  Run(300);
+  ASSERT_EQ(sent_.size(), 1U);
+  Answer(sent_[0]);
+  Run(50);
+  for (int i = 0; i < 3; ++i) {
+    Post(kAgain);
+  }
+  Run(50);
+  ASSERT_EQ(sent_.size(), 4U);
+  Answer(sent_[2], NackCode::kInvDpdcid);
+  for (int i = 0; i < 200; ++i) {
+    Answer({.pdc = sent_[0].pdc, .psn = 0xffffffff});
+    Answer(sent_[3]);
+    Answer(sent_[1], NackCode::kInvDpdcid);
+  }
+  Run(2000);
+  EXPECT_EQ(opened_[kAgain], 2);
+  ASSERT_EQ(sent_.size(), 7U);
+  for (size_t i = 4; i < 7; ++i) {
+    Answer(sent_[i]);
+  }
+  Run(100);
+  EXPECT_EQ(done_[static_cast<uint8_t>(Status::kOk)], 4U);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -38,8 +39,9 @@ class Bench {
   std::vector<uint32_t> table_request;
   uint32_t answer_word = 0;
   bool answer_error = false;
+  std::function<void()> sample;  // In each cycle.
 
-  void Tick(const std::function<void()>& sample = {}) {
+  void Tick(const std::function<void()>& sample_once = {}) {
     reads.Drive(cycle, &rng);
     writes.Drive(cycle, &rng);
     BitWriter answer(kTableResponseBits);
@@ -56,6 +58,9 @@ class Bench {
     }
     reads.Sample(cycle);
     writes.Sample(cycle);
+    if (sample_once) {
+      sample_once();
+    }
     if (sample) {
       sample();
     }
@@ -302,6 +307,36 @@ TEST(MgmtTest, TransportTableIsItsOwnAndApartFromThePort) {
                 contract::kMgmtTableControlErrorMask,
             0u);
   EXPECT_EQ(b.table_seen, 0u);
+}
+
+// The level in the table does not matter: it is what was written last.
+TEST(MgmtTest, EachWriteOfCloseIsOneStrobe) {
+  Bench b;
+  int strobes = 0;
+  const auto access = [&](TableOp op, Table table, uint32_t index, bool close) {
+    constexpr uint32_t kClose = offsetof(contract::TransportCfg, close);
+    b.Write(contract::kMgmtTableDataOffset + kClose / 4 * 4,
+            uint32_t{close} << 8 * (kClose % 4));
+    b.RunTableAccess(op, table, index);
+  };
+  b.sample = [&] { strobes += b.dut->close_o; };
+  access(TableOp::kWrite, Table::kTransport, 0, true);
+  EXPECT_EQ(strobes, 1);
+  access(TableOp::kWrite, Table::kTransport, 0, true);
+  EXPECT_EQ(strobes, 2);
+  access(TableOp::kRead, Table::kTransport, 0, true);
+  access(TableOp::kWrite, Table::kTransport, 1, true);
+  access(TableOp::kWrite, Table::kPort, 0, true);
+  access(TableOp::kWrite, Table::kTransport, 0, false);
+  EXPECT_EQ(strobes, 2);
+}
+
+TEST(MgmtTest, OpenPdcsAreReadAsTheyAre) {
+  Bench b;
+  b.dut->open_pdcs_i = 0x01000003;
+  EXPECT_EQ(b.Read(contract::kMgmtOpenPdcsOffset), 0x01000003u);
+  b.Write(contract::kMgmtOpenPdcsOffset, 7);
+  EXPECT_EQ(b.Read(contract::kMgmtOpenPdcsOffset), 0x01000003u);
 }
 
 TEST(MgmtTest, OtherTablesAreAddressedByTheirBit) {

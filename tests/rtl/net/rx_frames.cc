@@ -13,6 +13,7 @@ namespace {
 
 namespace wire = contract::wire;
 using contract::CpType;
+using contract::CrcOrder;
 using contract::NextHdr;
 using contract::PdsType;
 
@@ -65,7 +66,7 @@ class DatagramMaker {
         PutControl();
         break;
     }
-    if (port_.crc) out_.resize(out_.size() + 4);
+    if (port_.crc != CrcOrder::kNone) out_.resize(out_.size() + 4);
     return std::move(out_);
   }
 
@@ -265,7 +266,7 @@ contract::PortCfg PortVariant(uint32_t variant) {
     port.local_fa_lo = 0x123456789abcdef0;
   }
   if (variant & 2) port.vlan = 5;
-  port.crc = (variant & 4) != 0;
+  port.crc = static_cast<CrcOrder>(variant >> 2);
   return port;
 }
 
@@ -291,21 +292,22 @@ void PutHalf(Bytes& frame, size_t at, size_t value) {
 
 void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
                sim::Random& rng) {
+  if (how == UdpSum::kAny) how = static_cast<UdpSum>(rng.Below(3));
   PutHalf(frame, form.l4() + 6, 0);
   if (how == UdpSum::kZero) return;
-  if (how == UdpSum::kMaybeZero && !form.ipv6 && rng.Chance(0.1)) return;
   const uint32_t check = ~DatagramSum(frame, form, end) & 0xffff;
-  PutHalf(frame, form.l4() + 6, check == 0 ? 0xffff : check);
+  const uint32_t wrong = how == UdpSum::kWrong ? 1 + rng.Below(0xfffe) : 0;
+  PutHalf(frame, form.l4() + 6, (check == 0 ? 0xffff : check) ^ wrong);
 }
 
-void PutCrc(Bytes& frame, const Form& form, size_t end) {
+void PutCrc(Bytes& frame, const Form& form, size_t end, CrcOrder order) {
   const uint32_t crc = FrameCrc(frame, form, end - 4);
-  for (size_t i = 0; i < 4; ++i) {
-    frame[end - 4 + i] = static_cast<uint8_t>(crc >> 8 * i);
+  for (uint32_t i = 0; i < 4; ++i) {
+    frame[end - 4 + i] = CrcByte(order, crc, i);
   }
 }
 
-void Finish(Bytes& frame, const Form& form, bool crc, sim::Random& rng,
+void Finish(Bytes& frame, const Form& form, CrcOrder crc, sim::Random& rng,
             UdpSum how) {
   const size_t l4 = form.l4(), end = frame.size();
   if (form.ipv6) {
@@ -316,7 +318,7 @@ void Finish(Bytes& frame, const Form& form, bool crc, sim::Random& rng,
     PutHalf(frame, form.l3 + 10, ~OnesSum(frame.data() + form.l3, 20));
   }
   PutHalf(frame, l4 + 4, end - l4);
-  if (crc && end >= l4 + 12) PutCrc(frame, form, end);
+  if (crc != CrcOrder::kNone && end >= l4 + 12) PutCrc(frame, form, end, crc);
   PutUdpSum(frame, form, end, how, rng);
   // Padding is not always zero.
   while (frame.size() < 60) {
@@ -485,8 +487,8 @@ Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng) {
       flip(udp + 8 + below(built.end - udp - 8));
       PutUdpSum(frame, form, built.end, UdpSum::kRight, rng);
       break;
-    case 9:  // No UDP checksum.
-      PutUdpSum(frame, form, built.end, UdpSum::kZero, rng);
+    case 9:  // A UDP checksum of any kind.
+      PutUdpSum(frame, form, built.end, UdpSum::kAny, rng);
       break;
     default: {  // A tag, perhaps the second one.
       const uint16_t vids[] = {0, port.vlan, 77};

@@ -18,8 +18,8 @@ inline constexpr uint16_t kIpv4 = 0x0800, kArp = 0x0806, kTag = 0x8100,
 
 contract::PortCfg DefaultPort();
 
-// Each family, VLAN and trailer.
-inline constexpr uint32_t kVariants = 8;
+// Each family, VLAN and CRC order.
+inline constexpr uint32_t kVariants = 12;
 contract::PortCfg PortVariant(uint32_t variant);
 
 // Where the parts of a frame are.
@@ -36,13 +36,13 @@ uint32_t FrameCrc(Bytes frame, const Form& form, size_t end);
 // Sum of a datagram with its pseudo header.
 uint32_t DatagramSum(const Bytes& frame, const Form& form, size_t end);
 
-enum class UdpSum { kRight, kZero, kMaybeZero };
-// Makes the UDP checksum fit, or leaves it out.
+enum class UdpSum { kRight, kZero, kWrong, kAny };
+// Writes the UDP checksum, which receivers ignore.
 void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
                sim::Random& rng);
 // Writes length fields, CRC and checksums that fit, then pads to 60 bytes.
-void Finish(Bytes& frame, const Form& form, bool crc, sim::Random& rng,
-            UdpSum how = UdpSum::kMaybeZero);
+void Finish(Bytes& frame, const Form& form, contract::CrcOrder crc,
+            sim::Random& rng, UdpSum how = UdpSum::kAny);
 
 enum class Kind {
   kRequest,
@@ -70,7 +70,7 @@ struct Built {
 };
 // A frame that the parser of `port` accepts.
 Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
-            UdpSum how = UdpSum::kMaybeZero);
+            UdpSum how = UdpSum::kAny);
 Bytes GoodFrame(sim::Random& rng, const Shape& shape,
                 const contract::PortCfg& port);
 // ARP, or a neighbour discovery message of `type`, for the port's VLAN.
@@ -80,7 +80,8 @@ Bytes NeighborFrame(sim::Random& rng, const contract::PortCfg& port, bool arp,
 void InsertTag(Bytes& frame, uint16_t vid, sim::Random& rng);
 uint16_t Half(const Bytes& frame, size_t at);
 void PutHalf(Bytes& frame, size_t at, size_t value);
-void PutCrc(Bytes& frame, const Form& form, size_t end);
+void PutCrc(Bytes& frame, const Form& form, size_t end,
+            contract::CrcOrder order);
 // Breaks a frame in one of many ways; some leave it good.
 Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng);
 

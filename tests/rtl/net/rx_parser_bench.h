@@ -27,6 +27,8 @@ struct FieldLayout {
 
 // rx_packet_t from its least significant bit up; wide fields in halves.
 inline constexpr FieldLayout kFields[] = {
+    {"other_gen", 1},
+    {"contradicts", 1},
     {"read_bytes", 14},
     {"payload_bytes", 14},
     {"return_code", 6},

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "tests/reference_frames.h"
 #include "tests/rtl/net/rx_parser_bench.h"
 
 namespace heddle::test {
 namespace {
 
 namespace wire = contract::wire;
+using contract::CrcOrder;
 using contract::PdsType;
 
 TEST(RxParserTest, GoodFramesBecomePacketsAndAlignedPayload) {
@@ -60,8 +62,7 @@ TEST(RxParserTest, MalformedFramesAreDroppedAndCountedByTheFirstReason) {
        {Statistic::kRxFrames, Statistic::kDropMacError,
         Statistic::kDropTruncated, Statistic::kDropEthertype,
         Statistic::kDropIpHeader, Statistic::kDropIpChecksum,
-        Statistic::kDropIpAddress, Statistic::kDropUdpPort,
-        Statistic::kDropUdpChecksum, Statistic::kDropCrc,
+        Statistic::kDropIpAddress, Statistic::kDropUdpPort, Statistic::kDropCrc,
         Statistic::kDropPdsType, Statistic::kDropSes, Statistic::kDropVlan}) {
     EXPECT_GE(counts[reason], 10u) << static_cast<int>(reason);
   }
@@ -103,7 +104,7 @@ TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
       }
     }
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(2000000));
-    EXPECT_GT(bench.counts[Statistic::kDropSes], 16U);
+    EXPECT_GE(bench.counts[Statistic::kDropSes], 16U);
     EXPECT_GT(bench.packets, 40U);
   }
 }
@@ -167,10 +168,11 @@ TEST(RxParserTest, ShortFramesBackToBackAreAllJudgedAndTaken) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(200 + variant, port);
     bench.gap = 0;
+    const bool has_crc = port.crc != CrcOrder::kNone;
     for (int i = 0; i < 2000; ++i) {
       const auto kind = static_cast<Kind>(1 + bench.rng().Below(4));
       Built built = Build(bench.rng(), {kind}, port);
-      if (i % 3 == 0 && port.crc) {
+      if (i % 3 == 0 && has_crc) {
         built.frame[built.end - 1 - bench.rng().Below(4)] ^= 0x10;
         PutUdpSum(built.frame, built.form, built.end, UdpSum::kRight,
                   bench.rng());
@@ -178,8 +180,8 @@ TEST(RxParserTest, ShortFramesBackToBackAreAllJudgedAndTaken) {
       bench.Post(std::move(built.frame));
     }
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(100000));
-    EXPECT_EQ(bench.packets, port.crc ? 1333u : 2000u);
-    EXPECT_EQ(bench.counts[Statistic::kDropCrc], port.crc ? 667u : 0u);
+    EXPECT_EQ(bench.packets, has_crc ? 1333u : 2000u);
+    EXPECT_EQ(bench.counts[Statistic::kDropCrc], has_crc ? 667u : 0u);
   }
 }
 
@@ -227,15 +229,62 @@ TEST(RxParserTest, OnlyFramesOfThePortsVlanAreTaken) {
   }
 }
 
-TEST(RxParserTest, Ipv6NeedsAUdpChecksumAndIpv4DoesNot) {
+TEST(RxParserTest, AnyUdpChecksumIsAccepted) {
   for (uint32_t variant = 0; variant < kVariants; ++variant) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(310 + variant, port);
-    bench.Post(
-        Build(bench.rng(), {Kind::kRequest, 20}, port, UdpSum::kZero).frame);
-    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000));
-    EXPECT_EQ(bench.counts[Statistic::kDropUdpChecksum], port.ipv6 ? 1u : 0u);
-    EXPECT_EQ(bench.packets, port.ipv6 ? 0u : 1u);
+    for (const UdpSum sum : {UdpSum::kZero, UdpSum::kRight, UdpSum::kWrong}) {
+      for (size_t payload = 0; payload < 2 * kStrobe; ++payload) {
+        bench.Post(
+            Build(bench.rng(), {Kind::kRequest, payload}, port, sum).frame);
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(100000));
+    EXPECT_EQ(bench.packets, 6 * kStrobe);
+  }
+}
+
+TEST(RxParserTest, ACrcOfTheOtherByteOrderIsWrong) {
+  for (uint32_t variant = 4; variant < kVariants; ++variant) {
+    const contract::PortCfg port = PortVariant(variant);
+    contract::PortCfg other = port;
+    other.crc = port.crc == CrcOrder::kMsbFirst ? CrcOrder::kLsbFirst
+                                                : CrcOrder::kMsbFirst;
+    RxParserBench bench(315 + variant, port);
+    uint64_t wrong = 0;
+    for (size_t payload = 0; payload < 2 * kStrobe; ++payload) {
+      const Built built = Build(bench.rng(), {Kind::kRequest, payload}, other);
+      const uint8_t* crc = &built.frame[built.end - 4];
+      wrong += crc[0] != crc[3] || crc[1] != crc[2];
+      bench.Post(built.frame);
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(100000));
+    EXPECT_EQ(bench.counts[Statistic::kDropCrc], wrong);
+    EXPECT_GT(wrong, kStrobe);
+  }
+}
+
+// Whole, with each length of padding, and with each bit of the CRC wrong.
+TEST(RxParserTest, FramesOfTheReferenceProviderAreAccepted) {
+  for (const ReferenceFrame& reference : kReferenceFrames) {
+    SCOPED_TRACE(reference.name);
+    RxParserBench bench(318, ReferencePort(reference));
+    const Bytes frame = ReferenceBytes(reference);
+    for (size_t padding = 0; padding < 2 * kStrobe; ++padding) {
+      Bytes padded = frame;
+      const Bytes more = RandomBytes(bench.rng(), padding);
+      padded.insert(padded.end(), more.begin(), more.end());
+      bench.Post(std::move(padded));
+    }
+    for (size_t bit = 0; bit < 32; ++bit) {
+      Bytes damaged = frame;
+      damaged[reference.bytes - 4 + bit / 8] ^=
+          static_cast<uint8_t>(1u << bit % 8);
+      bench.Post(std::move(damaged));
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(100000));
+    EXPECT_EQ(bench.packets, 2 * kStrobe);
+    EXPECT_EQ(bench.counts[Statistic::kDropCrc], 32u);
   }
 }
 

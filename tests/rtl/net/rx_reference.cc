@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "tests/rtl/crc32c.h"
 #include "tests/rtl/net/stream.h"
 
 namespace heddle::test {
 namespace {
 
 namespace wire = contract::wire;
+using contract::CrcOrder;
 using contract::NextHdr;
 using contract::PdsType;
 using contract::Statistic;
@@ -52,7 +54,7 @@ class Reader {
     return verdict;
   }
 
-  size_t trailer() const { return port_.crc ? 4 : 0; }
+  size_t trailer() const { return port_.crc != CrcOrder::kNone ? 4 : 0; }
 
   End ReadLink() {
     if (frame_.size() < 14) return Drop(Statistic::kDropTruncated);
@@ -168,17 +170,14 @@ class Reader {
     if (udp_.destination_port != port_.udp_port) {
       return Drop(Statistic::kDropUdpPort);
     }
-    if ((udp_.checksum != 0 || form_.ipv6) &&
-        (udp_.checksum == 0 || DatagramSum(frame_, form_, end_) != 0xffff)) {
-      return Drop(Statistic::kDropUdpChecksum);
+    if (port_.crc == CrcOrder::kNone) return std::nullopt;
+    const uint32_t crc = FrameCrc(frame_, form_, end_ - 4);
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (frame_[end_ - 4 + i] != CrcByte(port_.crc, crc, i)) {
+        return Drop(Statistic::kDropCrc);
+      }
     }
-    if (!port_.crc) return std::nullopt;
-    uint32_t crc = 0;
-    for (size_t i = 0; i < 4; ++i) {
-      crc |= uint32_t{frame_[end_ - 4 + i]} << 8 * i;
-    }
-    return crc == FrameCrc(frame_, form_, end_ - 4) ? End()
-                                                    : Drop(Statistic::kDropCrc);
+    return std::nullopt;
   }
 
   void NoteLowerLayers() {
@@ -281,7 +280,7 @@ class Reader {
 
   bool LengthsFit(const wire::SesStd& s) const {
     const uint64_t mtu = port_.payload_mtu;
-    if (s.ver != 0 || left_ > mtu) return false;
+    if (left_ > mtu) return false;
     if (s.opcode == contract::SesOpcode::kRead) {
       const uint64_t asked = Asked(s);
       return left_ == 0 && asked <= mtu &&
@@ -296,13 +295,19 @@ class Reader {
   }
 
   End NoteRequest(const wire::SesStd& s) {
-    if (!LengthsFit(s)) return Drop(Statistic::kDropSes);
+    if (s.ver != 0) return Drop(Statistic::kDropSes);
+    const bool read = s.opcode == contract::SesOpcode::kRead;
+    f_["contradicts"] = LengthsFit(s) ? 0 : 1;
+    f_["other_gen"] = s.ri_generation != 0 ? 1 : 0;
     f_["opcode"] = static_cast<uint64_t>(s.opcode);
     f_["dc"] = s.dc;
     f_["ie"] = s.ie;
     f_["rel"] = s.rel;
     f_["hd"] = s.hd;
-    f_["eom"] = s.eom;
+    // The last packet of a READ follows from its length.
+    f_["eom"] =
+        s.eom || (read && s.ie == 0 &&
+                  uint64_t{s.message_offset} + Asked(s) == s.request_length);
     f_["som"] = s.som;
     f_["message_id"] = s.message_id;
     f_["job_id"] = s.job_id;
@@ -315,7 +320,7 @@ class Reader {
     f_["message_offset"] = s.message_offset;
     f_["request_length"] = s.request_length;
     f_["payload_bytes"] = left_;
-    f_["read_bytes"] = s.opcode == contract::SesOpcode::kRead ? Asked(s) : 0;
+    f_["read_bytes"] = read ? Asked(s) % (1 << 14) : 0;
     payload_.assign(pds_ + 56, pds_ + 56 + left_);
     return std::nullopt;
   }

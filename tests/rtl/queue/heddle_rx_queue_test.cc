@@ -428,6 +428,29 @@ TEST(RxQueueTest, LookupAnswersPidAndRiOfEnabledContextsInTheSameCycle) {
   }
 }
 
+TEST(RxQueueTest, ListensFromTheFirstEnabledContextUntilTheHostsReset) {
+  Bench b(1);
+  b.Run(10);
+  EXPECT_FALSE(b.dut->listens_o);
+  b.Disable(3);
+  EXPECT_FALSE(b.dut->listens_o);
+  b.Enable(3);
+  EXPECT_TRUE(b.dut->listens_o);
+  b.Disable(3);
+  EXPECT_TRUE(b.dut->listens_o);
+  b.dut->reset_i = 1;
+  b.Tick();
+  EXPECT_FALSE(b.dut->listens_o);
+  b.Enable(3);  // Begun before the reset.
+  EXPECT_FALSE(b.dut->listens_o);
+  b.Disable(3);
+  b.dut->reset_i = 0;
+  b.Run(10);
+  EXPECT_FALSE(b.dut->listens_o);
+  b.Enable(4);
+  EXPECT_TRUE(b.dut->listens_o);
+}
+
 TEST(RxQueueTest, CheckedRefusedReadReportsItsSlotsReleasedOneByOne) {
   Bench b(1);
   b.Enable(0);

@@ -338,7 +338,7 @@ TEST(TxReleaseTest, GroupedLastSpeaksForAllUnderRandomCompletionOrder) {
         const auto [chain, at] = by_context.at(table.at(d.msg));
         if (b.rng() % 6 == 0) {
           d.status = b.rng() % 2 ? Status::kPeerRejected : Status::kFlushed;
-          d.detail = b.rng() & 0xffff;
+          d.detail = b.rng() & 0xff;  // As codes are.
           if (at < chains[chain].failed) {
             chains[chain].failed = at;
             chains[chain].status = d.status;
@@ -381,6 +381,7 @@ TEST(TxReleaseTest, GroupedLastSpeaksForAllUnderRandomCompletionOrder) {
                                 (msg.flags & contract::kTxFlagCompletion));
         ASSERT_EQ(ev.entry.status, chain.status);
         ASSERT_EQ(ev.entry.detail, chain.detail);
+        ASSERT_EQ(ev.entry.context_high, 0);
         ASSERT_EQ(ev.counted, msg.ctx + 41);
       }
     }
@@ -526,7 +527,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       e.open.erase(e.open.begin() + int64_t(pick));
       if (b.rng() % 10 == 0) {
         d.status = Status::kPeerRejected;
-        d.detail = b.rng() & 0xffff;
+        d.detail = b.rng() & 0xff;  // As codes are.
       }
       b.done.push_back(d);
       pending.emplace_back(table.at(d.msg), d);
@@ -587,6 +588,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
                                          : contract::CompletionKind::kTx);
         ASSERT_EQ(ev.entry.status, d.status);
         ASSERT_EQ(ev.entry.detail, d.detail);
+        ASSERT_EQ(ev.entry.context_high, 0);
         ASSERT_EQ(ev.entry.op_context, msg.op_context);
         ASSERT_EQ(ev.entry.length, ok ? msg.length : 0);
         ASSERT_EQ(ev.entry.message_length, msg.length);

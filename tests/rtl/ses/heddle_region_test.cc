@@ -245,7 +245,9 @@ TEST(RegionTest, WholeMessageMustBeInsideAlsoAtTheEndsOfTheAddressSpace) {
     RmaRequest req = SomeRequest(key);
     req.offset = c.offset;
     req.length = c.bytes;
-    dut.ExpectCode(req, c.ok ? ReturnCode::kOk : ReturnCode::kBadAddr);
+    dut.ExpectCode(req, c.ok                 ? ReturnCode::kOk
+                        : c.bytes > c.length ? ReturnCode::kUnsupportedSize
+                                             : ReturnCode::kBadAddr);
   }
 }
 
@@ -361,6 +363,8 @@ TEST(RegionTest, RandomRequestsAgreeWithTheRules) {
         code = ReturnCode::kBadMkey;
       } else if ((found->second.flags & kWriteRight) == 0) {
         code = ReturnCode::kPermViolation;
+      } else if (req.length > found->second.length) {
+        code = ReturnCode::kUnsupportedSize;
       } else if (req.offset - found->second.address_base + req.length >
                  found->second.length) {
         code = ReturnCode::kBadAddr;

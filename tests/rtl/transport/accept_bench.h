@@ -48,6 +48,7 @@ class AcceptBench {
     SetConfig();
     dut_->back_ready_i = 1;
     dut_->report_room_i = 1;
+    dut_->listens_i = 1;
     SetRoom(true);
     for (int i = 0; i < 300; ++i) Cycle();  // Memories initialise themselves.
   }

@@ -13,6 +13,7 @@ using contract::CpType;
 using contract::NackCode;
 using contract::PdsType;
 using contract::ReturnCode;
+using contract::SesOpcode;
 using contract::Statistic;
 using contract::Status;
 
@@ -114,7 +115,17 @@ class AcceptTest : public testing::Test {
     EXPECT_EQ(rsp.spdcid, tpdcid_);
     EXPECT_EQ(rsp.dpdcid, 0x11);
     EXPECT_EQ(rsp.return_code, static_cast<uint8_t>(code));
-    EXPECT_EQ(rsp.response, code == ReturnCode::kNull ? 0 : 1);
+    EXPECT_EQ(rsp.response, code <= ReturnCode::kOk ? 0 : 1);
+  }
+  // The packet clears all error answers of before.
+  static RxPacket Clearing(RxPacket pkt) {
+    pkt.offset = static_cast<uint16_t>(-1);
+    return pkt;
+  }
+  // Answer to the rest of a message that ended in an error.
+  void ExpectRest(const Response& rsp, uint32_t psn, ReturnCode code) {
+    ExpectAck(rsp, psn, 0, code);
+    EXPECT_EQ(rsp.req, static_cast<uint8_t>(contract::AckReq::kNone));
   }
   // An error answer about `psn` that waits to be cleared.
   void ExpectError(const Response& rsp, uint32_t psn, ReturnCode code) {

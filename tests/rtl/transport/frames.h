@@ -46,7 +46,7 @@ struct Route {
   uint64_t source_hi = 0;
   uint64_t destination_hi = 0;
   uint16_t vlan = 0;  // 0: no tag.
-  bool crc = false;   // With the end-to-end CRC.
+  contract::CrcOrder crc = contract::CrcOrder::kNone;
   uint8_t ecn = 0;
 };
 
@@ -60,7 +60,7 @@ inline size_t HeaderBytes(const Route& route) {
 // Ethernet, IP and UDP around `datagram` (PDS header to end of payload).
 inline Bytes Frame(const Route& route, const Bytes& datagram) {
   namespace wire = contract::wire;
-  const size_t trailer = route.crc ? kCrcBytes : 0;
+  const size_t trailer = route.crc != contract::CrcOrder::kNone ? kCrcBytes : 0;
   const auto udp_length =
       static_cast<uint16_t>(wire::Udp::kBytes + datagram.size() + trailer);
 
@@ -102,17 +102,12 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
   const size_t udp_first = covered.size();
   AppendHeader(covered, udp);
   covered.insert(covered.end(), datagram.begin(), datagram.end());
-  if (route.crc) {
+  if (trailer != 0) {
     const uint32_t crc = Crc32c(covered);
-    for (size_t i = 0; i < kCrcBytes; ++i) {
-      covered.push_back(static_cast<uint8_t>(crc >> (8 * i)));
+    for (uint32_t i = 0; i < kCrcBytes; ++i) {
+      covered.push_back(CrcByte(route.crc, crc, i));
     }
   }
-  // The pseudo header ends with protocol and length.
-  udp.checksum = static_cast<uint16_t>(
-      ~OnesSum(covered.data(), covered.size(), uint32_t{udp_length} + 17));
-  if (udp.checksum == 0) udp.checksum = 0xffff;
-  udp.Encode(covered.data() + udp_first);
 
   Bytes out;
   AppendHeader(out, wire::Ethernet{.destination = route.destination_mac,
@@ -211,6 +206,7 @@ inline Bytes ResponseDatagram(const Response& rsp) {
     nack.nack_psn = rsp.nack_psn;
     nack.spdcid = rsp.spdcid;
     nack.dpdcid = rsp.dpdcid;
+    nack.payload = nack.nack_code == contract::NackCode::kRodOoo ? rsp.cack : 0;
     AppendHeader(out, nack);
     return out;
   }

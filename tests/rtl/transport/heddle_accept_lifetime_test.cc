@@ -45,7 +45,8 @@ TEST_F(ForgetTest, SilentPdcIsForgottenAfterTwiceDeadTimeAndNotBefore) {
   ExpectAck(Ask(), kStart + 1, 0, ReturnCode::kOk);
   bench_.AddBuffer(2, 64, 0x1000, 2);
   Pass(3 * kDeadTicks + 2);
-  ExpectNack(bench_.Answer(Packet(kStart + 2, 8)), NackCode::kInvDpdcid, 0,
+  // It may have been executed before.
+  ExpectNack(bench_.Answer(Packet(kStart + 2, 8)), NackCode::kClosing, 0,
              kStart + 2);
   // Its set is free too: the same initiator opens another one.
   RxPacket again = Syn(kStart, 8);
@@ -72,7 +73,7 @@ TEST_F(ForgetTest, StrangersDoNotKeepAPdcAlive) {
     Pass(kDeadTicks / 2);
     bench_.Answer(stranger);
   }
-  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kInvDpdcid, 0,
+  ExpectNack(bench_.Answer(Packet(kStart + 1, 8)), NackCode::kClosing, 0,
              kStart + 1);
 }
 
@@ -119,7 +120,7 @@ TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
             static_cast<uint8_t>(Status::kInitiatorError));
   // Its place is free; what comes late is for nobody.
   RxPacket late = Next(kStart + 2, 4096, 4096, true, 8192);
-  ExpectNack(bench_.Answer(late), NackCode::kInvDpdcid, 0, kStart + 2);
+  ExpectNack(bench_.Answer(late), NackCode::kClosing, 0, kStart + 2);
   bench_.places.clear();
   bench_.AddBuffer(2, 64, 0x1000, 3);
   EXPECT_EQ(bench_.Answer(Syn(kStart, 8)).kind, ResponseKind::kAck);
@@ -270,6 +271,89 @@ TEST_F(FullTest, EachRefusedSynAsksTheLeastUsedPdcToClose) {
   for (int i = 0; i < 150; ++i) refuse();
   for (size_t i = 0; i < 100; ++i) EXPECT_EQ(asked[i], first[i]) << i;
   for (size_t i = 100; i < 256; ++i) EXPECT_LE(asked[i], 1) << i;
+}
+
+// Each PDCID by itself, whatever has the same index now: also those of PDCs
+// that were used before, and of none of the others.
+TEST_F(FullTest, PdcidThatWasUsedIsClosingAndAnotherUnknown) {
+  RxPacket pkt = Packet(kStart + 1, 8);
+  pkt.spdcid = 0xffff;
+  std::vector<bool> used(1024);
+  const auto expect_all = [&] {
+    for (uint16_t id = kTargetRole; id < 1024; ++id) {
+      pkt.dpdcid = static_cast<uint16_t>(kSlot << 10 | id);
+      if (std::find(ids_.begin(), ids_.end(), pkt.dpdcid) != ids_.end()) {
+        continue;
+      }
+      const Response rsp = bench_.Answer(pkt);
+      ASSERT_EQ(rsp.code, static_cast<uint8_t>(used[id] ? NackCode::kClosing
+                                                        : NackCode::kInvDpdcid))
+          << id;
+      ASSERT_EQ(rsp.spdcid, 0) << id;
+    }
+  };
+  for (int round = 0; round < 3; ++round) {
+    expect_all();
+    Fill(16);
+    expect_all();
+    for (size_t i = 0; i < kPdcs; ++i) {
+      Close(i);
+      used[ids_[i] % 1024] = true;
+    }
+    opened_.clear();
+    ids_.clear();
+    expect_all();
+  }
+  EXPECT_EQ(std::count(used.begin(), used.end(), true), 512);
+  EXPECT_GT(Count(Statistic::kRxClosing), 0);
+  EXPECT_GT(Count(Statistic::kDropPdcid), 0);
+}
+
+TEST_F(FullTest, OrderAsksTheInitiatorOfEachPdcOnce) {
+  Fill(16);
+  EXPECT_EQ(bench_->open_o, 256);
+  for (size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(Close(i).kind, ResponseKind::kNone);
+  }
+  EXPECT_EQ(bench_->open_o, 216);
+  // One is in the midst of a message, one has an error to tell, which goes
+  // first.
+  bench_.AddBuffer(2, 8192, 0x1000, 1);
+  RxPacket first = First(kStart + 1, 4096, 8192);
+  RxPacket error = Packet(kStart + 1, 8);
+  error.job_id = kJob + 1;
+  for (auto& [pkt, i] : {std::pair(&first, 50), {&error, 60}}) {
+    pkt->fa_lo = opened_[i].fa_lo;
+    pkt->spdcid = opened_[i].spdcid;
+    pkt->dpdcid = ids_[i];
+    bench_.Send(*pkt);
+    bench_.RunUntilIdle();
+  }
+  for (int order = 0; order < 2; ++order) {
+    bench_.responses.clear();
+    bench_->close_i = 1;
+    bench_.Cycle();
+    bench_->close_i = 0;
+    bench_.RunUntilIdle();
+    std::vector<int> asked(kPdcs);
+    for (const Response& rsp : bench_.responses) {
+      EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+      const auto at = std::find(ids_.begin(), ids_.end(), rsp.spdcid);
+      ASSERT_NE(at, ids_.end());
+      const auto i = static_cast<size_t>(at - ids_.begin());
+      ++asked[i];
+      EXPECT_EQ(rsp.req,
+                static_cast<uint8_t>(i == 60 ? contract::AckReq::kClear
+                                             : contract::AckReq::kClose))
+          << i;
+      EXPECT_EQ(rsp.dpdcid, opened_[i].spdcid);
+      EXPECT_EQ(rsp.cack, i == 50 ? kStart + 1 : kStart) << i;
+    }
+    for (size_t i = 0; i < kPdcs; ++i) {
+      EXPECT_EQ(asked[i], i < 40 ? 0 : 1) << i;
+    }
+  }
+  EXPECT_EQ(bench_->open_o, 216);
 }
 
 // Tombstones of closed PDCs.

@@ -143,7 +143,9 @@ TEST_F(AcceptTest, BytesBeyondTheBufferAreDiscardedAndReported) {
   RxPacket last = Next(kStart + 3, 8192, 4096, true, 12288);
   last.ar = 1;
   const Response rsp = bench_.Answer(last);
-  ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
+  EXPECT_EQ(rsp.cack, kStart + 3);
+  EXPECT_EQ(rsp.response, 1);  // No plain success.
+  EXPECT_EQ(rsp.return_code, static_cast<uint8_t>(ReturnCode::kOk));
   EXPECT_EQ(rsp.modified_length, 5000u);
   ASSERT_EQ(bench_.places.size(), 3u);
   EXPECT_EQ(bench_.places[1].bytes, 904);
@@ -175,7 +177,7 @@ TEST_F(AcceptTest, SomWhileAMessageIsOpenEndsItWithInitiatorError) {
   bench_.places.clear();
   RxPacket other = Packet(kStart + 2, 8);
   other.message_id = 2;
-  ExpectAck(bench_.Answer(other), kStart + 2, 0, ReturnCode::kNull);
+  ExpectError(bench_.Answer(other), kStart + 2, ReturnCode::kOpViolation);
   const Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 1);
@@ -188,16 +190,16 @@ TEST_F(AcceptTest, SomWhileAMessageIsOpenEndsItWithInitiatorError) {
             static_cast<uint8_t>(ReturnCode::kInitiatorErr));
   EXPECT_EQ(Count(Statistic::kDropSes), 1);
   // The next message is none of that.
-  RxPacket next = Packet(kStart + 3, 8);
+  RxPacket next = Clearing(Packet(kStart + 3, 8));
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 3, 0, ReturnCode::kOk);
   EXPECT_EQ(bench_.TakeRecord().ev.entry.op_context, 8u);
 }
 
-TEST_F(AcceptTest, MiddleOfNoMessageIsAcknowledgedAndDropped) {
+TEST_F(AcceptTest, MiddleOfNoMessageIsAViolation) {
   Open();
-  ExpectAck(bench_.Answer(Next(kStart + 1, 4096, 100, false, 9000)), kStart + 1,
-            0, ReturnCode::kNull);
+  ExpectError(bench_.Answer(Next(kStart + 1, 4096, 100, false, 9000)),
+              kStart + 1, ReturnCode::kOpViolation);
   const Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 0);
@@ -217,6 +219,7 @@ TEST_F(AcceptTest, PacketThatDoesNotContinueItsMessageEndsIt) {
       {"opcode", [](RxPacket& p) { p.opcode = 9; }},
       {"early end", [](RxPacket& p) { p.eom = 1; }},
       {"too much", [](RxPacket& p) { p.payload_bytes = 4905; }},
+      {"its own", [](RxPacket& p) { p.contradicts = 1; }},
   };
   Open();
   uint32_t psn = kStart + 1;
@@ -227,22 +230,26 @@ TEST_F(AcceptTest, PacketThatDoesNotContinueItsMessageEndsIt) {
     bench_.places.clear();
     RxPacket pkt = Next(psn++, 4096, 4096, false, 9000);
     c.spoil(pkt);
-    ExpectAck(bench_.Answer(pkt), psn - 1, 0, ReturnCode::kNull);
+    ExpectError(bench_.Answer(pkt), psn - 1, ReturnCode::kOpViolation);
     const Place record = bench_.TakeRecord();
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.complete, 1);
     EXPECT_EQ(record.ev.entry.status,
               static_cast<uint8_t>(Status::kInitiatorError));
-    // The rest of it disappears.
-    RxPacket rest = Next(psn++, 8192, 808, true, 9000);
+    // The rest of it shares its answer.
+    RxPacket rest = Clearing(Next(psn++, 8192, 808, true, 9000));
     rest.ar = 1;
-    ExpectAck(bench_.Answer(rest), psn - 1, 0, ReturnCode::kNull);
+    if (pkt.eom != 0) {  // To which nothing belongs any more.
+      ExpectError(bench_.Answer(rest), psn - 1, ReturnCode::kOpViolation);
+    } else {
+      ExpectRest(bench_.Answer(rest), psn - 1, ReturnCode::kOpViolation);
+    }
     const Place dropped = bench_.TakeRecord();
     EXPECT_EQ(dropped.bytes, 0);
     EXPECT_EQ(dropped.complete, 0);
     // Messages behind it are received.
     bench_.AddBuffer(2, 64, 0x1000, 9);
-    RxPacket next = Packet(psn++, 8);
+    RxPacket next = Clearing(Packet(psn++, 8));
     next.ar = 1;
     ExpectAck(bench_.Answer(next), psn - 1, 0, ReturnCode::kOk);
     bench_.places.clear();

@@ -281,7 +281,7 @@ TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
   bench_.back.bytes = 64;
   bench_.back.iova = 0x7000;
   bench_.back.owner = 9;
-  bench_.back.pdc = 33;
+  bench_.back.spdcid = 0x2433;
   bench_.back.settle = 1;
   bench_.back.msg = 1000;
   bench_.back.fail = 1;
@@ -293,7 +293,7 @@ TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
   EXPECT_EQ(record.bytes, 64);
   EXPECT_EQ(record.iova, 0x7000u);
   EXPECT_EQ(record.ev.owner, 9);
-  EXPECT_EQ(record.tpdc, 33);
+  EXPECT_EQ(record.spdcid, 0x2433);
   EXPECT_EQ(record.back, 1);
   EXPECT_EQ(record.settle, 1);
   EXPECT_EQ(record.msg, 1000);
@@ -469,11 +469,11 @@ TEST_F(AcceptWriteTest, PacketsThatDoNotContinueTheWriteAreDropped) {
     bench_.places.clear();
     RxPacket pkt = AsWrite(Next(++psn, 4096, 4096, false, 9000));
     spoil(pkt);
-    ExpectAck(bench_.Answer(pkt), psn, 0, ReturnCode::kNull);
+    ExpectError(bench_.Answer(pkt), psn, ReturnCode::kOpViolation);
     EXPECT_EQ(bench_.TakeRecord().bytes, 0);
-    RxPacket last = AsWrite(Next(++psn, 8192, 808, true, 9000));
+    RxPacket last = Clearing(AsWrite(Next(++psn, 8192, 808, true, 9000)));
     last.ar = 1;
-    ExpectAck(bench_.Answer(last), psn, 0, ReturnCode::kNull);
+    ExpectRest(bench_.Answer(last), psn, ReturnCode::kOpViolation);
     EXPECT_EQ(bench_.TakeRecord().bytes, 0);
   }
 }

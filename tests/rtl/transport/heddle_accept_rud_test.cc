@@ -253,8 +253,12 @@ TEST_F(AcceptRudTest, APieceBelongsWhereItsPsnSays) {
     if (c.index != 1) ExpectMissing(odd, psn + 1);
     bench_.places.clear();
     for (uint32_t i = 1; i < 4; ++i) {
-      bench_.Send(Asking(i == c.index ? odd : Piece(psn, i, 4)));
+      bench_.Send(Clearing(Asking(i == c.index ? odd : Piece(psn, i, 4))));
     }
+    RxPacket clear = Control(CpType::kClearCommand, 0);
+    clear.pds_payload = psn + 3;
+    bench_.Send(clear);
+    bench_.Send(Control(CpType::kAckRequest, psn + 3));
     bench_.RunUntilIdle();
     ASSERT_EQ(Completions(), 1u);
     for (const Place& record : bench_.places) {
@@ -274,10 +278,12 @@ TEST_F(AcceptRudTest, PiecesAreAsLongAsTheFirst) {
   bench_.AddBuffer(2, 9000, 0x1000, 101);
   bench_.AddBuffer(2, 9000, 0x8000, 102);
   // None that an MTU has.
-  ExpectAck(bench_.Answer(First(kStart + 1, 1000, 2000)), kStart + 1, 0,
-            ReturnCode::kNull);
+  ExpectError(bench_.Answer(First(kStart + 1, 1000, 2000)), kStart + 1,
+              ReturnCode::kOpViolation);
   EXPECT_EQ(Count(Statistic::kDropSes), 1);
-  bench_.Answer(Asking(Next(kStart + 2, 1000, 1000, true, 2000)));
+  ExpectRest(
+      bench_.Answer(Clearing(Asking(Next(kStart + 2, 1000, 1000, true, 2000)))),
+      kStart + 2, ReturnCode::kOpViolation);
   bench_.places.clear();
   bench_.Send(First(kStart + 3, 2048, 5000));
   bench_.Send(Next(kStart + 5, 4096, 904, true, 5000));
@@ -391,7 +397,7 @@ TEST_F(AcceptRudTest, TheRestOfARefusedWriteGetsTheSameAnswer) {
   bench_.places.clear();
   // The message id comes again with another message.
   ExpectAck(bench_.Answer(Asking(AsWrite(Piece(kStart + 4, 0, 2)))), kStart + 4,
-            0, ReturnCode::kNull);
+            0, ReturnCode::kOk);
   ExpectAck(bench_.Answer(Asking(AsWrite(Piece(kStart + 4, 1, 2)))), kStart + 5,
             0, ReturnCode::kOk);
   for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, kMtu);

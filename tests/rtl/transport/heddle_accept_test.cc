@@ -83,18 +83,20 @@ TEST_F(AcceptTest, DuplicateIsAcknowledgedAgainAndItsPayloadDropped) {
   EXPECT_EQ(Count(Statistic::kRxDuplicates), 1);
 }
 
-TEST_F(AcceptTest, OneNackPerGapAndOneMoreForEachRetransmission) {
+TEST_F(AcceptTest, OneNackPerGapNamesThePsnExpected) {
   Open();
   for (int i = 0; i < 4; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
-  ExpectNack(bench_.Answer(Packet(kStart + 3, 8)), NackCode::kRodOoo, tpdcid_,
-             kStart + 3);
+  Response nack = bench_.Answer(Packet(kStart + 3, 8));
+  ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 3);
+  EXPECT_EQ(nack.cack, kStart + 1);
   bench_.Quiet(Packet(kStart + 4, 8));
-  RxPacket again = Packet(kStart + 2, 8);
+  RxPacket again = Packet(kStart + 3, 8);
   again.retx = 1;
-  ExpectNack(bench_.Answer(again), NackCode::kRodOoo, tpdcid_, kStart + 2);
+  bench_.Quiet(again);
   bench_.Quiet(Packet(kStart + 1, 8));  // Accepted; no ACK was asked for.
-  ExpectNack(bench_.Answer(Packet(kStart + 3, 8)), NackCode::kRodOoo, tpdcid_,
-             kStart + 3);
+  nack = bench_.Answer(Packet(kStart + 3, 8));
+  ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 3);
+  EXPECT_EQ(nack.cack, kStart + 2);
   EXPECT_EQ(Count(Statistic::kRxOutOfOrder), 4);
   EXPECT_EQ(Count(Statistic::kRxRequests), 2);
 }
@@ -164,6 +166,75 @@ TEST_F(AcceptTest, AnIndexThatNobodyServesIsAnError) {
   other.resource_index = 6;
   ExpectError(bench_.Answer(other), kStart + 1, ReturnCode::kBadIndex);
   EXPECT_TRUE(bench_.credits_taken.empty());
+}
+
+TEST_F(AcceptTest, AFirstPacketComesAgainUntilTheFunctionListens) {
+  bench_->listens_i = 0;
+  bench_.contexts[2].alive = false;
+  for (const SesOpcode opcode :
+       {SesOpcode::kSend, SesOpcode::kWrite, SesOpcode::kRead}) {
+    for (const PdsType type : {PdsType::kRodReq, PdsType::kRudReq}) {
+      type_ = type;
+      RxPacket pkt = Syn(kStart, 8);
+      pkt.opcode = static_cast<uint8_t>(opcode);
+      bench_.Quiet(pkt);
+      const Place record = bench_.TakeRecord();  // Its payload goes.
+      EXPECT_EQ(record.stream, 8);
+      EXPECT_EQ(record.bytes, 0);
+      EXPECT_EQ(record.complete, 0);
+    }
+  }
+  EXPECT_EQ(bench_->open_o, 0);
+  EXPECT_EQ(Count(Statistic::kRxRefused), 6);
+  EXPECT_EQ(Count(Statistic::kRxRequests), 0);
+  // Of a PDC at the target before.
+  tpdcid_ = kSlot << 10 | kTargetRole;
+  ExpectNack(bench_.Answer(Packet(kStart, 8)), NackCode::kInvDpdcid, 0, kStart);
+  bench_.places.clear();
+
+  bench_->listens_i = 1;
+  bench_.contexts[2].alive = true;
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  type_ = PdsType::kRodReq;
+  const Response rsp = bench_.Answer(Syn(kStart, 8));
+  tpdcid_ = rsp.spdcid;
+  ExpectAck(rsp, kStart, 0, ReturnCode::kOk);
+}
+
+// After a reset, which PDCs outlive.
+TEST_F(AcceptTest, RequestsOfAnOpenPdcComeAgainUntilTheFunctionListens) {
+  Open();
+  bench_->listens_i = 0;
+  bench_.contexts[2].alive = false;
+  bench_.Quiet(Packet(kStart + 1, 8));
+  bench_.Quiet(Packet(kStart, 8));
+  ExpectAck(bench_.Answer(Control(CpType::kAckRequest, kStart)), kStart, 0,
+            ReturnCode::kNull);
+  RxPacket stranger = Packet(kStart + 1, 8);
+  stranger.fa_lo ^= 1;
+  ExpectNack(bench_.Answer(stranger), NackCode::kPdcHdrMismatch, 0, kStart + 1);
+  EXPECT_EQ(Count(Statistic::kRxRefused), 2);
+
+  bench_->listens_i = 1;
+  bench_.contexts[2].alive = true;
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket again = Packet(kStart + 1, 8);
+  again.retx = 1;
+  ExpectAck(bench_.Answer(again), kStart + 1, 0, ReturnCode::kOk);
+}
+
+// A packet that found no context while the function did not listen.
+TEST_F(AcceptTest, ListeningBeginsWithPacketsLookedUpAfterwards) {
+  bench_->listens_i = 0;
+  bench_.contexts[2].alive = false;
+  bench_.Send(Syn(kStart, 8));
+  while (bench_.waiting() != 0) bench_.Cycle();
+  bench_.Cycle();  // It has been looked up.
+  bench_->listens_i = 1;
+  bench_.contexts[2].alive = true;
+  bench_.RunUntilIdle();
+  EXPECT_TRUE(bench_.responses.empty());
+  EXPECT_EQ(bench_->open_o, 0);
 }
 
 TEST_F(AcceptTest, ErrorOnAFirstPacketOpensThePdcThatKeepsItsAnswer) {
@@ -239,6 +310,9 @@ TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
     pkt.dpdcid = static_cast<uint16_t>(tpdcid_ ^ flip);
     ExpectNack(bench_.Answer(pkt), NackCode::kInvDpdcid, 0, kStart + 1);
   }
+  RxPacket clear = Control(CpType::kClearCommand, 0);  // Has no PSN.
+  clear.dpdcid = pkt.dpdcid;
+  bench_.Quiet(clear);
   pkt.dpdcid = tpdcid_;
   pkt.fa_lo = 0x0a000003;
   ExpectNack(bench_.Answer(pkt), NackCode::kPdcHdrMismatch, 0, kStart + 1);
@@ -247,7 +321,7 @@ TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
   const Response rsp = bench_.Answer(pkt);
   EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kPdcHdrMismatch));
   EXPECT_EQ(rsp.dpdcid, 0x12);
-  EXPECT_EQ(Count(Statistic::kDropPdcid), 5);
+  EXPECT_EQ(Count(Statistic::kDropPdcid), 6);
   for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
 }
 
@@ -384,7 +458,7 @@ TEST_F(AcceptTest, CloseFreesThePdcAndItsDuplicateIsUnknown) {
   EXPECT_EQ(rsp.cack, kStart + 1);
   EXPECT_EQ(rsp.ack_offset, 0);
   EXPECT_EQ(rsp.spdcid, tpdcid_);
-  ExpectNack(bench_.Answer(close), NackCode::kInvDpdcid, 0, kStart + 1);
+  ExpectNack(bench_.Answer(close), NackCode::kClosing, 0, kStart + 1);
   // The same SYN opens it anew under another id.
   bench_.AddBuffer(2, 64, 0x1000, 1);
   const Response again = bench_.Answer(Syn(kStart, 8));

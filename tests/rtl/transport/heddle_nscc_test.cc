@@ -21,7 +21,7 @@
 namespace heddle::test {
 namespace {
 
-using sim::soft::Congestion;
+using sim::soft::transport::Congestion;
 
 struct NsccEvent {
   uint8_t pdc = 0;
@@ -64,7 +64,7 @@ class NsccTest : public testing::Test {
     settings_.cwnd_bytes = cwnd_bytes;
     settings_.base_rtt_ns = base_rtt_ns;
     settings_.congestion = true;
-    packet_ = sim::soft::NominalBytes(mtu + 56u);
+    packet_ = sim::soft::transport::NominalBytes(mtu + 56u);
     windows_.fill({});
     Run(8);
   }
@@ -141,7 +141,7 @@ class NsccTest : public testing::Test {
 
   PortCfg port_;
   TransportCfg rules_;
-  sim::soft::Settings settings_;
+  sim::soft::transport::Settings settings_;
   uint32_t packet_ = 0;
   std::array<std::pair<Congestion, std::optional<uint32_t>>, 256> windows_;
   std::deque<NsccEvent> events_;

@@ -285,6 +285,7 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   const auto back = [](uint64_t iova, uint16_t msg) {
     Place record = Record(64, 64, iova, 5, false, false);
     record.back = 1;
+    record.spdcid = 0x2405;
     record.settle = 1;
     record.msg = msg;
     return record;
@@ -312,13 +313,14 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   EXPECT_EQ(dut.writes[2].msg, 80u);
   EXPECT_EQ(dut.writes[2].req.addr, 4096u);
   ASSERT_EQ(dut.settled.size(), 4u);
-  EXPECT_EQ(dut.settled[0].record, (ReturnSettle{.pdc = 5, .msg = 77}));
+  EXPECT_EQ(dut.settled[0].record, (ReturnSettle{.spdcid = 0x2405, .msg = 77}));
   EXPECT_GE(dut.settled[0].answers, 1u);
   EXPECT_EQ(dut.settled[1].record,
-            (ReturnSettle{.pdc = 5, .msg = 77, .refused = 1}));
+            (ReturnSettle{.spdcid = 0x2405, .msg = 77, .refused = 1}));
   EXPECT_GE(dut.settled[1].answers, 2u);
-  EXPECT_EQ(dut.settled[2].record,
-            (ReturnSettle{.pdc = 5, .msg = 78, .fail = 1, .code = 0x1c}));
+  EXPECT_EQ(
+      dut.settled[2].record,
+      (ReturnSettle{.spdcid = 0x2405, .msg = 78, .fail = 1, .code = 0x1c}));
   EXPECT_EQ(dut->back_done_o, 5);
   ASSERT_EQ(dut.events.size(), 1u);
   EXPECT_EQ(dut.events[0].event.entry.status, 0);

@@ -3,7 +3,9 @@
 // tests of the initiator.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "Vheddle_read_ends.h"
 #include "hw/contract/gen/heddle_contract.h"
@@ -17,6 +19,8 @@ namespace {
 using contract::Status;
 
 constexpr uint16_t kPdc = 3;
+constexpr uint16_t kOurs = 0x2500 | kPdc;
+constexpr uint16_t kEarlier = 0x2400 | kPdc;  // The opening before.
 
 class ReadEndsTest : public testing::Test {
  protected:
@@ -26,32 +30,47 @@ class ReadEndsTest : public testing::Test {
     Cycle();
   }
 
-  void Queue(uint16_t msg) {
-    dut_->queue_i = 1;
-    dut_->queue_msg_i = msg;
+  // Its first request leaves.
+  void Begin(uint16_t msg, uint16_t spdcid = kOurs) {
+    dut_->begin_i = 1;
+    dut_->begin_msg_i = msg;
+    dut_->begin_spdcid_i = spdcid;
     Cycle();
-    dut_->queue_i = 0;
+    dut_->begin_i = 0;
   }
-  // The requests of the READ were acknowledged.
-  void End(uint16_t msg, uint32_t packets) {
+  // The requests of the READ were acknowledged, or `refused` of them refused.
+  void Offer(uint16_t msg, uint32_t packets, uint32_t refused = 0) {
     dut_->end_valid_i = 1;
-    Drive(
-        dut_->end_i,
-        ReturnEnd{
-            .read = 1, .pdc = kPdc, .packets = packets, .done = {.msg = msg}});
+    Drive(dut_->end_i, ReturnEnd{.read = 1,
+                                 .pdc = kPdc,
+                                 .packets = packets,
+                                 .refused = refused,
+                                 .done = {.msg = msg}});
+  }
+  bool Taken() {
     for (int i = 0; i < 10; ++i) {
       dut_.Settle();
       const bool taken = dut_->end_ready_o != 0;
       Cycle();
-      if (taken) break;
+      if (taken) {
+        dut_->end_valid_i = 0;
+        return true;
+      }
     }
-    dut_->end_valid_i = 0;
+    return false;
   }
-  void Settle(uint16_t msg) {
+  void End(uint16_t msg, uint32_t packets, uint32_t refused = 0) {
+    Offer(msg, packets, refused);
+    EXPECT_TRUE(Taken());
+  }
+  // heddle_return_rx decides on a packet, heddle_place is done with it.
+  void Decide() { ++dut_->back_decided_i; }
+  void Settle(uint16_t msg, uint16_t spdcid = kOurs) {
     dut_->settle_i = 1;
-    Drive(dut_->settled_i, ReturnSettle{.pdc = kPdc, .msg = msg});
+    Drive(dut_->settled_i, ReturnSettle{.spdcid = spdcid, .msg = msg});
     Cycle();
     dut_->settle_i = 0;
+    ++dut_->back_done_i;
   }
   void Lose(uint16_t pdc) {
     dut_->lose_valid_i = 1;
@@ -71,10 +90,19 @@ class ReadEndsTest : public testing::Test {
     return std::exchange(done_, std::nullopt);
   }
 
+  std::map<uint16_t, uint32_t> due;  // Given back, by PDCID.
+  // The last READ that has no more packets than these.
+  std::optional<std::pair<uint16_t, uint32_t>> cut;
+
  private:
   void Cycle() {
     dut_.Settle();
     if (dut_->done_valid_o) done_ = Sample<TxDone>(dut_->done_o);
+    if (dut_->due_valid_o) {
+      const auto given = Sample<ReturnDue>(dut_->due_o);
+      due[given.spdcid] += given.packets;
+    }
+    if (dut_->cut_o) cut = {dut_->cut_msg_o, dut_->cut_packets_o};
     dut_.Tick();
   }
 
@@ -83,7 +111,7 @@ class ReadEndsTest : public testing::Test {
 };
 
 TEST_F(ReadEndsTest, ReadEndsWithTheLastOfItsPackets) {
-  Queue(5);
+  Begin(5);
   Settle(5);
   End(5, 2);
   EXPECT_FALSE(Next());
@@ -97,7 +125,7 @@ TEST_F(ReadEndsTest, ReadEndsWithTheLastOfItsPackets) {
 // 2^32 - 1 bytes in packets of 1 KiB are one packet more than its highest
 // index can say.
 TEST_F(ReadEndsTest, ReadOfTheMostPacketsWaitsForThem) {
-  Queue(5);
+  Begin(5);
   End(5, uint32_t{1} << 22);
   EXPECT_FALSE(Next());
   Settle(5);
@@ -105,7 +133,7 @@ TEST_F(ReadEndsTest, ReadOfTheMostPacketsWaitsForThem) {
 }
 
 TEST_F(ReadEndsTest, ReadsOfALostPdcEndWithItsStatus) {
-  Queue(5);
+  Begin(5);
   End(5, 4);
   Lose(kPdc + 1);
   EXPECT_FALSE(Next());
@@ -114,6 +142,64 @@ TEST_F(ReadEndsTest, ReadsOfALostPdcEndWithItsStatus) {
   ASSERT_TRUE(done);
   EXPECT_EQ(done->msg, 5);
   EXPECT_EQ(done->status, Status::kPeerUnreachable);
+}
+
+TEST_F(ReadEndsTest, RefusedReadGivesBackWhatWillNotBeAnswered) {
+  Begin(5);
+  Settle(5);
+  End(5, 3, 4);
+  EXPECT_EQ(cut, std::pair(uint16_t{5}, 3U));
+  EXPECT_FALSE(Next());
+  EXPECT_EQ(due[kOurs], 5U);
+  Settle(5);
+  EXPECT_FALSE(Next());
+  Settle(5);
+  EXPECT_TRUE(Next());
+  EXPECT_EQ(due[kOurs], 7U);
+}
+
+// Due to others is not given back with it.
+TEST_F(ReadEndsTest, RefusedReadOfWhichMoreCameGivesBackNoMoreThanWasAskedFor) {
+  Begin(5);
+  for (int i = 0; i < 6; ++i) Settle(5);
+  End(5, 3, 4);
+  EXPECT_TRUE(Next());
+  EXPECT_EQ(due[kOurs], 7U);
+  Begin(6);
+  for (int i = 0; i < 4; ++i) Settle(6);
+  End(6, 0, 4);
+  EXPECT_TRUE(Next());
+  EXPECT_EQ(due[kOurs], 11U);
+}
+
+// Else they would count as those of the entry's next READ.
+TEST_F(ReadEndsTest, RefusedReadEndsWhenWhatWasTakenOfItIsSettled) {
+  Begin(5);
+  Decide();
+  Decide();
+  Offer(5, 1, 1);
+  EXPECT_FALSE(Taken());
+  EXPECT_EQ(cut, std::pair(uint16_t{5}, 1U));
+  Decide();  // Not of this READ: it need not be waited for.
+  Settle(5);
+  EXPECT_FALSE(Taken());
+  Settle(5);
+  EXPECT_TRUE(Taken());
+  EXPECT_TRUE(Next());
+  EXPECT_EQ(due[kOurs], 2U);
+}
+
+TEST_F(ReadEndsTest, DataOfAnEarlierOpeningDoNotEndARead) {
+  Begin(5, kEarlier);
+  Settle(5, kEarlier);
+  Begin(5, kOurs);
+  Settle(5, kEarlier);
+  EXPECT_FALSE(Next());
+  End(5, 1);
+  EXPECT_FALSE(Next());
+  Settle(5);
+  EXPECT_TRUE(Next());
+  EXPECT_EQ(due[kOurs], 1U);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ class ReturnRxTest : public testing::Test {
   }
 
   void SetMtu(uint16_t mtu) {
+    mtu_ = mtu;
     PortCfg config;
     config.slot = kSlot;
     config.payload_mtu = mtu;
@@ -108,10 +109,13 @@ class ReturnRxTest : public testing::Test {
   }
   void Read(uint16_t msg, uint32_t length, uint64_t iova = 0x10000,
             bool segmented = false) {
-    Queue(msg, length, iova, segmented);
-    Asked(msg, spdcid_, kStart + 3);
+    Write(msg, length, iova, segmented);
+    const uint32_t packets = (length + mtu_ - 1) / mtu_;
+    for (uint32_t i = 0; i < packets; ++i) {
+      Asked(msg, spdcid_, kStart + 4 - packets + i, i + 1);
+    }
   }
-  void Queue(uint16_t msg, uint32_t length, uint64_t iova,
+  void Write(uint16_t msg, uint32_t length, uint64_t iova,
              bool segmented = false) {
     Drive(dut_->read_info_i, ReturnRead{.ctx = kCtx,
                                         .gen = kGen,
@@ -123,24 +127,36 @@ class ReturnRxTest : public testing::Test {
     dut_->read_i = 1;
     dut_.Tick();
     dut_->read_i = 0;
-    dut_->queue_msg_i = msg;
-    dut_->queue_i = 1;
-    dut_.Tick();
-    dut_->queue_i = 0;
   }
-  // Its request left as `psn` of the PDC that was opened as `spdcid`.
-  void Asked(uint16_t msg, uint16_t spdcid, uint32_t psn) {
-    Drive(dut_->sent_as_i, ReturnAsked{.spdcid = spdcid, .psn = psn});
-    dut_->sent_msg_i = msg;
-    dut_->sent_i = 1;
+  // The latest of `packets` requests left as `psn` of the PDC that was opened
+  // as `spdcid`.
+  void Asked(uint16_t msg, uint16_t spdcid, uint32_t psn,
+             uint32_t packets = 1) {
+    Drive(dut_->asked_as_i,
+          ReturnAsked{.spdcid = spdcid, .psn = psn, .packets = packets});
+    dut_->asked_msg_i = msg;
+    dut_->asked_first_i = packets == 1;
+    dut_->asked_i = 1;
     dut_.Tick();
-    dut_->sent_i = 0;
+    dut_->asked_i = 0;
+  }
+  void Cut(uint16_t msg, uint32_t packets) {
+    dut_->cut_msg_i = msg;
+    dut_->cut_packets_i = packets;
+    dut_->cut_i = 1;
+    dut_.Tick();
+    dut_->cut_i = 0;
   }
   void End(uint16_t msg) {
     dut_->end_msg_i = msg;
     dut_->end_i = 1;
     dut_.Tick();
     dut_->end_i = 0;
+  }
+
+  bool Answered(uint16_t msg) {
+    dut_.Settle();
+    return (dut_->answered_o[msg / 32] >> msg % 32 & 1) != 0;
   }
 
   // Data [offset, offset + bytes) of READ `msg` in the packet `number`.
@@ -205,6 +221,22 @@ class ReturnRxTest : public testing::Test {
     EXPECT_EQ(verdict.last, 0);
     EXPECT_EQ(verdict.fail, 0);
   }
+  // Nothing to any READ: more of one than it asked for.
+  static void ExpectSurplus(const ReturnVerdict& verdict, uint32_t cack) {
+    ExpectAck(verdict, cack);
+    EXPECT_EQ(verdict.bytes, 0);
+    EXPECT_EQ(verdict.last, 0);
+    EXPECT_EQ(verdict.fail, 0);
+    EXPECT_EQ(verdict.settle, 0);
+    EXPECT_TRUE(Counted(verdict, Statistic::kDropSes));
+  }
+  static RxPacket Error(uint32_t number, uint16_t msg = kMsg) {
+    RxPacket error = Data(number, 0, 0, msg);
+    error.next_hdr = static_cast<uint8_t>(NextHdr::kResponse);
+    error.response = static_cast<uint8_t>(SesResponse::kResponse);
+    error.return_code = static_cast<uint8_t>(ReturnCode::kBadMkey);
+    return error;
+  }
 
  private:
   template <typename Port>
@@ -220,6 +252,7 @@ class ReturnRxTest : public testing::Test {
 
   sim::ClockedModel<Vheddle_return_rx> dut_;
   uint16_t spdcid_ = 0;  // Of the PDC opened last.
+  uint32_t mtu_ = 0;
 };
 
 TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
@@ -270,14 +303,16 @@ TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {
   EXPECT_EQ(Send(Data(2, 2048, 2048)).last, 1);
 }
 
-TEST_F(ReturnRxTest, GapIsRefusedOnceAndForEachRetransmission) {
+TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
-  ExpectNack(Send(Data(2, 2048, 1024)), NackCode::kRodOoo, 2);
+  const ReturnVerdict nack = Send(Data(2, 2048, 1024));
+  ExpectNack(nack, NackCode::kRodOoo, 2);
+  EXPECT_EQ(nack.rsp.cack - nack.rsp.nack_psn, ~uint32_t{0});
   EXPECT_EQ(Send(Data(3, 3072, 1024)).respond, 0) << "one NACK a gap";
-  RxPacket again = Data(3, 3072, 1024);
+  RxPacket again = Data(2, 2048, 1024);
   again.retx = 1;
-  ExpectNack(Send(again), NackCode::kRodOoo, 3);
+  EXPECT_EQ(Send(again).respond, 0);
   ExpectAck(Send(Data(1, 1024, 1024)), 1);
   ExpectNack(Send(Data(3, 3072, 1024)), NackCode::kRodOoo, 3);
   ExpectNack(Send(Data(2 + 128, 0, 8)), NackCode::kPsnOorWindow, 130);
@@ -415,7 +450,7 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   RxPacket none = Data(number++, 0, 1024);
   none.message_id = 0;
   ExpectDropped(Send(none));
-  Queue(79, 4096, 0x20000);
+  Write(79, 4096, 0x20000);
   Asked(79, kOurs + 1, kStart);
   ExpectDropped(Send(Data(number++, 0, 1024, 79)));  // Of another PDC.
   EXPECT_EQ(Send(Data(number++, 0, 4096)).last, 1) << "it is as it was";
@@ -440,11 +475,7 @@ TEST_F(ReturnRxTest, EndedReadTakesNothing) {
 TEST_F(ReturnRxTest, ErrorInsteadOfDataFailsTheRead) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
-  RxPacket error = Data(1, 0, 0);
-  error.next_hdr = static_cast<uint8_t>(NextHdr::kResponse);
-  error.response = static_cast<uint8_t>(SesResponse::kResponse);
-  error.return_code = static_cast<uint8_t>(ReturnCode::kBadMkey);
-  const ReturnVerdict verdict = Send(error);
+  const ReturnVerdict verdict = Send(Error(1));
   ExpectAck(verdict, 1);
   EXPECT_EQ(verdict.fail, 1);
   EXPECT_EQ(verdict.msg, kMsg);
@@ -453,6 +484,123 @@ TEST_F(ReturnRxTest, ErrorInsteadOfDataFailsTheRead) {
   const ReturnVerdict rest = Send(Data(2, 1024, 1024));
   EXPECT_EQ(rest.bytes, 0);
   EXPECT_EQ(rest.settle, 1) << "another packet that will not come again";
+}
+
+// Answers beyond what was asked for would count as those due to others.
+TEST_F(ReturnRxTest, ReadHasNoMorePacketsThanWereAskedFor) {
+  Read(kMsg, 2048);
+  Read(kMsg + 1, 1024);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
+  // The same bytes once more, under a PSN of their own.
+  const ReturnVerdict twice = Send(Data(1, 0, 1024));
+  EXPECT_EQ(twice.bytes, 0);
+  EXPECT_EQ(twice.settle, 1);
+  EXPECT_EQ(twice.fail, 1);
+  EXPECT_EQ(twice.code, static_cast<uint8_t>(ReturnCode::kUncor));
+  ExpectSurplus(Send(Data(2, 1024, 1024)), 2);
+  ExpectSurplus(Send(Data(3, 0, 1024)), 3);
+  ExpectSurplus(Send(Error(4)), 4);
+  EXPECT_EQ(Send(Data(5, 0, 1024, kMsg + 1)).last, 1);
+  // Its last packet twice, and an error behind it.
+  ExpectSurplus(Send(Data(6, 0, 1024, kMsg + 1)), 6);
+  ExpectSurplus(Send(Error(7, kMsg + 1)), 7);
+}
+
+TEST_F(ReturnRxTest, ErrorsDoNotOutnumberTheRequestsEither) {
+  Read(kMsg, 3072);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const ReturnVerdict verdict = Send(Error(i));
+    EXPECT_EQ(verdict.settle, 1);
+    EXPECT_EQ(verdict.fail, 1);
+  }
+  ExpectSurplus(Send(Error(3)), 3);
+}
+
+TEST_F(ReturnRxTest, AnswersAheadOfTheirRequestsAreNotTaken) {
+  Write(kMsg, 4096, 0x10000);
+  Asked(kMsg, kOurs, kStart, 1);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
+  ExpectSurplus(Send(Data(1, 1024, 1024)), 1);
+  Asked(kMsg, kOurs, kStart + 1, 2);
+  Asked(kMsg, kOurs, kStart + 2, 3);
+  EXPECT_EQ(Send(Data(2, 1024, 1024)).bytes, 1024);
+  EXPECT_EQ(Send(Data(3, 2048, 1024)).bytes, 1024);
+  ExpectSurplus(Send(Data(4, 3072, 1024)), 4);
+}
+
+// A request that asks for nothing ends a READ.
+TEST_F(ReturnRxTest, RequestThatAsksForNothingIsNotAnswered) {
+  Write(kMsg, 4096, 0x10000);
+  Asked(kMsg, kOurs, kStart, 1);
+  Asked(kMsg, kOurs, kStart + 1, 1);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).settle, 1);
+  ExpectSurplus(Send(Data(1, 1024, 1024)), 1);
+}
+
+TEST_F(ReturnRxTest, RefusedReadHasNoMoreThanIsPromised) {
+  Read(kMsg, 4096);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).settle, 1);
+  Cut(kMsg, 2);
+  EXPECT_EQ(Send(Data(1, 1024, 1024)).settle, 1);
+  ExpectSurplus(Send(Data(2, 2048, 1024)), 2);
+  End(kMsg);
+  // The next READ of the entry has all of its own.
+  Read(kMsg, 4096);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(Send(Data(3 + i, i * 1024, 1024)).settle, 1);
+  }
+  // Of another one more came before that was known.
+  End(kMsg);
+  Read(kMsg, 4096);
+  EXPECT_EQ(Send(Data(7, 0, 1024)).settle, 1);
+  Cut(kMsg, 0);
+  ExpectSurplus(Send(Data(8, 1024, 1024)), 8);
+}
+
+// What a target had answered before it forgot the PDC does not count on the
+// next opening.
+TEST_F(ReturnRxTest, ReadThatIsAskedForAgainBeginsAnew) {
+  constexpr uint16_t kAgain = kOurs ^ 1 << 8;
+  Read(kMsg, 2048, 0x10000);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
+  EXPECT_EQ(Send(Data(1, 0, 1024)).fail, 1);
+  Open(kPdc, kAgain);
+  RxPacket packet = Data(0, 0, 1024);
+  packet.dpdcid = kAgain;
+  ReturnVerdict verdict = Send(packet);
+  EXPECT_EQ(verdict.settle, 0);
+  Asked(kMsg, kAgain, kStart, 1);
+  Asked(kMsg, kAgain, kStart + 1, 2);
+  packet.psn += 1;
+  verdict = Send(packet);
+  EXPECT_EQ(verdict.bytes, 1024);
+  EXPECT_EQ(verdict.first, 1);
+  EXPECT_EQ(verdict.spdcid, kAgain);
+  packet.psn += 1;
+  packet.message_offset = 1024;
+  EXPECT_EQ(Send(packet).last, 1);
+}
+
+// It ends if its target begins anew; a READ that was not asked for yet does
+// not.
+TEST_F(ReturnRxTest, ReadIsAnsweredFromItsFirstPacketUntilItEnds) {
+  Read(kMsg, 2048);
+  Read(kMsg + 1, 1024);
+  EXPECT_FALSE(Answered(kMsg));
+  Send(Data(0, 0, 1024));
+  EXPECT_TRUE(Answered(kMsg));
+  EXPECT_FALSE(Answered(kMsg + 1));
+  Send(Error(1, kMsg + 1));
+  EXPECT_TRUE(Answered(kMsg + 1));
+  End(kMsg);
+  End(kMsg + 1);
+  Write(kMsg, 2048, 0x10000);
+  EXPECT_FALSE(Answered(kMsg)) << "the next of its table entry";
+  EXPECT_FALSE(Answered(kMsg + 1));
+  Asked(kMsg, kOurs, kStart + 4);
+  EXPECT_FALSE(Answered(kMsg));
+  ExpectDropped(Send(Data(2, 2048, 1024, kMsg + 1)));
+  EXPECT_FALSE(Answered(kMsg + 1)) << "matches no READ";
 }
 
 TEST_F(ReturnRxTest, ContextThatIsGoneGetsNoData) {
@@ -499,7 +647,7 @@ TEST_F(ReturnRxTest, LateAnswerToAnEarlierReadIsNotThatOfTheNext) {
   ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
   EXPECT_EQ(Send(ack).last, 1);
   End(kMsg);
-  Queue(kMsg, 16, 0xa0000);
+  Write(kMsg, 16, 0xa0000);
   ReturnVerdict verdict = Send(ack);
   ExpectDropped(verdict);
   EXPECT_EQ(verdict.settle, 0);

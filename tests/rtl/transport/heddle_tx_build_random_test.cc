@@ -26,7 +26,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     const uint16_t mtu = static_cast<uint16_t>(1024u << random.Below(4));
     PortCfg& config = dut.config();
     config.payload_mtu = mtu;
-    config.crc = seed & 1;
+    config.crc = static_cast<contract::CrcOrder>(random.Below(3));
     config.ipv6 = seed >> 1 & 1;
     config.vlan = random.Chance(0.5) ? random.Below(4096) & 0xfff : 0;
     config.fa_hi = random.Next();
@@ -47,7 +47,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       to.ipv6 = config.ipv6 != 0;
       to.source_hi = config.fa_hi;
       to.destination_hi = fa_hi;
-      to.crc = config.crc != 0;
+      to.crc = config.crc;
       return to;
     };
     std::vector<PdcPeer> peers;

@@ -22,7 +22,8 @@ Bytes Hex(const std::string& text) {
   return out;
 }
 
-// Each of IPv4 and IPv6, untagged and tagged, without and with CRC.
+// Each of IPv4 and IPv6, untagged and tagged, without and with CRC of
+// either order.
 class TxBuildStackTest : public testing::TestWithParam<int> {
  protected:
   static constexpr uint64_t kAddress6Hi = 0xfd00'1234'5678'9abc;
@@ -31,7 +32,7 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
   TxBuildStackTest() {
     route_.ipv6 = (GetParam() & 1) != 0;
     route_.vlan = (GetParam() & 2) != 0 ? 0xabc : 0;
-    route_.crc = (GetParam() & 4) != 0;
+    route_.crc = static_cast<contract::CrcOrder>(GetParam() >> 2);
     route_.source_mac = kMac;
     route_.destination_mac = kPeerMac;
     route_.source = kAddress;
@@ -80,11 +81,12 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
   Route route_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, TxBuildStackTest, testing::Range(0, 8),
+INSTANTIATE_TEST_SUITE_P(Each, TxBuildStackTest, testing::Range(0, 12),
                          [](const auto& stack) {
                            return std::string(stack.param & 1 ? "V6" : "V4") +
                                   (stack.param & 2 ? "Tagged" : "") +
-                                  (stack.param & 4 ? "Crc" : "");
+                                  (stack.param & 4 ? "CrcLsbFirst" : "") +
+                                  (stack.param & 8 ? "CrcMsbFirst" : "");
                          });
 
 contract::wire::PdsRequest ReturnHeader(contract::NextHdr next_hdr) {
@@ -104,6 +106,7 @@ Bytes DataDatagram() {
   contract::wire::SesResponseData ses = {};
   ses.opcode = contract::SesResponse::kResponseWData;
   ses.return_code = contract::ReturnCode::kOk;
+  ses.response_message_id = 0xabc;
   ses.job_id = 0x42;
   ses.read_request_message_id = 0xabc;
   ses.payload_length = 1000;
@@ -230,19 +233,23 @@ TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   x13.kind = ResponseKind::kNack;
   x13.code = 7;
   x13.nack_psn = 0x54325;
-  for (const Response& rsp : {x2, x3, x12, x13}) dut_.Push(rsp);
-  dut_.RunUntil(4, 50);
+  Response gap = x13;  // NACK ROD_OOO with the PSN expected.
+  gap.code = 13;
+  gap.cack = 0x54320;
+  for (const Response& rsp : {x2, x3, x12, x13, gap}) dut_.Push(rsp);
+  dut_.RunUntil(5, 50);
   route_.entropy = 0xd000;
   const char* datagrams[] = {
       "3a00 0000 0001 2345 0022 0011 0000 0001 0000 0000 0000 0000",
       "3a00 0000 0001 2345 0022 0011 0101 0001 0000 0042 0000 0008",
       "3800 0000 0005 4325 0041 0031",
-      "5000 0700 0005 4325 0041 0031 0000 0000"};
-  for (size_t i = 0; i < 4; ++i) {
+      "5000 0700 0005 4325 0041 0031 0000 0000",
+      "5000 0d00 0005 4325 0041 0031 0005 4320"};
+  for (size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(dut_.sent()[i].bytes, Frame(route_, Hex(datagrams[i]))) << i;
   }
   EXPECT_EQ(dut_.stats()[8], 3);  // tx_acks
-  EXPECT_EQ(dut_.stats()[9], 1);  // tx_nacks
+  EXPECT_EQ(dut_.stats()[9], 2);  // tx_nacks
 }
 
 // X10 and X11; what the message table holds at `msg` says nothing about them.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
+#include "tests/reference_frames.h"
 #include "tests/rtl/transport/tx_build_bench.h"
 
 namespace heddle::test {
@@ -67,22 +69,41 @@ TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
   }
 }
 
-TEST_F(TxBuildTest, UdpChecksumOfZeroIsSentAsAllOnes) {
-  // The two bytes that follow are chosen so that the sum comes out as 0xffff.
-  dut_.WritePdc(3, SomePeer());
-  TxPacket pkt = {};
-  pkt.pdc = 3;
-  pkt.last = 1;
-  MsgPacket msg = InlineMessage(std::string(2, '\0'));
-  Bytes frame = RequestFrame(
-      pkt, msg, SomePeer(), RouteTo(SomePeer(), kPeerMac), 4096, false, {0, 0});
-  const uint16_t needed = static_cast<uint16_t>(frame[40] << 8 | frame[41]);
-  msg.inline_lo = uint64_t{needed} >> 8 | uint64_t{needed & 0xffu} << 8;
-  dut_.WriteMessage(0, msg);
-  dut_.Push(pkt);
-  dut_.RunUntil(1, 50);
-  EXPECT_EQ(dut_.sent()[0].bytes[40], 0xff);
-  EXPECT_EQ(dut_.sent()[0].bytes[41], 0xff);
+// UDP checksum 0, CRC with its most significant byte first.
+TEST_F(TxBuildTest, AcksLeaveAsTheReferenceProviderEncodesThem) {
+  Response ack = {};
+  ack.fa_lo = 0xc0000201;
+  ack.mac = 0x020000000001;
+  ack.dscp = 46;
+  ack.entropy = 0xf25a;
+  ack.cack = 0x123456;
+  ack.spdcid = 7;
+  ack.dpdcid = 1;
+  ack.return_code = static_cast<uint8_t>(contract::ReturnCode::kOk);
+  ack.job_id = 1;
+  ack.modified_length = 16;
+  Response close = {};
+  close.kind = ResponseKind::kNone;
+  close.fa_lo = ack.fa_lo;
+  close.mac = ack.mac;
+  close.dscp = ack.dscp;
+  close.entropy = 0x4242;
+  close.cack = 0x23456790;
+  close.spdcid = 8;
+  close.dpdcid = 2;
+  size_t sent = 0;
+  for (const auto& [rsp, reference] : {std::pair(ack, kReferenceFrames[1]),
+                                       std::pair(close, kReferenceFrames[2])}) {
+    const contract::PortCfg port = ReferencePort(reference, true);
+    dut_.config().mac = port.mac;
+    dut_.config().fa_lo = port.local_fa_lo;
+    dut_.config().crc = port.crc;
+    dut_.SetConfig();
+    dut_.Push(rsp);
+    dut_.RunUntil(sent + 1, 50);
+    EXPECT_EQ(dut_.sent()[sent++].bytes, ReferenceBytes(reference))
+        << reference.name;
+  }
 }
 
 TEST_F(TxBuildTest, EightByteMessagesSustainOnePacketEveryTwoCycles) {

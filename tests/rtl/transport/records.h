@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "hw/contract/gen/heddle_contract.h"
 #include "tests/rtl/widths.h"
 
 namespace heddle::test {
@@ -15,7 +16,7 @@ struct PortCfg {
   uint16_t vlan = 0;
   uint32_t ack_delay_ticks = 0;
   uint32_t pdc_seed = 0;
-  uint8_t crc = 0;
+  contract::CrcOrder crc = contract::CrcOrder::kNone;
   uint8_t write_errors = 0;
   uint8_t enable = 1;
   uint8_t slot = 0;
@@ -215,6 +216,8 @@ struct RxPacket {
   uint8_t return_code = 0;
   uint16_t payload_bytes = 0;
   uint16_t read_bytes = 0;
+  uint8_t contradicts = 0;
+  uint8_t other_gen = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
@@ -229,7 +232,8 @@ struct RxPacket {
     v(resource_index, 12), v(buffer_offset, 64), v(initiator, 32);
     v(match_bits, 64), v(header_data, 64), v(message_offset, 32);
     v(request_length, 32), v(response, 6), v(return_code, 6);
-    v(payload_bytes, 14), v(read_bytes, 14);
+    v(payload_bytes, 14), v(read_bytes, 14), v(contradicts, 1);
+    v(other_gen, 1);
   }
 };
 
@@ -349,6 +353,7 @@ struct Place {
   CqEvent ev = {};
   uint8_t job = 0;
   uint8_t back = 0;
+  uint16_t spdcid = 0;
   uint8_t segmented = 0;
   uint8_t settle = 0;
   uint16_t msg = 0;
@@ -360,8 +365,8 @@ struct Place {
     v(token, 1), v(stream, 14), v(bytes, 14), v(iova, 64), v(tpdc, 8);
     v(first, 1), v(alone, 1), v(complete, 1), v(visible, 1), v(psn, 32);
     ev.Fields(v);
-    v(job, 1), v(back, 1), v(segmented, 1), v(settle, 1), v(msg, 10);
-    v(fail, 1), v(code, 6);
+    v(job, 1), v(back, 1), v(spdcid, 16), v(segmented, 1), v(settle, 1);
+    v(msg, 10), v(fail, 1), v(code, 6);
   }
 };
 

@@ -159,10 +159,11 @@ struct ReturnRead {
 struct ReturnAsked {
   uint16_t spdcid = 0;
   uint32_t psn = 0;
+  uint32_t packets = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(spdcid, 16), v(psn, 32);
+    v(spdcid, 16), v(psn, 32), v(packets, 23);
   }
 };
 
@@ -182,7 +183,7 @@ struct ReturnOpen {
 };
 
 struct ReturnSettle {
-  uint16_t pdc = 0;
+  uint16_t spdcid = 0;
   uint16_t msg = 0;
   uint8_t refused = 0;
   uint8_t fail = 0;
@@ -190,9 +191,19 @@ struct ReturnSettle {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(pdc, kPdcIndexBits), v(msg, 10), v(refused, 1), v(fail, 1), v(code, 6);
+    v(spdcid, 16), v(msg, 10), v(refused, 1), v(fail, 1), v(code, 6);
   }
   bool operator==(const ReturnSettle&) const = default;
+};
+
+struct ReturnDue {
+  uint16_t spdcid = 0;
+  uint8_t packets = 0;
+
+  template <typename Visit>
+  void Fields(Visit&& v) {
+    v(spdcid, 16), v(packets, 5);
+  }
 };
 
 struct TxDone {
@@ -246,7 +257,7 @@ struct ReturnVerdict {
   uint8_t segmented = 0;
   uint64_t iova = 0;
   uint8_t owner = 0;
-  uint16_t pdc = 0;
+  uint16_t spdcid = 0;
   uint8_t first = 0;
   uint8_t last = 0;
   uint8_t settle = 0;
@@ -261,7 +272,7 @@ struct ReturnVerdict {
     rsp.Fields(v);
     v(place, 1), v(stream, 14), v(bytes, 14), v(segmented, 1), v(iova, 64);
     v(owner, 8);
-    v(pdc, kPdcIndexBits), v(first, 1), v(last, 1), v(settle, 1), v(fail, 1);
+    v(spdcid, 16), v(first, 1), v(last, 1), v(settle, 1), v(fail, 1);
     v(code, 6), v(msg, 10), v(stat, 64);
   }
 };

@@ -46,7 +46,6 @@ module tx_frames_probe
 );
   logic             len_valid, len_ready, rec_valid, rec_ready, rec_error;
   logic [13:0]      len_bytes;
-  logic [15:0]      rec_sum;
   logic [31:0]      rec_crc;
   logic             head_valid, head_ready, pay_valid, pay_ready;
   frame_head_t      head;
@@ -75,7 +74,7 @@ module tx_frames_probe
     .rd_valid_o, .rd_ready_i, .rd_req_o(gather),
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
-    .rec_sum_i(rec_sum), .rec_crc_i(rec_crc),
+    .rec_crc_i(rec_crc),
     .head_valid_o(head_valid), .head_ready_i(head_ready), .head_o(head),
     .seq_done_o(seq_done), .back_done_o(back_done), .fail_o(fail), .fail_msg_o(fail_msg), .fail_ctx_o(fail_ctx),
     .fail_gen_o(fail_gen), .stat_o(stat), .idle_o(idle_build)
@@ -87,7 +86,7 @@ module tx_frames_probe
     .rsp_valid_i(rd_rsp_valid_i), .rsp_ready_o(rd_rsp_ready_o), .rsp_data_i(rd_rsp_data_i),
     .rsp_last_i(rd_rsp_last_i), .rsp_error_i(1'b0),
     .rec_valid_o(rec_valid), .rec_ready_i(rec_ready), .rec_error_o(rec_error),
-    .rec_sum_o(rec_sum), .rec_crc_o(rec_crc),
+    .rec_crc_o(rec_crc),
     .out_valid_o(pay_valid), .out_ready_i(pay_ready), .out_data_o(pay_data)
   );
 

@@ -7,15 +7,20 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "firmware/control_program.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/object_heap.h"
 #include "hw/sim/soft/dma_memory.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::control {
+
+using engine::Engine;
+
 namespace {
 
 using contract::AdminAnswer;
@@ -66,16 +71,20 @@ class FakeTables final : public Tables {
 };
 
 // Grants every port; takes frames of the slow path.
-class FakeWire final : public DatagramWire {
+class FakeWire final : public wire::DatagramWire {
  public:
   firmware::PortClaim ClaimPort(uint32_t port) override {
     return {.granted = true, .exhausted = false, .port = port, .owner = 0};
   }
   void ReleasePort(uint32_t) override {}
   std::span<uint8_t> Room() override { return {}; }
-  SendOutcome Send(const Path&, size_t) override { return SendOutcome::kSent; }
-  bool Receive(Datagram*) override { return false; }
-  uint8_t slot() const override { return 5; }
+  SendOutcome Send(const wire::Path&, size_t) override {
+    return SendOutcome::kSent;
+  }
+  bool Receive(wire::Datagram*) override { return false; }
+  std::optional<uint16_t> TakePdcids() override { return std::nullopt; }
+  void ReturnPdcids(uint16_t) override {}
+  uint16_t function() const override { return 5; }
   bool link_up() const override { return true; }
   uint16_t max_bytes() const override { return 0; }
   uint32_t payload_mtu() const override { return 4096; }
@@ -97,7 +106,10 @@ class ControlRegistersTest : public testing::Test {
                     .context_limits = 0x20404040,
                     .transport_limits = 0x04001000,
                     .datapath = 8192U << 16 | 64,
-                    .region_limits = 63U << 16 | 1024},
+                    .region_limits = 63U << 16 | 1024,
+                    .context_counts = 0x03ff0400,
+                    .queue_counts = 0x02000300,
+                    .region_count = 65536},
                    kTickNs,
                    {.memory = &memory_,
                     .tables = &tables_,
@@ -108,7 +120,9 @@ class ControlRegistersTest : public testing::Test {
                         [](contract::Statistic which) {
                           return uint64_t{1} << 40 |
                                  static_cast<uint64_t>(which);
-                        }}) {
+                        },
+                    .open_pdcs = [this] { return open_; },
+                    .on_reset = [this] { ++resets_; }}) {
     firmware::Board board{};
     board.fa_lo = 0x0a000001;
     board.mac = 0x020000000001;
@@ -118,8 +132,8 @@ class ControlRegistersTest : public testing::Test {
     board.dead_ns = 1000000000;
     board.payload_mtu = 4096;
     board.slot = 5;
-    firmware_ =
-        std::make_unique<firmware::ControlProgram>(registers_, wire_, board);
+    firmware_ = std::make_unique<firmware::ControlProgram>(registers_, wire_,
+                                                           object_heap_, board);
   }
 
   uint32_t Bar32(uint32_t offset) const {
@@ -152,11 +166,14 @@ class ControlRegistersTest : public testing::Test {
   }
 
   uint64_t now_ = 1000000;
+  transport::Transport::OpenPdcs open_;
+  uint32_t resets_ = 0;
   DmaMemory memory_;
   FakeTables tables_;
   FakeWire wire_;
   SlowPathQueue slow_path_;
   ControlRegisters registers_;
+  ObjectHeap object_heap_;
   std::unique_ptr<firmware::ControlProgram> firmware_;
   alignas(64) std::array<AdminCommand, kEntries> commands_{};
   alignas(64) std::array<AdminAnswer, kEntries> answers_{};
@@ -172,6 +189,12 @@ TEST_F(ControlRegistersTest, BarSaysWhatTheDeviceIs) {
   EXPECT_EQ(Bar32(contract::kBar0CapabilityOffset + 4), 0x12u);
   EXPECT_EQ(Bar32(contract::kBar0ContextLimitsOffset), 0x20404040u);
   EXPECT_EQ(Bar32(contract::kBar0RegionLimitsOffset), 63u << 16 | 1024);
+  EXPECT_EQ(Bar32(contract::kBar0ContextCountsOffset), 0x03ff0400u);
+  EXPECT_EQ(Bar32(contract::kBar0QueueCountsOffset), 0x02000300u);
+  EXPECT_EQ(Bar32(contract::kBar0RegionCountOffset), 65536u);
+  EXPECT_EQ(registers_.Read(contract::kMgmtContextCountsOffset), 0x03ff0400u);
+  EXPECT_EQ(registers_.Read(contract::kMgmtQueueCountsOffset), 0x02000300u);
+  EXPECT_EQ(registers_.Read(contract::kMgmtRegionCountOffset), 65536u);
   EXPECT_EQ(registers_.ReadBar(contract::kBar0StatisticsOffset + 8 * 27, 8),
             uint64_t{1} << 40 | 27);
   EXPECT_EQ(Bar32(contract::kBar0StatisticsOffset + 8 * 27 + 4), 256u);
@@ -263,8 +286,11 @@ TEST_F(ControlRegistersTest, AnUnmappedQueueTouchesNothing) {
 TEST_F(ControlRegistersTest, ResetClearsTheAdminQueueAtOnceAndEndsByFirmware) {
   firmware_->Start();
   OpenAdminQueue();
+  registers_.WriteBar(contract::kBar0DeviceControlOffset, 0, 4);
+  EXPECT_EQ(resets_, 0u);
   registers_.WriteBar(contract::kBar0DeviceControlOffset,
                       contract::kBar0DeviceControlResetMask, 4);
+  EXPECT_EQ(resets_, 1u);
   EXPECT_EQ(registers_.ReadBar(contract::kBar0AdminCommandBaseOffset, 8), 0u);
   EXPECT_EQ(registers_.ReadBar(contract::kBar0AdminAnswerBaseOffset, 8), 0u);
   EXPECT_EQ(Bar32(contract::kBar0AdminSizeOffset), 0u);
@@ -290,6 +316,20 @@ TEST_F(ControlRegistersTest, TheTimerComesWithItsTicks) {
   registers_.Write(contract::kMgmtTimerOffset, 0);
   EXPECT_FALSE(registers_.event());
   EXPECT_EQ(registers_.deadline_ns(), UINT64_MAX);
+}
+
+TEST_F(ControlRegistersTest, ClosingPdcsAnswersHowManyAreOpen) {
+  firmware_->Start();
+  OpenAdminQueue();
+  open_ = {.initiator = 0x123, .target = 0x456};
+  EXPECT_EQ(registers_.Read(contract::kMgmtOpenPdcsOffset), 0x04560123u);
+  AdminCommand close{};
+  close.opcode = AdminOpcode::kClosePdcs;
+  Submit(close);
+  RunFirmware();
+  EXPECT_EQ(answers_[0].status, AdminStatus::kOk);
+  EXPECT_EQ(answers_[0].detail, 0x123u + 0x456u);
+  EXPECT_EQ(tables_.As<contract::TransportCfg>(Table::kTransport, 0).close, 1);
 }
 
 TEST_F(ControlRegistersTest, AnAccessToNoEntryIsAnError) {
@@ -395,4 +435,4 @@ TEST_F(ControlRegistersTest, TheSlowPathIsNarrow) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::control

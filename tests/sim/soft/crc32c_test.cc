@@ -11,7 +11,7 @@
 #include "hw/sim/soft/frame/crc32c_folded.h"
 #include "tests/rtl/crc32c.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
 std::vector<uint8_t> Bytes(std::string_view text) {
@@ -88,4 +88,4 @@ TEST(Crc32cTest, PartsMayBeFedOneAfterAnother) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against frames put together by the RTL's own tests.
+// Against frames put together by the RTL's own tests, and reference frames.
 #include "hw/sim/soft/frame/frame_codec.h"
 
 #include <algorithm>
@@ -10,11 +10,13 @@
 
 #include "gtest/gtest.h"
 #include "hw/sim/random.h"
+#include "tests/reference_frames.h"
 #include "tests/rtl/transport/frames.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
+using contract::CrcOrder;
 using contract::Statistic;
 using test::Bytes;
 using Kind = ParsedFrame::Kind;
@@ -30,7 +32,7 @@ constexpr uint64_t kPeerHi = 0xfd00000000000001;
 struct Form {
   bool ipv6;
   uint16_t vlan;
-  bool crc;
+  CrcOrder crc;
 
   size_t l3() const { return vlan != 0 ? 18 : 14; }
   size_t l4() const { return l3() + (ipv6 ? 40 : 20); }
@@ -44,13 +46,13 @@ contract::PortCfg Port(const Form& form) {
   port.payload_mtu = 4096;
   port.udp_port = contract::kUetUdpPort;
   port.enable = 1;
-  port.crc = form.crc ? 1 : 0;
+  port.crc = form.crc;
   port.vlan = form.vlan;
   port.ipv6 = form.ipv6 ? 1 : 0;
   return port;
 }
 
-FabricAddress Peer(const Form& form) {
+wire::FabricAddress Peer(const Form& form) {
   return {.lo = kPeerLo, .hi = form.ipv6 ? kPeerHi : 0, .ipv6 = form.ipv6};
 }
 
@@ -144,18 +146,6 @@ class FrameCodecTest : public testing::TestWithParam<Form> {
     const auto sum = static_cast<uint16_t>(~test::OnesSum(ip, 20));
     ip[10] = static_cast<uint8_t>(sum >> 8);
     ip[11] = static_cast<uint8_t>(sum);
-  }
-  static void FixUdpChecksum(Bytes& frame) {
-    const Form form = GetParam();
-    uint8_t* const udp = frame.data() + form.l4();
-    const size_t length = udp[4] << 8 | udp[5];
-    const size_t source = form.l3() + (form.ipv6 ? 8 : 12);
-    udp[6] = udp[7] = 0;
-    const auto sum = static_cast<uint16_t>(
-        ~test::OnesSum(frame.data() + source, form.l4() + length - source,
-                       static_cast<uint32_t>(17 + length)));
-    udp[6] = static_cast<uint8_t>(sum >> 8);
-    udp[7] = static_cast<uint8_t>(sum);
   }
 
   FrameCodec codec_;
@@ -272,11 +262,12 @@ TEST_P(FrameCodecTest, EachReasonToDropIsFound) {
   FixIpv4Checksum(other);
   ExpectDropped(other, Statistic::kDropIpAddress);
   ExpectDropped(with(udp + 3, 0), Statistic::kDropUdpPort);
-  ExpectDropped(with(udp + 8, good[udp + 8] ^ 1), Statistic::kDropUdpChecksum);
-  if (form.crc) {
-    Bytes damaged = with(udp + 30, good[udp + 30] ^ 1);
-    FixUdpChecksum(damaged);
-    ExpectDropped(damaged, Statistic::kDropCrc);
+  if (form.crc != CrcOrder::kNone) {
+    ExpectDropped(with(udp + 8, good[udp + 8] ^ 1), Statistic::kDropCrc);
+    for (size_t i = 1; i <= contract::kCrcBytes; ++i) {
+      const size_t at = good.size() - i;
+      ExpectDropped(with(at, good[at] ^ 0x80), Statistic::kDropCrc);
+    }
   }
 }
 
@@ -286,30 +277,83 @@ TEST_P(FrameCodecTest, ADatagramWithoutRoomForItsTypeIsTruncated) {
   EXPECT_EQ(codec_.Parse(frame).kind, Kind::kDatagram);
 }
 
-// 0 would say that there is none.
-TEST_P(FrameCodecTest, AUdpChecksumOfZeroIsSentAsAllOnes) {
-  contract::PortCfg port = Port(GetParam());
-  port.crc = 0;
-  codec_.Configure(port);
-  const size_t checksum = GetParam().l4() + 6;
-  Bytes datagram(16, 0);
-  const Bytes without = Build(datagram, GetParam().vlan);
-  // What is missing for a sum of all ones.
-  datagram[2] = without[checksum];
-  datagram[3] = without[checksum + 1];
-  const Bytes frame = Build(datagram, GetParam().vlan);
-  EXPECT_EQ(frame[checksum], 0xff);
-  EXPECT_EQ(frame[checksum + 1], 0xff);
+TEST_P(FrameCodecTest, AnyUdpChecksumIsAccepted) {
+  const Form form = GetParam();
+  const size_t source = form.l3() + (form.ipv6 ? 8 : 12);
+  for (const Bytes& packet : WorkedPackets()) {
+    Bytes frame = Arriving(packet);
+    const auto bytes = static_cast<uint32_t>(frame.size() - form.l4());
+    const auto right = static_cast<uint16_t>(~test::OnesSum(
+        frame.data() + source, frame.size() - source, 17 + bytes));
+    for (const int sum : {0, int{right}, right ^ 1, 0xffff}) {
+      frame[form.l4() + 6] = static_cast<uint8_t>(sum >> 8);
+      frame[form.l4() + 7] = static_cast<uint8_t>(sum);
+      EXPECT_EQ(codec_.Parse(frame).kind, Kind::kDatagram) << sum;
+    }
+  }
 }
 
-TEST_P(FrameCodecTest, NoUdpChecksumIsAcceptedOnIpv4Only) {
-  Bytes frame = Arriving(datagram_);
-  frame[GetParam().l4() + 6] = frame[GetParam().l4() + 7] = 0;
-  const ParsedFrame parsed = codec_.Parse(frame);
-  if (GetParam().ipv6) {
-    EXPECT_EQ(parsed.reason, Statistic::kDropUdpChecksum);
-  } else {
-    EXPECT_EQ(parsed.kind, Kind::kDatagram);
+TEST_P(FrameCodecTest, ACrcOfTheOtherByteOrderIsWrong) {
+  contract::PortCfg port = Port(GetParam());
+  if (port.crc == CrcOrder::kNone) {
+    return;
+  }
+  port.crc = port.crc == CrcOrder::kMsbFirst ? CrcOrder::kLsbFirst
+                                             : CrcOrder::kMsbFirst;
+  codec_.Configure(port);
+  for (const Bytes& packet : WorkedPackets()) {
+    ExpectDropped(Arriving(packet), Statistic::kDropCrc);
+  }
+}
+
+TEST(FrameCodecReferenceTest,
+     FramesOfTheReferenceProviderArriveWithAnyPadding) {
+  for (const test::ReferenceFrame& reference : test::kReferenceFrames) {
+    SCOPED_TRACE(reference.name);
+    FrameCodec codec;
+    codec.Configure(test::ReferencePort(reference));
+    const Bytes frame = test::ReferenceBytes(reference);
+    const size_t pds = reference.ipv6 ? 62 : 42;
+    for (size_t padding = 0; padding < 70; ++padding) {
+      Bytes padded = frame;
+      padded.resize(frame.size() + padding,
+                    static_cast<uint8_t>(0x5a + padding));
+      const ParsedFrame parsed = codec.Parse(padded);
+      ASSERT_EQ(parsed.kind, Kind::kDatagram) << padding;
+      EXPECT_EQ(parsed.datagram.bytes.size(), frame.size() - pds - 4);
+    }
+    for (size_t bit = 0; bit < 32; ++bit) {
+      Bytes damaged = frame;
+      damaged[frame.size() - 4 + bit / 8] ^=
+          static_cast<uint8_t>(1u << bit % 8);
+      EXPECT_EQ(codec.Parse(damaged).reason, Statistic::kDropCrc);
+    }
+  }
+}
+
+TEST(FrameCodecReferenceTest, DatagramsLeaveAsTheReferenceProviderSendsThem) {
+  for (const test::ReferenceFrame& reference : test::kReferenceFrames) {
+    SCOPED_TRACE(reference.name);
+    const contract::PortCfg peer = test::ReferencePort(reference);
+    FrameCodec codec;
+    codec.Configure(test::ReferencePort(reference, /*sender=*/true));
+    Bytes expected = test::ReferenceBytes(reference);
+    const size_t l4 = reference.ipv6 ? 54 : 34;
+    const size_t bytes = expected.size() - l4 - 8 - 4;
+    Bytes buffer(FrameCodec::kHeadroom + bytes + FrameCodec::kTailroom, 0xa5);
+    std::copy_n(expected.begin() + static_cast<ptrdiff_t>(l4 + 8), bytes,
+                buffer.begin() + FrameCodec::kHeadroom);
+    const auto frame = codec.Build(
+        {.destination = {.lo = peer.local_fa_lo,
+                         .hi = peer.local_fa_hi,
+                         .ipv6 = reference.ipv6},
+         .destination_mac = peer.mac,
+         .source_port =
+             static_cast<uint16_t>(expected[l4] << 8 | expected[l4 + 1]),
+         .dscp = static_cast<uint8_t>(reference.to_initiator ? 46 : 0)},
+        buffer, bytes);
+    expected.resize(std::max(expected.size(), FrameCodec::kShortestFrame), 0);
+    EXPECT_EQ(Bytes(frame.begin(), frame.end()), expected);
   }
 }
 
@@ -383,7 +427,7 @@ TEST_P(FrameCodecTest, RandomDamageIsNeverTakenForADatagram) {
       frame.resize(random.Below(static_cast<uint32_t>(frame.size() + 1)));
     }
     const ParsedFrame parsed = codec_.Parse(frame);
-    if (parsed.kind != Kind::kDatagram || !GetParam().crc) {
+    if (parsed.kind != Kind::kDatagram || GetParam().crc == CrcOrder::kNone) {
       continue;
     }
     // All that the CRC covers is as it was, but for the UDP checksum.
@@ -396,16 +440,24 @@ TEST_P(FrameCodecTest, RandomDamageIsNeverTakenForADatagram) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, FrameCodecTest,
-    testing::Values(Form{false, 0, true}, Form{false, 0, false},
-                    Form{false, 5, true}, Form{true, 0, true},
-                    Form{true, 0, false}, Form{true, 4095, true}),
-    [](const auto& instance) {
-      const Form form = instance.param;
-      return std::string(form.ipv6 ? "Ipv6" : "Ipv4") +
-             (form.vlan != 0 ? "Tagged" : "") + (form.crc ? "" : "NoCrc");
-    });
+INSTANTIATE_TEST_SUITE_P(All, FrameCodecTest,
+                         testing::Values(Form{false, 0, CrcOrder::kMsbFirst},
+                                         Form{false, 0, CrcOrder::kLsbFirst},
+                                         Form{false, 0, CrcOrder::kNone},
+                                         Form{false, 5, CrcOrder::kMsbFirst},
+                                         Form{true, 0, CrcOrder::kMsbFirst},
+                                         Form{true, 0, CrcOrder::kLsbFirst},
+                                         Form{true, 0, CrcOrder::kNone},
+                                         Form{true, 4095, CrcOrder::kMsbFirst}),
+                         [](const auto& instance) {
+                           const Form form = instance.param;
+                           return std::string(form.ipv6 ? "Ipv6" : "Ipv4") +
+                                  (form.vlan != 0 ? "Tagged" : "") +
+                                  (form.crc == CrcOrder::kNone ? "NoCrc"
+                                   : form.crc == CrcOrder::kLsbFirst
+                                       ? "LsbFirst"
+                                       : "");
+                         });
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

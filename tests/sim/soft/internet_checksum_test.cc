@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "hw/sim/random.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
 // RFC 1071, word by word.
@@ -21,7 +21,7 @@ uint16_t Expected(std::span<const uint8_t> bytes) {
 }
 
 // Lengths and alignments around every loop; a sum of all ones is the largest.
-TEST(InternetChecksumTest, EveryWayAgreesWithTheDefinition) {
+TEST(InternetChecksumTest, AgreesWithTheDefinition) {
   constexpr uint64_t kSeed = 23;
   SCOPED_TRACE(kSeed);
   Random random(kSeed);
@@ -34,8 +34,6 @@ TEST(InternetChecksumTest, EveryWayAgreesWithTheDefinition) {
       for (const size_t start : {0u, 1u, 8u}) {
         const std::span<const uint8_t> bytes(data.data() + start, length);
         const uint16_t expected = Expected(bytes);
-        ASSERT_EQ(ChecksumFold(ChecksumOfWords(bytes)), expected) << length;
-        ASSERT_EQ(ChecksumFold(ChecksumOfMany(bytes)), expected) << length;
         ASSERT_EQ(ChecksumFold(ChecksumPart(bytes)), expected) << length;
       }
     }
@@ -56,4 +54,4 @@ TEST(InternetChecksumTest, PartsOfEvenLengthAddUp) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

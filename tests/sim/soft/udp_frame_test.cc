@@ -10,12 +10,15 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/random.h"
+#include "hw/sim/soft/frame/crc32c.h"
 #include "hw/sim/soft/frame/frame_codec.h"
+#include "hw/sim/soft/frame/internet_checksum.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
+
+using frame::FrameCodec;
+
 namespace {
-
-namespace wire = contract::wire;
 
 struct Case {
   UdpFlow flow;
@@ -33,7 +36,7 @@ Case RandomCase(uint64_t seed, bool ipv6) {
   out.flow.source_port = static_cast<uint16_t>(49152 + random.Below(16384));
   out.flow.destination_port = contract::kUetUdpPort;
   out.flow.tos = static_cast<uint8_t>(random.Below(64) << kDscpShift);
-  out.payload.resize(wire::PdsAck::kBytes + random.Below(3000));
+  out.payload.resize(contract::wire::PdsAck::kBytes + random.Below(3000));
   for (uint8_t& byte : out.payload) {
     byte = static_cast<uint8_t>(random.Next());
   }
@@ -47,7 +50,7 @@ std::vector<uint8_t> FrameOfNic(const Case& each) {
   port.local_fa_hi = each.flow.source.hi;
   port.ipv6 = each.flow.source.ipv6 ? 1 : 0;
   port.udp_port = each.flow.destination_port;
-  port.crc = 1;
+  port.crc = contract::CrcOrder::kMsbFirst;
   port.enable = 1;
   FrameCodec codec;
   codec.Configure(port);
@@ -55,7 +58,7 @@ std::vector<uint8_t> FrameOfNic(const Case& each) {
                               FrameCodec::kTailroom);
   std::copy(each.payload.begin(), each.payload.end(),
             buffer.begin() + FrameCodec::kHeadroom);
-  FrameHeader header;
+  frame::FrameHeader header;
   header.destination = {.lo = each.flow.destination.lo,
                         .hi = each.flow.destination.hi,
                         .ipv6 = each.flow.destination.ipv6};
@@ -65,21 +68,38 @@ std::vector<uint8_t> FrameOfNic(const Case& each) {
   return {frame.begin(), frame.end()};
 }
 
-TEST(UdpFrameTest, HeadersChecksumsAndCrcAreThoseOfANic) {
+// Of a datagram with its pseudo header.
+uint16_t UdpSum(const Frame& frame) {
+  const uint8_t* const ip = frame.data() + contract::wire::Ethernet::kBytes;
+  const bool ipv6 = ip[0] >> 4 == 6;
+  const std::span<const uint8_t> covered(ip + (ipv6 ? 8 : 12),
+                                         frame.data() + frame.size());
+  const auto bytes = static_cast<uint16_t>(covered.size() - (ipv6 ? 32 : 8));
+  return frame::ChecksumFold(frame::ChecksumPart(covered) +
+                             frame::ChecksumWord(bytes) +
+                             frame::ChecksumWord(17));
+}
+
+TEST(UdpFrameTest, HeadersAndCrcAreThoseOfANicWithAUdpChecksum) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Case each = RandomCase(seed, seed % 2 == 1);
     const std::vector<uint8_t> expected = FrameOfNic(each);
     // A NIC may leave the ECN field as it is.
-    const uint8_t* const ip = expected.data() + wire::Ethernet::kBytes;
+    const uint8_t* const ip =
+        expected.data() + contract::wire::Ethernet::kBytes;
     const int ecn = (ip[0] >> 4 == 6 ? ip[1] >> 4 : ip[1]) & kEcnMask;
     each.flow.tos = static_cast<uint8_t>(each.flow.tos | ecn);
     const uint32_t crc = DatagramCrc(each.flow, each.payload);
-    for (size_t i = 0; i < contract::kCrcBytes; ++i) {
-      each.payload.push_back(static_cast<uint8_t>(crc >> 8 * i));
-    }
+    each.payload.resize(each.payload.size() + contract::kCrcBytes);
+    frame::StoreCrc(contract::CrcOrder::kMsbFirst, crc,
+                    &each.payload[each.payload.size() - contract::kCrcBytes]);
     Frame frame;
     BuildUdpFrame(each.flow, each.payload, &frame);
+    EXPECT_EQ(UdpSum(frame), 0xffff);
+    const size_t checksum =
+        contract::wire::Ethernet::kBytes + (ip[0] >> 4 == 6 ? 40 : 20) + 6;
+    frame[checksum] = frame[checksum + 1] = 0;  // As a NIC sends it.
     ASSERT_LE(frame.size(), expected.size());
     constexpr size_t kMacs = 12;
     EXPECT_TRUE(std::equal(frame.begin() + kMacs, frame.end(),
@@ -112,4 +132,4 @@ TEST(UdpFrameTest, TheCrcCoversAddressesAndPortsButNotTheMark) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

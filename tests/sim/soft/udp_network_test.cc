@@ -8,13 +8,14 @@
 
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/sim/soft/udp_test_wires.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 using contract::Statistic;
@@ -183,31 +184,26 @@ TEST(UdpNetworkTest, AnInterfaceThatGoesDownIsALinkThatGoesDown) {
   });
 }
 
-TEST(UdpNetworkTest, AnAddressHasSixtyFourSlotsAndGetsThemBack) {
+TEST(UdpNetworkTest, AnAddressHasItsPdcidsAndGetsThemBack) {
   InNetwork(9000, [] {
-    std::vector<SlotClaim> claims;
-    std::vector<bool> seen(kSlots);
-    for (uint32_t i = 0; i < kSlots; ++i) {
-      auto claim = SlotClaim::Take(kLoopback);
-      ASSERT_TRUE(claim.ok());
-      ASSERT_LT(claim.value().slot(), kSlots);
-      EXPECT_FALSE(seen[claim.value().slot()]);
-      seen[claim.value().slot()] = true;
-      claims.push_back(std::move(claim.value()));
+    const auto wire = OpenWire({.ip = kLoopback});
+    ASSERT_NE(wire, nullptr);
+    std::set<uint16_t> blocks;
+    while (const auto first = wire->TakePdcids()) {
+      ASSERT_EQ(*first % contract::kPdcidBlock, 0U);
+      ASSERT_TRUE(blocks.insert(*first).second) << *first;
     }
-    std::string message;
-    const auto wire = UdpWire::Open({.ip = kLoopback}, &message);
-    ASSERT_FALSE(wire.ok());
-    EXPECT_EQ(wire.error(), Errno{EBUSY});
-    EXPECT_NE(message.find("process " + std::to_string(getpid())),
-              std::string::npos)
-        << message;
-    EXPECT_TRUE(SlotClaim::Take(kLoopback + 1).ok()) << "another address";
-    claims.pop_back();
-    const auto again = OpenWire({.ip = kLoopback});
-    EXPECT_NE(again, nullptr);
+    EXPECT_EQ(blocks.size(), kPdcidBlocks);
+    EXPECT_TRUE(NumberClaim::TakePdcidBlock(kLoopback + 1).ok())
+        << "another address";
+    const auto other = OpenWire({.ip = kLoopback});
+    ASSERT_NE(other, nullptr);
+    EXPECT_EQ(other->TakePdcids(), std::nullopt);
+    wire->ReturnPdcids(64);
+    EXPECT_EQ(other->TakePdcids(), 64);
+    EXPECT_EQ(wire->TakePdcids(), std::nullopt);
   });
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

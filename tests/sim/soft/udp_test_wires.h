@@ -15,14 +15,14 @@
 #include "hw/sim/clock.h"
 #include "hw/sim/soft/wire/udp_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 using Bytes = std::vector<uint8_t>;
 
 inline contract::PortCfg EnabledPort() {
   contract::PortCfg port{};
   port.enable = 1;
-  port.crc = 1;
+  port.crc = contract::CrcOrder::kMsbFirst;
   return port;
 }
 
@@ -94,4 +94,4 @@ inline Bytes Copy(const Datagram& datagram) {
   return {datagram.bytes.begin(), datagram.bytes.end()};
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/wire/udp_wire.h"
 
+#include <netinet/udp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <memory>
@@ -15,7 +17,7 @@
 #include "hw/sim/random.h"
 #include "tests/sim/soft/udp_test_wires.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 using contract::Statistic;
@@ -32,6 +34,7 @@ class UdpWireTest : public ::testing::TestWithParam<bool> {
   }
   void Open(const LineFaults& faults = {}, uint64_t linger_ns = 0) {
     for (const uint32_t node : {0, 1}) {
+      addresses_[node] = Address(node);
       wires_[node] = OpenWire({.ip = Address(node),
                                .payload_mtu = 0,
                                .linger_ns = linger_ns,
@@ -43,7 +46,7 @@ class UdpWireTest : public ::testing::TestWithParam<bool> {
     }
   }
   Path Request(uint16_t entropy = 0) const {
-    return {.destination = Fabric(Address(1)),
+    return {.destination = Fabric(addresses_[1]),
             .port = ports_[1],
             .entropy = entropy,
             .dscp = kDscp,
@@ -96,6 +99,7 @@ class UdpWireTest : public ::testing::TestWithParam<bool> {
   }
 
   std::array<std::unique_ptr<UdpWire>, 2> wires_;
+  std::array<WireAddress, 2> addresses_;
   std::array<uint16_t, 2> ports_{};
   uint32_t marked_ = 0;
 };
@@ -243,6 +247,64 @@ TEST_P(UdpWireTest, DatagramsCarryDscpAndDeclareThemselvesEcnCapable) {
   EXPECT_TRUE(receiver.empty());
 }
 
+// As peers other than a kernel send them (UE specification 1.0.3 3.5.10.1).
+TEST_P(UdpWireTest, DatagramsWithoutUdpChecksumArrive) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  auto interface = FindInterface(Address(0));
+  ASSERT_TRUE(interface.ok());
+  auto peer = OpenUdpSocket(interface.value(), Address(0), 0);
+  ASSERT_TRUE(peer.ok());
+  const int on = 1;
+  const bool ipv6 = Address(0).ipv6;
+  ASSERT_EQ(setsockopt(peer.value().get(), ipv6 ? IPPROTO_UDP : SOL_SOCKET,
+                       ipv6 ? UDP_NO_CHECK6_TX : SO_NO_CHECK, &on, sizeof(on)),
+            0);
+  const SocketName target =
+      MakeName(Address(1), ports_[1], interface.value().index);
+  const Bytes bytes = Numbered(1, 100);
+  ASSERT_EQ(sendto(peer.value().get(), bytes.data(), bytes.size(), 0,
+                   target.get(), target.bytes),
+            static_cast<ssize_t>(bytes.size()));
+  Datagram datagram;
+  EXPECT_FALSE(wires_[1]->Receive(&datagram));
+  EXPECT_EQ(wires_[1]->statistic(Statistic::kDropCrc), 1U)
+      << "it has no CRC, but the socket let it pass";
+}
+
+// One CRC in 2^16 is right in both orders, and ports of sockets vary.
+TEST_P(UdpWireTest, BothOrdersOfTheCrcArriveAtAPortOfTheSame) {
+  using contract::CrcOrder;
+  constexpr uint32_t kEach = 16;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  for (const CrcOrder from : {CrcOrder::kLsbFirst, CrcOrder::kMsbFirst}) {
+    for (const CrcOrder to : {CrcOrder::kLsbFirst, CrcOrder::kMsbFirst}) {
+      contract::PortCfg port = EnabledPort();
+      port.crc = from;
+      wires_[0]->Configure(port);
+      port.crc = to;
+      wires_[1]->Configure(port);
+      const uint64_t before = wires_[1]->statistic(Statistic::kDropCrc);
+      uint64_t arrived = 0;
+      for (uint32_t number = 0; number < kEach; ++number) {
+        SendBytes(*wires_[0], Request(), Numbered(number, 40));
+        wires_[0]->Flush();
+        Datagram datagram;
+        if (from == to) {
+          ASSERT_TRUE(Await(*wires_[1], &datagram));
+          EXPECT_EQ(Copy(datagram), Numbered(number, 40));
+          ++arrived;
+        } else {
+          arrived += wires_[1]->Receive(&datagram) ? 1 : 0;
+        }
+      }
+      const uint64_t dropped =
+          wires_[1]->statistic(Statistic::kDropCrc) - before;
+      EXPECT_EQ(arrived + dropped, kEach);
+      EXPECT_EQ(dropped == 0, from == to);
+    }
+  }
+}
+
 TEST_P(UdpWireTest, MarksArriveAndLeaveTheCrcIntact) {
   LineFaults faults;
   faults.tx.ecn = 1;
@@ -297,6 +359,26 @@ TEST_P(UdpWireTest, FaultsOfTheReceiverAreItsOwn) {
   EXPECT_NEAR(
       static_cast<double>(wires_[1]->statistic(Statistic::kDropMacError)), 100,
       60);
+}
+
+TEST_P(UdpWireTest, BothEndsDrawTheirOwnFaultsAndTheSameAgain) {
+  LineFaults faults;
+  faults.tx.loss = 0.5;
+  std::array<std::set<std::vector<uint32_t>>, 2> runs;
+  for (const uint32_t run : {0, 1}) {
+    SCOPED_TRACE(run);
+    wires_ = {};
+    ASSERT_NO_FATAL_FAILURE(Open(faults));
+    for (const uint32_t sender : {0, 1}) {
+      runs[sender].insert(Stream(200));
+      std::swap(wires_[0], wires_[1]);
+      std::swap(addresses_[0], addresses_[1]);
+      std::swap(ports_[0], ports_[1]);
+    }
+  }
+  EXPECT_EQ(runs[0].size(), 1U);
+  EXPECT_EQ(runs[1].size(), 1U);
+  EXPECT_NE(runs[0], runs[1]);
 }
 
 TEST_P(UdpWireTest, TheCrcFindsSilentCorruption) {
@@ -374,7 +456,7 @@ TEST_P(UdpWireTest, AFloodOfNonsenseDoesNotHoldReceiveUp) {
   ASSERT_NO_FATAL_FAILURE(Open());
   for (uint32_t i = 0; i < 200; ++i) {
     contract::PortCfg port = EnabledPort();
-    port.crc = 0;
+    port.crc = contract::CrcOrder::kNone;
     wires_[0]->Configure(port);
     SendBytes(*wires_[0], Request(), Numbered(i, 100));
   }
@@ -637,4 +719,4 @@ TEST_P(UdpWireTest, OnePortForEverythingIsOneProcessesPort) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

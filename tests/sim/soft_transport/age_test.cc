@@ -6,7 +6,7 @@
 #include "tests/seed.h"
 #include "tests/sim/soft_transport/world.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 namespace {
 
 // Has messages of one packet, and does not care.
@@ -18,14 +18,16 @@ class AnyClient final : public TransportClient {
   void OnAcknowledged(MessageIndex, uint32_t) override {}
   void OnResponse(MessageIndex, const contract::wire::SesResponse&,
                   std::span<const uint8_t>, uint32_t) override {}
+  bool OnRestart(MessageIndex) override { return true; }
   void OnAbandoned(MessageIndex, contract::Status, uint16_t, bool) override {}
   Verdict OnReturnData(const Request&) override { return {}; }
+  bool Listens() const override { return true; }
   Verdict OnRequest(const Request&, bool) override { return {}; }
   Built BuildReturn(const ReturnData&, std::span<uint8_t>) override {
     return {};
   }
   void OnReturnRetired(const ReturnData&) override {}
-  void OnTargetClosed(const FabricAddress&, uint16_t, bool) override {}
+  void OnTargetClosed(const wire::FabricAddress&, uint16_t, bool) override {}
 };
 
 class AgeTest : public testing::Test {
@@ -46,13 +48,13 @@ class AgeTest : public testing::Test {
     ack.spdcid = 5;
     ack.req = req;
     ASSERT_TRUE(initiator_.SendNew(pdc_));
-    Datagram datagram;
+    wire::Datagram datagram;
     datagram.source = name_.peer;
     initiator_.OnAck(pdc_, ack, datagram);
   }
 
   World world_{TestSeed()};
-  TestWire wire_{&world_, 0};
+  TestWire wire_{&world_, 0, 1};
   AnyClient client_;
   Core core_{TransportLimits{}, &wire_, &client_, TestSeed()};
   Receiver receiver_{&core_};
@@ -78,4 +80,4 @@ TEST_F(AgeTest, WhatRequestsTellIsNotAskedForAgain) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -4,14 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "hw/contract/gen/heddle_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NextHdr;
 using contract::ReturnCode;
-namespace wire = contract::wire;
+using contract::wire::SesResponseData;
+using contract::wire::SesStd;
 
 void ClientModel::Pump() {
   while (!backlog_.empty() && !free_.empty()) {
@@ -23,13 +25,25 @@ void ClientModel::Pump() {
   }
 }
 
+void ClientModel::BeginIncarnation() {
+  earlier.push_back(std::move(taken));
+  taken.clear();
+  last_.clear();
+  returns_open = 0;
+  free_.clear();
+  for (size_t i = slots_.size(); i-- > 0;) {
+    slots_[i] = {};
+    free_.push_back(static_cast<MessageIndex>(i));
+  }
+}
+
 bool ClientModel::Post(const TestMessage& message) {
   const MessageIndex index = free_.back();
   PdcName name;
   name.peer = message.peer;
   name.target_pid = message.name;
   name.ordered = message.ordered;
-  Path path;
+  wire::Path path;
   path.destination = message.peer;
   const bool data =
       message.kind == Kind::kRead || message.kind == Kind::kResult;
@@ -52,7 +66,7 @@ TransportClient::Built ClientModel::BuildRequest(MessageIndex index,
   const Slot& slot = slots_[index];
   EXPECT_TRUE(slot.live);
   EXPECT_LT(packet, slot.message.packets);
-  wire::SesStd header;
+  SesStd header;
   header.opcode = contract::SesOpcode::kSend;
   header.message_id = static_cast<uint16_t>(index + 1);
   header.som = packet == 0 ? 1 : 0;
@@ -61,14 +75,16 @@ TransportClient::Built ClientModel::BuildRequest(MessageIndex index,
   header.request_length = slot.message.packets;
   header.buffer_offset = slot.message.serial;
   header.match_bits = static_cast<uint64_t>(slot.message.kind) |
-                      uint64_t{slot.message.data_packets} << 8;
+                      uint64_t{slot.message.data_packets - slot.message.refused}
+                          << 8;
   header.initiator = slot.message.name;
+  header.job_id = life;
   header.Encode(out.data());
-  std::memset(out.data() + wire::SesStd::kBytes,
+  std::memset(out.data() + SesStd::kBytes,
               static_cast<int>(slot.message.serial + packet) & 0xff,
               payload_bytes);
   return {.next_hdr = NextHdr::kRequestStd,
-          .bytes = wire::SesStd::kBytes + payload_bytes,
+          .bytes = SesStd::kBytes + payload_bytes,
           .unheard = unheard > 0 && random_.Chance(unheard)};
 }
 
@@ -102,7 +118,7 @@ void ClientModel::OnAcknowledged(MessageIndex index, uint32_t packets) {
 }
 
 void ClientModel::OnResponse(MessageIndex index,
-                             const wire::SesResponse& response,
+                             const contract::wire::SesResponse& response,
                              std::span<const uint8_t> data, uint32_t) {
   Slot& slot = slots_[index];
   ASSERT_TRUE(slot.live);
@@ -118,6 +134,30 @@ void ClientModel::OnResponse(MessageIndex index,
     EXPECT_EQ(value, slot.message.serial);
     MaybeFinish(index);
   }
+}
+
+bool ClientModel::OnRestart(MessageIndex index) {
+  Slot& slot = slots_[index];
+  EXPECT_TRUE(slot.live);
+  EXPECT_LT(slot.acked, slot.message.packets) << "it is complete";
+  ++restarts;
+  const bool failed = slot.message.kind == Kind::kError && slot.answers != 0;
+  const bool data =
+      slot.message.kind == Kind::kRead || slot.message.kind == Kind::kResult;
+  const bool touched = slot.acked + slot.answers + slot.data_count != 0;
+  if (failed || (data && touched)) {
+    slot.live = false;
+    free_.push_back(index);
+    endings.push_back({.serial = slot.message.serial,
+                       .completed = false,
+                       .status = contract::Status::kRemoteError,
+                       .detail = static_cast<uint16_t>(ReturnCode::kBadMkey)});
+    return false;
+  }
+  slot = {.message = slot.message,
+          .live = true,
+          .data = std::vector<bool>(slot.message.data_packets)};
+  return true;
 }
 
 void ClientModel::OnAbandoned(MessageIndex index, contract::Status status,
@@ -142,7 +182,7 @@ void ClientModel::OnAbandoned(MessageIndex index, contract::Status status,
 
 Verdict ClientModel::OnReturnData(const Request& request) {
   EXPECT_EQ(request.next_hdr, NextHdr::kResponseData);
-  const auto header = wire::SesResponseData::Decode(request.ses.data());
+  const auto header = SesResponseData::Decode(request.ses.data());
   const MessageIndex index = header.read_request_message_id - 1u;
   Slot& slot = slots_[index];
   EXPECT_TRUE(slot.live);
@@ -165,7 +205,7 @@ Verdict ClientModel::OnReturnData(const Request& request) {
 }
 
 Verdict ClientModel::OnRequest(const Request& request, bool may_guarantee) {
-  const auto header = wire::SesStd::Decode(request.ses.data());
+  const auto header = SesStd::Decode(request.ses.data());
   const Kind kind = static_cast<Kind>(header.match_bits & 0xff);
   const uint32_t returns = static_cast<uint32_t>(header.match_bits >> 8);
   const uint32_t packet = header.som != 0 ? 0 : header.message_offset;
@@ -196,8 +236,7 @@ Verdict ClientModel::OnRequest(const Request& request, bool may_guarantee) {
       << "serial " << header.buffer_offset << " packet " << packet << " twice";
   message.packets[packet] = true;
   ++message.count;
-  auto& last =
-      last_[{request.source.lo, static_cast<uint16_t>(header.initiator)}];
+  auto& last = last_[{header.job_id, static_cast<uint16_t>(header.initiator)}];
   const bool follows = packet == 0 ? header.buffer_offset > last.first
                                    : header.buffer_offset == last.first &&
                                          packet == last.second + 1;
@@ -226,7 +265,7 @@ Verdict ClientModel::OnRequest(const Request& request, bool may_guarantee) {
 
 TransportClient::Built ClientModel::BuildReturn(const ReturnData& data,
                                                 std::span<uint8_t> out) {
-  wire::SesResponseData header;
+  SesResponseData header;
   header.opcode = contract::SesResponse::kResponseWData;
   header.return_code = ReturnCode::kOk;
   header.read_request_message_id = data.message_id;
@@ -235,7 +274,7 @@ TransportClient::Built ClientModel::BuildReturn(const ReturnData& data,
   header.payload_length = static_cast<uint16_t>(payload_bytes);
   header.Encode(out.data());
   return {.next_hdr = NextHdr::kResponseData,
-          .bytes = wire::SesResponseData::kBytes + payload_bytes};
+          .bytes = SesResponseData::kBytes + payload_bytes};
 }
 
 void ClientModel::OnReturnRetired(const ReturnData&) {
@@ -243,10 +282,10 @@ void ClientModel::OnReturnRetired(const ReturnData&) {
   --returns_open;
 }
 
-void ClientModel::OnTargetClosed(const FabricAddress&, uint16_t,
+void ClientModel::OnTargetClosed(const wire::FabricAddress&, uint16_t,
                                  bool in_error) {
   ++closed;
   closed_in_error += in_error ? 1 : 0;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

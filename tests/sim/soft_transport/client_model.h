@@ -11,7 +11,7 @@
 #include "hw/sim/random.h"
 #include "hw/sim/soft/transport/message_carrier.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 enum class Kind : uint8_t {
   kPlain,
@@ -25,9 +25,10 @@ struct TestMessage {
   Kind kind = Kind::kPlain;
   uint32_t packets = 1;
   uint32_t data_packets = 0;  // kRead.
+  uint32_t refused = 0;       // Of these, which never come.
   uint16_t name = 0;          // Which PDC.
   bool ordered = true;
-  FabricAddress peer;
+  wire::FabricAddress peer;
 };
 
 // What became of a message at its initiator.
@@ -54,11 +55,16 @@ class ClientModel final : public TransportClient {
   void Send(const TestMessage& message) { backlog_.push_back(message); }
   // Posts what can be posted.
   void Pump();
+  // The function was reset: what it had in flight is gone. Its backlog and the
+  // record of endings stay.
+  void BeginIncarnation();
   // Nothing queued, everything ended.
   bool done() const {
     return backlog_.empty() && free_.size() == slots_.size();
   }
 
+  // As target: whether it takes requests.
+  bool listens = true;
   // As target: how often it refuses.
   double refuse = 0;
   contract::NackCode refuse_code = contract::NackCode::kNoPktBuffer;
@@ -68,6 +74,9 @@ class ClientModel final : public TransportClient {
   // As initiator: messages that never left are posted again.
   bool repost = true;
 
+  // As initiator: tells its incarnations apart.
+  uint32_t life = 0;
+
   std::vector<Ending> endings;
   // As target, by serial: packets taken so far.
   struct Taken {
@@ -75,8 +84,11 @@ class ClientModel final : public TransportClient {
     uint32_t count = 0;
     uint32_t answers = 0;
   };
-  std::map<uint64_t, Taken> taken;
-  uint64_t out_of_order = 0;  // Requests of RUD that were.
+  using Record = std::map<uint64_t, Taken>;
+  Record taken;
+  std::vector<Record> earlier;  // Of earlier incarnations.
+  uint64_t out_of_order = 0;    // Requests of RUD that were.
+  uint32_t restarts = 0;      // Messages that went again to a new incarnation.
   uint64_t returns_open = 0;  // Records not retired.
   uint32_t closed = 0;
   uint32_t closed_in_error = 0;
@@ -90,13 +102,15 @@ class ClientModel final : public TransportClient {
   void OnResponse(MessageIndex index,
                   const contract::wire::SesResponse& response,
                   std::span<const uint8_t> data, uint32_t data_offset) override;
+  bool OnRestart(MessageIndex index) override;
   void OnAbandoned(MessageIndex index, contract::Status status, uint16_t detail,
                    bool transmitted) override;
   Verdict OnReturnData(const Request& request) override;
+  bool Listens() const override { return listens; }
   Verdict OnRequest(const Request& request, bool may_guarantee) override;
   Built BuildReturn(const ReturnData& data, std::span<uint8_t> out) override;
   void OnReturnRetired(const ReturnData& data) override;
-  void OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+  void OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
                       bool in_error) override;
 
  private:
@@ -118,9 +132,9 @@ class ClientModel final : public TransportClient {
   std::deque<TestMessage> backlog_;
   std::vector<Slot> slots_;
   std::vector<MessageIndex> free_;
-  // Order on ROD: last serial and packet of each {source, name}.
-  std::map<std::pair<uint64_t, uint16_t>, std::pair<uint64_t, uint32_t>> last_;
+  // Order on ROD: last serial and packet of each {incarnation, name}.
+  std::map<std::pair<uint32_t, uint16_t>, std::pair<uint64_t, uint32_t>> last_;
   uint8_t result_[8] = {};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -10,7 +10,7 @@
 #include "tests/seed.h"
 #include "tests/sim/soft_transport/world.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 namespace {
 
 using contract::Statistic;
@@ -196,4 +196,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

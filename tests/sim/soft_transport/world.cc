@@ -1,20 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/soft_transport/world.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
-namespace heddle::sim::soft {
+#include "hw/contract/gen/heddle_wire.h"
+
+namespace heddle::sim::soft::transport {
+
+using contract::wire::PdsNack;
+using contract::wire::PdsPrologue;
+using contract::wire::PdsRequest;
+using wire::Path;
 
 namespace {
 
 constexpr uint64_t kNsPerPacket = 50;
+// Far from those that tests make up.
+constexpr uint64_t kFirstName = uint64_t{1} << 40;
+
+bool IsRequest(std::span<const uint8_t> bytes) {
+  const auto type = PdsPrologue::Decode(bytes.data()).type;
+  return type == contract::PdsType::kRodReq ||
+         type == contract::PdsType::kRudReq;
+}
 
 }  // namespace
 
-TestWire::TestWire(World* world, size_t self)
-    : world_(*world), self_(self), room_(2048) {}
+TestWire::TestWire(World* world, size_t self, uint64_t name)
+    : world_(*world), self_(self), name_(name), room_(2048) {}
 
-DatagramWire::SendOutcome TestWire::Send(const Path& path, size_t bytes) {
+std::optional<uint16_t> TestWire::TakePdcids() {
+  std::deque<uint16_t>& free = world_.blocks_[self_];
+  if (free.empty()) {
+    return std::nullopt;
+  }
+  const uint16_t first = free.front();
+  free.pop_front();
+  blocks.insert(first);
+  return first;
+}
+
+void TestWire::ReturnPdcids(uint16_t first) {
+  ASSERT_EQ(blocks.erase(first), 1u);
+  world_.blocks_[self_].push_back(first);
+}
+
+uint64_t TestWire::ReceiverOf(const Path& path, size_t bytes) {
+  if (receiver.has_value()) {
+    return *receiver;
+  }
+  return world_.routed ? world_.FunctionFor(
+                             static_cast<size_t>(path.destination.lo & 0xffff),
+                             std::span<const uint8_t>(room_.data(), bytes))
+                       : 0;
+}
+
+bool TestWire::HasLeft(uint64_t function) {
+  for (const auto& [index, node] : world_.former_) {
+    if (node->name == function) {
+      return true;
+    }
+  }
+  for (const auto& node : world_.nodes_) {
+    if (node->name == function) {
+      return node->left;
+    }
+  }
+  return function == left;
+}
+
+wire::DatagramWire::SendOutcome TestWire::Send(const Path& path, size_t bytes) {
   // A line has a queue of its own, of finite length.
   if (shut || world_.free_at_[self_] > world_.now_ + 40 * kNsPerPacket ||
       world_.random_.Chance(world_.weather.blocked)) {
@@ -30,19 +87,22 @@ DatagramWire::SendOutcome TestWire::Send(const Path& path, size_t bytes) {
   return SendOutcome::kSent;
 }
 
-Node::Node(World* world, size_t self, const TransportLimits& limits)
-    : wire(world, self),
+Node::Node(World* world, size_t self, uint64_t the_name,
+           const TransportLimits& limits)
+    : name(the_name),
+      wire(world, self, the_name),
       client(1000 + self, limits.messages),
-      transport(limits, &wire, &client, 77 + 13 * self, World::kTickNs) {
+      transport(limits, &wire, &client, 77 + 13 * self + 1000 * the_name,
+                World::kTickNs) {
   client.Connect(&transport);
 }
 
-FabricAddress World::Address(size_t node) {
+wire::FabricAddress World::Address(size_t node) {
   return {.lo = 0x0a000000 + node, .hi = 0, .ipv6 = false};
 }
 
 World::World(uint64_t seed, size_t nodes, TransportLimits limits)
-    : random_(seed), free_at_(nodes) {
+    : limits_(limits), blocks_(nodes), random_(seed), free_at_(nodes) {
   // Ticks of 100 ns.
   port.rto_ticks = 1000;
   port.rto_max_ticks = 20'000;
@@ -57,17 +117,98 @@ World::World(uint64_t seed, size_t nodes, TransportLimits limits)
   rules.reorder = 3;
   rules.ack_every = 16;
   for (size_t i = 0; i < nodes; ++i) {
-    nodes_.push_back(std::make_unique<Node>(this, i, limits));
+    for (uint32_t first = 0; first < 1U << 16; first += contract::kPdcidBlock) {
+      blocks_[i].push_back(static_cast<uint16_t>(first));
+    }
+    nodes_.push_back(MakeNode(i));
   }
   Configure();
 }
 
+std::unique_ptr<Node> World::MakeNode(size_t index) {
+  auto node =
+      std::make_unique<Node>(this, index, kFirstName + names_++, limits_);
+  node->client.life = ++lives_;
+  return node;
+}
+
+void World::Kill(size_t index) {
+  Node& node = *nodes_[index];
+  node.dead = node.left = true;
+  for (const uint16_t first : node.wire.blocks) {
+    blocks_[index].push_back(first);
+  }
+  node.wire.blocks.clear();
+}
+
+void World::Revive(size_t index) {
+  former_.emplace_back(index, std::move(nodes_[index]));
+  nodes_[index] = MakeNode(index);
+  nodes_[index]->client.check_order = former_.back().second->client.check_order;
+  nodes_[index]->transport.Configure(port, rules);
+}
+
+void World::Reset(size_t index) {
+  nodes_[index]->transport.Reset();
+  nodes_[index]->client.BeginIncarnation();
+  nodes_[index]->client.life = ++lives_;
+}
+
+std::vector<Node*> World::Functions(size_t index) {
+  std::vector<Node*> functions;
+  for (const auto& [at, node] : former_) {
+    if (at == index) {
+      functions.push_back(node.get());
+    }
+  }
+  functions.push_back(nodes_[index].get());
+  return functions;
+}
+
 void World::Configure() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    port.slot = static_cast<uint8_t>(i % 64);
     port.pdc_seed += static_cast<uint32_t>(i);
     nodes_[i]->transport.Configure(port, rules);
   }
+}
+
+uint64_t World::FunctionFor(size_t to, std::span<const uint8_t> bytes) const {
+  if (to >= nodes_.size() || nodes_[to]->left) {
+    return 0;
+  }
+  const auto header = PdsRequest::Decode(bytes.data());
+  const bool syn = IsRequest(bytes) && header.syn != 0;
+  const auto block = static_cast<uint16_t>(
+      header.dpdcid - header.dpdcid % contract::kPdcidBlock);
+  const Node& node = *nodes_[to];
+  return syn || node.wire.blocks.count(block) != 0 ? node.name : 0;
+}
+
+void World::Refuse(size_t from, size_t to, std::span<const uint8_t> bytes) {
+  const auto type = PdsPrologue::Decode(bytes.data()).type;
+  PdsNack nack;
+  if (IsRequest(bytes)) {
+    const auto header = PdsRequest::Decode(bytes.data());
+    if (header.syn != 0) {
+      return;
+    }
+    nack.nack_psn = header.psn;
+    nack.dpdcid = header.spdcid;
+  } else if (type == contract::PdsType::kCp) {
+    const auto header = contract::wire::PdsCp::Decode(bytes.data());
+    if (header.cp_type == contract::CpType::kClearCommand) {
+      return;
+    }
+    nack.nack_psn = header.psn;
+    nack.dpdcid = header.spdcid;
+  } else {
+    return;
+  }
+  nack.type = contract::PdsType::kNack;
+  nack.nack_code = contract::NackCode::kInvDpdcid;
+  std::vector<uint8_t> answer(PdsNack::kBytes);
+  nack.Encode(answer.data());
+  Fly(to, from, answer);
 }
 
 void World::Launch(size_t from, size_t to, std::span<const uint8_t> bytes) {
@@ -75,9 +216,20 @@ void World::Launch(size_t from, size_t to, std::span<const uint8_t> bytes) {
   if (random_.Chance(weather.loss)) {
     return;
   }
+  Fly(from, to, bytes);
+}
+
+void World::Fly(size_t from, size_t to, std::span<const uint8_t> bytes) {
+  const uint64_t function = routed ? FunctionFor(to, bytes) : 0;
+  if (routed && function == 0) {
+    if (to < nodes_.size() && (shared || !nodes_[to]->left)) {
+      Refuse(from, to, bytes);
+    }
+    return;
+  }
   const int copies = random_.Chance(weather.duplication) ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
-    uint64_t at = free_at_[from] + weather.delay_ns;
+    uint64_t at = std::max(free_at_[from], now_) + weather.delay_ns;
     if (i == 1 || random_.Chance(weather.reordering)) {
       at += random_.Below(static_cast<uint32_t>(weather.jitter_ns));
     }
@@ -85,6 +237,7 @@ void World::Launch(size_t from, size_t to, std::span<const uint8_t> bytes) {
                .number = number_++,
                .from = from,
                .to = to,
+               .function = function,
                .marked = random_.Chance(weather.marking),
                .bytes = {bytes.begin(), bytes.end()}});
   }
@@ -103,10 +256,11 @@ void World::Deliver() {
   while (!air_.empty() && air_.top().at <= now_) {
     const Flying flying = air_.top();
     air_.pop();
-    if (flying.to >= nodes_.size() || nodes_[flying.to]->dead) {
+    if (flying.to >= nodes_.size() || nodes_[flying.to]->dead ||
+        (flying.function != 0 && flying.function != nodes_[flying.to]->name)) {
       continue;
     }
-    Datagram datagram;
+    wire::Datagram datagram;
     datagram.source = Address(flying.from);
     datagram.source_udp_port = 50'000;
     datagram.congestion = flying.marked;
@@ -160,4 +314,4 @@ uint64_t World::Total(contract::Statistic which) const {
   return total;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -38,6 +38,7 @@ class NicFunctionTest : public testing::Test {
       return Errno{ENOMEM};
     }
     auto device = std::make_unique<FakeDevice>();
+    device->bus.context_counts = counts_;
     device_ = device.get();
     ++opened_;
     return FunctionDevice{
@@ -62,12 +63,22 @@ class NicFunctionTest : public testing::Test {
 
   const MemoryFile file_{kBytes};
   std::string message_;
+  uint32_t counts_ = 0;
   bool refused_ = false;
   int opened_ = 0;
   FakeDevice* device_ = nullptr;
   GuestDma* memory_ = nullptr;
   std::unique_ptr<NicFunction> function_;
 };
+
+TEST_F(NicFunctionTest, Bar2HasTheBanksThatItsDeviceNeeds) {
+  EXPECT_EQ(function_->region_bytes(VFIO_PCI_BAR2_REGION_INDEX),
+            contract::kBankBytes);
+  counts_ = 900U << 16 | 100;
+  SetUp();
+  EXPECT_EQ(function_->region_bytes(VFIO_PCI_BAR2_REGION_INDEX),
+            16 * uint64_t{contract::kBankBytes});
+}
 
 TEST_F(NicFunctionTest, DeviceServesOneClientAfterTheOther) {
   for (int i = 0; i < 2; ++i) {

@@ -275,7 +275,7 @@ TEST_P(ServedFunctions, FunctionCannotUseAnothersContextsAndRegions) {
   Host a(sockets_[0], 5000);
   Host b(sockets_[1], 5001);
   // Of b: what a's driver would ring, and all beyond.
-  for (uint32_t page = 0; page < contract::kBar2Bytes / kPage; ++page) {
+  for (uint32_t page = 0; page < contract::kBankBytes / kPage; ++page) {
     const Doorbell doorbell =
         b.device.doorbell(page * static_cast<uint32_t>(kPage));
     if (page > 1) {

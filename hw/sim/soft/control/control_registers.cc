@@ -6,7 +6,10 @@
 #include <optional>
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::control {
+
+using engine::Engine;
+
 namespace {
 
 constexpr uint32_t kWord = sizeof(uint32_t);
@@ -61,6 +64,35 @@ uint64_t ControlRegisters::ReadBar(uint32_t offset, uint32_t bytes) const {
              : low | uint64_t{ReadBar32(offset + kWord)} << kHalfBits;
 }
 
+uint32_t ControlRegisters::ReadIdentity(const DeviceShape& shape,
+                                        uint32_t offset) {
+  switch (offset) {
+    case contract::kBar0MagicOffset:
+      return contract::kBar0MagicReset;
+    case contract::kBar0VersionOffset:
+      return kVersion;
+    case contract::kBar0CapabilityOffset:
+    case contract::kBar0CapabilityOffset + kWord:
+      return Half(shape.capability, offset, contract::kBar0CapabilityOffset);
+    case contract::kBar0ContextLimitsOffset:
+      return shape.context_limits;
+    case contract::kBar0TransportLimitsOffset:
+      return shape.transport_limits;
+    case contract::kBar0DatapathOffset:
+      return shape.datapath;
+    case contract::kBar0RegionLimitsOffset:
+      return shape.region_limits;
+    case contract::kBar0ContextCountsOffset:
+      return shape.context_counts;
+    case contract::kBar0QueueCountsOffset:
+      return shape.queue_counts;
+    case contract::kBar0RegionCountOffset:
+      return shape.region_count;
+    default:
+      return 0;
+  }
+}
+
 uint32_t ControlRegisters::ReadBar32(uint32_t offset) const {
   constexpr uint32_t kStatistics = contract::kBar0StatisticsOffset;
   constexpr uint32_t kStatisticsBytes =
@@ -70,21 +102,6 @@ uint32_t ControlRegisters::ReadBar32(uint32_t offset) const {
                 offset - offset % kLong);
   }
   switch (offset) {
-    case contract::kBar0MagicOffset:
-      return contract::kBar0MagicReset;
-    case contract::kBar0VersionOffset:
-      return kVersion;
-    case contract::kBar0CapabilityOffset:
-    case contract::kBar0CapabilityOffset + kWord:
-      return Half(shape_.capability, offset, contract::kBar0CapabilityOffset);
-    case contract::kBar0ContextLimitsOffset:
-      return shape_.context_limits;
-    case contract::kBar0TransportLimitsOffset:
-      return shape_.transport_limits;
-    case contract::kBar0DatapathOffset:
-      return shape_.datapath;
-    case contract::kBar0RegionLimitsOffset:
-      return shape_.region_limits;
     case contract::kBar0DeviceStatusOffset:
       return status_;
     case contract::kBar0FatalCauseOffset:
@@ -104,7 +121,7 @@ uint32_t ControlRegisters::ReadBar32(uint32_t offset) const {
     case contract::kBar0AdminTailOffset:
       return admin_tail_;
     default:
-      return 0;
+      return ReadIdentity(shape_, offset);
   }
 }
 
@@ -135,6 +152,7 @@ void ControlRegisters::WriteBar32(uint32_t offset, uint32_t value) {
         admin_answer_base_ = 0;
         admin_size_ = 0;
         admin_tail_ = 0;
+        parts_.on_reset();
       }
       return;
     case contract::kBar0AdminSizeOffset:
@@ -193,6 +211,12 @@ uint32_t ControlRegisters::ReadMirror(uint32_t offset) const {
       return shape_.datapath;
     case contract::kMgmtRegionLimitsOffset:
       return shape_.region_limits;
+    case contract::kMgmtContextCountsOffset:
+      return shape_.context_counts;
+    case contract::kMgmtQueueCountsOffset:
+      return shape_.queue_counts;
+    case contract::kMgmtRegionCountOffset:
+      return shape_.region_count;
     default:
       return 0;
   }
@@ -251,6 +275,11 @@ uint32_t ControlRegisters::Read(uint32_t offset) {
       return timer_at_ns_ == UINT64_MAX || now >= timer_at_ns_
                  ? 0
                  : static_cast<uint32_t>((timer_at_ns_ - now) / tick_ns_ + 1);
+    }
+    case contract::kMgmtOpenPdcsOffset: {
+      const transport::Transport::OpenPdcs open = parts_.open_pdcs();
+      return uint32_t{open.initiator} << contract::kMgmtOpenPdcsInitiatorLsb |
+             uint32_t{open.target} << contract::kMgmtOpenPdcsTargetLsb;
     }
     case contract::kMgmtSlowPathRxStatusOffset:
       return static_cast<uint32_t>(parts_.slow_path->front().size());
@@ -418,4 +447,4 @@ void ControlRegisters::PollDrain() {
   table_control_ &= ~contract::kMgmtTableControlGoMask;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::control

@@ -12,9 +12,10 @@
 #include "hw/sim/soft/control/slow_path_queue.h"
 #include "hw/sim/soft/control/tables.h"
 #include "hw/sim/soft/engine/dma_port.h"
+#include "hw/sim/soft/transport/transport.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::control {
 
 // Read-only registers: what the device is.
 struct DeviceShape {
@@ -23,6 +24,9 @@ struct DeviceShape {
   uint32_t transport_limits = 0;
   uint32_t datapath = 0;
   uint32_t region_limits = 0;
+  uint32_t context_counts = 0;
+  uint32_t queue_counts = 0;
+  uint32_t region_count = 0;
 };
 
 // Register spaces `bar0` and `mgmt` of the contract, as docs/rtl/bar.md and
@@ -34,14 +38,20 @@ class ControlRegisters final : public firmware::RegisterBus {
  public:
   // What they reach; all of it outlives them.
   struct Parts {
-    DmaPort* memory;
+    engine::DmaPort* memory;
     Tables* tables;
     SlowPathQueue* slow_path;
-    DatagramWire* wire;
+    wire::DatagramWire* wire;
     std::function<uint64_t()> now_ns;  // Monotonic.
     std::function<uint64_t(contract::Statistic)> statistic;
+    std::function<transport::Transport::OpenPdcs()> open_pdcs;
+    std::function<void()> on_reset;  // The host asks for one.
   };
   ControlRegisters(const DeviceShape& shape, uint64_t tick_ns, Parts parts);
+
+  // A register of BAR0 that says what a device is; 0 where that of `offset`
+  // does not.
+  static uint32_t ReadIdentity(const DeviceShape& shape, uint32_t offset);
 
   // -- BAR0; `bytes` is 4 or 8. What there is no register for reads as 0 and
   // takes no write, nor does half of a register of 64 bits.
@@ -100,4 +110,4 @@ class ControlRegisters final : public firmware::RegisterBus {
   uint64_t slow_path_sent_ = 0;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::control

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::control {
 
 void SlowPathQueue::Accept(std::span<const uint8_t> frame) {
   const uint64_t now = now_ns_();
@@ -40,4 +40,4 @@ void SlowPathQueue::Pop() {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::control

@@ -11,12 +11,12 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/wire/slow_path_sink.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::control {
 
 // Rules of docs/rtl/mgmt.md: a frame that is too long, finds
 // `slow_path_frames` others waiting, or is beyond `slow_path_rate` in a window
 // that begins with a frame, is dropped. Thread safety: none.
-class SlowPathQueue final : public SlowPathSink {
+class SlowPathQueue final : public wire::SlowPathSink {
  public:
   // `now_ns` is monotonic.
   SlowPathQueue(uint64_t tick_ns, std::function<uint64_t()> now_ns)
@@ -49,4 +49,4 @@ class SlowPathQueue final : public SlowPathSink {
   uint64_t dropped_ = 0;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::control

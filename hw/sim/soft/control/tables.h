@@ -8,20 +8,21 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/engine/engine.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::control {
 
 class Tables {
  public:
   // False: no such entry.
   virtual bool Write(contract::Table table, uint32_t index,
-                     Engine::ConstEntry entry) = 0;
+                     engine::Engine::ConstEntry entry) = 0;
   virtual bool Read(contract::Table table, uint32_t index,
-                    Engine::Entry entry) const = 0;
+                    engine::Engine::Entry entry) const = 0;
   // Asked again until it is not pending any more.
-  virtual Engine::DrainState Drain(contract::Table table, uint32_t index) = 0;
+  virtual engine::Engine::DrainState Drain(contract::Table table,
+                                           uint32_t index) = 0;
 
  protected:
   ~Tables() = default;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::control

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/engine/address_vector.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 const PeerAddress* AddressVector::Load(uint32_t context,
                                        const contract::TxCtxCfg& cfg,
@@ -28,4 +28,4 @@ const PeerAddress* AddressVector::Load(uint32_t context,
   return &line.peer;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

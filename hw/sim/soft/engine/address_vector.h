@@ -9,16 +9,16 @@
 #include "hw/sim/soft/engine/host_access.h"
 #include "hw/sim/soft/wire/fabric_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
-// libfabric port of an endpoint (design §3).
+// libfabric port of an endpoint (UET 4.13).
 constexpr uint16_t PortOf(uint16_t pid, uint16_t first_ri) noexcept {
   return static_cast<uint16_t>(
       first_ri / contract::kRiBlock << contract::kPidBits | pid);
 }
 
 struct PeerAddress {
-  FabricAddress address;
+  wire::FabricAddress address;
   uint16_t pid = 0;
   uint16_t first_ri = 0;
   uint16_t next_hop = 0;
@@ -42,7 +42,7 @@ class AddressVector {
   // until the next call.
   const PeerAddress* Find(uint32_t context, const contract::TxCtxCfg& cfg,
                           uint32_t index) {
-    Line& line = lines_[(index ^ context << 4U) % kLines];
+    Line& line = lines_[(index ^ context << 4U ^ context >> 6U) % kLines];
     if (line.valid && line.context == context && line.index == index &&
         line.epoch == epochs_[context] && line.peer.address.ipv6 == ipv6_) {
       return &line.peer;
@@ -70,4 +70,4 @@ class AddressVector {
   std::vector<uint64_t> epochs_;  // By context.
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

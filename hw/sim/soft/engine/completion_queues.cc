@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Statistic;
 
@@ -19,7 +19,7 @@ bool CompletionQueues::Write(uint32_t index, const contract::CqCfg& cfg) {
   if (index >= queues_.size()) {
     return false;
   }
-  Queue& queue = queues_[index];
+  Queue& queue = queues_.Make(index);
   queue.cfg = cfg;
   queue.cfg.log2 = std::min<uint8_t>(cfg.log2, contract::kCqLog2Max);
   queue.ring = semantics::CompletionRing(queue.cfg.log2);
@@ -31,25 +31,26 @@ bool CompletionQueues::Write(uint32_t index, const contract::CqCfg& cfg) {
   return true;
 }
 
-CqTicket CompletionQueues::Reserve(uint8_t cq) noexcept {
-  if (cq >= queues_.size() || !queues_[cq].alive ||
-      !queues_[cq].ring.Reserve()) {
+CqTicket CompletionQueues::Reserve(uint16_t cq) noexcept {
+  Queue* const queue = queues_.Find(cq);
+  if (queue == nullptr || !queue->alive || !queue->ring.Reserve()) {
     return {};
   }
-  return {queues_[cq].generation, cq};
+  return {queue->generation, cq};
 }
 
 void CompletionQueues::Release(CqTicket ticket) noexcept {
-  if (Live(ticket)) {
-    queues_[ticket.cq].ring.Unreserve();
+  if (Queue* const queue = Live(ticket)) {
+    queue->ring.Unreserve();
   }
 }
 
 void CompletionQueues::Complete(CqTicket ticket, contract::Completion entry) {
-  if (!Live(ticket)) {
+  Queue* const live = Live(ticket);
+  if (live == nullptr) {
     return;
   }
-  Queue& queue = queues_[ticket.cq];
+  Queue& queue = *live;
   const semantics::CompletionRing::Entry place = queue.ring.Produce();
   ++queue.produced;
   entry.phase = place.phase;
@@ -60,10 +61,11 @@ void CompletionQueues::Complete(CqTicket ticket, contract::Completion entry) {
 }
 
 bool CompletionQueues::Consumed(uint32_t index, uint64_t value) {
-  if (index >= queues_.size() || !queues_[index].alive) {
+  Queue* const found = queues_.Find(index);
+  if (found == nullptr || !found->alive) {
     return false;
   }
-  Queue& queue = queues_[index];
+  Queue& queue = *found;
   const auto count =
       static_cast<uint32_t>(value & contract::kDoorbellCqConsumerCountMask);
   // A count of entries never written would invent credits.
@@ -85,4 +87,4 @@ void CompletionQueues::Interrupt(Queue& queue) {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

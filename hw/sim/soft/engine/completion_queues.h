@@ -3,20 +3,20 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "host/lib/semantics/completion.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/engine/engine.h"
 #include "hw/sim/soft/engine/host_access.h"
+#include "hw/sim/soft/engine/lazy_table.h"
 #include "hw/sim/soft/engine/statistics.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // A reserved entry of one life of a queue.
 struct CqTicket {
   uint32_t generation = 0;  // 0: none.
-  uint8_t cq = 0;
+  uint16_t cq = 0;
 
   bool valid() const noexcept { return generation != 0; }
 };
@@ -34,7 +34,7 @@ class CompletionQueues {
   bool Write(uint32_t index, const contract::CqCfg& cfg);
 
   // No ticket when the queue is off or has no room.
-  CqTicket Reserve(uint8_t cq) noexcept;
+  CqTicket Reserve(uint16_t cq) noexcept;
   void Release(CqTicket ticket) noexcept;
   // Writes the entry, whose phase is the queue's, and interrupts if armed.
   void Complete(CqTicket ticket, contract::Completion entry);
@@ -53,16 +53,20 @@ class CompletionQueues {
     bool alive = false;
   };
 
-  bool Live(CqTicket ticket) const noexcept {
-    return ticket.valid() && queues_[ticket.cq].alive &&
-           queues_[ticket.cq].generation == ticket.generation;
+  // Its queue, in that life; null otherwise.
+  Queue* Live(CqTicket ticket) noexcept {
+    Queue* const queue = ticket.valid() ? queues_.Find(ticket.cq) : nullptr;
+    return queue != nullptr && queue->alive &&
+                   queue->generation == ticket.generation
+               ? queue
+               : nullptr;
   }
   void Interrupt(Queue& queue);
 
   HostAccess* host_;
   Statistics* statistics_;
   InterruptSink* interrupts_;
-  std::vector<Queue> queues_;
+  LazyTable<Queue, 16> queues_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

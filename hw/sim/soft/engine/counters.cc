@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::CounterCell;
 
@@ -11,7 +11,7 @@ bool Counters::Write(uint32_t index, const contract::CounterCfg& cfg) {
   if (index >= counters_.size()) {
     return false;
   }
-  counters_[index] = {{}, cfg.cell, 0, cfg.enable != 0};
+  counters_.Make(index) = {{}, cfg.cell, 0, cfg.enable != 0};
   return true;
 }
 
@@ -27,12 +27,12 @@ void Counters::StoreErrors(const Entry& entry) {
                entry.counter.errors());
 }
 
-void Counters::Count(uint8_t number, contract::Status status) {
-  if (number == 0 || number > counters_.size() ||
-      !counters_[number - 1U].alive) {
+void Counters::Count(uint16_t number, contract::Status status) {
+  Entry* const found = number == 0 ? nullptr : counters_.Find(number - 1U);
+  if (found == nullptr || !found->alive) {
     return;
   }
-  Entry& entry = counters_[number - 1U];
+  Entry& entry = *found;
   entry.counter.Count(status);
   if (status == contract::Status::kOk) {
     StoreValue(entry);
@@ -42,10 +42,11 @@ void Counters::Count(uint8_t number, contract::Status status) {
 }
 
 void Counters::Doorbell(uint32_t index, uint32_t offset, uint64_t value) {
-  if (index >= counters_.size() || !counters_[index].alive) {
+  Entry* const found = counters_.Find(index);
+  if (found == nullptr || !found->alive) {
     return;
   }
-  Entry& entry = counters_[index];
+  Entry& entry = *found;
   switch (offset) {
     case contract::kDoorbellCounterSetOffset:
       entry.counter.Set(value);
@@ -69,4 +70,4 @@ void Counters::Doorbell(uint32_t index, uint32_t offset, uint64_t value) {
   host_->Store(entry.cell + offsetof(CounterCell, echo), ++entry.echo);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

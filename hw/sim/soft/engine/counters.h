@@ -3,14 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "host/lib/semantics/counter.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/engine/host_access.h"
+#include "hw/sim/soft/engine/lazy_table.h"
 #include "hw/sim/soft/engine/statistics.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Guarantees: the cell holds the counter when a call returns; `echo` is stored
 // after what the doorbell changed.
@@ -25,7 +25,7 @@ class Counters {
   bool Write(uint32_t index, const contract::CounterCfg& cfg);
   // `number` is an index plus 1, as contexts and regions name counters; 0 and
   // counters that are off count nothing.
-  void Count(uint8_t number, contract::Status status);
+  void Count(uint16_t number, contract::Status status);
   // `offset` is in the counter's doorbell page.
   void Doorbell(uint32_t index, uint32_t offset, uint64_t value);
 
@@ -42,7 +42,7 @@ class Counters {
 
   HostAccess* host_;
   Statistics* statistics_;
-  std::vector<Entry> counters_;
+  LazyTable<Entry, 16> counters_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/engine/descriptor.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Opcode;
 using contract::Status;
@@ -124,4 +124,4 @@ bool CheckSegments(const TxDesc& descriptor,
   return sum == descriptor.length;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

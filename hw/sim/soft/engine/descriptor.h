@@ -8,7 +8,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Where in its ring a descriptor stands.
 struct RingSlot {
@@ -68,4 +68,4 @@ constexpr uint8_t OrderClassOf(contract::Opcode opcode) noexcept {
   return 0;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

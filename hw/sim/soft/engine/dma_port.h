@@ -8,7 +8,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Every access is checked against the mapped ranges, whole, before a byte
 // moves: false and nothing touched when any byte is outside.
@@ -30,4 +30,4 @@ class DmaPort {
   ~DmaPort() = default;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

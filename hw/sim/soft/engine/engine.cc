@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/engine/engine.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "hw/contract/doorbell_page.h"
 #include "hw/sim/soft/engine/engine_parts.h"
 #include "hw/sim/soft/engine/initiator.h"
+#include "hw/sim/soft/engine/lazy_table.h"
 #include "hw/sim/soft/engine/target.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Table;
+using transport::MessageCarrier;
+using transport::MessageIndex;
+using transport::Request;
+using transport::ReturnData;
+using transport::Verdict;
 
 namespace {
 
@@ -73,8 +81,11 @@ class Engine::Impl {
 
  private:
   using Copy = std::array<uint8_t, kEntryBytes>;
+  using Copies = LazyTable<Copy, 64>;
 
-  static size_t Entries(const EngineLimits& limits, Table table);
+  static constexpr size_t kTables = 9;
+
+  static uint32_t Entries(const EngineLimits& limits, Table table);
   bool Apply(Table table, uint32_t index, ConstEntry entry);
   void TxDoorbell(uint32_t context, uint32_t offset, uint64_t value);
   void RxDoorbell(uint32_t context, uint32_t offset, uint64_t value);
@@ -86,10 +97,10 @@ class Engine::Impl {
   uint64_t seed_;
   MessageCarrier* transport_ = nullptr;
   std::unique_ptr<Units> units_;
-  std::array<std::vector<Copy>, 9> written_;  // By table.
+  std::vector<Copies> written_;  // By table.
 };
 
-size_t Engine::Impl::Entries(const EngineLimits& limits, Table table) {
+uint32_t Engine::Impl::Entries(const EngineLimits& limits, Table table) {
   switch (table) {
     case Table::kPort:
       return 1;
@@ -115,8 +126,9 @@ size_t Engine::Impl::Entries(const EngineLimits& limits, Table table) {
 void Engine::Impl::Reset() {
   units_ = std::make_unique<Units>(limits_, &host_, &statistics_, interrupts_,
                                    seed_);
-  for (size_t table = 0; table < written_.size(); ++table) {
-    written_[table].assign(Entries(limits_, static_cast<Table>(table)), {});
+  written_.clear();
+  for (size_t table = 0; table < kTables; ++table) {
+    written_.emplace_back(Entries(limits_, static_cast<Table>(table)));
   }
   if (transport_ != nullptr) {
     Connect(transport_);
@@ -129,8 +141,8 @@ bool Engine::Impl::WriteTable(Table table, uint32_t index, ConstEntry entry) {
       !Apply(table, index, entry)) {
     return false;
   }
-  std::memcpy(written_[static_cast<size_t>(table)][index].data(), entry.data(),
-              entry.size());
+  std::memcpy(written_[static_cast<size_t>(table)].Make(index).data(),
+              entry.data(), entry.size());
   return true;
 }
 
@@ -173,8 +185,12 @@ bool Engine::Impl::ReadTable(Table table, uint32_t index, Entry entry) const {
       index >= written_[static_cast<size_t>(table)].size()) {
     return false;
   }
-  std::memcpy(entry.data(), written_[static_cast<size_t>(table)][index].data(),
-              entry.size());
+  const Copy* const copy = written_[static_cast<size_t>(table)].Find(index);
+  if (copy == nullptr) {
+    std::fill(entry.begin(), entry.end(), uint8_t{0});
+  } else {
+    std::copy(copy->begin(), copy->end(), entry.begin());
+  }
   return true;
 }
 
@@ -193,9 +209,6 @@ Engine::DrainState Engine::Impl::Drain(Table table, uint32_t index) {
 
 void Engine::Impl::TxDoorbell(uint32_t context, uint32_t offset,
                               uint64_t value) {
-  if (context >= initiator().contexts()) {
-    return;
-  }
   if (offset == contract::kDoorbellTailOffset) {
     initiator().Tail(context, static_cast<uint16_t>(
                                   value & contract::kDoorbellTailCountMask));
@@ -209,9 +222,6 @@ void Engine::Impl::TxDoorbell(uint32_t context, uint32_t offset,
 void Engine::Impl::RxDoorbell(uint32_t context, uint32_t offset,
                               uint64_t value) {
   RxRings& rings = target().rings();
-  if (context >= rings.size()) {
-    return;
-  }
   if (offset == contract::kDoorbellTailOffset) {
     rings.Publish(context, static_cast<uint16_t>(
                                value & contract::kDoorbellTailCountMask));
@@ -224,23 +234,26 @@ void Engine::Impl::RxDoorbell(uint32_t context, uint32_t offset,
 }
 
 bool Engine::Impl::Doorbell(uint32_t bar2_offset, uint64_t value) {
+  using contract::ObjectOfPage;
   const uint32_t page = bar2_offset / contract::kDoorbellPageBytes;
   const uint32_t offset = bar2_offset % contract::kDoorbellPageBytes;
-  if (page < contract::kRxPageFirst) {
-    TxDoorbell(page - contract::kTxPageFirst, offset, value);
+  const uint32_t in_bank = contract::PageInBank(page);
+  if (in_bank < contract::kRxPageFirst) {
+    TxDoorbell(ObjectOfPage(page, contract::kTxPageFirst), offset, value);
     return true;
   }
-  if (page < contract::kCqPageFirst) {
-    RxDoorbell(page - contract::kRxPageFirst, offset, value);
-  } else if (page < contract::kCounterPageFirst) {
+  if (in_bank < contract::kCqPageFirst) {
+    RxDoorbell(ObjectOfPage(page, contract::kRxPageFirst), offset, value);
+  } else if (in_bank < contract::kCounterPageFirst) {
     if (offset == contract::kDoorbellCqConsumerOffset &&
-        units_->queues.Consumed(page - contract::kCqPageFirst, value)) {
+        units_->queues.Consumed(ObjectOfPage(page, contract::kCqPageFirst),
+                                value)) {
       target().rings().Work();
       return initiator().Unblock();
     }
   } else {
-    units_->counters.Doorbell(page - contract::kCounterPageFirst, offset,
-                              value);
+    units_->counters.Doorbell(ObjectOfPage(page, contract::kCounterPageFirst),
+                              offset, value);
   }
   return false;
 }
@@ -283,6 +296,10 @@ void Engine::Reset() {
   impl_->Reset();
 }
 
+void Engine::StopListening() {
+  impl_->target().rings().StopListening();
+}
+
 uint64_t Engine::statistic(contract::Statistic which) const {
   return impl_->statistics().value(which);
 }
@@ -302,6 +319,10 @@ void Engine::OnResponse(MessageIndex message,
   impl_->initiator().OnResponse(message, response, data, data_offset);
 }
 
+bool Engine::OnRestart(MessageIndex message) {
+  return impl_->initiator().OnRestart(message);
+}
+
 void Engine::OnAbandoned(MessageIndex message, contract::Status status,
                          uint16_t detail, bool transmitted) {
   impl_->initiator().OnAbandoned(message, status, detail, transmitted);
@@ -309,6 +330,10 @@ void Engine::OnAbandoned(MessageIndex message, contract::Status status,
 
 Verdict Engine::OnReturnData(const Request& request) {
   return impl_->initiator().OnReturnData(request);
+}
+
+bool Engine::Listens() const {
+  return impl_->target().rings().listens();
 }
 
 Verdict Engine::OnRequest(const Request& request, bool may_guarantee) {
@@ -324,9 +349,9 @@ void Engine::OnReturnRetired(const ReturnData& data) {
   impl_->target().OnReturnRetired(data);
 }
 
-void Engine::OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+void Engine::OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
                             bool in_error) {
   impl_->target().OnTargetClosed(source, spdcid, in_error);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -12,15 +12,15 @@
 #include "hw/sim/soft/transport/client.h"
 #include "hw/sim/soft/transport/message_carrier.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
-// Sizes, as BAR0 shows them; each at most what its doorbell pages allow.
+// Sizes, as BAR0 shows them.
 struct EngineLimits {
-  uint32_t tx_contexts = 64;
-  uint32_t rx_contexts = 64;
-  uint32_t cqs = 64;
-  uint32_t counters = 63;
-  uint32_t regions = 1024;   // A power of two of at most 1024.
+  uint32_t tx_contexts = 1024;
+  uint32_t rx_contexts = 1024;
+  uint32_t cqs = 1024;
+  uint32_t counters = 1024;
+  uint32_t regions = 65536;  // A power of two of at most that.
   uint32_t messages = 4096;  // In flight as initiator; below 2^16.
   // Messages open as target; one more is refused and comes again.
   uint32_t open_messages = 4096;
@@ -45,10 +45,12 @@ class InterruptSink {
 // after what it counts. After `Drain` answered true nothing of the entry
 // touches host memory.
 //
-// Construction allocates all; nothing else does.
+// Construction allocates what all share; writing the table entry of a context,
+// queue, counter or region for the first time what that one needs. Nothing else
+// does.
 //
 // Thread safety: one thread at a time, which also drives the transport.
-class Engine final : public TransportClient {
+class Engine final : public transport::TransportClient {
  public:
   // `memory` and `interrupts` outlive the engine. `seed` hides which keys and
   // message names collide: random where peers are strangers. Throws
@@ -61,7 +63,7 @@ class Engine final : public TransportClient {
 
   // Before the first call but those of tables. The transport is built behind
   // the engine, being given it as client, and ends before it.
-  void Connect(MessageCarrier* transport);
+  void Connect(transport::MessageCarrier* transport);
 
   // -- tables (management bus, contract `table`)
 
@@ -69,9 +71,10 @@ class Engine final : public TransportClient {
   using Entry = std::span<uint8_t, kEntryBytes>;
   using ConstEntry = std::span<const uint8_t, kEntryBytes>;
 
-  // False: no such entry. Tables of the engine: tx_ctx, rx_ctx, cq, next_hop,
-  // region, counter, and port, of which it takes payload_mtu and ipv6, so that
-  // the caller writes `port` here and to the transport.
+  // False: no such entry. Throws std::bad_alloc. Tables of the engine: tx_ctx,
+  // rx_ctx, cq, next_hop, region, counter, and port, of which it takes
+  // payload_mtu and ipv6, so that the caller writes `port` here and to the
+  // transport.
   bool WriteTable(contract::Table table, uint32_t index, ConstEntry entry);
   // The entry as last written.
   bool ReadTable(contract::Table table, uint32_t index, Entry entry) const;
@@ -105,25 +108,33 @@ class Engine final : public TransportClient {
   // Forgets everything, silently: tables, messages, counters but statistics.
   // The transport is reset by the caller, before.
   void Reset();
+  // To be called when the host resets the function, before firmware clears the
+  // tables: it listens again when a receive context is enabled.
+  void StopListening();
 
   // Those that are the engine's; 0 for the others.
   uint64_t statistic(contract::Statistic which) const;
 
   // -- TransportClient
 
-  Built BuildRequest(MessageIndex message, uint32_t index,
+  Built BuildRequest(transport::MessageIndex message, uint32_t index,
                      std::span<uint8_t> out) override;
-  void OnAcknowledged(MessageIndex message, uint32_t packets) override;
-  void OnResponse(MessageIndex message,
+  void OnAcknowledged(transport::MessageIndex message,
+                      uint32_t packets) override;
+  void OnResponse(transport::MessageIndex message,
                   const contract::wire::SesResponse& response,
                   std::span<const uint8_t> data, uint32_t data_offset) override;
-  void OnAbandoned(MessageIndex message, contract::Status status,
+  bool OnRestart(transport::MessageIndex message) override;
+  void OnAbandoned(transport::MessageIndex message, contract::Status status,
                    uint16_t detail, bool transmitted) override;
-  Verdict OnReturnData(const Request& request) override;
-  Verdict OnRequest(const Request& request, bool may_guarantee) override;
-  Built BuildReturn(const ReturnData& data, std::span<uint8_t> out) override;
-  void OnReturnRetired(const ReturnData& data) override;
-  void OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+  transport::Verdict OnReturnData(const transport::Request& request) override;
+  bool Listens() const override;
+  transport::Verdict OnRequest(const transport::Request& request,
+                               bool may_guarantee) override;
+  Built BuildReturn(const transport::ReturnData& data,
+                    std::span<uint8_t> out) override;
+  void OnReturnRetired(const transport::ReturnData& data) override;
+  void OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
                       bool in_error) override;
 
  private:
@@ -131,4 +142,4 @@ class Engine final : public TransportClient {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -7,7 +7,7 @@
 #include "hw/sim/soft/engine/host_access.h"
 #include "hw/sim/soft/engine/statistics.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 struct EngineParts {
   HostAccess* host = nullptr;
@@ -16,4 +16,4 @@ struct EngineParts {
   Counters* counters = nullptr;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -10,7 +10,7 @@
 #include "hw/sim/soft/engine/dma_port.h"
 #include "hw/sim/soft/engine/statistics.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Thread safety: one thread at a time.
 class HostAccess {
@@ -54,4 +54,4 @@ class HostAccess {
   Statistics* statistics_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

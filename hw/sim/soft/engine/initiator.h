@@ -9,6 +9,7 @@
 #include "host/lib/semantics/index_list.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/engine/address_vector.h"
+#include "hw/sim/soft/engine/context_set.h"
 #include "hw/sim/soft/engine/engine.h"
 #include "hw/sim/soft/engine/engine_parts.h"
 #include "hw/sim/soft/engine/operation_groups.h"
@@ -16,7 +17,7 @@
 #include "hw/sim/soft/engine/tx_message.h"
 #include "hw/sim/soft/engine/tx_rings.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // A descriptor is taken when its message fits in the table, its completion in
 // the queue, and nothing of its peer is in the way; else it waits: in its
@@ -26,9 +27,10 @@ namespace heddle::sim::soft {
 // Thread safety: one thread at a time.
 class Initiator {
  public:
-  // Most messages of a context in flight to one peer (design §4).
+  // Most messages of a context in flight to one peer.
   static constexpr uint32_t kPeerShare = (contract::kMessageShare + 1) / 8;
-  // Messages that a context may always have.
+  // Messages that a context may always have, if half of the table is enough for
+  // so many of each; else what that is enough for.
   static constexpr uint32_t kGuarantee = 32;
   // Posts of a message that never left: its PDC may end for reasons that are
   // not its own.
@@ -37,41 +39,42 @@ class Initiator {
   Initiator(const EngineLimits& limits, const EngineParts& parts,
             uint64_t seed);
 
-  void Connect(MessageCarrier* transport) { transport_ = transport; }
+  void Connect(transport::MessageCarrier* transport) { transport_ = transport; }
   void SetPort(const contract::PortCfg& port);
   bool WriteContext(uint32_t context, const contract::TxCtxCfg& cfg);
   // Nothing of a life of the context that has ended, or of the present one, is
   // under way.
   bool Quiet(uint32_t context) {
-    return !rings_[context].alive ||
-           (rings_[context].messages == 0 && rings_[context].waiting == 0);
+    const TxContext* const tx = rings_.Find(context);
+    return tx == nullptr || !tx->alive ||
+           (tx->messages == 0 && tx->waiting == 0);
   }
-  uint32_t contexts() const noexcept { return rings_.size(); }
 
   void Tail(uint32_t context, uint16_t tail);
   void InvalidateAddresses(uint32_t context) { addresses_.Invalidate(context); }
   // Contexts that wait for entries of the table or of queues try again.
   // Whether anything waited for that.
   bool Unblock() noexcept {
-    ready_ |= blocked_;
-    blocked_ = 0;
-    return ready_ != 0 || waiting_ != 0;
+    blocked_.MoveTo(&ready_);
+    return !ready_.empty() || waiting_ != 0;
   }
   bool Progress(uint32_t descriptors);
   bool idle() const noexcept {
-    return live_ == 0 && waiting_ == 0 && ready_ == 0 && blocked_ == 0;
+    return live_ == 0 && waiting_ == 0 && ready_.empty() && blocked_.empty();
   }
 
   // As TransportClient.
-  TransportClient::Built BuildRequest(MessageIndex index, uint32_t packet,
-                                      std::span<uint8_t> out);
-  void OnAcknowledged(MessageIndex index, uint32_t packets);
-  void OnResponse(MessageIndex index,
+  transport::TransportClient::Built BuildRequest(transport::MessageIndex index,
+                                                 uint32_t packet,
+                                                 std::span<uint8_t> out);
+  void OnAcknowledged(transport::MessageIndex index, uint32_t packets);
+  void OnResponse(transport::MessageIndex index,
                   const contract::wire::SesResponse& response,
                   std::span<const uint8_t> data, uint32_t data_offset);
-  void OnAbandoned(MessageIndex index, contract::Status status, uint16_t detail,
-                   bool transmitted);
-  Verdict OnReturnData(const Request& request);
+  bool OnRestart(transport::MessageIndex index);
+  void OnAbandoned(transport::MessageIndex index, contract::Status status,
+                   uint16_t detail, bool transmitted);
+  transport::Verdict OnReturnData(const transport::Request& request);
 
  private:
   using Order = semantics::IndexList<TxMessage, &TxMessage::order>;
@@ -91,7 +94,13 @@ class Initiator {
   bool TakeReady(uint32_t* descriptors);
   bool MustWait(const TxContext& tx, const Peer& peer,
                 const contract::TxDesc& descriptor) const noexcept;
-  bool HasRoom(uint32_t context) const noexcept;
+  bool HasRoom(const TxContext& tx) const noexcept;
+  // Entries of the table that the context has for itself.
+  uint32_t GuaranteeOf(const TxContext& tx) const noexcept {
+    return tx.alive ? guarantee_ : 0;
+  }
+  // Shares the table among the contexts that live now.
+  void Apportion() noexcept;
   // Joins the operation of several descriptors, if it is part of one.
   bool Join(TxContext& tx, Fetched* fetched) noexcept;
   // Gives it an entry of the table; there is room. kNone when it failed and is
@@ -138,12 +147,12 @@ class Initiator {
     return message.stage != TxMessage::Stage::kFree &&
            message.stage != TxMessage::Stage::kUnposted;
   }
-  Verdict PlaceReturned(uint32_t index,
-                        const contract::wire::SesResponseData& header,
-                        std::span<const uint8_t> payload);
+  transport::Verdict PlaceReturned(
+      uint32_t index, const contract::wire::SesResponseData& header,
+      std::span<const uint8_t> payload);
 
   EngineParts parts_;
-  MessageCarrier* transport_ = nullptr;
+  transport::MessageCarrier* transport_ = nullptr;
   TxRings rings_;
   AddressVector addresses_;
   Peers peers_;
@@ -151,18 +160,19 @@ class Initiator {
   std::vector<TxMessage> messages_;
   Order free_;
   Order unposted_;
-  std::vector<uint32_t> used_;  // Table entries, by context, of all its lives.
-  uint32_t shared_ = 0;         // Room beyond the contexts' guarantees.
-  uint32_t guarantee_;
+  // Room beyond the contexts' guarantees; below 0 while contexts use what has
+  // become the guarantee of later ones.
+  int64_t shared_ = 0;
+  uint32_t guarantee_ = 0;
   uint32_t live_ = 0;     // Table entries in use.
   uint32_t waiting_ = 0;  // Descriptors that wait for peers.
   uint32_t unposted_count_ = 0;
-  uint64_t ready_ = 0;  // Contexts to be looked at, by bit.
-  uint64_t blocked_ = 0;
-  uint64_t crowded_ = 0;
+  ContextSet ready_;  // Contexts to be looked at.
+  ContextSet blocked_;
+  ContextSet crowded_;
   uint32_t turn_ = 0;
   uint32_t mtu_ = 1024;
   Fetched fetched_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

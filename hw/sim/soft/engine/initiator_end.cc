@@ -3,7 +3,7 @@
 #include "host/lib/semantics/completion.h"
 #include "hw/sim/soft/engine/initiator.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Opcode;
 using contract::Statistic;
@@ -100,13 +100,13 @@ void Initiator::CountOperation(const TxContext& tx, Opcode opcode,
                                Status status) {
   switch (semantics::CountedAtInitiator(opcode)) {
     case semantics::Counted::kSend:
-      parts_.counters->Count(tx.cfg.counter_send, status);
+      parts_.counters->Count(tx.counter_send(), status);
       break;
     case semantics::Counted::kRead:
-      parts_.counters->Count(tx.cfg.counter_read, status);
+      parts_.counters->Count(tx.counter_read(), status);
       break;
     case semantics::Counted::kWrite:
-      parts_.counters->Count(tx.cfg.counter_write, status);
+      parts_.counters->Count(tx.counter_write(), status);
       break;
     default:
       break;
@@ -130,7 +130,7 @@ void Initiator::Complete(uint32_t index, Outcome outcome) {
   const bool asked =
       semantics::WantsCompletion(descriptor.flags, outcome.status);
   if (asked || spilled) {
-    const semantics::RingPlace place = {static_cast<uint8_t>(message.context),
+    const semantics::RingPlace place = {static_cast<uint16_t>(message.context),
                                         message.position,
                                         rings_.Tell(message.context)};
     contract::Completion entry =
@@ -156,6 +156,10 @@ void Initiator::FinishIfSettled(uint32_t index) {
   if (all || message.settled >= message.packets) {
     message.finished = true;
     transport_->Finish(index);
+  } else if (message.refused && message.acknowledged == message.packets) {
+    // A target that keeps one answer for a message does not say of which
+    // packets the data will come.
+    transport_->Fail(index);
   }
 }
 
@@ -175,11 +179,12 @@ void Initiator::Free(uint32_t index) {
   message.stage = Stage::kFree;
   message.ticket = {};
   --live_;
-  if (--used_[message.context] >= guarantee_) {
+  TxContext& tx = rings_[message.context];
+  if (--tx.used >= GuaranteeOf(tx)) {
     ++shared_;
   }
   free_.PushBack(messages_, index);
   Unblock();
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

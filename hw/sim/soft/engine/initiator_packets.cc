@@ -5,7 +5,7 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/engine/initiator.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::NextHdr;
 using contract::Opcode;
@@ -15,6 +15,9 @@ using contract::Status;
 using contract::wire::SesResponse;
 using contract::wire::SesResponseData;
 using contract::wire::SesStd;
+using transport::MessageIndex;
+using transport::TransportClient;
+using transport::Verdict;
 using Stage = TxMessage::Stage;
 
 namespace {
@@ -50,7 +53,7 @@ bool Unheard(const TxMessage& message, const TxContext& tx) {
   const bool write = message.descriptor.opcode == Opcode::kWrite;
   return (message.descriptor.flags & kHeard) == 0 && !message.expects_data &&
          message.group == kNone && !tx.fences &&
-         (write ? tx.cfg.counter_write : tx.cfg.counter_send) == 0 &&
+         (write ? tx.counter_write() : tx.counter_send()) == 0 &&
          2 * static_cast<uint16_t>(tx.tail - tx.head) <= tx.size();
 }
 
@@ -142,7 +145,7 @@ void Initiator::OnResponse(MessageIndex index, const SesResponse& response,
   }
   TxMessage& message = messages_[index];
   if (!semantics::IsSuccess(response.return_code)) {
-    message.failing = true;
+    message.failing = message.refused = true;
     message.state.Answered(response.return_code);
     ++message.settled;
   } else {
@@ -170,6 +173,11 @@ Verdict Initiator::PlaceReturned(uint32_t index, const SesResponseData& header,
       }
       break;
     case Data::kDiscard:
+      if (message.state.outcome().status == Status::kOk) {
+        // More than was asked for: the packet that has yet to come is another.
+        parts_.statistics->Count(Statistic::kDropSes);
+        return {};
+      }
       break;
     case Data::kMalformed:
       parts_.statistics->Count(Statistic::kDropSes);
@@ -184,7 +192,7 @@ Verdict Initiator::PlaceReturned(uint32_t index, const SesResponseData& header,
   return {};
 }
 
-Verdict Initiator::OnReturnData(const Request& request) {
+Verdict Initiator::OnReturnData(const transport::Request& request) {
   const bool error = request.next_hdr == NextHdr::kResponse;
   if (request.ses.size() <
           (error ? SesResponse::kBytes : SesResponseData::kBytes) ||
@@ -226,6 +234,29 @@ Verdict Initiator::OnReturnData(const Request& request) {
   return verdict;
 }
 
+bool Initiator::OnRestart(MessageIndex index) {
+  if (index >= messages_.size() || !Carries(messages_[index])) {
+    return false;
+  }
+  TxMessage& message = messages_[index];
+  const Opcode opcode = message.descriptor.opcode;
+  const bool rma = opcode == Opcode::kWrite || opcode == Opcode::kRead;
+  if (message.state.outcome().status != Status::kOk || Stale(message)) {
+    message.state.Abandon(Status::kFlushed, 0);  // The first error stays.
+  } else if (rma && (message.acknowledged != 0 || message.settled != 0)) {
+    // Half of it in one incarnation's memory, half in another's: the region
+    // that it began with is gone.
+    message.state.Abandon(Status::kRemoteError,
+                          static_cast<uint16_t>(ReturnCode::kBadMkey));
+  } else {
+    message.Restart();
+    return true;
+  }
+  message.abandoned = true;
+  EndIfRetired(index);
+  return false;
+}
+
 void Initiator::OnAbandoned(MessageIndex index, Status status, uint16_t detail,
                             bool transmitted) {
   if (index >= messages_.size() || !Carries(messages_[index])) {
@@ -243,4 +274,4 @@ void Initiator::OnAbandoned(MessageIndex index, Status status, uint16_t detail,
   EndIfRetired(index);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -6,7 +6,7 @@
 
 #include "hw/sim/soft/engine/initiator.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Opcode;
 using contract::Statistic;
@@ -26,17 +26,15 @@ bool StopsContext(Status status) noexcept {
 Initiator::Initiator(const EngineLimits& limits, const EngineParts& parts,
                      uint64_t seed)
     : parts_(parts),
-      rings_(std::min<uint32_t>(limits.tx_contexts, contract::kRxPageFirst -
-                                                        contract::kTxPageFirst),
-             parts.host, parts.statistics),
+      rings_(std::min(limits.tx_contexts, ContextSet::kMost), parts.host,
+             parts.statistics),
       addresses_(rings_.size(), limits.next_hops, parts.host),
       peers_(2 * limits.messages, seed),
       groups_(limits.messages),
       messages_(limits.messages),
-      used_(rings_.size()),
-      guarantee_(
-          std::min(kGuarantee, limits.messages / std::max(rings_.size(), 1U))) {
-  shared_ = limits.messages - guarantee_ * rings_.size();
+      ready_(rings_.size()),
+      blocked_(rings_.size()),
+      crowded_(rings_.size()) {
   for (uint32_t i = 0; i < limits.messages; ++i) {
     free_.PushBack(messages_, i);
   }
@@ -56,11 +54,30 @@ bool Initiator::WriteContext(uint32_t context, const contract::TxCtxCfg& cfg) {
   Forget(context);
   rings_.Write(context, cfg);
   addresses_.Invalidate(context);
+  Apportion();
+  (void)Unblock();  // The others may have more room now.
   return true;
 }
 
+void Initiator::Apportion() noexcept {
+  const auto entries = static_cast<uint32_t>(messages_.size());
+  uint32_t living = 0;
+  rings_.ForEach([&](uint32_t /*context*/, const TxContext& tx) {
+    living += tx.alive ? 1 : 0;
+  });
+  guarantee_ = std::min(kGuarantee, entries / 2 / std::max(living, 1U));
+  shared_ = entries;
+  rings_.ForEach([&](uint32_t /*context*/, const TxContext& tx) {
+    shared_ -= std::max(GuaranteeOf(tx), tx.used);
+  });
+}
+
 void Initiator::Forget(uint32_t context) {
-  TxContext& tx = rings_[context];
+  TxContext* const found = rings_.Find(context);
+  if (found == nullptr) {
+    return;
+  }
+  TxContext& tx = *found;
   peers_.ForEachOf(context, [&](uint32_t index) {
     Peer& peer = peers_[index];
     while (peer.waiting()) {
@@ -79,23 +96,23 @@ void Initiator::Forget(uint32_t context) {
     groups_[tx.group].ended = true;
     LeaveGroup(tx.group);
   }
-  ready_ &= ~(uint64_t{1} << context);
-  blocked_ &= ~(uint64_t{1} << context);
-  crowded_ &= ~(uint64_t{1} << context);
+  ready_.Remove(context);
+  blocked_.Remove(context);
+  crowded_.Remove(context);
 }
 
 void Initiator::Tail(uint32_t context, uint16_t tail) {
-  rings_.Publish(context, tail);
-  if (rings_[context].alive) {
-    ready_ |= uint64_t{1} << context;
+  const TxContext* const tx = rings_.Find(context);
+  if (tx != nullptr && tx->alive) {
+    rings_.Publish(context, tail);
+    ready_.Add(context);
     MakeRoom(context);
   }
 }
 
-bool Initiator::HasRoom(uint32_t context) const noexcept {
-  const uint32_t used = used_[context];
-  return !free_.empty() && used < contract::kMessageShare &&
-         (used < guarantee_ || shared_ != 0);
+bool Initiator::HasRoom(const TxContext& tx) const noexcept {
+  return !free_.empty() && tx.used < contract::kMessageShare &&
+         (tx.used < GuaranteeOf(tx) || shared_ > 0);
 }
 
 bool Initiator::MustWait(const TxContext& tx, const Peer& peer,
@@ -136,7 +153,7 @@ bool Initiator::Reserve(const TxContext& tx, const Fetched& fetched,
       fetched.descriptor.opcode != Opcode::kNop) {
     return true;
   }
-  *ticket = parts_.queues->Reserve(tx.cfg.cq);
+  *ticket = parts_.queues->Reserve(tx.cq());
   return ticket->valid();
 }
 
@@ -177,7 +194,7 @@ Initiator::Took Initiator::TakeKnown(uint32_t context, Fetched* fetched) {
       peer != kNone && (peers_[peer].waiting() ||
                         MustWait(tx, peers_[peer], fetched->descriptor));
   CqTicket ticket;
-  if ((!waits && (!HasRoom(context) || !Reserve(tx, *fetched, &ticket))) ||
+  if ((!waits && (!HasRoom(tx) || !Reserve(tx, *fetched, &ticket))) ||
       !Join(tx, fetched)) {
     parts_.queues->Release(ticket);
     if (peer != kNone) {
@@ -223,14 +240,15 @@ void Initiator::MakeRoom(uint32_t context) {
          (rings_.SpillWaiting(context, &peers_) || SpillMessage(context))) {
     parts_.statistics->Count(Statistic::kTxSpilled);
   }
-  const uint64_t bit = uint64_t{1} << context;
-  crowded_ = rings_.Crowded(context) ? crowded_ | bit : crowded_ & ~bit;
+  if (rings_.Crowded(context)) {
+    crowded_.Add(context);
+  } else {
+    crowded_.Remove(context);
+  }
 }
 
 void Initiator::MakeRoomAnywhere() {
-  for (uint64_t left = crowded_; left != 0; left &= left - 1) {
-    MakeRoom(static_cast<uint32_t>(std::countr_zero(left)));
-  }
+  crowded_.ForEach([this](uint32_t context) { MakeRoom(context); });
 }
 
 bool Initiator::TakeWaiting(uint32_t at) {
@@ -250,7 +268,7 @@ bool Initiator::TakeWaiting(uint32_t at) {
     fetched.status = address == nullptr ? Status::kBadPeer : Status::kOk;
   }
   CqTicket ticket;
-  if (!HasRoom(context) || !Reserve(tx, fetched, &ticket)) {
+  if (!HasRoom(tx) || !Reserve(tx, fetched, &ticket)) {
     return false;
   }
   rings_.LeaveWaiting(&peer);
@@ -278,7 +296,7 @@ uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
   }
   ++tx.messages;
   ++live_;
-  if (used_[context]++ >= guarantee_) {
+  if (tx.used++ >= GuaranteeOf(tx)) {
     --shared_;
   }
   if (fetched.status == Status::kOk) {
@@ -313,17 +331,17 @@ void Initiator::SendTo(uint32_t index, const PeerAddress& address,
 void Initiator::Post(uint32_t index) {
   TxMessage& message = messages_[index];
   const PeerAddress& to = message.to;
-  PdcName name = {.peer = to.address,
-                  .target_pid = to.pid,
-                  .target_ri = to.first_ri,
-                  .traffic_class = message.from.traffic_class,
-                  .ordered = message.ordered};
+  transport::PdcName name = {.peer = to.address,
+                             .target_pid = to.pid,
+                             .target_ri = to.first_ri,
+                             .traffic_class = message.from.traffic_class,
+                             .ordered = message.ordered};
   if (message.ordered) {
     name.job_id = message.from.job_id;
     name.source_pid = message.from.pid;
     name.target_ri = message.target_ri();
   }
-  Path path;
+  wire::Path path;
   path.destination = to.address;
   path.port = PortOf(to.pid, to.first_ri);
   path.next_hop = to.next_hop;
@@ -332,7 +350,7 @@ void Initiator::Post(uint32_t index) {
   message.stage = TxMessage::Stage::kPosted;
   if (transport_->Post(index, name, path, message.packets,
                        message.expects_data) ==
-      MessageCarrier::PostOutcome::kFull) {
+      transport::MessageCarrier::PostOutcome::kFull) {
     message.stage = TxMessage::Stage::kUnposted;
     peers_[message.peer].unposted = true;
     unposted_.PushBack(messages_, index);
@@ -387,24 +405,22 @@ void Initiator::TakeAwake(uint32_t* descriptors) {
 
 bool Initiator::TakeReady(uint32_t* descriptors) {
   // One of each context in turn.
-  while (ready_ != 0 && *descriptors != 0) {
-    const uint64_t later = ready_ >> turn_ << turn_;
-    const auto context =
-        static_cast<uint32_t>(std::countr_zero(later != 0 ? later : ready_));
-    turn_ = (context + 1) % 64;
+  while (!ready_.empty() && *descriptors != 0) {
+    const uint32_t context = ready_.NextFrom(turn_);
+    turn_ = context + 1;
     switch (TakeNext(context)) {
       case Took::kTaken:
         --*descriptors;
         break;
       case Took::kBlocked:
-        blocked_ |= uint64_t{1} << context;
+        blocked_.Add(context);
         [[fallthrough]];
       case Took::kNothing:
-        ready_ &= ~(uint64_t{1} << context);
+        ready_.Remove(context);
         break;
     }
   }
-  return ready_ != 0;
+  return !ready_.empty();
 }
 
 bool Initiator::Progress(uint32_t descriptors) {
@@ -414,4 +430,4 @@ bool Initiator::Progress(uint32_t descriptors) {
   return TakeReady(&descriptors);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

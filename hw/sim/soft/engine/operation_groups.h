@@ -8,7 +8,7 @@
 #include "host/lib/semantics/index_list.h"
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Thread safety: one thread at a time.
 class OperationGroups {
@@ -57,4 +57,4 @@ class OperationGroups {
   Free free_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

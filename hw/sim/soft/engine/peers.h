@@ -8,7 +8,7 @@
 #include "host/lib/semantics/index_list.h"
 #include "host/lib/semantics/match_rule.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using semantics::kNone;
 
@@ -122,4 +122,4 @@ class Peers {
   Order awake_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

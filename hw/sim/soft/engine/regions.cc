@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/engine/regions.h"
 
-namespace heddle::sim::soft {
+#include "hw/contract/memory_key.h"
+#include "hw/contract/split_number.h"
+
+namespace heddle::sim::soft::engine {
 
 using semantics::kNone;
 using semantics::RegionSpec;
@@ -14,7 +17,7 @@ bool Regions::Write(uint32_t index, const contract::RegionCfg& cfg) {
   if (index >= regions_.size()) {
     return false;
   }
-  Region& region = regions_[index];
+  Region& region = regions_.Make(index);
   region.spec = {
       .base = cfg.address_base,
       .length = cfg.length,
@@ -29,7 +32,7 @@ bool Regions::Write(uint32_t index, const contract::RegionCfg& cfg) {
                       : RegionSpec::kAnyEndpoint,
   };
   region.iova = cfg.iova;
-  region.counter = cfg.counter;
+  region.counter = contract::JoinBytes(cfg.counter, cfg.counter_high);
   ++region.generation;
   // One that wraps would let peers reach what is in front of it.
   region.alive = cfg.enable != 0 &&
@@ -39,24 +42,13 @@ bool Regions::Write(uint32_t index, const contract::RegionCfg& cfg) {
 }
 
 uint32_t Regions::Find(uint64_t key) const {
-  if ((key & contract::kKeyProvider) != 0) {
-    const auto index = static_cast<uint32_t>(
-        key & ((uint64_t{1} << contract::kKeyIndexBits) - 1));
-    return index < regions_.size() && regions_[index].alive &&
-                   regions_[index].spec.key == key
-               ? index
-               : kNone;
+  if (contract::IsProviderKey(key)) {
+    const uint32_t index = contract::RegionOfKey(key);
+    return Holds(index, key) ? index : kNone;
   }
-  uint64_t set = 0;
-  for (unsigned bit = 0; bit < contract::kKeyUserBits; bit += 8) {
-    set ^= key >> bit & 0xffU;
-  }
-  const auto sets =
-      static_cast<uint32_t>(regions_.size() / contract::kRegionWays);
-  const uint32_t first =
-      static_cast<uint32_t>(set) % sets * contract::kRegionWays;
+  const uint32_t first = contract::RegionSetOfKey(key, regions_.size());
   for (uint32_t i = first; i < first + contract::kRegionWays; ++i) {
-    if (regions_[i].alive && regions_[i].spec.key == key) {
+    if (Holds(i, key)) {
       return i;
     }
   }
@@ -74,4 +66,4 @@ RmaAnswer Regions::Check(const semantics::RmaRequest& request) const {
   return answer;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "host/lib/semantics/rma_check.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/soft/engine/lazy_table.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Provider keys name their entry, user keys one of `region_ways` (contract).
 //
@@ -25,14 +25,14 @@ class Regions {
   semantics::RmaAnswer Check(const semantics::RmaRequest& request) const;
 
   // Of an entry that was found.
-  uint8_t counter(uint32_t region) const { return regions_[region].counter; }
+  uint16_t counter(uint32_t region) const { return regions_[region].counter; }
   uint32_t generation(uint32_t region) const {
     return regions_[region].generation;
   }
   // That life of the entry goes on.
   bool Alive(uint32_t region, uint32_t generation) const {
-    return region < regions_.size() && regions_[region].alive &&
-           regions_[region].generation == generation;
+    const Region* const found = regions_.Find(region);
+    return found != nullptr && found->alive && found->generation == generation;
   }
 
   // What tells endpoints apart; `ri` is any of the endpoint's.
@@ -45,13 +45,17 @@ class Regions {
     semantics::RegionSpec spec;  // `base` is the remote address.
     uint64_t iova = 0;
     uint32_t generation = 0;
-    uint8_t counter = 0;
+    uint16_t counter = 0;
     bool alive = false;
   };
 
   uint32_t Find(uint64_t key) const;
+  bool Holds(uint32_t index, uint64_t key) const {
+    const Region* const region = regions_.Find(index);
+    return region != nullptr && region->alive && region->spec.key == key;
+  }
 
-  std::vector<Region> regions_;
+  LazyTable<Region, 64> regions_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

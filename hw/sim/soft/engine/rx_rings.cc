@@ -7,7 +7,7 @@
 #include "host/lib/semantics/completion.h"
 #include "host/lib/semantics/index_list.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Status;
 using semantics::kNone;
@@ -15,7 +15,7 @@ using semantics::kNone;
 namespace {
 
 uint32_t BucketOf(uint32_t name) noexcept {
-  return (name * 0x9e3779b1U) >> 24U;
+  return (name * 0x9e3779b1U) >> 22U;
 }
 
 }  // namespace
@@ -24,30 +24,25 @@ RxRings::RxRings(uint32_t count, HostAccess* host, CompletionQueues* queues)
     : host_(host),
       queues_(queues),
       contexts_(count),
-      buckets_(kBuckets, kNone),
-      chain_(count, kNone) {
-  for (RxContext& rx : contexts_) {
-    rx.slots.resize(size_t{1} << contract::kRingLog2Max);
-  }
-}
+      buckets_(kBuckets, kNone) {}
 
 void RxRings::Index() {
   std::fill(buckets_.begin(), buckets_.end(), kNone);
-  for (uint32_t i = 0; i < contexts_.size(); ++i) {
-    if (contexts_[i].alive) {
-      uint32_t& bucket = buckets_[BucketOf(NameOf(
-          contexts_[i].cfg.pid_on_fep, contexts_[i].cfg.resource_index))];
-      chain_[i] = bucket;
+  contexts_.ForEach([this](uint32_t i, RxContext& rx) {
+    if (rx.alive) {
+      uint32_t& bucket =
+          buckets_[BucketOf(NameOf(rx.cfg.pid_on_fep, rx.cfg.resource_index))];
+      rx.chain = bucket;
       bucket = i;
     }
-  }
+  });
 }
 
 uint32_t RxRings::Find(uint16_t pid, uint16_t resource_index) const noexcept {
   uint32_t at = buckets_[BucketOf(NameOf(pid, resource_index))];
   while (at != kNone && (contexts_[at].cfg.pid_on_fep != pid ||
                          contexts_[at].cfg.resource_index != resource_index)) {
-    at = chain_[at];
+    at = contexts_[at].chain;
   }
   return at;
 }
@@ -56,24 +51,26 @@ bool RxRings::Write(uint32_t context, const contract::RxCtxCfg& cfg) {
   if (context >= contexts_.size()) {
     return false;
   }
-  RxContext& rx = contexts_[context];
+  RxContext& rx = contexts_.Make(context);
   rx.cfg = cfg;
   rx.cfg.ring_log2 = std::clamp<uint8_t>(cfg.ring_log2, contract::kRingLog2Min,
                                          contract::kRingLog2Max);
   ++rx.generation;
   rx.alive = cfg.enable != 0;
+  listens_ = listens_ || rx.alive;
   rx.tail = rx.head = rx.owed = 0;
   rx.loaded = false;
-  std::fill(rx.slots.begin(), rx.slots.end(), RxContext::Slot{});
+  rx.slots = std::vector<RxContext::Slot>(rx.alive ? rx.size() : 0);
   Index();
   return true;
 }
 
 void RxRings::Publish(uint32_t context, uint16_t tail) {
-  RxContext& rx = contexts_[context];
-  if (!rx.alive) {
+  RxContext* const found = contexts_.Find(context);
+  if (found == nullptr || !found->alive) {
     return;
   }
+  RxContext& rx = *found;
   // A count beyond the ring is cut: its slots carry wrong positions.
   const auto room = static_cast<uint16_t>(rx.size() - (rx.tail - rx.head));
   rx.tail = static_cast<uint16_t>(tail - rx.tail) > room
@@ -85,7 +82,7 @@ void RxRings::Publish(uint32_t context, uint16_t tail) {
 bool RxRings::Report(uint32_t context, uint16_t position, Status status,
                      uint64_t op_context) {
   RxContext& rx = contexts_[context];
-  const CqTicket ticket = queues_->Reserve(rx.cfg.cq);
+  const CqTicket ticket = queues_->Reserve(rx.cq());
   if (!ticket.valid()) {
     behind_ = true;
     return false;
@@ -96,15 +93,18 @@ bool RxRings::Report(uint32_t context, uint16_t position, Status status,
   queues_->Complete(ticket,
                     semantics::RxCompletion(
                         op_context, names, {.status = status},
-                        {static_cast<uint8_t>(context), position,
+                        {static_cast<uint16_t>(context), position,
                          static_cast<uint16_t>(rx.head + (skipped ? 1 : 0))}));
   return true;
 }
 
 void RxRings::Cancel(uint32_t context, uint16_t position) {
-  RxContext& rx = contexts_[context];
-  if (!rx.alive ||
-      static_cast<uint16_t>(position - rx.head) >=
+  RxContext* const found = contexts_.Find(context);
+  if (found == nullptr || !found->alive) {
+    return;
+  }
+  RxContext& rx = *found;
+  if (static_cast<uint16_t>(position - rx.head) >=
           static_cast<uint16_t>(rx.tail - rx.head) ||
       rx.SlotAt(position).withdrawn) {
     return;
@@ -187,12 +187,12 @@ void RxRings::Work() {
     return;
   }
   behind_ = false;
-  for (uint32_t i = 0; i < contexts_.size(); ++i) {
-    if (contexts_[i].alive) {
+  contexts_.ForEach([this](uint32_t i, const RxContext& rx) {
+    if (rx.alive) {
       Advance(i);
       PayOwed(i);
     }
-  }
+  });
 }
 
 const RxBuffer* RxRings::Head(uint32_t context) {
@@ -209,4 +209,4 @@ void RxRings::Take(uint32_t context) {
   rx.loaded = false;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "host/lib/semantics/index_list.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/split_number.h"
 #include "hw/sim/soft/engine/completion_queues.h"
 #include "hw/sim/soft/engine/host_access.h"
+#include "hw/sim/soft/engine/lazy_table.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 struct RxBuffer {
   uint64_t op_context = 0;
@@ -20,6 +23,7 @@ struct RxBuffer {
 
 struct RxContext {
   contract::RxCtxCfg cfg;
+  uint32_t chain = semantics::kNone;  // Next context of the same bucket.
   uint32_t generation = 0;
   bool alive = false;
   // Free-running counts: tail >= head.
@@ -34,8 +38,22 @@ struct RxContext {
     bool withdrawn = false;
     bool owed = false;
   };
-  std::vector<Slot> slots;
+  std::vector<Slot> slots;  // While it is alive.
 
+  uint16_t cq() const noexcept {
+    return contract::JoinBytes(cfg.cq, cfg.cq_high);
+  }
+  uint16_t counter_recv() const noexcept {
+    return contract::JoinBytes(cfg.counter_recv, cfg.counter_recv_high);
+  }
+  uint16_t counter_remote_read() const noexcept {
+    return contract::JoinBytes(cfg.counter_remote_read,
+                               cfg.counter_remote_read_high);
+  }
+  uint16_t counter_remote_write() const noexcept {
+    return contract::JoinBytes(cfg.counter_remote_write,
+                               cfg.counter_remote_write_high);
+  }
   uint16_t size() const noexcept {
     return static_cast<uint16_t>(1U << cfg.ring_log2);
   }
@@ -49,12 +67,13 @@ class RxRings {
  public:
   RxRings(uint32_t count, HostAccess* host, CompletionQueues* queues);
 
-  uint32_t size() const noexcept {
-    return static_cast<uint32_t>(contexts_.size());
-  }
+  // One that was written.
   RxContext& operator[](uint32_t context) noexcept {
     return contexts_[context];
   }
+  // A context was enabled, here or since `StopListening`.
+  bool listens() const noexcept { return listens_; }
+  void StopListening() noexcept { listens_ = false; }
   // Context that serves an RI, or kNone.
   uint32_t Find(uint16_t pid, uint16_t resource_index) const noexcept;
 
@@ -74,7 +93,7 @@ class RxRings {
   void Look(uint32_t context) { Advance(context); }
 
  private:
-  static constexpr uint32_t kBuckets = 256;  // A power of two.
+  static constexpr uint32_t kBuckets = 1024;  // A power of two.
 
   static uint32_t NameOf(uint16_t pid, uint16_t ri) noexcept {
     return uint32_t{pid} << 16U | ri;
@@ -90,10 +109,10 @@ class RxRings {
 
   HostAccess* host_;
   CompletionQueues* queues_;
-  std::vector<RxContext> contexts_;
+  LazyTable<RxContext, 1> contexts_;
   std::vector<uint32_t> buckets_;  // First context, by hash of the RI's name.
-  std::vector<uint32_t> chain_;    // Next one, by context.
   bool behind_ = false;            // Something waits for room in a queue.
+  bool listens_ = false;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -8,7 +8,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Thread safety: one thread at a time.
 class Statistics {
@@ -25,4 +25,4 @@ class Statistics {
   std::array<uint64_t, kCount> counts_ = {};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::NackCode;
 using contract::NextHdr;
@@ -17,13 +17,13 @@ using contract::Status;
 using contract::wire::SesStd;
 using semantics::kNone;
 using semantics::ReceiveMessage;
+using transport::Request;
+using transport::Verdict;
 
 Target::Target(const EngineLimits& limits, const EngineParts& parts,
                uint64_t seed)
     : parts_(parts),
-      rings_(std::min<uint32_t>(limits.rx_contexts, contract::kCqPageFirst -
-                                                        contract::kRxPageFirst),
-             parts.host, parts.queues),
+      rings_(limits.rx_contexts, parts.host, parts.queues),
       regions_(std::max(limits.regions, contract::kRegionWays)),
       table_(limits.open_messages, seed),
       open_(limits.open_messages),
@@ -87,9 +87,82 @@ Verdict Target::Error(const Packet& packet, ReturnCode code) {
   return verdict;
 }
 
-Verdict Target::Illegal() {
-  parts_.statistics->Count(Statistic::kDropSes);
-  return {};
+Verdict Target::Illegal(const Packet& packet) {
+  const Verdict verdict = Error(packet, ReturnCode::kOpViolation);
+  if (verdict.kind == Verdict::Kind::kAccepted) {
+    parts_.statistics->Count(Statistic::kDropSes);
+  }
+  return verdict;
+}
+
+Verdict Target::Rest(const Packet& packet, ReturnCode code) {
+  Verdict verdict;
+  if (code != ReturnCode::kNull) {
+    verdict.respond = true;
+    verdict.response.opcode = contract::SesResponse::kResponse;
+    verdict.response.return_code = code;
+    verdict.response.message_id = packet.header.message_id;
+    verdict.response.job_id = packet.header.job_id;
+  }
+  return verdict;
+}
+
+Verdict Target::Cut(const Packet& packet, uint32_t bytes) {
+  Verdict verdict;
+  verdict.respond = true;
+  verdict.response.message_id = packet.header.message_id;
+  // OK with a short length would put a deferrable send off.
+  if (!packet.deferrable) {
+    verdict.response.opcode = contract::SesResponse::kResponse;
+    verdict.response.return_code = ReturnCode::kOk;
+    verdict.response.job_id = packet.header.job_id;
+    verdict.response.modified_length = bytes;
+  }
+  return verdict;
+}
+
+bool Target::Contradicts(const Packet& packet) const noexcept {
+  const SesStd& header = packet.header;
+  if (header.ie != 0) {
+    return false;
+  }
+  const bool read = header.opcode == SesOpcode::kRead;
+  const uint64_t bytes = read ? AskedBytes(packet) : packet.payload.size();
+  const uint64_t reach = packet.offset() + bytes;
+  return (read && !packet.payload.empty()) || bytes > mtu_ ||
+         (!read && header.som == 0 && bytes != header.payload_length) ||
+         (bytes == 0 && header.request_length != 0) ||
+         reach > header.request_length ||
+         (header.eom != 0) != (reach == header.request_length);
+}
+
+Verdict Target::OnContradiction(const Packet& packet) {
+  if (!packet.may_guarantee) {
+    return Refuse(NackCode::kNoGtdDelAvail);
+  }
+  const uint32_t handle =
+      packet.single()
+          ? kNone
+          : table_.Find(KeyOf(packet.request, packet.header.message_id));
+  if (handle == kNone) {
+    return Deny(packet, Illegal(packet));
+  }
+  Open& open = open_[handle];
+  if (!open.ended) {
+    open.receive.Fail(Status::kInitiatorError,
+                      static_cast<uint16_t>(ReturnCode::kInitiatorErr));
+    open.code = ReturnCode::kOpViolation;
+    End(open);
+  }
+  CloseIfOver(packet, handle);
+  return Illegal(packet);
+}
+
+Verdict Target::OnNoOp(const Packet& packet) {
+  if (packet.header.request_length != 0 || !packet.payload.empty()) {
+    return Error(packet, ReturnCode::kUnsupportedSize);
+  }
+  return packet.single() ? Verdict{} : Illegal(packet);
 }
 
 Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
@@ -101,11 +174,28 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
     parts_.statistics->Count(Statistic::kDropSes);
     return {.kind = Verdict::Kind::kDropped};
   }
-  const Packet packet = {request, SesStd::Decode(request.ses.data()),
-                         request.ses.subspan(SesStd::kBytes), may_guarantee};
+  Packet packet = {request, SesStd::Decode(request.ses.data()),
+                   request.ses.subspan(SesStd::kBytes), may_guarantee};
   if (packet.header.ver != 0) {
     parts_.statistics->Count(Statistic::kDropSes);
     return {.kind = Verdict::Kind::kDropped};
+  }
+  SesStd& header = packet.header;
+  if (header.opcode == SesOpcode::kNoOp) {
+    return OnNoOp(packet);
+  }
+  if (header.opcode == SesOpcode::kDeferrableSend) {
+    // Executed as a send; its offset is two tokens (UET 4.14).
+    header.opcode = SesOpcode::kSend;
+    packet.deferrable = true;
+  } else if (header.opcode == SesOpcode::kRead && header.ie == 0) {
+    // The last packet follows from the length: a peer may leave eom out.
+    const uint64_t asked = header.som != 0
+                               ? std::min(mtu_, header.request_length)
+                               : header.payload_length;
+    if (packet.offset() + asked == header.request_length) {
+      header.eom = 1;
+    }
   }
   const bool offered = packet.header.opcode == SesOpcode::kSend ||
                        packet.header.opcode == SesOpcode::kWrite ||
@@ -115,6 +205,9 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
   }
   if (packet.header.rel != 0) {
     return Error(packet, ReturnCode::kBadPid);
+  }
+  if (Contradicts(packet)) {
+    return OnContradiction(packet);
   }
   return packet.header.opcode == SesOpcode::kSend    ? OnSend(packet)
          : packet.header.opcode == SesOpcode::kWrite ? OnWrite(packet)
@@ -132,6 +225,7 @@ uint32_t Target::OpenMessage(const Packet& packet, uint64_t room) {
     open.report = {};
     open.read = kNone;
     open.refused = open.ended = false;
+    open.code = ReturnCode::kNull;
   }
   return handle;
 }
@@ -141,7 +235,7 @@ Verdict Target::Account(const Packet& packet, uint32_t handle,
   Open& open = open_[handle];
   *place = {};
   if (open.ended) {
-    return {};
+    return Rest(packet, open.code);
   }
   const bool same = open.opcode == packet.header.opcode &&
                     open.job_id == packet.header.job_id;
@@ -161,10 +255,14 @@ Verdict Target::Account(const Packet& packet, uint32_t handle,
     case ReceiveMessage::Action::kMalformed:
       break;
   }
+  if (!packet.may_guarantee) {
+    return Refuse(NackCode::kNoGtdDelAvail);
+  }
   open.receive.Fail(Status::kInitiatorError,
                     static_cast<uint16_t>(ReturnCode::kInitiatorErr));
+  open.code = ReturnCode::kOpViolation;
   End(open);
-  return Illegal();
+  return Illegal(packet);
 }
 
 Verdict Target::AccountAndWrite(const Packet& packet, uint32_t handle,
@@ -198,15 +296,18 @@ Verdict Target::Deny(const Packet& packet, const Verdict& verdict) {
     return Refuse(NackCode::kNoSesMsgAvail);
   }
   open_[handle].refused = true;
+  open_[handle].code = verdict.response.return_code;
   PartOfDenied(packet, handle);
   return verdict;
 }
 
 Verdict Target::PartOfDenied(const Packet& packet, uint32_t handle) {
   ReceiveMessage::Verdict place;
+  const ReturnCode code = open_[handle].code;
   const Verdict verdict = Account(packet, handle, &place);
   CloseIfOver(packet, handle);
-  return verdict;
+  return verdict.kind == Verdict::Kind::kAccepted ? Rest(packet, code)
+                                                  : verdict;
 }
 
 void Target::End(Open& open) {
@@ -245,7 +346,7 @@ void Target::Close(uint32_t handle) {
   table_.Close(handle);
 }
 
-void Target::OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+void Target::OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
                             bool /*in_error*/) {
   for (uint32_t at = table_.oldest(); at != kNone;) {
     const uint32_t handle = at;
@@ -262,4 +363,4 @@ void Target::OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -17,7 +17,7 @@
 #include "hw/sim/soft/engine/regions.h"
 #include "hw/sim/soft/engine/rx_rings.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // One packet of a message of one packet needs no state; of others the first to
 // arrive opens an entry, which takes all that the message will need: buffer,
@@ -27,27 +27,30 @@ namespace heddle::sim::soft {
 // Thread safety: one thread at a time.
 class Target {
  public:
+  using Verdict = transport::Verdict;
+
   Target(const EngineLimits& limits, const EngineParts& parts, uint64_t seed);
 
-  void Connect(MessageCarrier* transport) { transport_ = transport; }
+  void Connect(transport::MessageCarrier* transport) { transport_ = transport; }
   void SetPort(const contract::PortCfg& port);
   RxRings& rings() noexcept { return rings_; }
   Regions& regions() noexcept { return regions_; }
 
   // As TransportClient.
-  Verdict OnRequest(const Request& request, bool may_guarantee);
-  TransportClient::Built BuildReturn(const ReturnData& data,
-                                     std::span<uint8_t> out);
-  void OnReturnRetired(const ReturnData& data);
-  void OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
+  Verdict OnRequest(const transport::Request& request, bool may_guarantee);
+  transport::TransportClient::Built BuildReturn(
+      const transport::ReturnData& data, std::span<uint8_t> out);
+  void OnReturnRetired(const transport::ReturnData& data);
+  void OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
                       bool in_error);
 
  private:
   struct Packet {
-    const Request& request;
+    const transport::Request& request;
     contract::wire::SesStd header;
     std::span<const uint8_t> payload;
     bool may_guarantee = false;
+    bool deferrable = false;  // A send that could be put off: it is not.
 
     bool single() const noexcept { return header.som != 0 && header.eom != 0; }
     uint32_t offset() const noexcept {
@@ -61,7 +64,7 @@ class Target {
     uint32_t generation = 0;
     CqTicket ticket;
     semantics::MessageNames names;
-    uint8_t region_counter = 0;
+    uint16_t region_counter = 0;
   };
 
   struct Open {
@@ -73,6 +76,8 @@ class Target {
     uint32_t read = semantics::kNone;  // READ.
     bool refused = false;  // Nobody is told; the rest is taken for nothing.
     bool ended = false;    // Reported; what follows is taken for nothing.
+    // What follows is answered with it, if the message ended in an error.
+    contract::ReturnCode code = contract::ReturnCode::kNull;
   };
 
   // A read whose end is to be told.
@@ -86,14 +91,21 @@ class Target {
     semantics::ListLink free = {};
   };
 
-  static semantics::MessageKey KeyOf(const Request& request,
+  static semantics::MessageKey KeyOf(const transport::Request& request,
                                      uint16_t message_id) noexcept;
   semantics::MessagePacket PieceOf(const Packet& packet) const noexcept;
 
   // Answers.
   static Verdict Refuse(contract::NackCode code) noexcept;
   Verdict Error(const Packet& packet, contract::ReturnCode code);
-  Verdict Illegal();  // Acknowledged, and of no effect.
+  Verdict Illegal(const Packet& packet);  // Contradicts itself or its message.
+  // The answer to the rest of a message that ended with `code`.
+  static Verdict Rest(const Packet& packet, contract::ReturnCode code);
+  // A receive that took `bytes` only of what was sent.
+  static Verdict Cut(const Packet& packet, uint32_t bytes);
+  bool Contradicts(const Packet& packet) const noexcept;
+  Verdict OnContradiction(const Packet& packet);
+  Verdict OnNoOp(const Packet& packet);
 
   // Messages of several packets.
   uint32_t OpenMessage(const Packet& packet, uint64_t room);
@@ -159,7 +171,7 @@ class Target {
   void EndReadIfOver(uint32_t read);
 
   EngineParts parts_;
-  MessageCarrier* transport_ = nullptr;
+  transport::MessageCarrier* transport_ = nullptr;
   RxRings rings_;
   Regions regions_;
   semantics::MessageTable table_;
@@ -171,4 +183,4 @@ class Target {
   uint8_t small_[contract::kReturnDataInAck] = {};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -2,7 +2,7 @@
 // What the target's host is told: completions and counters.
 #include "hw/sim/soft/engine/target.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Completion;
 using contract::Opcode;
@@ -39,12 +39,12 @@ void Target::EndReceive(const Report& report, const RxBuffer& buffer,
   }
   const RxContext& rx = rings_[report.context];
   parts_.statistics->Count(Statistic::kRxMessages);
-  parts_.counters->Count(rx.cfg.counter_recv, outcome.status);
+  parts_.counters->Count(rx.counter_recv(), outcome.status);
   parts_.queues->Complete(
       report.ticket,
       semantics::RxCompletion(
           buffer.op_context, report.names, outcome,
-          {static_cast<uint8_t>(report.context), buffer.position, rx.head}));
+          {static_cast<uint16_t>(report.context), buffer.position, rx.head}));
 }
 
 void Target::EndRma(const Report& report, uint32_t length) {
@@ -59,17 +59,16 @@ void Target::EndRma(const Report& report, uint32_t length) {
   }
   const RxContext& rx = rings_[report.context];
   parts_.counters->Count(
-      read ? rx.cfg.counter_remote_read : rx.cfg.counter_remote_write,
-      Status::kOk);
+      read ? rx.counter_remote_read() : rx.counter_remote_write(), Status::kOk);
   if (!report.ticket.valid()) {
     return;
   }
   Completion entry = semantics::RxCompletion(
       0, report.names, {.length = length, .message_length = length},
-      {static_cast<uint8_t>(report.context), 0, rx.head});
+      {static_cast<uint16_t>(report.context), 0, rx.head});
   entry.kind = contract::CompletionKind::kTarget;
   entry.match_bits = report.names.tag;  // The key.
   parts_.queues->Complete(report.ticket, entry);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -5,7 +5,7 @@
 
 #include "hw/sim/soft/engine/target.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::NackCode;
 using contract::NextHdr;
@@ -14,14 +14,20 @@ using contract::Statistic;
 using contract::Status;
 using contract::wire::SesResponse;
 using contract::wire::SesResponseData;
+using contract::wire::SesStd;
 using semantics::kNone;
 using semantics::ReceiveMessage;
 using semantics::RmaAnswer;
+using transport::ReturnData;
+using transport::Verdict;
 
 RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
-  const contract::wire::SesStd& header = packet.header;
+  const SesStd& header = packet.header;
   if (rings_.Find(header.pid_on_fep, header.resource_index) == kNone) {
     return {ReturnCode::kBadIndex, kNone, 0};
+  }
+  if (header.ri_generation != 0) {
+    return {ReturnCode::kBadGeneration, kNone, 0};
   }
   return regions_.Check({
       .opcode = header.opcode,
@@ -37,7 +43,7 @@ RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
 
 bool Target::Prepare(const Packet& packet, uint32_t region, Report* report,
                      Verdict* verdict) {
-  const contract::wire::SesStd& header = packet.header;
+  const SesStd& header = packet.header;
   // There is one, or `Check` had said so.
   const uint32_t context =
       rings_.Find(header.pid_on_fep, header.resource_index);
@@ -47,7 +53,7 @@ bool Target::Prepare(const Packet& packet, uint32_t region, Report* report,
       (rings_[context].cfg.flags & contract::kRxCtxFlagRegionEvent) == 0) {
     return true;
   }
-  report->ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
+  report->ticket = parts_.queues->Reserve(rings_[context].cq());
   if (!report->ticket.valid()) {
     *verdict = Refuse(NackCode::kNoResource);
     return false;
@@ -66,7 +72,7 @@ Verdict Target::OnWrite(const Packet& packet) {
       return Error(packet, access.code);
     }
     return !ie && bytes != packet.header.request_length
-               ? Illegal()
+               ? Illegal(packet)
                : WholeWrite(packet, access);
   }
   uint32_t handle =
@@ -79,7 +85,7 @@ Verdict Target::OnWrite(const Packet& packet) {
       return Deny(packet, Error(packet, access.code));
     }
     if (packet.request.ordered && packet.header.som == 0) {
-      return Illegal();
+      return Illegal(packet);
     }
     Report report;
     Verdict verdict;
@@ -148,7 +154,7 @@ Verdict Target::PartOfWrite(const Packet& packet, uint32_t handle,
 // -- READ
 
 uint32_t Target::AskedBytes(const Packet& packet) const noexcept {
-  const contract::wire::SesStd& header = packet.header;
+  const SesStd& header = packet.header;
   if (header.ie != 0) {
     return 0;
   }
@@ -162,9 +168,6 @@ uint32_t Target::AskedBytes(const Packet& packet) const noexcept {
 Verdict Target::OnRead(const Packet& packet) {
   const uint32_t bytes = AskedBytes(packet);
   const uint32_t total = packet.header.request_length;
-  if (!packet.payload.empty()) {
-    return Illegal();
-  }
   uint32_t handle =
       packet.single()
           ? kNone
@@ -172,11 +175,11 @@ Verdict Target::OnRead(const Packet& packet) {
   if (handle != kNone &&
       (open_[handle].ended || open_[handle].opcode != packet.header.opcode)) {
     // No read has that name, or none any more: it has no place.
-    CloseIfOver(packet, handle);
-    return Illegal();
-  }
-  if (bytes > mtu_) {
-    return Error(packet, ReturnCode::kUnsupportedSize);
+    const Verdict illegal = Illegal(packet);
+    if (illegal.kind == Verdict::Kind::kAccepted) {
+      CloseIfOver(packet, handle);
+    }
+    return illegal;
   }
   const RmaAnswer access = Check(packet, bytes);
   if (access.code != ReturnCode::kOk) {
@@ -285,9 +288,9 @@ bool Target::Follow(const Packet& packet, const RmaAnswer& access,
   }
   const uint32_t context =
       rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
-  const contract::RxCtxCfg& cfg = rings_[context].cfg;
-  const bool told = cfg.counter_remote_read != 0 ||
-                    (cfg.flags & contract::kRxCtxFlagRegionEvent) != 0;
+  const RxContext& rx = rings_[context];
+  const bool told = rx.counter_remote_read() != 0 ||
+                    (rx.cfg.flags & contract::kRxCtxFlagRegionEvent) != 0;
   if (!told || (packet.request.ordered && packet.header.som == 0)) {
     return true;
   }
@@ -358,8 +361,8 @@ void Target::EndReadIfOver(uint32_t at) {
   free_reads_.PushBack(reads_, at);
 }
 
-TransportClient::Built Target::BuildReturn(const ReturnData& data,
-                                           std::span<uint8_t> out) {
+transport::TransportClient::Built Target::BuildReturn(const ReturnData& data,
+                                                      std::span<uint8_t> out) {
   ReturnCode code = ReturnCode::kBadMkey;
   if (out.size() < SesResponseData::kBytes) {
     return {};
@@ -372,6 +375,7 @@ TransportClient::Built Target::BuildReturn(const ReturnData& data,
       SesResponseData header;
       header.opcode = contract::SesResponse::kResponseWData;
       header.return_code = ReturnCode::kOk;
+      header.response_message_id = data.message_id;
       header.job_id = data.job_id;
       header.read_request_message_id = data.message_id;
       header.payload_length = static_cast<uint16_t>(data.length);
@@ -402,4 +406,4 @@ void Target::OnReturnRetired(const ReturnData& data) {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -4,13 +4,14 @@
 
 #include "hw/sim/soft/engine/target.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::NackCode;
 using contract::ReturnCode;
 using contract::Status;
 using semantics::kNone;
 using semantics::ReceiveMessage;
+using transport::Verdict;
 
 Verdict Target::Wait(const Packet& packet, NackCode code) {
   return packet.header.ie != 0 ? Deny(packet, {}) : Refuse(code);
@@ -45,6 +46,10 @@ uint32_t Target::AdmitSend(const Packet& packet, Verdict* verdict) {
                                 : Error(packet, ReturnCode::kBadIndex));
     return kNone;
   }
+  if (packet.header.ri_generation != 0) {
+    *verdict = Deny(packet, Error(packet, ReturnCode::kBadGeneration));
+    return kNone;
+  }
   if (rings_[context].cfg.job_id != packet.header.job_id) {
     *verdict = Deny(packet, Error(packet, ReturnCode::kBadJobId));
     return kNone;
@@ -61,14 +66,14 @@ Verdict Target::WholeSend(const Packet& packet, uint32_t context) {
   const uint32_t length = packet.header.request_length;
   const bool ie = packet.header.ie != 0;
   if (!ie && packet.payload.size() != length) {
-    return Illegal();
+    return Illegal(packet);
   }
   const RxBuffer* const head = rings_.Head(context);
   if (head == nullptr) {
     return Wait(packet, NackCode::kNoPktBuffer);
   }
   Report report = ReportTo(packet, context);
-  report.ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
+  report.ticket = parts_.queues->Reserve(rings_[context].cq());
   if (!report.ticket.valid()) {
     return Wait(packet, NackCode::kNoResource);
   }
@@ -87,15 +92,17 @@ Verdict Target::WholeSend(const Packet& packet, uint32_t context) {
     outcome.status = Status::kTruncated;
   }
   EndReceive(report, buffer, outcome);
-  return outcome.status == Status::kLocalAccess && packet.header.dc != 0
-             ? Error(packet, ReturnCode::kHostUnsuccessCmpl)
-             : Verdict{};
+  if (outcome.status == Status::kLocalAccess && packet.header.dc != 0) {
+    return Error(packet, ReturnCode::kHostUnsuccessCmpl);
+  }
+  return outcome.status == Status::kTruncated ? Cut(packet, outcome.length)
+                                              : Verdict{};
 }
 
 uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
                           Verdict* verdict) {
   if (packet.request.ordered && packet.header.som == 0) {
-    *verdict = Illegal();  // Its message is not open, so it has ended.
+    *verdict = Illegal(packet);  // Its message is not open, so it has ended.
     return kNone;
   }
   const RxBuffer* const head = rings_.Head(context);
@@ -107,10 +114,10 @@ uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
   ReceiveMessage trial(packet.header.request_length, head->length);
   if (trial.Accept(PieceOf(packet)).action !=
       ReceiveMessage::Action::kAccepted) {
-    *verdict = Illegal();
+    *verdict = Illegal(packet);
     return kNone;
   }
-  const CqTicket ticket = parts_.queues->Reserve(rings_[context].cfg.cq);
+  const CqTicket ticket = parts_.queues->Reserve(rings_[context].cq());
   const uint32_t handle =
       ticket.valid() ? OpenMessage(packet, head->length) : kNone;
   if (handle == kNone) {
@@ -150,8 +157,11 @@ Verdict Target::PartOfSend(const Packet& packet, uint32_t handle) {
     open.receive.Fail(Status::kRemoteError,
                       static_cast<uint16_t>(ReturnCode::kBadIndex));
   }
+  const semantics::Outcome outcome = open.receive.outcome();
+  const bool cut = !verdict.respond && packet.header.eom != 0 &&
+                   outcome.status == Status::kTruncated;
   CloseIfOver(packet, handle);
-  return told ? error : verdict;
+  return told ? error : cut ? Cut(packet, outcome.length) : verdict;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 namespace {
 
@@ -50,7 +50,8 @@ void TxMessage::Begin(const Fetched& fetched, uint32_t packet_bytes) noexcept {
                 size_t{descriptor.ext_slots} * contract::kDescBytes);
   }
   stage = Stage::kPosted;
-  ordered = collapsed = failing = holds = finished = abandoned = false;
+  ordered = collapsed = failing = refused = false;
+  holds = finished = abandoned = false;
   expects_data = descriptor.opcode == contract::Opcode::kRead;
   slots = fetched.slots;
   position = fetched.position;
@@ -71,6 +72,12 @@ void TxMessage::Begin(const Fetched& fetched, uint32_t packet_bytes) noexcept {
                   .length = descriptor.length,
                   .packets = packets,
                   .level = delivery ? Level::kDelivery : Level::kTransmit});
+}
+
+void TxMessage::Restart() noexcept {
+  packets = planned;
+  built = acknowledged = settled = 0;
+  state.Restart();
 }
 
 void TxMessage::EndOfPackets() noexcept {
@@ -113,4 +120,4 @@ bool WritePayload(const TxMessage& message, uint32_t offset,
                       });
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

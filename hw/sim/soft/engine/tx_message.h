@@ -14,7 +14,7 @@
 #include "hw/sim/soft/engine/host_access.h"
 #include "hw/sim/soft/engine/tx_rings.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // Who sends, as the context said when the message was taken.
 struct Sender {
@@ -43,6 +43,7 @@ struct TxMessage {
   bool ordered = false;    // On a ROD PDC.
   bool collapsed = false;  // Its last packet says ie=1 and ends it early.
   bool failing = false;    // What was not built yet collapses.
+  bool refused = false;    // By an answer of the target.
   bool holds = false;      // An ordered read that later operations wait for.
   bool expects_data = false;
   bool finished = false;  // The transport was told that all data came.
@@ -71,6 +72,9 @@ struct TxMessage {
   // A message of `fetched`, in packets of `mtu` bytes.
   void Begin(const Fetched& fetched, uint32_t packet_bytes) noexcept;
 
+  // It goes again, whole, to another incarnation of its target.
+  void Restart() noexcept;
+
   // The transport has nothing more to say of its packets.
   void EndOfPackets() noexcept;
 
@@ -92,4 +96,4 @@ struct TxMessage {
                                 std::span<const uint8_t> bytes,
                                 HostAccess* host);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -6,30 +6,22 @@
 #include <span>
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Statistic;
 using contract::Status;
 
 namespace {
 
-constexpr size_t kMostSlots = size_t{1} << contract::kRingLog2Max;
 constexpr uint8_t kNeverRefused = 0xff;
 
 }  // namespace
 
 TxRings::TxRings(uint32_t count, HostAccess* host, Statistics* statistics)
-    : host_(host), statistics_(statistics), contexts_(count) {
-  for (TxContext& tx : contexts_) {
-    tx.ended.resize(kMostSlots);
-    tx.messages_at.resize(kMostSlots);
-    tx.places.resize(2 * kMostSlots);
-    tx.spilled.resize(kMostSlots);
-  }
-}
+    : host_(host), statistics_(statistics), contexts_(count) {}
 
 void TxRings::Write(uint32_t context, const contract::TxCtxCfg& cfg) {
-  TxContext& tx = contexts_[context];
+  TxContext& tx = contexts_.Make(context);
   tx.cfg = cfg;
   tx.cfg.ring_log2 = std::clamp<uint8_t>(cfg.ring_log2, contract::kRingLog2Min,
                                          contract::kRingLog2Max);
@@ -39,10 +31,11 @@ void TxRings::Write(uint32_t context, const contract::TxCtxCfg& cfg) {
   tx.tail = tx.taken = tx.head = tx.told = 0;
   tx.messages = tx.waiting = 0;
   tx.group = kNone;
-  std::fill(tx.ended.begin(), tx.ended.end(), uint8_t{0});
-  std::fill(tx.messages_at.begin(), tx.messages_at.end(), kNone);
-  std::fill(tx.places.begin(), tx.places.end(), WaitingPlace{});
-  std::fill(tx.spilled.begin(), tx.spilled.end(), uint8_t{0});
+  const size_t slots = tx.alive ? tx.size() : 0;
+  tx.ended = std::vector<uint8_t>(slots);
+  tx.messages_at = std::vector<uint32_t>(slots, kNone);
+  tx.places = std::vector<WaitingPlace>(2 * slots);
+  tx.spilled = std::vector<uint8_t>(slots);
   tx.spill_next = 0;
   tx.spill_refused = kNeverRefused;
 }
@@ -254,4 +247,4 @@ bool TxRings::GiveUpOldest(uint32_t context, uint8_t slots) {
   return true;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

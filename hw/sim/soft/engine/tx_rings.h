@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/split_number.h"
 #include "hw/sim/soft/engine/descriptor.h"
 #include "hw/sim/soft/engine/host_access.h"
+#include "hw/sim/soft/engine/lazy_table.h"
 #include "hw/sim/soft/engine/peers.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // A descriptor taken from its ring, with what was found wrong with it.
 struct Fetched {
@@ -46,11 +48,12 @@ struct TxContext {
   uint16_t head = 0;       // Released.
   uint16_t told = 0;       // Of these, told to the host.
   uint32_t messages = 0;   // In the message table, of this life.
+  uint32_t used = 0;       // Entries of that table, of all its lives.
   uint32_t waiting = 0;    // Descriptors that wait for their peers.
   uint32_t group = kNone;  // Operation of several descriptors that goes on.
 
-  // By slot: slots of the operation there that ended before those in front of
-  // it, or 0.
+  // While it is alive. By slot: slots of the operation there that ended before
+  // those in front of it, or 0.
   std::vector<uint8_t> ended;
   std::vector<uint32_t>
       messages_at;  // By slot: message of the operation there.
@@ -60,6 +63,18 @@ struct TxContext {
   // So many slots next to each other, and more, are not free there.
   uint8_t spill_refused = 0;
 
+  uint16_t cq() const noexcept {
+    return contract::JoinBytes(cfg.cq, cfg.cq_high);
+  }
+  uint16_t counter_send() const noexcept {
+    return contract::JoinBytes(cfg.counter_send, cfg.counter_send_high);
+  }
+  uint16_t counter_read() const noexcept {
+    return contract::JoinBytes(cfg.counter_read, cfg.counter_read_high);
+  }
+  uint16_t counter_write() const noexcept {
+    return contract::JoinBytes(cfg.counter_write, cfg.counter_write_high);
+  }
   uint16_t size() const noexcept {
     return static_cast<uint16_t>(1U << cfg.ring_log2);
   }
@@ -73,14 +88,20 @@ class TxRings {
  public:
   TxRings(uint32_t count, HostAccess* host, Statistics* statistics);
 
-  uint32_t size() const noexcept {
-    return static_cast<uint32_t>(contexts_.size());
-  }
+  uint32_t size() const noexcept { return contexts_.size(); }
+  // Null for one that was never written.
+  TxContext* Find(uint32_t context) noexcept { return contexts_.Find(context); }
+  // One that was.
   TxContext& operator[](uint32_t context) noexcept {
     return contexts_[context];
   }
+  // Calls `visit(context, TxContext&)` for each that was written.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    contexts_.ForEach(visit);
+  }
 
-  // Any write begins a new life.
+  // Any write begins a new life. Throws std::bad_alloc.
   void Write(uint32_t context, const contract::TxCtxCfg& cfg);
   // Tail doorbell.
   void Publish(uint32_t context, uint16_t tail) noexcept;
@@ -132,7 +153,7 @@ class TxRings {
 
   HostAccess* host_;
   Statistics* statistics_;
-  std::vector<TxContext> contexts_;
+  LazyTable<TxContext, 1> contexts_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -6,7 +6,7 @@
 #include "hw/sim/soft/frame/crc32c_folded.h"
 #include "hw/sim/soft/frame/crc32c_shift.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
 constexpr size_t kWord = 8;
@@ -53,4 +53,4 @@ uint32_t Crc32cState(uint32_t state, std::span<const uint8_t> bytes) {
                            : Crc32cByTable(state, bytes.data(), bytes.size());
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -8,7 +8,7 @@
 #include "hw/sim/soft/frame/crc32c_folded.h"
 #include "hw/sim/soft/frame/crc32c_lanes.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
 struct Armv8 {
@@ -31,4 +31,4 @@ Crc32cFunction Crc32cFolded() {
   return nullptr;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -14,7 +14,7 @@
 #include "hw/sim/soft/frame/crc32c_folded.h"
 #include "hw/sim/soft/frame/crc32c_shift.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
 constexpr size_t kVector = 64;
@@ -114,4 +114,4 @@ Crc32cFunction Crc32cFolded() {
              : nullptr;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -7,11 +7,11 @@
 
 #include "hw/sim/soft/frame/crc32c.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 // Where the CPU multiplies vectors of 512 bits; else null. At least
 // `kFoldedLeast` bytes a call.
 inline constexpr size_t kFoldedLeast = 256;
 Crc32cFunction Crc32cFolded();
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

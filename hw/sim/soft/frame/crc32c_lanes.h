@@ -9,7 +9,7 @@
 
 #include "hw/sim/soft/frame/crc32c_shift.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 // `Cpu` has static members `Word(state, uint64_t)` and `Byte(state, uint8_t)`.
 // Instantiated in one file for each CPU, which is compiled for it; `Cpu` is
@@ -59,4 +59,4 @@ class Crc32cLanes {
   }
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

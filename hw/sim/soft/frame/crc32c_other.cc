@@ -3,7 +3,7 @@
 #include "hw/sim/soft/frame/crc32c.h"
 #include "hw/sim/soft/frame/crc32c_folded.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 Crc32cFunction Crc32cOfCpu() {
   return nullptr;
@@ -13,4 +13,4 @@ Crc32cFunction Crc32cFolded() {
   return nullptr;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 inline constexpr uint32_t kCrc32cPolynomial = 0x82f63b78;  // Reflected.
 
@@ -73,4 +73,4 @@ class Crc32cShift {
   std::array<std::array<uint32_t, kValues>, 4> table_{};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

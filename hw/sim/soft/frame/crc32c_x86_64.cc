@@ -5,7 +5,7 @@
 #include "hw/sim/soft/frame/crc32c.h"
 #include "hw/sim/soft/frame/crc32c_lanes.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 namespace {
 
 struct Sse42 {
@@ -24,4 +24,4 @@ Crc32cFunction Crc32cOfCpu() {
                                                : nullptr;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -8,18 +8,18 @@
 #include "hw/sim/soft/frame/internet_checksum.h"
 #include "hw/sim/soft/frame/layout.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
+
+using contract::wire::Ethernet;
+using contract::wire::Ipv4;
+using contract::wire::Ipv6;
+using contract::wire::Udp;
+using contract::wire::Vlan;
+
 namespace {
 
-namespace wire = contract::wire;
+using contract::CrcOrder;
 using contract::Statistic;
-
-// What a UDP checksum covers, with lengths and protocol of the pseudo header;
-// `covered` starts with the source address.
-uint64_t DatagramSum(std::span<const uint8_t> covered, uint16_t udp_bytes) {
-  return ChecksumPart(covered) + ChecksumWord(udp_bytes) +
-         ChecksumWord(kProtocolUdp);
-}
 
 bool IsNeighborMessage(uint8_t type) {
   using contract::Icmpv6Type;
@@ -59,18 +59,18 @@ class Reader {
   // A good datagram over IPv4 without a tag, as nearly all are. False: it is
   // for the other members to say what this is; nothing was noted.
   bool ReadPlain() {
-    constexpr size_t kLayer3 = wire::Ethernet::kBytes;
-    constexpr size_t kLayer4 = kLayer3 + wire::Ipv4::kBytes;
+    constexpr size_t kLayer3 = Ethernet::kBytes;
+    constexpr size_t kLayer4 = kLayer3 + Ipv4::kBytes;
     constexpr uint8_t kVersionAndLength = 4 << 4 | kIpv4Words;
     constexpr uint16_t kFragment = (kMoreFragments << 13) | 0x1fff;
     const uint8_t* const ip = frame_.data() + kLayer3;
     if (port_.ipv6 != 0 || (port_.vlan & kVlanMask) != 0 ||
-        frame_.size() < kLayer4 + wire::Udp::kBytes ||
+        frame_.size() < kLayer4 + Udp::kBytes ||
         Load16(ip - kTypeBytes) != kEtherTypeIpv4 ||
         ip[0] != kVersionAndLength || (Load16(ip + 6) & kFragment) != 0 ||
         ip[9] != kProtocolUdp ||
         Load32(ip + 16) != static_cast<uint32_t>(port_.local_fa_lo) ||
-        ChecksumFold(ChecksumOfWords({ip, wire::Ipv4::kBytes})) != kSumOfGood) {
+        ChecksumFold(ChecksumPart({ip, Ipv4::kBytes})) != kSumOfGood) {
       return false;
     }
     l3_ = kLayer3;
@@ -87,21 +87,21 @@ class Reader {
   }
 
   bool ReadEthernet() {
-    constexpr size_t kType = wire::Ethernet::kBytes - kTypeBytes;
-    l3_ = wire::Ethernet::kBytes;
+    constexpr size_t kType = Ethernet::kBytes - kTypeBytes;
+    l3_ = Ethernet::kBytes;
     if (frame_.size() < l3_) {
       return Drop(Statistic::kDropTruncated);
     }
-    const auto ethernet = wire::Ethernet::Decode(frame_.data());
+    const auto ethernet = Ethernet::Decode(frame_.data());
     result_->source_mac = ethernet.source;
     uint16_t type = ethernet.ethertype;
     uint16_t vlan = 0;
     if (type == kEtherTypeVlan) {
-      l3_ += wire::Vlan::kBytes;
+      l3_ += Vlan::kBytes;
       if (frame_.size() < l3_) {
         return Drop(Statistic::kDropTruncated);
       }
-      vlan = wire::Vlan::Decode(frame_.data() + kType).vid;
+      vlan = Vlan::Decode(frame_.data() + kType).vid;
       type = Load16(frame_.data() + l3_ - kTypeBytes);
     }
     if (vlan != (port_.vlan & kVlanMask)) {
@@ -120,7 +120,7 @@ class Reader {
 
   bool ReadIpv4() {
     const uint8_t* const bytes = frame_.data() + l3_;
-    const auto ip = wire::Ipv4::Decode(bytes);
+    const auto ip = Ipv4::Decode(bytes);
     const bool good = ip.version == 4 && ip.ihl == kIpv4Words &&
                       (ip.flags & kMoreFragments) == 0 &&
                       ip.fragment_offset == 0 && ip.protocol == kProtocolUdp;
@@ -131,7 +131,7 @@ class Reader {
     if (!good) {
       return Drop(Statistic::kDropIpHeader);
     }
-    if (ChecksumFold(ChecksumPart({bytes, wire::Ipv4::kBytes})) != kSumOfGood) {
+    if (ChecksumFold(ChecksumPart({bytes, Ipv4::kBytes})) != kSumOfGood) {
       return Drop(Statistic::kDropIpChecksum);
     }
     if (port_.ipv6 != 0 ||
@@ -144,7 +144,7 @@ class Reader {
   }
 
   bool ReadIpv6() {
-    const auto ip = wire::Ipv6::Decode(frame_.data() + l3_);
+    const auto ip = Ipv6::Decode(frame_.data() + l3_);
     const bool good = ip.version == 6 && ip.next_header == kProtocolUdp;
     end_ = udp_ + ip.payload_length;
     if (!IsWhole(good)) {
@@ -170,15 +170,16 @@ class Reader {
   // The frame holds the IP datagram; UDP, in a good one, says the same length,
   // and it is that of a datagram of ours.
   bool IsWhole(bool good) const {
-    const size_t least = wire::Udp::kBytes + wire::PdsPrologue::kBytes +
-                         (port_.crc != 0 ? contract::kCrcBytes : 0);
+    const size_t least =
+        Udp::kBytes + contract::wire::PdsPrologue::kBytes +
+        (port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0);
     return end_ <= frame_.size() &&
            (!good ||
             (end_ >= udp_ + least &&
              Load16(frame_.data() + udp_ + kLengthInUdp) == end_ - udp_));
   }
 
-  void TakeIp(const FabricAddress& source, uint8_t dscp, uint8_t ecn) {
+  void TakeIp(const wire::FabricAddress& source, uint8_t dscp, uint8_t ecn) {
     result_->datagram.source = source;
     result_->datagram.dscp = dscp;
     result_->datagram.congestion = ecn == kCongestionExperienced;
@@ -187,44 +188,32 @@ class Reader {
   bool ReadUdp() {
     const uint8_t* const udp = frame_.data() + udp_;
     result_->datagram.source_udp_port = Load16(udp);
-    if (Load16(udp + kPortInUdp) != port_.udp_port) {
-      return Drop(Statistic::kDropUdpPort);
-    }
-    if (unchecked_) {
-      return true;
-    }
-    // On IPv4 a sender may leave the checksum out.
-    if (Load16(udp + kChecksumInUdp) == 0) {
-      return !ipv6_ || Drop(Statistic::kDropUdpChecksum);
-    }
-    const auto covered = frame_.subspan(covered_, end_ - covered_);
-    return ChecksumFold(DatagramSum(
-               covered, static_cast<uint16_t>(end_ - udp_))) == kSumOfGood ||
-           Drop(Statistic::kDropUdpChecksum);
+    return Load16(udp + kPortInUdp) == port_.udp_port ||
+           Drop(Statistic::kDropUdpPort);
   }
 
   bool CheckCrc() {
-    const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
-    const size_t first = udp_ + wire::Udp::kBytes;
+    const size_t trailer =
+        port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0;
+    const size_t first = udp_ + Udp::kBytes;
     result_->datagram.bytes = frame_.subspan(first, end_ - trailer - first);
     if (trailer == 0 || unchecked_) {
       return true;
     }
-    // Behind the addresses, with no checksum yet.
+    // Behind the addresses; the UDP checksum counts as zero.
     std::array<uint8_t, kMostCovered> stack{};
     const size_t ahead = first - covered_;
     std::memcpy(stack.data(), frame_.data() + covered_, ahead - kChecksumBytes);
     const uint32_t state =
         Crc32cState(Crc32cState(~uint32_t{0}, {stack.data(), ahead}),
                     result_->datagram.bytes);
-    uint32_t sent = 0;  // Least significant byte first.
-    std::memcpy(&sent, frame_.data() + end_ - trailer, sizeof(sent));
-    return sent == ~state || Drop(Statistic::kDropCrc);
+    return LoadCrc(port_.crc, frame_.data() + end_ - trailer) == ~state ||
+           Drop(Statistic::kDropCrc);
   }
 
   // Addresses and UDP header.
   static constexpr size_t kMostCovered =
-      wire::Ipv6::kBytes - kSourceInIpv6 + wire::Udp::kBytes;
+      Ipv6::kBytes - kSourceInIpv6 + Udp::kBytes;
 
   const contract::PortCfg& port_;
   const std::span<const uint8_t> frame_;
@@ -244,11 +233,10 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
                                            std::span<uint8_t> buffer,
                                            size_t bytes, bool unchecked) {
   const bool ipv6 = port_.ipv6 != 0;
-  const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
-  const auto udp_bytes =
-      static_cast<uint16_t>(wire::Udp::kBytes + bytes + trailer);
+  const size_t trailer = port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0;
+  const auto udp_bytes = static_cast<uint16_t>(Udp::kBytes + bytes + trailer);
   uint8_t* const datagram = buffer.data() + kHeadroom;
-  uint8_t* const udp = datagram - wire::Udp::kBytes;
+  uint8_t* const udp = datagram - Udp::kBytes;
   const size_t stack =
       stacks_.Put(port_, header, udp_bytes, buffer.first<kHeadroom>());
 
@@ -258,15 +246,9 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
   if (trailer != 0) {
     const uint32_t crc =
         unchecked ? 0 : Crc32c({covered, static_cast<size_t>(end - covered)});
-    std::memcpy(end, &crc, sizeof(crc));  // Least significant byte first.
+    StoreCrc(port_.crc, crc, end);
     end += trailer;
   }
-  if (!unchecked) {
-    const auto checksum = static_cast<uint16_t>(~ChecksumFold(
-        DatagramSum({covered, static_cast<size_t>(end - covered)}, udp_bytes)));
-    Store16(udp + kChecksumInUdp, checksum == 0 ? kSumOfGood : checksum);
-  }
-
   uint8_t* const frame = datagram - stack;
   auto length = static_cast<size_t>(end - frame);
   if (length < kShortestFrame) {
@@ -291,4 +273,4 @@ ParsedFrame FrameCodec::Parse(std::span<const uint8_t> frame,
   return result;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

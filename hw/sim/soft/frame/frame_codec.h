@@ -11,7 +11,7 @@
 #include "hw/sim/soft/frame/header_stacks.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 // What a received frame is.
 struct ParsedFrame {
@@ -23,12 +23,12 @@ struct ParsedFrame {
   };
   Kind kind = Kind::kIgnored;
   contract::Statistic reason = {};
-  Datagram datagram;  // Within the frame.
+  wire::Datagram datagram;  // Within the frame.
   uint64_t source_mac = 0;
 };
 
 // Layers 2 to 4 and the end-to-end CRC (docs/rtl/net.md, docs/rtl/tx_build.md,
-// docs/adr/0005-end-to-end-crc.md). Drops are counted under the same reasons as
+// docs/adr/0017-end-to-end-crc.md). Drops are counted under the same reasons as
 // there, up to drop_crc; whether a datagram is as long as its PDS type needs,
 // and all behind that, is for the transport to judge.
 //
@@ -50,8 +50,8 @@ class FrameCodec {
   // Puts headers in front of the datagram of `bytes` bytes at `kHeadroom` in
   // `buffer`, and trailer and padding behind it. The frame, within `buffer`.
   // Precondition: kTailroom bytes are free behind the datagram; the destination
-  // is of the port's family. An `unchecked` one has room for UDP checksum and
-  // CRC, but zeros there.
+  // is of the port's family. An `unchecked` one has room for a CRC, but
+  // zeros there.
   std::span<const uint8_t> Build(const FrameHeader& header,
                                  std::span<uint8_t> buffer, size_t bytes,
                                  bool unchecked = false);
@@ -65,4 +65,4 @@ class FrameCodec {
   HeaderStacks stacks_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -8,14 +8,19 @@
 #include "hw/sim/soft/frame/internet_checksum.h"
 #include "hw/sim/soft/frame/layout.h"
 
-namespace heddle::sim::soft {
-namespace {
+namespace heddle::sim::soft::frame {
 
-namespace wire = contract::wire;
+using contract::wire::Ethernet;
+using contract::wire::Ipv4;
+using contract::wire::Ipv6;
+using contract::wire::Udp;
+using contract::wire::Vlan;
+
+namespace {
 
 void EncodeIpv4(const contract::PortCfg& port, const FrameHeader& header,
                 uint8_t* out) {
-  wire::Ipv4 ip;
+  Ipv4 ip;
   ip.version = 4;
   ip.ihl = kIpv4Words;
   ip.dscp = header.dscp;
@@ -29,7 +34,7 @@ void EncodeIpv4(const contract::PortCfg& port, const FrameHeader& header,
 
 void EncodeIpv6(const contract::PortCfg& port, const FrameHeader& header,
                 uint8_t* out) {
-  wire::Ipv6 ip;
+  Ipv6 ip;
   ip.version = 6;
   ip.dscp = header.dscp;
   ip.next_header = kProtocolUdp;
@@ -46,27 +51,26 @@ void EncodeIpv6(const contract::PortCfg& port, const FrameHeader& header,
 void HeaderStacks::Fill(const contract::PortCfg& port,
                         const FrameHeader& header, Stack* stack) {
   const bool ipv6 = port.ipv6 != 0;
-  const size_t tag = header.vlan != 0 ? wire::Vlan::kBytes : 0;
+  const size_t tag = header.vlan != 0 ? Vlan::kBytes : 0;
   stack->image = {};
-  uint8_t* const udp = stack->image.data() + kHeadroom - wire::Udp::kBytes;
+  uint8_t* const udp = stack->image.data() + kHeadroom - Udp::kBytes;
   uint8_t* const ip = udp - IpBytes(ipv6);
-  uint8_t* const ethernet = ip - tag - wire::Ethernet::kBytes;
-  const wire::Ethernet layer2{
-      .destination = header.destination_mac,
-      .source = port.mac,
-      .ethertype = ipv6 ? kEtherTypeIpv6 : kEtherTypeIpv4};
+  uint8_t* const ethernet = ip - tag - Ethernet::kBytes;
+  const Ethernet layer2{.destination = header.destination_mac,
+                        .source = port.mac,
+                        .ethertype = ipv6 ? kEtherTypeIpv6 : kEtherTypeIpv4};
   layer2.Encode(ethernet);
   if (tag != 0) {
     // The tag takes the place of the type, which moves behind it.
-    const wire::Vlan vlan{.tpid = kEtherTypeVlan, .vid = header.vlan};
+    const Vlan vlan{.tpid = kEtherTypeVlan, .vid = header.vlan};
     vlan.Encode(ip - tag - kTypeBytes);
     Store16(ip - kTypeBytes, layer2.ethertype);
   }
   (ipv6 ? EncodeIpv6 : EncodeIpv4)(port, header, ip);
-  const wire::Udp layer4{.destination_port = port.udp_port};
+  const Udp layer4{.destination_port = port.udp_port};
   layer4.Encode(udp);
-  stack->bytes = static_cast<size_t>(udp + wire::Udp::kBytes - ethernet);
-  stack->ip_sum = ChecksumPart({ip, wire::Ipv4::kBytes});
+  stack->bytes = static_cast<size_t>(udp + Udp::kBytes - ethernet);
+  stack->ip_sum = ChecksumPart({ip, Ipv4::kBytes});
   stack->destination = header.destination;
   stack->mac = header.destination_mac;
   stack->vlan = header.vlan;
@@ -89,19 +93,19 @@ size_t HeaderStacks::Put(const contract::PortCfg& port,
     Fill(port, header, &stack);
   }
   std::memcpy(out.data(), stack.image.data(), kHeadroom);
-  uint8_t* const udp = out.data() + kHeadroom - wire::Udp::kBytes;
+  uint8_t* const udp = out.data() + kHeadroom - Udp::kBytes;
   Store16(udp, header.source_port);
   Store16(udp + kLengthInUdp, udp_bytes);
   if (port.ipv6 != 0) {
-    Store16(udp - wire::Ipv6::kBytes + kLengthInIpv6, udp_bytes);
+    Store16(udp - Ipv6::kBytes + kLengthInIpv6, udp_bytes);
     return stack.bytes;
   }
-  uint8_t* const ip = udp - wire::Ipv4::kBytes;
-  const auto total = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_bytes);
+  uint8_t* const ip = udp - Ipv4::kBytes;
+  const auto total = static_cast<uint16_t>(Ipv4::kBytes + udp_bytes);
   Store16(ip + kLengthInIpv4, total);
   const uint16_t sum = ChecksumFold(stack.ip_sum + ChecksumWord(total));
   Store16(ip + kChecksumInIpv4, static_cast<uint16_t>(~sum));
   return stack.bytes;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -11,11 +11,11 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/wire/fabric_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 // Where a frame goes; all else is the port's.
 struct FrameHeader {
-  FabricAddress destination;
+  wire::FabricAddress destination;
   uint64_t destination_mac = 0;
   uint16_t vlan = 0;  // 0: no tag.
   uint16_t source_port = 0;
@@ -44,7 +44,7 @@ class HeaderStacks {
 
   struct Stack {
     size_t bytes = 0;  // 0: unused.
-    FabricAddress destination;
+    wire::FabricAddress destination;
     uint64_t mac = 0;
     uint16_t vlan = 0;
     uint8_t dscp = 0;
@@ -58,4 +58,4 @@ class HeaderStacks {
   std::array<Stack, kStacks> stacks_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -8,17 +8,11 @@
 #include <cstring>
 #include <span>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
-// `ChecksumPart` of whole blocks.
-inline constexpr size_t kChecksumBlock = 64;
-using ChecksumFunction = uint64_t (*)(const uint8_t* bytes, size_t count);
-
-// By the CPU's vector instructions; null where none are used.
-ChecksumFunction ChecksumOfCpu();
-
-// By words, on any CPU.
-inline uint64_t ChecksumOfWords(std::span<const uint8_t> bytes) {
+// Sum of big-endian 16-bit words, not folded, in the host's byte order: parts
+// add up if all but the last have an even length. For up to 2^31 bytes.
+inline uint64_t ChecksumPart(std::span<const uint8_t> bytes) {
   static_assert(std::endian::native == std::endian::little);
   constexpr size_t kWord = sizeof(uint64_t);
   constexpr uint64_t kLow = 0xffffffff;
@@ -37,16 +31,6 @@ inline uint64_t ChecksumOfWords(std::span<const uint8_t> bytes) {
   return (sum >> 32) + (sum & kLow) + (rest >> 32) + (rest & kLow);
 }
 
-// By vectors where the CPU has them.
-uint64_t ChecksumOfMany(std::span<const uint8_t> bytes);
-
-// Sum of big-endian 16-bit words, not folded, in the host's byte order: parts
-// add up if all but the last have an even length. For up to 2^31 bytes.
-inline uint64_t ChecksumPart(std::span<const uint8_t> bytes) {
-  constexpr size_t kMany = 256;
-  return bytes.size() < kMany ? ChecksumOfWords(bytes) : ChecksumOfMany(bytes);
-}
-
 // The folded sum, as the 16-bit number that it is on the wire.
 inline uint16_t ChecksumFold(uint64_t sum) {
   constexpr uint64_t kLow = 0xffffffff;
@@ -63,4 +47,4 @@ constexpr uint64_t ChecksumWord(uint16_t value) {
   return static_cast<uint64_t>(value & 0xff) << 8 | value >> 8;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

@@ -9,7 +9,7 @@
 
 #include "hw/contract/gen/heddle_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::frame {
 
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr uint16_t kEtherTypeArp = 0x0806;
@@ -24,8 +24,7 @@ inline constexpr uint8_t kIpv4Words = contract::wire::Ipv4::kBytes / 4;
 inline constexpr uint8_t kCongestionExperienced = 3;
 inline constexpr uint16_t kSumOfGood = 0xffff;
 inline constexpr uint16_t kVlanMask = 0xfff;
-// In their headers. What CRC and UDP checksum cover starts with the source
-// address.
+// In their headers. What the CRC covers starts with the source address.
 inline constexpr size_t kLengthInIpv4 = 2;
 inline constexpr size_t kLengthInIpv6 = 4;
 inline constexpr size_t kSourceInIpv4 = 12;
@@ -33,7 +32,6 @@ inline constexpr size_t kSourceInIpv6 = 8;
 inline constexpr size_t kChecksumInIpv4 = 10;
 inline constexpr size_t kPortInUdp = 2;
 inline constexpr size_t kLengthInUdp = 4;
-inline constexpr size_t kChecksumInUdp = 6;
 inline constexpr size_t kChecksumBytes = 2;
 inline constexpr size_t kTypeBytes = 2;
 
@@ -60,4 +58,4 @@ inline size_t IpBytes(bool ipv6) {
   return ipv6 ? contract::wire::Ipv6::kBytes : contract::wire::Ipv4::kBytes;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::frame

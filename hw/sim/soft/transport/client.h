@@ -10,14 +10,14 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/wire/fabric_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // Names a message of the initiator's; UET message id - 1.
 using MessageIndex = uint32_t;
 
 // A request packet that the PDS found in order and new.
 struct Request {
-  FabricAddress source;
+  wire::FabricAddress source;
   uint16_t source_udp_port = 0;
   uint16_t pdc = 0;     // Of the target: its index.
   uint16_t spdcid = 0;  // Of the sender; {source, spdcid} names the PDC.
@@ -83,8 +83,8 @@ class TransportClient {
   };
   // Writes packet `index` of the message behind its PDS header; again, the same
   // way, for each retransmission. Memory that cannot be read, and a message
-  // that was refused or whose context is gone, give a packet with ie=1 (design
-  // §4: after PSN assignment a packet is always sent) that is the last one.
+  // that was refused or whose context is gone, give a packet with ie=1 that is
+  // the last one: a PSN that was assigned is always sent.
   virtual Built BuildRequest(MessageIndex message, uint32_t index,
                              std::span<uint8_t> out) = 0;
   // So many packets more of the message are acknowledged (cumulatively, or by
@@ -97,9 +97,16 @@ class TransportClient {
                           const contract::wire::SesResponse& response,
                           std::span<const uint8_t> data,
                           uint32_t data_offset) = 0;
+  // The target's incarnation is gone, and what it acknowledged or answered of
+  // the message counts no more, because another one takes its place. True: the
+  // message goes again, whole, from its first packet on; what was counted of it
+  // begins anew. False: the client ended it, and the index may name another one
+  // when the call returns. Not asked for a message that is completely
+  // acknowledged. Calls nothing of the transport from within.
+  [[nodiscard]] virtual bool OnRestart(MessageIndex message) = 0;
   // The PDC is gone: nothing more comes of the message. `transmitted` says
-  // whether any packet of it ever left; when none did the client may post it
-  // again.
+  // whether any packet of it left for the target that the PDC had last; when
+  // none did the client may post it again.
   virtual void OnAbandoned(MessageIndex message, contract::Status status,
                            uint16_t detail, bool transmitted) = 0;
   // A packet of return data, new: `ses` is SesResponseData and payload, or a
@@ -110,6 +117,9 @@ class TransportClient {
 
   // -- target
 
+  // False until the function can receive (ADR 0014). Requests are neither
+  // taken nor answered then, so that they come again.
+  [[nodiscard]] virtual bool Listens() const = 0;
   // A new request; on ROD the next one. `may_guarantee` is false while the PDC
   // has no room for a guaranteed response: a client that would need one answers
   // kRefused, NO_GTD_DEL_AVAIL.
@@ -123,11 +133,11 @@ class TransportClient {
   virtual void OnReturnRetired(const ReturnData& data) = 0;
   // A target PDC ended: messages open on it end, `in_error` unless the
   // initiator closed it between messages.
-  virtual void OnTargetClosed(const FabricAddress& source, uint16_t spdcid,
-                              bool in_error) = 0;
+  virtual void OnTargetClosed(const wire::FabricAddress& source,
+                              uint16_t spdcid, bool in_error) = 0;
 
  protected:
   ~TransportClient() = default;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

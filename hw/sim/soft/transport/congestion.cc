@@ -6,7 +6,7 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/transport/psn.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 namespace {
 
@@ -164,4 +164,4 @@ void Congestion::OnTimeout() {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -6,7 +6,7 @@
 
 #include "hw/sim/soft/transport/settings.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // What a packet counts in a window (UET 3.0: transport size + 40, the transport
 // size being that of the UDP datagram with its CRC).
@@ -72,4 +72,4 @@ class Congestion {
   bool nscc_ = false;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

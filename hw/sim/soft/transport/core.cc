@@ -2,9 +2,8 @@
 #include "hw/sim/soft/transport/core.h"
 
 #include <algorithm>
-#include <bit>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::Statistic;
 
@@ -18,25 +17,63 @@ TransportLimits Checked(TransportLimits limits) {
 
 }  // namespace
 
-Core::Core(const TransportLimits& the_limits, DatagramWire* the_wire,
+Core::Core(const TransportLimits& the_limits, wire::DatagramWire* the_wire,
            TransportClient* the_client, uint64_t seed)
     : limits(Checked(the_limits)),
       wire(the_wire),
       client(the_client),
       random(seed),
       messages(limits.messages),
-      pdcs(limits.pdcs, random.Next()),
-      timers(2 * size_t{limits.pdcs}),
-      ready(std::bit_ceil(2 * size_t{limits.pdcs})) {
-  blocked.reserve(2 * size_t{limits.pdcs});
+      pdcs(the_wire, limits.pdcs, random.Next()) {}
+
+Pdc* Core::TakePdc(bool target) {
+  Pdc* pdc = pdcs.Take(target, now_ns);
+  timers.Grow(pdcs.made());
+  blocked.reserve(pdcs.made());
+  return pdc;
+}
+
+Pdc* Core::PopReady() {
+  if (ready_first_ == PdcTable::kNone) {
+    return nullptr;
+  }
+  Pdc* pdc = &pdcs[ready_first_];
+  ready_first_ = pdc->next_ready;
+  pdc->ready = false;
+  return pdc;
+}
+
+void Core::Clear() {
+  // What of these was acknowledged is gone, and their initiators open others:
+  // late SYNs of theirs must open nothing.
+  const uint64_t until_ns =
+      now_ns + std::max(settings.safety_ns, settings.dead_ns);
+  for (uint32_t i = 0; i < pdcs.made(); ++i) {
+    const Pdc& pdc = pdcs[static_cast<uint16_t>(i)];
+    if (pdc.target && pdc.state != PdcState::kFree) {
+      tombstones.Add(pdc.identity(), until_ns);
+    }
+  }
+  tombstones.NewIncarnation();
+  pdcs.Clear();
+  timers = TimerHeap();
+  std::fill(messages.begin(), messages.end(), Message());
+  blocked.clear();
+  ready_first_ = PdcTable::kNone;
+  busy = closing = 0;
+  retry_ns = kNever;
 }
 
 bool Core::HasWork(const Pdc& pdc) {
-  return pdc.receive.owes() || pdc.ask_due || pdc.send.MayResend() ||
-         (pdc.has_new() && pdc.send.MaySendNew()) || pdc.clear_due();
+  return pdc.receive.owes() || pdc.ask_due || pdc.close_ask_due ||
+         pdc.send.MayResend() || (pdc.has_new() && pdc.send.MaySendNew()) ||
+         pdc.clear_due();
 }
 
 uint64_t Core::DeadlineOf(const Pdc& pdc) const {
+  if (pdc.unreachable) {
+    return now_ns;
+  }
   uint64_t deadline = std::min(pdc.send.timer_ns(), pdc.receive.ack_ns);
   const bool waits = pdc.send.window().unanswered() != 0 || pdc.held != 0;
   if (waits && !pdc.send.waiting()) {
@@ -56,15 +93,21 @@ Core::PeerState Core::JudgePeer(Pdc* pdc, bool waits) {
   }
   const bool silent = now_ns - pdc->send.heard_ns() >= settings.dead_ns;
   const bool due = pdc->send.timer_ns() <= now_ns;
-  const bool left = due && pdc->receiver != 0 && wire->HasLeft(pdc->receiver);
-  if (!left && !silent && !due) {
+  if (!silent && !due) {
     return PeerState::kAlive;
   }
-  if (!left && (pdc->blocked || wire->IsBehind(pdc->receiver, now_ns))) {
+  // Asked of an initiator's peer, too: the wire may find out only now, and then
+  // answers for the function that left.
+  const bool left = due && pdc->receiver != 0 && wire->HasLeft(pdc->receiver);
+  // Datagrams that wait to be received may contain the answer. Checked last:
+  // a peer may answer between the two checks and no longer be behind.
+  const bool behind = wire->IsBehind(pdc->receiver, now_ns);
+  const bool unread = !silent && wire->HasNews();
+  if (!left && (pdc->blocked || behind || unread)) {
     pdc->send.Postpone(settings, now_ns);
     return PeerState::kHeldUp;
   }
-  if (!left && !silent) {
+  if (!silent && !(left && pdc->target)) {
     return PeerState::kAlive;
   }
   Count(Statistic::kDeadPeers);
@@ -93,7 +136,11 @@ void Core::Settle(Pdc* pdc) {
   const bool work = HasWork(*pdc);
   if (work && !pdc->ready && !pdc->blocked) {
     pdc->ready = true;
-    ready[ready_tail++ & (ready.size() - 1)] = pdc->index;
+    pdc->next_ready = PdcTable::kNone;
+    (ready_first_ == PdcTable::kNone ? ready_first_
+                                     : pdcs[ready_last_].next_ready) =
+        pdc->index;
+    ready_last_ = pdc->index;
   }
   const bool now_busy = work || !quiet || pdc->receive.ack_ns != kNever;
   busy += (now_busy ? 1u : 0u) - (pdc->busy ? 1u : 0u);
@@ -101,4 +148,4 @@ void Core::Settle(Pdc* pdc) {
   timers.Set(pdc->index, DeadlineOf(*pdc));
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

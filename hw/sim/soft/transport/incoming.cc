@@ -3,28 +3,32 @@
 
 #include <algorithm>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NextHdr;
 using contract::PdsType;
-namespace wire = contract::wire;
+using contract::wire::PdsAck;
+using contract::wire::PdsAckCc;
+using contract::wire::PdsRequest;
+using contract::wire::SesResponse;
+using contract::wire::SesResponseData;
+using contract::wire::SesStd;
 
 bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe) {
   constexpr size_t kCcxBytes = 8;
-  if (bytes.size() < wire::PdsAck::kBytes) {
+  if (bytes.size() < PdsAck::kBytes) {
     return false;
   }
-  const wire::PdsAck header = wire::PdsAck::Decode(bytes.data());
-  size_t length = wire::PdsAck::kBytes;
+  const PdsAck header = PdsAck::Decode(bytes.data());
+  size_t length = PdsAck::kBytes;
   AckFacts& facts = ack->facts;
   if (header.type != PdsType::kAck) {
-    length += wire::PdsAckCc::kBytes;
+    length += PdsAckCc::kBytes;
     length += header.type == PdsType::kAckCcx ? kCcxBytes : 0;
     if (bytes.size() < length) {
       return false;
     }
-    const wire::PdsAckCc cc =
-        wire::PdsAckCc::Decode(bytes.data() + wire::PdsAck::kBytes);
+    const PdsAckCc cc = PdsAckCc::Decode(bytes.data() + PdsAck::kBytes);
     facts.selective = true;
     facts.sack_base =
         header.cack_psn + static_cast<uint32_t>(int32_t{cc.sack_psn_offset});
@@ -45,15 +49,15 @@ bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe) {
   return true;
 }
 
-bool ReadRequest(const Datagram& datagram, IncomingRequest* request) {
+bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request) {
   const std::span<const uint8_t> bytes = datagram.bytes;
-  if (bytes.size() < wire::PdsRequest::kBytes) {
+  if (bytes.size() < PdsRequest::kBytes) {
     return false;
   }
-  const wire::PdsRequest header = wire::PdsRequest::Decode(bytes.data());
-  size_t length = wire::PdsRequest::kBytes;
+  const PdsRequest header = PdsRequest::Decode(bytes.data());
+  size_t length = PdsRequest::kBytes;
   if (header.type == PdsType::kRudCcReq || header.type == PdsType::kRodCcReq) {
-    length += wire::PdsCcState::kBytes;
+    length += contract::wire::PdsCcState::kBytes;
   }
   if (bytes.size() < length) {
     return false;
@@ -70,32 +74,35 @@ bool ReadRequest(const Datagram& datagram, IncomingRequest* request) {
       .retx = header.retx != 0,
       .marked = datagram.congestion,
       .nominal_bytes = NominalBytes(static_cast<uint32_t>(bytes.size()))};
-  if (header.next_hdr == NextHdr::kRequestStd && request->ses.size() >= 4) {
-    request->arrival.message_id =
-        static_cast<uint16_t>(request->ses[2] << 8 | request->ses[3]);
+  if (header.next_hdr == NextHdr::kRequestStd &&
+      request->ses.size() >= SesStd::kBytes) {
+    const SesStd ses = SesStd::Decode(request->ses.data());
+    request->arrival.message_id = ses.message_id;
+    request->arrival.whole = ses.ie == 0;
+    request->arrival.job_id = ses.job_id;
+    request->arrival.request_length = ses.request_length;
   }
   return true;
 }
 
-bool ReadResponse(const IncomingAck& ack, wire::SesResponse* response,
+bool ReadResponse(const IncomingAck& ack, SesResponse* response,
                   std::span<const uint8_t>* data, uint32_t* data_offset) {
   *data = {};
   *data_offset = 0;
   if (ack.next_hdr == NextHdr::kResponse) {
-    if (ack.ses.size() < wire::SesResponse::kBytes) {
+    if (ack.ses.size() < SesResponse::kBytes) {
       return false;
     }
-    *response = wire::SesResponse::Decode(ack.ses.data());
+    *response = SesResponse::Decode(ack.ses.data());
     return response->opcode == contract::SesResponse::kResponse;
   }
   if (ack.next_hdr != NextHdr::kResponseData ||
-      ack.ses.size() < wire::SesResponseData::kBytes) {
+      ack.ses.size() < SesResponseData::kBytes) {
     return false;
   }
-  const wire::SesResponseData header =
-      wire::SesResponseData::Decode(ack.ses.data());
+  const SesResponseData header = SesResponseData::Decode(ack.ses.data());
   if (header.opcode != contract::SesResponse::kResponseWData ||
-      header.payload_length > ack.ses.size() - wire::SesResponseData::kBytes) {
+      header.payload_length > ack.ses.size() - SesResponseData::kBytes) {
     return false;
   }
   response->list = header.list;
@@ -104,9 +111,9 @@ bool ReadResponse(const IncomingAck& ack, wire::SesResponse* response,
   response->message_id = header.read_request_message_id;
   response->job_id = header.job_id;
   response->modified_length = header.modified_length;
-  *data = ack.ses.subspan(wire::SesResponseData::kBytes, header.payload_length);
+  *data = ack.ses.subspan(SesResponseData::kBytes, header.payload_length);
   *data_offset = header.message_offset;
   return true;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -9,7 +9,7 @@
 #include "hw/sim/soft/transport/receiver.h"
 #include "hw/sim/soft/transport/send_half.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 struct IncomingAck {
   AckFacts facts;
@@ -32,17 +32,17 @@ struct IncomingNack {
 struct IncomingRequest {
   contract::wire::PdsRequest header;
   std::span<const uint8_t> ses;
-  const Datagram* datagram = nullptr;
+  const wire::Datagram* datagram = nullptr;
   Arrival arrival;
   bool ordered = false;
 };
 
 // False: too short.
-bool ReadRequest(const Datagram& datagram, IncomingRequest* request);
+bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request);
 
 // Response of an ACK, of either kind; false when there is none, or none of SES
 // itself.
 bool ReadResponse(const IncomingAck& ack, contract::wire::SesResponse* response,
                   std::span<const uint8_t>* data, uint32_t* data_offset);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

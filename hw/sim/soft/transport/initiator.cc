@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::CpType;
 using contract::PdsType;
 using contract::Statistic;
-namespace wire = contract::wire;
+using contract::wire::PdsRequest;
+using wire::Path;
 
 namespace {
 
@@ -24,52 +25,58 @@ uint16_t EntropyPort(uint32_t value) {
 
 // UET 2.13: random, and far from what the PDCID was used for before.
 uint32_t Initiator::StartPsn(uint16_t pdcid) {
-  const uint16_t id = pdcid & (PdcidPool::kIds - 1);
   const uint32_t random = static_cast<uint32_t>(core_.random.Next());
-  if (used_id_[id]) {
+  PdcidPool::Past& past = core_.pdcs.ids().PastOf(pdcid);
+  if (past.initiator) {
     constexpr uint32_t kFar = 1u << 16;
-    return last_psn_[id] + kFar + random % (0u - 2 * kFar);
+    return past.last_psn + kFar + random % (0u - 2 * kFar);
   }
-  used_id_[id] = true;
+  past.initiator = true;
   return core_.limits.first_psn.value_or(random);
 }
 
 Pdc* Initiator::Open(const PdcName& name, const Path& path) {
-  const Settings& settings = core_.settings;
-  Pdc* pdc = core_.pdcs.Take(false, settings.slot_bits, core_.now_ns);
+  Pdc* pdc = core_.TakePdc(false);
   if (pdc == nullptr) {
     MakeRoom();
     return nullptr;
   }
-  pdc->state = PdcState::kSyn;
   pdc->ordered = name.ordered;
   pdc->peer = name.peer;
-  pdc->peer_id = 0;
   pdc->path = path;
   pdc->path.entropy =
       EntropyPort(static_cast<uint32_t>(core_.random.Next() >> 32));
   pdc->name = name;
+  pdc->held = pdc->failed = 0;
+  pdc->queue_head = pdc->queue_tail = Pdc::kNoMessage;
+  Begin(pdc);
+  core_.pdcs.AddName(pdc);
+  return pdc;
+}
+
+void Initiator::Begin(Pdc* pdc) {
+  pdc->state = PdcState::kSyn;
+  pdc->peer_id = 0;
   pdc->start_psn = StartPsn(pdc->id);
   pdc->clear_told = pdc->clear_asked = pdc->start_psn - 1;
-  pdc->close_wanted = pdc->close_due = false;
-  pdc->ask_due = false;
-  pdc->held = 0;
+  pdc->close_wanted = pdc->close_due = pdc->ask_due = false;
+  pdc->reopened = pdc->unreachable = false;
   pdc->receiver = 0;
+  pdc->absent_ns = kNever;
   pdc->refused = 0;
-  pdc->queue_head = pdc->queue_tail = Pdc::kNoMessage;
-  pdc->send.Open(pdc->start_psn, settings, core_.now_ns);
+  pdc->send.Open(pdc->start_psn, core_.settings, core_.now_ns);
   pdc->receive = ReceiveHalf();
   pdc->receive.window.Open(pdc->start_psn);
-  core_.pdcs.AddName(pdc);
   core_.Count(Statistic::kTxPdcs);
-  return pdc;
 }
 
 // Closes the PDC that had nothing to do for longest, so that a later `Post`
 // finds one.
 void Initiator::MakeRoom() {
   if (!core_.pdcs.full(false)) {
-    core_.retry_ns = core_.pdcs.next_pdcid_ns();  // PDCIDs are short.
+    // PDCIDs are short. Other functions of the address return some, too.
+    core_.retry_ns = std::min(core_.pdcs.ids().next_free_ns(),
+                              core_.now_ns + core_.settings.rto_ns);
   }
   Pdc* oldest = core_.pdcs.Oldest(false);
   const uint32_t at_once = std::max<uint32_t>(1, core_.limits.pdcs / 16);
@@ -89,18 +96,22 @@ bool Initiator::PostMessage(const Post& post, const PdcName& name,
       return false;
     }
   }
-  core_.messages[post.message] = {.packets = post.packets,
+  core_.messages[post.message] = {.posted = post.packets,
+                                  .packets = post.packets,
                                   .pdc = pdc->index,
                                   .live = true,
                                   .expects_data = post.expects_data};
-  if (pdc->queue_head == Pdc::kNoMessage) {
-    pdc->queue_head = post.message;
-  } else {
-    core_.messages[pdc->queue_tail].next = post.message;
-  }
-  pdc->queue_tail = post.message;
+  Append(pdc, post.message);
   core_.Settle(pdc);
   return true;
+}
+
+void Initiator::Append(Pdc* pdc, MessageIndex index) {
+  (pdc->queue_head == Pdc::kNoMessage ? pdc->queue_head
+                                      : core_.messages[pdc->queue_tail].next) =
+      index;
+  core_.messages[index].next = Pdc::kNoMessage;
+  pdc->queue_tail = index;
 }
 
 void Initiator::Finish(MessageIndex index) {
@@ -109,10 +120,22 @@ void Initiator::Finish(MessageIndex index) {
   if (message.held) {
     message.held = message.live = false;
     Pdc* pdc = &core_.pdcs[message.pdc];
-    --pdc->held;
+    --(message.failed ? pdc->failed : pdc->held);
     CloseIfWanted(pdc);
     core_.Settle(pdc);
   }
+}
+
+void Initiator::Fail(MessageIndex index) {
+  Message& message = core_.messages[index];
+  if (!message.held || message.failed) {
+    return;
+  }
+  message.failed = true;
+  Pdc* pdc = &core_.pdcs[message.pdc];
+  --pdc->held;
+  ++pdc->failed;
+  CloseOnceQuiet(pdc);
 }
 
 bool Initiator::Stuck(MessageIndex index) const {
@@ -125,16 +148,21 @@ bool Initiator::Stuck(MessageIndex index) const {
 }
 
 bool Initiator::ReachesTheSame(Pdc* pdc, size_t bytes) {
-  const uint32_t receiver = core_.wire->ReceiverOf(pdc->path, bytes);
-  if (pdc->receiver == 0) {
-    pdc->receiver = receiver;
+  const uint64_t receiver = core_.wire->ReceiverOf(pdc->path, bytes);
+  if (receiver != 0) {
+    pdc->absent_ns = kNever;
+    pdc->receiver = pdc->receiver == 0 ? receiver : pdc->receiver;
+    return pdc->receiver == receiver;
   }
-  return pdc->receiver == receiver;
+  pdc->absent_ns = std::min(pdc->absent_ns, core_.now_ns);
+  pdc->unreachable = pdc->reopened && core_.now_ns - pdc->absent_ns >=
+                                          kReturnRtos * core_.settings.rto_ns;
+  return true;
 }
 
-bool Initiator::SendRequest(Pdc* pdc, const Frame& frame,
-                            const TransportClient::Built& built) {
-  wire::PdsRequest header;
+Initiator::Sent Initiator::SendRequest(Pdc* pdc, const Frame& frame,
+                                       const TransportClient::Built& built) {
+  PdsRequest header;
   header.type = pdc->ordered ? PdsType::kRodReq : PdsType::kRudReq;
   header.next_hdr = built.next_hdr;
   header.retx = frame.retx ? 1 : 0;
@@ -153,20 +181,21 @@ bool Initiator::SendRequest(Pdc* pdc, const Frame& frame,
   }
   header.Encode(core_.wire->Room().data());
   if (header.syn != 0 &&
-      !ReachesTheSame(pdc, wire::PdsRequest::kBytes + built.bytes)) {
-    return true;  // Lost: the timer finds out.
+      !ReachesTheSame(pdc, PdsRequest::kBytes + built.bytes)) {
+    // Not opened again: lost. The timer finds out.
+    return Reopen(pdc, false) ? Sent::kMoved : Sent::kSent;
   }
   if (!pdc->ordered) {
     pdc->path.entropy = EntropyPort(pdc->path.entropy + 1u);
   }
-  if (core_.wire->Send(pdc->path, wire::PdsRequest::kBytes + built.bytes) ==
-      DatagramWire::SendOutcome::kBlocked) {
-    return false;
+  if (core_.wire->Send(pdc->path, PdsRequest::kBytes + built.bytes) ==
+      wire::DatagramWire::SendOutcome::kBlocked) {
+    return Sent::kBlocked;
   }
   if (Before(pdc->clear_told, told)) {
     pdc->Tell(told);
   }
-  return true;
+  return Sent::kSent;
 }
 
 bool Initiator::SendNew(Pdc* pdc) {
@@ -177,19 +206,19 @@ bool Initiator::SendNew(Pdc* pdc) {
   const MessageIndex index = pdc->queue_head;
   Message& message = core_.messages[index];
   const auto built = core_.client->BuildRequest(
-      index, message.sent,
-      core_.wire->Room().subspan(wire::PdsRequest::kBytes));
+      index, message.sent, core_.wire->Room().subspan(PdsRequest::kBytes));
   const bool last = built.last || message.sent + 1 == message.packets;
   const bool follows = !last || message.next != Pdc::kNoMessage;
   const uint32_t psn = send.window().top();
-  const uint32_t nominal = NominalBytes(
-      static_cast<uint32_t>(wire::PdsRequest::kBytes + built.bytes));
+  const uint32_t nominal =
+      NominalBytes(static_cast<uint32_t>(PdsRequest::kBytes + built.bytes));
   const bool prompt = !built.unheard || core_.settings.congestion;
   const bool ar = (!follows && prompt) || pdc->state == PdcState::kSyn ||
                   psn % kAckRequestEvery == kAckRequestEvery - 1 ||
                   send.Asks(nominal);
-  if (!SendRequest(pdc, {.psn = psn, .ar = ar}, built)) {
-    return false;
+  const Sent sent = SendRequest(pdc, {.psn = psn, .ar = ar}, built);
+  if (sent != Sent::kSent) {
+    return sent == Sent::kMoved;
   }
   if (message.sent == 0) {
     message.first_psn = psn;
@@ -216,9 +245,11 @@ bool Initiator::SendAgain(Pdc* pdc) {
     const Message& message = core_.messages[what];
     const auto built = core_.client->BuildRequest(
         what, psn - message.first_psn,
-        core_.wire->Room().subspan(wire::PdsRequest::kBytes));
-    if (!SendRequest(pdc, {.psn = psn, .ar = true, .retx = true}, built)) {
-      return false;
+        core_.wire->Room().subspan(PdsRequest::kBytes));
+    const Sent sent =
+        SendRequest(pdc, {.psn = psn, .ar = true, .retx = true}, built);
+    if (sent != Sent::kSent) {
+      return sent == Sent::kMoved;
     }
   }
   if (window.arrived() > Bit(psn - window.una())) {
@@ -237,7 +268,8 @@ bool Initiator::SendClose(Pdc* pdc, uint32_t psn, bool retx) {
   }
   if (!retx) {
     pdc->close_due = false;
-    pdc->send.NoteSent(Pdc::kCloseCommand, NominalBytes(wire::PdsCp::kBytes),
+    pdc->send.NoteSent(Pdc::kCloseCommand,
+                       NominalBytes(contract::wire::PdsCp::kBytes),
                        core_.settings, core_.now_ns);
   }
   return true;
@@ -254,26 +286,4 @@ bool Initiator::SendClear(Pdc* pdc) {
   return true;
 }
 
-void Initiator::BeginClose(Pdc* pdc) {
-  core_.pdcs.RemoveName(pdc);
-  pdc->state = PdcState::kClosing;
-  pdc->close_due = true;
-  ++core_.closing;
-}
-
-void Initiator::CloseIfWanted(Pdc* pdc) {
-  if (pdc->close_wanted && pdc->state == PdcState::kOpen && pdc->quiet()) {
-    BeginClose(pdc);
-  }
-}
-
-void Initiator::Closed(Pdc* pdc, bool answered) {
-  if (answered) {
-    core_.Count(Statistic::kPdcCloses);
-  }
-  --core_.closing;
-  last_psn_[pdc->id & (PdcidPool::kIds - 1)] = pdc->send.window().top();
-  core_.pdcs.Return(pdc, core_.now_ns + core_.settings.safety_ns);
-}
-
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

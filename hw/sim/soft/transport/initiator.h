@@ -8,7 +8,7 @@
 #include "hw/sim/soft/transport/incoming.h"
 #include "hw/sim/soft/transport/receiver.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 class Initiator {
  public:
@@ -20,17 +20,25 @@ class Initiator {
     uint32_t packets = 1;
     bool expects_data = false;
   };
-  bool PostMessage(const Post& post, const PdcName& name, const Path& path);
+  bool PostMessage(const Post& post, const PdcName& name,
+                   const wire::Path& path);
   void Finish(MessageIndex message);
+  void Fail(MessageIndex message);
   bool Stuck(MessageIndex message) const;
 
-  // The PDC is one of this end as initiator, named by the packet's dpdcid.
-  void OnAck(Pdc* pdc, const IncomingAck& ack, const Datagram& datagram);
-  void OnNack(Pdc* pdc, const IncomingNack& nack, const Datagram& datagram);
+  // A packet may be of the target of that PDC.
+  static bool Knows(const Pdc& pdc, const wire::FabricAddress& source,
+                    uint16_t spdcid);
+  // The PDC is one of this end as initiator, named by the packet's dpdcid; in
+  // `OnReturn` and `OnControl` it knows the sender.
+  void OnAck(Pdc* pdc, const IncomingAck& ack, const wire::Datagram& datagram);
+  void OnNack(Pdc* pdc, const IncomingNack& nack,
+              const wire::Datagram& datagram);
   void OnReturn(Pdc* pdc, const IncomingRequest& request);
-  void OnControl(Pdc* pdc, const contract::wire::PdsCp& cp,
-                 const Datagram& datagram);
+  void OnControl(Pdc* pdc, const contract::wire::PdsCp& cp);
   void OnTimer(Pdc* pdc);
+  // It closes as soon as nothing is queued or outstanding.
+  void CloseOnceQuiet(Pdc* pdc);
 
   // The next request or Close Command. False: the wire has no room.
   [[nodiscard]] bool SendNew(Pdc* pdc);
@@ -38,19 +46,40 @@ class Initiator {
   [[nodiscard]] bool SendClear(Pdc* pdc);
 
  private:
-  Pdc* Open(const PdcName& name, const Path& path);
+  // A restarted PDC whose SYNs reach no function ends after so many RTOs of the
+  // shortest kind.
+  static constexpr uint64_t kReturnRtos = 64;
+
+  Pdc* Open(const PdcName& name, const wire::Path& path);
+  // With its present PDCID, and with what is queued.
+  void Begin(Pdc* pdc);
   uint32_t StartPsn(uint16_t pdcid);
+  void Append(Pdc* pdc, MessageIndex message);
   void MakeRoom();
   void BeginClose(Pdc* pdc);
   void CloseIfWanted(Pdc* pdc);
   void Closed(Pdc* pdc, bool answered);
+  void Release(Pdc* pdc);
   // Nothing more comes of the PDC's messages.
   void End(Pdc* pdc, contract::Status status, uint16_t detail);
   void Abandon(MessageIndex message, contract::Status status, uint16_t detail);
-  // The peer knew no PDC for `psn`.
+  // Those that wait for data only.
+  // Forgets that messages of the PDC wait for data; whether any did.
+  static bool TakeHeld(Pdc* pdc);
+  void AbandonHeld(uint16_t pdc, contract::Status status, uint16_t detail);
+  // The target, which did not restart, has no PDC for `psn`.
   void OnUnknown(Pdc* pdc, uint32_t psn, contract::NackCode code);
   bool MayReopen(const Pdc& pdc) const;
-  void Reopen(Pdc* pdc);
+  // Another PDCID and Start_PSN; all that was sent goes again. `restarted`: the
+  // target's incarnation is gone, which may have executed, acknowledged and
+  // answered some of it. False, changing nothing, when no PDCID is free: what
+  // is out is lost or refused again, and another try follows.
+  bool Reopen(Pdc* pdc, bool restarted);
+  void Restart(Pdc* pdc);
+  // Messages that were sent and are not completely acknowledged go back to the
+  // front of the queue, in order.
+  void Requeue(Pdc* pdc, bool restarted);
+  bool GoesAgain(MessageIndex message, bool restarted);
   void Acknowledged(Pdc* pdc, MessageIndex message, uint32_t packets);
   // Return data came before the first ACK. False: they are for who had the
   // PDCID before, and refused.
@@ -64,17 +93,20 @@ class Initiator {
     bool ar = false;
     bool retx = false;
   };
-  // Whether a SYN in the wire's room reaches the function that those before it
-  // went to: another one behind the same address may not execute it, too.
+  // Notes whom a SYN in the wire's room reaches. False: not the function that
+  // those before it went to, which may have executed them.
   bool ReachesTheSame(Pdc* pdc, size_t bytes);
-  [[nodiscard]] bool SendRequest(Pdc* pdc, const Frame& frame,
+  enum class Sent : uint8_t {
+    kSent,
+    kBlocked,  // The wire has no room.
+    kMoved,    // Not sent: the PDC begins anew.
+  };
+  [[nodiscard]] Sent SendRequest(Pdc* pdc, const Frame& frame,
                                  const TransportClient::Built& built);
   bool SendClose(Pdc* pdc, uint32_t psn, bool retx);
 
   Core& core_;
   Receiver& receiver_;
-  std::vector<uint32_t> last_psn_ = std::vector<uint32_t>(PdcidPool::kIds);
-  std::vector<bool> used_id_ = std::vector<bool>(PdcidPool::kIds);
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

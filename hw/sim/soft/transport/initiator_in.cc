@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Initiator: packets that arrive, PDCs that end.
+// Initiator: packets that arrive, timers.
 #include <algorithm>
 
 #include "hw/sim/soft/transport/initiator.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NackCode;
 using contract::NextHdr;
 using contract::Statistic;
 using contract::Status;
-namespace wire = contract::wire;
+using contract::wire::PdsRequest;
+using contract::wire::SesResponse;
+using contract::wire::SesResponseData;
+using wire::Datagram;
 
 void Initiator::TakeResponse(const Pdc& pdc, const IncomingAck& ack) {
   const SendWindow& window = pdc.send.window();
@@ -18,7 +21,7 @@ void Initiator::TakeResponse(const Pdc& pdc, const IncomingAck& ack) {
     return;
   }
   const uint32_t what = window.packet(ack.facts.psn).what;
-  wire::SesResponse response;
+  SesResponse response;
   std::span<const uint8_t> data;
   uint32_t data_offset = 0;
   if (what != Pdc::kCloseCommand &&
@@ -34,6 +37,7 @@ void Initiator::Acknowledged(Pdc* pdc, MessageIndex index, uint32_t packets) {
     if (message.expects_data && !message.finished) {
       message.held = true;
       ++pdc->held;
+      pdc->used_ns = core_.now_ns;
     } else {
       message.live = false;
     }
@@ -57,7 +61,7 @@ void Initiator::WantClear(Pdc* pdc, uint32_t psn) {
 
 // An error, and the target opened nothing for it.
 void Initiator::OnErrorWithoutPdc(Pdc* pdc, const IncomingAck& ack) {
-  wire::SesResponse response;
+  SesResponse response;
   std::span<const uint8_t> data;
   uint32_t offset = 0;
   const bool error = ReadResponse(ack, &response, &data, &offset) &&
@@ -135,15 +139,29 @@ void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
     return;
   }
   const SendWindow& window = pdc->send.window();
-  if (!window.Has(window.unanswered(), nack.psn)) {
+  const NackClass what = ClassOf(nack.code);
+  const bool gone = what == NackClass::kReopen || what == NackClass::kFatal;
+  // From behind the window: an ACK Request asked so, when all is answered; and
+  // INV_DPDCID may be about a copy of what was answered before.
+  const bool restarted =
+      nack.code == NackCode::kInvDpdcid && pdc->state == PdcState::kOpen &&
+      nack.psn - (window.una() - 1) <= window.top() - window.una();
+  const bool asked = gone && nack.psn == window.una() - 1 &&
+                     window.unanswered() == 0 &&
+                     (pdc->held != 0 || !window.empty());
+  // Of a late SYN: not of the target that the PDC is open at.
+  const bool late =
+      nack.code == NackCode::kInvalidSyn && pdc->state == PdcState::kOpen;
+  if (late ||
+      (!restarted && !asked && !window.Has(window.unanswered(), nack.psn))) {
     core_.Count(Statistic::kDropPsn);
     return;
   }
   core_.Count(Statistic::kRxNacks);
   pdc->send.Heard(core_.now_ns);
-  const NackClass what = ClassOf(nack.code);
-  const bool gone = what == NackClass::kReopen || what == NackClass::kFatal;
-  if (gone && pdc->state == PdcState::kClosing) {
+  if (restarted) {
+    Restart(pdc);
+  } else if (gone && pdc->state == PdcState::kClosing) {
     Closed(pdc, false);  // The target has closed before.
   } else if (what == NackClass::kLoss) {
     pdc->send.OnLoss(nack.psn, nack.code == NackCode::kPktNotRcvd, pdc->ordered,
@@ -158,136 +176,14 @@ void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
   core_.Settle(pdc);
 }
 
-// Requests that the target knew no PDC for were not executed, so they may go
-// again on another, if no other copy of them was taken (design §3). INVALID_SYN
-// says that of all copies; INV_DPDCID of one only.
-void Initiator::OnUnknown(Pdc* pdc, uint32_t psn, NackCode code) {
-  const bool syn = pdc->state == PdcState::kSyn;
-  const SendWindow& window = pdc->send.window();
-  const bool forgotten = code == NackCode::kInvDpdcid && !syn;
-  const bool taken = code == NackCode::kInvalidSyn && syn;
-  if ((!forgotten && !taken) || (forgotten && pdc->send.resent()) ||
-      !MayReopen(*pdc)) {
-    End(pdc, Status::kPeerRejected, static_cast<uint16_t>(code));
-    return;
-  }
-  // An ordered target takes nothing behind the oldest; of an unordered one each
-  // packet has to be heard of.
-  pdc->refused |= Bit(psn - window.una());
-  if (pdc->ordered ? psn == window.una()
-                   : (window.unanswered() & ~pdc->refused) == 0) {
-    Reopen(pdc);
-  }
-}
-
-bool Initiator::MayReopen(const Pdc& pdc) const {
-  const SendWindow& window = pdc.send.window();
-  if (pdc.held != 0 || (window.answered() | window.arrived()) != 0) {
-    return false;
-  }
-  const uint32_t what = window.packet(window.una()).what;
-  return what != Pdc::kCloseCommand &&
-         core_.messages[what].first_psn == window.una();
-}
-
-void Initiator::Reopen(Pdc* pdc) {
-  const Settings& settings = core_.settings;
-  SendWindow& window = pdc->send.window();
-  last_psn_[pdc->id & (PdcidPool::kIds - 1)] = window.top();
-  if (!core_.pdcs.Rename(pdc, settings.slot_bits, core_.now_ns,
-                         core_.now_ns + settings.safety_ns)) {
-    End(pdc, Status::kPeerRejected,
-        static_cast<uint16_t>(NackCode::kInvDpdcid));
-    return;
-  }
-  // All sent messages go back to the front of the queue, in order.
-  MessageIndex last = Pdc::kNoMessage;
-  MessageIndex first = pdc->queue_head;
-  for (uint32_t psn = window.una(); psn != window.top(); ++psn) {
-    const MessageIndex what = window.packet(psn).what;
-    if (what == last) {
-      continue;
-    }
-    if (last == Pdc::kNoMessage) {
-      first = what;
-    } else {
-      core_.messages[last].next = what;
-    }
-    core_.messages[what].sent = core_.messages[what].acked = 0;
-    last = what;
-  }
-  if (last != pdc->queue_head && last != Pdc::kNoMessage) {
-    core_.messages[last].next = pdc->queue_head;
-    if (pdc->queue_head == Pdc::kNoMessage) {
-      pdc->queue_tail = last;
-    }
-  }
-  pdc->queue_head = first;
-  pdc->state = PdcState::kSyn;
-  pdc->peer_id = 0;
-  pdc->receiver = 0;
-  pdc->refused = 0;
-  pdc->start_psn = StartPsn(pdc->id);
-  pdc->clear_told = pdc->clear_asked = pdc->start_psn - 1;
-  pdc->close_wanted = pdc->ask_due = false;
-  pdc->send.Open(pdc->start_psn, settings, core_.now_ns);
-  pdc->receive = ReceiveHalf();
-  pdc->receive.window.Open(pdc->start_psn);
-  core_.Count(Statistic::kTxPdcs);
-}
-
-void Initiator::Abandon(MessageIndex index, Status status, uint16_t detail) {
-  Message& message = core_.messages[index];
-  message.live = false;
-  // Last: the client may use the index again at once.
-  core_.client->OnAbandoned(index, status, detail, message.sent != 0);
-}
-
-void Initiator::End(Pdc* pdc, Status status, uint16_t detail) {
-  // What the client posts from within opens another PDC.
-  core_.pdcs.RemoveName(pdc);
-  core_.pdcs.Unlist(pdc);
-  const SendWindow& window = pdc->send.window();
-  MessageIndex next = pdc->queue_head;
-  const MessageIndex partial = next;
-  pdc->queue_head = Pdc::kNoMessage;
-  MessageIndex last = Pdc::kNoMessage;
-  // Sent ones first, in order; a partially sent one leads the queue.
-  for (uint64_t set = window.unanswered(); set != 0; set &= set - 1) {
-    const uint32_t psn =
-        window.una() + static_cast<uint32_t>(std::countr_zero(set));
-    const MessageIndex what = window.packet(psn).what;
-    if (what != last && what != partial && what != Pdc::kCloseCommand) {
-      last = what;
-      Abandon(what, status, detail);
-    }
-  }
-  if (pdc->held != 0) {
-    pdc->held = 0;
-    for (MessageIndex i = 0; i < core_.messages.size(); ++i) {
-      if (core_.messages[i].held && core_.messages[i].pdc == pdc->index) {
-        core_.messages[i].held = false;
-        Abandon(i, status, detail);
-      }
-    }
-  }
-  while (next != Pdc::kNoMessage) {
-    const MessageIndex index = next;
-    next = core_.messages[index].next;
-    Abandon(index, status, detail);
-  }
-  if (pdc->state == PdcState::kClosing) {
-    --core_.closing;
-  }
-  last_psn_[pdc->id & (PdcidPool::kIds - 1)] = window.top();
-  core_.pdcs.Return(pdc, core_.now_ns + core_.settings.safety_ns);
-  // The client has not posted yet what these messages held up, and a timer,
-  // which runs after its turn, may have been the last event.
-  core_.retry_ns = core_.now_ns + 1;
+bool Initiator::Knows(const Pdc& pdc, const wire::FabricAddress& source,
+                      uint16_t spdcid) {
+  return source == pdc.peer &&
+         (pdc.state == PdcState::kSyn || spdcid == pdc.peer_id);
 }
 
 bool Initiator::OpenedBy(Pdc* pdc, const IncomingRequest& request) {
-  const wire::PdsRequest& header = request.header;
+  const PdsRequest& header = request.header;
   const auto place = pdc->receive.window.Find(header.psn, pdc->ordered);
   if (place == ReceiveWindow::Place::kNew ||
       place == ReceiveWindow::Place::kEarly) {
@@ -305,10 +201,8 @@ bool Initiator::OpenedBy(Pdc* pdc, const IncomingRequest& request) {
 }
 
 void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
-  const wire::PdsRequest& header = request.header;
-  if (request.datagram->source != pdc->peer || header.spdcid == 0 ||
-      (pdc->state != PdcState::kSyn && header.spdcid != pdc->peer_id) ||
-      request.ordered != pdc->ordered) {
+  const PdsRequest& header = request.header;
+  if (request.ordered != pdc->ordered) {
     core_.Count(Statistic::kDropPdcid);
     return;
   }
@@ -321,17 +215,18 @@ void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
     const auto ses = request.ses;
     uint32_t id = 0;
     if (header.next_hdr == NextHdr::kResponseData &&
-        ses.size() >= wire::SesResponseData::kBytes) {
-      id = wire::SesResponseData::Decode(ses.data()).read_request_message_id;
+        ses.size() >= SesResponseData::kBytes) {
+      id = SesResponseData::Decode(ses.data()).read_request_message_id;
     } else if (header.next_hdr == NextHdr::kResponse &&
-               ses.size() >= wire::SesResponse::kBytes) {
-      id = wire::SesResponse::Decode(ses.data()).message_id;
+               ses.size() >= SesResponse::kBytes) {
+      id = SesResponse::Decode(ses.data()).message_id;
     }
     const Message* message = id != 0 && id <= core_.messages.size()
                                  ? &core_.messages[id - 1]
                                  : nullptr;
     if (message != nullptr && message->live && message->expects_data &&
         !message->finished && message->pdc == pdc->index) {
+      pdc->used_ns = core_.now_ns;
       verdict = core_.client->OnReturnData(
           {.source = pdc->peer,
            .source_udp_port = request.datagram->source_udp_port,
@@ -341,7 +236,8 @@ void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
            .next_hdr = header.next_hdr,
            .ses = ses});
     } else {
-      core_.Count(Statistic::kDropSes);  // Nobody waits for it.
+      // No message expects it: acknowledged, and ignored otherwise.
+      core_.Count(Statistic::kDropSes);
     }
     if (verdict.kind == Verdict::Kind::kAccepted) {
       core_.Count(Statistic::kRxReturnData);
@@ -357,10 +253,8 @@ void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
   core_.Settle(pdc);
 }
 
-void Initiator::OnControl(Pdc* pdc, const wire::PdsCp& cp,
-                          const Datagram& datagram) {
-  if (datagram.source != pdc->peer || pdc->state == PdcState::kSyn ||
-      cp.spdcid != pdc->peer_id) {
+void Initiator::OnControl(Pdc* pdc, const contract::wire::PdsCp& cp) {
+  if (pdc->state == PdcState::kSyn) {
     core_.Count(Statistic::kDropPdcid);
     return;
   }
@@ -394,6 +288,12 @@ void Initiator::OnTimer(Pdc* pdc) {
   SendHalf& send = pdc->send;
   const Settings& settings = core_.settings;
   const uint64_t now = core_.now_ns;
+  if (pdc->unreachable) {
+    core_.Count(Statistic::kDeadPeers);
+    End(pdc, Status::kPeerUnreachable, 0);
+    core_.Settle(pdc);
+    return;
+  }
   receiver_.OnTimer(pdc);
   // Also while all is answered, but what the target keeps holds its CACK back.
   const bool out = !send.window().empty();
@@ -404,7 +304,11 @@ void Initiator::OnTimer(Pdc* pdc) {
     core_.Settle(pdc);
     return;
   }
-  if (peer == Core::PeerState::kGone) {
+  // One that takes for answered what it was not asked: it lives, and will not
+  // send them.
+  const bool starved =
+      !out && pdc->held != 0 && now - pdc->used_ns >= settings.dead_ns;
+  if (peer == Core::PeerState::kGone || starved) {
     End(pdc, Status::kPeerUnreachable, 0);
   } else if (due && !out && pdc->held != 0) {
     pdc->ask_due = true;  // Does the target still know the PDC?
@@ -415,6 +319,12 @@ void Initiator::OnTimer(Pdc* pdc) {
       core_.Count(Statistic::kTimeouts);
     }
     pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
+    if (pdc->state == PdcState::kSyn && pdc->reopened &&
+        pdc->absent_ns != kNever) {
+      // The last SYN goes when the time is over, not when the RTO is.
+      const uint64_t end = pdc->absent_ns + kReturnRtos * settings.rto_ns;
+      send.Watch(std::min(send.timer_ns(), std::max(end, now + 1)));
+    }
     if (what == SendHalf::Timer::kClear) {
       // Nobody answers a Clear Command: it may be lost, or the ACK behind it.
       pdc->clear_told = send.window().una() - 1;
@@ -427,4 +337,4 @@ void Initiator::OnTimer(Pdc* pdc) {
   core_.Settle(pdc);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -7,13 +7,13 @@
 #include "hw/sim/soft/transport/client.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // Which PDC a message travels on. Ordered ones are of an endpoint pair (UET
 // 2.13), unordered ones of a pair of functions: the target's endpoint names its
 // function, since several share an address.
 struct PdcName {
-  FabricAddress peer;
+  wire::FabricAddress peer;
   uint32_t job_id = 0;      // ROD only, else 0.
   uint16_t source_pid = 0;  // ROD only, else 0.
   uint16_t target_pid = 0;
@@ -40,13 +40,20 @@ class MessageCarrier {
   // read, a fetching atomic) stays known after its last acknowledgement until
   // `Finish`: its PDC is watched so long, and ends when the peer dies.
   virtual PostOutcome Post(MessageIndex message, const PdcName& name,
-                           const Path& path, uint32_t packets,
+                           const wire::Path& path, uint32_t packets,
                            bool expects_data) = 0;
 
   // All that a message posted with `expects_data` waited for has come, data or
   // an error. Exactly once for each that was not abandoned; the index is free
   // when its packets are acknowledged as well.
   virtual void Finish(MessageIndex message) = 0;
+
+  // The target has refused a message posted with `expects_data`, or part of it,
+  // and all its packets are acknowledged. How much of the data will arrive is
+  // unknown, so the PDC does not wait for it: it closes when it is idle, and
+  // the message is abandoned then unless `Finish` was called before.
+  // Idempotent.
+  virtual void Fail(MessageIndex message) = 0;
 
   // Nothing of the message gets through: its PDC was refused, or silent for an
   // RTO, and sends at most one packet at a time since.
@@ -60,4 +67,4 @@ class MessageCarrier {
   ~MessageCarrier() = default;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

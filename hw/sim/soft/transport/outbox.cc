@@ -4,12 +4,19 @@
 #include <algorithm>
 #include <cstring>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NextHdr;
 using contract::PdsType;
 using contract::Statistic;
-namespace wire = contract::wire;
+using contract::wire::PdsAck;
+using contract::wire::PdsAckCc;
+using contract::wire::PdsCp;
+using contract::wire::PdsNack;
+using contract::wire::SesResponse;
+using contract::wire::SesResponseData;
+using wire::DatagramWire;
+using wire::Path;
 
 namespace {
 
@@ -24,7 +31,7 @@ constexpr uint8_t kMpRange = 1;
 
 void EncodeCc(const Core& core, const Pdc& pdc, uint8_t* out) {
   const ReceiveHalf& receive = pdc.receive;
-  wire::PdsAckCc cc;
+  PdsAckCc cc;
   cc.mpr = kMpRange;
   cc.sack_psn_offset = 1;
   cc.sack_bitmap = receive.window.received();
@@ -37,38 +44,47 @@ void EncodeCc(const Core& core, const Pdc& pdc, uint8_t* out) {
 }
 
 // Writes the SES part of an ACK; returns its length.
-size_t EncodeResponse(const AckOut& ack, NextHdr* next_hdr, uint8_t* out) {
+size_t EncodeResponse(const AckOut& ack, const LastSuccess& success,
+                      NextHdr* next_hdr, uint8_t* out) {
   if (ack.plain) {
     *next_hdr = NextHdr::kNone;
     return 0;
   }
   if (ack.response == nullptr || !ack.response->with_data) {
-    wire::SesResponse header;
+    SesResponse header;
     header.message_id = ack.message_id;
+    // Without a code it says no more than the acknowledgement.
+    if (success.any && success.psn == ack.psn) {
+      header.return_code = contract::ReturnCode::kOk;
+      header.message_id = success.message_id;
+      header.job_id = success.job_id;
+      header.modified_length = success.length;
+    }
     *next_hdr = NextHdr::kResponse;
     (ack.response != nullptr ? ack.response->header : header).Encode(out);
-    return wire::SesResponse::kBytes;
+    return SesResponse::kBytes;
   }
   const Response& response = *ack.response;
-  wire::SesResponseData header;
+  SesResponseData header;
   header.list = response.header.list;
   header.opcode = contract::SesResponse::kResponseWData;
   header.return_code = response.header.return_code;
+  header.response_message_id = response.header.message_id;
   header.job_id = response.header.job_id;
   header.read_request_message_id = response.header.message_id;
   header.payload_length = response.data_bytes;
   header.modified_length = response.header.modified_length;
   header.message_offset = response.data_offset;
   header.Encode(out);
-  std::memcpy(out + wire::SesResponseData::kBytes, response.data.data(),
+  std::memcpy(out + SesResponseData::kBytes, response.data.data(),
               response.data_bytes);
   *next_hdr = NextHdr::kResponseData;
-  return wire::SesResponseData::kBytes + response.data_bytes;
+  return SesResponseData::kBytes + response.data_bytes;
 }
 
 }  // namespace
 
-Path PathBack(const Datagram& datagram) {
+Path PathBack(const wire::Datagram& datagram) {
   return {.destination = datagram.source,
           .port = 0,
           .recorded_port = datagram.source_udp_port,
@@ -82,13 +98,14 @@ Path PathBack(const Datagram& datagram) {
 bool SendAck(Core* core, Pdc* pdc, const AckOut& ack) {
   const bool extended = !pdc->ordered || core->settings.congestion;
   uint8_t* out = core->wire->Room().data();
-  size_t bytes = wire::PdsAck::kBytes;
+  size_t bytes = PdsAck::kBytes;
   if (extended) {
     EncodeCc(*core, *pdc, out + bytes);
-    bytes += wire::PdsAckCc::kBytes;
+    bytes += PdsAckCc::kBytes;
   }
-  wire::PdsAck header;
-  bytes += EncodeResponse(ack, &header.next_hdr, out + bytes);
+  PdsAck header;
+  bytes +=
+      EncodeResponse(ack, pdc->receive.success, &header.next_hdr, out + bytes);
   header.type = extended ? PdsType::kAckCc : PdsType::kAck;
   header.m = ack.marked ? 1 : 0;
   header.retx = ack.retx ? 1 : 0;
@@ -107,7 +124,7 @@ bool SendAck(Core* core, Pdc* pdc, const AckOut& ack) {
 }
 
 bool SendNack(Core* core, const Path& path, const NackOut& nack) {
-  wire::PdsNack header;
+  PdsNack header;
   header.type = PdsType::kNack;
   header.m = nack.marked ? 1 : 0;
   header.retx = nack.retx ? 1 : 0;
@@ -115,8 +132,9 @@ bool SendNack(Core* core, const Path& path, const NackOut& nack) {
   header.nack_psn = nack.psn;
   header.spdcid = nack.spdcid;
   header.dpdcid = nack.dpdcid;
+  header.payload = nack.code == contract::NackCode::kRodOoo ? nack.expected : 0;
   header.Encode(core->wire->Room().data());
-  if (core->wire->Send(path, wire::PdsNack::kBytes) ==
+  if (core->wire->Send(path, PdsNack::kBytes) ==
       DatagramWire::SendOutcome::kBlocked) {
     return false;
   }
@@ -125,7 +143,7 @@ bool SendNack(Core* core, const Path& path, const NackOut& nack) {
 }
 
 bool SendCp(Core* core, const Pdc& pdc, const CpOut& cp) {
-  wire::PdsCp header;
+  PdsCp header;
   header.type = PdsType::kCp;
   header.cp_type = cp.type;
   header.ar = cp.ar ? 1 : 0;
@@ -135,21 +153,21 @@ bool SendCp(Core* core, const Pdc& pdc, const CpOut& cp) {
   header.dpdcid = pdc.peer_id;
   header.payload = cp.payload;
   header.Encode(core->wire->Room().data());
-  return core->wire->Send(pdc.path, wire::PdsCp::kBytes) ==
+  return core->wire->Send(pdc.path, PdsCp::kBytes) ==
          DatagramWire::SendOutcome::kSent;
 }
 
-uint32_t FunctionBehind(Core* core, const Pdc& pdc) {
-  wire::PdsAck header;
+uint64_t FunctionBehind(Core* core, const Pdc& pdc) {
+  PdsAck header;
   header.type = PdsType::kAck;
   header.spdcid = pdc.id;
   header.dpdcid = pdc.peer_id;
   header.Encode(core->wire->Room().data());
-  return core->wire->ReceiverOf(pdc.path, wire::PdsAck::kBytes);
+  return core->wire->ReceiverOf(pdc.path, PdsAck::kBytes);
 }
 
 void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque) {
-  wire::PdsAck header;
+  PdsAck header;
   header.type = PdsType::kAck;
   header.p = 1;
   header.probe_opaque = opaque;
@@ -157,10 +175,10 @@ void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque) {
   header.spdcid = pdc.id;
   header.dpdcid = pdc.peer_id;
   header.Encode(core->wire->Room().data());
-  if (core->wire->Send(pdc.path, wire::PdsAck::kBytes) ==
+  if (core->wire->Send(pdc.path, PdsAck::kBytes) ==
       DatagramWire::SendOutcome::kSent) {
     core->Count(Statistic::kTxAcks);
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

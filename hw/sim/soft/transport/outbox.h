@@ -6,10 +6,10 @@
 
 #include "hw/sim/soft/transport/core.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // The way back to where a datagram came from.
-Path PathBack(const Datagram& datagram);
+wire::Path PathBack(const wire::Datagram& datagram);
 
 struct AckOut {
   uint32_t psn = 0;  // That is answered.
@@ -32,8 +32,9 @@ struct NackOut {
   bool marked = false;
   uint16_t spdcid = 0;  // 0 when there is no PDC.
   uint16_t dpdcid = 0;
+  uint32_t expected = 0;  // ROD_OOO: the PSN missing.
 };
-bool SendNack(Core* core, const Path& path, const NackOut& nack);
+bool SendNack(Core* core, const wire::Path& path, const NackOut& nack);
 
 struct CpOut {
   contract::CpType type = {};
@@ -45,9 +46,9 @@ struct CpOut {
 [[nodiscard]] bool SendCp(Core* core, const Pdc& pdc, const CpOut& cp);
 
 // The function that an answer would reach now, as DatagramWire::ReceiverOf.
-uint32_t FunctionBehind(Core* core, const Pdc& pdc);
+uint64_t FunctionBehind(Core* core, const Pdc& pdc);
 
 // The answer to a probe.
 void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -14,7 +14,7 @@
 #include "hw/sim/soft/transport/send_half.h"
 #include "hw/sim/soft/transport/tombstones.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // A response that an ACK carries.
 struct Response {
@@ -33,6 +33,15 @@ struct StoredResponse {
   Response response;
 };
 
+// The request that was taken last, if it succeeded: what its ACK names.
+struct LastSuccess {
+  uint32_t psn = 0;
+  uint32_t job_id = 0;
+  uint32_t length = 0;
+  uint16_t message_id = 0;
+  bool any = false;
+};
+
 // Receiving side of one direction.
 struct ReceiveHalf {
   ReceiveWindow window;
@@ -44,6 +53,7 @@ struct ReceiveHalf {
   uint32_t kept = 0;            // Stored responses.
   uint32_t unsent = 0;    // Of these, those that the wire had no room for.
   bool refusing = false;  // What follows the gap was NACKed already.
+  LastSuccess success;
 
   // What the wire had no room for, or what waits for the next `Progress`.
   bool owes_ack = false;
@@ -75,23 +85,31 @@ struct Pdc {
   bool close_wanted = false;  // The peer asks for it, or room is needed.
   bool close_due = false;     // The Close Command has no PSN yet.
   bool ask_due = false;       // An ACK Request is to be sent.
-  uint16_t index = 0;         // In the table.
-  uint16_t id = 0;            // PDCID of this end.
-  uint16_t peer_id = 0;       // Of the other; 0 until known.
+  // Target: an ACK that asks the initiator to close is to be sent.
+  bool close_ask_due = false;
+  // Initiator, before the first ACK: a target answered under a former PDCID.
+  bool reopened = false;
+  bool unreachable = false;  // Its messages end at the next timer.
+  uint16_t index = 0;        // In the table.
+  uint16_t id = 0;           // PDCID of this end.
+  uint16_t peer_id = 0;      // Of the other; 0 until known.
+  uint16_t next_ready = 0;   // In the ready queue.
   SendHalf send;
   ReceiveHalf receive;
-  FabricAddress peer;
-  Path path;
+  wire::FabricAddress peer;
+  wire::Path path;
   // Where SYNs went or came from, as DatagramWire::ReceiverOf; 0: not known.
-  uint32_t receiver = 0;
+  uint64_t receiver = 0;
 
   // -- initiator
   MessageIndex queue_head = kNoMessage;  // Messages not completely sent.
   MessageIndex queue_tail = kNoMessage;
   uint32_t held = 0;         // Messages that wait for data only.
+  uint32_t failed = 0;       // Beside them, known until the PDC ends.
   uint64_t refused = 0;      // PSNs that the peer knew no PDC for; base una.
   uint32_t clear_told = 0;   // Last CLEAR_PSN sent.
   uint32_t clear_asked = 0;  // Highest PSN that the peer wants to be cleared.
+  uint64_t absent_ns = kNever;  // SYNs reach no function since then.
   PdcName name;
 
   // -- target: return data, by PSN modulo kWindow
@@ -101,9 +119,11 @@ struct Pdc {
 
   // -- both, rarely
   uint32_t start_psn = 0;
-  uint64_t used_ns = 0;  // When it became idle, or was heard (target).
-  uint16_t chain = 0;    // Next in the hash bucket.
-  uint16_t older = 0;    // List by use.
+  // When it became idle, was heard (target), or the last of the data came that
+  // messages wait for (initiator).
+  uint64_t used_ns = 0;
+  uint16_t chain = 0;  // Next in the hash bucket.
+  uint16_t older = 0;  // List by use.
   uint16_t newer = 0;
   bool listed = false;
   bool named = false;  // Found by its name.
@@ -136,4 +156,4 @@ struct Pdc {
   }
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

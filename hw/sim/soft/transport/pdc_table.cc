@@ -1,77 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/soft/transport/pdc_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
-PdcTable::PdcTable(uint32_t pdcs, uint64_t seed)
-    : pdcs_(2 * size_t{pdcs}), ids_(seed) {
-  for (auto& buckets : buckets_) {
-    buckets.resize(2 * std::bit_ceil(size_t{pdcs}));
-  }
-  Fill();
-}
+using wire::FabricAddress;
 
-void PdcTable::Fill() {
-  const uint32_t pdcs = static_cast<uint32_t>(pdcs_.size() / 2);
-  for (int role = 0; role < 2; ++role) {
-    buckets_[role].assign(buckets_[role].size(), kNone);
-    free_[role].clear();
-    free_[role].reserve(pdcs);
-    for (uint32_t i = pdcs; i-- > 0;) {
-      free_[role].push_back(
-          static_cast<uint16_t>(i + static_cast<uint32_t>(role) * pdcs));
-    }
-    oldest_[role] = newest_[role] = kNone;
-  }
-  for (size_t i = 0; i < pdcs_.size(); ++i) {
-    pdcs_[i].index = static_cast<uint16_t>(i);
-    pdcs_[i].target = i >= pdcs;
-  }
-  ids_.ReturnAll();
-}
+PdcTable::PdcTable(wire::DatagramWire* wire, uint32_t pdcs, uint64_t seed)
+    : limit_(pdcs), ids_(wire, seed) {}
 
 void PdcTable::Clear() {
-  for (Pdc& pdc : pdcs_) {
-    pdc = Pdc();
+  chunks_.clear();
+  for (int role = 0; role < 2; ++role) {
+    buckets_[role].clear();
+    free_[role].clear();
+    made_[role] = open_[role] = 0;
+    oldest_[role] = newest_[role] = kNone;
   }
-  Fill();
+  ids_.Clear();
 }
 
-Pdc* PdcTable::Take(bool target, uint16_t slot_bits, uint64_t now_ns) {
-  auto& free = free_[target ? 1 : 0];
-  if (free.empty()) {
+void PdcTable::Grow(bool target) {
+  const int role = target ? 1 : 0;
+  const auto first = static_cast<uint16_t>(made());
+  const uint32_t count = std::min(kChunk, limit_ - made_[role]);
+  chunks_.push_back(std::make_unique<Chunk>());
+  made_[role] += count;
+  free_[role].reserve(made_[role]);
+  for (uint32_t i = kChunk; i-- > 0;) {
+    Pdc& pdc = (*chunks_.back())[i];
+    pdc.index = static_cast<uint16_t>(first + i);
+    pdc.target = target;
+    if (i < count) {
+      free_[role].push_back(pdc.index);
+    }
+  }
+  const size_t buckets = 2 * std::bit_ceil(size_t{made_[role]});
+  if (buckets == buckets_[role].size()) {
+    return;
+  }
+  buckets_[role].assign(buckets, kNone);
+  for (uint16_t i = 0; i < first; ++i) {
+    Pdc& pdc = (*this)[i];
+    if (pdc.target == target && pdc.named) {
+      pdc.chain = std::exchange(BucketOf(pdc), pdc.index);
+    }
+  }
+}
+
+Pdc* PdcTable::Take(bool target, uint64_t now_ns) {
+  if (full(target)) {
     return nullptr;
   }
+  auto& free = free_[target ? 1 : 0];
+  if (free.empty()) {
+    Grow(target);
+  }
   const uint16_t index = free.back();
-  const uint16_t id = ids_.Take(index, now_ns);
+  const uint16_t id = ids_.Take(index, target, now_ns);
   if (id == 0) {
     return nullptr;
   }
   free.pop_back();
-  pdcs_[index].id = static_cast<uint16_t>(slot_bits | id);
-  return &pdcs_[index];
+  ++open_[target ? 1 : 0];
+  Pdc* pdc = &(*this)[index];
+  pdc->id = id;
+  return pdc;
 }
 
-void PdcTable::Return(Pdc* pdc, uint64_t rest_until_ns) {
+void PdcTable::Return(Pdc* pdc, uint64_t rest_until_ns, bool keep) {
+  const int role = pdc->target ? 1 : 0;
   RemoveName(pdc);
   Unlist(pdc);
-  ids_.Return(pdc->id & (PdcidPool::kIds - 1), rest_until_ns);
+  ids_.Return(pdc->id, rest_until_ns, keep);
   pdc->id = 0;
   pdc->state = PdcState::kFree;
-  free_[pdc->target ? 1 : 0].push_back(pdc->index);
+  --open_[role];
+  free_[role].push_back(pdc->index);
 }
 
-bool PdcTable::Rename(Pdc* pdc, uint16_t slot_bits, uint64_t now_ns,
-                      uint64_t rest_until_ns) {
-  const uint16_t id = ids_.Take(pdc->index, now_ns);
+bool PdcTable::Rename(Pdc* pdc, uint64_t now_ns, uint64_t rest_until_ns) {
+  const uint16_t id = ids_.Take(pdc->index, pdc->target, now_ns);
   if (id == 0) {
     return false;
   }
-  ids_.Return(pdc->id & (PdcidPool::kIds - 1), rest_until_ns);
-  pdc->id = static_cast<uint16_t>(slot_bits | id);
+  ids_.Return(pdc->id, rest_until_ns, false);
+  pdc->id = id;
   return true;
 }
 
@@ -96,20 +113,24 @@ uint16_t& PdcTable::BucketOf(const Pdc& pdc) {
 }
 
 Pdc* PdcTable::ByName(const PdcName& name) {
-  uint16_t at = buckets_[0][Hash(name) & (buckets_[0].size() - 1)];
-  while (at != kNone && pdcs_[at].name != name) {
-    at = pdcs_[at].chain;
+  const auto& buckets = buckets_[0];
+  Pdc* pdc = buckets.empty() ? nullptr
+                             : At(buckets[Hash(name) & (buckets.size() - 1)]);
+  while (pdc != nullptr && pdc->name != name) {
+    pdc = At(pdc->chain);
   }
-  return at == kNone ? nullptr : &pdcs_[at];
+  return pdc;
 }
 
 Pdc* PdcTable::BySource(const FabricAddress& source, uint16_t spdcid) {
-  uint16_t at = buckets_[1][Hash(source, spdcid) & (buckets_[1].size() - 1)];
-  while (at != kNone &&
-         (pdcs_[at].peer_id != spdcid || pdcs_[at].peer != source)) {
-    at = pdcs_[at].chain;
+  const auto& buckets = buckets_[1];
+  Pdc* pdc = buckets.empty()
+                 ? nullptr
+                 : At(buckets[Hash(source, spdcid) & (buckets.size() - 1)]);
+  while (pdc != nullptr && (pdc->peer_id != spdcid || pdc->peer != source)) {
+    pdc = At(pdc->chain);
   }
-  return at == kNone ? nullptr : &pdcs_[at];
+  return pdc;
 }
 
 void PdcTable::AddName(Pdc* pdc) {
@@ -123,7 +144,7 @@ void PdcTable::RemoveName(Pdc* pdc) {
   }
   uint16_t* link = &BucketOf(*pdc);
   while (*link != pdc->index) {
-    link = &pdcs_[*link].chain;
+    link = &(*this)[*link].chain;
   }
   *link = pdc->chain;
 }
@@ -137,7 +158,7 @@ void PdcTable::Touch(Pdc* pdc) {
   pdc->older = newest_[role];
   pdc->newer = kNone;
   pdc->listed = true;
-  (newest_[role] == kNone ? oldest_[role] : pdcs_[newest_[role]].newer) =
+  (newest_[role] == kNone ? oldest_[role] : (*this)[newest_[role]].newer) =
       pdc->index;
   newest_[role] = pdc->index;
 }
@@ -147,8 +168,10 @@ void PdcTable::Unlist(Pdc* pdc) {
     return;
   }
   const int role = pdc->target ? 1 : 0;
-  (pdc->older == kNone ? oldest_[role] : pdcs_[pdc->older].newer) = pdc->newer;
-  (pdc->newer == kNone ? newest_[role] : pdcs_[pdc->newer].older) = pdc->older;
+  (pdc->older == kNone ? oldest_[role] : (*this)[pdc->older].newer) =
+      pdc->newer;
+  (pdc->newer == kNone ? newest_[role] : (*this)[pdc->newer].older) =
+      pdc->older;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

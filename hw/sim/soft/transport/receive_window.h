@@ -7,7 +7,7 @@
 
 #include "hw/sim/soft/transport/psn.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // PSNs up to `cack` are done; above it a bitmap of those that came, and of
 // those whose stored answer is not cleared yet and therefore holds `cack` back
@@ -101,4 +101,4 @@ class ReceiveWindow {
   uint64_t owed_ = 0;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

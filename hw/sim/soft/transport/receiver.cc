@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::AckReq;
 using contract::NackCode;
@@ -63,7 +63,8 @@ void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code) {
                      .retx = arrival.retx,
                      .marked = arrival.marked,
                      .spdcid = pdc->id,
-                     .dpdcid = pdc->peer_id};
+                     .dpdcid = pdc->peer_id,
+                     .expected = pdc->receive.window.next()};
   if (!SendNack(&core_, pdc->path, nack)) {
     pdc->receive.owes_nack = true;
     pdc->receive.nack_code = code;
@@ -83,7 +84,9 @@ bool Receiver::IsNew(Pdc* pdc, const Arrival& arrival) {
       break;
     case ReceiveWindow::Place::kEarly:
       core_.Count(Statistic::kRxOutOfOrder);
-      if (!receive.refusing || arrival.retx) {
+      // Once for a gap: a peer that sends again no more than what the NACK
+      // names would use up its retries.
+      if (!receive.refusing) {
         Nack(pdc, arrival, NackCode::kRodOoo);
       }
       receive.refusing = true;
@@ -103,6 +106,11 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
   receive.received_bytes += arrival.nominal_bytes;
   receive.received_at = core_.now_ns;
   ++receive.unacked;
+  receive.success = {.psn = arrival.psn,
+                     .job_id = arrival.job_id,
+                     .length = arrival.request_length,
+                     .message_id = arrival.message_id,
+                     .any = arrival.whole && !verdict.respond};
   Response response;
   if (verdict.respond) {
     response.header = verdict.response;
@@ -247,7 +255,8 @@ bool Receiver::SendOwed(Pdc* pdc) {
                        .psn = receive.nack_psn,
                        .retx = receive.nack_retx,
                        .spdcid = pdc->id,
-                       .dpdcid = pdc->peer_id};
+                       .dpdcid = pdc->peer_id,
+                       .expected = receive.window.next()};
     if (!SendNack(&core_, pdc->path, nack)) {
       return false;
     }
@@ -271,4 +280,4 @@ bool Receiver::SendOwed(Pdc* pdc) {
   return true;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -7,7 +7,7 @@
 #include "hw/sim/soft/transport/core.h"
 #include "hw/sim/soft/transport/outbox.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // A packet with a PSN of a PDC's receive window.
 struct Arrival {
@@ -18,6 +18,10 @@ struct Arrival {
   bool marked = false;
   uint32_t nominal_bytes = 0;
   uint16_t message_id = 0;  // For the default response; 0 without.
+  // Of a request that its initiator did not give up.
+  bool whole = false;
+  uint32_t job_id = 0;
+  uint32_t request_length = 0;
 };
 
 // Initiator's and target's half alike: an initiator answers without SES header.
@@ -57,4 +61,4 @@ class Receiver {
   Core& core_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

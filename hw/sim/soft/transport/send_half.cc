@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NackCode;
 
@@ -29,9 +29,9 @@ NackClass ClassOf(NackCode code) {
       return NackClass::kRefusal;
     case NackCode::kInvDpdcid:
     case NackCode::kInvalidSyn:
-      return NackClass::kReopen;
-    case NackCode::kPdcHdrMismatch:
     case NackCode::kClosing:
+    case NackCode::kPdcHdrMismatch:
+      return NackClass::kReopen;
     case NackCode::kClosingInErr:
     case NackCode::kGtdDelRespUnavail:
     case NackCode::kPdcModeMismatch:
@@ -226,4 +226,4 @@ void SendHalf::Postpone(const Settings& settings, uint64_t now_ns) {
   heard_ns_ = now_ns;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

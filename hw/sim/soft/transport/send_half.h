@@ -10,7 +10,7 @@
 #include "hw/sim/soft/transport/send_window.h"
 #include "hw/sim/soft/transport/settings.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // What an ACK says about PSNs.
 struct AckFacts {
@@ -28,7 +28,7 @@ struct AckFacts {
 enum class NackClass : uint8_t {
   kLoss,     // Send again.
   kRefusal,  // Send again after a while.
-  kReopen,   // The peer knows nothing of the PDC.
+  kReopen,   // The peer has no such PDC.
   kFatal,
 };
 
@@ -169,4 +169,4 @@ void SendHalf::OnAck(const AckFacts& ack, const Settings& settings,
   ForEach(una, fresh, answered);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

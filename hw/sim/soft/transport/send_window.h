@@ -8,7 +8,7 @@
 
 #include "hw/sim/soft/transport/psn.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // PSNs from `una`, the oldest that no cumulative ACK covers, to `top`, the
 // first never sent; at most kWindow of them. Each is in one of these states:
@@ -154,4 +154,4 @@ class SendWindow {
   std::array<Packet, kWindow> packets_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

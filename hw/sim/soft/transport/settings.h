@@ -7,7 +7,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 struct Settings {
   uint64_t rto_ns = 0;
@@ -24,7 +24,6 @@ struct Settings {
   uint32_t ack_every = 1;
   uint32_t reorder = 1;
   uint32_t pdc_seed = 0;
-  uint16_t slot_bits = 0;  // Slot, where it stands in a PDCID.
   bool congestion = false;
   bool enabled = false;
 
@@ -46,8 +45,6 @@ struct Settings {
     s.ack_every = std::max<uint32_t>(transport.ack_every, 1);
     s.reorder = std::max<uint32_t>(transport.reorder, 1);
     s.pdc_seed = port.pdc_seed;
-    s.slot_bits =
-        static_cast<uint16_t>(port.slot << (16 - contract::kSlotBits));
     s.congestion = transport.congestion != 0;
     s.enabled = port.enable != 0;
     return s;
@@ -59,4 +56,4 @@ struct Settings {
   }
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

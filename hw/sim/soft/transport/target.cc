@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NackCode;
 using contract::NextHdr;
 using contract::PdsType;
 using contract::Statistic;
-namespace wire = contract::wire;
+using contract::wire::PdsRequest;
+using wire::Datagram;
 
 namespace {
 
@@ -28,7 +29,7 @@ void Target::Strange(const Datagram& datagram, NackCode code, uint32_t psn,
 }
 
 Pdc* Target::Open(const IncomingRequest& request) {
-  Pdc* pdc = core_.pdcs.Take(true, core_.settings.slot_bits, core_.now_ns);
+  Pdc* pdc = core_.TakePdc(true);
   if (pdc == nullptr) {
     return nullptr;
   }
@@ -38,7 +39,7 @@ Pdc* Target::Open(const IncomingRequest& request) {
   pdc->peer_id = request.header.spdcid;
   pdc->path = PathBack(*request.datagram);
   pdc->start_psn = request.header.psn - request.header.psn_offset;
-  pdc->ask_due = false;
+  pdc->ask_due = pdc->close_ask_due = false;
   pdc->close_asked_ns = 0;
   pdc->send.Open(pdc->start_psn, core_.settings, core_.now_ns);
   pdc->return_tail = pdc->start_psn;
@@ -52,27 +53,43 @@ Pdc* Target::Open(const IncomingRequest& request) {
   return pdc;
 }
 
+bool Target::Listens() {
+  if (core_.client->Listens()) {
+    return true;
+  }
+  core_.Count(Statistic::kRxRefused);
+  return false;
+}
+
 void Target::OnSyn(const IncomingRequest& request) {
-  const wire::PdsRequest& header = request.header;
+  const PdsRequest& header = request.header;
   const Datagram& datagram = *request.datagram;
   Pdc* pdc = core_.pdcs.BySource(datagram.source, header.spdcid);
   const uint32_t start = header.psn - header.psn_offset;
+  if (pdc != nullptr &&
+      (pdc->start_psn != start || pdc->ordered != request.ordered)) {
+    core_.Count(Statistic::kDropPdcid);
+    Strange(datagram,
+            pdc->start_psn != start ? NackCode::kInvalidSyn
+                                    : NackCode::kPdcModeMismatch,
+            header.psn, header.spdcid);
+    return;
+  }
+  if (!Listens()) {
+    return;
+  }
   if (pdc != nullptr) {
-    if (pdc->start_psn != start || pdc->ordered != request.ordered) {
-      core_.Count(Statistic::kDropPdcid);
-      Strange(datagram,
-              pdc->start_psn != start ? NackCode::kInvalidSyn
-                                      : NackCode::kPdcModeMismatch,
-              header.psn, header.spdcid);
-      return;
-    }
     Take(pdc, request, false);
     return;
   }
-  if (core_.tombstones.Knows({datagram.source, start, header.spdcid},
-                             core_.now_ns)) {
+  const Tombstones::Ended ended = core_.tombstones.Find(
+      {datagram.source, start, header.spdcid}, core_.now_ns);
+  if (ended != Tombstones::Ended::kUnknown) {
     core_.Count(Statistic::kRxClosing);
-    Strange(datagram, NackCode::kClosing, header.psn, header.spdcid);
+    Strange(datagram,
+            ended == Tombstones::Ended::kNow ? NackCode::kClosing
+                                             : NackCode::kInvalidSyn,
+            header.psn, header.spdcid);
     return;
   }
   if (header.psn_offset >= kWindow) {
@@ -94,7 +111,7 @@ void Target::OnSyn(const IncomingRequest& request) {
 }
 
 void Target::OnRequest(Pdc* pdc, const IncomingRequest& request) {
-  const wire::PdsRequest& header = request.header;
+  const PdsRequest& header = request.header;
   if (pdc->peer != request.datagram->source || pdc->peer_id != header.spdcid) {
     core_.Count(Statistic::kDropPdcid);
     Strange(*request.datagram, NackCode::kPdcHdrMismatch, header.psn,
@@ -107,7 +124,9 @@ void Target::OnRequest(Pdc* pdc, const IncomingRequest& request) {
             header.spdcid);
     return;
   }
-  Take(pdc, request, false);
+  if (Listens()) {
+    Take(pdc, request, false);
+  }
 }
 
 void Target::Take(Pdc* pdc, const IncomingRequest& request, bool fresh) {
@@ -171,7 +190,28 @@ void Target::Offer(Pdc* pdc, const IncomingRequest& request, bool fresh) {
   receiver_.Accepted(pdc, request.arrival, verdict);
 }
 
+bool Target::CloseThoseThatLeft() {
+  if (core_.now_ns < look_ns_) {
+    return false;
+  }
+  look_ns_ = core_.now_ns + core_.settings.rto_ns;
+  bool any = false;
+  for (Pdc* pdc = core_.pdcs.Oldest(true); pdc != nullptr;) {
+    Pdc* next = core_.pdcs.Newer(*pdc);
+    if (pdc->receiver != 0 && core_.wire->HasLeft(pdc->receiver)) {
+      core_.Count(Statistic::kPdcEvictions);
+      Close(pdc, true);
+      any = true;
+    }
+    pdc = next;
+  }
+  return any;
+}
+
 void Target::MakeRoom() {
+  if (CloseThoseThatLeft()) {
+    return;
+  }
   const Settings& settings = core_.settings;
   Pdc* pdc = core_.pdcs.Oldest(true);
   for (int i = 0; i < kCandidates && pdc != nullptr; ++i) {
@@ -195,6 +235,11 @@ void Target::MakeRoom() {
   }
 }
 
+void Target::AskToClose(Pdc* pdc) {
+  pdc->close_ask_due = true;
+  core_.Settle(pdc);
+}
+
 bool Target::PostReturn(uint16_t index, const ReturnData& data) {
   Pdc& pdc = core_.pdcs[index];
   if (!offering_ || pdc.return_tail - pdc.send.window().una() >=
@@ -210,10 +255,9 @@ bool Target::PostReturn(uint16_t index, const ReturnData& data) {
 
 bool Target::SendReturn(Pdc* pdc, const Frame& frame, size_t* bytes) {
   const std::span<uint8_t> room = core_.wire->Room();
-  const auto built =
-      core_.client->BuildReturn(pdc->returns[frame.psn % kWindow],
-                                room.subspan(wire::PdsRequest::kBytes));
-  wire::PdsRequest header;
+  const auto built = core_.client->BuildReturn(
+      pdc->returns[frame.psn % kWindow], room.subspan(PdsRequest::kBytes));
+  PdsRequest header;
   header.type = pdc->ordered ? PdsType::kRodReq : PdsType::kRudReq;
   header.next_hdr = built.next_hdr;
   header.retx = frame.retx ? 1 : 0;
@@ -225,9 +269,9 @@ bool Target::SendReturn(Pdc* pdc, const Frame& frame, size_t* bytes) {
   header.spdcid = pdc->id;
   header.dpdcid = pdc->peer_id;
   header.Encode(room.data());
-  *bytes = wire::PdsRequest::kBytes + built.bytes;
+  *bytes = PdsRequest::kBytes + built.bytes;
   return core_.wire->Send(pdc->path, *bytes) ==
-         DatagramWire::SendOutcome::kSent;
+         wire::DatagramWire::SendOutcome::kSent;
 }
 
 bool Target::SendNew(Pdc* pdc) {
@@ -317,9 +361,9 @@ void Target::Close(Pdc* pdc, bool in_error) {
   }
   core_.tombstones.Add(pdc->identity(),
                        core_.now_ns + core_.settings.safety_ns);
-  const FabricAddress source = pdc->peer;
+  const wire::FabricAddress source = pdc->peer;
   const uint16_t spdcid = pdc->peer_id;
-  core_.pdcs.Return(pdc, 0);
+  core_.pdcs.Return(pdc, 0, in_error);
   core_.Settle(pdc);
   core_.client->OnTargetClosed(source, spdcid, in_error);
 }
@@ -344,7 +388,7 @@ void Target::OnClose(Pdc* pdc, const Arrival& arrival) {
   Close(pdc, false);
 }
 
-void Target::OnControl(Pdc* pdc, const wire::PdsCp& cp,
+void Target::OnControl(Pdc* pdc, const contract::wire::PdsCp& cp,
                        const Datagram& datagram) {
   if (pdc->peer != datagram.source || pdc->peer_id != cp.spdcid) {
     core_.Count(Statistic::kDropPdcid);
@@ -407,4 +451,4 @@ void Target::OnTimer(Pdc* pdc) {
   core_.Settle(pdc);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

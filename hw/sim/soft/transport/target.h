@@ -8,7 +8,7 @@
 #include "hw/sim/soft/transport/incoming.h"
 #include "hw/sim/soft/transport/receiver.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 class Target {
  public:
@@ -18,11 +18,14 @@ class Target {
   void OnSyn(const IncomingRequest& request);
   // The PDC is one of this end as target, named by the packet's dpdcid.
   void OnRequest(Pdc* pdc, const IncomingRequest& request);
-  void OnAck(Pdc* pdc, const IncomingAck& ack, const Datagram& datagram);
-  void OnNack(Pdc* pdc, const IncomingNack& nack, const Datagram& datagram);
+  void OnAck(Pdc* pdc, const IncomingAck& ack, const wire::Datagram& datagram);
+  void OnNack(Pdc* pdc, const IncomingNack& nack,
+              const wire::Datagram& datagram);
   void OnControl(Pdc* pdc, const contract::wire::PdsCp& cp,
-                 const Datagram& datagram);
+                 const wire::Datagram& datagram);
   void OnTimer(Pdc* pdc);
+  // Its initiator is asked to close it, once.
+  void AskToClose(Pdc* pdc);
   // From within `TransportClient::OnRequest`.
   bool PostReturn(uint16_t pdc, const ReturnData& data);
 
@@ -31,12 +34,17 @@ class Target {
   [[nodiscard]] bool SendAgain(Pdc* pdc);
 
  private:
+  // Whether requests are to be taken; counts one that is not.
+  bool Listens();
   void Take(Pdc* pdc, const IncomingRequest& request, bool fresh);
   void Offer(Pdc* pdc, const IncomingRequest& request, bool fresh);
   Pdc* Open(const IncomingRequest& request);
   // Asks initiators of PDCs that were not used for long to close them; or
   // forgets one whose initiator is silent for good.
   void MakeRoom();
+  // PDCs whose initiators have left the wire; looks once in an RTO. False:
+  // none.
+  bool CloseThoseThatLeft();
   void Close(Pdc* pdc, bool in_error);
   void OnClose(Pdc* pdc, const Arrival& arrival);
   void Retire(Pdc* pdc, uint32_t psn);
@@ -46,12 +54,13 @@ class Target {
     bool retx = false;
   };
   [[nodiscard]] bool SendReturn(Pdc* pdc, const Frame& frame, size_t* bytes);
-  void Strange(const Datagram& datagram, contract::NackCode code, uint32_t psn,
-               uint16_t dpdcid);
+  void Strange(const wire::Datagram& datagram, contract::NackCode code,
+               uint32_t psn, uint16_t dpdcid);
 
   Core& core_;
   Receiver& receiver_;
   bool offering_ = false;  // The client may post return data.
+  uint64_t look_ns_ = 0;   // When `CloseThoseThatLeft` looks next.
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

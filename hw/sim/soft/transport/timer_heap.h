@@ -9,16 +9,20 @@
 
 #include "hw/sim/soft/transport/psn.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // Binary heap whose entries may be early: a deadline that moves away stays
 // where it is until it is reached, so that the timer that every packet restarts
 // costs nothing. `Expired` tells such an entry from a real one.
 class TimerHeap {
  public:
-  explicit TimerHeap(size_t timers)
-      : deadline_(timers, kNever), place_(timers, kNone) {
-    heap_.reserve(timers);
+  // There are timers of each index below `timers`; they are never fewer.
+  void Grow(size_t timers) {
+    if (timers > deadline_.size()) {
+      deadline_.resize(timers, kNever);
+      place_.resize(timers, kNone);
+      heap_.reserve(timers);
+    }
   }
 
   // Timer `index` ends at `at_ns`; kNever: not.
@@ -109,4 +113,4 @@ class TimerHeap {
   std::vector<uint32_t> place_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

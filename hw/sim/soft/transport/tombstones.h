@@ -7,7 +7,7 @@
 
 #include "hw/sim/soft/wire/fabric_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 // Mixes `value` into `hash`.
 constexpr uint64_t Mixed(uint64_t hash, uint64_t value) {
@@ -15,9 +15,9 @@ constexpr uint64_t Mixed(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// What tells a PDC from all others of its initiator (design §3).
+// What distinguishes a PDC from all others of its initiator (UET 2.16).
 struct PdcIdentity {
-  FabricAddress source;
+  wire::FabricAddress source;
   uint32_t start_psn = 0;
   uint16_t spdcid = 0;
 
@@ -34,11 +34,13 @@ class Tombstones {
  public:
   static constexpr uint32_t kPlaces = 4096;
 
-  Tombstones() : places_(kPlaces), buckets_(kPlaces, kNone) {}
-
   // One whose `until_ns` lies before that of an earlier call is kept as long as
   // that.
   void Add(const PdcIdentity& identity, uint64_t until_ns) {
+    if (places_.empty()) {
+      places_.resize(kPlaces);
+      buckets_.resize(kPlaces, kNone);
+    }
     if (tail_ - head_ == kPlaces) {
       Drop();
     }
@@ -48,15 +50,31 @@ class Tombstones {
     bucket = place;
   }
 
-  bool Knows(const PdcIdentity& identity, uint64_t now_ns) {
+  // All so far are of an earlier incarnation of this end from now on.
+  void NewIncarnation() { former_ = tail_; }
+
+  enum class Ended : uint8_t {
+    kUnknown,
+    kNow,     // In this incarnation.
+    kBefore,  // In an earlier one, so that this one has executed nothing of it.
+  };
+  Ended Find(const PdcIdentity& identity, uint64_t now_ns) {
     while (head_ != tail_ && places_[head_ % kPlaces].until <= now_ns) {
       Drop();
+    }
+    if (head_ == tail_) {
+      return Ended::kUnknown;
     }
     uint32_t place = buckets_[identity.Hash() % kPlaces];
     while (place != kNone && places_[place].identity != identity) {
       place = places_[place].next;
     }
-    return place != kNone;
+    if (place == kNone) {
+      return Ended::kUnknown;
+    }
+    const uint32_t number = head_ + (place - head_) % kPlaces;
+    return static_cast<int32_t>(number - former_) < 0 ? Ended::kBefore
+                                                      : Ended::kNow;
   }
 
  private:
@@ -76,10 +94,11 @@ class Tombstones {
     *link = places_[place].next;
   }
 
-  std::vector<Place> places_;
+  std::vector<Place> places_;  // None before the first.
   std::vector<uint32_t> buckets_;
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
+  uint32_t former_ = 0;  // Those before are of earlier incarnations.
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

@@ -10,13 +10,17 @@
 #include "hw/sim/soft/transport/receiver.h"
 #include "hw/sim/soft/transport/target.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::transport {
 
 using contract::NackCode;
 using contract::NextHdr;
 using contract::PdsType;
 using contract::Statistic;
-namespace wire = contract::wire;
+using contract::wire::PdsCp;
+using contract::wire::PdsNack;
+using contract::wire::PdsPrologue;
+using wire::Datagram;
+using wire::DatagramWire;
 
 namespace {
 
@@ -40,9 +44,11 @@ class Transport::Impl {
   void OnNack(const Datagram& datagram);
   void OnControl(const Datagram& datagram);
   void OnRequest(const Datagram& datagram);
-  // The PDC named by a packet of the peer's, or null: it is another function's
-  // (dropped without a word) or unknown.
-  Pdc* Find(uint16_t dpdcid, bool* ours);
+  // The PDC named by a packet of the peer's, or null.
+  Pdc* Find(uint16_t dpdcid);
+  // The same, of a packet that is answered if the PDC is none of its sender's:
+  // null when this end is initiator under that PDCID, but not the sender's.
+  Pdc* Find(const Datagram& datagram, uint16_t spdcid, uint16_t dpdcid);
   void AnswerUnknown(const Datagram& datagram, uint32_t psn, uint16_t spdcid,
                      uint16_t dpdcid);
   void RunTimers();
@@ -74,11 +80,26 @@ void Transport::Configure(const contract::PortCfg& port,
   if (core.settings.pdc_seed != seed) {
     core.random = Random(core.random.Next() ^ core.settings.pdc_seed);
   }
+  if (transport.close == 0) {
+    return;
+  }
+  for (uint32_t i = 0; i < core.pdcs.made(); ++i) {
+    Pdc* pdc = &core.pdcs[static_cast<uint16_t>(i)];
+    if (pdc->state == PdcState::kFree) {
+      continue;
+    }
+    if (pdc->target) {
+      impl_->target.AskToClose(pdc);
+    } else {
+      impl_->initiator.CloseOnceQuiet(pdc);
+    }
+  }
 }
 
 Transport::PostOutcome Transport::Post(MessageIndex message,
-                                       const PdcName& name, const Path& path,
-                                       uint32_t packets, bool expects_data) {
+                                       const PdcName& name,
+                                       const wire::Path& path, uint32_t packets,
+                                       bool expects_data) {
   return impl_->initiator.PostMessage({message, packets, expects_data}, name,
                                       path)
              ? PostOutcome::kQueued
@@ -89,6 +110,10 @@ void Transport::Finish(MessageIndex message) {
   impl_->initiator.Finish(message);
 }
 
+void Transport::Fail(MessageIndex message) {
+  impl_->initiator.Fail(message);
+}
+
 bool Transport::Stuck(MessageIndex message) const {
   return impl_->initiator.Stuck(message);
 }
@@ -97,24 +122,31 @@ bool Transport::PostReturn(uint16_t pdc, const ReturnData& data) {
   return impl_->target.PostReturn(pdc, data);
 }
 
-Pdc* Transport::Impl::Find(uint16_t dpdcid, bool* ours) {
-  constexpr uint16_t kSlotMask =
-      static_cast<uint16_t>(0xffffu << (16 - contract::kSlotBits));
-  *ours = (dpdcid & kSlotMask) == core.settings.slot_bits;
-  Pdc* pdc = *ours ? core.pdcs.ByPdcid(dpdcid) : nullptr;
+Pdc* Transport::Impl::Find(uint16_t dpdcid) {
+  Pdc* pdc = core.pdcs.ByPdcid(dpdcid);
   if (pdc == nullptr) {
     core.Count(Statistic::kDropPdcid);
   }
   return pdc;
 }
 
+Pdc* Transport::Impl::Find(const Datagram& datagram, uint16_t spdcid,
+                           uint16_t dpdcid) {
+  Pdc* pdc = Find(dpdcid);
+  if (pdc != nullptr && !pdc->target &&
+      !Initiator::Knows(*pdc, datagram.source, spdcid)) {
+    core.Count(Statistic::kDropPdcid);
+    return nullptr;
+  }
+  return pdc;
+}
+
 void Transport::Impl::AnswerUnknown(const Datagram& datagram, uint32_t psn,
                                     uint16_t spdcid, uint16_t dpdcid) {
-  // INV_DPDCID would say that nothing of it was executed.
-  const bool reset = core.now_ns < core.reset_until_ns &&
-                     core.reset_ids[dpdcid % PdcidPool::kIds];
+  // INV_DPDCID says that nothing of it was executed by this incarnation.
   SendNack(&core, PathBack(datagram),
-           {.code = reset ? NackCode::kClosing : NackCode::kInvDpdcid,
+           {.code = core.pdcs.ids().WasTarget(dpdcid) ? NackCode::kClosing
+                                                      : NackCode::kInvDpdcid,
             .psn = psn,
             .marked = datagram.congestion,
             .dpdcid = spdcid});
@@ -127,8 +159,7 @@ void Transport::Impl::OnAck(const Datagram& datagram) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  bool ours = false;
-  Pdc* pdc = Find(ack.dpdcid, &ours);
+  Pdc* pdc = Find(ack.dpdcid);
   if (pdc == nullptr || probe) {
     return;
   }
@@ -140,17 +171,16 @@ void Transport::Impl::OnAck(const Datagram& datagram) {
 }
 
 void Transport::Impl::OnNack(const Datagram& datagram) {
-  if (datagram.bytes.size() < wire::PdsNack::kBytes) {
+  if (datagram.bytes.size() < PdsNack::kBytes) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  const wire::PdsNack header = wire::PdsNack::Decode(datagram.bytes.data());
+  const PdsNack header = PdsNack::Decode(datagram.bytes.data());
   if (header.nt != 0) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  bool ours = false;
-  Pdc* pdc = Find(header.dpdcid, &ours);
+  Pdc* pdc = Find(header.dpdcid);
   if (pdc == nullptr) {
     return;
   }
@@ -165,26 +195,25 @@ void Transport::Impl::OnNack(const Datagram& datagram) {
 }
 
 void Transport::Impl::OnControl(const Datagram& datagram) {
-  if (datagram.bytes.size() < wire::PdsCp::kBytes) {
+  if (datagram.bytes.size() < PdsCp::kBytes) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  const wire::PdsCp cp = wire::PdsCp::Decode(datagram.bytes.data());
+  const PdsCp cp = PdsCp::Decode(datagram.bytes.data());
   if (cp.syn != 0) {
     core.Count(Statistic::kDropPdsType);  // Not of this profile.
     return;
   }
-  bool ours = false;
-  Pdc* pdc = Find(cp.dpdcid, &ours);
+  Pdc* pdc = Find(datagram, cp.spdcid, cp.dpdcid);
   if (pdc == nullptr) {
     // A Clear Command is not acknowledged, so its PSN means nothing.
-    if (ours && cp.cp_type != contract::CpType::kClearCommand) {
+    if (cp.cp_type != contract::CpType::kClearCommand) {
       AnswerUnknown(datagram, cp.psn, cp.spdcid, cp.dpdcid);
     }
   } else if (pdc->target) {
     target.OnControl(pdc, cp, datagram);
   } else {
-    initiator.OnControl(pdc, cp, datagram);
+    initiator.OnControl(pdc, cp);
   }
 }
 
@@ -194,7 +223,7 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  const wire::PdsRequest& header = request.header;
+  const contract::wire::PdsRequest& header = request.header;
   const bool forward = header.next_hdr == NextHdr::kRequestSmall ||
                        header.next_hdr == NextHdr::kRequestMedium ||
                        header.next_hdr == NextHdr::kRequestStd;
@@ -208,12 +237,9 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
     target.OnSyn(request);
     return;
   }
-  bool ours = false;
-  Pdc* pdc = Find(header.dpdcid, &ours);
+  Pdc* pdc = Find(datagram, header.spdcid, header.dpdcid);
   if (pdc == nullptr || pdc->target == back) {
-    if (ours) {
-      AnswerUnknown(datagram, header.psn, header.spdcid, header.dpdcid);
-    }
+    AnswerUnknown(datagram, header.psn, header.spdcid, header.dpdcid);
   } else if (pdc->target) {
     target.OnRequest(pdc, request);
   } else {
@@ -222,11 +248,11 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
 }
 
 void Transport::Impl::Dispatch(const Datagram& datagram) {
-  if (datagram.bytes.size() < wire::PdsPrologue::kBytes) {
+  if (datagram.bytes.size() < PdsPrologue::kBytes) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  switch (wire::PdsPrologue::Decode(datagram.bytes.data()).type) {
+  switch (PdsPrologue::Decode(datagram.bytes.data()).type) {
     case PdsType::kRodReq:
     case PdsType::kRudReq:
     case PdsType::kRodCcReq:
@@ -298,6 +324,10 @@ Transport::Impl::Turn Transport::Impl::TakeTurn(Pdc* pdc) {
   if (pdc->ask_due) {
     return outcome(SendAsk(pdc));
   }
+  if (pdc->close_ask_due) {
+    pdc->close_ask_due = !receiver.AckDelayed(pdc, contract::AckReq::kClose);
+    return outcome(!pdc->close_ask_due);
+  }
   if (pdc->send.MayResend()) {
     return outcome(pdc->target ? target.SendAgain(pdc)
                                : initiator.SendAgain(pdc));
@@ -318,6 +348,7 @@ bool Transport::Progress(uint64_t now_ns, uint32_t packets) {
     return false;
   }
   impl_->RunTimers();
+  core.pdcs.ids().Tidy(core.now_ns);
   // A packet is built before the wire is asked for room.
   if (!core.blocked.empty() && !core.wire->IsStillFull()) {
     for (const uint16_t index : core.blocked) {
@@ -326,10 +357,11 @@ bool Transport::Progress(uint64_t now_ns, uint32_t packets) {
     }
     core.blocked.clear();
   }
-  const size_t mask = core.ready.size() - 1;
-  while (packets > 0 && core.ready_head != core.ready_tail) {
-    Pdc* pdc = &core.pdcs[core.ready[core.ready_head++ & mask]];
-    pdc->ready = false;
+  while (packets > 0) {
+    Pdc* pdc = core.PopReady();
+    if (pdc == nullptr) {
+      break;
+    }
     if (pdc->state == PdcState::kFree) {
       continue;
     }
@@ -342,12 +374,16 @@ bool Transport::Progress(uint64_t now_ns, uint32_t packets) {
     }
     core.Settle(pdc);
   }
-  return core.ready_head != core.ready_tail;
+  return core.HasReady();
 }
 
 uint64_t Transport::deadline_ns() const {
   const Core& core = impl_->core;
-  uint64_t deadline = core.timers.next_ns();
+  if (core.HasReady()) {
+    return core.now_ns;
+  }
+  uint64_t deadline =
+      std::min(core.timers.next_ns(), core.pdcs.ids().next_tidy_ns());
   if (core.retry_ns > core.now_ns) {
     deadline = std::min(deadline, core.retry_ns);
   }
@@ -360,27 +396,14 @@ bool Transport::idle() const {
   return impl_->core.busy == 0;
 }
 
+Transport::OpenPdcs Transport::open_pdcs() const {
+  const PdcTable& pdcs = impl_->core.pdcs;
+  return {.initiator = static_cast<uint16_t>(pdcs.open(false)),
+          .target = static_cast<uint16_t>(pdcs.open(true))};
+}
+
 void Transport::Reset() {
-  Core& core = impl_->core;
-  if (core.now_ns >= core.reset_until_ns) {
-    core.reset_ids.reset();
-  }
-  const uint64_t until =
-      core.now_ns + std::max(core.settings.safety_ns, core.settings.dead_ns);
-  for (Pdc& pdc : core.pdcs.all()) {
-    core.timers.Set(pdc.index, kNever);
-    if (pdc.target && pdc.state != PdcState::kFree) {
-      core.tombstones.Add(pdc.identity(), until);
-      core.reset_ids.set(pdc.id % PdcidPool::kIds);
-      core.reset_until_ns = until;
-    }
-  }
-  core.pdcs.Clear();
-  std::fill(core.messages.begin(), core.messages.end(), Message());
-  core.blocked.clear();
-  core.ready_head = core.ready_tail = 0;
-  core.busy = core.closing = 0;
-  core.retry_ns = kNever;
+  impl_->core.Clear();
 }
 
 uint64_t Transport::statistic(Statistic which) const {
@@ -392,4 +415,4 @@ size_t Transport::bytes_per_pdc() {
          kWindow * sizeof(ReturnData);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::transport

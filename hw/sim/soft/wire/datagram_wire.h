@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,7 +13,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/soft/wire/fabric_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // Where a datagram goes.
 struct Path {
@@ -70,8 +71,13 @@ class DatagramWire : public firmware::Switch {
   // queue.
   virtual bool Receive(Datagram* datagram) = 0;
 
-  // Slot at the local address, granted by the wire.
-  virtual uint8_t slot() const = 0;
+  // Grants the function a block of `kPdcidBlock` PDCIDs at its address, until
+  // `ReturnPdcids` or the end of the wire: its first. Packets that name one of
+  // them come here, and to no other function. Empty: all are granted.
+  virtual std::optional<uint16_t> TakePdcids() = 0;
+  virtual void ReturnPdcids(uint16_t first) = 0;
+  // Tells the functions of an address apart.
+  virtual uint16_t function() const = 0;
   virtual bool link_up() const = 0;
   virtual uint16_t max_bytes() const = 0;
   virtual uint32_t payload_mtu() const = 0;
@@ -98,15 +104,15 @@ class DatagramWire : public firmware::Switch {
 
   // A name of the function that `Send` of the first `bytes` bytes of `Room`
   // would reach, never given again; 0: nobody, or not known.
-  virtual uint32_t ReceiverOf(const Path& /*path*/, size_t /*bytes*/) {
+  virtual uint64_t ReceiverOf(const Path& /*path*/, size_t /*bytes*/) {
     return 0;
   }
   // True when that function has left the wire, or its process has ended, and
   // all it sent was received.
-  virtual bool HasLeft(uint32_t /*receiver*/) { return false; }
-  // True when that function has not taken what was sent to it, or still works
-  // on it: it is behind, not silent.
-  virtual bool IsBehind(uint32_t /*receiver*/, uint64_t /*now_ns*/) {
+  virtual bool HasLeft(uint64_t /*receiver*/) { return false; }
+  // True when that function has not taken what was sent to it, or had no time
+  // to answer it: it is behind, not silent.
+  virtual bool IsBehind(uint64_t /*receiver*/, uint64_t /*now_ns*/) {
     return false;
   }
 
@@ -119,8 +125,9 @@ class DatagramWire : public firmware::Switch {
   virtual void SendSlowPath(std::span<const uint8_t> /*frame*/) {}
   // Whether somebody on the wire wants this function reset; true once.
   virtual bool TakeReset() { return false; }
-  // Tells peers whether this function has something to do.
-  virtual void SetWorking(bool /*working*/) {}
+  // For peers, after each turn of work, and at its begin with `turns` 0: when
+  // this function has something to do next, monotonic; 0: now.
+  virtual void NoteWork(uint64_t /*at_ns*/, uint32_t /*turns*/) {}
   // When `Flush` has something to do, monotonic; UINT64_MAX: never.
   virtual uint64_t deadline_ns() const { return UINT64_MAX; }
   // Those that are the wire's; 0 for the others.
@@ -131,4 +138,4 @@ class DatagramWire : public firmware::Switch {
   virtual void FlushCapture() {}
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // As in contract `av_entry`: IPv4 in the low 32 bits of `lo`, first octet most
 // significant.
@@ -16,4 +16,4 @@ struct FabricAddress {
   bool operator==(const FabricAddress&) const = default;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -6,7 +6,7 @@
 
 #include "hw/sim/clock.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 void Gather(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
@@ -19,8 +19,8 @@ void Gather(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
 FramePort::FramePort(SharedWire* wire, const LineFaults& faults,
                      std::unique_ptr<Capture> capture)
     : wire_(wire),
-      tx_line_(faults.tx, SharedMac::kHoldNs),
-      rx_line_(faults.rx, SharedMac::kHoldNs),
+      tx_line_(wire->OfThisPort(faults).tx, SharedMac::kHoldNs),
+      rx_line_(wire->OfThisPort(faults).rx, SharedMac::kHoldNs),
       faulty_(tx_line_.active() || rx_line_.active()),
       capture_(std::move(capture)) {}
 
@@ -135,4 +135,4 @@ std::string FramePort::StatisticsText() const {
          rx_line_.StatisticsText("rx_faults_");
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -18,7 +18,7 @@
 #include "hw/sim/shared_mac.h"
 #include "hw/sim/shared_wire.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // As SharedMac, without clock cycles; a frame that meets no fault goes from the
 // caller's buffer to the wire. Thread safety: none.
@@ -30,9 +30,9 @@ class FramePort {
 
   // `route` is that of the frame. False: no room, nothing was taken.
   bool Send(std::span<const uint8_t> frame, const Route& route);
-  // The wire's port for a frame with `route` that can do without UDP checksum
-  // and CRC, because nobody changes, records or checks it on its way; for a
-  // `SendUnchecked` at once. Empty: it cannot.
+  // The wire's port for a frame with `route` that can do without CRC, because
+  // nothing changes, records or checks it on its way; for a `SendUnchecked` at
+  // once. Empty: it cannot.
   std::optional<uint32_t> FindUnchecked(const Route& route);
   bool SendUnchecked(std::span<const uint8_t> frame, uint32_t port);
   // The next frame; false when there is none now.
@@ -82,4 +82,4 @@ class FramePort {
   uint64_t bytes_received_ = 0;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

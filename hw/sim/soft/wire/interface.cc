@@ -14,7 +14,7 @@
 #include <cstring>
 #include <memory>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 constexpr uint32_t kLoopbackNet = 0x7f;
@@ -88,4 +88,4 @@ void RefreshInterface(Interface* interface) {
   close(fd);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

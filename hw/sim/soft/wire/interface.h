@@ -8,7 +8,7 @@
 #include "driver/result.h"
 #include "hw/sim/wire_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 struct Interface {
   std::string name;
@@ -24,4 +24,4 @@ Result<Interface> FindInterface(const WireAddress& address);
 // Looks at MTU and state again; a name that is gone is down.
 void RefreshInterface(Interface* interface);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -6,7 +6,12 @@
 #include <cstring>
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
+
+using frame::FrameCodec;
+using frame::FrameHeader;
+using frame::ParsedFrame;
+
 namespace {
 
 using contract::Statistic;
@@ -108,15 +113,16 @@ DatagramWire::SendOutcome SharedDatagramWire::Send(const Path& path,
   const Route route =
       FindDatagramRoute(ToWireAddress(path.destination), Room().first(bytes));
   // Without the option of a CRC its place would be missing, too.
-  const auto unchecked =
-      codec_.port().crc != 0 ? port_.FindUnchecked(route) : std::nullopt;
+  const auto unchecked = codec_.port().crc != contract::CrcOrder::kNone
+                             ? port_.FindUnchecked(route)
+                             : std::nullopt;
   const auto frame = codec_.Build(header, room_, bytes, unchecked.has_value());
   const bool sent = unchecked ? port_.SendUnchecked(frame, *unchecked)
                               : port_.Send(frame, route);
   return sent ? SendOutcome::kSent : SendOutcome::kBlocked;
 }
 
-uint32_t SharedDatagramWire::ReceiverOf(const Path& path, size_t bytes) {
+uint64_t SharedDatagramWire::ReceiverOf(const Path& path, size_t bytes) {
   return wire_->FunctionAt(
       FindDatagramRoute(ToWireAddress(path.destination), Room().first(bytes)));
 }
@@ -158,11 +164,8 @@ void SharedDatagramWire::SendSlowPath(std::span<const uint8_t> frame) {
   port_.Send(whole, FindRoute(whole));
 }
 
-void SharedDatagramWire::SetWorking(bool working) {
-  if (working != working_) {
-    working_ = working;
-    wire_->SetWorking(working);
-  }
+void SharedDatagramWire::NoteWork(uint64_t at_ns, uint32_t turns) {
+  wire_->NoteWork(at_ns, turns * kTurnWork);
 }
 
 uint64_t SharedDatagramWire::statistic(Statistic which) const {
@@ -187,4 +190,4 @@ std::string SharedDatagramWire::StatisticsText() const {
          std::to_string(wire_->corrupt_peers()) + '\n' + port_.StatisticsText();
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

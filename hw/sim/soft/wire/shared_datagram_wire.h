@@ -19,7 +19,7 @@
 #include "hw/sim/soft/wire/frame_port.h"
 #include "hw/sim/soft/wire/slow_path_sink.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 struct SharedDatagramWireOptions {
   SharedWireOptions wire;
@@ -48,7 +48,9 @@ class SharedDatagramWire final : public DatagramWire {
   SendOutcome Send(const Path& path, size_t bytes) override;
   bool Receive(Datagram* datagram) override;
 
-  uint8_t slot() const override { return wire_->slot(); }
+  std::optional<uint16_t> TakePdcids() override { return wire_->TakePdcids(); }
+  void ReturnPdcids(uint16_t first) override { wire_->ReturnPdcids(first); }
+  uint16_t function() const override { return wire_->function(); }
   bool link_up() const override { return wire_->link_up(); }
   bool TakeReset() override { return wire_->TakeReset(); }
   uint16_t max_bytes() const override { return kMaxBytes; }
@@ -62,12 +64,12 @@ class SharedDatagramWire final : public DatagramWire {
   void SleepSince(uint32_t kicks, uint64_t timeout_ns) override {
     wire_->Sleep(kicks, timeout_ns);
   }
-  bool IsBehind(uint32_t receiver, uint64_t now_ns) override {
+  bool IsBehind(uint64_t receiver, uint64_t now_ns) override {
     return wire_->PeerIsBehind(receiver, now_ns);
   }
   bool IsStillFull() const override { return wire_->IsStillFull(); }
-  uint32_t ReceiverOf(const Path& path, size_t bytes) override;
-  bool HasLeft(uint32_t receiver) override {
+  uint64_t ReceiverOf(const Path& path, size_t bytes) override;
+  bool HasLeft(uint64_t receiver) override {
     return !HasNews() && wire_->HasLeft(receiver);
   }
 
@@ -79,15 +81,18 @@ class SharedDatagramWire final : public DatagramWire {
   void Configure(const contract::PortCfg& port) override;
   void SetNextHop(uint32_t index, const contract::NextHopCfg& hop) override;
   void SendSlowPath(std::span<const uint8_t> frame) override;
-  void SetWorking(bool working) override;
+  // See SharedWire::kAnswerWork.
+  static constexpr uint64_t kTurnWork = 256;
+  void NoteWork(uint64_t at_ns, uint32_t turns) override;
   uint64_t deadline_ns() const override { return port_.release_at_ns(); }
   uint64_t statistic(contract::Statistic which) const override;
   std::string StatisticsText() const override;
   void FlushCapture() override { port_.FlushCapture(); }
 
  private:
-  static constexpr uint16_t kMaxBytes =
-      contract::kMaxFrameBytes - FrameCodec::kHeadroom - contract::kCrcBytes;
+  static constexpr uint16_t kMaxBytes = contract::kMaxFrameBytes -
+                                        frame::FrameCodec::kHeadroom -
+                                        contract::kCrcBytes;
   // Frames taken in one `Receive` without finding a datagram: a peer that
   // floods must not keep the device for itself.
   static constexpr uint32_t kMostDropped = 64;
@@ -100,18 +105,17 @@ class SharedDatagramWire final : public DatagramWire {
     return counters_[static_cast<size_t>(which)];
   }
   // False, and counted, if there is no way to `path`.
-  bool FindHop(const Path& path, FrameHeader* header);
+  bool FindHop(const Path& path, frame::FrameHeader* header);
 
   const std::unique_ptr<SharedWire> wire_;
   const uint32_t payload_mtu_;
   FramePort port_;
   SlowPathSink* const slow_path_;
-  FrameCodec codec_;
-  bool working_ = false;
+  frame::FrameCodec codec_;
   std::vector<uint8_t> room_;  // With space for headers and trailer.
   Frame received_;
   std::array<contract::NextHopCfg, contract::kNextHops> hops_{};
   std::array<uint64_t, contract::kBar0StatisticsCount> counters_{};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

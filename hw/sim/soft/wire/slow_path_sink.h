@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 class SlowPathSink {
  public:
@@ -16,4 +16,4 @@ class SlowPathSink {
   ~SlowPathSink() = default;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

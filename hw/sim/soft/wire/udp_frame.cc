@@ -10,17 +10,25 @@
 #include "hw/sim/soft/frame/crc32c.h"
 #include "hw/sim/soft/frame/internet_checksum.h"
 
-namespace heddle::sim::soft {
-namespace {
+namespace heddle::sim::soft::wire {
 
-namespace wire = contract::wire;
+using contract::wire::Ethernet;
+using contract::wire::Ipv4;
+using contract::wire::Ipv6;
+using contract::wire::Udp;
+using frame::ChecksumFold;
+using frame::ChecksumPart;
+using frame::ChecksumWord;
+using frame::Crc32cState;
+
+namespace {
 
 constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 constexpr uint8_t kProtocolUdp = 17;
 constexpr uint8_t kTtl = 64;
 constexpr uint8_t kDontFragment = 2;
-constexpr size_t kIpAt = wire::Ethernet::kBytes;
+constexpr size_t kIpAt = Ethernet::kBytes;
 // In their headers. CRC and pseudo header start with the source address.
 constexpr size_t kSourceInIpv4 = 12;
 constexpr size_t kSourceInIpv6 = 8;
@@ -28,7 +36,7 @@ constexpr size_t kChecksumInIpv4 = 10;
 constexpr size_t kChecksumInUdp = 6;
 
 size_t HeaderBytes(bool ipv6) {
-  return ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes;
+  return ipv6 ? Ipv6::kBytes : Ipv4::kBytes;
 }
 
 void Store16(uint8_t* bytes, uint16_t value) {
@@ -38,9 +46,9 @@ void Store16(uint8_t* bytes, uint16_t value) {
 
 // `bytes` of payload, CRC included.
 void EncodeIp(const UdpFlow& flow, size_t bytes, uint8_t* out) {
-  const size_t udp_bytes = wire::Udp::kBytes + bytes;
+  const size_t udp_bytes = Udp::kBytes + bytes;
   if (flow.source.ipv6) {
-    wire::Ipv6 header;
+    Ipv6 header;
     header.version = 6;
     header.dscp = flow.tos >> kDscpShift;
     header.ecn = flow.tos & kEcnMask;
@@ -54,12 +62,12 @@ void EncodeIp(const UdpFlow& flow, size_t bytes, uint8_t* out) {
     header.Encode(out);
     return;
   }
-  wire::Ipv4 header;
+  Ipv4 header;
   header.version = 4;
-  header.ihl = wire::Ipv4::kBytes / 4;
+  header.ihl = Ipv4::kBytes / 4;
   header.dscp = flow.tos >> kDscpShift;
   header.ecn = flow.tos & kEcnMask;
-  header.total_length = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_bytes);
+  header.total_length = static_cast<uint16_t>(Ipv4::kBytes + udp_bytes);
   header.flags = kDontFragment;
   header.ttl = kTtl;
   header.protocol = kProtocolUdp;
@@ -69,10 +77,10 @@ void EncodeIp(const UdpFlow& flow, size_t bytes, uint8_t* out) {
 }
 
 void EncodeUdp(const UdpFlow& flow, size_t bytes, uint8_t* out) {
-  wire::Udp header;
+  Udp header;
   header.source_port = flow.source_port;
   header.destination_port = flow.destination_port;
-  header.length = static_cast<uint16_t>(wire::Udp::kBytes + bytes);
+  header.length = static_cast<uint16_t>(Udp::kBytes + bytes);
   header.Encode(out);
 }
 
@@ -87,13 +95,13 @@ size_t SourceInIp(bool ipv6) {
 }  // namespace
 
 uint32_t DatagramCrc(const UdpFlow& flow, std::span<const uint8_t> payload) {
-  std::array<uint8_t, wire::Ipv6::kBytes + wire::Udp::kBytes> headers{};
+  std::array<uint8_t, Ipv6::kBytes + Udp::kBytes> headers{};
   const size_t bytes = payload.size() + contract::kCrcBytes;
   const size_t ip_bytes = HeaderBytes(flow.source.ipv6);
   EncodeIp(flow, bytes, headers.data());
   EncodeUdp(flow, bytes, headers.data() + ip_bytes);
   const auto covered = std::span<const uint8_t>(headers)
-                           .first(ip_bytes + wire::Udp::kBytes)
+                           .first(ip_bytes + Udp::kBytes)
                            .subspan(SourceInIp(flow.source.ipv6));
   return ~Crc32cState(Crc32cState(~uint32_t{0}, covered), payload);
 }
@@ -102,21 +110,21 @@ void BuildUdpFrame(const UdpFlow& flow, std::span<const uint8_t> payload,
                    Frame* frame) {
   const bool ipv6 = flow.source.ipv6;
   const size_t udp_at = kIpAt + HeaderBytes(ipv6);
-  const size_t udp_bytes = wire::Udp::kBytes + payload.size();
+  const size_t udp_bytes = Udp::kBytes + payload.size();
   frame->resize(udp_at + udp_bytes);
   uint8_t* const bytes = frame->data();
-  wire::Ethernet ethernet;
+  Ethernet ethernet;
   ethernet.destination = PortMac(flow.destination, 0);
   ethernet.source = PortMac(flow.source, 0);
   ethernet.ethertype = ipv6 ? kEtherTypeIpv6 : kEtherTypeIpv4;
   ethernet.Encode(bytes);
   EncodeIp(flow, payload.size(), bytes + kIpAt);
   EncodeUdp(flow, payload.size(), bytes + udp_at);
-  std::copy(payload.begin(), payload.end(), bytes + udp_at + wire::Udp::kBytes);
+  std::copy(payload.begin(), payload.end(), bytes + udp_at + Udp::kBytes);
   const std::span<const uint8_t> all(*frame);
   if (!ipv6) {
     const auto sum =
-        ChecksumFold(ChecksumPart(all.subspan(kIpAt, wire::Ipv4::kBytes)));
+        ChecksumFold(ChecksumPart(all.subspan(kIpAt, Ipv4::kBytes)));
     Store16(bytes + kIpAt + kChecksumInIpv4, static_cast<uint16_t>(~sum));
   }
   const uint64_t sum = ChecksumPart(all.subspan(kIpAt + SourceInIp(ipv6))) +
@@ -129,19 +137,19 @@ void BuildUdpFrame(const UdpFlow& flow, std::span<const uint8_t> payload,
 UdpFlow UdpFrameFlow(const Frame& frame) {
   const uint8_t* const ip = frame.data() + kIpAt;
   const bool ipv6 = IsIpv6(frame);
-  const auto udp = wire::Udp::Decode(ip + HeaderBytes(ipv6));
+  const auto udp = Udp::Decode(ip + HeaderBytes(ipv6));
   UdpFlow flow{.source = {},
                .destination = {},
                .source_port = udp.source_port,
                .destination_port = udp.destination_port,
                .tos = 0};
   if (ipv6) {
-    const auto header = wire::Ipv6::Decode(ip);
+    const auto header = Ipv6::Decode(ip);
     flow.source = {header.source_hi, header.source_lo};
     flow.destination = {header.destination_hi, header.destination_lo};
     flow.tos = static_cast<uint8_t>(header.dscp << kDscpShift | header.ecn);
   } else {
-    const auto header = wire::Ipv4::Decode(ip);
+    const auto header = Ipv4::Decode(ip);
     flow.source = header.source;
     flow.destination = header.destination;
     flow.tos = static_cast<uint8_t>(header.dscp << kDscpShift | header.ecn);
@@ -151,7 +159,7 @@ UdpFlow UdpFrameFlow(const Frame& frame) {
 
 std::span<const uint8_t> UdpFramePayload(const Frame& frame) {
   return std::span(frame).subspan(kIpAt + HeaderBytes(IsIpv6(frame)) +
-                                  wire::Udp::kBytes);
+                                  Udp::kBytes);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -8,7 +8,7 @@
 #include "hw/sim/faults.h"
 #include "hw/sim/wire_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // What headers below UET say.
 struct UdpFlow {
@@ -26,7 +26,7 @@ inline constexpr uint8_t kEcnCapable = 2;  // ECT(0).
 inline constexpr uint8_t kDscpShift = 2;
 
 // The end-to-end CRC of `payload`, which excludes it, in a datagram of `flow`
-// (docs/adr/0005-end-to-end-crc.md).
+// (docs/adr/0017-end-to-end-crc.md).
 uint32_t DatagramCrc(const UdpFlow& flow, std::span<const uint8_t> payload);
 
 // An Ethernet frame with `payload`, CRC included, checksums right. The MAC
@@ -39,4 +39,4 @@ void BuildUdpFrame(const UdpFlow& flow, std::span<const uint8_t> payload,
 UdpFlow UdpFrameFlow(const Frame& frame);
 std::span<const uint8_t> UdpFramePayload(const Frame& frame);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

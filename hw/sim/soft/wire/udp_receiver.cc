@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 template <typename Value>
@@ -93,4 +93,4 @@ ReceivedDatagram UdpReceiver::Next() {
   return result;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -12,7 +12,7 @@
 
 #include "hw/sim/soft/wire/udp_socket.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // One datagram. `bytes` are valid until the next `Fill`.
 struct ReceivedDatagram {
@@ -62,4 +62,4 @@ class UdpReceiver {
   ReceivedDatagram current_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 // Of one message with segments, by the kernel and by IP.
@@ -171,4 +171,4 @@ void UdpSender::Flush(const SocketOf& socket_of, NetworkErrors* errors) {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -14,7 +14,7 @@
 #include "hw/sim/soft/wire/udp_frame.h"
 #include "hw/sim/soft/wire/udp_socket.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // A queue of at most `kBatch` datagrams, sent in order. Datagrams of one flow
 // and one size that follow each other leave as one with segments where the
@@ -95,4 +95,4 @@ class UdpSender {
   std::array<Control, kBatch> controls_{};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

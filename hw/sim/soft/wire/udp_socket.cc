@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 // As much as the kernel grants: a burst of a window of each of many peers.
@@ -32,7 +32,9 @@ bool SetAll6(int fd) {
          Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
          Set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1) &&
          Set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
-         Set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+         Set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) &&
+         // A peer sends a UDP checksum of 0 (UE specification 1.0.3 3.5.10.1).
+         Set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 }
 
 bool IsLinkLocal(const WireAddress& address) {
@@ -155,4 +157,4 @@ void DrainErrorQueue(int fd, NetworkErrors* errors) {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -12,7 +12,7 @@
 #include "hw/sim/soft/wire/unique_fd.h"
 #include "hw/sim/wire_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // An address with its port as the sockets API takes it.
 struct SocketName {
@@ -54,4 +54,4 @@ void CountNetworkError(int error, NetworkErrors* errors);
 // Empties the error queue of `fd` into `errors`.
 void DrainErrorQueue(int fd, NetworkErrors* errors);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

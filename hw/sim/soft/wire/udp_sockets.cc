@@ -11,7 +11,7 @@
 
 #include "hw/sim/clock.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 constexpr uint32_t kPortNumbers = 65536;
@@ -291,4 +291,4 @@ void UdpSockets::Sleep(uint64_t timeout_ns) const {
   ppoll(poll_fds.data(), poll_fds.size(), &timeout, nullptr);
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

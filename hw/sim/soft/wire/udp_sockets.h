@@ -22,7 +22,7 @@
 #include "hw/sim/soft/wire/unique_fd.h"
 #include "hw/sim/wire_address.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 // Thread safety: `Flush` and `Fill` by one thread at a time, the rest from any.
 class UdpSockets {
@@ -120,4 +120,4 @@ class UdpSockets {
   size_t ready_next_ = 0;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -9,11 +9,11 @@
 
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/clock.h"
+#include "hw/sim/soft/frame/crc32c.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
-namespace wire = contract::wire;
 using contract::Statistic;
 
 constexpr std::array<uint32_t, 4> kPayloadMtus = {8192, 4096, 2048, 1024};
@@ -21,7 +21,7 @@ constexpr uint64_t kCheckNs = 100000000;  // Between looks at the interface.
 constexpr uint64_t kRetryNs = 50000;      // After a socket took no more.
 
 uint32_t IpBytes(bool ipv6) {
-  return ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes;
+  return ipv6 ? contract::wire::Ipv6::kBytes : contract::wire::Ipv4::kBytes;
 }
 
 uint32_t NeededMtu(uint32_t payload_mtu, bool ipv6) {
@@ -73,18 +73,36 @@ void MoveTo(std::deque<LineFrame>* queue, std::vector<LineFrame>* frames) {
 }  // namespace
 
 UdpWire::UdpWire(const UdpWireOptions& options, Interface interface,
-                 SlotClaim slot, uint32_t payload_mtu)
+                 NumberClaim ordinal, uint32_t payload_mtu)
     : options_(options),
       interface_(std::move(interface)),
-      slot_(std::move(slot)),
+      ordinal_(std::move(ordinal)),
       payload_mtu_(payload_mtu),
       max_bytes_(static_cast<uint16_t>(payload_mtu + kHeaderBytes -
-                                       wire::Udp::kBytes -
+                                       contract::wire::Udp::kBytes -
                                        contract::kCrcBytes)),
       sender_(max_bytes_ + contract::kCrcBytes, interface_.index),
       faulty_room_(max_bytes_ + contract::kCrcBytes),
-      tx_line_(options.faults.tx, kHoldNs),
-      rx_line_(options.faults.rx, kHoldNs) {}
+      tx_line_(options.faults.OfPort(options.ip, ordinal_.number()).tx,
+               kHoldNs),
+      rx_line_(options.faults.OfPort(options.ip, ordinal_.number()).rx,
+               kHoldNs) {}
+
+std::optional<uint16_t> UdpWire::TakePdcids() {
+  auto claim = NumberClaim::TakePdcidBlock(options_.ip);
+  if (!claim.ok()) {
+    return std::nullopt;
+  }
+  pdcid_blocks_.push_back(std::move(claim.value()));
+  return static_cast<uint16_t>(pdcid_blocks_.back().number() *
+                               contract::kPdcidBlock);
+}
+
+void UdpWire::ReturnPdcids(uint16_t first) {
+  std::erase_if(pdcid_blocks_, [&](const NumberClaim& claim) {
+    return claim.number() == first / contract::kPdcidBlock;
+  });
+}
 
 Result<std::unique_ptr<UdpWire>> UdpWire::Open(const UdpWireOptions& options,
                                                std::string* message) {
@@ -98,15 +116,11 @@ Result<std::unique_ptr<UdpWire>> UdpWire::Open(const UdpWireOptions& options,
   if (payload_mtu == 0) {
     return Errno{EMSGSIZE};
   }
-  auto slot = SlotClaim::Take(options.ip);
-  if (!slot.ok()) {
-    *message =
-        "address " + options.ip.Text() +
-        (slot.error() == Errno{EBUSY}
-             ? " has all its 64 functions; process " +
-                   std::to_string(getpid()) + " would be the 65th"
-             : std::string(": ") + strerror(static_cast<int>(slot.error())));
-    return slot.error();
+  auto ordinal = NumberClaim::TakeOrdinal(options.ip);
+  if (!ordinal.ok()) {
+    *message = "address " + options.ip.Text() + ": " +
+               strerror(static_cast<int>(ordinal.error()));
+    return ordinal.error();
   }
   auto sockets = UdpSockets::Open(interface.value(), options.ip,
                                   options.udp_port, message);
@@ -114,7 +128,7 @@ Result<std::unique_ptr<UdpWire>> UdpWire::Open(const UdpWireOptions& options,
     return sockets.error();
   }
   std::unique_ptr<UdpWire> udp(new UdpWire(
-      options, interface.value(), std::move(slot.value()), payload_mtu));
+      options, interface.value(), std::move(ordinal.value()), payload_mtu));
   udp->sockets_ = std::move(sockets.value());
   udp->link_up_ = interface.value().up;
   if (!options.capture.empty()) {
@@ -172,11 +186,10 @@ DatagramWire::SendOutcome UdpWire::Send(const Path& path, size_t bytes) {
     }
   }
   size_t total = bytes;
-  if (port_.crc != 0) {
-    const uint32_t crc = DatagramCrc(flow, room_.first(bytes));
-    for (size_t i = 0; i < contract::kCrcBytes; ++i) {
-      room_[total++] = static_cast<uint8_t>(crc >> 8 * i);
-    }
+  if (port_.crc != contract::CrcOrder::kNone) {
+    frame::StoreCrc(port_.crc, DatagramCrc(flow, room_.first(bytes)),
+                    &room_[bytes]);
+    total += contract::kCrcBytes;
   }
   if (tx_line_.active()) {
     SendFaulty(flow, room_.first(total));
@@ -307,25 +320,21 @@ bool UdpWire::NextFaulty(ReceivedDatagram* received) {
 bool UdpWire::Accept(const ReceivedDatagram& received, Datagram* datagram) {
   Counter(Statistic::kRxBytes) += received.bytes.size();
   ++Counter(Statistic::kRxFrames);
-  const size_t trailer = port_.crc != 0 ? contract::kCrcBytes : 0;
+  const bool has_crc = port_.crc != contract::CrcOrder::kNone;
+  const size_t trailer = has_crc ? contract::kCrcBytes : 0;
   if (port_.enable == 0) {
     return false;
   }
-  if (received.bytes.size() < wire::PdsPrologue::kBytes + trailer ||
+  if (received.bytes.size() < contract::wire::PdsPrologue::kBytes + trailer ||
       received.bytes.size() > max_bytes_ + trailer) {
     ++Counter(Statistic::kDropTruncated);
     return false;
   }
   const auto bytes = received.bytes.first(received.bytes.size() - trailer);
-  if (trailer != 0) {
-    const uint32_t crc = DatagramCrc(FlowOf(received), bytes);
-    for (size_t i = 0; i < trailer; ++i) {
-      if (received.bytes[bytes.size() + i] !=
-          static_cast<uint8_t>(crc >> 8 * i)) {
-        ++Counter(Statistic::kDropCrc);
-        return false;
-      }
-    }
+  if (has_crc && frame::LoadCrc(port_.crc, &received.bytes[bytes.size()]) !=
+                     DatagramCrc(FlowOf(received), bytes)) {
+    ++Counter(Statistic::kDropCrc);
+    return false;
   }
   *datagram = {.source = ToFabric(received.source),
                .source_udp_port = received.source_port,
@@ -412,4 +421,4 @@ std::string UdpWire::StatisticsText() const {
          rx_line_.StatisticsText("rx_faults_");
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

@@ -19,13 +19,13 @@
 #include "hw/sim/faulty_line.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 #include "hw/sim/soft/wire/interface.h"
-#include "hw/sim/soft/wire/slot_claim.h"
+#include "hw/sim/soft/wire/number_claim.h"
 #include "hw/sim/soft/wire/udp_receiver.h"
 #include "hw/sim/soft/wire/udp_sender.h"
 #include "hw/sim/soft/wire/udp_socket.h"
 #include "hw/sim/soft/wire/udp_sockets.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 struct UdpWireOptions {
   WireAddress ip;            // Of an interface of this machine.
@@ -55,9 +55,8 @@ struct UdpWireOptions {
 class UdpWire final : public DatagramWire {
  public:
   // Errors, each with a line in `*message`: EADDRNOTAVAIL when no interface has
-  // the address; EMSGSIZE when its MTU is too small; EBUSY when the address has
-  // 64 functions; EADDRINUSE when `udp_port` is another's; those of
-  // `Capture::Open` and of the system calls.
+  // the address; EMSGSIZE when its MTU is too small; EADDRINUSE when `udp_port`
+  // is another's; those of `Capture::Open` and of the system calls.
   static Result<std::unique_ptr<UdpWire>> Open(const UdpWireOptions& options,
                                                std::string* message);
 
@@ -73,7 +72,10 @@ class UdpWire final : public DatagramWire {
   SendOutcome Send(const Path& path, size_t bytes) override;
   bool Receive(Datagram* datagram) override;
 
-  uint8_t slot() const override { return slot_.slot(); }
+  std::optional<uint16_t> TakePdcids() override;
+  void ReturnPdcids(uint16_t first) override;
+  // There are no MAC addresses to be told apart.
+  uint16_t function() const override { return 0; }
   bool link_up() const override { return link_up_; }
   uint16_t max_bytes() const override { return max_bytes_; }
   uint32_t payload_mtu() const override { return payload_mtu_; }
@@ -101,8 +103,8 @@ class UdpWire final : public DatagramWire {
   static constexpr uint64_t kHoldNs = 1000000;  // Longest for reordering.
 
  private:
-  UdpWire(const UdpWireOptions& options, Interface interface, SlotClaim slot,
-          uint32_t payload_mtu);
+  UdpWire(const UdpWireOptions& options, Interface interface,
+          NumberClaim ordinal, uint32_t payload_mtu);
 
   UdpFlow FlowOf(const Path& path) const;
   void SendFaulty(const UdpFlow& flow, std::span<const uint8_t> bytes);
@@ -125,10 +127,11 @@ class UdpWire final : public DatagramWire {
 
   const UdpWireOptions options_;
   Interface interface_;
-  const SlotClaim slot_;
+  const NumberClaim ordinal_;
   const uint32_t payload_mtu_;
   const uint16_t max_bytes_;
   contract::PortCfg port_{};
+  std::vector<NumberClaim> pdcid_blocks_;
   std::unique_ptr<UdpSockets> sockets_;
   UdpSender sender_;
   UdpReceiver receiver_;
@@ -156,4 +159,4 @@ class UdpWire final : public DatagramWire {
   std::array<uint64_t, contract::kBar0StatisticsCount> counters_{};
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

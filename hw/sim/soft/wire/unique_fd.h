@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 
 class UniqueFd {
  public:
@@ -30,4 +30,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::wire

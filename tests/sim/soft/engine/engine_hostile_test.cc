@@ -9,26 +9,33 @@
 #include "tests/seed.h"
 #include "tests/sim/soft/engine/engine_node.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
+
+using transport::MessageIndex;
+using transport::ReturnData;
+using transport::Verdict;
+
 namespace {
 
 using contract::SesOpcode;
 using contract::wire::SesStd;
 
 // Stands for all peers and for their transport.
-class EngineHostilePeerTest : public testing::Test, public MessageCarrier {
+class EngineHostilePeerTest : public testing::Test,
+                              public transport::MessageCarrier {
  protected:
   static constexpr uint32_t kPackets = 3;
   static constexpr uint32_t kBytes = kPackets * EngineNode::kMtu;
 
   EngineHostilePeerTest() { node_.engine().Connect(this); }
 
-  PostOutcome Post(MessageIndex /*message*/, const PdcName& /*name*/,
-                   const Path& /*path*/, uint32_t /*packets*/,
+  PostOutcome Post(MessageIndex /*message*/, const transport::PdcName& /*name*/,
+                   const wire::Path& /*path*/, uint32_t /*packets*/,
                    bool /*expects_data*/) override {
     return PostOutcome::kQueued;
   }
   void Finish(MessageIndex /*message*/) override {}
+  void Fail(MessageIndex /*message*/) override {}
   bool Stuck(MessageIndex /*message*/) const override { return false; }
   bool PostReturn(uint16_t /*pdc*/, const ReturnData& data) override {
     asked_.push_back(data);
@@ -58,7 +65,7 @@ class EngineHostilePeerTest : public testing::Test, public MessageCarrier {
         header.opcode == SesOpcode::kRead ? 0 : EngineNode::kMtu;
     std::vector<uint8_t> packet(SesStd::kBytes + payload);
     header.Encode(packet.data());
-    Request request;
+    transport::Request request;
     request.source = {9, 0, false};
     request.spdcid = 4;
     request.next_hdr = contract::NextHdr::kRequestStd;
@@ -170,4 +177,4 @@ TEST_F(EngineHostilePeerTest, ReadsOfARegionThatCameLateEnd) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/soft/engine/engine_node.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::Table;
 
@@ -193,4 +193,4 @@ void Settle(TestFabric& fabric, std::initializer_list<EngineNode*> nodes) {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

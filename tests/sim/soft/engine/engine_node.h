@@ -16,7 +16,7 @@
 #include "hw/sim/soft/engine/engine.h"
 #include "tests/sim/soft/engine/fake_fabric.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // One endpoint: transmit context 0, receive context 0 serving RI 1, completion
 // queues 0 (transmit) and 1 (receive), address vector with an entry for each
@@ -153,7 +153,7 @@ class EngineNode : private InterruptSink {
   size_t used_ = 0;
   DmaMemory dma_;
   Engine engine_;
-  MessageCarrier* carrier_;
+  transport::MessageCarrier* carrier_;
   contract::TxDesc* ring_ = nullptr;
   contract::RxDesc* rx_ring_ = nullptr;
   uint16_t tx_tail_ = 0;
@@ -168,4 +168,4 @@ class EngineNode : private InterruptSink {
 // Progress of engines and fabric until nothing changes.
 void Settle(TestFabric& fabric, std::initializer_list<EngineNode*> nodes);
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -12,7 +12,7 @@
 #include "tests/seed.h"
 #include "tests/sim/soft/engine/engine_node.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 namespace {
 
 using contract::CounterCell;
@@ -654,4 +654,4 @@ TEST_F(EngineOrderTest, CounterDoorbellsChangeTheCellAndAreEchoed) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -11,7 +11,12 @@
 #include "tests/sim/soft/engine/engine_node.h"
 #include "tests/sim/soft/engine/lossy_fabric.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
+
+using contract::wire::SesStd;
+using transport::MessageIndex;
+using transport::ReturnData;
+
 namespace {
 
 using contract::Completion;
@@ -369,7 +374,7 @@ TEST(EngineHostileTest, RandomPacketsTouchNothingTheyMayNot) {
   const auto any = [&](uint32_t n) {
     return std::uniform_int_distribution<uint32_t>(0, n - 1)(random);
   };
-  contract::wire::SesStd header;
+  SesStd header;
   std::vector<uint8_t> packet(2048, 0x77);
   for (int i = 0; i < 200000; ++i) {
     header.opcode = static_cast<contract::SesOpcode>(
@@ -394,23 +399,24 @@ TEST(EngineHostileTest, RandomPacketsTouchNothingTheyMayNot) {
         any(3) == 0 ? header.request_length % 1100 : any(3) * 512;
     header.payload_length = static_cast<uint16_t>(bytes);
     header.Encode(packet.data());
-    Request request;
+    transport::Request request;
     request.source = {any(2), 0, false};
     request.spdcid = static_cast<uint16_t>(1 + any(2));
     request.pdc = 1;
     request.ordered = any(2) == 0;
     request.next_hdr = any(50) == 0 ? static_cast<contract::NextHdr>(any(8))
                                     : contract::NextHdr::kRequestStd;
-    const size_t room = contract::wire::SesStd::kBytes + bytes;
+    const size_t room = SesStd::kBytes + bytes;
     request.ses = std::span(packet).first(
         any(50) == 0 ? any(static_cast<uint32_t>(room)) : room);
-    class Sink final : public MessageCarrier {
+    class Sink final : public transport::MessageCarrier {
      public:
-      PostOutcome Post(MessageIndex, const PdcName&, const Path&, uint32_t,
-                       bool) override {
+      PostOutcome Post(MessageIndex, const transport::PdcName&,
+                       const wire::Path&, uint32_t, bool) override {
         return PostOutcome::kQueued;
       }
       void Finish(MessageIndex) override {}
+      void Fail(MessageIndex) override {}
       bool Stuck(MessageIndex) const override { return false; }
       bool PostReturn(uint16_t, const ReturnData& data) override {
         last = data;
@@ -448,4 +454,4 @@ TEST(EngineHostileTest, RandomPacketsTouchNothingTheyMayNot) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -7,7 +7,7 @@
 #include "tests/seed.h"
 #include "tests/sim/soft/engine/engine_node.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 namespace {
 
 using contract::Opcode;
@@ -500,6 +500,24 @@ TEST_F(EngineRingTest, TablesKeepWhatWasWrittenAndKnowTheirEnds) {
   }
 }
 
+TEST_F(EngineRingTest, ListensFromTheFirstEnabledContextOn) {
+  Engine& engine = a_.engine();
+  const contract::RxCtxCfg on = a_.rx;
+  contract::RxCtxCfg off = on;
+  off.enable = 0;
+  EXPECT_TRUE(engine.Listens());
+  EXPECT_TRUE(a_.Write(Table::kRxCtx, 0, off));
+  EXPECT_TRUE(engine.Listens());
+  engine.StopListening();
+  EXPECT_FALSE(engine.Listens());
+  EXPECT_TRUE(a_.Write(Table::kRxCtx, 0, off));
+  EXPECT_FALSE(engine.Listens());
+  EXPECT_TRUE(a_.Write(Table::kRxCtx, 1, on));
+  EXPECT_TRUE(engine.Listens());
+  engine.Reset();
+  EXPECT_FALSE(engine.Listens());
+}
+
 TEST_F(EngineRingTest, AResetForgetsEverything) {
   a_.Post(SendOf(8));
   a_.engine().Progress(8);
@@ -511,4 +529,4 @@ TEST_F(EngineRingTest, AResetForgetsEverything) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

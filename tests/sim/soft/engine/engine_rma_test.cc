@@ -6,10 +6,9 @@
 
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_wire.h"
-#include "tests/seed.h"
-#include "tests/sim/soft/engine/engine_node.h"
+#include "tests/sim/soft/engine/engine_pair.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 namespace {
 
 using contract::CompletionKind;
@@ -23,23 +22,8 @@ using contract::TxDesc;
 constexpr uint8_t kRead = contract::kRegionFlagRemoteRead;
 constexpr uint8_t kWrite = contract::kRegionFlagRemoteWrite;
 
-// Ordered and unordered contexts.
-class EngineRmaTest : public testing::TestWithParam<bool> {
+class EngineRmaTest : public EnginePairTest {
  protected:
-  static constexpr uint32_t kBytes = 64 * 1024;
-
-  EngineRmaTest() {
-    std::iota(local_, local_ + kBytes, uint8_t{1});
-    a_.tx.ordered = GetParam() ? 0xff : 0;
-    a_.Restart();
-  }
-  void Run() { Settle(fabric_, {&a_, &b_}); }
-  TxDesc Op(Opcode opcode, uint64_t offset, uint32_t length) {
-    TxDesc descriptor = a_.Rma(opcode, 1, local_, length);
-    descriptor.match_bits = region_.key;
-    descriptor.remote_offset = offset;
-    return descriptor;
-  }
   contract::Completion Only() {
     Run();
     const auto entry = a_.Poll(0);
@@ -50,18 +34,10 @@ class EngineRmaTest : public testing::TestWithParam<bool> {
   void Disable() {
     RegionCfg off = region_;
     off.enable = 0;
-    ASSERT_TRUE(b_.Write(Table::kRegion, 3, off));
-    ASSERT_EQ(b_.engine().Drain(Table::kRegion, 3), Engine::DrainState::kDone);
+    ASSERT_TRUE(b_.Write(Table::kRegion, kRegion, off));
+    ASSERT_EQ(b_.engine().Drain(Table::kRegion, kRegion),
+              Engine::DrainState::kDone);
   }
-
-  FakeFabric fabric_{TestSeed()};
-  EngineNode a_{&fabric_};
-  EngineNode b_{&fabric_};
-  uint8_t* local_ = a_.Allocate(kBytes);
-  uint8_t* guard_ = b_.Allocate(64);
-  uint8_t* remote_ = b_.Allocate(kBytes);
-  uint8_t* behind_ = b_.Allocate(64);
-  RegionCfg region_ = b_.Region(3, remote_, kBytes, kRead | kWrite);
 };
 
 TEST_P(EngineRmaTest, WritesOfEachLengthArriveWhereTheyShould) {
@@ -79,8 +55,8 @@ TEST_P(EngineRmaTest, WritesOfEachLengthArriveWhereTheyShould) {
               static_cast<ptrdiff_t>(offset));
     EXPECT_FALSE(b_.Poll(1).has_value()) << "nobody asked for it";
   }
-  EXPECT_EQ(guard_[63], 0);
-  EXPECT_EQ(behind_[0], 0);
+  EXPECT_EQ(before_[63], 0);
+  EXPECT_EQ(after_[0], 0);
 }
 
 TEST_P(EngineRmaTest, ReadsOfEachLengthFetchWhatIsThere) {
@@ -198,6 +174,24 @@ TEST_P(EngineRmaTest, AFailedReadIsNotReportedToTheTarget) {
   EXPECT_FALSE(b_.Poll(1).has_value());
 }
 
+// The data of the other packets may come or not: the index of the message is
+// kept until the PDC ends, which does not wait for them.
+TEST_P(EngineRmaTest, AReadThatIsRefusedOnceIsNotWaitedFor) {
+  fabric_.refuses_once = true;
+  // An early refusal would end the message before its other packets are sent.
+  fabric_.hold_answers = true;
+  a_.Post(Op(Opcode::kRead, kBytes - 1, 9000));
+  Run();
+  fabric_.hold_answers = false;
+  EXPECT_EQ(Only().status, Status::kRemoteError);
+  ASSERT_EQ(a_.carrier().known.size(), 1u);
+  EXPECT_TRUE(a_.carrier().known.begin()->second.failed);
+  fabric_.Abandon(0, Status::kRemoteError, 0);
+  EXPECT_TRUE(a_.carrier().known.empty());
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_FALSE(a_.Poll(0).has_value()) << "it ended before";
+}
+
 struct Wrong {
   const char* what;
   ReturnCode code;
@@ -230,6 +224,8 @@ const Wrong kWrong[] = {
      [](RegionCfg& r, TxDesc& d) {
        d.remote_offset = r.length - d.length + 1;
      }},
+    {"longer than the region", ReturnCode::kUnsupportedSize,
+     [](RegionCfg& r, TxDesc& d) { r.length = d.length - 1; }},
     {"far outside", ReturnCode::kBadAddr,
      [](RegionCfg&, TxDesc& d) { d.remote_offset = uint64_t{1} << 40U; }},
     {"wraps", ReturnCode::kBadAddr,
@@ -251,7 +247,7 @@ TEST_P(EngineRmaTest, WhatIsNotAllowedIsAnsweredAndTouchesNothing) {
         RegionCfg region = region_;
         TxDesc descriptor = Op(opcode, 0, length);
         wrong.spoil(region, descriptor);
-        ASSERT_TRUE(b_.Write(Table::kRegion, 3, region));
+        ASSERT_TRUE(b_.Write(Table::kRegion, kRegion, region));
         const std::vector<uint8_t> before(local_, local_ + kBytes);
         a_.Post(descriptor);
         const auto entry = Only();
@@ -299,12 +295,12 @@ TEST_P(EngineRmaTest, UserKeysLiveInTheirSet) {
 
 TEST_P(EngineRmaTest, ARegionThatWrapsIsNone) {
   region_.address_base = ~uint64_t{0} - 100;
-  b_.Write(Table::kRegion, 3, region_);
+  b_.Write(Table::kRegion, kRegion, region_);
   a_.Post(Op(Opcode::kWrite, region_.address_base, 8));
   EXPECT_EQ(Only().detail, static_cast<uint16_t>(ReturnCode::kBadMkey));
   region_.address_base = 0;
   region_.iova = ~uint64_t{0} - 100;
-  b_.Write(Table::kRegion, 3, region_);
+  b_.Write(Table::kRegion, kRegion, region_);
   a_.Post(Op(Opcode::kWrite, 0, 8));
   EXPECT_EQ(Only().detail, static_cast<uint16_t>(ReturnCode::kBadMkey));
 }
@@ -313,14 +309,14 @@ TEST_P(EngineRmaTest, AnEndpointsRegionServesIt) {
   region_.flags |= contract::kRegionFlagEndpoint;
   region_.pid_on_fep = EngineNode::kPid;
   region_.resource_index = 0;
-  b_.Write(Table::kRegion, 3, region_);
+  b_.Write(Table::kRegion, kRegion, region_);
   a_.Post(Op(Opcode::kWrite, 0, 8));
   EXPECT_EQ(Only().status, Status::kOk);
 }
 
 TEST_P(EngineRmaTest, MemoryThatRefusesIsAnErrorAtTheInitiator) {
   region_.iova = b_.Unmapped() - 2000;
-  b_.Write(Table::kRegion, 3, region_);
+  b_.Write(Table::kRegion, kRegion, region_);
   for (const Opcode opcode : {Opcode::kWrite, Opcode::kRead}) {
     for (const auto& [offset, length] :
          {std::pair{2000U, 8U}, std::pair{0U, 5000U}}) {
@@ -337,7 +333,7 @@ TEST_P(EngineRmaTest, MemoryThatRefusesIsAnErrorAtTheInitiator) {
 
 TEST_P(EngineRmaTest, RefusedMemoryIsToldWhenThereIsRoomForTheAnswer) {
   region_.iova = b_.Unmapped() - 2000;
-  b_.Write(Table::kRegion, 3, region_);
+  b_.Write(Table::kRegion, kRegion, region_);
   fabric_.guarantees = false;
   for (const auto& [offset, length] :
        {std::pair{2000U, 8U}, std::pair{0U, 5000U}}) {
@@ -394,6 +390,24 @@ TEST_P(EngineRmaTest, WithoutRoomForReturnDataItWaits) {
   }
 }
 
+TEST_P(EngineRmaTest, AReadThatIsAnsweredTooOftenWaitsForAllOfItsData) {
+  std::iota(remote_, remote_ + kBytes, uint8_t{7});
+  for (const uint32_t again : {1U, 3U, 20U}) {
+    SCOPED_TRACE(again);
+    fabric_.returns_again = again;
+    for (const uint32_t length : {1000U, 9000U, kBytes}) {
+      std::fill_n(local_, kBytes, uint8_t{0});
+      a_.Post(Op(Opcode::kRead, 0, length));
+      const auto entry = Only();
+      EXPECT_EQ(entry.status, Status::kOk);
+      EXPECT_EQ(entry.length, length);
+      EXPECT_TRUE(std::equal(local_, local_ + length, remote_));
+      EXPECT_TRUE(a_.engine().idle());
+      EXPECT_TRUE(a_.carrier().known.empty()) << "finished";
+    }
+  }
+}
+
 // -- deregistration under traffic
 
 TEST_P(EngineRmaTest, AfterTheDrainNothingIsReadNotEvenAgain) {
@@ -421,7 +435,7 @@ TEST_P(EngineRmaTest, AnEntryUsedAnewDoesNotServeOldReads) {
   a_.Post(Op(Opcode::kRead, 0, 9000));
   Run();
   Disable();
-  ASSERT_TRUE(b_.Write(Table::kRegion, 3, region_));
+  ASSERT_TRUE(b_.Write(Table::kRegion, kRegion, region_));
   fabric_.hold_returns = false;
   EXPECT_EQ(Only().status, Status::kRemoteError);
   EXPECT_EQ(std::count(local_, local_ + kBytes, 0), kBytes);
@@ -438,7 +452,7 @@ TEST_P(EngineRmaTest, WhatIsLeftOfARefusedWriteIsNotWritten) {
   while (fabric_.errors == 0) {
     ASSERT_TRUE(fabric_.Step());
   }
-  ASSERT_TRUE(b_.Write(Table::kRegion, 3, region_));
+  ASSERT_TRUE(b_.Write(Table::kRegion, kRegion, region_));
   Run();
   fabric_.hold_answers = false;
   EXPECT_EQ(Only().status, Status::kRemoteError);
@@ -470,9 +484,7 @@ TEST_P(EngineRmaTest, TheInitiatorsMemoryIsLeftAloneAfterItsContext) {
   fabric_.hold_returns = true;
   a_.Post(Op(Opcode::kRead, 0, 9000));
   Run();
-  contract::TxCtxCfg off = a_.tx;
-  off.enable = 0;
-  a_.Write(Table::kTxCtx, 0, off);
+  DisableTxContext();
   ASSERT_EQ(a_.engine().Drain(Table::kTxCtx, 0), Engine::DrainState::kDone);
   a_.dma().Unmap(a_.Arena(), EngineNode::kArenaMapped);
   fabric_.hold_returns = false;
@@ -490,9 +502,7 @@ TEST_P(EngineRmaTest, AReadThatWasNotAllAskedForEndsWithItsContext) {
     for (int i = 0; i < steps; ++i) {
       fabric_.Step();
     }
-    contract::TxCtxCfg off = a_.tx;
-    off.enable = 0;
-    a_.Write(Table::kTxCtx, 0, off);
+    DisableTxContext();
     Run();
     EXPECT_TRUE(a_.engine().idle());
     EXPECT_TRUE(a_.carrier().known.empty());
@@ -508,9 +518,7 @@ TEST_P(EngineRmaTest, AReadThatIsAskedForAgainAfterItsContextStillAsks) {
   a_.engine().Progress(1);
   fabric_.hold_returns = true;
   Run();
-  contract::TxCtxCfg off = a_.tx;
-  off.enable = 0;
-  a_.Write(Table::kTxCtx, 0, off);
+  DisableTxContext();
   std::vector<uint8_t> packet(size_t{2} * EngineNode::kMtu);
   a_.engine().BuildRequest(a_.carrier().posted.back().message, 1, packet);
   EXPECT_EQ(contract::wire::SesStd::Decode(packet.data()).ie, 0);
@@ -534,4 +542,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, EngineRmaTest, testing::Bool(),
                          });
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -7,7 +7,7 @@
 #include "tests/seed.h"
 #include "tests/sim/soft/engine/engine_node.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 namespace {
 
 using contract::CompletionKind;
@@ -109,7 +109,7 @@ TEST_F(EngineSendTest, UnorderedContextsUsePdcsOfTheFunctionPair) {
   Run();
   ASSERT_TRUE(b_.Poll(1).has_value());
   EXPECT_TRUE(std::equal(data, data + 9000, buffer));
-  const PdcName& name = a_.carrier().posted.back().name;
+  const transport::PdcName& name = a_.carrier().posted.back().name;
   EXPECT_FALSE(name.ordered);
   EXPECT_EQ(name.job_id, 0u);
   EXPECT_EQ(name.target_ri, 0);
@@ -444,4 +444,4 @@ TEST_P(EngineGoneContextTest, WhatDoesNotIsTakenForNothing) {
 INSTANTIATE_TEST_SUITE_P(Modes, EngineGoneContextTest, testing::Bool());
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

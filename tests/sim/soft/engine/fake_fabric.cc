@@ -4,9 +4,16 @@
 #include <algorithm>
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 using contract::ReturnCode;
+using transport::MessageCarrier;
+using transport::MessageIndex;
+using transport::PdcName;
+using transport::Request;
+using transport::ReturnData;
+using transport::TransportClient;
+using transport::Verdict;
 
 namespace {
 
@@ -35,7 +42,7 @@ FakeFabric::Pdc& FakeFabric::PdcOf(size_t node, const PdcName& name) {
 
 MessageCarrier::PostOutcome FakeFabric::Carrier::Post(MessageIndex message,
                                                       const PdcName& name,
-                                                      const Path& path,
+                                                      const wire::Path& path,
                                                       uint32_t packets,
                                                       bool expects_data) {
   if (full) {
@@ -58,6 +65,15 @@ void FakeFabric::Carrier::Finish(MessageIndex message) {
   EXPECT_FALSE(at->second.finished) << "finished twice";
   at->second.finished = true;
   fabric_->Forget(node_, message);
+}
+
+void FakeFabric::Carrier::Fail(MessageIndex message) {
+  const auto at = known.find(message);
+  ASSERT_NE(at, known.end()) << "message " << message << " is not known";
+  EXPECT_TRUE(at->second.expects_data);
+  EXPECT_TRUE(at->second.refused);
+  EXPECT_EQ(at->second.left, 0u) << "not all is acknowledged";
+  at->second.failed = true;
 }
 
 bool FakeFabric::Carrier::PostReturn(uint16_t pdc, const ReturnData& data) {
@@ -132,7 +148,10 @@ bool FakeFabric::Deliver(Pdc& pdc) {
   }
   if (verdict.respond && verdict.response.return_code > ReturnCode::kOk) {
     ++errors;
-    EXPECT_TRUE(verdict.guaranteed) << "an error that may be lost";
+    // The first of a message must not be lost.
+    bool& denied = carriers_[pdc.from]->known[packet.message].denied;
+    EXPECT_TRUE(denied || verdict.guaranteed) << "an error that may be lost";
+    denied = true;
   }
   EXPECT_TRUE(verdict.data.empty() || (verdict.respond && verdict.guaranteed));
   pdc.answers.push_back({packet.message,
@@ -151,7 +170,10 @@ bool FakeFabric::Answered(Pdc& pdc) {
   const Answer answer = std::move(pdc.answers.front());
   pdc.answers.erase(pdc.answers.begin());
   Carrier& carrier = *carriers_[pdc.from];
-  if (answer.respond) {
+  State& known = carrier.known[answer.message];
+  const bool error = answer.response.return_code > ReturnCode::kOk;
+  if (answer.respond && !(error && refuses_once && known.refused)) {
+    known.refused = known.refused || error;
     carrier.client_->OnResponse(answer.message, answer.response, answer.data,
                                 answer.data_offset);
   }
@@ -186,6 +208,12 @@ bool FakeFabric::Return(Pdc& pdc) {
       return false;
     }
   }
+  for (uint32_t i = 0; i < returns_again; ++i) {
+    const auto still = carrier.known.find(data.message_id - 1U);
+    if (still != carrier.known.end() && !still->second.finished) {
+      (void)carrier.client_->OnReturnData(request);
+    }
+  }
   pdc.returns.erase(pdc.returns.begin());
   carriers_[target]->client_->OnReturnRetired(data);
   return true;
@@ -211,8 +239,7 @@ bool FakeFabric::Step() {
   return false;
 }
 
-void FakeFabric::Abandon(size_t node, contract::Status status,
-                         uint16_t detail) {
+void FakeFabric::Drop(size_t node) {
   for (auto& pdc : pdcs_) {
     if (pdc->from != node) {
       continue;
@@ -230,10 +257,51 @@ void FakeFabric::Abandon(size_t node, contract::Status status,
                                                  true);
     }
   }
+}
+
+void FakeFabric::Abandon(size_t node, contract::Status status,
+                         uint16_t detail) {
+  Drop(node);
   Carrier& carrier = *carriers_[node];
   for (const auto& [message, state] : std::exchange(carrier.known, {})) {
     carrier.client_->OnAbandoned(message, status, detail, true);
   }
 }
 
-}  // namespace heddle::sim::soft
+void FakeFabric::Restart(size_t node) {
+  Carrier& carrier = *carriers_[node];
+  std::set<MessageIndex> unsent;
+  for (const auto& pdc : pdcs_) {
+    for (const Message& message : pdc->queue) {
+      if (pdc->from == node && message.built == 0) {
+        unsent.insert(message.index);
+      }
+    }
+  }
+  Drop(node);
+  std::map<MessageIndex, size_t> latest;  // Indices are used again.
+  for (size_t i = 0; i < carrier.posted.size(); ++i) {
+    latest[carrier.posted[i].message] = i;
+  }
+  auto known = std::exchange(carrier.known, {});
+  for (size_t i = 0; i < carrier.posted.size(); ++i) {
+    const Carrier::Posted posted = carrier.posted[i];
+    const MessageIndex index = posted.message;
+    const auto at = known.find(index);
+    if (latest[index] != i || at == known.end()) {
+      continue;
+    }
+    if (at->second.left == 0) {
+      carrier.client_->OnAbandoned(index, contract::Status::kRemoteError,
+                                   static_cast<uint16_t>(ReturnCode::kBadMkey),
+                                   true);
+    } else if (unsent.count(index) != 0 || carrier.client_->OnRestart(index)) {
+      const bool data = at->second.expects_data;
+      carrier.known[index] = {posted.packets, data, false};
+      PdcOf(node, posted.name)
+          .queue.push_back({index, posted.packets, 0, data});
+    }
+  }
+}
+
+}  // namespace heddle::sim::soft::engine

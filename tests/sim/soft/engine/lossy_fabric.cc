@@ -2,9 +2,14 @@
 #include "tests/sim/soft/engine/lossy_fabric.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
+
+using transport::TransportClient;
+using transport::TransportLimits;
+using wire::Datagram;
 
 namespace {
 
@@ -14,7 +19,7 @@ constexpr uint32_t kJitterNs = 20'000;
 
 }  // namespace
 
-class LossyFabric::Wire final : public DatagramWire {
+class LossyFabric::Wire final : public wire::DatagramWire {
  public:
   Wire(LossyFabric* fabric, size_t self) : fabric_(fabric), self_(self) {}
 
@@ -23,14 +28,18 @@ class LossyFabric::Wire final : public DatagramWire {
   }
   void ReleasePort(uint32_t /*port*/) override {}
   std::span<uint8_t> Room() override { return room_; }
-  SendOutcome Send(const Path& path, size_t bytes) override {
+  SendOutcome Send(const wire::Path& path, size_t bytes) override {
     fabric_->Launch(self_, static_cast<size_t>(path.destination.lo),
                     std::span(room_).first(bytes));
     std::fill(room_.begin(), room_.end(), uint8_t{0xee});
     return SendOutcome::kSent;
   }
   bool Receive(Datagram* /*datagram*/) override { return false; }
-  uint8_t slot() const override { return 0; }
+  std::optional<uint16_t> TakePdcids() override {
+    return static_cast<uint16_t>(granted_++ * contract::kPdcidBlock);
+  }
+  void ReturnPdcids(uint16_t /*first*/) override {}
+  uint16_t function() const override { return 0; }
   bool link_up() const override { return true; }
   uint16_t max_bytes() const override {
     return static_cast<uint16_t>(room_.size());
@@ -44,6 +53,7 @@ class LossyFabric::Wire final : public DatagramWire {
  private:
   LossyFabric* fabric_;
   size_t self_;
+  uint32_t granted_ = 0;  // Blocks; there are enough for a test.
   std::vector<uint8_t> room_ = std::vector<uint8_t>(2048);
 };
 
@@ -60,7 +70,7 @@ struct LossyFabric::Node {
   }
 
   Wire wire;
-  Transport transport;
+  transport::Transport transport;
 };
 
 LossyFabric::LossyFabric(uint64_t seed, const Weather& weather)
@@ -68,7 +78,7 @@ LossyFabric::LossyFabric(uint64_t seed, const Weather& weather)
 
 LossyFabric::~LossyFabric() = default;
 
-MessageCarrier* LossyFabric::Add(TransportClient* client) {
+transport::MessageCarrier* LossyFabric::Add(TransportClient* client) {
   contract::PortCfg port;
   port.rto_ticks = 1000;
   port.rto_max_ticks = 20'000;
@@ -78,7 +88,6 @@ MessageCarrier* LossyFabric::Add(TransportClient* client) {
   port.payload_mtu = 1024;
   port.ack_delay_ticks = 100;
   port.enable = 1;
-  port.slot = static_cast<uint8_t>(nodes_.size());
   port.pdc_seed = static_cast<uint32_t>(random_.Below(1U << 30U));
   contract::TransportCfg rules;
   rules.safety_ticks = 5000;
@@ -131,4 +140,4 @@ bool LossyFabric::Step() {
   return busy;
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

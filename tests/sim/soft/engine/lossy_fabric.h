@@ -12,7 +12,7 @@
 #include "hw/sim/soft/transport/transport.h"
 #include "tests/sim/soft/engine/test_fabric.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 class LossyFabric final : public TestFabric {
  public:
@@ -25,7 +25,7 @@ class LossyFabric final : public TestFabric {
   LossyFabric(uint64_t seed, const Weather& weather);
   ~LossyFabric() override;
 
-  MessageCarrier* Add(TransportClient* client) override;
+  transport::MessageCarrier* Add(transport::TransportClient* client) override;
   bool Step() override;
 
  private:
@@ -46,4 +46,4 @@ class LossyFabric final : public TestFabric {
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

@@ -5,15 +5,16 @@
 #include "hw/sim/soft/transport/client.h"
 #include "hw/sim/soft/transport/message_carrier.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::engine {
 
 // The fabric address of a node is its number (IPv4), in the order of `Add`.
 class TestFabric {
  public:
   virtual ~TestFabric() = default;
-  virtual MessageCarrier* Add(TransportClient* client) = 0;
+  virtual transport::MessageCarrier* Add(
+      transport::TransportClient* client) = 0;
   // Goes on a little; false when there was nothing to do.
   virtual bool Step() = 0;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim::soft::engine

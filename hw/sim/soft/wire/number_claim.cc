@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hw/sim/soft/wire/slot_claim.h"
+#include "hw/sim/soft/wire/number_claim.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,9 +11,10 @@
 #include <string>
 
 #include "hw/sim/clock.h"
+#include "hw/sim/random.h"
 #include "hw/sim/route.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim::soft::wire {
 namespace {
 
 // Binds `fd` to the abstract name; the errno, 0 for success.
@@ -33,21 +34,19 @@ int BindName(int fd, const std::string& name) {
 
 }  // namespace
 
-Result<SlotClaim> SlotClaim::Take(const WireAddress& address) {
+Result<NumberClaim> NumberClaim::Take(const WireAddress& address,
+                                      const char* kind, uint64_t start,
+                                      uint32_t count) {
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) {
     return Errno{errno};
   }
-  // Not always the first: a new function should not get what is still on its
-  // way to the last one.
-  const auto start = static_cast<uint32_t>(static_cast<uint64_t>(getpid()) +
-                                           MonotonicNs() / kNsPerSecond);
-  for (uint32_t i = 0; i < kSlots; ++i) {
-    const uint32_t slot = (start + i) % kSlots;
-    const int error = BindName(
-        fd.get(), "heddle/udp/" + address.Text() + "/" + std::to_string(slot));
+  const std::string prefix = "heddle/udp/" + address.Text() + "/" + kind + "/";
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto number = static_cast<uint32_t>((start + i) % count);
+    const int error = BindName(fd.get(), prefix + std::to_string(number));
     if (error == 0) {
-      return SlotClaim(std::move(fd), static_cast<uint8_t>(slot));
+      return NumberClaim(std::move(fd), number);
     }
     if (error != EADDRINUSE) {
       return Errno{error};
@@ -56,4 +55,13 @@ Result<SlotClaim> SlotClaim::Take(const WireAddress& address) {
   return Errno{EBUSY};
 }
 
-}  // namespace heddle::sim::soft
+Result<NumberClaim> NumberClaim::TakePdcidBlock(const WireAddress& address) {
+  Random start(MonotonicNs() ^ static_cast<uint64_t>(getpid()));
+  return Take(address, "pdcids", start.Next() % kPdcidBlocks, kPdcidBlocks);
+}
+
+Result<NumberClaim> NumberClaim::TakeOrdinal(const WireAddress& address) {
+  return Take(address, "ordinal", 0, kMaxMacFunctions);
+}
+
+}  // namespace heddle::sim::soft::wire

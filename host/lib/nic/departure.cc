@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lib/nic/departure.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "host/lib/nic/nic.h"
+#include "hw/contract/gen/heddle_contract.h"
+
+namespace heddle::nic {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSilentRtos = 4;
+constexpr std::chrono::seconds kLimit{2};
+constexpr std::chrono::microseconds kFirstWait{20};
+
+}  // namespace
+
+// Those of this process that have not begun. A child process inherits none: the
+// PDCs are its parent's.
+class Departures {
+ public:
+  static Departures& Get() {
+    // Never destroyed: exit handlers use it.
+    static Departures* const departures = new Departures;
+    return *departures;
+  }
+
+  void Add(Departure* departure) {
+    const std::lock_guard lock(mutex_);
+    if (!registered_) {
+      registered_ = std::atexit([] { Get().LeaveAll(); }) == 0;
+    }
+    list_.push_back(departure);
+  }
+
+  // False: the exit has taken care of it, or it is a parent process's.
+  bool Remove(Departure* departure) {
+    const std::lock_guard lock(mutex_);
+    return std::erase(list_, departure) != 0;
+  }
+
+ private:
+  Departures() { (void)pthread_atfork(BeforeFork, InParent, InChild); }
+
+  // Held over the fork, so that the child finds the list whole.
+  static void BeforeFork() { Get().mutex_.lock(); }
+  static void InParent() { Get().mutex_.unlock(); }
+  static void InChild() {
+    Get().list_.clear();
+    Get().mutex_.unlock();
+  }
+
+  void LeaveAll() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (Departure* const departure : list_) {
+      departure->Leave();
+    }
+    list_.clear();
+  }
+
+  std::mutex mutex_;
+  std::vector<Departure*> list_;
+  bool registered_ = false;
+};
+
+Departure::Departure(Nic& nic, std::chrono::nanoseconds rto)
+    : nic_(nic), rto_(rto) {
+  Departures::Get().Add(this);
+}
+
+Departure::~Departure() {
+  if (Departures::Get().Remove(this)) {
+    Leave();
+  }
+}
+
+void Departure::Leave() noexcept {
+  try {
+    ClosePdcs();
+  } catch (...) {
+    // Without memory peers find out by themselves.
+  }
+}
+
+void Departure::ClosePdcs() {
+  if (nic_.device().failed() ||
+      !nic_.info().Has(contract::kCapabilityClosePdcs)) {
+    return;
+  }
+  const auto limit = Clock::now() + kLimit;
+  auto silent = limit;
+  auto again = Clock::now() + rto_;  // A request to close may be lost.
+  uint32_t least = UINT32_MAX;
+  bool repeated = false;
+  Result<uint32_t> open = nic_.admin().ClosePdcs();
+  for (std::chrono::nanoseconds wait = kFirstWait; open.ok();
+       wait = std::min<std::chrono::nanoseconds>(2 * wait, rto_ / 2)) {
+    const auto now = Clock::now();
+    if (open.value() < least) {
+      least = open.value();
+      silent = now + kSilentRtos * rto_;
+    }
+    if (open.value() == 0 || now >= limit || (repeated && now >= silent)) {
+      return;
+    }
+    if (nic_.needs_step()) {
+      while (Clock::now() < now + wait) {
+        nic_.Step();
+      }
+    } else {
+      std::this_thread::sleep_for(wait);
+    }
+    if (now >= again) {
+      again = now + rto_;
+      repeated = true;
+      open = nic_.admin().ClosePdcs();
+    } else {
+      open = nic_.admin().CountPdcs();
+    }
+  }
+}
+
+}  // namespace heddle::nic

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer of an address's owner to packets for PDCs that none of its
+// functions has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/faults.h"
+#include "hw/sim/wire_address.h"
+
+namespace heddle::sim {
+
+// The frame with NACK INV_DPDCID (UET Table 3-59) that `address` sends to the
+// sender of `frame`, a frame to it. Empty unless that is a whole request
+// without SYN, or a control packet other than a Clear Command, and its IP
+// checksum and CRC, of order `crc`, are right: a damaged packet may name
+// another PDC than its sender's.
+std::optional<Frame> RefuseUnknownPdc(std::span<const uint8_t> frame,
+                                      const WireAddress& address,
+                                      contract::CrcOrder crc);
+
+}  // namespace heddle::sim

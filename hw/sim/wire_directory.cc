@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/wire_directory.h"
+
+#include <algorithm>
+
+namespace heddle::sim {
+namespace {
+
+// Single blocks come from the lower slots as long as there are any, so that
+// whole ones are left.
+constexpr uint32_t kSingleBlocks = kPdcidBlocks / 4 * 3;
+
+}  // namespace
+
+bool WireDirectory::IsAttached(FunctionId id) const {
+  const uint32_t port = PortOf(id);
+  if (id == 0 || port >= kMaxPorts) {
+    return false;
+  }
+  const std::optional<PortOwner> owner = ReadPort(memory_->ports[port]);
+  return owner && owner->id(port) == id;
+}
+
+ProcessId::State WireDirectory::LookAt(FunctionId id) const {
+  if (id == 0 || PortOf(id) >= kMaxPorts) {
+    return ProcessId::State::kEnded;
+  }
+  WirePort& port = memory_->ports[PortOf(id)];
+  // A newcomer takes the key away before it writes its process.
+  uint64_t key = port.key.load(std::memory_order_acquire);
+  const ProcessId::State state = port.process.Look();
+  if (!IsAttached(id)) {
+    return ProcessId::State::kEnded;
+  }
+  if (state == ProcessId::State::kEnded) {
+    port.key.compare_exchange_strong(key, 0);
+  }
+  return state;
+}
+
+void WireDirectory::ClearDead() const {
+  const uint32_t count = std::min(memory_->port_count.load(), kMaxPorts);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (const auto owner = ReadPort(memory_->ports[i])) {
+      (void)IsAlive(owner->id(i));
+    }
+  }
+}
+
+std::optional<uint32_t> WireDirectory::FindAddress(const WireAddress& address) {
+  const uint32_t count = std::min(memory_->address_count.load(), kMaxAddresses);
+  if (last_address_ < count && ReadAddress(Entry(last_address_)) == address) {
+    return last_address_;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (ReadAddress(Entry(i)) == address) {
+      last_address_ = i;
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> WireDirectory::AddAddress(const WireAddress& address) {
+  if (const auto known = FindAddress(address)) {
+    return known;
+  }
+  const uint32_t count = std::min(memory_->address_count.load(), kMaxAddresses);
+  if (count < kMaxAddresses) {
+    WriteAddress(Entry(count), address);
+    memory_->address_count.store(count + 1);
+    return count;
+  }
+  for (uint32_t i = 0; i < kMaxAddresses; ++i) {
+    const auto old = ReadAddress(Entry(i));
+    if (!old || !IsServed(*old)) {
+      WriteAddress(Entry(i), address);
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+bool WireDirectory::IsServed(const WireAddress& address) const {
+  const uint32_t count = std::min(memory_->port_count.load(), kMaxPorts);
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::optional<PortOwner> owner = ReadPort(memory_->ports[i]);
+    if (owner && owner->address == address) {
+      return true;
+    }
+  }
+  return false;
+}
+
+FunctionId WireDirectory::OwnerOf(const Name& name) const {
+  const FunctionId id = name.load(std::memory_order_acquire);
+  return IsAttached(id) ? id : 0;
+}
+
+FunctionId WireDirectory::FindFunction(const Route& route) {
+  if (route.kind == Route::Kind::kMac) {
+    const uint32_t port = FunctionOfMac(route.mac);
+    const auto owner =
+        port < kMaxPorts ? ReadPort(memory_->ports[port]) : std::nullopt;
+    const bool same =
+        owner &&
+        PortMac(owner->address, static_cast<uint16_t>(port)) == route.mac;
+    return same ? owner->id(port) : 0;
+  }
+  if (route.kind != Route::Kind::kPort && route.kind != Route::Kind::kBlock) {
+    return 0;
+  }
+  if (route.kind == Route::Kind::kBlock && route.block == last_block_ &&
+      route.ip == last_ip_ && OwnerOf(*last_name_) == last_owner_) {
+    return last_owner_;  // As most are.
+  }
+  const std::optional<uint32_t> address = FindAddress(route.ip);
+  if (!address) {
+    return 0;
+  }
+  const bool by_block = route.kind == Route::Kind::kBlock;
+  const Name& name = by_block ? Entry(*address).blocks[route.block]
+                              : Entry(*address).ports[route.port];
+  const FunctionId id = name.load(std::memory_order_acquire);
+  const uint32_t port = PortOf(id);
+  const auto owner = id != 0 && port < kMaxPorts
+                         ? ReadPort(memory_->ports[port])
+                         : std::nullopt;
+  // Nonsense in the tables takes no frame away from its address.
+  if (!owner || owner->id(port) != id || owner->address != route.ip) {
+    return 0;
+  }
+  if (by_block) {
+    last_ip_ = route.ip;
+    last_block_ = route.block;
+    last_name_ = &name;
+    last_owner_ = id;
+  }
+  return id;
+}
+
+FunctionId WireDirectory::PortOwnerOf(uint32_t address, uint32_t port) const {
+  return OwnerOf(Entry(address).ports[port]);
+}
+
+void WireDirectory::SetPort(uint32_t address, uint32_t port,
+                            FunctionId owner) const {
+  Entry(address).ports[port].store(owner, std::memory_order_release);
+}
+
+void WireDirectory::ReleasePort(uint32_t address, uint32_t port,
+                                FunctionId owner) const {
+  Release(Entry(address).ports[port], owner);
+}
+
+bool WireDirectory::Take(Name& name, FunctionId owner) const {
+  FunctionId before = name.load(std::memory_order_acquire);
+  return !IsAttached(before) && name.compare_exchange_strong(before, owner);
+}
+
+void WireDirectory::Release(Name& name, FunctionId owner) {
+  name.compare_exchange_strong(owner, 0);
+}
+
+std::optional<uint32_t> WireDirectory::TakeBlock(uint32_t address,
+                                                 FunctionId owner) const {
+  WireAddressMemory& entry = Entry(address);
+  const auto search = [&](uint32_t first,
+                          uint32_t end) -> std::optional<uint32_t> {
+    const uint32_t count = end - first;
+    const uint32_t start = entry.next_block.fetch_add(1);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t block = first + (start + i) % count;
+      if (Take(entry.blocks[block], owner)) {
+        entry.next_block.store(start + i + 1);
+        return block;
+      }
+    }
+    return std::nullopt;
+  };
+  const auto block = search(0, kSingleBlocks);
+  return block ? block : search(kSingleBlocks, kPdcidBlocks);
+}
+
+void WireDirectory::ReturnBlock(uint32_t address, uint32_t block,
+                                FunctionId owner) const {
+  Release(Entry(address).blocks[block], owner);
+}
+
+std::optional<uint32_t> WireDirectory::TakeSlot(uint32_t address,
+                                                FunctionId owner) const {
+  WireAddressMemory& entry = Entry(address);
+  const uint32_t start = entry.next_slot.fetch_add(1);
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    // From the top: single blocks come from below.
+    const uint32_t slot = kSlots - 1 - (start + i) % kSlots;
+    uint32_t taken = 0;
+    while (taken < kSlotBlocks &&
+           Take(entry.blocks[slot * kSlotBlocks + taken], owner)) {
+      ++taken;
+    }
+    if (taken == kSlotBlocks) {
+      entry.next_slot.store(start + i + 1);
+      return slot;
+    }
+    while (taken-- > 0) {
+      Release(entry.blocks[slot * kSlotBlocks + taken], owner);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device answers to requests of a peer that is none of ours.
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/sim/clock.h"
+#include "tests/sim/device_test.h"
+#include "tests/sim/soft_kind.h"
+#include "tests/sim/wire_peer.h"
+
+namespace heddle::sim {
+namespace {
+
+using contract::NackCode;
+using contract::NextHdr;
+using contract::PdsType;
+using contract::ReturnCode;
+using contract::SesOpcode;
+using contract::Statistic;
+using contract::wire::SesStd;
+using Bytes = std::vector<uint8_t>;
+
+constexpr uint32_t kMtu = 4096;  // Of the wire.
+constexpr uint32_t kRegionBytes = 16384;
+
+// The RTL NIC or the soft device.
+class AnswersTest : public DeviceTest,
+                    public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    device_ = GetParam() ? Node::Open(Options(kIpB), 200)
+                         : Node::Open(Options(kIpB), 200, SoftKind());
+    ASSERT_NE(device_, nullptr);
+    peer_ = WirePeer::Attach(name_, kIpA, kIpB);
+    ASSERT_NE(peer_, nullptr);
+    contract::AdminRegisterRegion command = {};
+    command.opcode = contract::AdminOpcode::kRegisterRegion;
+    command.iova = ToInteger(device_->buffer.iova());
+    command.length = kRegionBytes;
+    command.job_id = BareEndpointOptions{}.job_id;
+    command.flags = contract::kRegionFlagRemoteRead |
+                    contract::kRegionFlagRemoteWrite |
+                    contract::kRegionFlagProviderKey;
+    const auto answer =
+        device_->admin->Execute(std::bit_cast<contract::AdminCommand>(command));
+    ASSERT_TRUE(answer.ok());
+    ASSERT_EQ(answer.value().status, contract::AdminStatus::kOk);
+    key_ = answer.value().key;
+    for (size_t i = 0; i < device_->buffer.bytes(); ++i) {
+      device_->buffer.data()[i] = static_cast<std::byte>(i * 7);
+    }
+    peer_->Begin(true);
+  }
+
+  // A message of one packet.
+  SesStd Whole(SesOpcode opcode, uint32_t bytes) {
+    SesStd ses;
+    ses.opcode = opcode;
+    ses.som = ses.eom = 1;
+    ses.message_id = ++message_id_;
+    ses.job_id = BareEndpointOptions{}.job_id;
+    ses.pid_on_fep = device_->endpoint->grant().pid_on_fep;
+    ses.resource_index =
+        static_cast<uint16_t>(device_->endpoint->grant().resource_index + 1);
+    ses.initiator = 16;
+    ses.request_length = bytes;
+    if (opcode == SesOpcode::kWrite || opcode == SesOpcode::kRead) {
+      ses.match_bits = key_;
+    }
+    return ses;
+  }
+  static Bytes Pattern(size_t bytes) {
+    Bytes pattern(bytes);
+    for (size_t i = 0; i < bytes; ++i) {
+      pattern[i] = static_cast<uint8_t>(i * 3 + 1);
+    }
+    return pattern;
+  }
+
+  // The next packet that comes back.
+  PeerPacket Next() {
+    if (HasFailure()) {
+      return {};  // One time limit is enough.
+    }
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    while (MonotonicNs() < deadline) {
+      device_->Step();
+      if (auto packet = peer_->Receive()) {
+        return *packet;
+      }
+    }
+    ADD_FAILURE() << "no answer " << device_->device->failure();
+    return {};
+  }
+  // Takes the next PSN.
+  PeerPacket Ask(const SesStd& ses, const Bytes& payload = {}) {
+    peer_->Request(ses, payload);
+    PeerPacket answer = Next();
+    while (!HasFailure()) {
+      const bool ack =
+          answer.type == PdsType::kAck || answer.type == PdsType::kAckCc;
+      if (answer.type == PdsType::kNack &&
+          answer.nack.nack_code == NackCode::kNoPktBuffer) {
+        // The device may not have seen the buffer yet.
+        peer_->Request(ses, payload, /*retx=*/true);
+      } else if (!ack || Answered(answer) == peer_->psn) {
+        break;
+      }
+      answer = Next();
+    }
+    ++peer_->psn;
+    return answer;
+  }
+  void ExpectSuccess(const PeerPacket& packet, const SesStd& ses) {
+    ExpectAck(packet);
+    EXPECT_EQ(packet.response.opcode, contract::SesResponse::kDefaultResponse);
+    EXPECT_EQ(packet.response.return_code, ReturnCode::kOk);
+    EXPECT_EQ(packet.response.message_id, ses.message_id);
+    EXPECT_EQ(packet.response.job_id, ses.job_id);
+    EXPECT_EQ(packet.response.modified_length, ses.request_length);
+    EXPECT_EQ(packet.ack.req, contract::AckReq::kNone);
+  }
+  void ExpectError(const PeerPacket& packet, const SesStd& ses,
+                   ReturnCode code) {
+    ExpectAck(packet);
+    EXPECT_EQ(packet.response.opcode, contract::SesResponse::kResponse);
+    EXPECT_EQ(packet.response.return_code, code);
+    EXPECT_EQ(packet.response.message_id, ses.message_id);
+    EXPECT_EQ(packet.response.job_id, ses.job_id);
+    EXPECT_EQ(packet.response.modified_length, 0U);
+    EXPECT_EQ(packet.ack.req, contract::AckReq::kClear);
+  }
+  // Of the request that was sent last.
+  void ExpectAck(const PeerPacket& packet) {
+    EXPECT_TRUE(packet.type == PdsType::kAck || packet.type == PdsType::kAckCc)
+        << static_cast<int>(packet.type) << " code "
+        << static_cast<int>(packet.nack.nack_code);
+    EXPECT_EQ(packet.next_hdr, NextHdr::kResponse);
+    EXPECT_EQ(Answered(packet), peer_->psn - 1);
+  }
+  static uint32_t Answered(const PeerPacket& ack) {
+    return ack.ack.cack_psn +
+           static_cast<uint32_t>(int32_t{ack.ack.ack_psn_offset});
+  }
+  std::optional<Completion> Received() {
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    while (MonotonicNs() < deadline) {
+      device_->Step();
+      if (auto done = device_->endpoint->PollRx()) {
+        return done;
+      }
+    }
+    return std::nullopt;
+  }
+  uint64_t Count(Statistic statistic) {
+    return ReadStatistic(*device_->device, statistic);
+  }
+  bool MemoryIs(size_t at, const Bytes& bytes) const {
+    return std::memcmp(device_->buffer.data() + at, bytes.data(),
+                       bytes.size()) == 0;
+  }
+  // The device still serves the PDC.
+  void ExpectAlive() {
+    const SesStd ses = Whole(SesOpcode::kWrite, 8);
+    ExpectSuccess(Ask(ses, Pattern(8)), ses);
+  }
+  // Each mode has a PDC of its own.
+  template <typename Test>
+  void OnBothModes(Test test) {
+    for (const bool ordered : {true, false}) {
+      SCOPED_TRACE(ordered ? "ROD" : "RUD");
+      peer_->Begin(ordered);
+      test();
+      if (HasFatalFailure()) {
+        return;
+      }
+    }
+  }
+
+  std::unique_ptr<Node> device_;
+  std::unique_ptr<WirePeer> peer_;
+  uint64_t key_ = 0;
+  uint16_t message_id_ = 0xfffe;  // Of the last one; the second is 0.
+};
+
+INSTANTIATE_TEST_SUITE_P(Device, AnswersTest, testing::Bool(),
+                         [](const auto& rtl) {
+                           return std::string(rtl.param ? "Rtl" : "Soft");
+                         });
+
+TEST_P(AnswersTest, SuccessNamesMessageJobAndLength) {
+  OnBothModes([this] {
+    for (int i = 0; i < 3; ++i) {
+      device_->PostReceive(1024);
+      SesStd ses = Whole(SesOpcode::kSend, 100);
+      ExpectSuccess(Ask(ses, Pattern(100)), ses);
+      ses = Whole(SesOpcode::kWrite, 1024);
+      ExpectSuccess(Ask(ses, Pattern(1024)), ses);
+      ASSERT_TRUE(Received());
+    }
+    // Each packet of a longer one.
+    SesStd ses = Whole(SesOpcode::kWrite, kMtu + 100);
+    ses.eom = 0;
+    ExpectSuccess(Ask(ses, Pattern(kMtu)), ses);
+    ses.som = 0;
+    ses.eom = 1;
+    ses.header_data = 0;
+    ses.payload_length = 100;
+    ses.message_offset = kMtu;
+    ExpectSuccess(Ask(ses, Pattern(100)), ses);
+  });
+}
+
+// The device is the initiator.
+TEST_P(AnswersTest, EachFormOfSuccessIsTaken) {
+  using contract::SesResponse;
+  constexpr uint32_t kPort = 300;
+  constexpr uint32_t kBytes = 100;
+  ASSERT_TRUE(peer_->Claim(kPort));
+  device_->endpoint->AddPeer(kIpA, Node::GrantOf(kPort));
+  struct Form {
+    SesResponse opcode;
+    ReturnCode code;
+    bool named;  // With message id, JobID and length.
+  };
+  std::optional<uint32_t> last;
+  for (const Form& form :
+       {Form{SesResponse::kDefaultResponse, ReturnCode::kOk, true},
+        Form{SesResponse::kDefaultResponse, ReturnCode::kNull, false},
+        Form{SesResponse::kResponse, ReturnCode::kOk, true}}) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(form.opcode) << ' '
+                                    << static_cast<int>(form.code));
+    device_->PostSend(0, kBytes);
+    PeerPacket request = Next();
+    while (last && request.request.psn == *last && !HasFailure()) {
+      request = Next();  // It was sent again before its ACK came.
+    }
+    ASSERT_EQ(request.next_hdr, NextHdr::kRequestStd);
+    last = request.request.psn;
+    EXPECT_EQ(request.ses.opcode, SesOpcode::kSend);
+    EXPECT_NE(request.ses.message_id, 0);
+    contract::wire::SesResponse response;
+    response.opcode = form.opcode;
+    response.return_code = form.code;
+    if (form.named) {
+      response.message_id = request.ses.message_id;
+      response.job_id = request.ses.job_id;
+      response.modified_length = kBytes;
+    }
+    peer_->Acknowledge(request.request, response);
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    std::optional<Completion> sent;
+    while (!sent && MonotonicNs() < deadline) {
+      device_->Step();
+      sent = device_->endpoint->PollTx();
+    }
+    ASSERT_TRUE(sent);
+    EXPECT_EQ(sent->status, Status::kOk);
+  }
+}
+
+TEST_P(AnswersTest, AnswerToADuplicateIsADefaultResponse) {
+  OnBothModes([this] {
+    const SesStd ses = Whole(SesOpcode::kWrite, 8);
+    ExpectSuccess(Ask(ses, Pattern(8)), ses);
+    --peer_->psn;
+    const PeerPacket again = Ask(ses, Pattern(8));
+    ExpectAck(again);
+    EXPECT_EQ(again.response.opcode, contract::SesResponse::kDefaultResponse);
+  });
+}
+
+TEST_P(AnswersTest, DataOfAReadNameIt) {
+  OnBothModes([this] {
+    for (const uint32_t bytes : {8U, 64U, kMtu}) {
+      for (const bool eom : {true, false}) {
+        SCOPED_TRACE(testing::Message() << bytes << " bytes, eom " << eom);
+        SesStd ses = Whole(SesOpcode::kRead, bytes);
+        ses.buffer_offset = 3;
+        ses.eom = eom ? 1 : 0;
+        PeerPacket data = Ask(ses);
+        if (data.next_hdr != NextHdr::kResponseData) {
+          if (data.type == PdsType::kAck || data.type == PdsType::kAckCc) {
+            ExpectSuccess(data, ses);
+          }
+          data = Next();
+        }
+        ASSERT_EQ(data.next_hdr, NextHdr::kResponseData);
+        EXPECT_EQ(data.data.opcode, contract::SesResponse::kResponseWData);
+        EXPECT_EQ(data.data.return_code, ReturnCode::kOk);
+        EXPECT_EQ(data.data.response_message_id, ses.message_id);
+        EXPECT_EQ(data.data.read_request_message_id, ses.message_id);
+        EXPECT_EQ(data.data.job_id, ses.job_id);
+        EXPECT_EQ(data.data.modified_length, bytes);
+        EXPECT_EQ(data.data.message_offset, 0U);
+        EXPECT_TRUE(MemoryIs(3, data.payload));
+        EXPECT_EQ(data.payload.size(), bytes);
+        // Its own PDC each: nothing of it is acknowledged.
+        peer_->Begin(bytes % 2 == 0);
+      }
+    }
+  });
+}
+
+TEST_P(AnswersTest, NoOpIsAnsweredWithoutAnEndpoint) {
+  OnBothModes([this] {
+    ExpectAlive();  // A SYN is routed by its endpoint.
+    SesStd ses = Whole(SesOpcode::kNoOp, 0);
+    ses.rel = 1;
+    ses.pid_on_fep = 77;
+    ses.resource_index = 15;
+    ses.job_id = 99;
+    ExpectSuccess(Ask(ses), ses);
+    ses.message_id = 0;
+    ExpectSuccess(Ask(ses), ses);
+    ExpectError(Ask(ses, Pattern(4)), ses, ReturnCode::kUnsupportedSize);
+    ses.request_length = 4;
+    ExpectError(Ask(ses, Pattern(4)), ses, ReturnCode::kUnsupportedSize);
+    ExpectAlive();
+  });
+}
+
+TEST_P(AnswersTest, NoOpLeavesTheMessageThatIsOpenAlone) {
+  device_->PostReceive(2 * kMtu);
+  SesStd ses = Whole(SesOpcode::kSend, kMtu + 8);
+  ses.eom = 0;
+  ExpectSuccess(Ask(ses, Pattern(kMtu)), ses);
+  const SesStd no_op = Whole(SesOpcode::kNoOp, 0);
+  ExpectSuccess(Ask(no_op), no_op);
+  ses.som = 0;
+  ses.eom = 1;
+  ses.payload_length = 8;
+  ses.message_offset = kMtu;
+  ExpectSuccess(Ask(ses, Pattern(8)), ses);
+  const auto done = Received();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, Status::kOk);
+  EXPECT_EQ(done->length, kMtu + 8);
+}
+
+TEST_P(AnswersTest, DeferrableSendIsASend) {
+  OnBothModes([this] {
+    device_->PostReceive(2 * kMtu);
+    SesStd ses = Whole(SesOpcode::kDeferrableSend, kMtu + 100);
+    ses.buffer_offset = 0x0000'0001'0000'0002;  // Two tokens.
+    ses.eom = 0;
+    ExpectSuccess(Ask(ses, Pattern(kMtu)), ses);
+    ses.som = 0;
+    ses.eom = 1;
+    ses.payload_length = 100;
+    ses.message_offset = kMtu;
+    ExpectSuccess(Ask(ses, Pattern(100)), ses);
+    const auto done = Received();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kOk);
+    EXPECT_EQ(done->opcode, contract::Opcode::kSend);
+    EXPECT_EQ(done->length, kMtu + 100);
+    EXPECT_TRUE(MemoryIs(0, Pattern(kMtu)));
+    EXPECT_TRUE(MemoryIs(kMtu, Pattern(100)));
+  });
+}
+
+// A short length with OK means that a deferrable send is put off.
+TEST_P(AnswersTest, CutDeferrableSendIsNotPutOff) {
+  OnBothModes([this] {
+    device_->PostReceive(64);
+    const SesStd ses = Whole(SesOpcode::kDeferrableSend, 100);
+    const PeerPacket answer = Ask(ses, Pattern(100));
+    ExpectAck(answer);
+    EXPECT_EQ(answer.response.opcode, contract::SesResponse::kDefaultResponse);
+    const auto done = Received();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kTruncated);
+  });
+}
+
+TEST_P(AnswersTest, OperationsThatADeviceDoesNotHaveAreAnsweredSo) {
+  OnBothModes([this] {
+    // A rendezvous has 24 bytes more of header, an atomic 4.
+    for (const auto& [opcode, more] :
+         {std::pair{SesOpcode::kDeferrableTsend, 0},
+          std::pair{SesOpcode::kTaggedSend, 0},
+          std::pair{SesOpcode::kRendezvousSend, 24},
+          std::pair{SesOpcode::kRendezvousTsend, 24},
+          std::pair{SesOpcode::kAtomic, 4},
+          std::pair{SesOpcode::kFetchingAtomic, 4},
+          std::pair{SesOpcode::kDatagramSend, 0}}) {
+      SCOPED_TRACE(static_cast<int>(opcode));
+      const SesStd ses = Whole(opcode, 8);
+      ExpectError(Ask(ses, Pattern(8U + static_cast<size_t>(more))), ses,
+                  ReturnCode::kUnsupportedOp);
+    }
+    ExpectAlive();
+  });
+}
+
+TEST_P(AnswersTest, DatagramsAreCountedAndDropped) {
+  namespace wire = contract::wire;
+  for (const auto next_hdr : {NextHdr::kRequestMedium, NextHdr::kRequestStd}) {
+    const uint64_t before = Count(Statistic::kDropPdsType);
+    wire::PdsPrologue prologue;
+    prologue.type = PdsType::kUudReq;
+    prologue.next_hdr = next_hdr;
+    SesStd ses = Whole(SesOpcode::kDatagramSend, 8);
+    Bytes bytes(4 + SesStd::kBytes + 8);
+    prologue.Encode(bytes.data());
+    ses.Encode(bytes.data() + 4);
+    if (next_hdr == NextHdr::kRequestMedium) {
+      bytes.resize(4 + 32 + 8);
+    }
+    peer_->Send(bytes);
+    ExpectAlive();  // The first answer is that of a later request.
+    EXPECT_EQ(Count(Statistic::kDropPdsType), before + 1);
+  }
+}
+
+TEST_P(AnswersTest, AnotherGenerationIsAnsweredAndTouchesNothing) {
+  OnBothModes([this] {
+    const Bytes before(8, 0x55);
+    std::memset(device_->buffer.data(), 0x55, 8);
+    device_->PostReceive(8);
+    for (const auto opcode :
+         {SesOpcode::kSend, SesOpcode::kWrite, SesOpcode::kRead}) {
+      SCOPED_TRACE(static_cast<int>(opcode));
+      SesStd ses = Whole(opcode, 8);
+      ses.ri_generation = 3;
+      const PeerPacket answer =
+          Ask(ses, opcode == SesOpcode::kRead ? Bytes() : Pattern(8));
+      ExpectError(answer, ses, ReturnCode::kBadGeneration);
+      EXPECT_EQ(answer.response.ri_generation, 0);
+    }
+    EXPECT_TRUE(MemoryIs(0, before));
+    // The buffer is there for the next one.
+    const SesStd ses = Whole(SesOpcode::kSend, 8);
+    ExpectSuccess(Ask(ses, Pattern(8)), ses);
+    const auto done = Received();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kOk);
+  });
+}
+
+TEST_P(AnswersTest, SizeAndRangeHaveCodesOfTheirOwn) {
+  OnBothModes([this] {
+    for (const auto opcode : {SesOpcode::kWrite, SesOpcode::kRead}) {
+      const bool read = opcode == SesOpcode::kRead;
+      SesStd ses = Whole(opcode, kRegionBytes + 1);
+      ses.eom = 0;
+      ExpectError(Ask(ses, read ? Bytes() : Pattern(kMtu)), ses,
+                  ReturnCode::kUnsupportedSize);
+      ses = Whole(opcode, 8);
+      ses.buffer_offset = kRegionBytes - 7;
+      ExpectError(Ask(ses, read ? Bytes() : Pattern(8)), ses,
+                  ReturnCode::kBadAddr);
+    }
+  });
+}
+
+TEST_P(AnswersTest, PacketsThatContradictThemselvesAreViolations) {
+  OnBothModes([this] {
+    const Bytes before(64, 0x55);
+    std::memset(device_->buffer.data(), 0x55, 64);
+    device_->PostReceive(64);
+    for (const auto opcode :
+         {SesOpcode::kSend, SesOpcode::kDeferrableSend, SesOpcode::kWrite}) {
+      for (const size_t payload : {size_t{0}, size_t{7}, size_t{9}}) {
+        SCOPED_TRACE(testing::Message()
+                     << static_cast<int>(opcode) << ", " << payload);
+        const SesStd ses = Whole(opcode, 8);
+        ExpectError(Ask(ses, Pattern(payload)), ses, ReturnCode::kOpViolation);
+      }
+      SesStd ses = Whole(opcode, kMtu + 8);  // More than a payload MTU.
+      ExpectError(Ask(ses, Pattern(kMtu + 8)), ses, ReturnCode::kOpViolation);
+      ses = Whole(opcode, 8);  // There is more to come than there is.
+      ses.eom = 0;
+      ExpectError(Ask(ses, Pattern(8)), ses, ReturnCode::kOpViolation);
+    }
+    SesStd ses = Whole(SesOpcode::kRead, 8);  // A READ carries nothing.
+    ExpectError(Ask(ses, Pattern(8)), ses, ReturnCode::kOpViolation);
+    ses = Whole(SesOpcode::kRead, 2 * kMtu);  // More than a packet may ask for.
+    ExpectError(Ask(ses), ses, ReturnCode::kOpViolation);
+    EXPECT_TRUE(MemoryIs(0, before));
+    ses = Whole(SesOpcode::kSend, 8);
+    ExpectSuccess(Ask(ses, Pattern(8)), ses);
+    const auto done = Received();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kOk);
+  });
+}
+
+TEST_P(AnswersTest, RestOfAMessageInErrorGetsItsCode) {
+  OnBothModes([this] {
+    SesStd ses = Whole(SesOpcode::kSend, 3 * kMtu);
+    ses.job_id = 9;
+    ses.eom = 0;
+    ExpectError(Ask(ses, Pattern(kMtu)), ses, ReturnCode::kBadJobId);
+    ses.som = 0;
+    ses.payload_length = kMtu;
+    for (uint32_t i = 1; i < 3; ++i) {
+      ses.message_offset = i * kMtu;
+      ses.eom = i == 2 ? 1 : 0;
+      const PeerPacket answer = Ask(ses, Pattern(kMtu));
+      ExpectAck(answer);
+      EXPECT_EQ(answer.response.opcode, contract::SesResponse::kResponse);
+      EXPECT_EQ(answer.response.return_code, ReturnCode::kBadJobId);
+      EXPECT_EQ(answer.response.message_id, ses.message_id);
+    }
+    ExpectAlive();
+  });
+}
+
+TEST_P(AnswersTest, ViolationInTheMidstOfAMessageEndsIt) {
+  device_->PostReceive(3 * kMtu);
+  SesStd ses = Whole(SesOpcode::kSend, 3 * kMtu);
+  ses.eom = 0;
+  ExpectSuccess(Ask(ses, Pattern(kMtu)), ses);
+  ses.som = 0;
+  ses.payload_length = kMtu;
+  ses.message_offset = kMtu;
+  ExpectError(Ask(ses, Pattern(kMtu - 1)), ses, ReturnCode::kOpViolation);
+  const auto done = Received();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, Status::kInitiatorError);
+  ses.message_offset = 2 * kMtu;
+  ses.eom = 1;
+  const PeerPacket rest = Ask(ses, Pattern(kMtu));
+  EXPECT_EQ(rest.response.return_code, ReturnCode::kOpViolation);
+  ExpectAlive();
+}
+
+TEST_P(AnswersTest, GapIsReportedOnceWithThePsnExpected) {
+  ExpectAlive();
+  const uint32_t missing = peer_->psn++;
+  SesStd ses = Whole(SesOpcode::kWrite, 8);
+  const uint32_t early = peer_->psn;
+  const PeerPacket nack = Ask(ses, Pattern(8));
+  ASSERT_EQ(nack.type, PdsType::kNack);
+  EXPECT_EQ(nack.nack.nack_code, NackCode::kRodOoo);
+  EXPECT_EQ(nack.nack.nack_psn, early);
+  EXPECT_EQ(nack.nack.payload, missing);
+  // A peer that sends again only what was named uses up its retries.
+  for (int i = 0; i < 5; ++i) {
+    peer_->psn = early;
+    peer_->Request(ses, Pattern(8), /*retx=*/true);
+    peer_->psn = early + 1;
+    peer_->Request(ses, Pattern(8));
+  }
+  peer_->psn = missing;
+  ses = Whole(SesOpcode::kWrite, 8);
+  ExpectSuccess(Ask(ses, Pattern(8)), ses);
+  // Another gap is another report.
+  peer_->psn = early + 1;
+  const PeerPacket other = Ask(ses, Pattern(8));
+  ASSERT_EQ(other.type, PdsType::kNack);
+  EXPECT_EQ(other.nack.nack_code, NackCode::kRodOoo);
+  EXPECT_EQ(other.nack.payload, early);
+}
+
+}  // namespace
+}  // namespace heddle::sim

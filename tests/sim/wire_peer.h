@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer on the one-machine wire whose every packet a test writes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/shared_wire.h"
+#include "hw/sim/soft/frame/frame_codec.h"
+
+namespace heddle::sim {
+
+// What came back, taken apart.
+struct PeerPacket {
+  contract::PdsType type = {};
+  contract::NextHdr next_hdr = {};
+  contract::wire::PdsAck ack;          // ACK and ACK_CC.
+  contract::wire::PdsNack nack;        // NACK.
+  contract::wire::PdsRequest request;  // Request, return data.
+  contract::wire::SesStd ses;          // Request.
+  contract::wire::SesResponse response;
+  contract::wire::SesResponseData data;
+  std::vector<uint8_t> payload;
+};
+
+// Thread safety: none.
+class WirePeer {
+ public:
+  static constexpr uint32_t kStartPsn = 0x123456;
+
+  // Null, with a failure, when it cannot attach.
+  static std::unique_ptr<WirePeer> Attach(const std::string& wire, uint32_t ip,
+                                          uint32_t target) {
+    std::string error;
+    auto attached = SharedWire::Attach(
+        {.name = wire, .ip = ip, .takes_slot = true}, &error);
+    if (!attached.ok()) {
+      ADD_FAILURE() << error;
+      return nullptr;
+    }
+    auto peer = std::make_unique<WirePeer>();
+    peer->wire_ = std::move(attached.value());
+    peer->target_ = target;
+    peer->codec_.Configure({.local_fa_lo = ip,
+                            .mac = 0x02000a000001,
+                            .payload_mtu = 4096,
+                            .udp_port = contract::kUetUdpPort,
+                            .enable = 1,
+                            .crc = contract::CrcOrder::kMsbFirst});
+    return peer;
+  }
+
+  // Another PDC, of which no packet has left yet.
+  void Begin(bool ordered) {
+    ordered_ = ordered;
+    spdcid_ = static_cast<uint16_t>(
+        uint32_t{wire_->slot()} << (16 - contract::kSlotBits) | ++opened_);
+    tpdcid_ = 0;
+    psn = kStartPsn;
+  }
+
+  // A request that asks for its ACK, and clears all answers of before.
+  void Request(const contract::wire::SesStd& ses,
+               std::span<const uint8_t> payload, bool retx = false) {
+    contract::wire::PdsRequest pds;
+    pds.type =
+        ordered_ ? contract::PdsType::kRodReq : contract::PdsType::kRudReq;
+    pds.next_hdr = contract::NextHdr::kRequestStd;
+    pds.ar = 1;
+    pds.retx = retx ? 1 : 0;
+    pds.clear_psn_offset = -1;
+    pds.psn = psn;
+    pds.spdcid = spdcid_;
+    if (tpdcid_ == 0) {
+      pds.syn = 1;
+      pds.psn_offset = static_cast<uint16_t>(psn - kStartPsn);
+    } else {
+      pds.dpdcid = tpdcid_;
+    }
+    std::vector<uint8_t> bytes(contract::wire::PdsRequest::kBytes +
+                               contract::wire::SesStd::kBytes);
+    pds.Encode(bytes.data());
+    ses.Encode(bytes.data() + contract::wire::PdsRequest::kBytes);
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    Send(bytes);
+  }
+  // An ACK Request for the PSN before the next one.
+  void Query() {
+    contract::wire::PdsCp cp;
+    cp.type = contract::PdsType::kCp;
+    cp.cp_type = contract::CpType::kAckRequest;
+    cp.psn = psn - 1;
+    cp.spdcid = spdcid_;
+    cp.dpdcid = tpdcid_;
+    std::vector<uint8_t> bytes(contract::wire::PdsCp::kBytes);
+    cp.Encode(bytes.data());
+    Send(bytes);
+  }
+
+  // Requests to the endpoint at `port` come to this peer.
+  bool Claim(uint32_t port) { return wire_->ClaimPort(port).granted; }
+  // ACK of a request that came.
+  void Acknowledge(const contract::wire::PdsRequest& request,
+                   const contract::wire::SesResponse& response) {
+    contract::wire::PdsAck ack;
+    ack.type = contract::PdsType::kAck;
+    ack.next_hdr = contract::NextHdr::kResponse;
+    ack.cack_psn = request.psn;
+    ack.spdcid = spdcid_;
+    ack.dpdcid = request.spdcid;
+    std::vector<uint8_t> bytes(contract::wire::PdsAck::kBytes +
+                               contract::wire::SesResponse::kBytes);
+    ack.Encode(bytes.data());
+    response.Encode(bytes.data() + contract::wire::PdsAck::kBytes);
+    Send(bytes);
+  }
+
+  // A datagram in a frame of its own.
+  void Send(std::span<const uint8_t> pds) {
+    constexpr size_t kHead = soft::frame::FrameCodec::kHeadroom;
+    std::vector<uint8_t> buffer(kHead + pds.size() +
+                                soft::frame::FrameCodec::kTailroom);
+    std::copy(pds.begin(), pds.end(), buffer.begin() + kHead);
+    const std::span<const uint8_t> frame =
+        codec_.Build({.destination = {.lo = target_}, .source_port = 50000},
+                     buffer, pds.size());
+    EXPECT_EQ(wire_->Send(frame), SharedWire::SendOutcome::kSent);
+  }
+
+  // The next UET packet that has come, of the present PDC or a request; empty
+  // when there is none.
+  std::optional<PeerPacket> Receive() {
+    Frame frame;
+    FrameMarks marks;
+    while (wire_->Receive(&frame, &marks)) {
+      const soft::frame::ParsedFrame parsed = codec_.Parse(frame, marks);
+      if (parsed.kind == soft::frame::ParsedFrame::Kind::kDatagram) {
+        PeerPacket packet = Take(parsed.datagram.bytes);
+        if (IsOfThisPdc(packet)) {
+          return packet;
+        }
+      }
+      EXPECT_NE(parsed.kind, soft::frame::ParsedFrame::Kind::kDropped);
+    }
+    return std::nullopt;
+  }
+
+  uint32_t psn = 0;  // Of the next request.
+
+ private:
+  // What is left of an earlier PDC comes again until it is given up.
+  bool IsOfThisPdc(const PeerPacket& packet) {
+    switch (packet.type) {
+      case contract::PdsType::kNack:
+        return packet.nack.dpdcid == spdcid_;
+      case contract::PdsType::kAck:
+      case contract::PdsType::kAckCc:
+        if (packet.ack.dpdcid == spdcid_) {
+          tpdcid_ = packet.ack.spdcid;
+        }
+        return packet.ack.dpdcid == spdcid_;
+      default:
+        return packet.next_hdr == contract::NextHdr::kRequestStd ||
+               packet.request.dpdcid == spdcid_;
+    }
+  }
+  static PeerPacket Take(std::span<const uint8_t> bytes) {
+    namespace wire = contract::wire;
+    PeerPacket packet;
+    const auto prologue = wire::PdsPrologue::Decode(bytes.data());
+    packet.type = prologue.type;
+    size_t ses = wire::PdsAck::kBytes;
+    switch (packet.type) {
+      case contract::PdsType::kNack:
+        packet.nack = wire::PdsNack::Decode(bytes.data());
+        return packet;
+      case contract::PdsType::kAck:
+      case contract::PdsType::kAckCc:
+        packet.ack = wire::PdsAck::Decode(bytes.data());
+        packet.next_hdr = packet.ack.next_hdr;
+        ses += packet.type == contract::PdsType::kAckCc ? wire::PdsAckCc::kBytes
+                                                        : 0;
+        break;
+      case contract::PdsType::kRodReq:
+      case contract::PdsType::kRudReq:
+        packet.request = wire::PdsRequest::Decode(bytes.data());
+        packet.next_hdr = packet.request.next_hdr;
+        break;
+      default:
+        ADD_FAILURE() << "type " << static_cast<int>(packet.type);
+        return packet;
+    }
+    if (packet.next_hdr == contract::NextHdr::kRequestStd) {
+      packet.ses = wire::SesStd::Decode(bytes.data() + ses);
+    } else if (packet.next_hdr == contract::NextHdr::kResponse) {
+      packet.response = wire::SesResponse::Decode(bytes.data() + ses);
+    } else if (packet.next_hdr == contract::NextHdr::kResponseData) {
+      packet.data = wire::SesResponseData::Decode(bytes.data() + ses);
+      const auto payload = bytes.subspan(ses + wire::SesResponseData::kBytes,
+                                         packet.data.payload_length);
+      packet.payload.assign(payload.begin(), payload.end());
+    }
+    return packet;
+  }
+
+  std::unique_ptr<SharedWire> wire_;
+  soft::frame::FrameCodec codec_;
+  uint32_t target_ = 0;
+  bool ordered_ = true;
+  uint16_t spdcid_ = 0;
+  uint16_t tpdcid_ = 0;
+  uint16_t opened_ = 0;
+};
+
+}  // namespace heddle::sim
