@@ -33,7 +33,7 @@ class Runner(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.path = pathlib.Path(self.folder.name)
 
-    def pair(self, server="", client="", deadline_s=20, before=""):
+    def pair(self, server="", client="", deadline_s=240, before=""):
         """A runner on a program that acts as given on each side."""
         program = self.path / "program"
         program.write_text(

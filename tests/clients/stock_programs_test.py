@@ -17,7 +17,7 @@ import pingpong  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build"))
 # Wall time on two cores, several times what it takes.
-DEADLINE_S = 120
+DEADLINE_S = 240
 ALL_SIZES_DEADLINE_S = 420
 FAULTS = {"FI_HEDDLE_LOSS": "0.01", "FI_HEDDLE_DUPLICATE": "0.01", "FI_HEDDLE_REORDER": "0.01",
           "FI_HEDDLE_CORRUPT": "0.001"}

@@ -94,7 +94,7 @@ class OneMachine(Case):
         logs = BUILD / "reports/clients" / self.id().split(".", 1)[1]
         files = [self.statistics_file() for _ in range(2)]
         sides = [{"FI_HEDDLE_STATISTICS": str(file)} for file in files]
-        pingpong.Pingpong(env=environment(address, form, **settings), logs=logs, size=size, deadline_s=120,
+        pingpong.Pingpong(env=environment(address, form, **settings), logs=logs, size=size, deadline_s=240,
                           server_env=sides[0], client_env=sides[1]).run()
         return pingpong.statistics(*files)
 

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kWaitFor{400};
 constexpr milliseconds kUnpluggedFor{30};
-constexpr milliseconds kResetWithin{10'000};
+constexpr milliseconds kResetWithin{100'000};
 constexpr uint32_t kSparesOfALife = 1'000;
 
 bool IsUntouched(std::span<const uint8_t> bytes) {

@@ -34,7 +34,7 @@ class Recorder(unittest.TestCase):
         """Output of a test, and where its files must be."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("HEDDLE_", "GTEST_"))}
         run = subprocess.run([BUILD / "tests" / program, f"--gtest_filter=Failing.{test}"], capture_output=True,
-                             text=True, timeout=60, env=env | {"HEDDLE_FAILURES": str(self.path)} | settings)
+                             text=True, timeout=300, env=env | {"HEDDLE_FAILURES": str(self.path)} | settings)
         self.assertEqual(run.returncode, 0 if test == "Not" else 1, run.stdout + run.stderr)
         return run.stdout, self.path / f"{program}.Failing.{test}"
 

@@ -143,6 +143,7 @@ class Suites(Commits):
         self.assertRegex(output, r"host +1 ran")
         self.assertEqual(self.last_line(output), "3 passed, 0 failed, 0 skipped")
         self.assertEqual((self.path / "reports/total").read_text(), "3 0 0\n")
+        self.assertEqual((self.path / "reports/failed").read_text(), "")
 
     def test_the_line_of_a_suite_says_what_a_commit_added_and_removed(self):
         self.git("init", "-q")
@@ -160,6 +161,7 @@ class Suites(Commits):
         code, output = self.suites(("rtl", "a", "true"), ("rtl", "b", "echo the reason; false"))
         self.assertEqual(code, 1)
         self.assertIn("FAILED b\nthe reason", output)
+        self.assertRegex((self.path / "reports/failed").read_text(), r"\Artl b, \d+ s: the reason\n\Z")
         self.assertEqual(self.last_line(output), "1 passed, 1 failed, 0 skipped")
 
     def test_a_skipped_test_is_counted_and_named(self):
@@ -171,6 +173,7 @@ class Suites(Commits):
     def test_a_skipped_test_fails_where_all_are_required(self):
         code, output = self.suites(("rtl", "a", "true"), ("rtl", "b", "echo Skipped"), require_all="1")
         self.assertEqual(code, 1)
+        self.assertIn("rtl b: skipped, ", (self.path / "reports/failed").read_text())
         self.assertEqual(self.last_line(output), "1 passed, 1 failed, 0 skipped")
 
     def test_a_suite_without_tests_fails(self):
@@ -509,7 +512,7 @@ class Help(unittest.TestCase):
         self.assertGreater(len(programs), 3)
         for program in programs:
             with self.subTest(program=program.name):
-                run = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60)
+                run = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=300)
                 self.assertEqual((run.returncode, run.stderr), (0, ""))
                 self.assertIn(program.name, run.stdout)
 

@@ -41,7 +41,7 @@ using contract::Status;
 
 inline constexpr uint32_t kIpA = 0x0a000001;
 inline constexpr uint32_t kIpB = 0x0a000002;
-inline constexpr uint64_t kLimitNs = 30000000000;
+inline constexpr uint64_t kLimitNs = 200000000000;
 inline constexpr size_t kBufferBytes = 65536;
 
 // A device with one endpoint at `port` and a buffer.

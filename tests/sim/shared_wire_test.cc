@@ -35,7 +35,7 @@ namespace wire = contract::wire;
 
 constexpr uint32_t kIpA = 0x0a000001;
 constexpr uint32_t kIpB = 0x0a000002;
-constexpr uint64_t kLimitNs = 20000000000;
+constexpr uint64_t kLimitNs = 200000000000;
 // A monotonic time.
 constexpr uint64_t kNow = 1000000000;
 

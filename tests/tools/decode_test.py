@@ -16,7 +16,7 @@ NAMED = "_name"
 
 
 def run(*arguments, **options):
-    return subprocess.run([HEDDLE, "decode", *map(str, arguments)], capture_output=True, timeout=60, check=False,
+    return subprocess.run([HEDDLE, "decode", *map(str, arguments)], capture_output=True, timeout=300, check=False,
                           text=not isinstance(options.get("input"), bytes), **options)
 
 

@@ -19,7 +19,7 @@ Packet = collections.namedtuple("Packet", "fields payload crc_status udp_status 
 def dissect(pcap, *options):
     """A Packet per frame of a capture."""
     run = subprocess.run(["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(pcap), "-T", "pdml", *CHECKS, *options],
-                         capture_output=True, text=True, timeout=60, check=False)
+                         capture_output=True, text=True, timeout=300, check=False)
     complaints = [line for line in run.stderr.splitlines() if "Running as user" not in line]
     if run.returncode or complaints:
         raise AssertionError(f"tshark ended with {run.returncode}: {run.stderr}")

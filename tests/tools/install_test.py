@@ -73,7 +73,7 @@ def environment(**settings):
     return clean | {"FI_HEDDLE_DEVICE": "rtl", "FI_HEDDLE_WIRE": pingpong.wire_name()} | settings
 
 
-def run(*command, env=None, deadline_s=60):
+def run(*command, env=None, deadline_s=240):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=deadline_s,
                           env=env or environment(), check=False)
 

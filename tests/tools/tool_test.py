@@ -32,7 +32,7 @@ def environment(**settings):
 
 
 def run(*arguments, env=None):
-    return subprocess.run([HEDDLE, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+    return subprocess.run([HEDDLE, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
                           env=env or environment())
 
 
@@ -208,7 +208,7 @@ class SimulatedRun(unittest.TestCase):
                                    FI_HEDDLE_DUPLICATE="0.02", FI_HEDDLE_REORDER="0.02")
         sides = {side: {"FI_HEDDLE_CAPTURE": str(cls.path / f"{side}.pcap"),
                         "FI_HEDDLE_STATISTICS": str(cls.path / f"{side}.statistics")} for side in ("server", "client")}
-        pingpong.Pingpong(env=env, logs=cls.path / "logs", size=16384, deadline_s=120, server_env=sides["server"],
+        pingpong.Pingpong(env=env, logs=cls.path / "logs", size=16384, deadline_s=240, server_env=sides["server"],
                           client_env=sides["client"]).run()
         devices = json.loads(run("info", "--json").stdout)["devices"]
         cls.has_crc = "crc" in next(device for device in devices if device["offered"])["capabilities"]

@@ -44,7 +44,7 @@ class VfioDeviceTest : public testing::TestWithParam<Attachment> {
   }
   static bool WaitFor(int fd) {
     pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
-    constexpr int kLimitMs = 20'000;
+    constexpr int kLimitMs = 200'000;
     return poll(&entry, 1, kLimitMs) == 1;
   }
   // The other thread has to get there.

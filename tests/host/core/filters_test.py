@@ -26,7 +26,7 @@ def fi_info(form, *arguments, **variables):
     environment["FI_HEDDLE_IP"] = "10.1.2.3"
     environment |= variables
     run = subprocess.run(["fi_info", *arguments], env=environment,
-                         capture_output=True, text=True, timeout=60,
+                         capture_output=True, text=True, timeout=300,
                          check=False)
     # What other providers say helps nobody.
     run.stdout, run.stderr = (

@@ -169,7 +169,7 @@ TEST_F(BadUseTest, SilentPeerEndsInAnErrorThatNamesIt) {
   ASSERT_EQ(
       fi_send(a->ep, &context, sizeof(context), nullptr, to_nobody, &context),
       0);
-  const auto failed = Take(a->tx_cq, std::chrono::seconds(60));
+  const auto failed = Take(a->tx_cq);
   ASSERT_TRUE(failed.has_value());
   ASSERT_TRUE(failed->error);
   EXPECT_EQ(failed->failure.err, FI_EHOSTUNREACH);

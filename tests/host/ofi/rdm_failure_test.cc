@@ -146,11 +146,11 @@ TEST_F(FailureTest, WakesABlockedReader) {
             0);
   fail_();
   fi_cq_tagged_entry entry;
-  EXPECT_EQ(fi_cq_sread(b->rx_cq, &entry, 1, nullptr, 30000), -FI_EAVAIL);
+  EXPECT_EQ(fi_cq_sread(b->rx_cq, &entry, 1, nullptr, kLimitMs), -FI_EAVAIL);
   fi_cq_err_entry error = {};
   ASSERT_EQ(fi_cq_readerr(b->rx_cq, &error, 0), 1);
   EXPECT_EQ(error.op_context, &received);
-  EXPECT_EQ(fi_cq_sread(b->rx_cq, &entry, 1, nullptr, 30000), -FI_EIO);
+  EXPECT_EQ(fi_cq_sread(b->rx_cq, &entry, 1, nullptr, kLimitMs), -FI_EIO);
 }
 
 TEST_F(FailureTest, IsAnEventOfEachEndpoint) {

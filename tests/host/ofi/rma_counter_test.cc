@@ -86,8 +86,8 @@ TEST_F(CounterTest, EachKindOfOperationCountsWhereItBelongs) {
   ASSERT_EQ(
       fi_recv(b->ep, memory.data(), 5000, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   ASSERT_EQ(fi_send(a->ep, data.data(), 5000, nullptr, to_b, nullptr), 0);
-  EXPECT_EQ(fi_cntr_wait(of_b_[1], 1, 10000), 0);
-  EXPECT_EQ(fi_cntr_wait(of_a_[0], 1, 10000), 0);
+  EXPECT_EQ(fi_cntr_wait(of_b_[1], 1, kLimitMs), 0);
+  EXPECT_EQ(fi_cntr_wait(of_a_[0], 1, kLimitMs), 0);
   EXPECT_EQ(memory, data);
   EXPECT_EQ(Values(of_a_), (Counts{1, 0, 0, 0, 0, 0}));
   EXPECT_EQ(Values(of_b_), (Counts{0, 1, 0, 0, 0, 0}));
@@ -96,9 +96,9 @@ TEST_F(CounterTest, EachKindOfOperationCountsWhereItBelongs) {
     ASSERT_EQ(fi_write(a->ep, data.data(), 5000, nullptr, to_b, 0, target.key(),
                        nullptr),
               0);
-    EXPECT_EQ(fi_cntr_wait(of_a_[3], static_cast<uint64_t>(i), 10000), 0);
+    EXPECT_EQ(fi_cntr_wait(of_a_[3], static_cast<uint64_t>(i), kLimitMs), 0);
   }
-  EXPECT_EQ(fi_cntr_wait(of_b_[5], 3, 10000), 0);
+  EXPECT_EQ(fi_cntr_wait(of_b_[5], 3, kLimitMs), 0);
   EXPECT_EQ(memory, data);
   // By the counter alone: no completion is read before the data are looked at.
   for (const size_t bytes : {size_t{10}, size_t{300}, size_t{5000}}) {
@@ -107,10 +107,10 @@ TEST_F(CounterTest, EachKindOfOperationCountsWhereItBelongs) {
     ASSERT_EQ(fi_read(a->ep, back.data(), bytes, nullptr, to_b, 0, target.key(),
                       nullptr),
               0);
-    EXPECT_EQ(fi_cntr_wait(of_a_[2], before + 1, 10000), 0);
+    EXPECT_EQ(fi_cntr_wait(of_a_[2], before + 1, kLimitMs), 0);
     EXPECT_TRUE(std::equal(back.begin(), back.end(), data.begin())) << bytes;
   }
-  EXPECT_EQ(fi_cntr_wait(of_b_[4], 3, 10000), 0);
+  EXPECT_EQ(fi_cntr_wait(of_b_[4], 3, kLimitMs), 0);
   EXPECT_EQ(Values(of_a_), (Counts{1, 0, 3, 3, 0, 0}));
   EXPECT_EQ(Values(of_b_), (Counts{0, 1, 0, 0, 3, 3}));
 }
@@ -120,7 +120,7 @@ TEST_F(CounterTest, InjectedAndSeveralPiecesCountOnce) {
   std::vector<uint8_t> memory(1000);
   const Region target(*b, memory.data(), memory.size());
   ASSERT_EQ(fi_inject_write(a->ep, data.data(), 100, to_b, 0, target.key()), 0);
-  EXPECT_EQ(fi_cntr_wait(of_a_[3], 1, 10000), 0);
+  EXPECT_EQ(fi_cntr_wait(of_a_[3], 1, kLimitMs), 0);
   iovec from = {data.data(), 100};
   std::array<fi_rma_iov, 4> to;
   for (size_t i = 0; i < 4; ++i) {
@@ -133,7 +133,7 @@ TEST_F(CounterTest, InjectedAndSeveralPiecesCountOnce) {
   message.rma_iov = to.data();
   message.rma_iov_count = 4;
   ASSERT_EQ(fi_writemsg(a->ep, &message, 0), 0);
-  EXPECT_EQ(fi_cntr_wait(of_a_[3], 2, 10000), 0);
+  EXPECT_EQ(fi_cntr_wait(of_a_[3], 2, kLimitMs), 0);
   ASSERT_NO_FATAL_FAILURE(ExpectDone(a->tx_cq, FI_RMA | FI_WRITE, nullptr));
   EXPECT_EQ(fi_cntr_read(of_a_[3]), 2U);
 }
@@ -197,10 +197,10 @@ TEST_F(CounterTest, OneCounterPerKindAndOneForSeveral) {
     ASSERT_EQ(
         fi_write(node.ep, &data, 8, nullptr, self, 0, target.key(), nullptr),
         0);
-    EXPECT_EQ(fi_cntr_wait(counter, 1, 10000), 0);
+    EXPECT_EQ(fi_cntr_wait(counter, 1, kLimitMs), 0);
     ASSERT_EQ(
         fi_read(node.ep, &data, 8, nullptr, self, 0, target.key(), nullptr), 0);
-    EXPECT_EQ(fi_cntr_wait(counter, 2, 10000), 0);
+    EXPECT_EQ(fi_cntr_wait(counter, 2, kLimitMs), 0);
   }
   EXPECT_EQ(fi_close(&node.ep->fid), 0);
   node.ep = nullptr;
@@ -284,7 +284,7 @@ struct RegionCounterTest : PairTest {
     const uint64_t data = 42;
     ASSERT_EQ(
         fi_write(a->ep, &data, 8, nullptr, to_b, 0, region.key(), nullptr), 0);
-    EXPECT_EQ(fi_cntr_wait(counter, 1, 10000), 0);
+    EXPECT_EQ(fi_cntr_wait(counter, 1, kLimitMs), 0);
     EXPECT_EQ(memory, 42U);
     uint64_t back = 0;
     ASSERT_EQ(fi_read(a->ep, &back, 8, nullptr, to_b, 0, region.key(), nullptr),

@@ -39,7 +39,7 @@
 
 enum {
   kFailed = 3,
-  kLimitMs = 30000,
+  kLimitMs = 200000,
   kSignalledExchanges = 60,
 };
 

@@ -35,7 +35,7 @@ namespace {
 using contract::Completion;
 using contract::Status;
 
-constexpr uint64_t kLimitNs = 60000000000;
+constexpr uint64_t kLimitNs = 200000000000;
 constexpr uint32_t kIp = 0x0a000001;
 constexpr size_t kBufferBytes = 65536;
 
