@@ -26,6 +26,14 @@ constexpr uint32_t ObjectOfPage(uint32_t page, uint32_t first) {
   return page / kBankPages * kBankObjects + (PageInBank(page) - first);
 }
 
+// Whether a write to BAR2 arms the interrupt of a completion queue: its owner
+// is about to sleep instead of polling.
+constexpr bool ArmsInterrupt(uint32_t bar2_offset, uint64_t value) {
+  const uint32_t page = PageInBank(bar2_offset / kDoorbellPageBytes);
+  return page >= kCqPageFirst && page < kCounterPageFirst &&
+         (value & kDoorbellCqConsumerArmMask) != 0;
+}
+
 // Bytes of BAR2 of a device with at most so many objects of a kind.
 constexpr uint64_t DoorbellBytes(uint32_t most_objects) {
   const uint32_t banks = (most_objects + kBankObjects - 1) / kBankObjects;

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/rtl_device.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <span>
 #include <utility>
 
+#include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clock.h"
 #include "hw/sim/device_board.h"
@@ -33,7 +31,6 @@ constexpr uint64_t kMostCaughtUp = 256;
 constexpr uint32_t kSpinPolls = 64;
 constexpr uint64_t kPollSleepNs = 200000;
 constexpr uint64_t kBootLimitCycles = 20000;
-constexpr uint64_t kLongestSleepNs = 1000000000;
 // With a timer running the clock is looked at often enough for TickClock.
 constexpr uint64_t kTimedSleepNs = TickClock::kMaxStep * RtlDevice::kTickNs / 2;
 constexpr uint32_t kControl = kBar0Address + contract::kBar0DeviceControlOffset;
@@ -41,7 +38,20 @@ constexpr uint64_t kResetLimitNs = 10000000000;
 }  // namespace
 
 RtlDevice::RtlDevice(const RtlDeviceOptions& options)
-    : options_(options), owner_pid_(getpid()), ticks_(kTickNs, MonotonicNs()) {}
+    : options_(options),
+      owner_pid_(getpid()),
+      ticks_(kTickNs, MonotonicNs()),
+      thread_("heddle-rtl",
+              {.due = [this] { return Due(); },
+               .step =
+                   [this] {
+                     const std::lock_guard lock(mutex_);
+                     RunSome(kThreadCycles);
+                   },
+               .wakes = [this] { return wire_->wakes(); },
+               .sleep = [this](uint32_t wakes,
+                               uint64_t ns) { wire_->Sleep(wakes, ns); },
+               .wake = [this] { wire_->Kick(); }}) {}
 
 Result<std::unique_ptr<RtlDevice>> RtlDevice::Open(
     const RtlDeviceOptions& options, std::string* message) {
@@ -119,24 +129,13 @@ RtlDevice::~RtlDevice() {
     static_cast<void>(node_.release());
     static_cast<void>(mac_.release());
     static_cast<void>(wire_.release());
-    static_cast<void>(thread_wake_.release());
-    if (thread_.joinable()) {
-      thread_.detach();
-    }
+    thread_.Forget();
     return;
   }
   if (node_ != nullptr) {
     Linger();
   }
-  {
-    const std::lock_guard lock(thread_mutex_);
-    stopping_ = true;
-    thread_wake_->notify_all();
-  }
-  if (thread_.joinable()) {
-    wire_->Kick();
-    thread_.join();
-  }
+  thread_.Stop();
   if (node_ != nullptr && !options_.statistics.empty()) {
     const std::lock_guard lock(mutex_);
     WriteStatistics();
@@ -334,19 +333,20 @@ void RtlDevice::AcceptNotifications() {
   accepted_.clear();
 }
 
-bool RtlDevice::HasWork() const {
+uint64_t RtlDevice::Due() const {
   if (failed_) {
-    return false;
+    return UINT64_MAX;
   }
-  if (!quiet_ || notified_ || wire_->HasNews()) {
-    return true;
-  }
-  const uint64_t wake_at = wake_at_ns_;
-  return wake_at != UINT64_MAX && MonotonicNs() >= wake_at;
+  return !quiet_ || notified_ || wire_->HasNews() ? 0 : wake_at_ns_.load();
+}
+
+bool RtlDevice::HasWork() const {
+  const uint64_t due = Due();
+  return due == 0 || (due != UINT64_MAX && MonotonicNs() >= due);
 }
 
 void RtlDevice::Step() {
-  last_poll_ns_ = MonotonicNs();
+  thread_.NotePoll();
   if (HasWork()) {
     idle_polls_ = 0;
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -373,7 +373,7 @@ ProgressHook RtlDevice::progress_hook() {
 // ------------------------------------------------------------- host accesses
 
 uint64_t RtlDevice::Read(uint32_t offset, uint32_t bytes) {
-  EnsureThread();
+  thread_.Start();
   const std::lock_guard lock(mutex_);
   AcceptNotifications();
   const uint64_t value = node_->ReadBar(kBar0Address + offset, bytes);
@@ -382,7 +382,7 @@ uint64_t RtlDevice::Read(uint32_t offset, uint32_t bytes) {
 }
 
 void RtlDevice::Write(uint32_t offset, uint64_t value, uint32_t bytes) {
-  EnsureThread();
+  thread_.Start();
   {
     const std::lock_guard lock(mutex_);
     AcceptNotifications();
@@ -406,6 +406,9 @@ void RtlDevice::WriteRegister64(uint32_t offset, uint64_t value) {
 }
 
 void RtlDevice::Notify(uint32_t bar2_offset, uint64_t value) {
+  if (contract::ArmsInterrupt(bar2_offset, value)) {
+    thread_.Take();
+  }
   {
     const std::lock_guard lock(notification_mutex_);
     notifications_.push_back({bar2_offset, 1, {value}});
@@ -424,7 +427,7 @@ void RtlDevice::Push(uint32_t bar2_offset, const void* slot) {
 }
 
 Doorbell RtlDevice::doorbell(uint32_t bar2_offset) {
-  EnsureThread();
+  thread_.Start();
   return {.address = nullptr,
           .notify =
               [](void* cookie, uint32_t offset, uint64_t value) {
@@ -483,55 +486,6 @@ void RtlDevice::WriteStatistics() {
        << "\nwire_corrupt_peers " << wire_->corrupt_peers() << '\n'
        << mac_->faults().StatisticsText("faults_")
        << mac_->rx_faults().StatisticsText("rx_faults_");
-}
-
-// ------------------------------------------------------------- its own thread
-
-void RtlDevice::EnsureThread() {
-  if (thread_started_) {
-    return;
-  }
-  const std::lock_guard lock(thread_mutex_);
-  if (thread_started_ || stopping_) {
-    return;
-  }
-  // The new thread inherits the mask: signals are for the application's own.
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { ThreadMain(); });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  pthread_setname_np(thread_.native_handle(), "heddle-rtl");
-  thread_started_ = true;
-}
-
-void RtlDevice::ThreadMain() {
-  while (!stopping_) {
-    if (MonotonicNs() - last_poll_ns_ < kPollGraceNs) {
-      std::unique_lock lock(thread_mutex_);
-      thread_wake_->wait_for(lock, std::chrono::nanoseconds(kPollGraceNs),
-                             [this] { return stopping_.load(); });
-      continue;
-    }
-    if (HasWork()) {
-      const std::lock_guard lock(mutex_);
-      RunSome(kThreadCycles);
-      continue;
-    }
-    const uint64_t wake_at = wake_at_ns_;
-    const uint64_t now = MonotonicNs();
-    uint64_t sleep_ns = kLongestSleepNs;
-    if (wake_at != UINT64_MAX) {
-      sleep_ns = wake_at > now ? wake_at - now : 0;
-    }
-    if (sleep_ns > 0 && !stopping_) {
-      wire_->Sleep(sleep_ns);
-    }
-    const std::lock_guard lock(mutex_);
-    AdvanceTime();
-    Settle();
-  }
 }
 
 }  // namespace heddle::sim

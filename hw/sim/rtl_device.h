@@ -5,13 +5,11 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "driver/device.h"
@@ -20,6 +18,7 @@
 #include "hw/sim/device_options.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/nic_node.h"
+#include "hw/sim/progress_thread.h"
 #include "hw/sim/shared_mac.h"
 #include "hw/sim/shared_wire.h"
 #include "hw/sim/tick_clock.h"
@@ -64,8 +63,6 @@ class RtlDevice : public Device {
   std::string failure() const override;
 
   static constexpr uint64_t kTickNs = 100000;
-  // Whoever polled within this time is expected to poll again.
-  static constexpr uint64_t kPollGraceNs = 1000000;
 
  private:
   // A doorbell, or a slot for a push window.
@@ -82,7 +79,9 @@ class RtlDevice : public Device {
   void Notify(uint32_t bar2_offset, uint64_t value);
   void Push(uint32_t bar2_offset, const void* slot);
   void Step();
-  // True if the model has something to do now. Any thread.
+  // When the model has something to do, monotonic: 0 for now, UINT64_MAX for
+  // never. Any thread.
+  uint64_t Due() const;
   bool HasWork() const;
 
   // The rest under `mutex_`.
@@ -103,9 +102,6 @@ class RtlDevice : public Device {
   void WriteStatistics();
   uint64_t Read(uint32_t offset, uint32_t bytes);
   void Write(uint32_t offset, uint64_t value, uint32_t bytes);
-
-  void EnsureThread();
-  void ThreadMain();
 
   const RtlDeviceOptions options_;
   const std::string name_ = "rtl0";
@@ -128,7 +124,6 @@ class RtlDevice : public Device {
   std::atomic<bool> quiet_ = false;
   std::atomic<uint64_t> wake_at_ns_ = UINT64_MAX;  // Next timer.
   std::atomic<bool> notified_ = false;
-  std::atomic<uint64_t> last_poll_ns_ = 0;
   std::atomic<uint32_t> idle_polls_ = 0;  // In a row.
 
   std::mutex notification_mutex_;
@@ -137,14 +132,7 @@ class RtlDevice : public Device {
 
   InterruptFds interrupts_;
 
-  std::mutex thread_mutex_;
-  // Apart, so that a child after fork can leave it alone: to destroy one on
-  // which a thread waited at the fork waits for that thread for ever.
-  std::unique_ptr<std::condition_variable> thread_wake_ =
-      std::make_unique<std::condition_variable>();
-  std::thread thread_;
-  std::atomic<bool> thread_started_ = false;
-  std::atomic<bool> stopping_ = false;
+  ProgressThread thread_;
 };
 
 }  // namespace heddle::sim

@@ -117,13 +117,6 @@ bool IsTransmitPage(uint32_t bar2_offset) {
   return PageInBank(bar2_offset) < contract::kRxPageFirst;
 }
 
-// Somebody waits for an interrupt instead of polling.
-bool Arms(uint32_t bar2_offset, uint64_t value) {
-  const uint32_t page = PageInBank(bar2_offset);
-  return page >= contract::kCqPageFirst && page < contract::kCounterPageFirst &&
-         (value & contract::kDoorbellCqConsumerArmMask) != 0;
-}
-
 }  // namespace
 
 SoftDevice::SoftDevice(const DeviceOptions& options, DmaPort* memory)
@@ -131,7 +124,8 @@ SoftDevice::SoftDevice(const DeviceOptions& options, DmaPort* memory)
       owner_pid_(getpid()),
       slow_path_(kTickNs, MonotonicNs),
       host_(memory != nullptr ? memory : &memory_),
-      thread_({.due = [this] { return Due(); },
+      thread_("heddle-soft",
+              {.due = [this] { return Due(); },
                .step = [this] { ThreadStep(); },
                .wakes = [this] { return wire_->Kicks(); },
                .sleep = [this](uint32_t kicks,
@@ -478,7 +472,7 @@ ProgressHook SoftDevice::progress_hook() {
 // ------------------------------------------------------------------ the host
 
 void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
-  if (Arms(bar2_offset, value)) {
+  if (contract::ArmsInterrupt(bar2_offset, value)) {
     thread_.Take();
   }
   if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) {

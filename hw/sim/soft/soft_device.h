@@ -16,6 +16,7 @@
 #include "hw/sim/device_options.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/object_heap.h"
+#include "hw/sim/progress_thread.h"
 #include "hw/sim/soft/control/control_registers.h"
 #include "hw/sim/soft/control/slow_path_queue.h"
 #include "hw/sim/soft/control/tables.h"
@@ -23,7 +24,6 @@
 #include "hw/sim/soft/engine/engine.h"
 #include "hw/sim/soft/over_answering.h"
 #include "hw/sim/soft/poll_patience.h"
-#include "hw/sim/soft/progress_thread.h"
 #include "hw/sim/soft/transport/transport.h"
 #include "hw/sim/soft/wire/datagram_wire.h"
 

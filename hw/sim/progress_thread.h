@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that works for a device while nobody polls it.
+// The thread that works for a device between polls.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace heddle::sim::soft {
+namespace heddle::sim {
 
 // Runs `step` whenever there is work, but stands back while polls are seen: it
 // looks for new ones every `kGraceNs`. `Take` has it go on at once, for a host
@@ -34,7 +34,9 @@ class ProgressThread {
     std::function<void()> wake;
   };
 
-  explicit ProgressThread(Work work) : work_(std::move(work)) {}
+  // `name` is that of the thread: at most 15 characters, static.
+  ProgressThread(const char* name, Work work)
+      : name_(name), work_(std::move(work)) {}
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
   // Precondition: stopped, or never started.
@@ -51,7 +53,7 @@ class ProgressThread {
   // In a child after fork the thread is the parent's.
   void Forget();
 
-  // Data path: somebody polls. A lost count does no harm.
+  // Data path: the host polls. A lost count does no harm.
   void NotePoll() {
     polls_.store(polls_.load(std::memory_order_relaxed) + 1,
                  std::memory_order_relaxed);
@@ -79,11 +81,12 @@ class ProgressThread {
  private:
   void StartSlowly();
   void Main();
-  // True if nobody polled since the last call, or the host is about to sleep;
-  // else waits for a while.
+  // True if there was no poll since the last call, or the host is about to
+  // sleep; else waits for a while.
   bool IsTurn(uint64_t* polls);
   bool taken() const { return polls_ <= taken_until_; }
 
+  const char* const name_;
   const Work work_;
   std::atomic<uint64_t> polls_ = 0;
   std::atomic<uint64_t> taken_until_ = 0;      // Count of polls.
@@ -98,4 +101,4 @@ class ProgressThread {
   std::thread thread_;
 };
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim

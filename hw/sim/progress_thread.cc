@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hw/sim/soft/progress_thread.h"
+#include "hw/sim/progress_thread.h"
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 
 #include "hw/sim/clock.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim {
 namespace {
 
 constexpr uint64_t kLongestSleepNs = kNsPerSecond;
@@ -28,7 +28,7 @@ void ProgressThread::StartSlowly() {
   pthread_sigmask(SIG_SETMASK, &all, &old);
   thread_ = std::thread([this] { Main(); });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  pthread_setname_np(thread_.native_handle(), "heddle-soft");
+  pthread_setname_np(thread_.native_handle(), name_);
   started_.store(true, std::memory_order_release);
 }
 
@@ -95,4 +95,4 @@ void ProgressThread::Main() {
   }
 }
 
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim

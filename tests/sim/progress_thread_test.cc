@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hw/sim/soft/progress_thread.h"
+#include "hw/sim/progress_thread.h"
 
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace heddle::sim::soft {
+namespace heddle::sim {
 namespace {
 
 // One that slept when work came up was woken again and again until it ran: each
@@ -16,7 +16,8 @@ TEST(ProgressThreadTest, WorkWakesASleeperOnce) {
   std::atomic<int> wakes = 0;
   std::counting_semaphore<> asleep{0};
   std::counting_semaphore<> go_on{0};
-  ProgressThread thread({.due = [] { return UINT64_MAX; },
+  ProgressThread thread("test",
+                        {.due = [] { return UINT64_MAX; },
                          .step = [] {},
                          .wakes = [&] { return static_cast<uint32_t>(wakes); },
                          .sleep =
@@ -53,29 +54,30 @@ TEST(ProgressThreadTest, WakeBehindTheLastLookAtWorkEndsTheSleep) {
   ProgressThread* shared = nullptr;
   bool first = true;
   ProgressThread thread(
-      {.due =
-           [&] {
-             const uint64_t before = due;
-             // Work comes up right behind the second look, the last one.
-             if (!first && before == UINT64_MAX && wakes == 0) {
-               due = 0;
-               shared->NoteWork(0);
-             }
-             first = false;
-             return before;
-           },
-       .step =
-           [&] {
-             due = UINT64_MAX;
-             stepped.release();
-           },
-       .wakes = [&] { return wakes.load(); },
-       .sleep = [&](uint32_t seen, uint64_t) { wakes.wait(seen); },
-       .wake =
-           [&] {
-             ++wakes;
-             wakes.notify_all();
-           }});
+      "test", {.due =
+                   [&] {
+                     const uint64_t before = due;
+                     // Work comes up right behind the second look, the last
+                     // one.
+                     if (!first && before == UINT64_MAX && wakes == 0) {
+                       due = 0;
+                       shared->NoteWork(0);
+                     }
+                     first = false;
+                     return before;
+                   },
+               .step =
+                   [&] {
+                     due = UINT64_MAX;
+                     stepped.release();
+                   },
+               .wakes = [&] { return wakes.load(); },
+               .sleep = [&](uint32_t seen, uint64_t) { wakes.wait(seen); },
+               .wake =
+                   [&] {
+                     ++wakes;
+                     wakes.notify_all();
+                   }});
   shared = &thread;
   thread.Start();
   stepped.acquire();
@@ -84,4 +86,4 @@ TEST(ProgressThreadTest, WakeBehindTheLastLookAtWorkEndsTheSleep) {
 }
 
 }  // namespace
-}  // namespace heddle::sim::soft
+}  // namespace heddle::sim
