@@ -249,6 +249,28 @@ class InteropPeers(Case):
         self.assertAlmostEqual(pair.clock.now, refused[0] + 1.0, delta=0.1)  # Virtual time.
         self.finish(pair, operations)
 
+    def test_packets_beyond_the_window_wait_for_the_gap_and_do_not_give_up(self):
+        pair = Pair((OWN, Options(window=64)))
+        target, arrive, lost = pair.peers[1], pair.peers[1].arrive, []
+
+        def lose_one_often(packet, reply_to):
+            request = isinstance(packet.pds, Request) and not packet.pds.syn
+            if request and len(lost) < 8 and packet.pds.psn == (lost or [packet.pds.psn])[0]:
+                lost.append(packet.pds.psn)
+            else:
+                arrive(packet, reply_to)
+
+        target.arrive = lose_one_often
+        data = pair.random.randbytes(100 * OWN.payload_mtu)
+        operations = []
+        for content in (b"x", data):  # The packets of the second one are no SYN.
+            operations += pair.run(
+                lambda _, content=content: pair.peers[0].write(pair.destination, content, KEY, ordered=False), 1)
+        self.assertEqual(len(lost), 8)
+        self.assertGreater(pair.peers[0].counts["nacked_0x0b"], OWN.retries)
+        self.assertEqual(pair.memory[:len(data)], data)
+        self.finish(pair, operations)
+
     def test_a_late_copy_of_a_syn_does_not_end_the_pdc(self):
         pair = Pair((Options(window=128), OWN_WITH_REFERENCE))
         late = []

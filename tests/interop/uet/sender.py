@@ -190,5 +190,8 @@ class Sender:
         elif nack.code in (pds.Nack.PKT_NOT_RCVD, pds.Nack.ACK_WITH_DATA, pds.Nack.RCVR_INFER_LOSS, pds.Nack.TRIMMED,
                            pds.Nack.TRIMMED_LASTHOP):
             self.resend(nack.psn)
+        elif nack.code == pds.Nack.PSN_OOR_WINDOW:  # It waits for the oldest; what that one loses is no retry of this one.
+            self.flights[nack.psn].retries = 0
+            self.arm(nack.psn, self.flights[next(iter(self.flights))].retries)
         else:  # No resources for it now.
             self.arm(nack.psn)
