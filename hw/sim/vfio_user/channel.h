@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/sim/vfio_user/owned_fd.h"
+#include "hw/sim/owned_fd.h"
 #include "hw/sim/vfio_user/protocol.h"
 
 namespace heddle::sim::vfio_user {

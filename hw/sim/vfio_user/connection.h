@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "hw/sim/owned_fd.h"
 #include "hw/sim/vfio_user/channel.h"
 #include "hw/sim/vfio_user/function.h"
-#include "hw/sim/vfio_user/owned_fd.h"
 #include "hw/sim/vfio_user/session.h"
 
 namespace heddle::sim::vfio_user {

@@ -3,9 +3,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -17,81 +14,27 @@
 #include "hw/sim/vfio_user/connection.h"
 
 namespace heddle::sim::vfio_user {
-namespace {
-
-// Whether somebody listens at that address, also with no room for one more.
-bool IsServed(const sockaddr_un& address) {
-  const OwnedFd probe(
-      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address),
-                 sizeof(address)) == 0 ||
-         errno == EAGAIN;
-}
-
-// Whether something has that name that no server left there.
-bool IsOther(const std::string& path) {
-  struct stat status {};
-  return lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<FunctionServer>> FunctionServer::Open(
     const std::string& path, std::unique_ptr<NicFunction> function,
     std::string* message) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const auto failed = [&](const char* call, int error) {
-    *message = path + ": " + call + ": " + std::strerror(error);
-    return Errno{error};
-  };
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return failed("name of a socket", ENAMETOOLONG);
-  }
-  path.copy(address.sun_path, path.size());
-  OwnedFd listener(
-      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener.valid()) {
-    return failed("socket", errno);
-  }
-  if (IsServed(address)) {
-    return failed("bind", EADDRINUSE);
-  }
-  if (IsOther(path)) {
-    return failed("is no socket", EEXIST);
-  }
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) {
-    return failed("unlink", errno);
-  }
-  // Whoever may connect controls the function: the owner alone.
-  const mode_t old = umask(0177);
-  const int bound =
-      bind(listener.get(), reinterpret_cast<const sockaddr*>(&address),
-           sizeof(address));
-  const int error = errno;
-  umask(old);
-  if (bound != 0) {
-    return failed("bind", error);
-  }
-  if (listen(listener.get(), 1) != 0) {
-    return failed("listen", errno);
+  // Whoever may connect controls the function.
+  auto listener = UnixListener::Open(path, SOCK_STREAM, message);
+  if (!listener.ok()) {
+    return listener.error();
   }
   return std::unique_ptr<FunctionServer>(
-      new FunctionServer(path, std::move(listener), std::move(function)));
-}
-
-FunctionServer::~FunctionServer() {
-  unlink(path_.c_str());
+      new FunctionServer(std::move(listener.value()), std::move(function)));
 }
 
 void FunctionServer::Say(const std::string& what) const {
-  std::fprintf(stderr, "heddle-nicd: %s: %s\n", path_.c_str(), what.c_str());
+  std::fprintf(stderr, "heddle-nicd: %s: %s\n", listener_.path().c_str(),
+               what.c_str());
 }
 
 void FunctionServer::Run(int stop_fd, FunctionSwitch* power) {
   for (bool goes_on = true; goes_on;) {
     std::array<pollfd, 2> fds = {
-        {{stop_fd, POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
+        {{stop_fd, POLLIN, 0}, {listener_.fd(), POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
       Say(std::string("poll: ") + std::strerror(errno));
       return;
@@ -104,7 +47,7 @@ void FunctionServer::Run(int stop_fd, FunctionSwitch* power) {
 }
 
 void FunctionServer::Admit(int stop_fd, FunctionSwitch* power, bool* goes_on) {
-  OwnedFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  OwnedFd client = listener_.Accept();
   if (!client.valid()) {
     return;
   }

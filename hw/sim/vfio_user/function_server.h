@@ -6,25 +6,23 @@
 #include <string>
 
 #include "driver/result.h"
+#include "hw/sim/owned_fd.h"
+#include "hw/sim/unix_listener.h"
 #include "hw/sim/vfio_user/function_switch.h"
 #include "hw/sim/vfio_user/nic_function.h"
-#include "hw/sim/vfio_user/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 
 // One client at a time; the function is as after power-on for each. A client
 // that dies or sends what is no message ends its connection, no more.
 //
-// Ownership: of the function and the socket, whose file it removes at the end.
+// Ownership: of the function and the socket.
 class FunctionServer {
  public:
-  // A socket file that a former server left is replaced; one that somebody
-  // listens at is EADDRINUSE, another file EEXIST.
-  // Errors: those of the socket, with a line in `message`.
+  // Errors: those of `UnixListener::Open`, with a line in `message`.
   static Result<std::unique_ptr<FunctionServer>> Open(
       const std::string& path, std::unique_ptr<NicFunction> function,
       std::string* message);
-  ~FunctionServer();
   FunctionServer(const FunctionServer&) = delete;
   FunctionServer& operator=(const FunctionServer&) = delete;
 
@@ -34,19 +32,15 @@ class FunctionServer {
   void Run(int stop_fd, FunctionSwitch* power = nullptr);
 
  private:
-  FunctionServer(std::string path, OwnedFd listener,
-                 std::unique_ptr<NicFunction> function)
-      : path_(std::move(path)),
-        listener_(std::move(listener)),
-        function_(std::move(function)) {}
+  FunctionServer(UnixListener listener, std::unique_ptr<NicFunction> function)
+      : listener_(std::move(listener)), function_(std::move(function)) {}
 
   // False when the server is to stop.
   bool Serve(OwnedFd client, int stop_fd, FunctionSwitch* power);
   void Admit(int stop_fd, FunctionSwitch* power, bool* goes_on);
   void Say(const std::string& what) const;
 
-  const std::string path_;
-  OwnedFd listener_;
+  const UnixListener listener_;
   std::unique_ptr<NicFunction> function_;
 };
 

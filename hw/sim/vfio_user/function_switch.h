@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "hw/sim/vfio_user/owned_fd.h"
+#include "hw/sim/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 

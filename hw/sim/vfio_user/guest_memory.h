@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "driver/result.h"
-#include "hw/sim/vfio_user/owned_fd.h"
+#include "hw/sim/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "hw/sim/owned_fd.h"
 #include "hw/sim/vfio_user/channel.h"
-#include "hw/sim/vfio_user/owned_fd.h"
 #include "hw/sim/vfio_user/protocol.h"
 #include "tests/sim/vfio_user/bytes.h"
 

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hw/sim/vfio_user/owned_fd.h"
+#include "hw/sim/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 

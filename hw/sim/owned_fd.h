@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace heddle::sim::vfio_user {
+namespace heddle::sim {
 
 class OwnedFd {
  public:
@@ -32,4 +32,4 @@ class OwnedFd {
   int fd_ = -1;
 };
 
-}  // namespace heddle::sim::vfio_user
+}  // namespace heddle::sim
