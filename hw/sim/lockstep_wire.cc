@@ -377,6 +377,10 @@ LockstepWire::Port* LockstepWire::Find(const Route& route) {
     if (route.kind == Route::Kind::kMac || port->ip() != route.ip) {
       continue;
     }
+    // Each function of this wire shares its address.
+    if (route.kind == Route::Kind::kAddress) {
+      continue;
+    }
     if (route.kind == Route::Kind::kBlock
             ? port->slot() == route.block / kSlotBlocks
             : port->Claimed(route.port)) {

@@ -51,31 +51,44 @@ uint16_t SkipEthernet(Cursor& cursor) {
   return static_cast<uint16_t>(tag[2] << 8 | tag[3]);
 }
 
-// Steps to the UDP header, whose presence it checks; false if there is none.
-bool SkipToUdp(Cursor& cursor, WireAddress* destination) {
+struct IpHeader {
+  WireAddress source;
+  WireAddress destination;
+  uint8_t protocol = 0;
+};
+
+// Steps behind the IP header; empty if there is none.
+std::optional<IpHeader> SkipIp(Cursor& cursor) {
   const uint16_t ethertype = SkipEthernet(cursor);
   if (ethertype == kEtherTypeIpv6 && cursor.Has(wire::Ipv6::kBytes)) {
     const auto header = wire::Ipv6::Decode(cursor.data());
-    *destination = WireAddress(header.destination_hi, header.destination_lo);
     cursor.Skip(wire::Ipv6::kBytes);
+    if (header.version != 6) {
+      return std::nullopt;
+    }
     // Extension headers are none of the profile.
-    return header.version == 6 && header.next_header == kProtocolUdp &&
-           cursor.Has(wire::Udp::kBytes);
+    return IpHeader{WireAddress(header.source_hi, header.source_lo),
+                    WireAddress(header.destination_hi, header.destination_lo),
+                    header.next_header};
   }
   if (ethertype != kEtherTypeIpv4 || !cursor.Has(wire::Ipv4::kBytes)) {
-    return false;
+    return std::nullopt;
   }
   const auto header = wire::Ipv4::Decode(cursor.data());
   constexpr size_t kIhlUnit = 4;
   const size_t header_bytes = header.ihl * kIhlUnit;
   if (header.version != 4 || header_bytes < wire::Ipv4::kBytes ||
-      header.protocol != kProtocolUdp ||
-      !cursor.Has(header_bytes + wire::Udp::kBytes)) {
-    return false;
+      !cursor.Has(header_bytes)) {
+    return std::nullopt;
   }
-  *destination = WireAddress(header.destination);
   cursor.Skip(header_bytes);
-  return true;
+  return IpHeader{WireAddress(header.source), WireAddress(header.destination),
+                  header.protocol};
+}
+
+// Whether the cursor, behind the IP header, is at a UDP header.
+bool IsAtUdp(const IpHeader& ip, const Cursor& cursor) {
+  return ip.protocol == kProtocolUdp && cursor.Has(wire::Udp::kBytes);
 }
 
 bool IsNeighbourFrame(std::span<const uint8_t> frame) {
@@ -102,10 +115,17 @@ Route RouteByMac(std::span<const uint8_t> frame) {
   return route;
 }
 
+Route RouteByAddress(const WireAddress& ip) {
+  Route route;
+  route.kind = Route::Kind::kAddress;
+  route.ip = ip;
+  return route;
+}
+
 Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
   Route route;
   if (!cursor.Has(kSesAddressBytes)) {
-    return route;
+    return RouteByAddress(ip);
   }
   constexpr uint32_t kTwelveBits = 0xfff;
   const uint8_t* const ses = cursor.data();
@@ -122,20 +142,22 @@ Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
 
 Route FindRoute(std::span<const uint8_t> frame) {
   Cursor cursor(frame);
-  WireAddress ip;
-  if (!SkipToUdp(cursor, &ip)) {
-    return IsNeighbourFrame(frame) ? RouteByMac(frame) : Route();
+  const std::optional<IpHeader> ip = SkipIp(cursor);
+  if (ip && IsAtUdp(*ip, cursor)) {
+    cursor.Skip(wire::Udp::kBytes);
+    return FindDatagramRoute(ip->destination, {cursor.data(), cursor.size()});
   }
-  cursor.Skip(wire::Udp::kBytes);
-  return FindDatagramRoute(ip, {cursor.data(), cursor.size()});
+  if (IsNeighbourFrame(frame)) {
+    return RouteByMac(frame);
+  }
+  return ip ? RouteByAddress(ip->destination) : Route();
 }
 
 Route FindDatagramRoute(const WireAddress& ip,
                         std::span<const uint8_t> datagram) {
-  Route route;
   Cursor cursor(datagram);
   if (!cursor.Has(wire::PdsUud::kBytes)) {
-    return route;
+    return RouteByAddress(ip);
   }
   const auto type = wire::PdsPrologue::Decode(cursor.data()).type;
   if (type == PdsType::kUudReq) {
@@ -144,7 +166,7 @@ Route FindDatagramRoute(const WireAddress& ip,
   }
   // dpdcid is at the same place in requests, ACKs, NACKs and control packets.
   if (!cursor.Has(wire::PdsRequest::kBytes)) {
-    return route;
+    return RouteByAddress(ip);
   }
   const bool congestion =
       type == PdsType::kRudCcReq || type == PdsType::kRodCcReq;
@@ -155,13 +177,14 @@ Route FindDatagramRoute(const WireAddress& ip,
     cursor.Skip(wire::PdsRequest::kBytes);
     if (congestion) {
       if (!cursor.Has(wire::PdsCcState::kBytes)) {
-        return route;
+        return RouteByAddress(ip);
       }
       cursor.Skip(wire::PdsCcState::kBytes);
     }
     return RouteBySes(cursor, ip);
   }
   const uint8_t* const bytes = cursor.data();
+  Route route;
   route.kind = Route::Kind::kBlock;
   route.ip = ip;
   const auto dpdcid = static_cast<uint16_t>(bytes[10] << 8 | bytes[11]);
@@ -169,10 +192,20 @@ Route FindDatagramRoute(const WireAddress& ip,
   return route;
 }
 
+std::optional<WireAddress> FindSource(std::span<const uint8_t> frame) {
+  Cursor at_arp(frame);
+  if (SkipEthernet(at_arp) == kEtherTypeArp && at_arp.Has(wire::Arp::kBytes)) {
+    return WireAddress(wire::Arp::Decode(at_arp.data()).sender_ip);
+  }
+  Cursor cursor(frame);
+  const std::optional<IpHeader> ip = SkipIp(cursor);
+  return ip ? std::optional(ip->source) : std::nullopt;
+}
+
 Datagram FindDatagram(std::span<const uint8_t> frame) {
   Cursor cursor(frame);
-  WireAddress destination;
-  if (!SkipToUdp(cursor, &destination)) {
+  const std::optional<IpHeader> ip = SkipIp(cursor);
+  if (!ip || !IsAtUdp(*ip, cursor)) {
     return {};
   }
   const size_t length = wire::Udp::Decode(cursor.data()).length;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "hw/contract/gen/heddle_contract.h"
@@ -19,11 +20,12 @@ inline constexpr uint32_t kSlotBlocks = kPdcidBlocks / kSlots;
 
 struct Route {
   enum class Kind : uint8_t {
-    kNone,   // Not a frame the switch can route.
-    kPort,   // To the function that claimed `port` at `ip`.
-    kBlock,  // To the function that has block `block` of PDCIDs at `ip`.
-    kMac,    // To the function with MAC address `mac`.
-    kAll,    // To all functions but the sender.
+    kNone,     // Not a frame the switch can route.
+    kAddress,  // Not UET: to the port that has all of `ip`.
+    kPort,     // To the function that claimed `port` at `ip`.
+    kBlock,    // To the function that has block `block` of PDCIDs at `ip`.
+    kMac,      // To the function with MAC address `mac`.
+    kAll,      // To all functions but the sender.
   };
   Kind kind = Kind::kNone;
   WireAddress ip;     // Destination.
@@ -32,14 +34,19 @@ struct Route {
   uint64_t mac = 0;
 };
 
-// Requests that open a PDC and datagrams go by their SES address, everything
-// else by the block of dpdcid. Neighbour frames (ARP, Neighbor Discovery)
-// go by MAC address like on any Ethernet. Only lengths needed to read those
-// fields are checked; bad frames reach their destination, which counts them.
+// Requests that open a PDC and datagrams go by their SES address, all other UET
+// packets by the block of dpdcid, other IP packets by address. Neighbour frames
+// (ARP, Neighbor Discovery) go by MAC address like on any Ethernet. Only
+// lengths needed to read those fields are checked; bad frames reach their
+// destination, which counts them.
 Route FindRoute(std::span<const uint8_t> frame);
 // Of a frame to `ip` with this datagram, PDS header first.
 Route FindDatagramRoute(const WireAddress& ip,
                         std::span<const uint8_t> datagram);
+
+// The IP address that a frame names as its sender: the source of an IP packet,
+// the sender of an ARP message. Empty if it has none.
+std::optional<WireAddress> FindSource(std::span<const uint8_t> frame);
 
 // The UDP datagram of a frame that carries one, header included and without
 // what pads the frame; its offset in the frame. Empty if there is none.

@@ -76,8 +76,8 @@ std::optional<uint32_t> SharedWire::FindFreePort(bool* alone) const {
   const WireSegment& wire = *segment_;
   const uint32_t count = std::min(wire->port_count.load(), kMaxPorts);
   for (uint32_t i = count; i-- > 0;) {
-    if (ReadPort(wire->ports[i])) {
-      *alone = false;
+    if (const auto owner = ReadPort(wire->ports[i])) {
+      *alone = *alone && owner->tap;
     } else {
       free = i;
     }
@@ -108,11 +108,12 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
   bool alone = false;
   std::optional<uint32_t> free = FindFreePort(&alone);
   const uint32_t mtu = wire->payload_mtu.load();
-  if (!free || (!alone && mtu != options.payload_mtu)) {
+  const bool same_mtu = options.tap || mtu == options.payload_mtu;
+  if (!free || (!alone && !same_mtu)) {
     directory_.ClearDead();
     free = FindFreePort(&alone);
   }
-  if (!alone && mtu != options.payload_mtu) {
+  if (!alone && !same_mtu) {
     *error = Errno{EPROTO};
     *message = "wire " + name_ + " carries payload MTU " + std::to_string(mtu) +
                ", this device has " + std::to_string(options.payload_mtu);
@@ -127,14 +128,43 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
                " are in use";
     return false;
   }
-  wire->payload_mtu.store(options.payload_mtu);
   address_ = *address;
+  if (!MayHaveAddress(options.tap, error, message)) {
+    return false;
+  }
+  if (!options.tap) {
+    wire->payload_mtu.store(options.payload_mtu);
+  }
   index_ = *free;
   // The place among all ports depends on who else attaches, so that the only
   // function at an address does without.
   ordinal_ = directory_.IsServed(ip_) ? index_ + 1 : 0;
-  Occupy(options.takes_unchecked);
+  Occupy(options);
   return !options.takes_slot || TakeSlot(error, message);
+}
+
+bool SharedWire::MayHaveAddress(bool tap, Errno* error, std::string* message) {
+  const auto find_other = [&]() -> std::optional<uint32_t> {
+    if (tap) {
+      return directory_.PortAt(ip_);
+    }
+    const FunctionId owner = directory_.TapOf(address_);
+    return owner == 0 ? std::nullopt : std::optional(PortOf(owner));
+  };
+  std::optional<uint32_t> other = find_other();
+  if (other) {
+    directory_.ClearDead();
+    other = find_other();
+  }
+  if (!other) {
+    return true;
+  }
+  *error = Errno{EADDRINUSE};
+  *message = "wire " + name_ + ": address " + ip_.Text() + " is " +
+             (tap ? "in use by" : "that of a tap,") + " process " +
+             std::to_string((*segment_)->ports[*other].process.pid) +
+             "; a tap shares its address with nobody: choose another";
+  return false;
 }
 
 bool SharedWire::TakeSlot(Errno* error, std::string* message) {
@@ -153,7 +183,7 @@ bool SharedWire::TakeSlot(Errno* error, std::string* message) {
   return true;
 }
 
-void SharedWire::Occupy(bool takes_unchecked) {
+void SharedWire::Occupy(const SharedWireOptions& options) {
   WireSegment& wire = *segment_;
   WirePort& port = wire->ports[index_];
   ClearPort(port);
@@ -161,7 +191,7 @@ void SharedWire::Occupy(bool takes_unchecked) {
   port.sleeping.store(0);
   port.link_down.store(0);
   port.reset_wanted.store(0);
-  port.takes_unchecked.store(takes_unchecked ? 1 : 0);
+  port.takes_unchecked.store(options.takes_unchecked ? 1 : 0);
   epoch_ = wire->next_epoch.fetch_add(1) + 1;
   epoch_ += epoch_ == 0 ? 1 : 0;
   const uint32_t count =
@@ -174,9 +204,10 @@ void SharedWire::Occupy(bool takes_unchecked) {
       FrameRingConsumer::Discard(&wire->rings[ring - 1]);
     }
   }
-  const PortOwner owner{.address = ip_, .epoch = epoch_};
+  const PortOwner owner{.address = ip_, .epoch = epoch_, .tap = options.tap};
   id_ = owner.id(index_);
   WriteOwner(port, owner);
+  directory_.SetTap(address_, options.tap ? id_ : 0);
   attached_ = true;
 }
 

@@ -34,6 +34,10 @@ struct SharedWireOptions {
   // All PDCIDs of a slot from the start, for devices that form them by
   // themselves; else blocks are granted on demand.
   bool takes_slot = false;
+  // Of something that is no NIC of this project: all that is sent to `ip` goes
+  // to this port, whatever it is, and no function shares the address. It has no
+  // payload MTU.
+  bool tap = false;
 };
 
 // One function attached to the wire, and its part of the switch.
@@ -50,7 +54,8 @@ struct SharedWireOptions {
 // and receiving by one thread at a time.
 class SharedWire final : public firmware::Switch {
  public:
-  // Errors, each with a line in `*message`: EBUSY when the wire has kMaxPorts
+  // Errors, each with a line in `*message`: EADDRINUSE when `ip` is that of a
+  // tap, or a tap's and a function has it; EBUSY when the wire has kMaxPorts
   // functions or kMaxAddresses addresses, or no slot is left that is wanted;
   // EPROTO when the payload MTU or the layout differ; ETIMEDOUT when a stopped
   // process holds the wire's lock.
@@ -195,11 +200,13 @@ class SharedWire final : public firmware::Switch {
   std::optional<uint32_t> Reclaiming(Take take);
   // A libfabric port of the dynamic range that no function has.
   std::optional<uint32_t> FindDynamicPort();
+  // Whether the address may be shared with those that have it.
+  bool MayHaveAddress(bool tap, Errno* error, std::string* message);
   // A port without an owner; empty: there is none. `alone`: no function is
-  // attached.
+  // attached but taps.
   std::optional<uint32_t> FindFreePort(bool* alone) const;
   // Makes `index_` this function's port.
-  void Occupy(bool takes_unchecked);
+  void Occupy(const SharedWireOptions& options);
   static void ClearPort(WirePort& port);
   void Wake(uint32_t index);
   void NoteNews(uint32_t index);

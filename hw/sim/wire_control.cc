@@ -25,7 +25,8 @@ std::vector<WireControl::Port> WireControl::Ports() const {
       ports.push_back({.address = owner->address,
                        .function = function,
                        .pid = port.process.pid,
-                       .link_up = port.link_down.load() == 0});
+                       .link_up = port.link_down.load() == 0,
+                       .tap = owner->tap});
     }
     ++function;
   }
@@ -42,23 +43,30 @@ uint32_t WireControl::ForEach(const WireAddress& address,
     if (!owner || owner->address != address || (function && *function != i)) {
       continue;
     }
-    act(port);
-    WakePort(port);
-    ++count;
+    if (act(port, *owner)) {
+      WakePort(port);
+      ++count;
+    }
   }
   return count;
 }
 
 uint32_t WireControl::SetLink(const WireAddress& address,
                               std::optional<uint32_t> function, bool up) {
-  return ForEach(address, function,
-                 [up](WirePort& port) { port.link_down.store(up ? 0 : 1); });
+  return ForEach(address, function, [up](WirePort& port, const PortOwner&) {
+    port.link_down.store(up ? 0 : 1);
+    return true;
+  });
 }
 
 uint32_t WireControl::Reset(const WireAddress& address,
                             std::optional<uint32_t> function) {
-  return ForEach(address, function,
-                 [](WirePort& port) { port.reset_wanted.store(1); });
+  return ForEach(address, function, [](WirePort& port, const PortOwner& owner) {
+    if (!owner.tap) {
+      port.reset_wanted.store(1);
+    }
+    return !owner.tap;
+  });
 }
 
 }  // namespace heddle::sim

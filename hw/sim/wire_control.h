@@ -22,6 +22,7 @@ class WireControl {
     uint32_t function = 0;  // Of the wire.
     uint32_t pid = 0;
     bool link_up = true;
+    bool tap = false;  // No function of a NIC.
   };
 
   // `name` as in FI_HEDDLE_WIRE: empty or "default" for the default wire.
@@ -38,11 +39,11 @@ class WireControl {
                    bool up);
 
   // Resets functions, named as for `SetLink`, under their owners: to those the
-  // device has failed. The number of functions that were told.
+  // device has failed. The number of functions that were told; a tap is none.
   uint32_t Reset(const WireAddress& address, std::optional<uint32_t> function);
 
  private:
-  // The functions of `SetLink`, woken after `act`.
+  // The functions of `SetLink` for which `act` returns true, woken after it.
   template <typename Act>
   uint32_t ForEach(const WireAddress& address, std::optional<uint32_t> function,
                    Act act);

@@ -81,15 +81,16 @@ std::optional<uint32_t> WireDirectory::AddAddress(const WireAddress& address) {
   return std::nullopt;
 }
 
-bool WireDirectory::IsServed(const WireAddress& address) const {
+std::optional<uint32_t> WireDirectory::PortAt(
+    const WireAddress& address) const {
   const uint32_t count = std::min(memory_->port_count.load(), kMaxPorts);
   for (uint32_t i = 0; i < count; ++i) {
     const std::optional<PortOwner> owner = ReadPort(memory_->ports[i]);
     if (owner && owner->address == address) {
-      return true;
+      return i;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 FunctionId WireDirectory::OwnerOf(const Name& name) const {
@@ -107,7 +108,7 @@ FunctionId WireDirectory::FindFunction(const Route& route) {
         PortMac(owner->address, static_cast<uint16_t>(port)) == route.mac;
     return same ? owner->id(port) : 0;
   }
-  if (route.kind != Route::Kind::kPort && route.kind != Route::Kind::kBlock) {
+  if (route.kind == Route::Kind::kNone || route.kind == Route::Kind::kAll) {
     return 0;
   }
   if (route.kind == Route::Kind::kBlock && route.block == last_block_ &&
@@ -119,8 +120,12 @@ FunctionId WireDirectory::FindFunction(const Route& route) {
     return 0;
   }
   const bool by_block = route.kind == Route::Kind::kBlock;
-  const Name& name = by_block ? Entry(*address).blocks[route.block]
-                              : Entry(*address).ports[route.port];
+  const WireAddressMemory& entry = Entry(*address);
+  const bool whole =
+      route.kind == Route::Kind::kAddress || OwnerOf(entry.tap) != 0;
+  const Name& name = whole      ? entry.tap
+                     : by_block ? entry.blocks[route.block]
+                                : entry.ports[route.port];
   const FunctionId id = name.load(std::memory_order_acquire);
   const uint32_t port = PortOf(id);
   const auto owner = id != 0 && port < kMaxPorts
@@ -137,6 +142,14 @@ FunctionId WireDirectory::FindFunction(const Route& route) {
     last_owner_ = id;
   }
   return id;
+}
+
+FunctionId WireDirectory::TapOf(uint32_t address) const {
+  return OwnerOf(Entry(address).tap);
+}
+
+void WireDirectory::SetTap(uint32_t address, FunctionId owner) const {
+  Entry(address).tap.store(owner, std::memory_order_release);
 }
 
 FunctionId WireDirectory::PortOwnerOf(uint32_t address, uint32_t port) const {

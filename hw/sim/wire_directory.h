@@ -44,7 +44,17 @@ class WireDirectory {
   // one.
   FunctionId FindFunction(const Route& route);
   // Whether some function is attached with that address.
-  bool IsServed(const WireAddress& address) const;
+  bool IsServed(const WireAddress& address) const {
+    return PortAt(address).has_value();
+  }
+
+  // Some port attached with that address; empty: none is.
+  std::optional<uint32_t> PortAt(const WireAddress& address) const;
+
+  // The tap that has all of an address; 0: none, so functions may share it.
+  FunctionId TapOf(uint32_t address) const;
+  // Under the wire's lock.
+  void SetTap(uint32_t address, FunctionId owner) const;
 
   // Owner of the libfabric port; 0: none.
   FunctionId PortOwnerOf(uint32_t address, uint32_t port) const;

@@ -21,7 +21,7 @@
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 7;
+inline constexpr uint32_t kWireLayoutVersion = 8;
 inline constexpr uint32_t kMaxPorts = 2048;
 inline constexpr uint32_t kMaxAddresses = 1024;
 inline constexpr uint32_t kMaxRings = 32768;     // Pairs that ever exchanged.
@@ -32,8 +32,8 @@ inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
 // A function attached to the wire. Written under the wire's lock, except what
 // says otherwise.
 struct WirePort {
-  // {epoch, ipv6, attached}, 0 while free; it and the address are read without
-  // the lock, see `ReadPort`.
+  // {epoch, tap, ipv6, attached}, 0 while free; it and the address are read
+  // without the lock, see `ReadPort`.
   alignas(64) std::atomic<uint64_t> key;
   std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
   std::atomic<uint32_t> link_down;               // Set from outside.
@@ -62,6 +62,7 @@ using FunctionId = uint64_t;
 struct PortOwner {
   WireAddress address;
   uint32_t epoch = 0;  // Of this attachment, never 0.
+  bool tap = false;    // It has all of its address.
 
   FunctionId id(uint32_t port) const { return uint64_t{epoch} << 32 | port; }
 };
@@ -77,6 +78,7 @@ struct WireAddressMemory {
   std::array<std::atomic<uint64_t>, 2> address;  // High and low half.
   std::atomic<uint32_t> next_block;  // Where the search for one begins.
   std::atomic<uint32_t> next_slot;   // Likewise.
+  std::atomic<FunctionId> tap;       // Whose all of the address is; or 0.
   // Owners of blocks of PDCIDs and of libfabric ports.
   std::array<std::atomic<FunctionId>, kPdcidBlocks> blocks;
   std::array<std::atomic<FunctionId>, kPortNumbers> ports;

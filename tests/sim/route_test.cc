@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/route.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "gtest/gtest.h"
 #include "tests/sim/test_frames.h"
 
@@ -62,10 +66,10 @@ TEST(RouteTest, NeighbourFramesGoByMacAddress) {
     EXPECT_EQ(FindRoute(MakeIcmp6(kGroup, type)).kind, Route::Kind::kAll);
     EXPECT_EQ(FindRoute(MakeIcmp6(kMac, type)).kind, Route::Kind::kMac);
   }
-  EXPECT_EQ(FindRoute(MakeIcmp6(kGroup, 128)).kind, Route::Kind::kNone);
+  EXPECT_EQ(FindRoute(MakeIcmp6(kGroup, 128)).kind, Route::Kind::kAddress);
   Frame cut = MakeIcmp6(kGroup, 135);
   cut.resize(77);
-  EXPECT_EQ(FindRoute(cut).kind, Route::Kind::kNone);
+  EXPECT_EQ(FindRoute(cut).kind, Route::Kind::kAddress);
 }
 
 TEST(RouteTest, MacAddressesTellFunctionsApart) {
@@ -150,15 +154,52 @@ TEST(RouteTest, NoPrefixOfAFrameIsReadBeyondItsEnd) {
   }
 }
 
-TEST(RouteTest, FramesThatAreNotUetHaveNoRoute) {
+TEST(RouteTest, OtherIpPacketsGoByAddressAndOtherFramesNowhere) {
+  Frame tcp = MakeSyn(kIp, 100);
+  tcp[14 + 9] = 6;
+  const Frame whole = MakeSyn(kIp, 100);
+  for (const Frame& frame :
+       {tcp, MakeFrame(kIp, Frame(11)), Frame(whole.begin(), whole.end() - 56),
+        Frame(whole.begin(), whole.begin() + 34)}) {
+    const Route route = FindRoute(frame);
+    EXPECT_EQ(route.kind, Route::Kind::kAddress);
+    EXPECT_EQ(route.ip, kIp);
+  }
+  const WireAddress ip(1, 2);
+  Frame other = MakeSyn6(ip, 100);
+  other[14 + 6] = 59;
+  EXPECT_EQ(FindRoute(other).kind, Route::Kind::kAddress);
+  EXPECT_EQ(FindRoute(other).ip, ip);
+
   Frame frame = MakeSyn(kIp, 100);
   frame[12] = 0x86;  // IPv6.
   frame[13] = 0xdd;
   EXPECT_EQ(FindRoute(frame).kind, Route::Kind::kNone);
-  frame = MakeSyn(kIp, 100);
-  frame[14 + 9] = 6;  // TCP.
-  EXPECT_EQ(FindRoute(frame).kind, Route::Kind::kNone);
   EXPECT_EQ(FindRoute({}).kind, Route::Kind::kNone);
+  EXPECT_EQ(FindRoute(Frame(60)).kind, Route::Kind::kNone);
+}
+
+TEST(RouteTest, SourceIsThatOfIpOrArp) {
+  for (const bool vlan : {false, true}) {
+    const size_t at = vlan ? 18 : 14;
+    Frame ipv4 = MakeSyn(kIp, 100, 0, vlan);
+    const std::array<uint8_t, 4> source = {10, 9, 8, 7};
+    std::copy(source.begin(), source.end(), ipv4.begin() + at + 12);
+    EXPECT_EQ(FindSource(ipv4), WireAddress(0x0a090807));
+    Frame arp = MakeArp(0xffffffffffff, 0, vlan);
+    std::copy(source.begin(), source.end(), arp.begin() + at + 14);
+    EXPECT_EQ(FindSource(arp), WireAddress(0x0a090807));
+    Frame ipv6 = MakeSyn6(WireAddress(1, 2), 100, vlan);
+    ipv6[at + 8] = 0xfd;
+    ipv6[at + 23] = 9;
+    EXPECT_EQ(FindSource(ipv6), WireAddress(0xfd00000000000000, 9));
+    for (const Frame& whole : {ipv4, arp, ipv6}) {
+      const Frame cut(whole.begin(), whole.begin() + at + 19);
+      EXPECT_EQ(FindSource(cut), std::nullopt);
+    }
+  }
+  EXPECT_EQ(FindSource({}), std::nullopt);
+  EXPECT_EQ(FindSource(Frame(60)), std::nullopt);
 }
 
 }  // namespace

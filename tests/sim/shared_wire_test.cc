@@ -186,6 +186,87 @@ TEST_F(SharedWireTest, AQuestionToAllIsNotHeldUpByOneWhoIsFull) {
   EXPECT_GT(a->dropped(), 0u);
 }
 
+TEST_F(SharedWireTest, TapHasAllThatIsSentToItsAddress) {
+  const WirePtr a = Attach(kIpA);
+  SharedWireOptions options = Options(kIpB);
+  options.tap = true;
+  std::string message;
+  auto attached = SharedWire::Attach(options, &message);
+  ASSERT_TRUE(attached.ok()) << message;
+  WirePtr tap = std::move(attached.value());
+  Frame other = MakeSyn(kIpB, 5000);
+  other[14 + 9] = 6;  // TCP.
+  Frame frame;
+  for (const Frame& sent :
+       {MakeSyn(kIpB, 5000), MakeAck(kIpB, 0xffff), MakeAck(kIpB, 0xffff),
+        MakeAck(kIpB, 7), other, MakeArp(PortMac(kIpB, tap->function()))}) {
+    ASSERT_EQ(a->Send(sent), SharedWire::SendOutcome::kSent);
+    ASSERT_TRUE(tap->Receive(&frame));
+    EXPECT_EQ(frame, sent);
+    EXPECT_FALSE(tap->Receive(&frame));
+  }
+  EXPECT_EQ(a->refused(), 0u) << "each PDC of the address is the tap's";
+  // A function has no more than its names, which end the tap's.
+  tap.reset();
+  EXPECT_EQ(a->Send(other), SharedWire::SendOutcome::kDropped);
+  const WirePtr b = Attach(kIpB);
+  EXPECT_EQ(a->Send(other), SharedWire::SendOutcome::kDropped);
+  EXPECT_EQ(a->Send(MakeSyn(kIpB, 5000)), SharedWire::SendOutcome::kDropped);
+  ASSERT_TRUE(b->ClaimPort(5000).granted);
+  Pass(*a, *b);
+}
+
+TEST_F(SharedWireTest, TapSharesItsAddressWithNobodyAndHasNoMtu) {
+  std::string message;
+  SharedWireOptions options = Options(kIpA);
+  const auto attach = [&](bool tap) {
+    options.tap = tap;
+    return SharedWire::Attach(options, &message);
+  };
+  const auto expect_refusal = [&](bool tap) {
+    const auto refused = attach(tap);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error(), Errno{EADDRINUSE});
+    for (const std::string& what :
+         {name_, WireAddress(kIpA).Text(), std::to_string(getpid())}) {
+      EXPECT_NE(message.find(what), std::string::npos) << message;
+    }
+  };
+  options.payload_mtu = 1024;
+  {
+    const auto tap = attach(true);
+    ASSERT_TRUE(tap.ok()) << message;
+    expect_refusal(false);
+    expect_refusal(true);
+    const WirePtr b = Attach(kIpB);  // Of another payload MTU.
+    EXPECT_NE(b, nullptr);
+  }
+  const auto function = attach(false);
+  ASSERT_TRUE(function.ok()) << message;
+  expect_refusal(true);
+  options.ip = kIpB;
+  EXPECT_TRUE(attach(true).ok()) << message;
+}
+
+TEST_F(SharedWireTest, AddressOfADeadTapIsFreeAtOnce) {
+  ChildProcess child([&](const ChildProcess::Signal& signal) {
+    SharedWireOptions options = Options(kIpB);
+    options.tap = true;
+    std::string message;
+    const auto tap = SharedWire::Attach(options, &message);
+    if (tap.ok()) {
+      signal();
+      pause();
+    }
+  });
+  ASSERT_TRUE(child.Wait());
+  const WirePtr a = Attach(kIpA);
+  child.Kill();
+  const WirePtr b = Attach(kIpB);
+  ASSERT_NE(b, nullptr);
+  Pass(*a, *b);
+}
+
 TEST_F(SharedWireTest, FunctionCanSendToItself) {
   const WirePtr a = Attach(kIpA);
   ASSERT_TRUE(a->ClaimPort(7).granted);
