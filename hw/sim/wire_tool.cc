@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle-wire: lists who is on a one-machine wire, takes links down and up,
-// resets NICs.
+// resets NICs, taps it.
+#include <pthread.h>
+#include <sys/signalfd.h>
+
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
 #include <charconv>
+#include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
 
 #include "hw/sim/route.h"
 #include "hw/sim/wire_control.h"
+#include "hw/sim/wire_tap.h"
 
 namespace heddle::sim {
 namespace {
@@ -24,6 +34,8 @@ struct Request {
   std::string wire;
   WireAddress address;
   std::optional<uint32_t> function;
+  std::string socket;
+  contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
 };
 
 int Complain(const std::string& what, int code) {
@@ -45,13 +57,19 @@ std::optional<uint32_t> ParseFunction(const std::string& text) {
   return function;
 }
 
-void AddFunction(CLI::App* command, Request* request) {
+void AddAddress(CLI::App* command, Request* request, const char* what) {
   const auto take_address = [request](const std::string& text) {
     if (!ParseWireAddress(text, &request->address)) {
       throw CLI::ValidationError("'" + text +
                                  "' is no IP address; list shows them");
     }
   };
+  command->add_option_function<std::string>("ADDRESS", take_address, what)
+      ->required();
+}
+
+void AddFunction(CLI::App* command, Request* request) {
+  AddAddress(command, request, "IP address of functions");
   const auto take_function = [request](const std::string& text) {
     request->function = ParseFunction(text);
     if (!request->function) {
@@ -60,13 +78,33 @@ void AddFunction(CLI::App* command, Request* request) {
                                  std::to_string(kMaxPorts - 1));
     }
   };
-  command
-      ->add_option_function<std::string>("ADDRESS", take_address,
-                                         "IP address of functions")
-      ->required();
   command->add_option_function<std::string>(
       "FUNCTION", take_function,
       "The one of them with this number, as list shows it; else all");
+}
+
+void AddTap(CLI::App* command, Request* request) {
+  AddAddress(command, request, "IP address that no function has");
+  command->add_option("SOCKET", request->socket, "Path of the UNIX socket")
+      ->required();
+  command
+      ->add_option("--crc", request->crc,
+                   "Order of the end-to-end CRC on the wire, as in "
+                   "FI_HEDDLE_CRC, which is its default: msb, lsb or none")
+      ->transform(CLI::Transformer(
+          std::map<std::string, contract::CrcOrder>{
+              {"msb", contract::CrcOrder::kMsbFirst},
+              {"lsb", contract::CrcOrder::kLsbFirst},
+              {"none", contract::CrcOrder::kNone}},
+          CLI::ignore_case))
+      ->envname("FI_HEDDLE_CRC")
+      ->option_text("ORDER");
+  command->footer(
+      "The socket is of type SOCK_SEQPACKET: each message is an Ethernet frame "
+      "without FCS. All frames to ADDRESS reach its one client, which may send "
+      "IP packets and ARP messages from ADDRESS. Prints a line when it is "
+      "ready, and what became of the frames when SIGINT or SIGTERM ends it.\n"
+      "heddle-wire -w lab tap 10.0.0.9 /run/user/1000/tap");
 }
 
 void Describe(CLI::App* app, Request* request) {
@@ -81,6 +119,8 @@ void Describe(CLI::App* app, Request* request) {
   AddFunction(app->add_subcommand("down", "Take links down"), request);
   AddFunction(app->add_subcommand("reset", "Reset NICs under their owners"),
               request);
+  AddTap(app->add_subcommand("tap", "Join a program to the wire by a socket"),
+         request);
   app->footer(
       "heddle-wire -w lab down 10.0.0.2 1\n"
       "Exit code: 0 done; 1 failed, or no function is attached; 2 bad usage.");
@@ -88,14 +128,71 @@ void Describe(CLI::App* app, Request* request) {
 
 int List(const WireControl& control) {
   for (const WireControl::Port& port : control.Ports()) {
-    std::printf("%s function %u process %u link %s\n",
-                port.address.Text().c_str(), port.function, port.pid,
+    std::printf("%s %s %u process %u link %s\n", port.address.Text().c_str(),
+                port.tap ? "tap" : "function", port.function, port.pid,
                 port.link_up ? "up" : "down");
   }
   return 0;
 }
 
+std::string MacText(uint64_t mac) {
+  constexpr int kOctets = 6;
+  std::string text;
+  for (int octet = kOctets - 1; octet >= 0; --octet) {
+    std::array<char, 4> part{};
+    std::snprintf(part.data(), part.size(), "%02x%s",
+                  static_cast<unsigned>(mac >> (octet * 8) & 0xff),
+                  octet == 0 ? "" : ":");
+    text += part.data();
+  }
+  return text;
+}
+
+void Report(const WireTapCounts& counts) {
+  std::printf("sent %" PRIu64 "\nreceived %" PRIu64 "\nlost %" PRIu64
+              "\nrefused_length %" PRIu64 "\nrefused_source %" PRIu64
+              "\ndropped_no_client %" PRIu64 "\ndropped_slow_client %" PRIu64
+              "\ndropped_bad_fcs %" PRIu64 "\n",
+              counts.sent, counts.received, counts.lost, counts.refused_length,
+              counts.refused_source, counts.dropped_no_client,
+              counts.dropped_slow_client, counts.dropped_bad_fcs);
+}
+
+int Tap(const Request& request) {
+  // Before there are threads, so that no other one ends by them.
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  const OwnedFd stop(signalfd(-1, &ending, SFD_CLOEXEC));
+  if (!stop.valid()) {
+    return Complain(std::string("signalfd: ") + std::strerror(errno), kFailed);
+  }
+  std::string message;
+  const auto tap = WireTap::Open(
+      {.wire = request.wire == "default" ? std::string() : request.wire,
+       .ip = request.address,
+       .crc = request.crc,
+       .socket = request.socket},
+      &message);
+  if (!tap.ok()) {
+    return Complain(message, kFailed);
+  }
+  std::printf("%s mac %s socket %s\n", request.address.Text().c_str(),
+              MacText(tap.value()->mac()).c_str(), request.socket.c_str());
+  std::fflush(stdout);
+  if (!tap.value()->Run(stop.get())) {
+    return kFailed;
+  }
+  Report(tap.value()->counts());
+  return 0;
+}
+
 int Run(const std::string& command, const Request& request) {
+  if (command == "tap") {
+    return Tap(request);
+  }
   std::string message;
   auto control = WireControl::Open(request.wire, &message);
   if (!control.ok()) {
