@@ -7,7 +7,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from soft_test import ADDRESSES, OWN, PATIENT, Case as SoftCase, message  # noqa: E402
+from bench import message  # noqa: E402
+from kinds import OWN, PATIENT, Case as KindsCase  # noqa: E402
+from places import ADDRESSES  # noqa: E402
 from uet import ses  # noqa: E402
 from uet.options import Options  # noqa: E402
 from uet.pds import Nack, NackPacket, Next  # noqa: E402
@@ -15,7 +17,7 @@ from uet.sender import Content  # noqa: E402
 from uet.ses import Answer, Code, Op, Standard  # noqa: E402
 
 
-class Case(SoftCase):
+class Case(KindsCase):
     def setUp(self):
         super().setUp()
         self.messages = 1

@@ -51,10 +51,17 @@ def ones_complement(data):
     return ~total & 0xFFFF
 
 
+def udp_checksum(addresses, datagram):
+    """Of a datagram whose checksum field is zero; never zero, which would mean that there is none."""
+    pseudo = addresses + struct.pack(">IHBB", len(datagram), 0, 0, UDP)
+    return ones_complement(pseudo + datagram + bytes(len(datagram) % 2)) or 0xFFFF
+
+
 @dataclasses.dataclass(frozen=True)
 class Frame:
     """An Ethernet frame without FCS. `source` and `destination` are IP addresses; without a destination port the packet
-    has the entropy header of native IP."""
+    has the entropy header of native IP. The UDP checksum is zero, right or wrong; of a frame that is read it is
+    unknown."""
     destination_mac: bytes
     source_mac: bytes
     source: str
@@ -65,6 +72,7 @@ class Frame:
     tos: int = 0
     ttl: int = 64
     crc: str = "msb"
+    checksum: str = "zero"
 
     def encode(self):
         addresses = b"".join(ipaddress.ip_address(address).packed for address in (self.source, self.destination))
@@ -74,6 +82,9 @@ class Frame:
         else:
             protocol, shim = UDP, udp_header(self.entropy, self.port, len(self.packet) + tail)
         body = shim + self.packet + seal(addresses, shim, self.packet, self.crc)
+        if protocol == UDP and self.checksum != "zero":
+            value = udp_checksum(addresses, body) ^ (0x5555 if self.checksum == "wrong" else 0)
+            body = body[:6] + struct.pack(">H", value or 0xFFFF) + body[8:]
         if len(addresses) == 32:
             kind = IPV6
             head = struct.pack(">IHBB", 6 << 28 | self.tos << 20, len(body), protocol, self.ttl) + addresses
