@@ -172,11 +172,13 @@ class WireTap(unittest.TestCase):
 
     def test_a_killed_tap_leaves_its_address_and_its_socket_to_the_next(self):
         a, _, first, second = self.pair()
+        second.send(frame := ip_frame(TWO, ONE))
+        self.assertEqual(first.recv(MOST), frame)  # The tap has accepted it.
         a.kill()
         self.assertTrue(a.path.exists())
         self.assertEqual(first.recv(MOST), b"")
         again = self.connect(self.tap(ONE, a.path))
-        second.send(frame := ip_frame(TWO, ONE))
+        second.send(frame)
         self.assertEqual(again.recv(MOST), frame)
 
     def test_errors_name_object_cause_and_cure(self):
