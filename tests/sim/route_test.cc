@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 
 #include "gtest/gtest.h"
@@ -181,7 +182,7 @@ TEST(RouteTest, OtherIpPacketsGoByAddressAndOtherFramesNowhere) {
 
 TEST(RouteTest, SourceIsThatOfIpOrArp) {
   for (const bool vlan : {false, true}) {
-    const size_t at = vlan ? 18 : 14;
+    const std::ptrdiff_t at = vlan ? 18 : 14;
     Frame ipv4 = MakeSyn(kIp, 100, 0, vlan);
     const std::array<uint8_t, 4> source = {10, 9, 8, 7};
     std::copy(source.begin(), source.end(), ipv4.begin() + at + 12);
@@ -190,8 +191,8 @@ TEST(RouteTest, SourceIsThatOfIpOrArp) {
     std::copy(source.begin(), source.end(), arp.begin() + at + 14);
     EXPECT_EQ(FindSource(arp), WireAddress(0x0a090807));
     Frame ipv6 = MakeSyn6(WireAddress(1, 2), 100, vlan);
-    ipv6[at + 8] = 0xfd;
-    ipv6[at + 23] = 9;
+    *(ipv6.begin() + at + 8) = 0xfd;
+    *(ipv6.begin() + at + 23) = 9;
     EXPECT_EQ(FindSource(ipv6), WireAddress(0xfd00000000000000, 9));
     for (const Frame& whole : {ipv4, arp, ipv6}) {
       const Frame cut(whole.begin(), whole.begin() + at + 19);
