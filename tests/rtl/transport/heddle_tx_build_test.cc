@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/reference_frames.h"
+#include "tests/frames/worked.h"
 #include "tests/rtl/transport/tx_build_bench.h"
 
 namespace heddle::test {
@@ -69,41 +69,87 @@ TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
   }
 }
 
+// The ACK or NACK of a worked frame, by its values.
+Response WorkedResponse(const WorkedFrame& frame, const contract::PortCfg& to) {
+  const auto value = [&](const char* header, const char* name) {
+    return WorkedValue(frame, header, name);
+  };
+  Response rsp = {};
+  rsp.fa_lo = to.local_fa_lo;
+  rsp.mac = to.mac;
+  rsp.dscp = frame.dscp;
+  rsp.entropy = frame.entropy;
+  const bool nack = HasHeader(frame, "pds_nack");
+  const char* const pds = nack ? "pds_nack" : "pds_ack";
+  rsp.kind = nack                               ? ResponseKind::kNack
+             : HasHeader(frame, "ses_response") ? ResponseKind::kAck
+                                                : ResponseKind::kNone;
+  rsp.spdcid = static_cast<uint16_t>(value(pds, "spdcid"));
+  rsp.dpdcid = static_cast<uint16_t>(value(pds, "dpdcid"));
+  rsp.nack_psn = static_cast<uint32_t>(value(pds, "nack_psn"));
+  rsp.code = static_cast<uint8_t>(value(pds, "nack_code"));
+  rsp.cack = static_cast<uint32_t>(value(pds, "cack_psn"));
+  rsp.ack_offset = static_cast<uint16_t>(value(pds, "ack_psn_offset"));
+  rsp.req = static_cast<uint8_t>(value(pds, "req"));
+  const char* const ses = "ses_response";
+  rsp.response = static_cast<uint8_t>(value(ses, "opcode"));
+  rsp.return_code = static_cast<uint8_t>(value(ses, "return_code"));
+  rsp.message_id = static_cast<uint16_t>(value(ses, "message_id"));
+  rsp.job_id = static_cast<uint32_t>(value(ses, "job_id"));
+  rsp.modified_length = static_cast<uint32_t>(value(ses, "modified_length"));
+  return rsp;
+}
+
+// And the control packet of one, of PDC 3.
+TxPacket WorkedControl(const WorkedFrame& frame) {
+  const auto value = [&](const char* name) {
+    return WorkedValue(frame, "pds_cp", name);
+  };
+  TxPacket pkt = {};
+  pkt.pdc = 3;
+  pkt.control = 1;
+  pkt.cp_type = static_cast<uint8_t>(value("cp_type"));
+  pkt.psn = static_cast<uint32_t>(value("psn"));
+  pkt.ar = static_cast<uint8_t>(value("ar"));
+  pkt.clear_psn = static_cast<uint32_t>(value("payload"));
+  pkt.tpdcid = static_cast<uint16_t>(value("dpdcid"));
+  return pkt;
+}
+
 // UDP checksum 0, CRC with its most significant byte first.
 TEST_F(TxBuildTest, AcksLeaveAsTheReferenceProviderEncodesThem) {
-  Response ack = {};
-  ack.fa_lo = 0xc0000201;
-  ack.mac = 0x020000000001;
-  ack.dscp = 46;
-  ack.entropy = 0xf25a;
-  ack.cack = 0x123456;
-  ack.spdcid = 7;
-  ack.dpdcid = 1;
-  ack.return_code = static_cast<uint8_t>(contract::ReturnCode::kOk);
-  ack.job_id = 1;
-  ack.modified_length = 16;
-  Response close = {};
-  close.kind = ResponseKind::kNone;
-  close.fa_lo = ack.fa_lo;
-  close.mac = ack.mac;
-  close.dscp = ack.dscp;
-  close.entropy = 0x4242;
-  close.cack = 0x23456790;
-  close.spdcid = 8;
-  close.dpdcid = 2;
   size_t sent = 0;
-  for (const auto& [rsp, reference] : {std::pair(ack, kReferenceFrames[1]),
-                                       std::pair(close, kReferenceFrames[2])}) {
-    const contract::PortCfg port = ReferencePort(reference, true);
-    dut_.config().mac = port.mac;
-    dut_.config().fa_lo = port.local_fa_lo;
-    dut_.config().crc = port.crc;
+  for (const WorkedFrame& reference : kWorkedFrames) {
+    const bool control = HasHeader(reference, "pds_cp");
+    const bool answer =
+        HasHeader(reference, "pds_ack") || HasHeader(reference, "pds_nack");
+    if (!reference.sent || (!control && !answer)) continue;
+    SCOPED_TRACE(testing::Message()
+                 << reference.name << ", " << reference.title);
+    const contract::PortCfg from = WorkedPort(reference, /*sender=*/true);
+    const contract::PortCfg to = WorkedPort(reference);
+    dut_.config().mac = from.mac;
+    dut_.config().fa_lo = from.local_fa_lo;
+    dut_.config().crc = from.crc;
     dut_.SetConfig();
-    dut_.Push(rsp);
+    if (answer) {
+      dut_.Push(WorkedResponse(reference, to));
+    } else {
+      dut_.WriteHop(2, to.mac, 1);
+      PdcPeer peer = {};
+      peer.fa_lo = to.local_fa_lo;
+      peer.hop = 2;
+      peer.dscp = reference.dscp;
+      peer.entropy = reference.entropy;
+      peer.spdcid =
+          static_cast<uint16_t>(WorkedValue(reference, "pds_cp", "spdcid"));
+      dut_.WritePdc(3, peer);
+      dut_.Push(WorkedControl(reference));
+    }
     dut_.RunUntil(sent + 1, 50);
-    EXPECT_EQ(dut_.sent()[sent++].bytes, ReferenceBytes(reference))
-        << reference.name;
+    EXPECT_EQ(dut_.sent()[sent++].bytes, WorkedBytes(reference));
   }
+  EXPECT_GE(sent, 10u);
 }
 
 TEST_F(TxBuildTest, EightByteMessagesSustainOnePacketEveryTwoCycles) {
