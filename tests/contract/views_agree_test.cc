@@ -134,6 +134,7 @@ TEST(ContractViews, EncodeInvertsDecodeForEveryHeader) {
   ExpectEncodeInvertsDecode<Ipv4>("ipv4", random);
   ExpectEncodeInvertsDecode<Ipv6>("ipv6", random);
   ExpectEncodeInvertsDecode<Udp>("udp", random);
+  ExpectEncodeInvertsDecode<Entropy>("entropy", random);
   ExpectEncodeInvertsDecode<CrcTrailer>("crc_trailer", random);
   ExpectEncodeInvertsDecode<PdsPrologue>("pds_prologue", random);
   ExpectEncodeInvertsDecode<PdsRequest>("pds_request", random);
@@ -142,10 +143,14 @@ TEST(ContractViews, EncodeInvertsDecodeForEveryHeader) {
   ExpectEncodeInvertsDecode<PdsAckCc>("pds_ack_cc", random);
   ExpectEncodeInvertsDecode<PdsNack>("pds_nack", random);
   ExpectEncodeInvertsDecode<PdsCp>("pds_cp", random);
+  ExpectEncodeInvertsDecode<PdsNegotiation>("pds_negotiation", random);
   ExpectEncodeInvertsDecode<PdsUud>("pds_uud", random);
   ExpectEncodeInvertsDecode<SesStd>("ses_std", random);
   ExpectEncodeInvertsDecode<SesSmall>("ses_small", random);
   ExpectEncodeInvertsDecode<SesMedium>("ses_medium", random);
+  ExpectEncodeInvertsDecode<SesTokens>("ses_tokens", random);
+  ExpectEncodeInvertsDecode<SesAtomic>("ses_atomic", random);
+  ExpectEncodeInvertsDecode<SesCswap>("ses_cswap", random);
   ExpectEncodeInvertsDecode<SesResponse>("ses_response", random);
   ExpectEncodeInvertsDecode<SesResponseData>("ses_response_data", random);
   ExpectEncodeInvertsDecode<SesResponseDataSmall>("ses_response_data_small",

@@ -168,5 +168,42 @@ class Decode(unittest.TestCase):
         self.assertEqual(run("--help").returncode, 0)
 
 
+class DecodeWorkedFrames(unittest.TestCase):
+    """The worked frames of tests/interop, against what the second implementation reads in them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.capture = frames.WorkedCapture()
+        cls.addClassCleanup(cls.capture.folder.cleanup)
+        cls.status, cls.decoded = decode(cls.capture.path)
+
+    def test_names_every_header_and_its_values(self):
+        self.assertEqual(len(self.decoded), len(self.capture.frames))
+        for one, frame in zip(self.decoded, self.capture.frames):
+            with self.subTest(frame.name, title=frame.title):
+                ours = [h for h in one["headers"] if h["header"] == "entropy" or h["header"].startswith(("pds_", "ses_"))]
+                self.assertEqual([h["header"] for h in ours], list(frame.fields))
+                found = {(h["header"], name): value for h in ours for name, value in h["fields"].items()}
+                stated = self.capture.stated(frame)
+                self.assertEqual({key: found.get(key) for key in stated}, stated)
+                self.assertEqual(one["payload"], frame.payload.hex())
+
+    def test_finds_nothing_wrong_and_each_crc_most_significant_byte_first(self):
+        self.assertEqual(self.status, 0)
+        for one, frame in zip(self.decoded, self.capture.frames):
+            with self.subTest(frame.name, title=frame.title):
+                self.assertEqual((one["uet"], one["problems"], one["udp_checksum"]), (True, [], "none"))
+                self.assertEqual((one["crc"], one["crc_order"]), ("good", "msb_first"))
+
+    def test_names_what_distinguishes_them_in_a_line(self):
+        lines = run(self.capture.path).stdout.splitlines()
+        for name, phrase in (("F10", "fetching_atomic message_id=4 request_length=8 | amo_opcode=sum | payload 8"),
+                             ("F13", "| amo_opcode=cswap"), ("F26", "rod_req syn psn=1193046"),
+                             ("G4", "| initiator_restart_token=5 target_restart_token=119"),
+                             ("G5", "cp cp_type=negotiation psn=0 spdcid=2 dpdcid=8 features=1")):
+            index = [frame.name for frame in self.capture.frames].index(name)
+            self.assertIn(phrase, lines[index], name)
+
+
 if __name__ == "__main__":
     unittest.main()

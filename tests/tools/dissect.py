@@ -11,14 +11,14 @@ import frames
 SCRIPT = frames.ROOT / "hw/contract/gen/heddle_uet.lua"
 CHECKS = ("-o", "udp.check_checksum:TRUE", "-o", "udp.ignore_ipv6_zero_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
 GOOD, NOT_PRESENT = "1", "3"  # Of udp.checksum.status.
-FIELD = re.compile(r"heddle_uet\.((?:pds|ses)_\w+)\.(\w+)")
+FIELD = re.compile(r"heddle_uet\.((?:pds|ses)_\w+|entropy)\.(\w+)")
 
 Packet = collections.namedtuple("Packet", "fields payload crc_status udp_status experts names")
 
 
-def dissect(pcap, *options):
+def dissect(pcap, *options, checks=CHECKS):
     """A Packet per frame of a capture."""
-    run = subprocess.run(["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(pcap), "-T", "pdml", *CHECKS, *options],
+    run = subprocess.run(["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(pcap), "-T", "pdml", *checks, *options],
                          capture_output=True, text=True, timeout=300, check=False)
     complaints = [line for line in run.stderr.splitlines() if "Running as user" not in line]
     if run.returncode or complaints:

@@ -85,5 +85,40 @@ class Dissector(unittest.TestCase):
             self.assertIsNone(packet.crc_status)
 
 
+@unittest.skipUnless(shutil.which("tshark"), "tshark is not installed")
+class DissectorWorkedFrames(unittest.TestCase):
+    """The worked frames of tests/interop, against what the second implementation reads in them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.capture = frames.WorkedCapture()
+        cls.addClassCleanup(cls.capture.folder.cleanup)
+
+    def test_names_every_header_and_its_values(self):
+        packets = dissect(self.capture.path)
+        self.assertEqual(len(packets), len(self.capture.frames))
+        for packet, frame in zip(packets, self.capture.frames):
+            with self.subTest(frame.name, title=frame.title):
+                self.assertEqual(list(dict.fromkeys(header for header, _, _ in packet.fields)), list(frame.fields))
+                found = {(header, field): value for header, field, value in packet.fields}
+                stated = self.capture.stated(frame)
+                self.assertEqual({key: found.get(key) for key in stated}, stated)
+                self.assertEqual(packet.payload, frame.payload.hex())
+
+    def test_calls_none_of_them_malformed_and_each_crc_good(self):
+        for packet, frame in zip(dissect(self.capture.path), self.capture.frames):
+            with self.subTest(frame.name, title=frame.title):
+                self.assertEqual((packet.experts, packet.crc_status), ([], "good"))
+                self.assertNotIn("_ws.malformed", packet.names)
+                self.assertNotIn("_ws.lua.error", packet.names)
+
+    def test_wireshark_calls_their_udp_checksum_illegal_over_ipv6_only(self):
+        # A preference of its own (docs/uet.md 1.1).
+        for packet, frame in zip(dissect(self.capture.path, checks=()), self.capture.frames):
+            with self.subTest(frame.name, title=frame.title):
+                illegal = "ipv6" in frame.parts
+                self.assertEqual(packet.experts, ["Illegal checksum value (0)"] if illegal else [])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build"))
 
-sys.path.insert(0, str(ROOT / "hw/contract"))
+sys.path[:0] = [str(ROOT / "hw/contract"), str(ROOT / "tests/frames")]
 
+import worked  # noqa: E402
 from generator import model  # noqa: E402
 
 SPEC = model.load(ROOT / "hw/contract/heddle.toml")
@@ -88,3 +90,20 @@ def write_records(pcap, head, frames):
         for i, frame in enumerate(frames):
             size = len(frame).to_bytes(4, sys.byteorder)
             out.write(bytes(4) + i.to_bytes(4, sys.byteorder) + size + size + frame)
+
+
+class WorkedCapture:
+    """The worked frames, and the native one over IPv6, in `path`."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name, "worked.pcap")
+        self.frames = list(worked.load())
+        self.frames += [worked.over_ipv6(frame) for frame in self.frames if "entropy" in frame.parts]
+        head = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
+        write_records(self.path, head, [frame.data for frame in self.frames])
+
+    @staticmethod
+    def stated(frame):
+        """(header, field) and value of each field that the frame is said to have."""
+        return {(header, field): value for header, fields in frame.fields.items() for field, value in fields.items()}

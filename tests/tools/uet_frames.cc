@@ -4,6 +4,7 @@
 // The manifest has a JSON object per frame: its name, the bytes of each UET
 // header in order, and its payload. First come the worked packets of our notes
 // on the UET specification, then each header with random fields.
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -27,10 +29,13 @@ namespace heddle::contract::wire {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+using contract::AmoOpcode;
+using contract::SesOpcode;
 
 struct Part {
   std::string header;
   Bytes bytes;
+  size_t shared = 0;  // First of them, which the header before has too.
 };
 
 struct Packet {
@@ -80,8 +85,6 @@ Bytes SixtyFourBytes() {
   return bytes;
 }
 
-// The atomic extension of X8 stands before its operand as payload: the contract
-// has no header for it.
 std::vector<Packet> WorkedPackets() {
   const Part ack = {"pds_ack", FromHex("3a00 0000 0001 2345 0022 0011")};
   return {
@@ -121,8 +124,9 @@ std::vector<Packet> WorkedPackets() {
        {{"pds_request", FromHex("1188 ffff 0005 4324 0031 0041")},
         {"ses_std",
          FromHex("040b 0004 0000 0042 0003 0000 0000 0000 0000 0300 0000 0000 "
-                 "0000 0000 0000 1234 0000 0000 0000 0000 0000 0008")}},
-       FromHex("0207 0000 0000 0000 0000 0001")},
+                 "0000 0000 0000 1234 0000 0000 0000 0000 0000 0008")},
+        {"ses_atomic", FromHex("0207 0000")}},
+       FromHex("0000 0000 0000 0001")},
       {"X9",
        {{"pds_ack", FromHex("3a82 0001 0005 4323 0041 0031")},
         {"ses_response_data",
@@ -174,6 +178,7 @@ class Generator {
       Add("pds_cc_state", RandomHeader<PdsCcState>());
       AddSes(NextHdr::kRequestStd, 1);
     }
+    Extensions();
     Acks();
     Begin("nack");
     PdsNack nack = RandomHeader<PdsNack>();
@@ -207,6 +212,30 @@ class Generator {
     }
   }
 
+  // Each opcode that adds to a request, and each operation of the atomics.
+  void Extensions() {
+    for (const NextHdr next : {NextHdr::kRequestSmall, NextHdr::kRequestMedium,
+                               NextHdr::kRequestStd}) {
+      for (const SesOpcode opcode :
+           {SesOpcode::kAtomic, SesOpcode::kFetchingAtomic,
+            SesOpcode::kTsendAtomic, SesOpcode::kTsendFetchAtomic,
+            SesOpcode::kDeferrableSend, SesOpcode::kDeferrableTsend,
+            SesOpcode::kDeferrableRtr}) {
+        for (const uint8_t choice : {uint8_t{0}, uint8_t{1}}) {
+          Begin("extension");
+          AddRequest(PdsType::kRudReq, next, 0);
+          AddSes(next, choice, opcode);
+        }
+      }
+    }
+    for (uint8_t operation = 0; operation < 24; ++operation) {
+      Begin("atomic");
+      AddRequest(PdsType::kRudReq, NextHdr::kRequestStd, 0);
+      AddSes(NextHdr::kRequestStd, 0, SesOpcode::kAtomic,
+             static_cast<contract::AmoOpcode>(operation));
+    }
+  }
+
   void Acks() {
     for (const NextHdr next :
          {NextHdr::kNone, NextHdr::kResponse, NextHdr::kResponseData,
@@ -235,7 +264,14 @@ class Generator {
         cp.type = PdsType::kCp;
         cp.cp_type = static_cast<CpType>(kind);
         cp.rsvd0 = cp.rsvd1 = 0;
+        if (cp.cp_type == CpType::kNegotiation) {
+          cp.payload &= 0xffff0000;  // Reserved bits.
+        }
         Add("pds_cp", cp);
+        if (cp.cp_type == CpType::kNegotiation) {
+          AddInPlace("pds_negotiation", PdsNegotiation::kBytes,
+                     PdsCp::kBytes - 4);
+        }
       }
     }
   }
@@ -251,6 +287,49 @@ class Generator {
     Bytes bytes(Header::kBytes);
     header.Encode(bytes.data());
     packets_.back().parts.push_back({name, bytes});
+  }
+
+  // A header that starts at byte `at` of the last one, and ends in it or in
+  // random bytes behind it.
+  void AddInPlace(const std::string& name, size_t bytes, size_t at) {
+    const Bytes& last = packets_.back().parts.back().bytes;
+    Part part = {
+        .header = name,
+        .bytes = Bytes(last.begin() + static_cast<ptrdiff_t>(at), last.end())};
+    part.bytes.resize(std::min(part.bytes.size(), bytes));
+    part.shared = part.bytes.size();
+    const Bytes more = RandomBytes(bytes - part.shared);
+    part.bytes.insert(part.bytes.end(), more.begin(), more.end());
+    packets_.back().parts.push_back(part);
+  }
+
+  static bool IsAtomic(SesOpcode opcode) {
+    return opcode == SesOpcode::kAtomic ||
+           opcode == SesOpcode::kFetchingAtomic ||
+           opcode == SesOpcode::kTsendAtomic ||
+           opcode == SesOpcode::kTsendFetchAtomic;
+  }
+  static bool IsCswap(AmoOpcode operation) {
+    return operation >= AmoOpcode::kCswap && operation <= AmoOpcode::kCswapGt;
+  }
+
+  void AddAtomic(AmoOpcode operation) {
+    auto atomic = RandomHeader<SesAtomic>();
+    atomic.amo_opcode = operation;
+    atomic.rsvd0 = 0;
+    Add("ses_atomic", atomic);
+    if (IsCswap(operation)) {
+      Add("ses_cswap", RandomHeader<SesCswap>());
+    }
+  }
+
+  void AddTokens(SesOpcode opcode) {
+    if (opcode == SesOpcode::kDeferrableSend ||
+        opcode == SesOpcode::kDeferrableTsend) {
+      AddInPlace("ses_tokens", SesTokens::kBytes, 12);  // buffer_offset
+    } else if (opcode == SesOpcode::kDeferrableRtr) {
+      AddInPlace("ses_tokens", SesTokens::kBytes, 24);  // match_bits
+    }
   }
 
   Bytes RandomBytes(size_t count) {
@@ -298,33 +377,49 @@ class Generator {
   }
 
   // The SES header that `next` names, and a payload of random length; `choice`
-  // is the selector of its union, if it has one.
-  void AddSes(NextHdr next, uint8_t choice) {
+  // is the selector of its union, if it has one. Without `opcode` a random one.
+  void AddSes(NextHdr next, uint8_t choice,
+              std::optional<SesOpcode> opcode = {},
+              std::optional<AmoOpcode> operation = {}) {
+    if (!opcode) {
+      opcode = static_cast<SesOpcode>(random_() % 64);
+    }
+    if (!operation) {
+      operation = static_cast<AmoOpcode>(random_() % 32);
+    }
+    const bool atomic = IsAtomic(*opcode);
+    // They count as payload.
+    const size_t operands =
+        atomic && IsCswap(*operation) ? SesCswap::kBytes : 0;
     Bytes payload = RandomBytes(std::uniform_int_distribution<size_t>(
         0, next == NextHdr::kNone ? 0 : 1400)(random_));
     const auto length = static_cast<uint16_t>(payload.size());
     switch (next) {
       case NextHdr::kRequestSmall: {
         auto ses = RandomHeader<SesSmall>();
+        ses.opcode = *opcode;
         ses.rsvd0 = ses.rsvd1 = ses.rsvd2 = ses.rsvd3 = ses.rsvd4 = 0;
         Add("ses_small", ses);
         break;
       }
       case NextHdr::kRequestMedium: {
         auto ses = RandomUnion<SesMedium>(choice, &SesMedium::hd, 13);
+        ses.opcode = *opcode;
         ses.rsvd0 = ses.rsvd1 = ses.rsvd2 = ses.rsvd3 = 0;
         Add("ses_medium", ses);
         break;
       }
       case NextHdr::kRequestStd: {
         auto ses = RandomUnion<SesStd>(choice, &SesStd::som, 15);
+        ses.opcode = *opcode;
         ses.rsvd0 = ses.rsvd1 = ses.rsvd2 = 0;
         ses.rsvd3 = 0;
-        ses.payload_length = length;
-        if (ses.opcode == contract::SesOpcode::kRead) {  // Asks for them.
+        ses.payload_length = static_cast<uint16_t>(length + operands);
+        if (ses.opcode == SesOpcode::kRead) {  // Asks for them.
           payload.clear();
         }
         Add("ses_std", ses);
+        AddTokens(*opcode);
         break;
       }
       case NextHdr::kResponse: {
@@ -348,6 +443,11 @@ class Generator {
       }
       case NextHdr::kNone:
         break;
+    }
+    if (atomic &&
+        (next == NextHdr::kRequestSmall || next == NextHdr::kRequestMedium ||
+         next == NextHdr::kRequestStd)) {
+      AddAtomic(*operation);
     }
     packets_.back().payload = std::move(payload);
   }
@@ -435,7 +535,9 @@ Bytes MakeFrame(const Packet& packet, const Form& form) {
   const auto [ipv6, vlan, has_checksum, lsb_first] = form;
   Bytes body;
   for (const Part& part : packet.parts) {
-    Append(&body, part.bytes);
+    body.insert(body.end(),
+                part.bytes.begin() + static_cast<ptrdiff_t>(part.shared),
+                part.bytes.end());
   }
   Append(&body, packet.payload);
   const size_t udp_bytes = Udp::kBytes + body.size() + CrcTrailer::kBytes;

@@ -109,10 +109,23 @@ bool IsUetHeader(const Layer& layer) {
 
 // The fields that tell one packet from another.
 std::string Summary(const Record& record, const DecodedFrame& decoded) {
-  static constexpr std::array<std::string_view, 12> kKeys = {
-      "psn",         "cack_psn", "nack_psn",   "nack_code",
-      "spdcid",      "dpdcid",   "message_id", "request_length",
-      "return_code", "cp_type",  "ccc_id",     "sack_bitmap"};
+  static constexpr std::array<std::string_view, 16> kKeys = {
+      "psn",
+      "cack_psn",
+      "nack_psn",
+      "nack_code",
+      "spdcid",
+      "dpdcid",
+      "message_id",
+      "request_length",
+      "return_code",
+      "cp_type",
+      "ccc_id",
+      "sack_bitmap",
+      "amo_opcode",
+      "initiator_restart_token",
+      "target_restart_token",
+      "features"};
   std::string out;
   for (const Layer& layer : decoded.layers) {
     if (!IsUetHeader(layer)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "hw/contract/gen/heddle_contract.h"
@@ -21,6 +22,26 @@ constexpr uint16_t kEtherIpv6 = 0x86dd;
 constexpr uint16_t kEtherVlan = 0x8100;
 constexpr uint8_t kUdpProtocol = 17;
 
+// Byte of `header` where its field `name` starts.
+size_t PlaceOf(const text::Header& header, std::string_view name) {
+  const auto field =
+      std::find_if(header.fields.begin(), header.fields.end(),
+                   [&](const text::Field& f) { return f.name == name; });
+  return field->bit / 8U;
+}
+
+bool IsAtomic(contract::SesOpcode opcode) {
+  using contract::SesOpcode;
+  return opcode == SesOpcode::kAtomic || opcode == SesOpcode::kFetchingAtomic ||
+         opcode == SesOpcode::kTsendAtomic ||
+         opcode == SesOpcode::kTsendFetchAtomic;
+}
+
+bool IsCompareAndSwap(contract::AmoOpcode opcode) {
+  return opcode >= contract::AmoOpcode::kCswap &&
+         opcode <= contract::AmoOpcode::kCswapGt;
+}
+
 // Takes a frame apart from its first byte on.
 class Decoder {
  public:
@@ -35,7 +56,7 @@ class Decoder {
     } else if (ethertype == kEtherIpv6) {
       goes_on = ReadIpv6();
     }
-    if (goes_on && ReadUdp()) {
+    if (goes_on && (protocol_ == kUdpProtocol ? ReadUdp() : ReadEntropy())) {
       out_.is_uet = true;
       if (ReadPds()) {
         out_.payload_offset = at_;
@@ -120,7 +141,13 @@ class Decoder {
     if ((ip.flags & kMoreFragments) != 0 || ip.fragment_offset != 0) {
       return false;
     }
-    return ip.protocol == kUdpProtocol && EndAt(start + ip.total_length);
+    return IsOurs(ip.protocol) && EndAt(start + ip.total_length);
+  }
+
+  // What may hold UET: UDP, and UET itself.
+  bool IsOurs(uint8_t protocol) {
+    protocol_ = protocol;
+    return protocol == kUdpProtocol || protocol == contract::kNativeIpProtocol;
   }
 
   bool ReadIpv6() {
@@ -134,7 +161,7 @@ class Decoder {
       return false;
     }
     addresses_ = frame_.subspan(at_ - 32, 32);
-    return ip.next_header == kUdpProtocol && EndAt(at_ + ip.payload_length);
+    return IsOurs(ip.next_header) && EndAt(at_ + ip.payload_length);
   }
 
   // The datagram ends there; what follows in the frame is padding.
@@ -165,7 +192,17 @@ class Decoder {
     }
     end_ = std::min(end_, start + udp.length);
     CheckUdp(udp, frame_.subspan(start, end_ - start));
-    return !has_crc_ || SplitCrc(udp);
+    std::array<uint8_t, wire::Udp::kBytes> header{};
+    wire::Udp unchecked = udp;
+    unchecked.checksum = 0;
+    unchecked.Encode(header.data());
+    return !has_crc_ || SplitCrc(header);
+  }
+
+  bool ReadEntropy() {
+    const uint8_t* const bytes = Take(text::kEntropy);
+    return bytes != nullptr &&
+           (!has_crc_ || SplitCrc({bytes, wire::Entropy::kBytes}));
   }
 
   void CheckUdp(const wire::Udp& udp, Bytes datagram) {
@@ -185,8 +222,9 @@ class Decoder {
     out_.udp_checksum = sum.Value() == 0 ? Check::kGood : Check::kBad;
   }
 
-  // Checks the CRC and takes it off the end.
-  bool SplitCrc(wire::Udp udp) {
+  // Checks the CRC and takes it off the end. It covers `header` behind the
+  // addresses.
+  bool SplitCrc(Bytes header) {
     if (!whole_) {
       out_.crc = Check::kNotChecked;
       return true;
@@ -196,9 +234,6 @@ class Decoder {
       return false;
     }
     trailer_ = end_ - wire::CrcTrailer::kBytes;
-    udp.checksum = 0;
-    std::array<uint8_t, wire::Udp::kBytes> header{};
-    udp.Encode(header.data());
     Crc32c crc;
     crc.Add(addresses_);
     crc.Add(header);
@@ -243,7 +278,7 @@ class Decoder {
       case PdsType::kNack:
         return Take(text::kPdsNack) != nullptr;
       case PdsType::kCp:
-        return Take(text::kPdsCp) != nullptr;
+        return ReadCp();
       case PdsType::kTss:
       case PdsType::kRudiReq:
       case PdsType::kRudiResp:
@@ -259,17 +294,27 @@ class Decoder {
     return true;
   }
 
+  bool ReadCp() {
+    const uint8_t* const bytes = Take(text::kPdsCp);
+    if (bytes == nullptr ||
+        wire::PdsCp::Decode(bytes).cp_type != contract::CpType::kNegotiation) {
+      return bytes != nullptr;
+    }
+    at_ -= wire::PdsCp::kBytes - PlaceOf(text::kPdsCp, "payload");
+    return Take(text::kPdsNegotiation) != nullptr;
+  }
+
   bool ReadSes(contract::NextHdr next) {
     using contract::NextHdr;
     switch (next) {
       case NextHdr::kNone:
         return true;
       case NextHdr::kRequestSmall:
-        return Take(text::kSesSmall) != nullptr;
+        return ReadSesRequest(text::kSesSmall);
       case NextHdr::kRequestMedium:
-        return Take(text::kSesMedium) != nullptr;
+        return ReadSesRequest(text::kSesMedium);
       case NextHdr::kRequestStd:
-        return Take(text::kSesStd) != nullptr;
+        return ReadSesRequest(text::kSesStd);
       case NextHdr::kResponse:
         return Take(text::kSesResponse) != nullptr;
       case NextHdr::kResponseData:
@@ -282,23 +327,75 @@ class Decoder {
     return true;
   }
 
+  // With what its opcode adds.
+  bool ReadSesRequest(const text::Header& layout) {
+    const size_t start = at_;
+    const uint8_t* const bytes = Take(layout);
+    if (bytes == nullptr) {
+      return false;
+    }
+    // The opcode is in the same place of all three.
+    const auto opcode = static_cast<contract::SesOpcode>(bytes[0] & 0x3f);
+    if (&layout == &text::kSesStd) {
+      ShowTokens(opcode, start);
+    }
+    if (!IsAtomic(opcode)) {
+      return true;
+    }
+    const uint8_t* const atomic = Take(text::kSesAtomic);
+    if (atomic == nullptr) {
+      return false;
+    }
+    return !IsCompareAndSwap(wire::SesAtomic::Decode(atomic).amo_opcode) ||
+           Take(text::kSesCswap) != nullptr;
+  }
+
+  // Restart tokens stand in a field of the standard request at `start`.
+  void ShowTokens(contract::SesOpcode opcode, size_t start) {
+    using contract::SesOpcode;
+    if (opcode == SesOpcode::kDeferrableSend ||
+        opcode == SesOpcode::kDeferrableTsend) {
+      out_.layers.push_back(
+          {&text::kSesTokens, start + PlaceOf(text::kSesStd, "buffer_offset")});
+    } else if (opcode == SesOpcode::kDeferrableRtr) {
+      out_.layers.push_back(
+          {&text::kSesTokens, start + PlaceOf(text::kSesStd, "match_bits")});
+    }
+  }
+
   void CheckPayloadLength() {
-    const Layer& last = out_.layers.back();
-    const Bytes header = frame_.subspan(last.offset, last.header->bytes);
+    for (const Layer& layer : out_.layers) {
+      // IPv6 has a field of that name too.
+      const bool is_ses =
+          std::string_view(layer.header->name).starts_with("ses_");
+      if (is_ses && whole_) {
+        CheckPayloadLength(layer);
+      }
+    }
+  }
+
+  void CheckPayloadLength(const Layer& layer) {
+    const Bytes header = frame_.subspan(layer.offset, layer.header->bytes);
     // A READ asks for so many bytes.
-    const bool is_read = last.header == &text::kSesStd &&
-                         contract::wire::SesStd::Decode(header.data()).opcode ==
+    const bool is_read = layer.header == &text::kSesStd &&
+                         wire::SesStd::Decode(header.data()).opcode ==
                              contract::SesOpcode::kRead;
-    for (const text::Field& field : last.header->fields) {
-      if (std::strcmp(field.name, "payload_length") != 0 ||
-          !IsPresent(header, *last.header, field) || !whole_) {
-        continue;
+    for (const text::Field& field : layer.header->fields) {
+      if (std::strcmp(field.name, "payload_length") == 0 &&
+          IsPresent(header, *layer.header, field)) {
+        ComparePayload(is_read ? 0 : FieldBits(header, field));
       }
-      const uint64_t said = is_read ? 0 : FieldBits(header, field);
-      if (said != out_.payload_bytes) {
-        Complain("has a payload of " + std::to_string(out_.payload_bytes) +
-                 " bytes, its header says " + std::to_string(said));
-      }
+    }
+  }
+
+  void ComparePayload(uint64_t said) {
+    // The operands of a compare-and-swap count.
+    const bool operands = out_.layers.back().header == &text::kSesCswap;
+    const uint64_t found =
+        out_.payload_bytes + (operands ? wire::SesCswap::kBytes : 0);
+    if (said != found) {
+      Complain("has a payload of " + std::to_string(found) +
+               " bytes, its header says " + std::to_string(said));
     }
   }
 
@@ -320,8 +417,9 @@ class Decoder {
   const bool has_crc_;
   size_t at_ = 0;
   size_t end_ = frame_.size();
-  Bytes addresses_;     // Source and destination of the IP header.
-  size_t trailer_ = 0;  // 0: none.
+  Bytes addresses_;       // Source and destination of the IP header.
+  uint8_t protocol_ = 0;  // Of IP.
+  size_t trailer_ = 0;    // 0: none.
   DecodedFrame out_;
 };
 

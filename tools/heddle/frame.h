@@ -22,7 +22,9 @@ struct Layer {
 enum class Check { kAbsent, kGood, kBad, kNotChecked };
 
 struct DecodedFrame {
-  std::vector<Layer> layers;  // In the order of the frame, trailer last.
+  // In the order of the frame, trailer last; what shows a field of another one
+  // as what it is in this packet follows that one.
+  std::vector<Layer> layers;
   size_t payload_offset = 0;
   size_t payload_bytes = 0;
   Check ip_checksum = Check::kAbsent;
@@ -30,7 +32,8 @@ struct DecodedFrame {
   Check crc = Check::kAbsent;
   // Of a good CRC; a frame does not tell which it should be.
   contract::CrcOrder crc_order = contract::CrcOrder::kNone;
-  // Down to the PDS type: UDP to UET's port. Other frames are no problem.
+  // Down to the PDS type: UDP to UET's port, or UET over IP. Other frames are
+  // no problem.
   bool is_uet = false;
   // What is wrong, a phrase each; empty for a frame as it should be.
   std::vector<std::string> problems;

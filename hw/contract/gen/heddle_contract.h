@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 9;
+inline constexpr uint32_t kContractMinor = 10;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x9cf2c20ef0d11fc5ull;
+inline constexpr uint64_t kContractHash = 0xf0ab20584f0f3f70ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -77,6 +77,8 @@ inline constexpr uint32_t kPciDevice = 18500u;
 inline constexpr uint32_t kPciVirtualDevice = 18501u;
 // UDP destination port of UET (UET 1.1). Unit: port.
 inline constexpr uint32_t kUetUdpPort = 4793u;
+// IP protocol of UET without UDP: the experimental number of UEC's reference provider (UET 1.2). Unit: protocol.
+inline constexpr uint32_t kNativeIpProtocol = 253u;
 // Lowest UDP source port used for entropy; lower ones make decoders guess other protocols. Unit: port.
 inline constexpr uint32_t kEntropyPortFirst = 49152u;
 // A libfabric port is {RI block, PIDonFEP}: PIDonFEP = port modulo 2^pid_bits. Unit: bits.
@@ -478,6 +480,53 @@ enum class SesResponse : uint8_t {
   kResponse = 1,  // Response of SES.
   kResponseWData = 2,  // Response with data.
   kNoResponse = 3,  // No semantic response available.
+};
+
+// Operation of an atomic (UET 4.6).
+enum class AmoOpcode : uint8_t {
+  kMin = 0,  // Minimum.
+  kMax = 1,  // Maximum.
+  kSum = 2,  // Sum.
+  kDiff = 3,  // Difference.
+  kProd = 4,  // Product.
+  kLor = 5,  // Logical or.
+  kLand = 6,  // Logical and.
+  kBor = 7,  // Bitwise or.
+  kBand = 8,  // Bitwise and.
+  kLxor = 9,  // Logical exclusive or.
+  kBxor = 10,  // Bitwise exclusive or.
+  kRead = 11,  // Atomic read.
+  kWrite = 12,  // Atomic write.
+  kCswap = 13,  // Swap if equal.
+  kCswapNe = 14,  // Swap if not equal.
+  kCswapLe = 15,  // Swap if less or equal.
+  kCswapLt = 16,  // Swap if less.
+  kCswapGe = 17,  // Swap if greater or equal.
+  kCswapGt = 18,  // Swap if greater.
+  kMswap = 19,  // Swap under a mask.
+  kInval = 20,  // Invalidates a cached target.
+};
+
+// Type of an atomic's operand (UET 4.6).
+enum class AmoDatatype : uint8_t {
+  kInt8 = 0,  // Signed, 8 bits.
+  kUint8 = 1,  // Unsigned, 8 bits.
+  kInt16 = 2,  // Signed, 16 bits.
+  kUint16 = 3,  // Unsigned, 16 bits.
+  kInt32 = 4,  // Signed, 32 bits.
+  kUint32 = 5,  // Unsigned, 32 bits.
+  kInt64 = 6,  // Signed, 64 bits.
+  kUint64 = 7,  // Unsigned, 64 bits.
+  kInt128 = 8,  // Signed, 128 bits.
+  kUint128 = 9,  // Unsigned, 128 bits.
+  kFloat32 = 10,  // Binary floating point, 32 bits.
+  kFloat64 = 11,  // Binary floating point, 64 bits.
+  kComplexFloat32 = 12,  // Complex, of two float32.
+  kComplexFloat64 = 13,  // Complex, of two float64.
+  kLongDouble = 14,  // Extended floating point.
+  kComplexLongDouble = 15,  // Complex, of two long_double.
+  kBf16 = 16,  // Brain floating point, 16 bits.
+  kFp16 = 17,  // Binary floating point, 16 bits.
 };
 
 // SES return code (UET 4.11).

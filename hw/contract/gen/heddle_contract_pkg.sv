@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd9;
-  localparam logic [63:0] ContractHash = 64'h9cf2c20ef0d11fc5;
+  localparam int unsigned ContractMinor = 32'd10;
+  localparam logic [63:0] ContractHash = 64'hf0ab20584f0f3f70;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -73,6 +73,8 @@ package heddle_contract_pkg;
   localparam int unsigned PciVirtualDevice = 32'd18501;
   // UDP destination port of UET (UET 1.1). Unit: port.
   localparam int unsigned UetUdpPort = 32'd4793;
+  // IP protocol of UET without UDP: the experimental number of UEC's reference provider (UET 1.2). Unit: protocol.
+  localparam int unsigned NativeIpProtocol = 32'd253;
   // Lowest UDP source port used for entropy; lower ones make decoders guess other protocols. Unit: port.
   localparam int unsigned EntropyPortFirst = 32'd49152;
   // A libfabric port is {RI block, PIDonFEP}: PIDonFEP = port modulo 2^pid_bits. Unit: bits.
@@ -475,6 +477,53 @@ package heddle_contract_pkg;
     SesResponseResponseWData = 6'd2,
     SesResponseNoResponse = 6'd3
   } ses_response_e;
+
+  // Operation of an atomic (UET 4.6).
+  typedef enum logic [7:0] {
+    AmoOpcodeMin = 8'd0,
+    AmoOpcodeMax = 8'd1,
+    AmoOpcodeSum = 8'd2,
+    AmoOpcodeDiff = 8'd3,
+    AmoOpcodeProd = 8'd4,
+    AmoOpcodeLor = 8'd5,
+    AmoOpcodeLand = 8'd6,
+    AmoOpcodeBor = 8'd7,
+    AmoOpcodeBand = 8'd8,
+    AmoOpcodeLxor = 8'd9,
+    AmoOpcodeBxor = 8'd10,
+    AmoOpcodeRead = 8'd11,
+    AmoOpcodeWrite = 8'd12,
+    AmoOpcodeCswap = 8'd13,
+    AmoOpcodeCswapNe = 8'd14,
+    AmoOpcodeCswapLe = 8'd15,
+    AmoOpcodeCswapLt = 8'd16,
+    AmoOpcodeCswapGe = 8'd17,
+    AmoOpcodeCswapGt = 8'd18,
+    AmoOpcodeMswap = 8'd19,
+    AmoOpcodeInval = 8'd20
+  } amo_opcode_e;
+
+  // Type of an atomic's operand (UET 4.6).
+  typedef enum logic [7:0] {
+    AmoDatatypeInt8 = 8'd0,
+    AmoDatatypeUint8 = 8'd1,
+    AmoDatatypeInt16 = 8'd2,
+    AmoDatatypeUint16 = 8'd3,
+    AmoDatatypeInt32 = 8'd4,
+    AmoDatatypeUint32 = 8'd5,
+    AmoDatatypeInt64 = 8'd6,
+    AmoDatatypeUint64 = 8'd7,
+    AmoDatatypeInt128 = 8'd8,
+    AmoDatatypeUint128 = 8'd9,
+    AmoDatatypeFloat32 = 8'd10,
+    AmoDatatypeFloat64 = 8'd11,
+    AmoDatatypeComplexFloat32 = 8'd12,
+    AmoDatatypeComplexFloat64 = 8'd13,
+    AmoDatatypeLongDouble = 8'd14,
+    AmoDatatypeComplexLongDouble = 8'd15,
+    AmoDatatypeBf16 = 8'd16,
+    AmoDatatypeFp16 = 8'd17
+  } amo_datatype_e;
 
   // SES return code (UET 4.11).
   typedef enum logic [5:0] {
@@ -1329,6 +1378,13 @@ package heddle_contract_pkg;
     logic [15:0] checksum;
   } udp_t;
 
+  // Entropy header of native IP, in place of UDP (UET 1.2).
+  localparam int unsigned EntropyBytes = 32'd4;
+  typedef struct packed {
+    logic [15:0] entropy;
+    logic [15:0] rsvd0;
+  } entropy_t;
+
   // ARP for IPv4 over Ethernet (RFC 826), EtherType 0x0806.
   localparam int unsigned ArpBytes = 32'd28;
   typedef struct packed {
@@ -1524,6 +1580,15 @@ package heddle_contract_pkg;
     logic [31:0] payload;
   } pds_cp_syn1_t;
 
+  // What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).
+  localparam int unsigned PdsNegotiationBytes = 32'd8;
+  typedef struct packed {
+    logic [7:0] neg_type;
+    logic [7:0] length;
+    logic [15:0] rsvd0;
+    logic [31:0] features;
+  } pds_negotiation_t;
+
   // Unreliable datagram request (UET 2.11).
   localparam int unsigned PdsUudBytes = 32'd4;
   typedef struct packed {
@@ -1653,6 +1718,31 @@ package heddle_contract_pkg;
     logic [31:0] initiator;
     logic [63:0] match_bits;
   } ses_medium_hd1_t;
+
+  // Restart tokens: in place of `buffer_offset` in a deferrable send, of `match_bits` in DEFERRABLE_RTR (UET 4.3).
+  localparam int unsigned SesTokensBytes = 32'd8;
+  typedef struct packed {
+    logic [31:0] initiator_restart_token;
+    logic [31:0] target_restart_token;
+  } ses_tokens_t;
+
+  // Behind the request header of an atomic; operands follow (UET 4.6).
+  localparam int unsigned SesAtomicBytes = 32'd4;
+  typedef struct packed {
+    amo_opcode_e amo_opcode;
+    amo_datatype_e amo_datatype;
+    logic [7:0] semantic_control;
+    logic [7:0] rsvd0;
+  } ses_atomic_t;
+
+  // Operands of a compare-and-swap, narrower ones in the last bytes; request_length counts them (UET 4.6).
+  localparam int unsigned SesCswapBytes = 32'd32;
+  typedef struct packed {
+    logic [63:0] compare_hi;
+    logic [63:0] compare_lo;
+    logic [63:0] swap_hi;
+    logic [63:0] swap_lo;
+  } ses_cswap_t;
 
   // Response (UET 4.7).
   localparam int unsigned SesResponseBytes = 32'd12;

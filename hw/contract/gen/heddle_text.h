@@ -391,6 +391,53 @@ inline constexpr Value kSesResponseValues[] = {
     {3u, "no_response", "No semantic response available."},
 };
 
+// Operation of an atomic (UET 4.6).
+inline constexpr Value kAmoOpcodeValues[] = {
+    {0u, "min", "Minimum."},
+    {1u, "max", "Maximum."},
+    {2u, "sum", "Sum."},
+    {3u, "diff", "Difference."},
+    {4u, "prod", "Product."},
+    {5u, "lor", "Logical or."},
+    {6u, "land", "Logical and."},
+    {7u, "bor", "Bitwise or."},
+    {8u, "band", "Bitwise and."},
+    {9u, "lxor", "Logical exclusive or."},
+    {10u, "bxor", "Bitwise exclusive or."},
+    {11u, "read", "Atomic read."},
+    {12u, "write", "Atomic write."},
+    {13u, "cswap", "Swap if equal."},
+    {14u, "cswap_ne", "Swap if not equal."},
+    {15u, "cswap_le", "Swap if less or equal."},
+    {16u, "cswap_lt", "Swap if less."},
+    {17u, "cswap_ge", "Swap if greater or equal."},
+    {18u, "cswap_gt", "Swap if greater."},
+    {19u, "mswap", "Swap under a mask."},
+    {20u, "inval", "Invalidates a cached target."},
+};
+
+// Type of an atomic's operand (UET 4.6).
+inline constexpr Value kAmoDatatypeValues[] = {
+    {0u, "int8", "Signed, 8 bits."},
+    {1u, "uint8", "Unsigned, 8 bits."},
+    {2u, "int16", "Signed, 16 bits."},
+    {3u, "uint16", "Unsigned, 16 bits."},
+    {4u, "int32", "Signed, 32 bits."},
+    {5u, "uint32", "Unsigned, 32 bits."},
+    {6u, "int64", "Signed, 64 bits."},
+    {7u, "uint64", "Unsigned, 64 bits."},
+    {8u, "int128", "Signed, 128 bits."},
+    {9u, "uint128", "Unsigned, 128 bits."},
+    {10u, "float32", "Binary floating point, 32 bits."},
+    {11u, "float64", "Binary floating point, 64 bits."},
+    {12u, "complex_float32", "Complex, of two float32."},
+    {13u, "complex_float64", "Complex, of two float64."},
+    {14u, "long_double", "Extended floating point."},
+    {15u, "complex_long_double", "Complex, of two long_double."},
+    {16u, "bf16", "Brain floating point, 16 bits."},
+    {17u, "fp16", "Binary floating point, 16 bits."},
+};
+
 // SES return code (UET 4.11).
 inline constexpr Value kReturnCodeValues[] = {
     {0u, "null", "Unknown; default response."},
@@ -593,6 +640,13 @@ inline constexpr Field kUdpFields[] = {
 };
 inline constexpr Header kUdp{"udp", 8, kUdpFields};
 
+// Entropy header of native IP, in place of UDP (UET 1.2).
+inline constexpr Field kEntropyFields[] = {
+    {"entropy", 0, 16, false, false, {}, nullptr, 0},
+    {"rsvd0", 16, 16, false, true, {}, nullptr, 0},
+};
+inline constexpr Header kEntropy{"entropy", 4, kEntropyFields};
+
 // ARP for IPv4 over Ethernet (RFC 826), EtherType 0x0806.
 inline constexpr Field kArpFields[] = {
     {"hardware_type", 0, 16, false, false, {}, nullptr, 0},
@@ -742,6 +796,15 @@ inline constexpr Field kPdsCpFields[] = {
 };
 inline constexpr Header kPdsCp{"pds_cp", 16, kPdsCpFields};
 
+// What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).
+inline constexpr Field kPdsNegotiationFields[] = {
+    {"neg_type", 0, 8, false, false, {}, nullptr, 0},
+    {"length", 8, 8, false, false, {}, nullptr, 0},
+    {"rsvd0", 16, 16, false, true, {}, nullptr, 0},
+    {"features", 32, 32, false, false, {}, nullptr, 0},
+};
+inline constexpr Header kPdsNegotiation{"pds_negotiation", 8, kPdsNegotiationFields};
+
 // Unreliable datagram request (UET 2.11).
 inline constexpr Field kPdsUudFields[] = {
     {"type", 0, 5, false, false, kPdsTypeValues, nullptr, 0},
@@ -829,6 +892,31 @@ inline constexpr Field kSesMediumFields[] = {
 };
 inline constexpr Header kSesMedium{"ses_medium", 32, kSesMediumFields};
 
+// Restart tokens: in place of `buffer_offset` in a deferrable send, of `match_bits` in DEFERRABLE_RTR (UET 4.3).
+inline constexpr Field kSesTokensFields[] = {
+    {"initiator_restart_token", 0, 32, false, false, {}, nullptr, 0},
+    {"target_restart_token", 32, 32, false, false, {}, nullptr, 0},
+};
+inline constexpr Header kSesTokens{"ses_tokens", 8, kSesTokensFields};
+
+// Behind the request header of an atomic; operands follow (UET 4.6).
+inline constexpr Field kSesAtomicFields[] = {
+    {"amo_opcode", 0, 8, false, false, kAmoOpcodeValues, nullptr, 0},
+    {"amo_datatype", 8, 8, false, false, kAmoDatatypeValues, nullptr, 0},
+    {"semantic_control", 16, 8, false, false, {}, nullptr, 0},
+    {"rsvd0", 24, 8, false, true, {}, nullptr, 0},
+};
+inline constexpr Header kSesAtomic{"ses_atomic", 4, kSesAtomicFields};
+
+// Operands of a compare-and-swap, narrower ones in the last bytes; request_length counts them (UET 4.6).
+inline constexpr Field kSesCswapFields[] = {
+    {"compare_hi", 0, 64, false, false, {}, nullptr, 0},
+    {"compare_lo", 64, 64, false, false, {}, nullptr, 0},
+    {"swap_hi", 128, 64, false, false, {}, nullptr, 0},
+    {"swap_lo", 192, 64, false, false, {}, nullptr, 0},
+};
+inline constexpr Header kSesCswap{"ses_cswap", 32, kSesCswapFields};
+
 // Response (UET 4.7).
 inline constexpr Field kSesResponseFields[] = {
     {"list", 0, 2, false, false, {}, nullptr, 0},
@@ -879,6 +967,7 @@ inline constexpr const Header* kHeaders[] = {
     &kIpv4,
     &kIpv6,
     &kUdp,
+    &kEntropy,
     &kArp,
     &kNeighborMessage,
     &kNeighborOption,
@@ -890,10 +979,14 @@ inline constexpr const Header* kHeaders[] = {
     &kPdsAckCc,
     &kPdsNack,
     &kPdsCp,
+    &kPdsNegotiation,
     &kPdsUud,
     &kSesStd,
     &kSesSmall,
     &kSesMedium,
+    &kSesTokens,
+    &kSesAtomic,
+    &kSesCswap,
     &kSesResponse,
     &kSesResponseData,
     &kSesResponseDataSmall,

@@ -99,6 +99,49 @@ local enums = {
     [2] = "response_w_data",
     [3] = "no_response",
   },
+  amo_opcode = {
+    [0] = "min",
+    [1] = "max",
+    [2] = "sum",
+    [3] = "diff",
+    [4] = "prod",
+    [5] = "lor",
+    [6] = "land",
+    [7] = "bor",
+    [8] = "band",
+    [9] = "lxor",
+    [10] = "bxor",
+    [11] = "read",
+    [12] = "write",
+    [13] = "cswap",
+    [14] = "cswap_ne",
+    [15] = "cswap_le",
+    [16] = "cswap_lt",
+    [17] = "cswap_ge",
+    [18] = "cswap_gt",
+    [19] = "mswap",
+    [20] = "inval",
+  },
+  amo_datatype = {
+    [0] = "int8",
+    [1] = "uint8",
+    [2] = "int16",
+    [3] = "uint16",
+    [4] = "int32",
+    [5] = "uint32",
+    [6] = "int64",
+    [7] = "uint64",
+    [8] = "int128",
+    [9] = "uint128",
+    [10] = "float32",
+    [11] = "float64",
+    [12] = "complex_float32",
+    [13] = "complex_float64",
+    [14] = "long_double",
+    [15] = "complex_long_double",
+    [16] = "bf16",
+    [17] = "fp16",
+  },
   return_code = {
     [0] = "null",
     [1] = "ok",
@@ -142,10 +185,17 @@ local enums = {
 
 local parameters = {
   uet_udp_port = 4793,
+  native_ip_protocol = 253,
   crc_bytes = 4,
 }
 
 local headers = {
+  entropy = {
+    doc = "Entropy header of native IP, in place of UDP (UET 1.2).",
+    bytes = 4,
+    { name = "entropy", doc = "Chooses one of equal paths.", bit = 0, bits = 16, byte = 0, size = 2 },
+    { name = "rsvd0", doc = "Zero.", bit = 16, bits = 16, byte = 2, size = 2, reserved = true },
+  },
   pds_prologue = {
     doc = "First bytes of every PDS header (UET 2.1).",
     bytes = 2,
@@ -246,6 +296,14 @@ local headers = {
     { name = "psn_offset", doc = "psn - Start_PSN.", bit = 84, bits = 12, byte = 10, size = 2, mask = 0xfff, selector = "syn", selected = 1 },
     { name = "payload", doc = "By control type.", bit = 96, bits = 32, byte = 12, size = 4 },
   },
+  pds_negotiation = {
+    doc = "What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).",
+    bytes = 8,
+    { name = "neg_type", doc = "1: features.", bit = 0, bits = 8, byte = 0, size = 1 },
+    { name = "length", doc = "2, this header included.", bit = 8, bits = 8, byte = 1, size = 1 },
+    { name = "rsvd0", doc = "Zero.", bit = 16, bits = 16, byte = 2, size = 2, reserved = true },
+    { name = "features", doc = "Bit 0: SYN_RETX_TRANSFER.", bit = 32, bits = 32, byte = 4, size = 4 },
+  },
   pds_uud = {
     doc = "Unreliable datagram request (UET 2.11).",
     bytes = 4,
@@ -328,6 +386,28 @@ local headers = {
     { name = "header_data", doc = "Completion data.", bit = 96, bits = 64, byte = 12, size = 8, selector = "hd", selected = 1 },
     { name = "initiator", doc = "Sender.", bit = 160, bits = 32, byte = 20, size = 4 },
     { name = "match_bits", doc = "Tag or memory key.", bit = 192, bits = 64, byte = 24, size = 8 },
+  },
+  ses_tokens = {
+    doc = "Restart tokens: in place of `buffer_offset` in a deferrable send, of `match_bits` in DEFERRABLE_RTR (UET 4.3).",
+    bytes = 8,
+    { name = "initiator_restart_token", doc = "Of the initiator of the send.", bit = 0, bits = 32, byte = 0, size = 4 },
+    { name = "target_restart_token", doc = "Of its target; 0 before it has deferred the send.", bit = 32, bits = 32, byte = 4, size = 4 },
+  },
+  ses_atomic = {
+    doc = "Behind the request header of an atomic; operands follow (UET 4.6).",
+    bytes = 4,
+    { name = "amo_opcode", doc = "Operation.", bit = 0, bits = 8, byte = 0, size = 1, enum = "amo_opcode" },
+    { name = "amo_datatype", doc = "Type of the operands.", bit = 8, bits = 8, byte = 1, size = 1, enum = "amo_datatype" },
+    { name = "semantic_control", doc = "Bit 0 cacheable, bit 1 CPU coherent.", bit = 16, bits = 8, byte = 2, size = 1 },
+    { name = "rsvd0", doc = "Zero.", bit = 24, bits = 8, byte = 3, size = 1, reserved = true },
+  },
+  ses_cswap = {
+    doc = "Operands of a compare-and-swap, narrower ones in the last bytes; request_length counts them (UET 4.6).",
+    bytes = 32,
+    { name = "compare_hi", doc = "Value compared with, high half.", bit = 0, bits = 64, byte = 0, size = 8 },
+    { name = "compare_lo", doc = "Value compared with, low half.", bit = 64, bits = 64, byte = 8, size = 8 },
+    { name = "swap_hi", doc = "Value written, high half.", bit = 128, bits = 64, byte = 16, size = 8 },
+    { name = "swap_lo", doc = "Value written, low half.", bit = 192, bits = 64, byte = 24, size = 8 },
   },
   ses_response = {
     doc = "Response (UET 4.7).",
@@ -477,20 +557,18 @@ local function addresses()
   return best
 end
 
--- Over both addresses, the UDP header with checksum zero, and all before the
--- CRC. Null when not everything was captured.
-local function expected_crc(tvb, pinfo)
+-- Over both addresses, `ahead`, and all before the CRC. Null when not
+-- everything was captured.
+local function expected_crc(tvb, ahead)
   local pair = addresses()
   if not pair or tvb:len() < tvb:reported_len() then return nil end
-  local udp = word(pinfo.src_port) .. word(pinfo.dst_port)
-    .. word(tvb:len() + 8) .. word(0)
-  return crc32c(pair, udp, tvb:raw(0, tvb:len() - parameters.crc_bytes))
+  return crc32c(pair, ahead, tvb:raw(0, tvb:len() - parameters.crc_bytes))
 end
 
 -- Nothing in a packet says which byte is first: a CRC of either order is good.
-local function add_crc(tree, tvb, pinfo)
+local function add_crc(tree, tvb, ahead)
   local range = tvb(tvb:len() - parameters.crc_bytes, parameters.crc_bytes)
-  local expected = expected_crc(tvb, pinfo)
+  local expected = expected_crc(tvb, ahead)
   local reversed = expected == range:le_uint() and expected ~= range:uint()
   local item = reversed and tree:add_le(crc_field, range)
     or tree:add(crc_field, range)
@@ -561,16 +639,65 @@ local ses_headers = {
   response_data_small = "ses_response_data_small",
 }
 
--- Adds the headers; all their values by name, and the offset behind them.
-local function add_pds(tree, tvb, type_name)
-  local values, offset = {}, 0
-  for _, header in ipairs(pds_headers[type_name]) do
-    local own, behind = add_header(tree, tvb, offset, header)
+-- Byte of a header where one of its fields starts.
+local function place(header, field)
+  for _, f in ipairs(headers[header]) do
+    if f.name == field then return f.byte end
+  end
+end
+
+-- Where the tokens of a standard request stand.
+local token_place = {
+  deferrable_send = place("ses_std", "buffer_offset"),
+  deferrable_tsend = place("ses_std", "buffer_offset"),
+  deferrable_rtr = place("ses_std", "match_bits"),
+}
+
+local atomics = {
+  atomic = true, fetching_atomic = true, tsend_atomic = true,
+  tsend_fetch_atomic = true,
+}
+
+-- Adds the headers from `offset` on; all their values by name, and the offset
+-- behind them.
+local function add_pds(tree, tvb, offset, type_name)
+  local values = {}
+  local function add(at, header)
+    local own, behind = add_header(tree, tvb, at, header)
     if not own then return nil end
     for name, value in pairs(own) do values[name] = value end
-    offset = behind
+    return behind
+  end
+  for _, header in ipairs(pds_headers[type_name]) do
+    offset = add(offset, header)
+    if not offset then return nil end
+  end
+  if enums.cp_type[values.cp_type] == "negotiation" then
+    offset = add(offset - headers.pds_cp.bytes + place("pds_cp", "payload"),
+      "pds_negotiation")
+    if not offset then return nil end
   end
   return values, offset
+end
+
+-- Adds what the opcode of the request before `offset` says of its fields, and
+-- the headers behind it; the offset behind those, and how many of their bytes
+-- count as payload.
+local function add_extensions(tree, tvb, offset, ses_name, ses)
+  local opcode = enums.ses_opcode[ses.opcode]
+  local tokens = ses_name == "ses_std" and token_place[opcode]
+  if tokens then
+    add_header(tree, tvb, offset - headers.ses_std.bytes + tokens, "ses_tokens")
+  end
+  if not atomics[opcode] then return offset, 0 end
+  local amo
+  amo, offset = add_header(tree, tvb, offset, "ses_atomic")
+  local operation = amo and enums.amo_opcode[amo.amo_opcode]
+  if not operation or not operation:find("^cswap") then
+    return amo and offset, 0
+  end
+  amo, offset = add_header(tree, tvb, offset, "ses_cswap")
+  return amo and offset, headers.ses_cswap.bytes
 end
 
 local function pds_info(name, values)
@@ -609,36 +736,44 @@ local function ses_info(name, values)
   return text
 end
 
-function uet.dissector(tvb, pinfo, root)
+-- `ahead` is what the CRC covers between the addresses and `tvb`, whose packet
+-- starts at `offset`.
+local function dissect(tvb, pinfo, root, ahead, offset)
   pinfo.cols.protocol = "UET"
   local tree = root:add(uet, tvb())
   local trailer = uet.prefs.crc and parameters.crc_bytes or 0
-  if tvb:len() < headers.pds_prologue.bytes + trailer then
+  if tvb:len() < offset + headers.pds_prologue.bytes + trailer then
     tree:add_proto_expert_info(short_expert)
     return tvb:len()
   end
-  if trailer > 0 then add_crc(tree, tvb, pinfo) end
+  if trailer > 0 then add_crc(tree, tvb, ahead) end
   local packet = tvb(0, tvb:len() - trailer):tvb()
+  if offset > 0 then add_header(tree, packet, 0, "entropy") end
 
-  local type_number = packet(0, 2):bitfield(0, 5)
+  local type_number = packet(offset, 2):bitfield(0, 5)
   local type_name = enums.pds_type[type_number]
   if not pds_headers[type_name] then
     pinfo.cols.info = "PDS type " .. (type_name or type_number)
     tree:add_proto_expert_info(unknown_expert)
-    tree:add(payload_field, packet())
+    tree:add(payload_field, packet(offset))
     return tvb:len()
   end
-  local values, offset = add_pds(tree, packet, type_name)
+  local values
+  values, offset = add_pds(tree, packet, offset, type_name)
   if not values then return tvb:len() end
   local info = pds_info(type_name, values)
 
   local next_name = values.next_hdr and enums.next_hdr[values.next_hdr]
   local ses_name = ses_headers[next_name]
-  local ses = nil
+  local ses, operands = nil, 0
   if ses_name then
     ses, offset = add_header(tree, packet, offset, ses_name)
     if not ses then return tvb:len() end
     info = info .. ses_info(ses_name, ses)
+    if ses_name:find("^ses_response") == nil then
+      offset, operands = add_extensions(tree, packet, offset, ses_name, ses)
+      if not offset then return tvb:len() end
+    end
   elseif values.next_hdr and next_name ~= "none" then
     tree:add_proto_expert_info(unknown_expert, "next_hdr "
       .. values.next_hdr .. " is not decoded")
@@ -649,7 +784,8 @@ function uet.dissector(tvb, pinfo, root)
     tree:add(payload_field, packet(offset, rest))
     info = info .. " payload=" .. rest
   end
-  if ses and ses.payload_length and bytes_behind(ses_name, ses) ~= rest then
+  if ses and ses.payload_length
+    and bytes_behind(ses_name, ses) ~= rest + operands then
     tree:add_proto_expert_info(length_expert)
   end
   pinfo.cols.info = info
@@ -657,4 +793,18 @@ function uet.dissector(tvb, pinfo, root)
   return tvb:len()
 end
 
+function uet.dissector(tvb, pinfo, root)
+  local udp = word(pinfo.src_port) .. word(pinfo.dst_port)
+    .. word(tvb:len() + 8) .. word(0)
+  return dissect(tvb, pinfo, root, udp, 0)
+end
+
+local native = Proto("heddle_uet_native",
+  "Ultra Ethernet Transport over IP (Heddle)")
+
+function native.dissector(tvb, pinfo, root)
+  return dissect(tvb, pinfo, root, "", headers.entropy.bytes)
+end
+
 DissectorTable.get("udp.port"):add(parameters.uet_udp_port, uet)
+DissectorTable.get("ip.proto"):add(parameters.native_ip_protocol, native)

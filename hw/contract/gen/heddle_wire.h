@@ -260,6 +260,31 @@ struct Udp {
   bool operator==(const Udp&) const = default;
 };
 
+// Entropy header of native IP, in place of UDP (UET 1.2).
+struct Entropy {
+  static constexpr size_t kBytes = 4;
+
+  uint16_t entropy = {};  // 16 bits. Chooses one of equal paths.
+  uint16_t rsvd0 = {};  // 16 bits. Zero.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 16>(out, static_cast<uint64_t>(entropy));
+    detail::Put<16, 16>(out, static_cast<uint64_t>(rsvd0));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr Entropy Decode(const uint8_t* in) {
+    Entropy h;
+    h.entropy = static_cast<uint16_t>(detail::Get<0, 16>(in));
+    h.rsvd0 = static_cast<uint16_t>(detail::Get<16, 16>(in));
+    return h;
+  }
+
+  bool operator==(const Entropy&) const = default;
+};
+
 // ARP for IPv4 over Ethernet (RFC 826), EtherType 0x0806.
 struct Arp {
   static constexpr size_t kBytes = 28;
@@ -825,6 +850,37 @@ struct PdsCp {
   bool operator==(const PdsCp&) const = default;
 };
 
+// What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).
+struct PdsNegotiation {
+  static constexpr size_t kBytes = 8;
+
+  uint8_t neg_type = {};  // 8 bits. 1: features.
+  uint8_t length = {};  // 8 bits. 2, this header included. Unit: 4 bytes.
+  uint16_t rsvd0 = {};  // 16 bits. Zero.
+  uint32_t features = {};  // 32 bits. Bit 0: SYN_RETX_TRANSFER.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 8>(out, static_cast<uint64_t>(neg_type));
+    detail::Put<8, 8>(out, static_cast<uint64_t>(length));
+    detail::Put<16, 16>(out, static_cast<uint64_t>(rsvd0));
+    detail::Put<32, 32>(out, static_cast<uint64_t>(features));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr PdsNegotiation Decode(const uint8_t* in) {
+    PdsNegotiation h;
+    h.neg_type = static_cast<uint8_t>(detail::Get<0, 8>(in));
+    h.length = static_cast<uint8_t>(detail::Get<8, 8>(in));
+    h.rsvd0 = static_cast<uint16_t>(detail::Get<16, 16>(in));
+    h.features = static_cast<uint32_t>(detail::Get<32, 32>(in));
+    return h;
+  }
+
+  bool operator==(const PdsNegotiation&) const = default;
+};
+
 // Unreliable datagram request (UET 2.11).
 struct PdsUud {
   static constexpr size_t kBytes = 4;
@@ -1138,6 +1194,93 @@ struct SesMedium {
   }
 
   bool operator==(const SesMedium&) const = default;
+};
+
+// Restart tokens: in place of `buffer_offset` in a deferrable send, of `match_bits` in DEFERRABLE_RTR (UET 4.3).
+struct SesTokens {
+  static constexpr size_t kBytes = 8;
+
+  uint32_t initiator_restart_token = {};  // 32 bits. Of the initiator of the send.
+  uint32_t target_restart_token = {};  // 32 bits. Of its target; 0 before it has deferred the send.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 32>(out, static_cast<uint64_t>(initiator_restart_token));
+    detail::Put<32, 32>(out, static_cast<uint64_t>(target_restart_token));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr SesTokens Decode(const uint8_t* in) {
+    SesTokens h;
+    h.initiator_restart_token = static_cast<uint32_t>(detail::Get<0, 32>(in));
+    h.target_restart_token = static_cast<uint32_t>(detail::Get<32, 32>(in));
+    return h;
+  }
+
+  bool operator==(const SesTokens&) const = default;
+};
+
+// Behind the request header of an atomic; operands follow (UET 4.6).
+struct SesAtomic {
+  static constexpr size_t kBytes = 4;
+
+  contract::AmoOpcode amo_opcode = {};  // 8 bits. Operation.
+  contract::AmoDatatype amo_datatype = {};  // 8 bits. Type of the operands.
+  uint8_t semantic_control = {};  // 8 bits. Bit 0 cacheable, bit 1 CPU coherent.
+  uint8_t rsvd0 = {};  // 8 bits. Zero.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 8>(out, static_cast<uint64_t>(amo_opcode));
+    detail::Put<8, 8>(out, static_cast<uint64_t>(amo_datatype));
+    detail::Put<16, 8>(out, static_cast<uint64_t>(semantic_control));
+    detail::Put<24, 8>(out, static_cast<uint64_t>(rsvd0));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr SesAtomic Decode(const uint8_t* in) {
+    SesAtomic h;
+    h.amo_opcode = static_cast<contract::AmoOpcode>(detail::Get<0, 8>(in));
+    h.amo_datatype = static_cast<contract::AmoDatatype>(detail::Get<8, 8>(in));
+    h.semantic_control = static_cast<uint8_t>(detail::Get<16, 8>(in));
+    h.rsvd0 = static_cast<uint8_t>(detail::Get<24, 8>(in));
+    return h;
+  }
+
+  bool operator==(const SesAtomic&) const = default;
+};
+
+// Operands of a compare-and-swap, narrower ones in the last bytes; request_length counts them (UET 4.6).
+struct SesCswap {
+  static constexpr size_t kBytes = 32;
+
+  uint64_t compare_hi = {};  // 64 bits. Value compared with, high half.
+  uint64_t compare_lo = {};  // 64 bits. Value compared with, low half.
+  uint64_t swap_hi = {};  // 64 bits. Value written, high half.
+  uint64_t swap_lo = {};  // 64 bits. Value written, low half.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 64>(out, static_cast<uint64_t>(compare_hi));
+    detail::Put<64, 64>(out, static_cast<uint64_t>(compare_lo));
+    detail::Put<128, 64>(out, static_cast<uint64_t>(swap_hi));
+    detail::Put<192, 64>(out, static_cast<uint64_t>(swap_lo));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr SesCswap Decode(const uint8_t* in) {
+    SesCswap h;
+    h.compare_hi = static_cast<uint64_t>(detail::Get<0, 64>(in));
+    h.compare_lo = static_cast<uint64_t>(detail::Get<64, 64>(in));
+    h.swap_hi = static_cast<uint64_t>(detail::Get<128, 64>(in));
+    h.swap_lo = static_cast<uint64_t>(detail::Get<192, 64>(in));
+    return h;
+  }
+
+  bool operator==(const SesCswap&) const = default;
 };
 
 // Response (UET 4.7).

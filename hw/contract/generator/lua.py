@@ -17,7 +17,8 @@ PROLOGUE = """\
 """
 
 # Wireshark decodes the other headers itself.
-OURS = ("pds_", "ses_")
+OURS = ("entropy", "pds_", "ses_")
+PARAMETERS = ("uet_udp_port", "native_ip_protocol", "crc_bytes")
 
 
 def table(key, rows):
@@ -48,7 +49,7 @@ def generate(spec, source):
         if e["name"] in used:
             out += table(e["name"], [f"[{v['value']}] = \"{v['name']}\"" for v in e["values"]])
     out += ["}", "", "local parameters = {"]
-    out += [f"  {p['name']} = {p['value']}," for p in spec["parameter"] if p["name"] in ("uet_udp_port", "crc_bytes")]
+    out += [f"  {p['name']} = {p['value']}," for p in spec["parameter"] if p["name"] in PARAMETERS]
     out += ["}", "", "local headers = {"]
     for w in headers:
         rows = [f"doc = {json.dumps(w['doc'])}", f"bytes = {w['bytes']}"]
