@@ -44,6 +44,23 @@ size_t DatagramEnd(const Layout& layout, const sim::Frame& frame) {
   return end <= frame.size() && end >= layout.pds ? end : 0;
 }
 
+// The packet at `pds` becomes one of the PDC that `mine` and `yours` name:
+// these and its PSN are in the same places of all types with a PDC.
+void Adopt(uint32_t psn, uint16_t mine, uint16_t yours, size_t pds,
+           sim::Frame* frame) {
+  using contract::PdsType;
+  if (frame->size() < pds + wire::PdsRequest::kBytes) {
+    return;
+  }
+  const auto type = static_cast<PdsType>((*frame)[pds] >> 3);
+  const bool back = type == PdsType::kAck || type == PdsType::kAckCc ||
+                    type == PdsType::kNack;
+  PutHalf(frame, pds + 4, psn >> 16);
+  PutHalf(frame, pds + 6, psn & 0xffff);
+  PutHalf(frame, pds + 8, back ? yours : mine);
+  PutHalf(frame, pds + 10, back ? mine : yours);
+}
+
 }  // namespace
 
 void FixLengths(const Form& form, sim::Frame* frame) {
@@ -235,8 +252,11 @@ sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
                          .payload = input->Word()});
       break;
     default: {  // Whatever the input says, behind the UDP header.
-      const auto bytes = input->Bytes(flags % 80);
+      const auto bytes = input->Bytes(flags % 128);
       frame.insert(frame.end(), bytes.begin(), bytes.end());
+      if ((kind & 0x40) != 0) {
+        Adopt(psn, mine, yours, layout.pds, &frame);
+      }
       break;
     }
   }

@@ -57,6 +57,22 @@ class Fuzz(unittest.TestCase):
             self.assertIn(f"tests/fuzz/corpus/{target}", arguments)
             self.assertRegex(run.stdout, rf"{target} +7 inputs, 99 features: ok")
 
+    def test_frames_starts_with_each_worked_frame_too(self):
+        sys.path.insert(0, str(ROOT / "tests/frames"))
+        import worked
+        self.assertEqual(self.fuzz("--seconds", "1").returncode, 0)
+        folder = self.build / "worked"
+        for target in ("frames", "descriptors", "vfio_user"):
+            arguments = (self.build / "fuzz" / f"fuzz_{target}.arguments").read_text().split()
+            self.assertEqual(str(folder) in arguments, target == "frames", target)
+        frames = list(worked.load())
+        self.assertEqual(len(frames), 32)
+        self.assertEqual({path.name for path in folder.iterdir()}, {f"{frame.name}.bin" for frame in frames})
+        for frame in frames:
+            data = (folder / f"{frame.name}.bin").read_bytes()
+            self.assertEqual(data.count(frame.parts["pds"] + frame.parts.get("ses", b"")), 2, frame.name)
+            self.assertLessEqual(len(data), 512)
+
     def test_what_is_no_number_of_seconds_is_refused(self):
         for seconds in ("0", "-1", "1.5", "ten", "", "9999999"):
             run = self.fuzz(f"--seconds={seconds}")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worked frames as inputs of the fuzzer `frames` (frames_fuzzer.cc has the form of an input)."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "frames"))
+
+import worked  # noqa: E402
+
+# Forms of the frames: IPv4 on a ROD PDC and on a RUD PDC, IPv6 on a RUD PDC.
+ROD, RUD, RUD_IPV6 = 0, 6, 4
+ROD_REQ = 3
+INVENT = 5           # The operation that makes a packet up,
+AS_GIVEN = 7         # of bytes that the input gives,
+ADOPTED = 0x40       # which become a packet of the PDC.
+STEPS = 0x7F         # The operation that lets time pass.
+
+
+def invented(kind, packet):
+    next_psn, own_pdcids = 1, 0
+    return bytes((INVENT, kind, len(packet), next_psn, own_pdcids)) + packet
+
+
+def worked_input(frame):
+    """The packet as it is, then as one of a PDC that the NIC has."""
+    packet = b"".join(data for part, data in frame.parts.items() if part in ("pds", "ses", "extension", "payload"))
+    ordered = packet[0] >> 3 == ROD_REQ
+    form = ROD if ordered else RUD_IPV6 if "ipv6" in frame.parts else RUD
+    return bytes((form,)) + b"".join(invented(kind, packet) + bytes((STEPS,)) for kind in (AS_GIVEN, AS_GIVEN | ADOPTED))
+
+
+def write(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for frame in worked.load():
+        (folder / f"{frame.name}.bin").write_bytes(worked_input(frame))
