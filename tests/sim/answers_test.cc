@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device answers to requests of a peer that is none of ours.
-#include <bit>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "hw/sim/clock.h"
-#include "tests/sim/device_test.h"
-#include "tests/sim/soft_kind.h"
-#include "tests/sim/wire_peer.h"
+#include "tests/sim/answers_fixture.h"
 
 namespace heddle::sim {
 namespace {
@@ -23,170 +18,6 @@ using contract::ReturnCode;
 using contract::SesOpcode;
 using contract::Statistic;
 using contract::wire::SesStd;
-using Bytes = std::vector<uint8_t>;
-
-constexpr uint32_t kMtu = 4096;  // Of the wire.
-constexpr uint32_t kRegionBytes = 16384;
-
-// The RTL NIC or the soft device.
-class AnswersTest : public DeviceTest,
-                    public testing::WithParamInterface<bool> {
- protected:
-  void SetUp() override {
-    device_ = GetParam() ? Node::Open(Options(kIpB), 200)
-                         : Node::Open(Options(kIpB), 200, SoftKind());
-    ASSERT_NE(device_, nullptr);
-    peer_ = WirePeer::Attach(name_, kIpA, kIpB);
-    ASSERT_NE(peer_, nullptr);
-    contract::AdminRegisterRegion command = {};
-    command.opcode = contract::AdminOpcode::kRegisterRegion;
-    command.iova = ToInteger(device_->buffer.iova());
-    command.length = kRegionBytes;
-    command.job_id = BareEndpointOptions{}.job_id;
-    command.flags = contract::kRegionFlagRemoteRead |
-                    contract::kRegionFlagRemoteWrite |
-                    contract::kRegionFlagProviderKey;
-    const auto answer =
-        device_->admin->Execute(std::bit_cast<contract::AdminCommand>(command));
-    ASSERT_TRUE(answer.ok());
-    ASSERT_EQ(answer.value().status, contract::AdminStatus::kOk);
-    key_ = answer.value().key;
-    for (size_t i = 0; i < device_->buffer.bytes(); ++i) {
-      device_->buffer.data()[i] = static_cast<std::byte>(i * 7);
-    }
-    peer_->Begin(true);
-  }
-
-  // A message of one packet.
-  SesStd Whole(SesOpcode opcode, uint32_t bytes) {
-    SesStd ses;
-    ses.opcode = opcode;
-    ses.som = ses.eom = 1;
-    ses.message_id = ++message_id_;
-    ses.job_id = BareEndpointOptions{}.job_id;
-    ses.pid_on_fep = device_->endpoint->grant().pid_on_fep;
-    ses.resource_index =
-        static_cast<uint16_t>(device_->endpoint->grant().resource_index + 1);
-    ses.initiator = 16;
-    ses.request_length = bytes;
-    if (opcode == SesOpcode::kWrite || opcode == SesOpcode::kRead) {
-      ses.match_bits = key_;
-    }
-    return ses;
-  }
-  static Bytes Pattern(size_t bytes) {
-    Bytes pattern(bytes);
-    for (size_t i = 0; i < bytes; ++i) {
-      pattern[i] = static_cast<uint8_t>(i * 3 + 1);
-    }
-    return pattern;
-  }
-
-  // The next packet that comes back.
-  PeerPacket Next() {
-    if (HasFailure()) {
-      return {};  // One time limit is enough.
-    }
-    const uint64_t deadline = MonotonicNs() + kLimitNs;
-    while (MonotonicNs() < deadline) {
-      device_->Step();
-      if (auto packet = peer_->Receive()) {
-        return *packet;
-      }
-    }
-    ADD_FAILURE() << "no answer " << device_->device->failure();
-    return {};
-  }
-  // Takes the next PSN.
-  PeerPacket Ask(const SesStd& ses, const Bytes& payload = {}) {
-    peer_->Request(ses, payload);
-    PeerPacket answer = Next();
-    while (!HasFailure()) {
-      const bool ack =
-          answer.type == PdsType::kAck || answer.type == PdsType::kAckCc;
-      if (answer.type == PdsType::kNack &&
-          answer.nack.nack_code == NackCode::kNoPktBuffer) {
-        // The device may not have seen the buffer yet.
-        peer_->Request(ses, payload, /*retx=*/true);
-      } else if (!ack || Answered(answer) == peer_->psn) {
-        break;
-      }
-      answer = Next();
-    }
-    ++peer_->psn;
-    return answer;
-  }
-  void ExpectSuccess(const PeerPacket& packet, const SesStd& ses) {
-    ExpectAck(packet);
-    EXPECT_EQ(packet.response.opcode, contract::SesResponse::kDefaultResponse);
-    EXPECT_EQ(packet.response.return_code, ReturnCode::kOk);
-    EXPECT_EQ(packet.response.message_id, ses.message_id);
-    EXPECT_EQ(packet.response.job_id, ses.job_id);
-    EXPECT_EQ(packet.response.modified_length, ses.request_length);
-    EXPECT_EQ(packet.ack.req, contract::AckReq::kNone);
-  }
-  void ExpectError(const PeerPacket& packet, const SesStd& ses,
-                   ReturnCode code) {
-    ExpectAck(packet);
-    EXPECT_EQ(packet.response.opcode, contract::SesResponse::kResponse);
-    EXPECT_EQ(packet.response.return_code, code);
-    EXPECT_EQ(packet.response.message_id, ses.message_id);
-    EXPECT_EQ(packet.response.job_id, ses.job_id);
-    EXPECT_EQ(packet.response.modified_length, 0U);
-    EXPECT_EQ(packet.ack.req, contract::AckReq::kClear);
-  }
-  // Of the request that was sent last.
-  void ExpectAck(const PeerPacket& packet) {
-    EXPECT_TRUE(packet.type == PdsType::kAck || packet.type == PdsType::kAckCc)
-        << static_cast<int>(packet.type) << " code "
-        << static_cast<int>(packet.nack.nack_code);
-    EXPECT_EQ(packet.next_hdr, NextHdr::kResponse);
-    EXPECT_EQ(Answered(packet), peer_->psn - 1);
-  }
-  static uint32_t Answered(const PeerPacket& ack) {
-    return ack.ack.cack_psn +
-           static_cast<uint32_t>(int32_t{ack.ack.ack_psn_offset});
-  }
-  std::optional<Completion> Received() {
-    const uint64_t deadline = MonotonicNs() + kLimitNs;
-    while (MonotonicNs() < deadline) {
-      device_->Step();
-      if (auto done = device_->endpoint->PollRx()) {
-        return done;
-      }
-    }
-    return std::nullopt;
-  }
-  uint64_t Count(Statistic statistic) {
-    return ReadStatistic(*device_->device, statistic);
-  }
-  bool MemoryIs(size_t at, const Bytes& bytes) const {
-    return std::memcmp(device_->buffer.data() + at, bytes.data(),
-                       bytes.size()) == 0;
-  }
-  // The device still serves the PDC.
-  void ExpectAlive() {
-    const SesStd ses = Whole(SesOpcode::kWrite, 8);
-    ExpectSuccess(Ask(ses, Pattern(8)), ses);
-  }
-  // Each mode has a PDC of its own.
-  template <typename Test>
-  void OnBothModes(Test test) {
-    for (const bool ordered : {true, false}) {
-      SCOPED_TRACE(ordered ? "ROD" : "RUD");
-      peer_->Begin(ordered);
-      test();
-      if (HasFatalFailure()) {
-        return;
-      }
-    }
-  }
-
-  std::unique_ptr<Node> device_;
-  std::unique_ptr<WirePeer> peer_;
-  uint64_t key_ = 0;
-  uint16_t message_id_ = 0xfffe;  // Of the last one; the second is 0.
-};
 
 INSTANTIATE_TEST_SUITE_P(Device, AnswersTest, testing::Bool(),
                          [](const auto& rtl) {

@@ -71,6 +71,11 @@ class WirePeer {
   // A request that asks for its ACK, and clears all answers of before.
   void Request(const contract::wire::SesStd& ses,
                std::span<const uint8_t> payload, bool retx = false) {
+    Send(RequestPacket(ses, payload, retx));
+  }
+  std::vector<uint8_t> RequestPacket(const contract::wire::SesStd& ses,
+                                     std::span<const uint8_t> payload,
+                                     bool retx = false) const {
     contract::wire::PdsRequest pds;
     pds.type =
         ordered_ ? contract::PdsType::kRodReq : contract::PdsType::kRudReq;
@@ -86,24 +91,27 @@ class WirePeer {
     } else {
       pds.dpdcid = tpdcid_;
     }
-    std::vector<uint8_t> bytes(contract::wire::PdsRequest::kBytes +
-                               contract::wire::SesStd::kBytes);
+    constexpr size_t kSes = contract::wire::PdsRequest::kBytes;
+    constexpr size_t kPayload = kSes + contract::wire::SesStd::kBytes;
+    std::vector<uint8_t> bytes(kPayload + payload.size());
     pds.Encode(bytes.data());
-    ses.Encode(bytes.data() + contract::wire::PdsRequest::kBytes);
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
-    Send(bytes);
+    ses.Encode(bytes.data() + kSes);
+    std::copy(payload.begin(), payload.end(), bytes.data() + kPayload);
+    return bytes;
   }
   // An ACK Request for the PSN before the next one.
-  void Query() {
+  void Query() { Send(ControlPacket(contract::CpType::kAckRequest)); }
+  // A control packet that names that PSN.
+  std::vector<uint8_t> ControlPacket(contract::CpType type) const {
     contract::wire::PdsCp cp;
     cp.type = contract::PdsType::kCp;
-    cp.cp_type = contract::CpType::kAckRequest;
+    cp.cp_type = type;
     cp.psn = psn - 1;
     cp.spdcid = spdcid_;
     cp.dpdcid = tpdcid_;
     std::vector<uint8_t> bytes(contract::wire::PdsCp::kBytes);
     cp.Encode(bytes.data());
-    Send(bytes);
+    return bytes;
   }
 
   // Requests to the endpoint at `port` come to this peer.
@@ -111,6 +119,11 @@ class WirePeer {
   // ACK of a request that came.
   void Acknowledge(const contract::wire::PdsRequest& request,
                    const contract::wire::SesResponse& response) {
+    Send(AckPacket(request, response));
+  }
+  std::vector<uint8_t> AckPacket(
+      const contract::wire::PdsRequest& request,
+      const contract::wire::SesResponse& response) const {
     contract::wire::PdsAck ack;
     ack.type = contract::PdsType::kAck;
     ack.next_hdr = contract::NextHdr::kResponse;
@@ -121,18 +134,43 @@ class WirePeer {
                                contract::wire::SesResponse::kBytes);
     ack.Encode(bytes.data());
     response.Encode(bytes.data() + contract::wire::PdsAck::kBytes);
-    Send(bytes);
+    return bytes;
+  }
+  // NACK of PSN `nack_psn` of the PDC of a request that came.
+  std::vector<uint8_t> NackPacket(const contract::wire::PdsRequest& request,
+                                  contract::NackCode code,
+                                  uint32_t nack_psn) const {
+    contract::wire::PdsNack nack;
+    nack.type = contract::PdsType::kNack;
+    nack.nack_code = code;
+    nack.nack_psn = nack_psn;
+    nack.dpdcid = request.spdcid;
+    std::vector<uint8_t> bytes(contract::wire::PdsNack::kBytes);
+    nack.Encode(bytes.data());
+    return bytes;
   }
 
   // A datagram in a frame of its own.
-  void Send(std::span<const uint8_t> pds) {
+  void Send(std::span<const uint8_t> pds) { SendFrame(FrameOf(pds)); }
+  // That frame; `crc` is its own order.
+  std::vector<uint8_t> FrameOf(
+      std::span<const uint8_t> pds,
+      contract::CrcOrder crc = contract::CrcOrder::kMsbFirst) {
+    contract::PortCfg port = codec_.port();
+    port.crc = crc;
+    soft::frame::FrameCodec codec;
+    codec.Configure(port);
     constexpr size_t kHead = soft::frame::FrameCodec::kHeadroom;
     std::vector<uint8_t> buffer(kHead + pds.size() +
                                 soft::frame::FrameCodec::kTailroom);
     std::copy(pds.begin(), pds.end(), buffer.begin() + kHead);
     const std::span<const uint8_t> frame =
-        codec_.Build({.destination = {.lo = target_}, .source_port = 50000},
-                     buffer, pds.size());
+        codec.Build({.destination = {.lo = target_}, .source_port = 50000},
+                    buffer, pds.size());
+    return {frame.begin(), frame.end()};
+  }
+  // Any frame that the wire can route.
+  void SendFrame(std::span<const uint8_t> frame) {
     EXPECT_EQ(wire_->Send(frame), SharedWire::SendOutcome::kSent);
   }
 

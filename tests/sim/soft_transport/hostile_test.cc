@@ -168,13 +168,14 @@ TEST_P(HostileTest, AnswersToUnknownPdcidsAreDroppedWithoutAWord) {
   constexpr uint16_t kUnknown = 33u << 10 | 7;
   auto world = Make(TestSeed());
   const uint64_t before = (*world)[1].wire.sent;
-  std::vector<uint8_t> packet(100);
+  std::vector<uint8_t> packet(PdsAck::kBytes);
   PdsAck ack;
   ack.type = PdsType::kAck;
   ack.spdcid = 5;
   ack.dpdcid = kUnknown;
   ack.Encode(packet.data());
   world->Inject(0, 1, packet);
+  packet.resize(PdsNack::kBytes);
   PdsNack nack;
   nack.type = PdsType::kNack;
   nack.nack_code = NackCode::kInvDpdcid;
@@ -219,12 +220,15 @@ TEST_P(HostileTest, UnknownPdcidsAreNacked) {
   EXPECT_EQ(spdcid, 0);
 }
 
-// Bytes without sense, from strangers; short ones too.
+// Bytes without sense, from strangers; short ones too, and half of them as long
+// as ACKs, NACKs and control packets are.
 TEST_P(HostileTest, RandomBytesCrashNothing) {
   Random random(TestSeed());
   auto world = Make(random.Next());
   for (int i = 0; i < 200'000; ++i) {
-    std::vector<uint8_t> bytes(random.Below(80));
+    constexpr size_t kForms[] = {12, 16, 24, 32, 40, 44};
+    std::vector<uint8_t> bytes(random.Chance(0.5) ? kForms[random.Below(6)]
+                                                  : random.Below(80));
     for (uint8_t& byte : bytes) {
       byte = static_cast<uint8_t>(random.Next());
     }

@@ -14,8 +14,98 @@ using contract::wire::SesResponse;
 using contract::wire::SesResponseData;
 using contract::wire::SesStd;
 
+namespace {
+
+// What ACK_CCX adds to ACK_CC, and NACK_CCX to NACK.
+constexpr size_t kAckCcxBytes = 8;
+constexpr size_t kNackCcxBytes = 16;
+
+// Length of headers; whether a payload may follow.
+struct Form {
+  size_t bytes;
+  bool payload = false;
+};
+
+// Empty for a type or next header that is none of the profile's.
+std::optional<Form> FormOfSes(NextHdr next, bool request) {
+  switch (next) {
+    case NextHdr::kNone:
+      return request ? std::nullopt : std::optional<Form>({.bytes = 0});
+    case NextHdr::kRequestStd:
+      return request ? std::optional<Form>({SesStd::kBytes, true})
+                     : std::nullopt;
+    case NextHdr::kResponse:
+      return Form{.bytes = SesResponse::kBytes};
+    case NextHdr::kResponseData:
+      return Form{SesResponseData::kBytes, true};
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Form> FormOf(std::span<const uint8_t> bytes) {
+  const auto prologue = contract::wire::PdsPrologue::Decode(bytes.data());
+  constexpr uint8_t kNackOfRudi = 8;
+  size_t pds = 0;
+  bool request = false;
+  switch (prologue.type) {
+    case PdsType::kRudReq:
+    case PdsType::kRodReq:
+      request = true;
+      pds = PdsRequest::kBytes;
+      break;
+    case PdsType::kRudCcReq:
+    case PdsType::kRodCcReq:
+      request = true;
+      pds = PdsRequest::kBytes + contract::wire::PdsCcState::kBytes;
+      break;
+    case PdsType::kAck:
+      pds = PdsAck::kBytes;
+      break;
+    case PdsType::kAckCc:
+      pds = PdsAck::kBytes + PdsAckCc::kBytes;
+      break;
+    case PdsType::kAckCcx:
+      pds = PdsAck::kBytes + PdsAckCc::kBytes + kAckCcxBytes;
+      break;
+    case PdsType::kNack:
+    case PdsType::kNackCcx:
+      if (prologue.next_hdr != NextHdr::kNone ||
+          (prologue.flags & kNackOfRudi) != 0) {
+        return std::nullopt;
+      }
+      return Form{contract::wire::PdsNack::kBytes +
+                  (prologue.type == PdsType::kNack ? 0 : kNackCcxBytes)};
+    case PdsType::kCp:
+      return Form{contract::wire::PdsCp::kBytes};
+    default:
+      return std::nullopt;
+  }
+  std::optional<Form> form = FormOfSes(prologue.next_hdr, request);
+  if (form) {
+    form->bytes += pds;
+  }
+  return form;
+}
+
+}  // namespace
+
+std::optional<contract::Statistic> FindFault(std::span<const uint8_t> bytes) {
+  using contract::Statistic;
+  const std::optional<Form> form = FormOf(bytes);
+  if (!form) {
+    return Statistic::kDropPdsType;
+  }
+  if (bytes.size() < form->bytes) {
+    return Statistic::kDropTruncated;
+  }
+  if (bytes.size() > form->bytes && !form->payload) {
+    return Statistic::kDropSes;
+  }
+  return std::nullopt;
+}
+
 bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe) {
-  constexpr size_t kCcxBytes = 8;
   if (bytes.size() < PdsAck::kBytes) {
     return false;
   }
@@ -24,7 +114,7 @@ bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe) {
   AckFacts& facts = ack->facts;
   if (header.type != PdsType::kAck) {
     length += PdsAckCc::kBytes;
-    length += header.type == PdsType::kAckCcx ? kCcxBytes : 0;
+    length += header.type == PdsType::kAckCcx ? kAckCcxBytes : 0;
     if (bytes.size() < length) {
       return false;
     }

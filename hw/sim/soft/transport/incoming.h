@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "hw/contract/gen/heddle_wire.h"
@@ -10,6 +11,11 @@
 #include "hw/sim/soft/transport/send_half.h"
 
 namespace heddle::sim::soft::transport {
+
+// Why a datagram is no packet of the profile, by its type, next header and
+// length alone, as the RTL's parser judges it (docs/rtl/net.md); empty for one
+// that is. It has a prologue.
+std::optional<contract::Statistic> FindFault(std::span<const uint8_t> bytes);
 
 struct IncomingAck {
   AckFacts facts;

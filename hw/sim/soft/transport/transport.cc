@@ -171,15 +171,7 @@ void Transport::Impl::OnAck(const Datagram& datagram) {
 }
 
 void Transport::Impl::OnNack(const Datagram& datagram) {
-  if (datagram.bytes.size() < PdsNack::kBytes) {
-    core.Count(Statistic::kDropPdsType);
-    return;
-  }
   const PdsNack header = PdsNack::Decode(datagram.bytes.data());
-  if (header.nt != 0) {
-    core.Count(Statistic::kDropPdsType);
-    return;
-  }
   Pdc* pdc = Find(header.dpdcid);
   if (pdc == nullptr) {
     return;
@@ -195,10 +187,6 @@ void Transport::Impl::OnNack(const Datagram& datagram) {
 }
 
 void Transport::Impl::OnControl(const Datagram& datagram) {
-  if (datagram.bytes.size() < PdsCp::kBytes) {
-    core.Count(Statistic::kDropPdsType);
-    return;
-  }
   const PdsCp cp = PdsCp::Decode(datagram.bytes.data());
   if (cp.syn != 0) {
     core.Count(Statistic::kDropPdsType);  // Not of this profile.
@@ -224,12 +212,8 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
     return;
   }
   const contract::wire::PdsRequest& header = request.header;
-  const bool forward = header.next_hdr == NextHdr::kRequestSmall ||
-                       header.next_hdr == NextHdr::kRequestMedium ||
-                       header.next_hdr == NextHdr::kRequestStd;
-  const bool back = header.next_hdr == NextHdr::kResponse ||
-                    header.next_hdr == NextHdr::kResponseData;
-  if (header.spdcid == 0 || (!forward && (!back || header.syn != 0))) {
+  const bool back = header.next_hdr != NextHdr::kRequestStd;
+  if (header.spdcid == 0 || (back && header.syn != 0)) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
@@ -250,6 +234,10 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
 void Transport::Impl::Dispatch(const Datagram& datagram) {
   if (datagram.bytes.size() < PdsPrologue::kBytes) {
     core.Count(Statistic::kDropPdsType);
+    return;
+  }
+  if (const auto fault = FindFault(datagram.bytes)) {
+    core.Count(*fault);
     return;
   }
   switch (PdsPrologue::Decode(datagram.bytes.data()).type) {
