@@ -268,11 +268,10 @@ Result<contract::AdminAnswer> AdminQueue::Command(
 }
 
 Result<EndpointGrant> AdminQueue::CreateEndpoint(
-    uint32_t port, uint32_t job_id, contract::AdminAnswer* refusal) {
-  Result<contract::AdminAnswer> answer = Command(
-      Erase(contract::AdminCreateEndpoint{.port = port, .job_id = job_id},
-            contract::AdminOpcode::kCreateEndpoint),
-      refusal);
+    const contract::AdminCreateEndpoint& command,
+    contract::AdminAnswer* refusal) {
+  Result<contract::AdminAnswer> answer =
+      Command(Erase(command, contract::AdminOpcode::kCreateEndpoint), refusal);
   if (!answer.ok()) {
     return answer.error();
   }

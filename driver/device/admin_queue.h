@@ -84,10 +84,11 @@ class AdminQueue {
   // Errors: EIO when the device has failed or does not answer in time.
   Result<contract::AdminAnswer> Execute(contract::AdminCommand command);
 
-  // Claims `port`, any free one for 0. EADDRINUSE: `refusal->detail` is the
-  // owner's process id.
+  // Claims `port`, any free one for 0. `opcode` and `id` are set here.
+  // EADDRINUSE: `refusal->detail` is the owner's process id.
   Result<EndpointGrant> CreateEndpoint(
-      uint32_t port, uint32_t job_id, contract::AdminAnswer* refusal = nullptr);
+      const contract::AdminCreateEndpoint& command,
+      contract::AdminAnswer* refusal = nullptr);
 
   // Each returns the object's number. `opcode` and `id` are set here.
   // Errors: EINVAL, ENOSPC, ENOENT (endpoint or queue named), EBUSY

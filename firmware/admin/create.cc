@@ -136,7 +136,8 @@ Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
       .counter_send_high = command.counter_send_high,
       .counter_read_high = command.counter_read_high,
       .spill_base = command.spill_base,
-      .counter_write_high = command.counter_write_high};
+      .counter_write_high = command.counter_write_high,
+      .flags = endpoint.relative ? contract::kTxCtxFlagRelative : uint8_t{0}};
   const Status status = tables_.Write(contract::Table::kTxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);
@@ -219,7 +220,9 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
       .counter_recv = command.counter_recv,
       .counter_remote_read = command.counter_remote_read,
       .counter_remote_write = command.counter_remote_write,
-      .flags = command.flags,
+      .flags = static_cast<uint8_t>(
+          command.flags |
+          (endpoint.relative ? contract::kRxCtxFlagRelative : 0U)),
       .cq_high = command.cq_high,
       .counter_recv_high = command.counter_recv_high,
       .counter_remote_read_high = command.counter_remote_read_high,

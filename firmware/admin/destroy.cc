@@ -97,7 +97,7 @@ Executor::Progress Executor::DestroyEndpoint(uint32_t index) {
   if (endpoint->users != 0) {
     return Answer(contract::AdminStatus::kInUse, endpoint->users);
   }
-  switch_.ReleasePort(endpoint->port);
+  switch_.ReleasePort(endpoint->name());
   endpoints_.Set(index, {});
   return Answer(contract::AdminStatus::kOk, 0);
 }
@@ -195,7 +195,7 @@ Executor::Progress Executor::TearDown() {
   }
   for (uint32_t i = 0; i < endpoints_.limit(); ++i) {
     if (endpoints_.IsUsed(i)) {
-      switch_.ReleasePort(endpoints_.at(i).port);
+      switch_.ReleasePort(endpoints_.at(i).name());
       endpoints_.Set(i, {});
     }
   }

@@ -91,7 +91,10 @@ Executor::Progress Executor::CreateEndpoint(
   FieldCheck check;
   check.Require(command.port <= kMaxPort, offsetof(Command, port));
   check.Require(command.job_id <= kMaxJobId, offsetof(Command, job_id));
+  check.Require((command.flags & ~contract::kEndpointFlagRelative) == 0,
+                offsetof(Command, flags));
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
+  check.Require(command.rsvd3 == 0, offsetof(Command, rsvd3));
   check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
   if (!check.ok()) {
     return Refuse(check);
@@ -100,15 +103,18 @@ Executor::Progress Executor::CreateEndpoint(
   if (index == endpoints_.limit() || !endpoints_.Prepare(index)) {
     return Answer(contract::AdminStatus::kNoResource, 0);
   }
-  const PortClaim claim = switch_.ClaimPort(command.port);
+  Endpoint endpoint = {
+      .used = true,
+      .function = function_,
+      .relative = (command.flags & contract::kEndpointFlagRelative) != 0,
+      .port = command.port,
+      .job_id = command.job_id};
+  const PortClaim claim = switch_.ClaimPort(endpoint.name());
   if (!claim.granted) {
     return claim.exhausted ? Answer(contract::AdminStatus::kNoResource, 0)
                            : Answer(contract::AdminStatus::kInUse, claim.owner);
   }
-  const Endpoint endpoint = {.used = true,
-                             .function = function_,
-                             .port = claim.port,
-                             .job_id = command.job_id};
+  endpoint.port = claim.port;
   endpoints_.Set(index, endpoint);
   answer_.port = claim.port;
   answer_.pid_on_fep = endpoint.pid_on_fep();

@@ -16,10 +16,14 @@ using Function = uint8_t;
 struct Endpoint {
   bool used = false;
   Function function = 0;
+  bool relative = false;  // Named in its job, else in the address.
   uint32_t port = 0;
   uint32_t job_id = 0;
   uint32_t users = 0;  // Contexts and regions.
 
+  PortName name() const {
+    return {.port = port, .space = relative ? JobSpace(job_id) : kAddressSpace};
+  }
   // A port is {RI block, PIDonFEP}.
   uint16_t pid_on_fep() const {
     return static_cast<uint16_t>(port & ((1U << contract::kPidBits) - 1));

@@ -104,7 +104,9 @@ Executor::Progress Executor::RegisterRegion(
       .job_id = command.job_id,
       .pid_on_fep = bound ? endpoint->pid_on_fep() : uint16_t{0},
       .resource_index = bound ? endpoint->first_ri() : uint16_t{0},
-      .flags = command.flags,
+      .flags = static_cast<uint8_t>(
+          command.flags |
+          (bound && endpoint->relative ? contract::kRegionFlagRelative : 0U)),
       .function = function_,
       .enable = 1,
       .counter = command.counter,

@@ -22,6 +22,20 @@ class RegisterBus {
   ~RegisterBus() = default;
 };
 
+// Requests name an endpoint by its port in a space: that of the address
+// (rel=0), or that of one job at the address (rel=1). Spaces share no names
+// (UET 4.13).
+inline constexpr uint32_t kAddressSpace = 0;
+constexpr uint32_t JobSpace(uint32_t job_id) {
+  constexpr uint32_t kRelative = 1U << 24;  // No JobID has this bit.
+  return kRelative | job_id;
+}
+
+struct PortName {
+  uint32_t port = 0;
+  uint32_t space = kAddressSpace;
+};
+
 // Outcome of `Switch::ClaimPort`.
 struct PortClaim {
   bool granted;
@@ -34,9 +48,9 @@ struct PortClaim {
 // simulation the wire.
 class Switch {
  public:
-  // Claims `port` (1 to 65535), or a free one for 0.
-  virtual PortClaim ClaimPort(uint32_t port) = 0;
-  virtual void ReleasePort(uint32_t port) = 0;
+  // Claims a name whose port is 1 to 65535, or one with a free port for 0.
+  virtual PortClaim ClaimPort(const PortName& name) = 0;
+  virtual void ReleasePort(const PortName& name) = 0;
 
  protected:
   ~Switch() = default;

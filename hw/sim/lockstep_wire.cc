@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 namespace heddle::sim {
@@ -12,6 +13,8 @@ namespace {
 constexpr size_t kRouteBytes = 94;
 constexpr uint32_t kClaimedPorts = 65536;
 constexpr uint32_t kFirstFreePort = 49152;
+
+using firmware::PortName;
 
 }  // namespace
 
@@ -29,7 +32,13 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
 
   const WireAddress& ip() const { return ip_; }
   uint8_t slot() const { return slot_; }
-  bool Claimed(uint32_t port) const { return claims_[port]; }
+  bool Claimed(const PortName& name) const {
+    return claims_.contains({name.port, name.space});
+  }
+  bool ClaimedInAnySpace(uint32_t port) const {
+    const auto found = claims_.lower_bound({port, 0});
+    return found != claims_.end() && found->first == port;
+  }
   // Of both directions.
   uint64_t Sum(uint64_t (FaultInjector::*count)() const) const {
     return (injector_.*count)() + (line_.injector().*count)() +
@@ -130,13 +139,14 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     Enter();
   }
 
-  firmware::PortClaim ClaimPort(uint32_t port) override {
+  firmware::PortClaim ClaimPort(const PortName& name) override {
     firmware::PortClaim claim{};
-    const auto taken = [this](uint32_t number) {
-      return std::any_of(wire_->ports_.begin(), wire_->ports_.end(),
-                         [this, number](const auto& other) {
-                           return other->ip() == ip_ && other->Claimed(number);
-                         });
+    uint32_t port = name.port;
+    const auto taken = [this, &name](uint32_t number) {
+      return std::any_of(
+          wire_->ports_.begin(), wire_->ports_.end(), [&](const auto& other) {
+            return other->ip() == ip_ && other->Claimed({number, name.space});
+          });
     };
     if (port == 0) {
       port = kFirstFreePort;
@@ -148,16 +158,14 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
     if (port >= kClaimedPorts || taken(port)) {
       return claim;
     }
-    claims_.set(port);
+    claims_.emplace(port, name.space);
     claim.granted = true;
     claim.port = port;
     return claim;
   }
 
-  void ReleasePort(uint32_t port) override {
-    if (port < kClaimedPorts) {
-      claims_.reset(port);
-    }
+  void ReleasePort(const PortName& name) override {
+    claims_.erase({name.port, name.space});
   }
 
  private:
@@ -276,9 +284,9 @@ class LockstepWire::Port : public MacLink, public firmware::Switch {
   FaultInjector injector_;  // Unless the transmitter is shaped,
   FaultyLine line_;         // which this does.
   FaultyLine rx_line_;
-  std::vector<LineFrame> leaving_;  // Scratch.
-  std::deque<FlightPtr> entering_;  // To pass `rx_line_`.
-  std::bitset<kClaimedPorts> claims_;
+  std::vector<LineFrame> leaving_;                  // Scratch.
+  std::deque<FlightPtr> entering_;                  // To pass `rx_line_`.
+  std::set<std::pair<uint32_t, uint32_t>> claims_;  // {port, space}.
   FlightPtr sending_;
   bool forwarded_ = false;
   std::deque<Held> held_;
@@ -369,6 +377,7 @@ void LockstepWire::set_capture(std::unique_ptr<Capture> capture) {
 }
 
 LockstepWire::Port* LockstepWire::Find(const Route& route) {
+  Port* refuses = nullptr;  // Has the port in another space.
   for (const auto& port : ports_) {
     if (route.kind == Route::Kind::kMac &&
         PortMac(port->ip(), port->slot()) == route.mac) {
@@ -383,11 +392,15 @@ LockstepWire::Port* LockstepWire::Find(const Route& route) {
     }
     if (route.kind == Route::Kind::kBlock
             ? port->slot() == route.block / kSlotBlocks
-            : port->Claimed(route.port)) {
+            : port->Claimed(route.name())) {
       return port.get();
     }
+    if (route.kind == Route::Kind::kPort &&
+        port->ClaimedInAnySpace(route.port)) {
+      refuses = port.get();
+    }
   }
-  return nullptr;
+  return refuses;
 }
 
 void LockstepWire::Forward(const FlightPtr& flight) {

@@ -3,7 +3,6 @@
 // clock.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <memory>

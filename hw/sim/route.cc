@@ -135,6 +135,11 @@ Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
   route.ip = ip;
   route.port = static_cast<uint16_t>(
       (ri / contract::kRiBlock) << contract::kPidBits | pid);
+  constexpr uint8_t kRel = 0x08;
+  if ((ses[1] & kRel) != 0) {
+    route.space = firmware::JobSpace(uint32_t{ses[5]} << 16 |
+                                     uint32_t{ses[6]} << 8 | ses[7]);
+  }
   return route;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "firmware/base/hal.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/wire_address.h"
 
@@ -22,7 +23,7 @@ struct Route {
   enum class Kind : uint8_t {
     kNone,     // Not a frame the switch can route.
     kAddress,  // Not UET: to the port that has all of `ip`.
-    kPort,     // To the function that claimed `port` at `ip`.
+    kPort,     // To the function that claimed `name()` at `ip`.
     kBlock,    // To the function that has block `block` of PDCIDs at `ip`.
     kMac,      // To the function with MAC address `mac`.
     kAll,      // To all functions but the sender.
@@ -30,15 +31,19 @@ struct Route {
   Kind kind = Kind::kNone;
   WireAddress ip;     // Destination.
   uint16_t port = 0;  // libfabric port: RI block x 4096 + PIDonFEP.
+  uint32_t space = firmware::kAddressSpace;  // That the port is one of.
   uint16_t block = 0;
   uint64_t mac = 0;
+
+  firmware::PortName name() const { return {.port = port, .space = space}; }
 };
 
 // Requests that open a PDC and datagrams go by their SES address, all other UET
-// packets by the block of dpdcid, other IP packets by address. Neighbour frames
-// (ARP, Neighbor Discovery) go by MAC address like on any Ethernet. Only
-// lengths needed to read those fields are checked; bad frames reach their
-// destination, which counts them.
+// packets by the block of dpdcid, other IP packets by address. A name that
+// nobody claimed goes to a function that has the port in another space, which
+// refuses it as a NIC would. Neighbour frames (ARP, Neighbor Discovery) go by
+// MAC address like on any Ethernet. Only lengths needed to read those fields
+// are checked; bad frames reach their destination, which counts them.
 Route FindRoute(std::span<const uint8_t> frame);
 // Of a frame to `ip` with this datagram, PDS header first.
 Route FindDatagramRoute(const WireAddress& ip,

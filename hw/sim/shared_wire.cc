@@ -232,46 +232,47 @@ SharedWire::~SharedWire() {
   ClearPort((*segment_)->ports[index_]);
 }
 
-firmware::PortClaim SharedWire::ClaimPort(uint32_t port) {
+firmware::PortClaim SharedWire::ClaimPort(const firmware::PortName& wanted) {
   firmware::PortClaim claim{};
+  firmware::PortName name = wanted;
   const WireSegment::Lock lock(segment_->operator->());
-  if (port >= kPortNumbers || !lock.held()) {
+  if (name.port >= kPortNumbers || !lock.held()) {
     claim.owner = lock.holder();
     return claim;
   }
-  if (port == 0) {
-    const auto found = Reclaiming([this] { return FindDynamicPort(); });
+  if (name.port == 0) {
+    const auto found = Reclaiming([&] { return FindDynamicPort(name.space); });
     if (!found) {
       claim.exhausted = true;
       return claim;
     }
-    port = *found;
-  } else if (const FunctionId owner = directory_.PortOwnerOf(address_, port);
+    name.port = *found;
+  } else if (const FunctionId owner = directory_.PortOwnerOf(address_, name);
              owner != 0 && directory_.IsAlive(owner)) {
     claim.owner = (*segment_)->ports[PortOf(owner)].process.pid;
     return claim;
   }
-  directory_.SetPort(address_, port, id_);
-  claim.granted = true;
-  claim.port = port;
+  claim.granted = directory_.SetPort(address_, name, id_);
+  claim.exhausted = !claim.granted;
+  claim.port = name.port;
   return claim;
 }
 
-std::optional<uint32_t> SharedWire::FindDynamicPort() {
+std::optional<uint32_t> SharedWire::FindDynamicPort(uint32_t space) {
   constexpr uint32_t kRange = kPortNumbers - kFirstFreePort;
   const uint32_t start = static_cast<uint32_t>(getpid()) % kRange;
   for (uint32_t i = 0; i < kRange; ++i) {
     const uint32_t number = kFirstFreePort + (start + i) % kRange;
-    if (directory_.PortOwnerOf(address_, number) == 0) {
+    if (directory_.PortOwnerOf(address_, {number, space}) == 0) {
       return number;
     }
   }
   return std::nullopt;
 }
 
-void SharedWire::ReleasePort(uint32_t port) {
-  if (port < kPortNumbers) {
-    directory_.ReleasePort(address_, port, id_);
+void SharedWire::ReleasePort(const firmware::PortName& name) {
+  if (name.port < kPortNumbers) {
+    directory_.ReleasePort(address_, name, id_);
   }
 }
 

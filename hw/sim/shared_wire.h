@@ -82,8 +82,8 @@ class SharedWire final : public firmware::Switch {
   std::optional<uint16_t> TakePdcids();
   void ReturnPdcids(uint16_t first);
 
-  firmware::PortClaim ClaimPort(uint32_t port) override;
-  void ReleasePort(uint32_t port) override;
+  firmware::PortClaim ClaimPort(const firmware::PortName& wanted) override;
+  void ReleasePort(const firmware::PortName& name) override;
 
   enum class SendOutcome : uint8_t {
     kSent,
@@ -199,7 +199,7 @@ class SharedWire final : public firmware::Switch {
   template <typename Take>
   std::optional<uint32_t> Reclaiming(Take take);
   // A libfabric port of the dynamic range that no function has.
-  std::optional<uint32_t> FindDynamicPort();
+  std::optional<uint32_t> FindDynamicPort(uint32_t space);
   // Whether the address may be shared with those that have it.
   bool MayHaveAddress(bool tap, Errno* error, std::string* message);
   // A port without an owner; empty: there is none. `alone`: no function is

@@ -10,6 +10,13 @@ namespace {
 // whole ones are left.
 constexpr uint32_t kSingleBlocks = kPdcidBlocks / 4 * 3;
 
+using firmware::PortName;
+
+// Never 0: the space of a job is not.
+uint64_t Packed(const PortName& name) {
+  return uint64_t{name.space} << 32 | name.port;
+}
+
 }  // namespace
 
 bool WireDirectory::IsAttached(FunctionId id) const {
@@ -123,10 +130,11 @@ FunctionId WireDirectory::FindFunction(const Route& route) {
   const WireAddressMemory& entry = Entry(*address);
   const bool whole =
       route.kind == Route::Kind::kAddress || OwnerOf(entry.tap) != 0;
-  const Name& name = whole      ? entry.tap
-                     : by_block ? entry.blocks[route.block]
-                                : entry.ports[route.port];
-  const FunctionId id = name.load(std::memory_order_acquire);
+  const Name* const name = whole      ? &entry.tap
+                           : by_block ? &entry.blocks[route.block]
+                                      : nullptr;
+  const FunctionId id = name != nullptr ? name->load(std::memory_order_acquire)
+                                        : FindPort(*address, route);
   const uint32_t port = PortOf(id);
   const auto owner = id != 0 && port < kMaxPorts
                          ? ReadPort(memory_->ports[port])
@@ -138,7 +146,7 @@ FunctionId WireDirectory::FindFunction(const Route& route) {
   if (by_block) {
     last_ip_ = route.ip;
     last_block_ = route.block;
-    last_name_ = &name;
+    last_name_ = name;
     last_owner_ = id;
   }
   return id;
@@ -152,18 +160,93 @@ void WireDirectory::SetTap(uint32_t address, FunctionId owner) const {
   Entry(address).tap.store(owner, std::memory_order_release);
 }
 
-FunctionId WireDirectory::PortOwnerOf(uint32_t address, uint32_t port) const {
-  return OwnerOf(Entry(address).ports[port]);
+template <typename Visit>
+WireJobName* WireDirectory::ProbeJobNames(uint32_t address, uint32_t port,
+                                          Visit visit) const {
+  constexpr uint32_t kMix = 0x9e3779b1;  // Keeps ports in a row apart.
+  for (uint32_t i = 0; i < kMaxJobNames; ++i) {
+    WireJobName& entry =
+        Entry(address).job_names[(port * kMix + i) % kMaxJobNames];
+    if (visit(entry)) {
+      return &entry;
+    }
+    if (entry.name.load(std::memory_order_acquire) == 0) {
+      break;
+    }
+  }
+  return nullptr;
 }
 
-void WireDirectory::SetPort(uint32_t address, uint32_t port,
+FunctionId WireDirectory::PortOwnerOf(uint32_t address,
+                                      const PortName& name) const {
+  if (name.space == firmware::kAddressSpace) {
+    return OwnerOf(Entry(address).ports[name.port]);
+  }
+  FunctionId owner = 0;
+  const bool known =
+      ProbeJobNames(address, name.port, [&](const WireJobName& entry) {
+        // The owner first: one that came with another name shows that name.
+        owner = OwnerOf(entry.owner);
+        return entry.name.load(std::memory_order_acquire) == Packed(name);
+      }) != nullptr;
+  return known ? owner : 0;
+}
+
+FunctionId WireDirectory::FindPort(uint32_t address, const Route& route) const {
+  const FunctionId owner = PortOwnerOf(address, route.name());
+  return owner != 0 ? owner : AnyOwnerOf(address, route.port);
+}
+
+FunctionId WireDirectory::AnyOwnerOf(uint32_t address, uint32_t port) const {
+  FunctionId owner = OwnerOf(Entry(address).ports[port]);
+  if (owner == 0) {
+    ProbeJobNames(address, port, [&](const WireJobName& entry) {
+      const FunctionId found = OwnerOf(entry.owner);
+      const uint64_t name = entry.name.load(std::memory_order_acquire);
+      owner = static_cast<uint32_t>(name) == port ? found : 0;
+      return owner != 0;
+    });
+  }
+  return owner;
+}
+
+bool WireDirectory::SetPort(uint32_t address, const PortName& name,
                             FunctionId owner) const {
-  Entry(address).ports[port].store(owner, std::memory_order_release);
+  if (name.space == firmware::kAddressSpace) {
+    Entry(address).ports[name.port].store(owner, std::memory_order_release);
+    return true;
+  }
+  WireJobName* entry =
+      ProbeJobNames(address, name.port, [&](const WireJobName& at) {
+        return at.name.load(std::memory_order_relaxed) == Packed(name);
+      });
+  if (entry == nullptr) {
+    entry = ProbeJobNames(address, name.port, [&](const WireJobName& at) {
+      return OwnerOf(at.owner) == 0;
+    });
+  }
+  if (entry == nullptr) {
+    return false;
+  }
+  entry->owner.store(0, std::memory_order_release);
+  entry->name.store(Packed(name), std::memory_order_release);
+  entry->owner.store(owner, std::memory_order_release);
+  return true;
 }
 
-void WireDirectory::ReleasePort(uint32_t address, uint32_t port,
+void WireDirectory::ReleasePort(uint32_t address, const PortName& name,
                                 FunctionId owner) const {
-  Release(Entry(address).ports[port], owner);
+  if (name.space == firmware::kAddressSpace) {
+    Release(Entry(address).ports[name.port], owner);
+    return;
+  }
+  WireJobName* const entry =
+      ProbeJobNames(address, name.port, [&](const WireJobName& at) {
+        return at.name.load(std::memory_order_acquire) == Packed(name);
+      });
+  if (entry != nullptr) {
+    Release(entry->owner, owner);
+  }
 }
 
 bool WireDirectory::Take(Name& name, FunctionId owner) const {

@@ -41,7 +41,8 @@ class WireDirectory {
   std::optional<uint32_t> AddAddress(const WireAddress& address);
 
   // The function that a frame with `route` reaches; 0: there is none, or not
-  // one.
+  // one. Where a port's name has no owner, one that has the port in another
+  // space.
   FunctionId FindFunction(const Route& route);
   // Whether some function is attached with that address.
   bool IsServed(const WireAddress& address) const {
@@ -56,11 +57,14 @@ class WireDirectory {
   // Under the wire's lock.
   void SetTap(uint32_t address, FunctionId owner) const;
 
-  // Owner of the libfabric port; 0: none.
-  FunctionId PortOwnerOf(uint32_t address, uint32_t port) const;
-  // Under the wire's lock.
-  void SetPort(uint32_t address, uint32_t port, FunctionId owner) const;
-  void ReleasePort(uint32_t address, uint32_t port, FunctionId owner) const;
+  // Owner of the libfabric port in that space; 0: none.
+  FunctionId PortOwnerOf(uint32_t address,
+                         const firmware::PortName& name) const;
+  // Under the wire's lock. False: the address has no room for the name.
+  bool SetPort(uint32_t address, const firmware::PortName& name,
+               FunctionId owner) const;
+  void ReleasePort(uint32_t address, const firmware::PortName& name,
+                   FunctionId owner) const;
 
   // Gives `owner` a block of PDCIDs without an owner, that after those given
   // before: a name that was free for long is taken before one that packets may
@@ -77,6 +81,15 @@ class WireDirectory {
   FunctionId OwnerOf(const Name& name) const;
   bool Take(Name& name, FunctionId owner) const;
   static void Release(Name& name, FunctionId owner);
+  // Calls `visit` with the entries that may hold a name of `port` in a job's
+  // space, until it returns true; returns that entry, or null.
+  template <typename Visit>
+  WireJobName* ProbeJobNames(uint32_t address, uint32_t port,
+                             Visit visit) const;
+  // Owner of the port's name, else of the port in any space; 0: none.
+  FunctionId FindPort(uint32_t address, const Route& route) const;
+  // Owner of the port in any space; 0: none.
+  FunctionId AnyOwnerOf(uint32_t address, uint32_t port) const;
   WireAddressMemory& Entry(uint32_t address) const {
     return memory_->addresses[address];
   }

@@ -21,11 +21,12 @@
 
 namespace heddle::sim {
 
-inline constexpr uint32_t kWireLayoutVersion = 8;
+inline constexpr uint32_t kWireLayoutVersion = 9;
 inline constexpr uint32_t kMaxPorts = 2048;
 inline constexpr uint32_t kMaxAddresses = 1024;
 inline constexpr uint32_t kMaxRings = 32768;     // Pairs that ever exchanged.
 inline constexpr uint32_t kPortNumbers = 65536;  // libfabric ports.
+inline constexpr uint32_t kMaxJobNames = 4096;   // Of one address; 2^n.
 inline constexpr uint32_t kWordBits = 64;
 inline constexpr size_t kWireNameBytes = 65;  // With a zero byte.
 
@@ -70,6 +71,13 @@ inline uint32_t PortOf(FunctionId id) {
   return static_cast<uint32_t>(id);
 }
 
+// A libfabric port in the space of a job. `owner` is 0 while `name` changes; an
+// entry that had a name never loses it but to another one.
+struct WireJobName {
+  std::atomic<uint64_t> name;  // {space, port}; 0: not used yet.
+  std::atomic<FunctionId> owner;
+};
+
 // An address that functions have, or had. Names whose owner is no longer
 // attached are free.
 struct WireAddressMemory {
@@ -79,9 +87,11 @@ struct WireAddressMemory {
   std::atomic<uint32_t> next_block;  // Where the search for one begins.
   std::atomic<uint32_t> next_slot;   // Likewise.
   std::atomic<FunctionId> tap;       // Whose all of the address is; or 0.
-  // Owners of blocks of PDCIDs and of libfabric ports.
+  // Owners of blocks of PDCIDs and of libfabric ports in the address' space.
   std::array<std::atomic<FunctionId>, kPdcidBlocks> blocks;
   std::array<std::atomic<FunctionId>, kPortNumbers> ports;
+  // Those in spaces of jobs: a hash table by port, probed linearly.
+  std::array<WireJobName, kMaxJobNames> job_names;
 };
 
 // Empty if the port is free, or just changes hands. Any thread.

@@ -52,7 +52,8 @@ class AdminQueueTest : public ::testing::Test {
 };
 
 TEST_F(AdminQueueTest, CommandsReachTheTablesOfTheDevice) {
-  Result<EndpointGrant> endpoint = queue_->CreateEndpoint(5000, 7);
+  Result<EndpointGrant> endpoint =
+      queue_->CreateEndpoint({.port = 5000, .job_id = 7});
   ASSERT_TRUE(endpoint.ok());
   EXPECT_EQ(endpoint.value().port, 5000U);
   EXPECT_EQ(endpoint.value().pid_on_fep, 904);
@@ -89,7 +90,9 @@ TEST_F(AdminQueueTest, CommandsReachTheTablesOfTheDevice) {
 TEST_F(AdminQueueTest, ClaimedPortIsAddressInUseAndNamesTheOwner) {
   device_.ports.owner_of[6000] = 4711;
   contract::AdminAnswer refusal;
-  EXPECT_EQ(ErrorOf(queue_->CreateEndpoint(6000, 0, &refusal)), EADDRINUSE);
+  EXPECT_EQ(
+      ErrorOf(queue_->CreateEndpoint({.port = 6000, .job_id = 0}, &refusal)),
+      EADDRINUSE);
   EXPECT_EQ(refusal.detail, 4711U);
 }
 
@@ -205,22 +208,22 @@ TEST_F(AdminQueueTest, LostDeviceIsNamed) {
 }
 
 TEST_F(AdminQueueTest, NewQueueStartsFromAResetDevice) {
-  ASSERT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+  ASSERT_TRUE(queue_->CreateEndpoint({.port = 5000, .job_id = 0}).ok());
   Open(AdminQueue::kDefaultLimit);
   EXPECT_EQ(device_.resets, 1U);
   EXPECT_TRUE(device_.ports.owner_of.empty());
-  EXPECT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+  EXPECT_TRUE(queue_->CreateEndpoint({.port = 5000, .job_id = 0}).ok());
 }
 
 // The first left its endpoint, and a count that says nothing.
 TEST_F(AdminQueueTest, NewQueueStartsFromAResetDeviceAlsoWhenTheCountWrapped) {
-  ASSERT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+  ASSERT_TRUE(queue_->CreateEndpoint({.port = 5000, .job_id = 0}).ok());
   for (uint32_t i = 1; i < 1U << 16; ++i) {
     ASSERT_EQ(ErrorOf(queue_->DestroyCq(9)), ENOENT);
   }
   Open(AdminQueue::kDefaultLimit);
   EXPECT_EQ(device_.resets, 1U);
-  EXPECT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+  EXPECT_TRUE(queue_->CreateEndpoint({.port = 5000, .job_id = 0}).ok());
 }
 
 TEST_F(AdminQueueTest, NewQueueContinuesWhereAResetLeftTheCount) {
@@ -249,7 +252,8 @@ TEST_F(AdminQueueTest, ThreadsShareTheQueue) {
   for (uint32_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([this, t, &errors] {
       for (uint32_t i = 0; i < kRounds && errors[t] == 0; ++i) {
-        Result<EndpointGrant> grant = queue_->CreateEndpoint(1000 + t, 0);
+        Result<EndpointGrant> grant =
+            queue_->CreateEndpoint({.port = 1000 + t, .job_id = 0});
         errors[t] = ErrorOf(grant);
         if (grant.ok()) {
           errors[t] =
@@ -325,7 +329,8 @@ TEST_F(ResolvingQueueTest, CommandsAreAnsweredWhileOthersWaitForANeighbour) {
   });
   WaitForQuestions(1);
   for (uint32_t i = 0; i < 100; ++i) {
-    ASSERT_TRUE(queue_->CreateEndpoint(5000 + i, 0).ok()) << "pass " << i;
+    ASSERT_TRUE(queue_->CreateEndpoint({.port = 5000 + i, .job_id = 0}).ok())
+        << "pass " << i;
     ASSERT_TRUE(queue_->DestroyEndpoint(0).ok());
   }
   EXPECT_EQ(unreachable, 0U);
@@ -345,7 +350,7 @@ TEST_F(ResolvingQueueTest, CommandsAreAnsweredWhileOthersWaitForANeighbour) {
     thread.join();
   }
   EXPECT_EQ(queue_->failure(), "");
-  EXPECT_TRUE(queue_->CreateEndpoint(5000, 0).ok());
+  EXPECT_TRUE(queue_->CreateEndpoint({.port = 5000, .job_id = 0}).ok());
 }
 
 TEST_F(AdminQueueTest, CommandThatTheDeviceCannotReadFailsAlone) {
@@ -377,7 +382,8 @@ TEST(AdminQueueOnHardwareTest, AnswerOfAnIndependentDeviceIsSeen) {
   Result<std::unique_ptr<AdminQueue>> queue = AdminQueue::Create(device);
   ASSERT_TRUE(queue.ok());
   for (int i = 0; i < 100; ++i) {
-    Result<EndpointGrant> grant = queue.value()->CreateEndpoint(0, 0);
+    Result<EndpointGrant> grant =
+        queue.value()->CreateEndpoint({.port = 0, .job_id = 0});
     EXPECT_TRUE(grant.ok());
     EXPECT_TRUE(queue.value()->DestroyEndpoint(grant.value().endpoint).ok());
   }

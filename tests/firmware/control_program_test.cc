@@ -139,15 +139,77 @@ TEST_F(ControlProgramTest, PortZeroTakesAFreePort) {
       Execute(AdminCreateEndpoint{}, AdminOpcode::kCreateEndpoint);
   EXPECT_EQ(answer.status, AdminStatus::kOk);
   EXPECT_EQ(answer.port, 40000U);
-  EXPECT_EQ(switch_.owner_of.count(40000), 1U);
+  EXPECT_EQ(switch_.owner_of.count({40000, kAddressSpace}), 1U);
 }
 
 TEST_F(ControlProgramTest, ClaimedPortIsInUseAndNamesTheOwner) {
-  switch_.owner_of[6000] = 4711;
+  switch_.owner_of[{6000, kAddressSpace}] = 4711;
   const AdminAnswer answer =
       Execute(AdminCreateEndpoint{.port = 6000}, AdminOpcode::kCreateEndpoint);
   EXPECT_EQ(answer.status, AdminStatus::kInUse);
   EXPECT_EQ(answer.detail, 4711U);
+}
+
+TEST_F(ControlProgramTest, EachJobHasItsPortsAndTheAddressItsOwn) {
+  const auto claim = [&](uint32_t job, uint8_t flags) {
+    return Execute(
+        AdminCreateEndpoint{.port = 5000, .job_id = job, .flags = flags},
+        AdminOpcode::kCreateEndpoint);
+  };
+  const uint8_t relative = contract::kEndpointFlagRelative;
+  const AdminAnswer first = claim(7, relative);
+  EXPECT_EQ(first.status, AdminStatus::kOk);
+  EXPECT_EQ(first.pid_on_fep, 904) << "as without the flag";
+  EXPECT_EQ(first.resource_index, 256);
+  EXPECT_EQ(claim(8, relative).status, AdminStatus::kOk);
+  EXPECT_EQ(claim(7, relative).status, AdminStatus::kInUse);
+  EXPECT_EQ(claim(7, 0).status, AdminStatus::kOk);
+  EXPECT_EQ(claim(8, 0).status, AdminStatus::kInUse) << "whatever the job";
+  EXPECT_EQ(Destroy(AdminOpcode::kDestroyEndpoint, first.object).status,
+            AdminStatus::kOk);
+  EXPECT_EQ(claim(8, relative).status, AdminStatus::kInUse);
+  EXPECT_EQ(claim(7, relative).status, AdminStatus::kOk);
+}
+
+TEST_F(ControlProgramTest, ContextsAndRegionsAreRelativeAsTheirEndpointIs) {
+  const uint32_t cq = MakeCq();
+  for (const bool relative : {false, true}) {
+    const uint32_t endpoint =
+        Execute(
+            AdminCreateEndpoint{.port = 5000,
+                                .job_id = 7,
+                                .flags = relative
+                                             ? contract::kEndpointFlagRelative
+                                             : uint8_t{0}},
+            AdminOpcode::kCreateEndpoint)
+            .object;
+    AdminCreateTx tx = ValidTx();
+    tx.endpoint = endpoint;
+    tx.cq = static_cast<uint8_t>(cq);
+    AdminCreateRx rx = ValidRx();
+    rx.endpoint = endpoint;
+    rx.cq = static_cast<uint8_t>(cq);
+    rx.flags = contract::kRxCtxFlagRegionEvent;
+    const AdminAnswer made_tx = Execute(tx, AdminOpcode::kCreateTx);
+    const AdminAnswer made_rx = Execute(rx, AdminOpcode::kCreateRx);
+    ASSERT_EQ(made_tx.status, AdminStatus::kOk);
+    ASSERT_EQ(made_rx.status, AdminStatus::kOk);
+    EXPECT_EQ(
+        bus_.Table<contract::TxCtxCfg>(contract::Table::kTxCtx, made_tx.object)
+            .flags,
+        relative ? contract::kTxCtxFlagRelative : 0);
+    EXPECT_EQ(
+        bus_.Table<contract::RxCtxCfg>(contract::Table::kRxCtx, made_rx.object)
+            .flags,
+        contract::kRxCtxFlagRegionEvent |
+            (relative ? contract::kRxCtxFlagRelative : 0));
+    // It follows the endpoint: the host does not choose it here.
+    rx.rx_index = 1;
+    rx.flags = contract::kRxCtxFlagRelative;
+    const AdminAnswer refused = Execute(rx, AdminOpcode::kCreateRx);
+    EXPECT_EQ(refused.status, AdminStatus::kInvalid);
+    EXPECT_EQ(refused.detail, offsetof(AdminCreateRx, flags));
+  }
 }
 
 TEST_F(ControlProgramTest, ExhaustedPortsAreNoResource) {
@@ -265,6 +327,7 @@ constexpr uint64_t kSpillEnd = ~uint64_t{0xfff};
 constexpr BadField kBadFields[] = {
     {"PortAbove65535", AdminOpcode::kCreateEndpoint, 4, 4, 65536},
     {"JobIdOf25Bits", AdminOpcode::kCreateEndpoint, 8, 4, 1U << 24},
+    {"EndpointFlagUnknown", AdminOpcode::kCreateEndpoint, 12, 1, 2},
     {"CqBaseUnaligned", AdminOpcode::kCreateCq, 8, 8, 0x10800},
     {"CqWraps", AdminOpcode::kCreateCq, 8, 8, 0xffff'ffff'ffff'f000},
     {"CqTooSmall", AdminOpcode::kCreateCq, 16, 1, 2},
@@ -352,7 +415,7 @@ TEST_F(ControlProgramTest, ReservedBytesMustBeZero) {
     std::vector<std::pair<uint32_t, uint32_t>> ranges;  // First, past last.
   };
   const Reserved kReserved[] = {
-      {AdminOpcode::kCreateEndpoint, {{1, 2}, {12, 64}}},
+      {AdminOpcode::kCreateEndpoint, {{1, 2}, {13, 64}}},
       {AdminOpcode::kCreateCq, {{1, 2}, {4, 8}, {18, 64}}},
       {AdminOpcode::kCreateTx, {{1, 2}, {62, 64}}},
       {AdminOpcode::kCreateRx, {{1, 2}, {36, 64}}},

@@ -150,26 +150,31 @@ class FakeManagementBus final : public RegisterBus {
 // Grants ports as the wire does.
 class FakeSwitch final : public Switch {
  public:
-  std::map<uint32_t, uint32_t> owner_of;  // Port to process id.
+  // {port, space} to process id.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> owner_of;
   uint32_t next_free = 40000;
   bool exhausted = false;
 
   static constexpr uint32_t kOwnPid = 77;
 
-  PortClaim ClaimPort(uint32_t port) override {
+  PortClaim ClaimPort(const PortName& name) override {
+    uint32_t port = name.port;
     if (port == 0) {
       if (exhausted) {
         return {.granted = false, .exhausted = true, .port = 0, .owner = 0};
       }
       port = next_free++;
     }
-    const auto [entry, fresh] = owner_of.try_emplace(port, kOwnPid);
+    const auto [entry, fresh] =
+        owner_of.try_emplace({port, name.space}, kOwnPid);
     return {.granted = fresh,
             .exhausted = false,
             .port = port,
             .owner = entry->second};
   }
-  void ReleasePort(uint32_t port) override { owner_of.erase(port); }
+  void ReleasePort(const PortName& name) override {
+    owner_of.erase({name.port, name.space});
+  }
 };
 
 // Memory for objects, up to a limit.

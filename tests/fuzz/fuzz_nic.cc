@@ -274,10 +274,10 @@ bool FuzzNic::Receive(sim::MacBeat* beat) {
   return true;
 }
 
-firmware::PortClaim FuzzNic::ClaimPort(uint32_t port) {
+firmware::PortClaim FuzzNic::ClaimPort(const firmware::PortName& name) {
   return {.granted = true,
           .exhausted = false,
-          .port = port != 0 ? port : kFirstPort + ports_++,
+          .port = name.port != 0 ? name.port : kFirstPort + ports_++,
           .owner = 0};
 }
 
@@ -357,7 +357,8 @@ void Watched::Check(const std::vector<Range>& invited) const {
 
 OpenEndpoint::OpenEndpoint(FuzzNic& nic_in, uint32_t job_id, bool ordered)
     : nic(nic_in),
-      grant(Must(nic.admin().CreateEndpoint(0, job_id), "an endpoint")),
+      grant(Must(nic.admin().CreateEndpoint({.port = 0, .job_id = job_id}),
+                 "an endpoint")),
       tx_ring(nic, "transmit ring", kSlots * sizeof(contract::TxDesc)),
       rx_ring(nic, "receive ring", kSlots * sizeof(contract::RxDesc)),
       av(nic, "address vector", kPeers * sizeof(contract::AvEntry)),

@@ -130,8 +130,8 @@ class FuzzNic final : public Device,
   bool TransmitReady() override { return true; }
   bool Receive(sim::MacBeat* beat) override;
   void Transmit(std::span<const uint8_t> bytes, bool last) override;
-  firmware::PortClaim ClaimPort(uint32_t port) override;
-  void ReleasePort(uint32_t) override {}
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override;
+  void ReleasePort(const firmware::PortName&) override {}
 
   const Form form_;
   const std::string name_ = "fuzz";

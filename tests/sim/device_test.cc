@@ -471,7 +471,8 @@ TEST_F(DeviceTest, ResetBringsItBackToItsFirstState) {
   Device& device = *opened.value();
   const auto claim_port_100 = [&device] {
     auto admin = AdminQueue::Create(device);  // Resets what was there before.
-    return admin.ok() && admin.value()->CreateEndpoint(100, 1).ok();
+    return admin.ok() &&
+           admin.value()->CreateEndpoint({.port = 100, .job_id = 1}).ok();
   };
   ASSERT_TRUE(WaitReady(device, kReadyLimit, error).ok()) << error;
   ASSERT_TRUE(claim_port_100());

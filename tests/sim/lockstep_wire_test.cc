@@ -165,9 +165,9 @@ TEST(LockstepWireTest, RoutesByClaimAndSlot) {
   Bench bench({}, {kIpA, kIpB, kIpB});
   EXPECT_EQ(bench.wire.slot(1), 0);
   EXPECT_EQ(bench.wire.slot(2), 1);
-  EXPECT_TRUE(bench.wire.ports(2)->ClaimPort(77).granted);
-  EXPECT_FALSE(bench.wire.ports(1)->ClaimPort(77).granted);
-  EXPECT_TRUE(bench.wire.ports(0)->ClaimPort(77).granted);
+  EXPECT_TRUE(bench.wire.ports(2)->ClaimPort({77}).granted);
+  EXPECT_FALSE(bench.wire.ports(1)->ClaimPort({77}).granted);
+  EXPECT_TRUE(bench.wire.ports(0)->ClaimPort({77}).granted);
   bench.queues[0] = {MakeSyn(kIpB, 77), MakeAck(kIpB, 1 << 10),
                      MakeAck(kIpB, 5), MakeSyn(kIpB, 78),
                      MakeAck(kIpB, 9 << 10)};
@@ -175,8 +175,33 @@ TEST(LockstepWireTest, RoutesByClaimAndSlot) {
   EXPECT_EQ(bench.arrivals[2].size(), 2u);
   EXPECT_EQ(bench.arrivals[1].size(), 1u);
   EXPECT_EQ(bench.wire.dropped(), 2u);
-  bench.wire.ports(2)->ReleasePort(77);
-  EXPECT_TRUE(bench.wire.ports(1)->ClaimPort(77).granted);
+  bench.wire.ports(2)->ReleasePort({77});
+  EXPECT_TRUE(bench.wire.ports(1)->ClaimPort({77}).granted);
+}
+
+TEST(LockstepWireTest, EachSpaceHasItsClaimsAndStrangersReachOneThatRefuses) {
+  Bench bench({}, {kIpA, kIpB, kIpB, kIpB});
+  const auto job = [](uint32_t id) { return firmware::JobSpace(id); };
+  EXPECT_TRUE(bench.wire.ports(1)->ClaimPort({77, job(7)}).granted);
+  EXPECT_FALSE(bench.wire.ports(2)->ClaimPort({77, job(7)}).granted);
+  EXPECT_TRUE(bench.wire.ports(2)->ClaimPort({77, job(8)}).granted);
+  EXPECT_TRUE(bench.wire.ports(3)->ClaimPort({77}).granted);
+  bench.queues[0] = {
+      MakeJobSyn(kIpB, 77, 7, true), MakeJobSyn(kIpB, 77, 8, true),
+      MakeJobSyn(kIpB, 77, 8, true), MakeJobSyn(kIpB, 77, 9, false),
+      MakeJobSyn(kIpB, 78, 7, true)};
+  bench.Run(200);
+  EXPECT_EQ(bench.arrivals[1].size(), 1u);
+  EXPECT_EQ(bench.arrivals[2].size(), 2u);
+  EXPECT_EQ(bench.arrivals[3].size(), 1u);
+  EXPECT_EQ(bench.wire.dropped(), 1u);
+  bench.wire.ports(2)->ReleasePort({77, job(8)});
+  bench.wire.ports(3)->ReleasePort({77});
+  bench.queues[0] = {MakeJobSyn(kIpB, 77, 8, true), MakeSyn(kIpB, 77)};
+  bench.Run(200);
+  EXPECT_EQ(bench.arrivals[1].size(), 3u) << "it has the port, of another job";
+  EXPECT_TRUE(bench.wire.ports(1)->ClaimPort({77, job(8)}).granted)
+      << "a function may have it in several";
 }
 
 std::vector<std::pair<uint64_t, uint32_t>> FaultyRun(uint64_t seed) {
@@ -380,7 +405,7 @@ TEST(LockstepWireTest, RoutesIpv6) {
   LockstepWire wire({});
   wire.AddPort(one);
   wire.AddPort(other);
-  wire.ports(1)->ClaimPort(77);
+  wire.ports(1)->ClaimPort({77});
   const Frame frame = MakeSyn6(other, 77);
   wire.BeginCycle(1);
   wire.mac(0)->Transmit(frame, true);

@@ -26,6 +26,19 @@ TEST(RouteTest, RequestThatOpensAPdcGoesToThePort) {
   }
 }
 
+TEST(RouteTest, ARelativeRequestGoesToThePortOfItsJob) {
+  for (const uint32_t job : {1U, 0x123456U, 0xffffffU}) {
+    const Route relative = FindRoute(MakeJobSyn(kIp, 4096 + 7, job, true));
+    EXPECT_EQ(relative.kind, Route::Kind::kPort);
+    EXPECT_EQ(relative.port, 4096 + 7);
+    EXPECT_EQ(relative.space, firmware::JobSpace(job));
+    const Route absolute = FindRoute(MakeJobSyn(kIp, 4096 + 7, job, false));
+    EXPECT_EQ(absolute.port, 4096 + 7);
+    EXPECT_EQ(absolute.space, firmware::kAddressSpace);
+  }
+  EXPECT_NE(firmware::JobSpace(0), firmware::kAddressSpace);
+}
+
 TEST(RouteTest, Ipv6IsRoutedByAllItsBytes) {
   const WireAddress ip(0xfe80000000000001, 0x0202030405060708);
   for (const bool vlan : {false, true}) {

@@ -45,7 +45,7 @@ class SharedMacTest : public testing::Test {
   std::vector<std::vector<size_t>> Run(
       const std::vector<uint32_t>& addresses) const {
     const auto receiver = Attach(kReceiver);
-    EXPECT_TRUE(receiver->ClaimPort(kPort).granted);
+    EXPECT_TRUE(receiver->ClaimPort({kPort}).granted);
     LineFaults faults;
     faults.tx.loss = 0.5;
     std::vector<std::unique_ptr<SharedWire>> wires;

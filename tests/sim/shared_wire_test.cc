@@ -76,7 +76,7 @@ class SharedWireTest : public testing::Test {
   auto Claim(const WireAddress& ip, uint16_t port) const {
     return [this, ip, port](const ChildProcess::Signal& signal) {
       const WirePtr wire = Attach(ip);
-      if (wire->ClaimPort(port).granted && wire->TakePdcids()) {
+      if (wire->ClaimPort({port}).granted && wire->TakePdcids()) {
         signal();
       }
       pause();
@@ -130,8 +130,8 @@ TEST_F(SharedWireTest, RequestsThatOpenGoByClaimTheRestByBlock) {
   const WirePtr b = Attach(kIpB);
   const WirePtr other = Attach(kIpB);
   ASSERT_NE(b->function(), other->function());
-  ASSERT_TRUE(b->ClaimPort(5000).granted);
-  ASSERT_TRUE(other->ClaimPort(5001).granted);
+  ASSERT_TRUE(b->ClaimPort({5000}).granted);
+  ASSERT_TRUE(other->ClaimPort({5001}).granted);
 
   EXPECT_EQ(a->Send(MakeSyn(kIpB, 5000)), SharedWire::SendOutcome::kSent);
   EXPECT_EQ(a->Send(MakeSyn(kIpB, 5001, 16)), SharedWire::SendOutcome::kSent);
@@ -212,7 +212,7 @@ TEST_F(SharedWireTest, TapHasAllThatIsSentToItsAddress) {
   const WirePtr b = Attach(kIpB);
   EXPECT_EQ(a->Send(other), SharedWire::SendOutcome::kDropped);
   EXPECT_EQ(a->Send(MakeSyn(kIpB, 5000)), SharedWire::SendOutcome::kDropped);
-  ASSERT_TRUE(b->ClaimPort(5000).granted);
+  ASSERT_TRUE(b->ClaimPort({5000}).granted);
   Pass(*a, *b);
 }
 
@@ -269,7 +269,7 @@ TEST_F(SharedWireTest, AddressOfADeadTapIsFreeAtOnce) {
 
 TEST_F(SharedWireTest, FunctionCanSendToItself) {
   const WirePtr a = Attach(kIpA);
-  ASSERT_TRUE(a->ClaimPort(7).granted);
+  ASSERT_TRUE(a->ClaimPort({7}).granted);
   EXPECT_EQ(a->Send(MakeSyn(kIpA, 7)), SharedWire::SendOutcome::kSent);
   Frame frame;
   ASSERT_TRUE(a->Receive(&frame));
@@ -298,7 +298,7 @@ TEST_F(SharedWireTest, AThousandFunctionsOfAnAddressHaveNamesOfTheirOwn) {
     ASSERT_NE(wires.back(), nullptr);
     functions.insert(wires.back()->function());
     pdcids.insert(Pdcid(*wires.back()));
-    ASSERT_TRUE(wires.back()->ClaimPort(1000 + i).granted);
+    ASSERT_TRUE(wires.back()->ClaimPort({1000 + i}).granted);
   }
   EXPECT_EQ(functions.size(), kFunctions);
   EXPECT_EQ(pdcids.size(), kFunctions);
@@ -628,17 +628,78 @@ TEST_F(SharedWireTest, SecondClaimOfAPortNamesItsOwner) {
   const WirePtr a = Attach(kIpA);
   ChildProcess child(Claim(kIpA, 4000));
   ASSERT_TRUE(child.Wait());
-  firmware::PortClaim claim = a->ClaimPort(4000);
+  firmware::PortClaim claim = a->ClaimPort({4000});
   EXPECT_FALSE(claim.granted);
   EXPECT_EQ(claim.owner, static_cast<uint32_t>(child.pid()));
-  EXPECT_TRUE(Attach(kIpB)->ClaimPort(4000).granted) << "another address";
+  EXPECT_TRUE(Attach(kIpB)->ClaimPort({4000}).granted) << "another address";
   child.KillOnly();
-  claim = a->ClaimPort(4000);
+  claim = a->ClaimPort({4000});
   EXPECT_TRUE(claim.granted) << "the claim of a dead process is void";
-  EXPECT_FALSE(a->ClaimPort(4000).granted);
-  a->ReleasePort(4000);
-  EXPECT_TRUE(a->ClaimPort(4000).granted);
-  EXPECT_FALSE(a->ClaimPort(65536).granted);
+  EXPECT_FALSE(a->ClaimPort({4000}).granted);
+  a->ReleasePort({4000});
+  EXPECT_TRUE(a->ClaimPort({4000}).granted);
+  EXPECT_FALSE(a->ClaimPort({65536}).granted);
+}
+
+TEST_F(SharedWireTest, EachSpaceHasItsClaimsAndStrangersReachOneThatRefuses) {
+  const auto job = [](uint32_t id) { return firmware::JobSpace(id); };
+  const WirePtr a = Attach(kIpA);
+  const WirePtr absolute = Attach(kIpB);
+  const WirePtr seven = Attach(kIpB);
+  const WirePtr eight = Attach(kIpB);
+  ASSERT_TRUE(absolute->ClaimPort({4000}).granted);
+  ASSERT_TRUE(seven->ClaimPort({4000, job(7)}).granted);
+  EXPECT_EQ(eight->ClaimPort({4000, job(7)}).owner,
+            static_cast<uint32_t>(getpid()));
+  ASSERT_TRUE(eight->ClaimPort({4000, job(8)}).granted);
+  const auto reaches = [&](uint32_t id, bool relative) -> const SharedWire* {
+    const uint64_t dropped = a->dropped();
+    const SharedWire::SendOutcome outcome =
+        a->Send(MakeJobSyn(kIpB, 4000, id, relative));
+    const SharedWire* reached = nullptr;
+    Frame frame;
+    for (const WirePtr* wire : {&absolute, &seven, &eight}) {
+      while ((*wire)->Receive(&frame)) {
+        EXPECT_EQ(reached, nullptr);
+        reached = wire->get();
+      }
+    }
+    EXPECT_EQ(a->dropped() - dropped, reached == nullptr ? 1U : 0U);
+    EXPECT_EQ(outcome == SharedWire::SendOutcome::kSent, reached != nullptr);
+    return reached;
+  };
+  EXPECT_EQ(reaches(7, false), absolute.get());
+  EXPECT_EQ(reaches(7, true), seven.get());
+  EXPECT_EQ(reaches(8, true), eight.get());
+  EXPECT_NE(reaches(9, true), nullptr) << "which answers BAD_JOB_ID";
+  absolute->ReleasePort({4000});
+  EXPECT_NE(reaches(7, false), nullptr) << "which answers BAD_PID";
+  seven->ReleasePort({4000, job(7)});
+  EXPECT_EQ(reaches(7, true), eight.get());
+  EXPECT_TRUE(absolute->ClaimPort({4000, job(7)}).granted);
+  EXPECT_EQ(reaches(7, true), absolute.get());
+  absolute->ReleasePort({4000, job(7)});
+  eight->ReleasePort({4000, job(8)});
+  EXPECT_EQ(reaches(8, true), nullptr) << "nobody has the port";
+}
+
+// Names of those that left make room: there is some for so many at once only.
+TEST_F(SharedWireTest, ManyJobsOneAfterAnotherFindRoomForTheirPorts) {
+  const WirePtr a = Attach(kIpA);
+  for (uint32_t i = 1; i <= 3 * kMaxJobNames; ++i) {
+    const firmware::PortName name = {1000 + i % 50, firmware::JobSpace(i)};
+    ASSERT_TRUE(a->ClaimPort(name).granted) << i;
+    a->ReleasePort(name);
+  }
+  for (uint32_t i = 1; i <= kMaxJobNames; ++i) {
+    ASSERT_TRUE(a->ClaimPort({7, firmware::JobSpace(i)}).granted) << i;
+  }
+  firmware::PortClaim claim = a->ClaimPort({8, firmware::JobSpace(1)});
+  EXPECT_FALSE(claim.granted);
+  EXPECT_TRUE(claim.exhausted);
+  EXPECT_FALSE(a->ClaimPort({7, firmware::JobSpace(kMaxJobNames)}).granted);
+  a->ReleasePort({7, firmware::JobSpace(5)});
+  EXPECT_TRUE(a->ClaimPort({8, firmware::JobSpace(1)}).granted);
 }
 
 TEST_F(SharedWireTest, PortZeroTakesOneOfADeadProcess) {
@@ -646,15 +707,15 @@ TEST_F(SharedWireTest, PortZeroTakesOneOfADeadProcess) {
   ChildProcess child([this](const ChildProcess::Signal& signal) {
     const WirePtr wire = Attach(kIpA);
     for (uint32_t port = 1; port < kPortNumbers; ++port) {
-      wire->ClaimPort(port);
+      wire->ClaimPort({port});
     }
     signal();
     pause();
   });
   ASSERT_TRUE(child.Wait());
-  EXPECT_TRUE(a->ClaimPort(0).exhausted);
+  EXPECT_TRUE(a->ClaimPort({0}).exhausted);
   child.KillOnly();
-  EXPECT_TRUE(a->ClaimPort(0).granted);
+  EXPECT_TRUE(a->ClaimPort({0}).granted);
 }
 
 #ifndef __SANITIZE_THREAD__  // It has no room for so many wires.
@@ -684,7 +745,7 @@ TEST_F(SharedWireTest, PortZeroTakesAFreeOne) {
   const WirePtr b = Attach(kIpA);
   std::set<uint32_t> ports;
   for (int i = 0; i < 100; ++i) {
-    const auto claim = (i % 2 == 0 ? a : b)->ClaimPort(0);
+    const auto claim = (i % 2 == 0 ? a : b)->ClaimPort({0});
     ASSERT_TRUE(claim.granted);
     EXPECT_GT(claim.port, 0u);
     EXPECT_LT(claim.port, 65536u);
@@ -825,7 +886,7 @@ TEST_F(SharedWireTest, OthersGoOnWhenTheFirstIsKilled) {
   auto first = std::make_unique<ChildProcess>(
       [this](const ChildProcess::Signal& signal) {
         const WirePtr wire = Attach(kIpA);
-        wire->ClaimPort(99);
+        wire->ClaimPort({99});
         signal();
         Frame frame;
         while (true) {  // Killed while it sends.
@@ -836,13 +897,13 @@ TEST_F(SharedWireTest, OthersGoOnWhenTheFirstIsKilled) {
       });
   ASSERT_TRUE(first->Wait());
   const WirePtr b = Attach(kIpB);
-  ASSERT_TRUE(b->ClaimPort(1).granted);
+  ASSERT_TRUE(b->ClaimPort({1}).granted);
   for (uint32_t i = 0; i < 50; ++i) {
     ASSERT_NE(b->Send(MakeSyn(kIpA, 99)), SharedWire::SendOutcome::kDropped);
   }
   first->KillOnly();
   const WirePtr c = Attach(kIpA);  // Finds the same wire.
-  EXPECT_TRUE(c->ClaimPort(99).granted);
+  EXPECT_TRUE(c->ClaimPort({99}).granted);
   Frame frame;
   while (b->Receive(&frame)) {
   }
@@ -859,7 +920,7 @@ TEST_F(SharedWireTest, ProcessesEchoThousandsOfFrames) {
   const uint16_t here = Pdcid(*b);
   ChildProcess child([this, here](const ChildProcess::Signal& signal) {
     const WirePtr wire = Attach(kIpA);
-    if (wire->ClaimPort(1).granted && wire->TakePdcids()) {
+    if (wire->ClaimPort({1}).granted && wire->TakePdcids()) {
       signal();
     }
     Frame frame;
@@ -905,7 +966,7 @@ TEST_F(SharedWireTest, LockOfADeadProcessIsTakenOver) {
   });
   ASSERT_TRUE(child.Wait());
   child.KillOnly();
-  EXPECT_TRUE(a->ClaimPort(5).granted);
+  EXPECT_TRUE(a->ClaimPort({5}).granted);
 }
 
 TEST_F(SharedWireTest, CorruptRingEndsThatPeerOnly) {
@@ -1061,9 +1122,9 @@ TEST_F(SharedWireTest, Ipv6AddressesAreToldApartInFull) {
   const WirePtr a = Attach(one);
   const WirePtr b = Attach(other);
   const WirePtr c = Attach(ipv4);
-  ASSERT_TRUE(a->ClaimPort(5000).granted);
-  ASSERT_TRUE(b->ClaimPort(5000).granted) << "another address";
-  ASSERT_TRUE(c->ClaimPort(5000).granted);
+  ASSERT_TRUE(a->ClaimPort({5000}).granted);
+  ASSERT_TRUE(b->ClaimPort({5000}).granted) << "another address";
+  ASSERT_TRUE(c->ClaimPort({5000}).granted);
   Frame frame;
   for (const bool vlan : {false, true}) {
     ASSERT_EQ(c->Send(MakeSyn6(one, 5000, vlan)),
@@ -1129,7 +1190,7 @@ TEST_F(SharedWireTest, FunctionHasLeftWhenItDetachedOrWasKilled) {
   WirePtr b = Attach(kIpB);
   const Route to_b{.kind = Route::Kind::kPort, .ip = kIpB, .port = 900};
   EXPECT_EQ(a->FunctionAt(to_b), 0U);
-  ASSERT_TRUE(b->ClaimPort(900).granted);
+  ASSERT_TRUE(b->ClaimPort({900}).granted);
   const FunctionId first = a->FunctionAt(to_b);
   ASSERT_EQ(first, b->id());
   EXPECT_FALSE(a->HasLeft(first));

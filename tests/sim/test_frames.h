@@ -66,6 +66,21 @@ inline Frame MakeSyn(uint32_t ip, uint16_t port, size_t payload_bytes = 8,
   return MakeFrame(ip, MakeSynPds(port, payload_bytes), vlan);
 }
 
+// The same with the JobID, to the endpoint of that port in the job (rel=1) or
+// at the address.
+inline Frame MakeJobSyn(uint32_t ip, uint16_t port, uint32_t job_id,
+                        bool relative) {
+  namespace wire = contract::wire;
+  Frame pds = MakeSynPds(port, 8);
+  uint8_t* const at = pds.data() + wire::PdsRequest::kBytes;
+  wire::SesStd ses = wire::SesStd::Decode(at);
+  ses.rel = relative ? 1 : 0;
+  ses.job_id = job_id;
+  ses.dc = ses.hd = ses.som = 1;  // Neighbours of `rel`.
+  ses.Encode(at);
+  return MakeFrame(ip, pds);
+}
+
 // The same over IPv6.
 inline Frame MakeSyn6(const WireAddress& ip, uint16_t port, bool vlan = false) {
   namespace wire = contract::wire;

@@ -115,7 +115,7 @@ class WirePeer {
   }
 
   // Requests to the endpoint at `port` come to this peer.
-  bool Claim(uint32_t port) { return wire_->ClaimPort(port).granted; }
+  bool Claim(uint32_t port) { return wire_->ClaimPort({port}).granted; }
   // ACK of a request that came.
   void Acknowledge(const contract::wire::PdsRequest& request,
                    const contract::wire::SesResponse& response) {

@@ -57,7 +57,8 @@ SelfLoop::SelfLoop(Device& device, AdminQueue& admin, const PortInfo& port,
   cells_ = memory(2 * sizeof(uint64_t));
   data_ = memory(size_t{2} * kBytes);
   constexpr uint32_t kJob = 1;
-  grant_ = Need(admin.CreateEndpoint(0, kJob), "an endpoint");
+  grant_ =
+      Need(admin.CreateEndpoint({.port = 0, .job_id = kJob}), "an endpoint");
   endpoint_ = grant_.endpoint;
   CreateQueues(options.vector);
   CreateContexts(port);

@@ -18,9 +18,13 @@ uint16_t ReferenceTo(const Counter* counter) noexcept {
 }  // namespace
 
 Result<std::unique_ptr<Endpoint>> Endpoint::Claim(
-    Nic& nic, uint16_t port, uint32_t job_id, contract::AdminAnswer* refusal) {
+    Nic& nic, const Name& name, contract::AdminAnswer* refusal) {
   std::unique_ptr<Endpoint> endpoint(new Endpoint(nic));
-  auto grant = nic.admin().CreateEndpoint(port, job_id, refusal);
+  auto grant = nic.admin().CreateEndpoint(
+      {.port = name.port,
+       .job_id = name.job_id,
+       .flags = name.relative ? contract::kEndpointFlagRelative : uint8_t{0}},
+      refusal);
   if (!grant.ok()) {
     return grant.error();
   }

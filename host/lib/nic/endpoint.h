@@ -47,10 +47,16 @@ class Endpoint {
     MapRefusalListener on_refused = {};  // Once for each direction.
   };
 
-  // Claims `port`, any free one for 0. Errors: EADDRINUSE (`refusal->detail`
-  // is the owner's process id), ENOSPC, EIO.
+  // Whose port it claims. With `relative` it is the job's, else the address'.
+  struct Name {
+    uint16_t port = 0;  // 0: any free one.
+    uint32_t job_id = 0;
+    bool relative = false;  // Where the device has the capability.
+  };
+  // Errors: EADDRINUSE (`refusal->detail` is the owner's process id), ENOSPC,
+  // EIO.
   static Result<std::unique_ptr<Endpoint>> Claim(
-      Nic& nic, uint16_t port, uint32_t job_id, contract::AdminAnswer* refusal);
+      Nic& nic, const Name& name, contract::AdminAnswer* refusal);
 
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

@@ -199,7 +199,8 @@ int Endpoint::ClaimPort() {
     return 0;
   }
   contract::AdminAnswer refusal;
-  auto claimed = nic::Endpoint::Claim(domain_->nic(), port_, job_id_, &refusal);
+  auto claimed = nic::Endpoint::Claim(
+      domain_->nic(), {.port = port_, .job_id = job_id_}, &refusal);
   if (claimed.ok()) {
     backend_ = std::move(claimed.value());
     return 0;

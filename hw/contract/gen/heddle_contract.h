@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 10;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xf0ab20584f0f3f70ull;
+inline constexpr uint64_t kContractHash = 0x959e29a0f8adbc38ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -229,6 +229,8 @@ inline constexpr uint64_t kCapabilityMore = 0x200000ull;
 inline constexpr uint64_t kCapabilityCongestion = 0x400000ull;
 // Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`.
 inline constexpr uint64_t kCapabilityClosePdcs = 0x800000ull;
+// Flag `relative` of endpoints: requests with rel=1 (UET 4.13).
+inline constexpr uint64_t kCapabilityRelative = 0x2000000ull;
 // Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive.
 inline constexpr uint64_t kCapabilityCrcOrder = 0x1000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
@@ -583,6 +585,14 @@ inline constexpr uint8_t kAvFlagValid = 0x1u;
 // Fabric address is IPv6.
 inline constexpr uint8_t kAvFlagIpv6 = 0x2u;
 
+// Flags of an endpoint.
+// It is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Needs the capability `relative`.
+inline constexpr uint8_t kEndpointFlagRelative = 0x1u;
+
+// Flags of a transmit context.
+// Its endpoint has flag `relative`: requests leave with rel=1.
+inline constexpr uint8_t kTxCtxFlagRelative = 0x1u;
+
 // Classes of operations for message ordering.
 // Sends, tagged or not.
 inline constexpr uint8_t kOrderClassSend = 0x1u;
@@ -596,6 +606,8 @@ inline constexpr uint8_t kOrderClassAtomic = 0x8u;
 // Flags of a receive context.
 // Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data.
 inline constexpr uint8_t kRxCtxFlagRegionEvent = 0x1u;
+// In `rx_ctx_cfg` only: its endpoint has flag `relative`, and requests with rel=1 and its JobID find it.
+inline constexpr uint8_t kRxCtxFlagRelative = 0x2u;
 
 // Rights and kind of a memory region.
 // Peers may read; fetching atomics need both rights.
@@ -606,6 +618,8 @@ inline constexpr uint8_t kRegionFlagRemoteWrite = 0x2u;
 inline constexpr uint8_t kRegionFlagEndpoint = 0x4u;
 // The key is the device's choice: `key_provider`, and the region in its low `key_index_bits`.
 inline constexpr uint8_t kRegionFlagProviderKey = 0x8u;
+// In `region_cfg` only, with `endpoint`: the endpoint has flag `relative`.
+inline constexpr uint8_t kRegionFlagRelative = 0x10u;
 
 // Identity: 'HDLE' in memory order. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0MagicOffset = 0x0u;
@@ -1174,7 +1188,9 @@ struct AdminCreateEndpoint {
   uint16_t id = {};  // Returned in the answer.
   uint32_t port = {};  // libfabric port, 0 for any free one.
   uint32_t job_id = {};  // JobID, 24 bits.
-  uint32_t rsvd1 = {};  // Zero.
+  uint8_t flags = {};  // Bits of `endpoint_flag`.
+  uint8_t rsvd1 = {};  // Zero.
+  uint16_t rsvd3 = {};  // Zero.
   uint64_t rsvd2[6] = {};  // Zero.
 
   bool operator==(const AdminCreateEndpoint&) const = default;
@@ -1185,7 +1201,9 @@ static_assert(offsetof(AdminCreateEndpoint, rsvd0) == 1);
 static_assert(offsetof(AdminCreateEndpoint, id) == 2);
 static_assert(offsetof(AdminCreateEndpoint, port) == 4);
 static_assert(offsetof(AdminCreateEndpoint, job_id) == 8);
-static_assert(offsetof(AdminCreateEndpoint, rsvd1) == 12);
+static_assert(offsetof(AdminCreateEndpoint, flags) == 12);
+static_assert(offsetof(AdminCreateEndpoint, rsvd1) == 13);
+static_assert(offsetof(AdminCreateEndpoint, rsvd3) == 14);
 static_assert(offsetof(AdminCreateEndpoint, rsvd2) == 16);
 
 // Creates a completion queue.
@@ -1528,7 +1546,7 @@ struct TxCtxCfg {
   uint8_t counter_read_high = {};  // As in `admin_create_tx`.
   uint64_t spill_base = {};  // Host address of the spill area, 0 when there is none.
   uint8_t counter_write_high = {};  // As in `admin_create_tx`.
-  uint8_t rsvd0 = {};  // Zero.
+  uint8_t flags = {};  // Bits of `tx_ctx_flag`.
   uint16_t rsvd1 = {};  // Zero.
   uint32_t rsvd2 = {};  // Zero.
 
@@ -1556,7 +1574,7 @@ static_assert(offsetof(TxCtxCfg, counter_send_high) == 46);
 static_assert(offsetof(TxCtxCfg, counter_read_high) == 47);
 static_assert(offsetof(TxCtxCfg, spill_base) == 48);
 static_assert(offsetof(TxCtxCfg, counter_write_high) == 56);
-static_assert(offsetof(TxCtxCfg, rsvd0) == 57);
+static_assert(offsetof(TxCtxCfg, flags) == 57);
 static_assert(offsetof(TxCtxCfg, rsvd1) == 58);
 static_assert(offsetof(TxCtxCfg, rsvd2) == 60);
 

@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd10;
-  localparam logic [63:0] ContractHash = 64'hf0ab20584f0f3f70;
+  localparam logic [63:0] ContractHash = 64'h959e29a0f8adbc38;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -225,6 +225,8 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityCongestion = 64'h400000;
   // Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`.
   localparam logic [63:0] CapabilityClosePdcs = 64'h800000;
+  // Flag `relative` of endpoints: requests with rel=1 (UET 4.13).
+  localparam logic [63:0] CapabilityRelative = 64'h2000000;
   // Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive.
   localparam logic [63:0] CapabilityCrcOrder = 64'h1000000;
   // Host bridge reports refused writes; receives then complete with local_access.
@@ -579,6 +581,14 @@ package heddle_contract_pkg;
   // Fabric address is IPv6.
   localparam logic [7:0] AvFlagIpv6 = 8'h2;
 
+  // Flags of an endpoint.
+  // It is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Needs the capability `relative`.
+  localparam logic [7:0] EndpointFlagRelative = 8'h1;
+
+  // Flags of a transmit context.
+  // Its endpoint has flag `relative`: requests leave with rel=1.
+  localparam logic [7:0] TxCtxFlagRelative = 8'h1;
+
   // Classes of operations for message ordering.
   // Sends, tagged or not.
   localparam logic [7:0] OrderClassSend = 8'h1;
@@ -592,6 +602,8 @@ package heddle_contract_pkg;
   // Flags of a receive context.
   // Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data.
   localparam logic [7:0] RxCtxFlagRegionEvent = 8'h1;
+  // In `rx_ctx_cfg` only: its endpoint has flag `relative`, and requests with rel=1 and its JobID find it.
+  localparam logic [7:0] RxCtxFlagRelative = 8'h2;
 
   // Rights and kind of a memory region.
   // Peers may read; fetching atomics need both rights.
@@ -602,6 +614,8 @@ package heddle_contract_pkg;
   localparam logic [7:0] RegionFlagEndpoint = 8'h4;
   // The key is the device's choice: `key_provider`, and the region in its low `key_index_bits`.
   localparam logic [7:0] RegionFlagProviderKey = 8'h8;
+  // In `region_cfg` only, with `endpoint`: the endpoint has flag `relative`.
+  localparam logic [7:0] RegionFlagRelative = 8'h10;
 
   // Identity: 'HDLE' in memory order.
   localparam logic [31:0] Bar0MagicOffset = 32'h0;
@@ -1031,7 +1045,9 @@ package heddle_contract_pkg;
   // Claims a port.
   typedef struct packed {
     logic [5:0][63:0] rsvd2;
-    logic [31:0] rsvd1;
+    logic [15:0] rsvd3;
+    logic [7:0] rsvd1;
+    logic [7:0] flags;
     logic [31:0] job_id;
     logic [31:0] port;
     logic [15:0] id;
@@ -1206,7 +1222,7 @@ package heddle_contract_pkg;
   typedef struct packed {
     logic [31:0] rsvd2;
     logic [15:0] rsvd1;
-    logic [7:0] rsvd0;
+    logic [7:0] flags;
     logic [7:0] counter_write_high;
     logic [63:0] spill_base;
     logic [7:0] counter_read_high;

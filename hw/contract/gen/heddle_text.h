@@ -139,6 +139,7 @@ inline constexpr Value kCapabilityValues[] = {
     {2097152u, "more", "Operations of several descriptors."},
     {4194304u, "congestion", "Congestion control (NSCC)."},
     {8388608u, "close_pdcs", "Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`."},
+    {33554432u, "relative", "Flag `relative` of endpoints: requests with rel=1 (UET 4.13)."},
     {16777216u, "crc_order", "Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
@@ -492,6 +493,16 @@ inline constexpr Value kAvFlagValues[] = {
     {2u, "ipv6", "Fabric address is IPv6."},
 };
 
+// Flags of an endpoint.
+inline constexpr Value kEndpointFlagValues[] = {
+    {1u, "relative", "It is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Needs the capability `relative`."},
+};
+
+// Flags of a transmit context.
+inline constexpr Value kTxCtxFlagValues[] = {
+    {1u, "relative", "Its endpoint has flag `relative`: requests leave with rel=1."},
+};
+
 // Classes of operations for message ordering.
 inline constexpr Value kOrderClassValues[] = {
     {1u, "send", "Sends, tagged or not."},
@@ -503,6 +514,7 @@ inline constexpr Value kOrderClassValues[] = {
 // Flags of a receive context.
 inline constexpr Value kRxCtxFlagValues[] = {
     {1u, "region_event", "Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data."},
+    {2u, "relative", "In `rx_ctx_cfg` only: its endpoint has flag `relative`, and requests with rel=1 and its JobID find it."},
 };
 
 // Rights and kind of a memory region.
@@ -511,6 +523,7 @@ inline constexpr Value kRegionFlagValues[] = {
     {2u, "remote_write", "Peers may write."},
     {4u, "endpoint", "Serves one endpoint; else all of the function's."},
     {8u, "provider_key", "The key is the device's choice: `key_provider`, and the region in its low `key_index_bits`."},
+    {16u, "relative", "In `region_cfg` only, with `endpoint`: the endpoint has flag `relative`."},
 };
 
 inline constexpr Bits kVersionBits[] = {

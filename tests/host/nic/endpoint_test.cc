@@ -38,7 +38,7 @@ struct Node {
 
   Result<bool> Open(uint16_t port, size_t operations = 16) {
     contract::AdminAnswer refusal;
-    auto claimed = Endpoint::Claim(*nic, port, 1, &refusal);
+    auto claimed = Endpoint::Claim(*nic, {.port = port, .job_id = 1}, &refusal);
     if (!claimed.ok()) {
       owner = refusal.detail;
       return claimed.error();

@@ -302,9 +302,10 @@ size_t LoopbackDevice::waiting_messages() const {
 
 // ---------------------------------------------------------------------- ports
 
-firmware::PortClaim LoopbackDevice::ClaimPort(uint32_t port) {
+firmware::PortClaim LoopbackDevice::ClaimPort(const firmware::PortName& name) {
   constexpr uint32_t kFirstFree = 40000;
   auto& ports = wire_->ports;
+  uint32_t port = name.port;
   if (port == 0) {
     port = kFirstFree;
     while (ports.contains({options_.ipv4, port})) {
@@ -319,8 +320,8 @@ firmware::PortClaim LoopbackDevice::ClaimPort(uint32_t port) {
           .owner = entry->second};
 }
 
-void LoopbackDevice::ReleasePort(uint32_t port) {
-  wire_->ports.erase({options_.ipv4, port});
+void LoopbackDevice::ReleasePort(const firmware::PortName& name) {
+  wire_->ports.erase({options_.ipv4, name.port});
 }
 
 // ------------------------------------------------------------------- progress

@@ -152,8 +152,8 @@ class LoopbackDevice final : public Device,
   // firmware::HostMemory and firmware::Switch.
   bool Read(uint64_t address, void* data, size_t bytes) override;
   bool Write(uint64_t address, const void* data, size_t bytes) override;
-  firmware::PortClaim ClaimPort(uint32_t port) override;
-  void ReleasePort(uint32_t port) override;
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override;
+  void ReleasePort(const firmware::PortName& name) override;
 
   // All below with the wire's lock held.
   void ServeSelf();

@@ -73,10 +73,10 @@ class FakeTables final : public Tables {
 // Grants every port; takes frames of the slow path.
 class FakeWire final : public wire::DatagramWire {
  public:
-  firmware::PortClaim ClaimPort(uint32_t port) override {
-    return {.granted = true, .exhausted = false, .port = port, .owner = 0};
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override {
+    return {.granted = true, .exhausted = false, .port = name.port, .owner = 0};
   }
-  void ReleasePort(uint32_t) override {}
+  void ReleasePort(const firmware::PortName&) override {}
   std::span<uint8_t> Room() override { return {}; }
   SendOutcome Send(const wire::Path&, size_t) override {
     return SendOutcome::kSent;

@@ -113,7 +113,7 @@ class UncheckedTest : public SharedDatagramWireTest {
     to.takes_unchecked = takes_unchecked;
     std::string message;
     auto b = std::move(SharedWire::Attach(to, &message).value());
-    EXPECT_TRUE(b->ClaimPort(kPort).granted);
+    EXPECT_TRUE(b->ClaimPort({kPort}).granted);
     const auto a = Open(from);
     EXPECT_EQ(a->wire->Send(To(kIpB), Fill(*a->wire, 100)),
               DatagramWire::SendOutcome::kSent);
@@ -165,7 +165,7 @@ TEST_F(UncheckedTest, ReceiversThatLookAtChecksSaySo) {
     options.faults.rx.corrupt = captures ? 0 : 1;
     const auto a = Open(Options(kIpA));
     const auto b = Open(options);
-    ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+    ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
     ASSERT_EQ(a->wire->Send(To(kIpB), Fill(*a->wire, 100)),
               DatagramWire::SendOutcome::kSent);
     Datagram datagram;
@@ -204,8 +204,8 @@ TEST_F(SharedDatagramWireTest, BothEndsDrawTheirOwnFaultsAndTheSameAgain) {
     const auto a = Open(options);
     options.wire.ip = kIpB;
     const auto b = Open(options);
-    ASSERT_TRUE(a->wire->ClaimPort(kPort).granted);
-    ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+    ASSERT_TRUE(a->wire->ClaimPort({kPort}).granted);
+    ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
     runs[0].insert(arrived(*a->wire, *b->wire, kIpB));
     runs[1].insert(arrived(*b->wire, *a->wire, kIpA));
   }
@@ -217,8 +217,8 @@ TEST_F(SharedDatagramWireTest, BothEndsDrawTheirOwnFaultsAndTheSameAgain) {
 TEST_F(SharedDatagramWireTest, DatagramsArriveAndAnswersFindTheirWayBack) {
   const auto a = Open(Options(kIpA));
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
-  ASSERT_TRUE(a->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
+  ASSERT_TRUE(a->wire->ClaimPort({kPort}).granted);
   Datagram datagram;
   EXPECT_FALSE(b->wire->Receive(&datagram));
   EXPECT_FALSE(b->wire->HasNews());
@@ -255,7 +255,7 @@ TEST_F(SharedDatagramWireTest, DatagramsArriveAndAnswersFindTheirWayBack) {
 TEST_F(SharedDatagramWireTest, ADatagramWithoutAHopIsCountedAndLost) {
   const auto a = Open(Options(kIpA));
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
   for (const int hop : {1, 255, 256, 65535}) {
     Path path = To(kIpB);
     path.next_hop = static_cast<uint16_t>(hop);
@@ -271,7 +271,7 @@ TEST_F(SharedDatagramWireTest, ADatagramWithoutAHopIsCountedAndLost) {
 TEST_F(SharedDatagramWireTest, ADisabledPortIsSilentAndDeaf) {
   const auto a = Open(Options(kIpA));
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
   const Path path = To(kIpB);
   a->wire->Configure({});
   EXPECT_EQ(a->wire->Send(path, Fill(*a->wire, 8)),
@@ -289,7 +289,7 @@ TEST_F(SharedDatagramWireTest, ADisabledPortIsSilentAndDeaf) {
 TEST_F(SharedDatagramWireTest, AFullReceiverHoldsTheSenderBack) {
   const auto a = Open(Options(kIpA));
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
   const Path path = To(kIpB);
   uint32_t sent = 0;
   while (a->wire->Send(path, Fill(*a->wire, 4096)) ==
@@ -319,7 +319,7 @@ TEST_F(SharedDatagramWireTest, DamageIsCountedUnderItsReason) {
   options.faults.tx.bad_fcs = 0.3;
   const auto a = Open(options);
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
   constexpr uint32_t kCount = 200;
   Datagram datagram;
   uint32_t good = 0;
@@ -340,7 +340,7 @@ TEST_F(SharedDatagramWireTest, FramesHeldBackByFaultsLeaveInTheEnd) {
   options.faults.tx.reorder = 1;
   const auto a = Open(options);
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
   ASSERT_EQ(a->wire->Send(To(kIpB), Fill(*a->wire, 8)),
             DatagramWire::SendOutcome::kSent);
   Datagram datagram;
@@ -375,7 +375,7 @@ TEST_F(SharedDatagramWireTest, NeighbourFramesGoToFirmware) {
 TEST_F(SharedDatagramWireTest, AFloodOfRubbishDoesNotKeepTheReceiver) {
   const auto a = Open(Options(kIpA));
   const auto b = Open(Options(kIpB));
-  ASSERT_TRUE(b->wire->ClaimPort(kPort).granted);
+  ASSERT_TRUE(b->wire->ClaimPort({kPort}).granted);
   contract::PortCfg port = Port(kIpA, a->wire->function());
   port.crc = contract::CrcOrder::kNone;  // Which b expects.
   a->wire->Configure(port);

@@ -120,7 +120,7 @@ TEST(UdpNetworkTest, DatagramsThatNoLongerFitAreLostNeverFragmented) {
   InNetwork(9000, [] {
     const auto wire = OpenWire({.ip = kLoopback});
     ASSERT_NE(wire, nullptr);
-    const auto port = static_cast<uint16_t>(wire->ClaimPort(0).port);
+    const auto port = static_cast<uint16_t>(wire->ClaimPort({0}).port);
     Datagram datagram;
     SendLargest(*wire, port);
     ASSERT_TRUE(Await(*wire, &datagram));
@@ -147,7 +147,7 @@ TEST(UdpNetworkTest, JoinedDatagramsThatNoLongerFitAreEachLost) {
   InNetwork(9000, [] {
     const auto wire = OpenWire({.ip = kLoopback});
     ASSERT_NE(wire, nullptr);
-    const auto port = static_cast<uint16_t>(wire->ClaimPort(0).port);
+    const auto port = static_cast<uint16_t>(wire->ClaimPort({0}).port);
     ASSERT_TRUE(SetLoopback(1500, true));
     const Path path{.destination = Fabric(kLoopback), .port = port};
     for (uint32_t i = 0; i < 5; ++i) {
@@ -172,7 +172,7 @@ TEST(UdpNetworkTest, AnInterfaceThatGoesDownIsALinkThatGoesDown) {
     while (wire->link_up()) {
       wire->Flush();
     }
-    const auto port = static_cast<uint16_t>(wire->ClaimPort(0).port);
+    const auto port = static_cast<uint16_t>(wire->ClaimPort({0}).port);
     SendLargest(*wire, port);
     ASSERT_TRUE(SetLoopback(9000, true));
     while (!wire->link_up()) {

@@ -47,7 +47,7 @@ inline uint16_t ClaimOwnPort(DatagramWire& wire) {
   const uint32_t first =
       kFirst + static_cast<uint32_t>(getpid()) % kProcesses * kPorts;
   for (uint32_t port = first; port < first + kPorts; ++port) {
-    if (wire.ClaimPort(port).granted) {
+    if (wire.ClaimPort({port}).granted) {
       return static_cast<uint16_t>(port);
     }
   }

@@ -175,7 +175,7 @@ TEST_P(UdpWireTest, ABurstOfOneFlowStaysInOrder) {
 
 TEST_P(UdpWireTest, OnlyDatagramsOfOneFlowLeaveJoined) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  const firmware::PortClaim claim = wires_[1]->ClaimPort(0);
+  const firmware::PortClaim claim = wires_[1]->ClaimPort({0});
   ASSERT_TRUE(claim.granted);
   // The same source and size; every other one differs in port or DSCP.
   const auto path_of = [&](uint32_t number) {
@@ -233,7 +233,7 @@ TEST_P(UdpWireTest, DatagramsCarryDscpAndDeclareThemselvesEcnCapable) {
   auto interface = FindInterface(Address(1));
   ASSERT_TRUE(interface.ok());
   const uint16_t port = ports_[1];
-  wires_[1]->ReleasePort(port);
+  wires_[1]->ReleasePort({port});
   auto plain = OpenUdpSocket(interface.value(), Address(1), port);
   ASSERT_TRUE(plain.ok()) << "the port is free again";
   SendBytes(*wires_[0], Request(), Numbered(1, 40));
@@ -467,22 +467,41 @@ TEST_P(UdpWireTest, AFloodOfNonsenseDoesNotHoldReceiveUp) {
   EXPECT_TRUE(wires_[1]->HasNews()) << "there is more";
 }
 
+TEST_P(UdpWireTest, NamesOfAPortInSeveralSpacesShareItsSocket) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const firmware::PortName relative = {ports_[1], firmware::JobSpace(7)};
+  const auto other = OpenWire({.ip = Address(1)});
+  ASSERT_NE(other, nullptr);
+  EXPECT_FALSE(other->ClaimPort(relative).granted) << "it has the socket";
+  EXPECT_TRUE(wires_[1]->ClaimPort(relative).granted);
+  EXPECT_FALSE(wires_[1]->ClaimPort(relative).granted);
+  // The socket stays for the one that is left.
+  wires_[1]->ReleasePort({ports_[1]});
+  EXPECT_FALSE(other->ClaimPort({ports_[1]}).granted);
+  SendBytes(*wires_[0], Request(), Numbered(1, 40));
+  wires_[0]->Flush();
+  Datagram datagram;
+  EXPECT_TRUE(Await(*wires_[1], &datagram));
+  wires_[1]->ReleasePort(relative);
+  EXPECT_TRUE(other->ClaimPort(relative).granted);
+}
+
 TEST_P(UdpWireTest, APortBelongsToOneEndpointAtATime) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const auto other = OpenWire({.ip = Address(1)});
   ASSERT_NE(other, nullptr);
-  firmware::PortClaim claim = other->ClaimPort(ports_[1]);
+  firmware::PortClaim claim = other->ClaimPort({ports_[1]});
   EXPECT_FALSE(claim.granted);
   EXPECT_EQ(claim.owner, 0U) << "who has it is not known";
-  claim = wires_[1]->ClaimPort(ports_[1]);
+  claim = wires_[1]->ClaimPort({ports_[1]});
   EXPECT_FALSE(claim.granted);
   EXPECT_EQ(claim.owner, static_cast<uint32_t>(getpid()));
-  wires_[1]->ReleasePort(ports_[1]);
-  claim = other->ClaimPort(ports_[1]);
+  wires_[1]->ReleasePort({ports_[1]});
+  claim = other->ClaimPort({ports_[1]});
   EXPECT_TRUE(claim.granted);
   EXPECT_EQ(claim.port, ports_[1]);
-  EXPECT_FALSE(wires_[1]->ClaimPort(65536).granted);
-  wires_[1]->ReleasePort(65536);
+  EXPECT_FALSE(wires_[1]->ClaimPort({65536}).granted);
+  wires_[1]->ReleasePort({65536});
   // What was sent to the port goes to its new owner.
   SendBytes(*wires_[0], Request(), Numbered(1, 40));
   wires_[0]->Flush();
@@ -498,7 +517,7 @@ TEST_P(UdpWireTest, FreePortsAreDistinctAlsoAmongFunctions) {
   ASSERT_NE(other, nullptr);
   for (uint32_t i = 0; i < 50; ++i) {
     for (UdpWire* const wire : {wires_[1].get(), other.get()}) {
-      const firmware::PortClaim claim = wire->ClaimPort(0);
+      const firmware::PortClaim claim = wire->ClaimPort({0});
       ASSERT_TRUE(claim.granted);
       EXPECT_GE(claim.port, 49152U);
       ports.insert(claim.port);
@@ -511,7 +530,7 @@ TEST_P(UdpWireTest, ManyEndpointsEachHearTheirOwn) {
   ASSERT_NO_FATAL_FAILURE(Open());
   std::vector<uint16_t> ports;
   for (uint32_t i = 0; i < 300; ++i) {
-    const firmware::PortClaim claim = wires_[1]->ClaimPort(0);
+    const firmware::PortClaim claim = wires_[1]->ClaimPort({0});
     ASSERT_TRUE(claim.granted);
     ports.push_back(static_cast<uint16_t>(claim.port));
   }
@@ -539,7 +558,7 @@ TEST_P(UdpWireTest, ARefusedDatagramIsCountedAndHarmsNoOther) {
   Path nobody = Request();
   nobody.port = ClaimOwnPort(*wires_[1]);
   ASSERT_NE(nobody.port, 0);
-  wires_[1]->ReleasePort(nobody.port);
+  wires_[1]->ReleasePort({nobody.port});
   Datagram datagram;
   for (uint32_t i = 0; i < 100; ++i) {
     SendBytes(*wires_[0], nobody, Numbered(i, 40));
@@ -578,7 +597,7 @@ TEST_P(UdpWireTest, AnEndpointMayCloseWithDatagramsUnderWay) {
   ASSERT_TRUE(Await(*wires_[1], &datagram));
   const Path answer = Answer(datagram);
   SendBytes(*wires_[1], answer, Numbered(3, 40));  // From its socket.
-  wires_[1]->ReleasePort(ports_[1]);
+  wires_[1]->ReleasePort({ports_[1]});
   wires_[1]->Flush();
   wires_[1]->Receive(&datagram);
   EXPECT_FALSE(wires_[1]->Receive(&datagram));
@@ -591,7 +610,7 @@ TEST_P(UdpWireTest, AnEndpointMayCloseWithDatagramsUnderWay) {
 TEST_P(UdpWireTest, AReleasedPortGoesOnToAnswer) {
   ASSERT_NO_FATAL_FAILURE(Open({}, 3600 * kNsPerSecond));
   Datagram datagram;
-  wires_[1]->ReleasePort(ports_[1]);
+  wires_[1]->ReleasePort({ports_[1]});
   SendBytes(*wires_[0], Request(), Numbered(1, 40));
   wires_[0]->Flush();
   ASSERT_TRUE(Await(*wires_[1], &datagram));
@@ -604,27 +623,27 @@ TEST_P(UdpWireTest, AReleasedPortGoesOnToAnswer) {
   // It is its function's to give away meanwhile.
   const auto other = OpenWire({.ip = Address(1)});
   ASSERT_NE(other, nullptr);
-  EXPECT_FALSE(other->ClaimPort(ports_[1]).granted);
-  EXPECT_TRUE(wires_[1]->ClaimPort(ports_[1]).granted);
-  EXPECT_FALSE(wires_[1]->ClaimPort(ports_[1]).granted);
+  EXPECT_FALSE(other->ClaimPort({ports_[1]}).granted);
+  EXPECT_TRUE(wires_[1]->ClaimPort({ports_[1]}).granted);
+  EXPECT_FALSE(wires_[1]->ClaimPort({ports_[1]}).granted);
   SendBytes(*wires_[0], Request(), Numbered(3, 40));
   wires_[0]->Flush();
   EXPECT_TRUE(Await(*wires_[1], &datagram));
   EXPECT_EQ(wires_[0]->network_errors().refused, 0U);
   // But only to who asks for that one.
-  const firmware::PortClaim chosen = wires_[1]->ClaimPort(0);
-  wires_[1]->ReleasePort(chosen.port);
-  EXPECT_NE(wires_[1]->ClaimPort(0).port, chosen.port);
+  const firmware::PortClaim chosen = wires_[1]->ClaimPort({0});
+  wires_[1]->ReleasePort({chosen.port});
+  EXPECT_NE(wires_[1]->ClaimPort({0}).port, chosen.port);
 }
 
 TEST_P(UdpWireTest, AReleasedPortIsClosedInTheEnd) {
   ASSERT_NO_FATAL_FAILURE(Open({}, 10'000'000));
   const auto other = OpenWire({.ip = Address(1)});
   ASSERT_NE(other, nullptr);
-  wires_[1]->ReleasePort(ports_[1]);
-  ASSERT_TRUE(wires_[1]->ClaimPort(ports_[1]).granted);
+  wires_[1]->ReleasePort({ports_[1]});
+  ASSERT_TRUE(wires_[1]->ClaimPort({ports_[1]}).granted);
   EXPECT_EQ(wires_[1]->deadline_ns(), UINT64_MAX) << "it is used again";
-  wires_[1]->ReleasePort(ports_[1]);
+  wires_[1]->ReleasePort({ports_[1]});
   // A sleeper wakes for it.
   while (wires_[1]->deadline_ns() > MonotonicNs()) {
     ASSERT_NE(wires_[1]->deadline_ns(), UINT64_MAX);
@@ -632,7 +651,7 @@ TEST_P(UdpWireTest, AReleasedPortIsClosedInTheEnd) {
   }
   wires_[1]->Flush();
   EXPECT_EQ(wires_[1]->deadline_ns(), UINT64_MAX);
-  EXPECT_TRUE(other->ClaimPort(ports_[1]).granted);
+  EXPECT_TRUE(other->ClaimPort({ports_[1]}).granted);
 }
 
 TEST_P(UdpWireTest, ReleasedPortsCloseWhenDescriptorsRunOut) {
@@ -644,9 +663,9 @@ TEST_P(UdpWireTest, ReleasedPortsCloseWhenDescriptorsRunOut) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   bool granted = true;
   for (uint32_t i = 0; i < 200 && granted; ++i) {
-    const firmware::PortClaim claim = wires_[1]->ClaimPort(0);
+    const firmware::PortClaim claim = wires_[1]->ClaimPort({0});
     granted = claim.granted;
-    wires_[1]->ReleasePort(claim.port);
+    wires_[1]->ReleasePort({claim.port});
   }
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(granted);
@@ -696,10 +715,10 @@ TEST_P(UdpWireTest, OnePortForEverythingIsOneProcessesPort) {
   EXPECT_EQ(second.error(), Errno{EADDRINUSE});
   EXPECT_NE(message.find(std::to_string(port)), std::string::npos) << message;
   // Claims are of this process alone, and bind nothing.
-  EXPECT_TRUE(first->ClaimPort(7).granted);
-  EXPECT_EQ(first->ClaimPort(7).owner, static_cast<uint32_t>(getpid()));
-  first->ReleasePort(7);
-  EXPECT_TRUE(first->ClaimPort(7).granted);
+  EXPECT_TRUE(first->ClaimPort({7}).granted);
+  EXPECT_EQ(first->ClaimPort({7}).owner, static_cast<uint32_t>(getpid()));
+  first->ReleasePort({7});
+  EXPECT_TRUE(first->ClaimPort({7}).granted);
   // Requests and answers alike go there.
   const auto other = OpenWire({.ip = Address(1)});
   ASSERT_NE(other, nullptr);

@@ -51,10 +51,10 @@ class TestWire final : public wire::DatagramWire {
  public:
   TestWire(World* world, size_t self, uint64_t name);
 
-  firmware::PortClaim ClaimPort(uint32_t port) override {
-    return {.granted = true, .exhausted = false, .port = port, .owner = 0};
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override {
+    return {.granted = true, .exhausted = false, .port = name.port, .owner = 0};
   }
-  void ReleasePort(uint32_t) override {}
+  void ReleasePort(const firmware::PortName&) override {}
   std::span<uint8_t> Room() override { return room_; }
   SendOutcome Send(const wire::Path& path, size_t bytes) override;
   bool Receive(wire::Datagram*) override { return false; }

@@ -56,7 +56,11 @@ std::unique_ptr<BareEndpoint> BareEndpoint::Create(
     Device& device, AdminQueue& admin, const BareEndpointOptions& options,
     std::string* error) {
   std::unique_ptr<BareEndpoint> ep(new BareEndpoint(device, admin));
-  auto grant = admin.CreateEndpoint(options.port, options.job_id);
+  auto grant = admin.CreateEndpoint(
+      {.port = options.port,
+       .job_id = options.job_id,
+       .flags =
+           options.relative ? contract::kEndpointFlagRelative : uint8_t{0}});
   if (!grant.ok()) {
     *error = "create endpoint on port " + std::to_string(options.port) + ": " +
              std::strerror(static_cast<int>(grant.error()));

@@ -22,6 +22,7 @@ namespace heddle {
 struct BareEndpointOptions {
   uint32_t port = 0;
   uint32_t job_id = 1;
+  bool relative = false;  // Named in its job.
   uint8_t tx_log2 = 8;
   uint8_t rx_log2 = 8;
   uint8_t cq_log2 = 10;

@@ -73,10 +73,12 @@ class SharedDatagramWire final : public DatagramWire {
     return !HasNews() && wire_->HasLeft(receiver);
   }
 
-  firmware::PortClaim ClaimPort(uint32_t port) override {
-    return wire_->ClaimPort(port);
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override {
+    return wire_->ClaimPort(name);
   }
-  void ReleasePort(uint32_t port) override { wire_->ReleasePort(port); }
+  void ReleasePort(const firmware::PortName& name) override {
+    wire_->ReleasePort(name);
+  }
 
   void Configure(const contract::PortCfg& port) override;
   void SetNextHop(uint32_t index, const contract::NextHopCfg& hop) override;

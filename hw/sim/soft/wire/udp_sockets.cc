@@ -26,8 +26,7 @@ UdpSockets::UdpSockets(const Interface& interface, const WireAddress& address,
       shared_port_(shared_port),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       kick_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      endpoints_(kPortNumbers),
-      claims_(kPortNumbers) {}
+      endpoints_(kPortNumbers) {}
 
 Result<std::unique_ptr<UdpSockets>> UdpSockets::Open(const Interface& interface,
                                                      const WireAddress& address,
@@ -111,8 +110,12 @@ int UdpSockets::Bind(uint16_t port) {
       error = BindSocket(port);
     }
   }
-  claims_[port] = error == 0;
   return error;
+}
+
+bool UdpSockets::ClaimedInAnySpace(uint32_t port) const {
+  const auto found = claims_.lower_bound({port, 0});
+  return found != claims_.end() && found->first == port;
 }
 
 int UdpSockets::BindSocket(uint16_t port) {
@@ -127,17 +130,20 @@ int UdpSockets::BindSocket(uint16_t port) {
   return error;
 }
 
-firmware::PortClaim UdpSockets::Claim(uint32_t port) {
+firmware::PortClaim UdpSockets::Claim(const firmware::PortName& name) {
   firmware::PortClaim claim{};
-  if (port >= kPortNumbers) {
+  if (name.port >= kPortNumbers) {
     return claim;
   }
   const std::lock_guard lock(mutex_);
-  if (port != 0) {
-    claim.granted = !claims_[port] && Bind(static_cast<uint16_t>(port)) == 0;
-    claim.port = claim.granted ? port : 0;
-    claim.owner =
-        claims_[port] && !claim.granted ? static_cast<uint32_t>(getpid()) : 0;
+  if (name.port != 0) {
+    if (claims_.contains({name.port, name.space})) {
+      claim.owner = static_cast<uint32_t>(getpid());
+    } else if (Bind(static_cast<uint16_t>(name.port)) == 0) {
+      claims_.emplace(name.port, name.space);
+      claim.granted = true;
+      claim.port = name.port;
+    }
     return claim;
   }
   constexpr uint32_t kRange = kPortNumbers - kFirstEntropyPort;
@@ -146,7 +152,8 @@ firmware::PortClaim UdpSockets::Claim(uint32_t port) {
     const auto number =
         static_cast<uint16_t>(kFirstEntropyPort + (start + i) % kRange);
     // Nor one whose peers may still talk to its last owner.
-    const bool used = claims_[number] || endpoints_[number].get() >= 0;
+    const bool used =
+        ClaimedInAnySpace(number) || endpoints_[number].get() >= 0;
     const int error = used ? EADDRINUSE : Bind(number);
     if (error != 0 && error != EADDRINUSE) {
       break;  // No port will do, as when file descriptors run out.
@@ -154,19 +161,22 @@ firmware::PortClaim UdpSockets::Claim(uint32_t port) {
     claim.granted = error == 0;
     claim.port = number;
   }
+  if (claim.granted) {
+    claims_.emplace(claim.port, name.space);
+  }
   claim.exhausted = !claim.granted;
   return claim;
 }
 
-void UdpSockets::Release(uint32_t port, uint64_t close_ns) {
+void UdpSockets::Release(const firmware::PortName& name, uint64_t close_ns) {
   const std::lock_guard lock(mutex_);
-  if (port == 0 || port >= kPortNumbers || !claims_[port]) {
+  if (claims_.erase({name.port, name.space}) == 0 ||
+      ClaimedInAnySpace(name.port)) {
     return;
   }
-  claims_[port] = false;
-  if (endpoints_[port].get() >= 0) {
+  if (endpoints_[name.port].get() >= 0) {
     released_.push_back(
-        {.port = static_cast<uint16_t>(port), .close_ns = close_ns});
+        {.port = static_cast<uint16_t>(name.port), .close_ns = close_ns});
     UpdateFirstClose();
   }
 }

@@ -10,7 +10,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/result.h"
@@ -35,12 +37,13 @@ class UdpSockets {
                                                   std::string* message);
 
   // Ports of endpoints, as of firmware::Switch. Of a port that another process
-  // has nothing is known but that: `owner` stays 0.
-  firmware::PortClaim Claim(uint32_t port);
+  // has nothing is known but that: `owner` stays 0. Names of one port in
+  // several spaces share its socket, and so belong to one function.
+  firmware::PortClaim Claim(const firmware::PortName& name);
   // The port is free for another endpoint of this function, and its socket goes
   // on to hear and answer peers whose last ACK was lost: until `CloseReleased`
   // of `close_ns` or later.
-  void Release(uint32_t port, uint64_t close_ns);
+  void Release(const firmware::PortName& name, uint64_t close_ns);
   void CloseReleased(uint64_t now_ns);
   // When the first of the released sockets is to close; UINT64_MAX: none is.
   uint64_t first_close_ns() const { return first_close_ns_; }
@@ -91,6 +94,7 @@ class UdpSockets {
   int Watch(int fd, Kind kind, uint32_t index) const;
   // Binds an endpoint's port; the errno, 0 for success.
   int Bind(uint16_t port);
+  bool ClaimedInAnySpace(uint32_t port) const;
   int BindSocket(uint16_t port);
   void CloseReleasedUntil(uint64_t now_ns);
   void UpdateFirstClose();
@@ -110,7 +114,7 @@ class UdpSockets {
   // By port: a socket that is in use must not be closed.
   mutable std::mutex mutex_;
   std::vector<UniqueFd> endpoints_;
-  std::vector<bool> claims_;
+  std::set<std::pair<uint32_t, uint32_t>> claims_;  // {port, space}.
   std::deque<Released> released_;  // Those that close first are in front.
   std::atomic<uint64_t> first_close_ns_ = UINT64_MAX;
 

@@ -143,9 +143,9 @@ Result<std::unique_ptr<UdpWire>> UdpWire::Open(const UdpWireOptions& options,
   return udp;
 }
 
-void UdpWire::ReleasePort(uint32_t port) {
+void UdpWire::ReleasePort(const firmware::PortName& name) {
   const uint64_t now = MonotonicNs();
-  sockets_->Release(port, now + options_.linger_ns);
+  sockets_->Release(name, now + options_.linger_ns);
   sockets_->CloseReleased(now);  // At once without `linger_ns`.
 }
 

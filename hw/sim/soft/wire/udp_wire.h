@@ -60,10 +60,10 @@ class UdpWire final : public DatagramWire {
   static Result<std::unique_ptr<UdpWire>> Open(const UdpWireOptions& options,
                                                std::string* message);
 
-  firmware::PortClaim ClaimPort(uint32_t port) override {
-    return sockets_->Claim(port);
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override {
+    return sockets_->Claim(name);
   }
-  void ReleasePort(uint32_t port) override;
+  void ReleasePort(const firmware::PortName& name) override;
 
   std::span<uint8_t> Room() override {
     room_ = tx_line_.active() ? std::span(faulty_room_) : sender_.Room();

@@ -23,10 +23,10 @@ class LossyFabric::Wire final : public wire::DatagramWire {
  public:
   Wire(LossyFabric* fabric, size_t self) : fabric_(fabric), self_(self) {}
 
-  firmware::PortClaim ClaimPort(uint32_t port) override {
-    return {.granted = true, .exhausted = false, .port = port, .owner = 0};
+  firmware::PortClaim ClaimPort(const firmware::PortName& name) override {
+    return {.granted = true, .exhausted = false, .port = name.port, .owner = 0};
   }
-  void ReleasePort(uint32_t /*port*/) override {}
+  void ReleasePort(const firmware::PortName& /*name*/) override {}
   std::span<uint8_t> Room() override { return room_; }
   SendOutcome Send(const wire::Path& path, size_t bytes) override {
     fabric_->Launch(self_, static_cast<size_t>(path.destination.lo),
