@@ -124,7 +124,7 @@ module heddle_nic
       64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
       64'(CapabilityFence) | 64'(CapabilityCongestion) | 64'(CapabilitySpill) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan) |
-      64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder);
+      64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder) | 64'(CapabilityRelative);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
@@ -742,9 +742,10 @@ module heddle_nic
   );
 
   logic [11:0]                look_pid, look_ri;
-  logic                       look_hit, look_event, listens;
+  logic                       look_hit, look_event, look_rel, listens;
+  return_code_e               look_miss;
   logic [RxW-1:0]             look_ctx, head_ctx;
-  logic [23:0]                look_job;
+  logic [23:0]                look_job, look_job_id;
   logic                       buf_valid, buf_pop;
   rx_buffer_t                 buffer;
   logic [15:0]                buf_released;
@@ -839,7 +840,9 @@ module heddle_nic
   heddle_accept u_accept (
     .clk_i, .rst_ni, .port_i(port), .transport_i(transport), .close_i(close), .now_ns_i(now_ns), .tick_i,
     .pkt_valid_i(rxk_valid), .pkt_ready_o(rxk_ready), .pkt_i(rxk),
-    .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_ctx_i(look_ctx),
+    .look_rel_o(look_rel), .look_job_o(look_job_id),
+    .look_pid_o(look_pid), .look_ri_o(look_ri), .look_hit_i(look_hit), .look_miss_i(look_miss),
+    .look_ctx_i(look_ctx),
     .look_job_i(look_job), .look_event_i(look_event), .listens_i(listens),
     .head_ctx_o(head_ctx), .head_valid_i(buf_valid), .head_i(buffer),
     .head_released_i(buf_released), .pop_o(buf_pop),
@@ -880,7 +883,9 @@ module heddle_nic
     .rd_rsp_valid_i(rd_rsp_valid[RdRxDesc]), .rd_rsp_ready_o(rd_rsp_ready[RdRxDesc]),
     .rd_rsp_data_i(rd_rsp_data[RdRxDesc]), .rd_rsp_last_i(rd_rsp_last[RdRxDesc]),
     .rd_rsp_error_i(rd_rsp_error[RdRxDesc]),
-    .look_pid_i(look_pid), .look_ri_i(look_ri), .look_hit_o(look_hit), .look_ctx_o(look_ctx),
+    .look_rel_i(look_rel), .look_job_i(look_job_id),
+    .look_pid_i(look_pid), .look_ri_i(look_ri), .look_hit_o(look_hit), .look_miss_o(look_miss),
+    .look_ctx_o(look_ctx),
     .look_job_o(look_job), .look_event_o(look_event), .listens_o(listens),
     .head_ctx_i(head_ctx), .head_valid_o(buf_valid), .head_o(buffer),
     .head_released_o(buf_released), .pop_i(buf_pop),

@@ -142,6 +142,7 @@ package heddle_pkg;
     logic [23:0]     job_id;
     logic [11:0]     source_pid;
     logic [11:0]     source_ri;
+    logic            rel;         // Requests name the target in the job.
     logic [5:0]      dscp;
     logic            rud;         // Goes on a RUD PDC, otherwise ROD.
     logic            segmented;   // Payload is in pieces: the first at `iova`,
@@ -265,6 +266,7 @@ package heddle_pkg;
     logic [11:0]     pid_on_fep;  // Target.
     logic [11:0]     source_pid;
     logic [11:0]     source_ri;
+    logic            rel;         // Requests name the target in the job.
   } pdc_peer_t;
 
   // A request packet that has its PSN and will be sent, or a control packet.
@@ -394,7 +396,8 @@ package heddle_pkg;
     logic [31:0]  length;          // Of the message.
     logic [31:0]  message_offset;  // Of the packet's first byte.
     logic [23:0]  job_id;
-    logic [11:0]  pid_on_fep;      // Target endpoint: this, and the block of
+    logic         rel;             // Target endpoint: this,
+    logic [11:0]  pid_on_fep;      // and this, and the block of
     logic [11:0]  resource_index;
     logic [7:0]   needs;           // Rights, bits of region_flag.
   } rma_request_t;

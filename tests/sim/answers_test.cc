@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device answers to requests of a peer that is none of ours.
+#include <array>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -154,6 +156,145 @@ TEST_P(AnswersTest, NoOpIsAnsweredWithoutAnEndpoint) {
     ExpectError(Ask(ses, Pattern(4)), ses, ReturnCode::kUnsupportedSize);
     ExpectAlive();
   });
+}
+
+// {JobID or rel=0, PIDonFEP, RI} of a request, by the first of these that the
+// device does not have.
+TEST_P(AnswersTest, NameOfNoContextIsAnsweredByItsFirstUnknownPart) {
+  std::string error;
+  const uint32_t job = BareEndpointOptions{}.job_id;
+  const auto relative = BareEndpoint::Create(
+      *device_->device, *device_->admin,
+      {.port = 201, .job_id = job + 1, .relative = true}, &error);
+  ASSERT_NE(relative, nullptr) << error;
+  struct Name {
+    uint8_t rel;
+    uint32_t job_id;
+    uint16_t pid;
+    uint16_t ri;
+    ReturnCode code;
+  };
+  const std::array<Name, 7> names = {{
+      {0, job, 201, 1, ReturnCode::kBadPid},
+      {0, job + 1, 201, 1, ReturnCode::kBadPid},
+      {0, job, 200, 2, ReturnCode::kBadIndex},
+      {1, job, 200, 1, ReturnCode::kBadJobId},
+      {1, job + 2, 201, 1, ReturnCode::kBadJobId},
+      {1, job + 1, 200, 1, ReturnCode::kBadPid},
+      {1, job + 1, 201, 2, ReturnCode::kBadIndex},
+  }};
+  OnBothModes([&] {
+    for (const auto opcode :
+         {SesOpcode::kSend, SesOpcode::kWrite, SesOpcode::kRead}) {
+      for (const Name& name : names) {
+        SCOPED_TRACE(testing::Message()
+                     << "opcode " << static_cast<int>(opcode) << " rel "
+                     << static_cast<int>(name.rel) << " job " << name.job_id
+                     << " pid " << name.pid << " ri " << name.ri);
+        ExpectAlive();  // A SYN is routed by its endpoint.
+        SesStd ses = Whole(opcode, 8);
+        ses.rel = name.rel;
+        ses.job_id = name.job_id;
+        ses.pid_on_fep = name.pid;
+        ses.resource_index = name.ri;
+        const Bytes payload = opcode == SesOpcode::kRead ? Bytes() : Pattern(8);
+        ses.ri_generation = 3;  // Of a context that is not there.
+        ExpectError(Ask(ses, payload), ses, name.code);
+        ses.request_length = 4;  // What contradicts itself comes first.
+        if (opcode != SesOpcode::kRead) {
+          ses.message_id = ++message_id_;
+          ExpectError(Ask(ses, payload), ses, ReturnCode::kOpViolation);
+        }
+      }
+    }
+  });
+}
+
+// The address and two jobs have an endpoint at one place of one device.
+TEST_P(AnswersTest, RequestsReachTheEndpointOfTheirSpace) {
+  std::string error;
+  const uint32_t job = BareEndpointOptions{}.job_id;
+  const auto open = [&](uint32_t job_id) {
+    return BareEndpoint::Create(
+        *device_->device, *device_->admin,
+        {.port = 200, .job_id = job_id, .relative = true}, &error);
+  };
+  const auto own = open(job);
+  const auto other = open(job + 1);
+  ASSERT_TRUE(own != nullptr && other != nullptr) << error;
+  EXPECT_EQ(own->grant().pid_on_fep, device_->endpoint->grant().pid_on_fep);
+  EXPECT_EQ(open(job), nullptr) << "the job has it already";
+  struct Place {
+    BareEndpoint* endpoint;
+    uint8_t rel;
+    uint32_t job_id;
+  };
+  const std::array<Place, 3> places = {{{device_->endpoint.get(), 0, job},
+                                        {own.get(), 1, job},
+                                        {other.get(), 1, job + 1}}};
+  OnBothModes([&] {
+    for (size_t i = 0; i < places.size(); ++i) {
+      SCOPED_TRACE(i);
+      // The first request opens a PDC, and so is routed by its name.
+      peer_->Begin(i % 2 == 0);
+      const size_t at = 64 * i;
+      EXPECT_TRUE(
+          places[i].endpoint->rx().TryPush(1, device_->buffer.iova() + at, 64));
+      places[i].endpoint->rx().Publish();
+      SesStd ses = Whole(SesOpcode::kSend, 8);
+      ses.rel = places[i].rel;
+      ses.job_id = places[i].job_id;
+      ExpectSuccess(Ask(ses, Pattern(8)), ses);
+      std::optional<Completion> done;
+      const uint64_t deadline = MonotonicNs() + kLimitNs;
+      while (!done && MonotonicNs() < deadline) {
+        device_->Step();
+        done = places[i].endpoint->PollRx();
+      }
+      ASSERT_TRUE(done);
+      EXPECT_EQ(done->status, Status::kOk);
+      EXPECT_TRUE(MemoryIs(at, Pattern(8)));
+      std::memset(device_->buffer.data(), 0, 64 * places.size());
+    }
+  });
+}
+
+// A region serves its job, and one bound to an endpoint that one alone.
+TEST_P(AnswersTest, RegionOfARelativeEndpointIsFoundThroughItOnly) {
+  std::string error;
+  const uint32_t job = BareEndpointOptions{}.job_id;
+  const auto relative = BareEndpoint::Create(
+      *device_->device, *device_->admin,
+      {.port = 200, .job_id = job, .relative = true}, &error);
+  ASSERT_NE(relative, nullptr) << error;
+  contract::AdminRegisterRegion command = {};
+  command.opcode = contract::AdminOpcode::kRegisterRegion;
+  command.endpoint = relative->grant().endpoint;
+  command.iova = ToInteger(device_->buffer.iova());
+  command.length = kRegionBytes;
+  command.job_id = job;
+  command.flags = contract::kRegionFlagRemoteWrite |
+                  contract::kRegionFlagProviderKey |
+                  contract::kRegionFlagEndpoint;
+  const auto answer =
+      device_->admin->Execute(std::bit_cast<contract::AdminCommand>(command));
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer.value().status, contract::AdminStatus::kOk);
+  OnBothModes([&] {
+    ExpectAlive();
+    SesStd ses = Whole(SesOpcode::kWrite, 8);
+    ses.match_bits = answer.value().key;
+    ExpectError(Ask(ses, Pattern(8)), ses, ReturnCode::kBadMkey);
+    ses.rel = 1;
+    ses.message_id = ++message_id_;
+    ExpectSuccess(Ask(ses, Pattern(8)), ses);
+    EXPECT_TRUE(MemoryIs(0, Pattern(8)));
+  });
+  const contract::AdminCommand end = {
+      .opcode = contract::AdminOpcode::kDeregisterRegion,
+      .object = answer.value().object};
+  EXPECT_EQ(device_->admin->Execute(end).value().status,
+            contract::AdminStatus::kOk);
 }
 
 TEST_P(AnswersTest, NoOpLeavesTheMessageThatIsOpenAlone) {

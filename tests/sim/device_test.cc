@@ -460,8 +460,7 @@ TEST_F(ListenTest, OnceItListensAPortWithoutAContextIsAnError) {
   }
   ASSERT_TRUE(sent) << a->device->failure() << b->device->failure();
   EXPECT_EQ(sent->status, Status::kRemoteError);
-  EXPECT_EQ(sent->detail,
-            static_cast<uint16_t>(contract::ReturnCode::kBadIndex));
+  EXPECT_EQ(sent->detail, static_cast<uint16_t>(contract::ReturnCode::kBadPid));
 }
 
 TEST_F(DeviceTest, ResetBringsItBackToItsFirstState) {

@@ -267,8 +267,7 @@ TEST_F(NicTest, PortWithoutAContextIsAnErrorWhereOthersHaveOne) {
     return done.has_value();
   }));
   EXPECT_EQ(done->status, Status::kRemoteError);
-  EXPECT_EQ(done->detail,
-            static_cast<uint16_t>(contract::ReturnCode::kBadIndex));
+  EXPECT_EQ(done->detail, static_cast<uint16_t>(contract::ReturnCode::kBadPid));
 }
 
 // Streams `count` messages of `bytes` to each peer of node 0, all through one

@@ -2,7 +2,8 @@
 // Receive contexts: doorbells, descriptor prefetch, routing of RIs, cancellation.
 //
 // Ordered:  a context's buffers are offered in ring order, cancelled ones skipped.
-// Lookup:   `look_hit_o` and `look_ctx_o` answer {pid, ri} in the same cycle; the head buffer of
+// Lookup:   `look_hit_o` and `look_ctx_o` answer {rel, with it the job, pid, ri} in the same cycle,
+//           `look_miss_o` says what is wrong with a name without a context; the head buffer of
 //           `head_ctx_i` is offered on `head_*_o` one cycle later and stays until
 //           `pop_i` (for the same context) or cancellation.
 // Checked:  a descriptor whose position is wrong, whose flags are unknown, or that host memory refuses
@@ -45,9 +46,12 @@ module heddle_rx_queue
   input  logic             rd_rsp_last_i,
   input  logic             rd_rsp_error_i,
 
+  input  logic             look_rel_i,
+  input  logic [23:0]      look_job_i,
   input  logic [11:0]      look_pid_i,
   input  logic [11:0]      look_ri_i,
   output logic             look_hit_o,
+  output return_code_e     look_miss_o,     // BAD_INDEX with look_hit_o.
   output logic [RxW-1:0]   look_ctx_o,
   output logic [23:0]      look_job_o,
   output logic             look_event_o,    // Every RMA operation of a peer is reported.
@@ -131,6 +135,7 @@ module heddle_rx_queue
   logic [NumRx-1:0][15:0]     head_d, head_q;        // Popped or skipped.
   logic [NumRx-1:0][11:0]     pid_q, ri_q;
   logic [NumRx-1:0][23:0]     job_q;
+  logic [NumRx-1:0]           relative_q;  // Named in its job.
   logic [NumRx-1:0]           event_q;     // region_event.
   logic [NumRx-1:0][3:0]      log2_q;
   logic [NumRx-1:0][CqW-1:0]  cq_q;
@@ -149,15 +154,22 @@ module heddle_rx_queue
   assign listens_o  = listens_q;
 
   // ------------------------------------------------------------------- lookup
+  logic [NumRx-1:0] look_space, look_pid;  // The space of the name, and its PIDonFEP there.
   always_comb begin
     look_hit_o = 1'b0;
     look_ctx_o = '0;
     for (int unsigned i = 0; i < NumRx; i++) begin
-      if (alive_q[i] && pid_q[i] == look_pid_i && ri_q[i] == look_ri_i) begin
+      look_space[i] = alive_q[i] && relative_q[i] == look_rel_i &&
+                      (!look_rel_i || job_q[i] == look_job_i);
+      look_pid[i]   = look_space[i] && pid_q[i] == look_pid_i;
+      if (look_pid[i] && ri_q[i] == look_ri_i) begin
         look_hit_o = 1'b1;
         look_ctx_o = RxW'(i);
       end
     end
+    look_miss_o = ReturnCodeBadIndex;
+    if (look_rel_i && look_space == '0) look_miss_o = ReturnCodeBadJobId;
+    else if (look_pid == '0)            look_miss_o = ReturnCodeBadPid;
   end
   assign look_job_o   = job_q[look_ctx_o];
   assign look_event_o = event_q[look_ctx_o];
@@ -806,6 +818,7 @@ module heddle_rx_queue
         pid_q[tbl_ctx]   <= tbl_cfg.pid_on_fep[11:0];
         ri_q[tbl_ctx]    <= tbl_cfg.resource_index[11:0];
         job_q[tbl_ctx]   <= tbl_cfg.job_id[23:0];
+        relative_q[tbl_ctx] <= (tbl_cfg.flags & RxCtxFlagRelative) != '0;
         event_q[tbl_ctx] <= (tbl_cfg.flags & RxCtxFlagRegionEvent) != '0;
         counters_q[tbl_ctx] <= {tbl_cfg.counter_recv, tbl_cfg.counter_remote_read,
                                 tbl_cfg.counter_remote_write};

@@ -725,6 +725,7 @@ module heddle_tx_fetch
       out.job_id     = s1_cfg.job_id[23:0];
       out.source_pid = s1_cfg.source_pid[11:0];
       out.source_ri  = s1_cfg.source_ri[11:0];
+      out.rel        = (s1_cfg.flags & TxCtxFlagRelative) != '0;
       out.dscp       = s1_cfg.traffic_class[5:0];
       out.rud        = position_ok && unordered && !s1_hollow;
       if (position_ok && !s1_hollow) begin

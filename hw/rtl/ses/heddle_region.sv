@@ -189,7 +189,8 @@ module heddle_region
     assign key_ok   = e.enable && e.key == req_q.key;
     assign scope_ok = e.job_id == req_q.job_id &&
                       ((e.flags & RegionFlagEndpoint) == '0 ||
-                       (e.pid_on_fep == req_q.pid_on_fep &&
+                       (((e.flags & RegionFlagRelative) != '0) == req_q.rel &&
+                        e.pid_on_fep == req_q.pid_on_fep &&
                         e.resource_index == (req_q.resource_index & ~12'(RiBlock - 1))));
     assign found[w] = mine && key_ok && scope_ok;
 

@@ -48,9 +48,12 @@ module heddle_accept
   output logic             pkt_ready_o,
   input  rx_packet_t       pkt_i,
 
-  output logic [11:0]      look_pid_o,      // heddle_rx_queue.
+  output logic             look_rel_o,      // heddle_rx_queue.
+  output logic [23:0]      look_job_o,
+  output logic [11:0]      look_pid_o,
   output logic [11:0]      look_ri_o,
   input  logic             look_hit_i,
+  input  return_code_e     look_miss_i,
   input  logic [RxW-1:0]   look_ctx_i,
   input  logic [23:0]      look_job_i,
   input  logic             look_event_i,
@@ -240,6 +243,7 @@ module heddle_accept
   logic [PdcW-1:0]         pdc, pdc_q;
   logic [RxW-1:0]          ctx_q;
   logic                    look_hit_q, look_event_q, listens_q;
+  return_code_e            look_miss_q;
   logic [23:0]             look_job_q;
   rma_answer_t             region_q;
   target_pdc_t             entry;
@@ -254,6 +258,8 @@ module heddle_accept
     .raddr_i(job_q != JobNone ? job_pdc_q : p1_valid_q ? pdc : pdc_q), .rdata_o(entry),
     .error_o(entry_error), .ready_o(entries_ready)
   );
+  assign look_rel_o = pkt_q.rel;
+  assign look_job_o = pkt_q.job_id;
   assign look_pid_o = pkt_q.pid_on_fep;
   assign look_ri_o  = pkt_q.resource_index;
   assign head_ctx_o = p1_valid_q ? look_ctx_i : ctx_q;
@@ -268,6 +274,7 @@ module heddle_accept
       pdc_q      <= pdc;
       ctx_q      <= look_ctx_i;
       look_hit_q <= look_hit_i;
+      look_miss_q <= look_miss_i;
       look_job_q <= look_job_i;
       look_event_q <= look_event_i;
       listens_q    <= listens_i;
@@ -282,6 +289,7 @@ module heddle_accept
     region_o.length         = pkt_i.request_length;
     region_o.message_offset = pkt_i.message_offset;
     region_o.job_id         = pkt_i.job_id;
+    region_o.rel            = pkt_i.rel;
     region_o.pid_on_fep     = pkt_i.pid_on_fep;
     region_o.resource_index = pkt_i.resource_index;
     region_o.needs          = pkt_i.opcode == SesOpcodeRead ? RegionFlagRemoteRead :
@@ -294,7 +302,8 @@ module heddle_accept
     .pkt_i(pkt_q),
     .pdc_i(job_q == JobForget ? job_pdc_q : pdc_q), .hit_i(hit_q), .room_i(room_q),
     .closed_i(grave_found), .grave_i(grave_room), .entry_i(entry),
-    .look_hit_i(look_hit_q), .look_job_i(look_job_q), .look_event_i(look_event_q),
+    .look_hit_i(look_hit_q), .look_miss_i(look_miss_q), .look_job_i(look_job_q),
+    .look_event_i(look_event_q),
     .listens_i(listens_q),
     .region_i(region_q), .return_room_i(return_room_i[job_q == JobForget ? job_pdc_q : pdc_q]),
     .report_room_i,

@@ -35,7 +35,8 @@ module heddle_accept_decide
   input  logic        grave_i,       // A tombstone of the packet's PDC has a place.
   input  target_pdc_t entry_i,       // Its entry.
 
-  input  logic        look_hit_i,    // {pid, ri} of the packet has a receive context.
+  input  logic        look_hit_i,    // The packet's name has a receive context,
+  input  return_code_e look_miss_i,  // or this is the answer; BAD_INDEX if it has one.
   input  logic [23:0] look_job_i,
   input  logic        look_event_i,  // It reports every RMA operation.
   input  logic        listens_i,     // A receive context was enabled since the reset.
@@ -231,21 +232,19 @@ module heddle_accept_decide
       else if (!bare)                                              broken  = 1'b1;
     end else if (alone) begin
       if (discards)                          ignored = 1'b1;
-      else if (pkt_i.rel)                    refusal = ReturnCodeBadPid;
       else if (!length_ok)                   broken = 1'b1;
       else if (pkt_i.ie)                     ignored = 1'b1;
-      else if (!look_hit_i)                  refusal = ReturnCodeBadIndex;
+      else if (!look_hit_i)                  refusal = look_miss_i;
       else if (pkt_i.other_gen)              refusal = ReturnCodeBadGeneration;
       else if (region_code != ReturnCodeOk)  refusal = region_code;
     end else if (pkt_i.som && held && !jumps) begin
       broken = 1'b1;
     end else if (pkt_i.som) begin
       if (!is_send && !is_rma)                        refusal = ReturnCodeUnsupportedOp;
-      else if (pkt_i.rel)                             refusal = ReturnCodeBadPid;
       else if (!length_ok)                            broken = 1'b1;
       // Its sender gave the message up: there is nothing to wait for.
       else if (pkt_i.ie && !all_there)                ignored = 1'b1;
-      else if (!look_hit_i)                           refusal = ReturnCodeBadIndex;
+      else if (!look_hit_i)                           refusal = look_miss_i;
       else if (pkt_i.other_gen)                       refusal = ReturnCodeBadGeneration;
       else if (is_rma && region_code != ReturnCodeOk) refusal = region_code;
       else if (is_rma && reports && !credit_ok_i[head_i.cq]) short_of_credit = 1'b1;
@@ -270,7 +269,7 @@ module heddle_accept_decide
       refusal = ReturnCodeBadGeneration;
     end else if (e.rma && e.state == MessageOpen && !pkt_i.ie) begin
       // The region, or the context, may be gone since the message began.
-      if (!look_hit_i || stale || head_i.ctx != e.buffer.ctx) refusal = ReturnCodeBadIndex;
+      if (!look_hit_i || stale || head_i.ctx != e.buffer.ctx) refusal = look_miss_i;
       else if (region_code != ReturnCodeOk)                   refusal = region_code;
     end
     if (broken) refusal = ReturnCodeOpViolation;

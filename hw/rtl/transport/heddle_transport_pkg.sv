@@ -40,6 +40,7 @@ package heddle_transport_pkg;
     logic [15:0]     dpdcid;  // With syn: psn_offset.
     logic [5:0]      opcode;
     logic            dc;
+    logic            rel;
     logic            hd;
     logic            eom;
     logic            som;

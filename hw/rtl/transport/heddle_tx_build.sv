@@ -231,6 +231,7 @@ module heddle_tx_build
       request.hd             = (msg.flags & TxFlagHeaderData) != '0;
       request.eom            = s1_q.last;
       request.som            = s1_q.index == '0;
+      request.rel            = peer.rel;
       request.job_id         = peer.job_id;
       request.pid_on_fep     = peer.pid_on_fep;
       request.resource_index = msg.resource_index;

@@ -68,6 +68,7 @@ module heddle_tx_header
     ses.opcode               = ses_opcode_e'(req_i.opcode);
     ses.dc                   = req_i.dc;
     ses.ie                   = req_i.ie;
+    ses.rel                  = req_i.rel;
     ses.hd                   = req_i.hd;
     ses.eom                  = req_i.eom;
     ses.som                  = req_i.som;

@@ -81,6 +81,7 @@ module heddle_tx_msg
 
   typedef struct packed {
     logic         rud;
+    logic         rel;
     logic         ipv6;
     logic [127:0] fa;
     logic [11:0]  pid_on_fep;
@@ -170,14 +171,15 @@ module heddle_tx_msg
   key_t        op_key, key;
   logic [11:0] target_ri;
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
-  assign op_key = {op_i.op.rud, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri, op_i.op.source_pid,
-                   op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp, op_i.op.owner, op_i.hop};
+  assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri,
+                   op_i.op.source_pid, op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp,
+                   op_i.op.owner, op_i.hop};
   assign key = (state_q == StIdle ? from_parked : from_parked_q) ? parked.key : op_key;
 
   logic [31:0] fold, mixed;
   assign fold = key.fa[31:0] ^ key.fa[63:32] ^ key.fa[95:64] ^ key.fa[127:96] ^
                 {key.pid_on_fep, 8'b0, key.resource_index} ^ {2'b0, key.dscp, key.job_id} ^
-                {4'b0, key.source_pid, 3'b0, key.rud, key.source_ri};
+                {4'b0, key.source_pid, 2'b0, key.rel, key.rud, key.source_ri};
   // Spreads keys that differ in few bits; a multiplication by constant shifts.
   assign mixed = fold + (fold << 3) + (fold << 10) + (fold << 17) + (fold >> 15);
 
@@ -284,6 +286,7 @@ module heddle_tx_msg
     peer_new.pid_on_fep = key.pid_on_fep;
     peer_new.source_pid = key.source_pid;
     peer_new.source_ri  = key.source_ri;
+    peer_new.rel        = key.rel;
     peer_again            = kept;
     peer_again.spdcid     = pdcid_again;
     peer_again.start_psn  = peer_new.start_psn;

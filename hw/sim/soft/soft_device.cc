@@ -57,7 +57,8 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityDeliveryComplete | contract::kCapabilityRegionEvent |
     contract::kCapabilityFence | contract::kCapabilityMore |
     contract::kCapabilityWriteErrors | contract::kCapabilitySpill |
-    contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder;
+    contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder |
+    contract::kCapabilityRelative;
 
 constexpr uint32_t kPayloadMtuMax = 8192;
 // The most that register `region_limits` may say.

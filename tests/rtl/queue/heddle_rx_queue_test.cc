@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "Vheddle_rx_queue.h"
@@ -19,6 +20,7 @@ namespace heddle::test {
 namespace {
 
 using contract::Completion;
+using contract::ReturnCode;
 using contract::RxCtxCfg;
 using contract::RxDesc;
 using contract::Status;
@@ -426,6 +428,70 @@ TEST(RxQueueTest, LookupAnswersPidAndRiOfEnabledContextsInTheSameCycle) {
     b.dut.Settle();
     EXPECT_FALSE(b.dut->look_hit_o);
   }
+}
+
+TEST(RxQueueTest, LookupTellsSpacesApartAndWhichPartOfANameIsUnknown) {
+  struct Entry {
+    uint32_t job;
+    uint16_t pid, ri;
+    bool relative;
+  };
+  // The same place in the address' space and in those of two jobs; the rest
+  // has a part that is known elsewhere only.
+  const std::array<Entry, 6> entries = {{{7, 0x101, 1, false},
+                                         {7, 0x101, 1, true},
+                                         {8, 0x101, 1, true},
+                                         {8, 0x102, 2, true},
+                                         {9, 0x103, 3, false},
+                                         {10, 0x104, 4, true}}};
+  Bench b(1);
+  for (uint32_t c = 0; c < entries.size(); ++c) {
+    b.Enable(c, 3);
+    b.cfg[c].job_id = entries[c].job;
+    b.cfg[c].pid_on_fep = entries[c].pid;
+    b.cfg[c].resource_index = entries[c].ri;
+    b.cfg[c].flags =
+        entries[c].relative ? contract::kRxCtxFlagRelative : uint8_t{0};
+    EXPECT_FALSE(b.Table(contract::TableOp::kWrite, c, b.cfg[c]).first);
+  }
+  b.Disable(5);
+  uint32_t hits = 0;
+  for (const bool relative : {false, true}) {
+    for (uint32_t job = 7; job <= 11; ++job) {
+      for (uint16_t pid = 0x101; pid <= 0x105; ++pid) {
+        for (uint16_t ri = 1; ri <= 5; ++ri) {
+          bool space = !relative;
+          bool place = false;
+          std::optional<uint32_t> context;
+          for (uint32_t c = 0; c < 5; ++c) {
+            const Entry& e = entries[c];
+            if (e.relative != relative || (relative && e.job != job)) continue;
+            space = true;
+            if (e.pid != pid) continue;
+            place = true;
+            if (e.ri == ri) context = c;
+          }
+          b.dut->look_rel_i = relative;
+          b.dut->look_job_i = job;
+          b.dut->look_pid_i = pid;
+          b.dut->look_ri_i = ri;
+          b.dut.Settle();
+          SCOPED_TRACE(testing::Message()
+                       << relative << ' ' << job << ' ' << pid << ' ' << ri);
+          EXPECT_EQ(b.dut->look_hit_o, context.has_value());
+          EXPECT_EQ(static_cast<ReturnCode>(b.dut->look_miss_o),
+                    !space   ? ReturnCode::kBadJobId
+                    : !place ? ReturnCode::kBadPid
+                             : ReturnCode::kBadIndex);
+          if (context) {
+            ++hits;
+            EXPECT_EQ(b.dut->look_ctx_o, *context);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(hits, 2 * 5 + 3) << "without rel the JobID names nothing";
 }
 
 TEST(RxQueueTest, ListensFromTheFirstEnabledContextUntilTheHostsReset) {

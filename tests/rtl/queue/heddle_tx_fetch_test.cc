@@ -142,6 +142,7 @@ class Bench {
     c.job_id = 0xabc000 + ctx;
     c.source_pid = uint16_t(0x100 + ctx);
     c.source_ri = uint16_t(0x200 + ctx);
+    c.flags = ctx % 2 == 0 ? contract::kTxCtxFlagRelative : uint8_t{0};
     c.ring_log2 = uint8_t(log2);
     c.cq = uint8_t(cq);
     c.function = uint8_t(ctx + 1);
@@ -264,6 +265,7 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
   ASSERT_EQ(op.job_id, cfg.job_id);
   ASSERT_EQ(op.source_pid, cfg.source_pid);
   ASSERT_EQ(op.source_ri, cfg.source_ri);
+  ASSERT_EQ(op.rel, cfg.flags);
   ASSERT_EQ(op.dscp, cfg.traffic_class);
   const unsigned order =
       (op.opcode == Opcode::kSend ? contract::kOrderClassSend : 0) |

@@ -23,7 +23,7 @@ struct TxOp {
   uint32_t peer, rx_index, length;
   uint64_t op_context, header_data, match_bits, remote_offset, iova;
   uint64_t inline_hi, inline_lo;
-  uint32_t job_id, source_pid, source_ri, dscp, rud;
+  uint32_t job_id, source_pid, source_ri, rel, dscp, rud;
   bool segmented;
   std::array<uint64_t, 4> segment_iova;
   std::array<uint32_t, 4> segment_length;
@@ -60,6 +60,7 @@ TxOp TakeTxOp(Reader& r) {
   op.job_id = uint32_t(r.Take(24));
   op.source_pid = uint32_t(r.Take(12));
   op.source_ri = uint32_t(r.Take(12));
+  op.rel = uint32_t(r.Take(1));
   op.dscp = uint32_t(r.Take(6));
   op.rud = uint32_t(r.Take(1));
   op.segmented = r.Take(1);

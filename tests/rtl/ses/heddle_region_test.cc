@@ -177,6 +177,10 @@ TEST(RegionTest, JobEndpointRightAndRangeAreCheckedInThisOrder) {
   req.pid_on_fep = 4;
   dut.ExpectCode(req, ReturnCode::kBadMkey);
   req.pid_on_fep = 3;
+  req.resource_index = 0x100;
+  req.rel = 1;
+  dut.ExpectCode(req, ReturnCode::kBadMkey);
+  req.rel = 0;
   for (uint16_t ri : {uint16_t{0x005}, uint16_t{0x205}}) {
     req.resource_index = ri;
     dut.ExpectCode(req, ReturnCode::kBadMkey);
@@ -336,6 +340,7 @@ TEST(RegionTest, RandomRequestsAgreeWithTheRules) {
       cfg.pid_on_fep = static_cast<uint16_t>(random.Below(2));
       cfg.resource_index = static_cast<uint16_t>(random.Below(2) << 8);
       cfg.flags = static_cast<uint8_t>(random.Below(8));
+      if (random.Chance(0.5)) cfg.flags |= contract::kRegionFlagRelative;
       dut.Write(index, cfg);
       taken[index] = cfg.key;
       regions[cfg.key] = cfg;
@@ -352,13 +357,17 @@ TEST(RegionTest, RandomRequestsAgreeWithTheRules) {
       req.length = random.Below(3000);
       req.message_offset = random.Below(req.length + 1);
       req.job_id = random.Chance(0.9) ? cfg.job_id : random.Below(2);
+      const bool relative = (cfg.flags & contract::kRegionFlagRelative) != 0;
+      req.rel = relative == random.Chance(0.8) ? 1 : 0;
       req.pid_on_fep = static_cast<uint16_t>(random.Below(2));
       req.resource_index = static_cast<uint16_t>(random.Below(512));
       const auto found = regions.find(req.key);
       ReturnCode code = ReturnCode::kOk;
       if (found == regions.end() || found->second.job_id != req.job_id ||
           ((found->second.flags & kEndpoint) != 0 &&
-           (found->second.pid_on_fep != req.pid_on_fep ||
+           (((found->second.flags & contract::kRegionFlagRelative) != 0) !=
+                (req.rel != 0) ||
+            found->second.pid_on_fep != req.pid_on_fep ||
             found->second.resource_index != (req.resource_index & 0xf00)))) {
         code = ReturnCode::kBadMkey;
       } else if ((found->second.flags & kWriteRight) == 0) {

@@ -29,11 +29,12 @@ struct RxCounters {
   uint8_t remote_write = 0;
 };
 
-// A receive context that {pid, ri} leads to.
+// A receive context that {pid, ri} leads to, or with `relative` {job, pid, ri}.
 struct Context {
   uint16_t pid = 0;
   uint16_t ri = 0;
   uint32_t job = 0;
+  bool relative = false;
   bool event = false;  // Reports every RMA operation.
   bool alive = true;
   uint8_t gen = 1;
@@ -124,6 +125,8 @@ class AcceptBench {
   RmaAnswer region;      // Answer to every request, its address moved on by the
                          // offsets.
   uint64_t bad_key = 0;  // Of a region that nobody has; 0: none.
+  // Answer of heddle_rx_queue for names without a context.
+  contract::ReturnCode miss = contract::ReturnCode::kBadIndex;
   uint32_t credit_ok = 0xffffffff;
   std::vector<uint8_t> credits_taken;
   std::vector<Response> responses;
@@ -211,9 +214,13 @@ inline void AcceptBench::Cycle() {
   Drive(dut_->region_i, answer);
   dut_.Settle();
   dut_->look_hit_i = 0;
+  dut_->look_miss_i = static_cast<uint8_t>(miss);
   for (const auto& [index, ctx] : contexts) {
-    if (ctx.alive && ctx.pid == dut_->look_pid_o && ctx.ri == dut_->look_ri_o) {
+    if (ctx.alive && ctx.relative == (dut_->look_rel_o != 0) &&
+        (!ctx.relative || ctx.job == dut_->look_job_o) &&
+        ctx.pid == dut_->look_pid_o && ctx.ri == dut_->look_ri_o) {
       dut_->look_hit_i = 1;
+      dut_->look_miss_i = static_cast<uint8_t>(contract::ReturnCode::kBadIndex);
       dut_->look_ctx_i = static_cast<uint8_t>(index);
       dut_->look_job_i = ctx.job;
       dut_->look_event_i = ctx.event;

@@ -152,6 +152,7 @@ inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
   ses.eom = pkt.last;
   ses.som = pkt.index == 0;
   ses.message_id = static_cast<uint16_t>(pkt.msg + 1);
+  ses.rel = peer.rel;
   ses.job_id = peer.job_id;
   ses.pid_on_fep = peer.pid_on_fep;
   ses.resource_index = msg.resource_index;

@@ -2,6 +2,7 @@
 // PDCs at the target: opening, PSNs, answers, ends.
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <vector>
 
 #include "hw/contract/gen/heddle_contract.h"
@@ -150,13 +151,63 @@ TEST_F(AcceptTest, WrongJobOpcodeAndAddressingAreAnsweredWithTheirError) {
   opcode.opcode = 3;
   opcode.offset = static_cast<uint16_t>(-1);
   ExpectError(bench_.Answer(opcode), kStart + 2, ReturnCode::kUnsupportedOp);
+  bench_.miss = ReturnCode::kBadJobId;
   RxPacket relative = Packet(kStart + 3, 8);
   relative.rel = 1;
   relative.offset = static_cast<uint16_t>(-1);
-  ExpectError(bench_.Answer(relative), kStart + 3, ReturnCode::kBadPid);
+  ExpectError(bench_.Answer(relative), kStart + 3, ReturnCode::kBadJobId);
   EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
   for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(bench_.places.size(), 3u);
+  EXPECT_TRUE(bench_.credits_taken.empty());
+}
+
+TEST_F(AcceptTest, ARelativeRequestIsForTheContextOfItsJobAlone) {
+  Open();
+  Context relative = bench_.contexts[2];
+  relative.relative = true;
+  bench_.contexts[3] = relative;
+  relative.job = 9;
+  bench_.contexts[4] = relative;
+  for (uint8_t context = 2; context < 5; ++context) {
+    bench_.AddBuffer(context, 64, 0x1000 * context, context);
+  }
+  uint32_t psn = kStart;
+  for (const auto& [rel, job, context] :
+       {std::tuple{1, 9U, 4}, {1, kJob, 3}, {0, kJob, 2}}) {
+    RxPacket pkt = Packet(++psn, 8);
+    pkt.ar = 1;
+    pkt.rel = static_cast<uint8_t>(rel);
+    pkt.job_id = job;
+    ExpectAck(bench_.Answer(pkt), psn, 0, ReturnCode::kOk);
+    EXPECT_EQ(bench_.TakeRecord().iova, uint64_t{0x1000} * context);
+    EXPECT_TRUE(bench_.contexts[context].buffers.empty());
+  }
+}
+
+TEST_F(AcceptTest, ANameWithoutAContextIsAnsweredAsTheLookupSays) {
+  Open();
+  uint32_t psn = kStart;
+  for (const uint8_t rel : {uint8_t{0}, uint8_t{1}}) {
+    for (const SesOpcode opcode :
+         {SesOpcode::kSend, SesOpcode::kWrite, SesOpcode::kRead}) {
+      for (const ReturnCode code : {ReturnCode::kBadJobId, ReturnCode::kBadPid,
+                                    ReturnCode::kBadIndex}) {
+        bench_.miss = code;
+        RxPacket pkt = Packet(++psn, 8);
+        pkt.opcode = static_cast<uint8_t>(opcode);
+        pkt.rel = rel;
+        pkt.resource_index = 6;
+        pkt.other_gen = 1;  // Of nothing, so it says nothing.
+        pkt.offset = static_cast<uint16_t>(-1);
+        if (opcode == SesOpcode::kRead) {
+          pkt.payload_bytes = 0;
+          pkt.read_bytes = 8;
+        }
+        ExpectError(bench_.Answer(pkt), psn, code);
+      }
+    }
+  }
   EXPECT_TRUE(bench_.credits_taken.empty());
 }
 

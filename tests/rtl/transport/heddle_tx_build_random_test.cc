@@ -65,6 +65,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       peer.pid_on_fep = static_cast<uint16_t>(random.Below(4096));
       peer.source_pid = static_cast<uint16_t>(random.Below(4096));
       peer.source_ri = static_cast<uint16_t>(random.Below(4096));
+      peer.rel = static_cast<uint8_t>(random.Below(2));
       dut.WritePdc(i, peer);
       peers.push_back(peer);
     }

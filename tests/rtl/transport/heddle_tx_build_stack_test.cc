@@ -168,6 +168,25 @@ TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {
   EXPECT_TRUE(dut_.reads().empty());
 }
 
+TEST_P(TxBuildStackTest, RequestsOfARelativeEndpointHaveRelAndNothingElse) {
+  PdcPeer peer = Peer();
+  peer.rel = 1;
+  dut_.WritePdc(3, peer);
+  SendHello();
+  const Bytes& sent = dut_.sent().front().bytes;
+  const Bytes absolute = HelloFrame();
+  ASSERT_EQ(sent.size(), absolute.size());
+  // The second byte of the 44 of the SES header, before eight bytes of payload
+  // and the end-to-end CRC, which differs too.
+  const size_t flags =
+      sent.size() - 8 - 43 - (route_.crc != contract::CrcOrder::kNone ? 4 : 0);
+  EXPECT_EQ(absolute[flags], 0x03);
+  EXPECT_EQ(sent[flags], 0x0b);
+  for (size_t i = 0; i < flags + 43 + 8; ++i) {
+    EXPECT_EQ(sent[i], absolute[i] | (i == flags ? 0x08 : 0)) << i;
+  }
+}
+
 // A switch may mark a request, of which the ACK then tells; no ACK.
 TEST_P(TxBuildStackTest, WithCongestionControlRequestsSayThatTheyMayBeMarked) {
   dut_->ect_i = 1;

@@ -138,12 +138,13 @@ struct PdcPeer {
   uint16_t pid_on_fep = 0;
   uint16_t source_pid = 0;
   uint16_t source_ri = 0;
+  uint8_t rel = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(rud, 1), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(hop, 8), v(dscp, 6);
     v(spdcid, 16), v(start_psn, 32), v(entropy, 16), v(job_id, 24);
-    v(pid_on_fep, 12), v(source_pid, 12), v(source_ri, 12);
+    v(pid_on_fep, 12), v(source_pid, 12), v(source_ri, 12), v(rel, 1);
   }
 };
 
@@ -261,6 +262,7 @@ struct RmaRequest {
   uint32_t length = 0;
   uint32_t message_offset = 0;
   uint32_t job_id = 0;
+  uint8_t rel = 0;
   uint16_t pid_on_fep = 0;
   uint16_t resource_index = 0;
   uint8_t needs = 0;
@@ -268,7 +270,8 @@ struct RmaRequest {
   template <typename Visit>
   void Fields(Visit&& v) {
     v(key, 64), v(offset, 64), v(length, 32), v(message_offset, 32);
-    v(job_id, 24), v(pid_on_fep, 12), v(resource_index, 12), v(needs, 8);
+    v(job_id, 24), v(rel, 1), v(pid_on_fep, 12), v(resource_index, 12);
+    v(needs, 8);
   }
 };
 

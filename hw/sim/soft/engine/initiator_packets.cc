@@ -28,6 +28,7 @@ SesStd HeaderOf(const TxMessage& message, MessageIndex index, uint32_t packet) {
   header.opcode = static_cast<contract::SesOpcode>(descriptor.opcode);
   header.dc = message.state.delivery_complete() ? 1 : 0;
   header.hd = (descriptor.flags & contract::kTxFlagHeaderData) != 0 ? 1 : 0;
+  header.rel = message.from.relative ? 1 : 0;
   header.som = packet == 0 ? 1 : 0;
   header.eom = packet + 1 == message.packets ? 1 : 0;
   header.message_id = static_cast<uint16_t>(index + 1);

@@ -290,7 +290,8 @@ uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
   message.generation = tx.generation;
   message.ticket = ticket;
   message.from = {tx.cfg.job_id, tx.cfg.source_pid, tx.cfg.source_ri,
-                  tx.cfg.traffic_class};
+                  tx.cfg.traffic_class,
+                  (tx.cfg.flags & contract::kTxCtxFlagRelative) != 0};
   if (message.slots != 0) {
     tx.messages_at[tx.Index(message.position)] = index;
   }
@@ -335,9 +336,12 @@ void Initiator::Post(uint32_t index) {
                              .target_pid = to.pid,
                              .target_ri = to.first_ri,
                              .traffic_class = message.from.traffic_class,
-                             .ordered = message.ordered};
-  if (message.ordered) {
+                             .ordered = message.ordered,
+                             .relative = message.from.relative};
+  if (message.ordered || message.from.relative) {
     name.job_id = message.from.job_id;
+  }
+  if (message.ordered) {
     name.source_pid = message.from.pid;
     name.target_ri = message.target_ri();
   }

@@ -27,9 +27,11 @@ bool Regions::Write(uint32_t index, const contract::RegionCfg& cfg) {
       .provider_key = (cfg.flags & contract::kRegionFlagProviderKey) != 0,
       .key = cfg.key,
       .job_id = cfg.job_id,
-      .endpoint = (cfg.flags & contract::kRegionFlagEndpoint) != 0
-                      ? Endpoint(cfg.pid_on_fep, cfg.resource_index)
-                      : RegionSpec::kAnyEndpoint,
+      .endpoint =
+          (cfg.flags & contract::kRegionFlagEndpoint) != 0
+              ? Endpoint(cfg.pid_on_fep, cfg.resource_index,
+                         (cfg.flags & contract::kRegionFlagRelative) != 0)
+              : RegionSpec::kAnyEndpoint,
   };
   region.iova = cfg.iova;
   region.counter = contract::JoinBytes(cfg.counter, cfg.counter_high);

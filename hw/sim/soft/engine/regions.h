@@ -35,9 +35,10 @@ class Regions {
     return found != nullptr && found->alive && found->generation == generation;
   }
 
-  // What tells endpoints apart; `ri` is any of the endpoint's.
-  static uint32_t Endpoint(uint16_t pid, uint16_t ri) {
-    return uint32_t{pid} << 16U | (ri - ri % contract::kRiBlock);
+  // What tells the endpoints of a job apart; `ri` is any of the endpoint's.
+  static uint32_t Endpoint(uint16_t pid, uint16_t ri, bool relative) {
+    return (relative ? 1U : 0U) << 31U | uint32_t{pid} << 16U |
+           (ri - ri % contract::kRiBlock);
   }
 
  private:

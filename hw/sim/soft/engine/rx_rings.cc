@@ -9,6 +9,7 @@
 
 namespace heddle::sim::soft::engine {
 
+using contract::ReturnCode;
 using contract::Status;
 using semantics::kNone;
 
@@ -16,6 +17,12 @@ namespace {
 
 uint32_t BucketOf(uint32_t name) noexcept {
   return (name * 0x9e3779b1U) >> 22U;
+}
+
+// Its endpoint is named in the space that `name` is of.
+bool SharesSpace(const contract::RxCtxCfg& cfg, const RxName& name) noexcept {
+  const bool relative = (cfg.flags & contract::kRxCtxFlagRelative) != 0;
+  return relative == name.relative && (!relative || cfg.job_id == name.job_id);
 }
 
 }  // namespace
@@ -38,13 +45,30 @@ void RxRings::Index() {
   });
 }
 
-uint32_t RxRings::Find(uint16_t pid, uint16_t resource_index) const noexcept {
-  uint32_t at = buckets_[BucketOf(NameOf(pid, resource_index))];
-  while (at != kNone && (contexts_[at].cfg.pid_on_fep != pid ||
-                         contexts_[at].cfg.resource_index != resource_index)) {
+uint32_t RxRings::Find(const RxName& name) const noexcept {
+  uint32_t at = buckets_[BucketOf(NameOf(name.pid, name.resource_index))];
+  while (at != kNone &&
+         (contexts_[at].cfg.pid_on_fep != name.pid ||
+          contexts_[at].cfg.resource_index != name.resource_index ||
+          !SharesSpace(contexts_[at].cfg, name))) {
     at = contexts_[at].chain;
   }
   return at;
+}
+
+ReturnCode RxRings::WhyNone(const RxName& name) const {
+  bool space = !name.relative;
+  bool pid = false;
+  for (uint32_t i = 0; i < contexts_.size(); ++i) {
+    const RxContext* const rx = contexts_.Find(i);
+    if (rx != nullptr && rx->alive && SharesSpace(rx->cfg, name)) {
+      space = true;
+      pid = pid || rx->cfg.pid_on_fep == name.pid;
+    }
+  }
+  return !space ? ReturnCode::kBadJobId
+         : !pid ? ReturnCode::kBadPid
+                : ReturnCode::kBadIndex;
 }
 
 bool RxRings::Write(uint32_t context, const contract::RxCtxCfg& cfg) {

@@ -62,6 +62,14 @@ struct RxContext {
   }
 };
 
+// How a request names the RI that it is for.
+struct RxName {
+  uint16_t pid = 0;
+  uint16_t resource_index = 0;
+  bool relative = false;  // Of the job, else of the address.
+  uint32_t job_id = 0;    // Counts with `relative` only.
+};
+
 // Thread safety: one thread at a time.
 class RxRings {
  public:
@@ -75,7 +83,11 @@ class RxRings {
   bool listens() const noexcept { return listens_; }
   void StopListening() noexcept { listens_ = false; }
   // Context that serves an RI, or kNone.
-  uint32_t Find(uint16_t pid, uint16_t resource_index) const noexcept;
+  uint32_t Find(const RxName& name) const noexcept;
+  // The answer to a request for an RI that no context serves: BAD_JOB_ID,
+  // BAD_PID or BAD_INDEX, by the first part of its name that no context has
+  // with those before it (UET 4.14).
+  contract::ReturnCode WhyNone(const RxName& name) const;
 
   // Any write begins a new life. False: no such context.
   bool Write(uint32_t context, const contract::RxCtxCfg& cfg);

@@ -45,6 +45,13 @@ semantics::MessageKey Target::KeyOf(const Request& request,
           request.source.ipv6};
 }
 
+RxName Target::NameOf(const SesStd& header) noexcept {
+  return {.pid = header.pid_on_fep,
+          .resource_index = header.resource_index,
+          .relative = header.rel != 0,
+          .job_id = header.job_id};
+}
+
 semantics::MessagePacket Target::PieceOf(const Packet& packet) const noexcept {
   const SesStd& header = packet.header;
   semantics::MessagePacket piece = {
@@ -202,9 +209,6 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
                        packet.header.opcode == SesOpcode::kRead;
   if (!offered) {
     return Error(packet, ReturnCode::kUnsupportedOp);
-  }
-  if (packet.header.rel != 0) {
-    return Error(packet, ReturnCode::kBadPid);
   }
   if (Contradicts(packet)) {
     return OnContradiction(packet);

@@ -93,6 +93,7 @@ class Target {
 
   static semantics::MessageKey KeyOf(const transport::Request& request,
                                      uint16_t message_id) noexcept;
+  static RxName NameOf(const contract::wire::SesStd& header) noexcept;
   semantics::MessagePacket PieceOf(const Packet& packet) const noexcept;
 
   // Answers.

@@ -23,8 +23,9 @@ using transport::Verdict;
 
 RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
   const SesStd& header = packet.header;
-  if (rings_.Find(header.pid_on_fep, header.resource_index) == kNone) {
-    return {ReturnCode::kBadIndex, kNone, 0};
+  const RxName name = NameOf(header);
+  if (rings_.Find(name) == kNone) {
+    return {rings_.WhyNone(name), kNone, 0};
   }
   if (header.ri_generation != 0) {
     return {ReturnCode::kBadGeneration, kNone, 0};
@@ -37,7 +38,8 @@ RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
       .message_offset = packet.offset(),
       .length = length,
       .job_id = header.job_id,
-      .endpoint = Regions::Endpoint(header.pid_on_fep, header.resource_index),
+      .endpoint = Regions::Endpoint(header.pid_on_fep, header.resource_index,
+                                    name.relative),
   });
 }
 
@@ -45,8 +47,7 @@ bool Target::Prepare(const Packet& packet, uint32_t region, Report* report,
                      Verdict* verdict) {
   const SesStd& header = packet.header;
   // There is one, or `Check` had said so.
-  const uint32_t context =
-      rings_.Find(header.pid_on_fep, header.resource_index);
+  const uint32_t context = rings_.Find(NameOf(header));
   *report = ReportTo(packet, context);
   report->region_counter = regions_.counter(region);
   if (header.hd == 0 &&
@@ -286,8 +287,7 @@ bool Target::Follow(const Packet& packet, const RmaAnswer& access,
     *read = open_[*handle].read;
     return true;
   }
-  const uint32_t context =
-      rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
+  const uint32_t context = rings_.Find(NameOf(packet.header));
   const RxContext& rx = rings_[context];
   const bool told = rx.counter_remote_read() != 0 ||
                     (rx.cfg.flags & contract::kRxCtxFlagRegionEvent) != 0;

@@ -38,12 +38,12 @@ Verdict Target::OnSend(const Packet& packet) {
 }
 
 uint32_t Target::AdmitSend(const Packet& packet, Verdict* verdict) {
-  const uint32_t context =
-      rings_.Find(packet.header.pid_on_fep, packet.header.resource_index);
+  const RxName name = NameOf(packet.header);
+  const uint32_t context = rings_.Find(name);
   if (context == kNone) {
     *verdict = Deny(packet, packet.header.ie != 0
                                 ? Verdict{}
-                                : Error(packet, ReturnCode::kBadIndex));
+                                : Error(packet, rings_.WhyNone(name)));
     return kNone;
   }
   if (packet.header.ri_generation != 0) {

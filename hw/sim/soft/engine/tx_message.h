@@ -22,6 +22,7 @@ struct Sender {
   uint16_t pid = 0;
   uint16_t first_ri = 0;
   uint8_t traffic_class = 0;
+  bool relative = false;
 
   uint32_t initiator() const noexcept {
     return uint32_t{pid} << contract::kPidBits | first_ri;

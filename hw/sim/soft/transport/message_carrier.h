@@ -14,12 +14,13 @@ namespace heddle::sim::soft::transport {
 // function, since several share an address.
 struct PdcName {
   wire::FabricAddress peer;
-  uint32_t job_id = 0;      // ROD only, else 0.
+  uint32_t job_id = 0;      // ROD or `relative`, else 0.
   uint16_t source_pid = 0;  // ROD only, else 0.
   uint16_t target_pid = 0;
   uint16_t target_ri = 0;  // ROD: the RI; RUD: first RI of its block.
   uint8_t traffic_class = 0;
   bool ordered = false;
+  bool relative = false;  // The endpoint is named in its job.
 
   bool operator==(const PdcName&) const = default;
 };

@@ -97,7 +97,8 @@ uint64_t PdcTable::Hash(const PdcName& name) {
   hash = Mixed(hash, uint64_t{name.job_id} << 32 |
                          uint64_t{name.source_pid} << 16 | name.target_pid);
   return Mixed(hash, uint64_t{name.target_ri} << 16 |
-                         uint64_t{name.traffic_class} << 1 |
+                         uint64_t{name.traffic_class} << 2 |
+                         static_cast<uint64_t>(name.relative) << 1 |
                          static_cast<uint64_t>(name.ordered));
 }
 

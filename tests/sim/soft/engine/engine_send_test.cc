@@ -227,6 +227,95 @@ TEST_F(EngineSendTest, WithoutAContextTheSenderIsTold) {
   EXPECT_TRUE(a_.engine().idle());
 }
 
+TEST_F(EngineSendTest, ANameWithoutAContextIsAnsweredByItsUnknownPart) {
+  b_.rx.flags = contract::kRxCtxFlagRelative;
+  ASSERT_TRUE(b_.Write(Table::kRxCtx, 0, b_.rx));
+  contract::RxCtxCfg absolute = b_.rx;
+  absolute.flags = 0;
+  absolute.pid_on_fep = EngineNode::kPid + 1;
+  absolute.job_id = EngineNode::kJob + 1;
+  ASSERT_TRUE(b_.Write(Table::kRxCtx, 1, absolute));
+  uint8_t* const data = Filled(a_, 5000);
+  struct Case {
+    uint8_t flags;
+    uint32_t job;
+    uint16_t pid;
+    uint16_t rx_index;
+    ReturnCode code;
+  };
+  const uint8_t relative = contract::kTxCtxFlagRelative;
+  constexpr uint32_t kJob = EngineNode::kJob;
+  constexpr uint16_t kPid = EngineNode::kPid;
+  for (const Case& c : {Case{0, kJob, kPid, 0, ReturnCode::kBadPid},
+                        Case{0, kJob, kPid + 1, 1, ReturnCode::kBadIndex},
+                        Case{relative, kJob + 1, kPid, 0,  // It has absolute
+                             ReturnCode::kBadJobId},       // ones only.
+                        Case{relative, kJob, kPid + 1, 0, ReturnCode::kBadPid},
+                        Case{relative, kJob, kPid, 1, ReturnCode::kBadIndex}}) {
+    a_.tx.flags = c.flags;
+    a_.tx.job_id = c.job;
+    a_.av[1].pid_on_fep = c.pid;
+    a_.Write(Table::kTxCtx, 0, a_.tx);
+    a_.Restart();
+    for (const uint32_t length : {10U, 5000U}) {
+      TxDesc send = EngineNode::Send(1, data, length);
+      send.rx_index = c.rx_index;
+      a_.Post(send);
+      Run();
+      const auto tx = a_.Poll(0);
+      ASSERT_TRUE(tx.has_value()) << length;
+      EXPECT_EQ(tx->status, Status::kRemoteError);
+      EXPECT_EQ(tx->detail, static_cast<uint16_t>(c.code)) << length;
+    }
+  }
+}
+
+// Contexts 0 and 1 of the target have one place, 0 in the space that the sender
+// names and 1 in another.
+class EngineSpaceTest : public EngineSendTest {
+ protected:
+  void ExpectOwn(bool relative, bool ordered, uint8_t other_flags,
+                 uint32_t other_job) {
+    contract::RxCtxCfg other = b_.rx;
+    other.flags = other_flags;
+    other.job_id = other_job;
+    if (relative) {
+      b_.rx.flags = contract::kRxCtxFlagRelative;
+      a_.tx.flags = contract::kTxCtxFlagRelative;
+    }
+    a_.tx.ordered = ordered ? a_.tx.ordered : uint8_t{0};
+    ASSERT_TRUE(b_.Write(Table::kRxCtx, 0, b_.rx));
+    ASSERT_TRUE(b_.Write(Table::kRxCtx, 1, other));
+    ASSERT_TRUE(a_.Write(Table::kTxCtx, 0, a_.tx));
+    uint8_t* const data = Filled(a_, 5000);
+    uint8_t* const buffer = b_.Allocate(5000);
+    b_.Receive(buffer, 5000);
+    a_.Post(EngineNode::Send(1, data, 5000));
+    Run();
+    const auto rx = b_.Poll(1);
+    ASSERT_TRUE(rx.has_value());
+    EXPECT_EQ(rx->context, 0);
+    ASSERT_TRUE(a_.Poll(0).has_value());
+    EXPECT_TRUE(std::equal(data, data + 5000, buffer));
+    // Functions that share an address may have the place, each for a job.
+    const transport::PdcName& name = a_.carrier().posted.back().name;
+    EXPECT_EQ(name.relative, relative);
+    EXPECT_EQ(name.job_id, relative || ordered ? EngineNode::kJob : 0);
+  }
+};
+
+TEST_F(EngineSpaceTest, AbsoluteOnes) {
+  ExpectOwn(false, true, contract::kRxCtxFlagRelative, EngineNode::kJob);
+}
+
+TEST_F(EngineSpaceTest, RelativeOnesBesideAbsoluteOnes) {
+  ExpectOwn(true, true, 0, EngineNode::kJob);
+}
+
+TEST_F(EngineSpaceTest, RelativeOnesOfTwoJobs) {
+  ExpectOwn(true, false, contract::kRxCtxFlagRelative, EngineNode::kJob + 1);
+}
+
 TEST_F(EngineSendTest, WhatIsLeftOfARefusedMessageTakesNoBuffer) {
   a_.tx.ordered = 0;
   a_.Write(Table::kTxCtx, 0, a_.tx);
