@@ -109,6 +109,9 @@ struct Board {
   bool congestion = false;   // NSCC.
   uint8_t reorder = 3;       // RUD: later packets that show a loss.
   uint8_t ack_every = 16;    // Packets.
+  // DSCPs of packets that the network trimmed, 1 to 63; 0: none are.
+  uint8_t dscp_trimmed = 0;
+  uint8_t dscp_trimmed_lasthop = 0;
 };
 
 }  // namespace heddle::firmware

@@ -6,6 +6,7 @@
 namespace heddle::firmware {
 namespace {
 
+constexpr uint32_t kDscps = 64;
 constexpr uint32_t kSlots = 1U << contract::kSlotBits;
 constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
 
@@ -33,6 +34,7 @@ bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks) {
 bool Port::BoardIsValid(uint32_t payload_mtu_max_bytes) const {
   return board_.tick_ns != 0 && board_.slot < kSlots &&
          board_.crc <= contract::CrcOrder::kMsbFirst &&
+         board_.dscp_trimmed < kDscps && board_.dscp_trimmed_lasthop < kDscps &&
          IsPayloadMtu(board_.payload_mtu) &&
          board_.payload_mtu <= payload_mtu_max_bytes;
 }
@@ -100,7 +102,9 @@ Status Port::WriteTransport(uint32_t dead_ticks, bool close) {
       .ack_every = board_.ack_every,
       .congestion = static_cast<uint8_t>(board_.congestion ? 1 : 0),
       .close = static_cast<uint8_t>(close ? 1 : 0),
-      .tick_ns = static_cast<uint32_t>(board_.tick_ns)};
+      .tick_ns = static_cast<uint32_t>(board_.tick_ns),
+      .dscp_trimmed = board_.dscp_trimmed,
+      .dscp_trimmed_lasthop = board_.dscp_trimmed_lasthop};
   const Status status =
       tables_.Write(contract::Table::kTransport, 0, transport);
   // A NIC of contract 1.1 has no such table, and nothing that it would rule.

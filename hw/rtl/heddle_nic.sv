@@ -124,7 +124,8 @@ module heddle_nic
       64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
       64'(CapabilityFence) | 64'(CapabilityCongestion) | 64'(CapabilitySpill) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan) |
-      64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder) | 64'(CapabilityRelative);
+      64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder) | 64'(CapabilityRelative) |
+      64'(CapabilityTrimming);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};
@@ -718,6 +719,7 @@ module heddle_nic
 
   heddle_rx_parser #(.DataW(DataW)) u_rx_parser (
     .clk_i, .rst_ni, .port_i(port),
+    .trimmed_dscp_i({transport.dscp_trimmed_lasthop[5:0], transport.dscp_trimmed[5:0]}),
     .tvalid_i(rx_axis_tvalid_i), .tdata_i(rx_axis_tdata_i), .tkeep_i(rx_axis_tkeep_i),
     .tlast_i(rx_axis_tlast_i), .tuser_i(rx_axis_tuser_i),
     .pkt_valid_o(rxk_valid), .pkt_ready_i(rxk_ready), .pkt_o(rxk),

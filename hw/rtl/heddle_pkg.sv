@@ -323,6 +323,13 @@ package heddle_pkg;
     logic [PktW-1:0] index;
   } pdc_back_t;
 
+  // Where a packet lost its payload, by its DSCP (`transport_cfg`).
+  typedef enum logic [1:0] {
+    TrimNone    = 2'd0,
+    TrimPath    = 2'd1,
+    TrimLasthop = 2'd2
+  } trim_e;
+
   // ---------------------------------------------------------------- receive
   // Headers of one good frame, in host order. Payload follows in the payload queue.
   typedef struct packed {
@@ -374,6 +381,7 @@ package heddle_pkg;
     logic [13:0]  read_bytes;      // READ: what the packet asks for.
     logic         contradicts;     // Request: its lengths contradict each other or the payload MTU.
     logic         other_gen;       // Request: of another RI generation than the one there is, 0.
+    trim_e        trim;            // Not TrimNone: a request, of which nothing behind its PDS header is known.
   } rx_packet_t;
 
   // Receive buffer taken by a message.

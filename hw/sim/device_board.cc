@@ -41,6 +41,8 @@ firmware::Board DeviceBoard(const DeviceOptions& options,
   board.ipv6 = options.wire.ip.ipv6;
   board.crc = options.wire.crc;
   board.vlan = options.vlan;
+  board.dscp_trimmed = options.dscp_trimmed;
+  board.dscp_trimmed_lasthop = options.dscp_trimmed_lasthop;
   board.mac = PortMac(options.wire.ip, place.function);
   board.gateway_mac = kGatewayMac;
   board.resolve_neighbours = options.resolve_neighbours;

@@ -30,6 +30,9 @@ struct DeviceOptions {
   uint32_t cwnd_bytes = 0;   // Congestion window; 0: none, of UDP its own.
   uint32_t base_rtt_ns = 0;  // With a window: NSCC. 0: it is fixed.
   uint16_t vlan = 0;         // Of the one-machine wire's frames; 0: untagged.
+  // Of packets that the network trimmed; 0: none are.
+  uint8_t dscp_trimmed = 0;
+  uint8_t dscp_trimmed_lasthop = 0;
   // Neighbours are found by ARP and Neighbor Discovery; else one next hop
   // stands for everybody.
   bool resolve_neighbours = false;

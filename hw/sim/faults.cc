@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/faults.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 
@@ -22,6 +23,23 @@ uint64_t Derive(uint64_t seed, std::initializer_list<uint64_t> values) {
     seed = Random(Random(seed).Next() ^ value).Next();
   }
   return seed;
+}
+
+constexpr size_t kChecksumAt = 10;  // In an IPv4 header.
+
+// Of a frame with a datagram.
+uint8_t* IpHeader(Frame* frame) {
+  constexpr size_t kTypeAt = contract::wire::Ethernet::kBytes - kWord;
+  constexpr uint8_t kVlanHigh = 0x81;
+  const size_t tag =
+      (*frame)[kTypeAt] == kVlanHigh ? contract::wire::Vlan::kBytes : 0;
+  return frame->data() + contract::wire::Ethernet::kBytes + tag;
+}
+
+bool IsRequest(contract::PdsType type) {
+  using contract::PdsType;
+  return type == PdsType::kRodReq || type == PdsType::kRudReq ||
+         type == PdsType::kRodCcReq || type == PdsType::kRudCcReq;
 }
 
 }  // namespace
@@ -80,14 +98,10 @@ void Damage(uint64_t seed, Frame* frame) {
 
 bool MarkCongestion(Frame* frame) {
   constexpr uint8_t kCe = 3;
-  constexpr size_t kTypeAt = contract::wire::Ethernet::kBytes - kWord;
-  constexpr uint8_t kVlanHigh = 0x81;
   if (FindDatagram(*frame).bytes == 0) {
     return false;
   }
-  const size_t tag =
-      (*frame)[kTypeAt] == kVlanHigh ? contract::wire::Vlan::kBytes : 0;
-  uint8_t* const ip = frame->data() + contract::wire::Ethernet::kBytes + tag;
+  uint8_t* const ip = IpHeader(frame);
   if (ip[0] >> 4 == 6) {
     auto header = contract::wire::Ipv6::Decode(ip);
     const bool marked = header.ecn == kCe;
@@ -95,7 +109,6 @@ bool MarkCongestion(Frame* frame) {
     header.Encode(ip);
     return !marked;
   }
-  constexpr size_t kChecksumAt = 10;
   const uint8_t before = ip[1];
   ip[1] |= kCe;
   // RFC 1624: HC' = ~(~HC + ~m + m'). The field is the low byte of its word.
@@ -106,6 +119,42 @@ bool MarkCongestion(Frame* frame) {
   ip[kChecksumAt] = static_cast<uint8_t>(~sum >> 8);
   ip[kChecksumAt + 1] = static_cast<uint8_t>(~sum);
   return ip[1] != before;
+}
+
+bool TrimRequest(uint8_t dscp, Frame* frame) {
+  constexpr size_t kKept = 24;
+  constexpr size_t kShortest = 60;
+  const Datagram datagram = FindDatagram(*frame);
+  if (datagram.bytes <= kKept ||
+      !IsRequest(
+          contract::wire::PdsPrologue::Decode(frame->data() + datagram.offset +
+                                              contract::wire::Udp::kBytes)
+              .type)) {
+    return false;
+  }
+  uint8_t* const ip = IpHeader(frame);
+  if (ip[0] >> 4 == 6) {
+    auto header = contract::wire::Ipv6::Decode(ip);
+    header.dscp = dscp;
+    header.payload_length = kKept;
+    header.Encode(ip);
+  } else {
+    auto header = contract::wire::Ipv4::Decode(ip);
+    header.dscp = dscp;
+    header.total_length = contract::wire::Ipv4::kBytes + kKept;
+    header.checksum = 0;
+    header.Encode(ip);
+    uint32_t sum = 0;
+    for (size_t i = 0; i < contract::wire::Ipv4::kBytes; i += kWord) {
+      sum += uint32_t{ip[i]} << 8 | ip[i + 1];
+    }
+    sum = ~((sum & 0xffff) + (sum >> 16));
+    ip[kChecksumAt] = static_cast<uint8_t>(sum >> 8);
+    ip[kChecksumAt + 1] = static_cast<uint8_t>(sum);
+  }
+  frame->resize(datagram.offset + kKept);
+  frame->resize(std::max(frame->size(), kShortest));
+  return true;
 }
 
 FaultInjector::FaultInjector(const FaultOptions& options)

@@ -35,6 +35,11 @@ struct FaultOptions {
   uint64_t queue_bytes = 262144;
   // A frame that finds more bytes than this in the queue is marked; 0: none.
   uint64_t ecn_bytes = 0;
+  // A request that finds no room is not lost but trimmed, and gets this DSCP.
+  // What is left goes before all that waits, and has a quarter of `queue_bytes`
+  // of its own.
+  bool trim = false;
+  uint8_t trim_dscp = 0;
 
   // Whether a frame may leave later than it was sent, or marked.
   bool shapes() const { return ecn > 0 || delay > 0 || jitter > 0 || rate > 0; }
@@ -86,6 +91,13 @@ void Damage(uint64_t seed, Frame* frame);
 // field. Whether the sender said that it understands marks is not asked: a UET
 // endpoint does. False if the frame is none or already marked.
 bool MarkCongestion(Frame* frame);
+
+// Cuts off what is behind the first 24 bytes after the IP header of a UET
+// request, as a switch with a full queue does, and writes `dscp` and the length
+// of the datagram into the IP header; UDP keeps its length (UET 3.4). False if
+// the frame is no request, or too short to become shorter; then it is
+// unchanged.
+bool TrimRequest(uint8_t dscp, Frame* frame);
 
 // Decides from seed and frame number alone, so that a run can be repeated.
 // Thread safety: none.

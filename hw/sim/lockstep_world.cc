@@ -166,6 +166,8 @@ bool LockstepWorld::Start(std::string* message) {
     board.fa_hi = ip.hi;
     board.ipv6 = ip.ipv6;
     board.vlan = options_.vlan;
+    board.dscp_trimmed = options_.dscp_trimmed;
+    board.dscp_trimmed_lasthop = options_.dscp_trimmed_lasthop;
     board.crc = options_.crc;
     board.slot = wire_.slot(index);
     board.mac = PortMac(ip, board.slot);

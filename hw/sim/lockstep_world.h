@@ -41,6 +41,9 @@ struct LockstepOptions {
   bool write_errors = true;
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;  // Of every NIC.
   uint16_t vlan = 0;  // Of every NIC; 0: untagged frames.
+  // Of packets that the network trimmed; 0: none are.
+  uint8_t dscp_trimmed = 0;
+  uint8_t dscp_trimmed_lasthop = 0;
   // Neighbours are found by ARP and Neighbor Discovery; else one next hop
   // stands for everybody.
   bool resolve_neighbours = false;

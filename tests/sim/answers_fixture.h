@@ -21,6 +21,8 @@ namespace heddle::sim {
 
 inline constexpr uint32_t kMtu = 4096;  // Of the wire.
 inline constexpr uint32_t kRegionBytes = 16384;
+inline constexpr uint8_t kDscpTrimmed = 3;
+inline constexpr uint8_t kDscpTrimmedLasthop = 44;
 
 // The RTL NIC or the soft device.
 class AnswersTest : public DeviceTest,
@@ -36,8 +38,11 @@ class AnswersTest : public DeviceTest,
   using Statistic = contract::Statistic;
 
   void SetUp() override {
-    device_ = GetParam() ? Node::Open(Options(kIpB), 200)
-                         : Node::Open(Options(kIpB), 200, SoftKind());
+    DeviceOptions options = Options(kIpB);
+    options.dscp_trimmed = kDscpTrimmed;
+    options.dscp_trimmed_lasthop = kDscpTrimmedLasthop;
+    device_ = GetParam() ? Node::Open(options, 200)
+                         : Node::Open(options, 200, SoftKind());
     ASSERT_NE(device_, nullptr);
     peer_ = WirePeer::Attach(name_, kIpA, kIpB);
     ASSERT_NE(peer_, nullptr);

@@ -21,6 +21,11 @@ using contract::SesOpcode;
 using contract::Statistic;
 using contract::wire::SesStd;
 
+// In an untagged IPv4 frame: low bytes of total length and header checksum.
+constexpr size_t kLengthInFrame = 14 + 3;
+constexpr size_t kChecksumInFrame = 14 + 11;
+constexpr size_t kPdsInFrame = 14 + 20 + 8;
+
 INSTANTIATE_TEST_SUITE_P(Device, AnswersTest, testing::Bool(),
                          [](const auto& rtl) {
                            return std::string(rtl.param ? "Rtl" : "Soft");
@@ -530,6 +535,99 @@ TEST_P(AnswersTest, GapIsReportedOnceWithThePsnExpected) {
   ASSERT_EQ(other.type, PdsType::kNack);
   EXPECT_EQ(other.nack.nack_code, NackCode::kRodOoo);
   EXPECT_EQ(other.nack.payload, early);
+}
+
+// UET 3.4. All of a NACK's bytes, and where it goes.
+TEST_P(AnswersTest, TrimmedRequestIsNackedAndTakenWhenItComesWhole) {
+  OnBothModes([this] {
+    ExpectAlive();
+    const SesStd ses = Whole(SesOpcode::kWrite, 64);
+    for (const uint8_t dscp : {kDscpTrimmed, kDscpTrimmedLasthop}) {
+      peer_->TrimmedRequest(ses, dscp);
+      const PeerPacket packet = Next();
+      ASSERT_EQ(packet.type, PdsType::kNack);
+      contract::wire::PdsNack nack;
+      nack.type = PdsType::kNack;
+      nack.nack_code =
+          dscp == kDscpTrimmed ? NackCode::kTrimmed : NackCode::kTrimmedLasthop;
+      nack.nack_psn = peer_->psn;
+      nack.spdcid = peer_->tpdcid();
+      nack.dpdcid = peer_->spdcid();
+      Bytes wanted(contract::wire::PdsNack::kBytes);
+      nack.Encode(wanted.data());
+      Bytes got(wanted.size());
+      packet.nack.Encode(got.data());
+      EXPECT_EQ(got, wanted);
+      EXPECT_EQ(packet.entropy, WirePeer::kEntropy);
+      EXPECT_EQ(packet.dscp, 0) << "that of the requests before";
+    }
+    ExpectSuccess(Ask(ses, Pattern(64)), ses);
+  });
+  EXPECT_EQ(Count(Statistic::kRxTrimmed), 4U);
+  EXPECT_EQ(Count(Statistic::kDropTrimmed), 0U);
+}
+
+TEST_P(AnswersTest, TrimmedDuplicateIsAcknowledged) {
+  OnBothModes([this] {
+    ExpectAlive();
+    --peer_->psn;
+    peer_->TrimmedRequest(Whole(SesOpcode::kWrite, 8), kDscpTrimmed);
+    ++peer_->psn;
+    const PeerPacket again = Next();
+    ExpectAck(again);
+    EXPECT_LE(again.response.return_code, ReturnCode::kOk);
+    EXPECT_EQ(again.dscp, 0);
+  });
+}
+
+TEST_P(AnswersTest, WhatIsLeftOfOtherTrimmedPacketsIsDiscarded) {
+  uint64_t count = 0;
+  uint64_t cut = 0;
+  OnBothModes([&] {
+    ExpectAlive();
+    const SesStd ses = Whole(SesOpcode::kWrite, 64);
+    const auto discarded = [&](Bytes bytes) {
+      Frame frame = peer_->FrameOf(bytes);
+      EXPECT_TRUE(TrimRequest(kDscpTrimmed, &frame));
+      peer_->SendFrame(frame);
+      ExpectAlive();  // And that nothing else was answered.
+      EXPECT_EQ(Count(Statistic::kDropTrimmed), ++count);
+    };
+    const auto request = [&](auto change) {
+      Bytes bytes = peer_->RequestPacket(ses, {});
+      auto pds = contract::wire::PdsRequest::Decode(bytes.data());
+      change(pds);
+      pds.Encode(bytes.data());
+      return bytes;
+    };
+    discarded(request([](auto& pds) { pds.psn += 200; }));
+    discarded(request([](auto& pds) { pds.psn -= 0x9000; }));
+    discarded(request([](auto& pds) { pds.dpdcid ^= 1; }));
+    discarded(request([](auto& pds) { pds.spdcid ^= 1; }));
+    for (const PdsType type : {PdsType::kAck, PdsType::kNack, PdsType::kCp}) {
+      Bytes bytes = peer_->RequestPacket(ses, {});
+      Frame frame = peer_->FrameOf(bytes);
+      EXPECT_TRUE(TrimRequest(kDscpTrimmed, &frame));
+      frame[kPdsInFrame] = static_cast<uint8_t>(
+          static_cast<unsigned>(type) << 3 | (frame[kPdsInFrame] & 7U));
+      peer_->SendFrame(frame);
+      ExpectAlive();
+      EXPECT_EQ(Count(Statistic::kDropTrimmed), ++count);
+    }
+    // Fewer than 24 bytes behind the IP header.
+    Frame frame = peer_->FrameOf(peer_->RequestPacket(ses, {}));
+    EXPECT_TRUE(TrimRequest(kDscpTrimmed, &frame));
+    --frame[kLengthInFrame];
+    // The checksum of a sum that is smaller by one.
+    const unsigned sum =
+        (frame[kChecksumInFrame - 1] << 8U | frame[kChecksumInFrame]) + 1U;
+    frame[kChecksumInFrame - 1] = static_cast<uint8_t>(sum >> 8);
+    frame[kChecksumInFrame] = static_cast<uint8_t>(sum);
+    peer_->SendFrame(frame);
+    ExpectAlive();
+    EXPECT_EQ(Count(Statistic::kDropTruncated), ++cut);
+  });
+  EXPECT_EQ(Count(Statistic::kRxTrimmed), 0U);
 }
 
 }  // namespace

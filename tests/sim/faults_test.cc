@@ -201,15 +201,20 @@ TEST(FaultsTest, AFrameHeldForReorderingLeavesInTimeWithoutSuccessors) {
 }
 
 // A frame whose IPv4 header checksum is right.
-Frame WithIpChecksum(Frame frame) {
+// Of an IPv4 header's 16-bit words.
+uint32_t IpSum(const uint8_t* ip) {
   uint32_t sum = 0;
   for (size_t i = 0; i < wire::Ipv4::kBytes; i += 2) {
-    const size_t at = wire::Ethernet::kBytes + i;
-    sum += static_cast<uint32_t>(frame[at] << 8 | frame[at + 1]);
+    sum += static_cast<uint32_t>(ip[i] << 8 | ip[i + 1]);
   }
   while (sum >> 16 != 0) {
     sum = (sum & 0xffff) + (sum >> 16);
   }
+  return sum;
+}
+
+Frame WithIpChecksum(Frame frame) {
+  const uint32_t sum = IpSum(frame.data() + wire::Ethernet::kBytes);
   frame[wire::Ethernet::kBytes + 10] = static_cast<uint8_t>(~sum >> 8);
   frame[wire::Ethernet::kBytes + 11] = static_cast<uint8_t>(~sum);
   return frame;
@@ -250,6 +255,46 @@ TEST(FaultsTest, AMarkStandsInTheTrafficClassOfIpv6AndBehindAVlanTag) {
     EXPECT_TRUE(MarkCongestion(&frame));
     EXPECT_EQ(wire::Ipv4::Decode(frame.data() + at).ecn, 3);
   }
+}
+
+TEST(FaultsTest, ATrimKeeps24BytesBehindTheIpHeaderAndWritesThatAlone) {
+  constexpr uint8_t kDscp = 44;
+  for (const bool ipv6 : {false, true}) {
+    for (const bool vlan : {false, true}) {
+      Frame frame = ipv6 ? MakeSyn6(WireAddress(1, 2), 77, vlan)
+                         : MakeSyn(0x0a000001, 77, 800, vlan);
+      const Frame sent = frame;
+      ASSERT_TRUE(TrimRequest(kDscp, &frame));
+      const size_t at =
+          wire::Ethernet::kBytes + (vlan ? wire::Vlan::kBytes : 0);
+      const size_t l4 = at + (ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes);
+      ASSERT_EQ(frame.size(), std::max<size_t>(l4 + 24, 60));
+      Frame expected = sent;
+      expected.resize(l4 + 24);
+      if (ipv6) {
+        auto ip = wire::Ipv6::Decode(expected.data() + at);
+        ip.dscp = kDscp;
+        ip.payload_length = 24;
+        ip.Encode(expected.data() + at);
+      } else {
+        auto ip = wire::Ipv4::Decode(expected.data() + at);
+        ip.dscp = kDscp;
+        ip.total_length = 44;
+        ip.checksum = 0;
+        ip.Encode(expected.data() + at);
+        const uint32_t sum = IpSum(expected.data() + at);
+        expected[at + 10] = static_cast<uint8_t>(~sum >> 8);
+        expected[at + 11] = static_cast<uint8_t>(~sum);
+      }
+      expected.resize(frame.size());
+      EXPECT_EQ(frame, expected);
+    }
+  }
+  Frame frame = MakeAck(0x0a000001, 0, 7);
+  frame.resize(200);
+  const Frame sent = frame;
+  EXPECT_FALSE(TrimRequest(kDscp, &frame)) << "no request";
+  EXPECT_EQ(frame, sent);
 }
 
 TEST(FaultsTest, FramesThatAreNotUdpAreNotMarked) {

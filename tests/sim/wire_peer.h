@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/faults.h"
 #include "hw/sim/shared_wire.h"
 #include "hw/sim/soft/frame/frame_codec.h"
 
@@ -30,12 +31,15 @@ struct PeerPacket {
   contract::wire::SesResponse response;
   contract::wire::SesResponseData data;
   std::vector<uint8_t> payload;
+  uint16_t entropy = 0;  // UDP source port.
+  uint8_t dscp = 0;
 };
 
 // Thread safety: none.
 class WirePeer {
  public:
   static constexpr uint32_t kStartPsn = 0x123456;
+  static constexpr uint16_t kEntropy = 50000;
 
   // Null, with a failure, when it cannot attach.
   static std::unique_ptr<WirePeer> Attach(const std::string& wire, uint32_t ip,
@@ -72,6 +76,12 @@ class WirePeer {
   void Request(const contract::wire::SesStd& ses,
                std::span<const uint8_t> payload, bool retx = false) {
     Send(RequestPacket(ses, payload, retx));
+  }
+  // The same, as a switch with a full queue lets it through.
+  void TrimmedRequest(const contract::wire::SesStd& ses, uint8_t dscp) {
+    Frame frame = FrameOf(RequestPacket(ses, {}));
+    EXPECT_TRUE(TrimRequest(dscp, &frame));
+    SendFrame(frame);
   }
   std::vector<uint8_t> RequestPacket(const contract::wire::SesStd& ses,
                                      std::span<const uint8_t> payload,
@@ -165,7 +175,7 @@ class WirePeer {
                                 soft::frame::FrameCodec::kTailroom);
     std::copy(pds.begin(), pds.end(), buffer.begin() + kHead);
     const std::span<const uint8_t> frame =
-        codec.Build({.destination = {.lo = target_}, .source_port = 50000},
+        codec.Build({.destination = {.lo = target_}, .source_port = kEntropy},
                     buffer, pds.size());
     return {frame.begin(), frame.end()};
   }
@@ -183,6 +193,8 @@ class WirePeer {
       const soft::frame::ParsedFrame parsed = codec_.Parse(frame, marks);
       if (parsed.kind == soft::frame::ParsedFrame::Kind::kDatagram) {
         PeerPacket packet = Take(parsed.datagram.bytes);
+        packet.entropy = parsed.datagram.source_udp_port;
+        packet.dscp = parsed.datagram.dscp;
         if (IsOfThisPdc(packet)) {
           return packet;
         }
@@ -193,6 +205,8 @@ class WirePeer {
   }
 
   uint32_t psn = 0;  // Of the next request.
+  uint16_t spdcid() const { return spdcid_; }
+  uint16_t tpdcid() const { return tpdcid_; }  // 0: not known yet.
 
  private:
   // What is left of an earlier PDC comes again until it is given up.

@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 10;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x959e29a0f8adbc38ull;
+inline constexpr uint64_t kContractHash = 0x543bcbc715fc3096ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -229,10 +229,12 @@ inline constexpr uint64_t kCapabilityMore = 0x200000ull;
 inline constexpr uint64_t kCapabilityCongestion = 0x400000ull;
 // Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`.
 inline constexpr uint64_t kCapabilityClosePdcs = 0x800000ull;
-// Flag `relative` of endpoints: requests with rel=1 (UET 4.13).
-inline constexpr uint64_t kCapabilityRelative = 0x2000000ull;
 // Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive.
 inline constexpr uint64_t kCapabilityCrcOrder = 0x1000000ull;
+// Flag `relative` of endpoints: requests with rel=1 (UET 4.13).
+inline constexpr uint64_t kCapabilityRelative = 0x2000000ull;
+// Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`.
+inline constexpr uint64_t kCapabilityTrimming = 0x4000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
 
@@ -357,6 +359,8 @@ enum class Statistic : uint8_t {
   kTxSpilled = 55,  // Transmit descriptors moved to the spill area.
   kCounterUpdates = 56,  // Counter cells written.
   kPdcRestarts = 57,  // PDCs restarted because the peer's incarnation had ended.
+  kRxTrimmed = 58,  // Trimmed requests of known PDCs whose PSN was missing; NACKed, but for those after a gap that was.
+  kDropTrimmed = 59,  // Trimmed packets discarded: no request, of no known PDC, or outside the window.
 };
 
 // Operation of an ARP packet.
@@ -1690,7 +1694,11 @@ struct TransportCfg {
   uint8_t congestion = {};  // 1: NSCC; ACKs are ACK_CC.
   uint8_t close = {};  // 1: closes the PDCs that are open at the write, once. As initiator each is closed as soon as nothing is queued or outstanding on it; as target, each initiator receives one request to close (REQ_CLOSE).
   uint32_t tick_ns = {};  // With `congestion`: nominal length of a tick, for round trips. Unit: ns.
-  uint64_t rsvd1[5] = {};  // Zero.
+  uint8_t dscp_trimmed = {};  // DSCP of packets that the network trimmed, 1 to 63; 0: none are.
+  uint8_t dscp_trimmed_lasthop = {};  // DSCP of packets that the last hop trimmed, 1 to 63; 0: none are. `dscp_trimmed` takes precedence.
+  uint16_t rsvd1 = {};  // Zero.
+  uint32_t rsvd2 = {};  // Zero.
+  uint64_t rsvd3[4] = {};  // Zero.
 
   bool operator==(const TransportCfg&) const = default;
 };
@@ -1704,7 +1712,11 @@ static_assert(offsetof(TransportCfg, ack_every) == 17);
 static_assert(offsetof(TransportCfg, congestion) == 18);
 static_assert(offsetof(TransportCfg, close) == 19);
 static_assert(offsetof(TransportCfg, tick_ns) == 20);
-static_assert(offsetof(TransportCfg, rsvd1) == 24);
+static_assert(offsetof(TransportCfg, dscp_trimmed) == 24);
+static_assert(offsetof(TransportCfg, dscp_trimmed_lasthop) == 25);
+static_assert(offsetof(TransportCfg, rsvd1) == 26);
+static_assert(offsetof(TransportCfg, rsvd2) == 28);
+static_assert(offsetof(TransportCfg, rsvd3) == 32);
 
 // Completion queue, written by firmware.
 struct CqCfg {

@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd10;
-  localparam logic [63:0] ContractHash = 64'h959e29a0f8adbc38;
+  localparam logic [63:0] ContractHash = 64'h543bcbc715fc3096;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -225,10 +225,12 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityCongestion = 64'h400000;
   // Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`.
   localparam logic [63:0] CapabilityClosePdcs = 64'h800000;
-  // Flag `relative` of endpoints: requests with rel=1 (UET 4.13).
-  localparam logic [63:0] CapabilityRelative = 64'h2000000;
   // Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive.
   localparam logic [63:0] CapabilityCrcOrder = 64'h1000000;
+  // Flag `relative` of endpoints: requests with rel=1 (UET 4.13).
+  localparam logic [63:0] CapabilityRelative = 64'h2000000;
+  // Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`.
+  localparam logic [63:0] CapabilityTrimming = 64'h4000000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
 
@@ -352,7 +354,9 @@ package heddle_contract_pkg;
     StatisticRxEcnMarked = 6'd54,
     StatisticTxSpilled = 6'd55,
     StatisticCounterUpdates = 6'd56,
-    StatisticPdcRestarts = 6'd57
+    StatisticPdcRestarts = 6'd57,
+    StatisticRxTrimmed = 6'd58,
+    StatisticDropTrimmed = 6'd59
   } statistic_e;
 
   // Operation of an ARP packet.
@@ -1300,7 +1304,11 @@ package heddle_contract_pkg;
 
   // What the transport does beyond the times in `port_cfg`, written by firmware.
   typedef struct packed {
-    logic [4:0][63:0] rsvd1;
+    logic [3:0][63:0] rsvd3;
+    logic [31:0] rsvd2;
+    logic [15:0] rsvd1;
+    logic [7:0] dscp_trimmed_lasthop;
+    logic [7:0] dscp_trimmed;
     logic [31:0] tick_ns;
     logic [7:0] close;
     logic [7:0] congestion;

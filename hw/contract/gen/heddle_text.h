@@ -139,8 +139,9 @@ inline constexpr Value kCapabilityValues[] = {
     {2097152u, "more", "Operations of several descriptors."},
     {4194304u, "congestion", "Congestion control (NSCC)."},
     {8388608u, "close_pdcs", "Command `close_pdcs`, field `close` of `transport_cfg` and register `mgmt_open_pdcs`."},
-    {33554432u, "relative", "Flag `relative` of endpoints: requests with rel=1 (UET 4.13)."},
     {16777216u, "crc_order", "Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive."},
+    {33554432u, "relative", "Flag `relative` of endpoints: requests with rel=1 (UET 4.13)."},
+    {67108864u, "trimming", "Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
 
@@ -265,6 +266,8 @@ inline constexpr Value kStatisticValues[] = {
     {55u, "tx_spilled", "Transmit descriptors moved to the spill area."},
     {56u, "counter_updates", "Counter cells written."},
     {57u, "pdc_restarts", "PDCs restarted because the peer's incarnation had ended."},
+    {58u, "rx_trimmed", "Trimmed requests of known PDCs whose PSN was missing; NACKed, but for those after a gap that was."},
+    {59u, "drop_trimmed", "Trimmed packets discarded: no request, of no known PDC, or outside the window."},
 };
 
 // Operation of an ARP packet.

@@ -36,7 +36,7 @@ inline constexpr std::array<Row, 20> kAiBase = {{
   {"PDS-1", "Reliable unordered delivery (RUD)", true, true},
   {"PDS-2", "Reliable ordered delivery (ROD)", true, true},
   {"PDS-4", "Unreliable unordered delivery (UUD)", false, false},
-  {"PDS-5", "Trimmed packets, endpoint side", false, false},
+  {"PDS-5", "Trimmed packets, endpoint side", true, true},
   {"CMS-1", "Network signal congestion control (NSCC)", true, true},
 }};
 

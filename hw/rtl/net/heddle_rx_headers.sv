@@ -7,6 +7,8 @@
 // `done_i`, and are zero without.
 // The first reason in `statistic` counts, so those behind drop_truncated may look at bytes
 // that are not there; a frame of another VLAN has no reason behind drop_truncated but that.
+// A packet is trimmed by its DSCP alone, never by a length: then neither its UDP length nor what
+// is behind the PDS header of a request counts, and other packets have the reason drop_trimmed.
 
 module heddle_rx_headers
   import heddle_contract_pkg::*;
@@ -18,6 +20,7 @@ module heddle_rx_headers
   localparam int unsigned StackW = 8 * StackBytes
 ) (
   input  port_cfg_t          port_i,
+  input  logic [1:0][5:0]    trimmed_dscp_i,  // By the last hop, on the path; 0: none.
   input  logic               crc_i,       // The frame carries the end-to-end CRC.
   input  logic [StackW-1:0]  stack_i,     // First byte in the top bits.
   input  logic               done_i,      // The whole frame is there.
@@ -86,6 +89,19 @@ module heddle_rx_headers
                        l4[L4W-1 -: 8] == NeighborAdvertisement);
   assign other_vlan = (has_tag ? tag.vid : '0) != port_i.vlan[11:0];
 
+  // UET 3.4: what a switch keeps behind the IP header.
+  localparam int unsigned TrimmedBytes = UdpBytes + 16;
+  trim_e      trim;
+  logic       trimmed;
+  logic [5:0] dscp;
+  assign dscp    = is_v6 ? v6.dscp : v4.dscp;
+  assign trimmed = is_ip && trim != TrimNone;
+  always_comb begin
+    trim = TrimNone;
+    if (dscp != '0 && dscp == trimmed_dscp_i[1]) trim = TrimLasthop;
+    if (dscp != '0 && dscp == trimmed_dscp_i[0]) trim = TrimPath;
+  end
+
   logic [16:0] ip_end;  // Byte of the frame behind the IP datagram.
   assign ip_end = is_v6 ? 17'(v6.payload_length) + 17'(l4_o) : 17'(v4.total_length) + 17'(l3_at);
 
@@ -121,9 +137,9 @@ module heddle_rx_headers
   assign is_pds_req   = pds.type_ == PdsTypeRodReq || pds.type_ == PdsTypeRudReq;
   assign is_pds_cc    = pds.type_ == PdsTypeAckCc;
   assign is_pds_ack   = pds.type_ == PdsTypeAck || is_pds_cc;
-  assign has_response = (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponse;
-  assign has_data     = (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponseData;
-  assign is_req    = is_pds_req && pds.next_hdr == NextHdrRequestStd;
+  assign has_response = !trimmed && (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponse;
+  assign has_data     = !trimmed && (is_pds_req || is_pds_ack) && pds.next_hdr == NextHdrResponseData;
+  assign is_req    = !trimmed && is_pds_req && pds.next_hdr == NextHdrRequestStd;
   assign is_read   = is_req && ses0.opcode == SesOpcodeRead;
   assign is_return = is_pds_req && (has_response || has_data);
   assign is_ack    = is_pds_ack && (pds.next_hdr == NextHdrNone || has_response || has_data);
@@ -166,8 +182,9 @@ module heddle_rx_headers
                      (has_tag && whole < 17'(EthernetBytes + VlanBytes));
   assign ip_short  = (is_v4 || is_v6) &&
                      (whole < 17'(l4_o) || ip_end > whole ||
-                      (is_ip && (ip_end != 17'(udp.length) + 17'(l4_o) ||
-                                udp.length < 16'(fixed))));
+                      (trimmed ? ip_end < 17'(l4_o) + 17'(TrimmedBytes) :
+                       is_ip && (ip_end != 17'(udp.length) + 17'(l4_o) ||
+                                 udp.length < 16'(fixed))));
 
   heddle_beat_sum #(.DataW(8 * Ipv4Bytes)) u_ip_sum (
     .en_i   (done_i && is_v4),
@@ -228,7 +245,7 @@ module heddle_rx_headers
       end else if (arp || neighbor) begin
         quiet_o = 1'b1;
       end else begin
-        judged_o = is_ip;
+        judged_o = is_ip && !trimmed;
         reason_o[StatisticDropEthertype]  = !is_v4 && !is_v6;
         reason_o[StatisticDropIpHeader]   = !is_ip;
         reason_o[StatisticDropIpChecksum] = is_v4 && ip_sum != '1;
@@ -238,8 +255,9 @@ module heddle_rx_headers
                      {port_i.local_fa_hi, port_i.local_fa_lo} :
                      v4.destination != port_i.local_fa_lo[31:0]);
         reason_o[StatisticDropUdpPort]    = udp.destination_port != port_i.udp_port;
-        reason_o[StatisticDropPdsType]    = !known;
-        reason_o[StatisticDropSes]        = ses_bad;
+        reason_o[StatisticDropPdsType]    = !known && !trimmed;
+        reason_o[StatisticDropSes]        = ses_bad && !trimmed;
+        reason_o[StatisticDropTrimmed]    = trimmed && !is_pds_req;
       end
     end
   end
@@ -252,7 +270,7 @@ module heddle_rx_headers
       pkt_o.source_fa   = is_v6 ? {v6.source_hi, v6.source_lo} : {96'b0, v4.source};
       pkt_o.source_mac  = eth.source;
       pkt_o.source_port = udp.source_port;
-      pkt_o.dscp        = is_v6 ? v6.dscp : v4.dscp;
+      pkt_o.dscp        = dscp;
       pkt_o.ce          = (is_v6 ? v6.ecn : v4.ecn) == 2'b11;
       pkt_o.pds_type    = pds.type_;
       pkt_o.next_hdr    = pds.next_hdr;
@@ -260,7 +278,8 @@ module heddle_rx_headers
       pkt_o.psn         = pds.psn;
       pkt_o.spdcid      = pds.spdcid;
       pkt_o.dpdcid      = pds.dpdcid;
-      if (is_req || is_return || is_cp) begin
+      pkt_o.trim        = trimmed ? trim : TrimNone;
+      if (is_pds_req || is_cp) begin
         pkt_o.ar  = pds.ar;
         pkt_o.syn = pds.syn;
         if (pds.syn) begin
@@ -268,7 +287,7 @@ module heddle_rx_headers
           pkt_o.psn_offset = pds.dpdcid[11:0];
         end
       end
-      if (is_req || is_return || is_ack) pkt_o.offset = pds.clear_psn_offset;
+      if (is_pds_req || is_ack) pkt_o.offset = pds.clear_psn_offset;
       if (is_nack || is_cp) pkt_o.pds_payload = pds_long.payload;
       if (is_nack) pkt_o.nack_code = pds_long.nack_code;
       if (is_ack) begin

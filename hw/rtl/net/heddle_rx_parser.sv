@@ -6,6 +6,8 @@
 //           and the lengths of PDS and SES headers were found right; every other frame
 //           is dropped and counted by its first reason. ARP and neighbour discovery
 //           are the slow path's: neither offered nor counted as dropped.
+// Trimmed:  a request that the network trimmed is offered without payload, whatever its UDP length
+//           says, with neither CRC nor SES judged; other trimmed packets are dropped and counted.
 // Unhurried: no back-pressure on the MAC; a frame that finds no room is dropped whole
 //           and counted (drop_overflow).
 // Aligned:  payload bytes of a packet start in lane 0 of a new beat;
@@ -28,6 +30,7 @@ module heddle_rx_parser
   input  logic rst_ni,
 
   input  port_cfg_t           port_i,
+  input  logic [1:0][5:0]     trimmed_dscp_i,  // By the last hop, on the path; 0: none.
 
   input  logic                tvalid_i,
   input  logic [DataW-1:0]    tdata_i,
@@ -130,6 +133,7 @@ module heddle_rx_parser
 
   heddle_rx_headers u_headers (
     .port_i      (port_i),
+    .trimmed_dscp_i(trimmed_dscp_i),
     .crc_i       (crc_q),
     .stack_i     (stack_q[StackBeats*DataW-1 -: StackW]),
     .done_i      (done),

@@ -7,6 +7,8 @@
 // Ordered: ROD: only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are
 //          acknowledged again with a default response and dropped.
 // RUD:     what heddle_accept_decide takes ahead of a gap is placed at once; ACKs say what came.
+// Trimmed: a request that the network trimmed is NACKed with its PSN, if that is missing, on an open PDC; one per gap on
+//          ROD, but the expected one each time. A duplicate is acknowledged again; all else is discarded and counted.
 // Listens: until the function listens (heddle_rx_queue), requests of an open PDC or with SYN are dropped without an
 //          answer; the initiator retransmits them.
 // Opens a PDC on SYN; {source FA, spdcid} has a place in one of two sets of 4 ways. Without a free PDC:
@@ -585,7 +587,8 @@ module heddle_accept
   logic   back;
   place_t back_record;
   assign back = pkt_q.dpdcid[PdcRoleBit] == RoleInitiator && !pkt_q.syn && !pkt_q.probe &&
-                ((pkt_q.pds_type == PdsTypeRodReq && pkt_q.next_hdr != NextHdrRequestStd) ||
+                ((pkt_q.pds_type == PdsTypeRodReq &&
+                  (pkt_q.next_hdr != NextHdrRequestStd || pkt_q.trim != TrimNone)) ||
                  ((pkt_q.pds_type == PdsTypeAck || pkt_q.pds_type == PdsTypeAckCc) &&
                   pkt_q.next_hdr == NextHdrResponseData));
   assign back_look_o = p1_valid_q;

@@ -12,6 +12,7 @@
 // RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
 //         that completes nothing here, one of the message that is open, or a message of one packet. Every other
 //         waits until it is the expected one; so errors are judged, and messages opened, in the order of PSNs.
+// Trimmed: no CRC covers the header of a trimmed request. It changes no PDC but by the gap that it opens.
 
 `include "heddle_assert.svh"
 
@@ -60,13 +61,14 @@ module heddle_accept_decide
   localparam int unsigned RejectWindow = 2 * PdcWindow;
 
   // ------------------------------------------------------------ kind of packet
-  logic is_request, is_data, is_rud, is_ack, is_nack, is_query, is_close, is_clear;
+  logic is_request, is_data, is_rud, is_ack, is_nack, is_query, is_close, is_clear, trimmed;
+  assign trimmed    = pkt_i.trim != TrimNone;
   assign is_data    = pkt_i.pds_type == PdsTypeRodReq && !pkt_i.syn &&
-                      pkt_i.next_hdr != NextHdrRequestStd &&
+                      (pkt_i.next_hdr != NextHdrRequestStd || trimmed) &&
                       pkt_i.dpdcid[PdcRoleBit] == RoleInitiator;  // heddle_return_rx judges it.
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
   assign is_request = (is_rud || pkt_i.pds_type == PdsTypeRodReq) &&
-                      pkt_i.next_hdr == NextHdrRequestStd;
+                      (pkt_i.next_hdr == NextHdrRequestStd || trimmed);
   assign is_ack     = (pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc) &&
                       !pkt_i.probe;
   assign is_nack    = pkt_i.pds_type == PdsTypeNack;
@@ -101,7 +103,7 @@ module heddle_accept_decide
   logic        clears;
   assign clear_psn   = is_clear ? pkt_i.pds_payload : pkt_i.psn + 32'($signed(pkt_i.offset));
   assign clear_ahead = clear_psn - entry_i.stored_psn;
-  assign clears      = (is_request || is_clear) && !fresh && entry_i.stored && !clear_ahead[31];
+  assign clears      = ((is_request && !trimmed) || is_clear) && !fresh && entry_i.stored && !clear_ahead[31];
 
   always_comb begin
     e = entry_i;
@@ -138,6 +140,14 @@ module heddle_accept_decide
   assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
   assign early      = !e.rud && !expected && ahead < 32'(RejectWindow);
   assign jumps      = e.rud && !expected && in_window;    // Over a gap.
+
+  // A trimmed request of an open PDC, whose answer can be of use.
+  logic trim_known;
+  assign trim_known = is_request && is_rud == e.rud && listens_i &&
+                      (duplicate || expected || early || jumps) &&
+                      (pkt_i.syn ? hit_i && start == e.start_psn
+                                 : ours && entry_i.open && named_gen == entry_i.gen && pkt_i.ipv6 == e.ipv6 &&
+                                   pkt_i.source_fa == e.fa && pkt_i.spdcid == e.spdcid);
 
   // What answers without news say, and how they name a PSN that they acknowledge.
   response_t   addressed, standing, standing_after, about;
@@ -326,6 +336,13 @@ module heddle_accept_decide
       else      stat[StatisticDropPdcid] = 1'b1;
     end else if (is_data) begin
       outcome = OutcomeDrop;
+    end else if (trimmed && !trim_known) begin
+      stat[StatisticDropTrimmed] = 1'b1;
+    end else if (trimmed && !duplicate) begin
+      if (expected || (early && !e.gap)) outcome = OutcomeRefuse;
+      else if (jumps)                    outcome = OutcomeOutside;
+      code = pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed;
+      stat[StatisticRxTrimmed] = 1'b1;
     end else if (!is_request && !is_query && !is_close && !is_clear) begin
       stat[StatisticDropPdsType] = 1'b1;
     end else if (!pkt_i.syn && !ours) begin
@@ -567,7 +584,7 @@ module heddle_accept_decide
     addressed.fa         = pkt_i.source_fa;
     addressed.mac        = pkt_i.source_mac;
     addressed.entropy    = pkt_i.source_port;
-    addressed.dscp       = pkt_i.dscp;
+    addressed.dscp       = trimmed ? e.dscp : pkt_i.dscp;
     addressed.m          = pkt_i.ce;
     addressed.retx       = pkt_i.retx;
     addressed.spdcid     = tpdcid;

@@ -67,7 +67,8 @@ module heddle_nscc
   // ------------------------------------------------------------------ constants
   // Settled long before the first event: firmware writes the tables before the port is enabled.
   logic [13:0]        packet_q;
-  logic [23:0]        bytes_q, target_q, scale_q;
+  logic [23:0]        bytes_q, base_q, target_q, scale_q;  // base_q: of an empty network, as the firmware says.
+  logic               trims_q;                             // The network trims instead of dropping.
   logic [WindowW-1:0] min_q, max_q, step_q, eta_q;
   logic [29:0]        packets_q;   // scaling_a in packets, 2^-8 bytes.
   logic [21:0]        fast_q;
@@ -81,7 +82,9 @@ module heddle_nscc
   always_ff @(posedge clk_i) begin
     packet_q  <= 14'(24'(port_i.payload_mtu) + HeaderBytes);
     bytes_q   <= transport_i.cwnd_bytes[31:24] != '0 ? '1 : transport_i.cwnd_bytes[23:0];
-    target_q  <= transport_i.base_rtt_ns[31:24] != '0 ? '1 : transport_i.base_rtt_ns[23:0];
+    base_q    <= transport_i.base_rtt_ns[31:24] != '0 ? '1 : transport_i.base_rtt_ns[23:0];
+    trims_q   <= (transport_i.dscp_trimmed | transport_i.dscp_trimmed_lasthop) != '0;
+    target_q  <= trims_q ? base_q - (base_q >> 2) : base_q;
     scale_q   <= 24'(scaled >> 18);
     packets_q <= 30'(packets >> (16 - Fraction));
     step_q    <= WindowW'(step_wide >> 10);
@@ -165,7 +168,7 @@ module heddle_nscc
   assign past     = e_q.marked && s_q.ignore >= 24'(bytes);
   assign none     = !e_q.marked && delay_q <= target_q >> 7;
   assign fast     = none ? most24({1'b0, s_q.fast} + 25'(bytes)) : '0;
-  assign period   = e_q.now - s_q.adjusted_at >= 32'(target_q);
+  assign period   = e_q.now - s_q.adjusted_at >= 32'(base_q);
   assign due      = period || s_q.adjust >= BytesW'({packet_q, 3'b0});
   assign grown    = {2'b0, s_q.cwnd} + (huge_q ? {2'b0, {WindowW{1'b1}}} : {2'b0, quotient_q}) +
                     (period ? {2'b0, eta_q} : '0);
@@ -247,6 +250,7 @@ module heddle_nscc
       end
       StLoss: begin
         d.fast = '0;
+        if (e_q.trim) d.average = s_q.average + (TimeW+6)'(base_q) - (TimeW+6)'(s_q.average >> 6);
         d.cwnd = s_q.cwnd > {lost, {Fraction{1'b0}}}
                      ? bounded({2'b0, s_q.cwnd - {lost, {Fraction{1'b0}}}}, min_q, max_q) : min_q;
       end
@@ -313,7 +317,7 @@ module heddle_nscc
     unique case (state_q)
       StIdle: losing_q <= 1'b0;
       StAck:     delay_q <= e_q.rtt - base;
-      StAverage: congested_q <= {2'b0, delay_q} > much;
+      StAverage: congested_q <= !trims_q && {2'b0, delay_q} > much;
       StJudge: begin
         product_q <= 44'(bytes) * 44'(factor);
         over_q    <= s_q.average[TimeW+5:6] - target_q;

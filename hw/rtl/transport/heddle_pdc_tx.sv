@@ -333,7 +333,7 @@ module heddle_pdc_tx
   logic        ack_in_window, nack_in_window;
   logic        awaits;      // Data, while no packet is outstanding.
   logic        answers;     // A NACK of a packet in flight, or of an ACK Request.
-  logic        resend_now, refusal, refuse_now, end_now, end_all, syn_again, finish, close_packet;
+  logic        resend_now, trim_now, refusal, refuse_now, end_now, end_all, syn_again, finish, close_packet;
   logic        spares;      // With end_now: nothing that is not acknowledged was accepted.
   logic        restart;     // With end_now: the target began anew.
   logic        ask_due;
@@ -396,6 +396,7 @@ module heddle_pdc_tx
 
   always_comb begin
     resend_now = 1'b0;
+    trim_now   = 1'b0;
     refusal    = 1'b0;
     end_now    = 1'b0;
     end_all    = 1'b0;
@@ -412,8 +413,11 @@ module heddle_pdc_tx
         NackCodeNoGtdDelAvail, NackCodeNoSesMsgAvail, NackCodeNoResource,
         NackCodePsnOorWindow, NackCodeRcvdSesProcg:
           refusal = nack_in_window;
-        NackCodeTrimmed, NackCodeTrimmedLasthop, NackCodeTrimmedAck, NackCodeRodOoo,
-        NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
+        NackCodeTrimmed, NackCodeTrimmedLasthop:
+          // Each is about one transmission of its packet.
+          if (s.rud) trim_now = nack_in_window && !s.waiting;
+          else       resend_now = nack_in_window && refused_in < in_flight && !s.repositioning && !s.waiting;
+        NackCodeTrimmedAck, NackCodeRodOoo, NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
           resend_now = nack_in_window && refused_in < in_flight && !s.repositioning &&
                        !s.waiting && (!s.rud || worth_again);
@@ -522,6 +526,7 @@ module heddle_pdc_tx
     .ack_i(sack_ack), .advance_i(sack_advance),
     .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
+    .trim_i(trim_now), .trim_at_i(refused_in[SackW-2:0]),
     .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
     .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
   );
@@ -583,7 +588,7 @@ module heddle_pdc_tx
               walk_d.kind     = WalkReturn;
             end
           end
-          if (resend_now || refuse_now) begin
+          if (resend_now || refuse_now || (trim_now && refused_in < in_flight)) begin
             if (!s.repositioning) begin
               walk_push       = 1'b1;
               walk_d.kind     = WalkReturn;
@@ -733,8 +738,8 @@ module heddle_pdc_tx
     end
     out = d.nxt - d.una;
     if (!d.rud)                     d.flight = out[31] ? '0 : FlightW'(out);
-    else if (sack_ack || sack_lose) d.flight = sack_flight;
-    else if (send_now)              d.flight = s.flight + 1'b1;
+    else if (sack_ack || sack_lose || trim_now) d.flight = sack_flight;
+    else if (send_now)                          d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone;
 
@@ -810,9 +815,10 @@ module heddle_pdc_tx
     end else if (timed_out) begin
       rule             = ruled;
       rule_event.timeout = 1'b1;
-    end else if (ev_q == EvAck && resend_now) begin
+    end else if (ev_q == EvAck && (resend_now || trim_now)) begin
       rule             = ruled;
-      rule_event.lost  = s.rud ? sack_left - sack_flight : s.flight;
+      rule_event.trim  = ack_q.code == NackCodeTrimmed || ack_q.code == NackCodeTrimmedLasthop;
+      rule_event.lost  = s.rud ? sack_left - sack_flight : rule_event.trim ? FlightW'(1) : s.flight;
     end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && !s.rud && ack_in_window)) begin
       rule             = ruled;
       rule_event.ack   = 1'b1;

@@ -6,6 +6,8 @@
 //
 // Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
 //           and dropped.
+// Trimmed:  a packet whose PSN is missing is NACKed, one per gap, but the expected one each time it comes; a
+//           duplicate is acknowledged again, all else discarded.
 // Strangers: until data were accepted, any target may send them, with a PSN that the PDC can have.
 // Placed:   data of a READ that was asked for on the PDC they came by, the next of its bytes and none beyond its
 //           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
@@ -197,12 +199,14 @@ module heddle_return_rx
   end
 
   // -------------------------------------------------------------------- packet
+  logic        trimmed;
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
   logic        known, is_data, is_error, expected, duplicate, early, named, ours, whole, good, gone, urgent;
   logic [31:0] ahead, reach, cack, ack_offset;
   assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
                       pkt_i.ipv6 == id.ipv6 &&
                       (in_ack || (s.bound ? pkt_i.spdcid == s.tpdcid : !duplicate));
+  assign trimmed    = pkt_i.trim != TrimNone;
   assign in_ack     = pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc;
   assign is_data    = pkt_i.next_hdr == NextHdrResponseData && pkt_i.response == SesResponseResponseWData;
   assign is_error   = pkt_i.next_hdr == NextHdrResponse && pkt_i.response == SesResponseResponse &&
@@ -231,8 +235,8 @@ module heddle_return_rx
   assign urgent = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery;
 
   logic accept, refuse;
-  assign accept   = known && (in_ack || expected);
-  assign refuse   = known && !in_ack && early && !s.gap;
+  assign accept   = known && !trimmed && (in_ack || expected);
+  assign refuse   = known && !in_ack && ((early && !s.gap) || (trimmed && expected));
   assign count_up = take_i && v.settle;
   assign count_d.packets = count.packets + 1'b1;
   assign count_d.bytes   = good ? reach : count.bytes;
@@ -308,7 +312,7 @@ module heddle_return_rx
     v.rsp.fa       = pkt_i.source_fa;
     v.rsp.mac      = pkt_i.source_mac;
     v.rsp.entropy  = pkt_i.source_port;
-    v.rsp.dscp     = pkt_i.dscp;
+    v.rsp.dscp     = trimmed ? s.dscp : pkt_i.dscp;
     v.rsp.m        = pkt_i.ce;
     v.rsp.retx     = pkt_i.retx;
     v.rsp.spdcid   = id.spdcid;
@@ -333,7 +337,9 @@ module heddle_return_rx
     v.iova   = (read.segmented ? '0 : read.iova) + 64'(pkt_i.message_offset);
 
     if (pkt_i.dpdcid[15 -: SlotBits] != port_i.slot[SlotBits-1:0]) begin
-      v.stat[StatisticDropPdcid] = 1'b1;  // Another function's: no answer.
+      v.stat[trimmed ? StatisticDropTrimmed : StatisticDropPdcid] = 1'b1;  // Another function's: no answer.
+    end else if (trimmed && !(known && (duplicate || expected || early))) begin
+      v.stat[StatisticDropTrimmed] = 1'b1;
     end else if (!known) begin
       v.respond    = !in_ack;
       v.rsp.kind   = ResponseNack;
@@ -354,6 +360,11 @@ module heddle_return_rx
       v.respond        = 1'b1;
       v.rsp.ack_offset = ack_offset[15:0];
       v.stat[StatisticRxDuplicates] = 1'b1;
+    end else if (trimmed) begin
+      v.respond  = refuse;
+      v.rsp.kind = ResponseNack;
+      v.rsp.code = 8'(pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
+      v.stat[StatisticRxTrimmed] = 1'b1;
     end else if (early) begin
       v.respond  = refuse;
       v.rsp.kind = ResponseNack;

@@ -198,8 +198,8 @@ module heddle_return_tx
   // ------------------------------------------------------ stage 1: one event
   logic        timer_on, timer_on_d, fired;
   logic [31:0] timer_at, timer_at_d;
-  logic [31:0] rto, backoff, acked, in_flight, out;
-  logic        known, advanced, in_window, nacked_in_window, resend_now, refuse_now, end_now, send_now;
+  logic [31:0] rto, backoff, acked, in_flight, out, ack_ahead;
+  logic        known, advanced, in_window, nacked_in_window, resend_now, trim_now, refuse_now, end_now, send_now;
 
   // Doubles `base` `shift` times, up to `limit`.
   function automatic logic [31:0] doubled(logic [31:0] base, logic [3:0] shift, logic [31:0] limit);
@@ -217,10 +217,12 @@ module heddle_return_tx
   assign acked            = ack_q.cack + 32'd1;
   assign in_window        = (acked - s.una) <= (s.top - s.una);
   assign advanced         = in_window && acked != s.una;
-  assign nacked_in_window = (ack_q.psn - s.una) < (s.top - s.una);
+  assign ack_ahead        = ack_q.psn - s.una;
+  assign nacked_in_window = ack_ahead < (s.top - s.una);
 
   always_comb begin
     resend_now = 1'b0;
+    trim_now   = 1'b0;
     refuse_now = 1'b0;
     end_now    = 1'b0;
     if (ev_q == EvAck && known && ack_q.nack && nacked_in_window) begin
@@ -228,8 +230,11 @@ module heddle_return_tx
         NackCodeNoBitmap, NackCodeNoPktBuffer, NackCodeNoGtdDelAvail, NackCodeNoSesMsgAvail,
         NackCodeNoResource, NackCodePsnOorWindow, NackCodeRcvdSesProcg:
           refuse_now = !s.waiting;
-        NackCodeTrimmed, NackCodeTrimmedLasthop, NackCodeRodOoo, NackCodePktNotRcvd,
-        NackCodeAckWithData, NackCodeRcvrInferLoss:
+        NackCodeTrimmed, NackCodeTrimmedLasthop:
+          // Each is about one transmission of its packet.
+          if (route.rud) trim_now = !s.waiting;
+          else           resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting;
+        NackCodeRodOoo, NackCodePktNotRcvd, NackCodeAckWithData, NackCodeRcvrInferLoss:
           // Only for a packet of the present pass: others were answered already.
           resend_now = (ack_q.psn - s.una) < in_flight && !s.waiting && (!route.rud || worth_again);
         default: end_now = 1'b1;
@@ -269,6 +274,7 @@ module heddle_return_tx
     .ack_i(sack_ack), .advance_i(SackW'(una - s.una)),
     .sack_i(ack_q.sack), .base_i(ack_q.sack_base - una), .bitmap_i(ack_q.sack_bitmap),
     .lose_i(sack_lose), .anew_i(!resend_now || repeated_loss), .step_i(sack_step),
+    .trim_i(trim_now), .trim_at_i(ack_ahead[SackW-2:0]),
     .state_o(sack), .news_o(sack_news), .back_o(sack_back), .skip_o(sack_skip),
     .above_o(sack_above), .left_o(sack_left), .flight_o(sack_flight)
   );
@@ -314,7 +320,7 @@ module heddle_return_tx
           timer_at_d  = now_q + port_i.rto_ticks;
         end
         if (sack_ack && sack_back) d.nxt = una;
-        if (resend_now || refuse_now) d.nxt = s.una;
+        if (resend_now || refuse_now || (trim_now && ack_ahead < in_flight)) d.nxt = s.una;
         if (refuse_now) begin
           d.waiting       = 1'b1;
           d.probing       = 1'b1;
@@ -355,8 +361,8 @@ module heddle_return_tx
     end
     out = d.nxt - d.una;
     if (!route.rud || !d.open)      d.flight = FlightW'(out);
-    else if (sack_ack || sack_lose) d.flight = sack_flight;
-    else if (send_now)              d.flight = s.flight + 1'b1;
+    else if (sack_ack || sack_lose || trim_now) d.flight = sack_flight;
+    else if (send_now)                          d.flight = s.flight + 1'b1;
   end
   assign state_wen = ev_q != EvNone && ev_q != EvSweep;
 
@@ -472,8 +478,6 @@ module heddle_return_tx
     .look_place_i({ack_i.pdc, ack_i.psn[ReturnW-1:0]}), .service_time_i(ack_q.service_time),
     .sole_o(sole), .rtt_o(trip)
   );
-  logic [31:0] ack_ahead;
-  assign ack_ahead = ack_q.psn - s.una;
   assign measured  = nacked_in_window && sole && !ack_q.retx && !s.sack.held[ack_ahead[$clog2(PdcWindow)-1:0]];
   always_comb begin
     rule           = 1'b0;
@@ -486,9 +490,10 @@ module heddle_return_tx
     end else if (timed_out) begin
       rule               = ruled;
       rule_event.timeout = 1'b1;
-    end else if (resend_now) begin
+    end else if (resend_now || trim_now) begin
       rule               = ruled;
-      rule_event.lost    = route.rud ? sack_left - sack_flight : s.flight;
+      rule_event.trim    = ack_q.code == NackCodeTrimmed || ack_q.code == NackCodeTrimmedLasthop;
+      rule_event.lost    = route.rud ? sack_left - sack_flight : rule_event.trim ? FlightW'(1) : s.flight;
     end else if (sack_ack || (ev_q == EvAck && known && !ack_q.nack && in_window)) begin
       rule               = ruled;
       rule_event.ack     = 1'b1;

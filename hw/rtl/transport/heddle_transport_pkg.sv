@@ -157,6 +157,8 @@ package heddle_transport_pkg;
     logic [SackW-1:0]     lost;   // Before this, what is not held is sent again;
     logic [SackW-1:0]     again;  // before this, it was.
     logic [SackW-1:0]     round;  // First never sent, when something was sent again last.
+    logic [PdcWindow-1:0] told;   // Known to be lost one by one: sent again, too.
+    logic [PdcWindow-1:0] tried;  // Were so, and sent again.
   } sack_t;
 
   // What happened on a PDC that its congestion window depends on.
@@ -169,7 +171,8 @@ package heddle_transport_pkg;
     logic [FlightW-1:0] packets;
     logic [23:0]        rtt;      // ns; 0: it measured none;
     logic               marked;   // what it answers met congestion;
-    logic [FlightW-1:0] lost;     // and so many packets are known to be lost.
+    logic [FlightW-1:0] lost;     // and so many packets are known to be lost,
+    logic               trim;     // because the network trimmed them.
     logic [31:0]        now;      // ns, wraps.
   } nscc_event_t;
 

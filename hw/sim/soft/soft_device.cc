@@ -58,7 +58,7 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityFence | contract::kCapabilityMore |
     contract::kCapabilityWriteErrors | contract::kCapabilitySpill |
     contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder |
-    contract::kCapabilityRelative;
+    contract::kCapabilityRelative | contract::kCapabilityTrimming;
 
 constexpr uint32_t kPayloadMtuMax = 8192;
 // The most that register `region_limits` may say.
@@ -587,6 +587,7 @@ bool SoftDevice::Write(Table table, uint32_t index, Engine::ConstEntry entry) {
         return false;
       }
       transport_cfg_ = As<contract::TransportCfg>(entry);
+      wire_->SetTransport(transport_cfg_);
       transport_->Configure(port_, transport_cfg_);
       transport_cfg_.close = 0;  // It was for the PDCs of this moment.
       return true;

@@ -444,6 +444,29 @@ Shape RandomShape(sim::Random& rng, const contract::PortCfg& port) {
   return shape;
 }
 
+Bytes Trimmed(const Built& built, uint8_t dscp, size_t kept, bool rewrites_udp,
+              sim::Random& rng) {
+  Bytes frame = built.frame;
+  const Form& form = built.form;
+  const size_t l4 = form.l4();
+  frame.resize(std::min(built.end, l4 + kept));
+  const size_t length = frame.size() - l4;
+  if (form.ipv6) {
+    const uint16_t first = Half(frame, form.l3);
+    PutHalf(frame, form.l3, (first & 0xf03f) | dscp << 6);
+    PutHalf(frame, form.l3 + 4, length);
+  } else {
+    frame[form.l3 + 1] =
+        static_cast<uint8_t>(dscp << 2 | (frame[form.l3 + 1] & 3));
+    PutHalf(frame, form.l3 + 2, frame.size() - form.l3);
+    PutHalf(frame, form.l3 + 10, 0);
+    PutHalf(frame, form.l3 + 10, ~OnesSum(frame.data() + form.l3, 20));
+  }
+  if (rewrites_udp) PutHalf(frame, l4 + 4, length);
+  while (frame.size() < 60) frame.push_back(static_cast<uint8_t>(rng.Next()));
+  return frame;
+}
+
 Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng) {
   Bytes& frame = built.frame;
   const Form& form = built.form;

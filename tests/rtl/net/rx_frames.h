@@ -82,6 +82,10 @@ uint16_t Half(const Bytes& frame, size_t at);
 void PutHalf(Bytes& frame, size_t at, size_t value);
 void PutCrc(Bytes& frame, const Form& form, size_t end,
             contract::CrcOrder order);
+// What a switch with a full queue makes of a frame: `kept` bytes behind the IP
+// header, with `dscp`. The UDP length stays unless `rewrites_udp`.
+Bytes Trimmed(const Built& built, uint8_t dscp, size_t kept, bool rewrites_udp,
+              sim::Random& rng);
 // Breaks a frame in one of many ways; some leave it good.
 Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng);
 

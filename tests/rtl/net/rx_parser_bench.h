@@ -27,6 +27,7 @@ struct FieldLayout {
 
 // rx_packet_t from its least significant bit up; wide fields in halves.
 inline constexpr FieldLayout kFields[] = {
+    {"trim", 2},
     {"other_gen", 1},
     {"contradicts", 1},
     {"read_bytes", 14},
@@ -102,6 +103,7 @@ class RxParserBench {
       : rng_(seed) {
     std::cout << "seed " << seed << ", " << HEDDLE_DATA_W << " bits\n";
     SetPort(port);
+    SetTrims({});
     dut_->tvalid_i = 0;
     dut_->pkt_ready_i = 0;
     dut_->pay_ready_i = 0;
@@ -116,9 +118,14 @@ class RxParserBench {
     std::memcpy(&dut_->port_i, &port, sizeof port);
   }
   const contract::PortCfg& port() const { return port_; }
+  void SetTrims(const Trims& trims) {
+    trims_ = trims;
+    dut_->trimmed_dscp_i =
+        static_cast<uint16_t>(trims.lasthop << 6 | trims.path);
+  }
 
   void Post(Bytes frame, bool bad = false) {
-    Verdict verdict = Judge(frame, bad, port_);
+    Verdict verdict = Judge(frame, bad, port_, trims_);
     todo_.push_back({std::move(frame), std::move(verdict), bad});
   }
 
@@ -253,6 +260,7 @@ class RxParserBench {
   sim::ClockedModel<Vheddle_rx_parser> dut_;
   sim::Random rng_;
   contract::PortCfg port_;
+  Trims trims_;
   int64_t cycle_ = 0;
   int64_t last_sent_ = -1, first_valid_ = -1, first_pay_ = -1;
   std::deque<Sent> todo_, in_flight_;

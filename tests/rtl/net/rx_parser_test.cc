@@ -69,6 +69,67 @@ TEST(RxParserTest, MalformedFramesAreDroppedAndCountedByTheFirstReason) {
   }
 }
 
+constexpr Trims kTrims{.path = 3, .lasthop = 44};
+
+// By their DSCP, whatever their lengths say: requests of both directions
+// without what is behind the PDS header, other packets not at all.
+TEST(RxParserTest, TrimmedRequestsAreOfferedWithoutLengthsCrcAndSes) {
+  std::map<Statistic, uint64_t> counts;
+  for (uint32_t variant = 0; variant < kVariants; ++variant) {
+    const contract::PortCfg port = PortVariant(variant);
+    RxParserBench bench(500 + variant, port);
+    bench.SetTrims(kTrims);
+    sim::Random& rng = bench.rng();
+    for (int i = 0; i < 400; ++i) {
+      const Built built = Build(rng, RandomShape(rng, port), port);
+      const uint8_t dscp = rng.Chance(0.5) ? kTrims.path : kTrims.lasthop;
+      const size_t kept = 24 + (rng.Chance(0.5) ? 0 : rng.Below(80));
+      Bytes frame = Trimmed(built, dscp, kept, rng.Chance(0.5), rng);
+      if (rng.Chance(0.1)) {  // The IP header is judged as ever.
+        frame[built.form.l3 + rng.Below(20)] ^=
+            static_cast<uint8_t>(1u << rng.Below(8));
+      }
+      bench.Post(std::move(frame), rng.Chance(0.03));
+      bench.Post(GoodFrame(rng, RandomShape(rng, port), port));
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(2000000));
+    for (const auto& [reason, count] : bench.counts) counts[reason] += count;
+  }
+  EXPECT_GE(counts[Statistic::kRxFrames], 6000u);
+  EXPECT_GE(counts[Statistic::kDropTrimmed], 1000u);
+}
+
+TEST(RxParserTest, TrimmedFrameHasAtLeast24BytesBehindTheIpHeader) {
+  for (uint32_t variant = 0; variant < kVariants; ++variant) {
+    const contract::PortCfg port = PortVariant(variant);
+    RxParserBench bench(600 + variant, port);
+    bench.SetTrims(kTrims);
+    const Built built = Build(bench.rng(), {Kind::kRequest, 500}, port);
+    for (size_t kept = 0; kept < 48; ++kept) {
+      bench.Post(Trimmed(built, kTrims.path, kept, kept % 2, bench.rng()));
+    }
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(20000));
+    EXPECT_EQ(bench.packets, 24u);
+    EXPECT_EQ(bench.counts[Statistic::kDropTruncated], 24u);
+  }
+}
+
+TEST(RxParserTest, NothingIsTrimmedByItsLengthOrWithoutTheSetting) {
+  for (uint32_t variant = 0; variant < kVariants; ++variant) {
+    const contract::PortCfg port = PortVariant(variant);
+    RxParserBench bench(700 + variant, port);
+    sim::Random& rng = bench.rng();
+    const Built built = Build(rng, {Kind::kRequest, 500}, port);
+    bench.Post(Trimmed(built, kTrims.path, 24, true, rng));
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(20000));
+    bench.SetTrims(kTrims);
+    bench.Post(Trimmed(built, 0, 24, true, rng));
+    bench.Post(Trimmed(built, kTrims.path + 1, 24, false, rng));
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(20000));
+    EXPECT_EQ(bench.counts[Statistic::kDropTruncated], 3u);
+  }
+}
+
 // READs and their data beyond what lengths and MTU allow, by one byte.
 TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
   for (uint32_t variant = 0; variant < kVariants; ++variant) {

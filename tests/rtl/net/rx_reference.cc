@@ -27,15 +27,16 @@ Verdict Drop(Statistic reason) {
 // Reads one frame, layer by layer. A layer that ends the reading says how.
 class Reader {
  public:
-  Reader(const Bytes& frame, const contract::PortCfg& port)
-      : frame_(frame), port_(port) {}
+  Reader(const Bytes& frame, const contract::PortCfg& port, const Trims& trims)
+      : frame_(frame), port_(port), trims_(trims) {}
 
   Verdict Read() {
     if (auto end = ReadLink()) return *end;
     if (auto end = ReadIp()) return *end;
-    if (auto end = ReadUdp()) return *end;
+    if (auto end = trimmed() ? ReadTrimmed() : ReadUdp()) return *end;
     if (auto end = CheckAddress()) return *end;
     if (auto end = CheckSums()) return *end;
+    if (trimmed()) return JudgeTrimmed();
     if (!known()) return Drop(Statistic::kDropPdsType);
     left_ -= header_bytes() + trailer();
     NoteLowerLayers();
@@ -101,6 +102,33 @@ class Reader {
     }
     const uint8_t type = frame_[form_.l4()];
     return type == kNeighborSolicitation || type == kNeighborAdvertisement;
+  }
+
+  uint64_t trimmed() const {
+    const uint8_t dscp = form_.ipv6 ? v6_.dscp : v4_.dscp;
+    if (dscp == 0) return 0;
+    return dscp == trims_.path ? 1 : dscp == trims_.lasthop ? 2 : 0;
+  }
+
+  // UDP header and 16 bytes more are left.
+  End ReadTrimmed() {
+    if (end_ < form_.l4() + 24) return Drop(Statistic::kDropTruncated);
+    udp_ = wire::Udp::Decode(frame_.data() + form_.l4());
+    pds_ = frame_.data() + form_.l4() + 8;
+    prologue_ = wire::PdsPrologue::Decode(pds_);
+    return std::nullopt;
+  }
+
+  Verdict JudgeTrimmed() {
+    if (prologue_.type != PdsType::kRodReq &&
+        prologue_.type != PdsType::kRudReq) {
+      return Drop(Statistic::kDropTrimmed);
+    }
+    NoteLowerLayers();
+    NoteToTarget(wire::PdsRequest::Decode(pds_));
+    f_["trim"] = trimmed();
+    std::erase_if(f_, [](const auto& field) { return field.second == 0; });
+    return {.reason = Statistic::kRxFrames, .fields = f_, .payload = {}};
   }
 
   // And which packet of the profile it is.
@@ -170,7 +198,7 @@ class Reader {
     if (udp_.destination_port != port_.udp_port) {
       return Drop(Statistic::kDropUdpPort);
     }
-    if (port_.crc == CrcOrder::kNone) return std::nullopt;
+    if (port_.crc == CrcOrder::kNone || trimmed()) return std::nullopt;
     const uint32_t crc = FrameCrc(frame_, form_, end_ - 4);
     for (uint32_t i = 0; i < 4; ++i) {
       if (frame_[end_ - 4 + i] != CrcByte(port_.crc, crc, i)) {
@@ -344,6 +372,7 @@ class Reader {
 
   const Bytes& frame_;
   const contract::PortCfg& port_;
+  const Trims& trims_;
   Form form_;
   wire::Ethernet eth_;
   wire::Ipv4 v4_;
@@ -362,10 +391,10 @@ class Reader {
 
 }  // namespace
 
-Verdict Judge(const Bytes& frame, bool mac_error,
-              const contract::PortCfg& port) {
+Verdict Judge(const Bytes& frame, bool mac_error, const contract::PortCfg& port,
+              const Trims& trims) {
   return mac_error ? Drop(Statistic::kDropMacError)
-                   : Reader(frame, port).Read();
+                   : Reader(frame, port, trims).Read();
 }
 
 }  // namespace heddle::test

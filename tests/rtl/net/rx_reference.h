@@ -21,8 +21,14 @@ struct Verdict {
   bool quiet = false;  // Left to the slow path.
 };
 
+// DSCPs of trimmed packets; 0: none.
+struct Trims {
+  uint8_t path = 0;
+  uint8_t lasthop = 0;
+};
+
 // `mac_error`: the MAC found the frame damaged.
-Verdict Judge(const Bytes& frame, bool mac_error,
-              const contract::PortCfg& port);
+Verdict Judge(const Bytes& frame, bool mac_error, const contract::PortCfg& port,
+              const Trims& trims = {});
 
 }  // namespace heddle::test

@@ -32,12 +32,13 @@ struct NsccEvent {
   uint32_t rtt = 0;
   uint8_t marked = 0;
   uint8_t lost = 0;
+  uint8_t trim = 0;  // It was trimmed.
   uint32_t now = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
     v(pdc, 8), v(open, 1), v(timeout, 1), v(ack, 1), v(packets, 7);
-    v(rtt, 24), v(marked, 1), v(lost, 7), v(now, 32);
+    v(rtt, 24), v(marked, 1), v(lost, 7), v(trim, 1), v(now, 32);
   }
 };
 
@@ -53,7 +54,10 @@ class NsccTest : public testing::Test {
     Run(300);  // The memory initialises itself.
   }
 
-  void Configure(uint16_t mtu, uint32_t cwnd_bytes, uint32_t base_rtt_ns) {
+  void Configure(uint16_t mtu, uint32_t cwnd_bytes, uint32_t base_rtt_ns,
+                 bool trimming = false) {
+    rules_.dscp_trimmed_lasthop = trimming ? 5 : 0;
+    settings_.trimming = trimming;
     port_.payload_mtu = mtu;
     rules_.congestion = 1;
     rules_.cwnd_bytes = cwnd_bytes;
@@ -106,7 +110,9 @@ class NsccTest : public testing::Test {
     } else if (event.ack) {
       soft.OnAck(event.packets * packet_, event.rtt, event.marked, event.now);
     }
-    if (event.lost != 0) {
+    if (event.lost != 0 && event.trim) {
+      soft.OnTrim(event.lost * packet_, event.now);
+    } else if (event.lost != 0) {
       soft.OnLoss(event.lost * packet_, event.now);
     }
     const auto bytes = static_cast<uint32_t>(soft.cwnd_bytes());
@@ -185,12 +191,35 @@ TEST_F(NsccTest, MarksWithDelayCloseItAndAnEmptyPathOpensIt) {
   EXPECT_EQ(got_, wanted_);
 }
 
+// UET 3.1: a trim is a sample of the average delay, takes its packet from the
+// window, and once a period makes the window what was delivered.
+TEST_F(NsccTest, TrimsMakeTheWindowWhatWasDelivered) {
+  Configure(1024, 72'448, 4000, true);
+  Give({.pdc = 1, .open = 1});
+  uint32_t now = 100'000;
+  const auto trim = [&] {
+    Give({.pdc = 1, .lost = 1, .trim = 1, .now = now += 10});
+    Drain();
+    return got_.back().packets;
+  };
+  EXPECT_EQ(trim(), 63u);
+  EXPECT_EQ(trim(), 62u);
+  for (int i = 0; i < 3; ++i) {
+    Give({.pdc = 1, .ack = 1, .packets = 2, .rtt = 2000, .now = now += 100});
+  }
+  now += 8000;
+  EXPECT_EQ(trim(), 6u);
+  EXPECT_EQ(trim(), 5u);
+  EXPECT_EQ(got_, wanted_);
+}
+
 TEST_F(NsccTest, AnySequenceOfEventsLeavesTheWindowsOfTheSoftDevice) {
   for (int round = 0; round < 60; ++round) {
     const uint32_t base =
         Below(3) == 0 ? 1 + Below(0x2000000) : 500 + Below(50'000);
     Configure(static_cast<uint16_t>(1024u << Below(4)),
-              Below(4) == 0 ? 1 + Below(~0u) : 1 + Below(400'000), base);
+              Below(4) == 0 ? 1 + Below(~0u) : 1 + Below(400'000), base,
+              Below(2) != 0);
     const uint32_t pdcs = 1 + Below(4);
     for (uint32_t i = 0; i < pdcs; ++i) {
       Give({.pdc = static_cast<uint8_t>(63 * i), .open = 1});
@@ -214,6 +243,7 @@ TEST_F(NsccTest, AnySequenceOfEventsLeavesTheWindowsOfTheSoftDevice) {
           event.marked = Below(100) < marks;
         }
         event.lost = static_cast<uint8_t>(Below(100) < losses ? Below(65) : 0);
+        event.trim = !event.ack && Below(2) != 0;
       }
       Give(event);
     }

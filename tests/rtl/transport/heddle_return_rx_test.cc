@@ -318,6 +318,69 @@ TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
   ExpectNack(Send(Data(2 + 128, 0, 8)), NackCode::kPsnOorWindow, 130);
 }
 
+// Nothing behind the PDS header is known of it.
+RxPacket Trimmed(RxPacket pkt, uint8_t trim = 1) {
+  pkt.trim = trim;
+  pkt.dscp = 3;  // That of trimmed packets.
+  pkt.message_id = 0;
+  pkt.response = pkt.return_code = 0;
+  pkt.message_offset = 0;
+  pkt.payload_bytes = 0;
+  return pkt;
+}
+
+TEST_F(ReturnRxTest, TrimmedDataAreNackedOnceForAGapOrWhenExpected) {
+  Read(kMsg, 4096);
+  const ReturnVerdict first = Send(Trimmed(Data(0, 0, 1024)));
+  ExpectNack(first, NackCode::kTrimmed, 0);
+  EXPECT_EQ(first.rsp.spdcid, kOurs);
+  EXPECT_EQ(first.rsp.dpdcid, kTheirs);
+  EXPECT_EQ(first.rsp.dscp, 0) << "none of the PDC came yet";
+  EXPECT_EQ(first.place, 0);
+  EXPECT_TRUE(Counted(first, Statistic::kRxTrimmed));
+  EXPECT_EQ(Send(Data(1, 1024, 1024)).respond, 0);
+  EXPECT_EQ(Send(Trimmed(Data(2, 2048, 1024))).respond, 0);
+  RxPacket again = Trimmed(Data(0, 0, 1024), 2);
+  again.ce = again.retx = 1;
+  const ReturnVerdict second = Send(again);
+  ExpectNack(second, NackCode::kTrimmedLasthop, 0);
+  EXPECT_EQ(second.rsp.m, 1);
+  EXPECT_EQ(second.rsp.retx, 1);
+  EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
+  const ReturnVerdict ahead = Send(Trimmed(Data(3, 3072, 1024)));
+  ExpectNack(ahead, NackCode::kTrimmed, 3);
+  EXPECT_EQ(ahead.rsp.dscp, 9);
+  EXPECT_EQ(Send(Data(1, 1024, 1024)).bytes, 1024);
+}
+
+TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
+  Read(kMsg, 4096);
+  const auto discarded = [this](const RxPacket& packet) {
+    const ReturnVerdict verdict = Send(packet);
+    EXPECT_EQ(verdict.respond, 0);
+    EXPECT_EQ(verdict.place, 0);
+    EXPECT_EQ(verdict.settle, 0);
+    return Counted(verdict, Statistic::kDropTrimmed);
+  };
+  EXPECT_TRUE(discarded(Trimmed(Data(uint32_t{0} - 1, 0, 1024))));
+  Send(Data(0, 0, 1024));
+  const ReturnVerdict verdict = Send(Trimmed(Data(0, 0, 1024)));
+  ExpectAck(verdict, 0);
+  EXPECT_TRUE(Counted(verdict, Statistic::kRxDuplicates));
+  EXPECT_TRUE(discarded(Trimmed(Data(1 + 128, 0, 1024))));
+  RxPacket packet = Trimmed(Data(1, 1024, 1024));
+  packet.fa_lo ^= 1;
+  EXPECT_TRUE(discarded(packet));
+  packet = Trimmed(Data(1, 1024, 1024));
+  packet.spdcid ^= 1;
+  EXPECT_TRUE(discarded(packet));
+  packet = Trimmed(Data(1, 1024, 1024));
+  packet.dpdcid ^= 1 << 10;  // Another function's.
+  EXPECT_TRUE(discarded(packet));
+  SetAlive(kPdc, false);
+  EXPECT_TRUE(discarded(Trimmed(Data(1, 1024, 1024))));
+}
+
 TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
   Read(kMsg, 1U << 20);
   int answers = 0;

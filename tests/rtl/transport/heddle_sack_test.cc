@@ -17,6 +17,7 @@ constexpr uint32_t kWindow = 64;
 struct Sack {
   uint64_t held = 0;
   uint32_t lost = 0, again = 0, round = 0;
+  uint64_t told = 0, tried = 0;
   bool operator==(const Sack&) const = default;
 };
 
@@ -32,19 +33,23 @@ class SackTest : public testing::Test {
   }
 
   void Settle() {
-    PutBits(dut_.state_i, 0, 7, state_.round);
-    PutBits(dut_.state_i, 7, 7, state_.again);
-    PutBits(dut_.state_i, 14, 7, state_.lost);
-    PutBits(dut_.state_i, 21, 64, state_.held);
+    PutBits(dut_.state_i, 0, 64, state_.tried);
+    PutBits(dut_.state_i, 64, 64, state_.told);
+    PutBits(dut_.state_i, 128, 7, state_.round);
+    PutBits(dut_.state_i, 135, 7, state_.again);
+    PutBits(dut_.state_i, 142, 7, state_.lost);
+    PutBits(dut_.state_i, 149, 64, state_.held);
     dut_.eval();
   }
   void Take() {
     Settle();
-    state_ = {.held = GetBits(dut_.state_o, 21, 64),
-              .lost = Get(14),
-              .again = Get(7),
-              .round = Get(0)};
-    dut_.ack_i = dut_.step_i = dut_.lose_i = 0;
+    state_ = {.held = GetBits(dut_.state_o, 149, 64),
+              .lost = Get(142),
+              .again = Get(135),
+              .round = Get(128),
+              .told = GetBits(dut_.state_o, 64, 64),
+              .tried = GetBits(dut_.state_o, 0, 64)};
+    dut_.ack_i = dut_.step_i = dut_.lose_i = dut_.trim_i = 0;
   }
   void Ack(uint32_t advance, int32_t base, uint64_t bitmap) {
     dut_.ack_i = dut_.sack_i = 1;
@@ -60,6 +65,15 @@ class SackTest : public testing::Test {
     dut_.lose_i = 1;
     dut_.anew_i = anew;
     Take();
+  }
+  // Returns how many packets this takes out of flight.
+  uint32_t Trim(uint32_t at) {
+    dut_.trim_i = 1;
+    dut_.trim_at_i = static_cast<uint8_t>(at);
+    Settle();
+    const uint32_t lost = dut_.left_o - dut_.flight_o;
+    Take();
+    return lost;
   }
   // Passes over all that is out; returns what it sends.
   uint64_t Pass() {
@@ -139,6 +153,45 @@ TEST_F(SackTest, TargetThatDroppedPacketsGetsThoseNotSentAgainYet) {
   EXPECT_EQ(Pass(), Low(10) & ~uint64_t{0b10011});
 }
 
+TEST_F(SackTest, TrimmedPacketAloneIsSentAgainEachTime) {
+  dut_.out_i = 20;
+  dut_.next_i = 20;
+  for (const uint32_t at : {7u, 3u, 7u}) {
+    EXPECT_EQ(Trim(at), 1u);
+    EXPECT_EQ(Trim(at), 0u) << "it waits already";
+    EXPECT_EQ(Pass(), 1u << at);
+    EXPECT_EQ(Pass(), 0u);
+  }
+  state_.held = 1 << 5;
+  EXPECT_EQ(Trim(5), 0u) << "it arrived";
+  EXPECT_EQ(Pass(), 0u);
+}
+
+TEST_F(SackTest, TrimmedPacketSentAgainIsNotLostByWhatWasSentBefore) {
+  dut_.out_i = 10;
+  dut_.next_i = 10;
+  Trim(2);
+  EXPECT_EQ(Pass(), 1u << 2);
+  dut_.out_i = 20;
+  dut_.next_i = 20;
+  Ack(2, 1, Low(7));  // All behind it of the first ten.
+  EXPECT_FALSE(back_);
+  EXPECT_EQ(Pass(), 0u);
+  Ack(0, 1, Low(7) | Low(3) << 8);  // And three sent after it.
+  EXPECT_TRUE(back_);
+  EXPECT_EQ(Pass() & 1, 1u);
+}
+
+TEST_F(SackTest, TimeoutForgetsWhatWasTrimmed) {
+  dut_.out_i = 10;
+  dut_.next_i = 10;
+  Trim(2);
+  Pass();
+  Trim(4);
+  Lose(true);
+  EXPECT_EQ(Pass(), Low(10));
+}
+
 // By another way: positions one by one, counted from scratch.
 struct Reference {
   Sack state;
@@ -160,6 +213,10 @@ Reference ReferenceAck(const Sack& before, uint32_t advance, uint32_t out,
     known |= (before.held >> (p + advance) & 1) << p;
   }
   r.state.held = known;
+  for (uint32_t p = 0; p + advance < kWindow; ++p) {
+    r.state.told |= (before.told >> (p + advance) & 1) << p;
+    r.state.tried |= (before.tried >> (p + advance) & 1) << p;
+  }
   for (uint32_t i = 0; i < kWindow; ++i) {
     const int64_t p = base + i;
     if ((bitmap >> i & 1) != 0 && p >= 0 && p < out) {
@@ -172,8 +229,10 @@ Reference ReferenceAck(const Sack& before, uint32_t advance, uint32_t out,
            static_cast<uint32_t>(std::popcount(r.state.held >> (p + 1))) >=
                reorder;
   };
-  if (r.state.again != 0 && lost(std::max(r.state.round, 1u) - 1)) {
+  if ((r.state.again != 0 || r.state.tried != 0) &&
+      lost(std::max(r.state.round, 1u) - 1)) {
     r.state.again = 0;
+    r.state.tried = 0;
     r.state.round = out;
   }
   bool any = false;
@@ -183,7 +242,8 @@ Reference ReferenceAck(const Sack& before, uint32_t advance, uint32_t out,
       continue;
     }
     end = p + 1;
-    if ((r.state.held >> p & 1) == 0 && p >= r.state.again) {
+    const uint64_t judged = r.state.held | r.state.told | r.state.tried;
+    if ((judged >> p & 1) == 0 && p >= r.state.again) {
       any = true;
       r.back = r.back || p < next;
     }
@@ -191,6 +251,8 @@ Reference ReferenceAck(const Sack& before, uint32_t advance, uint32_t out,
   if (any) {
     r.state.lost = std::max(r.state.lost, end);
   }
+  r.state.told &= ~r.state.held;
+  r.state.tried &= ~r.state.held;
   return r;
 }
 
@@ -210,6 +272,13 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
     state_.lost = below(top + 1);
     state_.again = below(2) == 0 ? 0 : below(state_.lost + 1);
     state_.round = below(top + 1);
+    state_.told = state_.tried = 0;
+    if (below(2) == 0) {
+      const uint64_t some = uint64_t{rng()} << 32 | rng();
+      const uint64_t told = uint64_t{rng()} << 32 | rng();
+      state_.told = Low(top) & ~state_.held & some & told;
+      state_.tried = Low(top) & ~state_.held & some & ~told;
+    }
     dut_.out_i = static_cast<uint8_t>(out);
     dut_.next_i = static_cast<uint8_t>(below(out + 1));
     const uint32_t reorder = below(6);

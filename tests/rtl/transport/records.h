@@ -42,7 +42,10 @@ struct PortCfg {
 };
 
 struct TransportCfg {
-  uint64_t rsvd1[5] = {};
+  uint64_t rsvd3[4] = {};
+  uint64_t rsvd12 = 0;
+  uint8_t dscp_trimmed_lasthop = 0;
+  uint8_t dscp_trimmed = 0;
   uint32_t tick_ns = 0;
   uint8_t rsvd0 = 0;
   uint8_t congestion = 0;
@@ -55,7 +58,8 @@ struct TransportCfg {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    for (uint64_t& word : rsvd1) v(word, 64);
+    for (uint64_t& word : rsvd3) v(word, 64);
+    v(rsvd12, 48), v(dscp_trimmed_lasthop, 8), v(dscp_trimmed, 8);
     v(tick_ns, 32), v(rsvd0, 8), v(congestion, 8), v(ack_every, 8);
     v(reorder, 8), v(base_rtt_ns, 32), v(cwnd_bytes, 32), v(idle_ticks, 32);
     v(safety_ticks, 32);
@@ -219,6 +223,7 @@ struct RxPacket {
   uint16_t read_bytes = 0;
   uint8_t contradicts = 0;
   uint8_t other_gen = 0;
+  uint8_t trim = 0;
 
   template <typename Visit>
   void Fields(Visit&& v) {
@@ -234,7 +239,7 @@ struct RxPacket {
     v(match_bits, 64), v(header_data, 64), v(message_offset, 32);
     v(request_length, 32), v(response, 6), v(return_code, 6);
     v(payload_bytes, 14), v(read_bytes, 14), v(contradicts, 1);
-    v(other_gen, 1);
+    v(other_gen, 1), v(trim, 2);
   }
 };
 

@@ -174,6 +174,45 @@ TEST_P(FrameCodecTest, WorkedPacketsArriveAsTheyAre) {
   }
 }
 
+// By the DSCP alone, whatever the lengths say; the setting is of each kind.
+TEST_P(FrameCodecTest, TrimmedFramesArriveAsFarAsTheyGo) {
+  constexpr uint8_t kPath = 3;
+  constexpr uint8_t kLasthop = 44;
+  contract::TransportCfg transport{};
+  transport.dscp_trimmed = kPath;
+  transport.dscp_trimmed_lasthop = kLasthop;
+  for (const uint8_t dscp : {kPath, kLasthop}) {
+    Bytes frame = Arriving(datagram_);
+    ASSERT_TRUE(TrimRequest(dscp, &frame));
+    codec_.SetTransport({});
+    ExpectDropped(frame, Statistic::kDropTruncated);
+    codec_.SetTransport(transport);
+    const ParsedFrame parsed = codec_.Parse(frame);
+    ASSERT_EQ(parsed.kind, Kind::kDatagram);
+    EXPECT_EQ(Bytes(parsed.datagram.bytes.begin(), parsed.datagram.bytes.end()),
+              Bytes(datagram_.begin(), datagram_.begin() + 16));
+    EXPECT_EQ(parsed.datagram.trim,
+              dscp == kPath ? wire::Trim::kPath : wire::Trim::kLasthop);
+    EXPECT_EQ(parsed.datagram.source_udp_port, 0xc123);
+    const size_t l3 = GetParam().l3();
+    Bytes cut = frame;
+    --cut[l3 + (GetParam().ipv6 ? 5 : 3)];  // 23 bytes behind the IP header.
+    FixIpv4Checksum(cut);
+    ExpectDropped(cut, Statistic::kDropTruncated);
+    cut = frame;
+    cut.resize(l3 + (GetParam().ipv6 ? 40 : 20) + 23);
+    ExpectDropped(cut, Statistic::kDropTruncated);
+    if (!GetParam().ipv6) {
+      cut = frame;
+      cut[l3 + 10] ^= 1;
+      ExpectDropped(cut, Statistic::kDropIpChecksum);
+    }
+    const ParsedFrame whole = codec_.Parse(Arriving(datagram_));
+    ASSERT_EQ(whole.kind, Kind::kDatagram);
+    EXPECT_EQ(whole.datagram.trim, wire::Trim::kNone);
+  }
+}
+
 // All lengths and any bytes, built here and taken apart at the peer.
 TEST_P(FrameCodecTest, RandomDatagramsComeBack) {
   constexpr uint64_t kSeed = 5;

@@ -271,6 +271,33 @@ TEST_P(UdpWireTest, DatagramsWithoutUdpChecksumArrive) {
       << "it has no CRC, but the socket let it pass";
 }
 
+// A switch that trims takes the CRC, too; the kernel wants the UDP length new.
+TEST_P(UdpWireTest, TrimmedDatagramsArriveByTheirDscpWithoutACrc) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  contract::PortCfg port = EnabledPort();
+  port.crc = contract::CrcOrder::kNone;
+  wires_[0]->Configure(port);
+  contract::TransportCfg transport{};
+  transport.dscp_trimmed_lasthop = kDscp;
+  Datagram datagram;
+  for (const size_t bytes : {15U, 16U, 40U}) {
+    SCOPED_TRACE(bytes);
+    for (const bool known : {false, true}) {
+      wires_[1]->SetTransport(known ? transport : contract::TransportCfg{});
+      SendBytes(*wires_[0], Request(), Numbered(1, bytes));
+      wires_[0]->Flush();
+      const bool arrives = known && bytes >= 16;
+      ASSERT_EQ(wires_[1]->Receive(&datagram), arrives);
+      if (arrives) {
+        EXPECT_EQ(datagram.trim, Trim::kLasthop);
+        EXPECT_EQ(Copy(datagram), Numbered(1, bytes));
+      }
+    }
+  }
+  EXPECT_EQ(wires_[1]->statistic(Statistic::kDropCrc), 3U);
+  EXPECT_EQ(wires_[1]->statistic(Statistic::kDropTruncated), 1U);
+}
+
 // One CRC in 2^16 is right in both orders, and ports of sockets vary.
 TEST_P(UdpWireTest, BothOrdersOfTheCrcArriveAtAPortOfTheSame) {
   using contract::CrcOrder;

@@ -17,6 +17,8 @@ using wire::Path;
 namespace {
 
 constexpr uint64_t kNsPerPacket = 50;
+// Bytes that a switch keeps of a datagram, from its PDS header on.
+constexpr std::ptrdiff_t kTrimmed = 16;
 // Far from those that tests make up.
 constexpr uint64_t kFirstName = uint64_t{1} << 40;
 
@@ -230,7 +232,11 @@ void World::Fly(size_t from, size_t to, std::span<const uint8_t> bytes) {
   const int copies = random_.Chance(weather.duplication) ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
     uint64_t at = std::max(free_at_[from], now_) + weather.delay_ns;
-    if (i == 1 || random_.Chance(weather.reordering)) {
+    const bool trimmed = weather.trimming > 0 && IsRequest(bytes) &&
+                         random_.Chance(weather.trimming);
+    if (trimmed) {
+      at = now_ + weather.delay_ns;
+    } else if (i == 1 || random_.Chance(weather.reordering)) {
       at += random_.Below(static_cast<uint32_t>(weather.jitter_ns));
     }
     air_.push({.at = at,
@@ -239,16 +245,19 @@ void World::Fly(size_t from, size_t to, std::span<const uint8_t> bytes) {
                .to = to,
                .function = function,
                .marked = random_.Chance(weather.marking),
-               .bytes = {bytes.begin(), bytes.end()}});
+               .trim = trimmed ? wire::Trim::kPath : wire::Trim::kNone,
+               .bytes = {bytes.begin(),
+                         trimmed ? bytes.begin() + kTrimmed : bytes.end()}});
   }
 }
 
 void World::Inject(size_t from, size_t to, std::vector<uint8_t> bytes,
-                   uint64_t delay_ns) {
+                   uint64_t delay_ns, wire::Trim trim) {
   air_.push({.at = now_ + delay_ns,
              .number = number_++,
              .from = from,
              .to = to,
+             .trim = trim,
              .bytes = std::move(bytes)});
 }
 
@@ -264,6 +273,7 @@ void World::Deliver() {
     datagram.source = Address(flying.from);
     datagram.source_udp_port = 50'000;
     datagram.congestion = flying.marked;
+    datagram.trim = flying.trim;
     datagram.bytes = flying.bytes;
     nodes_[flying.to]->transport.Receive(datagram, now_);
   }

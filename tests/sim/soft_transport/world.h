@@ -26,6 +26,7 @@ struct Weather {
   double reordering = 0;  // Delayed by up to `jitter_ns` more.
   double blocked = 0;     // Send refuses.
   double marking = 0;     // ECN.
+  double trimming = 0;    // Of requests; what is left overtakes.
   uint64_t delay_ns = 2000;
   uint64_t jitter_ns = 20'000;
 };
@@ -37,6 +38,7 @@ struct Flying {
   size_t to = 0;
   uint64_t function = 0;  // That takes it; 0: the one that has the address.
   bool marked = false;
+  wire::Trim trim = wire::Trim::kNone;
   std::vector<uint8_t> bytes;
 
   bool operator>(const Flying& other) const {
@@ -158,7 +160,7 @@ class World {
   }
   // Puts a datagram on the network that no transport sent.
   void Inject(size_t from, size_t to, std::vector<uint8_t> bytes,
-              uint64_t delay_ns = 0);
+              uint64_t delay_ns = 0, wire::Trim trim = wire::Trim::kNone);
   // Runs a while, a step.
   void Step();
 

@@ -31,9 +31,12 @@ bool IsNeighborMessage(uint8_t type) {
 // fate is known.
 class Reader {
  public:
-  Reader(const contract::PortCfg& port, std::span<const uint8_t> frame,
-         bool unchecked)
-      : port_(port), frame_(frame), unchecked_(unchecked) {}
+  Reader(const contract::PortCfg& port, const contract::TransportCfg& transport,
+         std::span<const uint8_t> frame, bool unchecked)
+      : port_(port),
+        transport_(transport),
+        frame_(frame),
+        unchecked_(unchecked) {}
 
   // `result` is as new.
   void Read(ParsedFrame* result) {
@@ -77,6 +80,7 @@ class Reader {
     udp_ = kLayer4;
     end_ = kLayer3 + Load16(ip + kLengthInIpv4);
     covered_ = kLayer3 + kSourceInIpv4;
+    trim_ = wire::TrimOf(transport_, ip[1] >> 2);
     if (!IsWhole(true)) {
       return false;
     }
@@ -125,6 +129,7 @@ class Reader {
                       (ip.flags & kMoreFragments) == 0 &&
                       ip.fragment_offset == 0 && ip.protocol == kProtocolUdp;
     end_ = l3_ + ip.total_length;
+    trim_ = wire::TrimOf(transport_, ip.dscp);
     if (!IsWhole(good)) {
       return Drop(Statistic::kDropTruncated);
     }
@@ -147,6 +152,7 @@ class Reader {
     const auto ip = Ipv6::Decode(frame_.data() + l3_);
     const bool good = ip.version == 6 && ip.next_header == kProtocolUdp;
     end_ = udp_ + ip.payload_length;
+    trim_ = wire::TrimOf(transport_, ip.dscp);
     if (!IsWhole(good)) {
       return Drop(Statistic::kDropTruncated);
     }
@@ -168,21 +174,25 @@ class Reader {
   }
 
   // The frame holds the IP datagram; UDP, in a good one, says the same length,
-  // and it is that of a datagram of ours.
+  // unless it was trimmed, and it is that of a datagram of ours.
   bool IsWhole(bool good) const {
     const size_t least =
         Udp::kBytes + contract::wire::PdsPrologue::kBytes +
         (port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0);
-    return end_ <= frame_.size() &&
-           (!good ||
-            (end_ >= udp_ + least &&
-             Load16(frame_.data() + udp_ + kLengthInUdp) == end_ - udp_));
+    if (end_ > frame_.size() || !good) {
+      return end_ <= frame_.size();
+    }
+    return trim_ != wire::Trim::kNone
+               ? end_ >= udp_ + wire::kTrimmedBytes
+               : end_ >= udp_ + least &&
+                     Load16(frame_.data() + udp_ + kLengthInUdp) == end_ - udp_;
   }
 
   void TakeIp(const wire::FabricAddress& source, uint8_t dscp, uint8_t ecn) {
     result_->datagram.source = source;
     result_->datagram.dscp = dscp;
     result_->datagram.congestion = ecn == kCongestionExperienced;
+    result_->datagram.trim = trim_;
   }
 
   bool ReadUdp() {
@@ -194,7 +204,9 @@ class Reader {
 
   bool CheckCrc() {
     const size_t trailer =
-        port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0;
+        port_.crc != CrcOrder::kNone && trim_ == wire::Trim::kNone
+            ? contract::kCrcBytes
+            : 0;
     const size_t first = udp_ + Udp::kBytes;
     result_->datagram.bytes = frame_.subspan(first, end_ - trailer - first);
     if (trailer == 0 || unchecked_) {
@@ -216,10 +228,12 @@ class Reader {
       Ipv6::kBytes - kSourceInIpv6 + Udp::kBytes;
 
   const contract::PortCfg& port_;
+  const contract::TransportCfg& transport_;
   const std::span<const uint8_t> frame_;
   const bool unchecked_;
   ParsedFrame* result_ = nullptr;
   bool ipv6_ = false;
+  wire::Trim trim_ = wire::Trim::kNone;
   // Bytes of the frame where things start.
   size_t l3_ = 0;
   size_t covered_ = 0;
@@ -269,7 +283,7 @@ ParsedFrame FrameCodec::Parse(std::span<const uint8_t> frame,
     result.reason = Statistic::kDropMacError;
     return result;
   }
-  Reader(port_, frame, marks.unchecked).Read(&result);
+  Reader(port_, transport_, frame, marks.unchecked).Read(&result);
   return result;
 }
 

@@ -30,7 +30,8 @@ struct ParsedFrame {
 // Layers 2 to 4 and the end-to-end CRC (docs/rtl/net.md, docs/rtl/tx_build.md,
 // docs/adr/0017-end-to-end-crc.md). Drops are counted under the same reasons as
 // there, up to drop_crc; whether a datagram is as long as its PDS type needs,
-// and all behind that, is for the transport to judge.
+// and all behind that, is for the transport to judge. Of a trimmed datagram,
+// neither its UDP length nor a CRC is judged.
 //
 // Thread safety: none.
 class FrameCodec {
@@ -46,6 +47,10 @@ class FrameCodec {
     stacks_.Forget();
   }
   const contract::PortCfg& port() const { return port_; }
+  // The DSCPs of trimmed packets; without, none are.
+  void SetTransport(const contract::TransportCfg& transport) {
+    transport_ = transport;
+  }
 
   // Puts headers in front of the datagram of `bytes` bytes at `kHeadroom` in
   // `buffer`, and trailer and padding behind it. The frame, within `buffer`.
@@ -62,6 +67,7 @@ class FrameCodec {
 
  private:
   contract::PortCfg port_{};
+  contract::TransportCfg transport_{};
   HeaderStacks stacks_;
 };
 

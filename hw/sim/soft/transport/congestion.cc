@@ -46,7 +46,9 @@ void Congestion::Open(const Settings& settings) {
   max_cwnd_ = std::clamp(bytes << kFraction, min_cwnd_, kWindow * min_cwnd_);
   cwnd_ = max_cwnd_;  // 1.5 x link speed x base RTT, chosen by the firmware.
   nscc_ = settings.congestion && settings.base_rtt_ns != 0;
-  target_ = std::min(settings.base_rtt_ns, kMax24);
+  trimming_ = settings.trimming;
+  empty_rtt_ = std::min(settings.base_rtt_ns, kMax24);
+  target_ = trimming_ ? empty_rtt_ - empty_rtt_ / 4 : empty_rtt_;
   const uint64_t scale = bytes * kScale >> kScaleShift;
   const uint64_t packets = scale * packet_ >> (16 - kFraction);
   step_ = packets * kStep >> 10;
@@ -76,7 +78,8 @@ bool Congestion::TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked,
   const uint64_t delay = rtt_ns - base_rtt_;
   average_delay_ += delay;
   average_delay_ -= (average_delay_ - delay) >> kDelayShift;
-  QuickAdapt(now_ns, delay > kAdaptThreshold * target_);
+  // Where packets are trimmed, their NACKs say sooner than any delay.
+  QuickAdapt(now_ns, !trimming_ && delay > kAdaptThreshold * target_);
   if (marked && ignore_bytes_ >= bytes) {
     ignore_bytes_ -= bytes;
     return false;
@@ -130,7 +133,7 @@ void Congestion::QuickAdapt(uint32_t now_ns, bool congested) {
 
 void Congestion::Apply(uint32_t bytes, uint32_t now_ns) {
   adjust_bytes_ += bytes;
-  const bool period = now_ns - adjusted_at_ >= target_;
+  const bool period = now_ns - adjusted_at_ >= empty_rtt_;
   if (period || adjust_bytes_ >= kAdjustPackets * packet_) {
     SetWindow(cwnd_ + std::min(step_ * increase_ / cwnd_bytes(), kMax28));
     increase_ = 0;
@@ -154,6 +157,12 @@ void Congestion::OnLoss(uint64_t bytes, uint64_t now_ns) {
   const uint64_t lost = bytes << kFraction;
   SetWindow(cwnd_ > lost ? cwnd_ - lost : 0);
   QuickAdapt(static_cast<uint32_t>(now_ns), true);
+}
+
+void Congestion::OnTrim(uint64_t bytes, uint64_t now_ns) {
+  average_delay_ += empty_rtt_;
+  average_delay_ -= (average_delay_ - empty_rtt_) >> kDelayShift;
+  OnLoss(bytes, now_ns);
 }
 
 void Congestion::OnTimeout() {

@@ -32,6 +32,8 @@ class Congestion {
   void OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked, uint64_t now_ns);
   // A loss that later packets or a NACK showed.
   void OnLoss(uint64_t bytes, uint64_t now_ns);
+  // The same, of a packet that the network trimmed: the queue was full.
+  void OnTrim(uint64_t bytes, uint64_t now_ns);
   // The retransmission timer ended: halves the window.
   void OnTimeout();
 
@@ -51,7 +53,8 @@ class Congestion {
   uint64_t cwnd_ = 0;  // 2^-8 bytes; 0: no limit.
   uint64_t max_cwnd_ = 0;
   uint64_t min_cwnd_ = 0;
-  uint64_t target_ = 0;  // Queueing delay aimed at, and the empty network, ns.
+  uint64_t empty_rtt_ = 0;  // Of an empty network, as the settings say, ns.
+  uint64_t target_ = 0;     // Queueing delay aimed at, ns.
   // From the settings: alpha and fair_ in one, eta, and the fast increase.
   uint64_t step_ = 0;
   uint64_t eta_ = 0;
@@ -69,6 +72,7 @@ class Congestion {
   uint64_t ignore_bytes_ = 0;  // Marks of so many bytes belong to the past.
   uint32_t packet_ = 0;
   bool adapting_ = false;  // A period of quick adapt has begun.
+  bool trimming_ = false;
   bool nscc_ = false;
 };
 

@@ -163,6 +163,8 @@ void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
     Restart(pdc);
   } else if (gone && pdc->state == PdcState::kClosing) {
     Closed(pdc, false);  // The target has closed before.
+  } else if (what == NackClass::kTrim) {
+    pdc->send.OnTrim(nack.psn, pdc->ordered, core_.now_ns);
   } else if (what == NackClass::kLoss) {
     pdc->send.OnLoss(nack.psn, nack.code == NackCode::kPktNotRcvd, pdc->ordered,
                      core_.now_ns);

@@ -58,14 +58,19 @@ void Receiver::Answer(Pdc* pdc, const Arrival& arrival,
 }
 
 void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code) {
+  Nack(pdc, arrival, code, pdc->path, pdc->peer_id);
+}
+
+void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code,
+                    const wire::Path& path, uint16_t dpdcid) {
   const NackOut nack{.code = code,
                      .psn = arrival.psn,
                      .retx = arrival.retx,
                      .marked = arrival.marked,
                      .spdcid = pdc->id,
-                     .dpdcid = pdc->peer_id,
+                     .dpdcid = dpdcid,
                      .expected = pdc->receive.window.next()};
-  if (!SendNack(&core_, pdc->path, nack)) {
+  if (!SendNack(&core_, path, nack)) {
     pdc->receive.owes_nack = true;
     pdc->receive.nack_code = code;
     pdc->receive.nack_psn = arrival.psn;
@@ -97,6 +102,35 @@ bool Receiver::IsNew(Pdc* pdc, const Arrival& arrival) {
       break;
   }
   return false;
+}
+
+bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
+                       const wire::Datagram& datagram, uint16_t spdcid) {
+  ReceiveHalf& receive = pdc->receive;
+  const auto place = receive.window.Find(arrival.psn, pdc->ordered);
+  // Before its target is known, what is behind is a stranger's.
+  if (place == ReceiveWindow::Place::kOutside ||
+      (place == ReceiveWindow::Place::kDuplicate &&
+       pdc->state == PdcState::kSyn)) {
+    return false;
+  }
+  if (place == ReceiveWindow::Place::kDuplicate) {
+    core_.Count(Statistic::kRxDuplicates);
+    Answer(pdc, arrival, nullptr);
+    return true;
+  }
+  core_.Count(Statistic::kRxTrimmed);
+  if (place == ReceiveWindow::Place::kNew || !receive.refusing) {
+    // Its own DSCP says that it was trimmed, not which class it is of.
+    wire::Path path = PathBack(datagram);
+    path.dscp = pdc->path.dscp;
+    Nack(pdc, arrival,
+         datagram.trim == wire::Trim::kLasthop ? NackCode::kTrimmedLasthop
+                                               : NackCode::kTrimmed,
+         path, spdcid);
+  }
+  receive.refusing = receive.refusing || pdc->ordered;
+  return true;
 }
 
 void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,

@@ -31,6 +31,11 @@ class Receiver {
 
   // What of a packet that is no news. True: it is new, nothing was done yet.
   bool IsNew(Pdc* pdc, const Arrival& arrival);
+  // A packet of the PDC with source PDCID `spdcid` that the network trimmed:
+  // NACKed if its PSN is missing, on ROD once for a gap, but each time if it is
+  // the next one. False: outside the window, nothing was done.
+  bool Trimmed(Pdc* pdc, const Arrival& arrival, const wire::Datagram& datagram,
+               uint16_t spdcid);
   // The client took it. `verdict.guaranteed` only while there is room.
   void Accepted(Pdc* pdc, const Arrival& arrival, const Verdict& verdict);
   void Refused(Pdc* pdc, const Arrival& arrival, contract::NackCode code);
@@ -56,6 +61,8 @@ class Receiver {
   void Answer(Pdc* pdc, const Arrival& arrival, const Response* response);
   [[nodiscard]] bool SendOwedAck(Pdc* pdc);  // One.
   void Nack(Pdc* pdc, const Arrival& arrival, contract::NackCode code);
+  void Nack(Pdc* pdc, const Arrival& arrival, contract::NackCode code,
+            const wire::Path& path, uint16_t dpdcid);
   static StoredResponse* Stored(Pdc* pdc, uint32_t psn);
 
   Core& core_;

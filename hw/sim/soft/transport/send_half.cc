@@ -11,6 +11,7 @@ NackClass ClassOf(NackCode code) {
   switch (code) {
     case NackCode::kTrimmed:
     case NackCode::kTrimmedLasthop:
+      return NackClass::kTrim;
     case NackCode::kTrimmedAck:
     case NackCode::kRodOoo:
     case NackCode::kPktNotRcvd:
@@ -170,6 +171,17 @@ bool SendHalf::OnLoss(uint32_t psn, bool not_received, bool ordered,
   const uint64_t bytes =
       window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
   congestion_.OnLoss(bytes, now_ns);
+  return true;
+}
+
+bool SendHalf::OnTrim(uint32_t psn, bool ordered, uint64_t now_ns) {
+  if (waiting_ || !window_.Has(window_.in_flight(), psn)) {
+    return false;
+  }
+  // The NACK is about the last transmission, however short ago that was: on ROD
+  // nothing else may say that it is missing.
+  window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
+  congestion_.OnTrim(window_.packet(psn).bytes, now_ns);
   return true;
 }
 

@@ -26,6 +26,7 @@ struct AckFacts {
 
 // What a NACK asks of the sender (UET 2.17).
 enum class NackClass : uint8_t {
+  kTrim,     // Send this one again.
   kLoss,     // Send again.
   kRefusal,  // Send again after a while.
   kReopen,   // The peer has no such PDC.
@@ -77,6 +78,8 @@ class SendHalf {
   // NACK of class kLoss or kRefusal for a PSN in the window. False: it was
   // answered already, or says nothing new.
   bool OnLoss(uint32_t psn, bool not_received, bool ordered, uint64_t now_ns);
+  // The network trimmed a transmission of `psn`. False: it was not in flight.
+  bool OnTrim(uint32_t psn, bool ordered, uint64_t now_ns);
   bool OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
                  uint64_t now_ns);
 

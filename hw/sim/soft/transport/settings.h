@@ -25,6 +25,7 @@ struct Settings {
   uint32_t reorder = 1;
   uint32_t pdc_seed = 0;
   bool congestion = false;
+  bool trimming = false;  // The network trims instead of dropping.
   bool enabled = false;
 
   static Settings From(const contract::PortCfg& port,
@@ -46,6 +47,7 @@ struct Settings {
     s.reorder = std::max<uint32_t>(transport.reorder, 1);
     s.pdc_seed = port.pdc_seed;
     s.congestion = transport.congestion != 0;
+    s.trimming = (transport.dscp_trimmed | transport.dscp_trimmed_lasthop) != 0;
     s.enabled = port.enable != 0;
     return s;
   }

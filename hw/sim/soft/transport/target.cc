@@ -337,6 +337,9 @@ void Target::OnNack(Pdc* pdc, const IncomingNack& nack,
   pdc->receive.heard_ns = core_.now_ns;
   pdc->send.Heard(core_.now_ns);
   switch (ClassOf(nack.code)) {
+    case NackClass::kTrim:
+      pdc->send.OnTrim(nack.psn, pdc->ordered, core_.now_ns);
+      break;
     case NackClass::kLoss:
       pdc->send.OnLoss(nack.psn, nack.code == NackCode::kPktNotRcvd,
                        pdc->ordered, core_.now_ns);

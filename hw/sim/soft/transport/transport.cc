@@ -28,6 +28,11 @@ namespace {
 // latest.
 constexpr uint64_t kBlockedRetryNs = 10'000;
 
+bool IsRequest(PdsType type) {
+  return type == PdsType::kRodReq || type == PdsType::kRudReq ||
+         type == PdsType::kRodCcReq || type == PdsType::kRudCcReq;
+}
+
 }  // namespace
 
 class Transport::Impl {
@@ -44,6 +49,9 @@ class Transport::Impl {
   void OnNack(const Datagram& datagram);
   void OnControl(const Datagram& datagram);
   void OnRequest(const Datagram& datagram);
+  void OnTrimmed(const Datagram& datagram);
+  // The PDC of a trimmed request, or null.
+  Pdc* FindTrimmed(const IncomingRequest& request);
   // The PDC named by a packet of the peer's, or null.
   Pdc* Find(uint16_t dpdcid);
   // The same, of a packet that is answered if the PDC is none of its sender's:
@@ -231,7 +239,48 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
   }
 }
 
+Pdc* Transport::Impl::FindTrimmed(const IncomingRequest& request) {
+  const contract::wire::PdsRequest& header = request.header;
+  const wire::FabricAddress& source = request.datagram->source;
+  Pdc* const pdc = header.syn != 0 ? core.pdcs.BySource(source, header.spdcid)
+                                   : core.pdcs.ByPdcid(header.dpdcid);
+  if (pdc == nullptr || pdc->ordered != request.ordered ||
+      (header.syn != 0 && pdc->start_psn != header.psn - header.psn_offset)) {
+    return nullptr;
+  }
+  const bool known =
+      pdc->target ? pdc->peer == source && pdc->peer_id == header.spdcid &&
+                        core.client->Listens()
+                  : Initiator::Knows(*pdc, source, header.spdcid);
+  return known ? pdc : nullptr;
+}
+
+// No CRC covers its header: a NACK for a missing PSN is all that it causes.
+void Transport::Impl::OnTrimmed(const Datagram& datagram) {
+  IncomingRequest request;
+  Pdc* pdc = nullptr;
+  if (IsRequest(PdsPrologue::Decode(datagram.bytes.data()).type) &&
+      ReadRequest(datagram, &request)) {
+    pdc = FindTrimmed(request);
+  }
+  const Arrival arrival{.psn = request.header.psn,
+                        .retx = request.header.retx != 0,
+                        .marked = datagram.congestion};
+  if (pdc == nullptr ||
+      !receiver.Trimmed(pdc, arrival, datagram, request.header.spdcid)) {
+    core.Count(Statistic::kDropTrimmed);
+    return;
+  }
+  pdc->receive.heard_ns = core.now_ns;
+  pdc->send.Heard(core.now_ns);
+  core.Settle(pdc);
+}
+
 void Transport::Impl::Dispatch(const Datagram& datagram) {
+  if (datagram.trim != wire::Trim::kNone) {
+    OnTrimmed(datagram);
+    return;
+  }
   if (datagram.bytes.size() < PdsPrologue::kBytes) {
     core.Count(Statistic::kDropPdsType);
     return;

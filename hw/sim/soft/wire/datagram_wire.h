@@ -33,9 +33,23 @@ struct Path {
   uint16_t source_port = 0;
 };
 
+// Where the network cut off a packet's payload, and its CRC with it (UET 3.4).
+enum class Trim : uint8_t { kNone, kPath, kLasthop };
+
+// Bytes behind the IP header that a switch keeps.
+constexpr size_t kTrimmedBytes = 24;
+
+// By the DSCP alone, never by a length.
+inline Trim TrimOf(const contract::TransportCfg& transport, uint8_t dscp) {
+  return dscp == 0                                ? Trim::kNone
+         : dscp == transport.dscp_trimmed         ? Trim::kPath
+         : dscp == transport.dscp_trimmed_lasthop ? Trim::kLasthop
+                                                  : Trim::kNone;
+}
+
 // A datagram that arrived whole: PDS header to end of payload, its end-to-end
-// CRC and checksums already checked and taken off. Valid until the next
-// `Receive`.
+// CRC and checksums already checked and taken off. Of a trimmed one, the PDS
+// header and what is left behind it, unchecked. Valid until the next `Receive`.
 struct Datagram {
   FabricAddress source;
   uint16_t source_udp_port = 0;
@@ -45,6 +59,7 @@ struct Datagram {
   uint64_t link = 0;
   uint8_t dscp = 0;
   bool congestion = false;  // ECN CE.
+  Trim trim = Trim::kNone;
   std::span<const uint8_t> bytes;
 };
 
@@ -116,8 +131,9 @@ class DatagramWire : public firmware::Switch {
     return false;
   }
 
-  // Tables `port` and `next_hop` as firmware wrote them.
+  // Tables `port`, `transport` and `next_hop` as firmware wrote them.
   virtual void Configure(const contract::PortCfg& /*port*/) {}
+  virtual void SetTransport(const contract::TransportCfg& /*transport*/) {}
   virtual void SetNextHop(uint32_t /*index*/,
                           const contract::NextHopCfg& /*hop*/) {}
   // Sends a frame of the slow path, from its Ethernet header on; one that finds

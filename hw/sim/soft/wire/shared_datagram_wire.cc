@@ -73,6 +73,10 @@ void SharedDatagramWire::Configure(const contract::PortCfg& port) {
   codec_.Configure(port);
 }
 
+void SharedDatagramWire::SetTransport(const contract::TransportCfg& transport) {
+  codec_.SetTransport(transport);
+}
+
 void SharedDatagramWire::SetNextHop(uint32_t index,
                                     const contract::NextHopCfg& hop) {
   if (index < hops_.size()) {

@@ -81,6 +81,7 @@ class SharedDatagramWire final : public DatagramWire {
   }
 
   void Configure(const contract::PortCfg& port) override;
+  void SetTransport(const contract::TransportCfg& transport) override;
   void SetNextHop(uint32_t index, const contract::NextHopCfg& hop) override;
   void SendSlowPath(std::span<const uint8_t> frame) override;
   // See SharedWire::kAnswerWork.

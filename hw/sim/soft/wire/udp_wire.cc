@@ -320,12 +320,18 @@ bool UdpWire::NextFaulty(ReceivedDatagram* received) {
 bool UdpWire::Accept(const ReceivedDatagram& received, Datagram* datagram) {
   Counter(Statistic::kRxBytes) += received.bytes.size();
   ++Counter(Statistic::kRxFrames);
-  const bool has_crc = port_.crc != contract::CrcOrder::kNone;
+  const auto dscp = static_cast<uint8_t>(received.tos >> kDscpShift);
+  const Trim trim = TrimOf(transport_, dscp);
+  const bool has_crc =
+      port_.crc != contract::CrcOrder::kNone && trim == Trim::kNone;
   const size_t trailer = has_crc ? contract::kCrcBytes : 0;
+  const size_t least = trim == Trim::kNone
+                           ? contract::wire::PdsPrologue::kBytes + trailer
+                           : kTrimmedBytes - contract::wire::Udp::kBytes;
   if (port_.enable == 0) {
     return false;
   }
-  if (received.bytes.size() < contract::wire::PdsPrologue::kBytes + trailer ||
+  if (received.bytes.size() < least ||
       received.bytes.size() > max_bytes_ + trailer) {
     ++Counter(Statistic::kDropTruncated);
     return false;
@@ -340,8 +346,9 @@ bool UdpWire::Accept(const ReceivedDatagram& received, Datagram* datagram) {
                .source_udp_port = received.source_port,
                .destination_port = received.destination_port,
                .link = 0,
-               .dscp = static_cast<uint8_t>(received.tos >> kDscpShift),
+               .dscp = dscp,
                .congestion = (received.tos & kEcnMask) == kEcnMask,
+               .trim = trim,
                .bytes = bytes};
   return true;
 }

@@ -88,6 +88,9 @@ class UdpWire final : public DatagramWire {
   uint32_t Kicks() override;
 
   void Configure(const contract::PortCfg& port) override { port_ = port; }
+  void SetTransport(const contract::TransportCfg& transport) override {
+    transport_ = transport;
+  }
   uint64_t deadline_ns() const override {
     return std::min<uint64_t>(deadline_ns_, sockets_->first_close_ns());
   }
@@ -131,6 +134,7 @@ class UdpWire final : public DatagramWire {
   const uint32_t payload_mtu_;
   const uint16_t max_bytes_;
   contract::PortCfg port_{};
+  contract::TransportCfg transport_{};
   std::vector<NumberClaim> pdcid_blocks_;
   std::unique_ptr<UdpSockets> sockets_;
   UdpSender sender_;
