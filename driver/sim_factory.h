@@ -33,6 +33,9 @@ struct HeddleSimError {
 //                  byte of it that is sent first; none   (msb)
 //   vlan           1 to 4094: identifier of the tag of all frames; those of
 //                  another VLAN are dropped; not on the wire udp (no tag)
+//   dscp_trimmed   1 to 63: DSCP of packets that the network trimmed, 0: none
+//                  are (0)
+//   dscp_trimmed_lasthop  the same, of the last hop (0)
 //   capture        pcap file to write; one that another device writes stays
 //                  its own, this gets a number, run-2.pcap (none)
 //   trace          FST waveform file to write        (none)
@@ -46,7 +49,9 @@ struct HeddleSimError {
 //   rate_gbps      what leaves faster queues, 0: no limit (0)
 //   queue_bytes    room of that queue; what finds none is lost (262144)
 //   ecn_bytes      frames that find more in the queue are marked, 0: none (0)
-//   rx_loss ... rx_ecn_bytes  all these, of the frames received
+//   trim           on: a request that finds no room there is trimmed, not lost;
+//                  needs rate_gbps and dscp_trimmed (off)
+//   rx_loss ... rx_trim  all these, of the frames received
 //   read_again     of soft only: probability that a packet of a peer's READ
 //                  gets surplus answers, or the data of the packet before it:
 //                  an incorrect target, to test initiators (0)

@@ -77,6 +77,7 @@ std::string FaultyLine::StatisticsText(const std::string& prefix) const {
   add("bad_fcs", injector_.bad_fcs());
   add("overflowed", shaper_.overflowed());
   add("marked", shaper_.marked());
+  add("trimmed", shaper_.trimmed());
   return text;
 }
 

@@ -364,6 +364,9 @@ uint64_t LockstepWire::overflowed() const {
 uint64_t LockstepWire::marked() const {
   return Sum(&Shaper::marked);
 }
+uint64_t LockstepWire::trimmed() const {
+  return Sum(&Shaper::trimmed);
+}
 
 void LockstepWire::SetLink(uint32_t port, bool up) {
   ports_[port]->SetLink(up);

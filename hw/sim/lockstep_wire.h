@@ -71,6 +71,7 @@ class LockstepWire {
   uint64_t bad_fcs() const;
   uint64_t overflowed() const;  // Lost at the end of a queue.
   uint64_t marked() const;
+  uint64_t trimmed() const;  // Instead.
 
   static constexpr uint64_t kHoldCycles = 2048;
 

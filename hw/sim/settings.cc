@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kMinTimeNs = 1;               // Rounded up to a tick.
 constexpr uint64_t kMaxTimeNs = 86400000000000;  // One day.
 constexpr uint16_t kMaxVlan = 4094;
+constexpr uint8_t kMaxDscp = 63;
 constexpr uint32_t kMaxWindowBytes = 16777215;
 constexpr uint32_t kMaxRoundTripNs = 16777215;
 
@@ -94,6 +95,10 @@ const char* ApplyFault(std::string_view name, std::string_view value,
                       (faults.rate == 0 || faults.rate >= kMinGbps);
     return good ? nullptr : "0 or gigabits per second from 1e-6 to 1e6";
   }
+  if (name == "trim") {
+    faults.trim = value == "on";
+    return faults.trim || value == "off" ? nullptr : "on or off";
+  }
   return "";
 }
 
@@ -165,6 +170,13 @@ const char* ApplyWire(std::string_view name, const std::string& value,
                ? nullptr
                : "a VLAN identifier, 1 to 4094";
   }
+  if (name == "dscp_trimmed" || name == "dscp_trimmed_lasthop") {
+    uint8_t& dscp =
+        name == "dscp_trimmed" ? out.dscp_trimmed : out.dscp_trimmed_lasthop;
+    return ParseNumber<uint8_t>(value, 0, kMaxDscp, &dscp)
+               ? nullptr
+               : "a DSCP, 1 to 63, or 0 for none";
+  }
   return "";
 }
 
@@ -217,6 +229,19 @@ const char* Apply(std::string_view name, const std::string& value,
   return nullptr;
 }
 
+// The queue before the receiver is the last hop's. False: a line is to trim,
+// but has no queue, or what is left no DSCP.
+bool SetTrims(DeviceOptions& out) {
+  out.faults.tx.trim_dscp = out.dscp_trimmed;
+  out.faults.rx.trim_dscp = out.dscp_trimmed_lasthop != 0
+                                ? out.dscp_trimmed_lasthop
+                                : out.dscp_trimmed;
+  const auto good = [](const FaultOptions& faults) {
+    return !faults.trim || (faults.rate > 0 && faults.trim_dscp != 0);
+  };
+  return good(out.faults.tx) && good(out.faults.rx);
+}
+
 }  // namespace
 
 Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
@@ -232,6 +257,12 @@ Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
       message->append(": must be ").append(allowed);
       return Errno{EINVAL};
     }
+  }
+  if (!SetTrims(out)) {
+    *message =
+        "simulator settings trim=on and rx_trim=on: need a rate and the DSCP "
+        "of trimmed packets (rate_gbps, dscp_trimmed)";
+    return Errno{EINVAL};
   }
   return out;
 }

@@ -8,6 +8,8 @@ namespace heddle::sim {
 namespace {
 
 constexpr uint32_t kFractionBits = 20;
+constexpr uint64_t kLeftShare = 4;  // Of the queue's room.
+
 }  // namespace
 
 Shaper::Shaper(const FaultOptions& options)
@@ -31,38 +33,66 @@ uint64_t Shaper::Serialize(uint64_t bytes, uint64_t now) {
   return free_at_ + (free_fraction_ > 0 ? 1 : 0);
 }
 
-void Shaper::Push(LineFrame frame, uint64_t now) {
-  while (!queue_.empty() && queue_.front().first <= now) {
-    queued_bytes_ -= queue_.front().second;
-    queue_.pop_front();
+void Shaper::Serve(uint64_t now) {
+  for (;;) {
+    if (passing_ != nullptr) {
+      if (passed_at_ > now) {
+        return;
+      }
+      passing_->bytes -= passing_bytes_;
+      passing_ = nullptr;
+    }
+    Queue& queue = left_.frames.empty() ? data_ : left_;
+    if (queue.frames.empty()) {
+      return;
+    }
+    Waiting waiting = std::move(queue.frames.front());
+    queue.frames.pop_front();
+    passing_ = &queue;
+    passing_bytes_ = waiting.frame.bytes.size();
+    // One that waited for the bottleneck begins when the one before it ended.
+    passed_at_ = Serialize(passing_bytes_, waiting.came);
+    under_way_.push_back(
+        {std::move(waiting.frame), passed_at_ + options_.delay + waiting.late});
   }
-  const uint64_t bytes = frame.bytes.size();
+}
+
+void Shaper::Push(LineFrame frame, uint64_t now) {
+  Serve(now);
   // Both drawn for each frame: the fate of one does not shift that of others.
   const bool drawn = marks_.Chance(options_.ecn);
   const double share = static_cast<double>(jitter_.Next() >> 11) / 0x1p53;
-  if (options_.rate > 0 && queued_bytes_ > 0 &&
-      queued_bytes_ + bytes > options_.queue_bytes) {
+  const uint64_t late = std::min(
+      static_cast<uint64_t>(share * (static_cast<double>(options_.jitter) + 1)),
+      options_.jitter);
+  const bool full = options_.rate > 0 && data_.bytes > 0 &&
+                    data_.bytes + frame.bytes.size() > options_.queue_bytes;
+  const bool trimmed =
+      full && options_.trim && TrimRequest(options_.trim_dscp, &frame.bytes);
+  if (full && (!trimmed || left_.bytes + frame.bytes.size() >
+                               options_.queue_bytes / kLeftShare)) {
     ++overflowed_;
     return;
   }
   const bool congested =
-      options_.ecn_bytes > 0 && queued_bytes_ > options_.ecn_bytes;
-  if (drawn || congested) {
+      options_.ecn_bytes > 0 && data_.bytes > options_.ecn_bytes;
+  if (trimmed) {
+    ++trimmed_;
+  } else if (drawn || congested) {
     marked_ += MarkCongestion(&frame.bytes);
   }
-  uint64_t departs = now;
-  if (options_.rate > 0) {
-    departs = Serialize(bytes, now);
-    queue_.emplace_back(departs, bytes);
-    queued_bytes_ += bytes;
+  if (options_.rate == 0) {
+    under_way_.push_back({std::move(frame), now + options_.delay + late});
+    return;
   }
-  const auto late =
-      static_cast<uint64_t>(share * (static_cast<double>(options_.jitter) + 1));
-  under_way_.push_back({std::move(frame), departs + options_.delay +
-                                              std::min(late, options_.jitter)});
+  Queue& queue = trimmed ? left_ : data_;
+  queue.bytes += frame.bytes.size();
+  queue.frames.push_back({std::move(frame), now, late});
+  Serve(now);
 }
 
 void Shaper::Release(uint64_t now, std::vector<LineFrame>* out) {
+  Serve(now);
   while (!under_way_.empty() && under_way_.front().arrives <= now) {
     out->push_back(std::move(under_way_.front().frame));
     under_way_.pop_front();

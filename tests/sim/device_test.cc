@@ -133,6 +133,29 @@ TEST_F(DeviceTest, MessagesArriveThroughABadWire) {
   }
 }
 
+// The timer would end after the test.
+TEST_F(DeviceTest, AWireThatTrimsDelaysNothingUntilATimeOut) {
+  DeviceOptions options = Options(kIpA);
+  options.rto_ns = uint64_t{3600} * 1000000000;
+  options.dscp_trimmed = 3;
+  const auto a = Node::Open(options, {.port = 100, .ordered = false});
+  options.wire.ip = kIpB;
+  options.faults.rx = {
+      .rate = 1, .queue_bytes = 10000, .trim = true, .trim_dscp = 3};
+  const auto b = Node::Open(options, {.port = 200, .ordered = false});
+  ASSERT_TRUE(a && b);
+  a->endpoint->AddPeer(kIpB, b->endpoint->grant());
+  for (int i = 0; i < 5; ++i) {
+    SCOPED_TRACE(i);
+    Exchange(*a, *b, 60000);
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GT(ReadStatistic(*b->device, contract::Statistic::kRxTrimmed), 0U);
+  EXPECT_EQ(ReadStatistic(*a->device, contract::Statistic::kTimeouts), 0U);
+}
+
 TEST_F(DeviceTest, PortOfAKilledProcessIsFreeAndOthersGoOn) {
   const auto a = Node::Open(Options(kIpA), 100);
   ASSERT_TRUE(a);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "driver/sim_factory.h"
 #include "gtest/gtest.h"
@@ -93,6 +94,11 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
   EXPECT_EQ(parse("dead_ns", "1000000", &message).value().dead_ns, 1000000u);
   EXPECT_EQ(parse("wire", "default", &message).value().wire.name, "");
   EXPECT_EQ(parse("vlan", "4094", &message).value().vlan, 4094u);
+  EXPECT_EQ(parse("dscp_trimmed", "63", &message).value().dscp_trimmed, 63);
+  EXPECT_EQ(
+      parse("dscp_trimmed_lasthop", "1", &message).value().dscp_trimmed_lasthop,
+      1);
+  EXPECT_FALSE(parse("trim", "off", &message).value().faults.tx.trim);
   using contract::CrcOrder;
   EXPECT_EQ(parse("seed", "1", &message).value().wire.crc, CrcOrder::kMsbFirst);
   EXPECT_EQ(parse("crc", "msb", &message).value().wire.crc,
@@ -106,7 +112,7 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
   EXPECT_FALSE(
       parse("neighbours", "static", &message).value().resolve_neighbours);
   EXPECT_EQ(parse("read_again", "0.5", &message).value().read_again, 0.5);
-  constexpr std::array<std::pair<const char*, const char*>, 20> kBad = {{
+  constexpr std::array<std::pair<const char*, const char*>, 23> kBad = {{
       {"read_again", "2"},
       {"neighbours", "some"},
       {"address", "10.1.2"},
@@ -126,6 +132,9 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       {"delay_ns", "10000000001"},
       {"rate_gbps", "1e-9"},
       {"rx_rx_loss", "0.5"},
+      {"dscp_trimmed", "64"},
+      {"dscp_trimmed_lasthop", "AF11"},
+      {"trim", "1"},
       {"colour", "blue"},
   }};
   for (const auto& [name, value] : kBad) {
@@ -135,6 +144,35 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
     EXPECT_NE(message.find(std::string(name) + "=" + value), std::string::npos)
         << message;
   }
+}
+
+// A queue that trims needs a rate, and what is left a DSCP: at the last hop
+// that of its own, if there is one.
+TEST_F(RtlDeviceTest, TrimmingNeedsARateAndADscp) {
+  std::string message;
+  using Options = std::vector<HeddleSimOption>;
+  const auto parse = [&](const Options& options) {
+    return ParseSettings(options.data(), options.size(), &message);
+  };
+  const HeddleSimOption path{.name = "dscp_trimmed", .value = "3"};
+  const HeddleSimOption lasthop{.name = "dscp_trimmed_lasthop", .value = "44"};
+  const HeddleSimOption rate{.name = "rate_gbps", .value = "1"};
+  const HeddleSimOption rx_rate{.name = "rx_rate_gbps", .value = "1"};
+  const HeddleSimOption trim{.name = "trim", .value = "on"};
+  const HeddleSimOption rx_trim{.name = "rx_trim", .value = "on"};
+  for (const Options& options :
+       {Options{trim, path}, Options{trim, rate}, Options{trim, rx_rate, path},
+        Options{trim, rate, lasthop}, Options{rx_trim, rate, path},
+        Options{rx_trim, rx_rate}}) {
+    const auto refused = parse(options);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error(), Errno{EINVAL});
+    EXPECT_NE(message.find("dscp_trimmed"), std::string::npos) << message;
+  }
+  EXPECT_EQ(parse({trim, rate, path}).value().faults.tx.trim_dscp, 3);
+  EXPECT_EQ(parse({rx_trim, rx_rate, path}).value().faults.rx.trim_dscp, 3);
+  EXPECT_EQ(
+      parse({rx_trim, rx_rate, path, lasthop}).value().faults.rx.trim_dscp, 44);
 }
 
 TEST_F(RtlDeviceTest, FactoryRefusesOtherVersionsWithBothNumbers) {

@@ -20,6 +20,8 @@ LineFrame Numbered(uint32_t number, size_t bytes) {
   return {.bytes = std::move(frame), .route = {}, .bad_fcs = false};
 }
 
+constexpr size_t kRequestBytes = 160;
+
 struct Arrival {
   uint64_t time;
   uint32_t number;
@@ -127,6 +129,55 @@ TEST(ShaperTest, AFullQueueLosesWhatComesLast) {
     numbers.push_back(AckNumber(frame.bytes));
   }
   EXPECT_EQ(numbers, (std::vector<uint32_t>{0, 1, 2, 3, 4, 21}));
+}
+
+// A write of 44 bytes, in 160 bytes of frame.
+LineFrame Request(uint32_t psn) {
+  contract::wire::PdsRequest pds;
+  pds.type = contract::PdsType::kRudReq;
+  pds.next_hdr = contract::NextHdr::kRequestStd;
+  pds.psn = psn;
+  pds.spdcid = pds.dpdcid = 1;
+  std::vector<uint8_t> bytes(kRequestBytes - 42);
+  pds.Encode(bytes.data());
+  LineFrame frame;
+  frame.bytes = MakeFrame(0x0a000001, bytes);
+  EXPECT_EQ(frame.bytes.size(), kRequestBytes);
+  return frame;
+}
+
+TEST(ShaperTest, AQueueThatTrimsLetsHeadersGoFirst) {
+  FaultOptions options;
+  options.rate = 80;
+  options.queue_bytes = 500;  // Three requests, and 125 of what is left.
+  options.trim = true;
+  options.trim_dscp = 3;
+  Shaper shaper(options);
+  std::vector<LineFrame> out;
+  for (uint32_t psn = 0; psn < 6; ++psn) {
+    shaper.Push(Request(psn), 0);
+  }
+  EXPECT_EQ(shaper.trimmed(), 2U) << "a third finds no room";
+  EXPECT_EQ(shaper.overflowed(), 1U);
+  shaper.Push(Numbered(7, 100), 0);
+  EXPECT_EQ(shaper.overflowed(), 2U) << "an ACK is not trimmed";
+  std::vector<std::pair<uint64_t, uint32_t>> arrivals;
+  while (shaper.next() != UINT64_MAX) {
+    const uint64_t now = shaper.next();
+    shaper.Release(now, &out);
+    for (const LineFrame& frame : out) {
+      const uint8_t* const ip = frame.bytes.data() + 14;
+      const auto pds = contract::wire::PdsRequest::Decode(ip + 28);
+      arrivals.emplace_back(now, pds.psn);
+      const bool cut = pds.psn == 3 || pds.psn == 4;
+      EXPECT_EQ(frame.bytes.size(), cut ? 60U : kRequestBytes);
+      EXPECT_EQ(contract::wire::Ipv4::Decode(ip).dscp, cut ? 3 : 0);
+    }
+    out.clear();
+  }
+  // The first was on its way when the queue was full.
+  EXPECT_EQ(arrivals, (std::vector<std::pair<uint64_t, uint32_t>>{
+                          {16, 0}, {22, 3}, {28, 4}, {44, 1}, {60, 2}}));
 }
 
 TEST(ShaperTest, AFrameLargerThanTheQueuePassesAlone) {

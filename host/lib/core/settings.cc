@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "FI_HEDDLE_";
 constexpr uint32_t kMaxJobId = 0xffffff;  // 24 bits, UET 4.1.
-constexpr uint16_t kMaxVlan = 4094;       // IEEE 802.1Q keeps 4095 to itself.
+constexpr uint8_t kMaxDscp = 63;
+constexpr uint16_t kMaxVlan = 4094;  // IEEE 802.1Q keeps 4095 to itself.
 
 // Unsigned decimal, nothing else, in [least, most].
 template <typename Number>
@@ -128,6 +129,12 @@ bool ParseFaultNumber(std::string_view text, Settings* settings) {
   return ParseUnsigned(text, 0, kMost, &(settings->*kDirection.*kMember));
 }
 
+template <FaultSettings Settings::*kDirection>
+bool ParseFaultTrim(std::string_view text, Settings* settings) {
+  (settings->*kDirection).trim = text == "on";
+  return text == "on" || text == "off";
+}
+
 using Parse = bool (*)(std::string_view text, Settings* settings);
 
 // A row with how its value is read. False: not in the range.
@@ -190,6 +197,19 @@ constexpr std::array kRows = {
         [](std::string_view text, Settings* settings) {
           return ParseUnsigned(text, 1, kMaxVlan, &settings->vlan);
         }},
+    Row{{"DSCP_TRIMMED", SettingType::kUnsigned, "0 to 63", "0",
+         "DSCP of packets that the network trimmed, which are NACKed for a "
+         "fast retransmission; 0: the network trims none"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, kMaxDscp, &settings->dscp_trimmed);
+        }},
+    Row{{"DSCP_TRIMMED_LASTHOP", SettingType::kUnsigned, "0 to 63", "0",
+         "The same, of packets trimmed by the switch before their receiver; "
+         "FI_HEDDLE_DSCP_TRIMMED takes precedence"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, kMaxDscp,
+                               &settings->dscp_trimmed_lasthop);
+        }},
     Row{{"CAPTURE", SettingType::kString, "a file name", "",
          "Write the frames of the simulated device to this pcap file; the next "
          "device gets NAME-2 while it is written"},
@@ -250,6 +270,10 @@ constexpr std::array kRows = {
          "congestion mark; 0: none"},
         ParseFaultNumber<&Settings::tx_faults, &FaultSettings::ecn_bytes,
                          kMaxQueueBytes>},
+    Row{{"TRIM", SettingType::kString, "on or off", "off",
+         "Trim requests sent that find no room in the queue, in place of "
+         "losing them; needs RATE_GBPS and DSCP_TRIMMED"},
+        ParseFaultTrim<&Settings::tx_faults>},
     Row{{"RX_LOSS", SettingType::kProbability, "0 to 1", "0",
          "Probability that a frame received on the virtual wire is lost"},
         ParseFault<&Settings::rx_faults, &FaultSettings::loss>},
@@ -294,6 +318,11 @@ constexpr std::array kRows = {
          "congestion mark; 0: none"},
         ParseFaultNumber<&Settings::rx_faults, &FaultSettings::ecn_bytes,
                          kMaxQueueBytes>},
+    Row{{"RX_TRIM", SettingType::kString, "on or off", "off",
+         "Trim requests received that find no room in the queue, in place of "
+         "losing them, as the last hop; needs RX_RATE_GBPS and DSCP_TRIMMED "
+         "or DSCP_TRIMMED_LASTHOP"},
+        ParseFaultTrim<&Settings::rx_faults>},
     Row{{"NEIGHBOURS", SettingType::kString, "static or resolve", "static",
          "Find the next hop of a peer by ARP and Neighbor Discovery, or have "
          "one for all, as a virtual wire allows"},

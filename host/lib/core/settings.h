@@ -26,6 +26,7 @@ struct FaultSettings {
   double rate_gbps = 0;  // 0: no limit.
   uint64_t queue_bytes = 262'144;
   uint64_t ecn_bytes = 0;  // 0: none.
+  bool trim = false;       // What finds no room is trimmed, not lost.
 };
 
 // Values as used; what each means, its range and default stand in the table
@@ -46,6 +47,9 @@ struct Settings {
   bool payload_mtu_named = false;
   std::string crc = "msb";  // Byte of the CRC that is first, "lsb"; or "none".
   uint16_t vlan = 0;        // Of frames on the one-machine wire; 0: untagged.
+  // Of packets that the network trimmed; 0: none are.
+  uint8_t dscp_trimmed = 0;
+  uint8_t dscp_trimmed_lasthop = 0;
   std::string capture;      // pcap file to write; empty: none.
   std::string trace;        // FST file to write; empty: none.
   std::string statistics;   // File that takes the device's counters at close,

@@ -40,6 +40,9 @@ void AddFaults(const std::string& prefix, const core::FaultSettings& faults,
   add("rate_gbps", &core::FaultSettings::rate_gbps);
   add("queue_bytes", &core::FaultSettings::queue_bytes);
   add("ecn_bytes", &core::FaultSettings::ecn_bytes);
+  if (faults.trim) {
+    options->settings.emplace_back(prefix + "trim", "on");
+  }
 }
 
 }  // namespace
@@ -66,6 +69,12 @@ SimulatorOptions MakeSimulatorOptions(const core::Settings& settings,
   }
   if (settings.vlan != 0) {
     add("vlan", std::to_string(settings.vlan));
+  }
+  if (settings.dscp_trimmed != 0) {
+    add("dscp_trimmed", std::to_string(settings.dscp_trimmed));
+  }
+  if (settings.dscp_trimmed_lasthop != 0) {
+    add("dscp_trimmed_lasthop", std::to_string(settings.dscp_trimmed_lasthop));
   }
   add("capture", settings.capture);
   add("trace", settings.trace);

@@ -96,6 +96,10 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_UDP_PORT", "4793"},
                                      {"FI_HEDDLE_CRC", "lsb"},
                                      {"FI_HEDDLE_VLAN", "4094"},
+                                     {"FI_HEDDLE_TRIM", "on"},
+                                     {"FI_HEDDLE_RX_TRIM", "off"},
+                                     {"FI_HEDDLE_DSCP_TRIMMED", "63"},
+                                     {"FI_HEDDLE_DSCP_TRIMMED_LASTHOP", "1"},
                                      {"FI_HEDDLE_ECN", "0.003"},
                                      {"FI_HEDDLE_DELAY_NS", "10000000000"},
                                      {"FI_HEDDLE_JITTER_NS", "5"},
@@ -127,6 +131,10 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.udp_port, 4793U);
   EXPECT_EQ(settings.crc, "lsb");
   EXPECT_EQ(settings.vlan, 4094U);
+  EXPECT_EQ(settings.dscp_trimmed, 63U);
+  EXPECT_EQ(settings.dscp_trimmed_lasthop, 1U);
+  EXPECT_TRUE(settings.tx_faults.trim);
+  EXPECT_FALSE(settings.rx_faults.trim);
   EXPECT_EQ(settings.capture, "/tmp/a.pcap");
   EXPECT_EQ(settings.trace, "a.fst");
   EXPECT_EQ(settings.statistics, "s.json");
@@ -222,7 +230,11 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_CRC", "1"}, std::pair{"FI_HEDDLE_CRC", "MSB"},
         std::pair{"FI_HEDDLE_CRC", "msb first"},
         std::pair{"FI_HEDDLE_VLAN", "0"}, std::pair{"FI_HEDDLE_VLAN", "4095"},
-        std::pair{"FI_HEDDLE_VLAN", "lab"},
+        std::pair{"FI_HEDDLE_VLAN", "lab"}, std::pair{"FI_HEDDLE_TRIM", "yes"},
+        std::pair{"FI_HEDDLE_RX_TRIM", "1"},
+        std::pair{"FI_HEDDLE_DSCP_TRIMMED", "64"},
+        std::pair{"FI_HEDDLE_DSCP_TRIMMED", "AF41"},
+        std::pair{"FI_HEDDLE_DSCP_TRIMMED_LASTHOP", "64"},
         std::pair{"FI_HEDDLE_RX_ECN", "1.01"},
         std::pair{"FI_HEDDLE_DELAY_NS", "10000000001"},
         std::pair{"FI_HEDDLE_RX_QUEUE_BYTES", "4294967297"},

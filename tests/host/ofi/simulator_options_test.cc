@@ -12,7 +12,8 @@ TEST(SimulatorOptionsTest, DefaultsAreLeftToAnOlderSimulator) {
   const auto options = MakeSimulatorOptions({}, {}).settings;
   for (const char* name :
        {"loss", "rx_ecn", "neighbours", "pdc_idle_ns", "cwnd_bytes",
-        "payload_mtu", "udp_port", "crc", "vlan", "read_again"}) {
+        "payload_mtu", "udp_port", "crc", "vlan", "dscp_trimmed",
+        "dscp_trimmed_lasthop", "trim", "rx_trim", "read_again"}) {
     EXPECT_TRUE(std::none_of(options.begin(), options.end(),
                              [&](const auto& o) { return o.first == name; }))
         << name;
@@ -29,12 +30,17 @@ TEST(SimulatorOptionsTest, WhatAFunctionDoesNotObeyIsNamed) {
   settings.job_id = 7;
   EXPECT_EQ(SetForSimulatorsOnly(settings), "");
   settings.rx_faults.loss = 0.5;
+  settings.rx_faults.trim = true;
   settings.pdc_idle_ns = 1'000'000;
   settings.crc = "none";
   settings.vlan = 7;
+  settings.dscp_trimmed = 3;
+  settings.dscp_trimmed_lasthop = 4;
   settings.read_again = 0.5;
   EXPECT_EQ(SetForSimulatorsOnly(settings),
-            "FI_HEDDLE_CRC, FI_HEDDLE_VLAN, FI_HEDDLE_RX_LOSS, "
+            "FI_HEDDLE_CRC, FI_HEDDLE_VLAN, FI_HEDDLE_DSCP_TRIMMED, "
+            "FI_HEDDLE_DSCP_TRIMMED_LASTHOP, FI_HEDDLE_RX_LOSS, "
+            "FI_HEDDLE_RX_TRIM, "
             "FI_HEDDLE_READ_AGAIN, FI_HEDDLE_PDC_IDLE_NS");
 }
 
