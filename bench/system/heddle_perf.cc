@@ -83,6 +83,24 @@ std::string LossRows(const Conditions& conditions) {
   return out;
 }
 
+std::string IncastRows(const Conditions& conditions) {
+  std::string out;
+  for (const bool ordered : {false, true}) {
+    const auto incast = heddle::bench::MeasureIncast(conditions, ordered);
+    out +=
+        Row("8 to 1 incast of WRITEs through a queue that trims, NSCC, "
+            "goodput in % of the line, "s +
+                (ordered ? "ROD" : "RUD"),
+            Number(incast.goodput, 1), ordered ? "-" : "90");
+    out += Row("the same, time-outs", std::to_string(incast.timeouts), "0");
+    out += Row("the same, packets trimmed / sent again",
+               std::to_string(incast.trimmed) + " / " +
+                   std::to_string(incast.retransmissions),
+               "-");
+  }
+  return out;
+}
+
 std::string Table(const Conditions& conditions) {
   using namespace heddle::bench;  // NOLINT: one function's vocabulary.
   std::string out =
@@ -121,6 +139,7 @@ std::string Table(const Conditions& conditions) {
                Number(100 * kRmaBeats / cycles), "90");
   }
   out += LossRows(conditions);
+  out += IncastRows(conditions);
   const Latencies latency = MeasureLatencies(conditions);
   out += Row("push doorbell to first beat on the wire, 8 bytes inline",
              std::to_string(latency.push_doorbell_to_first_beat),
@@ -148,9 +167,11 @@ int Run(int argc, char** argv) {
   CLI::App app("Cycle counts of the simulated Heddle NIC.");
   app.set_version_flag("--version", HEDDLE_VERSION);
   bool demo = false;
+  bool incast = false;
   std::string markdown;
   Conditions conditions;
   app.add_flag("--demo", demo, "Round trips and simulation speed only");
+  app.add_flag("--incast", incast, "The rows of the incast only");
   app.add_option("--markdown", markdown, "Write the table to this file");
   app.add_option("--seed", conditions.seed, "Of memory order and PSNs");
   app.add_option("--host-turnaround", conditions.host_turnaround_cycles,
@@ -158,6 +179,10 @@ int Run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (demo) {
     PrintDemo(conditions);
+    return 0;
+  }
+  if (incast) {
+    std::fputs(IncastRows(conditions).c_str(), stdout);
     return 0;
   }
   const std::string table = Table(conditions);

@@ -13,6 +13,10 @@ std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
   options.seed = conditions.seed;
   options.wire.latency_cycles = conditions.wire_latency_cycles;
   options.wire.faults = {.seed = conditions.seed, .loss = variant.loss};
+  options.wire.rx_faults = variant.rx_faults;
+  options.cwnd_bytes = variant.cwnd_bytes;
+  options.base_rtt_cycles = variant.base_rtt_cycles;
+  options.dscp_trimmed = variant.dscp_trimmed;
   options.memory.read_latency_cycles = conditions.read_latency_cycles;
   options.memory.write_delay_cycles = conditions.write_delay_cycles;
   options.memory.steady = variant.steady;

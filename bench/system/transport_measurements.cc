@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/system/transport_measurements.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -115,6 +116,94 @@ uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
       ReadStatistic(nodes->device(kStuckPeer), contract::Statistic::kRxRefused);
   Require((refused > 0) == stuck, *nodes, "refusal of the stuck peer");
   return cycles;
+}
+
+Incast MeasureIncast(const Conditions& conditions, bool ordered) {
+  constexpr uint32_t kSenders = 8;
+  constexpr uint32_t kSink = kSenders;
+  constexpr uint32_t kBytes = 65536;  // Of a WRITE.
+  constexpr uint32_t kWrites = 8;     // Of each sender.
+  constexpr uint32_t kAll = kWrites * kBytes;
+  constexpr double kRate = 256;                // Of the line, bits per cycle.
+  constexpr uint64_t kRoundTripCycles = 2400;  // Of the empty network.
+  constexpr uint32_t kBdp = 76800;             // Bytes in a round trip.
+  constexpr uint8_t kDscp = 3;
+  auto nodes = Open(conditions, {.nodes = kSenders + 1,
+                                 .ordered = ordered,
+                                 .rx_faults = {.seed = conditions.seed,
+                                               .delay = 1000,
+                                               .rate = kRate,
+                                               .queue_bytes = kBdp,
+                                               .ecn_bytes = kBdp / 2,
+                                               .trim = true,
+                                               .trim_dscp = kDscp},
+                                 .cwnd_bytes = kBdp * 3 / 2,
+                                 .base_rtt_cycles = kRoundTripCycles,
+                                 .dscp_trimmed = kDscp});
+  struct Sender {
+    DmaBuffer* source;
+    DmaBuffer* target;
+    uint64_t key;
+    uint32_t posted = 0;
+  };
+  std::vector<Sender> senders;
+  for (uint32_t i = 0; i < kSenders; ++i) {
+    Sender sender{.source = &nodes->Memory(i, kAll),
+                  .target = &nodes->Memory(kSink, kAll),
+                  .key = 0};
+    sender.key = Register(*nodes, kSink, *sender.target);
+    for (uint32_t at = 0; at < kAll; ++at) {
+      sender.source->data()[at] =
+          static_cast<std::byte>(at * 7 + (at >> 12) + i);
+    }
+    senders.push_back(sender);
+  }
+  const uint64_t start = nodes->world().cycle();
+  uint32_t done = 0;
+  const auto post = [&](uint32_t i) {
+    Sender& sender = senders[i];
+    const uint64_t at = uint64_t{sender.posted} * kBytes;
+    if (!PushRma(nodes->endpoint(i),
+                 {.peer = kSink, .flags = contract::kTxFlagCompletion},
+                 {.opcode = contract::Opcode::kWrite,
+                  .local = sender.source->iova() + at,
+                  .bytes = kBytes,
+                  .key = sender.key})) {
+      return false;
+    }
+    nodes->endpoint(i).LastTxDesc().remote_offset = at;
+    ++sender.posted;
+    return true;
+  };
+  const auto serve = [&] {
+    for (uint32_t i = 0; i < kSenders; ++i) {
+      while (senders[i].posted < kWrites && post(i)) {
+      }
+      nodes->endpoint(i).tx().Publish();
+      while (const auto completion = nodes->endpoint(i).PollTx()) {
+        Expect(*completion);
+        ++done;
+      }
+    }
+    return done == kSenders * kWrites;
+  };
+  Require(nodes->StepUntil(kLimitCycles, serve), *nodes, "incast");
+  const auto cycles = static_cast<double>(nodes->world().cycle() - start);
+  Incast incast;
+  incast.goodput = 100 * 8.0 * kSenders * kAll / (kRate * cycles);
+  incast.trimmed = nodes->world().wire().trimmed();
+  for (uint32_t i = 0; i < kSenders; ++i) {
+    Require(
+        std::equal(senders[i].source->data(), senders[i].source->data() + kAll,
+                   senders[i].target->data()),
+        *nodes, "incast: data");
+    const auto count = [&](contract::Statistic statistic) {
+      return ReadStatistic(nodes->device(i), statistic);
+    };
+    incast.timeouts += count(contract::Statistic::kTimeouts);
+    incast.retransmissions += count(contract::Statistic::kTxRetransmissions);
+  }
+  return incast;
 }
 
 }  // namespace heddle::bench

@@ -24,4 +24,13 @@ uint64_t MeasureWriteStream(const Conditions& conditions,
 uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
                                    bool stuck);
 
+// WRITEs of eight NICs to one, whose line has a queue that trims, with NSCC.
+struct Incast {
+  double goodput = 0;  // Payload in % of what the line carries meanwhile.
+  uint64_t timeouts = 0;
+  uint64_t trimmed = 0;          // Packets.
+  uint64_t retransmissions = 0;  // Packets.
+};
+Incast MeasureIncast(const Conditions& conditions, bool ordered);
+
 }  // namespace heddle::bench
