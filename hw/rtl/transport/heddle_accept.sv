@@ -4,7 +4,7 @@
 // Atomic:  the PSN advances only when everything the packet needs is reserved (receive
 //          buffer, completion credit); otherwise NACK. A packet waits for room in the
 //          queues behind.
-// Ordered: ROD: only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are
+// Ordered: ROD: only the expected PSN is accepted; NACKs (ROD_OOO) as heddle_rod_gap says; duplicates are
 //          acknowledged again with a default response and dropped.
 // RUD:     what heddle_accept_decide takes ahead of a gap is placed at once; ACKs say what came.
 // Trimmed: a request that the network trimmed is NACKed with its PSN, if that is missing, on an open PDC; one per gap on

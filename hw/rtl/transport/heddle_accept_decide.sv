@@ -5,8 +5,8 @@
 // Atomic: the PSN advances exactly when all that the packet needs is there.
 // Error:  a packet that the semantics refuse is accepted, its answer stored until the initiator has
 //         cleared it; a second one is NACKed meanwhile. The rest of its message gets the same answer.
-// Quiet:  one NACK per gap; a refusal opens a gap too, so that the packets behind the
-//         refused one are not NACKed each.
+// Quiet:  one NACK per gap, on ROD one more per pass of the sender (heddle_rod_gap); a refusal opens a gap too, so
+//         that the packets behind the refused one are not NACKed each.
 // Ended:   a request for a PDCID that was used since reset, and whose PDC ended, is answered CLOSING: it may have
 //          been executed. One that was never used is answered INV_DPDCID: nothing of it was.
 // RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
@@ -58,7 +58,6 @@ module heddle_accept_decide
   localparam int unsigned AckEvery = 16;
   // A request counts as its UDP datagram with CRC and 40 more (UET 3.0).
   localparam logic [31:0] NominalBytes = 32'(UdpBytes + PdsRequestBytes + SesStdBytes + 4 + 40);
-  localparam int unsigned RejectWindow = 2 * PdcWindow;
 
   // ------------------------------------------------------------ kind of packet
   logic is_request, is_data, is_rud, is_ack, is_nack, is_query, is_close, is_clear, trimmed;
@@ -140,6 +139,12 @@ module heddle_accept_decide
   assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
   assign early      = !e.rud && !expected && ahead < 32'(RejectWindow);
   assign jumps      = e.rud && !expected && in_window;    // Over a gap.
+
+  logic     reported;  // If it is early.
+  rod_gap_t gap_after;
+  heddle_rod_gap u_rod_gap (
+    .gap_i(e.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .report_o(reported), .gap_o(gap_after)
+  );
 
   // A trimmed request of an open PDC, whose answer can be of use.
   logic trim_known;
@@ -312,6 +317,7 @@ module heddle_accept_decide
     OutcomeStrange,     // NACK without PDC.
     OutcomeOutside,     // NACK, no change.
     OutcomeRefuse,      // NACK, and quiet until the expected packet comes.
+    OutcomeQuiet,       // Behind a gap that was reported.
     OutcomeClear,
     OutcomeDuplicate,
     OutcomeAccept,
@@ -339,8 +345,9 @@ module heddle_accept_decide
     end else if (trimmed && !trim_known) begin
       stat[StatisticDropTrimmed] = 1'b1;
     end else if (trimmed && !duplicate) begin
-      if (expected || (early && !e.gap)) outcome = OutcomeRefuse;
-      else if (jumps)                    outcome = OutcomeOutside;
+      if (expected || (early && reported)) outcome = OutcomeRefuse;
+      else if (early)                      outcome = OutcomeQuiet;
+      else if (jumps)                      outcome = OutcomeOutside;
       code = pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed;
       stat[StatisticRxTrimmed] = 1'b1;
     end else if (!is_request && !is_query && !is_close && !is_clear) begin
@@ -390,12 +397,11 @@ module heddle_accept_decide
       outcome = OutcomeDuplicate;
       stat[StatisticRxDuplicates] = 1'b1;
     end else if (early) begin
-      // Once for a gap: a peer that sends again no more than what the NACK names would use up its retries.
-      outcome = !e.gap ? OutcomeRefuse : OutcomeDrop;
+      outcome = reported ? OutcomeRefuse : OutcomeQuiet;
       code    = NackCodeRodOoo;
       stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (jumps && !takes_ahead) begin
-      outcome = !e.gap || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
+      outcome = !e.gap.open || pkt_i.retx ? OutcomeRefuse : OutcomeDrop;
       code    = NackCodePktNotRcvd;  // The expected one.
       stat[StatisticRxOutOfOrder] = 1'b1;
     end else if (!expected && !jumps) begin
@@ -629,8 +635,12 @@ module heddle_accept_decide
           v.rsp.kind        = ResponseNack;
           v.write           = 1'b1;
           v.create          = fresh;
-          v.entry.gap       = 1'b1;
+          v.entry.gap       = early ? gap_after : '{open: 1'b1, refused: !trimmed, default: '0};
           if (code == NackCodeRodOoo) v.rsp.cack = e.expected;
+        end
+        OutcomeQuiet: begin
+          v.write           = 1'b1;
+          v.entry.gap       = gap_after;
         end
         OutcomeClear: begin
           // What was accepted behind the error counts now.
@@ -686,7 +696,7 @@ module heddle_accept_decide
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
           v.entry.dscp      = pkt_i.dscp;
-          v.entry.gap       = e.gap && jumps;
+          v.entry.gap       = jumps ? e.gap : '0;
           v.entry.unacked   = urgent || hides ? '0 : e.unacked + 1'b1;
           v.take            = starts && !is_rma;
           v.credit          = starts && (!is_rma || reports);

@@ -14,6 +14,16 @@ package heddle_return_pkg;
   localparam int unsigned ReturnDue = 16;
   localparam int unsigned DueW      = $clog2(ReturnDue) + 1;
 
+  // What an ordered receiver knows of the packets ahead of the one that it expects (heddle_rod_gap).
+  localparam int unsigned RejectWindow = 2 * heddle_contract_pkg::PdcWindow;  // PSNs ahead that are told which one is missing.
+  localparam int unsigned GapW         = $clog2(RejectWindow);
+  typedef struct packed {
+    logic            open;    // They were NACKed already,
+    logic            refused; // since the expected packet was.
+    logic            turned;  // The last one began a pass of the sender.
+    logic [GapW-1:0] last;    // It was so far ahead.
+  } rod_gap_t;
+
   // What one request packet of a READ asked for.
   typedef struct packed {
     logic [63:0]              iova;

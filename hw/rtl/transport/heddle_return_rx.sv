@@ -4,10 +4,10 @@
 // Beside heddle_accept, in whose pipeline it takes part: `look_i` in the cycle in which the packet is in
 // stage 1, `verdict_o` and `take_i` in stage 2. One packet every two cycles.
 //
-// Ordered:  only the expected PSN is accepted; one NACK (ROD_OOO) per gap; duplicates are acknowledged again
-//           and dropped.
-// Trimmed:  a packet whose PSN is missing is NACKed, one per gap, but the expected one each time it comes; a
-//           duplicate is acknowledged again, all else discarded.
+// Ordered:  only the expected PSN is accepted; NACKs (ROD_OOO) as heddle_rod_gap says; duplicates are
+//           acknowledged again and dropped.
+// Trimmed:  a packet whose PSN is missing is NACKed likewise, the expected one each time it comes; a duplicate is
+//           acknowledged again, all else discarded.
 // Strangers: until data were accepted, any target may send them, with a PSN that the PDC can have.
 // Placed:   data of a READ that was asked for on the PDC they came by, the next of its bytes and none beyond its
 //           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
@@ -81,7 +81,7 @@ module heddle_return_rx
     logic [15:0] entropy;
     logic [5:0]  dscp;
     logic [31:0] expected;     // Next PSN to accept.
-    logic        gap;          // What is behind `expected` was NACKed already.
+    rod_gap_t    gap;
     logic [3:0]  unacked;      // Packets accepted since the last ACK.
     logic [31:0] received;     // Nominal bytes accepted (UET 3.0), wraps.
     logic [15:0] received_at;  // The last of them; 128 ns.
@@ -93,7 +93,6 @@ module heddle_return_rx
     logic [31:0]      bytes;    // Placed.
   } count_t;
 
-  localparam logic [31:0] RejectWindow = 32'd128;  // As heddle_accept's.
   localparam logic [3:0]  AckEvery     = 4'd15;
   // A packet counts as its UDP datagram with CRC and 40 more (UET 3.0).
   localparam logic [31:0] NominalBytes = 32'(UdpBytes + PdsRequestBytes + SesResponseDataBytes + 4 + 40);
@@ -214,7 +213,7 @@ module heddle_return_rx
   assign ahead      = pkt_i.psn - s.expected;
   assign expected   = ahead == '0;
   assign duplicate  = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
-  assign early      = !expected && ahead < RejectWindow;
+  assign early      = !expected && ahead < 32'(RejectWindow);
   assign cack       = s.expected - 32'd1;
   assign ack_offset = pkt_i.psn - cack;
 
@@ -234,13 +233,17 @@ module heddle_return_rx
                  reach >= count.bytes && reach <= read.length && whole;
   assign urgent = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery;
 
-  logic accept, refuse;
+  logic     accept, behind, reported;
+  rod_gap_t gap_after;
+  heddle_rod_gap u_rod_gap (
+    .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .report_o(reported), .gap_o(gap_after)
+  );
   assign accept   = known && !trimmed && (in_ack || expected);
-  assign refuse   = known && !in_ack && ((early && !s.gap) || (trimmed && expected));
+  assign behind   = known && !in_ack && (early || (trimmed && expected));
   assign count_up = take_i && v.settle;
   assign count_d.packets = count.packets + 1'b1;
   assign count_d.bytes   = good ? reach : count.bytes;
-  assign write    = (take_i && known && !in_ack && (accept || refuse || duplicate)) ||
+  assign write    = (take_i && known && !in_ack && (accept || behind || duplicate)) ||
                     (late_take_i && late_o.respond);
 
   always_comb begin
@@ -256,10 +259,10 @@ module heddle_return_rx
       d.received = s.received + 32'(pkt_i.payload_bytes) + NominalBytes;
       d.received_at = now_ns_i[22:7];
       d.expected = s.expected + 32'd1;
-      d.gap      = 1'b0;
+      d.gap      = '0;
       d.unacked  = urgent ? '0 : s.unacked + 1'b1;
-    end else if (refuse) begin
-      d.gap      = 1'b1;
+    end else if (behind) begin
+      d.gap      = early ? gap_after : '{open: 1'b1, default: '0};
     end else begin
       d.unacked  = '0;
     end
@@ -361,12 +364,12 @@ module heddle_return_rx
       v.rsp.ack_offset = ack_offset[15:0];
       v.stat[StatisticRxDuplicates] = 1'b1;
     end else if (trimmed) begin
-      v.respond  = refuse;
+      v.respond  = expected || reported;
       v.rsp.kind = ResponseNack;
       v.rsp.code = 8'(pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
       v.stat[StatisticRxTrimmed] = 1'b1;
     end else if (early) begin
-      v.respond  = refuse;
+      v.respond  = reported;
       v.rsp.kind = ResponseNack;
       v.rsp.code = 8'(NackCodeRodOoo);
       v.rsp.cack = s.expected;

@@ -106,7 +106,7 @@ package heddle_transport_pkg;
     logic [31:0]     expected;      // First PSN that has not come.
     logic            rud;           // Unordered: packets ahead of it may be accepted.
     logic [PdcWindow-1:0] ahead;    // Bit i: PSN expected + i has come. ROD: 0.
-    logic            gap;           // The packets behind `expected` were NACKed already.
+    rod_gap_t        gap;           // RUD: `open` only.
     logic [3:0]      unacked;       // Packets accepted since the last ACK.
     logic [31:0]     received;      // Nominal bytes accepted (UET 3.0), wraps.
     logic [15:0]     received_at;   // The last of them; 128 ns.

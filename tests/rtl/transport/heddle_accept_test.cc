@@ -102,6 +102,43 @@ TEST_F(AcceptTest, OneNackPerGapNamesThePsnExpected) {
   EXPECT_EQ(Count(Statistic::kRxRequests), 2);
 }
 
+// A sender that goes back to kStart + 1 and loses that again.
+TEST_F(AcceptTest, LostRetransmissionIsReportedAgainOncePerPass) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  bench_.Answer(Packet(kStart + 2, 8));
+  for (uint32_t i = 3; i < 20; ++i) bench_.Quiet(Packet(kStart + i, 8));
+  const auto again = [&](uint32_t i) {
+    RxPacket pkt = Packet(kStart + i, 8);
+    pkt.retx = 1;
+    return pkt;
+  };
+  for (int pass = 0; pass < 3; ++pass) {
+    bench_.Quiet(again(2));
+    const Response nack = bench_.Answer(again(3));
+    ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 3);
+    EXPECT_EQ(nack.cack, kStart + 1);
+    EXPECT_EQ(nack.retx, 1);
+    for (uint32_t i = 4; i < 20; ++i) bench_.Quiet(again(i));
+    for (uint32_t i = 20; i < 23; ++i) bench_.Quiet(Packet(kStart + i, 8));
+  }
+  ExpectAck(bench_.Answer(again(1)), kStart + 1, 0, ReturnCode::kOk);
+  ExpectNack(bench_.Answer(again(3)), NackCode::kRodOoo, tpdcid_, kStart + 3);
+}
+
+// The reference provider sends again what `nack_psn` names, five times at most.
+TEST_F(AcceptTest, PeerThatSendsOnePacketAgainIsNotNackedMore) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket again = Packet(kStart + 2, 8);
+  bench_.Answer(again);
+  for (uint32_t i = 3; i < 20; ++i) bench_.Quiet(Packet(kStart + i, 8));
+  again.retx = 1;
+  for (int i = 0; i < 5; ++i) bench_.Quiet(again);
+  bench_.Quiet(Packet(kStart + 20, 8));
+  bench_.Quiet(again);
+}
+
 TEST_F(AcceptTest, PacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
   for (int i = 0; i < 2; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
   const Response nack = bench_.Answer(Syn(kStart + 1, 8));

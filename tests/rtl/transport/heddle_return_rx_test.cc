@@ -381,6 +381,25 @@ TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
   EXPECT_TRUE(discarded(Trimmed(Data(1, 1024, 1024))));
 }
 
+TEST_F(ReturnRxTest, LostRetransmissionIsReportedAgainOncePerPass) {
+  Read(kMsg, 8192);
+  const auto again = [](uint32_t i) {
+    RxPacket pkt = Data(i, 1024 * i, 1024);
+    pkt.retx = 1;
+    return pkt;
+  };
+  ExpectNack(Send(Data(1, 1024, 1024)), NackCode::kRodOoo, 1);
+  for (uint32_t i = 2; i < 8; ++i) {
+    EXPECT_EQ(Send(Data(i, 1024 * i, 1024)).respond, 0);
+  }
+  for (int pass = 0; pass < 3; ++pass) {
+    EXPECT_EQ(Send(again(1)).respond, 0);
+    ExpectNack(Send(again(2)), NackCode::kRodOoo, 2);
+    for (uint32_t i = 3; i < 8; ++i) EXPECT_EQ(Send(again(i)).respond, 0);
+  }
+  for (uint32_t i = 0; i < 8; ++i) ExpectAck(Send(again(i)), i);
+}
+
 TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
   Read(kMsg, 1U << 20);
   int answers = 0;

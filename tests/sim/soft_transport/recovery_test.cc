@@ -15,6 +15,7 @@ namespace heddle::sim::soft::transport {
 using contract::wire::PdsAck;
 using contract::wire::PdsNack;
 using contract::wire::PdsPrologue;
+using contract::wire::PdsRequest;
 
 namespace {
 
@@ -75,6 +76,61 @@ TEST(RecoveryTest, OrderedGoesBackWithoutWaitingForTheTimer) {
   EXPECT_LE(world->Total(Statistic::kTxRetransmissions), 2 * 64u);
   EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u);
   EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u);  // One per gap.
+}
+
+// The retransmissions of the lost packet are lost as well.
+TEST(RecoveryTest, LostRetransmissionIsReportedAgainOncePerPass) {
+  constexpr int kPasses = 3;
+  auto world = Opened(true);
+  uint32_t lost = 0;
+  int losses = 0;
+  (*world)[0].wire.filter = [&, count =
+                                    0](std::span<const uint8_t> bytes) mutable {
+    if (!IsRequest(bytes)) {
+      return true;
+    }
+    const uint32_t psn = PdsRequest::Decode(bytes.data()).psn;
+    if (++count == 10) {
+      lost = psn;
+    }
+    const bool loses = count >= 10 && psn == lost && losses <= kPasses;
+    losses += loses ? 1 : 0;
+    return !loses;
+  };
+  (*world)[0].client.Send(Message(2, true, 60));
+  ASSERT_TRUE(world->Run());
+  EXPECT_EQ(losses, 1 + kPasses);
+  EXPECT_EQ(world->Total(Statistic::kTimeouts), 0u);
+  EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u + kPasses);
+}
+
+// The reference provider sends again what the NACK names, five times at most.
+TEST(RecoveryTest, PeerThatSendsOnePacketAgainIsNotNackedMore) {
+  auto world = Opened(true);
+  std::vector<std::vector<uint8_t>> sent;
+  (*world)[0].wire.filter = [&](std::span<const uint8_t> bytes) {
+    if (IsRequest(bytes)) {
+      sent.emplace_back(bytes.begin(), bytes.end());
+    }
+    return !IsRequest(bytes);
+  };
+  (*world)[0].client.Send(Message(2, true, 20));
+  ASSERT_TRUE(
+      world->RunUntil([&] { return sent.size() >= 20; }, 1'000'000'000));
+  (*world)[0].dead = true;
+  for (size_t i = 1; i < 20; ++i) {  // All but the first, of which one more.
+    world->Inject(0, 1, sent[i], i);
+  }
+  world->RunFor(10'000);
+  EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u);
+  PdsRequest header = PdsRequest::Decode(sent[1].data());
+  header.retx = 1;
+  header.Encode(sent[1].data());
+  for (int i = 0; i < 5; ++i) {
+    world->Inject(0, 1, sent[1]);
+    world->RunFor(10'000);
+  }
+  EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u);
 }
 
 TEST(RecoveryTest, ReorderedPacketsAreNotLost) {

@@ -11,6 +11,7 @@
 #include "hw/sim/soft/transport/client.h"
 #include "hw/sim/soft/transport/message_carrier.h"
 #include "hw/sim/soft/transport/receive_window.h"
+#include "hw/sim/soft/transport/rod_gap.h"
 #include "hw/sim/soft/transport/send_half.h"
 #include "hw/sim/soft/transport/tombstones.h"
 
@@ -51,8 +52,8 @@ struct ReceiveHalf {
   uint64_t received_bytes = 0;  // Nominal, new packets only.
   uint32_t unacked = 0;         // Packets accepted since the last ACK.
   uint32_t kept = 0;            // Stored responses.
-  uint32_t unsent = 0;    // Of these, those that the wire had no room for.
-  bool refusing = false;  // What follows the gap was NACKed already.
+  uint32_t unsent = 0;  // Of these, those that the wire had no room for.
+  RodGap gap;
   LastSuccess success;
 
   // What the wire had no room for, or what waits for the next `Progress`.

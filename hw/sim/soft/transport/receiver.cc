@@ -89,12 +89,9 @@ bool Receiver::IsNew(Pdc* pdc, const Arrival& arrival) {
       break;
     case ReceiveWindow::Place::kEarly:
       core_.Count(Statistic::kRxOutOfOrder);
-      // Once for a gap: a peer that sends again no more than what the NACK
-      // names would use up its retries.
-      if (!receive.refusing) {
+      if (receive.gap.Pass(arrival.psn - receive.window.next(), arrival.retx)) {
         Nack(pdc, arrival, NackCode::kRodOoo);
       }
-      receive.refusing = true;
       break;
     case ReceiveWindow::Place::kOutside:
       core_.Count(Statistic::kDropPsn);
@@ -120,7 +117,14 @@ bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
     return true;
   }
   core_.Count(Statistic::kRxTrimmed);
-  if (place == ReceiveWindow::Place::kNew || !receive.refusing) {
+  bool reports = true;
+  if (place == ReceiveWindow::Place::kEarly) {
+    reports = receive.gap.Pass(arrival.psn - receive.window.next(),
+                               arrival.retx);
+  } else if (pdc->ordered) {
+    receive.gap.Open();
+  }
+  if (reports) {
     // Its own DSCP says that it was trimmed, not which class it is of.
     wire::Path path = PathBack(datagram);
     path.dscp = pdc->path.dscp;
@@ -129,14 +133,13 @@ bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
                                                : NackCode::kTrimmed,
          path, spdcid);
   }
-  receive.refusing = receive.refusing || pdc->ordered;
   return true;
 }
 
 void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
                         const Verdict& verdict) {
   ReceiveHalf& receive = pdc->receive;
-  receive.refusing = false;
+  receive.gap.Close();
   receive.received_bytes += arrival.nominal_bytes;
   receive.received_at = core_.now_ns;
   ++receive.unacked;
@@ -188,10 +191,10 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
 void Receiver::Refused(Pdc* pdc, const Arrival& arrival, NackCode code) {
   core_.Count(Statistic::kRxRefused);
   // What follows an ordered packet that was refused is not NACKed each.
-  if (!pdc->ordered || !pdc->receive.refusing || arrival.retx) {
+  if (!pdc->ordered || !pdc->receive.gap.open() || arrival.retx) {
     Nack(pdc, arrival, code);
   }
-  pdc->receive.refusing = true;
+  pdc->receive.gap.Refuse();
 }
 
 void Receiver::Asked(Pdc* pdc, const Arrival& arrival) {
