@@ -348,7 +348,7 @@ package heddle_pkg;
     logic         probe;         // ACK flag p.
     logic [1:0]   req;           // ACK.
     logic [15:0]  sack_offset;   // ACK_CC: SACK base - cack_psn, signed.
-    logic [15:0]  offset;        // clear_psn_offset or ack_psn_offset, signed.
+    logic [15:0]  offset;        // clear_psn_offset or ack_psn_offset, signed; CP: probe_opaque.
     logic [31:0]  psn;           // psn, cack_psn or nack_psn.
     logic [15:0]  spdcid;
     logic [15:0]  dpdcid;        // syn=0.
@@ -482,6 +482,7 @@ package heddle_pkg;
   // Accepted ACK or NACK for one of our PDCs (identity checked by the PDC unit).
   typedef struct packed {
     logic            nack;
+    logic            ask;        // With nack: neither, but a control packet that asks for `req`.
     logic [PdcW-1:0] pdc;        // From dpdcid.
     logic [15:0]     dpdcid;     // Whole, to check slot and generation.
     logic [15:0]     spdcid;     // Target's PDCID; 0 in a NACK without PDC.
@@ -504,12 +505,15 @@ package heddle_pkg;
   typedef enum logic [1:0] {
     ResponseAck   = 2'd0,  // ACK with SES response.
     ResponseNone  = 2'd1,  // ACK without SES header (answer to a control packet).
-    ResponseNack  = 2'd2
+    ResponseNack  = 2'd2,
+    ResponseOffer = 2'd3   // Negotiation control packet: no feature is on.
   } response_kind_e;
 
-  // ACK or NACK to build.
+  // ACK, NACK or Negotiation to build.
   typedef struct packed {
     response_kind_e  kind;
+    logic            probe;       // ACK: of a Probe, whose probe_opaque is `ack_offset`.
+    logic            rod;         // Negotiation: of a ROD PDC.
     logic            ipv6;
     logic [127:0]    fa;          // Destination.
     logic [47:0]     mac;
@@ -526,7 +530,7 @@ package heddle_pkg;
     logic [15:0]     dpdcid;
     logic [31:0]     cack;        // NACK ROD_OOO: the PSN expected.
     logic [15:0]     ack_offset;
-    logic [31:0]     nack_psn;
+    logic [31:0]     nack_psn;    // NACK, Negotiation.
     logic [7:0]      code;
     logic [7:0]      vendor_code;
     logic [5:0]      response;    // ses_response_e.

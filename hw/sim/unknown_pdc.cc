@@ -7,12 +7,12 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/frame/frame_codec.h"
 #include "hw/sim/soft/frame/layout.h"
+#include "hw/sim/soft/transport/control_packets.h"
 
 namespace heddle::sim {
 namespace {
 
 namespace wire = contract::wire;
-using contract::CpType;
 using contract::PdsType;
 
 // What a packet that a NACK may answer says of itself.
@@ -35,8 +35,7 @@ std::optional<Named> ReadControl(std::span<const uint8_t> bytes) {
     return std::nullopt;
   }
   const auto header = wire::PdsCp::Decode(bytes.data());
-  // A Clear Command is not acknowledged; its PSN means nothing.
-  return header.syn != 0 || header.cp_type == CpType::kClearCommand
+  return header.syn != 0 || !soft::transport::IsRefused(header.cp_type)
              ? std::nullopt
              : std::optional(Named{header.psn, header.spdcid});
 }

@@ -469,6 +469,33 @@ TEST_P(AnswersTest, PacketsThatContradictThemselvesAreViolations) {
   });
 }
 
+TEST_P(AnswersTest, ControlPacketsHaveOneOutcomeEach) {
+  using contract::CpType;
+  OnBothModes([this] {
+    ExpectAlive();
+    peer_->Send(peer_->ControlPacket(CpType::kProbe, 0xbeef));
+    const PeerPacket told = Next();
+    ASSERT_EQ(told.type, PdsType::kAck);
+    EXPECT_EQ(told.ack.p, 1);
+    EXPECT_EQ(told.ack.probe_opaque, 0xbeef);
+    EXPECT_EQ(told.next_hdr, NextHdr::kNone);
+    peer_->Send(peer_->ControlPacket(CpType::kNegotiation, 0, 4));
+    const PeerPacket offer = Next();
+    ASSERT_EQ(offer.type, PdsType::kCp);
+    EXPECT_EQ(offer.control.cp_type, CpType::kNegotiation);
+    EXPECT_EQ(offer.control.psn, peer_->psn - 1);
+    EXPECT_EQ(offer.payload, (Bytes{1, 2, 0, 0, 0, 0, 0, 0}));
+    const uint64_t dropped = Count(Statistic::kDropPdsType);
+    for (const CpType type :
+         {CpType::kNoop, CpType::kClearRequest, CpType::kCloseRequest,
+          CpType::kCredit, CpType::kCreditRequest, CpType{10}, CpType{15}}) {
+      peer_->Send(peer_->ControlPacket(type));
+    }
+    ExpectAlive();  // The first answer is that of a later request.
+    EXPECT_EQ(Count(Statistic::kDropPdsType), dropped + 7);
+  });
+}
+
 TEST_P(AnswersTest, RestOfAMessageInErrorGetsItsCode) {
   OnBothModes([this] {
     SesStd ses = Whole(SesOpcode::kSend, 3 * kMtu);
@@ -529,12 +556,26 @@ TEST_P(AnswersTest, GapIsReportedOnceWithThePsnExpected) {
   peer_->psn = missing;
   ses = Whole(SesOpcode::kWrite, 8);
   ExpectSuccess(Ask(ses, Pattern(8)), ses);
-  // Another gap is another report.
+  // Another gap is another report,
   peer_->psn = early + 1;
   const PeerPacket other = Ask(ses, Pattern(8));
   ASSERT_EQ(other.type, PdsType::kNack);
   EXPECT_EQ(other.nack.nack_code, NackCode::kRodOoo);
   EXPECT_EQ(other.nack.payload, early);
+  // and so is each pass that loses what is missing again.
+  for (int pass = 0; pass < 3; ++pass) {
+    for (uint32_t i = 1; i <= 5; ++i) {
+      peer_->psn = early + i;
+      peer_->Request(ses, Pattern(8), /*retx=*/true);
+    }
+    const PeerPacket again = Next();
+    ASSERT_EQ(again.type, PdsType::kNack);
+    EXPECT_EQ(again.nack.nack_code, NackCode::kRodOoo);
+    EXPECT_EQ(again.nack.nack_psn, early + 2);
+    EXPECT_EQ(again.nack.payload, early);
+  }
+  peer_->psn = early;
+  ExpectSuccess(Ask(ses, Pattern(8)), ses);
 }
 
 // UET 3.4. All of a NACK's bytes, and where it goes.

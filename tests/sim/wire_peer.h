@@ -26,6 +26,7 @@ struct PeerPacket {
   contract::NextHdr next_hdr = {};
   contract::wire::PdsAck ack;          // ACK and ACK_CC.
   contract::wire::PdsNack nack;        // NACK.
+  contract::wire::PdsCp control;       // Control packet, its payload apart.
   contract::wire::PdsRequest request;  // Request, return data.
   contract::wire::SesStd ses;          // Request.
   contract::wire::SesResponse response;
@@ -111,15 +112,17 @@ class WirePeer {
   }
   // An ACK Request for the PSN before the next one.
   void Query() { Send(ControlPacket(contract::CpType::kAckRequest)); }
-  // A control packet that names that PSN.
-  std::vector<uint8_t> ControlPacket(contract::CpType type) const {
+  // A control packet that names that PSN, with `more` bytes behind its header.
+  std::vector<uint8_t> ControlPacket(contract::CpType type, uint16_t opaque = 0,
+                                     size_t more = 0) const {
     contract::wire::PdsCp cp;
     cp.type = contract::PdsType::kCp;
     cp.cp_type = type;
+    cp.probe_opaque = opaque;
     cp.psn = psn - 1;
     cp.spdcid = spdcid_;
     cp.dpdcid = tpdcid_;
-    std::vector<uint8_t> bytes(contract::wire::PdsCp::kBytes);
+    std::vector<uint8_t> bytes(contract::wire::PdsCp::kBytes + more);
     cp.Encode(bytes.data());
     return bytes;
   }
@@ -214,6 +217,8 @@ class WirePeer {
     switch (packet.type) {
       case contract::PdsType::kNack:
         return packet.nack.dpdcid == spdcid_;
+      case contract::PdsType::kCp:
+        return packet.control.dpdcid == spdcid_;
       case contract::PdsType::kAck:
       case contract::PdsType::kAckCc:
         if (packet.ack.dpdcid == spdcid_) {
@@ -234,6 +239,11 @@ class WirePeer {
     switch (packet.type) {
       case contract::PdsType::kNack:
         packet.nack = wire::PdsNack::Decode(bytes.data());
+        return packet;
+      case contract::PdsType::kCp:
+        packet.control = wire::PdsCp::Decode(bytes.data());
+        packet.payload.assign(bytes.begin() + wire::PdsCp::kBytes - 4,
+                              bytes.end());
         return packet;
       case contract::PdsType::kAck:
       case contract::PdsType::kAckCc:

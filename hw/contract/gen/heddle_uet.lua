@@ -294,7 +294,7 @@ local headers = {
     { name = "dpdcid", doc = "Receiver's PDCID.", bit = 80, bits = 16, byte = 10, size = 2, selector = "syn", selected = 0 },
     { name = "pdc_info", doc = "Zero.", bit = 80, bits = 4, byte = 10, size = 1, mask = 0xf0, selector = "syn", selected = 1 },
     { name = "psn_offset", doc = "psn - Start_PSN.", bit = 84, bits = 12, byte = 10, size = 2, mask = 0xfff, selector = "syn", selected = 1 },
-    { name = "payload", doc = "By control type.", bit = 96, bits = 32, byte = 12, size = 4 },
+    { name = "payload", doc = "By control type; in a Negotiation pds_negotiation.", bit = 96, bits = 32, byte = 12, size = 4 },
   },
   pds_negotiation = {
     doc = "What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).",

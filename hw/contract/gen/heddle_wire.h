@@ -788,7 +788,7 @@ struct PdsCp {
   uint8_t pdc_info = {};  // 4 bits. Zero.
   uint16_t psn_offset = {};  // 12 bits. psn - Start_PSN.
   // Always:
-  uint32_t payload = {};  // 32 bits. By control type.
+  uint32_t payload = {};  // 32 bits. By control type; in a Negotiation pds_negotiation.
 
   // Writes kBytes bytes.
   constexpr void Encode(uint8_t* out) const {

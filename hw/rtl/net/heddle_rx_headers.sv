@@ -159,6 +159,8 @@ module heddle_rx_headers
       if (is_pds_cc)    fixed = fixed + 7'(PdsAckCcBytes);
       if (has_response) fixed = fixed + 7'(SesResponseBytes);
       if (has_data)     fixed = fixed + 7'(SesResponseDataBytes);
+    end else if (is_cp && pds.next_hdr == CpTypeNegotiation) begin
+      fixed = fixed + 7'(PdsCpBytes + 4);  // pds_negotiation, of which pds_cp has four bytes.
     end else if (is_nack || is_cp) begin
       fixed = fixed + 7'(PdsNackBytes);
     end else begin
@@ -287,7 +289,7 @@ module heddle_rx_headers
           pkt_o.psn_offset = pds.dpdcid[11:0];
         end
       end
-      if (is_pds_req || is_ack) pkt_o.offset = pds.clear_psn_offset;
+      if (is_pds_req || is_ack || is_cp) pkt_o.offset = pds.clear_psn_offset;
       if (is_nack || is_cp) pkt_o.pds_payload = pds_long.payload;
       if (is_nack) pkt_o.nack_code = pds_long.nack_code;
       if (is_ack) begin

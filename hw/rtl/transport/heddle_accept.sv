@@ -583,12 +583,15 @@ module heddle_accept
   assign stat_o        = p2_done ? verdict.stat | (back ? back_i.stat : '0) : '0;
 
   // ---------------------------------------------------------- data of our READs
-  // Also the ACK of a small READ, which brings them.
+  // Also the ACK of a small READ, which brings them, and control packets about their PSNs.
   logic   back;
   place_t back_record;
   assign back = pkt_q.dpdcid[PdcRoleBit] == RoleInitiator && !pkt_q.syn && !pkt_q.probe &&
                 ((pkt_q.pds_type == PdsTypeRodReq &&
                   (pkt_q.next_hdr != NextHdrRequestStd || pkt_q.trim != TrimNone)) ||
+                 (pkt_q.pds_type == PdsTypeCp &&
+                  (pkt_q.next_hdr == CpTypeAckRequest || pkt_q.next_hdr == CpTypeProbe ||
+                   pkt_q.next_hdr == CpTypeCloseRequest)) ||
                  ((pkt_q.pds_type == PdsTypeAck || pkt_q.pds_type == PdsTypeAckCc) &&
                   pkt_q.next_hdr == NextHdrResponseData));
   assign back_look_o = p1_valid_q;

@@ -7,6 +7,7 @@
 //         cleared it; a second one is NACKed meanwhile. The rest of its message gets the same answer.
 // Quiet:  one NACK per gap, on ROD one more per pass of the sender (heddle_rod_gap); a refusal opens a gap too, so
 //         that the packets behind the refused one are not NACKed each.
+// Told:   a Probe, a Negotiation: answered, and nothing changes (UET 2.9).
 // Ended:   a request for a PDCID that was used since reset, and whose PDC ended, is answered CLOSING: it may have
 //          been executed. One that was never used is answered INV_DPDCID: nothing of it was.
 // RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
@@ -61,10 +62,13 @@ module heddle_accept_decide
 
   // ------------------------------------------------------------ kind of packet
   logic is_request, is_data, is_rud, is_ack, is_nack, is_query, is_close, is_clear, trimmed;
+  logic is_probe, is_offer, is_ask;  // Probe, Negotiation; what a target asks for.
+  logic is_back;                     // For a PDC of ours,
   assign trimmed    = pkt_i.trim != TrimNone;
-  assign is_data    = pkt_i.pds_type == PdsTypeRodReq && !pkt_i.syn &&
-                      (pkt_i.next_hdr != NextHdrRequestStd || trimmed) &&
-                      pkt_i.dpdcid[PdcRoleBit] == RoleInitiator;  // heddle_return_rx judges it.
+  assign is_back    = !pkt_i.syn && pkt_i.dpdcid[PdcRoleBit] == RoleInitiator;
+  assign is_data    = is_back && ((pkt_i.pds_type == PdsTypeRodReq &&
+                                   (pkt_i.next_hdr != NextHdrRequestStd || trimmed)) ||
+                                  is_query || is_probe);  // heddle_return_rx judges it.
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
   assign is_request = (is_rud || pkt_i.pds_type == PdsTypeRodReq) &&
                       (pkt_i.next_hdr == NextHdrRequestStd || trimmed);
@@ -75,7 +79,13 @@ module heddle_accept_decide
     is_query = 1'b0;
     is_close = 1'b0;
     is_clear = 1'b0;
+    is_probe = 1'b0;
+    is_offer = 1'b0;
+    is_ask   = 1'b0;
     if (pkt_i.pds_type == PdsTypeCp && !pkt_i.syn) begin
+      is_probe = pkt_i.next_hdr == CpTypeProbe;
+      is_offer = pkt_i.next_hdr == CpTypeNegotiation;
+      is_ask   = is_back && (pkt_i.next_hdr == CpTypeClearRequest || pkt_i.next_hdr == CpTypeCloseRequest);
       is_query = pkt_i.next_hdr == CpTypeAckRequest;
       is_close = pkt_i.next_hdr == CpTypeCloseCommand;
       is_clear = pkt_i.next_hdr == CpTypeClearCommand;
@@ -90,7 +100,7 @@ module heddle_accept_decide
   logic [15:0]     tpdcid, known_tpdcid;
 
   assign our_slot = pkt_i.dpdcid[15 -: SlotBits] == port_i.slot[SlotBits-1:0];
-  assign ours     = our_slot && (is_ack || is_nack || pkt_i.dpdcid[PdcRoleBit] == RoleTarget);
+  assign ours     = our_slot && (is_ack || is_nack || is_ask || pkt_i.dpdcid[PdcRoleBit] == RoleTarget);
   assign start    = pkt_i.psn - 32'(pkt_i.psn_offset);
   assign fresh    = pkt_i.syn && !hit_i && !forget_i;
   assign next_gen  = entry_i.gen + 1'b1;
@@ -322,6 +332,7 @@ module heddle_accept_decide
     OutcomeDuplicate,
     OutcomeAccept,
     OutcomeQuery,
+    OutcomeTell,        // An answer that says nothing of packets.
     OutcomeClose,
     OutcomeForget       // The PDC is gone; nobody is told.
   } outcome_e;
@@ -337,7 +348,7 @@ module heddle_accept_decide
       outcome = OutcomeDrop;
     end else if (forget_i) begin
       outcome = OutcomeForget;
-    end else if (is_ack || is_nack) begin
+    end else if (is_ack || is_nack || is_ask) begin
       if (ours) outcome = OutcomeForward;
       else      stat[StatisticDropPdcid] = 1'b1;
     end else if (is_data) begin
@@ -350,7 +361,7 @@ module heddle_accept_decide
       else if (jumps)                      outcome = OutcomeOutside;
       code = pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed;
       stat[StatisticRxTrimmed] = 1'b1;
-    end else if (!is_request && !is_query && !is_close && !is_clear) begin
+    end else if (!is_request && !is_query && !is_close && !is_clear && !is_probe && !is_offer) begin
       stat[StatisticDropPdsType] = 1'b1;
     end else if (!pkt_i.syn && !ours) begin
       // Another function's or an initiator's, whose PDC must not end by an answer of ours.
@@ -390,6 +401,8 @@ module heddle_accept_decide
       stat[StatisticRxRefused] = 1'b1;
     end else if (is_clear) begin
       outcome = clears ? OutcomeClear : OutcomeDrop;
+    end else if (is_probe || is_offer) begin
+      outcome = OutcomeTell;
     end else if (is_query) begin
       outcome = duplicate ? OutcomeQuery : OutcomeOutside;
       code    = NackCodePktNotRcvd;
@@ -656,6 +669,14 @@ module heddle_accept_decide
           v.write           = 1'b1;
           v.entry.unacked   = '0;
         end
+        OutcomeTell: begin
+          v.respond         = 1'b1;
+          v.rsp.kind        = is_probe ? ResponseNone : ResponseOffer;
+          v.rsp.probe       = is_probe;
+          v.rsp.rod         = !e.rud;
+          v.rsp.cack        = cack;
+          v.rsp.ack_offset  = pkt_i.offset;
+        end
         OutcomeAccept: begin
           v.respond         = urgent;
           v.rsp             = standing_after;
@@ -769,14 +790,16 @@ module heddle_accept_decide
         v.record.ev.entry.status = StatusTruncated;
       end
 
-      v.ack.nack        = is_nack;
+      v.ack.nack        = is_nack || is_ask;
+      v.ack.ask         = is_ask;
       v.ack.pdc         = pkt_i.dpdcid[PdcW-1:0];
       v.ack.dpdcid      = pkt_i.dpdcid;
       v.ack.spdcid      = pkt_i.spdcid;
       v.ack.fa          = pkt_i.source_fa;
       v.ack.cack        = pkt_i.psn;
       v.ack.psn         = is_nack ? pkt_i.psn : pkt_i.psn + 32'($signed(pkt_i.offset));
-      v.ack.req         = pkt_i.req;
+      v.ack.req         = !is_ask ? pkt_i.req :
+                          pkt_i.next_hdr == CpTypeCloseRequest ? AckReqClose : AckReqClear;
       v.ack.code        = pkt_i.nack_code;
       v.ack.return_code = pkt_i.return_code;
       v.ack.m           = pkt_i.m;

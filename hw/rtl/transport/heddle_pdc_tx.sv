@@ -14,7 +14,7 @@
 // Silence:   nothing heard for dead_ticks while packets are outstanding ends the PDC with
 //            status peer_unreachable.
 // Close:     a PDC with nothing queued or outstanding is closed by a Close Command after idle_ticks,
-//            when its target asks for it, or to make room for another (the least used first). The
+//            when its target asks for it (REQ_CLOSE, Close Request), or to make room for another (the least used first). The
 //            command is a packet like others: it has a PSN and is sent until it is answered, CloseTries
 //            times at most. An answer that the target does not know the PDC answers it too.
 //            Each `close_i` is such a request for every PDC, which stands until the PDC is closed.
@@ -439,7 +439,9 @@ module heddle_pdc_tx
               spares  = 1'b1;
             end
           end
-        default: end_now = answers;
+        // Of a request; a peer refuses so also a control packet that it does not know.
+        NackCodeUnexpEvent: end_now = nack_in_window && !(ack_q.spdcid == '0 && ack_q.psn == '0);
+        default: end_now = answers && !ack_q.ask;
       endcase
     end else if (ev_q == EvAck && known && ack_q.nack) begin
       // The command is answered also by a target that has closed the PDC.
@@ -488,7 +490,7 @@ module heddle_pdc_tx
   // not be sent yet.
   logic clear_due, control_now, full_d;
   assign full_d    = d.due >= DueW'(ReturnDue) && d.nxt == d.top;
-  assign clear_due = ev_q == EvAck && known && (answered || repeated) && s.state != PdcClosing &&
+  assign clear_due = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing &&
                      !(pending[pdc_q] && can_send_d && !full_d);
   assign control_now = ev_q == EvSend && control_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
@@ -879,7 +881,7 @@ module heddle_pdc_tx
       if (ev_q != EvNone) begin
         idle_q[pdc_q] <= d.state == PdcOpen && d.una == d.top && !d.repositioning && d.due == '0;
         if (send_now) used_q[pdc_q] <= 1'b1;
-        if (ev_q == EvAck && known && !ack_q.nack && ack_q.req == AckReqClose) asked_q[pdc_q] <= 1'b1;
+        if (ev_q == EvAck && known && (!ack_q.nack || ack_q.ask) && ack_q.req == AckReqClose) asked_q[pdc_q] <= 1'b1;
         else if (opens) asked_q[pdc_q] <= 1'b0;
         if (evict_now)      evicted_q[pdc_q] <= 1'b1;
         else if (evict_end) evicted_q[pdc_q] <= 1'b0;
@@ -1012,7 +1014,7 @@ module heddle_pdc_tx
     stat_o = '0;
     if (ev_q == EvAck) begin
       stat_o[StatisticRxAcks]    = known && !ack_q.nack && ack_in_window;
-      stat_o[StatisticRxNacks]   = known && ack_q.nack;
+      stat_o[StatisticRxNacks]   = known && ack_q.nack && !ack_q.ask;
       stat_o[StatisticDropPdcid] = !known;
       stat_o[StatisticDropPsn]   = known && !ack_q.nack && !ack_in_window;
     end

@@ -13,6 +13,8 @@
 //           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
 //           an earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
 //           nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
+// Control:  an ACK Request is answered by an ACK, or PKT_NOT_RCVD; a Probe by its ACK; a Close Request has a PSN
+//           and is accepted like data of nobody.
 // Bounded:  a READ has no more packets than were asked for, or as `cut_i` says than come of a refused one. More are
 //           dropped as malformed, and change nothing.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
@@ -201,10 +203,14 @@ module heddle_return_rx
   logic        trimmed;
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
   logic        known, is_data, is_error, expected, duplicate, early, named, ours, whole, good, gone, urgent;
+  logic        is_cp, is_query, is_probe;
   logic [31:0] ahead, reach, cack, ack_offset;
+  assign is_cp      = pkt_i.pds_type == PdsTypeCp;
+  assign is_query   = is_cp && pkt_i.next_hdr == CpTypeAckRequest;
+  assign is_probe   = is_cp && pkt_i.next_hdr == CpTypeProbe;
   assign known      = alive_i[pdc_q] && pkt_i.dpdcid == id.spdcid && pkt_i.source_fa == id.fa &&
                       pkt_i.ipv6 == id.ipv6 &&
-                      (in_ack || (s.bound ? pkt_i.spdcid == s.tpdcid : !duplicate));
+                      (in_ack || ((is_query || is_probe) && !s.bound) || (s.bound ? pkt_i.spdcid == s.tpdcid : !duplicate));
   assign trimmed    = pkt_i.trim != TrimNone;
   assign in_ack     = pkt_i.pds_type == PdsTypeAck || pkt_i.pds_type == PdsTypeAckCc;
   assign is_data    = pkt_i.next_hdr == NextHdrResponseData && pkt_i.response == SesResponseResponseWData;
@@ -238,12 +244,12 @@ module heddle_return_rx
   heddle_rod_gap u_rod_gap (
     .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .report_o(reported), .gap_o(gap_after)
   );
-  assign accept   = known && !trimmed && (in_ack || expected);
-  assign behind   = known && !in_ack && (early || (trimmed && expected));
+  assign accept   = known && !trimmed && (in_ack || (expected && !is_query && !is_probe));
+  assign behind   = known && !in_ack && !is_query && !is_probe && (early || (trimmed && expected));
   assign count_up = take_i && v.settle;
   assign count_d.packets = count.packets + 1'b1;
   assign count_d.bytes   = good ? reach : count.bytes;
-  assign write    = (take_i && known && !in_ack && (accept || behind || duplicate)) ||
+  assign write    = (take_i && known && !in_ack && (accept || behind || (duplicate && !is_probe))) ||
                     (late_take_i && late_o.respond);
 
   always_comb begin
@@ -349,6 +355,15 @@ module heddle_return_rx
       v.rsp.spdcid = '0;
       v.rsp.code   = 8'(NackCodeInvDpdcid);
       v.stat[StatisticDropPdcid] = 1'b1;
+    end else if (is_probe) begin
+      v.respond        = 1'b1;
+      v.rsp.cc         = 1'b0;
+      v.rsp.probe      = 1'b1;
+      v.rsp.ack_offset = pkt_i.offset;
+    end else if (is_query && !duplicate) begin
+      v.respond  = 1'b1;
+      v.rsp.kind = ResponseNack;
+      v.rsp.code = 8'(NackCodePktNotRcvd);
     end else if (accept) begin
       v.respond    = urgent && !in_ack;
       v.bytes      = good && !gone ? pkt_i.payload_bytes : '0;
@@ -358,11 +373,11 @@ module heddle_return_rx
       v.code       = is_error && !in_ack ? pkt_i.return_code : 6'(ReturnCodeUncor);
       v.stat[StatisticRxReturnData] = good;
       v.stat[StatisticDropSes]      = !good && !in_ack && !(ours && is_error) &&
-                                      (named || !(is_data || is_error));
+                                      (named || !(is_data || is_error || is_cp));
     end else if (duplicate) begin
       v.respond        = 1'b1;
       v.rsp.ack_offset = ack_offset[15:0];
-      v.stat[StatisticRxDuplicates] = 1'b1;
+      v.stat[StatisticRxDuplicates] = !is_query;
     end else if (trimmed) begin
       v.respond  = expected || reported;
       v.rsp.kind = ResponseNack;

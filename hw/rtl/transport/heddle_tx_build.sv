@@ -403,7 +403,8 @@ module heddle_tx_build
                                          !pending.back && pending.retx;
     stat_o[StatisticTxClears]          = head_fire && !rsp_valid_i && pending.control &&
                                          pending.cp_type == CpTypeClearCommand;
-    stat_o[StatisticTxAcks]            = head_fire && rsp_valid_i && rsp_i.kind != ResponseNack;
+    stat_o[StatisticTxAcks]            = head_fire && rsp_valid_i &&
+                                         (rsp_i.kind == ResponseAck || rsp_i.kind == ResponseNone);
     stat_o[StatisticTxNacks]           = head_fire && rsp_valid_i && rsp_i.kind == ResponseNack;
   end
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the headers of one request, control packet, ACK or NACK; both checksums are left 0.
+// Builds the headers of one request, control packet, ACK or NACK, or the answer to a Negotiation; both checksums are left 0.
 //
 // Combinational; constant while `valid_i` is low. The lengths in IP and UDP count the end-to-end
 // CRC where the port has it on. A response goes to the port's VLAN.
@@ -28,6 +28,7 @@ module heddle_tx_header
   localparam int unsigned AckCcLeast   = PdsAckBytes + PdsAckCcBytes;
   localparam int unsigned AckMost      = PdsAckBytes + SesResponseBytes;
   localparam int unsigned AckCcMost    = AckCcLeast + SesResponseBytes;
+  localparam int unsigned OfferBytes   = PdsCpBytes - 4 + PdsNegotiationBytes;
   // A PDC's target tracks PdcWindow PSNs; the least range that says anything is 128 (UET 2.14).
   localparam logic [7:0]  MpRange    = 8'd1;
   localparam logic [15:0] OooUnknown = 16'hffff;
@@ -130,15 +131,19 @@ module heddle_tx_header
     for (int unsigned i = 0; i < $bits(rsp_i.sack_bitmap); i++) early = early + 16'(rsp_i.sack_bitmap[i]);
   end
 
-  pds_ack_p0_t          ack;
+  pds_ack_p0_t          ack;     // To a Probe the same with probe_opaque in place of ack_psn_offset.
   pds_ack_cc_cc_type0_t ack_cc;
   pds_nack_t            nack;
+  pds_negotiation_t     features;
+  logic [31:0]          feature_mask;  // The part of them that is behind pds_cp.
+  pds_cp_syn0_t         offer;
   ses_response_t answer;
   always_comb begin
     ack                    = '0;
     ack.type_              = rsp_i.cc ? PdsTypeAckCc : PdsTypeAck;
     ack.next_hdr           = rsp_i.kind == ResponseAck ? NextHdrResponse : NextHdrNone;
     ack.m                  = rsp_i.m;
+    ack.p                  = rsp_i.probe;
     ack.retx               = rsp_i.retx;
     ack.req                = rsp_i.req;
     ack.ack_psn_offset     = rsp_i.ack_offset;
@@ -172,6 +177,19 @@ module heddle_tx_header
     nack.spdcid            = rsp_i.spdcid;
     nack.dpdcid            = rsp_i.dpdcid;
     if (rsp_i.code == 8'(NackCodeRodOoo)) nack.payload = rsp_i.cack;
+
+    features               = '0;
+    features.neg_type      = 8'd1;
+    features.length        = 8'd2;
+
+    offer                  = '0;
+    offer.type_            = PdsTypeCp;
+    offer.cp_type          = CpTypeNegotiation;
+    offer.isrod            = rsp_i.rod;
+    offer.psn              = rsp_i.nack_psn;
+    offer.spdcid           = rsp_i.spdcid;
+    offer.dpdcid           = rsp_i.dpdcid;
+    {offer.payload, feature_mask} = features;
   end
 
   always_comb begin
@@ -201,6 +219,10 @@ module heddle_tx_header
           upper       = rsp_i.cc ? {ack, ack_cc, {(UpperW - 8 * AckCcLeast){1'b0}}}
                                  : {ack, {(UpperW - 8 * PdsAckBytes){1'b0}}};
           upper_bytes = rsp_i.cc ? 8'(AckCcLeast) : 8'(PdsAckBytes);
+        end
+        ResponseOffer: begin
+          upper       = {offer, feature_mask, {(UpperW - 8 * OfferBytes){1'b0}}};
+          upper_bytes = 8'(OfferBytes);
         end
         default: begin
           upper       = {nack, {(UpperW - 8 * PdsNackBytes){1'b0}}};

@@ -5,6 +5,7 @@
 
 namespace heddle {
 
+using contract::AckReq;
 using contract::NackCode;
 using contract::Status;
 
@@ -51,7 +52,7 @@ void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
   a.peer = p.peer;
   a.marked = p.marked;
   a.retx = p.retx;
-  if (pdc.rud && !a.nack) {
+  if (pdc.rud && !a.nack && !plain_acks) {
     a.sack = true;
     a.sack_base = a.cack + 1;
     for (uint32_t i = 0; i < 64; ++i) {
@@ -62,6 +63,32 @@ void InitiatorBench::Reply(const Packet& p, const TargetPdc& pdc, Answer a) {
     }
   }
   Transmit(to_initiator_, a);
+}
+
+void InitiatorBench::Ask(uint32_t peer, AckReq req) {
+  for (const auto& [key, pdc] : pdcs_) {
+    if (key.first == peer) {
+      Transmit(to_initiator_, Answer{.nack = true,
+                                     .control = true,
+                                     .dpdcid = key.second,
+                                     .spdcid = pdc.tpdcid,
+                                     .peer = peer,
+                                     .req = req});
+    }
+  }
+}
+
+void InitiatorBench::RefuseControl(uint32_t peer, std::optional<uint32_t> psn) {
+  for (const auto& [key, pdc] : pdcs_) {
+    if (key.first == peer) {
+      Transmit(to_initiator_,
+               Answer{.nack = true,
+                      .dpdcid = key.second,
+                      .peer = peer,
+                      .psn = psn.value_or(pdc.expected - 1),
+                      .code = static_cast<uint8_t>(NackCode::kUnexpEvent)});
+    }
+  }
 }
 
 // No PDC has the TPDCID. What had it may have executed the packet.
@@ -620,6 +647,7 @@ void InitiatorBench::Cycle() {
   if (answer) {
     const Answer& a = to_initiator_.front();
     dut_->ack_nack_i = a.nack;
+    dut_->ack_ask_i = a.control;
     dut_->ack_dpdcid_i = a.dpdcid;
     dut_->ack_spdcid_i = a.spdcid;
     dut_->ack_fa_i = a.peer;
@@ -627,7 +655,7 @@ void InitiatorBench::Cycle() {
     dut_->ack_psn_i = a.psn;
     dut_->ack_code_i = a.code;
     dut_->ack_return_code_i = a.return_code;
-    dut_->ack_req_i = a.asks ? 2 : 0;
+    dut_->ack_req_i = static_cast<uint8_t>(a.asks ? AckReq::kClose : a.req);
     dut_->ack_sack_i = a.sack;
     dut_->ack_sack_base_i = a.sack_base;
     dut_->ack_sack_bitmap_i = a.sack_bitmap;

@@ -131,11 +131,17 @@ class InitiatorBench {
   std::vector<PostedMessage> messages;
   std::map<uint32_t, Target> targets;
   bool rud = false;         // Of the messages posted next.
+  bool plain_acks = false;  // Of RUD PDCs also.
   bool loses_pdcs = false;  // PDCs end, and with them what was to come by them.
   Network network;
   std::set<uint64_t> lose;  // These packets, counted from 0, are lost as well.
   std::vector<std::string> errors;  // Broken promises, with the cycle.
   uint64_t cycle = 0;
+  // The target sends a Clear or Close Request by each of its PDCs;
+  void Ask(uint32_t peer, contract::AckReq req);
+  // or refuses a control packet about `psn`, without it the newest one
+  // accepted, that it does not know.
+  void RefuseControl(uint32_t peer, std::optional<uint32_t> psn);
   // The targets forget every PDC they know, but not that there was one.
   void ForgetPdcs() { pdcs_.clear(); }
   // A new target of `peer` begins: all that the former had is gone. No frame to
@@ -214,10 +220,12 @@ class InitiatorBench {
   struct Answer {
     uint64_t due = 0;
     bool nack = false;
+    bool control = false;  // With nack: a control packet that asks for `req`.
     uint16_t dpdcid = 0, spdcid = 0;
     uint32_t peer = 0, cack = 0, psn = 0;
     uint8_t code = 0, return_code = 0;
     bool asks = false;
+    contract::AckReq req = contract::AckReq::kNone;
     bool sack = false;
     uint32_t sack_base = 0;
     uint64_t sack_bitmap = 0;

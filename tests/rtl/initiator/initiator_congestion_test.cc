@@ -108,6 +108,26 @@ TEST(InitiatorCongestionTest, NsccSharesABottleneckAndLosesLittleThere) {
   }
 }
 
+// As the reference provider's, whose ACK_CC has zeros for its state, or plain
+// ones: what is in flight is known by the PSNs alone.
+TEST(InitiatorCongestionTest, NsccGoesOnWithAnswersThatHaveNoState) {
+  for (const bool rud : {false, true}) {
+    for (const bool plain : {false, true}) {
+      InitiatorBench bench(1);
+      bench.rud = rud;
+      bench.plain_acks = plain;
+      bench.cwnd_bytes = 20 * kNominal;
+      bench.base_rtt_ns = 200 * InitiatorBench::kCycleNs;
+      bench.network.delay_cycles = 100;
+      for (int i = 0; i < 20; ++i) bench.Post(7, 100 * kPacket);
+      ASSERT_TRUE(bench.Run(200'000)) << rud << plain;
+      EXPECT_EQ(bench.packets_seen, 2000u);
+      EXPECT_EQ(bench.timeouts_seen, 0u);
+      ExpectAllDone(bench);
+    }
+  }
+}
+
 TEST(InitiatorCongestionTest, NsccOnABadNetworkDeliversExactlyOnce) {
   std::mt19937 rng(TestSeed());
   const auto below = [&rng](uint32_t limit) {

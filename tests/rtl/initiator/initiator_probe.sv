@@ -64,6 +64,7 @@ module initiator_probe
   input  logic        ack_valid_i,
   output logic        ack_ready_o,
   input  logic        ack_nack_i,
+  input  logic        ack_ask_i,
   input  logic [15:0] ack_dpdcid_i,
   input  logic [15:0] ack_spdcid_i,
   input  logic [31:0] ack_fa_i,
@@ -196,6 +197,7 @@ module initiator_probe
   always_comb begin
     ack             = '0;
     ack.nack        = ack_nack_i;
+    ack.ask         = ack_ask_i;
     ack.pdc         = ack_dpdcid_i[PdcW-1:0];
     ack.dpdcid      = ack_dpdcid_i;
     ack.spdcid      = ack_spdcid_i;

@@ -481,6 +481,57 @@ TEST(InitiatorTest, NackOfAStrangeTargetPdcidChangesNothing) {
   EXPECT_EQ(bench.opened, 1U);
 }
 
+// The PDC stays, and goes on.
+TEST(InitiatorTest, RefusedControlPacketsEndNothing) {
+  InitiatorBench bench(4);
+  bench.targets[1].withholds_data = true;
+  bench.Post(1, 3000, /*read=*/true);
+  Pass(bench, 200);
+  // Of an ACK Request of the newest one acknowledged; of a Clear Command.
+  bench.RefuseControl(1, std::nullopt);
+  bench.RefuseControl(1, 0);
+  Pass(bench, 100);
+  EXPECT_EQ(bench.messages[0].completions, 0);
+  bench.Post(1, 8);
+  Pass(bench, 200);
+  EXPECT_EQ(bench.messages[1].completions, 1);
+  EXPECT_EQ(bench.messages[1].status, Status::kOk);
+  EXPECT_EQ(bench.messages[0].completions, 0);
+  EXPECT_EQ(bench.opened, 1U);
+}
+
+TEST_P(InitiatorModeTest, CloseRequestClosesThePdcOnceItIsIdle) {
+  InitiatorBench bench(4);
+  bench.rud = GetParam();
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  bench.Post(1, 100 * 1024);
+  Pass(bench, 100);
+  bench.Ask(1, contract::AckReq::kClose);
+  ASSERT_TRUE(bench.Run(20000));
+  ExpectEachDoneOnce(bench, Status::kOk);
+  Pass(bench, 1000);
+  EXPECT_EQ(bench.closes, 1U);
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  EXPECT_EQ(bench.opened, 2U);
+  ExpectEachDoneOnce(bench, Status::kOk);
+  ExpectNothingBroken(bench);
+}
+
+TEST_P(InitiatorModeTest, ClearRequestIsAnsweredByAClearCommand) {
+  InitiatorBench bench(4);
+  bench.rud = GetParam();
+  bench.Post(1, 8);
+  ASSERT_TRUE(bench.Run(20000));
+  const uint64_t before = bench.clears_seen;
+  bench.Ask(1, contract::AckReq::kClear);
+  Pass(bench, 200);
+  EXPECT_EQ(bench.clears_seen, before + 1);
+  EXPECT_EQ(bench.opened, 1U);
+  ExpectNothingBroken(bench);
+}
+
 TEST_P(InitiatorModeTest, PdcThatTheTargetForgotIsOpenedAgain) {
   InitiatorBench bench(4);
   bench.rud = GetParam();

@@ -230,6 +230,10 @@ class DatagramMaker {
     h.psn_offset = U16() & 0xfff;
     h.payload = U32();
     Append(out_, h);
+    if (h.cp_type == CpType::kNegotiation) {
+      const Bytes rest = RandomBytes(rng_, 4);
+      out_.insert(out_.end(), rest.begin(), rest.end());
+    }
   }
 
   void PutPayload() {

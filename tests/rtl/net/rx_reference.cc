@@ -167,6 +167,11 @@ class Reader {
 
   bool known() const { return request_ || back_ || ack_ || nack_ || cp_; }
 
+  bool negotiates() const {
+    return static_cast<uint8_t>(prologue_.next_hdr) ==
+           static_cast<uint8_t>(contract::CpType::kNegotiation);
+  }
+
   // Of ACK_CC, behind the ACK.
   size_t extra() const { return ack_ && cc_ ? wire::PdsAckCc::kBytes : 0u; }
 
@@ -174,6 +179,7 @@ class Reader {
     if (request_) return 56;
     if (data_) return 32 + extra();
     if (response_) return 24 + extra();
+    if (cp_ && negotiates()) return 20;
     return ack_ ? 12 + extra() : 16;
   }
 
@@ -283,6 +289,7 @@ class Reader {
   void NoteControl(const wire::PdsCp& h) {
     NoteSequenced(h);
     f_["pds_payload"] = h.payload;
+    f_["offset"] = h.probe_opaque;
   }
 
   End NoteSes() {

@@ -579,15 +579,95 @@ TEST_F(AcceptTest, OtherControlPacketsAreDroppedAndCounted) {
   Open();
   bench_.Quiet(Control(CpType::kClearCommand, 0));
   EXPECT_EQ(Count(Statistic::kDropPdsType), 0);
-  for (CpType type : {CpType::kNoop, CpType::kProbe, CpType::kCloseRequest,
-                      CpType::kCredit}) {
+  for (CpType type :
+       {CpType::kNoop, CpType::kClearRequest, CpType::kCloseRequest,
+        CpType::kCredit, CpType::kCreditRequest, CpType{10}, CpType{15}}) {
     bench_.Quiet(Control(type, kStart + 1));
   }
-  EXPECT_EQ(Count(Statistic::kDropPdsType), 4);
+  RxPacket opening = Control(CpType::kNegotiation, kStart + 1);
+  opening.syn = 1;
+  opening.spdcid = 0x12;
+  bench_.Quiet(opening);
+  EXPECT_EQ(Count(Statistic::kDropPdsType), 8);
   RxPacket rud = Packet(kStart + 1, 8);
   rud.pds_type = static_cast<uint8_t>(PdsType::kRudReq);
   ExpectNack(bench_.Answer(rud), NackCode::kPdcModeMismatch, 0, kStart + 1);
   EXPECT_EQ(bench_.TakeRecord().bytes, 0);
+}
+
+TEST_F(AcceptTest, ProbeIsAnsweredWithItsOpaque) {
+  for (const PdsType mode : {PdsType::kRodReq, PdsType::kRudReq}) {
+    type_ = mode;
+    Open();
+    RxPacket probe = Control(CpType::kProbe, 0xdead);
+    probe.offset = 0xbeef;
+    const Response rsp = bench_.Answer(probe);
+    EXPECT_EQ(rsp.kind, ResponseKind::kNone);
+    EXPECT_EQ(rsp.probe, 1);
+    EXPECT_EQ(rsp.ack_offset, 0xbeef);
+    EXPECT_EQ(rsp.cack, kStart);
+    EXPECT_EQ(rsp.cc, 0);
+    EXPECT_EQ(rsp.spdcid, tpdcid_);
+    EXPECT_EQ(rsp.dpdcid, probe.spdcid);
+    RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
+    EXPECT_EQ(bench_.Answer(close).probe, 0);
+    ExpectNack(bench_.Answer(probe), NackCode::kClosing, 0, 0xdead);
+  }
+}
+
+TEST_F(AcceptTest, NegotiationIsAnsweredWithNoFeature) {
+  for (const PdsType mode : {PdsType::kRodReq, PdsType::kRudReq}) {
+    type_ = mode;
+    Open();
+    RxPacket asked = Control(CpType::kNegotiation, 0xdead);
+    asked.pds_payload = 0x01020000;
+    const Response rsp = bench_.Answer(asked);
+    EXPECT_EQ(rsp.kind, ResponseKind::kOffer);
+    EXPECT_EQ(rsp.nack_psn, 0xdeadu);
+    EXPECT_EQ(rsp.rod, mode == PdsType::kRodReq);
+    EXPECT_EQ(rsp.spdcid, tpdcid_);
+    EXPECT_EQ(rsp.dpdcid, asked.spdcid);
+    asked.dpdcid = static_cast<uint16_t>(tpdcid_ ^ 0x40);
+    ExpectNack(bench_.Answer(asked), NackCode::kInvDpdcid, 0, 0xdead);
+    bench_.Answer(Control(CpType::kCloseCommand, kStart + 1));
+  }
+}
+
+// By a target, for a PDC of ours.
+TEST_F(AcceptTest, ClearAndCloseRequestsGoToOurPdcs) {
+  const auto request = [this](CpType type) {
+    RxPacket pkt = Control(type, 1000);
+    pkt.spdcid = 0x22;
+    pkt.dpdcid = kSlot << 10 | 33;
+    return pkt;
+  };
+  bench_.Quiet(request(CpType::kClearRequest));
+  EXPECT_EQ(bench_.back_takes, 0);
+  bench_.back.respond = 1;
+  bench_.back.rsp.kind = ResponseKind::kNone;
+  EXPECT_EQ(bench_.Answer(request(CpType::kCloseRequest)).kind,
+            ResponseKind::kNone);
+  EXPECT_EQ(bench_.back_takes, 1) << "it has a PSN";
+  ASSERT_EQ(bench_.acks.size(), 2u);
+  for (const AckEvent& ack : bench_.acks) {
+    EXPECT_EQ(ack.nack, 1);
+    EXPECT_EQ(ack.ask, 1);
+    EXPECT_EQ(ack.pdc, 33);
+    EXPECT_EQ(ack.spdcid, 0x22);
+  }
+  EXPECT_EQ(bench_.acks[0].req, 1);
+  EXPECT_EQ(bench_.acks[1].req, 2);
+  // An ACK Request or a Probe about return data is judged there alone.
+  bench_.Answer(request(CpType::kAckRequest));
+  bench_.Answer(request(CpType::kProbe));
+  EXPECT_EQ(bench_.back_takes, 3);
+  EXPECT_EQ(bench_.acks.size(), 2u);
+  RxPacket other = request(CpType::kCloseRequest);
+  other.dpdcid = (kSlot + 1) << 10 | 33;
+  bench_.Send(other);
+  bench_.RunUntilIdle();
+  EXPECT_EQ(bench_.acks.size(), 2u);
+  EXPECT_EQ(Count(Statistic::kDropPdcid), 1);
 }
 
 TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {

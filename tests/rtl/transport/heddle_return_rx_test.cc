@@ -19,6 +19,7 @@
 namespace heddle::test {
 namespace {
 
+using contract::CpType;
 using contract::NackCode;
 using contract::NextHdr;
 using contract::PdsType;
@@ -398,6 +399,39 @@ TEST_F(ReturnRxTest, LostRetransmissionIsReportedAgainOncePerPass) {
     for (uint32_t i = 3; i < 8; ++i) EXPECT_EQ(Send(again(i)).respond, 0);
   }
   for (uint32_t i = 0; i < 8; ++i) ExpectAck(Send(again(i)), i);
+}
+
+TEST_F(ReturnRxTest, ControlPacketsAboutReturnPsnsAreAnswered) {
+  const auto control = [](CpType type, uint32_t number) {
+    RxPacket pkt = Data(number, 0, 0);
+    pkt.pds_type = static_cast<uint8_t>(PdsType::kCp);
+    pkt.next_hdr = static_cast<uint8_t>(type);
+    pkt.message_id = 0;
+    return pkt;
+  };
+  Read(kMsg, 4096);
+  // Before any data nothing is acknowledged but what came before the first.
+  ExpectAck(Send(control(CpType::kAckRequest, ~0U)), ~0U);
+  Send(Data(0, 0, 1024));
+  const ReturnVerdict ack = Send(control(CpType::kAckRequest, 0));
+  ExpectAck(ack, 0);
+  EXPECT_FALSE(Counted(ack, Statistic::kRxDuplicates));
+  ExpectNack(Send(control(CpType::kAckRequest, 1)), NackCode::kPktNotRcvd, 1);
+  ExpectNack(Send(control(CpType::kAckRequest, 2)), NackCode::kPktNotRcvd, 2);
+  RxPacket probe = control(CpType::kProbe, 1);
+  probe.offset = 0xbeef;
+  const ReturnVerdict told = Send(probe);
+  ExpectAck(told, 0);
+  EXPECT_EQ(told.rsp.probe, 1);
+  EXPECT_EQ(told.rsp.ack_offset, 0xbeef);
+  // A Close Request takes a PSN, and is nobody's data.
+  const ReturnVerdict close = Send(control(CpType::kCloseRequest, 1));
+  ExpectAck(close, 1);
+  EXPECT_EQ(close.settle, 0);
+  EXPECT_FALSE(Counted(close, Statistic::kDropSes));
+  EXPECT_EQ(Send(Data(2, 1024, 1024)).bytes, 1024);
+  probe.spdcid = kTheirs + 1;
+  ExpectNack(Send(probe), NackCode::kInvDpdcid, 1);
 }
 
 TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {

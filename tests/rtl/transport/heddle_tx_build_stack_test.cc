@@ -255,19 +255,29 @@ TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   Response gap = x13;  // NACK ROD_OOO with the PSN expected.
   gap.code = 13;
   gap.cack = 0x54320;
-  for (const Response& rsp : {x2, x3, x12, x13, gap}) dut_.Push(rsp);
-  dut_.RunUntil(5, 50);
+  Response probe = x12;
+  probe.probe = 1;
+  probe.ack_offset = 0xbeef;
+  Response offer = x13;  // With no feature on, to a ROD PDC.
+  offer.kind = ResponseKind::kOffer;
+  offer.rod = 1;
+  for (const Response& rsp : {x2, x3, x12, x13, gap, probe, offer}) {
+    dut_.Push(rsp);
+  }
+  dut_.RunUntil(7, 70);
   route_.entropy = 0xd000;
   const char* datagrams[] = {
       "3a00 0000 0001 2345 0022 0011 0000 0001 0000 0000 0000 0000",
       "3a00 0000 0001 2345 0022 0011 0101 0001 0000 0042 0000 0008",
       "3800 0000 0005 4325 0041 0031",
       "5000 0700 0005 4325 0041 0031 0000 0000",
-      "5000 0d00 0005 4325 0041 0031 0005 4320"};
-  for (size_t i = 0; i < 5; ++i) {
+      "5000 0d00 0005 4325 0041 0031 0005 4320",
+      "3808 beef 0005 4325 0041 0031",
+      "5ca0 0000 0005 4325 0041 0031 0102 0000 0000 0000"};
+  for (size_t i = 0; i < 7; ++i) {
     EXPECT_EQ(dut_.sent()[i].bytes, Frame(route_, Hex(datagrams[i]))) << i;
   }
-  EXPECT_EQ(dut_.stats()[8], 3);  // tx_acks
+  EXPECT_EQ(dut_.stats()[8], 4);  // tx_acks
   EXPECT_EQ(dut_.stats()[9], 2);  // tx_nacks
 }
 

@@ -380,6 +380,7 @@ struct Place {
 
 struct AckEvent {
   uint8_t nack = 0;
+  uint8_t ask = 0;
   uint8_t pdc = 0;
   uint16_t dpdcid = 0;
   uint16_t spdcid = 0;
@@ -401,7 +402,8 @@ struct AckEvent {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(nack, 1), v(pdc, 8), v(dpdcid, 16), v(spdcid, 16), v(fa_hi, 64);
+    v(nack, 1), v(ask, 1), v(pdc, 8), v(dpdcid, 16), v(spdcid, 16);
+    v(fa_hi, 64);
     v(fa_lo, 64), v(cack, 32), v(psn, 32), v(req, 2), v(code, 8);
     v(return_code, 6), v(m, 1), v(retx, 1), v(sack, 1), v(sack_base, 32);
     v(sack_bitmap, 64), v(service_time, 16), v(rcvd_bytes, 24);
@@ -409,10 +411,17 @@ struct AckEvent {
   }
 };
 
-enum class ResponseKind : uint8_t { kAck = 0, kNone = 1, kNack = 2 };
+enum class ResponseKind : uint8_t {
+  kAck = 0,
+  kNone = 1,
+  kNack = 2,
+  kOffer = 3
+};
 
 struct Response {
   ResponseKind kind = ResponseKind::kAck;
+  uint8_t probe = 0;
+  uint8_t rod = 0;
   uint8_t ipv6 = 0;
   uint64_t fa_hi = 0;
   uint64_t fa_lo = 0;
@@ -441,8 +450,9 @@ struct Response {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(kind, 2), v(ipv6, 1), v(fa_hi, 64), v(fa_lo, 64), v(mac, 48);
-    v(entropy, 16), v(dscp, 6), v(m, 1), v(retx, 1), v(req, 2);
+    v(kind, 2), v(probe, 1), v(rod, 1), v(ipv6, 1), v(fa_hi, 64);
+    v(fa_lo, 64), v(mac, 48), v(entropy, 16), v(dscp, 6), v(m, 1), v(retx, 1),
+        v(req, 2);
     v(cc, 1), v(sack_bitmap, 64), v(service_time, 16), v(rcvd_bytes, 24);
     v(spdcid, 16), v(dpdcid, 16), v(cack, 32), v(ack_offset, 16);
     v(nack_psn, 32);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hw/sim/soft/transport/control_packets.h"
+
 namespace heddle::sim::soft::transport {
 
 using contract::NextHdr;
@@ -77,7 +79,7 @@ std::optional<Form> FormOf(std::span<const uint8_t> bytes) {
       return Form{contract::wire::PdsNack::kBytes +
                   (prologue.type == PdsType::kNack ? 0 : kNackCcxBytes)};
     case PdsType::kCp:
-      return Form{contract::wire::PdsCp::kBytes};
+      return Form{BytesOf(static_cast<contract::CpType>(prologue.next_hdr))};
     default:
       return std::nullopt;
   }

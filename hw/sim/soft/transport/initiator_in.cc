@@ -138,6 +138,12 @@ void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
     core_.Count(Statistic::kDropPdcid);
     return;
   }
+  if (pdc->send.RefusesControl(nack.code, nack.psn, nack.spdcid)) {
+    core_.Count(Statistic::kRxNacks);
+    pdc->send.OnLoss(nack.psn, true, pdc->ordered, core_.now_ns);
+    core_.Settle(pdc);
+    return;
+  }
   const SendWindow& window = pdc->send.window();
   const NackClass what = ClassOf(nack.code);
   const bool gone = what == NackClass::kReopen || what == NackClass::kFatal;
@@ -146,8 +152,8 @@ void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
   const bool restarted =
       nack.code == NackCode::kInvDpdcid && pdc->state == PdcState::kOpen &&
       nack.psn - (window.una() - 1) <= window.top() - window.una();
-  const bool asked = gone && nack.psn == window.una() - 1 &&
-                     window.unanswered() == 0 &&
+  const bool asked = gone && nack.code != NackCode::kUnexpEvent &&
+                     nack.psn == window.una() - 1 && window.unanswered() == 0 &&
                      (pdc->held != 0 || !window.empty());
   // Of a late SYN: not of the target that the PDC is open at.
   const bool late =
@@ -278,8 +284,8 @@ void Initiator::OnControl(Pdc* pdc, const contract::wire::PdsCp& cp) {
     case contract::CpType::kProbe:
       SendProbeAnswer(&core_, *pdc, cp.probe_opaque);
       break;
-    default:
-      core_.Count(Statistic::kDropPdsType);
+    default:  // What only an initiator asks for.
+      core_.Count(Statistic::kDropPdcid);
       break;
   }
   CloseIfWanted(pdc);

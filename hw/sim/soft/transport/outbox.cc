@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hw/sim/soft/transport/control_packets.h"
+
 namespace heddle::sim::soft::transport {
 
 using contract::NextHdr;
@@ -164,6 +166,25 @@ uint64_t FunctionBehind(Core* core, const Pdc& pdc) {
   header.dpdcid = pdc.peer_id;
   header.Encode(core->wire->Room().data());
   return core->wire->ReceiverOf(pdc.path, PdsAck::kBytes);
+}
+
+void SendOffer(Core* core, const Pdc& pdc, uint32_t psn) {
+  constexpr size_t kBytes = BytesOf(contract::CpType::kNegotiation);
+  PdsCp header;
+  header.type = PdsType::kCp;
+  header.cp_type = contract::CpType::kNegotiation;
+  header.isrod = pdc.ordered ? 1 : 0;
+  header.psn = psn;
+  header.spdcid = pdc.id;
+  header.dpdcid = pdc.peer_id;
+  contract::wire::PdsNegotiation features;
+  features.neg_type = 1;
+  features.length = 2;
+  uint8_t* out = core->wire->Room().data();
+  header.Encode(out);
+  features.Encode(out + kNegotiationAt);
+  // Lost or not sent: the peer asks again.
+  static_cast<void>(core->wire->Send(pdc.path, kBytes));
 }
 
 void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque) {

@@ -48,6 +48,9 @@ struct CpOut {
 // The function that an answer would reach now, as DatagramWire::ReceiverOf.
 uint64_t FunctionBehind(Core* core, const Pdc& pdc);
 
+// The answer to a Negotiation with that PSN: no feature is on.
+void SendOffer(Core* core, const Pdc& pdc, uint32_t psn);
+
 // The answer to a probe.
 void SendProbeAnswer(Core* core, const Pdc& pdc, uint16_t opaque);
 

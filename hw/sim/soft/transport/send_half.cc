@@ -50,7 +50,7 @@ void SendHalf::Open(uint32_t start, const Settings& settings, uint64_t now_ns) {
   heard_ns_ = now_ns;
   rtt_ns_ = min_rtt_ns_ = 0;
   probe_psn_ = start;
-  waiting_ = probing_ = resent_ = false;
+  waiting_ = probing_ = resent_ = asked_ = false;
   rto_shift_ = backoff_shift_ = 0;
 }
 

@@ -83,6 +83,26 @@ class SendHalf {
   bool OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
                  uint64_t now_ns);
 
+  // An ACK Request about `psn` left.
+  void NoteAsked(uint32_t psn) {
+    asked_ = true;
+    asked_psn_ = psn;
+  }
+  // Is a NACK no error of the PDC, but what a peer answers to a control packet
+  // that it does not know: to the last ACK Request, once, or to a Clear
+  // Command? What was asked about may not have arrived then.
+  [[nodiscard]] bool RefusesControl(contract::NackCode code, uint32_t psn,
+                                    uint16_t spdcid) {
+    if (code != contract::NackCode::kUnexpEvent) {
+      return false;
+    }
+    if (asked_ && psn == asked_psn_) {
+      asked_ = false;
+      return true;
+    }
+    return psn == 0 && spdcid == 0;
+  }
+
   // The peer lives.
   void Heard(uint64_t now_ns) { heard_ns_ = now_ns; }
   uint64_t heard_ns() const { return heard_ns_; }
@@ -137,6 +157,8 @@ class SendHalf {
   uint64_t rtt_ns_ = 0;      // Smoothed; 0: none yet.
   uint64_t min_rtt_ns_ = 0;  // Shortest.
   uint32_t probe_psn_ = 0;
+  uint32_t asked_psn_ = 0;
+  bool asked_ = false;    // asked_psn_, by an ACK Request.
   bool waiting_ = false;  // After a refusal, until the timer.
   bool probing_ = false;  // One packet at a time, until probe_psn_ is taken.
   bool resent_ = false;

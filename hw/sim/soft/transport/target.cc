@@ -328,6 +328,12 @@ void Target::OnNack(Pdc* pdc, const IncomingNack& nack,
     core_.Count(Statistic::kDropPdcid);
     return;
   }
+  if (pdc->send.RefusesControl(nack.code, nack.psn, nack.spdcid)) {
+    core_.Count(Statistic::kRxNacks);
+    pdc->send.OnLoss(nack.psn, true, pdc->ordered, core_.now_ns);
+    core_.Settle(pdc);
+    return;
+  }
   const SendWindow& window = pdc->send.window();
   if (!window.Has(window.unanswered(), nack.psn)) {
     core_.Count(Statistic::kDropPsn);
@@ -417,7 +423,10 @@ void Target::OnControl(Pdc* pdc, const contract::wire::PdsCp& cp,
     case contract::CpType::kProbe:
       SendProbeAnswer(&core_, *pdc, cp.probe_opaque);
       break;
-    default:
+    case contract::CpType::kNegotiation:
+      SendOffer(&core_, *pdc, cp.psn);
+      break;
+    default:  // What only a target asks for.
       core_.Count(Statistic::kDropPdsType);
       break;
   }

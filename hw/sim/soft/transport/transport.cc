@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/transport/control_packets.h"
 #include "hw/sim/soft/transport/core.h"
 #include "hw/sim/soft/transport/incoming.h"
 #include "hw/sim/soft/transport/initiator.h"
@@ -167,8 +168,12 @@ void Transport::Impl::OnAck(const Datagram& datagram) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
+  if (probe) {  // Of none of ours: this end sends no Probes.
+    core.Count(Statistic::kDropPdsType);
+    return;
+  }
   Pdc* pdc = Find(ack.dpdcid);
-  if (pdc == nullptr || probe) {
+  if (pdc == nullptr) {
     return;
   }
   if (pdc->target) {
@@ -196,14 +201,13 @@ void Transport::Impl::OnNack(const Datagram& datagram) {
 
 void Transport::Impl::OnControl(const Datagram& datagram) {
   const PdsCp cp = PdsCp::Decode(datagram.bytes.data());
-  if (cp.syn != 0) {
-    core.Count(Statistic::kDropPdsType);  // Not of this profile.
+  if (cp.syn != 0 || !IsExecuted(cp.cp_type)) {
+    core.Count(Statistic::kDropPdsType);
     return;
   }
   Pdc* pdc = Find(datagram, cp.spdcid, cp.dpdcid);
   if (pdc == nullptr) {
-    // A Clear Command is not acknowledged, so its PSN means nothing.
-    if (cp.cp_type != contract::CpType::kClearCommand) {
+    if (IsRefused(cp.cp_type)) {
       AnswerUnknown(datagram, cp.psn, cp.spdcid, cp.dpdcid);
     }
   } else if (pdc->target) {
@@ -348,6 +352,7 @@ bool Transport::Impl::SendAsk(Pdc* pdc) {
     return false;
   }
   pdc->ask_due = false;
+  pdc->send.NoteAsked(psn);
   return true;
 }
 
