@@ -469,6 +469,51 @@ TEST_P(AnswersTest, PacketsThatContradictThemselvesAreViolations) {
   });
 }
 
+TEST_P(AnswersTest, AnotherVersionIsUncorrectable) {
+  OnBothModes([this] {
+    const Bytes before(64, 0x55);
+    std::memset(device_->buffer.data(), 0x55, 64);
+    for (const auto opcode : {SesOpcode::kSend, SesOpcode::kWrite,
+                              SesOpcode::kNoOp, SesOpcode::kAtomic}) {
+      const uint64_t dropped = Count(Statistic::kDropSes);
+      SesStd ses = Whole(opcode, opcode == SesOpcode::kNoOp ? 0 : 8);
+      ses.ver = 1;
+      ExpectError(Ask(ses, Pattern(ses.request_length)), ses,
+                  ReturnCode::kUncor);
+      EXPECT_EQ(Count(Statistic::kDropSes), dropped + 1);
+    }
+    EXPECT_TRUE(MemoryIs(0, before));
+    ExpectAlive();
+  });
+}
+
+TEST_P(AnswersTest, EachPacketOfACutMessageSaysHowMuchIsTaken) {
+  constexpr uint32_t kRoom = kMtu + 64;
+  OnBothModes([this] {
+    device_->PostReceive(kRoom);
+    SesStd ses = Whole(SesOpcode::kSend, 3 * kMtu);
+    for (uint32_t i = 0; i < 3; ++i) {
+      ses.som = i == 0 ? 1 : 0;
+      ses.eom = i == 2 ? 1 : 0;
+      ses.header_data = 0;
+      if (i != 0) {
+        ses.payload_length = kMtu;
+        ses.message_offset = i * kMtu;
+      }
+      const PeerPacket answer = Ask(ses, Pattern(kMtu));
+      ExpectAck(answer);
+      EXPECT_EQ(answer.response.opcode, contract::SesResponse::kResponse);
+      EXPECT_EQ(answer.response.return_code, ReturnCode::kOk);
+      EXPECT_EQ(answer.response.modified_length, kRoom) << i;
+      EXPECT_EQ(answer.ack.req, contract::AckReq::kNone);
+    }
+    const auto done = Received();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, Status::kTruncated);
+    EXPECT_EQ(done->length, kRoom);
+  });
+}
+
 TEST_P(AnswersTest, ControlPacketsHaveOneOutcomeEach) {
   using contract::CpType;
   OnBothModes([this] {

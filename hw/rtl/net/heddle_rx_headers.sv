@@ -206,16 +206,14 @@ module heddle_rx_headers
   assign to_end      = ses0.som ? 32'(asked) == ses0.request_length : reach == {1'b0, ses0.request_length};
   assign end_of_data = {1'b0, ses_data.message_offset} + 33'(payload);
 
-  // A request that contradicts itself has an answer, which the target gives.
+  // A request of another version, or that contradicts itself, has an answer, which the target gives.
   always_comb begin
     ses_bad   = 1'b0;
     ses_wrong = 1'b0;
     if (is_read) begin
-      ses_bad   = ses0.ver != '0;
       ses_wrong = payload != '0 || asked > port_i.payload_mtu ||
                   (!ses0.som && (reach > {1'b0, ses0.request_length} || (asked == '0 && !ses0.ie)));
     end else if (is_req) begin
-      ses_bad   = ses0.ver != '0;
       ses_wrong = payload > port_i.payload_mtu;
       if (ses0.som) begin
         ses_wrong = ses_wrong || payload != (ses0.ie ? '0 : som_bytes);

@@ -13,8 +13,8 @@
 // Aligned:  payload bytes of a packet start in lane 0 of a new beat;
 //           ceil(payload_bytes/StrbW) beats per packet, in packet order.
 // PDS types and SES headers: rod_req/rud_req with request_std; ack, ack_cc with
-// response or none; nack; cp. Others are drop_pds_type. SES ver != 0, a payload that contradicts
-// payload_length/request_length, or length fields beyond the MTU are drop_ses.
+// response or none; nack; cp. Others are drop_pds_type. SES ver != 0 and lengths that contradict each other or
+// the payload MTU are drop_ses in a response; a request with them is offered, since it has an answer.
 // The UDP checksum is ignored (UE specification 1.0.3 3.5.10.1).
 
 `include "heddle_assert.svh"

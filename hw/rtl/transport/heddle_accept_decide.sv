@@ -185,6 +185,7 @@ module heddle_accept_decide
   logic        fits, length_ok;
   return_code_e refusal, region_code;
   logic        is_send, is_write, is_read, is_rma, is_no_op, asks, reports, told;
+  logic        other_ver;  // Of the semantic sublayer.
   logic        bare;       // A NO_OP as it has to be: nothing depends on it but its PSN.
   logic        short_of_buffer, short_of_credit, short_of_store, short_of_return;
   logic        same;       // The packet names the message of the entry.
@@ -223,7 +224,8 @@ module heddle_accept_decide
   // A deferrable send is executed as a send: its offset is two tokens (UET 4.14).
   assign is_send     = pkt_i.opcode == SesOpcodeSend || pkt_i.opcode == SesOpcodeDeferrableSend;
   assign is_no_op    = pkt_i.opcode == SesOpcodeNoOp;
-  assign bare        = is_no_op && pkt_i.som && pkt_i.eom && pkt_i.request_length == '0 &&
+  assign other_ver   = pkt_i.ses_ver != '0;
+  assign bare        = is_no_op && !other_ver && pkt_i.som && pkt_i.eom && pkt_i.request_length == '0 &&
                        pkt_i.payload_bytes == '0;
   // Another function's region is none of this context's.
   assign is_write    = pkt_i.opcode == SesOpcodeWrite;
@@ -252,7 +254,9 @@ module heddle_accept_decide
     withdrawn       = 1'b0;
     short_of_buffer = 1'b0;
     short_of_credit = 1'b0;
-    if (is_no_op) begin
+    if (other_ver) begin
+      broken = 1'b1;
+    end else if (is_no_op) begin
       if (pkt_i.request_length != '0 || pkt_i.payload_bytes != '0) refusal = ReturnCodeUnsupportedSize;
       else if (!bare)                                              broken  = 1'b1;
     end else if (alone) begin
@@ -297,7 +301,7 @@ module heddle_accept_decide
       if (!look_hit_i || stale || head_i.ctx != e.buffer.ctx) refusal = look_miss_i;
       else if (region_code != ReturnCodeOk)                   refusal = region_code;
     end
-    if (broken) refusal = ReturnCodeOpViolation;
+    if (broken) refusal = other_ver ? ReturnCodeUncor : ReturnCodeOpViolation;
   end
   assign short_of_store = refusal != ReturnCodeNull && e.stored;
 

@@ -330,7 +330,7 @@ class Reader {
   }
 
   End NoteRequest(const wire::SesStd& s) {
-    if (s.ver != 0) return Drop(Statistic::kDropSes);
+    f_["ses_ver"] = s.ver;
     const bool read = s.opcode == contract::SesOpcode::kRead;
     f_["contradicts"] = LengthsFit(s) ? 0 : 1;
     f_["other_gen"] = s.ri_generation != 0 ? 1 : 0;

@@ -169,6 +169,28 @@ TEST_F(AcceptTest, EmptyMessageCompletesWithoutPlacement) {
   EXPECT_EQ(record.ev.entry.status, 0);
 }
 
+TEST_F(AcceptTest, AnotherVersionIsUncorrectableAndEndsItsMessage) {
+  Open();
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket pkt = Packet(kStart + 1, 8);
+  pkt.ses_ver = 1;
+  ExpectError(bench_.Answer(pkt), kStart + 1, ReturnCode::kUncor);
+  RxPacket no_op = Clearing(Packet(kStart + 2, 0));
+  no_op.opcode = static_cast<uint8_t>(SesOpcode::kNoOp);
+  no_op.ses_ver = 2;
+  ExpectError(bench_.Answer(no_op), kStart + 2, ReturnCode::kUncor);
+  EXPECT_EQ(Count(Statistic::kDropSes), 2);
+  EXPECT_TRUE(bench_.credits_taken.empty());
+  bench_.Answer(Clearing(First(kStart + 3, 8, 16)));
+  EXPECT_EQ(bench_.credits_taken.size(), 1u);
+  RxPacket rest = Clearing(Next(kStart + 4, 8, 8, true, 16));
+  rest.ses_ver = 1;
+  ExpectError(bench_.Answer(rest), kStart + 4, ReturnCode::kUncor);
+  ASSERT_FALSE(bench_.places.empty());
+  EXPECT_EQ(bench_.places.back().ev.entry.status,
+            static_cast<uint8_t>(Status::kInitiatorError));
+}
+
 TEST_F(AcceptTest, SomWhileAMessageIsOpenEndsItWithInitiatorError) {
   Open();
   bench_.AddBuffer(2, 10000, 0x100000, 7);

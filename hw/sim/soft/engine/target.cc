@@ -94,8 +94,12 @@ Verdict Target::Error(const Packet& packet, ReturnCode code) {
   return verdict;
 }
 
+ReturnCode Target::ViolationBy(const Packet& packet) noexcept {
+  return packet.header.ver != 0 ? ReturnCode::kUncor : ReturnCode::kOpViolation;
+}
+
 Verdict Target::Illegal(const Packet& packet) {
-  const Verdict verdict = Error(packet, ReturnCode::kOpViolation);
+  const Verdict verdict = Error(packet, ViolationBy(packet));
   if (verdict.kind == Verdict::Kind::kAccepted) {
     parts_.statistics->Count(Statistic::kDropSes);
   }
@@ -158,7 +162,7 @@ Verdict Target::OnContradiction(const Packet& packet) {
   if (!open.ended) {
     open.receive.Fail(Status::kInitiatorError,
                       static_cast<uint16_t>(ReturnCode::kInitiatorErr));
-    open.code = ReturnCode::kOpViolation;
+    open.code = ViolationBy(packet);
     End(open);
   }
   CloseIfOver(packet, handle);
@@ -183,11 +187,10 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
   }
   Packet packet = {request, SesStd::Decode(request.ses.data()),
                    request.ses.subspan(SesStd::kBytes), may_guarantee};
-  if (packet.header.ver != 0) {
-    parts_.statistics->Count(Statistic::kDropSes);
-    return {.kind = Verdict::Kind::kDropped};
-  }
   SesStd& header = packet.header;
+  if (header.ver != 0) {
+    return OnContradiction(packet);
+  }
   if (header.opcode == SesOpcode::kNoOp) {
     return OnNoOp(packet);
   }

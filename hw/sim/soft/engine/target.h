@@ -99,7 +99,9 @@ class Target {
   // Answers.
   static Verdict Refuse(contract::NackCode code) noexcept;
   Verdict Error(const Packet& packet, contract::ReturnCode code);
-  Verdict Illegal(const Packet& packet);  // Contradicts itself or its message.
+  // Contradicts itself or its message, or is of another version.
+  static contract::ReturnCode ViolationBy(const Packet& packet) noexcept;
+  Verdict Illegal(const Packet& packet);
   // The answer to the rest of a message that ended with `code`.
   static Verdict Rest(const Packet& packet, contract::ReturnCode code);
   // A receive that took `bytes` only of what was sent.

@@ -157,11 +157,13 @@ Verdict Target::PartOfSend(const Packet& packet, uint32_t handle) {
     open.receive.Fail(Status::kRemoteError,
                       static_cast<uint16_t>(ReturnCode::kBadIndex));
   }
-  const semantics::Outcome outcome = open.receive.outcome();
-  const bool cut = !verdict.respond && packet.header.eom != 0 &&
-                   outcome.status == Status::kTruncated;
+  // Each packet says how much of the message is taken.
+  const bool cut = !verdict.respond && !stale && packet.header.ie == 0 &&
+                   open.receive.code() == ReturnCode::kOk &&
+                   open.buffer.length < packet.header.request_length;
+  const uint32_t taken = open.buffer.length;
   CloseIfOver(packet, handle);
-  return told ? error : cut ? Cut(packet, outcome.length) : verdict;
+  return told ? error : cut ? Cut(packet, taken) : verdict;
 }
 
 }  // namespace heddle::sim::soft::engine
