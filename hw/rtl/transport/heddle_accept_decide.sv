@@ -652,7 +652,12 @@ module heddle_accept_decide
           v.rsp.kind        = ResponseNack;
           v.write           = 1'b1;
           v.create          = fresh;
-          v.entry.gap       = early ? gap_after : '{open: 1'b1, refused: !trimmed, default: '0};
+          v.entry.gap       = gap_after;
+          if (!early) begin
+            v.entry.gap         = '0;
+            v.entry.gap.open    = 1'b1;
+            v.entry.gap.refused = !trimmed;
+          end
           if (code == NackCodeRodOoo) v.rsp.cack = e.expected;
         end
         OutcomeQuiet: begin

@@ -268,7 +268,11 @@ module heddle_return_rx
       d.gap      = '0;
       d.unacked  = urgent ? '0 : s.unacked + 1'b1;
     end else if (behind) begin
-      d.gap      = early ? gap_after : '{open: 1'b1, default: '0};
+      d.gap      = gap_after;
+      if (!early) begin
+        d.gap      = '0;
+        d.gap.open = 1'b1;
+      end
     end else begin
       d.unacked  = '0;
     end

@@ -25,5 +25,5 @@ module heddle_rod_gap
   assign full     = !retx_i && ahead_i == GapW'(PdcWindow - 1);
   assign turns    = gap_i.open && retx_i && ahead_i <= gap_i.last;
   assign report_o = !gap_i.open || (gap_i.turned && retx_i && !turns) || (full && !gap_i.refused);
-  assign gap_o    = '{open: 1'b1, refused: gap_i.refused, turned: turns, last: ahead_i};
+  assign gap_o    = {1'b1, gap_i.refused, turns, ahead_i};
 endmodule
