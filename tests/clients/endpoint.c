@@ -17,10 +17,11 @@
 //                         half of some peer's, and waits for a line. A peer
 //                         that is behind and silent for a second is sent more,
 //                         which is how its end is found out.
-//   region                registers memory that peers may write, and prints
-//                         `region ADDRESS KEY`
-//   write PEER ADDRESS KEY  writes to a peer's; prints `wrote ERROR`, 0 if that
-//                         succeeded
+//   region                registers memory that peers may read and write, and
+//                         prints `region ADDRESS KEY`
+//   write PEER ADDRESS KEY [VALUE]  writes a peer's full of the value, 0 if it
+//                         is missing; prints `wrote ERROR`, 0 if that succeeded
+//   read PEER ADDRESS KEY  reads a peer's; prints `read ERROR DATA`
 //   stream ...            see stream.h
 //   reopen                closes everything and opens it again, with the same
 //                         peers; prints `name NAME`
@@ -243,9 +244,12 @@ static bool Obey(char* line) {
     Echo(count);
   } else if (strncmp(line, "region", 6) == 0) {
     OfferRegion();
-  } else if (sscanf(line, "write %u %" SCNu64 " %" SCNu64, &target.peer,
+  } else if (sscanf(line, "write %u %" SCNu64 " %" SCNu64 " %u", &target.peer,
+                    &target.address, &target.key, &number) >= 3) {
+    Write(&target, (unsigned char)number);
+  } else if (sscanf(line, "read %u %" SCNu64 " %" SCNu64, &target.peer,
                     &target.address, &target.key) == 3) {
-    Write(&target);
+    Read(&target);
   } else if ((used = sscanf(line, "stream %u %u %u %" SCNu64 " %" SCNu64,
                             &number, &bytes, &target.peer, &target.address,
                             &target.key)) >= 3) {

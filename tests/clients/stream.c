@@ -37,8 +37,9 @@ static unsigned char region[kWriteBytes];
 static struct fid_mr* memory;
 
 void OfferRegion(void) {
-  Check("fi_mr_reg", fi_mr_reg(domain, region, sizeof(region), FI_REMOTE_WRITE,
-                               0, 0, 0, &memory, NULL));
+  Check("fi_mr_reg",
+        fi_mr_reg(domain, region, sizeof(region),
+                  FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 0, 0, &memory, NULL));
   // Offsets: the domain is without FI_MR_VIRT_ADDR.
   printf("region 0 %" PRIu64 "\n", fi_mr_key(memory));
 }
@@ -50,15 +51,19 @@ void CloseRegion(void) {
   }
 }
 
-void Write(const struct Target* target) {
+// Posts a write or a read of operation 0 and waits for its end; its error.
+static int Access(bool write, const struct Target* target) {
+  unsigned char* const bytes = operations[0].bytes;
+  const fi_addr_t peer = PeerAddress(target->peer);
   ssize_t result = -FI_EAGAIN;
   while (result == -FI_EAGAIN) {
-    result =
-        fi_write(ep, operations[0].bytes, kWriteBytes, NULL,
-                 PeerAddress(target->peer), target->address, target->key, NULL);
+    result = write ? fi_write(ep, bytes, kWriteBytes, NULL, peer,
+                              target->address, target->key, NULL)
+                   : fi_read(ep, bytes, kWriteBytes, NULL, peer,
+                             target->address, target->key, NULL);
     MakeProgress(result);
   }
-  Check("fi_write", result);
+  Check(write ? "fi_write" : "fi_read", result);
   struct fi_cq_msg_entry entry;
   struct fi_cq_err_entry failure = {0};
   do {
@@ -69,7 +74,21 @@ void Write(const struct Target* target) {
   } else {
     Check("fi_cq_read", result);
   }
-  printf("wrote %d\n", failure.err);
+  return failure.err;
+}
+
+void Write(const struct Target* target, unsigned char value) {
+  memset(operations[0].bytes, value, kWriteBytes);
+  printf("wrote %d\n", Access(true, target));
+}
+
+void Read(const struct Target* target) {
+  memset(operations[0].bytes, 0xff, kWriteBytes);
+  printf("read %d ", Access(false, target));
+  for (unsigned i = 0; i < kWriteBytes; ++i) {
+    printf("%02x", operations[0].bytes[i]);
+  }
+  putchar('\n');
 }
 
 static void Post(struct Operation* operation, uint32_t self, uint32_t bytes,

@@ -14,13 +14,16 @@ struct Target {
   uint64_t key;
 };
 
-// Registers memory that peers may write, and prints `region ADDRESS KEY`.
+// Registers memory that peers may read and write, and prints `region ADDRESS
+// KEY`.
 void OfferRegion(void);
 // Closes it, if it is there.
 void CloseRegion(void);
 
-// Writes to it; prints `wrote ERROR`, 0 if it succeeded.
-void Write(const struct Target* target);
+// Writes it full of `value`; prints `wrote ERROR`, 0 if it succeeded.
+void Write(const struct Target* target, unsigned char value);
+// Reads it; prints `read ERROR DATA`, the data in hexadecimal.
+void Read(const struct Target* target);
 
 // The command `stream SELF BYTES PEER [ADDRESS KEY]`: sends messages of up to
 // BYTES, numbered from 0, to the peer, several at a time; with a key,

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The independent peer against the soft device, over UDP sockets. HEDDLE_BUILD names the build directory."""
 
+import dataclasses
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from bench import JOB_ID, message  # noqa: E402
 from kinds import HABITS, LOSS, OWN, PATIENT, TOGETHER, Case, rounds  # noqa: E402
 from uet.options import Options  # noqa: E402
+from uet.ses import Code  # noqa: E402
 
 
 class InteropSoft(Case):
@@ -37,6 +40,28 @@ class InteropSoft(Case):
 
     def test_the_device_reads(self):
         self.each_way(self.device_reads)
+
+    def test_both_ways_with_relative_addresses(self):
+        """Requests of both sides have rel=1; the device's endpoint is one of its job."""
+        self.messages = 200
+        self.settings = {"ADDRESSING": "relative"}
+        options = dataclasses.replace(OWN, relative=True)
+        for ordered in (True, False):
+            for kind in (self.peer_sends, self.peer_writes, self.peer_reads, self.device_sends, self.device_writes,
+                         self.device_reads):
+                with self.subTest(kind=kind.__name__, ordered=ordered):
+                    kind(options, ordered)
+
+    def test_names_of_another_space_are_refused(self):
+        self.settings = {"ADDRESSING": "relative"}
+        for changes, code in (({"relative": False}, Code.BAD_PID),
+                              ({"relative": True, "job_id": JOB_ID + 1}, Code.BAD_JOB_ID)):
+            with self.subTest(**changes):
+                bench = self.bench(dataclasses.replace(OWN, **changes), True, 0.0)
+                operation = bench.peer.send(bench.heddle, message(0, 100), True)
+                bench.wire.run(lambda: operation.code is not None)
+                self.assertEqual(operation.code, code)
+                self.finish(bench)
 
     def each_habit(self, *kinds, **settings):
         """Each one alone with fewer messages, and all together."""

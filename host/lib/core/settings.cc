@@ -389,6 +389,13 @@ constexpr std::array kRows = {
         [](std::string_view text, Settings* settings) {
           return ParseUnsigned(text, 1, kMaxJobId, &settings->job_id);
         }},
+    Row{{"ADDRESSING", SettingType::kString, "absolute, relative", "absolute",
+         "Whether endpoints are named in the address or in their job (rel=1), "
+         "equal at all peers: jobs may use the same ports when relative"},
+        [](std::string_view text, Settings* settings) {
+          settings->addressing = text;
+          return text == "absolute" || text == "relative";
+        }},
 };
 
 constexpr auto kShownRows = [] {

@@ -67,6 +67,7 @@ struct Settings {
   size_t bounce_limit = 65536;  // Bytes; larger buffers are mapped instead.
   std::string sim_path;  // Directory of libheddle-sim.so; empty: our own.
   uint32_t job_id = 0;   // 24 bits, never 0.
+  std::string addressing = "absolute";  // Or "relative".
 };
 
 enum class SettingType { kString, kUnsigned, kProbability };

@@ -205,6 +205,13 @@ int Domain::OpenDevice(const fi_info& info) {
   if (result != 0) {
     return result;
   }
+  if (relative() && !nic_->info().Has(contract::kCapabilityRelative)) {
+    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+              "domain %s: the device has no relative addressing; unset "
+              "FI_HEDDLE_ADDRESSING here and at all peers",
+              name);
+    return -FI_EOPNOTSUPP;
+  }
   core::Log(LogLevel::kInfo, LogSubsystem::kDomain,
             "domain %s: address %s, wire '%s', %u transmit and %u receive "
             "contexts, %u completion queues",

@@ -80,6 +80,8 @@ class Domain final : public fid_domain, private ForkGuarded {
   const RegionMode& region_mode() const noexcept { return region_mode_; }
   // What endpoints have that name none of their own.
   uint32_t job_id() const noexcept { return job_id_; }
+  // Endpoints are named in their job, and reach those of it that are.
+  bool relative() const noexcept { return settings_.addressing == "relative"; }
   uint32_t traffic_class() const noexcept { return traffic_class_; }
   // Where endpoints without an event queue report; null: nowhere.
   fabric::EventQueue* event_queue() const noexcept { return event_queue_; }

@@ -200,7 +200,9 @@ int Endpoint::ClaimPort() {
   }
   contract::AdminAnswer refusal;
   auto claimed = nic::Endpoint::Claim(
-      domain_->nic(), {.port = port_, .job_id = job_id_}, &refusal);
+      domain_->nic(),
+      {.port = port_, .job_id = job_id_, .relative = domain_->relative()},
+      &refusal);
   if (claimed.ok()) {
     backend_ = std::move(claimed.value());
     return 0;

@@ -24,7 +24,7 @@ inline constexpr std::array<Row, 20> kAiBase = {{
   {"SES-6", "WRITE", true, true},
   {"SES-7", "WRITE with immediate data", true, true},
   {"SES-9", "Non-fetching atomic", false, false},
-  {"SES-15", "Relative addressing", false, false},
+  {"SES-15", "Relative addressing", true, true},
   {"SES-16", "Absolute addressing", true, true},
   {"SES-19", "Authorization by JobID", true, true},
   {"SES-21", "Memory key", true, true},

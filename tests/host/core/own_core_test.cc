@@ -56,7 +56,8 @@ TEST(Parameters, AllSettingsAreListedWithTheirValue) {
         "QUEUE_BYTES",  "ECN_BYTES",  "RX_LOSS",     "RX_ECN_BYTES",
         "NEIGHBOURS",   "SEED",       "RTO_NS",      "DEAD_NS",
         "BOUNCE_LIMIT", "SIM_PATH",   "JOB_ID",      "PDC_IDLE_NS",
-        "VF_TOKEN",     "CWND_BYTES", "BASE_RTT_NS", "READ_AGAIN"}) {
+        "VF_TOKEN",     "CWND_BYTES", "BASE_RTT_NS", "READ_AGAIN",
+        "ADDRESSING"}) {
     EXPECT_EQ(listed.count(std::string("FI_HEDDLE_") + name), 1U) << name;
   }
   const Listed& seed = listed.at("FI_HEDDLE_SEED");

@@ -65,6 +65,7 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(settings.dead_ns, 60'000'000'000U);
   EXPECT_EQ(settings.pdc_idle_ns, 0U);
   EXPECT_EQ(settings.bounce_limit, 65536U);
+  EXPECT_EQ(settings.addressing, "absolute");
   for (const SettingRow& row : SettingRows()) {
     if (*row.default_value != '\0') {
       const auto again =
@@ -76,6 +77,7 @@ TEST(Settings, DefaultsAreThoseOfTheTable) {
       EXPECT_EQ(again.settings.dead_ns, settings.dead_ns);
       EXPECT_EQ(again.settings.bounce_limit, settings.bounce_limit);
       EXPECT_EQ(again.settings.wire, settings.wire);
+      EXPECT_EQ(again.settings.addressing, settings.addressing);
     }
   }
 }
@@ -120,7 +122,8 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_BASE_RTT_NS", "12000"},
                                      {"FI_HEDDLE_BOUNCE_LIMIT", "0"},
                                      {"FI_HEDDLE_SIM_PATH", "/opt"},
-                                     {"FI_HEDDLE_JOB_ID", "16777215"}});
+                                     {"FI_HEDDLE_JOB_ID", "16777215"},
+                                     {"FI_HEDDLE_ADDRESSING", "relative"}});
   EXPECT_TRUE(settings.valid) << log;
   EXPECT_EQ(log, "");
   EXPECT_EQ(settings.device, "rtl");
@@ -164,6 +167,7 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_EQ(settings.bounce_limit, 0U);
   EXPECT_EQ(settings.sim_path, "/opt");
   EXPECT_EQ(settings.job_id, 0xffffffU);
+  EXPECT_EQ(settings.addressing, "relative");
 }
 
 class BadSetting
@@ -250,7 +254,9 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_BASE_RTT_NS", "12us"},
         std::pair{"FI_HEDDLE_BOUNCE_LIMIT", "16777217"},
         std::pair{"FI_HEDDLE_JOB_ID", "0"},
-        std::pair{"FI_HEDDLE_JOB_ID", "16777216"}));
+        std::pair{"FI_HEDDLE_JOB_ID", "16777216"},
+        std::pair{"FI_HEDDLE_ADDRESSING", "rel"},
+        std::pair{"FI_HEDDLE_ADDRESSING", "Absolute"}));
 
 TEST(Settings, AddressMayBeIpv6) {
   const auto [settings, log] = Read({{"FI_HEDDLE_IP", "fd00::1"}});

@@ -28,6 +28,7 @@ TEST(SimulatorOptionsTest, WhatAFunctionDoesNotObeyIsNamed) {
   settings.dead_ns = 5'000'000'000;
   settings.bounce_limit = 0;
   settings.job_id = 7;
+  settings.addressing = "relative";
   EXPECT_EQ(SetForSimulatorsOnly(settings), "");
   settings.rx_faults.loss = 0.5;
   settings.rx_faults.trim = true;
