@@ -88,7 +88,7 @@ TEST_F(AdminQueueTest, CommandsReachTheTablesOfTheDevice) {
 }
 
 TEST_F(AdminQueueTest, ClaimedPortIsAddressInUseAndNamesTheOwner) {
-  device_.ports.owner_of[6000] = 4711;
+  device_.ports.owner_of[{6000, firmware::kAddressSpace}] = 4711;
   contract::AdminAnswer refusal;
   EXPECT_EQ(
       ErrorOf(queue_->CreateEndpoint({.port = 6000, .job_id = 0}, &refusal)),
