@@ -5,7 +5,7 @@
 namespace heddle::test {
 
 inline constexpr unsigned kGenBits = 28;                   // GenW.
-inline constexpr unsigned kTxOpBits = 983 + 2 * kGenBits;  // tx_op_t.
+inline constexpr unsigned kTxOpBits = 984 + 2 * kGenBits;  // tx_op_t.
 inline constexpr unsigned kMsgPacketBits = 457 + kGenBits;
 inline constexpr unsigned kMsgDoneBits = 198 + 2 * kGenBits;
 

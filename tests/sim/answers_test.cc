@@ -471,24 +471,26 @@ TEST_P(AnswersTest, PacketsThatContradictThemselvesAreViolations) {
 
 TEST_P(AnswersTest, AnotherVersionIsUncorrectable) {
   OnBothModes([this] {
+    constexpr size_t kAt = 4096;  // ExpectAlive writes elsewhere.
     const Bytes before(64, 0x55);
-    std::memset(device_->buffer.data(), 0x55, 64);
+    std::memset(device_->buffer.data() + kAt, 0x55, 64);
     for (const auto opcode : {SesOpcode::kSend, SesOpcode::kWrite,
                               SesOpcode::kNoOp, SesOpcode::kAtomic}) {
       const uint64_t dropped = Count(Statistic::kDropSes);
       SesStd ses = Whole(opcode, opcode == SesOpcode::kNoOp ? 0 : 8);
       ses.ver = 1;
+      ses.buffer_offset = opcode == SesOpcode::kWrite ? kAt : 0;
       ExpectError(Ask(ses, Pattern(ses.request_length)), ses,
                   ReturnCode::kUncor);
       EXPECT_EQ(Count(Statistic::kDropSes), dropped + 1);
     }
-    EXPECT_TRUE(MemoryIs(0, before));
+    EXPECT_TRUE(MemoryIs(kAt, before));
     ExpectAlive();
   });
 }
 
 TEST_P(AnswersTest, EachPacketOfACutMessageSaysHowMuchIsTaken) {
-  constexpr uint32_t kRoom = kMtu + 64;
+  static constexpr uint32_t kRoom = kMtu + 64;
   OnBothModes([this] {
     device_->PostReceive(kRoom);
     SesStd ses = Whole(SesOpcode::kSend, 3 * kMtu);

@@ -97,7 +97,7 @@ class Bench {
       w.Put(uint64_t(op.status), 8).Put(op.peer, 32).Put(0, 16 + 32);
       w.Put(op.op_context, 64).Put(0, 64).Put(0, 64).Put(0, 64).Put(0, 64);
       w.Put(0, 64).Put(0, 64);
-      w.Put(0, 24 + 12 + 12 + 6 + 1 + 321);
+      w.Put(0, 24 + 12 + 12 + 1 + 6 + 1 + 321);
       w.To(&dut->op_i);
     }
     dut.Settle();
@@ -115,7 +115,7 @@ class Bench {
       o.peer = uint32_t(r.Take(32));
       r.Skip(16 + 32);
       o.op_context = r.Take(64);
-      r.Skip(64 * 4 + 128 + 24 + 12 + 12 + 6 + 1 + 321);
+      r.Skip(64 * 4 + 128 + 24 + 12 + 12 + 1 + 6 + 1 + 321);
       o.ipv6 = r.Take(1);
       o.fa_hi = r.Take(64);
       o.fa_lo = r.Take(64);

@@ -31,7 +31,8 @@ class RodGap {
     Open();
     refused_ = true;
   }
-  // A packet came `ahead` of the expected one. True: it is reported.
+  // A packet came `ahead` (less than 128) of the expected one. True: it is
+  // reported.
   [[nodiscard]] bool Pass(uint32_t ahead, bool retx) {
     const bool turns = open_ && retx && ahead <= last_;
     const bool full = !retx && ahead == kWindow - 1;
@@ -39,12 +40,12 @@ class RodGap {
         !open_ || (turned_ && retx && !turns) || (full && !refused_);
     open_ = true;
     turned_ = turns;
-    last_ = ahead;
+    last_ = static_cast<uint8_t>(ahead);
     return reports;
   }
 
  private:
-  uint32_t last_ = 0;
+  uint8_t last_ = 0;
   bool open_ = false;
   bool refused_ = false;
   bool turned_ = false;
