@@ -119,8 +119,8 @@ bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
   core_.Count(Statistic::kRxTrimmed);
   bool reports = true;
   if (place == ReceiveWindow::Place::kEarly) {
-    reports = receive.gap.Pass(arrival.psn - receive.window.next(),
-                               arrival.retx);
+    reports =
+        receive.gap.Pass(arrival.psn - receive.window.next(), arrival.retx);
   } else if (pdc->ordered) {
     receive.gap.Open();
   }
