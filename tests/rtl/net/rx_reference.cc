@@ -319,8 +319,9 @@ class Reader {
     if (s.opcode == contract::SesOpcode::kRead) {
       const uint64_t asked = Asked(s);
       return left_ == 0 && asked <= mtu &&
-             (s.som || (asked > 0 && uint64_t{s.message_offset} + asked <=
-                                         s.request_length));
+             (s.som ||
+              ((asked > 0 || s.ie != 0) &&
+               uint64_t{s.message_offset} + asked <= s.request_length));
     }
     if (s.som) {
       return left_ == (s.ie ? 0 : std::min<uint64_t>(s.request_length, mtu));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/transport/control_packets.h"
 #include "tests/seed.h"
 #include "tests/sim/soft_transport/world.h"
 
@@ -175,7 +176,7 @@ TEST_P(ControlTest, UnknownPdcIsNackedUnlessNothingIsAnswered) {
         std::pair{CpType::kClearCommand, false},
         std::pair{CpType::kClearRequest, false},
         std::pair{CpType::kNoop, false}}) {
-    Control(0, type, 7, 20);
+    Control(0, type, 7, BytesOf(type));
     nacks += answered ? 1 : 0;
     EXPECT_EQ(Count(1, Statistic::kTxNacks), nacks) << static_cast<int>(type);
   }

@@ -102,7 +102,7 @@ TEST_P(IncarnationTest, PdcidThatIsAnInitiatorsNowIsUnknownToOthers) {
   ASSERT_TRUE(world.Run());
   std::vector<NackCode> answers;
   RecordNacks(&world[1], &answers);
-  std::vector<uint8_t> packet(100);
+  std::vector<uint8_t> packet(PdsCp::kBytes);
   PdsCp cp;
   cp.type = PdsType::kCp;
   cp.cp_type = contract::CpType::kAckRequest;
@@ -110,6 +110,7 @@ TEST_P(IncarnationTest, PdcidThatIsAnInitiatorsNowIsUnknownToOthers) {
   cp.dpdcid = spdcid;
   cp.Encode(packet.data());
   world.Inject(0, 1, packet);
+  packet.resize(100);
   for (const auto next :
        {contract::NextHdr::kRequestStd, contract::NextHdr::kResponseData}) {
     PdsRequest request;
