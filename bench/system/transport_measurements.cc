@@ -118,12 +118,59 @@ uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
   return cycles;
 }
 
+namespace {
+
+constexpr uint32_t kSenders = 8;
+constexpr uint32_t kSink = kSenders;
+constexpr uint32_t kIncastBytes = 65536;  // Of a WRITE.
+constexpr uint32_t kWrites = 8;           // Of each sender.
+constexpr uint32_t kAll = kWrites * kIncastBytes;
+
+struct IncastSender {
+  DmaBuffer* source;
+  DmaBuffer* target;
+  uint64_t key;
+  uint32_t posted = 0;
+};
+
+// Cycles until all WRITEs are complete.
+uint64_t RunIncast(LockstepNodes* nodes, std::vector<IncastSender>* senders) {
+  const uint64_t start = nodes->world().cycle();
+  uint32_t done = 0;
+  const auto post = [&](uint32_t i) {
+    IncastSender& sender = (*senders)[i];
+    const uint64_t at = uint64_t{sender.posted} * kIncastBytes;
+    if (!PushRma(nodes->endpoint(i),
+                 {.peer = kSink, .flags = contract::kTxFlagCompletion},
+                 {.opcode = contract::Opcode::kWrite,
+                  .local = sender.source->iova() + at,
+                  .bytes = kIncastBytes,
+                  .key = sender.key})) {
+      return false;
+    }
+    nodes->endpoint(i).LastTxDesc().remote_offset = at;
+    ++sender.posted;
+    return true;
+  };
+  const auto serve = [&] {
+    for (uint32_t i = 0; i < kSenders; ++i) {
+      while ((*senders)[i].posted < kWrites && post(i)) {
+      }
+      nodes->endpoint(i).tx().Publish();
+      while (const auto completion = nodes->endpoint(i).PollTx()) {
+        Expect(*completion);
+        ++done;
+      }
+    }
+    return done == kSenders * kWrites;
+  };
+  Require(nodes->StepUntil(kLimitCycles, serve), *nodes, "incast");
+  return nodes->world().cycle() - start;
+}
+
+}  // namespace
+
 Incast MeasureIncast(const Conditions& conditions, bool ordered) {
-  constexpr uint32_t kSenders = 8;
-  constexpr uint32_t kSink = kSenders;
-  constexpr uint32_t kBytes = 65536;  // Of a WRITE.
-  constexpr uint32_t kWrites = 8;     // Of each sender.
-  constexpr uint32_t kAll = kWrites * kBytes;
   constexpr double kRate = 256;                // Of the line, bits per cycle.
   constexpr uint64_t kRoundTripCycles = 2400;  // Of the empty network.
   constexpr uint32_t kBdp = 76800;             // Bytes in a round trip.
@@ -140,17 +187,11 @@ Incast MeasureIncast(const Conditions& conditions, bool ordered) {
                                  .cwnd_bytes = kBdp * 3 / 2,
                                  .base_rtt_cycles = kRoundTripCycles,
                                  .dscp_trimmed = kDscp});
-  struct Sender {
-    DmaBuffer* source;
-    DmaBuffer* target;
-    uint64_t key;
-    uint32_t posted = 0;
-  };
-  std::vector<Sender> senders;
+  std::vector<IncastSender> senders;
   for (uint32_t i = 0; i < kSenders; ++i) {
-    Sender sender{.source = &nodes->Memory(i, kAll),
-                  .target = &nodes->Memory(kSink, kAll),
-                  .key = 0};
+    IncastSender sender{.source = &nodes->Memory(i, kAll),
+                        .target = &nodes->Memory(kSink, kAll),
+                        .key = 0};
     sender.key = Register(*nodes, kSink, *sender.target);
     for (uint32_t at = 0; at < kAll; ++at) {
       sender.source->data()[at] =
@@ -158,37 +199,7 @@ Incast MeasureIncast(const Conditions& conditions, bool ordered) {
     }
     senders.push_back(sender);
   }
-  const uint64_t start = nodes->world().cycle();
-  uint32_t done = 0;
-  const auto post = [&](uint32_t i) {
-    Sender& sender = senders[i];
-    const uint64_t at = uint64_t{sender.posted} * kBytes;
-    if (!PushRma(nodes->endpoint(i),
-                 {.peer = kSink, .flags = contract::kTxFlagCompletion},
-                 {.opcode = contract::Opcode::kWrite,
-                  .local = sender.source->iova() + at,
-                  .bytes = kBytes,
-                  .key = sender.key})) {
-      return false;
-    }
-    nodes->endpoint(i).LastTxDesc().remote_offset = at;
-    ++sender.posted;
-    return true;
-  };
-  const auto serve = [&] {
-    for (uint32_t i = 0; i < kSenders; ++i) {
-      while (senders[i].posted < kWrites && post(i)) {
-      }
-      nodes->endpoint(i).tx().Publish();
-      while (const auto completion = nodes->endpoint(i).PollTx()) {
-        Expect(*completion);
-        ++done;
-      }
-    }
-    return done == kSenders * kWrites;
-  };
-  Require(nodes->StepUntil(kLimitCycles, serve), *nodes, "incast");
-  const auto cycles = static_cast<double>(nodes->world().cycle() - start);
+  const auto cycles = static_cast<double>(RunIncast(nodes.get(), &senders));
   Incast incast;
   incast.goodput = 100 * 8.0 * kSenders * kAll / (kRate * cycles);
   incast.trimmed = nodes->world().wire().trimmed();
