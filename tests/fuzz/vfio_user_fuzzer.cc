@@ -33,6 +33,7 @@
 namespace heddle::fuzz {
 namespace {
 
+using sim::OwnedFd;
 using sim::vfio_user::Bytes;
 using sim::vfio_user::Channel;
 using sim::vfio_user::Command;
@@ -41,7 +42,6 @@ using sim::vfio_user::DmaMap;
 using sim::vfio_user::DmaUnmap;
 using sim::vfio_user::Header;
 using sim::vfio_user::NicFunction;
-using sim::vfio_user::OwnedFd;
 using sim::vfio_user::RegionAccess;
 using sim::vfio_user::Version;
 
