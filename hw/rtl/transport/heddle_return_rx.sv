@@ -14,7 +14,7 @@
 //           an earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
 //           nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
 // Control:  an ACK Request is answered by an ACK, or PKT_NOT_RCVD; a Probe by its ACK; a Close Request has a PSN
-//           and is accepted like data of nobody.
+//           and is accepted like data of no READ.
 // Bounded:  a READ has no more packets than were asked for, or as `cut_i` says than come of a refused one. More are
 //           dropped as malformed, and change nothing.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.

@@ -17,7 +17,7 @@ namespace heddle::sim::vfio_user {
 Result<std::unique_ptr<FunctionServer>> FunctionServer::Open(
     const std::string& path, std::unique_ptr<NicFunction> function,
     std::string* message) {
-  // Whoever may connect controls the function.
+  // A client that may connect controls the function.
   auto listener = UnixListener::Open(path, SOCK_STREAM, message);
   if (!listener.ok()) {
     return listener.error();

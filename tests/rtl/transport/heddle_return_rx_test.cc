@@ -424,7 +424,7 @@ TEST_F(ReturnRxTest, ControlPacketsAboutReturnPsnsAreAnswered) {
   ExpectAck(told, 0);
   EXPECT_EQ(told.rsp.probe, 1);
   EXPECT_EQ(told.rsp.ack_offset, 0xbeef);
-  // A Close Request takes a PSN, and is nobody's data.
+  // A Close Request takes a PSN, and is data of no READ.
   const ReturnVerdict close = Send(control(CpType::kCloseRequest, 1));
   ExpectAck(close, 1);
   EXPECT_EQ(close.settle, 0);
