@@ -90,7 +90,7 @@ class Pdc:
         header = packet.pds
         if header.ctl == Ctl.CLEAR_COMMAND:
             self.count("clear_commands")
-            self.rx.clear(header.payload)
+            self.rx.clear_command(header.payload, reply_to)
         elif header.ctl == Ctl.CLEAR_REQUEST:
             self.tx.clear()
         elif header.ctl == Ctl.ACK_REQUEST:

@@ -34,6 +34,7 @@ class Receiver:
         self.kept = {}  # ROD with a reorder window: packets behind a gap.
         self.gap_reported = False
         self.unacknowledged_bytes = 0
+        self.withheld = None  # Header of the last packet that only a cumulative ACK will cover.
         self.bytes = 0  # Payload that arrived, each once.
 
     def arrive(self, packet, reply_to):
@@ -78,6 +79,14 @@ class Receiver:
         if (header.ar or header.syn or header.retx or reply.guaranteed
                 or self.unacknowledged_bytes >= self.pdc.options.ack_bytes):
             self.acknowledge(header, reply, reply_to)
+        else:
+            self.withheld = header
+
+    def clear_command(self, psn, reply_to):
+        """Nothing answers a Clear Command. But what CACK passes by it may have no other ACK to come."""
+        self.clear(psn)
+        if self.withheld is not None and distance(self.withheld.psn, self.cack) <= 0:
+            self.acknowledge(self.withheld, self.stored(self.withheld.psn), reply_to)
 
     def stored(self, psn):
         reply = self.replies.get(psn)
@@ -99,6 +108,8 @@ class Receiver:
 
     def acknowledge(self, header, reply, reply_to):
         self.unacknowledged_bytes = 0
+        if self.withheld is not None and distance(self.withheld.psn, self.cack) <= 0:
+            self.withheld = None
         fields = {"next": reply.next, "cack_psn": self.cack, "spdcid": self.pdc.local, "dpdcid": self.pdc.remote,
                   "ack_psn_offset": distance(header.psn, self.cack), "retx": header.retx,
                   "req": pds.Req.CLEAR if reply.guaranteed and not self.pdc.initiates else pds.Req.NONE}
