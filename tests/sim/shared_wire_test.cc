@@ -788,9 +788,10 @@ TEST_F(SharedWireTest, StoppedReceiverDoesNotHoldSendersForEver) {
   const WirePtr b = Attach(kIpB);
   const uint64_t deadline = MonotonicNs() + kLimitNs;
   const Frame frame_for_b = MakeAck(kIpB, Pdcid(*b), 0, 4000);
+  uint64_t blocked_ns = MonotonicNs();
   while (a->Send(frame_for_b) == SharedWire::SendOutcome::kSent) {
+    blocked_ns = MonotonicNs();  // Before the call that finds no room.
   }
-  const uint64_t blocked_ns = MonotonicNs();
   while (a->dropped() == 0 && MonotonicNs() < deadline) {
     a->Send(frame_for_b);
   }
