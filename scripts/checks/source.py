@@ -201,7 +201,7 @@ def run_tidy(path, root, database, analyzed):
 
 def tidy_arguments(entry):
     """Without what only the other compiler knows."""
-    return {**entry, "command": re.sub(r"^\S*ccache ", "", entry["command"])}
+    return {**entry, "command": re.sub(r"^.*?ccache ", "", entry["command"])}
 
 
 def tidy_groups(names, entries, root):
