@@ -192,10 +192,14 @@ endfunction()
 # what an idle one does.
 set(HEDDLE_TEST_LIMIT_S 600)
 
-# What most tests include, compiled once for all: a third of what a test takes. A
-# program, since it needs the compiler's flags of one. Not in the build of
-# `make test-debug`, where a test that does not include what it uses fails.
+# heddle_add_test_headers(): what most tests include, compiled once for the tests of
+# this directory: a third of what one takes. A program, since it needs the compiler's
+# flags of one. Not in the build of `make test-debug`, where a test that does not
+# include what it uses fails.
 function(heddle_add_test_headers)
+  if(HEDDLE_ONE_DEFINITION)
+    return()
+  endif()
   set(source ${CMAKE_BINARY_DIR}/gen/test_headers.cc)
   file(CONFIGURE OUTPUT ${source} CONTENT "")
   add_executable(heddle_test_headers ${source})
@@ -209,9 +213,6 @@ function(heddle_add_test_headers)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # For ccache.
   endif()
 endfunction()
-if(HEDDLE_TESTS AND NOT HEDDLE_ONE_DEFINITION)
-  heddle_add_test_headers()
-endif()
 
 # heddle_test(NAME name SOURCES cc... [LIBS target...] [LABEL suite]
 #   [SERIAL] [THREADS])
