@@ -100,7 +100,7 @@ bool FramePort::ReceiveFaulty(Frame* frame, FrameMarks* marks) {
   while (arrived_.empty() && wire_->Receive(&arriving.bytes, &sent)) {
     arriving.bad_fcs = sent.bad_fcs;
     rx_line_.Push(std::move(arriving), MonotonicNs(), &leaving_);
-    Gather(&arrived_, &leaving_);
+    Arrive();
     arriving = {};
   }
   if (arrived_.empty()) {
@@ -109,7 +109,13 @@ bool FramePort::ReceiveFaulty(Frame* frame, FrameMarks* marks) {
   *frame = std::move(arrived_.front().bytes);
   *marks = {.bad_fcs = arrived_.front().bad_fcs};
   arrived_.pop_front();
+  has_arrived_.store(!arrived_.empty(), std::memory_order_relaxed);
   return true;
+}
+
+void FramePort::Arrive() {
+  Gather(&arrived_, &leaving_);
+  has_arrived_.store(!arrived_.empty(), std::memory_order_relaxed);
 }
 
 void FramePort::Release() {
@@ -121,7 +127,7 @@ void FramePort::Release() {
   Gather(&outgoing_, &leaving_);
   SendOutgoing();
   rx_line_.Release(now, &leaving_);
-  Gather(&arrived_, &leaving_);
+  Arrive();
 }
 
 void FramePort::FlushCapture() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -45,8 +46,10 @@ class FramePort {
     return faulty_ ? std::min({retry_at_ns_, tx_line_.next(), rx_line_.next()})
                    : retry_at_ns_;
   }
-  // True when `Receive` may find something.
-  bool has_news() const { return !arrived_.empty() || wire_->HasNews(); }
+  // True when `Receive` may find something. Any thread may ask, at any time.
+  bool has_news() const {
+    return has_arrived_.load(std::memory_order_relaxed) || wire_->HasNews();
+  }
   void FlushCapture();
 
   uint64_t frames_sent() const { return frames_sent_; }
@@ -64,6 +67,8 @@ class FramePort {
   // Frames with faults; false while earlier ones wait for room.
   bool SendOutgoing();
   bool ReceiveFaulty(Frame* frame, FrameMarks* marks);
+  // Moves what has passed `rx_line_` to `arrived_`.
+  void Arrive();
   void Record(std::span<const uint8_t> frame);
   void CountSent(std::span<const uint8_t> frame);
 
@@ -75,7 +80,8 @@ class FramePort {
   std::vector<LineFrame> leaving_;  // Scratch.
   std::deque<LineFrame> outgoing_;
   std::deque<LineFrame> arrived_;
-  uint64_t retry_at_ns_ = UINT64_MAX;  // While `outgoing_` waits for room.
+  std::atomic<bool> has_arrived_ = false;  // A hint: who takes holds a lock.
+  uint64_t retry_at_ns_ = UINT64_MAX;      // While `outgoing_` waits for room.
   uint64_t frames_sent_ = 0;
   uint64_t bytes_sent_ = 0;
   uint64_t frames_received_ = 0;
