@@ -193,7 +193,7 @@ endfunction()
 set(HEDDLE_TEST_LIMIT_S 600)
 
 # heddle_add_test_headers(): what most tests include, compiled once for the tests of
-# this directory: a third of what one takes. A program, since it needs the compiler's
+# this directory, which saves a third of their compilation. A program, since it needs the compiler's
 # flags of one. Not in the build of `make test-debug`, where a test that does not
 # include what it uses fails.
 function(heddle_add_test_headers)
