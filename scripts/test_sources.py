@@ -23,6 +23,8 @@ RUN_ELSEWHERE = {
 REASON = "Removes-tests:"
 
 MACRO = re.compile(r"^(?:\s*#\s*(if|endif)|TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\))", re.M)
+# Of a compiler's command the program whose object it makes; a precompiled header named before it is another's.
+OBJECT = re.compile(r" -o \S*?CMakeFiles/([^/]+)\.dir/")
 REGISTERED = re.compile(r"(?:.*/)?(\w+)\.(\w+)(?:/.*)?$")
 
 
@@ -97,7 +99,7 @@ def programs(root, build):
     found = collections.defaultdict(set)
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        target = re.search(r"CMakeFiles/([^/]+)\.dir/", entry.get("output", entry["command"]))
+        target = OBJECT.search(entry["command"])
         if target and path.is_relative_to(root):
             found[str(path.relative_to(root))].add(target[1])
     return found

@@ -226,7 +226,8 @@ TEST(Fifo, Extra) {}
         where.parent.mkdir(parents=True, exist_ok=True)
         where.write_text(source)
         (self.build / "compile_commands.json").write_text(json.dumps([
-            {"file": str(where), "command": "c++", "output": f"tests/CMakeFiles/{program}.dir/fifo_test.cc.o"}
+            {"file": str(where), "command": "c++ -include CMakeFiles/headers.dir/cmake_pch.hxx"
+                                            f" -o tests/CMakeFiles/{program}.dir/fifo_test.cc.o -c {where}"}
             for program in programs]))
         (self.build / "CTestTestfile.cmake").write_text("".join(
             f'add_test([=[{program}{name}]=] "{self.path}/bin/{program}" "--gtest_filter={name}")\n' if name else
