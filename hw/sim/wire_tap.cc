@@ -125,9 +125,7 @@ bool WireTap::Poll(int stop_fd, int news_fd) {
     uint64_t news = 0;
     [[maybe_unused]] const ssize_t got = read(news_fd, &news, sizeof(news));
   }
-  // Before frames are taken: one that was sent after the client connected is
-  // the client's.
-  if (fds[2].revents != 0 || !client_.valid()) {
+  if (fds[2].revents != 0) {
     Admit();
   }
   if (blocked) {
@@ -169,6 +167,11 @@ bool WireTap::TakeFromWire() {
   int count = 0;
   while (count < kTurn && wire_->Receive(&frame, &marks)) {
     ++count;
+    // A frame that was sent after a client connected is that client's, also
+    // when its predecessor has only just left.
+    if (!client_.valid()) {
+      Admit();
+    }
     if (marks.bad_fcs) {
       ++counts_.dropped_bad_fcs;
     } else if (!client_.valid()) {

@@ -142,7 +142,7 @@ class WireTap(unittest.TestCase):
         self.assertEqual(second.recv(MOST), ip_frame(ONE, TWO, b"x"))
         second.send(ip_frame(TWO, ONE, b"while there is no client"))
         self.assertEqual(len(self.tool("list").stdout.splitlines()), 2)
-        for number in range(3):
+        for number in range(200):
             while True:  # It is turned away until the end of the former client is seen.
                 again = self.connect(a)
                 second.send(frame := ip_frame(TWO, ONE, bytes([number])))
