@@ -113,7 +113,12 @@ void ClientModel::OnAcknowledged(MessageIndex index, uint32_t packets) {
   Slot& slot = slots_[index];
   ASSERT_TRUE(slot.live);
   slot.acked += packets;
-  ASSERT_LE(slot.acked, slot.message.packets);
+  const TestMessage& message = slot.message;
+  ASSERT_LE(slot.acked, message.packets);
+  if (fails_refused && slot.acked == message.packets && message.refused != 0 &&
+      message.refused == message.data_packets) {
+    carrier_->Fail(index);
+  }
   MaybeDone(index);
 }
 

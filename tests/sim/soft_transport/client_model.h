@@ -92,6 +92,9 @@ class ClientModel final : public TransportClient {
   uint64_t returns_open = 0;  // Records not retired.
   uint32_t closed = 0;
   uint32_t closed_in_error = 0;
+  // As initiator: a message whose target refused all of its data has failed
+  // when its packets are acknowledged.
+  bool fails_refused = false;
   size_t payload_bytes = 32;
   double unheard = 0;  // As initiator: packets whose ACK may come later.
 

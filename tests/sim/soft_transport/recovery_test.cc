@@ -2,6 +2,8 @@
 // What is sent again, and when; what is acknowledged, and how often.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
@@ -472,6 +474,51 @@ TEST(RecoveryTest, ReadThatItsTargetRefusedIsNotWaitedFor) {
     EXPECT_EQ(node.transport.statistic(Statistic::kPdcCloses), closes + 1);
     EXPECT_EQ(asked, 0u);
     ASSERT_TRUE(world->Run());
+  }
+}
+
+// One ACK ends the request packets of both.
+TEST(RecoveryTest, ReadBehindARefusedOneGetsItsData) {
+  for (const bool ordered : {true, false}) {
+    auto world = Opened(ordered);
+    Node& source = (*world)[0];
+    Node& target = (*world)[1];
+    source.client.fails_refused = true;
+    constexpr uint32_t kPackets = 4;
+    constexpr int kLost = 8;  // Data that come behind the ACK.
+    int lost = 0;
+    target.wire.filter = [&](std::span<const uint8_t> bytes) {
+      uint32_t taken = 0;
+      for (uint64_t serial : {2, 3}) {
+        taken += target.client.taken[serial].count;
+      }
+      const PdsType type = PdsPrologue::Decode(bytes.data()).type;
+      const bool ack = type == PdsType::kAck || type == PdsType::kAckCc;
+      return ack ? taken == kPackets : !IsRequest(bytes) || ++lost > kLost;
+    };
+    size_t ended_before_close = SIZE_MAX;
+    source.wire.filter = [&](std::span<const uint8_t> bytes) {
+      const auto cp = contract::wire::PdsCp::Decode(bytes.data());
+      if (cp.type == PdsType::kCp &&
+          cp.cp_type == contract::CpType::kCloseCommand) {
+        ended_before_close =
+            std::min(ended_before_close, source.client.endings.size());
+      }
+      return true;
+    };
+    for (const uint32_t refused : {2, 0}) {
+      TestMessage message = Message(refused != 0 ? 2 : 3, ordered);
+      message.kind = Kind::kRead;
+      message.packets = message.data_packets = 2;
+      message.refused = refused;
+      source.client.Send(message);
+    }
+    ASSERT_TRUE(world->Run());
+    ASSERT_EQ(source.client.endings.size(), 3u);
+    EXPECT_EQ(ended_before_close, 2u);  // The refused one ends with the PDC.
+    for (const Ending& ending : source.client.endings) {
+      EXPECT_EQ(ending.completed, ending.serial != 2) << ending.serial;
+    }
   }
 }
 

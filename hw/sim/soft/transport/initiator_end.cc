@@ -194,7 +194,8 @@ void Initiator::BeginClose(Pdc* pdc) {
 }
 
 void Initiator::CloseIfWanted(Pdc* pdc) {
-  if (pdc->close_wanted && pdc->state == PdcState::kOpen && pdc->quiet()) {
+  if (pdc->close_wanted && pdc->state == PdcState::kOpen && !pdc->counting &&
+      pdc->quiet()) {
     BeginClose(pdc);
   }
 }

@@ -106,6 +106,7 @@ void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
   uint32_t message = Pdc::kNoMessage;
   uint32_t packets = 0;
   const SendWindow& window = pdc->send.window();
+  pdc->counting = true;
   pdc->send.OnAck(ack.facts, core_.settings, core_.now_ns, [&](uint32_t psn) {
     const uint32_t what = window.packet(psn).what;
     if (what == Pdc::kCloseCommand) {
@@ -122,6 +123,7 @@ void Initiator::OnAck(Pdc* pdc, const IncomingAck& ack,
   if (packets != 0) {
     Acknowledged(pdc, message, packets);
   }
+  pdc->counting = false;
   if (closed) {
     Closed(pdc, true);
   } else {

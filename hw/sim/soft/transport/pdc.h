@@ -91,6 +91,7 @@ struct Pdc {
   // Initiator, before the first ACK: a target answered under a former PDCID.
   bool reopened = false;
   bool unreachable = false;  // Its messages end at the next timer.
+  bool counting = false;     // Of the packets of an ACK not all are in `held`.
   uint16_t index = 0;        // In the table.
   uint16_t id = 0;           // PDCID of this end.
   uint16_t peer_id = 0;      // Of the other; 0 until known.
