@@ -8,7 +8,6 @@ namespace heddle::firmware {
 namespace {
 
 constexpr uint32_t kMaxPort = 65535;
-constexpr uint32_t kMaxJobId = (1U << 24) - 1;
 
 // A command without fields of its own but `object`, at most `max_object`.
 FieldCheck CheckBare(const contract::AdminCommand& command,

@@ -6,7 +6,6 @@
 namespace heddle::firmware {
 namespace {
 
-constexpr uint32_t kMaxJobId = (1U << 24) - 1;
 constexpr unsigned kAllRegionFlags =
     contract::kRegionFlagRemoteRead | contract::kRegionFlagRemoteWrite |
     contract::kRegionFlagEndpoint | contract::kRegionFlagProviderKey;

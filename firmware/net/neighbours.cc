@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint32_t kIpv4Bits = 32;
 constexpr uint32_t kHalfBits = 64;
-constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
 constexpr uint64_t kIpv4Broadcast = 0xffffffff;
 constexpr uint64_t kIpv4FirstMulticast = 0xe0000000;
 constexpr uint64_t kLinkLocal = 0xfe80;  // fe80::/16 of fe80::/10.

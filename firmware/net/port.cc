@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint32_t kDscps = 64;
 constexpr uint32_t kSlots = 1U << contract::kSlotBits;
-constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
 
 // A board time that the NIC cannot measure means "as long as possible".
 uint32_t SaturatedTicks(uint64_t ns, uint64_t tick_ns) {

@@ -11,6 +11,8 @@
 
 namespace heddle::firmware {
 
+inline constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
+
 // The longest time that the NIC measures: it compares moments by the sign of
 // their difference.
 inline constexpr uint32_t kMaxTicks = INT32_MAX;

@@ -28,7 +28,7 @@ uint64_t Derive(uint64_t seed, std::initializer_list<uint64_t> values) {
 constexpr size_t kChecksumAt = 10;  // In an IPv4 header.
 
 // Of a frame with a datagram.
-uint8_t* IpHeader(Frame* frame) {
+uint8_t* FindIpHeader(Frame* frame) {
   constexpr size_t kTypeAt = contract::wire::Ethernet::kBytes - kWord;
   constexpr uint8_t kVlanHigh = 0x81;
   const size_t tag =
@@ -101,7 +101,7 @@ bool MarkCongestion(Frame* frame) {
   if (FindDatagram(*frame).bytes == 0) {
     return false;
   }
-  uint8_t* const ip = IpHeader(frame);
+  uint8_t* const ip = FindIpHeader(frame);
   if (ip[0] >> 4 == 6) {
     auto header = contract::wire::Ipv6::Decode(ip);
     const bool marked = header.ecn == kCe;
@@ -132,7 +132,7 @@ bool TrimRequest(uint8_t dscp, Frame* frame) {
               .type)) {
     return false;
   }
-  uint8_t* const ip = IpHeader(frame);
+  uint8_t* const ip = FindIpHeader(frame);
   if (ip[0] >> 4 == 6) {
     auto header = contract::wire::Ipv6::Decode(ip);
     header.dscp = dscp;

@@ -5,12 +5,6 @@
 #include "host/lib/ofi/endpoint.h"
 
 namespace heddle::ofi {
-namespace {
-
-constexpr uint64_t kDirections = FI_TRANSMIT | FI_RECV;
-
-}  // namespace
-
 int Endpoint::Bind(struct fid* other, uint64_t flags) noexcept {
   if (enabled_) {
     return -FI_EOPBADSTATE;

@@ -7,8 +7,6 @@
 namespace heddle::ofi {
 namespace {
 
-constexpr uint64_t kDirections = FI_TRANSMIT | FI_RECV;
-
 bool NamesOneDirection(uint64_t flags) noexcept {
   const uint64_t direction = flags & kDirections;
   return direction == FI_TRANSMIT || direction == FI_RECV;

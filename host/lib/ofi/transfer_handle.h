@@ -12,6 +12,9 @@
 
 namespace heddle::ofi {
 
+// Of an endpoint: its transmit and its receive context.
+inline constexpr uint64_t kDirections = FI_TRANSMIT | FI_RECV;
+
 class Endpoint;
 
 // Handles of one endpoint share its queues and differ in their default
