@@ -7,6 +7,10 @@ if(HEDDLE_SANITIZE)
   add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${HEDDLE_SANITIZE})
+  # Instrumented, headers are most of what a file of the libraries is compiled
+  # for. tests/ has a precompiled header.
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 endif()
 
 include(cmake/OneDefinition.cmake)
