@@ -64,6 +64,16 @@ set(HEDDLE_RTL_COVERAGE "" CACHE STRING "Coverage that the models count")
 set(HEDDLE_COVERAGE_ARGS ${HEDDLE_RTL_COVERAGE})
 list(TRANSFORM HEDDLE_COVERAGE_ARGS PREPEND --coverage-)
 
+# clang compiles the C++ of a model of the NIC with -O1 in a fifth of the time that
+# GCC takes with -O2, and the model runs as fast.
+find_program(HEDDLE_CLANGXX clang++)
+set(HEDDLE_MODEL_CXX ${CMAKE_CXX_COMPILER})
+set(HEDDLE_NIC_OPT_FAST -O2)
+if(HEDDLE_CLANGXX)
+  set(HEDDLE_MODEL_CXX ${HEDDLE_CLANGXX})
+  set(HEDDLE_NIC_OPT_FAST -O1)
+endif()
+
 # What a Verilated model needs at run time, one copy for all models.
 add_library(heddle_verilated STATIC
   ${VERILATOR_ROOT}/include/verilated.cpp
@@ -158,7 +168,7 @@ function(heddle_verilate)
     COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
     COMMAND env -u MAKEFLAGS -u MFLAGS make -s -j ${A_JOBS} -C ${directory}
       -f ${A_PREFIX}.mk ${A_PREFIX}__ALL.a VM_PARALLEL_BUILDS=${parallel}
-      CXX=${CMAKE_CXX_COMPILER} LINK=${CMAKE_CXX_COMPILER}
+      CXX=${HEDDLE_MODEL_CXX} LINK=${HEDDLE_MODEL_CXX} USER_CPPFLAGS=-w
       OBJCACHE=${HEDDLE_CCACHE_OR_NOTHING}
       "OPT_FAST=${A_OPT_FAST}" "OPT_SLOW=${A_OPT_SLOW}" > ${directory}/make.log
     DEPENDS ${directory}/sources
@@ -179,7 +189,7 @@ endfunction()
 function(heddle_verilate_nic)
   cmake_parse_arguments(A "" "NAME;DATA_W;PREFIX;OPT_FAST" "ARGS" ${ARGN})
   if(NOT A_OPT_FAST)
-    set(A_OPT_FAST -O2)
+    set(A_OPT_FAST ${HEDDLE_NIC_OPT_FAST})
   endif()
   cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
   heddle_verilate(NAME ${A_NAME} TOP heddle_nic PREFIX "${A_PREFIX}"
