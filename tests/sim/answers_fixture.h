@@ -172,6 +172,14 @@ class AnswersTest : public DeviceTest,
     return std::memcmp(device_->buffer.data() + at, bytes.data(),
                        bytes.size()) == 0;
   }
+  // An ACK may be here before the payload is visible.
+  bool MemoryBecomes(size_t at, const Bytes& bytes) {
+    const uint64_t deadline = MonotonicNs() + kLimitNs;
+    while (!MemoryIs(at, bytes) && MonotonicNs() < deadline) {
+      device_->Step();
+    }
+    return MemoryIs(at, bytes);
+  }
   // The device still serves the PDC.
   void ExpectAlive() {
     const SesStd ses = Whole(SesOpcode::kWrite, 8);

@@ -93,12 +93,7 @@ class BadFramesTest : public AnswersTest {
     const PeerPacket answer = Next();
     ++peer_->psn;
     ExpectSuccess(answer, ses);
-    // The answer may be earlier than the data.
-    const uint64_t deadline = MonotonicNs() + kLimitNs;
-    while (!MemoryIs(0, Pattern(8)) && MonotonicNs() < deadline) {
-      device_->Step();
-    }
-    EXPECT_TRUE(MemoryIs(0, Pattern(8)));
+    EXPECT_TRUE(MemoryBecomes(0, Pattern(8)));
     ExpectAlive();
     ExpectCounted(before, std::nullopt);
     EXPECT_EQ(Count(Statistic::kRxPdcs), pdcs);
