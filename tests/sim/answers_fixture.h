@@ -172,7 +172,8 @@ class AnswersTest : public DeviceTest,
     return std::memcmp(device_->buffer.data() + at, bytes.data(),
                        bytes.size()) == 0;
   }
-  // An ACK may be here before the payload is visible.
+  // Behind an ACK, which may come before the payload is visible; a completion
+  // may not.
   bool MemoryBecomes(size_t at, const Bytes& bytes) {
     const uint64_t deadline = MonotonicNs() + kLimitNs;
     while (!MemoryIs(at, bytes) && MonotonicNs() < deadline) {

@@ -136,7 +136,7 @@ TEST_P(AnswersTest, DataOfAReadNameIt) {
         EXPECT_EQ(data.data.job_id, ses.job_id);
         EXPECT_EQ(data.data.modified_length, bytes);
         EXPECT_EQ(data.data.message_offset, 0U);
-        EXPECT_TRUE(MemoryBecomes(3, data.payload));
+        EXPECT_TRUE(MemoryIs(3, data.payload));
         EXPECT_EQ(data.payload.size(), bytes);
         // Its own PDC each: nothing of it is acknowledged.
         peer_->Begin(bytes % 2 == 0);
@@ -258,7 +258,7 @@ TEST_P(AnswersTest, RequestsReachTheEndpointOfTheirSpace) {
       }
       ASSERT_TRUE(done);
       EXPECT_EQ(done->status, Status::kOk);
-      EXPECT_TRUE(MemoryBecomes(at, Pattern(8)));
+      EXPECT_TRUE(MemoryIs(at, Pattern(8)));
       std::memset(device_->buffer.data(), 0, 64 * places.size());
     }
   });
@@ -337,8 +337,8 @@ TEST_P(AnswersTest, DeferrableSendIsASend) {
     EXPECT_EQ(done->status, Status::kOk);
     EXPECT_EQ(done->opcode, contract::Opcode::kSend);
     EXPECT_EQ(done->length, kMtu + 100);
-    EXPECT_TRUE(MemoryBecomes(0, Pattern(kMtu)));
-    EXPECT_TRUE(MemoryBecomes(kMtu, Pattern(100)));
+    EXPECT_TRUE(MemoryIs(0, Pattern(kMtu)));
+    EXPECT_TRUE(MemoryIs(kMtu, Pattern(100)));
   });
 }
 
