@@ -64,8 +64,8 @@ set(HEDDLE_RTL_COVERAGE "" CACHE STRING "Coverage that the models count")
 set(HEDDLE_COVERAGE_ARGS ${HEDDLE_RTL_COVERAGE})
 list(TRANSFORM HEDDLE_COVERAGE_ARGS PREPEND --coverage-)
 
-# clang compiles the C++ of a model of the NIC with -O1 in a fifth of the time that
-# GCC takes with -O2, and the model runs as fast.
+# clang compiles the C++ of a model of the NIC with -O1 in less than half of the time
+# that GCC takes with -O2, and the model runs as fast.
 find_program(HEDDLE_CLANGXX clang++)
 set(HEDDLE_MODEL_CXX ${CMAKE_CXX_COMPILER})
 set(HEDDLE_NIC_OPT_FAST -O2)

@@ -5,6 +5,7 @@
 #include "host/lib/ofi/endpoint.h"
 
 namespace heddle::ofi {
+
 int Endpoint::Bind(struct fid* other, uint64_t flags) noexcept {
   if (enabled_) {
     return -FI_EOPBADSTATE;
