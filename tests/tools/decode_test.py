@@ -2,6 +2,7 @@
 """heddle decode: every kind of frame, damaged ones, files it cannot read."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -194,6 +195,21 @@ class DecodeWorkedFrames(unittest.TestCase):
             with self.subTest(frame.name, title=frame.title):
                 self.assertEqual((one["uet"], one["problems"], one["udp_checksum"]), (True, [], "none"))
                 self.assertEqual((one["crc"], one["crc_order"]), ("good", "msb_first"))
+
+    def test_finds_native_ip_under_the_number_that_is_given(self):
+        path = self.capture.path.with_name("native.pcap")
+        self.capture.write_native(path, 99)
+        settings = {"FI_HEDDLE_IP_PROTOCOL": "99"}
+        for found in (run(path, "--json", "--ip-protocol", 99), run(path, "--json", env=dict(os.environ, **settings))):
+            frame = json.loads(found.stdout)
+            self.assertEqual((frame["uet"], frame["crc"], found.returncode), (True, "good", 0))
+        self.assertFalse(json.loads(run(path, "--json").stdout)["uet"])
+
+    def test_refuses_a_protocol_that_native_ip_cannot_have(self):
+        for protocol in (0, 1, 6, 17, 58, 256):
+            found = run(self.capture.path, "--ip-protocol", protocol)
+            self.assertEqual(found.returncode, 2)
+            self.assertIn(f"{protocol} is no protocol of UET: 2 to 255, but not 6, 17 or 58", found.stderr)
 
     def test_names_what_distinguishes_them_in_a_line(self):
         lines = run(self.capture.path).stdout.splitlines()

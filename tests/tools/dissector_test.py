@@ -112,6 +112,13 @@ class DissectorWorkedFrames(unittest.TestCase):
                 self.assertNotIn("_ws.malformed", packet.names)
                 self.assertNotIn("_ws.lua.error", packet.names)
 
+    def test_finds_native_ip_under_the_number_of_its_preference(self):
+        path = self.capture.path.with_name("native.pcap")
+        self.capture.write_native(path, 99)
+        found, = dissect(path, "-o", "heddle_uet.ip_protocol:99")
+        self.assertEqual((found.fields[0][:2], found.crc_status), (("entropy", "entropy"), "good"))
+        self.assertEqual(dissect(path)[0].fields, [])
+
     def test_wireshark_calls_their_udp_checksum_illegal_over_ipv6_only(self):
         # A preference of its own (docs/uet.md 1.1).
         for packet, frame in zip(dissect(self.capture.path, checks=()), self.capture.frames):

@@ -103,6 +103,12 @@ class WorkedCapture:
         head = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
         write_records(self.path, head, [frame.data for frame in self.frames])
 
+    def write_native(self, path, protocol):
+        """The native frame over IPv6 under another protocol number, alone in `path`."""
+        data = next(frame.data for frame in self.frames if frame.name == "F26 over IPv6")
+        head, _ = records(self.path)
+        write_records(path, head, [data[:20] + bytes([protocol]) + data[21:]])
+
     @staticmethod
     def stated(frame):
         """(header, field) and value of each field that the frame is said to have."""

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/heddle/frame.h"
+
 namespace heddle::tool {
 
 // Exit codes of `heddle`.
@@ -26,7 +28,7 @@ struct DecodeOptions {
   std::string file;  // pcap or pcapng; "-": standard input.
   bool verbose = false;
   bool json = false;
-  bool has_crc = true;
+  FrameForm form;
 };
 int Decode(const DecodeOptions& options);
 

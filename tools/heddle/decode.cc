@@ -305,7 +305,7 @@ int Decode(const DecodeOptions& options) {
         .frame = {data, header->caplen},
         .wire_bytes = header->len};
     const DecodedFrame decoded =
-        DecodeFrame(record.frame, record.wire_bytes, options.has_crc);
+        DecodeFrame(record.frame, record.wire_bytes, options.form);
     bad += decoded.problems.empty() ? 0 : 1;
     bad_crc += decoded.crc == Check::kBad ? 1 : 0;
     Print(options, record, decoded);

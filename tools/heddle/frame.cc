@@ -45,8 +45,8 @@ bool IsCompareAndSwap(contract::AmoOpcode opcode) {
 // Takes a frame apart from its first byte on.
 class Decoder {
  public:
-  Decoder(Bytes frame, size_t wire_bytes, bool has_crc)
-      : frame_(frame), whole_(frame.size() >= wire_bytes), has_crc_(has_crc) {}
+  Decoder(Bytes frame, size_t wire_bytes, const FrameForm& form)
+      : frame_(frame), whole_(frame.size() >= wire_bytes), form_(form) {}
 
   DecodedFrame Run() {
     const uint16_t ethertype = ReadEthernet();
@@ -147,7 +147,7 @@ class Decoder {
   // What may hold UET: UDP, and UET itself.
   bool IsOurs(uint8_t protocol) {
     protocol_ = protocol;
-    return protocol == kUdpProtocol || protocol == contract::kNativeIpProtocol;
+    return protocol == kUdpProtocol || protocol == form_.ip_protocol;
   }
 
   bool ReadIpv6() {
@@ -196,13 +196,13 @@ class Decoder {
     wire::Udp unchecked = udp;
     unchecked.checksum = 0;
     unchecked.Encode(header.data());
-    return !has_crc_ || SplitCrc(header);
+    return !form_.has_crc || SplitCrc(header);
   }
 
   bool ReadEntropy() {
     const uint8_t* const bytes = Take(text::kEntropy);
     return bytes != nullptr &&
-           (!has_crc_ || SplitCrc({bytes, wire::Entropy::kBytes}));
+           (!form_.has_crc || SplitCrc({bytes, wire::Entropy::kBytes}));
   }
 
   void CheckUdp(const wire::Udp& udp, Bytes datagram) {
@@ -414,7 +414,7 @@ class Decoder {
 
   const Bytes frame_;
   const bool whole_;
-  const bool has_crc_;
+  const FrameForm form_;
   size_t at_ = 0;
   size_t end_ = frame_.size();
   Bytes addresses_;       // Source and destination of the IP header.
@@ -425,8 +425,9 @@ class Decoder {
 
 }  // namespace
 
-DecodedFrame DecodeFrame(Bytes frame, size_t wire_bytes, bool has_crc) {
-  return Decoder(frame, wire_bytes, has_crc).Run();
+DecodedFrame DecodeFrame(Bytes frame, size_t wire_bytes,
+                         const FrameForm& form) {
+  return Decoder(frame, wire_bytes, form).Run();
 }
 
 uint64_t FieldBits(Bytes header, const text::Field& field) {

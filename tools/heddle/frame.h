@@ -39,11 +39,16 @@ struct DecodedFrame {
   std::vector<std::string> problems;
 };
 
+// What nothing in a frame says.
+struct FrameForm {
+  bool has_crc = true;  // The last four bytes of a datagram are its CRC.
+  // Of native IP; UET over UDP is recognized besides.
+  uint8_t ip_protocol = contract::kNativeIpProtocol;
+};
+
 // `frame` is what was captured of `wire_bytes`; a frame of which a part is
 // missing is decoded as far as it goes, its checksums are not checked.
-// `has_crc`: the last four bytes of a datagram are its CRC, which nothing in
-// the packet says.
-DecodedFrame DecodeFrame(Bytes frame, size_t wire_bytes, bool has_crc);
+DecodedFrame DecodeFrame(Bytes frame, size_t wire_bytes, const FrameForm& form);
 
 // The bits of `field`; of a signed one, two's complement in 64 bits.
 uint64_t FieldBits(Bytes header, const contract::text::Field& field);

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "hw/contract/ip_protocol.h"
 #include "tools/heddle/command.h"
 
 namespace heddle::tool {
@@ -97,6 +98,22 @@ void AddDecode(CLI::App& app, Request& request) {
                    "Print every field and the payload");
   decode->add_flag("--no-crc", request.no_crc,
                    "Datagrams do not end with a CRC; nothing in them says so");
+  const auto take_protocol = [&request](const uint32_t& number) {
+    if (!contract::IsNativeIpProtocol(number)) {
+      throw CLI::ValidationError(
+          "--ip-protocol", std::to_string(number) +
+                               " is no protocol of UET: 2 to 255, but not 6, "
+                               "17 or 58");
+    }
+    request.decode.form.ip_protocol = static_cast<uint8_t>(number);
+  };
+  decode
+      ->add_option_function<uint32_t>(
+          "--ip-protocol", take_protocol,
+          "Protocol number of UET without UDP, as in FI_HEDDLE_IP_PROTOCOL, "
+          "which is its default, else 253")
+      ->envname("FI_HEDDLE_IP_PROTOCOL")
+      ->option_text("NUMBER");
   decode->add_flag("--json", request.json,
                    "Print a JSON object per frame and line");
 }
@@ -141,7 +158,7 @@ int Run(const std::string& command, Request& request) {
   }
   if (command == "decode") {
     request.decode.json = request.json;
-    request.decode.has_crc = !request.no_crc;
+    request.decode.form.has_crc = !request.no_crc;
     return Decode(request.decode);
   }
   if (command == "stats") {

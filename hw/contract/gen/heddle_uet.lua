@@ -458,6 +458,10 @@ local uet = Proto("heddle_uet", "Ultra Ethernet Transport (Heddle)")
 uet.prefs.crc = Pref.bool("Packets end with a CRC-32C", true,
   "End-to-end CRC in the last four bytes of the datagram")
 
+uet.prefs.ip_protocol = Pref.uint("Protocol number of native IP",
+  parameters.native_ip_protocol,
+  "IP protocol of UET without UDP, as FI_HEDDLE_IP_PROTOCOL")
+
 -- ------------------------------------------------------------------ fields
 
 local fields = {}   -- By header and field name.
@@ -807,4 +811,14 @@ function native.dissector(tvb, pinfo, root)
 end
 
 DissectorTable.get("udp.port"):add(parameters.uet_udp_port, uet)
-DissectorTable.get("ip.proto"):add(parameters.native_ip_protocol, native)
+
+local protocols = DissectorTable.get("ip.proto")
+local protocol = parameters.native_ip_protocol
+protocols:add(protocol, native)
+
+function uet.prefs_changed()
+  if uet.prefs.ip_protocol == protocol then return end
+  protocols:remove(protocol, native)
+  protocol = uet.prefs.ip_protocol
+  protocols:add(protocol, native)
+end
