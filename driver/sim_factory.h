@@ -31,6 +31,10 @@ struct HeddleSimError {
 //                  what the interface carries)
 //   crc            end-to-end CRC of all frames, one per wire: msb or lsb, the
 //                  byte of it that is sent first; none   (msb)
+//   encap          udp: UET over UDP; ip: native IP, with the entropy header in
+//                  place of UDP, not on the wire udp    (udp)
+//   ip_protocol    protocol number of native IP, 2 to 255, not 6, 17 and 58
+//                                                       (253)
 //   vlan           1 to 4094: identifier of the tag of all frames; those of
 //                  another VLAN are dropped; not on the wire udp (no tag)
 //   dscp_trimmed   1 to 63: DSCP of packets that the network trimmed, 0: none

@@ -95,6 +95,7 @@ struct Board {
   bool write_errors;     // The host bridge reports refused writes.
   // End-to-end CRC of frames, the same at all functions of a wire.
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
+  uint8_t ip_protocol = 0;          // Of native IP; 0: UET over UDP.
   uint16_t vlan = 0;                // VLAN of the port's frames; 0: untagged.
   bool ipv6 = false;                // Family of the local address.
   bool resolve_neighbours = false;  // By ARP or Neighbor Discovery.

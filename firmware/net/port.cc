@@ -2,6 +2,7 @@
 #include "firmware/net/port.h"
 
 #include "firmware/base/field.h"
+#include "hw/contract/ip_protocol.h"
 
 namespace heddle::firmware {
 namespace {
@@ -33,6 +34,8 @@ bool TicksOf(uint64_t ns, uint64_t tick_ns, uint32_t& ticks) {
 bool Port::BoardIsValid(uint32_t payload_mtu_max_bytes) const {
   return board_.tick_ns != 0 && board_.slot < kSlots &&
          board_.crc <= contract::CrcOrder::kMsbFirst &&
+         (board_.ip_protocol == 0 ||
+          contract::IsNativeIpProtocol(board_.ip_protocol)) &&
          board_.dscp_trimmed < kDscps && board_.dscp_trimmed_lasthop < kDscps &&
          IsPayloadMtu(board_.payload_mtu) &&
          board_.payload_mtu <= payload_mtu_max_bytes;
@@ -65,6 +68,7 @@ Status Port::Start(uint32_t payload_mtu_max_bytes) {
   };
   config_.vlan = board_.vlan;
   config_.ipv6 = board_.ipv6 ? 1 : 0;
+  config_.ip_protocol = board_.ip_protocol;
   if (config_.rto_max_ticks < config_.rto_ticks) {
     config_.rto_max_ticks = config_.rto_ticks;
   }

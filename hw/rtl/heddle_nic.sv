@@ -125,7 +125,7 @@ module heddle_nic
       64'(CapabilityFence) | 64'(CapabilityCongestion) | 64'(CapabilitySpill) |
       64'(CapabilitySlowPath) | 64'(CapabilityCrc) | 64'(CapabilityIpv6) | 64'(CapabilityVlan) |
       64'(CapabilityClosePdcs) | 64'(CapabilityCrcOrder) | 64'(CapabilityRelative) |
-      64'(CapabilityTrimming);
+      64'(CapabilityTrimming) | 64'(CapabilityNativeIp);
   localparam logic [31:0] Version = {16'(ContractMajor), 16'(ContractMinor)};
   localparam logic [31:0] ContextLimits = {8'(NumVec), 8'(NumCq), 8'(NumRx), 8'(NumTx)};
   localparam logic [31:0] TransportLimits = {16'(NumPdc), 16'(NumMsg)};

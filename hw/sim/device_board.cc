@@ -40,6 +40,7 @@ firmware::Board DeviceBoard(const DeviceOptions& options,
   board.fa_hi = options.wire.ip.hi;
   board.ipv6 = options.wire.ip.ipv6;
   board.crc = options.wire.crc;
+  board.ip_protocol = options.native_ip ? options.wire.ip_protocol : 0;
   board.vlan = options.vlan;
   board.dscp_trimmed = options.dscp_trimmed;
   board.dscp_trimmed_lasthop = options.dscp_trimmed_lasthop;

@@ -30,6 +30,7 @@ struct DeviceOptions {
   uint32_t cwnd_bytes = 0;   // Congestion window; 0: none, of UDP its own.
   uint32_t base_rtt_ns = 0;  // With a window: NSCC. 0: it is fixed.
   uint16_t vlan = 0;         // Of the one-machine wire's frames; 0: untagged.
+  bool native_ip = false;    // UET without UDP, as protocol `wire.ip_protocol`.
   // Of packets that the network trimmed; 0: none are.
   uint8_t dscp_trimmed = 0;
   uint8_t dscp_trimmed_lasthop = 0;

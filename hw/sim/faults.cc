@@ -56,14 +56,14 @@ LineFaults LineFaults::OfPort(const WireAddress& address,
   return port;
 }
 
-bool CorruptSilently(uint64_t seed, Frame* frame) {
-  const Datagram datagram = FindDatagram(*frame);
-  constexpr size_t kHeader = contract::wire::Udp::kBytes;
-  if (datagram.bytes < kHeader + 2 * kWord) {
+bool CorruptSilently(uint64_t seed, Frame* frame, uint8_t ip_protocol) {
+  const Datagram datagram = FindDatagram(*frame, ip_protocol);
+  const size_t header = datagram.layer4_bytes;
+  if (datagram.bytes < header + 2 * kWord) {
     return false;
   }
-  const auto words = static_cast<uint32_t>((datagram.bytes - kHeader) / kWord);
-  uint8_t* const payload = frame->data() + datagram.offset + kHeader;
+  const auto words = static_cast<uint32_t>((datagram.bytes - header) / kWord);
+  uint8_t* const payload = frame->data() + datagram.offset + header;
   const Frame before = *frame;
   Random random(seed);
   uint32_t pairs = 1 + random.Below(kMostPairs);
@@ -96,9 +96,9 @@ void Damage(uint64_t seed, Frame* frame) {
   }
 }
 
-bool MarkCongestion(Frame* frame) {
+bool MarkCongestion(Frame* frame, uint8_t ip_protocol) {
   constexpr uint8_t kCe = 3;
-  if (FindDatagram(*frame).bytes == 0) {
+  if (FindDatagram(*frame, ip_protocol).bytes == 0) {
     return false;
   }
   uint8_t* const ip = FindIpHeader(frame);
@@ -121,27 +121,28 @@ bool MarkCongestion(Frame* frame) {
   return ip[1] != before;
 }
 
-bool TrimRequest(uint8_t dscp, Frame* frame) {
-  constexpr size_t kKept = 24;
+bool TrimRequest(uint8_t dscp, Frame* frame, uint8_t ip_protocol) {
+  constexpr size_t kKeptOfPds = 16;
   constexpr size_t kShortest = 60;
-  const Datagram datagram = FindDatagram(*frame);
-  if (datagram.bytes <= kKept ||
-      !IsRequest(
-          contract::wire::PdsPrologue::Decode(frame->data() + datagram.offset +
-                                              contract::wire::Udp::kBytes)
-              .type)) {
+  const Datagram datagram = FindDatagram(*frame, ip_protocol);
+  const size_t kept = datagram.layer4_bytes + kKeptOfPds;
+  if (datagram.bytes <= kept ||
+      !IsRequest(contract::wire::PdsPrologue::Decode(
+                     frame->data() + datagram.offset + datagram.layer4_bytes)
+                     .type)) {
     return false;
   }
   uint8_t* const ip = FindIpHeader(frame);
   if (ip[0] >> 4 == 6) {
     auto header = contract::wire::Ipv6::Decode(ip);
     header.dscp = dscp;
-    header.payload_length = kKept;
+    header.payload_length = static_cast<uint16_t>(kept);
     header.Encode(ip);
   } else {
     auto header = contract::wire::Ipv4::Decode(ip);
     header.dscp = dscp;
-    header.total_length = contract::wire::Ipv4::kBytes + kKept;
+    header.total_length =
+        static_cast<uint16_t>(contract::wire::Ipv4::kBytes + kept);
     header.checksum = 0;
     header.Encode(ip);
     uint32_t sum = 0;
@@ -152,7 +153,7 @@ bool TrimRequest(uint8_t dscp, Frame* frame) {
     ip[kChecksumAt] = static_cast<uint8_t>(sum >> 8);
     ip[kChecksumAt + 1] = static_cast<uint8_t>(sum);
   }
-  frame->resize(datagram.offset + kKept);
+  frame->resize(datagram.offset + kept);
   frame->resize(std::max(frame->size(), kShortest));
   return true;
 }
@@ -187,8 +188,8 @@ FaultDecision FaultInjector::Next() {
 }
 
 void FaultInjector::Apply(const FaultDecision& decision, LineFrame* frame) {
-  if (decision.corrupted &&
-      CorruptSilently(decision.damage_seed, &frame->bytes)) {
+  if (decision.corrupted && CorruptSilently(decision.damage_seed, &frame->bytes,
+                                            options_.ip_protocol)) {
     ++corrupted_;
   }
   if (decision.bad_fcs) {

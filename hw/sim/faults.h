@@ -40,6 +40,9 @@ struct FaultOptions {
   // of its own.
   bool trim = false;
   uint8_t trim_dscp = 0;
+  // Of UET packets without UDP, which are corrupted, marked and trimmed like
+  // those with it.
+  uint8_t ip_protocol = contract::kNativeIpProtocol;
 
   // Whether a frame may leave later than it was sent, or marked.
   bool shapes() const { return ecn > 0 || delay > 0 || jitter > 0 || rate > 0; }
@@ -76,28 +79,31 @@ struct FaultDecision {
   bool damaged() const { return corrupted || bad_fcs; }
 };
 
-// Flips bits in the UDP payload of a UET frame as a switch with a bad memory
-// does behind its own FCS check: in pairs of equal weight and opposite
-// direction, so that a UDP checksum, and with it every check below the
+// Flips bits behind the UDP or entropy header of a UET frame as a switch with a
+// bad memory does behind its own FCS check: in pairs of equal weight and
+// opposite direction, so that a UDP checksum, and with it every check below the
 // end-to-end CRC, still holds. All of it lies within what that CRC covers.
 // False if the frame has no two words that differ; then it is unchanged.
-bool CorruptSilently(uint64_t seed, Frame* frame);
+bool CorruptSilently(uint64_t seed, Frame* frame,
+                     uint8_t ip_protocol = contract::kNativeIpProtocol);
 
 // Flips a few bits anywhere behind the Ethernet header.
 void Damage(uint64_t seed, Frame* frame);
 
-// Sets the ECN field of a UDP frame to CE, as a congested switch does; the
+// Sets the ECN field of a UET frame to CE, as a congested switch does; the
 // checksum of an IPv4 header goes along, the end-to-end CRC does not cover the
 // field. Whether the sender said that it understands marks is not asked: a UET
 // endpoint does. False if the frame is none or already marked.
-bool MarkCongestion(Frame* frame);
+bool MarkCongestion(Frame* frame,
+                    uint8_t ip_protocol = contract::kNativeIpProtocol);
 
-// Cuts off what is behind the first 24 bytes after the IP header of a UET
+// Cuts off what is behind the UDP or entropy header and 16 bytes of a UET
 // request, as a switch with a full queue does, and writes `dscp` and the length
 // of the datagram into the IP header; UDP keeps its length (UET 3.4). False if
 // the frame is no request, or too short to become shorter; then it is
 // unchanged.
-bool TrimRequest(uint8_t dscp, Frame* frame);
+bool TrimRequest(uint8_t dscp, Frame* frame,
+                 uint8_t ip_protocol = contract::kNativeIpProtocol);
 
 // Decides from seed and frame number alone, so that a run can be repeated.
 // Thread safety: none.

@@ -9,7 +9,7 @@
 namespace heddle::sim {
 
 void FaultyLine::Push(Frame frame, uint64_t now, std::vector<LineFrame>* out) {
-  const Route route = FindRoute(frame);
+  const Route route = FindRoute(frame, ip_protocol_);
   Push({.bytes = std::move(frame), .route = route, .bad_fcs = false}, now, out);
 }
 

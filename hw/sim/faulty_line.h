@@ -21,6 +21,7 @@ class FaultyLine {
   // in the unit of `options`.
   FaultyLine(const FaultOptions& options, uint64_t hold)
       : hold_(hold),
+        ip_protocol_(options.ip_protocol),
         shapes_(options.shapes()),
         injector_(options),
         shaper_(options) {}
@@ -53,6 +54,7 @@ class FaultyLine {
   void Leave(uint64_t now, std::vector<LineFrame>* out);
 
   const uint64_t hold_;
+  const uint8_t ip_protocol_;
   const bool shapes_;
   FaultInjector injector_;
   Shaper shaper_;

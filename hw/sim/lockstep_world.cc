@@ -169,6 +169,7 @@ bool LockstepWorld::Start(std::string* message) {
     board.dscp_trimmed = options_.dscp_trimmed;
     board.dscp_trimmed_lasthop = options_.dscp_trimmed_lasthop;
     board.crc = options_.crc;
+    board.ip_protocol = options_.ip_protocol;
     board.slot = wire_.slot(index);
     board.mac = PortMac(ip, board.slot);
     board.gateway_mac = kGatewayMac;

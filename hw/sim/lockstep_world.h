@@ -40,7 +40,8 @@ struct LockstepOptions {
   // Host memory reports refused writes; receives complete behind the responses.
   bool write_errors = true;
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;  // Of every NIC.
-  uint16_t vlan = 0;  // Of every NIC; 0: untagged frames.
+  uint8_t ip_protocol = 0;  // Of every NIC; 0: UET over UDP.
+  uint16_t vlan = 0;        // Of every NIC; 0: untagged frames.
   // Of packets that the network trimmed; 0: none are.
   uint8_t dscp_trimmed = 0;
   uint8_t dscp_trimmed_lasthop = 0;

@@ -55,6 +55,7 @@ struct IpHeader {
   WireAddress source;
   WireAddress destination;
   uint8_t protocol = 0;
+  size_t payload_bytes = 0;  // By its length field.
 };
 
 // Steps behind the IP header; empty if there is none.
@@ -69,7 +70,7 @@ std::optional<IpHeader> SkipIp(Cursor& cursor) {
     // Extension headers are none of the profile.
     return IpHeader{WireAddress(header.source_hi, header.source_lo),
                     WireAddress(header.destination_hi, header.destination_lo),
-                    header.next_header};
+                    header.next_header, header.payload_length};
   }
   if (ethertype != kEtherTypeIpv4 || !cursor.Has(wire::Ipv4::kBytes)) {
     return std::nullopt;
@@ -83,12 +84,18 @@ std::optional<IpHeader> SkipIp(Cursor& cursor) {
   }
   cursor.Skip(header_bytes);
   return IpHeader{WireAddress(header.source), WireAddress(header.destination),
-                  header.protocol};
+                  header.protocol,
+                  header.total_length -
+                      std::min<size_t>(header.total_length, header_bytes)};
 }
 
-// Whether the cursor, behind the IP header, is at a UDP header.
-bool IsAtUdp(const IpHeader& ip, const Cursor& cursor) {
-  return ip.protocol == kProtocolUdp && cursor.Has(wire::Udp::kBytes);
+// Bytes of the UDP or entropy header behind the IP header, where the cursor is;
+// 0 if there is none.
+size_t Layer4Bytes(const IpHeader& ip, uint8_t native, const Cursor& cursor) {
+  const size_t bytes = ip.protocol == kProtocolUdp ? wire::Udp::kBytes
+                       : ip.protocol == native     ? wire::Entropy::kBytes
+                                                   : 0;
+  return cursor.Has(bytes) ? bytes : 0;
 }
 
 bool IsNeighbourFrame(std::span<const uint8_t> frame) {
@@ -145,11 +152,12 @@ Route RouteBySes(Cursor& cursor, const WireAddress& ip) {
 
 }  // namespace
 
-Route FindRoute(std::span<const uint8_t> frame) {
+Route FindRoute(std::span<const uint8_t> frame, uint8_t ip_protocol) {
   Cursor cursor(frame);
   const std::optional<IpHeader> ip = SkipIp(cursor);
-  if (ip && IsAtUdp(*ip, cursor)) {
-    cursor.Skip(wire::Udp::kBytes);
+  const size_t layer4 = ip ? Layer4Bytes(*ip, ip_protocol, cursor) : 0;
+  if (layer4 != 0) {
+    cursor.Skip(layer4);
     return FindDatagramRoute(ip->destination, {cursor.data(), cursor.size()});
   }
   if (IsNeighbourFrame(frame)) {
@@ -207,15 +215,20 @@ std::optional<WireAddress> FindSource(std::span<const uint8_t> frame) {
   return ip ? std::optional(ip->source) : std::nullopt;
 }
 
-Datagram FindDatagram(std::span<const uint8_t> frame) {
+Datagram FindDatagram(std::span<const uint8_t> frame, uint8_t ip_protocol) {
   Cursor cursor(frame);
   const std::optional<IpHeader> ip = SkipIp(cursor);
-  if (!ip || !IsAtUdp(*ip, cursor)) {
+  const size_t layer4 = ip ? Layer4Bytes(*ip, ip_protocol, cursor) : 0;
+  if (layer4 == 0) {
     return {};
   }
-  const size_t length = wire::Udp::Decode(cursor.data()).length;
+  const bool native = ip->protocol != kProtocolUdp;
+  const size_t length =
+      native ? ip->payload_bytes : wire::Udp::Decode(cursor.data()).length;
   return {.offset = frame.size() - cursor.size(),
-          .bytes = std::min(length, cursor.size())};
+          .bytes = std::min(length, cursor.size()),
+          .layer4_bytes = layer4,
+          .native = native};
 }
 
 }  // namespace heddle::sim

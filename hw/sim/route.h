@@ -44,7 +44,9 @@ struct Route {
 // refuses it as a NIC would. Neighbour frames (ARP, Neighbor Discovery) go by
 // MAC address like on any Ethernet. Only lengths needed to read those fields
 // are checked; bad frames reach their destination, which counts them.
-Route FindRoute(std::span<const uint8_t> frame);
+// UET comes over UDP, or as native IP with the protocol `ip_protocol`.
+Route FindRoute(std::span<const uint8_t> frame,
+                uint8_t ip_protocol = contract::kNativeIpProtocol);
 // Of a frame to `ip` with this datagram, PDS header first.
 Route FindDatagramRoute(const WireAddress& ip,
                         std::span<const uint8_t> datagram);
@@ -53,12 +55,16 @@ Route FindDatagramRoute(const WireAddress& ip,
 // the sender of an ARP message. Empty if it has none.
 std::optional<WireAddress> FindSource(std::span<const uint8_t> frame);
 
-// The UDP datagram of a frame that carries one, header included and without
-// what pads the frame; its offset in the frame. Empty if there is none.
+// What follows the IP header of a UET frame, without what pads the frame: the
+// UDP or entropy header first, then the PDS header. Empty if it is none, or
+// shorter than the former.
 struct Datagram {
-  size_t offset = 0;
+  size_t offset = 0;  // In the frame.
   size_t bytes = 0;
+  size_t layer4_bytes = 0;  // Of the UDP or entropy header.
+  bool native = false;      // No UDP.
 };
-Datagram FindDatagram(std::span<const uint8_t> frame);
+Datagram FindDatagram(std::span<const uint8_t> frame,
+                      uint8_t ip_protocol = contract::kNativeIpProtocol);
 
 }  // namespace heddle::sim

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "hw/sim/clock.h"
+#include "hw/sim/ip_protocol.h"
 
 namespace heddle::sim {
 namespace {
@@ -165,6 +166,14 @@ const char* ApplyWire(std::string_view name, const std::string& value,
   if (name == "crc") {
     return ParseCrc(value, &out.wire.crc) ? nullptr : "msb, lsb or none";
   }
+  if (name == "encap") {
+    out.native_ip = value == "ip";
+    return value == "udp" || value == "ip" ? nullptr : "udp or ip";
+  }
+  if (name == "ip_protocol") {
+    return ParseIpProtocol(value, &out.wire.ip_protocol) ? nullptr
+                                                         : kIpProtocolRange;
+  }
   if (name == "vlan") {
     return ParseNumber<uint16_t>(value, 1, kMaxVlan, &out.vlan)
                ? nullptr
@@ -258,6 +267,8 @@ Result<DeviceOptions> ParseSettings(const HeddleSimOption* options,
       return Errno{EINVAL};
     }
   }
+  out.faults.tx.ip_protocol = out.wire.ip_protocol;
+  out.faults.rx.ip_protocol = out.wire.ip_protocol;
   if (!SetTrims(out)) {
     *message =
         "simulator settings trim=on and rx_trim=on: need a rate and the DSCP "

@@ -68,7 +68,8 @@ void Shaper::Push(LineFrame frame, uint64_t now) {
   const bool full = options_.rate > 0 && data_.bytes > 0 &&
                     data_.bytes + frame.bytes.size() > options_.queue_bytes;
   const bool trimmed =
-      full && options_.trim && TrimRequest(options_.trim_dscp, &frame.bytes);
+      full && options_.trim &&
+      TrimRequest(options_.trim_dscp, &frame.bytes, options_.ip_protocol);
   if (full && (!trimmed || left_.bytes + frame.bytes.size() >
                                options_.queue_bytes / kLeftShare)) {
     ++overflowed_;
@@ -79,7 +80,7 @@ void Shaper::Push(LineFrame frame, uint64_t now) {
   if (trimmed) {
     ++trimmed_;
   } else if (drawn || congested) {
-    marked_ += MarkCongestion(&frame.bytes);
+    marked_ += MarkCongestion(&frame.bytes, options_.ip_protocol);
   }
   if (options_.rate == 0) {
     under_way_.push_back({std::move(frame), now + options_.delay + late});

@@ -39,11 +39,12 @@ uint32_t NextBit(const Words& words, uint32_t summary, uint32_t from) {
 }  // namespace
 
 SharedWire::SharedWire(std::unique_ptr<WireSegment> segment,
-                       const WireAddress& ip, contract::CrcOrder crc)
+                       const SharedWireOptions& options)
     : segment_(std::move(segment)),
       directory_(segment_->operator->()),
-      ip_(ip),
-      crc_(crc),
+      ip_(options.ip),
+      crc_(options.crc),
+      ip_protocol_(options.ip_protocol),
       peers_(kMaxPorts) {}
 
 Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
@@ -55,7 +56,7 @@ Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
     return segment.error();
   }
   std::unique_ptr<SharedWire> wire(
-      new SharedWire(std::move(segment.value()), options.ip, options.crc));
+      new SharedWire(std::move(segment.value()), options));
   wire->name_ = name;
   Errno error{};
   if (!wire->TakePort(options, &error, message)) {
@@ -444,7 +445,8 @@ bool SharedWire::Refuse(std::span<const uint8_t> frame, const Route& route,
       !directory_.IsServed(route.ip)) {
     return false;
   }
-  std::optional<Frame> refusal = RefuseUnknownPdc(frame, route.ip, crc_);
+  std::optional<Frame> refusal =
+      RefuseUnknownPdc(frame, route.ip, crc_, ip_protocol_);
   if (!refusal || refusals_.size() == kMaxRefusals) {
     return false;
   }

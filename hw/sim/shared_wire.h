@@ -29,6 +29,8 @@ struct SharedWireOptions {
   uint32_t payload_mtu = 4096;
   // Of all frames on the wire.
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
+  // Of UET packets without UDP, in case that there are any.
+  uint8_t ip_protocol = contract::kNativeIpProtocol;
   // Frames may come without CRC, so marked.
   bool takes_unchecked = false;
   // All PDCIDs of a slot from the start, for devices that form them by
@@ -91,7 +93,7 @@ class SharedWire final : public firmware::Switch {
     kDropped,  // Nobody to send it to, or a receiver that stopped.
   };
   SendOutcome Send(std::span<const uint8_t> frame) {
-    return Send(frame, FindRoute(frame));
+    return Send(frame, FindRoute(frame, ip_protocol_));
   }
   // `route` is that of the frame.
   SendOutcome Send(std::span<const uint8_t> frame, const Route& route,
@@ -189,8 +191,8 @@ class SharedWire final : public firmware::Switch {
     bool stopped = false;
   };
 
-  SharedWire(std::unique_ptr<WireSegment> segment, const WireAddress& ip,
-             contract::CrcOrder crc);
+  SharedWire(std::unique_ptr<WireSegment> segment,
+             const SharedWireOptions& options);
 
   bool TakePort(const SharedWireOptions& options, Errno* error,
                 std::string* message);
@@ -229,6 +231,7 @@ class SharedWire final : public firmware::Switch {
   WireDirectory directory_;
   const WireAddress ip_;
   const contract::CrcOrder crc_;
+  const uint8_t ip_protocol_;
   std::string name_;
   uint32_t index_ = 0;
   uint32_t address_ = 0;  // Entry of `ip_`.

@@ -5,6 +5,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/route.h"
 #include "hw/sim/soft/frame/frame_codec.h"
 #include "hw/sim/soft/frame/layout.h"
 #include "hw/sim/soft/transport/control_packets.h"
@@ -56,7 +57,8 @@ std::optional<Named> ReadNamed(std::span<const uint8_t> bytes) {
 
 // The port that the frame was for.
 contract::PortCfg PortOf(std::span<const uint8_t> frame,
-                         const WireAddress& address, contract::CrcOrder crc) {
+                         const WireAddress& address, contract::CrcOrder crc,
+                         uint8_t ip_protocol) {
   contract::PortCfg port{};
   port.enable = 1;
   port.crc = crc;
@@ -64,6 +66,7 @@ contract::PortCfg PortOf(std::span<const uint8_t> frame,
   port.local_fa_hi = address.hi;
   port.ipv6 = address.ipv6 ? 1 : 0;
   port.udp_port = contract::kUetUdpPort;
+  port.ip_protocol = FindDatagram(frame, ip_protocol).native ? ip_protocol : 0;
   const auto ethernet = wire::Ethernet::Decode(frame.data());
   port.mac = ethernet.destination;
   if (ethernet.ethertype == soft::frame::kEtherTypeVlan) {
@@ -78,13 +81,14 @@ contract::PortCfg PortOf(std::span<const uint8_t> frame,
 
 std::optional<Frame> RefuseUnknownPdc(std::span<const uint8_t> frame,
                                       const WireAddress& address,
-                                      contract::CrcOrder crc) {
+                                      contract::CrcOrder crc,
+                                      uint8_t ip_protocol) {
   using soft::frame::FrameCodec;
   if (frame.size() < wire::Ethernet::kBytes + wire::Vlan::kBytes) {
     return std::nullopt;
   }
   FrameCodec codec;
-  codec.Configure(PortOf(frame, address, crc));
+  codec.Configure(PortOf(frame, address, crc, ip_protocol));
   const soft::frame::ParsedFrame parsed = codec.Parse(frame);
   const soft::wire::Datagram& datagram = parsed.datagram;
   if (parsed.kind != soft::frame::ParsedFrame::Kind::kDatagram) {
@@ -106,7 +110,7 @@ std::optional<Frame> RefuseUnknownPdc(std::span<const uint8_t> frame,
   const auto built = codec.Build({.destination = datagram.source,
                                   .destination_mac = parsed.source_mac,
                                   .vlan = codec.port().vlan,
-                                  .source_port = datagram.source_udp_port,
+                                  .entropy = datagram.source_udp_port,
                                   .dscp = datagram.dscp},
                                  room, wire::PdsNack::kBytes);
   return Frame(built.begin(), built.end());

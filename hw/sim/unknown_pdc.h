@@ -17,9 +17,10 @@ namespace heddle::sim {
 // sender of `frame`, a frame to it. Empty unless that is a whole request
 // without SYN, or a control packet other than a Clear Command, and its IP
 // checksum and CRC, of order `crc`, are right: a damaged packet may name
-// another PDC than its sender's.
+// another PDC than its sender's. Over UDP or as native IP, as `frame` is.
 std::optional<Frame> RefuseUnknownPdc(std::span<const uint8_t> frame,
                                       const WireAddress& address,
-                                      contract::CrcOrder crc);
+                                      contract::CrcOrder crc,
+                                      uint8_t ip_protocol);
 
 }  // namespace heddle::sim

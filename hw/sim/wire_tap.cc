@@ -75,9 +75,12 @@ class NewsFd {
 Result<std::unique_ptr<WireTap>> WireTap::Open(const WireTapOptions& options,
                                                std::string* message) {
   // The port first: it is what a user of the socket would miss.
-  auto wire = SharedWire::Attach(
-      {.name = options.wire, .ip = options.ip, .crc = options.crc, .tap = true},
-      message);
+  auto wire = SharedWire::Attach({.name = options.wire,
+                                  .ip = options.ip,
+                                  .crc = options.crc,
+                                  .ip_protocol = options.ip_protocol,
+                                  .tap = true},
+                                 message);
   if (!wire.ok()) {
     return wire.error();
   }

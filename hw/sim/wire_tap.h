@@ -23,6 +23,8 @@ struct WireTapOptions {
   WireAddress ip;
   // Of the NACKs that the wire answers the client with.
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
+  // Of UET packets without UDP, from the client and to it.
+  uint8_t ip_protocol = contract::kNativeIpProtocol;
   std::string socket;  // Path.
 };
 

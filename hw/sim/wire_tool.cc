@@ -19,6 +19,7 @@
 #include <string>
 #include <system_error>
 
+#include "hw/sim/ip_protocol.h"
 #include "hw/sim/route.h"
 #include "hw/sim/wire_control.h"
 #include "hw/sim/wire_tap.h"
@@ -36,6 +37,7 @@ struct Request {
   std::optional<uint32_t> function;
   std::string socket;
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
+  uint8_t ip_protocol = contract::kNativeIpProtocol;
 };
 
 int Complain(const std::string& what, int code) {
@@ -99,6 +101,21 @@ void AddTap(CLI::App* command, Request* request) {
           CLI::ignore_case))
       ->envname("FI_HEDDLE_CRC")
       ->option_text("ORDER");
+  const auto take_protocol = [request](const std::string& text) {
+    if (!ParseIpProtocol(text, &request->ip_protocol)) {
+      throw CLI::ValidationError("'" + text +
+                                 "' is no protocol number of native IP, which "
+                                 "are " +
+                                 kIpProtocolRange);
+    }
+  };
+  command
+      ->add_option_function<std::string>(
+          "--ip-protocol", take_protocol,
+          "Protocol number of UET without UDP on the wire, as in "
+          "FI_HEDDLE_IP_PROTOCOL, which is its default, else 253")
+      ->envname("FI_HEDDLE_IP_PROTOCOL")
+      ->option_text("NUMBER");
   command->footer(
       "The socket is of type SOCK_SEQPACKET: each message is an Ethernet frame "
       "without FCS. All frames to ADDRESS reach its one client, which may send "
@@ -174,6 +191,7 @@ int Tap(const Request& request) {
       {.wire = request.wire == "default" ? std::string() : request.wire,
        .ip = request.address,
        .crc = request.crc,
+       .ip_protocol = request.ip_protocol,
        .socket = request.socket},
       &message);
   if (!tap.ok()) {

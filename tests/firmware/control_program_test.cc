@@ -33,6 +33,7 @@ TEST_F(ControlProgramTest, StartConfiguresPortAndNextHopThenReportsReady) {
   EXPECT_EQ(port.enable, 1);
   EXPECT_EQ(port.write_errors, 1);
   EXPECT_EQ(port.crc, contract::CrcOrder::kMsbFirst);
+  EXPECT_EQ(port.ip_protocol, board_.ip_protocol);
   EXPECT_EQ(port.pdc_seed, 0x1234U);
   const auto hop =
       bus_.Table<contract::NextHopCfg>(contract::Table::kNextHop, 0);
@@ -77,6 +78,16 @@ TEST_F(ControlProgramTest, StartHaltsOnAnUnknownCrcOrder) {
   ControlProgram program(bus_, switch_, object_memory_, board_);
   program.Start();
   EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask);
+}
+
+TEST_F(ControlProgramTest, StartHaltsOnAProtocolThatIsNotNativeIps) {
+  for (const unsigned protocol : {1U, 6U, 17U, 58U}) {
+    board_.ip_protocol = static_cast<uint8_t>(protocol);
+    bus_.status = 0;
+    ControlProgram program(bus_, switch_, object_memory_, board_);
+    program.Start();
+    EXPECT_EQ(bus_.status, contract::kBar0DeviceStatusFatalMask) << protocol;
+  }
 }
 
 TEST_F(ControlProgramTest, LinkIsToldToTheHostAndSurvivesAReset) {

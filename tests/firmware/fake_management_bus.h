@@ -210,7 +210,8 @@ inline Board TestBoard() {
           .pdc_seed = 0x1234,
           .payload_mtu = 4096,
           .slot = 5,
-          .write_errors = true};
+          .write_errors = true,
+          .ip_protocol = 99};
 }
 
 }  // namespace heddle::firmware

@@ -38,6 +38,7 @@ struct WorkedFrame {
   const char* title;
   bool to_initiator;  // From B to A.
   bool ipv6;
+  bool native;  // No UDP.
   uint16_t entropy;
   uint8_t dscp;
   size_t pds;  // Byte where the PDS header starts.
@@ -64,7 +65,7 @@ def frame(row):
     received = "rx_frames" if received == "packet" else received
     request = enumerator("ReturnCode", row.outcome["request"]) if "request" in row.outcome else "std::nullopt"
     return (f'    {{"{row.name}", "{row.title}", {str(not row.from_a).lower()}, {str("ipv6" in row.parts).lower()}, '
-            f"{row.entropy:#x}, {row.dscp}, {pds}, {pds + len(row.parts['pds'])},\n"
+            f"{str('entropy' in row.parts).lower()}, {row.entropy:#x}, {row.dscp}, {pds}, {pds + len(row.parts['pds'])},\n"
             f'     "{row.data.hex()}",\n     "{row.payload.hex()}",\n'
             f"     k{row.name}Fields, {enumerator('Statistic', received)}, {request}, "
             f"{str(row.outcome['sent']).lower()}}},\n")

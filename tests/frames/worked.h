@@ -85,6 +85,7 @@ inline contract::PortCfg WorkedPort(const WorkedFrame& frame,
   port.udp_port = contract::kUetUdpPort;
   port.enable = 1;
   port.crc = contract::CrcOrder::kMsbFirst;
+  port.ip_protocol = frame.native ? contract::kNativeIpProtocol : 0;
   return port;
 }
 

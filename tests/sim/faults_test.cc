@@ -146,6 +146,33 @@ TEST(FaultsTest, PaddingBehindTheDatagramIsNotWhatIsCorrupted) {
   }
 }
 
+TEST(FaultsTest, NativeIpIsCorruptedBehindItsEntropyHeader) {
+  for (uint32_t number = 0; number < 200; ++number) {
+    SCOPED_TRACE(number);
+    const Frame sent = AsNativeIp(RandomFrame(number), 254);
+    Frame frame = sent;
+    EXPECT_FALSE(CorruptSilently(number, &frame)) << "another number";
+    ASSERT_TRUE(CorruptSilently(number, &frame, 254));
+    EXPECT_NE(frame, sent);
+    EXPECT_TRUE(
+        std::equal(frame.begin(), frame.begin() + kUdpAt + 4, sent.begin()));
+  }
+}
+
+// What a line does to it follows from its own setting.
+TEST(FaultsTest, ALineFindsNativeIpUnderItsNumber) {
+  FaultOptions options{.corrupt = 1, .ecn = 1, .ip_protocol = 254};
+  FaultyLine line(options, kHold);
+  std::vector<LineFrame> out;
+  const Frame sent = AsNativeIp(RandomFrame(600), 254);
+  line.Push(sent, /*now=*/0, &out);
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(out[0].route.kind, Route::Kind::kBlock);
+  EXPECT_NE(Frame(out[0].bytes.begin() + kUdpAt, out[0].bytes.end()),
+            Frame(sent.begin() + kUdpAt, sent.end()));
+  EXPECT_EQ(out[0].bytes[wire::Ethernet::kBytes + 1] & 3, 3);
+}
+
 TEST(FaultsTest, FramesThatAreNotUdpAreNotCorruptedSilently) {
   const Frame sent(64, 0x5a);
   Frame frame = sent;
@@ -257,38 +284,42 @@ TEST(FaultsTest, AMarkStandsInTheTrafficClassOfIpv6AndBehindAVlanTag) {
   }
 }
 
-TEST(FaultsTest, ATrimKeeps24BytesBehindTheIpHeaderAndWritesThatAlone) {
+TEST(FaultsTest, ATrimKeeps16BytesOfPdsAndWritesTheIpHeaderAlone) {
   constexpr uint8_t kDscp = 44;
-  for (const bool ipv6 : {false, true}) {
-    for (const bool vlan : {false, true}) {
-      Frame frame = ipv6 ? MakeSyn6(WireAddress(1, 2), 77, vlan)
-                         : MakeSyn(0x0a000001, 77, 800, vlan);
-      const Frame sent = frame;
-      ASSERT_TRUE(TrimRequest(kDscp, &frame));
-      const size_t at =
-          wire::Ethernet::kBytes + (vlan ? wire::Vlan::kBytes : 0);
-      const size_t l4 = at + (ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes);
-      ASSERT_EQ(frame.size(), std::max<size_t>(l4 + 24, 60));
-      Frame expected = sent;
-      expected.resize(l4 + 24);
-      if (ipv6) {
-        auto ip = wire::Ipv6::Decode(expected.data() + at);
-        ip.dscp = kDscp;
-        ip.payload_length = 24;
-        ip.Encode(expected.data() + at);
-      } else {
-        auto ip = wire::Ipv4::Decode(expected.data() + at);
-        ip.dscp = kDscp;
-        ip.total_length = 44;
-        ip.checksum = 0;
-        ip.Encode(expected.data() + at);
-        const uint32_t sum = IpSum(expected.data() + at);
-        expected[at + 10] = static_cast<uint8_t>(~sum >> 8);
-        expected[at + 11] = static_cast<uint8_t>(~sum);
-      }
-      expected.resize(frame.size());
-      EXPECT_EQ(frame, expected);
+  for (const int form : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const bool ipv6 = (form & 1) != 0;
+    const bool vlan = (form & 2) != 0;
+    const bool native = (form & 4) != 0;
+    const size_t kept = native ? 20 : 24;
+    Frame frame = ipv6 ? MakeSyn6(WireAddress(1, 2), 77, vlan)
+                       : MakeSyn(0x0a000001, 77, 800, vlan);
+    if (native) {
+      frame = AsNativeIp(frame);
     }
+    const Frame sent = frame;
+    ASSERT_TRUE(TrimRequest(kDscp, &frame));
+    const size_t at = wire::Ethernet::kBytes + (vlan ? wire::Vlan::kBytes : 0);
+    const size_t l4 = at + (ipv6 ? wire::Ipv6::kBytes : wire::Ipv4::kBytes);
+    ASSERT_EQ(frame.size(), std::max<size_t>(l4 + kept, 60));
+    Frame expected = sent;
+    expected.resize(l4 + kept);
+    if (ipv6) {
+      auto ip = wire::Ipv6::Decode(expected.data() + at);
+      ip.dscp = kDscp;
+      ip.payload_length = static_cast<uint16_t>(kept);
+      ip.Encode(expected.data() + at);
+    } else {
+      auto ip = wire::Ipv4::Decode(expected.data() + at);
+      ip.dscp = kDscp;
+      ip.total_length = static_cast<uint16_t>(20 + kept);
+      ip.checksum = 0;
+      ip.Encode(expected.data() + at);
+      const uint32_t sum = IpSum(expected.data() + at);
+      expected[at + 10] = static_cast<uint8_t>(~sum >> 8);
+      expected[at + 11] = static_cast<uint8_t>(~sum);
+    }
+    expected.resize(frame.size());
+    EXPECT_EQ(frame, expected);
   }
   Frame frame = MakeAck(0x0a000001, 0, 7);
   frame.resize(200);

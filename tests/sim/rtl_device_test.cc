@@ -106,13 +106,19 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
   EXPECT_EQ(parse("crc", "lsb", &message).value().wire.crc,
             CrcOrder::kLsbFirst);
   EXPECT_EQ(parse("crc", "none", &message).value().wire.crc, CrcOrder::kNone);
+  EXPECT_TRUE(parse("encap", "ip", &message).value().native_ip);
+  EXPECT_FALSE(parse("encap", "udp", &message).value().native_ip);
+  const auto native = parse("ip_protocol", "254", &message).value();
+  EXPECT_EQ(native.wire.ip_protocol, 254);
+  EXPECT_EQ(native.faults.tx.ip_protocol, 254);
+  EXPECT_EQ(native.faults.rx.ip_protocol, 254);
   EXPECT_EQ(parse("statistics", "/x", &message).value().statistics, "/x");
   EXPECT_TRUE(
       parse("neighbours", "resolve", &message).value().resolve_neighbours);
   EXPECT_FALSE(
       parse("neighbours", "static", &message).value().resolve_neighbours);
   EXPECT_EQ(parse("read_again", "0.5", &message).value().read_again, 0.5);
-  constexpr std::array<std::pair<const char*, const char*>, 23> kBad = {{
+  constexpr std::array<std::pair<const char*, const char*>, 26> kBad = {{
       {"read_again", "2"},
       {"neighbours", "some"},
       {"address", "10.1.2"},
@@ -126,6 +132,9 @@ TEST_F(RtlDeviceTest, SettingsAreReadAndBadOnesNamed) {
       {"wire", ""},
       {"crc", "on"},
       {"crc", ""},
+      {"encap", "native"},
+      {"ip_protocol", "17"},
+      {"ip_protocol", "256"},
       {"vlan", "0"},
       {"vlan", "4095"},
       {"rx_loss", "2"},

@@ -418,9 +418,10 @@ TEST_F(SharedWireTest, SlotIsAllOfItsBlocksAndTheLastOneIsNamed) {
 using contract::CrcOrder;
 
 void Configure(soft::frame::FrameCodec* codec, uint32_t ip,
-               CrcOrder crc = CrcOrder::kMsbFirst) {
+               CrcOrder crc = CrcOrder::kMsbFirst, uint8_t ip_protocol = 0) {
   contract::PortCfg port{};
   port.enable = 1;
+  port.ip_protocol = ip_protocol;
   port.crc = crc;
   port.local_fa_lo = ip;
   port.mac = PortMac(ip, 0);
@@ -432,9 +433,9 @@ void Configure(soft::frame::FrameCodec* codec, uint32_t ip,
 // A frame with its CRC, as devices send them.
 Frame Whole(uint32_t source, uint32_t destination,
             std::span<const uint8_t> datagram,
-            CrcOrder crc = CrcOrder::kMsbFirst) {
+            CrcOrder crc = CrcOrder::kMsbFirst, uint8_t ip_protocol = 0) {
   soft::frame::FrameCodec codec;
-  Configure(&codec, source, crc);
+  Configure(&codec, source, crc, ip_protocol);
   Frame room(soft::frame::FrameCodec::kHeadroom + datagram.size() +
              soft::frame::FrameCodec::kTailroom);
   std::copy(datagram.begin(), datagram.end(),
@@ -442,7 +443,7 @@ Frame Whole(uint32_t source, uint32_t destination,
   const auto frame = codec.Build({.destination = {.lo = destination},
                                   .destination_mac = 0x020000000009,
                                   .vlan = 7,
-                                  .source_port = 50000},
+                                  .entropy = 50000},
                                  room, datagram.size());
   return {frame.begin(), frame.end()};
 }
@@ -524,6 +525,37 @@ TEST_F(SharedWireTest, APacketIsRefusedByTheCrcOrderOfItsSender) {
                   soft::frame::ParsedFrame::Kind::kDatagram);
       }
     }
+  }
+}
+
+// Under the number that its sender's wire has, in the same encapsulation.
+TEST_F(SharedWireTest, APacketOfNativeIpIsRefusedByNativeIp) {
+  constexpr uint8_t kProtocol = 254;
+  const WirePtr b = Attach(kIpB);
+  const uint16_t dpdcid = static_cast<uint16_t>(Pdcid(*b) ^ 0x8000);
+  SharedWireOptions options = Options(kIpA);
+  options.ip_protocol = kProtocol;
+  std::string message;
+  auto a = SharedWire::Attach(options, &message);
+  ASSERT_TRUE(a.ok()) << message;
+  for (const unsigned protocol : {0U, unsigned{kProtocol}, 253U}) {
+    const auto sent = a.value()->Send(
+        Whole(kIpA, kIpB, RequestPds(0x1234, dpdcid, 77), CrcOrder::kMsbFirst,
+              static_cast<uint8_t>(protocol)));
+    Frame frame;
+    EXPECT_EQ(a.value()->Receive(&frame), protocol != 253) << protocol;
+    if (protocol == 253) {
+      EXPECT_EQ(sent, SharedWire::SendOutcome::kDropped);
+      continue;
+    }
+    soft::frame::FrameCodec codec;
+    Configure(&codec, kIpA, CrcOrder::kMsbFirst,
+              static_cast<uint8_t>(protocol));
+    const auto parsed = codec.Parse(frame);
+    ASSERT_EQ(parsed.kind, soft::frame::ParsedFrame::Kind::kDatagram);
+    EXPECT_EQ(parsed.datagram.source_udp_port, 50000);
+    EXPECT_EQ(wire::PdsNack::Decode(parsed.datagram.bytes.data()).nack_psn,
+              77U);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/faults.h"
+#include "hw/sim/route.h"
 #include "hw/sim/wire_address.h"
 
 namespace heddle::sim {
@@ -106,6 +107,35 @@ inline Frame MakeSyn6(const WireAddress& ip, uint16_t port, bool vlan = false) {
   udp.Encode(frame.data() + udp_at);
   std::memcpy(frame.data() + udp_at + wire::Udp::kBytes, pds.data(),
               pds.size());
+  return frame;
+}
+
+// The same packet as native IP: the entropy header in place of UDP.
+inline Frame AsNativeIp(const Frame& over_udp,
+                        uint8_t ip_protocol = contract::kNativeIpProtocol) {
+  namespace wire = contract::wire;
+  constexpr size_t kSaved = wire::Udp::kBytes - wire::Entropy::kBytes;
+  const size_t at = FindDatagram(over_udp).offset;
+  const wire::Entropy entropy{
+      .entropy = wire::Udp::Decode(over_udp.data() + at).source_port};
+  Frame frame = over_udp;
+  frame.erase(frame.begin() + static_cast<std::ptrdiff_t>(at),
+              frame.begin() + static_cast<std::ptrdiff_t>(at + kSaved));
+  entropy.Encode(frame.data() + at);
+  uint8_t* const ip4 = frame.data() + at - wire::Ipv4::kBytes;
+  if (ip4[0] == 0x45) {
+    auto header = wire::Ipv4::Decode(ip4);
+    header.protocol = ip_protocol;
+    header.total_length = static_cast<uint16_t>(header.total_length - kSaved);
+    header.Encode(ip4);
+  } else {
+    uint8_t* const ip6 = frame.data() + at - wire::Ipv6::kBytes;
+    auto header = wire::Ipv6::Decode(ip6);
+    header.next_header = ip_protocol;
+    header.payload_length =
+        static_cast<uint16_t>(header.payload_length - kSaved);
+    header.Encode(ip6);
+  }
   return frame;
 }
 

@@ -178,7 +178,7 @@ class WirePeer {
                                 soft::frame::FrameCodec::kTailroom);
     std::copy(pds.begin(), pds.end(), buffer.begin() + kHead);
     const std::span<const uint8_t> frame =
-        codec.Build({.destination = {.lo = target_}, .source_port = kEntropy},
+        codec.Build({.destination = {.lo = target_}, .entropy = kEntropy},
                     buffer, pds.size());
     return {frame.begin(), frame.end()};
   }

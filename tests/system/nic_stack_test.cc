@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two whole NICs in each encapsulation: IPv4 and IPv6, untagged and tagged,
-// without and with the end-to-end CRC.
+// without and with the end-to-end CRC, over UDP and as native IP.
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -25,8 +25,9 @@ class NicStackTest : public NodesTest, public testing::WithParamInterface<int> {
   bool ipv6() const { return (GetParam() & 1) != 0; }
   bool tagged() const { return (GetParam() & 2) != 0; }
   contract::CrcOrder crc() const {
-    return static_cast<contract::CrcOrder>(GetParam() >> 2);
+    return static_cast<contract::CrcOrder>(GetParam() / 4 % 3);
   }
+  bool native() const { return GetParam() >= 12; }
 
   static sim::WireAddress Address(size_t node, bool ipv6) {
     const uint32_t ipv4 = LockstepNodes::Address(node);
@@ -37,17 +38,19 @@ class NicStackTest : public NodesTest, public testing::WithParamInterface<int> {
     options.addresses = {Address(0, ipv6()), Address(1, ipv6())};
     options.vlan = tagged() ? 0x123 : 0;
     options.crc = crc();
+    options.ip_protocol = native() ? contract::kNativeIpProtocol : 0;
     ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, options));
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, NicStackTest, testing::Range(0, 12),
-                         [](const auto& stack) {
-                           return std::string(stack.param & 1 ? "V6" : "V4") +
-                                  (stack.param & 2 ? "Tagged" : "") +
-                                  (stack.param & 4 ? "CrcLsbFirst" : "") +
-                                  (stack.param & 8 ? "CrcMsbFirst" : "");
-                         });
+std::string StackName(const testing::TestParamInfo<int>& stack) {
+  constexpr const char* kCrcs[] = {"", "CrcLsbFirst", "CrcMsbFirst"};
+  return std::string(stack.param & 1 ? "V6" : "V4") +
+         (stack.param & 2 ? "Tagged" : "") + kCrcs[stack.param / 4 % 3] +
+         (stack.param >= 12 ? "Native" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NicStackTest, testing::Range(0, 24), StackName);
 
 TEST_P(NicStackTest, MessagesArriveWholeAndFramesHaveTheLengthOfTheStack) {
   constexpr uint32_t kLengths[] = {0, 1, 8, 16, 17, 100, 4096, 10001};
@@ -94,9 +97,9 @@ TEST_P(NicStackTest, MessagesArriveWholeAndFramesHaveTheLengthOfTheStack) {
               0)
         << "message " << i;
   }
-  // Ethernet, tag, IP, UDP, PDS, SES, CRC.
-  const uint64_t headers = 14 + (tagged() ? 4 : 0) + (ipv6() ? 40 : 20) + 8 +
-                           12 + 44 +
+  // Ethernet, tag, IP, UDP or entropy, PDS, SES, CRC.
+  const uint64_t headers = 14 + (tagged() ? 4 : 0) + (ipv6() ? 40 : 20) +
+                           (native() ? 4 : 8) + 12 + 44 +
                            (crc() != contract::CrcOrder::kNone ? 4 : 0);
   EXPECT_EQ(Count(0, Statistic::kTxRequests), packets);
   EXPECT_EQ(Count(0, Statistic::kTxBytes), bytes + packets * headers);

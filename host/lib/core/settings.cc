@@ -18,6 +18,7 @@
 #include "host/lib/core/log.h"
 #include "host/lib/core/services.h"
 #include "host/lib/nic/functions.h"
+#include "hw/contract/ip_protocol.h"
 
 namespace heddle::core {
 namespace {
@@ -190,6 +191,19 @@ constexpr std::array kRows = {
         [](std::string_view text, Settings* settings) {
           settings->crc = text;
           return text == "msb" || text == "lsb" || text == "none";
+        }},
+    Row{{"ENCAP", SettingType::kString, "udp, ip", "udp",
+         "Encapsulation of UET, equal at both ends: over UDP, or as native IP, "
+         "with the entropy header in place of UDP; not on the wire udp"},
+        [](std::string_view text, Settings* settings) {
+          settings->encap = text;
+          return text == "udp" || text == "ip";
+        }},
+    Row{{"IP_PROTOCOL", SettingType::kUnsigned, "2 to 255, but not 6, 17 or 58",
+         "253", "Protocol number of native IP, equal on one wire"},
+        [](std::string_view text, Settings* settings) {
+          return ParseUnsigned(text, 0, UINT8_MAX, &settings->ip_protocol) &&
+                 contract::IsNativeIpProtocol(settings->ip_protocol);
         }},
     Row{{"VLAN", SettingType::kUnsigned, "1 to 4094", "",
          "VLAN on the virtual wire: frames sent have its tag, received ones of "

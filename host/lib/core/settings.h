@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "hw/contract/gen/heddle_contract.h"
+
 namespace heddle::core {
 
 // The name of a wire that is UDP sockets; any other is a one-machine wire.
@@ -46,7 +48,9 @@ struct Settings {
   // False: on the wire "udp" the payload MTU is what the interface carries.
   bool payload_mtu_named = false;
   std::string crc = "msb";  // Byte of the CRC that is first, "lsb"; or "none".
-  uint16_t vlan = 0;        // Of frames on the one-machine wire; 0: untagged.
+  std::string encap = "udp";  // Or "ip": UET without UDP.
+  uint8_t ip_protocol = contract::kNativeIpProtocol;  // With "ip".
+  uint16_t vlan = 0;  // Of frames on the one-machine wire; 0: untagged.
   // Of packets that the network trimmed; 0: none are.
   uint8_t dscp_trimmed = 0;
   uint8_t dscp_trimmed_lasthop = 0;

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <utility>
 
+#include "hw/contract/gen/heddle_contract.h"
+
 namespace heddle::ofi {
 namespace {
 
@@ -66,6 +68,12 @@ SimulatorOptions MakeSimulatorOptions(const core::Settings& settings,
   }
   if (settings.crc != "msb") {
     add("crc", settings.crc);
+  }
+  if (settings.encap != "udp") {
+    add("encap", settings.encap);
+  }
+  if (settings.ip_protocol != contract::kNativeIpProtocol) {
+    add("ip_protocol", std::to_string(settings.ip_protocol));
   }
   if (settings.vlan != 0) {
     add("vlan", std::to_string(settings.vlan));

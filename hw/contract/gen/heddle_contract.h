@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 10;
+inline constexpr uint32_t kContractMinor = 11;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x543bcbc715fc3096ull;
+inline constexpr uint64_t kContractHash = 0x8b0ce8ac4765e945ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -77,7 +77,7 @@ inline constexpr uint32_t kPciDevice = 18500u;
 inline constexpr uint32_t kPciVirtualDevice = 18501u;
 // UDP destination port of UET (UET 1.1). Unit: port.
 inline constexpr uint32_t kUetUdpPort = 4793u;
-// IP protocol of UET without UDP: the experimental number of UEC's reference provider (UET 1.2). Unit: protocol.
+// Default IP protocol of UET without UDP: the experimental number of UEC's reference provider (UET 1.2). Unit: protocol.
 inline constexpr uint32_t kNativeIpProtocol = 253u;
 // Lowest UDP source port used for entropy; lower ones make decoders guess other protocols. Unit: port.
 inline constexpr uint32_t kEntropyPortFirst = 49152u;
@@ -235,6 +235,8 @@ inline constexpr uint64_t kCapabilityCrcOrder = 0x1000000ull;
 inline constexpr uint64_t kCapabilityRelative = 0x2000000ull;
 // Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`.
 inline constexpr uint64_t kCapabilityTrimming = 0x4000000ull;
+// Field `ip_protocol` of `port_cfg`.
+inline constexpr uint64_t kCapabilityNativeIp = 0x8000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
 
@@ -1502,7 +1504,7 @@ struct PortCfg {
   uint32_t ack_delay_ticks = {};  // Longest time that an accepted packet waits for a coalesced ACK; 0: ACKs are not delayed. Unit: ticks.
   uint16_t vlan = {};  // VLAN identifier of frames for this port; 0: untagged (or priority-tagged) frames only.
   uint8_t ipv6 = {};  // 1: the local fabric address is IPv6; 0: IPv4.
-  uint8_t rsvd0 = {};  // Zero.
+  uint8_t ip_protocol = {};  // 0: UET over UDP. Else the protocol number of native IP, with the entropy header in place of UDP (UET 1.2); not one of IP's own (1, 6, 17, 58). Unit: protocol.
 
   bool operator==(const PortCfg&) const = default;
 };
@@ -1525,7 +1527,7 @@ static_assert(offsetof(PortCfg, pdc_seed) == 52);
 static_assert(offsetof(PortCfg, ack_delay_ticks) == 56);
 static_assert(offsetof(PortCfg, vlan) == 60);
 static_assert(offsetof(PortCfg, ipv6) == 62);
-static_assert(offsetof(PortCfg, rsvd0) == 63);
+static_assert(offsetof(PortCfg, ip_protocol) == 63);
 
 // Transmit context, written by firmware. Clearing `enable` stops fetching and fails what is queued.
 struct TxCtxCfg {

@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd10;
-  localparam logic [63:0] ContractHash = 64'h543bcbc715fc3096;
+  localparam int unsigned ContractMinor = 32'd11;
+  localparam logic [63:0] ContractHash = 64'h8b0ce8ac4765e945;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -73,7 +73,7 @@ package heddle_contract_pkg;
   localparam int unsigned PciVirtualDevice = 32'd18501;
   // UDP destination port of UET (UET 1.1). Unit: port.
   localparam int unsigned UetUdpPort = 32'd4793;
-  // IP protocol of UET without UDP: the experimental number of UEC's reference provider (UET 1.2). Unit: protocol.
+  // Default IP protocol of UET without UDP: the experimental number of UEC's reference provider (UET 1.2). Unit: protocol.
   localparam int unsigned NativeIpProtocol = 32'd253;
   // Lowest UDP source port used for entropy; lower ones make decoders guess other protocols. Unit: port.
   localparam int unsigned EntropyPortFirst = 32'd49152;
@@ -231,6 +231,8 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityRelative = 64'h2000000;
   // Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`.
   localparam logic [63:0] CapabilityTrimming = 64'h4000000;
+  // Field `ip_protocol` of `port_cfg`.
+  localparam logic [63:0] CapabilityNativeIp = 64'h8000000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
 
@@ -1201,7 +1203,7 @@ package heddle_contract_pkg;
 
   // Port of the NIC, written by firmware.
   typedef struct packed {
-    logic [7:0] rsvd0;
+    logic [7:0] ip_protocol;
     logic [7:0] ipv6;
     logic [15:0] vlan;
     logic [31:0] ack_delay_ticks;

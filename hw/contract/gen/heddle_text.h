@@ -142,6 +142,7 @@ inline constexpr Value kCapabilityValues[] = {
     {16777216u, "crc_order", "Values of `crc_order` beyond 1, and UDP checksums that are 0 on send and ignored on receive."},
     {33554432u, "relative", "Flag `relative` of endpoints: requests with rel=1 (UET 4.13)."},
     {67108864u, "trimming", "Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`."},
+    {134217728u, "native_ip", "Field `ip_protocol` of `port_cfg`."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
 

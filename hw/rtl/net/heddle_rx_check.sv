@@ -2,7 +2,7 @@
 // End-to-end CRC of received frames, one beat per cycle.
 //
 // It covers the frame from the IP source address to its own four bytes, which end the
-// IP datagram; the UDP checksum counts as zero. A frame's output is valid two cycles
+// IP datagram; the UDP checksum, if there is UDP, counts as zero. A frame's output is valid two cycles
 // after its last beat, in either order of the four bytes.
 
 module heddle_rx_check #(
@@ -19,8 +19,9 @@ module heddle_rx_check #(
   input  logic [13:0]      pos_i,        // Of the beat in the frame.
   // Bytes of the frame, right once these bytes are in this or an earlier beat.
   input  logic [6:0]       source_i,     // IP source address.
-  input  logic [6:0]       l4_i,         // UDP header.
-  input  logic [15:0]      udp_bytes_i,  // UDP length.
+  input  logic [6:0]       l4_i,         // UDP header, or that of native IP.
+  input  logic [16:0]      ip_end_i,     // End of the IP datagram, right with byte 5 of that header.
+  input  logic             native_i,     // Native IP: no UDP.
   input  logic             crc_i,        // There is a CRC,
   input  logic             msb_first_i,  // its most significant byte first.
 
@@ -33,7 +34,7 @@ module heddle_rx_check #(
   logic [DataW-1:0] covered;
   logic             ended;     // All of the beat is behind the covered bytes.
   logic [StrbW-1:0] keep, invert;  // Lanes.
-  assign crc_end = 17'(udp_bytes_i) + 17'(l4_i) - 17'(Trailer);
+  assign crc_end = ip_end_i - 17'(Trailer);
 
   // A start from all ones is a start from zero with the first four bytes inverted.
   logic [6:0] at;
@@ -48,7 +49,7 @@ module heddle_rx_check #(
         keep = {StrbW{1'b1}} << source_i[LaneW-1:0];
       end
       at = l4_i + 7'd5;
-      if (pos_i[13:LaneW] >= (14 - LaneW)'(at[6:LaneW])) begin  // The UDP length is there.
+      if (pos_i[13:LaneW] >= (14 - LaneW)'(at[6:LaneW])) begin  // The IP length is there.
         ended = crc_end <= {3'b0, pos_i};
         if (crc_end >> LaneW == {3'b0, pos_i} >> LaneW) begin
           keep = keep & ~({StrbW{1'b1}} << crc_end[LaneW-1:0]);
@@ -61,7 +62,7 @@ module heddle_rx_check #(
         end
         for (int unsigned i = 6; i < 8; i++) begin  // The UDP checksum.
           at = l4_i + 7'(i);
-          if (at[6:LaneW] == pos_i[6:LaneW]) keep = keep & ~(StrbW'(1) << at[LaneW-1:0]);
+          if (!native_i && at[6:LaneW] == pos_i[6:LaneW]) keep = keep & ~(StrbW'(1) << at[LaneW-1:0]);
         end
       end
     end

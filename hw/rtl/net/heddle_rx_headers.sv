@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes the header stack of a received frame apart and judges it. Combinational.
 //
-// The stack is Ethernet, at most one 802.1Q tag, IPv4 or IPv6, UDP, PDS, SES. Bytes of
+// The stack is Ethernet, at most one 802.1Q tag, IPv4 or IPv6, UDP or the entropy header of native IP
+// (port_cfg.ip_protocol), PDS, SES. Bytes of
 // `stack_i` that have not arrived yet are of an older frame: an output is valid once the
 // bytes that it depends on are there, `reason_o`, `quiet_o`, `judged_o` and `pkt_o` with
 // `done_i`, and are zero without.
@@ -28,10 +29,10 @@ module heddle_rx_headers
   input  logic [13:0]        bytes_i,     // Length of the frame.
 
   output logic [6:0]         source_o,    // Byte of the frame where the IP source address starts.
-  output logic [6:0]         l4_o,        // And the UDP header.
+  output logic [6:0]         l4_o,        // And what follows the IP header.
   output logic               carries_o,   // Payload starts at pay_start_o.
   output logic [6:0]         pay_start_o,
-  output logic [15:0]        udp_bytes_o, // UDP length.
+  output logic [16:0]        ip_end_o,    // Behind the IP datagram, by its length.
   output logic [15:0]        payload_o,   // Payload bytes; meaningful unless the frame is truncated.
 
   output logic [NumStat-1:0] reason_o,    // By `statistic`; without CRC and overflow.
@@ -48,8 +49,10 @@ module heddle_rx_headers
   localparam logic [7:0]  NeighborSolicitation  = 8'd135;
   localparam logic [7:0]  NeighborAdvertisement = 8'd136;
 
-  localparam int unsigned L4W = 8 * (UdpBytes + PdsRequestBytes + SesStdBytes);
+  localparam int unsigned L4W = 8 * UdpBytes;
   localparam int unsigned L3W = 8 * Ipv6Bytes + L4W;
+  localparam int unsigned V4W = 8 * (Ipv6Bytes - Ipv4Bytes);  // An IPv4 header is so much shorter.
+  localparam int unsigned UpperW = 8 * (PdsRequestBytes + SesStdBytes);
 
   // ------------------------------------------------------------ layers 2, 3
   ethernet_t   eth;
@@ -58,8 +61,12 @@ module heddle_rx_headers
   ipv6_t       v6;
   logic        has_tag, is_v4, is_v6;
   logic [15:0] ethertype;
+  logic           native;
+  logic [7:0]     protocol;  // Of UET.
   logic [L3W-1:0] l3;
   logic [L4W-1:0] l4;
+  assign native    = port_i.ip_protocol != '0;
+  assign protocol  = native ? port_i.ip_protocol : NextUdp;
   assign eth       = stack_i[StackW-1 -: 8*EthernetBytes];
   assign tag       = stack_i[StackW-1 - 8*(EthernetBytes-2) -: 8*VlanBytes];
   assign has_tag    = eth.ethertype == TypeVlan;
@@ -67,7 +74,8 @@ module heddle_rx_headers
                      eth.ethertype;
   assign is_v4     = ethertype == TypeIpv4;
   assign is_v6     = ethertype == TypeIpv6;
-  assign l3        = has_tag ? stack_i[L3W-1:0] : stack_i[L3W-1 + 8*VlanBytes -: L3W];
+  assign l3        = has_tag ? stack_i[StackW-1 - 8*(EthernetBytes+VlanBytes) -: L3W] :
+                     stack_i[StackW-1 - 8*EthernetBytes -: L3W];
   assign v4        = l3[L3W-1 -: 8*Ipv4Bytes];
   assign v6        = l3[L3W-1 -: 8*Ipv6Bytes];
   assign l4        = is_v6 ? l3[L4W-1:0] : l3[L3W-1 - 8*Ipv4Bytes -: L4W];
@@ -79,8 +87,8 @@ module heddle_rx_headers
 
   logic v4_bad, v6_bad, is_ip, arp, neighbor, other_vlan;
   assign v4_bad     = v4.version != 4'd4 || v4.ihl != 4'd5 || v4.flags[0] ||
-                      v4.fragment_offset != '0 || v4.protocol != NextUdp;
-  assign v6_bad     = v6.version != 4'd6 || v6.next_header != NextUdp;
+                      v4.fragment_offset != '0 || v4.protocol != protocol;
+  assign v6_bad     = v6.version != 4'd6 || v6.next_header != protocol;
   assign is_ip       = (is_v4 && !v4_bad) || (is_v6 && !v6_bad);
   assign arp        = ethertype == TypeArp;
   assign neighbor   = is_v6 && v6.version == 4'd6 && v6.next_header == NextIcmpv6 &&
@@ -89,8 +97,8 @@ module heddle_rx_headers
                        l4[L4W-1 -: 8] == NeighborAdvertisement);
   assign other_vlan = (has_tag ? tag.vid : '0) != port_i.vlan[11:0];
 
-  // UET 3.4: what a switch keeps behind the IP header.
-  localparam int unsigned TrimmedBytes = UdpBytes + 16;
+  // UET 3.4: what a switch keeps of the PDS header.
+  localparam int unsigned TrimmedBytes = 16;
   trim_e      trim;
   logic       trimmed;
   logic [5:0] dscp;
@@ -102,10 +110,22 @@ module heddle_rx_headers
     if (dscp != '0 && dscp == trimmed_dscp_i[0]) trim = TrimPath;
   end
 
-  logic [16:0] ip_end;  // Byte of the frame behind the IP datagram.
-  assign ip_end = is_v6 ? 17'(v6.payload_length) + 17'(l4_o) : 17'(v4.total_length) + 17'(l3_at);
+  logic [6:0]  shim;    // UDP or entropy header.
+  assign shim     = native ? 7'(EntropyBytes) : 7'(UdpBytes);
+  assign ip_end_o = is_v6 ? 17'(v6.payload_length) + 17'(l4_o) : 17'(v4.total_length) + 17'(l3_at);
 
   // ------------------------------------------------------------ layers 4, 5
+  // The entropy header is as much shorter than UDP's as a tag is long: PDS and SES have three places
+  // behind either IP header.
+  logic [UpperW-1:0] upper;
+  always_comb begin
+    unique case ({has_tag, native})
+      2'b01:   upper = is_v6 ? stack_i[UpperW-1 + 64 -: UpperW] : stack_i[UpperW-1 + 64 + V4W -: UpperW];
+      2'b10:   upper = is_v6 ? stack_i[UpperW-1 -: UpperW] : stack_i[UpperW-1 + V4W -: UpperW];
+      default: upper = is_v6 ? stack_i[UpperW-1 + 32 -: UpperW] : stack_i[UpperW-1 + 32 + V4W -: UpperW];
+    endcase
+  end
+
   udp_t              udp;
   pds_request_syn0_t pds;
   pds_nack_t         pds_long;    // NACK; the layout of a CP but for the names.
@@ -116,19 +136,19 @@ module heddle_rx_headers
   ses_response_t     ses_rsp;
   ses_response_data_t ses_data;
   assign udp      = l4[L4W-1 -: 8*UdpBytes];
-  assign pds      = l4[L4W-1 - 8*UdpBytes -: 8*PdsRequestBytes];
-  assign pds_ack  = l4[L4W-1 - 8*UdpBytes -: 8*PdsAckBytes];
-  assign pds_long = l4[L4W-1 - 8*UdpBytes -: 8*PdsNackBytes];
-  assign ses0     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
-  assign ses1     = l4[L4W-1 - 8*(UdpBytes+PdsRequestBytes) -: 8*SesStdBytes];
-  assign pds_cc   = l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*PdsAckCcBytes];
+  assign pds      = upper[UpperW-1 -: 8*PdsRequestBytes];
+  assign pds_ack  = upper[UpperW-1 -: 8*PdsAckBytes];
+  assign pds_long = upper[UpperW-1 -: 8*PdsNackBytes];
+  assign ses0     = upper[UpperW-1 - 8*PdsRequestBytes -: 8*SesStdBytes];
+  assign ses1     = upper[UpperW-1 - 8*PdsRequestBytes -: 8*SesStdBytes];
+  assign pds_cc   = upper[UpperW-1 - 8*PdsAckBytes -: 8*PdsAckCcBytes];
   // An ACK's header is as long as a request's.
   assign ses_rsp  = is_pds_cc ?
-      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes+PdsAckCcBytes) -: 8*SesResponseBytes] :
-      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseBytes];
+      upper[UpperW-1 - 8*(PdsAckBytes+PdsAckCcBytes) -: 8*SesResponseBytes] :
+      upper[UpperW-1 - 8*PdsAckBytes -: 8*SesResponseBytes];
   assign ses_data = is_pds_cc ?
-      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes+PdsAckCcBytes) -: 8*SesResponseDataBytes] :
-      l4[L4W-1 - 8*(UdpBytes+PdsAckBytes) -: 8*SesResponseDataBytes];
+      upper[UpperW-1 - 8*(PdsAckBytes+PdsAckCcBytes) -: 8*SesResponseDataBytes] :
+      upper[UpperW-1 - 8*PdsAckBytes -: 8*SesResponseDataBytes];
 
   // A request of the return direction carries data of a READ, or says why there are none; an ACK may
   // carry those of a small one.
@@ -147,12 +167,12 @@ module heddle_rx_headers
   assign is_cp   = pds.type_ == PdsTypeCp;
   assign known   = is_req || is_return || is_ack || is_nack || is_cp;
 
-  // UDP header, PDS header, SES header and trailer; without payload.
+  // What `length` counts besides payload: its own header, PDS header, SES header and trailer.
   logic [6:0]  trailer, fixed;
-  logic [15:0] payload;
+  logic [15:0] length, payload;
   assign trailer = crc_i ? 7'(CrcBytes) : '0;
   always_comb begin
-    fixed = 7'(UdpBytes) + trailer;
+    fixed = shim + trailer + (native && !is_v6 ? 7'(Ipv4Bytes) : '0);
     if (is_req) fixed = fixed + 7'(PdsRequestBytes) + 7'(SesStdBytes);
     else if (is_ack || is_return) begin
       fixed = fixed + 7'(PdsAckBytes);
@@ -167,12 +187,12 @@ module heddle_rx_headers
       fixed = fixed + 7'(PdsPrologueBytes);
     end
   end
-  assign payload     = udp.length - 16'(fixed);
+  assign length      = !native ? udp.length : is_v6 ? v6.payload_length : v4.total_length;
+  assign payload     = length - 16'(fixed);
   assign payload_o   = payload;
-  assign udp_bytes_o = udp.length;
-  assign carries_o   = is_ip && (is_req || has_data) && udp.length > 16'(fixed);
-  assign pay_start_o = l4_o + (has_data ? 7'(UdpBytes + PdsAckBytes + SesResponseDataBytes)
-                                        : 7'(UdpBytes + PdsRequestBytes + SesStdBytes))
+  assign carries_o   = is_ip && (is_req || has_data) && length > 16'(fixed);
+  assign pay_start_o = l4_o + shim + (has_data ? 7'(PdsAckBytes + SesResponseDataBytes)
+                                               : 7'(PdsRequestBytes + SesStdBytes))
                             + (is_pds_cc ? 7'(PdsAckCcBytes) : 7'd0);
 
   // ----------------------------------------------------------------- verdict
@@ -183,10 +203,10 @@ module heddle_rx_headers
   assign eth_short = whole < 17'(EthernetBytes) ||
                      (has_tag && whole < 17'(EthernetBytes + VlanBytes));
   assign ip_short  = (is_v4 || is_v6) &&
-                     (whole < 17'(l4_o) || ip_end > whole ||
-                      (trimmed ? ip_end < 17'(l4_o) + 17'(TrimmedBytes) :
-                       is_ip && (ip_end != 17'(udp.length) + 17'(l4_o) ||
-                                 udp.length < 16'(fixed))));
+                     (whole < 17'(l4_o) || ip_end_o > whole ||
+                      (trimmed ? ip_end_o < 17'(l4_o) + 17'(shim) + 17'(TrimmedBytes) :
+                       is_ip && ((!native && ip_end_o != 17'(udp.length) + 17'(l4_o)) ||
+                                 length < 16'(fixed))));
 
   heddle_beat_sum #(.DataW(8 * Ipv4Bytes)) u_ip_sum (
     .en_i   (done_i && is_v4),
@@ -254,7 +274,7 @@ module heddle_rx_headers
             (is_v6 ? {v6.destination_hi, v6.destination_lo} !=
                      {port_i.local_fa_hi, port_i.local_fa_lo} :
                      v4.destination != port_i.local_fa_lo[31:0]);
-        reason_o[StatisticDropUdpPort]    = udp.destination_port != port_i.udp_port;
+        reason_o[StatisticDropUdpPort]    = !native && udp.destination_port != port_i.udp_port;
         reason_o[StatisticDropPdsType]    = !known && !trimmed;
         reason_o[StatisticDropSes]        = ses_bad && !trimmed;
         reason_o[StatisticDropTrimmed]    = trimmed && !is_pds_req;
@@ -269,7 +289,7 @@ module heddle_rx_headers
       pkt_o.ipv6        = is_v6;
       pkt_o.source_fa   = is_v6 ? {v6.source_hi, v6.source_lo} : {96'b0, v4.source};
       pkt_o.source_mac  = eth.source;
-      pkt_o.source_port = udp.source_port;
+      pkt_o.source_port = udp.source_port;  // Native IP: the entropy, at the same place.
       pkt_o.dscp        = dscp;
       pkt_o.ce          = (is_v6 ? v6.ecn : v4.ecn) == 2'b11;
       pkt_o.pds_type    = pds.type_;

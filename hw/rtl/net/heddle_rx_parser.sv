@@ -2,7 +2,7 @@
 // Turns frames from the MAC into parsed headers and aligned payload.
 //
 // Verified: a packet is offered only after its whole frame arrived and VLAN, Ethernet
-//           type, IP header, address, UDP port and length, CRC (port_cfg.crc)
+//           type, IP header, address, UDP port and length (not of native IP, port_cfg.ip_protocol), CRC (port_cfg.crc)
 //           and the lengths of PDS and SES headers were found right; every other frame
 //           is dropped and counted by its first reason. ARP and neighbour discovery
 //           are the slow path's: neither offered nor counted as dropped.
@@ -126,7 +126,8 @@ module heddle_rx_parser
   // ---------------------------------------------------- stage 1: headers
   logic        done, carries, quiet, judged;
   logic [6:0]  source, l4, pay_start;
-  logic [15:0] udp_bytes, payload;
+  logic [16:0] ip_end;
+  logic [15:0] payload;
   logic [NumStat-1:0] reason;  // By `statistic`.
   rx_packet_t  pkt;
   assign done = valid_q && last_q;
@@ -143,7 +144,7 @@ module heddle_rx_parser
     .l4_o        (l4),
     .carries_o   (carries),
     .pay_start_o (pay_start),
-    .udp_bytes_o (udp_bytes),
+    .ip_end_o    (ip_end),
     .payload_o   (payload),
     .reason_o    (reason),
     .quiet_o     (quiet),
@@ -211,7 +212,8 @@ module heddle_rx_parser
     .pos_i       (pos_q),
     .source_i    (source),
     .l4_i        (l4),
-    .udp_bytes_i (udp_bytes),
+    .ip_end_i    (ip_end),
+    .native_i    (port_i.ip_protocol != '0),
     .crc_i       (crc_q),
     .msb_first_i (msb_first_q),
     .crc_ok_o    (crc_ok)

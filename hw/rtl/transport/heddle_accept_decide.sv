@@ -57,8 +57,10 @@ module heddle_accept_decide
 );
   // Accepted packets between two ACKs at most.
   localparam int unsigned AckEvery = 16;
-  // A request counts as its UDP datagram with CRC and 40 more (UET 3.0).
-  localparam logic [31:0] NominalBytes = 32'(UdpBytes + PdsRequestBytes + SesStdBytes + 4 + 40);
+  // A request counts as what follows its IP header, with CRC, and 40 more (UET 3.0).
+  localparam int unsigned NominalBytes = PdsRequestBytes + SesStdBytes + 4 + 40;
+  logic [31:0] nominal;
+  assign nominal = port_i.ip_protocol != '0 ? 32'(EntropyBytes + NominalBytes) : 32'(UdpBytes + NominalBytes);
 
   // ------------------------------------------------------------ kind of packet
   logic is_request, is_data, is_rud, is_ack, is_nack, is_query, is_close, is_clear, trimmed;
@@ -480,7 +482,7 @@ module heddle_accept_decide
       failed  = 1'b1;
       m.state = MessageNone;
     end else if (outcome == OutcomeAccept) begin
-      m.received    = e.received + 32'(pkt_i.payload_bytes) + NominalBytes;
+      m.received    = e.received + 32'(pkt_i.payload_bytes) + nominal;
       m.received_at = now_i;
       m.expected = expected_after;
       m.ahead    = ahead_after;

@@ -38,7 +38,7 @@ module heddle_nscc
   localparam int unsigned BytesW   = 20;  // What one event can be about.
   localparam int unsigned Depth    = 64;
   // UET 3.1; the comments in congestion.cc say how.
-  localparam logic [23:0] HeaderBytes = 24'd108;
+  localparam logic [23:0] HeaderBytes = 24'd100;  // Without UDP or entropy header.
   localparam logic [16:0] Scale    = 17'd76355;
   localparam logic [7:0]  Gamma    = 8'd205;
   localparam logic [7:0]  MaxDecrease = 8'd128;
@@ -80,7 +80,8 @@ module heddle_nscc
   assign step_wide = 40'(packets_q) * 40'd350;
   assign eta_wide  = 38'(packets_q) * 38'd38;
   always_ff @(posedge clk_i) begin
-    packet_q  <= 14'(24'(port_i.payload_mtu) + HeaderBytes);
+    packet_q  <= 14'(24'(port_i.payload_mtu) + HeaderBytes +
+                     (port_i.ip_protocol != '0 ? 24'(EntropyBytes) : 24'(UdpBytes)));
     bytes_q   <= transport_i.cwnd_bytes[31:24] != '0 ? '1 : transport_i.cwnd_bytes[23:0];
     base_q    <= transport_i.base_rtt_ns[31:24] != '0 ? '1 : transport_i.base_rtt_ns[23:0];
     trims_q   <= (transport_i.dscp_trimmed | transport_i.dscp_trimmed_lasthop) != '0;

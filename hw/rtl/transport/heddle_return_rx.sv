@@ -96,8 +96,10 @@ module heddle_return_rx
   } count_t;
 
   localparam logic [3:0]  AckEvery     = 4'd15;
-  // A packet counts as its UDP datagram with CRC and 40 more (UET 3.0).
-  localparam logic [31:0] NominalBytes = 32'(UdpBytes + PdsRequestBytes + SesResponseDataBytes + 4 + 40);
+  // A packet counts as what follows its IP header, with CRC, and 40 more (UET 3.0).
+  localparam int unsigned NominalBytes = PdsRequestBytes + SesResponseDataBytes + 4 + 40;
+  logic [31:0] nominal;
+  assign nominal = port_i.ip_protocol != '0 ? 32'(EntropyBytes + NominalBytes) : 32'(UdpBytes + NominalBytes);
 
   // What of a READ is asked for by its message id, which is the index + 1.
   logic [MsgW-1:0] msg, msg_q;
@@ -262,7 +264,7 @@ module heddle_return_rx
       d.mac      = pkt_i.source_mac;
       d.entropy  = pkt_i.source_port;
       d.dscp     = pkt_i.dscp;
-      d.received = s.received + 32'(pkt_i.payload_bytes) + NominalBytes;
+      d.received = s.received + 32'(pkt_i.payload_bytes) + nominal;
       d.received_at = now_ns_i[22:7];
       d.expected = s.expected + 32'd1;
       d.gap      = '0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the headers of one request, control packet, ACK or NACK, or the answer to a Negotiation; both checksums are left 0.
+// In native IP (port_cfg.ip_protocol) the entropy header takes the place of UDP's.
 //
 // Combinational; constant while `valid_i` is low. The lengths in IP and UDP count the end-to-end
 // CRC where the port has it on. A response goes to the port's VLAN.
@@ -34,7 +35,7 @@ module heddle_tx_header
   localparam logic [15:0] OooUnknown = 16'hffff;
 
   // --------------------------------------------------------- PDS and above
-  // First byte on top, as it follows the UDP header.
+  // First byte on top, as it follows the UDP or entropy header.
   localparam int unsigned UpperW = CoveredW - 8 * (AddressBytes + UdpBytes);
   logic [UpperW-1:0] upper;
   logic [7:0]        upper_bytes;
@@ -232,24 +233,30 @@ module heddle_tx_header
     end
   end
 
-  // ------------------------------------------------------ Ethernet, IP, UDP
+  // ------------------------------------------- Ethernet, IP, UDP or entropy
   localparam int unsigned TrailerBytes = 4;
 
   logic         ipv6;
   logic [5:0]   dscp;
   logic [127:0] source, destination;
-  logic [15:0]  udp_length;
+  logic [15:0]  ip_payload;
+  logic         native;
+  logic [7:0]   shim, protocol;
   assign ipv6        = response_i ? rsp_i.ipv6 : req_i.ipv6;
   assign dscp        = response_i ? rsp_i.dscp : req_i.dscp;
   assign source      = {port_i.local_fa_hi, port_i.local_fa_lo};
   assign destination = response_i ? rsp_i.fa : req_i.fa;
-  assign udp_length  = 16'(UdpBytes) + 16'(upper_bytes) + 16'(payload_bytes)
+  assign native      = port_i.ip_protocol != '0;
+  assign protocol    = native ? port_i.ip_protocol : 8'd17;
+  assign shim        = native ? 8'(EntropyBytes) : 8'(UdpBytes);
+  assign ip_payload  = 16'(shim) + 16'(upper_bytes) + 16'(payload_bytes)
                      + (port_i.crc != CrcOrderNone ? 16'(TrailerBytes) : 16'd0);
 
   ethernet_t ethernet;
   ipv4_t     ip4;
   ipv6_t     ip6;
   udp_t      udp;
+  entropy_t  entropy;
   always_comb begin
     ethernet             = '0;
     ethernet.destination = response_i ? rsp_i.mac : req_i.mac;
@@ -261,10 +268,10 @@ module heddle_tx_header
     ip4.ihl              = 4'd5;
     ip4.dscp             = dscp;
     ip4.ecn              = {ect_i && !response_i, 1'b0};
-    ip4.total_length     = 16'(Ipv4Bytes) + udp_length;
+    ip4.total_length     = 16'(Ipv4Bytes) + ip_payload;
     ip4.flags            = 3'd2;  // Don't fragment.
     ip4.ttl              = 8'd64;
-    ip4.protocol         = 8'd17;
+    ip4.protocol         = protocol;
     ip4.source           = source[31:0];
     ip4.destination      = destination[31:0];
 
@@ -272,8 +279,8 @@ module heddle_tx_header
     ip6.version          = 4'd6;
     ip6.dscp             = dscp;
     ip6.ecn              = {ect_i && !response_i, 1'b0};
-    ip6.payload_length   = udp_length;
-    ip6.next_header      = 8'd17;
+    ip6.payload_length   = ip_payload;
+    ip6.next_header      = protocol;
     ip6.hop_limit        = 8'd64;
     {ip6.source_hi, ip6.source_lo}           = source;
     {ip6.destination_hi, ip6.destination_lo} = destination;
@@ -281,8 +288,15 @@ module heddle_tx_header
     udp                  = '0;
     udp.source_port      = response_i ? rsp_i.entropy : req_i.entropy;
     udp.destination_port = port_i.udp_port;
-    udp.length           = udp_length;
+    udp.length           = ip_payload;
+
+    entropy              = '0;
+    entropy.entropy      = udp.source_port;
   end
+
+  // What follows the IP header.
+  logic [8*UdpBytes + UpperW-1:0] l4;
+  assign l4 = native ? {entropy, upper, {(8 * (UdpBytes - EntropyBytes)){1'b0}}} : {udp, upper};
 
   // Both IP headers end with their addresses.
   localparam int unsigned Ipv4AddressW = 64;
@@ -299,15 +313,15 @@ module heddle_tx_header
       stack_o.ipv6          = ipv6;
       stack_o.trailer       = port_i.crc != CrcOrderNone;
       stack_o.msb_first     = port_i.crc == CrcOrderMsbFirst;
-      stack_o.upper_bytes   = 8'(UdpBytes) + upper_bytes;
+      stack_o.upper_bytes   = shim + upper_bytes;
       stack_o.payload_bytes = payload_bytes;
       if (ipv6) begin
         stack_o.ip      = {ip6_bytes[8*Ipv6Bytes-1 : 8*AddressBytes], 32'b0};
-        stack_o.covered = {ip6_bytes[8*AddressBytes-1 : 0], udp, upper};
+        stack_o.covered = {ip6_bytes[8*AddressBytes-1 : 0], l4};
       end else begin
         stack_o.ip      = ip4_bytes[8*Ipv4Bytes-1 : Ipv4AddressW];
         stack_o.covered = {{(8 * AddressBytes - Ipv4AddressW){1'b0}},
-                           ip4_bytes[Ipv4AddressW-1 : 0], udp, upper};
+                           ip4_bytes[Ipv4AddressW-1 : 0], l4};
       end
     end
   end

@@ -58,7 +58,8 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityFence | contract::kCapabilityMore |
     contract::kCapabilityWriteErrors | contract::kCapabilitySpill |
     contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder |
-    contract::kCapabilityRelative | contract::kCapabilityTrimming;
+    contract::kCapabilityRelative | contract::kCapabilityTrimming |
+    contract::kCapabilityNativeIp;
 
 constexpr uint32_t kPayloadMtuMax = 8192;
 // The most that register `region_limits` may say.
@@ -166,6 +167,12 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
         "simulator setting vlan=" + std::to_string(options_.vlan) +
         ": on the wire udp the tag is the host's; use an address of a VLAN "
         "interface instead";
+    return Errno{EINVAL};
+  }
+  if (options_.udp && options_.native_ip) {
+    *message =
+        "simulator setting encap=ip: the wire udp is UDP sockets; use "
+        "encap=udp, or the one-machine wire (FI_HEDDLE_WIRE)";
     return Errno{EINVAL};
   }
   if (options_.udp) {

@@ -97,6 +97,8 @@ TEST(Settings, ValuesAreTaken) {
                                      {"FI_HEDDLE_BAD_FCS", "0.002"},
                                      {"FI_HEDDLE_UDP_PORT", "4793"},
                                      {"FI_HEDDLE_CRC", "lsb"},
+                                     {"FI_HEDDLE_ENCAP", "ip"},
+                                     {"FI_HEDDLE_IP_PROTOCOL", "255"},
                                      {"FI_HEDDLE_VLAN", "4094"},
                                      {"FI_HEDDLE_TRIM", "on"},
                                      {"FI_HEDDLE_RX_TRIM", "off"},
@@ -133,6 +135,8 @@ TEST(Settings, ValuesAreTaken) {
   EXPECT_TRUE(settings.payload_mtu_named);
   EXPECT_EQ(settings.udp_port, 4793U);
   EXPECT_EQ(settings.crc, "lsb");
+  EXPECT_EQ(settings.encap, "ip");
+  EXPECT_EQ(settings.ip_protocol, 255U);
   EXPECT_EQ(settings.vlan, 4094U);
   EXPECT_EQ(settings.dscp_trimmed, 63U);
   EXPECT_EQ(settings.dscp_trimmed_lasthop, 1U);
@@ -233,6 +237,14 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"FI_HEDDLE_UDP_PORT", "65536"},
         std::pair{"FI_HEDDLE_CRC", "1"}, std::pair{"FI_HEDDLE_CRC", "MSB"},
         std::pair{"FI_HEDDLE_CRC", "msb first"},
+        std::pair{"FI_HEDDLE_ENCAP", "IP"},
+        std::pair{"FI_HEDDLE_ENCAP", "native"},
+        std::pair{"FI_HEDDLE_IP_PROTOCOL", "0"},
+        std::pair{"FI_HEDDLE_IP_PROTOCOL", "1"},
+        std::pair{"FI_HEDDLE_IP_PROTOCOL", "6"},
+        std::pair{"FI_HEDDLE_IP_PROTOCOL", "17"},
+        std::pair{"FI_HEDDLE_IP_PROTOCOL", "58"},
+        std::pair{"FI_HEDDLE_IP_PROTOCOL", "256"},
         std::pair{"FI_HEDDLE_VLAN", "0"}, std::pair{"FI_HEDDLE_VLAN", "4095"},
         std::pair{"FI_HEDDLE_VLAN", "lab"}, std::pair{"FI_HEDDLE_TRIM", "yes"},
         std::pair{"FI_HEDDLE_RX_TRIM", "1"},

@@ -34,12 +34,15 @@ TEST(SimulatorOptionsTest, WhatAFunctionDoesNotObeyIsNamed) {
   settings.rx_faults.trim = true;
   settings.pdc_idle_ns = 1'000'000;
   settings.crc = "none";
+  settings.encap = "ip";
+  settings.ip_protocol = 99;
   settings.vlan = 7;
   settings.dscp_trimmed = 3;
   settings.dscp_trimmed_lasthop = 4;
   settings.read_again = 0.5;
   EXPECT_EQ(SetForSimulatorsOnly(settings),
-            "FI_HEDDLE_CRC, FI_HEDDLE_VLAN, FI_HEDDLE_DSCP_TRIMMED, "
+            "FI_HEDDLE_CRC, FI_HEDDLE_ENCAP, FI_HEDDLE_IP_PROTOCOL, "
+            "FI_HEDDLE_VLAN, FI_HEDDLE_DSCP_TRIMMED, "
             "FI_HEDDLE_DSCP_TRIMMED_LASTHOP, FI_HEDDLE_RX_LOSS, "
             "FI_HEDDLE_RX_TRIM, "
             "FI_HEDDLE_READ_AGAIN, FI_HEDDLE_PDC_IDLE_NS");

@@ -270,12 +270,13 @@ contract::PortCfg PortVariant(uint32_t variant) {
     port.local_fa_lo = 0x123456789abcdef0;
   }
   if (variant & 2) port.vlan = 5;
-  port.crc = static_cast<CrcOrder>(variant >> 2);
+  if (variant & 4) port.ip_protocol = contract::kNativeIpProtocol;
+  port.crc = static_cast<CrcOrder>(variant / kFirstWithCrc);
   return port;
 }
 
 uint32_t FrameCrc(Bytes frame, const Form& form, size_t end) {
-  PutHalf(frame, form.l4() + 6, 0);
+  if (!form.native) PutHalf(frame, form.l4() + 6, 0);
   return Crc32c({frame.data() + form.source(), end - form.source()});
 }
 
@@ -296,6 +297,7 @@ void PutHalf(Bytes& frame, size_t at, size_t value) {
 
 void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
                sim::Random& rng) {
+  if (form.native) return;
   if (how == UdpSum::kAny) how = static_cast<UdpSum>(rng.Below(3));
   PutHalf(frame, form.l4() + 6, 0);
   if (how == UdpSum::kZero) return;
@@ -321,8 +323,9 @@ void Finish(Bytes& frame, const Form& form, CrcOrder crc, sim::Random& rng,
     PutHalf(frame, form.l3 + 10, 0);
     PutHalf(frame, form.l3 + 10, ~OnesSum(frame.data() + form.l3, 20));
   }
-  PutHalf(frame, l4 + 4, end - l4);
-  if (crc != CrcOrder::kNone && end >= l4 + 12) PutCrc(frame, form, end, crc);
+  if (!form.native) PutHalf(frame, l4 + 4, end - l4);
+  if (crc != CrcOrder::kNone && end >= form.pds() + 4)
+    PutCrc(frame, form, end, crc);
   PutUdpSum(frame, form, end, how, rng);
   // Padding is not always zero.
   while (frame.size() < 60) {
@@ -349,7 +352,9 @@ Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
                              .source = rng.Next() & 0xffffffffffff,
                              .ethertype = ipv6 ? kIpv6 : kIpv4});
   if (port.vlan || rng.Chance(0.2)) InsertTag(out, port.vlan, rng);
-  built.form = {.ipv6 = ipv6, .l3 = out.size()};
+  const bool native = port.ip_protocol != 0;
+  const uint8_t protocol = native ? port.ip_protocol : 17;
+  built.form = {.ipv6 = ipv6, .l3 = out.size(), .native = native};
   const auto dscp = static_cast<uint8_t>(rng.Below(64));
   const auto ecn = static_cast<uint8_t>(rng.Below(4));
   if (ipv6) {
@@ -358,7 +363,7 @@ Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
     ip.dscp = dscp;
     ip.ecn = ecn;
     ip.flow_label = static_cast<uint32_t>(rng.Next()) & 0xfffff;
-    ip.next_header = 17;
+    ip.next_header = protocol;
     ip.hop_limit = static_cast<uint8_t>(rng.Next());
     ip.source_hi = rng.Next();
     ip.source_lo = rng.Next();
@@ -374,15 +379,19 @@ Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
     ip.identification = static_cast<uint16_t>(rng.Next());
     ip.flags = static_cast<uint8_t>(2 * rng.Below(2));
     ip.ttl = static_cast<uint8_t>(rng.Next());
-    ip.protocol = 17;
+    ip.protocol = protocol;
     ip.source = static_cast<uint32_t>(rng.Next());
     ip.destination = static_cast<uint32_t>(port.local_fa_lo);
     Append(out, ip);
   }
-  wire::Udp udp;
-  udp.source_port = static_cast<uint16_t>(rng.Next());
-  udp.destination_port = port.udp_port;
-  Append(out, udp);
+  const auto entropy = static_cast<uint16_t>(rng.Next());
+  if (native) {
+    Append(out, wire::Entropy{.entropy = entropy,
+                              .rsvd0 = static_cast<uint16_t>(rng.Next())});
+  } else {
+    Append(out, wire::Udp{.source_port = entropy,
+                          .destination_port = port.udp_port});
+  }
   const Bytes datagram = DatagramMaker(rng, shape, port).Make();
   out.insert(out.end(), datagram.begin(), datagram.end());
   built.end = out.size();
@@ -466,7 +475,7 @@ Bytes Trimmed(const Built& built, uint8_t dscp, size_t kept, bool rewrites_udp,
     PutHalf(frame, form.l3 + 10, 0);
     PutHalf(frame, form.l3 + 10, ~OnesSum(frame.data() + form.l3, 20));
   }
-  if (rewrites_udp) PutHalf(frame, l4 + 4, length);
+  if (rewrites_udp && !form.native) PutHalf(frame, l4 + 4, length);
   while (frame.size() < 60) frame.push_back(static_cast<uint8_t>(rng.Next()));
   return frame;
 }
@@ -481,8 +490,8 @@ Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng) {
     frame[at] ^= static_cast<uint8_t>(1u << rng.Below(8));
   };
   const auto repair = [&] { Finish(frame, form, port.crc, rng); };
-  const size_t udp = form.l4();
-  const size_t headers = std::min<size_t>(frame.size(), udp + 64);
+  const size_t pds = form.pds();
+  const size_t headers = std::min<size_t>(frame.size(), pds + 56);
   switch (rng.Below(11)) {
     case 0:  // A bit anywhere.
       flip(below(frame.size()));
@@ -502,16 +511,15 @@ Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng) {
       break;
     }
     case 6:  // A byte of PDS or SES header at random, all repaired.
-      frame[udp + 8 + below(headers - udp - 8)] =
-          static_cast<uint8_t>(rng.Next());
+      frame[pds + below(headers - pds)] = static_cast<uint8_t>(rng.Next());
       repair();
       break;
     case 7:  // Another length, all repaired.
-      frame.resize(udp + 10 + below(frame.size() - udp - 9));
+      frame.resize(pds + 2 + below(frame.size() - pds - 1));
       repair();
       break;
     case 8:  // A bit that the UDP checksum hides.
-      flip(udp + 8 + below(built.end - udp - 8));
+      flip(pds + below(built.end - pds));
       PutUdpSum(frame, form, built.end, UdpSum::kRight, rng);
       break;
     case 9:  // A UDP checksum of any kind.

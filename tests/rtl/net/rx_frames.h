@@ -18,15 +18,19 @@ inline constexpr uint16_t kIpv4 = 0x0800, kArp = 0x0806, kTag = 0x8100,
 
 contract::PortCfg DefaultPort();
 
-// Each family, VLAN and CRC order.
-inline constexpr uint32_t kVariants = 12;
+// Each family, VLAN, encapsulation and CRC order.
+inline constexpr uint32_t kVariants = 24;
+inline constexpr uint32_t kFirstWithCrc = 8;
 contract::PortCfg PortVariant(uint32_t variant);
 
 // Where the parts of a frame are.
 struct Form {
   bool ipv6 = false;
   size_t l3 = 14;
+  bool native = false;  // No UDP.
 
+  size_t l4_bytes() const { return native ? 4 : 8; }
+  size_t pds() const { return l4() + l4_bytes(); }
   size_t l4() const { return l3 + (ipv6 ? 40 : 20); }
   size_t source() const { return l3 + (ipv6 ? 8 : 12); }
 };
@@ -37,7 +41,7 @@ uint32_t FrameCrc(Bytes frame, const Form& form, size_t end);
 uint32_t DatagramSum(const Bytes& frame, const Form& form, size_t end);
 
 enum class UdpSum { kRight, kZero, kWrong, kAny };
-// Writes the UDP checksum, which receivers ignore.
+// Writes the UDP checksum, which receivers ignore; nothing without UDP.
 void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
                sim::Random& rng);
 // Writes length fields, CRC and checksums that fit, then pads to 60 bytes.

@@ -83,7 +83,8 @@ TEST(RxParserTest, TrimmedRequestsAreOfferedWithoutLengthsCrcAndSes) {
     for (int i = 0; i < 400; ++i) {
       const Built built = Build(rng, RandomShape(rng, port), port);
       const uint8_t dscp = rng.Chance(0.5) ? kTrims.path : kTrims.lasthop;
-      const size_t kept = 24 + (rng.Chance(0.5) ? 0 : rng.Below(80));
+      const size_t kept =
+          built.form.l4_bytes() + 16 + (rng.Chance(0.5) ? 0 : rng.Below(80));
       Bytes frame = Trimmed(built, dscp, kept, rng.Chance(0.5), rng);
       if (rng.Chance(0.1)) {  // The IP header is judged as ever.
         frame[built.form.l3 + rng.Below(20)] ^=
@@ -99,7 +100,7 @@ TEST(RxParserTest, TrimmedRequestsAreOfferedWithoutLengthsCrcAndSes) {
   EXPECT_GE(counts[Statistic::kDropTrimmed], 1000u);
 }
 
-TEST(RxParserTest, TrimmedFrameHasAtLeast24BytesBehindTheIpHeader) {
+TEST(RxParserTest, TrimmedFrameHasAtLeast16BytesOfThePdsHeader) {
   for (uint32_t variant = 0; variant < kVariants; ++variant) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(600 + variant, port);
@@ -109,8 +110,9 @@ TEST(RxParserTest, TrimmedFrameHasAtLeast24BytesBehindTheIpHeader) {
       bench.Post(Trimmed(built, kTrims.path, kept, kept % 2, bench.rng()));
     }
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(20000));
-    EXPECT_EQ(bench.packets, 24u);
-    EXPECT_EQ(bench.counts[Statistic::kDropTruncated], 24u);
+    const size_t least = built.form.l4_bytes() + 16;
+    EXPECT_EQ(bench.packets, 48 - least);
+    EXPECT_EQ(bench.counts[Statistic::kDropTruncated], least);
   }
 }
 
@@ -140,10 +142,10 @@ TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
       Built built = Build(bench.rng(), {kind, payload}, port);
       built.frame.resize(built.end);
       // A 32-bit field behind the PDS header.
-      const uint8_t* pds = built.frame.data() + built.form.l4() + 8;
+      const uint8_t* pds = built.frame.data() + built.form.pds();
       const bool cc = wire::PdsPrologue::Decode(pds).type == PdsType::kAckCc;
       const size_t at =
-          built.form.l4() + 8 + 12 + word + (cc ? wire::PdsAckCc::kBytes : 0);
+          built.form.pds() + 12 + word + (cc ? wire::PdsAckCc::kBytes : 0);
       uint32_t value =
           uint32_t{Half(built.frame, at)} << 16 | Half(built.frame, at + 2);
       value += add;
@@ -174,7 +176,7 @@ TEST(RxParserTest, ReadsAndTheirDataKeepToTheirLengths) {
 // Corruption that keeps the UDP checksum right, at each byte of frames of many
 // lengths: what the CRC covers is never taken, and what it does not cover is.
 TEST(RxParserTest, TheCrcCatchesAChangeOfAnyByteThatItCovers) {
-  for (uint32_t variant = 4; variant < kVariants; ++variant) {
+  for (uint32_t variant = kFirstWithCrc; variant < kVariants; ++variant) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(100 + variant, port);
     bench.gap = 0;
@@ -198,7 +200,9 @@ TEST(RxParserTest, TheCrcCatchesAChangeOfAnyByteThatItCovers) {
       for (size_t at = built.form.source(); at < built.end; ++at) {
         // Of a long payload, what is near its ends.
         if (at > udp + 100 && at + 2 * kStrobe < built.end) continue;
-        if (at == udp + 6 || at == udp + 7) continue;  // UDP checksum.
+        const bool native = built.form.native;
+        // UDP checksum.
+        if (!native && (at == udp + 6 || at == udp + 7)) continue;
         Bytes frame = built.frame;
         frame[at] ^= static_cast<uint8_t>(1u << bench.rng().Below(8));
         if (!port.ipv6) {
@@ -210,7 +214,7 @@ TEST(RxParserTest, TheCrcCatchesAChangeOfAnyByteThatItCovers) {
         // Address, port and length have reasons of their own.
         const bool own_reason =
             (at >= udp - (port.ipv6 ? 16 : 4) && at < udp) ||
-            (at >= udp + 2 && at < udp + 6);
+            (!native && at >= udp + 2 && at < udp + 6);
         crc_errors += !own_reason;
         bench.Post(std::move(frame));
       }
@@ -307,7 +311,7 @@ TEST(RxParserTest, AnyUdpChecksumIsAccepted) {
 }
 
 TEST(RxParserTest, ACrcOfTheOtherByteOrderIsWrong) {
-  for (uint32_t variant = 4; variant < kVariants; ++variant) {
+  for (uint32_t variant = kFirstWithCrc; variant < kVariants; ++variant) {
     const contract::PortCfg port = PortVariant(variant);
     contract::PortCfg other = port;
     other.crc = port.crc == CrcOrder::kMsbFirst ? CrcOrder::kLsbFirst
@@ -461,6 +465,20 @@ TEST(RxParserTest, AFrameForTheOtherFamilysAddressIsNotOurs) {
     bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, 20}, other));
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000));
     EXPECT_EQ(bench.counts[Statistic::kDropIpAddress], 1u);
+  }
+}
+
+// UDP at a port of native IP, native IP at one of UDP, and another number.
+TEST(RxParserTest, AnotherEncapsulationIsDroppedByTheIpHeader) {
+  for (uint32_t variant = 0; variant < kVariants; ++variant) {
+    const contract::PortCfg port = PortVariant(variant);
+    contract::PortCfg other = PortVariant(variant ^ 4);
+    RxParserBench bench(325 + variant, port);
+    bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, 20}, other));
+    other.ip_protocol = contract::kNativeIpProtocol - 1;
+    bench.Post(GoodFrame(bench.rng(), {Kind::kRequest, 20}, other));
+    ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(1000));
+    EXPECT_EQ(bench.counts[Statistic::kDropIpHeader], 2u);
   }
 }
 

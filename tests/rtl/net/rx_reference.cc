@@ -28,12 +28,14 @@ Verdict Drop(Statistic reason) {
 class Reader {
  public:
   Reader(const Bytes& frame, const contract::PortCfg& port, const Trims& trims)
-      : frame_(frame), port_(port), trims_(trims) {}
+      : frame_(frame), port_(port), trims_(trims) {
+    form_.native = port.ip_protocol != 0;
+  }
 
   Verdict Read() {
     if (auto end = ReadLink()) return *end;
     if (auto end = ReadIp()) return *end;
-    if (auto end = trimmed() ? ReadTrimmed() : ReadUdp()) return *end;
+    if (auto end = trimmed() ? ReadTrimmed() : ReadDatagram()) return *end;
     if (auto end = CheckAddress()) return *end;
     if (auto end = CheckSums()) return *end;
     if (trimmed()) return JudgeTrimmed();
@@ -53,6 +55,10 @@ class Reader {
     Verdict verdict;
     verdict.quiet = true;
     return verdict;
+  }
+
+  uint8_t protocol() const {
+    return port_.ip_protocol != 0 ? port_.ip_protocol : kUdp;
   }
 
   size_t trailer() const { return port_.crc != CrcOrder::kNone ? 4 : 0; }
@@ -83,12 +89,12 @@ class Reader {
     if (form_.ipv6) {
       v6_ = wire::Ipv6::Decode(frame_.data() + form_.l3);
       end_ = form_.l4() + v6_.payload_length;
-      good = v6_.version == 6 && v6_.next_header == kUdp;
+      good = v6_.version == 6 && v6_.next_header == protocol();
     } else {
       v4_ = wire::Ipv4::Decode(frame_.data() + form_.l3);
       end_ = form_.l3 + v4_.total_length;
       good = v4_.version == 4 && v4_.ihl == 5 && !(v4_.flags & 1) &&
-             v4_.fragment_offset == 0 && v4_.protocol == kUdp;
+             v4_.fragment_offset == 0 && v4_.protocol == protocol();
     }
     if (end_ > frame_.size()) return Drop(Statistic::kDropTruncated);
     if (IsNeighborDiscovery()) return Quiet();
@@ -110,11 +116,10 @@ class Reader {
     return dscp == trims_.path ? 1 : dscp == trims_.lasthop ? 2 : 0;
   }
 
-  // UDP header and 16 bytes more are left.
+  // UDP or entropy header and 16 bytes more are left.
   End ReadTrimmed() {
-    if (end_ < form_.l4() + 24) return Drop(Statistic::kDropTruncated);
-    udp_ = wire::Udp::Decode(frame_.data() + form_.l4());
-    pds_ = frame_.data() + form_.l4() + 8;
+    if (end_ < form_.pds() + 16) return Drop(Statistic::kDropTruncated);
+    NoteLayer4();
     prologue_ = wire::PdsPrologue::Decode(pds_);
     return std::nullopt;
   }
@@ -131,17 +136,27 @@ class Reader {
     return {.reason = Statistic::kRxFrames, .fields = f_, .payload = {}};
   }
 
+  // The layer's own bytes are there.
+  void NoteLayer4() {
+    const uint8_t* const l4 = frame_.data() + form_.l4();
+    if (form_.native) {
+      udp_.source_port = wire::Entropy::Decode(l4).entropy;
+    } else {
+      udp_ = wire::Udp::Decode(l4);
+    }
+    pds_ = frame_.data() + form_.pds();
+  }
+
   // And which packet of the profile it is.
-  End ReadUdp() {
-    if (end_ < form_.l4() + 8 + 2 + trailer()) {
+  End ReadDatagram() {
+    if (end_ < form_.pds() + 2 + trailer()) {
       return Drop(Statistic::kDropTruncated);
     }
-    udp_ = wire::Udp::Decode(frame_.data() + form_.l4());
-    if (udp_.length != end_ - form_.l4()) {
+    NoteLayer4();
+    if (!form_.native && udp_.length != end_ - form_.l4()) {
       return Drop(Statistic::kDropTruncated);
     }
-    pds_ = frame_.data() + form_.l4() + 8;
-    left_ = udp_.length - 8u;
+    left_ = end_ - form_.pds();
     Classify();
     return known() && left_ < header_bytes() + trailer()
                ? Drop(Statistic::kDropTruncated)
@@ -201,7 +216,7 @@ class Reader {
   }
 
   End CheckSums() const {
-    if (udp_.destination_port != port_.udp_port) {
+    if (!form_.native && udp_.destination_port != port_.udp_port) {
       return Drop(Statistic::kDropUdpPort);
     }
     if (port_.crc == CrcOrder::kNone || trimmed()) return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
@@ -48,29 +49,52 @@ struct Route {
   uint16_t vlan = 0;  // 0: no tag.
   contract::CrcOrder crc = contract::CrcOrder::kNone;
   uint8_t ecn = 0;
+  uint8_t ip_protocol = 0;  // Of native IP; 0: UDP.
 };
+
+// What frames are made of, a number each: IPv4 and IPv6, untagged and tagged,
+// without and with CRC of either order, over UDP and as native IP.
+inline constexpr int kStacks = 24;
+inline Route StackRoute(int stack, uint16_t vlan) {
+  Route route;
+  route.ipv6 = (stack & 1) != 0;
+  route.vlan = (stack & 2) != 0 ? vlan : 0;
+  route.crc = static_cast<contract::CrcOrder>(stack / 4 % 3);
+  route.ip_protocol = stack >= kStacks / 2 ? contract::kNativeIpProtocol : 0;
+  return route;
+}
+inline std::string StackName(int stack) {
+  constexpr const char* kCrcs[] = {"", "CrcLsbFirst", "CrcMsbFirst"};
+  return std::string(stack & 1 ? "V6" : "V4") + (stack & 2 ? "Tagged" : "") +
+         kCrcs[stack / 4 % 3] + (stack >= kStacks / 2 ? "Native" : "");
+}
 
 constexpr size_t kCrcBytes = 4;
 
 // Bytes of a frame of the route before the PDS header.
 inline size_t HeaderBytes(const Route& route) {
-  return 22 + (route.vlan != 0 ? 4u : 0u) + (route.ipv6 ? 40u : 20u);
+  return 14 + (route.vlan != 0 ? 4u : 0u) + (route.ipv6 ? 40u : 20u) +
+         (route.ip_protocol != 0 ? 4u : 8u);
 }
 
-// Ethernet, IP and UDP around `datagram` (PDS header to end of payload).
+// Ethernet, IP and UDP or entropy header around `datagram` (PDS header to end
+// of payload).
 inline Bytes Frame(const Route& route, const Bytes& datagram) {
   namespace wire = contract::wire;
   const size_t trailer = route.crc != contract::CrcOrder::kNone ? kCrcBytes : 0;
-  const auto udp_length =
-      static_cast<uint16_t>(wire::Udp::kBytes + datagram.size() + trailer);
+  const bool native = route.ip_protocol != 0;
+  const uint8_t protocol = native ? route.ip_protocol : 17;
+  const auto length = static_cast<uint16_t>(
+      (native ? wire::Entropy::kBytes : wire::Udp::kBytes) + datagram.size() +
+      trailer);
 
   Bytes ip;
   if (route.ipv6) {
     AppendHeader(ip, wire::Ipv6{.version = 6,
                                 .dscp = route.dscp,
                                 .ecn = route.ecn,
-                                .payload_length = udp_length,
-                                .next_header = 17,
+                                .payload_length = length,
+                                .next_header = protocol,
                                 .hop_limit = 64,
                                 .source_hi = route.source_hi,
                                 .source_lo = route.source,
@@ -82,10 +106,10 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
     ip4.ihl = 5;
     ip4.dscp = route.dscp;
     ip4.ecn = route.ecn;
-    ip4.total_length = static_cast<uint16_t>(wire::Ipv4::kBytes + udp_length);
+    ip4.total_length = static_cast<uint16_t>(wire::Ipv4::kBytes + length);
     ip4.flags = 2;
     ip4.ttl = 64;
-    ip4.protocol = 17;
+    ip4.protocol = protocol;
     ip4.source = static_cast<uint32_t>(route.source);
     ip4.destination = static_cast<uint32_t>(route.destination);
     uint8_t encoded[wire::Ipv4::kBytes];
@@ -94,13 +118,15 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
     AppendHeader(ip, ip4);
   }
 
-  wire::Udp udp = {};
-  udp.source_port = route.entropy;
-  udp.destination_port = 4793;
-  udp.length = udp_length;
   Bytes covered(ip.end() - (route.ipv6 ? 32 : 8), ip.end());
-  const size_t udp_first = covered.size();
-  AppendHeader(covered, udp);
+  const size_t addresses = covered.size();
+  if (native) {
+    AppendHeader(covered, wire::Entropy{.entropy = route.entropy});
+  } else {
+    AppendHeader(covered, wire::Udp{.source_port = route.entropy,
+                                    .destination_port = 4793,
+                                    .length = length});
+  }
   covered.insert(covered.end(), datagram.begin(), datagram.end());
   if (trailer != 0) {
     const uint32_t crc = Crc32c(covered);
@@ -120,7 +146,7 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
                 static_cast<uint8_t>(route.vlan)});
   }
   out.insert(out.end(), ip.begin(), ip.end());
-  out.insert(out.end(), covered.begin() + static_cast<ptrdiff_t>(udp_first),
+  out.insert(out.end(), covered.begin() + static_cast<ptrdiff_t>(addresses),
              covered.end());
   return out;
 }

@@ -68,7 +68,7 @@ class NsccTest : public testing::Test {
     settings_.cwnd_bytes = cwnd_bytes;
     settings_.base_rtt_ns = base_rtt_ns;
     settings_.congestion = true;
-    packet_ = sim::soft::transport::NominalBytes(mtu + 56u);
+    packet_ = sim::soft::transport::NominalBytes({}, mtu + 56u);
     windows_.fill({});
     Run(8);
   }

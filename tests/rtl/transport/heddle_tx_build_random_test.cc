@@ -28,6 +28,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     config.payload_mtu = mtu;
     config.crc = static_cast<contract::CrcOrder>(random.Below(3));
     config.ipv6 = seed >> 1 & 1;
+    config.ip_protocol = seed % 3 == 0 ? contract::kNativeIpProtocol : 0;
     config.vlan = random.Chance(0.5) ? random.Below(4096) & 0xfff : 0;
     config.fa_hi = random.Next();
     config.fa_lo = random.Next();
@@ -48,6 +49,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       to.source_hi = config.fa_hi;
       to.destination_hi = fa_hi;
       to.crc = config.crc;
+      to.ip_protocol = config.ip_protocol;
       return to;
     };
     std::vector<PdcPeer> peers;
@@ -176,8 +178,10 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     }
     dut.RunUntil(360, 30000);
     for (const SentFrame& frame : dut.sent()) {
-      const size_t tag = frame.bytes[12] == 0x81 ? 4 : 0;
-      const size_t pds = tag + (config.ipv6 ? 62 : 42);
+      const size_t pds = HeaderBytes(
+          {.ipv6 = config.ipv6 != 0,
+           .vlan = static_cast<uint16_t>(frame.bytes[12] == 0x81 ? 1 : 0),
+           .ip_protocol = config.ip_protocol});
       const auto type = static_cast<contract::PdsType>(frame.bytes[pds] >> 3);
       const bool sent =
           type == contract::PdsType::kRodReq || type == contract::PdsType::kCp;

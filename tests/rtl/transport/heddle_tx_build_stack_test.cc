@@ -22,17 +22,14 @@ Bytes Hex(const std::string& text) {
   return out;
 }
 
-// Each of IPv4 and IPv6, untagged and tagged, without and with CRC of
-// either order.
+// Each stack of headers.
 class TxBuildStackTest : public testing::TestWithParam<int> {
  protected:
   static constexpr uint64_t kAddress6Hi = 0xfd00'1234'5678'9abc;
   static constexpr uint64_t kPeer6Hi = 0xfd00'ffff'0000'0001;
 
   TxBuildStackTest() {
-    route_.ipv6 = (GetParam() & 1) != 0;
-    route_.vlan = (GetParam() & 2) != 0 ? 0xabc : 0;
-    route_.crc = static_cast<contract::CrcOrder>(GetParam() >> 2);
+    route_ = StackRoute(GetParam(), 0xabc);
     route_.source_mac = kMac;
     route_.destination_mac = kPeerMac;
     route_.source = kAddress;
@@ -43,6 +40,7 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
     dut_.config().fa_hi = route_.source_hi;
     dut_.config().vlan = route_.vlan;
     dut_.config().crc = route_.crc;
+    dut_.config().ip_protocol = route_.ip_protocol;
     dut_.SetConfig();
     dut_.WriteHop(1, kPeerMac, 1, route_.vlan);
   }
@@ -81,12 +79,9 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
   Route route_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, TxBuildStackTest, testing::Range(0, 12),
+INSTANTIATE_TEST_SUITE_P(Each, TxBuildStackTest, testing::Range(0, kStacks),
                          [](const auto& stack) {
-                           return std::string(stack.param & 1 ? "V6" : "V4") +
-                                  (stack.param & 2 ? "Tagged" : "") +
-                                  (stack.param & 4 ? "CrcLsbFirst" : "") +
-                                  (stack.param & 8 ? "CrcMsbFirst" : "");
+                           return StackName(stack.param);
                          });
 
 contract::wire::PdsRequest ReturnHeader(contract::NextHdr next_hdr) {

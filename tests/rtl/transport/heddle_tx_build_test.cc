@@ -131,6 +131,7 @@ TEST_F(TxBuildTest, AcksLeaveAsTheReferenceProviderEncodesThem) {
     dut_.config().mac = from.mac;
     dut_.config().fa_lo = from.local_fa_lo;
     dut_.config().crc = from.crc;
+    dut_.config().ip_protocol = from.ip_protocol;
     dut_.SetConfig();
     if (answer) {
       dut_.Push(WorkedResponse(reference, to));

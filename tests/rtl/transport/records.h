@@ -11,7 +11,7 @@
 namespace heddle::test {
 
 struct PortCfg {
-  uint8_t rsvd0 = 0;
+  uint8_t ip_protocol = 0;
   uint8_t ipv6 = 0;
   uint16_t vlan = 0;
   uint32_t ack_delay_ticks = 0;
@@ -33,7 +33,7 @@ struct PortCfg {
 
   template <typename Visit>
   void Fields(Visit&& v) {
-    v(rsvd0, 8), v(ipv6, 8), v(vlan, 16), v(ack_delay_ticks, 32);
+    v(ip_protocol, 8), v(ipv6, 8), v(vlan, 16), v(ack_delay_ticks, 32);
     v(pdc_seed, 32), v(crc, 8), v(write_errors, 8), v(enable, 8);
     v(slot, 8), v(udp_port, 16), v(payload_mtu, 16), v(dead_ticks, 32);
     v(backoff_max_ticks, 32), v(backoff_ticks, 32), v(rto_max_ticks, 32);

@@ -30,14 +30,11 @@ uint8_t MemoryByte(uint64_t address) {
   return static_cast<uint8_t>((address * 0x9e3779b97f4a7c15) >> 56);
 }
 
-// Each of IPv4 and IPv6, untagged and tagged, without and with CRC of
-// either order.
+// Each stack of headers.
 class TxFramesTest : public testing::TestWithParam<int> {
  protected:
   TxFramesTest() {
-    route_.ipv6 = (GetParam() & 1) != 0;
-    route_.vlan = (GetParam() & 2) != 0 ? 0x123 : 0;
-    route_.crc = static_cast<contract::CrcOrder>(GetParam() >> 2);
+    route_ = StackRoute(GetParam(), 0x123);
     route_.source_mac = kMac;
     route_.destination_mac = kPeerMac;
     route_.source = 0x0a000001;
@@ -58,6 +55,7 @@ class TxFramesTest : public testing::TestWithParam<int> {
     port.ipv6 = route_.ipv6;
     port.vlan = route_.vlan;
     port.crc = route_.crc;
+    port.ip_protocol = route_.ip_protocol;
     port.payload_mtu = kMtu;
     Drive(dut_->port_i, port);
     dut_->tready_i = 1;
@@ -151,12 +149,9 @@ class TxFramesTest : public testing::TestWithParam<int> {
   uint64_t cycle_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, TxFramesTest, testing::Range(0, 12),
+INSTANTIATE_TEST_SUITE_P(Each, TxFramesTest, testing::Range(0, kStacks),
                          [](const auto& stack) {
-                           return std::string(stack.param & 1 ? "V6" : "V4") +
-                                  (stack.param & 2 ? "Tagged" : "") +
-                                  (stack.param & 4 ? "CrcLsbFirst" : "") +
-                                  (stack.param & 8 ? "CrcMsbFirst" : "");
+                           return StackName(stack.param);
                          });
 
 TEST_P(TxFramesTest, EveryPayloadLengthLeavesAsTheReferenceEncodesIt) {

@@ -34,9 +34,14 @@ struct Form {
   bool ipv6;
   uint16_t vlan;
   CrcOrder crc;
+  bool native = false;  // No UDP.
 
   size_t l3() const { return vlan != 0 ? 18 : 14; }
   size_t l4() const { return l3() + (ipv6 ? 40 : 20); }
+  size_t pds() const { return l4() + (native ? 4 : 8); }
+  uint8_t ip_protocol() const {
+    return native ? contract::kNativeIpProtocol : 0;
+  }
 };
 
 contract::PortCfg Port(const Form& form) {
@@ -50,6 +55,7 @@ contract::PortCfg Port(const Form& form) {
   port.crc = form.crc;
   port.vlan = form.vlan;
   port.ipv6 = form.ipv6 ? 1 : 0;
+  port.ip_protocol = form.ip_protocol();
   return port;
 }
 
@@ -71,6 +77,7 @@ test::Route MakeRoute(const Form& form, bool to_peer) {
   route.ipv6 = form.ipv6;
   route.vlan = form.vlan;
   route.crc = form.crc;
+  route.ip_protocol = form.ip_protocol();
   return route;
 }
 
@@ -118,7 +125,7 @@ class FrameCodecTest : public testing::TestWithParam<Form> {
     const auto frame = codec_.Build({.destination = Peer(GetParam()),
                                      .destination_mac = kPeerMac,
                                      .vlan = vlan,
-                                     .source_port = 0xc123,
+                                     .entropy = 0xc123,
                                      .dscp = 46},
                                     buffer, datagram.size());
     return {frame.begin(), frame.end()};
@@ -185,7 +192,11 @@ TEST_P(FrameCodecTest, TrimmedFramesArriveAsFarAsTheyGo) {
     Bytes frame = Arriving(datagram_);
     ASSERT_TRUE(TrimRequest(dscp, &frame));
     codec_.SetTransport({});
-    ExpectDropped(frame, Statistic::kDropTruncated);
+    if (!GetParam().native) {  // By the UDP length.
+      ExpectDropped(frame, Statistic::kDropTruncated);
+    } else if (GetParam().crc != CrcOrder::kNone) {
+      ExpectDropped(frame, Statistic::kDropCrc);
+    }
     codec_.SetTransport(transport);
     const ParsedFrame parsed = codec_.Parse(frame);
     ASSERT_EQ(parsed.kind, Kind::kDatagram);
@@ -196,11 +207,11 @@ TEST_P(FrameCodecTest, TrimmedFramesArriveAsFarAsTheyGo) {
     EXPECT_EQ(parsed.datagram.source_udp_port, 0xc123);
     const size_t l3 = GetParam().l3();
     Bytes cut = frame;
-    --cut[l3 + (GetParam().ipv6 ? 5 : 3)];  // 23 bytes behind the IP header.
+    --cut[l3 + (GetParam().ipv6 ? 5 : 3)];  // 15 bytes of the PDS header.
     FixIpv4Checksum(cut);
     ExpectDropped(cut, Statistic::kDropTruncated);
     cut = frame;
-    cut.resize(l3 + (GetParam().ipv6 ? 40 : 20) + 23);
+    cut.resize(GetParam().pds() + 15);
     ExpectDropped(cut, Statistic::kDropTruncated);
     if (!GetParam().ipv6) {
       cut = frame;
@@ -264,7 +275,7 @@ TEST_P(FrameCodecTest, HeadersAreThoseOfTheDestination) {
                                       .ipv6 = form.ipv6},
                       .destination_mac = route.destination_mac,
                       .vlan = form.vlan,
-                      .source_port = route.entropy,
+                      .entropy = route.entropy,
                       .dscp = route.dscp},
                      buffer, packet.size());
     Bytes expected = test::Frame(route, packet);
@@ -288,7 +299,9 @@ TEST_P(FrameCodecTest, EachReasonToDropIsFound) {
   ExpectDropped(Bytes(good.begin(), good.begin() + 13),
                 Statistic::kDropTruncated);
   ExpectDropped(Bytes(good.begin(), good.end() - 1), Statistic::kDropTruncated);
-  ExpectDropped(with(udp + 5, good[udp + 5] + 1), Statistic::kDropTruncated);
+  if (!form.native) {
+    ExpectDropped(with(udp + 5, good[udp + 5] + 1), Statistic::kDropTruncated);
+  }
   ExpectDropped(with(ip - 2, 0x07), Statistic::kDropEthertype);
   ExpectDropped(with(ip, good[ip] ^ 0x10), Statistic::kDropIpHeader);
   ExpectDropped(with(ip + (form.ipv6 ? 6 : 9), 6), Statistic::kDropIpHeader);
@@ -301,9 +314,17 @@ TEST_P(FrameCodecTest, EachReasonToDropIsFound) {
   Bytes other = with(ip + (form.ipv6 ? 39 : 19), 77);
   FixIpv4Checksum(other);
   ExpectDropped(other, Statistic::kDropIpAddress);
-  ExpectDropped(with(udp + 3, 0), Statistic::kDropUdpPort);
+  if (!form.native) {
+    ExpectDropped(with(udp + 3, 0), Statistic::kDropUdpPort);
+  }
   if (form.crc != CrcOrder::kNone) {
-    ExpectDropped(with(udp + 8, good[udp + 8] ^ 1), Statistic::kDropCrc);
+    const size_t pds = form.pds();
+    ExpectDropped(with(pds, good[pds] ^ 1), Statistic::kDropCrc);
+    // The whole of what follows the IP header but a UDP checksum.
+    ExpectDropped(with(udp, good[udp] ^ 1), Statistic::kDropCrc);
+    if (form.native) {
+      ExpectDropped(with(udp + 3, 1), Statistic::kDropCrc);
+    }
     for (size_t i = 1; i <= contract::kCrcBytes; ++i) {
       const size_t at = good.size() - i;
       ExpectDropped(with(at, good[at] ^ 0x80), Statistic::kDropCrc);
@@ -319,6 +340,9 @@ TEST_P(FrameCodecTest, ADatagramWithoutRoomForItsTypeIsTruncated) {
 
 TEST_P(FrameCodecTest, AnyUdpChecksumIsAccepted) {
   const Form form = GetParam();
+  if (form.native) {
+    return;
+  }
   const size_t source = form.l3() + (form.ipv6 ? 8 : 12);
   for (const Bytes& packet : WorkedPackets()) {
     Bytes frame = Arriving(packet);
@@ -428,7 +452,7 @@ TEST(FrameCodecReferenceTest, DatagramsLeaveAsTheReferenceProviderSendsThem) {
                                                     .hi = peer.local_fa_hi,
                                                     .ipv6 = reference.ipv6},
                                     .destination_mac = peer.mac,
-                                    .source_port = reference.entropy,
+                                    .entropy = reference.entropy,
                                     .dscp = reference.dscp},
                                    buffer, packet.size());
     Bytes expected = test::WorkedBytes(reference);
@@ -448,6 +472,18 @@ TEST_P(FrameCodecTest, FramesOfOtherVlansAndFamiliesAreDropped) {
   port.ipv6 = form.ipv6 ? 0 : 1;
   codec_.Configure(port);
   ExpectDropped(Arriving(datagram_), Statistic::kDropIpAddress);
+}
+
+TEST_P(FrameCodecTest, AnotherEncapsulationIsDroppedByTheIpHeader) {
+  contract::PortCfg port = Port(GetParam());
+  for (const unsigned protocol : {0U, contract::kNativeIpProtocol, 252U}) {
+    if (protocol == GetParam().ip_protocol()) {
+      continue;
+    }
+    port.ip_protocol = static_cast<uint8_t>(protocol);
+    codec_.Configure(port);
+    ExpectDropped(Arriving(datagram_), Statistic::kDropIpHeader);
+  }
 }
 
 TEST_P(FrameCodecTest, CongestionMarksArrive) {
@@ -516,29 +552,35 @@ TEST_P(FrameCodecTest, RandomDamageIsNeverTakenForADatagram) {
     Bytes got(frame.begin() + covered, frame.end());
     got.resize(expected.size());
     const size_t checksum = GetParam().l4() + 6 - covered;
-    for (size_t at : {checksum, checksum + 1}) got[at] = expected[at];
+    for (size_t at : {checksum, checksum + 1}) {
+      got[at] = GetParam().native ? got[at] : expected[at];
+    }
     ASSERT_EQ(got, expected) << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FrameCodecTest,
-                         testing::Values(Form{false, 0, CrcOrder::kMsbFirst},
-                                         Form{false, 0, CrcOrder::kLsbFirst},
-                                         Form{false, 0, CrcOrder::kNone},
-                                         Form{false, 5, CrcOrder::kMsbFirst},
-                                         Form{true, 0, CrcOrder::kMsbFirst},
-                                         Form{true, 0, CrcOrder::kLsbFirst},
-                                         Form{true, 0, CrcOrder::kNone},
-                                         Form{true, 4095, CrcOrder::kMsbFirst}),
-                         [](const auto& instance) {
-                           const Form form = instance.param;
-                           return std::string(form.ipv6 ? "Ipv6" : "Ipv4") +
-                                  (form.vlan != 0 ? "Tagged" : "") +
-                                  (form.crc == CrcOrder::kNone ? "NoCrc"
-                                   : form.crc == CrcOrder::kLsbFirst
-                                       ? "LsbFirst"
-                                       : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, FrameCodecTest,
+    testing::Values(
+        Form{false, 0, CrcOrder::kMsbFirst},
+        Form{false, 0, CrcOrder::kLsbFirst}, Form{false, 0, CrcOrder::kNone},
+        Form{false, 5, CrcOrder::kMsbFirst}, Form{true, 0, CrcOrder::kMsbFirst},
+        Form{true, 0, CrcOrder::kLsbFirst}, Form{true, 0, CrcOrder::kNone},
+        Form{true, 4095, CrcOrder::kMsbFirst},
+        Form{false, 0, CrcOrder::kMsbFirst,
+             /*native=*/true},
+        Form{false, 5, CrcOrder::kNone, true},
+        Form{true, 0, CrcOrder::kMsbFirst, true},
+        Form{true, 4095, CrcOrder::kLsbFirst, true}),
+    [](const auto& instance) {
+      const Form form = instance.param;
+      return std::string(form.ipv6 ? "Ipv6" : "Ipv4") +
+             (form.vlan != 0 ? "Tagged" : "") +
+             (form.crc == CrcOrder::kNone       ? "NoCrc"
+              : form.crc == CrcOrder::kLsbFirst ? "LsbFirst"
+                                                : "") +
+             (form.native ? "Native" : "");
+    });
 
 }  // namespace
 }  // namespace heddle::sim::soft::frame

@@ -62,7 +62,7 @@ std::vector<uint8_t> FrameOfNic(const Case& each) {
   header.destination = {.lo = each.flow.destination.lo,
                         .hi = each.flow.destination.hi,
                         .ipv6 = each.flow.destination.ipv6};
-  header.source_port = each.flow.source_port;
+  header.entropy = each.flow.source_port;
   header.dscp = each.flow.tos >> kDscpShift;
   const auto frame = codec.Build(header, buffer, each.payload.size());
   return {frame.begin(), frame.end()};

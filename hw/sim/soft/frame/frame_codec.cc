@@ -36,14 +36,15 @@ class Reader {
       : port_(port),
         transport_(transport),
         frame_(frame),
-        unchecked_(unchecked) {}
+        unchecked_(unchecked),
+        layer4_bytes_(wire::Layer4Bytes(port)) {}
 
   // `result` is as new.
   void Read(ParsedFrame* result) {
     result_ = result;
     const bool layers =
         ReadPlain() || (ReadEthernet() && (ipv6_ ? ReadIpv6() : ReadIpv4()));
-    if (layers && ReadUdp() && CheckCrc()) {
+    if (layers && ReadLayer4() && CheckCrc()) {
       result->kind = ParsedFrame::Kind::kDatagram;
     }
   }
@@ -68,16 +69,16 @@ class Reader {
     constexpr uint16_t kFragment = (kMoreFragments << 13) | 0x1fff;
     const uint8_t* const ip = frame_.data() + kLayer3;
     if (port_.ipv6 != 0 || (port_.vlan & kVlanMask) != 0 ||
-        frame_.size() < kLayer4 + Udp::kBytes ||
+        frame_.size() < kLayer4 + layer4_bytes_ ||
         Load16(ip - kTypeBytes) != kEtherTypeIpv4 ||
         ip[0] != kVersionAndLength || (Load16(ip + 6) & kFragment) != 0 ||
-        ip[9] != kProtocolUdp ||
+        ip[9] != IpProtocol(port_) ||
         Load32(ip + 16) != static_cast<uint32_t>(port_.local_fa_lo) ||
         ChecksumFold(ChecksumPart({ip, Ipv4::kBytes})) != kSumOfGood) {
       return false;
     }
     l3_ = kLayer3;
-    udp_ = kLayer4;
+    layer4_ = kLayer4;
     end_ = kLayer3 + Load16(ip + kLengthInIpv4);
     covered_ = kLayer3 + kSourceInIpv4;
     trim_ = wire::TrimOf(transport_, ip[1] >> 2);
@@ -118,8 +119,8 @@ class Reader {
     if (!ipv6_ && type != kEtherTypeIpv4) {
       return Drop(Statistic::kDropEthertype);
     }
-    udp_ = l3_ + IpBytes(ipv6_);
-    return frame_.size() >= udp_ || Drop(Statistic::kDropTruncated);
+    layer4_ = l3_ + IpBytes(ipv6_);
+    return frame_.size() >= layer4_ || Drop(Statistic::kDropTruncated);
   }
 
   bool ReadIpv4() {
@@ -127,7 +128,8 @@ class Reader {
     const auto ip = Ipv4::Decode(bytes);
     const bool good = ip.version == 4 && ip.ihl == kIpv4Words &&
                       (ip.flags & kMoreFragments) == 0 &&
-                      ip.fragment_offset == 0 && ip.protocol == kProtocolUdp;
+                      ip.fragment_offset == 0 &&
+                      ip.protocol == IpProtocol(port_);
     end_ = l3_ + ip.total_length;
     trim_ = wire::TrimOf(transport_, ip.dscp);
     if (!IsWhole(good)) {
@@ -150,14 +152,14 @@ class Reader {
 
   bool ReadIpv6() {
     const auto ip = Ipv6::Decode(frame_.data() + l3_);
-    const bool good = ip.version == 6 && ip.next_header == kProtocolUdp;
-    end_ = udp_ + ip.payload_length;
+    const bool good = ip.version == 6 && ip.next_header == IpProtocol(port_);
+    end_ = layer4_ + ip.payload_length;
     trim_ = wire::TrimOf(transport_, ip.dscp);
     if (!IsWhole(good)) {
       return Drop(Statistic::kDropTruncated);
     }
-    if (ip.version == 6 && ip.next_header == kNextIcmpv6 && end_ > udp_ &&
-        IsNeighborMessage(frame_[udp_])) {
+    if (ip.version == 6 && ip.next_header == kNextIcmpv6 && end_ > layer4_ &&
+        IsNeighborMessage(frame_[layer4_])) {
       return SlowPath();
     }
     if (!good) {
@@ -173,19 +175,21 @@ class Reader {
     return true;
   }
 
-  // The frame holds the IP datagram; UDP, in a good one, says the same length,
-  // unless it was trimmed, and it is that of a datagram of ours.
+  // The frame holds the IP datagram; UDP, if a good one has it, says the same
+  // length, unless it was trimmed, and it is that of a datagram of ours.
   bool IsWhole(bool good) const {
     const size_t least =
-        Udp::kBytes + contract::wire::PdsPrologue::kBytes +
+        layer4_bytes_ + contract::wire::PdsPrologue::kBytes +
         (port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0);
     if (end_ > frame_.size() || !good) {
       return end_ <= frame_.size();
     }
-    return trim_ != wire::Trim::kNone
-               ? end_ >= udp_ + wire::kTrimmedBytes
-               : end_ >= udp_ + least &&
-                     Load16(frame_.data() + udp_ + kLengthInUdp) == end_ - udp_;
+    if (trim_ != wire::Trim::kNone) {
+      return end_ >= layer4_ + layer4_bytes_ + wire::kTrimmedBytes;
+    }
+    return end_ >= layer4_ + least &&
+           (port_.ip_protocol != 0 ||
+            Load16(frame_.data() + layer4_ + kLengthInUdp) == end_ - layer4_);
   }
 
   void TakeIp(const wire::FabricAddress& source, uint8_t dscp, uint8_t ecn) {
@@ -195,10 +199,11 @@ class Reader {
     result_->datagram.trim = trim_;
   }
 
-  bool ReadUdp() {
-    const uint8_t* const udp = frame_.data() + udp_;
-    result_->datagram.source_udp_port = Load16(udp);
-    return Load16(udp + kPortInUdp) == port_.udp_port ||
+  bool ReadLayer4() {
+    const uint8_t* const layer4 = frame_.data() + layer4_;
+    result_->datagram.source_udp_port = Load16(layer4);
+    return port_.ip_protocol != 0 ||
+           Load16(layer4 + kPortInUdp) == port_.udp_port ||
            Drop(Statistic::kDropUdpPort);
   }
 
@@ -207,7 +212,7 @@ class Reader {
         port_.crc != CrcOrder::kNone && trim_ == wire::Trim::kNone
             ? contract::kCrcBytes
             : 0;
-    const size_t first = udp_ + Udp::kBytes;
+    const size_t first = layer4_ + layer4_bytes_;
     result_->datagram.bytes = frame_.subspan(first, end_ - trailer - first);
     if (trailer == 0 || unchecked_) {
       return true;
@@ -215,7 +220,8 @@ class Reader {
     // Behind the addresses; the UDP checksum counts as zero.
     std::array<uint8_t, kMostCovered> stack{};
     const size_t ahead = first - covered_;
-    std::memcpy(stack.data(), frame_.data() + covered_, ahead - kChecksumBytes);
+    const size_t left_out = port_.ip_protocol == 0 ? kChecksumBytes : 0;
+    std::memcpy(stack.data(), frame_.data() + covered_, ahead - left_out);
     const uint32_t state =
         Crc32cState(Crc32cState(~uint32_t{0}, {stack.data(), ahead}),
                     result_->datagram.bytes);
@@ -223,7 +229,7 @@ class Reader {
            Drop(Statistic::kDropCrc);
   }
 
-  // Addresses and UDP header.
+  // Addresses and UDP header, the longest.
   static constexpr size_t kMostCovered =
       Ipv6::kBytes - kSourceInIpv6 + Udp::kBytes;
 
@@ -231,14 +237,15 @@ class Reader {
   const contract::TransportCfg& transport_;
   const std::span<const uint8_t> frame_;
   const bool unchecked_;
+  const size_t layer4_bytes_;
   ParsedFrame* result_ = nullptr;
   bool ipv6_ = false;
   wire::Trim trim_ = wire::Trim::kNone;
   // Bytes of the frame where things start.
   size_t l3_ = 0;
   size_t covered_ = 0;
-  size_t udp_ = 0;
-  size_t end_ = 0;  // Of the IP datagram.
+  size_t layer4_ = 0;  // UDP or entropy header.
+  size_t end_ = 0;     // Of the IP datagram.
 };
 
 }  // namespace
@@ -248,14 +255,14 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
                                            size_t bytes, bool unchecked) {
   const bool ipv6 = port_.ipv6 != 0;
   const size_t trailer = port_.crc != CrcOrder::kNone ? contract::kCrcBytes : 0;
-  const auto udp_bytes = static_cast<uint16_t>(Udp::kBytes + bytes + trailer);
+  const size_t layer4_bytes = wire::Layer4Bytes(port_);
+  const auto ip_payload = static_cast<uint16_t>(layer4_bytes + bytes + trailer);
   uint8_t* const datagram = buffer.data() + kHeadroom;
-  uint8_t* const udp = datagram - Udp::kBytes;
   const size_t stack =
-      stacks_.Put(port_, header, udp_bytes, buffer.first<kHeadroom>());
+      stacks_.Put(port_, header, ip_payload, buffer.first<kHeadroom>());
 
-  const uint8_t* const covered =
-      udp - IpBytes(ipv6) + (ipv6 ? kSourceInIpv6 : kSourceInIpv4);
+  const uint8_t* const covered = datagram - layer4_bytes - IpBytes(ipv6) +
+                                 (ipv6 ? kSourceInIpv6 : kSourceInIpv4);
   uint8_t* end = datagram + bytes;
   if (trailer != 0) {
     const uint32_t crc =

@@ -27,7 +27,8 @@ struct ParsedFrame {
   uint64_t source_mac = 0;
 };
 
-// Layers 2 to 4 and the end-to-end CRC (docs/rtl/net.md, docs/rtl/tx_build.md,
+// Layers 2 to 4, with UDP or as native IP (`port_cfg.ip_protocol`), and the
+// end-to-end CRC (docs/rtl/net.md, docs/rtl/tx_build.md,
 // docs/adr/0017-end-to-end-crc.md). Drops are counted under the same reasons as
 // there, up to drop_crc; whether a datagram is as long as its PDS type needs,
 // and all behind that, is for the transport to judge. Of a trimmed datagram,

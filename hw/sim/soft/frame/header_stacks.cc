@@ -7,6 +7,7 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/frame/internet_checksum.h"
 #include "hw/sim/soft/frame/layout.h"
+#include "hw/sim/soft/wire/datagram_wire.h"
 
 namespace heddle::sim::soft::frame {
 
@@ -26,7 +27,7 @@ void EncodeIpv4(const contract::PortCfg& port, const FrameHeader& header,
   ip.dscp = header.dscp;
   ip.flags = kDontFragment;
   ip.ttl = kTtl;
-  ip.protocol = kProtocolUdp;
+  ip.protocol = IpProtocol(port);
   ip.source = static_cast<uint32_t>(port.local_fa_lo);
   ip.destination = static_cast<uint32_t>(header.destination.lo);
   ip.Encode(out);
@@ -37,7 +38,7 @@ void EncodeIpv6(const contract::PortCfg& port, const FrameHeader& header,
   Ipv6 ip;
   ip.version = 6;
   ip.dscp = header.dscp;
-  ip.next_header = kProtocolUdp;
+  ip.next_header = IpProtocol(port);
   ip.hop_limit = kTtl;
   ip.source_hi = port.local_fa_hi;
   ip.source_lo = port.local_fa_lo;
@@ -53,8 +54,9 @@ void HeaderStacks::Fill(const contract::PortCfg& port,
   const bool ipv6 = port.ipv6 != 0;
   const size_t tag = header.vlan != 0 ? Vlan::kBytes : 0;
   stack->image = {};
-  uint8_t* const udp = stack->image.data() + kHeadroom - Udp::kBytes;
-  uint8_t* const ip = udp - IpBytes(ipv6);
+  const size_t layer4_bytes = wire::Layer4Bytes(port);
+  uint8_t* const layer4 = stack->image.data() + kHeadroom - layer4_bytes;
+  uint8_t* const ip = layer4 - IpBytes(ipv6);
   uint8_t* const ethernet = ip - tag - Ethernet::kBytes;
   const Ethernet layer2{.destination = header.destination_mac,
                         .source = port.mac,
@@ -67,9 +69,11 @@ void HeaderStacks::Fill(const contract::PortCfg& port,
     Store16(ip - kTypeBytes, layer2.ethertype);
   }
   (ipv6 ? EncodeIpv6 : EncodeIpv4)(port, header, ip);
-  const Udp layer4{.destination_port = port.udp_port};
-  layer4.Encode(udp);
-  stack->bytes = static_cast<size_t>(udp + Udp::kBytes - ethernet);
+  if (port.ip_protocol == 0) {
+    const Udp udp{.destination_port = port.udp_port};
+    udp.Encode(layer4);
+  }
+  stack->bytes = static_cast<size_t>(layer4 + layer4_bytes - ethernet);
   stack->ip_sum = ChecksumPart({ip, Ipv4::kBytes});
   stack->destination = header.destination;
   stack->mac = header.destination_mac;
@@ -78,7 +82,7 @@ void HeaderStacks::Fill(const contract::PortCfg& port,
 }
 
 size_t HeaderStacks::Put(const contract::PortCfg& port,
-                         const FrameHeader& header, uint16_t udp_bytes,
+                         const FrameHeader& header, uint16_t ip_payload,
                          std::span<uint8_t, kHeadroom> out) {
   constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
   constexpr int kShift = 64 - std::countr_zero(kStacks);
@@ -93,15 +97,17 @@ size_t HeaderStacks::Put(const contract::PortCfg& port,
     Fill(port, header, &stack);
   }
   std::memcpy(out.data(), stack.image.data(), kHeadroom);
-  uint8_t* const udp = out.data() + kHeadroom - Udp::kBytes;
-  Store16(udp, header.source_port);
-  Store16(udp + kLengthInUdp, udp_bytes);
+  uint8_t* const layer4 = out.data() + kHeadroom - wire::Layer4Bytes(port);
+  Store16(layer4, header.entropy);
+  if (port.ip_protocol == 0) {
+    Store16(layer4 + kLengthInUdp, ip_payload);
+  }
   if (port.ipv6 != 0) {
-    Store16(udp - Ipv6::kBytes + kLengthInIpv6, udp_bytes);
+    Store16(layer4 - Ipv6::kBytes + kLengthInIpv6, ip_payload);
     return stack.bytes;
   }
-  uint8_t* const ip = udp - Ipv4::kBytes;
-  const auto total = static_cast<uint16_t>(Ipv4::kBytes + udp_bytes);
+  uint8_t* const ip = layer4 - Ipv4::kBytes;
+  const auto total = static_cast<uint16_t>(Ipv4::kBytes + ip_payload);
   Store16(ip + kLengthInIpv4, total);
   const uint16_t sum = ChecksumFold(stack.ip_sum + ChecksumWord(total));
   Store16(ip + kChecksumInIpv4, static_cast<uint16_t>(~sum));

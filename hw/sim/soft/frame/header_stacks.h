@@ -17,12 +17,12 @@ namespace heddle::sim::soft::frame {
 struct FrameHeader {
   wire::FabricAddress destination;
   uint64_t destination_mac = 0;
-  uint16_t vlan = 0;  // 0: no tag.
-  uint16_t source_port = 0;
+  uint16_t vlan = 0;     // 0: no tag.
+  uint16_t entropy = 0;  // UDP source port.
   uint8_t dscp = 0;
 };
 
-// All packets to a destination differ in lengths, source port and checksums
+// All packets to a destination differ in lengths, entropy and checksums
 // only. Thread safety: none.
 class HeaderStacks {
  public:
@@ -34,10 +34,12 @@ class HeaderStacks {
   // To be called when the port changes.
   void Forget() { stacks_ = {}; }
 
-  // Writes the headers to the end of `out`, whose front is undefined then, with
-  // a UDP checksum of 0. Returns their bytes.
+  // Writes the headers to the end of `out`, whose front is undefined then: with
+  // UDP and a checksum of 0, or as native IP with the entropy header in its
+  // place, as the port has it. `ip_payload` bytes follow the IP header. Returns
+  // the headers' bytes.
   size_t Put(const contract::PortCfg& port, const FrameHeader& header,
-             uint16_t udp_bytes, std::span<uint8_t, kHeadroom> out);
+             uint16_t ip_payload, std::span<uint8_t, kHeadroom> out);
 
  private:
   static constexpr size_t kStacks = 32;

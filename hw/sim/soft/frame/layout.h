@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
 
 namespace heddle::sim::soft::frame {
@@ -56,6 +57,11 @@ inline void Store16(uint8_t* bytes, uint16_t value) {
 
 inline size_t IpBytes(bool ipv6) {
   return ipv6 ? contract::wire::Ipv6::kBytes : contract::wire::Ipv4::kBytes;
+}
+
+// IP protocol of the port's UET packets.
+inline uint8_t IpProtocol(const contract::PortCfg& port) {
+  return port.ip_protocol != 0 ? port.ip_protocol : kProtocolUdp;
 }
 
 }  // namespace heddle::sim::soft::frame

@@ -36,8 +36,9 @@ constexpr uint64_t kMax32 = UINT32_MAX;
 
 void Congestion::Open(const Settings& settings) {
   *this = Congestion();
-  packet_ = NominalBytes(settings.mtu + contract::wire::PdsRequest::kBytes +
-                         contract::wire::SesStd::kBytes);
+  packet_ =
+      NominalBytes(settings, settings.mtu + contract::wire::PdsRequest::kBytes +
+                                 contract::wire::SesStd::kBytes);
   if (settings.cwnd_bytes == 0) {
     return;
   }

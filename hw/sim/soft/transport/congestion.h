@@ -9,9 +9,9 @@
 namespace heddle::sim::soft::transport {
 
 // What a packet counts in a window (UET 3.0: transport size + 40, the transport
-// size being that of the UDP datagram with its CRC).
-constexpr uint32_t NominalBytes(uint32_t pds_bytes) {
-  return pds_bytes + 8 + contract::kCrcBytes + 40;
+// size being that of what follows the IP header, with the CRC).
+constexpr uint32_t NominalBytes(const Settings& settings, uint32_t pds_bytes) {
+  return pds_bytes + settings.layer4_bytes + contract::kCrcBytes + 40;
 }
 
 // In whole numbers, so that hw/rtl/transport/heddle_nscc.sv has the same window

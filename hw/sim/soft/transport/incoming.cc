@@ -159,13 +159,12 @@ bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request) {
       header.type == PdsType::kRodReq || header.type == PdsType::kRodCcReq;
   request->ses = bytes.subspan(length);
   request->datagram = &datagram;
-  request->arrival = {
-      .psn = header.psn,
-      .ar = header.ar != 0,
-      .syn = header.syn != 0,
-      .retx = header.retx != 0,
-      .marked = datagram.congestion,
-      .nominal_bytes = NominalBytes(static_cast<uint32_t>(bytes.size()))};
+  request->arrival = {.psn = header.psn,
+                      .ar = header.ar != 0,
+                      .syn = header.syn != 0,
+                      .retx = header.retx != 0,
+                      .marked = datagram.congestion,
+                      .bytes = static_cast<uint32_t>(bytes.size())};
   if (header.next_hdr == NextHdr::kRequestStd &&
       request->ses.size() >= SesStd::kBytes) {
     const SesStd ses = SesStd::Decode(request->ses.data());

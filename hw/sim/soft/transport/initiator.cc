@@ -210,8 +210,8 @@ bool Initiator::SendNew(Pdc* pdc) {
   const bool last = built.last || message.sent + 1 == message.packets;
   const bool follows = !last || message.next != Pdc::kNoMessage;
   const uint32_t psn = send.window().top();
-  const uint32_t nominal =
-      NominalBytes(static_cast<uint32_t>(PdsRequest::kBytes + built.bytes));
+  const uint32_t nominal = NominalBytes(
+      core_.settings, static_cast<uint32_t>(PdsRequest::kBytes + built.bytes));
   const bool prompt = !built.unheard || core_.settings.congestion;
   const bool ar = (!follows && prompt) || pdc->state == PdcState::kSyn ||
                   psn % kAckRequestEvery == kAckRequestEvery - 1 ||
@@ -268,9 +268,10 @@ bool Initiator::SendClose(Pdc* pdc, uint32_t psn, bool retx) {
   }
   if (!retx) {
     pdc->close_due = false;
-    pdc->send.NoteSent(Pdc::kCloseCommand,
-                       NominalBytes(contract::wire::PdsCp::kBytes),
-                       core_.settings, core_.now_ns);
+    pdc->send.NoteSent(
+        Pdc::kCloseCommand,
+        NominalBytes(core_.settings, contract::wire::PdsCp::kBytes),
+        core_.settings, core_.now_ns);
   }
   return true;
 }

@@ -140,7 +140,7 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
                         const Verdict& verdict) {
   ReceiveHalf& receive = pdc->receive;
   receive.gap.Close();
-  receive.received_bytes += arrival.nominal_bytes;
+  receive.received_bytes += NominalBytes(core_.settings, arrival.bytes);
   receive.received_at = core_.now_ns;
   ++receive.unacked;
   receive.success = {.psn = arrival.psn,

@@ -16,7 +16,7 @@ struct Arrival {
   bool syn = false;
   bool retx = false;
   bool marked = false;
-  uint32_t nominal_bytes = 0;
+  uint32_t bytes = 0;       // From the PDS header on.
   uint16_t message_id = 0;  // For the default response; 0 without.
   // Of a request that its initiator did not give up.
   bool whole = false;

@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/sim/soft/wire/datagram_wire.h"
 
 namespace heddle::sim::soft::transport {
 
@@ -24,6 +26,8 @@ struct Settings {
   uint32_t ack_every = 1;
   uint32_t reorder = 1;
   uint32_t pdc_seed = 0;
+  // Between IP and PDS header.
+  uint32_t layer4_bytes = contract::wire::Udp::kBytes;
   bool congestion = false;
   bool trimming = false;  // The network trims instead of dropping.
   bool enabled = false;
@@ -47,6 +51,7 @@ struct Settings {
     s.reorder = std::max<uint32_t>(transport.reorder, 1);
     s.pdc_seed = port.pdc_seed;
     s.congestion = transport.congestion != 0;
+    s.layer4_bytes = static_cast<uint32_t>(wire::Layer4Bytes(port));
     s.trimming = (transport.dscp_trimmed | transport.dscp_trimmed_lasthop) != 0;
     s.enabled = port.enable != 0;
     return s;

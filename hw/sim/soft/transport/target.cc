@@ -279,13 +279,13 @@ bool Target::SendNew(Pdc* pdc) {
   const uint32_t psn = send.window().top();
   const bool ar = psn + 1 == pdc->return_tail ||
                   psn % kAckRequestEvery == kAckRequestEvery - 1 ||
-                  send.Asks(NominalBytes(core_.settings.mtu));
+                  send.Asks(NominalBytes(core_.settings, core_.settings.mtu));
   size_t bytes = 0;
   if (!SendReturn(pdc, {.psn = psn, .ar = ar}, &bytes)) {
     return false;
   }
-  send.NoteSent(0, NominalBytes(static_cast<uint32_t>(bytes)), core_.settings,
-                core_.now_ns);
+  send.NoteSent(0, NominalBytes(core_.settings, static_cast<uint32_t>(bytes)),
+                core_.settings, core_.now_ns);
   core_.Count(Statistic::kTxReturnData);
   return true;
 }

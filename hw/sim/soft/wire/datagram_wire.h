@@ -11,6 +11,7 @@
 
 #include "firmware/base/hal.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/soft/wire/fabric_address.h"
 
 namespace heddle::sim::soft::wire {
@@ -27,7 +28,8 @@ struct Path {
   uint16_t next_hop = 0;  // Index in the next-hop table; when `link` is 0.
   // `Datagram::link` of the packet answered: back the way it came.
   uint64_t link = 0;
-  uint16_t entropy = 0;  // UDP source port, where the wire lets it be chosen.
+  // UDP source port or native IP's entropy, where the wire lets it be chosen.
+  uint16_t entropy = 0;
   uint8_t dscp = 0;
   // libfabric port of the own endpoint that sends.
   uint16_t source_port = 0;
@@ -36,8 +38,14 @@ struct Path {
 // Where the network cut off a packet's payload, and its CRC with it (UET 3.4).
 enum class Trim : uint8_t { kNone, kPath, kLasthop };
 
-// Bytes behind the IP header that a switch keeps.
-constexpr size_t kTrimmedBytes = 24;
+// Bytes from the PDS header on that a switch keeps.
+constexpr size_t kTrimmedBytes = 16;
+
+// Of the UDP header, or of the entropy header of native IP (UET 1.2).
+inline size_t Layer4Bytes(const contract::PortCfg& port) {
+  return port.ip_protocol != 0 ? contract::wire::Entropy::kBytes
+                               : contract::wire::Udp::kBytes;
+}
 
 // By the DSCP alone, never by a length.
 inline Trim TrimOf(const contract::TransportCfg& transport, uint8_t dscp) {
@@ -52,7 +60,7 @@ inline Trim TrimOf(const contract::TransportCfg& transport, uint8_t dscp) {
 // header and what is left behind it, unchecked. Valid until the next `Receive`.
 struct Datagram {
   FabricAddress source;
-  uint16_t source_udp_port = 0;
+  uint16_t source_udp_port = 0;   // Of native IP, the entropy.
   uint16_t destination_port = 0;  // libfabric port of the socket, 0: unknown.
   // The wire's own note of where the frame came from, for answers; not 0 on
   // wires with next hops (source MAC address, VLAN).

@@ -108,7 +108,7 @@ DatagramWire::SendOutcome SharedDatagramWire::Send(const Path& path,
   FrameHeader header{.destination = path.destination,
                      .destination_mac = 0,
                      .vlan = 0,
-                     .source_port = path.entropy,
+                     .entropy = path.entropy,
                      .dscp = path.dscp};
   const bool same_family = path.destination.ipv6 == (codec_.port().ipv6 != 0);
   if (codec_.port().enable == 0 || !same_family || !FindHop(path, &header)) {

@@ -327,7 +327,7 @@ bool UdpWire::Accept(const ReceivedDatagram& received, Datagram* datagram) {
   const size_t trailer = has_crc ? contract::kCrcBytes : 0;
   const size_t least = trim == Trim::kNone
                            ? contract::wire::PdsPrologue::kBytes + trailer
-                           : kTrimmedBytes - contract::wire::Udp::kBytes;
+                           : kTrimmedBytes;
   if (port_.enable == 0) {
     return false;
   }
