@@ -39,11 +39,11 @@ class InteropDissection(Case):
         self.pcap = pathlib.Path(folder.name, "session.pcap")
         self.messages = MESSAGES
 
-    def record(self, ip, checksum):
+    def record(self, ip, checksum, native=False):
         """Every kind of traffic, with what a peer may do differently, in one capture; its frames."""
         recorded = []
         for options in (OWN, Options(**PATIENT | TOGETHER)):
-            self.place = TappedWire("soft", ip, checksum, recorded.append)
+            self.place = TappedWire("soft", ip, checksum, recorded.append, native)
             for kind in (self.peer_sends, self.peer_writes, self.peer_reads, self.device_sends, self.device_writes,
                          self.device_reads):
                 kind(options, kind.__name__ != "device_sends", LOSS if options is OWN else 0.0)
@@ -51,21 +51,22 @@ class InteropDissection(Case):
         return recorded
 
     def test_no_frame_is_malformed_and_each_is_uet(self):
-        for ip, checksum, status in ((4, "zero", NOT_PRESENT), (6, "zero", NOT_PRESENT), (6, "right", GOOD)):
-            recorded = self.record(ip, checksum)
+        for ip, checksum, native, status in ((4, "zero", False, NOT_PRESENT), (6, "zero", False, NOT_PRESENT),
+                                             (6, "right", False, GOOD), (4, "zero", True, None), (6, "zero", True, None)):
+            recorded = self.record(ip, checksum, native)
             dissected = dissect(self.pcap)
             self.assertEqual(len(dissected), len(recorded))
             seen = collections.Counter()
             for number, (raw, shown) in enumerate(zip(recorded, dissected)):
                 sent = frame.decode(raw)
                 content = packet.decode(sent.packet)
-                with self.subTest(frame=number, ip=ip, checksum=checksum, packet=content):
+                with self.subTest(frame=number, ip=ip, checksum=checksum, native=native, packet=content):
                     self.assertEqual(shown.experts, [])
                     self.assertNotIn("_ws.malformed", shown.names)
                     self.assertNotIn("_ws.lua.error", shown.names)
                     self.assertEqual(shown.crc_status, "good")
                     from_peer = sent.source == self.place.addresses["peer"]
-                    self.assertEqual(shown.udp_status, status if from_peer else NOT_PRESENT)
+                    self.assertEqual(shown.udp_status, status if from_peer or native else NOT_PRESENT)
                     self.assertEqual(bytes.fromhex(shown.payload), content.payload)
                     fields = {(header, field): value for header, field, value in shown.fields}
                     header = next(header for header, _, _ in shown.fields if header.startswith("pds_"))

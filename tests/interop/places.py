@@ -48,14 +48,16 @@ class UdpSockets:
 class TappedWire:
     """A one-machine wire, and a tap of it for the peer."""
 
-    def __init__(self, device, ip=4, checksum="zero", record=None):
+    def __init__(self, device, ip=4, checksum="zero", record=None, native=False):
         self.name = pingpong.wire_name()
         self.addresses = TAPPED[ip]
-        self.settings = {"DEVICE": device, "WIRE": self.name, "IP": self.addresses["heddle"]}
+        self.settings = {"DEVICE": device, "WIRE": self.name, "IP": self.addresses["heddle"],
+                         "ENCAP": "ip" if native else "udp"}
+        self.native = native
         self.checksum = checksum
         self.record = record
 
     def open(self, stack, faults):
         tap = stack.enter_context(TapProcess(self.name, self.addresses["peer"]))
         return stack.enter_context(Tap(tap.path, self.addresses["peer"], PEER_PORT, tap.mac, self.checksum,
-                                       faults=faults, record=self.record))
+                                       faults=faults, record=self.record, native=self.native))

@@ -59,6 +59,15 @@ class TapCase(Case):
                         self.at(ip=ip, checksum=checksum)
                         kind(OWN, True)
 
+    def each_kind_over_native_ip(self):
+        for number, kind in enumerate((*self.initiating(), *self.answering())):
+            for ip in (4, 6):
+                ordered, loss = (number + ip) % 4 < 2, LOSS if ip == 4 else 0.0
+                with self.subTest(kind=kind.__name__, ip=ip, ordered=ordered, loss=loss):
+                    self.messages = self.few
+                    self.at(ip=ip, native=True)
+                    kind(OWN, ordered, loss)
+
     def each_habit(self, kinds):
         """Alone, with one kind each, and all together with all."""
         for number, (name, habit) in enumerate((*HABITS.items(), ("all", TOGETHER))):

@@ -25,6 +25,9 @@ class InteropTapRtl(TapCase):
     def test_any_udp_checksum_is_accepted(self):
         self.each_checksum()
 
+    def test_both_sides_over_native_ip(self):
+        self.each_kind_over_native_ip()
+
     def test_habits_of_the_reference_provider_as_initiator(self):
         self.each_habit(self.initiating())
 

@@ -156,10 +156,12 @@ class Sockets(LiveWire):
 
 class Tap(LiveWire):
     """Ethernet frames without FCS, a message each, through the socket at `path` (SOCK_SEQPACKET). `checksum` is that of
-    UDP, see `frame.Frame`. `record(data)` sees each frame that is sent and received, those lost to faults not."""
+    UDP, see `frame.Frame`; `native`: IP without UDP, of which nothing else is taken. `record(data)` sees each frame that is sent and received, those lost to faults not."""
 
-    def __init__(self, path, address, port, mac, checksum="zero", crc="msb", faults=None, log=None, record=None):
+    def __init__(self, path, address, port, mac, checksum="zero", crc="msb", faults=None, log=None, record=None,
+                 native=False):
         super().__init__(crc, faults, log)
+        self.native = native
         self.address = address, port  # The port is that of the endpoint's name.
         self.mac = mac
         self.checksum = checksum
@@ -175,7 +177,7 @@ class Tap(LiveWire):
     def transmit(self, entropy, destination, content):
         """To the address of `destination`; an answer has the entropy of what it answers."""
         data = frame.Frame(ANY_MAC, self.mac, self.address[0], destination[0], entropy, content.encode(), crc=self.crc,
-                           checksum=self.checksum).encode()
+                           checksum=self.checksum, port=None if self.native else frame.PORT).encode()
         if self.log is not None:
             self.log(self.clock.now, self.address, destination, content)
         self.leave(self.emit, data)
@@ -202,6 +204,9 @@ class Tap(LiveWire):
             opened = frame.decode(data, self.crc)
         except Malformed as error:
             self.counts["bad_crc" if "CRC" in str(error) else "malformed"] += 1
+            return True
+        if (opened.port is None) != self.native:
+            self.counts["malformed"] += 1
             return True
         self.arrive(opened.packet, (opened.source,), (opened.destination,), (opened.entropy, (opened.source,)))
         return True
