@@ -35,12 +35,16 @@ uint32_t Sum(const sim::Frame& frame, size_t begin, size_t end, uint32_t sum) {
   return sum;
 }
 
-// Behind the datagram, by its own length; 0 when that does not fit.
-size_t DatagramEnd(const Layout& layout, const sim::Frame& frame) {
+// Behind the datagram, by the length of UDP or, without it, of IP; 0 when that
+// does not fit.
+size_t DatagramEnd(const Form& form, const sim::Frame& frame) {
+  const Layout layout(form);
   if (frame.size() < layout.pds) {
     return 0;
   }
-  const size_t end = layout.udp + Half(frame, layout.udp + 4);
+  const size_t end = !form.native ? layout.l4 + Half(frame, layout.l4 + 4)
+                     : form.ipv6  ? layout.l4 + Half(frame, layout.l3 + 4)
+                                  : layout.l3 + Half(frame, layout.l3 + 2);
   return end <= frame.size() && end >= layout.pds ? end : 0;
 }
 
@@ -68,8 +72,10 @@ void FixLengths(const Form& form, sim::Frame* frame) {
   if (frame->size() < layout.pds) {
     return;
   }
-  const size_t datagram = frame->size() - layout.udp;
-  PutHalf(frame, layout.udp + 4, datagram);
+  const size_t datagram = frame->size() - layout.l4;
+  if (!form.native) {
+    PutHalf(frame, layout.l4 + 4, datagram);
+  }
   if (form.ipv6) {
     PutHalf(frame, layout.l3 + 4, datagram);
   } else {
@@ -79,17 +85,18 @@ void FixLengths(const Form& form, sim::Frame* frame) {
 
 void FixCrc(const Form& form, sim::Frame* frame) {
   const Layout layout(form);
-  const size_t end = DatagramEnd(layout, *frame);
+  const size_t end = DatagramEnd(form, *frame);
   if (form.crc == contract::CrcOrder::kNone ||
       end < layout.pds + contract::kCrcBytes) {
     return;
   }
   const size_t crc_at = end - contract::kCrcBytes;
-  const uint32_t checksum = Half(*frame, layout.udp + 6);
-  PutHalf(frame, layout.udp + 6, 0);
-  const uint32_t crc =
-      test::Crc32c({frame->data() + layout.source, crc_at - layout.source});
-  PutHalf(frame, layout.udp + 6, checksum);
+  sim::Frame covered(frame->begin() + static_cast<ptrdiff_t>(layout.source),
+                     frame->begin() + static_cast<ptrdiff_t>(crc_at));
+  if (!form.native) {
+    PutHalf(&covered, layout.l4 + 6 - layout.source, 0);
+  }
+  const uint32_t crc = test::Crc32c(covered);
   for (uint32_t i = 0; i < contract::kCrcBytes; ++i) {
     (*frame)[crc_at + i] = test::CrcByte(form.crc, crc, i);
   }
@@ -97,12 +104,12 @@ void FixCrc(const Form& form, sim::Frame* frame) {
 
 void FixIpChecksum(const Form& form, sim::Frame* frame) {
   const Layout layout(form);
-  if (form.ipv6 || frame->size() < layout.udp) {
+  if (form.ipv6 || frame->size() < layout.l4) {
     return;
   }
   PutHalf(frame, layout.l3 + 10, 0);
   PutHalf(frame, layout.l3 + 10,
-          ~Sum(*frame, layout.l3, layout.udp, 0) & 0xffff);
+          ~Sum(*frame, layout.l3, layout.l4, 0) & 0xffff);
 }
 
 bool Edit(const Form& form, Reader* input, sim::Frame* frame) {
@@ -117,7 +124,7 @@ bool Edit(const Form& form, Reader* input, sim::Frame* frame) {
             : std::min<size_t>(frame->size() + bytes % 64, kMaxFrame));
   }
   const std::array<size_t, 8> parts = {
-      0,          layout.l3,       layout.udp,      layout.pds,
+      0,          layout.l3,       layout.l4,       layout.pds,
       layout.pds, layout.pds + 12, layout.pds + 12, frame->size() / 2};
   for (uint32_t i = 0; i < (what & 3U) + (what >> 7) * 4U; ++i) {
     const uint8_t where = input->Byte();
@@ -135,8 +142,8 @@ bool Edit(const Form& form, Reader* input, sim::Frame* frame) {
   if ((fix & 0xc) != 4) {
     FixCrc(form, frame);
   }
-  if ((fix & 0x30) == 0x10 && frame->size() >= layout.pds) {
-    PutHalf(frame, layout.udp + 6, fix * 0x101U);  // Receivers ignore it.
+  if ((fix & 0x30) == 0x10 && frame->size() >= layout.pds && !form.native) {
+    PutHalf(frame, layout.l4 + 6, fix * 0x101U);  // Receivers ignore it.
   }
   if ((fix & 0xc0) != 0x40) {
     FixIpChecksum(form, frame);

@@ -16,9 +16,9 @@ struct Layout {
   explicit Layout(const Form& form)
       : l3(form.vlan != 0 ? 18 : 14),
         source(l3 + (form.ipv6 ? 8 : 12)),
-        udp(l3 + (form.ipv6 ? 40 : 20)),
-        pds(udp + 8) {}
-  size_t l3, source, udp, pds;
+        l4(l3 + (form.ipv6 ? 40 : 20)),
+        pds(l4 + (form.native ? 4 : 8)) {}
+  size_t l3, source, l4, pds;
 };
 
 // Writes lengths that fit the frame, without padding.

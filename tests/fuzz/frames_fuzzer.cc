@@ -346,7 +346,7 @@ class Run {
         }
         sim::Frame frame = MakePacket(nic_.form(), input, Request(code >> 3));
         if ((code & 0x40) != 0) {  // From somebody else.
-          frame[Layout(nic_.form()).udp - 5] ^= 8;
+          frame[Layout(nic_.form()).l4 - 5] ^= 8;
           FixCrc(nic_.form(), &frame);
           FixIpChecksum(nic_.form(), &frame);
         }
@@ -523,10 +523,9 @@ bool IsRud(uint8_t form) {
 }
 
 Run& RunOf(uint8_t form) {
-  constexpr size_t kForms = 3;
-  static auto* const runs = new std::array<std::unique_ptr<Run>, 2 * kForms>;
+  static auto* const runs = new std::array<std::unique_ptr<Run>, kScenes>;
   const bool rud = IsRud(form);
-  auto& run = (*runs)[form % kForms + (rud ? kForms : 0)];
+  auto& run = (*runs)[SceneNumber(form, rud)];
   if (run == nullptr) {
     run = std::make_unique<Run>(SceneOf(form, rud));
     try {

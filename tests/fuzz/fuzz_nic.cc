@@ -48,6 +48,7 @@ sim::NicNodeOptions Options(const Form& form, const sim::WireAddress& address) {
   board.ipv6 = form.ipv6;
   board.vlan = form.vlan;
   board.crc = form.crc;
+  board.ip_protocol = form.native ? contract::kNativeIpProtocol : 0;
   board.mac = kMac;
   board.gateway_mac = kGatewayMac;
   board.tick_ns = kTick * kCycleNs;

@@ -49,7 +49,8 @@ struct Form {
   bool ipv6 = false;
   uint16_t vlan = 0;
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
-  bool rud = false;  // The victim's messages, otherwise ROD.
+  bool native = false;  // UET without UDP.
+  bool rud = false;     // The victim's messages, otherwise ROD.
 };
 
 // A range that the host offered to the NIC.

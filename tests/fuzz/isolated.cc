@@ -85,19 +85,33 @@ void RunIsolated(const FuzzNic& nic, const std::function<void()>& body) {
   }
 }
 
+namespace {
+
+constexpr std::array<Form, kScenes / 4> kForms{{
+    {},
+    {.ipv6 = true, .vlan = 5, .crc = contract::CrcOrder::kLsbFirst},
+    {.crc = contract::CrcOrder::kNone},
+}};
+
+// An eighth of the numbers.
+bool IsNative(uint8_t form) {
+  return (form & 0xe0) == 0x80;
+}
+
+}  // namespace
+
+size_t SceneNumber(uint8_t form, bool rud) {
+  return form % kForms.size() +
+         kForms.size() * ((rud ? 1U : 0U) + (IsNative(form) ? 2U : 0U));
+}
+
 Scene& SceneOf(uint8_t form, bool rud) {
-  static constexpr std::array<Form, 3> kForms{{
-      {},
-      {.ipv6 = true, .vlan = 5, .crc = contract::CrcOrder::kLsbFirst},
-      {.crc = contract::CrcOrder::kNone},
-  }};
   // Never destroyed: the process may end in the middle of anything.
-  static auto* const scenes =
-      new std::array<std::unique_ptr<Scene>, 2 * kForms.size()>;
-  const size_t number = form % kForms.size();
-  auto& scene = (*scenes)[number + (rud ? kForms.size() : 0)];
+  static auto* const scenes = new std::array<std::unique_ptr<Scene>, kScenes>;
+  auto& scene = (*scenes)[SceneNumber(form, rud)];
   if (scene == nullptr) {
-    Form of = kForms[number];
+    Form of = kForms[form % kForms.size()];
+    of.native = IsNative(form);
     of.rud = rud;
     scene = std::make_unique<Scene>(of);
   }

@@ -2,6 +2,8 @@
 // Runs each input in a child process, so that all start from the same state.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include "tests/fuzz/fuzz_nic.h"
@@ -13,8 +15,12 @@ namespace heddle::fuzz {
 // dies with this process.
 void RunIsolated(const FuzzNic& nic, const std::function<void()>& body);
 
-// The scene of number `form` (any) with messages on RUD or ROD, created at its
-// first use.
+// Which of `kScenes` has frames of the form `form` (any) and messages on RUD or
+// ROD.
+inline constexpr size_t kScenes = 12;
+size_t SceneNumber(uint8_t form, bool rud);
+
+// That scene, created at its first use.
 Scene& SceneOf(uint8_t form, bool rud = false);
 
 }  // namespace heddle::fuzz

@@ -8,8 +8,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "frames"
 
 import worked  # noqa: E402
 
-# Forms of the frames: IPv4 on a ROD PDC and on a RUD PDC, IPv6 on a RUD PDC.
-ROD, RUD, RUD_IPV6 = 0, 6, 4
+# Forms of the frames: IPv4 on a ROD PDC and on a RUD PDC, IPv6 on a RUD PDC, native IP on a ROD PDC.
+ROD, RUD, RUD_IPV6, ROD_NATIVE = 0, 6, 4, 0x81
 ROD_REQ = 3
 INVENT = 5           # The operation that makes a packet up,
 AS_GIVEN = 7         # of bytes that the input gives,
@@ -26,7 +26,7 @@ def worked_input(frame):
     """The packet as it is, then as one of a PDC that the NIC has."""
     packet = b"".join(data for part, data in frame.parts.items() if part in ("pds", "ses", "extension", "payload"))
     ordered = packet[0] >> 3 == ROD_REQ
-    form = ROD if ordered else RUD_IPV6 if "ipv6" in frame.parts else RUD
+    form = ROD_NATIVE if "entropy" in frame.parts else ROD if ordered else RUD_IPV6 if "ipv6" in frame.parts else RUD
     return bytes((form,)) + b"".join(invented(kind, packet) + bytes((STEPS,)) for kind in (AS_GIVEN, AS_GIVEN | ADOPTED))
 
 
