@@ -166,7 +166,12 @@ Verdict Initiator::PlaceReturned(uint32_t index, const SesResponseData& header,
   TxMessage& message = messages_[index];
   using Data = semantics::InitiatorMessage::Data;
   const auto bytes = static_cast<uint32_t>(payload.size());
-  switch (message.state.Returned(header.message_offset, bytes)) {
+  const bool failed = message.state.outcome().status != Status::kOk;
+  // Less than a request asked for would stand for it, and the rest never come.
+  const Data what = failed || message.IsPacket(header.message_offset, bytes)
+                        ? message.state.Returned(header.message_offset, bytes)
+                        : Data::kMalformed;
+  switch (what) {
     case Data::kPlace:
       if (!Stale(message) &&
           !WritePayload(message, header.message_offset, payload, parts_.host)) {
@@ -174,7 +179,7 @@ Verdict Initiator::PlaceReturned(uint32_t index, const SesResponseData& header,
       }
       break;
     case Data::kDiscard:
-      if (message.state.outcome().status == Status::kOk) {
+      if (!failed) {
         // More than was asked for: the packet that has yet to come is another.
         parts_.statistics->Count(Statistic::kDropSes);
         return {};

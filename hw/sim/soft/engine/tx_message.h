@@ -2,6 +2,7 @@
 // A message in flight at its initiator.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -81,6 +82,11 @@ struct TxMessage {
 
   uint16_t target_ri() const noexcept {
     return static_cast<uint16_t>(to.first_ri + 1 + descriptor.rx_index);
+  }
+  // Whether one of its packets has exactly these bytes.
+  bool IsPacket(uint64_t offset, uint64_t bytes) const noexcept {
+    return offset % mtu == 0 && offset < descriptor.length &&
+           bytes == std::min<uint64_t>(mtu, descriptor.length - offset);
   }
   bool in_line() const noexcept {
     return (descriptor.flags &

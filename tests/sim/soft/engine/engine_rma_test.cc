@@ -408,6 +408,25 @@ TEST_P(EngineRmaTest, AReadThatIsAnsweredTooOftenWaitsForAllOfItsData) {
   }
 }
 
+// It would stand for the packet, and the rest would never come.
+TEST_P(EngineRmaTest, AReadThatIsAnsweredWithLessThanAPacketFails) {
+  for (const uint32_t missing : {1U, 234U, 999U}) {
+    for (const uint32_t length : {1000U, 9000U, kBytes}) {
+      SCOPED_TRACE(testing::Message() << length << " without " << missing);
+      fabric_.returns_short = missing;
+      a_.Post(Op(Opcode::kRead, 0, length));
+      const auto entry = Only();
+      EXPECT_EQ(entry.status, Status::kRemoteError);
+      EXPECT_EQ(entry.detail, static_cast<uint16_t>(ReturnCode::kUncor));
+      EXPECT_TRUE(a_.engine().idle());
+      EXPECT_TRUE(a_.carrier().known.empty()) << "finished";
+      fabric_.returns_short = 0;
+      a_.Post(Op(Opcode::kRead, 0, length));
+      EXPECT_EQ(Only().status, Status::kOk);
+    }
+  }
+}
+
 // -- deregistration under traffic
 
 TEST_P(EngineRmaTest, AfterTheDrainNothingIsReadNotEvenAgain) {

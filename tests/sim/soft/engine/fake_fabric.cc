@@ -195,6 +195,13 @@ bool FakeFabric::Return(Pdc& pdc) {
   const TransportClient::Built built =
       carriers_[target]->client_->BuildReturn(data, bytes);
   bytes.resize(built.bytes);
+  if (returns_short != 0 && data.offset == 0) {
+    auto header = contract::wire::SesResponseData::Decode(bytes.data());
+    header.payload_length =
+        static_cast<uint16_t>(header.payload_length - returns_short);
+    header.Encode(bytes.data());
+    bytes.resize(bytes.size() - returns_short);
+  }
   Request request;
   request.source = {target, 0, false};
   request.next_hdr = built.next_hdr;

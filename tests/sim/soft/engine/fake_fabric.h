@@ -52,6 +52,7 @@ class FakeFabric final : public TestFabric {
   // keeps one answer for a message.
   bool refuses_once = false;
   uint32_t returns_again = 0;  // Return data come so many times more.
+  uint32_t returns_short = 0;  // The first ones lack so many bytes.
 
  private:
   friend class Carrier;
