@@ -100,6 +100,8 @@ class UdpWire final : public DatagramWire {
 
   const NetworkErrors& network_errors() const { return errors_; }
   const Interface& interface() const { return interface_; }
+  // Of the functions at one address, which draw faults of their own by it.
+  uint32_t ordinal() const { return ordinal_.number(); }
 
   // IP payload beside that of the packet: UDP, UET and CRC.
   static constexpr uint32_t kHeaderBytes = 136;
