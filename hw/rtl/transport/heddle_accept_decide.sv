@@ -153,9 +153,11 @@ module heddle_accept_decide
   assign jumps      = e.rud && !expected && in_window;    // Over a gap.
 
   logic     reported;  // If it is early.
-  rod_gap_t gap_after;
+  rod_gap_t gap_after, gap_closed;
+  trim_e    lost;         // With an accepted packet: the next one, which was trimmed, is not on its way.
   heddle_rod_gap u_rod_gap (
-    .gap_i(e.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .report_o(reported), .gap_o(gap_after)
+    .gap_i(e.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .trim_i(pkt_i.trim), .psn_i(pkt_i.psn[GapW-1:0]),
+    .report_o(reported), .gap_o(gap_after), .lost_o(lost), .closed_o(gap_closed)
   );
 
   // A trimmed request of an open PDC, whose answer can be of use.
@@ -728,8 +730,18 @@ module heddle_accept_decide
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
           v.entry.dscp      = pkt_i.dscp;
-          v.entry.gap       = jumps ? e.gap : '0;
+          v.entry.gap       = jumps ? e.gap : gap_closed;
           v.entry.unacked   = urgent || hides ? '0 : e.unacked + 1'b1;
+          // What is accepted is acknowledged later then, unless that has to be told for certain.
+          if (lost != TrimNone && !e.rud && standing_after.req == AckReqNone && refusal == ReturnCodeNull) begin
+            v.respond         = 1'b1;
+            v.rsp             = addressed;
+            v.rsp.kind        = ResponseNack;
+            v.rsp.retx        = 1'b1;
+            v.rsp.nack_psn    = pkt_i.psn + 32'd1;
+            v.rsp.code        = 8'(lost == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
+            if (!hides) v.entry.unacked = e.unacked == 4'(AckEvery - 1) ? e.unacked : e.unacked + 1'b1;
+          end
           v.take            = starts && !is_rma;
           v.credit          = starts && (!is_rma || reports);
           v.hand            = serves;

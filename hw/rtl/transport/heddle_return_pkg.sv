@@ -22,6 +22,8 @@ package heddle_return_pkg;
     logic            refused; // since the expected packet was.
     logic            turned;  // The last one began a pass of the sender.
     logic [GapW-1:0] last;    // It was so far ahead.
+    trim_e           lost;    // Where a retransmission ahead was trimmed that was not reported,
+    logic [GapW-1:0] lost_psn;  // low bits of its PSN.
   } rod_gap_t;
 
   // What one request packet of a READ asked for.

@@ -242,9 +242,11 @@ module heddle_return_rx
   assign urgent = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery;
 
   logic     accept, behind, reported;
-  rod_gap_t gap_after;
+  rod_gap_t gap_after, gap_closed;
+  trim_e    lost;     // With an accepted packet: the next one, which was trimmed, is not on its way.
   heddle_rod_gap u_rod_gap (
-    .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .report_o(reported), .gap_o(gap_after)
+    .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .trim_i(pkt_i.trim), .psn_i(pkt_i.psn[GapW-1:0]),
+    .report_o(reported), .gap_o(gap_after), .lost_o(lost), .closed_o(gap_closed)
   );
   assign accept   = known && !trimmed && (in_ack || (expected && !is_query && !is_probe));
   assign behind   = known && !in_ack && !is_query && !is_probe && (early || (trimmed && expected));
@@ -267,8 +269,8 @@ module heddle_return_rx
       d.received = s.received + 32'(pkt_i.payload_bytes) + nominal;
       d.received_at = now_ns_i[22:7];
       d.expected = s.expected + 32'd1;
-      d.gap      = '0;
-      d.unacked  = urgent ? '0 : s.unacked + 1'b1;
+      d.gap      = gap_closed;
+      d.unacked  = urgent && lost == TrimNone ? '0 : s.unacked == AckEvery ? s.unacked : s.unacked + 1'b1;
     end else if (behind) begin
       d.gap      = gap_after;
       if (!early) begin
@@ -372,6 +374,13 @@ module heddle_return_rx
       v.rsp.code = 8'(NackCodePktNotRcvd);
     end else if (accept) begin
       v.respond    = urgent && !in_ack;
+      if (lost != TrimNone && !in_ack) begin  // What is accepted is acknowledged later.
+        v.respond      = 1'b1;
+        v.rsp.kind     = ResponseNack;
+        v.rsp.retx     = 1'b1;
+        v.rsp.nack_psn = pkt_i.psn + 32'd1;
+        v.rsp.code     = 8'(lost == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
+      end
       v.bytes      = good && !gone ? pkt_i.payload_bytes : '0;
       v.first      = good && count.bytes == '0;
       v.last       = good && reach == read.length;

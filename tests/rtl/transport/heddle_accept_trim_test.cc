@@ -95,6 +95,31 @@ TEST_F(AcceptTrimTest, OnRodOneNackNamesAGapButTheMissingPacketEachTime) {
   bench_.Quiet(Packet(kStart + 4, 8));
 }
 
+// A retransmission that overtakes those before it, when no packet follows it.
+TEST_F(AcceptTrimTest, TrimmedTailOfAPassIsNackedWhenItIsExpected) {
+  Open();
+  ExpectTrimmed(bench_.Answer(Trimmed(kStart + 1)), NackCode::kTrimmed,
+                kStart + 1);
+  bench_.Quiet(Packet(kStart + 2, 8));
+  bench_.Quiet(Packet(kStart + 3, 8));
+  RxPacket again = Packet(kStart + 3, 8);
+  again.retx = 1;
+  bench_.Quiet(Cut(again, 2));
+  bench_.AddBuffer(2, 64, 0x1000, 1);
+  RxPacket first = Packet(kStart + 1, 8);
+  first.retx = 1;
+  ExpectAck(bench_.Answer(first), kStart + 1, 0, ReturnCode::kOk);
+  RxPacket second = Packet(kStart + 2, 8);
+  second.retx = 1;
+  bench_.AddBuffer(2, 64, 0x1000, 2);
+  const Response nack = bench_.Answer(second);
+  ExpectNack(nack, NackCode::kTrimmedLasthop, tpdcid_, kStart + 3);
+  EXPECT_EQ(nack.retx, 1);
+  bench_.Quiet(Packet(kStart + 4, 8));
+  bench_.AddBuffer(2, 64, 0x1000, 3);
+  ExpectAck(bench_.Answer(again), kStart + 3, 0, ReturnCode::kOk);
+}
+
 TEST_F(AcceptTrimTest, OnRudEachMissingPacketIsNackedByItself) {
   type_ = PdsType::kRudReq;
   Open();

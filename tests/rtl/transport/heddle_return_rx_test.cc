@@ -354,6 +354,28 @@ TEST_F(ReturnRxTest, TrimmedDataAreNackedOnceForAGapOrWhenExpected) {
   EXPECT_EQ(Send(Data(1, 1024, 1024)).bytes, 1024);
 }
 
+// A retransmission that overtakes those before it, when no packet follows it.
+TEST_F(ReturnRxTest, TrimmedTailOfAPassIsNackedWhenItIsExpected) {
+  Read(kMsg, 4096);
+  const auto again = [](RxPacket pkt) {
+    pkt.retx = 1;
+    return pkt;
+  };
+  ExpectNack(Send(Trimmed(Data(0, 0, 1024))), NackCode::kTrimmed, 0);
+  EXPECT_EQ(Send(Data(1, 1024, 1024)).respond, 0);
+  EXPECT_EQ(Send(Data(2, 2048, 1024)).respond, 0);
+  EXPECT_EQ(Send(Trimmed(again(Data(2, 2048, 1024)), 2)).respond, 0);
+  EXPECT_EQ(Send(again(Data(0, 0, 1024))).bytes, 1024);
+  const ReturnVerdict second = Send(again(Data(1, 1024, 1024)));
+  EXPECT_EQ(second.bytes, 1024);
+  EXPECT_EQ(second.rsp.kind, ResponseKind::kNack);
+  EXPECT_EQ(second.rsp.code, static_cast<uint8_t>(NackCode::kTrimmedLasthop));
+  EXPECT_EQ(second.rsp.nack_psn, kStart + 2);
+  EXPECT_EQ(second.rsp.retx, 1);
+  EXPECT_EQ(Send(Data(3, 3072, 1024)).respond, 0) << "it is reported";
+  EXPECT_EQ(Send(again(Data(2, 2048, 1024))).bytes, 1024);
+}
+
 TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
   Read(kMsg, 4096);
   const auto discarded = [this](const RxPacket& packet) {

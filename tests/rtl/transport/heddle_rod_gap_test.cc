@@ -12,18 +12,22 @@
 namespace heddle::test {
 namespace {
 
+using sim::soft::wire::Trim;
+
 // The block beside the soft device's rule: the same answer to every packet.
 class RodGapTest : public testing::Test {
  protected:
   // The packet that came `ahead` of the expected one is reported.
-  bool Reported(uint32_t ahead, bool retx) {
+  bool Reported(uint32_t ahead, bool retx, Trim trim = Trim::kNone) {
     dut_.gap_i = gap_;
     dut_.ahead_i = static_cast<uint8_t>(ahead);
     dut_.retx_i = retx;
+    dut_.trim_i = static_cast<uint8_t>(trim);
+    dut_.psn_i = (expected_ + ahead) & 127;
     dut_.eval();
     gap_ = dut_.gap_o;
     const bool reported = dut_.report_o;
-    EXPECT_EQ(reported, soft_.Pass(ahead, retx));
+    EXPECT_EQ(reported, soft_.Pass(ahead, retx, expected_ + ahead, trim));
     return reported;
   }
   // So many of the packets `from` to `to` ahead are.
@@ -34,19 +38,27 @@ class RodGapTest : public testing::Test {
     }
     return reports;
   }
-  void Accept() {
-    gap_ = 0;
-    soft_.Close();
+  // The expected packet; how the next one was trimmed, if that is reported.
+  Trim Accept() {
+    dut_.gap_i = gap_;
+    dut_.psn_i = expected_ & 127;
+    dut_.eval();
+    gap_ = dut_.closed_o;
+    const auto lost = static_cast<Trim>(dut_.lost_o);
+    EXPECT_EQ(lost, soft_.Accept(++expected_));
+    return lost;
   }
   void Refuse() {
-    gap_ = 3 << 8;  // `open`, `refused`, `turned`, 7 bits of `last`.
+    // `open`, `refused`, `turned`, 7 bits of `last`, `lost`, 7 of its PSN.
+    gap_ = 3 << 17;
     soft_.Refuse();
   }
 
  private:
   Vheddle_rod_gap dut_;
   sim::soft::transport::RodGap soft_;
-  uint16_t gap_ = 0;
+  uint32_t gap_ = 0;
+  uint32_t expected_ = 0xffffffc0;
 };
 
 TEST_F(RodGapTest, EachPassThatLostTheExpectedPacketIsReportedOnce) {
@@ -88,15 +100,51 @@ TEST_F(RodGapTest, NothingBehindARefusedPacketIsReported) {
   EXPECT_EQ(Reports(1, 63, true), 0);
 }
 
+// The window lets out three retransmissions, of which the last overtakes.
+TEST_F(RodGapTest, TrimmedTailOfAPassIsReportedWhenItIsExpected) {
+  for (const Trim trim : {Trim::kPath, Trim::kLasthop}) {
+    EXPECT_TRUE(Reported(1, false));
+    EXPECT_EQ(Reports(2, 30, false), 0);
+    EXPECT_FALSE(Reported(2, true, trim));
+    EXPECT_EQ(Accept(), Trim::kNone);
+    EXPECT_EQ(Accept(), trim);
+    EXPECT_EQ(Reports(1, 20, false), 0) << "it is reported already";
+    EXPECT_EQ(Accept(), Trim::kNone);
+    EXPECT_EQ(Accept(), Trim::kNone) << "once";
+  }
+}
+
+TEST_F(RodGapTest, TrimmedPacketThatTheSenderHasGoneBackForIsForgotten) {
+  EXPECT_TRUE(Reported(1, false));
+  EXPECT_FALSE(Reported(4, false, Trim::kPath)) << "of the pass reported";
+  EXPECT_EQ(Reports(5, 30, false), 0);
+  EXPECT_FALSE(Reported(3, true, Trim::kPath));
+  EXPECT_FALSE(Reported(1, true)) << "another pass";
+  EXPECT_TRUE(Reported(2, true)) << "the expected one was lost again";
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(Accept(), Trim::kNone) << i;
+}
+
+// The sender has not sent it again, and ignores the NACK.
+TEST_F(RodGapTest, NackOfAPacketBehindItLeavesTheTrimmedOne) {
+  EXPECT_TRUE(Reported(7, true, Trim::kLasthop));
+  EXPECT_FALSE(Reported(1, true, Trim::kLasthop));
+  EXPECT_TRUE(Reported(9, true, Trim::kLasthop));
+  EXPECT_EQ(Accept(), Trim::kLasthop);
+}
+
 TEST_F(RodGapTest, AgreesWithTheSoftDevice) {
   sim::Random random(TestSeed());
   int reports = 0;
+  int lost = 0;
   for (int i = 0; i < 100'000; ++i) {
-    if (random.Chance(0.02)) Accept();
+    if (random.Chance(0.1)) lost += Accept() != Trim::kNone;
     if (random.Chance(0.01)) Refuse();
-    reports += Reported(1 + random.Below(127), random.Chance(0.7));
+    const auto trim = static_cast<Trim>(random.Below(3));
+    const uint32_t ahead = 1 + random.Below(random.Chance(0.5) ? 4 : 127);
+    reports += Reported(ahead, random.Chance(0.7), trim);
   }
   EXPECT_GT(reports, 1000);
+  EXPECT_GT(lost, 100);
 }
 
 }  // namespace

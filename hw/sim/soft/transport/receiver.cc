@@ -10,6 +10,15 @@ using contract::AckReq;
 using contract::NackCode;
 using contract::Statistic;
 
+namespace {
+
+NackCode TrimmedCode(wire::Trim trim) {
+  return trim == wire::Trim::kLasthop ? NackCode::kTrimmedLasthop
+                                      : NackCode::kTrimmed;
+}
+
+}  // namespace
+
 StoredResponse* Receiver::Stored(Pdc* pdc, uint32_t psn) {
   if (pdc->receive.kept == 0) {
     return nullptr;
@@ -89,7 +98,8 @@ bool Receiver::IsNew(Pdc* pdc, const Arrival& arrival) {
       break;
     case ReceiveWindow::Place::kEarly:
       core_.Count(Statistic::kRxOutOfOrder);
-      if (receive.gap.Pass(arrival.psn - receive.window.next(), arrival.retx)) {
+      if (receive.gap.Pass(arrival.psn - receive.window.next(), arrival.retx,
+                           arrival.psn, wire::Trim::kNone)) {
         Nack(pdc, arrival, NackCode::kRodOoo);
       }
       break;
@@ -119,8 +129,8 @@ bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
   core_.Count(Statistic::kRxTrimmed);
   bool reports = true;
   if (place == ReceiveWindow::Place::kEarly) {
-    reports =
-        receive.gap.Pass(arrival.psn - receive.window.next(), arrival.retx);
+    reports = receive.gap.Pass(arrival.psn - receive.window.next(),
+                               arrival.retx, arrival.psn, datagram.trim);
   } else if (pdc->ordered) {
     receive.gap.Open();
   }
@@ -128,10 +138,7 @@ bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
     // Its own DSCP says that it was trimmed, not which class it is of.
     wire::Path path = PathBack(datagram);
     path.dscp = pdc->path.dscp;
-    Nack(pdc, arrival,
-         datagram.trim == wire::Trim::kLasthop ? NackCode::kTrimmedLasthop
-                                               : NackCode::kTrimmed,
-         path, spdcid);
+    Nack(pdc, arrival, TrimmedCode(datagram.trim), path, spdcid);
   }
   return true;
 }
@@ -139,7 +146,6 @@ bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
 void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
                         const Verdict& verdict) {
   ReceiveHalf& receive = pdc->receive;
-  receive.gap.Close();
   receive.received_bytes += NominalBytes(core_.settings, arrival.bytes);
   receive.received_at = core_.now_ns;
   ++receive.unacked;
@@ -170,6 +176,7 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
     }
   }
   receive.window.Accept(arrival.psn, hold);
+  const wire::Trim lost = receive.gap.Accept(receive.window.next());
   const Settings& settings = core_.settings;
   const bool gap = !pdc->ordered && receive.window.gap();
   const bool asked = arrival.ar || receive.unacked >= settings.ack_every ||
@@ -178,7 +185,11 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
   // packets that arrive until the next `Progress`.
   const bool own =
       arrival.syn || arrival.retx || arrival.marked || verdict.respond || gap;
-  if (own || (asked && receive.window.cack() != arrival.psn)) {
+  if (lost != wire::Trim::kNone && pdc->ordered && !verdict.respond) {
+    // What is accepted is acknowledged later then.
+    Nack(pdc, {.psn = receive.window.next(), .retx = true}, TrimmedCode(lost));
+    receive.owes_ack = true;
+  } else if (own || (asked && receive.window.cack() != arrival.psn)) {
     Answer(pdc, arrival, verdict.respond ? &response : nullptr);
   } else if (asked) {
     receive.owes_ack = true;
