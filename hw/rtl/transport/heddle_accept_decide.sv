@@ -730,7 +730,7 @@ module heddle_accept_decide
           v.entry.mac       = pkt_i.source_mac;
           v.entry.entropy   = pkt_i.source_port;
           v.entry.dscp      = pkt_i.dscp;
-          v.entry.gap       = jumps ? e.gap : gap_closed;
+          v.entry.gap       = jumps ? e.gap : lost != TrimNone ? '0 : gap_closed;
           v.entry.unacked   = urgent || hides ? '0 : e.unacked + 1'b1;
           // What is accepted is acknowledged later then, unless that has to be told for certain.
           if (lost != TrimNone && !e.rud && standing_after.req == AckReqNone && refusal == ReturnCodeNull) begin
@@ -738,6 +738,7 @@ module heddle_accept_decide
             v.rsp             = addressed;
             v.rsp.kind        = ResponseNack;
             v.rsp.retx        = 1'b1;
+            v.entry.gap       = gap_closed;
             v.rsp.nack_psn    = pkt_i.psn + 32'd1;
             v.rsp.code        = 8'(lost == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
             if (!hides) v.entry.unacked = e.unacked == 4'(AckEvery - 1) ? e.unacked : e.unacked + 1'b1;

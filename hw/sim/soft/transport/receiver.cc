@@ -187,6 +187,7 @@ void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
       arrival.syn || arrival.retx || arrival.marked || verdict.respond || gap;
   if (lost != wire::Trim::kNone && pdc->ordered && !verdict.respond) {
     // What is accepted is acknowledged later then.
+    receive.gap.Open();
     Nack(pdc, {.psn = receive.window.next(), .retx = true}, TrimmedCode(lost));
     receive.owes_ack = true;
   } else if (own || (asked && receive.window.cack() != arrival.psn)) {

@@ -59,15 +59,14 @@ class RodGap {
     return reports;
   }
   // The expected packet was accepted, and `next` is expected now. Not kNone:
-  // that is to be reported, as trimmed there.
+  // that was trimmed there; report it and `Open`.
   [[nodiscard]] wire::Trim Accept(uint32_t next) {
     const wire::Trim lost =
         lost_psn_ == (next & kDistanceMask) ? lost_ : wire::Trim::kNone;
+    open_ = refused_ = turned_ = false;
+    last_ = 0;
     if (lost != wire::Trim::kNone) {
-      Open();
-    } else {
-      open_ = refused_ = turned_ = false;
-      last_ = 0;
+      lost_ = wire::Trim::kNone;
     }
     return lost;
   }
