@@ -315,7 +315,7 @@ TEST_P(BadFramesTest, NacksOfPacketsNeverSentChangeNothing) {
       ExpectIgnored(
           request,
           peer_->NackPacket(request.request, code, request.request.psn + ahead),
-          std::nullopt);
+          Statistic::kDropPsn);
     }
   }
 }

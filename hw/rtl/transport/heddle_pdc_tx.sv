@@ -330,7 +330,7 @@ module heddle_pdc_tx
   logic        msg_failed, last, fresh, known, advanced;
   logic [31:0] acked, in_flight, window, refused_in, age;
   logic [31:0] patience, again;  // Ticks until DEAD_TIME has passed; until the next ACK Request.
-  logic        ack_in_window, nack_in_window;
+  logic        ack_in_window, nack_in_window, nack_taken;
   logic        awaits;      // Data, while no packet is outstanding.
   logic        answers;     // A NACK of a packet in flight, or of an ACK Request.
   logic        resend_now, trim_now, refusal, refuse_now, end_now, end_all, syn_again, finish, close_packet;
@@ -394,6 +394,11 @@ module heddle_pdc_tx
   assign answers        = nack_in_window || (awaits && behind == '0);
   assign refused_in     = ack_q.psn - s.una;
 
+  // Of an ACK Request or a Clear Command that the peer does not know.
+  logic refuses_control;
+  assign refuses_control = ack_q.code == NackCodeUnexpEvent &&
+                           (behind == '0 || (ack_q.spdcid == '0 && ack_q.psn == '0));
+
   always_comb begin
     resend_now = 1'b0;
     trim_now   = 1'b0;
@@ -407,6 +412,7 @@ module heddle_pdc_tx
     finish     = 1'b0;
     end_status = StatusPeerRejected;
     end_detail = {8'b0, ack_q.code};
+    nack_taken = nack_in_window || refuses_control;
     if (ev_q == EvAck && known && ack_q.nack && s.state != PdcClosing) begin
       unique case (ack_q.code)
         NackCodeNoPdcAvail, NackCodeNoCccAvail, NackCodeNoBitmap, NackCodeNoPktBuffer,
@@ -421,9 +427,12 @@ module heddle_pdc_tx
           // Only for a packet of the present pass: others were answered already.
           resend_now = nack_in_window && refused_in < in_flight && !s.repositioning &&
                        !s.waiting && (!s.rud || worth_again);
-        NackCodeInvalidSyn:  // Of an open PDC: about a late SYN, that another target received.
-          syn_again = nack_in_window && s.state == PdcSyn && !s.repositioning;
-        NackCodeInvDpdcid, NackCodePdcHdrMismatch, NackCodeClosing:
+        NackCodeInvalidSyn: begin  // Of an open PDC: about a late SYN, that another target received.
+          syn_again  = nack_in_window && s.state == PdcSyn && !s.repositioning;
+          nack_taken = nack_in_window && s.state == PdcSyn;
+        end
+        NackCodeInvDpdcid, NackCodePdcHdrMismatch, NackCodeClosing: begin
+          nack_taken = answers;
           if (answers) begin
             if (ack_q.code == NackCodeInvDpdcid && s.state == PdcOpen) begin
               end_now    = 1'b1;
@@ -439,9 +448,13 @@ module heddle_pdc_tx
               spares  = 1'b1;
             end
           end
+        end
         // Of a request; a peer refuses so also a control packet that it does not know.
         NackCodeUnexpEvent: end_now = nack_in_window && !(ack_q.spdcid == '0 && ack_q.psn == '0);
-        default: end_now = answers && !ack_q.ask;
+        default: begin
+          end_now    = answers && !ack_q.ask;
+          nack_taken = answers;
+        end
       endcase
     end else if (ev_q == EvAck && known && ack_q.nack) begin
       // The command is answered also by a target that has closed the PDC.
@@ -560,7 +573,7 @@ module heddle_pdc_tx
         end
       end
       EvAck: begin
-        if (known && (ack_q.nack || ack_in_window)) begin
+        if (known && (ack_q.nack ? nack_taken || ack_q.ask : ack_in_window)) begin
           if (s.una != s.top) d.heard = now_q;  // Else only data restart DEAD_TIME.
           if (close_packet) d.rto_shift = '0;  // The target lives, but has no room for its tombstone.
           if (!ack_q.nack && s.state == PdcSyn) begin
@@ -1014,9 +1027,9 @@ module heddle_pdc_tx
     stat_o = '0;
     if (ev_q == EvAck) begin
       stat_o[StatisticRxAcks]    = known && !ack_q.nack && ack_in_window;
-      stat_o[StatisticRxNacks]   = known && ack_q.nack && !ack_q.ask;
+      stat_o[StatisticRxNacks]   = known && ack_q.nack && !ack_q.ask && nack_taken;
       stat_o[StatisticDropPdcid] = !known;
-      stat_o[StatisticDropPsn]   = known && !ack_q.nack && !ack_in_window;
+      stat_o[StatisticDropPsn]   = known && !ack_q.ask && !(ack_q.nack ? nack_taken : ack_in_window);
     end
     stat_o[StatisticTimeouts]  = timed_out;
     stat_o[StatisticTxSelective] = send_now && s.rud && !fresh && sack_above;

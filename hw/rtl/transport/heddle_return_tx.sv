@@ -199,7 +199,7 @@ module heddle_return_tx
   logic        timer_on, timer_on_d, fired;
   logic [31:0] timer_at, timer_at_d;
   logic [31:0] rto, backoff, acked, in_flight, out, ack_ahead;
-  logic        known, advanced, in_window, nacked_in_window, resend_now, trim_now, refuse_now, end_now, send_now;
+  logic        known, advanced, in_window, nacked_in_window, taken, resend_now, trim_now, refuse_now, end_now, send_now;
 
   // Doubles `base` `shift` times, up to `limit`.
   function automatic logic [31:0] doubled(logic [31:0] base, logic [3:0] shift, logic [31:0] limit);
@@ -219,6 +219,7 @@ module heddle_return_tx
   assign advanced         = in_window && acked != s.una;
   assign ack_ahead        = ack_q.psn - s.una;
   assign nacked_in_window = ack_ahead < (s.top - s.una);
+  assign taken            = ack_q.nack ? nacked_in_window : in_window;
 
   always_comb begin
     resend_now = 1'b0;
@@ -303,7 +304,7 @@ module heddle_return_tx
         end
       end
       EvAck: begin
-        if (known && (ack_q.nack || in_window)) d.heard = now_q;
+        if (known && taken) d.heard = now_q;
         if (known && !ack_q.nack && advanced) begin
           d.una           = acked;
           d.rto_shift     = '0;
@@ -532,9 +533,9 @@ module heddle_return_tx
     stat_o = '0;
     if (ev_q == EvAck) begin
       stat_o[StatisticRxAcks]    = known && !ack_q.nack && in_window;
-      stat_o[StatisticRxNacks]   = known && ack_q.nack;
+      stat_o[StatisticRxNacks]   = known && ack_q.nack && taken;
       stat_o[StatisticDropPdcid] = !known;
-      stat_o[StatisticDropPsn]   = known && !ack_q.nack && !in_window;
+      stat_o[StatisticDropPsn]   = known && !taken;
     end
     stat_o[StatisticTxReturnData]      = send_now && fresh;
     stat_o[StatisticTxRetransmissions] = send_now && !fresh;
