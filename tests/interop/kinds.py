@@ -27,6 +27,8 @@ HABITS = {  # Of the reference provider, one by one.
     "Clear Command at once": {"clear_at_once": True},
     "refuses a Probe": {"probes": False},
     "lowest PDCID": {"lowest_pdcid": True},
+    "finds a READ by response_message_id": {"read_by_response_id": True},
+    "deferrable sends from 8 KiB": {"defer_from": 8192},
 }
 TOGETHER = {name: value for habit in HABITS.values() for name, value in habit.items()}
 

@@ -43,7 +43,7 @@ class InteropSoft(Case):
 
     def test_both_ways_with_relative_addresses(self):
         """Requests of both sides have rel=1; the device's endpoint is one of its job."""
-        self.messages = 200
+        self.messages = rounds(200)
         self.settings = {"ADDRESSING": "relative"}
         options = dataclasses.replace(OWN, relative=True)
         for ordered in (True, False):
@@ -67,7 +67,7 @@ class InteropSoft(Case):
         """Each one alone with fewer messages, and all together."""
         self.settings = settings
         for name, habit in (*HABITS.items(), ("all", TOGETHER)):
-            self.messages = rounds(1000) if habit is TOGETHER else 200
+            self.messages = rounds(1000 if habit is TOGETHER else 200)
             for kind in kinds:
                 for ordered in (True, False):
                     with self.subTest(name, kind=kind.__name__, ordered=ordered):

@@ -55,7 +55,7 @@ class TapCase(Case):
             for ip in (4, 6):
                 for kind in (self.peer_writes, self.device_sends):
                     with self.subTest(checksum, kind=kind.__name__, ip=ip):
-                        self.messages = self.few
+                        self.messages = rounds(self.few)
                         self.at(ip=ip, checksum=checksum)
                         kind(OWN, True)
 
@@ -64,14 +64,14 @@ class TapCase(Case):
             for ip in (4, 6):
                 ordered, loss = (number + ip) % 4 < 2, LOSS if ip == 4 else 0.0
                 with self.subTest(kind=kind.__name__, ip=ip, ordered=ordered, loss=loss):
-                    self.messages = self.few
+                    self.messages = rounds(self.few)
                     self.at(ip=ip, native=True)
                     kind(OWN, ordered, loss)
 
     def each_habit(self, kinds):
         """Alone, with one kind each, and all together with all."""
         for number, (name, habit) in enumerate((*HABITS.items(), ("all", TOGETHER))):
-            self.messages = rounds(self.usual) if habit is TOGETHER else self.few
+            self.messages = rounds(self.usual if habit is TOGETHER else self.few)
             for kind in kinds if habit is TOGETHER else (kinds[number % len(kinds)],):
                 ordered = "ordered" in name or number % 2 == 0
                 with self.subTest(name, kind=kind.__name__, ordered=ordered):
