@@ -91,7 +91,7 @@ TEST_F(RegionTest, BasicModeIsDevicesKeyAndVirtualAddresses) {
 TEST_F(RegionTest, DevicesKeysDoNotComeBack) {
   ASSERT_NO_FATAL_FAILURE(OpenMode(FI_MR_PROV_KEY));
   std::set<uint64_t> keys;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 600; ++i) {
     const Region region(*b, memory_.data(), memory_.size());
     ASSERT_TRUE(keys.insert(region.key()).second);
   }
@@ -222,7 +222,7 @@ TEST_F(RegionTest, ClosedRegionIsTouchedNoMore) {
   const size_t bytes = 64 * page;
   const std::vector<uint8_t> data = Pattern(bytes);
   std::vector<uint8_t> back(bytes);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 10; ++round) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
@@ -239,7 +239,7 @@ TEST_F(RegionTest, ClosedRegionIsTouchedNoMore) {
                     : 0;
     }
     // Some are under way, more or fewer.
-    for (int i = 0; i < round * 3; ++i) {
+    for (int i = 0; i < round * 6; ++i) {
       fi_cq_tagged_entry entry;
       posted -= fi_cq_read(a->tx_cq, &entry, 1) == 1 ? 1 : 0;
     }
