@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build with HEDDLE_ONE_DEFINITION refuses what is defined twice; `make test-debug` builds the libraries so."""
+"""A build with HEDDLE_ONE_DEFINITION refuses what is defined twice; `make one-definition` builds the libraries so."""
 
 import os
 import pathlib
@@ -82,7 +82,7 @@ class OneDefinition(unittest.TestCase):
         self.assertIn("count", run.stdout)
 
     def test_the_target_links_every_library_and_the_server(self):
-        run = subprocess.run(["make", "-C", ROOT, "-n", "test-debug"], check=True, capture_output=True, text=True)
+        run = subprocess.run(["make", "-C", ROOT, "-n", "one-definition"], check=True, capture_output=True, text=True)
         self.assertIn("-DHEDDLE_ONE_DEFINITION=ON", run.stdout)
         built = next(line for line in run.stdout.splitlines() if "--build" in line).split()
         self.assertLessEqual({"heddle", "heddle_fi", "heddle-sim", "heddle-nicd"}, set(built))
