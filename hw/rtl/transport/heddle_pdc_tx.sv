@@ -450,7 +450,7 @@ module heddle_pdc_tx
           end
         end
         // Of a request; a peer refuses so also a control packet that it does not know.
-        NackCodeUnexpEvent: end_now = nack_in_window && !(ack_q.spdcid == '0 && ack_q.psn == '0);
+        NackCodeUnexpEvent: end_now = nack_in_window && !refuses_control;
         default: begin
           end_now    = answers && !ack_q.ask;
           nack_taken = answers;
