@@ -63,7 +63,7 @@ one-definition: ## Refuse a class defined twice in a library
 # Not part of CI: the same tests run optimized and with AddressSanitizer.
 test-debug: one-definition ## Run the soft device's tests unoptimized
 	@cmake --build $(BUILD)/debug -j $(JOBS) --target heddle_debug_tests
-	@ctest --test-dir $(BUILD)/debug -L '^sim$$' -j $(JOBS) --no-tests=error --output-on-failure >$(BUILD)/debug/tests.log || \
+	@ctest --test-dir $(BUILD)/debug -L '^soft$$' -j $(JOBS) --no-tests=error --output-on-failure >$(BUILD)/debug/tests.log || \
 	  { cat $(BUILD)/debug/tests.log; exit 1; }
 	@grep 'tests passed' $(BUILD)/debug/tests.log
 

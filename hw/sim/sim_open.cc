@@ -14,7 +14,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/rtl_open.h"
 #include "hw/sim/settings.h"
-#include "hw/sim/soft/soft_device.h"
+#include "hw/soft/soft_device.h"
 
 namespace heddle::sim {
 namespace {

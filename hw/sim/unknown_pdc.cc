@@ -6,9 +6,9 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/route.h"
-#include "hw/sim/soft/frame/frame_codec.h"
-#include "hw/sim/soft/frame/layout.h"
-#include "hw/sim/soft/transport/control_packets.h"
+#include "hw/soft/frame/frame_codec.h"
+#include "hw/soft/frame/layout.h"
+#include "hw/soft/transport/control_packets.h"
 
 namespace heddle::sim {
 namespace {

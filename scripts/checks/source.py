@@ -28,7 +28,8 @@ LAYERS = (
     ("firmware/", CONTRACT),
     ("driver/", CONTRACT),
     ("host/lib/semantics/", CONTRACT),
-    ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/")),
+    ("hw/soft/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/sim/")),
+    ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/soft/")),
     ("host/lib/nic/", CONTRACT + ("driver/", "host/lib/semantics/", "host/lib/core/")),
     ("host/lib/verbs/", ("host/lib/semantics/", "host/lib/core/")),
     ("host/lib/", HOST_ABOVE + CONTRACT + ("host/lib/nic/", "host/lib/verbs/", "driver/result.h")),
@@ -41,7 +42,7 @@ LAYERS = (
 
 # Files that clang-tidy reads as one.
 MOST_TOGETHER = 10
-TIDY_HEADERS = "/(driver|firmware|host/lib|hw/sim|tools|bench)/"
+TIDY_HEADERS = "/(driver|firmware|host/lib|hw/sim|hw/soft|tools|bench)/"
 
 
 class CannotRun(Exception):
@@ -134,10 +135,10 @@ def check_layering(root, _build):
 
 
 def check_namespaces(root, _build):
-    """In hw/sim a folder is a namespace: classes of two folders may have the same name."""
+    """In hw/sim and hw/soft a folder is a namespace: classes of two folders may have the same name."""
     opening = re.compile(r"^\s*(?:inline\s+)?namespace\s+([\w:]+)\s*(?:\{|$)")
     for name in handwritten(root, *CXX):
-        if not name.startswith("hw/sim/"):
+        if not name.startswith(("hw/sim/", "hw/soft/")):
             continue
         own = "heddle::" + "::".join(name.split("/")[1:-1])
         opened = [(number, match[1]) for number, line in lines(root, name) if (match := opening.match(line))]
@@ -184,7 +185,7 @@ def check_format(root, _build):
 
 def is_analyzed(name):
     # The analyzer looks at what users run, not at wires, Verilated NICs and measurements.
-    return not name.startswith(("hw/sim/", "bench/")) or name.startswith("hw/sim/soft/")
+    return not name.startswith(("hw/sim/", "bench/"))
 
 
 def run_tidy(path, root, database, analyzed):

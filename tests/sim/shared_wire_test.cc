@@ -23,8 +23,8 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/clock.h"
-#include "hw/sim/soft/frame/frame_codec.h"
 #include "hw/sim/wire_control.h"
+#include "hw/soft/frame/frame_codec.h"
 #include "tests/sim/child_process.h"
 #include "tests/sim/test_frames.h"
 

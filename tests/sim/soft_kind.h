@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "hw/sim/soft/soft_device.h"
+#include "hw/soft/soft_device.h"
 #include "tests/sim/device_test.h"
 
 namespace heddle::sim {

@@ -16,7 +16,7 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/faults.h"
 #include "hw/sim/shared_wire.h"
-#include "hw/sim/soft/frame/frame_codec.h"
+#include "hw/soft/frame/frame_codec.h"
 
 namespace heddle::sim {
 

@@ -13,7 +13,7 @@
 
 #include "driver/device.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/soft/soft_device.h"
+#include "hw/soft/soft_device.h"
 #include "tools/heddle/command.h"
 
 namespace heddle::tool {
@@ -110,7 +110,7 @@ Outcome Climb(Fault fault) {
   options.wire.name = "ladder-" + std::to_string(getpid());
   options.wire.ip = 0x0a000001;
   std::string message;
-  auto soft = sim::soft::SoftDevice::Open(options, &message);
+  auto soft = soft::SoftDevice::Open(options, &message);
   EXPECT_TRUE(soft.ok()) << message;
   FaultyDevice device(std::move(soft.value()), fault);
   // A fault that is waited for takes this long; what works never does.

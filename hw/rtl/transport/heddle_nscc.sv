@@ -3,7 +3,7 @@
 //
 // In order: events change the window of their PDC one after the other; a window that changed is offered
 //           until it is taken.
-// Same:     in whole numbers as hw/sim/soft/transport/congestion.cc, whose windows it has after the same
+// Same:     in whole numbers as hw/soft/transport/congestion.cc, whose windows it has after the same
 //           events. A packet counts as one of the payload MTU.
 // Latency:  10 to 40 cycles for an event.
 

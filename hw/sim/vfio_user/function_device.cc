@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "hw/sim/rtl_open.h"
-#include "hw/sim/soft/soft_device.h"
+#include "hw/soft/soft_device.h"
 
 namespace heddle::sim::vfio_user {
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "hw/sim/mapped_memory.h"
-#include "hw/sim/soft/engine/dma_port.h"
 #include "hw/sim/vfio_user/guest_memory.h"
 #include "hw/sim/vfio_user/refused_accesses.h"
+#include "hw/soft/engine/dma_port.h"
 
 namespace heddle::sim::vfio_user {
 

@@ -17,9 +17,9 @@
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/settings.h"
-#include "hw/sim/soft/dma_memory.h"
-#include "hw/sim/soft/engine/dma_port.h"
-#include "hw/sim/soft/soft_device.h"
+#include "hw/soft/dma_memory.h"
+#include "hw/soft/engine/dma_port.h"
+#include "hw/soft/soft_device.h"
 
 namespace heddle::sim {
 namespace {

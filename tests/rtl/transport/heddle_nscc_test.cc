@@ -13,7 +13,7 @@
 
 #include "Vheddle_nscc.h"
 #include "hw/sim/clocked_model.h"
-#include "hw/sim/soft/transport/congestion.h"
+#include "hw/soft/transport/congestion.h"
 #include "tests/rtl/transport/packed.h"
 #include "tests/rtl/transport/records.h"
 #include "tests/seed.h"
@@ -21,7 +21,7 @@
 namespace heddle::test {
 namespace {
 
-using sim::soft::transport::Congestion;
+using soft::transport::Congestion;
 
 struct NsccEvent {
   uint8_t pdc = 0;
@@ -68,7 +68,7 @@ class NsccTest : public testing::Test {
     settings_.cwnd_bytes = cwnd_bytes;
     settings_.base_rtt_ns = base_rtt_ns;
     settings_.congestion = true;
-    packet_ = sim::soft::transport::NominalBytes({}, mtu + 56u);
+    packet_ = soft::transport::NominalBytes({}, mtu + 56u);
     windows_.fill({});
     Run(8);
   }
@@ -147,7 +147,7 @@ class NsccTest : public testing::Test {
 
   PortCfg port_;
   TransportCfg rules_;
-  sim::soft::transport::Settings settings_;
+  soft::transport::Settings settings_;
   uint32_t packet_ = 0;
   std::array<std::pair<Congestion, std::optional<uint32_t>>, 256> windows_;
   std::deque<NsccEvent> events_;

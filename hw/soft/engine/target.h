@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target's side of the engine: requests of peers, placed and completed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "host/lib/semantics/completion.h"
+#include "host/lib/semantics/index_list.h"
+#include "host/lib/semantics/message_table.h"
+#include "host/lib/semantics/receive_message.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/engine/engine.h"
+#include "hw/soft/engine/engine_parts.h"
+#include "hw/soft/engine/regions.h"
+#include "hw/soft/engine/rx_rings.h"
+
+namespace heddle::soft::engine {
+
+// One packet of a message of one packet needs no state; of others the first to
+// arrive opens an entry, which takes all that the message will need: buffer,
+// entry of the completion queue. What is missing refuses the packet, which
+// changes nothing then.
+//
+// Thread safety: one thread at a time.
+class Target {
+ public:
+  using Verdict = transport::Verdict;
+
+  Target(const EngineLimits& limits, const EngineParts& parts, uint64_t seed);
+
+  void Connect(transport::MessageCarrier* transport) { transport_ = transport; }
+  void SetPort(const contract::PortCfg& port);
+  RxRings& rings() noexcept { return rings_; }
+  Regions& regions() noexcept { return regions_; }
+
+  // As TransportClient.
+  Verdict OnRequest(const transport::Request& request, bool may_guarantee);
+  transport::TransportClient::Built BuildReturn(
+      const transport::ReturnData& data, std::span<uint8_t> out);
+  void OnReturnRetired(const transport::ReturnData& data);
+  void OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
+                      bool in_error);
+
+ private:
+  struct Packet {
+    const transport::Request& request;
+    contract::wire::SesStd header;
+    std::span<const uint8_t> payload;
+    bool may_guarantee = false;
+    bool deferrable = false;  // A send that could be put off: it is not.
+
+    bool single() const noexcept { return header.som != 0 && header.eom != 0; }
+    uint32_t offset() const noexcept {
+      return header.som != 0 ? 0 : header.message_offset;
+    }
+  };
+
+  // What is told of an operation of a peer's when it is over, and where.
+  struct Report {
+    uint32_t context = semantics::kNone;
+    uint32_t generation = 0;
+    CqTicket ticket;
+    semantics::MessageNames names;
+    uint16_t region_counter = 0;
+  };
+
+  struct Open {
+    contract::SesOpcode opcode = contract::SesOpcode::kSend;
+    uint32_t job_id = 0;
+    semantics::ReceiveMessage receive{0, 0};
+    Report report;
+    RxBuffer buffer;                   // SEND.
+    uint32_t read = semantics::kNone;  // READ.
+    bool refused = false;  // Nobody is told; the rest is taken for nothing.
+    bool ended = false;    // Reported; what follows is taken for nothing.
+    // What follows is answered with it, if the message ended in an error.
+    contract::ReturnCode code = contract::ReturnCode::kNull;
+  };
+
+  // A read whose end is to be told.
+  struct Read {
+    Report report;
+    uint32_t length = 0;
+    uint32_t records = 0;  // Return data that is not acknowledged.
+    uint32_t generation = 0;
+    bool asked = false;  // All its packets have come.
+    bool failed = false;
+    semantics::ListLink free = {};
+  };
+
+  static semantics::MessageKey KeyOf(const transport::Request& request,
+                                     uint16_t message_id) noexcept;
+  static RxName NameOf(const contract::wire::SesStd& header) noexcept;
+  semantics::MessagePacket PieceOf(const Packet& packet) const noexcept;
+
+  // Answers.
+  static Verdict Refuse(contract::NackCode code) noexcept;
+  Verdict Error(const Packet& packet, contract::ReturnCode code);
+  // Contradicts itself or its message, or is of another version.
+  static contract::ReturnCode ViolationBy(const Packet& packet) noexcept;
+  Verdict Illegal(const Packet& packet);
+  // The answer to the rest of a message that ended with `code`.
+  static Verdict Rest(const Packet& packet, contract::ReturnCode code);
+  // A receive that took `bytes` only of what was sent.
+  static Verdict Cut(const Packet& packet, uint32_t bytes);
+  bool Contradicts(const Packet& packet) const noexcept;
+  Verdict OnContradiction(const Packet& packet);
+  Verdict OnNoOp(const Packet& packet);
+
+  // Messages of several packets.
+  uint32_t OpenMessage(const Packet& packet, uint64_t room);
+  // Takes the packet for its message; `place` says what of it goes where. The
+  // message may be over after that: `CloseIfOver`.
+  Verdict Account(const Packet& packet, uint32_t handle,
+                  semantics::ReceiveMessage::Verdict* place);
+  // The same, and puts what of it goes somewhere to `address`. That memory
+  // refuses it is an error that must not be lost, if the peer is to be `told`:
+  // without room for the answer the packet is refused, as if it had not come.
+  Verdict AccountAndWrite(const Packet& packet, uint32_t handle,
+                          uint64_t address, bool told);
+  void CloseIfOver(const Packet& packet, uint32_t handle);
+  // The packet's message is not taken, for which `verdict` is the answer. What
+  // is left of an unordered one shares its fate, whatever changes until then.
+  Verdict Deny(const Packet& packet, const Verdict& verdict);
+  Verdict PartOfDenied(const Packet& packet, uint32_t handle);
+  void End(Open& open);
+  void Close(uint32_t handle);
+
+  // Who is told (target_report.cc).
+  Report ReportTo(const Packet& packet, uint32_t context) noexcept;
+  bool Stale(const Report& report) noexcept;
+  void EndReceive(const Report& report, const RxBuffer& buffer,
+                  const semantics::Outcome& outcome);
+  void EndRma(const Report& report, uint32_t length);
+
+  // SEND (target_send.cc).
+  Verdict OnSend(const Packet& packet);
+  // Refuses a message that something is missing for; one that its sender has
+  // given up need not wait and is taken for nothing.
+  Verdict Wait(const Packet& packet, contract::NackCode code);
+  Verdict WholeSend(const Packet& packet, uint32_t context);
+  Verdict PartOfSend(const Packet& packet, uint32_t handle);
+  // Its context, or kNone with a verdict.
+  uint32_t AdmitSend(const Packet& packet, Verdict* verdict);
+  uint32_t OpenSend(const Packet& packet, uint32_t context, Verdict* verdict);
+
+  // RMA (target_rma.cc).
+  // Also BAD_INDEX: no receive context serves the RI.
+  semantics::RmaAnswer Check(const Packet& packet, uint32_t length) const;
+  // Who is told of the operation, with an entry of the queue if one is to be
+  // written. False, with a verdict: it has to wait.
+  bool Prepare(const Packet& packet, uint32_t region, Report* report,
+               Verdict* verdict);
+  Verdict OnWrite(const Packet& packet);
+  Verdict WholeWrite(const Packet& packet, const semantics::RmaAnswer& access);
+  Verdict PartOfWrite(const Packet& packet, uint32_t handle,
+                      const semantics::RmaAnswer& access);
+  Verdict OnRead(const Packet& packet);
+  Verdict SmallRead(const Packet& packet, const semantics::RmaAnswer& access);
+  uint32_t AskedBytes(const Packet& packet) const noexcept;
+  // A packet of a read that may not be. `handle`: its message, or kNone.
+  Verdict DenyRead(const Packet& packet, uint32_t handle,
+                   contract::ReturnCode code);
+  // Read that the packet is part of, kNone if nobody is to be told of its end;
+  // `*handle`: of its message, which may be opened. False, with a verdict: it
+  // has to wait.
+  bool Follow(const Packet& packet, const semantics::RmaAnswer& access,
+              uint32_t* handle, uint32_t* read, Verdict* verdict);
+  // Its return data, if there are any, are posted.
+  Verdict Asked(const Packet& packet, uint32_t handle, uint32_t read);
+  void EndReadIfOver(uint32_t read);
+
+  EngineParts parts_;
+  transport::MessageCarrier* transport_ = nullptr;
+  RxRings rings_;
+  Regions regions_;
+  semantics::MessageTable table_;
+  std::vector<Open> open_;  // By handle.
+  using FreeReads = semantics::IndexList<Read, &Read::free>;
+  std::vector<Read> reads_;
+  FreeReads free_reads_;
+  uint32_t mtu_ = 1024;
+  uint8_t small_[contract::kReturnDataInAck] = {};
+};
+
+}  // namespace heddle::soft::engine

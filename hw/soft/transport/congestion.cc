@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/soft/transport/congestion.h"
+
+#include <algorithm>
+
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/transport/psn.h"
+
+namespace heddle::soft::transport {
+
+namespace {
+
+// UET 3.1, in fractions of two's powers.
+constexpr uint32_t kDelayShift = 6;    // Gain of the average delay: 1/64.
+constexpr uint32_t kNoDelayShift = 7;  // A delay of 1/128 target is none.
+constexpr uint32_t kGamma = 205;       // 0.8, in 256ths.
+constexpr uint32_t kMaxDecrease = 128;
+constexpr uint32_t kEta = 38;  // 0.15
+constexpr uint32_t kAdjustPackets = 8;
+constexpr uint32_t kAdaptGate = 3;
+constexpr uint32_t kAdaptThreshold = 4;  // Target delays.
+// scaling_a = window / 1.5 / (100 Gb/s x 12 us), in 2^-16: the window times
+// this, shifted.
+constexpr uint32_t kScale = 76355;
+constexpr uint32_t kScaleShift = 18;
+// alpha x target = 4 x scaling_a x MTU x 1 / 3 us, and fair_ = 5 x scaling_a x
+// MTU = alpha x 15 us. What is gathered is in units of 1024 ns x bytes.
+constexpr uint32_t kUnitShift = 10;
+constexpr uint32_t kFair = 15;
+constexpr uint32_t kStep = 350;  // 1024 / 3000, in 1024ths.
+constexpr uint64_t kMax24 = (1u << 24) - 1;
+constexpr uint64_t kMax28 = (1u << 28) - 1;
+constexpr uint64_t kMax32 = UINT32_MAX;
+
+}  // namespace
+
+void Congestion::Open(const Settings& settings) {
+  *this = Congestion();
+  packet_ =
+      NominalBytes(settings, settings.mtu + contract::wire::PdsRequest::kBytes +
+                                 contract::wire::SesStd::kBytes);
+  if (settings.cwnd_bytes == 0) {
+    return;
+  }
+  const uint64_t bytes = std::min<uint64_t>(settings.cwnd_bytes, kMax24);
+  min_cwnd_ = uint64_t{packet_} << kFraction;
+  max_cwnd_ = std::clamp(bytes << kFraction, min_cwnd_, kWindow * min_cwnd_);
+  cwnd_ = max_cwnd_;  // 1.5 x link speed x base RTT, chosen by the firmware.
+  nscc_ = settings.congestion && settings.base_rtt_ns != 0;
+  trimming_ = settings.trimming;
+  empty_rtt_ = std::min(settings.base_rtt_ns, kMax24);
+  target_ = trimming_ ? empty_rtt_ - empty_rtt_ / 4 : empty_rtt_;
+  const uint64_t scale = bytes * kScale >> kScaleShift;
+  const uint64_t packets = scale * packet_ >> (16 - kFraction);
+  step_ = packets * kStep >> 10;
+  eta_ = packets * kEta >> 8;
+  fast_scale_ = scale >> 2;  // 0.25 x scaling_a.
+}
+
+void Congestion::OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked,
+                       uint64_t now_ns) {
+  if (!nscc_) {
+    return;
+  }
+  const uint32_t now = static_cast<uint32_t>(now_ns);
+  const uint32_t size = static_cast<uint32_t>(bytes);
+  achieved_ = std::min(achieved_ + size, kMax24);
+  if (rtt_ns != 0 &&
+      !TakeRtt(size, static_cast<uint32_t>(std::min(rtt_ns, kMax24)), marked,
+               now)) {
+    return;
+  }
+  Apply(size, now);
+}
+
+bool Congestion::TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked,
+                         uint32_t now_ns) {
+  base_rtt_ = base_rtt_ == 0 ? rtt_ns : std::min(base_rtt_, rtt_ns);
+  const uint64_t delay = rtt_ns - base_rtt_;
+  average_delay_ += delay;
+  average_delay_ -= (average_delay_ - delay) >> kDelayShift;
+  // Where packets are trimmed, their NACKs say sooner than any delay.
+  QuickAdapt(now_ns, !trimming_ && delay > kAdaptThreshold * target_);
+  if (marked && ignore_bytes_ >= bytes) {
+    ignore_bytes_ -= bytes;
+    return false;
+  }
+  ignore_bytes_ = 0;
+  const bool none = !marked && delay <= target_ >> kNoDelayShift;
+  fast_bytes_ = none ? std::min(fast_bytes_ + bytes, kMax24) : 0;
+  if (!marked && delay < target_) {
+    if (fast_bytes_ << kFraction > cwnd_) {
+      SetWindow(cwnd_ + (bytes * fast_scale_ >> (16 - kFraction)));
+    } else {
+      increase_ = std::min(
+          increase_ + (bytes * (target_ - delay) >> kUnitShift), kMax32);
+    }
+  } else if (!marked) {
+    increase_ = std::min(increase_ + uint64_t{kFair} * bytes, kMax32);
+  } else if (delay >= target_ && average_delay_ >> kAverage > target_) {
+    Decrease(now_ns);
+  }
+  return true;
+}
+
+void Congestion::Decrease(uint32_t now_ns) {
+  if (now_ns - decreased_at_ < base_rtt_) {
+    return;
+  }
+  decreased_at_ = now_ns;
+  increase_ = 0;
+  const uint64_t average = average_delay_ >> kAverage;
+  const uint64_t part =
+      std::min<uint64_t>((average - target_) * kGamma / average, kMaxDecrease);
+  SetWindow(cwnd_ - (cwnd_ * part >> 8));
+}
+
+// Delivered much less than the window allows, and the path shows why: what was
+// delivered is the window.
+void Congestion::QuickAdapt(uint32_t now_ns, bool congested) {
+  if (now_ns - adapted_at_ < base_rtt_ + target_) {
+    return;
+  }
+  if (adapting_ && congested &&
+      achieved_ << kFraction < max_cwnd_ >> kAdaptGate) {
+    SetWindow(achieved_ << kFraction);
+    ignore_bytes_ = achieved_;
+    increase_ = 0;
+  }
+  adapting_ = true;
+  adapted_at_ = now_ns;
+  achieved_ = 0;
+}
+
+void Congestion::Apply(uint32_t bytes, uint32_t now_ns) {
+  adjust_bytes_ += bytes;
+  const bool period = now_ns - adjusted_at_ >= empty_rtt_;
+  if (period || adjust_bytes_ >= kAdjustPackets * packet_) {
+    SetWindow(cwnd_ + std::min(step_ * increase_ / cwnd_bytes(), kMax28));
+    increase_ = 0;
+    adjust_bytes_ = 0;
+  }
+  if (period) {
+    SetWindow(cwnd_ + eta_);
+    adjusted_at_ = now_ns;
+  }
+}
+
+void Congestion::SetWindow(uint64_t cwnd) {
+  cwnd_ = std::clamp(cwnd, min_cwnd_, max_cwnd_);
+}
+
+void Congestion::OnLoss(uint64_t bytes, uint64_t now_ns) {
+  if (!nscc_) {
+    return;
+  }
+  fast_bytes_ = 0;
+  const uint64_t lost = bytes << kFraction;
+  SetWindow(cwnd_ > lost ? cwnd_ - lost : 0);
+  QuickAdapt(static_cast<uint32_t>(now_ns), true);
+}
+
+void Congestion::OnTrim(uint64_t bytes, uint64_t now_ns) {
+  average_delay_ += empty_rtt_;
+  average_delay_ -= (average_delay_ - empty_rtt_) >> kDelayShift;
+  OnLoss(bytes, now_ns);
+}
+
+void Congestion::OnTimeout() {
+  if (nscc_) {
+    SetWindow(cwnd_ / 2);
+    increase_ = 0;
+    fast_bytes_ = 0;
+  }
+}
+
+}  // namespace heddle::soft::transport

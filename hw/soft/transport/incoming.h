@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A datagram with its PDS header read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/transport/receiver.h"
+#include "hw/soft/transport/send_half.h"
+
+namespace heddle::soft::transport {
+
+// Why a datagram is no packet of the profile, by its type, next header and
+// length alone, as the RTL's parser judges it (docs/rtl/net.md); empty for one
+// that is. It has a prologue.
+std::optional<contract::Statistic> FindFault(std::span<const uint8_t> bytes);
+
+struct IncomingAck {
+  AckFacts facts;
+  uint16_t spdcid = 0;
+  uint16_t dpdcid = 0;
+  contract::AckReq req = {};
+  contract::NextHdr next_hdr = {};
+  std::span<const uint8_t> ses;
+};
+
+// `probe`: the ACK answers a probe and says nothing else. False: too short.
+bool ReadAck(std::span<const uint8_t> bytes, IncomingAck* ack, bool* probe);
+
+struct IncomingNack {
+  contract::NackCode code = {};
+  uint32_t psn = 0;
+  uint16_t spdcid = 0;
+};
+
+struct IncomingRequest {
+  contract::wire::PdsRequest header;
+  std::span<const uint8_t> ses;
+  const wire::Datagram* datagram = nullptr;
+  Arrival arrival;
+  bool ordered = false;
+};
+
+// False: too short.
+bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request);
+
+// Response of an ACK, of either kind; false when there is none, or none of SES
+// itself.
+bool ReadResponse(const IncomingAck& ack, contract::wire::SesResponse* response,
+                  std::span<const uint8_t>* data, uint32_t* data_offset);
+
+}  // namespace heddle::soft::transport

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/soft/transport/send_half.h"
+
+#include <algorithm>
+
+namespace heddle::soft::transport {
+
+using contract::NackCode;
+
+NackClass ClassOf(NackCode code) {
+  switch (code) {
+    case NackCode::kTrimmed:
+    case NackCode::kTrimmedLasthop:
+      return NackClass::kTrim;
+    case NackCode::kTrimmedAck:
+    case NackCode::kRodOoo:
+    case NackCode::kPktNotRcvd:
+    case NackCode::kAckWithData:
+    case NackCode::kRcvrInferLoss:
+      return NackClass::kLoss;
+    case NackCode::kNoPdcAvail:
+    case NackCode::kNoCccAvail:
+    case NackCode::kNoBitmap:
+    case NackCode::kNoPktBuffer:
+    case NackCode::kNoGtdDelAvail:
+    case NackCode::kNoSesMsgAvail:
+    case NackCode::kNoResource:
+    case NackCode::kPsnOorWindow:
+    case NackCode::kRcvdSesProcg:
+      return NackClass::kRefusal;
+    case NackCode::kInvDpdcid:
+    case NackCode::kInvalidSyn:
+    case NackCode::kClosing:
+    case NackCode::kPdcHdrMismatch:
+      return NackClass::kReopen;
+    case NackCode::kClosingInErr:
+    case NackCode::kGtdDelRespUnavail:
+    case NackCode::kPdcModeMismatch:
+    case NackCode::kNewStartPsn:  // Of secured PDCs, which this device has not.
+    case NackCode::kUnexpEvent:
+      break;
+  }
+  return NackClass::kFatal;
+}
+
+void SendHalf::Open(uint32_t start, const Settings& settings, uint64_t now_ns) {
+  window_.Open(start);
+  congestion_.Open(settings);
+  timer_ns_ = kNever;
+  heard_ns_ = now_ns;
+  rtt_ns_ = min_rtt_ns_ = 0;
+  probe_psn_ = start;
+  waiting_ = probing_ = resent_ = asked_ = false;
+  rto_shift_ = backoff_shift_ = 0;
+}
+
+void SendHalf::NoteSent(uint32_t what, uint32_t bytes, const Settings& settings,
+                        uint64_t now_ns) {
+  if (window_.unanswered() == 0) {
+    heard_ns_ = now_ns;  // Silence counts from here.
+    resent_ = false;
+    timer_ns_ = now_ns + settings.rto_ns;
+  }
+  window_.PushSent(what, bytes, now_ns);
+}
+
+void SendHalf::NoteResent(uint32_t psn, uint64_t now_ns) {
+  window_.NoteResent(psn, now_ns);
+  resent_ = true;
+}
+
+SendHalf::Validity SendHalf::Check(const AckFacts& ack) const {
+  const uint32_t acked = ack.cack + 1 - window_.una();
+  if (acked <= window_.top() - window_.una()) {
+    return Validity::kCurrent;
+  }
+  return acked >= 0u - (1u << 15) ? Validity::kStale : Validity::kBeyond;
+}
+
+uint64_t SendHalf::MeasuredRtt(const AckFacts& ack, uint64_t now_ns) {
+  if (!window_.Contains(ack.psn) || window_.Has(window_.answered(), ack.psn)) {
+    return 0;
+  }
+  const uint8_t times = window_.packet(ack.psn).transmissions;
+  if (!(times == 1 && !ack.retx) && !(times == 2 && ack.retx)) {
+    return 0;  // Which copy is answered is not known.
+  }
+  const uint64_t age = window_.AgeNs(ack.psn, now_ns);
+  const uint64_t rtt =
+      std::max<uint64_t>(age > ack.service_ns ? age - ack.service_ns : 0, 1);
+  min_rtt_ns_ = min_rtt_ns_ == 0 ? rtt : std::min(min_rtt_ns_, rtt);
+  rtt_ns_ = rtt_ns_ == 0 ? rtt : (7 * rtt_ns_ + rtt) / 8;
+  return rtt;
+}
+
+void SendHalf::TakeSack(const AckFacts& ack, uint64_t* bytes) {
+  *bytes += window_.MarkArrived(
+      Rebased(ack.sack, ack.sack_base, window_.una()) & window_.sent());
+}
+
+// A packet counts as lost when `reorder` later ones arrived; once per round
+// trip.
+void SendHalf::InferLosses(const Settings& settings, uint64_t now_ns) {
+  uint64_t above = (window_.arrived() | window_.answered()) & window_.sent();
+  uint32_t count = static_cast<uint32_t>(std::popcount(above));
+  if (count < settings.reorder) {
+    return;
+  }
+  for (; count > settings.reorder; --count) {
+    above &= above - 1;
+  }
+  // `above` holds the `reorder` highest now; what lies below all of them is
+  // judged.
+  uint64_t late = window_.in_flight() &
+                  LowBits(static_cast<uint32_t>(std::countr_zero(above)));
+  uint64_t lost = 0;
+  const uint64_t rtt = rtt_ns_ == 0 ? settings.rto_ns : rtt_ns_ + rtt_ns_ / 4;
+  for (; late != 0; late &= late - 1) {
+    const uint32_t psn =
+        window_.una() + static_cast<uint32_t>(std::countr_zero(late));
+    if (window_.packet(psn).transmissions == 1 ||
+        window_.AgeNs(psn, now_ns) >= rtt) {
+      lost |= late & (0 - late);
+    }
+  }
+  if (lost != 0) {
+    congestion_.OnLoss(window_.MarkLost(lost), now_ns);
+  }
+}
+
+void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
+  rto_shift_ = 0;
+  if (probing_ || waiting_) {
+    const bool taken =
+        !window_.Contains(probe_psn_) ||
+        window_.Has(window_.answered() | window_.arrived(), probe_psn_);
+    if (taken) {
+      probing_ = waiting_ = false;
+      backoff_shift_ = 0;
+    }
+  }
+  if (window_.unanswered() == 0) {
+    timer_ns_ = window_.empty() ? kNever : now_ns + settings.rto_ns;
+    resent_ = false;
+  } else if (!waiting_) {
+    timer_ns_ = now_ns + settings.rto_ns;
+  }
+}
+
+bool SendHalf::OnLoss(uint32_t psn, bool not_received, bool ordered,
+                      uint64_t now_ns) {
+  if (!window_.Has(window_.unanswered(), psn)) {
+    return false;
+  }
+  const bool known = window_.Has(window_.lost(), psn);
+  if (not_received) {
+    window_.MarkNotArrived(psn);
+  }
+  // Only about packets of the present pass: others were answered already.
+  if (waiting_ || known) {
+    return false;
+  }
+  // What is missing went again less than a round trip ago: the NACK cannot know
+  // of it. Else each packet that a former pass left behind would start one
+  // more.
+  const uint32_t oldest = OldestUnanswered();
+  if (ordered && window_.packet(oldest).transmissions > 1 &&
+      window_.AgeNs(oldest, now_ns) + SendWindow::kTimeUnit < min_rtt_ns_) {
+    return false;
+  }
+  const uint64_t bytes =
+      window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
+  congestion_.OnLoss(bytes, now_ns);
+  return true;
+}
+
+bool SendHalf::OnTrim(uint32_t psn, bool ordered, uint64_t now_ns) {
+  if (waiting_ || !window_.Has(window_.in_flight(), psn)) {
+    return false;
+  }
+  // The NACK is about the last transmission, however short ago that was: on ROD
+  // nothing else may say that it is missing.
+  window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
+  congestion_.OnTrim(window_.packet(psn).bytes, now_ns);
+  return true;
+}
+
+bool SendHalf::OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
+                         uint64_t now_ns) {
+  if (!window_.Has(window_.unanswered(), psn)) {
+    return false;
+  }
+  const uint32_t index = psn - window_.una();
+  window_.MarkLost(ordered ? ~LowBits(index) : Bit(index));
+  if (waiting_) {
+    // One wait for all that is refused meanwhile; the oldest ends it.
+    probe_psn_ = Before(psn, probe_psn_) ? psn : probe_psn_;
+    return true;
+  }
+  waiting_ = probing_ = true;
+  probe_psn_ = psn;
+  timer_ns_ = now_ns + Settings::Doubled(settings.backoff_ns, backoff_shift_,
+                                         settings.backoff_max_ns);
+  backoff_shift_ = static_cast<uint8_t>(backoff_shift_ + (backoff_shift_ < 31));
+  return true;
+}
+
+SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
+  if (window_.empty()) {
+    timer_ns_ = kNever;
+    return Timer::kNothing;
+  }
+  if (waiting_) {
+    waiting_ = false;
+    timer_ns_ = now_ns + Settings::Doubled(settings.rto_ns, rto_shift_,
+                                           settings.rto_max_ns);
+    return Timer::kResume;
+  }
+  rto_shift_ = static_cast<uint8_t>(rto_shift_ + (rto_shift_ < 31));
+  timer_ns_ = now_ns + Settings::Doubled(settings.rto_ns, rto_shift_,
+                                         settings.rto_max_ns);
+  if (window_.unanswered() == 0) {
+    return Timer::kClear;
+  }
+  const uint32_t oldest = OldestUnanswered();
+  const bool ask = window_.Has(window_.arrived(), oldest);
+  window_.MarkLost(window_.sent());
+  congestion_.OnTimeout();
+  if (window_.lost() != 0) {
+    probing_ = true;
+    probe_psn_ = window_.first_lost();
+  }
+  return ask ? Timer::kAsk : Timer::kTimeout;
+}
+
+void SendHalf::Postpone(const Settings& settings, uint64_t now_ns) {
+  timer_ns_ = now_ns + settings.rto_ns;
+  heard_ns_ = now_ns;
+}
+
+}  // namespace heddle::soft::transport

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// One deadline per PDC, nearest first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hw/soft/transport/psn.h"
+
+namespace heddle::soft::transport {
+
+// Binary heap whose entries may be early: a deadline that moves away stays
+// where it is until it is reached, so that the timer that every packet restarts
+// costs nothing. `Expired` tells such an entry from a real one.
+class TimerHeap {
+ public:
+  // There are timers of each index below `timers`; they are never fewer.
+  void Grow(size_t timers) {
+    if (timers > deadline_.size()) {
+      deadline_.resize(timers, kNever);
+      place_.resize(timers, kNone);
+      heap_.reserve(timers);
+    }
+  }
+
+  // Timer `index` ends at `at_ns`; kNever: not.
+  void Set(uint16_t index, uint64_t at_ns) {
+    deadline_[index] = at_ns;
+    if (at_ns == kNever) {
+      return;
+    }
+    if (place_[index] == kNone) {
+      heap_.push_back({at_ns, index});
+      place_[index] = static_cast<uint32_t>(heap_.size() - 1);
+      Up(place_[index]);
+    } else if (at_ns < heap_[place_[index]].at) {
+      heap_[place_[index]].at = at_ns;
+      Up(place_[index]);
+    }
+  }
+
+  // Takes the next timer that ended at `now_ns` or before. False: none. It is
+  // off afterwards.
+  bool Expired(uint64_t now_ns, uint16_t* index) {
+    while (!heap_.empty() && heap_[0].at <= now_ns) {
+      const uint16_t first = heap_[0].index;
+      const uint64_t at = deadline_[first];
+      if (at <= now_ns || at == kNever) {
+        Remove();
+        if (at != kNever) {
+          deadline_[first] = kNever;
+          *index = first;
+          return true;
+        }
+      } else {
+        heap_[0].at = at;
+        Down(0);
+      }
+    }
+    return false;
+  }
+
+  // No timer ends earlier.
+  uint64_t next_ns() const { return heap_.empty() ? kNever : heap_[0].at; }
+
+ private:
+  struct Entry {
+    uint64_t at;
+    uint16_t index;
+  };
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  void Move(size_t to, Entry entry) {
+    heap_[to] = entry;
+    place_[entry.index] = static_cast<uint32_t>(to);
+  }
+  void Up(size_t at) {
+    const Entry entry = heap_[at];
+    while (at > 0 && entry.at < heap_[(at - 1) / 2].at) {
+      Move(at, heap_[(at - 1) / 2]);
+      at = (at - 1) / 2;
+    }
+    Move(at, entry);
+  }
+  void Down(size_t at) {
+    const Entry entry = heap_[at];
+    for (size_t child = 2 * at + 1; child < heap_.size(); child = 2 * at + 1) {
+      if (child + 1 < heap_.size() && heap_[child + 1].at < heap_[child].at) {
+        ++child;
+      }
+      if (heap_[child].at >= entry.at) {
+        break;
+      }
+      Move(at, heap_[child]);
+      at = child;
+    }
+    Move(at, entry);
+  }
+  void Remove() {
+    place_[heap_[0].index] = kNone;
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) {
+      heap_[0] = last;
+      Down(0);
+    }
+  }
+
+  std::vector<Entry> heap_;
+  std::vector<uint64_t> deadline_;
+  std::vector<uint32_t> place_;
+};
+
+}  // namespace heddle::soft::transport

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/soft/wire/frame_port.h"
+
+#include <iterator>
+#include <utility>
+
+#include "hw/sim/clock.h"
+
+namespace heddle::soft::wire {
+namespace {
+
+void Gather(std::deque<sim::LineFrame>* queue,
+            std::vector<sim::LineFrame>* frames) {
+  std::move(frames->begin(), frames->end(), std::back_inserter(*queue));
+  frames->clear();
+}
+
+}  // namespace
+
+FramePort::FramePort(sim::SharedWire* wire, const sim::LineFaults& faults,
+                     std::unique_ptr<sim::Capture> capture)
+    : wire_(wire),
+      tx_line_(wire->OfThisPort(faults).tx, sim::SharedMac::kHoldNs),
+      rx_line_(wire->OfThisPort(faults).rx, sim::SharedMac::kHoldNs),
+      faulty_(tx_line_.active() || rx_line_.active()),
+      capture_(std::move(capture)) {}
+
+void FramePort::Record(std::span<const uint8_t> frame) {
+  if (capture_ != nullptr) {
+    capture_->Add(frame, sim::RealtimeNs());
+  }
+}
+
+void FramePort::CountSent(std::span<const uint8_t> frame) {
+  Record(frame);
+  ++frames_sent_;
+  bytes_sent_ += frame.size();
+}
+
+std::optional<uint32_t> FramePort::FindUnchecked(const sim::Route& route) {
+  if (tx_line_.active() || capture_ != nullptr) {
+    return std::nullopt;
+  }
+  const std::optional<uint32_t> port = wire_->FindPort(route);
+  return port && wire_->TakesUnchecked(*port) ? port : std::nullopt;
+}
+
+bool FramePort::SendUnchecked(std::span<const uint8_t> frame, uint32_t port) {
+  if (wire_->SendTo(port, frame, {.unchecked = true}) ==
+      sim::SharedWire::SendOutcome::kBlocked) {
+    return false;
+  }
+  CountSent(frame);
+  return true;
+}
+
+bool FramePort::Send(std::span<const uint8_t> frame, const sim::Route& route) {
+  if (!outgoing_.empty() && !SendOutgoing()) {
+    return false;
+  }
+  if (tx_line_.active()) {
+    tx_line_.Push(sim::Frame(frame.begin(), frame.end()), sim::MonotonicNs(),
+                  &leaving_);
+    Gather(&outgoing_, &leaving_);
+    SendOutgoing();
+    return true;
+  }
+  if (wire_->Send(frame, route) == sim::SharedWire::SendOutcome::kBlocked) {
+    return false;
+  }
+  CountSent(frame);
+  return true;
+}
+
+bool FramePort::SendOutgoing() {
+  while (!outgoing_.empty()) {
+    if (wire_->Send(outgoing_.front()) ==
+        sim::SharedWire::SendOutcome::kBlocked) {
+      retry_at_ns_ = sim::MonotonicNs() + kRetryNs;
+      return false;
+    }
+    CountSent(outgoing_.front().bytes);
+    outgoing_.pop_front();
+  }
+  retry_at_ns_ = UINT64_MAX;
+  return true;
+}
+
+bool FramePort::Receive(sim::Frame* frame, sim::FrameMarks* marks) {
+  const bool came = rx_line_.active() ? ReceiveFaulty(frame, marks)
+                                      : wire_->Receive(frame, marks);
+  if (came) {
+    Record(*frame);
+    ++frames_received_;
+    bytes_received_ += frame->size();
+  }
+  return came;
+}
+
+bool FramePort::ReceiveFaulty(sim::Frame* frame, sim::FrameMarks* marks) {
+  sim::LineFrame arriving;
+  sim::FrameMarks sent;
+  while (arrived_.empty() && wire_->Receive(&arriving.bytes, &sent)) {
+    arriving.bad_fcs = sent.bad_fcs;
+    rx_line_.Push(std::move(arriving), sim::MonotonicNs(), &leaving_);
+    Arrive();
+    arriving = {};
+  }
+  if (arrived_.empty()) {
+    return false;
+  }
+  *frame = std::move(arrived_.front().bytes);
+  *marks = {.bad_fcs = arrived_.front().bad_fcs};
+  arrived_.pop_front();
+  has_arrived_.store(!arrived_.empty(), std::memory_order_relaxed);
+  return true;
+}
+
+void FramePort::Arrive() {
+  Gather(&arrived_, &leaving_);
+  has_arrived_.store(!arrived_.empty(), std::memory_order_relaxed);
+}
+
+void FramePort::Release() {
+  if (release_at_ns() == UINT64_MAX) {
+    return;
+  }
+  const uint64_t now = sim::MonotonicNs();
+  tx_line_.Release(now, &leaving_);
+  Gather(&outgoing_, &leaving_);
+  SendOutgoing();
+  rx_line_.Release(now, &leaving_);
+  Arrive();
+}
+
+void FramePort::FlushCapture() {
+  if (capture_ != nullptr) {
+    capture_->Flush();
+  }
+}
+
+std::string FramePort::StatisticsText() const {
+  return tx_line_.StatisticsText("faults_") +
+         rx_line_.StatisticsText("rx_faults_");
+}
+
+}  // namespace heddle::soft::wire
