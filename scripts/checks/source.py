@@ -21,7 +21,10 @@ FUZZ_INPUTS = "tests/fuzz/corpus/"
 CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
             "hw/contract/split_number.h")
 DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
-HOST_ABOVE = ("host/lib/core/", "host/lib/fabric/", "host/lib/boundary/", "host/lib/ofi/", "host/include/")
+PUBLIC = ("host/include/", "driver/result.h")
+BASE = PUBLIC + ("host/lib/base/",)
+BACKEND = BASE + ("host/lib/backend/",)
+CORE = BACKEND + CONTRACT + ("host/lib/nic/", "host/lib/verbs/", "host/lib/core/")
 LAYERS = (
     ("hw/contract/", ()),
     ("hw/rtl/", CONTRACT),
@@ -30,11 +33,16 @@ LAYERS = (
     ("host/lib/semantics/", CONTRACT),
     ("hw/soft/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/sim/")),
     ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/soft/")),
-    ("host/lib/nic/", CONTRACT + ("driver/", "host/lib/semantics/", "host/lib/core/")),
-    ("host/lib/verbs/", ("host/lib/semantics/", "host/lib/core/")),
-    ("host/lib/", HOST_ABOVE + CONTRACT + ("host/lib/nic/", "host/lib/verbs/", "driver/result.h")),
+    ("host/lib/base/", CONTRACT + PUBLIC),
+    ("host/lib/backend/", BASE),
+    ("host/lib/nic/", BACKEND + CONTRACT + ("driver/", "host/lib/semantics/")),
+    ("host/lib/verbs/", BACKEND + ("host/lib/semantics/",)),
+    ("host/lib/core/", CORE),
+    ("host/lib/ofi/", CORE),
+    ("host/lib/entry/", CORE + ("host/lib/ofi/",)),
     ("host/include/", ()),
-    ("tools/", CONTRACT + ("driver/", "host/lib/core/", "host/include/")),
+    ("tools/", CONTRACT + ("driver/", "host/lib/base/", "host/lib/core/", "host/lib/entry/services.h",
+                           "host/include/")),
     ("tests/", ("",)),
     ("bench/", ("",)),
 )
@@ -117,7 +125,7 @@ def layer_of(name):
 
 def may_include(name, target):
     own, reach = layer_of(name)
-    if own is None or target.startswith(own if own != "host/lib/" else HOST_ABOVE):
+    if own is None or target.startswith(own):
         return True
     return target.startswith(reach)
 

@@ -93,7 +93,10 @@ class LintOf(unittest.TestCase):
         allowed = {
             "firmware/a.cc": "hw/contract/gen/heddle_contract.h", "driver/a.cc": "driver/dma/b.h",
             "hw/sim/a.cc": "driver/device.h", "hw/sim/b.cc": "firmware/base/hal.h", "hw/soft/a.cc": "hw/sim/b.h",
-            "host/lib/nic/a.cc": "driver/queue/b.h", "host/lib/ofi/a.cc": "host/lib/nic/b.h",
+            "host/lib/base/a.cc": "driver/result.h", "host/lib/backend/a.h": "host/lib/base/b.h",
+            "host/lib/nic/a.cc": "driver/queue/b.h", "host/lib/nic/b.cc": "host/lib/backend/b.h",
+            "host/lib/core/a.cc": "host/lib/nic/b.h", "host/lib/ofi/a.cc": "host/lib/nic/b.h",
+            "host/lib/ofi/b.cc": "host/lib/core/b.h", "host/lib/entry/a.cc": "host/lib/ofi/b.h",
             "tests/driver/a.cc": "hw/sim/b.h", "bench/a.cc": "host/lib/nic/b.h",
             "tools/a.cc": "host/lib/core/b.h",
         }
@@ -104,7 +107,11 @@ class LintOf(unittest.TestCase):
         forbidden = {
             "firmware/a.cc": "driver/device.h", "driver/a.cc": "hw/sim/b.h", "driver/b.cc": "host/lib/core/a.h",
             "hw/sim/a.cc": "driver/queue/b.h", "hw/sim/b.cc": "host/lib/core/a.h", "hw/soft/a.cc": "driver/queue/b.h",
-            "host/lib/nic/a.cc": "host/lib/ofi/b.h", "host/lib/ofi/a.cc": "driver/device.h",
+            "host/lib/base/a.cc": "host/lib/backend/b.h", "host/lib/backend/a.h": "host/lib/nic/b.h",
+            "host/lib/backend/b.h": "hw/contract/gen/heddle_contract.h",
+            "host/lib/nic/a.cc": "host/lib/core/b.h", "host/lib/core/c.cc": "host/lib/ofi/b.h",
+            "host/lib/ofi/a.cc": "driver/device.h", "host/lib/ofi/b.cc": "host/lib/entry/b.h",
+            "host/lib/entry/a.cc": "driver/device.h",
             "host/lib/verbs/a.cc": "driver/device.h", "host/lib/semantics/a.cc": "host/lib/nic/b.h",
             "host/include/rdma/a.h": "host/lib/core/b.h", "driver/c.cc": "tests/driver/a.h",
             "host/lib/core/a.cc": "bench/a.h", "tools/b.cc": "host/lib/ofi/b.h", "host/lib/core/b.cc": "tools/a.h",

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "host/lib/entry/services.h"
 #include "hw/contract/ip_protocol.h"
 #include "tools/heddle/command.h"
 
@@ -216,6 +217,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   using heddle::tool::kFailed;
   try {
+    heddle::entry::UseThisCore();  // For FI_LOG_LEVEL.
     const int status = heddle::tool::Main(argc, argv);
     if (std::fflush(stdout) != 0) {
       std::cerr << "heddle: standard output: cannot be written\n";

@@ -11,19 +11,19 @@
 #include <utility>
 #include <vector>
 
-#include "host/lib/boundary/guard.h"
+#include "host/lib/base/core_services.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/version.h"
 #include "host/lib/core/address.h"
 #include "host/lib/core/device_kind.h"
 #include "host/lib/core/info_memory.h"
-#include "host/lib/core/log.h"
 #include "host/lib/core/nic_info.h"
 #include "host/lib/core/offer.h"
 #include "host/lib/core/open_objects.h"
 #include "host/lib/core/own_addresses.h"
 #include "host/lib/core/resolve.h"
-#include "host/lib/core/services.h"
 #include "host/lib/core/settings.h"
-#include "host/lib/core/version.h"
 #include "host/lib/nic/device_kind.h"
 #include "host/lib/nic/functions.h"
 #include "hw/contract/gen/heddle_contract.h"
@@ -37,10 +37,10 @@ namespace {
 constexpr uint64_t kAskedForLayering = 1ULL << 59;
 
 void LogRefusal(const DeviceOffer& offer, const Refusal& refusal) {
-  Log(LogLevel::kInfo, LogSubsystem::kCore,
-      "device %s ruled out by %s: wanted %s, offered %s",
-      offer.domain_name.c_str(), refusal.attribute.c_str(),
-      refusal.wanted.c_str(), refusal.offered.c_str());
+  base::Log(base::LogLevel::kInfo, base::LogSubsystem::kCore,
+            "device %s ruled out by %s: wanted %s, offered %s",
+            offer.domain_name.c_str(), refusal.attribute.c_str(),
+            refusal.wanted.c_str(), refusal.offered.c_str());
 }
 
 bool StoreAddress(const std::optional<SocketAddress>& address, void** data,
@@ -88,7 +88,7 @@ bool StoreNic(const DeviceOffer& offer, const Settings& settings,
   const std::optional<fi_pci_attr> pci = PciOf(offer.domain_name);
   info->nic = MakeNic({.name = offer.domain_name.c_str(),
                        .device_version = version.c_str(),
-                       .driver = kProviderName,
+                       .driver = base::kProviderName,
                        .address = port_address.c_str(),
                        .mtu = settings.payload_mtu,
                        .network_type = "Ultra Ethernet",
@@ -136,7 +136,7 @@ struct Candidate {
 DeviceOffer MakeOffer(const Candidate& candidate, const OwnAddresses& own) {
   return {.domain_name = candidate.domain_name,
           .fabric_name = FabricName(),
-          .provider_name = kProviderName,
+          .provider_name = base::kProviderName,
           .ipv4 = own.family() != AF_INET6,
           .ipv6 = own.family() != AF_INET,
           .capability = candidate.kind.capability,
@@ -179,8 +179,9 @@ void AddFunctions(const Settings& settings,
   }
   const bool none = candidates->size() == before;
   for (const std::string& refusal : refusals) {
-    Log(named && none ? LogLevel::kWarn : LogLevel::kInfo, LogSubsystem::kCore,
-        "device vfio ruled out: %s", refusal.c_str());
+    base::Log(named && none ? base::LogLevel::kWarn : base::LogLevel::kInfo,
+              base::LogSubsystem::kCore, "device vfio ruled out: %s",
+              refusal.c_str());
   }
 }
 
@@ -194,10 +195,10 @@ void AddSimulated(const Settings& settings,
     // No simulator is what most installations have; one that does not fit is
     // for the user to mend.
     const auto level = named || static_cast<int>(known.error()) != ENOENT
-                           ? LogLevel::kWarn
-                           : LogLevel::kInfo;
-    Log(level, LogSubsystem::kCore, "device %s0 ruled out: %s", kind.c_str(),
-        message.c_str());
+                           ? base::LogLevel::kWarn
+                           : base::LogLevel::kInfo;
+    base::Log(level, base::LogSubsystem::kCore, "device %s0 ruled out: %s",
+              kind.c_str(), message.c_str());
     return;
   }
   candidates->push_back(
@@ -225,24 +226,24 @@ std::vector<Candidate> FindCandidates(const Settings& settings) {
 // A stock core writes the name itself and takes one that is there for that of
 // a layered provider. Source: clients.md section 1, infos.
 bool StoreProviderName(fi_info* info) {
-  if (RunsInStockCore()) {
+  if (base::Core().stock) {
     return true;
   }
-  info->fabric_attr->prov_name = DuplicateText(kProviderName);
+  info->fabric_attr->prov_name = DuplicateText(base::kProviderName);
   return info->fabric_attr->prov_name != nullptr;
 }
 
 // FI_PROV_ATTR_ONLY: name and version, whether or not there is a device.
 int ProviderOnly(const Hints& hints, uint32_t version, fi_info** info) {
   const char* wanted = hints->fabric_attr->prov_name;
-  if (wanted != nullptr && strcasecmp(wanted, kProviderName) != 0) {
+  if (wanted != nullptr && strcasecmp(wanted, base::kProviderName) != 0) {
     return -FI_ENODATA;
   }
   InfoPointer made(AllocateInfo());
   if (made == nullptr || !StoreProviderName(made.get())) {
     return -FI_ENOMEM;
   }
-  made->fabric_attr->prov_version = kProviderVersion;
+  made->fabric_attr->prov_version = base::kProviderVersion;
   made->fabric_attr->api_version = version;
   *info = made.release();
   return FI_SUCCESS;
@@ -275,8 +276,9 @@ int AnswerOf(const Candidate& candidate, const InfoRequest& request,
   std::string reason;
   const int result = Resolve(request, hints, own, &endpoints, &reason);
   if (result != FI_SUCCESS) {
-    Log(LogLevel::kInfo, LogSubsystem::kCore, "device %s ruled out: %s",
-        offer.domain_name.c_str(), reason.c_str());
+    base::Log(base::LogLevel::kInfo, base::LogSubsystem::kCore,
+              "device %s ruled out: %s", offer.domain_name.c_str(),
+              reason.c_str());
     return result;
   }
   if (in_domain && endpoints.source.WithPort(0) != *open.address) {
@@ -295,9 +297,9 @@ int AnswerOf(const Candidate& candidate, const InfoRequest& request,
                           : endpoints.source.format();
   made->fabric_attr->fabric = open.fabric;
   made->domain_attr->domain = open.domain;
-  Log(LogLevel::kInfo, LogSubsystem::kCore,
-      "device %s offered: it meets all hints, and %s",
-      offer.domain_name.c_str(), candidate.reason);
+  base::Log(base::LogLevel::kInfo, base::LogSubsystem::kCore,
+            "device %s offered: it meets all hints, and %s",
+            offer.domain_name.c_str(), candidate.reason);
   *info = std::move(made);
   return FI_SUCCESS;
 }
@@ -336,16 +338,16 @@ std::string FabricName() {
 }
 
 int GetInfo(const InfoRequest& request, fi_info** info) noexcept {
-  return boundary::Guard([&]() -> int {
+  return base::Guard([&]() -> int {
     if (info == nullptr) {
       return -FI_EINVAL;
     }
     *info = nullptr;
     if (FI_VERSION_LT(kApiVersion, request.version)) {
-      Log(LogLevel::kWarn, LogSubsystem::kCore,
-          "API version %u.%u asked for, %u.%u is the newest here",
-          FI_MAJOR(request.version), FI_MINOR(request.version),
-          FI_MAJOR(kApiVersion), FI_MINOR(kApiVersion));
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
+                "API version %u.%u asked for, %u.%u is the newest here",
+                FI_MAJOR(request.version), FI_MINOR(request.version),
+                FI_MAJOR(kApiVersion), FI_MINOR(kApiVersion));
       return -FI_ENOSYS;
     }
     if ((request.flags & kAskedForLayering) != 0) {

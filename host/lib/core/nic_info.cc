@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/info_memory.h"
-#include "host/lib/fabric/unsupported.h"
 
 namespace heddle::core {
 namespace {
@@ -106,11 +106,11 @@ int PrintNic(const struct fid* handle, char* buffer, size_t bytes) noexcept {
 fi_ops nic_ops = {
     .size = sizeof(fi_ops),
     .close = CloseNic,
-    .bind = fabric::RefuseBind,
+    .bind = base::RefuseBind,
     .control = ControlNic,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = PrintNic,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 bool Copy(const char* text, char** copy) noexcept {

@@ -7,12 +7,12 @@
 #include <initializer_list>
 #include <utility>
 
+#include "host/lib/base/version.h"
 #include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/core/offered_caps.h"
 #include "host/lib/core/tostr.h"
 #include "host/lib/core/traffic_class.h"
-#include "host/lib/core/version.h"
 
 namespace heddle::core {
 namespace {
@@ -235,7 +235,7 @@ struct RegionUse {
     return remote && !provider_key ? kMrUserKeyBytes : kMrKeyBytes;
   }
   size_t iov_limit() const { return remote ? 1 : kMrIovLimit; }
-  size_t count(const DeviceLimits& limits) const {
+  size_t count(const backend::DeviceLimits& limits) const {
     return remote ? limits.regions : kMrCount;
   }
 };
@@ -254,7 +254,7 @@ size_t CounterCount(const DeviceOffer& offer) {
 // which is a limit of the device for those that peers may reach alone.
 bool DomainCountsFit(const fi_domain_attr& domain, const DeviceOffer& offer,
                      const RegionUse& regions, Matcher* matcher) {
-  const DeviceLimits& limits = offer.limits;
+  const backend::DeviceLimits& limits = offer.limits;
   struct Count {
     const char* attribute;
     size_t wanted;
@@ -494,7 +494,7 @@ InfoPointer MakeInfo(const Hints& hints, uint32_t version,
   FillRx(*hints, info->caps, info->rx_attr);
   FillEndpoint(info->tx_attr->msg_order, info->ep_attr);
   info->fabric_attr->name = DuplicateText(offer.fabric_name.c_str());
-  info->fabric_attr->prov_version = kProviderVersion;
+  info->fabric_attr->prov_version = base::kProviderVersion;
   info->fabric_attr->api_version = version;
   FillDomain(*hints->domain_attr, *info, offer, info->domain_attr);
   const bool keys =

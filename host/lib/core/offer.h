@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "host/lib/core/device_limits.h"
+#include "host/lib/backend/device_limits.h"
 #include "host/lib/core/info_memory.h"
 
 namespace heddle::core {
@@ -21,7 +21,7 @@ struct DeviceOffer {
   bool ipv4 = true;
   bool ipv6 = true;
   uint64_t capability = 0;  // Bits of contract `capability`.
-  DeviceLimits limits;
+  backend::DeviceLimits limits;
 };
 
 // Why a device is left out: the first attribute that does not fit.

@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "host/lib/core/log.h"
+#include "host/lib/base/log.h"
 
 namespace heddle::core {
 namespace {
@@ -62,7 +62,8 @@ std::vector<InterfaceAddress> ReadInterfaces() {
     if (errno == ENOMEM) {
       throw std::bad_alloc();
     }
-    Log(LogLevel::kWarn, LogSubsystem::kCore,
+    base::Log(
+        base::LogLevel::kWarn, base::LogSubsystem::kCore,
         "cannot list the interfaces of this machine: %s; its addresses are "
         "taken to be the loopback's; set FI_HEDDLE_IP to another",
         std::strerror(errno));

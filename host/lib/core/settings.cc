@@ -10,18 +10,28 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <system_error>
 
+#include "host/lib/base/core_services.h"
+#include "host/lib/base/log.h"
 #include "host/lib/core/address.h"
 #include "host/lib/core/device_kind.h"
-#include "host/lib/core/log.h"
-#include "host/lib/core/services.h"
 #include "host/lib/nic/functions.h"
 #include "hw/contract/ip_protocol.h"
 
 namespace heddle::core {
 namespace {
+
+// Help, range and default in one line.
+std::string HelpText(const SettingRow& row) {
+  std::string text = std::string(row.help) + ". Takes " + row.range;
+  if (*row.default_value != '\0') {
+    text += std::string(" (default: ") + row.default_value + ")";
+  }
+  return text;
+}
 
 constexpr std::string_view kPrefix = "FI_HEDDLE_";
 constexpr uint32_t kMaxJobId = 0xffffff;  // 24 bits, UET 4.1.
@@ -431,10 +441,10 @@ void WarnOfUnknownNames(const char* const* environment) {
     name = name.substr(0, name.find('='));
     if (name.substr(0, kPrefix.size()) == kPrefix &&
         !IsKnown(name.substr(kPrefix.size()))) {
-      Log(LogLevel::kWarn, LogSubsystem::kCore,
-          "%s is not a setting of this provider and has no effect; "
-          "`fi_info -g FI_HEDDLE` lists those there are",
-          std::string(name).c_str());
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
+                "%s is not a setting of this provider and has no effect; "
+                "`fi_info -g FI_HEDDLE` lists those there are",
+                std::string(name).c_str());
     }
   }
 }
@@ -453,7 +463,15 @@ std::span<const SettingRow> SettingRows() noexcept {
 
 void DefineSettings() noexcept {
   for (const SettingRow& row : kShownRows) {
-    CoreDefineParameter(row);
+    try {
+      base::Core().define_parameter(
+          {.name = row.name,
+           .number = row.type == SettingType::kUnsigned,
+           .help = HelpText(row).c_str()});
+    } catch (const std::bad_alloc&) {
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
+                "no memory to list the setting %s", row.name);
+    }
   }
 }
 
@@ -470,10 +488,10 @@ Settings ReadSettings(const char* const* environment,
     }
     if (!row.parse(text, &settings)) {
       settings.valid = false;
-      Log(LogLevel::kWarn, LogSubsystem::kCore,
-          "%s=%s is not accepted; it takes %s. Until it is corrected or "
-          "unset, this provider offers nothing",
-          name.c_str(), text, row.shown.range);
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
+                "%s=%s is not accepted; it takes %s. Until it is corrected or "
+                "unset, this provider offers nothing",
+                name.c_str(), text, row.shown.range);
     }
   }
   WarnOfUnknownNames(environment);

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <span>
 
-#include "host/lib/core/version.h"
+#include "host/lib/base/version.h"
 
 namespace heddle::core {
 namespace {
@@ -568,7 +568,7 @@ std::string ToText(const void* data, fi_type type) {
     case FI_TYPE_FABRIC_ATTR:
       return PartText(AddFabric, data);
     case FI_TYPE_VERSION:
-      return kVersionText;
+      return base::kVersionText;
     case FI_TYPE_FID:
       return "fid: " + FidText(static_cast<const struct fid*>(data)) + "\n";
     case FI_TYPE_MR_MODE:

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "driver/result.h"
-#include "host/lib/core/device_limits.h"
+#include "host/lib/backend/device_limits.h"
 
 namespace heddle {
 struct DeviceInfo;
@@ -16,7 +16,7 @@ namespace heddle::nic {
 
 struct DeviceKind {
   uint64_t capability = 0;  // Bits of contract `capability`.
-  core::DeviceLimits limits;
+  backend::DeviceLimits limits;
 };
 
 // What a device says of itself.

@@ -7,16 +7,16 @@
 #include <optional>
 #include <string>
 
-#include "host/lib/boundary/enumerator.h"
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/enumerator.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/refuse.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/address.h"
-#include "host/lib/core/log.h"
 #include "host/lib/core/resolve.h"
-#include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/peer_name.h"
-#include "host/lib/ofi/refuse.h"
 
 namespace heddle::ofi {
 namespace {
@@ -29,7 +29,7 @@ int CloseVector(struct fid* handle) noexcept {
 int InsertAddresses(fid_av* handle, const void* addresses, size_t count,
                     fi_addr_t* indices, uint64_t flags,
                     void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return AddressVector::From(handle)->Insert(addresses, count, indices, flags,
                                                context);
   });
@@ -37,7 +37,7 @@ int InsertAddresses(fid_av* handle, const void* addresses, size_t count,
 
 int InsertService(fid_av* handle, const char* node, const char* service,
                   fi_addr_t* index, uint64_t flags, void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return AddressVector::From(handle)->InsertService(node, service, index,
                                                       flags, context);
   });
@@ -46,7 +46,7 @@ int InsertService(fid_av* handle, const char* node, const char* service,
 int InsertSymmetric(fid_av* handle, const char* node, size_t nodes,
                     const char* service, size_t services, fi_addr_t* indices,
                     uint64_t flags, void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return AddressVector::From(handle)->InsertRange({.node = node,
                                                      .nodes = nodes,
                                                      .service = service,
@@ -87,11 +87,11 @@ const char* AddressText(fid_av* /*handle*/, const void* address, char* buffer,
 fi_ops vector_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseVector,
-    .bind = fabric::RefuseBind,
-    .control = fabric::RefuseControl,
-    .ops_open = fabric::RefuseOpenOps,
+    .bind = base::RefuseBind,
+    .control = base::RefuseControl,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_av vector_ops = {
@@ -102,7 +102,7 @@ fi_ops_av vector_ops = {
     .remove = RemoveAddresses,
     .lookup = LookupAddress,
     .straddr = AddressText,
-    .av_set = kNotImplemented,
+    .av_set = base::kNotImplemented,
 };
 
 // The address `steps` after `first`, at `port`; past the last port, port 0.
@@ -140,7 +140,7 @@ int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
       attr->rx_ctx_bits != 0) {
     return -FI_ENOSYS;
   }
-  if (!boundary::AtMost(attr->type, FI_AV_TABLE)) {
+  if (!base::AtMost(attr->type, FI_AV_TABLE)) {
     return -FI_EINVAL;
   }
   if (attr->type == FI_AV_UNSPEC) {
@@ -151,10 +151,10 @@ int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
   auto table = nic::AddressTable::Create(domain->nic().device(), attr->count,
                                          &domain->nic().next_hops());
   if (!table.ok()) {
-    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kAv,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kAv,
               "address vector of %zu entries: %s", attr->count,
               domain->Explain(table.error()).c_str());
-    return boundary::ToReturnCode(table.error());
+    return base::ToReturnCode(table.error());
   }
   made->table_ = std::move(table.value());
   made->type_ = attr->type;
@@ -186,7 +186,7 @@ int AddressVector::InsertOne(const core::SocketAddress& given,
   }
   auto inserted = table_->Insert(ToPeer(address));
   if (!inserted.ok()) {
-    return boundary::ToReturnCode(inserted.error());
+    return base::ToReturnCode(inserted.error());
   }
   *index = inserted.value();
   return 0;
@@ -235,7 +235,7 @@ int AddressVector::InsertRange(const Range& range, fi_addr_t* indices,
       core::LookUp({.node = range.node, .service = range.service}, family,
                    domain_->own_addresses(), &reason);
   if (!first.has_value() || first->family() != family) {
-    core::Log(core::LogLevel::kInfo, core::LogSubsystem::kAv,
+    base::Log(base::LogLevel::kInfo, base::LogSubsystem::kAv,
               "no address inserted: %s",
               first.has_value()
                   ? (first->Text() + " is not of the device's family").c_str()

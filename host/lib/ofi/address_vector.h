@@ -28,11 +28,11 @@ class AddressVector final : public fid_av, private ForkGuarded {
     return static_cast<AddressVector*>(handle);
   }
   static AddressVector* From(struct fid* handle) noexcept {
-    return fabric::FromFid<AddressVector, fid_av>(handle);
+    return base::FromFid<AddressVector, fid_av>(handle);
   }
 
   // Endpoints bound to it; each adds itself.
-  fabric::UserCount& users() noexcept { return users_; }
+  base::UserCount& users() noexcept { return users_; }
   nic::AddressTable& table() noexcept { return *table_; }
   Domain* domain() const noexcept { return domain_; }
 
@@ -68,7 +68,7 @@ class AddressVector final : public fid_av, private ForkGuarded {
 
   Domain* domain_;
   fi_av_type type_ = FI_AV_TABLE;
-  fabric::UserCount users_;
+  base::UserCount users_;
   std::unique_ptr<nic::AddressTable> table_;
 };
 

@@ -12,13 +12,13 @@
 #include <cstring>
 #include <string>
 
-#include "host/lib/boundary/enumerator.h"
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/enumerator.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/info_layout.h"
 #include "host/lib/core/limits.h"
-#include "host/lib/core/log.h"
-#include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/cq_read.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/peer_name.h"
@@ -71,11 +71,11 @@ const char* QueueErrorText(fid_cq* handle, int prov_errno, const void* /*data*/,
 fi_ops queue_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseQueue,
-    .bind = fabric::RefuseBind,
+    .bind = base::RefuseBind,
     .control = ControlQueue,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 template <typename Locking, typename Format>
@@ -170,9 +170,9 @@ CompletionQueue::~CompletionQueue() {
 int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
                           void* context) {
   if (attr == nullptr || (attr->flags & ~FI_AFFINITY) != 0 ||
-      !boundary::AtMost(attr->wait_cond, FI_CQ_COND_THRESHOLD) ||
-      !boundary::AtMost(attr->wait_obj, FI_WAIT_POLLFD) ||
-      !boundary::AtMost(attr->format, FI_CQ_FORMAT_TAGGED)) {
+      !base::AtMost(attr->wait_cond, FI_CQ_COND_THRESHOLD) ||
+      !base::AtMost(attr->wait_obj, FI_WAIT_POLLFD) ||
+      !base::AtMost(attr->format, FI_CQ_FORMAT_TAGGED)) {
     return -FI_EINVAL;
   }
   if (const int refused = CheckWaitObject(*attr); refused != 0) {
@@ -211,18 +211,18 @@ int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
     opened = backend_.emplace(domain_->nic()).Open(size, false);
   }
   if (!opened.ok()) {
-    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCq,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCq,
               "completion queue of %zu entries: %s; the device has %u", size,
               domain_->Explain(opened.error()).c_str(),
               domain_->nic().info().counts.completion_queues);
-    return boundary::ToReturnCode(opened.error());
+    return base::ToReturnCode(opened.error());
   }
   return OpenWait(attr.wait_set);
 }
 
 int CompletionQueue::OpenWait(fid_wait* set) {
   if (wait_object_ == FI_WAIT_SET) {
-    fabric::WaitSet* wait_set = fabric::WaitSet::From(set);
+    ofi::WaitSet* wait_set = ofi::WaitSet::From(set);
     if (wait_set->fabric() != domain_->fabric()) {
       return -FI_EINVAL;
     }
@@ -303,8 +303,8 @@ void CompletionQueue::FillError(const contract::Completion& entry,
   error->olen = entry.message_length > entry.length
                     ? entry.message_length - entry.length
                     : 0;
-  error->err = boundary::ToFiErrno(entry.status, entry.detail);
-  error->prov_errno = boundary::ToProvErrno(entry.status, entry.detail);
+  error->err = base::ToFiErrno(entry.status, entry.detail);
+  error->prov_errno = base::ToProvErrno(entry.status, entry.detail);
   last_error_ = LastError();
   last_error_.detail = entry.detail;
   last_error_.prov_errno = error->prov_errno;
@@ -349,7 +349,7 @@ void CompletionQueue::FillErrorData(fi_cq_err_entry* error) noexcept {
 
 const char* CompletionQueue::ErrorText(int prov_errno, char* buffer,
                                        size_t bytes) noexcept {
-  const char* text = boundary::ProvErrnoText(prov_errno);
+  const char* text = base::ProvErrnoText(prov_errno);
   if (buffer == nullptr || bytes == 0) {
     return text;
   }
@@ -435,12 +435,12 @@ int CompletionQueue::Signal() noexcept {
 int CompletionQueue::Control(int command, void* argument) noexcept {
   switch (command) {
     case FI_GETWAIT:
-      return fabric::GetWaitDescriptor(wait_object_, backend_->interrupt_fd(),
-                                       argument);
+      return ofi::GetWaitDescriptor(wait_object_, backend_->interrupt_fd(),
+                                    argument);
     case FI_GETWAITOBJ:
       *static_cast<fi_wait_obj*>(argument) = wait_object_;
       return 0;
-    case fabric::kControlTryWait:
+    case base::kControlTryWait:
       return wait_object_ == FI_WAIT_NONE ? -FI_EINVAL : TryWait();
     default:
       return -FI_ENOSYS;

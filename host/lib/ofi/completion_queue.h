@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "host/lib/core/address.h"
-#include "host/lib/fabric/wait_set.h"
 #include "host/lib/nic/cq.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
+#include "host/lib/ofi/wait_set.h"
 
 namespace heddle::ofi {
 
@@ -28,11 +28,11 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
     return &static_cast<CompletionQueue&>(*handle);  // Never null.
   }
   static CompletionQueue* From(struct fid* handle) noexcept {
-    return fabric::FromFid<CompletionQueue, fid_cq>(handle);
+    return base::FromFid<CompletionQueue, fid_cq>(handle);
   }
 
   // Endpoints bound to it; each adds itself per direction.
-  fabric::UserCount& users() noexcept { return users_; }
+  base::UserCount& users() noexcept { return users_; }
   nic::Cq& backend() noexcept { return *backend_; }
   Domain* domain() const noexcept { return domain_; }
 
@@ -99,9 +99,9 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   std::atomic<uint32_t> empty_polls_{0};
   std::optional<nic::Cq> backend_;  // While open; here, a pointer less away.
   Domain* domain_;
-  fabric::UserCount users_;
+  base::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;
-  fabric::WaitSet* wait_set_ = nullptr;  // With FI_WAIT_SET.
+  ofi::WaitSet* wait_set_ = nullptr;  // With FI_WAIT_SET.
   int signal_fd_ = -1;  // Readable once `Signal` was called; with waiting.
   LastError last_error_;
 };

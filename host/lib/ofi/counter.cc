@@ -7,10 +7,10 @@
 #include <cstring>
 #include <optional>
 
-#include "host/lib/boundary/enumerator.h"
-#include "host/lib/boundary/status.h"
-#include "host/lib/core/log.h"
-#include "host/lib/fabric/unsupported.h"
+#include "host/lib/base/enumerator.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/ofi/inherited_ops.h"
 
 namespace heddle::ofi {
@@ -48,11 +48,11 @@ int WaitForCounter(fid_cntr* handle, uint64_t threshold,
 fi_ops counter_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseCounter,
-    .bind = fabric::RefuseBind,
+    .bind = base::RefuseBind,
     .control = ControlCounter,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_cntr counter_ops = {
@@ -78,7 +78,7 @@ int CheckWaitObject(fi_wait_obj object) {
     case FI_WAIT_POLLFD:
     case FI_WAIT_SET:
     case FI_WAIT_MUTEX_COND:
-      core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCntr,
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCntr,
                 "counter: the device interrupts nobody for a counter; open it "
                 "with FI_WAIT_UNSPEC or FI_WAIT_YIELD, which poll");
       return -FI_ENOSYS;
@@ -102,8 +102,8 @@ Counter::~Counter() {
 int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
                   void* context) {
   if (attr != nullptr &&
-      (!boundary::AtMost(attr->events, FI_CNTR_EVENTS_COMP) ||
-       !boundary::AtMost(attr->wait_obj, FI_WAIT_POLLFD) || attr->flags != 0)) {
+      (!base::AtMost(attr->events, FI_CNTR_EVENTS_COMP) ||
+       !base::AtMost(attr->wait_obj, FI_WAIT_POLLFD) || attr->flags != 0)) {
     return -FI_EINVAL;
   }
   const fi_wait_obj wanted = attr == nullptr ? FI_WAIT_NONE : attr->wait_obj;
@@ -120,11 +120,11 @@ int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
   made->wait_object_ = wanted == FI_WAIT_NONE ? FI_WAIT_NONE : FI_WAIT_YIELD;
   auto backend = nic::Counter::Create(domain->nic());
   if (!backend.ok()) {
-    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kCntr,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCntr,
               "counter: %s; the device has %u: close one that is not needed",
               std::strerror(static_cast<int>(backend.error())),
               domain->nic().info().counts.counters);
-    return boundary::ToReturnCode(backend.error());
+    return base::ToReturnCode(backend.error());
   }
   made->backend_ = std::move(backend.value());
   *counter = made.release();

@@ -27,11 +27,11 @@ class Counter final : public fid_cntr, private ForkGuarded {
     return &static_cast<Counter&>(*handle);  // Never null.
   }
   static Counter* From(struct fid* handle) noexcept {
-    return fabric::FromFid<Counter, fid_cntr>(handle);
+    return base::FromFid<Counter, fid_cntr>(handle);
   }
 
   // Endpoints and regions bound to it; each adds itself per binding.
-  fabric::UserCount& users() noexcept { return users_; }
+  base::UserCount& users() noexcept { return users_; }
   nic::Counter& backend() noexcept { return *backend_; }
   Domain* domain() const noexcept { return domain_; }
 
@@ -59,7 +59,7 @@ class Counter final : public fid_cntr, private ForkGuarded {
 
   std::unique_ptr<nic::Counter> backend_;
   Domain* domain_;
-  fabric::UserCount users_;
+  base::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;
 };
 

@@ -11,13 +11,14 @@
 #include <optional>
 #include <string_view>
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/refuse.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/address.h"
 #include "host/lib/core/auth_key.h"
-#include "host/lib/core/log.h"
 #include "host/lib/core/traffic_class.h"
-#include "host/lib/fabric/unsupported.h"
 #include "host/lib/nic/functions.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
@@ -26,15 +27,14 @@
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
-#include "host/lib/ofi/refuse.h"
 #include "host/lib/ofi/simulator_options.h"
 #include "host/lib/ofi/statistics.h"
 
 namespace heddle::ofi {
 namespace {
 
-using core::LogLevel;
-using core::LogSubsystem;
+using base::LogLevel;
+using base::LogSubsystem;
 
 int CloseDomain(struct fid* handle) noexcept {
   return Domain::From(handle)->Close();
@@ -46,28 +46,28 @@ int BindDomain(struct fid* handle, struct fid* other, uint64_t flags) noexcept {
 
 int OpenAddressVector(fid_domain* handle, fi_av_attr* attr, fid_av** vector,
                       void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return AddressVector::Open(Domain::From(handle), attr, vector, context);
   });
 }
 
 int OpenCompletionQueue(fid_domain* handle, fi_cq_attr* attr, fid_cq** queue,
                         void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return CompletionQueue::Open(Domain::From(handle), attr, queue, context);
   });
 }
 
 int OpenCounter(fid_domain* handle, fi_cntr_attr* attr, fid_cntr** counter,
                 void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return Counter::Open(Domain::From(handle), attr, counter, context);
   });
 }
 
 int OpenEndpoint(fid_domain* handle, fi_info* info, fid_ep** endpoint,
                  void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return Endpoint::Open(Domain::From(handle), info, endpoint, context);
   });
 }
@@ -83,10 +83,10 @@ fi_ops domain_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseDomain,
     .bind = BindDomain,
-    .control = fabric::RefuseControl,
+    .control = base::RefuseControl,
     .ops_open = OpenDomainOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_domain domain_ops = {
@@ -94,13 +94,13 @@ fi_ops_domain domain_ops = {
     .av_open = OpenAddressVector,
     .cq_open = OpenCompletionQueue,
     .endpoint = OpenEndpoint,
-    .scalable_ep = kNotImplemented,
+    .scalable_ep = base::kNotImplemented,
     .cntr_open = OpenCounter,
-    .poll_open = kNotImplemented,
-    .stx_ctx = kNotImplemented,
-    .srx_ctx = kNotImplemented,
-    .query_atomic = kNotImplemented,
-    .query_collective = kNotImplemented,
+    .poll_open = base::kNotImplemented,
+    .stx_ctx = base::kNotImplemented,
+    .srx_ctx = base::kNotImplemented,
+    .query_atomic = base::kNotImplemented,
+    .query_collective = base::kNotImplemented,
     .endpoint2 = OpenEndpoint2,
 };
 
@@ -119,7 +119,7 @@ std::string DeviceKind(const char* name) {
 
 }  // namespace
 
-Domain::Domain(fabric::Fabric* fabric, const fi_info& info, bool function,
+Domain::Domain(ofi::Fabric* fabric, const fi_info& info, bool function,
                void* context)
     : fid_domain{},
       fabric_(fabric),
@@ -147,8 +147,8 @@ Domain::~Domain() {
   fabric_->users().Remove();
 }
 
-int Domain::Open(fabric::Fabric* fabric, const fi_info* info,
-                 fid_domain** domain, void* context) {
+int Domain::Open(ofi::Fabric* fabric, const fi_info* info, fid_domain** domain,
+                 void* context) {
   if (info == nullptr || info->domain_attr == nullptr ||
       info->domain_attr->name == nullptr) {
     return -FI_EINVAL;
@@ -206,13 +206,13 @@ int Domain::OpenDevice(const fi_info& info) {
     return result;
   }
   if (relative() && !nic_->info().Has(contract::kCapabilityRelative)) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
               "domain %s: the device has no relative addressing; unset "
               "FI_HEDDLE_ADDRESSING here and at all peers",
               name);
     return -FI_EOPNOTSUPP;
   }
-  core::Log(LogLevel::kInfo, LogSubsystem::kDomain,
+  base::Log(base::LogLevel::kInfo, base::LogSubsystem::kDomain,
             "domain %s: address %s, wire '%s', %u transmit and %u receive "
             "contexts, %u completion queues",
             name, address_.IpText().c_str(), settings_.wire.c_str(),
@@ -227,7 +227,7 @@ int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
   if (nic_ != nullptr) {
     const auto ip = nic_->QueryIp();
     if (!ip.ok()) {
-      return boundary::ToReturnCode(ip.error());
+      return base::ToReturnCode(ip.error());
     }
     own = core::SocketAddress::FromText(ip.value());
   }
@@ -235,7 +235,7 @@ int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
     const core::SocketAddress named =
         own_addresses_.OnWire(*source).WithPort(0);
     if (own.has_value() && named != *own) {
-      core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
                 "source address %s is not that of the function, %s",
                 source->IpText().c_str(), own->IpText().c_str());
       return -FI_EADDRNOTAVAIL;
@@ -257,7 +257,7 @@ int Domain::OpenSimulated(const char* name) {
   return Take(
       nic::Nic::Open(DeviceKind(name),
                      MakeSimulatorOptions(settings_, address_), message),
-      name, message, LogLevel::kWarn);
+      name, message, base::LogLevel::kWarn);
 }
 
 int Domain::OpenFunction(const std::string& name) {
@@ -269,12 +269,12 @@ int Domain::OpenFunction(const std::string& name) {
                       nic::HasAnotherFunction(name);
   const int result =
       Take(std::move(opened), name.c_str(), message,
-           others ? core::LogLevel::kInfo : core::LogLevel::kWarn);
+           others ? base::LogLevel::kInfo : base::LogLevel::kWarn);
   if (result != 0) {
     return result;
   }
   if (const std::string idle = SetForSimulatorsOnly(settings_); !idle.empty()) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
               "domain %s: without effect: %s; only simulated devices obey",
               name.c_str(), idle.c_str());
   }
@@ -287,23 +287,23 @@ int Domain::OpenFunction(const std::string& name) {
       nic_->admin().SetTiming(std::chrono::nanoseconds(settings_.rto_ns),
                               std::chrono::nanoseconds(settings_.dead_ns));
   if (!set.ok()) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
               "domain %s: FI_HEDDLE_RTO_NS or FI_HEDDLE_DEAD_NS: %s",
               name.c_str(),
               static_cast<int>(set.error()) == EINVAL
                   ? "longer than the function can measure"
                   : Explain(set.error()).c_str());
-    return boundary::ToReturnCode(set.error());
+    return base::ToReturnCode(set.error());
   }
   return 0;
 }
 
 int Domain::Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
-                 const std::string& message, LogLevel level) {
+                 const std::string& message, base::LogLevel level) {
   if (!opened.ok()) {
-    core::Log(level, LogSubsystem::kDomain, "domain %s: %s", name,
+    base::Log(level, base::LogSubsystem::kDomain, "domain %s: %s", name,
               message.c_str());
-    return boundary::ToReturnCode(opened.error());
+    return base::ToReturnCode(opened.error());
   }
   nic_ = std::move(opened.value());
   return 0;
@@ -320,12 +320,12 @@ void Domain::LogRefusedMapping(Errno error, size_t bytes) noexcept {
   }
   try {
     const Device& device = nic_->device();
-    core::Log(LogLevel::kWarn, LogSubsystem::kMr,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "domain %s: an operation was refused, later ones are without a "
               "word: %s",
               device.name().c_str(), device.Explain(error, bytes).c_str());
   } catch (const std::bad_alloc&) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kMr,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "an operation was refused: mapping its memory for the device: %s",
               std::strerror(static_cast<int>(error)));
   }
@@ -369,7 +369,7 @@ void Domain::ReportFailure() noexcept {
     return;
   }
   failure_reported_ = true;
-  core::Log(LogLevel::kWarn, LogSubsystem::kDomain,
+  base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
             "device %s failed: %s; what is outstanding completes in error; "
             "open a new domain",
             nic_->device().name().c_str(), nic_->device().failure().c_str());
@@ -386,7 +386,7 @@ int Domain::Bind(struct fid* other, uint64_t flags) noexcept {
   if (flags != 0) {
     return (flags & ~FI_REG_MR) == 0 ? -FI_ENOSYS : -FI_EBADFLAGS;
   }
-  event_queue_ = fabric::EventQueue::From(other);
+  event_queue_ = ofi::EventQueue::From(other);
   event_queue_->users().Add();
   return 0;
 }
@@ -405,8 +405,8 @@ int OpenDomain(fid_fabric* fabric, fi_info* info, uint64_t flags,
   if (flags != 0) {
     return -FI_EINVAL;
   }
-  return boundary::Guard([&] {
-    return Domain::Open(fabric::Fabric::From(fabric), info, domain, context);
+  return base::Guard([&] {
+    return Domain::Open(ofi::Fabric::From(fabric), info, domain, context);
   });
 }
 

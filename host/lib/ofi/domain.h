@@ -13,16 +13,16 @@
 #include <unordered_set>
 #include <vector>
 
+#include "host/lib/base/fid.h"
+#include "host/lib/base/log.h"
 #include "host/lib/core/address.h"
-#include "host/lib/core/log.h"
 #include "host/lib/core/open_objects.h"
 #include "host/lib/core/own_addresses.h"
 #include "host/lib/core/settings.h"
-#include "host/lib/fabric/event_queue.h"
-#include "host/lib/fabric/fabric.h"
-#include "host/lib/fabric/fid.h"
 #include "host/lib/nic/departure.h"
 #include "host/lib/nic/nic.h"
+#include "host/lib/ofi/event_queue.h"
+#include "host/lib/ofi/fabric.h"
 #include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
@@ -51,20 +51,20 @@ struct RegionMode {
 class Domain final : public fid_domain, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
-  static int Open(fabric::Fabric* fabric, const fi_info* info,
-                  fid_domain** domain, void* context);
+  static int Open(ofi::Fabric* fabric, const fi_info* info, fid_domain** domain,
+                  void* context);
 
   static Domain* From(fid_domain* handle) noexcept {
     return static_cast<Domain*>(handle);
   }
   static Domain* From(struct fid* handle) noexcept {
-    return fabric::FromFid<Domain, fid_domain>(handle);
+    return base::FromFid<Domain, fid_domain>(handle);
   }
 
   // Endpoints, queues, vectors and regions open on it; each adds itself.
-  fabric::UserCount& users() noexcept { return users_; }
+  base::UserCount& users() noexcept { return users_; }
 
-  fabric::Fabric* fabric() const noexcept { return fabric_; }
+  ofi::Fabric* fabric() const noexcept { return fabric_; }
   nic::Nic& nic() noexcept { return *nic_; }
   const core::Settings& settings() const noexcept { return settings_; }
   // Of the device; the port is 0.
@@ -84,7 +84,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   bool relative() const noexcept { return settings_.addressing == "relative"; }
   uint32_t traffic_class() const noexcept { return traffic_class_; }
   // Where endpoints without an event queue report; null: nowhere.
-  fabric::EventQueue* event_queue() const noexcept { return event_queue_; }
+  ofi::EventQueue* event_queue() const noexcept { return event_queue_; }
 
   // As `users`, for endpoints. `Add` throws std::bad_alloc.
   void Add(Endpoint* endpoint);
@@ -116,7 +116,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   void Disinherit() noexcept override;
 
   // `function`: it is one in PCI, not simulated.
-  Domain(fabric::Fabric* fabric, const fi_info& info, bool function,
+  Domain(ofi::Fabric* fabric, const fi_info& info, bool function,
          void* context);
   ~Domain();
 
@@ -125,14 +125,14 @@ class Domain final : public fid_domain, private ForkGuarded {
   int OpenSimulated(const char* name);
   int OpenFunction(const std::string& name);
   int Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
-           const std::string& message, core::LogLevel level);
+           const std::string& message, base::LogLevel level);
   int ChooseAddress(const std::optional<core::SocketAddress>& source);
   int ReadService(const fi_domain_attr& attr) noexcept;
 
-  fabric::Fabric* fabric_;
+  ofi::Fabric* fabric_;
   const core::Settings& settings_;
-  fabric::EventQueue* event_queue_ = nullptr;
-  fabric::UserCount users_;
+  ofi::EventQueue* event_queue_ = nullptr;
+  base::UserCount users_;
   const core::OwnAddresses own_addresses_;
   core::SocketAddress address_;
   uint32_t api_version_;

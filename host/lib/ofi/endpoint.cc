@@ -11,15 +11,15 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/address.h"
 #include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
-#include "host/lib/core/log.h"
 #include "host/lib/core/offered_caps.h"
 #include "host/lib/core/traffic_class.h"
-#include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/endpoint_ops.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
@@ -29,8 +29,8 @@
 namespace heddle::ofi {
 namespace {
 
-using core::LogLevel;
-using core::LogSubsystem;
+using base::LogLevel;
+using base::LogSubsystem;
 
 // Flags that fi_sendmsg and fi_writemsg take besides those of all endpoints.
 constexpr uint64_t kMessageFlags = FI_REMOTE_CQ_DATA | FI_MORE;
@@ -126,7 +126,7 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
   if (const uint64_t lacking =
           EndpointCaps::Of(info->caps).needs() & ~capability;
       lacking != 0) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
               "endpoint: its capabilities need what device %s does not have "
               "(capability bits %#" PRIx64 "); ask fi_getinfo for this device",
               domain->nic().device().name().c_str(), lacking);
@@ -207,19 +207,19 @@ int Endpoint::ClaimPort() {
     backend_ = std::move(claimed.value());
     return 0;
   }
-  const int result = boundary::ToReturnCode(claimed.error());
+  const int result = base::ToReturnCode(claimed.error());
   const std::string address = domain_->address().WithPort(port_).Text();
   if (result == -FI_EADDRINUSE) {
     // A wire of sockets does not know the process: 0.
     const std::string owner = refusal.detail != 0
                                   ? "process " + std::to_string(refusal.detail)
                                   : "a process that is not known";
-    core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
               "%s is in use by %s; choose another port, or 0 for any",
               address.c_str(), owner.c_str());
   } else {
-    core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl, "endpoint at %s: %s",
-              address.c_str(), std::strerror(-result));
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
+              "endpoint at %s: %s", address.c_str(), std::strerror(-result));
   }
   return result;
 }
@@ -267,7 +267,7 @@ int Endpoint::Enable() {
   }
   auto enabled = backend_->Enable(BackendOptions());
   if (!enabled.ok()) {
-    core::Log(LogLevel::kWarn, LogSubsystem::kEpCtrl,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
               "endpoint at port %u: %s; the device has %u transmit and %u "
               "receive contexts",
               backend_->port(), domain_->Explain(enabled.error()).c_str(),
@@ -276,7 +276,7 @@ int Endpoint::Enable() {
     if (!had_port) {
       backend_.reset();
     }
-    return boundary::ToReturnCode(enabled.error());
+    return base::ToReturnCode(enabled.error());
   }
   UseQueues({.queue = backend_->tx(),
              .peers = &vector_->table(),
@@ -290,8 +290,8 @@ int Endpoint::Enable() {
   message_ops_ = MakeMessageOps(domain_->locked(), caps_.sends, caps_.receives);
   rma_ops_ = MakeRmaOps(domain_->locked(), caps_.reads, caps_.writes);
   enabled_ = true;
-  core::Log(LogLevel::kDebug, LogSubsystem::kEpCtrl, "endpoint at port %u",
-            backend_->port());
+  base::Log(base::LogLevel::kDebug, base::LogSubsystem::kEpCtrl,
+            "endpoint at port %u", backend_->port());
   return 0;
 }
 
@@ -367,7 +367,7 @@ void Endpoint::Remove(MemoryRegion* region) noexcept {
 }
 
 void Endpoint::ReportFailure() noexcept {
-  fabric::EventQueue* events =
+  ofi::EventQueue* events =
       event_queue_ != nullptr ? event_queue_ : domain_->event_queue();
   if (!enabled_ || events == nullptr) {
     return;

@@ -85,7 +85,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
 
   int BindCompletionQueue(CompletionQueue* queue, uint64_t flags) noexcept;
   int BindAddressVector(AddressVector* vector, uint64_t flags) noexcept;
-  int BindEventQueue(fabric::EventQueue* queue, uint64_t flags) noexcept;
+  int BindEventQueue(ofi::EventQueue* queue, uint64_t flags) noexcept;
   int BindCounter(Counter* counter, uint64_t flags) noexcept;
   int ReadService(const fi_info& info) noexcept;
   int ClaimPort();
@@ -96,7 +96,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   CompletionQueue* tx_cq_ = nullptr;
   CompletionQueue* rx_cq_ = nullptr;
   AddressVector* vector_ = nullptr;
-  fabric::EventQueue* event_queue_ = nullptr;
+  ofi::EventQueue* event_queue_ = nullptr;
   bool enabled_ = false;
   bool tx_selective_ = false;
   bool rx_selective_ = false;

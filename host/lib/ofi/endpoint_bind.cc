@@ -16,7 +16,7 @@ int Endpoint::Bind(struct fid* other, uint64_t flags) noexcept {
     case FI_CLASS_AV:
       return BindAddressVector(AddressVector::From(other), flags);
     case FI_CLASS_EQ:
-      return BindEventQueue(fabric::EventQueue::From(other), flags);
+      return BindEventQueue(ofi::EventQueue::From(other), flags);
     case FI_CLASS_CNTR:
       return BindCounter(Counter::From(other), flags);
     case FI_CLASS_STX_CTX:
@@ -68,8 +68,7 @@ int Endpoint::BindAddressVector(AddressVector* vector,
   return 0;
 }
 
-int Endpoint::BindEventQueue(fabric::EventQueue* queue,
-                             uint64_t flags) noexcept {
+int Endpoint::BindEventQueue(ofi::EventQueue* queue, uint64_t flags) noexcept {
   if (flags != 0 || event_queue_ != nullptr) {
     return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/endpoint_ops.h"
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/fabric/unsupported.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/refuse.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/endpoint_alias.h"
-#include "host/lib/ofi/refuse.h"
 #include "host/lib/ofi/transfer_handle.h"
 
 namespace heddle::ofi {
@@ -41,13 +41,13 @@ int ControlEndpoint(struct fid* handle, int command, void* argument) noexcept {
   TransferHandle* transfer = TransferHandle::From(handle);
   switch (command) {
     case FI_ENABLE:
-      return boundary::Guard([&] { return transfer->endpoint().Enable(); });
+      return base::Guard([&] { return transfer->endpoint().Enable(); });
     case FI_GETOPSFLAG:
       return transfer->ReadOpFlags(static_cast<uint64_t*>(argument));
     case FI_SETOPSFLAG:
       return transfer->ReplaceOpFlags(*static_cast<uint64_t*>(argument));
     case FI_ALIAS:
-      return boundary::Guard([&] {
+      return base::Guard([&] {
         return MakeAlias(transfer,
                          *static_cast<const struct fi_alias*>(argument));
       });
@@ -80,7 +80,7 @@ int SetOption(struct fid* /*handle*/, int level, int option,
 }
 
 int SetName(struct fid* handle, void* address, size_t length) noexcept {
-  return boundary::Guard(
+  return base::Guard(
       [&] { return EndpointOf(handle).SetName(address, length); });
 }
 
@@ -95,9 +95,9 @@ fi_ops endpoint_fid_ops = {
     .close = CloseEndpoint,
     .bind = BindEndpoint,
     .control = ControlEndpoint,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops alias_fid_ops = {
@@ -105,9 +105,9 @@ fi_ops alias_fid_ops = {
     .close = CloseAlias,
     .bind = BindEndpoint,
     .control = ControlEndpoint,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_ep endpoint_ops = {
@@ -115,10 +115,10 @@ fi_ops_ep endpoint_ops = {
     .cancel = Cancel,
     .getopt = GetOption,
     .setopt = SetOption,
-    .tx_ctx = kNotImplemented,
-    .rx_ctx = kNotImplemented,
-    .rx_size_left = kNotImplemented,
-    .tx_size_left = kNotImplemented,
+    .tx_ctx = base::kNotImplemented,
+    .rx_ctx = base::kNotImplemented,
+    .rx_size_left = base::kNotImplemented,
+    .tx_size_left = base::kNotImplemented,
 };
 
 // Connections and multicast groups are not of this endpoint type.
@@ -126,58 +126,58 @@ fi_ops_cm endpoint_cm_ops = {
     .size = sizeof(fi_ops_cm),
     .setname = SetName,
     .getname = GetName,
-    .getpeer = kNotImplemented,
-    .connect = kNotImplemented,
-    .listen = kNotImplemented,
-    .accept = kNotImplemented,
-    .reject = kNotImplemented,
-    .shutdown = kNotImplemented,
-    .join = kNotImplemented,
+    .getpeer = base::kNotImplemented,
+    .connect = base::kNotImplemented,
+    .listen = base::kNotImplemented,
+    .accept = base::kNotImplemented,
+    .reject = base::kNotImplemented,
+    .shutdown = base::kNotImplemented,
+    .join = base::kNotImplemented,
 };
 
 fi_ops_tagged endpoint_tagged_ops = {
     .size = sizeof(fi_ops_tagged),
-    .recv = kNotImplemented,
-    .recvv = kNotImplemented,
-    .recvmsg = kNotImplemented,
-    .send = kNotImplemented,
-    .sendv = kNotImplemented,
-    .sendmsg = kNotImplemented,
-    .inject = kNotImplemented,
-    .senddata = kNotImplemented,
-    .injectdata = kNotImplemented,
+    .recv = base::kNotImplemented,
+    .recvv = base::kNotImplemented,
+    .recvmsg = base::kNotImplemented,
+    .send = base::kNotImplemented,
+    .sendv = base::kNotImplemented,
+    .sendmsg = base::kNotImplemented,
+    .inject = base::kNotImplemented,
+    .senddata = base::kNotImplemented,
+    .injectdata = base::kNotImplemented,
 };
 
 fi_ops_atomic endpoint_atomic_ops = {
     .size = sizeof(fi_ops_atomic),
-    .write = kNotImplemented,
-    .writev = kNotImplemented,
-    .writemsg = kNotImplemented,
-    .inject = kNotImplemented,
-    .readwrite = kNotImplemented,
-    .readwritev = kNotImplemented,
-    .readwritemsg = kNotImplemented,
-    .compwrite = kNotImplemented,
-    .compwritev = kNotImplemented,
-    .compwritemsg = kNotImplemented,
-    .writevalid = kNotImplemented,
-    .readwritevalid = kNotImplemented,
-    .compwritevalid = kNotImplemented,
+    .write = base::kNotImplemented,
+    .writev = base::kNotImplemented,
+    .writemsg = base::kNotImplemented,
+    .inject = base::kNotImplemented,
+    .readwrite = base::kNotImplemented,
+    .readwritev = base::kNotImplemented,
+    .readwritemsg = base::kNotImplemented,
+    .compwrite = base::kNotImplemented,
+    .compwritev = base::kNotImplemented,
+    .compwritemsg = base::kNotImplemented,
+    .writevalid = base::kNotImplemented,
+    .readwritevalid = base::kNotImplemented,
+    .compwritevalid = base::kNotImplemented,
 };
 
 fi_ops_collective endpoint_collective_ops = {
     .size = sizeof(fi_ops_collective),
-    .barrier = kNotImplemented,
-    .broadcast = kNotImplemented,
-    .alltoall = kNotImplemented,
-    .allreduce = kNotImplemented,
-    .allgather = kNotImplemented,
-    .reduce_scatter = kNotImplemented,
-    .reduce = kNotImplemented,
-    .scatter = kNotImplemented,
-    .gather = kNotImplemented,
-    .msg = kNotImplemented,
-    .barrier2 = kNotImplemented,
+    .barrier = base::kNotImplemented,
+    .broadcast = base::kNotImplemented,
+    .alltoall = base::kNotImplemented,
+    .allreduce = base::kNotImplemented,
+    .allgather = base::kNotImplemented,
+    .reduce_scatter = base::kNotImplemented,
+    .reduce = base::kNotImplemented,
+    .scatter = base::kNotImplemented,
+    .gather = base::kNotImplemented,
+    .msg = base::kNotImplemented,
+    .barrier2 = base::kNotImplemented,
 };
 
 }  // namespace heddle::ofi

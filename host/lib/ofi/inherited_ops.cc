@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
-#include "host/lib/ofi/refuse.h"
+#include "host/lib/base/refuse.h"
 
 namespace heddle::ofi {
 namespace {
 
-constexpr Refusal<-FI_EOPBADSTATE> kInherited;
+constexpr base::Refusal<-FI_EOPBADSTATE> kInherited;
 
 const char* NoAddressText(fid_av* /*handle*/, const void* /*address*/,
                           char* /*buffer*/, size_t* /*length*/) noexcept {

@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <cinttypes>
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/auth_key.h"
-#include "host/lib/core/log.h"
 #include "host/lib/core/offered_caps.h"
-#include "host/lib/fabric/unsupported.h"
 #include "host/lib/ofi/counter.h"
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
@@ -28,7 +28,7 @@ int CloseRegion(struct fid* handle) noexcept {
 
 int RegisterAttr(struct fid* handle, const fi_mr_attr* attr, uint64_t flags,
                  fid_mr** region) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return MemoryRegion::Register(Domain::From(handle), *attr, flags, region);
   });
 }
@@ -58,17 +58,16 @@ int RegisterBuffer(struct fid* handle, const void* buffer, size_t bytes,
 // NOLINTEND(readability-function-size)
 
 int BindRegion(struct fid* handle, struct fid* other, uint64_t flags) noexcept {
-  return boundary::Guard(
+  return base::Guard(
       [&] { return MemoryRegion::From(handle)->Bind(other, flags); });
 }
 
 // fi_mr_enable.
 int ControlRegion(struct fid* handle, int command,
                   void* /*argument*/) noexcept {
-  return command == FI_ENABLE ? boundary::Guard([&] {
-    return MemoryRegion::From(handle)->Enable();
-  })
-                              : -FI_ENOSYS;
+  return command == FI_ENABLE
+             ? base::Guard([&] { return MemoryRegion::From(handle)->Enable(); })
+             : -FI_ENOSYS;
 }
 
 fi_ops region_fid_ops = {
@@ -76,9 +75,9 @@ fi_ops region_fid_ops = {
     .close = CloseRegion,
     .bind = BindRegion,
     .control = ControlRegion,
-    .ops_open = fabric::RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = fabric::RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 }  // namespace
@@ -123,7 +122,7 @@ int MemoryRegion::Register(Domain* domain, const fi_mr_attr& attr,
 
 MemoryRegion::~MemoryRegion() {
   if (!access_.End()) {
-    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "region of key %#" PRIx64 ": %s", key,
               domain_->nic().admin().failure().c_str());
   }
@@ -185,7 +184,7 @@ int MemoryRegion::MapParts(const fi_mr_attr& attr) {
       const auto end =
           reinterpret_cast<uintptr_t>(parts[0].iov_base) + parts[0].iov_len;
       if (reinterpret_cast<uintptr_t>(parts[i].iov_base) != end) {
-        core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+        base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
                   "region of %zu parts: memory that peers may reach has to be "
                   "contiguous; register each part by itself",
                   attr.iov_count);
@@ -199,12 +198,12 @@ int MemoryRegion::MapParts(const fi_mr_attr& attr) {
     auto part = nic::Region::Create(domain_->nic().device(), parts[i].iov_base,
                                     parts[i].iov_len);
     if (!part.ok()) {
-      core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr, "region: %s",
+      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr, "region: %s",
                 domain_->nic()
                     .device()
                     .Explain(part.error(), parts[i].iov_len)
                     .c_str());
-      return boundary::ToReturnCode(part.error());
+      return base::ToReturnCode(part.error());
     }
     parts_[i] = std::move(part.value());
   }
@@ -219,7 +218,7 @@ int MemoryRegion::ChooseKey(uint64_t requested) {
     return 0;
   }
   if (rights_ != 0 && requested >> contract::kKeyUserBits != 0) {
-    core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "key %#" PRIx64
               ": memory that peers may reach has keys of at "
               "most %u bits (domain_attr->mr_key_size), or the device's own "
@@ -263,9 +262,9 @@ int MemoryRegion::Grant() {
     return 0;
   }
   if (static_cast<int>(access.error()) != ENOSPC) {
-    return boundary::ToReturnCode(access.error());
+    return base::ToReturnCode(access.error());
   }
-  core::Log(core::LogLevel::kWarn, core::LogSubsystem::kMr,
+  base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
             "region: the device has %u entries for memory that peers may "
             "reach, and none is left%s; close regions, or register larger ones",
             domain_->nic().info().counts.regions,

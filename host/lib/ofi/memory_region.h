@@ -39,7 +39,7 @@ class MemoryRegion final : public fid_mr, private ForkGuarded {
                       fid_mr** region);
 
   static MemoryRegion* From(struct fid* handle) noexcept {
-    return fabric::FromFid<MemoryRegion, fid_mr>(handle);
+    return base::FromFid<MemoryRegion, fid_mr>(handle);
   }
 
   // Data path: the part that holds [address, address + bytes) of a region

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "host/lib/ofi/refuse.h"
+#include "host/lib/base/refuse.h"
 #include "host/lib/ofi/transfer_call.h"
 #include "host/lib/ofi/transfer_handle.h"
 
@@ -312,7 +312,7 @@ void FillReceive(fi_ops_msg* ops) noexcept {
 }
 
 template <int kError>
-constexpr fi_ops_msg RefuseAll(Refusal<kError> refusal) noexcept {
+constexpr fi_ops_msg RefuseAll(base::Refusal<kError> refusal) noexcept {
   return {.size = sizeof(fi_ops_msg),
           .recv = refusal,
           .recvv = refusal,
@@ -327,7 +327,7 @@ constexpr fi_ops_msg RefuseAll(Refusal<kError> refusal) noexcept {
 
 template <typename Locking>
 fi_ops_msg Make(bool sends, bool receives) noexcept {
-  fi_ops_msg ops = RefuseAll(kNotOffered);
+  fi_ops_msg ops = RefuseAll(base::kNotOffered);
   if (sends) {
     FillSend<Locking>(&ops);
   }
@@ -339,7 +339,7 @@ fi_ops_msg Make(bool sends, bool receives) noexcept {
 
 }  // namespace
 
-const fi_ops_msg disabled_message_ops = RefuseAll(kNotEnabled);
+const fi_ops_msg disabled_message_ops = RefuseAll(base::kNotEnabled);
 
 fi_ops_msg MakeMessageOps(bool locked, bool sends, bool receives) noexcept {
   return locked ? Make<nic::Locked>(sends, receives)

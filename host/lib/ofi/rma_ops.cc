@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "host/lib/ofi/refuse.h"
+#include "host/lib/base/refuse.h"
 #include "host/lib/ofi/transfer_call.h"
 #include "host/lib/ofi/transfer_handle.h"
 
@@ -356,7 +356,7 @@ struct RmaOps {
 // NOLINTEND(readability-function-size)
 
 template <int kError>
-constexpr fi_ops_rma RefuseRma(Refusal<kError> refusal) noexcept {
+constexpr fi_ops_rma RefuseRma(base::Refusal<kError> refusal) noexcept {
   return {.size = sizeof(fi_ops_rma),
           .read = refusal,
           .readv = refusal,
@@ -372,9 +372,9 @@ constexpr fi_ops_rma RefuseRma(Refusal<kError> refusal) noexcept {
 template <typename Locking>
 fi_ops_rma MakeRma(bool reads, bool writes) noexcept {
   if (!reads && !writes) {
-    return RefuseRma(kNotImplemented);
+    return RefuseRma(base::kNotImplemented);
   }
-  fi_ops_rma ops = RefuseRma(kNotOffered);
+  fi_ops_rma ops = RefuseRma(base::kNotOffered);
   if (reads) {
     ops.read = RmaOps<Locking>::Read;
     ops.readv = RmaOps<Locking>::ReadVector;
@@ -393,7 +393,7 @@ fi_ops_rma MakeRma(bool reads, bool writes) noexcept {
 
 }  // namespace
 
-const fi_ops_rma disabled_rma_ops = RefuseRma(kNotEnabled);
+const fi_ops_rma disabled_rma_ops = RefuseRma(base::kNotEnabled);
 
 fi_ops_rma MakeRmaOps(bool locked, bool reads, bool writes) noexcept {
   return locked ? MakeRma<nic::Locked>(reads, writes)

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <span>
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/status.h"
 #include "host/lib/core/open_objects.h"
-#include "host/lib/fabric/fabric.h"
 #include "host/lib/nic/statistics.h"
 #include "host/lib/ofi/domain.h"
+#include "host/lib/ofi/fabric.h"
 
 namespace heddle::ofi {
 namespace {
@@ -33,7 +33,7 @@ const char* Help(struct fid* /*handle*/, size_t index) noexcept {
 ssize_t AddDomain(Domain* domain, std::span<uint64_t> sums) {
   const auto added = nic::AddStatistics(domain->nic().device(), sums);
   return added.ok() ? static_cast<ssize_t>(added.value())
-                    : boundary::ToReturnCode(added.error());
+                    : base::ToReturnCode(added.error());
 }
 
 // The values that are to be read, zeroed; empty if there is no room for any.
@@ -49,7 +49,7 @@ ssize_t ReadDomain(struct fid* handle, uint64_t* values,
   if (values == nullptr) {
     return -FI_EINVAL;
   }
-  return boundary::Guard(
+  return base::Guard(
       [&] { return AddDomain(Domain::From(handle), Cleared(values, count)); });
 }
 
@@ -58,14 +58,13 @@ ssize_t ReadFabric(struct fid* handle, uint64_t* values,
   if (values == nullptr) {
     return -FI_EINVAL;
   }
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     const std::span<uint64_t> sums = Cleared(values, count);
     auto result = static_cast<ssize_t>(sums.size());
-    core::ForEachOpenDomain(
-        fabric::Fabric::From(handle), [&](fid_domain* domain) {
-          const ssize_t added = AddDomain(Domain::From(domain), sums);
-          result = added < 0 ? added : result;
-        });
+    core::ForEachOpenDomain(ofi::Fabric::From(handle), [&](fid_domain* domain) {
+      const ssize_t added = AddDomain(Domain::From(domain), sums);
+      result = added < 0 ? added : result;
+    });
     return result;
   });
 }

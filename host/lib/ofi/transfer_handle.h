@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "host/lib/fabric/fid.h"
+#include "host/lib/base/fid.h"
 #include "host/lib/nic/rx_queue.h"
 #include "host/lib/nic/tx_queue.h"
 
@@ -46,7 +46,7 @@ class TransferHandle : public fid_ep {
     return static_cast<TransferHandle*>(handle);
   }
   static TransferHandle* From(struct fid* handle) noexcept {
-    return fabric::FromFid<TransferHandle, fid_ep>(handle);
+    return base::FromFid<TransferHandle, fid_ep>(handle);
   }
 
   const Transmit& transmit() const noexcept { return transmit_; }

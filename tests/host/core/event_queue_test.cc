@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/fabric/event_queue.h"
+#include "host/lib/ofi/event_queue.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
-#include "host/lib/fabric/fabric.h"
+#include "host/lib/ofi/fabric.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 namespace {
 
 class EventQueueTest : public testing::Test {
@@ -462,4 +462,4 @@ TEST(FabricTest, AnotherFabricsNameHasNoData) {
 }
 
 }  // namespace
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

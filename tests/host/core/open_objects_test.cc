@@ -12,7 +12,7 @@
 
 #include "host/lib/core/getinfo.h"
 #include "host/lib/core/info_memory.h"
-#include "host/lib/fabric/fabric.h"
+#include "host/lib/ofi/fabric.h"
 
 namespace heddle::core {
 namespace {
@@ -30,7 +30,7 @@ class OpenObjectsTest : public testing::Test {
     attr.name = name;
     attr.api_version = FI_VERSION(1, 17);
     fid_fabric* fabric = nullptr;
-    EXPECT_EQ(fabric::Fabric::Open(&attr, &fabric, nullptr), 0);
+    EXPECT_EQ(ofi::Fabric::Open(&attr, &fabric, nullptr), 0);
     return fabric;
   }
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <string>
 
+#include "host/lib/base/version.h"
 #include "host/lib/core/info_layout.h"
-#include "host/lib/core/version.h"
 
 namespace heddle::core {
 namespace {

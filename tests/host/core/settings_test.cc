@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "host/lib/base/core_services.h"
+
 namespace heddle::core {
 namespace {
 
@@ -27,6 +29,24 @@ struct Reading {
   std::string log;
 };
 
+std::string& LogText() {
+  static auto* const text = new std::string;
+  return *text;
+}
+
+constexpr base::CoreServices kRecorder = {
+    .log_enabled =
+        [](base::LogLevel /*level*/,
+           base::LogSubsystem /*subsystem*/) noexcept { return true; },
+    .log =
+        [](base::LogLevel level, const base::LogPlace& /*place*/,
+           const char* line) noexcept {
+          LogText() += level == base::LogLevel::kWarn ? "<warn> " : "<other> ";
+          LogText() += line;
+        },
+    .define_parameter = [](const base::Parameter& /*parameter*/) noexcept {},
+};
+
 Reading Read(const std::map<std::string, std::string>& variables) {
   Variables() = variables;
   std::vector<std::string> lines;
@@ -40,9 +60,10 @@ Reading Read(const std::map<std::string, std::string>& variables) {
     environment.push_back(line.c_str());
   }
   environment.push_back(nullptr);
-  testing::internal::CaptureStderr();
+  base::UseCore(kRecorder);
+  LogText().clear();
   Settings settings = ReadSettings(environment.data(), LookUp);
-  return {std::move(settings), testing::internal::GetCapturedStderr()};
+  return {std::move(settings), LogText()};
 }
 
 TEST(Settings, DefaultsAreThoseOfTheTable) {

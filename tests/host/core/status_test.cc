@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/status.h"
 
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace heddle::boundary {
+namespace heddle::base {
 namespace {
 
 constexpr int kLastStatus = static_cast<int>(contract::Status::kDeviceFault);
@@ -53,4 +53,4 @@ TEST(Status, DriverErrorsKeepTheirNumber) {
 }
 
 }  // namespace
-}  // namespace heddle::boundary
+}  // namespace heddle::base

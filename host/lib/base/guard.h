@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-namespace heddle::boundary {
+namespace heddle::base {
 
 // Returns what `call` returns; -FI_ENOMEM when memory ran out in it.
 template <typename Call>
@@ -21,4 +21,4 @@ auto Guard(Call&& call) noexcept -> decltype(call()) {
   }
 }
 
-}  // namespace heddle::boundary
+}  // namespace heddle::base

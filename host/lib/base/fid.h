@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace heddle::fabric {
+namespace heddle::base {
 
 // Recovers our object from the `fid` that the application holds. `Object`
 // derives from `Base` (fid_fabric, fid_eq, ...), whose first member `fid` is.
@@ -36,4 +36,4 @@ class UserCount {
 inline constexpr int kControlTryWait =
     static_cast<int>(FI_PROV_SPECIFIC | 0x4801U);
 
-}  // namespace heddle::fabric
+}  // namespace heddle::base

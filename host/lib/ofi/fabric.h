@@ -4,11 +4,11 @@
 
 #include <rdma/fi_domain.h>
 
+#include "host/lib/base/fid.h"
 #include "host/lib/core/getinfo.h"
 #include "host/lib/core/open_objects.h"
-#include "host/lib/fabric/fid.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 
 // Thread safety: as fid_fabric, any thread; close is the application's to
 // serialize. Ownership: the application, until fi_close.
@@ -22,19 +22,19 @@ class Fabric : public fid_fabric {
     return static_cast<Fabric*>(handle);
   }
   static Fabric* From(struct fid* handle) noexcept {
-    return FromFid<Fabric, fid_fabric>(handle);
+    return base::FromFid<Fabric, fid_fabric>(handle);
   }
 
   // Domains and event queues open on it; each adds itself.
-  UserCount& users() noexcept { return users_; }
+  base::UserCount& users() noexcept { return users_; }
 
   // -FI_EBUSY, nothing changed, while it has users; else frees it.
   int Close() noexcept;
 
  private:
   Fabric() : fid_fabric{}, known_(this, core::FabricName()) {}
-  UserCount users_;
+  base::UserCount users_;
   core::OpenFabric known_;
 };
 
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <vector>
 
-#include "host/lib/fabric/fabric.h"
-#include "host/lib/fabric/fid.h"
+#include "host/lib/base/fid.h"
+#include "host/lib/ofi/fabric.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 
 // Queues opened with FI_WAIT_SET add themselves.
 //
@@ -26,13 +26,13 @@ class WaitSet : public fid_wait {
     return static_cast<WaitSet*>(handle);
   }
   static WaitSet* From(struct fid* handle) noexcept {
-    return FromFid<WaitSet, fid_wait>(handle);
+    return base::FromFid<WaitSet, fid_wait>(handle);
   }
 
   Fabric* fabric() noexcept { return fabric_; }
 
-  // `descriptor` is readable when `object`, which knows kControlTryWait, has
-  // something to be read. 0 or a negative errno. Throws std::bad_alloc.
+  // `descriptor` is readable when `object`, which knows kControlTryWait,
+  // has something to be read. 0 or a negative errno. Throws std::bad_alloc.
   int Add(struct fid* object, int descriptor);
   // Undoes it; the descriptor is still open.
   void Remove(struct fid* object, int descriptor) noexcept;
@@ -64,4 +64,4 @@ class WaitSet : public fid_wait {
 int GetWaitDescriptor(fi_wait_obj wait_object, int descriptor,
                       void* argument) noexcept;
 
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/fabric/event_queue.h"
+#include "host/lib/ofi/event_queue.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,11 +12,11 @@
 #include <new>
 #include <utility>
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/boundary/status.h"
-#include "host/lib/fabric/unsupported.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/status.h"
+#include "host/lib/base/unsupported.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 namespace {
 
 constexpr size_t kDefaultSize = 256;
@@ -55,7 +55,7 @@ ssize_t ReadQueueWaiting(fid_eq* handle, uint32_t* event, void* buffer,
 const char* QueueErrorText(fid_eq* /*handle*/, int prov_errno,
                            const void* /*data*/, char* buffer,
                            size_t bytes) noexcept {
-  const char* text = boundary::ProvErrnoText(prov_errno);
+  const char* text = base::ProvErrnoText(prov_errno);
   if (buffer != nullptr && bytes > 0) {
     const size_t length = std::min(strlen(text), bytes - 1);
     memcpy(buffer, text, length);
@@ -67,11 +67,11 @@ const char* QueueErrorText(fid_eq* /*handle*/, int prov_errno,
 fi_ops queue_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseQueue,
-    .bind = RefuseBind,
+    .bind = base::RefuseBind,
     .control = ControlQueue,
-    .ops_open = RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_eq queue_ops = {
@@ -160,7 +160,7 @@ int EventQueue::Close() noexcept {
 }
 
 int EventQueue::Push(Record record, size_t most) noexcept {
-  return boundary::Guard([&]() -> int {
+  return base::Guard([&]() -> int {
     {
       const std::lock_guard lock(mutex_);
       if (records_.size() >= most) {
@@ -191,12 +191,11 @@ int EventQueue::MakeRecord(uint32_t event, const void* entry, size_t bytes,
 
 int EventQueue::Write(uint32_t event, const void* entry,
                       size_t bytes) noexcept {
-  return boundary::Guard(
-      [&] { return MakeRecord(event, entry, bytes, SIZE_MAX); });
+  return base::Guard([&] { return MakeRecord(event, entry, bytes, SIZE_MAX); });
 }
 
 int EventQueue::WriteError(const fi_eq_err_entry& error) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     Record record;
     record.is_error = true;
     record.error = error;
@@ -286,7 +285,7 @@ ssize_t EventQueue::UserWrite(uint32_t event, const void* entry, size_t bytes,
     return -FI_EBADFLAGS;
   }
   const int result =
-      boundary::Guard([&] { return MakeRecord(event, entry, bytes, size_); });
+      base::Guard([&] { return MakeRecord(event, entry, bytes, size_); });
   return result == FI_SUCCESS ? static_cast<ssize_t>(bytes) : result;
 }
 
@@ -314,7 +313,7 @@ int EventQueue::Control(int command, void* argument) noexcept {
     case FI_GETWAITOBJ:
       *static_cast<fi_wait_obj*>(argument) = wait_object_;
       return FI_SUCCESS;
-    case kControlTryWait: {
+    case base::kControlTryWait: {
       const std::lock_guard lock(mutex_);
       return records_.empty() ? FI_SUCCESS : -FI_EAGAIN;
     }
@@ -323,4 +322,4 @@ int EventQueue::Control(int command, void* argument) noexcept {
   }
 }
 
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace heddle::fabric {
+namespace heddle::base {
 
 inline int RefuseBind(struct fid* /*handle*/, struct fid* /*other*/,
                       uint64_t /*flags*/) noexcept {
@@ -31,4 +31,4 @@ inline int RefuseSetOps(struct fid* /*handle*/, const char* /*name*/,
   return -FI_ENOSYS;
 }
 
-}  // namespace heddle::fabric
+}  // namespace heddle::base

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry point of libheddle-fi.so.
-#include "host/lib/core/plugin.h"
+#include "host/lib/entry/plugin.h"
 
-#include "host/lib/boundary/guard.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/version.h"
 #include "host/lib/core/getinfo.h"
 #include "host/lib/core/settings.h"
-#include "host/lib/core/version.h"
-#include "host/lib/fabric/fabric.h"
+#include "host/lib/entry/services.h"
+#include "host/lib/ofi/fabric.h"
 
 namespace {
 
@@ -23,8 +24,8 @@ int PluginGetInfo(uint32_t version, const char* node, const char* service,
 
 int PluginFabric(fi_fabric_attr* attr, fid_fabric** fabric,
                  void* context) noexcept {
-  return heddle::boundary::Guard(
-      [&] { return heddle::fabric::Fabric::Open(attr, fabric, context); });
+  return heddle::base::Guard(
+      [&] { return heddle::ofi::Fabric::Open(attr, fabric, context); });
 }
 
 // Source: fi_provider(3). The core asks for `cleanup` at exit, when threads of
@@ -32,10 +33,10 @@ int PluginFabric(fi_fabric_attr* attr, fid_fabric** fabric,
 void PluginCleanup() noexcept {}
 
 fi_provider provider = {
-    .version = heddle::core::kProviderVersion,
+    .version = heddle::base::kProviderVersion,
     .fi_version = heddle::core::kApiVersion,
     .context = {},
-    .name = heddle::core::kProviderName,
+    .name = heddle::base::kProviderName,
     .getinfo = PluginGetInfo,
     .fabric = PluginFabric,
     .cleanup = PluginCleanup,
@@ -43,16 +44,17 @@ fi_provider provider = {
 
 }  // namespace
 
-namespace heddle::core {
+namespace heddle::entry {
 
 fi_provider* PluginProvider() noexcept {
   return &provider;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::entry
 
 extern "C" __attribute__((visibility("default"))) fi_provider*
 fi_prov_ini() noexcept {
+  heddle::entry::UseThisCore();
   heddle::core::DefineSettings();
   return &provider;
 }

@@ -13,14 +13,15 @@
 #include <mutex>
 #include <string>
 
-#include "host/lib/boundary/guard.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/version.h"
 #include "host/lib/core/getinfo.h"
 #include "host/lib/core/info_memory.h"
-#include "host/lib/core/own_core.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/core/tostr.h"
-#include "host/lib/core/version.h"
-#include "host/lib/fabric/fabric.h"
+#include "host/lib/entry/own_core.h"
+#include "host/lib/entry/services.h"
+#include "host/lib/ofi/fabric.h"
 
 #define HEDDLE_EXPORT extern "C" __attribute__((visibility("default"), used))
 
@@ -32,7 +33,11 @@
 
 namespace {
 
-using heddle::boundary::Guard;
+// Before the first call of any entry point.
+[[maybe_unused]] const bool uses_own_core =
+    (heddle::entry::UseThisCore(), true);
+
+using heddle::base::Guard;
 using heddle::core::InfoLayout;
 
 // Source: fi_getinfo(3). An internal flag of a stock core is none here.
@@ -41,8 +46,8 @@ constexpr uint64_t kInfoFlags = FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY;
 // Source: fi_getinfo(3), FI_PROVIDER. Read once.
 bool ProviderIsEnabled() {
   static const bool enabled =
-      heddle::core::NameFilter(secure_getenv("FI_PROVIDER"))
-          .Passes(heddle::core::kProviderName);
+      heddle::entry::NameFilter(secure_getenv("FI_PROVIDER"))
+          .Passes(heddle::base::kProviderName);
   return enabled;
 }
 
@@ -73,11 +78,11 @@ int OpenFabric(const fi_fabric_attr* attr, fid_fabric** fabric,
       fabric == nullptr) {
     return -FI_EINVAL;
   }
-  if (strcasecmp(attr->prov_name, heddle::core::kProviderName) != 0) {
+  if (strcasecmp(attr->prov_name, heddle::base::kProviderName) != 0) {
     return -FI_ENODEV;
   }
   return Guard(
-      [&] { return heddle::fabric::Fabric::Open(attr, fabric, context); });
+      [&] { return heddle::ofi::Fabric::Open(attr, fabric, context); });
 }
 
 char* StoreText(char* buffer, size_t length, const void* data,
@@ -253,7 +258,7 @@ HEDDLE_EXPORT uint32_t HeddleVersion(void) noexcept {
 HEDDLE_DEFAULT_VERSION(HeddleVersion, fi_version, "FABRIC_1.0");
 
 HEDDLE_EXPORT const char* HeddleStrerror(int number) noexcept {
-  return heddle::core::ErrorText(number);
+  return heddle::entry::ErrorText(number);
 }
 HEDDLE_DEFAULT_VERSION(HeddleStrerror, fi_strerror, "FABRIC_1.0");
 
@@ -286,13 +291,13 @@ HEDDLE_EXPORT int HeddleGetParams(fi_param** parameters, int* count) noexcept {
   return Guard([&] {
     static std::once_flag defined;
     std::call_once(defined, heddle::core::DefineSettings);
-    return heddle::core::ParameterTable::Get().List(parameters, count);
+    return heddle::entry::ParameterTable::Get().List(parameters, count);
   });
 }
 HEDDLE_DEFAULT_VERSION(HeddleGetParams, fi_getparams, "FABRIC_1.0");
 
 HEDDLE_EXPORT void HeddleFreeParams(fi_param* parameters) noexcept {
-  heddle::core::ParameterTable::Free(parameters);
+  heddle::entry::ParameterTable::Free(parameters);
 }
 HEDDLE_DEFAULT_VERSION(HeddleFreeParams, fi_freeparams, "FABRIC_1.0");
 
@@ -307,8 +312,8 @@ HEDDLE_EXPORT int HeddleParamDefine(const fi_provider* provider,
     va_end(arguments);
   }
   return Guard([&] {
-    return heddle::core::ParameterTable::Get().Define(NameOf(provider), name,
-                                                      type, help);
+    return heddle::entry::ParameterTable::Get().Define(NameOf(provider), name,
+                                                       type, help);
   });
 }
 HEDDLE_DEFAULT_VERSION(HeddleParamDefine, fi_param_define, "FABRIC_1.0");
@@ -316,8 +321,8 @@ HEDDLE_DEFAULT_VERSION(HeddleParamDefine, fi_param_define, "FABRIC_1.0");
 HEDDLE_EXPORT int HeddleParamGet(fi_provider* provider, const char* name,
                                  void* value) noexcept {
   return Guard([&] {
-    return heddle::core::ParameterTable::Get().Read(NameOf(provider), name,
-                                                    value);
+    return heddle::entry::ParameterTable::Get().Read(NameOf(provider), name,
+                                                     value);
   });
 }
 HEDDLE_DEFAULT_VERSION(HeddleParamGet, fi_param_get, "FABRIC_1.0");
@@ -326,8 +331,8 @@ HEDDLE_EXPORT int HeddleLogEnabled(const fi_provider* provider,
                                    fi_log_level level,
                                    fi_log_subsys subsystem) noexcept {
   return Guard([&]() -> int {
-           return heddle::core::LogFilter::Get().Enabled(NameOf(provider),
-                                                         level, subsystem);
+           return heddle::entry::LogFilter::Get().Enabled(NameOf(provider),
+                                                          level, subsystem);
          }) == 1;
 }
 HEDDLE_DEFAULT_VERSION(HeddleLogEnabled, fi_log_enabled, "FABRIC_1.0");
@@ -336,8 +341,8 @@ HEDDLE_EXPORT int HeddleLogReady(const fi_provider* provider,
                                  fi_log_level level, fi_log_subsys subsystem,
                                  uint64_t* showtime) noexcept {
   return Guard([&]() -> int {
-           return heddle::core::LogFilter::Get().Ready(NameOf(provider), level,
-                                                       subsystem, showtime);
+           return heddle::entry::LogFilter::Get().Ready(NameOf(provider), level,
+                                                        subsystem, showtime);
          }) == 1;
 }
 HEDDLE_DEFAULT_VERSION(HeddleLogReady, fi_log_ready, "FABRIC_1.6");
@@ -347,8 +352,8 @@ HEDDLE_EXPORT void HeddleLog(const fi_provider* provider, fi_log_level level,
                              int line, const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
-  heddle::core::WriteLog({NameOf(provider), level, subsystem, function, line},
-                         format, arguments);
+  heddle::entry::WriteLog({NameOf(provider), level, subsystem, function, line},
+                          format, arguments);
   va_end(arguments);
 }
 HEDDLE_DEFAULT_VERSION(HeddleLog, fi_log, "FABRIC_1.0");

@@ -11,11 +11,11 @@
 #include <mutex>
 #include <vector>
 
-#include "host/lib/fabric/fabric.h"
-#include "host/lib/fabric/fid.h"
-#include "host/lib/fabric/wait_set.h"
+#include "host/lib/base/fid.h"
+#include "host/lib/ofi/fabric.h"
+#include "host/lib/ofi/wait_set.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 
 // Events are read in the order written; an error at the head hides what
 // follows until it is read.
@@ -31,11 +31,11 @@ class EventQueue : public fid_eq {
     return static_cast<EventQueue*>(handle);
   }
   static EventQueue* From(struct fid* handle) noexcept {
-    return FromFid<EventQueue, fid_eq>(handle);
+    return base::FromFid<EventQueue, fid_eq>(handle);
   }
 
   // Objects bound to this queue; each adds itself.
-  UserCount& users() noexcept { return users_; }
+  base::UserCount& users() noexcept { return users_; }
 
   // For other objects of the library: `entry` is the event's structure
   // (fi_eq_entry, fi_eq_cm_entry with data). Never refused for want of room.
@@ -85,7 +85,7 @@ class EventQueue : public fid_eq {
   fi_wait_obj wait_object_;
   int event_fd_ = -1;  // Readable while the queue is not empty.
   WaitSet* wait_set_ = nullptr;
-  UserCount users_;
+  base::UserCount users_;
 
   std::mutex mutex_;
   std::condition_variable readable_;
@@ -98,4 +98,4 @@ class EventQueue : public fid_eq {
   std::condition_variable wait_condition_;
 };
 
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

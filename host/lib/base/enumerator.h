@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace heddle::boundary {
+namespace heddle::base {
 
 // True if `stored` is an enumerator up to `last`; all of libfabric's begin with
 // 0. C stores any number, which C++ must not load as the enumeration before
@@ -18,4 +18,4 @@ bool AtMost(const Enum& stored, Enum last) {
   return number <= static_cast<std::underlying_type_t<Enum>>(last);
 }
 
-}  // namespace heddle::boundary
+}  // namespace heddle::base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/core/own_core.h"
+#include "host/lib/entry/own_core.h"
 
 #include <strings.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 #include "host/lib/core/info_memory.h"
 
-namespace heddle::core {
+namespace heddle::entry {
 namespace {
 
 constexpr const char* kLevelNames[] = {"warn", "trace", "info", "debug"};
@@ -250,10 +250,10 @@ int ParameterTable::List(fi_param** parameters, int* count) {
   for (size_t index = 0; index < parameters_.size(); ++index) {
     const Parameter& parameter = parameters_[index];
     const char* value = secure_getenv(parameter.name.c_str());
-    list[index].name = DuplicateText(parameter.name.c_str());
+    list[index].name = core::DuplicateText(parameter.name.c_str());
     list[index].type = parameter.type;
-    list[index].help_string = DuplicateText(parameter.help.c_str());
-    list[index].value = value != nullptr ? DuplicateText(value) : nullptr;
+    list[index].help_string = core::DuplicateText(parameter.help.c_str());
+    list[index].value = value != nullptr ? core::DuplicateText(value) : nullptr;
     if (list[index].name == nullptr || list[index].help_string == nullptr ||
         (value != nullptr && list[index].value == nullptr)) {
       Free(list);
@@ -320,4 +320,4 @@ const char* ErrorText(int number) noexcept {
   return text != nullptr ? text : "Unknown error";
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::entry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/fabric/wait_set.h"
+#include "host/lib/ofi/wait_set.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <chrono>
 
-#include "host/lib/boundary/guard.h"
-#include "host/lib/fabric/unsupported.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/unsupported.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -33,11 +33,11 @@ int WaitForSet(fid_wait* handle, int timeout_ms) noexcept {
 fi_ops set_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseSet,
-    .bind = RefuseBind,
+    .bind = base::RefuseBind,
     .control = ControlSet,
-    .ops_open = RefuseOpenOps,
+    .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
-    .ops_set = RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_wait set_ops = {
@@ -71,7 +71,7 @@ int WaitSet::Open(Fabric* fabric, const fi_wait_attr* attr, fid_wait** set) {
   if (epoll_fd < 0) {
     return -errno;
   }
-  const int result = boundary::Guard([&] {
+  const int result = base::Guard([&] {
     *set = new WaitSet(fabric, attr->wait_obj, epoll_fd);
     return FI_SUCCESS;
   });
@@ -130,7 +130,8 @@ void WaitSet::Remove(struct fid* object, int descriptor) noexcept {
 int WaitSet::TryWait() noexcept {
   const std::lock_guard lock(mutex_);
   for (struct fid* member : members_) {
-    const int result = member->ops->control(member, kControlTryWait, nullptr);
+    const int result =
+        member->ops->control(member, base::kControlTryWait, nullptr);
     if (result != FI_SUCCESS) {
       return result;
     }
@@ -168,7 +169,7 @@ int WaitSet::Control(int command, void* argument) noexcept {
     case FI_GETWAITOBJ:
       *static_cast<fi_wait_obj*>(argument) = wait_object_;
       return FI_SUCCESS;
-    case kControlTryWait:
+    case base::kControlTryWait:
       return TryWait();
     default:
       return -FI_ENOSYS;
@@ -197,4 +198,4 @@ int GetWaitDescriptor(fi_wait_obj wait_object, int descriptor,
   return FI_SUCCESS;
 }
 
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

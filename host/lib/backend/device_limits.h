@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace heddle::core {
+namespace heddle::backend {
 
 // As the device's registers say.
 struct DeviceLimits {
@@ -20,4 +20,4 @@ struct DeviceLimits {
   }
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::backend

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/fabric/fabric.h"
+#include "host/lib/ofi/fabric.h"
 
 #include <strings.h>
 
 #include <string>
 
-#include "host/lib/boundary/guard.h"
+#include "host/lib/base/guard.h"
+#include "host/lib/base/log.h"
+#include "host/lib/base/unsupported.h"
 #include "host/lib/core/getinfo.h"
-#include "host/lib/core/log.h"
-#include "host/lib/fabric/event_queue.h"
-#include "host/lib/fabric/unsupported.h"
-#include "host/lib/fabric/wait_set.h"
 #include "host/lib/ofi/domain_open.h"
+#include "host/lib/ofi/event_queue.h"
 #include "host/lib/ofi/statistics.h"
+#include "host/lib/ofi/wait_set.h"
 
-namespace heddle::fabric {
+namespace heddle::ofi {
 namespace {
 
 int CloseFabric(struct fid* handle) noexcept {
@@ -38,21 +38,22 @@ int RefusePassiveEndpoint(fid_fabric* /*handle*/, fi_info* /*info*/,
 
 int OpenEventQueue(fid_fabric* handle, fi_eq_attr* attr, fid_eq** queue,
                    void* context) noexcept {
-  return boundary::Guard([&] {
+  return base::Guard([&] {
     return EventQueue::Open(Fabric::From(handle), attr, queue, context);
   });
 }
 
 int OpenWaitSet(fid_fabric* handle, fi_wait_attr* attr,
                 fid_wait** set) noexcept {
-  return boundary::Guard(
+  return base::Guard(
       [&] { return WaitSet::Open(Fabric::From(handle), attr, set); });
 }
 
 int TryWait(fid_fabric* /*handle*/, struct fid** objects, int count) noexcept {
   for (int index = 0; index < count; ++index) {
     struct fid* object = objects[index];
-    const int result = object->ops->control(object, kControlTryWait, nullptr);
+    const int result =
+        object->ops->control(object, base::kControlTryWait, nullptr);
     if (result != FI_SUCCESS) {
       return result;
     }
@@ -63,11 +64,11 @@ int TryWait(fid_fabric* /*handle*/, struct fid** objects, int count) noexcept {
 fi_ops fabric_fid_ops = {
     .size = sizeof(fi_ops),
     .close = CloseFabric,
-    .bind = RefuseBind,
-    .control = RefuseControl,
+    .bind = base::RefuseBind,
+    .control = base::RefuseControl,
     .ops_open = ofi::OpenFabricOps,
     .tostr = nullptr,
-    .ops_set = RefuseSetOps,
+    .ops_set = base::RefuseSetOps,
 };
 
 fi_ops_fabric fabric_ops = {
@@ -89,7 +90,7 @@ int Fabric::Open(const fi_fabric_attr* attr, fid_fabric** fabric,
   }
   const std::string offered = core::FabricName();
   if (strcasecmp(attr->name, offered.c_str()) != 0) {
-    core::Log(core::LogLevel::kInfo, core::LogSubsystem::kFabric,
+    base::Log(base::LogLevel::kInfo, base::LogSubsystem::kFabric,
               "no fabric %s: the one here is %s", attr->name, offered.c_str());
     return -FI_ENODATA;
   }
@@ -110,4 +111,4 @@ int Fabric::Close() noexcept {
   return FI_SUCCESS;
 }
 
-}  // namespace heddle::fabric
+}  // namespace heddle::ofi

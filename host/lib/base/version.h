@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
-namespace heddle::core {
+namespace heddle::base {
 
 inline constexpr const char* kProviderName = "heddle";
 inline constexpr const char* kVersionText = HEDDLE_VERSION;
 inline constexpr uint32_t kProviderVersion =
     FI_VERSION(HEDDLE_VERSION_MAJOR, HEDDLE_VERSION_MINOR);
 
-}  // namespace heddle::core
+}  // namespace heddle::base

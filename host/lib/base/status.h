@@ -9,7 +9,7 @@
 #include "driver/result.h"
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::boundary {
+namespace heddle::base {
 
 // `err` of an error completion: positive FI_E*, 0 for kOk. A value unknown to
 // this library, from a newer device, is FI_EOTHER.
@@ -32,4 +32,4 @@ int ToReturnCode(contract::AdminStatus status) noexcept;
 // The driver's error: a negative FI_E*.
 int ToReturnCode(Errno error) noexcept;
 
-}  // namespace heddle::boundary
+}  // namespace heddle::base

@@ -2,7 +2,7 @@
 // Text for the user, through libfabric's logging.
 #pragma once
 
-namespace heddle::core {
+namespace heddle::base {
 
 // kWarn: the user must act. kInfo: a decision with its reason. kDebug: once
 // per object. Nothing is logged per operation.
@@ -50,4 +50,4 @@ bool LogEnabled(LogLevel level, LogSubsystem subsystem) noexcept;
 void Log(LogLevel level, LogPlace place, const char* format, ...) noexcept
     __attribute__((format(printf, 3, 4)));
 
-}  // namespace heddle::core
+}  // namespace heddle::base

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/boundary/status.h"
+#include "host/lib/base/status.h"
 
 #include <rdma/fi_errno.h>
 
-namespace heddle::boundary {
+namespace heddle::base {
 
 int ToFiErrno(contract::Status status) noexcept {
   switch (status) {
@@ -170,4 +170,4 @@ int ToReturnCode(Errno error) noexcept {
   return number > 0 && number < FI_ERRNO_OFFSET ? -number : -FI_EOTHER;
 }
 
-}  // namespace heddle::boundary
+}  // namespace heddle::base

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/core/log.h"
+#include "host/lib/base/log.h"
 
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
-#include "host/lib/core/services.h"
+#include "host/lib/base/core_services.h"
 
-namespace heddle::core {
+namespace heddle::base {
 
 bool LogEnabled(LogLevel level, LogSubsystem subsystem) noexcept {
-  return CoreLogEnabled(level, subsystem);
+  return Core().log_enabled(level, subsystem);
 }
 
 void Log(LogLevel level, LogPlace place, const char* format, ...) noexcept {
-  if (!CoreLogEnabled(level, place.subsystem())) {
+  if (!LogEnabled(level, place.subsystem())) {
     return;
   }
   const int saved_errno = errno;
@@ -28,9 +28,9 @@ void Log(LogLevel level, LogPlace place, const char* format, ...) noexcept {
     const size_t length = strlen(line);
     line[length] = '\n';
     line[length + 1] = '\0';
-    CoreLog(level, place, line);
+    Core().log(level, place, line);
   }
   errno = saved_errno;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::base

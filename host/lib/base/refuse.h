@@ -4,7 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
-namespace heddle::ofi {
+namespace heddle::base {
 
 // Converts to a function of any type that returns `kError` and does nothing.
 template <int kError>
@@ -30,4 +30,4 @@ inline constexpr Refusal<-FI_EOPBADSTATE> kNotEnabled;
 // The endpoint was opened without the capability.
 inline constexpr Refusal<-FI_EOPNOTSUPP> kNotOffered;
 
-}  // namespace heddle::ofi
+}  // namespace heddle::base

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::entry {
 
 // A list of names as in FI_PROVIDER and FI_LOG_PROV: "a,b" lets those through,
 // "^a,b" all others, an empty one everything. Case does not matter.
@@ -93,4 +93,4 @@ class ParameterTable {
 // Text for a positive or negative errno, static.
 const char* ErrorText(int number) noexcept;
 
-}  // namespace heddle::core
+}  // namespace heddle::entry

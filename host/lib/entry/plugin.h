@@ -4,9 +4,9 @@
 
 #include <rdma/providers/fi_prov.h>
 
-namespace heddle::core {
+namespace heddle::entry {
 
 // Static; the core writes into its `context`.
 fi_provider* PluginProvider() noexcept;
 
-}  // namespace heddle::core
+}  // namespace heddle::entry
