@@ -6,21 +6,23 @@ Usage: gen_contract.py heddle.toml GEN_DIR DOC_DIR [--check]
 
 Writes <name>_contract_pkg.sv, <name>_contract.h, <name>_wire.h, <name>_text.h
 and <name>_uet.lua to GEN_DIR and contract.md to DOC_DIR; from uet_profile.toml
-beside heddle.toml, <name>_uet_profile.h and uet-profile.md. With --check nothing is written; the exit status is
-1 if a file differs from what would be generated, which is what the tests run.
+beside heddle.toml, <name>_uet_profile.h and uet-profile.md; from settings.toml,
+<name>_settings.h, <name>_setting_table.h and settings.md. With --check nothing is
+written; the exit status is 1 if a file differs from what would be generated, which is what the tests run.
 A contract that could mean two things to two readers is refused.
 """
 
 import pathlib
 import sys
 
-from generator import cc, lua, markdown, model, profile, systemverilog, text_cc, wire_cc
+from generator import cc, lua, markdown, model, profile, settings, systemverilog, text_cc, wire_cc
 
 
 PROFILE = "uet_profile.toml"
+SETTINGS = "settings.toml"
 
 
-def views(spec, profiles, source, gen_dir, doc_dir):
+def views(spec, profiles, table, source, gen_dir, doc_dir):
     name = spec["contract"]["name"]
     return {
         gen_dir / f"{name}_contract_pkg.sv": systemverilog.generate(spec, source),
@@ -31,6 +33,9 @@ def views(spec, profiles, source, gen_dir, doc_dir):
         doc_dir / "contract.md": markdown.generate(spec, source),
         gen_dir / f"{name}_uet_profile.h": profile.header(profiles, PROFILE),
         doc_dir / "uet-profile.md": profile.page(profiles, PROFILE),
+        gen_dir / f"{name}_settings.h": settings.struct(table, SETTINGS),
+        gen_dir / f"{name}_setting_table.h": settings.rows_header(table, SETTINGS),
+        doc_dir / "settings.md": settings.page(table, SETTINGS),
     }
 
 
@@ -43,10 +48,11 @@ def main(arguments):
     try:
         spec = model.load(source)
         profiles = profile.load(source.with_name(PROFILE))
-    except (model.ContractError, profile.ProfileError) as error:
+        table = settings.load(source.with_name(SETTINGS), spec)
+    except (model.ContractError, profile.ProfileError, settings.SettingsError) as error:
         sys.exit(f"{source}: {error}")
     stale = []
-    for path, text in views(spec, profiles, source.name, gen_dir, doc_dir).items():
+    for path, text in views(spec, profiles, table, source.name, gen_dir, doc_dir).items():
         if path.exists() and path.read_text() == text:
             continue  # Its date stays, and what was built from it.
         stale.append(path.name)

@@ -19,7 +19,7 @@ FUZZ_INPUTS = "tests/fuzz/corpus/"
 # Who may include whom: the first rule whose prefix fits the including file, and
 # what it may reach. Everything reaches its own layer, nothing reaches tests.
 CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
-            "hw/contract/split_number.h")
+            "hw/contract/settings/", "hw/contract/split_number.h")
 DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
 PUBLIC = ("host/include/", "driver/result.h")
 BASE = PUBLIC + ("host/lib/base/",)

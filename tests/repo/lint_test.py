@@ -162,7 +162,7 @@ class LintOf(unittest.TestCase):
                 self.fails("literals", "driver/a.cc:2:")
 
     def test_contract_finds_a_stale_view(self):
-        self.copy("hw/contract", "docs/contract.md", "docs/uet-profile.md")
+        self.copy("hw/contract", "docs/contract.md", "docs/uet-profile.md", "docs/settings.md")
         self.passes("contract")
         page = self.root / "docs/contract.md"
         page.write_text(page.read_text() + "x")

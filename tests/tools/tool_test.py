@@ -79,17 +79,27 @@ class Info(unittest.TestCase):
     def test_names_a_setting_that_is_not_accepted(self):
         result = run("info", env=environment(FI_HEDDLE_LOSS="7"))
         self.assertEqual((result.returncode, result.stdout), (1, ""))
-        self.assertIn("heddle: FI_HEDDLE_LOSS=7: is not accepted; give it 0 to 1", result.stderr)
+        self.assertIn("heddle: FI_HEDDLE_LOSS=7 is not accepted; it takes 0 to 1; correct or unset it", result.stderr)
 
 
 class Params(unittest.TestCase):
     def test_lists_what_the_library_tells_its_users(self):
         env = environment(LD_LIBRARY_PATH=str(frames.BUILD / "lib/heddle/drop-in"))
-        library = set(re.findall(r"# (FI_HEDDLE_\w+):", pingpong.fi_info(env, "-e")))
+        shown = pingpong.fi_info(env, "-e")
         params = json.loads(run("params", "--json").stdout)["params"]
-        self.assertEqual({param["name"] for param in params}, library)
+        self.assertEqual({param["name"] for param in params}, set(re.findall(r"# (FI_HEDDLE_\w+):", shown)))
+        words = " ".join(re.sub(r"(?m)^#", " ", shown).split())  # fi_info wraps the lines.
+        page = (frames.ROOT / "docs/settings.md").read_text()
+        manual = " ".join(run("params", "--man").stdout.replace("\\-", "-").split())
         for param in params:
-            self.assertTrue(param["range"] and param["help"], param)
+            default = f" (default: {param['default']})" if param["default"] else ""
+            self.assertIn(f"{param['help']}. Takes {param['range']}{default}", words)
+            row = (f"`{param['name'].removeprefix('FI_HEDDLE_')}`", param["type"], param["range"],
+                   param["default"] or "none", param["obeyed_by"], param["help"] + ".")
+            self.assertIn("| " + " | ".join(row) + " |", page)
+            self.assertIn(f".B {param['name']} {param['help']}. {param['type']}: {param['range']}. Default: "
+                          f"{param['default'] or 'none'}. Obeyed by: {param['obeyed_by']}.", manual)
+        self.assertEqual(len(re.findall(r"(?m)^\| `", page)), len(params))
 
     def test_shows_values_and_what_is_wrong_with_them(self):
         result = run("params", "--json", env=environment(FI_HEDDLE_LOSS="7", FI_HEDDLE_SEED="5", FI_HEDDLE_LOST="1"))

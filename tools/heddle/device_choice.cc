@@ -67,16 +67,10 @@ std::string SimulatedAddress(const core::Settings& settings) {
   return own.Own(AF_UNSPEC).value().IpText();
 }
 
-SimulatorOptions SimulatorOptionsOf(const core::Settings& settings,
-                                    const std::string& address) {
-  SimulatorOptions options = {
-      .path = FindSimulator(settings.sim_path),
-      .settings = {{"address", address}, {"wire", settings.wire}}};
-  if (settings.payload_mtu_named) {
-    options.settings.emplace_back("payload_mtu",
-                                  std::to_string(settings.payload_mtu));
-  }
-  return options;
+SimulatorOptions SimulatorAt(const core::Settings& settings,
+                             const std::string& address) {
+  return {.path = FindSimulator(settings.sim_path),
+          .settings = core::SimulatorOptionsOf(settings, address)};
 }
 
 OpenedDevice OpenChosen(const std::string& name) {
@@ -85,11 +79,11 @@ OpenedDevice OpenChosen(const std::string& name) {
     return OpenFunctionAt(address->ToString(), settings.vf_token);
   }
   const std::string kind = !name.empty() ? name
-                           : settings.device.empty()
+                           : settings.device.kind.empty()
                                ? std::string(core::kDefaultKind)
-                               : settings.device;
+                               : settings.device.kind;
   if (kind == core::kVfioKind) {
-    return OpenFunctionAt(settings.function, settings.vf_token);
+    return OpenFunctionAt(settings.device.function, settings.vf_token);
   }
   if (!core::IsDeviceKind(kind)) {
     throw CommandError(kind +
@@ -98,7 +92,7 @@ OpenedDevice OpenChosen(const std::string& name) {
   }
   std::string message;
   auto opened = OpenDevice(
-      kind, SimulatorOptionsOf(settings, SimulatedAddress(settings)), message);
+      kind, SimulatorAt(settings, SimulatedAddress(settings)), message);
   if (!opened.ok()) {
     throw CommandError(message);
   }

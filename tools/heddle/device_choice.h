@@ -13,8 +13,8 @@ namespace heddle::tool {
 std::string SimulatedAddress(const core::Settings& settings);
 
 // How a simulated device is opened that the settings describe, at `address`.
-SimulatorOptions SimulatorOptionsOf(const core::Settings& settings,
-                                    const std::string& address);
+SimulatorOptions SimulatorAt(const core::Settings& settings,
+                             const std::string& address);
 
 // Opens what `name` says: `soft` or `rtl`, a device of this process alone, or
 // `vfio`, the first function in PCI, or the PCI

@@ -90,8 +90,7 @@ Json Refused(const std::string& name, const std::string& reason) {
 Json Probe(const std::string& kind, const core::Settings& settings) {
   const std::string address = SimulatedAddress(settings);
   std::string message;
-  const auto opened =
-      OpenDevice(kind, SimulatorOptionsOf(settings, address), message);
+  const auto opened = OpenDevice(kind, SimulatorAt(settings, address), message);
   if (!opened.ok()) {
     return Refused(kind, message);
   }
@@ -109,8 +108,7 @@ std::string Text(const FabricAddress& address) {
 }
 
 std::string OtherIsNamed(const core::Settings& settings) {
-  return "FI_HEDDLE_DEVICE names " + settings.device +
-         (settings.function.empty() ? "" : ":" + settings.function);
+  return "FI_HEDDLE_DEVICE names " + settings.device.Text();
 }
 
 Json ProbeFunction(const std::string& name, const core::Settings& settings) {
@@ -134,11 +132,11 @@ Json ProbeFunction(const std::string& name, const core::Settings& settings) {
 std::vector<Json> ProbeFunctions(const core::Settings& settings) {
   std::vector<Json> devices;
   const bool wanted =
-      settings.device.empty() || settings.device == core::kVfioKind;
+      settings.device.kind.empty() || settings.device.kind == core::kVfioKind;
   for (const auto& function : FindFunctions(vfio::Sysfs())) {
     const std::string name = function.address.ToString();
-    const bool chosen =
-        wanted && (settings.function.empty() || settings.function == name);
+    const bool chosen = wanted && (settings.device.function.empty() ||
+                                   settings.device.function == name);
     devices.push_back(chosen ? ProbeFunction(name, settings)
                              : Refused(name, OtherIsNamed(settings)));
   }
@@ -151,8 +149,8 @@ std::vector<Json> ProbeFunctions(const core::Settings& settings) {
 
 Json ProbeSimulated(const std::string& kind, bool hardware,
                     const core::Settings& settings) {
-  const bool named = !settings.device.empty();
-  if (named ? kind == settings.device
+  const bool named = !settings.device.kind.empty();
+  if (named ? kind == settings.device.kind
             : kind == core::kDefaultKind && !hardware) {
     return Probe(kind, settings);
   }

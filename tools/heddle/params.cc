@@ -12,10 +12,12 @@ namespace {
 
 const char* TypeName(core::SettingType type) {
   switch (type) {
-    case core::SettingType::kString:
+    case core::SettingType::kText:
       return "text";
-    case core::SettingType::kUnsigned:
+    case core::SettingType::kNumber:
       return "number";
+    case core::SettingType::kReal:
+      return "real";
     case core::SettingType::kProbability:
       return "probability";
   }
@@ -23,10 +25,11 @@ const char* TypeName(core::SettingType type) {
 }
 
 nlohmann::ordered_json ToJson(const SettingState& state) {
-  nlohmann::ordered_json out = {{"name", state.variable()},
+  nlohmann::ordered_json out = {{"name", state.row->variable()},
                                 {"type", TypeName(state.row->type)},
                                 {"range", state.row->range},
                                 {"default", state.row->default_value},
+                                {"obeyed_by", state.row->ObeyedByText()},
                                 {"help", state.row->help}};
   if (state.value.has_value()) {
     out["value"] = *state.value;
@@ -37,9 +40,10 @@ nlohmann::ordered_json ToJson(const SettingState& state) {
 
 void Print(const SettingState& state) {
   const core::SettingRow& row = *state.row;
-  std::printf("%s\n    %s\n    %s: %s; default: %s\n", state.variable().c_str(),
-              row.help, TypeName(row.type), row.range,
-              *row.default_value != '\0' ? row.default_value : "none");
+  std::printf("%s\n    %s\n    %s: %s; default: %s; obeyed by: %s\n",
+              row.variable().c_str(), row.help, TypeName(row.type), row.range,
+              *row.default_value != '\0' ? row.default_value : "none",
+              row.ObeyedByText().c_str());
   if (state.value.has_value()) {
     std::printf("    set to %s%s\n", state.value->c_str(),
                 state.accepted ? "" : ", which is NOT ACCEPTED");
@@ -63,9 +67,10 @@ int PrintManual() {
   for (const core::SettingRow& row : core::SettingRows()) {
     const std::string standard =
         *row.default_value != '\0' ? Escaped(row.default_value) : "none";
-    std::printf(".TP\n.B FI_HEDDLE_%s\n%s.\n%s: %s. Default: %s.\n", row.name,
-                Escaped(row.help).c_str(), TypeName(row.type),
-                Escaped(row.range).c_str(), standard.c_str());
+    std::printf(".TP\n.B %s\n%s.\n%s: %s. Default: %s. Obeyed by: %s.\n",
+                row.variable().c_str(), Escaped(row.help).c_str(),
+                TypeName(row.type), Escaped(row.range).c_str(),
+                standard.c_str(), row.ObeyedByText().c_str());
   }
   return kOk;
 }
@@ -88,7 +93,7 @@ int ShowParams(bool json) {
     std::printf("%s\n", out.dump(2).c_str());
   } else {
     for (const std::string& name : unknown) {
-      std::printf("%s\n    IS NO SETTING, and has no effect\n", name.c_str());
+      std::printf("%s\n    is not a setting and is ignored\n", name.c_str());
     }
   }
   return good ? kOk : kFailed;

@@ -12,8 +12,6 @@
 namespace heddle::tool {
 namespace {
 
-constexpr std::string_view kPrefix = "FI_HEDDLE_";
-
 // The one variable that the library is shown.
 thread_local const char* shown = nullptr;
 
@@ -35,7 +33,7 @@ std::vector<SettingState> SettingStates() {
   std::vector<SettingState> states;
   for (const core::SettingRow& row : core::SettingRows()) {
     SettingState state{.row = &row, .value = std::nullopt};
-    const std::string variable = state.variable();
+    const std::string variable = row.variable();
     const char* const value = std::getenv(variable.c_str());
     // To the library an empty value is none.
     if (value != nullptr && *value != '\0') {
@@ -53,10 +51,9 @@ std::vector<std::string> UnknownVariables() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     std::string_view name = *entry;
     name = name.substr(0, name.find('='));
-    if (name.starts_with(kPrefix) &&
-        std::none_of(rows.begin(), rows.end(), [&](const auto& row) {
-          return name.substr(kPrefix.size()) == row.name;
-        })) {
+    if (name.starts_with(contract::kSettingPrefix) &&
+        std::none_of(rows.begin(), rows.end(),
+                     [&](const auto& row) { return name == row.variable(); })) {
       unknown.emplace_back(name);
     }
   }
@@ -67,9 +64,9 @@ std::vector<std::string> UnknownVariables() {
 core::Settings AcceptedSettings() {
   for (const SettingState& state : SettingStates()) {
     if (!state.accepted) {
-      throw CommandError(state.variable() + "=" + *state.value +
-                         ": is not accepted; give it " + state.row->range +
-                         ", or unset it");
+      throw CommandError(contract::SettingRefusal(
+                             *state.row, state.row->variable(), *state.value) +
+                         "; correct or unset it");
     }
   }
   return core::ReadSettings(environ, [](const char* name) -> const char* {

@@ -14,8 +14,6 @@ struct SettingState {
   const core::SettingRow* row;
   std::optional<std::string> value;  // Not set: empty.
   bool accepted = true;
-
-  std::string variable() const { return std::string("FI_HEDDLE_") + row->name; }
 };
 
 // In the order of the library's table.

@@ -90,7 +90,7 @@ bool StoreNic(const DeviceOffer& offer, const Settings& settings,
                        .device_version = version.c_str(),
                        .driver = base::kProviderName,
                        .address = port_address.c_str(),
-                       .mtu = settings.payload_mtu,
+                       .mtu = settings.payload_mtu_or_fallback(),
                        .network_type = "Ultra Ethernet",
                        .pci = pci.has_value() ? &*pci : nullptr});
   return info->nic != nullptr;
@@ -149,9 +149,9 @@ constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
 // a device is named and there is no other.
 void AddFunctions(const Settings& settings,
                   std::vector<Candidate>* candidates) {
-  const bool named = settings.device == kVfioKind;
+  const bool named = settings.device.kind == kVfioKind;
   nic::FoundFunctions found =
-      nic::FindFunctions(settings.function, settings.vf_token);
+      nic::FindFunctions(settings.device.function, settings.vf_token);
   std::vector<std::string> refusals = std::move(found.refusals);
   if (found.offers.empty() && refusals.empty() && named) {
     std::array<char, 8> vendor{};
@@ -173,7 +173,8 @@ void AddFunctions(const Settings& settings,
                         .reason = named ? kNamed : "it can be opened"};
     if (!offer.ip.empty()) {
       candidate.settings.ip = std::move(offer.ip);
-      candidate.settings.payload_mtu = offer.payload_mtu_bytes;
+      candidate.settings.payload_mtu =
+          static_cast<uint16_t>(offer.payload_mtu_bytes);
     }
     candidates->push_back(std::move(candidate));
   }
@@ -187,8 +188,9 @@ void AddFunctions(const Settings& settings,
 
 void AddSimulated(const Settings& settings,
                   std::vector<Candidate>* candidates) {
-  const bool named = !settings.device.empty();
-  const std::string kind = named ? settings.device : std::string(kDefaultKind);
+  const bool named = !settings.device.kind.empty();
+  const std::string kind =
+      named ? settings.device.kind : std::string(kDefaultKind);
   std::string message;
   const auto known = nic::SimulatedKind(kind, settings.sim_path, message);
   if (!known.ok()) {
@@ -214,10 +216,10 @@ void AddSimulated(const Settings& settings,
 // ADR 0011.
 std::vector<Candidate> FindCandidates(const Settings& settings) {
   std::vector<Candidate> candidates;
-  if (settings.device.empty() || settings.device == kVfioKind) {
+  if (settings.device.kind.empty() || settings.device.kind == kVfioKind) {
     AddFunctions(settings, &candidates);
   }
-  if (candidates.empty() && settings.device != kVfioKind) {
+  if (candidates.empty() && settings.device.kind != kVfioKind) {
     AddSimulated(settings, &candidates);
   }
   return candidates;

@@ -82,7 +82,7 @@ std::vector<InterfaceAddress> ReadInterfaces() {
 }
 
 WireReach SimulatedReach(const Settings& settings) noexcept {
-  return settings.wire == kUdpWire ? WireReach::kNetwork : WireReach::kMachine;
+  return settings.is_udp() ? WireReach::kNetwork : WireReach::kMachine;
 }
 
 OwnAddresses::OwnAddresses(WireReach reach, const std::string& ip,

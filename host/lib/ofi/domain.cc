@@ -27,7 +27,6 @@
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
-#include "host/lib/ofi/simulator_options.h"
 #include "host/lib/ofi/statistics.h"
 
 namespace heddle::ofi {
@@ -254,10 +253,12 @@ int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
 
 int Domain::OpenSimulated(const char* name) {
   std::string message;
-  return Take(
-      nic::Nic::Open(DeviceKind(name),
-                     MakeSimulatorOptions(settings_, address_), message),
-      name, message, base::LogLevel::kWarn);
+  return Take(nic::Nic::Open(DeviceKind(name),
+                             {.path = settings_.sim_path,
+                              .settings = core::SimulatorOptionsOf(
+                                  settings_, address_.IpText())},
+                             message),
+              name, message, base::LogLevel::kWarn);
 }
 
 int Domain::OpenFunction(const std::string& name) {
@@ -265,7 +266,7 @@ int Domain::OpenFunction(const std::string& name) {
   auto opened = nic::Nic::OpenFunction(name, settings_.vf_token, message);
   // The application goes on to the next of those that it was offered.
   const bool others = !opened.ok() && opened.error() == Errno{EBUSY} &&
-                      settings_.function.empty() &&
+                      settings_.device.function.empty() &&
                       nic::HasAnotherFunction(name);
   const int result =
       Take(std::move(opened), name.c_str(), message,
@@ -273,10 +274,11 @@ int Domain::OpenFunction(const std::string& name) {
   if (result != 0) {
     return result;
   }
-  if (const std::string idle = SetForSimulatorsOnly(settings_); !idle.empty()) {
+  if (const std::string idle = core::SetForSimulatorsOnly(settings_);
+      !idle.empty()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
-              "domain %s: without effect: %s; only simulated devices obey",
-              name.c_str(), idle.c_str());
+              "domain %s: ignored: %s (simulated devices only)", name.c_str(),
+              idle.c_str());
   }
   const core::Settings defaults;
   if (settings_.rto_ns == defaults.rto_ns &&

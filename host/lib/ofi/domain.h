@@ -81,7 +81,7 @@ class Domain final : public fid_domain, private ForkGuarded {
   // What endpoints have that name none of their own.
   uint32_t job_id() const noexcept { return job_id_; }
   // Endpoints are named in their job, and reach those of it that are.
-  bool relative() const noexcept { return settings_.addressing == "relative"; }
+  bool relative() const noexcept { return settings_.relative(); }
   uint32_t traffic_class() const noexcept { return traffic_class_; }
   // Where endpoints without an event queue report; null: nowhere.
   ofi::EventQueue* event_queue() const noexcept { return event_queue_; }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of the table of settings, hw/contract/gen/heddle_setting_table.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle::contract {
+
+struct Settings;
+
+// What precedes a setting's name in the name of its environment variable.
+inline constexpr std::string_view kSettingPrefix = "FI_HEDDLE_";
+
+// The value of FI_HEDDLE_WIRE that means UDP sockets; every other names a
+// one-machine wire.
+inline constexpr std::string_view kUdpWire = "udp";
+
+// What a value is to the user: a number is an unsigned decimal integer, a
+// probability is from 0 to 1.
+enum class SettingType : uint8_t { kText, kNumber, kReal, kProbability };
+
+// Who obeys a setting, one bit each.
+inline constexpr uint8_t kObeyedByLibrary = 1;  // Whatever the device is.
+inline constexpr uint8_t kObeyedBySoft = 2;
+inline constexpr uint8_t kObeyedByRtl = 4;
+inline constexpr uint8_t kObeyedByVfio = 8;
+
+// The device that FI_HEDDLE_DEVICE names.
+struct DeviceName {
+  std::string kind;      // Empty: none is named.
+  std::string function;  // Of kind vfio, its PCI address; empty: any.
+
+  // As the setting has it.
+  std::string Text() const {
+    return function.empty() ? kind : kind + ":" + function;
+  }
+
+  bool operator==(const DeviceName&) const = default;
+};
+
+struct SettingRow {
+  const char* name;    // Without the prefix, e.g. "RTO_NS".
+  const char* option;  // Of a simulated device, e.g. "rto_ns".
+  SettingType type;
+  const char* range;          // For the user, e.g. "1 to 64".
+  const char* default_value;  // For the user; "" when there is none.
+  const char* help;           // One sentence, without a full stop.
+  uint8_t obeyed_by;
+  // Sets the member of `settings`. False: `text` is not in the range; the
+  // member is then undefined.
+  bool (*parse)(std::string_view text, Settings* settings);
+  // The member as `parse` reads it; "" when it has no default and is unset.
+  std::string (*text)(const Settings& settings);
+
+  // Whether a simulated device has the setting as an option.
+  constexpr bool is_option() const {
+    return (obeyed_by & (kObeyedBySoft | kObeyedByRtl)) != 0;
+  }
+  // Whether no other device nor the library itself obeys it.
+  constexpr bool is_for_simulators_only() const {
+    return (obeyed_by & (kObeyedByLibrary | kObeyedByVfio)) == 0;
+  }
+  std::string variable() const { return std::string(kSettingPrefix) + name; }
+
+  // "library, soft", for the user.
+  std::string ObeyedByText() const {
+    constexpr std::string_view kNames[] = {"library", "soft", "rtl", "vfio"};
+    std::string list;
+    for (unsigned bit = 0; bit < 4; ++bit) {
+      if ((obeyed_by >> bit & 1) != 0) {
+        list.append(list.empty() ? "" : ", ").append(kNames[bit]);
+      }
+    }
+    return list;
+  }
+};
+
+// "NAME=VALUE is not accepted; it takes RANGE", with the caller's `name`.
+inline std::string SettingRefusal(const SettingRow& row, std::string_view name,
+                                  std::string_view value) {
+  std::string text(name);
+  return text.append("=").append(value).append(" is not accepted; it takes ") +
+         row.range;
+}
+
+}  // namespace heddle::contract
