@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "driver/device.h"
+#include "driver/queue/push_window.h"
 #include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
 
@@ -31,16 +32,18 @@ inline Doorbell TxOpDoorbell(Device& device, uint32_t context) {
 }
 
 // None where the device does not claim pushes.
-inline PushWindow TxPushWindow(Device& device, uint32_t context) {
+inline PushTarget TxPushTarget(Device& device, uint32_t context) {
   const uint64_t capability =
       device.ReadRegister64(contract::kBar0CapabilityOffset);
   if ((capability & contract::kCapabilityPush) == 0) {
     return {};
   }
-  return device.push_window(
-      contract::DoorbellPageOf(contract::kTxPageFirst, context) *
-          contract::kDoorbellPageBytes +
-      contract::kPushWindowOffset);
+  return {
+      .window = device.push_window(
+          contract::DoorbellPageOf(contract::kTxPageFirst, context) *
+              contract::kDoorbellPageBytes +
+          contract::kPushWindowOffset),
+      .extensions = (capability & contract::kCapabilityPushExtensions) != 0};
 }
 
 inline Doorbell RxTailDoorbell(Device& device, uint32_t context) {

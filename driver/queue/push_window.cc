@@ -48,18 +48,29 @@ bool PushPort::CpuHasDirectStore() noexcept {
   return QueryDirectStore();
 }
 
-PushPort::PushPort(const PushWindow& window) noexcept : window_(window) {
-  if (window.copy != nullptr) {
+PushPort::PushPort(const PushTarget& target) noexcept
+    : window_(target.window), extensions_(target.extensions) {
+  if (window_.copy != nullptr) {
     way_ = Way::kModel;
-  } else if (window.address != nullptr && CpuHasDirectStore()) {
+  } else if (window_.address != nullptr && CpuHasDirectStore()) {
     way_ = Way::kDirect;
-  } else if (window.address != nullptr && window.gathers) {
+  } else if (window_.address != nullptr && window_.gathers) {
     way_ = Way::kGathered;
   }
 }
 
 void PushPort::Copy(uint16_t position,
-                    const contract::TxDesc& slot) const noexcept {
+                    std::span<const contract::TxDesc> slots) const noexcept {
+  for (const contract::TxDesc& slot : slots) {
+    CopySlot(position++, slot);
+  }
+  if (way_ != Way::kModel) {
+    PushBarrier();
+  }
+}
+
+void PushPort::CopySlot(uint16_t position,
+                        const contract::TxDesc& slot) const noexcept {
   const uint32_t index = position % contract::kPushWindowSlots;
   if (way_ == Way::kModel) {
     window_.copy(window_.cookie,
@@ -75,7 +86,6 @@ void PushPort::Copy(uint16_t position,
       to[i] = words[i];
     }
   }
-  PushBarrier();
 }
 
 }  // namespace heddle

@@ -7,7 +7,7 @@ namespace heddle {
 
 Result<SendRing> SendRing::Create(std::span<contract::TxDesc> slots,
                                   const uint64_t* head_cell, Doorbell tail,
-                                  PushWindow push) {
+                                  const PushTarget& push) {
   const auto address = reinterpret_cast<uintptr_t>(slots.data());
   if (!IsRingSize(slots.size()) || address % DmaBuffer::kPageBytes != 0) {
     return Errno{EINVAL};
@@ -19,6 +19,15 @@ void SendRing::PublishOneByCall() noexcept {
   last_position_ = positions_.tail();
   positions_.Append(1);
   PublishPushed();
+}
+
+void SendRing::CopyLast() const noexcept {
+  const contract::TxDesc* const slot = &slots_[positions_.Slot(last_position_)];
+  // What is behind a descriptor of several segments is fetched: the device
+  // looks there for no payload.
+  const bool holds_payload = (slot->flags & contract::kTxFlagInlineExt) != 0;
+  push_.Copy(last_position_,
+             {slot, push_.SlotsTaken(holds_payload ? slot->ext_slots : 0)});
 }
 
 }  // namespace heddle

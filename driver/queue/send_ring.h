@@ -41,8 +41,8 @@ struct SendFields {
 // Cost: `Push*` writes its slots and nothing else; `Publish` is one barrier
 // and one posted 8-byte write, so call it once per batch. Where the device has
 // a push window, an operation published alone on an idle ring is copied there
-// first, one 64-byte store: it need not be fetched (ADR 0007). No system call,
-// lock, allocation or virtual call in any member but `Create`.
+// first, one 64-byte store per slot: it need not be fetched (ADR 0007). No
+// system call, lock, allocation or virtual call in any member but `Create`.
 //
 // Thread safety: none; under its endpoint's lock.
 // Ownership: borrows slots, head cell and doorbell, which outlive it. The ring
@@ -50,13 +50,12 @@ struct SendFields {
 class SendRing {
  public:
   // Binds an empty ring. `head_cell` is null or an 8-byte aligned word that
-  // the device keeps at the released head; `push` is where descriptors may be
-  // copied.
+  // the device keeps at the released head; `push` is where slots may be copied.
   // Errors: EINVAL unless the size is one the contract allows and the slots
   // are aligned to 4 KiB.
   static Result<SendRing> Create(std::span<contract::TxDesc> slots,
                                  const uint64_t* head_cell, Doorbell tail,
-                                 PushWindow push = {});
+                                 const PushTarget& push = {});
 
   // The payload is the descriptor's last bytes: at most `kInlineBytes`.
   // False, changing nothing, when the ring has no room. One slot.
@@ -205,7 +204,7 @@ class SendRing {
   // As `Publish`, right after a push.
   void PublishPushed() noexcept {
     if (push_.open() && IsAlone()) {
-      push_.Copy(last_position_, slots_[positions_.Slot(last_position_)]);
+      CopyLast();
     }
     const uint16_t tail = positions_.tail();
     positions_.MarkPublished();
@@ -239,7 +238,7 @@ class SendRing {
 
  private:
   SendRing(std::span<contract::TxDesc> slots, const uint64_t* head_cell,
-           Doorbell tail, const PushWindow& push)
+           Doorbell tail, const PushTarget& push)
       : slots_(slots.data()),
         positions_(slots.size()),
         tail_doorbell_(tail),
@@ -261,6 +260,9 @@ class SendRing {
                uint64_t{tail} << contract::kDoorbellTailCountLsb);
   }
   void PublishOneByCall() noexcept;
+
+  // Copies the operation pushed last to the window.
+  void CopyLast() const noexcept;
 
   // The slot at the tail, which is the last position from now on.
   contract::TxDesc& NextSlot() noexcept {

@@ -324,17 +324,19 @@ TEST_F(SendRingTest, HeadCellReleasesOperationsWithoutACompletion) {
 class PushTest : public SendRingTest {
  protected:
   static SendRing BindWithWindow(FakeDevice& device, std::span<TxDesc> slots,
-                                 const uint64_t* cell) {
-    device.capability |= contract::kCapabilityPush;
+                                 const uint64_t* cell, uint64_t capability) {
+    device.capability |= capability;
     return SendRing::Create(slots, cell, TxTailDoorbell(device, 3),
-                            TxPushWindow(device, 3))
+                            TxPushTarget(device, 3))
         .value();
   }
   static uint32_t WindowOffset(uint32_t position) {
     return (contract::kTxPageFirst + 3) * kPage + contract::kPushWindowOffset +
            position % contract::kPushWindowSlots * contract::kDescBytes;
   }
-  PushTest() { ring_ = BindWithWindow(device_, slots_, &cell_); }
+  PushTest() {
+    ring_ = BindWithWindow(device_, slots_, &cell_, contract::kCapabilityPush);
+  }
 };
 
 TEST_F(PushTest, LoneSendOnAnIdleRingIsCopiedAheadOfItsDoorbell) {
@@ -399,11 +401,76 @@ TEST_F(PushTest, DescriptorGoesWithoutItsExtensionAndPaddingWithoutEither) {
   EXPECT_EQ(device_.pushed.size(), 2U);
 }
 
+class PushExtensionsTest : public PushTest {
+ protected:
+  PushExtensionsTest() {
+    ring_ = BindWithWindow(
+        device_, slots_, &cell_,
+        contract::kCapabilityPush | contract::kCapabilityPushExtensions);
+  }
+  // Copies of the slots from `position` on, before the doorbell, and no others.
+  void ExpectPushed(uint16_t position, uint32_t slots) {
+    ASSERT_EQ(device_.pushed.size(), slots);
+    for (uint32_t i = 0; i < slots; ++i) {
+      EXPECT_EQ(device_.pushed[i].offset, WindowOffset(position + i));
+      EXPECT_EQ(std::memcmp(&device_.pushed[i].slot,
+                            &slots_[(position + i) % kSlots], sizeof(TxDesc)),
+                0);
+      EXPECT_EQ(device_.pushed[i].rung_before, device_.rung.size() - 1);
+    }
+    device_.pushed.clear();
+  }
+};
+
+TEST_F(PushExtensionsTest, PayloadBehindTheDescriptorIsCopiedWithIt) {
+  const std::vector<uint8_t> data = Pattern(192);
+  uint16_t tail = 0;
+  for (const uint32_t bytes : {17U, 64U, 65U, 128U, 129U, 192U, 64U, 192U}) {
+    const uint32_t slots = 1 + (bytes + 63) / 64;
+    ASSERT_TRUE(ring_.PushInlineExt({.op_context = 9}, data.data(), bytes));
+    ring_.Publish();
+    if (ring_.last_position() == tail) {
+      ExpectPushed(tail, slots);
+    } else {
+      EXPECT_TRUE(device_.pushed.empty()) << "padding is in front of it";
+    }
+    tail = ring_.tail();
+    ASSERT_EQ(ring_.ReleaseTo(tail), Release::kMoved);
+  }
+}
+
+// An operation stays together in the ring, and wraps around in the window.
+TEST_F(PushExtensionsTest, CopiesWrapAroundInTheWindow) {
+  constexpr uint32_t kFirst = contract::kPushWindowSlots - 2;
+  alignas(4096) std::array<TxDesc, 2 * contract::kPushWindowSlots> many{};
+  ring_ = BindWithWindow(device_, many, &cell_, contract::kCapabilityPush);
+  ring_.Pad(kFirst);
+  ring_.Publish();
+  ASSERT_EQ(ring_.ReleaseTo(kFirst), Release::kMoved);
+  const std::vector<uint8_t> data = Pattern(192);
+  ASSERT_TRUE(ring_.PushInlineExt({}, data.data(), 192));
+  ring_.Publish();
+  ASSERT_EQ(device_.pushed.size(), 4U);
+  EXPECT_EQ(device_.pushed[1].offset, WindowOffset(kFirst) + 64);
+  EXPECT_EQ(device_.pushed[2].offset, WindowOffset(0));
+  EXPECT_EQ(device_.pushed[3].offset, WindowOffset(1));
+}
+
+TEST_F(PushExtensionsTest, SegmentsAreLeftToBeFetched) {
+  const std::array<LocalPiece, 2> pieces = {
+      {{Iova{0x1000}, 10}, {Iova{0x2000}, 20}}};
+  ASSERT_TRUE(ring_.PushPieces({}, pieces, 30));
+  ring_.Publish();
+  ExpectPushed(0, 1);
+}
+
 TEST_F(PushTest, DeviceThatDoesNotClaimPushesGetsNone) {
   FakeDevice device;
-  EXPECT_EQ(TxPushWindow(device, 3).copy, nullptr);
+  EXPECT_EQ(TxPushTarget(device, 3).window.copy, nullptr);
+  device.capability |= contract::kCapabilityPushExtensions;
+  EXPECT_EQ(TxPushTarget(device, 3).window.copy, nullptr);
   device.capability |= contract::kCapabilityPush;
-  EXPECT_NE(TxPushWindow(device, 3).copy, nullptr);
+  EXPECT_NE(TxPushTarget(device, 3).window.copy, nullptr);
 }
 
 TEST(PushPortTest, MappingDecidesWhetherAndHowIsPushed) {
@@ -411,17 +478,19 @@ TEST(PushPortTest, MappingDecidesWhetherAndHowIsPushed) {
       contract::kPushWindowSlots * contract::kDescBytes / sizeof(uint64_t);
   alignas(64) std::array<uint64_t, kWords> window{};
   EXPECT_FALSE(PushPort().open());
-  EXPECT_FALSE(PushPort(PushWindow{}).open());
-  EXPECT_EQ(PushPort({.address = window.data()}).open(),
+  EXPECT_FALSE(PushPort(PushTarget{}).open());
+  EXPECT_EQ(PushPort({.window = {.address = window.data()}}).open(),
             PushPort::CpuHasDirectStore());
-  const PushPort port({.address = window.data(), .gathers = true});
+  const PushPort port({.window = {.address = window.data(), .gathers = true}});
   ASSERT_TRUE(port.open());
-  TxDesc slot{.opcode = Opcode::kSend, .position = 37, .op_context = 5};
-  slot.rsvd0 = 0x12345678;
-  port.Copy(37, slot);
+  std::array<TxDesc, 2> slots = {
+      {{.opcode = Opcode::kSend, .position = 37, .op_context = 5},
+       {.op_context = 6}}};
+  slots[0].rsvd0 = 0x12345678;
+  port.Copy(37, slots);
   constexpr size_t kAt = 37 % contract::kPushWindowSlots * 8;
-  EXPECT_EQ(std::memcmp(&window[kAt], &slot, sizeof slot), 0);
-  std::fill_n(&window[kAt], 8, 0);
+  EXPECT_EQ(std::memcmp(&window[kAt], slots.data(), sizeof slots), 0);
+  std::fill_n(&window[kAt], 16, 0);
   EXPECT_EQ(window, decltype(window){}) << "nothing beside the slot";
 }
 

@@ -108,7 +108,7 @@ Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
   auto ring = SendRing::Create(
       memory_.entries<contract::TxDesc>(size_t{1} << ring_log2_),
       reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes()),
-      TxTailDoorbell(device, context), TxPushWindow(device, context));
+      TxTailDoorbell(device, context), TxPushTarget(device, context));
   if (!ring.ok()) {
     return ring.error();
   }

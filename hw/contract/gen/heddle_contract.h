@@ -13,9 +13,9 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 11;
+inline constexpr uint32_t kContractMinor = 12;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x8b0ce8ac4765e945ull;
+inline constexpr uint64_t kContractHash = 0x276df188e3155df1ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -61,7 +61,7 @@ inline constexpr uint32_t kCqPageFirst = 128u;
 inline constexpr uint32_t kCounterPageFirst = 192u;
 // Objects of a kind whose doorbell pages are in one bank: those of object n are in bank n div bank_objects, at the page of its kind plus n modulo bank_objects. Unit: objects.
 inline constexpr uint32_t kBankObjects = 64u;
-// Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, slot `position` modulo the count. Unit: bytes.
+// Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, each at its own position modulo the count, also those of one operation. Unit: bytes.
 inline constexpr uint32_t kPushWindowOffset = 2048u;
 // Ring slots that the push window of a transmit page holds. Unit: slots.
 inline constexpr uint32_t kPushWindowSlots = 16u;
@@ -237,6 +237,8 @@ inline constexpr uint64_t kCapabilityRelative = 0x2000000ull;
 inline constexpr uint64_t kCapabilityTrimming = 0x4000000ull;
 // Field `ip_protocol` of `port_cfg`.
 inline constexpr uint64_t kCapabilityNativeIp = 0x8000000ull;
+// With `push`: payload in extension slots is taken from the push window, too, if a whole copy of each slot of the operation is there.
+inline constexpr uint64_t kCapabilityPushExtensions = 0x10000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
 
@@ -363,6 +365,7 @@ enum class Statistic : uint8_t {
   kPdcRestarts = 57,  // PDCs restarted because the peer's incarnation had ended.
   kRxTrimmed = 58,  // Trimmed requests of known PDCs whose PSN was missing; NACKed, but for those after a gap that was.
   kDropTrimmed = 59,  // Trimmed packets discarded: no request, of no known PDC, or outside the window.
+  kTxPushedPayloads = 60,  // Payloads in extension slots taken from the push window instead of host memory, each time that one is sent.
 };
 
 // Operation of an ARP packet.

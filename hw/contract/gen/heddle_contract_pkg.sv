@@ -10,8 +10,8 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd11;
-  localparam logic [63:0] ContractHash = 64'h8b0ce8ac4765e945;
+  localparam int unsigned ContractMinor = 32'd12;
+  localparam logic [63:0] ContractHash = 64'h276df188e3155df1;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -57,7 +57,7 @@ package heddle_contract_pkg;
   localparam int unsigned CounterPageFirst = 32'd192;
   // Objects of a kind whose doorbell pages are in one bank: those of object n are in bank n div bank_objects, at the page of its kind plus n modulo bank_objects. Unit: objects.
   localparam int unsigned BankObjects = 32'd64;
-  // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, slot `position` modulo the count. Unit: bytes.
+  // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, each at its own position modulo the count, also those of one operation. Unit: bytes.
   localparam int unsigned PushWindowOffset = 32'd2048;
   // Ring slots that the push window of a transmit page holds. Unit: slots.
   localparam int unsigned PushWindowSlots = 32'd16;
@@ -233,6 +233,8 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityTrimming = 64'h4000000;
   // Field `ip_protocol` of `port_cfg`.
   localparam logic [63:0] CapabilityNativeIp = 64'h8000000;
+  // With `push`: payload in extension slots is taken from the push window, too, if a whole copy of each slot of the operation is there.
+  localparam logic [63:0] CapabilityPushExtensions = 64'h10000000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
 
@@ -358,7 +360,8 @@ package heddle_contract_pkg;
     StatisticCounterUpdates = 6'd56,
     StatisticPdcRestarts = 6'd57,
     StatisticRxTrimmed = 6'd58,
-    StatisticDropTrimmed = 6'd59
+    StatisticDropTrimmed = 6'd59,
+    StatisticTxPushedPayloads = 6'd60
   } statistic_e;
 
   // Operation of an ARP packet.

@@ -143,6 +143,7 @@ inline constexpr Value kCapabilityValues[] = {
     {33554432u, "relative", "Flag `relative` of endpoints: requests with rel=1 (UET 4.13)."},
     {67108864u, "trimming", "Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`."},
     {134217728u, "native_ip", "Field `ip_protocol` of `port_cfg`."},
+    {268435456u, "push_extensions", "With `push`: payload in extension slots is taken from the push window, too, if a whole copy of each slot of the operation is there."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
 
@@ -269,6 +270,7 @@ inline constexpr Value kStatisticValues[] = {
     {57u, "pdc_restarts", "PDCs restarted because the peer's incarnation had ended."},
     {58u, "rx_trimmed", "Trimmed requests of known PDCs whose PSN was missing; NACKed, but for those after a gap that was."},
     {59u, "drop_trimmed", "Trimmed packets discarded: no request, of no known PDC, or outside the window."},
+    {60u, "tx_pushed_payloads", "Payloads in extension slots taken from the push window instead of host memory, each time that one is sent."},
 };
 
 // Operation of an ARP packet.

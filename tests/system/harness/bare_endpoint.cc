@@ -133,7 +133,7 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   auto tx_ring = SendRing::Create(
       tx_slots_.entries<contract::TxDesc>(tx_slots), cell,
       TxTailDoorbell(device_, *tx_number_),
-      options.push ? TxPushWindow(device_, *tx_number_) : PushWindow{});
+      options.push ? TxPushTarget(device_, *tx_number_) : PushTarget{});
   if (!tx_ring.ok()) {
     return false;
   }
