@@ -17,7 +17,7 @@ struct SimulatorOptions {
   // Value of FI_HEDDLE_SIM_PATH: the library or its directory. Empty, or a
   // process in secure-execution mode: the places relative to our own library.
   std::string path = {};
-  // Settings of the device by name, as listed in `driver/sim_factory.h`.
+  // Settings of the device by name, as docs/settings.md lists them.
   std::vector<std::pair<std::string, std::string>> settings = {};
 };
 

@@ -40,26 +40,30 @@ firmware::Board DeviceBoard(const DeviceOptions& options,
   board.fa_hi = options.wire.ip.hi;
   board.ipv6 = options.wire.ip.ipv6;
   board.crc = options.wire.crc;
-  board.ip_protocol = options.native_ip ? options.wire.ip_protocol : 0;
-  board.vlan = options.vlan;
-  board.dscp_trimmed = options.dscp_trimmed;
-  board.dscp_trimmed_lasthop = options.dscp_trimmed_lasthop;
+  board.ip_protocol = options.settings.encap == contract::Encap::kIp
+                          ? options.wire.ip_protocol
+                          : 0;
+  board.vlan = options.settings.vlan;
+  board.dscp_trimmed = options.settings.dscp_trimmed;
+  board.dscp_trimmed_lasthop = options.settings.dscp_trimmed_lasthop;
   board.mac = PortMac(options.wire.ip, place.function);
   board.gateway_mac = kGatewayMac;
-  board.resolve_neighbours = options.resolve_neighbours;
+  board.resolve_neighbours =
+      options.settings.neighbours == contract::Neighbours::kResolve;
   board.neighbour_tries = kNeighbourTries;
   board.neighbour_retry_ns = kNeighbourRetryNs;
   board.neighbour_reachable_ns = kNeighbourReachableNs;
   board.tick_ns = tick_ns;
-  board.rto_ns = options.rto_ns;
-  board.rto_max_ns = std::max(kRtoMaxNs, options.rto_ns);
+  board.rto_ns = options.settings.rto_ns;
+  board.rto_max_ns = std::max(kRtoMaxNs, options.settings.rto_ns);
   board.backoff_ns = tick_ns;
   board.backoff_max_ns = kBackoffMaxNs;
-  board.dead_ns = options.dead_ns;
-  board.pdc_idle_ns = options.pdc_idle_ns;
-  board.cwnd_bytes = options.cwnd_bytes;
-  board.base_rtt_ns = options.base_rtt_ns;
-  board.congestion = options.cwnd_bytes != 0 && options.base_rtt_ns != 0;
+  board.dead_ns = options.settings.dead_ns;
+  board.pdc_idle_ns = options.settings.pdc_idle_ns;
+  board.cwnd_bytes = options.settings.cwnd_bytes;
+  board.base_rtt_ns = options.settings.base_rtt_ns;
+  board.congestion =
+      options.settings.cwnd_bytes != 0 && options.settings.base_rtt_ns != 0;
   board.ack_delay_ns = kAckDelayTicks * tick_ns;
   const FaultOptions& tx = options.faults.tx;
   const FaultOptions& rx = options.faults.rx;

@@ -10,6 +10,7 @@
 #include "driver/device.h"
 #include "driver/result.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_settings.h"
 #include "hw/sim/faults.h"
 #include "hw/sim/host_memory.h"
 #include "hw/sim/lockstep_wire.h"
@@ -22,7 +23,7 @@ struct LockstepOptions {
   std::vector<WireAddress>
       addresses;      // One NIC each; equal ones share an address.
   uint64_t seed = 1;  // Of faults, memory order and PSNs.
-  uint32_t payload_mtu = 4096;
+  uint32_t payload_mtu = contract::kPayloadMtuFallback;
   LockstepWireOptions wire;
   MemoryOptions memory;
   // Cycles that pass with each call of a progress hook: what a look at a

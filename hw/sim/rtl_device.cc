@@ -64,14 +64,7 @@ Result<std::unique_ptr<RtlDevice>> RtlDevice::Open(
 }
 
 bool RtlDevice::OpenWire(std::string* message, Errno* error) {
-  if (options_.read_again > 0) {
-    *error = Errno{EINVAL};
-    *message =
-        "simulator setting read_again: the device rtl answers READs as it "
-        "should; use the device soft";
-    return false;
-  }
-  if (options_.udp) {
+  if (options_.is_udp()) {
     *error = Errno{EINVAL};
     *message =
         "simulator setting wire=udp: the device rtl has no UDP sockets; use "
@@ -87,11 +80,11 @@ bool RtlDevice::OpenWire(std::string* message, Errno* error) {
   }
   wire_ = std::move(wire.value());
   std::unique_ptr<Capture> capture;
-  if (!options_.capture.empty()) {
-    auto opened = Capture::Open(options_.capture);
+  if (!options_.settings.capture.empty()) {
+    auto opened = Capture::Open(options_.settings.capture);
     if (!opened.ok()) {
       *error = opened.error();
-      *message = "capture file " + options_.capture + ": " +
+      *message = "capture file " + options_.settings.capture + ": " +
                  strerror(static_cast<int>(opened.error()));
       return false;
     }
@@ -105,7 +98,7 @@ bool RtlDevice::OpenWire(std::string* message, Errno* error) {
 bool RtlDevice::Start(std::string* message) {
   const NicNodeOptions options{
       .memory = options_.memory,
-      .model = {.trace = options_.trace},
+      .model = {.trace = options_.settings.trace},
       .board = DeviceBoard(
           options_, {.function = wire_->function(), .slot = wire_->slot()},
           kTickNs)};
@@ -136,7 +129,7 @@ RtlDevice::~RtlDevice() {
     Linger();
   }
   thread_.Stop();
-  if (node_ != nullptr && !options_.statistics.empty()) {
+  if (node_ != nullptr && !options_.settings.statistics.empty()) {
     const std::lock_guard lock(mutex_);
     WriteStatistics();
   }
@@ -155,7 +148,8 @@ void RtlDevice::Linger() {
       // No peer waits for the last ACK of a closed PDC.
       if (mac_->last_received_ns() != 0 && !failed_ &&
           node_->CountOpenPdcs() != 0) {
-        quiet_at = mac_->last_received_ns() + kLingerRtos * options_.rto_ns;
+        quiet_at =
+            mac_->last_received_ns() + kLingerRtos * options_.settings.rto_ns;
       }
     }
     const uint64_t now = MonotonicNs();
@@ -477,7 +471,7 @@ std::string RtlDevice::failure() const {
 }
 
 void RtlDevice::WriteStatistics() {
-  std::ofstream file(options_.statistics, std::ios::app);
+  std::ofstream file(options_.settings.statistics, std::ios::app);
   const HostMemory& memory = node_->memory();
   file << node_->StatisticsText() << "blocked_reads " << memory.blocked_reads()
        << "\nblocked_writes " << memory.blocked_writes() << "\ncycles "

@@ -15,6 +15,7 @@
 #include "driver/result.h"
 #include "firmware/base/hal.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_settings.h"
 #include "hw/sim/faults.h"
 #include "hw/sim/frame_ring.h"
 #include "hw/sim/route.h"
@@ -26,7 +27,7 @@ namespace heddle::sim {
 struct SharedWireOptions {
   std::string name;             // Empty: the default wire.
   WireAddress ip = 0x7f000001;  // NOLINT(google-explicit-constructor)
-  uint32_t payload_mtu = 4096;
+  uint32_t payload_mtu = contract::kPayloadMtuFallback;
   // Of all frames on the wire.
   contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
   // Of UET packets without UDP, in case that there are any.

@@ -71,7 +71,9 @@ Device* Open(const std::string& kind, const HeddleSimOption* options,
     return Refuse(error, EINVAL, UnknownKind(kind));
   }
   std::string message;
-  auto settings = ParseSettings(options, count, &message);
+  const uint8_t device =
+      kind == "soft" ? contract::kObeyedBySoft : contract::kObeyedByRtl;
+  auto settings = ParseSettings(device, options, count, &message);
   if (!settings.ok()) {
     return Refuse(error, static_cast<int>(settings.error()), message);
   }

@@ -14,13 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
 
-#include "hw/sim/ip_protocol.h"
+#include "hw/contract/gen/heddle_settings.h"
+#include "hw/contract/settings/row.h"
 #include "hw/sim/route.h"
+#include "hw/sim/settings.h"
 #include "hw/sim/wire_control.h"
 #include "hw/sim/wire_tap.h"
 
@@ -36,8 +37,7 @@ struct Request {
   WireAddress address;
   std::optional<uint32_t> function;
   std::string socket;
-  contract::CrcOrder crc = contract::CrcOrder::kMsbFirst;
-  uint8_t ip_protocol = contract::kNativeIpProtocol;
+  contract::Settings settings;  // Of these, `crc` and `ip_protocol`.
 };
 
 int Complain(const std::string& what, int code) {
@@ -85,37 +85,34 @@ void AddFunction(CLI::App* command, Request* request) {
       "The one of them with this number, as list shows it; else all");
 }
 
+// The value of an option of `command` that is one of a simulated device.
+void AddSetting(CLI::App* command, Request* request, const std::string& flag,
+                const char* option, const std::string& help) {
+  const contract::SettingRow* const row = FindOption(option);
+  command
+      ->add_option_function<std::string>(
+          flag,
+          [=](const std::string& text) {
+            if (!row->parse(text, &request->settings)) {
+              throw CLI::ValidationError(
+                  contract::SettingRefusal(*row, flag, text));
+            }
+          },
+          help + ", as in " + row->variable() +
+              ", which is its default, else " + row->default_value + ": " +
+              row->range)
+      ->envname(row->variable())
+      ->option_text("VALUE");
+}
+
 void AddTap(CLI::App* command, Request* request) {
   AddAddress(command, request, "IP address that no function has");
   command->add_option("SOCKET", request->socket, "Path of the UNIX socket")
       ->required();
-  command
-      ->add_option("--crc", request->crc,
-                   "Order of the end-to-end CRC on the wire, as in "
-                   "FI_HEDDLE_CRC, which is its default: msb, lsb or none")
-      ->transform(CLI::Transformer(
-          std::map<std::string, contract::CrcOrder>{
-              {"msb", contract::CrcOrder::kMsbFirst},
-              {"lsb", contract::CrcOrder::kLsbFirst},
-              {"none", contract::CrcOrder::kNone}},
-          CLI::ignore_case))
-      ->envname("FI_HEDDLE_CRC")
-      ->option_text("ORDER");
-  const auto take_protocol = [request](const std::string& text) {
-    if (!ParseIpProtocol(text, &request->ip_protocol)) {
-      throw CLI::ValidationError("'" + text +
-                                 "' is no protocol number of native IP, which "
-                                 "are " +
-                                 kIpProtocolRange);
-    }
-  };
-  command
-      ->add_option_function<std::string>(
-          "--ip-protocol", take_protocol,
-          "Protocol number of UET without UDP on the wire, as in "
-          "FI_HEDDLE_IP_PROTOCOL, which is its default, else 253")
-      ->envname("FI_HEDDLE_IP_PROTOCOL")
-      ->option_text("NUMBER");
+  AddSetting(command, request, "--crc", "crc",
+             "Order of the end-to-end CRC on the wire");
+  AddSetting(command, request, "--ip-protocol", "ip_protocol",
+             "Protocol number of UET without UDP on the wire");
   command->footer(
       "The socket is of type SOCK_SEQPACKET: each message is an Ethernet frame "
       "without FCS. All frames to ADDRESS reach its one client, which may send "
@@ -190,8 +187,8 @@ int Tap(const Request& request) {
   const auto tap = WireTap::Open(
       {.wire = request.wire == "default" ? std::string() : request.wire,
        .ip = request.address,
-       .crc = request.crc,
-       .ip_protocol = request.ip_protocol,
+       .crc = request.settings.crc,
+       .ip_protocol = request.settings.ip_protocol,
        .socket = request.socket},
       &message);
   if (!tap.ok()) {

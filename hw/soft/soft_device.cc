@@ -61,7 +61,6 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityRelative | contract::kCapabilityTrimming |
     contract::kCapabilityNativeIp;
 
-constexpr uint32_t kPayloadMtuMax = 8192;
 // The most that register `region_limits` may say.
 constexpr uint32_t kOldRegions = 1024;
 
@@ -89,7 +88,8 @@ control::DeviceShape MakeShape(const EngineLimits& engine,
           transport.pdcs << contract::kBar0TransportLimitsPdcsLsb,
       // There are no beats; a word is as good as any width.
       .datapath = 64U << contract::kBar0DatapathWidthLsb |
-                  kPayloadMtuMax << contract::kBar0DatapathPayloadMtuMaxLsb,
+                  uint32_t{contract::kPayloadMtuValues.back()}
+                      << contract::kBar0DatapathPayloadMtuMaxLsb,
       .region_limits = std::min(engine.regions, kOldRegions)
                            << contract::kBar0RegionLimitsRegionsLsb |
                        in_bank(engine.counters)
@@ -162,39 +162,39 @@ Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
 }
 
 Result<bool> SoftDevice::OpenWire(std::string* message) {
-  if (options_.udp && options_.vlan != 0) {
+  if (options_.is_udp() && options_.settings.vlan != 0) {
     *message =
-        "simulator setting vlan=" + std::to_string(options_.vlan) +
+        "simulator setting vlan=" + std::to_string(options_.settings.vlan) +
         ": on the wire udp the tag is the host's; use an address of a VLAN "
         "interface instead";
     return Errno{EINVAL};
   }
-  if (options_.udp && options_.native_ip) {
+  if (options_.is_udp() && options_.settings.encap == contract::Encap::kIp) {
     *message =
         "simulator setting encap=ip: the wire udp is UDP sockets; use "
         "encap=udp, or the one-machine wire (FI_HEDDLE_WIRE)";
     return Errno{EINVAL};
   }
-  if (options_.udp) {
-    auto wire = wire::UdpWire::Open(
-        {.ip = options_.wire.ip,
-         .payload_mtu =
-             options_.payload_mtu_named ? options_.wire.payload_mtu : 0,
-         .udp_port = options_.udp_port,
-         .linger_ns = sim::kLingerLimitNs,
-         .faults = options_.faults,
-         .capture = options_.capture},
-        message);
+  if (options_.is_udp()) {
+    auto wire =
+        wire::UdpWire::Open({.ip = options_.wire.ip,
+                             .payload_mtu = options_.settings.payload_mtu,
+                             .udp_port = options_.settings.udp_port,
+                             .linger_ns = sim::kLingerLimitNs,
+                             .faults = options_.faults,
+                             .capture = options_.settings.capture},
+                            message);
     if (!wire.ok()) {
       return wire.error();
     }
     wire_ = std::move(wire.value());
     return true;
   }
-  auto wire = wire::SharedDatagramWire::Open({.wire = options_.wire,
-                                              .faults = options_.faults,
-                                              .capture = options_.capture},
-                                             &slow_path_, message);
+  auto wire =
+      wire::SharedDatagramWire::Open({.wire = options_.wire,
+                                      .faults = options_.faults,
+                                      .capture = options_.settings.capture},
+                                     &slow_path_, message);
   if (!wire.ok()) {
     return wire.error();
   }
@@ -207,7 +207,7 @@ bool SoftDevice::Start(std::string* message) {
   firmware::Board board = sim::DeviceBoard(
       options_, {.function = wire_->function(), .slot = 0}, kTickNs);
   board.payload_mtu = static_cast<uint16_t>(wire_->payload_mtu());
-  if (options_.udp && options_.cwnd_bytes == 0) {
+  if (options_.is_udp() && options_.settings.cwnd_bytes == 0) {
     // Networks queue, mark and lose; the other wires only do if they are told.
     board.congestion = true;
     board.cwnd_bytes = kUdpWindowBytes;
@@ -225,9 +225,9 @@ bool SoftDevice::Start(std::string* message) {
   transport_ = std::make_unique<transport::Transport>(
       transport, wire_.get(), engine_.get(), seeds.Next(), kTickNs);
   transport::MessageCarrier* carrier = transport_.get();
-  if (options_.read_again > 0) {
+  if (options_.settings.read_again > 0) {
     over_answering_ = std::make_unique<OverAnswering>(
-        carrier, options_.read_again, options_.faults.tx.seed);
+        carrier, options_.settings.read_again, options_.faults.tx.seed);
     carrier = over_answering_.get();
   }
   engine_->Connect(carrier);
@@ -273,7 +273,7 @@ SoftDevice::~SoftDevice() {
   if (wire_ != nullptr) {
     thread_.Stop();
     const std::lock_guard lock(mutex_);
-    if (firmware_ != nullptr && !options_.statistics.empty()) {
+    if (firmware_ != nullptr && !options_.settings.statistics.empty()) {
       WriteStatistics();
     }
     wire_->FlushCapture();
@@ -291,7 +291,8 @@ void SoftDevice::Linger() {
       const transport::Transport::OpenPdcs open = transport_->open_pdcs();
       if (last_received_ns_ != 0 && !failed_ &&
           open.initiator + open.target != 0) {
-        quiet_at = last_received_ns_ + sim::kLingerRtos * options_.rto_ns;
+        quiet_at =
+            last_received_ns_ + sim::kLingerRtos * options_.settings.rto_ns;
       }
     }
     const uint64_t now = sim::MonotonicNs();
@@ -640,7 +641,7 @@ uint64_t SoftDevice::Statistic(contract::Statistic which) const {
 }
 
 void SoftDevice::WriteStatistics() const {
-  std::ofstream file(options_.statistics, std::ios::app);
+  std::ofstream file(options_.settings.statistics, std::ios::app);
   for (const sim::StatisticName& statistic : sim::kStatisticNames) {
     file << statistic.name << ' ' << Statistic(statistic.value) << '\n';
   }

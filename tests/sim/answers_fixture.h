@@ -39,8 +39,8 @@ class AnswersTest : public DeviceTest,
 
   void SetUp() override {
     DeviceOptions options = Options(kIpB);
-    options.dscp_trimmed = kDscpTrimmed;
-    options.dscp_trimmed_lasthop = kDscpTrimmedLasthop;
+    options.settings.dscp_trimmed = kDscpTrimmed;
+    options.settings.dscp_trimmed_lasthop = kDscpTrimmedLasthop;
     device_ = GetParam() ? Node::Open(options, 200)
                          : Node::Open(options, 200, SoftKind());
     ASSERT_NE(device_, nullptr);

@@ -18,10 +18,10 @@ namespace {
 
 TEST_F(DeviceTest, NeighboursAreResolvedWhenAskedFor) {
   DeviceOptions options = Options(kIpA);
-  options.resolve_neighbours = true;
+  options.settings.neighbours = contract::Neighbours::kResolve;
   const auto a = Node::Open(options, 7000);
   options = Options(kIpB);
-  options.resolve_neighbours = true;
+  options.settings.neighbours = contract::Neighbours::kResolve;
   const auto b = Node::Open(options, 7000);
   ASSERT_TRUE(a != nullptr && b != nullptr);
   const auto hop = a->admin->ResolveNextHop({.lo = kIpB});
@@ -65,7 +65,7 @@ TEST_F(DeviceTest, DevicesWorkAndWakeASleeperWhenNobodyPolls) {
 TEST_F(DeviceTest, StatisticsFileHasEveryCounterOfTheContract) {
   const std::string statistics = File(".stats");
   DeviceOptions options = Options(kIpA);
-  options.statistics = statistics;
+  options.settings.statistics = statistics;
   {
     const auto a = Node::Open(options, 100);
     const auto b = Node::Open(Options(kIpB), 200);
@@ -89,8 +89,8 @@ TEST_F(DeviceTest, CaptureHoldsWhatThePortSentAndReceived) {
   const std::string capture = File(".pcap");
   const std::string statistics = File(".stats");
   DeviceOptions options = Options(kIpA);
-  options.capture = capture;
-  options.statistics = statistics;
+  options.settings.capture = capture;
+  options.settings.statistics = statistics;
   {
     const auto a = Node::Open(options, 100);
     const auto b = Node::Open(Options(kIpB), 200);
@@ -136,8 +136,8 @@ TEST_F(DeviceTest, MessagesArriveThroughABadWire) {
 // The timer would end after the test.
 TEST_F(DeviceTest, AWireThatTrimsDelaysNothingUntilATimeOut) {
   DeviceOptions options = Options(kIpA);
-  options.rto_ns = uint64_t{3600} * 1000000000;
-  options.dscp_trimmed = 3;
+  options.settings.rto_ns = uint64_t{3600} * 1000000000;
+  options.settings.dscp_trimmed = 3;
   const auto a = Node::Open(options, {.port = 100, .ordered = false});
   options.wire.ip = kIpB;
   // 11 ms per packet: slower than a model of the NIC on a busy machine.
@@ -199,8 +199,8 @@ TEST_F(DeviceTest, PeerWithoutACpuIsSentNothingAgain) {
   constexpr uint32_t kMessages = 4;
   const std::string statistics = File(".stats");
   DeviceOptions options = Options(kIpA);
-  options.rto_ns = kRtoNs;
-  options.statistics = statistics;
+  options.settings.rto_ns = kRtoNs;
+  options.settings.statistics = statistics;
   ChildProcess child([this](const ChildProcess::Signal& signal) {
     const auto node = Node::Open(Options(kIpB), 200);
     for (uint32_t i = 0; node != nullptr && i < kMessages; ++i) {
@@ -256,7 +256,7 @@ TEST_F(DeviceTest, StoppedPeerOnlyDelays) {
   });
   ASSERT_TRUE(child.Wait());
   DeviceOptions options = Options(kIpA);
-  options.rto_ns = 5000000;
+  options.settings.rto_ns = 5000000;
   const auto a = Node::Open(options, 100);
   ASSERT_TRUE(a);
   a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
@@ -281,7 +281,7 @@ TEST_F(DeviceTest, StoppedPeerOnlyDelays) {
 TEST_F(DeviceTest, TrafficGoesOnAfterALinkWasDown) {
   constexpr uint32_t kLink = contract::kBar0DeviceStatusLinkMask;
   DeviceOptions options = Options(kIpA);
-  options.rto_ns = 5000000;
+  options.settings.rto_ns = 5000000;
   const auto a = Node::Open(options, 100);
   const auto b = Node::Open(Options(kIpB), 200);
   ASSERT_TRUE(a && b);
@@ -349,7 +349,7 @@ TEST_F(DeviceTest, ResetFromTheWireFailsItForItsOwner) {
 
 TEST_F(DeviceTest, FramesWithABadFcsAreCountedAndSentAgain) {
   DeviceOptions options = Options(kIpA);
-  options.rto_ns = 5000000;
+  options.settings.rto_ns = 5000000;
   options.faults.tx.bad_fcs = 0.1;
   const auto a = Node::Open(options, 100);
   const auto b = Node::Open(Options(kIpB), 200);

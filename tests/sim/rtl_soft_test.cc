@@ -113,7 +113,7 @@ TEST_P(RtlSoftTest, BothSpeakEachStackOfHeaders) {
       DeviceOptions a = Options(kIpA);
       DeviceOptions b = Options(kIpB);
       for (DeviceOptions* options : {&a, &b}) {
-        options->vlan = vlan;
+        options->settings.vlan = vlan;
         if (ipv6) {
           options->wire.ip = WireAddress(kPrefix, options->wire.ip.lo);
         }
@@ -138,7 +138,7 @@ TEST_P(RtlSoftTest, BothSpeakEachStackOfHeaders) {
 
 TEST_P(RtlSoftTest, FramesOfAnotherVlanAreDropped) {
   DeviceOptions a = Options(kIpA);
-  a.vlan = 0x123;
+  a.settings.vlan = 0x123;
   ASSERT_NO_FATAL_FAILURE(Open(a, Options(kIpB)));
   ASSERT_TRUE(Push(contract::Opcode::kWrite, 0, 8, key_));
   const uint64_t deadline = MonotonicNs() + kLimitNs;
@@ -204,8 +204,8 @@ TEST_P(RtlSoftTest, CongestionWindowsKeepToWhatTheOtherSays) {
   DeviceOptions a = Options(kIpA);
   DeviceOptions b = Options(kIpB);
   for (DeviceOptions* options : {&a, &b}) {
-    options->cwnd_bytes = 100'000;
-    options->base_rtt_ns = 500'000;
+    options->settings.cwnd_bytes = 100'000;
+    options->settings.base_rtt_ns = 500'000;
     options->faults.rx.ecn = 0.3;
     options->faults.rx.loss = 0.01;
   }
@@ -236,8 +236,8 @@ TEST_P(WrongTargetTest, EachReadEndsAndThoseThatSucceedAreWhole) {
   constexpr uint32_t kSlot = 16384;
   DeviceOptions a = Options(kIpA);
   DeviceOptions b = Options(kIpB);
-  a.dead_ns = 400'000'000;
-  b.read_again = 0.2;
+  a.settings.dead_ns = 400'000'000;
+  b.settings.read_again = 0.2;
   ASSERT_NO_FATAL_FAILURE(Open(a, b));
   Fill(b_->buffer, 9);
   const auto reads = static_cast<uint32_t>(a_->buffer.bytes() / kSlot);

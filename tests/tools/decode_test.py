@@ -209,7 +209,7 @@ class DecodeWorkedFrames(unittest.TestCase):
         for protocol in (0, 1, 6, 17, 58, 256):
             found = run(self.capture.path, "--ip-protocol", protocol)
             self.assertEqual(found.returncode, 2)
-            self.assertIn(f"{protocol} is no protocol of UET: 2 to 255, but not 6, 17 or 58", found.stderr)
+            self.assertIn(f"--ip-protocol={protocol} is not accepted; it takes 2 to 255, but not 6, 17 or 58", found.stderr)
 
     def test_names_what_distinguishes_them_in_a_line(self):
         lines = run(self.capture.path).stdout.splitlines()

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "host/lib/entry/services.h"
-#include "hw/contract/ip_protocol.h"
 #include "tools/heddle/command.h"
+#include "tools/heddle/settings_state.h"
 
 namespace heddle::tool {
 namespace {
@@ -99,21 +99,21 @@ void AddDecode(CLI::App& app, Request& request) {
                    "Print every field and the payload");
   decode->add_flag("--no-crc", request.no_crc,
                    "Datagrams do not end with a CRC; nothing in them says so");
-  const auto take_protocol = [&request](const uint32_t& number) {
-    if (!contract::IsNativeIpProtocol(number)) {
+  const core::SettingRow& protocol = SettingNamed("IP_PROTOCOL");
+  const auto take_protocol = [&request, &protocol](const std::string& text) {
+    contract::Settings settings;
+    if (!protocol.parse(text, &settings)) {
       throw CLI::ValidationError(
-          "--ip-protocol", std::to_string(number) +
-                               " is no protocol of UET: 2 to 255, but not 6, "
-                               "17 or 58");
+          contract::SettingRefusal(protocol, "--ip-protocol", text));
     }
-    request.decode.form.ip_protocol = static_cast<uint8_t>(number);
+    request.decode.form.ip_protocol = settings.ip_protocol;
   };
   decode
-      ->add_option_function<uint32_t>(
+      ->add_option_function<std::string>(
           "--ip-protocol", take_protocol,
-          "Protocol number of UET without UDP, as in FI_HEDDLE_IP_PROTOCOL, "
-          "which is its default, else 253")
-      ->envname("FI_HEDDLE_IP_PROTOCOL")
+          "Protocol number of UET without UDP, as in " + protocol.variable() +
+              ", which is its default, else " + protocol.default_value)
+      ->envname(protocol.variable())
       ->option_text("NUMBER");
   decode->add_flag("--json", request.json,
                    "Print a JSON object per frame and line");

@@ -29,6 +29,12 @@ bool Accepts(const std::string& variable) {
 
 }  // namespace
 
+const core::SettingRow& SettingNamed(std::string_view name) {
+  const auto rows = core::SettingRows();
+  return *std::find_if(rows.begin(), rows.end(),
+                       [name](const auto& row) { return row.name == name; });
+}
+
 std::vector<SettingState> SettingStates() {
   std::vector<SettingState> states;
   for (const core::SettingRow& row : core::SettingRows()) {

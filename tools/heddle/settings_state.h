@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/lib/core/settings.h"
@@ -15,6 +16,9 @@ struct SettingState {
   std::optional<std::string> value;  // Not set: empty.
   bool accepted = true;
 };
+
+// The setting of this name, without the prefix; it exists.
+const core::SettingRow& SettingNamed(std::string_view name);
 
 // In the order of the library's table.
 std::vector<SettingState> SettingStates();

@@ -64,8 +64,8 @@ void Describe(CLI::App& app, Arguments* arguments) {
       "End it by SIGTERM: killed while a guest waits for an answer, it takes "
       "QEMU 11 with it. docs/vfio.md says more.");
   app.add_option("-s,--set", arguments->settings,
-                 "Setting of the devices: address, wire, loss, ... (those of "
-                 "driver/sim_factory.h)")
+                 "Setting of the devices: address, wire, loss, ... (those that "
+                 "heddle params lists for soft and rtl, in lower case)")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->check(CLI::Validator(
@@ -146,7 +146,10 @@ int Serve(const Arguments& arguments) {
     options.push_back({.name = name.c_str(), .value = value.c_str()});
   }
   std::string message;
-  const auto settings = ParseSettings(options.data(), options.size(), &message);
+  const auto settings =
+      ParseSettings(arguments.device == "rtl" ? contract::kObeyedByRtl
+                                              : contract::kObeyedBySoft,
+                    options.data(), options.size(), &message);
   if (!settings.ok()) {
     return Complain(message);
   }

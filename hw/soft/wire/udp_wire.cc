@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "hw/contract/gen/heddle_settings.h"
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/clock.h"
 #include "hw/soft/frame/crc32c.h"
@@ -16,7 +17,6 @@ namespace {
 
 using contract::Statistic;
 
-constexpr std::array<uint32_t, 4> kPayloadMtus = {8192, 4096, 2048, 1024};
 constexpr uint64_t kCheckNs = 100000000;  // Between looks at the interface.
 constexpr uint64_t kRetryNs = 50000;      // After a socket took no more.
 
@@ -35,13 +35,13 @@ uint32_t ChooseMtu(const UdpWireOptions& options, const Interface& interface,
   const auto fits = [&](uint32_t payload_mtu) {
     return NeededMtu(payload_mtu, ipv6) <= interface.mtu;
   };
-  const auto* const largest =
-      std::find_if(kPayloadMtus.begin(), kPayloadMtus.end(), fits);
-  if (options.payload_mtu == 0 && largest != kPayloadMtus.end()) {
+  constexpr auto& kLegal = contract::kPayloadMtuValues;
+  const auto largest = std::find_if(kLegal.rbegin(), kLegal.rend(), fits);
+  if (options.payload_mtu == 0 && largest != kLegal.rend()) {
     return *largest;
   }
   const uint32_t wanted =
-      options.payload_mtu != 0 ? options.payload_mtu : kPayloadMtus.back();
+      options.payload_mtu != 0 ? options.payload_mtu : kLegal.front();
   if (fits(wanted)) {
     return wanted;
   }
@@ -49,7 +49,7 @@ uint32_t ChooseMtu(const UdpWireOptions& options, const Interface& interface,
              std::to_string(NeededMtu(wanted, ipv6)) + " bytes, interface " +
              interface.name + " has " + std::to_string(interface.mtu) +
              ": raise it, ";
-  message->append(largest == kPayloadMtus.end()
+  message->append(largest == kLegal.rend()
                       ? "or set FI_HEDDLE_IP to an address of another"
                       : "or set FI_HEDDLE_PAYLOAD_MTU to " +
                             std::to_string(*largest));

@@ -219,7 +219,8 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
     return Refuse(error, ENODEV, "iommu: stands in for soft only");
   }
   std::string message;
-  const auto settings = ParseSettings(options, option_count, &message);
+  const auto settings =
+      ParseSettings(contract::kObeyedBySoft, options, option_count, &message);
   if (!settings.ok()) {
     return Refuse(error, static_cast<int>(settings.error()), message);
   }
