@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +15,7 @@ namespace heddle {
 
 // Number of this interface: `libheddle-sim.so` is refused when it differs.
 // Raise it with any change to this file (CHANGELOG, heading ABI).
-inline constexpr uint32_t kDeviceAbi = 3;
+inline constexpr uint32_t kDeviceAbi = 4;
 
 // An address as the device sees host memory.
 enum class Iova : uint64_t {};
@@ -129,6 +130,16 @@ class Device {
 
   // Ends a reservation, in which nothing is mapped any more.
   virtual void Release(Iova /*iova*/, size_t /*bytes*/) {}
+
+  // Monotonic time in nanoseconds, by which the driver and the library limit
+  // and pace what they wait for of this device: the host's, but for devices
+  // whose time is simulated.
+  virtual uint64_t now_ns() const {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+  }
 
   // True once the device has failed (simulation assertion, lost PCI device) or
   // was reset by another.

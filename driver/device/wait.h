@@ -15,7 +15,8 @@ template <typename Done>
 bool WaitFor(Device& device, std::chrono::nanoseconds limit, Done done) {
   // Time and health are looked at every so many polls: both cost more.
   constexpr uint32_t kPollsPerCheck = 64;
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const uint64_t deadline_ns =
+      device.now_ns() + static_cast<uint64_t>(limit.count());
   const ProgressHook hook = device.progress_hook();
   while (true) {
     for (uint32_t i = 0; i < kPollsPerCheck; ++i) {
@@ -26,7 +27,7 @@ bool WaitFor(Device& device, std::chrono::nanoseconds limit, Done done) {
         hook.step(hook.cookie);
       }
     }
-    if (device.failed() || std::chrono::steady_clock::now() >= deadline) {
+    if (device.failed() || device.now_ns() >= deadline_ns) {
       return done();
     }
     // Another thread may be the one that drives the device.

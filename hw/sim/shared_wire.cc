@@ -43,6 +43,7 @@ SharedWire::SharedWire(std::unique_ptr<WireSegment> segment,
     : segment_(std::move(segment)),
       directory_(segment_->operator->()),
       ip_(options.ip),
+      time_(options.time),
       crc_(options.crc),
       ip_protocol_(options.ip_protocol),
       peers_(kMaxPorts) {}
@@ -398,7 +399,7 @@ bool SharedWire::IsStillFull() const {
       continue;
     }
     if (peer.stopped || peer.producer->consumed() != peer.consumed_then ||
-        MonotonicNs() - peer.blocked_since_ns > kPatienceNs) {
+        time_.now_ns() - peer.blocked_since_ns > kPatienceNs) {
       return false;
     }
     blocked = true;
@@ -409,7 +410,7 @@ bool SharedWire::IsStillFull() const {
 SharedWire::SendOutcome SharedWire::Full(uint32_t index) {
   Peer& peer = *peers_[index];
   const uint64_t consumed = peer.producer->consumed();
-  const uint64_t now = MonotonicNs();
+  const uint64_t now = time_.now_ns();
   if (peer.blocked_since_ns == 0 || consumed != peer.consumed_then) {
     peer.blocked_since_ns = now;
     peer.consumed_then = consumed;

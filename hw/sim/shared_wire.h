@@ -19,6 +19,7 @@
 #include "hw/sim/faults.h"
 #include "hw/sim/frame_ring.h"
 #include "hw/sim/route.h"
+#include "hw/sim/time_source.h"
 #include "hw/sim/wire_directory.h"
 #include "hw/sim/wire_segment.h"
 
@@ -41,6 +42,8 @@ struct SharedWireOptions {
   // to this port, whatever it is, and no function shares the address. It has no
   // payload MTU.
   bool tap = false;
+  // By which peers are patient.
+  TimeSource time = {};
 };
 
 // One function attached to the wire, and its part of the switch.
@@ -231,6 +234,7 @@ class SharedWire final : public firmware::Switch {
   std::unique_ptr<WireSegment> segment_;
   WireDirectory directory_;
   const WireAddress ip_;
+  const TimeSource time_;
   const contract::CrcOrder crc_;
   const uint8_t ip_protocol_;
   std::string name_;

@@ -14,7 +14,6 @@
 
 #include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clock.h"
 #include "hw/sim/device_board.h"
 #include "hw/sim/linger.h"
 #include "hw/sim/random.h"
@@ -43,6 +42,11 @@ constexpr uint32_t kFirmwareSteps = 8;
 // A poller that finds nothing looks at the clock every so many polls.
 constexpr uint32_t kPollsPerLook = 16;
 constexpr uint64_t kPollSleepNs = 200000;
+// In virtual time: what a poll takes, polls in a row that take no longer, and
+// how often it may double.
+constexpr uint64_t kPollNs = 200;
+constexpr uint32_t kPollsAtOnce = 4;
+constexpr uint32_t kMostDoublings = 13;
 constexpr uint64_t kResetLimitNs = 10000000000;
 // A power of two: more never wait, as each thread rings one after another.
 constexpr size_t kWaitingDoorbells = 4096;
@@ -121,11 +125,16 @@ bool IsTransmitPage(uint32_t bar2_offset) {
 
 }  // namespace
 
-SoftDevice::SoftDevice(const sim::DeviceOptions& options, DmaPort* memory)
+SoftDevice::SoftDevice(const sim::DeviceOptions& options,
+                       const Surroundings& surroundings)
     : options_(options),
+      virtual_time_(surroundings.time),
+      time_(virtual_time_ != nullptr ? virtual_time_->source()
+                                     : sim::TimeSource()),
+      observer_(surroundings.observer),
       owner_pid_(getpid()),
-      slow_path_(kTickNs, sim::MonotonicNs),
-      host_(memory != nullptr ? memory : &memory_),
+      slow_path_(kTickNs, [this] { return time_.now_ns(); }),
+      host_(surroundings.memory != nullptr ? surroundings.memory : &memory_),
       thread_("heddle-soft",
               {.due = [this] { return Due(); },
                .step = [this] { ThreadStep(); },
@@ -150,13 +159,17 @@ void SoftDevice::ReadIdentity(std::span<uint64_t> words) {
 }
 
 Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
-    const sim::DeviceOptions& options, std::string* message, DmaPort* memory) {
-  std::unique_ptr<SoftDevice> device(new SoftDevice(options, memory));
+    const sim::DeviceOptions& options, std::string* message,
+    const Surroundings& surroundings) {
+  std::unique_ptr<SoftDevice> device(new SoftDevice(options, surroundings));
   if (const Result<bool> opened = device->OpenWire(message); !opened.ok()) {
     return opened.error();
   }
   if (!device->Start(message)) {
     return Errno{EIO};
+  }
+  if (device->virtual_time_ != nullptr) {
+    device->virtual_time_->Join(device.get());
   }
   return device;
 }
@@ -190,10 +203,13 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
     wire_ = std::move(wire.value());
     return true;
   }
+  sim::SharedWireOptions attach = options_.wire;
+  attach.time = time_;
   auto wire =
-      wire::SharedDatagramWire::Open({.wire = options_.wire,
+      wire::SharedDatagramWire::Open({.wire = attach,
                                       .faults = options_.faults,
-                                      .capture = options_.settings.capture},
+                                      .capture = options_.settings.capture,
+                                      .observer = observer_},
                                      &slow_path_, message);
   if (!wire.ok()) {
     return wire.error();
@@ -207,6 +223,11 @@ bool SoftDevice::Start(std::string* message) {
   firmware::Board board = sim::DeviceBoard(
       options_, {.function = wire_->function(), .slot = 0}, kTickNs);
   board.payload_mtu = static_cast<uint16_t>(wire_->payload_mtu());
+  if (virtual_time_ != nullptr) {
+    sim::Random own(options_.faults.tx.seed ^ time_.now_ns());
+    board.pdc_seed = static_cast<uint32_t>(own.Next());
+    board.key_secret = own.Next();
+  }
   if (options_.is_udp() && options_.settings.cwnd_bytes == 0) {
     // Networks queue, mark and lose; the other wires only do if they are told.
     board.congestion = true;
@@ -238,7 +259,7 @@ bool SoftDevice::Start(std::string* message) {
           .tables = this,
           .slow_path = &slow_path_,
           .wire = wire_.get(),
-          .now_ns = sim::MonotonicNs,
+          .now_ns = [this] { return time_.now_ns(); },
           .statistic =
               [this](contract::Statistic which) { return Statistic(which); },
           .open_pdcs = [this] { return transport_->open_pdcs(); },
@@ -270,6 +291,9 @@ SoftDevice::~SoftDevice() {
   if (firmware_ != nullptr) {
     Linger();
   }
+  if (virtual_time_ != nullptr) {
+    virtual_time_->Leave(this);
+  }
   if (wire_ != nullptr) {
     thread_.Stop();
     const std::lock_guard lock(mutex_);
@@ -281,7 +305,7 @@ SoftDevice::~SoftDevice() {
 }
 
 void SoftDevice::Linger() {
-  const uint64_t limit = sim::MonotonicNs() + sim::kLingerLimitNs;
+  const uint64_t limit = time_.now_ns() + sim::kLingerLimitNs;
   for (;;) {
     uint64_t quiet_at = 0;
     {
@@ -295,12 +319,14 @@ void SoftDevice::Linger() {
             last_received_ns_ + sim::kLingerRtos * options_.settings.rto_ns;
       }
     }
-    const uint64_t now = sim::MonotonicNs();
+    const uint64_t now = time_.now_ns();
     const uint64_t until = std::min(quiet_at, limit);
     if (now >= until) {
       return;
     }
-    if (const uint64_t due = std::min(until, Due()); due > now) {
+    if (virtual_time_ != nullptr) {
+      virtual_time_->Pause(this, until);
+    } else if (const uint64_t due = std::min(until, Due()); due > now) {
       wire_->Sleep(due - now);
     }
   }
@@ -313,7 +339,7 @@ void SoftDevice::RunSome(uint32_t datagrams) {
     return;
   }
   try {
-    const uint64_t now = sim::MonotonicNs();
+    const uint64_t now = time_.now_ns();
     (void)AcceptDoorbells();
     if (wire_->deadline_ns() <= now) {
       wire_->Flush();
@@ -388,6 +414,11 @@ void SoftDevice::Settle() {
   thread_.NoteWork(quiet ? wake_at : 0);
 }
 
+void SoftDevice::Kill() {
+  const std::lock_guard lock(mutex_);
+  Fail("the device was killed");
+}
+
 void SoftDevice::Fail(const std::string& why) {
   failure_ = why;
   failed_ = true;
@@ -430,13 +461,32 @@ uint64_t SoftDevice::Due() const {
   return HasNews() ? 0 : wake_at_ns_.load();
 }
 
+// Polls cost time; those of a device that nothing happens to are twice as far
+// apart each time.
+void SoftDevice::Pause() {
+  const uint32_t polls = idle_polls_.load(std::memory_order_relaxed);
+  idle_polls_.store(polls + 1, std::memory_order_relaxed);
+  const uint32_t doublings =
+      polls < kPollsAtOnce ? 0 : std::min(polls - kPollsAtOnce, kMostDoublings);
+  virtual_time_->Pause(this, time_.now_ns() + (kPollNs << doublings));
+}
+
+void SoftDevice::Work() {
+  idle_polls_.store(0, std::memory_order_relaxed);
+  ThreadStep();
+}
+
 void SoftDevice::Step() {
+  if (virtual_time_ != nullptr) {
+    Pause();
+    return;
+  }
   thread_.NotePoll();
   // A lost count does no harm.
   const uint32_t polls = idle_polls_.load(std::memory_order_relaxed);
   idle_polls_.store(polls + 1, std::memory_order_relaxed);
   const bool look = polls % kPollsPerLook == 0;
-  const uint64_t now = look ? sim::MonotonicNs() : 0;
+  const uint64_t now = look ? time_.now_ns() : 0;
   if (!failed_ && (HasNews() || (look && now >= wake_at_ns_))) {
     idle_polls_.store(0, std::memory_order_relaxed);
     if (idle_since_ns_.load(std::memory_order_relaxed) != 0) {
@@ -467,6 +517,12 @@ void SoftDevice::Step() {
   }
 }
 
+void SoftDevice::StartThread() {
+  if (virtual_time_ == nullptr) {
+    thread_.Start();
+  }
+}
+
 void SoftDevice::ThreadStep() {
   const std::lock_guard lock(mutex_);
   RunSome(kThreadDatagrams);
@@ -492,7 +548,7 @@ void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
       const bool others = AcceptDoorbells();  // Those before this one.
       const bool work = RingNow(bar2_offset, value);
       if (IsTransmitPage(bar2_offset)) {
-        Send(sim::MonotonicNs());
+        Send(time_.now_ns());
       }
       if (others || work) {
         Settle();
@@ -511,7 +567,7 @@ void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
 }
 
 heddle::Doorbell SoftDevice::doorbell(uint32_t bar2_offset) {
-  thread_.Start();
+  StartThread();
   return {.address = nullptr,
           .notify =
               [](void* cookie, uint32_t offset, uint64_t value) {
@@ -522,13 +578,13 @@ heddle::Doorbell SoftDevice::doorbell(uint32_t bar2_offset) {
 }
 
 uint64_t SoftDevice::ReadBar(uint32_t offset, uint32_t bytes) {
-  thread_.Start();
+  StartThread();
   const std::lock_guard lock(mutex_);
   return failed_ ? ~uint64_t{0} : registers_->ReadBar(offset, bytes);
 }
 
 void SoftDevice::WriteBar(uint32_t offset, uint64_t value, uint32_t bytes) {
-  thread_.Start();
+  StartThread();
   const std::lock_guard lock(mutex_);
   registers_->WriteBar(offset, value, bytes);
   // The host waits for the answer anyway.
@@ -562,8 +618,8 @@ void SoftDevice::Unmap(Iova iova, size_t bytes) {
 Result<bool> SoftDevice::Reset() {
   WriteRegister32(contract::kBar0DeviceControlOffset,
                   contract::kBar0DeviceControlResetMask);
-  const uint64_t deadline = sim::MonotonicNs() + kResetLimitNs;
-  while (!failed_ && sim::MonotonicNs() < deadline) {
+  const uint64_t deadline = time_.now_ns() + kResetLimitNs;
+  while (!failed_ && time_.now_ns() < deadline) {
     if ((ReadRegister32(contract::kBar0DeviceControlOffset) &
          contract::kBar0DeviceControlResetMask) == 0) {
       return true;

@@ -14,9 +14,12 @@
 #include "driver/result.h"
 #include "firmware/control_program.h"
 #include "hw/sim/device_options.h"
+#include "hw/sim/frame_observer.h"
 #include "hw/sim/interrupt_fds.h"
 #include "hw/sim/object_heap.h"
 #include "hw/sim/progress_thread.h"
+#include "hw/sim/time_source.h"
+#include "hw/sim/virtual_time.h"
 #include "hw/soft/control/control_registers.h"
 #include "hw/soft/control/slow_path_queue.h"
 #include "hw/soft/control/tables.h"
@@ -29,6 +32,18 @@
 
 namespace heddle::soft {
 
+// What is around a device. All of it outlives the device.
+struct Surroundings {
+  // Not null: the host memory of a device that `Map` does not serve, accessed
+  // under its lock.
+  engine::DmaPort* memory = nullptr;
+  // Not null: the device joins it and has no thread of its own; whoever polls
+  // pauses. Everything random then follows from the seed of its faults. Its
+  // wire is the one-machine wire, with devices of the same time alone.
+  sim::VirtualTime* time = nullptr;
+  sim::FrameObserver* observer = nullptr;  // Of the one-machine wire's frames.
+};
+
 // Whoever polls an empty queue moves the device on; a doorbell of a transmit
 // page sends at once, on the thread that rang, unless another one is in the
 // device. One that polls an idle device over and over sleeps up to 0.2 ms in
@@ -40,16 +55,15 @@ namespace heddle::soft {
 // atomic; `Unmap` takes it, too, so that no access is under way when it returns
 // (dma_memory.h).
 class SoftDevice final : public Device,
+                         private sim::VirtualTime::Worker,
                          private control::Tables,
                          private engine::InterruptSink {
  public:
   // Errors: those of the wire; EIO, with the cause, when the control program
   // does not come up. Throws std::bad_alloc.
-  // `memory`, when not null, is the host memory of a device that `Map` does not
-  // serve; it outlives the device, which accesses it under its lock.
   static Result<std::unique_ptr<SoftDevice>> Open(
       const sim::DeviceOptions& options, std::string* message,
-      engine::DmaPort* memory = nullptr);
+      const Surroundings& surroundings = {});
   ~SoftDevice() override;
 
   // What BAR0 says that such a device is, from offset 0 on.
@@ -68,6 +82,11 @@ class SoftDevice final : public Device,
   Result<bool> Reset() override;
   bool failed() const override { return failed_ || lost_; }
   std::string failure() const override;
+  uint64_t now_ns() const override { return time_.now_ns(); }
+
+  // Ends the device as the death of its process does: peers get nothing more,
+  // not even what it would send at its end.
+  void Kill();
 
   // Calls `work` while the device accesses no memory.
   template <typename Work>
@@ -85,12 +104,15 @@ class SoftDevice final : public Device,
     uint64_t value;
   };
 
-  SoftDevice(const sim::DeviceOptions& options, engine::DmaPort* memory);
+  SoftDevice(const sim::DeviceOptions& options,
+             const Surroundings& surroundings);
 
   Result<bool> OpenWire(std::string* message);
   bool Start(std::string* message);
   void Notify(uint32_t bar2_offset, uint64_t value);
   void Step();
+  // `Step` in virtual time.
+  void Pause();
   // Without the lock: something to do now; when.
   bool HasNews() const;
   uint64_t Due() const;
@@ -121,8 +143,16 @@ class SoftDevice final : public Device,
   void Raise(uint8_t vector) override;
 
   void ThreadStep();
+  void StartThread();
+
+  // As a worker of virtual time.
+  uint64_t due_ns() const override { return Due(); }
+  void Work() override;
 
   const sim::DeviceOptions options_;
+  sim::VirtualTime* const virtual_time_;  // Null: the host's.
+  const sim::TimeSource time_;
+  sim::FrameObserver* const observer_;
   const std::string name_ = "soft0";
   const int owner_pid_;
 

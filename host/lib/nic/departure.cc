@@ -16,8 +16,6 @@
 namespace heddle::nic {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kSilentRtos = 4;
 constexpr std::chrono::seconds kLimit{2};
 constexpr std::chrono::microseconds kFirstWait{20};
@@ -96,15 +94,18 @@ void Departure::ClosePdcs() {
       !nic_.info().Has(contract::kCapabilityClosePdcs)) {
     return;
   }
-  const auto limit = Clock::now() + kLimit;
-  auto silent = limit;
-  auto again = Clock::now() + rto_;  // A request to close may be lost.
+  const auto now_of_device = [this] {
+    return std::chrono::nanoseconds(nic_.device().now_ns());
+  };
+  const auto limit = now_of_device() + kLimit;
+  std::chrono::nanoseconds silent = limit;
+  auto again = now_of_device() + rto_;  // A request to close may be lost.
   uint32_t least = UINT32_MAX;
   bool repeated = false;
   Result<uint32_t> open = nic_.admin().ClosePdcs();
   for (std::chrono::nanoseconds wait = kFirstWait; open.ok();
        wait = std::min<std::chrono::nanoseconds>(2 * wait, rto_ / 2)) {
-    const auto now = Clock::now();
+    const auto now = now_of_device();
     if (open.value() < least) {
       least = open.value();
       silent = now + kSilentRtos * rto_;
@@ -113,7 +114,7 @@ void Departure::ClosePdcs() {
       return;
     }
     if (nic_.needs_step()) {
-      while (Clock::now() < now + wait) {
+      while (now_of_device() < now + wait) {
         nic_.Step();
       }
     } else {

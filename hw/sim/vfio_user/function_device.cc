@@ -20,7 +20,7 @@ Result<FunctionDevice> OpenFunctionDevice(DeviceKind kind,
     return FunctionDevice{.device = std::move(opened.value().device),
                           .exclusively = std::move(opened.value().exclusively)};
   }
-  auto opened = soft::SoftDevice::Open(options, message, &memory);
+  auto opened = soft::SoftDevice::Open(options, message, {.memory = &memory});
   if (!opened.ok()) {
     return opened.error();
   }

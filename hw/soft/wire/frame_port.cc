@@ -4,8 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "hw/sim/clock.h"
-
 namespace heddle::soft::wire {
 namespace {
 
@@ -18,27 +16,34 @@ void Gather(std::deque<sim::LineFrame>* queue,
 }  // namespace
 
 FramePort::FramePort(sim::SharedWire* wire, const sim::LineFaults& faults,
-                     std::unique_ptr<sim::Capture> capture)
+                     std::unique_ptr<sim::Capture> capture,
+                     sim::TimeSource time, sim::FrameObserver* observer)
     : wire_(wire),
       tx_line_(wire->OfThisPort(faults).tx, sim::SharedMac::kHoldNs),
       rx_line_(wire->OfThisPort(faults).rx, sim::SharedMac::kHoldNs),
       faulty_(tx_line_.active() || rx_line_.active()),
-      capture_(std::move(capture)) {}
+      capture_(std::move(capture)),
+      time_(time),
+      observer_(observer) {}
 
-void FramePort::Record(std::span<const uint8_t> frame) {
+void FramePort::Record(std::span<const uint8_t> frame,
+                       sim::FrameObserver::Way way) {
   if (capture_ != nullptr) {
-    capture_->Add(frame, sim::RealtimeNs());
+    capture_->Add(frame, time_.stamp_ns());
+  }
+  if (observer_ != nullptr) {
+    observer_->Add(frame, way);
   }
 }
 
 void FramePort::CountSent(std::span<const uint8_t> frame) {
-  Record(frame);
+  Record(frame, sim::FrameObserver::Way::kSent);
   ++frames_sent_;
   bytes_sent_ += frame.size();
 }
 
 std::optional<uint32_t> FramePort::FindUnchecked(const sim::Route& route) {
-  if (tx_line_.active() || capture_ != nullptr) {
+  if (tx_line_.active() || capture_ != nullptr || observer_ != nullptr) {
     return std::nullopt;
   }
   const std::optional<uint32_t> port = wire_->FindPort(route);
@@ -59,7 +64,7 @@ bool FramePort::Send(std::span<const uint8_t> frame, const sim::Route& route) {
     return false;
   }
   if (tx_line_.active()) {
-    tx_line_.Push(sim::Frame(frame.begin(), frame.end()), sim::MonotonicNs(),
+    tx_line_.Push(sim::Frame(frame.begin(), frame.end()), time_.now_ns(),
                   &leaving_);
     Gather(&outgoing_, &leaving_);
     SendOutgoing();
@@ -76,7 +81,7 @@ bool FramePort::SendOutgoing() {
   while (!outgoing_.empty()) {
     if (wire_->Send(outgoing_.front()) ==
         sim::SharedWire::SendOutcome::kBlocked) {
-      retry_at_ns_ = sim::MonotonicNs() + kRetryNs;
+      retry_at_ns_ = time_.now_ns() + kRetryNs;
       return false;
     }
     CountSent(outgoing_.front().bytes);
@@ -90,7 +95,7 @@ bool FramePort::Receive(sim::Frame* frame, sim::FrameMarks* marks) {
   const bool came = rx_line_.active() ? ReceiveFaulty(frame, marks)
                                       : wire_->Receive(frame, marks);
   if (came) {
-    Record(*frame);
+    Record(*frame, sim::FrameObserver::Way::kReceived);
     ++frames_received_;
     bytes_received_ += frame->size();
   }
@@ -102,7 +107,7 @@ bool FramePort::ReceiveFaulty(sim::Frame* frame, sim::FrameMarks* marks) {
   sim::FrameMarks sent;
   while (arrived_.empty() && wire_->Receive(&arriving.bytes, &sent)) {
     arriving.bad_fcs = sent.bad_fcs;
-    rx_line_.Push(std::move(arriving), sim::MonotonicNs(), &leaving_);
+    rx_line_.Push(std::move(arriving), time_.now_ns(), &leaving_);
     Arrive();
     arriving = {};
   }
@@ -125,7 +130,7 @@ void FramePort::Release() {
   if (release_at_ns() == UINT64_MAX) {
     return;
   }
-  const uint64_t now = sim::MonotonicNs();
+  const uint64_t now = time_.now_ns();
   tx_line_.Release(now, &leaving_);
   Gather(&outgoing_, &leaving_);
   SendOutgoing();

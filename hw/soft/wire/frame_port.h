@@ -16,8 +16,10 @@
 #include "hw/sim/capture.h"
 #include "hw/sim/faults.h"
 #include "hw/sim/faulty_line.h"
+#include "hw/sim/frame_observer.h"
 #include "hw/sim/shared_mac.h"
 #include "hw/sim/shared_wire.h"
+#include "hw/sim/time_source.h"
 
 namespace heddle::soft::wire {
 
@@ -25,9 +27,10 @@ namespace heddle::soft::wire {
 // caller's buffer to the wire. Thread safety: none.
 class FramePort {
  public:
-  // `capture` may be null. `wire` outlives it.
+  // `capture` and `observer` may be null. `wire` and `observer` outlive it.
   FramePort(sim::SharedWire* wire, const sim::LineFaults& faults,
-            std::unique_ptr<sim::Capture> capture);
+            std::unique_ptr<sim::Capture> capture, sim::TimeSource time = {},
+            sim::FrameObserver* observer = nullptr);
 
   // `route` is that of the frame. False: no room, nothing was taken.
   bool Send(std::span<const uint8_t> frame, const sim::Route& route);
@@ -69,7 +72,7 @@ class FramePort {
   bool ReceiveFaulty(sim::Frame* frame, sim::FrameMarks* marks);
   // Moves what has passed `rx_line_` to `arrived_`.
   void Arrive();
-  void Record(std::span<const uint8_t> frame);
+  void Record(std::span<const uint8_t> frame, sim::FrameObserver::Way way);
   void CountSent(std::span<const uint8_t> frame);
 
   sim::SharedWire* const wire_;
@@ -77,6 +80,8 @@ class FramePort {
   sim::FaultyLine rx_line_;
   const bool faulty_;  // One of them may hold frames.
   std::unique_ptr<sim::Capture> capture_;
+  const sim::TimeSource time_;
+  sim::FrameObserver* const observer_;
   std::vector<sim::LineFrame> leaving_;  // Scratch.
   std::deque<sim::LineFrame> outgoing_;
   std::deque<sim::LineFrame> arrived_;

@@ -31,13 +31,13 @@ sim::WireAddress ToWireAddress(const FabricAddress& address) {
 }  // namespace
 
 SharedDatagramWire::SharedDatagramWire(std::unique_ptr<sim::SharedWire> wire,
-                                       uint32_t payload_mtu,
-                                       const sim::LineFaults& faults,
+                                       const SharedDatagramWireOptions& options,
                                        std::unique_ptr<sim::Capture> capture,
                                        SlowPathSink* slow_path)
     : wire_(std::move(wire)),
-      payload_mtu_(payload_mtu),
-      port_(wire_.get(), faults, std::move(capture)),
+      payload_mtu_(options.wire.payload_mtu),
+      port_(wire_.get(), options.faults, std::move(capture), options.wire.time,
+            options.observer),
       slow_path_(slow_path),
       room_(FrameCodec::kHeadroom + kMaxBytes + FrameCodec::kTailroom) {
   received_.reserve(sim::kMaxWireFrameBytes);
@@ -49,6 +49,7 @@ Result<std::unique_ptr<SharedDatagramWire>> SharedDatagramWire::Open(
   sim::SharedWireOptions attach = options.wire;
   // What faults may change, or people look at, is to be whole.
   attach.takes_unchecked = options.capture.empty() &&
+                           options.observer == nullptr &&
                            !sim::FaultyLine(options.faults.rx, 0).active();
   auto wire = sim::SharedWire::Attach(attach, message);
   if (!wire.ok()) {
@@ -64,9 +65,8 @@ Result<std::unique_ptr<SharedDatagramWire>> SharedDatagramWire::Open(
     }
     capture = std::move(opened.value());
   }
-  return std::unique_ptr<SharedDatagramWire>(
-      new SharedDatagramWire(std::move(wire.value()), options.wire.payload_mtu,
-                             options.faults, std::move(capture), slow_path));
+  return std::unique_ptr<SharedDatagramWire>(new SharedDatagramWire(
+      std::move(wire.value()), options, std::move(capture), slow_path));
 }
 
 void SharedDatagramWire::Configure(const contract::PortCfg& port) {

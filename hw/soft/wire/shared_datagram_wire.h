@@ -13,6 +13,7 @@
 #include "driver/result.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/faults.h"
+#include "hw/sim/frame_observer.h"
 #include "hw/sim/shared_wire.h"
 #include "hw/soft/frame/frame_codec.h"
 #include "hw/soft/wire/datagram_wire.h"
@@ -25,6 +26,8 @@ struct SharedDatagramWireOptions {
   sim::SharedWireOptions wire;
   sim::LineFaults faults;
   std::string capture;  // File, empty for none.
+  // Outlives the wire; null for none.
+  sim::FrameObserver* observer = nullptr;
 };
 
 // Until firmware has written table `port` nothing passes. Requests take their
@@ -101,7 +104,7 @@ class SharedDatagramWire final : public DatagramWire {
   static constexpr uint32_t kMostDropped = 64;
 
   SharedDatagramWire(std::unique_ptr<sim::SharedWire> wire,
-                     uint32_t payload_mtu, const sim::LineFaults& faults,
+                     const SharedDatagramWireOptions& options,
                      std::unique_ptr<sim::Capture> capture,
                      SlowPathSink* slow_path);
 

@@ -122,7 +122,8 @@ class IommuDevice final : public Device {
   static Result<std::unique_ptr<IommuDevice>> Open(const DeviceOptions& options,
                                                    std::string* message) {
     std::unique_ptr<IommuDevice> made(new IommuDevice());
-    auto device = soft::SoftDevice::Open(options, message, &made->memory_);
+    auto device =
+        soft::SoftDevice::Open(options, message, {.memory = &made->memory_});
     if (!device.ok()) {
       return device.error();
     }
