@@ -89,7 +89,8 @@ Executor::Progress Executor::CreateEndpoint(
   using Command = contract::AdminCreateEndpoint;
   FieldCheck check;
   check.Require(command.port <= kMaxPort, offsetof(Command, port));
-  check.Require(command.job_id <= kMaxJobId, offsetof(Command, job_id));
+  check.Require(command.job_id <= contract::kJobIdMax,
+                offsetof(Command, job_id));
   check.Require((command.flags & ~contract::kEndpointFlagRelative) == 0,
                 offsetof(Command, flags));
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));

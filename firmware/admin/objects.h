@@ -13,8 +13,6 @@ namespace heddle::firmware {
 // function whose admin queue it came from.
 using Function = uint8_t;
 
-inline constexpr uint32_t kMaxJobId = (1U << 24) - 1;
-
 struct Endpoint {
   bool used = false;
   Function function = 0;

@@ -36,7 +36,8 @@ FieldCheck Executor::CheckRegion(const contract::AdminRegisterRegion& command) {
   } else {
     check.Require(contract::IsUserKey(command.key), offsetof(Command, key));
   }
-  check.Require(command.job_id <= kMaxJobId, offsetof(Command, job_id));
+  check.Require(command.job_id <= contract::kJobIdMax,
+                offsetof(Command, job_id));
   check.Require((command.flags & ~kAllRegionFlags) == 0,
                 offsetof(Command, flags));
   check.Require(command.interface == 0, offsetof(Command, interface));

@@ -27,7 +27,7 @@ class RegisterBus {
 // (UET 4.13).
 inline constexpr uint32_t kAddressSpace = 0;
 constexpr uint32_t JobSpace(uint32_t job_id) {
-  constexpr uint32_t kRelative = 1U << 24;  // No JobID has this bit.
+  constexpr uint32_t kRelative = contract::kJobIdMax + 1;
   return kRelative | job_id;
 }
 

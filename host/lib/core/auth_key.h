@@ -7,11 +7,12 @@
 #include <cstring>
 #include <optional>
 
+#include "hw/contract/gen/heddle_contract.h"
+
 namespace heddle::core {
 
-// A key is a uint32_t in host byte order, 1 to `kMaxAuthKey`.
+// A key is a uint32_t in host byte order, 1 to contract::kJobIdMax.
 inline constexpr size_t kAuthKeyBytes = sizeof(uint32_t);
-inline constexpr uint32_t kMaxAuthKey = 0xffffff;
 
 // JobID of a key given with `bytes` != 0; empty for none of ours.
 inline std::optional<uint32_t> JobIdOf(const void* key, size_t bytes) noexcept {
@@ -20,8 +21,8 @@ inline std::optional<uint32_t> JobIdOf(const void* key, size_t bytes) noexcept {
     return std::nullopt;
   }
   std::memcpy(&job_id, key, sizeof(job_id));
-  return job_id != 0 && job_id <= kMaxAuthKey ? std::optional(job_id)
-                                              : std::nullopt;
+  return job_id != 0 && job_id <= contract::kJobIdMax ? std::optional(job_id)
+                                                      : std::nullopt;
 }
 
 }  // namespace heddle::core

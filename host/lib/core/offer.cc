@@ -155,7 +155,8 @@ bool AuthKeyFits(const char* attribute, const void* key, size_t bytes,
                  Matcher* matcher) {
   return bytes == 0 || JobIdOf(key, bytes).has_value() ||
          matcher->Refuse(attribute, std::to_string(bytes) + " bytes",
-                         "4 bytes: a number of 1 to 0xffffff");
+                         "4 bytes: a number of 1 to " +
+                             std::to_string(contract::kJobIdMax));
 }
 
 bool TrafficClassFits(const char* attribute, uint32_t wanted,

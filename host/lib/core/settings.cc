@@ -56,10 +56,9 @@ bool SpellFunction(contract::DeviceName* device) {
 }
 
 // Separates the users of one machine: never 0, distinct for user ids below
-// 2^24 - 1.
+// `kJobIdMax`.
 uint32_t DefaultJobId() {
-  constexpr uint32_t kMaxJobId = 0xffffff;
-  return getuid() % kMaxJobId + 1;
+  return getuid() % contract::kJobIdMax + 1;
 }
 
 bool IsDefault(const SettingRow& row, const Settings& settings) {

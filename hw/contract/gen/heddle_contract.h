@@ -15,7 +15,7 @@ namespace heddle::contract {
 inline constexpr uint32_t kContractMajor = 1;
 inline constexpr uint32_t kContractMinor = 12;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0x276df188e3155df1ull;
+inline constexpr uint64_t kContractHash = 0xa28c3c55236a7c65ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
@@ -115,6 +115,42 @@ inline constexpr uint32_t kSlowPathRate = 16u;
 inline constexpr uint32_t kSlowPathWindowTicks = 64u;
 // Clock cycles per tick on the lock-step wire. Unit: cycles.
 inline constexpr uint32_t kTickCycles = 128u;
+// Largest JobID: all 24 bits of the field (UET 4.1). 0 is none. Unit: -.
+inline constexpr uint32_t kJobIdMax = 16777215u;
+// Fraction of a congestion window: it is in 2^-nscc_fraction_bits bytes (UET 3.1, as are all parameters nscc_*). Unit: bits.
+inline constexpr uint32_t kNsccFractionBits = 8u;
+// What a packet counts in a window beside its PDS and SES headers, payload, CRC and UDP or entropy header (UET 3.0). Unit: bytes.
+inline constexpr uint32_t kNsccPacketBytes = 40u;
+// Gain of the average queueing delay, which is in 2^-nscc_average_shift ns: 2^-nscc_average_shift. Unit: log2.
+inline constexpr uint32_t kNsccAverageShift = 6u;
+// A queueing delay of up to the target / 2^nscc_no_delay_shift counts as none. Unit: log2.
+inline constexpr uint32_t kNsccNoDelayShift = 7u;
+// Where packets are trimmed, the target delay is the base round trip less its 2^-nscc_trim_target_shift. Unit: log2.
+inline constexpr uint32_t kNsccTrimTargetShift = 2u;
+// Gain of a decrease: 0.8. Unit: 1/256.
+inline constexpr uint32_t kNsccGamma = 205u;
+// Largest decrease of a window at once. Unit: 1/256.
+inline constexpr uint32_t kNsccMaxDecrease = 128u;
+// scaling_a in 2^-16 = cwnd_bytes x nscc_scale / 2^nscc_scale_shift: cwnd_bytes / 1.5 / (100 Gbit/s x 12 us). Unit: -.
+inline constexpr uint32_t kNsccScale = 76355u;
+// See nscc_scale. Unit: log2.
+inline constexpr uint32_t kNsccScaleShift = 18u;
+// alpha x target / 1024 ns, in scaling_a packets: 1 / 3 us. Unit: 1/1024.
+inline constexpr uint32_t kNsccStep = 350u;
+// What an ACK adds to an increase is in bytes x 2^nscc_unit_shift ns. Unit: log2 ns.
+inline constexpr uint32_t kNsccUnitShift = 10u;
+// Each byte whose delay is at or beyond the target without a mark adds 2^nscc_fair_shift - 1 units of 2^nscc_unit_shift ns to an increase: fair_ = alpha x 15 us. Unit: log2.
+inline constexpr uint32_t kNsccFairShift = 4u;
+// Growth of a window per base round trip, in scaling_a packets: 0.15. Unit: 1/256.
+inline constexpr uint32_t kNsccEta = 38u;
+// Fast increase per acknowledged byte: scaling_a / 2^nscc_fast_shift. Unit: log2.
+inline constexpr uint32_t kNsccFastShift = 2u;
+// Acknowledged packets after which an increase is applied, at the latest after a base round trip. Unit: packets.
+inline constexpr uint32_t kNsccAdjustPackets = 8u;
+// Quick adapt: a period that delivered less than the largest window / 2^nscc_adapt_gate_shift. Unit: log2.
+inline constexpr uint32_t kNsccAdaptGateShift = 3u;
+// Quick adapt: queueing delay that shows congestion by itself. Unit: target delays.
+inline constexpr uint32_t kNsccAdaptThreshold = 4u;
 
 // Operation of a transmit descriptor; SEND and above are the UET request opcodes (UET 4.9).
 enum class Opcode : uint8_t {

@@ -11,7 +11,7 @@ package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
   localparam int unsigned ContractMinor = 32'd12;
-  localparam logic [63:0] ContractHash = 64'h276df188e3155df1;
+  localparam logic [63:0] ContractHash = 64'ha28c3c55236a7c65;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
@@ -111,6 +111,42 @@ package heddle_contract_pkg;
   localparam int unsigned SlowPathWindowTicks = 32'd64;
   // Clock cycles per tick on the lock-step wire. Unit: cycles.
   localparam int unsigned TickCycles = 32'd128;
+  // Largest JobID: all 24 bits of the field (UET 4.1). 0 is none. Unit: -.
+  localparam int unsigned JobIdMax = 32'd16777215;
+  // Fraction of a congestion window: it is in 2^-nscc_fraction_bits bytes (UET 3.1, as are all parameters nscc_*). Unit: bits.
+  localparam int unsigned NsccFractionBits = 32'd8;
+  // What a packet counts in a window beside its PDS and SES headers, payload, CRC and UDP or entropy header (UET 3.0). Unit: bytes.
+  localparam int unsigned NsccPacketBytes = 32'd40;
+  // Gain of the average queueing delay, which is in 2^-nscc_average_shift ns: 2^-nscc_average_shift. Unit: log2.
+  localparam int unsigned NsccAverageShift = 32'd6;
+  // A queueing delay of up to the target / 2^nscc_no_delay_shift counts as none. Unit: log2.
+  localparam int unsigned NsccNoDelayShift = 32'd7;
+  // Where packets are trimmed, the target delay is the base round trip less its 2^-nscc_trim_target_shift. Unit: log2.
+  localparam int unsigned NsccTrimTargetShift = 32'd2;
+  // Gain of a decrease: 0.8. Unit: 1/256.
+  localparam int unsigned NsccGamma = 32'd205;
+  // Largest decrease of a window at once. Unit: 1/256.
+  localparam int unsigned NsccMaxDecrease = 32'd128;
+  // scaling_a in 2^-16 = cwnd_bytes x nscc_scale / 2^nscc_scale_shift: cwnd_bytes / 1.5 / (100 Gbit/s x 12 us). Unit: -.
+  localparam int unsigned NsccScale = 32'd76355;
+  // See nscc_scale. Unit: log2.
+  localparam int unsigned NsccScaleShift = 32'd18;
+  // alpha x target / 1024 ns, in scaling_a packets: 1 / 3 us. Unit: 1/1024.
+  localparam int unsigned NsccStep = 32'd350;
+  // What an ACK adds to an increase is in bytes x 2^nscc_unit_shift ns. Unit: log2 ns.
+  localparam int unsigned NsccUnitShift = 32'd10;
+  // Each byte whose delay is at or beyond the target without a mark adds 2^nscc_fair_shift - 1 units of 2^nscc_unit_shift ns to an increase: fair_ = alpha x 15 us. Unit: log2.
+  localparam int unsigned NsccFairShift = 32'd4;
+  // Growth of a window per base round trip, in scaling_a packets: 0.15. Unit: 1/256.
+  localparam int unsigned NsccEta = 32'd38;
+  // Fast increase per acknowledged byte: scaling_a / 2^nscc_fast_shift. Unit: log2.
+  localparam int unsigned NsccFastShift = 32'd2;
+  // Acknowledged packets after which an increase is applied, at the latest after a base round trip. Unit: packets.
+  localparam int unsigned NsccAdjustPackets = 32'd8;
+  // Quick adapt: a period that delivered less than the largest window / 2^nscc_adapt_gate_shift. Unit: log2.
+  localparam int unsigned NsccAdaptGateShift = 32'd3;
+  // Quick adapt: queueing delay that shows congestion by itself. Unit: target delays.
+  localparam int unsigned NsccAdaptThreshold = 32'd4;
 
   // Operation of a transmit descriptor; SEND and above are the UET request opcodes (UET 4.9).
   typedef enum logic [7:0] {

@@ -32,21 +32,20 @@ module heddle_nscc
 
   output logic            idle_o
 );
-  localparam int unsigned Fraction = 8;   // Bits of a window behind the bytes.
+  localparam int unsigned Fraction = NsccFractionBits;  // Of a window, behind the bytes.
+  localparam int unsigned Average  = NsccAverageShift;  // Bits of an average behind the ns.
   localparam int unsigned WindowW  = 20 + Fraction;
   localparam int unsigned TimeW    = 24;  // ns.
   localparam int unsigned BytesW   = 20;  // What one event can be about.
   localparam int unsigned Depth    = 64;
-  // UET 3.1; the comments in congestion.cc say how.
-  localparam logic [23:0] HeaderBytes = 24'd100;  // Without UDP or entropy header.
-  localparam logic [16:0] Scale    = 17'd76355;
-  localparam logic [7:0]  Gamma    = 8'd205;
-  localparam logic [7:0]  MaxDecrease = 8'd128;
+  // Without UDP or entropy header.
+  localparam logic [23:0] HeaderBytes = 24'(PdsRequestBytes + SesStdBytes + CrcBytes + NsccPacketBytes);
+  localparam int unsigned FastLow  = 16 - Fraction;  // scaling_a is in 2^-16.
 
   typedef struct packed {
     logic [WindowW-1:0] cwnd;       // 2^-8 bytes.
     logic [31:0]        increase;
-    logic [TimeW+5:0]   average;    // 2^-6 ns.
+    logic [TimeW+Average-1:0] average;  // 2^-Average ns.
     logic [TimeW-1:0]   base;
     logic [31:0]        decreased_at;
     logic [31:0]        adjusted_at;
@@ -75,22 +74,22 @@ module heddle_nscc
   logic [40:0]        scaled;
   logic [37:0]        packets, eta_wide;
   logic [39:0]        step_wide;
-  assign scaled    = 41'(bytes_q) * 41'(Scale);
+  assign scaled    = 41'(bytes_q) * 41'(NsccScale);
   assign packets   = 38'(scale_q) * 38'(packet_q);
-  assign step_wide = 40'(packets_q) * 40'd350;
-  assign eta_wide  = 38'(packets_q) * 38'd38;
+  assign step_wide = 40'(packets_q) * 40'(NsccStep);
+  assign eta_wide  = 38'(packets_q) * 38'(NsccEta);
   always_ff @(posedge clk_i) begin
     packet_q  <= 14'(24'(port_i.payload_mtu) + HeaderBytes +
                      (port_i.ip_protocol != '0 ? 24'(EntropyBytes) : 24'(UdpBytes)));
     bytes_q   <= transport_i.cwnd_bytes[31:24] != '0 ? '1 : transport_i.cwnd_bytes[23:0];
     base_q    <= transport_i.base_rtt_ns[31:24] != '0 ? '1 : transport_i.base_rtt_ns[23:0];
     trims_q   <= (transport_i.dscp_trimmed | transport_i.dscp_trimmed_lasthop) != '0;
-    target_q  <= trims_q ? base_q - (base_q >> 2) : base_q;
-    scale_q   <= 24'(scaled >> 18);
-    packets_q <= 30'(packets >> (16 - Fraction));
+    target_q  <= trims_q ? base_q - (base_q >> NsccTrimTargetShift) : base_q;
+    scale_q   <= 24'(scaled >> NsccScaleShift);
+    packets_q <= 30'(packets >> FastLow);
     step_q    <= WindowW'(step_wide >> 10);
     eta_q     <= WindowW'(eta_wide >> 8);
-    fast_q    <= scale_q[23:2];
+    fast_q    <= 22'(scale_q >> NsccFastShift);
     min_q     <= {6'b0, packet_q, {Fraction{1'b0}}};
     max_q     <= bytes_q < {10'b0, packet_q} ? {6'b0, packet_q, {Fraction{1'b0}}}
                : bytes_q > {4'b0, packet_q, 6'b0} ? {packet_q, {(6 + Fraction){1'b0}}}
@@ -165,24 +164,24 @@ module heddle_nscc
   assign bytes    = BytesW'(e_q.packets) * BytesW'(packet_q);
   assign lost     = BytesW'(e_q.lost) * BytesW'(packet_q);
   assign base     = s_q.base == '0 || e_q.rtt < s_q.base ? e_q.rtt : s_q.base;
-  assign much     = {target_q, 2'b0};
+  assign much     = (TimeW+2)'(target_q) * (TimeW+2)'(NsccAdaptThreshold);
   assign past     = e_q.marked && s_q.ignore >= 24'(bytes);
-  assign none     = !e_q.marked && delay_q <= target_q >> 7;
+  assign none     = !e_q.marked && delay_q <= target_q >> NsccNoDelayShift;
   assign fast     = none ? most24({1'b0, s_q.fast} + 25'(bytes)) : '0;
   assign period   = e_q.now - s_q.adjusted_at >= 32'(base_q);
-  assign due      = period || s_q.adjust >= BytesW'({packet_q, 3'b0});
+  assign due      = period || s_q.adjust >= BytesW'(packet_q) * BytesW'(NsccAdjustPackets);
   assign grown    = {2'b0, s_q.cwnd} + (huge_q ? {2'b0, {WindowW{1'b1}}} : {2'b0, quotient_q}) +
                     (period ? {2'b0, eta_q} : '0);
-  assign faster   = product_q[43:36] != '0 ? '1 : product_q[35:8];
+  assign faster   = product_q[43:FastLow+WindowW] != '0 ? '1 : product_q[FastLow +: WindowW];
   assign gathered = {1'b0, s_q.increase} +
-                    (delay_q < target_q ? 33'(product_q >> 10)
-                                        : 33'({bytes, 4'b0}) - 33'(bytes));
+                    (delay_q < target_q ? 33'(product_q >> NsccUnitShift)
+                                        : (33'(bytes) << NsccFairShift) - 33'(bytes));
   assign gain     = 60'(step_q) * 60'(s_q.increase);
-  assign part     = quotient_q[7:0] > MaxDecrease ? MaxDecrease : quotient_q[7:0];
+  assign part     = quotient_q[7:0] > 8'(NsccMaxDecrease) ? 8'(NsccMaxDecrease) : quotient_q[7:0];
   assign factor   = delay_q < target_q && {fast, {Fraction{1'b0}}} > 32'(s_q.cwnd)
                         ? {2'b0, fast_q} : target_q - delay_q;
   assign cut      = (WindowW+8)'(s_q.cwnd) * (WindowW+8)'(part);
-  assign above    = 32'(over_q) * 32'(Gamma);
+  assign above    = 32'(over_q) * 32'(NsccGamma);
   assign adapt_period = {1'b0, s_q.base} + {1'b0, target_q};
   assign adapts   = e_q.now - s_q.adapted_at >= 32'(adapt_period);
   assign changed  = s_q.packets != quotient_q[FlightW-1:0] || e_q.open;
@@ -206,11 +205,11 @@ module heddle_nscc
         d.achieved = most24({1'b0, s_q.achieved} + 25'(bytes));
         if (e_q.rtt != '0) d.base = base;
       end
-      StAverage: d.average = s_q.average + (TimeW+6)'(delay_q) - (TimeW+6)'(s_q.average >> 6);
+      StAverage: d.average = s_q.average + (TimeW+Average)'(delay_q) - (TimeW+Average)'(s_q.average >> Average);
       StAdapt: begin
         if (adapts) begin
           if (s_q.adapting && congested_q && 
-              {s_q.achieved, {Fraction{1'b0}}} < {7'b0, max_q[WindowW-1:3]}) begin
+              {s_q.achieved, {Fraction{1'b0}}} < 32'(max_q) >> NsccAdaptGateShift) begin
             d.cwnd     = bounded({2'b0, WindowW'({s_q.achieved[19:0], {Fraction{1'b0}}})}, min_q, max_q);
             d.ignore   = s_q.achieved;
             d.increase = '0;
@@ -251,7 +250,7 @@ module heddle_nscc
       end
       StLoss: begin
         d.fast = '0;
-        if (e_q.trim) d.average = s_q.average + (TimeW+6)'(base_q) - (TimeW+6)'(s_q.average >> 6);
+        if (e_q.trim) d.average = s_q.average + (TimeW+Average)'(base_q) - (TimeW+Average)'(s_q.average >> Average);
         d.cwnd = s_q.cwnd > {lost, {Fraction{1'b0}}}
                      ? bounded({2'b0, s_q.cwnd - {lost, {Fraction{1'b0}}}}, min_q, max_q) : min_q;
       end
@@ -286,7 +285,7 @@ module heddle_nscc
         StAdapt:   state_q <= losing_q ? StSize : StJudge;
         StJudge:   state_q <= past ? after
                             : !e_q.marked ? StAdd
-                            : delay_q >= target_q && s_q.average[TimeW+5:6] > target_q &&
+                            : delay_q >= target_q && s_q.average[TimeW+Average-1:Average] > target_q &&
                               e_q.now - s_q.decreased_at >= 32'(s_q.base) ? StRatio : StApply;
         StAdd:     state_q <= StApply;
         StRatio:   state_q <= StCut;
@@ -321,11 +320,11 @@ module heddle_nscc
       StAverage: congested_q <= !trims_q && {2'b0, delay_q} > much;
       StJudge: begin
         product_q <= 44'(bytes) * 44'(factor);
-        over_q    <= s_q.average[TimeW+5:6] - target_q;
+        over_q    <= s_q.average[TimeW+Average-1:Average] - target_q;
       end
       StRatio: begin
         {rem_q, low_q} <= {1'b0, above, 20'b0};
-        den_q      <= s_q.average[TimeW+5:6];
+        den_q      <= s_q.average[TimeW+Average-1:Average];
         quotient_q <= '0;
         count_q    <= 4'd4;
       end

@@ -10,24 +10,6 @@ namespace heddle::soft::transport {
 
 namespace {
 
-// UET 3.1, in fractions of two's powers.
-constexpr uint32_t kDelayShift = 6;    // Gain of the average delay: 1/64.
-constexpr uint32_t kNoDelayShift = 7;  // A delay of 1/128 target is none.
-constexpr uint32_t kGamma = 205;       // 0.8, in 256ths.
-constexpr uint32_t kMaxDecrease = 128;
-constexpr uint32_t kEta = 38;  // 0.15
-constexpr uint32_t kAdjustPackets = 8;
-constexpr uint32_t kAdaptGate = 3;
-constexpr uint32_t kAdaptThreshold = 4;  // Target delays.
-// scaling_a = window / 1.5 / (100 Gb/s x 12 us), in 2^-16: the window times
-// this, shifted.
-constexpr uint32_t kScale = 76355;
-constexpr uint32_t kScaleShift = 18;
-// alpha x target = 4 x scaling_a x MTU x 1 / 3 us, and fair_ = 5 x scaling_a x
-// MTU = alpha x 15 us. What is gathered is in units of 1024 ns x bytes.
-constexpr uint32_t kUnitShift = 10;
-constexpr uint32_t kFair = 15;
-constexpr uint32_t kStep = 350;  // 1024 / 3000, in 1024ths.
 constexpr uint64_t kMax24 = (1u << 24) - 1;
 constexpr uint64_t kMax28 = (1u << 28) - 1;
 constexpr uint64_t kMax32 = UINT32_MAX;
@@ -49,12 +31,15 @@ void Congestion::Open(const Settings& settings) {
   nscc_ = settings.congestion && settings.base_rtt_ns != 0;
   trimming_ = settings.trimming;
   empty_rtt_ = std::min(settings.base_rtt_ns, kMax24);
-  target_ = trimming_ ? empty_rtt_ - empty_rtt_ / 4 : empty_rtt_;
-  const uint64_t scale = bytes * kScale >> kScaleShift;
+  target_ = trimming_
+                ? empty_rtt_ - (empty_rtt_ >> contract::kNsccTrimTargetShift)
+                : empty_rtt_;
+  const uint64_t scale =
+      bytes * contract::kNsccScale >> contract::kNsccScaleShift;
   const uint64_t packets = scale * packet_ >> (16 - kFraction);
-  step_ = packets * kStep >> 10;
-  eta_ = packets * kEta >> 8;
-  fast_scale_ = scale >> 2;  // 0.25 x scaling_a.
+  step_ = packets * contract::kNsccStep >> 10;
+  eta_ = packets * contract::kNsccEta >> 8;
+  fast_scale_ = scale >> contract::kNsccFastShift;  // 0.25 x scaling_a.
 }
 
 void Congestion::OnAck(uint64_t bytes, uint64_t rtt_ns, bool marked,
@@ -78,25 +63,29 @@ bool Congestion::TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked,
   base_rtt_ = base_rtt_ == 0 ? rtt_ns : std::min(base_rtt_, rtt_ns);
   const uint64_t delay = rtt_ns - base_rtt_;
   average_delay_ += delay;
-  average_delay_ -= (average_delay_ - delay) >> kDelayShift;
+  average_delay_ -= (average_delay_ - delay) >> contract::kNsccAverageShift;
   // Where packets are trimmed, their NACKs say sooner than any delay.
-  QuickAdapt(now_ns, !trimming_ && delay > kAdaptThreshold * target_);
+  QuickAdapt(now_ns,
+             !trimming_ && delay > contract::kNsccAdaptThreshold * target_);
   if (marked && ignore_bytes_ >= bytes) {
     ignore_bytes_ -= bytes;
     return false;
   }
   ignore_bytes_ = 0;
-  const bool none = !marked && delay <= target_ >> kNoDelayShift;
+  const bool none = !marked && delay <= target_ >> contract::kNsccNoDelayShift;
   fast_bytes_ = none ? std::min(fast_bytes_ + bytes, kMax24) : 0;
   if (!marked && delay < target_) {
     if (fast_bytes_ << kFraction > cwnd_) {
       SetWindow(cwnd_ + (bytes * fast_scale_ >> (16 - kFraction)));
     } else {
       increase_ = std::min(
-          increase_ + (bytes * (target_ - delay) >> kUnitShift), kMax32);
+          increase_ + (bytes * (target_ - delay) >> contract::kNsccUnitShift),
+          kMax32);
     }
   } else if (!marked) {
-    increase_ = std::min(increase_ + uint64_t{kFair} * bytes, kMax32);
+    increase_ = std::min(
+        increase_ + (uint64_t{bytes} << contract::kNsccFairShift) - bytes,
+        kMax32);
   } else if (delay >= target_ && average_delay_ >> kAverage > target_) {
     Decrease(now_ns);
   }
@@ -111,7 +100,8 @@ void Congestion::Decrease(uint32_t now_ns) {
   increase_ = 0;
   const uint64_t average = average_delay_ >> kAverage;
   const uint64_t part =
-      std::min<uint64_t>((average - target_) * kGamma / average, kMaxDecrease);
+      std::min<uint64_t>((average - target_) * contract::kNsccGamma / average,
+                         contract::kNsccMaxDecrease);
   SetWindow(cwnd_ - (cwnd_ * part >> 8));
 }
 
@@ -122,7 +112,7 @@ void Congestion::QuickAdapt(uint32_t now_ns, bool congested) {
     return;
   }
   if (adapting_ && congested &&
-      achieved_ << kFraction < max_cwnd_ >> kAdaptGate) {
+      achieved_ << kFraction < max_cwnd_ >> contract::kNsccAdaptGateShift) {
     SetWindow(achieved_ << kFraction);
     ignore_bytes_ = achieved_;
     increase_ = 0;
@@ -135,7 +125,7 @@ void Congestion::QuickAdapt(uint32_t now_ns, bool congested) {
 void Congestion::Apply(uint32_t bytes, uint32_t now_ns) {
   adjust_bytes_ += bytes;
   const bool period = now_ns - adjusted_at_ >= empty_rtt_;
-  if (period || adjust_bytes_ >= kAdjustPackets * packet_) {
+  if (period || adjust_bytes_ >= contract::kNsccAdjustPackets * packet_) {
     SetWindow(cwnd_ + std::min(step_ * increase_ / cwnd_bytes(), kMax28));
     increase_ = 0;
     adjust_bytes_ = 0;
@@ -162,7 +152,8 @@ void Congestion::OnLoss(uint64_t bytes, uint64_t now_ns) {
 
 void Congestion::OnTrim(uint64_t bytes, uint64_t now_ns) {
   average_delay_ += empty_rtt_;
-  average_delay_ -= (average_delay_ - empty_rtt_) >> kDelayShift;
+  average_delay_ -=
+      (average_delay_ - empty_rtt_) >> contract::kNsccAverageShift;
   OnLoss(bytes, now_ns);
 }
 

@@ -8,10 +8,11 @@
 
 namespace heddle::soft::transport {
 
-// What a packet counts in a window (UET 3.0: transport size + 40, the transport
-// size being that of what follows the IP header, with the CRC).
+// What a packet counts in a window (UET 3.0): what follows the IP header, with
+// the CRC, and kNsccPacketBytes.
 constexpr uint32_t NominalBytes(const Settings& settings, uint32_t pds_bytes) {
-  return pds_bytes + settings.layer4_bytes + contract::kCrcBytes + 40;
+  return pds_bytes + settings.layer4_bytes + contract::kCrcBytes +
+         contract::kNsccPacketBytes;
 }
 
 // In whole numbers, so that hw/rtl/transport/heddle_nscc.sv has the same window
@@ -40,8 +41,10 @@ class Congestion {
   uint64_t cwnd_bytes() const { return cwnd_ >> kFraction; }
 
  private:
-  static constexpr uint32_t kFraction = 8;  // Bits of `cwnd_`.
-  static constexpr uint32_t kAverage = 6;   // Bits of `average_delay_`.
+  static constexpr uint32_t kFraction =
+      contract::kNsccFractionBits;  // Of `cwnd_`.
+  static constexpr uint32_t kAverage =
+      contract::kNsccAverageShift;  // Of `average_delay_`.
 
   // False: the mark belongs to the past, and so does the ACK.
   bool TakeRtt(uint32_t bytes, uint32_t rtt_ns, bool marked, uint32_t now_ns);
@@ -50,7 +53,7 @@ class Congestion {
   void Apply(uint32_t bytes, uint32_t now_ns);
   void SetWindow(uint64_t cwnd);
 
-  uint64_t cwnd_ = 0;  // 2^-8 bytes; 0: no limit.
+  uint64_t cwnd_ = 0;  // 2^-kFraction bytes; 0: no limit.
   uint64_t max_cwnd_ = 0;
   uint64_t min_cwnd_ = 0;
   uint64_t empty_rtt_ = 0;  // Of an empty network, as the settings say, ns.
@@ -61,7 +64,7 @@ class Congestion {
   uint64_t fast_scale_ = 0;
 
   uint64_t increase_ = 0;       // Gathered since the last adjustment.
-  uint64_t average_delay_ = 0;  // 2^-6 ns.
+  uint64_t average_delay_ = 0;  // 2^-kAverage ns.
   uint32_t base_rtt_ = 0;
   uint32_t decreased_at_ = 0;
   uint32_t adjusted_at_ = 0;
