@@ -55,7 +55,6 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
       spare.number = event.number;
       spare.bytes = event.bytes;
       spare.life = ends_.at(side).size();
-      spare.incarnation = incarnations_.at(side);
       const Place at = {.side = side, .endpoint = event.endpoint};
       receives_.at(at.index()).push_back(event.number);
       break;
@@ -125,7 +124,6 @@ void MessageChecker::OnAccepted(uint32_t side, const Event& event) {
   posted.number = event.number;
   posted.bytes = operation.bytes;
   posted.life = ends_.at(side).size();
-  posted.incarnation = incarnations_.at(side);
   const uint32_t at = operation.at.index();
   if (operation.verb == Verb::kReceive) {
     receives_.at(at).push_back(event.number);
@@ -151,7 +149,6 @@ void MessageChecker::OnRenewal(const Operation& operation, uint64_t time_ns) {
   const uint32_t side = operation.at.side;
   was_renewed_.at(side) = true;
   ends_.at(side).push_back(time_ns);
-  incarnations_.at(side) += operation.verb == Verb::kReset ? 0 : 1;
   for (const auto& [number, posted] : posted_.at(side)) {
     const bool reported = number >= stream_.operations.size() ||
                           stream_.operations[number].verb == Verb::kReceive ||
@@ -346,7 +343,7 @@ void MessageChecker::Match(const Place& place, const Posted& receive) {
     return;
   }
   message->arrived = true;
-  message->incarnation = receive.incarnation;
+  message->life = receive.life;
   if (WasAcknowledgedBefore(*message, place, receive)) {
     ++verdict_->figures.duplicated;
     Violate(Name(receive.number) + " got " + Name(message->number) +
@@ -377,8 +374,8 @@ bool MessageChecker::CameAgain(const Place& place, const Posted& receive) {
       // What the incarnation before received but did not acknowledge may go
       // to the new one, too.
       const bool acknowledged = WasAcknowledgedBefore(message, place, receive);
-      if (message.incarnation < receive.incarnation && !acknowledged) {
-        message.incarnation = receive.incarnation;
+      if (message.life < receive.life && !acknowledged) {
+        message.life = receive.life;
         return true;
       }
       ++verdict_->figures.duplicated;

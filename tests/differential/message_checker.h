@@ -38,17 +38,15 @@ class MessageChecker {
     bool settled = false;    // Its outcome was checked.
     Event completion = {};
     uint64_t bytes = 0;  // Of a receive buffer.
-    // How often its side had begun anew before it was posted, and how often
-    // as a new incarnation, without the PDCs of the one before.
+    // How often its side had begun anew before it was posted.
     size_t life = 0;
-    uint32_t incarnation = 0;
   };
   // A message on its way from one place to another.
   struct Message {
     uint32_t number = 0;
     bool owed = true;  // It must arrive.
     bool arrived = false;
-    uint32_t incarnation = 0;  // As of the receive that got it.
+    size_t life = 0;  // As of the receive that got it.
   };
   using Numbers = std::map<uint32_t, Posted>;
 
@@ -95,7 +93,6 @@ class MessageChecker {
   std::array<bool, kSides> was_renewed_ = {};  // Since a sync.
   // When each life of a side began to end.
   std::array<std::vector<uint64_t>, kSides> ends_;
-  std::array<uint32_t, kSides> incarnations_ = {};
   const bool in_peace_;
 };
 
