@@ -46,7 +46,7 @@ constexpr uint64_t kPollSleepNs = 200000;
 // how often it may double.
 constexpr uint64_t kPollNs = 200;
 constexpr uint32_t kPollsAtOnce = 4;
-constexpr uint32_t kMostDoublings = 13;
+constexpr uint32_t kMostDoublings = 16;
 constexpr uint64_t kResetLimitNs = 10000000000;
 // A power of two: more never wait, as each thread rings one after another.
 constexpr size_t kWaitingDoorbells = 4096;

@@ -13,6 +13,7 @@
 #include "tests/differential/content.h"
 #include "tests/differential/generator.h"
 #include "tests/differential/ideal.h"
+#include "tests/differential/right.h"
 #include "tests/seed.h"
 
 namespace heddle::differential {
@@ -59,7 +60,7 @@ class SeededBugTest : public ::testing::Test {
     uint32_t fitting = 0;
     for (uint32_t i = 0; i < 40; ++i) {
       const Stream stream = Generate(seed + i, profile);
-      Trace trace = RunIdeally(stream, i);
+      Trace trace = RunRight(stream, i);
       std::mt19937_64 random(seed + i);
       if (!bug(stream, &trace, &random)) {
         continue;

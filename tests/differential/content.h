@@ -14,10 +14,13 @@ namespace heddle::differential {
 // was never written.
 inline constexpr uint8_t kUntouched = 0xa5;
 
-// Byte `at` of what operation `number` of a stream with `seed` carries.
-uint8_t ContentByte(uint64_t seed, uint32_t number, size_t at);
-
+// What operation `number` of a stream with `seed` carries.
 std::vector<uint8_t> Content(uint64_t seed, uint32_t number, size_t bytes);
+// Bytes from `at` on.
+void CopyContent(uint64_t seed, uint32_t number, size_t at,
+                 std::span<uint8_t> bytes);
+
+bool IsUntouched(std::span<const uint8_t> bytes);
 
 // Remote completion data of the operation.
 uint64_t ContentData(uint64_t seed, uint32_t number);

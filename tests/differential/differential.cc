@@ -3,6 +3,7 @@
 // sides see. Ends with 0 when everything was allowed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -18,6 +19,7 @@
 #include "tests/differential/generator.h"
 #include "tests/differential/run.h"
 #include "tests/differential/shrink.h"
+#include "tests/differential/virtual_run.h"
 
 namespace heddle::differential {
 namespace {
@@ -38,6 +40,8 @@ struct Options {
   std::vector<std::string> replay;
   uint32_t shrink_runs = 60;
   bool shows_trace = false;
+  bool is_virtual = false;
+  std::string log;
 };
 
 class Campaign {
@@ -58,12 +62,19 @@ class Campaign {
       ShowProgress();
     }
     PrintFigures("total");
+    if (options_.is_virtual) {
+      std::printf("traces %016llx, %llu frames, %llu s of virtual time\n",
+                  static_cast<unsigned long long>(hash_),
+                  static_cast<unsigned long long>(frames_),
+                  static_cast<unsigned long long>(virtual_ns_ / 1'000'000'000));
+    }
     return failures_ == 0 ? 0 : 1;
   }
 
  private:
   std::string Devices() const {
-    return options_.run.devices[0] + "-" + options_.run.devices[1];
+    return options_.run.devices[0] + "-" + options_.run.devices[1] +
+           (options_.is_virtual ? "-virtual" : "");
   }
 
   std::vector<std::string> Replayed() const {
@@ -90,6 +101,23 @@ class Campaign {
     return *stream;
   }
 
+  Trace RunOnce(const Stream& stream, const RunOptions& run) {
+    if (!options_.is_virtual) {
+      return differential::Run(stream, run);
+    }
+    VirtualOptions options;
+    std::ofstream log;
+    if (!options_.log.empty()) {
+      log.open(options_.log);
+      options.log = [&log](const std::string& line) { log << line << '\n'; };
+    }
+    VirtualOutcome outcome = RunVirtually(stream, options);
+    hash_ = hash_ * 31 + outcome.hash;
+    frames_ += outcome.frames;
+    virtual_ns_ += outcome.virtual_ns;
+    return std::move(outcome.trace);
+  }
+
   bool SpentBudget() const {
     const auto spent = steady_clock::now() - start_;
     return (options_.operations != 0 &&
@@ -100,7 +128,7 @@ class Campaign {
   }
 
   void Try(const Stream& stream, bool shrinks) {
-    const Trace trace = differential::Run(stream, options_.run);
+    const Trace trace = RunOnce(stream, options_.run);
     const Verdict verdict = Check(stream, trace);
     figures_.Add(verdict.figures);
     ++streams_;
@@ -144,8 +172,7 @@ class Campaign {
       for (int run = 0; run < 2; ++run) {
         RunOptions brief = options_.run;
         brief.silence = std::min(brief.silence, kBriefSilence);
-        if (!Check(candidate, differential::Run(candidate, brief))
-                 .violations.empty()) {
+        if (!Check(candidate, RunOnce(candidate, brief)).violations.empty()) {
           return true;
         }
       }
@@ -198,6 +225,10 @@ class Campaign {
   Figures figures_;
   uint64_t streams_ = 0;
   uint64_t failures_ = 0;
+  // With --virtual: of all traces, in the order of the runs.
+  uint64_t hash_ = 0;
+  uint64_t frames_ = 0;
+  uint64_t virtual_ns_ = 0;
   const steady_clock::time_point start_ = steady_clock::now();
   steady_clock::time_point last_shown_ = steady_clock::now();
 };
@@ -236,10 +267,14 @@ int Main(int argc, char** argv) {
   app.add_flag("--resets", profile.resets, "Reset NICs under traffic");
   app.add_flag("--leaves", profile.leaves,
                "Close and exit in order, and come back");
+  app.add_flag("--virtual", options.is_virtual,
+               "Devices soft in virtual time, in this process");
   app.add_option("--corpus", options.corpus, "Replay its streams first");
   app.add_option("--keep", options.keep, "Write shrunk failures here");
   app.add_option("--replay", options.replay, "Replay these files");
   app.add_option("--shrink-runs", options.shrink_runs, "At most; 0: none");
+  app.add_option("--log", options.log,
+                 "With --virtual: frames and events of the last stream");
   app.add_flag("--show-trace", options.shows_trace, "Of failures");
   app.add_option("--capture", options.run.capture,
                  "Frames of the first side, of the last stream");
@@ -249,8 +284,16 @@ int Main(int argc, char** argv) {
     profile.rma = true;
     profile.reads = false;
   }
+  if (options.is_virtual) {
+    options.run.devices = {"soft", "soft"};
+  }
   if (!devices.empty()) {
-    options.run.devices = {devices.at(0), devices.at(1)};
+    const std::array<std::string, kSides> asked = {devices.at(0),
+                                                   devices.at(1)};
+    if (options.is_virtual && asked != options.run.devices) {
+      throw std::runtime_error("--virtual is for --devices soft,soft");
+    }
+    options.run.devices = asked;
   }
   for (const std::string& variable : variables) {
     const size_t equals = variable.find('=');

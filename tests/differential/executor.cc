@@ -2,30 +2,18 @@
 #include "tests/differential/executor.h"
 
 #include <rdma/fi_errno.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <chrono>
 
-#include "hw/sim/clock.h"
 #include "tests/differential/content.h"
 
 namespace heddle::differential {
 namespace {
 
-using sim::MonotonicNs;
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
-constexpr milliseconds kWaitFor{400};
-constexpr milliseconds kUnpluggedFor{30};
-constexpr milliseconds kResetWithin{100'000};
+constexpr uint64_t kWaitForNs = 400'000'000;
+constexpr uint64_t kUnpluggedForNs = 30'000'000;
+constexpr uint64_t kResetWithinNs = 100'000'000'000;
 constexpr uint32_t kSparesOfALife = 1'000;
-
-bool IsUntouched(std::span<const uint8_t> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(),
-                     [](uint8_t byte) { return byte == kUntouched; });
-}
 
 }  // namespace
 
@@ -33,16 +21,20 @@ Executor::Executor(uint32_t side, const Stream& stream, uint32_t first,
                    Surroundings surroundings)
     : side_(side),
       stream_(stream),
+      history_(stream),
       surroundings_(std::move(surroundings)),
       first_(first),
       next_spare_(kSpareBase + first * kSparesOfALife) {
+  for (const Operation& operation : stream.operations) {
+    spare_bytes_ = std::max(spare_bytes_, operation.bytes);
+  }
   Open(first);
 }
 
 void Executor::Open(uint32_t number) {
   FabricSide::Keys keys = {};
   for (uint32_t region = 0; region < kRegions; ++region) {
-    keys.at(region) = KeyAt(stream_, number, side_, region);
+    keys.at(region) = KeyAt(history_, number, side_, region);
   }
   fabric_ = std::make_unique<FabricSide>(side_, stream_, keys);
   for (uint32_t index = 0; index < kAreas; ++index) {
@@ -102,17 +94,18 @@ void Executor::Execute(uint32_t number) {
       break;
     case Verb::kKill:
       surroundings_.tell({.kind = EventKind::kCalled,
-                          .time_ns = MonotonicNs(),
+                          .time_ns = surroundings_.now_ns(),
                           .number = number});
-      (void)raise(SIGKILL);
+      surroundings_.die();
       return;
     default:
       if (!open) {
         return;
       }
   }
-  Event event = {
-      .kind = EventKind::kCalled, .time_ns = MonotonicNs(), .number = number};
+  Event event = {.kind = EventKind::kCalled,
+                 .time_ns = surroundings_.now_ns(),
+                 .number = number};
   if (operation.verb == Verb::kCancel) {
     const auto& receives = receives_.at(index);
     if (operation.back >= receives.size()) {
@@ -152,7 +145,7 @@ int64_t Executor::Call(uint32_t number, const Operation& operation) {
                  ? result
                  : fabric_->RegisterRegion(
                        operation.region,
-                       KeyAt(stream_, number + 1, side_, operation.region));
+                       KeyAt(history_, number + 1, side_, operation.region));
     }
     case Verb::kReset:
       if (const int64_t result = Reset(); result != 0) {
@@ -175,10 +168,10 @@ int64_t Executor::Call(uint32_t number, const Operation& operation) {
 // Until the library has reported all that the reset ended, and then says so.
 int64_t Executor::Reset() {
   surroundings_.reset_nic();
-  const auto deadline = steady_clock::now() + kResetWithin;
+  const uint64_t deadline_ns = surroundings_.now_ns() + kResetWithinNs;
   bool any = false;
   while (PollAlive(&any)) {
-    if (steady_clock::now() > deadline) {
+    if (surroundings_.now_ns() > deadline_ns) {
       return -FI_ETIMEDOUT;
     }
   }
@@ -201,7 +194,7 @@ int64_t Executor::CloseEndpoint(uint32_t index) {
     receives_.at(index).clear();
     spares_.at(index) = 0;
     counted_.at(index) = 0;
-    for (const auto& [context, posted] : posted_) {
+    for (const auto& posted : posted_) {
       posted->over = posted->over || posted->endpoint == index;
     }
   }
@@ -237,8 +230,8 @@ bool Executor::PollAlive(bool* any) {
 }
 
 Executor::Posted* Executor::Find(const void* context) {
-  const auto found = posted_.find(context);
-  return found == posted_.end() ? nullptr : found->second.get();
+  const auto found = contexts_.find(context);
+  return found == contexts_.end() ? nullptr : found->second;
 }
 
 // What is in the buffer of a receive or read, of which `event->bytes` arrived.
@@ -250,19 +243,21 @@ void Executor::Examine(Posted* posted, Event* event) {
     return;
   }
   const std::span<const uint8_t> buffer(posted->buffer);
-  posted->digest = Digest(buffer);
   event->digest =
       Digest(buffer.first(std::min<size_t>(event->bytes, buffer.size())));
   const bool scattered =
       event->result == FI_EREMOTEIO && !stream_.setup.ordered;
   const uint64_t reach = event->bytes + (scattered ? event->beyond : 0);
-  event->clean =
-      IsUntouched(buffer.subspan(std::min<size_t>(reach, buffer.size())));
+  posted->reach = std::min<size_t>(reach, buffer.size());
+  posted->digest = reach == event->bytes ? event->digest
+                                         : Digest(buffer.first(posted->reach));
+  posted->clean = IsUntouched(buffer.subspan(posted->reach));
+  event->clean = posted->clean;
 }
 
 void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {
   Event event = {.kind = EventKind::kCompleted,
-                 .time_ns = MonotonicNs(),
+                 .time_ns = surroundings_.now_ns(),
                  .number = kNobody};
   event.bytes = entry.len;
   event.has_data = (entry.flags & FI_REMOTE_CQ_DATA) != 0;
@@ -317,23 +312,22 @@ void Executor::OnError() {
 }
 
 void Executor::Wait() {
-  const auto deadline = steady_clock::now() + kWaitFor;
+  const uint64_t deadline_ns = surroundings_.now_ns() + kWaitForNs;
   const auto outstanding = [this] {
-    return std::any_of(posted_.begin(), posted_.end(), [](const auto& row) {
-      const Posted& posted = *row.second;
-      return posted.reported && !posted.receives && !posted.complete &&
-             !posted.over;
+    return std::any_of(posted_.begin(), posted_.end(), [](const auto& posted) {
+      return posted->reported && !posted->receives && !posted->complete &&
+             !posted->over;
     });
   };
-  while (outstanding() && steady_clock::now() < deadline) {
+  while (outstanding() && surroundings_.now_ns() < deadline_ns) {
     (void)Poll();
   }
 }
 
 void Executor::Unplug() {
   surroundings_.set_link(false);
-  const auto until = steady_clock::now() + kUnpluggedFor;
-  while (steady_clock::now() < until) {
+  const uint64_t until_ns = surroundings_.now_ns() + kUnpluggedForNs;
+  while (surroundings_.now_ns() < until_ns) {
     (void)Poll();
   }
   surroundings_.set_link(true);

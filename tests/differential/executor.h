@@ -25,6 +25,9 @@ struct Surroundings {
   std::function<void()> say_settling;
   std::function<void(bool up)> set_link;
   std::function<void()> reset_nic;
+  std::function<uint64_t()> now_ns;  // The same clock for both sides.
+  std::function<void()> rest;        // There was nothing to do.
+  std::function<void()> die;         // As by SIGKILL; does not return.
 };
 
 // Every buffer is the executor's own, filled so that a byte out of place
@@ -53,7 +56,11 @@ class Executor {
     bool complete = false;
     bool failed = false;
     bool over = false;  // Its endpoint was closed.
+    // Of a receive that is complete: how far its message may reach, the digest
+    // of so much, and whether all behind is untouched.
+    size_t reach = 0;
     uint64_t digest = 0;
+    bool clean = false;
     std::vector<uint8_t> buffer;
     fid_mr* region = nullptr;
     // Distinct for every operation; its address is the context.
@@ -104,14 +111,19 @@ class Executor {
   void TellReads();
   void TellRestarts();
   void TellMemory();
+  // Whether a receive's buffer is not as it was at its completion.
+  static bool HasChanged(const Posted& posted);
   void Forget();
 
   const uint32_t side_;
   const Stream& stream_;
+  const History history_;
   const Surroundings surroundings_;
   const uint32_t first_;
   std::unique_ptr<FabricSide> fabric_;
-  std::unordered_map<const void*, std::unique_ptr<Posted>> posted_;
+  std::vector<std::unique_ptr<Posted>> posted_;  // In the order of posting.
+  std::unordered_map<const void*, Posted*> contexts_;
+  uint32_t spare_bytes_ = 0;  // Of a spare receive: any message fits.
   std::array<std::vector<const void*>, kEndpoints> receives_;
   std::array<uint32_t, kEndpoints> spares_ = {};
   std::array<uint64_t, kEndpoints> counted_ = {};  // Sends, writes accepted.

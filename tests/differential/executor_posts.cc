@@ -4,7 +4,6 @@
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "tests/differential/content.h"
 #include "tests/differential/executor.h"
@@ -12,12 +11,9 @@
 namespace heddle::differential {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
 // A full queue may stay full as long as the other side posts no receive, which
 // may be for ever: then the operation is left out.
-constexpr milliseconds kRetryFor{100};
+constexpr uint64_t kRetryForNs = 100'000'000;
 constexpr uint64_t kUnknownFlagBit = uint64_t{1} << 47U;
 
 // `count` parts of a buffer: together all of it, none equal in size.
@@ -51,9 +47,9 @@ std::vector<fi_rma_iov> SplitTarget(const Operation& operation, uint64_t key,
 }  // namespace
 
 int64_t Executor::Retry(const std::function<int64_t()>& post) {
-  const auto deadline = steady_clock::now() + kRetryFor;
+  const uint64_t deadline_ns = surroundings_.now_ns() + kRetryForNs;
   int64_t result = post();
-  while (result == -FI_EAGAIN && steady_clock::now() < deadline) {
+  while (result == -FI_EAGAIN && surroundings_.now_ns() < deadline_ns) {
     (void)Poll();
     result = post();
   }
@@ -84,7 +80,8 @@ void Executor::Keep(std::unique_ptr<Posted> posted) {
   if (posted->receives) {
     receives_[posted->endpoint].push_back(context);
   }
-  posted_.emplace(context, std::move(posted));
+  contexts_.emplace(context, posted.get());
+  posted_.push_back(std::move(posted));
 }
 
 int64_t Executor::PostReceive(uint32_t number, const Operation& operation) {
@@ -173,7 +170,7 @@ uint64_t Executor::KeyFor(uint32_t number, const Operation& operation) const {
     return GuardKey(owner,
                     operation.verb == Verb::kRead ? kWriteOnly : kReadOnly);
   }
-  return KeyAt(stream_, number, owner, operation.region);
+  return KeyAt(history_, number, owner, operation.region);
 }
 
 int64_t Executor::PostRma(uint32_t number, const Operation& operation) {

@@ -4,7 +4,6 @@
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "tests/differential/content.h"
 #include "tests/differential/executor.h"
@@ -27,7 +26,7 @@ void Executor::PostSpares() {
       posted->endpoint = index;
       posted->receives = true;
       posted->reported = true;
-      posted->buffer.assign(kMaxMessageBytes, kUntouched);
+      posted->buffer.assign(spare_bytes_, kUntouched);
       const int64_t result =
           fi_recv(endpoint, posted->buffer.data(), posted->buffer.size(),
                   nullptr, FI_ADDR_UNSPEC, &posted->context);
@@ -80,9 +79,8 @@ bool Executor::Flushed() {
       unflushed = false;
     }
   }
-  return std::none_of(posted_.begin(), posted_.end(), [](const auto& row) {
-    const Posted& posted = *row.second;
-    return posted.flushes && !posted.complete && !posted.over;
+  return std::none_of(posted_.begin(), posted_.end(), [](const auto& posted) {
+    return posted->flushes && !posted->complete && !posted->over;
   });
 }
 
@@ -95,7 +93,7 @@ void Executor::Settle() {
       said = true;
     }
     if (!Poll()) {
-      std::this_thread::yield();
+      surroundings_.rest();
     }
   }
   (void)Poll();  // What came between the last look and the word to go on.
@@ -115,7 +113,7 @@ void Executor::MeetOther() {
 }
 
 void Executor::TellReads() {
-  for (const auto& [context, posted] : posted_) {
+  for (const auto& posted : posted_) {
     if (posted->reads && posted->complete && !posted->failed) {
       surroundings_.tell({.kind = EventKind::kResult,
                           .number = posted->number,
@@ -138,10 +136,10 @@ void Executor::TellMemory() {
   for (uint32_t index = 0; index < kAreas; ++index) {
     const std::vector<uint8_t>& now = fabric_->area(index);
     std::vector<uint8_t>& told = told_memory_.at(index);
-    const auto first = std::mismatch(now.begin(), now.end(), told.begin());
-    if (first.first == now.end()) {
+    if (now == told) {
       continue;
     }
+    const auto first = std::mismatch(now.begin(), now.end(), told.begin());
     const auto last = std::mismatch(now.rbegin(), now.rend(), told.rbegin());
     surroundings_.tell(
         {.kind = EventKind::kMemory,
@@ -152,27 +150,31 @@ void Executor::TellMemory() {
   }
 }
 
+bool Executor::HasChanged(const Posted& posted) {
+  const std::span<const uint8_t> buffer(posted.buffer);
+  return Digest(buffer.first(posted.reach)) != posted.digest ||
+         (posted.clean && !IsUntouched(buffer.subspan(posted.reach)));
+}
+
 // Frees what is complete or was closed; what the device may still use stays.
 void Executor::Forget() {
-  for (auto row = posted_.begin(); row != posted_.end();) {
-    Posted& posted = *row->second;
-    if (posted.complete && posted.receives &&
-        Digest(posted.buffer) != posted.digest) {
+  for (const auto& posted : posted_) {
+    if (posted->complete && posted->receives && HasChanged(*posted)) {
       surroundings_.tell(
-          {.kind = EventKind::kChanged, .number = posted.number});
+          {.kind = EventKind::kChanged, .number = posted->number});
     }
-    if (!posted.complete && !posted.over) {
-      ++row;
+    if (!posted->complete && !posted->over) {
       continue;
     }
-    if (posted.region != nullptr) {
-      (void)fi_close(&posted.region->fid);
+    if (posted->region != nullptr) {
+      (void)fi_close(&posted->region->fid);
     }
-    auto& receives = receives_.at(posted.endpoint);
-    receives.erase(std::remove(receives.begin(), receives.end(), row->first),
-                   receives.end());
-    row = posted_.erase(row);
+    std::erase(receives_.at(posted->endpoint), &posted->context);
+    contexts_.erase(&posted->context);
   }
+  std::erase_if(posted_, [](const auto& posted) {
+    return posted->complete || posted->over;
+  });
 }
 
 }  // namespace heddle::differential

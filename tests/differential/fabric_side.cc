@@ -43,16 +43,11 @@ std::string AddressOf(uint32_t side) {
   return "10.77.0." + std::to_string(side + 1);
 }
 
-uint64_t KeyAt(const Stream& stream, uint32_t number, uint32_t owner,
+uint64_t KeyAt(const History& history, uint32_t number, uint32_t owner,
                uint32_t region) {
-  const auto registered = std::count_if(
-      stream.operations.begin(), stream.operations.begin() + number,
-      [&](const Operation& earlier) {
-        return earlier.verb == Verb::kRegister && earlier.at.side == owner &&
-               earlier.region == region;
-      });
   const uint64_t generation =
-      static_cast<uint64_t>(registered) + RenewalsBefore(stream, number, owner);
+      uint64_t{history.RegistrationsBefore(number, owner, region)} +
+      history.RenewalsBefore(number, owner);
   return (generation * kSides + owner) * kRegions + region + 1;
 }
 
@@ -105,8 +100,8 @@ void FabricSide::OpenDomain(const Stream& stream) {
     hints->tx_attr->size = kShortRing;
   }
   fi_info* found = nullptr;
-  Require("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0,
-                                   hints.get(), &found));
+  Require("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), AddressOf(side_).c_str(),
+                                   nullptr, FI_SOURCE, hints.get(), &found));
   info_.reset(found);
   // The answer may name more order than was asked for.
   info_->tx_attr->msg_order = hints->tx_attr->msg_order;

@@ -112,7 +112,7 @@ class FabricSide {
 
 // The key of a region just before operation `number`: one that nobody had
 // before.
-uint64_t KeyAt(const Stream& stream, uint32_t number, uint32_t owner,
+uint64_t KeyAt(const History& history, uint32_t number, uint32_t owner,
                uint32_t region);
 // Of a region that is never registered.
 inline constexpr uint64_t kNoKey = 0x7777;

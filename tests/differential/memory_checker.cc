@@ -20,7 +20,10 @@ int64_t ErrorOf(Fault fault, bool registered) {
 }  // namespace
 
 MemoryChecker::MemoryChecker(const Stream& stream, Verdict* verdict)
-    : stream_(stream), verdict_(verdict), regions_(kSides * kAreas) {
+    : stream_(stream),
+      history_(stream),
+      verdict_(verdict),
+      regions_(size_t{kSides} * kAreas) {
   for (Region& region : regions_) {
     region.before.assign(kRegionBytes, kUntouched);
     region.now = region.before;
@@ -82,7 +85,7 @@ void MemoryChecker::OnCalled(const Event& event) {
                                .operation = &operation,
                                .posted = clock_.at(operation.at.side)};
     accesses_[event.number].life =
-        RenewalsBefore(stream_, event.number, operation.peer.side);
+        history_.RenewalsBefore(event.number, operation.peer.side);
   } else if (operation.verb == Verb::kRegister ||
              operation.verb == Verb::kDeregister) {
     regions_.at(own).registered = operation.verb == Verb::kRegister;
@@ -157,11 +160,6 @@ bool MemoryChecker::IsSure(const Access& access) const {
          (access.completed != UINT64_MAX || (!reported && !MayFail(access)));
 }
 
-uint8_t MemoryChecker::Value(const Access& write, uint32_t at) const {
-  return ContentByte(stream_.setup.seed, write.number,
-                     at - write.operation->offset);
-}
-
 void MemoryChecker::CheckOutcome(const Access& access) {
   const bool complete = access.completed != UINT64_MAX;
   if (complete && !access.failed) {
@@ -211,52 +209,94 @@ void MemoryChecker::CheckNotices() {
   }
 }
 
-// Whether a byte may hold `value` when `read` reads it, or in the end.
-bool MemoryChecker::MayHold(uint32_t at, uint8_t value, uint8_t before,
-                            const Access* read,
-                            const std::vector<const Access*>& writes) const {
-  bool overwritten = false;
+// Of bytes in which no write begins or ends: those that `read` may bring, or
+// that may be there in the end, are what one of `candidates` left or, unless
+// `overwritten`, what was there before.
+MemoryChecker::Stretch MemoryChecker::StretchAt(
+    uint32_t from, uint32_t end, const Access* read,
+    const std::vector<const Access*>& writes) const {
+  Stretch stretch = {.end = end};
+  std::vector<const Access*> there;
   for (const Access* const write : writes) {
-    const uint32_t from = write->operation->offset;
-    if (at < from || at - from >= write->operation->bytes ||
-        (read != nullptr && Precedes(*read, *write))) {
+    const uint32_t first = write->operation->offset;
+    const uint32_t behind = first + write->operation->bytes;
+    if (first <= from && from < behind) {
+      stretch.end = std::min(stretch.end, behind);
+      there.push_back(write);
+    } else if (first > from) {
+      stretch.end = std::min(stretch.end, first);
+    }
+  }
+  for (const Access* const write : there) {
+    if (read != nullptr && Precedes(*read, *write)) {
       continue;
     }
     const bool before_read = read == nullptr || Precedes(*write, *read);
-    overwritten = overwritten || (IsSure(*write) && before_read);
-    if (Value(*write, at) != value) {
-      continue;
-    }
+    stretch.overwritten =
+        stretch.overwritten || (IsSure(*write) && before_read);
     const bool hidden =
-        std::any_of(writes.begin(), writes.end(), [&](const Access* later) {
-          return at >= later->operation->offset &&
-                 at - later->operation->offset < later->operation->bytes &&
-                 IsSure(*later) && Precedes(*write, *later) &&
+        std::any_of(there.begin(), there.end(), [&](const Access* later) {
+          return IsSure(*later) && Precedes(*write, *later) &&
                  (read == nullptr || Precedes(*later, *read));
         });
     if (!hidden) {
-      return true;
+      stretch.candidates.push_back(write);
     }
   }
-  return !overwritten && value == before;
+  return stretch;
+}
+
+// The first of `bytes`, which are those from `from` on, that cannot be there
+// when `read` reads it, or in the end.
+std::optional<uint32_t> MemoryChecker::FindForbidden(
+    uint32_t from, std::span<const uint8_t> bytes, const Region& region,
+    const Access* read, const std::vector<const Access*>& writes) const {
+  const auto end = from + static_cast<uint32_t>(bytes.size());
+  std::vector<uint8_t> left;
+  std::vector<bool> explained;
+  for (uint32_t at = from; at < end;) {
+    const Stretch stretch = StretchAt(at, end, read, writes);
+    const size_t count = stretch.end - at;
+    const auto here = bytes.subspan(at - from, count);
+    explained.assign(count, false);
+    bool all = false;
+    const auto explain = [&](std::span<const uint8_t> by) {
+      all = std::equal(here.begin(), here.end(), by.begin());
+      for (size_t i = 0; i < count && !all; ++i) {
+        explained[i] = explained[i] || here[i] == by[i];
+      }
+    };
+    if (!stretch.overwritten) {
+      explain(std::span(region.before).subspan(at, count));
+    }
+    left.resize(count);
+    for (size_t i = 0; i < stretch.candidates.size() && !all; ++i) {
+      const Access& write = *stretch.candidates[i];
+      CopyContent(stream_.setup.seed, write.number,
+                  at - write.operation->offset, left);
+      explain(left);
+    }
+    const auto forbidden = std::find(explained.begin(), explained.end(), false);
+    if (!all && forbidden != explained.end()) {
+      return at + static_cast<uint32_t>(forbidden - explained.begin());
+    }
+    at = stretch.end;
+  }
+  return std::nullopt;
 }
 
 void MemoryChecker::CheckRead(const Access& read,
                               const std::vector<const Access*>& writes) {
   const Region& region = RegionOf(*read.operation);
-  const uint32_t offset = read.operation->offset;
   if (read.result.size() != read.operation->bytes) {
     Violate(Name(read) + " brought another number of bytes");
     return;
   }
-  for (uint32_t i = 0; i < read.result.size(); ++i) {
-    const uint32_t at = offset + i;
-    if (!MayHold(at, read.result[i], region.before[at], &read, writes)) {
-      ++verdict_->figures.corrupted;
-      Violate(Name(read) + " brought byte " + std::to_string(at) +
-              " as no write left it then");
-      return;
-    }
+  if (const auto at = FindForbidden(read.operation->offset, read.result, region,
+                                    &read, writes)) {
+    ++verdict_->figures.corrupted;
+    Violate(Name(read) + " brought byte " + std::to_string(*at) +
+            " as no write left it then");
   }
 }
 
@@ -288,15 +328,11 @@ void MemoryChecker::CheckRegion(uint32_t index) {
       region.before.assign(kRegionBytes, kUntouched);
     }
   }
-  for (uint32_t at = 0; at < kRegionBytes; ++at) {
-    if (!MayHold(at, region.now[at], region.before[at], nullptr, writes)) {
-      ++verdict_->figures.corrupted;
-      Violate("byte " + std::to_string(at) + " of region " +
-              std::to_string(index % kAreas) + " of side " +
-              std::to_string(index / kAreas) +
-              " is not what a last write left");
-      break;
-    }
+  if (const auto at = FindForbidden(0, region.now, region, nullptr, writes)) {
+    ++verdict_->figures.corrupted;
+    Violate("byte " + std::to_string(*at) + " of region " +
+            std::to_string(index % kAreas) + " of side " +
+            std::to_string(index / kAreas) + " is not what a last write left");
   }
   region.first_life = region.life;
   region.before = region.now;

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,6 +66,12 @@ class MemoryChecker {
     bool was_changed = false;  // Since the last sync.
   };
 
+  struct Stretch {
+    uint32_t end = 0;
+    bool overwritten = false;
+    std::vector<const Access*> candidates = {};
+  };
+
   void OnCalled(const Event& event);
   bool Precedes(const Access& first, const Access& second) const;
   bool IsSure(const Access& access) const;
@@ -76,12 +84,14 @@ class MemoryChecker {
   void CheckRegion(uint32_t index);
   void OnRenewal(uint32_t side);
   void CheckRead(const Access& read, const std::vector<const Access*>& writes);
-  bool MayHold(uint32_t at, uint8_t value, uint8_t before, const Access* read,
-               const std::vector<const Access*>& writes) const;
+  Stretch StretchAt(uint32_t from, uint32_t end, const Access* read,
+                    const std::vector<const Access*>& writes) const;
+  std::optional<uint32_t> FindForbidden(
+      uint32_t from, std::span<const uint8_t> bytes, const Region& region,
+      const Access* read, const std::vector<const Access*>& writes) const;
   // The accesses to a region in one of its lives that were not refused.
   std::vector<const Access*> AccessesTo(uint32_t index, uint32_t life,
                                         bool reads) const;
-  uint8_t Value(const Access& write, uint32_t at) const;
   Region& RegionOf(const Operation& operation) {
     return regions_.at(operation.peer.side * kAreas + operation.region);
   }
@@ -92,6 +102,7 @@ class MemoryChecker {
   std::string Name(const Access& access) const;
 
   const Stream& stream_;
+  const History history_;
   Verdict* const verdict_;
   std::vector<Region> regions_;
   std::map<uint32_t, Access> accesses_;

@@ -9,42 +9,31 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <thread>
 
+#include "hw/sim/clock.h"
 #include "hw/sim/wire_address.h"
 #include "hw/sim/wire_control.h"
-#include "tests/differential/balance.h"
 #include "tests/differential/executor.h"
 #include "tests/differential/patience.h"
+#include "tests/differential/settings.h"
+#include "tests/differential/settlement.h"
 
 namespace heddle::differential {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr char kGoOn = 'g';
 // A line of a side that is no event.
 constexpr char kSettlingLine[] = "settling";
 constexpr char kErrorMark = '!';
-// How long nothing must happen after a sync at which injected messages may
-// still be under way.
-constexpr milliseconds kQuiet{300};
-
-constexpr char kIdleNs[] = "2000000";
-constexpr char kDeadNs[] = "3000000000";
-// A side that ended is silent for good: those who still send to it say so a
-// little later than they take it for dead.
-constexpr char kDeadNsWithRenewals[] = "1500000000";
-// A side that leaves in order waits for a few of these for its peer, which may
-// have to wait for a CPU.
-constexpr char kPeacefulRtoNs[] = "250000000";
-constexpr milliseconds kQuietAfterRenewal{2500};
-
 void WriteAll(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(file, text.data(), text.size());
@@ -99,7 +88,10 @@ void RunSide(uint32_t side, const Stream& stream, uint32_t first,
              [out] { WriteAll(out, std::string(kSettlingLine) + "\n"); },
          .set_link =
              [&](bool up) { Control(wire, side, up ? PlugIn : Unplug); },
-         .reset_nic = [&] { Control(wire, side, Reset); }});
+         .reset_nic = [&] { Control(wire, side, Reset); },
+         .now_ns = sim::MonotonicNs,
+         .rest = [] { std::this_thread::yield(); },
+         .die = [] { (void)raise(SIGKILL); }});
     executor.Run();
   } catch (const std::exception& error) {
     WriteAll(out, kErrorMark + std::string(error.what()) + "\n");
@@ -111,32 +103,18 @@ void SetEnvironment(uint32_t side, const Stream& stream,
   const auto set = [](const std::string& name, const std::string& value) {
     (void)setenv(name.c_str(), value.c_str(), /*replace=*/1);
   };
-  const WireFaults& faults = stream.setup.faults;
   set("FI_HEDDLE_DEVICE", options.devices.at(side));
   set("FI_HEDDLE_IP", AddressOf(side));
   set("FI_HEDDLE_WIRE", wire);
   if (side == 0 && !options.capture.empty()) {
     set("FI_HEDDLE_CAPTURE", options.capture);
   }
-  set("FI_HEDDLE_LOSS", std::to_string(faults.loss));
-  set("FI_HEDDLE_REORDER", std::to_string(faults.reorder));
-  set("FI_HEDDLE_DUPLICATE", std::to_string(faults.duplicate));
-  set("FI_HEDDLE_CORRUPT", std::to_string(faults.corrupt));
-  if (stream.setup.read_again > 0 && options.devices.at(side) == "soft") {
-    set("FI_HEDDLE_READ_AGAIN", std::to_string(stream.setup.read_again));
-  }
-  if (stream.setup.idle_closes) {
-    set("FI_HEDDLE_PDC_IDLE_NS", kIdleNs);
-  }
-  set("FI_HEDDLE_SEED", std::to_string(stream.setup.seed * kSides + side));
-  // A peer whose endpoint was closed says nothing, nor does one that takes a
-  // read for answered; the default is too long to wait to be sure of that.
-  if (RenewsInPeace(stream)) {
-    set("FI_HEDDLE_RTO_NS", kPeacefulRtoNs);
-  } else if (Uses(stream, IsRenewal) || stream.setup.read_again > 0) {
-    set("FI_HEDDLE_DEAD_NS", kDeadNsWithRenewals);
-  } else if (Uses(stream, [](Verb verb) { return verb == Verb::kClose; })) {
-    set("FI_HEDDLE_DEAD_NS", kDeadNs);
+  for (auto [name, value] :
+       SettingsOf(side, stream, options.devices.at(side), Time::kReal)) {
+    std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
+      return static_cast<char>(std::toupper(static_cast<uint8_t>(letter)));
+    });
+    set("FI_HEDDLE_" + name, value);
   }
   for (const auto& [name, value] : options.environment) {
     set(name, value);
@@ -239,7 +217,7 @@ class Conductor {
       : stream_(stream),
         options_(options),
         wire_(wire),
-        balance_(stream),
+        settlement_(stream, Time::kReal),
         silence_(options.silence, steady_clock::now()) {
     for (uint32_t side = 0; side < kSides; ++side) {
       Start(side, 0);
@@ -252,13 +230,14 @@ class Conductor {
         silence_.Restart(steady_clock::now());
       } else if (silence_.IsOver(steady_clock::now(), WaitedForCpus())) {
         for (uint32_t side = 0; side < kSides; ++side) {
-          Fail(side, settling_.at(side) ? "waits for what is owed to somebody"
-                                        : "does nothing");
+          Fail(side, settlement_.settling(side)
+                         ? "waits for what is owed to somebody"
+                         : "does nothing");
         }
       }
       LetGoOn();
     }
-    return std::move(trace_);
+    return std::move(trace());
   }
 
  private:
@@ -270,7 +249,7 @@ class Conductor {
   // The successor of a side that killed itself or left begins behind that.
   void Revive(uint32_t side) {
     const SideProcess& process = *sides_.at(side);
-    const auto& events = trace_.sides.at(side);
+    const auto& events = trace().sides.at(side);
     if (!process.ended() || events.empty() ||
         events.back().kind != EventKind::kCalled) {
       return;
@@ -296,7 +275,7 @@ class Conductor {
         Fail(side, "ended with status " + std::to_string(process.status()));
       }
     }
-    return all || !trace_.failure.empty();
+    return all || !trace().failure.empty();
   }
 
   Patience::Waited WaitedForCpus() const {
@@ -307,9 +286,11 @@ class Conductor {
     return waited;
   }
 
+  Trace& trace() { return settlement_.trace(); }
+
   void Fail(uint32_t side, const std::string& what) {
-    trace_.failure += "side " + std::to_string(side) + " " + what + "\n" +
-                      sides_.at(side)->ErrorText();
+    trace().failure += "side " + std::to_string(side) + " " + what + "\n" +
+                       sides_.at(side)->ErrorText();
   }
 
   // Takes what the sides say; false when they were silent for a moment.
@@ -336,7 +317,7 @@ class Conductor {
 
   void Take(uint32_t side, const std::string& line) {
     if (line == kSettlingLine) {
-      settling_.at(side) = true;
+      settlement_.SaySettling(side);
       return;
     }
     if (!line.empty() && line.front() == kErrorMark) {
@@ -348,29 +329,14 @@ class Conductor {
       Fail(side, "said something else than an event: " + line);
       return;
     }
-    balance_.Feed(side, *event);
-    if (event->kind == EventKind::kCalled) {
-      called_ = true;
-      const Verb verb = stream_.operations.at(event->number).verb;
-      renewed_ = renewed_ || IsRenewal(verb);
-      transferred_ = transferred_ || IsSend(verb) || IsRma(verb);
-    }
-    trace_.sides.at(side).push_back(*event);
+    settlement_.Feed(side, *event);
   }
 
   void LetGoOn() {
-    const bool disturbed = renewed_ && transferred_;
-    const milliseconds wanted = !called_           ? milliseconds(0)
-                                : disturbed        ? kQuietAfterRenewal
-                                : balance_.vague() ? kQuiet
-                                                   : milliseconds(0);
-    if (!settling_[0] || !settling_[1] || !balance_.settled() ||
-        steady_clock::now() - silence_.since() < wanted) {
+    if (!settlement_.LetGoOn(steady_clock::now() - silence_.since())) {
       return;
     }
-    called_ = renewed_ = transferred_ = false;
     for (uint32_t side = 0; side < kSides; ++side) {
-      settling_.at(side) = false;
       sides_.at(side)->GoOn();
     }
     silence_.Restart(steady_clock::now());
@@ -379,16 +345,9 @@ class Conductor {
   const Stream& stream_;
   const RunOptions& options_;
   const std::string wire_;
-  Balance balance_;
+  Settlement settlement_;
   std::array<std::unique_ptr<SideProcess>, kSides> sides_;
-  std::array<bool, kSides> settling_ = {};
-  // Since both last went on: anything was called, a side began anew, there were
-  // transfers.
-  bool called_ = false;
-  bool renewed_ = false;
-  bool transferred_ = false;
   Patience silence_;
-  Trace trace_;
 };
 
 }  // namespace

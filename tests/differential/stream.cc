@@ -182,12 +182,23 @@ bool IsAbrupt(Verb verb) {
   return verb == Verb::kKill || verb == Verb::kReset;
 }
 
-uint32_t RenewalsBefore(const Stream& stream, uint32_t number, uint32_t side) {
-  return static_cast<uint32_t>(std::count_if(
-      stream.operations.begin(), stream.operations.begin() + number,
-      [side](const Operation& earlier) {
-        return IsRenewal(earlier.verb) && earlier.at.side == side;
-      }));
+History::History(const Stream& stream) {
+  for (uint32_t number = 0; number < stream.operations.size(); ++number) {
+    const Operation& operation = stream.operations[number];
+    if (IsRenewal(operation.verb)) {
+      renewals_.at(operation.at.side).push_back(number);
+    } else if (operation.verb == Verb::kRegister) {
+      registrations_.at(operation.at.side)
+          .at(operation.region)
+          .push_back(number);
+    }
+  }
+}
+
+uint32_t History::CountBefore(const Numbers& numbers, uint32_t number) {
+  return static_cast<uint32_t>(
+      std::lower_bound(numbers.begin(), numbers.end(), number) -
+      numbers.begin());
 }
 
 bool Uses(const Stream& stream, bool (*uses)(Verb)) {

@@ -2,6 +2,7 @@
 // A stream of operations for two sides, as generated, shrunk and kept.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -134,8 +135,29 @@ bool IsRenewal(Verb verb);
 bool IsAbrupt(Verb verb);
 bool Uses(const Stream& stream, bool (*uses)(Verb));
 
-// How often `side` begins anew before operation `number`.
-uint32_t RenewalsBefore(const Stream& stream, uint32_t number, uint32_t side);
+// What has been done to sides before an operation of a stream.
+class History {
+ public:
+  explicit History(const Stream& stream);
+
+  // How often `side` begins anew before operation `number`.
+  uint32_t RenewalsBefore(uint32_t number, uint32_t side) const {
+    return CountBefore(renewals_.at(side), number);
+  }
+  // How often a region of it is registered again.
+  uint32_t RegistrationsBefore(uint32_t number, uint32_t side,
+                               uint32_t region) const {
+    return CountBefore(registrations_.at(side).at(region), number);
+  }
+
+ private:
+  using Numbers = std::vector<uint32_t>;  // Of operations, ascending.
+
+  static uint32_t CountBefore(const Numbers& numbers, uint32_t number);
+
+  std::array<Numbers, kSides> renewals_;
+  std::array<std::array<Numbers, kRegions>, kSides> registrations_;
+};
 
 // Whether sides begin anew, each in order and while neither has work, on a wire
 // that loses nothing: then no peer may find out by itself.

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/settlement.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace heddle::differential {
+void Settlement::Feed(uint32_t side, Event event) {
+  balance_.Feed(side, event);
+  if (event.kind == EventKind::kCalled) {
+    called_ = true;
+    const Verb verb = stream_.operations.at(event.number).verb;
+    renewed_ = renewed_ || IsRenewal(verb);
+    transferred_ = transferred_ || IsSend(verb) || IsRma(verb);
+  }
+  trace_.sides.at(side).push_back(std::move(event));
+}
+
+bool Settlement::LetGoOn(std::chrono::nanoseconds silence) {
+  const bool all = std::all_of(settling_.begin(), settling_.end(),
+                               [](bool settling) { return settling; });
+  if (!all || !balance_.settled()) {
+    return false;
+  }
+  const bool disturbed = renewed_ && transferred_;
+  const std::chrono::nanoseconds none{0};
+  const auto wanted = !called_           ? none
+                      : disturbed        ? QuietAfterRenewals(time_)
+                      : balance_.vague() ? QuietAfterCloses()
+                                         : none;
+  if (silence < wanted) {
+    return false;
+  }
+  called_ = renewed_ = transferred_ = false;
+  settling_ = {};
+  return true;
+}
+
+}  // namespace heddle::differential

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for libheddle-sim.so: kind "soft" is the soft device in virtual
+// time.
+#include "tests/virtual_time/world.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+
+#include "driver/sim_factory.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/sim/settings.h"
+#include "hw/sim/virtual_time.h"
+#include "hw/soft/soft_device.h"
+
+namespace heddle::test {
+namespace {
+
+// The C factory has no argument for it.
+World* current = nullptr;
+
+}  // namespace
+
+struct World::Parts {
+  std::string wire;
+  sim::VirtualTime time;
+  std::map<std::string, Settings> settings;
+  std::multimap<std::string, soft::SoftDevice*> devices;  // By address.
+  std::function<void(const Frame&)> observer;
+  uint32_t opened = 0;
+};
+
+// A soft device that is known to its world.
+class WorldDevice final : public Device, private sim::FrameObserver {
+ public:
+  static Result<std::unique_ptr<WorldDevice>> Open(
+      World* world, std::vector<HeddleSimOption> options,
+      std::string* message) {
+    World::Parts& parts = *world->parts_;
+    std::unique_ptr<WorldDevice> made(new WorldDevice(&parts));
+    for (const HeddleSimOption& option : options) {
+      if (std::string(option.name) == "address") {
+        made->address_ = option.value;
+      }
+    }
+    for (const auto& [name, value] : parts.settings[made->address_]) {
+      options.push_back({.name = name.c_str(), .value = value.c_str()});
+    }
+    options.push_back({.name = "wire", .value = parts.wire.c_str()});
+    const auto settings = sim::ParseSettings(
+        contract::kObeyedBySoft, options.data(), options.size(), message);
+    if (!settings.ok()) {
+      return settings.error();
+    }
+    auto device = soft::SoftDevice::Open(
+        settings.value(), message,
+        {.time = &parts.time,
+         .observer = parts.observer ? made.get() : nullptr});
+    if (!device.ok()) {
+      return device.error();
+    }
+    made->device_ = std::move(device.value());
+    parts.devices.emplace(made->address_, made->device_.get());
+    return made;
+  }
+
+  ~WorldDevice() override {
+    std::erase_if(parts_->devices, [this](const auto& row) {
+      return row.second == device_.get();
+    });
+  }
+
+  const std::string& name() const override { return device_->name(); }
+  uint32_t ReadRegister32(uint32_t offset) override {
+    return device_->ReadRegister32(offset);
+  }
+  uint64_t ReadRegister64(uint32_t offset) override {
+    return device_->ReadRegister64(offset);
+  }
+  void WriteRegister32(uint32_t offset, uint32_t value) override {
+    device_->WriteRegister32(offset, value);
+  }
+  void WriteRegister64(uint32_t offset, uint64_t value) override {
+    device_->WriteRegister64(offset, value);
+  }
+  Doorbell doorbell(uint32_t bar2_offset) override {
+    return device_->doorbell(bar2_offset);
+  }
+  PushWindow push_window(uint32_t bar2_offset) override {
+    return device_->push_window(bar2_offset);
+  }
+  ProgressHook progress_hook() override { return device_->progress_hook(); }
+  Result<Iova> Map(void* address, size_t bytes) override {
+    return device_->Map(address, bytes);
+  }
+  void Unmap(Iova iova, size_t bytes) override { device_->Unmap(iova, bytes); }
+  int interrupt_fd(uint32_t vector) override {
+    return device_->interrupt_fd(vector);
+  }
+  Result<bool> Reset() override { return device_->Reset(); }
+  uint64_t now_ns() const override { return device_->now_ns(); }
+  bool failed() const override { return device_->failed(); }
+  std::string failure() const override { return device_->failure(); }
+
+ private:
+  explicit WorldDevice(World::Parts* parts)
+      : parts_(parts), number_(parts->opened++) {}
+
+  void Add(std::span<const uint8_t> frame, Way way) override {
+    parts_->observer({.time_ns = parts_->time.now_ns(),
+                      .device = number_,
+                      .received = way == Way::kReceived,
+                      .bytes = frame});
+  }
+
+  World::Parts* const parts_;
+  const uint32_t number_;
+  std::string address_;
+  std::unique_ptr<soft::SoftDevice> device_;
+};
+
+World::World(const std::string& wire) : parts_(std::make_unique<Parts>()) {
+  if (current != nullptr) {
+    throw std::logic_error("there is another world");
+  }
+  parts_->wire = wire;
+  current = this;
+}
+
+World::~World() {
+  current = nullptr;
+}
+
+void World::Set(const std::string& address, Settings settings) {
+  parts_->settings[address] = std::move(settings);
+}
+
+void World::set_pauser(Pauser pauser) {
+  parts_->time.set_pauser(std::move(pauser));
+}
+
+void World::set_observer(std::function<void(const Frame&)> observer) {
+  parts_->observer = std::move(observer);
+}
+
+uint64_t World::now_ns() const {
+  return parts_->time.now_ns();
+}
+
+const void* World::RunNext(uint64_t until_ns) {
+  return parts_->time.RunNext(until_ns);
+}
+
+void World::Kill(const std::string& address) {
+  const auto [first, last] = parts_->devices.equal_range(address);
+  for (auto row = first; row != last; ++row) {
+    row->second->Kill();
+  }
+}
+
+namespace {
+
+Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
+  error->error = number;
+  (void)std::snprintf(error->message, sizeof(error->message), "%s",
+                      message.c_str());
+  return nullptr;
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
+extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
+    const char* kind, uint32_t device_abi, uint64_t contract_hash,
+    const HeddleSimOption* options, size_t option_count,
+    HeddleSimError* error) {
+  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
+    return Refuse(error, EPROTO, "virtual time: built for another library");
+  }
+  if (std::string(kind) != "soft" || current == nullptr) {
+    return Refuse(error, ENODEV, "virtual time: soft only, and in a world");
+  }
+  std::string message;
+  auto device =
+      WorldDevice::Open(current, {options, options + option_count}, &message);
+  return device.ok() ? device.value().release()
+                     : Refuse(error, static_cast<int>(device.error()), message);
+}
+
+// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
+extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
+    const char* /*kind*/, uint32_t /*device_abi*/, uint64_t /*contract_hash*/,
+    uint64_t* words, size_t count, HeddleSimError* /*error*/) {
+  soft::SoftDevice::ReadIdentity({words, count});
+  return 0;
+}
+
+}  // namespace heddle::test
