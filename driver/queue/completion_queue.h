@@ -47,8 +47,10 @@ class CompletionQueue {
   }
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.
-  [[gnu::always_inline]] void Pop() noexcept {
-    ++next_;
+  [[gnu::always_inline]] void Pop() noexcept { Pop(*next_); }
+  // The same, given the entry.
+  [[gnu::always_inline]] void Pop(const contract::Completion& entry) noexcept {
+    next_ = &entry + 1;
     if (next_ == batch_end_) [[unlikely]] {
       EndBatch();
     }

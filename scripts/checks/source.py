@@ -38,7 +38,7 @@ LAYERS = (
     ("host/lib/nic/", BACKEND + CONTRACT + ("driver/", "host/lib/semantics/")),
     ("host/lib/verbs/", BACKEND + ("host/lib/semantics/",)),
     ("host/lib/core/", CORE),
-    ("host/lib/ofi/", CORE),
+    ("host/lib/ofi/", BACKEND + ("host/lib/core/",)),
     ("host/lib/entry/", CORE + ("host/lib/ofi/",)),
     ("host/include/", ()),
     ("tools/", CONTRACT + ("driver/", "host/lib/base/", "host/lib/core/", "host/lib/entry/services.h",

@@ -14,7 +14,7 @@
 
 #include "driver/device/function.h"
 #include "driver/device/open.h"
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/core/device_kind.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "hw/contract/gen/heddle_uet_profile.h"
@@ -100,11 +100,11 @@ Json Probe(const std::string& kind, const core::Settings& settings) {
 std::string Text(const FabricAddress& address) {
   if (!address.ipv6) {
     const in_addr ipv4 = {.s_addr = htonl(static_cast<uint32_t>(address.lo))};
-    return core::SocketAddress(ipv4, 0).IpText();
+    return base::SocketAddress(ipv4, 0).IpText();
   }
   const std::array<uint64_t, 2> words = {htobe64(address.hi),
                                          htobe64(address.lo)};
-  return core::SocketAddress(std::bit_cast<in6_addr>(words), 0).IpText();
+  return base::SocketAddress(std::bit_cast<in6_addr>(words), 0).IpText();
 }
 
 std::string OtherIsNamed(const core::Settings& settings) {

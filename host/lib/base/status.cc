@@ -5,99 +5,42 @@
 
 namespace heddle::base {
 
-int ToFiErrno(contract::Status status) noexcept {
-  switch (status) {
-    case contract::Status::kOk:
+int ToFiErrno(fi_heddle_errno error) noexcept {
+  switch (error) {
+    case FI_HEDDLE_OK:
       return FI_SUCCESS;
-    case contract::Status::kTruncated:
+    case FI_HEDDLE_TRUNCATED:
       return FI_ETRUNC;
-    case contract::Status::kCancelled:
-    case contract::Status::kFlushed:
+    case FI_HEDDLE_CANCELLED:
+    case FI_HEDDLE_FLUSHED:
       return FI_ECANCELED;
-    case contract::Status::kBadOpcode:
+    case FI_HEDDLE_BAD_OPCODE:
       return FI_EOPNOTSUPP;
-    case contract::Status::kBadLength:
+    case FI_HEDDLE_BAD_LENGTH:
       return FI_EINVAL;
-    case contract::Status::kBadPeer:
+    case FI_HEDDLE_BAD_PEER:
       return FI_EADDRNOTAVAIL;
-    case contract::Status::kLocalAccess:
+    case FI_HEDDLE_LOCAL_ACCESS:
       return FI_EFAULT;
-    case contract::Status::kPeerUnreachable:
+    case FI_HEDDLE_PEER_UNREACHABLE:
       return FI_EHOSTUNREACH;
-    case contract::Status::kPeerRejected:
+    case FI_HEDDLE_PEER_REJECTED:
       return FI_ECONNRESET;
-    case contract::Status::kRemoteError:
-    case contract::Status::kInitiatorError:
+    case FI_HEDDLE_REMOTE_ERROR:
+    case FI_HEDDLE_INITIATOR_ERROR:
       return FI_EREMOTEIO;
-    case contract::Status::kBadPosition:
-    case contract::Status::kDeviceFault:
+    case FI_HEDDLE_BAD_POSITION:
+    case FI_HEDDLE_DEVICE_FAULT:
       return FI_EIO;
-  }
-  return FI_EOTHER;
-}
-
-fi_heddle_errno ToProvErrno(contract::Status status) noexcept {
-  switch (status) {
-    case contract::Status::kOk:
-      return FI_HEDDLE_OK;
-    case contract::Status::kTruncated:
-      return FI_HEDDLE_TRUNCATED;
-    case contract::Status::kCancelled:
-      return FI_HEDDLE_CANCELLED;
-    case contract::Status::kFlushed:
-      return FI_HEDDLE_FLUSHED;
-    case contract::Status::kBadOpcode:
-      return FI_HEDDLE_BAD_OPCODE;
-    case contract::Status::kBadLength:
-      return FI_HEDDLE_BAD_LENGTH;
-    case contract::Status::kBadPeer:
-      return FI_HEDDLE_BAD_PEER;
-    case contract::Status::kBadPosition:
-      return FI_HEDDLE_BAD_POSITION;
-    case contract::Status::kLocalAccess:
-      return FI_HEDDLE_LOCAL_ACCESS;
-    case contract::Status::kPeerUnreachable:
-      return FI_HEDDLE_PEER_UNREACHABLE;
-    case contract::Status::kPeerRejected:
-      return FI_HEDDLE_PEER_REJECTED;
-    case contract::Status::kRemoteError:
-      return FI_HEDDLE_REMOTE_ERROR;
-    case contract::Status::kInitiatorError:
-      return FI_HEDDLE_INITIATOR_ERROR;
-    case contract::Status::kDeviceFault:
-      return FI_HEDDLE_DEVICE_FAULT;
-  }
-  return FI_HEDDLE_UNKNOWN;
-}
-
-int ToFiErrno(contract::Status status, uint16_t detail) noexcept {
-  switch (ToProvErrno(status, detail)) {
     case FI_HEDDLE_BAD_KEY:
       return FI_EKEYREJECTED;
     case FI_HEDDLE_NO_RIGHT:
     case FI_HEDDLE_OUT_OF_RANGE:
       return FI_EACCES;
-    default:
-      return ToFiErrno(status);
+    case FI_HEDDLE_UNKNOWN:
+      break;
   }
-}
-
-fi_heddle_errno ToProvErrno(contract::Status status, uint16_t detail) noexcept {
-  if (status != contract::Status::kRemoteError) {
-    return ToProvErrno(status);
-  }
-  switch (static_cast<contract::ReturnCode>(detail)) {
-    case contract::ReturnCode::kBadMkey:
-      return FI_HEDDLE_BAD_KEY;
-    case contract::ReturnCode::kPermViolation:
-    case contract::ReturnCode::kOpViolation:
-      return FI_HEDDLE_NO_RIGHT;
-    case contract::ReturnCode::kUnsupportedSize:
-    case contract::ReturnCode::kBadAddr:
-      return FI_HEDDLE_OUT_OF_RANGE;
-    default:
-      return FI_HEDDLE_REMOTE_ERROR;
-  }
+  return FI_EOTHER;
 }
 
 const char* ProvErrnoText(int prov_errno) noexcept {
@@ -140,28 +83,6 @@ const char* ProvErrnoText(int prov_errno) noexcept {
       break;
   }
   return "a status of the device that this library does not know";
-}
-
-int ToReturnCode(contract::AdminStatus status) noexcept {
-  switch (status) {
-    case contract::AdminStatus::kOk:
-      return FI_SUCCESS;
-    case contract::AdminStatus::kUnsupported:
-      return -FI_EOPNOTSUPP;
-    case contract::AdminStatus::kInvalid:
-      return -FI_EINVAL;
-    case contract::AdminStatus::kNoResource:
-      return -FI_ENOSPC;
-    case contract::AdminStatus::kInUse:
-      return -FI_EADDRINUSE;
-    case contract::AdminStatus::kNotFound:
-      return -FI_ENOENT;
-    case contract::AdminStatus::kDmaError:
-      return -FI_EFAULT;
-    case contract::AdminStatus::kKeyInUse:
-      return -FI_ENOKEY;
-  }
-  return -FI_EOTHER;
 }
 
 int ToReturnCode(Errno error) noexcept {

@@ -14,8 +14,8 @@
 #include "host/lib/base/core_services.h"
 #include "host/lib/base/guard.h"
 #include "host/lib/base/log.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/base/version.h"
-#include "host/lib/core/address.h"
 #include "host/lib/core/device_kind.h"
 #include "host/lib/core/info_memory.h"
 #include "host/lib/core/nic_info.h"
@@ -43,8 +43,8 @@ void LogRefusal(const DeviceOffer& offer, const Refusal& refusal) {
             refusal.wanted.c_str(), refusal.offered.c_str());
 }
 
-bool StoreAddress(const std::optional<SocketAddress>& address, void** data,
-                  size_t* bytes) {
+bool StoreAddress(const std::optional<base::SocketAddress>& address,
+                  void** data, size_t* bytes) {
   if (!address) {
     return true;
   }
@@ -78,7 +78,7 @@ std::optional<fi_pci_attr> PciOf(const std::string& domain_name) {
 
 // Callers before 1.7 know no nic.
 bool StoreNic(const DeviceOffer& offer, const Settings& settings,
-              const SocketAddress& address, fi_info* info) {
+              const base::SocketAddress& address, fi_info* info) {
   if (FI_VERSION_LT(info->fabric_attr->api_version, FI_VERSION(1, 7))) {
     return true;
   }
@@ -126,7 +126,7 @@ std::optional<Refusal> FindUnopened(const Hints& hints,
 // A device that may be offered, with the settings that hold for it.
 struct Candidate {
   std::string domain_name;
-  nic::DeviceKind kind;
+  backend::DeviceProfile profile;
   WireReach reach = WireReach::kNetwork;
   Settings settings;
   const char* reason = "";  // To take it.
@@ -139,8 +139,7 @@ DeviceOffer MakeOffer(const Candidate& candidate, const OwnAddresses& own) {
           .provider_name = base::kProviderName,
           .ipv4 = own.family() != AF_INET6,
           .ipv6 = own.family() != AF_INET,
-          .capability = candidate.kind.capability,
-          .limits = candidate.kind.limits};
+          .profile = candidate.profile};
 }
 
 constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
@@ -168,7 +167,7 @@ void AddFunctions(const Settings& settings,
       continue;
     }
     Candidate candidate{.domain_name = std::move(offer.name),
-                        .kind = offer.kind,
+                        .profile = offer.profile,
                         .settings = settings,
                         .reason = named ? kNamed : "it can be opened"};
     if (!offer.ip.empty()) {
@@ -192,7 +191,7 @@ void AddSimulated(const Settings& settings,
   const std::string kind =
       named ? settings.device.kind : std::string(kDefaultKind);
   std::string message;
-  const auto known = nic::SimulatedKind(kind, settings.sim_path, message);
+  const auto known = nic::SimulatedProfile(kind, settings.sim_path, message);
   if (!known.ok()) {
     // No simulator is what most installations have; one that does not fit is
     // for the user to mend.
@@ -205,7 +204,7 @@ void AddSimulated(const Settings& settings,
   }
   candidates->push_back(
       {.domain_name = kind + "0",
-       .kind = known.value(),
+       .profile = known.value(),
        .reach = SimulatedReach(settings),
        .settings = settings,
        .reason = named ? kNamed

@@ -8,12 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "host/lib/backend/operation.h"
+
 namespace heddle::core {
 
 // Transmit. `fi_inject` and FI_INJECT take up to `kInjectBytes`.
-inline constexpr size_t kInjectBytes = 192;
-inline constexpr size_t kIovLimit = 4;
-inline constexpr size_t kMaxMessageBytes = 0xffffffff;
+inline constexpr size_t kInjectBytes = backend::kInjectBytes;
+inline constexpr size_t kIovLimit = backend::kMaxSegments;
+inline constexpr size_t kMaxMessageBytes = backend::kMaxMessageBytes;
 inline constexpr size_t kCqDataBytes = 8;
 
 // Depth of a transmit or receive queue, in operations.

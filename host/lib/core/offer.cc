@@ -248,14 +248,16 @@ RegionUse RegionUseOf(uint64_t answer_caps, int mr_mode) {
 }
 
 size_t CounterCount(const DeviceOffer& offer) {
-  return OfferedCaps(offer.capability).counters() ? offer.limits.counters : 0;
+  return OfferedCaps(offer.profile.has).counters()
+             ? offer.profile.limits.counters
+             : 0;
 }
 
 // Source: fi_domain(3): mr_cnt says how many regions the application needs,
 // which is a limit of the device for those that peers may reach alone.
 bool DomainCountsFit(const fi_domain_attr& domain, const DeviceOffer& offer,
                      const RegionUse& regions, Matcher* matcher) {
-  const backend::DeviceLimits& limits = offer.limits;
+  const backend::DeviceLimits& limits = offer.profile.limits;
   struct Count {
     const char* attribute;
     size_t wanted;
@@ -448,17 +450,17 @@ void FillDomain(const fi_domain_attr& hints, const fi_info& answer,
   const RegionUse regions = RegionUseOf(answer.caps, domain->mr_mode);
   domain->mr_key_size = regions.key_bytes();
   domain->cq_data_size = kCqDataBytes;
-  domain->cq_cnt = offer.limits.completion_queues;
-  domain->ep_cnt = offer.limits.endpoints();
-  domain->tx_ctx_cnt = offer.limits.tx_contexts;
-  domain->rx_ctx_cnt = offer.limits.rx_contexts;
+  domain->cq_cnt = offer.profile.limits.completion_queues;
+  domain->ep_cnt = offer.profile.limits.endpoints();
+  domain->tx_ctx_cnt = offer.profile.limits.tx_contexts;
+  domain->rx_ctx_cnt = offer.profile.limits.rx_contexts;
   domain->max_ep_tx_ctx = 1;
   domain->max_ep_rx_ctx = 1;
   domain->cntr_cnt = CounterCount(offer);
   domain->mr_iov_limit = regions.iov_limit();
   domain->caps = kDomainCaps;
   domain->max_err_data = kMaxErrDataBytes;
-  domain->mr_cnt = std::max(hints.mr_cnt, regions.count(offer.limits));
+  domain->mr_cnt = std::max(hints.mr_cnt, regions.count(offer.profile.limits));
   domain->tclass = hints.tclass;
 }
 
@@ -468,7 +470,7 @@ std::optional<Refusal> FindRefusal(const Hints& hints,
                                    const DeviceOffer& offer) {
   Matcher matcher;
   const fi_info& wanted = *hints;
-  const OfferedCaps offered(offer.capability);
+  const OfferedCaps offered(offer.profile.has);
   if (FabricFits(*wanted.fabric_attr, offer, &matcher) &&
       EndpointFits(*wanted.ep_attr, offered, &matcher) &&
       CapsFit(wanted, offered, &matcher) &&
@@ -488,7 +490,7 @@ InfoPointer MakeInfo(const Hints& hints, uint32_t version,
   if (info == nullptr) {
     return nullptr;
   }
-  const OfferedCaps offered(offer.capability);
+  const OfferedCaps offered(offer.profile.has);
   info->caps = AnswerCaps(hints->caps, offered);
   info->handle = hints->handle;
   FillTx(*hints, info->caps, offered, info->tx_attr);

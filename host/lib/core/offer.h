@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "host/lib/backend/device_limits.h"
+#include "host/lib/backend/device_profile.h"
 #include "host/lib/core/info_memory.h"
 
 namespace heddle::core {
@@ -20,8 +20,7 @@ struct DeviceOffer {
   // Families of addresses that it can have here.
   bool ipv4 = true;
   bool ipv6 = true;
-  uint64_t capability = 0;  // Bits of contract `capability`.
-  backend::DeviceLimits limits;
+  backend::DeviceProfile profile;
 };
 
 // Why a device is left out: the first attribute that does not fit.

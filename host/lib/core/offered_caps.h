@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device's capability register means in libfabric's terms.
+// What a device's capabilities mean in libfabric's terms.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "host/lib/backend/device_profile.h"
 #include "host/lib/core/limits.h"
-#include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {
 
@@ -25,16 +25,12 @@ inline constexpr uint64_t kReceiveOnly = FI_RECV | FI_SOURCE | FI_SOURCE_ERR |
 
 class OfferedCaps {
  public:
-  // `capability`: bits of contract `capability`.
-  constexpr explicit OfferedCaps(uint64_t capability) noexcept
-      : capability_(capability) {}
+  constexpr explicit OfferedCaps(
+      const backend::DeviceCapabilities& device) noexcept
+      : has_(device) {}
 
-  constexpr bool reads() const noexcept {
-    return Has(contract::kCapabilityRead);
-  }
-  constexpr bool writes() const noexcept {
-    return Has(contract::kCapabilityWrite);
-  }
+  constexpr bool reads() const noexcept { return has_.reads; }
+  constexpr bool writes() const noexcept { return has_.writes; }
   constexpr bool rma() const noexcept { return reads() || writes(); }
 
   // Primary capabilities with their modifiers.
@@ -44,9 +40,8 @@ class OfferedCaps {
            If(writes(), FI_WRITE | FI_REMOTE_WRITE);
   }
   constexpr uint64_t secondary() const noexcept {
-    return FI_SOURCE | FI_SOURCE_ERR | kDomainCaps |
-           If(Has(contract::kCapabilityFence), FI_FENCE) |
-           If(rma() && Has(contract::kCapabilityRegionEvent), FI_RMA_EVENT);
+    return FI_SOURCE | FI_SOURCE_ERR | kDomainCaps | If(has_.fences, FI_FENCE) |
+           If(rma() && has_.region_events, FI_RMA_EVENT);
   }
   constexpr uint64_t all() const noexcept { return primary() | secondary(); }
 
@@ -56,7 +51,7 @@ class OfferedCaps {
   constexpr uint64_t tx_op_flags() const noexcept {
     return FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
            FI_TRANSMIT_COMPLETE |
-           If(Has(contract::kCapabilityDeliveryComplete), FI_DELIVERY_COMPLETE);
+           If(has_.delivery_complete, FI_DELIVERY_COMPLETE);
   }
 
   // Operations that have to keep an order share a connection that delivers in
@@ -71,21 +66,16 @@ class OfferedCaps {
   }
 
   constexpr size_t rma_iov_limit() const noexcept {
-    return !rma() ? 0 : Has(contract::kCapabilityMore) ? kIovLimit : 1;
+    return !rma() ? 0 : has_.remote_segments ? kIovLimit : 1;
   }
-  constexpr bool counters() const noexcept {
-    return Has(contract::kCapabilityCounters);
-  }
+  constexpr bool counters() const noexcept { return has_.counters; }
 
  private:
-  constexpr bool Has(uint64_t bits) const noexcept {
-    return (capability_ & bits) == bits;
-  }
   static constexpr uint64_t If(bool condition, uint64_t bits) noexcept {
     return condition ? bits : 0;
   }
 
-  uint64_t capability_;
+  backend::DeviceCapabilities has_;
 };
 
 }  // namespace heddle::core

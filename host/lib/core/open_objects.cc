@@ -117,7 +117,7 @@ OpenFabric::~OpenFabric() {
 }
 
 OpenDomain::OpenDomain(fid_domain* handle, fid_fabric* fabric, std::string name,
-                       const SocketAddress& address)
+                       const base::SocketAddress& address)
     : handle_(handle),
       fabric_(fabric),
       name_(std::move(name)),

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 
 namespace heddle::core {
 
@@ -37,7 +37,7 @@ class OpenDomain {
   // `name` is that of `fi_domain_attr`, `address` that of its endpoints. Throws
   // std::bad_alloc.
   OpenDomain(fid_domain* handle, fid_fabric* fabric, std::string name,
-             const SocketAddress& address);
+             const base::SocketAddress& address);
   OpenDomain(const OpenDomain&) = delete;
   OpenDomain& operator=(const OpenDomain&) = delete;
   ~OpenDomain();
@@ -48,7 +48,7 @@ class OpenDomain {
   fid_domain* handle_;
   fid_fabric* fabric_;
   std::string name_;
-  SocketAddress address_;
+  base::SocketAddress address_;
   OpenDomain* next_ = nullptr;
 };
 
@@ -57,7 +57,7 @@ struct FoundObjects {
   fid_fabric* fabric = nullptr;
   fid_domain* domain = nullptr;
   // Of the domain; the port is 0.
-  std::optional<SocketAddress> address = std::nullopt;
+  std::optional<base::SocketAddress> address = std::nullopt;
 };
 
 // The domain opened first of those named `domain` on a fabric named `fabric`,

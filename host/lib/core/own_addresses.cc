@@ -21,20 +21,20 @@ struct InterfaceListDeleter {
 };
 
 // The address of `entry` if it is IPv4 or IPv6.
-std::optional<SocketAddress> AddressOf(const ifaddrs& entry) noexcept {
+std::optional<base::SocketAddress> AddressOf(const ifaddrs& entry) noexcept {
   if (entry.ifa_addr == nullptr) {
     return std::nullopt;
   }
-  const auto address =
-      SocketAddress::Read(entry.ifa_addr, entry.ifa_addr->sa_family == AF_INET6
-                                              ? sizeof(sockaddr_in6)
-                                              : sizeof(sockaddr_in));
+  const auto address = base::SocketAddress::Read(
+      entry.ifa_addr, entry.ifa_addr->sa_family == AF_INET6
+                          ? sizeof(sockaddr_in6)
+                          : sizeof(sockaddr_in));
   return address && !address->is_any() ? std::optional(address->WithPort(0))
                                        : std::nullopt;
 }
 
 // A link-local IPv6 address is ambiguous without its interface.
-bool IsLinkLocal(const SocketAddress& address) noexcept {
+bool IsLinkLocal(const base::SocketAddress& address) noexcept {
   if (!address.is_ipv6()) {
     return false;
   }
@@ -42,13 +42,13 @@ bool IsLinkLocal(const SocketAddress& address) noexcept {
   return IN6_IS_ADDR_LINKLOCAL(&bytes);
 }
 
-SocketAddress Loopback(int family) noexcept {
-  return family == AF_INET6
-             ? SocketAddress(in6addr_loopback, 0)
-             : SocketAddress(in_addr{.s_addr = htonl(INADDR_LOOPBACK)}, 0);
+base::SocketAddress Loopback(int family) noexcept {
+  return family == AF_INET6 ? base::SocketAddress(in6addr_loopback, 0)
+                            : base::SocketAddress(
+                                  in_addr{.s_addr = htonl(INADDR_LOOPBACK)}, 0);
 }
 
-bool IsLoopback(const SocketAddress& address) noexcept {
+bool IsLoopback(const base::SocketAddress& address) noexcept {
   return address.is_ipv6() ? address.WithPort(0) == Loopback(AF_INET6)
                            : ntohl(address.ipv4().s_addr) >> IN_CLASSA_NSHIFT ==
                                  IN_LOOPBACKNET;
@@ -88,13 +88,13 @@ WireReach SimulatedReach(const Settings& settings) noexcept {
 OwnAddresses::OwnAddresses(WireReach reach, const std::string& ip,
                            std::vector<InterfaceAddress> interfaces)
     : reach_(reach), interfaces_(std::move(interfaces)) {
-  const auto named = SocketAddress::FromText(ip);
+  const auto named = base::SocketAddress::FromText(ip);
   if (named) {
     own_ = OnWire(*named);
   }
 }
 
-OwnAddresses OwnAddresses::At(const SocketAddress& own) const {
+OwnAddresses OwnAddresses::At(const base::SocketAddress& own) const {
   OwnAddresses moved = *this;
   moved.own_ = own.WithPort(0);
   return moved;
@@ -104,14 +104,15 @@ int OwnAddresses::family() const noexcept {
   return own_ ? own_->family() : AF_UNSPEC;
 }
 
-std::optional<SocketAddress> OwnAddresses::Own(int family) const noexcept {
+std::optional<base::SocketAddress> OwnAddresses::Own(
+    int family) const noexcept {
   if (!own_) {
     return Default(family);
   }
   return family == AF_UNSPEC || family == own_->family() ? own_ : std::nullopt;
 }
 
-SocketAddress OwnAddresses::Default(int family) const noexcept {
+base::SocketAddress OwnAddresses::Default(int family) const noexcept {
   const int wanted = family == AF_INET6 ? AF_INET6 : AF_INET;
   const auto found = std::find_if(interfaces_.begin(), interfaces_.end(),
                                   [wanted](const InterfaceAddress& each) {
@@ -122,7 +123,8 @@ SocketAddress OwnAddresses::Default(int family) const noexcept {
   return found != interfaces_.end() ? found->address : Loopback(wanted);
 }
 
-bool OwnAddresses::IsMachine(const SocketAddress& address) const noexcept {
+bool OwnAddresses::IsMachine(
+    const base::SocketAddress& address) const noexcept {
   return reach_ == WireReach::kMachine &&
          (address.is_any() || IsLoopback(address) ||
           std::any_of(interfaces_.begin(), interfaces_.end(),
@@ -131,8 +133,8 @@ bool OwnAddresses::IsMachine(const SocketAddress& address) const noexcept {
                       }));
 }
 
-SocketAddress OwnAddresses::OnWire(
-    const SocketAddress& address) const noexcept {
+base::SocketAddress OwnAddresses::OnWire(
+    const base::SocketAddress& address) const noexcept {
   const bool stays =
       address.is_any() || address.WithPort(0) == own_ || !IsMachine(address);
   return stays ? address : Default(address.family()).WithPort(address.port());

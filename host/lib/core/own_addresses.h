@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/core/settings.h"
 
 namespace heddle::core {
 
 struct InterfaceAddress {
-  SocketAddress address;  // The port is 0.
-  bool is_usable;         // The interface is up and is not a loopback.
+  base::SocketAddress address;  // The port is 0.
+  bool is_usable;               // The interface is up and is not a loopback.
 };
 
 // Addresses of the interfaces in this network namespace, in the kernel's order.
@@ -41,7 +41,7 @@ class OwnAddresses {
                std::vector<InterfaceAddress> interfaces);
 
   // The same machine for a function that is at `own`, whatever FI_HEDDLE_IP is.
-  OwnAddresses At(const SocketAddress& own) const;
+  OwnAddresses At(const base::SocketAddress& own) const;
 
   // The family of every address: that of FI_HEDDLE_IP, else AF_UNSPEC.
   int family() const noexcept;
@@ -50,26 +50,26 @@ class OwnAddresses {
   // else the machine's default address; never 0.0.0.0 or ::. `family` is
   // AF_INET, AF_INET6 or, for that of FI_HEDDLE_IP and else IPv4, AF_UNSPEC.
   // Empty when FI_HEDDLE_IP is of the other family.
-  std::optional<SocketAddress> Own(int family) const noexcept;
+  std::optional<base::SocketAddress> Own(int family) const noexcept;
 
   // The machine's default address, port 0: that of the first interface that is
   // up and not a loopback, else the loopback's. `family` is AF_INET6, or
   // AF_INET for all others.
-  SocketAddress Default(int family) const noexcept;
+  base::SocketAddress Default(int family) const noexcept;
 
   // Whether `address` stands for this machine in either family: an address of
   // an interface, of 127.0.0.0/8, ::1, 0.0.0.0 or ::. False on a network.
-  bool IsMachine(const SocketAddress& address) const noexcept;
+  bool IsMachine(const base::SocketAddress& address) const noexcept;
 
   // The address that reaches what `address` names, with its port. The
   // function's own stays, as do 0.0.0.0 and ::, whose meaning depends on the
   // call.
-  SocketAddress OnWire(const SocketAddress& address) const noexcept;
+  base::SocketAddress OnWire(const base::SocketAddress& address) const noexcept;
 
  private:
   WireReach reach_;
   std::vector<InterfaceAddress> interfaces_;
-  std::optional<SocketAddress> own_;
+  std::optional<base::SocketAddress> own_;
 };
 
 }  // namespace heddle::core

@@ -25,8 +25,8 @@ const char* TextOrNone(const char* text) {
 }
 
 // As getaddrinfo(3) has it, in one family.
-std::optional<SocketAddress> AskResolver(const NodeName& name, int family,
-                                         std::string* reason) {
+std::optional<base::SocketAddress> AskResolver(const NodeName& name, int family,
+                                               std::string* reason) {
   addrinfo wanted = {};
   wanted.ai_family = family;
   wanted.ai_socktype = SOCK_DGRAM;
@@ -40,12 +40,13 @@ std::optional<SocketAddress> AskResolver(const NodeName& name, int family,
     return std::nullopt;
   }
   const std::unique_ptr<addrinfo, AddressListDeleter> list(found);
-  return SocketAddress::Read(list->ai_addr, list->ai_addrlen);
+  return base::SocketAddress::Read(list->ai_addr, list->ai_addrlen);
 }
 
 // 0.0.0.0 or ::.
-SocketAddress Any(int family) {
-  return family == AF_INET6 ? SocketAddress(in6addr_any, 0) : SocketAddress();
+base::SocketAddress Any(int family) {
+  return family == AF_INET6 ? base::SocketAddress(in6addr_any, 0)
+                            : base::SocketAddress();
 }
 
 // Works the addresses of one request out; the first that has a family decides
@@ -67,8 +68,8 @@ class Resolver {
       *reason_ = "FI_SOURCE needs a node or a service";
       return false;
     }
-    std::optional<SocketAddress> source;
-    std::optional<SocketAddress> destination;
+    std::optional<base::SocketAddress> source;
+    std::optional<base::SocketAddress> destination;
     if (!is_source &&
         !ReadHint("src_addr", hints_->src_addr, hints_->src_addrlen, &source)) {
       return false;
@@ -102,7 +103,7 @@ class Resolver {
     }
   }
 
-  bool Agree(const char* what, const SocketAddress& address) {
+  bool Agree(const char* what, const base::SocketAddress& address) {
     if (family_ == AF_UNSPEC) {
       family_ = address.family();
     }
@@ -116,15 +117,15 @@ class Resolver {
 
   // An address among the hints, in the format that they name.
   bool ReadHint(const char* attribute, const void* data, size_t bytes,
-                std::optional<SocketAddress>* address) {
+                std::optional<base::SocketAddress>* address) {
     if (data == nullptr) {
       return true;
     }
     if (hints_->addr_format == FI_ADDR_STR) {
       const auto* text = static_cast<const char*>(data);
-      *address = SocketAddress::FromUrl({text, strnlen(text, bytes)});
+      *address = base::SocketAddress::FromUrl({text, strnlen(text, bytes)});
     } else {
-      *address = SocketAddress::Read(data, bytes);
+      *address = base::SocketAddress::Read(data, bytes);
     }
     if (*address) {
       const bool agrees = Agree(attribute, **address);
@@ -136,9 +137,9 @@ class Resolver {
     return false;
   }
 
-  bool LookUpRequest(std::optional<SocketAddress>* address) {
+  bool LookUpRequest(std::optional<base::SocketAddress>* address) {
     if (IsUrl(request_)) {
-      *address = SocketAddress::FromUrl(request_.node);
+      *address = base::SocketAddress::FromUrl(request_.node);
       if (!*address) {
         *reason_ = std::string("node ") + request_.node +
                    " is no fi_sockaddr_in://address:port";
@@ -165,11 +166,12 @@ class Resolver {
 
   // Precondition: the family is not other than that of FI_HEDDLE_IP, which
   // the constructor and `Agree` see to.
-  SocketAddress Own() const {
-    return own_.Own(family_).value_or(SocketAddress());
+  base::SocketAddress Own() const {
+    return own_.Own(family_).value_or(base::SocketAddress());
   }
 
-  SocketAddress OwnUnlessGiven(const std::optional<SocketAddress>& source) {
+  base::SocketAddress OwnUnlessGiven(
+      const std::optional<base::SocketAddress>& source) {
     if (!source) {
       return Own();
     }
@@ -189,16 +191,16 @@ class Resolver {
 
 }  // namespace
 
-std::optional<SocketAddress> LookUp(const NodeName& name, int family,
-                                    const OwnAddresses& own,
-                                    std::string* reason) {
+std::optional<base::SocketAddress> LookUp(const NodeName& name, int family,
+                                          const OwnAddresses& own,
+                                          std::string* reason) {
   auto found = AskResolver(name, family, reason);
   if (!found && name.node != nullptr) {
     std::string other_reason;  // The first one is that of the family wanted.
     found = AskResolver(name, family == AF_INET6 ? AF_INET : AF_INET6,
                         &other_reason);
     if (found && own.IsMachine(*found)) {
-      const SocketAddress local =
+      const base::SocketAddress local =
           found->is_any() ? Any(family) : own.Default(family);
       return local.WithPort(found->port());
     }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/core/getinfo.h"
 #include "host/lib/core/info_memory.h"
 #include "host/lib/core/own_addresses.h"
@@ -25,14 +25,14 @@ struct NodeName {
 // AF_INET6, if there is one, else one of the other family. A name of this
 // machine names one of `family` always. Empty when it cannot be resolved;
 // `*reason` then says why.
-std::optional<SocketAddress> LookUp(const NodeName& name, int family,
-                                    const OwnAddresses& own,
-                                    std::string* reason);
+std::optional<base::SocketAddress> LookUp(const NodeName& name, int family,
+                                          const OwnAddresses& own,
+                                          std::string* reason);
 
 // Both of one family.
 struct Endpoints {
-  SocketAddress source;
-  std::optional<SocketAddress> destination;
+  base::SocketAddress source;
+  std::optional<base::SocketAddress> destination;
 };
 
 // Source and destination as fi_getinfo(3) says: node and service name the

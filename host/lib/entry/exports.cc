@@ -19,6 +19,7 @@
 #include "host/lib/core/info_memory.h"
 #include "host/lib/core/settings.h"
 #include "host/lib/core/tostr.h"
+#include "host/lib/entry/data_paths.h"
 #include "host/lib/entry/own_core.h"
 #include "host/lib/entry/services.h"
 #include "host/lib/ofi/fabric.h"
@@ -35,7 +36,7 @@ namespace {
 
 // Before the first call of any entry point.
 [[maybe_unused]] const bool uses_own_core =
-    (heddle::entry::UseThisCore(), true);
+    (heddle::entry::UseThisCore(), heddle::entry::AddDataPaths(), true);
 
 using heddle::base::Guard;
 using heddle::core::InfoLayout;

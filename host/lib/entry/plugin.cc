@@ -6,6 +6,7 @@
 #include "host/lib/base/version.h"
 #include "host/lib/core/getinfo.h"
 #include "host/lib/core/settings.h"
+#include "host/lib/entry/data_paths.h"
 #include "host/lib/entry/services.h"
 #include "host/lib/ofi/fabric.h"
 
@@ -55,6 +56,7 @@ fi_provider* PluginProvider() noexcept {
 extern "C" __attribute__((visibility("default"))) fi_provider*
 fi_prov_ini() noexcept {
   heddle::entry::UseThisCore();
+  heddle::entry::AddDataPaths();
   heddle::core::DefineSettings();
   return &provider;
 }

@@ -151,7 +151,11 @@ void AddressTable::UnlinkSource(uint32_t index) noexcept {
   entries_[at].next_same = next;
 }
 
-bool AddressTable::Remove(uint32_t index) noexcept {
+bool AddressTable::Remove(uint64_t wide_index) noexcept {
+  const auto index = static_cast<uint32_t>(wide_index);
+  if (index != wide_index) {
+    return false;
+  }
   PeerAddress address;
   {
     const std::lock_guard lock(mutex_);
@@ -187,7 +191,8 @@ uint32_t AddressTable::FindIpv6Source(const FabricAddress& address,
   return same ? index : kNoPeer;
 }
 
-std::optional<PeerAddress> AddressTable::Lookup(uint32_t index) const noexcept {
+std::optional<PeerAddress> AddressTable::LookupPeer(
+    uint64_t index) const noexcept {
   const std::lock_guard lock(mutex_);
   if (index >= entries_.size() || !entries_[index].used) {
     return std::nullopt;

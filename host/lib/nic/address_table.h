@@ -11,6 +11,7 @@
 
 #include "driver/device.h"
 #include "driver/result.h"
+#include "host/lib/backend/objects.h"
 #include "host/lib/nic/growing_memory.h"
 #include "host/lib/nic/next_hops.h"
 #include "host/lib/nic/peer_address.h"
@@ -33,7 +34,7 @@ namespace heddle::nic {
 // insertion that waits for a neighbour holds none.
 // Ownership: owns the table's memory; borrows the device and the next hops,
 // which outlive it.
-class AddressTable {
+class AddressTable final : public backend::Peers {
  public:
   // Most peers; the address range of that many entries is reserved.
   static constexpr uint32_t kMaxEntries = 1U << 21;
@@ -45,19 +46,26 @@ class AddressTable {
   static Result<std::unique_ptr<AddressTable>> Create(Device& device,
                                                       size_t expected,
                                                       NextHops* hops = nullptr);
-  ~AddressTable();
+  ~AddressTable() override;
   AddressTable(const AddressTable&) = delete;
   AddressTable& operator=(const AddressTable&) = delete;
 
   // Index of the new peer. Errors: ENOMEM; EHOSTUNREACH and others of
   // `NextHops::Acquire`. Throws std::bad_alloc, unchanged.
   Result<uint32_t> Insert(const PeerAddress& address);
+  Result<uint32_t> Insert(const base::SocketAddress& address) override {
+    return Insert(PeerAddress::Of(address));
+  }
 
-  // False, changing nothing, when there is no such peer. Messages to it that
-  // are in flight go on.
-  bool Remove(uint32_t index) noexcept;
+  bool Remove(uint64_t index) noexcept override;
 
-  std::optional<PeerAddress> Lookup(uint32_t index) const noexcept;
+  std::optional<PeerAddress> LookupPeer(uint64_t index) const noexcept;
+  std::optional<base::SocketAddress> Lookup(
+      uint64_t index) const noexcept override {
+    const auto peer = LookupPeer(index);
+    return peer.has_value() ? std::optional(peer->socket_address())
+                            : std::nullopt;
+  }
 
   // Data path: whether a descriptor may name `index`.
   bool Contains(uint64_t index) const noexcept {

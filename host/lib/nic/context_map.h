@@ -2,9 +2,11 @@
 // Which queue a completion is of.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/split_number.h"
@@ -17,6 +19,7 @@ template <typename Queue>
 struct ContextLink {
   Queue* next = nullptr;  // Of the same low byte.
   bool attached = false;
+  bool at_once = true;
 };
 
 // Queues of one kind by their context. A completion has its context in two
@@ -35,20 +38,22 @@ class ContextMap {
     return alone_[entry.context].load(std::memory_order_acquire);
   }
 
-  // The queue of the entry; null when there is none.
-  Queue* Find(const contract::Completion& entry) const noexcept {
+  // The queue of the entry, which is the `number`th of the completion queue;
+  // null when there is none.
+  Queue* Find(const contract::Completion& entry, uint64_t number) noexcept {
     Queue* const alone = FindAlone(entry);
-    return alone != nullptr ? alone : FindAmongOthers(entry);
+    return alone != nullptr ? alone : FindAmongOthers(entry, number);
   }
 
-  void Attach(Queue& queue) noexcept {
+  // `at_once`: `FindAlone` may find it. Throws std::bad_alloc, unchanged.
+  void Attach(Queue& queue, bool at_once = true) {
+    // So that `Remove` has room.
+    former_.reserve(former_.size() + attached_ + 1);
+    ++attached_;
     const uint8_t low = contract::LowByte(queue.context());
-    // Unread entries of a detached queue must not be taken for this one's:
-    // while there may be any, no queue of this low byte is found at once.
-    alone_[low].store(chains_[low] == nullptr ? &queue : nullptr,
-                      std::memory_order_release);
-    queue.link() = {.next = chains_[low], .attached = true};
+    queue.link() = {.next = chains_[low], .attached = true, .at_once = at_once};
     chains_[low] = &queue;
+    Choose(low);
   }
 
   // Entries of the queue belong to no queue from now on.
@@ -58,14 +63,19 @@ class ContextMap {
     alone_[low].store(nullptr, std::memory_order_release);
   }
 
-  // Precondition: no entry of it is left.
-  void Remove(const Queue& queue) noexcept {
+  // The context's number may be another queue's from now on: entries before
+  // the `written`th are none of it. Precondition: detached, and the device
+  // writes no more entries of it.
+  void Remove(const Queue& queue, uint64_t written) noexcept {
     Queue** at = &chains_[contract::LowByte(queue.context())];
     while (*at != nullptr && *at != &queue) {
       at = &(*at)->link().next;
     }
     if (*at != nullptr) {
       *at = (*at)->link().next;
+      former_.push_back({.written = written, .context = queue.context()});
+      --attached_;
+      Choose(contract::LowByte(queue.context()));
     }
   }
 
@@ -84,9 +94,48 @@ class ContextMap {
  private:
   static constexpr size_t kLowBytes = 256;
 
-  Queue* FindAmongOthers(const contract::Completion& entry) const noexcept {
+  // A context whose entries before the `written`th were another queue's.
+  struct Former {
+    uint64_t written = 0;
+    uint32_t context = 0;
+  };
+
+  // All entries before the `number`th have been read.
+  void ForgetRead(uint64_t number) noexcept {
+    for (size_t i = former_.size(); i-- != 0;) {
+      if (former_[i].written <= number) {
+        const uint8_t low = contract::LowByte(former_[i].context);
+        former_[i] = former_.back();
+        former_.pop_back();
+        Choose(low);
+      }
+    }
+  }
+
+  // Unread entries of a former queue must not be taken for those of the one
+  // that has its number, or is alone now: while there may be any, no queue of
+  // this low byte is found at once.
+  void Choose(uint8_t low) noexcept {
+    Queue* const first = chains_[low];
+    const bool alone =
+        first != nullptr && first->link().next == nullptr &&
+        first->link().attached && first->link().at_once &&
+        std::none_of(former_.begin(), former_.end(), [&](const Former& former) {
+          return contract::LowByte(former.context) == low;
+        });
+    alone_[low].store(alone ? first : nullptr, std::memory_order_release);
+  }
+
+  Queue* FindAmongOthers(const contract::Completion& entry,
+                         uint64_t number) noexcept {
+    ForgetRead(number);
     const uint32_t context =
         contract::JoinBytes(entry.context, entry.context_high);
+    for (const Former& former : former_) {
+      if (former.context == context && number < former.written) {
+        return nullptr;
+      }
+    }
     Queue* queue = chains_[entry.context];
     while (queue != nullptr &&
            (queue->context() != context || !queue->link().attached)) {
@@ -97,6 +146,8 @@ class ContextMap {
 
   std::array<std::atomic<Queue*>, kLowBytes> alone_{};
   std::array<Queue*, kLowBytes> chains_{};
+  std::vector<Former> former_;
+  size_t attached_ = 0;
 };
 
 }  // namespace heddle::nic

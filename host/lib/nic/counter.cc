@@ -15,6 +15,7 @@ Result<std::unique_ptr<Counter>> Counter::Create(Nic& nic) {
     return memory.error();
   }
   counter->memory_ = std::move(memory.value());
+  counter->SetCells(&counter->cell().value, &counter->cell().errors);
   auto number = nic.admin().CreateCounter(counter->memory_.iova());
   if (!number.ok()) {
     return number.error();
@@ -31,13 +32,31 @@ Counter::~Counter() {
   }
 }
 
+namespace {
+
+// By which doorbell the host asks for a change.
+uint32_t DoorbellOf(Counter::Change change) noexcept {
+  switch (change) {
+    case Counter::Change::kSet:
+      return contract::kDoorbellCounterSetOffset;
+    case Counter::Change::kAdd:
+      return contract::kDoorbellCounterAddOffset;
+    case Counter::Change::kSetErrors:
+      return contract::kDoorbellCounterSetErrorsOffset;
+    case Counter::Change::kAddErrors:
+      break;
+  }
+  return contract::kDoorbellCounterAddErrorsOffset;
+}
+
+}  // namespace
+
 int Counter::Execute(Change change, uint64_t amount) noexcept {
   uint64_t own = 0;
   {
-    const Locked::Guard guard(lock_);
+    const backend::Locked::Guard guard(lock_);
     own = ++issued_;
-    Ring(CounterDoorbell(nic_.device(), number_, static_cast<uint32_t>(change)),
-         amount);
+    Ring(CounterDoorbell(nic_.device(), number_, DoorbellOf(change)), amount);
   }
   const auto executed = [&] { return LoadShared(&cell().echo) >= own; };
   return WaitFor(nic_.device(), AdminQueue::kDefaultLimit, executed) ? 0 : EIO;

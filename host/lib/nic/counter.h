@@ -8,7 +8,8 @@
 #include "driver/base/mmio.h"
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/doorbells.h"
-#include "host/lib/nic/locking.h"
+#include "host/lib/backend/locking.h"
+#include "host/lib/backend/objects.h"
 #include "host/lib/nic/nic.h"
 
 namespace heddle::nic {
@@ -16,38 +17,24 @@ namespace heddle::nic {
 // Thread safety: any thread.
 // Ownership: owns the cell; borrows the NIC. Contexts and regions that count
 // here end before.
-class Counter {
+class Counter final : public backend::Counter {
  public:
   // Errors: ENOSPC, EOPNOTSUPP, ENOMEM, EIO. Throws std::bad_alloc.
   static Result<std::unique_ptr<Counter>> Create(Nic& nic);
   Counter(const Counter&) = delete;
   Counter& operator=(const Counter&) = delete;
-  ~Counter();
+  ~Counter() override;
 
-  // Data path: one load each.
-  uint64_t value() const noexcept { return LoadShared(&cell().value); }
-  uint64_t errors() const noexcept { return LoadShared(&cell().errors); }
+  // The device executes it before this returns.
+  [[nodiscard]] int Execute(Change change, uint64_t amount) noexcept override;
 
-  // What the host may change, by offset of its doorbell.
-  enum class Change : uint32_t {
-    kSet = contract::kDoorbellCounterSetOffset,
-    kAdd = contract::kDoorbellCounterAddOffset,
-    kSetErrors = contract::kDoorbellCounterSetErrorsOffset,
-    kAddErrors = contract::kDoorbellCounterAddErrorsOffset,
-  };
-  // The device executes it before this returns, so that every later read, by
-  // any thread, shows it. 0, or EIO once the device has failed.
-  [[nodiscard]] int Execute(Change change, uint64_t amount) noexcept;
-
-  // Lends the thread to a device that is not hardware.
-  void Step() const noexcept { nic_.Step(); }
   // As the contract's fields name it: number plus 1.
   uint16_t reference() const noexcept {
     return static_cast<uint16_t>(number_ + 1);
   }
 
  private:
-  explicit Counter(Nic& nic) : nic_(nic) {}
+  explicit Counter(Nic& nic) : backend::Counter(nic.progressor()), nic_(nic) {}
   const contract::CounterCell& cell() const noexcept {
     return *reinterpret_cast<const contract::CounterCell*>(memory_.data());
   }
@@ -56,8 +43,8 @@ class Counter {
   DmaBuffer memory_;
   uint32_t number_ = 0;
   bool created_ = false;
-  SpinLock lock_;        // Doorbells are rung in the order of their count.
-  uint64_t issued_ = 0;  // Changes asked for.
+  backend::SpinLock lock_;  // Doorbells are rung in the order of their count.
+  uint64_t issued_ = 0;     // Changes asked for.
 };
 
 }  // namespace heddle::nic

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "driver/queue/doorbells.h"
+#include "host/lib/nic/status.h"
 
 namespace heddle::nic {
 namespace {
@@ -44,9 +45,9 @@ Result<bool> Cq::Open(size_t entries, bool interrupt) {
   }
   number_ = number.value();
   created_ = true;
-  auto queue =
-      CompletionQueue::Create(memory_.entries<const contract::Completion>(size),
-                              CqConsumerDoorbell(nic_.device(), number_));
+  auto queue = heddle::CompletionQueue::Create(
+      memory_.entries<const contract::Completion>(size),
+      CqConsumerDoorbell(nic_.device(), number_));
   if (!queue.ok()) {
     return queue.error();
   }
@@ -65,24 +66,24 @@ Cq::~Cq() {
   }
 }
 
-void Cq::Attach(TxQueue& queue) noexcept {
-  const Locked::Guard guard(lock_);
+void Cq::Attach(TxQueue& queue) {
+  const backend::Locked::Guard guard(lock());
   tx_.Attach(queue);
 }
 
-void Cq::Attach(RxQueue& queue) noexcept {
-  const Locked::Guard guard(lock_);
+void Cq::Attach(RxQueue& queue) {
+  const backend::Locked::Guard guard(lock());
+  rx_.Attach(queue, !queue.refuses_strangers());
   strict_queues_ += queue.refuses_strangers() ? 1 : 0;
-  rx_.Attach(queue);
 }
 
 void Cq::Detach(TxQueue& queue) noexcept {
-  const Locked::Guard guard(lock_);
+  const backend::Locked::Guard guard(lock());
   tx_.Detach(queue);
 }
 
 void Cq::Detach(RxQueue& queue) noexcept {
-  const Locked::Guard guard(lock_);
+  const backend::Locked::Guard guard(lock());
   strict_queues_ -= queue.refuses_strangers() ? 1 : 0;
   rx_.Detach(queue);
 }
@@ -90,7 +91,7 @@ void Cq::Detach(RxQueue& queue) noexcept {
 std::optional<contract::Completion> Cq::FindLost() noexcept {
   std::optional<contract::Completion> lost;
   const auto look = [&lost](auto& queue) {
-    const Locked::Guard guard(queue.lock());
+    const backend::Locked::Guard guard(queue.lock());
     lost = queue.FindLost();
     return lost.has_value();
   };
@@ -101,47 +102,93 @@ std::optional<contract::Completion> Cq::FindLost() noexcept {
   return lost;
 }
 
-bool Cq::MakeStrangerAnError(const contract::Completion& entry) noexcept {
-  if (entry.kind != contract::CompletionKind::kRx ||
-      entry.status != contract::Status::kOk) {
+bool Cq::IsStranger(const Entry& entry) noexcept {
+  if (entry.kind != contract::CompletionKind::kRx) {
     return false;
   }
-  const RxQueue* queue = rx_.Find(entry);
-  if (queue == nullptr || !queue->refuses_strangers() ||
-      queue->peers()->FindSource(SenderOf(entry), entry.peer) !=
-          AddressTable::kNoPeer) {
-    return false;
-  }
-  // The memory is ours; the device has written the entry and is done with it.
-  const_cast<contract::Completion&>(entry).status = contract::Status::kBadPeer;
-  return true;
+  const RxQueue* queue = rx_.Find(entry, queue_->entries_read());
+  return queue != nullptr && queue->refuses_strangers() &&
+         queue->peers()->FindSource(SenderOf(entry), entry.peer) ==
+             AddressTable::kNoPeer;
 }
 
-std::optional<contract::Completion> Cq::TakeLost(Finished* finished) noexcept {
-  const auto lost = FindLost();
-  if (lost.has_value()) {
-    *finished = Retire<Locked>(*lost);
+// Once an error, always an error: the sender may be inserted meanwhile.
+bool Cq::IsErrorOrStranger(const Entry& entry, bool sources) noexcept {
+  if (entry.status != contract::Status::kOk) {
+    return IsOfQueue(entry);
   }
-  return lost;
+  const uint64_t number = queue_->entries_read();
+  if (sources && stranger_ != number && IsStranger(entry)) {
+    stranger_ = number;
+  }
+  return stranger_ == number;
+}
+
+backend::ErrorCompletion Cq::MakeError(const Entry& entry,
+                                       contract::Status status,
+                                       const Finished& finished) noexcept {
+  backend::ErrorCompletion error = {
+      .completion = ToCompletion(entry.kind, entry, finished),
+      .excess = entry.message_length > entry.length
+                    ? entry.message_length - entry.length
+                    : 0,
+      .error = ToProvErrno(status, entry.detail),
+      .detail = entry.detail,
+      .peer = std::nullopt};
+  if (entry.kind == contract::CompletionKind::kTx &&
+      finished.peers != nullptr) {
+    error.peer = finished.peers->Lookup(entry.peer);
+  }
+  if (entry.kind == contract::CompletionKind::kRx &&
+      status == contract::Status::kBadPeer) {
+    // A stranger: where it is, for fi_av_insert.
+    error.peer =
+        PeerAddress::OfSender(SenderOf(entry), entry.peer).socket_address();
+  }
+  return error;
+}
+
+std::optional<backend::ErrorCompletion> Cq::TakeError(bool failed) noexcept {
+  const Entry* entry = Peek();
+  while (entry != nullptr && !IsOfQueue(*entry)) {
+    (void)Retire<backend::Locked>(*entry);
+    Pop();
+    entry = Peek();
+  }
+  if (entry != nullptr) {
+    if (!IsError(*entry, /*sources=*/false)) {
+      return std::nullopt;
+    }
+    const contract::Status status = entry->status == contract::Status::kOk
+                                        ? contract::Status::kBadPeer
+                                        : entry->status;
+    const Finished finished = Retire<backend::Locked>(*entry);
+    const backend::ErrorCompletion error = MakeError(*entry, status, finished);
+    Pop();
+    return error;
+  }
+  const auto lost = failed ? FindLost() : std::nullopt;
+  if (!lost.has_value()) {
+    return std::nullopt;
+  }
+  return MakeError(*lost, lost->status, Retire<backend::Locked>(*lost));
 }
 
 void Cq::Forget(const TxQueue& queue) noexcept {
-  const Locked::Guard guard(lock_);
-  ForgetEntries(/*receiver=*/false, queue.context());
-  tx_.Remove(queue);
+  const backend::Locked::Guard guard(lock());
+  tx_.Remove(queue, queue_->CountWritten());
 }
 
 void Cq::Forget(const RxQueue& queue) noexcept {
-  const Locked::Guard guard(lock_);
-  ForgetEntries(/*receiver=*/true, queue.context());
-  rx_.Remove(queue);
+  const backend::Locked::Guard guard(lock());
+  rx_.Remove(queue, queue_->CountWritten());
 }
 
 Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
   if (entry.kind == contract::CompletionKind::kTxSilent) {
-    TxQueue* queue = tx_.Find(entry);
+    TxQueue* queue = tx_.Find(entry, queue_->entries_read());
     if (queue != nullptr) {
-      const Locked::Guard guard(queue->lock());
+      const backend::Locked::Guard guard(queue->lock());
       queue->RetireSilent(entry);
     }
     return {};
@@ -149,7 +196,7 @@ Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
   if (entry.kind != contract::CompletionKind::kTarget) {
     return {};
   }
-  const RxQueue* queue = rx_.Find(entry);
+  const RxQueue* queue = rx_.Find(entry, queue_->entries_read());
   if (queue == nullptr) {
     return {};
   }
@@ -165,46 +212,25 @@ Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
 
 // A poll waits for locks of queues, so nothing here waits for the poll's.
 void Cq::DrainSilent(TxQueue* caller) noexcept {
-  if (!lock_.try_lock()) {
+  if (!lock().try_lock()) {
     return;
   }
   while (const contract::Completion* entry = queue_->Peek()) {
     if (entry->kind == contract::CompletionKind::kTxSilent) {
-      if (TxQueue* const owner = tx_.Find(*entry);
+      if (TxQueue* const owner = tx_.Find(*entry, queue_->entries_read());
           owner != nullptr && owner == caller) {
         owner->RetireSilent(*entry);
       } else {
         (void)RetireOther(*entry);
       }
-    } else if (entry->kind != contract::CompletionKind::kNone) {
+    } else {
       break;
     }
     queue_->Pop();
   }
   // Not in batches: nobody else may ever read.
   queue_->ReturnCredits();
-  lock_.unlock();
-}
-
-void Cq::ForgetEntries(bool receiver, uint32_t context) noexcept {
-  const uint32_t size = queue_->capacity();
-  const auto entries = memory_.entries<contract::Completion>(size);
-  for (uint32_t i = 0; i < size; ++i) {
-    const uint32_t count = queue_->consumed() + i;
-    contract::Completion& entry = entries[count & (size - 1)];
-    const uint8_t new_phase = (count / size) % 2 == 0 ? 1 : 0;
-    if (__atomic_load_n(&entry.phase, __ATOMIC_ACQUIRE) != new_phase) {
-      return;
-    }
-    const bool of_kind =
-        receiver ? IsOfReceiver(entry.kind)
-                 : entry.kind == contract::CompletionKind::kTx ||
-                       entry.kind == contract::CompletionKind::kTxSilent;
-    if (of_kind &&
-        contract::JoinBytes(entry.context, entry.context_high) == context) {
-      entry.kind = contract::CompletionKind::kNone;
-    }
-  }
+  lock().unlock();
 }
 
 }  // namespace heddle::nic

@@ -8,9 +8,11 @@
 
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/completion_queue.h"
+#include "host/lib/backend/locking.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/nic/completion_flags.h"
 #include "host/lib/nic/context_map.h"
 #include "host/lib/nic/cq_credit.h"
-#include "host/lib/nic/locking.h"
 #include "host/lib/nic/nic.h"
 #include "host/lib/nic/rx_queue.h"
 #include "host/lib/nic/tx_completions.h"
@@ -39,10 +41,13 @@ inline FabricAddress SenderOf(const contract::Completion& entry) noexcept {
 // Thread safety: the members of the data path are called under `lock()` where
 // the policy locks; Attach and Detach take it themselves.
 // Ownership: owns the queue's memory; borrows the NIC and attached queues.
-class Cq : public TxCompletions {
+class Cq final : public backend::CompletionQueue, public TxCompletions {
  public:
+  using Entry = contract::Completion;
+
   // `Open` makes it usable.
-  explicit Cq(Nic& nic) : needs_step_(nic.needs_step()), nic_(nic) {}
+  explicit Cq(Nic& nic)
+      : backend::CompletionQueue(nic.progressor()), nic_(nic) {}
   // Makes room for at least `entries`, or as many as the device can have.
   // `interrupt`: it can be armed. Errors, after which there is nothing left
   // but to destroy it: ENOSPC, ENOMEM, EIO.
@@ -50,7 +55,7 @@ class Cq : public TxCompletions {
   Cq(const Cq&) = delete;
   Cq& operator=(const Cq&) = delete;
   // Precondition: nothing is attached.
-  ~Cq();
+  ~Cq() override;
 
   // Data path. `Peek` and `Pop` as `CompletionQueue`; between them `Retire`,
   // once, frees what the operation held.
@@ -70,47 +75,40 @@ class Cq : public TxCompletions {
   RxQueue* ReceiverOfEntry(const contract::Completion& entry) const noexcept {
     return rx_.FindAlone(entry);
   }
-  // False for an entry that `Retire` will not know.
-  bool IsOfQueue(const contract::Completion& entry) const noexcept {
-    return entry.kind == contract::CompletionKind::kTx
-               ? tx_.Find(entry) != nullptr
-               : IsOfReceiver(entry.kind) && rx_.Find(entry) != nullptr;
+  // As a backend's completion queue has it (backend/model.h).
+  static bool IsReceive(const Entry& entry) noexcept {
+    return entry.kind == contract::CompletionKind::kRx;
+  }
+  template <bool kReceive, typename Sink>
+  [[nodiscard, gnu::always_inline]] bool TryTake(const Entry& entry,
+                                                 Sink&& sink) noexcept;
+  template <typename Locking, typename Sink>
+  [[gnu::always_inline]] void Take(const Entry& entry, Sink&& sink) noexcept;
+  bool IsError(const Entry& entry, bool sources) noexcept {
+    return (entry.status != contract::Status::kOk ||
+            strict_queues_.load(std::memory_order_relaxed) != 0) &&
+           IsErrorOrStranger(entry, sources);
   }
 
-  // After the device has failed, once `Peek` is null: what it owes, oldest
-  // first in each queue, as `FindLost` makes it. Empty when nothing is
-  // outstanding. `TakeLost` also does what `Retire` and `Pop` do.
-  bool HasLost() noexcept { return FindLost().has_value(); }
-  std::optional<contract::Completion> TakeLost(Finished* finished) noexcept;
+  size_t capacity() const noexcept override { return queue_->capacity(); }
+  int interrupt_fd() const noexcept override { return interrupt_fd_; }
+  bool HasEntry() const noexcept override { return Peek() != nullptr; }
+  bool HasLost() noexcept override { return FindLost().has_value(); }
+  std::optional<backend::ErrorCompletion> TakeError(
+      bool failed) noexcept override;
+  void Arm() noexcept override { queue_->Arm(); }
 
-  // Of the entry that `Peek` shows: when its queue wants messages of senders
-  // that it cannot name as errors, and this is one, makes it a `kBadPeer`. The
-  // data are received all the same. True when the entry was changed.
-  bool RefuseStranger(const contract::Completion& entry) noexcept {
-    return strict_queues_.load(std::memory_order_relaxed) != 0 &&
-           MakeStrangerAnError(entry);
-  }
-
-  // Lends the thread to the device after an empty poll; only where it needs
-  // one, which hardware does not.
-  bool needs_step() const noexcept { return needs_step_; }
-  void Step() const noexcept { nic_.Step(); }
-
-  // Asks for one interrupt when there is an entry not popped.
-  // Precondition: created with `interrupt`.
-  void Arm() noexcept { queue_->Arm(); }
   void ReturnCredits() noexcept { queue_->ReturnCredits(); }
-  // Eventfd of the interrupt; -1 without.
-  int interrupt_fd() const noexcept { return interrupt_fd_; }
 
-  // Completions of the queue's context come here from now on.
-  void Attach(TxQueue& queue) noexcept;
-  void Attach(RxQueue& queue) noexcept;
+  // Completions of the queue's context come here from now on. Throw
+  // std::bad_alloc, unchanged.
+  void Attach(TxQueue& queue);
+  void Attach(RxQueue& queue);
   // Completions of the queue's context are of nobody from now on.
   void Detach(TxQueue& queue) noexcept;
   void Detach(RxQueue& queue) noexcept;
-  // Takes the context's number out of completions not read, before another
-  // queue gets it. Precondition: detached, and the device ended the context.
+  // Completions not read are of no queue, though another one may get the
+  // context's number. Precondition: detached, and the device ended the context.
   void Forget(const TxQueue& queue) noexcept;
   void Forget(const RxQueue& queue) noexcept;
 
@@ -122,11 +120,8 @@ class Cq : public TxCompletions {
   }
   void DrainSilent(TxQueue* caller) noexcept override;
 
-  SpinLock& lock() noexcept { return lock_; }
   CqCredit& credit() noexcept { return *credit_; }
   uint32_t number() const noexcept { return number_; }
-  uint32_t capacity() const noexcept { return queue_->capacity(); }
-  const Nic& nic() const noexcept { return nic_; }
 
  private:
   static bool IsOfReceiver(contract::CompletionKind kind) noexcept {
@@ -136,14 +131,25 @@ class Cq : public TxCompletions {
   // What neither sends nor receives completed: a peer's RMA operation, of which
   // nothing of ours is held, or an operation that asked for no completion.
   Finished RetireOther(const contract::Completion& entry) noexcept;
-  // `receiver`: a receive context, else a transmit context. Under the lock.
-  void ForgetEntries(bool receiver, uint32_t context) noexcept;
-  std::optional<contract::Completion> FindLost() noexcept;
-  bool MakeStrangerAnError(const contract::Completion& entry) noexcept;
+  static backend::ErrorCompletion MakeError(const Entry& entry,
+                                            contract::Status status,
+                                            const Finished& finished) noexcept;
+  // The oldest completion that the failed device owes, as `FindLost` of its
+  // queue makes it.
+  std::optional<Entry> FindLost() noexcept;
+  // False for an entry that `Retire` will not know.
+  bool IsOfQueue(const Entry& entry) noexcept {
+    const uint64_t number = queue_->entries_read();
+    return entry.kind == contract::CompletionKind::kTx
+               ? tx_.Find(entry, number) != nullptr
+               : IsOfReceiver(entry.kind) && rx_.Find(entry, number) != nullptr;
+  }
+  bool IsErrorOrStranger(const Entry& entry, bool sources) noexcept;
+  // Of a queue that wants messages of senders that it cannot name as errors:
+  // whether this is one. The data are received all the same.
+  bool IsStranger(const Entry& entry) noexcept;
 
-  SpinLock lock_;
-  const bool needs_step_;
-  std::optional<CompletionQueue> queue_;
+  std::optional<heddle::CompletionQueue> queue_;
   ContextMap<TxQueue> tx_;
   ContextMap<RxQueue> rx_;
   Nic& nic_;
@@ -154,6 +160,8 @@ class Cq : public TxCompletions {
   std::optional<uint32_t> vector_;
   int interrupt_fd_ = -1;
   std::atomic<uint32_t> strict_queues_{0};  // Attached and refusing strangers.
+  // Number of the entry that was found to be a stranger's.
+  uint64_t stranger_ = UINT64_MAX;
   DmaBuffer memory_;
 };
 
@@ -162,7 +170,7 @@ template <typename Locking, typename Sink>
     const contract::Completion& entry, Sink&& sink) noexcept {
   using Kind = contract::CompletionKind;
   if (entry.kind == Kind::kTx) {
-    TxQueue* queue = tx_.Find(entry);
+    TxQueue* queue = tx_.Find(entry, queue_->entries_read());
     if (queue == nullptr) {
       return;
     }
@@ -173,7 +181,7 @@ template <typename Locking, typename Sink>
                              .known = true,
                              .report = report});
   } else if (entry.kind == Kind::kRx) {
-    RxQueue* queue = rx_.Find(entry);
+    RxQueue* queue = rx_.Find(entry, queue_->entries_read());
     if (queue == nullptr) {
       return;
     }
@@ -187,6 +195,70 @@ template <typename Locking, typename Sink>
   } else {
     sink(entry.kind, RetireOther(entry));
   }
+}
+
+// `peers` is null where nobody asks, or for what was sent.
+inline uint64_t SourceOf(const contract::Completion& entry,
+                         const Finished& finished) noexcept {
+  if (entry.kind == contract::CompletionKind::kTx ||
+      finished.peers == nullptr) {
+    return FI_ADDR_NOTAVAIL;
+  }
+  const uint32_t index =
+      finished.peers->FindSource(SenderOf(entry), entry.peer);
+  return index == AddressTable::kNoPeer ? FI_ADDR_NOTAVAIL : index;
+}
+
+[[gnu::always_inline]] inline backend::Completion ToCompletion(
+    contract::CompletionKind kind, const contract::Completion& entry,
+    const Finished& finished) noexcept {
+  return {.context = finished.context,
+          .flags = CompletionFlags(kind, entry),
+          .length = entry.length,
+          .buffer = finished.buffer,
+          .data = entry.header_data,
+          .tag = entry.match_bits};
+}
+
+template <bool kReceive, typename Sink>
+[[gnu::always_inline]] inline bool Cq::TryTake(const Entry& entry,
+                                               Sink&& sink) noexcept {
+  using Kind = contract::CompletionKind;
+  const auto nobody = [] { return uint64_t{FI_ADDR_NOTAVAIL}; };
+  if constexpr (kReceive) {
+    RxQueue* queue = ReceiverOfEntry(entry);
+    void* buffer = nullptr;
+    if (entry.status != contract::Status::kOk || queue == nullptr ||
+        !queue->TryRetire(entry, &buffer)) [[unlikely]] {
+      return false;
+    }
+    sink(ToCompletion(Kind::kRx, entry,
+                      {.context = entry.op_context, .buffer = buffer}),
+         nobody);
+  } else {
+    TxQueue* queue = SenderOfEntry(entry);
+    if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||
+        queue == nullptr || !queue->TryRetire(entry)) [[unlikely]] {
+      return false;
+    }
+    sink(ToCompletion(Kind::kTx, entry, {.context = entry.op_context}), nobody);
+  }
+  queue_->Pop(entry);
+  return true;
+}
+
+template <typename Locking, typename Sink>
+[[gnu::always_inline]] inline void Cq::Take(const Entry& entry,
+                                            Sink&& sink) noexcept {
+  RetireInto<Locking>(
+      entry, [&](contract::CompletionKind kind, const Finished& finished)
+                 __attribute__((always_inline)) {
+                   if (finished.report) {
+                     sink(ToCompletion(kind, entry, finished),
+                          [&] { return SourceOf(entry, finished); });
+                   }
+                 });
+  queue_->Pop(entry);
 }
 
 template <typename Locking>

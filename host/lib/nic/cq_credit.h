@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "host/lib/nic/locking.h"
+#include "host/lib/backend/locking.h"
 
 namespace heddle::nic {
 
@@ -35,7 +35,7 @@ class CqCredit {
     return true;
   }
   void ReturnReserved(uint32_t count) noexcept {
-    (void)Locked::FetchAdd(limit_, count);
+    (void)backend::Locked::FetchAdd(limit_, count);
   }
 
   // False, changing nothing, when every entry is spoken for.
@@ -53,10 +53,10 @@ class CqCredit {
   [[nodiscard]] bool TryTakeSpare(uint32_t count) noexcept {
     const uint32_t limit = limit_.load(std::memory_order_relaxed);
     const uint32_t spare = limit - least_limit_ / 2;
-    if (Locked::FetchAdd(taken_, count) + count <= spare) {
+    if (backend::Locked::FetchAdd(taken_, count) + count <= spare) {
       return true;
     }
-    (void)Locked::FetchAdd(taken_, ~count + 1);
+    (void)backend::Locked::FetchAdd(taken_, ~count + 1);
     return false;
   }
 

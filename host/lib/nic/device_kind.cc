@@ -8,20 +8,29 @@
 
 namespace heddle::nic {
 
-DeviceKind KindOf(const DeviceInfo& info) {
-  return {.capability = info.capability,
-          .limits = {.tx_contexts = info.counts.tx_contexts,
-                     .rx_contexts = info.counts.rx_contexts,
-                     .completion_queues = info.counts.completion_queues,
-                     .counters = info.counts.counters,
-                     .regions = info.counts.regions}};
+backend::DeviceProfile ProfileOf(const DeviceInfo& info) {
+  return {
+      .has = {.reads = info.Has(contract::kCapabilityRead),
+              .writes = info.Has(contract::kCapabilityWrite),
+              .fences = info.Has(contract::kCapabilityFence),
+              .delivery_complete =
+                  info.Has(contract::kCapabilityDeliveryComplete),
+              .region_events = info.Has(contract::kCapabilityRegionEvent),
+              .counters = info.Has(contract::kCapabilityCounters),
+              .remote_segments = info.Has(contract::kCapabilityMore),
+              .relative_addressing = info.Has(contract::kCapabilityRelative)},
+      .limits = {.tx_contexts = info.counts.tx_contexts,
+                 .rx_contexts = info.counts.rx_contexts,
+                 .completion_queues = info.counts.completion_queues,
+                 .counters = info.counts.counters,
+                 .regions = info.counts.regions}};
 }
 
-Result<DeviceKind> SimulatedKind(const std::string& kind,
-                                 const std::string& sim_path,
-                                 std::string& message) {
+Result<backend::DeviceProfile> SimulatedProfile(const std::string& kind,
+                                                const std::string& sim_path,
+                                                std::string& message) {
   static std::mutex mutex;
-  static std::map<std::string, DeviceKind> known;
+  static std::map<std::string, backend::DeviceProfile> known;
   const std::lock_guard lock(mutex);
   const auto found = known.find(kind);
   if (found != known.end()) {
@@ -31,7 +40,7 @@ Result<DeviceKind> SimulatedKind(const std::string& kind,
   if (!read.ok()) {
     return read.error();
   }
-  return known.emplace(kind, KindOf(read.value())).first->second;
+  return known.emplace(kind, ProfileOf(read.value())).first->second;
 }
 
 }  // namespace heddle::nic

@@ -2,11 +2,10 @@
 // What a kind of device is, without opening one.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "driver/result.h"
-#include "host/lib/backend/device_limits.h"
+#include "host/lib/backend/device_profile.h"
 
 namespace heddle {
 struct DeviceInfo;
@@ -14,19 +13,14 @@ struct DeviceInfo;
 
 namespace heddle::nic {
 
-struct DeviceKind {
-  uint64_t capability = 0;  // Bits of contract `capability`.
-  backend::DeviceLimits limits;
-};
-
 // What a device says of itself.
-DeviceKind KindOf(const DeviceInfo& info);
+backend::DeviceProfile ProfileOf(const DeviceInfo& info);
 
 // What the registers of the devices of `kind` say, which are read once in a
 // process. `sim_path`: FI_HEDDLE_SIM_PATH. Errors, with one line in `message`:
 // those of `SimulatedInfo`. Thread-safe.
-Result<DeviceKind> SimulatedKind(const std::string& kind,
-                                 const std::string& sim_path,
-                                 std::string& message);
+Result<backend::DeviceProfile> SimulatedProfile(const std::string& kind,
+                                                const std::string& sim_path,
+                                                std::string& message);
 
 }  // namespace heddle::nic

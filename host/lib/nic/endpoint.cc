@@ -11,8 +11,9 @@ using contract::LowByte;
 
 namespace {
 
-uint16_t ReferenceTo(const Counter* counter) noexcept {
-  return counter == nullptr ? uint16_t{0} : counter->reference();
+uint16_t ReferenceTo(const backend::Counter* counter) noexcept {
+  return counter == nullptr ? uint16_t{0}
+                            : static_cast<const Counter*>(counter)->reference();
 }
 
 }  // namespace
@@ -53,19 +54,19 @@ Result<bool> Endpoint::EnableTx() {
       nic_.device(),
       {.operations = options_.tx_operations,
        .copy_limit_bytes = options_.copy_limit_bytes,
-       .peers = options_.peers,
+       .peers = peers(),
        .scatter_gather = nic_.info().Has(contract::kCapabilityScatterGather),
        .more = nic_.info().Has(contract::kCapabilityMore),
        .reads_in_place = options_.counters.read != nullptr,
        .spill = nic_.info().Has(contract::kCapabilitySpill),
-       .completions = options_.tx_cq,
+       .completions = tx_cq(),
        .on_refused = options_.on_refused},
-      &options_.tx_cq->credit());
+      &tx_cq()->credit());
   if (!queue.ok()) {
     return queue.error();
   }
   tx_ = std::move(queue.value());
-  const uint32_t cq = options_.tx_cq->number();
+  const uint32_t cq = tx_cq()->number();
   const uint16_t send = ReferenceTo(options_.counters.send);
   const uint16_t read = ReferenceTo(options_.counters.read);
   const uint16_t write = ReferenceTo(options_.counters.write);
@@ -73,7 +74,7 @@ Result<bool> Endpoint::EnableTx() {
       nic_.admin().CreateTx({.endpoint = grant_.endpoint,
                              .ring_base = ToInteger(tx_->ring_iova()),
                              .head_cell = ToInteger(tx_->head_cell_iova()),
-                             .av_base = ToInteger(options_.peers->iova()),
+                             .av_base = ToInteger(peers()->iova()),
                              .spill_base = ToInteger(tx_->spill_iova()),
                              .av_entries = AddressTable::kMaxEntries,
                              .cq = LowByte(cq),
@@ -92,8 +93,8 @@ Result<bool> Endpoint::EnableTx() {
   }
   tx_created_ = true;
   auto bound = tx_->Bind(nic_.device(), context.value());
-  options_.tx_cq->Attach(*tx_);
-  options_.peers->Attach(TxOpDoorbell(nic_.device(), tx_->context()));
+  tx_cq()->Attach(*tx_);
+  peers()->Attach(TxOpDoorbell(nic_.device(), tx_->context()));
   return bound;
 }
 
@@ -104,7 +105,7 @@ Result<bool> Endpoint::EnableRx() {
   auto queue = RxQueue::Create(
       nic_.device(), {.operations = options_.rx_operations,
                       .copy_limit_bytes = options_.copy_limit_bytes,
-                      .peers = options_.name_senders ? options_.peers : nullptr,
+                      .peers = options_.name_senders ? peers() : nullptr,
                       .refuse_strangers = options_.refuse_strangers,
                       .in_place = options_.counters.receive != nullptr,
                       .report_targets = options_.report_targets,
@@ -114,7 +115,7 @@ Result<bool> Endpoint::EnableRx() {
     return queue.error();
   }
   rx_ = std::move(queue.value());
-  const uint32_t cq = options_.rx_cq->number();
+  const uint32_t cq = rx_cq()->number();
   const uint16_t receive = ReferenceTo(options_.counters.receive);
   const uint16_t read = ReferenceTo(options_.counters.remote_read);
   const uint16_t write = ReferenceTo(options_.counters.remote_write);
@@ -139,24 +140,24 @@ Result<bool> Endpoint::EnableRx() {
   }
   rx_created_ = true;
   auto bound = rx_->Bind(nic_.device(), context.value());
-  options_.rx_cq->Attach(*rx_);
+  rx_cq()->Attach(*rx_);
   return bound;
 }
 
 void Endpoint::Disable() noexcept {
   // A device that does not answer is lost; unmapping keeps it off the memory.
   if (tx_created_) {
-    options_.peers->Detach(TxOpDoorbell(nic_.device(), tx_->context()));
-    options_.tx_cq->Detach(*tx_);
+    peers()->Detach(TxOpDoorbell(nic_.device(), tx_->context()));
+    tx_cq()->Detach(*tx_);
     (void)nic_.admin().DestroyTx(tx_->context());
-    options_.tx_cq->Forget(*tx_);
+    tx_cq()->Forget(*tx_);
     tx_->Abandon();
     tx_created_ = false;
   }
   if (rx_created_) {
-    options_.rx_cq->Detach(*rx_);
+    rx_cq()->Detach(*rx_);
     (void)nic_.admin().DestroyRx(rx_->context());
-    options_.rx_cq->Forget(*rx_);
+    rx_cq()->Forget(*rx_);
     rx_->Abandon();
     rx_created_ = false;
   }

@@ -15,7 +15,7 @@ namespace {
 
 FunctionOffer Describe(const std::string& name, const FunctionInfo& info) {
   FunctionOffer offer{.name = name,
-                      .kind = KindOf(info.device),
+                      .profile = ProfileOf(info.device),
                       .ip = {},
                       .payload_mtu_bytes = 0};
   if (info.port) {

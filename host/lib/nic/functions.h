@@ -19,7 +19,7 @@ std::optional<std::string> FunctionName(std::string_view text);
 // A function as it described itself.
 struct FunctionOffer {
   std::string name;  // Its PCI address.
-  DeviceKind kind;
+  backend::DeviceProfile profile;
   std::string ip;  // IPv4 or IPv6; empty when its firmware does not tell.
   uint32_t payload_mtu_bytes = 0;
 };

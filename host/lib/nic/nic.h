@@ -12,6 +12,7 @@
 #include "driver/device/admin_queue.h"
 #include "driver/device/open.h"
 #include "driver/result.h"
+#include "host/lib/backend/progressor.h"
 #include "host/lib/nic/next_hops.h"
 
 namespace heddle::nic {
@@ -49,6 +50,9 @@ class Nic {
   Result<uint32_t> TakeVector() noexcept;
   void ReturnVector(uint32_t vector) noexcept;
 
+  backend::Progressor progressor() const noexcept {
+    return {.step = hook_.step, .cookie = hook_.cookie};
+  }
   // Whether the device makes progress only when `Step` lends it a thread.
   bool needs_step() const noexcept { return hook_.step != nullptr; }
   // Data path: lends the calling thread to a device that is not hardware.

@@ -6,10 +6,12 @@
 #include <endian.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 
 #include "driver/device/admin_queue.h"
+#include "host/lib/base/socket_address.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::nic {
@@ -24,6 +26,24 @@ struct PeerAddress {
   bool is_ipv6 = false;
   uint64_t ipv6_hi = 0;
   uint64_t ipv6_lo = 0;
+
+  static PeerAddress Of(const base::SocketAddress& address) noexcept {
+    if (!address.is_ipv6()) {
+      return {.ipv4 = ntohl(address.ipv4().s_addr), .port = address.port()};
+    }
+    const auto words = std::bit_cast<std::array<uint64_t, 2>>(address.ipv6());
+    return {.port = address.port(),
+            .is_ipv6 = true,
+            .ipv6_hi = be64toh(words[0]),
+            .ipv6_lo = be64toh(words[1])};
+  }
+  base::SocketAddress socket_address() const noexcept {
+    if (!is_ipv6) {
+      return {in_addr{.s_addr = htonl(ipv4)}, port};
+    }
+    const std::array<uint64_t, 2> words = {htobe64(ipv6_hi), htobe64(ipv6_lo)};
+    return {std::bit_cast<in6_addr>(words), port};
+  }
 
   // The endpoint that sends as `initiator` from `address`.
   static PeerAddress OfSender(const FabricAddress& address,
@@ -58,14 +78,7 @@ struct PeerAddress {
   }
 
   // "10.0.0.1", "fd00::1"
-  std::string IpText() const {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    const in_addr four = {.s_addr = htonl(ipv4)};
-    const std::array<uint64_t, 2> six = {htobe64(ipv6_hi), htobe64(ipv6_lo)};
-    (void)(is_ipv6 ? inet_ntop(AF_INET6, six.data(), text.data(), text.size())
-                   : inet_ntop(AF_INET, &four, text.data(), text.size()));
-    return text.data();
-  }
+  std::string IpText() const { return socket_address().IpText(); }
 
   bool operator==(const PeerAddress&) const = default;
 };

@@ -13,19 +13,14 @@
 
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/recv_ring.h"
+#include "host/lib/backend/locking.h"
 #include "host/lib/nic/address_table.h"
 #include "host/lib/nic/context_map.h"
-#include "host/lib/nic/locking.h"
-#include "host/lib/nic/region.h"
+#include "host/lib/nic/registration.h"
 
 namespace heddle::nic {
 
-// What one receive says; the buffer is given beside it.
-struct ReceiveOperation {
-  uint64_t context = 0;
-  bool report = true;  // Report success; failure always is.
-  bool more = false;   // The doorbell may wait for the next post.
-};
+using backend::ReceiveOperation;
 
 // A receive that ended, as far as the host knows it.
 struct FinishedReceive {
@@ -52,7 +47,7 @@ struct ReceiveSlotUse {
 // `Retire` is called under `lock()`; the rest is for the thread that makes or
 // ends the endpoint.
 // Ownership: owns ring memory and bounce buffers; borrows the device.
-class RxQueue {
+class RxQueue final : public backend::ReceiveContext {
  public:
   struct Options {
     size_t operations = 0;          // Posted at a time, at least.
@@ -81,14 +76,39 @@ class RxQueue {
   // one receive is 2^16 behind. The completion queue is not counted: the device
   // refuses a message that it could not report, and the sender repeats it.
   template <typename Locking>
-  [[nodiscard]] int Post(const ReceiveOperation& operation,
-                         std::span<const Segment> segments) noexcept;
+  [[nodiscard]] int PostSegments(const ReceiveOperation& operation,
+                                 std::span<const Segment> segments) noexcept;
 
   // As `Post` for one buffer that is part of `region`, or should be.
   template <typename Locking>
   [[nodiscard]] int PostRegistered(const ReceiveOperation& operation,
                                    void* buffer, size_t bytes,
                                    const Region& region) noexcept;
+
+  // The same as a backend's receive context has it (backend/model.h).
+  template <typename Locking>
+  [[nodiscard]] int Post(const ReceiveOperation& operation,
+                         const backend::Buffer& buffer) noexcept {
+    const Segment segment =
+        Segments::Of(buffer.address, buffer.bytes, buffer.descriptor);
+    return segment.region == nullptr
+               ? PostSegments<Locking>(operation, {&segment, 1})
+               : PostRegistered<Locking>(operation, segment.address,
+                                         segment.bytes, *segment.region);
+  }
+  template <typename Locking>
+  [[nodiscard]] int Post(const ReceiveOperation& operation,
+                         const backend::Payload& payload) noexcept {
+    const Segments local(payload);
+    return PostSegments<Locking>(operation, local.list());
+  }
+  [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
+      uint64_t context, const backend::Buffer& buffer) noexcept {
+    const Region* region = Registration::Only(buffer.descriptor);
+    return region != nullptr &&
+           TryPostRegistered(context, const_cast<void*>(buffer.address),
+                             buffer.bytes, *region);
+  }
 
   // As `PostRegistered` of one byte at least, where the application serializes
   // and hears of success. False, changing nothing, where only that finds out
@@ -148,7 +168,7 @@ class RxQueue {
   // Precondition: the device has ended the context.
   void Abandon() noexcept;
 
-  SpinLock& lock() noexcept { return lock_; }
+  backend::SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
   ContextLink<RxQueue>& link() noexcept { return link_; }
   const AddressTable* peers() const noexcept { return peers_; }
@@ -218,7 +238,7 @@ class RxQueue {
   int RefuseFull() noexcept;
   bool CancelOldest(uint64_t context) noexcept;
 
-  SpinLock lock_;
+  backend::SpinLock lock_;
   bool broken_ = false;  // The device failed or broke its contract.
   uint32_t slot_mask_ = 0;
   uint32_t lost_passed_ = 0;  // Slots that `FindLost` need not look at again.
@@ -239,8 +259,8 @@ class RxQueue {
 };
 
 template <typename Locking>
-int RxQueue::Post(const ReceiveOperation& operation,
-                  std::span<const Segment> segments) noexcept {
+int RxQueue::PostSegments(const ReceiveOperation& operation,
+                          std::span<const Segment> segments) noexcept {
   if (segments.size() > kMaxSegments) {
     return EINVAL;
   }

@@ -36,9 +36,9 @@ void GatherInto(std::span<const Segment> segments, std::byte* to) {
 
 // The operation at piece `i` of `count` of the peer's memory. The last stands
 // for all.
-RmaOperation PartOf(const RmaOperation& operation, const RemoteSegment& remote,
-                    size_t i, size_t count) {
-  RmaOperation part = operation;
+Operation PartOf(const Operation& operation, const RemoteSegment& remote,
+                 size_t i, size_t count) {
+  Operation part = operation;
   part.key = remote.key;
   part.address = remote.address;
   if (i + 1 != count) {
@@ -68,9 +68,9 @@ Result<std::unique_ptr<TxQueue>> TxQueue::Create(Device& device,
   const size_t slots = size_t{1} << queue->ring_log2_;
   // An operation that completes keeps a slot until its completion is read.
   queue->counts_credit_ = !credit->TryReserve(static_cast<uint32_t>(slots));
-  queue->direct_ = !queue->counts_credit_;
+  queue->obstacles_.careful = queue->counts_credit_ ? 1 : 0;
   // What is given up takes entries of the completion queue beyond its slots.
-  const bool spill = options.spill && queue->direct_;
+  const bool spill = options.spill && !queue->counts_credit_;
   queue->completions_ = options.completions;
   queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
   auto memory =
@@ -190,7 +190,7 @@ int TxQueue::PushPrepared(const SendFields& fields,
   return 0;
 }
 
-int TxQueue::CheckRma(const RmaOperation& operation,
+int TxQueue::CheckRma(const Operation& operation,
                       std::span<const Segment> local,
                       std::span<const RemoteSegment> remote,
                       size_t* bytes) const noexcept {
@@ -222,7 +222,7 @@ int TxQueue::CheckRma(const RmaOperation& operation,
   return sum > limit ? EMSGSIZE : sum == remote_sum ? 0 : EINVAL;
 }
 
-void TxQueue::PushRmaInRing(const RmaOperation& operation,
+void TxQueue::PushRmaInRing(const Operation& operation,
                             std::span<const Segment> local,
                             std::span<const RemoteSegment> remote) noexcept {
   std::array<std::byte, contract::kInjectBytes> gathered;
@@ -242,7 +242,7 @@ void TxQueue::PushRmaInRing(const RmaOperation& operation,
   }
 }
 
-void TxQueue::PushRmaPieces(const RmaOperation& operation,
+void TxQueue::PushRmaPieces(const Operation& operation,
                             std::span<const LocalPiece> local,
                             std::span<const RemoteSegment> remote) noexcept {
   size_t at = 0;      // Piece that is not used up.
@@ -275,7 +275,7 @@ void TxQueue::Hold(Ticket ticket, bool silent) noexcept {
   const bool copies_out = registrar_->CopiesOut(ticket);
   slots_[ring_->last_position() & slot_mask_] = {
       .ticket = ticket, .copies_out = copies_out, .silent = silent};
-  ++held_;
+  ++obstacles_.held;
   copying_ += copies_out ? 1 : 0;
 }
 
@@ -367,7 +367,7 @@ void TxQueue::ReleaseTo(uint16_t queue_head) noexcept {
     return;
   }
   LookAtCell(old_head);
-  for (uint16_t p = old_head; held_ != 0 && p != ring_->head(); ++p) {
+  for (uint16_t p = old_head; obstacles_.held != 0 && p != ring_->head(); ++p) {
     FinishSlot(p, 0);
   }
 }
@@ -446,7 +446,7 @@ void TxQueue::FinishSlot(uint16_t position, size_t placed_bytes) noexcept {
     }
     copying_ -= slot.copies_out ? 1 : 0;
     slot = {};
-    --held_;
+    --obstacles_.held;
   }
 }
 
@@ -457,7 +457,7 @@ void TxQueue::MarkComplete(uint16_t position) noexcept {
   Slot& slot = slots_[position & slot_mask_];
   if (slot.ticket == kNoTicket) {
     slot.ticket = kComplete;
-    ++held_;
+    ++obstacles_.held;
   }
 }
 
@@ -513,10 +513,10 @@ void TxQueue::Abandon() noexcept {
   if (spill_ != nullptr) {
     AbandonSpilled();
   }
-  for (uint32_t slot = 0; held_ != 0 && slot <= slot_mask_; ++slot) {
+  for (uint32_t slot = 0; obstacles_.held != 0 && slot <= slot_mask_; ++slot) {
     FinishSlot(static_cast<uint16_t>(slot), 0);
   }
-  ReturnCredit<Locked>(signaled_);
+  ReturnCredit<backend::Locked>(signaled_);
   signaled_ = 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -12,42 +13,35 @@
 
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/send_ring.h"
+#include "host/lib/backend/locking.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/backend/operation.h"
 #include "host/lib/nic/address_table.h"
 #include "host/lib/nic/context_map.h"
 #include "host/lib/nic/cq_credit.h"
-#include "host/lib/nic/locking.h"
-#include "host/lib/nic/region.h"
+#include "host/lib/nic/registration.h"
 #include "host/lib/nic/spilled_operations.h"
 #include "host/lib/nic/tx_completions.h"
 #include "hw/contract/split_number.h"
 
 namespace heddle::nic {
 
-// What one send says; the payload is given beside it.
-struct SendOperation {
-  uint64_t context = 0;
-  uint64_t data = 0;  // With `kTxFlagHeaderData`.
-  uint32_t peer = 0;
-  // `kTxFlagCompletion`: report success; failure always is.
-  // `kTxFlagHeaderData`, `kTxFlagFence`, `kTxFlagDeliveryComplete`.
-  uint8_t flags = contract::kTxFlagCompletion;
-  bool copy_now = false;  // The payload is the caller's again at return.
-  bool more = false;      // The doorbell may wait for the next post.
-};
+// A descriptor takes the neutral numbers as they are.
+static_assert(backend::kReportSuccess == contract::kTxFlagCompletion &&
+              backend::kCarryData == contract::kTxFlagHeaderData &&
+              backend::kFence == contract::kTxFlagFence &&
+              backend::kDeliveryComplete == contract::kTxFlagDeliveryComplete);
+static_assert(static_cast<uint8_t>(backend::Opcode::kSend) ==
+                  static_cast<uint8_t>(contract::Opcode::kSend) &&
+              static_cast<uint8_t>(backend::Opcode::kWrite) ==
+                  static_cast<uint8_t>(contract::Opcode::kWrite) &&
+              static_cast<uint8_t>(backend::Opcode::kRead) ==
+                  static_cast<uint8_t>(contract::Opcode::kRead));
+static_assert(backend::kInjectBytes == contract::kInjectBytes &&
+              backend::kMaxMessageBytes == contract::kMaxMessageBytes);
 
-// The same of a write or read of one piece of the peer's memory.
-struct RmaOperation : SendOperation {
-  contract::Opcode opcode = contract::Opcode::kWrite;
-  uint64_t key = 0;
-  uint64_t address = 0;  // What its owner says: an offset, or virtual.
-};
-
-// A piece of the peer's memory.
-struct RemoteSegment {
-  uint64_t address = 0;
-  uint64_t key = 0;
-  size_t bytes = 0;
-};
+using backend::Operation;
+using backend::RemoteSegment;
 
 // Payload of up to `contract::kInjectBytes` travels in the ring, whatever its
 // memory is; the rest by the rules of `Registrar`.
@@ -56,7 +50,7 @@ struct RemoteSegment {
 // called under `lock()`; the rest is for the thread that makes or ends the
 // endpoint.
 // Ownership: owns ring memory and bounce buffers; borrows device and credit.
-class TxQueue {
+class TxQueue final : public backend::TransmitContext {
  public:
   struct Options {
     size_t operations = 0;          // Posted at a time, at least.
@@ -101,8 +95,8 @@ class TxQueue {
   // contract, or the error of mapping a large buffer. Everything but 0 changes
   // nothing.
   template <typename Locking>
-  [[nodiscard]] int Post(const SendOperation& operation,
-                         std::span<const Segment> segments) noexcept;
+  [[nodiscard]] int PostSegments(const Operation& operation,
+                                 std::span<const Segment> segments) noexcept;
 
   // As `Post`, to or from pieces of the peer's memory, at most `kMaxSegments`,
   // one without the device's `more`. EINVAL unless they are as long as the
@@ -110,7 +104,7 @@ class TxQueue {
   // pieces are operations of their own to the peer; the last carries the data,
   // after the others are done.
   template <typename Locking>
-  [[nodiscard]] int PostRma(const RmaOperation& operation,
+  [[nodiscard]] int PostRma(const Operation& operation,
                             std::span<const Segment> local,
                             std::span<const RemoteSegment> remote) noexcept;
 
@@ -123,30 +117,61 @@ class TxQueue {
     return bytes - SendRing::kSendInlineMin <=
            contract::kInlineBytes - SendRing::kSendInlineMin;
   }
-  bool CanSend() const noexcept { return direct_ && !ring_->full(); }
-  template <typename Operation>
+  bool CanSend() const noexcept {
+    return obstacles_.careful == 0 && !ring_->full();
+  }
   void SendInline(const Operation& operation, const void* data,
                   size_t bytes) noexcept;
-  template <typename Operation>
   void SendRegistered(const Operation& operation, const void* data,
                       size_t bytes, const Region& region) noexcept;
 
-  // As `Post` or, for an RmaOperation, `PostRma`, for one piece of at most
+  // As `Post` or, where it is no send, `PostRma`, for one piece of at most
   // `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
-  template <typename Locking, typename Operation = SendOperation>
+  template <typename Locking>
   [[nodiscard]] int PostInline(const Operation& operation, const void* data,
                                size_t bytes) noexcept;
 
   // Likewise for one piece of at most `contract::kInjectBytes`; not for reads.
-  template <typename Locking, typename Operation = SendOperation>
+  template <typename Locking>
   [[nodiscard]] int PostInRing(const Operation& operation, const void* data,
                                size_t bytes) noexcept;
 
   // Likewise for one piece that is part of `region`, or should be. Messages and
   // writes longer than goes in the ring; reads of any length but 0.
-  template <typename Locking, typename Operation = SendOperation>
+  template <typename Locking>
   [[nodiscard]] int PostRegistered(const Operation& operation, const void* data,
                                    size_t bytes, const Region& region) noexcept;
+
+  // The same as a backend's transmit context has it (backend/model.h).
+  const Region* Reach(const backend::Buffer& buffer) const noexcept {
+    const Region* region = Registration::Only(buffer.descriptor);
+    return region != nullptr && region->Covers(buffer.address, buffer.bytes)
+               ? region
+               : nullptr;
+  }
+  [[gnu::always_inline]] void SendShort(
+      const Operation& operation, const backend::Buffer& buffer) noexcept {
+    SendInline(operation, buffer.address, buffer.bytes);
+  }
+  [[gnu::always_inline]] void SendRegistered(const Operation& operation,
+                                             const backend::Buffer& buffer,
+                                             const Region& reach) noexcept {
+    SendRegistered(operation, buffer.address, buffer.bytes, reach);
+  }
+  template <typename Locking>
+  [[nodiscard, gnu::always_inline]] int Post(
+      const Operation& operation, const backend::Buffer& buffer) noexcept;
+  // Of a write or read: to or from one piece of the peer's memory.
+  template <typename Locking>
+  [[nodiscard]] int Post(const Operation& operation,
+                         const backend::Payload& payload) noexcept;
+  template <typename Locking>
+  [[nodiscard]] int Post(const Operation& operation,
+                         const backend::Payload& payload,
+                         std::span<const RemoteSegment> remote) noexcept {
+    const Segments local(payload);
+    return PostRma<Locking>(operation, local.list(), remote);
+  }
 
   // Takes back what the operation of `entry` and all slots before its
   // `queue_head` hold; what was read is where it belongs afterwards. Call once
@@ -170,7 +195,7 @@ class TxQueue {
   // nothing, for any other.
   [[nodiscard, gnu::always_inline]] bool TryRetire(
       const contract::Completion& entry) noexcept {
-    if (held_ != 0 || !direct_ || signaled_ == 0 ||
+    if (std::bit_cast<uint64_t>(obstacles_) != 0 || signaled_ == 0 ||
         static_cast<int16_t>(entry.position - entry.queue_head) >= 0 ||
         ((entry.queue_head ^ ring_->head()) & kLookEvery) != 0 ||
         !ring_->TryReleaseTo(entry.queue_head)) [[unlikely]] {
@@ -193,7 +218,7 @@ class TxQueue {
   // Precondition: the device has ended the context.
   void Abandon() noexcept;
 
-  SpinLock& lock() noexcept { return lock_; }
+  backend::SpinLock& lock() noexcept { return lock_; }
   uint32_t context() const noexcept { return context_; }
   ContextLink<TxQueue>& link() noexcept { return link_; }
   const AddressTable* peers() const noexcept { return peers_; }
@@ -224,27 +249,26 @@ class TxQueue {
   }
   void Break() noexcept {
     broken_ = true;
-    direct_ = false;
+    obstacles_.careful = 1;
   }
+
+  // Of `Post` of one buffer: what is not shortest.
+  template <typename Locking>
+  [[gnu::noinline]] int PostLong(const Operation& operation,
+                                 const backend::Buffer& buffer) noexcept;
 
   // Of `PostInline`: the rest of it, once there is a free slot; and all of it
   // where the ring is full.
-  template <typename Locking, typename Operation>
+  template <typename Locking>
   int PushInline(const Operation& operation, const void* data,
                  size_t bytes) noexcept;
-  template <typename Locking, typename Operation>
+  template <typename Locking>
   [[gnu::noinline, gnu::cold]] int PostInlineFull(const Operation& operation,
                                                   const void* data,
                                                   size_t bytes) noexcept;
 
-  static SendFields Fields(const SendOperation& operation) noexcept {
-    return {.op_context = operation.context,
-            .header_data = operation.data,
-            .peer = operation.peer,
-            .flags = operation.flags};
-  }
-  static SendFields Fields(const RmaOperation& operation) noexcept {
-    return {.opcode = operation.opcode,
+  static SendFields Fields(const Operation& operation) noexcept {
+    return {.opcode = static_cast<contract::Opcode>(operation.opcode),
             .op_context = operation.context,
             .header_data = operation.data,
             .peer = operation.peer,
@@ -252,7 +276,7 @@ class TxQueue {
             .match_bits = operation.key,
             .remote_offset = operation.address};
   }
-  static bool WantsCompletion(const SendOperation& operation) noexcept {
+  static bool WantsCompletion(const Operation& operation) noexcept {
     return (operation.flags & contract::kTxFlagCompletion) != 0;
   }
   size_t ring_bytes() const noexcept {
@@ -268,18 +292,17 @@ class TxQueue {
   // Makes an operation's local buffer reachable.
   Registrar::Pieces Prepare(std::span<const Segment> segments, bool receive);
   // 0, or why the lengths of an RMA operation are wrong.
-  int CheckRma(const RmaOperation& operation, std::span<const Segment> local,
+  int CheckRma(const Operation& operation, std::span<const Segment> local,
                std::span<const RemoteSegment> remote,
                size_t* bytes) const noexcept;
   // Writes of at most `contract::kInjectBytes` in all.
-  void PushRmaInRing(const RmaOperation& operation,
-                     std::span<const Segment> local,
+  void PushRmaInRing(const Operation& operation, std::span<const Segment> local,
                      std::span<const RemoteSegment> remote) noexcept;
-  void PushRmaPieces(const RmaOperation& operation,
+  void PushRmaPieces(const Operation& operation,
                      std::span<const LocalPiece> local,
                      std::span<const RemoteSegment> remote) noexcept;
   template <typename Locking>
-  int PushRma(const RmaOperation& operation, std::span<const Segment> local,
+  int PushRma(const Operation& operation, std::span<const Segment> local,
               std::span<const RemoteSegment> remote, size_t bytes) noexcept;
   void Hold(Ticket ticket, bool silent) noexcept;
   void ReleaseTo(uint16_t queue_head) noexcept;
@@ -302,7 +325,7 @@ class TxQueue {
   // `Retire` but for the credit.
   bool Finish(const contract::Completion& entry) noexcept {
     bool report = true;
-    if (held_ != 0) {
+    if (obstacles_.held != 0) {
       report = FinishOperation(entry);
     }
     if (static_cast<int16_t>(entry.position - entry.queue_head) >= 0)
@@ -371,14 +394,19 @@ class TxQueue {
     bool silent = false;  // With `copies_out`: success is not reported.
   };
 
-  SpinLock lock_;
+  backend::SpinLock lock_;
   bool broken_ = false;        // The device failed or broke its contract.
   bool counts_credit_ = true;  // Completions may outnumber those set aside.
-  bool direct_ = false;        // Neither of the two.
   bool scatter_gather_ = false;
   bool more_ = false;
   bool reads_in_place_ = false;
-  uint32_t held_ = 0;       // Slots whose ticket is not kNoTicket.
+  // What keeps completions from the shortest way; looked at as a whole.
+  struct Obstacles {
+    uint32_t held = 0;    // Slots whose ticket is not kNoTicket.
+    uint8_t careful = 1;  // 0: neither broken nor counting credit.
+    std::array<uint8_t, 3> none{};
+  };
+  Obstacles obstacles_;
   uint32_t copying_ = 0;    // Of these, slots that copy out. One more in both
                             // while spilling.
   uint32_t signaled_ = 0;   // Credits taken and not given back.
@@ -402,8 +430,8 @@ class TxQueue {
 };
 
 template <typename Locking>
-int TxQueue::Post(const SendOperation& operation,
-                  std::span<const Segment> segments) noexcept {
+int TxQueue::PostSegments(const Operation& operation,
+                          std::span<const Segment> segments) noexcept {
   if (segments.size() > kMaxSegments) {
     return EINVAL;
   }
@@ -442,12 +470,66 @@ int TxQueue::Post(const SendOperation& operation,
 }
 
 template <typename Locking>
-int TxQueue::PushRma(const RmaOperation& operation,
-                     std::span<const Segment> local,
+[[gnu::always_inline]] inline int TxQueue::Post(
+    const Operation& operation, const backend::Buffer& buffer) noexcept {
+  const bool reads = operation.opcode == backend::Opcode::kRead;
+  if (reads ? buffer.bytes != 0 : buffer.bytes > contract::kInlineBytes) {
+    // What is passed on is in memory; `operation` then need not be.
+    const Operation copy = operation;
+    const backend::Buffer one = buffer;
+    return PostLong<Locking>(copy, one);
+  }
+  return PostInline<Locking>(operation, buffer.address, buffer.bytes);
+}
+
+template <typename Locking>
+int TxQueue::PostLong(const Operation& operation,
+                      const backend::Buffer& buffer) noexcept {
+  if (operation.opcode != backend::Opcode::kRead &&
+      buffer.bytes <= contract::kInjectBytes) {
+    return PostInRing<Locking>(operation, buffer.address, buffer.bytes);
+  }
+  const Segment segment =
+      Segments::Of(buffer.address, buffer.bytes, buffer.descriptor);
+  if (segment.region != nullptr) {
+    return PostRegistered<Locking>(operation, buffer.address, buffer.bytes,
+                                   *segment.region);
+  }
+  if (operation.opcode == backend::Opcode::kSend) {
+    return PostSegments<Locking>(operation, {&segment, 1});
+  }
+  const RemoteSegment remote = {.address = operation.address,
+                                .key = operation.key,
+                                .bytes = buffer.bytes};
+  return PostRma<Locking>(operation, {&segment, 1}, {&remote, 1});
+}
+
+template <typename Locking>
+int TxQueue::Post(const Operation& operation,
+                  const backend::Payload& payload) noexcept {
+  const Segments local(payload);
+  if (operation.opcode == backend::Opcode::kSend) {
+    return PostSegments<Locking>(operation, local.list());
+  }
+  RemoteSegment remote = {.address = operation.address, .key = operation.key};
+  for (const Segment& segment : local.list()) {
+    if (segment.bytes > contract::kMaxMessageBytes) {
+      return EMSGSIZE;
+    }
+    remote.bytes += segment.bytes;
+  }
+  if (remote.bytes > contract::kMaxMessageBytes) {
+    return EMSGSIZE;
+  }
+  return PostRma<Locking>(operation, local.list(), {&remote, 1});
+}
+
+template <typename Locking>
+int TxQueue::PushRma(const Operation& operation, std::span<const Segment> local,
                      std::span<const RemoteSegment> remote,
                      size_t bytes) noexcept {
   // The device reads a short payload where it reads the descriptor.
-  const bool reads = operation.opcode == contract::Opcode::kRead;
+  const bool reads = operation.opcode == backend::Opcode::kRead;
   if (!reads && bytes <= contract::kInjectBytes) {
     PushRmaInRing(operation, local, remote);
     return 0;
@@ -460,7 +542,7 @@ int TxQueue::PushRma(const RmaOperation& operation,
   }
   // What is read into a bounce buffer is moved when the completion is read, so
   // there has to be one.
-  RmaOperation asked = operation;
+  Operation asked = operation;
   const bool silent =
       registrar_->CopiesOut(pieces.ticket) && !WantsCompletion(operation);
   if (silent) {
@@ -477,8 +559,7 @@ int TxQueue::PushRma(const RmaOperation& operation,
 }
 
 template <typename Locking>
-int TxQueue::PostRma(const RmaOperation& operation,
-                     std::span<const Segment> local,
+int TxQueue::PostRma(const Operation& operation, std::span<const Segment> local,
                      std::span<const RemoteSegment> remote) noexcept {
   size_t bytes = 0;
   if (const int error = CheckRma(operation, local, remote, &bytes);
@@ -511,14 +592,12 @@ int TxQueue::PostRma(const RmaOperation& operation,
   return error;
 }
 
-template <typename Operation>
 [[gnu::always_inline]] inline void TxQueue::SendInline(
     const Operation& operation, const void* data, size_t bytes) noexcept {
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   ring_->SendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
 }
 
-template <typename Operation>
 [[gnu::always_inline]] inline void TxQueue::SendRegistered(
     const Operation& operation, const void* data, size_t bytes,
     const Region& region) noexcept {
@@ -527,7 +606,7 @@ template <typename Operation>
                     static_cast<uint32_t>(bytes));
 }
 
-template <typename Locking, typename Operation>
+template <typename Locking>
 [[gnu::always_inline]] inline int TxQueue::PostInline(
     const Operation& operation, const void* data, size_t bytes) noexcept {
   const typename Locking::Guard guard(lock_);
@@ -542,13 +621,13 @@ template <typename Locking, typename Operation>
   return PushInline<Locking>(operation, data, bytes);
 }
 
-template <typename Locking, typename Operation>
+template <typename Locking>
 int TxQueue::PostInlineFull(const Operation& operation, const void* data,
                             size_t bytes) noexcept {
   return Refill() ? PushInline<Locking>(operation, data, bytes) : RefuseFull();
 }
 
-template <typename Locking, typename Operation>
+template <typename Locking>
 [[gnu::always_inline]] inline int TxQueue::PushInline(
     const Operation& operation, const void* data, size_t bytes) noexcept {
   if (WantsCompletion(operation)) {
@@ -564,7 +643,7 @@ template <typename Locking, typename Operation>
   return 0;
 }
 
-template <typename Locking, typename Operation>
+template <typename Locking>
 int TxQueue::PostInRing(const Operation& operation, const void* data,
                         size_t bytes) noexcept {
   const SendFields fields = Fields(operation);
@@ -591,7 +670,7 @@ int TxQueue::PostInRing(const Operation& operation, const void* data,
   return 0;
 }
 
-template <typename Locking, typename Operation>
+template <typename Locking>
 int TxQueue::PostRegistered(const Operation& operation, const void* data,
                             size_t bytes, const Region& region) noexcept {
   if (operation.copy_now || bytes > contract::kMaxMessageBytes) [[unlikely]] {

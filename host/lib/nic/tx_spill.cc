@@ -77,7 +77,7 @@ bool TxQueue::MakeRoomSpilling(bool moved) noexcept {
     spill_->crowded_to = ring_->head();
     spill_->granted_to = ring_->tail();
     // So that completions and released slots are looked at.
-    ++held_;
+    ++obstacles_.held;
     ++copying_;
   }
   return GrantSlots();
@@ -190,7 +190,7 @@ void TxQueue::PassSlots(uint16_t from) noexcept {
       if (!spill.operations.Add(kept)) {
         Break();  // There is room for all that a device may have.
       }
-      held_ -= slot.ticket != kNoTicket ? 1 : 0;
+      obstacles_.held -= slot.ticket != kNoTicket ? 1 : 0;
       copying_ -= slot.copies_out ? 1 : 0;
       slot = {};
     } else {
@@ -225,7 +225,7 @@ bool TxQueue::FinishSpilling(const contract::Completion& entry) noexcept {
   const bool report = !slot.silent;
   FinishSlot(entry.position, placed);
   slot.ticket = kComplete;
-  ++held_;
+  ++obstacles_.held;
   return report;
 }
 
@@ -245,9 +245,9 @@ void TxQueue::LeaveSpilling() noexcept {
   if (spill.operations.empty() && used < CrowdedSlots(ring_->capacity()) &&
       (doubtful == 0 || doubtful > used)) {
     spill.active = false;
-    --held_;
+    --obstacles_.held;
     --copying_;
-    credit_->Return<Locked>(std::exchange(spill.credits, 0));
+    credit_->Return<backend::Locked>(std::exchange(spill.credits, 0));
     LimitRing();
   }
 }
@@ -259,9 +259,9 @@ void TxQueue::AbandonSpilled() noexcept {
     spill.operations.Remove(kept->position);
   }
   if (std::exchange(spill.active, false)) {
-    --held_;
+    --obstacles_.held;
     --copying_;
-    credit_->Return<Locked>(std::exchange(spill.credits, 0));
+    credit_->Return<backend::Locked>(std::exchange(spill.credits, 0));
   }
 }
 

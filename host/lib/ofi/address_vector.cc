@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/ofi/address_vector.h"
 
+#include <arpa/inet.h>
+#include <endian.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -11,12 +16,11 @@
 #include "host/lib/base/guard.h"
 #include "host/lib/base/log.h"
 #include "host/lib/base/refuse.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/base/status.h"
 #include "host/lib/base/unsupported.h"
-#include "host/lib/core/address.h"
 #include "host/lib/core/resolve.h"
 #include "host/lib/ofi/inherited_ops.h"
-#include "host/lib/ofi/peer_name.h"
 
 namespace heddle::ofi {
 namespace {
@@ -71,15 +75,15 @@ int LookupAddress(fid_av* handle, fi_addr_t index, void* address,
 // terminator; the text is cut to fit.
 const char* AddressText(fid_av* /*handle*/, const void* address, char* buffer,
                         size_t* length) noexcept {
-  auto parsed = core::SocketAddress::Read(address, sizeof(sockaddr_in));
+  auto parsed = base::SocketAddress::Read(address, sizeof(sockaddr_in));
   if (!parsed.has_value()) {
-    parsed = core::SocketAddress::Read(address, sizeof(sockaddr_in6));
+    parsed = base::SocketAddress::Read(address, sizeof(sockaddr_in6));
   }
-  const core::SocketAddress known = parsed.value_or(core::SocketAddress());
+  const base::SocketAddress known = parsed.value_or(base::SocketAddress());
   const int text =
       std::snprintf(buffer, buffer == nullptr ? 0 : *length, "%s://%s",
                     known.is_ipv6() ? "fi_sockaddr_in6" : "fi_sockaddr_in",
-                    ToChars(known).text);
+                    known.ToChars().text);
   *length = static_cast<size_t>(text) + 1;
   return buffer;
 }
@@ -106,17 +110,20 @@ fi_ops_av vector_ops = {
 };
 
 // The address `steps` after `first`, at `port`; past the last port, port 0.
-core::SocketAddress CountUp(const core::SocketAddress& first, uint64_t steps,
+base::SocketAddress CountUp(const base::SocketAddress& first, uint64_t steps,
                             size_t port) {
-  nic::PeerAddress peer = ToPeer(first);
-  peer.port = port <= UINT16_MAX ? static_cast<uint16_t>(port) : uint16_t{0};
-  if (peer.is_ipv6) {
-    peer.ipv6_lo += steps;
-    peer.ipv6_hi += peer.ipv6_lo < steps ? 1 : 0;
-  } else {
-    peer.ipv4 += static_cast<uint32_t>(steps);
+  const uint16_t fits =
+      port <= UINT16_MAX ? static_cast<uint16_t>(port) : uint16_t{0};
+  if (!first.is_ipv6()) {
+    const uint32_t bits =
+        ntohl(first.ipv4().s_addr) + static_cast<uint32_t>(steps);
+    return {in_addr{.s_addr = htonl(bits)}, fits};
   }
-  return FromPeer(peer);
+  auto words = std::bit_cast<std::array<uint64_t, 2>>(first.ipv6());
+  const uint64_t low = be64toh(words[1]) + steps;
+  words[0] = htobe64(be64toh(words[0]) + (low < steps ? 1 : 0));
+  words[1] = htobe64(low);
+  return {std::bit_cast<in6_addr>(words), fits};
 }
 
 // Counts failures where the caller asked for an error per address.
@@ -148,15 +155,14 @@ int AddressVector::Open(Domain* domain, fi_av_attr* attr, fid_av** vector,
         domain->av_type() == FI_AV_UNSPEC ? FI_AV_TABLE : domain->av_type();
   }
   std::unique_ptr<AddressVector> made(new AddressVector(domain));
-  auto table = nic::AddressTable::Create(domain->nic().device(), attr->count,
-                                         &domain->nic().next_hops());
-  if (!table.ok()) {
+  auto peers = domain->device().OpenPeers(attr->count);
+  if (!peers.ok()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kAv,
               "address vector of %zu entries: %s", attr->count,
-              domain->Explain(table.error()).c_str());
-    return base::ToReturnCode(table.error());
+              domain->Explain(peers.error()).c_str());
+    return base::ToReturnCode(peers.error());
   }
-  made->table_ = std::move(table.value());
+  made->peers_ = std::move(peers.value());
   made->type_ = attr->type;
   made->fid = {
       .fclass = FI_CLASS_AV, .context = context, .ops = &vector_fid_ops};
@@ -177,14 +183,14 @@ int AddressVector::CheckInsert(const fi_addr_t* indices, uint64_t flags,
                                                                     : 0;
 }
 
-int AddressVector::InsertOne(const core::SocketAddress& given,
+int AddressVector::InsertOne(const base::SocketAddress& given,
                              fi_addr_t* index) {
-  const core::SocketAddress address = domain_->own_addresses().OnWire(given);
+  const base::SocketAddress address = domain_->own_addresses().OnWire(given);
   if (address.family() != domain_->address().family() || address.port() == 0 ||
       !address.is_unicast()) {
     return -FI_EINVAL;
   }
-  auto inserted = table_->Insert(ToPeer(address));
+  auto inserted = peers_->Insert(address);
   if (!inserted.ok()) {
     return base::ToReturnCode(inserted.error());
   }
@@ -202,7 +208,7 @@ int AddressVector::Insert(const void* addresses, size_t count,
   const size_t stride = domain_->address().size();
   const auto* bytes = static_cast<const std::byte*>(addresses);
   for (size_t i = 0; i < count; ++i, bytes += stride) {
-    const auto address = core::SocketAddress::Read(bytes, stride);
+    const auto address = base::SocketAddress::Read(bytes, stride);
     fi_addr_t index = FI_ADDR_NOTAVAIL;
     const int result =
         address.has_value() ? InsertOne(*address, &index) : -FI_EINVAL;
@@ -244,7 +250,7 @@ int AddressVector::InsertRange(const Range& range, fi_addr_t* indices,
   }
   int inserted = 0;
   for (size_t i = 0; i < range.nodes * range.services; ++i) {
-    const core::SocketAddress address =
+    const base::SocketAddress address =
         CountUp(*first, i / range.services, first->port() + i % range.services);
     fi_addr_t index = FI_ADDR_NOTAVAIL;
     const int result = InsertOne(address, &index);
@@ -264,8 +270,7 @@ int AddressVector::Remove(const fi_addr_t* indices, size_t count,
   }
   int result = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (indices[i] >= nic::AddressTable::kMaxEntries ||
-        !table_->Remove(static_cast<uint32_t>(indices[i]))) {
+    if (!peers_->Remove(indices[i])) {
       result = -FI_EINVAL;
     }
   }
@@ -274,15 +279,12 @@ int AddressVector::Remove(const fi_addr_t* indices, size_t count,
 
 int AddressVector::Lookup(fi_addr_t index, void* address,
                           size_t* length) const noexcept {
-  const auto found = index < nic::AddressTable::kMaxEntries
-                         ? table_->Lookup(static_cast<uint32_t>(index))
-                         : std::nullopt;
+  const auto found = peers_->Lookup(index);
   if (!found.has_value()) {
     return -FI_EINVAL;
   }
-  const core::SocketAddress full = FromPeer(*found);
-  std::memcpy(address, full.data(), std::min(*length, full.size()));
-  *length = full.size();
+  std::memcpy(address, found->data(), std::min(*length, found->size()));
+  *length = found->size();
   return 0;
 }
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/lib/core/address.h"
-#include "host/lib/nic/address_table.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
 
@@ -33,7 +33,7 @@ class AddressVector final : public fid_av, private ForkGuarded {
 
   // Endpoints bound to it; each adds itself.
   base::UserCount& users() noexcept { return users_; }
-  nic::AddressTable& table() noexcept { return *table_; }
+  backend::Peers& peers() noexcept { return *peers_; }
   Domain* domain() const noexcept { return domain_; }
 
   // The calls of fi_av(3): numbers inserted, or a negative errno. Those that
@@ -62,14 +62,14 @@ class AddressVector final : public fid_av, private ForkGuarded {
   explicit AddressVector(Domain* domain) : fid_av{}, domain_(domain) {}
 
   // Inserts one address. 0 or a negative errno.
-  int InsertOne(const core::SocketAddress& given, fi_addr_t* index);
+  int InsertOne(const base::SocketAddress& given, fi_addr_t* index);
   int CheckInsert(const fi_addr_t* indices, uint64_t flags,
                   const void* context) const noexcept;
 
   Domain* domain_;
   fi_av_type type_ = FI_AV_TABLE;
   base::UserCount users_;
-  std::unique_ptr<nic::AddressTable> table_;
+  std::unique_ptr<backend::Peers> peers_;
 };
 
 }  // namespace heddle::ofi

@@ -20,8 +20,8 @@
 #include "host/lib/core/info_layout.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/ofi/cq_read.h"
+#include "host/lib/ofi/data_path.h"
 #include "host/lib/ofi/inherited_ops.h"
-#include "host/lib/ofi/peer_name.h"
 
 namespace heddle::ofi {
 namespace {
@@ -78,34 +78,6 @@ fi_ops queue_fid_ops = {
     .ops_set = base::RefuseSetOps,
 };
 
-template <typename Locking, typename Format>
-fi_ops_cq queue_ops = {
-    .size = sizeof(fi_ops_cq),
-    .read = CqReader<Locking, Format>::Read,
-    .readfrom = CqReader<Locking, Format>::ReadFrom,
-    .readerr = ReadQueueError,
-    .sread = ReadWaiting,
-    .sreadfrom = ReadWaitingFrom,
-    .signal = SignalQueue,
-    .strerror = QueueErrorText,
-};
-
-template <typename Locking>
-fi_ops_cq* SelectOps(fi_cq_format format) {
-  switch (format) {
-    case FI_CQ_FORMAT_UNSPEC:
-    case FI_CQ_FORMAT_CONTEXT:
-      return &queue_ops<Locking, ContextFormat>;
-    case FI_CQ_FORMAT_MSG:
-      return &queue_ops<Locking, MsgFormat>;
-    case FI_CQ_FORMAT_DATA:
-      return &queue_ops<Locking, DataFormat>;
-    case FI_CQ_FORMAT_TAGGED:
-      return &queue_ops<Locking, TaggedFormat>;
-  }
-  return nullptr;
-}
-
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -151,6 +123,17 @@ void Clear(int event_fd) {
 
 }  // namespace
 
+fi_ops_cq CompletionQueue::CommonOps() noexcept {
+  return {.size = sizeof(fi_ops_cq),
+          .read = nullptr,
+          .readfrom = nullptr,
+          .readerr = ReadQueueError,
+          .sread = ofi::ReadWaiting,
+          .sreadfrom = ReadWaitingFrom,
+          .signal = SignalQueue,
+          .strerror = QueueErrorText};
+}
+
 CompletionQueue::CompletionQueue(Domain* domain, void* context)
     : fid_cq{}, domain_(domain) {
   fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &queue_fid_ops};
@@ -178,8 +161,8 @@ int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
   if (const int refused = CheckWaitObject(*attr); refused != 0) {
     return refused;
   }
-  fi_ops_cq* ops = domain->locked() ? SelectOps<nic::Locked>(attr->format)
-                                    : SelectOps<nic::Unlocked>(attr->format);
+  fi_ops_cq* ops =
+      domain->data_path().queue_ops(domain->locked(), attr->format);
   if (ops == nullptr) {
     return -FI_EINVAL;
   }
@@ -200,23 +183,23 @@ int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
 int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
   wait_object_ = attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj;
   // Completions beyond the largest queue wait in the device: none is lost.
-  static_assert(core::kMaxCqSize == size_t{1} << contract::kCqLog2Max);
   const size_t size = attr.size == 0 ? core::kDefaultCqSize
                                      : std::min(attr.size, core::kMaxCqSize);
-  auto opened =
-      backend_.emplace(domain_->nic()).Open(size, HasDescriptor(wait_object_));
+  backend::Device& device = domain_->device();
+  auto opened = device.OpenCompletionQueue(size, HasDescriptor(wait_object_));
   if (!opened.ok() && attr.wait_obj == FI_WAIT_UNSPEC) {
     // No interrupt is left: waiting still works, by polling.
     wait_object_ = FI_WAIT_YIELD;
-    opened = backend_.emplace(domain_->nic()).Open(size, false);
+    opened = device.OpenCompletionQueue(size, /*interrupt=*/false);
   }
   if (!opened.ok()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCq,
-              "completion queue of %zu entries: %s; the device has %u", size,
+              "completion queue of %zu entries: %s; the device has %zu", size,
               domain_->Explain(opened.error()).c_str(),
-              domain_->nic().info().counts.completion_queues);
+              device.profile().limits.completion_queues);
     return base::ToReturnCode(opened.error());
   }
+  backend_ = std::move(opened.value());
   return OpenWait(attr.wait_set);
 }
 
@@ -239,19 +222,19 @@ int CompletionQueue::OpenWait(fid_wait* set) {
 
 ssize_t CompletionQueue::AnswerIdle() noexcept {
   // After a failure the next poll looks again.
-  idle_polls_ = domain_->nic().device().failed() ? 1 : kPollsPerCheck;
+  idle_polls_ = domain_->device().failed() ? 1 : kPollsPerCheck;
   return CheckDevice();
 }
 
 ssize_t CompletionQueue::CheckDevice() noexcept {
-  if (!domain_->nic().device().failed()) {
+  if (!domain_->device().failed()) {
     return -FI_EAGAIN;
   }
   // The next poll looks again.
   empty_polls_.store(0, std::memory_order_relaxed);
   domain_->ReportFailure();
-  const nic::Locked::Guard guard(backend_->lock());
-  if (backend_->Peek() != nullptr) {
+  const backend::Locked::Guard guard(backend_->lock());
+  if (backend_->HasEntry()) {
     return -FI_EAGAIN;
   }
   return backend_->HasLost() ? -FI_EAVAIL : -FI_EIO;
@@ -259,69 +242,31 @@ ssize_t CompletionQueue::CheckDevice() noexcept {
 
 ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
                                    uint64_t /*flags*/) noexcept {
-  const nic::Locked::Guard guard(backend_->lock());
-  const contract::Completion* entry = backend_->Peek();
-  while (entry != nullptr && !backend_->IsOfQueue(*entry)) {
-    (void)backend_->Retire<nic::Locked>(*entry);
-    backend_->Pop();
-    entry = backend_->Peek();
-  }
-  if (entry == nullptr) {
-    return ReadLost(error);
-  }
-  if (entry->status == contract::Status::kOk) {
+  const backend::Locked::Guard guard(backend_->lock());
+  const auto failed = backend_->TakeError(domain_->device().failed());
+  if (!failed.has_value()) {
     return -FI_EAGAIN;
   }
-  const nic::Finished finished = backend_->Retire<nic::Locked>(*entry);
-  FillError(*entry, finished, error);
-  backend_->Pop();
+  FillError(*failed, error);
   return 1;
 }
 
-ssize_t CompletionQueue::ReadLost(fi_cq_err_entry* error) noexcept {
-  if (!domain_->nic().device().failed()) {
-    return -FI_EAGAIN;
-  }
-  nic::Finished finished;
-  const auto entry = backend_->TakeLost(&finished);
-  if (!entry.has_value()) {
-    return -FI_EAGAIN;
-  }
-  FillError(*entry, finished, error);
-  return 1;
-}
-
-void CompletionQueue::FillError(const contract::Completion& entry,
-                                const nic::Finished& finished,
+void CompletionQueue::FillError(const backend::ErrorCompletion& failed,
                                 fi_cq_err_entry* error) noexcept {
-  error->op_context = ToContext(finished.context);
-  error->flags = CompletionFlags(entry.kind, entry);
-  error->len = entry.length;
-  error->buf = finished.buffer;
-  error->data = entry.header_data;
-  error->tag = entry.match_bits;
-  error->olen = entry.message_length > entry.length
-                    ? entry.message_length - entry.length
-                    : 0;
-  error->err = base::ToFiErrno(entry.status, entry.detail);
-  error->prov_errno = base::ToProvErrno(entry.status, entry.detail);
-  last_error_ = LastError();
-  last_error_.detail = entry.detail;
-  last_error_.prov_errno = error->prov_errno;
-  if (entry.kind == contract::CompletionKind::kTx &&
-      finished.peers != nullptr) {
-    if (const auto peer = finished.peers->Lookup(entry.peer)) {
-      last_error_.peer = FromPeer(*peer);
-      last_error_.has_peer = true;
-    }
-  }
-  if (entry.kind == contract::CompletionKind::kRx &&
-      entry.status == contract::Status::kBadPeer) {
-    // A stranger: where it is, for fi_av_insert.
-    last_error_.peer =
-        FromPeer(nic::PeerAddress::OfSender(nic::SenderOf(entry), entry.peer));
-    last_error_.has_peer = true;
-  }
+  const backend::Completion& done = failed.completion;
+  error->op_context = ToContext(done.context);
+  error->flags = done.flags;
+  error->len = done.length;
+  error->buf = done.buffer;
+  error->data = done.data;
+  error->tag = done.tag;
+  error->olen = failed.excess;
+  error->err = base::ToFiErrno(failed.error);
+  error->prov_errno = failed.error;
+  last_error_ = {.peer = failed.peer.value_or(base::SocketAddress()),
+                 .has_peer = failed.peer.has_value(),
+                 .detail = failed.detail,
+                 .prov_errno = failed.error};
   FillErrorData(error);
   core::StoreErrorSource(domain_->api_version(), error);
 }
@@ -353,12 +298,12 @@ const char* CompletionQueue::ErrorText(int prov_errno, char* buffer,
   if (buffer == nullptr || bytes == 0) {
     return text;
   }
-  const nic::Locked::Guard guard(backend_->lock());
+  const backend::Locked::Guard guard(backend_->lock());
   if (last_error_.prov_errno != prov_errno || !last_error_.has_peer) {
     (void)std::snprintf(buffer, bytes, "%s", text);
     return buffer;
   }
-  const AddressChars peer = ToChars(last_error_.peer);
+  const base::SocketAddress::Chars peer = last_error_.peer.ToChars();
   if (last_error_.detail != 0) {
     (void)std::snprintf(buffer, bytes, "%s (peer %s, code %u)", text, peer.text,
                         last_error_.detail);
@@ -369,14 +314,14 @@ const char* CompletionQueue::ErrorText(int prov_errno, char* buffer,
 }
 
 int CompletionQueue::TryWait() noexcept {
-  const nic::Locked::Guard guard(backend_->lock());
-  if (HasDescriptor(wait_object_) && backend_->Peek() == nullptr) {
+  const backend::Locked::Guard guard(backend_->lock());
+  if (HasDescriptor(wait_object_) && !backend_->HasEntry()) {
     // Armed before the second look: what is written after it raises the
     // interrupt.
     Clear(backend_->interrupt_fd());
     backend_->Arm();
   }
-  return backend_->Peek() == nullptr ? 0 : -FI_EAGAIN;
+  return backend_->HasEntry() ? -FI_EAGAIN : 0;
 }
 
 bool CompletionQueue::WaitOnce(int64_t deadline_ns) noexcept {

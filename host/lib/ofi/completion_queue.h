@@ -6,10 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <memory>
 
-#include "host/lib/core/address.h"
-#include "host/lib/nic/cq.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
 #include "host/lib/ofi/wait_set.h"
@@ -33,8 +33,11 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
 
   // Endpoints bound to it; each adds itself per direction.
   base::UserCount& users() noexcept { return users_; }
-  nic::Cq& backend() noexcept { return *backend_; }
+  backend::CompletionQueue& backend() noexcept { return *backend_; }
   Domain* domain() const noexcept { return domain_; }
+
+  // Calls that are the same whatever the backend: all but reading.
+  static fi_ops_cq CommonOps() noexcept;
 
   // The calls of fi_cq(3), which defines their results. fi_cq_read and
   // fi_cq_readfrom are in cq_read.h, one instance per format.
@@ -50,7 +53,7 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   // failed, which is seen within some polls: -FI_EAVAIL while operations are
   // outstanding, which `ReadError` then ends, and -FI_EIO when none is.
   ssize_t AnswerEmpty() noexcept {
-    const uint32_t poll = nic::Unlocked::FetchAdd(empty_polls_, 1);
+    const uint32_t poll = backend::Unlocked::FetchAdd(empty_polls_, 1);
     return poll % kPollsPerCheck == 0 ? CheckDevice() : -FI_EAGAIN;
   }
 
@@ -69,12 +72,9 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   static constexpr uint32_t kPollsPerCheck = 64;
 
   ssize_t CheckDevice() noexcept;
-  // What a failed device owes, as `ReadError`. Under the backend's lock.
-  ssize_t ReadLost(fi_cq_err_entry* error) noexcept;
-
   // Address and cause of the error read last, for fi_cq_strerror.
   struct LastError {
-    core::SocketAddress peer;
+    base::SocketAddress peer;
     bool has_peer = false;
     uint16_t detail = 0;
     int prov_errno = 0;
@@ -90,14 +90,13 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   // Waits until something may be read, `Signal` or the deadline; false after
   // the last two.
   bool WaitOnce(int64_t deadline_ns) noexcept;
-  void FillError(const contract::Completion& entry,
-                 const nic::Finished& finished,
+  void FillError(const backend::ErrorCompletion& failed,
                  fi_cq_err_entry* error) noexcept;
   void FillErrorData(fi_cq_err_entry* error) noexcept;
 
   uint32_t idle_polls_ = 1;  // Until `IsIdlePoll` denies.
   std::atomic<uint32_t> empty_polls_{0};
-  std::optional<nic::Cq> backend_;  // While open; here, a pointer less away.
+  std::unique_ptr<backend::CompletionQueue> backend_;
   Domain* domain_;
   base::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;

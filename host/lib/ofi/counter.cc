@@ -16,7 +16,7 @@
 namespace heddle::ofi {
 namespace {
 
-using Change = nic::Counter::Change;
+using Change = backend::Counter::Change;
 using Clock = std::chrono::steady_clock;
 
 int CloseCounter(struct fid* handle) noexcept {
@@ -110,7 +110,7 @@ int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
   if (const int refused = CheckWaitObject(wanted); refused != 0) {
     return refused;
   }
-  if (!domain->nic().info().Has(contract::kCapabilityCounters)) {
+  if (!domain->device().profile().has.counters) {
     return -FI_ENOSYS;
   }
   struct Deleter {
@@ -118,12 +118,12 @@ int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
   };
   std::unique_ptr<Counter, Deleter> made(new Counter(domain, context));
   made->wait_object_ = wanted == FI_WAIT_NONE ? FI_WAIT_NONE : FI_WAIT_YIELD;
-  auto backend = nic::Counter::Create(domain->nic());
+  auto backend = domain->device().OpenCounter();
   if (!backend.ok()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCntr,
-              "counter: %s; the device has %u: close one that is not needed",
+              "counter: %s; the device has %zu: close one that is not needed",
               std::strerror(static_cast<int>(backend.error())),
-              domain->nic().info().counts.counters);
+              domain->device().profile().limits.counters);
     return base::ToReturnCode(backend.error());
   }
   made->backend_ = std::move(backend.value());
@@ -131,7 +131,7 @@ int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
   return 0;
 }
 
-int Counter::Change(nic::Counter::Change change, uint64_t amount) noexcept {
+int Counter::Change(backend::Counter::Change change, uint64_t amount) noexcept {
   return -backend_->Execute(change, amount);
 }
 
@@ -154,9 +154,9 @@ int Counter::Wait(uint64_t threshold, int timeout_ms) noexcept {
       if (backend_->errors() != errors) {
         return -FI_EAVAIL;
       }
-      backend_->Step();
+      backend_->progressor().Step();
     }
-    if (domain_->nic().device().failed()) {
+    if (domain_->device().failed()) {
       domain_->ReportFailure();
       return -FI_EIO;
     }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/lib/nic/counter.h"
+#include "host/lib/backend/objects.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fork_guard.h"
 
@@ -32,21 +32,21 @@ class Counter final : public fid_cntr, private ForkGuarded {
 
   // Endpoints and regions bound to it; each adds itself per binding.
   base::UserCount& users() noexcept { return users_; }
-  nic::Counter& backend() noexcept { return *backend_; }
+  backend::Counter& backend() noexcept { return *backend_; }
   Domain* domain() const noexcept { return domain_; }
 
   // The calls of fi_cntr(3), which defines their results.
   uint64_t Read() noexcept {
-    backend_->Step();
+    backend_->progressor().Step();
     return backend_->value();
   }
   uint64_t ReadErrors() noexcept {
-    backend_->Step();
+    backend_->progressor().Step();
     return backend_->errors();
   }
   // What was changed is seen by every read from now on. -FI_EIO once the
   // device has failed.
-  int Change(nic::Counter::Change change, uint64_t amount) noexcept;
+  int Change(backend::Counter::Change change, uint64_t amount) noexcept;
   int Wait(uint64_t threshold, int timeout_ms) noexcept;
   int Control(int command, void* argument) const noexcept;
   int Close() noexcept;
@@ -57,7 +57,7 @@ class Counter final : public fid_cntr, private ForkGuarded {
   Counter(Domain* domain, void* context);
   ~Counter();
 
-  std::unique_ptr<nic::Counter> backend_;
+  std::unique_ptr<backend::Counter> backend_;
   Domain* domain_;
   base::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;

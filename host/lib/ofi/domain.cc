@@ -5,24 +5,23 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <new>
 #include <optional>
-#include <string_view>
 
 #include "host/lib/base/guard.h"
 #include "host/lib/base/log.h"
 #include "host/lib/base/refuse.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/base/status.h"
 #include "host/lib/base/unsupported.h"
-#include "host/lib/core/address.h"
 #include "host/lib/core/auth_key.h"
+#include "host/lib/core/open_device.h"
 #include "host/lib/core/traffic_class.h"
-#include "host/lib/nic/functions.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
 #include "host/lib/ofi/counter.h"
+#include "host/lib/ofi/data_path.h"
 #include "host/lib/ofi/domain_open.h"
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
@@ -107,15 +106,6 @@ bool NeedsLocks(fi_threading threading) {
   return threading != FI_THREAD_COMPLETION && threading != FI_THREAD_DOMAIN;
 }
 
-// Device kind of a domain name: "rtl0" is the first "rtl".
-std::string DeviceKind(const char* name) {
-  std::string_view kind(name);
-  while (!kind.empty() && kind.back() >= '0' && kind.back() <= '9') {
-    kind.remove_suffix(1);
-  }
-  return std::string(kind);
-}
-
 }  // namespace
 
 Domain::Domain(ofi::Fabric* fabric, const fi_info& info, bool function,
@@ -155,7 +145,7 @@ int Domain::Open(ofi::Fabric* fabric, const fi_info* info, fid_domain** domain,
   struct Deleter {
     void operator()(Domain* doomed) const { delete doomed; }
   };
-  const bool function = nic::FunctionName(info->domain_attr->name).has_value();
+  const bool function = core::IsFunctionName(info->domain_attr->name);
   std::unique_ptr<Domain, Deleter> opened(
       new Domain(fabric, *info, function, context));
   int result = opened->ReadService(*info->domain_attr);
@@ -163,8 +153,6 @@ int Domain::Open(ofi::Fabric* fabric, const fi_info* info, fid_domain** domain,
     result = opened->OpenDevice(*info);
   }
   if (result == 0) {
-    opened->departure_.emplace(
-        *opened->nic_, std::chrono::nanoseconds(opened->settings_.rto_ns));
     opened->known_.emplace(opened.get(), fabric, info->domain_attr->name,
                            opened->address_);
     *domain = opened.release();
@@ -190,129 +178,22 @@ int Domain::ReadService(const fi_domain_attr& attr) noexcept {
 }
 
 int Domain::OpenDevice(const fi_info& info) {
-  const char* name = info.domain_attr->name;
-  const auto source =
-      core::SocketAddress::Read(info.src_addr, info.src_addrlen);
-  const auto function = nic::FunctionName(name);
-  int result = function.has_value() ? OpenFunction(*function) : 0;
-  if (result == 0) {
-    result = ChooseAddress(source);
-  }
-  if (result == 0 && !function.has_value()) {
-    result = OpenSimulated(name);
-  }
+  core::OpenedDevice opened;
+  const int result = core::OpenDevice(
+      info.domain_attr->name,
+      base::SocketAddress::Read(info.src_addr, info.src_addrlen), settings_,
+      own_addresses_, &opened);
   if (result != 0) {
     return result;
   }
-  if (relative() && !nic_->info().Has(contract::kCapabilityRelative)) {
-    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
-              "domain %s: the device has no relative addressing; unset "
-              "FI_HEDDLE_ADDRESSING here and at all peers",
-              name);
-    return -FI_EOPNOTSUPP;
-  }
-  base::Log(base::LogLevel::kInfo, base::LogSubsystem::kDomain,
-            "domain %s: address %s, wire '%s', %u transmit and %u receive "
-            "contexts, %u completion queues",
-            name, address_.IpText().c_str(), settings_.wire.c_str(),
-            nic_->info().counts.tx_contexts, nic_->info().counts.rx_contexts,
-            nic_->info().counts.completion_queues);
-  return 0;
-}
-
-// That of the function, else the source that was asked for, else the host's.
-int Domain::ChooseAddress(const std::optional<core::SocketAddress>& source) {
-  std::optional<core::SocketAddress> own;
-  if (nic_ != nullptr) {
-    const auto ip = nic_->QueryIp();
-    if (!ip.ok()) {
-      return base::ToReturnCode(ip.error());
-    }
-    own = core::SocketAddress::FromText(ip.value());
-  }
-  if (source.has_value() && !source->is_any()) {
-    const core::SocketAddress named =
-        own_addresses_.OnWire(*source).WithPort(0);
-    if (own.has_value() && named != *own) {
-      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
-                "source address %s is not that of the function, %s",
-                source->IpText().c_str(), own->IpText().c_str());
-      return -FI_EADDRNOTAVAIL;
-    }
-    own = named;
-  } else if (!own.has_value()) {
-    own = own_addresses_.Own(source.has_value() ? int{source->family()}
-                                                : AF_UNSPEC);
-  }
-  if (!own.has_value()) {
-    return -FI_EADDRNOTAVAIL;
-  }
-  address_ = *own;
-  return 0;
-}
-
-int Domain::OpenSimulated(const char* name) {
-  std::string message;
-  return Take(nic::Nic::Open(DeviceKind(name),
-                             {.path = settings_.sim_path,
-                              .settings = core::SimulatorOptionsOf(
-                                  settings_, address_.IpText())},
-                             message),
-              name, message, base::LogLevel::kWarn);
-}
-
-int Domain::OpenFunction(const std::string& name) {
-  std::string message;
-  auto opened = nic::Nic::OpenFunction(name, settings_.vf_token, message);
-  // The application goes on to the next of those that it was offered.
-  const bool others = !opened.ok() && opened.error() == Errno{EBUSY} &&
-                      settings_.device.function.empty() &&
-                      nic::HasAnotherFunction(name);
-  const int result =
-      Take(std::move(opened), name.c_str(), message,
-           others ? base::LogLevel::kInfo : base::LogLevel::kWarn);
-  if (result != 0) {
-    return result;
-  }
-  if (const std::string idle = core::SetForSimulatorsOnly(settings_);
-      !idle.empty()) {
-    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
-              "domain %s: ignored: %s (simulated devices only)", name.c_str(),
-              idle.c_str());
-  }
-  const core::Settings defaults;
-  if (settings_.rto_ns == defaults.rto_ns &&
-      settings_.dead_ns == defaults.dead_ns) {
-    return 0;
-  }
-  const auto set =
-      nic_->admin().SetTiming(std::chrono::nanoseconds(settings_.rto_ns),
-                              std::chrono::nanoseconds(settings_.dead_ns));
-  if (!set.ok()) {
-    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
-              "domain %s: FI_HEDDLE_RTO_NS or FI_HEDDLE_DEAD_NS: %s",
-              name.c_str(),
-              static_cast<int>(set.error()) == EINVAL
-                  ? "longer than the function can measure"
-                  : Explain(set.error()).c_str());
-    return base::ToReturnCode(set.error());
-  }
-  return 0;
-}
-
-int Domain::Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
-                 const std::string& message, base::LogLevel level) {
-  if (!opened.ok()) {
-    base::Log(level, base::LogSubsystem::kDomain, "domain %s: %s", name,
-              message.c_str());
-    return base::ToReturnCode(opened.error());
-  }
-  nic_ = std::move(opened.value());
-  return 0;
+  device_ = std::move(opened.device);
+  address_ = opened.address;
+  data_path_ = FindDataPath(device_->backend());
+  return data_path_ != nullptr ? 0 : -FI_ENOSYS;
 }
 
 std::string Domain::Explain(Errno error) const {
-  return error == Errno{ENOMEM} ? nic_->device().Explain(error, 0)
+  return error == Errno{ENOMEM} ? device_->Explain(error, 0)
                                 : std::strerror(static_cast<int>(error));
 }
 
@@ -321,11 +202,10 @@ void Domain::LogRefusedMapping(Errno error, size_t bytes) noexcept {
     return;
   }
   try {
-    const Device& device = nic_->device();
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "domain %s: an operation was refused, later ones are without a "
               "word: %s",
-              device.name().c_str(), device.Explain(error, bytes).c_str());
+              device_->name().c_str(), device_->Explain(error, bytes).c_str());
   } catch (const std::bad_alloc&) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "an operation was refused: mapping its memory for the device: %s",
@@ -374,7 +254,7 @@ void Domain::ReportFailure() noexcept {
   base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
             "device %s failed: %s; what is outstanding completes in error; "
             "open a new domain",
-            nic_->device().name().c_str(), nic_->device().failure().c_str());
+            device_->name().c_str(), device_->failure().c_str());
   for (Endpoint* endpoint : endpoints_) {
     endpoint->ReportFailure();
   }

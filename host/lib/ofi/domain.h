@@ -13,20 +13,20 @@
 #include <unordered_set>
 #include <vector>
 
+#include "host/lib/backend/device.h"
 #include "host/lib/base/fid.h"
 #include "host/lib/base/log.h"
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/core/open_objects.h"
 #include "host/lib/core/own_addresses.h"
 #include "host/lib/core/settings.h"
-#include "host/lib/nic/departure.h"
-#include "host/lib/nic/nic.h"
 #include "host/lib/ofi/event_queue.h"
 #include "host/lib/ofi/fabric.h"
 #include "host/lib/ofi/fork_guard.h"
 
 namespace heddle::ofi {
 
+struct DataPath;
 class Endpoint;
 
 // How regions that peers may reach are named and enabled (fi_mr(3), mr_mode).
@@ -65,10 +65,12 @@ class Domain final : public fid_domain, private ForkGuarded {
   base::UserCount& users() noexcept { return users_; }
 
   ofi::Fabric* fabric() const noexcept { return fabric_; }
-  nic::Nic& nic() noexcept { return *nic_; }
+  backend::Device& device() const noexcept { return *device_; }
+  // Of the device's backend.
+  const DataPath& data_path() const noexcept { return *data_path_; }
   const core::Settings& settings() const noexcept { return settings_; }
   // Of the device; the port is 0.
-  const core::SocketAddress& address() const noexcept { return address_; }
+  const base::SocketAddress& address() const noexcept { return address_; }
   // What addresses mean here, by this machine's as they were at the opening.
   const core::OwnAddresses& own_addresses() const noexcept {
     return own_addresses_;
@@ -122,11 +124,6 @@ class Domain final : public fid_domain, private ForkGuarded {
 
   // 0 or a negative errno.
   int OpenDevice(const fi_info& info);
-  int OpenSimulated(const char* name);
-  int OpenFunction(const std::string& name);
-  int Take(Result<std::unique_ptr<nic::Nic>> opened, const char* name,
-           const std::string& message, base::LogLevel level);
-  int ChooseAddress(const std::optional<core::SocketAddress>& source);
   int ReadService(const fi_domain_attr& attr) noexcept;
 
   ofi::Fabric* fabric_;
@@ -134,15 +131,15 @@ class Domain final : public fid_domain, private ForkGuarded {
   ofi::EventQueue* event_queue_ = nullptr;
   base::UserCount users_;
   const core::OwnAddresses own_addresses_;
-  core::SocketAddress address_;
+  base::SocketAddress address_;
   uint32_t api_version_;
   fi_av_type av_type_;
   bool locked_;
   RegionMode region_mode_;
   uint32_t job_id_;
   uint32_t traffic_class_ = FI_TC_BEST_EFFORT;
-  std::unique_ptr<nic::Nic> nic_;
-  std::optional<nic::Departure> departure_;
+  std::unique_ptr<backend::Device> device_;
+  const DataPath* data_path_ = nullptr;
   std::optional<core::OpenDomain> known_;  // Ends before the device does.
   std::atomic<bool> refusal_logged_ = false;
   std::mutex mutex_;  // All below.

@@ -8,18 +8,19 @@
 #include <rdma/fi_tagged.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstring>
 
 #include "host/lib/base/guard.h"
 #include "host/lib/base/log.h"
+#include "host/lib/base/socket_address.h"
 #include "host/lib/base/status.h"
 #include "host/lib/base/unsupported.h"
-#include "host/lib/core/address.h"
 #include "host/lib/core/auth_key.h"
 #include "host/lib/core/limits.h"
 #include "host/lib/core/offered_caps.h"
+#include "host/lib/core/tostr.h"
 #include "host/lib/core/traffic_class.h"
+#include "host/lib/ofi/data_path.h"
 #include "host/lib/ofi/endpoint_ops.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
@@ -47,7 +48,7 @@ bool IsOurs(const fi_info* info) {
 }
 
 // An endpoint has the device's address, which a wildcard of its family means.
-bool MayBind(const core::SocketAddress& wanted, const Domain& domain) {
+bool MayBind(const base::SocketAddress& wanted, const Domain& domain) {
   return wanted.family() == domain.address().family() &&
          (wanted.is_any() || domain.own_addresses().OnWire(wanted).WithPort(
                                  0) == domain.address());
@@ -57,11 +58,10 @@ bool MayBind(const core::SocketAddress& wanted, const Domain& domain) {
 
 Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
     : TransferHandle(
-          this,
-          {.tx = info.tx_attr->op_flags,
-           .rx = info.rx_attr->op_flags,
-           .tx_offered = core::OfferedCaps(domain->nic().info().capability)
-                             .tx_op_flags()}),
+          this, {.tx = info.tx_attr->op_flags,
+                 .rx = info.rx_attr->op_flags,
+                 .tx_offered = core::OfferedCaps(domain->device().profile().has)
+                                   .tx_op_flags()}),
       domain_(domain),
       caps_(EndpointCaps::Of(info.caps)),
       name_senders_((info.caps & FI_SOURCE) != 0),
@@ -70,8 +70,8 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
       msg_order_(info.tx_attr->msg_order),
       tx_size_(QueueSize(info.tx_attr->size)),
       rx_size_(QueueSize(info.rx_attr->size)),
-      message_ops_(disabled_message_ops),
-      rma_ops_(disabled_rma_ops) {
+      message_ops_(kDisabledMessageOps),
+      rma_ops_(kDisabledRmaOps) {
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_fid_ops};
   ops = &endpoint_ops;
   cm = &endpoint_cm_ops;
@@ -113,9 +113,8 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
   if (!IsOurs(info)) {
     return -FI_EINVAL;
   }
-  const uint64_t capability = domain->nic().info().capability;
-  if ((info->tx_attr->op_flags &
-       ~core::OfferedCaps(capability).tx_op_flags()) != 0 ||
+  const backend::DeviceCapabilities& has = domain->device().profile().has;
+  if ((info->tx_attr->op_flags & ~core::OfferedCaps(has).tx_op_flags()) != 0 ||
       (info->rx_attr->op_flags & ~core::kRxOpFlags) != 0) {
     return -FI_EBADFLAGS;
   }
@@ -123,13 +122,13 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
   if ((info->caps & (FI_SOURCE | FI_SOURCE_ERR)) == FI_SOURCE_ERR) {
     return -FI_EINVAL;
   }
-  if (const uint64_t lacking =
-          EndpointCaps::Of(info->caps).needs() & ~capability;
+  if (const uint64_t lacking = EndpointCaps::Of(info->caps).LackingOf(has);
       lacking != 0) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
-              "endpoint: its capabilities need what device %s does not have "
-              "(capability bits %#" PRIx64 "); ask fi_getinfo for this device",
-              domain->nic().device().name().c_str(), lacking);
+              "endpoint: device %s does not have %s; ask fi_getinfo for this "
+              "device",
+              domain->device().name().c_str(),
+              core::FlagsText(lacking, FI_TYPE_CAPS).c_str());
     return -FI_EOPNOTSUPP;
   }
   // Scalable endpoints and shared contexts are not offered.
@@ -139,7 +138,7 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
   uint16_t port = 0;
   if (info->src_addr != nullptr) {
     const auto source =
-        core::SocketAddress::Read(info->src_addr, info->src_addrlen);
+        base::SocketAddress::Read(info->src_addr, info->src_addrlen);
     if (!source.has_value()) {
       return -FI_EINVAL;
     }
@@ -198,11 +197,10 @@ int Endpoint::ClaimPort() {
   if (backend_ != nullptr) {
     return 0;
   }
-  contract::AdminAnswer refusal;
-  auto claimed = nic::Endpoint::Claim(
-      domain_->nic(),
+  uint64_t owner_process = 0;
+  auto claimed = domain_->device().ClaimEndpoint(
       {.port = port_, .job_id = job_id_, .relative = domain_->relative()},
-      &refusal);
+      &owner_process);
   if (claimed.ok()) {
     backend_ = std::move(claimed.value());
     return 0;
@@ -211,8 +209,8 @@ int Endpoint::ClaimPort() {
   const std::string address = domain_->address().WithPort(port_).Text();
   if (result == -FI_EADDRINUSE) {
     // A wire of sockets does not know the process: 0.
-    const std::string owner = refusal.detail != 0
-                                  ? "process " + std::to_string(refusal.detail)
+    const std::string owner = owner_process != 0
+                                  ? "process " + std::to_string(owner_process)
                                   : "a process that is not known";
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
               "%s is in use by %s; choose another port, or 0 for any",
@@ -226,7 +224,7 @@ int Endpoint::ClaimPort() {
 
 // An endpoint that peers reach but that receives no messages may have no queue
 // for receives; then nobody hears of what peers do.
-nic::Endpoint::Options Endpoint::BackendOptions() const noexcept {
+backend::EndpointOptions Endpoint::BackendOptions() const noexcept {
   CompletionQueue* rx_cq = rx_cq_ != nullptr ? rx_cq_ : tx_cq_;
   const bool reached = caps_.receives || caps_.is_target();
   const auto counter = [this](size_t kind) {
@@ -234,7 +232,7 @@ nic::Endpoint::Options Endpoint::BackendOptions() const noexcept {
   };
   return {.tx_cq = caps_.transmits() ? &tx_cq_->backend() : nullptr,
           .rx_cq = reached ? &rx_cq->backend() : nullptr,
-          .peers = &vector_->table(),
+          .peers = &vector_->peers(),
           .name_senders = name_senders_,
           .refuse_strangers = refuse_strangers_,
           .tx_operations = tx_size_,
@@ -268,27 +266,29 @@ int Endpoint::Enable() {
   auto enabled = backend_->Enable(BackendOptions());
   if (!enabled.ok()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
-              "endpoint at port %u: %s; the device has %u transmit and %u "
+              "endpoint at port %u: %s; the device has %zu transmit and %zu "
               "receive contexts",
               backend_->port(), domain_->Explain(enabled.error()).c_str(),
-              domain_->nic().info().counts.tx_contexts,
-              domain_->nic().info().counts.rx_contexts);
+              domain_->device().profile().limits.tx_contexts,
+              domain_->device().profile().limits.rx_contexts);
     if (!had_port) {
       backend_.reset();
     }
     return base::ToReturnCode(enabled.error());
   }
-  UseQueues({.queue = backend_->tx(),
-             .peers = &vector_->table(),
+  UseQueues({.context = backend_->transmit(),
+             .peers = &vector_->peers(),
              .message_flags = kMessageFlags | op_flags().tx_offered |
                               (caps_.fences ? FI_FENCE : 0),
              .selective = tx_selective_},
-            {.queue = backend_->rx(), .selective = rx_selective_});
+            {.context = backend_->receive(), .selective = rx_selective_});
   for (EndpointAlias* alias : aliases_) {
     alias->UseQueues(transmit(), receive());
   }
-  message_ops_ = MakeMessageOps(domain_->locked(), caps_.sends, caps_.receives);
-  rma_ops_ = MakeRmaOps(domain_->locked(), caps_.reads, caps_.writes);
+  const DataPath& path = domain_->data_path();
+  message_ops_ =
+      path.message_ops(domain_->locked(), caps_.sends, caps_.receives);
+  rma_ops_ = path.rma_ops(domain_->locked(), caps_.reads, caps_.writes);
   enabled_ = true;
   base::Log(base::LogLevel::kDebug, base::LogSubsystem::kEpCtrl,
             "endpoint at port %u", backend_->port());
@@ -296,7 +296,7 @@ int Endpoint::Enable() {
 }
 
 int Endpoint::SetName(const void* address, size_t length) {
-  const auto wanted = core::SocketAddress::Read(address, length);
+  const auto wanted = base::SocketAddress::Read(address, length);
   if (!wanted.has_value()) {
     return -FI_EINVAL;
   }
@@ -320,7 +320,7 @@ int Endpoint::GetName(void* address, size_t* length) const noexcept {
   if (backend_ == nullptr) {
     return -FI_EOPBADSTATE;
   }
-  const core::SocketAddress name =
+  const base::SocketAddress name =
       domain_->address().WithPort(backend_->port());
   const size_t room = *length;
   *length = name.size();
@@ -335,9 +335,7 @@ ssize_t Endpoint::Cancel(void* context) noexcept {
     return -FI_EOPBADSTATE;
   }
   const auto wanted = reinterpret_cast<uint64_t>(context);
-  return caps_.receives && receive().queue->Cancel<nic::Locked>(wanted)
-             ? 0
-             : -FI_ENOENT;
+  return caps_.receives && backend_->Cancel(wanted) ? 0 : -FI_ENOENT;
 }
 
 void Endpoint::Add(EndpointAlias* alias) {
@@ -392,8 +390,8 @@ void Endpoint::Disinherit() noexcept {
   fid.ops = &inherited_fid_ops;
   ops = &inherited_ep_ops;
   cm = &inherited_cm_ops;
-  message_ops_ = disabled_message_ops;
-  rma_ops_ = disabled_rma_ops;
+  message_ops_ = kDisabledMessageOps;
+  rma_ops_ = kDisabledRmaOps;
 }
 
 }  // namespace heddle::ofi

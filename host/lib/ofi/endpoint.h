@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "host/lib/nic/endpoint.h"
+#include "host/lib/backend/objects.h"
 #include "host/lib/ofi/address_vector.h"
 #include "host/lib/ofi/completion_queue.h"
 #include "host/lib/ofi/counter.h"
@@ -90,7 +90,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   int ReadService(const fi_info& info) noexcept;
   int ClaimPort();
   int CheckBindings() const noexcept;
-  nic::Endpoint::Options BackendOptions() const noexcept;
+  backend::EndpointOptions BackendOptions() const noexcept;
 
   Domain* domain_;
   CompletionQueue* tx_cq_ = nullptr;
@@ -109,7 +109,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   size_t tx_size_;
   size_t rx_size_;
   uint16_t port_ = 0;  // Wanted; 0: any.
-  std::unique_ptr<nic::Endpoint> backend_;
+  std::unique_ptr<backend::Endpoint> backend_;
   std::array<Counter*, kCounterKinds> counters_{};
   fi_ops_msg message_ops_;
   fi_ops_rma rma_ops_;

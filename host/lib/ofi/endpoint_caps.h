@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "hw/contract/gen/heddle_contract.h"
+#include "host/lib/backend/device_profile.h"
 
 namespace heddle::ofi {
 
@@ -42,12 +42,12 @@ struct EndpointCaps {
   bool transmits() const noexcept { return sends || reads || writes; }
   bool is_target() const noexcept { return is_read || is_written; }
 
-  // What it needs of a device (contract `capability`).
-  uint64_t needs() const noexcept {
-    return (reads || is_read ? contract::kCapabilityRead : 0) |
-           (writes || is_written ? contract::kCapabilityWrite : 0) |
-           (region_events ? contract::kCapabilityRegionEvent : 0) |
-           (fences ? contract::kCapabilityFence : 0);
+  // What it needs that a device does not have, as capabilities of libfabric.
+  uint64_t LackingOf(const backend::DeviceCapabilities& device) const noexcept {
+    return ((reads || is_read) && !device.reads ? FI_READ : 0) |
+           ((writes || is_written) && !device.writes ? FI_WRITE : 0) |
+           (region_events && !device.region_events ? FI_RMA_EVENT : 0) |
+           (fences && !device.fences ? FI_FENCE : 0);
   }
 };
 

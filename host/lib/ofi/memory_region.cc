@@ -2,6 +2,7 @@
 #include "host/lib/ofi/memory_region.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cinttypes>
 
@@ -10,15 +11,15 @@
 #include "host/lib/base/status.h"
 #include "host/lib/base/unsupported.h"
 #include "host/lib/core/auth_key.h"
-#include "host/lib/core/offered_caps.h"
+#include "host/lib/core/limits.h"
 #include "host/lib/ofi/counter.h"
 #include "host/lib/ofi/endpoint.h"
 #include "host/lib/ofi/inherited_ops.h"
-#include "hw/contract/split_number.h"
 
 namespace heddle::ofi {
 namespace {
 
+constexpr unsigned kKeyUserBits = 8 * core::kMrUserKeyBytes;
 constexpr uint64_t kAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
@@ -101,12 +102,12 @@ int MemoryRegion::Register(Domain* domain, const fi_mr_attr& attr,
   std::unique_ptr<MemoryRegion, Deleter> made(new MemoryRegion(domain));
   int result = made->ReadService(attr, flags);
   if (result == 0) {
-    result = made->MapParts(attr);
+    result = made->Map(attr);
   }
   if (result == 0) {
     result = made->ChooseKey(attr.requested_key);
   }
-  if (result == 0 && made->rights_ != 0 && !made->deferred_) {
+  if (result == 0 && made->is_target() && !made->deferred_) {
     result = made->Grant();
   }
   if (result != 0) {
@@ -114,17 +115,18 @@ int MemoryRegion::Register(Domain* domain, const fi_mr_attr& attr,
   }
   made->fid = {
       .fclass = FI_CLASS_MR, .context = attr.context, .ops = &region_fid_ops};
-  made->mem_desc = made.get();
+  made->mem_desc = made->backend_.get();
   domain->users().Add();
   *region = made.release();
   return 0;
 }
 
 MemoryRegion::~MemoryRegion() {
-  if (!access_.End()) {
+  if (backend_ != nullptr && !backend_->Revoke()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
-              "region of key %#" PRIx64 ": %s", key,
-              domain_->nic().admin().failure().c_str());
+              "region of key %#" PRIx64 ": device %s did not answer: %s", key,
+              domain_->device().name().c_str(),
+              domain_->device().failure().c_str());
   }
   if (own_key_) {
     domain_->ReturnKey(key);
@@ -138,10 +140,9 @@ MemoryRegion::~MemoryRegion() {
 }
 
 int MemoryRegion::ReadService(const fi_mr_attr& attr, uint64_t flags) noexcept {
-  const DeviceInfo& device = domain_->nic().info();
+  const backend::DeviceCapabilities& device = domain_->device().profile().has;
   // Source: fi_mr(3), FI_RMA_EVENT: the region may be bound to a counter.
-  const uint64_t known =
-      device.Has(contract::kCapabilityRegionEvent) ? FI_RMA_EVENT : 0;
+  const uint64_t known = device.region_events ? FI_RMA_EVENT : 0;
   if ((flags & ~known) != 0) {
     return -FI_EBADFLAGS;
   }
@@ -152,7 +153,6 @@ int MemoryRegion::ReadService(const fi_mr_attr& attr, uint64_t flags) noexcept {
     if (!job.has_value()) {
       return -FI_EINVAL;
     }
-    has_job_ = true;
     job_id_ = *job;
   }
   if (FI_VERSION_GE(version, FI_VERSION(1, 10)) &&
@@ -160,25 +160,19 @@ int MemoryRegion::ReadService(const fi_mr_attr& attr, uint64_t flags) noexcept {
     return -FI_ENOSYS;
   }
   // A device without remote memory access knows no regions.
-  if (core::OfferedCaps(device.capability).rma()) {
-    rights_ |= (attr.access & FI_REMOTE_READ) != 0
-                   ? contract::kRegionFlagRemoteRead
-                   : 0;
-    rights_ |= (attr.access & FI_REMOTE_WRITE) != 0
-                   ? contract::kRegionFlagRemoteWrite
-                   : 0;
-  }
-  deferred_ = rights_ != 0 &&
+  is_read_ = device.rma() && (attr.access & FI_REMOTE_READ) != 0;
+  is_written_ = device.rma() && (attr.access & FI_REMOTE_WRITE) != 0;
+  deferred_ = is_target() &&
               (domain_->region_mode().endpoint ||
                (domain_->region_mode().event && (flags & FI_RMA_EVENT) != 0));
   return 0;
 }
 
-int MemoryRegion::MapParts(const fi_mr_attr& attr) {
+int MemoryRegion::Map(const fi_mr_attr& attr) {
   std::array<iovec, core::kMrIovLimit> parts = {};
   std::copy_n(attr.mr_iov, attr.iov_count, parts.begin());
-  part_count_ = attr.iov_count;
-  if (rights_ != 0) {
+  size_t count = attr.iov_count;
+  if (is_target()) {
     // Peers see one range of addresses.
     for (size_t i = 1; i < attr.iov_count; ++i) {
       const auto end =
@@ -192,38 +186,34 @@ int MemoryRegion::MapParts(const fi_mr_attr& attr) {
       }
       parts[0].iov_len += parts[i].iov_len;
     }
-    part_count_ = 1;
+    count = 1;
   }
-  for (size_t i = 0; i < part_count_; ++i) {
-    auto part = nic::Region::Create(domain_->nic().device(), parts[i].iov_base,
-                                    parts[i].iov_len);
-    if (!part.ok()) {
-      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr, "region: %s",
-                domain_->nic()
-                    .device()
-                    .Explain(part.error(), parts[i].iov_len)
-                    .c_str());
-      return base::ToReturnCode(part.error());
-    }
-    parts_[i] = std::move(part.value());
+  size_t refused_bytes = 0;
+  auto registered =
+      domain_->device().Register({parts.data(), count}, &refused_bytes);
+  if (!registered.ok()) {
+    base::Log(
+        base::LogLevel::kWarn, base::LogSubsystem::kMr, "region: %s",
+        domain_->device().Explain(registered.error(), refused_bytes).c_str());
+    return base::ToReturnCode(registered.error());
   }
+  backend_ = std::move(registered.value());
   start_ = reinterpret_cast<uint64_t>(parts[0].iov_base);
-  bytes_ = parts[0].iov_len;
   return 0;
 }
 
 int MemoryRegion::ChooseKey(uint64_t requested) {
-  if (rights_ != 0 && domain_->region_mode().provider_key) {
+  if (is_target() && domain_->region_mode().provider_key) {
     key = FI_KEY_NOTAVAIL;  // The device's, when it is enabled.
     return 0;
   }
-  if (rights_ != 0 && requested >> contract::kKeyUserBits != 0) {
+  if (is_target() && requested >> kKeyUserBits != 0) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "key %#" PRIx64
               ": memory that peers may reach has keys of at "
               "most %u bits (domain_attr->mr_key_size), or the device's own "
               "with FI_MR_PROV_KEY",
-              requested, static_cast<unsigned>(contract::kKeyUserBits));
+              requested, kKeyUserBits);
     return -FI_EINVAL;
   }
   const int result = domain_->TakeKey(requested, &key);
@@ -233,49 +223,39 @@ int MemoryRegion::ChooseKey(uint64_t requested) {
 
 int MemoryRegion::Grant() {
   const RegionMode& mode = domain_->region_mode();
-  const bool provider_key = mode.provider_key;
-  const uint32_t job = has_job_               ? job_id_
-                       : endpoint_ != nullptr ? endpoint_->job_id()
-                                              : domain_->job_id();
-  const auto flag = [](bool set, uint8_t bit) {
-    return set ? bit : uint8_t{0};
-  };
-  const uint16_t counter =
-      counter_ == nullptr ? uint16_t{0} : counter_->backend().reference();
-  const contract::AdminRegisterRegion command = {
-      .endpoint = endpoint_ != nullptr ? endpoint_number_ : 0,
-      .iova = ToInteger(parts_[0].iova_of(
-          reinterpret_cast<const void*>(start_))),  // NOLINT: as registered.
-      .length = bytes_,
+  backend::Region::Access access = {
+      .read = is_read_,
+      .write = is_written_,
       .address_base = mode.virtual_address ? start_ : 0,
-      .key = provider_key ? 0 : key,
-      .job_id = job,
-      .flags = static_cast<uint8_t>(
-          rights_ | flag(endpoint_ != nullptr, contract::kRegionFlagEndpoint) |
-          flag(provider_key, contract::kRegionFlagProviderKey)),
-      .counter = contract::LowByte(counter),
-      .counter_high = contract::HighByte(counter)};
-  auto access = nic::RemoteAccess::Grant(domain_->nic(), command);
-  if (access.ok()) {
-    access_ = std::move(access.value());
-    key = access_.key();
+      .key = mode.provider_key ? std::nullopt : std::optional(key),
+      .job_id = job_id_.value_or(endpoint_ != nullptr ? endpoint_->job_id()
+                                                      : domain_->job_id()),
+      .endpoint = std::nullopt,
+      .counter = counter_ == nullptr ? nullptr : &counter_->backend()};
+  if (endpoint_ != nullptr) {
+    access.endpoint = endpoint_number_;
+  }
+  const auto granted = backend_->Grant(access);
+  if (granted.ok()) {
+    key = granted.value();
     return 0;
   }
-  if (static_cast<int>(access.error()) != ENOSPC) {
-    return base::ToReturnCode(access.error());
+  if (static_cast<int>(granted.error()) != ENOSPC) {
+    return base::ToReturnCode(granted.error());
   }
   base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
-            "region: the device has %u entries for memory that peers may "
+            "region: the device has %zu entries for memory that peers may "
             "reach, and none is left%s; close regions, or register larger ones",
-            domain_->nic().info().counts.regions,
-            provider_key ? ""
-                         : " where a key like this one may be (keys of the "
-                           "device's choice, FI_MR_PROV_KEY, may be anywhere)");
+            domain_->device().profile().limits.regions,
+            mode.provider_key
+                ? ""
+                : " where a key like this one may be (keys of the device's "
+                  "choice, FI_MR_PROV_KEY, may be anywhere)");
   return -FI_ENOMEM;
 }
 
 int MemoryRegion::Bind(struct fid* other, uint64_t flags) {
-  if (deferred_ && access_.granted()) {
+  if (deferred_ && backend_->granted()) {
     return -FI_EOPBADSTATE;
   }
   switch (other->fclass) {
@@ -312,18 +292,18 @@ int MemoryRegion::BindCounter(Counter* counter, uint64_t flags) {
   if (counter->domain() != domain_) {
     return -FI_EDOMAIN;
   }
-  if (counter_ != nullptr || rights_ == 0 ||
-      !domain_->nic().info().Has(contract::kCapabilityRegionEvent)) {
+  if (counter_ != nullptr || !is_target() ||
+      !domain_->device().profile().has.region_events) {
     return -FI_EINVAL;
   }
   counter_ = counter;
   counter->users().Add();
-  if (!access_.granted()) {
+  if (!backend_->granted()) {
     return 0;
   }
   // Without FI_MR_RMA_EVENT the region is in use already; the device takes its
   // counter with the region only. A key that it chooses changes by this.
-  (void)access_.End();
+  (void)backend_->Revoke();
   return Grant();
 }
 
@@ -331,7 +311,7 @@ int MemoryRegion::Enable() {
   if (!deferred_) {
     return 0;
   }
-  if (access_.granted() ||
+  if (backend_->granted() ||
       (domain_->region_mode().endpoint && endpoint_ == nullptr)) {
     return -FI_EOPBADSTATE;
   }
@@ -339,7 +319,7 @@ int MemoryRegion::Enable() {
 }
 
 void MemoryRegion::LoseEndpoint() noexcept {
-  (void)access_.End();
+  (void)backend_->Revoke();
   endpoint_ = nullptr;
 }
 

@@ -11,35 +11,42 @@
 #include "host/lib/base/guard.h"
 #include "host/lib/base/status.h"
 #include "host/lib/core/open_objects.h"
-#include "host/lib/nic/statistics.h"
+#include "host/lib/ofi/data_path.h"
 #include "host/lib/ofi/domain.h"
 #include "host/lib/ofi/fabric.h"
 
 namespace heddle::ofi {
 namespace {
 
+// Those that a fabric and its domains have: of the devices of our own.
+const backend::StatisticTable& Table() noexcept {
+  return FirstDataPath().backend->statistics;
+}
+
 size_t Count(struct fid* /*handle*/) noexcept {
-  return nic::StatisticCount();
+  return Table().count();
 }
 
 const char* Name(struct fid* /*handle*/, size_t index) noexcept {
-  return nic::StatisticName(index);
+  return Table().name(index);
 }
 
 const char* Help(struct fid* /*handle*/, size_t index) noexcept {
-  return nic::StatisticHelp(index);
+  return Table().help(index);
 }
 
 ssize_t AddDomain(Domain* domain, std::span<uint64_t> sums) {
-  const auto added = nic::AddStatistics(domain->nic().device(), sums);
+  if (&domain->device().backend().statistics != &Table()) {
+    return static_cast<ssize_t>(sums.size());
+  }
+  const auto added = domain->device().AddStatistics(sums);
   return added.ok() ? static_cast<ssize_t>(added.value())
                     : base::ToReturnCode(added.error());
 }
 
 // The values that are to be read, zeroed; empty if there is no room for any.
 std::span<uint64_t> Cleared(uint64_t* values, size_t count) noexcept {
-  const std::span<uint64_t> sums(values,
-                                 std::min(count, nic::StatisticCount()));
+  const std::span<uint64_t> sums(values, std::min(count, Table().count()));
   std::fill(sums.begin(), sums.end(), 0);
   return sums;
 }

@@ -46,10 +46,10 @@ void TransferHandle::UseQueues(const Transmit& transmit,
 
 void TransferHandle::ApplyOpFlags() noexcept {
   transmit_.flags =
-      DescriptorFlags(op_flags_.tx & (FI_COMPLETION | FI_DELIVERY_COMPLETE),
-                      transmit_.selective);
+      OperationFlags(op_flags_.tx & (FI_COMPLETION | FI_DELIVERY_COMPLETE),
+                     transmit_.selective);
   transmit_.copy_now = (op_flags_.tx & FI_INJECT) != 0;
-  transmit_.most_in_place = transmit_.copy_now ? 0 : contract::kMaxMessageBytes;
+  transmit_.most_in_place = transmit_.copy_now ? 0 : backend::kMaxMessageBytes;
   receive_.report = !receive_.selective || (op_flags_.rx & FI_COMPLETION) != 0;
 }
 

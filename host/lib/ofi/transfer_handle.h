@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
+#include "host/lib/backend/objects.h"
+#include "host/lib/backend/operation.h"
 #include "host/lib/base/fid.h"
-#include "host/lib/nic/rx_queue.h"
-#include "host/lib/nic/tx_queue.h"
 
 namespace heddle::ofi {
 
@@ -26,18 +26,18 @@ class TransferHandle : public fid_ep {
  public:
   // How calls without flags behave, and what the application's flags mean.
   struct Transmit {
-    nic::TxQueue* queue = nullptr;
-    const nic::AddressTable* peers = nullptr;
+    backend::TransmitContext* context = nullptr;
+    const backend::Peers* peers = nullptr;
     uint64_t message_flags = 0;  // That calls with flags take.
     bool selective = false;      // Success is reported only with FI_COMPLETION.
-    // Calls without flags: the descriptor's flags, and FI_INJECT.
-    uint8_t flags = contract::kTxFlagCompletion;
+    // Calls without flags: an operation's flags, and FI_INJECT.
+    uint8_t flags = backend::kReportSuccess;
     bool copy_now = false;
     // Longest registered buffer that such calls may leave where it is.
-    size_t most_in_place = contract::kMaxMessageBytes;
+    size_t most_in_place = backend::kMaxMessageBytes;
   };
   struct Receive {
-    nic::RxQueue* queue = nullptr;
+    backend::ReceiveContext* context = nullptr;
     bool selective = false;
     bool report = true;
   };

@@ -6,8 +6,10 @@
 
 #include <cstring>
 
+#include "driver/device/device_info.h"
 #include "host/lib/core/info_layout.h"
 #include "host/lib/core/info_memory.h"
+#include "host/lib/nic/device_kind.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {
@@ -25,17 +27,19 @@ struct OfferTest : ::testing::Test {
     return {hints.get(), LayoutOfVersion(FI_VERSION(1, 17))};
   }
   static DeviceOffer Offer(uint64_t capability) {
+    DeviceInfo info;
+    info.capability = capability;
+    info.counts = {.tx_contexts = 7,
+                   .rx_contexts = 6,
+                   .completion_queues = 5,
+                   .counters = 4,
+                   .regions = 3};
     return {.domain_name = "some0",
             .fabric_name = "some",
             .provider_name = "heddle",
             .ipv4 = true,
             .ipv6 = true,
-            .capability = capability,
-            .limits = {.tx_contexts = 7,
-                       .rx_contexts = 6,
-                       .completion_queues = 5,
-                       .counters = 4,
-                       .regions = 3}};
+            .profile = nic::ProfileOf(info)};
   }
   static constexpr uint64_t kWriter =
       contract::kCapabilitySend | contract::kCapabilityWrite;

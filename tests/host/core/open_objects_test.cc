@@ -121,8 +121,10 @@ TEST_F(OpenObjectsTest, DomainsOfOneFabricAreVisited) {
   EXPECT_EQ(fi_close(&other->fid), 0);
 }
 
-SocketAddress Make(const char* text, uint16_t port = 0) {
-  return SocketAddress::FromText(text).value_or(SocketAddress()).WithPort(port);
+base::SocketAddress Make(const char* text, uint16_t port = 0) {
+  return base::SocketAddress::FromText(text)
+      .value_or(base::SocketAddress())
+      .WithPort(port);
 }
 
 TEST_F(OpenObjectsTest, DomainIsFoundWithItsAddress) {

@@ -12,10 +12,10 @@
 namespace heddle::core {
 namespace {
 
-SocketAddress Make(const std::string& text, uint16_t port = 0) {
-  const auto address = SocketAddress::FromText(text);
+base::SocketAddress Make(const std::string& text, uint16_t port = 0) {
+  const auto address = base::SocketAddress::FromText(text);
   EXPECT_TRUE(address) << text;
-  return address.value_or(SocketAddress()).WithPort(port);
+  return address.value_or(base::SocketAddress()).WithPort(port);
 }
 
 // A machine with a loopback, an interface that is down and two that are up.
@@ -149,7 +149,7 @@ TEST(OwnAddresses, InterfacesOfThisMachineAreRead) {
   }
   const OwnAddresses own(WireReach::kMachine, "", interfaces);
   for (const int family : {AF_INET, AF_INET6}) {
-    const SocketAddress address = own.Default(family);
+    const base::SocketAddress address = own.Default(family);
     EXPECT_EQ(address.family(), family);
     EXPECT_TRUE(address.is_unicast());
     EXPECT_TRUE(own.IsMachine(address));

@@ -16,8 +16,10 @@
 namespace heddle::core {
 namespace {
 
-SocketAddress Make(const std::string& text, uint16_t port = 0) {
-  return SocketAddress::FromText(text).value_or(SocketAddress()).WithPort(port);
+base::SocketAddress Make(const std::string& text, uint16_t port = 0) {
+  return base::SocketAddress::FromText(text)
+      .value_or(base::SocketAddress())
+      .WithPort(port);
 }
 
 OwnAddresses Machine(WireReach reach, const std::string& ip = "") {
@@ -35,15 +37,16 @@ struct Question {
   const char* service = nullptr;
   uint64_t flags = 0;
   uint32_t format = FI_FORMAT_UNSPEC;
-  const SocketAddress* source_hint = nullptr;
-  const SocketAddress* destination_hint = nullptr;
+  const base::SocketAddress* source_hint = nullptr;
+  const base::SocketAddress* destination_hint = nullptr;
   const char* ip = "";  // FI_HEDDLE_IP
   WireReach reach = WireReach::kMachine;
 };
 
 std::string Ask(const Question& question) {
   const InfoPointer info(AllocateInfo());
-  const auto store = [](const SocketAddress* hint, void** data, size_t* bytes) {
+  const auto store = [](const base::SocketAddress* hint, void** data,
+                        size_t* bytes) {
     if (hint != nullptr) {
       *data = DuplicateBytes(hint->data(), hint->size());
       *bytes = hint->size();
@@ -97,7 +100,7 @@ TEST(Resolve, NamesOfTheMachineHaveTheFamilyThatIsAskedFor) {
     EXPECT_EQ(Ask({.node = name, .service = "80", .ip = "10.9.8.7"}),
               "10.9.8.7:0 to 192.0.2.1:80")
         << name;
-    const SocketAddress six = Make("fd99::8", 70);
+    const base::SocketAddress six = Make("fd99::8", 70);
     EXPECT_EQ(Ask({.node = name, .service = "80", .source_hint = &six}),
               "[fd99::8]:70 to [fd00::1]:80")
         << name;
@@ -105,8 +108,8 @@ TEST(Resolve, NamesOfTheMachineHaveTheFamilyThatIsAskedFor) {
 }
 
 TEST(Resolve, AddressesAmongTheHintsKeepTheirFamily) {
-  const SocketAddress four = Make("127.0.0.1", 70);
-  const SocketAddress six = Make("::1", 80);
+  const base::SocketAddress four = Make("127.0.0.1", 70);
+  const base::SocketAddress six = Make("::1", 80);
   EXPECT_EQ(Ask({.source_hint = &four, .destination_hint = &four}),
             "192.0.2.1:70 to 192.0.2.1:70");
   EXPECT_EQ(Ask({.source_hint = &six, .destination_hint = &six}),

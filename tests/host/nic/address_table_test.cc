@@ -93,7 +93,7 @@ TEST_F(AddressTableTest, ContainsOnlyWhatIsInserted) {
   EXPECT_FALSE(table->Contains(index));
   EXPECT_FALSE(table->Remove(index));
   EXPECT_FALSE(table->Remove(17));
-  EXPECT_FALSE(table->Lookup(index).has_value());
+  EXPECT_FALSE(table->LookupPeer(index).has_value());
 }
 
 TEST_F(AddressTableTest, FindsSendersAlsoWhenAnAddressIsThereSeveralTimes) {
@@ -123,7 +123,7 @@ TEST_F(AddressTableTest, HoldsAHundredThousandPeersAtOneBase) {
   }
   EXPECT_EQ(table->iova(), base);
   for (uint32_t i = 0; i < kPeers; i += 997) {
-    const PeerAddress address = table->Lookup(i).value();
+    const PeerAddress address = table->LookupPeer(i).value();
     EXPECT_EQ(address.ipv4, 0x0a000000 + i / 1000);
     EXPECT_EQ(table->FindSource(address.ipv4, address.initiator()), i);
     EXPECT_EQ(Entry(i).pid_on_fep, 1 + i % 1000);

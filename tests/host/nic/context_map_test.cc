@@ -28,12 +28,12 @@ TEST(ContextMapTest, OneAloneIsFoundAtOnce) {
   ContextMap<Queue> map;
   Queue low(7);
   Queue high(0x3ff);
-  EXPECT_EQ(map.Find(EntryOf(7)), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(7), 0), nullptr);
   map.Attach(low);
   map.Attach(high);
   EXPECT_EQ(map.FindAlone(EntryOf(7)), &low);
   EXPECT_EQ(map.FindAlone(EntryOf(0x3ff)), &high);
-  EXPECT_EQ(map.Find(EntryOf(8)), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(8), 0), nullptr);
 }
 
 TEST(ContextMapTest, ThoseOfOneLowByteAreToldApart) {
@@ -44,14 +44,14 @@ TEST(ContextMapTest, ThoseOfOneLowByteAreToldApart) {
   }
   for (Queue& queue : queues) {
     EXPECT_EQ(map.FindAlone(EntryOf(queue.context())), nullptr);
-    EXPECT_EQ(map.Find(EntryOf(queue.context())), &queue);
+    EXPECT_EQ(map.Find(EntryOf(queue.context()), 0), &queue);
   }
-  EXPECT_EQ(map.Find(EntryOf(0x405)), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(0x405), 0), nullptr);
   map.Detach(queues[1]);
-  EXPECT_EQ(map.Find(EntryOf(0x105)), nullptr);
-  EXPECT_EQ(map.Find(EntryOf(0x205)), &queues[2]);
-  map.Remove(queues[1]);
-  EXPECT_EQ(map.Find(EntryOf(0x305)), &queues[3]);
+  EXPECT_EQ(map.Find(EntryOf(0x105), 0), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(0x205), 0), &queues[2]);
+  map.Remove(queues[1], 0);
+  EXPECT_EQ(map.Find(EntryOf(0x305), 0), &queues[3]);
 }
 
 TEST(ContextMapTest, UnreadEntriesOfADetachedQueueAreNotTheNextOnes) {
@@ -62,13 +62,44 @@ TEST(ContextMapTest, UnreadEntriesOfADetachedQueueAreNotTheNextOnes) {
   map.Detach(gone);
   map.Attach(next);
   EXPECT_EQ(map.FindAlone(EntryOf(5)), nullptr);
-  EXPECT_EQ(map.Find(EntryOf(5)), nullptr);
-  EXPECT_EQ(map.Find(EntryOf(0x105)), &next);
-  map.Remove(gone);
+  EXPECT_EQ(map.Find(EntryOf(5), 0), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(0x105), 0), &next);
+  map.Remove(gone, 0);
   map.Detach(next);
-  map.Remove(next);
+  map.Remove(next, 0);
   map.Attach(next);
+  EXPECT_EQ(map.Find(EntryOf(0x105), 0), &next);
   EXPECT_EQ(map.FindAlone(EntryOf(0x105)), &next);
+}
+
+TEST(ContextMapTest, UnreadEntriesOfAFormerQueueAreNotThoseOfItsNumbersNext) {
+  ContextMap<Queue> map;
+  Queue former(5);
+  Queue next(5);
+  Queue other(0x105);
+  map.Attach(former);
+  map.Detach(former);
+  map.Remove(former, 40);
+  map.Attach(next);
+  EXPECT_EQ(map.FindAlone(EntryOf(5)), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(5), 39), nullptr);
+  EXPECT_EQ(map.FindAlone(EntryOf(5)), nullptr);
+  // The first of its own: none of the former's is left.
+  EXPECT_EQ(map.Find(EntryOf(5), 40), &next);
+  EXPECT_EQ(map.FindAlone(EntryOf(5)), &next);
+  map.Detach(next);
+  map.Remove(next, 60);
+  map.Attach(other);
+  EXPECT_EQ(map.Find(EntryOf(0x105), 50), &other);
+  EXPECT_EQ(map.FindAlone(EntryOf(0x105)), nullptr);
+}
+
+TEST(ContextMapTest, OneMayAskNotToBeFoundAtOnce) {
+  ContextMap<Queue> map;
+  Queue queue(5);
+  map.Attach(queue, /*at_once=*/false);
+  EXPECT_EQ(map.FindAlone(EntryOf(5)), nullptr);
+  EXPECT_EQ(map.Find(EntryOf(5), 0), &queue);
 }
 
 TEST(ContextMapTest, VisitEndsWithTheFirstThatSaysSo) {

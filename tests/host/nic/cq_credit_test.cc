@@ -13,9 +13,9 @@ TEST(CqCreditTest, AtMostHalfIsSetAside) {
   EXPECT_FALSE(credit.TryReserve(4));
   EXPECT_TRUE(credit.TryReserve(3));
   for (int i = 0; i < 8; ++i) {
-    EXPECT_TRUE(credit.TryTake<Unlocked>()) << i;
+    EXPECT_TRUE(credit.TryTake<backend::Unlocked>()) << i;
   }
-  EXPECT_FALSE(credit.TryTake<Locked>());
+  EXPECT_FALSE(credit.TryTake<backend::Locked>());
 }
 
 TEST(CqCreditTest, WhatWasSetAsideComesBack) {
@@ -23,11 +23,11 @@ TEST(CqCreditTest, WhatWasSetAsideComesBack) {
   ASSERT_TRUE(credit.TryReserve(8));
   credit.ReturnReserved(8);
   for (int i = 0; i < 16; ++i) {
-    EXPECT_TRUE(credit.TryTake<Locked>()) << i;
+    EXPECT_TRUE(credit.TryTake<backend::Locked>()) << i;
   }
-  EXPECT_FALSE(credit.TryTake<Unlocked>());
-  credit.Return<Unlocked>(1);
-  EXPECT_TRUE(credit.TryTake<Unlocked>());
+  EXPECT_FALSE(credit.TryTake<backend::Unlocked>());
+  credit.Return<backend::Unlocked>(1);
+  EXPECT_TRUE(credit.TryTake<backend::Unlocked>());
 }
 
 }  // namespace

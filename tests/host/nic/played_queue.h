@@ -223,15 +223,15 @@ class PlayedQueue {
     payload->asked = asked;
     payload->read = read;
     const Segment segment = {.address = payload->bytes.data(), .bytes = bytes};
-    RmaOperation operation;
+    Operation operation;
     operation.context = next_;
     operation.peer = peer;
     operation.flags = asked ? contract::kTxFlagCompletion : uint8_t{0};
-    operation.opcode = contract::Opcode::kRead;
+    operation.opcode = read ? backend::Opcode::kRead : backend::Opcode::kSend;
     const RemoteSegment remote = {.bytes = bytes};
-    const int error =
-        read ? queue_->PostRma<Locked>(operation, {&segment, 1}, {&remote, 1})
-             : PostSend(operation, segment);
+    const int error = read ? queue_->PostRma<backend::Locked>(
+                                 operation, {&segment, 1}, {&remote, 1})
+                           : PostSend(operation, segment);
     if (error == 0) {
       outstanding_.emplace(next_++, std::move(payload));
     }
@@ -270,7 +270,7 @@ class PlayedQueue {
     const contract::Completion entry = model_->completions.front();
     model_->completions.pop_front();
     if (entry.kind == contract::CompletionKind::kTxSilent) {
-      const Locked::Guard guard(queue_->lock());
+      const backend::Locked::Guard guard(queue_->lock());
       queue_->RetireSilent(entry);
     } else {
       Retire(entry);
@@ -279,7 +279,7 @@ class PlayedQueue {
   }
 
   void Retire(const contract::Completion& entry) {
-    const bool report = queue_->Retire<Locked>(entry);
+    const bool report = queue_->Retire<backend::Locked>(entry);
     const auto at = outstanding_.find(entry.op_context);
     ASSERT_NE(at, outstanding_.end()) << "never posted, or reported twice";
     const Payload& payload = *at->second;
@@ -301,11 +301,12 @@ class PlayedQueue {
   size_t outstanding() const { return outstanding_.size(); }
 
  private:
-  int PostSend(const SendOperation& operation, const Segment& segment) {
+  int PostSend(const Operation& operation, const Segment& segment) {
     return segment.bytes <= contract::kInlineBytes
-               ? queue_->PostInline<Locked>(operation, segment.address,
-                                            segment.bytes)
-               : queue_->Post<Locked>(operation, {&segment, 1});
+               ? queue_->PostInline<backend::Locked>(operation, segment.address,
+                                                     segment.bytes)
+               : queue_->PostSegments<backend::Locked>(operation,
+                                                       {&segment, 1});
   }
 
   FakeDevice device_;

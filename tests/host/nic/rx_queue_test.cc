@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "host/lib/nic/locking.h"
+#include "host/lib/backend/locking.h"
 #include "tests/driver/fake_device.h"
 
 namespace heddle::nic {
@@ -27,9 +27,9 @@ TEST(RxQueueTest, LosesAReceiveWhoseSlotWasReleasedWithALaterOne) {
   std::array<std::array<uint8_t, 8>, kReceives> buffers{};
   for (uint64_t i = 0; i < kReceives; ++i) {
     const Segment segment = {.address = buffers.at(i).data(), .bytes = 8};
-    ASSERT_EQ(
-        queue.Post<Locked>({.context = i + 1, .report = true}, {&segment, 1}),
-        0);
+    ASSERT_EQ(queue.PostSegments<backend::Locked>(
+                  {.context = i + 1, .report = true}, {&segment, 1}),
+              0);
   }
   // A long message is still coming for the first when a short one is all here
   // for the second.
@@ -98,12 +98,14 @@ TEST_F(DirectRxQueueTest, LeavesWhatNeedsAnAnswerToThePathThatGivesIt) {
 TEST_F(DirectRxQueueTest, LeavesCopiesAndCancelledReceivesToTheOtherPath) {
   void* buffer = nullptr;
   const Segment segment = {.address = buffers_.data(), .bytes = 8};
-  ASSERT_EQ(queue_->Post<Unlocked>({.context = 1}, {&segment, 1}), 0);
+  ASSERT_EQ(
+      queue_->PostSegments<backend::Unlocked>({.context = 1}, {&segment, 1}),
+      0);
   ASSERT_TRUE(Post(2));
-  ASSERT_TRUE(queue_->Cancel<Unlocked>(2));
+  ASSERT_TRUE(queue_->Cancel<backend::Unlocked>(2));
   EXPECT_FALSE(queue_->TryRetire(Entry(0, 1), &buffer));
   EXPECT_FALSE(queue_->TryRetire(Entry(1, 2), &buffer));
-  EXPECT_FALSE(queue_->Cancel<Unlocked>(2));
+  EXPECT_FALSE(queue_->Cancel<backend::Unlocked>(2));
 }
 
 // A queue of the smallest size and the device's side of it. A receive's context
@@ -123,8 +125,8 @@ class SmallRxQueue {
   RxQueue* operator->() { return queue_.get(); }
   int Post() {
     const Segment segment = {.address = buffer_.data(), .bytes = 8};
-    const int error = queue_->Post<Locked>({.context = posted_, .report = true},
-                                           {&segment, 1});
+    const int error = queue_->PostSegments<backend::Locked>(
+        {.context = posted_, .report = true}, {&segment, 1});
     posted_ += error == 0 ? 1 : 0;
     return error;
   }

@@ -105,7 +105,7 @@ class TxSpillRandomTest {
       if (done_silently_.count(entry->op_context) == 0) {
         ASSERT_NO_FATAL_FAILURE(queue_.Retire(*entry));
       } else {
-        (void)queue_->Retire<Locked>(*entry);
+        (void)queue_->Retire<backend::Locked>(*entry);
       }
     }
     EXPECT_EQ(queue_.outstanding(), 0u) << "neither done nor reported";
@@ -309,7 +309,7 @@ TEST(TxSpillTest, FailureReadLateIsNotOfWhoeverHasItsPositionByThen) {
     ASSERT_EQ(queue.model().UnderWay().front()->given, spilled);
     // Both have the context that the application gives all.
     failure.op_context = user.op_context;
-    EXPECT_TRUE(queue->Retire<Locked>(failure));
+    EXPECT_TRUE(queue->Retire<backend::Locked>(failure));
     EXPECT_TRUE(queue.IsMapped(user.local_iova));
     queue.model().completions.pop_front();
     ++queue.completions().read;

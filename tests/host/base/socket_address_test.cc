@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-namespace heddle::core {
+namespace heddle::base {
 namespace {
 
 SocketAddress Make(const char* text, uint16_t port) {
@@ -104,4 +104,4 @@ TEST(SocketAddress, UnicastIsNeitherAnyNorManyReceivers) {
 }
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::base

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace heddle::nic {
+namespace heddle::backend {
 
 // A lock held for the length of one post or one poll. Spins: holders make no
 // system call but those that map a large buffer.
@@ -76,4 +76,4 @@ struct Unlocked {
   }
 };
 
-}  // namespace heddle::nic
+}  // namespace heddle::backend

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::base {
 
 // An IPv4 or IPv6 address with a port. Flow and scope of IPv6 are not kept:
 // the wire has neither.
@@ -59,7 +59,12 @@ class SocketAddress {
 
   std::string IpText() const;  // "10.0.0.1", "fd00::1"
   std::string Text() const;    // "10.0.0.1:4096", "[fd00::1]:4096"
-  std::string Url() const;     // As FromUrl reads it.
+  // As `Text`, without an allocation.
+  struct Chars {
+    char text[INET6_ADDRSTRLEN + 8] = "";  // "[", "]:65535".
+  };
+  Chars ToChars() const noexcept;
+  std::string Url() const;  // As FromUrl reads it.
 
   friend bool operator==(const SocketAddress& left,
                          const SocketAddress& right) noexcept;
@@ -69,4 +74,4 @@ class SocketAddress {
   sockaddr_in6 address_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::base

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/core/address.h"
+#include "host/lib/base/socket_address.h"
 
 #include <arpa/inet.h>
 #include <rdma/fabric.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 
-namespace heddle::core {
+namespace heddle::base {
 namespace {
 
 constexpr std::string_view kUrl4 = "fi_sockaddr_in://";
@@ -165,8 +166,21 @@ std::string SocketAddress::IpText() const {
 }
 
 std::string SocketAddress::Text() const {
-  const std::string ip = is_ipv6() ? "[" + IpText() + "]" : IpText();
-  return ip + ":" + std::to_string(port());
+  return ToChars().text;
+}
+
+SocketAddress::Chars SocketAddress::ToChars() const noexcept {
+  char ip[INET6_ADDRSTRLEN] = "";
+  if (is_ipv6()) {
+    (void)inet_ntop(AF_INET6, &address_.sin6_addr, ip, sizeof(ip));
+  } else {
+    const in_addr bytes = ipv4();
+    (void)inet_ntop(AF_INET, &bytes, ip, sizeof(ip));
+  }
+  Chars chars;
+  (void)std::snprintf(chars.text, sizeof(chars.text),
+                      is_ipv6() ? "[%s]:%u" : "%s:%u", ip, unsigned{port()});
+  return chars;
 }
 
 std::string SocketAddress::Url() const {
@@ -179,4 +193,4 @@ bool operator==(const SocketAddress& left,
          memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::base

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the data path asks of a backend's classes. `ofi` has its calls as
+// templates of a model, made into tables where the backend is known
+// (host/lib/entry).
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "host/lib/backend/completion.h"
+#include "host/lib/backend/locking.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/backend/operation.h"
+
+namespace heddle::backend {
+
+// Takes what a queue tells: a completion, and a call for the index of who sent
+// it, which costs a look-up.
+struct AnySink {
+  struct Source {
+    uint64_t operator()() const noexcept;
+  };
+  void operator()(const Completion& completion, Source source) const noexcept;
+};
+
+// Posts answer 0 or a positive errno; everything but 0 changes nothing: EAGAIN
+// while something is full, EMSGSIZE, EINVAL, EIO once the device failed.
+// `Can*`, `Send*` and `Try*` are for calls without flags where the application
+// serializes, and cost least: where they say false, changing nothing, only
+// `Post` finds out what to do. No member throws.
+template <typename T>
+concept TransmitModel = std::derived_from<T, TransmitContext> &&
+    requires(T& context, const Operation& operation, const Buffer& buffer,
+             const Payload& payload, std::span<const RemoteSegment> remote) {
+  requires std::same_as<decltype(T::IsShort(size_t{})), bool>;
+  requires std::same_as<decltype(context.CanSend()), bool>;
+  // Of memory that `buffer.descriptor` names:
+  // a pointer to how the device reaches it, or null.
+  context.Reach(buffer) == nullptr;
+  // Preconditions: `CanSend`; `IsShort`.
+  context.SendShort(operation, buffer);
+  context.SendRegistered(operation, buffer, *context.Reach(buffer));
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, buffer)), int>;
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, payload)), int>;
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, payload, remote)), int>;
+};
+
+template <typename T>
+concept ReceiveModel = std::derived_from<T, ReceiveContext> &&
+    requires(T& context, const ReceiveOperation& operation,
+             const Buffer& buffer, const Payload& payload) {
+  requires std::same_as<decltype(context.TryPostRegistered(uint64_t{}, buffer)),
+                        bool>;
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, buffer)), int>;
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, payload)), int>;
+};
+
+template <typename T>
+concept PeersModel = std::derived_from<T, Peers> && requires(const T& peers) {
+  // Whether an operation may name this index.
+  requires std::same_as<decltype(peers.Contains(uint64_t{})), bool>;
+};
+
+// Entries of the device are taken in order; each gives no, one or several
+// completions.
+template <typename T>
+concept CompletionModel = std::derived_from<T, CompletionQueue> &&
+    requires(T& queue, const typename T::Entry& entry, AnySink sink) {
+  // The oldest that was not taken, or null.
+  requires std::same_as<decltype(queue.Peek()), const typename T::Entry*>;
+  // Takes it where it is one success of which nothing else is to be done, and
+  // the application serializes. False, changing nothing, else. The argument is
+  // `IsReceive`.
+  requires std::same_as<decltype(T::IsReceive(entry)), bool>;
+  requires std::same_as<decltype(queue.template TryTake<true>(entry, sink)),
+                        bool>;
+  // An error, which `TakeError` takes; with `sources`, also a message whose
+  // sender has to be known and is not.
+  requires std::same_as<decltype(queue.IsError(entry, true)), bool>;
+  // Precondition: no error.
+  queue.template Take<Locked>(entry, sink);
+};
+
+template <typename T>
+concept Model =
+    TransmitModel<typename T::Transmit> && ReceiveModel<typename T::Receive> &&
+    PeersModel<typename T::PeerTable> && CompletionModel<typename T::Queue>;
+
+}  // namespace heddle::backend

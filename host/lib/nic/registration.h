@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registered memory, and the pieces of a message.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "driver/dma/registrar.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/backend/operation.h"
+#include "host/lib/nic/remote_access.h"
+
+namespace heddle::nic {
+
+using Segment = heddle::Segment;
+using Region = heddle::MappedRegion;
+using LocalPiece = heddle::LocalPiece;
+
+// Most pieces of one message.
+inline constexpr size_t kMaxSegments = Registrar::kMaxSegments;
+static_assert(kMaxSegments == backend::kMaxSegments);
+
+// Memory of the application that stays mapped. Peers reach the first part.
+//
+// Thread safety and ownership: as `backend::Region`; borrows NIC and memory.
+class Registration final : public backend::Region {
+ public:
+  // As `backend::Device::Register`.
+  static Result<std::unique_ptr<Registration>> Create(
+      Nic& nic, std::span<const iovec> parts, size_t* refused_bytes);
+
+  // Data path: the part that holds [address, address + bytes) of the memory
+  // that `descriptor` stands for. Null for a null descriptor; any part, which
+  // the post then refuses, when none holds it.
+  static const nic::Region* Find(const void* descriptor, const void* address,
+                                 size_t bytes) noexcept {
+    if (descriptor == nullptr) {
+      return nullptr;
+    }
+    const Registration& region = From(descriptor);
+    size_t i = 0;
+    while (i + 1 < region.count_ && !region.parts_[i].Covers(address, bytes)) {
+      ++i;
+    }
+    return &region.parts_[i];
+  }
+
+  // Data path: the part of memory that has one only; null for a null
+  // descriptor and for the others.
+  static const nic::Region* Only(const void* descriptor) noexcept {
+    return descriptor != nullptr && From(descriptor).count_ == 1
+               ? From(descriptor).parts_.data()
+               : nullptr;
+  }
+
+  Result<uint64_t> Grant(const Access& access) override;
+  bool Revoke() noexcept override { return access_.End(); }
+  bool granted() const noexcept override { return access_.granted(); }
+
+ private:
+  explicit Registration(Nic& nic) : nic_(nic) {}
+
+  // A descriptor is the `backend::Region`.
+  static const Registration& From(const void* descriptor) noexcept {
+    return static_cast<const Registration&>(
+        *static_cast<const backend::Region*>(descriptor));
+  }
+
+  size_t count_ = 0;
+  std::array<nic::Region, kMaxSegments> parts_;
+  // Above: every post. Below: cold.
+  Nic& nic_;
+  uint64_t start_ = 0;  // Address and length of the first part.
+  uint64_t bytes_ = 0;
+  RemoteAccess access_;
+};
+
+// A payload with the registrations that its descriptors stand for.
+class Segments {
+ public:
+  explicit Segments(const backend::Payload& payload) noexcept
+      : count_(payload.count) {
+    for (size_t i = 0; i < count_; ++i) {
+      segments_[i] =
+          Of(payload.parts[i].iov_base, payload.parts[i].iov_len,
+             payload.descriptors == nullptr ? nullptr : payload.descriptors[i]);
+    }
+  }
+
+  static Segment Of(const void* address, size_t bytes,
+                    const void* descriptor) noexcept {
+    return {.address = const_cast<void*>(address),
+            .bytes = bytes,
+            .region = Registration::Find(descriptor, address, bytes)};
+  }
+
+  std::span<const Segment> list() const noexcept {
+    return {segments_.data(), count_};
+  }
+
+ private:
+  std::array<Segment, kMaxSegments> segments_;
+  size_t count_;
+};
+
+}  // namespace heddle::nic

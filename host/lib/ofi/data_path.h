@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of the data path, one set of tables per backend.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+
+#include "host/lib/backend/device.h"
+
+namespace heddle::ofi {
+
+// How the tables of an object are chosen, when it is opened or enabled:
+// `locked` by the threading model, the rest by what it may do.
+struct DataPath {
+  const backend::Backend* backend = nullptr;
+  fi_ops_msg (*message_ops)(bool locked, bool sends,
+                            bool receives) noexcept = nullptr;
+  fi_ops_rma (*rma_ops)(bool locked, bool reads,
+                        bool writes) noexcept = nullptr;
+  // Static; null for a format that there is not.
+  fi_ops_cq* (*queue_ops)(bool locked, fi_cq_format format) noexcept = nullptr;
+};
+
+// Makes a backend's known, before the first domain is opened; `path` outlives
+// the process.
+void AddDataPath(const DataPath& path) noexcept;
+
+// That of the devices of our own, which is made known first. Precondition: it
+// was.
+const DataPath& FirstDataPath() noexcept;
+
+// Null for a backend that was not made known.
+const DataPath* FindDataPath(const backend::Backend& backend) noexcept;
+
+}  // namespace heddle::ofi
