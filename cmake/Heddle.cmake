@@ -276,7 +276,8 @@ function(heddle_rtl_test)
   heddle_verilate(NAME ${A_NAME}_model TOP ${A_TOP} PREFIX "${A_PREFIX}"
     SOURCES ${A_SOURCES} PARAMETERS ${A_PARAMETERS} ARGS ${A_ARGS} ${trace})
   heddle_test(NAME ${A_NAME} SOURCES ${A_TESTS} LABEL "${A_LABEL}"
-    LIBS ${A_NAME}_model heddle_failure_recorder ${A_LIBS})
+    LIBS ${A_NAME}_model heddle_rtl_records heddle_failure_recorder
+      ${A_LIBS})
   add_dependencies(heddle_rtl_tests ${A_NAME})
 endfunction()
 

@@ -3,9 +3,9 @@
 // Verilator chose for a port of that width.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace heddle::test {
 
@@ -25,9 +25,12 @@ template <typename Port>
 uint64_t GetBits(const Port& port, size_t low, size_t width) {
   const uint8_t* bytes = PinBytes(port);
   uint64_t value = 0;
-  for (size_t i = 0; i < width; ++i) {
-    const size_t bit = low + i;
-    value |= uint64_t{bytes[bit / 8] >> (bit % 8) & 1u} << i;
+  for (size_t i = 0; i < width;) {
+    const size_t bit = (low + i) % 8;
+    const size_t count = std::min(width - i, 8 - bit);
+    const unsigned mask = (1u << count) - 1;
+    value |= uint64_t{bytes[(low + i) / 8] >> bit & mask} << i;
+    i += count;
   }
   return value;
 }
@@ -35,14 +38,13 @@ uint64_t GetBits(const Port& port, size_t low, size_t width) {
 template <typename Port>
 void PutBits(Port& port, size_t low, size_t width, uint64_t value) {
   uint8_t* bytes = PinBytes(port);
-  for (size_t i = 0; i < width; ++i) {
-    const size_t bit = low + i;
-    const auto mask = static_cast<uint8_t>(1u << (bit % 8));
-    if (value >> i & 1) {
-      bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] | mask);
-    } else {
-      bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] & ~mask);
-    }
+  for (size_t i = 0; i < width;) {
+    const size_t bit = (low + i) % 8;
+    const size_t count = std::min(width - i, 8 - bit);
+    const unsigned mask = ((1u << count) - 1) << bit;
+    uint8_t& byte = bytes[(low + i) / 8];
+    byte = static_cast<uint8_t>((byte & ~mask) | (value >> i << bit & mask));
+    i += count;
   }
 }
 

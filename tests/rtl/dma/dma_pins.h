@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "rtl/records.h"
 #include "tests/rtl/pins.h"
 
 namespace heddle::test {
 
 constexpr uint32_t kStrobe = HEDDLE_DATA_W / 8;  // Bytes of a beat.
 constexpr uint32_t kSplit = std::min(4096u, 256 * kStrobe);
-constexpr size_t kRequestBits = 86;  // dma_req_t.
 
 struct Request {
   uint64_t addr = 0;
@@ -37,10 +37,10 @@ inline bool Refused(const Request& request) {
 
 template <typename Port>
 void PutRequest(Port& port, size_t client, const Request& request) {
-  const size_t low = client * kRequestBits;
-  PutBits(port, low, 8, request.owner);
-  PutBits(port, low + 8, 14, request.bytes);
-  PutBits(port, low + 22, 64, request.addr);
+  rtl::DriveElement(port, client,
+                    rtl::DmaReq{.addr = request.addr,
+                                .bytes = static_cast<uint16_t>(request.bytes),
+                                .owner = request.owner});
 }
 
 // Content of host memory, a function of the address.

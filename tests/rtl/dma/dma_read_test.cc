@@ -17,7 +17,7 @@
 namespace heddle::test {
 namespace {
 
-constexpr size_t kClients = 6;
+constexpr size_t kClients = rtl::kNumRd;
 constexpr std::array<uint32_t, kClients> kRing = {32768, 16384, 4096,
                                                   4096,  4096,  4096};
 

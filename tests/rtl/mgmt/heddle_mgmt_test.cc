@@ -9,10 +9,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -36,7 +38,7 @@ class Bench {
   // Answers of the other units' tables.
   int table_wait = 5;
   uint32_t table_seen = 0;  // `tbl_valid_o` of the last access.
-  std::vector<uint32_t> table_request;
+  rtl::TableReq table_request;
   uint32_t answer_word = 0;
   bool answer_error = false;
   std::function<void()> sample;  // In each cycle.
@@ -44,17 +46,18 @@ class Bench {
   void Tick(const std::function<void()>& sample_once = {}) {
     reads.Drive(cycle, &rng);
     writes.Drive(cycle, &rng);
-    BitWriter answer(kTableResponseBits);
+    rtl::TableRsp answer;
     const bool done = dut->tbl_valid_o != 0 && ++waited_ > table_wait;
-    answer.Put(done, 1).Put(done && answer_error, 1);
-    for (int i = 16; i-- > 0;) {
-      answer.Put(done ? answer_word + uint32_t(i) : 0, 32);
+    answer.done = done;
+    answer.error = done && answer_error;
+    for (uint32_t i = 0; done && i < 16; ++i) {
+      answer.data[i / 2] |= uint64_t{answer_word + i} << 32 * (i % 2);
     }
-    answer.To(&dut->tbl_rsp_i);
+    rtl::Drive(dut->tbl_rsp_i, answer);
     dut.Settle();
     if (dut->tbl_valid_o) {
       table_seen = dut->tbl_valid_o;
-      table_request = Words(dut->tbl_req_o);
+      table_request = rtl::Sample<rtl::TableReq>(dut->tbl_req_o);
     }
     reads.Sample(cycle);
     writes.Sample(cycle);
@@ -257,7 +260,7 @@ TEST(MgmtTest, WritesWhileAnOperationRunsAreIgnored) {
   EXPECT_FALSE(b.dut->idle_o);
   b.WaitWhile(contract::kMgmtTableControlOffset,
               contract::kMgmtTableControlGoMask);
-  EXPECT_EQ(b.table_request[0], 7u);
+  EXPECT_EQ(uint32_t(b.table_request.data[0]), 7u);
 }
 
 TEST(MgmtTest, PortTableIsOwnedHere) {
@@ -268,7 +271,7 @@ TEST(MgmtTest, PortTableIsOwnedHere) {
   EXPECT_EQ(b.RunTableAccess(TableOp::kWrite, Table::kPort, 0) &
                 contract::kMgmtTableControlErrorMask,
             0u);
-  EXPECT_EQ(Words(b.dut->port_o)[5], 0x1005u);
+  EXPECT_EQ(b.dut->port_o[5], 0x1005u);
   EXPECT_EQ(b.table_seen, 0u);
   for (uint32_t w = 0; w < 16; ++w) {
     b.Write(contract::kMgmtTableDataOffset + 4 * w, 0);

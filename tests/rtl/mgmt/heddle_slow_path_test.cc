@@ -9,10 +9,10 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
+#include "rtl/records.h"
 #include "tests/rtl/net/stream.h"
 #include "tests/rtl/pins.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -62,7 +62,7 @@ class SlowPathTest : public ::testing::Test {
  protected:
   SlowPathTest() { Configure(); }
 
-  void Configure() { std::memcpy(PinBytes(dut_->port_i), &port_, 64); }
+  void Configure() { rtl::Drive(dut_->port_i, port_); }
 
   void Cycle() {
     dut_.Settle();
@@ -70,7 +70,7 @@ class SlowPathTest : public ::testing::Test {
       stats_[i] += dut_->stat_o >> i & 1;
     }
     if (dut_->head_valid_o && dut_->head_ready_i) {
-      heads_.push_back(Sample<FrameHead>(dut_->head_o));
+      heads_.push_back(rtl::Sample<rtl::FrameHead>(dut_->head_o));
     }
     dut_.Tick();
   }
@@ -151,7 +151,7 @@ class SlowPathTest : public ::testing::Test {
   sim::ClockedModel<Vheddle_slow_path> dut_;
   contract::PortCfg port_{.enable = 1};
   std::array<uint64_t, 64> stats_{};
-  std::vector<FrameHead> heads_;
+  std::vector<rtl::FrameHead> heads_;
   bool gaps_ = false;
 };
 
@@ -359,8 +359,9 @@ TEST_F(SlowPathTest, FirmwaresFrameIsAHeaderStackThatWaitsForItsTurn) {
   EXPECT_EQ(heads_[0].length, 90);
   EXPECT_EQ(heads_[0].payload_bytes, 0);
   EXPECT_EQ(heads_[0].trailer, 0);
-  EXPECT_EQ(Bytes(heads_[0].bytes, heads_[0].bytes + 90), frame);
-  EXPECT_EQ(Bytes(heads_[0].bytes + 90, heads_[0].bytes + 120), Bytes(30, 0));
+  const Bytes bytes = heads_[0].bytes.WireBytes();
+  EXPECT_EQ(Bytes(bytes.begin(), bytes.begin() + 90), frame);
+  EXPECT_EQ(Bytes(bytes.begin() + 90, bytes.begin() + 120), Bytes(30, 0));
 }
 
 TEST_F(SlowPathTest, ALongerFrameOfFirmwareIsCutAndAnEmptyOneIsNone) {

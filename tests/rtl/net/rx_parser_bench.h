@@ -12,6 +12,7 @@
 #include "Vheddle_rx_parser.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
 #include "tests/rtl/net/rx_frames.h"
 #include "tests/rtl/net/rx_reference.h"
 #include "tests/rtl/net/stream.h"
@@ -20,73 +21,16 @@ namespace heddle::test {
 
 using contract::Statistic;
 
-struct FieldLayout {
-  const char* name;
-  size_t bits;
-};
-
-// rx_packet_t from its least significant bit up; wide fields in halves.
-inline constexpr FieldLayout kFields[] = {
-    {"trim", 2},
-    {"other_gen", 1},
-    {"contradicts", 1},
-    {"read_bytes", 14},
-    {"payload_bytes", 14},
-    {"return_code", 6},
-    {"response", 6},
-    {"request_length", 32},
-    {"message_offset", 32},
-    {"header_data", 64},
-    {"match_bits", 64},
-    {"initiator", 32},
-    {"buffer_offset", 64},
-    {"resource_index", 12},
-    {"pid_on_fep", 12},
-    {"job_id", 24},
-    {"message_id", 16},
-    {"som", 1},
-    {"eom", 1},
-    {"hd", 1},
-    {"rel", 1},
-    {"ie", 1},
-    {"dc", 1},
-    {"ses_ver", 2},
-    {"opcode", 6},
-    {"pds_payload", 32},
-    {"nack_code", 8},
-    {"psn_offset", 12},
-    {"dpdcid", 16},
-    {"spdcid", 16},
-    {"psn", 32},
-    {"offset", 16},
-    {"sack_offset", 16},
-    {"req", 2},
-    {"probe", 1},
-    {"m", 1},
-    {"syn", 1},
-    {"ar", 1},
-    {"retx", 1},
-    {"next_hdr", 4},
-    {"pds_type", 5},
-    {"ce", 1},
-    {"dscp", 6},
-    {"source_port", 16},
-    {"source_mac", 48},
-    {"source_fa_lo", 64},
-    {"source_fa_hi", 64},
-    {"ipv6", 1},
-};
-
 template <typename Port>
 Fields ReadPacket(const Port& port) {
   Fields fields;
-  size_t low = 0;
-  for (const FieldLayout& field : kFields) {
-    if (const uint64_t value = GetBits(port, low, field.bits)) {
-      fields[field.name] = value;
-    }
-    low += field.bits;
-  }
+  rtl::RxPacket packet;
+  rtl::RxPacket::Fields(packet,
+                        [&](const char* name, auto&, size_t low, size_t bits) {
+                          if (const uint64_t value = GetBits(port, low, bits)) {
+                            fields[name] = value;
+                          }
+                        });
   return fields;
 }
 
@@ -115,7 +59,7 @@ class RxParserBench {
 
   void SetPort(const contract::PortCfg& port) {
     port_ = port;
-    std::memcpy(&dut_->port_i, &port, sizeof port);
+    rtl::Drive(dut_->port_i, port);
   }
   const contract::PortCfg& port() const { return port_; }
   void SetTrims(const Trims& trims) {

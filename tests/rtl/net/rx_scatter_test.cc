@@ -9,10 +9,11 @@
 #include "Vheddle_rx_scatter.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/net/segments.h"
-#include "tests/rtl/queue/bits.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -42,10 +43,10 @@ class Bench {
   std::deque<Request> requests;
   std::vector<bool> answers;  // Whether in error.
 
-  void Write(uint32_t msg, const Segments& segments) {
+  void Write(uint32_t msg, const rtl::Segments& segments) {
     dut->seg_wr_i = 1;
     dut->seg_msg_i = static_cast<uint16_t>(msg);
-    segments.To(&dut->seg_data_i);
+    rtl::Drive(dut->seg_data_i, segments);
     Tick();
     dut->seg_wr_i = 0;
   }
@@ -57,11 +58,10 @@ class Bench {
       const Request& r = requests.front();
       dut->req_segmented_i = r.segmented;
       dut->req_msg_i = static_cast<uint16_t>(r.msg);
-      BitWriter(86)
-          .Put(r.address, 64)
-          .Put(r.data.size(), 14)
-          .Put(7, 8)
-          .To(&dut->req_i);
+      rtl::Drive(dut->req_i,
+                 rtl::DmaReq{.addr = r.address,
+                             .bytes = static_cast<uint16_t>(r.data.size()),
+                             .owner = 7});
     }
     dut->data_valid_i = !beats_.empty() && rng() % 100 >= stall_percent;
     if (!beats_.empty()) {
@@ -139,9 +139,9 @@ TEST(RxScatterTest, OrderedDataGoToTheirSegmentsAndNowhereElse) {
       const uint32_t mtu = 1024U << b.rng() % 4;
       const uint32_t most = b.rng() % 3 == 0 ? 3 * mtu : 3 * kBeat;
       const bool segmented = b.rng() % 4 != 0;
-      Segments segments;
+      rtl::Segments segments;
       uint32_t bytes = 0;
-      for (size_t i = 0; i < (segmented ? Segments::kCount : 1); ++i) {
+      for (size_t i = 0; i < (segmented ? contract::kLocalSegments : 1); ++i) {
         const uint32_t length = b.rng() % 5 == 0 ? 0 : b.rng() % most;
         next += b.rng() % 70;
         if (b.rng() % 30 == 0) next = std::max(next, kRefused - 100);
@@ -161,7 +161,7 @@ TEST(RxScatterTest, OrderedDataGoToTheirSegmentsAndNowhereElse) {
                   .data = RandomBytes(&b.rng, count)};
         bool error = false;
         uint32_t base = 0;
-        for (size_t i = 0; i < Segments::kCount; ++i) {
+        for (size_t i = 0; i < contract::kLocalSegments; ++i) {
           const uint32_t low = std::max(base, offset);
           const uint32_t high =
               std::min(base + segments.length[i], offset + count);

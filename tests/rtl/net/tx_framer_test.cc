@@ -10,12 +10,11 @@
 #include "Vheddle_tx_framer.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
 #include "tests/rtl/net/stream.h"
 
 namespace heddle::test {
 namespace {
-
-constexpr size_t kHeaderBytes = 144;
 
 struct Frame {
   std::vector<uint8_t> header;
@@ -43,16 +42,18 @@ class Bench {
     if (!dut_->head_valid_i && !todo_.empty() && rng_.Chance(offer)) {
       const Frame& frame = todo_.front();
       // Header bytes beyond its length are noise.
-      for (size_t i = 0; i < kHeaderBytes; ++i) {
-        const uint64_t byte =
-            i < frame.header.size() ? frame.header[i] : rng_.Next() & 255;
-        PutBits(dut_->head_i, 55 + 8 * (kHeaderBytes - 1 - i), 8, byte);
-      }
-      PutBits(dut_->head_i, 47, 8, frame.header.size());
-      PutBits(dut_->head_i, 33, 14, frame.payload.size());
-      PutBits(dut_->head_i, 32, 1, frame.crc.has_value());
+      std::vector<uint8_t> header = RandomBytes(rng_, rtl::kHdrBytes);
+      std::ranges::copy(frame.header, header.begin());
       // Without a trailer its value is noise.
-      PutBits(dut_->head_i, 0, 32, frame.crc.value_or(rng_.Next() >> 32));
+      rtl::Drive(
+          dut_->head_i,
+          rtl::FrameHead{
+              .bytes = rtl::Wide<rtl::kHdrW>::FromWireBytes(header),
+              .length = static_cast<uint8_t>(frame.header.size()),
+              .payload_bytes = static_cast<uint16_t>(frame.payload.size()),
+              .trailer = frame.crc.has_value(),
+              .crc = frame.crc.value_or(
+                  static_cast<uint32_t>(rng_.Next() >> 32))});
       dut_->head_valid_i = 1;
       for (size_t i = 0; i < Beats(frame.payload.size()); ++i) {
         stored_.push_back({frame.payload, i});
@@ -148,7 +149,7 @@ TEST(TxFramerTest, FramesAreHeaderPayloadTrailerAndPadding) {
     for (int i = 0; i < 400; ++i) {
       Frame frame;
       frame.header =
-          RandomBytes(bench.rng(), 1 + bench.rng().Below(kHeaderBytes));
+          RandomBytes(bench.rng(), 1 + bench.rng().Below(rtl::kHdrBytes));
       const uint32_t most = i % 8 == 0 ? 8193 : i % 8 < 5 ? 200 : 1;
       frame.payload = RandomBytes(bench.rng(), bench.rng().Below(most));
       if (bench.rng().Chance(0.5)) {
@@ -165,7 +166,7 @@ TEST(TxFramerTest, FramesAreHeaderPayloadTrailerAndPadding) {
 TEST(TxFramerTest, EveryPairOfHeaderAndShortPayloadLengthIsRight) {
   Bench bench(11);
   bench.offer = bench.ready = 1;
-  for (size_t header = 14; header <= kHeaderBytes; header += 2) {
+  for (size_t header = 14; header <= rtl::kHdrBytes; header += 2) {
     for (size_t payload = 0; payload <= kStrobe + 1; payload += 3) {
       bench.Post({RandomBytes(bench.rng(), header),
                   RandomBytes(bench.rng(), payload)});

@@ -9,10 +9,11 @@
 #include "Vheddle_tx_gather.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/net/segments.h"
-#include "tests/rtl/queue/bits.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -48,10 +49,10 @@ class Bench {
   std::deque<Request> requests;
   std::vector<Payload> payloads;
 
-  void Write(uint32_t msg, const Segments& segments) {
+  void Write(uint32_t msg, const rtl::Segments& segments) {
     dut->wr_valid_i = 1;
     dut->wr_msg_i = static_cast<uint16_t>(msg);
-    segments.To(&dut->wr_data_i);
+    rtl::Drive(dut->wr_data_i, segments);
     Tick();
     dut->wr_valid_i = 0;
   }
@@ -62,14 +63,14 @@ class Bench {
     dut->req_valid_i = !requests.empty();
     if (!requests.empty()) {
       const Request& r = requests.front();
-      BitWriter(1 + 10 + 32 + 86)
-          .Put(r.segmented, 1)
-          .Put(r.msg, 10)
-          .Put(r.offset, 32)
-          .Put(r.address, 64)
-          .Put(r.bytes, 14)
-          .Put(7, 8)
-          .To(&dut->req_i);
+      rtl::Drive(
+          dut->req_i,
+          rtl::GatherReq{.segmented = r.segmented,
+                         .msg = static_cast<uint16_t>(r.msg),
+                         .offset = r.offset,
+                         .read = {.addr = r.address,
+                                  .bytes = static_cast<uint16_t>(r.bytes),
+                                  .owner = 7}});
     }
     dut.Settle();
     reads.Sample(cycle);
@@ -135,11 +136,11 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
     for (uint32_t msg = 0; msg < 60; ++msg) {
       const uint32_t mtu = 1024U << b.rng() % 4;
       const uint32_t most = b.rng() % 3 == 0 ? 3 * mtu : 3 * kBeat;
-      Segments segments;
+      rtl::Segments segments;
       std::vector<uint8_t> data;
       std::vector<bool> refused;
       const bool segmented = b.rng() % 4 != 0;
-      for (size_t i = 0; i < (segmented ? Segments::kCount : 1); ++i) {
+      for (size_t i = 0; i < (segmented ? contract::kLocalSegments : 1); ++i) {
         const uint64_t address = b.rng() % 0x78000;
         const uint32_t length = b.rng() % 5 == 0 ? 0 : b.rng() % most;
         segments.iova[i] = address;
@@ -160,7 +161,7 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
         Expected e;
         e.data.assign(data.begin() + offset, data.begin() + offset + r.bytes);
         uint32_t base = 0;
-        for (size_t i = 0; i < Segments::kCount; ++i) {
+        for (size_t i = 0; i < contract::kLocalSegments; ++i) {
           const uint32_t low = std::max(base, offset);
           const uint32_t high =
               std::min(base + segments.length[i], offset + r.bytes);
@@ -191,7 +192,7 @@ TEST(TxGatherTest, OrderedPayloadIsThatOfItsSegmentsWithoutGaps) {
     }
     b.Tick();
     EXPECT_TRUE(b.dut->idle_o);
-    for (const DmaRequest& read : b.reads.requests) {
+    for (const rtl::DmaReq& read : b.reads.requests) {
       EXPECT_EQ(read.owner, 7U);
     }
   }

@@ -6,8 +6,8 @@
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -30,15 +30,17 @@ class Bench {
     slow_ = slow_ || slow;
     dut->data_valid_i = data_;
     dut->slow_valid_i = slow_;
-    Drive(dut->data_i, FrameHead{.length = next_data, .payload_bytes = 9});
-    Drive(dut->slow_i, FrameHead{.length = next_slow, .payload_bytes = 0});
+    rtl::Drive(dut->data_i,
+               rtl::FrameHead{.length = next_data, .payload_bytes = 9});
+    rtl::Drive(dut->slow_i,
+               rtl::FrameHead{.length = next_slow, .payload_bytes = 0});
     dut->head_ready_i = ready;
     dut.Settle();
     const bool taken_data = data_ && dut->data_ready_o;
     const bool taken_slow = slow_ && dut->slow_ready_o;
     EXPECT_FALSE(taken_data && taken_slow);
     EXPECT_EQ(taken_data || taken_slow, dut->head_valid_o && ready);
-    const auto head = Sample<FrameHead>(dut->head_o);
+    const auto head = rtl::Sample<rtl::FrameHead>(dut->head_o);
     if (taken_data) {
       EXPECT_EQ(head.payload_bytes, 9);
       data_out.push_back(head.length);

@@ -7,9 +7,11 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -21,16 +23,10 @@ constexpr int kLimit = 200;  // Cycles.
 constexpr uint32_t kPushEnd = contract::kPushWindowOffset +
                               contract::kPushWindowSlots * contract::kDescBytes;
 
-struct Doorbell {
-  uint32_t page, offset;
-  uint64_t data;
-  bool operator==(const Doorbell&) const = default;
-};
-
 class Bench {
  public:
   sim::ClockedModel<Vheddle_bar> dut;
-  std::vector<Doorbell> doorbells;
+  std::vector<rtl::Doorbell> doorbells;
   Rng rng{1};
   uint32_t db_stall_percent = 0;
 
@@ -41,12 +37,7 @@ class Bench {
     dut->stat_value_i = 0x1000000000000 + dut->stat_index_o;
     dut.Settle();
     if (dut->db_valid_o && dut->db_ready_i) {
-      BitReader r(dut->db_o, 84);
-      Doorbell d;
-      d.page = uint32_t(r.Take(8));
-      d.offset = uint32_t(r.Take(12));
-      d.data = r.Take(64);
-      doorbells.push_back(d);
+      doorbells.push_back(rtl::Sample<rtl::Doorbell>(dut->db_o));
     }
     if (sample) {
       sample();
@@ -235,29 +226,30 @@ TEST(BarTest, OrderedDoorbellsLeaveInBusOrderUnderBackPressure) {
   Bench b;
   b.rng = Rng(Seed(4));
   b.db_stall_percent = 90;
-  std::vector<Doorbell> expected;
+  std::vector<rtl::Doorbell> expected;
   for (int i = 0; i < 500; ++i) {
     const uint32_t kind = b.rng() % 5;
-    Doorbell d;
+    rtl::Doorbell d;
     if (kind == 3) {  // Words of a push, in one burst of up to a slot.
-      d.page = contract::kTxPageFirst + b.rng() % 16;
+      d.page = uint8_t(contract::kTxPageFirst + b.rng() % 16);
       const uint32_t word = b.rng() % 8;
-      d.offset = contract::kPushWindowOffset + b.rng() % 16 * 64 + word * 8;
+      d.offset =
+          uint16_t(contract::kPushWindowOffset + b.rng() % 16 * 64 + word * 8);
       std::vector<Bench::Beat> beats(1 + b.rng() % (8 - word));
       const uint32_t first = d.offset;
       for (Bench::Beat& beat : beats) {
         d.data = beat.data = uint64_t{b.rng()} << 32 | b.rng();
         expected.push_back(d);
-        d.offset += 8;
+        d.offset = uint16_t(d.offset + 8);
       }
       ASSERT_EQ(b.WriteBurst(kBar2 + d.page * 4096 + first, beats), kOkay);
       continue;
     }
-    d.page = kind == 0   ? contract::kTxPageFirst + b.rng() % 16
-             : kind == 1 ? contract::kRxPageFirst + b.rng() % 16
-             : kind == 2 ? contract::kCqPageFirst + b.rng() % 32
-                         : contract::kCounterPageFirst + b.rng() % 64;
-    d.offset = kind == 2 ? 0 : b.rng() % (kind == 4 ? 4 : 2) * 8;
+    d.page = uint8_t(kind == 0   ? contract::kTxPageFirst + b.rng() % 16
+                     : kind == 1 ? contract::kRxPageFirst + b.rng() % 16
+                     : kind == 2 ? contract::kCqPageFirst + b.rng() % 32
+                                 : contract::kCounterPageFirst + b.rng() % 64);
+    d.offset = uint16_t(kind == 2 ? 0 : b.rng() % (kind == 4 ? 4 : 2) * 8);
     d.data = uint64_t{b.rng()} << 32 | b.rng();
     ASSERT_EQ(b.Write(kBar2 + d.page * 4096 + d.offset, d.data), kOkay);
     expected.push_back(d);
@@ -306,10 +298,10 @@ TEST(BarTest, PartialWordOfAPushIsLeftOutAndAnswered) {
     b.Tick();
   }
   const uint32_t offset = contract::kPushWindowOffset;
-  EXPECT_EQ(b.doorbells, (std::vector<Doorbell>{{0, offset, 1},
-                                                {0, offset + 24, 4},
-                                                {0, offset + 8, 5},
-                                                {0, offset + 16, 6}}));
+  EXPECT_EQ(b.doorbells, (std::vector<rtl::Doorbell>{{0, offset, 1},
+                                                     {0, offset + 24, 4},
+                                                     {0, offset + 8, 5},
+                                                     {0, offset + 16, 6}}));
 }
 
 TEST(BarTest, ResetRequestStaysUntilDoneAndClearsTheAdminQueue) {

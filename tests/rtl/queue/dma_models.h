@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/rtl/queue/bits.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 
@@ -49,25 +51,6 @@ class Memory {
   std::map<uint64_t, std::vector<uint8_t>> pages_;
 };
 
-struct DmaRequest {
-  uint64_t address;
-  uint32_t bytes;
-  uint8_t owner;
-};
-
-inline DmaRequest ParseDmaRequest(const std::vector<uint32_t>& words) {
-  struct Port {
-    uint32_t word[3];
-  } port;
-  std::memcpy(&port, words.data(), sizeof port);
-  BitReader reader(port, 86);
-  DmaRequest request;
-  request.address = reader.Take(64);
-  request.bytes = static_cast<uint32_t>(reader.Take(14));
-  request.owner = static_cast<uint8_t>(reader.Take(8));
-  return request;
-}
-
 // Read engine as one client sees it: answers in order, `latency` cycles after
 // a request, first byte in lane 0. Call `Drive` before and `Sample` after
 // settling, in each cycle.
@@ -80,7 +63,7 @@ class DmaReadModel {
   uint32_t stall_percent = 0;           // Of request and data beats.
   uint64_t refuse_from = ~uint64_t{0};  // Addresses that answer with an error.
   uint64_t refuse_to = ~uint64_t{0};
-  std::vector<DmaRequest> requests;  // Log.
+  std::vector<rtl::DmaReq> requests;  // Log.
   size_t outstanding() const { return reads_.size(); }
   size_t most_outstanding = 0;
 
@@ -97,11 +80,10 @@ class DmaReadModel {
       const Read& read = reads_.front();
       std::vector<uint8_t> beat(sizeof dut_->rd_rsp_data_i, 0xee);
       const size_t left = read.request.bytes - read.given;
-      const bool refused =
-          read.request.address < refuse_to &&
-          read.request.address + read.request.bytes > refuse_from;
+      const bool refused = read.request.addr < refuse_to &&
+                           read.request.addr + read.request.bytes > refuse_from;
       if (!refused) {
-        memory_->Read(read.request.address + read.given, beat.data(),
+        memory_->Read(read.request.addr + read.given, beat.data(),
                       std::min(left, beat.size()));
       }
       std::memcpy(&dut_->rd_rsp_data_i, beat.data(), beat.size());
@@ -120,7 +102,7 @@ class DmaReadModel {
       offering_ = false;
     }
     if (dut_->rd_valid_o && dut_->rd_ready_i) {
-      const DmaRequest request = ParseDmaRequest(Words(dut_->rd_req_o));
+      const rtl::DmaReq request = rtl::Sample<rtl::DmaReq>(dut_->rd_req_o);
       EXPECT_GT(request.bytes, 0u);
       requests.push_back(request);
       reads_.push_back({request, cycle + latency, 0});
@@ -130,7 +112,7 @@ class DmaReadModel {
 
  private:
   struct Read {
-    DmaRequest request;
+    rtl::DmaReq request;
     uint64_t due;
     size_t given;
   };
@@ -146,7 +128,7 @@ template <typename Model>
 class DmaWriteModel {
  public:
   struct Write {
-    DmaRequest request;
+    rtl::DmaReq request;
     std::vector<uint8_t> data;
   };
 
@@ -185,10 +167,10 @@ class DmaWriteModel {
       std::memcpy(write.data.data() + at, &dut_->wr_data_o, bytes);
       if (write.data.size() == write.request.bytes) {
         const bool refused =
-            write.request.address < refuse_to &&
-            write.request.address + write.request.bytes > refuse_from;
+            write.request.addr < refuse_to &&
+            write.request.addr + write.request.bytes > refuse_from;
         if (!refused) {
-          memory_->Write(write.request.address, write.data.data(),
+          memory_->Write(write.request.addr, write.data.data(),
                          write.data.size());
         }
         due_.emplace_back(cycle + latency, refused);
@@ -197,7 +179,7 @@ class DmaWriteModel {
       }
     }
     if (dut_->wr_valid_o && dut_->wr_ready_i) {
-      pending_.push_back({ParseDmaRequest(Words(dut_->wr_req_o)), {}});
+      pending_.push_back({rtl::Sample<rtl::DmaReq>(dut_->wr_req_o), {}});
     }
   }
 

@@ -10,10 +10,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -22,12 +24,7 @@ using contract::CounterCell;
 using contract::CounterCfg;
 using contract::TableOp;
 
-constexpr uint32_t kCounters = 64;
-
-struct Count {
-  bool failed;
-  uint32_t own, region;  // Counters plus 1.
-};
+constexpr uint32_t kCounters = rtl::kNumCounter;
 
 struct Doorbell {
   uint32_t index, offset;
@@ -48,7 +45,7 @@ class Bench {
   Memory memory;
   DmaWriteModel<Vheddle_counter> writes;
   uint64_t cycle = 0;
-  std::deque<Count> counts;
+  std::deque<rtl::Count> counts;
   std::deque<Doorbell> doorbells;
   uint32_t updates = 0;
   std::array<uint64_t, kCounters> started{};  // Generations of the cells.
@@ -59,12 +56,7 @@ class Bench {
     writes.Drive(cycle, &rng);
     dut->count_valid_i = !counts.empty();
     if (!counts.empty()) {
-      const Count& c = counts.front();
-      BitWriter(17)
-          .Put(c.failed, 1)
-          .Put(c.own, 8)
-          .Put(c.region, 8)
-          .To(&dut->count_i);
+      rtl::Drive(dut->count_i, counts.front());
     }
     dut->db_valid_i = !doorbells.empty();
     if (!doorbells.empty()) {
@@ -80,8 +72,8 @@ class Bench {
     if (dut->db_valid_i && dut->db_ready_o) {
       doorbells.pop_front();
     }
-    updates += uint32_t(
-        Field(dut->stat_o, uint32_t(contract::Statistic::kCounterUpdates), 1));
+    updates += uint32_t(GetBits(
+        dut->stat_o, uint32_t(contract::Statistic::kCounterUpdates), 1));
     if (sample) {
       sample();
     }
@@ -139,7 +131,7 @@ TEST(CounterTest, CountsSuccessAndFailureOfContextAndRegion) {
   for (const auto& write : b.writes.writes) {
     EXPECT_EQ(write.request.bytes, 8u);
     EXPECT_EQ(write.request.owner,
-              (write.request.address - Bench::CellOf(0)) / 0x20 + 7);
+              (write.request.addr - Bench::CellOf(0)) / 0x20 + 7);
   }
 }
 
@@ -158,7 +150,7 @@ TEST(CounterTest, DoorbellsAreEchoedAfterWhatTheyChanged) {
   EXPECT_EQ(b.Cell(3).errors, 10u);
   EXPECT_EQ(b.Cell(3).echo, 5u);
   for (const auto& write : b.writes.writes) {
-    EXPECT_EQ(write.request.address / 0x20, Bench::CellOf(3) / 0x20);
+    EXPECT_EQ(write.request.addr / 0x20, Bench::CellOf(3) / 0x20);
   }
 }
 
@@ -247,7 +239,7 @@ TEST(CounterTest, EchoNeverRunsAheadUnderRandomTraffic) {
       const uint32_t at = b.rng() % kUsed;
       if (b.rng() % 2 == 0 && b.counts.size() < 4) {
         const uint32_t also = b.rng() % (kUsed + 1);
-        b.counts.push_back({false, at + 1, also});
+        b.counts.push_back({false, uint8_t(at + 1), uint8_t(also)});
         ++sums[at].value;
         if (also != 0) {
           ++sums[also - 1].value;
@@ -265,7 +257,7 @@ TEST(CounterTest, EchoNeverRunsAheadUnderRandomTraffic) {
       }
       b.Tick();
       for (; seen < b.writes.writes.size(); ++seen) {
-        const uint64_t address = b.writes.writes[seen].request.address;
+        const uint64_t address = b.writes.writes[seen].request.addr;
         if (address % 0x20 != offsetof(CounterCell, echo)) {
           continue;
         }

@@ -9,10 +9,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -20,21 +22,7 @@ namespace {
 using contract::Completion;
 using contract::CqCfg;
 
-constexpr uint32_t kQueues = 32;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + kGenBits + 512 + 17;
-
-struct Event {
-  bool token = false;
-  bool write = false;
-  bool credit = false;
-  bool head = false;
-  uint64_t head_cell = 0;
-  uint32_t owner = 0;
-  uint32_t cq = 0;
-  uint32_t gen = 0;
-  Completion entry = {};
-  uint32_t own = 0, region = 0;  // Counters plus 1.
-};
+constexpr uint32_t kQueues = rtl::kNumCq;
 
 class Bench {
  public:
@@ -50,21 +38,17 @@ class Bench {
   Memory memory;
   DmaWriteModel<Vheddle_cq> writes;
   uint64_t cycle = 0;
-  std::array<std::deque<Event>, 3> events;
+  std::array<std::deque<rtl::CqEvent>, 3> events;
   std::array<int, 3> take = {-1, -1, -1};  // Queue to take a credit of.
   std::array<CqCfg, kQueues> cfg;
   int drained_tx = 0, drained_rx = 0;
   std::vector<std::pair<uint32_t, uint32_t>> interrupts;  // Vector, owner.
   uint32_t msix_stall_percent = 0;
   uint32_t count_stall_percent = 0;
-  struct Counted {
-    bool failed;
-    uint32_t own, region;
-  };
-  std::vector<Counted> counted;
+  std::vector<rtl::Count> counted;
 
   uint32_t Gen(uint32_t q) {
-    return uint32_t(Field(dut->gen_o, q * kGenBits, kGenBits));
+    return uint32_t(GetBits(dut->gen_o, q * rtl::kGenW, rtl::kGenW));
   }
   bool CreditOk(uint32_t q) { return dut->credit_ok_o >> q & 1; }
 
@@ -73,23 +57,14 @@ class Bench {
     dut->msix_ready_i = rng() % 100 >= msix_stall_percent;
     dut->count_ready_i = rng() % 100 >= count_stall_percent;
     dut->ev_valid_i = 0;
-    BitWriter w(3 * kEventBits);
-    for (int i = 3; i-- > 0;) {
-      Event e;
-      if (!events[size_t(i)].empty()) {
+    for (size_t i = 0; i < 3; ++i) {
+      rtl::CqEvent e;
+      if (!events[i].empty()) {
         dut->ev_valid_i |= uint8_t(1 << i);
-        e = events[size_t(i)].front();
+        e = events[i].front();
       }
-      w.Put(e.token, 1).Put(e.write, 1).Put(e.credit, 1).Put(e.head, 1);
-      w.Put(e.head_cell, 64).Put(e.owner, 8).Put(e.cq, 5).Put(e.gen, kGenBits);
-      uint64_t words[8];
-      std::memcpy(words, &e.entry, 64);
-      for (int k = 8; k-- > 0;) {
-        w.Put(words[k], 64);
-      }
-      w.Put(0, 1).Put(e.own, 8).Put(e.region, 8);
+      rtl::DriveElement(dut->ev_i, i, e);
     }
-    w.To(&dut->ev_i);
     dut->take_i = 0;
     uint32_t cqs = 0;
     for (int i = 0; i < 3; ++i) {
@@ -107,10 +82,7 @@ class Bench {
       }
     }
     if (dut->count_valid_o && dut->count_ready_i) {
-      BitReader r(dut->count_o, 17);
-      const bool failed = r.Take(1);
-      const auto own = uint32_t(r.Take(8));
-      counted.push_back({failed, own, uint32_t(r.Take(8))});
+      counted.push_back(rtl::Sample<rtl::Count>(dut->count_o));
     }
     drained_tx += dut->drained_tx_o;
     drained_rx += dut->drained_rx_o;
@@ -168,12 +140,12 @@ class Bench {
     take[0] = int(q);
     Tick();
   }
-  Event Entry(uint32_t q, uint64_t op_context) {
-    Event e;
+  rtl::CqEvent Entry(uint32_t q, uint64_t op_context) {
+    rtl::CqEvent e;
     e.write = e.credit = true;
-    e.owner = q + 1;
-    e.cq = q;
-    e.gen = Gen(q);
+    e.owner = uint8_t(q + 1);
+    e.cq = uint8_t(q);
+    e.cq_gen = Gen(q);
     e.entry.op_context = op_context;
     e.entry.queue_head = uint16_t(op_context + 3);
     e.entry.phase = 77;
@@ -187,16 +159,16 @@ TEST(CqTest, CountedInTheOrderOfEventsWithAnEntryOrWithout) {
   b.Enable(1, 6);
   uint32_t expected = 0;
   for (uint32_t i = 0; i < 24; ++i) {
-    Event e;
+    rtl::CqEvent e;
     if (i % 3 == 0) {
       b.Take(1);
       e = b.Entry(1, i);
     }
     e.entry.status =
         i % 5 == 0 ? contract::Status::kTruncated : contract::Status::kOk;
-    e.own = i % 4 == 0 ? 0 : i + 1;
-    e.region = i % 4 == 1 ? 0 : i + 2;
-    expected += e.own != 0 || e.region != 0;
+    e.count.own = uint8_t(i % 4 == 0 ? 0 : i + 1);
+    e.count.region = uint8_t(i % 4 == 1 ? 0 : i + 2);
+    expected += e.count.own != 0 || e.count.region != 0;
     b.events[0].push_back(e);
   }
   ASSERT_TRUE(b.RunUntilIdle());
@@ -240,7 +212,7 @@ TEST(CqTest, OrderedEntriesPhasesAndCreditsUnderRandomTraffic) {
         const uint32_t of = held[t].front();
         held[t].pop_front();
         --queue[of].reserved;
-        Event e = b.Entry(of, (++serial << 2) | t);
+        rtl::CqEvent e = b.Entry(of, (++serial << 2) | t);
         e.write = b.rng() % 4 != 0;
         if (b.rng() % 4 == 0) {
           e.head = true;
@@ -278,7 +250,7 @@ TEST(CqTest, OrderedEntriesPhasesAndCreditsUnderRandomTraffic) {
   // Everything consumed and returned: all credits are back.
   for (size_t t = 0; t < 3; ++t) {
     for (uint32_t q : held[t]) {
-      Event e = b.Entry(q, 0);
+      rtl::CqEvent e = b.Entry(q, 0);
       e.write = false;
       b.events[t].push_back(e);
     }
@@ -330,14 +302,14 @@ TEST(CqTest, HeadCellIsWrittenBehindTheEntry) {
   Bench b(1);
   b.Enable(2, 4);
   b.Take(2);
-  Event e = b.Entry(2, 9);
+  rtl::CqEvent e = b.Entry(2, 9);
   e.head = true;
   e.head_cell = 0x888;
   b.events[1].push_back(e);
   ASSERT_TRUE(b.RunUntilIdle());
   ASSERT_EQ(b.writes.writes.size(), 2u);
   EXPECT_EQ(b.writes.writes[0].request.bytes, 64u);
-  EXPECT_EQ(b.writes.writes[0].request.address, b.cfg[2].base);
+  EXPECT_EQ(b.writes.writes[0].request.addr, b.cfg[2].base);
   EXPECT_EQ(b.writes.writes[0].request.owner, 3);
   EXPECT_EQ(b.writes.writes[1].request.bytes, 8u);
   EXPECT_EQ(b.memory.Get<uint64_t>(0x888), 12u);
@@ -347,7 +319,7 @@ TEST(CqTest, StaleGenerationWritesNothingAndReturnsNothing) {
   Bench b(1);
   b.Enable(2, 3);
   b.Take(2);
-  Event e = b.Entry(2, 9);
+  rtl::CqEvent e = b.Entry(2, 9);
   e.head = true;
   b.Enable(2, 3);
   b.events[0].push_back(e);
@@ -424,7 +396,7 @@ TEST(CqTest, TokenIsAnsweredWhenTheWritesBeforeItAre) {
     b.Take(1);
     b.events[0].push_back(b.Entry(1, uint64_t(i)));
   }
-  Event token;
+  rtl::CqEvent token;
   token.token = true;
   b.events[0].push_back(token);
   for (int i = 0; i < 3; ++i) {
@@ -449,7 +421,7 @@ TEST(CqTest, TokenDoesNotSwallowTheAnswerThatComesWithIt) {
   Bench b(1);
   b.Enable(1, 6);
   b.writes.hold_until = b.cycle + 200;
-  Event token;
+  rtl::CqEvent token;
   token.token = true;
   for (int i = 0; i < 6; ++i) {
     b.Take(1);

@@ -5,13 +5,15 @@
 #include "Vheddle_ring_state.h"
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/queue/bits.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
 
-constexpr uint32_t kContexts = 16;
+constexpr uint32_t kContexts = rtl::kNumTx;
 constexpr uint32_t kSlots = 4096;
 
 // Contexts restart with various ring sizes while others are used.
@@ -34,11 +36,9 @@ TEST(RingStateTest, CleanAfterRestartAndCoherentWhileUsed) {
       if (read >= 0 && static_cast<uint32_t>(read) >> 12 == c) {
         read = -1;
       }
-      BitWriter sizes(kContexts * 4);
-      for (uint32_t i = kContexts; i-- > 0;) {
-        sizes.Put(log2[i], 4);
+      for (uint32_t i = 0; i < kContexts; ++i) {
+        PutBits(dut->log2_i, i * 4, 4, log2[i]);
       }
-      sizes.To(&dut->log2_i);
     }
     const uint32_t usable = alive & ~dut->dirty_o & ~dut->restart_i;
     const uint32_t c = rng() % kContexts;
@@ -76,11 +76,9 @@ TEST(RingStateTest, CleanAfterRestartAndCoherentWhileUsed) {
 
 TEST(RingStateTest, EveryContextIsCleanedThoughAllRestartAtOnce) {
   sim::ClockedModel<Vheddle_ring_state> dut;
-  BitWriter sizes(kContexts * 4);
   for (uint32_t i = 0; i < kContexts; ++i) {
-    sizes.Put(5, 4);
+    PutBits(dut->log2_i, i * 4, 4, 5);
   }
-  sizes.To(&dut->log2_i);
   dut->restart_i = 0xffff;
   dut.Tick();
   dut->restart_i = 0;

@@ -11,10 +11,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -25,22 +27,7 @@ using contract::RxCtxCfg;
 using contract::RxDesc;
 using contract::Status;
 
-constexpr uint32_t kContexts = 16;
-constexpr uint32_t kBufferBits =
-    4 + kGenBits + 8 + 5 + kGenBits + 16 + 32 + 64 + 64;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + kGenBits + 512 + 17;
-
-struct Buffer {
-  uint32_t ctx, gen, owner, cq, cq_gen, position, length;
-  uint64_t iova, op_context;
-};
-
-struct Event {
-  bool token, write, credit, head;
-  uint64_t head_cell;
-  uint32_t owner, cq, gen;
-  Completion entry;
-};
+constexpr uint32_t kContexts = rtl::kNumRx;
 
 class Bench {
  public:
@@ -57,7 +44,7 @@ class Bench {
   Memory memory;
   DmaReadModel<Vheddle_rx_queue> reads;
   uint64_t cycle = 0;
-  std::vector<Event> events;
+  std::vector<rtl::CqEvent> events;
   uint32_t stall_percent = 0;  // Of events.
   uint32_t credits_taken = 0;
   std::array<RxCtxCfg, kContexts> cfg;
@@ -70,22 +57,8 @@ class Bench {
     reads.Sample(cycle);
     credits_taken += dut->credit_take_o;
     if (dut->ev_valid_o && dut->ev_ready_i) {
-      BitReader r(dut->ev_o, kEventBits);
-      Event e;
-      e.token = r.Take(1);
-      e.write = r.Take(1);
-      e.credit = r.Take(1);
-      e.head = r.Take(1);
-      e.head_cell = r.Take(64);
-      e.owner = uint32_t(r.Take(8));
-      e.cq = uint32_t(r.Take(5));
-      e.gen = uint32_t(r.Take(kGenBits));
-      uint64_t words[8];
-      for (int i = 8; i-- > 0;) {
-        words[i] = r.Take(64);
-      }
-      std::memcpy(static_cast<void*>(&e.entry), words, 64);
-      EXPECT_EQ(r.Take(17), 0u) << "counts nothing";
+      const auto e = rtl::Sample<rtl::CqEvent>(dut->ev_o);
+      EXPECT_EQ(e.count, rtl::Count{}) << "counts nothing";
       events.push_back(e);
     }
     if (sample) {
@@ -111,29 +84,14 @@ class Bench {
     return false;
   }
 
-  Buffer Head() {
-    BitReader r(dut->head_o, kBufferBits);
-    Buffer b;
-    b.ctx = uint32_t(r.Take(4));
-    b.gen = uint32_t(r.Take(kGenBits));
-    b.owner = uint32_t(r.Take(8));
-    b.cq = uint32_t(r.Take(5));
-    b.cq_gen = uint32_t(r.Take(kGenBits));
-    b.position = uint32_t(r.Take(16));
-    b.length = uint32_t(r.Take(32));
-    b.iova = r.Take(64);
-    b.op_context = r.Take(64);
-    r.ExpectEnd();
-    return b;
-  }
   // Looks at the head of a context for up to `limit` cycles; pops it if asked.
-  std::optional<Buffer> Look(uint32_t ctx, bool pop, int limit = 1) {
+  std::optional<rtl::RxBuffer> Look(uint32_t ctx, bool pop, int limit = 1) {
     dut->head_ctx_i = uint8_t(ctx);
     Tick();
     for (int i = 0; i < limit; ++i) {
       dut.Settle();
       if (dut->head_valid_o) {
-        const Buffer b = Head();
+        const auto b = rtl::Sample<rtl::RxBuffer>(dut->head_o);
         EXPECT_EQ(b.ctx, ctx);
         EXPECT_EQ(dut->head_released_o, uint16_t(b.position + 1));
         dut->pop_i = pop;
@@ -298,7 +256,7 @@ TEST(RxQueueTest, OrderedEveryBufferEndsOnceUnderRandomTraffic) {
       }
     }
     for (; seen < b.events.size(); ++seen) {
-      const Event& e = b.events[seen];
+      const rtl::CqEvent& e = b.events[seen];
       ASSERT_LT(e.entry.context, kBusy);
       Model& em = model[e.entry.context];
       ASSERT_EQ(e.owner, e.entry.context + 1u);
@@ -338,15 +296,15 @@ TEST(RxQueueTest, OrderedEveryBufferEndsOnceUnderRandomTraffic) {
   EXPECT_GT(cancelled, 200u);
   EXPECT_GT(bad, 200u);
   uint32_t reported = 0;
-  for (const Event& e : b.events) {
+  for (const rtl::CqEvent& e : b.events) {
     reported += e.write;
   }
   EXPECT_EQ(b.credits_taken, reported);
-  for (const DmaRequest& r : b.reads.requests) {
+  for (const rtl::DmaReq& r : b.reads.requests) {
     ASSERT_LE(r.bytes, 512u);
-    ASSERT_EQ(r.address / 512, (r.address + r.bytes - 1) / 512);
-    const uint32_t c = uint32_t((r.address - 0x100000000) / 0x100000);
-    ASSERT_LE(r.address + r.bytes,
+    ASSERT_EQ(r.addr / 512, (r.addr + r.bytes - 1) / 512);
+    const uint32_t c = uint32_t((r.addr - 0x100000000) / 0x100000);
+    ASSERT_LE(r.addr + r.bytes,
               b.cfg[c].ring_base + (uint64_t{32} << b.cfg[c].ring_log2));
     ASSERT_EQ(r.owner, c + 1);
   }
@@ -364,7 +322,7 @@ TEST(RxQueueTest, OrderedEveryBufferEndsOnceUnderRandomTraffic) {
   }
   ASSERT_TRUE(b.RunUntilIdle());
   for (; seen < b.events.size(); ++seen) {
-    const Event& e = b.events[seen];
+    const rtl::CqEvent& e = b.events[seen];
     Model& em = model[e.entry.context];
     const uint32_t t = b.tail[e.entry.context] - 1;
     if (e.write) {
@@ -396,7 +354,7 @@ TEST(RxQueueTest, HeadIsThereTwoCyclesAfterAPopAtFullRate) {
   while (popped < 2000 && b.cycle < start + 20000) {
     b.dut.Settle();
     if (b.dut->head_valid_o) {
-      EXPECT_EQ(b.Head().op_context, ++popped);
+      EXPECT_EQ(rtl::Sample<rtl::RxBuffer>(b.dut->head_o).op_context, ++popped);
       b.dut->pop_i = 1;
     }
     b.Tick();
@@ -422,7 +380,7 @@ TEST(RxQueueTest, LookupAnswersPidAndRiOfEnabledContextsInTheSameCycle) {
       EXPECT_EQ(b.dut->look_ctx_o, c);
       EXPECT_EQ(b.dut->look_job_o, b.cfg[c].job_id);
       EXPECT_EQ(b.dut->look_event_o, b.cfg[c].flags);
-      EXPECT_EQ(Field(b.dut->counters_o, c * 24, 24), (c + 1) << 16 | 0xc0d);
+      EXPECT_EQ(GetBits(b.dut->counters_o, c * 24, 24), (c + 1) << 16 | 0xc0d);
     }
     b.dut->look_pid_i = uint16_t(b.cfg[c].pid_on_fep + 8);
     b.dut.Settle();
@@ -602,7 +560,7 @@ TEST(RxQueueTest, CancelWithoutCreditIsOwedAndHoldsUpNobody) {
   std::array<int, 40> times{};
   uint32_t head = 0;
   for (size_t i = 1; i < b.events.size(); ++i) {
-    const Event& e = b.events[i];
+    const rtl::CqEvent& e = b.events[i];
     EXPECT_EQ(e.entry.context, 2);
     if (e.write) {
       EXPECT_EQ(e.entry.status, Status::kCancelled);
@@ -621,7 +579,8 @@ TEST(RxQueueTest, CancelWithoutCreditIsOwedAndHoldsUpNobody) {
 TEST(RxQueueTest, DisabledContextDropsItsBuffersAndRestartsAtZero) {
   Bench b(1);
   b.Enable(4, 4);
-  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * kGenBits, kGenBits));
+  const uint32_t gen =
+      uint32_t(GetBits(b.dut->gen_o, 4 * rtl::kGenW, rtl::kGenW));
   for (uint32_t i = 0; i < 8; ++i) {
     b.Post(4, Bench::Recv(i + 1));
   }
@@ -630,7 +589,7 @@ TEST(RxQueueTest, DisabledContextDropsItsBuffersAndRestartsAtZero) {
   b.Run(300);
   b.Disable(4);
   EXPECT_FALSE(b.dut->alive_o >> 4 & 1);
-  EXPECT_EQ(Field(b.dut->gen_o, 4 * kGenBits, kGenBits), gen + 1);
+  EXPECT_EQ(GetBits(b.dut->gen_o, 4 * rtl::kGenW, rtl::kGenW), gen + 1);
   EXPECT_FALSE(b.Look(4, true, 50).has_value());
   b.Enable(4, 4);
   b.Run(100);
@@ -708,26 +667,26 @@ TEST(RxQueueTest, DrainSendsItsTokenBehindTheReadsOfTheContext) {
   int wait = 0;
   bool drained = false;
   bool token = false;
-  auto answer = RunTable(
-      &*b.dut.operator->(), contract::TableOp::kDrain, contract::Table::kRxCtx,
-      4, RxCtxCfg{}, 2000, [&](auto sample) {
-        b.dut->drained_i = 0;
-        b.dut->drain_ready_i = wait > 20;
-        if (token && ++wait == 100) {
-          b.dut->drained_i = 1;
-          drained = true;
-        }
-        b.Tick([&] {
-          sample();
-          if (b.dut->drain_valid_o) {
-            EXPECT_EQ(b.reads.outstanding(), 0u);
-            token = true;
-          }
-          if (BitReader(b.dut->tbl_rsp_o, kTableResponseBits).Take(1)) {
-            EXPECT_TRUE(drained);
-          }
-        });
-      });
+  auto answer =
+      RunTable(&*b.dut.operator->(), contract::TableOp::kDrain,
+               contract::Table::kRxCtx, 4, RxCtxCfg{}, 2000, [&](auto sample) {
+                 b.dut->drained_i = 0;
+                 b.dut->drain_ready_i = wait > 20;
+                 if (token && ++wait == 100) {
+                   b.dut->drained_i = 1;
+                   drained = true;
+                 }
+                 b.Tick([&] {
+                   sample();
+                   if (b.dut->drain_valid_o) {
+                     EXPECT_EQ(b.reads.outstanding(), 0u);
+                     token = true;
+                   }
+                   if (rtl::Sample<rtl::TableRsp>(b.dut->tbl_rsp_o).done) {
+                     EXPECT_TRUE(drained);
+                   }
+                 });
+               });
   ASSERT_TRUE(answer.has_value());
   EXPECT_TRUE(token);
 }
@@ -740,7 +699,7 @@ TEST(RxQueueTest, DoorbellAheadOfTheRingFetchesABoundedNumberOfSlots) {
   b.Ring(2);
   EXPECT_EQ(b.Look(2, true, 300)->op_context, 1u);
   ASSERT_TRUE(b.RunUntilIdle());
-  for (const Event& e : b.events) {
+  for (const rtl::CqEvent& e : b.events) {
     EXPECT_EQ(e.entry.status, Status::kBadPosition);
   }
   EXPECT_LE(b.events.size(), 7u);

@@ -13,11 +13,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
-#include "tests/rtl/queue/tx_op.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -28,25 +29,13 @@ using contract::Status;
 using contract::TxCtxCfg;
 using contract::TxDesc;
 
-constexpr uint32_t kContexts = 16;
-constexpr uint32_t kFetchedBits = kTxOpBits + 64 + 32;
+constexpr uint32_t kContexts = rtl::kNumTx;
 
-struct Op : TxOp {
+struct Op : rtl::TxOp {
   uint64_t av_base;
   uint32_t av_entries;
   uint64_t cycle;
 };
-
-template <typename Port>
-Op ParseOp(const Port& port) {
-  BitReader r(port, kFetchedBits);
-  Op op;
-  op.av_base = r.Take(64);
-  op.av_entries = uint32_t(r.Take(32));
-  static_cast<TxOp&>(op) = TakeTxOp(r);
-  r.ExpectEnd();
-  return op;
-}
 
 // One host that posts descriptors, the read engine, and a message table that
 // retires messages after a while.
@@ -94,8 +83,8 @@ class Bench {
       ++credits_taken[dut->credit_cq_o];
     }
     if (dut->op_valid_o && dut->op_ready_i) {
-      Op op = ParseOp(dut->op_o);
-      op.cycle = cycle;
+      const auto fetched = rtl::Sample<rtl::TxFetched>(dut->op_o);
+      const Op op = {fetched.op, fetched.av_base, fetched.av_entries, cycle};
       if (!op.token) {
         in_flight.emplace_back(cycle + retire_after, op);
       }
@@ -247,7 +236,7 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
   ASSERT_EQ(op.status, Status::kOk);
   ASSERT_EQ(op.position, uint16_t(e.position));
   ASSERT_EQ(op.slots, e.slots);
-  ASSERT_FALSE(op.grouped);
+  ASSERT_FALSE(op.group.valid);
   ASSERT_FALSE(op.segmented);
   ASSERT_EQ(op.opcode, e.desc.opcode);
   ASSERT_EQ(op.flags, e.desc.flags);
@@ -273,8 +262,8 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
   ASSERT_EQ(op.rud, order != 0 && (cfg.ordered & order) == 0);
   if (e.desc.flags & contract::kTxFlagInline) {
     ASSERT_EQ(op.iova, e.address + contract::kInlineOffset);
-    ASSERT_EQ(op.inline_lo, e.inline_data[0]);
-    ASSERT_EQ(op.inline_hi, e.inline_data[1]);
+    ASSERT_EQ(op.inline_data_lo, e.inline_data[0]);
+    ASSERT_EQ(op.inline_data_hi, e.inline_data[1]);
   } else if (e.desc.flags & contract::kTxFlagInlineExt) {
     ASSERT_EQ(op.iova, e.address + 64);
   } else {
@@ -351,11 +340,11 @@ TEST(TxFetchTest, OrderedOperationsCarryTheirDescriptors) {
     }
   }
   ASSERT_EQ(seen, 4000u);
-  for (const DmaRequest& r : b.reads.requests) {
+  for (const rtl::DmaReq& r : b.reads.requests) {
     ASSERT_LE(r.bytes, 512u);
-    ASSERT_EQ(r.address / 512, (r.address + r.bytes - 1) / 512);
-    const uint32_t c = uint32_t((r.address - 0x100000000) / 0x100000);
-    ASSERT_LE(r.address + r.bytes,
+    ASSERT_EQ(r.addr / 512, (r.addr + r.bytes - 1) / 512);
+    const uint32_t c = uint32_t((r.addr - 0x100000000) / 0x100000);
+    ASSERT_LE(r.addr + r.bytes,
               b.cfg[c].ring_base + (uint64_t{64} << b.cfg[c].ring_log2));
     ASSERT_EQ(r.owner, b.cfg[c].function);
   }
@@ -612,7 +601,8 @@ TEST(TxFetchTest, DisabledContextDropsWhatItFetchedAndRestartsAtZero) {
   Bench b(1);
   b.reads.latency = 200;
   b.Enable(4);
-  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * kGenBits, kGenBits));
+  const uint32_t gen =
+      uint32_t(GetBits(b.dut->gen_o, 4 * rtl::kGenW, rtl::kGenW));
   for (uint32_t i = 0; i < 20; ++i) {
     b.Post(4, Bench::Send(8, i));
   }
@@ -620,7 +610,7 @@ TEST(TxFetchTest, DisabledContextDropsWhatItFetchedAndRestartsAtZero) {
   b.Run(20);
   b.Disable(4);
   EXPECT_EQ(b.dut->alive_o >> 4 & 1, 0);
-  EXPECT_EQ(Field(b.dut->gen_o, 4 * kGenBits, kGenBits), gen + 1);
+  EXPECT_EQ(GetBits(b.dut->gen_o, 4 * rtl::kGenW, rtl::kGenW), gen + 1);
   b.Enable(4);
   b.Run(600);
   EXPECT_EQ(b.ops.size(), 0u);
@@ -645,26 +635,26 @@ TEST(TxFetchTest, DrainTokenLeavesBehindTheReadsOfTheContext) {
   const uint64_t asked = b.cycle;
   bool drained = false;
   int wait = 0;
-  auto answer = RunTable(
-      &b.dut_get(), contract::TableOp::kDrain, contract::Table::kTxCtx, 4,
-      TxCtxCfg{}, 2000, [&](auto sample) {
-        b.dut->drained_i = 0;
-        if (!b.ops.empty()) {
-          EXPECT_TRUE(b.ops[0].token);
-          EXPECT_EQ(b.ops[0].ctx, 4u);
-          EXPECT_EQ(b.reads.outstanding(), 0u);
-          if (++wait == 50) {
-            drained = true;
-            b.dut->drained_i = 1;
-          }
-        }
-        b.Tick([&] {
-          sample();
-          if (BitReader(b.dut->tbl_rsp_o, kTableResponseBits).Take(1)) {
-            EXPECT_TRUE(drained);
-          }
-        });
-      });
+  auto answer =
+      RunTable(&b.dut_get(), contract::TableOp::kDrain, contract::Table::kTxCtx,
+               4, TxCtxCfg{}, 2000, [&](auto sample) {
+                 b.dut->drained_i = 0;
+                 if (!b.ops.empty()) {
+                   EXPECT_TRUE(b.ops[0].token);
+                   EXPECT_EQ(b.ops[0].ctx, 4u);
+                   EXPECT_EQ(b.reads.outstanding(), 0u);
+                   if (++wait == 50) {
+                     drained = true;
+                     b.dut->drained_i = 1;
+                   }
+                 }
+                 b.Tick([&] {
+                   sample();
+                   if (rtl::Sample<rtl::TableRsp>(b.dut->tbl_rsp_o).done) {
+                     EXPECT_TRUE(drained);
+                   }
+                 });
+               });
   ASSERT_TRUE(answer.has_value());
   EXPECT_FALSE(answer->first);
   EXPECT_EQ(b.ops.size(), 1u);
@@ -722,7 +712,8 @@ TEST(TxFetchTest, DrainIsNotHeldUpByOtherContextsAtFullRateNorTheyByIt) {
 TEST(TxFetchTest, PayloadErrorOfThisGenerationFlushesTheContext) {
   Bench b(1);
   b.Enable(4);
-  const uint32_t gen = uint32_t(Field(b.dut->gen_o, 4 * kGenBits, kGenBits));
+  const uint32_t gen =
+      uint32_t(GetBits(b.dut->gen_o, 4 * rtl::kGenW, rtl::kGenW));
   auto error = [&](uint32_t g) {
     b.dut->ctx_error_i = 1;
     b.dut->ctx_error_ctx_i = 4;
@@ -1342,10 +1333,10 @@ TEST(TxFetchTest, SegmentsLeaveWithTheirDescriptorBetweenOthers) {
         ASSERT_EQ(op.slots, 1U + s.desc.ext_slots);
         ASSERT_EQ(op.segmented, s.desc.segments > 1);
         for (size_t k = 0; k < 4; ++k) {
-          ASSERT_EQ(op.segment_iova[k], op.segmented || k != 0
-                                            ? s.segments[k].iova
-                                            : s.desc.local_iova);
-          ASSERT_EQ(op.segment_length[k], s.segments[k].length);
+          ASSERT_EQ(
+              (k == 0 ? op.iova : op.more_iova[k - 1]),
+              op.segmented || k != 0 ? s.segments[k].iova : s.desc.local_iova);
+          ASSERT_EQ(op.lengths[k], s.segments[k].length);
         }
       }
     }
@@ -1420,10 +1411,10 @@ TEST(TxFetchTest, GroupedDescriptorsGetANumberAndTheLastTheirCount) {
   for (size_t i = 0; i < std::size(cases); ++i) {
     SCOPED_TRACE(i);
     EXPECT_EQ(b.ops[i].status, Status::kOk);
-    EXPECT_EQ(b.ops[i].grouped, cases[i].grouped);
+    EXPECT_EQ(b.ops[i].group.valid, cases[i].grouped);
     if (cases[i].grouped) {
-      EXPECT_EQ(b.ops[i].group, cases[i].group);
-      EXPECT_EQ(b.ops[i].members, cases[i].members);
+      EXPECT_EQ(b.ops[i].group.number, cases[i].group);
+      EXPECT_EQ(b.ops[i].group.members, cases[i].members);
     }
   }
 }
@@ -1456,11 +1447,11 @@ TEST(TxFetchTest, GroupedOperationsWaitForAFreeNumberAndForNobodyElse) {
   };
   end(7);
   ASSERT_EQ(b.ops.size(), 67u);
-  EXPECT_EQ(b.ops[65].group, 7u);
-  EXPECT_EQ(b.ops[66].group, 7u);
+  EXPECT_EQ(b.ops[65].group.number, 7u);
+  EXPECT_EQ(b.ops[66].group.number, 7u);
   end(0);
   ASSERT_EQ(b.ops.size(), 69u);
-  EXPECT_EQ(b.ops[68].group, 0u);
+  EXPECT_EQ(b.ops[68].group.number, 0u);
 }
 
 TEST(TxFetchTest, FencedOperationWaitsForThoseBeforeItAndNotForOtherContexts) {
@@ -1493,9 +1484,9 @@ TEST(TxFetchTest, TableReadsBackAndRefusesUnknownContexts) {
   EXPECT_FALSE(error);
   EXPECT_EQ(entry, b.cfg[6]);
   EXPECT_TRUE(b.Table(contract::TableOp::kRead, kContexts).first);
-  EXPECT_EQ(Field(b.dut->head_cell_o, 6 * 64, 64), b.cfg[6].head_cell);
-  EXPECT_EQ(Field(b.dut->ring_log2_o, 6 * 4, 4), b.cfg[6].ring_log2);
-  EXPECT_EQ(Field(b.dut->counters_o, 6 * 24, 24), 0x0b0c0du);
+  EXPECT_EQ(GetBits(b.dut->head_cell_o, 6 * 64, 64), b.cfg[6].head_cell);
+  EXPECT_EQ(GetBits(b.dut->ring_log2_o, 6 * 4, 4), b.cfg[6].ring_log2);
+  EXPECT_EQ(GetBits(b.dut->counters_o, 6 * 24, 24), 0x0b0c0du);
 }
 
 TEST(TxFetchTest, AddressVectorIsForgottenOnDoorbellAndOnConfiguration) {

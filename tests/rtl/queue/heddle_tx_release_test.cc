@@ -12,9 +12,11 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -23,8 +25,7 @@ using contract::Completion;
 using contract::Opcode;
 using contract::Status;
 
-constexpr uint32_t kContexts = 16;
-constexpr uint32_t kEventBits = 4 + 64 + 8 + 5 + kGenBits + 512 + 17;
+constexpr uint32_t kContexts = rtl::kNumTx;
 
 struct Message {
   uint32_t ctx = 0;
@@ -40,20 +41,8 @@ struct Message {
   uint64_t op_context = 0;
 };
 
-struct Done {
-  bool token = false;
-  uint32_t msg = 0;
-  Status status = Status::kOk;
-  uint32_t detail = 0;
-};
-
-struct Event {
-  bool token, write, credit, head;
-  uint64_t head_cell;
-  uint32_t owner, cq, gen;
-  Completion entry;
-  uint32_t counted;  // Counter plus 1.
-  uint64_t cycle;
+struct Event : rtl::CqEvent {
+  uint64_t cycle = 0;
 };
 
 class Bench {
@@ -70,7 +59,7 @@ class Bench {
   Rng rng;
   uint64_t cycle = 0;
   std::deque<std::pair<uint32_t, Message>> allocate;
-  std::deque<Done> done;
+  std::deque<rtl::TxDone> done;
   std::optional<uint32_t> spill;  // Message to release before it ends.
   std::optional<uint32_t> owe;    // Message that may be, in the next cycle.
   size_t spills = 0;              // Answered.
@@ -84,20 +73,17 @@ class Bench {
     gen_[ctx] = gen;
     log2_[ctx] = log2;
     uint32_t alive_bits = 0;
-    BitWriter g(kContexts * kGenBits), h(kContexts * 64), l(kContexts * 4);
-    BitWriter n(kContexts * 24);
-    for (uint32_t c = kContexts; c-- > 0;) {
+    for (uint32_t c = 0; c < kContexts; ++c) {
       alive_bits |= uint32_t{alive_[c]} << c;
-      g.Put(gen_[c], kGenBits);
-      h.Put(Cell(c), 64);
-      l.Put(log2_[c], 4);
-      n.Put(c + 1, 8).Put(c + 21, 8).Put(c + 41, 8);  // Send, read, write.
+      PutBits(dut->gen_i, c * rtl::kGenW, rtl::kGenW, gen_[c]);
+      PutBits(dut->head_cell_i, c * 64, 64, Cell(c));
+      PutBits(dut->ring_log2_i, c * 4, 4, log2_[c]);
+      rtl::DriveElement(dut->counters_i, c,
+                        rtl::TxCounters{.send = uint8_t(c + 1),
+                                        .read = uint8_t(c + 21),
+                                        .write = uint8_t(c + 41)});
     }
     dut->alive_i = uint16_t(alive_bits);
-    g.To(&dut->gen_i);
-    h.To(&dut->head_cell_i);
-    l.To(&dut->ring_log2_i);
-    n.To(&dut->counters_i);
   }
   static uint64_t Cell(uint32_t ctx) { return 0x70000 + ctx * 8; }
 
@@ -107,23 +93,22 @@ class Bench {
     if (!allocate.empty()) {
       const auto& [index, m] = allocate.front();
       dut->wr_msg_i = uint16_t(index);
-      BitWriter(kMsgDoneBits)
-          .Put(m.ctx, 4)
-          .Put(m.gen, kGenBits)
-          .Put(m.ctx + 1, 8)
-          .Put(m.ctx + 3, 5)
-          .Put(m.ctx & 7, kGenBits)
-          .Put(m.position, 16)
-          .Put(m.slots, 3)
-          .Put(m.grouped, 1)
-          .Put(m.group, 5)
-          .Put(m.members, 12)
-          .Put(uint64_t(m.opcode), 8)
-          .Put(m.flags, 8)
-          .Put(m.ctx + 9, 32)
-          .Put(m.length, 32)
-          .Put(m.op_context, 64)
-          .To(&dut->wr_data_i);
+      rtl::Drive(dut->wr_data_i,
+                 rtl::MsgDone{.ctx = uint8_t(m.ctx),
+                              .gen = m.gen,
+                              .owner = uint8_t(m.ctx + 1),
+                              .cq = uint8_t(m.ctx + 3),
+                              .cq_gen = m.ctx & 7,
+                              .position = uint16_t(m.position),
+                              .slots = uint8_t(m.slots),
+                              .group = {.valid = m.grouped,
+                                        .number = uint8_t(m.group),
+                                        .members = uint16_t(m.members)},
+                              .opcode = m.opcode,
+                              .flags = uint8_t(m.flags),
+                              .peer = m.ctx + 9,
+                              .length = m.length,
+                              .op_context = m.op_context});
       allocate.pop_front();
     }
     dut->owe_i = owe.has_value();
@@ -133,14 +118,7 @@ class Bench {
     dut->spill_msg_i = uint16_t(spill.value_or(0));
     dut->done_valid_i = !done.empty();
     if (!done.empty()) {
-      const Done& d = done.front();
-      BitWriter(1 + 4 + kGenBits + 10 + 8 + 16)
-          .Put(d.token, 1)
-          .Put(0, 4 + kGenBits)
-          .Put(d.msg, 10)
-          .Put(uint64_t(d.status), 8)
-          .Put(d.detail, 16)
-          .To(&dut->done_i);
+      rtl::Drive(dut->done_i, done.front());
     }
     dut.Settle();
     if (dut->done_valid_i && dut->done_ready_o) {
@@ -158,26 +136,9 @@ class Bench {
       groups.emplace_back(dut->group_ctx_o, dut->group_number_o);
     }
     if (dut->ev_valid_o && dut->ev_ready_i) {
-      BitReader r(dut->ev_o, kEventBits);
-      Event e;
-      e.token = r.Take(1);
-      e.write = r.Take(1);
-      e.credit = r.Take(1);
-      e.head = r.Take(1);
-      e.head_cell = r.Take(64);
-      e.owner = uint32_t(r.Take(8));
-      e.cq = uint32_t(r.Take(5));
-      e.gen = uint32_t(r.Take(kGenBits));
-      uint64_t words[8];
-      for (int i = 8; i-- > 0;) {
-        words[i] = r.Take(64);
-      }
-      std::memcpy(static_cast<void*>(&e.entry), words, 64);
-      r.Skip(1);
-      e.counted = uint32_t(r.Take(8));
-      EXPECT_EQ(r.Take(8), 0u) << "no region";
-      e.cycle = cycle;
-      events.push_back(e);
+      const auto e = rtl::Sample<rtl::CqEvent>(dut->ev_o);
+      EXPECT_EQ(e.count.region, 0u) << "no region";
+      events.push_back({e, cycle});
     }
     dut.Tick();
     ++cycle;
@@ -250,9 +211,9 @@ TEST(TxReleaseTest, CountedByClassWithACompletionOrWithout) {
     m.flags = c.flags;
     b.allocate.push_back({position, m});
     b.Tick();
-    b.done.push_back({false, position, c.status, 0});
+    b.done.push_back({.msg = uint16_t(position), .status = c.status});
     ASSERT_TRUE(b.WaitFor(position + 1));
-    EXPECT_EQ(b.events.back().counted, c.counted);
+    EXPECT_EQ(b.events.back().count.own, c.counted);
     EXPECT_EQ(b.events.back().entry.status, c.status);
     ++position;
   }
@@ -332,13 +293,13 @@ TEST(TxReleaseTest, GroupedLastSpeaksForAllUnderRandomCompletionOrder) {
       ContextModel& e = model[b.rng() % 4];
       if (!e.open.empty() && b.done.size() < 2 && b.allocate.empty()) {
         const size_t pick = b.rng() % e.open.size();
-        Done d;
-        d.msg = e.open[pick];
+        rtl::TxDone d;
+        d.msg = uint16_t(e.open[pick]);
         e.open.erase(e.open.begin() + int64_t(pick));
         const auto [chain, at] = by_context.at(table.at(d.msg));
         if (b.rng() % 6 == 0) {
           d.status = b.rng() % 2 ? Status::kPeerRejected : Status::kFlushed;
-          d.detail = b.rng() & 0xff;  // As codes are.
+          d.detail = uint8_t(b.rng());  // As codes are.
           if (at < chains[chain].failed) {
             chains[chain].failed = at;
             chains[chain].status = d.status;
@@ -371,7 +332,7 @@ TEST(TxReleaseTest, GroupedLastSpeaksForAllUnderRandomCompletionOrder) {
         by_context.erase(found);
         if (at + 1 < chain.messages.size()) {
           ASSERT_FALSE(ev.write);
-          ASSERT_EQ(ev.counted, 0u);
+          ASSERT_EQ(ev.count.own, 0u);
           continue;
         }
         for (const bool ended : chain.ended) {
@@ -382,7 +343,7 @@ TEST(TxReleaseTest, GroupedLastSpeaksForAllUnderRandomCompletionOrder) {
         ASSERT_EQ(ev.entry.status, chain.status);
         ASSERT_EQ(ev.entry.detail, chain.detail);
         ASSERT_EQ(ev.entry.context_high, 0);
-        ASSERT_EQ(ev.counted, msg.ctx + 41);
+        ASSERT_EQ(ev.count.own, msg.ctx + 41);
       }
     }
     ASSERT_EQ(made, kChains);
@@ -415,7 +376,7 @@ TEST(TxReleaseTest, GroupedLastIsGivenBackWhenItsContextEnds) {
   for (uint32_t ctx : {5u, 6u}) {
     allocate(10 * ctx, ctx, 1, 0, true, 0);
     allocate(10 * ctx + 1, ctx, 1, 1, false, 1);
-    b.done.push_back({false, 10 * ctx + 1, Status::kOk, 0});
+    b.done.push_back({.msg = uint16_t(10 * ctx + 1)});
   }
   b.Run(100);
   EXPECT_TRUE(b.events.empty()) << "both are held";
@@ -430,13 +391,13 @@ TEST(TxReleaseTest, GroupedLastIsGivenBackWhenItsContextEnds) {
   b.Run(100);
   allocate(100, 5, 2, 0, true, 0);
   allocate(101, 5, 2, 1, false, 1);
-  b.done.push_back({false, 101, Status::kOk, 0});
-  b.done.push_back({false, 50, Status::kOk, 0});
+  b.done.push_back({.msg = 101});
+  b.done.push_back({.msg = 50});
   b.Run(100);
   ASSERT_EQ(b.events.size(), 2u);
   EXPECT_EQ(b.events[1].entry.op_context, 50u);
-  b.done.push_back({false, 100, Status::kOk, 0});
-  b.done.push_back({false, 60, Status::kOk, 0});
+  b.done.push_back({.msg = 100});
+  b.done.push_back({.msg = 60});
   ASSERT_TRUE(b.WaitFor(6, 300));
   EXPECT_EQ(b.events[4].entry.op_context, 101u);
   EXPECT_TRUE(b.events[4].write);
@@ -457,7 +418,7 @@ TEST(TxReleaseTest, AnOperationWithoutSlotsAlwaysEndsWithACompletion) {
   msg.opcode = Opcode::kSend;
   b.allocate.emplace_back(5, msg);
   b.Run(5);
-  Done d;
+  rtl::TxDone d;
   d.msg = 5;
   b.done.push_back(d);
   b.Run(20);
@@ -483,7 +444,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
     b.SetContext(c, true, c, 3 + c % 5);
   }
   b.Run(2000);
-  std::deque<std::pair<Message, Done>> pending;  // Given, no event yet.
+  std::deque<std::pair<Message, rtl::TxDone>> pending;  // Given, no event yet.
   size_t seen = 0;
   size_t freed = 0;
   constexpr size_t kMessages = 20000;
@@ -522,12 +483,12 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
     if (!e.open.empty() && b.done.size() < 2 && b.allocate.empty()) {
       // Mostly the oldest, sometimes any.
       const size_t pick = b.rng() % 3 ? 0 : b.rng() % e.open.size();
-      Done d;
-      d.msg = e.open[pick];
+      rtl::TxDone d;
+      d.msg = uint16_t(e.open[pick]);
       e.open.erase(e.open.begin() + int64_t(pick));
       if (b.rng() % 10 == 0) {
         d.status = Status::kPeerRejected;
-        d.detail = b.rng() & 0xff;  // As codes are.
+        d.detail = uint8_t(b.rng());  // As codes are.
       }
       b.done.push_back(d);
       pending.emplace_back(table.at(d.msg), d);
@@ -559,7 +520,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
         ASSERT_TRUE(ev.head);
         ASSERT_FALSE(ev.write);
         ASSERT_EQ(ev.entry.queue_head, cm.head);
-        ASSERT_EQ(ev.counted, 0u);
+        ASSERT_EQ(ev.count.own, 0u);
         cm.reported = cm.head;
         ++spilled_count;
         continue;
@@ -580,7 +541,7 @@ TEST(TxReleaseTest, OrderedReleaseAndCellRuleUnderRandomCompletionOrder) {
       ASSERT_EQ(ev.write, !silent);
       ASSERT_EQ(ev.owner, msg.ctx + 1);
       ASSERT_EQ(ev.cq, msg.ctx + 3);
-      ASSERT_EQ(ev.gen, msg.ctx & 7);
+      ASSERT_EQ(ev.cq_gen, msg.ctx & 7);
       ASSERT_EQ(ev.entry.queue_head, cm.head);
       if (ev.write) {
         ASSERT_FALSE(ev.head);
@@ -632,7 +593,7 @@ TEST(TxReleaseTest, SustainsAMessageEveryTwoCycles) {
   }
   b.Run(1000);
   for (uint32_t i = 0; i < 1000; ++i) {
-    b.done.push_back({.msg = i});
+    b.done.push_back({.msg = uint16_t(i)});
   }
   ASSERT_TRUE(b.WaitFor(1000));
   const double per_message =

@@ -12,16 +12,18 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/queue/bits.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
 
-constexpr uint32_t kContexts = 16;
-constexpr uint32_t kMessages = 1024;
-constexpr uint32_t kPdcs = 256;
+constexpr uint32_t kContexts = rtl::kNumTx;
+constexpr uint32_t kMessages = rtl::kNumMsg;
+constexpr uint32_t kPdcs = rtl::kNumPdc;
 constexpr uint32_t kSlotBytes = contract::kDescBytes;
 
 struct Message {
@@ -179,56 +181,38 @@ class Bench {
  private:
   void Apply() {
     uint32_t alive = 0;
-    BitWriter gen(kContexts * kGenBits), log2(kContexts * 4),
-        base(kContexts * 64);
-    BitWriter tail(kContexts * 16), head(kContexts * 16), told(kContexts * 16);
-    for (uint32_t i = kContexts; i-- > 0;) {
+    for (uint32_t i = 0; i < kContexts; ++i) {
       const Context& c = contexts[i];
       alive |= uint32_t{c.alive} << i;
-      gen.Put(c.gen, kGenBits);
-      log2.Put(c.log2, 4);
-      base.Put(c.spill_base, 64);
-      tail.Put(c.tail, 16);
-      head.Put(c.head, 16);
-      told.Put(c.head, 16);
+      PutBits(dut->gen_i, i * rtl::kGenW, rtl::kGenW, c.gen);
+      PutBits(dut->ring_log2_i, i * 4, 4, c.log2);
+      PutBits(dut->spill_base_i, i * 64, 64, c.spill_base);
+      PutBits(dut->tail_i, i * 16, 16, c.tail);
+      PutBits(dut->head_i, i * 16, 16, c.head);
+      PutBits(dut->told_i, i * 16, 16, c.head);
     }
     dut->alive_i = uint16_t(alive);
-    gen.To(&dut->gen_i);
-    log2.To(&dut->ring_log2_i);
-    base.To(&dut->spill_base_i);
-    tail.To(&dut->tail_i);
-    head.To(&dut->head_i);
-    told.To(&dut->told_i);
-    BitWriter stuck_bits(kPdcs);
-    for (uint32_t i = kPdcs; i-- > 0;) stuck_bits.Put(stuck[i], 1);
-    stuck_bits.To(&dut->stuck_i);
+    for (uint32_t i = 0; i < kPdcs; ++i) {
+      PutBits(dut->stuck_i, i, 1, stuck[i]);
+    }
     dut->msg_valid_i = allocate_.has_value();
     if (allocate_) {
       const Message& m = table.at(*allocate_);
-      const uint32_t flags = m.slots > 1 ? contract::kTxFlagInlineExt : 0;
+      const auto flags = uint8_t(m.slots > 1 ? contract::kTxFlagInlineExt : 0);
       const uint32_t slot = m.position % contexts[m.ctx].size();
       dut->msg_index_i = uint16_t(*allocate_);
-      BitWriter(kMsgPacketBits)
-          .Put(m.ctx, 4)
-          .Put(m.gen, kGenBits)
-          .Put(m.ctx + 1, 8)
-          .Put(0, 8)
-          .Put(flags, 8)
-          .Put(0, 12 + 32 + 64 + 64 + 64)
-          .Put(Ring(m.ctx) + (slot + 1) * kSlotBytes, 64)
-          .Put(0, 1 + 128)
-          .To(&dut->msg_packet_i);
-      BitWriter(kMsgDoneBits)
-          .Put(m.ctx, 4)
-          .Put(m.gen, kGenBits)
-          .Put(m.ctx + 1, 8)
-          .Put(0, 5 + kGenBits)
-          .Put(m.position, 16)
-          .Put(m.slots, 3)
-          .Put(0, 18 + 8)
-          .Put(flags, 8)
-          .Put(0, 128)
-          .To(&dut->msg_done_i);
+      rtl::Drive(dut->msg_packet_i,
+                 rtl::MsgPacket{.ctx = uint8_t(m.ctx),
+                                .gen = m.gen,
+                                .owner = uint8_t(m.ctx + 1),
+                                .flags = flags,
+                                .iova = Ring(m.ctx) + (slot + 1) * kSlotBytes});
+      rtl::Drive(dut->msg_done_i, rtl::MsgDone{.ctx = uint8_t(m.ctx),
+                                               .gen = m.gen,
+                                               .owner = uint8_t(m.ctx + 1),
+                                               .position = uint16_t(m.position),
+                                               .slots = uint8_t(m.slots),
+                                               .flags = flags});
     }
   }
   void Moved() {

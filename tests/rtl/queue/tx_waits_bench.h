@@ -19,11 +19,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
-#include "tests/rtl/queue/tx_op.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 
@@ -32,19 +33,11 @@ using contract::Status;
 using contract::TxCtxCfg;
 using contract::TxDesc;
 
-inline constexpr uint32_t kContexts = 16;
-inline constexpr uint32_t kMessages = 1024;
-inline constexpr uint32_t kPdcs = 256;
+inline constexpr uint32_t kContexts = rtl::kNumTx;
+inline constexpr uint32_t kMessages = rtl::kNumMsg;
+inline constexpr uint32_t kPdcs = rtl::kNumPdc;
 inline constexpr uint32_t kSlotBytes = contract::kDescBytes;
-inline constexpr uint32_t kPeerShare = contract::kMessageShare / 8;
-
-template <typename Port>
-TxOp ParseOp(const Port& port) {
-  BitReader r(port, kTxOpBits);
-  const TxOp op = TakeTxOp(r);
-  r.ExpectEnd();
-  return op;
-}
+inline constexpr uint32_t kPeerShare = rtl::kPeerShare;
 
 // The spill unit's read client, under the names that DmaReadModel knows.
 struct SpillReads {
@@ -148,7 +141,7 @@ class Bench {
   bool parks = false;        // Messages get no PDC.
   size_t kept = 0, again = 0, left = 0, hollow = 0;
   uint32_t tokens = 0;
-  std::vector<TxOp> failed;
+  std::vector<rtl::TxOp> failed;
 
   static uint32_t Pdc(uint32_t ctx, uint32_t peer) { return ctx * 16 + peer; }
   static uint64_t Ring(uint32_t ctx) { return 0x1000000 + ctx * 0x100000; }
@@ -245,7 +238,8 @@ class Bench {
     if (dut->spill_valid_o && dut->spill_ready_i) answer_ = dut->spill_msg_o;
     if (dut->kept_o) Kept();
     again += dut->again_o;
-    if (dut->op_valid_o && dut->op_ready_i) Leave(ParseOp(dut->op_o));
+    if (dut->op_valid_o && dut->op_ready_i)
+      Leave(rtl::Sample<rtl::TxOp>(dut->op_o));
     if (sample) sample();
     dut.Tick();
     ++cycle;
@@ -305,11 +299,12 @@ class Bench {
       GiveUp(*answer_);
       answer_.reset();
     }
-    BitWriter head(kContexts * 16), stuck_bits(kPdcs);
-    for (uint32_t i = kContexts; i-- > 0;) head.Put(contexts[i].head, 16);
-    for (uint32_t i = kPdcs; i-- > 0;) stuck_bits.Put(stuck[i], 1);
-    head.To(&dut->head_i);
-    stuck_bits.To(&dut->stuck_i);
+    for (uint32_t i = 0; i < kContexts; ++i) {
+      PutBits(dut->head_i, i * 16, 16, contexts[i].head);
+    }
+    for (uint32_t i = 0; i < kPdcs; ++i) {
+      PutBits(dut->stuck_i, i, 1, stuck[i]);
+    }
     dut->enq_i = 0;
     if (unpark) {
       Enqueue(to_queue.front());
@@ -418,7 +413,7 @@ class Bench {
   }
   // Slots of an operation that waits leave before it: the oldest of a ring of
   // which three quarters are in use.
-  void Hollow(const TxOp& op, Context* c) {
+  void Hollow(const rtl::TxOp& op, Context* c) {
     if (const auto late = c->late.find(op.position); late != c->late.end()) {
       ASSERT_EQ(op.slots, late->second);
       ASSERT_EQ(op.position, c->head);
@@ -433,7 +428,7 @@ class Bench {
         p.holds = false;
         ASSERT_EQ(op.slots, p.slots);
         ASSERT_EQ(op.position, c->head);
-        ASSERT_FALSE(op.grouped);
+        ASSERT_FALSE(op.group.valid);
         ASSERT_GE(uint16_t(c->tail - c->head) * 4U, c->size() * 3);
         ExpectMark(op.ctx, op.position);
         ++hollow;
@@ -443,7 +438,7 @@ class Bench {
     ADD_FAILURE() << "position " << op.position;
   }
 
-  void Leave(const TxOp& op) {
+  void Leave(const rtl::TxOp& op) {
     if (op.token) {
       ++tokens;
       return;
@@ -469,7 +464,7 @@ class Bench {
       dut.Settle();
     }
   }
-  void Check(const TxOp& op, Context* context, Message* m) {
+  void Check(const rtl::TxOp& op, Context* context, Message* m) {
     Context& c = *context;
     Posted p;
     const bool ring =
@@ -505,7 +500,7 @@ class Bench {
       return;
     }
     if (op.opcode == Opcode::kNop) {
-      ASSERT_FALSE(op.grouped);
+      ASSERT_FALSE(op.group.valid);
       ASSERT_EQ(p.desc.opcode, Opcode::kNop);
       return;
     }
@@ -530,13 +525,14 @@ class Bench {
     m->peer = op.peer;
     m->iova = op.iova;
     m->grouped = p.grouped;
-    m->group = op.group;
+    m->group = op.group.number;
     if (p.grouped) {
-      Group& group = c.groups[op.group];
+      Group& group = c.groups[op.group.number];
       if (group.left++ == 0) group.operation = p.operation;
       ASSERT_EQ(group.operation, p.operation);
-      ASSERT_EQ(c.numbers.try_emplace(p.operation, op.group).first->second,
-                op.group);
+      ASSERT_EQ(
+          c.numbers.try_emplace(p.operation, op.group.number).first->second,
+          op.group.number);
       if ((p.desc.flags & contract::kTxFlagMore) == 0) {
         group.total = p.members + 1;
       }
@@ -546,21 +542,21 @@ class Bench {
                         p.extension.begin() + p.desc.length);
     }
   }
-  static void Same(const TxOp& op, const Posted& p) {
+  static void Same(const rtl::TxOp& op, const Posted& p) {
     ASSERT_EQ(op.opcode, p.desc.opcode);
     ASSERT_EQ(op.op_context, p.desc.op_context);
     ASSERT_EQ(op.peer, p.desc.peer);
     ASSERT_EQ(op.length, p.desc.length);
-    ASSERT_EQ(op.grouped, p.grouped);
+    ASSERT_EQ(op.group.valid, p.grouped);
     if (p.grouped && (p.desc.flags & contract::kTxFlagMore) == 0) {
-      ASSERT_EQ(op.members, p.members);
+      ASSERT_EQ(op.group.members, p.members);
     }
     ASSERT_EQ(op.segmented, p.desc.segments > 1);
     if (op.segmented) {
       std::array<contract::TxSegment, 4> segments;
       std::memcpy(&segments, p.extension.data(), sizeof segments);
       for (size_t i = 0; i < 4; ++i) {
-        ASSERT_EQ(op.segment_length[i], segments[i].length);
+        ASSERT_EQ(op.lengths[i], segments[i].length);
       }
       ASSERT_EQ(op.iova, segments[0].iova);
     } else if ((p.desc.flags & contract::kTxFlagInlineExt) == 0 &&

@@ -245,7 +245,7 @@ TEST(TxWaitsTest, WhatIsSpoiledInTheAreaEndsInAnError) {
     FillAndPost(&b, 3);
     b.Run(1000);
     ASSERT_EQ(b.kept, 3U);
-    one.spoil(&b, b.writes.writes[1].request.address);
+    one.spoil(&b, b.writes.writes[1].request.addr);
     b.stuck.reset();
     b.Run(5000);
     ASSERT_EQ(b.failed.size(), 1U);

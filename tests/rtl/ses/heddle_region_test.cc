@@ -11,8 +11,8 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -46,8 +46,8 @@ RegionCfg SomeRegion(uint64_t key) {
   return cfg;
 }
 
-RmaRequest SomeRequest(uint64_t key) {
-  RmaRequest req = {};
+rtl::RmaRequest SomeRequest(uint64_t key) {
+  rtl::RmaRequest req = {};
   req.key = key;
   req.length = 64;
   req.job_id = 7;
@@ -65,7 +65,7 @@ class Regions {
   Vheddle_region* operator->() { return dut_.operator->(); }
   void Cycle() { dut_.Tick(); }
 
-  TableRsp Access(TableOp op, uint32_t index, const RegionCfg& cfg = {}) {
+  rtl::TableRsp Access(TableOp op, uint32_t index, const RegionCfg& cfg = {}) {
     Start(op, index, cfg);
     dut_->sweep_done_i = 1;
     for (int i = 0; i < 10; ++i) {
@@ -75,18 +75,18 @@ class Regions {
     return {};
   }
   void Start(TableOp op, uint32_t index, const RegionCfg& cfg = {}) {
-    TableReq req = {};
-    req.op = static_cast<uint8_t>(op);
-    req.sel = static_cast<uint8_t>(contract::Table::kRegion);
+    rtl::TableReq req = {};
+    req.op = op;
+    req.sel = contract::Table::kRegion;
     req.index = static_cast<uint16_t>(index);
-    std::memcpy(req.data, &cfg, sizeof cfg);
-    Drive(dut_->tbl_req_i, req);
+    req.data = req.data.From(cfg);
+    rtl::Drive(dut_->tbl_req_i, req);
     dut_->tbl_valid_i = 1;
   }
   // The answer to what was started, if this cycle has it.
-  std::optional<TableRsp> Answer() {
+  std::optional<rtl::TableRsp> Answer() {
     dut_.Settle();
-    const auto rsp = Sample<TableRsp>(dut_->tbl_rsp_o);
+    const auto rsp = rtl::Sample<rtl::TableRsp>(dut_->tbl_rsp_o);
     Cycle();
     if (!rsp.done) return std::nullopt;
     dut_->tbl_valid_i = 0;
@@ -96,14 +96,14 @@ class Regions {
   void Write(uint32_t index, const RegionCfg& cfg) {
     EXPECT_EQ(Access(TableOp::kWrite, index, cfg).error, 0);
   }
-  RmaAnswer Ask(const RmaRequest& req) {
-    Drive(dut_->req_i, req);
+  rtl::RmaAnswer Ask(const rtl::RmaRequest& req) {
+    rtl::Drive(dut_->req_i, req);
     EXPECT_EQ(dut_->ready_o, 1);
     Cycle();
-    return Sample<RmaAnswer>(dut_->answer_o);
+    return rtl::Sample<rtl::RmaAnswer>(dut_->answer_o);
   }
-  void ExpectCode(const RmaRequest& req, ReturnCode code) {
-    EXPECT_EQ(Ask(req).code, static_cast<uint8_t>(code));
+  void ExpectCode(const rtl::RmaRequest& req, ReturnCode code) {
+    EXPECT_EQ(Ask(req).code, code);
   }
 
  private:
@@ -116,9 +116,8 @@ TEST(RegionTest, UserKeyIsFoundInEveryWayOfItsSetAndNowhereElse) {
   for (uint32_t index = 0; index < kRegions; ++index) {
     dut.Write(index, SomeRegion(key));
     const bool in_set = index / 4 == SetOf(key) / 4;
-    const RmaAnswer answer = dut.Ask(SomeRequest(key));
-    EXPECT_EQ(answer.code, static_cast<uint8_t>(in_set ? ReturnCode::kOk
-                                                       : ReturnCode::kBadMkey))
+    const rtl::RmaAnswer answer = dut.Ask(SomeRequest(key));
+    EXPECT_EQ(answer.code, in_set ? ReturnCode::kOk : ReturnCode::kBadMkey)
         << index;
     if (in_set) {
       EXPECT_EQ(answer.iova, 0x10000U);
@@ -169,7 +168,7 @@ TEST(RegionTest, JobEndpointRightAndRangeAreCheckedInThisOrder) {
   cfg.resource_index = 0x100;
   cfg.address_base = 0x5000;
   dut.Write(SetOf(key), cfg);
-  RmaRequest req = SomeRequest(key);
+  rtl::RmaRequest req = SomeRequest(key);
   req.offset = 0x9000;  // Everything is wrong.
   req.job_id = 8;
   dut.ExpectCode(req, ReturnCode::kBadMkey);
@@ -198,8 +197,8 @@ TEST(RegionTest, JobEndpointRightAndRangeAreCheckedInThisOrder) {
   req.needs = kWriteRight;
   req.offset = 0x5010;
   req.message_offset = 0x20;
-  const RmaAnswer answer = dut.Ask(req);
-  EXPECT_EQ(answer.code, static_cast<uint8_t>(ReturnCode::kOk));
+  const rtl::RmaAnswer answer = dut.Ask(req);
+  EXPECT_EQ(answer.code, ReturnCode::kOk);
   EXPECT_EQ(answer.iova, 0x10030U);
   // Without the flag every endpoint of the function is served.
   cfg.flags = kWriteRight;
@@ -246,7 +245,7 @@ TEST(RegionTest, WholeMessageMustBeInsideAlsoAtTheEndsOfTheAddressSpace) {
     cfg.address_base = c.base;
     cfg.length = c.length;
     dut.Write(SetOf(key), cfg);
-    RmaRequest req = SomeRequest(key);
+    rtl::RmaRequest req = SomeRequest(key);
     req.offset = c.offset;
     req.length = c.bytes;
     dut.ExpectCode(req, c.ok                 ? ReturnCode::kOk
@@ -263,9 +262,9 @@ TEST(RegionTest, TableReadsBackAndNumbersBehindItAreErrors) {
   cfg.resource_index = 0xf00;
   cfg.counter = 9;
   dut.Write(1023, cfg);
-  const TableRsp rsp = dut.Access(TableOp::kRead, 1023);
+  const rtl::TableRsp rsp = dut.Access(TableOp::kRead, 1023);
   EXPECT_EQ(rsp.error, 0);
-  EXPECT_EQ(std::memcmp(rsp.data, &cfg, sizeof cfg), 0);
+  EXPECT_EQ(rsp.data, rsp.data.From(cfg));
   for (TableOp op : {TableOp::kRead, TableOp::kWrite, TableOp::kDrain}) {
     EXPECT_EQ(dut.Access(op, kRegions, cfg).error, 1);
   }
@@ -276,7 +275,7 @@ TEST(RegionTest, TableReadsBackAndNumbersBehindItAreErrors) {
 TEST(RegionTest, ATableReadTakesThePortAndSaysSo) {
   Regions dut;
   dut.Write(SetOf(3), SomeRegion(3));
-  Drive(dut->req_i, SomeRequest(3));
+  rtl::Drive(dut->req_i, SomeRequest(3));
   dut.Start(TableOp::kRead, 700);
   int refused = 0;
   for (int i = 0; i < 10 && !dut.Answer(); ++i) refused += !dut->ready_o;
@@ -351,7 +350,7 @@ TEST(RegionTest, RandomRequestsAgreeWithTheRules) {
       auto near = regions.begin();
       std::advance(near, random.Below(static_cast<uint32_t>(regions.size())));
       const RegionCfg& cfg = near->second;
-      RmaRequest req = SomeRequest(cfg.key);
+      rtl::RmaRequest req = SomeRequest(cfg.key);
       if (random.Chance(0.1)) req.key ^= uint64_t{1} << random.Below(64);
       req.offset = cfg.address_base + random.Below(10000);
       req.length = random.Below(3000);
@@ -378,8 +377,8 @@ TEST(RegionTest, RandomRequestsAgreeWithTheRules) {
                  found->second.length) {
         code = ReturnCode::kBadAddr;
       }
-      const RmaAnswer answer = dut.Ask(req);
-      ASSERT_EQ(answer.code, static_cast<uint8_t>(code)) << i;
+      const rtl::RmaAnswer answer = dut.Ask(req);
+      ASSERT_EQ(answer.code, code) << i;
       if (code == ReturnCode::kOk) {
         ++accepted;
         const RegionCfg& named = found->second;

@@ -10,10 +10,12 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
-#include "tests/rtl/queue/bits.h"
 #include "tests/rtl/queue/dma_models.h"
 #include "tests/rtl/queue/rng.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -21,9 +23,6 @@ namespace {
 using contract::AvEntry;
 using contract::Opcode;
 using contract::Status;
-
-constexpr uint32_t kFetchedBits = kTxOpBits + 64 + 32;
-constexpr uint32_t kResolvedBits = kTxOpBits + 1 + 128 + 12 + 12 + 8;
 
 struct In {
   bool token = false;
@@ -35,16 +34,8 @@ struct In {
   uint32_t av_entries = 4096;
 };
 
-struct Out {
-  bool token;
-  uint32_t ctx;
-  Status status;
-  uint32_t peer;
-  uint64_t op_context;
-  bool ipv6;
-  uint64_t fa_hi, fa_lo;
-  uint32_t pid, ri, hop;
-  uint64_t cycle;
+struct Out : rtl::TxResolved {
+  uint64_t cycle = 0;
 };
 
 class Bench {
@@ -88,17 +79,16 @@ class Bench {
     dut->op_valid_i = !in.empty();
     if (!in.empty()) {
       const In& op = in.front();
-      BitWriter w(kFetchedBits);
-      w.Put(AvBase(op.ctx), 64).Put(op.av_entries, 32);
-      w.Put(op.token, 1).Put(op.ctx, 4).Put(0, kGenBits).Put(op.ctx + 1, 8);
-      w.Put(0, 5 + kGenBits + 16 + 3 + 18)
-          .Put(uint64_t(op.opcode), 8)
-          .Put(0, 8);
-      w.Put(uint64_t(op.status), 8).Put(op.peer, 32).Put(0, 16 + 32);
-      w.Put(op.op_context, 64).Put(0, 64).Put(0, 64).Put(0, 64).Put(0, 64);
-      w.Put(0, 64).Put(0, 64);
-      w.Put(0, 24 + 12 + 12 + 1 + 6 + 1 + 321);
-      w.To(&dut->op_i);
+      rtl::Drive(dut->op_i,
+                 rtl::TxFetched{.av_base = AvBase(op.ctx),
+                                .av_entries = op.av_entries,
+                                .op = {.token = op.token,
+                                       .ctx = uint8_t(op.ctx),
+                                       .owner = uint8_t(op.ctx + 1),
+                                       .opcode = op.opcode,
+                                       .status = op.status,
+                                       .peer = op.peer,
+                                       .op_context = op.op_context}});
     }
     dut.Settle();
     reads.Sample(cycle);
@@ -106,25 +96,7 @@ class Bench {
       in.pop_front();
     }
     if (dut->op_valid_o && dut->op_ready_i) {
-      BitReader r(dut->op_o, kResolvedBits);
-      Out o;
-      o.token = r.Take(1);
-      o.ctx = uint32_t(r.Take(4));
-      r.Skip(kGenBits + 8 + 5 + kGenBits + 16 + 3 + 18 + 8 + 8);
-      o.status = Status(r.Take(8));
-      o.peer = uint32_t(r.Take(32));
-      r.Skip(16 + 32);
-      o.op_context = r.Take(64);
-      r.Skip(64 * 4 + 128 + 24 + 12 + 12 + 1 + 6 + 1 + 321);
-      o.ipv6 = r.Take(1);
-      o.fa_hi = r.Take(64);
-      o.fa_lo = r.Take(64);
-      o.pid = uint32_t(r.Take(12));
-      o.ri = uint32_t(r.Take(12));
-      o.hop = uint32_t(r.Take(8));
-      r.ExpectEnd();
-      o.cycle = cycle;
-      out.push_back(o);
+      out.push_back({rtl::Sample<rtl::TxResolved>(dut->op_o), cycle});
     }
     if (sample) {
       sample();
@@ -151,12 +123,12 @@ class Bench {
 };
 
 void ExpectEntry(const Out& o, const AvEntry& e) {
-  EXPECT_EQ(o.status, Status::kOk);
+  EXPECT_EQ(o.op.status, Status::kOk);
   EXPECT_EQ(o.ipv6, (e.flags & contract::kAvFlagIpv6) != 0);
   EXPECT_EQ(o.fa_hi, e.fa_hi);
   EXPECT_EQ(o.fa_lo, e.fa_lo);
-  EXPECT_EQ(o.pid, e.pid_on_fep);
-  EXPECT_EQ(o.ri, e.resource_index);
+  EXPECT_EQ(o.pid_on_fep, e.pid_on_fep);
+  EXPECT_EQ(o.resource_index, e.resource_index);
   EXPECT_EQ(o.hop, e.next_hop);
 }
 
@@ -196,19 +168,19 @@ TEST_P(ResolveFamilyTest,
     b.Tick();
     for (; seen < b.out.size(); ++seen) {
       const Out& o = b.out[seen];
-      ExpectEntry(o, Bench::Entry(o.ctx, o.peer, 0, GetParam()));
-      uint64_t& previous = last[{o.ctx, o.peer}];
-      ASSERT_LT(previous, o.op_context);
-      previous = o.op_context;
+      ExpectEntry(o, Bench::Entry(o.op.ctx, o.op.peer, 0, GetParam()));
+      uint64_t& previous = last[{o.op.ctx, o.op.peer}];
+      ASSERT_LT(previous, o.op.op_context);
+      previous = o.op.op_context;
     }
     ASSERT_FALSE(::testing::Test::HasFailure());
   }
   ASSERT_EQ(seen, kOps);
   b.Run(100);
   EXPECT_TRUE(b.dut->idle_o);
-  for (const DmaRequest& r : b.reads.requests) {
+  for (const rtl::DmaReq& r : b.reads.requests) {
     ASSERT_EQ(r.bytes, 32u);
-    ASSERT_EQ(r.owner, (r.address - 0x1000000) / 0x100000 + 1);
+    ASSERT_EQ(r.owner, (r.addr - 0x1000000) / 0x100000 + 1);
   }
 }
 
@@ -226,9 +198,9 @@ TEST(ResolveTest, ParksAMissWhileOtherPeersGoOn) {
   }
   ASSERT_TRUE(b.WaitFor(51));
   for (size_t i = 0; i < 50; ++i) {
-    EXPECT_EQ(b.out[i].peer, 1u);
+    EXPECT_EQ(b.out[i].op.peer, 1u);
   }
-  EXPECT_EQ(b.out[50].peer, 2u);
+  EXPECT_EQ(b.out[50].op.peer, 2u);
   EXPECT_EQ(b.reads.requests.size(), 2u);
 }
 
@@ -268,7 +240,7 @@ TEST(ResolveTest, CheckedEntriesThatNameNoPeerAnswerBadPeer) {
   b.in.push_back({.peer = 5, .op_context = 5});
   ASSERT_TRUE(b.WaitFor(5));
   for (const Out& o : b.out) {
-    EXPECT_EQ(o.status, Status::kBadPeer) << o.op_context;
+    EXPECT_EQ(o.op.status, Status::kBadPeer) << o.op.op_context;
   }
   EXPECT_EQ(b.reads.requests.size(), 4u);
   // A later insertion needs no invalidation: refusals are not cached.
@@ -288,7 +260,7 @@ TEST_P(ResolveFamilyTest, APeerOfTheOtherAddressFamilyIsABadPeer) {
   b.in.push_back({.peer = 1, .op_context = 3});
   ASSERT_TRUE(b.WaitFor(3));
   for (const Out& o : b.out) {
-    EXPECT_EQ(o.status, o.peer == 1 ? Status::kBadPeer : Status::kOk);
+    EXPECT_EQ(o.op.status, o.op.peer == 1 ? Status::kBadPeer : Status::kOk);
   }
 }
 
@@ -298,10 +270,10 @@ TEST(ResolveTest, FailedOperationsNopsAndTokensPassWithoutALookup) {
   b.in.push_back({.opcode = Opcode::kNop, .peer = 9, .op_context = 2});
   b.in.push_back({.token = true, .ctx = 4});
   ASSERT_TRUE(b.WaitFor(3));
-  EXPECT_EQ(b.out[0].status, Status::kBadLength);
-  EXPECT_EQ(b.out[1].status, Status::kOk);
-  EXPECT_TRUE(b.out[2].token);
-  EXPECT_EQ(b.out[2].ctx, 4u);
+  EXPECT_EQ(b.out[0].op.status, Status::kBadLength);
+  EXPECT_EQ(b.out[1].op.status, Status::kOk);
+  EXPECT_TRUE(b.out[2].op.token);
+  EXPECT_EQ(b.out[2].op.ctx, 4u);
   EXPECT_TRUE(b.reads.requests.empty());
 }
 
@@ -312,8 +284,8 @@ TEST(ResolveTest, TokenWaitsForEverythingParked) {
   b.in.push_back({.peer = 1, .op_context = 1});
   b.in.push_back({.token = true});
   ASSERT_TRUE(b.WaitFor(2));
-  EXPECT_FALSE(b.out[0].token);
-  EXPECT_TRUE(b.out[1].token);
+  EXPECT_FALSE(b.out[0].op.token);
+  EXPECT_TRUE(b.out[1].op.token);
 }
 
 TEST(ResolveTest, InvalidateForgetsLinesAndEntriesOnTheWayOfThatContextOnly) {
@@ -343,7 +315,7 @@ TEST(ResolveTest, InvalidateForgetsLinesAndEntriesOnTheWayOfThatContextOnly) {
   b.in.push_back({.ctx = 1, .peer = 1, .op_context = 6});
   ASSERT_TRUE(b.WaitFor(6));
   EXPECT_EQ(b.reads.requests.size(), 5u);
-  EXPECT_EQ(b.out[5].op_context, 6u);
+  EXPECT_EQ(b.out[5].op.op_context, 6u);
 }
 
 }  // namespace

@@ -15,20 +15,14 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/generations.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
-#include "tests/rtl/transport/return_records.h"
+#include "tests/rtl/transport/port.h"
 
 namespace heddle::test {
 
 // Counters of a receive context plus 1; 0: none.
-struct RxCounters {
-  uint8_t recv = 0;
-  uint8_t remote_read = 0;
-  uint8_t remote_write = 0;
-};
-
 // A receive context that {pid, ri} leads to, or with `relative` {job, pid, ri}.
 struct Context {
   uint16_t pid = 0;
@@ -38,9 +32,9 @@ struct Context {
   bool event = false;  // Reports every RMA operation.
   bool alive = true;
   uint8_t gen = 1;
-  std::deque<RxBuffer> buffers;
+  std::deque<rtl::RxBuffer> buffers;
   uint16_t popped = 0;
-  RxCounters counters;
+  rtl::RxCounters counters;
 };
 
 class AcceptBench {
@@ -56,10 +50,10 @@ class AcceptBench {
 
   Vheddle_accept* operator->() { return dut_.operator->(); }
   void SetConfig() {
-    Drive(dut_->port_i, config);
-    Drive(dut_->transport_i, transport);
+    rtl::Drive(dut_->port_i, config);
+    rtl::Drive(dut_->transport_i, transport);
   }
-  void Send(const RxPacket& packet) { packets_.push_back(packet); }
+  void Send(const rtl::RxPacket& packet) { packets_.push_back(packet); }
   size_t waiting() const { return packets_.size(); }
   void Drain() { drain_ = true; }
 
@@ -73,31 +67,31 @@ class AcceptBench {
   }
 
   // Sends one packet and returns its answer; fails unless there is just one.
-  Response Answer(const RxPacket& packet) {
+  rtl::Response Answer(const rtl::RxPacket& packet) {
     const size_t before = responses.size();
     Send(packet);
     RunUntilIdle();
     EXPECT_EQ(responses.size(), before + 1);
-    return responses.size() > before ? responses.back() : Response{};
+    return responses.size() > before ? responses.back() : rtl::Response{};
   }
   // Sends one packet that nobody answers.
-  void Quiet(const RxPacket& packet) {
+  void Quiet(const rtl::RxPacket& packet) {
     const size_t before = responses.size();
     Send(packet);
     RunUntilIdle();
     EXPECT_EQ(responses.size(), before);
   }
   // The record of the last packet.
-  Place TakeRecord() {
+  rtl::Place TakeRecord() {
     EXPECT_EQ(places.size(), 1u);
-    const Place record = places.empty() ? Place{} : places.back();
+    const rtl::Place record = places.empty() ? rtl::Place{} : places.back();
     places.clear();
     return record;
   }
 
   void AddBuffer(size_t ctx, uint32_t length, uint64_t iova,
                  uint64_t op_context) {
-    RxBuffer buffer = NoBuffer(ctx);
+    rtl::RxBuffer buffer = NoBuffer(ctx);
     buffer.position = static_cast<uint16_t>(op_context);
     buffer.length = length;
     buffer.iova = iova;
@@ -119,23 +113,23 @@ class AcceptBench {
     dut_->visible_i = 0;
   }
 
-  PortCfg config;
-  TransportCfg transport;
+  contract::PortCfg config = StandardPort();
+  contract::TransportCfg transport;
   std::map<size_t, Context> contexts;
-  RmaAnswer region;      // Answer to every request, its address moved on by the
-                         // offsets.
-  uint64_t bad_key = 0;  // Of a region that nobody has; 0: none.
+  rtl::RmaAnswer region;  // Answer to every request, its address moved on by
+                          // the offsets.
+  uint64_t bad_key = 0;   // No region has this key; 0: unused.
   // Answer of heddle_rx_queue for names without a context.
   contract::ReturnCode miss = contract::ReturnCode::kBadIndex;
   uint32_t credit_ok = 0xffffffff;
   std::vector<uint8_t> credits_taken;
-  std::vector<Response> responses;
-  std::vector<Place> places;
-  std::vector<AckEvent> acks;
-  std::vector<ReturnJob> jobs;
-  ReturnVerdict back;  // heddle_return_rx's on every packet.
+  std::vector<rtl::Response> responses;
+  std::vector<rtl::Place> places;
+  std::vector<rtl::AckEvent> acks;
+  std::vector<rtl::ReturnJob> jobs;
+  rtl::ReturnVerdict back;  // heddle_return_rx's on every packet.
   int back_takes = 0;
-  ReturnLate late;  // What heddle_return_rx put off; gone when it was taken.
+  rtl::ReturnLate late;  // The deferred answer of heddle_return_rx.
   int late_looks = 0, late_takes = 0;
   std::array<int, 64> stats = {};
   uint64_t cycle = 0;
@@ -145,8 +139,8 @@ class AcceptBench {
  private:
   bool Stalls() { return stall > 0 && random->Chance(stall); }
   // What is known of a context without one.
-  RxBuffer NoBuffer(size_t ctx) {
-    RxBuffer buffer = {};
+  rtl::RxBuffer NoBuffer(size_t ctx) {
+    rtl::RxBuffer buffer = {};
     buffer.ctx = static_cast<uint8_t>(ctx);
     buffer.gen = contexts[ctx].gen;
     buffer.owner = 0x21;
@@ -156,8 +150,8 @@ class AcceptBench {
   }
 
   sim::ClockedModel<Vheddle_accept> dut_;
-  RmaRequest asked_;
-  std::deque<RxPacket> packets_;
+  rtl::RmaRequest asked_;
+  std::deque<rtl::RxPacket> packets_;
   bool drain_ = false;
   size_t head_ctx_ = 0;
 };
@@ -166,7 +160,7 @@ inline void AcceptBench::Cycle() {
   ++cycle;
   if (!dut_->pkt_valid_i && !packets_.empty() && !Stalls()) {
     dut_->pkt_valid_i = 1;
-    Drive(dut_->pkt_i, packets_.front());
+    rtl::Drive(dut_->pkt_i, packets_.front());
   }
   dut_->drain_valid_i = drain_;
   dut_->drain_rx_i = drain_;
@@ -178,40 +172,36 @@ inline void AcceptBench::Cycle() {
     gens[index] = ctx.gen;
   }
   dut_->rx_alive_i = alive;
-  SetPort(dut_->rx_gen_i, Gens(gens));
-  BitString counters;
-  for (size_t i = 16; i-- > 0;) {
+  DriveGens(dut_->rx_gen_i, gens);
+  for (size_t i = 0; i < rtl::kNumRx; ++i) {
     const auto ctx = contexts.find(i);
-    const RxCounters none;
-    const RxCounters& of = ctx == contexts.end() ? none : ctx->second.counters;
-    counters.Append(of.recv, 8);
-    counters.Append(of.remote_read, 8);
-    counters.Append(of.remote_write, 8);
+    rtl::DriveElement(
+        dut_->rx_counters_i, i,
+        ctx == contexts.end() ? rtl::RxCounters{} : ctx->second.counters);
   }
-  SetPort(dut_->rx_counters_i, counters);
   dut_->rsp_ready_i = !Stalls();
   dut_->place_ready_i = !Stalls();
   dut_->ack_ready_i = !Stalls();
   dut_->job_ready_i = !Stalls();
-  Drive(dut_->back_i, back);
-  Drive(dut_->back_late_i, late);
+  rtl::Drive(dut_->back_i, back);
+  rtl::Drive(dut_->back_late_i, late);
 
   const auto shown = contexts.find(head_ctx_);
   const bool valid = shown != contexts.end() && shown->second.alive &&
                      !shown->second.buffers.empty();
   dut_->head_valid_i = valid;
   if (shown != contexts.end()) {
-    Drive(dut_->head_i,
-          valid ? shown->second.buffers.front() : NoBuffer(head_ctx_));
+    rtl::Drive(dut_->head_i,
+               valid ? shown->second.buffers.front() : NoBuffer(head_ctx_));
     dut_->head_released_i = static_cast<uint16_t>(shown->second.popped + 1);
   }
   dut_->region_ready_i = !Stalls();
-  RmaAnswer answer = region;
+  rtl::RmaAnswer answer = region;
   answer.iova += asked_.offset + asked_.message_offset;
   if (bad_key != 0 && asked_.key == bad_key) {
-    answer.code = static_cast<uint8_t>(contract::ReturnCode::kBadMkey);
+    answer.code = contract::ReturnCode::kBadMkey;
   }
-  Drive(dut_->region_i, answer);
+  rtl::Drive(dut_->region_i, answer);
   dut_.Settle();
   dut_->look_hit_i = 0;
   dut_->look_miss_i = static_cast<uint8_t>(miss);
@@ -244,16 +234,16 @@ inline void AcceptBench::Cycle() {
     credits_taken.push_back(dut_->credit_cq_o);
   }
   if (dut_->rsp_valid_o && dut_->rsp_ready_i) {
-    responses.push_back(Sample<Response>(dut_->rsp_o));
+    responses.push_back(rtl::Sample<rtl::Response>(dut_->rsp_o));
   }
   if (dut_->place_valid_o && dut_->place_ready_i) {
-    places.push_back(Sample<Place>(dut_->place_o));
+    places.push_back(rtl::Sample<rtl::Place>(dut_->place_o));
   }
   if (dut_->ack_valid_o && dut_->ack_ready_i) {
-    acks.push_back(Sample<AckEvent>(dut_->ack_o));
+    acks.push_back(rtl::Sample<rtl::AckEvent>(dut_->ack_o));
   }
   if (dut_->job_valid_o && dut_->job_ready_i) {
-    jobs.push_back(Sample<ReturnJob>(dut_->job_o));
+    jobs.push_back(rtl::Sample<rtl::ReturnJob>(dut_->job_o));
   }
   back_takes += dut_->back_take_o;
   late_looks += dut_->back_late_look_o;
@@ -262,7 +252,7 @@ inline void AcceptBench::Cycle() {
   if (dut_->back_late_take_o) late.due = 0;
   const bool drained = drain_ && dut_->drain_ready_o;
   const bool taken = dut_->pkt_valid_i && dut_->pkt_ready_o;
-  asked_ = Sample<RmaRequest>(dut_->region_o);
+  asked_ = rtl::Sample<rtl::RmaRequest>(dut_->region_o);
   head_ctx_ = dut_->head_ctx_o;
   dut_.Tick();
   if (drained) drain_ = false;

@@ -36,20 +36,20 @@ class AcceptTest : public testing::Test {
   }
 
   // First and only packet of a message that opens the PDC.
-  RxPacket Syn(uint32_t psn, uint32_t length) {
-    RxPacket pkt = Packet(psn, length);
+  rtl::RxPacket Syn(uint32_t psn, uint32_t length) {
+    rtl::RxPacket pkt = Packet(psn, length);
     pkt.syn = 1;
     pkt.psn_offset = static_cast<uint16_t>(psn - kStart);
     return pkt;
   }
   // First and only packet of a message on the PDC opened last.
-  RxPacket Packet(uint32_t psn, uint32_t length) {
-    RxPacket pkt = {};
-    pkt.fa_lo = 0x0a000002;
+  rtl::RxPacket Packet(uint32_t psn, uint32_t length) {
+    rtl::RxPacket pkt = {};
+    pkt.source_fa_lo = 0x0a000002;
     pkt.source_mac = 0x020000000002;
     pkt.source_port = 0xc123;
     pkt.dscp = 9;
-    pkt.pds_type = static_cast<uint8_t>(type_);
+    pkt.pds_type = type_;
     pkt.next_hdr = static_cast<uint8_t>(contract::NextHdr::kRequestStd);
     pkt.offset = static_cast<uint16_t>(kStart - 1 - psn);  // Clears nothing.
     pkt.psn = psn;
@@ -68,24 +68,24 @@ class AcceptTest : public testing::Test {
     return pkt;
   }
   // A later packet of a message of `length` bytes.
-  RxPacket Next(uint32_t psn, uint32_t offset, uint16_t bytes, bool eom,
-                uint32_t length) {
-    RxPacket pkt = Packet(psn, length);
+  rtl::RxPacket Next(uint32_t psn, uint32_t offset, uint16_t bytes, bool eom,
+                     uint32_t length) {
+    rtl::RxPacket pkt = Packet(psn, length);
     pkt.som = 0;
     pkt.eom = eom;
     pkt.message_offset = offset;
     pkt.payload_bytes = bytes;
     return pkt;
   }
-  RxPacket First(uint32_t psn, uint16_t bytes, uint32_t length) {
-    RxPacket pkt = Packet(psn, length);
+  rtl::RxPacket First(uint32_t psn, uint16_t bytes, uint32_t length) {
+    rtl::RxPacket pkt = Packet(psn, length);
     pkt.eom = 0;
     pkt.payload_bytes = bytes;
     return pkt;
   }
-  RxPacket Control(CpType type, uint32_t psn) {
-    RxPacket pkt = Packet(psn, 0);
-    pkt.pds_type = static_cast<uint8_t>(PdsType::kCp);
+  rtl::RxPacket Control(CpType type, uint32_t psn) {
+    rtl::RxPacket pkt = Packet(psn, 0);
+    pkt.pds_type = PdsType::kCp;
     pkt.next_hdr = static_cast<uint8_t>(type);
     return pkt;
   }
@@ -99,17 +99,17 @@ class AcceptTest : public testing::Test {
   int Count(Statistic statistic) {
     return bench_.stats[static_cast<size_t>(statistic)];
   }
-  void ExpectNack(const Response& rsp, NackCode code, uint16_t spdcid,
+  void ExpectNack(const rtl::Response& rsp, NackCode code, uint16_t spdcid,
                   uint32_t psn) {
-    EXPECT_EQ(rsp.kind, ResponseKind::kNack);
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kNack);
     EXPECT_EQ(rsp.code, static_cast<uint8_t>(code));
     EXPECT_EQ(rsp.spdcid, spdcid);
     EXPECT_EQ(rsp.nack_psn, psn);
     EXPECT_EQ(rsp.dpdcid, 0x11);
   }
-  void ExpectAck(const Response& rsp, uint32_t cack, int16_t offset,
+  void ExpectAck(const rtl::Response& rsp, uint32_t cack, int16_t offset,
                  ReturnCode code) {
-    EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kAck);
     EXPECT_EQ(rsp.cack, cack);
     EXPECT_EQ(static_cast<int16_t>(rsp.ack_offset), offset);
     EXPECT_EQ(rsp.spdcid, tpdcid_);
@@ -118,19 +118,19 @@ class AcceptTest : public testing::Test {
     EXPECT_EQ(rsp.response, code <= ReturnCode::kOk ? 0 : 1);
   }
   // The packet clears all error answers of before.
-  static RxPacket Clearing(RxPacket pkt) {
+  static rtl::RxPacket Clearing(rtl::RxPacket pkt) {
     pkt.offset = static_cast<uint16_t>(-1);
     return pkt;
   }
   // Answer to the rest of a message that ended in an error.
-  void ExpectRest(const Response& rsp, uint32_t psn, ReturnCode code) {
+  void ExpectRest(const rtl::Response& rsp, uint32_t psn, ReturnCode code) {
     ExpectAck(rsp, psn, 0, code);
-    EXPECT_EQ(rsp.req, static_cast<uint8_t>(contract::AckReq::kNone));
+    EXPECT_EQ(rsp.req, contract::AckReq::kNone);
   }
   // An error answer about `psn` that waits to be cleared.
-  void ExpectError(const Response& rsp, uint32_t psn, ReturnCode code) {
+  void ExpectError(const rtl::Response& rsp, uint32_t psn, ReturnCode code) {
     ExpectAck(rsp, psn - 1, 1, code);
-    EXPECT_EQ(rsp.req, static_cast<uint8_t>(contract::AckReq::kClear));
+    EXPECT_EQ(rsp.req, contract::AckReq::kClear);
   }
 
   AcceptBench bench_;
@@ -142,19 +142,17 @@ class AcceptTest : public testing::Test {
 class AcceptWriteTest : public AcceptTest {
  protected:
   AcceptWriteTest() {
-    bench_.region.code = static_cast<uint8_t>(ReturnCode::kOk);
+    bench_.region.code = ReturnCode::kOk;
     bench_.region.iova = 0x100000;
     bench_.region.owner = 0x21;
   }
-  static RxPacket AsWrite(RxPacket pkt) {
+  static rtl::RxPacket AsWrite(rtl::RxPacket pkt) {
     pkt.opcode = 1;
     pkt.match_bits = 0xabcd;
     pkt.buffer_offset = 0x40;
     return pkt;
   }
-  void SetCode(ReturnCode code) {
-    bench_.region.code = static_cast<uint8_t>(code);
-  }
+  void SetCode(ReturnCode code) { bench_.region.code = code; }
 };
 
 }  // namespace heddle::test

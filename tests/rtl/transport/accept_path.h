@@ -13,7 +13,7 @@
 namespace heddle::test {
 
 // Packet `piece` of a message of `length` bytes: its part of the message.
-inline void SetPiece(RxPacket* packet, uint32_t piece, uint32_t mtu,
+inline void SetPiece(rtl::RxPacket* packet, uint32_t piece, uint32_t mtu,
                      uint32_t length, uint64_t header_data) {
   packet->som = piece == 0;
   packet->request_length = length;
@@ -33,7 +33,7 @@ class Path {
   Path(AcceptBench& bench, sim::Random& random, double trouble)
       : bench_(bench), random_(random), trouble_(trouble) {}
 
-  void Submit(const RxPacket& packet) {
+  void Submit(const rtl::RxPacket& packet) {
     if (random_.Chance(trouble_)) return;
     const int copies = random_.Chance(trouble_) ? 2 : 1;
     for (int i = 0; i < copies; ++i) {
@@ -44,7 +44,7 @@ class Path {
   void Deliver() {
     // As the receive buffer of the parser: a little is held, the rest lost.
     while (!flying_.empty() && flying_.begin()->first <= bench_.cycle) {
-      const RxPacket& packet = flying_.begin()->second;
+      const rtl::RxPacket& packet = flying_.begin()->second;
       if (bench_.waiting() < 8) {
         bench_.Send(packet);
         payload_bytes += packet.payload_bytes;
@@ -54,13 +54,14 @@ class Path {
     }
   }
   uint64_t payload_bytes = 0;
-  std::deque<RxPacket> delivered;  // Those with payload: each has a record.
+  std::deque<rtl::RxPacket>
+      delivered;  // Those with payload: each has a record.
 
  private:
   AcceptBench& bench_;
   sim::Random& random_;
   double trouble_;
-  std::multimap<uint64_t, RxPacket> flying_;
+  std::multimap<uint64_t, rtl::RxPacket> flying_;
 };
 
 }  // namespace heddle::test

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "rtl/records.h"
 #include "tests/rtl/crc32c.h"
-#include "tests/rtl/transport/records.h"
 
 namespace heddle::test {
 
@@ -18,8 +18,8 @@ using Bytes = std::vector<uint8_t>;
 constexpr uint8_t kFlagInline = 2;
 constexpr uint8_t kFlagHeaderData = 8;
 constexpr uint8_t kFlagDeliveryComplete = 32;
-constexpr uint8_t kSend = 5;
-constexpr uint8_t kWrite = 1;
+constexpr contract::Opcode kSend = contract::Opcode::kSend;
+constexpr contract::Opcode kWrite = contract::Opcode::kWrite;
 
 template <typename Header>
 void AppendHeader(Bytes& out, const Header& header) {
@@ -152,9 +152,9 @@ inline Bytes Frame(const Route& route, const Bytes& datagram) {
 }
 
 // The frame that a request packet must become. `payload` is what it carries.
-inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
-                          const PdcPeer& peer, const Route& route, uint16_t mtu,
-                          bool ie, const Bytes& payload) {
+inline Bytes RequestFrame(const rtl::TxPacket& pkt, const rtl::MsgPacket& msg,
+                          const rtl::PdcPeer& peer, const Route& route,
+                          uint16_t mtu, bool ie, const Bytes& payload) {
   namespace wire = contract::wire;
   wire::PdsRequest pds = {};
   pds.type = contract::PdsType::kRodReq;
@@ -202,11 +202,11 @@ inline Bytes RequestFrame(const TxPacket& pkt, const MsgPacket& msg,
 }
 
 // The frame that a control packet must become.
-inline Bytes ControlFrame(const TxPacket& pkt, const PdcPeer& peer,
+inline Bytes ControlFrame(const rtl::TxPacket& pkt, const rtl::PdcPeer& peer,
                           const Route& route) {
   contract::wire::PdsCp cp = {};
   cp.type = contract::PdsType::kCp;
-  cp.cp_type = static_cast<contract::CpType>(pkt.cp_type);
+  cp.cp_type = pkt.cp_type;
   cp.retx = pkt.retx;
   cp.ar = pkt.ar;
   cp.psn = pkt.psn;
@@ -219,10 +219,10 @@ inline Bytes ControlFrame(const TxPacket& pkt, const PdcPeer& peer,
 }
 
 // PDS and SES headers of an ACK or NACK.
-inline Bytes ResponseDatagram(const Response& rsp) {
+inline Bytes ResponseDatagram(const rtl::Response& rsp) {
   namespace wire = contract::wire;
   Bytes out;
-  if (rsp.kind == ResponseKind::kNack) {
+  if (rsp.kind == rtl::ResponseKind::kNack) {
     wire::PdsNack nack = {};
     nack.type = contract::PdsType::kNack;
     nack.next_hdr = contract::NextHdr::kNone;
@@ -241,13 +241,14 @@ inline Bytes ResponseDatagram(const Response& rsp) {
   ack.type = rsp.cc ? contract::PdsType::kAckCc : contract::PdsType::kAck;
   ack.m = rsp.m;
   ack.retx = rsp.retx;
-  ack.req = static_cast<contract::AckReq>(rsp.req);
+  ack.req = rsp.req;
   ack.ack_psn_offset = static_cast<int16_t>(rsp.ack_offset);
   ack.cack_psn = rsp.cack;
   ack.spdcid = rsp.spdcid;
   ack.dpdcid = rsp.dpdcid;
-  ack.next_hdr = rsp.kind == ResponseKind::kNone ? contract::NextHdr::kNone
-                                                 : contract::NextHdr::kResponse;
+  ack.next_hdr = rsp.kind == rtl::ResponseKind::kNone
+                     ? contract::NextHdr::kNone
+                     : contract::NextHdr::kResponse;
   AppendHeader(out, ack);
   if (rsp.cc) {
     const auto ooo = static_cast<uint16_t>(
@@ -259,7 +260,7 @@ inline Bytes ResponseDatagram(const Response& rsp) {
                                      .rcvd_bytes = rsp.rcvd_bytes,
                                      .nscc_ooo_count = ooo});
   }
-  if (rsp.kind == ResponseKind::kNone) return out;
+  if (rsp.kind == rtl::ResponseKind::kNone) return out;
   wire::SesResponse ses = {};
   ses.opcode = static_cast<contract::SesResponse>(rsp.response);
   ses.return_code = static_cast<contract::ReturnCode>(rsp.return_code);

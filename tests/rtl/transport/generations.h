@@ -6,20 +6,21 @@
 #include <cstdint>
 #include <map>
 
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/widths.h"
+#include "rtl/records.h"
+#include "tests/rtl/pins.h"
 
 namespace heddle::test {
 
-// Of each context, 0 where `of` has none.
-inline BitString Gens(const std::map<size_t, uint32_t>& of) {
-  constexpr size_t kContexts = 16;
-  BitString bits;
-  for (size_t i = kContexts; i-- > 0;) {
+// Puts the generation of each transmit or receive context on `port`: 0 where
+// `of` has none.
+template <typename Port>
+void DriveGens(Port& port, const std::map<size_t, uint32_t>& of) {
+  static_assert(rtl::kNumTx == rtl::kNumRx);
+  for (size_t i = 0; i < rtl::kNumTx; ++i) {
     const auto gen = of.find(i);
-    bits.Append(gen == of.end() ? 0 : gen->second, kGenBits);
+    PutBits(port, i * rtl::kGenW, rtl::kGenW,
+            gen == of.end() ? 0 : gen->second);
   }
-  return bits;
 }
 
 }  // namespace heddle::test

@@ -12,7 +12,7 @@ class AcceptCongestionTest : public AcceptTest {
     bench_.config.dead_ticks = 1000;
     bench_.SetConfig();
   }
-  Response Asked(RxPacket packet) {
+  rtl::Response Asked(rtl::RxPacket packet) {
     packet.ar = 1;
     return bench_.Answer(packet);
   }
@@ -25,17 +25,17 @@ TEST_F(AcceptCongestionTest, AcksOfBothModesSayHowMuchCame) {
       tpdcid_ = 0;
     }
     bench_.AddBuffer(2, 8192, 0x1000, 100);
-    RxPacket first = Syn(kStart, 8);
+    rtl::RxPacket first = Syn(kStart, 8);
     first.spdcid = type == PdsType::kRodReq ? 0x11 : 0x12;
-    const Response opened = bench_.Answer(first);
+    const rtl::Response opened = bench_.Answer(first);
     EXPECT_EQ(opened.cc, 1);
     EXPECT_EQ(opened.service_time, 1);
     EXPECT_EQ(opened.rcvd_bytes, 1u);  // Of 256, and 108 of headers each.
     tpdcid_ = opened.spdcid;
     bench_.AddBuffer(2, 8192, 0x1000, 100);
-    RxPacket second = Packet(kStart + 1, 4096);
+    rtl::RxPacket second = Packet(kStart + 1, 4096);
     second.spdcid = first.spdcid;
-    const Response rsp = Asked(second);
+    const rtl::Response rsp = Asked(second);
     EXPECT_EQ(rsp.cc, 1);
     EXPECT_EQ(rsp.cack, kStart + 1);
     EXPECT_EQ(rsp.rcvd_bytes, 17u);  // 4320 bytes.
@@ -67,9 +67,9 @@ TEST_F(AcceptCongestionTest, LateAckSaysHowLongItsPacketWaited) {
 TEST_F(AcceptCongestionTest, MarkedPacketIsAnsweredAtOnceAndCounted) {
   Open();
   bench_.AddBuffer(2, 64, 0x1000, 100);
-  RxPacket packet = Packet(kStart + 1, 8);
+  rtl::RxPacket packet = Packet(kStart + 1, 8);
   packet.ce = 1;
-  const Response rsp = bench_.Answer(packet);
+  const rtl::Response rsp = bench_.Answer(packet);
   EXPECT_EQ(rsp.m, 1);
   EXPECT_EQ(rsp.cack, kStart + 1);
   EXPECT_EQ(Count(Statistic::kRxEcnMarked), 1);
@@ -79,7 +79,7 @@ TEST_F(AcceptCongestionTest, WithoutItAcksSayNothingOfIt) {
   bench_.transport.congestion = 0;
   bench_.SetConfig();
   Open();
-  const Response& rsp = bench_.responses.back();
+  const rtl::Response& rsp = bench_.responses.back();
   EXPECT_EQ(rsp.cc, 0);
   EXPECT_EQ(rsp.service_time, 0);
   EXPECT_EQ(rsp.rcvd_bytes, 0u);

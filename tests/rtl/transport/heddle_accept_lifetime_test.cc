@@ -29,11 +29,11 @@ class ForgetTest : public AcceptTest {
       }
     }
   }
-  Response Ask() {
+  rtl::Response Ask() {
     bench_.AddBuffer(2, 64, 0x1000, 1);
-    RxPacket pkt = Packet(kStart + 1, 8);
+    rtl::RxPacket pkt = Packet(kStart + 1, 8);
     pkt.ar = 1;
-    const Response rsp = bench_.Answer(pkt);
+    const rtl::Response rsp = bench_.Answer(pkt);
     bench_.places.clear();
     return rsp;
   }
@@ -49,10 +49,10 @@ TEST_F(ForgetTest, SilentPdcIsForgottenAfterTwiceDeadTimeAndNotBefore) {
   ExpectNack(bench_.Answer(Packet(kStart + 2, 8)), NackCode::kClosing, 0,
              kStart + 2);
   // Its set is free too: the same initiator opens another one.
-  RxPacket again = Syn(kStart, 8);
+  rtl::RxPacket again = Syn(kStart, 8);
   bench_.AddBuffer(2, 64, 0x1000, 3);
-  const Response opened = bench_.Answer(again);
-  EXPECT_EQ(opened.kind, ResponseKind::kAck);
+  const rtl::Response opened = bench_.Answer(again);
+  EXPECT_EQ(opened.kind, rtl::ResponseKind::kAck);
   EXPECT_NE(opened.spdcid, tpdcid_);
 }
 
@@ -67,8 +67,8 @@ TEST_F(ForgetTest, DuplicatesKeepAPdcAlive) {
 
 TEST_F(ForgetTest, StrangersDoNotKeepAPdcAlive) {
   Open();
-  RxPacket stranger = Packet(kStart + 1, 8);
-  stranger.fa_lo ^= 1;
+  rtl::RxPacket stranger = Packet(kStart + 1, 8);
+  stranger.source_fa_lo ^= 1;
   for (int i = 0; i < 8; ++i) {
     Pass(kDeadTicks / 2);
     bench_.Answer(stranger);
@@ -88,13 +88,13 @@ TEST_F(ForgetTest, InitiatorThatDiesAfterItsContextCompletesNothing) {
   Pass(kDeadTicks);
   bench_.AddBuffer(2, 64, 0x3000, 8);
   bench_.AddBuffer(2, 64, 0x4000, 9);
-  RxPacket other = Syn(kStart + 4, 8);
+  rtl::RxPacket other = Syn(kStart + 4, 8);
   other.psn_offset = 0;
-  other.fa_lo ^= 1;
+  other.source_fa_lo ^= 1;
   bench_.Answer(other);
   bench_.places.clear();
   Pass(2 * kDeadTicks + 2);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.ev.credit, 1);
   EXPECT_EQ(record.ev.write, 0);
 }
@@ -108,7 +108,7 @@ TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
   Pass(2 * kDeadTicks - 2);
   EXPECT_TRUE(bench_.places.empty());
   Pass(kDeadTicks + 4);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.stream, 0);
   EXPECT_EQ(record.bytes, 0);
@@ -116,14 +116,13 @@ TEST_F(ForgetTest, InitiatorThatDiesInsideAMessageGivesItsBufferBack) {
   EXPECT_EQ(record.ev.credit, 1);
   EXPECT_EQ(record.ev.entry.op_context, 7u);
   EXPECT_EQ(record.ev.entry.length, 4096u);
-  EXPECT_EQ(record.ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
   // Its place is free; what comes late is for nobody.
-  RxPacket late = Next(kStart + 2, 4096, 4096, true, 8192);
+  rtl::RxPacket late = Next(kStart + 2, 4096, 4096, true, 8192);
   ExpectNack(bench_.Answer(late), NackCode::kClosing, 0, kStart + 2);
   bench_.places.clear();
   bench_.AddBuffer(2, 64, 0x1000, 3);
-  EXPECT_EQ(bench_.Answer(Syn(kStart, 8)).kind, ResponseKind::kAck);
+  EXPECT_EQ(bench_.Answer(Syn(kStart, 8)).kind, rtl::ResponseKind::kAck);
 }
 
 TEST_F(ForgetTest,
@@ -135,7 +134,7 @@ TEST_F(ForgetTest,
   bench_.places.clear();
   bench_.contexts[2].alive = false;
   Pass(3 * kDeadTicks + 2);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.write, 0);
   EXPECT_EQ(record.ev.credit, 1);
@@ -144,15 +143,15 @@ TEST_F(ForgetTest,
 TEST_F(ForgetTest, PacketsOfAMessageKeepItsPdc) {
   Open();
   bench_.AddBuffer(2, 65536, 0x1000, 1);
-  RxPacket first = First(kStart + 1, 4096, 32768);
+  rtl::RxPacket first = First(kStart + 1, 4096, 32768);
   bench_.Send(first);
   bench_.RunUntilIdle();
   for (uint32_t i = 1; i < 8; ++i) {
     Pass(2 * kDeadTicks - 2);
-    RxPacket next = Next(kStart + 1 + i, 4096 * i, 4096, i == 7, 32768);
+    rtl::RxPacket next = Next(kStart + 1 + i, 4096 * i, 4096, i == 7, 32768);
     next.ar = 1;
-    const Response rsp = bench_.Answer(next);
-    EXPECT_EQ(rsp.kind, ResponseKind::kAck) << i;
+    const rtl::Response rsp = bench_.Answer(next);
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kAck) << i;
   }
 }
 
@@ -160,9 +159,9 @@ TEST_F(ForgetTest, AllPdcsOfInitiatorsThatWentAwayComeBack) {
   for (int generation = 0; generation < 3; ++generation) {
     for (uint16_t i = 0; i < 160; ++i) {
       bench_.AddBuffer(2, 64, 0x1000, i);
-      RxPacket pkt = Syn(kStart, 8);
+      rtl::RxPacket pkt = Syn(kStart, 8);
       pkt.spdcid = static_cast<uint16_t>(0x400 + 256 * generation + i);
-      EXPECT_EQ(bench_.Answer(pkt).kind, ResponseKind::kAck)
+      EXPECT_EQ(bench_.Answer(pkt).kind, rtl::ResponseKind::kAck)
           << generation << ' ' << i;
     }
     bench_.places.clear();
@@ -173,31 +172,29 @@ TEST_F(ForgetTest, AllPdcsOfInitiatorsThatWentAwayComeBack) {
 // The table full of PDCs.
 class FullTest : public AcceptTest {
  protected:
-  static constexpr size_t kPdcs = 256;
-
-  RxPacket SynOf(uint32_t source, uint16_t spdcid) {
-    RxPacket pkt = Syn(kStart, 8);
-    pkt.fa_lo = 0x0a000002 + source;
+  rtl::RxPacket SynOf(uint32_t source, uint16_t spdcid) {
+    rtl::RxPacket pkt = Syn(kStart, 8);
+    pkt.source_fa_lo = 0x0a000002 + source;
     pkt.spdcid = spdcid;
     return pkt;
   }
   // Fails unless every one of them finds room.
   void Fill(uint32_t sources) {
-    for (uint32_t i = 0; i < kPdcs; ++i) {
+    for (uint32_t i = 0; i < rtl::kNumPdc; ++i) {
       bench_.AddBuffer(2, 64, 0x1000, i);
-      const RxPacket pkt =
+      const rtl::RxPacket pkt =
           SynOf(i % sources, static_cast<uint16_t>(0x40 + i / sources));
-      const Response rsp = bench_.Answer(pkt);
-      ASSERT_EQ(rsp.kind, ResponseKind::kAck) << i << " of " << sources;
+      const rtl::Response rsp = bench_.Answer(pkt);
+      ASSERT_EQ(rsp.kind, rtl::ResponseKind::kAck) << i << " of " << sources;
       opened_.push_back(pkt);
       ids_.push_back(rsp.spdcid);
     }
     bench_.places.clear();
   }
-  Response Close(size_t i) {
-    RxPacket close = opened_[i];
+  rtl::Response Close(size_t i) {
+    rtl::RxPacket close = opened_[i];
     close.syn = 0;
-    close.pds_type = static_cast<uint8_t>(PdsType::kCp);
+    close.pds_type = PdsType::kCp;
     close.next_hdr = static_cast<uint8_t>(CpType::kCloseCommand);
     close.payload_bytes = 0;
     close.psn = kStart + 1;
@@ -205,7 +202,7 @@ class FullTest : public AcceptTest {
     return bench_.Answer(close);
   }
 
-  std::vector<RxPacket> opened_;
+  std::vector<rtl::RxPacket> opened_;
   std::vector<uint16_t> ids_;
 };
 
@@ -214,13 +211,13 @@ TEST_F(FullTest, AllPdcsFindRoomWhateverTheirAddresses) {
     opened_.clear();
     ids_.clear();
     Fill(sources);
-    for (size_t i = 0; i < kPdcs; ++i) {
-      for (size_t j = i + 1; j < kPdcs; ++j) {
+    for (size_t i = 0; i < rtl::kNumPdc; ++i) {
+      for (size_t j = i + 1; j < rtl::kNumPdc; ++j) {
         ASSERT_NE(ids_[i] % 256, ids_[j] % 256);
       }
     }
-    for (size_t i = 0; i < kPdcs; ++i) {
-      EXPECT_EQ(Close(i).kind, ResponseKind::kNone);
+    for (size_t i = 0; i < rtl::kNumPdc; ++i) {
+      EXPECT_EQ(Close(i).kind, rtl::ResponseKind::kNone);
     }
   }
   EXPECT_EQ(Count(Statistic::kRxPdcs), 4 * 256);
@@ -230,17 +227,17 @@ TEST_F(FullTest, AllPdcsFindRoomWhateverTheirAddresses) {
 TEST_F(FullTest, OneMoreIsRefusedUntilAnotherIsClosed) {
   Fill(16);
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  const RxPacket late = SynOf(1000, 7);
+  const rtl::RxPacket late = SynOf(1000, 7);
   const size_t before = bench_.responses.size();
   bench_.Send(late);
   bench_.RunUntilIdle();
   ASSERT_GT(bench_.responses.size(), before);
-  const Response refused = bench_.responses[before];
+  const rtl::Response refused = bench_.responses[before];
   EXPECT_EQ(refused.code, static_cast<uint8_t>(NackCode::kNoPdcAvail));
   EXPECT_EQ(refused.spdcid, 0);
-  EXPECT_EQ(Close(40).kind, ResponseKind::kNone);
-  const Response rsp = bench_.Answer(late);
-  EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+  EXPECT_EQ(Close(40).kind, rtl::ResponseKind::kNone);
+  const rtl::Response rsp = bench_.Answer(late);
+  EXPECT_EQ(rsp.kind, rtl::ResponseKind::kAck);
   EXPECT_EQ(rsp.spdcid % 256, ids_[40] % 256);
   EXPECT_NE(rsp.spdcid, ids_[40]);
 }
@@ -253,15 +250,15 @@ TEST_F(FullTest, EachRefusedSynAsksTheLeastUsedPdcToClose) {
     bench_.Send(SynOf(1000, 7));
     bench_.RunUntilIdle();
     ASSERT_EQ(bench_.responses.size(), before + 2);
-    const Response& ask = bench_.responses.back();
-    EXPECT_EQ(ask.kind, ResponseKind::kAck);
-    EXPECT_EQ(ask.req, 2);
+    const rtl::Response& ask = bench_.responses.back();
+    EXPECT_EQ(ask.kind, rtl::ResponseKind::kAck);
+    EXPECT_EQ(ask.req, contract::AckReq::kClose);
     EXPECT_EQ(ask.cack, kStart);
     const auto at = std::find(ids_.begin(), ids_.end(), ask.spdcid);
     ASSERT_NE(at, ids_.end());
     const auto i = static_cast<size_t>(at - ids_.begin());
     EXPECT_EQ(ask.dpdcid, opened_[i].spdcid);
-    EXPECT_EQ(ask.fa_lo, opened_[i].fa_lo);
+    EXPECT_EQ(ask.fa_lo, opened_[i].source_fa_lo);
     ++asked[i];
   };
   refuse();  // Nobody was idle for a round: a new one begins.
@@ -276,7 +273,7 @@ TEST_F(FullTest, EachRefusedSynAsksTheLeastUsedPdcToClose) {
 // Each PDCID by itself, whatever has the same index now: also those of PDCs
 // that were used before, and of none of the others.
 TEST_F(FullTest, PdcidThatWasUsedIsClosingAndAnotherUnknown) {
-  RxPacket pkt = Packet(kStart + 1, 8);
+  rtl::RxPacket pkt = Packet(kStart + 1, 8);
   pkt.spdcid = 0xffff;
   std::vector<bool> used(1024);
   const auto expect_all = [&] {
@@ -285,7 +282,7 @@ TEST_F(FullTest, PdcidThatWasUsedIsClosingAndAnotherUnknown) {
       if (std::find(ids_.begin(), ids_.end(), pkt.dpdcid) != ids_.end()) {
         continue;
       }
-      const Response rsp = bench_.Answer(pkt);
+      const rtl::Response rsp = bench_.Answer(pkt);
       ASSERT_EQ(rsp.code, static_cast<uint8_t>(used[id] ? NackCode::kClosing
                                                         : NackCode::kInvDpdcid))
           << id;
@@ -296,7 +293,7 @@ TEST_F(FullTest, PdcidThatWasUsedIsClosingAndAnotherUnknown) {
     expect_all();
     Fill(16);
     expect_all();
-    for (size_t i = 0; i < kPdcs; ++i) {
+    for (size_t i = 0; i < rtl::kNumPdc; ++i) {
       Close(i);
       used[ids_[i] % 1024] = true;
     }
@@ -313,17 +310,17 @@ TEST_F(FullTest, OrderAsksTheInitiatorOfEachPdcOnce) {
   Fill(16);
   EXPECT_EQ(bench_->open_o, 256);
   for (size_t i = 0; i < 40; ++i) {
-    EXPECT_EQ(Close(i).kind, ResponseKind::kNone);
+    EXPECT_EQ(Close(i).kind, rtl::ResponseKind::kNone);
   }
   EXPECT_EQ(bench_->open_o, 216);
   // One is in the midst of a message, one has an error to tell, which goes
   // first.
   bench_.AddBuffer(2, 8192, 0x1000, 1);
-  RxPacket first = First(kStart + 1, 4096, 8192);
-  RxPacket error = Packet(kStart + 1, 8);
+  rtl::RxPacket first = First(kStart + 1, 4096, 8192);
+  rtl::RxPacket error = Packet(kStart + 1, 8);
   error.job_id = kJob + 1;
   for (auto& [pkt, i] : {std::pair(&first, 50), {&error, 60}}) {
-    pkt->fa_lo = opened_[i].fa_lo;
+    pkt->source_fa_lo = opened_[i].source_fa_lo;
     pkt->spdcid = opened_[i].spdcid;
     pkt->dpdcid = ids_[i];
     bench_.Send(*pkt);
@@ -335,21 +332,20 @@ TEST_F(FullTest, OrderAsksTheInitiatorOfEachPdcOnce) {
     bench_.Cycle();
     bench_->close_i = 0;
     bench_.RunUntilIdle();
-    std::vector<int> asked(kPdcs);
-    for (const Response& rsp : bench_.responses) {
-      EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+    std::vector<int> asked(rtl::kNumPdc);
+    for (const rtl::Response& rsp : bench_.responses) {
+      EXPECT_EQ(rsp.kind, rtl::ResponseKind::kAck);
       const auto at = std::find(ids_.begin(), ids_.end(), rsp.spdcid);
       ASSERT_NE(at, ids_.end());
       const auto i = static_cast<size_t>(at - ids_.begin());
       ++asked[i];
       EXPECT_EQ(rsp.req,
-                static_cast<uint8_t>(i == 60 ? contract::AckReq::kClear
-                                             : contract::AckReq::kClose))
+                i == 60 ? contract::AckReq::kClear : contract::AckReq::kClose)
           << i;
       EXPECT_EQ(rsp.dpdcid, opened_[i].spdcid);
       EXPECT_EQ(rsp.cack, i == 50 ? kStart + 1 : kStart) << i;
     }
-    for (size_t i = 0; i < kPdcs; ++i) {
+    for (size_t i = 0; i < rtl::kNumPdc; ++i) {
       EXPECT_EQ(asked[i], i < 40 ? 0 : 1) << i;
     }
   }
@@ -377,10 +373,10 @@ class TombstoneTest : public AcceptTest {
 
 TEST_F(TombstoneTest, LateSynOfAClosedPdcIsNotExecutedAgain) {
   Open();
-  RxPacket late = Syn(kStart, 8);
+  rtl::RxPacket late = Syn(kStart, 8);
   late.retx = 1;
   EXPECT_EQ(bench_.Answer(Control(CpType::kCloseCommand, kStart + 1)).kind,
-            ResponseKind::kNone);
+            rtl::ResponseKind::kNone);
   bench_.AddBuffer(2, 64, 0x1000, 1);
   for (uint32_t i = 0; i < kSafetyTicks; ++i) {
     ExpectNack(bench_.Answer(late), NackCode::kClosing, 0, kStart);
@@ -390,24 +386,24 @@ TEST_F(TombstoneTest, LateSynOfAClosedPdcIsNotExecutedAgain) {
   EXPECT_EQ(Count(Statistic::kRxRequests), 1);
   EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
   // The wire has nothing as old as this any more.
-  EXPECT_EQ(bench_.Answer(late).kind, ResponseKind::kAck);
+  EXPECT_EQ(bench_.Answer(late).kind, rtl::ResponseKind::kAck);
 }
 
 TEST_F(TombstoneTest, OtherPdcsOfTheSameInitiatorAreServed) {
   Open();
   bench_.Answer(Control(CpType::kCloseCommand, kStart + 1));
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket restarted = Syn(kStart + 1, 8);
+  rtl::RxPacket restarted = Syn(kStart + 1, 8);
   restarted.psn_offset = 0;
-  EXPECT_EQ(bench_.Answer(restarted).kind, ResponseKind::kAck);
+  EXPECT_EQ(bench_.Answer(restarted).kind, rtl::ResponseKind::kAck);
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket other = Syn(kStart, 8);
+  rtl::RxPacket other = Syn(kStart, 8);
   other.spdcid = 0x12;
-  EXPECT_EQ(bench_.Answer(other).kind, ResponseKind::kAck);
+  EXPECT_EQ(bench_.Answer(other).kind, rtl::ResponseKind::kAck);
   bench_.AddBuffer(2, 64, 0x1000, 1);
   other = Syn(kStart, 8);
-  other.fa_lo ^= 1;
-  EXPECT_EQ(bench_.Answer(other).kind, ResponseKind::kAck);
+  other.source_fa_lo ^= 1;
+  EXPECT_EQ(bench_.Answer(other).kind, rtl::ResponseKind::kAck);
 }
 
 TEST_F(TombstoneTest, PdcIsClosedOnlyWhenItsTombstoneHasAPlace) {
@@ -415,16 +411,16 @@ TEST_F(TombstoneTest, PdcIsClosedOnlyWhenItsTombstoneHasAPlace) {
   bench_.SetConfig();
   uint32_t closed = 0;
   uint32_t put_off = 0;
-  RxPacket close;
+  rtl::RxPacket close;
   for (uint32_t i = 0; i < 1300 && put_off < 4; ++i) {
     bench_.AddBuffer(2, 64, 0x1000, i);
-    RxPacket pkt = Syn(kStart, 8);
+    rtl::RxPacket pkt = Syn(kStart, 8);
     pkt.spdcid = static_cast<uint16_t>(0x100 + i);
     tpdcid_ = bench_.Answer(pkt).spdcid;
     close = Control(CpType::kCloseCommand, kStart + 1);
     close.spdcid = pkt.spdcid;
-    const Response rsp = bench_.Answer(close);
-    if (rsp.kind == ResponseKind::kNone) {
+    const rtl::Response rsp = bench_.Answer(close);
+    if (rsp.kind == rtl::ResponseKind::kNone) {
       ++closed;
     } else {
       EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kNoResource));
@@ -438,7 +434,7 @@ TEST_F(TombstoneTest, PdcIsClosedOnlyWhenItsTombstoneHasAPlace) {
   bench_.transport.safety_ticks = 1;
   bench_.SetConfig();
   Pass(2);
-  EXPECT_EQ(bench_.Answer(close).kind, ResponseKind::kNone);
+  EXPECT_EQ(bench_.Answer(close).kind, rtl::ResponseKind::kNone);
 }
 
 }  // namespace

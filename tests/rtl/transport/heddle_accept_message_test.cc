@@ -8,7 +8,7 @@ namespace heddle::test {
 namespace {
 
 TEST_F(AcceptTest, WithoutABufferThePacketIsRefusedAndItsFollowersAreQuiet) {
-  const Response refused = bench_.Answer(Syn(kStart, 8));
+  const rtl::Response refused = bench_.Answer(Syn(kStart, 8));
   tpdcid_ = refused.spdcid;
   EXPECT_NE(tpdcid_, 0);
   ExpectNack(refused, NackCode::kNoPktBuffer, tpdcid_, kStart);
@@ -31,34 +31,34 @@ TEST_F(AcceptTest, WithoutCreditThePacketIsRefused) {
              tpdcid_, kStart + 1);
   bench_.credit_ok = 1u << 5;
   EXPECT_TRUE(bench_.credits_taken.empty());
-  RxPacket good = Packet(kStart + 1, 8);
+  rtl::RxPacket good = Packet(kStart + 1, 8);
   good.ar = 1;
   ExpectAck(bench_.Answer(good), kStart + 1, 0, ReturnCode::kOk);
 }
 
 TEST_F(AcceptTest, TheRestOfARefusedMessageGetsTheSameAnswerAndIsDiscarded) {
   Open();
-  RxPacket first = First(kStart + 1, 4096, 9000);
+  rtl::RxPacket first = First(kStart + 1, 4096, 9000);
   first.job_id = 9;
   ExpectError(bench_.Answer(first), kStart + 1, ReturnCode::kBadJobId);
-  RxPacket middle = Next(kStart + 2, 4096, 4096, false, 9000);
+  rtl::RxPacket middle = Next(kStart + 2, 4096, 4096, false, 9000);
   middle.job_id = 9;
   middle.offset = static_cast<uint16_t>(-1);
-  Response rsp = bench_.Answer(middle);
+  rtl::Response rsp = bench_.Answer(middle);
   ExpectAck(rsp, kStart + 2, 0, ReturnCode::kBadJobId);
-  EXPECT_EQ(rsp.req, 0);
-  RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
+  EXPECT_EQ(rsp.req, contract::AckReq::kNone);
+  rtl::RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
   last.job_id = 9;
   last.ar = 1;
   rsp = bench_.Answer(last);
   ExpectAck(rsp, kStart + 3, 0, ReturnCode::kBadJobId);
-  EXPECT_EQ(rsp.req, 0);
-  for (const Place& record : bench_.places) {
+  EXPECT_EQ(rsp.req, contract::AckReq::kNone);
+  for (const rtl::Place& record : bench_.places) {
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.complete, 0);
   }
   bench_.AddBuffer(2, 64, 0x1000, 5);
-  RxPacket next = Packet(kStart + 4, 8);
+  rtl::RxPacket next = Packet(kStart + 4, 8);
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 4, 0, ReturnCode::kOk);
 }
@@ -68,26 +68,26 @@ TEST_F(AcceptTest, ReceivesCountInTheirContext) {
   bench_.contexts[2].counters = {.recv = 5, .remote_write = 7};
   bench_.AddBuffer(2, 64, 0x1000, 5);
   bench_.Quiet(Packet(kStart + 1, 8));
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.ev.write, 1);
-  EXPECT_EQ(record.ev.own, 5);
-  EXPECT_EQ(record.ev.region, 0);
+  EXPECT_EQ(record.ev.count.own, 5);
+  EXPECT_EQ(record.ev.count.region, 0);
 }
 
 TEST_F(AcceptTest, MessageThatItsSenderGaveUpWaitsForNothing) {
   Open();
   // No buffer: the rest of the message is discarded too.
-  RxPacket first = First(kStart + 1, 0, 9000);
+  rtl::RxPacket first = First(kStart + 1, 0, 9000);
   first.ie = 1;
   first.ar = 1;
   ExpectAck(bench_.Answer(first), kStart + 1, 0, ReturnCode::kNull);
   bench_.Quiet(Next(kStart + 2, 4096, 4096, false, 9000));
-  RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
+  rtl::RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
   last.ar = 1;
   ExpectAck(bench_.Answer(last), kStart + 3, 0, ReturnCode::kNull);
   // No credit, no context; in one packet.
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket only = Packet(kStart + 4, 8);
+  rtl::RxPacket only = Packet(kStart + 4, 8);
   only.ie = 1;
   only.ar = 1;
   only.payload_bytes = 0;
@@ -97,13 +97,13 @@ TEST_F(AcceptTest, MessageThatItsSenderGaveUpWaitsForNothing) {
   only.psn = kStart + 5;
   only.resource_index = 77;
   ExpectAck(bench_.Answer(only), kStart + 5, 0, ReturnCode::kNull);
-  for (const Place& record : bench_.places) {
+  for (const rtl::Place& record : bench_.places) {
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.complete, 0);
   }
   EXPECT_TRUE(bench_.credits_taken.empty());
   // The next message is as any other.
-  RxPacket next = Packet(kStart + 6, 8);
+  rtl::RxPacket next = Packet(kStart + 6, 8);
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 6, 0, ReturnCode::kOk);
 }
@@ -112,7 +112,7 @@ TEST_F(AcceptTest, MessageOfManyPacketsIsPlacedPieceByPiece) {
   Open();
   bench_.AddBuffer(2, 10000, 0x100000, 7);
   bench_.Quiet(First(kStart + 1, 4096, 9000));
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.first, 1);
   EXPECT_EQ(record.complete, 0);
   EXPECT_EQ(record.iova, 0x100000u);
@@ -121,9 +121,9 @@ TEST_F(AcceptTest, MessageOfManyPacketsIsPlacedPieceByPiece) {
   EXPECT_EQ(record.first, 0);
   EXPECT_EQ(record.iova, 0x101000u);
   EXPECT_EQ(record.bytes, 4096);
-  RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
+  rtl::RxPacket last = Next(kStart + 3, 8192, 808, true, 9000);
   last.ar = 1;
-  const Response rsp = bench_.Answer(last);
+  const rtl::Response rsp = bench_.Answer(last);
   ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
   EXPECT_EQ(rsp.modified_length, 9000u);
   record = bench_.TakeRecord();
@@ -140,9 +140,9 @@ TEST_F(AcceptTest, BytesBeyondTheBufferAreDiscardedAndReported) {
   bench_.AddBuffer(2, 5000, 0x100000, 7);
   bench_.Send(First(kStart + 1, 4096, 12288));
   bench_.Send(Next(kStart + 2, 4096, 4096, false, 12288));
-  RxPacket last = Next(kStart + 3, 8192, 4096, true, 12288);
+  rtl::RxPacket last = Next(kStart + 3, 8192, 4096, true, 12288);
   last.ar = 1;
-  const Response rsp = bench_.Answer(last);
+  const rtl::Response rsp = bench_.Answer(last);
   EXPECT_EQ(rsp.cack, kStart + 3);
   EXPECT_EQ(rsp.response, 1);  // No plain success.
   EXPECT_EQ(rsp.return_code, static_cast<uint8_t>(ReturnCode::kOk));
@@ -151,8 +151,8 @@ TEST_F(AcceptTest, BytesBeyondTheBufferAreDiscardedAndReported) {
   EXPECT_EQ(bench_.places[1].bytes, 904);
   EXPECT_EQ(bench_.places[1].stream, 4096);
   EXPECT_EQ(bench_.places[2].bytes, 0);
-  const Completion& entry = bench_.places[2].ev.entry;
-  EXPECT_EQ(entry.status, static_cast<uint8_t>(Status::kTruncated));
+  const contract::Completion& entry = bench_.places[2].ev.entry;
+  EXPECT_EQ(entry.status, Status::kTruncated);
   EXPECT_EQ(entry.length, 5000u);
   EXPECT_EQ(entry.message_length, 12288u);
 }
@@ -161,21 +161,21 @@ TEST_F(AcceptTest, EmptyMessageCompletesWithoutPlacement) {
   Open();
   bench_.AddBuffer(2, 0, 0x100000, 7);
   bench_.Quiet(Packet(kStart + 1, 0));
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.stream, 0);
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.write, 1);
-  EXPECT_EQ(record.ev.entry.status, 0);
+  EXPECT_EQ(record.ev.entry.status, Status::kOk);
 }
 
 TEST_F(AcceptTest, AnotherVersionIsUncorrectableAndEndsItsMessage) {
   Open();
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket pkt = Packet(kStart + 1, 8);
+  rtl::RxPacket pkt = Packet(kStart + 1, 8);
   pkt.ses_ver = 1;
   ExpectError(bench_.Answer(pkt), kStart + 1, ReturnCode::kUncor);
-  RxPacket no_op = Clearing(Packet(kStart + 2, 0));
+  rtl::RxPacket no_op = Clearing(Packet(kStart + 2, 0));
   no_op.opcode = static_cast<uint8_t>(SesOpcode::kNoOp);
   no_op.ses_ver = 2;
   ExpectError(bench_.Answer(no_op), kStart + 2, ReturnCode::kUncor);
@@ -183,12 +183,11 @@ TEST_F(AcceptTest, AnotherVersionIsUncorrectableAndEndsItsMessage) {
   EXPECT_TRUE(bench_.credits_taken.empty());
   bench_.Answer(Clearing(First(kStart + 3, 8, 16)));
   EXPECT_EQ(bench_.credits_taken.size(), 1u);
-  RxPacket rest = Clearing(Next(kStart + 4, 8, 8, true, 16));
+  rtl::RxPacket rest = Clearing(Next(kStart + 4, 8, 8, true, 16));
   rest.ses_ver = 1;
   ExpectError(bench_.Answer(rest), kStart + 4, ReturnCode::kUncor);
   ASSERT_FALSE(bench_.places.empty());
-  EXPECT_EQ(bench_.places.back().ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(bench_.places.back().ev.entry.status, Status::kInitiatorError);
 }
 
 TEST_F(AcceptTest, SomWhileAMessageIsOpenEndsItWithInitiatorError) {
@@ -197,22 +196,21 @@ TEST_F(AcceptTest, SomWhileAMessageIsOpenEndsItWithInitiatorError) {
   bench_.AddBuffer(2, 10000, 0x200000, 8);
   bench_.Quiet(First(kStart + 1, 4096, 9000));
   bench_.places.clear();
-  RxPacket other = Packet(kStart + 2, 8);
+  rtl::RxPacket other = Packet(kStart + 2, 8);
   other.message_id = 2;
   ExpectError(bench_.Answer(other), kStart + 2, ReturnCode::kOpViolation);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.write, 1);
   EXPECT_EQ(record.ev.entry.op_context, 7u);
   EXPECT_EQ(record.ev.entry.length, 4096u);
-  EXPECT_EQ(record.ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
   EXPECT_EQ(record.ev.entry.detail,
             static_cast<uint8_t>(ReturnCode::kInitiatorErr));
   EXPECT_EQ(Count(Statistic::kDropSes), 1);
   // The next message is none of that.
-  RxPacket next = Clearing(Packet(kStart + 3, 8));
+  rtl::RxPacket next = Clearing(Packet(kStart + 3, 8));
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 3, 0, ReturnCode::kOk);
   EXPECT_EQ(bench_.TakeRecord().ev.entry.op_context, 8u);
@@ -222,7 +220,7 @@ TEST_F(AcceptTest, MiddleOfNoMessageIsAViolation) {
   Open();
   ExpectError(bench_.Answer(Next(kStart + 1, 4096, 100, false, 9000)),
               kStart + 1, ReturnCode::kOpViolation);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 0);
   EXPECT_EQ(Count(Statistic::kDropSes), 1);
@@ -231,17 +229,17 @@ TEST_F(AcceptTest, MiddleOfNoMessageIsAViolation) {
 TEST_F(AcceptTest, PacketThatDoesNotContinueItsMessageEndsIt) {
   struct Case {
     const char* name;
-    void (*spoil)(RxPacket&);
+    void (*spoil)(rtl::RxPacket&);
   };
   const Case cases[] = {
-      {"id", [](RxPacket& p) { p.message_id = 2; }},
-      {"job", [](RxPacket& p) { p.job_id = kJob + 1; }},
-      {"offset", [](RxPacket& p) { p.message_offset = 4095; }},
-      {"length", [](RxPacket& p) { p.request_length = 9001; }},
-      {"opcode", [](RxPacket& p) { p.opcode = 9; }},
-      {"early end", [](RxPacket& p) { p.eom = 1; }},
-      {"too much", [](RxPacket& p) { p.payload_bytes = 4905; }},
-      {"its own", [](RxPacket& p) { p.contradicts = 1; }},
+      {"id", [](rtl::RxPacket& p) { p.message_id = 2; }},
+      {"job", [](rtl::RxPacket& p) { p.job_id = kJob + 1; }},
+      {"offset", [](rtl::RxPacket& p) { p.message_offset = 4095; }},
+      {"length", [](rtl::RxPacket& p) { p.request_length = 9001; }},
+      {"opcode", [](rtl::RxPacket& p) { p.opcode = 9; }},
+      {"early end", [](rtl::RxPacket& p) { p.eom = 1; }},
+      {"too much", [](rtl::RxPacket& p) { p.payload_bytes = 4905; }},
+      {"its own", [](rtl::RxPacket& p) { p.contradicts = 1; }},
   };
   Open();
   uint32_t psn = kStart + 1;
@@ -250,28 +248,27 @@ TEST_F(AcceptTest, PacketThatDoesNotContinueItsMessageEndsIt) {
     bench_.AddBuffer(2, 10000, 0x100000, 7);
     bench_.Quiet(First(psn++, 4096, 9000));
     bench_.places.clear();
-    RxPacket pkt = Next(psn++, 4096, 4096, false, 9000);
+    rtl::RxPacket pkt = Next(psn++, 4096, 4096, false, 9000);
     c.spoil(pkt);
     ExpectError(bench_.Answer(pkt), psn - 1, ReturnCode::kOpViolation);
-    const Place record = bench_.TakeRecord();
+    const rtl::Place record = bench_.TakeRecord();
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.complete, 1);
-    EXPECT_EQ(record.ev.entry.status,
-              static_cast<uint8_t>(Status::kInitiatorError));
+    EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
     // The rest of it shares its answer.
-    RxPacket rest = Clearing(Next(psn++, 8192, 808, true, 9000));
+    rtl::RxPacket rest = Clearing(Next(psn++, 8192, 808, true, 9000));
     rest.ar = 1;
     if (pkt.eom != 0) {  // To which nothing belongs any more.
       ExpectError(bench_.Answer(rest), psn - 1, ReturnCode::kOpViolation);
     } else {
       ExpectRest(bench_.Answer(rest), psn - 1, ReturnCode::kOpViolation);
     }
-    const Place dropped = bench_.TakeRecord();
+    const rtl::Place dropped = bench_.TakeRecord();
     EXPECT_EQ(dropped.bytes, 0);
     EXPECT_EQ(dropped.complete, 0);
     // Messages behind it are received.
     bench_.AddBuffer(2, 64, 0x1000, 9);
-    RxPacket next = Clearing(Packet(psn++, 8));
+    rtl::RxPacket next = Clearing(Packet(psn++, 8));
     next.ar = 1;
     ExpectAck(bench_.Answer(next), psn - 1, 0, ReturnCode::kOk);
     bench_.places.clear();
@@ -283,20 +280,19 @@ TEST_F(AcceptTest, InitiatorErrorEndsTheMessageWithoutFurtherPlacement) {
   bench_.AddBuffer(2, 10000, 0x100000, 7);
   bench_.Quiet(First(kStart + 1, 4096, 9000));
   bench_.places.clear();
-  RxPacket failed = Next(kStart + 2, 4096, 0, true, 9000);
+  rtl::RxPacket failed = Next(kStart + 2, 4096, 0, true, 9000);
   failed.ie = 1;
   failed.ar = 1;
   ExpectAck(bench_.Answer(failed), kStart + 2, 0, ReturnCode::kNull);
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.stream, 0);
   EXPECT_EQ(record.complete, 1);
-  EXPECT_EQ(record.ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
   EXPECT_EQ(record.ev.entry.length, 4096u);
 
   // From its first packet on: takes a buffer, since the sender sent a message.
   bench_.AddBuffer(2, 10000, 0x200000, 8);
-  RxPacket first = First(kStart + 3, 0, 9000);
+  rtl::RxPacket first = First(kStart + 3, 0, 9000);
   first.ie = 1;
   bench_.Quiet(first);
   EXPECT_TRUE(bench_.places.empty());
@@ -308,8 +304,7 @@ TEST_F(AcceptTest, InitiatorErrorEndsTheMessageWithoutFurtherPlacement) {
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.entry.op_context, 8u);
   EXPECT_EQ(record.ev.entry.length, 0u);
-  EXPECT_EQ(record.ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
 }
 
 TEST_F(AcceptTest, DisabledContextGivesBackItsCreditAndCompletesNothing) {
@@ -329,14 +324,14 @@ TEST_F(AcceptTest, DisabledContextGivesBackItsCreditAndCompletesNothing) {
       bench_.contexts[2].gen = 2;
     }
     bench_.Quiet(Next(base + 2, 4096, 4096, false, 9000));
-    const Place record = bench_.TakeRecord();
+    const rtl::Place record = bench_.TakeRecord();
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.stream, 4096);
     EXPECT_EQ(record.complete, 1);
     EXPECT_EQ(record.ev.write, 0);
     EXPECT_EQ(record.ev.credit, 1);
     EXPECT_EQ(record.ev.cq, 5);
-    RxPacket last = Next(base + 3, 8192, 808, true, 9000);
+    rtl::RxPacket last = Next(base + 3, 8192, 808, true, 9000);
     last.ar = 1;
     ExpectAck(bench_.Answer(last), base + 3, 0, ReturnCode::kNull);
     EXPECT_EQ(bench_.TakeRecord().complete, 0);
@@ -351,10 +346,10 @@ TEST_F(AcceptTest, DeliveryIsAnErrorOnceTheContextIsGone) {
     bench_.contexts[2].buffers.clear();
     bench_.AddBuffer(2, 64, 0x1000, 6);
     bench_.AddBuffer(2, 10000, 0x100000, 7);
-    RxPacket open = Syn(base, 8);
+    rtl::RxPacket open = Syn(base, 8);
     open.offset = static_cast<uint16_t>(-1);
     tpdcid_ = bench_.Answer(open).spdcid;
-    const auto delivered = [](RxPacket pkt) {
+    const auto delivered = [](rtl::RxPacket pkt) {
       pkt.dc = 1;
       return pkt;
     };
@@ -368,9 +363,10 @@ TEST_F(AcceptTest, DeliveryIsAnErrorOnceTheContextIsGone) {
     } else {
       bench_.contexts[2].gen++;
     }
-    const RxPacket second = delivered(Next(base + 2, 4096, 4096, false, 9000));
+    const rtl::RxPacket second =
+        delivered(Next(base + 2, 4096, 4096, false, 9000));
     ExpectError(bench_.Answer(second), base + 2, ReturnCode::kBadIndex);
-    const Place record = bench_.TakeRecord();
+    const rtl::Place record = bench_.TakeRecord();
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.stream, 4096);
     EXPECT_EQ(record.ev.write, 0);
@@ -378,11 +374,11 @@ TEST_F(AcceptTest, DeliveryIsAnErrorOnceTheContextIsGone) {
     // It is told again until its sender has heard it.
     ExpectError(bench_.Answer(second), base + 2, ReturnCode::kBadIndex);
     bench_.places.clear();
-    RxPacket last = delivered(Next(base + 3, 8192, 808, true, 9000));
+    rtl::RxPacket last = delivered(Next(base + 3, 8192, 808, true, 9000));
     last.offset = static_cast<uint16_t>(-1);
     last.ar = 1;
     ExpectAck(bench_.Answer(last), base + 3, 0, ReturnCode::kBadIndex);
-    const Place rest = bench_.TakeRecord();
+    const rtl::Place rest = bench_.TakeRecord();
     EXPECT_EQ(rest.bytes, 0);
     EXPECT_EQ(rest.complete, 0);
     EXPECT_EQ(rest.visible, 0);
@@ -403,14 +399,14 @@ TEST_F(AcceptTest, AMessageOfADrainedContextTakesNothingOfItsGenerationsNext) {
   bench_.contexts[2].alive = true;
   bench_.AddBuffer(2, 64, 0x5000, 8);
   bench_.Quiet(Next(kStart + 2, 4096, 4096, false, 9000));
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.ev.write, 0);
   EXPECT_EQ(record.ev.credit, 1);
   bench_.Quiet(Next(kStart + 3, 8192, 808, true, 9000));
   EXPECT_EQ(bench_.TakeRecord().bytes, 0);
   // The next message is the new context's.
-  RxPacket next = Packet(kStart + 4, 8);
+  rtl::RxPacket next = Packet(kStart + 4, 8);
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 4, 0, ReturnCode::kOk);
   EXPECT_EQ(bench_.TakeRecord().iova, 0x5000u);
@@ -422,12 +418,11 @@ TEST_F(AcceptTest, CloseInsideAMessageEndsIt) {
   bench_.Quiet(First(kStart + 1, 4096, 9000));
   bench_.places.clear();
   bench_.Answer(Control(CpType::kCloseCommand, kStart + 2));
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.credit, 1);
   EXPECT_EQ(record.ev.entry.op_context, 7u);
-  EXPECT_EQ(record.ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
 }
 
 TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {
@@ -441,7 +436,7 @@ TEST_F(AcceptTest, DrainTokenFollowsThePacketsBeforeIt) {
   bench_.RunUntilIdle();
   ASSERT_EQ(bench_.places.size(), 4u);
   int tokens = 0;
-  for (const Place& record : bench_.places) tokens += record.token;
+  for (const rtl::Place& record : bench_.places) tokens += record.token;
   EXPECT_EQ(tokens, 1);
 }
 

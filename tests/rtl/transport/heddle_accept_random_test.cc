@@ -30,7 +30,7 @@ struct Sender {
   uint32_t start = 0;
   uint16_t tpdcid = 0;
   std::vector<Message> messages;
-  std::vector<RxPacket> packets;
+  std::vector<rtl::RxPacket> packets;
   uint32_t una = 0;  // Index of the oldest packet not acknowledged.
   uint32_t next = 0;
   uint32_t top = 0;  // Sent so far.
@@ -56,9 +56,9 @@ Sender MakeSender(sim::Random& random, uint32_t index) {
     const uint32_t context = random.Below(kContexts);
     sender.messages.back().given_up = collapse == 0;
     for (uint32_t p = 0; p < pieces && p <= collapse; ++p) {
-      RxPacket pkt = {};
-      pkt.fa_lo = sender.fa;
-      pkt.pds_type = 3;
+      rtl::RxPacket pkt = {};
+      pkt.source_fa_lo = sender.fa;
+      pkt.pds_type = contract::PdsType::kRodReq;
       pkt.next_hdr = 3;
       pkt.psn = sender.start + static_cast<uint32_t>(sender.packets.size());
       pkt.spdcid = sender.spdcid;
@@ -101,7 +101,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
       total += senders.back().messages.size();
     }
 
-    std::map<uint64_t, RxBuffer> posted;  // By op_context.
+    std::map<uint64_t, rtl::RxBuffer> posted;  // By op_context.
     struct Open {
       bool active = false;
       uint64_t iova = 0;
@@ -138,7 +138,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
             sender.next >= sender.una + kWindow) {
           continue;
         }
-        RxPacket pkt = sender.packets[sender.next];
+        rtl::RxPacket pkt = sender.packets[sender.next];
         pkt.retx = sender.next < sender.top;
         pkt.ar = pkt.ar || pkt.retx;
         pkt.syn = sender.tpdcid == 0;
@@ -154,14 +154,14 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
       bench.Cycle();
 
       for (; seen_responses < bench.responses.size(); ++seen_responses) {
-        const Response& rsp = bench.responses[seen_responses];
+        const rtl::Response& rsp = bench.responses[seen_responses];
         if (random.Chance(trouble)) continue;
         auto sender =
             std::find_if(senders.begin(), senders.end(), [&](Sender& s) {
               return s.spdcid == rsp.dpdcid && s.fa == rsp.fa_lo;
             });
         ASSERT_NE(sender, senders.end());
-        if (rsp.kind == ResponseKind::kNack) {
+        if (rsp.kind == rtl::ResponseKind::kNack) {
           // Nothing here ever justifies a fatal one.
           ASSERT_TRUE(rsp.code == 7 || rsp.code == 10 || rsp.code == 13)
               << int{rsp.code};
@@ -181,7 +181,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
         }
       }
       for (; seen_places < bench.places.size(); ++seen_places) {
-        const Place& record = bench.places[seen_places];
+        const rtl::Place& record = bench.places[seen_places];
         streamed += record.stream;
         ASSERT_LE(record.bytes, record.stream);
         Open& message = open[record.tpdc];
@@ -196,7 +196,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
         }
         if (!record.complete) continue;
         // An ie=1 som packet leaves no record that opens the message.
-        const Completion& entry = record.ev.entry;
+        const contract::Completion& entry = record.ev.entry;
         ASSERT_LT(entry.peer, senders.size());
         Sender& sender = senders[entry.peer];
         ASSERT_EQ(entry.source_fa_lo, sender.fa);
@@ -209,16 +209,18 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
         ASSERT_EQ(entry.header_data, sender.completed) << "once, in order";
         const Message& sent = sender.messages[sender.completed++];
         ASSERT_EQ(posted.count(entry.op_context), 1u);
-        const RxBuffer buffer = posted[entry.op_context];
+        const rtl::RxBuffer buffer = posted[entry.op_context];
         posted.erase(entry.op_context);
         ASSERT_EQ(entry.message_length, sent.length);
         ASSERT_EQ(record.ev.write, 1);
         ASSERT_EQ(record.ev.credit, 1);
         if (sent.fails) {
-          ASSERT_EQ(entry.status, 12);
+          ASSERT_EQ(entry.status, contract::Status::kInitiatorError);
           ASSERT_LE(message.placed, buffer.length);
         } else {
-          ASSERT_EQ(entry.status, sent.length > buffer.length ? 1 : 0);
+          ASSERT_EQ(entry.status, sent.length > buffer.length
+                                      ? contract::Status::kTruncated
+                                      : contract::Status::kOk);
           ASSERT_EQ(entry.length, std::min(sent.length, buffer.length));
           ASSERT_EQ(message.placed, entry.length);
           if (message.placed != 0) {

@@ -14,7 +14,7 @@ TEST_F(AcceptWriteTest, IsPlacedInTheRegionWithoutBufferCreditOrCompletion) {
   Open();
   bench_.credit_ok = 0;
   bench_.Quiet(AsWrite(First(kStart + 1, 4096, 9000)));
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.first, 1);
   EXPECT_EQ(record.bytes, 4096);
   EXPECT_EQ(record.iova, 0x100040u);
@@ -23,9 +23,9 @@ TEST_F(AcceptWriteTest, IsPlacedInTheRegionWithoutBufferCreditOrCompletion) {
   record = bench_.TakeRecord();
   EXPECT_EQ(record.iova, 0x101040u);
   EXPECT_EQ(record.bytes, 4096);
-  RxPacket last = AsWrite(Next(kStart + 3, 8192, 808, true, 9000));
+  rtl::RxPacket last = AsWrite(Next(kStart + 3, 8192, 808, true, 9000));
   last.ar = 1;
-  const Response rsp = bench_.Answer(last);
+  const rtl::Response rsp = bench_.Answer(last);
   ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
   EXPECT_EQ(rsp.modified_length, 9000u);
   record = bench_.TakeRecord();
@@ -45,36 +45,36 @@ TEST_F(AcceptWriteTest, CountsOnceWhenItsMessageIsComplete) {
   bench_.region.counter = 9;
   bench_.credit_ok = 0;
   bench_.Quiet(AsWrite(First(kStart + 1, 4096, 4100)));
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 0);
-  EXPECT_EQ(record.ev.own, 0);
-  EXPECT_EQ(record.ev.region, 0);
+  EXPECT_EQ(record.ev.count.own, 0);
+  EXPECT_EQ(record.ev.count.region, 0);
   bench_.Quiet(AsWrite(Next(kStart + 2, 4096, 4, true, 4100)));
   record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.write, 0);
   EXPECT_EQ(record.ev.credit, 0);
-  EXPECT_EQ(record.ev.own, 7);
-  EXPECT_EQ(record.ev.region, 9);
+  EXPECT_EQ(record.ev.count.own, 7);
+  EXPECT_EQ(record.ev.count.region, 9);
   // One without data has a record for its count alone.
   bench_.Quiet(AsWrite(Packet(kStart + 3, 0)));
   record = bench_.TakeRecord();
   EXPECT_EQ(record.stream, 0);
   EXPECT_EQ(record.complete, 1);
-  EXPECT_EQ(record.ev.own, 7);
+  EXPECT_EQ(record.ev.count.own, 7);
   // A refused one counts nothing.
   SetCode(ReturnCode::kBadAddr);
   bench_.Answer(AsWrite(Packet(kStart + 4, 8)));
   record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 0);
-  EXPECT_EQ(record.ev.own, 0);
-  EXPECT_EQ(record.ev.region, 0);
+  EXPECT_EQ(record.ev.count.own, 0);
+  EXPECT_EQ(record.ev.count.region, 0);
 }
 
 class AcceptReadTest : public AcceptWriteTest {
  protected:
   // A packet of a READ that asks for `bytes`.
-  static RxPacket AsRead(RxPacket pkt, uint16_t bytes) {
+  static rtl::RxPacket AsRead(rtl::RxPacket pkt, uint16_t bytes) {
     pkt = AsWrite(pkt);
     pkt.opcode = 2;
     pkt.payload_bytes = 0;
@@ -89,22 +89,22 @@ TEST_F(AcceptReadTest, EachPacketIsHandedOnBehindWhatCameBefore) {
   bench_.region.region = 700;
   bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
   bench_.Quiet(AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096));
-  RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
+  rtl::RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
   last.ar = 1;
-  const Response rsp = bench_.Answer(last);
+  const rtl::Response rsp = bench_.Answer(last);
   ExpectAck(rsp, kStart + 3, 0, ReturnCode::kOk);
   EXPECT_EQ(rsp.modified_length, 9000u);
   ASSERT_EQ(bench_.jobs.size(), 3u);
   ASSERT_EQ(bench_.places.size(), 3u);
   for (uint32_t i = 0; i < 3; ++i) {
     SCOPED_TRACE(i);
-    const ReturnJob& job = bench_.jobs[i];
+    const rtl::ReturnJob& job = bench_.jobs[i];
     EXPECT_EQ(job.close, 0);
     EXPECT_EQ(job.tell, 0);
     EXPECT_EQ(job.open, i == 0);
     EXPECT_EQ(job.start_psn, kStart);
     EXPECT_EQ(job.route.spdcid, tpdcid_);
-    EXPECT_EQ(job.route.fa_lo, last.fa_lo);
+    EXPECT_EQ(job.route.fa_lo, last.source_fa_lo);
     EXPECT_EQ(job.route.dpdcid, last.spdcid);
     EXPECT_EQ(job.data.iova, 0x100040u + i * 4096);
     EXPECT_EQ(job.data.bytes, i == 2 ? 808 : 4096);
@@ -134,18 +134,18 @@ TEST_F(AcceptReadTest, AReportedReadIsToldOfWithItsLastPacket) {
   ASSERT_EQ(bench_.jobs.size(), 2u);
   EXPECT_EQ(bench_.jobs[0].tell, 0);
   EXPECT_EQ(bench_.jobs[1].tell, 1);
-  const ReadReport wanted = {.ctx = 2,
-                             .gen = 1,
-                             .owner = 0x21,
-                             .credit = 1,
-                             .cq = 5,
-                             .cq_gen = 6,
-                             .queue_head = 1,
-                             .initiator = 7,
-                             .key = 0xabcd,
-                             .bytes = 5000};
+  const rtl::ReadReport wanted = {.ctx = 2,
+                                  .gen = 1,
+                                  .owner = 0x21,
+                                  .credit = 1,
+                                  .cq = 5,
+                                  .cq_gen = 6,
+                                  .queue_head = 1,
+                                  .initiator = 7,
+                                  .key = 0xabcd,
+                                  .bytes = 5000};
   EXPECT_EQ(bench_.jobs[1].report, wanted);
-  for (const Place& place : bench_.places) EXPECT_EQ(place.complete, 0);
+  for (const rtl::Place& place : bench_.places) EXPECT_EQ(place.complete, 0);
 }
 
 TEST_F(AcceptReadTest, ACounterAloneTakesNoCredit) {
@@ -167,21 +167,19 @@ TEST_F(AcceptReadTest, AReadOfNothingIsReportedAtOnce) {
   bench_.region.counter = 6;
   bench_.Quiet(AsRead(Packet(kStart + 1, 0), 0));
   EXPECT_TRUE(bench_.jobs.empty());
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.ev.write, 1);
   EXPECT_EQ(record.ev.credit, 1);
-  EXPECT_EQ(record.ev.own, 4);
-  EXPECT_EQ(record.ev.region, 0);
-  EXPECT_EQ(record.ev.entry.opcode,
-            static_cast<uint8_t>(contract::Opcode::kRead));
-  EXPECT_EQ(record.ev.entry.kind,
-            static_cast<uint8_t>(contract::CompletionKind::kTarget));
+  EXPECT_EQ(record.ev.count.own, 4);
+  EXPECT_EQ(record.ev.count.region, 0);
+  EXPECT_EQ(record.ev.entry.opcode, contract::Opcode::kRead);
+  EXPECT_EQ(record.ev.entry.kind, contract::CompletionKind::kTarget);
 }
 
 TEST_F(AcceptReadTest, WithoutRoomToReportIsRefusedAndChangesNothing) {
   Open();
   bench_->report_room_i = 0;
-  RxPacket pkt = AsRead(Packet(kStart + 1, 8), 8);
+  rtl::RxPacket pkt = AsRead(Packet(kStart + 1, 8), 8);
   pkt.ar = 1;
   bench_.contexts[2].event = true;
   ExpectNack(bench_.Answer(pkt), NackCode::kNoResource, tpdcid_, kStart + 1);
@@ -200,9 +198,9 @@ TEST_F(AcceptReadTest, AReportedReadThatFailsGivesItsCreditBack) {
   bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
   bench_.places.clear();
   SetCode(ReturnCode::kBadMkey);
-  RxPacket next = AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096);
+  rtl::RxPacket next = AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096);
   ExpectError(bench_.Answer(next), kStart + 2, ReturnCode::kBadMkey);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.credit, 1);
   EXPECT_EQ(record.ev.write, 0);
@@ -213,11 +211,11 @@ TEST_F(AcceptReadTest, AReportedReadThatFailsGivesItsCreditBack) {
 TEST_F(AcceptReadTest, WithoutRoomToReturnIsRefusedAndChangesNothing) {
   Open();
   bench_.SetRoom(false);
-  RxPacket pkt = AsRead(Packet(kStart + 1, 8), 8);
+  rtl::RxPacket pkt = AsRead(Packet(kStart + 1, 8), 8);
   ExpectNack(bench_.Answer(pkt), NackCode::kNoResource, tpdcid_, kStart + 1);
   EXPECT_TRUE(bench_.jobs.empty());
   // What asks for nothing needs none.
-  RxPacket empty = AsRead(Packet(kStart + 1, 0), 0);
+  rtl::RxPacket empty = AsRead(Packet(kStart + 1, 0), 0);
   empty.ar = 1;
   ExpectAck(bench_.Answer(empty), kStart + 1, 0, ReturnCode::kOk);
   bench_.SetRoom(true);
@@ -231,10 +229,10 @@ TEST_F(AcceptReadTest, RefusedReadReturnsNothingFromThereOn) {
   Open();
   bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
   SetCode(ReturnCode::kBadMkey);
-  RxPacket next = AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096);
+  rtl::RxPacket next = AsRead(Next(kStart + 2, 4096, 4096, false, 9000), 4096);
   ExpectError(bench_.Answer(next), kStart + 2, ReturnCode::kBadMkey);
   SetCode(ReturnCode::kOk);
-  RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
+  rtl::RxPacket last = AsRead(Next(kStart + 3, 8192, 808, true, 9000), 808);
   last.ar = 1;
   bench_.Answer(last);
   EXPECT_EQ(bench_.jobs.size(), 1u);
@@ -244,7 +242,7 @@ TEST_F(AcceptReadTest, RefusedReadReturnsNothingFromThereOn) {
 TEST_F(AcceptReadTest, PacketWithInitiatorErrorAsksForNothing) {
   Open();
   bench_.Quiet(AsRead(First(kStart + 1, 4096, 9000), 4096));
-  RxPacket end = AsRead(Next(kStart + 2, 4096, 0, true, 9000), 4096);
+  rtl::RxPacket end = AsRead(Next(kStart + 2, 4096, 0, true, 9000), 4096);
   end.ie = 1;
   end.ar = 1;
   bench_.Answer(end);
@@ -254,8 +252,8 @@ TEST_F(AcceptReadTest, PacketWithInitiatorErrorAsksForNothing) {
 TEST_F(AcceptReadTest, EndOfThePdcEndsItsReturnDirection) {
   Open();
   bench_.Quiet(AsRead(Packet(kStart + 1, 8), 8));
-  RxPacket close = Packet(kStart + 2, 0);
-  close.pds_type = static_cast<uint8_t>(PdsType::kCp);
+  rtl::RxPacket close = Packet(kStart + 2, 0);
+  close.pds_type = PdsType::kCp;
   close.next_hdr = static_cast<uint8_t>(contract::CpType::kCloseCommand);
   close.ar = 1;
   bench_.Answer(close);
@@ -268,14 +266,14 @@ TEST_F(AcceptReadTest, EndOfThePdcEndsItsReturnDirection) {
 
 // heddle_return_rx judges what comes for our own PDCs.
 TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
-  RxPacket data = {};
-  data.pds_type = static_cast<uint8_t>(PdsType::kRodReq);
+  rtl::RxPacket data = {};
+  data.pds_type = PdsType::kRodReq;
   data.next_hdr = static_cast<uint8_t>(contract::NextHdr::kResponseData);
   data.dpdcid = kSlot << 10 | 33;
   data.payload_bytes = 100;
   bench_.back.respond = 1;
   bench_.back.rsp.cack = 55;
-  bench_.back.rsp.kind = ResponseKind::kNone;
+  bench_.back.rsp.kind = rtl::ResponseKind::kNone;
   bench_.back.place = 1;
   bench_.back.stream = 100;
   bench_.back.bytes = 64;
@@ -286,9 +284,9 @@ TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
   bench_.back.msg = 1000;
   bench_.back.fail = 1;
   bench_.back.code = 3;
-  const Response rsp = bench_.Answer(data);
+  const rtl::Response rsp = bench_.Answer(data);
   EXPECT_EQ(rsp.cack, 55u);
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.stream, 100);
   EXPECT_EQ(record.bytes, 64);
   EXPECT_EQ(record.iova, 0x7000u);
@@ -302,7 +300,7 @@ TEST_F(AcceptReadTest, ReturnDataTakeTheirVerdictInTurn) {
   EXPECT_EQ(bench_.back_takes, 1);
   // The data of a small READ come in its ACK, which goes to the PDC as well.
   bench_.back.respond = 0;
-  data.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  data.pds_type = PdsType::kAck;
   data.return_code = static_cast<uint8_t>(ReturnCode::kOk);
   bench_.Quiet(data);
   EXPECT_EQ(bench_.TakeRecord().msg, 1000);
@@ -317,7 +315,7 @@ TEST_F(AcceptReadTest, AcksOfReturnDataThatWerePutOffLeaveFromHere) {
   bench_.AddBuffer(2, 64, 0x1000, 100);
   bench_.Quiet(Packet(kStart + 1, 8));
   const size_t before = bench_.responses.size();
-  for (const uint8_t respond : {uint8_t{1}, uint8_t{0}}) {
+  for (const bool respond : {true, false}) {
     bench_.late = {.due = 1, .respond = respond, .answer = {.cack = 4711}};
     bench_.RunUntilIdle();
     EXPECT_EQ(bench_.responses.size(), before + 1) << "one, of the first";
@@ -326,7 +324,7 @@ TEST_F(AcceptReadTest, AcksOfReturnDataThatWerePutOffLeaveFromHere) {
   EXPECT_EQ(bench_.late_looks, 2);
   EXPECT_EQ(bench_.late_takes, 2);
   bench_.AddBuffer(2, 64, 0x1000, 100);
-  RxPacket next = Packet(kStart + 2, 8);
+  rtl::RxPacket next = Packet(kStart + 2, 8);
   next.ar = 1;
   EXPECT_EQ(bench_.Answer(next).cack, kStart + 2);
 }
@@ -339,7 +337,7 @@ TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
     const bool hd = (kind & 1) != 0;
     bench_.contexts[2].event = (kind & 2) != 0;
     bench_.credits_taken.clear();
-    RxPacket pkt = AsWrite(Packet(++psn, 8));
+    rtl::RxPacket pkt = AsWrite(Packet(++psn, 8));
     pkt.hd = hd;
     pkt.header_data = 0x1122334455667788;
     pkt.initiator = 0x3007;
@@ -349,18 +347,17 @@ TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
     bench_.credit_ok = 1u << 5;
     bench_.Quiet(pkt);
     EXPECT_EQ(bench_.credits_taken, std::vector<uint8_t>{5});
-    const Place record = bench_.TakeRecord();
+    const rtl::Place record = bench_.TakeRecord();
     EXPECT_EQ(record.bytes, 8);
     EXPECT_EQ(record.complete, 1);
-    CqEvent expected = {};
+    rtl::CqEvent expected = {};
     expected.write = 1;
     expected.credit = 1;
     expected.owner = 0x21;
     expected.cq = 5;
     expected.cq_gen = 6;
-    expected.entry.kind =
-        static_cast<uint8_t>(contract::CompletionKind::kTarget);
-    expected.entry.opcode = 1;
+    expected.entry.kind = contract::CompletionKind::kTarget;
+    expected.entry.opcode = contract::Opcode::kWrite;
     expected.entry.context = 2;
     expected.entry.flags =
         hd ? contract::kCompletionFlagHeaderData : uint8_t{0};
@@ -375,7 +372,7 @@ TEST_F(AcceptWriteTest, HeaderDataOrAContextThatReportsMakesACompletion) {
   }
   bench_.contexts[2].event = true;
   bench_.Quiet(AsWrite(Packet(++psn, 0)));
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 1);
 }
@@ -386,7 +383,7 @@ TEST_F(AcceptWriteTest, AnswersOfTheRegionTableAreTheInitiators) {
   for (ReturnCode code : {ReturnCode::kBadMkey, ReturnCode::kPermViolation,
                           ReturnCode::kBadAddr}) {
     SetCode(code);
-    RxPacket pkt = AsWrite(Packet(++psn, 8));
+    rtl::RxPacket pkt = AsWrite(Packet(++psn, 8));
     pkt.offset = static_cast<uint16_t>(-1);
     ExpectError(bench_.Answer(pkt), psn, code);
     EXPECT_EQ(bench_.TakeRecord().bytes, 0);
@@ -394,7 +391,7 @@ TEST_F(AcceptWriteTest, AnswersOfTheRegionTableAreTheInitiators) {
   // Another function's region, whatever it grants.
   bench_.region.owner = 0x22;
   SetCode(ReturnCode::kOk);
-  RxPacket pkt = AsWrite(Packet(++psn, 8));
+  rtl::RxPacket pkt = AsWrite(Packet(++psn, 8));
   pkt.offset = static_cast<uint16_t>(-1);
   ExpectError(bench_.Answer(pkt), psn, ReturnCode::kBadMkey);
   bench_.region.owner = 0x21;
@@ -408,7 +405,7 @@ TEST_F(AcceptWriteTest, AnswersOfTheRegionTableAreTheInitiators) {
 
 TEST_F(AcceptWriteTest, ARegionClosedInsideAMessageEndsItWithoutCompletion) {
   Open();
-  RxPacket first = AsWrite(First(kStart + 1, 4096, 9000));
+  rtl::RxPacket first = AsWrite(First(kStart + 1, 4096, 9000));
   first.hd = 1;
   bench_.Quiet(first);
   EXPECT_EQ(bench_.credits_taken.size(), 1u);
@@ -416,14 +413,14 @@ TEST_F(AcceptWriteTest, ARegionClosedInsideAMessageEndsItWithoutCompletion) {
   SetCode(ReturnCode::kBadMkey);
   ExpectError(bench_.Answer(AsWrite(Next(kStart + 2, 4096, 4096, false, 9000))),
               kStart + 2, ReturnCode::kBadMkey);
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.credit, 1);
   EXPECT_EQ(record.ev.write, 0);
   // Open again: the message stays refused.
   SetCode(ReturnCode::kOk);
-  RxPacket last = AsWrite(Next(kStart + 3, 8192, 808, true, 9000));
+  rtl::RxPacket last = AsWrite(Next(kStart + 3, 8192, 808, true, 9000));
   last.offset = static_cast<uint16_t>(-1);
   ExpectAck(bench_.Answer(last), kStart + 3, 0, ReturnCode::kBadMkey);
   record = bench_.TakeRecord();
@@ -437,7 +434,7 @@ TEST_F(AcceptWriteTest, AContextGoneInsideAMessageEndsItToo) {
     const uint32_t base = disabled ? kStart : kStart + 4;
     bench_.contexts[2].buffers.clear();
     bench_.AddBuffer(2, 64, 0x1000, 6);
-    RxPacket open = Syn(base, 8);
+    rtl::RxPacket open = Syn(base, 8);
     open.offset = static_cast<uint16_t>(-1);
     tpdcid_ = bench_.Answer(open).spdcid;
     bench_.Quiet(AsWrite(First(base + 1, 4096, 9000)));
@@ -451,7 +448,7 @@ TEST_F(AcceptWriteTest, AContextGoneInsideAMessageEndsItToo) {
                 base + 2, ReturnCode::kBadIndex);
     EXPECT_EQ(bench_.TakeRecord().bytes, 0);
     bench_.Answer(AsWrite([&] {
-      RxPacket last = Next(base + 3, 8192, 808, true, 9000);
+      rtl::RxPacket last = Next(base + 3, 8192, 808, true, 9000);
       last.ar = 1;
       return last;
     }()));
@@ -462,16 +459,16 @@ TEST_F(AcceptWriteTest, AContextGoneInsideAMessageEndsItToo) {
 TEST_F(AcceptWriteTest, PacketsThatDoNotContinueTheWriteAreDropped) {
   Open();
   uint32_t psn = kStart;
-  const auto key = [](RxPacket& p) { p.match_bits = 0xabce; };
-  const auto send = [](RxPacket& p) { p.opcode = 5; };
-  for (void (*spoil)(RxPacket&) : {+key, +send}) {
+  const auto key = [](rtl::RxPacket& p) { p.match_bits = 0xabce; };
+  const auto send = [](rtl::RxPacket& p) { p.opcode = 5; };
+  for (void (*spoil)(rtl::RxPacket&) : {+key, +send}) {
     bench_.Quiet(AsWrite(First(++psn, 4096, 9000)));
     bench_.places.clear();
-    RxPacket pkt = AsWrite(Next(++psn, 4096, 4096, false, 9000));
+    rtl::RxPacket pkt = AsWrite(Next(++psn, 4096, 4096, false, 9000));
     spoil(pkt);
     ExpectError(bench_.Answer(pkt), psn, ReturnCode::kOpViolation);
     EXPECT_EQ(bench_.TakeRecord().bytes, 0);
-    RxPacket last = Clearing(AsWrite(Next(++psn, 8192, 808, true, 9000)));
+    rtl::RxPacket last = Clearing(AsWrite(Next(++psn, 8192, 808, true, 9000)));
     last.ar = 1;
     ExpectRest(bench_.Answer(last), psn, ReturnCode::kOpViolation);
     EXPECT_EQ(bench_.TakeRecord().bytes, 0);
@@ -480,16 +477,16 @@ TEST_F(AcceptWriteTest, PacketsThatDoNotContinueTheWriteAreDropped) {
 
 TEST_F(AcceptWriteTest, InitiatorErrorPlacesNothingAndReturnsTheCredit) {
   Open();
-  RxPacket first = AsWrite(First(kStart + 1, 4096, 9000));
+  rtl::RxPacket first = AsWrite(First(kStart + 1, 4096, 9000));
   first.hd = 1;
   bench_.Quiet(first);
   bench_.places.clear();
-  RxPacket failed = AsWrite(Next(kStart + 2, 4096, 0, true, 9000));
+  rtl::RxPacket failed = AsWrite(Next(kStart + 2, 4096, 0, true, 9000));
   failed.ie = 1;
   failed.ar = 1;
   SetCode(ReturnCode::kBadMkey);  // Does not matter any more.
   ExpectAck(bench_.Answer(failed), kStart + 2, 0, ReturnCode::kNull);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.write, 0);
   EXPECT_EQ(record.ev.credit, 1);
@@ -499,17 +496,17 @@ TEST_F(AcceptWriteTest, DeliveryCompleteIsAnsweredWhenItsDataIsVisible) {
   Open();
   const auto pdc = static_cast<uint8_t>(tpdcid_ & 0x3f);
   const auto complete = [&](uint32_t psn) {
-    RxPacket pkt = AsWrite(Packet(psn, 8));
+    rtl::RxPacket pkt = AsWrite(Packet(psn, 8));
     pkt.dc = 1;
     pkt.ar = 1;
     return pkt;
   };
   bench_.Quiet(complete(kStart + 1));
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.visible, 1);
   EXPECT_EQ(record.psn, kStart + 1);
   // Others are accepted meanwhile, but not acknowledged cumulatively.
-  RxPacket plain = AsWrite(Packet(kStart + 2, 8));
+  rtl::RxPacket plain = AsWrite(Packet(kStart + 2, 8));
   plain.ar = 1;
   ExpectAck(bench_.Answer(plain), kStart, 2, ReturnCode::kOk);
   bench_.Quiet(complete(kStart + 3));
@@ -527,7 +524,7 @@ TEST_F(AcceptWriteTest, DeliveryCompleteIsAnsweredWhenItsDataIsVisible) {
   // An error behind one that waits is told after it.
   bench_.Quiet(complete(kStart + 4));
   SetCode(ReturnCode::kBadMkey);
-  RxPacket bad = AsWrite(Packet(kStart + 5, 8));
+  rtl::RxPacket bad = AsWrite(Packet(kStart + 5, 8));
   bad.ar = 1;
   ExpectAck(bench_.Answer(bad), kStart + 3, 0, ReturnCode::kNull);
   before = bench_.responses.size();
@@ -540,7 +537,7 @@ TEST_F(AcceptWriteTest, DeliveryCompleteIsAnsweredWhenItsDataIsVisible) {
 TEST_F(AcceptWriteTest, ReportOfAnEarlierPdcOfTheIndexMeansNothing) {
   Open();
   const auto pdc = static_cast<uint8_t>(tpdcid_ & 0x3f);
-  RxPacket pkt = AsWrite(Packet(kStart + 1, 8));
+  rtl::RxPacket pkt = AsWrite(Packet(kStart + 1, 8));
   pkt.dc = 1;
   bench_.Quiet(pkt);
   bench_.Show(pdc, kStart + 1000);

@@ -50,7 +50,7 @@ struct Message {
 };
 
 struct Sent {
-  RxPacket packet;
+  rtl::RxPacket packet;
   size_t message = 0;
   bool arrived = false;  // The target said so.
   bool placed = false;
@@ -82,7 +82,7 @@ class RudRun {
         path_(bench_, random_, trouble_) {
     bench_.random = &random_;
     bench_.stall = 0.25 * random_.Below(4);
-    bench_.region.code = static_cast<uint8_t>(ReturnCode::kOk);
+    bench_.region.code = ReturnCode::kOk;
     bench_.region.iova = kRegion;
     bench_.region.owner = 0x21;
     bench_.bad_key = kBadKey;
@@ -101,11 +101,11 @@ class RudRun {
   void PostBuffers();
   void Send(Sender& sender);
   void Submit(Sender& sender, uint32_t index);
-  void Take(const Response& rsp);
-  void TakeNack(Sender& sender, const Response& rsp);
-  void TakeAck(Sender& sender, const Response& rsp);
-  void Take(const Place& record);
-  void Complete(const Place& record);
+  void Take(const rtl::Response& rsp);
+  void TakeNack(Sender& sender, const rtl::Response& rsp);
+  void TakeAck(Sender& sender, const rtl::Response& rsp);
+  void Take(const rtl::Place& record);
+  void Complete(const rtl::Place& record);
   void CheckEnd();
   bool AllAcknowledged() const {
     return std::ranges::all_of(senders_, [](const Sender& s) {
@@ -118,7 +118,7 @@ class RudRun {
   AcceptBench bench_;
   Path path_;
   std::vector<Sender> senders_;
-  std::map<uint64_t, RxBuffer> posted_;  // By op_context.
+  std::map<uint64_t, rtl::RxBuffer> posted_;  // By op_context.
   std::map<std::pair<uint8_t, uint32_t>, Message*> hidden_;
   std::deque<std::pair<uint8_t, uint32_t>> to_show_;
   uint64_t next_buffer_ = 1;
@@ -156,9 +156,9 @@ void RudRun::AddMessage(Sender& sender, uint32_t index) {
   const size_t number = sender.messages.size();
   const uint32_t context = random_.Below(kContexts);
   for (uint32_t p = 0; p < message.count; ++p) {
-    RxPacket pkt = {};
-    pkt.fa_lo = sender.fa;
-    pkt.pds_type = static_cast<uint8_t>(contract::PdsType::kRudReq);
+    rtl::RxPacket pkt = {};
+    pkt.source_fa_lo = sender.fa;
+    pkt.pds_type = contract::PdsType::kRudReq;
     pkt.next_hdr = 3;
     pkt.psn = sender.start + static_cast<uint32_t>(sender.packets.size());
     pkt.spdcid = sender.spdcid;
@@ -193,7 +193,7 @@ void RudRun::PostBuffers() {
 
 void RudRun::Submit(Sender& sender, uint32_t index) {
   Sent& sent = sender.packets[index];
-  RxPacket pkt = sent.packet;
+  rtl::RxPacket pkt = sent.packet;
   pkt.retx = sent.times > 0;
   pkt.ar = pkt.ar || pkt.retx;
   pkt.syn = sender.tpdcid == 0;
@@ -221,8 +221,8 @@ void RudRun::Send(Sender& sender) {
     if (sender.packets[i].lost) return Submit(sender, i);
   }
   if (sender.owes_clear) {
-    RxPacket command = sender.packets[0].packet;
-    command.pds_type = static_cast<uint8_t>(contract::PdsType::kCp);
+    rtl::RxPacket command = sender.packets[0].packet;
+    command.pds_type = contract::PdsType::kCp;
     command.next_hdr = static_cast<uint8_t>(contract::CpType::kClearCommand);
     command.dpdcid = sender.tpdcid;
     command.payload_bytes = 0;
@@ -237,7 +237,7 @@ void RudRun::Send(Sender& sender) {
   }
 }
 
-void RudRun::TakeNack(Sender& sender, const Response& rsp) {
+void RudRun::TakeNack(Sender& sender, const rtl::Response& rsp) {
   const auto code = static_cast<NackCode>(rsp.code);
   // Nothing here ever justifies a fatal one.
   ASSERT_TRUE(code == NackCode::kNoPktBuffer || code == NackCode::kNoResource ||
@@ -253,13 +253,13 @@ void RudRun::TakeNack(Sender& sender, const Response& rsp) {
   }
 }
 
-void RudRun::TakeAck(Sender& sender, const Response& rsp) {
+void RudRun::TakeAck(Sender& sender, const rtl::Response& rsp) {
   ASSERT_EQ(rsp.cc, 1);
   const uint32_t acked = rsp.cack + 1 - sender.start;
   ASSERT_LE(acked, sender.top) << "acknowledges what was never sent";
   sender.tpdcid = rsp.spdcid;
   if (acked < sender.una) return;
-  if (rsp.req == static_cast<uint8_t>(contract::AckReq::kClear)) {
+  if (rsp.req == contract::AckReq::kClear) {
     ASSERT_EQ(rsp.ack_offset, 1);
     const Sent& sent = sender.packets[acked];
     ASSERT_EQ(sender.messages[sent.message].kind, Kind::kBadWrite);
@@ -302,21 +302,21 @@ void RudRun::TakeAck(Sender& sender, const Response& rsp) {
   }
 }
 
-void RudRun::Take(const Response& rsp) {
+void RudRun::Take(const rtl::Response& rsp) {
   if (random_.Chance(trouble_)) return;
   const auto sender = std::ranges::find_if(senders_, [&](const Sender& s) {
     return s.spdcid == rsp.dpdcid && s.fa == rsp.fa_lo;
   });
   ASSERT_NE(sender, senders_.end());
-  if (rsp.kind == ResponseKind::kNack) {
+  if (rsp.kind == rtl::ResponseKind::kNack) {
     TakeNack(*sender, rsp);
   } else {
     TakeAck(*sender, rsp);
   }
 }
 
-void RudRun::Complete(const Place& record) {
-  const Completion& entry = record.ev.entry;
+void RudRun::Complete(const rtl::Place& record) {
+  const contract::Completion& entry = record.ev.entry;
   ++credits_;
   ASSERT_EQ(record.ev.credit, 1);
   if (!record.ev.write) return;  // Of a WRITE that failed.
@@ -329,30 +329,30 @@ void RudRun::Complete(const Place& record) {
   message.completed = true;
   ASSERT_EQ(entry.message_length, message.length);
   if (message.fails) {
-    ASSERT_EQ(entry.status,
-              static_cast<uint8_t>(contract::Status::kInitiatorError));
+    ASSERT_EQ(entry.status, contract::Status::kInitiatorError);
     if (message.kind == Kind::kSend) posted_.erase(entry.op_context);
     return;
   }
   uint32_t room = message.length;
   if (message.kind == Kind::kSend) {
     ASSERT_EQ(posted_.count(entry.op_context), 1u);
-    const RxBuffer buffer = posted_[entry.op_context];
+    const rtl::RxBuffer buffer = posted_[entry.op_context];
     posted_.erase(entry.op_context);
     room = buffer.length;
     if (message.placed != 0) {
       ASSERT_EQ(message.base, buffer.iova);
     }
   }
-  ASSERT_EQ(entry.status, message.length > room ? 1 : 0);
+  ASSERT_EQ(entry.status, message.length > room ? contract::Status::kTruncated
+                                                : contract::Status::kOk);
   ASSERT_EQ(entry.length, std::min(message.length, room));
   ASSERT_EQ(message.placed, entry.length) << "complete before all is placed";
 }
 
-void RudRun::Take(const Place& record) {
+void RudRun::Take(const rtl::Place& record) {
   if (record.stream != 0) {
     ASSERT_FALSE(path_.delivered.empty());
-    const RxPacket pkt = path_.delivered.front();
+    const rtl::RxPacket pkt = path_.delivered.front();
     path_.delivered.pop_front();
     ASSERT_EQ(record.stream, pkt.payload_bytes);
     Sender& sender = senders_[pkt.initiator];

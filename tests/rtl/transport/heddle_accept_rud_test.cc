@@ -17,38 +17,38 @@ class AcceptRudTest : public AcceptWriteTest {
  protected:
   AcceptRudTest() { type_ = PdsType::kRudReq; }
 
-  void ExpectSack(const Response& rsp, uint32_t cack, uint64_t bitmap) {
-    EXPECT_EQ(rsp.kind, ResponseKind::kAck);
+  void ExpectSack(const rtl::Response& rsp, uint32_t cack, uint64_t bitmap) {
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kAck);
     EXPECT_EQ(rsp.cc, 1);
     EXPECT_EQ(rsp.cack, cack);
     EXPECT_EQ(rsp.sack_bitmap, bitmap);
   }
   // The packet is not accepted: the expected one is missing.
-  void ExpectMissing(const RxPacket& packet, uint32_t expected) {
+  void ExpectMissing(const rtl::RxPacket& packet, uint32_t expected) {
     ExpectNack(bench_.Answer(packet), NackCode::kPktNotRcvd, tpdcid_, expected);
   }
   // Packet `index` of a message of `count` whole packets, its first at `psn`.
-  RxPacket Piece(uint32_t psn, uint32_t index, uint32_t count) {
+  rtl::RxPacket Piece(uint32_t psn, uint32_t index, uint32_t count) {
     const uint32_t length = count * kMtu;
     return index == 0 ? First(psn, kMtu, length)
                       : Next(psn + index, index * kMtu, kMtu,
                              index + 1 == count, length);
   }
   // A whole WRITE of 8 bytes.
-  RxPacket Write(uint32_t psn) { return AsWrite(Packet(psn, 8)); }
-  static RxPacket Asking(RxPacket packet) {
+  rtl::RxPacket Write(uint32_t psn) { return AsWrite(Packet(psn, 8)); }
+  static rtl::RxPacket Asking(rtl::RxPacket packet) {
     packet.ar = 1;
     return packet;
   }
   size_t Completions() const {
     return static_cast<size_t>(std::ranges::count_if(
-        bench_.places, [](const Place& p) { return p.complete != 0; }));
+        bench_.places, [](const rtl::Place& p) { return p.complete != 0; }));
   }
 };
 
 TEST_F(AcceptRudTest, InOrderItIsAsRodButForTheKindOfAck) {
   bench_.AddBuffer(2, 4 * kMtu, 0x1000, 100);
-  const Response rsp = bench_.Answer(Syn(kStart, 8));
+  const rtl::Response rsp = bench_.Answer(Syn(kStart, 8));
   tpdcid_ = rsp.spdcid;
   ExpectAck(rsp, kStart, 0, ReturnCode::kOk);
   ExpectSack(rsp, kStart, 0);
@@ -56,7 +56,7 @@ TEST_F(AcceptRudTest, InOrderItIsAsRodButForTheKindOfAck) {
   bench_.AddBuffer(2, 4 * kMtu, 0x1000, 101);
   bench_.Quiet(Piece(kStart + 1, 0, 3));
   bench_.Quiet(Piece(kStart + 1, 1, 3));
-  const Response last = bench_.Answer(Asking(Piece(kStart + 1, 2, 3)));
+  const rtl::Response last = bench_.Answer(Asking(Piece(kStart + 1, 2, 3)));
   ExpectAck(last, kStart + 3, 0, ReturnCode::kOk);
   ExpectSack(last, kStart + 3, 0);
   EXPECT_EQ(last.modified_length, 3u * kMtu);
@@ -80,12 +80,12 @@ TEST_F(AcceptRudTest,
        WritesAheadArePlacedAtOnceAndAcknowledgedWhenTheGapCloses) {
   Open();
   ExpectSack(bench_.Answer(AsWrite(Piece(kStart + 2, 1, 3))), kStart, 1u << 2);
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.iova, 0x100040u + kMtu);
   EXPECT_EQ(record.bytes, kMtu);
   EXPECT_EQ(record.alone, 1);
   EXPECT_EQ(record.ev.owner, 0x21);
-  const Response ahead = bench_.Answer(AsWrite(Piece(kStart + 2, 2, 3)));
+  const rtl::Response ahead = bench_.Answer(AsWrite(Piece(kStart + 2, 2, 3)));
   ExpectSack(ahead, kStart, 3u << 2);
   ExpectAck(ahead, kStart, 4, ReturnCode::kOk);  // All of this PSN.
   EXPECT_EQ(bench_.TakeRecord().bytes, kMtu);
@@ -104,23 +104,23 @@ TEST_F(AcceptRudTest, AWriteThatCountsDoesSoOnceWhenAllOfItCame) {
   Open();
   bench_.region.counter = 9;
   ExpectSack(bench_.Answer(Write(kStart + 5)), kStart, 1u << 4);
-  Place record = bench_.TakeRecord();
+  rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1) << "one packet is all of it";
-  EXPECT_EQ(record.ev.region, 9);
+  EXPECT_EQ(record.ev.count.region, 9);
   // One of several packets has to begin before the rest of it may overtake.
   ExpectNack(bench_.Answer(AsWrite(Piece(kStart + 1, 2, 3))),
              NackCode::kPktNotRcvd, tpdcid_, kStart + 1);
   bench_.Answer(AsWrite(Piece(kStart + 1, 0, 3)));
   bench_.Answer(AsWrite(Piece(kStart + 1, 2, 3)));
-  for (const Place& place : bench_.places) {
-    EXPECT_EQ(place.ev.region, 0);
+  for (const rtl::Place& place : bench_.places) {
+    EXPECT_EQ(place.ev.count.region, 0);
   }
   bench_.places.clear();
   bench_.Answer(AsWrite(Piece(kStart + 1, 1, 3)));
   record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
   EXPECT_EQ(record.ev.write, 0);
-  EXPECT_EQ(record.ev.region, 9);
+  EXPECT_EQ(record.ev.count.region, 9);
 }
 
 TEST_F(AcceptRudTest, ASecondCopyIsAcknowledgedAgainAndNotPlaced) {
@@ -148,7 +148,7 @@ TEST_F(AcceptRudTest, TheWindowHoldsSixtyFourPsns) {
 }
 
 TEST_F(AcceptRudTest, PsnsWrapAround) {
-  RxPacket first = AsWrite(Packet(0xfffffffe, 8));
+  rtl::RxPacket first = AsWrite(Packet(0xfffffffe, 8));
   first.syn = 1;
   tpdcid_ = bench_.Answer(first).spdcid;
   ExpectSack(bench_.Answer(Write(1)), 0xfffffffe, 1u << 2);
@@ -158,9 +158,9 @@ TEST_F(AcceptRudTest, PsnsWrapAround) {
 }
 
 TEST_F(AcceptRudTest, APacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
-  RxPacket second = Syn(kStart + 1, 8);
+  rtl::RxPacket second = Syn(kStart + 1, 8);
   second = AsWrite(second);
-  const Response rsp = bench_.Answer(second);
+  const rtl::Response rsp = bench_.Answer(second);
   tpdcid_ = rsp.spdcid;
   ExpectSack(rsp, kStart - 1, 1u << 1);
   ExpectSack(bench_.Answer(AsWrite(Syn(kStart, 8))), kStart + 1, 0);
@@ -187,12 +187,12 @@ TEST_F(AcceptRudTest, AnOpenMessageTakesItsPacketsInAnyOrder) {
       EXPECT_EQ(bench_.places[i + 1].iova, 0x20000 + order[i] * kMtu);
       EXPECT_EQ(bench_.places[i + 1].bytes, kMtu);
     }
-    const Place& last = bench_.places.back();
+    const rtl::Place& last = bench_.places.back();
     EXPECT_EQ(last.complete, 1);
     EXPECT_EQ(last.ev.write, 1);
     EXPECT_EQ(last.ev.entry.op_context, id);
     EXPECT_EQ(last.ev.entry.length, 5u * kMtu);
-    EXPECT_EQ(last.ev.entry.status, 0);
+    EXPECT_EQ(last.ev.entry.status, Status::kOk);
     psn += 5;
     ExpectSack(bench_.responses.back(), psn - 1, 0);
   } while (std::ranges::next_permutation(order).found);
@@ -218,15 +218,15 @@ TEST_F(AcceptRudTest, AMessageThatIsShortOfBytesAtItsEndFails) {
   bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
   bench_.AddBuffer(2, 8, 0x9000, 102);
   bench_.Quiet(Piece(kStart + 1, 0, 4));
-  RxPacket other = Packet(kStart + 3, 8);
+  rtl::RxPacket other = Packet(kStart + 3, 8);
   other.message_id = 2;
   bench_.Answer(other);
   bench_.places.clear();
   bench_.Answer(Piece(kStart + 1, 1, 4));
   bench_.Quiet(Piece(kStart + 1, 3, 4));
   ASSERT_EQ(Completions(), 1u);
-  const Completion& entry = bench_.places.back().ev.entry;
-  EXPECT_EQ(entry.status, static_cast<uint8_t>(Status::kInitiatorError));
+  const contract::Completion& entry = bench_.places.back().ev.entry;
+  EXPECT_EQ(entry.status, Status::kInitiatorError);
   EXPECT_EQ(entry.length, 3u * kMtu);
 }
 
@@ -248,24 +248,23 @@ TEST_F(AcceptRudTest, APieceBelongsWhereItsPsnSays) {
     bench_.AddBuffer(2, 4 * kMtu, 0x1000, ++id);
     bench_.Send(Piece(psn, 0, 4));
     // It waits for its turn, and ends its message.
-    const RxPacket odd =
+    const rtl::RxPacket odd =
         Next(psn + c.index, c.offset, c.bytes, c.index == 3, 4 * kMtu);
     if (c.index != 1) ExpectMissing(odd, psn + 1);
     bench_.places.clear();
     for (uint32_t i = 1; i < 4; ++i) {
       bench_.Send(Clearing(Asking(i == c.index ? odd : Piece(psn, i, 4))));
     }
-    RxPacket clear = Control(CpType::kClearCommand, 0);
+    rtl::RxPacket clear = Control(CpType::kClearCommand, 0);
     clear.pds_payload = psn + 3;
     bench_.Send(clear);
     bench_.Send(Control(CpType::kAckRequest, psn + 3));
     bench_.RunUntilIdle();
     ASSERT_EQ(Completions(), 1u);
-    for (const Place& record : bench_.places) {
+    for (const rtl::Place& record : bench_.places) {
       if (record.complete == 0) continue;
       EXPECT_EQ(record.ev.entry.op_context, id);
-      EXPECT_EQ(record.ev.entry.status,
-                static_cast<uint8_t>(Status::kInitiatorError));
+      EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
     }
     psn += 4;
     ExpectSack(bench_.responses.back(), psn - 1, 0);
@@ -290,25 +289,25 @@ TEST_F(AcceptRudTest, PiecesAreAsLongAsTheFirst) {
   bench_.Send(Next(kStart + 4, 2048, 2048, false, 5000));
   bench_.RunUntilIdle();
   ASSERT_EQ(Completions(), 1u);
-  EXPECT_EQ(bench_.places.back().ev.entry.status, 0);
+  EXPECT_EQ(bench_.places.back().ev.entry.status, Status::kOk);
   EXPECT_EQ(bench_.places.back().ev.entry.op_context, 101u);
 }
 
 TEST_F(AcceptRudTest, AWriteThatEndsHereStaysInItsPlace) {
   Open();
   const auto piece = [&](uint32_t index) {
-    RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
+    rtl::RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
     pkt.hd = 1;
     return Asking(pkt);
   };
   bench_.Answer(piece(0));
-  RxPacket elsewhere = piece(1);
+  rtl::RxPacket elsewhere = piece(1);
   elsewhere.buffer_offset += kMtu;
   bench_.places.clear();
   bench_.Answer(elsewhere);
   bench_.Answer(piece(2));
   EXPECT_EQ(Count(Statistic::kDropSes), 1);
-  for (const Place& record : bench_.places) {
+  for (const rtl::Place& record : bench_.places) {
     EXPECT_EQ(record.bytes, 0);
     EXPECT_EQ(record.ev.write, 0);
   }
@@ -320,13 +319,13 @@ TEST_F(AcceptRudTest, AMessageOfOnePacketCompletesAheadBesideTheOpenOne) {
   bench_.AddBuffer(2, 64, 0x9000, 102);
   bench_.Quiet(Piece(kStart + 1, 0, 3));
   bench_.places.clear();
-  RxPacket other = Packet(kStart + 4, 8);
+  rtl::RxPacket other = Packet(kStart + 4, 8);
   other.message_id = 2;
-  const Response rsp = bench_.Answer(other);
+  const rtl::Response rsp = bench_.Answer(other);
   ExpectSack(rsp, kStart + 1, 1u << 2);
   ExpectAck(rsp, kStart + 1, 3, ReturnCode::kOk);
   EXPECT_EQ(rsp.modified_length, 8u);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.alone, 1);
   EXPECT_EQ(record.first, 0);
   EXPECT_EQ(record.iova, 0x9000u);
@@ -345,7 +344,7 @@ TEST_F(AcceptRudTest, WhatCannotBeTakenAheadIsMissedOncePerGap) {
   // The first packet of more than one.
   ExpectMissing(Piece(kStart + 2, 0, 3), kStart + 1);
   bench_.Quiet(Piece(kStart + 2, 1, 3));
-  RxPacket again = Piece(kStart + 2, 0, 3);
+  rtl::RxPacket again = Piece(kStart + 2, 0, 3);
   again.retx = 1;
   ExpectMissing(again, kStart + 1);
   // Others are taken all the same.
@@ -367,16 +366,16 @@ TEST_F(AcceptRudTest, ErrorsAreJudgedInOrder) {
               ReturnCode::kBadMkey);
   SetCode(ReturnCode::kOk);
   // It holds the acknowledgement back; what came says so.
-  const Response held = bench_.Answer(Write(kStart + 3));
+  const rtl::Response held = bench_.Answer(Write(kStart + 3));
   ExpectError(held, kStart + 1, ReturnCode::kBadMkey);
   ExpectSack(held, kStart, 5);
   SetCode(ReturnCode::kBadMkey);
   ExpectNack(bench_.Answer(Write(kStart + 2)), NackCode::kNoGtdDelAvail,
              tpdcid_, kStart + 2);
-  RxPacket clearing = Write(kStart + 2);
+  rtl::RxPacket clearing = Write(kStart + 2);
   clearing.retx = 1;
   clearing.offset = static_cast<uint16_t>(-1);
-  const Response second = bench_.Answer(clearing);
+  const rtl::Response second = bench_.Answer(clearing);
   ExpectError(second, kStart + 2, ReturnCode::kBadMkey);
   ExpectSack(second, kStart + 1, 3);
 }
@@ -388,7 +387,7 @@ TEST_F(AcceptRudTest, TheRestOfARefusedWriteGetsTheSameAnswer) {
               ReturnCode::kBadMkey);
   SetCode(ReturnCode::kOk);
   bench_.places.clear();
-  RxPacket rest = Asking(AsWrite(Piece(kStart + 1, 1, 3)));
+  rtl::RxPacket rest = Asking(AsWrite(Piece(kStart + 1, 1, 3)));
   rest.offset = static_cast<uint16_t>(-1);
   ExpectAck(bench_.Answer(rest), kStart + 2, 0, ReturnCode::kBadMkey);
   EXPECT_EQ(bench_.TakeRecord().bytes, 0);
@@ -400,13 +399,13 @@ TEST_F(AcceptRudTest, TheRestOfARefusedWriteGetsTheSameAnswer) {
             0, ReturnCode::kOk);
   ExpectAck(bench_.Answer(Asking(AsWrite(Piece(kStart + 4, 1, 2)))), kStart + 5,
             0, ReturnCode::kOk);
-  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, kMtu);
+  for (const rtl::Place& record : bench_.places) EXPECT_EQ(record.bytes, kMtu);
 }
 
 TEST_F(AcceptRudTest, AWriteThatEndsHereIsOpenedInOrderAndFilledInAny) {
   Open();
   const auto piece = [&](uint32_t index) {
-    RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
+    rtl::RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
     pkt.hd = 1;
     pkt.header_data = index == 0 ? 77 : 0;
     return pkt;
@@ -428,7 +427,7 @@ TEST_F(AcceptRudTest, InitiatorErrorWaitsForItsTurnAndEndsTheMessage) {
   Open();
   bench_.AddBuffer(2, 8 * kMtu, 0x1000, 101);
   bench_.Quiet(Piece(kStart + 1, 0, 4));
-  RxPacket failed = Next(kStart + 3, 2 * kMtu, 0, false, 4 * kMtu);
+  rtl::RxPacket failed = Next(kStart + 3, 2 * kMtu, 0, false, 4 * kMtu);
   failed.ie = 1;
   ExpectMissing(failed, kStart + 2);
   bench_.Answer(Piece(kStart + 1, 3, 4));
@@ -437,10 +436,9 @@ TEST_F(AcceptRudTest, InitiatorErrorWaitsForItsTurnAndEndsTheMessage) {
   EXPECT_EQ(Completions(), 0u);
   bench_.places.clear();
   ExpectSack(bench_.Answer(Asking(failed)), kStart + 4, 0);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.complete, 1);
-  EXPECT_EQ(record.ev.entry.status,
-            static_cast<uint8_t>(Status::kInitiatorError));
+  EXPECT_EQ(record.ev.entry.status, Status::kInitiatorError);
   ExpectAck(bench_.Answer(Asking(Write(kStart + 5))), kStart + 5, 0,
             ReturnCode::kOk);
 }
@@ -449,21 +447,21 @@ TEST_F(AcceptRudTest, DeliveryCompleteIsNotAcknowledgedBeforeItIsVisible) {
   Open();
   const auto pdc = static_cast<uint8_t>(tpdcid_);
   const auto piece = [&](uint32_t index) {
-    RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
+    rtl::RxPacket pkt = AsWrite(Piece(kStart + 1, index, 3));
     pkt.dc = 1;
     return Asking(pkt);
   };
-  RxPacket whole = Write(kStart + 4);
+  rtl::RxPacket whole = Write(kStart + 4);
   whole.dc = 1;
   bench_.Answer(piece(0));
   ExpectMissing(whole, kStart + 2);
-  const Response ahead = bench_.Answer(piece(2));
+  const rtl::Response ahead = bench_.Answer(piece(2));
   ExpectSack(ahead, kStart + 1, 1u << 1);
   EXPECT_EQ(ahead.ack_offset, 0);  // Arrived, but not done.
   bench_.Answer(Write(kStart + 5));
   bench_.places.clear();
   bench_.Quiet(piece(1));
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.visible, 1);
   EXPECT_EQ(record.psn, kStart + 3);
   ExpectSack(bench_.Answer(piece(2)), kStart + 2, 5);
@@ -480,9 +478,9 @@ TEST_F(AcceptRudTest, CloseIsTakenInOrderOnly) {
   bench_.Answer(Write(kStart + 2));
   ExpectMissing(Control(CpType::kCloseCommand, kStart + 3), kStart + 1);
   ExpectSack(bench_.Answer(Write(kStart + 1)), kStart + 2, 0);
-  const Response rsp =
+  const rtl::Response rsp =
       bench_.Answer(Control(CpType::kCloseCommand, kStart + 3));
-  EXPECT_EQ(rsp.kind, ResponseKind::kNone);
+  EXPECT_EQ(rsp.kind, rtl::ResponseKind::kNone);
   EXPECT_EQ(rsp.cc, 1);
   EXPECT_EQ(rsp.cack, kStart + 3);
 }
@@ -521,7 +519,7 @@ TEST_F(AcceptRudTest, AContextThatIsGoneEndsTheMessageInOrder) {
   ASSERT_EQ(bench_.places.size(), 3u);
   EXPECT_EQ(bench_.places[0].ev.credit, 1);
   EXPECT_EQ(bench_.places[0].ev.write, 0);
-  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+  for (const rtl::Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
   ExpectAck(bench_.Answer(Asking(Write(kStart + 5))), kStart + 5, 0,
             ReturnCode::kOk);
 }

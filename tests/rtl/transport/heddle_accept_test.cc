@@ -13,11 +13,11 @@ namespace {
 
 TEST_F(AcceptTest, SynOpensAPdcPlacesAndCompletesTheMessage) {
   bench_.AddBuffer(2, 64, 0x1000, 0x77);
-  RxPacket pkt = Syn(kStart, 8);
+  rtl::RxPacket pkt = Syn(kStart, 8);
   pkt.ce = 1;
   pkt.hd = 1;
   pkt.header_data = 0x1122334455667788;
-  const Response rsp = bench_.Answer(pkt);
+  const rtl::Response rsp = bench_.Answer(pkt);
   tpdcid_ = rsp.spdcid;
   EXPECT_EQ(tpdcid_ >> 10, kSlot);
   EXPECT_NE(tpdcid_ & kTargetRole, 0);
@@ -32,20 +32,20 @@ TEST_F(AcceptTest, SynOpensAPdcPlacesAndCompletesTheMessage) {
   EXPECT_EQ(rsp.entropy, 0xc123);
   EXPECT_EQ(rsp.dscp, 9);
 
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.stream, 8);
   EXPECT_EQ(record.bytes, 8);
   EXPECT_EQ(record.iova, 0x1000u);
   EXPECT_EQ(record.first, 1);
   EXPECT_EQ(record.complete, 1);
-  CqEvent expected = {};
+  rtl::CqEvent expected = {};
   expected.write = 1;
   expected.credit = 1;
   expected.owner = 0x21;
   expected.cq = 5;
   expected.cq_gen = 6;
-  expected.entry.kind = 2;
-  expected.entry.opcode = 5;
+  expected.entry.kind = contract::CompletionKind::kRx;
+  expected.entry.opcode = contract::Opcode::kSend;
   expected.entry.context = 2;
   expected.entry.flags = 1;
   expected.entry.position = 0x77;
@@ -70,14 +70,14 @@ TEST_F(AcceptTest, DuplicateIsAcknowledgedAgainAndItsPayloadDropped) {
   }
   bench_.RunUntilIdle();
   bench_.places.clear();
-  RxPacket pkt = Packet(kStart + 1, 8);
+  rtl::RxPacket pkt = Packet(kStart + 1, 8);
   pkt.retx = 1;
   pkt.message_id = 44;
-  const Response rsp = bench_.Answer(pkt);
+  const rtl::Response rsp = bench_.Answer(pkt);
   ExpectAck(rsp, kStart + 3, -2, ReturnCode::kNull);
   EXPECT_EQ(rsp.retx, 1);
   EXPECT_EQ(rsp.message_id, 44);
-  const Place record = bench_.TakeRecord();
+  const rtl::Place record = bench_.TakeRecord();
   EXPECT_EQ(record.stream, 8);
   EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(record.complete, 0);
@@ -87,11 +87,11 @@ TEST_F(AcceptTest, DuplicateIsAcknowledgedAgainAndItsPayloadDropped) {
 TEST_F(AcceptTest, OneNackPerGapNamesThePsnExpected) {
   Open();
   for (int i = 0; i < 4; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
-  Response nack = bench_.Answer(Packet(kStart + 3, 8));
+  rtl::Response nack = bench_.Answer(Packet(kStart + 3, 8));
   ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 3);
   EXPECT_EQ(nack.cack, kStart + 1);
   bench_.Quiet(Packet(kStart + 4, 8));
-  RxPacket again = Packet(kStart + 3, 8);
+  rtl::RxPacket again = Packet(kStart + 3, 8);
   again.retx = 1;
   bench_.Quiet(again);
   bench_.Quiet(Packet(kStart + 1, 8));  // Accepted; no ACK was asked for.
@@ -109,13 +109,13 @@ TEST_F(AcceptTest, LostRetransmissionIsReportedAgainOncePerPass) {
   bench_.Answer(Packet(kStart + 2, 8));
   for (uint32_t i = 3; i < 20; ++i) bench_.Quiet(Packet(kStart + i, 8));
   const auto again = [&](uint32_t i) {
-    RxPacket pkt = Packet(kStart + i, 8);
+    rtl::RxPacket pkt = Packet(kStart + i, 8);
     pkt.retx = 1;
     return pkt;
   };
   for (int pass = 0; pass < 3; ++pass) {
     bench_.Quiet(again(2));
-    const Response nack = bench_.Answer(again(3));
+    const rtl::Response nack = bench_.Answer(again(3));
     ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 3);
     EXPECT_EQ(nack.cack, kStart + 1);
     EXPECT_EQ(nack.retx, 1);
@@ -130,7 +130,7 @@ TEST_F(AcceptTest, LostRetransmissionIsReportedAgainOncePerPass) {
 TEST_F(AcceptTest, PeerThatSendsOnePacketAgainIsNotNackedMore) {
   Open();
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket again = Packet(kStart + 2, 8);
+  rtl::RxPacket again = Packet(kStart + 2, 8);
   bench_.Answer(again);
   for (uint32_t i = 3; i < 20; ++i) bench_.Quiet(Packet(kStart + i, 8));
   again.retx = 1;
@@ -141,7 +141,7 @@ TEST_F(AcceptTest, PeerThatSendsOnePacketAgainIsNotNackedMore) {
 
 TEST_F(AcceptTest, PacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
   for (int i = 0; i < 2; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
-  const Response nack = bench_.Answer(Syn(kStart + 1, 8));
+  const rtl::Response nack = bench_.Answer(Syn(kStart + 1, 8));
   tpdcid_ = nack.spdcid;
   EXPECT_NE(tpdcid_, 0);
   ExpectNack(nack, NackCode::kRodOoo, tpdcid_, kStart + 1);
@@ -150,7 +150,7 @@ TEST_F(AcceptTest, PacketThatOvertakesTheFirstOpensThePdcAtItsStart) {
 }
 
 TEST_F(AcceptTest, PsnBeyondTheWindowIsNackedAndOpensNothing) {
-  const RxPacket far = Syn(kStart + 128, 8);
+  const rtl::RxPacket far = Syn(kStart + 128, 8);
   ExpectNack(bench_.Answer(far), NackCode::kPsnOorWindow, 0, kStart + 128);
   Open();
   ExpectNack(bench_.Answer(Packet(kStart + 1 + 128, 8)),
@@ -162,7 +162,7 @@ TEST_F(AcceptTest, PsnBeyondTheWindowIsNackedAndOpensNothing) {
 }
 
 TEST_F(AcceptTest, PsnsWrapAround) {
-  RxPacket pkt = Syn(kStart, 8);
+  rtl::RxPacket pkt = Syn(kStart, 8);
   pkt.psn = 0xffffffff;
   pkt.psn_offset = 0;
   for (int i = 0; i < 2; ++i) bench_.AddBuffer(2, 64, 0x1000, 1);
@@ -178,23 +178,23 @@ TEST_F(AcceptTest, PsnsWrapAround) {
 TEST_F(AcceptTest, WrongJobOpcodeAndAddressingAreAnsweredWithTheirError) {
   Open();
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket job = Packet(kStart + 1, 8);
+  rtl::RxPacket job = Packet(kStart + 1, 8);
   job.job_id = 9;
-  const Response rsp = bench_.Answer(job);
+  const rtl::Response rsp = bench_.Answer(job);
   ExpectError(rsp, kStart + 1, ReturnCode::kBadJobId);
   EXPECT_EQ(rsp.job_id, 9u);
   // Each request clears what was answered before it.
-  RxPacket opcode = Packet(kStart + 2, 8);
+  rtl::RxPacket opcode = Packet(kStart + 2, 8);
   opcode.opcode = 3;
   opcode.offset = static_cast<uint16_t>(-1);
   ExpectError(bench_.Answer(opcode), kStart + 2, ReturnCode::kUnsupportedOp);
   bench_.miss = ReturnCode::kBadJobId;
-  RxPacket relative = Packet(kStart + 3, 8);
+  rtl::RxPacket relative = Packet(kStart + 3, 8);
   relative.rel = 1;
   relative.offset = static_cast<uint16_t>(-1);
   ExpectError(bench_.Answer(relative), kStart + 3, ReturnCode::kBadJobId);
   EXPECT_EQ(bench_.contexts[2].buffers.size(), 1u);
-  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+  for (const rtl::Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
   EXPECT_EQ(bench_.places.size(), 3u);
   EXPECT_TRUE(bench_.credits_taken.empty());
 }
@@ -212,7 +212,7 @@ TEST_F(AcceptTest, ARelativeRequestIsForTheContextOfItsJobAlone) {
   uint32_t psn = kStart;
   for (const auto& [rel, job, context] :
        {std::tuple{1, 9U, 4}, {1, kJob, 3}, {0, kJob, 2}}) {
-    RxPacket pkt = Packet(++psn, 8);
+    rtl::RxPacket pkt = Packet(++psn, 8);
     pkt.ar = 1;
     pkt.rel = static_cast<uint8_t>(rel);
     pkt.job_id = job;
@@ -231,7 +231,7 @@ TEST_F(AcceptTest, ANameWithoutAContextIsAnsweredAsTheLookupSays) {
       for (const ReturnCode code : {ReturnCode::kBadJobId, ReturnCode::kBadPid,
                                     ReturnCode::kBadIndex}) {
         bench_.miss = code;
-        RxPacket pkt = Packet(++psn, 8);
+        rtl::RxPacket pkt = Packet(++psn, 8);
         pkt.opcode = static_cast<uint8_t>(opcode);
         pkt.rel = rel;
         pkt.resource_index = 6;
@@ -250,7 +250,7 @@ TEST_F(AcceptTest, ANameWithoutAContextIsAnsweredAsTheLookupSays) {
 
 TEST_F(AcceptTest, AnIndexThatNobodyServesIsAnError) {
   Open();
-  RxPacket other = Packet(kStart + 1, 8);
+  rtl::RxPacket other = Packet(kStart + 1, 8);
   other.resource_index = 6;
   ExpectError(bench_.Answer(other), kStart + 1, ReturnCode::kBadIndex);
   EXPECT_TRUE(bench_.credits_taken.empty());
@@ -263,10 +263,10 @@ TEST_F(AcceptTest, AFirstPacketComesAgainUntilTheFunctionListens) {
        {SesOpcode::kSend, SesOpcode::kWrite, SesOpcode::kRead}) {
     for (const PdsType type : {PdsType::kRodReq, PdsType::kRudReq}) {
       type_ = type;
-      RxPacket pkt = Syn(kStart, 8);
+      rtl::RxPacket pkt = Syn(kStart, 8);
       pkt.opcode = static_cast<uint8_t>(opcode);
       bench_.Quiet(pkt);
-      const Place record = bench_.TakeRecord();  // Its payload goes.
+      const rtl::Place record = bench_.TakeRecord();  // Its payload goes.
       EXPECT_EQ(record.stream, 8);
       EXPECT_EQ(record.bytes, 0);
       EXPECT_EQ(record.complete, 0);
@@ -284,7 +284,7 @@ TEST_F(AcceptTest, AFirstPacketComesAgainUntilTheFunctionListens) {
   bench_.contexts[2].alive = true;
   bench_.AddBuffer(2, 64, 0x1000, 1);
   type_ = PdsType::kRodReq;
-  const Response rsp = bench_.Answer(Syn(kStart, 8));
+  const rtl::Response rsp = bench_.Answer(Syn(kStart, 8));
   tpdcid_ = rsp.spdcid;
   ExpectAck(rsp, kStart, 0, ReturnCode::kOk);
 }
@@ -298,15 +298,15 @@ TEST_F(AcceptTest, RequestsOfAnOpenPdcComeAgainUntilTheFunctionListens) {
   bench_.Quiet(Packet(kStart, 8));
   ExpectAck(bench_.Answer(Control(CpType::kAckRequest, kStart)), kStart, 0,
             ReturnCode::kNull);
-  RxPacket stranger = Packet(kStart + 1, 8);
-  stranger.fa_lo ^= 1;
+  rtl::RxPacket stranger = Packet(kStart + 1, 8);
+  stranger.source_fa_lo ^= 1;
   ExpectNack(bench_.Answer(stranger), NackCode::kPdcHdrMismatch, 0, kStart + 1);
   EXPECT_EQ(Count(Statistic::kRxRefused), 2);
 
   bench_->listens_i = 1;
   bench_.contexts[2].alive = true;
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket again = Packet(kStart + 1, 8);
+  rtl::RxPacket again = Packet(kStart + 1, 8);
   again.retx = 1;
   ExpectAck(bench_.Answer(again), kStart + 1, 0, ReturnCode::kOk);
 }
@@ -326,9 +326,9 @@ TEST_F(AcceptTest, ListeningBeginsWithPacketsLookedUpAfterwards) {
 }
 
 TEST_F(AcceptTest, ErrorOnAFirstPacketOpensThePdcThatKeepsItsAnswer) {
-  RxPacket job = Syn(kStart, 8);
+  rtl::RxPacket job = Syn(kStart, 8);
   job.job_id = 9;
-  const Response rsp = bench_.Answer(job);
+  const rtl::Response rsp = bench_.Answer(job);
   EXPECT_NE(rsp.spdcid, 0);
   tpdcid_ = rsp.spdcid;
   ExpectError(rsp, kStart, ReturnCode::kBadJobId);
@@ -338,31 +338,31 @@ TEST_F(AcceptTest, ErrorOnAFirstPacketOpensThePdcThatKeepsItsAnswer) {
 // UET 2.15: an error answer is delivered for certain.
 TEST_F(AcceptTest, AnErrorIsRepeatedAndHoldsTheAcknowledgementUntilCleared) {
   Open();
-  RxPacket bad = Packet(kStart + 1, 8);
+  rtl::RxPacket bad = Packet(kStart + 1, 8);
   bad.job_id = 9;
   bad.message_id = 77;
   ExpectError(bench_.Answer(bad), kStart + 1, ReturnCode::kBadJobId);
   // What follows is received, but not acknowledged.
   for (uint32_t i = 2; i <= 3; ++i) bench_.AddBuffer(2, 64, 0x1000, i);
   bench_.Quiet(Packet(kStart + 2, 8));
-  RxPacket asking = Packet(kStart + 3, 8);
+  rtl::RxPacket asking = Packet(kStart + 3, 8);
   asking.ar = 1;
-  for (const RxPacket& pkt : {asking, bad, Packet(kStart + 2, 8),
-                              Control(CpType::kAckRequest, kStart + 1),
-                              Control(CpType::kAckRequest, kStart + 3)}) {
-    const Response rsp = bench_.Answer(pkt);
+  for (const rtl::RxPacket& pkt : {asking, bad, Packet(kStart + 2, 8),
+                                   Control(CpType::kAckRequest, kStart + 1),
+                                   Control(CpType::kAckRequest, kStart + 3)}) {
+    const rtl::Response rsp = bench_.Answer(pkt);
     ExpectError(rsp, kStart + 1, ReturnCode::kBadJobId);
     EXPECT_EQ(rsp.message_id, 77);
     EXPECT_EQ(rsp.job_id, 9u);
   }
   EXPECT_EQ(bench_.credits_taken.size(), 2u);
   // A second error has no place.
-  RxPacket second = Packet(kStart + 4, 8);
+  rtl::RxPacket second = Packet(kStart + 4, 8);
   second.job_id = 9;
   ExpectNack(bench_.Answer(second), NackCode::kNoGtdDelAvail, tpdcid_,
              kStart + 4);
   // Too early a clear changes nothing.
-  RxPacket clear = Control(CpType::kClearCommand, 0);
+  rtl::RxPacket clear = Control(CpType::kClearCommand, 0);
   clear.pds_payload = kStart;
   bench_.Quiet(clear);
   clear.pds_payload = kStart + 1;
@@ -381,10 +381,10 @@ TEST_F(AcceptTest, ARequestClearsAsWellAndIsAnswered) {
   Open();
   bench_.AddBuffer(2, 64, 0x1000, 1);
   bench_.AddBuffer(2, 64, 0x1000, 2);
-  RxPacket bad = Packet(kStart + 1, 8);
+  rtl::RxPacket bad = Packet(kStart + 1, 8);
   bad.job_id = 9;
   ExpectError(bench_.Answer(bad), kStart + 1, ReturnCode::kBadJobId);
-  RxPacket next = Packet(kStart + 2, 8);
+  rtl::RxPacket next = Packet(kStart + 2, 8);
   next.offset = static_cast<uint16_t>(-2);
   bench_.Quiet(next);
   next.psn = kStart + 3;
@@ -393,44 +393,44 @@ TEST_F(AcceptTest, ARequestClearsAsWellAndIsAnswered) {
 
 TEST_F(AcceptTest, UnknownPdcidsAreNackedWithoutPdc) {
   Open();
-  RxPacket pkt = Packet(kStart + 1, 8);
+  rtl::RxPacket pkt = Packet(kStart + 1, 8);
   for (uint16_t flip : {uint16_t{1 << 8}, uint16_t{1 << 7}, uint16_t{1}}) {
     pkt.dpdcid = static_cast<uint16_t>(tpdcid_ ^ flip);
     ExpectNack(bench_.Answer(pkt), NackCode::kInvDpdcid, 0, kStart + 1);
   }
-  RxPacket clear = Control(CpType::kClearCommand, 0);  // Has no PSN.
+  rtl::RxPacket clear = Control(CpType::kClearCommand, 0);  // Has no PSN.
   clear.dpdcid = pkt.dpdcid;
   bench_.Quiet(clear);
   pkt.dpdcid = tpdcid_;
-  pkt.fa_lo = 0x0a000003;
+  pkt.source_fa_lo = 0x0a000003;
   ExpectNack(bench_.Answer(pkt), NackCode::kPdcHdrMismatch, 0, kStart + 1);
-  pkt.fa_lo = 0x0a000002;
+  pkt.source_fa_lo = 0x0a000002;
   pkt.spdcid = 0x12;
-  const Response rsp = bench_.Answer(pkt);
+  const rtl::Response rsp = bench_.Answer(pkt);
   EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kPdcHdrMismatch));
   EXPECT_EQ(rsp.dpdcid, 0x12);
   EXPECT_EQ(Count(Statistic::kDropPdcid), 6);
-  for (const Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
+  for (const rtl::Place& record : bench_.places) EXPECT_EQ(record.bytes, 0);
 }
 
 // An answer could end the PDC of the function that the packet is for.
 TEST_F(AcceptTest, PacketsForAnotherFunctionsSlotAreDroppedUnanswered) {
   Open();
-  RxPacket ack = {};
-  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
-  RxPacket nack = {};
-  nack.pds_type = static_cast<uint8_t>(PdsType::kNack);
-  RxPacket packets[] = {Packet(kStart + 1, 8),
-                        Control(CpType::kCloseCommand, kStart + 1),
-                        Control(CpType::kAckRequest, kStart),
-                        Control(CpType::kClearCommand, kStart + 1),
-                        ack,
-                        nack};
+  rtl::RxPacket ack = {};
+  ack.pds_type = PdsType::kAck;
+  rtl::RxPacket nack = {};
+  nack.pds_type = PdsType::kNack;
+  rtl::RxPacket packets[] = {Packet(kStart + 1, 8),
+                             Control(CpType::kCloseCommand, kStart + 1),
+                             Control(CpType::kAckRequest, kStart),
+                             Control(CpType::kClearCommand, kStart + 1),
+                             ack,
+                             nack};
   int dropped = 0;
   int payloads = 0;
   for (uint16_t slot = 0; slot < 64; ++slot) {
     if (slot == kSlot) continue;
-    for (RxPacket& pkt : packets) {
+    for (rtl::RxPacket& pkt : packets) {
       pkt.dpdcid = static_cast<uint16_t>((tpdcid_ & 0x3ff) | slot << 10);
       bench_.Quiet(pkt);
       payloads += pkt.payload_bytes != 0;
@@ -440,13 +440,13 @@ TEST_F(AcceptTest, PacketsForAnotherFunctionsSlotAreDroppedUnanswered) {
   EXPECT_TRUE(bench_.acks.empty());
   // What they carried left the payload queue.
   EXPECT_EQ(bench_.places.size(), static_cast<size_t>(payloads));
-  for (const Place& record : bench_.places) {
+  for (const rtl::Place& record : bench_.places) {
     EXPECT_EQ(record.stream, 8);
     EXPECT_EQ(record.bytes, 0);
   }
   // The PDC is as it was.
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket next = Packet(kStart + 1, 8);
+  rtl::RxPacket next = Packet(kStart + 1, 8);
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 1, 0, ReturnCode::kOk);
 }
@@ -461,10 +461,10 @@ TEST_F(AcceptTest, APdcIsReachedByItsInitiatorOnly) {
     const int bit = variant % (kFamily + 1);
     const bool hidden = variant > kFamily;
     SCOPED_TRACE(variant);
-    const auto flip_address = [](RxPacket& pkt, int at) {
-      (at < 64 ? pkt.fa_lo : pkt.fa_hi) ^= uint64_t{1} << at % 64;
+    const auto flip_address = [](rtl::RxPacket& pkt, int at) {
+      (at < 64 ? pkt.source_fa_lo : pkt.source_fa_hi) ^= uint64_t{1} << at % 64;
     };
-    const auto other = [&](RxPacket pkt) {
+    const auto other = [&](rtl::RxPacket pkt) {
       if (bit == kFamily) {
         pkt.ipv6 = 1;
       } else if (bit < 128) {
@@ -480,35 +480,35 @@ TEST_F(AcceptTest, APdcIsReachedByItsInitiatorOnly) {
     };
     // Names the PDC: refused, whatever it wants.
     tpdcid_ = own;
-    for (const RxPacket& pkt :
+    for (const rtl::RxPacket& pkt :
          {Packet(kStart + 1, 8), Control(CpType::kAckRequest, kStart),
           Control(CpType::kCloseCommand, kStart + 1)}) {
-      const Response rsp = bench_.Answer(other(pkt));
-      EXPECT_EQ(rsp.kind, ResponseKind::kNack);
+      const rtl::Response rsp = bench_.Answer(other(pkt));
+      EXPECT_EQ(rsp.kind, rtl::ResponseKind::kNack);
       EXPECT_EQ(rsp.code, static_cast<uint8_t>(NackCode::kPdcHdrMismatch));
       EXPECT_EQ(rsp.spdcid, 0);
     }
     // The same SYN opens another PDC, which is gone with its close.
     bench_.AddBuffer(2, 64, 0x1000, 1);
-    const Response opened = bench_.Answer(other(Syn(kStart, 8)));
-    EXPECT_EQ(opened.kind, ResponseKind::kAck);
+    const rtl::Response opened = bench_.Answer(other(Syn(kStart, 8)));
+    EXPECT_EQ(opened.kind, rtl::ResponseKind::kAck);
     EXPECT_EQ(opened.return_code, static_cast<uint8_t>(ReturnCode::kOk));
     EXPECT_NE(opened.spdcid & 0xff, own & 0xff);
     tpdcid_ = opened.spdcid;
     EXPECT_EQ(
         bench_.Answer(other(Control(CpType::kCloseCommand, kStart + 1))).kind,
-        ResponseKind::kNone);
+        rtl::ResponseKind::kNone);
   }
   tpdcid_ = own;
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket next = Packet(kStart + 1, 8);
+  rtl::RxPacket next = Packet(kStart + 1, 8);
   next.ar = 1;
   ExpectAck(bench_.Answer(next), kStart + 1, 0, ReturnCode::kOk);
 }
 
 TEST_F(AcceptTest, SynOfAKnownPdcWithAnotherStartIsInvalid) {
   Open();
-  RxPacket pkt = Syn(kStart + 1, 8);
+  rtl::RxPacket pkt = Syn(kStart + 1, 8);
   pkt.psn_offset = 0;
   ExpectNack(bench_.Answer(pkt), NackCode::kInvalidSyn, 0, kStart + 1);
 }
@@ -540,17 +540,17 @@ TEST_F(AcceptTest, OnePacketIsTakenEveryTwoCycles) {
 
 TEST_F(AcceptTest, CloseFreesThePdcAndItsDuplicateIsUnknown) {
   Open();
-  const RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
-  const Response rsp = bench_.Answer(close);
-  EXPECT_EQ(rsp.kind, ResponseKind::kNone);
+  const rtl::RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
+  const rtl::Response rsp = bench_.Answer(close);
+  EXPECT_EQ(rsp.kind, rtl::ResponseKind::kNone);
   EXPECT_EQ(rsp.cack, kStart + 1);
   EXPECT_EQ(rsp.ack_offset, 0);
   EXPECT_EQ(rsp.spdcid, tpdcid_);
   ExpectNack(bench_.Answer(close), NackCode::kClosing, 0, kStart + 1);
   // The same SYN opens it anew under another id.
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  const Response again = bench_.Answer(Syn(kStart, 8));
-  EXPECT_EQ(again.kind, ResponseKind::kAck);
+  const rtl::Response again = bench_.Answer(Syn(kStart, 8));
+  EXPECT_EQ(again.kind, rtl::ResponseKind::kAck);
   EXPECT_NE(again.spdcid, tpdcid_);
 }
 
@@ -559,14 +559,14 @@ TEST_F(AcceptTest, CloseOutOfOrderIsNacked) {
   ExpectNack(bench_.Answer(Control(CpType::kCloseCommand, kStart + 2)),
              NackCode::kRodOoo, tpdcid_, kStart + 2);
   EXPECT_EQ(bench_.Answer(Control(CpType::kCloseCommand, kStart + 1)).kind,
-            ResponseKind::kNone);
+            rtl::ResponseKind::kNone);
 }
 
 TEST_F(AcceptTest, AckRequestIsAnsweredFromTheState) {
   Open();
-  RxPacket query = Control(CpType::kAckRequest, kStart);
+  rtl::RxPacket query = Control(CpType::kAckRequest, kStart);
   query.pds_payload = 77;
-  const Response rsp = bench_.Answer(query);
+  const rtl::Response rsp = bench_.Answer(query);
   ExpectAck(rsp, kStart, 0, ReturnCode::kNull);
   EXPECT_EQ(rsp.message_id, 77);
   ExpectNack(bench_.Answer(Control(CpType::kAckRequest, kStart + 1)),
@@ -584,13 +584,13 @@ TEST_F(AcceptTest, OtherControlPacketsAreDroppedAndCounted) {
         CpType::kCredit, CpType::kCreditRequest, CpType{10}, CpType{15}}) {
     bench_.Quiet(Control(type, kStart + 1));
   }
-  RxPacket opening = Control(CpType::kNegotiation, kStart + 1);
+  rtl::RxPacket opening = Control(CpType::kNegotiation, kStart + 1);
   opening.syn = 1;
   opening.spdcid = 0x12;
   bench_.Quiet(opening);
   EXPECT_EQ(Count(Statistic::kDropPdsType), 8);
-  RxPacket rud = Packet(kStart + 1, 8);
-  rud.pds_type = static_cast<uint8_t>(PdsType::kRudReq);
+  rtl::RxPacket rud = Packet(kStart + 1, 8);
+  rud.pds_type = PdsType::kRudReq;
   ExpectNack(bench_.Answer(rud), NackCode::kPdcModeMismatch, 0, kStart + 1);
   EXPECT_EQ(bench_.TakeRecord().bytes, 0);
 }
@@ -599,17 +599,17 @@ TEST_F(AcceptTest, ProbeIsAnsweredWithItsOpaque) {
   for (const PdsType mode : {PdsType::kRodReq, PdsType::kRudReq}) {
     type_ = mode;
     Open();
-    RxPacket probe = Control(CpType::kProbe, 0xdead);
+    rtl::RxPacket probe = Control(CpType::kProbe, 0xdead);
     probe.offset = 0xbeef;
-    const Response rsp = bench_.Answer(probe);
-    EXPECT_EQ(rsp.kind, ResponseKind::kNone);
+    const rtl::Response rsp = bench_.Answer(probe);
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kNone);
     EXPECT_EQ(rsp.probe, 1);
     EXPECT_EQ(rsp.ack_offset, 0xbeef);
     EXPECT_EQ(rsp.cack, kStart);
     EXPECT_EQ(rsp.cc, 0);
     EXPECT_EQ(rsp.spdcid, tpdcid_);
     EXPECT_EQ(rsp.dpdcid, probe.spdcid);
-    RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
+    rtl::RxPacket close = Control(CpType::kCloseCommand, kStart + 1);
     EXPECT_EQ(bench_.Answer(close).probe, 0);
     ExpectNack(bench_.Answer(probe), NackCode::kClosing, 0, 0xdead);
   }
@@ -619,10 +619,10 @@ TEST_F(AcceptTest, NegotiationIsAnsweredWithNoFeature) {
   for (const PdsType mode : {PdsType::kRodReq, PdsType::kRudReq}) {
     type_ = mode;
     Open();
-    RxPacket asked = Control(CpType::kNegotiation, 0xdead);
+    rtl::RxPacket asked = Control(CpType::kNegotiation, 0xdead);
     asked.pds_payload = 0x01020000;
-    const Response rsp = bench_.Answer(asked);
-    EXPECT_EQ(rsp.kind, ResponseKind::kOffer);
+    const rtl::Response rsp = bench_.Answer(asked);
+    EXPECT_EQ(rsp.kind, rtl::ResponseKind::kOffer);
     EXPECT_EQ(rsp.nack_psn, 0xdeadu);
     EXPECT_EQ(rsp.rod, mode == PdsType::kRodReq);
     EXPECT_EQ(rsp.spdcid, tpdcid_);
@@ -636,7 +636,7 @@ TEST_F(AcceptTest, NegotiationIsAnsweredWithNoFeature) {
 // By a target, for a PDC of ours.
 TEST_F(AcceptTest, ClearAndCloseRequestsGoToOurPdcs) {
   const auto request = [this](CpType type) {
-    RxPacket pkt = Control(type, 1000);
+    rtl::RxPacket pkt = Control(type, 1000);
     pkt.spdcid = 0x22;
     pkt.dpdcid = kSlot << 10 | 33;
     return pkt;
@@ -644,12 +644,12 @@ TEST_F(AcceptTest, ClearAndCloseRequestsGoToOurPdcs) {
   bench_.Quiet(request(CpType::kClearRequest));
   EXPECT_EQ(bench_.back_takes, 0);
   bench_.back.respond = 1;
-  bench_.back.rsp.kind = ResponseKind::kNone;
+  bench_.back.rsp.kind = rtl::ResponseKind::kNone;
   EXPECT_EQ(bench_.Answer(request(CpType::kCloseRequest)).kind,
-            ResponseKind::kNone);
+            rtl::ResponseKind::kNone);
   EXPECT_EQ(bench_.back_takes, 1) << "it has a PSN";
   ASSERT_EQ(bench_.acks.size(), 2u);
-  for (const AckEvent& ack : bench_.acks) {
+  for (const rtl::AckEvent& ack : bench_.acks) {
     EXPECT_EQ(ack.nack, 1);
     EXPECT_EQ(ack.ask, 1);
     EXPECT_EQ(ack.pdc, 33);
@@ -662,7 +662,7 @@ TEST_F(AcceptTest, ClearAndCloseRequestsGoToOurPdcs) {
   bench_.Answer(request(CpType::kProbe));
   EXPECT_EQ(bench_.back_takes, 3);
   EXPECT_EQ(bench_.acks.size(), 2u);
-  RxPacket other = request(CpType::kCloseRequest);
+  rtl::RxPacket other = request(CpType::kCloseRequest);
   other.dpdcid = (kSlot + 1) << 10 | 33;
   bench_.Send(other);
   bench_.RunUntilIdle();
@@ -671,10 +671,10 @@ TEST_F(AcceptTest, ClearAndCloseRequestsGoToOurPdcs) {
 }
 
 TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
-  RxPacket ack = {};
-  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  rtl::RxPacket ack = {};
+  ack.pds_type = PdsType::kAck;
   ack.next_hdr = static_cast<uint8_t>(contract::NextHdr::kResponse);
-  ack.fa_lo = 0x0a000002;
+  ack.source_fa_lo = 0x0a000002;
   ack.psn = 1000;
   ack.offset = static_cast<uint16_t>(-3);
   ack.spdcid = 0x22;
@@ -692,8 +692,8 @@ TEST_F(AcceptTest, AcksAndNacksOfOurSlotGoToThePdcs) {
   EXPECT_EQ(bench_.acks[0].psn, 997u);
   EXPECT_EQ(bench_.acks[0].req, 1);
   EXPECT_EQ(bench_.acks[0].return_code, 27);
-  RxPacket nack = {};
-  nack.pds_type = static_cast<uint8_t>(PdsType::kNack);
+  rtl::RxPacket nack = {};
+  nack.pds_type = PdsType::kNack;
   nack.psn = 1234;
   nack.nack_code = 7;
   nack.dpdcid = ack.dpdcid;
@@ -718,10 +718,10 @@ TEST_F(AcceptTest, ReturnDataAreDroppedWithTheirPayload) {
   Open();
   for (const auto next_hdr :
        {contract::NextHdr::kResponseData, contract::NextHdr::kResponse}) {
-    RxPacket pkt = Packet(kStart + 1, 8);
+    rtl::RxPacket pkt = Packet(kStart + 1, 8);
     pkt.next_hdr = static_cast<uint8_t>(next_hdr);
     bench_.Quiet(pkt);
-    const Place record = bench_.TakeRecord();
+    const rtl::Place record = bench_.TakeRecord();
     EXPECT_EQ(record.stream, 8);
     EXPECT_EQ(record.bytes, 0);
   }
@@ -763,7 +763,7 @@ TEST_F(AckDelayTest, AnswersWhatNobodyAskedAboutWithinTheDelay) {
   const int ticks = TicksToAck(kDelayTicks);
   EXPECT_GE(ticks, static_cast<int>(kDelayTicks / 2));
   ASSERT_LE(ticks, static_cast<int>(kDelayTicks));
-  const Response& ack = bench_.responses.back();
+  const rtl::Response& ack = bench_.responses.back();
   ExpectAck(ack, kStart + 3, 0, ReturnCode::kNull);
   EXPECT_EQ(ack.spdcid, tpdcid_);
   EXPECT_EQ(ack.dpdcid, 0x11);
@@ -781,7 +781,7 @@ TEST_F(AckDelayTest, AnswersWhatNobodyAskedAboutWithinTheDelay) {
 TEST_F(AckDelayTest, AnAckThatWasAskedForPaysTheDebt) {
   bench_.Quiet(Packet(kStart + 1, 8));
   Tick();
-  RxPacket asking = Packet(kStart + 2, 8);
+  rtl::RxPacket asking = Packet(kStart + 2, 8);
   asking.ar = 1;
   bench_.Answer(asking);
   EXPECT_EQ(bench_->pending_o, 0);
@@ -809,7 +809,7 @@ TEST_F(AckDelayTest, BusyPeersDoNotPutItOff) {
   // Another initiator keeps the unit busy for as long as it takes.
   constexpr uint32_t kPackets = 150;
   for (uint32_t i = 0; i < kPackets; ++i) {
-    RxPacket packet = Syn(kStart + i, 8);
+    rtl::RxPacket packet = Syn(kStart + i, 8);
     packet.spdcid = 0x12;
     packet.psn_offset = static_cast<uint16_t>(i);
     bench_.Send(packet);
@@ -822,7 +822,7 @@ TEST_F(AckDelayTest, BusyPeersDoNotPutItOff) {
   }
   EXPECT_GT(bench_.waiting(), 0u) << "the other initiator must still be busy";
   int late = 0;
-  for (const Response& rsp : bench_.responses) {
+  for (const rtl::Response& rsp : bench_.responses) {
     late += rsp.spdcid == quiet_tpdcid && rsp.cack == kStart + 1;
   }
   EXPECT_EQ(late, 1);

@@ -12,10 +12,11 @@ namespace {
 class AcceptTrimTest : public AcceptTest {
  protected:
   // Nothing behind the PDS header is known of it.
-  static RxPacket Cut(const RxPacket& whole, uint8_t trim = 1) {
-    RxPacket pkt = {};
-    pkt.fa_lo = whole.fa_lo;
-    pkt.fa_hi = whole.fa_hi;
+  static rtl::RxPacket Cut(const rtl::RxPacket& whole,
+                           rtl::Trim trim = rtl::Trim::kPath) {
+    rtl::RxPacket pkt = {};
+    pkt.source_fa_lo = whole.source_fa_lo;
+    pkt.source_fa_hi = whole.source_fa_hi;
     pkt.ipv6 = whole.ipv6;
     pkt.source_mac = whole.source_mac;
     pkt.source_port = 0xc777;
@@ -32,14 +33,14 @@ class AcceptTrimTest : public AcceptTest {
     pkt.trim = trim;
     return pkt;
   }
-  RxPacket Trimmed(uint32_t psn) { return Cut(Packet(psn, 8)); }
-  void ExpectTrimmed(const Response& rsp, NackCode code, uint32_t psn) {
+  rtl::RxPacket Trimmed(uint32_t psn) { return Cut(Packet(psn, 8)); }
+  void ExpectTrimmed(const rtl::Response& rsp, NackCode code, uint32_t psn) {
     ExpectNack(rsp, code, tpdcid_, psn);
     EXPECT_EQ(rsp.cack, 0u);
     EXPECT_EQ(rsp.entropy, 0xc777);
     EXPECT_EQ(rsp.dscp, 9) << "that of the PDC";
   }
-  void ExpectDiscarded(const RxPacket& packet, int count) {
+  void ExpectDiscarded(const rtl::RxPacket& packet, int count) {
     bench_.Quiet(packet);
     EXPECT_EQ(Count(Statistic::kDropTrimmed), count);
   }
@@ -53,13 +54,13 @@ INSTANTIATE_TEST_SUITE_P(Mode, AcceptTrimModeTest,
 TEST_P(AcceptTrimModeTest, MissingPacketIsNackedByItsPsnEntropyAndMark) {
   type_ = GetParam();
   Open();
-  RxPacket pkt = Trimmed(kStart + 1);
+  rtl::RxPacket pkt = Trimmed(kStart + 1);
   pkt.next_hdr = 2;  // Whatever SES header it had.
-  Response nack = bench_.Answer(pkt);
+  rtl::Response nack = bench_.Answer(pkt);
   ExpectTrimmed(nack, NackCode::kTrimmed, kStart + 1);
   EXPECT_EQ(nack.m, 0);
   EXPECT_EQ(nack.retx, 0);
-  pkt = Cut(Packet(kStart + 1, 8), 2);
+  pkt = Cut(Packet(kStart + 1, 8), rtl::Trim::kLasthop);
   pkt.ce = pkt.retx = 1;
   nack = bench_.Answer(pkt);
   ExpectTrimmed(nack, NackCode::kTrimmedLasthop, kStart + 1);
@@ -70,7 +71,7 @@ TEST_P(AcceptTrimModeTest, MissingPacketIsNackedByItsPsnEntropyAndMark) {
                 kStart + 1);
   EXPECT_TRUE(bench_.places.empty());
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket whole = Packet(kStart + 1, 8);
+  rtl::RxPacket whole = Packet(kStart + 1, 8);
   whole.ar = 1;
   ExpectAck(bench_.Answer(whole), kStart + 1, 0, ReturnCode::kOk);
   EXPECT_EQ(Count(Statistic::kRxTrimmed), 3);
@@ -102,17 +103,17 @@ TEST_F(AcceptTrimTest, TrimmedTailOfAPassIsNackedWhenItIsExpected) {
                 kStart + 1);
   bench_.Quiet(Packet(kStart + 2, 8));
   bench_.Quiet(Packet(kStart + 3, 8));
-  RxPacket again = Packet(kStart + 3, 8);
+  rtl::RxPacket again = Packet(kStart + 3, 8);
   again.retx = 1;
-  bench_.Quiet(Cut(again, 2));
+  bench_.Quiet(Cut(again, rtl::Trim::kLasthop));
   bench_.AddBuffer(2, 64, 0x1000, 1);
-  RxPacket first = Packet(kStart + 1, 8);
+  rtl::RxPacket first = Packet(kStart + 1, 8);
   first.retx = 1;
   ExpectAck(bench_.Answer(first), kStart + 1, 0, ReturnCode::kOk);
-  RxPacket second = Packet(kStart + 2, 8);
+  rtl::RxPacket second = Packet(kStart + 2, 8);
   second.retx = 1;
   bench_.AddBuffer(2, 64, 0x1000, 2);
-  const Response nack = bench_.Answer(second);
+  const rtl::Response nack = bench_.Answer(second);
   ExpectNack(nack, NackCode::kTrimmedLasthop, tpdcid_, kStart + 3);
   EXPECT_EQ(nack.retx, 1);
   bench_.Quiet(Packet(kStart + 4, 8));
@@ -132,11 +133,11 @@ TEST_F(AcceptTrimTest, OnRudEachMissingPacketIsNackedByItself) {
 
 TEST_F(AcceptTrimTest, DuplicateIsAcknowledgedAndClearsNothing) {
   Open();
-  bench_.region.code = static_cast<uint8_t>(ReturnCode::kBadMkey);
-  RxPacket write = Packet(kStart + 1, 8);
+  bench_.region.code = ReturnCode::kBadMkey;
+  rtl::RxPacket write = Packet(kStart + 1, 8);
   write.opcode = 1;
   ExpectError(bench_.Answer(write), kStart + 1, ReturnCode::kBadMkey);
-  const Response again = bench_.Answer(Trimmed(kStart + 1));
+  const rtl::Response again = bench_.Answer(Trimmed(kStart + 1));
   ExpectError(again, kStart + 1, ReturnCode::kBadMkey);
   EXPECT_EQ(again.dscp, 9);
   EXPECT_EQ(Count(Statistic::kRxDuplicates), 1);
@@ -150,7 +151,7 @@ TEST_F(AcceptTrimTest, WhatNoKnownPdcMissesIsDiscardedAndCounted) {
   Open();
   ExpectDiscarded(Trimmed(kStart + 1 + 128), ++count);
   ExpectDiscarded(Trimmed(kStart - 0x8000), ++count);
-  RxPacket pkt = Trimmed(kStart + 1);
+  rtl::RxPacket pkt = Trimmed(kStart + 1);
   pkt.dpdcid ^= 1;  // Another PDC, which nobody opened.
   ExpectDiscarded(pkt, ++count);
   pkt = Trimmed(kStart + 1);
@@ -160,10 +161,10 @@ TEST_F(AcceptTrimTest, WhatNoKnownPdcMissesIsDiscardedAndCounted) {
   pkt.spdcid ^= 1;
   ExpectDiscarded(pkt, ++count);
   pkt = Trimmed(kStart + 1);
-  pkt.fa_lo ^= 1;
+  pkt.source_fa_lo ^= 1;
   ExpectDiscarded(pkt, ++count);
   pkt = Trimmed(kStart + 1);
-  pkt.pds_type = static_cast<uint8_t>(PdsType::kRudReq);
+  pkt.pds_type = PdsType::kRudReq;
   ExpectDiscarded(pkt, ++count);
   pkt = Cut(Syn(kStart + 1, 8));
   ++pkt.psn_offset;  // Another Start_PSN.
@@ -174,7 +175,7 @@ TEST_F(AcceptTrimTest, WhatNoKnownPdcMissesIsDiscardedAndCounted) {
 }
 
 TEST_F(AcceptTrimTest, RequestToAnInitiatorIsHeddleReturnRxs) {
-  RxPacket pkt = Trimmed(kStart);
+  rtl::RxPacket pkt = Trimmed(kStart);
   pkt.dpdcid = static_cast<uint16_t>(kSlot << 10 | 5);
   pkt.next_hdr = static_cast<uint8_t>(contract::NextHdr::kRequestStd);
   bench_.Quiet(pkt);

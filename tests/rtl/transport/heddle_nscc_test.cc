@@ -14,33 +14,15 @@
 #include "Vheddle_nscc.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/soft/transport/congestion.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
+#include "tests/rtl/transport/port.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
 namespace {
 
 using soft::transport::Congestion;
-
-struct NsccEvent {
-  uint8_t pdc = 0;
-  uint8_t open = 0;
-  uint8_t timeout = 0;
-  uint8_t ack = 0;
-  uint8_t packets = 0;
-  uint32_t rtt = 0;
-  uint8_t marked = 0;
-  uint8_t lost = 0;
-  uint8_t trim = 0;  // It was trimmed.
-  uint32_t now = 0;
-
-  template <typename Visit>
-  void Fields(Visit&& v) {
-    v(pdc, 8), v(open, 1), v(timeout, 1), v(ack, 1), v(packets, 7);
-    v(rtt, 24), v(marked, 1), v(lost, 7), v(trim, 1), v(now, 32);
-  }
-};
 
 struct Window {
   uint32_t pdc = 0, packets = 0, bytes = 0;
@@ -62,8 +44,8 @@ class NsccTest : public testing::Test {
     rules_.congestion = 1;
     rules_.cwnd_bytes = cwnd_bytes;
     rules_.base_rtt_ns = base_rtt_ns;
-    Drive(dut_->port_i, port_);
-    Drive(dut_->transport_i, rules_);
+    rtl::Drive(dut_->port_i, port_);
+    rtl::Drive(dut_->transport_i, rules_);
     settings_.mtu = mtu;
     settings_.cwnd_bytes = cwnd_bytes;
     settings_.base_rtt_ns = base_rtt_ns;
@@ -79,7 +61,7 @@ class NsccTest : public testing::Test {
     const bool give = dut_->event_ready_o && !events_.empty();
     dut_->event_valid_i = give;
     if (give) {
-      Drive(dut_->event_i, events_.front());
+      rtl::Drive(dut_->event_i, events_.front());
       events_.pop_front();
     }
     dut_.Settle();
@@ -100,7 +82,7 @@ class NsccTest : public testing::Test {
   }
 
   // Gives the event to both; notes the window that the soft device has then.
-  void Give(const NsccEvent& event) {
+  void Give(const rtl::NsccEvent& event) {
     auto& [soft, packets] = windows_.at(event.pdc);
     if (event.open) {
       soft.Open(settings_);
@@ -145,12 +127,12 @@ class NsccTest : public testing::Test {
     return std::min(rtt, 0xffffffu);
   }
 
-  PortCfg port_;
-  TransportCfg rules_;
+  contract::PortCfg port_ = StandardPort();
+  contract::TransportCfg rules_;
   soft::transport::Settings settings_;
   uint32_t packet_ = 0;
   std::array<std::pair<Congestion, std::optional<uint32_t>>, 256> windows_;
-  std::deque<NsccEvent> events_;
+  std::deque<rtl::NsccEvent> events_;
   std::vector<Window> got_, wanted_;
   size_t windows_seen_ = 0;
   sim::ClockedModel<Vheddle_nscc> dut_;
@@ -178,7 +160,7 @@ TEST_F(NsccTest, MarksWithDelayCloseItAndAnEmptyPathOpensIt) {
             .ack = 1,
             .packets = 4,
             .rtt = rtt,
-            .marked = static_cast<uint8_t>(marked),
+            .marked = marked,
             .now = now += 1000});
     }
     Drain();
@@ -229,8 +211,8 @@ TEST_F(NsccTest, AnySequenceOfEventsLeavesTheWindowsOfTheSoftDevice) {
     uint32_t now = Below(~0u);
     for (int i = 0; i < 2000; ++i) {
       now += Below(least / 4 + 2);
-      NsccEvent event{.pdc = static_cast<uint8_t>(63 * Below(pdcs)),
-                      .now = now};
+      rtl::NsccEvent event{.pdc = static_cast<uint8_t>(63 * Below(pdcs)),
+                           .now = now};
       if (Below(300) == 0) {
         event.timeout = 1;
       } else if (Below(1000) == 0) {

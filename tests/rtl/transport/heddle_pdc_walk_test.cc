@@ -8,29 +8,11 @@
 #include "Vheddle_pdc_walk.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/return_records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
-
-enum class Kind : uint8_t { kOpen = 0, kAck = 1 };
-
-struct Walk {
-  Kind kind = Kind::kOpen;
-  uint16_t pdc = 0;
-  uint32_t psn = 0;
-  uint8_t refused = 0;
-  uint8_t reads = 0;
-  uint8_t status = 0;
-  uint16_t detail = 0;
-
-  template <typename Visit>
-  void Fields(Visit&& v) {
-    v(kind, 3), v(pdc, kPdcIndexBits), v(psn, 32), v(refused, 1), v(reads, 1);
-    v(status, 8), v(detail, 16);
-  }
-};
 
 class PdcWalkTest : public testing::Test {
  protected:
@@ -40,7 +22,7 @@ class PdcWalkTest : public testing::Test {
   PdcWalkTest() {
     dut_->done_ready_i = 1;
     dut_->back_ready_i = 1;
-    for (uint32_t i = 0; i < kPdcs + 10; ++i) Cycle();
+    for (uint32_t i = 0; i < rtl::kNumPdc + 10; ++i) Cycle();
   }
 
   void Queue(uint32_t last, bool read) {
@@ -50,9 +32,9 @@ class PdcWalkTest : public testing::Test {
     for (uint32_t& word : dut_->read_i.m_storage) word = 0;
     dut_->read_i[kMessage / 32] = uint32_t{read} << kMessage % 32;
   }
-  void Tell(const Walk& walk) {
+  void Tell(const rtl::PdcWalk& walk) {
     dut_->walk_valid_i = 1;
-    Drive(dut_->walk_i, walk);
+    rtl::Drive(dut_->walk_i, walk);
     for (int i = 0; i < 20; ++i) {
       dut_.Settle();
       const bool taken = dut_->walk_ready_o != 0;
@@ -63,12 +45,12 @@ class PdcWalkTest : public testing::Test {
     for (int i = 0; i < 20; ++i) Cycle();
   }
 
-  std::optional<ReturnEnd> done_;
+  std::optional<rtl::ReturnEnd> done_;
 
  private:
   void Cycle() {
     dut_.Settle();
-    if (dut_->done_valid_o) done_ = Sample<ReturnEnd>(dut_->done_o);
+    if (dut_->done_valid_o) done_ = rtl::Sample<rtl::ReturnEnd>(dut_->done_o);
     if (dut_->queue_pop_o) dut_->queue_held_i = 0;
     dut_.Tick();
   }
@@ -79,10 +61,13 @@ class PdcWalkTest : public testing::Test {
 TEST_F(PdcWalkTest, ReadOfTheMostPacketsIsAnsweredByAsMany) {
   constexpr uint32_t kPackets = uint32_t{1} << 22;
   Queue(kPackets - 1, /*read=*/true);
-  Tell({.kind = Kind::kOpen, .pdc = kPdc, .psn = 0xffff0000});
-  Tell({.kind = Kind::kAck, .pdc = kPdc, .psn = 0xffff0000 + kPackets - 1});
+  Tell({.kind = rtl::WalkKind::kOpen, .pdc = kPdc, .psn = 0xffff0000});
+  Tell({.kind = rtl::WalkKind::kAck,
+        .pdc = kPdc,
+        .psn = 0xffff0000 + kPackets - 1});
   EXPECT_FALSE(done_);
-  Tell({.kind = Kind::kAck, .pdc = kPdc, .psn = 0xffff0000 + kPackets});
+  Tell(
+      {.kind = rtl::WalkKind::kAck, .pdc = kPdc, .psn = 0xffff0000 + kPackets});
   ASSERT_TRUE(done_);
   EXPECT_EQ(done_->done.msg, kMessage);
   EXPECT_EQ(done_->packets, kPackets);

@@ -10,20 +10,20 @@
 #include "Vheddle_place.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
-#include "tests/rtl/transport/return_records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
+#include "tests/rtl/transport/port.h"
 
 namespace heddle::test {
 namespace {
 
 constexpr unsigned kBeatBytes = sizeof(Vheddle_place::pay_data_i);
-constexpr uint8_t kLocalAccess = 8;
+using contract::Status;
 
 using Bytes = std::vector<uint8_t>;
 
 struct Written {
-  DmaReq req;
+  rtl::DmaReq req;
   bool segmented = false;
   uint32_t msg = 0;
   Bytes data;
@@ -33,13 +33,13 @@ struct Written {
 class Placement {
  public:
   explicit Placement(bool write_errors) {
-    PortCfg cfg = {};
+    contract::PortCfg cfg = StandardPort();
     cfg.write_errors = write_errors;
-    Drive(dut_->port_i, cfg);
+    rtl::Drive(dut_->port_i, cfg);
   }
 
   // A record and the packet's payload; bytes are a function of `seed`.
-  void Push(const Place& record, const Bytes& payload) {
+  void Push(const rtl::Place& record, const Bytes& payload) {
     records_.push_back(record);
     for (size_t at = 0; at < payload.size(); at += kBeatBytes) {
       Bytes beat(kBeatBytes, 0xee);
@@ -61,7 +61,7 @@ class Placement {
   Vheddle_place* operator->() { return dut_.operator->(); }
 
   struct Event {
-    CqEvent event;
+    rtl::CqEvent event;
     size_t requests;  // Write requests taken before it.
     size_t answers;   // Writes answered before it.
   };
@@ -74,7 +74,7 @@ class Placement {
   std::vector<Shown> shown;
   std::vector<size_t> jobs;  // Writes answered before each.
   struct Settled {
-    ReturnSettle record;
+    rtl::ReturnSettle record;
     size_t answers;
   };
   std::vector<Settled> settled;
@@ -93,7 +93,7 @@ class Placement {
   bool Stalls() { return stall > 0 && random->Chance(stall); }
 
   sim::ClockedModel<Vheddle_place> dut_;
-  std::deque<Place> records_;
+  std::deque<rtl::Place> records_;
   std::deque<Bytes> beats_;
   std::deque<uint64_t> pending_;  // Cycle of the answer, per complete write.
   size_t unfilled_ = 0;           // First write whose data is not complete.
@@ -104,13 +104,11 @@ void Placement::Cycle() {
   ++cycle_;
   if (!dut_->place_valid_i && !records_.empty() && !Stalls()) {
     dut_->place_valid_i = 1;
-    Drive(dut_->place_i, records_.front());
+    rtl::Drive(dut_->place_i, records_.front());
   }
   if (!dut_->pay_valid_i && !beats_.empty() && !Stalls()) {
     dut_->pay_valid_i = 1;
-    BitString bits;
-    for (size_t i = kBeatBytes; i-- > 0;) bits.Append(beats_.front()[i], 8);
-    SetPort(dut_->pay_data_i, bits);
+    std::memcpy(PinBytes(dut_->pay_data_i), beats_.front().data(), kBeatBytes);
   }
   dut_->wr_ready_i = !Stalls();
   dut_->wr_data_ready_i = unfilled_ < writes.size() && !Stalls();
@@ -124,37 +122,33 @@ void Placement::Cycle() {
   const bool place_taken = dut_->place_valid_i && dut_->place_ready_o;
   const bool pay_taken = dut_->pay_valid_i && dut_->pay_ready_o;
   if (dut_->ev_valid_o && dut_->ev_ready_i) {
-    events.push_back({Sample<CqEvent>(dut_->ev_o), writes.size(), answers});
+    events.push_back(
+        {rtl::Sample<rtl::CqEvent>(dut_->ev_o), writes.size(), answers});
   }
   if (dut_->visible_o) {
     shown.push_back({dut_->visible_pdc_o, dut_->visible_psn_o, answers});
   }
   if (dut_->job_valid_o && dut_->job_ready_i) jobs.push_back(answers);
   if (dut_->settle_o) {
-    settled.push_back(
-        {Sample<ReturnSettle>(dut_->settled_o), answers + (answer ? 1 : 0)});
+    settled.push_back({rtl::Sample<rtl::ReturnSettle>(dut_->settled_o),
+                       answers + (answer ? 1 : 0)});
   }
   if (dut_->wr_data_valid_o) {
     EXPECT_LT(unfilled_, writes.size()) << "data before its request";
   }
   if (dut_->wr_data_valid_o && dut_->wr_data_ready_i) {
     Written& write = writes[unfilled_];
-    BitString bits = GetPort(dut_->wr_data_o, 8 * kBeatBytes);
-    Bytes beat;
-    for (unsigned i = 0; i < kBeatBytes; ++i) {
-      beat.push_back(static_cast<uint8_t>(bits.Take(8)));
-    }
-    std::reverse(beat.begin(), beat.end());
-    for (uint8_t byte : beat) {
-      if (write.data.size() < write.req.bytes) write.data.push_back(byte);
-    }
+    const uint8_t* beat = PinBytes(dut_->wr_data_o);
+    const size_t left = write.req.bytes - write.data.size();
+    write.data.insert(write.data.end(), beat,
+                      beat + std::min<size_t>(left, kBeatBytes));
     if (write.data.size() == write.req.bytes) {
       ++unfilled_;
       pending_.push_back(cycle_ + latency);
     }
   }
   if (dut_->wr_valid_o && dut_->wr_ready_i) {
-    writes.push_back({Sample<DmaReq>(dut_->wr_req_o),
+    writes.push_back({rtl::Sample<rtl::DmaReq>(dut_->wr_req_o),
                       dut_->wr_segmented_o != 0,
                       dut_->wr_msg_o,
                       {}});
@@ -176,9 +170,9 @@ void Placement::Cycle() {
   }
 }
 
-Place Record(uint16_t stream, uint16_t bytes, uint64_t iova, uint8_t tpdc,
-             bool first, bool complete) {
-  Place record = {};
+rtl::Place Record(uint16_t stream, uint16_t bytes, uint64_t iova, uint8_t tpdc,
+                  bool first, bool complete) {
+  rtl::Place record = {};
   record.stream = stream;
   record.bytes = bytes;
   record.iova = iova;
@@ -208,7 +202,7 @@ TEST(PlaceTest, CompletesBehindTheWriteRequestWithoutWaitingForItsAnswer) {
   ASSERT_EQ(dut.events.size(), 1u);
   EXPECT_EQ(dut.events[0].requests, 1u);
   EXPECT_EQ(dut.events[0].answers, 0u);
-  EXPECT_EQ(dut.writes[0].req, (DmaReq{0x1000, 100, 0x21}));
+  EXPECT_EQ(dut.writes[0].req, (rtl::DmaReq{0x1000, 100, 0x21}));
   EXPECT_EQ(dut.writes[0].data, Payload(100, 7));
 }
 
@@ -220,7 +214,7 @@ TEST(PlaceTest, CompletesAfterTheAnswersWhereTheBridgeReportsErrors) {
   dut.RunUntilIdle(400);
   ASSERT_EQ(dut.events.size(), 1u);
   EXPECT_EQ(dut.events[0].answers, 2u);
-  EXPECT_EQ(dut.events[0].event.entry.status, 0);
+  EXPECT_EQ(dut.events[0].event.entry.status, Status::kOk);
 }
 
 TEST(PlaceTest, VisibleIsReportedBehindTheAnswersAlsoWhereTheBridgeOnlyPosts) {
@@ -228,12 +222,12 @@ TEST(PlaceTest, VisibleIsReportedBehindTheAnswersAlsoWhereTheBridgeOnlyPosts) {
     Placement dut(write_errors);
     dut.latency = 80;
     dut.Push(Record(64, 64, 0x1000, 1, true, false), Payload(64, 1));
-    Place last = Record(64, 64, 0x1040, 1, false, false);
+    rtl::Place last = Record(64, 64, 0x1040, 1, false, false);
     last.visible = 1;
     last.psn = 77;
     dut.Push(last, Payload(64, 65));
     // Nothing to write, but behind what was.
-    Place empty = Record(0, 0, 0, 2, true, true);
+    rtl::Place empty = Record(0, 0, 0, 2, true, true);
     empty.visible = 1;
     empty.psn = 78;
     dut.Push(empty, {});
@@ -255,7 +249,7 @@ TEST(PlaceTest, ReturnJobGoesOnBehindTheAnswersOfTheWritesBeforeIt) {
   for (bool write_errors : {false, true}) {
     Placement dut(write_errors);
     dut.latency = 80;
-    Place job = Record(0, 0, 0, 1, false, false);
+    rtl::Place job = Record(0, 0, 0, 1, false, false);
     job.job = 1;
     dut.Push(job, {});
     for (int i = 0; i < 20; ++i) dut.Cycle();
@@ -266,7 +260,7 @@ TEST(PlaceTest, ReturnJobGoesOnBehindTheAnswersOfTheWritesBeforeIt) {
     for (int i = 0; i < 10; ++i) {
       dut.Push(Record(64, 64, 0x2000, 1, true, true), Payload(64, 1));
     }
-    Place last = Record(0, 0, 0, 1, false, true);
+    rtl::Place last = Record(0, 0, 0, 1, false, true);
     last.job = 1;
     dut.Push(last, {});
     dut.RunUntilIdle(2000);
@@ -283,7 +277,7 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   dut.latency = 80;
   dut.refused[0x1040] = true;
   const auto back = [](uint64_t iova, uint16_t msg) {
-    Place record = Record(64, 64, iova, 5, false, false);
+    rtl::Place record = Record(64, 64, iova, 5, false, false);
     record.back = 1;
     record.spdcid = 0x2405;
     record.settle = 1;
@@ -292,16 +286,16 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   };
   dut.Push(back(0x1000, 77), Payload(64, 1));
   dut.Push(back(0x1040, 77), Payload(64, 1));
-  Place error = back(0, 78);
+  rtl::Place error = back(0, 78);
   error.stream = error.bytes = 0;
   error.fail = 1;
   error.code = 0x1c;
   dut.Push(error, {});
-  Place nobody = back(0x9000, 79);  // Dropped: nobody waits for it.
-  nobody.bytes = 0;
-  nobody.settle = 0;
-  dut.Push(nobody, Payload(64, 1));
-  Place pieces = back(4096, 80);  // An offset.
+  rtl::Place unclaimed = back(0x9000, 79);  // Dropped: no READ is outstanding.
+  unclaimed.bytes = 0;
+  unclaimed.settle = 0;
+  dut.Push(unclaimed, Payload(64, 1));
+  rtl::Place pieces = back(4096, 80);  // An offset.
   pieces.segmented = 1;
   dut.Push(pieces, Payload(64, 1));
   // The error of a READ is none of the target PDC of the same index.
@@ -313,17 +307,18 @@ TEST(PlaceTest, DataOfReadsAreSettledWhenTheirWriteWasAnswered) {
   EXPECT_EQ(dut.writes[2].msg, 80u);
   EXPECT_EQ(dut.writes[2].req.addr, 4096u);
   ASSERT_EQ(dut.settled.size(), 4u);
-  EXPECT_EQ(dut.settled[0].record, (ReturnSettle{.spdcid = 0x2405, .msg = 77}));
+  EXPECT_EQ(dut.settled[0].record,
+            (rtl::ReturnSettle{.spdcid = 0x2405, .msg = 77}));
   EXPECT_GE(dut.settled[0].answers, 1u);
   EXPECT_EQ(dut.settled[1].record,
-            (ReturnSettle{.spdcid = 0x2405, .msg = 77, .refused = 1}));
+            (rtl::ReturnSettle{.spdcid = 0x2405, .msg = 77, .refused = 1}));
   EXPECT_GE(dut.settled[1].answers, 2u);
-  EXPECT_EQ(
-      dut.settled[2].record,
-      (ReturnSettle{.spdcid = 0x2405, .msg = 78, .fail = 1, .code = 0x1c}));
+  EXPECT_EQ(dut.settled[2].record,
+            (rtl::ReturnSettle{
+                .spdcid = 0x2405, .msg = 78, .fail = 1, .code = 0x1c}));
   EXPECT_EQ(dut->back_done_o, 5);
   ASSERT_EQ(dut.events.size(), 1u);
-  EXPECT_EQ(dut.events[0].event.entry.status, 0);
+  EXPECT_EQ(dut.events[0].event.entry.status, Status::kOk);
 }
 
 TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {
@@ -344,22 +339,23 @@ TEST(PlaceTest, RefusedWriteFailsItsMessageAndNoOther) {
   for (int i = 0; i < 100; ++i) dut.Cycle();
   dut.hold_events = false;
   dut.RunUntilIdle(400);
-  std::vector<std::pair<uint64_t, int>> got;
+  std::vector<std::pair<uint64_t, Status>> got;
   for (const auto& event : dut.events) {
     got.emplace_back(event.event.entry.op_context, event.event.entry.status);
   }
-  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, int>>{{0x1080, kLocalAccess},
-                                                        {0x2000, 0},
-                                                        {0x5040, 0},
-                                                        {0x3000, kLocalAccess},
-                                                        {0x4000, 0}}));
+  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, Status>>{
+                     {0x1080, Status::kLocalAccess},
+                     {0x2000, Status::kOk},
+                     {0x5040, Status::kOk},
+                     {0x3000, Status::kLocalAccess},
+                     {0x4000, Status::kOk}}));
 }
 
 // Messages of one packet complete between the packets of the one that is open.
 TEST(PlaceTest, ErrorsOfAPacketAloneAreItsOwn) {
   Placement dut(true);
   const auto alone = [](uint64_t iova, bool complete) {
-    Place record = Record(64, 64, iova, 1, false, complete);
+    rtl::Place record = Record(64, 64, iova, 1, false, complete);
     record.alone = 1;
     return record;
   };
@@ -373,14 +369,15 @@ TEST(PlaceTest, ErrorsOfAPacketAloneAreItsOwn) {
   dut.Push(alone(0x6080, false), Payload(64, 1));
   dut.Push(Record(64, 64, 0x5080, 1, false, true), Payload(64, 1));
   dut.RunUntilIdle(400);
-  std::vector<std::pair<uint64_t, int>> got;
+  std::vector<std::pair<uint64_t, Status>> got;
   for (const auto& event : dut.events) {
     got.emplace_back(event.event.entry.op_context, event.event.entry.status);
   }
-  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, int>>{{0x2000, 0},
-                                                        {0x1040, kLocalAccess},
-                                                        {0x5040, kLocalAccess},
-                                                        {0x5080, 0}}));
+  EXPECT_EQ(got, (std::vector<std::pair<uint64_t, Status>>{
+                     {0x2000, Status::kOk},
+                     {0x1040, Status::kLocalAccess},
+                     {0x5040, Status::kLocalAccess},
+                     {0x5080, Status::kOk}}));
 }
 
 TEST(PlaceTest, DiscardsWhatIsNotToBeWritten) {
@@ -402,7 +399,7 @@ TEST(PlaceTest, TokenWaitsForAnswersOfEveryWriteBeforeIt) {
     Placement dut(write_errors);
     dut.latency = 60;
     dut.Push(Record(64, 64, 0x1000, 1, true, true), Payload(64, 1));
-    Place token = {};
+    rtl::Place token = {};
     token.token = 1;
     dut.Push(token, {});
     dut.Push(Record(64, 64, 0x2000, 1, true, true), Payload(64, 1));
@@ -449,7 +446,7 @@ TEST(PlaceTest, RandomMessagesArePlacedInOrderAndCompleteBehindTheirWrites) {
     uint64_t next = 0x1000;
     for (int i = 0; i < 400; ++i) {
       if (random.Chance(0.02)) {
-        Place token = {};
+        rtl::Place token = {};
         token.token = 1;
         dut.Push(token, {});
         expected.push_back({0, true, false, writes.size()});
@@ -465,7 +462,8 @@ TEST(PlaceTest, RandomMessagesArePlacedInOrderAndCompleteBehindTheirWrites) {
       }
       const bool first = !is_open;
       const bool complete = random.Chance(0.4);
-      const Place record = Record(stream, bytes, next, tpdc, first, complete);
+      const rtl::Place record =
+          Record(stream, bytes, next, tpdc, first, complete);
       const Bytes payload = Payload(stream, static_cast<uint8_t>(next >> 3));
       if (first) error = false;
       if (bytes != 0) {
@@ -495,7 +493,8 @@ TEST(PlaceTest, RandomMessagesArePlacedInOrderAndCompleteBehindTheirWrites) {
       const auto& got = dut.events[i];
       ASSERT_EQ(got.event.token, expected[i].token) << i;
       ASSERT_EQ(got.event.entry.op_context, expected[i].op_context) << i;
-      ASSERT_EQ(got.event.entry.status, expected[i].error ? kLocalAccess : 0)
+      ASSERT_EQ(got.event.entry.status,
+                expected[i].error ? Status::kLocalAccess : Status::kOk)
           << i;
       EXPECT_GE(got.requests, expected[i].writes);
       if (write_errors || expected[i].token) {

@@ -10,8 +10,8 @@
 #include "Vheddle_read_ends.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/return_records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 
 namespace heddle::test {
 namespace {
@@ -41,11 +41,11 @@ class ReadEndsTest : public testing::Test {
   // The requests of the READ were acknowledged, or `refused` of them refused.
   void Offer(uint16_t msg, uint32_t packets, uint32_t refused = 0) {
     dut_->end_valid_i = 1;
-    Drive(dut_->end_i, ReturnEnd{.read = 1,
-                                 .pdc = kPdc,
-                                 .packets = packets,
-                                 .refused = refused,
-                                 .done = {.msg = msg}});
+    rtl::Drive(dut_->end_i, rtl::ReturnEnd{.read = 1,
+                                           .pdc = kPdc,
+                                           .packets = packets,
+                                           .refused = refused,
+                                           .done = {.msg = msg}});
   }
   bool Taken() {
     for (int i = 0; i < 10; ++i) {
@@ -67,7 +67,8 @@ class ReadEndsTest : public testing::Test {
   void Decide() { ++dut_->back_decided_i; }
   void Settle(uint16_t msg, uint16_t spdcid = kOurs) {
     dut_->settle_i = 1;
-    Drive(dut_->settled_i, ReturnSettle{.spdcid = spdcid, .msg = msg});
+    rtl::Drive(dut_->settled_i,
+               rtl::ReturnSettle{.spdcid = spdcid, .msg = msg});
     Cycle();
     dut_->settle_i = 0;
     ++dut_->back_done_i;
@@ -85,7 +86,7 @@ class ReadEndsTest : public testing::Test {
     dut_->lose_valid_i = 0;
   }
   // The next READ that ends within some cycles.
-  std::optional<TxDone> Next() {
+  std::optional<rtl::TxDone> Next() {
     for (int i = 0; i < 20 && !done_; ++i) Cycle();
     return std::exchange(done_, std::nullopt);
   }
@@ -97,9 +98,9 @@ class ReadEndsTest : public testing::Test {
  private:
   void Cycle() {
     dut_.Settle();
-    if (dut_->done_valid_o) done_ = Sample<TxDone>(dut_->done_o);
+    if (dut_->done_valid_o) done_ = rtl::Sample<rtl::TxDone>(dut_->done_o);
     if (dut_->due_valid_o) {
-      const auto given = Sample<ReturnDue>(dut_->due_o);
+      const auto given = rtl::Sample<rtl::ReturnDue>(dut_->due_o);
       due[given.spdcid] += given.packets;
     }
     if (dut_->cut_o) cut = {dut_->cut_msg_o, dut_->cut_packets_o};
@@ -107,7 +108,7 @@ class ReadEndsTest : public testing::Test {
   }
 
   sim::ClockedModel<Vheddle_read_ends> dut_;
-  std::optional<TxDone> done_;
+  std::optional<rtl::TxDone> done_;
 };
 
 TEST_F(ReadEndsTest, ReadEndsWithTheLastOfItsPackets) {
@@ -116,7 +117,7 @@ TEST_F(ReadEndsTest, ReadEndsWithTheLastOfItsPackets) {
   End(5, 2);
   EXPECT_FALSE(Next());
   Settle(5);
-  const std::optional<TxDone> done = Next();
+  const std::optional<rtl::TxDone> done = Next();
   ASSERT_TRUE(done);
   EXPECT_EQ(done->msg, 5);
   EXPECT_EQ(done->status, Status::kOk);
@@ -138,7 +139,7 @@ TEST_F(ReadEndsTest, ReadsOfALostPdcEndWithItsStatus) {
   Lose(kPdc + 1);
   EXPECT_FALSE(Next());
   Lose(kPdc);
-  const std::optional<TxDone> done = Next();
+  const std::optional<rtl::TxDone> done = Next();
   ASSERT_TRUE(done);
   EXPECT_EQ(done->msg, 5);
   EXPECT_EQ(done->status, Status::kPeerUnreachable);

@@ -11,8 +11,9 @@
 #include "Vheddle_read_reports.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/return_records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
+#include "tests/rtl/transport/generations.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -25,25 +26,23 @@ class ReadReportsTest : public testing::Test {
   ReadReportsTest() {
     dut_->rx_alive_i = 0xffff;
     SetGens(3);
-    BitString counters;
-    for (uint32_t i = 16; i-- > 0;) {
-      counters.Append(0, 8);
-      counters.Append(i + 100, 8);  // remote_read.
-      counters.Append(0, 8);
+    for (size_t i = 0; i < rtl::kNumRx; ++i) {
+      rtl::DriveElement(
+          dut_->rx_counters_i, i,
+          rtl::RxCounters{.remote_read = static_cast<uint8_t>(i + 100)});
     }
-    SetPort(dut_->rx_counters_i, counters);
     Cycle();
   }
 
   // All contexts have generation 3, but for context 2.
   void SetGens(uint32_t second) {
-    BitString gens;
-    for (uint32_t i = 16; i-- > 0;) gens.Append(i == 2 ? second : 3, kGenBits);
-    SetPort(dut_->rx_gen_i, gens);
+    std::map<size_t, uint32_t> gens;
+    for (size_t i = 0; i < rtl::kNumRx; ++i) gens[i] = i == 2 ? second : 3;
+    DriveGens(dut_->rx_gen_i, gens);
   }
 
-  static ReadWait Wait(uint32_t pdc, uint32_t psn, uint32_t number = 0) {
-    return {.pdc = static_cast<uint16_t>(pdc),
+  static rtl::ReadWait Wait(uint32_t pdc, uint32_t psn, uint32_t number = 0) {
+    return {.pdc = static_cast<uint8_t>(pdc),
             .psn = psn,
             .fa_hi = 5,
             .fa_lo = uint64_t{0x0a000000} + pdc,
@@ -58,34 +57,34 @@ class ReadReportsTest : public testing::Test {
                      .key = 0xabcd,
                      .bytes = number}};
   }
-  void Begin(const ReadWait& wait) {
+  void Begin(const rtl::ReadWait& wait) {
     dut_->wait_i = 1;
-    Drive(dut_->wait_info_i, wait);
+    rtl::Drive(dut_->wait_info_i, wait);
     Cycle();
     dut_->wait_i = 0;
   }
-  void End(const ReadOver& over) {
+  void End(const rtl::ReadOver& over) {
     dut_->over_i = 1;
-    Drive(dut_->over_info_i, over);
+    rtl::Drive(dut_->over_info_i, over);
     Cycle();
     dut_->over_i = 0;
   }
   void Acknowledge(uint32_t pdc, uint32_t psn) {
-    End({.pdc = static_cast<uint16_t>(pdc), .psn = psn});
+    End({.pdc = static_cast<uint8_t>(pdc), .psn = psn});
   }
 
   void Cycle() {
     dut_->ev_valid_i = placed.empty() ? 0 : 1;
-    if (!placed.empty()) Drive(dut_->ev_i, placed.front());
+    if (!placed.empty()) rtl::Drive(dut_->ev_i, placed.front());
     dut_->ev_ready_i = stalled ? 0 : 1;
     dut_.Settle();
     if (dut_->ev_valid_o && !stalled) {
-      events.push_back(Sample<CqEvent>(dut_->ev_o));
+      events.push_back(rtl::Sample<rtl::CqEvent>(dut_->ev_o));
     }
     if (dut_->ev_ready_o && !placed.empty()) placed.pop_front();
     dut_.Tick();
   }
-  std::vector<CqEvent> Run(int cycles) {
+  std::vector<rtl::CqEvent> Run(int cycles) {
     for (int i = 0; i < cycles; ++i) Cycle();
     return std::exchange(events, {});
   }
@@ -100,8 +99,8 @@ class ReadReportsTest : public testing::Test {
 
   sim::ClockedModel<Vheddle_read_reports> dut_;
   bool stalled = false;
-  std::deque<CqEvent> placed;  // By heddle_place.
-  std::vector<CqEvent> events;
+  std::deque<rtl::CqEvent> placed;  // By heddle_place.
+  std::vector<rtl::CqEvent> events;
 };
 
 TEST_F(ReadReportsTest, OverWhenItsLastDataAreAcknowledged) {
@@ -114,24 +113,24 @@ TEST_F(ReadReportsTest, OverWhenItsLastDataAreAcknowledged) {
   Acknowledge(5, 101);
   const auto told = Run(10);
   ASSERT_EQ(told.size(), 1U);
-  const CqEvent& event = told[0];
+  const rtl::CqEvent& event = told[0];
   EXPECT_EQ(event.write, 1);
   EXPECT_EQ(event.credit, 1);
   EXPECT_EQ(event.owner, 0x21);
   EXPECT_EQ(event.cq, 9);
   EXPECT_EQ(event.cq_gen, 6);
-  EXPECT_EQ(event.own, 100);
-  EXPECT_EQ(event.region, 0);
-  const Completion wanted = {
-      .kind = static_cast<uint8_t>(contract::CompletionKind::kTarget),
-      .opcode = static_cast<uint8_t>(contract::Opcode::kRead),
-      .queue_head = 77,
-      .peer = 0x1234,
-      .source_fa_hi = 5,
-      .source_fa_lo = 0x0a000005,
-      .match_bits = 0xabcd,
+  EXPECT_EQ(event.count.own, 100);
+  EXPECT_EQ(event.count.region, 0);
+  const contract::Completion wanted = {
+      .length = 4000,
       .message_length = 4000,
-      .length = 4000};
+      .match_bits = 0xabcd,
+      .source_fa_lo = 0x0a000005,
+      .source_fa_hi = 5,
+      .peer = 0x1234,
+      .queue_head = 77,
+      .opcode = contract::Opcode::kRead,
+      .kind = contract::CompletionKind::kTarget};
   EXPECT_EQ(event.entry, wanted);
   Acknowledge(5, 101);
   EXPECT_TRUE(Run(10).empty());
@@ -151,22 +150,19 @@ TEST_F(ReadReportsTest, CloseEndsAllOfAPdcAndLossReportsNothing) {
     Begin(Wait(5, 100));
     Begin(Wait(5, 200));
     Begin(Wait(6, 100));
-    End({.pdc = 5,
-         .psn = 7,
-         .gone = 1,
-         .lost = lost ? uint8_t{1} : uint8_t{0}});
+    End({.pdc = 5, .psn = 7, .gone = 1, .lost = lost});
     const auto told = Run(20);
     ASSERT_EQ(told.size(), 2U);
-    for (const CqEvent& event : told) {
+    for (const rtl::CqEvent& event : told) {
       EXPECT_EQ(event.write, lost ? 0 : 1);
       EXPECT_EQ(event.credit, 1);
-      EXPECT_EQ(event.own, lost ? 0 : 100);
+      EXPECT_EQ(event.count.own, lost ? 0 : 100);
     }
     Acknowledge(6, 101);
     EXPECT_EQ(Run(10).size(), 1U);
   }
   // One that comes when its PDC is lost already.
-  ReadWait wait = Wait(5, 100);
+  rtl::ReadWait wait = Wait(5, 100);
   wait.lost = 1;
   Begin(wait);
   const auto told = Run(10);
@@ -187,10 +183,10 @@ TEST_F(ReadReportsTest, LivingContextsOnlyAreTold) {
     Acknowledge(5, 102);
     const auto told = Run(10);
     ASSERT_EQ(told.size(), 2U);
-    for (const CqEvent& event : told) {
+    for (const rtl::CqEvent& event : told) {
       const bool living = event.entry.length == 3;
       EXPECT_EQ(event.write, living ? 1 : 0);
-      EXPECT_EQ(event.own, living ? 103 : 0);
+      EXPECT_EQ(event.count.own, living ? 103 : 0);
       EXPECT_EQ(event.credit, 1);
     }
     SetGens(3);
@@ -208,11 +204,11 @@ TEST_F(ReadReportsTest, LivingIsDecidedWhenTheEventLeaves) {
   const auto told = Run(10);
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].write, 0);
-  EXPECT_EQ(told[0].own, 0);
+  EXPECT_EQ(told[0].count.own, 0);
 }
 
 TEST_F(ReadReportsTest, WithoutCreditItOnlyCounts) {
-  ReadWait wait = Wait(5, 100, 4);
+  rtl::ReadWait wait = Wait(5, 100, 4);
   wait.read.credit = 0;
   Begin(wait);
   Acknowledge(5, 101);
@@ -220,7 +216,7 @@ TEST_F(ReadReportsTest, WithoutCreditItOnlyCounts) {
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].write, 0);
   EXPECT_EQ(told[0].credit, 0);
-  EXPECT_EQ(told[0].own, 104);
+  EXPECT_EQ(told[0].count.own, 104);
 }
 
 TEST_F(ReadReportsTest, BesideWhatIsPlaced) {
@@ -273,7 +269,7 @@ TEST_F(ReadReportsTest, RandomReadsAreToldOnceEach) {
     } else {
       Cycle();
     }
-    for (const CqEvent& event : std::exchange(events, {})) {
+    for (const rtl::CqEvent& event : std::exchange(events, {})) {
       const auto at = where.find(event.entry.length);
       ASSERT_NE(at, where.end()) << event.entry.length;
       EXPECT_LT(at->second.second, over[at->second.first]);

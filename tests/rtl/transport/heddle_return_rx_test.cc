@@ -11,9 +11,10 @@
 #include "Vheddle_return_rx.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/generations.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/return_records.h"
+#include "tests/rtl/transport/port.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -41,7 +42,7 @@ class ReturnRxTest : public testing::Test {
  protected:
   ReturnRxTest() {
     SetMtu(1024);
-    for (uint32_t i = 0; i < kPdcs + 4; ++i) dut_.Tick();
+    for (uint32_t i = 0; i < rtl::kNumPdc + 4; ++i) dut_.Tick();
     dut_.Settle();
     EXPECT_EQ(dut_->ready_o, 1);
     SetAlive(kPdc, true);
@@ -51,31 +52,32 @@ class ReturnRxTest : public testing::Test {
 
   void SetMtu(uint16_t mtu) {
     mtu_ = mtu;
-    PortCfg config;
+    contract::PortCfg config = StandardPort();
     config.slot = kSlot;
     config.payload_mtu = mtu;
     config.ack_delay_ticks = kAckDelay;
-    Drive(dut_->port_i, config);
+    rtl::Drive(dut_->port_i, config);
   }
   void SetCongestion(bool on) {
-    TransportCfg config;
+    contract::TransportCfg config;
     config.congestion = on ? 1 : 0;
-    Drive(dut_->transport_i, config);
+    rtl::Drive(dut_->transport_i, config);
   }
   void SetTime(uint32_t now_ns) { dut_->now_ns_i = now_ns; }
   // Ticks, and what is due then; none where nothing is.
-  std::optional<ReturnLate> Late(uint32_t ticks) {
+  std::optional<rtl::ReturnLate> Late(uint32_t ticks) {
     dut_->tick_i = 1;
     for (uint32_t i = 0; i < ticks; ++i) dut_.Tick();
     dut_->tick_i = 0;
     dut_.Settle();
-    if (Sample<ReturnLate>(dut_->late_o).due == 0) return std::nullopt;
+    if (rtl::Sample<rtl::ReturnLate>(dut_->late_o).due == 0)
+      return std::nullopt;
     dut_->late_look_i = 1;
     dut_.Tick();
     dut_->late_look_i = 0;
     dut_.Tick();
     dut_.Settle();
-    const auto late = Sample<ReturnLate>(dut_->late_o);
+    const auto late = rtl::Sample<rtl::ReturnLate>(dut_->late_o);
     dut_->late_take_i = 1;
     dut_.Tick();
     dut_->late_take_i = 0;
@@ -83,16 +85,16 @@ class ReturnRxTest : public testing::Test {
   }
   bool pending() {
     dut_.Settle();
-    return Sample<ReturnLate>(dut_->late_o).pending != 0;
+    return rtl::Sample<rtl::ReturnLate>(dut_->late_o).pending != 0;
   }
-  RxPacket Quiet(uint32_t number) {
-    RxPacket packet = Data(number, number * 1024, 1024);
+  rtl::RxPacket Quiet(uint32_t number) {
+    rtl::RxPacket packet = Data(number, number * 1024, 1024);
     packet.ar = 0;
     return packet;
   }
   void SetContext(bool alive, uint8_t gen) {
     dut_->tx_alive_i = static_cast<uint16_t>(alive ? 1U << kCtx : 0U);
-    SetPort(dut_->tx_gen_i, Gens({{kCtx, gen}}));
+    DriveGens(dut_->tx_gen_i, {{kCtx, gen}});
   }
 
   void SetAlive(uint32_t pdc, bool alive) {
@@ -100,10 +102,11 @@ class ReturnRxTest : public testing::Test {
   }
   void Open(uint32_t pdc, uint16_t spdcid) {
     spdcid_ = spdcid;
-    Drive(dut_->open_info_i, ReturnOpen{.pdc = static_cast<uint16_t>(pdc),
-                                        .fa_lo = 0x0a000002,
-                                        .spdcid = spdcid,
-                                        .start_psn = kStart});
+    rtl::Drive(dut_->open_info_i,
+               rtl::ReturnOpen{.pdc = static_cast<uint8_t>(pdc),
+                               .fa_lo = 0x0a000002,
+                               .spdcid = spdcid,
+                               .start_psn = kStart});
     dut_->open_i = 1;
     dut_.Tick();
     dut_->open_i = 0;
@@ -118,12 +121,12 @@ class ReturnRxTest : public testing::Test {
   }
   void Write(uint16_t msg, uint32_t length, uint64_t iova,
              bool segmented = false) {
-    Drive(dut_->read_info_i, ReturnRead{.ctx = kCtx,
-                                        .gen = kGen,
-                                        .owner = 3,
-                                        .length = length,
-                                        .segmented = segmented,
-                                        .iova = iova});
+    rtl::Drive(dut_->read_info_i, rtl::ReturnRead{.ctx = kCtx,
+                                                  .gen = kGen,
+                                                  .owner = 3,
+                                                  .length = length,
+                                                  .segmented = segmented,
+                                                  .iova = iova});
     dut_->read_msg_i = msg;
     dut_->read_i = 1;
     dut_.Tick();
@@ -133,8 +136,9 @@ class ReturnRxTest : public testing::Test {
   // as `spdcid`.
   void Asked(uint16_t msg, uint16_t spdcid, uint32_t psn,
              uint32_t packets = 1) {
-    Drive(dut_->asked_as_i,
-          ReturnAsked{.spdcid = spdcid, .psn = psn, .packets = packets});
+    rtl::Drive(
+        dut_->asked_as_i,
+        rtl::ReturnAsked{.spdcid = spdcid, .psn = psn, .packets = packets});
     dut_->asked_msg_i = msg;
     dut_->asked_first_i = packets == 1;
     dut_->asked_i = 1;
@@ -161,14 +165,14 @@ class ReturnRxTest : public testing::Test {
   }
 
   // Data [offset, offset + bytes) of READ `msg` in the packet `number`.
-  static RxPacket Data(uint32_t number, uint32_t offset, uint16_t bytes,
-                       uint16_t msg = kMsg) {
-    RxPacket pkt = {};
-    pkt.fa_lo = 0x0a000002;
+  static rtl::RxPacket Data(uint32_t number, uint32_t offset, uint16_t bytes,
+                            uint16_t msg = kMsg) {
+    rtl::RxPacket pkt = {};
+    pkt.source_fa_lo = 0x0a000002;
     pkt.source_mac = 0x020000000002;
     pkt.source_port = 0xc123;
     pkt.dscp = 9;
-    pkt.pds_type = static_cast<uint8_t>(PdsType::kRodReq);
+    pkt.pds_type = PdsType::kRodReq;
     pkt.next_hdr = static_cast<uint8_t>(NextHdr::kResponseData);
     pkt.ar = 1;
     pkt.psn = kStart + number;
@@ -183,8 +187,8 @@ class ReturnRxTest : public testing::Test {
   }
 
   // Through the pipeline; with `wait` the packet stays that long in stage 2.
-  ReturnVerdict Send(const RxPacket& packet, int wait = 0) {
-    Drive(dut_->pkt_i, packet);
+  rtl::ReturnVerdict Send(const rtl::RxPacket& packet, int wait = 0) {
+    rtl::Drive(dut_->pkt_i, packet);
     dut_->look_i = 1;
     dut_->take_i = 0;
     dut_.Tick();
@@ -192,38 +196,38 @@ class ReturnRxTest : public testing::Test {
     for (int i = 0; i < wait; ++i) dut_.Tick();
     dut_->take_i = 1;
     dut_.Settle();
-    const auto verdict = Sample<ReturnVerdict>(dut_->verdict_o);
+    const auto verdict = rtl::Sample<rtl::ReturnVerdict>(dut_->verdict_o);
     dut_.Tick();
     dut_->take_i = 0;
     return verdict;
   }
 
-  static bool Counted(const ReturnVerdict& verdict, Statistic statistic) {
+  static bool Counted(const rtl::ReturnVerdict& verdict, Statistic statistic) {
     return (verdict.stat >> static_cast<unsigned>(statistic) & 1) != 0;
   }
-  static void ExpectAck(const ReturnVerdict& verdict, uint32_t cack) {
+  static void ExpectAck(const rtl::ReturnVerdict& verdict, uint32_t cack) {
     EXPECT_EQ(verdict.respond, 1);
-    EXPECT_EQ(verdict.rsp.kind, ResponseKind::kNone);
+    EXPECT_EQ(verdict.rsp.kind, rtl::ResponseKind::kNone);
     EXPECT_EQ(verdict.rsp.cack, kStart + cack);
     EXPECT_EQ(verdict.rsp.spdcid, kOurs);
     EXPECT_EQ(verdict.rsp.dpdcid, kTheirs);
   }
-  static void ExpectNack(const ReturnVerdict& verdict, NackCode code,
+  static void ExpectNack(const rtl::ReturnVerdict& verdict, NackCode code,
                          uint32_t number) {
     EXPECT_EQ(verdict.respond, 1);
-    EXPECT_EQ(verdict.rsp.kind, ResponseKind::kNack);
+    EXPECT_EQ(verdict.rsp.kind, rtl::ResponseKind::kNack);
     EXPECT_EQ(verdict.rsp.code, static_cast<uint8_t>(code));
     EXPECT_EQ(verdict.rsp.nack_psn, kStart + number);
     EXPECT_EQ(verdict.bytes, 0);
   }
-  static void ExpectDropped(const ReturnVerdict& verdict) {
+  static void ExpectDropped(const rtl::ReturnVerdict& verdict) {
     EXPECT_EQ(verdict.place, 1) << "the payload has to leave its queue";
     EXPECT_EQ(verdict.bytes, 0);
     EXPECT_EQ(verdict.last, 0);
     EXPECT_EQ(verdict.fail, 0);
   }
   // Nothing to any READ: more of one than it asked for.
-  static void ExpectSurplus(const ReturnVerdict& verdict, uint32_t cack) {
+  static void ExpectSurplus(const rtl::ReturnVerdict& verdict, uint32_t cack) {
     ExpectAck(verdict, cack);
     EXPECT_EQ(verdict.bytes, 0);
     EXPECT_EQ(verdict.last, 0);
@@ -231,8 +235,8 @@ class ReturnRxTest : public testing::Test {
     EXPECT_EQ(verdict.settle, 0);
     EXPECT_TRUE(Counted(verdict, Statistic::kDropSes));
   }
-  static RxPacket Error(uint32_t number, uint16_t msg = kMsg) {
-    RxPacket error = Data(number, 0, 0, msg);
+  static rtl::RxPacket Error(uint32_t number, uint16_t msg = kMsg) {
+    rtl::RxPacket error = Data(number, 0, 0, msg);
     error.next_hdr = static_cast<uint8_t>(NextHdr::kResponse);
     error.response = static_cast<uint8_t>(SesResponse::kResponse);
     error.return_code = static_cast<uint8_t>(ReturnCode::kBadMkey);
@@ -259,7 +263,7 @@ class ReturnRxTest : public testing::Test {
 TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
   SetMtu(4096);
   Read(kMsg, 8192 + 100, 0x40000);
-  ReturnVerdict verdict = Send(Data(0, 0, 4096));
+  rtl::ReturnVerdict verdict = Send(Data(0, 0, 4096));
   ExpectAck(verdict, 0);
   EXPECT_EQ(verdict.place, 1);
   EXPECT_EQ(verdict.stream, 4096);
@@ -283,7 +287,7 @@ TEST_F(ReturnRxTest, DataGoToTheirPlaceAndTheLastSaysSo) {
 TEST_F(ReturnRxTest, PiecesGetTheOffset) {
   SetMtu(4096);
   Read(kMsg, 5000, 0x40000, /*segmented=*/true);
-  ReturnVerdict verdict = Send(Data(0, 0, 4096));
+  rtl::ReturnVerdict verdict = Send(Data(0, 0, 4096));
   EXPECT_EQ(verdict.segmented, 1);
   EXPECT_EQ(verdict.iova, 0U);
   verdict = Send(Data(1, 4096, 904));
@@ -296,7 +300,7 @@ TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
   Send(Data(1, 1024, 1024));
-  const ReturnVerdict verdict = Send(Data(0, 0, 1024));
+  const rtl::ReturnVerdict verdict = Send(Data(0, 0, 1024));
   ExpectAck(verdict, 1);
   EXPECT_EQ(static_cast<int16_t>(verdict.rsp.ack_offset), -1);
   ExpectDropped(verdict);
@@ -307,11 +311,11 @@ TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {
 TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
-  const ReturnVerdict nack = Send(Data(2, 2048, 1024));
+  const rtl::ReturnVerdict nack = Send(Data(2, 2048, 1024));
   ExpectNack(nack, NackCode::kRodOoo, 2);
   EXPECT_EQ(nack.rsp.cack - nack.rsp.nack_psn, ~uint32_t{0});
   EXPECT_EQ(Send(Data(3, 3072, 1024)).respond, 0) << "one NACK a gap";
-  RxPacket again = Data(2, 2048, 1024);
+  rtl::RxPacket again = Data(2, 2048, 1024);
   again.retx = 1;
   EXPECT_EQ(Send(again).respond, 0);
   ExpectAck(Send(Data(1, 1024, 1024)), 1);
@@ -320,7 +324,7 @@ TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
 }
 
 // Nothing behind the PDS header is known of it.
-RxPacket Trimmed(RxPacket pkt, uint8_t trim = 1) {
+rtl::RxPacket Trimmed(rtl::RxPacket pkt, rtl::Trim trim = rtl::Trim::kPath) {
   pkt.trim = trim;
   pkt.dscp = 3;  // That of trimmed packets.
   pkt.message_id = 0;
@@ -332,7 +336,7 @@ RxPacket Trimmed(RxPacket pkt, uint8_t trim = 1) {
 
 TEST_F(ReturnRxTest, TrimmedDataAreNackedOnceForAGapOrWhenExpected) {
   Read(kMsg, 4096);
-  const ReturnVerdict first = Send(Trimmed(Data(0, 0, 1024)));
+  const rtl::ReturnVerdict first = Send(Trimmed(Data(0, 0, 1024)));
   ExpectNack(first, NackCode::kTrimmed, 0);
   EXPECT_EQ(first.rsp.spdcid, kOurs);
   EXPECT_EQ(first.rsp.dpdcid, kTheirs);
@@ -341,14 +345,14 @@ TEST_F(ReturnRxTest, TrimmedDataAreNackedOnceForAGapOrWhenExpected) {
   EXPECT_TRUE(Counted(first, Statistic::kRxTrimmed));
   EXPECT_EQ(Send(Data(1, 1024, 1024)).respond, 0);
   EXPECT_EQ(Send(Trimmed(Data(2, 2048, 1024))).respond, 0);
-  RxPacket again = Trimmed(Data(0, 0, 1024), 2);
+  rtl::RxPacket again = Trimmed(Data(0, 0, 1024), rtl::Trim::kLasthop);
   again.ce = again.retx = 1;
-  const ReturnVerdict second = Send(again);
+  const rtl::ReturnVerdict second = Send(again);
   ExpectNack(second, NackCode::kTrimmedLasthop, 0);
   EXPECT_EQ(second.rsp.m, 1);
   EXPECT_EQ(second.rsp.retx, 1);
   EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
-  const ReturnVerdict ahead = Send(Trimmed(Data(3, 3072, 1024)));
+  const rtl::ReturnVerdict ahead = Send(Trimmed(Data(3, 3072, 1024)));
   ExpectNack(ahead, NackCode::kTrimmed, 3);
   EXPECT_EQ(ahead.rsp.dscp, 9);
   EXPECT_EQ(Send(Data(1, 1024, 1024)).bytes, 1024);
@@ -357,18 +361,20 @@ TEST_F(ReturnRxTest, TrimmedDataAreNackedOnceForAGapOrWhenExpected) {
 // A retransmission that overtakes those before it, when no packet follows it.
 TEST_F(ReturnRxTest, TrimmedTailOfAPassIsNackedWhenItIsExpected) {
   Read(kMsg, 4096);
-  const auto again = [](RxPacket pkt) {
+  const auto again = [](rtl::RxPacket pkt) {
     pkt.retx = 1;
     return pkt;
   };
   ExpectNack(Send(Trimmed(Data(0, 0, 1024))), NackCode::kTrimmed, 0);
   EXPECT_EQ(Send(Data(1, 1024, 1024)).respond, 0);
   EXPECT_EQ(Send(Data(2, 2048, 1024)).respond, 0);
-  EXPECT_EQ(Send(Trimmed(again(Data(2, 2048, 1024)), 2)).respond, 0);
+  EXPECT_EQ(
+      Send(Trimmed(again(Data(2, 2048, 1024)), rtl::Trim::kLasthop)).respond,
+      0);
   EXPECT_EQ(Send(again(Data(0, 0, 1024))).bytes, 1024);
-  const ReturnVerdict second = Send(again(Data(1, 1024, 1024)));
+  const rtl::ReturnVerdict second = Send(again(Data(1, 1024, 1024)));
   EXPECT_EQ(second.bytes, 1024);
-  EXPECT_EQ(second.rsp.kind, ResponseKind::kNack);
+  EXPECT_EQ(second.rsp.kind, rtl::ResponseKind::kNack);
   EXPECT_EQ(second.rsp.code, static_cast<uint8_t>(NackCode::kTrimmedLasthop));
   EXPECT_EQ(second.rsp.nack_psn, kStart + 2);
   EXPECT_EQ(second.rsp.retx, 1);
@@ -378,8 +384,8 @@ TEST_F(ReturnRxTest, TrimmedTailOfAPassIsNackedWhenItIsExpected) {
 
 TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
   Read(kMsg, 4096);
-  const auto discarded = [this](const RxPacket& packet) {
-    const ReturnVerdict verdict = Send(packet);
+  const auto discarded = [this](const rtl::RxPacket& packet) {
+    const rtl::ReturnVerdict verdict = Send(packet);
     EXPECT_EQ(verdict.respond, 0);
     EXPECT_EQ(verdict.place, 0);
     EXPECT_EQ(verdict.settle, 0);
@@ -387,12 +393,12 @@ TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
   };
   EXPECT_TRUE(discarded(Trimmed(Data(uint32_t{0} - 1, 0, 1024))));
   Send(Data(0, 0, 1024));
-  const ReturnVerdict verdict = Send(Trimmed(Data(0, 0, 1024)));
+  const rtl::ReturnVerdict verdict = Send(Trimmed(Data(0, 0, 1024)));
   ExpectAck(verdict, 0);
   EXPECT_TRUE(Counted(verdict, Statistic::kRxDuplicates));
   EXPECT_TRUE(discarded(Trimmed(Data(1 + 128, 0, 1024))));
-  RxPacket packet = Trimmed(Data(1, 1024, 1024));
-  packet.fa_lo ^= 1;
+  rtl::RxPacket packet = Trimmed(Data(1, 1024, 1024));
+  packet.source_fa_lo ^= 1;
   EXPECT_TRUE(discarded(packet));
   packet = Trimmed(Data(1, 1024, 1024));
   packet.spdcid ^= 1;
@@ -407,7 +413,7 @@ TEST_F(ReturnRxTest, TrimmedDuplicateIsAcknowledgedAllElseDiscarded) {
 TEST_F(ReturnRxTest, LostRetransmissionIsReportedAgainOncePerPass) {
   Read(kMsg, 8192);
   const auto again = [](uint32_t i) {
-    RxPacket pkt = Data(i, 1024 * i, 1024);
+    rtl::RxPacket pkt = Data(i, 1024 * i, 1024);
     pkt.retx = 1;
     return pkt;
   };
@@ -425,8 +431,8 @@ TEST_F(ReturnRxTest, LostRetransmissionIsReportedAgainOncePerPass) {
 
 TEST_F(ReturnRxTest, ControlPacketsAboutReturnPsnsAreAnswered) {
   const auto control = [](CpType type, uint32_t number) {
-    RxPacket pkt = Data(number, 0, 0);
-    pkt.pds_type = static_cast<uint8_t>(PdsType::kCp);
+    rtl::RxPacket pkt = Data(number, 0, 0);
+    pkt.pds_type = PdsType::kCp;
     pkt.next_hdr = static_cast<uint8_t>(type);
     pkt.message_id = 0;
     return pkt;
@@ -435,19 +441,19 @@ TEST_F(ReturnRxTest, ControlPacketsAboutReturnPsnsAreAnswered) {
   // Before any data nothing is acknowledged but what came before the first.
   ExpectAck(Send(control(CpType::kAckRequest, ~0U)), ~0U);
   Send(Data(0, 0, 1024));
-  const ReturnVerdict ack = Send(control(CpType::kAckRequest, 0));
+  const rtl::ReturnVerdict ack = Send(control(CpType::kAckRequest, 0));
   ExpectAck(ack, 0);
   EXPECT_FALSE(Counted(ack, Statistic::kRxDuplicates));
   ExpectNack(Send(control(CpType::kAckRequest, 1)), NackCode::kPktNotRcvd, 1);
   ExpectNack(Send(control(CpType::kAckRequest, 2)), NackCode::kPktNotRcvd, 2);
-  RxPacket probe = control(CpType::kProbe, 1);
+  rtl::RxPacket probe = control(CpType::kProbe, 1);
   probe.offset = 0xbeef;
-  const ReturnVerdict told = Send(probe);
+  const rtl::ReturnVerdict told = Send(probe);
   ExpectAck(told, 0);
   EXPECT_EQ(told.rsp.probe, 1);
   EXPECT_EQ(told.rsp.ack_offset, 0xbeef);
   // A Close Request takes a PSN, and is data of no READ.
-  const ReturnVerdict close = Send(control(CpType::kCloseRequest, 1));
+  const rtl::ReturnVerdict close = Send(control(CpType::kCloseRequest, 1));
   ExpectAck(close, 1);
   EXPECT_EQ(close.settle, 0);
   EXPECT_FALSE(Counted(close, Statistic::kDropSes));
@@ -460,7 +466,7 @@ TEST_F(ReturnRxTest, AcksAreCoalescedUnlessAskedFor) {
   Read(kMsg, 1U << 20);
   int answers = 0;
   for (uint32_t i = 0; i < 32; ++i) {
-    RxPacket pkt = Data(i, i * 1024, 1024);
+    rtl::RxPacket pkt = Data(i, i * 1024, 1024);
     pkt.ar = 0;
     answers += Send(pkt).respond;
   }
@@ -471,7 +477,7 @@ TEST_F(ReturnRxTest, AckThatWasPutOffLeavesInTimeAndOnce) {
   Read(kMsg, 1U << 20);
   EXPECT_EQ(Send(Quiet(0)).respond, 0);
   EXPECT_TRUE(pending());
-  RxPacket moved = Quiet(1);
+  rtl::RxPacket moved = Quiet(1);
   moved.source_mac = 0x020000000077;
   moved.source_port = 0xc777;
   EXPECT_EQ(Send(moved).respond, 0);
@@ -479,7 +485,7 @@ TEST_F(ReturnRxTest, AckThatWasPutOffLeavesInTimeAndOnce) {
   const auto late = Late(kAckDelay);
   ASSERT_TRUE(late.has_value());
   EXPECT_EQ(late->respond, 1);
-  EXPECT_EQ(late->answer.kind, ResponseKind::kNone);
+  EXPECT_EQ(late->answer.kind, rtl::ResponseKind::kNone);
   EXPECT_EQ(late->answer.cack, kStart + 1);
   EXPECT_EQ(late->answer.ack_offset, 0);
   EXPECT_EQ(late->answer.spdcid, kOurs);
@@ -516,7 +522,7 @@ TEST_F(ReturnRxTest,
        UnderCongestionControlAcksSayHowMuchCameAndHowLongTheyWaited) {
   SetCongestion(true);
   Read(kMsg, 1U << 20);
-  ReturnVerdict verdict = Send(Data(0, 0, 1024));
+  rtl::ReturnVerdict verdict = Send(Data(0, 0, 1024));
   ExpectAck(verdict, 0);
   EXPECT_EQ(verdict.rsp.cc, 1);
   EXPECT_EQ(verdict.rsp.service_time, 1);
@@ -541,9 +547,9 @@ TEST_F(ReturnRxTest,
 
 TEST_F(ReturnRxTest, MarkedPacketIsAnsweredAtOnce) {
   Read(kMsg, 4096);
-  RxPacket packet = Quiet(0);
+  rtl::RxPacket packet = Quiet(0);
   packet.ce = 1;
-  const ReturnVerdict verdict = Send(packet);
+  const rtl::ReturnVerdict verdict = Send(packet);
   ExpectAck(verdict, 0);
   EXPECT_EQ(verdict.rsp.m, 1);
   EXPECT_EQ(Send(Quiet(1)).respond, 0);
@@ -552,14 +558,14 @@ TEST_F(ReturnRxTest, MarkedPacketIsAnsweredAtOnce) {
 TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   struct Case {
     const char* what;
-    RxPacket packet;
+    rtl::RxPacket packet;
   };
   uint32_t number = 0;
-  const auto expect_malformed = [&](const char* what, RxPacket packet) {
+  const auto expect_malformed = [&](const char* what, rtl::RxPacket packet) {
     SCOPED_TRACE(what);
     Read(kMsg, 4096);
     packet.psn = kStart + number;
-    const ReturnVerdict verdict = Send(packet);
+    const rtl::ReturnVerdict verdict = Send(packet);
     EXPECT_EQ(verdict.settle, 1);
     EXPECT_EQ(verdict.fail, 1);
     EXPECT_EQ(verdict.code, static_cast<uint8_t>(ReturnCode::kUncor));
@@ -574,18 +580,18 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   expect_malformed("no bytes", Data(0, 0, 0));
   expect_malformed("fewer than were asked for", Data(0, 0, 1023));
   expect_malformed("more than were asked for", Data(0, 0, 2048));
-  RxPacket odd = Data(0, 0, 1024);
+  rtl::RxPacket odd = Data(0, 0, 1024);
   odd.response = static_cast<uint8_t>(SesResponse::kResponse);
   expect_malformed("another response", odd);
   // It failed: the rest of its data go nowhere, but are counted.
-  const ReturnVerdict rest = Send(Data(number++, 0, 1024));
+  const rtl::ReturnVerdict rest = Send(Data(number++, 0, 1024));
   EXPECT_EQ(rest.bytes, 0);
   EXPECT_EQ(rest.settle, 1);
   End(kMsg);
   Read(kMsg, 4096);
   ExpectDropped(Send(Data(number++, 0, 1024, 78)));    // No READ.
   ExpectDropped(Send(Data(number++, 0, 1024, 1024)));  // No such message.
-  RxPacket none = Data(number++, 0, 1024);
+  rtl::RxPacket none = Data(number++, 0, 1024);
   none.message_id = 0;
   ExpectDropped(Send(none));
   Write(79, 4096, 0x20000);
@@ -598,13 +604,13 @@ TEST_F(ReturnRxTest, EndedReadTakesNothing) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
   End(kMsg);
-  const ReturnVerdict verdict = Send(Data(1, 1024, 1024));
+  const rtl::ReturnVerdict verdict = Send(Data(1, 1024, 1024));
   ExpectAck(verdict, 1);
   ExpectDropped(verdict);
   EXPECT_FALSE(Counted(verdict, Statistic::kDropSes)) << "that is no fault";
   // The entry serves another READ, from its first byte.
   Read(kMsg, 512, 0x70000);
-  const ReturnVerdict next = Send(Data(2, 0, 512));
+  const rtl::ReturnVerdict next = Send(Data(2, 0, 512));
   EXPECT_EQ(next.iova, 0x70000U);
   EXPECT_EQ(next.first, 1);
   EXPECT_EQ(next.last, 1);
@@ -613,13 +619,13 @@ TEST_F(ReturnRxTest, EndedReadTakesNothing) {
 TEST_F(ReturnRxTest, ErrorInsteadOfDataFailsTheRead) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
-  const ReturnVerdict verdict = Send(Error(1));
+  const rtl::ReturnVerdict verdict = Send(Error(1));
   ExpectAck(verdict, 1);
   EXPECT_EQ(verdict.fail, 1);
   EXPECT_EQ(verdict.msg, kMsg);
   EXPECT_EQ(verdict.code, static_cast<uint8_t>(ReturnCode::kBadMkey));
   EXPECT_EQ(verdict.settle, 1);
-  const ReturnVerdict rest = Send(Data(2, 1024, 1024));
+  const rtl::ReturnVerdict rest = Send(Data(2, 1024, 1024));
   EXPECT_EQ(rest.bytes, 0);
   EXPECT_EQ(rest.settle, 1) << "another packet that will not come again";
 }
@@ -630,7 +636,7 @@ TEST_F(ReturnRxTest, ReadHasNoMorePacketsThanWereAskedFor) {
   Read(kMsg + 1, 1024);
   EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
   // The same bytes once more, under a PSN of their own.
-  const ReturnVerdict twice = Send(Data(1, 0, 1024));
+  const rtl::ReturnVerdict twice = Send(Data(1, 0, 1024));
   EXPECT_EQ(twice.bytes, 0);
   EXPECT_EQ(twice.settle, 1);
   EXPECT_EQ(twice.fail, 1);
@@ -647,7 +653,7 @@ TEST_F(ReturnRxTest, ReadHasNoMorePacketsThanWereAskedFor) {
 TEST_F(ReturnRxTest, ErrorsDoNotOutnumberTheRequestsEither) {
   Read(kMsg, 3072);
   for (uint32_t i = 0; i < 3; ++i) {
-    const ReturnVerdict verdict = Send(Error(i));
+    const rtl::ReturnVerdict verdict = Send(Error(i));
     EXPECT_EQ(verdict.settle, 1);
     EXPECT_EQ(verdict.fail, 1);
   }
@@ -703,9 +709,9 @@ TEST_F(ReturnRxTest, ReadThatIsAskedForAgainBeginsAnew) {
   EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
   EXPECT_EQ(Send(Data(1, 0, 1024)).fail, 1);
   Open(kPdc, kAgain);
-  RxPacket packet = Data(0, 0, 1024);
+  rtl::RxPacket packet = Data(0, 0, 1024);
   packet.dpdcid = kAgain;
-  ReturnVerdict verdict = Send(packet);
+  rtl::ReturnVerdict verdict = Send(packet);
   EXPECT_EQ(verdict.settle, 0);
   Asked(kMsg, kAgain, kStart, 1);
   Asked(kMsg, kAgain, kStart + 1, 2);
@@ -745,7 +751,7 @@ TEST_F(ReturnRxTest, ContextThatIsGoneGetsNoData) {
   Read(kMsg, 4096);
   EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
   SetContext(true, kGen + 1);
-  ReturnVerdict verdict = Send(Data(1, 1024, 1024));
+  rtl::ReturnVerdict verdict = Send(Data(1, 1024, 1024));
   EXPECT_EQ(verdict.bytes, 0);
   EXPECT_EQ(verdict.settle, 1);
   EXPECT_EQ(verdict.fail, 0);
@@ -758,9 +764,9 @@ TEST_F(ReturnRxTest, ContextThatIsGoneGetsNoData) {
 
 TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
   Read(kMsg, 16, 0x90000);
-  RxPacket ack = Data(3, 0, 16);
-  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
-  const ReturnVerdict verdict = Send(ack);
+  rtl::RxPacket ack = Data(3, 0, 16);
+  ack.pds_type = PdsType::kAck;
+  const rtl::ReturnVerdict verdict = Send(ack);
   EXPECT_EQ(verdict.respond, 0);
   EXPECT_EQ(verdict.bytes, 16);
   EXPECT_EQ(verdict.iova, 0x90000U);
@@ -769,8 +775,8 @@ TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
   // Part of a READ in an ACK is no legal answer.
   Read(kMsg + 1, 17);
   ack = Data(3, 0, 16, kMsg + 1);
-  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
-  const ReturnVerdict part = Send(ack);
+  ack.pds_type = PdsType::kAck;
+  const rtl::ReturnVerdict part = Send(ack);
   EXPECT_EQ(part.bytes, 0);
   EXPECT_EQ(part.fail, 1);
   // The return direction's own numbers are where they were.
@@ -781,12 +787,12 @@ TEST_F(ReturnRxTest, SmallResultInTheAckIsPlacedOnceAndNotAnswered) {
 // A target repeats what it holds until it is cleared, and copies may be late.
 TEST_F(ReturnRxTest, LateAnswerToAnEarlierReadIsNotThatOfTheNext) {
   Read(kMsg, 16, 0x90000);
-  RxPacket ack = Data(3, 0, 16);
-  ack.pds_type = static_cast<uint8_t>(PdsType::kAck);
+  rtl::RxPacket ack = Data(3, 0, 16);
+  ack.pds_type = PdsType::kAck;
   EXPECT_EQ(Send(ack).last, 1);
   End(kMsg);
   Write(kMsg, 16, 0xa0000);
-  ReturnVerdict verdict = Send(ack);
+  rtl::ReturnVerdict verdict = Send(ack);
   ExpectDropped(verdict);
   EXPECT_EQ(verdict.settle, 0);
   Asked(kMsg, kOurs, kStart + 4);
@@ -804,9 +810,9 @@ TEST_F(ReturnRxTest, LateAnswerToAnEarlierReadIsNotThatOfTheNext) {
 TEST_F(ReturnRxTest, WhatAnEarlierOpeningOfThePdcAskedForIsNotAnswered) {
   Read(kMsg, 64);
   Open(kPdc, kOurs ^ 1 << 8);
-  RxPacket packet = Data(0, 0, 64);
+  rtl::RxPacket packet = Data(0, 0, 64);
   packet.dpdcid = kOurs ^ 1 << 8;
-  ReturnVerdict verdict = Send(packet);
+  rtl::ReturnVerdict verdict = Send(packet);
   ExpectDropped(verdict);
   EXPECT_EQ(verdict.settle, 0);
   // Sent again on this one it is.
@@ -818,16 +824,16 @@ TEST_F(ReturnRxTest, WhatAnEarlierOpeningOfThePdcAskedForIsNotAnswered) {
 TEST_F(ReturnRxTest, StrangersAreRefusedAndChangeNothing) {
   Read(kMsg, 4096);
   Send(Data(0, 0, 1024));
-  const auto expect_unknown = [&](RxPacket packet) {
-    const ReturnVerdict verdict = Send(packet);
+  const auto expect_unknown = [&](rtl::RxPacket packet) {
+    const rtl::ReturnVerdict verdict = Send(packet);
     EXPECT_EQ(verdict.respond, 1);
-    EXPECT_EQ(verdict.rsp.kind, ResponseKind::kNack);
+    EXPECT_EQ(verdict.rsp.kind, rtl::ResponseKind::kNack);
     EXPECT_EQ(verdict.rsp.spdcid, 0);
     EXPECT_EQ(verdict.rsp.code, static_cast<uint8_t>(NackCode::kInvDpdcid));
     ExpectDropped(verdict);
   };
-  RxPacket packet = Data(1, 1024, 1024);
-  packet.fa_lo ^= 1;
+  rtl::RxPacket packet = Data(1, 1024, 1024);
+  packet.source_fa_lo ^= 1;
   expect_unknown(packet);
   packet = Data(1, 1024, 1024);
   packet.ipv6 = 1;
@@ -840,7 +846,7 @@ TEST_F(ReturnRxTest, StrangersAreRefusedAndChangeNothing) {
   expect_unknown(packet);
   packet = Data(1, 1024, 1024);
   packet.dpdcid ^= 1 << 10;
-  const ReturnVerdict foreign = Send(packet);
+  const rtl::ReturnVerdict foreign = Send(packet);
   EXPECT_EQ(foreign.respond, 0) << "another function's";
   ExpectDropped(foreign);
   SetAlive(kPdc, false);
@@ -853,11 +859,11 @@ TEST_F(ReturnRxTest, StrangersAreRefusedAndChangeNothing) {
 // it ours.
 TEST_F(ReturnRxTest, OnlyDataThatAreAcceptedNameTheTarget) {
   Read(kMsg, 4096);
-  RxPacket stale = Data(3, 0, 1024);
+  rtl::RxPacket stale = Data(3, 0, 1024);
   stale.spdcid = 0x7777;
   EXPECT_EQ(Send(stale).rsp.code, static_cast<uint8_t>(NackCode::kRodOoo));
   stale.psn = kStart - 9;
-  const ReturnVerdict older = Send(stale);
+  const rtl::ReturnVerdict older = Send(stale);
   EXPECT_EQ(older.rsp.code, static_cast<uint8_t>(NackCode::kInvDpdcid));
   EXPECT_EQ(older.rsp.dpdcid, 0x7777);
   EXPECT_EQ(Send(Data(0, 0, 1024)).bytes, 1024);
@@ -874,10 +880,10 @@ TEST_F(ReturnRxTest, NextOpeningBeginsAnewWhoeverAnswers) {
   End(kMsg);
   Open(kPdc, kOurs ^ 1 << 8);
   Read(kMsg, 64);
-  RxPacket packet = Data(0, 0, 64);
+  rtl::RxPacket packet = Data(0, 0, 64);
   packet.dpdcid = kOurs ^ 1 << 8;
   packet.spdcid = 0x7777;
-  const ReturnVerdict verdict = Send(packet);
+  const rtl::ReturnVerdict verdict = Send(packet);
   EXPECT_EQ(verdict.last, 1);
   EXPECT_EQ(verdict.rsp.dpdcid, 0x7777);
 }
@@ -897,8 +903,8 @@ TEST_F(ReturnRxTest, RandomPacketsPlaceEachByteOnceAndNoneOutside) {
     uint32_t number = 0;
     uint32_t offset = 0;
     for (int i = 0; i < 4000 && !done; ++i) {
-      RxPacket packet = Data(number + below(4), below(6000),
-                             static_cast<uint16_t>(below(900)));
+      rtl::RxPacket packet = Data(number + below(4), below(6000),
+                                  static_cast<uint16_t>(below(900)));
       if (random() % 4 == 0) packet.psn = kStart + number;
       if (random() % 2 == 0) {
         packet.message_offset = offset;
@@ -912,7 +918,7 @@ TEST_F(ReturnRxTest, RandomPacketsPlaceEachByteOnceAndNoneOutside) {
         packet.spdcid ^= static_cast<uint16_t>(random());
       packet.retx = random() & 1;
       packet.ar = random() & 1;
-      const ReturnVerdict verdict =
+      const rtl::ReturnVerdict verdict =
           Send(packet, static_cast<int>(random() % 2));
       ASSERT_EQ(verdict.stream, packet.payload_bytes);
       for (uint32_t at = 0; at < verdict.bytes; ++at) {

@@ -54,7 +54,7 @@ TEST_F(ReturnTxCongestionTest, ClosedWindowDelaysNoOther) {
   for (int i = 0; i < 2; ++i) Ask(6);
   bench_.Run(100);
   std::map<uint32_t, int> sent;
-  for (const ReturnPacket& packet : bench_.sent) ++sent[packet.pdc];
+  for (const rtl::ReturnPacket& packet : bench_.sent) ++sent[packet.pdc];
   EXPECT_EQ(sent[5], 2);
   EXPECT_EQ(sent[6], 2);
 }
@@ -84,7 +84,7 @@ class Bottleneck {
   };
   explicit Bottleneck(const Options& options) : options_(options) {}
 
-  void Take(const ReturnPacket& packet, uint64_t now) {
+  void Take(const rtl::ReturnPacket& packet, uint64_t now) {
     const auto waiting = static_cast<size_t>(std::count_if(
         line_.begin(), line_.end(),
         [now](const Frame& frame) { return frame.leaves > now; }));
@@ -98,7 +98,7 @@ class Bottleneck {
     line_.push_back({packet, mark, free_});
   }
   // At most one packet that arrived.
-  bool Arrives(uint64_t now, ReturnPacket* packet, bool* mark) {
+  bool Arrives(uint64_t now, rtl::ReturnPacket* packet, bool* mark) {
     if (line_.empty() || now < line_.front().leaves + options_.delay) {
       return false;
     }
@@ -112,7 +112,7 @@ class Bottleneck {
 
  private:
   struct Frame {
-    ReturnPacket packet;
+    rtl::ReturnPacket packet;
     bool mark;
     uint64_t leaves;
   };
@@ -147,9 +147,10 @@ class ReturnIncastTest : public ReturnTxCongestionTest {
         if (asked_[pdc] < kEach && bench_.HasRoom(pdc)) Ask(pdc);
       }
       bench_.Cycle();
-      for (const ReturnPacket& packet : bench_.sent) line.Take(packet, now);
+      for (const rtl::ReturnPacket& packet : bench_.sent)
+        line.Take(packet, now);
       bench_.sent.clear();
-      ReturnPacket packet;
+      rtl::ReturnPacket packet;
       bool mark = false;
       if (line.Arrives(now, &packet, &mark)) done += Receive(packet, mark, now);
       while (!back_.empty() && back_.front().at <= now) {
@@ -173,17 +174,17 @@ class ReturnIncastTest : public ReturnTxCongestionTest {
 
  private:
   struct Answer {
-    AckEvent ack;
+    rtl::AckEvent ack;
     uint64_t at;
   };
-  uint32_t Receive(const ReturnPacket& packet, bool mark, uint64_t now) {
+  uint32_t Receive(const rtl::ReturnPacket& packet, bool mark, uint64_t now) {
     uint32_t& next = next_[packet.pdc];
     const uint32_t number = packet.psn - kReturnStart;
     if (number == next) {
       ++next;
       gap_[packet.pdc] = false;
       if (packet.ar != 0 || packet.retx != 0 || mark) {
-        AckEvent ack = Ack(packet.pdc, packet.psn);
+        rtl::AckEvent ack = Ack(packet.pdc, packet.psn);
         ack.m = mark ? 1 : 0;
         ack.retx = packet.retx;
         back_.push_back({ack, now + kDelay});

@@ -29,9 +29,9 @@ class ReturnTxRudTest : public ReturnTxTest {
     bench_.jobs.back().route.rud = 1;
   }
   // Acknowledges the first `next`, and of those behind it `came`.
-  static AckEvent Sack(uint32_t pdc, uint32_t next,
-                       const std::set<uint32_t>& came) {
-    AckEvent ack = Ack(pdc, kReturnStart + next - 1);
+  static rtl::AckEvent Sack(uint32_t pdc, uint32_t next,
+                            const std::set<uint32_t>& came) {
+    rtl::AckEvent ack = Ack(pdc, kReturnStart + next - 1);
     ack.sack = 1;
     ack.sack_base = kReturnStart + next;
     for (const uint32_t number : came) {
@@ -96,7 +96,7 @@ TEST_F(ReturnTxRudTest, RandomNetworkDeliversEverythingWithFewRepeats) {
   std::mt19937 random(seed);
   const auto chance = [&](uint32_t of) { return random() % of == 0; };
   constexpr uint32_t kEach = 300;
-  const std::vector<uint32_t> pdcs = {0, 1, 17, 40, kPdcs - 1};
+  const std::vector<uint32_t> pdcs = {0, 1, 17, 40, rtl::kNumPdc - 1};
   std::map<uint32_t, uint32_t> next;
   std::map<uint32_t, std::set<uint32_t>> came;
   bench_.config.rto_ticks = 1000;
@@ -115,8 +115,8 @@ TEST_F(ReturnTxRudTest, RandomNetworkDeliversEverythingWithFewRepeats) {
     return std::all_of(pdcs.begin(), pdcs.end(),
                        [&](uint32_t pdc) { return next[pdc] == kEach; });
   };
-  std::vector<ReturnPacket> wire;
-  std::vector<AckEvent> back;
+  std::vector<rtl::ReturnPacket> wire;
+  std::vector<rtl::AckEvent> back;
   for (int cycle = 0; cycle < 900000 && !done(); ++cycle) {
     const uint32_t pdc = pdcs[random() % pdcs.size()];
     if (asked_[pdc] < kEach && bench_.jobs.empty() && bench_.HasRoom(pdc)) {
@@ -124,7 +124,7 @@ TEST_F(ReturnTxRudTest, RandomNetworkDeliversEverythingWithFewRepeats) {
     }
     bench_.stalled = chance(3);
     bench_.Cycle();
-    for (const ReturnPacket& packet : bench_.sent) {
+    for (const rtl::ReturnPacket& packet : bench_.sent) {
       if (chance(20)) continue;
       wire.push_back(packet);
       if (chance(20)) wire.push_back(packet);
@@ -132,7 +132,7 @@ TEST_F(ReturnTxRudTest, RandomNetworkDeliversEverythingWithFewRepeats) {
     bench_.sent.clear();
     if (!wire.empty() && chance(2)) {
       const size_t at = chance(8) ? random() % wire.size() : 0;
-      const ReturnPacket packet = wire[at];
+      const rtl::ReturnPacket packet = wire[at];
       wire.erase(wire.begin() + static_cast<ptrdiff_t>(at));
       const uint32_t number = packet.psn - kReturnStart;
       uint32_t& first = next[packet.pdc];
@@ -147,7 +147,7 @@ TEST_F(ReturnTxRudTest, RandomNetworkDeliversEverythingWithFewRepeats) {
           while (ahead.erase(first) != 0) ++first;
         }
         if (packet.ar != 0 || packet.retx != 0 || !ahead.empty()) {
-          AckEvent ack = Sack(packet.pdc, first, ahead);
+          rtl::AckEvent ack = Sack(packet.pdc, first, ahead);
           ack.psn = packet.psn;
           ack.retx = packet.retx;
           ack.m = chance(10) ? 1 : 0;

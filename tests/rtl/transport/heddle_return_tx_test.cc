@@ -22,7 +22,7 @@ TEST_F(ReturnTxTest, DataAreNumberedFromTheStartAndSentInOrder) {
   bench_.Run(20);
   ASSERT_EQ(bench_.sent.size(), 3U);
   for (uint32_t i = 0; i < 3; ++i) {
-    const ReturnPacket& packet = bench_.sent[i];
+    const rtl::ReturnPacket& packet = bench_.sent[i];
     EXPECT_EQ(packet.pdc, 5);
     EXPECT_EQ(packet.psn, kReturnStart + i);
     EXPECT_EQ(packet.data, DataOf(5, i));
@@ -54,7 +54,7 @@ TEST_F(ReturnTxTest, RoomEndsBeforeTheRecordsDoAndComesBack) {
     ++asked;
     bench_.Run(6);
   }
-  EXPECT_LT(asked, kReturnWindow);
+  EXPECT_LT(asked, rtl::kReturnWindow);
   EXPECT_GE(asked, 24U) << "an initiator of ours has so many due";
   EXPECT_TRUE(bench_.HasRoom(2));
   bench_.acks.push_back(Ack(1, kReturnStart + asked - 1));
@@ -69,7 +69,7 @@ TEST_F(ReturnTxTest, GapIsSentAgainOnce) {
   bench_.acks.push_back(Ack(5, kReturnStart + 1));
   bench_.acks.push_back(Nack(5, kReturnStart + 3, NackCode::kRodOoo));
   bench_.Run(30);
-  for (const ReturnPacket& packet : bench_.sent) EXPECT_EQ(packet.retx, 1);
+  for (const rtl::ReturnPacket& packet : bench_.sent) EXPECT_EQ(packet.retx, 1);
   EXPECT_EQ(Sent(), (Psns{2, 3, 4, 5}));
 }
 
@@ -123,7 +123,7 @@ TEST_F(ReturnTxTest, StrangersAndOldNewsChangeNothing) {
   for (int i = 0; i < 4; ++i) Ask(5);
   bench_.Run(30);
   Sent();
-  AckEvent other = Ack(5, kReturnStart + 3);
+  rtl::AckEvent other = Ack(5, kReturnStart + 3);
   other.fa_lo ^= 1;
   bench_.acks.push_back(other);
   other = Ack(5, kReturnStart + 3);
@@ -151,7 +151,7 @@ TEST_F(ReturnTxTest, FatalNackAndCloseForgetThePdc) {
     bench_.Run(30);
     Sent();
     if (close) {
-      bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint16_t>(pdc)});
+      bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint8_t>(pdc)});
     } else {
       bench_.acks.push_back(Nack(pdc, kReturnStart, NackCode::kInvDpdcid));
     }
@@ -194,7 +194,7 @@ TEST_F(ReturnTxTest, SweptRecordsAreNeverReadAgain) {
   bench_.acks.push_back(Nack(60, kReturnStart, NackCode::kRodOoo));
   bench_.Run(60);
   ASSERT_EQ(bench_.sent.size(), 20U);
-  for (const ReturnPacket& packet : bench_.sent) {
+  for (const rtl::ReturnPacket& packet : bench_.sent) {
     EXPECT_EQ(packet.dead, packet.data.region == 3 ? 1 : 0);
   }
   // New data of a region that took its place are not touched by it.
@@ -210,15 +210,16 @@ TEST_F(ReturnTxTest, SweptRecordsAreNeverReadAgain) {
 TEST_F(ReturnTxTest, AReadThatIsReportedWaitsForItsLastDataOnly) {
   Ask(5);
   Ask(5);
-  const ReadReport report = {.ctx = 3, .credit = 1, .initiator = 9, .bytes = 7};
+  const rtl::ReadReport report = {
+      .ctx = 3, .credit = 1, .initiator = 9, .bytes = 7};
   bench_.jobs.back().tell = 1;
   bench_.jobs.back().report = report;
   Ask(5);
   bench_.Run(30);
-  const ReadWait wanted = {.pdc = 5,
-                           .psn = kReturnStart + 1,
-                           .fa_lo = RouteOf(5).fa_lo,
-                           .read = report};
+  const rtl::ReadWait wanted = {.pdc = 5,
+                                .psn = kReturnStart + 1,
+                                .fa_lo = RouteOf(5).fa_lo,
+                                .read = report};
   ASSERT_EQ(bench_.waits.size(), 1U);
   EXPECT_EQ(bench_.waits[0], wanted);
   EXPECT_TRUE(bench_.overs.empty());
@@ -240,10 +241,10 @@ TEST_F(ReturnTxTest, EndOfThePdcEndsWhatWaitsForAReport) {
     Ask(pdc);
     bench_.Run(20);
     if (how == 0) {
-      bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint16_t>(pdc)});
+      bench_.jobs.push_back({.close = 1, .pdc = static_cast<uint8_t>(pdc)});
     } else if (how == 1) {
       bench_.jobs.push_back(
-          {.close = 1, .lost = 1, .pdc = static_cast<uint16_t>(pdc)});
+          {.close = 1, .lost = 1, .pdc = static_cast<uint8_t>(pdc)});
     } else {
       bench_.acks.push_back(Nack(pdc, kReturnStart, NackCode::kInvDpdcid));
     }
@@ -262,15 +263,15 @@ TEST_F(ReturnTxTest, EndOfThePdcEndsWhatWaitsForAReport) {
 }
 
 TEST_F(ReturnTxTest, IdleAndDeadlineFollowTheTimers) {
-  bench_.Run(2 * static_cast<int>(kPdcs) + 8);
+  bench_.Run(2 * static_cast<int>(rtl::kNumPdc) + 8);
   EXPECT_TRUE(bench_.idle());
   EXPECT_EQ(bench_.deadline(), 0U);
   Ask(5);
-  bench_.Run(3 * static_cast<int>(kPdcs));
+  bench_.Run(3 * static_cast<int>(rtl::kNumPdc));
   EXPECT_TRUE(bench_.idle()) << "waits for an answer only";
   EXPECT_EQ(bench_.deadline(), bench_.config.rto_ticks);
   bench_.acks.push_back(Ack(5, kReturnStart));
-  bench_.Run(3 * static_cast<int>(kPdcs));
+  bench_.Run(3 * static_cast<int>(rtl::kNumPdc));
   EXPECT_TRUE(bench_.idle());
   EXPECT_EQ(bench_.deadline(), 0U);
 }
@@ -282,10 +283,10 @@ TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
   std::mt19937 random(seed);
   const auto chance = [&](uint32_t of) { return random() % of == 0; };
   constexpr uint32_t kEach = 150;
-  const std::vector<uint32_t> pdcs = {0, 1, 17, 40, kPdcs - 1};
+  const std::vector<uint32_t> pdcs = {0, 1, 17, 40, rtl::kNumPdc - 1};
   std::map<uint32_t, uint32_t> expected;
   std::map<uint32_t, bool> gap;
-  std::vector<AckEvent> back;  // On their way to the target.
+  std::vector<rtl::AckEvent> back;  // On their way to the target.
   bench_.config.rto_ticks = 300;
   bench_.config.rto_max_ticks = 600;
   bench_.config.dead_ticks = 1000000;
@@ -295,7 +296,7 @@ TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
     return std::all_of(pdcs.begin(), pdcs.end(),
                        [&](uint32_t pdc) { return expected[pdc] == kEach; });
   };
-  std::vector<ReturnPacket> wire;
+  std::vector<rtl::ReturnPacket> wire;
   for (int cycle = 0; cycle < 600000 && !done(); ++cycle) {
     const uint32_t pdc = pdcs[random() % pdcs.size()];
     if (asked_[pdc] < kEach && bench_.jobs.empty() && bench_.HasRoom(pdc)) {
@@ -303,7 +304,7 @@ TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
     }
     bench_.stalled = chance(3);
     bench_.Cycle();
-    for (const ReturnPacket& packet : bench_.sent) {
+    for (const rtl::ReturnPacket& packet : bench_.sent) {
       if (chance(10)) continue;
       wire.push_back(packet);
       if (chance(10)) wire.push_back(packet);
@@ -311,7 +312,7 @@ TEST_F(ReturnTxTest, RandomNetworkDeliversEverythingOnceInOrder) {
     bench_.sent.clear();
     if (!wire.empty() && chance(2)) {
       const size_t at = chance(8) ? random() % wire.size() : 0;
-      const ReturnPacket packet = wire[at];
+      const rtl::ReturnPacket packet = wire[at];
       wire.erase(wire.begin() + static_cast<ptrdiff_t>(at));
       uint32_t& next = expected[packet.pdc];
       const uint32_t number = packet.psn - kReturnStart;

@@ -6,20 +6,14 @@
 
 #include "Vheddle_sack.h"
 #include "gtest/gtest.h"
-#include "tests/rtl/pins.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
 namespace {
 
 constexpr uint32_t kWindow = 64;
-
-struct Sack {
-  uint64_t held = 0;
-  uint32_t lost = 0, again = 0, round = 0;
-  uint64_t told = 0, tried = 0;
-  bool operator==(const Sack&) const = default;
-};
 
 uint64_t Low(uint32_t n) {
   return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
@@ -33,22 +27,12 @@ class SackTest : public testing::Test {
   }
 
   void Settle() {
-    PutBits(dut_.state_i, 0, 64, state_.tried);
-    PutBits(dut_.state_i, 64, 64, state_.told);
-    PutBits(dut_.state_i, 128, 7, state_.round);
-    PutBits(dut_.state_i, 135, 7, state_.again);
-    PutBits(dut_.state_i, 142, 7, state_.lost);
-    PutBits(dut_.state_i, 149, 64, state_.held);
+    rtl::Drive(dut_.state_i, state_);
     dut_.eval();
   }
   void Take() {
     Settle();
-    state_ = {.held = GetBits(dut_.state_o, 149, 64),
-              .lost = Get(142),
-              .again = Get(135),
-              .round = Get(128),
-              .told = GetBits(dut_.state_o, 64, 64),
-              .tried = GetBits(dut_.state_o, 0, 64)};
+    state_ = rtl::Sample<rtl::Sack>(dut_.state_o);
     dut_.ack_i = dut_.step_i = dut_.lose_i = dut_.trim_i = 0;
   }
   void Ack(uint32_t advance, int32_t base, uint64_t bitmap) {
@@ -92,13 +76,8 @@ class SackTest : public testing::Test {
   }
 
   Vheddle_sack dut_;
-  Sack state_;
+  rtl::Sack state_;
   bool back_ = false, news_ = false;
-
- private:
-  uint32_t Get(size_t low) const {
-    return static_cast<uint32_t>(GetBits(dut_.state_o, low, 7));
-  }
 };
 
 TEST_F(SackTest, OneOf64IsSentAgainOnceAndNothingElse) {
@@ -111,7 +90,7 @@ TEST_F(SackTest, OneOf64IsSentAgainOnceAndNothingElse) {
     }
   }
   Ack(kWindow, 1, 0);
-  EXPECT_EQ(state_, Sack());
+  EXPECT_EQ(state_, rtl::Sack());
 }
 
 TEST_F(SackTest, WhatWasSentAgainIsLostAnewWhenLaterOnesArrived) {
@@ -194,16 +173,16 @@ TEST_F(SackTest, TimeoutForgetsWhatWasTrimmed) {
 
 // By another way: positions one by one, counted from scratch.
 struct Reference {
-  Sack state;
+  rtl::Sack state;
   bool news = false, back = false;
 };
 
-Reference ReferenceAck(const Sack& before, uint32_t advance, uint32_t out,
+Reference ReferenceAck(const rtl::Sack& before, uint32_t advance, uint32_t out,
                        uint32_t next, uint32_t reorder, int64_t base,
                        uint64_t bitmap) {
   Reference r;
   const auto moved = [advance](uint32_t p) {
-    return p > advance ? p - advance : 0;
+    return static_cast<uint8_t>(p > advance ? p - advance : 0);
   };
   r.state = {.lost = moved(before.lost),
              .again = moved(before.again),
@@ -230,18 +209,18 @@ Reference ReferenceAck(const Sack& before, uint32_t advance, uint32_t out,
                reorder;
   };
   if ((r.state.again != 0 || r.state.tried != 0) &&
-      lost(std::max(r.state.round, 1u) - 1)) {
+      lost(std::max<uint32_t>(r.state.round, 1) - 1)) {
     r.state.again = 0;
     r.state.tried = 0;
-    r.state.round = out;
+    r.state.round = static_cast<uint8_t>(out);
   }
   bool any = false;
-  uint32_t end = 0;
+  uint8_t end = 0;
   for (uint32_t p = 0; p < kWindow; ++p) {
     if (!lost(p)) {
       continue;
     }
-    end = p + 1;
+    end = static_cast<uint8_t>(p + 1);
     const uint64_t judged = r.state.held | r.state.told | r.state.tried;
     if ((judged >> p & 1) == 0 && p >= r.state.again) {
       any = true;
@@ -261,6 +240,9 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
   const auto below = [&rng](uint32_t n) {
     return static_cast<uint32_t>(rng() % n);
   };
+  const auto position = [&below](uint32_t n) {
+    return static_cast<uint8_t>(below(n));
+  };
   for (int round = 0; round < 200000; ++round) {
     const uint32_t top = below(kWindow + 1);
     const uint32_t advance = below(4) == 0 ? below(top + 1) : 0;
@@ -269,9 +251,9 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
     if (below(2) == 0) {
       state_.held &= uint64_t{rng()} << 32 | rng();
     }
-    state_.lost = below(top + 1);
-    state_.again = below(2) == 0 ? 0 : below(state_.lost + 1);
-    state_.round = below(top + 1);
+    state_.lost = position(top + 1);
+    state_.again = below(2) == 0 ? uint8_t{0} : position(state_.lost + 1u);
+    state_.round = position(top + 1);
     state_.told = state_.tried = 0;
     if (below(2) == 0) {
       const uint64_t some = uint64_t{rng()} << 32 | rng();

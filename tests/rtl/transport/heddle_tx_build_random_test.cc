@@ -24,14 +24,14 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     dut.packet_chance = 0.3 + 0.1 * static_cast<double>(random.Below(8));
     dut.latency = static_cast<int>(1 + random.Below(150));
     const uint16_t mtu = static_cast<uint16_t>(1024u << random.Below(4));
-    PortCfg& config = dut.config();
+    contract::PortCfg& config = dut.config();
     config.payload_mtu = mtu;
     config.crc = static_cast<contract::CrcOrder>(random.Below(3));
     config.ipv6 = seed >> 1 & 1;
     config.ip_protocol = seed % 3 == 0 ? contract::kNativeIpProtocol : 0;
     config.vlan = random.Chance(0.5) ? random.Below(4096) & 0xfff : 0;
-    config.fa_hi = random.Next();
-    config.fa_lo = random.Next();
+    config.local_fa_hi = random.Next();
+    config.local_fa_lo = random.Next();
     dut.SetConfig();
     std::vector<uint64_t> macs;
     std::vector<uint16_t> vlans;
@@ -43,18 +43,18 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     const auto route = [&config](uint64_t fa_hi, uint64_t fa_lo) {
       Route to;
       to.source_mac = kMac;
-      to.source = config.fa_lo;
+      to.source = config.local_fa_lo;
       to.destination = fa_lo;
       to.ipv6 = config.ipv6 != 0;
-      to.source_hi = config.fa_hi;
+      to.source_hi = config.local_fa_hi;
       to.destination_hi = fa_hi;
       to.crc = config.crc;
       to.ip_protocol = config.ip_protocol;
       return to;
     };
-    std::vector<PdcPeer> peers;
+    std::vector<rtl::PdcPeer> peers;
     for (uint8_t i = 0; i < 8; ++i) {
-      PdcPeer peer = SomePeer();
+      rtl::PdcPeer peer = SomePeer();
       peer.ipv6 = config.ipv6;
       peer.fa_hi = random.Next();
       peer.fa_lo = random.Next();
@@ -71,9 +71,9 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       dut.WritePdc(i, peer);
       peers.push_back(peer);
     }
-    std::vector<MsgPacket> messages;
+    std::vector<rtl::MsgPacket> messages;
     for (uint16_t i = 0; i < 32; ++i) {
-      MsgPacket msg = {};
+      rtl::MsgPacket msg = {};
       msg.opcode = random.Chance(0.5) ? kSend : kWrite;
       msg.flags = random.Chance(0.5) ? kFlagHeaderData : 0;
       if (random.Chance(0.5)) msg.flags |= kFlagDeliveryComplete;
@@ -86,8 +86,8 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       if (random.Chance(0.5)) {
         msg.flags |= kFlagInline;
         msg.length = random.Below(17);
-        msg.inline_hi = random.Next();
-        msg.inline_lo = random.Next();
+        msg.inline_data_hi = random.Next();
+        msg.inline_data_lo = random.Next();
       }
       dut.WriteMessage(static_cast<uint16_t>(i * 31), msg);
       messages.push_back(msg);
@@ -96,8 +96,8 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
     std::deque<Bytes> requests, responses;
     for (int i = 0; i < 300; ++i) {
       const uint32_t m = random.Below(32);
-      const MsgPacket& msg = messages[m];
-      TxPacket pkt = {};
+      const rtl::MsgPacket& msg = messages[m];
+      rtl::TxPacket pkt = {};
       pkt.pdc = static_cast<uint8_t>(random.Below(8));
       pkt.msg = static_cast<uint16_t>(m * 31);
       const uint32_t packets = std::max(1u, (msg.length + mtu - 1) / mtu);
@@ -116,14 +116,15 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
         const uint32_t offset = pkt.index * mtu;
         const uint32_t bytes = std::min<uint32_t>(mtu, msg.length - offset);
         for (uint32_t b = 0; b < bytes; ++b) {
-          payload.push_back((msg.flags & kFlagInline) == 0
-                                ? MemoryByte(msg.iova + offset + b)
-                                : static_cast<uint8_t>(
-                                      (b < 8 ? msg.inline_lo : msg.inline_hi) >>
-                                      (8 * (b % 8))));
+          payload.push_back(
+              (msg.flags & kFlagInline) == 0
+                  ? MemoryByte(msg.iova + offset + b)
+                  : static_cast<uint8_t>(
+                        (b < 8 ? msg.inline_data_lo : msg.inline_data_hi) >>
+                        (8 * (b % 8))));
         }
       }
-      const PdcPeer& peer = peers[pkt.pdc];
+      const rtl::PdcPeer& peer = peers[pkt.pdc];
       Route to = route(peer.fa_hi, peer.fa_lo);
       to.destination_mac = macs[peer.hop];
       to.dscp = peer.dscp;
@@ -131,7 +132,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       to.vlan = vlans[peer.hop];
       if (pkt.control) {
         pkt.syn = 0;
-        pkt.cp_type = static_cast<uint8_t>(random.Below(10));
+        pkt.cp_type = static_cast<contract::CpType>(random.Below(10));
         requests.push_back(ControlFrame(pkt, peer, to));
       } else {
         requests.push_back(
@@ -140,8 +141,8 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       dut.Push(pkt);
     }
     for (int i = 0; i < 60; ++i) {
-      Response rsp = {};
-      rsp.kind = static_cast<ResponseKind>(random.Below(3));
+      rtl::Response rsp = {};
+      rsp.kind = static_cast<rtl::ResponseKind>(random.Below(3));
       rsp.ipv6 = config.ipv6;
       rsp.fa_hi = random.Next();
       rsp.fa_lo = random.Next();
@@ -150,7 +151,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
       rsp.dscp = static_cast<uint8_t>(random.Below(64));
       rsp.m = random.Chance(0.5);
       rsp.retx = random.Chance(0.5);
-      rsp.req = static_cast<uint8_t>(random.Below(3));
+      rsp.req = static_cast<contract::AckReq>(random.Below(3));
       rsp.cc = random.Chance(0.5);
       rsp.sack_bitmap = random.Next();
       rsp.service_time = static_cast<uint16_t>(random.Below(3) * 1000);

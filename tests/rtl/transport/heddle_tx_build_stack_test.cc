@@ -37,15 +37,15 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
     route_.source_hi = route_.ipv6 ? kAddress6Hi : 0;
     route_.destination_hi = route_.ipv6 ? kPeer6Hi : 0;
     dut_.config().ipv6 = route_.ipv6;
-    dut_.config().fa_hi = route_.source_hi;
+    dut_.config().local_fa_hi = route_.source_hi;
     dut_.config().vlan = route_.vlan;
     dut_.config().crc = route_.crc;
     dut_.config().ip_protocol = route_.ip_protocol;
     dut_.SetConfig();
     dut_.WriteHop(1, kPeerMac, 1, route_.vlan);
   }
-  PdcPeer Peer() const {
-    PdcPeer peer = SomePeer();
+  rtl::PdcPeer Peer() const {
+    rtl::PdcPeer peer = SomePeer();
     peer.ipv6 = route_.ipv6;
     peer.fa_hi = route_.destination_hi;
     return peer;
@@ -53,7 +53,7 @@ class TxBuildStackTest : public testing::TestWithParam<int> {
   // The request of the worked packets, on PDC 3.
   void SendHello() {
     dut_.WriteMessage(0, InlineMessage("UETHELLO"));
-    TxPacket pkt = {};
+    rtl::TxPacket pkt = {};
     pkt.pdc = 3;
     pkt.psn = 0x12345;
     pkt.last = 1;
@@ -133,10 +133,10 @@ TEST_P(TxBuildStackTest, ReturnDataLeaveByteForByteOrSayWhyThereAreNone) {
   dut_.Push(SomeReturn(route_));
   dut_.RunUntil(1, 200);
   ASSERT_EQ(dut_.reads().size(), 1u);
-  EXPECT_EQ(dut_.reads()[0], (DmaReq{0x5003, 1000, 6}));
+  EXPECT_EQ(dut_.reads()[0], (rtl::DmaReq{0x5003, 1000, 6}));
   EXPECT_EQ(dut_.sent()[0].bytes, Frame(route_, DataDatagram()));
   // Its region is gone: memory is not looked at.
-  ReturnPacket dead = SomeReturn(route_);
+  rtl::ReturnPacket dead = SomeReturn(route_);
   dead.dead = 1;
   dut_.Push(dead);
   dut_.RunUntil(2, 200);
@@ -164,7 +164,7 @@ TEST_P(TxBuildStackTest, WorkedPacketX1LeavesByteForByte) {
 }
 
 TEST_P(TxBuildStackTest, RequestsOfARelativeEndpointHaveRelAndNothingElse) {
-  PdcPeer peer = Peer();
+  rtl::PdcPeer peer = Peer();
   peer.rel = 1;
   dut_.WritePdc(3, peer);
   SendHello();
@@ -189,8 +189,8 @@ TEST_P(TxBuildStackTest, WithCongestionControlRequestsSayThatTheyMayBeMarked) {
   SendHello();
   route_.ecn = 2;
   EXPECT_EQ(dut_.sent().front().bytes, HelloFrame());
-  Response ack = {};
-  ack.kind = ResponseKind::kNone;
+  rtl::Response ack = {};
+  ack.kind = rtl::ResponseKind::kNone;
   ack.ipv6 = route_.ipv6;
   ack.fa_hi = route_.destination_hi;
   ack.fa_lo = route_.destination;
@@ -208,7 +208,7 @@ TEST_P(TxBuildStackTest, WithCongestionControlRequestsSayThatTheyMayBeMarked) {
 }
 
 TEST_P(TxBuildStackTest, PacketOfARudPdcHasItsTypeAndAPathThatFollowsThePsn) {
-  PdcPeer peer = Peer();
+  rtl::PdcPeer peer = Peer();
   peer.rud = 1;
   dut_.WritePdc(3, peer);
   SendHello();
@@ -223,7 +223,7 @@ TEST_P(TxBuildStackTest, PacketOfARudPdcHasItsTypeAndAPathThatFollowsThePsn) {
 }
 
 TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
-  Response x2 = {};
+  rtl::Response x2 = {};
   x2.ipv6 = route_.ipv6;
   x2.fa_hi = route_.destination_hi;
   x2.fa_lo = route_.destination;
@@ -233,30 +233,30 @@ TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
   x2.spdcid = 0x22;
   x2.dpdcid = 0x11;
   x2.message_id = 1;
-  Response x3 = x2;
+  rtl::Response x3 = x2;
   x3.response = 1;
   x3.return_code = 1;
   x3.job_id = 0x42;
   x3.modified_length = 8;
-  Response x12 = x2;
-  x12.kind = ResponseKind::kNone;
+  rtl::Response x12 = x2;
+  x12.kind = rtl::ResponseKind::kNone;
   x12.cack = 0x54325;
   x12.spdcid = 0x41;
   x12.dpdcid = 0x31;
-  Response x13 = x12;
-  x13.kind = ResponseKind::kNack;
+  rtl::Response x13 = x12;
+  x13.kind = rtl::ResponseKind::kNack;
   x13.code = 7;
   x13.nack_psn = 0x54325;
-  Response gap = x13;  // NACK ROD_OOO with the PSN expected.
+  rtl::Response gap = x13;  // NACK ROD_OOO with the PSN expected.
   gap.code = 13;
   gap.cack = 0x54320;
-  Response probe = x12;
+  rtl::Response probe = x12;
   probe.probe = 1;
   probe.ack_offset = 0xbeef;
-  Response offer = x13;  // With no feature on, to a ROD PDC.
-  offer.kind = ResponseKind::kOffer;
+  rtl::Response offer = x13;  // With no feature on, to a ROD PDC.
+  offer.kind = rtl::ResponseKind::kOffer;
   offer.rod = 1;
-  for (const Response& rsp : {x2, x3, x12, x13, gap, probe, offer}) {
+  for (const rtl::Response& rsp : {x2, x3, x12, x13, gap, probe, offer}) {
     dut_.Push(rsp);
   }
   dut_.RunUntil(7, 70);
@@ -278,22 +278,22 @@ TEST_P(TxBuildStackTest, WorkedPacketsX2X3X12X13LeaveByteForByte) {
 
 // X10 and X11; what the message table holds at `msg` says nothing about them.
 TEST_P(TxBuildStackTest, ControlPacketsLeaveByteForByte) {
-  PdcPeer peer = Peer();
+  rtl::PdcPeer peer = Peer();
   peer.spdcid = 0x31;
   dut_.WritePdc(3, peer);
-  MsgPacket msg = {};
+  rtl::MsgPacket msg = {};
   msg.opcode = kSend;
   msg.length = 4096;
   dut_.WriteMessage(0, msg);
   dut_->alive_i = 0;
-  TxPacket clear = {};
+  rtl::TxPacket clear = {};
   clear.pdc = 3;
   clear.control = 1;
-  clear.cp_type = static_cast<uint8_t>(contract::CpType::kClearCommand);
+  clear.cp_type = contract::CpType::kClearCommand;
   clear.clear_psn = 0x54324;
   clear.tpdcid = 0x41;
-  TxPacket close = clear;
-  close.cp_type = static_cast<uint8_t>(contract::CpType::kCloseCommand);
+  rtl::TxPacket close = clear;
+  close.cp_type = contract::CpType::kCloseCommand;
   close.ar = 1;
   close.psn = 0x54325;
   dut_.Push(clear);

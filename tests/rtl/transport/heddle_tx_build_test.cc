@@ -17,7 +17,7 @@ TEST_F(TxBuildTest, RequestsAndReturnDataTakeTurns) {
   const Route route = RouteTo(SomePeer(), kPeerMac);
   for (int i = 0; i < 8; ++i) {
     dut_.Push(SomeReturn(route));
-    TxPacket pkt = {};
+    rtl::TxPacket pkt = {};
     pkt.pdc = 3;
     pkt.msg = 4;
     pkt.last = 1;
@@ -30,15 +30,15 @@ TEST_F(TxBuildTest, RequestsAndReturnDataTakeTurns) {
 }
 
 TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
-  const PdcPeer peer = SomePeer();
+  const rtl::PdcPeer peer = SomePeer();
   dut_.WritePdc(3, peer);
-  MsgPacket msg = {};
-  msg.opcode = 2;
+  rtl::MsgPacket msg = {};
+  msg.opcode = contract::Opcode::kRead;
   msg.resource_index = 5;
   msg.length = 5000;
   msg.iova = 0x5000;
   dut_.WriteMessage(4, msg);
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.pdc = 3;
   pkt.msg = 4;
   pkt.index = 1;
@@ -70,27 +70,28 @@ TEST_F(TxBuildTest, ReadAsksForItsBytesAndCarriesNone) {
 }
 
 // The ACK or NACK of a worked frame, by its values.
-Response WorkedResponse(const WorkedFrame& frame, const contract::PortCfg& to) {
+rtl::Response WorkedResponse(const WorkedFrame& frame,
+                             const contract::PortCfg& to) {
   const auto value = [&](const char* header, const char* name) {
     return WorkedValue(frame, header, name);
   };
-  Response rsp = {};
+  rtl::Response rsp = {};
   rsp.fa_lo = to.local_fa_lo;
   rsp.mac = to.mac;
   rsp.dscp = frame.dscp;
   rsp.entropy = frame.entropy;
   const bool nack = HasHeader(frame, "pds_nack");
   const char* const pds = nack ? "pds_nack" : "pds_ack";
-  rsp.kind = nack                               ? ResponseKind::kNack
-             : HasHeader(frame, "ses_response") ? ResponseKind::kAck
-                                                : ResponseKind::kNone;
+  rsp.kind = nack                               ? rtl::ResponseKind::kNack
+             : HasHeader(frame, "ses_response") ? rtl::ResponseKind::kAck
+                                                : rtl::ResponseKind::kNone;
   rsp.spdcid = static_cast<uint16_t>(value(pds, "spdcid"));
   rsp.dpdcid = static_cast<uint16_t>(value(pds, "dpdcid"));
   rsp.nack_psn = static_cast<uint32_t>(value(pds, "nack_psn"));
   rsp.code = static_cast<uint8_t>(value(pds, "nack_code"));
   rsp.cack = static_cast<uint32_t>(value(pds, "cack_psn"));
   rsp.ack_offset = static_cast<uint16_t>(value(pds, "ack_psn_offset"));
-  rsp.req = static_cast<uint8_t>(value(pds, "req"));
+  rsp.req = static_cast<contract::AckReq>(value(pds, "req"));
   const char* const ses = "ses_response";
   rsp.response = static_cast<uint8_t>(value(ses, "opcode"));
   rsp.return_code = static_cast<uint8_t>(value(ses, "return_code"));
@@ -101,14 +102,14 @@ Response WorkedResponse(const WorkedFrame& frame, const contract::PortCfg& to) {
 }
 
 // And the control packet of one, of PDC 3.
-TxPacket WorkedControl(const WorkedFrame& frame) {
+rtl::TxPacket WorkedControl(const WorkedFrame& frame) {
   const auto value = [&](const char* name) {
     return WorkedValue(frame, "pds_cp", name);
   };
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.pdc = 3;
   pkt.control = 1;
-  pkt.cp_type = static_cast<uint8_t>(value("cp_type"));
+  pkt.cp_type = static_cast<contract::CpType>(value("cp_type"));
   pkt.psn = static_cast<uint32_t>(value("psn"));
   pkt.ar = static_cast<uint8_t>(value("ar"));
   pkt.clear_psn = static_cast<uint32_t>(value("payload"));
@@ -129,7 +130,7 @@ TEST_F(TxBuildTest, AcksLeaveAsTheReferenceProviderEncodesThem) {
     const contract::PortCfg from = WorkedPort(reference, /*sender=*/true);
     const contract::PortCfg to = WorkedPort(reference);
     dut_.config().mac = from.mac;
-    dut_.config().fa_lo = from.local_fa_lo;
+    dut_.config().local_fa_lo = from.local_fa_lo;
     dut_.config().crc = from.crc;
     dut_.config().ip_protocol = from.ip_protocol;
     dut_.SetConfig();
@@ -137,7 +138,7 @@ TEST_F(TxBuildTest, AcksLeaveAsTheReferenceProviderEncodesThem) {
       dut_.Push(WorkedResponse(reference, to));
     } else {
       dut_.WriteHop(2, to.mac, 1);
-      PdcPeer peer = {};
+      rtl::PdcPeer peer = {};
       peer.fa_lo = to.local_fa_lo;
       peer.hop = 2;
       peer.dscp = reference.dscp;
@@ -157,7 +158,7 @@ TEST_F(TxBuildTest, EightByteMessagesSustainOnePacketEveryTwoCycles) {
   dut_.WritePdc(0, SomePeer());
   dut_.WriteMessage(0, InlineMessage("12345678"));
   for (uint32_t i = 0; i < 200; ++i) {
-    TxPacket pkt = {};
+    rtl::TxPacket pkt = {};
     pkt.psn = i;
     pkt.last = 1;
     dut_.Push(pkt);
@@ -170,12 +171,12 @@ TEST_F(TxBuildTest, EightByteMessagesSustainOnePacketEveryTwoCycles) {
 TEST_F(TxBuildTest, ReadLatencyIsHiddenForOnePacketEveryTwoCycles) {
   dut_.latency = 120;
   dut_.WritePdc(0, SomePeer());
-  MsgPacket msg = InlineMessage("");
+  rtl::MsgPacket msg = InlineMessage("");
   msg.flags = 0;
   msg.length = 64;
   dut_.WriteMessage(0, msg);
   for (uint32_t i = 0; i < 400; ++i) {
-    TxPacket pkt = {};
+    rtl::TxPacket pkt = {};
     pkt.psn = i;
     pkt.last = 1;
     dut_.Push(pkt);
@@ -187,17 +188,17 @@ TEST_F(TxBuildTest, ReadLatencyIsHiddenForOnePacketEveryTwoCycles) {
 
 TEST_F(TxBuildTest, ResponsesOvertakeRequests) {
   dut_.WritePdc(0, SomePeer());
-  MsgPacket msg = InlineMessage("");
+  rtl::MsgPacket msg = InlineMessage("");
   msg.flags = 0;
   msg.length = 64;
   dut_.WriteMessage(0, msg);
   dut_.latency = 100;
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
   dut_.Push(pkt);
   for (int i = 0; i < 10; ++i) dut_.Cycle();
-  Response rsp = {};
-  rsp.kind = ResponseKind::kNone;
+  rtl::Response rsp = {};
+  rsp.kind = rtl::ResponseKind::kNone;
   for (int i = 0; i < 3; ++i) dut_.Push(rsp);
   dut_.RunUntil(4, 300);
   for (int i = 0; i < 3; ++i) {
@@ -208,12 +209,12 @@ TEST_F(TxBuildTest, ResponsesOvertakeRequests) {
 
 TEST_F(TxBuildTest, SequenceWaitsForThePayloadOfAPacket) {
   dut_.WritePdc(0, SomePeer());
-  MsgPacket msg = InlineMessage("");
+  rtl::MsgPacket msg = InlineMessage("");
   msg.flags = 0;
   msg.length = 64;
   dut_.WriteMessage(0, msg);
   dut_.latency = 60;
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
   dut_.Push(pkt);
   for (int i = 0; i < 50; ++i) {
@@ -229,17 +230,17 @@ TEST_F(TxBuildTest, SequenceWaitsForThePayloadOfAPacket) {
 
 TEST_F(TxBuildTest, RefusedReadFailsTheMessageOnceAndAllItsLaterPackets) {
   dut_.WritePdc(0, SomePeer());
-  MsgPacket msg = InlineMessage("");
+  rtl::MsgPacket msg = InlineMessage("");
   msg.flags = 0;
   msg.length = 3 * 4096;
   msg.iova = 0x10000;
   msg.ctx = 4;
   msg.gen = 9;
-  SetPort(dut_->gen_i, Gens({{4, 9}}));
+  DriveGens(dut_->gen_i, {{4, 9}});
   dut_.WriteMessage(2, msg);
   dut_.refused_page = 0x11;
   for (uint32_t i = 0; i < 3; ++i) {
-    TxPacket pkt = {};
+    rtl::TxPacket pkt = {};
     pkt.msg = 2;
     pkt.psn = i;
     pkt.index = i;
@@ -258,7 +259,7 @@ TEST_F(TxBuildTest, RefusedReadFailsTheMessageOnceAndAllItsLaterPackets) {
 
   // Sent again, nothing of it is read any more; the entry's next message is.
   const size_t reads = dut_.reads().size();
-  TxPacket again = {};
+  rtl::TxPacket again = {};
   again.msg = 2;
   again.index = 1;
   again.retx = 1;
@@ -279,18 +280,18 @@ TEST_F(TxBuildTest, RefusedReadFailsTheMessageOnceAndAllItsLaterPackets) {
 TEST_F(TxBuildTest,
        NothingIsReadForAContextThatIsDisabledOrOfAnotherGeneration) {
   dut_.WritePdc(0, SomePeer());
-  MsgPacket msg = InlineMessage("");
+  rtl::MsgPacket msg = InlineMessage("");
   msg.flags = 0;
   msg.length = 100;
   dut_.WriteMessage(0, msg);
   dut_.WriteMessage(1, msg);
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
   dut_->alive_i = 0xfffe;
   dut_.Push(pkt);
   dut_.RunUntil(1, 50);
   dut_->alive_i = 0xffff;
-  SetPort(dut_->gen_i, Gens({{0, 1}}));
+  DriveGens(dut_->gen_i, {{0, 1}});
   pkt.msg = 1;
   dut_.Push(pkt);
   dut_.RunUntil(2, 50);
@@ -305,7 +306,7 @@ TEST_F(TxBuildTest,
 
 TEST_F(TxBuildTest, PayloadIsReadWhereItWasMovedTo) {
   dut_.WritePdc(0, SomePeer());
-  MsgPacket msg = InlineMessage("");
+  rtl::MsgPacket msg = InlineMessage("");
   msg.flags = contract::kTxFlagInlineExt;
   msg.length = 100;
   msg.iova = 0x7040;
@@ -313,7 +314,7 @@ TEST_F(TxBuildTest, PayloadIsReadWhereItWasMovedTo) {
     dut_.WriteMessage(index, msg);
   }
   dut_->spill_base_i[2 * msg.ctx] = 0x90000;
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
   const auto send = [&](uint16_t index) {
     pkt.msg = index;
@@ -335,11 +336,11 @@ TEST_F(TxBuildTest, PayloadIsReadWhereItWasMovedTo) {
 }
 
 TEST_F(TxBuildTest, APacketForAHopThatIsNotValidIsCountedAndNotSent) {
-  PdcPeer peer = SomePeer();
+  rtl::PdcPeer peer = SomePeer();
   peer.hop = 255;
   dut_.WritePdc(0, peer);
   dut_.WriteMessage(0, InlineMessage("x"));
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
   dut_.Push(pkt);
   for (int i = 0; i < 20; ++i) dut_.Cycle();
@@ -355,15 +356,15 @@ TEST_F(TxBuildTest, APacketForAHopThatIsNotValidIsCountedAndNotSent) {
 }
 
 TEST_F(TxBuildTest, ATableReadDoesNotGoIntoAPacketsAddress) {
-  PdcPeer peer = SomePeer();
+  rtl::PdcPeer peer = SomePeer();
   peer.hop = 3;
   dut_.WriteHop(3, 0x02'00'00'00'00'33, 1);
   dut_.WritePdc(0, peer);
   dut_.WriteMessage(0, InlineMessage("x"));
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
-  TableReq req = {};
-  req.sel = 5;
+  rtl::TableReq req = {};
+  req.sel = contract::Table::kNextHop;
   size_t expected = 0;
   for (int delay = 0; delay < 6; ++delay) {
     for (int i = 0; i < 8; ++i, ++expected) dut_.Push(pkt);
@@ -378,10 +379,10 @@ TEST_F(TxBuildTest, ATableReadDoesNotGoIntoAPacketsAddress) {
 
 TEST_F(TxBuildTest, NextHopsReadBackAndOthersAreErrors) {
   dut_.WriteHop(1, kPeerMac, 1, 7);
-  TableReq req = {};
-  req.sel = 5;
+  rtl::TableReq req = {};
+  req.sel = contract::Table::kNextHop;
   req.index = 1;
-  const TableRsp rsp = dut_.TableAccess(req);
+  const rtl::TableRsp rsp = dut_.TableAccess(req);
   EXPECT_EQ(rsp.error, 0);
   EXPECT_EQ(rsp.data[0], 0x02'00'00'00'00'02u);
   EXPECT_EQ(rsp.data[1], uint64_t{1} << 32 | 4096u << 16 | 7);
@@ -394,10 +395,10 @@ TEST_F(TxBuildTest, NothingLeavesWhileThePortIsDisabled) {
   dut_.WriteMessage(0, InlineMessage("x"));
   dut_.config().enable = 0;
   dut_.SetConfig();
-  TxPacket pkt = {};
+  rtl::TxPacket pkt = {};
   pkt.last = 1;
   dut_.Push(pkt);
-  dut_.Push(Response{});
+  dut_.Push(rtl::Response{});
   for (int i = 0; i < 30; ++i) dut_.Cycle();
   EXPECT_TRUE(dut_.sent().empty());
   EXPECT_EQ(dut_->seq_done_o, 1);

@@ -12,8 +12,9 @@
 #include "Vheddle_return_tx.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/clocked_model.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/return_records.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
+#include "tests/rtl/transport/port.h"
 
 namespace heddle::test {
 
@@ -28,12 +29,12 @@ class ReturnTxBench {
     config.backoff_max_ticks = 400;
     config.dead_ticks = 20000;
     SetConfig();
-    for (uint32_t i = 0; i < kPdcs + 8; ++i) Cycle();
+    for (uint32_t i = 0; i < rtl::kNumPdc + 8; ++i) Cycle();
   }
 
   void SetConfig() {
-    Drive(dut_->port_i, config);
-    Drive(dut_->transport_i, transport);
+    rtl::Drive(dut_->port_i, config);
+    rtl::Drive(dut_->transport_i, transport);
   }
 
   // One clock cycle, which is a tick when `ticking`.
@@ -42,20 +43,22 @@ class ReturnTxBench {
     dut_->now_ns_i = now_ns;
     now_ns += kCycleNs;
     dut_->job_valid_i = jobs.empty() ? 0 : 1;
-    if (!jobs.empty()) Drive(dut_->job_i, jobs.front());
+    if (!jobs.empty()) rtl::Drive(dut_->job_i, jobs.front());
     dut_->ack_valid_i = acks.empty() ? 0 : 1;
-    if (!acks.empty()) Drive(dut_->ack_i, acks.front());
+    if (!acks.empty()) rtl::Drive(dut_->ack_i, acks.front());
     dut_->sweep_valid_i = sweeping ? 1 : 0;
     dut_->sweep_region_i = sweep_region;
     dut_->pkt_ready_i = stalled ? 0 : 1;
     dut_.Settle();
-    if (dut_->wait_o) waits.push_back(Sample<ReadWait>(dut_->wait_info_o));
-    if (dut_->over_o) overs.push_back(Sample<ReadOver>(dut_->over_info_o));
+    if (dut_->wait_o)
+      waits.push_back(rtl::Sample<rtl::ReadWait>(dut_->wait_info_o));
+    if (dut_->over_o)
+      overs.push_back(rtl::Sample<rtl::ReadOver>(dut_->over_info_o));
     EXPECT_FALSE(dut_->wait_o && dut_->over_o);
     if (dut_->job_ready_o && !jobs.empty()) jobs.pop_front();
     if (dut_->ack_ready_o && !acks.empty()) acks.pop_front();
     if (dut_->pkt_valid_o && !stalled) {
-      sent.push_back(Sample<ReturnPacket>(dut_->pkt_o));
+      sent.push_back(rtl::Sample<rtl::ReturnPacket>(dut_->pkt_o));
     }
     if (dut_->sweep_done_o) {
       sweeping = false;
@@ -68,7 +71,7 @@ class ReturnTxBench {
   }
   bool HasRoom(uint32_t pdc) {
     dut_.Settle();
-    return GetPort(dut_->room_o, kPdcs).FromLow(pdc);
+    return GetBits(dut_->room_o, pdc, 1) != 0;
   }
   bool idle() {
     dut_.Settle();
@@ -81,7 +84,8 @@ class ReturnTxBench {
   void Sweep(uint16_t region) {
     sweep_region = region;
     sweeping = true;
-    for (uint32_t i = 0; i < 20 * kPdcs * kReturnWindow && sweeping; ++i) {
+    for (uint32_t i = 0; i < 20 * rtl::kNumPdc * rtl::kReturnWindow && sweeping;
+         ++i) {
       Cycle();
     }
     ASSERT_FALSE(sweeping) << "the sweep does not end";
@@ -89,19 +93,19 @@ class ReturnTxBench {
 
   static constexpr uint32_t kCycleNs = 16;
 
-  PortCfg config;
-  TransportCfg transport;
+  contract::PortCfg config = StandardPort();
+  contract::TransportCfg transport;
   uint32_t now_ns = 0;
   bool ticking = false;
   bool stalled = false;
   bool sweeping = false;
   uint16_t sweep_region = 0;
   size_t sent_before_sweep = 0;
-  std::deque<ReturnJob> jobs;
-  std::deque<AckEvent> acks;
-  std::vector<ReturnPacket> sent;
-  std::vector<ReadWait> waits;
-  std::vector<ReadOver> overs;
+  std::deque<rtl::ReturnJob> jobs;
+  std::deque<rtl::AckEvent> acks;
+  std::vector<rtl::ReturnPacket> sent;
+  std::vector<rtl::ReadWait> waits;
+  std::vector<rtl::ReadOver> overs;
 
  private:
   sim::ClockedModel<Vheddle_return_tx> dut_;
@@ -109,7 +113,7 @@ class ReturnTxBench {
 
 class ReturnTxTest : public testing::Test {
  protected:
-  static ReturnRoute RouteOf(uint32_t pdc) {
+  static rtl::ReturnRoute RouteOf(uint32_t pdc) {
     return {.fa_lo = uint64_t{0x0a000002} + pdc,
             .mac = uint64_t{0x020000000002} + pdc,
             .dscp = 9,
@@ -117,7 +121,7 @@ class ReturnTxTest : public testing::Test {
             .spdcid = static_cast<uint16_t>(0x2400 | pdc),
             .dpdcid = static_cast<uint16_t>(0x5000 | pdc)};
   }
-  static ReturnData DataOf(uint32_t pdc, uint32_t number) {
+  static rtl::ReturnData DataOf(uint32_t pdc, uint32_t number) {
     return {.iova = uint64_t{pdc} << 32 | uint64_t{number} * 4096,
             .bytes = static_cast<uint16_t>(1 + number % 4096),
             .owner = 3,
@@ -130,13 +134,13 @@ class ReturnTxTest : public testing::Test {
   // Asks for the next data of `pdc`.
   void Ask(uint32_t pdc) {
     const uint32_t number = asked_[pdc]++;
-    bench_.jobs.push_back({.open = number == 0 ? uint8_t{1} : uint8_t{0},
-                           .pdc = static_cast<uint16_t>(pdc),
+    bench_.jobs.push_back({.open = number == 0,
+                           .pdc = static_cast<uint8_t>(pdc),
                            .start_psn = kReturnStart,
                            .route = RouteOf(pdc),
                            .data = DataOf(pdc, number)});
   }
-  static AckEvent Ack(uint32_t pdc, uint32_t cack) {
+  static rtl::AckEvent Ack(uint32_t pdc, uint32_t cack) {
     return {.pdc = static_cast<uint8_t>(pdc),
             .dpdcid = RouteOf(pdc).spdcid,
             .spdcid = RouteOf(pdc).dpdcid,
@@ -144,8 +148,9 @@ class ReturnTxTest : public testing::Test {
             .cack = cack,
             .psn = cack};
   }
-  static AckEvent Nack(uint32_t pdc, uint32_t psn, contract::NackCode code) {
-    AckEvent nack = Ack(pdc, 0);
+  static rtl::AckEvent Nack(uint32_t pdc, uint32_t psn,
+                            contract::NackCode code) {
+    rtl::AckEvent nack = Ack(pdc, 0);
     nack.nack = 1;
     nack.psn = psn;
     nack.code = static_cast<uint8_t>(code);
@@ -154,7 +159,7 @@ class ReturnTxTest : public testing::Test {
   // PSNs sent since the last call.
   std::vector<uint32_t> Sent() {
     std::vector<uint32_t> psns;
-    for (const ReturnPacket& packet : bench_.sent) {
+    for (const rtl::ReturnPacket& packet : bench_.sent) {
       psns.push_back(packet.psn - kReturnStart);
     }
     bench_.sent.clear();

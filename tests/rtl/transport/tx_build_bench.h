@@ -13,11 +13,11 @@
 #include "Vheddle_tx_build.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
+#include "rtl/records.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/frames.h"
 #include "tests/rtl/transport/generations.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
-#include "tests/rtl/transport/return_records.h"
+#include "tests/rtl/transport/port.h"
 
 namespace heddle::test {
 
@@ -40,7 +40,7 @@ class TxBuild {
  public:
   TxBuild() {
     cfg_.mac = kMac;
-    cfg_.fa_lo = kAddress;
+    cfg_.local_fa_lo = kAddress;
     SetConfig();
     dut_->alive_i = 0xffff;
     dut_->head_ready_i = 1;
@@ -49,50 +49,50 @@ class TxBuild {
     for (int i = 0; i < 1100; ++i) Cycle();
   }
 
-  PortCfg& config() { return cfg_; }
-  void SetConfig() { Drive(dut_->port_i, cfg_); }
+  contract::PortCfg& config() { return cfg_; }
+  void SetConfig() { rtl::Drive(dut_->port_i, cfg_); }
   Vheddle_tx_build* operator->() { return dut_.operator->(); }
 
   void WriteHop(uint16_t index, uint64_t mac, uint8_t valid,
                 uint16_t vlan = 0) {
-    TableReq req = {};
-    req.op = 1;
-    req.sel = 5;
+    rtl::TableReq req = {};
+    req.op = contract::TableOp::kWrite;
+    req.sel = contract::Table::kNextHop;
     req.index = index;
     req.data[0] = mac;
     req.data[1] = uint64_t{valid} << 32 | uint64_t{4096} << 16 | vlan;
     EXPECT_EQ(TableAccess(req).error, 0);
   }
-  TableRsp TableAccess(const TableReq& req) {
-    Drive(dut_->tbl_req_i, req);
+  rtl::TableRsp TableAccess(const rtl::TableReq& req) {
+    rtl::Drive(dut_->tbl_req_i, req);
     dut_->tbl_valid_i = 1;
-    TableRsp rsp = {};
+    rtl::TableRsp rsp = {};
     for (int i = 0; i < 10 && !rsp.done; ++i) {
       dut_->eval();
-      rsp = Sample<TableRsp>(dut_->tbl_rsp_o);
+      rsp = rtl::Sample<rtl::TableRsp>(dut_->tbl_rsp_o);
       Cycle();
     }
     EXPECT_EQ(rsp.done, 1);
     dut_->tbl_valid_i = 0;
     return rsp;
   }
-  void WriteMessage(uint16_t index, const MsgPacket& msg) {
+  void WriteMessage(uint16_t index, const rtl::MsgPacket& msg) {
     dut_->msg_valid_i = 1;
     dut_->msg_index_i = index;
-    Drive(dut_->msg_data_i, msg);
+    rtl::Drive(dut_->msg_data_i, msg);
     Cycle();
     dut_->msg_valid_i = 0;
   }
-  void WritePdc(uint8_t index, const PdcPeer& peer) {
+  void WritePdc(uint8_t index, const rtl::PdcPeer& peer) {
     dut_->pdc_valid_i = 1;
     dut_->pdc_index_i = index;
-    Drive(dut_->pdc_data_i, peer);
+    rtl::Drive(dut_->pdc_data_i, peer);
     Cycle();
     dut_->pdc_valid_i = 0;
   }
-  void Push(const TxPacket& packet) { packets_.push_back(packet); }
-  void Push(const Response& rsp) { responses_.push_back(rsp); }
-  void Push(const ReturnPacket& packet) { returns_.push_back(packet); }
+  void Push(const rtl::TxPacket& packet) { packets_.push_back(packet); }
+  void Push(const rtl::Response& rsp) { responses_.push_back(rsp); }
+  void Push(const rtl::ReturnPacket& packet) { returns_.push_back(packet); }
 
   // Runs until `frames` frames left or the limit is reached.
   void RunUntil(size_t frames, int limit) {
@@ -102,7 +102,7 @@ class TxBuild {
   void Cycle();
 
   std::deque<SentFrame>& sent() { return sent_; }
-  std::vector<DmaReq>& reads() { return reads_; }
+  std::vector<rtl::DmaReq>& reads() { return reads_; }
   struct Failure {
     uint16_t msg;
     uint8_t ctx;
@@ -120,21 +120,22 @@ class TxBuild {
 
  private:
   struct Read {
-    DmaReq req;
+    rtl::DmaReq req;
     uint64_t ready;
     bool error;
   };
   bool Stalls() { return stall > 0 && random->Chance(stall); }
 
   sim::ClockedModel<Vheddle_tx_build> dut_;
-  PortCfg cfg_;
-  std::deque<TxPacket> packets_;
-  std::deque<Response> responses_;
-  std::deque<ReturnPacket> returns_;
+  contract::PortCfg cfg_ = StandardPort();
+  std::deque<rtl::TxPacket> packets_;
+  std::deque<rtl::Response> responses_;
+  std::deque<rtl::ReturnPacket> returns_;
   std::deque<Read> in_flight_;  // Requested, record not taken.
-  std::deque<DmaReq> stored_;   // Record taken without error, payload not sent.
+  std::deque<rtl::DmaReq>
+      stored_;  // Record taken without error, payload not sent.
   std::deque<uint16_t> lengths_;
-  std::vector<DmaReq> reads_;
+  std::vector<rtl::DmaReq> reads_;
   std::deque<SentFrame> sent_;
   std::vector<Failure> failures_;
   std::array<int, 64> stats_ = {};
@@ -146,15 +147,15 @@ inline void TxBuild::Cycle() {
   if (!dut_->pkt_valid_i && !packets_.empty() &&
       (packet_chance >= 1 || random->Chance(packet_chance))) {
     dut_->pkt_valid_i = 1;
-    Drive(dut_->pkt_i, packets_.front());
+    rtl::Drive(dut_->pkt_i, packets_.front());
   }
   if (!dut_->rsp_valid_i && !responses_.empty()) {
     dut_->rsp_valid_i = 1;
-    Drive(dut_->rsp_i, responses_.front());
+    rtl::Drive(dut_->rsp_i, responses_.front());
   }
   if (!dut_->back_valid_i && !returns_.empty()) {
     dut_->back_valid_i = 1;
-    Drive(dut_->back_i, returns_.front());
+    rtl::Drive(dut_->back_i, returns_.front());
   }
   dut_->rd_ready_i = !Stalls();
   dut_->len_ready_i = !Stalls();
@@ -179,13 +180,14 @@ inline void TxBuild::Cycle() {
     stats_[i] += static_cast<int>((dut_->stat_o >> i) & 1);
   }
   if (dut_->head_valid_o && dut_->head_ready_i) {
-    const auto head = Sample<FrameHead>(dut_->head_o);
+    const auto head = rtl::Sample<rtl::FrameHead>(dut_->head_o);
     SentFrame frame;
     frame.header = head.length;
-    frame.bytes.assign(head.bytes, head.bytes + head.length);
-    for (int i = head.length; i < FrameHead::kSpace; ++i) {
-      EXPECT_EQ(head.bytes[i], 0) << "behind the headers";
+    frame.bytes = head.bytes.WireBytes();
+    for (size_t i = head.length; i < frame.bytes.size(); ++i) {
+      EXPECT_EQ(frame.bytes[i], 0) << "after the headers";
     }
+    frame.bytes.resize(head.length);
     if (head.payload_bytes != 0) {
       EXPECT_FALSE(stored_.empty());
       if (!stored_.empty()) {
@@ -205,7 +207,7 @@ inline void TxBuild::Cycle() {
   const bool record_taken = dut_->rec_ready_o;
   EXPECT_TRUE(!record_taken || record);
   if (dut_->rd_valid_o && dut_->rd_ready_i) {
-    const auto req = Sample<DmaReq>(dut_->rd_req_o);
+    const rtl::DmaReq req = rtl::Sample<rtl::GatherReq>(dut_->rd_req_o).read;
     EXPECT_GT(req.bytes, 0);
     reads_.push_back(req);
     const bool error = refused_page && req.addr >> 12 == *refused_page;
@@ -241,8 +243,8 @@ inline void TxBuild::Cycle() {
   }
 }
 
-inline PdcPeer SomePeer() {
-  PdcPeer peer = {};
+inline rtl::PdcPeer SomePeer() {
+  rtl::PdcPeer peer = {};
   peer.fa_lo = 0x0a000002;
   peer.hop = 1;
   peer.dscp = 9;
@@ -256,25 +258,25 @@ inline PdcPeer SomePeer() {
   return peer;
 }
 
-inline Route RouteTo(const PdcPeer& peer, uint64_t mac) {
+inline Route RouteTo(const rtl::PdcPeer& peer, uint64_t mac) {
   return {kMac, mac, kAddress, peer.fa_lo, peer.dscp, peer.entropy};
 }
 
-inline MsgPacket InlineMessage(const std::string& payload) {
-  MsgPacket msg = {};
+inline rtl::MsgPacket InlineMessage(const std::string& payload) {
+  rtl::MsgPacket msg = {};
   msg.opcode = kSend;
   msg.flags = kFlagInline;
   msg.resource_index = 5;
   msg.length = static_cast<uint32_t>(payload.size());
   for (size_t i = 0; i < payload.size(); ++i) {
-    (i < 8 ? msg.inline_lo : msg.inline_hi) |=
+    (i < 8 ? msg.inline_data_lo : msg.inline_data_hi) |=
         uint64_t{static_cast<uint8_t>(payload[i])} << (8 * (i % 8));
   }
   return msg;
 }
 
-inline ReturnPacket SomeReturn(const Route& route) {
-  ReturnPacket pkt = {};
+inline rtl::ReturnPacket SomeReturn(const Route& route) {
+  rtl::ReturnPacket pkt = {};
   pkt.pdc = 7;
   pkt.psn = 0x1000;
   pkt.ar = 1;

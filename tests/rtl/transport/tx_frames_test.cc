@@ -11,10 +11,11 @@
 #include "gtest/gtest.h"
 #include "hw/sim/clocked_model.h"
 #include "hw/sim/random.h"
+#include "rtl/records.h"
 #include "tests/rtl/pins.h"
+#include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/frames.h"
-#include "tests/rtl/transport/packed.h"
-#include "tests/rtl/transport/records.h"
+#include "tests/rtl/transport/port.h"
 
 namespace heddle::test {
 namespace {
@@ -48,44 +49,44 @@ class TxFramesTest : public testing::TestWithParam<int> {
     peer_.entropy = route_.entropy;
     peer_.hop = 1;
 
-    PortCfg port;
+    contract::PortCfg port = StandardPort();
     port.mac = kMac;
-    port.fa_hi = route_.source_hi;
-    port.fa_lo = route_.source;
+    port.local_fa_hi = route_.source_hi;
+    port.local_fa_lo = route_.source;
     port.ipv6 = route_.ipv6;
     port.vlan = route_.vlan;
     port.crc = route_.crc;
     port.ip_protocol = route_.ip_protocol;
     port.payload_mtu = kMtu;
-    Drive(dut_->port_i, port);
+    rtl::Drive(dut_->port_i, port);
     dut_->tready_i = 1;
     dut_->rd_ready_i = 1;
     for (int i = 0; i < 1100; ++i) dut_.Tick();
-    TableReq hop;
-    hop.op = 1;
-    hop.sel = 5;
+    rtl::TableReq hop;
+    hop.op = contract::TableOp::kWrite;
+    hop.sel = contract::Table::kNextHop;
     hop.index = 1;
     hop.data[0] = kPeerMac;
     hop.data[1] = uint64_t{1} << 32 | route_.vlan;
-    Drive(dut_->tbl_req_i, hop);
+    rtl::Drive(dut_->tbl_req_i, hop);
     dut_->tbl_valid_i = 1;
     dut_.Tick();
     dut_->tbl_valid_i = 0;
     dut_->pdc_valid_i = 1;
-    Drive(dut_->pdc_data_i, peer_);
+    rtl::Drive(dut_->pdc_data_i, peer_);
     dut_.Tick();
     dut_->pdc_valid_i = 0;
   }
 
-  void WriteMessage(const MsgPacket& msg) {
+  void WriteMessage(const rtl::MsgPacket& msg) {
     dut_->msg_valid_i = 1;
-    Drive(dut_->msg_data_i, msg);
+    rtl::Drive(dut_->msg_data_i, msg);
     Cycle();
     dut_->msg_valid_i = 0;
   }
 
   // Packet 0 of `msg`, with the payload it must carry.
-  Bytes Expected(const TxPacket& pkt, const MsgPacket& msg,
+  Bytes Expected(const rtl::TxPacket& pkt, const rtl::MsgPacket& msg,
                  const Bytes& payload) const {
     Bytes frame = RequestFrame(pkt, msg, peer_, route_, kMtu, false, payload);
     frame.resize(std::max(frame.size(), kMinFrame));
@@ -95,7 +96,7 @@ class TxFramesTest : public testing::TestWithParam<int> {
   void Cycle() {
     if (!dut_->pkt_valid_i && !packets_.empty()) {
       dut_->pkt_valid_i = 1;
-      Drive(dut_->pkt_i, packets_.front());
+      rtl::Drive(dut_->pkt_i, packets_.front());
       packets_.pop_front();
     }
     dut_->rd_rsp_valid_i = !beats_.empty();
@@ -108,7 +109,7 @@ class TxFramesTest : public testing::TestWithParam<int> {
     const bool pkt = dut_->pkt_valid_i && dut_->pkt_ready_o;
     const bool beat = dut_->rd_rsp_valid_i && dut_->rd_rsp_ready_o;
     if (dut_->rd_valid_o) {
-      const auto req = Sample<DmaReq>(dut_->rd_req_o);
+      const auto req = rtl::Sample<rtl::DmaReq>(dut_->rd_req_o);
       for (size_t at = 0; at < req.bytes; at += kStrobe) {
         Bytes data(kStrobe, 0xa5);  // Noise behind the end.
         for (size_t i = 0; i < kStrobe && at + i < req.bytes; ++i) {
@@ -141,8 +142,8 @@ class TxFramesTest : public testing::TestWithParam<int> {
 
   sim::ClockedModel<Vtx_frames_probe> dut_;
   Route route_;
-  PdcPeer peer_;
-  std::deque<TxPacket> packets_;
+  rtl::PdcPeer peer_;
+  std::deque<rtl::TxPacket> packets_;
   std::deque<std::pair<Bytes, bool>> beats_;
   std::vector<Bytes> frames_;
   Bytes seen_;
@@ -161,12 +162,12 @@ TEST_P(TxFramesTest, EveryPayloadLengthLeavesAsTheReferenceEncodesIt) {
     lengths.push_back(i);
   }
   for (const uint32_t length : lengths) {
-    MsgPacket msg;
+    rtl::MsgPacket msg;
     msg.opcode = kSend;
     msg.length = length;
     msg.iova = 0x1000 + length * 3;
     WriteMessage(msg);
-    TxPacket pkt;
+    rtl::TxPacket pkt;
     pkt.psn = length;
     pkt.last = 1;
     packets_.push_back(pkt);
@@ -185,14 +186,14 @@ TEST_P(TxFramesTest, EveryPayloadLengthLeavesAsTheReferenceEncodesIt) {
 TEST_P(TxFramesTest, EveryInlineLengthLeavesAsTheReferenceEncodesIt) {
   sim::Random random(1);
   for (uint32_t length = 0; length <= 16; ++length) {
-    MsgPacket msg;
+    rtl::MsgPacket msg;
     msg.opcode = kSend;
     msg.flags = kFlagInline;
     msg.length = length;
-    msg.inline_lo = random.Next();
-    msg.inline_hi = random.Next();
+    msg.inline_data_lo = random.Next();
+    msg.inline_data_hi = random.Next();
     WriteMessage(msg);
-    TxPacket pkt;
+    rtl::TxPacket pkt;
     pkt.last = 1;
     packets_.push_back(pkt);
     frames_.clear();
@@ -200,7 +201,7 @@ TEST_P(TxFramesTest, EveryInlineLengthLeavesAsTheReferenceEncodesIt) {
     Bytes payload;
     for (uint32_t i = 0; i < length; ++i) {
       payload.push_back(static_cast<uint8_t>(
-          (i < 8 ? msg.inline_lo : msg.inline_hi) >> (8 * (i % 8))));
+          (i < 8 ? msg.inline_data_lo : msg.inline_data_hi) >> (8 * (i % 8))));
     }
     ASSERT_EQ(frames_[0], Expected(pkt, msg, payload)) << length;
   }
@@ -209,14 +210,14 @@ TEST_P(TxFramesTest, EveryInlineLengthLeavesAsTheReferenceEncodesIt) {
 // Frames follow each other at the rate of the MAC, two cycles each for an
 // 8-byte message in a beat of 64 bytes.
 TEST_P(TxFramesTest, EightByteMessagesLeaveAtTheRateOfTheMac) {
-  MsgPacket msg;
+  rtl::MsgPacket msg;
   msg.opcode = kSend;
   msg.flags = kFlagInline;
   msg.length = 8;
   WriteMessage(msg);
   constexpr size_t kFrames = 300;
   for (uint32_t i = 0; i < kFrames; ++i) {
-    TxPacket pkt;
+    rtl::TxPacket pkt;
     pkt.psn = i;
     pkt.last = 1;
     packets_.push_back(pkt);
@@ -229,14 +230,14 @@ TEST_P(TxFramesTest, EightByteMessagesLeaveAtTheRateOfTheMac) {
 }
 
 TEST_P(TxFramesTest, AnAnswersFirstBeatFollowsInFiveCycles) {
-  Response rsp;
+  rtl::Response rsp;
   rsp.ipv6 = route_.ipv6;
   rsp.fa_hi = route_.destination_hi;
   rsp.fa_lo = route_.destination;
   rsp.mac = kPeerMac;
   rsp.entropy = route_.entropy;
-  rsp.kind = ResponseKind::kNone;
-  Drive(dut_->rsp_i, rsp);
+  rsp.kind = rtl::ResponseKind::kNone;
+  rtl::Drive(dut_->rsp_i, rsp);
   dut_->rsp_valid_i = 1;
   const uint64_t start = cycle_;
   Cycle();
