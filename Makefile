@@ -111,7 +111,7 @@ fuzz: ## Fuzz the NIC for SECONDS (60)
 	@cmake --build $(BUILD)/fuzz -j $(JOBS) --target heddle_fuzzers
 	@scripts/fuzz --build $(BUILD)/fuzz --seconds "$(SECONDS)"
 
-soak: ## Run the differential test on a bad wire for SECONDS (60)
+soak: ## Run the differential test on lossy wires for SECONDS (60)
 	@scripts/build $(BUILD) $(JOBS) build heddle_differential
 	@scripts/soak --build $(BUILD) --seconds "$(SECONDS)"
 
