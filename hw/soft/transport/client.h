@@ -8,6 +8,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/rules/accept.h"
 #include "hw/soft/wire/fabric_address.h"
 
 namespace heddle::soft::transport {
@@ -47,6 +48,13 @@ struct Verdict {
   // the ACK carries a SesResponseData then.
   std::span<const uint8_t> data = {};
   uint32_t data_offset = 0;
+
+  rules::Said said() const {
+    return {kind == Kind::kAccepted  ? rules::Said::Kind::kTaken
+            : kind == Kind::kRefused ? rules::Said::Kind::kRefused
+                                     : rules::Said::Kind::kIllegal,
+            nack};
+  }
 };
 
 // Return data of one read request packet, kept until acknowledged: a

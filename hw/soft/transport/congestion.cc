@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hw/contract/gen/heddle_wire.h"
-#include "hw/soft/transport/psn.h"
+#include "hw/soft/rules/psn.h"
 
 namespace heddle::soft::transport {
 
@@ -26,7 +26,8 @@ void Congestion::Open(const Settings& settings) {
   }
   const uint64_t bytes = std::min<uint64_t>(settings.cwnd_bytes, kMax24);
   min_cwnd_ = uint64_t{packet_} << kFraction;
-  max_cwnd_ = std::clamp(bytes << kFraction, min_cwnd_, kWindow * min_cwnd_);
+  max_cwnd_ =
+      std::clamp(bytes << kFraction, min_cwnd_, rules::kWindow * min_cwnd_);
   cwnd_ = max_cwnd_;  // 1.5 x link speed x base RTT, chosen by the firmware.
   nscc_ = settings.congestion && settings.base_rtt_ns != 0;
   trimming_ = settings.trimming;

@@ -6,6 +6,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/rules/accept.h"
 
 namespace heddle::soft::transport {
 
@@ -29,6 +30,24 @@ constexpr bool IsExecuted(contract::CpType type) {
 constexpr bool IsRefused(contract::CpType type) {
   return IsExecuted(type) && type != contract::CpType::kClearCommand &&
          type != contract::CpType::kClearRequest;
+}
+
+// At a target.
+constexpr rules::PacketKind KindOf(contract::CpType type) {
+  switch (type) {
+    case contract::CpType::kAckRequest:
+      return rules::PacketKind::kAckRequest;
+    case contract::CpType::kClearCommand:
+      return rules::PacketKind::kClear;
+    case contract::CpType::kCloseCommand:
+      return rules::PacketKind::kClose;
+    case contract::CpType::kProbe:
+      return rules::PacketKind::kProbe;
+    case contract::CpType::kNegotiation:
+      return rules::PacketKind::kNegotiation;
+    default:  // What only a target asks for.
+      return rules::PacketKind::kOther;
+  }
 }
 
 // The first four bytes of a Negotiation's payload are in the header.

@@ -11,7 +11,7 @@ namespace {
 
 TransportLimits Checked(TransportLimits limits) {
   limits.pdcs = std::clamp<uint32_t>(limits.pdcs, 1, TransportLimits::kMaxPdcs);
-  limits.return_records = std::min(limits.return_records, kWindow);
+  limits.return_records = std::min(limits.return_records, rules::kWindow);
   return limits;
 }
 
@@ -61,7 +61,7 @@ void Core::Clear() {
   blocked.clear();
   ready_first_ = PdcTable::kNone;
   busy = closing = 0;
-  retry_ns = kNever;
+  retry_ns = rules::kNever;
 }
 
 bool Core::HasWork(const Pdc& pdc) {
@@ -116,7 +116,7 @@ Core::PeerState Core::JudgePeer(Pdc* pdc, bool waits) {
 
 void Core::Settle(Pdc* pdc) {
   if (pdc->state == PdcState::kFree) {
-    timers.Set(pdc->index, kNever);
+    timers.Set(pdc->index, rules::kNever);
     busy -= pdc->busy ? 1 : 0;
     pdc->busy = false;
     return;
@@ -129,7 +129,7 @@ void Core::Settle(Pdc* pdc) {
       pdc->used_ns = now_ns;
       pdcs.Touch(pdc);
     }
-    if (pdc->held != 0 && pdc->send.timer_ns() == kNever) {
+    if (pdc->held != 0 && pdc->send.timer_ns() == rules::kNever) {
       pdc->send.Watch(now_ns + settings.rto_max_ns);
     }
   }
@@ -142,7 +142,7 @@ void Core::Settle(Pdc* pdc) {
         pdc->index;
     ready_last_ = pdc->index;
   }
-  const bool now_busy = work || !quiet || pdc->receive.ack_ns != kNever;
+  const bool now_busy = work || !quiet || pdc->receive.ack_ns != rules::kNever;
   busy += (now_busy ? 1u : 0u) - (pdc->busy ? 1u : 0u);
   pdc->busy = now_busy;
   timers.Set(pdc->index, DeadlineOf(*pdc));

@@ -69,9 +69,10 @@ struct Core {
   Settings settings;
   sim::Random random;
   uint64_t now_ns = 0;
-  uint32_t busy = 0;           // PDCs with something to send or to wait for.
-  uint32_t closing = 0;        // PDCs whose Close Command is on its way.
-  uint64_t retry_ns = kNever;  // When the client may have more to `Post`.
+  uint32_t busy = 0;     // PDCs with something to send or to wait for.
+  uint32_t closing = 0;  // PDCs whose Close Command is on its way.
+  uint64_t retry_ns =
+      rules::kNever;  // When the client may have more to `Post`.
 
   std::vector<Message> messages;
   PdcTable pdcs;

@@ -94,6 +94,14 @@ std::optional<Form> FormOf(std::span<const uint8_t> bytes) {
 
 std::optional<contract::Statistic> FindFault(std::span<const uint8_t> bytes) {
   using contract::Statistic;
+  // Most packets: a request that is long enough.
+  const auto prologue = contract::wire::PdsPrologue::Decode(bytes.data());
+  if ((prologue.type == PdsType::kRodReq ||
+       prologue.type == PdsType::kRudReq) &&
+      prologue.next_hdr == NextHdr::kRequestStd &&
+      bytes.size() >= PdsRequest::kBytes + SesStd::kBytes) {
+    return std::nullopt;
+  }
   const std::optional<Form> form = FormOf(bytes);
   if (!form) {
     return Statistic::kDropPdsType;
@@ -155,15 +163,19 @@ bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request) {
     return false;
   }
   request->header = header;
-  request->ordered =
+  const bool ordered =
       header.type == PdsType::kRodReq || header.type == PdsType::kRodCcReq;
   request->ses = bytes.subspan(length);
   request->datagram = &datagram;
-  request->arrival = {.psn = header.psn,
-                      .ar = header.ar != 0,
-                      .syn = header.syn != 0,
-                      .retx = header.retx != 0,
-                      .marked = datagram.congestion,
+  const auto clear = static_cast<uint32_t>(int32_t{header.clear_psn_offset});
+  request->arrival = {.packet = {.trim = datagram.trim,
+                                 .psn = header.psn,
+                                 .clear_psn = header.psn + clear,
+                                 .ordered = ordered,
+                                 .syn = header.syn != 0,
+                                 .retx = header.retx != 0,
+                                 .ar = header.ar != 0,
+                                 .marked = datagram.congestion},
                       .bytes = static_cast<uint32_t>(bytes.size())};
   if (header.next_hdr == NextHdr::kRequestStd &&
       request->ses.size() >= SesStd::kBytes) {
@@ -174,6 +186,16 @@ bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request) {
     request->arrival.request_length = ses.request_length;
   }
   return true;
+}
+
+rules::Packet PacketOf(const contract::wire::PdsCp& cp,
+                       const wire::Datagram& datagram) {
+  return {.kind = KindOf(cp.cp_type),
+          .psn = cp.psn,
+          .clear_psn = cp.payload,
+          .retx = cp.retx != 0,
+          .ar = true,
+          .marked = datagram.congestion};
 }
 
 bool ReadResponse(const IncomingAck& ack, SesResponse* response,

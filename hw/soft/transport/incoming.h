@@ -40,11 +40,13 @@ struct IncomingRequest {
   std::span<const uint8_t> ses;
   const wire::Datagram* datagram = nullptr;
   Arrival arrival;
-  bool ordered = false;
 };
 
 // False: too short.
 bool ReadRequest(const wire::Datagram& datagram, IncomingRequest* request);
+
+rules::Packet PacketOf(const contract::wire::PdsCp& cp,
+                       const wire::Datagram& datagram);
 
 // Response of an ACK, of either kind; false when there is none, or none of SES
 // itself.

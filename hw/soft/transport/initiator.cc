@@ -62,7 +62,7 @@ void Initiator::Begin(Pdc* pdc) {
   pdc->close_wanted = pdc->close_due = pdc->ask_due = false;
   pdc->reopened = pdc->unreachable = false;
   pdc->receiver = 0;
-  pdc->absent_ns = kNever;
+  pdc->absent_ns = rules::kNever;
   pdc->refused = 0;
   pdc->send.Open(pdc->start_psn, core_.settings, core_.now_ns);
   pdc->receive = ReceiveHalf();
@@ -150,7 +150,7 @@ bool Initiator::Stuck(MessageIndex index) const {
 bool Initiator::ReachesTheSame(Pdc* pdc, size_t bytes) {
   const uint64_t receiver = core_.wire->ReceiverOf(pdc->path, bytes);
   if (receiver != 0) {
-    pdc->absent_ns = kNever;
+    pdc->absent_ns = rules::kNever;
     pdc->receiver = pdc->receiver == 0 ? receiver : pdc->receiver;
     return pdc->receiver == receiver;
   }
@@ -170,7 +170,7 @@ Initiator::Sent Initiator::SendRequest(Pdc* pdc, const Frame& frame,
   header.psn = frame.psn;
   const uint32_t clear = pdc->send.window().clear_psn();
   // Behind what the packet itself tells, nothing is asked for.
-  const uint32_t told = Before(clear, frame.psn) ? clear : frame.psn;
+  const uint32_t told = rules::Before(clear, frame.psn) ? clear : frame.psn;
   header.clear_psn_offset = static_cast<int16_t>(told - frame.psn);
   header.spdcid = pdc->id;
   if (pdc->state == PdcState::kSyn) {
@@ -192,7 +192,7 @@ Initiator::Sent Initiator::SendRequest(Pdc* pdc, const Frame& frame,
       wire::DatagramWire::SendOutcome::kBlocked) {
     return Sent::kBlocked;
   }
-  if (Before(pdc->clear_told, told)) {
+  if (rules::Before(pdc->clear_told, told)) {
     pdc->Tell(told);
   }
   return Sent::kSent;
@@ -252,7 +252,7 @@ bool Initiator::SendAgain(Pdc* pdc) {
       return sent == Sent::kMoved;
     }
   }
-  if (window.arrived() > Bit(psn - window.una())) {
+  if (window.arrived() > rules::Bit(psn - window.una())) {
     core_.Count(Statistic::kTxSelective);
   }
   pdc->send.NoteResent(psn, core_.now_ns);

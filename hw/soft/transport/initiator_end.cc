@@ -27,7 +27,7 @@ void Initiator::OnUnknown(Pdc* pdc, uint32_t psn, NackCode code) {
   }
   // An ordered target takes nothing behind the oldest; of an unordered one each
   // packet has to be heard of.
-  pdc->refused |= Bit(psn - window.una());
+  pdc->refused |= rules::Bit(psn - window.una());
   if (pdc->ordered ? psn == window.una()
                    : (window.unanswered() & ~pdc->refused) == 0) {
     Reopen(pdc, false);

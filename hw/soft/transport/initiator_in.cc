@@ -51,10 +51,10 @@ void Initiator::WantClear(Pdc* pdc, uint32_t psn) {
   if (!pdc->send.window().Contains(psn)) {
     return;
   }
-  if (Before(pdc->clear_asked, psn)) {
+  if (rules::Before(pdc->clear_asked, psn)) {
     pdc->clear_asked = psn;
   }
-  if (!Before(pdc->clear_told, psn)) {
+  if (!rules::Before(pdc->clear_told, psn)) {
     pdc->clear_told = psn - 1;  // What was told is lost.
   }
 }
@@ -194,9 +194,9 @@ bool Initiator::Knows(const Pdc& pdc, const wire::FabricAddress& source,
 
 bool Initiator::OpenedBy(Pdc* pdc, const IncomingRequest& request) {
   const PdsRequest& header = request.header;
-  const auto place = pdc->receive.window.Find(header.psn, pdc->ordered);
-  if (place == ReceiveWindow::Place::kNew ||
-      place == ReceiveWindow::Place::kEarly) {
+  const rules::Place place =
+      pdc->receive.window.Find(header.psn, pdc->ordered, rules::Reach());
+  if (place != rules::Place::kDuplicate && place != rules::Place::kOutside) {
     pdc->state = PdcState::kOpen;
     pdc->peer_id = header.spdcid;
     return true;
@@ -212,7 +212,7 @@ bool Initiator::OpenedBy(Pdc* pdc, const IncomingRequest& request) {
 
 void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
   const PdsRequest& header = request.header;
-  if (request.ordered != pdc->ordered) {
+  if (request.arrival.packet.ordered != pdc->ordered) {
     core_.Count(Statistic::kDropPdcid);
     return;
   }
@@ -220,7 +220,8 @@ void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
     return;
   }
   pdc->send.Heard(core_.now_ns);
-  if (receiver_.IsNew(pdc, request.arrival)) {
+  const Receiver::Judged judged = receiver_.Judge(pdc, request.arrival);
+  if (judged.offered()) {
     Verdict verdict;
     const auto ses = request.ses;
     uint32_t id = 0;
@@ -249,14 +250,14 @@ void Initiator::OnReturn(Pdc* pdc, const IncomingRequest& request) {
       // No message expects it: acknowledged, and ignored otherwise.
       core_.Count(Statistic::kDropSes);
     }
-    if (verdict.kind == Verdict::Kind::kAccepted) {
+    const rules::Judgement judgement = rules::Conclude(
+        request.arrival.packet, judged.place, pdc->receive.gap, verdict.said());
+    if (judgement.outcome != rules::Outcome::kAccept) {
+      receiver_.CarryOut(pdc, request.arrival, judged.place, judgement);
+    } else {
       core_.Count(Statistic::kRxReturnData);
       verdict.respond = verdict.guaranteed = false;
-      receiver_.Accepted(pdc, request.arrival, verdict);
-    } else if (verdict.kind == Verdict::Kind::kRefused) {
-      receiver_.Refused(pdc, request.arrival, verdict.nack);
-    } else {
-      core_.Count(Statistic::kDropSes);
+      receiver_.Accepted(pdc, request.arrival, judged.place, verdict);
     }
   }
   CloseIfWanted(pdc);
@@ -269,17 +270,22 @@ void Initiator::OnControl(Pdc* pdc, const contract::wire::PdsCp& cp) {
     return;
   }
   pdc->send.Heard(core_.now_ns);
-  const Arrival arrival{.psn = cp.psn, .ar = true, .retx = cp.retx != 0};
+  Arrival arrival{.packet = {.kind = rules::PacketKind::kAckRequest,
+                             .psn = cp.psn,
+                             .ordered = pdc->ordered,
+                             .retx = cp.retx != 0,
+                             .ar = true}};
   switch (cp.cp_type) {
     case contract::CpType::kAckRequest:
-      receiver_.Asked(pdc, arrival);
+      receiver_.Judge(pdc, arrival);
       break;
     case contract::CpType::kClearRequest:
       WantClear(pdc, cp.payload);
       break;
     case contract::CpType::kCloseRequest:
-      if (receiver_.IsNew(pdc, arrival)) {
-        receiver_.Accepted(pdc, arrival, {});
+      arrival.packet.kind = rules::PacketKind::kRequest;
+      if (const auto judged = receiver_.Judge(pdc, arrival); judged.offered()) {
+        receiver_.Accepted(pdc, arrival, judged.place, {});
         pdc->close_wanted = true;
       }
       break;
@@ -330,7 +336,7 @@ void Initiator::OnTimer(Pdc* pdc) {
     }
     pdc->ask_due = pdc->ask_due || what == SendHalf::Timer::kAsk;
     if (pdc->state == PdcState::kSyn && pdc->reopened &&
-        pdc->absent_ns != kNever) {
+        pdc->absent_ns != rules::kNever) {
       // The last SYN goes when the time is over, not when the RTO is.
       const uint64_t end = pdc->absent_ns + kReturnRtos * settings.rto_ns;
       send.Watch(std::min(send.timer_ns(), std::max(end, now + 1)));

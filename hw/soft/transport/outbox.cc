@@ -22,13 +22,8 @@ using wire::Path;
 
 namespace {
 
-// The field counts 128 ns and says 0 when the time is not known.
-uint16_t ServiceTime(uint64_t ns) {
-  return static_cast<uint16_t>(std::clamp<uint64_t>(ns / 128, 1, 0xffff));
-}
-
-// UET 2.14: the destination tracks kWindow PSNs; the field's smallest value
-// that says anything is 128 of them.
+// UET 2.14: the destination tracks rules::kWindow PSNs; the field's smallest
+// value that says anything is 128 of them.
 constexpr uint8_t kMpRange = 1;
 
 void EncodeCc(const Core& core, const Pdc& pdc, uint8_t* out) {
@@ -36,12 +31,10 @@ void EncodeCc(const Core& core, const Pdc& pdc, uint8_t* out) {
   PdsAckCc cc;
   cc.mpr = kMpRange;
   cc.sack_psn_offset = 1;
-  cc.sack_bitmap = receive.window.received();
-  cc.service_time = ServiceTime(core.now_ns - receive.received_at);
-  cc.rcvd_bytes =
-      static_cast<uint32_t>((receive.received_bytes + 255) >> 8) & 0xffffff;
-  cc.nscc_ooo_count =
-      static_cast<uint16_t>(std::popcount(receive.window.received()));
+  cc.sack_bitmap = rules::SackBitmap(receive.window);
+  cc.service_time = rules::ServiceField(core.now_ns - receive.received_at);
+  cc.rcvd_bytes = rules::ReceivedField(receive.received_bytes);
+  cc.nscc_ooo_count = static_cast<uint16_t>(std::popcount(cc.sack_bitmap));
   cc.Encode(out);
 }
 
@@ -97,7 +90,27 @@ Path PathBack(const wire::Datagram& datagram) {
           .source_port = datagram.destination_port};
 }
 
-bool SendAck(Core* core, Pdc* pdc, const AckOut& ack) {
+StoredResponse* FindStored(Pdc* pdc, uint32_t psn) {
+  if (pdc->receive.kept == 0) {
+    return nullptr;
+  }
+  for (StoredResponse& stored : pdc->receive.stored) {
+    if (stored.used && stored.psn == psn) {
+      return &stored;
+    }
+  }
+  return nullptr;
+}
+
+bool SendAck(Core* core, Pdc* pdc, const AckOut& what) {
+  AckOut ack = what;
+  const rules::AckSays says =
+      rules::AckOf(pdc->receive.window, ack.what, ack.psn, kAnswerRules);
+  ack.psn = says.psn;
+  if (says.stored && ack.response == nullptr) {
+    const StoredResponse* const stored = FindStored(pdc, says.psn);
+    ack.response = stored == nullptr ? nullptr : &stored->response;
+  }
   const bool extended = !pdc->ordered || core->settings.congestion;
   uint8_t* out = core->wire->Room().data();
   size_t bytes = PdsAck::kBytes;
@@ -111,9 +124,11 @@ bool SendAck(Core* core, Pdc* pdc, const AckOut& ack) {
   header.type = extended ? PdsType::kAckCc : PdsType::kAck;
   header.m = ack.marked ? 1 : 0;
   header.retx = ack.retx ? 1 : 0;
-  header.req = ack.req;
-  header.cack_psn = pdc->receive.window.cack();
-  header.ack_psn_offset = static_cast<int16_t>(ack.psn - header.cack_psn);
+  header.req = ack.close     ? contract::AckReq::kClose
+               : says.stored ? contract::AckReq::kClear
+                             : contract::AckReq::kNone;
+  header.cack_psn = says.cack;
+  header.ack_psn_offset = static_cast<int16_t>(says.psn - says.cack);
   header.spdcid = pdc->id;
   header.dpdcid = pdc->peer_id;
   header.Encode(out);
@@ -142,6 +157,21 @@ bool SendNack(Core* core, const Path& path, const NackOut& nack) {
   }
   core->Count(Statistic::kTxNacks);
   return true;
+}
+
+void AnswerStranger(Core* core, const wire::Datagram& datagram,
+                    const rules::Judgement& judgement, uint32_t psn,
+                    uint16_t dpdcid) {
+  if (judgement.counted) {
+    core->Count(*judgement.counted);
+  }
+  if (judgement.outcome == rules::Outcome::kStrange) {
+    SendNack(core, PathBack(datagram),
+             {.code = judgement.code,
+              .psn = psn,
+              .marked = datagram.congestion,
+              .dpdcid = dpdcid});
+  }
 }
 
 bool SendCp(Core* core, const Pdc& pdc, const CpOut& cp) {

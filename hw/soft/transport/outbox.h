@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "hw/soft/rules/answer.h"
 #include "hw/soft/transport/core.h"
 
 namespace heddle::soft::transport {
@@ -11,16 +12,23 @@ namespace heddle::soft::transport {
 // The way back to where a datagram came from.
 wire::Path PathBack(const wire::Datagram& datagram);
 
+inline constexpr rules::AnswerRules kAnswerRules;
+
 struct AckOut {
+  rules::AckFor what = rules::AckFor::kNobody;
   uint32_t psn = 0;  // That is answered.
   bool retx = false;
   bool marked = false;
-  contract::AckReq req = contract::AckReq::kNone;
-  // SES response; null: the default one, or none (`plain`).
+  bool close = false;  // The initiator is asked to close the PDC.
+  // SES response; null: the one stored for `psn`, the default one, or none
+  // (`plain`).
   const Response* response = nullptr;
   bool plain = false;
   uint16_t message_id = 0;  // Of the default response.
 };
+
+// What is stored for `psn`, or null.
+StoredResponse* FindStored(Pdc* pdc, uint32_t psn);
 
 // All return false when the wire has no room.
 [[nodiscard]] bool SendAck(Core* core, Pdc* pdc, const AckOut& ack);
@@ -35,6 +43,11 @@ struct NackOut {
   uint32_t expected = 0;  // ROD_OOO: the PSN missing.
 };
 bool SendNack(Core* core, const wire::Path& path, const NackOut& nack);
+
+// What a packet gets that reaches none of its sender's PDCs.
+void AnswerStranger(Core* core, const wire::Datagram& datagram,
+                    const rules::Judgement& judgement, uint32_t psn,
+                    uint16_t dpdcid);
 
 struct CpOut {
   contract::CpType type = {};

@@ -8,10 +8,9 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/rules/accept.h"
 #include "hw/soft/transport/client.h"
 #include "hw/soft/transport/message_carrier.h"
-#include "hw/soft/transport/receive_window.h"
-#include "hw/soft/transport/rod_gap.h"
 #include "hw/soft/transport/send_half.h"
 #include "hw/soft/transport/tombstones.h"
 
@@ -44,16 +43,12 @@ struct LastSuccess {
 };
 
 // Receiving side of one direction.
-struct ReceiveHalf {
-  ReceiveWindow window;
-  uint64_t ack_ns = kNever;     // When what was not acknowledged is.
-  uint64_t heard_ns = 0;        // Last packet of the peer's that was legal.
-  uint64_t received_at = 0;     // Of the packet that the delayed ACK is for.
-  uint64_t received_bytes = 0;  // Nominal, new packets only.
-  uint32_t unacked = 0;         // Packets accepted since the last ACK.
-  uint32_t kept = 0;            // Stored responses.
-  uint32_t unsent = 0;  // Of these, those that the wire had no room for.
-  RodGap gap;
+struct ReceiveHalf : rules::ReceiveState {
+  uint64_t ack_ns = rules::kNever;  // When what was not acknowledged is.
+  uint64_t heard_ns = 0;            // Last packet of the peer's that was legal.
+  uint64_t received_at = 0;  // Of the packet that the delayed ACK is for.
+  uint32_t kept = 0;         // Stored responses.
+  uint32_t unsent = 0;       // Of these, those that the wire had no room for.
   LastSuccess success;
 
   // What the wire had no room for, or what waits for the next `Progress`.
@@ -111,10 +106,10 @@ struct Pdc {
   uint64_t refused = 0;      // PSNs that the peer knew no PDC for; base una.
   uint32_t clear_told = 0;   // Last CLEAR_PSN sent.
   uint32_t clear_asked = 0;  // Highest PSN that the peer wants to be cleared.
-  uint64_t absent_ns = kNever;  // SYNs reach no function since then.
+  uint64_t absent_ns = rules::kNever;  // SYNs reach no function since then.
   PdcName name;
 
-  // -- target: return data, by PSN modulo kWindow
+  // -- target: return data, by PSN modulo rules::kWindow
   uint32_t return_tail = 0;  // PSN of the next one to be queued.
   std::vector<ReturnData> returns;
   uint64_t close_asked_ns = 0;
@@ -143,13 +138,13 @@ struct Pdc {
   void Tell(uint32_t clear_psn) {
     clear_told = clear_psn;
     // It must not fall behind by so much that it seems to lie in front.
-    if (Before(clear_asked, clear_psn)) {
+    if (rules::Before(clear_asked, clear_psn)) {
       clear_asked = clear_psn;
     }
   }
   bool clear_due() const {
-    return Before(clear_told, clear_asked) &&
-           Before(clear_told, send.window().clear_psn());
+    return rules::Before(clear_told, clear_asked) &&
+           rules::Before(clear_told, send.window().clear_psn());
   }
   // Nothing to send and nothing to wait for, in this end's direction.
   bool quiet() const {

@@ -3,62 +3,33 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 namespace heddle::soft::transport {
 
-using contract::AckReq;
-using contract::NackCode;
-using contract::Statistic;
-
-namespace {
-
-NackCode TrimmedCode(wire::Trim trim) {
-  return trim == wire::Trim::kLasthop ? NackCode::kTrimmedLasthop
-                                      : NackCode::kTrimmed;
-}
-
-}  // namespace
-
-StoredResponse* Receiver::Stored(Pdc* pdc, uint32_t psn) {
-  if (pdc->receive.kept == 0) {
-    return nullptr;
-  }
-  for (StoredResponse& stored : pdc->receive.stored) {
-    if (stored.used && stored.psn == psn) {
-      return &stored;
-    }
-  }
-  return nullptr;
-}
-
-bool Receiver::MayGuarantee(const Pdc& pdc, uint32_t psn) {
-  const size_t room = pdc.receive.stored.size() - pdc.receive.kept;
-  return room > 1 || (room == 1 && psn == pdc.receive.window.next());
-}
-
-void Receiver::Answer(Pdc* pdc, const Arrival& arrival,
+void Receiver::Answer(Pdc* pdc, const Arrival& arrival, rules::AckFor what,
                       const Response* response) {
   ReceiveHalf& receive = pdc->receive;
-  StoredResponse* stored = Stored(pdc, arrival.psn);
-  AckOut ack{.psn = arrival.psn,
-             .retx = arrival.retx,
-             .marked = arrival.marked,
-             .response = response,
-             .plain = !pdc->target,
-             .message_id = arrival.message_id};
-  if (stored != nullptr) {
-    ack.response = &stored->response;
-    ack.req = AckReq::kClear;
-  }
+  const rules::Packet& packet = arrival.packet;
+  const AckOut ack{.what = what,
+                   .psn = packet.psn,
+                   .retx = packet.retx,
+                   .marked = packet.marked,
+                   .response = response,
+                   .plain = !pdc->target,
+                   .message_id = arrival.message_id};
   receive.unacked = 0;
-  receive.ack_ns = kNever;
+  receive.ack_ns = rules::kNever;
   if (SendAck(&core_, pdc, ack)) {
     receive.owes_ack = receive.window.owed() != 0;
-  } else if (stored == nullptr) {
+    return;
+  }
+  StoredResponse* const stored = FindStored(pdc, packet.psn);
+  if (stored == nullptr) {
     // Later, with the default response: it loses nothing.
     receive.owes_ack = true;
     if (pdc->ordered) {  // Else the bitmap tells.
-      receive.window.Owe(arrival.psn);
+      receive.window.Owe(packet.psn);
     }
   } else if (!stored->unsent) {
     stored->unsent = true;
@@ -66,169 +37,168 @@ void Receiver::Answer(Pdc* pdc, const Arrival& arrival,
   }
 }
 
-void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code) {
-  Nack(pdc, arrival, code, pdc->path, pdc->peer_id);
-}
-
-void Receiver::Nack(Pdc* pdc, const Arrival& arrival, NackCode code,
-                    const wire::Path& path, uint16_t dpdcid) {
-  const NackOut nack{.code = code,
-                     .psn = arrival.psn,
-                     .retx = arrival.retx,
-                     .marked = arrival.marked,
-                     .spdcid = pdc->id,
-                     .dpdcid = dpdcid,
-                     .expected = pdc->receive.window.next()};
+void Receiver::Nack(Pdc* pdc, const NackOut& nack, const wire::Path& path) {
   if (!SendNack(&core_, path, nack)) {
     pdc->receive.owes_nack = true;
-    pdc->receive.nack_code = code;
-    pdc->receive.nack_psn = arrival.psn;
-    pdc->receive.nack_retx = arrival.retx;
+    pdc->receive.nack_code = nack.code;
+    pdc->receive.nack_psn = nack.psn;
+    pdc->receive.nack_retx = nack.retx;
   }
 }
 
-bool Receiver::IsNew(Pdc* pdc, const Arrival& arrival) {
+void Receiver::CarryOut(Pdc* pdc, const Arrival& arrival, rules::Place place,
+                        const rules::Judgement& judgement, const Way& way) {
+  using rules::Outcome;
   ReceiveHalf& receive = pdc->receive;
-  switch (receive.window.Find(arrival.psn, pdc->ordered)) {
-    case ReceiveWindow::Place::kNew:
-      return true;
-    case ReceiveWindow::Place::kDuplicate:
-      core_.Count(Statistic::kRxDuplicates);
-      Answer(pdc, arrival, nullptr);
-      break;
-    case ReceiveWindow::Place::kEarly:
-      core_.Count(Statistic::kRxOutOfOrder);
-      if (receive.gap.Pass(arrival.psn - receive.window.next(), arrival.retx,
-                           arrival.psn, wire::Trim::kNone)) {
-        Nack(pdc, arrival, NackCode::kRodOoo);
-      }
-      break;
-    case ReceiveWindow::Place::kOutside:
-      core_.Count(Statistic::kDropPsn);
-      Nack(pdc, arrival, NackCode::kPsnOorWindow);
-      break;
+  const rules::Packet& packet = arrival.packet;
+  if (judgement.counted) {
+    core_.Count(*judgement.counted);
   }
-  return false;
+  const Outcome outcome = judgement.outcome;
+  if (outcome == Outcome::kDuplicate || outcome == Outcome::kQuery) {
+    Answer(pdc, arrival, rules::AckFor::kKnown, nullptr);
+  } else if (outcome == Outcome::kOutside || outcome == Outcome::kRefuse) {
+    const bool stranger =
+        pdc->target && !pdc->named && outcome == Outcome::kOutside;
+    Nack(pdc,
+         {.code = judgement.code,
+          .psn = rules::NackPsn(packet, place, judgement, receive.window),
+          .retx = packet.retx,
+          .marked = packet.marked,
+          .spdcid = stranger ? uint16_t{0} : pdc->id,
+          .dpdcid = way.dpdcid,
+          .expected = receive.window.next()},
+         way.path);
+  }
+  if (outcome == Outcome::kRefuse || outcome == Outcome::kQuiet) {
+    rules::Refuse(packet, place, &receive);
+  }
+}
+
+Receiver::Judged Receiver::Judge(Pdc* pdc, const Arrival& arrival) {
+  const ReceiveHalf& receive = pdc->receive;
+  const rules::Packet& packet = arrival.packet;
+  const rules::Place place =
+      receive.window.Find(packet.psn, pdc->ordered, rules::Reach());
+  const rules::Judgement judgement =
+      rules::JudgePlace(packet, place, receive.window, receive.gap);
+  if (receive.window.holds() && judgement.changes()) {
+    Cleared(pdc, packet.clear_psn);
+  }
+  if (judgement.outcome != rules::Outcome::kOffer) {
+    CarryOut(pdc, arrival, place, judgement);
+  }
+  return {judgement.outcome, place};
 }
 
 bool Receiver::Trimmed(Pdc* pdc, const Arrival& arrival,
                        const wire::Datagram& datagram, uint16_t spdcid) {
-  ReceiveHalf& receive = pdc->receive;
-  const auto place = receive.window.Find(arrival.psn, pdc->ordered);
+  const ReceiveHalf& receive = pdc->receive;
+  const rules::Packet& packet = arrival.packet;
+  const rules::Place place =
+      receive.window.Find(packet.psn, pdc->ordered, rules::Reach());
+  const rules::Judgement judgement =
+      rules::JudgePlace(packet, place, receive.window, receive.gap);
   // Before its target is known, what is behind is a stranger's.
-  if (place == ReceiveWindow::Place::kOutside ||
-      (place == ReceiveWindow::Place::kDuplicate &&
-       pdc->state == PdcState::kSyn)) {
+  if (judgement.outcome == rules::Outcome::kDrop ||
+      (place == rules::Place::kDuplicate && pdc->state == PdcState::kSyn)) {
     return false;
   }
-  if (place == ReceiveWindow::Place::kDuplicate) {
-    core_.Count(Statistic::kRxDuplicates);
-    Answer(pdc, arrival, nullptr);
-    return true;
-  }
-  core_.Count(Statistic::kRxTrimmed);
-  bool reports = true;
-  if (place == ReceiveWindow::Place::kEarly) {
-    reports = receive.gap.Pass(arrival.psn - receive.window.next(),
-                               arrival.retx, arrival.psn, datagram.trim);
-  } else if (pdc->ordered) {
-    receive.gap.Open();
-  }
-  if (reports) {
-    // Its own DSCP says that it was trimmed, not which class it is of.
-    wire::Path path = PathBack(datagram);
-    path.dscp = pdc->path.dscp;
-    Nack(pdc, arrival, TrimmedCode(datagram.trim), path, spdcid);
-  }
+  // Its own DSCP says that it was trimmed, not which class it is of.
+  wire::Path path = PathBack(datagram);
+  path.dscp = pdc->path.dscp;
+  CarryOut(pdc, arrival, place, judgement, {path, spdcid});
   return true;
 }
 
-void Receiver::Accepted(Pdc* pdc, const Arrival& arrival,
+bool Receiver::Store(Pdc* pdc, uint32_t psn, const Response& response) {
+  for (StoredResponse& stored : pdc->receive.stored) {
+    if (!stored.used) {
+      stored = {.psn = psn, .used = true, .response = response};
+      ++pdc->receive.kept;
+      return true;
+    }
+  }
+  return false;
+}
+
+inline void Receiver::Acknowledge(Pdc* pdc, const Arrival& arrival,
+                                  const rules::Accepted& accepted,
+                                  const Response* response) {
+  ReceiveHalf& receive = pdc->receive;
+  switch (accepted.due) {
+    case rules::Due::kNow:
+      Answer(pdc, arrival, rules::AckFor::kTaken, response);
+      break;
+    case rules::Due::kAsked:
+      // One that says nothing but how far all has come is also that of the
+      // packets that arrive until the next `Progress`.
+      if (receive.window.cack() == arrival.packet.psn) {
+        receive.owes_ack = true;
+      } else {
+        Answer(pdc, arrival, rules::AckFor::kTaken, nullptr);
+      }
+      break;
+    case rules::Due::kTrimmed:
+      receive.owes_ack = true;
+      Nack(pdc,
+           {.code = rules::TrimmedCode(accepted.lost),
+            .psn = receive.window.next(),
+            .retx = true,
+            .spdcid = pdc->id,
+            .dpdcid = pdc->peer_id},
+           pdc->path);
+      break;
+    case rules::Due::kDelayed:
+    case rules::Due::kHidden:
+      if (!receive.owes_ack) {
+        receive.ack_ns = std::min(receive.ack_ns,
+                                  core_.now_ns + core_.settings.ack_delay_ns);
+      }
+      break;
+  }
+}
+
+void Receiver::Accepted(Pdc* pdc, const Arrival& arrival, rules::Place place,
                         const Verdict& verdict) {
   ReceiveHalf& receive = pdc->receive;
-  receive.received_bytes += NominalBytes(core_.settings, arrival.bytes);
+  const rules::Packet& packet = arrival.packet;
   receive.received_at = core_.now_ns;
-  ++receive.unacked;
-  receive.success = {.psn = arrival.psn,
+  receive.success = {.psn = packet.psn,
                      .job_id = arrival.job_id,
                      .length = arrival.request_length,
                      .message_id = arrival.message_id,
                      .any = arrival.whole && !verdict.respond};
-  Response response;
-  if (verdict.respond) {
-    response.header = verdict.response;
-    response.with_data = !verdict.data.empty();
-    response.data_bytes = static_cast<uint8_t>(
-        std::min(verdict.data.size(), response.data.size()));
-    std::copy_n(verdict.data.begin(), response.data_bytes,
-                response.data.begin());
-    response.data_offset = verdict.data_offset;
-  }
+  std::optional<Response> response;
   bool hold = false;
-  if (verdict.guaranteed) {
-    for (StoredResponse& stored : receive.stored) {
-      if (!stored.used) {
-        stored = {.psn = arrival.psn, .used = true, .response = response};
-        ++receive.kept;
-        hold = true;
-        break;
-      }
-    }
+  if (verdict.respond) {
+    response.emplace();
+    response->header = verdict.response;
+    response->with_data = !verdict.data.empty();
+    response->data_bytes = static_cast<uint8_t>(
+        std::min(verdict.data.size(), response->data.size()));
+    std::copy_n(verdict.data.begin(), response->data_bytes,
+                response->data.begin());
+    response->data_offset = verdict.data_offset;
+    hold = verdict.guaranteed && Store(pdc, packet.psn, *response);
   }
-  receive.window.Accept(arrival.psn, hold);
-  const wire::Trim lost = receive.gap.Accept(receive.window.next());
   const Settings& settings = core_.settings;
-  const bool gap = !pdc->ordered && receive.window.gap();
-  const bool asked = arrival.ar || receive.unacked >= settings.ack_every ||
-                     settings.ack_delay_ns == 0;
-  // An ACK that says nothing but how far all has come is also that of the
-  // packets that arrive until the next `Progress`.
-  const bool own =
-      arrival.syn || arrival.retx || arrival.marked || verdict.respond || gap;
-  if (lost != wire::Trim::kNone && pdc->ordered && !verdict.respond) {
-    // What is accepted is acknowledged later then.
-    receive.gap.Open();
-    Nack(pdc, {.psn = receive.window.next(), .retx = true}, TrimmedCode(lost));
-    receive.owes_ack = true;
-  } else if (own || (asked && receive.window.cack() != arrival.psn)) {
-    Answer(pdc, arrival, verdict.respond ? &response : nullptr);
-  } else if (asked) {
-    receive.owes_ack = true;
-  } else {
-    receive.ack_ns =
-        std::min(receive.ack_ns, core_.now_ns + settings.ack_delay_ns);
-  }
-}
-
-void Receiver::Refused(Pdc* pdc, const Arrival& arrival, NackCode code) {
-  core_.Count(Statistic::kRxRefused);
-  // What follows an ordered packet that was refused is not NACKed each.
-  if (!pdc->ordered || !pdc->receive.gap.open() || arrival.retx) {
-    Nack(pdc, arrival, code);
-  }
-  pdc->receive.gap.Refuse();
-}
-
-void Receiver::Asked(Pdc* pdc, const Arrival& arrival) {
-  if (pdc->receive.window.Find(arrival.psn, pdc->ordered) ==
-      ReceiveWindow::Place::kDuplicate) {
-    Answer(pdc, arrival, nullptr);
-  } else {
-    Nack(pdc, arrival, NackCode::kPktNotRcvd);
-  }
+  const rules::Accepted accepted = rules::Take(
+      packet, place,
+      {.bytes = NominalBytes(settings, arrival.bytes),
+       .answers = verdict.respond,
+       .hold = hold},
+      {.every = settings.ack_delay_ns == 0 ? 1 : settings.ack_every}, &receive);
+  Acknowledge(pdc, arrival, accepted, response ? &*response : nullptr);
 }
 
 void Receiver::Cleared(Pdc* pdc, uint32_t clear_psn) {
   ReceiveHalf& receive = pdc->receive;
-  if (receive.window.complete()) {
-    return;  // Nothing is held.
-  }
-  const uint32_t count = clear_psn - receive.window.cack();
-  if (count == 0 || count > kWindow) {
+  if (!receive.window.Clears(clear_psn)) {
     return;
   }
   for (StoredResponse& stored : receive.stored) {
-    if (stored.used && !Before(clear_psn, stored.psn)) {
+    if (stored.used && !rules::Before(clear_psn, stored.psn)) {
       --receive.kept;
       receive.unsent -= stored.unsent ? 1 : 0;
       stored.used = stored.unsent = false;
@@ -239,38 +209,36 @@ void Receiver::Cleared(Pdc* pdc, uint32_t clear_psn) {
   }
   // The source learns in time what is acknowledged now; and at once the next
   // answer that is held, since it may take them only in order.
-  if (receive.ack_ns == kNever) {
+  if (receive.ack_ns == rules::kNever) {
     receive.ack_ns = core_.now_ns + core_.settings.ack_delay_ns;
   }
-  StoredResponse* const next = Stored(pdc, receive.window.cack() + 1);
+  StoredResponse* const next = FindStored(pdc, receive.window.cack() + 1);
   if (next != nullptr && !next->unsent) {
     next->unsent = true;
     ++receive.unsent;
   }
 }
 
-bool Receiver::AckDelayed(Pdc* pdc, AckReq req) {
-  // Its PSN is never one with a stored response: those are above `cack`.
-  const AckOut ack{
-      .psn = pdc->receive.window.cack(), .req = req, .plain = !pdc->target};
+bool Receiver::AckDelayed(Pdc* pdc, bool close) {
+  const AckOut ack{.close = close, .plain = !pdc->target};
   if (!SendAck(&core_, pdc, ack)) {
     return false;
   }
   pdc->receive.unacked = 0;
-  pdc->receive.ack_ns = kNever;
+  pdc->receive.ack_ns = rules::kNever;
   return true;
 }
 
 void Receiver::OnTimer(Pdc* pdc) {
   if (pdc->receive.ack_ns <= core_.now_ns && !AckDelayed(pdc)) {
     pdc->receive.owes_ack = true;
-    pdc->receive.ack_ns = kNever;
+    pdc->receive.ack_ns = rules::kNever;
   }
 }
 
 bool Receiver::SendOwedAck(Pdc* pdc) {
   ReceiveHalf& receive = pdc->receive;
-  ReceiveWindow& window = receive.window;
+  rules::ReceiveWindow& window = receive.window;
   if (window.owed() == 0) {
     if (!AckDelayed(pdc)) {
       return false;
@@ -278,12 +246,15 @@ bool Receiver::SendOwedAck(Pdc* pdc) {
   } else {  // It says how far all has come as well.
     const uint32_t psn = window.cack() + 1 +
                          static_cast<uint32_t>(std::countr_zero(window.owed()));
-    if (!SendAck(&core_, pdc, {.psn = psn, .plain = !pdc->target})) {
+    if (!SendAck(&core_, pdc,
+                 {.what = rules::AckFor::kKnown,
+                  .psn = psn,
+                  .plain = !pdc->target})) {
       return false;
     }
     window.Pay(psn);
     receive.unacked = 0;
-    receive.ack_ns = kNever;
+    receive.ack_ns = rules::kNever;
   }
   receive.owes_ack = window.owed() != 0;
   return true;
@@ -298,8 +269,8 @@ bool Receiver::SendOwed(Pdc* pdc) {
   }
   // What it is about may have come meanwhile.
   if (receive.owes_nack &&
-      receive.window.Find(receive.nack_psn, pdc->ordered) !=
-          ReceiveWindow::Place::kDuplicate) {
+      receive.window.Find(receive.nack_psn, pdc->ordered, rules::Reach()) !=
+          rules::Place::kDuplicate) {
     const NackOut nack{.code = receive.nack_code,
                        .psn = receive.nack_psn,
                        .retx = receive.nack_retx,
@@ -316,8 +287,8 @@ bool Receiver::SendOwed(Pdc* pdc) {
   }
   for (StoredResponse& stored : receive.stored) {
     if (stored.unsent) {
-      const AckOut ack{.psn = stored.psn,
-                       .req = AckReq::kClear,
+      const AckOut ack{.what = rules::AckFor::kKnown,
+                       .psn = stored.psn,
                        .response = &stored.response};
       if (!SendAck(&core_, pdc, ack)) {
         return false;

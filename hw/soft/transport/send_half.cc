@@ -46,7 +46,7 @@ NackClass ClassOf(NackCode code) {
 void SendHalf::Open(uint32_t start, const Settings& settings, uint64_t now_ns) {
   window_.Open(start);
   congestion_.Open(settings);
-  timer_ns_ = kNever;
+  timer_ns_ = rules::kNever;
   heard_ns_ = now_ns;
   rtt_ns_ = min_rtt_ns_ = 0;
   probe_psn_ = start;
@@ -95,7 +95,7 @@ uint64_t SendHalf::MeasuredRtt(const AckFacts& ack, uint64_t now_ns) {
 
 void SendHalf::TakeSack(const AckFacts& ack, uint64_t* bytes) {
   *bytes += window_.MarkArrived(
-      Rebased(ack.sack, ack.sack_base, window_.una()) & window_.sent());
+      rules::Rebased(ack.sack, ack.sack_base, window_.una()) & window_.sent());
 }
 
 // A packet counts as lost when `reorder` later ones arrived; once per round
@@ -111,8 +111,9 @@ void SendHalf::InferLosses(const Settings& settings, uint64_t now_ns) {
   }
   // `above` holds the `reorder` highest now; what lies below all of them is
   // judged.
-  uint64_t late = window_.in_flight() &
-                  LowBits(static_cast<uint32_t>(std::countr_zero(above)));
+  uint64_t late =
+      window_.in_flight() &
+      rules::LowBits(static_cast<uint32_t>(std::countr_zero(above)));
   uint64_t lost = 0;
   const uint64_t rtt = rtt_ns_ == 0 ? settings.rto_ns : rtt_ns_ + rtt_ns_ / 4;
   for (; late != 0; late &= late - 1) {
@@ -140,7 +141,7 @@ void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
     }
   }
   if (window_.unanswered() == 0) {
-    timer_ns_ = window_.empty() ? kNever : now_ns + settings.rto_ns;
+    timer_ns_ = window_.empty() ? rules::kNever : now_ns + settings.rto_ns;
     resent_ = false;
   } else if (!waiting_) {
     timer_ns_ = now_ns + settings.rto_ns;
@@ -168,8 +169,8 @@ bool SendHalf::OnLoss(uint32_t psn, bool not_received, bool ordered,
       window_.AgeNs(oldest, now_ns) + SendWindow::kTimeUnit < min_rtt_ns_) {
     return false;
   }
-  const uint64_t bytes =
-      window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
+  const uint64_t bytes = window_.MarkLost(
+      ordered ? window_.sent() : rules::Bit(psn - window_.una()));
   congestion_.OnLoss(bytes, now_ns);
   return true;
 }
@@ -180,7 +181,7 @@ bool SendHalf::OnTrim(uint32_t psn, bool ordered, uint64_t now_ns) {
   }
   // The NACK is about the last transmission, however short ago that was: on ROD
   // nothing else may say that it is missing.
-  window_.MarkLost(ordered ? window_.sent() : Bit(psn - window_.una()));
+  window_.MarkLost(ordered ? window_.sent() : rules::Bit(psn - window_.una()));
   congestion_.OnTrim(window_.packet(psn).bytes, now_ns);
   return true;
 }
@@ -191,10 +192,10 @@ bool SendHalf::OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
     return false;
   }
   const uint32_t index = psn - window_.una();
-  window_.MarkLost(ordered ? ~LowBits(index) : Bit(index));
+  window_.MarkLost(ordered ? ~rules::LowBits(index) : rules::Bit(index));
   if (waiting_) {
     // One wait for all that is refused meanwhile; the oldest ends it.
-    probe_psn_ = Before(psn, probe_psn_) ? psn : probe_psn_;
+    probe_psn_ = rules::Before(psn, probe_psn_) ? psn : probe_psn_;
     return true;
   }
   waiting_ = probing_ = true;
@@ -207,7 +208,7 @@ bool SendHalf::OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
 
 SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
   if (window_.empty()) {
-    timer_ns_ = kNever;
+    timer_ns_ = rules::kNever;
     return Timer::kNothing;
   }
   if (waiting_) {

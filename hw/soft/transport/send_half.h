@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/soft/rules/psn.h"
 #include "hw/soft/transport/congestion.h"
-#include "hw/soft/transport/psn.h"
 #include "hw/soft/transport/send_window.h"
 #include "hw/soft/transport/settings.h"
 
@@ -49,15 +49,16 @@ class SendHalf {
   // May a packet leave: one that is lost, or a new one?
   bool MayResend() const {
     return window_.lost() != 0 && MaySend() &&
-           (!probing_ || MovedUp(window_.in_flight(),
-                                 window_.first_lost() - window_.una()) == 0);
+           (!probing_ ||
+            rules::MovedUp(window_.in_flight(),
+                           window_.first_lost() - window_.una()) == 0);
   }
   bool MaySendNew() const {
     return MaySend() && !probing_ && window_.lost() == 0 && !window_.full();
   }
   // The window will be closed by the packet after which this is asked.
   bool Asks(uint32_t bytes) const {
-    return window_.top() + 1 - window_.una() >= kWindow ||
+    return window_.top() + 1 - window_.una() >= rules::kWindow ||
            !congestion_.Allows(window_.flight_bytes() + bytes);
   }
 
@@ -107,7 +108,7 @@ class SendHalf {
   void Heard(uint64_t now_ns) { heard_ns_ = now_ns; }
   uint64_t heard_ns() const { return heard_ns_; }
 
-  // When OnTimer has to be called; kNever: not.
+  // When OnTimer has to be called; rules::kNever: not.
   uint64_t timer_ns() const { return timer_ns_; }
   enum class Timer : uint8_t {
     kResume,   // A wait after a refusal is over.
@@ -152,7 +153,7 @@ class SendHalf {
 
   SendWindow window_;
   Congestion congestion_;
-  uint64_t timer_ns_ = kNever;
+  uint64_t timer_ns_ = rules::kNever;
   uint64_t heard_ns_ = 0;
   uint64_t rtt_ns_ = 0;      // Smoothed; 0: none yet.
   uint64_t min_rtt_ns_ = 0;  // Shortest.
@@ -175,9 +176,9 @@ void SendHalf::OnAck(const AckFacts& ack, const Settings& settings,
   const uint32_t una = window_.una();
   uint64_t fresh = 0;
   if (window_.Contains(ack.psn) && window_.Answer(ack.psn, &bytes)) {
-    fresh = Bit(ack.psn - una);
+    fresh = rules::Bit(ack.psn - una);
   }
-  if (!Before(ack.cack + 1, una)) {
+  if (!rules::Before(ack.cack + 1, una)) {
     fresh |= window_.Cumulate(ack.cack + 1, &bytes);
   }
   const uint64_t arrived = window_.arrived();

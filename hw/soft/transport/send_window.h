@@ -6,12 +6,13 @@
 #include <bit>
 #include <cstdint>
 
-#include "hw/soft/transport/psn.h"
+#include "hw/soft/rules/psn.h"
 
 namespace heddle::soft::transport {
 
 // PSNs from `una`, the oldest that no cumulative ACK covers, to `top`, the
-// first never sent; at most kWindow of them. Each is in one of these states:
+// first never sent; at most rules::kWindow of them. Each is in one of these
+// states:
 //   in flight   sent, nothing heard of it;
 //   lost        to be sent again;
 //   arrived     the peer has it, its answer is not here yet;
@@ -36,9 +37,9 @@ class SendWindow {
   uint32_t top() const { return top_; }
   uint64_t flight_bytes() const { return flight_bytes_; }
   bool empty() const { return top_ == una_; }
-  bool full() const { return top_ - una_ >= kWindow; }
+  bool full() const { return top_ - una_ >= rules::kWindow; }
   bool Contains(uint32_t psn) const { return psn - una_ < top_ - una_; }
-  uint64_t sent() const { return LowBits(top_ - una_); }
+  uint64_t sent() const { return rules::LowBits(top_ - una_); }
   uint64_t unanswered() const { return sent() & ~answered_; }
   uint64_t in_flight() const {
     return sent() & ~answered_ & ~arrived_ & ~lost_;
@@ -47,9 +48,11 @@ class SendWindow {
   uint64_t arrived() const { return arrived_; }
   uint64_t answered() const { return answered_; }
   bool Has(uint64_t set, uint32_t psn) const {
-    return Contains(psn) && (set & Bit(psn - una_)) != 0;
+    return Contains(psn) && (set & rules::Bit(psn - una_)) != 0;
   }
-  const Packet& packet(uint32_t psn) const { return packets_[psn % kWindow]; }
+  const Packet& packet(uint32_t psn) const {
+    return packets_[psn % rules::kWindow];
+  }
 
   // CLEAR_PSN: the answers of all PSNs up to it are here (UET 2.15).
   uint32_t clear_psn() const {
@@ -58,10 +61,10 @@ class SendWindow {
 
   // PSN `top` was sent.
   void PushSent(uint32_t what, uint32_t bytes, uint64_t now_ns) {
-    packets_[top_ % kWindow] = {.what = what,
-                                .sent_at = Time(now_ns),
-                                .bytes = static_cast<uint16_t>(bytes),
-                                .transmissions = 1};
+    packets_[top_ % rules::kWindow] = {.what = what,
+                                       .sent_at = Time(now_ns),
+                                       .bytes = static_cast<uint16_t>(bytes),
+                                       .transmissions = 1};
     ++top_;
     flight_bytes_ += bytes;
   }
@@ -71,11 +74,11 @@ class SendWindow {
     return una_ + static_cast<uint32_t>(std::countr_zero(lost_));
   }
   void NoteResent(uint32_t psn, uint64_t now_ns) {
-    Packet& packet = packets_[psn % kWindow];
+    Packet& packet = packets_[psn % rules::kWindow];
     packet.sent_at = Time(now_ns);
     packet.transmissions =
         static_cast<uint8_t>(packet.transmissions + (packet.transmissions < 3));
-    lost_ &= ~Bit(psn - una_);
+    lost_ &= ~rules::Bit(psn - una_);
     flight_bytes_ += packet.bytes;
   }
 
@@ -90,7 +93,7 @@ class SendWindow {
   // What was believed to have arrived has not: it is lost. Its bytes left the
   // flight before.
   void MarkNotArrived(uint32_t psn) {
-    const uint64_t bit = Bit(psn - una_) & arrived_ & ~answered_;
+    const uint64_t bit = rules::Bit(psn - una_) & arrived_ & ~answered_;
     arrived_ &= ~bit;
     lost_ |= bit;
   }
@@ -104,7 +107,7 @@ class SendWindow {
   }
   // Answered by an ACK of its own. False: it was before.
   bool Answer(uint32_t psn, uint64_t* bytes) {
-    const uint64_t bit = Bit(psn - una_);
+    const uint64_t bit = rules::Bit(psn - una_);
     if ((answered_ & bit) != 0) {
       return false;
     }
@@ -116,12 +119,12 @@ class SendWindow {
   // that were not before, as a set with the old base; adds their bytes.
   uint64_t Cumulate(uint32_t una, uint64_t* bytes) {
     const uint32_t count = una - una_;
-    const uint64_t fresh = LowBits(count) & ~answered_;
+    const uint64_t fresh = rules::LowBits(count) & ~answered_;
     *bytes += TakeFromFlight(fresh & in_flight());
     una_ = una;
-    answered_ = MovedUp(answered_, count);
-    arrived_ = MovedUp(arrived_, count);
-    lost_ = MovedUp(lost_, count);
+    answered_ = rules::MovedUp(answered_, count);
+    arrived_ = rules::MovedUp(arrived_, count);
+    lost_ = rules::MovedUp(lost_, count);
     return fresh;
   }
 
@@ -138,7 +141,7 @@ class SendWindow {
     uint64_t bytes = 0;
     for (set &= in_flight(); set != 0; set &= set - 1) {
       bytes += packets_[(una_ + static_cast<uint32_t>(std::countr_zero(set))) %
-                        kWindow]
+                        rules::kWindow]
                    .bytes;
     }
     flight_bytes_ -= bytes;
@@ -151,7 +154,7 @@ class SendWindow {
   uint64_t arrived_ = 0;
   uint64_t lost_ = 0;
   uint64_t flight_bytes_ = 0;
-  std::array<Packet, kWindow> packets_;
+  std::array<Packet, rules::kWindow> packets_;
 };
 
 }  // namespace heddle::soft::transport

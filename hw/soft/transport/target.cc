@@ -19,22 +19,13 @@ constexpr int kCandidates = 8;
 
 }  // namespace
 
-void Target::Strange(const Datagram& datagram, NackCode code, uint32_t psn,
-                     uint16_t dpdcid) {
-  SendNack(&core_, PathBack(datagram),
-           {.code = code,
-            .psn = psn,
-            .marked = datagram.congestion,
-            .dpdcid = dpdcid});
-}
-
 Pdc* Target::Open(const IncomingRequest& request) {
   Pdc* pdc = core_.TakePdc(true);
   if (pdc == nullptr) {
     return nullptr;
   }
   pdc->state = PdcState::kOpen;
-  pdc->ordered = request.ordered;
+  pdc->ordered = request.arrival.packet.ordered;
   pdc->peer = request.datagram->source;
   pdc->peer_id = request.header.spdcid;
   pdc->path = PathBack(*request.datagram);
@@ -53,141 +44,107 @@ Pdc* Target::Open(const IncomingRequest& request) {
   return pdc;
 }
 
-bool Target::Listens() {
-  if (core_.client->Listens()) {
-    return true;
-  }
-  core_.Count(Statistic::kRxRefused);
-  return false;
-}
-
 void Target::OnSyn(const IncomingRequest& request) {
   const PdsRequest& header = request.header;
   const Datagram& datagram = *request.datagram;
-  Pdc* pdc = core_.pdcs.BySource(datagram.source, header.spdcid);
+  const rules::Packet& packet = request.arrival.packet;
   const uint32_t start = header.psn - header.psn_offset;
-  if (pdc != nullptr &&
-      (pdc->start_psn != start || pdc->ordered != request.ordered)) {
-    core_.Count(Statistic::kDropPdcid);
-    Strange(datagram,
-            pdc->start_psn != start ? NackCode::kInvalidSyn
-                                    : NackCode::kPdcModeMismatch,
-            header.psn, header.spdcid);
-    return;
+  Pdc* pdc = core_.pdcs.BySource(datagram.source, header.spdcid);
+  const bool fresh = pdc == nullptr;
+  rules::Named named{.open = !fresh, .listens = core_.client->Listens()};
+  if (fresh) {
+    named.ended = core_.tombstones.Find({datagram.source, start, header.spdcid},
+                                        core_.now_ns);
+  } else {
+    named.same_start = pdc->start_psn == start;
+    named.same_mode = pdc->ordered == request.arrival.packet.ordered;
   }
-  if (!Listens()) {
-    return;
-  }
-  if (pdc != nullptr) {
-    Take(pdc, request, false);
-    return;
-  }
-  const Tombstones::Ended ended = core_.tombstones.Find(
-      {datagram.source, start, header.spdcid}, core_.now_ns);
-  if (ended != Tombstones::Ended::kUnknown) {
-    core_.Count(Statistic::kRxClosing);
-    Strange(datagram,
-            ended == Tombstones::Ended::kNow ? NackCode::kClosing
-                                             : NackCode::kInvalidSyn,
-            header.psn, header.spdcid);
-    return;
-  }
-  if (header.psn_offset >= kWindow) {
-    core_.Count(Statistic::kDropPsn);
-    Strange(datagram, NackCode::kPsnOorWindow, header.psn, header.spdcid);
-    return;
-  }
-  pdc = Open(request);
-  if (pdc == nullptr) {
-    MakeRoom();
+  rules::Judgement judgement = rules::JudgeName(packet, named);
+  if (fresh && judgement.outcome == rules::Outcome::kOffer) {
     pdc = Open(request);
+    if (pdc == nullptr) {
+      MakeRoom();
+      pdc = Open(request);
+    }
+    named.room = pdc != nullptr;
+    judgement = rules::JudgeName(packet, named);
   }
-  if (pdc == nullptr) {
-    core_.Count(Statistic::kRxRefused);
-    Strange(datagram, NackCode::kNoPdcAvail, header.psn, header.spdcid);
-    return;
+  if (judgement.outcome == rules::Outcome::kOffer) {
+    Take(pdc, request, fresh);
+  } else {
+    AnswerStranger(&core_, datagram, judgement, header.psn, header.spdcid);
   }
-  Take(pdc, request, true);
 }
 
 void Target::OnRequest(Pdc* pdc, const IncomingRequest& request) {
   const PdsRequest& header = request.header;
-  if (pdc->peer != request.datagram->source || pdc->peer_id != header.spdcid) {
-    core_.Count(Statistic::kDropPdcid);
-    Strange(*request.datagram, NackCode::kPdcHdrMismatch, header.psn,
-            header.spdcid);
-    return;
-  }
-  if (pdc->ordered != request.ordered) {
-    core_.Count(Statistic::kDropPdsType);
-    Strange(*request.datagram, NackCode::kPdcModeMismatch, header.psn,
-            header.spdcid);
-    return;
-  }
-  if (Listens()) {
+  const Datagram& datagram = *request.datagram;
+  const bool listens = core_.client->Listens();
+  const rules::Judgement judgement = rules::JudgeName(
+      request.arrival.packet,
+      {.open = true,
+       .same_peer =
+           pdc->peer == datagram.source && pdc->peer_id == header.spdcid,
+       .same_mode = pdc->ordered == request.arrival.packet.ordered,
+       .listens = listens});
+  if (judgement.outcome == rules::Outcome::kOffer) {
     Take(pdc, request, false);
+  } else {
+    AnswerStranger(&core_, datagram, judgement, header.psn, header.spdcid);
   }
 }
 
 void Target::Take(Pdc* pdc, const IncomingRequest& request, bool fresh) {
-  const Arrival& arrival = request.arrival;
   pdc->receive.heard_ns = core_.now_ns;
   pdc->send.Heard(core_.now_ns);
-  const uint32_t clear =
-      request.header.psn +
-      static_cast<uint32_t>(int32_t{request.header.clear_psn_offset});
-  if (!Before(request.header.psn, clear)) {
-    receiver_.Cleared(pdc, clear);
+  const Receiver::Judged judged = receiver_.Judge(pdc, request.arrival);
+  rules::Outcome outcome = judged.outcome;
+  if (judged.offered()) {
+    outcome = Offer(pdc, request, judged.place);
+    if (!fresh) {
+      core_.pdcs.Touch(pdc);
+    }
   }
-  if (receiver_.IsNew(pdc, arrival)) {
-    Offer(pdc, request, fresh);
-  } else if (fresh) {  // Early: the packets before it will come.
+  if (fresh && rules::Opens(outcome)) {
     core_.pdcs.AddName(pdc);
     core_.pdcs.Touch(pdc);
     core_.Count(Statistic::kRxPdcs);
+  } else if (fresh) {
+    core_.pdcs.Return(pdc, 0);
   }
   core_.Settle(pdc);
 }
 
-void Target::Offer(Pdc* pdc, const IncomingRequest& request, bool fresh) {
+rules::Outcome Target::Offer(Pdc* pdc, const IncomingRequest& request,
+                             rules::Place place) {
   const Datagram& datagram = *request.datagram;
+  const Arrival& arrival = request.arrival;
   const uint32_t returns = pdc->return_tail;
   offering_ = true;
-  const Verdict verdict = core_.client->OnRequest(
-      {.source = pdc->peer,
-       .source_udp_port = datagram.source_udp_port,
-       .pdc = pdc->index,
-       .spdcid = pdc->peer_id,
-       .ordered = pdc->ordered,
-       .next_hdr = request.header.next_hdr,
-       .ses = request.ses},
-      Receiver::MayGuarantee(*pdc, request.arrival.psn));
+  const Verdict verdict =
+      core_.client->OnRequest({.source = pdc->peer,
+                               .source_udp_port = datagram.source_udp_port,
+                               .pdc = pdc->index,
+                               .spdcid = pdc->peer_id,
+                               .ordered = pdc->ordered,
+                               .next_hdr = request.header.next_hdr,
+                               .ses = request.ses},
+                              Receiver::MayGuarantee(*pdc, arrival.packet.psn));
   offering_ = false;
-  if (verdict.kind != Verdict::Kind::kAccepted) {
+  const rules::Judgement judgement =
+      rules::Conclude(arrival.packet, place, pdc->receive.gap, verdict.said());
+  if (judgement.outcome != rules::Outcome::kAccept) {
     pdc->return_tail = returns;
-  }
-  if (verdict.kind == Verdict::Kind::kDropped) {
-    core_.Count(Statistic::kDropSes);
-    if (fresh) {
-      core_.pdcs.Return(pdc, 0);
-    }
-    return;
-  }
-  if (fresh) {
-    core_.pdcs.AddName(pdc);
-    core_.Count(Statistic::kRxPdcs);
-  }
-  core_.pdcs.Touch(pdc);
-  if (verdict.kind == Verdict::Kind::kRefused) {
-    receiver_.Refused(pdc, request.arrival, verdict.nack);
-    return;
+    receiver_.CarryOut(pdc, arrival, place, judgement);
+    return judgement.outcome;
   }
   pdc->path = PathBack(datagram);
   core_.Count(Statistic::kRxRequests);
   if (datagram.congestion) {
     core_.Count(Statistic::kRxEcnMarked);
   }
-  receiver_.Accepted(pdc, request.arrival, verdict);
+  receiver_.Accepted(pdc, arrival, place, verdict);
+  return judgement.outcome;
 }
 
 bool Target::CloseThoseThatLeft() {
@@ -226,7 +183,7 @@ void Target::MakeRoom() {
     if (pdc->quiet() && core_.now_ns - pdc->close_asked_ns >= settings.rto_ns) {
       pdc->close_asked_ns = core_.now_ns;
       // Lost or not sent: the next refusal asks again.
-      if (receiver_.AckDelayed(pdc, contract::AckReq::kClose)) {
+      if (receiver_.AckDelayed(pdc, true)) {
         core_.Settle(pdc);
       }
       return;
@@ -247,16 +204,17 @@ bool Target::PostReturn(uint16_t index, const ReturnData& data) {
     return false;
   }
   if (pdc.returns.empty()) {
-    pdc.returns.resize(kWindow);
+    pdc.returns.resize(rules::kWindow);
   }
-  pdc.returns[pdc.return_tail++ % kWindow] = data;
+  pdc.returns[pdc.return_tail++ % rules::kWindow] = data;
   return true;
 }
 
 bool Target::SendReturn(Pdc* pdc, const Frame& frame, size_t* bytes) {
   const std::span<uint8_t> room = core_.wire->Room();
-  const auto built = core_.client->BuildReturn(
-      pdc->returns[frame.psn % kWindow], room.subspan(PdsRequest::kBytes));
+  const auto built =
+      core_.client->BuildReturn(pdc->returns[frame.psn % rules::kWindow],
+                                room.subspan(PdsRequest::kBytes));
   PdsRequest header;
   header.type = pdc->ordered ? PdsType::kRodReq : PdsType::kRudReq;
   header.next_hdr = built.next_hdr;
@@ -264,8 +222,8 @@ bool Target::SendReturn(Pdc* pdc, const Frame& frame, size_t* bytes) {
   header.ar = frame.ar ? 1 : 0;
   header.psn = frame.psn;
   const uint32_t clear = pdc->send.window().clear_psn();
-  header.clear_psn_offset =
-      static_cast<int16_t>(Before(clear, frame.psn) ? clear - frame.psn : 0u);
+  header.clear_psn_offset = static_cast<int16_t>(
+      rules::Before(clear, frame.psn) ? clear - frame.psn : 0u);
   header.spdcid = pdc->id;
   header.dpdcid = pdc->peer_id;
   header.Encode(room.data());
@@ -302,7 +260,7 @@ bool Target::SendAgain(Pdc* pdc) {
 }
 
 void Target::Retire(Pdc* pdc, uint32_t psn) {
-  core_.client->OnReturnRetired(pdc->returns[psn % kWindow]);
+  core_.client->OnReturnRetired(pdc->returns[psn % rules::kWindow]);
 }
 
 void Target::OnAck(Pdc* pdc, const IncomingAck& ack, const Datagram& datagram) {
@@ -378,19 +336,26 @@ void Target::Close(Pdc* pdc, bool in_error) {
 }
 
 void Target::OnClose(Pdc* pdc, const Arrival& arrival) {
-  if (!receiver_.IsNew(pdc, arrival)) {
+  const Receiver::Judged judged = receiver_.Judge(pdc, arrival);
+  if (!judged.offered()) {
     return;
   }
-  if (arrival.psn != pdc->receive.window.next() || !pdc->quiet()) {
-    // Packets before it are missing, or return data is not acknowledged yet:
-    // the command comes again.
-    receiver_.Refused(pdc, arrival, NackCode::kRcvdSesProcg);
+  // Return data that is not acknowledged yet: the command comes again.
+  rules::Said said;
+  if (!pdc->quiet()) {
+    said = {rules::Said::Kind::kRefused, NackCode::kRcvdSesProcg};
+  }
+  const rules::Judgement judgement =
+      rules::Conclude(arrival.packet, judged.place, pdc->receive.gap, said);
+  if (judgement.outcome != rules::Outcome::kClose) {
+    receiver_.CarryOut(pdc, arrival, judged.place, judgement);
     return;
   }
-  // Everything in the forward direction is cleared with it (UET 2.16).
-  receiver_.Cleared(pdc, arrival.psn - 1);
-  receiver_.Accepted(pdc, {.psn = arrival.psn}, {});
-  const AckOut ack{.psn = arrival.psn, .retx = arrival.retx, .plain = true};
+  rules::Close(arrival.packet, &pdc->receive);
+  const AckOut ack{.what = rules::AckFor::kTaken,
+                   .psn = arrival.packet.psn,
+                   .retx = arrival.packet.retx,
+                   .plain = true};
   if (!SendAck(&core_, pdc, ack)) {
     // The command comes again, to a PDC that is gone.
   }
@@ -399,35 +364,29 @@ void Target::OnClose(Pdc* pdc, const Arrival& arrival) {
 
 void Target::OnControl(Pdc* pdc, const contract::wire::PdsCp& cp,
                        const Datagram& datagram) {
-  if (pdc->peer != datagram.source || pdc->peer_id != cp.spdcid) {
-    core_.Count(Statistic::kDropPdcid);
-    Strange(datagram, NackCode::kPdcHdrMismatch, cp.psn, cp.spdcid);
+  const Arrival arrival{.packet = PacketOf(cp, datagram)};
+  const bool same_peer =
+      pdc->peer == datagram.source && pdc->peer_id == cp.spdcid;
+  const rules::Judgement judgement =
+      rules::JudgeName(arrival.packet, {.open = true, .same_peer = same_peer});
+  if (judgement.outcome != rules::Outcome::kOffer) {
+    AnswerStranger(&core_, datagram, judgement, cp.psn, cp.spdcid);
     return;
   }
   pdc->receive.heard_ns = core_.now_ns;
   pdc->send.Heard(core_.now_ns);
-  const Arrival arrival{.psn = cp.psn,
-                        .ar = true,
-                        .retx = cp.retx != 0,
-                        .marked = datagram.congestion};
-  switch (cp.cp_type) {
-    case contract::CpType::kAckRequest:
-      receiver_.Asked(pdc, arrival);
-      break;
-    case contract::CpType::kClearCommand:
-      receiver_.Cleared(pdc, cp.payload);
-      break;
-    case contract::CpType::kCloseCommand:
+  switch (arrival.packet.kind) {
+    case rules::PacketKind::kClose:
       OnClose(pdc, arrival);
       break;
-    case contract::CpType::kProbe:
+    case rules::PacketKind::kProbe:
       SendProbeAnswer(&core_, *pdc, cp.probe_opaque);
       break;
-    case contract::CpType::kNegotiation:
+    case rules::PacketKind::kNegotiation:
       SendOffer(&core_, *pdc, cp.psn);
       break;
-    default:  // What only a target asks for.
-      core_.Count(Statistic::kDropPdsType);
+    default:
+      receiver_.Judge(pdc, arrival);
       break;
   }
   core_.Settle(pdc);

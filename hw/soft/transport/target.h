@@ -34,10 +34,10 @@ class Target {
   [[nodiscard]] bool SendAgain(Pdc* pdc);
 
  private:
-  // Whether requests are to be taken; counts one that is not.
-  bool Listens();
+  // `fresh`: nobody knows of the PDC yet.
   void Take(Pdc* pdc, const IncomingRequest& request, bool fresh);
-  void Offer(Pdc* pdc, const IncomingRequest& request, bool fresh);
+  rules::Outcome Offer(Pdc* pdc, const IncomingRequest& request,
+                       rules::Place place);
   Pdc* Open(const IncomingRequest& request);
   // Asks initiators of PDCs that were not used for long to close them; or
   // forgets one whose initiator is silent for good.
@@ -54,8 +54,6 @@ class Target {
     bool retx = false;
   };
   [[nodiscard]] bool SendReturn(Pdc* pdc, const Frame& frame, size_t* bytes);
-  void Strange(const wire::Datagram& datagram, contract::NackCode code,
-               uint32_t psn, uint16_t dpdcid);
 
   Core& core_;
   Receiver& receiver_;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "hw/soft/transport/psn.h"
+#include "hw/soft/rules/psn.h"
 
 namespace heddle::soft::transport {
 
@@ -19,16 +19,16 @@ class TimerHeap {
   // There are timers of each index below `timers`; they are never fewer.
   void Grow(size_t timers) {
     if (timers > deadline_.size()) {
-      deadline_.resize(timers, kNever);
+      deadline_.resize(timers, rules::kNever);
       place_.resize(timers, kNone);
       heap_.reserve(timers);
     }
   }
 
-  // Timer `index` ends at `at_ns`; kNever: not.
+  // Timer `index` ends at `at_ns`; rules::kNever: not.
   void Set(uint16_t index, uint64_t at_ns) {
     deadline_[index] = at_ns;
-    if (at_ns == kNever) {
+    if (at_ns == rules::kNever) {
       return;
     }
     if (place_[index] == kNone) {
@@ -47,10 +47,10 @@ class TimerHeap {
     while (!heap_.empty() && heap_[0].at <= now_ns) {
       const uint16_t first = heap_[0].index;
       const uint64_t at = deadline_[first];
-      if (at <= now_ns || at == kNever) {
+      if (at <= now_ns || at == rules::kNever) {
         Remove();
-        if (at != kNever) {
-          deadline_[first] = kNever;
+        if (at != rules::kNever) {
+          deadline_[first] = rules::kNever;
           *index = first;
           return true;
         }
@@ -63,7 +63,9 @@ class TimerHeap {
   }
 
   // No timer ends earlier.
-  uint64_t next_ns() const { return heap_.empty() ? kNever : heap_[0].at; }
+  uint64_t next_ns() const {
+    return heap_.empty() ? rules::kNever : heap_[0].at;
+  }
 
  private:
   struct Entry {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/soft/rules/accept.h"
 #include "hw/soft/wire/fabric_address.h"
 
 namespace heddle::soft::transport {
@@ -53,24 +54,20 @@ class Tombstones {
   // All so far are of an earlier incarnation of this end from now on.
   void NewIncarnation() { former_ = tail_; }
 
-  enum class Ended : uint8_t {
-    kUnknown,
-    kNow,     // In this incarnation.
-    kBefore,  // In an earlier one, so that this one has executed nothing of it.
-  };
+  using Ended = rules::Named::Ended;
   Ended Find(const PdcIdentity& identity, uint64_t now_ns) {
     while (head_ != tail_ && places_[head_ % kPlaces].until <= now_ns) {
       Drop();
     }
     if (head_ == tail_) {
-      return Ended::kUnknown;
+      return Ended::kNo;
     }
     uint32_t place = buckets_[identity.Hash() % kPlaces];
     while (place != kNone && places_[place].identity != identity) {
       place = places_[place].next;
     }
     if (place == kNone) {
-      return Ended::kUnknown;
+      return Ended::kNo;
     }
     const uint32_t number = head_ + (place - head_) % kPlaces;
     return static_cast<int32_t>(number - former_) < 0 ? Ended::kBefore

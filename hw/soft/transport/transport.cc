@@ -55,11 +55,12 @@ class Transport::Impl {
   Pdc* FindTrimmed(const IncomingRequest& request);
   // The PDC named by a packet of the peer's, or null.
   Pdc* Find(uint16_t dpdcid);
-  // The same, of a packet that is answered if the PDC is none of its sender's:
-  // null when this end is initiator under that PDCID, but not the sender's.
+  // The same, not counted, of a packet that is answered if the PDC is none of
+  // its sender's: null also when this end is initiator under that PDCID, but
+  // not the sender's.
   Pdc* Find(const Datagram& datagram, uint16_t spdcid, uint16_t dpdcid);
-  void AnswerUnknown(const Datagram& datagram, uint32_t psn, uint16_t spdcid,
-                     uint16_t dpdcid);
+  void AnswerUnknown(const Datagram& datagram, rules::PacketKind kind,
+                     uint32_t psn, uint16_t spdcid, uint16_t dpdcid);
   void RunTimers();
   // Sends one packet of the PDC.
   enum class Turn : uint8_t { kSent, kBlocked, kNothing };
@@ -141,24 +142,22 @@ Pdc* Transport::Impl::Find(uint16_t dpdcid) {
 
 Pdc* Transport::Impl::Find(const Datagram& datagram, uint16_t spdcid,
                            uint16_t dpdcid) {
-  Pdc* pdc = Find(dpdcid);
-  if (pdc != nullptr && !pdc->target &&
-      !Initiator::Knows(*pdc, datagram.source, spdcid)) {
-    core.Count(Statistic::kDropPdcid);
-    return nullptr;
-  }
-  return pdc;
+  Pdc* pdc = core.pdcs.ByPdcid(dpdcid);
+  const bool known =
+      pdc != nullptr &&
+      (pdc->target || Initiator::Knows(*pdc, datagram.source, spdcid));
+  return known ? pdc : nullptr;
 }
 
-void Transport::Impl::AnswerUnknown(const Datagram& datagram, uint32_t psn,
+void Transport::Impl::AnswerUnknown(const Datagram& datagram,
+                                    rules::PacketKind kind, uint32_t psn,
                                     uint16_t spdcid, uint16_t dpdcid) {
-  // INV_DPDCID says that nothing of it was executed by this incarnation.
-  SendNack(&core, PathBack(datagram),
-           {.code = core.pdcs.ids().WasTarget(dpdcid) ? NackCode::kClosing
-                                                      : NackCode::kInvDpdcid,
-            .psn = psn,
-            .marked = datagram.congestion,
-            .dpdcid = spdcid});
+  using Ended = rules::Named::Ended;
+  const bool ended = core.pdcs.ids().WasTarget(dpdcid);
+  const rules::Judgement judgement = rules::JudgeName(
+      {.kind = kind, .psn = psn},
+      {.open = false, .ended = ended ? Ended::kNow : Ended::kNo});
+  AnswerStranger(&core, datagram, judgement, psn, spdcid);
 }
 
 void Transport::Impl::OnAck(const Datagram& datagram) {
@@ -207,9 +206,10 @@ void Transport::Impl::OnControl(const Datagram& datagram) {
   }
   Pdc* pdc = Find(datagram, cp.spdcid, cp.dpdcid);
   if (pdc == nullptr) {
-    if (IsRefused(cp.cp_type)) {
-      AnswerUnknown(datagram, cp.psn, cp.spdcid, cp.dpdcid);
-    }
+    AnswerUnknown(datagram,
+                  IsRefused(cp.cp_type) ? rules::PacketKind::kAckRequest
+                                        : rules::PacketKind::kClear,
+                  cp.psn, cp.spdcid, cp.dpdcid);
   } else if (pdc->target) {
     target.OnControl(pdc, cp, datagram);
   } else {
@@ -235,7 +235,8 @@ void Transport::Impl::OnRequest(const Datagram& datagram) {
   }
   Pdc* pdc = Find(datagram, header.spdcid, header.dpdcid);
   if (pdc == nullptr || pdc->target == back) {
-    AnswerUnknown(datagram, header.psn, header.spdcid, header.dpdcid);
+    AnswerUnknown(datagram, rules::PacketKind::kRequest, header.psn,
+                  header.spdcid, header.dpdcid);
   } else if (pdc->target) {
     target.OnRequest(pdc, request);
   } else {
@@ -248,15 +249,20 @@ Pdc* Transport::Impl::FindTrimmed(const IncomingRequest& request) {
   const wire::FabricAddress& source = request.datagram->source;
   Pdc* const pdc = header.syn != 0 ? core.pdcs.BySource(source, header.spdcid)
                                    : core.pdcs.ByPdcid(header.dpdcid);
-  if (pdc == nullptr || pdc->ordered != request.ordered ||
-      (header.syn != 0 && pdc->start_psn != header.psn - header.psn_offset)) {
+  if (pdc == nullptr) {
     return nullptr;
   }
-  const bool known =
-      pdc->target ? pdc->peer == source && pdc->peer_id == header.spdcid &&
-                        core.client->Listens()
-                  : Initiator::Knows(*pdc, source, header.spdcid);
-  return known ? pdc : nullptr;
+  const rules::Named named{
+      .open = true,
+      .same_peer = pdc->target
+                       ? pdc->peer == source && pdc->peer_id == header.spdcid
+                       : Initiator::Knows(*pdc, source, header.spdcid),
+      .same_start = pdc->start_psn == header.psn - header.psn_offset,
+      .same_mode = pdc->ordered == request.arrival.packet.ordered,
+      .listens = !pdc->target || core.client->Listens()};
+  const rules::Judgement judgement =
+      rules::JudgeName(request.arrival.packet, named);
+  return judgement.outcome == rules::Outcome::kOffer ? pdc : nullptr;
 }
 
 // No CRC covers its header: a NACK for a missing PSN is all that it causes.
@@ -267,11 +273,8 @@ void Transport::Impl::OnTrimmed(const Datagram& datagram) {
       ReadRequest(datagram, &request)) {
     pdc = FindTrimmed(request);
   }
-  const Arrival arrival{.psn = request.header.psn,
-                        .retx = request.header.retx != 0,
-                        .marked = datagram.congestion};
-  if (pdc == nullptr ||
-      !receiver.Trimmed(pdc, arrival, datagram, request.header.spdcid)) {
+  if (pdc == nullptr || !receiver.Trimmed(pdc, request.arrival, datagram,
+                                          request.header.spdcid)) {
     core.Count(Statistic::kDropTrimmed);
     return;
   }
@@ -367,7 +370,7 @@ Transport::Impl::Turn Transport::Impl::TakeTurn(Pdc* pdc) {
     return outcome(SendAsk(pdc));
   }
   if (pdc->close_ask_due) {
-    pdc->close_ask_due = !receiver.AckDelayed(pdc, contract::AckReq::kClose);
+    pdc->close_ask_due = !receiver.AckDelayed(pdc, true);
     return outcome(!pdc->close_ask_due);
   }
   if (pdc->send.MayResend()) {
@@ -454,7 +457,7 @@ uint64_t Transport::statistic(Statistic which) const {
 
 size_t Transport::bytes_per_pdc() {
   return sizeof(Pdc) + TransportLimits().guaranteed * sizeof(StoredResponse) +
-         kWindow * sizeof(ReturnData);
+         rules::kWindow * sizeof(ReturnData);
 }
 
 }  // namespace heddle::soft::transport

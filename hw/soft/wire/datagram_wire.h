@@ -12,6 +12,7 @@
 #include "firmware/base/hal.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/rules/trim.h"
 #include "hw/soft/wire/fabric_address.h"
 
 namespace heddle::soft::wire {
@@ -35,8 +36,7 @@ struct Path {
   uint16_t source_port = 0;
 };
 
-// Where the network cut off a packet's payload, and its CRC with it (UET 3.4).
-enum class Trim : uint8_t { kNone, kPath, kLasthop };
+using rules::Trim;
 
 // Bytes from the PDS header on that a switch keeps.
 constexpr size_t kTrimmedBytes = 16;

@@ -6,13 +6,13 @@
 
 #include "Vheddle_rod_gap.h"
 #include "hw/sim/random.h"
-#include "hw/soft/transport/rod_gap.h"
+#include "hw/soft/rules/rod_gap.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
 namespace {
 
-using soft::wire::Trim;
+using soft::rules::Trim;
 
 // The block beside the soft device's rule: the same answer to every packet.
 class RodGapTest : public testing::Test {
@@ -57,7 +57,7 @@ class RodGapTest : public testing::Test {
 
  private:
   Vheddle_rod_gap dut_;
-  soft::transport::RodGap soft_;
+  soft::rules::RodGap soft_;
   uint32_t gap_ = 0;
   uint32_t expected_ = 0xffffffc0;
 };

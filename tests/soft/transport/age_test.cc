@@ -74,7 +74,7 @@ TEST_F(AgeTest, WhatRequestsTellIsNotAskedForAgain) {
   for (int i = 0; i < 20; ++i) {
     Exchange(contract::AckReq::kNone);
   }
-  EXPECT_FALSE(Before(pdc_->clear_asked, pdc_->clear_told))
+  EXPECT_FALSE(rules::Before(pdc_->clear_asked, pdc_->clear_told))
       << "ahead of it after 2^31 more, a Clear Command would follow each ACK";
   EXPECT_FALSE(pdc_->clear_due());
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
-#include "hw/soft/transport/psn.h"
+#include "hw/soft/rules/psn.h"
 #include "tests/seed.h"
 #include "tests/soft/transport/world.h"
 
@@ -91,7 +91,7 @@ TEST_P(LifecycleTest, SilenceForDeadTimeEndsWithPeerUnreachable) {
     EXPECT_FALSE(ending.completed);
     EXPECT_EQ(ending.status, Status::kPeerUnreachable);
     // A window of them left; the others may go elsewhere.
-    EXPECT_EQ(ending.transmitted, ending.serial <= kWindow);
+    EXPECT_EQ(ending.transmitted, ending.serial <= rules::kWindow);
   }
   EXPECT_EQ(world.Total(Statistic::kDeadPeers), 1u);
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
-#include "hw/soft/transport/psn.h"
+#include "hw/soft/rules/psn.h"
 #include "hw/soft/transport/send_window.h"
 #include "tests/seed.h"
 #include "tests/soft/transport/world.h"
@@ -415,7 +415,7 @@ TEST(RecoveryTest, AbandonedButUnsentMessagesGoToAnotherPdc) {
   }
   EXPECT_EQ((*world)[0].client.endings.size(), 201u);
   EXPECT_GT(failed, 0u);
-  EXPECT_LE(failed, kWindow);
+  EXPECT_LE(failed, rules::kWindow);
 }
 
 // As one that answered something else and takes it for this.
@@ -592,9 +592,9 @@ TEST(SendWindowTest, PacketThatDidNotArriveAfterAllLeavesTheFlightOnce) {
   window.Open(0);
   window.PushSent(1, 100, 0);
   window.PushSent(2, 100, 0);
-  EXPECT_EQ(window.MarkArrived(Bit(0)), 100u);
+  EXPECT_EQ(window.MarkArrived(rules::Bit(0)), 100u);
   window.MarkNotArrived(0);
-  EXPECT_EQ(window.lost(), Bit(0));
+  EXPECT_EQ(window.lost(), rules::Bit(0));
   EXPECT_EQ(window.MarkLost(window.sent()), 100u);
   EXPECT_EQ(window.flight_bytes(), 0u);
   window.NoteResent(0, 0);

@@ -7,7 +7,7 @@
 
 #include "hw/contract/gen/heddle_contract.h"
 
-namespace heddle::soft::transport {
+namespace heddle::soft::rules {
 
 // PSNs that one direction of a PDC has in flight at most; a set of them is a
 // word, bit i for the PSN i above its base.
@@ -47,4 +47,4 @@ constexpr uint64_t Rebased(uint64_t set, uint32_t from, uint32_t to) {
   return down < 64 ? set << down : 0;
 }
 
-}  // namespace heddle::soft::transport
+}  // namespace heddle::soft::rules
