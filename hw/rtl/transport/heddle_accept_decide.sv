@@ -324,7 +324,7 @@ module heddle_accept_decide
 
   // A packet of a READ that goes on to heddle_return_tx.
   logic serves;
-  assign serves = asks && !pkt_i.ie && !broken && !ignored && refusal == ReturnCodeNull &&
+  assign serves = asks && !pkt_i.ie && !broken && !ignored && !withdrawn && refusal == ReturnCodeNull &&
                   (starts || e.state == MessageOpen);
   assign short_of_return = serves && (!return_room_i || (told && !report_room_i));
 
