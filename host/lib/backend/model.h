@@ -85,8 +85,9 @@ concept CompletionModel = std::derived_from<T, CompletionQueue> &&
   // An error, which `TakeError` takes; with `sources`, also a message whose
   // sender has to be known and is not.
   requires std::same_as<decltype(queue.IsError(entry, true)), bool>;
-  // Precondition: no error.
-  queue.template Take<Locked>(entry, sink);
+  // Gives at most `room` completions, one at least; takes the entry once it has
+  // given all. Preconditions: no error; `room` is not 0.
+  queue.template Take<Locked>(entry, size_t{1}, sink);
 };
 
 template <typename T>

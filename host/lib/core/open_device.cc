@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "host/lib/base/log.h"
 #include "host/lib/base/status.h"
@@ -29,6 +30,11 @@ std::string DeviceKind(const char* name) {
     kind.remove_suffix(1);
   }
   return std::string(kind);
+}
+
+std::vector<const DeviceOpener*>& Openers() {
+  static auto* const openers = new std::vector<const DeviceOpener*>;
+  return *openers;
 }
 
 // One opening, from the name to the device.
@@ -185,10 +191,19 @@ bool IsFunctionName(const char* domain_name) {
   return nic::FunctionName(domain_name).has_value();
 }
 
+void AddOpener(const DeviceOpener& opener) {
+  Openers().push_back(&opener);
+}
+
 int OpenDevice(const char* domain_name,
                const std::optional<base::SocketAddress>& source,
                const Settings& settings, const OwnAddresses& own,
                OpenedDevice* opened) {
+  for (const DeviceOpener* opener : Openers()) {
+    if (opener->knows(domain_name)) {
+      return opener->open(domain_name, source, settings, own, opened);
+    }
+  }
   return Opening(domain_name, settings, own).Open(source, opened);
 }
 

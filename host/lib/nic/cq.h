@@ -83,7 +83,8 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   [[nodiscard, gnu::always_inline]] bool TryTake(const Entry& entry,
                                                  Sink&& sink) noexcept;
   template <typename Locking, typename Sink>
-  [[gnu::always_inline]] void Take(const Entry& entry, Sink&& sink) noexcept;
+  [[gnu::always_inline]] void Take(const Entry& entry, size_t room,
+                                   Sink&& sink) noexcept;
   bool IsError(const Entry& entry, bool sources) noexcept {
     return (entry.status != contract::Status::kOk ||
             strict_queues_.load(std::memory_order_relaxed) != 0) &&
@@ -248,7 +249,7 @@ template <bool kReceive, typename Sink>
 }
 
 template <typename Locking, typename Sink>
-[[gnu::always_inline]] inline void Cq::Take(const Entry& entry,
+[[gnu::always_inline]] inline void Cq::Take(const Entry& entry, size_t /*room*/,
                                             Sink&& sink) noexcept {
   RetireInto<Locking>(
       entry, [&](contract::CompletionKind kind, const Finished& finished)

@@ -183,14 +183,15 @@ struct CqReader {
         break;
       }
       queue.template Take<Locking>(
-          *entry, [&](const backend::Completion& done, auto source)
-                      __attribute__((always_inline)) {
-                        Format::Write(entries[taken], done);
-                        if constexpr (kSources) {
-                          sources[taken] = source();
-                        }
-                        ++taken;
-                      });
+          *entry, count - taken,
+          [&](const backend::Completion& done, auto source)
+              __attribute__((always_inline)) {
+                Format::Write(entries[taken], done);
+                if constexpr (kSources) {
+                  sources[taken] = source();
+                }
+                ++taken;
+              });
       if (taken == count) {
         break;
       }
