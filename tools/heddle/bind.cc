@@ -29,7 +29,7 @@ vfio::PciFunction Look(const vfio::Sysfs& sysfs, const std::string& name) {
     throw CommandError(address->ToString() +
                        ": no such PCI function; `heddle list` shows ours");
   }
-  // Nobody loses his disk by a slip of the pen.
+  // A mistyped address must not detach a disk.
   if (!IsOurs(function.value().identity)) {
     throw CommandError(address->ToString() +
                        ": no Heddle NIC; `heddle list` shows them");
@@ -57,7 +57,7 @@ int BindFunction(const PciOptions& options, bool bind) {
     std::printf("%s\n", out.dump(2).c_str());
   } else {
     std::printf("%s: driven by %s\n", before.address.ToString().c_str(),
-                driver.empty() ? "nobody" : driver.c_str());
+                driver.empty() ? "no driver" : driver.c_str());
   }
   return kOk;
 }

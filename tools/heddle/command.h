@@ -43,7 +43,7 @@ inline constexpr const char* kSysfs = "/sys";
 
 struct PciOptions {
   bool json = false;
-  std::string address;         // Of one function.
+  std::string address;         // PCI address of a function.
   std::string sysfs = kSysfs;  // Tests bring their own.
 };
 int ListFunctions(const PciOptions& options);
@@ -68,7 +68,7 @@ struct StatsOptions {
   std::vector<std::string> command;  // A program to run, with its arguments.
 };
 int ShowStats(const StatsOptions& options);
-// Of `device`, over and over.
+// Prints the statistics of `device` periodically.
 int WatchStats(const StatsOptions& options);
 
 }  // namespace heddle::tool

@@ -107,7 +107,7 @@ bool IsUetHeader(const Layer& layer) {
   return name.starts_with("pds_") || name.starts_with("ses_");
 }
 
-// The fields that tell one packet from another.
+// The fields that identify a packet.
 std::string Summary(const Record& record, const DecodedFrame& decoded) {
   static constexpr std::array<std::string_view, 16> kKeys = {
       "psn",
@@ -318,7 +318,7 @@ int Decode(const DecodeOptions& options) {
   if (bad != 0) {
     std::fflush(stdout);
     std::cerr << "heddle: " << options.file << ": " << bad << " of " << frames
-              << " frames are not as they should be, marked !!"
+              << " frames have errors, marked !!"
               << (bad_crc == frames ? "; all CRCs are wrong, so perhaps there "
                                       "are none: give --no-crc"
                                     : "")

@@ -46,7 +46,7 @@ OpenedDevice OpenFunctionAt(std::string address, const std::string& vf_token) {
   const auto all = FindFunctions(access.sysfs);
   if (address.empty() && all.empty()) {
     throw CommandError(
-        "no Heddle NIC in PCI; `heddle info` shows what there is");
+        "no Heddle NIC in PCI; run `heddle info` for the available devices");
   }
   if (address.empty()) {
     address = all.front().address.ToString();

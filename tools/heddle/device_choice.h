@@ -16,10 +16,9 @@ std::string SimulatedAddress(const core::Settings& settings);
 SimulatorOptions SimulatorAt(const core::Settings& settings,
                              const std::string& address);
 
-// Opens what `name` says: `soft` or `rtl`, a device of this process alone, or
-// `vfio`, the first function in PCI, or the PCI
-// address of one that vfio-pci drives. Empty: what
-// FI_HEDDLE_DEVICE says, or soft. Throws CommandError.
+// Opens the device `name`: `soft` or `rtl`, a device private to this process;
+// `vfio`, the first PCI function; or the PCI address of a function bound to
+// vfio-pci. Empty: the value of FI_HEDDLE_DEVICE, or soft. Throws CommandError.
 OpenedDevice OpenChosen(const std::string& name);
 
 }  // namespace heddle::tool

@@ -144,7 +144,7 @@ class Decoder {
     return IsOurs(ip.protocol) && EndAt(start + ip.total_length);
   }
 
-  // What may hold UET: UDP, and UET itself.
+  // Parses protocols that may carry UET: UDP, and UET itself.
   bool IsOurs(uint8_t protocol) {
     protocol_ = protocol;
     return protocol == kUdpProtocol || protocol == form_.ip_protocol;
@@ -169,7 +169,7 @@ class Decoder {
     if (end <= end_) {
       end_ = end;
     } else if (whole_) {
-      Complain("is shorter than its IP header says");
+      Complain("is shorter than the length in its IP header");
       return false;
     }
     return end_ >= at_;
@@ -222,8 +222,8 @@ class Decoder {
     out_.udp_checksum = sum.Value() == 0 ? Check::kGood : Check::kBad;
   }
 
-  // Checks the CRC and takes it off the end. It covers `header` behind the
-  // addresses.
+  // Checks the CRC and removes it from the end. It covers `header` from the end
+  // of the addresses on.
   bool SplitCrc(Bytes header) {
     if (!whole_) {
       out_.crc = Check::kNotChecked;
@@ -376,7 +376,7 @@ class Decoder {
 
   void CheckPayloadLength(const Layer& layer) {
     const Bytes header = frame_.subspan(layer.offset, layer.header->bytes);
-    // A READ asks for so many bytes.
+    // Size of the data that a READ requests.
     const bool is_read = layer.header == &text::kSesStd &&
                          wire::SesStd::Decode(header.data()).opcode ==
                              contract::SesOpcode::kRead;
@@ -395,7 +395,7 @@ class Decoder {
         out_.payload_bytes + (operands ? wire::SesCswap::kBytes : 0);
     if (said != found) {
       Complain("has a payload of " + std::to_string(found) +
-               " bytes, its header says " + std::to_string(said));
+               " bytes, its header specifies " + std::to_string(said));
     }
   }
 
@@ -418,7 +418,7 @@ class Decoder {
   size_t at_ = 0;
   size_t end_ = frame_.size();
   Bytes addresses_;       // Source and destination of the IP header.
-  uint8_t protocol_ = 0;  // Of IP.
+  uint8_t protocol_ = 0;  // IP protocol number.
   size_t trailer_ = 0;    // 0: none.
   DecodedFrame out_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in an Ethernet frame that carries UET.
+// Decodes an Ethernet frame that carries UET.
 #pragma once
 
 #include <cstddef>
@@ -30,19 +30,19 @@ struct DecodedFrame {
   Check ip_checksum = Check::kAbsent;
   Check udp_checksum = Check::kAbsent;
   Check crc = Check::kAbsent;
-  // Of a good CRC; a frame does not tell which it should be.
+  // Byte order of a correct CRC. A frame does not indicate which order it uses.
   contract::CrcOrder crc_order = contract::CrcOrder::kNone;
   // Down to the PDS type: UDP to UET's port, or UET over IP. Other frames are
   // no problem.
   bool is_uet = false;
-  // What is wrong, a phrase each; empty for a frame as it should be.
+  // One phrase per error; empty for a correct frame.
   std::vector<std::string> problems;
 };
 
-// What nothing in a frame says.
+// Properties that a frame does not indicate.
 struct FrameForm {
   bool has_crc = true;  // The last four bytes of a datagram are its CRC.
-  // Of native IP; UET over UDP is recognized besides.
+  // Protocol number of native IP; UET over UDP is recognized as well.
   uint8_t ip_protocol = contract::kNativeIpProtocol;
 };
 

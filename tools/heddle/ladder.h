@@ -17,13 +17,13 @@ namespace heddle::tool {
 
 class SelfLoop;
 
-// Each step throws CommandError, or says what it has proved. It stands on those
-// before it, in the order of `kSteps`.
+// Each step throws CommandError or returns a description of its result. A step
+// depends on the preceding ones in `kSteps`.
 //
 // Thread safety: none. Ownership: borrows the device.
 class Ladder {
  public:
-  // What the device does is waited for no longer than `limit`.
+  // `limit` is the time-out of each wait for the device.
   explicit Ladder(Device& device, std::chrono::milliseconds limit = kLimit)
       : device_(device), limit_(limit) {}
 

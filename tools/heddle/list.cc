@@ -16,11 +16,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What only an open function tells; a sentence where it cannot be asked.
+// Adds the attributes that only an open function reports, or the reason why it
+// cannot be opened.
 void Ask(const vfio::PciFunction& function, Json& entry) {
   if (!function.bound()) {
-    entry["reason"] = "not driven by vfio-pci; `heddle bind " +
-                      function.address.ToString() + "` gives it to that";
+    entry["reason"] = "not bound to vfio-pci; run `heddle bind " +
+                      function.address.ToString() + "`";
     return;
   }
   try {
@@ -98,7 +99,8 @@ int ListFunctions(const PciOptions& options) {
     const Json out = {{"functions", functions}};
     std::printf("%s\n", out.dump(2).c_str());
   } else if (functions.empty()) {
-    std::printf("no Heddle NIC in PCI; `heddle info` shows simulated ones\n");
+    std::printf(
+        "no Heddle NIC in PCI; `heddle info` lists simulated devices\n");
   } else {
     Print(functions);
   }

@@ -17,11 +17,10 @@ namespace {
 constexpr const char* kStatsHelp =
     "Counters of the device, of what a program did with it, or from a file.\n"
     "A simulated device belongs to the process that opened it: without "
-    "arguments\nthis opens one of its own, which has counted next to nothing. "
-    "For those of a\nprogram, run it with `heddle stats -- PROGRAM "
-    "ARGUMENT...`";
+    "arguments\nthis opens a device of its own, whose counters are close to 0. "
+    "For a program,\nrun `heddle stats -- PROGRAM ARGUMENT...`";
 
-// What was asked for.
+// The parsed command line.
 struct Request {
   bool json = false;
   bool manual = false;
@@ -33,20 +32,20 @@ struct Request {
 };
 
 constexpr const char* kDeviceHelp =
-    "soft or rtl, one of this command's own, or the PCI address of a function "
-    "that vfio-pci drives; without it what FI_HEDDLE_DEVICE says";
+    "soft or rtl, private to this command, or the PCI address of a function "
+    "bound to vfio-pci; default: FI_HEDDLE_DEVICE";
 
 void AddPci(CLI::App& app, Request& request) {
   CLI::App* const list = app.add_subcommand(
       "list",
       "NICs in PCI: driver, IOMMU group, NUMA node, link, contract version");
-  CLI::App* const bind = app.add_subcommand(
-      "bind", "Give a PCI function to vfio-pci, and to it alone");
+  CLI::App* const bind =
+      app.add_subcommand("bind", "Bind a PCI function to vfio-pci exclusively");
   CLI::App* const unbind = app.add_subcommand(
-      "unbind", "Take a PCI function from vfio-pci; the kernel chooses again");
+      "unbind", "Unbind a PCI function from vfio-pci and clear its override");
   for (CLI::App* const command : {list, bind, unbind}) {
     command->add_flag("--json", request.json, "Print one JSON object");
-    command->add_option("--sysfs", request.pci.sysfs, "Where sysfs is")
+    command->add_option("--sysfs", request.pci.sysfs, "Mount point of sysfs")
         ->group("");  // For tests.
   }
   for (CLI::App* const command : {bind, unbind}) {
@@ -59,13 +58,13 @@ void AddPci(CLI::App& app, Request& request) {
 
 void AddDevice(CLI::App& app, Request& request) {
   CLI::App* const reset =
-      app.add_subcommand("reset", "Bring a device to its power-on state");
+      app.add_subcommand("reset", "Reset a device to its power-on state");
   CLI::App* const regs =
       app.add_subcommand("regs", "Print the registers of a device");
   CLI::App* const selftest = app.add_subcommand(
       "selftest",
-      "Bring a device up step by step: identity, registers, host memory, "
-      "interrupts, wire, rings; each step says what it proved");
+      "Test a device step by step: identity, registers, host memory, "
+      "interrupts, wire, rings; print the result of each step");
   for (CLI::App* const command : {reset, regs, selftest}) {
     command->add_flag("--json", request.json, "Print one JSON object");
     command->add_option("DEVICE", request.device.device, kDeviceHelp);
@@ -75,14 +74,14 @@ void AddDevice(CLI::App& app, Request& request) {
 void AddInfo(CLI::App& app, Request& request) {
   CLI::App* const info = app.add_subcommand(
       "info",
-      "Devices with address, link, contract, capabilities and limits, or why "
-      "there is none");
+      "List devices with address, link, contract, capabilities and limits, or "
+      "the reason why there is none");
   info->add_flag("--json", request.json, "Print one JSON object");
 }
 
 void AddParams(CLI::App& app, Request& request) {
   CLI::App* const params = app.add_subcommand(
-      "params", "Every variable FI_HEDDLE_*: range, default, meaning, value");
+      "params", "List variables FI_HEDDLE_*: range, default, meaning, value");
   params->add_flag("--json", request.json, "Print one JSON object");
   params->add_flag("--man", request.manual, "Print a part of the manual page")
       ->group("");  // Not in the help.
@@ -90,7 +89,8 @@ void AddParams(CLI::App& app, Request& request) {
 
 void AddDecode(CLI::App& app, Request& request) {
   CLI::App* const decode = app.add_subcommand(
-      "decode", "Frames of a capture, a line each; `!!` marks what is wrong");
+      "decode",
+      "Print the frames of a capture, one per line; `!!` marks errors");
   decode
       ->add_option("FILE", request.decode.file,
                    "pcap or pcapng file; - for standard input")
@@ -98,7 +98,7 @@ void AddDecode(CLI::App& app, Request& request) {
   decode->add_flag("-v,--verbose", request.decode.verbose,
                    "Print every field and the payload");
   decode->add_flag("--no-crc", request.no_crc,
-                   "Datagrams do not end with a CRC; nothing in them says so");
+                   "Datagrams do not end with a CRC; this is not detected");
   const core::SettingRow& protocol = SettingNamed("IP_PROTOCOL");
   const auto take_protocol = [&request, &protocol](const std::string& text) {
     contract::Settings settings;
@@ -111,8 +111,8 @@ void AddDecode(CLI::App& app, Request& request) {
   decode
       ->add_option_function<std::string>(
           "--ip-protocol", take_protocol,
-          "Protocol number of UET without UDP, as in " + protocol.variable() +
-              ", which is its default, else " + protocol.default_value)
+          "Protocol number of UET without UDP; default: " +
+              protocol.variable() + ", else " + protocol.default_value)
       ->envname(protocol.variable())
       ->option_text("NUMBER");
   decode->add_flag("--json", request.json,
@@ -122,29 +122,31 @@ void AddDecode(CLI::App& app, Request& request) {
 void AddStats(CLI::App& app, Request& request) {
   CLI::App* const stats = app.add_subcommand("stats", kStatsHelp);
   stats->add_flag("--json", request.json,
-                  "Print one JSON object, with those that are 0");
-  stats->add_flag("-a,--all", request.stats.all, "Print those that are 0, too");
-  auto* const file = stats->add_option(
-      "-f,--file", request.stats.file,
-      "File that programs wrote by FI_HEDDLE_STATISTICS; sums over devices");
+                  "Print one JSON object, including counters that are 0");
+  stats->add_flag("-a,--all", request.stats.all,
+                  "Print counters that are 0, too");
+  auto* const file =
+      stats->add_option("-f,--file", request.stats.file,
+                        "File that programs wrote with FI_HEDDLE_STATISTICS; "
+                        "summed over devices");
   auto* const watch =
       stats
           ->add_option("-w,--watch", request.stats.watch_seconds,
-                       "Print what was counted in each so many seconds (1), "
-                       "until ended; JSON: an object per line")
+                       "Print the increments every SECONDS (1) until "
+                       "interrupted; JSON: an object per line")
           ->expected(0, 1)
           ->default_str("1")
           ->check(CLI::Range(0.01, 86400.0))
           ->excludes(file);
   stats
-      ->add_option("-n,--times", request.stats.watch_times, "End after so many")
+      ->add_option("-n,--times", request.stats.watch_times, "Number of reports")
       ->needs(watch);
   auto* const device =
       stats->add_option("-d,--device", request.stats.device, kDeviceHelp)
           ->excludes(file);
   stats
       ->add_option("PROGRAM", request.stats.command,
-                   "Program to run, behind --, and its arguments")
+                   "Program to run and its arguments, following --")
       ->excludes(file)
       ->excludes(watch)
       ->excludes(device);
@@ -180,14 +182,14 @@ int Run(const std::string& command, Request& request) {
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "Looks at Heddle NICs, their settings and their traffic, and brings them "
-      "up.");
+      "Inspects Heddle NICs, their settings and their traffic, and tests "
+      "them.");
   app.name("heddle");
   app.set_version_flag("--version", std::string("heddle ") + HEDDLE_VERSION);
   app.require_subcommand(0, 1);  // None is looked for below.
   app.footer(
-      "Exit code: 0 done; 1 failed, or found what is not as it should be; 2 "
-      "not understood.");
+      "Exit code: 0 success; 1 the command failed or found an error; 2 invalid "
+      "command line.");
   Request request;
   AddInfo(app, request);
   AddParams(app, request);

@@ -122,7 +122,7 @@ void SelfLoop::CreateContexts(const PortInfo& port) {
 }
 
 SelfLoop::~SelfLoop() {
-  // What the device refuses here, a later step finds.
+  // A later step detects a device that rejects these.
   if (tx_number_) {
     (void)admin_.DestroyTx(*tx_number_);
   }

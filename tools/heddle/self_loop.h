@@ -27,7 +27,7 @@ class SelfLoop {
   static constexpr uint32_t kBytes = 65536;  // In each direction.
 
   struct Options {
-    uint8_t vector = 0;  // Of completions of receives, when armed.
+    uint8_t vector = 0;  // Interrupt of receive completions, when armed.
     std::chrono::milliseconds limit{10000};  // For each completion.
   };
 
@@ -38,8 +38,9 @@ class SelfLoop {
   SelfLoop(const SelfLoop&) = delete;
   SelfLoop& operator=(const SelfLoop&) = delete;
 
-  // One message of `bytes`, its contents made from `seed`; waits for both
-  // completions and compares. What is wrong; empty for nothing.
+  // Sends one message of `bytes` with contents derived from `seed`, waits for
+  // both completions and compares the contents. Returns the error, or an empty
+  // string.
   std::string Exchange(uint32_t bytes, uint32_t seed);
   // The same, without waiting for the receive: it is to interrupt.
   void PostForInterrupt();

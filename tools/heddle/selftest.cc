@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// heddle selftest: brings a device up and says how far it came.
+// heddle selftest: tests a device step by step and prints the results.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>

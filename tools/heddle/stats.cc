@@ -45,7 +45,7 @@ struct CloseFid {
 void Require(int status, const std::string& what) {
   if (status != 0) {
     throw CommandError(what + ": " + fi_strerror(-status) +
-                       "; `heddle info` says more");
+                       "; run `heddle info` for details");
   }
 }
 
@@ -102,8 +102,8 @@ Statistics Parse(std::istream& lines, const std::string& source) {
     if (!(words >> statistic.name >> statistic.value) ||
         !(words >> std::ws).eof()) {
       throw CommandError(source + ": line " + std::to_string(number) +
-                         " is not `name value`; give a file that "
-                         "FI_HEDDLE_STATISTICS named");
+                         " is not `name value`; specify a file written "
+                         "with FI_HEDDLE_STATISTICS");
     }
     auto same = statistics.begin();
     while (same != statistics.end() && same->name != statistic.name) {
@@ -134,7 +134,7 @@ Statistics ReadFile(const std::string& path) {
   return statistics;
 }
 
-// Of a program that cannot be run, as a shell has it.
+// Exit code of a shell for a program that cannot be run.
 constexpr int kNotRun = 127;
 
 // Exit code of the program, as a shell has it.
@@ -148,7 +148,7 @@ int Run(const std::vector<std::string>& command) {
   const pid_t child = fork();
   if (child == 0) {
     execvp(arguments[0], arguments.data());
-    std::fprintf(stderr, "heddle: %s: cannot be run (%s); give a program\n",
+    std::fprintf(stderr, "heddle: %s: cannot be run (%s); specify a program\n",
                  arguments[0], std::strerror(errno));
     _exit(kNotRun);
   }
@@ -210,7 +210,7 @@ int ShowStats(const StatsOptions& options) {
   if (!options.command.empty()) {
     statistics = ReadProgram(options.command, &status);
     if (status == kNotRun && statistics.empty()) {
-      return status;  // Said so.
+      return status;  // The warning was printed.
     }
     if (statistics.empty()) {
       std::fprintf(stderr,
