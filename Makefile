@@ -13,7 +13,7 @@ SHOWN     := heddle heddle_fi heddle-sim heddle_perf
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd demo lint contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd demo lint architecture contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -85,6 +85,9 @@ demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 
 lint: packages configure ## Check style, layering, RTL and generated files
 	@scripts/lint --build $(BUILD)
+
+architecture: ## Draw the layers in docs/architecture.md from the includes
+	@python3 -B scripts/checks/architecture.py
 
 contract: ## Regenerate the views of hw/contract/heddle.toml
 	@python3 hw/contract/gen_contract.py hw/contract/heddle.toml $(GEN) docs

@@ -3,6 +3,7 @@
 
 import collections
 import io
+import os
 import re
 import subprocess
 import tokenize
@@ -62,7 +63,10 @@ def git(root, *arguments):
 
 def base_of(root):
     """The commit that the change begins at: where it left the branch that it lands on, as far as the clone has seen that,
-    or the commit before. None without one."""
+    or the commit before; HEDDLE_LINT_BASE names another. None without one."""
+    if chosen := os.environ.get("HEDDLE_LINT_BASE"):
+        named = git(root, "rev-parse", "--verify", chosen)
+        return named.strip() if named else None
     candidates = []
     for ref in ("origin/main", "FETCH_HEAD"):
         if base := git(root, "merge-base", "HEAD", ref):

@@ -33,7 +33,7 @@ LAYERS = (
     ("host/lib/semantics/", CONTRACT),
     ("hw/soft/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/sim/")),
     ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/soft/")),
-    ("host/lib/base/", CONTRACT + PUBLIC),
+    ("host/lib/base/", PUBLIC),
     ("host/lib/backend/", BASE),
     ("host/lib/nic/", BACKEND + CONTRACT + ("driver/", "host/lib/semantics/")),
     ("host/lib/verbs/", BACKEND + ("host/lib/semantics/",)),

@@ -11,6 +11,10 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts/checks"))
+
+import architecture  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("HEDDLE_BUILD", ROOT / "build"))
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 TOP = SPDX + """module heddle_nic #(parameter int unsigned DataW = 512) (
@@ -107,7 +111,7 @@ class LintOf(unittest.TestCase):
         forbidden = {
             "firmware/a.cc": "driver/device.h", "driver/a.cc": "hw/sim/b.h", "driver/b.cc": "host/lib/core/a.h",
             "hw/sim/a.cc": "driver/queue/b.h", "hw/sim/b.cc": "host/lib/core/a.h", "hw/soft/a.cc": "driver/queue/b.h",
-            "host/lib/base/a.cc": "host/lib/backend/b.h", "host/lib/backend/a.h": "host/lib/nic/b.h",
+            "host/lib/base/a.cc": "host/lib/backend/b.h", "host/lib/base/b.h": "hw/contract/gen/heddle_contract.h", "host/lib/backend/a.h": "host/lib/nic/b.h",
             "host/lib/backend/b.h": "hw/contract/gen/heddle_contract.h",
             "host/lib/nic/a.cc": "host/lib/core/b.h", "host/lib/core/c.cc": "host/lib/ofi/b.h",
             "host/lib/ofi/a.cc": "driver/device.h", "host/lib/ofi/b.cc": "host/lib/entry/b.h",
@@ -122,6 +126,17 @@ class LintOf(unittest.TestCase):
                 path = self.write(name, f'\n#include "{target}"\n')
                 self.fails("layering", f"{name}:2:")
                 path.write_text("")
+
+    def test_architecture_is_drawn_from_the_includes(self):
+        self.write("driver/a.h", "#pragma once\n")
+        source = self.write("host/lib/nic/a.cc", '#include "driver/a.h"\n')
+        page = self.write("docs/architecture.md", f"# A\n{architecture.BEGIN}\n{architecture.END}\nB\n")
+        self.fails("architecture", "run `make architecture`")
+        page.write_text(architecture.updated(self.root)[1])
+        self.passes("architecture")
+        self.assertRegex(page.read_text(), r'l1\["host/lib/nic"\]\n  l1 --> l0\n')
+        source.write_text('#include "driver/a.h"\n#include "host/lib/base/b.h"\n')
+        self.fails("architecture", "run `make architecture`")
 
     def test_layering_keeps_verilated_models_in_simulation_and_tests(self):
         self.write("hw/sim/a.cc", '#include "Vheddle_nic.h"\n')
