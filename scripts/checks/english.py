@@ -70,10 +70,9 @@ def base_of(root):
     candidates = []
     for ref in ("origin/main", "FETCH_HEAD"):
         if base := git(root, "merge-base", "HEAD", ref):
-            count = int(git(root, "rev-list", "--count", f"{base.strip()}..HEAD") or 0)
-            if count:
-                candidates.append((count, base.strip()))
-    if candidates:
+            candidates.append((int(git(root, "rev-list", "--count", f"{base.strip()}..HEAD")), base.strip()))
+    # Either ref may be old; the nearest one is the latest. At HEAD itself, everything has landed.
+    if candidates and min(candidates)[0] > 0:
         return min(candidates)[1]
     before = git(root, "rev-parse", "--verify", "HEAD^")
     return before.strip() if before else None

@@ -126,6 +126,15 @@ class English(unittest.TestCase):
             self.git("commit", "-q", "-m", "tests: Change", root=clone)
         self.assertEqual(len(self.complaints(clone)), 1)
 
+    def test_stale_branch_does_not_hide_what_landed_since(self):
+        clone = self.root.parent / "clone"
+        self.git("clone", "-q", str(self.root), str(clone))
+        self.land("a.md", "Nobody.\n")
+        # A fetch by path leaves origin/main where it was.
+        self.git("fetch", "-q", str(self.root) + "/.", "main", root=clone)
+        self.git("merge", "-q", "--ff-only", "FETCH_HEAD", root=clone)
+        self.assertEqual(self.complaints(clone), [])
+
     def test_first_commit_and_shallow_clone_have_nothing_to_compare(self):
         clone = self.root.parent / "clone"
         self.write("a.md", "Nobody.\n")
