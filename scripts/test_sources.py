@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests the sources hold, to compare with those that a build registers and with those of the commit before."""
+"""Lists the tests of the sources, to compare with those that a build registers and with those of the preceding commit."""
 
 import ast
 import collections
@@ -171,5 +171,5 @@ def compare(root):
     reason = next((line for line in message.splitlines() if line.startswith(REASON)), None)
     if reason:
         return [*lines, f"  {reason}"], False, changes
-    lines.append(f"  FEWER TESTS in {', '.join(fewer)}: the commit has to say why, in a line `{REASON} ...`")
+    lines.append(f"  FEWER TESTS in {', '.join(fewer)}: the commit message must give the reason in a line `{REASON} ...`")
     return lines, not uncommitted, changes

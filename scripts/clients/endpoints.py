@@ -57,7 +57,7 @@ class Endpoint:
         chunk = " "
         while "\n" not in self.pending and chunk:
             if not self.says(deadline_s):
-                raise AssertionError(f"process {self.pid} said nothing for {deadline_s} s")
+                raise AssertionError(f"process {self.pid} printed nothing for {deadline_s} s")
             chunk = os.read(self.process.stdout.fileno(), 65536).decode()
             self.pending += chunk
         line, _, self.pending = self.pending.partition("\n")

@@ -314,7 +314,7 @@ class CommitBefore(Commits):
         text, fewer = self.compare()
         self.assertTrue(fewer)
         self.assertIn("gone: A.Two of a_test", text)
-        self.assertIn("FEWER TESTS in rtl: the commit has to say why, in a line `Removes-tests: ...`", text)
+        self.assertIn("FEWER TESTS in rtl: the commit message must give the reason in a line `Removes-tests: ...`", text)
 
     def test_a_reason_in_the_commit_suffices(self):
         self.commit("second\n\nRemoves-tests: Two is part of One.\n", rtl=["One"])
@@ -495,7 +495,7 @@ class Demo(Folder):
         self.assertRegex(text, r"retransmissions +0\n")
         unasked, text = self.summary(tx_retransmissions=1, rx_nacks=1)
         self.assertEqual(unasked, 0)
-        self.assertRegex(text, r"retransmissions +1, 1 asked for by a NACK: no receive buffer yet\n")
+        self.assertRegex(text, r"retransmissions +1, 1 after a NACK: no receive buffer yet\n")
         self.assertEqual(self.summary(tx_retransmissions=3, rx_nacks=1)[0], 2)
 
     def test_what_the_build_took_is_shown(self):
