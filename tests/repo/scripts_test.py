@@ -343,8 +343,8 @@ class Make(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         targets = [line.split()[0] for line in run.stdout.splitlines()]
         self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan",
-                                   "one-definition", "test-debug", "test-vm", "test-vm-iommufd", "demo", "lint", "contract",
-                                   "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
+                                   "one-definition", "test-debug", "test-vm", "test-vm-iommufd", "demo", "lint",
+                                   "architecture", "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
         for line in run.stdout.splitlines():
             self.assertGreaterEqual(len(line.split()), 3, line)
 
