@@ -95,7 +95,7 @@ std::string IncastRows(const Conditions& conditions) {
                 (ordered ? "ROD" : "RUD"),
             Number(incast.goodput, 1), ordered ? "-" : "90");
     out += Row("the same, time-outs", std::to_string(incast.timeouts), "0");
-    out += Row("the same, packets trimmed / sent again",
+    out += Row("the same, packets trimmed / retransmitted",
                std::to_string(incast.trimmed) + " / " +
                    std::to_string(incast.retransmissions),
                "-");
@@ -173,7 +173,7 @@ std::string Table(const Conditions& conditions) {
       "Measured on\n" +
       ConditionsText(conditions) +
       ".\nRates: descriptors and buffers are in host memory before the "
-      "NIC needs them, and one\nsender completion in 16 is asked for. The "
+      "NIC needs them, and one\nsend in 16 is signaled. The "
       "budget is the goal of the architecture.\n\n"
       "| what | measured | budget |\n|---|---|---|\n";
   for (std::future<std::string>& part : parts) {
