@@ -24,8 +24,8 @@
 #include "host/lib/core/own_addresses.h"
 #include "host/lib/core/resolve.h"
 #include "host/lib/core/settings.h"
-#include "host/lib/nic/device_kind.h"
 #include "host/lib/nic/functions.h"
+#include "host/lib/nic/profile.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {

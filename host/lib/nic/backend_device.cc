@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/nic/backend_device.h"
 
-#include "host/lib/nic/device_kind.h"
 #include "host/lib/nic/endpoint.h"
 #include "host/lib/nic/model.h"
+#include "host/lib/nic/profile.h"
 #include "host/lib/nic/registration.h"
 #include "host/lib/nic/statistics.h"
 

@@ -7,7 +7,7 @@
 
 #include "host/lib/backend/device.h"
 #include "host/lib/nic/address_table.h"
-#include "host/lib/nic/counter.h"
+#include "host/lib/nic/counter_cell.h"
 #include "host/lib/nic/cq.h"
 #include "host/lib/nic/nic.h"
 #include "host/lib/nic/rx_queue.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/lib/nic/device_kind.h"
+#include "host/lib/nic/profile.h"
 
 namespace heddle::nic {
 

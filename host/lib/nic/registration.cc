@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/nic/registration.h"
 
-#include "host/lib/nic/counter.h"
+#include "host/lib/nic/counter_cell.h"
 #include "hw/contract/split_number.h"
 
 namespace heddle::nic {

@@ -9,7 +9,7 @@
 #include "driver/device/device_info.h"
 #include "host/lib/core/info_layout.h"
 #include "host/lib/core/info_memory.h"
-#include "host/lib/nic/device_kind.h"
+#include "host/lib/nic/profile.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::core {

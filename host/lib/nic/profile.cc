@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/nic/device_kind.h"
+#include "host/lib/nic/profile.h"
 
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/lib/nic/counter.h"
+#include "host/lib/nic/counter_cell.h"
 
 #include <cerrno>
 #include <chrono>
