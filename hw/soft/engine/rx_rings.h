@@ -79,6 +79,9 @@ class RxRings {
   RxContext& operator[](uint32_t context) noexcept {
     return contexts_[context];
   }
+  const RxContext& operator[](uint32_t context) const noexcept {
+    return contexts_[context];
+  }
   // A context was enabled, here or since `StopListening`.
   bool listens() const noexcept { return listens_; }
   void StopListening() noexcept { listens_ = false; }

@@ -94,12 +94,8 @@ Verdict Target::Error(const Packet& packet, ReturnCode code) {
   return verdict;
 }
 
-ReturnCode Target::ViolationBy(const Packet& packet) noexcept {
-  return packet.header.ver != 0 ? ReturnCode::kUncor : ReturnCode::kOpViolation;
-}
-
 Verdict Target::Illegal(const Packet& packet) {
-  const Verdict verdict = Error(packet, ViolationBy(packet));
+  const Verdict verdict = Error(packet, rules::Violation(PartOf(packet)).code);
   if (verdict.kind == Verdict::Kind::kAccepted) {
     parts_.statistics->Count(Statistic::kDropSes);
   }
@@ -162,7 +158,7 @@ Verdict Target::OnContradiction(const Packet& packet) {
   if (!open.ended) {
     open.receive.Fail(Status::kInitiatorError,
                       static_cast<uint16_t>(ReturnCode::kInitiatorErr));
-    open.code = ViolationBy(packet);
+    open.code = rules::Violation(PartOf(packet)).code;
     End(open);
   }
   CloseIfOver(packet, handle);
@@ -170,10 +166,10 @@ Verdict Target::OnContradiction(const Packet& packet) {
 }
 
 Verdict Target::OnNoOp(const Packet& packet) {
-  if (packet.header.request_length != 0 || !packet.payload.empty()) {
-    return Error(packet, ReturnCode::kUnsupportedSize);
-  }
-  return packet.single() ? Verdict{} : Illegal(packet);
+  const rules::Answer answer = rules::AnswerToNoOp(PartOf(packet));
+  return answer.kind != rules::Answer::Kind::kError ? Verdict{}
+         : answer.violation                         ? Illegal(packet)
+                            : Error(packet, answer.code);
 }
 
 Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
@@ -211,7 +207,7 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
                        packet.header.opcode == SesOpcode::kWrite ||
                        packet.header.opcode == SesOpcode::kRead;
   if (!offered) {
-    return Error(packet, ReturnCode::kUnsupportedOp);
+    return Error(packet, rules::AnswerToFirst(PartOf(packet), {}).code);
   }
   if (Contradicts(packet)) {
     return OnContradiction(packet);

@@ -16,6 +16,7 @@
 #include "hw/soft/engine/engine_parts.h"
 #include "hw/soft/engine/regions.h"
 #include "hw/soft/engine/rx_rings.h"
+#include "hw/soft/rules/message.h"
 
 namespace heddle::soft::engine {
 
@@ -99,8 +100,29 @@ class Target {
   // Answers.
   static Verdict Refuse(contract::NackCode code) noexcept;
   Verdict Error(const Packet& packet, contract::ReturnCode code);
-  // Contradicts itself or its message, or is of another version.
-  static contract::ReturnCode ViolationBy(const Packet& packet) noexcept;
+  [[gnu::always_inline]] static rules::Part PartOf(
+      const Packet& packet) noexcept {
+    const contract::wire::SesStd& header = packet.header;
+    return {.opcode = header.opcode,
+            .known_version = header.ver == 0,
+            .single = packet.single(),
+            .empty = header.request_length == 0 && packet.payload.empty(),
+            .ie = header.ie != 0,
+            .dc = header.dc != 0};
+  }
+  // Name, generation and JobID; `context`: the one of that name, or kNone.
+  [[gnu::always_inline]] rules::Aim AimOf(const Packet& packet,
+                                          uint32_t context) const {
+    const contract::wire::SesStd& header = packet.header;
+    rules::Aim aim{.context = context != semantics::kNone,
+                   .same_generation = header.ri_generation == 0};
+    if (!aim.context) {
+      aim.miss = rings_.WhyNone(NameOf(header));
+    } else {
+      aim.same_job = rings_[context].cfg.job_id == header.job_id;
+    }
+    return aim;
+  }
   Verdict Illegal(const Packet& packet);
   // The answer to the rest of a message that ended with `code`.
   static Verdict Rest(const Packet& packet, contract::ReturnCode code);
@@ -138,14 +160,21 @@ class Target {
 
   // SEND (target_send.cc).
   Verdict OnSend(const Packet& packet);
-  // Refuses a message that something is missing for; one that its sender has
-  // given up need not wait and is taken for nothing.
-  Verdict Wait(const Packet& packet, contract::NackCode code);
-  Verdict WholeSend(const Packet& packet, uint32_t context);
+  // The first packet of a message takes these.
+  struct Start {
+    uint32_t context = semantics::kNone;
+    const RxBuffer* head = nullptr;
+    CqTicket ticket;
+  };
+  // Takes nothing but an entry of the queue, and no answer but kBegins keeps
+  // it.
+  [[gnu::always_inline]] rules::Answer BeginSend(const Packet& packet,
+                                                 bool legal, Start* start);
+  Verdict NotBegun(const Packet& packet, const rules::Answer& answer);
+  Verdict WholeSend(const Packet& packet);
   Verdict PartOfSend(const Packet& packet, uint32_t handle);
-  // Its context, or kNone with a verdict.
-  uint32_t AdmitSend(const Packet& packet, Verdict* verdict);
-  uint32_t OpenSend(const Packet& packet, uint32_t context, Verdict* verdict);
+  // Handle of the message that it begins, or kNone with a verdict.
+  uint32_t OpenSend(const Packet& packet, Verdict* verdict);
 
   // RMA (target_rma.cc).
   // Also BAD_INDEX: no receive context serves the RI.

@@ -24,11 +24,10 @@ using transport::Verdict;
 RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
   const SesStd& header = packet.header;
   const RxName name = NameOf(header);
-  if (rings_.Find(name) == kNone) {
-    return {rings_.WhyNone(name), kNone, 0};
-  }
-  if (header.ri_generation != 0) {
-    return {ReturnCode::kBadGeneration, kNone, 0};
+  const rules::Aim aim = AimOf(packet, rings_.Find(name));
+  const ReturnCode code = rules::RefusalOf(PartOf(packet), aim);
+  if (code != ReturnCode::kNull) {
+    return {code, kNone, 0};
   }
   return regions_.Check({
       .opcode = header.opcode,

@@ -13,72 +13,70 @@ using semantics::kNone;
 using semantics::ReceiveMessage;
 using transport::Verdict;
 
-Verdict Target::Wait(const Packet& packet, NackCode code) {
-  return packet.header.ie != 0 ? Deny(packet, {}) : Refuse(code);
-}
-
 Verdict Target::OnSend(const Packet& packet) {
-  Verdict verdict;
   if (packet.single()) {
-    const uint32_t context = AdmitSend(packet, &verdict);
-    return context == kNone ? verdict : WholeSend(packet, context);
+    return WholeSend(packet);
   }
   uint32_t handle =
       table_.Find(KeyOf(packet.request, packet.header.message_id));
   if (handle != kNone && open_[handle].refused) {
     return PartOfDenied(packet, handle);
   }
+  Verdict verdict;
   if (handle == kNone) {
-    const uint32_t context = AdmitSend(packet, &verdict);
-    if (context != kNone) {
-      handle = OpenSend(packet, context, &verdict);
-    }
+    handle = OpenSend(packet, &verdict);
   }
   return handle == kNone ? verdict : PartOfSend(packet, handle);
 }
 
-uint32_t Target::AdmitSend(const Packet& packet, Verdict* verdict) {
-  const RxName name = NameOf(packet.header);
-  const uint32_t context = rings_.Find(name);
-  if (context == kNone) {
-    *verdict = Deny(packet, packet.header.ie != 0
-                                ? Verdict{}
-                                : Error(packet, rings_.WhyNone(name)));
-    return kNone;
+Verdict Target::NotBegun(const Packet& packet, const rules::Answer& answer) {
+  if (answer.kind == rules::Answer::Kind::kWait) {
+    return Refuse(answer.nack);
   }
-  if (packet.header.ri_generation != 0) {
-    *verdict = Deny(packet, Error(packet, ReturnCode::kBadGeneration));
-    return kNone;
-  }
-  if (rings_[context].cfg.job_id != packet.header.job_id) {
-    *verdict = Deny(packet, Error(packet, ReturnCode::kBadJobId));
-    return kNone;
-  }
-  if (packet.header.dc != 0 && !packet.may_guarantee) {
-    // The answer might be that memory refused the data.
-    *verdict = Refuse(NackCode::kNoGtdDelAvail);
-    return kNone;
-  }
-  return context;
-}
-
-Verdict Target::WholeSend(const Packet& packet, uint32_t context) {
-  const uint32_t length = packet.header.request_length;
-  const bool ie = packet.header.ie != 0;
-  if (!ie && packet.payload.size() != length) {
+  if (answer.violation) {
     return Illegal(packet);
   }
-  const RxBuffer* const head = rings_.Head(context);
-  if (head == nullptr) {
-    return Wait(packet, NackCode::kNoPktBuffer);
+  return Deny(packet, answer.kind == rules::Answer::Kind::kError
+                          ? Error(packet, answer.code)
+                          : Verdict{});
+}
+
+inline rules::Answer Target::BeginSend(const Packet& packet, bool legal,
+                                       Start* start) {
+  start->context = rings_.Find(NameOf(packet.header));
+  rules::Part part = PartOf(packet);
+  part.legal = legal;
+  rules::Aim aim = AimOf(packet, start->context);
+  // The answer might be that memory refused the data.
+  aim.answer = !part.dc || packet.may_guarantee;
+  if (aim.context && aim.same_job) {
+    start->head = rings_.Head(start->context);
   }
-  Report report = ReportTo(packet, context);
-  report.ticket = parts_.queues->Reserve(rings_[context].cq());
-  if (!report.ticket.valid()) {
-    return Wait(packet, NackCode::kNoResource);
+  aim.buffer = start->head != nullptr;
+  if (aim.buffer) {
+    start->ticket = parts_.queues->Reserve(rings_[start->context].cq());
   }
-  const RxBuffer buffer = *head;
-  rings_.Take(context);
+  aim.entry = start->ticket.valid();
+  const rules::Answer answer = rules::AnswerToFirst(part, aim);
+  if (answer.kind != rules::Answer::Kind::kBegins) [[unlikely]] {
+    parts_.queues->Release(start->ticket);
+  }
+  return answer;
+}
+
+Verdict Target::WholeSend(const Packet& packet) {
+  const uint32_t length = packet.header.request_length;
+  const bool ie = packet.header.ie != 0;
+  Start start;
+  const rules::Answer begun =
+      BeginSend(packet, ie || packet.payload.size() == length, &start);
+  if (begun.kind != rules::Answer::Kind::kBegins) {
+    return NotBegun(packet, begun);
+  }
+  Report report = ReportTo(packet, start.context);
+  report.ticket = start.ticket;
+  const RxBuffer buffer = *start.head;
+  rings_.Take(start.context);
   semantics::Outcome outcome = {Status::kOk, 0, std::min(length, buffer.length),
                                 length};
   if (ie) {
@@ -99,48 +97,52 @@ Verdict Target::WholeSend(const Packet& packet, uint32_t context) {
                                               : Verdict{};
 }
 
-uint32_t Target::OpenSend(const Packet& packet, uint32_t context,
-                          Verdict* verdict) {
+uint32_t Target::OpenSend(const Packet& packet, Verdict* verdict) {
   if (packet.request.ordered && packet.header.som == 0) {
-    *verdict = Illegal(packet);  // Its message is not open, so it has ended.
-    return kNone;
-  }
-  const RxBuffer* const head = rings_.Head(context);
-  if (head == nullptr) {
-    *verdict = Wait(packet, NackCode::kNoPktBuffer);
+    // Its message is not open: it has ended, or was refused.
+    const uint32_t context = rings_.Find(NameOf(packet.header));
+    *verdict = NotBegun(
+        packet, rules::AnswerToOther(PartOf(packet), AimOf(packet, context),
+                                     {.remembered = false}));
     return kNone;
   }
   // A packet that contradicts itself takes nothing.
-  ReceiveMessage trial(packet.header.request_length, head->length);
-  if (trial.Accept(PieceOf(packet)).action !=
-      ReceiveMessage::Action::kAccepted) {
-    *verdict = Illegal(packet);
+  ReceiveMessage trial(packet.header.request_length, 0);
+  const bool legal =
+      trial.Accept(PieceOf(packet)).action == ReceiveMessage::Action::kAccepted;
+  Start start;
+  const rules::Answer begun = BeginSend(packet, legal, &start);
+  if (begun.kind != rules::Answer::Kind::kBegins) {
+    *verdict = NotBegun(packet, begun);
     return kNone;
   }
-  const CqTicket ticket = parts_.queues->Reserve(rings_[context].cq());
-  const uint32_t handle =
-      ticket.valid() ? OpenMessage(packet, head->length) : kNone;
+  const uint32_t handle = OpenMessage(packet, start.head->length);
   if (handle == kNone) {
-    parts_.queues->Release(ticket);
-    *verdict = Wait(packet, ticket.valid() ? NackCode::kNoSesMsgAvail
-                                           : NackCode::kNoResource);
+    parts_.queues->Release(start.ticket);
+    *verdict = packet.header.ie != 0 ? Deny(packet, {})
+                                     : Refuse(NackCode::kNoSesMsgAvail);
     return kNone;
   }
   Open& open = open_[handle];
-  open.report = ReportTo(packet, context);
-  open.report.ticket = ticket;
-  open.buffer = *head;
-  rings_.Take(context);
+  open.report = ReportTo(packet, start.context);
+  open.report.ticket = start.ticket;
+  open.buffer = *start.head;
+  rings_.Take(start.context);
   return handle;
 }
 
 Verdict Target::PartOfSend(const Packet& packet, uint32_t handle) {
   Open& open = open_[handle];
   const bool stale = Stale(open.report);
-  // Whoever asks for delivery hears of the first packet that is not delivered.
-  const bool told = stale && packet.header.dc != 0 && packet.header.ie == 0 &&
-                    open.receive.code() == ReturnCode::kOk;
-  const Verdict error = told ? Error(packet, ReturnCode::kBadIndex) : Verdict{};
+  rules::Answer answer;
+  if (stale) {
+    rules::Part part = PartOf(packet);
+    part.dc = part.dc && open.receive.code() == ReturnCode::kOk;
+    answer = rules::AnswerToOther(
+        part, {}, {.progress = rules::Open::Progress::kOpen, .stale = true});
+  }
+  const bool told = answer.kind == rules::Answer::Kind::kError;
+  const Verdict error = told ? Error(packet, answer.code) : Verdict{};
   if (error.kind == Verdict::Kind::kRefused) {
     return error;
   }

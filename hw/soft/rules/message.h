@@ -10,11 +10,10 @@
 
 namespace heddle::soft::rules {
 
-enum class Operation : uint8_t { kSend, kWrite, kRead, kNoOp, kOther };
-
 // A packet, as a part of its message.
 struct Part {
-  Operation operation = Operation::kSend;
+  // A deferrable send is a SEND.
+  contract::SesOpcode opcode = contract::SesOpcode::kSend;
   bool known_version = true;  // Of the semantic sublayer.
   bool single = false;        // The whole message.
   bool empty = false;         // No payload, and a message of no bytes.
@@ -80,12 +79,14 @@ constexpr Answer Violation(const Part& part) {
           true};
 }
 
-constexpr bool IsRma(Operation operation) {
-  return operation == Operation::kWrite || operation == Operation::kRead;
+constexpr bool IsRma(contract::SesOpcode opcode) {
+  return opcode == contract::SesOpcode::kWrite ||
+         opcode == contract::SesOpcode::kRead;
 }
 
 // Why a message cannot be for that, or kNull.
-constexpr contract::ReturnCode RefusalOf(const Part& part, const Aim& aim) {
+[[gnu::always_inline]] constexpr contract::ReturnCode RefusalOf(
+    const Part& part, const Aim& aim) {
   using contract::ReturnCode;
   if (!aim.context) {
     return aim.miss;
@@ -93,7 +94,7 @@ constexpr contract::ReturnCode RefusalOf(const Part& part, const Aim& aim) {
   if (!aim.same_generation) {
     return ReturnCode::kBadGeneration;
   }
-  if (IsRma(part.operation)) {
+  if (IsRma(part.opcode)) {
     return aim.region == ReturnCode::kOk ? ReturnCode::kNull : aim.region;
   }
   return aim.same_job ? ReturnCode::kNull : ReturnCode::kBadJobId;
@@ -108,11 +109,12 @@ constexpr Answer AnswerToNoOp(const Part& part) {
 
 // The packet begins a message: it is the first one, or unordered and of none
 // that is known.
-constexpr Answer AnswerToFirst(const Part& part, const Aim& aim) {
+[[gnu::always_inline]] constexpr Answer AnswerToFirst(const Part& part,
+                                                      const Aim& aim) {
   using contract::NackCode;
   using contract::ReturnCode;
-  const bool rma = IsRma(part.operation);
-  if (!rma && part.operation != Operation::kSend) {
+  const bool rma = IsRma(part.opcode);
+  if (!rma && part.opcode != contract::SesOpcode::kSend) {
     return {Answer::Kind::kError, ReturnCode::kUnsupportedOp};
   }
   if (!part.legal) {

@@ -102,8 +102,7 @@ StoredResponse* FindStored(Pdc* pdc, uint32_t psn) {
   return nullptr;
 }
 
-bool SendAck(Core* core, Pdc* pdc, const AckOut& what) {
-  AckOut ack = what;
+bool SendAck(Core* core, Pdc* pdc, AckOut ack) {
   const rules::AckSays says =
       rules::AckOf(pdc->receive.window, ack.what, ack.psn, kAnswerRules);
   ack.psn = says.psn;

@@ -31,7 +31,7 @@ struct AckOut {
 StoredResponse* FindStored(Pdc* pdc, uint32_t psn);
 
 // All return false when the wire has no room.
-[[nodiscard]] bool SendAck(Core* core, Pdc* pdc, const AckOut& ack);
+[[nodiscard]] bool SendAck(Core* core, Pdc* pdc, AckOut ack);
 
 struct NackOut {
   contract::NackCode code = {};

@@ -327,7 +327,6 @@ class AcceptModel {
 
   rules::Answer AnswerOf(const AcceptCase& c, rules::Place place, bool fresh) {
     using contract::SesOpcode;
-    using rules::Operation;
     const AcceptCase::State state = fresh ? AcceptCase::kNone : c.e_state;
     const bool jumps = place == rules::Place::kAhead;
     const bool write = c.opcode == SesOpcode::kWrite;
@@ -351,11 +350,7 @@ class AcceptModel {
     dc_ = c.dc;
 
     const rules::Part part = {
-        .operation = send                           ? Operation::kSend
-                     : write                        ? Operation::kWrite
-                     : read                         ? Operation::kRead
-                     : c.opcode == SesOpcode::kNoOp ? Operation::kNoOp
-                                                    : Operation::kOther,
+        .opcode = send ? SesOpcode::kSend : c.opcode,
         .known_version = c.ses_ver == 0,
         .single = c.som && c.eom,
         .empty = c.request_length == 0 && c.payload_bytes == 0,
@@ -379,7 +374,7 @@ class AcceptModel {
         .data = !asks || (c.return_room && (!told || c.report_room)) ||
                 Is(Mutant::kIgnoresData)};
     if (!part.known_version) return rules::Violation(part);
-    if (part.operation == Operation::kNoOp) return rules::AnswerToNoOp(part);
+    if (part.opcode == SesOpcode::kNoOp) return rules::AnswerToNoOp(part);
     if (alone_) return rules::AnswerToAlone(part, aim, over);
     if (c.som && held && !jumps) return rules::Violation(part);
     if (c.som) return rules::AnswerToFirst(part, aim);
