@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hw/soft/rules/loss.h"
+
 namespace heddle::soft::transport {
 
 using contract::NackCode;
@@ -95,25 +97,15 @@ uint64_t SendHalf::MeasuredRtt(const AckFacts& ack, uint64_t now_ns) {
 
 void SendHalf::TakeSack(const AckFacts& ack, uint64_t* bytes) {
   *bytes += window_.MarkArrived(
-      rules::Rebased(ack.sack, ack.sack_base, window_.una()) & window_.sent());
+      rules::ArrivedBy(ack.sack, ack.sack_base, window_.una(), window_.sent()));
 }
 
-// A packet counts as lost when `reorder` later ones arrived; once per round
-// trip.
+// Once per round trip.
 void SendHalf::InferLosses(const Settings& settings, uint64_t now_ns) {
-  uint64_t above = (window_.arrived() | window_.answered()) & window_.sent();
-  uint32_t count = static_cast<uint32_t>(std::popcount(above));
-  if (count < settings.reorder) {
-    return;
-  }
-  for (; count > settings.reorder; --count) {
-    above &= above - 1;
-  }
-  // `above` holds the `reorder` highest now; what lies below all of them is
-  // judged.
+  const uint64_t arrived =
+      (window_.arrived() | window_.answered()) & window_.sent();
   uint64_t late =
-      window_.in_flight() &
-      rules::LowBits(static_cast<uint32_t>(std::countr_zero(above)));
+      window_.in_flight() & rules::PassedBy(arrived, settings.reorder);
   uint64_t lost = 0;
   const uint64_t rtt = rtt_ns_ == 0 ? settings.rto_ns : rtt_ns_ + rtt_ns_ / 4;
   for (; late != 0; late &= late - 1) {

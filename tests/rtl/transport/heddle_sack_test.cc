@@ -6,6 +6,7 @@
 
 #include "Vheddle_sack.h"
 #include "gtest/gtest.h"
+#include "hw/soft/rules/loss.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/seed.h"
@@ -275,6 +276,40 @@ TEST_F(SackTest, AnyAckDoesWhatTheReferenceSays) {
     ASSERT_EQ(back_, want.back);
     ASSERT_EQ(state_, want.state);
   }
+}
+
+// Before any retransmission, an ACK_CC makes the same PSNs lost.
+TEST_F(SackTest, FirstLossesAreThoseOfTheSoftDevice) {
+  namespace rules = soft::rules;
+  std::mt19937 rng(TestSeed());
+  const auto below = [&rng](uint32_t n) {
+    return static_cast<uint32_t>(rng() % n);
+  };
+  uint32_t losses = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const uint32_t out = below(kWindow + 1);
+    const uint32_t una = static_cast<uint32_t>(rng());
+    state_ = {};
+    state_.held = (uint64_t{rng()} << 32 | rng()) & Low(out);
+    if (below(2) == 0) state_.held &= uint64_t{rng()} << 32 | rng();
+    const uint64_t before = state_.held;
+    dut_.out_i = dut_.next_i = static_cast<uint8_t>(out);
+    const uint32_t reorder = 1 + below(5);
+    dut_.reorder_i = static_cast<uint8_t>(reorder);
+    const int32_t base = static_cast<int32_t>(below(140)) - 70;
+    const uint64_t bitmap = uint64_t{rng()} << 32 | rng();
+    Ack(0, base, bitmap);
+    const uint64_t held =
+        before | rules::ArrivedBy(bitmap, una + static_cast<uint32_t>(base),
+                                  una, rules::LowBits(out));
+    ASSERT_EQ(state_.held, held);
+    const uint64_t lost =
+        rules::PassedBy(held, reorder) & ~held & rules::LowBits(out);
+    ASSERT_EQ(back_, lost != 0);
+    ASSERT_EQ(Pass(), lost);
+    losses += lost != 0;
+  }
+  EXPECT_GT(losses, 1'000u);
 }
 
 }  // namespace
