@@ -35,7 +35,7 @@ foreach(directory IN LISTS HEDDLE_SANITIZED_DIRECTORIES)
 endforeach()
 list(JOIN HEDDLE_SANITIZED_DIRECTORIES | directories)
 set(HEDDLE_SANITIZED_DIRECTORIES "^(${directories})(/|$)")
-set(HEDDLE_MODEL_USERS heddle_sim_core heddle_test_nodes)
+set(HEDDLE_MODEL_USERS heddle_sim_nic heddle_sim_rtl heddle_test_nodes)
 
 # heddle_sanitized_test(program RESULT threads library...): RESULT is whether
 # this build runs the tests of `program`; only one of these leaves any out.

@@ -208,7 +208,7 @@ Marks TraceMessage(const Conditions& conditions, Variant variant) {
     PostReceive(nodes->endpoint(1), target, 8);
     nodes->world().Step(2000);
     marks = {};
-    nodes->world().model(0).Observe([&](const sim::PinEvents& pins) {
+    nodes->world().model(0).Observe([&](const sim::nic::PinEvents& pins) {
       if (pins.doorbell) {
         mark(marks.doorbell);
       }
@@ -216,7 +216,7 @@ Marks TraceMessage(const Conditions& conditions, Variant variant) {
         mark(marks.first_beat);
       }
     });
-    nodes->world().model(1).Observe([&](const sim::PinEvents& pins) {
+    nodes->world().model(1).Observe([&](const sim::nic::PinEvents& pins) {
       if (pins.rx_last_beat && marks.last_beat == 0) {
         mark(marks.last_beat);
       }

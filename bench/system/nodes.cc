@@ -9,7 +9,7 @@ namespace heddle::bench {
 
 std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
                                     const Variant& variant) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.seed = conditions.seed;
   options.wire.latency_cycles = conditions.wire_latency_cycles;
   options.wire.faults = {.seed = conditions.seed, .loss = variant.loss};

@@ -17,11 +17,11 @@ struct Variant {
   bool write_errors = true;  // The bridge reports them.
   bool push = true;
   size_t nodes = 2;
-  bool ordered = true;               // All operations on ROD; otherwise on RUD.
-  double loss = 0;                   // Of each frame, by `Conditions::seed`.
-  bool steady = false;               // Host memory takes the same time for all.
-  sim::FaultOptions rx_faults = {};  // Of what each NIC receives; in cycles.
-  uint32_t cwnd_bytes = 0;           // With the next: NSCC.
+  bool ordered = true;  // All operations on ROD; otherwise on RUD.
+  double loss = 0;      // Probability for each frame, by `Conditions::seed`.
+  bool steady = false;  // Host memory takes the same time for all.
+  sim::fault::FaultOptions rx_faults = {};  // On each receiver; in cycles.
+  uint32_t cwnd_bytes = 0;                  // With the next: NSCC.
   uint64_t base_rtt_cycles = 0;
   uint8_t dscp_trimmed = 0;
 };

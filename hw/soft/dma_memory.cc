@@ -37,7 +37,7 @@ uint8_t* DmaMemory::Search(uint64_t iova, uint64_t bytes,
   if (bytes == 0) {
     return nothing.data();
   }
-  const sim::RangeTable::Span span = ranges_.Around(iova);
+  const sim::base::RangeTable::Span span = ranges_.Around(iova);
   if (span.start == span.end ||
       (bytes > span.end - iova && !ranges_.Covers(iova, bytes))) {
     blocked.fetch_add(1, std::memory_order_relaxed);

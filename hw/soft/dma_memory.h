@@ -11,7 +11,7 @@
 
 #include "driver/device.h"
 #include "driver/result.h"
-#include "hw/sim/range_table.h"
+#include "hw/sim/base/range_table.h"
 #include "hw/soft/engine/dma_port.h"
 
 namespace heddle::soft {
@@ -72,7 +72,7 @@ class DmaMemory final : public engine::DmaPort {
   static constexpr size_t kCached = 8;
 
   uint8_t* Find(uint64_t iova, uint64_t bytes, std::atomic<uint64_t>& blocked) {
-    for (const sim::RangeTable::Span& span : cache_) {
+    for (const sim::base::RangeTable::Span& span : cache_) {
       if (iova >= span.start && iova < span.end && bytes <= span.end - iova) {
         return Pointer(iova);
       }
@@ -87,9 +87,9 @@ class DmaMemory final : public engine::DmaPort {
     return reinterpret_cast<uint8_t*>(iova);
   }
 
-  std::array<sim::RangeTable::Span, kCached> cache_{};
+  std::array<sim::base::RangeTable::Span, kCached> cache_{};
   size_t next_ = 0;  // Entry of the cache to be replaced.
-  sim::RangeTable ranges_;
+  sim::base::RangeTable ranges_;
   std::atomic<uint64_t> blocked_reads_ = 0;
   std::atomic<uint64_t> blocked_writes_ = 0;
 };

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "host/lib/semantics/index_list.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/transport/message_carrier.h"
 
 namespace heddle::soft {
@@ -66,7 +66,7 @@ class OverAnswering final : public transport::MessageCarrier {
 
   transport::MessageCarrier* const carrier_;
   const double probability_;
-  sim::Random random_;
+  sim::base::Random random_;
   uint32_t last_pdc_ = semantics::kNone;
   transport::ReturnData last_;  // On it, as asked for.
 };

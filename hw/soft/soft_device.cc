@@ -14,12 +14,12 @@
 
 #include "hw/contract/doorbell_page.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/device_board.h"
-#include "hw/sim/linger.h"
-#include "hw/sim/random.h"
-#include "hw/sim/statistic_names.h"
-#include "hw/soft/wire/shared_datagram_wire.h"
-#include "hw/soft/wire/udp_wire.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/device/device_board.h"
+#include "hw/sim/device/linger.h"
+#include "hw/sim/device/statistic_names.h"
+#include "hw/soft/shared/shared_datagram_wire.h"
+#include "hw/soft/udp/udp_wire.h"
 
 namespace heddle::soft {
 
@@ -86,7 +86,8 @@ control::DeviceShape MakeShape(const EngineLimits& engine,
           in_bank(engine.tx_contexts) << contract::kBar0ContextLimitsTxLsb |
           in_bank(engine.rx_contexts) << contract::kBar0ContextLimitsRxLsb |
           in_bank(engine.cqs) << contract::kBar0ContextLimitsCqLsb |
-          sim::InterruptFds::kVectors << contract::kBar0ContextLimitsVectorsLsb,
+          sim::base::InterruptFds::kVectors
+              << contract::kBar0ContextLimitsVectorsLsb,
       .transport_limits =
           engine.messages << contract::kBar0TransportLimitsMessagesLsb |
           transport.pdcs << contract::kBar0TransportLimitsPdcsLsb,
@@ -125,12 +126,12 @@ bool IsTransmitPage(uint32_t bar2_offset) {
 
 }  // namespace
 
-SoftDevice::SoftDevice(const sim::DeviceOptions& options,
+SoftDevice::SoftDevice(const sim::device::DeviceOptions& options,
                        const Surroundings& surroundings)
     : options_(options),
       virtual_time_(surroundings.time),
       time_(virtual_time_ != nullptr ? virtual_time_->source()
-                                     : sim::TimeSource()),
+                                     : sim::base::TimeSource()),
       observer_(surroundings.observer),
       owner_pid_(getpid()),
       slow_path_(kTickNs, [this] { return time_.now_ns(); }),
@@ -159,7 +160,7 @@ void SoftDevice::ReadIdentity(std::span<uint64_t> words) {
 }
 
 Result<std::unique_ptr<SoftDevice>> SoftDevice::Open(
-    const sim::DeviceOptions& options, std::string* message,
+    const sim::device::DeviceOptions& options, std::string* message,
     const Surroundings& surroundings) {
   std::unique_ptr<SoftDevice> device(new SoftDevice(options, surroundings));
   if (const Result<bool> opened = device->OpenWire(message); !opened.ok()) {
@@ -190,27 +191,27 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
   }
   if (options_.is_udp()) {
     auto wire =
-        wire::UdpWire::Open({.ip = options_.wire.ip,
-                             .payload_mtu = options_.settings.payload_mtu,
-                             .udp_port = options_.settings.udp_port,
-                             .linger_ns = sim::kLingerLimitNs,
-                             .faults = options_.faults,
-                             .capture = options_.settings.capture},
-                            message);
+        udp::UdpWire::Open({.ip = options_.wire.ip,
+                            .payload_mtu = options_.settings.payload_mtu,
+                            .udp_port = options_.settings.udp_port,
+                            .linger_ns = sim::device::kLingerLimitNs,
+                            .faults = options_.faults,
+                            .capture = options_.settings.capture},
+                           message);
     if (!wire.ok()) {
       return wire.error();
     }
     wire_ = std::move(wire.value());
     return true;
   }
-  sim::SharedWireOptions attach = options_.wire;
+  sim::wire::SharedWireOptions attach = options_.wire;
   attach.time = time_;
   auto wire =
-      wire::SharedDatagramWire::Open({.wire = attach,
-                                      .faults = options_.faults,
-                                      .capture = options_.settings.capture,
-                                      .observer = observer_},
-                                     &slow_path_, message);
+      shared::SharedDatagramWire::Open({.wire = attach,
+                                        .faults = options_.faults,
+                                        .capture = options_.settings.capture,
+                                        .observer = observer_},
+                                       &slow_path_, message);
   if (!wire.ok()) {
     return wire.error();
   }
@@ -220,11 +221,11 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
 
 bool SoftDevice::Start(std::string* message) {
   const std::lock_guard lock(mutex_);
-  firmware::Board board = sim::DeviceBoard(
+  firmware::Board board = sim::device::DeviceBoard(
       options_, {.function = wire_->function(), .slot = 0}, kTickNs);
   board.payload_mtu = static_cast<uint16_t>(wire_->payload_mtu());
   if (virtual_time_ != nullptr) {
-    sim::Random own(options_.faults.tx.seed ^ time_.now_ns());
+    sim::base::Random own(options_.faults.tx.seed ^ time_.now_ns());
     board.pdc_seed = static_cast<uint32_t>(own.Next());
     board.key_secret = own.Next();
   }
@@ -240,7 +241,7 @@ bool SoftDevice::Start(std::string* message) {
   // a burst of them is refused and backs off.
   transport.guaranteed = contract::kPdcWindow;
   transport.messages = engine.messages;
-  sim::Random seeds(board.key_secret);
+  sim::base::Random seeds(board.key_secret);
   engine::InterruptSink* const interrupts = this;
   engine_ = std::make_unique<Engine>(engine, host_, interrupts, seeds.Next());
   transport_ = std::make_unique<transport::Transport>(
@@ -305,7 +306,7 @@ SoftDevice::~SoftDevice() {
 }
 
 void SoftDevice::Linger() {
-  const uint64_t limit = time_.now_ns() + sim::kLingerLimitNs;
+  const uint64_t limit = time_.now_ns() + sim::device::kLingerLimitNs;
   for (;;) {
     uint64_t quiet_at = 0;
     {
@@ -315,8 +316,8 @@ void SoftDevice::Linger() {
       const transport::Transport::OpenPdcs open = transport_->open_pdcs();
       if (last_received_ns_ != 0 && !failed_ &&
           open.initiator + open.target != 0) {
-        quiet_at =
-            last_received_ns_ + sim::kLingerRtos * options_.settings.rto_ns;
+        quiet_at = last_received_ns_ +
+                   sim::device::kLingerRtos * options_.settings.rto_ns;
       }
     }
     const uint64_t now = time_.now_ns();
@@ -698,7 +699,8 @@ uint64_t SoftDevice::Statistic(contract::Statistic which) const {
 
 void SoftDevice::WriteStatistics() const {
   std::ofstream file(options_.settings.statistics, std::ios::app);
-  for (const sim::StatisticName& statistic : sim::kStatisticNames) {
+  for (const sim::device::StatisticName& statistic :
+       sim::device::kStatisticNames) {
     file << statistic.name << ' ' << Statistic(statistic.value) << '\n';
   }
   file << "blocked_reads " << memory_.blocked_reads() << "\nblocked_writes "

@@ -13,13 +13,13 @@
 #include "driver/device.h"
 #include "driver/result.h"
 #include "firmware/control_program.h"
-#include "hw/sim/device_options.h"
-#include "hw/sim/frame_observer.h"
-#include "hw/sim/interrupt_fds.h"
-#include "hw/sim/object_heap.h"
-#include "hw/sim/progress_thread.h"
-#include "hw/sim/time_source.h"
-#include "hw/sim/virtual_time.h"
+#include "hw/sim/base/interrupt_fds.h"
+#include "hw/sim/base/time_source.h"
+#include "hw/sim/base/virtual_time.h"
+#include "hw/sim/device/device_options.h"
+#include "hw/sim/device/object_heap.h"
+#include "hw/sim/device/progress_thread.h"
+#include "hw/sim/frame/frame_observer.h"
 #include "hw/soft/control/control_registers.h"
 #include "hw/soft/control/slow_path_queue.h"
 #include "hw/soft/control/tables.h"
@@ -40,8 +40,9 @@ struct Surroundings {
   // Not null: the device joins it and has no thread of its own; whoever polls
   // pauses. Everything random then follows from the seed of its faults. Its
   // wire is the one-machine wire, with devices of the same time alone.
-  sim::VirtualTime* time = nullptr;
-  sim::FrameObserver* observer = nullptr;  // Of the one-machine wire's frames.
+  sim::base::VirtualTime* time = nullptr;
+  sim::frame::FrameObserver* observer =
+      nullptr;  // Sees the frames of the one-machine wire.
 };
 
 // Whoever polls an empty queue moves the device on; a doorbell of a transmit
@@ -55,14 +56,14 @@ struct Surroundings {
 // atomic; `Unmap` takes it, too, so that no access is under way when it returns
 // (dma_memory.h).
 class SoftDevice final : public Device,
-                         private sim::VirtualTime::Worker,
+                         private sim::base::VirtualTime::Worker,
                          private control::Tables,
                          private engine::InterruptSink {
  public:
   // Errors: those of the wire; EIO, with the cause, when the control program
   // does not come up. Throws std::bad_alloc.
   static Result<std::unique_ptr<SoftDevice>> Open(
-      const sim::DeviceOptions& options, std::string* message,
+      const sim::device::DeviceOptions& options, std::string* message,
       const Surroundings& surroundings = {});
   ~SoftDevice() override;
 
@@ -104,7 +105,7 @@ class SoftDevice final : public Device,
     uint64_t value;
   };
 
-  SoftDevice(const sim::DeviceOptions& options,
+  SoftDevice(const sim::device::DeviceOptions& options,
              const Surroundings& surroundings);
 
   Result<bool> OpenWire(std::string* message);
@@ -149,10 +150,10 @@ class SoftDevice final : public Device,
   uint64_t due_ns() const override { return Due(); }
   void Work() override;
 
-  const sim::DeviceOptions options_;
-  sim::VirtualTime* const virtual_time_;  // Null: the host's.
-  const sim::TimeSource time_;
-  sim::FrameObserver* const observer_;
+  const sim::device::DeviceOptions options_;
+  sim::base::VirtualTime* const virtual_time_;  // Null: the host's.
+  const sim::base::TimeSource time_;
+  sim::frame::FrameObserver* const observer_;
   const std::string name_ = "soft0";
   const int owner_pid_;
 
@@ -184,7 +185,7 @@ class SoftDevice final : public Device,
   std::unique_ptr<transport::Transport> transport_;
   std::unique_ptr<OverAnswering> over_answering_;  // With `read_again`.
   std::unique_ptr<control::ControlRegisters> registers_;
-  sim::ObjectHeap object_heap_;
+  sim::device::ObjectHeap object_heap_;
   std::unique_ptr<firmware::ControlProgram> firmware_;
 
   // Doorbells that found the device busy.
@@ -192,8 +193,8 @@ class SoftDevice final : public Device,
   std::vector<Ring> notifications_;
   std::vector<Ring> accepted_;  // Scratch, under `mutex_`.
 
-  sim::InterruptFds interrupts_;
-  sim::ProgressThread thread_;
+  sim::base::InterruptFds interrupts_;
+  sim::device::ProgressThread thread_;
 };
 
 }  // namespace heddle::soft

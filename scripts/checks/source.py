@@ -21,6 +21,12 @@ FUZZ_INPUTS = "tests/fuzz/corpus/"
 CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
             "hw/contract/settings/", "hw/contract/split_number.h")
 DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
+# The simulated NIC below the devices, with what of the device soft is below it.
+FRAME = CONTRACT + ("driver/result.h", "firmware/base/hal.h", "hw/sim/base/", "hw/sim/frame/")
+SOFT_FRAME = ("hw/soft/rules/", "hw/soft/wire/", "hw/soft/frame/", "hw/soft/transport/")
+WIRE = FRAME + ("hw/sim/fault/", "hw/sim/wire/")
+SIM_DEVICE = WIRE + DEVICE + ("firmware/", "hw/sim/device/")
+SIM_NIC = SIM_DEVICE + ("hw/sim/model/", "hw/sim/pins/", "hw/sim/nic/")
 PUBLIC = ("host/include/", "driver/result.h")
 BASE = PUBLIC + ("host/lib/base/",)
 BACKEND = BASE + ("host/lib/backend/",)
@@ -31,8 +37,28 @@ LAYERS = (
     ("firmware/", CONTRACT),
     ("driver/", CONTRACT),
     ("host/lib/semantics/", CONTRACT),
-    ("hw/soft/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/sim/")),
-    ("hw/sim/", CONTRACT + DEVICE + ("firmware/", "host/lib/semantics/", "hw/soft/")),
+    ("hw/sim/base/", ("driver/result.h",)),
+    ("hw/sim/frame/", FRAME),
+    ("hw/soft/rules/", CONTRACT),
+    ("hw/soft/wire/", CONTRACT + ("firmware/base/hal.h", "hw/soft/rules/")),
+    ("hw/soft/frame/", CONTRACT + ("hw/sim/frame/", "hw/soft/wire/")),
+    ("hw/soft/transport/", CONTRACT + ("hw/sim/base/", "hw/soft/rules/", "hw/soft/wire/")),
+    ("hw/soft/engine/", CONTRACT + ("host/lib/semantics/",) + SOFT_FRAME),
+    ("hw/soft/control/", CONTRACT + ("firmware/", "hw/soft/engine/") + SOFT_FRAME),
+    ("hw/sim/fault/", FRAME),
+    ("hw/sim/wire/", WIRE + SOFT_FRAME),
+    ("hw/soft/shared/", WIRE + SOFT_FRAME),
+    ("hw/soft/udp/", FRAME + SOFT_FRAME + ("hw/sim/fault/",)),
+    ("hw/sim/device/", SIM_DEVICE),
+    ("hw/sim/tool/", SIM_DEVICE),
+    ("hw/soft/", SIM_DEVICE + ("host/lib/semantics/", "hw/soft/")),
+    ("hw/sim/model/", ()),
+    ("hw/sim/pins/", SIM_DEVICE + ("hw/sim/pins/",)),
+    ("hw/sim/nic/", SIM_NIC),
+    ("hw/sim/rtl/", SIM_NIC + ("hw/sim/rtl/",)),
+    ("hw/sim/pci/", CONTRACT),
+    ("hw/sim/vfio_user/", SIM_NIC + ("hw/sim/rtl/", "hw/sim/pci/", "hw/soft/")),
+    ("hw/sim/entry/", SIM_NIC + ("hw/sim/rtl/", "hw/soft/")),
     ("host/lib/base/", PUBLIC),
     ("host/lib/backend/", BASE),
     ("host/lib/nic/", BACKEND + CONTRACT + ("driver/", "host/lib/semantics/")),
@@ -133,6 +159,8 @@ def may_include(name, target):
 def check_layering(root, _build):
     include = re.compile(r'^\s*[#`]include\s+"([^"]+)"')
     for name in handwritten(root, *CXX, *HDL):
+        if name.startswith("hw/sim/") and layer_of(name)[0] is None:
+            yield f"{name}:1: in no layer of hw/sim"
         for number, line in lines(root, name):
             match = include.match(line)
             # A Verilated class or a header of the same folder names no folder.

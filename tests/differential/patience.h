@@ -13,8 +13,8 @@
 namespace heddle::differential {
 
 // Time in which a side waited for a CPU does not count: simulated NICs do not
-// count it either (hw/sim/tick_clock.h), so what they wait for takes longer by
-// that.
+// count it either (hw/sim/rtl/tick_clock.h), so what they wait for takes longer
+// by that.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;

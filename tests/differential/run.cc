@@ -17,9 +17,9 @@
 #include <sstream>
 #include <thread>
 
-#include "hw/sim/clock.h"
-#include "hw/sim/wire_address.h"
-#include "hw/sim/wire_control.h"
+#include "hw/sim/base/clock.h"
+#include "hw/sim/frame/wire_address.h"
+#include "hw/sim/wire/wire_control.h"
 #include "tests/differential/executor.h"
 #include "tests/differential/patience.h"
 #include "tests/differential/settings.h"
@@ -50,24 +50,28 @@ bool HasInput(int file) {
 }
 
 // What is done to the functions at an address.
-using WireAct = uint32_t(sim::WireControl*, const sim::WireAddress&);
+using WireAct = uint32_t(sim::wire::WireControl*,
+                         const sim::frame::WireAddress&);
 
 void Control(const std::string& wire, uint32_t side, WireAct* act) {
   std::string message;
-  auto control = sim::WireControl::Open(wire, &message);
-  sim::WireAddress address;
-  if (control.ok() && sim::ParseWireAddress(AddressOf(side), &address)) {
+  auto control = sim::wire::WireControl::Open(wire, &message);
+  sim::frame::WireAddress address;
+  if (control.ok() && sim::frame::ParseWireAddress(AddressOf(side), &address)) {
     (void)act(&control.value(), address);
   }
 }
 
-uint32_t PlugIn(sim::WireControl* wire, const sim::WireAddress& address) {
+uint32_t PlugIn(sim::wire::WireControl* wire,
+                const sim::frame::WireAddress& address) {
   return wire->SetLink(address, std::nullopt, true);
 }
-uint32_t Unplug(sim::WireControl* wire, const sim::WireAddress& address) {
+uint32_t Unplug(sim::wire::WireControl* wire,
+                const sim::frame::WireAddress& address) {
   return wire->SetLink(address, std::nullopt, false);
 }
-uint32_t Reset(sim::WireControl* wire, const sim::WireAddress& address) {
+uint32_t Reset(sim::wire::WireControl* wire,
+               const sim::frame::WireAddress& address) {
   return wire->Reset(address, std::nullopt);
 }
 
@@ -89,7 +93,7 @@ void RunSide(uint32_t side, const Stream& stream, uint32_t first,
          .set_link =
              [&](bool up) { Control(wire, side, up ? PlugIn : Unplug); },
          .reset_nic = [&] { Control(wire, side, Reset); },
-         .now_ns = sim::MonotonicNs,
+         .now_ns = sim::base::MonotonicNs,
          .rest = [] { std::this_thread::yield(); },
          .die = [] { (void)raise(SIGKILL); }});
     executor.Run();

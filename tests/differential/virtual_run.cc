@@ -11,9 +11,9 @@
 #include <span>
 #include <utility>
 
-#include "hw/sim/random.h"
-#include "hw/sim/wire_address.h"
-#include "hw/sim/wire_control.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/frame/wire_address.h"
+#include "hw/sim/wire/wire_control.h"
 #include "tests/differential/content.h"
 #include "tests/differential/executor.h"
 #include "tests/differential/settings.h"
@@ -67,7 +67,7 @@ class VirtualRun {
         world_(wire) {
     for (uint32_t side = 0; side < kSides; ++side) {
       Settings settings = SettingsOf(side, stream, "soft", Time::kVirtual);
-      sim::Random random(stream.setup.seed * kSides + side);
+      sim::base::Random random(stream.setup.seed * kSides + side);
       settings.emplace_back(
           "delay_ns",
           std::to_string(kDelaysNs.at(random.Below(kDelaysNs.size()))));
@@ -151,13 +151,15 @@ class VirtualRun {
   bool stopped() { return !settlement_.trace().failure.empty(); }
 
   // What is done to the functions at a side's address.
-  void Control(uint32_t side,
-               const std::function<void(sim::WireControl*,
-                                        const sim::WireAddress&)>& act) const {
+  void Control(
+      uint32_t side,
+      const std::function<void(sim::wire::WireControl*,
+                               const sim::frame::WireAddress&)>& act) const {
     std::string message;
-    auto control = sim::WireControl::Open(wire_, &message);
-    sim::WireAddress address;
-    if (control.ok() && sim::ParseWireAddress(AddressOf(side), &address)) {
+    auto control = sim::wire::WireControl::Open(wire_, &message);
+    sim::frame::WireAddress address;
+    if (control.ok() &&
+        sim::frame::ParseWireAddress(AddressOf(side), &address)) {
       act(&control.value(), address);
     }
   }

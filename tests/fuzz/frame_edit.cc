@@ -15,17 +15,18 @@ namespace wire = contract::wire;
 
 constexpr size_t kMaxFrame = 9216;
 
-uint32_t Half(const sim::Frame& frame, size_t at) {
+uint32_t Half(const sim::frame::Frame& frame, size_t at) {
   return uint32_t{frame[at]} << 8 | frame[at + 1];
 }
 
-void PutHalf(sim::Frame* frame, size_t at, size_t value) {
+void PutHalf(sim::frame::Frame* frame, size_t at, size_t value) {
   (*frame)[at] = static_cast<uint8_t>(value >> 8);
   (*frame)[at + 1] = static_cast<uint8_t>(value);
 }
 
 // Ones' complement sum of a range.
-uint32_t Sum(const sim::Frame& frame, size_t begin, size_t end, uint32_t sum) {
+uint32_t Sum(const sim::frame::Frame& frame, size_t begin, size_t end,
+             uint32_t sum) {
   for (size_t i = begin; i < end; ++i) {
     sum += uint32_t{frame[i]} << ((i - begin) % 2 == 0 ? 8 : 0);
   }
@@ -37,7 +38,7 @@ uint32_t Sum(const sim::Frame& frame, size_t begin, size_t end, uint32_t sum) {
 
 // Behind the datagram, by the length of UDP or, without it, of IP; 0 when that
 // does not fit.
-size_t DatagramEnd(const Form& form, const sim::Frame& frame) {
+size_t DatagramEnd(const Form& form, const sim::frame::Frame& frame) {
   const Layout layout(form);
   if (frame.size() < layout.pds) {
     return 0;
@@ -51,7 +52,7 @@ size_t DatagramEnd(const Form& form, const sim::Frame& frame) {
 // The packet at `pds` becomes one of the PDC that `mine` and `yours` name:
 // these and its PSN are in the same places of all types with a PDC.
 void Adopt(uint32_t psn, uint16_t mine, uint16_t yours, size_t pds,
-           sim::Frame* frame) {
+           sim::frame::Frame* frame) {
   using contract::PdsType;
   if (frame->size() < pds + wire::PdsRequest::kBytes) {
     return;
@@ -67,7 +68,7 @@ void Adopt(uint32_t psn, uint16_t mine, uint16_t yours, size_t pds,
 
 }  // namespace
 
-void FixLengths(const Form& form, sim::Frame* frame) {
+void FixLengths(const Form& form, sim::frame::Frame* frame) {
   const Layout layout(form);
   if (frame->size() < layout.pds) {
     return;
@@ -83,7 +84,7 @@ void FixLengths(const Form& form, sim::Frame* frame) {
   }
 }
 
-void FixCrc(const Form& form, sim::Frame* frame) {
+void FixCrc(const Form& form, sim::frame::Frame* frame) {
   const Layout layout(form);
   const size_t end = DatagramEnd(form, *frame);
   if (form.crc == contract::CrcOrder::kNone ||
@@ -91,8 +92,9 @@ void FixCrc(const Form& form, sim::Frame* frame) {
     return;
   }
   const size_t crc_at = end - contract::kCrcBytes;
-  sim::Frame covered(frame->begin() + static_cast<ptrdiff_t>(layout.source),
-                     frame->begin() + static_cast<ptrdiff_t>(crc_at));
+  sim::frame::Frame covered(
+      frame->begin() + static_cast<ptrdiff_t>(layout.source),
+      frame->begin() + static_cast<ptrdiff_t>(crc_at));
   if (!form.native) {
     PutHalf(&covered, layout.l4 + 6 - layout.source, 0);
   }
@@ -102,7 +104,7 @@ void FixCrc(const Form& form, sim::Frame* frame) {
   }
 }
 
-void FixIpChecksum(const Form& form, sim::Frame* frame) {
+void FixIpChecksum(const Form& form, sim::frame::Frame* frame) {
   const Layout layout(form);
   if (form.ipv6 || frame->size() < layout.l4) {
     return;
@@ -112,10 +114,10 @@ void FixIpChecksum(const Form& form, sim::Frame* frame) {
           ~Sum(*frame, layout.l3, layout.l4, 0) & 0xffff);
 }
 
-bool Edit(const Form& form, Reader* input, sim::Frame* frame) {
+bool Edit(const Form& form, Reader* input, sim::frame::Frame* frame) {
   const Layout layout(form);
   const uint8_t what = input->Byte();
-  const sim::Frame before = *frame;
+  const sim::frame::Frame before = *frame;
   if ((what & 0x10) != 0) {  // Another length.
     const uint16_t bytes = input->Half();
     frame->resize(
@@ -153,10 +155,11 @@ bool Edit(const Form& form, Reader* input, sim::Frame* frame) {
          (form.crc == contract::CrcOrder::kNone || (fix & 0xc) != 4);
 }
 
-sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base) {
+sim::frame::Frame MakePacket(const Form& form, Reader* input,
+                             const sim::frame::Frame& base) {
   const Layout layout(form);
-  sim::Frame frame(base.begin(),
-                   base.begin() + static_cast<ptrdiff_t>(layout.pds));
+  sim::frame::Frame frame(base.begin(),
+                          base.begin() + static_cast<ptrdiff_t>(layout.pds));
   const auto append = [&frame](const auto& header) {
     const size_t at = frame.size();
     frame.resize(at + header.kBytes);

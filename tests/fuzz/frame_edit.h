@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hw/sim/faults.h"
+#include "hw/sim/fault/faults.h"
 #include "tests/fuzz/fuzz_nic.h"
 #include "tests/fuzz/reader.h"
 
@@ -22,18 +22,19 @@ struct Layout {
 };
 
 // Writes lengths that fit the frame, without padding.
-void FixLengths(const Form& form, sim::Frame* frame);
+void FixLengths(const Form& form, sim::frame::Frame* frame);
 // Writes CRC and IPv4 checksum that fit the lengths that are there. Frames too
 // short for them stay as they are.
-void FixCrc(const Form& form, sim::Frame* frame);
-void FixIpChecksum(const Form& form, sim::Frame* frame);
+void FixCrc(const Form& form, sim::frame::Frame* frame);
+void FixIpChecksum(const Form& form, sim::frame::Frame* frame);
 
 // Changes a frame as the input says, and fixes what it says. True if whoever
 // receives it may take it for one that its sender meant.
-bool Edit(const Form& form, Reader* input, sim::Frame* frame);
+bool Edit(const Form& form, Reader* input, sim::frame::Frame* frame);
 
 // A UET packet with headers of the input's choice on the addresses of `base`, a
 // request between the same functions.
-sim::Frame MakePacket(const Form& form, Reader* input, const sim::Frame& base);
+sim::frame::Frame MakePacket(const Form& form, Reader* input,
+                             const sim::frame::Frame& base);
 
 }  // namespace heddle::fuzz

@@ -60,7 +60,7 @@ class Run {
       throw Broken("a region of the source is refused");
     }
     key_ = grant.value().key;
-    nic_.on_sent = [this](sim::Frame frame) { Sent(std::move(frame)); };
+    nic_.on_sent = [this](sim::frame::Frame frame) { Sent(std::move(frame)); };
   }
   FuzzNic& nic() { return nic_; }
   Run(const Run&) = delete;
@@ -210,7 +210,7 @@ class Run {
     heddle::Ring(TxTailDoorbell(nic_, victim_.tx), sent_.size());
   }
 
-  bool IsReturnData(const sim::Frame& frame) const {
+  bool IsReturnData(const sim::frame::Frame& frame) const {
     const size_t at = Layout(nic_.form()).pds;
     if (frame.size() < at + contract::wire::PdsRequest::kBytes) {
       return false;
@@ -225,8 +225,8 @@ class Run {
   void AnswerAgain(Reader* input) {
     const uint8_t which = input->Byte();
     const uint8_t where = input->Byte();
-    std::vector<const sim::Frame*> answers;
-    for (const sim::Frame& frame : seen_) {
+    std::vector<const sim::frame::Frame*> answers;
+    for (const sim::frame::Frame& frame : seen_) {
       if (IsReturnData(frame)) {
         answers.push_back(&frame);
       }
@@ -234,7 +234,8 @@ class Run {
     if (answers.empty()) {
       return;
     }
-    sim::Frame frame = *answers[answers.size() - 1 - which % answers.size()];
+    sim::frame::Frame frame =
+        *answers[answers.size() - 1 - which % answers.size()];
     uint8_t* const at = frame.data() + Layout(nic_.form()).pds;
     auto pds = contract::wire::PdsRequest::Decode(at);
     uint32_t& next = next_answer_[pds.dpdcid];
@@ -250,7 +251,7 @@ class Run {
     nic_.Deliver(std::move(frame));
   }
 
-  void Sent(sim::Frame frame) {
+  void Sent(sim::frame::Frame frame) {
     if (IsReturnData(frame)) {
       const auto pds = contract::wire::PdsRequest::Decode(
           frame.data() + Layout(nic_.form()).pds);
@@ -334,7 +335,7 @@ class Run {
         if (++made_ > kMaxFrames) {
           break;
         }
-        sim::Frame frame = seen_[input->Byte() % seen_.size()];
+        sim::frame::Frame frame = seen_[input->Byte() % seen_.size()];
         Edit(nic_.form(), input, &frame);
         forged_ = true;
         nic_.Deliver(std::move(frame));
@@ -344,7 +345,8 @@ class Run {
         if (++made_ > kMaxFrames) {
           break;
         }
-        sim::Frame frame = MakePacket(nic_.form(), input, Request(code >> 3));
+        sim::frame::Frame frame =
+            MakePacket(nic_.form(), input, Request(code >> 3));
         if ((code & 0x40) != 0) {  // From somebody else.
           frame[Layout(nic_.form()).l4 - 5] ^= 8;
           FixCrc(nic_.form(), &frame);
@@ -365,7 +367,7 @@ class Run {
           AnswerAgain(input);
           break;
         }
-        sim::Frame frame;
+        sim::frame::Frame frame;
         if ((code & 0x80) != 0) {
           frame.assign(seen_.front().begin(),
                        seen_.front().begin() + ((code & 0x40) != 0 ? 14 : 34));
@@ -388,10 +390,10 @@ class Run {
   }
 
   // The `index`th request among the frames seen, counted from the last.
-  const sim::Frame& Request(uint32_t index) const {
+  const sim::frame::Frame& Request(uint32_t index) const {
     const size_t at = Layout(nic_.form()).pds;
-    std::vector<const sim::Frame*> requests;
-    for (const sim::Frame& frame : seen_) {
+    std::vector<const sim::frame::Frame*> requests;
+    for (const sim::frame::Frame& frame : seen_) {
       if (frame.size() > at + 56 && frame[at] >> 3 < 4) {
         requests.push_back(&frame);
       }
@@ -504,9 +506,9 @@ class Run {
   OpenEndpoint& victim_;
   std::vector<Message> sent_;
   std::vector<Buffer> posted_;
-  std::vector<sim::Frame> seen_;
+  std::vector<sim::frame::Frame> seen_;
   std::deque<Rule> rules_;
-  std::vector<sim::Frame> held_;
+  std::vector<sim::frame::Frame> held_;
   size_t made_ = 0;
   size_t next_ = 0;
   Watched results_;

@@ -11,8 +11,8 @@
 
 #include "driver/device/device_info.h"
 #include "driver/queue/doorbells.h"
-#include "hw/sim/model_stopped.h"
-#include "hw/sim/route.h"
+#include "hw/sim/frame/route.h"
+#include "hw/sim/model/model_stopped.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -35,8 +35,9 @@ constexpr uint32_t kProbeBytes = 100;
 constexpr uint64_t kLineBytes = 64;
 constexpr std::chrono::seconds kAdminLimit{20};
 
-sim::NicNodeOptions Options(const Form& form, const sim::WireAddress& address) {
-  sim::NicNodeOptions options{.memory = {}, .model = {}, .board = {}};
+sim::nic::NicNodeOptions Options(const Form& form,
+                                 const sim::frame::WireAddress& address) {
+  sim::nic::NicNodeOptions options{.memory = {}, .model = {}, .board = {}};
   // Short latencies: many inputs count for more than a busy memory.
   options.memory.read_latency_cycles = 24;
   options.memory.read_jitter_cycles = 16;
@@ -118,7 +119,7 @@ FuzzNic::FuzzNic(const Form& form)
           [this] { Cycle(); }),
       points_(TakeCoveragePoints()) {
   if (const char* file = std::getenv("HEDDLE_FUZZ_CAPTURE")) {
-    capture_ = Must(sim::Capture::Open(file), file);
+    capture_ = Must(sim::frame::Capture::Open(file), file);
   }
   node_.Start();
   std::string error;
@@ -126,14 +127,14 @@ FuzzNic::FuzzNic(const Form& form)
   admin_ = Must(AdminQueue::Create(*this, kAdminLimit), "the admin queue");
 }
 
-sim::WireAddress FuzzNic::address() const {
-  return form_.ipv6 ? sim::WireAddress(0xfd00000000000000, 1)
-                    : sim::WireAddress(0x0a000001U);
+sim::frame::WireAddress FuzzNic::address() const {
+  return form_.ipv6 ? sim::frame::WireAddress(0xfd00000000000000, 1)
+                    : sim::frame::WireAddress(0x0a000001U);
 }
 
-sim::WireAddress FuzzNic::stranger() const {
-  return form_.ipv6 ? sim::WireAddress(0xfd00000000000000, 9)
-                    : sim::WireAddress(0x0a000009U);
+sim::frame::WireAddress FuzzNic::stranger() const {
+  return form_.ipv6 ? sim::frame::WireAddress(0xfd00000000000000, 9)
+                    : sim::frame::WireAddress(0x0a000009U);
 }
 
 void FuzzNic::Cycle() {
@@ -143,7 +144,7 @@ void FuzzNic::Cycle() {
 }
 
 bool FuzzNic::quiet() {
-  sim::NicModel& model = node_.model();
+  sim::nic::NicModel& model = node_.model();
   if (ChosenSabotage() == Sabotage::kHang) {
     return false;
   }
@@ -187,7 +188,7 @@ bool FuzzNic::Settle(uint64_t limit) {
 }
 
 std::string FuzzNic::Unrest() {
-  const sim::NicModel& model = node_.model();
+  const sim::nic::NicModel& model = node_.model();
   const auto deadline = model.deadline_ticks();
   return std::string(model.quiet() ? "" : " NIC busy") +
          (deadline ? " timer in " + std::to_string(*deadline) + " ticks" : "") +
@@ -202,14 +203,14 @@ void FuzzNic::CheckAlive() const {
 }
 
 void FuzzNic::Ring(uint32_t bar2_offset, uint64_t value) {
-  node_.model().bar().Write(sim::kBar2Address + bar2_offset, value,
+  node_.model().bar().Write(sim::pins::kBar2Address + bar2_offset, value,
                             sizeof(value));
 }
 
 void FuzzNic::Push(uint32_t bar2_offset, const std::array<uint64_t, 8>& slot,
                    bool words) {
   if (!words) {
-    node_.model().bar().WriteBurst(sim::kBar2Address + bar2_offset, slot);
+    node_.model().bar().WriteBurst(sim::pins::kBar2Address + bar2_offset, slot);
     return;
   }
   for (size_t i = 0; i < slot.size(); ++i) {
@@ -231,7 +232,7 @@ void FuzzNic::Transmit(std::span<const uint8_t> bytes, bool last) {
   if (!last) {
     return;
   }
-  sim::Frame frame = std::move(sending_);
+  sim::frame::Frame frame = std::move(sending_);
   sending_.clear();
   if (on_sent) {
     on_sent(std::move(frame));
@@ -240,13 +241,13 @@ void FuzzNic::Transmit(std::span<const uint8_t> bytes, bool last) {
   }
 }
 
-void FuzzNic::Return(sim::Frame frame) {
-  if (sim::FindRoute(frame).ip == address()) {
+void FuzzNic::Return(sim::frame::Frame frame) {
+  if (sim::frame::FindRoute(frame).ip == address()) {
     Deliver(std::move(frame));
   }
 }
 
-void FuzzNic::Deliver(sim::Frame frame, bool error) {
+void FuzzNic::Deliver(sim::frame::Frame frame, bool error) {
   if (capture_ != nullptr) {
     capture_->Add(frame, cycle_ * kCycleNs);
     capture_->Flush();  // A child ends without closing it.
@@ -256,12 +257,12 @@ void FuzzNic::Deliver(sim::Frame frame, bool error) {
   }
 }
 
-bool FuzzNic::Receive(sim::MacBeat* beat) {
+bool FuzzNic::Receive(sim::pins::MacBeat* beat) {
   if (arriving_.empty() || arriving_.front().cycle > cycle_) {
     return false;
   }
   Arriving& frame = arriving_.front();
-  const size_t bytes = std::min<size_t>(sim::NicModel::BusBytes(),
+  const size_t bytes = std::min<size_t>(sim::nic::NicModel::BusBytes(),
                                         frame.bytes.size() - frame.sent);
   std::copy_n(frame.bytes.begin() + static_cast<ptrdiff_t>(frame.sent), bytes,
               beat->data.begin());
@@ -285,16 +286,17 @@ firmware::PortClaim FuzzNic::ClaimPort(const firmware::PortName& name) {
 // ------------------------------------------------------------------ its bus
 
 uint32_t FuzzNic::ReadRegister32(uint32_t offset) {
-  return static_cast<uint32_t>(node_.ReadBar(sim::kBar0Address + offset, 4));
+  return static_cast<uint32_t>(
+      node_.ReadBar(sim::pins::kBar0Address + offset, 4));
 }
 uint64_t FuzzNic::ReadRegister64(uint32_t offset) {
-  return node_.ReadBar(sim::kBar0Address + offset, 8);
+  return node_.ReadBar(sim::pins::kBar0Address + offset, 8);
 }
 void FuzzNic::WriteRegister32(uint32_t offset, uint32_t value) {
-  node_.WriteBar(sim::kBar0Address + offset, value, 4);
+  node_.WriteBar(sim::pins::kBar0Address + offset, value, 4);
 }
 void FuzzNic::WriteRegister64(uint32_t offset, uint64_t value) {
-  node_.WriteBar(sim::kBar0Address + offset, value, 8);
+  node_.WriteBar(sim::pins::kBar0Address + offset, value, 8);
 }
 
 Doorbell FuzzNic::doorbell(uint32_t bar2_offset) {
@@ -434,7 +436,8 @@ void OpenEndpoint::Check(const std::vector<Range>& invited) const {
   with(rx_entries, rx_count_);
 }
 
-void OpenEndpoint::SetPeer(uint32_t index, const sim::WireAddress& address,
+void OpenEndpoint::SetPeer(uint32_t index,
+                           const sim::frame::WireAddress& address,
                            uint16_t resource_index, uint16_t pid_on_fep) {
   const auto hop = nic.admin().ResolveNextHop(
       {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6});
@@ -499,7 +502,7 @@ void Scene::Probe(uint32_t tries) {
   std::byte* const sent = good_memory_.data();
   std::byte* const received = sent + DmaBuffer::kPageBytes;
   if (ChosenSabotage() == Sabotage::kProbe) {
-    nic.on_sent = [](const sim::Frame&) {};
+    nic.on_sent = [](const sim::frame::Frame&) {};
   }
   // What was posted may have been taken by a forged message, and a PDC that was
   // lied to ends in error: the next try must do.
@@ -540,7 +543,7 @@ void Scene::Probe(uint32_t tries) {
 void Scene::Finish(const std::vector<Range>& announced,
                    const std::vector<Range>& invited) {
   victim.Destroy();
-  nic.on_sent = [](const sim::Frame&) {};
+  nic.on_sent = [](const sim::frame::Frame&) {};
   if (!nic.Settle(kSettleLimit)) {
     throw Broken("the NIC does not come to rest when the contexts are gone:" +
                  nic.Unrest());
@@ -550,7 +553,7 @@ void Scene::Finish(const std::vector<Range>& announced,
   target.Check(invited);
   bystander.Check(invited);
   victim.Check(invited);
-  for (const sim::BlockedAccess& access : nic.memory().blocked()) {
+  for (const sim::pins::BlockedAccess& access : nic.memory().blocked()) {
     // A read takes whole words of the bus.
     const uint64_t first = access.write
                                ? access.address

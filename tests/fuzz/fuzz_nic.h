@@ -14,11 +14,11 @@
 #include "driver/device.h"
 #include "driver/device/admin_queue.h"
 #include "driver/dma/dma_buffer.h"
-#include "hw/sim/capture.h"
-#include "hw/sim/faults.h"
-#include "hw/sim/interrupt_fds.h"
-#include "hw/sim/nic_node.h"
-#include "hw/sim/wire_address.h"
+#include "hw/sim/base/interrupt_fds.h"
+#include "hw/sim/fault/faults.h"
+#include "hw/sim/frame/capture.h"
+#include "hw/sim/frame/wire_address.h"
+#include "hw/sim/nic/nic_node.h"
 #include "tests/fuzz/coverage_counters.h"
 #include "tests/system/harness/bare_endpoint.h"
 
@@ -64,24 +64,24 @@ struct Range {
 //
 // Thread safety: none, nor of itself as a device.
 class FuzzNic final : public Device,
-                      private sim::MacLink,
+                      private sim::pins::MacLink,
                       private firmware::Switch {
  public:
   explicit FuzzNic(const Form& form);
 
   const Form& form() const { return form_; }
-  sim::WireAddress address() const;
-  sim::WireAddress stranger() const;  // Nobody is there.
-  sim::HostMemory& memory() { return node_.memory(); }
+  sim::frame::WireAddress address() const;
+  sim::frame::WireAddress stranger() const;  // No NIC has it.
+  sim::pins::HostMemory& memory() { return node_.memory(); }
   const CoveragePoints& points() const { return points_; }
   AdminQueue& admin() { return *admin_; }
 
   // Takes each frame sent; without, it returns unless it goes elsewhere.
-  std::function<void(sim::Frame)> on_sent;
-  void Return(sim::Frame frame);
+  std::function<void(sim::frame::Frame)> on_sent;
+  void Return(sim::frame::Frame frame);
   // Puts a frame on the NIC's receive side, and into the capture that
   // environment HEDDLE_FUZZ_CAPTURE names.
-  void Deliver(sim::Frame frame, bool error = false);
+  void Deliver(sim::frame::Frame frame, bool error = false);
 
   // A cycle, or the idle time to the next tick.
   void Step();
@@ -120,7 +120,7 @@ class FuzzNic final : public Device,
  private:
   struct Arriving {
     uint64_t cycle;
-    sim::Frame bytes;
+    sim::frame::Frame bytes;
     bool error;
     size_t sent = 0;
   };
@@ -129,7 +129,7 @@ class FuzzNic final : public Device,
   void Cycle();
 
   bool TransmitReady() override { return true; }
-  bool Receive(sim::MacBeat* beat) override;
+  bool Receive(sim::pins::MacBeat* beat) override;
   void Transmit(std::span<const uint8_t> bytes, bool last) override;
   firmware::PortClaim ClaimPort(const firmware::PortName& name) override;
   void ReleasePort(const firmware::PortName&) override {}
@@ -139,13 +139,13 @@ class FuzzNic final : public Device,
   uint64_t cycle_ = 0;
   uint64_t evaluated_ = 0;
   uint32_t ports_ = 0;
-  sim::Frame sending_;
+  sim::frame::Frame sending_;
   std::deque<Arriving> arriving_;
-  sim::InterruptFds interrupts_;
+  sim::base::InterruptFds interrupts_;
   std::vector<Range> mapped_;
-  sim::NicNode node_;
+  sim::nic::NicNode node_;
   CoveragePoints points_;
-  std::unique_ptr<sim::Capture> capture_;
+  std::unique_ptr<sim::frame::Capture> capture_;
   std::unique_ptr<AdminQueue> admin_;
 };
 
@@ -194,7 +194,7 @@ struct OpenEndpoint {
   // Memory that only the host writes, and queues behind their last entry.
   void Check(const std::vector<Range>& invited) const;
   void Accept();
-  void SetPeer(uint32_t index, const sim::WireAddress& address,
+  void SetPeer(uint32_t index, const sim::frame::WireAddress& address,
                uint16_t resource_index, uint16_t pid_on_fep);
   // Slots of the transmit ring given back by its cell; completions may be
   // ahead.

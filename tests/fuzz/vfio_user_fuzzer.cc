@@ -33,7 +33,7 @@
 namespace heddle::fuzz {
 namespace {
 
-using sim::OwnedFd;
+using sim::base::OwnedFd;
 using sim::vfio_user::Bytes;
 using sim::vfio_user::Channel;
 using sim::vfio_user::Command;
@@ -124,7 +124,7 @@ class Descriptors {
 // The server's function, the same for all inputs.
 struct Server {
   Server() {
-    sim::DeviceOptions options;
+    sim::device::DeviceOptions options;
     options.wire.name = "fuzz-" + std::to_string(getpid());
     options.wire.ip = 0x0a000001;
     std::string message;

@@ -5,7 +5,7 @@
 
 #include "Vheddle_fifo.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -16,7 +16,7 @@ constexpr int kCycles = 5000;
 // Moves random words through the queue until `cycle`, which fails.
 void RunUntil(int cycle, uint32_t seed) {
   std::mt19937 random(seed);
-  sim::ClockedModel<Vheddle_fifo> dut;
+  sim::model::ClockedModel<Vheddle_fifo> dut;
   for (int i = 1; i < cycle; ++i) {
     dut->valid_i = random() % 2;
     dut->ready_i = random() % 2;
@@ -35,13 +35,13 @@ TEST(Failing, AtASeed) {
 }
 
 TEST(Failing, NotAgain) {
-  sim::ClockedModel<Vheddle_fifo> dut;
+  sim::model::ClockedModel<Vheddle_fifo> dut;
   const bool again = std::getenv("HEDDLE_RECORD_DIRECTORY") != nullptr;
   EXPECT_TRUE(again);
 }
 
 TEST(Failing, Not) {
-  sim::ClockedModel<Vheddle_fifo> dut;
+  sim::model::ClockedModel<Vheddle_fifo> dut;
   dut.Tick();
 }
 

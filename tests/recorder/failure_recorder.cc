@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "hw/sim/recording.h"
+#include "hw/sim/model/recording.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -142,14 +142,14 @@ void Report(const fs::path& where, const std::string& test, Outcome outcome,
 class FailureRecorder : public ::testing::EmptyTestEventListener {
  public:
   void OnTestStart(const ::testing::TestInfo& /*info*/) override {
-    sim::latest_cycle = 0;
+    sim::model::latest_cycle = 0;
     failed_at_.reset();
     latest_test_seed.reset();
   }
 
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (result.failed() && !failed_at_.has_value()) {
-      failed_at_ = sim::latest_cycle;
+      failed_at_ = sim::model::latest_cycle;
     }
   }
 
@@ -185,7 +185,7 @@ class FailureRecorder : public ::testing::EmptyTestEventListener {
 // Before main: GoogleTest owns the listener. The process that records must not
 // record itself.
 [[maybe_unused]] const bool kInstalled = [] {
-  if (!sim::Recording::FromEnvironment().has_value()) {
+  if (!sim::model::Recording::FromEnvironment().has_value()) {
     ::testing::UnitTest::GetInstance()->listeners().Append(
         new FailureRecorder);  // NOLINT
   }

@@ -96,7 +96,11 @@ class LintOf(unittest.TestCase):
     def test_layering_knows_who_may_include_whom(self):
         allowed = {
             "firmware/a.cc": "hw/contract/gen/heddle_contract.h", "driver/a.cc": "driver/dma/b.h",
-            "hw/sim/a.cc": "driver/device.h", "hw/sim/b.cc": "firmware/base/hal.h", "hw/soft/a.cc": "hw/sim/b.h",
+            "hw/sim/device/a.cc": "driver/device.h", "hw/sim/nic/a.cc": "firmware/control_program.h",
+            "hw/sim/fault/a.cc": "hw/sim/frame/b.h", "hw/sim/wire/a.cc": "hw/soft/frame/b.h",
+            "hw/sim/rtl/a.cc": "hw/sim/pins/b.h", "hw/sim/entry/a.cc": "hw/soft/b.h", "hw/sim/vfio_user/a.cc": "hw/sim/pci/b.h",
+            "hw/soft/a.cc": "hw/sim/device/b.h", "hw/soft/b.cc": "hw/soft/engine/b.h", "hw/soft/udp/a.cc": "hw/sim/fault/b.h",
+            "hw/soft/engine/a.cc": "host/lib/semantics/b.h",
             "host/lib/base/a.cc": "driver/result.h", "host/lib/backend/a.h": "host/lib/base/b.h",
             "host/lib/nic/a.cc": "driver/queue/b.h", "host/lib/nic/b.cc": "host/lib/backend/b.h",
             "host/lib/core/a.cc": "host/lib/nic/b.h", "host/lib/ofi/a.cc": "host/lib/backend/b.h",
@@ -110,7 +114,17 @@ class LintOf(unittest.TestCase):
         self.passes("layering")
         forbidden = {
             "firmware/a.cc": "driver/device.h", "driver/a.cc": "hw/sim/b.h", "driver/b.cc": "host/lib/core/a.h",
-            "hw/sim/a.cc": "driver/queue/b.h", "hw/sim/b.cc": "host/lib/core/a.h", "hw/soft/a.cc": "driver/queue/b.h",
+            "hw/sim/base/a.cc": "hw/sim/frame/b.h", "hw/sim/frame/a.cc": "hw/sim/fault/b.h",
+            "hw/sim/fault/a.cc": "hw/sim/wire/b.h", "hw/sim/wire/a.cc": "hw/sim/device/b.h",
+            "hw/sim/wire/b.cc": "hw/soft/shared/b.h", "hw/sim/device/a.cc": "hw/sim/pins/b.h",
+            "hw/sim/device/b.cc": "driver/queue/b.h", "hw/sim/pins/a.cc": "hw/sim/nic/b.h",
+            "hw/sim/nic/a.cc": "hw/sim/rtl/b.h", "hw/sim/nic/b.cc": "host/lib/core/a.h", "hw/sim/rtl/a.cc": "hw/soft/b.h",
+            "hw/sim/model/a.cc": "hw/sim/base/b.h", "hw/sim/pci/a.cc": "driver/device.h",
+            "hw/sim/vfio_user/a.cc": "hw/sim/entry/b.h", "hw/sim/entry/a.cc": "driver/queue/b.h",
+            "hw/soft/a.cc": "hw/sim/pins/b.h", "hw/soft/b.cc": "driver/queue/b.h", "hw/soft/wire/a.cc": "hw/soft/frame/b.h",
+            "hw/soft/frame/a.cc": "hw/soft/udp/b.h", "hw/soft/transport/a.cc": "hw/soft/engine/b.h",
+            "hw/soft/engine/a.cc": "hw/soft/b.h", "hw/soft/control/a.cc": "hw/soft/shared/b.h",
+            "hw/soft/shared/a.cc": "hw/soft/udp/b.h", "hw/soft/udp/a.cc": "hw/sim/wire/b.h",
             "host/lib/base/a.cc": "host/lib/backend/b.h", "host/lib/base/b.h": "hw/contract/gen/heddle_contract.h", "host/lib/backend/a.h": "host/lib/nic/b.h",
             "host/lib/backend/b.h": "hw/contract/gen/heddle_contract.h",
             "host/lib/nic/a.cc": "host/lib/core/b.h", "host/lib/core/c.cc": "host/lib/ofi/b.h",
@@ -138,24 +152,30 @@ class LintOf(unittest.TestCase):
         source.write_text('#include "driver/a.h"\n#include "host/lib/base/b.h"\n')
         self.fails("architecture", "run `make architecture`")
 
+    def test_layering_lets_no_file_of_the_simulation_lie_loose(self):
+        for name in ("hw/sim/a.h", "hw/sim/more/a.cc"):
+            path = self.write(name, "")
+            self.fails("layering", f"{name}:1: in no layer of hw/sim")
+            path.unlink()
+
     def test_layering_keeps_verilated_models_in_simulation_and_tests(self):
-        self.write("hw/sim/a.cc", '#include "Vheddle_nic.h"\n')
+        self.write("hw/sim/nic/a.cc", '#include "Vheddle_nic.h"\n')
         self.passes("layering")
         self.write("host/lib/core/a.cc", '#include "Vheddle_nic.h"\n')
         self.fails("layering", "only hw/sim and tests")
 
     def test_namespaces_are_those_of_the_folders_in_the_simulation(self):
         allowed = {
-            "hw/sim/a.h": "namespace heddle::sim {\n}", "hw/sim/b.cc": "namespace {\n}",
+            "hw/sim/wire/a.h": "namespace heddle::sim::wire {\n}", "hw/sim/wire/b.cc": "namespace {\n}",
             "hw/soft/wire/a.h": "namespace heddle::soft::wire {\n}",
-            "hw/sim/route.cc": "namespace heddle::sim {\nnamespace wire = contract::wire;\n}",
+            "hw/sim/frame/route.cc": "namespace heddle::sim::frame {\nnamespace wire = contract::wire;\n}",
             "driver/a.h": "namespace heddle::driver {\n}",
         }
         for name, text in allowed.items():
             self.write(name, f"{text}\n")
         self.passes("namespaces")
         forbidden = {
-            "hw/sim/a.h": "namespace heddle", "hw/sim/pci/a.h": "namespace heddle::sim",
+            "hw/sim/wire/a.h": "namespace heddle", "hw/sim/pci/a.h": "namespace heddle::sim",
             "hw/soft/engine/a.cc": "namespace heddle::soft",
             "hw/soft/engine/b.h": "namespace heddle::soft::transport",
             "hw/soft/a.h": "inline namespace soft",

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 
 namespace heddle::soft {
 namespace {
@@ -83,7 +83,7 @@ TEST_F(DmaMemoryTest, NothingIsReachedAfterUnmapButThroughAnotherRange) {
 TEST_F(DmaMemoryTest, AgreesWithAByteMapOnRandomAccesses) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
-    sim::Random random(seed);
+    sim::base::Random random(seed);
     DmaMemory memory;
     std::array<int, kBytes> mapped{};
     std::vector<std::pair<uint32_t, uint32_t>> ranges;

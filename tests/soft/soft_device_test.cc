@@ -6,12 +6,12 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "hw/sim/clock.h"
-#include "hw/sim/virtual_time.h"
-#include "tests/sim/device_test.h"
-#include "tests/sim/soft_kind.h"
+#include "hw/sim/base/clock.h"
+#include "hw/sim/base/virtual_time.h"
+#include "tests/sim/device/device_test.h"
+#include "tests/sim/device/soft_kind.h"
 
-namespace heddle::sim {
+namespace heddle::sim::device {
 
 DeviceKind TestedDevice() {
   return SoftKind();
@@ -32,14 +32,14 @@ TEST_F(SoftDeviceTest, HasTheNameOfItsDomain) {
 TEST_F(SoftDeviceTest, AnIdleDeviceSleeps) {
   const auto a = Node::Open(Options(kIpA), 100);
   ASSERT_TRUE(a);
-  const uint64_t cpu_before = ClockNs(CLOCK_PROCESS_CPUTIME_ID);
-  SleepNs(300000000);
-  const uint64_t cpu = ClockNs(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
+  const uint64_t cpu_before = base::ClockNs(CLOCK_PROCESS_CPUTIME_ID);
+  base::SleepNs(300000000);
+  const uint64_t cpu = base::ClockNs(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
   EXPECT_LT(cpu, 60000000u) << "ns of CPU in 300 ms of idleness";
 }
 
 // The time that devices of `InVirtualTime` join: a kind has no argument.
-VirtualTime* joined = nullptr;
+base::VirtualTime* joined = nullptr;
 
 DeviceKind InVirtualTime() {
   DeviceKind kind = SoftKind();
@@ -66,7 +66,7 @@ class VirtualSoftDeviceTest : public DeviceTest {
   }
 
   static constexpr uint64_t kRtoNs = 10'000'000'000;
-  VirtualTime time_;
+  base::VirtualTime time_;
 };
 
 TEST_F(VirtualSoftDeviceTest, ATimeOutTakesNoTime) {
@@ -104,4 +104,4 @@ TEST_F(VirtualSoftDeviceTest, PeersOfAKilledDeviceFindOut) {
 }
 
 }  // namespace
-}  // namespace heddle::sim
+}  // namespace heddle::sim::device

@@ -32,7 +32,7 @@ class NicCongestionTest : public testing::TestWithParam<bool> {
  protected:
   // To the end, or for so many cycles.
   Outcome Run(bool congestion, uint64_t limit_cycles) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.seed = TestSeed();
     options.wire.rx_faults = {.delay = 1000,
                               .rate = kRate,

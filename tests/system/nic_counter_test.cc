@@ -24,7 +24,7 @@ uint64_t Errors(const BareEndpoint& endpoint, Counted counted) {
 
 class NicCounterTest : public NodesTest {
  protected:
-  void Open(const sim::LockstepOptions& options = {}) {
+  void Open(const sim::nic::LockstepOptions& options = {}) {
     NodesTest::Open(2, options, [](size_t, BareEndpointOptions& shape) {
       shape.counters = true;
     });
@@ -37,7 +37,7 @@ class NicCounterTest : public NodesTest {
 
 TEST_F(NicCounterTest, AReceiveIsCountedWhenItsDataIsThere) {
   for (const bool write_errors : {false, true}) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.write_errors = write_errors;
     Open(options);
     DmaBuffer& source = nodes_->Memory(0, 10000);

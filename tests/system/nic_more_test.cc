@@ -70,7 +70,7 @@ class NicMoreTest : public NodesTest {
 };
 
 TEST_F(NicMoreTest, OneCompletionWhenAllPiecesAreThereOnABadNetwork) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.wire.faults.loss = 0.02;
   options.wire.faults.reorder = 0.02;
   options.seed = TestSeed();
@@ -139,7 +139,7 @@ TEST_F(NicMoreTest, OneCompletionWhenAllPiecesAreThereOnABadNetwork) {
 
 // Sends and writes from two to four places each.
 TEST_F(NicMoreTest, LocalSegmentsArriveAsOneOnABadNetwork) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.wire.faults.loss = 0.02;
   options.seed = TestSeed();
   Open(2, options);
@@ -207,7 +207,7 @@ TEST_F(NicMoreTest, LocalSegmentsArriveAsOneOnABadNetwork) {
 
 // Reads into two to four places each, which do not touch what lies between.
 TEST_F(NicMoreTest, ReadsFillTheirLocalSegmentsOnABadNetwork) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.wire.faults.loss = 0.02;
   options.seed = TestSeed();
   Open(2, options);

@@ -20,13 +20,13 @@ using contract::Status;
 constexpr uint64_t kPrefix = 0xfd00'0000'0000'0001;
 constexpr uint32_t kNobody = 0x0a0000ee;
 
-sim::LockstepOptions Resolving(uint32_t count, bool ipv6) {
-  sim::LockstepOptions options;
+sim::nic::LockstepOptions Resolving(uint32_t count, bool ipv6) {
+  sim::nic::LockstepOptions options;
   options.resolve_neighbours = true;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t ipv4 = LockstepNodes::Address(i);
-    options.addresses.push_back(ipv6 ? sim::WireAddress(kPrefix, ipv4)
-                                     : sim::WireAddress(ipv4));
+    options.addresses.push_back(ipv6 ? sim::frame::WireAddress(kPrefix, ipv4)
+                                     : sim::frame::WireAddress(ipv4));
   }
   return options;
 }
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Each, NeighbourStackTest, testing::Range(0, 4),
 
 TEST_P(NeighbourStackTest, NicsThatFoundEachOtherExchangeMessages) {
   constexpr uint32_t kNodes = 3;
-  sim::LockstepOptions options = Resolving(kNodes, (GetParam() & 1) != 0);
+  sim::nic::LockstepOptions options = Resolving(kNodes, (GetParam() & 1) != 0);
   options.vlan = (GetParam() & 2) != 0 ? 0x321 : 0;
   Open(kNodes, options);
   // Each asked the two others, who heard all four questions of others and
@@ -116,7 +116,7 @@ TEST_F(NeighbourTest, EachNeighbourHasAHopAndAStaticWireHasOneForAll) {
 }
 
 TEST_F(NeighbourTest, NobodyAtAnAddressIsFoundOutInBoundedTime) {
-  sim::LockstepOptions options = Resolving(2, false);
+  sim::nic::LockstepOptions options = Resolving(2, false);
   options.neighbour_retry_cycles = 20000;
   Open(2, options);
   const uint64_t asked = Count(0, Statistic::kSlowPathTx);
@@ -135,7 +135,7 @@ TEST_F(NeighbourTest, NobodyAtAnAddressIsFoundOutInBoundedTime) {
 
 TEST_F(NeighbourTest, LostQuestionsAndAnswersAreRepeated) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
-    sim::LockstepOptions options = Resolving(2, false);
+    sim::nic::LockstepOptions options = Resolving(2, false);
     options.seed = seed;
     options.wire.faults.loss = 0.3;
     options.neighbour_retry_cycles = 10000;

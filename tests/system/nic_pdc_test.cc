@@ -24,7 +24,7 @@ constexpr uint32_t kBytes = 8;
 // it is.
 class PdcTest : public NodesTest {
  protected:
-  void Open(const sim::LockstepOptions& options) {
+  void Open(const sim::nic::LockstepOptions& options) {
     ASSERT_NO_FATAL_FAILURE(NodesTest::Open(kNodes, options));
     std::string error;
     for (size_t node = 0; node < kNodes; ++node) {
@@ -206,7 +206,7 @@ TEST_F(PdcTest, CommandClosesThePdcsOfBothRoles) {
 
 TEST_F(PdcTest, LostCommandsAnswersAndLateSynsLoseAndDoubleNothing) {
   const uint32_t seed = TestSeed();
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.seed = seed;
   options.wire.faults = {.loss = 0.02, .duplicate = 0.02, .reorder = 0.02};
   options.pdc_safety_cycles = 30000;

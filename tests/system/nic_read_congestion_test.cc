@@ -38,7 +38,7 @@ class NicReadCongestionTest : public NodesTest,
 
   // To the end, or for so many cycles.
   Outcome Run(bool congestion, uint64_t limit_cycles) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.seed = TestSeed();
     // The line at the node that all flows share.
     (GetParam() ? options.wire.rx_faults : options.wire.faults) = {

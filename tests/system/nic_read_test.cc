@@ -167,7 +167,7 @@ TEST_F(NicReadTest, ErrorsAndDataSurviveABadNetwork) {
 // The target's memory belongs to its owner again when it is told of the read.
 TEST_F(NicReadTest, ItsTargetIsToldOnceWhenItsDataAreNotReadAgain) {
   for (const double loss : {0.0, 0.05}) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.wire.faults.loss = loss;
     options.seed = TestSeed();
     Open(2, options, [](size_t, BareEndpointOptions& shape) {
@@ -323,7 +323,7 @@ TEST_F(NicReadTest, ADestroyedContextsReadsEnd) {
   const uint32_t seed = TestSeed();
   for (uint32_t round = 0; round < 12; ++round) {
     SCOPED_TRACE(round);
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.wire.faults.loss = round % 3 == 0 ? 0.05 : 0;
     options.seed = seed + round;
     options.dead_cycles = 4000000;
@@ -387,7 +387,7 @@ TEST_F(NicReadTest, UnreadableMemoryIsAnError) {
 // With requests unanswered, and with all answered but the data.
 TEST_F(NicReadTest, DeadPeerEndsTheReadAndItsMemoryIsLeftAlone) {
   for (uint32_t round = 0; round < 8; ++round) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.dead_cycles = 100000;
     Open(2, options);
     DmaBuffer& source = nodes_->Memory(1, 200000);

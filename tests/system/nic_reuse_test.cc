@@ -26,7 +26,7 @@ constexpr std::byte kLater{0x22};    // and what it holds afterwards.
 class ReuseTest : public NicRmaTest {
  protected:
   void Open() {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.wire.latency_cycles = kLatency;
     // Nothing is sent again while contexts come and go.
     options.rto_cycles = options.rto_max_cycles = kLimitCycles / 2;

@@ -73,7 +73,7 @@ TEST_F(NicRmaTest, InlineWritesAndVirtualAddressesWork) {
 
 TEST_F(NicRmaTest, DeliveryCompleteMeansVisibleToTheOwner) {
   for (const bool write_errors : {true, false}) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.write_errors = write_errors;
     Open(2, options);
     DmaBuffer& source = nodes_->Memory(0, 20000);
@@ -161,7 +161,7 @@ TEST_F(NicRmaTest, EachErrorIsItsWritesAloneAndThePdcGoesOn) {
 class NicRmaOrderTest : public NicRmaTest,
                         public testing::WithParamInterface<bool> {
  protected:
-  void OpenInOrder(const sim::LockstepOptions& options) {
+  void OpenInOrder(const sim::nic::LockstepOptions& options) {
     Open(2, options,
          [](size_t, BareEndpointOptions& o) { o.ordered = GetParam(); });
   }

@@ -24,8 +24,8 @@ class NicRmaTest : public NodesTest {
     EXPECT_EQ(nodes_->world().memory(0).blocked_reads(), 0U);
     EXPECT_EQ(nodes_->world().memory(1).blocked_writes(), 0U);
   }
-  static sim::LockstepOptions BadNetwork() {
-    sim::LockstepOptions options;
+  static sim::nic::LockstepOptions BadNetwork() {
+    sim::nic::LockstepOptions options;
     options.wire.faults = {.loss = 0.03, .duplicate = 0.03, .reorder = 0.03};
     options.seed = TestSeed();
     return options;

@@ -24,7 +24,7 @@ class NicSpillTest : public NodesTest {
  protected:
   // The sender is an endpoint of its own on node 0.
   void Open(const BareEndpointOptions& sender,
-            const sim::LockstepOptions& options = {}) {
+            const sim::nic::LockstepOptions& options = {}) {
     NodesTest::Open(3, options);
     ASSERT_NE(nodes_, nullptr);
     for (const uint32_t node : {kStuck, kHealthy}) {
@@ -41,7 +41,7 @@ class NicSpillTest : public NodesTest {
                                    &error);
     ASSERT_NE(sender_, nullptr) << error;
     for (uint32_t node = 0; node < 3; ++node) {
-      sender_->AddPeer(sim::WireAddress(LockstepNodes::Address(node)),
+      sender_->AddPeer(sim::frame::WireAddress(LockstepNodes::Address(node)),
                        nodes_->endpoint(node).grant());
     }
   }
@@ -222,7 +222,7 @@ class NicSpillModeTest : public NicSpillTest,
                          public ::testing::WithParamInterface<bool> {};
 
 TEST_P(NicSpillModeTest, SpilledPayloadSurvivesABadNetwork) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.wire.faults.loss = 0.03;
   options.wire.faults.reorder = 0.03;
   options.seed = TestSeed();

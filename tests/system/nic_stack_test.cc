@@ -29,12 +29,13 @@ class NicStackTest : public NodesTest, public testing::WithParamInterface<int> {
   }
   bool native() const { return GetParam() >= 12; }
 
-  static sim::WireAddress Address(size_t node, bool ipv6) {
+  static sim::frame::WireAddress Address(size_t node, bool ipv6) {
     const uint32_t ipv4 = LockstepNodes::Address(node);
-    return ipv6 ? sim::WireAddress(kPrefix, ipv4) : sim::WireAddress(ipv4);
+    return ipv6 ? sim::frame::WireAddress(kPrefix, ipv4)
+                : sim::frame::WireAddress(ipv4);
   }
   void SetUp() override {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.addresses = {Address(0, ipv6()), Address(1, ipv6())};
     options.vlan = tagged() ? 0x123 : 0;
     options.crc = crc();

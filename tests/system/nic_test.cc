@@ -123,7 +123,7 @@ TEST_F(NicTest, EveryAlignmentOfSourceAndTargetWorks) {
 TEST_F(NicTest, EveryPayloadMtuOfTheProfileWorks) {
   for (const uint32_t mtu : {1024U, 2048U, 8192U}) {
     SCOPED_TRACE(mtu);
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.payload_mtu = mtu;
     Open(2, options);
     Exchange(50000, 3, 5);
@@ -349,7 +349,7 @@ TEST_F(StreamTest, OneContextPassesAnEighthOfAMessagePerCycleOrMore) {
 
 TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
   const uint32_t seed = TestSeed();
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.seed = seed;
   options.wire.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
   Open(2, options);
@@ -395,7 +395,7 @@ TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
 
 TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
   const uint32_t seed = TestSeed();
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.seed = seed;
   options.wire.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
   Open(2, options, [](size_t, BareEndpointOptions& o) { o.ordered = false; });
@@ -448,7 +448,7 @@ TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
 }
 
 TEST_F(NicTest, PeerThatNeverAnswersEndsInAnErrorThatNamesIt) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.dead_cycles = 200000;
   Open(2, options);
   BareEndpoint& a = nodes_->endpoint(0);
@@ -521,7 +521,7 @@ class OrderTest : public NicTest {
  protected:
   // Returns how many completions came before the last byte of their payload.
   uint32_t CountEarlyCompletions(bool write_errors, bool ignore_write_order) {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.seed = TestSeed();
     options.write_errors = write_errors;
     options.memory.ignore_write_order = ignore_write_order;

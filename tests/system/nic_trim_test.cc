@@ -35,7 +35,7 @@ constexpr uint32_t kBdp = 44800;                    // Rate x round trip.
 class NicTrimTest : public testing::TestWithParam<std::tuple<bool, Opcode>> {
  protected:
   void SetUp() override {
-    sim::LockstepOptions options;
+    sim::nic::LockstepOptions options;
     options.seed = TestSeed();
     options.wire.rx_faults = {.delay = 500,
                               .rate = kRate,

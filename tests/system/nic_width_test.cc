@@ -11,7 +11,7 @@
 #include "driver/device/device_info.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/nic_model.h"
+#include "hw/sim/nic/nic_model.h"
 #include "tests/seed.h"
 #include "tests/system/harness/nodes_test.h"
 
@@ -24,7 +24,7 @@ using contract::Status;
 
 class NicWidthTest : public NodesTest {
  protected:
-  void Open(sim::LockstepOptions options = {}) {
+  void Open(sim::nic::LockstepOptions options = {}) {
     ASSERT_NO_FATAL_FAILURE(NodesTest::Open(2, options));
   }
   uint64_t Counted(Statistic statistic) {
@@ -83,7 +83,7 @@ class NicWidthTest : public NodesTest {
 };
 
 TEST(NicModelTest, HasTheWidthThatItsTestsClaim) {
-  EXPECT_EQ(sim::NicModel::BusBytes() * 8, HEDDLE_DATA_W);
+  EXPECT_EQ(sim::nic::NicModel::BusBytes() * 8, HEDDLE_DATA_W);
 }
 
 TEST_F(NicWidthTest, MessagesArriveWholeInBothDirections) {
@@ -93,7 +93,7 @@ TEST_F(NicWidthTest, MessagesArriveWholeInBothDirections) {
 }
 
 TEST_F(NicWidthTest, MessagesArriveWholeOverTaggedIpv6) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   for (size_t node = 0; node < 2; ++node) {
     options.addresses.emplace_back(0xfd00'0000'0000'0001,
                                    LockstepNodes::Address(node));
@@ -105,7 +105,7 @@ TEST_F(NicWidthTest, MessagesArriveWholeOverTaggedIpv6) {
 }
 
 TEST_F(NicWidthTest, SilentCorruptionIsCaughtByTheCrc) {
-  sim::LockstepOptions options;
+  sim::nic::LockstepOptions options;
   options.seed = seed_;
   options.wire.faults.corrupt = 0.05;
   Open(options);

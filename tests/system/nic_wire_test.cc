@@ -26,9 +26,9 @@ constexpr uint32_t kSlot = 20000;
 // A stream of messages of mixed lengths from node 0 to node 1.
 class NicWireTest : public NodesTest {
  protected:
-  void Open(const sim::FaultOptions& faults, uint32_t count,
-            const sim::FaultOptions& rx_faults = {}) {
-    sim::LockstepOptions options;
+  void Open(const sim::fault::FaultOptions& faults, uint32_t count,
+            const sim::fault::FaultOptions& rx_faults = {}) {
+    sim::nic::LockstepOptions options;
     options.seed = seed_;
     options.wire.faults = faults;
     options.wire.rx_faults = rx_faults;
@@ -121,7 +121,7 @@ class NicWireTest : public NodesTest {
 };
 
 TEST_F(NicWireTest, FramesWithABadFcsAreDroppedCountedAndSentAgain) {
-  sim::FaultOptions faults;
+  sim::fault::FaultOptions faults;
   faults.bad_fcs = 0.03;
   ASSERT_NO_FATAL_FAILURE(Open(faults, 200));
   ASSERT_TRUE(RunToTheEnd());
@@ -133,7 +133,7 @@ TEST_F(NicWireTest, FramesWithABadFcsAreDroppedCountedAndSentAgain) {
 }
 
 TEST_F(NicWireTest, SilentCorruptionIsCaughtByCrcAndLengthAlone) {
-  sim::FaultOptions faults;
+  sim::fault::FaultOptions faults;
   faults.corrupt = 0.03;
   ASSERT_NO_FATAL_FAILURE(Open(faults, 200));
   ASSERT_TRUE(RunToTheEnd());
@@ -168,7 +168,7 @@ TEST_F(NicWireTest, ALongAndNarrowWireLosesNothing) {
                                60));
   ASSERT_TRUE(RunToTheEnd());
   ExpectEverythingArrivedIntact();
-  sim::LockstepWire& wire = nodes_->world().wire();
+  sim::pins::LockstepWire& wire = nodes_->world().wire();
   EXPECT_GT(wire.overflowed(), 0U);
   EXPECT_GT(wire.marked(), 0U);
   EXPECT_GT(Counted(Statistic::kTxRetransmissions), 0U);
@@ -196,7 +196,7 @@ TEST_F(NicWireTest, FaultsOfTheReceiversLoseDoubleAndChangeNothing) {
 TEST_F(NicWireTest, TrafficGoesOnAfterALinkWasDown) {
   constexpr uint32_t kLink = contract::kBar0DeviceStatusLinkMask;
   ASSERT_NO_FATAL_FAILURE(Open({}, 200));
-  sim::LockstepWorld& world = nodes_->world();
+  sim::nic::LockstepWorld& world = nodes_->world();
   uint32_t before = 0;
   for (const size_t node : {size_t{0}, size_t{1}}) {
     SCOPED_TRACE(node);

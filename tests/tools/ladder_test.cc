@@ -106,7 +106,7 @@ struct Outcome {
 };
 
 Outcome Climb(Fault fault) {
-  sim::DeviceOptions options;
+  sim::device::DeviceOptions options;
   options.wire.name = "ladder-" + std::to_string(getpid());
   options.wire.ip = 0x0a000001;
   std::string message;

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
-#include "hw/sim/capture.h"
+#include "hw/sim/frame/capture.h"
 
 namespace heddle::contract::wire {
 namespace {
@@ -582,7 +582,7 @@ Bytes MakeFrame(const Packet& packet, const Form& form) {
 
 void WriteAll(uint32_t seed, const std::string& pcap,
               const std::string& manifest) {
-  auto capture = sim::Capture::Open(pcap);
+  auto capture = sim::frame::Capture::Open(pcap);
   if (!capture.ok()) {
     throw std::runtime_error(pcap + ": cannot be written");
   }

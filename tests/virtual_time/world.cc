@@ -10,8 +10,8 @@
 
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/settings.h"
-#include "hw/sim/virtual_time.h"
+#include "hw/sim/base/virtual_time.h"
+#include "hw/sim/device/settings.h"
 #include "hw/soft/soft_device.h"
 
 namespace heddle::test {
@@ -24,7 +24,7 @@ World* current = nullptr;
 
 struct World::Parts {
   std::string wire;
-  sim::VirtualTime time;
+  sim::base::VirtualTime time;
   std::map<std::string, Settings> settings;
   std::multimap<std::string, soft::SoftDevice*> devices;  // By address.
   std::function<void(const Frame&)> observer;
@@ -32,7 +32,7 @@ struct World::Parts {
 };
 
 // A soft device that is known to its world.
-class WorldDevice final : public Device, private sim::FrameObserver {
+class WorldDevice final : public Device, private sim::frame::FrameObserver {
  public:
   static Result<std::unique_ptr<WorldDevice>> Open(
       World* world, std::vector<HeddleSimOption> options,
@@ -48,7 +48,7 @@ class WorldDevice final : public Device, private sim::FrameObserver {
       options.push_back({.name = name.c_str(), .value = value.c_str()});
     }
     options.push_back({.name = "wire", .value = parts.wire.c_str()});
-    const auto settings = sim::ParseSettings(
+    const auto settings = sim::device::ParseSettings(
         contract::kObeyedBySoft, options.data(), options.size(), message);
     if (!settings.ok()) {
       return settings.error();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 #include "hw/sim/vfio_user/protocol.h"
 
 namespace heddle::sim::vfio_user {
@@ -18,13 +18,13 @@ namespace heddle::sim::vfio_user {
 struct Message {
   Header header;
   std::vector<std::byte> body;  // Behind the header.
-  std::vector<OwnedFd> fds;
+  std::vector<base::OwnedFd> fds;
 };
 
 // Thread safety: none. Ownership: of the socket.
 class Channel {
  public:
-  explicit Channel(OwnedFd socket) : socket_(std::move(socket)) {}
+  explicit Channel(base::OwnedFd socket) : socket_(std::move(socket)) {}
 
   enum class Progress : uint8_t {
     kMore,     // Nothing whole yet; poll the socket.
@@ -58,10 +58,10 @@ class Channel {
   // many, or -1 when the other end has gone.
   ssize_t SendSome(std::span<const std::byte> bytes, std::span<const int> fds);
 
-  OwnedFd socket_;
+  base::OwnedFd socket_;
   std::vector<std::byte> buffer_;
   std::vector<std::byte> unsent_;
-  std::vector<OwnedFd> fds_;
+  std::vector<base::OwnedFd> fds_;
   std::string why_;
 };
 

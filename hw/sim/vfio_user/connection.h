@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 #include "hw/sim/vfio_user/channel.h"
 #include "hw/sim/vfio_user/function.h"
 #include "hw/sim/vfio_user/session.h"
@@ -18,7 +18,7 @@ namespace heddle::sim::vfio_user {
 // Thread safety: as its function's. Ownership: borrows the function.
 class Connection {
  public:
-  Connection(OwnedFd socket, Function& function)
+  Connection(base::OwnedFd socket, Function& function)
       : channel_(std::move(socket)), session_(function) {}
 
   // Answers what has come, `kBurst` messages at most. False when the connection

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "driver/result.h"
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 
@@ -34,12 +34,13 @@ class Function {
   virtual uint32_t interrupts(uint32_t index) const = 0;
   // Where one is delivered from now on, an eventfd; an invalid descriptor:
   // nowhere.
-  virtual void Connect(uint32_t index, uint32_t interrupt, OwnedFd event) = 0;
+  virtual void Connect(uint32_t index, uint32_t interrupt,
+                       base::OwnedFd event) = 0;
   // Delivers one, as a test of the path.
   virtual void Trigger(uint32_t index, uint32_t interrupt) = 0;
 
   // Errors: as GuestMemory.
-  virtual Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
+  virtual Result<bool> MapDma(uint64_t iova, uint64_t bytes, base::OwnedFd file,
                               uint64_t offset, bool writable) = 0;
   // Ends every mapping inside [first, last]. When it returns, none of them is
   // accessed. Errors: as GuestMemory.

@@ -3,17 +3,17 @@
 
 #include <utility>
 
-#include "hw/sim/rtl_open.h"
+#include "hw/sim/rtl/rtl_open.h"
 #include "hw/soft/soft_device.h"
 
 namespace heddle::sim::vfio_user {
 
 Result<FunctionDevice> OpenFunctionDevice(DeviceKind kind,
-                                          const DeviceOptions& options,
+                                          const device::DeviceOptions& options,
                                           GuestDma& memory,
                                           std::string* message) {
   if (kind == DeviceKind::kRtl) {
-    auto opened = OpenRtlOn(options, memory, message);
+    auto opened = rtl::OpenRtlOn(options, memory, message);
     if (!opened.ok()) {
       return opened.error();
     }

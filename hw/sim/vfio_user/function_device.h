@@ -9,7 +9,7 @@
 
 #include "driver/device.h"
 #include "driver/result.h"
-#include "hw/sim/device_options.h"
+#include "hw/sim/device/device_options.h"
 #include "hw/sim/vfio_user/guest_dma.h"
 
 namespace heddle::sim::vfio_user {
@@ -26,7 +26,7 @@ struct FunctionDevice {
 // `memory` outlives the device. Errors: those of the device, one line in
 // `message`.
 Result<FunctionDevice> OpenFunctionDevice(DeviceKind kind,
-                                          const DeviceOptions& options,
+                                          const device::DeviceOptions& options,
                                           GuestDma& memory,
                                           std::string* message);
 

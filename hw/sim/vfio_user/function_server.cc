@@ -18,7 +18,7 @@ Result<std::unique_ptr<FunctionServer>> FunctionServer::Open(
     const std::string& path, std::unique_ptr<NicFunction> function,
     std::string* message) {
   // A client that may connect controls the function.
-  auto listener = UnixListener::Open(path, SOCK_STREAM, message);
+  auto listener = base::UnixListener::Open(path, SOCK_STREAM, message);
   if (!listener.ok()) {
     return listener.error();
   }
@@ -47,7 +47,7 @@ void FunctionServer::Run(int stop_fd, FunctionSwitch* power) {
 }
 
 void FunctionServer::Admit(int stop_fd, FunctionSwitch* power, bool* goes_on) {
-  OwnedFd client = listener_.Accept();
+  base::OwnedFd client = listener_.Accept();
   if (!client.valid()) {
     return;
   }
@@ -65,7 +65,8 @@ void FunctionServer::Admit(int stop_fd, FunctionSwitch* power, bool* goes_on) {
   function_->Detach();
 }
 
-bool FunctionServer::Serve(OwnedFd client, int stop_fd, FunctionSwitch* power) {
+bool FunctionServer::Serve(base::OwnedFd client, int stop_fd,
+                           FunctionSwitch* power) {
   Connection connection(std::move(client), *function_);
   constexpr size_t kFirstVector = 3;
   std::array<pollfd, kFirstVector + NicFunction::kVectors> fds{};

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "driver/result.h"
-#include "hw/sim/owned_fd.h"
-#include "hw/sim/unix_listener.h"
+#include "hw/sim/base/owned_fd.h"
+#include "hw/sim/base/unix_listener.h"
 #include "hw/sim/vfio_user/function_switch.h"
 #include "hw/sim/vfio_user/nic_function.h"
 
@@ -32,15 +32,16 @@ class FunctionServer {
   void Run(int stop_fd, FunctionSwitch* power = nullptr);
 
  private:
-  FunctionServer(UnixListener listener, std::unique_ptr<NicFunction> function)
+  FunctionServer(base::UnixListener listener,
+                 std::unique_ptr<NicFunction> function)
       : listener_(std::move(listener)), function_(std::move(function)) {}
 
   // False when the server is to stop.
-  bool Serve(OwnedFd client, int stop_fd, FunctionSwitch* power);
+  bool Serve(base::OwnedFd client, int stop_fd, FunctionSwitch* power);
   void Admit(int stop_fd, FunctionSwitch* power, bool* goes_on);
   void Say(const std::string& what) const;
 
-  const UnixListener listener_;
+  const base::UnixListener listener_;
   std::unique_ptr<NicFunction> function_;
 };
 

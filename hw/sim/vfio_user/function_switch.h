@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 
@@ -39,7 +39,7 @@ class FunctionSwitch {
 
  private:
   std::atomic<bool> on_;
-  OwnedFd changed_;
+  base::OwnedFd changed_;
 };
 
 }  // namespace heddle::sim::vfio_user

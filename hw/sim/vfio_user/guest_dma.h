@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "hw/sim/mapped_memory.h"
+#include "hw/sim/device/mapped_memory.h"
 #include "hw/sim/vfio_user/guest_memory.h"
 #include "hw/sim/vfio_user/refused_accesses.h"
 #include "hw/soft/engine/dma_port.h"
@@ -20,7 +20,8 @@ namespace heddle::sim::vfio_user {
 // ask. Each access that is refused to a bus master is counted.
 //
 // Thread safety: as GuestMemory, the device's lock.
-class GuestDma final : public soft::engine::DmaPort, public MappedMemory {
+class GuestDma final : public soft::engine::DmaPort,
+                       public device::MappedMemory {
  public:
   GuestMemory& memory() { return memory_; }
   void set_bus_master(bool on) { bus_master_ = on; }

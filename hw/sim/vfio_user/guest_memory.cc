@@ -21,7 +21,7 @@ GuestMemory::View::~View() {
 }
 
 Result<std::shared_ptr<GuestMemory::View>> GuestMemory::ViewOf(
-    const OwnedFd& file, FileId* id) {
+    const base::OwnedFd& file, FileId* id) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) {
     return Errno{errno};
@@ -60,7 +60,7 @@ bool GuestMemory::Overlaps(uint64_t first, uint64_t last) const {
   return above != mapped_.begin() && std::prev(above)->second.last >= first;
 }
 
-Result<bool> GuestMemory::Map(uint64_t iova, uint64_t bytes, OwnedFd file,
+Result<bool> GuestMemory::Map(uint64_t iova, uint64_t bytes, base::OwnedFd file,
                               uint64_t offset, bool writable) {
   const uint64_t last = iova + (bytes - 1);
   if (bytes == 0 || last < iova) {

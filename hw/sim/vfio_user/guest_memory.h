@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "driver/result.h"
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 
@@ -33,8 +33,8 @@ class GuestMemory {
   // wrapping range or one beyond the file's end, EEXIST when it overlaps
   // another, EPERM when the file is not sealed against shrinking or of huge
   // pages, ENOSPC for more than the limits below, ENOMEM.
-  Result<bool> Map(uint64_t iova, uint64_t bytes, OwnedFd file, uint64_t offset,
-                   bool writable);
+  Result<bool> Map(uint64_t iova, uint64_t bytes, base::OwnedFd file,
+                   uint64_t offset, bool writable);
 
   // What one client may take of this process, which serves others, too.
   static constexpr size_t kMostMappings = size_t{1} << 20;
@@ -92,7 +92,7 @@ class GuestMemory {
     FileId file = {};
   };
 
-  Result<std::shared_ptr<View>> ViewOf(const OwnedFd& file, FileId* id);
+  Result<std::shared_ptr<View>> ViewOf(const base::OwnedFd& file, FileId* id);
   bool Overlaps(uint64_t first, uint64_t last) const;
   void Erase(std::map<uint64_t, Mapping>::iterator mapping);
   // Calls `visit(span, position)` for each piece, if all are mapped.

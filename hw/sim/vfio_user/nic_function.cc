@@ -44,7 +44,7 @@ uint64_t DoorbellBytesOf(Device& device) {
        queues & kBar0QueueCountsCqMask})));
 }
 
-void Signal(const OwnedFd& event) {
+void Signal(const base::OwnedFd& event) {
   constexpr uint64_t kOne = 1;
   // Full means that its reader has enough to wake for. The client may have made
   // it wait since it was taken.
@@ -70,7 +70,7 @@ void NicFunction::Describe(pci::ConfigOptions* config) const {
 }
 
 Result<std::unique_ptr<NicFunction>> NicFunction::Open(
-    const DeviceOptions& options, const pci::ConfigOptions& config,
+    const device::DeviceOptions& options, const pci::ConfigOptions& config,
     std::string* message, DeviceKind kind) {
   return Open(
       [options, kind](GuestDma& memory, std::string* why) {
@@ -217,10 +217,11 @@ uint32_t NicFunction::interrupts(uint32_t index) const {
   }
 }
 
-void NicFunction::Connect(uint32_t index, uint32_t interrupt, OwnedFd event) {
-  OwnedFd& line = index == VFIO_PCI_MSIX_IRQ_INDEX  ? vectors_[interrupt]
-                  : index == VFIO_PCI_ERR_IRQ_INDEX ? error_
-                                                    : request_;
+void NicFunction::Connect(uint32_t index, uint32_t interrupt,
+                          base::OwnedFd event) {
+  base::OwnedFd& line = index == VFIO_PCI_MSIX_IRQ_INDEX  ? vectors_[interrupt]
+                        : index == VFIO_PCI_ERR_IRQ_INDEX ? error_
+                                                          : request_;
   line = std::move(event);
 }
 
@@ -237,8 +238,9 @@ void NicFunction::Forward(uint32_t vector) {
   }
 }
 
-Result<bool> NicFunction::MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
-                                 uint64_t offset, bool writable) {
+Result<bool> NicFunction::MapDma(uint64_t iova, uint64_t bytes,
+                                 base::OwnedFd file, uint64_t offset,
+                                 bool writable) {
   Result<bool> done = true;
   backend_.exclusively([&] {
     done = dma_.memory().Map(iova, bytes, std::move(file), offset, writable);
@@ -272,11 +274,11 @@ void NicFunction::Detach() {
     dma_.set_bus_master(false);
     (void)dma_.memory().Unmap(0, UINT64_MAX);
   });
-  for (OwnedFd& vector : vectors_) {
-    vector = OwnedFd();
+  for (base::OwnedFd& vector : vectors_) {
+    vector = base::OwnedFd();
   }
-  error_ = OwnedFd();
-  request_ = OwnedFd();
+  error_ = base::OwnedFd();
+  request_ = base::OwnedFd();
   const bool clean = Reset().ok();
   (void)TakeRefused();  // Since the memory has gone.
   if (clean && !device().failed()) {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "driver/result.h"
-#include "hw/sim/device_options.h"
-#include "hw/sim/interrupt_fds.h"
+#include "hw/sim/base/interrupt_fds.h"
+#include "hw/sim/device/device_options.h"
 #include "hw/sim/pci/config_space.h"
 #include "hw/sim/vfio_user/function.h"
 #include "hw/sim/vfio_user/function_device.h"
@@ -31,7 +31,7 @@ class NicFunction final : public Function {
  public:
   // Errors: those of the device, one line in `message`.
   static Result<std::unique_ptr<NicFunction>> Open(
-      const DeviceOptions& options, const pci::ConfigOptions& config,
+      const device::DeviceOptions& options, const pci::ConfigOptions& config,
       std::string* message, DeviceKind kind = DeviceKind::kSoft);
   // The same on any device.
   using Opener =
@@ -45,9 +45,10 @@ class NicFunction final : public Function {
   bool WriteRegion(uint32_t region, uint64_t offset,
                    std::span<const std::byte> bytes) override;
   uint32_t interrupts(uint32_t index) const override;
-  void Connect(uint32_t index, uint32_t interrupt, OwnedFd event) override;
+  void Connect(uint32_t index, uint32_t interrupt,
+               base::OwnedFd event) override;
   void Trigger(uint32_t index, uint32_t interrupt) override;
-  Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
+  Result<bool> MapDma(uint64_t iova, uint64_t bytes, base::OwnedFd file,
                       uint64_t offset, bool writable) override;
   Result<size_t> UnmapDma(uint64_t first, uint64_t last) override;
   // One that does not come back reaches no memory before a reset that it
@@ -64,7 +65,7 @@ class NicFunction final : public Function {
     on_virtual_functions_ = std::move(listener);
   }
 
-  static constexpr uint32_t kVectors = InterruptFds::kVectors;
+  static constexpr uint32_t kVectors = base::InterruptFds::kVectors;
   // Readable when the device has raised the vector; then call `Forward`.
   int raised_fd(uint32_t vector) {
     return backend_.device->interrupt_fd(vector);
@@ -99,9 +100,9 @@ class NicFunction final : public Function {
   pci::ConfigSpace config_{{}};
   uint64_t doorbell_bytes_ = 0;  // Of BAR2.
   std::array<std::byte, kMsixBytes> msix_{};
-  std::array<OwnedFd, kVectors> vectors_;
-  OwnedFd error_;
-  OwnedFd request_;
+  std::array<base::OwnedFd, kVectors> vectors_;
+  base::OwnedFd error_;
+  base::OwnedFd request_;
   FunctionDevice backend_;
   bool unclean_ = false;  // Its last reset failed, and there is no other.
   uint16_t virtual_functions_ = 0;  // That are on.

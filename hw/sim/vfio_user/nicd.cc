@@ -17,7 +17,7 @@
 
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/settings.h"
+#include "hw/sim/device/settings.h"
 #include "hw/sim/vfio_user/function_server.h"
 #include "hw/sim/vfio_user/function_switch.h"
 
@@ -93,7 +93,7 @@ struct Functions {
 };
 
 // All of them, or a complaint.
-Functions Open(const Arguments& arguments, const DeviceOptions& options,
+Functions Open(const Arguments& arguments, const device::DeviceOptions& options,
                std::string* complaint) {
   Functions functions;
   const DeviceKind kind =
@@ -147,9 +147,9 @@ int Serve(const Arguments& arguments) {
   }
   std::string message;
   const auto settings =
-      ParseSettings(arguments.device == "rtl" ? contract::kObeyedByRtl
-                                              : contract::kObeyedBySoft,
-                    options.data(), options.size(), &message);
+      device::ParseSettings(arguments.device == "rtl" ? contract::kObeyedByRtl
+                                                      : contract::kObeyedBySoft,
+                            options.data(), options.size(), &message);
   if (!settings.ok()) {
     return Complain(message);
   }
@@ -166,7 +166,7 @@ int Serve(const Arguments& arguments) {
   if (!complaint.empty()) {
     return Complain(complaint);
   }
-  const OwnedFd stop(eventfd(0, EFD_CLOEXEC));
+  const base::OwnedFd stop(eventfd(0, EFD_CLOEXEC));
   std::vector<std::thread> threads;
   threads.reserve(servers.size());
   for (size_t i = 0; i < servers.size(); ++i) {

@@ -23,7 +23,7 @@ void Append(std::vector<std::byte>* to, const T& value) {
 
 // Whether it is an eventfd: a write to anything else may wait for ever, or end
 // the process. Such a write does not wait from now on.
-bool MakeEvent(const OwnedFd& fd) {
+bool MakeEvent(const base::OwnedFd& fd) {
   constexpr std::string_view kEvent = "anon_inode:[eventfd]";
   std::array<char, kEvent.size() + 1> name{};
   const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
@@ -140,7 +140,8 @@ bool Session::OnVersion(Body body, Answer* answer) {
   return true;
 }
 
-bool Session::OnDmaMap(Body body, std::vector<OwnedFd> fds, Answer* answer) {
+bool Session::OnDmaMap(Body body, std::vector<base::OwnedFd> fds,
+                       Answer* answer) {
   DmaMap map;
   if (!Take(body, &map)) {
     return false;
@@ -153,9 +154,10 @@ bool Session::OnDmaMap(Body body, std::vector<OwnedFd> fds, Answer* answer) {
     Refuse(answer, EINVAL);
     return true;
   }
-  const Result<bool> done = function_.MapDma(
-      map.address, map.bytes, fds.empty() ? OwnedFd() : std::move(fds.front()),
-      map.offset, (map.flags & kDmaWritable) != 0);
+  const Result<bool> done =
+      function_.MapDma(map.address, map.bytes,
+                       fds.empty() ? base::OwnedFd() : std::move(fds.front()),
+                       map.offset, (map.flags & kDmaWritable) != 0);
   if (!done.ok()) {
     Refuse(answer, static_cast<int>(done.error()));
   }
@@ -241,7 +243,7 @@ bool Session::OnInterruptInfo(Body body, Answer* answer) {
   return true;
 }
 
-bool Session::OnSetInterrupts(Body body, std::vector<OwnedFd> fds,
+bool Session::OnSetInterrupts(Body body, std::vector<base::OwnedFd> fds,
                               Answer* answer) {
   vfio_irq_set set{};
   if (!Take(body, &set)) {
@@ -260,7 +262,7 @@ bool Session::OnSetInterrupts(Body body, std::vector<OwnedFd> fds,
     case VFIO_IRQ_SET_DATA_NONE:
       // No interrupt named: all of the index are turned off.
       for (uint32_t i = 0; set.count == 0 && i < have; ++i) {
-        function_.Connect(set.index, i, OwnedFd());
+        function_.Connect(set.index, i, base::OwnedFd());
       }
       for (uint32_t i = 0; i < set.count; ++i) {
         function_.Trigger(set.index, set.start + i);
@@ -285,7 +287,7 @@ bool Session::OnSetInterrupts(Body body, std::vector<OwnedFd> fds,
       }
       for (uint32_t i = 0; i < set.count; ++i) {
         function_.Connect(set.index, set.start + i,
-                          fds.empty() ? OwnedFd() : std::move(fds[i]));
+                          fds.empty() ? base::OwnedFd() : std::move(fds[i]));
       }
       return true;
     default:

@@ -39,12 +39,13 @@ class Session {
 
   // Each fills the answer's body, or sets its error; false as above.
   bool OnVersion(Body body, Answer* answer);
-  bool OnDmaMap(Body body, std::vector<OwnedFd> fds, Answer* answer);
+  bool OnDmaMap(Body body, std::vector<base::OwnedFd> fds, Answer* answer);
   bool OnDmaUnmap(Body body, Answer* answer);
   bool OnDeviceInfo(Body body, Answer* answer);
   bool OnRegionInfo(Body body, Answer* answer);
   bool OnInterruptInfo(Body body, Answer* answer);
-  bool OnSetInterrupts(Body body, std::vector<OwnedFd> fds, Answer* answer);
+  bool OnSetInterrupts(Body body, std::vector<base::OwnedFd> fds,
+                       Answer* answer);
   bool OnRegionRead(Body body, Answer* answer);
   bool OnRegionWrite(Body body, Answer* answer);
   bool Dispatch(Message request, Answer* answer);

@@ -280,7 +280,7 @@ std::span<const uint8_t> FrameCodec::Build(const FrameHeader& header,
 }
 
 ParsedFrame FrameCodec::Parse(std::span<const uint8_t> frame,
-                              sim::FrameMarks marks) const {
+                              sim::frame::FrameMarks marks) const {
   ParsedFrame result;
   if (port_.enable == 0) {
     return result;

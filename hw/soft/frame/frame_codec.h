@@ -7,7 +7,7 @@
 #include <span>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/frame_ring.h"
+#include "hw/sim/frame/frame.h"
 #include "hw/soft/frame/header_stacks.h"
 #include "hw/soft/wire/datagram_wire.h"
 
@@ -64,7 +64,7 @@ class FrameCodec {
 
   // Judges `frame`, by all that its marks say is there.
   ParsedFrame Parse(std::span<const uint8_t> frame,
-                    sim::FrameMarks marks = {}) const;
+                    sim::frame::FrameMarks marks = {}) const;
 
  private:
   contract::PortCfg port_{};

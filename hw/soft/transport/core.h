@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/transport/pdc_table.h"
 #include "hw/soft/transport/settings.h"
 #include "hw/soft/transport/timer_heap.h"
@@ -67,7 +67,7 @@ struct Core {
   wire::DatagramWire* wire;
   TransportClient* client;
   Settings settings;
-  sim::Random random;
+  sim::base::Random random;
   uint64_t now_ns = 0;
   uint32_t busy = 0;     // PDCs with something to send or to wait for.
   uint32_t closing = 0;  // PDCs whose Close Command is on its way.

@@ -88,7 +88,8 @@ void Transport::Configure(const contract::PortCfg& port,
   const uint32_t seed = core.settings.pdc_seed;
   core.settings = Settings::From(port, transport, impl_->tick_ns);
   if (core.settings.pdc_seed != seed) {
-    core.random = sim::Random(core.random.Next() ^ core.settings.pdc_seed);
+    core.random =
+        sim::base::Random(core.random.Next() ^ core.settings.pdc_seed);
   }
   if (transport.close == 0) {
     return;

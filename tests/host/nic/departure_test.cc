@@ -16,7 +16,7 @@
 
 #include "host/lib/nic/nic.h"
 #include "tests/driver/fake_device.h"
-#include "tests/sim/child_process.h"
+#include "tests/sim/base/child_process.h"
 
 namespace heddle::nic {
 namespace {
@@ -164,8 +164,10 @@ TEST_F(DepartureTest, ChildExitsThoughAThreadBeganADepartureAtTheFork) {
   std::fflush(stdout);  // Or each child writes it, too.
   for (int fork = 0; fork < kForks; ++fork) {
     forks.arrive_and_wait();
-    sim::ChildProcess child(
-        [](const sim::ChildProcess::Signal& /*signal*/) { std::exit(0); });
+    sim::base::ChildProcess child(
+        [](const sim::base::ChildProcess::Signal& /*signal*/) {
+          std::exit(0);
+        });
     EXPECT_EQ(child.ExitStatus(), 0);
   }
   other.join();

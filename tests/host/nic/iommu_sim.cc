@@ -16,7 +16,7 @@
 
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/settings.h"
+#include "hw/sim/device/settings.h"
 #include "hw/soft/dma_memory.h"
 #include "hw/soft/engine/dma_port.h"
 #include "hw/soft/soft_device.h"
@@ -119,8 +119,8 @@ class IommuMemory final : public soft::engine::DmaPort {
 
 class IommuDevice final : public Device {
  public:
-  static Result<std::unique_ptr<IommuDevice>> Open(const DeviceOptions& options,
-                                                   std::string* message) {
+  static Result<std::unique_ptr<IommuDevice>> Open(
+      const device::DeviceOptions& options, std::string* message) {
     std::unique_ptr<IommuDevice> made(new IommuDevice());
     auto device =
         soft::SoftDevice::Open(options, message, {.memory = &made->memory_});
@@ -220,8 +220,8 @@ extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
     return Refuse(error, ENODEV, "iommu: stands in for soft only");
   }
   std::string message;
-  const auto settings =
-      ParseSettings(contract::kObeyedBySoft, options, option_count, &message);
+  const auto settings = device::ParseSettings(contract::kObeyedBySoft, options,
+                                              option_count, &message);
   if (!settings.ok()) {
     return Refuse(error, static_cast<int>(settings.error()), message);
   }

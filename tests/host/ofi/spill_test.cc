@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "hw/sim/wire_address.h"
-#include "hw/sim/wire_control.h"
+#include "hw/sim/frame/wire_address.h"
+#include "hw/sim/wire/wire_control.h"
 #include "tests/host/ofi/spill_fixture.h"
 #include "tests/seed.h"
 
@@ -130,10 +130,11 @@ TEST_P(SpillModeTest, ResetOfTheNicEndsEachInError) {
   ASSERT_NE(inet_ntop(AF_INET, &name.sin_addr, text.data(), text.size()),
             nullptr);
   std::string message;
-  auto wire = sim::WireControl::Open(std::getenv("FI_HEDDLE_WIRE"), &message);
+  auto wire =
+      sim::wire::WireControl::Open(std::getenv("FI_HEDDLE_WIRE"), &message);
   ASSERT_TRUE(wire.ok()) << message;
-  sim::WireAddress address;
-  ASSERT_TRUE(sim::ParseWireAddress(text.data(), &address));
+  sim::frame::WireAddress address;
+  ASSERT_TRUE(sim::frame::ParseWireAddress(text.data(), &address));
   ASSERT_GE(wire.value().Reset(address, std::nullopt), 1U);
   ssize_t result = 0;
   ASSERT_TRUE(WaitUntil([&] {

@@ -8,8 +8,8 @@
 
 #include "Vheddle_align.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/pins.h"
 
 namespace heddle::test {
@@ -41,8 +41,8 @@ struct Result {
 Result Send(uint64_t seed, uint32_t count, uint32_t most, double give,
             double take) {
   std::cout << "seed " << seed << ", " << HEDDLE_DATA_W << " bits\n";
-  sim::ClockedModel<Vheddle_align> dut;
-  sim::Random rng(seed);
+  sim::model::ClockedModel<Vheddle_align> dut;
+  sim::base::Random rng(seed);
   std::deque<Packet> todo, due;
   Result result;
   for (uint32_t i = 0; i < count; ++i) {

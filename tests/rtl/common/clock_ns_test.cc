@@ -6,13 +6,13 @@
 #include "Vheddle_clock_ns.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle::test {
 namespace {
 
-using Clock = sim::ClockedModel<Vheddle_clock_ns>;
+using Clock = sim::model::ClockedModel<Vheddle_clock_ns>;
 
 // A tick after so many cycles, and the cycle after whose edge it shows; the
 // time never runs back.
@@ -28,7 +28,7 @@ void Tick(Clock& dut, uint32_t cycles) {
 TEST(ClockNsTest, TicksAreExactHoweverManyCyclesLeadUpToThem) {
   constexpr uint64_t kSeed = 1;
   std::cout << "seed " << kSeed << "\n";
-  sim::Random rng(kSeed);
+  sim::base::Random rng(kSeed);
   // With ticks of 2^30 ns the time wraps.
   for (const uint32_t tick_ns : {1U, 127U, 100'000U, 1'000'003U, 1U << 30U}) {
     SCOPED_TRACE(tick_ns);

@@ -15,7 +15,7 @@
 #include "Vheddle_crc32c.h"
 #include "Vheddle_crc32c_mul.h"
 #include "gtest/gtest.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "tests/rtl/pins.h"
 
 namespace heddle::test {
@@ -79,7 +79,7 @@ class Crc32cTest : public testing::Test {
     return Back(Padded(state, bytes), (kBeat - bytes.size() % kBeat) % kBeat);
   }
 
-  sim::Random rng_{kSeed};
+  sim::base::Random rng_{kSeed};
   Vheddle_crc32c step_;
   Vheddle_crc32c_mul mul_;
   Vcrc32c_forward_by_1 by_1_;

@@ -5,8 +5,8 @@
 
 #include "Vheddle_fifo.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle::test {
 namespace {
@@ -16,8 +16,8 @@ constexpr size_t kDepth = 8;
 TEST(FifoTest, WordsLeaveOrderedAndNoneIsLostOrRepeated) {
   constexpr uint64_t kSeed = 1;
   std::cout << "seed " << kSeed << "\n";
-  sim::ClockedModel<Vheddle_fifo> dut;
-  sim::Random rng(kSeed);
+  sim::model::ClockedModel<Vheddle_fifo> dut;
+  sim::base::Random rng(kSeed);
   std::deque<uint32_t> model;
   uint64_t passed = 0;
   for (int cycle = 0; cycle < 100000; ++cycle) {

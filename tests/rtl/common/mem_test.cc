@@ -5,8 +5,8 @@
 
 #include "Vheddle_mem.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle::test {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kDepth = 64;
 
 TEST(MemTest, InitialisedWordsReadZeroOnceReady) {
-  sim::ClockedModel<Vheddle_mem> dut;
+  sim::model::ClockedModel<Vheddle_mem> dut;
   dut->wen_i = 1;  // Ignored until `ready_o`.
   dut->wdata_i = 0xffffffff;
   dut->waddr_i = 3;
@@ -37,10 +37,10 @@ TEST(MemTest, InitialisedWordsReadZeroOnceReady) {
 TEST(MemTest, ReadsAreCoherentWithAWriteOfTheSameCycle) {
   constexpr uint64_t kSeed = 1;
   std::cout << "seed " << kSeed << "\n";
-  sim::ClockedModel<Vheddle_mem> dut;
+  sim::model::ClockedModel<Vheddle_mem> dut;
   for (uint32_t i = 0; i < kDepth; ++i) dut.Tick();
   ASSERT_TRUE(dut->ready_o);
-  sim::Random rng(kSeed);
+  sim::base::Random rng(kSeed);
   std::array<uint32_t, kDepth> model{};
   uint32_t met = 0;
   for (int cycle = 0; cycle < 50000; ++cycle) {

@@ -6,8 +6,8 @@
 
 #include "Vheddle_rr_arbiter.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle::test {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kSources = 4;
 
 TEST(RrArbiterTest, GrantStaysPutWhenAnEarlierSourceArrivesDuringAStall) {
-  sim::ClockedModel<Vheddle_rr_arbiter> dut;
+  sim::model::ClockedModel<Vheddle_rr_arbiter> dut;
   dut->valid_i = 0b0100;
   dut->last_i = 0b1111;
   dut->ready_i = 0;
@@ -28,8 +28,8 @@ TEST(RrArbiterTest, GrantStaysPutWhenAnEarlierSourceArrivesDuringAStall) {
 TEST(RrArbiterTest, PacketsAreAtomicAndGrantsAreFair) {
   constexpr uint64_t kSeed = 1;
   std::cout << "seed " << kSeed << "\n";
-  sim::ClockedModel<Vheddle_rr_arbiter> dut;
-  sim::Random rng(kSeed);
+  sim::model::ClockedModel<Vheddle_rr_arbiter> dut;
+  sim::base::Random rng(kSeed);
   std::array<uint32_t, kSources> beats_left{};
   std::array<uint32_t, kSources> packets_waited{};
   std::optional<uint32_t> open_packet;  // Source of an unfinished packet.

@@ -4,7 +4,7 @@
 
 #include "Vheddle_rr_pick.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kSources = 16;
 
 TEST(RrPickTest, FairToRequestsThatStayThoughOthersComeAndGo) {
-  sim::ClockedModel<Vheddle_rr_pick> dut;
+  sim::model::ClockedModel<Vheddle_rr_pick> dut;
   Rng rng(Seed(1));
   std::array<uint32_t, kSources> waited{};
   uint32_t staying = 0;

@@ -6,8 +6,8 @@
 
 #include "Vheddle_store.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle::test {
 namespace {
@@ -18,8 +18,8 @@ constexpr size_t kDepth = 16;
 TEST(StoreTest, CommittedWordsLeaveOrderedAndRolledBackOnesNever) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     std::cout << "seed " << seed << "\n";
-    sim::ClockedModel<Vheddle_store> dut;
-    sim::Random rng(seed);
+    sim::model::ClockedModel<Vheddle_store> dut;
+    sim::base::Random rng(seed);
     std::deque<uint32_t> committed;
     std::vector<uint32_t> pending;
     uint64_t passed = 0, forgotten = 0, refused = 0;

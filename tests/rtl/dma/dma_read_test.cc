@@ -10,8 +10,8 @@
 
 #include "Vheddle_dma_read.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/dma/dma_pins.h"
 
 namespace heddle::test {
@@ -102,7 +102,7 @@ class Bench {
     EXPECT_EQ(errors_reported, errors_returned);
   }
 
-  sim::Random& rng() { return rng_; }
+  sim::base::Random& rng() { return rng_; }
   int64_t cycle() const { return cycle_; }
 
   uint64_t finished = 0;
@@ -217,8 +217,8 @@ class Bench {
     waiting_[client].pop_front();
   }
 
-  sim::ClockedModel<Vheddle_dma_read> dut_;
-  sim::Random rng_;
+  sim::model::ClockedModel<Vheddle_dma_read> dut_;
+  sim::base::Random rng_;
   int64_t cycle_ = 0;
   uint32_t taken_ = 0;
   std::array<std::deque<Request>, kClients> todo_;
@@ -227,7 +227,7 @@ class Bench {
   std::deque<Burst> bursts_;
 };
 
-Request RandomRequest(sim::Random& rng, uint32_t most) {
+Request RandomRequest(sim::base::Random& rng, uint32_t most) {
   Request request;
   request.addr = rng.Next() & 0xffffffffff;
   const uint32_t kind = rng.Below(4);

@@ -8,8 +8,8 @@
 
 #include "Vheddle_dma_write.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/dma/dma_pins.h"
 
 namespace heddle::test {
@@ -99,7 +99,7 @@ class Bench {
     EXPECT_EQ(answered, posted_);
   }
 
-  sim::Random& rng() { return rng_; }
+  sim::base::Random& rng() { return rng_; }
   int64_t cycle() const { return cycle_; }
   uint64_t answered = 0;
   uint64_t errors_seen = 0;  // On error_o.
@@ -249,8 +249,8 @@ class Bench {
     bool last;
   };
 
-  sim::ClockedModel<Vheddle_dma_write> dut_;
-  sim::Random rng_;
+  sim::model::ClockedModel<Vheddle_dma_write> dut_;
+  sim::base::Random rng_;
   int64_t cycle_ = 0;
   uint64_t posted_ = 0;
   std::array<std::deque<Write>, kClients> todo_;
@@ -271,7 +271,7 @@ class Bench {
   size_t b_request_ = 0;
 };
 
-Write RandomWrite(sim::Random& rng, uint64_t key) {
+Write RandomWrite(sim::base::Random& rng, uint64_t key) {
   Write write;
   write.key = key;
   write.request.addr = rng.Next() & 0xffffffffff;

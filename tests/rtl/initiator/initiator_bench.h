@@ -14,7 +14,7 @@
 
 #include "Vinitiator_probe.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle {
 
@@ -280,7 +280,7 @@ class InitiatorBench {
   void Settle();
   void TakeDone();
 
-  sim::ClockedModel<Vinitiator_probe> dut_;
+  sim::model::ClockedModel<Vinitiator_probe> dut_;
   std::mt19937 rng_;
   std::deque<size_t> to_post_;
   std::deque<Packet> bottleneck_;

@@ -8,7 +8,7 @@
 #include "Vinitiator_probe.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 
 namespace heddle {
 namespace {
@@ -143,7 +143,7 @@ class InitiatorWalkTest : public testing::Test {
   static constexpr uint32_t kEnds = 100;
   static constexpr uint32_t kAgain = 101;
 
-  sim::ClockedModel<Vinitiator_probe> dut_;
+  sim::model::ClockedModel<Vinitiator_probe> dut_;
   bool reads_return_ = true;
   std::map<uint32_t, Pdc> pdcs_;
   std::map<uint32_t, int> opened_;    // By peer.

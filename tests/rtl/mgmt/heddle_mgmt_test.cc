@@ -8,7 +8,7 @@
 #include "Vheddle_mgmt.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -29,7 +29,7 @@ class Bench {
       : reads(&*dut.operator->(), &memory),
         writes(&*dut.operator->(), &memory) {}
 
-  sim::ClockedModel<Vheddle_mgmt> dut;
+  sim::model::ClockedModel<Vheddle_mgmt> dut;
   Rng rng{1};
   Memory memory;
   DmaReadModel<Vheddle_mgmt> reads;

@@ -7,8 +7,8 @@
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/contract/gen/heddle_wire.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/net/stream.h"
 #include "tests/rtl/pins.h"
@@ -32,7 +32,7 @@ constexpr int kUntagged = -1;
 constexpr uint32_t kWindow = contract::kSlowPathWindowTicks;
 
 // A frame of `size` bytes whose contents are noise but for what decides.
-Bytes Frame(sim::Random& rng, size_t size, uint16_t ethertype,
+Bytes Frame(sim::base::Random& rng, size_t size, uint16_t ethertype,
             int vlan = kUntagged) {
   Bytes frame = RandomBytes(rng, size);
   size_t at = 12;
@@ -49,8 +49,8 @@ Bytes Frame(sim::Random& rng, size_t size, uint16_t ethertype,
   return frame;
 }
 
-Bytes Icmp(sim::Random& rng, size_t size, uint8_t type, int vlan = kUntagged,
-           uint8_t next_header = kIcmp) {
+Bytes Icmp(sim::base::Random& rng, size_t size, uint8_t type,
+           int vlan = kUntagged, uint8_t next_header = kIcmp) {
   Bytes frame = Frame(rng, size, kIpv6, vlan);
   const size_t ip = vlan == kUntagged ? 14 : 18;
   frame[ip + 6] = next_header;
@@ -147,8 +147,8 @@ class SlowPathTest : public ::testing::Test {
     EXPECT_EQ(dut_->deadline_valid_o, 0);
   }
 
-  sim::Random rng_{TestSeed()};
-  sim::ClockedModel<Vheddle_slow_path> dut_;
+  sim::base::Random rng_{TestSeed()};
+  sim::model::ClockedModel<Vheddle_slow_path> dut_;
   contract::PortCfg port_{.enable = 1};
   std::array<uint64_t, 64> stats_{};
   std::vector<rtl::FrameHead> heads_;

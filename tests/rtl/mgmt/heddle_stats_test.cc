@@ -5,7 +5,7 @@
 #include "Vheddle_stats.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/queue/bench.h"
 #include "tests/rtl/queue/rng.h"
 #include "tests/rtl/records/packed.h"
@@ -14,7 +14,7 @@ namespace heddle::test {
 namespace {
 
 TEST(StatsTest, EveryStrobeAndByteCountIsAdded) {
-  sim::ClockedModel<Vheddle_stats> dut;
+  sim::model::ClockedModel<Vheddle_stats> dut;
   Rng rng(Seed(2));
   std::array<uint64_t, 64> expected{};
   for (int i = 0; i < 20000; ++i) {

@@ -26,7 +26,7 @@ void Append(Bytes& out, const Header& header) {
 // Writes a datagram (PDS header to trailer) that the parser accepts.
 class DatagramMaker {
  public:
-  DatagramMaker(sim::Random& rng, const Shape& shape,
+  DatagramMaker(sim::base::Random& rng, const Shape& shape,
                 const contract::PortCfg& port)
       : rng_(rng), shape_(shape), port_(port) {}
 
@@ -245,7 +245,7 @@ class DatagramMaker {
   uint16_t U16() { return static_cast<uint16_t>(rng_.Next()); }
   uint32_t U32() { return static_cast<uint32_t>(rng_.Next()); }
 
-  sim::Random& rng_;
+  sim::base::Random& rng_;
   const Shape& shape_;
   const contract::PortCfg& port_;
   Bytes out_;
@@ -296,7 +296,7 @@ void PutHalf(Bytes& frame, size_t at, size_t value) {
 }
 
 void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
-               sim::Random& rng) {
+               sim::base::Random& rng) {
   if (form.native) return;
   if (how == UdpSum::kAny) how = static_cast<UdpSum>(rng.Below(3));
   PutHalf(frame, form.l4() + 6, 0);
@@ -313,8 +313,8 @@ void PutCrc(Bytes& frame, const Form& form, size_t end, CrcOrder order) {
   }
 }
 
-void Finish(Bytes& frame, const Form& form, CrcOrder crc, sim::Random& rng,
-            UdpSum how) {
+void Finish(Bytes& frame, const Form& form, CrcOrder crc,
+            sim::base::Random& rng, UdpSum how) {
   const size_t l4 = form.l4(), end = frame.size();
   if (form.ipv6) {
     PutHalf(frame, form.l3 + 4, end - l4);
@@ -333,7 +333,7 @@ void Finish(Bytes& frame, const Form& form, CrcOrder crc, sim::Random& rng,
   }
 }
 
-void InsertTag(Bytes& frame, uint16_t vid, sim::Random& rng) {
+void InsertTag(Bytes& frame, uint16_t vid, sim::base::Random& rng) {
   Bytes tag(4);
   wire::Vlan{.tpid = kTag,
              .pcp = static_cast<uint8_t>(rng.Below(8)),
@@ -343,8 +343,8 @@ void InsertTag(Bytes& frame, uint16_t vid, sim::Random& rng) {
   frame.insert(frame.begin() + 12, tag.begin(), tag.end());
 }
 
-Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
-            UdpSum how) {
+Built Build(sim::base::Random& rng, const Shape& shape,
+            const contract::PortCfg& port, UdpSum how) {
   Built built;
   Bytes& out = built.frame;
   const bool ipv6 = port.ipv6;
@@ -399,13 +399,13 @@ Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
   return built;
 }
 
-Bytes GoodFrame(sim::Random& rng, const Shape& shape,
+Bytes GoodFrame(sim::base::Random& rng, const Shape& shape,
                 const contract::PortCfg& port) {
   return Build(rng, shape, port).frame;
 }
 
-Bytes NeighborFrame(sim::Random& rng, const contract::PortCfg& port, bool arp,
-                    uint8_t type) {
+Bytes NeighborFrame(sim::base::Random& rng, const contract::PortCfg& port,
+                    bool arp, uint8_t type) {
   Bytes out;
   Append(out, wire::Ethernet{.destination = 0xffffffffffff,
                              .source = rng.Next() & 0xffffffffffff,
@@ -432,7 +432,7 @@ Bytes NeighborFrame(sim::Random& rng, const contract::PortCfg& port, bool arp,
   return out;
 }
 
-Shape RandomShape(sim::Random& rng, const contract::PortCfg& port) {
+Shape RandomShape(sim::base::Random& rng, const contract::PortCfg& port) {
   Shape shape;
   shape.kind =
       rng.Chance(0.5) ? Kind::kRequest : static_cast<Kind>(1 + rng.Below(8));
@@ -458,7 +458,7 @@ Shape RandomShape(sim::Random& rng, const contract::PortCfg& port) {
 }
 
 Bytes Trimmed(const Built& built, uint8_t dscp, size_t kept, bool rewrites_udp,
-              sim::Random& rng) {
+              sim::base::Random& rng) {
   Bytes frame = built.frame;
   const Form& form = built.form;
   const size_t l4 = form.l4();
@@ -480,7 +480,8 @@ Bytes Trimmed(const Built& built, uint8_t dscp, size_t kept, bool rewrites_udp,
   return frame;
 }
 
-Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng) {
+Bytes Mutated(Built built, const contract::PortCfg& port,
+              sim::base::Random& rng) {
   Bytes& frame = built.frame;
   const Form& form = built.form;
   const auto below = [&](size_t limit) {

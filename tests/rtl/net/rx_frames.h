@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 
 namespace heddle::test {
 
@@ -43,10 +43,10 @@ uint32_t DatagramSum(const Bytes& frame, const Form& form, size_t end);
 enum class UdpSum { kRight, kZero, kWrong, kAny };
 // Writes the UDP checksum, which receivers ignore; nothing without UDP.
 void PutUdpSum(Bytes& frame, const Form& form, size_t end, UdpSum how,
-               sim::Random& rng);
+               sim::base::Random& rng);
 // Writes length fields, CRC and checksums that fit, then pads to 60 bytes.
 void Finish(Bytes& frame, const Form& form, contract::CrcOrder crc,
-            sim::Random& rng, UdpSum how = UdpSum::kAny);
+            sim::base::Random& rng, UdpSum how = UdpSum::kAny);
 
 enum class Kind {
   kRequest,
@@ -65,7 +65,7 @@ struct Shape {
   Kind kind = Kind::kRequest;
   size_t payload = 0;
 };
-Shape RandomShape(sim::Random& rng, const contract::PortCfg& port);
+Shape RandomShape(sim::base::Random& rng, const contract::PortCfg& port);
 
 struct Built {
   Bytes frame;
@@ -73,15 +73,15 @@ struct Built {
   size_t end = 0;  // Of the datagram.
 };
 // A frame that the parser of `port` accepts.
-Built Build(sim::Random& rng, const Shape& shape, const contract::PortCfg& port,
-            UdpSum how = UdpSum::kAny);
-Bytes GoodFrame(sim::Random& rng, const Shape& shape,
+Built Build(sim::base::Random& rng, const Shape& shape,
+            const contract::PortCfg& port, UdpSum how = UdpSum::kAny);
+Bytes GoodFrame(sim::base::Random& rng, const Shape& shape,
                 const contract::PortCfg& port);
 // ARP, or a neighbour discovery message of `type`, for the port's VLAN.
-Bytes NeighborFrame(sim::Random& rng, const contract::PortCfg& port, bool arp,
-                    uint8_t type = 135);
+Bytes NeighborFrame(sim::base::Random& rng, const contract::PortCfg& port,
+                    bool arp, uint8_t type = 135);
 
-void InsertTag(Bytes& frame, uint16_t vid, sim::Random& rng);
+void InsertTag(Bytes& frame, uint16_t vid, sim::base::Random& rng);
 uint16_t Half(const Bytes& frame, size_t at);
 void PutHalf(Bytes& frame, size_t at, size_t value);
 void PutCrc(Bytes& frame, const Form& form, size_t end,
@@ -89,8 +89,9 @@ void PutCrc(Bytes& frame, const Form& form, size_t end,
 // What a switch with a full queue makes of a frame: `kept` bytes behind the IP
 // header, with `dscp`. The UDP length stays unless `rewrites_udp`.
 Bytes Trimmed(const Built& built, uint8_t dscp, size_t kept, bool rewrites_udp,
-              sim::Random& rng);
+              sim::base::Random& rng);
 // Breaks a frame in one of many ways; some leave it good.
-Bytes Mutated(Built built, const contract::PortCfg& port, sim::Random& rng);
+Bytes Mutated(Built built, const contract::PortCfg& port,
+              sim::base::Random& rng);
 
 }  // namespace heddle::test

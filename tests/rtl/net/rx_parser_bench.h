@@ -11,7 +11,7 @@
 
 #include "Vheddle_rx_parser.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/net/rx_frames.h"
 #include "tests/rtl/net/rx_reference.h"
@@ -121,7 +121,7 @@ class RxParserBench {
     FAIL() << "not all frames judged";
   }
 
-  sim::Random& rng() { return rng_; }
+  sim::base::Random& rng() { return rng_; }
   std::map<Statistic, uint64_t> counts;
   uint64_t packets = 0;
   int64_t last_sent() const { return last_sent_; }
@@ -201,8 +201,8 @@ class RxParserBench {
     }
   }
 
-  sim::ClockedModel<Vheddle_rx_parser> dut_;
-  sim::Random rng_;
+  sim::model::ClockedModel<Vheddle_rx_parser> dut_;
+  sim::base::Random rng_;
   contract::PortCfg port_;
   Trims trims_;
   int64_t cycle_ = 0;

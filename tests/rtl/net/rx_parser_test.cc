@@ -79,7 +79,7 @@ TEST(RxParserTest, TrimmedRequestsAreOfferedWithoutLengthsCrcAndSes) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(500 + variant, port);
     bench.SetTrims(kTrims);
-    sim::Random& rng = bench.rng();
+    sim::base::Random& rng = bench.rng();
     for (int i = 0; i < 400; ++i) {
       const Built built = Build(rng, RandomShape(rng, port), port);
       const uint8_t dscp = rng.Chance(0.5) ? kTrims.path : kTrims.lasthop;
@@ -120,7 +120,7 @@ TEST(RxParserTest, NothingIsTrimmedByItsLengthOrWithoutTheSetting) {
   for (uint32_t variant = 0; variant < kVariants; ++variant) {
     const contract::PortCfg port = PortVariant(variant);
     RxParserBench bench(700 + variant, port);
-    sim::Random& rng = bench.rng();
+    sim::base::Random& rng = bench.rng();
     const Built built = Build(rng, {Kind::kRequest, 500}, port);
     bench.Post(Trimmed(built, kTrims.path, 24, true, rng));
     ASSERT_NO_FATAL_FAILURE(bench.RunToEnd(20000));

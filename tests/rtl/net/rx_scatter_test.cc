@@ -8,7 +8,7 @@
 
 #include "Vheddle_rx_scatter.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
@@ -34,7 +34,7 @@ class Bench {
     Tick();
   }
 
-  sim::ClockedModel<Vheddle_rx_scatter> dut;
+  sim::model::ClockedModel<Vheddle_rx_scatter> dut;
   Rng rng;
   Memory memory;
   DmaWriteModel<Vheddle_rx_scatter> writes;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "tests/rtl/pins.h"
 
 namespace heddle::test {
@@ -16,7 +16,7 @@ inline uint32_t Beats(size_t bytes) {
   return static_cast<uint32_t>((bytes + kStrobe - 1) / kStrobe);
 }
 
-inline std::vector<uint8_t> RandomBytes(sim::Random& rng, size_t count) {
+inline std::vector<uint8_t> RandomBytes(sim::base::Random& rng, size_t count) {
   std::vector<uint8_t> bytes(count);
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(rng.Next() >> 40);
   return bytes;
@@ -25,7 +25,7 @@ inline std::vector<uint8_t> RandomBytes(sim::Random& rng, size_t count) {
 // Beat `index` of `bytes`; what is beyond the end is noise.
 template <typename Port>
 void PutBeat(Port& port, const std::vector<uint8_t>& bytes, size_t index,
-             sim::Random& rng) {
+             sim::base::Random& rng) {
   uint8_t* out = PinBytes(port);
   for (size_t i = 0; i < kStrobe; ++i) {
     const size_t at = index * kStrobe + i;

@@ -9,7 +9,7 @@
 
 #include "Vheddle_tx_framer.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/net/stream.h"
 
@@ -87,7 +87,7 @@ class Bench {
     EXPECT_TRUE(dut_->idle_o);
   }
 
-  sim::Random& rng() { return rng_; }
+  sim::base::Random& rng() { return rng_; }
   uint64_t cycle() const { return cycle_; }
   uint64_t beats() const { return beats_; }
   uint64_t first_beat() const { return first_beat_; }
@@ -133,8 +133,8 @@ class Bench {
     due_.pop_front();
   }
 
-  sim::ClockedModel<Vheddle_tx_framer> dut_;
-  sim::Random rng_;
+  sim::model::ClockedModel<Vheddle_tx_framer> dut_;
+  sim::base::Random rng_;
   uint64_t cycle_ = 0, beats_ = 0, first_beat_ = 0, last_beat_ = 0;
   std::deque<Frame> todo_, due_;
   std::deque<std::pair<std::vector<uint8_t>, size_t>> stored_;

@@ -8,7 +8,7 @@
 
 #include "Vheddle_tx_gather.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
@@ -40,7 +40,7 @@ class Bench {
     Tick();
   }
 
-  sim::ClockedModel<Vheddle_tx_gather> dut;
+  sim::model::ClockedModel<Vheddle_tx_gather> dut;
   Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_tx_gather> reads;

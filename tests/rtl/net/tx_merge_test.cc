@@ -4,8 +4,8 @@
 
 #include "Vheddle_tx_merge.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/seed.h"
@@ -17,7 +17,7 @@ constexpr uint32_t kPatience = 4;
 
 class Bench {
  public:
-  sim::ClockedModel<Vheddle_tx_merge> dut;
+  sim::model::ClockedModel<Vheddle_tx_merge> dut;
   uint8_t next_data = 0;  // Names of the frames offered.
   uint8_t next_slow = 0;
   std::vector<uint8_t> data_out, slow_out;
@@ -83,7 +83,7 @@ TEST(TxMergeTest, DataGoesFirstAndAnIdlePathIsTheSlowPaths) {
 
 // The assertion that an offer is held is part of the model.
 TEST(TxMergeTest, EveryFrameGoesOnceAndInOrderWhateverTheStalls) {
-  sim::Random rng(TestSeed());
+  sim::base::Random rng(TestSeed());
   Bench bench;
   for (int i = 0; i < 20000; ++i) {
     bench.Cycle(rng.Chance(0.5), rng.Chance(0.3), rng.Chance(0.6));

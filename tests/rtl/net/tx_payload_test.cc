@@ -7,7 +7,7 @@
 
 #include "Vheddle_tx_payload.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/crc32c.h"
 #include "tests/rtl/net/stream.h"
 
@@ -87,7 +87,7 @@ class Bench {
     EXPECT_FALSE(dut_->rec_valid_o);
   }
 
-  sim::Random& rng() { return rng_; }
+  sim::base::Random& rng() { return rng_; }
   uint64_t cycle() const { return cycle_; }
   uint64_t recorded() const { return recorded_; }
   uint64_t stored() const { return stored_; }
@@ -122,8 +122,8 @@ class Bench {
     }
   }
 
-  sim::ClockedModel<Vheddle_tx_payload> dut_;
-  sim::Random rng_;
+  sim::model::ClockedModel<Vheddle_tx_payload> dut_;
+  sim::base::Random rng_;
   uint64_t cycle_ = 0;
   std::vector<Payload> todo_;
   size_t lengths_ = 0, sent_ = 0, stored_ = 0, recorded_ = 0;

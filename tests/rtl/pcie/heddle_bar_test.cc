@@ -6,7 +6,7 @@
 #include "Vheddle_bar.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -25,7 +25,7 @@ constexpr uint32_t kPushEnd = contract::kPushWindowOffset +
 
 class Bench {
  public:
-  sim::ClockedModel<Vheddle_bar> dut;
+  sim::model::ClockedModel<Vheddle_bar> dut;
   std::vector<rtl::Doorbell> doorbells;
   Rng rng{1};
   uint32_t db_stall_percent = 0;

@@ -9,7 +9,7 @@
 #include "Vheddle_counter.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -40,7 +40,7 @@ class Bench {
     }
   }
 
-  sim::ClockedModel<Vheddle_counter> dut;
+  sim::model::ClockedModel<Vheddle_counter> dut;
   Rng rng;
   Memory memory;
   DmaWriteModel<Vheddle_counter> writes;

@@ -8,7 +8,7 @@
 #include "Vheddle_cq.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -33,7 +33,7 @@ class Bench {
     }
   }
 
-  sim::ClockedModel<Vheddle_cq> dut;
+  sim::model::ClockedModel<Vheddle_cq> dut;
   Rng rng;
   Memory memory;
   DmaWriteModel<Vheddle_cq> writes;

@@ -7,7 +7,7 @@
 
 #include "Vheddle_gather.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "tests/rtl/queue/rng.h"
 
 namespace heddle::test {
@@ -15,7 +15,7 @@ namespace {
 
 // Requests of whole words against random stalls on both sides.
 TEST(GatherTest, OrderedWordsOfEachRequestEndWithItsLastBeat) {
-  sim::ClockedModel<Vheddle_gather> dut;
+  sim::model::ClockedModel<Vheddle_gather> dut;
   Rng rng(Seed(1));
   const size_t beat_bytes = sizeof dut->beat_data_i;
   const size_t word_bytes = sizeof dut->word_data_o;

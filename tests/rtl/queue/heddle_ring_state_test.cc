@@ -4,7 +4,7 @@
 
 #include "Vheddle_ring_state.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/rng.h"
@@ -18,7 +18,7 @@ constexpr uint32_t kSlots = 4096;
 
 // Contexts restart with various ring sizes while others are used.
 TEST(RingStateTest, CleanAfterRestartAndCoherentWhileUsed) {
-  sim::ClockedModel<Vheddle_ring_state> dut;
+  sim::model::ClockedModel<Vheddle_ring_state> dut;
   Rng rng(Seed(1));
   std::array<uint32_t, kContexts> log2{};
   std::array<std::array<uint8_t, kSlots>, kContexts> model{};
@@ -75,7 +75,7 @@ TEST(RingStateTest, CleanAfterRestartAndCoherentWhileUsed) {
 }
 
 TEST(RingStateTest, EveryContextIsCleanedThoughAllRestartAtOnce) {
-  sim::ClockedModel<Vheddle_ring_state> dut;
+  sim::model::ClockedModel<Vheddle_ring_state> dut;
   for (uint32_t i = 0; i < kContexts; ++i) {
     PutBits(dut->log2_i, i * 4, 4, 5);
   }

@@ -10,7 +10,7 @@
 #include "Vheddle_rx_queue.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -39,7 +39,7 @@ class Bench {
     }
   }
 
-  sim::ClockedModel<Vheddle_rx_queue> dut;
+  sim::model::ClockedModel<Vheddle_rx_queue> dut;
   Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_rx_queue> reads;

@@ -12,7 +12,7 @@
 #include "Vheddle_tx_fetch.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -49,7 +49,7 @@ class Bench {
     }
   }
 
-  sim::ClockedModel<Vheddle_tx_fetch> dut;
+  sim::model::ClockedModel<Vheddle_tx_fetch> dut;
   Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_tx_fetch> reads;

@@ -11,7 +11,7 @@
 #include "Vheddle_tx_release.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -55,7 +55,7 @@ class Bench {
     Tick();
   }
 
-  sim::ClockedModel<Vheddle_tx_release> dut;
+  sim::model::ClockedModel<Vheddle_tx_release> dut;
   Rng rng;
   uint64_t cycle = 0;
   std::deque<std::pair<uint32_t, Message>> allocate;

@@ -11,7 +11,7 @@
 #include "Vheddle_tx_spill.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
@@ -71,7 +71,7 @@ class Bench {
     Run(2);
   }
 
-  sim::ClockedModel<Vheddle_tx_spill> dut;
+  sim::model::ClockedModel<Vheddle_tx_spill> dut;
   Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_tx_spill> reads;

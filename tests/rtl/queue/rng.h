@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 
 namespace heddle::test {
 
@@ -16,7 +16,7 @@ class Rng {
   uint32_t operator()() { return static_cast<uint32_t>(random_.Next() >> 32); }
 
  private:
-  sim::Random random_;
+  sim::base::Random random_;
 };
 
 inline uint32_t Seed(uint32_t seed) {

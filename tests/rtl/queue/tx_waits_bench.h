@@ -18,7 +18,7 @@
 #include "Vtx_waits_probe.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -125,7 +125,7 @@ class Bench {
     while (dut->idle_o == 0) Tick();
   }
 
-  sim::ClockedModel<Vtx_waits_probe> dut;
+  sim::model::ClockedModel<Vtx_waits_probe> dut;
   Rng rng;
   Memory memory;
   SpillReads spill_ports;

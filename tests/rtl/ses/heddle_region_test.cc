@@ -9,8 +9,8 @@
 
 #include "Vheddle_region.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 
@@ -107,7 +107,7 @@ class Regions {
   }
 
  private:
-  sim::ClockedModel<Vheddle_region> dut_;
+  sim::model::ClockedModel<Vheddle_region> dut_;
 };
 
 TEST(RegionTest, UserKeyIsFoundInEveryWayOfItsSetAndNowhereElse) {
@@ -320,7 +320,7 @@ TEST(RegionTest, RandomRequestsAgreeWithTheRules) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     std::printf("seed %lu\n", static_cast<unsigned long>(seed));
     SCOPED_TRACE(seed);
-    sim::Random random(seed);
+    sim::base::Random random(seed);
     Regions dut;
     std::map<uint64_t, RegionCfg> regions;  // By key.
     std::map<uint32_t, uint64_t> taken;     // By index.

@@ -9,7 +9,7 @@
 #include "Vheddle_resolve.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/bench.h"
@@ -47,7 +47,7 @@ class Bench {
     }
   }
 
-  sim::ClockedModel<Vheddle_resolve> dut;
+  sim::model::ClockedModel<Vheddle_resolve> dut;
   Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_resolve> reads;

@@ -13,8 +13,8 @@
 
 #include "Vheddle_accept.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/generations.h"
@@ -134,7 +134,7 @@ class AcceptBench {
   std::array<int, 64> stats = {};
   uint64_t cycle = 0;
   double stall = 0;
-  sim::Random* random = nullptr;
+  sim::base::Random* random = nullptr;
 
  private:
   bool Stalls() { return stall > 0 && random->Chance(stall); }
@@ -149,7 +149,7 @@ class AcceptBench {
     return buffer;
   }
 
-  sim::ClockedModel<Vheddle_accept> dut_;
+  sim::model::ClockedModel<Vheddle_accept> dut_;
   rtl::RmaRequest asked_;
   std::deque<rtl::RxPacket> packets_;
   bool drain_ = false;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 
 namespace heddle::test {
 
@@ -344,7 +344,7 @@ class AcceptCases {
     if (c->som) c->message_offset = 0;
   }
 
-  sim::Random random_;
+  sim::base::Random random_;
 };
 
 }  // namespace heddle::test

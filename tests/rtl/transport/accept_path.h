@@ -7,7 +7,7 @@
 #include <deque>
 #include <map>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "tests/rtl/transport/accept_bench.h"
 
 namespace heddle::test {
@@ -30,7 +30,7 @@ inline void SetPiece(rtl::RxPacket* packet, uint32_t piece, uint32_t mtu,
 
 class Path {
  public:
-  Path(AcceptBench& bench, sim::Random& random, double trouble)
+  Path(AcceptBench& bench, sim::base::Random& random, double trouble)
       : bench_(bench), random_(random), trouble_(trouble) {}
 
   void Submit(const rtl::RxPacket& packet) {
@@ -59,7 +59,7 @@ class Path {
 
  private:
   AcceptBench& bench_;
-  sim::Random& random_;
+  sim::base::Random& random_;
   double trouble_;
   std::multimap<uint64_t, rtl::RxPacket> flying_;
 };

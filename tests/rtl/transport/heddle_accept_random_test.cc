@@ -39,7 +39,7 @@ struct Sender {
   size_t completed = 0;  // Messages seen complete at the target.
 };
 
-Sender MakeSender(sim::Random& random, uint32_t index) {
+Sender MakeSender(sim::base::Random& random, uint32_t index) {
   Sender sender;
   sender.fa = 0x0a000000 + random.Below(4);
   sender.spdcid = static_cast<uint16_t>(0x40 + index);
@@ -82,7 +82,7 @@ TEST(AcceptRandomTest, EveryMessageIsDeliveredOnceAndInOrder) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     std::printf("seed %lu\n", static_cast<unsigned long>(seed));
     SCOPED_TRACE(seed);
-    sim::Random random(seed);
+    sim::base::Random random(seed);
     AcceptBench bench;
     bench.random = &random;
     bench.stall = 0.25 * random.Below(4);

@@ -113,7 +113,7 @@ class RudRun {
     });
   }
 
-  sim::Random random_;
+  sim::base::Random random_;
   double trouble_;
   AcceptBench bench_;
   Path path_;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "Vheddle_nscc.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "hw/soft/transport/congestion.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
@@ -135,7 +135,7 @@ class NsccTest : public testing::Test {
   std::deque<rtl::NsccEvent> events_;
   std::vector<Window> got_, wanted_;
   size_t windows_seen_ = 0;
-  sim::ClockedModel<Vheddle_nscc> dut_;
+  sim::model::ClockedModel<Vheddle_nscc> dut_;
   std::mt19937 rng_{TestSeed()};
 };
 

@@ -7,7 +7,7 @@
 
 #include "Vheddle_pdc_walk.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 
@@ -55,7 +55,7 @@ class PdcWalkTest : public testing::Test {
     dut_.Tick();
   }
 
-  sim::ClockedModel<Vheddle_pdc_walk> dut_;
+  sim::model::ClockedModel<Vheddle_pdc_walk> dut_;
 };
 
 TEST_F(PdcWalkTest, ReadOfTheMostPacketsIsAnsweredByAsMany) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "Vheddle_place.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/port.h"
@@ -86,13 +86,13 @@ class Placement {
   unsigned latency = 10;
   double stall = 0;
   bool hold_events = false;
-  sim::Random* random = nullptr;
+  sim::base::Random* random = nullptr;
   std::map<uint64_t, bool> refused;  // Writes to these addresses fail.
 
  private:
   bool Stalls() { return stall > 0 && random->Chance(stall); }
 
-  sim::ClockedModel<Vheddle_place> dut_;
+  sim::model::ClockedModel<Vheddle_place> dut_;
   std::deque<rtl::Place> records_;
   std::deque<Bytes> beats_;
   std::deque<uint64_t> pending_;  // Cycle of the answer, per complete write.
@@ -427,7 +427,7 @@ TEST(PlaceTest, RandomMessagesArePlacedInOrderAndCompleteBehindTheirWrites) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     std::printf("seed %lu\n", static_cast<unsigned long>(seed));
     SCOPED_TRACE(seed);
-    sim::Random random(seed);
+    sim::base::Random random(seed);
     const bool write_errors = random.Chance(0.6);
     Placement dut(write_errors);
     dut.random = &random;

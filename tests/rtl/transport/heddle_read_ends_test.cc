@@ -9,7 +9,7 @@
 
 #include "Vheddle_read_ends.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 
@@ -107,7 +107,7 @@ class ReadEndsTest : public testing::Test {
     dut_.Tick();
   }
 
-  sim::ClockedModel<Vheddle_read_ends> dut_;
+  sim::model::ClockedModel<Vheddle_read_ends> dut_;
   std::optional<rtl::TxDone> done_;
 };
 

@@ -10,7 +10,7 @@
 
 #include "Vheddle_read_reports.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/generations.h"
@@ -97,7 +97,7 @@ class ReadReportsTest : public testing::Test {
     return dut_->idle_o != 0;
   }
 
-  sim::ClockedModel<Vheddle_read_reports> dut_;
+  sim::model::ClockedModel<Vheddle_read_reports> dut_;
   bool stalled = false;
   std::deque<rtl::CqEvent> placed;  // By heddle_place.
   std::vector<rtl::CqEvent> events;

@@ -10,7 +10,7 @@
 
 #include "Vheddle_return_rx.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/generations.h"
@@ -255,7 +255,7 @@ class ReturnRxTest : public testing::Test {
     port[pdc / 32] = alive ? port[pdc / 32] | bit : port[pdc / 32] & ~bit;
   }
 
-  sim::ClockedModel<Vheddle_return_rx> dut_;
+  sim::model::ClockedModel<Vheddle_return_rx> dut_;
   uint16_t spdcid_ = 0;  // Of the PDC opened last.
   uint32_t mtu_ = 0;
 };

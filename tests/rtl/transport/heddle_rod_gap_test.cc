@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "Vheddle_rod_gap.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/rules/rod_gap.h"
 #include "tests/seed.h"
 
@@ -134,7 +134,7 @@ TEST_F(RodGapTest, NackOfAPacketBehindItLeavesTheTrimmedOne) {
 }
 
 TEST_F(RodGapTest, AgreesWithTheSoftDevice) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   int reports = 0;
   int lost = 0;
   for (int i = 0; i < 100'000; ++i) {

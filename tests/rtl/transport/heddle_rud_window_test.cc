@@ -5,7 +5,7 @@
 #include <set>
 
 #include "Vheddle_rud_window.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "tests/seed.h"
 
 namespace heddle::test {
@@ -15,7 +15,7 @@ constexpr uint32_t kWindow = 64;
 
 // A set of PSNs beside the block.
 TEST(RudWindowTest, MovesBehindEveryRunAndForgetsNothing) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   Vheddle_rud_window dut;
   for (int round = 0; round < 50; ++round) {
     uint32_t expected = random.Chance(0.5)

@@ -17,7 +17,7 @@ TEST(TxBuildRandomTest, EveryPacketLeavesInOrderAsTheReferenceEncodesIt) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     std::printf("seed %lu\n", static_cast<unsigned long>(seed));
     SCOPED_TRACE(seed);
-    sim::Random random(seed);
+    sim::base::Random random(seed);
     TxBuild dut;
     dut.random = &random;
     dut.stall = 0.1 * static_cast<double>(random.Below(6));

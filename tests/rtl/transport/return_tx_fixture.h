@@ -11,7 +11,7 @@
 
 #include "Vheddle_return_tx.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/port.h"
@@ -108,7 +108,7 @@ class ReturnTxBench {
   std::vector<rtl::ReadOver> overs;
 
  private:
-  sim::ClockedModel<Vheddle_return_tx> dut_;
+  sim::model::ClockedModel<Vheddle_return_tx> dut_;
 };
 
 class ReturnTxTest : public testing::Test {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "Vheddle_tx_build.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/records/packed.h"
 #include "tests/rtl/transport/frames.h"
@@ -113,9 +113,9 @@ class TxBuild {
   std::array<int, 64>& stats() { return stats_; }
 
   int latency = 20;
-  double stall = 0;               // Of each ready signal of the surroundings.
-  double packet_chance = 1;       // That a queued packet is offered in a cycle.
-  sim::Random* random = nullptr;  // Needed for the two above.
+  double stall = 0;          // Probability for each ready signal.
+  double packet_chance = 1;  // That a queued packet is offered in a cycle.
+  sim::base::Random* random = nullptr;   // Needed for the two above.
   std::optional<uint64_t> refused_page;  // Reads of this 4 KiB page fail.
 
  private:
@@ -126,7 +126,7 @@ class TxBuild {
   };
   bool Stalls() { return stall > 0 && random->Chance(stall); }
 
-  sim::ClockedModel<Vheddle_tx_build> dut_;
+  sim::model::ClockedModel<Vheddle_tx_build> dut_;
   contract::PortCfg cfg_ = StandardPort();
   std::deque<rtl::TxPacket> packets_;
   std::deque<rtl::Response> responses_;

@@ -9,8 +9,8 @@
 
 #include "Vtx_frames_probe.h"
 #include "gtest/gtest.h"
-#include "hw/sim/clocked_model.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/records/packed.h"
@@ -140,7 +140,7 @@ class TxFramesTest : public testing::TestWithParam<int> {
     ASSERT_EQ(frames_.size(), frames);
   }
 
-  sim::ClockedModel<Vtx_frames_probe> dut_;
+  sim::model::ClockedModel<Vtx_frames_probe> dut_;
   Route route_;
   rtl::PdcPeer peer_;
   std::deque<rtl::TxPacket> packets_;
@@ -184,7 +184,7 @@ TEST_P(TxFramesTest, EveryPayloadLengthLeavesAsTheReferenceEncodesIt) {
 }
 
 TEST_P(TxFramesTest, EveryInlineLengthLeavesAsTheReferenceEncodesIt) {
-  sim::Random random(1);
+  sim::base::Random random(1);
   for (uint32_t length = 0; length <= 16; ++length) {
     rtl::MsgPacket msg;
     msg.opcode = kSend;

@@ -23,8 +23,8 @@ class ChannelTest : public testing::Test {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()),
               0);
-    server_ = std::make_unique<Channel>(OwnedFd(ends[0]));
-    client_ = std::make_unique<Channel>(OwnedFd(ends[1]));
+    server_ = std::make_unique<Channel>(base::OwnedFd(ends[0]));
+    client_ = std::make_unique<Channel>(base::OwnedFd(ends[1]));
   }
 
   static Header HeaderOf(size_t body, uint16_t id = 1) {
@@ -46,7 +46,7 @@ class ChannelTest : public testing::Test {
 
 TEST_F(ChannelTest, MessageArrivesWithItsBodyAndDescriptors) {
   const std::array<std::byte, 5> body = {std::byte{1}, std::byte{2}};
-  const OwnedFd event(eventfd(0, EFD_CLOEXEC));
+  const base::OwnedFd event(eventfd(0, EFD_CLOEXEC));
   ASSERT_TRUE(client_->Send(HeaderOf(5, 77), body, std::array{event.get()}));
   ASSERT_EQ(server_->Receive(&message_), Channel::Progress::kMessage);
   EXPECT_EQ(message_.header.id, 77);
@@ -63,7 +63,7 @@ TEST_F(ChannelTest, MessageArrivesWithItsBodyAndDescriptors) {
 
 // A greedy reader gives a message the descriptors of its successor.
 TEST_F(ChannelTest, DescriptorsStayWithTheirMessage) {
-  const OwnedFd event(eventfd(0, EFD_CLOEXEC));
+  const base::OwnedFd event(eventfd(0, EFD_CLOEXEC));
   ASSERT_TRUE(client_->Send(HeaderOf(0, 1), {}, {}));
   ASSERT_TRUE(client_->Send(HeaderOf(0, 2), {}, std::array{event.get()}));
   ASSERT_TRUE(client_->Send(HeaderOf(0, 3), {}, {}));
@@ -131,7 +131,7 @@ TEST_F(ChannelTest, LongMessagesWaitForRoom) {
 
 // However few come with each of its bytes.
 TEST_F(ChannelTest, MessageWithTooManyDescriptorsIsBad) {
-  const OwnedFd event(eventfd(0, EFD_CLOEXEC));
+  const base::OwnedFd event(eventfd(0, EFD_CLOEXEC));
   const std::array<int, 2> pair = {event.get(), event.get()};
   // Each byte of a header, as a piece with descriptors of its own.
   for (size_t i = 0; i < kMaxMessageFds / pair.size() + 1; ++i) {

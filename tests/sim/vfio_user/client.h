@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 #include "hw/sim/vfio_user/channel.h"
 #include "hw/sim/vfio_user/protocol.h"
 #include "tests/sim/vfio_user/bytes.h"
@@ -26,7 +26,8 @@ constexpr uint64_t kPage = 4096;
 class Client {
  public:
   explicit Client(const std::string& path)
-      : channel_(OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))) {
+      : channel_(
+            base::OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof(address.sun_path) - 1);

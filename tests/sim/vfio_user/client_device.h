@@ -18,7 +18,7 @@
 
 #include "driver/device.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/interrupt_fds.h"
+#include "hw/sim/base/interrupt_fds.h"
 #include "tests/sim/vfio_user/client.h"
 #include "tests/sim/vfio_user/memory_file.h"
 
@@ -35,8 +35,8 @@ class ClientDevice final : public Device {
     }
     SetCommand(PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
     std::vector<int> fds;
-    for (OwnedFd& event : events_) {
-      event = OwnedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    for (base::OwnedFd& event : events_) {
+      event = base::OwnedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     }
     constexpr uint32_t kSome = 8;  // Vectors of one message.
     for (uint32_t start = 0; start < events_.size(); start += kSome) {
@@ -170,7 +170,7 @@ class ClientDevice final : public Device {
   std::mutex mutex_;
   Client client_;
   bool alive_ = false;
-  std::array<OwnedFd, InterruptFds::kVectors> events_;
+  std::array<base::OwnedFd, base::InterruptFds::kVectors> events_;
   uint64_t next_iova_ = uint64_t{1} << 32;
 };
 

@@ -46,7 +46,7 @@ class FunctionServerTest : public testing::Test {
   }
 
   std::unique_ptr<NicFunction> Function() {
-    DeviceOptions options;
+    device::DeviceOptions options;
     options.wire.name = "function-" + std::to_string(getpid());
     options.wire.ip = 0x0a000001;
     pci::ConfigOptions config;
@@ -64,7 +64,7 @@ class FunctionServerTest : public testing::Test {
   }
 
   const std::string path_;
-  const OwnedFd stop_;
+  const base::OwnedFd stop_;
   std::string message_;
   std::unique_ptr<FunctionServer> server_;
   std::thread thread_;
@@ -153,8 +153,8 @@ TEST_F(FunctionServerTest, ConnectionThatIsFinishedOwesNoAnswer) {
   ASSERT_NE(function, nullptr);
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-  Channel client{OwnedFd(ends[0])};
-  auto server = std::make_unique<Connection>(OwnedFd(ends[1]), *function);
+  Channel client{base::OwnedFd(ends[0])};
+  auto server = std::make_unique<Connection>(base::OwnedFd(ends[1]), *function);
   const auto ask = [&](Command command, const std::vector<std::byte>& body) {
     return client.Send(
         {.command = command,
@@ -212,7 +212,7 @@ TEST_F(FunctionServerTest, SocketIsItsOwnersAloneAndNotTakenTwice) {
 
 TEST_F(FunctionServerTest, SocketOfADeadServerIsReplaced) {
   {
-    const OwnedFd left(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const base::OwnedFd left(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
@@ -238,14 +238,14 @@ TEST_F(FunctionServerTest, FileThatIsNoSocketIsKept) {
 
 // Whose queue of clients is full: it would take the next one later.
 TEST_F(FunctionServerTest, SocketOfABusyServerIsNotTaken) {
-  const OwnedFd busy(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::OwnedFd busy(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
   ASSERT_EQ(bind(busy.get(), at, sizeof(address)), 0);
   ASSERT_EQ(listen(busy.get(), 0), 0);
-  std::vector<OwnedFd> waiting;
+  std::vector<base::OwnedFd> waiting;
   int connected = 0;
   while (connected == 0) {
     waiting.emplace_back(

@@ -83,7 +83,7 @@ TEST_F(GuestMemoryTest, ReadOnlyRangeIsNotWritten) {
 }
 
 TEST_F(GuestMemoryTest, RangeWithoutFileIsKnownAndNotReached) {
-  ASSERT_TRUE(memory_.Map(0x10000, kPage, OwnedFd(), 0, true).ok());
+  ASSERT_TRUE(memory_.Map(0x10000, kPage, base::OwnedFd(), 0, true).ok());
   std::array<uint8_t, 1> byte = {1};
   EXPECT_FALSE(memory_.Read(0x10000, byte));
   EXPECT_EQ(Map(0x10000, kPage, 0).error(), Errno{EEXIST});
@@ -109,10 +109,11 @@ TEST_F(GuestMemoryTest, FileThatCouldShrinkIsRefused) {
   const MemoryFile unsealed(kPage, /*sealed=*/false);
   EXPECT_EQ(memory_.Map(0x10000, kPage, unsealed.Copy(), 0, true).error(),
             Errno{EPERM});
-  EXPECT_EQ(
-      memory_.Map(0x10000, kPage, OwnedFd(open("/dev/zero", O_RDWR)), 0, true)
-          .error(),
-      Errno{EPERM});
+  EXPECT_EQ(memory_
+                .Map(0x10000, kPage, base::OwnedFd(open("/dev/zero", O_RDWR)),
+                     0, true)
+                .error(),
+            Errno{EPERM});
 }
 
 // The process serves other clients, too.
@@ -125,23 +126,27 @@ TEST_F(GuestMemoryTest, ClientTakesNoMoreFilesThanItsShare) {
     EXPECT_EQ(done.ok(), i < GuestMemory::kMostFiles) << i;
   }
   ASSERT_TRUE(memory_.Unmap(0, UINT64_MAX).ok());
-  const OwnedFd large(memfd_create("large", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  const base::OwnedFd large(
+      memfd_create("large", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(large.get(),
                       static_cast<off_t>(GuestMemory::kMostFileBytes + kPage)),
             0);
   ASSERT_EQ(fcntl(large.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_EQ(memory_.Map(0, kPage, OwnedFd(dup(large.get())), 0, true).error(),
-            Errno{ENOSPC});
+  EXPECT_EQ(
+      memory_.Map(0, kPage, base::OwnedFd(dup(large.get())), 0, true).error(),
+      Errno{ENOSPC});
   EXPECT_TRUE(Map(0x10000, kPage, 0).ok());
 }
 
 // Each growth makes a mapping of the whole file in this process.
 TEST_F(GuestMemoryTest, FileThatGrowsTakesNoMoreThanItsShare) {
-  const OwnedFd file(memfd_create("growing", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  const base::OwnedFd file(
+      memfd_create("growing", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   const auto grow_and_map = [&](uint64_t i) {
     EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>((i + 1) * kPage)), 0);
-    return memory_.Map(i * kPage, kPage, OwnedFd(dup(file.get())), 0, true);
+    return memory_.Map(i * kPage, kPage, base::OwnedFd(dup(file.get())), 0,
+                       true);
   };
   for (uint64_t i = 0; i < GuestMemory::kMostFiles; ++i) {
     ASSERT_TRUE(grow_and_map(i).ok()) << i;
@@ -154,7 +159,7 @@ TEST_F(GuestMemoryTest, FileThatGrowsTakesNoMoreThanItsShare) {
 // Its owner could take a page back; ours would be a SIGBUS.
 TEST_F(GuestMemoryTest, FileOfHugePagesIsRefused) {
   constexpr uint64_t kHuge = uint64_t{2} << 20;
-  const OwnedFd file(
+  const base::OwnedFd file(
       memfd_create("huge", MFD_ALLOW_SEALING | MFD_CLOEXEC | MFD_HUGETLB));
   if (!file.valid()) {
     ASSERT_TRUE(errno == EINVAL || errno == ENOSYS) << std::strerror(errno);
@@ -163,9 +168,9 @@ TEST_F(GuestMemoryTest, FileOfHugePagesIsRefused) {
   }
   ASSERT_EQ(ftruncate(file.get(), kHuge), 0);
   ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_EQ(
-      memory_.Map(0x10000, kPage, OwnedFd(dup(file.get())), 0, true).error(),
-      Errno{EPERM});
+  EXPECT_EQ(memory_.Map(0x10000, kPage, base::OwnedFd(dup(file.get())), 0, true)
+                .error(),
+            Errno{EPERM});
 }
 
 TEST_F(GuestMemoryTest, UnmappingEndsWhatLiesInside) {

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hw/sim/owned_fd.h"
+#include "hw/sim/base/owned_fd.h"
 
 namespace heddle::sim::vfio_user {
 
@@ -32,14 +32,14 @@ class MemoryFile {
   MemoryFile& operator=(const MemoryFile&) = delete;
 
   int fd() const { return file_.get(); }
-  OwnedFd Copy() const {
-    return OwnedFd(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  base::OwnedFd Copy() const {
+    return base::OwnedFd(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
   }
   uint8_t* data() const { return address_; }
 
  private:
   uint64_t bytes_;
-  OwnedFd file_;
+  base::OwnedFd file_;
   uint8_t* address_ = nullptr;
 };
 

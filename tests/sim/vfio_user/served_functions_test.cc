@@ -23,9 +23,9 @@
 #include "driver/device/device_info.h"
 #include "driver/dma/dma_buffer.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clock.h"
+#include "hw/sim/base/clock.h"
+#include "hw/sim/frame/wire_address.h"
 #include "hw/sim/pci/config_space.h"
-#include "hw/sim/wire_address.h"
 #include "tests/sim/vfio_user/client_device.h"
 #include "tests/system/harness/bare_endpoint.h"
 
@@ -68,9 +68,9 @@ struct Host {
 };
 
 std::optional<Completion> Await(BareEndpoint& endpoint, bool sent) {
-  const uint64_t deadline = MonotonicNs() + kLimitNs;
+  const uint64_t deadline = base::MonotonicNs() + kLimitNs;
   std::optional<Completion> got;
-  while (!got && MonotonicNs() < deadline) {
+  while (!got && base::MonotonicNs() < deadline) {
     got = sent ? endpoint.PollTx() : endpoint.PollRx();
     if (!got) {
       usleep(100);
@@ -165,7 +165,7 @@ class ServedFunctions : public testing::TestWithParam<const char*> {
 
   std::vector<std::string> sockets_;
   pid_t program_ = 0;
-  const OwnedFd log_ = OwnedFd(memfd_create("log", MFD_CLOEXEC));
+  const base::OwnedFd log_ = base::OwnedFd(memfd_create("log", MFD_CLOEXEC));
 };
 
 std::string NameOf(const testing::TestParamInfo<const char*>& kind) {
@@ -182,7 +182,7 @@ TEST_P(ServedFunctions, MessagesGoBetweenTwoClients) {
   Start(2, {"--all-on"});
   Host a(sockets_[0], 5000);
   Host b(sockets_[1], 5001);
-  const WireAddress address(kIp);
+  const frame::WireAddress address(kIp);
   const uint32_t b_at_a = a.endpoint->AddPeer(address, b.endpoint->grant());
   const uint32_t a_at_b = b.endpoint->AddPeer(address, a.endpoint->grant());
   for (const uint32_t bytes : {1u, 100u, 4096u, 65536u}) {
@@ -321,8 +321,8 @@ TEST_P(ServedFunctions, VirtualFunctionsAreOnWhenThePhysicalOneSaysSo) {
   EXPECT_FALSE(ClientDevice(sockets_[2]).connected());
   // Its client loses it when it is turned off.
   physical.WriteConfig(kSriov + PCI_SRIOV_CTRL, 0);
-  const uint64_t deadline = MonotonicNs() + kLimitNs;
-  while (first.Answers() && MonotonicNs() < deadline) {
+  const uint64_t deadline = base::MonotonicNs() + kLimitNs;
+  while (first.Answers() && base::MonotonicNs() < deadline) {
   }
   EXPECT_FALSE(first.Answers());
 }

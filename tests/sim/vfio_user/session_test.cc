@@ -63,7 +63,8 @@ class RecordedFunction final : public Function {
            : index == VFIO_PCI_ERR_IRQ_INDEX ? 1
                                              : 0;
   }
-  void Connect(uint32_t index, uint32_t interrupt, OwnedFd event) override {
+  void Connect(uint32_t index, uint32_t interrupt,
+               base::OwnedFd event) override {
     EXPECT_LT(interrupt, interrupts(index));
     connected[{index, interrupt}] = std::move(event);
   }
@@ -71,7 +72,7 @@ class RecordedFunction final : public Function {
     EXPECT_LT(interrupt, interrupts(index));
     triggered.emplace_back(index, interrupt);
   }
-  Result<bool> MapDma(uint64_t iova, uint64_t bytes, OwnedFd file,
+  Result<bool> MapDma(uint64_t iova, uint64_t bytes, base::OwnedFd file,
                       uint64_t offset, bool writable) override {
     return memory.Map(iova, bytes, std::move(file), offset, writable);
   }
@@ -96,7 +97,7 @@ class RecordedFunction final : public Function {
   }
 
   std::vector<std::byte> registers = std::vector<std::byte>(kRegionBytes);
-  std::map<std::pair<uint32_t, uint32_t>, OwnedFd> connected;
+  std::map<std::pair<uint32_t, uint32_t>, base::OwnedFd> connected;
   std::vector<std::pair<uint32_t, uint32_t>> triggered;
   GuestMemory memory;
   int resets = 0;
@@ -107,7 +108,7 @@ class RecordedFunction final : public Function {
 class SessionTest : public testing::Test {
  protected:
   bool Ask(Command command, std::vector<std::byte> body = {},
-           std::vector<OwnedFd> fds = {}, uint32_t flags = 0) {
+           std::vector<base::OwnedFd> fds = {}, uint32_t flags = 0) {
     Message message;
     message.header = {.id = 42,
                       .command = command,
@@ -128,8 +129,8 @@ class SessionTest : public testing::Test {
     return value;
   }
   int error() const { return static_cast<int>(answer_.header.error); }
-  static std::vector<OwnedFd> Events(int count) {
-    std::vector<OwnedFd> fds;
+  static std::vector<base::OwnedFd> Events(int count) {
+    std::vector<base::OwnedFd> fds;
     fds.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       fds.emplace_back(eventfd(0, EFD_CLOEXEC));
@@ -137,7 +138,7 @@ class SessionTest : public testing::Test {
     return fds;
   }
   bool Set(uint32_t index, uint32_t start, uint32_t count, uint32_t flags,
-           std::vector<OwnedFd> fds = {}) {
+           std::vector<base::OwnedFd> fds = {}) {
     vfio_irq_set set{};
     set.argsz = sizeof(set);
     set.flags = flags;
@@ -314,7 +315,7 @@ TEST_F(SessionTest, MemoryIsMappedAndUnmapped) {
              .offset = 4096,
              .address = 0x100000,
              .bytes = 8192};
-  std::vector<OwnedFd> fds;
+  std::vector<base::OwnedFd> fds;
   fds.push_back(file.Copy());
   ASSERT_TRUE(Ask(Command::kDmaMap, Bytes(map), std::move(fds)));
   EXPECT_EQ(error(), 0);
@@ -377,15 +378,16 @@ TEST_F(SessionTest, InterruptsGoToEventsOnly) {
       VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
-  const OwnedFd reader(ends[0]);
-  std::vector<OwnedFd> fds = Events(1);
+  const base::OwnedFd reader(ends[0]);
+  std::vector<base::OwnedFd> fds = Events(1);
   fds.emplace_back(ends[1]);
   ASSERT_TRUE(Set(VFIO_PCI_MSIX_IRQ_INDEX, 0, 2, kEvents, std::move(fds)));
   EXPECT_EQ(error(), EINVAL);
   EXPECT_EQ(function_.on(), 0u);
   // One that is full keeps nobody waiting.
   ASSERT_TRUE(Set(VFIO_PCI_MSIX_IRQ_INDEX, 0, 1, kEvents, Events(1)));
-  const OwnedFd& event = function_.connected[{VFIO_PCI_MSIX_IRQ_INDEX, 0}];
+  const base::OwnedFd& event =
+      function_.connected[{VFIO_PCI_MSIX_IRQ_INDEX, 0}];
   constexpr uint64_t kFull = UINT64_MAX - 1;
   ASSERT_EQ(write(event.get(), &kFull, sizeof(kFull)), 8);
   EXPECT_EQ(write(event.get(), &kFull, sizeof(kFull)), -1);
@@ -404,7 +406,7 @@ TEST_F(SessionTest, RandomMessagesAreSurvived) {
       byte =
           static_cast<std::byte>(random() % 4 != 0 ? random() % 3 : random());
     }
-    std::vector<OwnedFd> fds;
+    std::vector<base::OwnedFd> fds;
     if (random() % 4 == 0) {
       fds.push_back(file.Copy());
     }

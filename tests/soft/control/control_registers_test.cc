@@ -14,7 +14,7 @@
 #include "firmware/control_program.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/object_heap.h"
+#include "hw/sim/device/object_heap.h"
 #include "hw/soft/dma_memory.h"
 
 namespace heddle::soft::control {
@@ -173,7 +173,7 @@ class ControlRegistersTest : public testing::Test {
   FakeWire wire_;
   SlowPathQueue slow_path_;
   ControlRegisters registers_;
-  sim::ObjectHeap object_heap_;
+  sim::device::ObjectHeap object_heap_;
   std::unique_ptr<firmware::ControlProgram> firmware_;
   alignas(64) std::array<AdminCommand, kEntries> commands_{};
   alignas(64) std::array<AdminAnswer, kEntries> answers_{};

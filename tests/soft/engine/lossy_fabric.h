@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/transport/transport.h"
 #include "tests/soft/engine/test_fabric.h"
 
@@ -39,7 +39,7 @@ class LossyFabric final : public TestFabric {
 
   void Launch(size_t from, size_t to, std::span<const uint8_t> bytes);
 
-  sim::Random random_;
+  sim::base::Random random_;
   Weather weather_;
   uint64_t now_ns_ = 0;
   std::multimap<uint64_t, Flying> air_;  // By time of arrival.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/frame/crc32c_folded.h"
 #include "tests/rtl/crc32c.h"
 
@@ -47,7 +47,7 @@ TEST(Crc32cTest, AgreesWithPublishedVectors) {
 TEST(Crc32cTest, EveryWayAgreesWithTheDefinition) {
   constexpr uint64_t kSeed = 11;
   SCOPED_TRACE(kSeed);
-  sim::Random random(kSeed);
+  sim::base::Random random(kSeed);
   std::vector<uint8_t> data(9300);
   for (uint8_t& byte : data) {
     byte = static_cast<uint8_t>(random.Next());

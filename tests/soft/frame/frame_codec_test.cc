@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
+#include "hw/sim/fault/faults.h"
 #include "tests/frames/worked.h"
 #include "tests/frames/worked_headers.h"
 #include "tests/rtl/transport/frames.h"
@@ -190,7 +191,7 @@ TEST_P(FrameCodecTest, TrimmedFramesArriveAsFarAsTheyGo) {
   transport.dscp_trimmed_lasthop = kLasthop;
   for (const uint8_t dscp : {kPath, kLasthop}) {
     Bytes frame = Arriving(datagram_);
-    ASSERT_TRUE(sim::TrimRequest(dscp, &frame));
+    ASSERT_TRUE(sim::fault::TrimRequest(dscp, &frame));
     codec_.SetTransport({});
     if (!GetParam().native) {  // By the UDP length.
       ExpectDropped(frame, Statistic::kDropTruncated);
@@ -228,7 +229,7 @@ TEST_P(FrameCodecTest, TrimmedFramesArriveAsFarAsTheyGo) {
 TEST_P(FrameCodecTest, RandomDatagramsComeBack) {
   constexpr uint64_t kSeed = 5;
   SCOPED_TRACE(kSeed);
-  sim::Random random(kSeed);
+  sim::base::Random random(kSeed);
   contract::PortCfg port = Port(GetParam());
   port.local_fa_lo = kPeerLo;
   port.local_fa_hi = GetParam().ipv6 ? kPeerHi : 0;
@@ -250,7 +251,7 @@ TEST_P(FrameCodecTest, RandomDatagramsComeBack) {
 TEST_P(FrameCodecTest, HeadersAreThoseOfTheDestination) {
   constexpr uint64_t kSeed = 9;
   SCOPED_TRACE(kSeed);
-  sim::Random random(kSeed);
+  sim::base::Random random(kSeed);
   const Form form = GetParam();
   contract::PortCfg port = Port(form);
   for (int i = 0; i < 3000; ++i) {
@@ -530,7 +531,7 @@ TEST_P(FrameCodecTest, NeighbourFramesAreTheSlowPaths) {
 TEST_P(FrameCodecTest, RandomDamageIsNeverTakenForADatagram) {
   constexpr uint64_t kSeed = 6;
   SCOPED_TRACE(kSeed);
-  sim::Random random(kSeed);
+  sim::base::Random random(kSeed);
   const Bytes good = Arriving(datagram_);
   const size_t covered = GetParam().l3() + (GetParam().ipv6 ? 8 : 12);
   for (int i = 0; i < 20000; ++i) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 
 namespace heddle::soft::frame {
 namespace {
@@ -24,7 +24,7 @@ uint16_t Expected(std::span<const uint8_t> bytes) {
 TEST(InternetChecksumTest, AgreesWithTheDefinition) {
   constexpr uint64_t kSeed = 23;
   SCOPED_TRACE(kSeed);
-  sim::Random random(kSeed);
+  sim::base::Random random(kSeed);
   std::vector<uint8_t> data(9300);
   for (const bool ones : {false, true}) {
     for (uint8_t& byte : data) {

@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/transport/message_carrier.h"
 
 namespace heddle::soft::transport {
@@ -130,7 +130,7 @@ class ClientModel final : public TransportClient {
   void MaybeFinish(MessageIndex index);
   void MaybeDone(MessageIndex index);
 
-  sim::Random random_;
+  sim::base::Random random_;
   MessageCarrier* carrier_ = nullptr;
   std::deque<TestMessage> backlog_;
   std::vector<Slot> slots_;

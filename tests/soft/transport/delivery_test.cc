@@ -30,7 +30,7 @@ void PrintTo(const Case& c, std::ostream* out) {
 }
 
 // Sends `count` messages of mixed kinds from `from` to `to`.
-void SendMixed(World* world, sim::Random* random, size_t from, size_t to,
+void SendMixed(World* world, sim::base::Random* random, size_t from, size_t to,
                const Case& c) {
   static uint64_t serial = 0;
   for (int i = 0; i < 400; ++i) {
@@ -54,7 +54,7 @@ class DeliveryTest : public testing::TestWithParam<Case> {
 
 void DeliveryTest::Deliver(uint32_t seed) {
   const Case& c = GetParam();
-  sim::Random random(seed);
+  sim::base::Random random(seed);
   TransportLimits limits;
   limits.pdcs = 16;
   limits.messages = 128;

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, HostileTest, testing::Bool(),
 // from an address that is not the peer's. (SYNs aside: a stranger may open PDCs
 // of its own.)
 TEST_P(HostileTest, StrangerCannotDisturbAPdc) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   auto world = Make(random.Next());
   for (size_t from = 0; from < 2; ++from) {
     (*world)[from].wire.filter = [&, from](std::span<const uint8_t> bytes) {
@@ -99,7 +99,7 @@ TEST_P(HostileTest, StrangerCannotDisturbAPdc) {
 
 // Old packets of the peer's own, much later.
 TEST_P(HostileTest, ReplaysChangeNothing) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   auto world = Make(random.Next());
   for (size_t from = 0; from < 2; ++from) {
     (*world)[from].wire.filter = [&, from](std::span<const uint8_t> bytes) {
@@ -120,7 +120,7 @@ TEST_P(HostileTest, ReplaysChangeNothing) {
 // ACKs and NACKs from the peer's address with the right PDCIDs, about PSNs that
 // are not out.
 TEST_P(HostileTest, AnswersAboutPsnsThatAreNotOutChangeNothing) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   auto world = Make(random.Next());
   uint64_t forged = 0;
   (*world)[1].wire.filter = [&](std::span<const uint8_t> bytes) {
@@ -223,7 +223,7 @@ TEST_P(HostileTest, UnknownPdcidsAreNacked) {
 // Bytes without sense, from strangers; short ones too, and half of them as long
 // as ACKs, NACKs and control packets are.
 TEST_P(HostileTest, RandomBytesCrashNothing) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   auto world = Make(random.Next());
   for (int i = 0; i < 200'000; ++i) {
     constexpr size_t kForms[] = {12, 16, 24, 32, 40, 44};

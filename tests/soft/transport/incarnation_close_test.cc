@@ -73,7 +73,7 @@ TEST_P(IncarnationTest, CloseCommandToAPeerThatIsGoneCloses) {
 
 // Nothing is left at either side, whichever closes, though packets are lost.
 TEST_P(IncarnationTest, OrderlyCloseEndsBothDirections) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   for (int run = 0; run < 10 && !HasFailure(); ++run) {
     World world(random.Next(), 3, Small(8));
     // A full store of answers is cleared one by one, each after time-outs where

@@ -297,7 +297,7 @@ TEST_P(FunctionTest, LateAckOfTheFirstReceiverOpensNothing) {
 
 // With SYNs of the former incarnation on their way.
 TEST_P(IncarnationTest, ResetUnderTrafficExecutesOncePerIncarnation) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   for (int run = 0; run < 40 && !HasFailure(); ++run) {
     World world(random.Next(), 2, Small(4));
     Prepare(&world);
@@ -323,7 +323,7 @@ TEST_P(IncarnationTest, ResetUnderTrafficExecutesOncePerIncarnation) {
 }
 
 TEST_P(IncarnationTest, KillsResetsAndClosesAtRandom) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   for (int run = 0; run < 30 && !HasFailure(); ++run) {
     SCOPED_TRACE(run);
     constexpr size_t kNodes = 3;

@@ -184,7 +184,7 @@ TEST_P(LifecycleTest, BlockedWireIsNotADeadPeer) {
 }
 
 TEST_P(LifecycleTest, MorePeersThanPdcsTakeTurns) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   constexpr size_t kPeers = 12;
   World world(random.Next(), kPeers + 1, Small(4));
   uint64_t serial = 0;
@@ -217,7 +217,7 @@ TEST_P(LifecycleTest, TargetAsksIdleInitiatorsToClose) {
 }
 
 TEST_P(LifecycleTest, StormOfPeersLosesNothing) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   constexpr size_t kNodes = 9;
   World world(random.Next(), kNodes, Small(4));
   world.weather = {
@@ -314,7 +314,7 @@ TEST_P(LifecycleTest, LateSynOfAClosedPdcIsAnsweredClosing) {
 }
 
 TEST_P(LifecycleTest, PdcidRestsForTheSafetyTime) {
-  sim::Random random(TestSeed());
+  sim::base::Random random(TestSeed());
   constexpr size_t kPeers = 9;
   World world(random.Next(), kPeers + 1, Small(8));
   world.rules.safety_ticks = 20'000;

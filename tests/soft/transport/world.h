@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "hw/sim/random.h"
+#include "hw/sim/base/random.h"
 #include "hw/soft/transport/transport.h"
 #include "tests/soft/transport/client_model.h"
 
@@ -184,7 +184,7 @@ class World {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::pair<size_t, std::unique_ptr<Node>>> former_;
   std::priority_queue<Flying, std::vector<Flying>, std::greater<>> air_;
-  sim::Random random_;
+  sim::base::Random random_;
   uint64_t now_ = 1000;
   uint64_t number_ = 0;
   std::vector<uint64_t> free_at_;  // When a node's line takes the next one.

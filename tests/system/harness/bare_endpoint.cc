@@ -187,7 +187,7 @@ BareEndpoint::~BareEndpoint() {
   }
 }
 
-uint32_t BareEndpoint::AddPeer(const sim::WireAddress& address,
+uint32_t BareEndpoint::AddPeer(const sim::frame::WireAddress& address,
                                const EndpointGrant& grant) {
   const auto hop = admin_.ResolveNextHop(
       {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6});

@@ -15,7 +15,7 @@
 #include "driver/queue/completion_queue.h"
 #include "driver/queue/recv_ring.h"
 #include "driver/queue/send_ring.h"
-#include "hw/sim/wire_address.h"
+#include "hw/sim/frame/wire_address.h"
 
 namespace heddle {
 
@@ -65,7 +65,8 @@ class BareEndpoint {
 
   // Adds `{address, grant}` to the address vector; its index. Throws
   // std::runtime_error when its next hop is not found.
-  uint32_t AddPeer(const sim::WireAddress& address, const EndpointGrant& grant);
+  uint32_t AddPeer(const sim::frame::WireAddress& address,
+                   const EndpointGrant& grant);
 
   const EndpointGrant& grant() const { return grant_; }
   SendRing& tx() { return *tx_; }

@@ -10,7 +10,7 @@
 namespace heddle {
 
 std::unique_ptr<LockstepNodes> LockstepNodes::Create(
-    size_t count, sim::LockstepOptions options, std::string* error,
+    size_t count, sim::nic::LockstepOptions options, std::string* error,
     const std::function<void(size_t, BareEndpointOptions&)>& shape) {
   std::unique_ptr<LockstepNodes> nodes(new LockstepNodes);
   const char* capture = std::getenv("HEDDLE_TEST_CAPTURE");
@@ -21,7 +21,7 @@ std::unique_ptr<LockstepNodes> LockstepNodes::Create(
     options.addresses.emplace_back(Address(i));
   }
   nodes->recording_ = WorldRecording::Prepare(&options);
-  auto world = sim::LockstepWorld::Create(options, error);
+  auto world = sim::nic::LockstepWorld::Create(options, error);
   if (!world.ok()) {
     return nullptr;
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/sim/lockstep_world.h"
+#include "hw/sim/nic/lockstep_world.h"
 #include "tests/system/harness/bare_endpoint.h"
 #include "tests/system/harness/recording.h"
 
@@ -27,11 +27,11 @@ class LockstepNodes {
   // Null with a reason in `*error`. `options.addresses` is filled in if empty,
   // or else of `count` addresses; `shape` may change the endpoint of a node.
   static std::unique_ptr<LockstepNodes> Create(
-      size_t count, sim::LockstepOptions options, std::string* error,
+      size_t count, sim::nic::LockstepOptions options, std::string* error,
       const std::function<void(size_t, BareEndpointOptions&)>& shape = {});
   ~LockstepNodes();
 
-  sim::LockstepWorld& world() { return *world_; }
+  sim::nic::LockstepWorld& world() { return *world_; }
   BareEndpoint& endpoint(size_t node) { return *endpoints_[node]; }
   Device& device(size_t node) { return world_->device(node); }
   AdminQueue& admin(size_t node) { return *admin_[node]; }
@@ -65,7 +65,7 @@ class LockstepNodes {
   LockstepNodes() = default;
 
   std::unique_ptr<WorldRecording> recording_;
-  std::unique_ptr<sim::LockstepWorld> world_;
+  std::unique_ptr<sim::nic::LockstepWorld> world_;
   std::vector<std::unique_ptr<AdminQueue>> admin_;
   std::vector<std::unique_ptr<DmaBuffer>> memory_;
   std::vector<std::unique_ptr<BareEndpoint>> endpoints_;

@@ -30,7 +30,7 @@ class NodesTest : public ::testing::Test {
   static constexpr uint64_t kLimitCycles = 3000000;
 
   void Open(
-      size_t count = 2, const sim::LockstepOptions& options = {},
+      size_t count = 2, const sim::nic::LockstepOptions& options = {},
       const std::function<void(size_t, BareEndpointOptions&)>& shape = {}) {
     std::string error;
     nodes_ = LockstepNodes::Create(count, options, &error, shape);

@@ -4,8 +4,8 @@
 namespace heddle {
 
 std::unique_ptr<WorldRecording> WorldRecording::Prepare(
-    sim::LockstepOptions* options) {
-  const auto recording = sim::Recording::FromEnvironment();
+    sim::nic::LockstepOptions* options) {
+  const auto recording = sim::model::Recording::FromEnvironment();
   if (!recording.has_value()) {
     return nullptr;
   }
@@ -15,14 +15,14 @@ std::unique_ptr<WorldRecording> WorldRecording::Prepare(
   return std::unique_ptr<WorldRecording>(new WorldRecording(*recording));
 }
 
-WorldRecording::WorldRecording(const sim::Recording& recording)
+WorldRecording::WorldRecording(const sim::model::Recording& recording)
     : from_cycle_(recording.from_cycle),
       events_(recording.NextFile("events", "txt")) {}
 
-void WorldRecording::Observe(sim::LockstepWorld& world, size_t nics) {
+void WorldRecording::Observe(sim::nic::LockstepWorld& world, size_t nics) {
   for (size_t i = 0; i < nics; ++i) {
-    sim::NicModel& model = world.model(i);
-    model.Observe([this, &model, i](const sim::PinEvents& events) {
+    sim::nic::NicModel& model = world.model(i);
+    model.Observe([this, &model, i](const sim::nic::PinEvents& events) {
       if (model.cycles() < from_cycle_) {
         return;
       }

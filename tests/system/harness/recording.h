@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "hw/sim/lockstep_world.h"
-#include "hw/sim/recording.h"
+#include "hw/sim/model/recording.h"
+#include "hw/sim/nic/lockstep_world.h"
 
 namespace heddle {
 
@@ -18,13 +18,14 @@ namespace heddle {
 class WorldRecording {
  public:
   // Fills in the files of `options`; null if nothing is to be recorded.
-  static std::unique_ptr<WorldRecording> Prepare(sim::LockstepOptions* options);
+  static std::unique_ptr<WorldRecording> Prepare(
+      sim::nic::LockstepOptions* options);
 
   // Takes the place of the NICs' observers.
-  void Observe(sim::LockstepWorld& world, size_t nics);
+  void Observe(sim::nic::LockstepWorld& world, size_t nics);
 
  private:
-  explicit WorldRecording(const sim::Recording& recording);
+  explicit WorldRecording(const sim::model::Recording& recording);
 
   const uint64_t from_cycle_;
   std::ofstream events_;  // Lines of cycle, NIC, event.

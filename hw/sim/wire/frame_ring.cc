@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/sim/wire/frame_ring.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hw/sim/wire/ring_order.h"
+
+namespace heddle::sim::wire {
+namespace {
+
+constexpr uint64_t kRecordAlign = 16;
+
+// Ahead of each frame.
+struct Record {
+  uint32_t bytes;
+  uint16_t magic;
+  uint16_t flags;
+  uint64_t position;  // Of the record: a stale one is recognised.
+};
+static_assert(sizeof(Record) == kRecordAlign);
+constexpr uint16_t kRecordMagic = 0x5246;
+constexpr uint16_t kBadFcs = 1;
+constexpr uint16_t kUnchecked = 2;
+
+uint64_t RecordBytes(uint64_t frame_bytes) {
+  return sizeof(Record) +
+         (frame_bytes + kRecordAlign - 1) / kRecordAlign * kRecordAlign;
+}
+
+void CopyIn(FrameRingMemory* memory, uint64_t position,
+            std::span<const uint8_t> bytes) {
+  const uint64_t offset = position % kFrameRingBytes;
+  const uint64_t first = std::min(bytes.size(), kFrameRingBytes - offset);
+  std::memcpy(&memory->data[offset], bytes.data(), first);
+  std::memcpy(memory->data.data(), bytes.data() + first, bytes.size() - first);
+}
+
+void CopyOut(const FrameRingMemory* memory, uint64_t position,
+             std::span<uint8_t> bytes) {
+  const uint64_t offset = position % kFrameRingBytes;
+  const uint64_t first = std::min(bytes.size(), kFrameRingBytes - offset);
+  std::memcpy(bytes.data(), &memory->data[offset], first);
+  std::memcpy(bytes.data() + first, memory->data.data(), bytes.size() - first);
+}
+
+}  // namespace
+
+FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
+    : memory_(memory) {
+  const uint64_t tail = memory->tail.load(std::memory_order_acquire);
+  tail_ = (tail + kRecordAlign - 1) / kRecordAlign * kRecordAlign;
+  head_ = memory->head.load(std::memory_order_acquire);
+  // The consumer reads `start` once it has seen `epoch`.
+  memory->start.store(tail_, std::memory_order_relaxed);
+  memory->epoch.store(epoch, std::memory_order_release);
+  memory->tail.store(tail_, std::memory_order_release);
+}
+
+FrameRingProducer::Outcome FrameRingProducer::Push(
+    std::span<const uint8_t> frame, frame::FrameMarks marks) {
+  const uint64_t need = RecordBytes(frame.size());
+  if (tail_ - head_ > kFrameRingBytes - need) {
+    head_ = memory_->head.load(std::memory_order_seq_cst);  // After `Wait`.
+    const uint64_t used = tail_ - head_;
+    if (used > kFrameRingBytes) {
+      return Outcome::kCorrupt;
+    }
+    if (kFrameRingBytes - used < need) {
+      return Outcome::kFull;
+    }
+  }
+  const Record record{
+      .bytes = static_cast<uint32_t>(frame.size()),
+      .magic = kRecordMagic,
+      .flags = static_cast<uint16_t>((marks.bad_fcs ? kBadFcs : 0) |
+                                     (marks.unchecked ? kUnchecked : 0)),
+      .position = tail_};
+  std::array<uint8_t, sizeof(Record)> bytes{};
+  std::memcpy(bytes.data(), &record, sizeof(record));
+  CopyIn(memory_, tail_, bytes);
+  CopyIn(memory_, tail_ + sizeof(Record), frame);
+  RingRelease(tail_);
+  tail_ += need;
+  memory_->tail.store(tail_, std::memory_order_release);
+  return Outcome::kSent;
+}
+
+FrameRingConsumer::FrameRingConsumer(FrameRingMemory* memory)
+    : memory_(memory), head_(memory->head.load(std::memory_order_acquire)) {}
+
+void FrameRingConsumer::Discard(FrameRingMemory* memory) {
+  memory->head.store(memory->tail.load(std::memory_order_acquire),
+                     std::memory_order_release);
+}
+
+FrameRingConsumer::Outcome FrameRingConsumer::Pop(frame::Frame* frame,
+                                                  frame::FrameMarks* marks) {
+  if (!corrupt_) {
+    const Outcome outcome = Read(frame, marks);
+    if (outcome != Outcome::kCorrupt) {
+      return outcome;
+    }
+    corrupt_ = true;
+  }
+  // The nonsense may be what a former producer left.
+  const uint32_t epoch = memory_->epoch.load(std::memory_order_acquire);
+  if (epoch == mended_epoch_) {
+    return Outcome::kCorrupt;
+  }
+  mended_epoch_ = epoch;
+  Advance(memory_->start.load(std::memory_order_relaxed));
+  const Outcome outcome = Read(frame, marks);
+  corrupt_ = outcome == Outcome::kCorrupt;
+  return outcome;
+}
+
+void FrameRingConsumer::Advance(uint64_t head) {
+  head_ = head;
+  memory_->head.store(head_, std::memory_order_seq_cst);
+}
+
+FrameRingConsumer::Outcome FrameRingConsumer::Read(frame::Frame* frame,
+                                                   frame::FrameMarks* marks) {
+  const uint64_t filled = memory_->tail.load(std::memory_order_acquire) - head_;
+  if (filled == 0) {
+    return Outcome::kEmpty;
+  }
+  Record record{};
+  std::array<uint8_t, sizeof(Record)> bytes{};
+  CopyOut(memory_, head_, bytes);
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  if (filled > kFrameRingBytes || filled < sizeof(Record) ||
+      head_ % kRecordAlign != 0 || record.magic != kRecordMagic ||
+      record.position != head_ || record.bytes < frame::kMinFrameBytes ||
+      record.bytes > frame::kMaxWireFrameBytes ||
+      RecordBytes(record.bytes) > filled) {
+    return Outcome::kCorrupt;
+  }
+  RingAcquire(head_);
+  frame->resize(record.bytes);
+  CopyOut(memory_, head_ + sizeof(Record), *frame);
+  if (marks != nullptr) {
+    *marks = {.bad_fcs = (record.flags & kBadFcs) != 0,
+              .unchecked = (record.flags & kUnchecked) != 0};
+  }
+  Advance(head_ + RecordBytes(record.bytes));
+  return Outcome::kFrame;
+}
+
+}  // namespace heddle::sim::wire
