@@ -151,7 +151,7 @@ std::string LatencyRows(const Conditions& conditions) {
   out += Row("payload write to completion write, bridge that reports errors",
              std::to_string(latency.payload_write_to_completion_write),
              "6 and the bridge's answer");
-  for (const uint32_t bytes : {8U, 64U, 1024U, 4096U, 65536U}) {
+  for (const uint32_t bytes : {8U, 64U, 128U, 1024U, 4096U, 65536U}) {
     out += Row("round trip of " + std::to_string(bytes) + " bytes",
                std::to_string(MeasureRoundTrip(conditions, bytes, 10).cycles),
                "-");

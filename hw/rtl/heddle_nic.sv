@@ -118,7 +118,7 @@ module heddle_nic
   // --------------------------------------------------------------- identity
   localparam logic [63:0] Capability =
       64'(CapabilitySend) | 64'(CapabilityRod) | 64'(CapabilityRud) | 64'(CapabilityInline) |
-      64'(CapabilityPush) | 64'(CapabilityScatterGather) |
+      64'(CapabilityPush) | 64'(CapabilityPushExtensions) | 64'(CapabilityScatterGather) |
       64'(CapabilityWriteErrors) | 64'(CapabilityWrite) | 64'(CapabilityRead) |
       64'(CapabilityDeliveryComplete) |
       64'(CapabilityCounters) | 64'(CapabilityRegionEvent) | 64'(CapabilityMore) |
@@ -346,6 +346,9 @@ module heddle_nic
   logic [NumStat-1:0]          stat_spill;
   logic [NumTx-1:0][$bits(tx_counters_t)-1:0] tx_counters;
   logic [NumStat-1:0]          stat_fetch;
+  logic [PushTagW-1:0]         put_tag;
+  logic                        put_begin, put_valid, put_last, put_ok;
+  logic [511:0]                put;
 
   heddle_tx_fetch #(.DataW(DataW)) u_tx_fetch (
     .clk_i, .rst_ni,
@@ -357,6 +360,8 @@ module heddle_nic
     .rd_rsp_data_i(rd_rsp_data[RdTxDesc]), .rd_rsp_last_i(rd_rsp_last[RdTxDesc]),
     .rd_rsp_error_i(rd_rsp_error[RdTxDesc]),
     .op_valid_o(op_valid), .op_ready_i(op_ready), .op_o(op),
+    .put_tag_i(put_tag), .put_begin_o(put_begin), .put_valid_o(put_valid), .put_last_o(put_last),
+    .put_ok_o(put_ok), .put_o(put),
     .av_invalidate_o(av_invalidate), .av_ctx_o(av_ctx),
     .credit_ok_i(credit_ok), .cq_gen_i(cq_gen),
     .credit_take_o(credit_take[1]), .credit_cq_o(credit_cq[1]),
@@ -636,12 +641,14 @@ module heddle_nic
   logic             head_valid, head_ready, txp_valid, txp_ready;
   frame_head_t      built, slow, head;
   logic [DataW-1:0] txp_data;
-  logic [NumStat-1:0] stat_build;
-  logic             idle_build, idle_gather, idle_framer;
+  logic [NumStat-1:0] stat_build, stat_pushed;
+  logic             idle_build, idle_pushed, idle_gather, idle_framer;
+  logic             pay_valid, pay_ready, paid_valid, paid_ready, paid_last, paid_error;
   logic             gather_valid, gather_ready, gathered_valid, gathered_ready;
   logic             gathered_last, gathered_error;
+  payload_req_t     pay_req;
   gather_req_t      gather_req;
-  logic [DataW-1:0] gathered_data;
+  logic [DataW-1:0] paid_data, gathered_data;
 
   heddle_tx_build u_tx_build (
     .clk_i, .rst_ni, .port_i(port), .ect_i(transport.congestion[0]),
@@ -653,7 +660,7 @@ module heddle_nic
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
     .back_valid_i(back_valid_data), .back_ready_o(back_ready_data), .back_i(back_data),
     .rsp_valid_i(rsp_valid), .rsp_ready_o(rsp_ready), .rsp_i(rsp),
-    .rd_valid_o(gather_valid), .rd_ready_i(gather_ready), .rd_req_o(gather_req),
+    .rd_valid_o(pay_valid), .rd_ready_i(pay_ready), .rd_req_o(pay_req),
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_crc_i(rec_crc),
@@ -662,6 +669,19 @@ module heddle_nic
     .fail_o(pay_fail), .fail_msg_o(pay_fail_msg), .fail_ctx_o(pay_fail_ctx),
     .fail_gen_o(pay_fail_gen),
     .stat_o(stat_build), .idle_o(idle_build)
+  );
+
+  heddle_tx_pushed #(.DataW(DataW)) u_tx_pushed (
+    .clk_i, .rst_ni,
+    .put_tag_o(put_tag), .put_begin_i(put_begin), .put_valid_i(put_valid), .put_last_i(put_last),
+    .put_ok_i(put_ok), .put_i(put),
+    .req_valid_i(pay_valid), .req_ready_o(pay_ready), .req_i(pay_req),
+    .rd_valid_o(gather_valid), .rd_ready_i(gather_ready), .rd_req_o(gather_req),
+    .rd_rsp_valid_i(gathered_valid), .rd_rsp_ready_o(gathered_ready),
+    .rd_rsp_data_i(gathered_data), .rd_rsp_last_i(gathered_last), .rd_rsp_error_i(gathered_error),
+    .out_valid_o(paid_valid), .out_ready_i(paid_ready), .out_data_o(paid_data),
+    .out_last_o(paid_last), .out_error_o(paid_error),
+    .stat_o(stat_pushed), .idle_o(idle_pushed)
   );
 
   segments_t segments;
@@ -684,8 +704,8 @@ module heddle_nic
   heddle_tx_payload #(.DataW(DataW)) u_tx_payload (
     .clk_i, .rst_ni,
     .len_valid_i(len_valid), .len_ready_o(len_ready), .len_bytes_i(len_bytes),
-    .rsp_valid_i(gathered_valid), .rsp_ready_o(gathered_ready), .rsp_data_i(gathered_data),
-    .rsp_last_i(gathered_last), .rsp_error_i(gathered_error),
+    .rsp_valid_i(paid_valid), .rsp_ready_o(paid_ready), .rsp_data_i(paid_data),
+    .rsp_last_i(paid_last), .rsp_error_i(paid_error),
     .rec_valid_o(rec_valid), .rec_ready_i(rec_ready), .rec_error_o(rec_error),
     .rec_crc_o(rec_crc),
     .out_valid_o(txp_valid), .out_ready_i(txp_ready), .out_data_o(txp_data)
@@ -708,7 +728,7 @@ module heddle_nic
     .tkeep_o(tx_axis_tkeep_o), .tlast_o(tx_axis_tlast_o),
     .frame_o(frame), .frame_bytes_o(frame_bytes), .idle_o(idle_framer)
   );
-  assign unit_idle[9] = idle_build && idle_gather && idle_framer;
+  assign unit_idle[9] = idle_build && idle_pushed && idle_gather && idle_framer;
 
   // ------------------------------------------------------------------- receive
   logic               rxk_valid, rxk_ready, rxp_valid, rxp_ready;
@@ -934,7 +954,8 @@ module heddle_nic
   // Units that may count the same in one cycle are different sources.
   logic [NumStat-1:0] stat_nic;
   always_comb begin
-    stat_nic = stat_cq | stat_counter | stat_fetch | stat_release | stat_build | stat_accept | stat_slow;
+    stat_nic = stat_cq | stat_counter | stat_fetch | stat_release | stat_build | stat_pushed | stat_accept |
+               stat_slow;
     stat_nic[StatisticTxFrames]       = frame;
     stat_nic[StatisticDmaReadErrors]  = rd_error;
     stat_nic[StatisticDmaWriteErrors] = wr_error;

@@ -47,6 +47,9 @@ package heddle_pkg;
   localparam int unsigned WantW = MsgW + 1;  // Number of peers that wait for a PDC.
   localparam int unsigned FlowW = TxW + 7;  // A peer of a transmit context, see flow_of.
   localparam int unsigned PeerShare = MessageShare / 8;  // Messages of a flow that is stuck.
+  localparam int unsigned NumPushed = 32;  // Payloads kept that were pushed.
+  localparam int unsigned PushedW   = $clog2(NumPushed);
+  localparam int unsigned PushTagW  = 64;  // Number of a pushed payload; never used twice.
   localparam int unsigned HdrBytes = 144;  // Longest header stack of a frame, inline payload included.
   localparam int unsigned HdrW     = 8 * HdrBytes;
 
@@ -109,6 +112,12 @@ package heddle_pkg;
     dma_req_t        read;       // Its address is that of the one place.
   } gather_req_t;
 
+  // The same, perhaps of payload that was pushed.
+  typedef struct packed {
+    logic [PushTagW-1:0] pushed; // Not 0: heddle_tx_pushed may have all of it, under this number.
+    gather_req_t         gather;
+  } payload_req_t;
+
   // What a descriptor is to an operation of several.
   typedef struct packed {
     logic               valid;     // It is one of them.
@@ -138,7 +147,7 @@ package heddle_pkg;
     logic [63:0]     match_bits;
     logic [63:0]     remote_offset;
     logic [63:0]     iova;        // Payload; for inline payload its place in the ring.
-    logic [127:0]    inline_data; // Byte 0 in bits 7:0.
+    logic [127:0]    inline_data; // Byte 0 in bits 7:0. With payload in extension slots: 0, or its number in heddle_tx_pushed.
     logic [23:0]     job_id;
     logic [11:0]     source_pid;
     logic [11:0]     source_ri;
@@ -222,7 +231,7 @@ package heddle_pkg;
     logic [63:0]     remote_offset;
     logic [63:0]     iova;
     logic            segmented;   // heddle_tx_gather has its segments.
-    logic [127:0]    inline_data;
+    logic [127:0]    inline_data; // As in tx_op_t.
   } msg_packet_t;
 
   // What the completion of a message needs (message table, written once).

@@ -194,8 +194,25 @@ class Run {
           contract::kPushWindowOffset + input->Byte() * 8,
           kPageBytes - sizeof(slot));  // The next page is another's.
     }
-    nic_.Push((contract::kTxPageFirst + victim_.tx) * kPageBytes + offset, slot,
-              (code & 0x40) != 0);
+    const uint32_t page = (contract::kTxPageFirst + victim_.tx) * kPageBytes;
+    nic_.Push(page + offset, slot, (code & 0x40) != 0);
+    if ((code & 0x80) != 0) {
+      PushExtensions(page, desc, (code & 0x40) != 0);
+    }
+  }
+
+  // The slots of the ring that a descriptor calls its payload.
+  void PushExtensions(uint32_t page, const TxDesc& desc, bool words) {
+    for (uint32_t i = 1; i <= desc.ext_slots % 4U; ++i) {
+      const uint32_t position = desc.position + i;
+      std::array<uint64_t, 8> slot;
+      std::memcpy(slot.data(),
+                  &victim_.tx_ring.entries<TxDesc>(kSlots)[position % kSlots],
+                  sizeof(slot));
+      nic_.Push(page + contract::kPushWindowOffset +
+                    position % contract::kPushWindowSlots * 64,
+                slot, words);
+    }
   }
 
   // A write to a page of the victim: tails, operations, consumer counts and

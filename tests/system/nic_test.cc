@@ -141,6 +141,7 @@ TEST_P(PushedTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
     o.push = GetParam();
   });
   uint64_t pushed = 0;
+  uint64_t payloads = 0;
   BareEndpoint& a = nodes_->endpoint(0);
   BareEndpoint& b = nodes_->endpoint(1);
   DmaBuffer& target = nodes_->Memory(1, 256);
@@ -149,13 +150,16 @@ TEST_P(PushedTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
     std::iota(payload.begin(), payload.end(), static_cast<uint8_t>(bytes));
     ASSERT_TRUE(b.rx().TryPush(bytes, target.iova(), 192));
     b.rx().Publish();
+    nodes_->world().Step(1000);  // A pushed send must not overtake the buffer.
     const SendFields fields{.peer = 1, .flags = contract::kTxFlagCompletion};
     const uint16_t tail = a.tx().tail();
     ASSERT_TRUE(bytes <= contract::kInlineBytes
                     ? a.tx().PushInline(fields, payload.data(), bytes)
                     : a.tx().PushInlineExt(fields, payload.data(), bytes));
     // Not behind padding.
-    pushed += GetParam() && a.tx().last_position() == tail ? 1 : 0;
+    const bool is_pushed = GetParam() && a.tx().last_position() == tail;
+    pushed += is_pushed ? 1 : 0;
+    payloads += is_pushed && bytes > contract::kInlineBytes ? 1 : 0;
     a.tx().Publish();
     const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
     ASSERT_TRUE(sent && received) << bytes;
@@ -164,6 +168,7 @@ TEST_P(PushedTest, InlinePayloadArrivesAlsoWhenTheRingWraps) {
     ASSERT_EQ(std::memcmp(target.data(), payload.data(), bytes), 0) << bytes;
   }
   EXPECT_EQ(Count(0, contract::Statistic::kTxPushed), pushed);
+  EXPECT_EQ(Count(0, contract::Statistic::kTxPushedPayloads), payloads);
 }
 
 // What a CPU without 64-byte stores sends, and less.
@@ -199,6 +204,58 @@ TEST_F(NicTest, PushInSingleWordsCountsOnlyWhole) {
     ASSERT_EQ(std::memcmp(target.data(), &value, 8), 0);
   }
   EXPECT_EQ(Count(0, contract::Statistic::kTxPushed), pushed);
+}
+
+// Bytes that the ring does not hold show where a payload came from.
+TEST_F(NicTest, PayloadIsTheCopyThatWasPushedIfAllOfItIsThere) {
+  Open(2, {}, [](size_t, BareEndpointOptions& o) { o.push = false; });
+  BareEndpoint& a = nodes_->endpoint(0);
+  BareEndpoint& b = nodes_->endpoint(1);
+  DmaBuffer& target = nodes_->Memory(1, 192);
+  std::mt19937 rng(TestSeed());
+  const std::vector<uint8_t> payload(192, 0x55);
+  uint64_t payloads = 0;
+  for (uint32_t round = 0; round < 80; ++round) {
+    const auto bytes = static_cast<uint32_t>(17 + rng() % 176);
+    const uint32_t slots = 1 + (bytes + 63) / 64;
+    ASSERT_TRUE(b.rx().TryPush(round, target.iova(), 192));
+    b.rx().Publish();
+    nodes_->world().Step(1000);  // A pushed send must not overtake the buffer.
+    const uint16_t tail = a.tx().tail();
+    ASSERT_TRUE(
+        a.tx().PushInlineExt({.peer = 1, .flags = contract::kTxFlagCompletion},
+                             payload.data(), bytes));
+    const bool padded = a.tx().last_position() != tail;
+    const bool whole = rng() % 2 == 0;
+    const auto missing =
+        static_cast<uint32_t>(8 + rng() % (8 * uint64_t{slots} - 8));
+    for (uint32_t i = 0; i < 8 * slots; ++i) {
+      uint64_t word = 0xaaaa'aaaa'aaaa'aaaa;
+      if (i < 8) {
+        std::memcpy(&word,
+                    reinterpret_cast<const uint8_t*>(&a.LastTxDesc()) + 8 * i,
+                    sizeof word);
+      }
+      const uint32_t slot =
+          (a.tx().last_position() + i / 8) % contract::kPushWindowSlots;
+      if (whole || i != missing) {
+        Ring(
+            TxPageDoorbell(contract::kPushWindowOffset + slot * 64 + i % 8 * 8),
+            word);
+      }
+    }
+    a.tx().Publish();
+    const auto [sent, received] = nodes_->AwaitDelivery(a, b, kLimitCycles);
+    ASSERT_TRUE(sent && received);
+    ASSERT_EQ(sent->status, Status::kOk);
+    ASSERT_EQ(received->length, bytes);
+    const bool copied = !padded && whole;
+    const std::vector<uint8_t> expected(bytes, copied ? 0xaa : 0x55);
+    ASSERT_EQ(std::memcmp(target.data(), expected.data(), bytes), 0) << round;
+    payloads += copied ? 1 : 0;
+  }
+  EXPECT_GT(payloads, 0U);
+  EXPECT_EQ(Count(0, contract::Statistic::kTxPushedPayloads), payloads);
 }
 
 TEST_F(NicTest, MessageLongerThanItsBufferIsCutAndItsSenderSucceeds) {

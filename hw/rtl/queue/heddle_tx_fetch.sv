@@ -15,6 +15,8 @@
 //           exactly once since the tail doorbell before, the doorbell covers its slot, it
 //           shows the position that is fetched next, nothing of the context is being read,
 //           and nothing was written over it. Otherwise it is forgotten and the slot is read.
+//           Where such copies of all extension slots with a descriptor's payload are there, too, they leave on
+//           `put_*` and the operation with their number. Otherwise its payload is read where it is needed.
 // Fenced:   a fenced operation leaves when the context has no other in the table, and none waits.
 // Grouped:  descriptors of one operation (flag `more`) get its number, the last one their count. A
 //           context may have NumGroup such operations in flight or waiting.
@@ -58,6 +60,13 @@ module heddle_tx_fetch
   output logic             op_valid_o,
   input  logic             op_ready_i,
   output tx_fetched_t      op_o,
+
+  input  logic [PushTagW-1:0] put_tag_i,    // heddle_tx_pushed: number of the next payload.
+  output logic             put_begin_o,     // Strobe: it comes.
+  output logic             put_valid_o,     // Strobe: its next slot,
+  output logic             put_last_o,      // the last,
+  output logic             put_ok_o,        // and nothing was written over any.
+  output logic [511:0]     put_o,
 
   output logic             av_invalidate_o, // Strobe: forget the address vector of ...
   output logic [TxW-1:0]   av_ctx_o,
@@ -199,6 +208,7 @@ module heddle_tx_fetch
   logic           cfg_ready;
   logic           f1_valid_d, f1_valid_q;
   logic [TxW-1:0] f1_ctx_d, f1_ctx_q;
+  logic           f1_look;     // The window was read for it.
   logic           f1_go;       // Becomes a request.
   logic           f1_copy;     // Or is taken from the push window.
   logic [NumTx-1:0] f0_want;
@@ -290,7 +300,7 @@ module heddle_tx_fetch
   logic [511:0]         copy_raw;
   logic [Words-1:0]     unused_copy_error;
   logic [TxW+PushW-1:0] copy_raddr;
-  assign copy_raddr = {cfg_raddr, asked_q[cfg_raddr][PushW-1:0]};
+  assign copy_raddr = c_read ? {c_ctx_q, c_at_q} : {cfg_raddr, asked_q[cfg_raddr][PushW-1:0]};
   for (genvar w = 0; w < Words; w++) begin : gen_words
     heddle_mem #(
       .Width(64),
@@ -310,12 +320,12 @@ module heddle_tx_fetch
   end
   assign copy = tx_desc_t'(copy_raw);
 
-  // Payload in extension slots is read where it is needed, so the copy of a
-  // descriptor stands for them too; that it is one and no payload itself is known
-  // when all in front of it has left.
+  // The copy of a descriptor stands for extension slots with payload too: they are
+  // read where they are needed, or kept (`put_*`). That it is one and no payload
+  // itself is known when all preceding slots have left.
   logic        f1_copy_ext;
   logic [3:0]  f1_copy_count;
-  assign f1_copy = f1_valid_q && armed_q[{f1_ctx_q, f1_asked[PushW-1:0]}] &&
+  assign f1_copy = f1_valid_q && f1_look && armed_q[{f1_ctx_q, f1_asked[PushW-1:0]}] &&
                    copy.position == f1_asked && fetched_q[f1_ctx_q] == f1_asked &&
                    !refused_q[f1_ctx_q];
   assign f1_copy_ext   = (copy.flags & TxFlagInlineExt) != '0 && copy.ext_slots <= 8'd3 &&
@@ -323,6 +333,66 @@ module heddle_tx_fetch
                          16'd1 + 16'(copy.ext_slots) <= f1_ahead &&
                          16'd1 + 16'(copy.ext_slots) <= f1_to_end;
   assign f1_copy_count = f1_copy_ext ? 4'd1 + copy.ext_slots[3:0] : 4'd1;
+
+  // ------------------------------------------------------- payload that was pushed
+  // Its slots are read one after the other, following the copy of their descriptor; meanwhile nothing else is chosen
+  // from the window. A word that its context pushes meanwhile may be one of them.
+  logic             c_begin, c_read, c_last_q;
+  logic             c_busy_d, c_busy_q;
+  logic             c_row_q;             // Such a slot was read.
+  logic             c_ok_d, c_ok_q;
+  logic [TxW-1:0]   c_ctx_q;
+  logic [PushW-1:0] c_at_d, c_at_q;      // Slot of the window.
+  logic [1:0]       c_left_d, c_left_q;  // Slots to read.
+  logic [NumTx-1:0] pushed_d, pushed_q;  // The next operation's payload was pushed.
+  logic [PushWindowSlots-1:0] f1_armed;
+  logic [3:1]       c_armed;             // The slots after the descriptor that are there, or not needed.
+  logic [3:1][PushW-1:0] c_place;
+  assign f1_armed = armed_q[{f1_ctx_q, PushW'(0)} +: PushWindowSlots];
+  always_comb begin
+    for (int unsigned i = 1; i <= 3; i++) begin
+      c_place[i] = f1_asked[PushW-1:0] + PushW'(i);
+      c_armed[i]  = f1_armed[c_place[i]] || 32'(copy.ext_slots[1:0]) < i;
+    end
+  end
+  assign f1_look  = !c_busy_q;
+  assign c_begin  = f1_copy && f1_copy_ext && copy.ext_slots[1:0] != '0 && (&c_armed);
+  assign c_busy_d = c_begin || (c_busy_q && c_left_q != '0);
+  assign c_at_d   = c_begin ? f1_asked[PushW-1:0] + 1'b1 : c_at_q + 1'b1;
+  assign c_left_d = c_begin ? copy.ext_slots[1:0] : c_left_q - 2'(c_left_q != '0);
+  assign c_read   = c_busy_q && c_left_q != '0;
+  assign c_ok_d   = (c_begin || c_ok_q) && !(push && db_ctx == (c_begin ? f1_ctx_q : c_ctx_q));
+  always_comb begin
+    pushed_d = pushed_q;
+    if (s1_left && !s1_again_q) pushed_d[s1_ctx_q] = 1'b0;
+    if (c_begin) pushed_d[f1_ctx_q] = 1'b1;
+    if (tbl_write) pushed_d[tbl_ctx] = 1'b0;
+  end
+
+  assign put_begin_o = c_begin;
+  assign put_valid_o = c_row_q;
+  assign put_last_o  = c_last_q;
+  assign put_ok_o    = c_ok_q;
+  assign put_o       = copy_raw;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      c_busy_q <= 1'b0;
+      c_row_q  <= 1'b0;
+      pushed_q <= '0;
+    end else begin
+      c_busy_q <= c_busy_d;
+      c_row_q  <= c_read;
+      pushed_q <= pushed_d;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (c_begin) c_ctx_q <= f1_ctx_q;
+    c_at_q   <= c_at_d;
+    c_left_q <= c_left_d;
+    c_last_q <= c_left_q == 2'd1;
+    c_ok_q   <= c_ok_d;
+  end
 
   // Slots that leave the window's reach, and those that a doorbell covers. One that
   // covers more than the window may have mixed words of two slots in one place.
@@ -378,7 +448,7 @@ module heddle_tx_fetch
   record_t  rec_in, rec;
   logic [TxW-1:0] rec_in_ctx;
   logic     rec_valid, rec_pop;
-  assign f1_go      = f1_valid_q && !f1_copy && (!rd_valid_q || rd_ready_i);
+  assign f1_go      = f1_valid_q && f1_look && !f1_copy && (!rd_valid_q || rd_ready_i);
   assign f1_valid_d = f0_take || (f1_valid_q && !f1_go && !f1_copy);
   assign f1_ctx_d   = f0_take ? f0_ctx : f1_ctx_q;
   assign rd_valid_d = f1_go || (rd_valid_q && !rd_ready_i);
@@ -515,6 +585,13 @@ module heddle_tx_fetch
   assign s1_valid_d = s0_take || again_take || s1_seek;
   assign s1_ctx_d   = again_take ? again_i.ctx : s0_take ? s0_ctx : s1_ctx_q;
 
+  // A descriptor whose payload follows it has no local address: its number stands there.
+  tx_desc_t copy_numbered;
+  always_comb begin
+    copy_numbered = copy;
+    if (f1_copy_ext) copy_numbered.local_iova = put_tag_i;
+  end
+
   heddle_mem #(
     .Width(512),
     .Depth(NumTx * Slots),
@@ -524,7 +601,7 @@ module heddle_tx_fetch
     .rst_ni (rst_ni),
     .wen_i  (f1_copy || (word_take && rec_same)),
     .waddr_i(f1_copy ? {f1_ctx_q, f1_asked[SlotW-1:0]} : {rec.ctx, word_slot}),
-    .wdata_i(f1_copy ? copy_raw : word),
+    .wdata_i(f1_copy ? copy_numbered : word),
     .raddr_i(s1_seek ? {s1_ctx_q, s1_next} : {s0_ctx, done_q[s0_ctx][SlotW-1:0]}),
     .rdata_o(ring_raw),
     .error_o(unused_desc_error),
@@ -740,7 +817,8 @@ module heddle_tx_fetch
         out.header_data   = desc.header_data;
         out.match_bits    = desc.match_bits;
         out.remote_offset = desc.remote_offset;
-        out.inline_data   = desc[511:8*InlineOffset];
+        out.inline_data   = !s1_ext ? desc[511:8*InlineOffset] :
+                            pushed_q[s1_ctx_q] && !s1_again_q ? 128'(desc.local_iova) : '0;
         out.iova          = s1_inline ? s1_addr + 64'(InlineOffset) :
                             s1_ext ? s1_addr + 64'(DescBytes) :
                             s1_second_q ? segment_iova[0] : desc.local_iova;
@@ -907,7 +985,7 @@ module heddle_tx_fetch
 
   // --------------------------------------------------------------- table state
   assign hold      = tbl_valid_i && tbl_q != TblDrain;
-  assign quiet     = !f1_valid_q && !s1_valid_q && cfg_ready && emit_cfg_ready;
+  assign quiet     = !f1_valid_q && !c_busy_q && !s1_valid_q && cfg_ready && emit_cfg_ready;
   assign tbl_write = tbl_q == TblIdle && tbl_valid_i && quiet &&
                      tbl_req_i.op == TableOpWrite && 32'(tbl_req_i.index) < NumTx;
   always_comb begin
@@ -942,7 +1020,7 @@ module heddle_tx_fetch
     stat_o[StatisticTxPushed[5:0]]         = f1_copy;
   end
 
-  assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !rd_valid_q &&
+  assign idle_o = !db_valid_i && !tbl_valid_i && !f0_valid && !f1_valid_q && !c_busy_q && !rd_valid_q &&
                   !rec_valid && !s0_valid && number_next == '0 && !keep_q && !again_valid_i && flows_ready_i && !s1_valid_q && !op_valid_o && cfg_ready &&
                   desc_ready && emit_cfg_ready;
 

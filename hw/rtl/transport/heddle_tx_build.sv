@@ -11,7 +11,8 @@
 // Returned: return data leave in order among themselves, as an error response where memory cannot be read or the
 //           region is gone. Requests and return data take turns.
 // Priority: responses before requests and return data.
-// Payload:  read from host memory, or inline from the message table (at most InlineBytes).
+// Payload:  read from host memory, or inline from the message table (at most InlineBytes). A read names the
+//           number under which its payload was pushed, if it was.
 // Sequence: `seq_done_o` counts packets taken on `pkt` whose payload will no longer be read, `back_done_o` those
 //           taken on `back`.
 
@@ -55,9 +56,9 @@ module heddle_tx_build
   output logic             rsp_ready_o,
   input  response_t        rsp_i,
 
-  output logic             rd_valid_o,      // To heddle_tx_gather.
+  output logic             rd_valid_o,      // To heddle_tx_pushed.
   input  logic             rd_ready_i,
-  output gather_req_t      rd_req_o,
+  output payload_req_t     rd_req_o,
   output logic             len_valid_o,     // To heddle_tx_payload, one per read.
   input  logic             len_ready_i,
   output logic [13:0]      len_bytes_o,
@@ -285,18 +286,20 @@ module heddle_tx_build
   );
   assign payload = moved_q[s1_q.msg] ? spill_base_i[msg.ctx] + 64'({moved_slot, 6'b0}) : msg.iova;
 
-  gather_req_t rd_req;
+  payload_req_t rd_req;
   always_comb begin
-    rd_req.segmented  = msg.segmented && !s1_back_q;
-    rd_req.msg        = s1_q.msg;
-    rd_req.offset     = offset;
-    rd_req.read.addr  = s1_back_q ? s1_data_q.data.iova : payload + 64'(offset);
-    rd_req.read.bytes = request.bytes;
-    rd_req.read.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;
+    rd_req.pushed            = '0;
+    if (!s1_back_q && (msg.flags & TxFlagInlineExt) != '0) rd_req.pushed = msg.inline_data[PushTagW-1:0];
+    rd_req.gather.segmented  = msg.segmented && !s1_back_q;
+    rd_req.gather.msg        = s1_q.msg;
+    rd_req.gather.offset     = offset;
+    rd_req.gather.read.addr  = s1_back_q ? s1_data_q.data.iova : payload + 64'(offset);
+    rd_req.gather.read.bytes = request.bytes;
+    rd_req.gather.read.owner = s1_back_q ? s1_data_q.data.owner : msg.owner;
   end
 
   logic [2:0] rd_count, len_count;
-  heddle_fifo #(.Width($bits(gather_req_t)), .Depth(4)) u_rd (
+  heddle_fifo #(.Width($bits(payload_req_t)), .Depth(4)) u_rd (
     .clk_i, .rst_ni,
     .valid_i(push && request.read), .ready_o(rd_ready), .data_i(rd_req),
     .valid_o(rd_valid_o), .ready_i(rd_ready_i), .data_o(rd_req_o),

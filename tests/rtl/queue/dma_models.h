@@ -53,8 +53,8 @@ class Memory {
 
 // Read engine as one client sees it: answers in order, `latency` cycles after
 // a request, first byte in lane 0. Call `Drive` before and `Sample` after
-// settling, in each cycle.
-template <typename Model>
+// settling, in each cycle. `Request` is the record of its port.
+template <typename Model, typename Request = rtl::DmaReq>
 class DmaReadModel {
  public:
   DmaReadModel(Model* model, Memory* memory) : dut_(model), memory_(memory) {}
@@ -102,7 +102,7 @@ class DmaReadModel {
       offering_ = false;
     }
     if (dut_->rd_valid_o && dut_->rd_ready_i) {
-      const rtl::DmaReq request = rtl::Sample<rtl::DmaReq>(dut_->rd_req_o);
+      const rtl::DmaReq request = ReadOf(rtl::Sample<Request>(dut_->rd_req_o));
       EXPECT_GT(request.bytes, 0u);
       requests.push_back(request);
       reads_.push_back({request, cycle + latency, 0});
@@ -111,6 +111,11 @@ class DmaReadModel {
   }
 
  private:
+  static rtl::DmaReq ReadOf(const rtl::DmaReq& request) { return request; }
+  static rtl::DmaReq ReadOf(const rtl::GatherReq& request) {
+    return request.read;
+  }
+
   struct Read {
     rtl::DmaReq request;
     uint64_t due;

@@ -31,6 +31,13 @@ using contract::TxDesc;
 
 constexpr uint32_t kContexts = rtl::kNumTx;
 
+// Payload that left the push window under a number.
+struct Payload {
+  std::vector<uint8_t> data;
+  bool complete = false;  // The last slot of it came.
+  bool ok = false;
+};
+
 struct Op : rtl::TxOp {
   uint64_t av_base;
   uint32_t av_entries;
@@ -63,12 +70,15 @@ class Bench {
   std::array<TxCtxCfg, kContexts> cfg;
   std::array<uint32_t, kContexts> tail{};
   uint64_t pushed = 0;  // Statistic.
+  std::map<uint64_t, Payload> payloads;
+  uint64_t next_number = 1;
 
   Vheddle_tx_fetch& dut_get() { return *dut.operator->(); }
 
   void Tick(const std::function<void()>& sample = {}) {
     reads.Drive(cycle, &rng);
     dut->op_ready_i = rng() % 100 >= stall_percent;
+    dut->put_tag_i = next_number;
     dut->retire_i = 0;
     if (retire && !in_flight.empty() && in_flight.front().first <= cycle) {
       dut->retire_i = 1;
@@ -91,12 +101,31 @@ class Bench {
       ops.push_back(op);
     }
     pushed += dut->stat_o >> uint32_t(contract::Statistic::kTxPushed) & 1;
+    TakePayload();
     if (sample) {
       sample();
     }
     dut.Tick();
     dut->db_valid_i = 0;
     ++cycle;
+  }
+  void TakePayload() {
+    if (dut->put_valid_o) {
+      Payload& payload = payloads.at(next_number - 1);
+      EXPECT_FALSE(payload.complete);
+      const size_t at = payload.data.size();
+      payload.data.resize(at + 64);
+      std::memcpy(&payload.data[at], &dut->put_o, 64);
+      payload.complete = dut->put_last_o;
+      payload.ok = payload.complete && dut->put_ok_o;
+    }
+    if (dut->put_begin_o) {
+      EXPECT_FALSE(dut->put_valid_o);
+      if (next_number > 1) {
+        EXPECT_TRUE(payloads.at(next_number - 1).complete);
+      }
+      payloads[next_number++] = {};
+    }
   }
   void Run(int cycles) {
     for (int i = 0; i < cycles; ++i) {
@@ -266,6 +295,7 @@ void ExpectSame(const Op& op, const Expected& e, const TxCtxCfg& cfg) {
     ASSERT_EQ(op.inline_data_hi, e.inline_data[1]);
   } else if (e.desc.flags & contract::kTxFlagInlineExt) {
     ASSERT_EQ(op.iova, e.address + 64);
+    ASSERT_EQ(op.inline_data_hi, 0U);  // The number of what was pushed, or 0.
   } else {
     ASSERT_EQ(op.iova, e.desc.local_iova);
   }
@@ -1073,6 +1103,310 @@ TEST(TxFetchTest, PushedDescriptorStandsForItsExtension) {
   EXPECT_EQ(b.pushed, 50u);
 }
 
+// A SEND with payload in extension slots of random bytes.
+TxDesc PostPayload(Bench* b, uint32_t ctx, uint32_t bytes,
+                   uint64_t op_context) {
+  TxDesc d = Bench::Send(0, op_context);
+  d.flags |= contract::kTxFlagInlineExt;
+  d.length = bytes;
+  d.ext_slots = uint8_t((bytes + 63) / 64);
+  for (uint32_t i = 1; i <= d.ext_slots; ++i) {
+    std::array<uint32_t, 16> slot;
+    std::generate(slot.begin(), slot.end(), [&] { return b->rng(); });
+    b->memory.Write(b->SlotAddress(ctx, b->tail[ctx] + i), slot.data(), 64);
+  }
+  b->Post(ctx, d);
+  return d;
+}
+
+void Append(std::vector<Bench::Word>* to,
+            const std::vector<Bench::Word>& from) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+std::vector<Bench::Word> CopyOfSlots(Bench* b, uint32_t ctx, uint32_t position,
+                                     uint32_t slots) {
+  std::vector<Bench::Word> words;
+  for (uint32_t i = 0; i < slots; ++i) {
+    Append(&words, b->CopyOfSlot(ctx, position + i));
+  }
+  return words;
+}
+
+void Shuffle(std::vector<Bench::Word>* words, Rng* rng) {
+  for (size_t w = words->size(); w > 1; --w) {
+    std::swap((*words)[w - 1], (*words)[(*rng)() % w]);
+  }
+}
+
+// The window gave `op` the slots that the ring holds.
+void ExpectPayload(Bench& b, const Op& op, const Expected& e) {
+  ASSERT_NE(op.inline_data_lo, 0U);
+  ASSERT_EQ(b.payloads.count(op.inline_data_lo), 1U);
+  const Payload& payload = b.payloads[op.inline_data_lo];
+  ASSERT_TRUE(payload.ok);
+  std::vector<uint8_t> data(64 * e.desc.ext_slots);
+  b.memory.Read(e.address + 64, data.data(), data.size());
+  ASSERT_EQ(payload.data, data);
+}
+
+// In any order of words, wherever the window wraps.
+TEST(TxFetchTest, PayloadThatWasPushedLeavesTheWindow) {
+  Bench b(Seed(5));
+  b.Enable(3);
+  uint64_t op = 0;
+  for (uint32_t bytes = 1; bytes <= 192; ++bytes) {
+    const uint32_t slots = 1 + (bytes + 63) / 64;
+    while ((b.tail[3] & 63) + slots > 64 || b.rng() % 2) {
+      b.Post(3, Bench::Send(8, op));
+      b.Ring(3);
+      ASSERT_TRUE(b.WaitForOps(++op));
+    }
+    Expected e = Expect(b, 3, {});
+    e.desc = PostPayload(&b, 3, bytes, op);
+    e.slots = slots;
+    auto words = CopyOfSlots(&b, 3, e.position, slots);
+    Shuffle(&words, &b.rng);
+    b.Push(3, words);
+    const uint64_t doorbell = b.cycle;
+    const size_t reads = b.reads.requests.size();
+    b.Ring(3);
+    ASSERT_TRUE(b.WaitForOps(++op));
+    EXPECT_LE(b.ops.back().cycle, doorbell + 5);
+    b.Run(5);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops.back(), e, b.cfg[3]));
+    ASSERT_NO_FATAL_FAILURE(ExpectPayload(b, b.ops.back(), e));
+    EXPECT_EQ(b.reads.requests.size(), reads);
+  }
+  EXPECT_EQ(b.pushed, 192U);
+  EXPECT_EQ(b.payloads.size(), 192U);
+  EXPECT_TRUE(b.dut->idle_o);
+}
+
+// `push` writes the copies of context 3, positions 14 to 17, of which the first
+// is a descriptor with 192 bytes: its copy stands, its payload is read.
+void ExpectPayloadRead(
+    const std::function<void(Bench&, std::vector<Bench::Word>)>& push) {
+  Bench b(1);
+  b.Enable(3);
+  b.Enable(4);
+  for (uint32_t i = 0; i < 14; ++i) {
+    b.Post(3, Bench::Send(8, i));
+  }
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(14));
+  Expected e = Expect(b, 3, {});
+  e.desc = PostPayload(&b, 3, 192, 7);
+  e.slots = 4;
+  push(b, CopyOfSlots(&b, 3, 14, 4));
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(15));
+  b.Run(20);
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops.back(), e, b.cfg[3]));
+  EXPECT_EQ(b.pushed, 1U);
+  EXPECT_EQ(b.ops.back().inline_data_lo, 0U);
+  EXPECT_TRUE(b.payloads.empty());
+}
+
+TEST(TxFetchTest, PayloadOfWhichAWordIsMissingIsRead) {
+  for (uint32_t missing = 8; missing < 32; ++missing) {
+    ExpectPayloadRead([&](Bench& b, auto words) {
+      words.erase(words.begin() + missing);
+      b.Push(3, words);
+    });
+  }
+}
+
+TEST(TxFetchTest, PayloadOfWhichASlotIsMissingIsRead) {
+  for (uint32_t missing = 1; missing < 4; ++missing) {
+    ExpectPayloadRead([&](Bench& b, auto words) {
+      words.erase(words.begin() + 8 * missing, words.begin() + 8 * missing + 8);
+      b.Push(3, words);
+    });
+  }
+  ExpectPayloadRead([&](Bench& b, auto words) {
+    words.resize(8);
+    b.Push(3, words);
+  });
+}
+
+TEST(TxFetchTest, PayloadOfWhichAWordCameTwiceIsRead) {
+  for (uint32_t twice = 8; twice < 32; ++twice) {
+    ExpectPayloadRead([&](Bench& b, auto words) {
+      auto other = words[twice];
+      ++other.data;
+      words.insert(words.begin(), other);
+      b.Push(3, words);
+    });
+  }
+}
+
+TEST(TxFetchTest, PayloadInOtherPlacesIsRead) {
+  ExpectPayloadRead([&](Bench& b, auto words) {  // One slot on.
+    for (size_t i = 8; i < words.size(); ++i) {
+      ++words[i].position;
+    }
+    b.Push(3, words);
+  });
+  ExpectPayloadRead([&](Bench& b, auto words) {  // In another context.
+    b.Push(3, {words.begin(), words.begin() + 24});
+    b.Push(4, {words.begin() + 24, words.end()});
+  });
+}
+
+TEST(TxFetchTest, PayloadFromBeforeAnEarlierDoorbellIsRead) {
+  for (const uint32_t before : {1U, 8U, 16U, 24U}) {
+    ExpectPayloadRead([&](Bench& b, auto words) {
+      b.Push(3, {words.end() - before, words.end()});
+      b.RingCount(3, 14);
+      b.Push(3, {words.begin(), words.end() - before});
+    });
+  }
+}
+
+TEST(TxFetchTest, PayloadOverwrittenAfterItsDoorbellIsReadOrWhole) {
+  uint32_t read = 0;
+  uint32_t whole = 0;
+  for (uint32_t word = 8; word < 32; ++word) {
+    for (int gap = 0; gap < 10; ++gap) {
+      Bench b(1);
+      b.Enable(3);
+      Expected e = Expect(b, 3, {});
+      e.desc = PostPayload(&b, 3, 192, 7);
+      e.slots = 4;
+      const auto words = CopyOfSlots(&b, 3, 0, 4);
+      b.Push(3, words);
+      b.Ring(3);
+      b.Run(gap);
+      auto other = words[word];
+      ++other.data;
+      b.Push(3, {other});
+      ASSERT_TRUE(b.WaitForOps(1));
+      b.Run(20);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[0], e, b.cfg[3]));
+      const uint64_t number = b.ops[0].inline_data_lo;
+      if (number == 0 || !b.payloads[number].ok) {
+        ++read;
+      } else {
+        ASSERT_NO_FATAL_FAILURE(ExpectPayload(b, b.ops[0], e));
+        ++whole;
+      }
+    }
+  }
+  EXPECT_GT(read, 24U * 3);
+  EXPECT_GT(whole, 24U * 3);
+}
+
+TEST(TxFetchTest, SlotsBeyondThePayloadThatWerePushedMeanNothing) {
+  Bench b(1);
+  b.Enable(3);
+  Expected e = Expect(b, 3, {});
+  e.desc = PostPayload(&b, 3, 64, 1);
+  e.slots = 2;
+  auto words = CopyOfSlots(&b, 3, 0, 4);
+  b.Push(3, words);
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(1));
+  b.Run(20);
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[0], e, b.cfg[3]));
+  ASSERT_NO_FATAL_FAILURE(ExpectPayload(b, b.ops[0], e));
+  // The spare copies are not taken for the payload that comes there.
+  Expected next = Expect(b, 3, {});
+  next.desc = PostPayload(&b, 3, 64, 2);
+  next.slots = 2;
+  b.Push(3, b.CopyOfSlot(3, 2));
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(2));
+  b.Run(20);
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[1], next, b.cfg[3]));
+  EXPECT_EQ(b.ops[1].inline_data_lo, 0U);
+  EXPECT_EQ(b.pushed, 2U);
+}
+
+TEST(TxFetchTest, ContextsThatPushByTurnsHaveTheirOwnPayload) {
+  Bench b(Seed(6));
+  std::array<Expected, 8> expected;
+  for (uint32_t c = 0; c < 8; ++c) {
+    b.Enable(c);
+  }
+  for (uint32_t round = 0; round < 15; ++round) {
+    std::vector<std::pair<uint32_t, Bench::Word>> words;
+    for (uint32_t c = 0; c < 8; ++c) {
+      expected[c] = Expect(b, c, {});
+      expected[c].desc = PostPayload(&b, c, 65 + b.rng() % 128, c);
+      expected[c].slots = 1U + expected[c].desc.ext_slots;
+      for (const auto& word :
+           CopyOfSlots(&b, c, expected[c].position, expected[c].slots)) {
+        words.emplace_back(c, word);
+      }
+    }
+    for (size_t w = words.size(); w > 1; --w) {
+      std::swap(words[w - 1], words[b.rng() % w]);
+    }
+    for (const auto& [c, word] : words) {
+      b.Push(c, {word});
+    }
+    b.ops.clear();
+    for (uint32_t c = 0; c < 8; ++c) {
+      b.Ring(c);
+    }
+    ASSERT_TRUE(b.WaitForOps(8));
+    b.Run(60);
+    for (const Op& op : b.ops) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(op, expected[op.ctx], b.cfg[op.ctx]));
+      ASSERT_NO_FATAL_FAILURE(ExpectPayload(b, op, expected[op.ctx]));
+    }
+  }
+  EXPECT_TRUE(b.reads.requests.empty());
+  EXPECT_EQ(b.payloads.size(), 8U * 15);
+}
+
+// Only what was pushed has a number, whatever the descriptor holds.
+TEST(TxFetchTest, NumberInADescriptorThatWasReadMeansNothing) {
+  Bench b(1);
+  b.Enable(3);
+  for (const bool copied : {false, true}) {
+    Expected e = Expect(b, 3, {});
+    e.desc = PostPayload(&b, 3, 128, 1);
+    e.slots = 3;
+    auto slot = b.memory.Get<TxDesc>(e.address);
+    slot.local_iova = 1;
+    b.memory.Write(e.address, &slot, sizeof slot);
+    if (copied) {
+      b.Push(3, b.CopyOfSlot(3, e.position));
+    }
+    b.Ring(3);
+    b.ops.clear();
+    ASSERT_TRUE(b.WaitForOps(1));
+    b.Run(60);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[0], e, b.cfg[3]));
+    EXPECT_EQ(b.ops[0].inline_data_lo, 0U);
+  }
+  EXPECT_EQ(b.pushed, 1U);
+}
+
+// The context ends between the copy and its operation.
+TEST(TxFetchTest, NumberEndsWithItsGeneration) {
+  Bench b(1);
+  b.Enable(3);
+  PostPayload(&b, 3, 128, 1);
+  b.Push(3, CopyOfSlots(&b, 3, 0, 3));
+  b.dut->credit_ok_i = 0;
+  b.Ring(3);
+  b.Run(20);
+  ASSERT_EQ(b.payloads.size(), 1U);
+  b.Disable(3);
+  b.Enable(3);
+  b.dut->credit_ok_i = ~0u;
+  Expected e = Expect(b, 3, {});
+  e.desc = PostPayload(&b, 3, 128, 2);
+  e.slots = 3;
+  b.Ring(3);
+  ASSERT_TRUE(b.WaitForOps(1));
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(b.ops[0], e, b.cfg[3]));
+  EXPECT_EQ(b.ops[0].inline_data_lo, 0U);
+}
+
 TEST(TxFetchTest, PushedPayloadThatLooksLikeADescriptorStandsForNothing) {
   Bench b(1);
   b.Enable(3);
@@ -1123,7 +1457,8 @@ TEST(TxFetchTest, BadPushedDescriptorIsJudgedLikeAnyOther) {
 // A host that keeps its promise - a word it pushes for a slot is the slot's
 // when the doorbell rings, or comes beside a second one - and breaks all else:
 // words are missing, doubled, shuffled, of other positions and passes, early,
-// late, or of a generation before.
+// late, or of a generation before. Words for a slot that will hold payload,
+// which has no position, come beside a second one.
 TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
   constexpr size_t kPosts = 30000;
   Bench b(TestSeed());
@@ -1137,6 +1472,10 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
   size_t posted = 0;
   size_t seen = 0;
   size_t pushes = 0;
+  size_t slots_pushed = 0;                  // With payload.
+  std::array<uint32_t, kContexts> noisy{};  // Slots of the window since its
+                                            // last doorbell.
+  std::map<uint64_t, std::vector<uint8_t>> numbered;  // Payload of the ring.
   // Words of a position that no doorbell soon covers, its own among them.
   const auto noise = [&](uint32_t c, uint32_t covered) {
     TxDesc d = Bench::Send(rng() % 1000, 0xbad);
@@ -1181,6 +1520,7 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
     std::vector<Word> words;
     uint32_t batch = rng() % 2 ? 1 : 1 + rng() % 20;
     const bool clean = rng() % 2;  // All of the copy, and nothing else.
+    uint32_t holds_payload = 0;    // Slots of the window.
     for (; batch > 0 && posted < kPosts; --batch) {
       TxDesc d = RandomDescriptor(&rng, posted);
       const uint32_t slots = 1u + d.ext_slots;
@@ -1198,11 +1538,21 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
       }
       expected[c].push_back(e);
       ++posted;
+      const bool all = clean && rng() % 4 != 0;
       for (uint32_t i = 0; i < slots; ++i) {
-        if (i != 0 && rng() % 2) {
+        const uint32_t place = 1u << (at + i) % contract::kPushWindowSlots;
+        auto copy = b.CopyOfSlot(c, at + i);
+        if (i != 0) {
+          holds_payload |= place;
+          ++slots_pushed;
+          if ((noisy[c] & place) != 0) {
+            append(&words, copy);
+            continue;
+          }
+        }
+        if (i != 0 && !all && rng() % 2) {
           continue;
         }
-        auto copy = b.CopyOfSlot(c, at + i);
         if (!clean && rng() % 8 == 0) {  // Of what the slot was to be at first.
           TxDesc other = RandomDescriptor(&rng, 0xbad);
           other.position = uint16_t(at + i);
@@ -1220,7 +1570,11 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
       }
     }
     if (!clean && rng() % 2) {
-      append(&words, noise(c, b.tail[c] - before));
+      const auto more = noise(c, b.tail[c] - before);
+      append(&words, more);
+      if (holds_payload >> more[0].position % contract::kPushWindowSlots & 1) {
+        append(&words, more);
+      }
     }
     for (size_t w = words.size(); w > 1; --w) {
       std::swap(words[w - 1], words[rng() % w]);
@@ -1235,8 +1589,11 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
       b.Run(rng() % 2 * 20);
     }
     b.Ring(c);
+    noisy[c] = 0;
     if (rng() % 4 == 0) {
-      b.Push(c, noise(c, 0));
+      const auto more = noise(c, 0);
+      b.Push(c, more);
+      noisy[c] = 1u << more[0].position % contract::kPushWindowSlots;
     }
     if (rng() % 4 == 0) {
       b.Run(rng() % 64);
@@ -1248,6 +1605,12 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
       expected[op.ctx].pop_front();
       ASSERT_NO_FATAL_FAILURE(ExpectSame(op, e, b.cfg[op.ctx]))
           << "operation " << e.desc.op_context << " of context " << op.ctx;
+      if ((op.flags & contract::kTxFlagInlineExt) != 0 &&
+          op.inline_data_lo != 0) {
+        auto& data = numbered[op.inline_data_lo];
+        data.resize(64 * e.desc.ext_slots);
+        b.memory.Read(e.address + 64, data.data(), data.size());
+      }
     }
   }
   EXPECT_EQ(seen, kPosts);
@@ -1255,6 +1618,19 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
   EXPECT_GT(b.pushed, kPosts / 20);
   EXPECT_LT(b.pushed, pushes);
   std::printf("%lu of %zu pushes used\n", b.pushed, pushes);
+  b.Run(10);
+  size_t payload_slots = 0;
+  for (const auto& [number, data] : numbered) {
+    const Payload& payload = b.payloads.at(number);
+    ASSERT_TRUE(payload.complete);
+    if (payload.ok) {
+      ASSERT_EQ(payload.data, data);
+      payload_slots += data.size() / 64;
+    }
+  }
+  EXPECT_GT(payload_slots, slots_pushed / 50);
+  std::printf("%zu of %zu slots of payload used\n", payload_slots,
+              slots_pushed);
 }
 
 // A descriptor of several local segments, which are in its extension slot.

@@ -100,6 +100,9 @@ module tx_waits_probe
   logic [CqW-1:0]              credit_cq;
   logic [NumStat-1:0]          stat_fetch, stat_spill;
 
+  logic         put_begin, put_valid, put_last, put_ok;
+  logic [511:0] pushed;
+
   logic        msg_valid;
   msg_packet_t msg_packet;
   msg_done_t   msg_done;
@@ -125,6 +128,8 @@ module tx_waits_probe
     .clk_i, .rst_ni, .db_valid_i, .db_ready_o, .db_i, .tbl_valid_i, .tbl_req_i, .tbl_rsp_o,
     .rd_valid_o, .rd_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i,
     .rd_rsp_last_i, .rd_rsp_error_i, .op_valid_o, .op_ready_i, .op_o(fetched),
+    .put_tag_i('0), .put_begin_o(put_begin), .put_valid_o(put_valid), .put_last_o(put_last),
+    .put_ok_o(put_ok), .put_o(pushed),
     .av_invalidate_o(av_invalidate), .av_ctx_o(av_ctx), .credit_ok_i, .cq_gen_i('0),
     .credit_take_o(credit_take), .credit_cq_o(credit_cq),
     .retire_i(free_i), .retire_ctx_i(free_ctx_i), .retire_gen_i('0),
@@ -187,5 +192,5 @@ module tx_waits_probe
 
   logic unused;
   assign unused = ^{av_invalidate, av_ctx, credit_take, credit_cq, head_cell, counters, stat_fetch,
-                    stat_spill, fetched.av_base, fetched.av_entries};
+                    stat_spill, put_begin, put_valid, put_last, put_ok, pushed, fetched.av_base, fetched.av_entries};
 endmodule

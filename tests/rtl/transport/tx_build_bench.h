@@ -207,7 +207,8 @@ inline void TxBuild::Cycle() {
   const bool record_taken = dut_->rec_ready_o;
   EXPECT_TRUE(!record_taken || record);
   if (dut_->rd_valid_o && dut_->rd_ready_i) {
-    const rtl::DmaReq req = rtl::Sample<rtl::GatherReq>(dut_->rd_req_o).read;
+    const rtl::DmaReq req =
+        rtl::Sample<rtl::PayloadReq>(dut_->rd_req_o).gather.read;
     EXPECT_GT(req.bytes, 0);
     reads_.push_back(req);
     const bool error = refused_page && req.addr >> 12 == *refused_page;

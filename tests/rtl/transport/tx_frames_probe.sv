@@ -58,7 +58,7 @@ module tx_frames_probe
   logic [TxW-1:0]   fail_ctx;
   logic [GenW-1:0]  fail_gen;
   logic [NumStat-1:0] stat;
-  gather_req_t      gather;
+  payload_req_t     payload;
   logic             frame;
   logic [13:0]      frame_bytes;
 
@@ -71,7 +71,7 @@ module tx_frames_probe
     .alive_i('1), .gen_i('0),
     .pkt_valid_i, .pkt_ready_o, .pkt_i,
     .back_valid_i(1'b0), .back_ready_o(back_ready), .back_i('0), .rsp_valid_i, .rsp_ready_o, .rsp_i,
-    .rd_valid_o, .rd_ready_i, .rd_req_o(gather),
+    .rd_valid_o, .rd_ready_i, .rd_req_o(payload),
     .len_valid_o(len_valid), .len_ready_i(len_ready), .len_bytes_o(len_bytes),
     .rec_valid_i(rec_valid), .rec_ready_o(rec_ready), .rec_error_i(rec_error),
     .rec_crc_i(rec_crc),
@@ -101,7 +101,7 @@ module tx_frames_probe
   assign idle_o = idle_build && idle_framer;
 
   logic unused_outputs;
-  assign rd_req_o = gather.read;
-  assign unused_outputs = ^{gather, seq_done, back_done, back_ready, fail, fail_msg, fail_ctx, fail_gen, stat, frame,
+  assign rd_req_o = payload.gather.read;
+  assign unused_outputs = ^{payload, seq_done, back_done, back_ready, fail, fail_msg, fail_ctx, fail_gen, stat, frame,
                             frame_bytes};
 endmodule
