@@ -15,9 +15,9 @@ Result<SendRing> SendRing::Create(std::span<contract::TxDesc> slots,
   return SendRing(slots, head_cell, tail, push);
 }
 
-void SendRing::PublishOneByCall() noexcept {
+void SendRing::PublishOneByCall(uint16_t tail) noexcept {
   last_position_ = positions_.tail();
-  positions_.Append(1);
+  positions_.Append(SlotDistance(last_position_, tail));
   PublishPushed();
 }
 

@@ -92,20 +92,44 @@ class SendRing {
     PublishOne(position);
   }
 
+  // As `PushInlineExt` of more than `kInlineBytes`, then `PublishPushed`.
+  // Precondition: `FitsInlineExt`.
+  [[gnu::always_inline]] void SendInlineExt(const SendFields& fields,
+                                            const void* data,
+                                            size_t bytes) noexcept {
+    const uint16_t position = positions_.tail();
+    // As `FitsInlineExt` counts, so that it is counted once.
+    contract::TxDesc* const slot =
+        &slots_[SlotOfLongest(position)] - kMaxExtSlots;
+    const auto length = static_cast<uint32_t>(bytes);
+    const uint32_t ext_slots = ExtSlots(length);
+    Describe(*slot, position, fields, length,
+             {.flags = contract::kTxFlagInlineExt, .ext_slots = ext_slots});
+    StoreBuffer(*slot, Iova{}, 0);
+    CopyMedium(reinterpret_cast<std::byte*>(slot + 1),
+               static_cast<const std::byte*>(data), bytes);
+    PublishOne(position, 1 + ext_slots);
+  }
+
+  // Whether the longest operation with payload in slots goes to the tail,
+  // without padding: a little early, whatever its length.
+  bool FitsInlineExt() const noexcept {
+    return positions_.free_slots() > kMaxExtSlots &&
+           SlotOfLongest(positions_.tail()) >= kMaxExtSlots;
+  }
+
   // The payload is in the slots that follow: at most `kInjectBytes`.
   // False, changing nothing, when the ring has no room. One slot and one per
   // 64 bytes, and the padding before a wrap.
   [[nodiscard, gnu::always_inline]] bool PushInlineExt(
       const SendFields& fields, const void* data, uint32_t bytes) noexcept {
-    const uint32_t ext_slots =
-        (bytes + contract::kDescBytes - 1) / contract::kDescBytes;
+    const uint32_t ext_slots = ExtSlots(bytes);
     if (!MakeContiguous(1 + ext_slots)) {
       return false;
     }
     contract::TxDesc& slot = NextSlot();
     Describe(slot, last_position_, fields, bytes,
-             {.flags = contract::kTxFlagInlineExt,
-              .ext_slots = static_cast<uint8_t>(ext_slots)});
+             {.flags = contract::kTxFlagInlineExt, .ext_slots = ext_slots});
     StoreBuffer(slot, Iova{}, 0);
     positions_.Append(1);
     if (bytes != 0) {
@@ -247,19 +271,20 @@ class SendRing {
     only_rings_ = tail.notify == nullptr && !push_.open();
   }
 
-  // Publishes the operation of one slot that was just written at the tail,
+  // Publishes the operation of `slots` slots that was just written at the tail,
   // `position`.
-  [[gnu::always_inline]] void PublishOne(uint16_t position) noexcept {
+  [[gnu::always_inline]] void PublishOne(uint16_t position,
+                                         uint32_t slots = 1) noexcept {
+    const auto tail = static_cast<uint16_t>(position + slots);
     if (!only_rings_) [[unlikely]] {
-      PublishOneByCall();
+      PublishOneByCall(tail);
       return;
     }
-    const auto tail = static_cast<uint16_t>(position + 1);
     positions_.PublishTo(tail);
     RingMapped(tail_doorbell_,
                uint64_t{tail} << contract::kDoorbellTailCountLsb);
   }
-  void PublishOneByCall() noexcept;
+  void PublishOneByCall(uint16_t tail) noexcept;
 
   // Copies the operation pushed last to the window.
   void CopyLast() const noexcept;
@@ -273,7 +298,7 @@ class SendRing {
   // Where the payload of a descriptor is.
   struct PayloadPlace {
     uint8_t flags = 0;
-    uint8_t ext_slots = 0;
+    uint32_t ext_slots = 0;
     uint8_t segments = 0;
   };
 
@@ -289,9 +314,14 @@ class SendRing {
     slot.position = position;
     slot.peer = fields.peer;
     slot.length = bytes;
-    slot.rx_index = fields.rx_index;
-    slot.ext_slots = place.ext_slots;
-    slot.segments = place.segments;
+    // As one word: the three stores cost more.
+    const uint32_t places = fields.rx_index | place.ext_slots << 16 |
+                            uint32_t{place.segments} << 24;
+    static_assert(offsetof(contract::TxDesc, ext_slots) ==
+                      offsetof(contract::TxDesc, rx_index) + 2 &&
+                  offsetof(contract::TxDesc, segments) ==
+                      offsetof(contract::TxDesc, rx_index) + 3);
+    std::memcpy(&slot.rx_index, &places, sizeof places);
     slot.op_context = fields.op_context;
     slot.header_data = fields.header_data;
     slot.match_bits = fields.match_bits;
@@ -304,6 +334,45 @@ class SendRing {
     slot.local_iova = ToInteger(iova);
     slot.local_length = bytes;
     slot.rsvd0 = 0;
+  }
+
+  static constexpr uint32_t kMaxExtSlots =
+      contract::kInjectBytes / contract::kDescBytes;
+  // The last slot of the longest such operation at `position`.
+  uint32_t SlotOfLongest(uint32_t position) const noexcept {
+    return (position + kMaxExtSlots) & (positions_.capacity() - 1);
+  }
+  static uint32_t ExtSlots(uint32_t bytes) noexcept {
+    return (bytes + contract::kDescBytes - 1) / contract::kDescBytes;
+  }
+
+  // More than `kInlineBytes` and at most `kInjectBytes`, in pieces of fixed
+  // sizes, the last two of which may overlap: a call of memcpy costs more than
+  // the copy.
+  [[gnu::always_inline]] static void CopyMedium(std::byte* to,
+                                                const std::byte* from,
+                                                size_t bytes) noexcept {
+    if (bytes > 32 && bytes <= 64) [[likely]] {
+      // By pieces of a register: pointers to the ends would cost more.
+      std::memcpy(to, from, 16);
+      std::memcpy(to + 16, from + 16, 16);
+      std::memcpy(to + bytes - 32, from + bytes - 32, 16);
+      std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes <= 32) {
+      CopyEnds<16>(to, from, bytes);
+    } else if (bytes <= 128) {
+      CopyEnds<64>(to, from, bytes);
+    } else {
+      std::memcpy(to, from, 64);
+      CopyEnds<64>(to + 64, from + 64, bytes - 64);
+    }
+  }
+  template <size_t kBytes>
+  [[gnu::always_inline]] static void CopyEnds(std::byte* to,
+                                              const std::byte* from,
+                                              size_t bytes) noexcept {
+    std::memcpy(to, from, kBytes);
+    std::memcpy(to + bytes - kBytes, from + bytes - kBytes, kBytes);
   }
 
   // At most `kInlineBytes` of payload, then zeros. Two words, not an array,

@@ -105,6 +105,58 @@ TEST_F(SendRingTest, SendInlineIsAppendInlineAndPublish) {
   }
 }
 
+TEST_F(SendRingTest, SendInlineExtIsPushInlineExtAndPublish) {
+  const std::vector<uint8_t> data = Pattern(contract::kInjectBytes);
+  const SendFields fields = {.opcode = Opcode::kWrite,
+                             .op_context = 77,
+                             .header_data = 78,
+                             .peer = 5,
+                             .flags = contract::kTxFlagCompletion,
+                             .match_bits = 79,
+                             .remote_offset = 80};
+  for (uint32_t bytes = contract::kInlineBytes + 1;
+       bytes <= contract::kInjectBytes; ++bytes) {
+    std::array<std::array<TxDesc, kSlots>, 2> written;
+    for (const bool at_once : {false, true}) {
+      FakeDevice device;
+      std::ranges::fill(slots_, TxDesc{});
+      SendRing ring = Bind(device, slots_, &cell_);
+      ASSERT_TRUE(ring.FitsInlineExt());
+      if (at_once) {
+        ring.SendInlineExt(fields, data.data(), bytes);
+      } else {
+        ASSERT_TRUE(ring.PushInlineExt(fields, data.data(), bytes));
+        ring.Publish();
+      }
+      EXPECT_EQ(ring.tail(), 1 + (bytes + 63) / 64);
+      ASSERT_EQ(device.rung.size(), 1U);
+      EXPECT_EQ(device.rung[0].value, ring.tail());
+      written.at(at_once ? 1 : 0) = slots_;
+    }
+    ASSERT_EQ(written[0], written[1]) << bytes;
+    ASSERT_EQ(std::memcmp(&written[1][1], data.data(), bytes), 0);
+  }
+}
+
+TEST_F(SendRingTest, FitsInlineExtWhereNoPaddingIsNeeded) {
+  for (uint16_t position = 0; position < 2 * kSlots; ++position) {
+    AdvanceTo(position);
+    EXPECT_EQ(ring_.FitsInlineExt(), position % kSlots <= kSlots - 4)
+        << position;
+  }
+  AdvanceTo(2 * kSlots);
+  for (uint64_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(ring_.FitsInlineExt());
+    ASSERT_TRUE(PushOne());
+  }
+  ring_.Publish();
+  ASSERT_EQ(ring_.ReleaseTo(2 * kSlots + 1), Release::kMoved);
+  for (uint64_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE(PushOne());
+    EXPECT_FALSE(ring_.FitsInlineExt()) << "one slot is free";
+  }
+}
+
 TEST_F(SendRingTest, SendBufferIsAppendBufferAndPublish) {
   const SendFields fields = {.op_context = 77, .peer = 5};
   ring_.SendBuffer(fields, Iova{0x1000}, 100);
@@ -454,6 +506,12 @@ TEST_F(PushExtensionsTest, CopiesWrapAroundInTheWindow) {
   EXPECT_EQ(device_.pushed[1].offset, WindowOffset(kFirst) + 64);
   EXPECT_EQ(device_.pushed[2].offset, WindowOffset(0));
   EXPECT_EQ(device_.pushed[3].offset, WindowOffset(1));
+}
+
+TEST_F(PushExtensionsTest, SendAtOnceIsCopiedLikeAnyOther) {
+  const std::vector<uint8_t> data = Pattern(128);
+  ring_.SendInlineExt({.op_context = 9}, data.data(), 128);
+  ExpectPushed(0, 3);
 }
 
 TEST_F(PushExtensionsTest, SegmentsAreLeftToBeFetched) {
