@@ -10,7 +10,7 @@
 #include "Vheddle_tx_pushed.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/sim/clocked_model.h"
+#include "hw/sim/model/clocked_model.h"
 #include "rtl/records.h"
 #include "tests/rtl/pins.h"
 #include "tests/rtl/queue/dma_models.h"
@@ -52,7 +52,7 @@ class Bench {
     Tick();
   }
 
-  sim::ClockedModel<Vheddle_tx_pushed> dut;
+  sim::model::ClockedModel<Vheddle_tx_pushed> dut;
   Rng rng;
   Memory memory;
   DmaReadModel<Vheddle_tx_pushed, rtl::GatherReq> reads;
