@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs random streams of operations between two devices and checks what both
 // sides see. Ends with 0 when everything was allowed.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -28,6 +30,7 @@ using std::chrono::steady_clock;
 
 // More than a stream without a fault may be silent for: targets that forget.
 constexpr std::chrono::seconds kBriefSilence{12};
+constexpr int kKeptBytes = 1 << 30;
 
 struct Options {
   RunOptions run;
@@ -285,6 +288,9 @@ int Main(int argc, char** argv) {
     profile.reads = false;
   }
   if (options.is_virtual) {
+    // Devices come and go with megabytes each: the heap keeps their pages.
+    (void)mallopt(M_MMAP_THRESHOLD, kKeptBytes);
+    (void)mallopt(M_TRIM_THRESHOLD, kKeptBytes);
     options.run.devices = {"soft", "soft"};
   }
   if (!devices.empty()) {
