@@ -21,11 +21,12 @@ namespace {
 
 constexpr size_t kDefaultSize = 256;
 
-int CloseQueue(struct fid* handle) noexcept {
+int CloseEventQueue(struct fid* handle) noexcept {
   return EventQueue::From(handle)->Close();
 }
 
-int ControlQueue(struct fid* handle, int command, void* argument) noexcept {
+int ControlEventQueue(struct fid* handle, int command,
+                      void* argument) noexcept {
   return EventQueue::From(handle)->Control(command, argument);
 }
 
@@ -64,11 +65,11 @@ const char* QueueErrorText(fid_eq* /*handle*/, int prov_errno,
   return text;
 }
 
-fi_ops queue_fid_ops = {
+fi_ops event_queue_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = CloseQueue,
+    .close = CloseEventQueue,
     .bind = base::RefuseBind,
-    .control = ControlQueue,
+    .control = ControlEventQueue,
     .ops_open = base::RefuseOpenOps,
     .tostr = nullptr,
     .ops_set = base::RefuseSetOps,
@@ -100,7 +101,7 @@ int EventQueue::Open(Fabric* fabric, const fi_eq_attr* attr, fid_eq** queue,
   };
   std::unique_ptr<EventQueue, Deleter> made(new EventQueue(fabric, wanted));
   made->fid = {
-      .fclass = FI_CLASS_EQ, .context = context, .ops = &queue_fid_ops};
+      .fclass = FI_CLASS_EQ, .context = context, .ops = &event_queue_fid_ops};
   made->ops = &queue_ops;
   const int result = made->OpenWait(wanted.wait_set);
   if (result == FI_SUCCESS) {
