@@ -42,6 +42,12 @@ struct Packet {
   bool retx = false;
   bool ar = false;
   bool marked = false;  // It met congestion.
+
+  // Only then is `clear_psn` one.
+  constexpr bool clears() const {
+    return kind == PacketKind::kClear ||
+           (kind == PacketKind::kRequest && trim == Trim::kNone);
+  }
 };
 
 // What the tables of a target say of the PDC that a packet names: with syn by

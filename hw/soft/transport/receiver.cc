@@ -82,7 +82,7 @@ Receiver::Judged Receiver::Judge(Pdc* pdc, const Arrival& arrival) {
       receive.window.Find(packet.psn, pdc->ordered, rules::Reach());
   const rules::Judgement judgement =
       rules::JudgePlace(packet, place, receive.window, receive.gap);
-  if (receive.window.holds() && judgement.changes()) {
+  if (receive.window.holds() && packet.clears() && judgement.changes()) {
     Cleared(pdc, packet.clear_psn);
   }
   if (judgement.outcome != rules::Outcome::kOffer) {

@@ -59,11 +59,12 @@ class ControlTest : public testing::TestWithParam<bool> {
   }
   // As if sent by `from`'s end of the PDC.
   void Control(size_t from, CpType type, uint32_t psn, size_t bytes,
-               uint16_t opaque = 0) {
+               uint16_t opaque = 0, uint32_t payload = 0) {
     PdsCp cp;
     cp.type = PdsType::kCp;
     cp.cp_type = type;
     cp.psn = psn;
+    cp.payload = payload;
     cp.probe_opaque = opaque;
     cp.spdcid = from == 0 ? initiator_id_ : target_id_;
     cp.dpdcid = from == 0 ? target_id_ : initiator_id_;
@@ -180,6 +181,24 @@ TEST_P(ControlTest, UnknownPdcIsNackedUnlessNothingIsAnswered) {
     nacks += answered ? 1 : 0;
     EXPECT_EQ(Count(1, Statistic::kTxNacks), nacks) << static_cast<int>(type);
   }
+}
+
+// Every ACK with the result is lost at first. An ACK Request does not mean that
+// the initiator has it, whatever its payload is.
+TEST_P(ControlTest, AckRequestClearsNoAnswer) {
+  bool withheld = false;
+  world_[1].wire.filter = [&](std::span<const uint8_t> /*bytes*/) {
+    withheld = true;
+    return false;
+  };
+  Send(2, 1, Kind::kResult);
+  ASSERT_TRUE(world_.RunUntil([&] { return withheld; }, 1'000'000));
+  const uint32_t psn = psn_ + 1;
+  for (const uint32_t payload : {psn, psn + 7, 0U}) {
+    Control(0, CpType::kAckRequest, psn, PdsCp::kBytes, 0, payload);
+  }
+  world_[1].wire.filter = nullptr;
+  ExpectAllCompleted(2);
 }
 
 TEST_P(ControlTest, CloseRequestTakesAPsnAndClosesThePdc) {
