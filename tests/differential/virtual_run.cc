@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,19 @@ using std::chrono::nanoseconds;
 class Killed : public std::exception {};
 // The run has failed: a side that goes on would say nothing new.
 class Stopped : public std::exception {};
+
+// The headers of a frame: Ethernet, IP, UDP, PDS and SES.
+constexpr size_t kLoggedBytes = 104;
+
+std::string Hex(std::span<const uint8_t> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : bytes) {
+    text.push_back(kDigits[byte >> 4U]);
+    text.push_back(kDigits[byte & 15U]);
+  }
+  return text;
+}
 
 // Order counts.
 class Hash {
@@ -69,7 +83,7 @@ class VirtualRun {
       Settings settings = SettingsOf(side, stream, "soft", Time::kVirtual);
       sim::base::Random random(stream.setup.seed * kSides + side);
       settings.emplace_back(
-          "delay_ns",
+          "rx_delay_ns",
           std::to_string(kDelaysNs.at(random.Below(kDelaysNs.size()))));
       world_.Set(AddressOf(side), std::move(settings));
     }
@@ -101,11 +115,13 @@ class VirtualRun {
     hash_.Add(frame.device * 2 + (frame.received ? 1 : 0));
     hash_.Add(Digest(frame.bytes));
     if (options_.log) {
-      options_.log(std::to_string(frame.time_ns) + " device " +
-                   std::to_string(frame.device) +
-                   (frame.received ? " received " : " sent ") +
-                   std::to_string(frame.bytes.size()) + " bytes, hash " +
-                   std::to_string(Digest(frame.bytes)));
+      options_.log(
+          std::to_string(frame.time_ns) + " device " +
+          std::to_string(frame.device) +
+          (frame.received ? " received " : " sent ") +
+          std::to_string(frame.bytes.size()) + " bytes, digest " +
+          std::to_string(Digest(frame.bytes)) + ", " +
+          Hex(frame.bytes.first(std::min(frame.bytes.size(), kLoggedBytes))));
     }
   }
 
