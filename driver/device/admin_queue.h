@@ -12,16 +12,12 @@
 #include "driver/device.h"
 #include "driver/dma/dma_buffer.h"
 #include "driver/result.h"
+#include "hw/contract/fabric_address.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle {
 
-// A fabric address as in contract `av_entry`.
-struct FabricAddress {
-  uint64_t lo = 0;
-  uint64_t hi = 0;
-  bool ipv6 = false;
-};
+using contract::FabricAddress;
 
 // The errno of an answer to `opcode`; 0 for ok. The only such table.
 int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status);

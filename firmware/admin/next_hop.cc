@@ -7,7 +7,8 @@ namespace heddle::firmware {
 Executor::Progress Executor::ResolveNextHop(
     const contract::AdminResolveNextHop& command) {
   using Command = contract::AdminResolveNextHop;
-  const FabricAddress address{.lo = command.fa_lo, .hi = command.fa_hi};
+  const FabricAddress address{
+      .lo = command.fa_lo, .hi = command.fa_hi, .ipv6 = neighbours_.ipv6()};
   const uint8_t family =
       neighbours_.ipv6() ? static_cast<uint8_t>(contract::kAvFlagIpv6) : 0;
   FieldCheck check;

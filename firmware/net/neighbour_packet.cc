@@ -44,8 +44,8 @@ constexpr bool IsUnspecified(const FabricAddress& address) {
 }
 
 constexpr FabricAddress SolicitedNode(const FabricAddress& target) {
-  return {.lo = kSolicitedLow | (target.lo & kSolicitedBits),
-          .hi = kMulticastPrefix};
+  return FabricAddress::Ipv6(kMulticastPrefix,
+                             kSolicitedLow | (target.lo & kSolicitedBits));
 }
 
 // A sender's address that frames can be sent to.
@@ -54,11 +54,11 @@ constexpr bool IsStation(uint64_t mac) {
 }
 
 constexpr FabricAddress SourceOf(const wire::Ipv6& header) {
-  return {.lo = header.source_lo, .hi = header.source_hi};
+  return FabricAddress::Ipv6(header.source_hi, header.source_lo);
 }
 
 constexpr FabricAddress DestinationOf(const wire::Ipv6& header) {
-  return {.lo = header.destination_lo, .hi = header.destination_hi};
+  return FabricAddress::Ipv6(header.destination_hi, header.destination_lo);
 }
 
 uint32_t Sum(uint64_t value) {
@@ -103,8 +103,8 @@ bool ParseArp(const uint8_t* bytes, uint32_t count, const LinkIdentity& self,
   packet.from_nobody = arp.sender_ip == 0;
   packet.tells = arp.sender_ip != 0;
   packet.replaces = true;
-  packet.sender = {.lo = arp.sender_ip};
-  packet.target = {.lo = arp.target_ip};
+  packet.sender = FabricAddress::Ipv4(arp.sender_ip);
+  packet.target = FabricAddress::Ipv4(arp.target_ip);
   packet.solicited = !request && to_us && packet.target == self.address;
   packet.mac = arp.sender_mac;
   packet.answer_mac = arp.sender_mac;
@@ -174,7 +174,7 @@ bool ParseDiscovery(const uint8_t* bytes, uint32_t count,
   }
   const uint8_t* const body = bytes + wire::Ipv6::kBytes;
   const auto message = wire::NeighborMessage::Decode(body);
-  packet.target = {.lo = message.target_lo, .hi = message.target_hi};
+  packet.target = FabricAddress::Ipv6(message.target_hi, message.target_lo);
   if (IcmpSum(header, body, length) != 0xffff || message.code != 0 ||
       IsMulticast(packet.target)) {
     return false;
@@ -291,7 +291,7 @@ bool ParseNeighbourPacket(const SlowPath::Frame& frame,
   packet.answer_mac = ethernet.source;
   const uint8_t* const bytes = frame.byte + at;
   const uint32_t count = frame.bytes - at;
-  if (self.ipv6) {
+  if (self.address.ipv6) {
     return ethertype == kEtherTypeIpv6 && ParseDiscovery(bytes, count, packet);
   }
   return ethertype == kEtherTypeArp &&
@@ -300,7 +300,7 @@ bool ParseNeighbourPacket(const SlowPath::Frame& frame,
 
 void BuildQuestion(const LinkIdentity& self, const FabricAddress& target,
                    SlowPath::Frame& frame) {
-  if (!self.ipv6) {
+  if (!self.address.ipv6) {
     BuildArp(self, ArpOperation::kRequest, kBroadcastMac, target, frame);
     return;
   }
@@ -314,13 +314,13 @@ void BuildQuestion(const LinkIdentity& self, const FabricAddress& target,
 
 void BuildAnswer(const LinkIdentity& self, const NeighbourPacket& question,
                  SlowPath::Frame& frame) {
-  if (!self.ipv6) {
+  if (!self.address.ipv6) {
     BuildArp(self, ArpOperation::kReply, question.answer_mac, question.sender,
              frame);
     return;
   }
   const bool to_all = question.from_nobody;
-  const FabricAddress all{.lo = kAllNodesLow, .hi = kMulticastPrefix};
+  const FabricAddress all = FabricAddress::Ipv6(kMulticastPrefix, kAllNodesLow);
   BuildDiscovery(self,
                  to_all ? kMulticastMac | kAllNodesLow : question.answer_mac,
                  to_all ? all : question.sender,

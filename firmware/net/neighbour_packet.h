@@ -5,26 +5,18 @@
 #include <stdint.h>
 
 #include "firmware/mgmt/slow_path.h"
+#include "hw/contract/fabric_address.h"
 
 namespace heddle::firmware {
 
-// A fabric address as in contract `av_entry`.
-struct FabricAddress {
-  uint64_t lo = 0;
-  uint64_t hi = 0;
+using contract::FabricAddress;
 
-  friend constexpr bool operator==(const FabricAddress& a,
-                                   const FabricAddress& b) {
-    return a.lo == b.lo && a.hi == b.hi;
-  }
-};
-
-// Who we are in the neighbour protocols.
+// Who we are in the neighbour protocols: Neighbor Discovery if the address is
+// of IPv6, else ARP.
 struct LinkIdentity {
   FabricAddress address;
   uint64_t mac = 0;
   uint16_t vlan = 0;  // 0: untagged.
-  bool ipv6 = false;  // Neighbor Discovery instead of ARP.
 };
 
 // What a packet says.

@@ -8,8 +8,6 @@ namespace {
 
 constexpr uint32_t kIpv4Bits = 32;
 constexpr uint32_t kHalfBits = 64;
-constexpr uint64_t kIpv4Broadcast = 0xffffffff;
-constexpr uint64_t kIpv4FirstMulticast = 0xe0000000;
 constexpr uint64_t kLinkLocal = 0xfe80;  // fe80::/16 of fe80::/10.
 constexpr uint32_t kLinkLocalShift = 48;
 
@@ -43,10 +41,10 @@ Neighbours::Neighbours(TablePort& tables, SlowPath& slow_path, Timer& timer,
       slow_path_(slow_path),
       timer_(timer),
       board_(board),
-      self_{.address = {.lo = board.fa_lo, .hi = board.fa_hi},
-            .mac = board.mac & kMacMask,
-            .vlan = board.vlan,
-            .ipv6 = board.ipv6} {}
+      self_{
+          .address = {.lo = board.fa_lo, .hi = board.fa_hi, .ipv6 = board.ipv6},
+          .mac = board.mac & kMacMask,
+          .vlan = board.vlan} {}
 
 Status Neighbours::Start() {
   retry_ticks_ = TicksWithin(board_.neighbour_retry_ns, board_.tick_ns);
@@ -77,17 +75,12 @@ Status Neighbours::Start() {
 }
 
 bool Neighbours::IsUnicast(const FabricAddress& address) const {
-  if (self_.ipv6) {
-    return (address.hi != 0 || address.lo != 0) && address.hi >> 56 != 0xff;
-  }
-  return address.hi == 0 && address.lo != 0 &&
-         (address.lo < kIpv4FirstMulticast || address.lo >> 28 == 0xf) &&
-         address.lo < kIpv4Broadcast;
+  return address.ipv6 == ipv6() && address.is_unicast();
 }
 
 bool Neighbours::IsOnLink(const FabricAddress& address) const {
   const uint32_t bits = board_.prefix_length;
-  if (!self_.ipv6) {
+  if (!self_.address.ipv6) {
     return SamePrefix(address.lo, self_.address.lo, bits, kIpv4Bits);
   }
   if (address.hi >> kLinkLocalShift == kLinkLocal) {
@@ -106,8 +99,8 @@ Neighbours::Outcome Neighbours::Resolve(uint16_t id,
     hop = 0;
     return Outcome::kKnown;
   }
-  const FabricAddress gateway{.lo = board_.gateway_fa_lo,
-                              .hi = board_.gateway_fa_hi};
+  const FabricAddress gateway{
+      .lo = board_.gateway_fa_lo, .hi = board_.gateway_fa_hi, .ipv6 = ipv6()};
   const FabricAddress& target = IsOnLink(address) ? address : gateway;
   if (target.lo == 0 && target.hi == 0) {
     return Outcome::kNoRoute;

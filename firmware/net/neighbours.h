@@ -55,7 +55,7 @@ class Neighbours {
   bool Release(uint32_t hop);
 
   // Family of the port.
-  bool ipv6() const { return self_.ipv6; }
+  bool ipv6() const { return self_.address.ipv6; }
 
   // An address of the port's family that a peer can have.
   bool IsUnicast(const FabricAddress& address) const;

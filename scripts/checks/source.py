@@ -18,7 +18,8 @@ FUZZ_INPUTS = "tests/fuzz/corpus/"
 
 # Who may include whom: the first rule whose prefix fits the including file, and
 # what it may reach. Everything reaches its own layer, nothing reaches tests.
-CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
+CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/fabric_address.h",
+            "hw/contract/fabric_address_text.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
             "hw/contract/settings/", "hw/contract/split_number.h")
 DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
 # The simulated NIC below the devices, with what of the device soft is below it.

@@ -55,9 +55,10 @@ class DiscoveryTest : public NeighboursTest {
 TEST_F(DiscoveryTest, AResolutionAsksTheSolicitedNodeGroup) {
   const uint16_t id = Resolve(kPeerIp6);
   ExpectNoAnswer();
-  const auto question = SentMessage(
-      0x3333ffabcdef, {.lo = 0x00000001ffabcdef, .hi = 0xff02000000000000},
-      NdOption::kSourceLink);
+  const auto question =
+      SentMessage(0x3333ffabcdef,
+                  FabricAddress::Ipv6(0xff02000000000000, 0x00000001ffabcdef),
+                  NdOption::kSourceLink);
   EXPECT_EQ(question.type, Icmpv6Type::kNeighborSolicitation);
   EXPECT_EQ(question.code, 0);
   EXPECT_EQ(question.target_hi, kPeerIp6.hi);
@@ -90,7 +91,7 @@ TEST_F(DiscoveryTest, SolicitationsForOurAddressAreAnswered) {
   probe.options.clear();
   Receive(probe.Frame());
   const auto defence =
-      SentMessage(0x333300000001, {.lo = 1, .hi = 0xff02000000000000},
+      SentMessage(0x333300000001, FabricAddress::Ipv6(0xff02000000000000, 1),
                   NdOption::kTargetLink);
   EXPECT_EQ(defence.solicited, 0);
   // For somebody else.
@@ -171,22 +172,23 @@ TEST_F(DiscoveryTest, OnLinkIsThePrefixAndLinkLocal) {
     const std::vector<Bytes> sent = Sent();
     EXPECT_EQ(sent.size(), 1U);
     const auto message = wire::NeighborMessage::Decode(sent.at(0).data() + 54);
-    return FabricAddress{.lo = message.target_lo, .hi = message.target_hi};
+    return FabricAddress::Ipv6(message.target_hi, message.target_lo);
   };
   EXPECT_EQ(asked(kPeerIp6), kPeerIp6);
-  const FabricAddress local{.lo = 7, .hi = uint64_t{0xfe80} << 48};
+  const FabricAddress local = FabricAddress::Ipv6(uint64_t{0xfe80} << 48, 7);
   EXPECT_EQ(asked(local), local);
-  const FabricAddress gateway{.lo = 0xfe, .hi = kPrefix};
-  EXPECT_EQ(asked({.lo = 1, .hi = kPrefix + 1}), gateway);
+  const FabricAddress gateway = FabricAddress::Ipv6(kPrefix, 0xfe);
+  EXPECT_EQ(asked(FabricAddress::Ipv6(kPrefix + 1, 1)), gateway);
 }
 
 TEST_F(DiscoveryTest, APrefixMayBeLongerThanHalfAnAddress) {
   board_.prefix_length = 120;
   board_.gateway_fa_hi = 0;
   Begin();
-  Resolve({.lo = 0xff, .hi = kPrefix});
+  Resolve(FabricAddress::Ipv6(kPrefix, 0xff));
   EXPECT_EQ(Sent().size(), 1U);
-  ExpectAnswer(Resolve({.lo = 0x101, .hi = kPrefix}), AdminStatus::kNotFound);
+  ExpectAnswer(Resolve(FabricAddress::Ipv6(kPrefix, 0x101)),
+               AdminStatus::kNotFound);
 }
 
 }  // namespace

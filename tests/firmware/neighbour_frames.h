@@ -20,9 +20,9 @@ inline constexpr uint64_t kBroadcast = 0xffffffffffff;
 inline constexpr uint32_t kOurIp = 0x0a000001;
 inline constexpr uint32_t kPeerIp = 0x0a000002;
 inline constexpr uint64_t kPrefix = 0x20010db800000000;
-inline constexpr FabricAddress kOurIp6{.lo = 1, .hi = kPrefix};
-inline constexpr FabricAddress kPeerIp6{.lo = 0x0123456789abcdef,
-                                        .hi = kPrefix};
+inline constexpr FabricAddress kOurIp6 = FabricAddress::Ipv6(kPrefix, 1);
+inline constexpr FabricAddress kPeerIp6 =
+    FabricAddress::Ipv6(kPrefix, 0x0123456789abcdef);
 
 template <typename Header>
 Bytes Encoded(const Header& header) {

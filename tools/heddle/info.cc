@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle info: the devices, and why one is not offered.
-#include <arpa/inet.h>
-#include <endian.h>
-
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -16,6 +13,7 @@
 #include "driver/device/open.h"
 #include "host/lib/base/socket_address.h"
 #include "host/lib/core/device_kind.h"
+#include "hw/contract/fabric_address_text.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "hw/contract/gen/heddle_uet_profile.h"
 #include "tools/heddle/command.h"
@@ -97,16 +95,6 @@ Json Probe(const std::string& kind, const core::Settings& settings) {
   return Offered(opened.value(), kind, settings, address);
 }
 
-std::string Text(const FabricAddress& address) {
-  if (!address.ipv6) {
-    const in_addr ipv4 = {.s_addr = htonl(static_cast<uint32_t>(address.lo))};
-    return base::SocketAddress(ipv4, 0).IpText();
-  }
-  const std::array<uint64_t, 2> words = {htobe64(address.hi),
-                                         htobe64(address.lo)};
-  return base::SocketAddress(std::bit_cast<in6_addr>(words), 0).IpText();
-}
-
 std::string OtherIsNamed(const core::Settings& settings) {
   return "FI_HEDDLE_DEVICE names " + settings.device.Text();
 }
@@ -122,7 +110,7 @@ Json ProbeFunction(const std::string& name, const core::Settings& settings) {
   if (const auto admin = AdminQueue::Create(*opened.value().device);
       admin.ok()) {
     if (const auto port = admin.value()->QueryPort(); port.ok()) {
-      address = Text(port.value().address);
+      address = contract::Text(port.value().address);
     }
   }
   return Offered(opened.value(), "rtl", settings, address);

@@ -3,9 +3,6 @@
 // is not in the range, and its result is then undefined.
 #pragma once
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -16,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "hw/contract/fabric_address_text.h"
 #include "hw/contract/settings/row.h"
 
 namespace heddle::contract {
@@ -82,16 +80,8 @@ inline bool ParseText(std::string_view text, std::string* value) {
 // A unicast address without port or scope.
 inline bool ParseIp(std::string_view text, std::string* value) {
   *value = text;
-  in_addr ipv4{};
-  if (inet_pton(AF_INET, value->c_str(), &ipv4) == 1) {
-    const uint32_t address = ntohl(ipv4.s_addr);
-    return address != INADDR_ANY && address != INADDR_BROADCAST &&
-           !IN_MULTICAST(address);
-  }
-  in6_addr ipv6{};
-  return inet_pton(AF_INET6, value->c_str(), &ipv6) == 1 &&
-         IN6_IS_ADDR_UNSPECIFIED(&ipv6) == 0 &&
-         IN6_IS_ADDR_MULTICAST(&ipv6) == 0;
+  const auto address = ParseFabricAddress(text);
+  return address.has_value() && address->is_unicast();
 }
 
 // 8-4-4-4-12 hexadecimal digits.

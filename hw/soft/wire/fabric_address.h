@@ -2,18 +2,10 @@
 // Addresses as the contract states them.
 #pragma once
 
-#include <cstdint>
+#include "hw/contract/fabric_address.h"
 
 namespace heddle::soft::wire {
 
-// As in contract `av_entry`: IPv4 in the low 32 bits of `lo`, first octet most
-// significant.
-struct FabricAddress {
-  uint64_t lo = 0;
-  uint64_t hi = 0;
-  bool ipv6 = false;
-
-  bool operator==(const FabricAddress&) const = default;
-};
+using contract::FabricAddress;
 
 }  // namespace heddle::soft::wire
