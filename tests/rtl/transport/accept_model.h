@@ -121,10 +121,8 @@ class AcceptModel {
     const rules::Place place = state.window.Find(packet.psn, !rude_, reach_);
     rules::Judgement judgement =
         rules::JudgePlace(packet, place, state.window, state.gap);
-    const bool clears = packet.trim == rules::Trim::kNone && !fresh &&
-                        (packet.kind == rules::PacketKind::kRequest ||
-                         packet.kind == rules::PacketKind::kClear) &&
-                        state.window.Clears(packet.clear_psn);
+    const bool clears =
+        !fresh && packet.clears() && state.window.Clears(packet.clear_psn);
     bool told = false;
     if (clears &&
         (judgement.changes() || Is(Mutant::kClearWhereNothingChanges))) {
