@@ -36,12 +36,16 @@ concept TransmitModel = std::derived_from<T, TransmitContext> &&
     requires(T& context, const Operation& operation, const Buffer& buffer,
              const Payload& payload, std::span<const RemoteSegment> remote) {
   requires std::same_as<decltype(T::IsShort(size_t{})), bool>;
+  requires std::same_as<decltype(T::IsMedium(size_t{})), bool>;
   requires std::same_as<decltype(context.CanSend()), bool>;
+  requires std::same_as<decltype(context.CanSendMedium()), bool>;
   // Of memory that `buffer.descriptor` names:
   // a pointer to how the device reaches it, or null.
   context.Reach(buffer) == nullptr;
   // Preconditions: `CanSend`; `IsShort`.
   context.SendShort(operation, buffer);
+  // Preconditions: `CanSendMedium`; `IsMedium` of at most `kInjectBytes`.
+  context.SendMedium(operation, buffer);
   context.SendRegistered(operation, buffer, *context.Reach(buffer));
   requires std::same_as<
       decltype(context.template Post<Locked>(operation, buffer)), int>;

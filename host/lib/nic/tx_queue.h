@@ -111,16 +111,26 @@ class TxQueue final : public backend::TransmitContext {
   // The paths of calls without flags where the application serializes, while
   // `CanSend`; else only the members below find out what to do.
   // `SendInline`: one piece for which `IsShort` holds.
+  // `SendInRing`: one of at most `contract::kInjectBytes` for which `IsMedium`
+  // holds, while `CanSendMedium`.
   // `SendRegistered`: one piece that `region` covers, of 1 to
   // `contract::kMaxMessageBytes`, that need not be copied at once.
   static bool IsShort(size_t bytes) noexcept {
     return bytes - SendRing::kSendInlineMin <=
            contract::kInlineBytes - SendRing::kSendInlineMin;
   }
+  static bool IsMedium(size_t bytes) noexcept {
+    return bytes > contract::kInlineBytes;
+  }
   bool CanSend() const noexcept {
     return obstacles_.careful == 0 && !ring_->full();
   }
+  bool CanSendMedium() const noexcept {
+    return ring_->FitsInlineExt() && obstacles_.careful == 0;
+  }
   void SendInline(const Operation& operation, const void* data,
+                  size_t bytes) noexcept;
+  void SendInRing(const Operation& operation, const void* data,
                   size_t bytes) noexcept;
   void SendRegistered(const Operation& operation, const void* data,
                       size_t bytes, const Region& region) noexcept;
@@ -152,6 +162,10 @@ class TxQueue final : public backend::TransmitContext {
   [[gnu::always_inline]] void SendShort(
       const Operation& operation, const backend::Buffer& buffer) noexcept {
     SendInline(operation, buffer.address, buffer.bytes);
+  }
+  [[gnu::always_inline]] void SendMedium(
+      const Operation& operation, const backend::Buffer& buffer) noexcept {
+    SendInRing(operation, buffer.address, buffer.bytes);
   }
   [[gnu::always_inline]] void SendRegistered(const Operation& operation,
                                              const backend::Buffer& buffer,
@@ -596,6 +610,12 @@ int TxQueue::PostRma(const Operation& operation, std::span<const Segment> local,
     const Operation& operation, const void* data, size_t bytes) noexcept {
   signaled_ += WantsCompletion(operation) ? 1 : 0;
   ring_->SendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
+}
+
+[[gnu::always_inline]] inline void TxQueue::SendInRing(
+    const Operation& operation, const void* data, size_t bytes) noexcept {
+  signaled_ += WantsCompletion(operation) ? 1 : 0;
+  ring_->SendInlineExt(Fields(operation), data, bytes);
 }
 
 [[gnu::always_inline]] inline void TxQueue::SendRegistered(

@@ -32,6 +32,11 @@ struct SendOps {
   static bool CanSend(const Transmit& transmit, fi_addr_t peer) noexcept {
     return Contains(transmit, peer) && ContextOf(transmit).CanSend();
   }
+  static bool CanSendMedium(const Transmit& transmit, fi_addr_t peer,
+                            size_t bytes) noexcept {
+    return Context::IsMedium(bytes) && Contains(transmit, peer) &&
+           ContextOf(transmit).CanSendMedium();
+  }
 
   // `local` is a Buffer or a Payload.
   template <typename Local>
@@ -54,7 +59,10 @@ struct SendOps {
                       void* context) noexcept {
     if constexpr (!Locking::kLocks) {
       if (!Context::IsShort(bytes)) {
-        return SendLong(handle, buffer, bytes, descriptor, peer, context);
+        return bytes > backend::kInjectBytes
+                   ? SendLong(handle, buffer, bytes, descriptor, peer, context)
+                   : SendMedium(handle, buffer, bytes, descriptor, peer,
+                                context);
       }
       const Transmit& transmit = TransmitOf(handle);
       if (CanSend(transmit, peer)) [[likely]] {
@@ -68,6 +76,23 @@ struct SendOps {
     return SendAny(handle, buffer, bytes, descriptor, peer, context);
   }
 
+  // At most `kInjectBytes`.
+  [[gnu::noinline]] static ssize_t SendMedium(fid_ep* handle,
+                                              const void* buffer, size_t bytes,
+                                              void* descriptor, fi_addr_t peer,
+                                              void* context) noexcept {
+    const Transmit& transmit = TransmitOf(handle);
+    if (CanSendMedium(transmit, peer, bytes)) [[likely]] {
+      ContextOf(transmit).SendMedium({.context = FromContext(context),
+                                      .peer = static_cast<uint32_t>(peer),
+                                      .flags = transmit.flags},
+                                     {.address = buffer, .bytes = bytes});
+      return 0;
+    }
+    return SendAny(handle, buffer, bytes, descriptor, peer, context);
+  }
+
+  // Longer.
   [[gnu::noinline]] static ssize_t SendLong(fid_ep* handle, const void* buffer,
                                             size_t bytes, void* descriptor,
                                             fi_addr_t peer,
@@ -75,8 +100,8 @@ struct SendOps {
     const Transmit& transmit = TransmitOf(handle);
     const backend::Buffer local = {buffer, bytes, descriptor};
     const auto* reach = ContextOf(transmit).Reach(local);
-    if (bytes > backend::kInjectBytes && bytes <= transmit.most_in_place &&
-        reach != nullptr && CanSend(transmit, peer)) [[likely]] {
+    if (bytes <= transmit.most_in_place && reach != nullptr &&
+        CanSend(transmit, peer)) [[likely]] {
       ContextOf(transmit).SendRegistered({.context = FromContext(context),
                                           .peer = static_cast<uint32_t>(peer),
                                           .flags = transmit.flags},
@@ -153,11 +178,24 @@ struct SendOps {
   [[gnu::noinline]] static ssize_t InjectAny(fid_ep* handle, const void* buffer,
                                              size_t bytes,
                                              fi_addr_t peer) noexcept {
-    return Post(TransmitOf(handle),
+    const Transmit& transmit = TransmitOf(handle);
+    const backend::Buffer local = {buffer, bytes};
+    if constexpr (!Locking::kLocks) {
+      if (bytes <= backend::kInjectBytes &&
+          CanSendMedium(transmit, peer, bytes)) {
+        ContextOf(transmit).SendMedium(
+            {.context = FromContext(handle->fid.context),
+             .peer = static_cast<uint32_t>(peer),
+             .flags = 0},
+            local);
+        return 0;
+      }
+    }
+    return Post(transmit,
                 {.context = FromContext(handle->fid.context),
                  .flags = 0,
                  .copy_now = true},
-                peer, backend::Buffer{buffer, bytes});
+                peer, local);
   }
 
   static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,

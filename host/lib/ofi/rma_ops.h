@@ -42,6 +42,11 @@ struct RmaOps {
   static bool CanSend(const Transmit& transmit, fi_addr_t peer) noexcept {
     return Contains(transmit, peer) && ContextOf(transmit).CanSend();
   }
+  static bool CanSendMedium(const Transmit& transmit, fi_addr_t peer,
+                            size_t bytes) noexcept {
+    return bytes <= backend::kInjectBytes && Context::IsMedium(bytes) &&
+           Contains(transmit, peer) && ContextOf(transmit).CanSendMedium();
+  }
 
   // Where in the peer's memory. Precondition of `At`: the peer is in the
   // address vector.
@@ -152,8 +157,16 @@ struct RmaOps {
                                             uint64_t key,
                                             void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
+    const backend::Buffer local = {buffer, bytes, descriptor};
+    if constexpr (!Locking::kLocks) {
+      if (CanSendMedium(transmit, peer, bytes)) {
+        ContextOf(transmit).SendMedium(
+            At({peer, address, key}, Write(transmit, context)), local);
+        return 0;
+      }
+    }
     return Post(transmit, Write(transmit, context), {peer, address, key},
-                backend::Buffer{buffer, bytes, descriptor});
+                local);
   }
 
   static ssize_t WriteData(fid_ep* handle, const void* buffer, size_t bytes,
@@ -185,8 +198,16 @@ struct RmaOps {
                                              size_t bytes, fi_addr_t peer,
                                              uint64_t address,
                                              uint64_t key) noexcept {
-    return Post(TransmitOf(handle), InjectedWrite(handle), {peer, address, key},
-                backend::Buffer{buffer, bytes});
+    const Transmit& transmit = TransmitOf(handle);
+    const backend::Buffer local = {buffer, bytes};
+    if constexpr (!Locking::kLocks) {
+      if (CanSendMedium(transmit, peer, bytes)) {
+        ContextOf(transmit).SendMedium(
+            At({peer, address, key}, InjectedWrite(handle)), local);
+        return 0;
+      }
+    }
+    return Post(transmit, InjectedWrite(handle), {peer, address, key}, local);
   }
 
   static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,

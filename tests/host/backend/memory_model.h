@@ -202,12 +202,16 @@ class Transmitter final : public TransmitContext {
   uint16_t port = 0;
 
   static bool IsShort(size_t /*bytes*/) noexcept { return false; }
+  static bool IsMedium(size_t /*bytes*/) noexcept { return false; }
   static bool CanSend() noexcept { return false; }
+  static bool CanSendMedium() noexcept { return false; }
   static const Memory* Reach(const Buffer& /*buffer*/) noexcept {
     return nullptr;
   }
   static void SendShort(const Operation& /*operation*/,
                         const Buffer& /*buffer*/) noexcept {}
+  static void SendMedium(const Operation& /*operation*/,
+                         const Buffer& /*buffer*/) noexcept {}
   static void SendRegistered(const Operation& /*operation*/,
                              const Buffer& /*buffer*/,
                              const Memory& /*reach*/) noexcept {}
