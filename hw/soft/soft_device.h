@@ -37,9 +37,9 @@ struct Surroundings {
   // Not null: the host memory of a device that `Map` does not serve, accessed
   // under its lock.
   engine::DmaPort* memory = nullptr;
-  // Not null: the device joins it and has no thread of its own; whoever polls
-  // pauses. Everything random then follows from the seed of its faults. Its
-  // wire is the one-machine wire, with devices of the same time alone.
+  // Not null: the device joins it and has no thread of its own; the thread that
+  // polls pauses. Everything random then follows from the seed of its faults.
+  // Its wire is the one-machine wire, with devices of the same time alone.
   sim::base::VirtualTime* time = nullptr;
   sim::frame::FrameObserver* observer =
       nullptr;  // Sees the frames of the one-machine wire.

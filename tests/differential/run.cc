@@ -235,7 +235,7 @@ class Conductor {
       } else if (silence_.IsOver(steady_clock::now(), WaitedForCpus())) {
         for (uint32_t side = 0; side < kSides; ++side) {
           Fail(side, settlement_.settling(side)
-                         ? "waits for what is owed to somebody"
+                         ? "waits for what is owed to a side"
                          : "does nothing");
         }
       }

@@ -16,7 +16,7 @@ constexpr milliseconds kDeadWithoutHaste{10'000};
 // have to wait for a CPU.
 constexpr milliseconds kPeacefulRto{250};
 
-// How long injected messages may still be under way.
+// How long injected messages may still be in flight.
 constexpr milliseconds kUnderWay{300};
 // A side that ended is silent for good: those who still send to it say so a
 // little later than they take it for dead.

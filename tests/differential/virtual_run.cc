@@ -29,7 +29,7 @@ using std::chrono::nanoseconds;
 
 // A side was killed: what is left of it unwinds.
 class Killed : public std::exception {};
-// The run has failed: a side that goes on would say nothing new.
+// The run has failed: a side that continues would say nothing new.
 class Stopped : public std::exception {};
 
 // The headers of a frame: Ethernet, IP, UDP, PDS and SES.
@@ -152,7 +152,7 @@ class VirtualRun {
     } else if (silence > options_.silence) {
       for (uint32_t other = 0; other < kSides; ++other) {
         Fail(other, settlement_.settling(other)
-                        ? "waits for what is owed to somebody"
+                        ? "waits for what is owed to a side"
                         : "does nothing");
       }
       throw Stopped();

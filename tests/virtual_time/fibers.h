@@ -13,7 +13,7 @@
 namespace heddle::test {
 
 // Each fiber runs until it waits: for a device of the world, which makes it
-// pause, or to its end. Then goes on who has waited for the earliest time;
+// pause, or to its end. Then the fiber with the earliest time continues;
 // before that, the devices do what is due. Nothing depends on anything but the
 // order of calls.
 //
@@ -31,7 +31,7 @@ class Fibers {
   // Until all have ended.
   void Run();
 
-  // A fiber, by the order of `Add`, goes on now if it waits.
+  // A fiber, by the order of `Add`, continues now if it waits.
   void Wake(size_t fiber);
   // The caller, a fiber, waits so long.
   void Sleep(uint64_t ns);

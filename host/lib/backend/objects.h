@@ -24,7 +24,8 @@ namespace heddle::backend {
 // Completions of the endpoints bound to it.
 //
 // Thread safety: under `lock()` where the threading model locks, but for the
-// constants. Ownership: whoever opened it; endpoints bound to it end before.
+// constants. Ownership: the caller that opened it; endpoints bound to it end
+// before.
 class CompletionQueue {
  public:
   CompletionQueue(const CompletionQueue&) = delete;
@@ -45,8 +46,8 @@ class CompletionQueue {
   // After the device has failed, once `HasEntry` is false: whether operations
   // are outstanding, which `TakeError` then ends.
   virtual bool HasLost() noexcept = 0;
-  // The oldest completion, if it is one in error. Skips what nobody is to hear
-  // of. After a failure of the device, what it owes.
+  // The oldest completion, if it is one in error. Skips what is not to be
+  // reported of. After a failure of the device, what it owes.
   virtual std::optional<ErrorCompletion> TakeError(bool failed) noexcept = 0;
   // Asks for one interrupt when there is an entry not read. Precondition:
   // opened with `interrupt`.
@@ -63,8 +64,8 @@ class CompletionQueue {
 
 // Counts completed operations.
 //
-// Thread safety: any thread. Ownership: whoever opened it; endpoints and
-// regions that count here end before.
+// Thread safety: any thread. Ownership: the caller that opened it; endpoints
+// and regions that count here end before.
 class Counter {
  public:
   Counter(const Counter&) = delete;
@@ -90,7 +91,7 @@ class Counter {
  protected:
   explicit Counter(const Progressor& progressor) noexcept
       : progressor_(progressor) {}
-  // Where whoever counts keeps both numbers.
+  // Where the backend keeps both numbers.
   void SetCells(const uint64_t* value, const uint64_t* errors) noexcept {
     value_ = value;
     errors_ = errors;
@@ -105,8 +106,8 @@ class Counter {
 // Peers by index: dense from 0 in insertion order; removed indices are given
 // out again.
 //
-// Thread safety: any thread. Ownership: whoever opened it; endpoints that use
-// it end before.
+// Thread safety: any thread. Ownership: the caller that opened it; endpoints
+// that use it end before.
 class Peers {
  public:
   Peers(const Peers&) = delete;
@@ -130,12 +131,12 @@ class Peers {
 // granted. Its address is the memory descriptor that calls name.
 //
 // Thread safety: immutable for the data path; `Grant` and `Revoke` one thread
-// at a time. Ownership: whoever registered it.
+// at a time. Ownership: the caller that registered it.
 class Region {
  public:
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
-  // When it returns, nobody touches the memory through it any more.
+  // When it returns, the memory is accessed through it no more.
   virtual ~Region() = default;
 
   struct Access {
@@ -150,7 +151,7 @@ class Region {
   // Lets peers reach the first part; the key. Precondition: not granted.
   // Errors: ENOSPC, ENOKEY, EOPNOTSUPP, EIO.
   virtual Result<uint64_t> Grant(const Access& access) = 0;
-  // Takes it back, waiting for operations under way; nothing the second time.
+  // Takes it back, waiting for operations in flight; nothing the second time.
   // False when the device did not answer: it is lost, and unmapping the memory
   // keeps it off.
   virtual bool Revoke() noexcept = 0;
@@ -215,8 +216,8 @@ struct EndpointOptions {
 
 // An endpoint that has its port.
 //
-// Thread safety: made, enabled and ended by one thread. Ownership: whoever
-// claimed it; borrows what its options name, which outlives it.
+// Thread safety: made, enabled and ended by one thread. Ownership: the
+// caller that claimed it; borrows what its options name, which outlives it.
 class Endpoint {
  public:
   Endpoint(const Endpoint&) = delete;

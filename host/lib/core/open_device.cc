@@ -136,7 +136,7 @@ int Opening::OpenSimulated() {
 int Opening::OpenFunction(const std::string& name) {
   std::string message;
   auto opened = nic::Nic::OpenFunction(name, settings_.vf_token, message);
-  // The application goes on to the next of those that it was offered.
+  // The application continues with the next of those that it was offered.
   const bool others = !opened.ok() && opened.error() == Errno{EBUSY} &&
                       settings_.device.function.empty() &&
                       nic::HasAnotherFunction(name);

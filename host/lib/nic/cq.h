@@ -198,7 +198,7 @@ template <typename Locking, typename Sink>
   }
 }
 
-// `peers` is null where nobody asks, or for what was sent.
+// `peers` is null if no source was requested, or for what was sent.
 inline uint64_t SourceOf(const contract::Completion& entry,
                          const Finished& finished) noexcept {
   if (entry.kind == contract::CompletionKind::kTx ||
@@ -225,7 +225,7 @@ template <bool kReceive, typename Sink>
 [[gnu::always_inline]] inline bool Cq::TryTake(const Entry& entry,
                                                Sink&& sink) noexcept {
   using Kind = contract::CompletionKind;
-  const auto nobody = [] { return uint64_t{FI_ADDR_NOTAVAIL}; };
+  const auto no_source = [] { return uint64_t{FI_ADDR_NOTAVAIL}; };
   if constexpr (kReceive) {
     RxQueue* queue = ReceiverOfEntry(entry);
     void* buffer = nullptr;
@@ -235,14 +235,15 @@ template <bool kReceive, typename Sink>
     }
     sink(ToCompletion(Kind::kRx, entry,
                       {.context = entry.op_context, .buffer = buffer}),
-         nobody);
+         no_source);
   } else {
     TxQueue* queue = SenderOfEntry(entry);
     if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||
         queue == nullptr || !queue->TryRetire(entry)) [[unlikely]] {
       return false;
     }
-    sink(ToCompletion(Kind::kTx, entry, {.context = entry.op_context}), nobody);
+    sink(ToCompletion(Kind::kTx, entry, {.context = entry.op_context}),
+         no_source);
   }
   queue_->Pop(entry);
   return true;

@@ -53,7 +53,7 @@ struct SendOps {
 
   // Each call without flags has a path that saves no register, because nothing
   // is called on it that comes back; what it does not take has its own
-  // arguments still and goes on in the function that ends in `Any`.
+  // arguments still and continues in the function that ends in `Any`.
   static ssize_t Send(fid_ep* handle, const void* buffer, size_t bytes,
                       void* descriptor, fi_addr_t peer,
                       void* context) noexcept {

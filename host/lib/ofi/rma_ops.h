@@ -101,7 +101,7 @@ struct RmaOps {
                                                        local);
   }
 
-  // As in messages: what the first path does not take goes on in `Any`. Two
+  // As in messages: what the first path does not take continues in `Any`. Two
   // functions, so that the short one saves no register for the other.
   static ssize_t WriteOne(fid_ep* handle, const void* buffer, size_t bytes,
                           void* descriptor, fi_addr_t peer, uint64_t address,

@@ -116,7 +116,7 @@ struct Judgement {
     return Judgement{Outcome::kDrop, {}, Statistic::kDropPdcid};
   }
   if (!packet.syn && !named.open) {
-    // Nobody waits for the answer to a Clear Command.
+    // No initiator waits for the answer to a Clear Command.
     if (packet.kind == PacketKind::kClear) {
       return Judgement{Outcome::kDrop, {}, Statistic::kDropPdcid};
     }

@@ -61,7 +61,7 @@ struct Answer {
     kTaken,
     kBegins,     // The same, and its message takes what it needs.
     kIgnored,    // Accepted, for nothing.
-    kWithdrawn,  // The same: nobody is there for the message any more.
+    kWithdrawn,  // The same: no receiver is left for the message.
     kError,      // Accepted; the answer, `code`, must not be lost.
     kWait,       // Refused with `nack`.
   };
@@ -154,7 +154,7 @@ constexpr Answer AnswerToOther(const Part& part, const Aim& aim,
                                      : Answer{Answer::Kind::kError, code};
   }
   if (message.stale && !message.rma) {
-    // Whoever asks for delivery hears that it is not delivered.
+    // An initiator that requests delivery is notified that there is none.
     return part.dc && !part.ie
                ? Answer{Answer::Kind::kError, ReturnCode::kBadIndex}
                : Answer{Answer::Kind::kWithdrawn};
@@ -183,7 +183,7 @@ constexpr Answer AnswerToOther(const Part& part, const Aim& aim,
              : Answer{Answer::Kind::kWait, {}, contract::NackCode::kNoResource};
 }
 
-// The same as a packet's of a WRITE that nobody but its initiator knows of:
+// The same as a packet's of a WRITE that its initiator alone tracks:
 // each stands for itself.
 constexpr Answer AnswerToAlone(const Part& part, const Aim& aim, bool over) {
   using contract::ReturnCode;

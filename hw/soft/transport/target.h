@@ -34,7 +34,7 @@ class Target {
   [[nodiscard]] bool SendAgain(Pdc* pdc);
 
  private:
-  // `fresh`: nobody knows of the PDC yet.
+  // `fresh`: the PDC is not in the table yet.
   void Take(Pdc* pdc, const IncomingRequest& request, bool fresh);
   rules::Outcome Offer(Pdc* pdc, const IncomingRequest& request,
                        rules::Place place);

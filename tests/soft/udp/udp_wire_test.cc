@@ -591,13 +591,13 @@ TEST_P(UdpWireTest, ManyEndpointsEachHearTheirOwn) {
 
 TEST_P(UdpWireTest, ARefusedDatagramIsCountedAndHarmsNoOther) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  wire::Path nobody = Request();
-  nobody.port = ClaimOwnPort(*wires_[1]);
-  ASSERT_NE(nobody.port, 0);
-  wires_[1]->ReleasePort({nobody.port});
+  wire::Path unserved = Request();
+  unserved.port = ClaimOwnPort(*wires_[1]);
+  ASSERT_NE(unserved.port, 0);
+  wires_[1]->ReleasePort({unserved.port});
   wire::Datagram datagram;
   for (uint32_t i = 0; i < 100; ++i) {
-    SendBytes(*wires_[0], nobody, Numbered(i, 40));
+    SendBytes(*wires_[0], unserved, Numbered(i, 40));
     wires_[0]->Flush();
     SendBytes(*wires_[0], Request(), Numbered(i, 50));
     wires_[0]->Flush();
