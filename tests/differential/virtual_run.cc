@@ -29,7 +29,7 @@ using std::chrono::nanoseconds;
 
 // A side was killed: what is left of it unwinds.
 class Killed : public std::exception {};
-// The run has failed: a side that continues would say nothing new.
+// The run has failed: a side that continues would report nothing new.
 class Stopped : public std::exception {};
 
 // The headers of a frame: Ethernet, IP, UDP, PDS and SES.

@@ -13,6 +13,7 @@
 #include "hw/sim/base/virtual_time.h"
 #include "hw/sim/device/settings.h"
 #include "hw/soft/soft_device.h"
+#include "tests/soft/forwarding_device.h"
 
 namespace heddle::test {
 namespace {
@@ -32,7 +33,8 @@ struct World::Parts {
 };
 
 // A soft device that is known to its world.
-class WorldDevice final : public Device, private sim::frame::FrameObserver {
+class WorldDevice final : public ForwardingDevice,
+                          private sim::frame::FrameObserver {
  public:
   static Result<std::unique_ptr<WorldDevice>> Open(
       World* world, std::vector<HeddleSimOption> options,
@@ -69,39 +71,8 @@ class WorldDevice final : public Device, private sim::frame::FrameObserver {
     std::erase_if(parts_->devices, [this](const auto& row) {
       return row.second == device_.get();
     });
+    device_.reset();  // It reports frames to this object.
   }
-
-  const std::string& name() const override { return device_->name(); }
-  uint32_t ReadRegister32(uint32_t offset) override {
-    return device_->ReadRegister32(offset);
-  }
-  uint64_t ReadRegister64(uint32_t offset) override {
-    return device_->ReadRegister64(offset);
-  }
-  void WriteRegister32(uint32_t offset, uint32_t value) override {
-    device_->WriteRegister32(offset, value);
-  }
-  void WriteRegister64(uint32_t offset, uint64_t value) override {
-    device_->WriteRegister64(offset, value);
-  }
-  Doorbell doorbell(uint32_t bar2_offset) override {
-    return device_->doorbell(bar2_offset);
-  }
-  PushWindow push_window(uint32_t bar2_offset) override {
-    return device_->push_window(bar2_offset);
-  }
-  ProgressHook progress_hook() override { return device_->progress_hook(); }
-  Result<Iova> Map(void* address, size_t bytes) override {
-    return device_->Map(address, bytes);
-  }
-  void Unmap(Iova iova, size_t bytes) override { device_->Unmap(iova, bytes); }
-  int interrupt_fd(uint32_t vector) override {
-    return device_->interrupt_fd(vector);
-  }
-  Result<bool> Reset() override { return device_->Reset(); }
-  uint64_t now_ns() const override { return device_->now_ns(); }
-  bool failed() const override { return device_->failed(); }
-  std::string failure() const override { return device_->failure(); }
 
  private:
   explicit WorldDevice(World::Parts* parts)
@@ -117,7 +88,6 @@ class WorldDevice final : public Device, private sim::frame::FrameObserver {
   World::Parts* const parts_;
   const uint32_t number_;
   std::string address_;
-  std::unique_ptr<soft::SoftDevice> device_;
 };
 
 World::World(const std::string& wire) : parts_(std::make_unique<Parts>()) {

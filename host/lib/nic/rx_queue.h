@@ -72,14 +72,15 @@ class RxQueue final : public backend::ReceiveContext {
   Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes(); }
   uint8_t ring_log2() const noexcept { return ring_log2_; }
 
-  // As TxQueue::Post; EAGAIN when the ring or the bounce buffers are full, or
-  // one receive is 2^16 behind. The completion queue is not counted: the device
-  // refuses a message that it could not report, and the sender repeats it.
+  // As TxQueue::PostSegments; EAGAIN when the ring or the bounce buffers are
+  // full, or one receive is 2^16 behind. The completion queue is not counted:
+  // the device refuses a message that it could not report, and the sender
+  // repeats it.
   template <typename Locking>
   [[nodiscard]] int PostSegments(const ReceiveOperation& operation,
                                  std::span<const Segment> segments) noexcept;
 
-  // As `Post` for one buffer that is part of `region`, or should be.
+  // As `PostSegments` for one buffer that is part of `region`, or should be.
   template <typename Locking>
   [[nodiscard]] int PostRegistered(const ReceiveOperation& operation,
                                    void* buffer, size_t bytes,

@@ -98,11 +98,11 @@ class TxQueue final : public backend::TransmitContext {
   [[nodiscard]] int PostSegments(const Operation& operation,
                                  std::span<const Segment> segments) noexcept;
 
-  // As `Post`, to or from pieces of the peer's memory, at most `kMaxSegments`,
-  // one without the device's `more`. EINVAL unless they are as long as the
-  // local ones together. `operation.key` and `.address` are not looked at. The
-  // pieces are operations of their own to the peer; the last carries the data,
-  // after the others are done.
+  // As `PostSegments`, to or from pieces of the peer's memory, at most
+  // `kMaxSegments`, one without the device's `more`. EINVAL unless they are as
+  // long as the local ones together. `operation.key` and `.address` are not
+  // looked at. The pieces are operations of their own to the peer; the last
+  // carries the data, after the others are done.
   template <typename Locking>
   [[nodiscard]] int PostRma(const Operation& operation,
                             std::span<const Segment> local,
@@ -135,8 +135,8 @@ class TxQueue final : public backend::TransmitContext {
   void SendRegistered(const Operation& operation, const void* data,
                       size_t bytes, const Region& region) noexcept;
 
-  // As `Post` or, where it is no send, `PostRma`, for one piece of at most
-  // `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
+  // As `PostSegments` or, where it is no send, `PostRma`, for one piece of at
+  // most `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
   template <typename Locking>
   [[nodiscard]] int PostInline(const Operation& operation, const void* data,
                                size_t bytes) noexcept;

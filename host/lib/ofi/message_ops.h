@@ -8,30 +8,22 @@
 #include "host/lib/base/refuse.h"
 #include "host/lib/ofi/transfer_call.h"
 #include "host/lib/ofi/transfer_handle.h"
+#include "host/lib/ofi/transmit_calls.h"
 
 namespace heddle::ofi {
 
 // The functions below have the API's parameters.
 // NOLINTBEGIN(readability-function-size)
 template <typename Model, typename Locking>
-struct SendOps {
-  using Transmit = TransferHandle::Transmit;
-  using Context = typename Model::Transmit;
+struct SendOps : TransmitCalls<Model> {
+  using Calls = TransmitCalls<Model>;
+  using Calls::CanSend;
+  using Calls::Contains;
+  using Calls::ContextOf;
+  using Calls::TransmitOf;
+  using typename Calls::Context;
+  using typename Calls::Transmit;
 
-  static const Transmit& TransmitOf(fid_ep* handle) noexcept {
-    return TransferHandle::From(handle)->transmit();
-  }
-  static Context& ContextOf(const Transmit& transmit) noexcept {
-    return static_cast<Context&>(*transmit.context);
-  }
-  static bool Contains(const Transmit& transmit, fi_addr_t peer) noexcept {
-    return static_cast<const typename Model::PeerTable&>(*transmit.peers)
-        .Contains(peer);
-  }
-
-  static bool CanSend(const Transmit& transmit, fi_addr_t peer) noexcept {
-    return Contains(transmit, peer) && ContextOf(transmit).CanSend();
-  }
   static bool CanSendMedium(const Transmit& transmit, fi_addr_t peer,
                             size_t bytes) noexcept {
     return Context::IsMedium(bytes) && Contains(transmit, peer) &&

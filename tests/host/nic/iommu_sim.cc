@@ -20,6 +20,7 @@
 #include "hw/soft/dma_memory.h"
 #include "hw/soft/engine/dma_port.h"
 #include "hw/soft/soft_device.h"
+#include "tests/soft/forwarding_device.h"
 
 namespace heddle::sim {
 namespace {
@@ -117,7 +118,7 @@ class IommuMemory final : public soft::engine::DmaPort {
   uint64_t next_ = uint64_t{1} << 32;
 };
 
-class IommuDevice final : public Device {
+class IommuDevice final : public test::ForwardingDevice {
  public:
   static Result<std::unique_ptr<IommuDevice>> Open(
       const device::DeviceOptions& options, std::string* message) {
@@ -139,26 +140,6 @@ class IommuDevice final : public Device {
     }
   }
 
-  const std::string& name() const override { return device_->name(); }
-  uint32_t ReadRegister32(uint32_t offset) override {
-    return device_->ReadRegister32(offset);
-  }
-  uint64_t ReadRegister64(uint32_t offset) override {
-    return device_->ReadRegister64(offset);
-  }
-  void WriteRegister32(uint32_t offset, uint32_t value) override {
-    device_->WriteRegister32(offset, value);
-  }
-  void WriteRegister64(uint32_t offset, uint64_t value) override {
-    device_->WriteRegister64(offset, value);
-  }
-  Doorbell doorbell(uint32_t bar2_offset) override {
-    return device_->doorbell(bar2_offset);
-  }
-  PushWindow push_window(uint32_t bar2_offset) override {
-    return device_->push_window(bar2_offset);
-  }
-  ProgressHook progress_hook() override { return device_->progress_hook(); }
   Result<Iova> Map(void* address, size_t bytes) override {
     const auto start = reinterpret_cast<uintptr_t>(address);
     if (bytes == 0 || start + (bytes - 1) < start) {
@@ -184,19 +165,12 @@ class IommuDevice final : public Device {
     device_->Exclusively(
         [&] { memory_.Unmap(static_cast<uint64_t>(iova), bytes); });
   }
-  int interrupt_fd(uint32_t vector) override {
-    return device_->interrupt_fd(vector);
-  }
-  Result<bool> Reset() override { return device_->Reset(); }
-  bool failed() const override { return device_->failed(); }
-  std::string failure() const override { return device_->failure(); }
 
  private:
   IommuDevice() = default;
 
   const pid_t owner_ = getpid();
   IommuMemory memory_;
-  std::unique_ptr<soft::SoftDevice> device_;
 };
 
 Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
