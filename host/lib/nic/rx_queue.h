@@ -73,7 +73,7 @@ class RxQueue final : public backend::ReceiveContext {
   uint8_t ring_log2() const noexcept { return ring_log2_; }
 
   // As TxQueue::PostSegments; EAGAIN when the ring or the bounce buffers are
-  // full, or one receive is 2^16 behind. The completion queue is not counted:
+  // full, or one receive trails by 2^16. The completion queue is not counted:
   // the device refuses a message that it could not report, and the sender
   // repeats it.
   template <typename Locking>

@@ -189,7 +189,13 @@ int Domain::OpenDevice(const fi_info& info) {
   device_ = std::move(opened.device);
   address_ = opened.address;
   data_path_ = FindDataPath(device_->backend());
-  return data_path_ != nullptr ? 0 : -FI_ENOSYS;
+  if (data_path_ == nullptr) {
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
+              "domain %s: no data path of backend %s was added",
+              info.domain_attr->name, device_->backend().name);
+    return -FI_ENOSYS;
+  }
+  return 0;
 }
 
 std::string Domain::Explain(Errno error) const {
