@@ -78,8 +78,14 @@ void Receiver::CarryOut(Pdc* pdc, const Arrival& arrival, rules::Place place,
 Receiver::Judged Receiver::Judge(Pdc* pdc, const Arrival& arrival) {
   const ReceiveHalf& receive = pdc->receive;
   const rules::Packet& packet = arrival.packet;
-  const rules::Place place =
+  rules::Place place =
       receive.window.Find(packet.psn, pdc->ordered, rules::Reach());
+  if (place == rules::Place::kOutside && packet.clears()) {
+    // Stored answers alone may hold the window: the peer that has them sends
+    // beyond it, and no other packet would report that.
+    Cleared(pdc, packet.clear_psn);
+    place = receive.window.Find(packet.psn, pdc->ordered, rules::Reach());
+  }
   const rules::Judgement judgement =
       rules::JudgePlace(packet, place, receive.window, receive.gap);
   if (receive.window.holds() && packet.clears() && judgement.changes()) {

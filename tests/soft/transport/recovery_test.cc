@@ -18,6 +18,7 @@ using contract::wire::PdsAck;
 using contract::wire::PdsNack;
 using contract::wire::PdsPrologue;
 using contract::wire::PdsRequest;
+using contract::wire::SesStd;
 
 namespace {
 
@@ -133,6 +134,56 @@ TEST(RecoveryTest, PeerThatSendsOnePacketAgainIsNotNackedMore) {
     world->RunFor(10'000);
   }
   EXPECT_EQ(world->Total(Statistic::kTxNacks), 1u);
+}
+
+// Its window may be larger: what it sends next reports that it has the answers
+// that hold CACK back.
+TEST(RecoveryTest, PacketBeyondAStoredAnswerThatItClearsIsTaken) {
+  for (const bool ordered : {true, false}) {
+    auto world = Opened(ordered);
+    std::vector<std::vector<uint8_t>> sent;
+    (*world)[0].wire.filter = [&](std::span<const uint8_t> bytes) {
+      if (IsRequest(bytes)) {
+        sent.emplace_back(bytes.begin(), bytes.end());
+      }
+      return false;
+    };
+    for (uint64_t serial = 2; serial < 2 + rules::kWindow; ++serial) {
+      TestMessage message = Message(serial, ordered);
+      message.kind = serial == 2 ? Kind::kResult : Kind::kPlain;
+      (*world)[0].client.Send(message);
+    }
+    ASSERT_TRUE(world->RunUntil([&] { return sent.size() == rules::kWindow; },
+                                1'000'000));
+    (*world)[0].wire.filter = [](std::span<const uint8_t> /*bytes*/) {
+      return false;
+    };
+    const auto inject = [&](std::vector<uint8_t>* packet, uint32_t psn,
+                            uint32_t clear_psn) {
+      PdsRequest header = PdsRequest::Decode(packet->data());
+      header.psn = psn;
+      header.clear_psn_offset = static_cast<int16_t>(clear_psn - psn);
+      header.Encode(packet->data());
+      world->Inject(0, 1, *packet);
+      world->RunFor(10'000);
+    };
+    const uint32_t first = PdsRequest::Decode(sent[0].data()).psn;
+    for (uint32_t i = 0; i < rules::kWindow; ++i) {
+      inject(&sent[i], first + i, first - 1);
+    }
+    const Transport& target = (*world)[1].transport;
+    const uint64_t before = target.statistic(Statistic::kRxRequests);
+    const uint32_t beyond = first + rules::kWindow;
+    uint8_t* ses = sent.back().data() + PdsRequest::kBytes;
+    SesStd next = SesStd::Decode(ses);
+    ++next.message_id;
+    ++next.buffer_offset;  // Its serial.
+    next.Encode(ses);
+    inject(&sent.back(), beyond, first - 1);
+    EXPECT_EQ(target.statistic(Statistic::kRxRequests), before);
+    inject(&sent.back(), beyond, beyond - 1);
+    EXPECT_EQ(target.statistic(Statistic::kRxRequests), before + 1);
+  }
 }
 
 TEST(RecoveryTest, ReorderedPacketsAreNotLost) {
