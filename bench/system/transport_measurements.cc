@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/system/nodes.h"
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 
 namespace heddle::bench {
 

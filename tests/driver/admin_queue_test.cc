@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/device/admin_queue.h"
+#include "driver/control/admin_queue.h"
 
 #include <atomic>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 
 #include <cerrno>
 #include <chrono>

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "driver/queue/doorbells.h"
 #include "hw/sim/frame/route.h"
 #include "hw/sim/model/model_stopped.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/control/admin_queue.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
 #include "driver/dma/dma_buffer.h"
 #include "hw/sim/base/interrupt_fds.h"
 #include "hw/sim/fault/faults.h"

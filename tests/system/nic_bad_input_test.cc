@@ -2,7 +2,7 @@
 // What the NIC does with descriptors and buffers that are wrong.
 #include <cstring>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness/nodes_test.h"
 

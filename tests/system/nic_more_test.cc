@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
 #include "tests/system/harness/nodes_test.h"

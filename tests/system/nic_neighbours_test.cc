@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness/nodes_test.h"
 

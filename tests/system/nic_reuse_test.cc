@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/system/nic_rma_test.h"
 

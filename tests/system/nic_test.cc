@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "driver/queue/doorbells.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"

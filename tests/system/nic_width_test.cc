@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/nic/nic_model.h"

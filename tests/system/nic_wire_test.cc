@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/seed.h"
 #include "tests/system/harness/nodes_test.h"

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/device/admin_queue.h"
-#include "driver/device/device_info.h"
+#include "driver/control/admin_queue.h"
+#include "driver/control/device_info.h"
 #include "driver/dma/dma_buffer.h"
 #include "driver/vfio/kernel.h"
 #include "driver/vfio/pci_function.h"

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "driver/device/function.h"
+#include "driver/control/function.h"
 #include "driver/vfio/pci_function.h"
 #include "host/lib/core/device_kind.h"
 #include "host/lib/core/own_addresses.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "driver/device/open.h"
+#include "driver/control/open.h"
 #include "host/lib/core/settings.h"
 
 namespace heddle::tool {

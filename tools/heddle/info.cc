@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "driver/device/function.h"
-#include "driver/device/open.h"
+#include "driver/control/function.h"
+#include "driver/control/open.h"
 #include "host/lib/base/socket_address.h"
 #include "host/lib/core/device_kind.h"
 #include "hw/contract/fabric_address_text.h"

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "driver/control/admin_queue.h"
+#include "driver/control/device_info.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
-#include "driver/device/device_info.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::tool {

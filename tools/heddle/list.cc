@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/device/function.h"
+#include "driver/control/function.h"
 #include "driver/vfio/pci_function.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "tools/heddle/command.h"

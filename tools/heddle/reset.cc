@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/device_choice.h"
 

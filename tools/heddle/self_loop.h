@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "driver/control/admin_queue.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/completion_queue.h"
 #include "driver/queue/recv_ring.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/device_choice.h"

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "driver/device/wait.h"
+#include "driver/control/wait.h"
 
 namespace heddle::nic {
 

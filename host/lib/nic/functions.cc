@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "driver/device/function.h"
+#include "driver/control/function.h"
 #include "driver/vfio/pci_function.h"
 #include "host/lib/nic/peer_address.h"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "driver/device/admin_queue.h"
+#include "driver/control/admin_queue.h"
 #include "driver/result.h"
 
 namespace heddle::nic {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "driver/device/function.h"
+#include "driver/control/function.h"
 #include "host/lib/nic/peer_address.h"
 
 namespace heddle::nic {

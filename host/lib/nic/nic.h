@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "driver/control/admin_queue.h"
+#include "driver/control/open.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
-#include "driver/device/open.h"
 #include "driver/result.h"
 #include "host/lib/backend/progressor.h"
 #include "host/lib/nic/next_hops.h"

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "driver/device/admin_queue.h"
+#include "driver/control/admin_queue.h"
 #include "host/lib/base/socket_address.h"
 #include "hw/contract/gen/heddle_contract.h"
 

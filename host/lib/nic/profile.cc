@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "driver/device/open.h"
+#include "driver/control/open.h"
 
 namespace heddle::nic {
 

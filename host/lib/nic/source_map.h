@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "driver/device/admin_queue.h"
+#include "driver/control/admin_queue.h"
 
 namespace heddle::nic {
 

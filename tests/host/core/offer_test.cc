@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "host/lib/core/info_layout.h"
 #include "host/lib/core/info_memory.h"
 #include "host/lib/nic/profile.h"

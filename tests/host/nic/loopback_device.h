@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/control/admin_queue.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
 #include "firmware/control_program.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "tests/firmware/fake_management_bus.h"

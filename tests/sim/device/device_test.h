@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "driver/control/admin_queue.h"
+#include "driver/control/device_info.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
-#include "driver/device/device_info.h"
 #include "driver/dma/dma_buffer.h"
 #include "driver/result.h"
 #include "gtest/gtest.h"

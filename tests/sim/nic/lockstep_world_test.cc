@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_contract.h"
 

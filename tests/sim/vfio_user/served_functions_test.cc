@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "driver/device/admin_queue.h"
-#include "driver/device/device_info.h"
+#include "driver/control/admin_queue.h"
+#include "driver/control/device_info.h"
 #include "driver/dma/dma_buffer.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/sim/base/clock.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/control/admin_queue.h"
 #include "driver/device.h"
-#include "driver/device/admin_queue.h"
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/completion_queue.h"
 #include "driver/queue/recv_ring.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 
 namespace heddle {
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness/lockstep_nodes.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/device/admin_queue.h"
-#include "driver/device/open.h"
+#include "driver/control/admin_queue.h"
+#include "driver/control/open.h"
 #include "driver/result.h"
 #include "driver/vfio/kernel.h"
 #include "driver/vfio/pci_function.h"

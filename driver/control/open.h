@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/control/device_info.h"
 #include "driver/device.h"
-#include "driver/device/device_info.h"
 #include "driver/result.h"
 
 namespace heddle {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/device/function.h"
+#include "driver/control/function.h"
 
 #include <algorithm>
 #include <cerrno>

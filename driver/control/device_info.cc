@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/device/device_info.h"
+#include "driver/control/device_info.h"
 
 #include <cerrno>
 #include <cstdio>
 
-#include "driver/device/wait.h"
+#include "driver/control/wait.h"
 
 namespace heddle {
 namespace {

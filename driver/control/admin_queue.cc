@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/device/admin_queue.h"
+#include "driver/control/admin_queue.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "driver/base/mmio.h"
-#include "driver/device/wait.h"
+#include "driver/control/wait.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/device/open.h"
+#include "driver/control/open.h"
 
 #include <dlfcn.h>
 #include <sys/auxv.h>
