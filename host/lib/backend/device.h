@@ -13,6 +13,7 @@
 
 #include "host/lib/backend/device_profile.h"
 #include "host/lib/backend/objects.h"
+#include "host/lib/backend/progressor.h"
 
 namespace heddle::backend {
 
@@ -60,6 +61,9 @@ class Device {
   // Why an object of it was not made, or memory of `bytes` (0: an unknown
   // number) not made reachable; where the user can do something, with what.
   virtual std::string Explain(Errno error, size_t bytes) const = 0;
+
+  // By which polls lend the device their thread; its own. Null: it is hardware.
+  virtual Progressor* progressor() noexcept = 0;
 
   // Room for at least `entries`, or as many as the device can have.
   // `interrupt`: it can be armed. Errors: ENOSPC, ENOMEM, EIO.

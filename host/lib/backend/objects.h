@@ -14,7 +14,6 @@
 #include "driver/result.h"
 #include "host/lib/backend/completion.h"
 #include "host/lib/backend/locking.h"
-#include "host/lib/backend/progressor.h"
 #include "host/lib/base/socket_address.h"
 
 namespace heddle::backend {
@@ -33,7 +32,6 @@ class CompletionQueue {
   virtual ~CompletionQueue() = default;
 
   SpinLock& lock() noexcept { return lock_; }
-  const Progressor& progressor() const noexcept { return progressor_; }
 
   // Entries; more than these wait in the device.
   virtual size_t capacity() const noexcept = 0;
@@ -54,12 +52,10 @@ class CompletionQueue {
   virtual void Arm() noexcept = 0;
 
  protected:
-  explicit CompletionQueue(const Progressor& progressor) noexcept
-      : progressor_(progressor) {}
+  CompletionQueue() = default;
 
  private:
   SpinLock lock_;
-  Progressor progressor_;
 };
 
 // Counts completed operations.
@@ -71,8 +67,6 @@ class Counter {
   Counter(const Counter&) = delete;
   Counter& operator=(const Counter&) = delete;
   virtual ~Counter() = default;
-
-  const Progressor& progressor() const noexcept { return progressor_; }
 
   // Data path: one load each.
   uint64_t value() const noexcept {
@@ -89,8 +83,7 @@ class Counter {
                                     uint64_t amount) noexcept = 0;
 
  protected:
-  explicit Counter(const Progressor& progressor) noexcept
-      : progressor_(progressor) {}
+  Counter() = default;
   // Where the backend keeps both numbers.
   void SetCells(const uint64_t* value, const uint64_t* errors) noexcept {
     value_ = value;
@@ -100,7 +93,6 @@ class Counter {
  private:
   const uint64_t* value_ = nullptr;
   const uint64_t* errors_ = nullptr;
-  Progressor progressor_;
 };
 
 // Peers by index: dense from 0 in insertion order; removed indices are given

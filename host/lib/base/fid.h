@@ -21,8 +21,12 @@ Object* FromFid(struct fid* handle) noexcept {
 // Thread-safe.
 class UserCount {
  public:
-  void Add() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
-  void Remove() noexcept { users_.fetch_sub(1, std::memory_order_release); }
+  void Add(uint32_t users = 1) noexcept {
+    users_.fetch_add(users, std::memory_order_relaxed);
+  }
+  void Remove(uint32_t users = 1) noexcept {
+    users_.fetch_sub(users, std::memory_order_release);
+  }
   bool in_use() const noexcept {
     return users_.load(std::memory_order_acquire) != 0;
   }

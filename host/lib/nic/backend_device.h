@@ -32,6 +32,9 @@ class BackendDevice final : public backend::Device {
   std::string Explain(Errno error, size_t bytes) const override {
     return nic_->device().Explain(error, bytes);
   }
+  backend::Progressor* progressor() noexcept override {
+    return nic_->progressor();
+  }
   Result<std::unique_ptr<backend::CompletionQueue>> OpenCompletionQueue(
       size_t entries, bool interrupt) override;
   Result<std::unique_ptr<backend::Counter>> OpenCounter() override;

@@ -34,7 +34,7 @@ class Counter final : public backend::Counter {
   }
 
  private:
-  explicit Counter(Nic& nic) : backend::Counter(nic.progressor()), nic_(nic) {}
+  explicit Counter(Nic& nic) : nic_(nic) {}
   const contract::CounterCell& cell() const noexcept {
     return *reinterpret_cast<const contract::CounterCell*>(memory_.data());
   }

@@ -46,8 +46,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   using Entry = contract::Completion;
 
   // `Open` makes it usable.
-  explicit Cq(Nic& nic)
-      : backend::CompletionQueue(nic.progressor()), nic_(nic) {}
+  explicit Cq(Nic& nic) : nic_(nic) {}
   // Makes room for at least `entries`, or as many as the device can have.
   // `interrupt`: it can be armed. Errors, after which there is nothing left
   // but to destroy it: ENOSPC, ENOMEM, EIO.

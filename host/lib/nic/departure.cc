@@ -113,9 +113,9 @@ void Departure::ClosePdcs() {
     if (open.value() == 0 || now >= limit || (repeated && now >= silent)) {
       return;
     }
-    if (nic_.needs_step()) {
+    if (const backend::Progressor* device = nic_.progressor()) {
       while (now_of_device() < now + wait) {
-        nic_.Step();
+        device->step(device->cookie);
       }
     } else {
       std::this_thread::sleep_for(wait);

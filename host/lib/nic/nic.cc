@@ -44,7 +44,9 @@ Result<std::unique_ptr<Nic>> Nic::Adopt(OpenedDevice opened,
                                         std::string& message) {
   std::unique_ptr<Nic> nic(new Nic());
   nic->opened_ = std::move(opened);
-  nic->hook_ = nic->device().progress_hook();
+  const ProgressHook hook = nic->device().progress_hook();
+  nic->progressor_.step = hook.step;
+  nic->progressor_.cookie = hook.cookie;
   nic->vector_taken_.resize(nic->info().interrupt_vectors);
   auto admin = AdminQueue::Create(nic->device());
   if (!admin.ok()) {

@@ -50,22 +50,15 @@ class Nic {
   Result<uint32_t> TakeVector() noexcept;
   void ReturnVector(uint32_t vector) noexcept;
 
-  backend::Progressor progressor() const noexcept {
-    return {.step = hook_.step, .cookie = hook_.cookie};
-  }
-  // Whether the device makes progress only when `Step` lends it a thread.
-  bool needs_step() const noexcept { return hook_.step != nullptr; }
-  // Data path: lends the calling thread to a device that is not hardware.
-  void Step() const noexcept {
-    if (hook_.step != nullptr) {
-      hook_.step(hook_.cookie);
-    }
+  // Lends threads to a device that is not hardware; null for others.
+  backend::Progressor* progressor() noexcept {
+    return progressor_.step != nullptr ? &progressor_ : nullptr;
   }
 
  private:
   Nic() = default;
 
-  ProgressHook hook_;
+  backend::Progressor progressor_;
   OpenedDevice opened_;
   std::unique_ptr<AdminQueue> admin_;
   std::unique_ptr<NextHops> next_hops_;

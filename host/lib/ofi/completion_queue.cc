@@ -30,6 +30,8 @@ constexpr int64_t kNever = INT64_MAX;
 constexpr int64_t kNsPerMs = 1'000'000;
 // A device that fails wakes nobody, so sleepers look at it this often.
 constexpr int64_t kLongestWaitMs = 1000;
+// Where polls alone make progress.
+constexpr int kLongestWaitBetweenStepsMs = 1;
 
 int CloseQueue(struct fid* handle) noexcept {
   return CompletionQueue::From(handle)->Close();
@@ -337,6 +339,9 @@ bool CompletionQueue::WaitOnce(int64_t deadline_ns) noexcept {
     wait_ms = 0;
   } else if (TryWait() != 0) {
     wait_ms = 0;
+  }
+  if (domain_->progressors().by_polls_only()) {
+    wait_ms = std::min(wait_ms, kLongestWaitBetweenStepsMs);
   }
   pollfd fds[] = {
       {.fd = signal_fd_, .events = POLLIN, .revents = 0},

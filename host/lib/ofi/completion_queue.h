@@ -57,9 +57,9 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
     return poll % kPollsPerCheck == 0 ? CheckDevice() : -FI_EAGAIN;
   }
 
-  // Data path, for pollers that the application serializes and a device that
-  // needs no step: an empty poll that answers -FI_EAGAIN. False once in a
-  // while, and at every poll of other devices; then `AnswerIdle` knows.
+  // Data path, for pollers that the application serializes and a domain that
+  // has no progressors: an empty poll that answers -FI_EAGAIN. False once in a
+  // while, and at every poll of other domains; then `AnswerIdle` answers.
   bool IsIdlePoll() noexcept { return --idle_polls_ != 0; }
   // As `AnswerEmpty`, after `IsIdlePoll` denied. Precondition: no step needed.
   ssize_t AnswerIdle() noexcept;

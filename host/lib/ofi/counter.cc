@@ -154,7 +154,7 @@ int Counter::Wait(uint64_t threshold, int timeout_ms) noexcept {
       if (backend_->errors() != errors) {
         return -FI_EAVAIL;
       }
-      backend_->progressor().Step();
+      domain_->progressors().Step();
     }
     if (domain_->device().failed()) {
       domain_->ReportFailure();

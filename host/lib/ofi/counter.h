@@ -37,11 +37,11 @@ class Counter final : public fid_cntr, private ForkGuarded {
 
   // The calls of fi_cntr(3), which defines their results.
   uint64_t Read() noexcept {
-    backend_->progressor().Step();
+    domain_->progressors().Step();
     return backend_->value();
   }
   uint64_t ReadErrors() noexcept {
-    backend_->progressor().Step();
+    domain_->progressors().Step();
     return backend_->errors();
   }
   // What was changed is seen by every read from now on. -FI_EIO once the

@@ -130,7 +130,7 @@ struct CqReader {
                                             size_t count,
                                             fi_addr_t* sources) noexcept {
     CompletionQueue* queue = CompletionQueue::From(handle);
-    if (!queue->backend().progressor().needed()) {
+    if (!queue->domain()->progressors().needed()) {
       return queue->AnswerIdle();
     }
     queue->EndIdlePolls();
@@ -148,18 +148,19 @@ struct CqReader {
     if (result != -FI_EAGAIN) {
       return result;
     }
-    return backend.progressor().needed()
+    return queue->domain()->progressors().needed()
                ? TakeAfterStep<kSources>(queue, entries, count, sources)
                : queue->AnswerEmpty();
   }
 
-  // The device is not hardware: the poll lends it the thread.
+  // The device is not hardware, or the library has an endpoint of its own: the
+  // poll lends them the thread.
   template <bool kSources>
   [[gnu::noinline]] static ssize_t TakeAfterStep(
       CompletionQueue* queue, typename Format::Entry* entries, size_t count,
       fi_addr_t* sources) noexcept {
     Queue& backend = BackendOf(queue);
-    backend.progressor().Step();
+    queue->domain()->progressors().Step();
     const ssize_t result = Drain<kSources>(backend, entries, count, sources);
     return result == -FI_EAGAIN ? queue->AnswerEmpty() : result;
   }

@@ -131,7 +131,11 @@ Domain::Domain(ofi::Fabric* fabric, const fi_info& info, bool function,
 
 Domain::~Domain() {
   if (event_queue_ != nullptr) {
-    event_queue_->users().Remove();
+    event_queue_->RemoveUser(progressors_);
+  }
+  for (std::unique_ptr<ServiceEndpoint>& service : services_) {
+    users_.Add(ServiceEndpoint::kUsers);
+    service.reset();
   }
   fabric_->users().Remove();
 }
@@ -188,6 +192,9 @@ int Domain::OpenDevice(const fi_info& info) {
   }
   device_ = std::move(opened.device);
   address_ = opened.address;
+  if (backend::Progressor* progressor = device_->progressor()) {
+    progressors_.Add(progressor);
+  }
   data_path_ = FindDataPath(device_->backend());
   if (data_path_ == nullptr) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
@@ -274,9 +281,30 @@ int Domain::Bind(struct fid* other, uint64_t flags) noexcept {
   if (flags != 0) {
     return (flags & ~FI_REG_MR) == 0 ? -FI_ENOSYS : -FI_EBADFLAGS;
   }
-  event_queue_ = ofi::EventQueue::From(other);
-  event_queue_->users().Add();
+  ofi::EventQueue* queue = ofi::EventQueue::From(other);
+  const int result = queue->AddUser(progressors_);
+  event_queue_ = result == 0 ? queue : nullptr;
+  return result;
+}
+
+int Domain::OpenService(const ServiceEndpoint::Options& options,
+                        ServiceEndpoint::Handler* handler,
+                        ServiceEndpoint** service) {
+  std::unique_ptr<ServiceEndpoint> opened;
+  const int result = ServiceEndpoint::Open(this, options, handler, &opened);
+  if (result != 0) {
+    return result;
+  }
+  const std::lock_guard lock(mutex_);
+  *service = services_.emplace_back(std::move(opened)).get();
+  progressors_.Add((*service)->progressor());
+  users_.Remove(ServiceEndpoint::kUsers);  // It keeps no domain open.
   return 0;
+}
+
+void Domain::Hide(Endpoint* endpoint) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(endpoints_, endpoint);
 }
 
 int Domain::Close() noexcept {

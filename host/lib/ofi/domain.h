@@ -23,6 +23,7 @@
 #include "host/lib/ofi/event_queue.h"
 #include "host/lib/ofi/fabric.h"
 #include "host/lib/ofi/fork_guard.h"
+#include "host/lib/ofi/service_endpoint.h"
 
 namespace heddle::ofi {
 
@@ -61,6 +62,11 @@ class Domain final : public fid_domain, private ForkGuarded {
     return base::FromFid<Domain, fid_domain>(handle);
   }
 
+  // Polls of its queues, counters and event queues step it.
+  const backend::ProgressorList& progressors() const noexcept {
+    return progressors_;
+  }
+
   // Endpoints, queues, vectors and regions open on it; each adds itself.
   base::UserCount& users() noexcept { return users_; }
 
@@ -91,6 +97,13 @@ class Domain final : public fid_domain, private ForkGuarded {
   // As `users`, for endpoints. `Add` throws std::bad_alloc.
   void Add(Endpoint* endpoint);
   void Remove(Endpoint* endpoint) noexcept;
+
+  // An endpoint of the library's own, the domain's until fi_close; `handler`
+  // outlives it. 0 or a negative errno. Throws std::bad_alloc.
+  int OpenService(const ServiceEndpoint::Options& options,
+                  ServiceEndpoint::Handler* handler, ServiceEndpoint** service);
+  // `ReportFailure` leaves it out.
+  void Hide(Endpoint* endpoint) noexcept;
 
   // Called by whoever finds the device failed. The first call tells the user
   // and every endpoint's event queue; the others do nothing.
@@ -141,10 +154,12 @@ class Domain final : public fid_domain, private ForkGuarded {
   std::unique_ptr<backend::Device> device_;
   const DataPath* data_path_ = nullptr;
   std::optional<core::OpenDomain> known_;  // Ends before the device does.
+  backend::ProgressorList progressors_;
   std::atomic<bool> refusal_logged_ = false;
   std::mutex mutex_;  // All below.
   std::unordered_set<uint64_t> keys_;
   std::vector<Endpoint*> endpoints_;
+  std::vector<std::unique_ptr<ServiceEndpoint>> services_;
   bool failure_reported_ = false;
 };
 

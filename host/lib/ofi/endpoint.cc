@@ -103,7 +103,7 @@ Endpoint::~Endpoint() {
     vector_->users().Remove();
   }
   if (event_queue_ != nullptr) {
-    event_queue_->users().Remove();
+    event_queue_->RemoveUser(domain_->progressors());
   }
   domain_->Remove(this);
 }

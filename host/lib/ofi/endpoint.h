@@ -60,6 +60,8 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   void Remove(MemoryRegion* region) noexcept;
   Domain* domain() const noexcept { return domain_; }
   uint32_t job_id() const noexcept { return job_id_; }
+  // Precondition: it has its port, as once it is enabled.
+  uint16_t port() const noexcept { return backend_->port(); }
 
   // Tells the application, by the event queue, that the device has failed.
   void ReportFailure() noexcept;

@@ -72,9 +72,9 @@ int Endpoint::BindEventQueue(ofi::EventQueue* queue, uint64_t flags) noexcept {
   if (flags != 0 || event_queue_ != nullptr) {
     return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
   }
-  event_queue_ = queue;
-  event_queue_->users().Add();
-  return 0;
+  const int result = queue->AddUser(domain_->progressors());
+  event_queue_ = result == 0 ? queue : nullptr;
+  return result;
 }
 
 int Endpoint::BindCounter(Counter* counter, uint64_t flags) noexcept {

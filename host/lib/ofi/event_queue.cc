@@ -20,6 +20,8 @@ namespace heddle::ofi {
 namespace {
 
 constexpr size_t kDefaultSize = 256;
+// A reader that waits steps this often where polls alone make progress.
+constexpr auto kLongestWaitBetweenSteps = std::chrono::milliseconds(1);
 
 int CloseEventQueue(struct fid* handle) noexcept {
   return EventQueue::From(handle)->Close();
@@ -153,8 +155,11 @@ EventQueue::~EventQueue() {
 }
 
 int EventQueue::Close() noexcept {
-  if (users_.in_use()) {
-    return -FI_EBUSY;
+  {
+    const std::lock_guard lock(progress_mutex_);
+    if (!progressors_.empty()) {
+      return -FI_EBUSY;
+    }
   }
   delete this;
   return FI_SUCCESS;
@@ -240,12 +245,6 @@ ssize_t EventQueue::ReadLocked(uint32_t* event, void* buffer, size_t bytes,
   return static_cast<ssize_t>(length);
 }
 
-ssize_t EventQueue::Read(uint32_t* event, void* buffer, size_t bytes,
-                         uint64_t flags) noexcept {
-  const std::lock_guard lock(mutex_);
-  return ReadLocked(event, buffer, bytes, flags);
-}
-
 ssize_t EventQueue::ReadError(fi_eq_err_entry* entry, uint64_t flags) noexcept {
   const std::lock_guard lock(mutex_);
   if (records_.empty() || !records_.front().is_error) {
@@ -290,14 +289,70 @@ ssize_t EventQueue::UserWrite(uint32_t event, const void* entry, size_t bytes,
   return result == FI_SUCCESS ? static_cast<ssize_t>(bytes) : result;
 }
 
+int EventQueue::AddUser(const backend::ProgressorList& progressors) noexcept {
+  return base::Guard([&] {
+    const std::lock_guard lock(progress_mutex_);
+    progressors_.push_back(&progressors);
+    return FI_SUCCESS;
+  });
+}
+
+void EventQueue::RemoveUser(
+    const backend::ProgressorList& progressors) noexcept {
+  const std::lock_guard lock(progress_mutex_);
+  progressors_.erase(std::ranges::find(progressors_, &progressors));
+}
+
+// One of several readers does it for all.
+bool EventQueue::Step() noexcept {
+  const std::unique_lock lock(progress_mutex_, std::try_to_lock);
+  bool by_polls_only = false;
+  if (lock.owns_lock()) {
+    for (const backend::ProgressorList* each : progressors_) {
+      each->Step();
+      by_polls_only = by_polls_only || each->by_polls_only();
+    }
+  }
+  return by_polls_only || !lock.owns_lock();
+}
+
+ssize_t EventQueue::Read(uint32_t* event, void* buffer, size_t bytes,
+                         uint64_t flags) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!records_.empty()) {
+      return ReadLocked(event, buffer, bytes, flags);
+    }
+  }
+  Step();
+  const std::lock_guard lock(mutex_);
+  return ReadLocked(event, buffer, bytes, flags);
+}
+
 ssize_t EventQueue::ReadWaiting(uint32_t* event, void* buffer, size_t bytes,
                                 int timeout_ms, uint64_t flags) noexcept {
-  std::unique_lock lock(mutex_);
+  using Clock = std::chrono::steady_clock;
+  const auto deadline =
+      timeout_ms < 0 ? Clock::time_point::max()
+                     : Clock::now() + std::chrono::milliseconds(timeout_ms);
   const auto ready = [this] { return !records_.empty(); };
-  if (timeout_ms < 0) {
-    readable_.wait(lock, ready);
-  } else {
-    readable_.wait_for(lock, std::chrono::milliseconds(timeout_ms), ready);
+  std::unique_lock lock(mutex_);
+  while (!ready()) {
+    lock.unlock();
+    const bool again = Step();
+    lock.lock();
+    if (again) {
+      const auto soon = Clock::now() + kLongestWaitBetweenSteps;
+      if (readable_.wait_until(lock, std::min(soon, deadline), ready) ||
+          Clock::now() >= deadline) {
+        break;
+      }
+    } else if (timeout_ms < 0) {
+      readable_.wait(lock, ready);
+    } else {
+      readable_.wait_until(lock, deadline, ready);
+      break;
+    }
   }
   return ReadLocked(event, buffer, bytes, flags);
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "host/lib/backend/progressor.h"
 #include "host/lib/base/fid.h"
 #include "host/lib/ofi/fabric.h"
 #include "host/lib/ofi/wait_set.h"
@@ -34,8 +35,10 @@ class EventQueue : public fid_eq {
     return base::FromFid<EventQueue, fid_eq>(handle);
   }
 
-  // Objects bound to this queue; each adds itself.
-  base::UserCount& users() noexcept { return users_; }
+  // Objects bound to this queue; each adds itself, with what drives its domain,
+  // and removes itself. 0 or -FI_ENOMEM.
+  int AddUser(const backend::ProgressorList& progressors) noexcept;
+  void RemoveUser(const backend::ProgressorList& progressors) noexcept;
 
   // For other objects of the library: `entry` is the event's structure
   // (fi_eq_entry, fi_eq_cm_entry with data). Never refused for want of room.
@@ -78,6 +81,8 @@ class EventQueue : public fid_eq {
   ssize_t ReadLocked(uint32_t* event, void* buffer, size_t bytes,
                      uint64_t flags) noexcept;
   void PopLocked() noexcept;
+  // Lends the thread to the users' domains. True: to be done again soon.
+  bool Step() noexcept;
 
   Fabric* fabric_;
   size_t size_;    // Most entries that the application may have written.
@@ -85,7 +90,9 @@ class EventQueue : public fid_eq {
   fi_wait_obj wait_object_;
   int event_fd_ = -1;  // Readable while the queue is not empty.
   WaitSet* wait_set_ = nullptr;
-  base::UserCount users_;
+
+  std::mutex progress_mutex_;  // Held by a reader that steps.
+  std::vector<const backend::ProgressorList*> progressors_;  // One per user.
 
   std::mutex mutex_;
   std::condition_variable readable_;

@@ -100,6 +100,7 @@ class MemoryDevice final : public Device {
   std::string Explain(Errno error, size_t /*bytes*/) const override {
     return std::strerror(static_cast<int>(error));
   }
+  Progressor* progressor() noexcept override { return nullptr; }
   Result<std::unique_ptr<CompletionQueue>> OpenCompletionQueue(
       size_t /*entries*/, bool interrupt) override {
     if (interrupt) {
@@ -108,7 +109,7 @@ class MemoryDevice final : public Device {
     return std::unique_ptr<CompletionQueue>(std::make_unique<Queue>());
   }
   Result<std::unique_ptr<Counter>> OpenCounter() override {
-    return Errno{EOPNOTSUPP};
+    return std::unique_ptr<Counter>(std::make_unique<PlainCounter>());
   }
   Result<std::unique_ptr<Peers>> OpenPeers(size_t /*expected*/) override {
     return std::unique_ptr<Peers>(std::make_unique<PeerTable>());
@@ -135,7 +136,7 @@ class MemoryDevice final : public Device {
  private:
   std::string name_ = "memory0";
   DeviceProfile profile_ = {
-      .has = {},
+      .has = {.counters = true},
       .limits = {.tx_contexts = 8, .rx_contexts = 8, .completion_queues = 8}};
   Wire wire_;
   uint16_t next_port_ = 1000;

@@ -39,8 +39,6 @@ class Queue final : public CompletionQueue {
     std::deque<Ended> ended;
   };
 
-  Queue() : CompletionQueue({}) {}
-
   void Write(Entry entry) { entries_.push_back(std::move(entry)); }
   size_t entries() const { return entries_.size(); }
 
@@ -84,6 +82,22 @@ class Queue final : public CompletionQueue {
 
  private:
   std::deque<Entry> entries_;
+};
+
+class PlainCounter final : public Counter {
+ public:
+  PlainCounter() { SetCells(&value_, &errors_); }
+  int Execute(Change change, uint64_t amount) noexcept override {
+    uint64_t& cell =
+        change == Change::kSet || change == Change::kAdd ? value_ : errors_;
+    const bool sets = change == Change::kSet || change == Change::kSetErrors;
+    cell = sets ? amount : cell + amount;
+    return 0;
+  }
+
+ private:
+  uint64_t value_ = 0;
+  uint64_t errors_ = 0;
 };
 
 class PeerTable final : public Peers {

@@ -66,9 +66,10 @@ TEST_F(EventQueueTest, FabricCannotCloseBeforeItsQueue) {
 
 TEST_F(EventQueueTest, CannotCloseWhileBound) {
   OpenQueue();
-  queue()->users().Add();
+  const backend::ProgressorList user;
+  ASSERT_EQ(queue()->AddUser(user), 0);
   EXPECT_EQ(fi_close(&queue_->fid), -FI_EBUSY);
-  queue()->users().Remove();
+  queue()->RemoveUser(user);
 }
 
 TEST_F(EventQueueTest, EventsAreReadInOrder) {

@@ -89,7 +89,9 @@ struct Node {
         cq->Pop();
         return taken;
       }
-      cq->progressor().Step();
+      if (const backend::Progressor* progressor = nic->progressor()) {
+        progressor->step(progressor->cookie);
+      }
     }
     return std::nullopt;
   }
