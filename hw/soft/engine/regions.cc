@@ -8,7 +8,6 @@ namespace heddle::soft::engine {
 
 using semantics::kNone;
 using semantics::RegionSpec;
-using semantics::RmaAnswer;
 
 static_assert(semantics::kRemoteRead == contract::kRegionFlagRemoteRead);
 static_assert(semantics::kRemoteWrite == contract::kRegionFlagRemoteWrite);
@@ -23,8 +22,6 @@ bool Regions::Write(uint32_t index, const contract::RegionCfg& cfg) {
       .length = cfg.length,
       .access = static_cast<uint8_t>(
           cfg.flags & (semantics::kRemoteRead | semantics::kRemoteWrite)),
-      .virtual_address = true,
-      .provider_key = (cfg.flags & contract::kRegionFlagProviderKey) != 0,
       .key = cfg.key,
       .job_id = cfg.job_id,
       .endpoint =
@@ -57,15 +54,15 @@ uint32_t Regions::Find(uint64_t key) const {
   return kNone;
 }
 
-RmaAnswer Regions::Check(const semantics::RmaRequest& request) const {
+Regions::Answer Regions::Check(const semantics::RmaRequest& request) const {
   const uint32_t index = Find(request.key);
-  if (index == kNone) {
-    return semantics::CheckRma(kNone, {}, request);
+  const Region* const region = index == kNone ? nullptr : &regions_[index];
+  const semantics::RmaAnswer answer =
+      semantics::CheckRma(region == nullptr ? nullptr : &region->spec, request);
+  if (answer.code != contract::ReturnCode::kOk) {
+    return {.code = answer.code};
   }
-  const Region& region = regions_[index];
-  RmaAnswer answer = semantics::CheckRma(index, region.spec, request);
-  answer.address += region.iova - region.spec.base;
-  return answer;
+  return {answer.code, index, region->iova + answer.offset};
 }
 
 }  // namespace heddle::soft::engine

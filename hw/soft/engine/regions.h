@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "host/lib/semantics/index_list.h"
 #include "host/lib/semantics/rma_check.h"
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/soft/engine/lazy_table.h"
@@ -21,8 +22,13 @@ class Regions {
   // Any write begins a new life. False: no such entry.
   bool Write(uint32_t index, const contract::RegionCfg& cfg);
 
-  // As semantics::CheckRma; the address is that in host memory.
-  semantics::RmaAnswer Check(const semantics::RmaRequest& request) const;
+  struct Answer {
+    contract::ReturnCode code = contract::ReturnCode::kBadMkey;
+    uint32_t region = semantics::kNone;  // With kOk.
+    uint64_t address = 0;  // With kOk: of the packet's first byte in the host.
+  };
+  // By semantics::CheckRma.
+  Answer Check(const semantics::RmaRequest& request) const;
 
   // Of an entry that was found.
   uint16_t counter(uint32_t region) const { return regions_[region].counter; }
@@ -43,7 +49,7 @@ class Regions {
 
  private:
   struct Region {
-    semantics::RegionSpec spec;  // `base` is the remote address.
+    semantics::RegionSpec spec;
     uint64_t iova = 0;
     uint32_t generation = 0;
     uint16_t counter = 0;

@@ -178,17 +178,17 @@ class Target {
 
   // RMA (target_rma.cc).
   // Also BAD_INDEX: no receive context serves the RI.
-  semantics::RmaAnswer Check(const Packet& packet, uint32_t length) const;
+  Regions::Answer Check(const Packet& packet, uint32_t length) const;
   // Who is told of the operation, with an entry of the queue if one is to be
   // written. False, with a verdict: it has to wait.
   bool Prepare(const Packet& packet, uint32_t region, Report* report,
                Verdict* verdict);
   Verdict OnWrite(const Packet& packet);
-  Verdict WholeWrite(const Packet& packet, const semantics::RmaAnswer& access);
+  Verdict WholeWrite(const Packet& packet, const Regions::Answer& access);
   Verdict PartOfWrite(const Packet& packet, uint32_t handle,
-                      const semantics::RmaAnswer& access);
+                      const Regions::Answer& access);
   Verdict OnRead(const Packet& packet);
-  Verdict SmallRead(const Packet& packet, const semantics::RmaAnswer& access);
+  Verdict SmallRead(const Packet& packet, const Regions::Answer& access);
   uint32_t AskedBytes(const Packet& packet) const noexcept;
   // A packet of a read that may not be. `handle`: its message, or kNone.
   Verdict DenyRead(const Packet& packet, uint32_t handle,
@@ -196,7 +196,7 @@ class Target {
   // Read that the packet is part of, kNone if nobody is to be told of its end;
   // `*handle`: of its message, which may be opened. False, with a verdict: it
   // has to wait.
-  bool Follow(const Packet& packet, const semantics::RmaAnswer& access,
+  bool Follow(const Packet& packet, const Regions::Answer& access,
               uint32_t* handle, uint32_t* read, Verdict* verdict);
   // Its return data, if there are any, are posted.
   Verdict Asked(const Packet& packet, uint32_t handle, uint32_t read);

@@ -17,11 +17,10 @@ using contract::wire::SesResponseData;
 using contract::wire::SesStd;
 using semantics::kNone;
 using semantics::ReceiveMessage;
-using semantics::RmaAnswer;
 using transport::ReturnData;
 using transport::Verdict;
 
-RmaAnswer Target::Check(const Packet& packet, uint32_t length) const {
+Regions::Answer Target::Check(const Packet& packet, uint32_t length) const {
   const SesStd& header = packet.header;
   const RxName name = NameOf(header);
   const rules::Aim aim = AimOf(packet, rings_.Find(name));
@@ -66,7 +65,7 @@ bool Target::Prepare(const Packet& packet, uint32_t region, Report* report,
 Verdict Target::OnWrite(const Packet& packet) {
   const bool ie = packet.header.ie != 0;
   const auto bytes = ie ? 0 : static_cast<uint32_t>(packet.payload.size());
-  const RmaAnswer access = Check(packet, bytes);
+  const Regions::Answer access = Check(packet, bytes);
   if (packet.single()) {
     if (access.code != ReturnCode::kOk) {
       return Error(packet, access.code);
@@ -102,7 +101,8 @@ Verdict Target::OnWrite(const Packet& packet) {
   return PartOfWrite(packet, handle, access);
 }
 
-Verdict Target::WholeWrite(const Packet& packet, const RmaAnswer& access) {
+Verdict Target::WholeWrite(const Packet& packet,
+                           const Regions::Answer& access) {
   parts_.statistics->Count(Statistic::kRxRma);
   if (packet.header.ie != 0) {
     return {};
@@ -122,7 +122,7 @@ Verdict Target::WholeWrite(const Packet& packet, const RmaAnswer& access) {
 }
 
 Verdict Target::PartOfWrite(const Packet& packet, uint32_t handle,
-                            const RmaAnswer& access) {
+                            const Regions::Answer& access) {
   Open& open = open_[handle];
   Verdict refused;
   if (access.code != ReturnCode::kOk) {
@@ -181,7 +181,7 @@ Verdict Target::OnRead(const Packet& packet) {
     }
     return illegal;
   }
-  const RmaAnswer access = Check(packet, bytes);
+  const Regions::Answer access = Check(packet, bytes);
   if (access.code != ReturnCode::kOk) {
     return DenyRead(packet, handle, access.code);
   }
@@ -246,7 +246,7 @@ Verdict Target::DenyRead(const Packet& packet, uint32_t handle,
   return counted.kind == Verdict::Kind::kAccepted ? verdict : counted;
 }
 
-Verdict Target::SmallRead(const Packet& packet, const RmaAnswer& access) {
+Verdict Target::SmallRead(const Packet& packet, const Regions::Answer& access) {
   const uint32_t bytes = packet.header.request_length;
   if (packet.header.ie != 0) {
     return {};
@@ -280,7 +280,7 @@ Verdict Target::SmallRead(const Packet& packet, const RmaAnswer& access) {
   return verdict;
 }
 
-bool Target::Follow(const Packet& packet, const RmaAnswer& access,
+bool Target::Follow(const Packet& packet, const Regions::Answer& access,
                     uint32_t* handle, uint32_t* read, Verdict* verdict) {
   if (*handle != kNone) {
     *read = open_[*handle].read;
