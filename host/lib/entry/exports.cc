@@ -108,121 +108,34 @@ const char* NameOf(const fi_provider* provider) {
 
 // NOLINTBEGIN(readability-function-size): the signatures are libfabric's.
 
-HEDDLE_EXPORT int HeddleGetInfo10(uint32_t version, const char* node,
-                                  const char* service, uint64_t flags,
-                                  const fi_info* hints,
-                                  fi_info** info) noexcept {
-  return AnswerInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout10}, info);
-}
-HEDDLE_VERSION_OF(HeddleGetInfo10, fi_getinfo, "FABRIC_1.0");
+// fi_getinfo, fi_dupinfo and fi_freeinfo of one version of the ABI, in the
+// layout of struct fi_info that it has. Every fi_info that an application may
+// free was made by the library, in the newest layout, whichever entry point it
+// came from.
+#define HEDDLE_INFO_CALLS(layout, version, attach)                             \
+  HEDDLE_EXPORT int HeddleGetInfo##layout(                                     \
+      uint32_t api_version, const char* node, const char* service,             \
+      uint64_t flags, const fi_info* hints, fi_info** info) noexcept {         \
+    return AnswerInfo({api_version, node, service, flags, hints,               \
+                       &heddle::core::kLayout##layout},                        \
+                      info);                                                   \
+  }                                                                            \
+  attach(HeddleGetInfo##layout, fi_getinfo, version);                          \
+  HEDDLE_EXPORT fi_info* HeddleDupInfo##layout(const fi_info* info) noexcept { \
+    return DuplicateInfoOf(heddle::core::kLayout##layout, info);               \
+  }                                                                            \
+  attach(HeddleDupInfo##layout, fi_dupinfo, version);                          \
+  HEDDLE_EXPORT void HeddleFreeInfo##layout(fi_info* info) noexcept {          \
+    heddle::core::FreeInfo(info);                                              \
+  }                                                                            \
+  attach(HeddleFreeInfo##layout, fi_freeinfo, version)
 
-HEDDLE_EXPORT int HeddleGetInfo11(uint32_t version, const char* node,
-                                  const char* service, uint64_t flags,
-                                  const fi_info* hints,
-                                  fi_info** info) noexcept {
-  return AnswerInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout11}, info);
-}
-HEDDLE_VERSION_OF(HeddleGetInfo11, fi_getinfo, "FABRIC_1.1");
-
-HEDDLE_EXPORT int HeddleGetInfo12(uint32_t version, const char* node,
-                                  const char* service, uint64_t flags,
-                                  const fi_info* hints,
-                                  fi_info** info) noexcept {
-  return AnswerInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout12}, info);
-}
-HEDDLE_VERSION_OF(HeddleGetInfo12, fi_getinfo, "FABRIC_1.2");
-
-HEDDLE_EXPORT int HeddleGetInfo13(uint32_t version, const char* node,
-                                  const char* service, uint64_t flags,
-                                  const fi_info* hints,
-                                  fi_info** info) noexcept {
-  return AnswerInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout13}, info);
-}
-HEDDLE_DEFAULT_VERSION(HeddleGetInfo13, fi_getinfo, "FABRIC_1.3");
-
-HEDDLE_EXPORT int HeddleGetInfo17(uint32_t version, const char* node,
-                                  const char* service, uint64_t flags,
-                                  const fi_info* hints,
-                                  fi_info** info) noexcept {
-  return AnswerInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout17}, info);
-}
-HEDDLE_VERSION_OF(HeddleGetInfo17, fi_getinfo, "FABRIC_1.7");
-
-HEDDLE_EXPORT int HeddleGetInfo18(uint32_t version, const char* node,
-                                  const char* service, uint64_t flags,
-                                  const fi_info* hints,
-                                  fi_info** info) noexcept {
-  return AnswerInfo(
-      {version, node, service, flags, hints, &heddle::core::kLayout18}, info);
-}
-HEDDLE_VERSION_OF(HeddleGetInfo18, fi_getinfo, "FABRIC_1.8");
-
-HEDDLE_EXPORT fi_info* HeddleDupInfo10(const fi_info* info) noexcept {
-  return DuplicateInfoOf(heddle::core::kLayout10, info);
-}
-HEDDLE_VERSION_OF(HeddleDupInfo10, fi_dupinfo, "FABRIC_1.0");
-
-HEDDLE_EXPORT fi_info* HeddleDupInfo11(const fi_info* info) noexcept {
-  return DuplicateInfoOf(heddle::core::kLayout11, info);
-}
-HEDDLE_VERSION_OF(HeddleDupInfo11, fi_dupinfo, "FABRIC_1.1");
-
-HEDDLE_EXPORT fi_info* HeddleDupInfo12(const fi_info* info) noexcept {
-  return DuplicateInfoOf(heddle::core::kLayout12, info);
-}
-HEDDLE_VERSION_OF(HeddleDupInfo12, fi_dupinfo, "FABRIC_1.2");
-
-HEDDLE_EXPORT fi_info* HeddleDupInfo13(const fi_info* info) noexcept {
-  return DuplicateInfoOf(heddle::core::kLayout13, info);
-}
-HEDDLE_DEFAULT_VERSION(HeddleDupInfo13, fi_dupinfo, "FABRIC_1.3");
-
-HEDDLE_EXPORT fi_info* HeddleDupInfo17(const fi_info* info) noexcept {
-  return DuplicateInfoOf(heddle::core::kLayout17, info);
-}
-HEDDLE_VERSION_OF(HeddleDupInfo17, fi_dupinfo, "FABRIC_1.7");
-
-HEDDLE_EXPORT fi_info* HeddleDupInfo18(const fi_info* info) noexcept {
-  return DuplicateInfoOf(heddle::core::kLayout18, info);
-}
-HEDDLE_VERSION_OF(HeddleDupInfo18, fi_dupinfo, "FABRIC_1.8");
-
-// Every fi_info that an application may free was made by the library, in the
-// newest layout, whichever entry point it came from.
-HEDDLE_EXPORT void HeddleFreeInfo10(fi_info* info) noexcept {
-  heddle::core::FreeInfo(info);
-}
-HEDDLE_VERSION_OF(HeddleFreeInfo10, fi_freeinfo, "FABRIC_1.0");
-
-HEDDLE_EXPORT void HeddleFreeInfo11(fi_info* info) noexcept {
-  heddle::core::FreeInfo(info);
-}
-HEDDLE_VERSION_OF(HeddleFreeInfo11, fi_freeinfo, "FABRIC_1.1");
-
-HEDDLE_EXPORT void HeddleFreeInfo12(fi_info* info) noexcept {
-  heddle::core::FreeInfo(info);
-}
-HEDDLE_VERSION_OF(HeddleFreeInfo12, fi_freeinfo, "FABRIC_1.2");
-
-HEDDLE_EXPORT void HeddleFreeInfo13(fi_info* info) noexcept {
-  heddle::core::FreeInfo(info);
-}
-HEDDLE_DEFAULT_VERSION(HeddleFreeInfo13, fi_freeinfo, "FABRIC_1.3");
-
-HEDDLE_EXPORT void HeddleFreeInfo17(fi_info* info) noexcept {
-  heddle::core::FreeInfo(info);
-}
-HEDDLE_VERSION_OF(HeddleFreeInfo17, fi_freeinfo, "FABRIC_1.7");
-
-HEDDLE_EXPORT void HeddleFreeInfo18(fi_info* info) noexcept {
-  heddle::core::FreeInfo(info);
-}
-HEDDLE_VERSION_OF(HeddleFreeInfo18, fi_freeinfo, "FABRIC_1.8");
+HEDDLE_INFO_CALLS(10, "FABRIC_1.0", HEDDLE_VERSION_OF);
+HEDDLE_INFO_CALLS(11, "FABRIC_1.1", HEDDLE_VERSION_OF);
+HEDDLE_INFO_CALLS(12, "FABRIC_1.2", HEDDLE_VERSION_OF);
+HEDDLE_INFO_CALLS(13, "FABRIC_1.3", HEDDLE_DEFAULT_VERSION);
+HEDDLE_INFO_CALLS(17, "FABRIC_1.7", HEDDLE_VERSION_OF);
+HEDDLE_INFO_CALLS(18, "FABRIC_1.8", HEDDLE_VERSION_OF);
 
 // The caller's structure has no api_version: anything from 1.0 to 1.4.
 HEDDLE_EXPORT int HeddleFabric10(const fi_fabric_attr* old_attr,
