@@ -7,6 +7,7 @@ Writes the graph between the two marks of the page, or with --check reports whet
 """
 
 import collections
+import functools
 import pathlib
 import re
 import sys
@@ -40,6 +41,20 @@ def edges(root):
     return found
 
 
+def direct(found):
+    """Those that follow from no others. Layers point one way: there is no cycle."""
+    below = collections.defaultdict(set)
+    for own, other in found:
+        below[own].add(other)
+
+    @functools.cache
+    def reached(layer):
+        return below[layer].union(*map(reached, below[layer]))
+
+    return [(own, other) for own, other in found
+            if not any(other in reached(between) for between in below[own])]
+
+
 def drawing(root):
     found = edges(root)
     used = [layer for layer in layers() if any(layer in edge for edge in found)]
@@ -47,7 +62,7 @@ def drawing(root):
     lines = ["```mermaid", "graph TD"]
     lines += [f'  l{number[layer]}["{layer.rstrip("/")}"]' for layer in used]
     lines += [f"  l{number[own]} --> l{number[other]}"
-              for own, other in sorted(found, key=lambda edge: (number[edge[0]], number[edge[1]]))]
+              for own, other in sorted(direct(found), key=lambda edge: (number[edge[0]], number[edge[1]]))]
     return "\n".join([*lines, "```"])
 
 

@@ -151,6 +151,9 @@ class LintOf(unittest.TestCase):
         self.assertRegex(page.read_text(), r'l1\["host/lib/nic"\]\n  l1 --> l0\n')
         source.write_text('#include "driver/a.h"\n#include "host/lib/base/b.h"\n')
         self.fails("architecture", "run `make architecture`")
+        self.write("host/lib/base/b.h", '#include "driver/a.h"\n')
+        page.write_text(architecture.updated(self.root)[1])
+        self.assertRegex(page.read_text(), r'(?s)"driver".*"host/lib/base".*"host/lib/nic"\]\n  l1 --> l0\n  l2 --> l1\n```')
 
     def test_layering_lets_no_file_of_the_simulation_lie_loose(self):
         for name in ("hw/sim/a.h", "hw/sim/more/a.cc"):
