@@ -62,4 +62,39 @@ class IndexList {
   uint32_t tail_ = kNone;
 };
 
+// Free elements of a table. An element exists from its first use on, in memory
+// that the table reserved, so that a table that is never full stays small. Once
+// all exist, the element that was freed first is taken first.
+//
+// Thread safety: one thread at a time.
+template <typename Node, ListLink Node::*kLink>
+class FreeList {
+ public:
+  // `nodes` is empty; only this list adds elements. Throws std::bad_alloc.
+  FreeList(std::vector<Node>* nodes, uint32_t limit) : limit_(limit) {
+    nodes->reserve(limit);
+  }
+
+  // The number of elements that there may be.
+  uint32_t limit() const noexcept { return limit_; }
+  bool empty(const std::vector<Node>& nodes) const noexcept {
+    return nodes.size() == limit_ && freed_.empty();
+  }
+  // Takes an element, or kNone.
+  uint32_t Pop(std::vector<Node>& nodes) noexcept {
+    if (nodes.size() == limit_) {
+      return freed_.PopFront(nodes);
+    }
+    nodes.emplace_back();
+    return static_cast<uint32_t>(nodes.size() - 1);
+  }
+  void Push(std::vector<Node>& nodes, uint32_t index) noexcept {
+    freed_.PushBack(nodes, index);
+  }
+
+ private:
+  const uint32_t limit_;
+  IndexList<Node, kLink> freed_;
+};
+
 }  // namespace heddle::semantics

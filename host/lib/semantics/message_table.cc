@@ -5,12 +5,8 @@ namespace heddle::semantics {
 
 MessageTable::MessageTable(uint32_t capacity, uint64_t hash_seed)
     : hash_(hash_seed),
-      nodes_(capacity),
-      buckets_(MatchHash::Buckets(capacity)) {
-  for (uint32_t i = 0; i < capacity; ++i) {
-    free_.PushBack(nodes_, i);
-  }
-}
+      buckets_(MatchHash::Buckets(capacity)),
+      free_(&nodes_, capacity) {}
 
 size_t MessageTable::Bucket(const MessageKey& key) const noexcept {
   const uint64_t names = uint64_t{key.pdcid} << 16U | key.message_id;
@@ -30,7 +26,7 @@ uint32_t MessageTable::Open(const MessageKey& key) noexcept {
   if (Find(key) != kNone) {
     return kNone;
   }
-  const uint32_t handle = free_.PopFront(nodes_);
+  const uint32_t handle = free_.Pop(nodes_);
   if (handle == kNone) {
     return kNone;
   }
@@ -49,7 +45,7 @@ bool MessageTable::Close(uint32_t handle) noexcept {
   nodes_[handle].used = false;
   buckets_[Bucket(nodes_[handle].key)].Remove(nodes_, handle);
   order_.Remove(nodes_, handle);
-  free_.PushBack(nodes_, handle);
+  free_.Push(nodes_, handle);
   --size_;
   return true;
 }

@@ -66,7 +66,7 @@ class MessageTable {
   std::vector<Node> nodes_;
   std::vector<Chain> buckets_;  // A power of two.
   Order order_;
-  Order free_;
+  FreeList<Node, &Node::order> free_;
   uint32_t size_ = 0;
 };
 

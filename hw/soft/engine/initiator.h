@@ -158,7 +158,7 @@ class Initiator {
   Peers peers_;
   OperationGroups groups_;
   std::vector<TxMessage> messages_;
-  Order free_;
+  semantics::FreeList<TxMessage, &TxMessage::order> free_;
   Order unposted_;
   // Room beyond the contexts' guarantees; below 0 while contexts use what has
   // become the guarantee of later ones.

@@ -183,7 +183,7 @@ void Initiator::Free(uint32_t index) {
   if (--tx.used >= GuaranteeOf(tx)) {
     ++shared_;
   }
-  free_.PushBack(messages_, index);
+  free_.Push(messages_, index);
   Unblock();
 }
 

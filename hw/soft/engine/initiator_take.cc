@@ -31,14 +31,10 @@ Initiator::Initiator(const EngineLimits& limits, const EngineParts& parts,
       addresses_(rings_.size(), limits.next_hops, parts.host),
       peers_(2 * limits.messages, seed),
       groups_(limits.messages),
-      messages_(limits.messages),
+      free_(&messages_, limits.messages),
       ready_(rings_.size()),
       blocked_(rings_.size()),
-      crowded_(rings_.size()) {
-  for (uint32_t i = 0; i < limits.messages; ++i) {
-    free_.PushBack(messages_, i);
-  }
-}
+      crowded_(rings_.size()) {}
 
 void Initiator::SetPort(const contract::PortCfg& port) {
   addresses_.SetFamily(port.ipv6 != 0);
@@ -60,7 +56,7 @@ bool Initiator::WriteContext(uint32_t context, const contract::TxCtxCfg& cfg) {
 }
 
 void Initiator::Apportion() noexcept {
-  const auto entries = static_cast<uint32_t>(messages_.size());
+  const uint32_t entries = free_.limit();
   uint32_t living = 0;
   rings_.ForEach([&](uint32_t /*context*/, const TxContext& tx) {
     living += tx.alive ? 1 : 0;
@@ -111,7 +107,7 @@ void Initiator::Tail(uint32_t context, uint16_t tail) {
 }
 
 bool Initiator::HasRoom(const TxContext& tx) const noexcept {
-  return !free_.empty() && tx.used < contract::kMessageShare &&
+  return !free_.empty(messages_) && tx.used < contract::kMessageShare &&
          (tx.used < GuaranteeOf(tx) || shared_ > 0);
 }
 
@@ -283,7 +279,7 @@ bool Initiator::TakeWaiting(uint32_t at) {
 uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
                            CqTicket ticket) {
   TxContext& tx = rings_[context];
-  const uint32_t index = free_.PopFront(messages_);
+  const uint32_t index = free_.Pop(messages_);
   TxMessage& message = messages_[index];
   message.Begin(fetched, mtu_);
   message.context = context;

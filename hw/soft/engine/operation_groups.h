@@ -26,20 +26,16 @@ class OperationGroups {
     semantics::ListLink free;
   };
 
-  explicit OperationGroups(uint32_t capacity) : groups_(capacity) {
-    for (uint32_t i = 0; i < capacity; ++i) {
-      free_.PushBack(groups_, i);
-    }
-  }
+  explicit OperationGroups(uint32_t capacity) : free_(&groups_, capacity) {}
 
-  bool full() const noexcept { return free_.empty(); }
+  bool full() const noexcept { return free_.empty(groups_); }
   // There is room.
   uint32_t Open() noexcept {
-    const uint32_t group = free_.PopFront(groups_);
+    const uint32_t group = free_.Pop(groups_);
     groups_[group] = {};
     return group;
   }
-  void Close(uint32_t group) noexcept { free_.PushBack(groups_, group); }
+  void Close(uint32_t group) noexcept { free_.Push(groups_, group); }
   Group& operator[](uint32_t group) noexcept { return groups_[group]; }
 
   // A descriptor at `failure.position` failed.
@@ -52,9 +48,8 @@ class OperationGroups {
   }
 
  private:
-  using Free = semantics::IndexList<Group, &Group::free>;
   std::vector<Group> groups_;
-  Free free_;
+  semantics::FreeList<Group, &Group::free> free_;
 };
 
 }  // namespace heddle::soft::engine

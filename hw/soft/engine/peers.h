@@ -39,12 +39,8 @@ class Peers {
  public:
   Peers(uint32_t capacity, uint64_t seed)
       : hash_(seed),
-        nodes_(capacity),
-        buckets_(semantics::MatchHash::Buckets(capacity)) {
-    for (uint32_t i = 0; i < capacity; ++i) {
-      free_.PushBack(nodes_, i);
-    }
-  }
+        buckets_(semantics::MatchHash::Buckets(capacity)),
+        free_(&nodes_, capacity) {}
 
   // Makes it if need be; kNone when there is no room.
   uint32_t Get(uint32_t context, uint32_t index) noexcept {
@@ -52,7 +48,7 @@ class Peers {
     if (found != kNone) {
       return found;
     }
-    const uint32_t peer = free_.PopFront(nodes_);
+    const uint32_t peer = free_.Pop(nodes_);
     if (peer != kNone) {
       nodes_[peer] = {};
       nodes_[peer].context = context;
@@ -72,7 +68,7 @@ class Peers {
     }
     node.used = false;
     buckets_[Bucket(node.context, node.index)].Remove(nodes_, peer);
-    free_.PushBack(nodes_, peer);
+    free_.Push(nodes_, peer);
   }
 
   // Those awake are looked at once each, in order.
@@ -118,7 +114,7 @@ class Peers {
   semantics::MatchHash hash_;
   std::vector<Peer> nodes_;
   std::vector<Chain> buckets_;  // A power of two.
-  Order free_;
+  semantics::FreeList<Peer, &Peer::order> free_;
   Order awake_;
 };
 

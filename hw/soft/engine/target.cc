@@ -26,11 +26,8 @@ Target::Target(const EngineLimits& limits, const EngineParts& parts,
       rings_(limits.rx_contexts, parts.host, parts.queues),
       regions_(std::max(limits.regions, contract::kRegionWays)),
       table_(limits.open_messages, seed),
-      open_(limits.open_messages),
-      reads_(limits.open_messages) {
-  for (uint32_t i = 0; i < reads_.size(); ++i) {
-    free_reads_.PushBack(reads_, i);
-  }
+      free_reads_(&reads_, limits.open_messages) {
+  open_.reserve(limits.open_messages);
 }
 
 void Target::SetPort(const contract::PortCfg& port) {
@@ -221,6 +218,9 @@ uint32_t Target::OpenMessage(const Packet& packet, uint64_t room) {
   const uint32_t handle =
       table_.Open(KeyOf(packet.request, packet.header.message_id));
   if (handle != kNone) {
+    if (handle >= open_.size()) {
+      open_.resize(handle + 1);
+    }
     Open& open = open_[handle];
     open.opcode = packet.header.opcode;
     open.job_id = packet.header.job_id;

@@ -207,10 +207,9 @@ class Target {
   RxRings rings_;
   Regions regions_;
   semantics::MessageTable table_;
-  std::vector<Open> open_;  // By handle.
-  using FreeReads = semantics::IndexList<Read, &Read::free>;
+  std::vector<Open> open_;  // By handle, as far as any was used.
   std::vector<Read> reads_;
-  FreeReads free_reads_;
+  semantics::FreeList<Read, &Read::free> free_reads_;
   uint32_t mtu_ = 1024;
   uint8_t small_[contract::kReturnDataInAck] = {};
 };

@@ -297,7 +297,7 @@ bool Target::Follow(const Packet& packet, const Regions::Answer& access,
   if (!Prepare(packet, access.region, &report, verdict)) {
     return false;
   }
-  const uint32_t at = free_reads_.PopFront(reads_);
+  const uint32_t at = free_reads_.Pop(reads_);
   const uint32_t opened =
       at == kNone || packet.single()
           ? kNone
@@ -305,7 +305,7 @@ bool Target::Follow(const Packet& packet, const Regions::Answer& access,
   if (at == kNone || (opened == kNone && !packet.single())) {
     parts_.queues->Release(report.ticket);
     if (at != kNone) {
-      free_reads_.PushBack(reads_, at);
+      free_reads_.Push(reads_, at);
     }
     *verdict = Refuse(NackCode::kNoSesMsgAvail);
     return false;
@@ -357,7 +357,7 @@ void Target::EndReadIfOver(uint32_t at) {
   }
   read.asked = false;
   ++read.generation;
-  free_reads_.PushBack(reads_, at);
+  free_reads_.Push(reads_, at);
 }
 
 transport::TransportClient::Built Target::BuildReturn(const ReturnData& data,

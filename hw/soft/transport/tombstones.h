@@ -39,7 +39,7 @@ class Tombstones {
   // that.
   void Add(const PdcIdentity& identity, uint64_t until_ns) {
     if (places_.empty()) {
-      places_.resize(kPlaces);
+      places_.reserve(kPlaces);
       buckets_.resize(kPlaces, kNone);
     }
     if (tail_ - head_ == kPlaces) {
@@ -47,6 +47,9 @@ class Tombstones {
     }
     const uint32_t place = tail_++ % kPlaces;
     uint32_t& bucket = buckets_[identity.Hash() % kPlaces];
+    if (place == places_.size()) {
+      places_.emplace_back();
+    }
     places_[place] = {identity, until_ns, bucket};
     bucket = place;
   }
