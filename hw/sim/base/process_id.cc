@@ -59,13 +59,15 @@ uint64_t PidSpace() {
 }  // namespace
 
 ProcessId ProcessId::Self() {
-  ProcessId self;
-  self.pid = static_cast<uint32_t>(getpid());
-  char state = 0;
-  if (!ReadStat(self.pid, &state, &self.start)) {
-    self.start = 0;
+  thread_local ProcessId self;
+  const auto pid = static_cast<uint32_t>(getpid());
+  if (self.pid != pid) {  // The first time, or the first after a fork.
+    self = {.pid = pid, .space = PidSpace()};
+    char state = 0;
+    if (!ReadStat(pid, &state, &self.start)) {
+      self.start = 0;
+    }
   }
-  self.space = PidSpace();
   return self;
 }
 
