@@ -2,6 +2,7 @@
 #include "tests/differential/content.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -52,6 +53,21 @@ void CopyContent(uint64_t seed, uint32_t number, size_t at,
   }
 }
 
+bool IsContent(uint64_t seed, uint32_t number, size_t at,
+               std::span<const uint8_t> bytes) {
+  std::array<uint8_t, 256> content = {};
+  while (!bytes.empty()) {
+    const size_t part = std::min(content.size(), bytes.size());
+    CopyContent(seed, number, at, std::span(content).first(part));
+    if (std::memcmp(content.data(), bytes.data(), part) != 0) {
+      return false;
+    }
+    at += part;
+    bytes = bytes.subspan(part);
+  }
+  return true;
+}
+
 bool IsUntouched(std::span<const uint8_t> bytes) {
   return bytes.empty() ||
          (bytes.front() == kUntouched &&
@@ -62,19 +78,27 @@ uint64_t ContentData(uint64_t seed, uint32_t number) {
   return Mix(Base(seed, number) + UINT32_MAX);
 }
 
+// Lanes, because a step has to wait for the one before it.
 uint64_t Digest(std::span<const uint8_t> bytes) {
-  uint64_t digest = bytes.size();
-  const auto add = [&digest](uint64_t word) {
-    digest = (digest ^ word) * 0x9fb21c651e98df25U;
-    digest ^= digest >> 32U;
+  std::array<uint64_t, 4> lanes = {bytes.size(), 1, 2, 3};
+  const auto add = [](uint64_t* lane, uint64_t word) {
+    *lane = (*lane ^ word) * 0x9fb21c651e98df25U;
+    *lane ^= *lane >> 32U;
   };
-  for (; bytes.size() >= kWordBytes; bytes = bytes.subspan(kWordBytes)) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof(word));
-    add(word);
+  constexpr size_t kStep = sizeof(lanes);
+  for (; bytes.size() >= kStep; bytes = bytes.subspan(kStep)) {
+    std::array<uint64_t, lanes.size()> words = {};
+    std::memcpy(words.data(), bytes.data(), kStep);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      add(&lanes[i], words[i]);
+    }
+  }
+  uint64_t digest = lanes[0];
+  for (size_t i = 1; i < lanes.size(); ++i) {
+    add(&digest, lanes[i]);
   }
   for (const uint8_t byte : bytes) {
-    add(byte);
+    add(&digest, byte);
   }
   return digest;
 }

@@ -20,6 +20,10 @@ std::vector<uint8_t> Content(uint64_t seed, uint32_t number, size_t bytes);
 void CopyContent(uint64_t seed, uint32_t number, size_t at,
                  std::span<uint8_t> bytes);
 
+// Whether `bytes` are those from `at` on.
+bool IsContent(uint64_t seed, uint32_t number, size_t at,
+               std::span<const uint8_t> bytes);
+
 bool IsUntouched(std::span<const uint8_t> bytes);
 
 // Remote completion data of the operation.

@@ -62,6 +62,7 @@ class MemoryChecker {
     uint32_t life = 0;
     std::vector<uint8_t> before;  // At the last sync.
     std::vector<uint8_t> now;
+    bool was_told = false;  // `now` may differ from `before`.
     bool registered = true;
     bool was_changed = false;  // Since the last sync.
   };

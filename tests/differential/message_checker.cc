@@ -235,9 +235,10 @@ void MessageChecker::Settle() {
   for (uint32_t from = 0; from < kPlaces; ++from) {
     for (uint32_t to = 0; to < kPlaces; ++to) {
       for (Message& message : messages_.at(from).at(to)) {
-        const Posted& posted = posted_.at(from / kEndpoints).at(message.number);
-        message.owed = message.owed &&
-                       IsOwed(stream_.operations.at(message.number), posted);
+        message.owed =
+            message.owed && !message.arrived &&
+            IsOwed(stream_.operations.at(message.number),
+                   posted_.at(from / kEndpoints).at(message.number));
       }
     }
   }

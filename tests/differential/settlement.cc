@@ -19,16 +19,13 @@ void Settlement::Feed(uint32_t side, Event event) {
 bool Settlement::LetGoOn(std::chrono::nanoseconds silence) {
   const bool all = std::all_of(settling_.begin(), settling_.end(),
                                [](bool settling) { return settling; });
-  if (!all || !balance_.settled()) {
-    return false;
-  }
   const bool disturbed = renewed_ && transferred_;
   const std::chrono::nanoseconds none{0};
   const auto wanted = !called_           ? none
                       : disturbed        ? QuietAfterRenewals(time_)
                       : balance_.vague() ? QuietAfterCloses()
                                          : none;
-  if (silence < wanted) {
+  if (!all || silence < wanted || !balance_.settled()) {
     return false;
   }
   called_ = renewed_ = transferred_ = false;

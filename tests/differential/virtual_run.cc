@@ -170,13 +170,15 @@ class VirtualRun {
   void Control(
       uint32_t side,
       const std::function<void(sim::wire::WireControl*,
-                               const sim::frame::WireAddress&)>& act) const {
+                               const sim::frame::WireAddress&)>& act) {
     std::string message;
-    auto control = sim::wire::WireControl::Open(wire_, &message);
+    if (!control_) {
+      auto control = sim::wire::WireControl::Open(wire_, &message);
+      control_.emplace(std::move(control.value()));
+    }
     sim::frame::WireAddress address;
-    if (control.ok() &&
-        sim::frame::ParseWireAddress(AddressOf(side), &address)) {
-      act(&control.value(), address);
+    if (sim::frame::ParseWireAddress(AddressOf(side), &address)) {
+      act(&*control_, address);
     }
   }
 
@@ -244,6 +246,7 @@ class VirtualRun {
   Hash hash_;
   test::World world_;
   test::Fibers* fibers_ = nullptr;
+  std::optional<sim::wire::WireControl> control_;
   std::array<bool, kSides> may_go_on_ = {};
   uint64_t started_ns_ = 0;
   uint64_t said_ns_ = 0;  // When a side last said something.
