@@ -94,7 +94,7 @@ void Balance::OnCompletion(uint32_t side, const Event& event) {
 
 void Balance::Exclude(const Place& place) {
   vague_ = true;
-  for (uint32_t other = 0; other < kPlaces; ++other) {
+  for (uint32_t other = 0; other < stream_.setup.places(); ++other) {
     pairs_.at(place.index()).at(other).excluded = true;
     pairs_.at(other).at(place.index()).excluded = true;
   }
@@ -104,7 +104,7 @@ bool Balance::settled() const {
   const bool reported =
       std::all_of(unreported_.begin(), unreported_.end(),
                   [](const auto& numbers) { return numbers.empty(); });
-  for (uint32_t at = 0; at < kPlaces && reported; ++at) {
+  for (uint32_t at = 0; at < stream_.setup.places() && reported; ++at) {
     int64_t owed = -unnamed_.at(at);
     for (const auto& from : pairs_) {
       const Pair& pair = from.at(at);
@@ -115,7 +115,8 @@ bool Balance::settled() const {
     }
   }
   // An acknowledged write is seen by its target later.
-  for (uint32_t side = 0; side < kSides && reported && !vague_; ++side) {
+  for (uint32_t side = 0; side < stream_.setup.sides && reported && !vague_;
+       ++side) {
     const auto& there = notified_.at(side);
     const auto& owed = written_.at(side);
     if (!std::includes(there.begin(), there.end(), owed.begin(), owed.end())) {

@@ -13,7 +13,7 @@
 namespace heddle::differential {
 
 // Counts only; whether what came is what should have come is the checker's
-// question. Events of the two sides may be fed in any interleaving.
+// question. Events of the sides may be fed in any interleaving.
 class Balance {
  public:
   // `stream` must live as long.
@@ -45,13 +45,13 @@ class Balance {
   }
 
   const Stream& stream_;
-  std::array<std::set<uint32_t>, kSides> unreported_;
+  std::array<std::set<uint32_t>, kMaxSides> unreported_;
   // Data of writes to each side: on their way or there, and there.
-  std::array<std::set<uint64_t>, kSides> written_;
-  std::array<std::set<uint64_t>, kSides> notified_;
-  std::array<std::vector<std::pair<uint32_t, uint32_t>>, kSides> spares_;
-  std::array<std::array<Pair, kPlaces>, kPlaces> pairs_ = {};
-  std::array<int64_t, kPlaces> unnamed_ = {};  // Received, sender unknown.
+  std::array<std::set<uint64_t>, kMaxSides> written_;
+  std::array<std::set<uint64_t>, kMaxSides> notified_;
+  std::array<std::vector<std::pair<uint32_t, uint32_t>>, kMaxSides> spares_;
+  std::array<std::array<Pair, kMaxPlaces>, kMaxPlaces> pairs_ = {};
+  std::array<int64_t, kMaxPlaces> unnamed_ = {};  // Received, sender unknown.
   bool vague_ = false;
 };
 

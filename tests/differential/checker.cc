@@ -22,12 +22,12 @@ Verdict Check(const Stream& stream, const Trace& trace) {
   }
   MessageChecker messages(stream, &verdict);
   MemoryChecker memory(stream, &verdict);
-  std::array<size_t, kSides> next = {};
+  std::array<size_t, kMaxSides> next = {};
   bool more = true;
   while (more) {
     more = false;
     bool settled = true;
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream.setup.sides; ++side) {
       const std::vector<Event>& events = trace.sides.at(side);
       size_t& at = next.at(side);
       while (at < events.size() && events[at].kind != EventKind::kSettled) {

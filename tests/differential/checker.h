@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what two sides saw is among the outcomes that the API allows.
+// Whether what the sides saw is among the outcomes that the API allows.
 #pragma once
 
 #include <string>

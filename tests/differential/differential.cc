@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs random streams of operations between two devices and checks what both
-// sides see. Ends with 0 when everything was allowed.
+// Runs random streams of operations between devices and checks what all sides
+// see. Ends with 0 when everything was allowed.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -76,8 +76,11 @@ class Campaign {
 
  private:
   std::string Devices() const {
-    return options_.run.devices[0] + "-" + options_.run.devices[1] +
-           (options_.is_virtual ? "-virtual" : "");
+    std::string names = options_.run.devices.front();
+    for (size_t i = 1; i < options_.run.devices.size(); ++i) {
+      names += "-" + options_.run.devices[i];
+    }
+    return names + (options_.is_virtual ? "-virtual" : "");
   }
 
   std::vector<std::string> Replayed() const {
@@ -162,7 +165,7 @@ class Campaign {
   }
 
   static void Print(const Trace& trace) {
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < trace.sides.size(); ++side) {
       for (const Event& event : trace.sides.at(side)) {
         std::printf("  side %u: %s\n", side, ToText(event).c_str());
       }
@@ -240,12 +243,19 @@ int Main(int argc, char** argv) {
   CLI::App app("Differential test of devices at the libfabric API.");
   Options options;
   std::vector<std::string> devices;
+  std::vector<uint32_t> sides;
   std::vector<std::string> variables;
   bool writes = false;
   Profile& profile = options.profile;
   app.add_option("--devices", devices, "Device of each side")
       ->delimiter(',')
-      ->expected(kSides);
+      ->expected(1, kMaxSides);
+  app.add_option("--sides", sides,
+                 "How many there are, from the first to the last of two "
+                 "numbers; with more than --devices names, these again")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->check(CLI::Range(2U, kMaxSides));
   app.add_option("--operations", options.operations, "Calls to make");
   app.add_option("--seconds", options.seconds, "Time to go on for");
   app.add_option("--stream", profile.operations, "Operations of a stream");
@@ -281,7 +291,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--show-trace", options.shows_trace, "Of failures");
   app.add_option("--capture", options.run.capture,
                  "Frames of the first side, of the last stream");
-  app.add_option("--set", variables, "NAME=VALUE for both sides");
+  app.add_option("--set", variables, "NAME=VALUE for all sides");
   CLI11_PARSE(app, argc, argv);
   if (writes) {
     profile.rma = true;
@@ -292,14 +302,18 @@ int Main(int argc, char** argv) {
     (void)mallopt(M_MMAP_THRESHOLD, kKeptBytes);
     (void)mallopt(M_TRIM_THRESHOLD, kKeptBytes);
     options.run.devices = {"soft", "soft"};
+    if (std::any_of(devices.begin(), devices.end(),
+                    [](const auto& name) { return name != "soft"; })) {
+      throw std::runtime_error("--virtual is for devices soft");
+    }
   }
   if (!devices.empty()) {
-    const std::array<std::string, kSides> asked = {devices.at(0),
-                                                   devices.at(1)};
-    if (options.is_virtual && asked != options.run.devices) {
-      throw std::runtime_error("--virtual is for --devices soft,soft");
-    }
-    options.run.devices = asked;
+    options.run.devices = devices;
+  }
+  const auto named = static_cast<uint32_t>(options.run.devices.size());
+  profile.sides = {std::max(named, 2U), std::max(named, 2U)};
+  if (!sides.empty()) {
+    profile.sides = {sides.front(), std::max(sides.front(), sides.back())};
   }
   for (const std::string& variable : variables) {
     const size_t equals = variable.find('=');

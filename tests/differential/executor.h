@@ -20,12 +20,12 @@ namespace heddle::differential {
 // Where the rest of the run is, for the executor.
 struct Surroundings {
   std::function<void(const Event&)> tell;
-  // Whether both sides may go on from a sync; cheap enough to be polled.
+  // Whether all sides may go on from a sync; cheap enough to be polled.
   std::function<bool()> may_go_on;
   std::function<void()> say_settling;
   std::function<void(bool up)> set_link;
   std::function<void()> reset_nic;
-  std::function<uint64_t()> now_ns;  // The same clock for both sides.
+  std::function<uint64_t()> now_ns;  // The same clock for all sides.
   std::function<void()> rest;        // There was nothing to do.
   std::function<void()> die;         // As by SIGKILL; does not return.
 };
@@ -128,7 +128,7 @@ class Executor {
   std::array<uint32_t, kEndpoints> spares_ = {};
   std::array<uint64_t, kEndpoints> counted_ = {};  // Sends, writes accepted.
   // Endpoints with injected writes to a place that no flush followed yet.
-  std::array<std::array<bool, kPlaces>, kEndpoints> unflushed_ = {};
+  std::array<std::array<bool, kMaxPlaces>, kEndpoints> unflushed_ = {};
   std::array<std::vector<uint8_t>, kAreas> told_memory_;
   uint64_t told_restarts_ = 0;
   uint32_t next_spare_ = kSpareBase;

@@ -11,7 +11,7 @@
 namespace heddle::differential {
 namespace {
 
-// A full queue may stay full as long as the other side posts no receive, which
+// A full queue may stay full as long as its peer posts no receive, which
 // may be for ever: then the operation is left out.
 constexpr uint64_t kRetryForNs = 100'000'000;
 constexpr uint64_t kUnknownFlagBit = uint64_t{1} << 47U;

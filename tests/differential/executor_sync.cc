@@ -15,7 +15,7 @@ constexpr uint32_t kSpares = 4;  // Posted at each endpoint during a sync.
 
 }  // namespace
 
-// Receives for whatever is still on its way, so that both sides can come to
+// Receives for whatever is still on its way, so that all sides can come to
 // rest whatever the stream posted.
 void Executor::PostSpares() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
@@ -65,7 +65,7 @@ bool Executor::Counted() {
 
 bool Executor::Flushed() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
-    for (uint32_t at = 0; at < kPlaces; ++at) {
+    for (uint32_t at = 0; at < stream_.setup.places(); ++at) {
       bool& unflushed = unflushed_.at(index).at(at);
       if (!unflushed || fabric_->endpoint(index) == nullptr) {
         continue;

@@ -48,7 +48,7 @@ uint64_t KeyAt(const History& history, uint32_t number, uint32_t owner,
   const uint64_t generation =
       uint64_t{history.RegistrationsBefore(number, owner, region)} +
       history.RenewalsBefore(number, owner);
-  return (generation * kSides + owner) * kRegions + region + 1;
+  return (generation * kMaxSides + owner) * kRegions + region + 1;
 }
 
 uint64_t GuardKey(uint32_t side, uint32_t area) {
@@ -61,7 +61,7 @@ FabricSide::FabricSide(uint32_t side, const Stream& stream, const Keys& keys)
   for (uint32_t index = 0; index < kEndpoints; ++index) {
     Require("fi_endpoint", OpenEndpoint(index));
   }
-  InsertEverybody();
+  InsertEverybody(stream.setup.sides);
   FindStatistics();
   if (!Uses(stream, IsRma)) {
     return;
@@ -117,8 +117,8 @@ void FabricSide::OpenDomain(const Stream& stream) {
   Require("fi_av_open", fi_av_open(domain_, &av_attr, &av_, nullptr));
 }
 
-void FabricSide::InsertEverybody() {
-  for (uint32_t side = 0; side < kSides; ++side) {
+void FabricSide::InsertEverybody(uint32_t sides) {
+  for (uint32_t side = 0; side < sides; ++side) {
     for (uint32_t index = 0; index < kEndpoints; ++index) {
       const Place place = {.side = side, .endpoint = index};
       const sockaddr_in name = NameOf(place);

@@ -86,7 +86,7 @@ class FabricSide {
  private:
   void OpenDomain(const Stream& stream);
   int Register(uint32_t area, uint64_t access, uint64_t key);
-  void InsertEverybody();
+  void InsertEverybody(uint32_t sides);
   int BindAndEnable(uint32_t index, fid_ep* endpoint);
   void FindStatistics();
   template <typename Object>
@@ -105,7 +105,7 @@ class FabricSide {
   std::array<fid_ep*, kEndpoints> endpoints_ = {};
   std::array<fid_cntr*, kEndpoints> counters_ = {};
   std::array<uint8_t, kEndpoints> endpoint_tags_ = {};
-  std::array<fi_addr_t, kPlaces> addresses_ = {};
+  std::array<fi_addr_t, kMaxPlaces> addresses_ = {};
   std::array<fid_mr*, kAreas> regions_ = {};
   std::array<std::vector<uint8_t>, kAreas> memory_;
 };

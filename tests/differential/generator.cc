@@ -23,6 +23,11 @@ class Generator {
   Generator(uint64_t seed, const Profile& profile)
       : profile_(profile), random_(seed) {
     stream_.setup.seed = seed;
+    stream_.setup.sides = profile.sides.least;
+    if (profile.sides.most > profile.sides.least) {
+      stream_.setup.sides +=
+          Below(profile.sides.most - profile.sides.least + 1);
+    }
     stream_.setup.faults = profile.faults;
     stream_.setup.ordered = !profile.unordered || Below(3) != 0;
     stream_.setup.selective = Below(3) == 0;
@@ -63,7 +68,7 @@ class Generator {
   }
 
   Place AnyPlace() {
-    return {.side = Below(kSides), .endpoint = Below(kEndpoints)};
+    return {.side = Below(stream_.setup.sides), .endpoint = Below(kEndpoints)};
   }
 
   // At times a side begins anew while neither has work: its peers are left with
@@ -189,9 +194,12 @@ class Generator {
     const bool sends = IsSend(operation.verb);
     if (sends || IsRma(operation.verb)) {
       operation.peer = AnyPlace();
-      // Mostly to the other side.
-      operation.peer.side =
-          Below(8) == 0 ? operation.peer.side : 1 - operation.at.side;
+      // Mostly to another side.
+      const uint32_t sides = stream_.setup.sides;
+      if (Below(8) != 0) {
+        const uint32_t further = sides == 2 ? 0 : Below(sides - 1);
+        operation.peer.side = (operation.at.side + 1 + further) % sides;
+      }
     }
     if (sends) {
       operation.bytes = MessageSize(

@@ -9,6 +9,11 @@
 namespace heddle::differential {
 
 struct Profile {
+  struct Sides {
+    uint32_t least = 2;
+    uint32_t most = 2;
+  };
+  Sides sides = {};          // At most kMaxSides.
   uint32_t operations = 60;  // Without syncs.
   // At most; the default keeps streams on simulated RTL short.
   uint32_t max_bytes = 20'000;

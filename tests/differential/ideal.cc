@@ -20,7 +20,9 @@ struct Buffer {
 class Ideal {
  public:
   Ideal(const Stream& stream, uint64_t seed)
-      : stream_(stream), random_(seed), memory_(kSides * kAreas) {
+      : stream_(stream),
+        random_(seed),
+        memory_(size_t{stream.setup.sides} * kAreas) {
     for (auto& region : memory_) {
       region.assign(kRegionBytes, kUntouched);
     }
@@ -206,9 +208,9 @@ class Ideal {
 
   // Moves what can be moved, senders in random order.
   void Deliver() {
-    for (uint32_t to = 0; to < kPlaces; ++to) {
+    for (uint32_t to = 0; to < stream_.setup.places(); ++to) {
       std::vector<uint32_t> senders;
-      for (uint32_t from = 0; from < kPlaces; ++from) {
+      for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
         senders.insert(senders.end(), under_way_.at(from).at(to).size(), from);
       }
       std::shuffle(senders.begin(), senders.end(), random_);
@@ -259,7 +261,7 @@ class Ideal {
   }
 
   void Settle() {
-    for (uint32_t to = 0; to < kPlaces; ++to) {
+    for (uint32_t to = 0; to < stream_.setup.places(); ++to) {
       while (AnyUnderWay(to)) {
         if (open_.at(to)) {
           const Buffer spare = {next_spare_++, kMaxMessageBytes};
@@ -284,7 +286,7 @@ class Ideal {
       }
     }
     told_ = memory_;
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       Tell(side, {.kind = EventKind::kSettled});
     }
   }
@@ -293,10 +295,11 @@ class Ideal {
   std::mt19937_64 random_;
   Trace trace_;
   uint64_t now_ns_ = 0;
-  std::array<std::deque<Buffer>, kPlaces> buffers_;
-  std::array<std::array<std::deque<uint32_t>, kPlaces>, kPlaces> under_way_;
-  std::array<bool, kPlaces> open_ = {};
-  std::array<bool, kSides* kAreas> registered_ = {};
+  std::array<std::deque<Buffer>, kMaxPlaces> buffers_;
+  std::array<std::array<std::deque<uint32_t>, kMaxPlaces>, kMaxPlaces>
+      under_way_;
+  std::array<bool, kMaxPlaces> open_ = {};
+  std::array<bool, kMaxSides* kAreas> registered_ = {};
   std::vector<std::vector<uint8_t>> memory_;
   std::vector<std::vector<uint8_t>> told_;
   std::vector<Event> results_;

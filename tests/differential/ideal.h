@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pair of devices that do everything right, at once: what the checker must
+// Devices that do everything right, at once: what the checker must
 // find nothing in, until a bug is put into it.
 #pragma once
 

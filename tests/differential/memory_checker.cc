@@ -23,7 +23,7 @@ MemoryChecker::MemoryChecker(const Stream& stream, Verdict* verdict)
     : stream_(stream),
       history_(stream),
       verdict_(verdict),
-      regions_(size_t{kSides} * kAreas) {
+      regions_(size_t{stream.setup.sides} * kAreas) {
   for (Region& region : regions_) {
     region.before.assign(kRegionBytes, kUntouched);
     region.now = region.before;
@@ -67,7 +67,7 @@ void MemoryChecker::Feed(uint32_t side, const Event& event) {
       Region& region = regions_.at(side * kAreas + event.region);
       std::copy(event.content.begin(), event.content.end(),
                 region.now.begin() + static_cast<ptrdiff_t>(event.offset));
-      region.was_told = true;
+      region.was_reported = true;
       break;
     }
     default:
@@ -106,7 +106,7 @@ void MemoryChecker::OnRenewal(uint32_t side) {
   for (uint32_t area = 0; area < kAreas; ++area) {
     Region& region = regions_.at(side * kAreas + area);
     ++region.life;
-    region.registered = region.was_changed = region.was_told = true;
+    region.registered = region.was_changed = region.was_reported = true;
     region.now.assign(kRegionBytes, kUntouched);
   }
   for (uint32_t index = 0; index < kEndpoints; ++index) {
@@ -327,7 +327,7 @@ void MemoryChecker::CheckRegion(uint32_t index) {
     }
   }
   region.first_life = region.life;
-  if (writes.empty() && !region.was_told) {
+  if (writes.empty() && !region.was_reported) {
     return;
   }
   if (const auto at = FindForbidden(0, region.now, region, nullptr, writes)) {
@@ -337,7 +337,7 @@ void MemoryChecker::CheckRegion(uint32_t index) {
             std::to_string(index / kAreas) + " is not what a last write left");
   }
   region.before = region.now;
-  region.was_told = false;
+  region.was_reported = false;
 }
 
 void MemoryChecker::Settle() {

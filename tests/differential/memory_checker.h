@@ -62,7 +62,7 @@ class MemoryChecker {
     uint32_t life = 0;
     std::vector<uint8_t> before;  // At the last sync.
     std::vector<uint8_t> now;
-    bool was_told = false;  // `now` may differ from `before`.
+    bool was_reported = false;  // `now` may differ from `before`.
     bool registered = true;
     bool was_changed = false;  // Since the last sync.
   };
@@ -107,11 +107,11 @@ class MemoryChecker {
   Verdict* const verdict_;
   std::vector<Region> regions_;
   std::map<uint32_t, Access> accesses_;
-  std::array<uint64_t, kSides> clock_ = {};
-  std::array<std::vector<uint64_t>, kSides> notices_;
-  std::array<bool, kPlaces> closed_ = {};
-  std::array<bool, kPlaces> was_closed_ = {};
-  std::array<bool, kSides> was_renewed_ = {};  // Since the last sync.
+  std::array<uint64_t, kMaxSides> clock_ = {};
+  std::array<std::vector<uint64_t>, kMaxSides> notices_;
+  std::array<bool, kMaxPlaces> closed_ = {};
+  std::array<bool, kMaxPlaces> was_closed_ = {};
+  std::array<bool, kMaxSides> was_renewed_ = {};  // Since the last sync.
 };
 
 }  // namespace heddle::differential

@@ -232,17 +232,16 @@ void MessageChecker::CheckReceive(const Place& place, const Posted& posted) {
 // Everything of this phase is known: which messages are owed, then who got
 // them.
 void MessageChecker::Settle() {
-  for (uint32_t from = 0; from < kPlaces; ++from) {
-    for (uint32_t to = 0; to < kPlaces; ++to) {
+  for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
+    for (uint32_t to = 0; to < stream_.setup.places(); ++to) {
       for (Message& message : messages_.at(from).at(to)) {
-        message.owed =
-            message.owed && !message.arrived &&
-            IsOwed(stream_.operations.at(message.number),
-                   posted_.at(from / kEndpoints).at(message.number));
+        message.owed = message.owed && !message.arrived &&
+                       IsOwed(stream_.operations.at(message.number),
+                              posted_.at(from / kEndpoints).at(message.number));
       }
     }
   }
-  for (uint32_t at = 0; at < kPlaces; ++at) {
+  for (uint32_t at = 0; at < stream_.setup.places(); ++at) {
     SettlePlace({.side = at / kEndpoints, .endpoint = at % kEndpoints});
   }
   SettleTransfers();
@@ -281,7 +280,7 @@ void MessageChecker::SettlePlace(const Place& place) {
     Match(place, receive);
   }
   receives = waiting;
-  for (uint32_t from = 0; from < kPlaces; ++from) {
+  for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     auto& messages = messages_.at(from).at(place.index());
     for (Message& message : messages) {
       if (message.owed && !message.arrived) {
@@ -312,7 +311,7 @@ bool MessageChecker::IsContent(const Message& message,
 // The oldest message without a receive that `receive` may hold.
 MessageChecker::Message* MessageChecker::Identify(const Place& place,
                                                   const Posted& receive) {
-  for (uint32_t from = 0; from < kPlaces; ++from) {
+  for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     const int32_t source = receive.completion.source;
     if (source >= 0 && static_cast<uint32_t>(source) != from) {
       continue;
@@ -367,7 +366,7 @@ bool MessageChecker::WasAcknowledgedBefore(const Message& message,
 }
 
 bool MessageChecker::CameAgain(const Place& place, const Posted& receive) {
-  for (uint32_t from = 0; from < kPlaces; ++from) {
+  for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     for (Message& message : messages_.at(from).at(place.index())) {
       if (!message.arrived || !IsContent(message, receive)) {
         continue;
@@ -392,7 +391,7 @@ bool MessageChecker::CameAgain(const Place& place, const Posted& receive) {
 // Says what is most likely wrong with a message that nobody sent.
 void MessageChecker::Blame(const Place& place, const Posted& receive) {
   const Event& event = receive.completion;
-  for (uint32_t from = 0; from < kPlaces; ++from) {
+  for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     for (Message& message : messages_.at(from).at(place.index())) {
       const Operation& operation = stream_.operations.at(message.number);
       if (!message.arrived &&

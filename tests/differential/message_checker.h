@@ -3,6 +3,7 @@
 // access to a region may fail is MemoryChecker's.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -15,7 +16,7 @@
 
 namespace heddle::differential {
 
-// Fed with the events of one side up to its next sync, then with the other's,
+// Fed with the events of one side up to its next sync, then with the others',
 // then told to `Settle`; and so on. Thread safety: none.
 class MessageChecker {
  public:
@@ -24,7 +25,7 @@ class MessageChecker {
 
   void Feed(uint32_t side, const Event& event);
 
-  // Checks what both sides did since the last time.
+  // Checks what the sides did since the last time.
   void Settle();
 
  private:
@@ -74,25 +75,29 @@ class MessageChecker {
   void SettleTransfers();
   bool any_closed() const;
   // At any time of the stream.
-  bool any_renewed() const { return !ends_[0].empty() || !ends_[1].empty(); }
+  bool any_renewed() const {
+    return std::any_of(ends_.begin(), ends_.end(),
+                       [](const auto& times) { return !times.empty(); });
+  }
   void Violate(const std::string& what);
   std::string Name(uint32_t number) const;
 
   const Stream& stream_;
   Verdict* const verdict_;
-  std::array<Numbers, kSides> posted_;
+  std::array<Numbers, kMaxSides> posted_;
   // Receives of each place in the order of posting.
-  std::array<std::vector<uint32_t>, kPlaces> receives_;
-  std::array<std::array<std::vector<Message>, kPlaces>, kPlaces> messages_;
-  std::array<bool, kPlaces> closed_ = {};      // Now.
-  std::array<bool, kPlaces> was_closed_ = {};  // At some time since a sync.
-  std::array<bool, kSides> was_reset_ = {};    // Since a sync.
-  std::array<uint32_t, kPlaces> inject_errors_ = {};
+  std::array<std::vector<uint32_t>, kMaxPlaces> receives_;
+  std::array<std::array<std::vector<Message>, kMaxPlaces>, kMaxPlaces>
+      messages_;
+  std::array<bool, kMaxPlaces> closed_ = {};      // Now.
+  std::array<bool, kMaxPlaces> was_closed_ = {};  // At some time since a sync.
+  std::array<bool, kMaxSides> was_reset_ = {};    // Since a sync.
+  std::array<uint32_t, kMaxPlaces> inject_errors_ = {};
   // Since the stream began: injected operations may fail much later.
   bool regions_changed_ = false;
-  std::array<bool, kSides> was_renewed_ = {};  // Since a sync.
+  std::array<bool, kMaxSides> was_renewed_ = {};  // Since a sync.
   // When each life of a side began to end.
-  std::array<std::vector<uint64_t>, kSides> ends_;
+  std::array<std::vector<uint64_t>, kMaxSides> ends_;
   const bool in_peace_;
 };
 

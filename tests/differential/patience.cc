@@ -14,7 +14,7 @@ bool Patience::IsOver(Clock::time_point now, const Waited& waited) {
     waited_ = waited;
   }
   nanoseconds longest{0};  // A process that follows another begins with 0.
-  for (uint32_t side = 0; side < kSides; ++side) {
+  for (uint32_t side = 0; side < kMaxSides; ++side) {
     longest = std::max(longest, waited.at(side) - waited_->at(side));
   }
   return now - since_ - longest > limit_;

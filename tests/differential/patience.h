@@ -19,7 +19,7 @@ class Patience {
  public:
   using Clock = std::chrono::steady_clock;
   // How long each side's process has waited for a CPU so far.
-  using Waited = std::array<std::chrono::nanoseconds, kSides>;
+  using Waited = std::array<std::chrono::nanoseconds, kMaxSides>;
 
   Patience(std::chrono::nanoseconds limit, Clock::time_point now)
       : limit_(limit), since_(now) {}

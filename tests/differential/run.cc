@@ -107,14 +107,14 @@ void SetEnvironment(uint32_t side, const Stream& stream,
   const auto set = [](const std::string& name, const std::string& value) {
     (void)setenv(name.c_str(), value.c_str(), /*replace=*/1);
   };
-  set("FI_HEDDLE_DEVICE", options.devices.at(side));
+  set("FI_HEDDLE_DEVICE", options.DeviceOf(side));
   set("FI_HEDDLE_IP", AddressOf(side));
   set("FI_HEDDLE_WIRE", wire);
   if (side == 0 && !options.capture.empty()) {
     set("FI_HEDDLE_CAPTURE", options.capture);
   }
   for (auto [name, value] :
-       SettingsOf(side, stream, options.devices.at(side), Time::kReal)) {
+       SettingsOf(side, stream, options.DeviceOf(side), Time::kReal)) {
     std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
       return static_cast<char>(std::toupper(static_cast<uint8_t>(letter)));
     });
@@ -223,7 +223,7 @@ class Conductor {
         wire_(wire),
         settlement_(stream, Time::kReal),
         silence_(options.silence, steady_clock::now()) {
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       Start(side, 0);
     }
   }
@@ -233,7 +233,7 @@ class Conductor {
       if (WaitForOutput()) {
         silence_.Restart(steady_clock::now());
       } else if (silence_.IsOver(steady_clock::now(), WaitedForCpus())) {
-        for (uint32_t side = 0; side < kSides; ++side) {
+        for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
           Fail(side, settlement_.settling(side)
                          ? "waits for what is owed to a side"
                          : "does nothing");
@@ -268,10 +268,10 @@ class Conductor {
     }
   }
 
-  // Whether both sides have ended, or one as it should not.
+  // Whether all sides have ended, or one as it should not.
   bool Ended() {
     bool all = true;
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       Revive(side);
       const SideProcess& process = *sides_.at(side);
       all = all && process.ended();
@@ -284,7 +284,7 @@ class Conductor {
 
   Patience::Waited WaitedForCpus() const {
     Patience::Waited waited{};
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       waited.at(side) = WaitedForCpu(sides_.at(side)->pid());
     }
     return waited;
@@ -299,16 +299,16 @@ class Conductor {
 
   // Takes what the sides say; false when they were silent for a moment.
   bool WaitForOutput() {
-    std::array<pollfd, kSides> waiting{};
-    for (uint32_t side = 0; side < kSides; ++side) {
+    std::array<pollfd, kMaxSides> waiting{};
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       const SideProcess& process = *sides_.at(side);
       waiting.at(side) = {.fd = process.ended() ? -1 : process.output(),
                           .events = POLLIN,
                           .revents = 0};
     }
-    (void)poll(waiting.data(), waiting.size(), 10);
+    (void)poll(waiting.data(), stream_.setup.sides, 10);
     bool any = false;
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       if (waiting.at(side).revents != 0) {
         any = true;
         for (const std::string& line : sides_.at(side)->Lines()) {
@@ -340,7 +340,7 @@ class Conductor {
     if (!settlement_.LetGoOn(steady_clock::now() - silence_.since())) {
       return;
     }
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       sides_.at(side)->GoOn();
     }
     silence_.Restart(steady_clock::now());
@@ -350,7 +350,7 @@ class Conductor {
   const RunOptions& options_;
   const std::string wire_;
   Settlement settlement_;
-  std::array<std::unique_ptr<SideProcess>, kSides> sides_;
+  std::array<std::unique_ptr<SideProcess>, kMaxSides> sides_;
   Patience silence_;
 };
 

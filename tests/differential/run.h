@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a stream between two processes.
+// Runs a stream between processes.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -14,9 +13,13 @@
 namespace heddle::differential {
 
 struct RunOptions {
-  // FI_HEDDLE_DEVICE of each side.
-  std::array<std::string, kSides> devices = {"rtl", "rtl"};
-  // More variables for both.
+  // FI_HEDDLE_DEVICE of each side; of more sides than are named, the first
+  // names again.
+  std::vector<std::string> devices = {"rtl", "rtl"};
+  const std::string& DeviceOf(uint32_t side) const {
+    return devices.at(side % devices.size());
+  }
+  // More variables for all.
   std::vector<std::pair<std::string, std::string>> environment;
   // What the first side sends and receives goes here, of each run anew; empty
   // for none.

@@ -40,7 +40,7 @@ Settings SettingsOf(uint32_t side, const Stream& stream,
       {port + "reorder", std::to_string(setup.faults.reorder)},
       {port + "duplicate", std::to_string(setup.faults.duplicate)},
       {port + "corrupt", std::to_string(setup.faults.corrupt)},
-      {"seed", std::to_string(setup.seed * kSides + side)},
+      {"seed", std::to_string(setup.seed * setup.sides + side)},
   };
   if (setup.read_again > 0 && device == "soft") {
     settings.emplace_back("read_again", std::to_string(setup.read_again));

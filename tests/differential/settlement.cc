@@ -17,7 +17,8 @@ void Settlement::Feed(uint32_t side, Event event) {
 }
 
 bool Settlement::LetGoOn(std::chrono::nanoseconds silence) {
-  const bool all = std::all_of(settling_.begin(), settling_.end(),
+  const auto sides = static_cast<ptrdiff_t>(stream_.setup.sides);
+  const bool all = std::all_of(settling_.begin(), settling_.begin() + sides,
                                [](bool settling) { return settling; });
   const bool disturbed = renewed_ && transferred_;
   const std::chrono::nanoseconds none{0};

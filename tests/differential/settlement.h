@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When both sides of a run may go on from a sync.
+// When the sides of a run may go on from a sync.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class Settlement {
   void SaySettling(uint32_t side) { settling_.at(side) = true; }
   bool settling(uint32_t side) const { return settling_.at(side); }
 
-  // Whether both may go on, when nothing was said for `silence`. Once true,
+  // Whether all may go on, when no event came for `silence`. Once true,
   // they have gone on.
   bool LetGoOn(std::chrono::nanoseconds silence);
 
@@ -37,8 +37,8 @@ class Settlement {
   const Time time_;
   Balance balance_;
   Trace trace_;
-  std::array<bool, kSides> settling_ = {};
-  // Since both last went on: anything was called, a side began anew, there were
+  std::array<bool, kMaxSides> settling_ = {};
+  // Since they last went on: anything was called, a side began anew, there were
   // transfers.
   bool called_ = false;
   bool renewed_ = false;

@@ -77,7 +77,7 @@ std::string ToText(const Place& place) {
 bool ParsePlace(std::istream& in, Place* place) {
   char dot = 0;
   return in >> place->side >> dot >> place->endpoint && dot == '.' &&
-         place->side < kSides && place->endpoint < kEndpoints;
+         place->side < kMaxSides && place->endpoint < kEndpoints;
 }
 
 // One `key=value` of an operation.
@@ -126,6 +126,9 @@ bool ParseSetupLine(const std::string& line, Setup* setup) {
   std::istringstream in(line);
   std::string name;
   in >> name;
+  if (name == "sides") {
+    return in >> setup->sides && setup->sides >= 2 && setup->sides <= kMaxSides;
+  }
   if (name == "seed") {
     return static_cast<bool>(in >> setup->seed);
   }
@@ -266,13 +269,13 @@ std::string ToText(const Stream& stream) {
   std::ostringstream out;
   const Setup& setup = stream.setup;
   const WireFaults& faults = setup.faults;
-  out << std::setprecision(std::numeric_limits<double>::max_digits10) << "seed "
-      << setup.seed << "\nordered " << setup.ordered << "\nselective "
-      << setup.selective << "\nrma-ordered " << setup.rma_ordered
-      << "\nidle-closes " << setup.idle_closes << "\nshort-rings "
-      << setup.short_rings << "\nread-again " << setup.read_again << "\nfaults "
-      << faults.loss << " " << faults.reorder << " " << faults.duplicate << " "
-      << faults.corrupt << "\n";
+  out << std::setprecision(std::numeric_limits<double>::max_digits10)
+      << "sides " << setup.sides << "\nseed " << setup.seed << "\nordered "
+      << setup.ordered << "\nselective " << setup.selective << "\nrma-ordered "
+      << setup.rma_ordered << "\nidle-closes " << setup.idle_closes
+      << "\nshort-rings " << setup.short_rings << "\nread-again "
+      << setup.read_again << "\nfaults " << faults.loss << " " << faults.reorder
+      << " " << faults.duplicate << " " << faults.corrupt << "\n";
   for (const Operation& operation : stream.operations) {
     out << ToText(operation) << "\n";
   }
@@ -310,7 +313,8 @@ std::optional<Stream> ParseStream(std::string_view text) {
       continue;
     }
     const auto operation = ParseOperation(line);
-    if (!operation) {
+    if (!operation || operation->at.side >= stream.setup.sides ||
+        operation->peer.side >= stream.setup.sides) {
       return std::nullopt;
     }
     stream.operations.push_back(*operation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of operations for two sides, as generated, shrunk and kept.
+// A stream of operations for two to eight sides, as generated, shrunk and kept.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace heddle::differential {
 
-inline constexpr uint32_t kSides = 2;
+inline constexpr uint32_t kMaxSides = 8;
 inline constexpr uint32_t kEndpoints = 2;  // Of each side.
-inline constexpr uint32_t kPlaces = kSides * kEndpoints;
+inline constexpr uint32_t kMaxPlaces = kMaxSides * kEndpoints;
 inline constexpr uint32_t kRegions = 2;  // Of each side.
 inline constexpr uint32_t kRegionBytes = 32768;
 // Memory of a side: its regions, one of the same size that others may only
@@ -55,7 +55,7 @@ enum class Verb : uint8_t {
   kReopen,      // The side closes its domain and opens another one.
   kExit,        // The side's process closes all and exits; a new one follows.
   kInvalid,     // A call that must be refused: `fault` says which.
-  kSync,        // Both sides wait until nothing is under way.
+  kSync,        // All sides wait until nothing is pending.
 };
 
 // Calls that are refused, and accesses that are.
@@ -89,7 +89,7 @@ struct Operation {
   bool operator==(const Operation&) const = default;
 };
 
-// Probabilities per frame, on both sides.
+// Probabilities per frame, at each side.
 struct WireFaults {
   double loss = 0;
   double reorder = 0;
@@ -101,6 +101,7 @@ struct WireFaults {
 
 // What the whole stream is run with.
 struct Setup {
+  uint32_t sides = 2;   // 2 to kMaxSides.
   uint64_t seed = 0;    // Of the devices' faults; the generator's, too.
   bool ordered = true;  // Sends are asked to arrive in order.
   bool selective = false;
@@ -114,6 +115,7 @@ struct Setup {
   double read_again = 0;
   WireFaults faults = {};
 
+  uint32_t places() const { return sides * kEndpoints; }
   bool operator==(const Setup&) const = default;
 };
 
@@ -155,8 +157,8 @@ class History {
 
   static uint32_t CountBefore(const Numbers& numbers, uint32_t number);
 
-  std::array<Numbers, kSides> renewals_;
-  std::array<std::array<Numbers, kRegions>, kSides> registrations_;
+  std::array<Numbers, kMaxSides> renewals_;
+  std::array<std::array<Numbers, kRegions>, kMaxSides> registrations_;
 };
 
 // Whether sides begin anew, each in order and while neither has work, on a wire

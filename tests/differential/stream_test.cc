@@ -13,7 +13,8 @@ namespace heddle::differential {
 namespace {
 
 Profile Everything() {
-  return {.operations = 200,
+  return {.sides = {.least = 2, .most = 8},
+          .operations = 200,
           .rma = true,
           .unordered = true,
           .closes = true,
@@ -50,13 +51,17 @@ TEST(StreamTest, TheSeedDecidesTheStream) {
 
 TEST(StreamTest, WhatNoSideCanRunIsNoOperation) {
   for (const char* const line :
-       {"", "jump 0.0", "send", "send 2.0 to=0.0 bytes=1", "send 0.0 to=0.9",
+       {"", "jump 0.0", "send", "send 8.0 to=0.0 bytes=1", "send 0.0 to=0.9",
         "send 0.0 to=1.0 bytes=100001", "send 0.0 to=1.0 segments=5",
         "write 0.0 to=1.0 offset=32768 bytes=1", "send 0.0 to=1.0 colour=red",
         "receive 0.0 bytes=x", "invalid 0.0 fault=rain", "read 0.0 region=2"}) {
     EXPECT_FALSE(ParseOperation(line).has_value()) << line;
   }
   EXPECT_FALSE(ParseStream("seed 1\nfly 0.0\n").has_value());
+  EXPECT_FALSE(ParseStream("sides 9\n").has_value());
+  const std::string to_a_third = "send 0.0 to=2.0 bytes=1\n";
+  EXPECT_FALSE(ParseStream(to_a_third).has_value());
+  EXPECT_TRUE(ParseStream("sides 3\n" + to_a_third).has_value());
 }
 
 TEST(TraceTest, TextOfAnEventIsTheEvent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two sides saw, in each side's own order.
+// The events that the sides saw, in each side's own order.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ enum class EventKind : uint8_t {
   kChanged,     // The buffer of `number` changed after its completion.
   kMemory,      // `content` at `offset` of `region`, the rest is as before.
   kResult,      // `content` is what read `number` brought.
-  kNotified,    // Remote completion data came with a write of the other side.
+  kNotified,    // Remote completion data came with a write of a peer.
   kMiscounted,  // A counter of `endpoint` says `result`, not `bytes`.
   kRestarted,   // The NIC has opened `bytes` PDCs again to a new incarnation.
   kSettled,     // Nothing is under way any more; one per sync and side.
@@ -36,7 +36,7 @@ enum class EventKind : uint8_t {
 // Not every kind uses every member; those it does not are 0.
 struct Event {
   EventKind kind = EventKind::kCalled;
-  // Monotonic, the same clock for both sides. Of a call: before it.
+  // Monotonic, the same clock for all sides. A call has the time before it.
   uint64_t time_ns = 0;
   uint32_t number = 0;
   uint32_t endpoint = 0;
@@ -58,7 +58,7 @@ struct Event {
 };
 
 struct Trace {
-  std::array<std::vector<Event>, kSides> sides;
+  std::array<std::vector<Event>, kMaxSides> sides;
   // Why the run ended before the stream did: a side crashed, hung or could not
   // open. Empty: it did not.
   std::string failure;

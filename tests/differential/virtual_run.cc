@@ -79,9 +79,9 @@ class VirtualRun {
         wire_(wire),
         settlement_(stream, Time::kVirtual),
         world_(wire) {
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       Settings settings = SettingsOf(side, stream, "soft", Time::kVirtual);
-      sim::base::Random random(stream.setup.seed * kSides + side);
+      sim::base::Random random(stream.setup.seed * stream.setup.sides + side);
       settings.emplace_back(
           "rx_delay_ns",
           std::to_string(kDelaysNs.at(random.Below(kDelaysNs.size()))));
@@ -95,7 +95,7 @@ class VirtualRun {
   VirtualOutcome Run() {
     test::Fibers fibers(&world_);
     fibers_ = &fibers;
-    for (uint32_t side = 0; side < kSides; ++side) {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
       fibers.Add([this, side] { RunSide(side); });
     }
     fibers.Run();
@@ -146,11 +146,11 @@ class VirtualRun {
     if (settlement_.LetGoOn(silence)) {
       said_ns_ = world_.now_ns();
       may_go_on_.fill(true);
-      for (uint32_t other = 0; other < kSides; ++other) {
+      for (uint32_t other = 0; other < stream_.setup.sides; ++other) {
         fibers_->Wake(other);
       }
     } else if (silence > options_.silence) {
-      for (uint32_t other = 0; other < kSides; ++other) {
+      for (uint32_t other = 0; other < stream_.setup.sides; ++other) {
         Fail(other, settlement_.settling(other)
                         ? "waits for what is owed to a side"
                         : "does nothing");
@@ -167,10 +167,9 @@ class VirtualRun {
   bool stopped() { return !settlement_.trace().failure.empty(); }
 
   // What is done to the functions at a side's address.
-  void Control(
-      uint32_t side,
-      const std::function<void(sim::wire::WireControl*,
-                               const sim::frame::WireAddress&)>& act) {
+  void Control(uint32_t side,
+               const std::function<void(sim::wire::WireControl*,
+                                        const sim::frame::WireAddress&)>& act) {
     std::string message;
     if (!control_) {
       auto control = sim::wire::WireControl::Open(wire_, &message);
@@ -247,7 +246,7 @@ class VirtualRun {
   test::World world_;
   test::Fibers* fibers_ = nullptr;
   std::optional<sim::wire::WireControl> control_;
-  std::array<bool, kSides> may_go_on_ = {};
+  std::array<bool, kMaxSides> may_go_on_ = {};
   uint64_t started_ns_ = 0;
   uint64_t said_ns_ = 0;  // When a side last said something.
 };

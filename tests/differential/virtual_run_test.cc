@@ -15,6 +15,7 @@ namespace {
 
 Profile EverythingOnABadWire() {
   return {
+      .sides = {.least = 2, .most = 8},
       .operations = 150,
       .rma = true,
       .unordered = true,
