@@ -137,7 +137,7 @@ fi_ops_cq CompletionQueue::CommonOps() noexcept {
 }
 
 CompletionQueue::CompletionQueue(Domain* domain, void* context)
-    : fid_cq{}, domain_(domain) {
+    : fid_cq{}, progressors_(&domain->progressors()), domain_(domain) {
   fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &queue_fid_ops};
   domain_->users().Add();
 }
@@ -180,6 +180,11 @@ int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
     *queue = made.release();
   }
   return result;
+}
+
+void CompletionQueue::StepNone() noexcept {
+  static constinit const backend::ProgressorList none;
+  progressors_ = &none;
 }
 
 int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
@@ -340,7 +345,7 @@ bool CompletionQueue::WaitOnce(int64_t deadline_ns) noexcept {
   } else if (TryWait() != 0) {
     wait_ms = 0;
   }
-  if (domain_->progressors().by_polls_only()) {
+  if (progressors_->by_polls_only()) {
     wait_ms = std::min(wait_ms, kLongestWaitBetweenStepsMs);
   }
   pollfd fds[] = {

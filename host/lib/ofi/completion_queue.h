@@ -35,6 +35,13 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   base::UserCount& users() noexcept { return users_; }
   backend::CompletionQueue& backend() noexcept { return *backend_; }
   Domain* domain() const noexcept { return domain_; }
+  // Reads that find nothing step it.
+  const backend::ProgressorList& progressors() const noexcept {
+    return *progressors_;
+  }
+  // From now on they step none. One reader steps this queue itself, as part of
+  // the domain's list, and would step the others under its lock.
+  void StepNone() noexcept;
 
   // Calls that are the same whatever the backend: all but reading.
   static fi_ops_cq CommonOps() noexcept;
@@ -96,6 +103,7 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
 
   uint32_t idle_polls_ = 1;  // Until `IsIdlePoll` denies.
   std::atomic<uint32_t> empty_polls_{0};
+  const backend::ProgressorList* progressors_;
   std::unique_ptr<backend::CompletionQueue> backend_;
   Domain* domain_;
   base::UserCount users_;

@@ -130,7 +130,7 @@ struct CqReader {
                                             size_t count,
                                             fi_addr_t* sources) noexcept {
     CompletionQueue* queue = CompletionQueue::From(handle);
-    if (!queue->domain()->progressors().needed()) {
+    if (!queue->progressors().needed()) {
       return queue->AnswerIdle();
     }
     queue->EndIdlePolls();
@@ -148,7 +148,7 @@ struct CqReader {
     if (result != -FI_EAGAIN) {
       return result;
     }
-    return queue->domain()->progressors().needed()
+    return queue->progressors().needed()
                ? TakeAfterStep<kSources>(queue, entries, count, sources)
                : queue->AnswerEmpty();
   }
@@ -160,7 +160,7 @@ struct CqReader {
       CompletionQueue* queue, typename Format::Entry* entries, size_t count,
       fi_addr_t* sources) noexcept {
     Queue& backend = BackendOf(queue);
-    queue->domain()->progressors().Step();
+    queue->progressors().Step();
     const ssize_t result = Drain<kSources>(backend, entries, count, sources);
     return result == -FI_EAGAIN ? queue->AnswerEmpty() : result;
   }

@@ -78,6 +78,7 @@ int ServiceEndpoint::OpenObjects(Domain* domain, const Options& options) {
   if (result != 0) {
     return result;
   }
+  CompletionQueue::From(queue)->StepNone();
   auto* mine = static_cast<Endpoint*>(endpoint);
   domain->Hide(mine);
   result = mine->Bind(&queue->fid, FI_TRANSMIT | FI_RECV);
@@ -124,8 +125,7 @@ ssize_t ServiceEndpoint::WriteMsg(const fi_msg_rma& message,
   return fi_writemsg(endpoint_.get(), &message, flags);
 }
 
-// The handler is called without the lock, so that it can post. A poll of the
-// own queue steps the domain; what comes back here then returns at once.
+// The handler is called without the lock, so that it can post.
 void ServiceEndpoint::Step() noexcept {
   if (stepping_.exchange(true, std::memory_order_acquire)) {
     return;
