@@ -212,10 +212,9 @@ bool Initiator::SendNew(Pdc* pdc) {
   const uint32_t psn = send.window().top();
   const uint32_t nominal = NominalBytes(
       core_.settings, static_cast<uint32_t>(PdsRequest::kBytes + built.bytes));
-  const bool prompt = !built.unheard || core_.settings.congestion;
-  const bool ar = (!follows && prompt) || pdc->state == PdcState::kSyn ||
-                  psn % kAckRequestEvery == kAckRequestEvery - 1 ||
-                  send.Asks(nominal);
+  const bool ar =
+      (!follows && !built.unheard) || pdc->state == PdcState::kSyn ||
+      psn % kAckRequestEvery == kAckRequestEvery - 1 || send.Asks(nominal);
   const Sent sent = SendRequest(pdc, {.psn = psn, .ar = ar}, built);
   if (sent != Sent::kSent) {
     return sent == Sent::kMoved;

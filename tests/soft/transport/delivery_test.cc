@@ -5,8 +5,10 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/rules/answer.h"
 #include "tests/seed.h"
 #include "tests/soft/transport/world.h"
 
@@ -159,8 +161,37 @@ TEST_F(AckRequestTest, WhatNobodyWaitsForIsAskedForEachSixteenth) {
   EXPECT_EQ(CountAsking(1, false), 2u);
 }
 
-TEST_F(AckRequestTest, CongestionControlMeasuresEach) {
-  EXPECT_EQ(CountAsking(1, true), 32u);
+TEST_F(AckRequestTest, CongestionControlIsContentWithDelayedAcks) {
+  EXPECT_EQ(CountAsking(1, true), 2u);
+  EXPECT_EQ(CountAsking(0, true), 32u);
+}
+
+// The sender subtracts it, so that a delayed ACK measures the network alone.
+TEST(DelayedAckTest, ReportsItsDelay) {
+  World world(1, 2);
+  world.rules.congestion = 1;
+  world.rules.cwnd_bytes = 100'000;
+  world.rules.base_rtt_ns = 5000;
+  world.Configure();
+  world[0].client.unheard = 1;
+  std::vector<uint16_t> times;
+  world[1].wire.filter = [&times](std::span<const uint8_t> bytes) {
+    using contract::wire::PdsAck;
+    using contract::wire::PdsAckCc;
+    if (PdsAck::Decode(bytes.data()).type == contract::PdsType::kAckCc) {
+      times.push_back(
+          PdsAckCc::Decode(bytes.data() + PdsAck::kBytes).service_time);
+    }
+    return true;
+  };
+  for (uint64_t serial = 1; serial <= 2; ++serial) {
+    world[0].client.Send({.serial = serial, .peer = World::Address(1)});
+    ASSERT_TRUE(world.Run());
+  }
+  const uint64_t delay = world.port.ack_delay_ticks * World::kTickNs;
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0], 1) << "that of the first is not delayed";
+  EXPECT_EQ(times[1], rules::ServiceField(delay));
 }
 
 constexpr Weather kFine{};
