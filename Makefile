@@ -96,7 +96,7 @@ performance: ## Measure cycles and instructions, write docs/performance.md
 	@scripts/build --tests $(BUILD) $(JOBS) build,tests,figures heddle_figures
 	@bench/figures.py --build $(BUILD) record
 
-bench: ## Compare the soft device with the stock providers tcp and shm
+bench: ## Compare the soft device with stock providers of libfabric
 	@scripts/build $(BUILD) $(JOBS) build heddle_measure_provider heddle_fi heddle-sim
 	@bench/compare.py --build $(BUILD)
 

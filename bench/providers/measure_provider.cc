@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures one provider between two processes of this machine.
+// Measures one provider between two processes of this machine, or within one.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +99,25 @@ std::vector<double> MeasureWrites(Peer* peer, const Options& options,
   return times;
 }
 
+// Microseconds of each message from post to completion at both ends, one thread
+// polling both.
+std::vector<double> MeasureWhole(Peer* from, Peer* to, const Options& options,
+                                 uint32_t rounds) {
+  std::vector<double> times;
+  for (uint32_t i = 0; i < rounds; ++i) {
+    const auto start = Clock::now();
+    to->PostReceive();
+    bool sent = false;
+    while (!sent || !to->complete() || !from->complete()) {
+      sent = sent || from->TrySend(options.peer.bytes);
+      (void)to->Poll();
+      (void)from->Poll();
+    }
+    times.push_back(MicrosecondsSince(start));
+  }
+  return times;
+}
+
 std::vector<double> Measure(Peer* peer, const Options& options, bool first,
                             uint32_t rounds) {
   if (options.what == "latency") {
@@ -118,7 +137,7 @@ void Print(const Options& options, const char* provider,
   const double bytes = static_cast<double>(options.peer.bytes);
   std::printf("%s %s %zu p10_us %.3f p50_us %.3f p90_us %.3f", provider,
               options.what.c_str(), options.peer.bytes, at(10), at(50), at(90));
-  if (options.what != "latency") {
+  if (options.what == "messages" || options.what == "writes") {
     std::printf(" messages_per_s %.0f megabytes_per_s %.1f",
                 window * 1e6 / at(50), window * bytes / at(50));
   }
@@ -126,14 +145,30 @@ void Print(const Options& options, const char* provider,
   (void)std::fflush(stdout);
 }
 
+uint32_t WarmUp(const Options& options) {
+  return options.rounds / 10 + 5;
+}
+
+int RunBothSides(const Options& options, const Link& one, const Link& other) {
+  Peer from(options.peer, one);
+  Peer to(options.peer, other);
+  from.Meet();
+  to.Meet();
+  (void)MeasureWhole(&from, &to, options, WarmUp(options));
+  Print(options, from.provider(),
+        MeasureWhole(&from, &to, options, options.rounds));
+  return 0;
+}
+
 int RunSide(const Options& options, const Link& link, bool first) {
   Peer peer(options.peer, link);
+  peer.Meet();
   const bool sends = options.what == "messages";
   const uint32_t receives = !first && sends ? options.window : 1;
   for (uint32_t i = 0; i < receives; ++i) {
     peer.PostReceive();
   }
-  (void)Measure(&peer, options, first, options.rounds / 10 + 5);  // To warm up.
+  (void)Measure(&peer, options, first, WarmUp(options));
   const auto times = Measure(&peer, options, first, options.rounds);
   if (first) {
     Print(options, peer.provider(), times);
@@ -144,11 +179,11 @@ int RunSide(const Options& options, const Link& link, bool first) {
 
 int Run(int argc, char** argv) {
   CLI::App app(
-      "Half round trips (latency), messages or writes of the provider that "
-      "FI_PROVIDER names.");
+      "Half round trips (latency), messages or writes between two processes, "
+      "or whole messages within one, of the provider that FI_PROVIDER names.");
   Options options;
   app.add_option("what", options.what)
-      ->check(CLI::IsMember({"latency", "messages", "writes"}))
+      ->check(CLI::IsMember({"latency", "messages", "writes", "whole"}))
       ->required();
   app.add_option("--bytes", options.peer.bytes, "Of a message")
       ->check(CLI::Range(1U, 1U << 30U));
@@ -162,6 +197,10 @@ int Run(int argc, char** argv) {
   std::array<int, 2> back{};
   if (pipe(there.data()) != 0 || pipe(back.data()) != 0) {
     throw std::runtime_error("no pipes");
+  }
+  if (options.what == "whole") {
+    return RunBothSides(options, {.in = back[0], .out = there[1]},
+                        {.in = there[0], .out = back[1]});
   }
   const pid_t child = fork();
   if (child == 0) {

@@ -72,7 +72,7 @@ Peer::Peer(const PeerOptions& options, const Link& link)
     : bytes_(options.bytes), link_(link) {
   Open(options);
   Register(options);
-  Exchange();
+  Introduce();
 }
 
 void Peer::Open(const PeerOptions& options) {
@@ -114,9 +114,8 @@ void Peer::Register(const PeerOptions& options) {
   descriptor_ = fi_mr_desc(region_);
 }
 
-void Peer::Exchange() {
+void Peer::Introduce() {
   Introduction mine;
-  Introduction others;
   const bool by_address =
       (info_->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
   Check("fi_getname",
@@ -125,9 +124,15 @@ void Peer::Exchange() {
   mine.address = by_address
                      ? reinterpret_cast<uint64_t>(receive_buffer_)
                      : static_cast<uint64_t>(receive_buffer_ - send_buffer_);
-  if (write(link_.out, &mine, sizeof(mine)) != sizeof(mine) ||
-      read(link_.in, &others, sizeof(others)) != sizeof(others)) {
-    Fail("exchange of names", -FI_EIO);
+  if (write(link_.out, &mine, sizeof(mine)) != sizeof(mine)) {
+    Fail("introduction", -FI_EIO);
+  }
+}
+
+void Peer::Meet() {
+  Introduction others;
+  if (read(link_.in, &others, sizeof(others)) != sizeof(others)) {
+    Fail("introduction of the other side", -FI_EIO);
   }
   if (fi_av_insert(addresses_, others.name.data(), 1, &other_, 0, nullptr) !=
       1) {
@@ -188,20 +193,26 @@ void Peer::PostReceive() {
   ++posted_receives_;
 }
 
-void Peer::Send(size_t bytes) {
+bool Peer::TrySend(size_t bytes) {
   const bool injects = bytes <= info_->tx_attr->inject_size;
-  ssize_t result = -FI_EAGAIN;
-  while (result == -FI_EAGAIN) {
-    result = injects
-                 ? fi_inject(endpoint_, send_buffer_, bytes, other_)
-                 : fi_send(endpoint_, send_buffer_, bytes, descriptor_, other_,
-                           &contexts_.at(posted_transmits_ % kMaxWindow));
-    if (result == -FI_EAGAIN && !Poll()) {
-      Idle();
-    }
+  const ssize_t result =
+      injects ? fi_inject(endpoint_, send_buffer_, bytes, other_)
+              : fi_send(endpoint_, send_buffer_, bytes, descriptor_, other_,
+                        &contexts_.at(posted_transmits_ % kMaxWindow));
+  if (result == -FI_EAGAIN) {
+    return false;
   }
   Check("fi_send", result);
   posted_transmits_ += injects ? 0 : 1;
+  return true;
+}
+
+void Peer::Send(size_t bytes) {
+  while (!TrySend(bytes)) {
+    if (!Poll()) {
+      Idle();
+    }
+  }
 }
 
 void Peer::Write() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two processes that measure a provider through the public API.
+// One of two sides that measure a provider through the public API.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -18,7 +18,7 @@ struct PeerOptions {
   bool writes = false;
 };
 
-// Pipes to the other process.
+// Pipes to the other side.
 struct Link {
   int in = -1;
   int out = -1;
@@ -33,12 +33,16 @@ class Peer {
  public:
   static constexpr size_t kMaxWindow = 256;
 
-  // Opens, tells the other process where to find it, waits for the same.
-  // FI_PROVIDER names the provider.
+  // Opens, and writes to the other side where it is. FI_PROVIDER names the
+  // provider.
   Peer(const PeerOptions& options, const Link& link);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
+
+  // Blocks until the other side has written the same. To be called once, before
+  // what follows.
+  void Meet();
 
   const char* provider() const { return info_->fabric_attr->prov_name; }
 
@@ -46,6 +50,8 @@ class Peer {
   // injected and counts as sent at once.
   void PostReceive();
   void Send(size_t bytes);
+  // The same once; false: the provider is full.
+  bool TrySend(size_t bytes);
   void Write();
 
   // Until all that was posted so far is complete.
@@ -53,6 +59,11 @@ class Peer {
   // Until so many messages have come, counted from the first.
   void WaitUntilReceived(uint64_t count);
   void WaitForTransmits();
+  // Takes completions; whether there were any.
+  bool Poll();
+  bool complete() const {
+    return received_ >= posted_receives_ && transmitted_ >= posted_transmits_;
+  }
 
   // Goes on working for the other side until that has come here, too.
   void Finish();
@@ -60,9 +71,7 @@ class Peer {
  private:
   void Open(const PeerOptions& options);
   void Register(const PeerOptions& options);
-  void Exchange();
-  // Takes completions; whether there were any.
-  bool Poll();
+  void Introduce();
   void Idle();
 
   const size_t bytes_;
