@@ -68,12 +68,6 @@ constexpr uint64_t kCapabilities =
 // The most that register `region_limits` may say.
 constexpr uint32_t kOldRegions = 1024;
 
-// Of NSCC on the UDP wire: a round trip through two kernels, and one and a half
-// times what passes in it at 10 Gbit/s; less than the receive buffer that
-// kernels grant a socket unasked.
-constexpr uint32_t kUdpRoundTripNs = 100000;
-constexpr uint32_t kUdpWindowBytes = 187500;
-
 // Drivers of a contract before 1.7 use the first bank of pages alone.
 control::DeviceShape MakeShape(const EngineLimits& engine,
                                const TransportLimits& transport) {
@@ -201,6 +195,7 @@ Result<bool> SoftDevice::OpenWire(std::string* message) {
     if (!wire.ok()) {
       return wire.error();
     }
+    udp_pace_ = wire.value()->pace(options_.settings.rto_ns);
     wire_ = std::move(wire.value());
     return true;
   }
@@ -229,11 +224,14 @@ bool SoftDevice::Start(std::string* message) {
     board.pdc_seed = static_cast<uint32_t>(own.Next());
     board.key_secret = own.Next();
   }
+  if (options_.is_udp()) {
+    board.ack_delay_ns = udp_pace_.ack_delay_ns;
+  }
   if (options_.is_udp() && options_.settings.cwnd_bytes == 0) {
     // Networks queue, mark and lose; the other wires only do if they are told.
     board.congestion = true;
-    board.cwnd_bytes = kUdpWindowBytes;
-    board.base_rtt_ns = kUdpRoundTripNs;
+    board.cwnd_bytes = udp_pace_.cwnd_bytes;
+    board.base_rtt_ns = udp_pace_.base_rtt_ns;
   }
   const EngineLimits engine;
   TransportLimits transport;
@@ -346,12 +344,11 @@ void SoftDevice::RunSome(uint32_t datagrams) {
       wire_->Flush();
     }
     wire::Datagram datagram;
-    if (wire_->HasNews()) {
-      wire_->NoteWork(0, 0);  // Before frames are taken: peers see either.
-    }
-    for (uint32_t i = 0; i < datagrams && wire_->Receive(&datagram); ++i) {
+    wire_->NoteWork(0, 0);  // Before frames are taken: peers see either.
+    while (datagrams != 0 && wire_->Receive(&datagram)) {
       last_received_ns_ = now;
       transport_->Receive(datagram, now);
+      datagrams = wire_->HasTaken() ? datagrams - 1 : 0;
     }
     Send(now);
     ServeFirmware();
@@ -404,7 +401,7 @@ void SoftDevice::Settle() {
       std::min({transport_->deadline_ns(), wire_->deadline_ns(),
                 registers_->deadline_ns()});
   const bool quiet = quiet_.load(std::memory_order_relaxed) &&
-                     !registers_->event() && !wire_->HasNews();
+                     !registers_->event() && !wire_->HasTaken();
   // The last store is in front of the look at who sleeps.
   wake_at_ns_.store(wake_at, std::memory_order_relaxed);
   quiet_ = quiet;

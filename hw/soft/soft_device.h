@@ -28,6 +28,7 @@
 #include "hw/soft/over_answering.h"
 #include "hw/soft/poll_patience.h"
 #include "hw/soft/transport/transport.h"
+#include "hw/soft/udp/pace.h"
 #include "hw/soft/wire/datagram_wire.h"
 
 namespace heddle::soft {
@@ -167,6 +168,7 @@ class SoftDevice final : public Device,
   std::atomic<bool> failed_ = false;
   std::atomic<bool> lost_ = false;  // Reset under its owner; it lives on.
   std::unique_ptr<wire::DatagramWire> wire_;
+  udp::Pace udp_pace_;  // With the wire udp.
 
   mutable std::mutex mutex_;
   // What firmware wrote; the transport wants both at once.

@@ -169,6 +169,9 @@ void SharedDatagramWire::SendSlowPath(std::span<const uint8_t> frame) {
 }
 
 void SharedDatagramWire::NoteWork(uint64_t at_ns, uint32_t turns) {
+  if (turns == 0 && !HasNews()) {
+    return;  // Peers do not wait for this turn.
+  }
   wire_->NoteWork(at_ns, turns * kTurnWork);
 }
 

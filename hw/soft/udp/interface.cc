@@ -58,7 +58,8 @@ Result<Interface> FindInterface(const sim::frame::WireAddress& address) {
     if (Has(*entry, address)) {
       Interface interface {
         .name = entry->ifa_name, .index = if_nametoindex(entry->ifa_name),
-        .mtu = 0, .up = false
+        .mtu = 0, .up = false,
+        .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0
       };
       RefreshInterface(&interface);
       if (interface.mtu == 0) {

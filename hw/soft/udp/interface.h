@@ -15,6 +15,7 @@ struct Interface {
   uint32_t index = 0;
   uint32_t mtu = 0;  // Bytes, IP header included.
   bool up = false;   // Enabled, and with a carrier.
+  bool loopback = false;
 };
 
 // Errors: EADDRNOTAVAIL when no interface has `address`; the errno of the

@@ -39,6 +39,7 @@ bool UdpReceiver::Fill(int fd, uint16_t port, NetworkErrors* errors) {
       header.msg_control = controls_[slot].bytes.data();
       header.msg_controllen = kControlBytes;
     }
+    ++calls_;
     taken = recvmmsg(fd, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (taken < 0) {
       if (errno == EAGAIN) {

@@ -34,6 +34,7 @@ class UdpReceiver {
   // False if it has none.
   bool Fill(int fd, uint16_t port, NetworkErrors* errors);
   bool empty() const { return next_ == count_; }
+  uint64_t calls() const { return calls_; }  // System calls so far.
   // Precondition: not `empty()`.
   ReceivedDatagram Next();
 
@@ -55,6 +56,7 @@ class UdpReceiver {
   std::array<iovec, kBatch> vectors_{};
   std::array<SocketName, kBatch> names_;
   std::array<Control, kBatch> controls_{};
+  uint64_t calls_ = 0;
   size_t count_ = 0;
   size_t next_ = 0;     // Slot that is being handed out,
   size_t offset_ = 0;   // from here on,

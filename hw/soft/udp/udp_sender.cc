@@ -108,8 +108,9 @@ size_t UdpSender::Prepare() {
 }
 
 void UdpSender::Remove(size_t datagrams) {
-  first_ = At(datagrams);
   count_ -= datagrams;
+  // From the start once it is empty: slots that were used last are in caches.
+  first_ = count_ == 0 ? 0 : At(datagrams);
   retried_ = false;
 }
 
@@ -145,6 +146,7 @@ void UdpSender::Flush(const SocketOf& socket_of, NetworkErrors* errors) {
       Lose(segments_[0]);
       continue;
     }
+    ++calls_;
     const int taken = sendmmsg(fd, messages_.data(),
                                static_cast<unsigned>(messages), MSG_DONTWAIT);
     if (taken > 0) {

@@ -45,6 +45,7 @@ class UdpSender {
   void Flush(const SocketOf& socket_of, NetworkErrors* errors);
 
   uint64_t sent() const { return sent_; }
+  uint64_t calls() const { return calls_; }  // System calls so far.
   uint64_t sent_bytes() const { return sent_bytes_; }
   uint64_t lost() const { return lost_; }
   // Whether the last `Flush` left something.
@@ -84,6 +85,7 @@ class UdpSender {
   size_t count_ = 0;
   size_t room_ = 0;  // Slot of the last `Room`.
   uint64_t sent_ = 0;
+  uint64_t calls_ = 0;
   uint64_t sent_bytes_ = 0;
   uint64_t lost_ = 0;
   std::vector<uint8_t> bytes_;

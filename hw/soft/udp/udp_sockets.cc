@@ -201,6 +201,15 @@ void UdpSockets::UpdateFirstClose() {
   first_close_ns_ = released_.empty() ? UINT64_MAX : released_.front().close_ns;
 }
 
+uint32_t UdpSockets::receive_bytes() const {
+  int bytes = 0;
+  socklen_t size = sizeof(bytes);
+  const int fd = entropy_[0].fd.get();
+  return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) == 0
+             ? static_cast<uint32_t>(bytes)
+             : 0;
+}
+
 bool UdpSockets::Has(uint16_t port) const {
   const std::lock_guard lock(mutex_);
   return endpoints_[port].get() >= 0;
@@ -284,8 +293,8 @@ bool UdpSockets::Fill(UdpReceiver* receiver, NetworkErrors* errors) {
 }
 
 bool UdpSockets::HasNews() const {
-  pollfd poll_fd{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-  return poll(&poll_fd, 1, 0) > 0;
+  epoll_event event;  // A poll of the descriptor costs twice as much.
+  return epoll_wait(epoll_.get(), &event, 1, 0) > 0;
 }
 
 void UdpSockets::Kick() {

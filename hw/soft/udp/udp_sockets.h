@@ -19,6 +19,7 @@
 #include "firmware/base/hal.h"
 #include "hw/sim/frame/wire_address.h"
 #include "hw/soft/udp/interface.h"
+#include "hw/soft/udp/pace.h"
 #include "hw/soft/udp/udp_receiver.h"
 #include "hw/soft/udp/udp_sender.h"
 #include "hw/soft/udp/udp_socket.h"
@@ -49,8 +50,10 @@ class UdpSockets {
 
   // The port that requests with `entropy` come from, 49152 or above.
   uint16_t EntropyPort(uint16_t entropy) const {
-    return entropy_[entropy % kEntropySockets].port;
+    return entropy_[entropy / kEntropyRun % kEntropySockets].port;
   }
+  // Receive buffer of one socket, as the kernel counts it.
+  uint32_t receive_bytes() const;
   // Whether an endpoint has, or had of late, a socket at `port`.
   bool Has(uint16_t port) const;
 
@@ -58,6 +61,9 @@ class UdpSockets {
   // Fills an empty receiver from the next socket that has something; false if
   // none has.
   bool Fill(UdpReceiver* receiver, NetworkErrors* errors);
+
+  // `Fill` has sockets left that the last system call reported as readable.
+  bool HasReady() const { return ready_next_ < ready_count_; }
 
   bool HasNews() const;
   // Ends a `Sleep` until `TakeKicks`; it is no news.

@@ -373,7 +373,7 @@ bool UdpWire::Receive(wire::Datagram* datagram) {
   if (good && !sockets_->Has(received.destination_port)) {
     datagram->destination_port = 0;
   }
-  pending_ = !receiver_.empty() || !arrived_.empty();
+  pending_ = !receiver_.empty() || !arrived_.empty() || sockets_->HasReady();
   return good;
 }
 
@@ -428,6 +428,8 @@ std::string UdpWire::StatisticsText() const {
   add("udp_other_errors", errors_.other);
   add("udp_lost", sender_.lost());
   add("udp_no_port", no_port_);
+  add("udp_send_calls", sender_.calls());
+  add("udp_receive_calls", receiver_.calls());
   return text + tx_line_.StatisticsText("faults_") +
          rx_line_.StatisticsText("rx_faults_");
 }

@@ -82,6 +82,7 @@ class UdpWire final : public wire::DatagramWire {
 
   void Flush() override;
   bool HasNews() const override { return pending_ || sockets_->HasNews(); }
+  bool HasTaken() const override { return pending_; }
   void Kick() override { sockets_->Kick(); }
   void Sleep(uint64_t timeout_ns) override;
   // A kick stays until this is called.
@@ -99,7 +100,13 @@ class UdpWire final : public wire::DatagramWire {
   void FlushCapture() override;
 
   const NetworkErrors& network_errors() const { return errors_; }
+  // System calls that sent or received.
+  uint64_t send_calls() const { return sender_.calls(); }
+  uint64_t receive_calls() const { return receiver_.calls(); }
   const Interface& interface() const { return interface_; }
+  Pace pace(uint64_t rto_ns) const {
+    return PaceOf(interface_, sockets_->receive_bytes(), rto_ns);
+  }
   // Of the functions at one address, which draw faults of their own by it.
   uint32_t ordinal() const { return ordinal_.number(); }
 

@@ -109,6 +109,8 @@ class DatagramWire : public firmware::Switch {
   virtual void Flush() = 0;
   // True when `Receive` may find something.
   virtual bool HasNews() const = 0;
+  // The same without a system call: of what the last `Receive` left.
+  virtual bool HasTaken() const { return HasNews(); }
   // Ends a `Sleep`.
   virtual void Kick() = 0;
   // Returns on news, a kick, or after `timeout_ns`. Any thread.

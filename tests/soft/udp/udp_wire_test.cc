@@ -214,9 +214,11 @@ TEST_P(UdpWireTest, EntropyChoosesTheSourcePort) {
   wire::Datagram datagram;
   for (uint16_t round = 0; round < 3; ++round) {
     for (uint16_t i = 0; i < UdpSockets::kEntropySockets; ++i) {
-      const auto entropy = static_cast<uint16_t>(49152 + i);
-      for (int twice = 0; twice < 2; ++twice) {
-        SendBytes(*wires_[0], Request(entropy), Numbered(i, 40));
+      // Those of one run share a port.
+      const auto entropy = static_cast<uint16_t>(49152 + i * kEntropyRun);
+      for (const uint32_t next : {0U, kEntropyRun - 1}) {
+        SendBytes(*wires_[0], Request(static_cast<uint16_t>(entropy + next)),
+                  Numbered(i, 40));
       }
       wires_[0]->Flush();
       ASSERT_TRUE(Await(*wires_[1], &datagram));
@@ -228,6 +230,41 @@ TEST_P(UdpWireTest, EntropyChoosesTheSourcePort) {
     }
   }
   EXPECT_EQ(ports.size(), UdpSockets::kEntropySockets);
+}
+
+// No call looks for a second one: the next poll does that.
+TEST_P(UdpWireTest, OneDatagramCostsOneCallAtEachEnd) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  wire::Datagram datagram;
+  for (uint32_t i = 0; i < 10; ++i) {
+    SendBytes(*wires_[0], Request(), Numbered(i, 40));
+    wires_[0]->Flush();
+    ASSERT_TRUE(wires_[1]->HasNews());
+    ASSERT_TRUE(wires_[1]->Receive(&datagram));
+    EXPECT_FALSE(wires_[1]->HasTaken());
+    EXPECT_FALSE(wires_[1]->HasNews());
+  }
+  EXPECT_EQ(wires_[0]->send_calls(), 10U);
+  EXPECT_EQ(wires_[1]->receive_calls(), 10U);
+}
+
+// As an unordered PDC sends them.
+TEST_P(UdpWireTest, ARunOfEntropiesLeavesInOneCallAndArrivesJoined) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  constexpr uint32_t kRuns = 64 / kEntropyRun;
+  wire::Datagram datagram;
+  for (uint32_t i = 0; i < kRuns * kEntropyRun; ++i) {
+    const auto entropy = static_cast<uint16_t>(49152 + i);
+    SendBytes(*wires_[0], Request(entropy), Numbered(i, 1000));
+  }
+  wires_[0]->Flush();
+  EXPECT_EQ(wires_[0]->send_calls(), kRuns);
+  for (uint32_t i = 0; i < kRuns * kEntropyRun; ++i) {
+    ASSERT_TRUE(Await(*wires_[1], &datagram));
+    EXPECT_EQ(Copy(datagram), Numbered(i, 1000));
+    EXPECT_EQ(wires_[1]->HasTaken(), i + 1 != kRuns * kEntropyRun);
+  }
+  EXPECT_EQ(wires_[1]->receive_calls(), 1U);
 }
 
 TEST_P(UdpWireTest, DatagramsCarryDscpAndDeclareThemselvesEcnCapable) {
