@@ -72,8 +72,8 @@ ProcessId ProcessId::Self() {
 }
 
 ProcessId::State ProcessId::Look() const {
-  static const uint64_t own_space = PidSpace();
-  if (space != own_space) {
+  const ProcessId self = Self();
+  if (space != self.space || *this == self) {
     return State::kRuns;
   }
   char state = 0;
