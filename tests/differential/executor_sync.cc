@@ -4,6 +4,8 @@
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 
 #include "tests/differential/content.h"
 #include "tests/differential/executor.h"
@@ -12,6 +14,29 @@ namespace heddle::differential {
 namespace {
 
 constexpr uint32_t kSpares = 4;  // Posted at each endpoint during a sync.
+constexpr size_t kCompared = 64;
+
+// Where two areas of the same size, which differ, differ first and last; to
+// `kCompared` bytes.
+struct Differing {
+  size_t first = 0;
+  size_t end = 0;
+};
+Differing FindDiffering(std::span<const uint8_t> one,
+                        std::span<const uint8_t> other) {
+  static_assert(kRegionBytes % kCompared == 0);
+  const auto same = [&](size_t at) {
+    return std::memcmp(&one[at], &other[at], kCompared) == 0;
+  };
+  Differing found = {.first = 0, .end = one.size()};
+  while (same(found.first)) {
+    found.first += kCompared;
+  }
+  while (same(found.end - kCompared)) {
+    found.end -= kCompared;
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -139,14 +164,13 @@ void Executor::TellMemory() {
     if (now == told) {
       continue;
     }
-    const auto first = std::mismatch(now.begin(), now.end(), told.begin());
-    const auto last = std::mismatch(now.rbegin(), now.rend(), told.rbegin());
-    surroundings_.tell(
-        {.kind = EventKind::kMemory,
-         .region = index,
-         .offset = static_cast<uint64_t>(first.first - now.begin()),
-         .content = std::vector<uint8_t>(first.first, last.first.base())});
-    told = now;
+    const auto [first, end] = FindDiffering(now, told);
+    const auto changed = std::span(now).subspan(first, end - first);
+    surroundings_.tell({.kind = EventKind::kMemory,
+                        .region = index,
+                        .offset = first,
+                        .content = {changed.begin(), changed.end()}});
+    std::ranges::copy(changed, told.begin() + static_cast<ptrdiff_t>(first));
   }
 }
 

@@ -16,17 +16,22 @@ void Settlement::Feed(uint32_t side, Event event) {
   trace_.sides.at(side).push_back(std::move(event));
 }
 
-bool Settlement::LetGoOn(std::chrono::nanoseconds silence) {
+std::optional<std::chrono::nanoseconds> Settlement::quiet() const {
   const auto sides = static_cast<ptrdiff_t>(stream_.setup.sides);
-  const bool all = std::all_of(settling_.begin(), settling_.begin() + sides,
-                               [](bool settling) { return settling; });
-  const bool disturbed = renewed_ && transferred_;
+  if (!std::all_of(settling_.begin(), settling_.begin() + sides,
+                   [](bool settling) { return settling; })) {
+    return std::nullopt;
+  }
   const std::chrono::nanoseconds none{0};
-  const auto wanted = !called_           ? none
-                      : disturbed        ? QuietAfterRenewals(time_)
-                      : balance_.vague() ? QuietAfterCloses()
-                                         : none;
-  if (!all || silence < wanted || !balance_.settled()) {
+  return !called_                     ? none
+         : (renewed_ && transferred_) ? QuietAfterRenewals(time_)
+         : balance_.vague()           ? QuietAfterCloses()
+                                      : none;
+}
+
+bool Settlement::LetGoOn(std::chrono::nanoseconds silence) {
+  const auto wanted = quiet();
+  if (!wanted || silence < *wanted || !balance_.settled()) {
     return false;
   }
   called_ = renewed_ = transferred_ = false;

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "tests/differential/balance.h"
 #include "tests/differential/settings.h"
@@ -26,6 +27,9 @@ class Settlement {
   void SaySettling(uint32_t side) { settling_.at(side) = true; }
   bool settling(uint32_t side) const { return settling_.at(side); }
 
+  // For how long no event may come, once all sides wait at a sync, before they
+  // may go on.
+  std::optional<std::chrono::nanoseconds> quiet() const;
   // Whether all may go on, when no event came for `silence`. Once true,
   // they have gone on.
   bool LetGoOn(std::chrono::nanoseconds silence);

@@ -160,6 +160,15 @@ class VirtualRun {
     return std::exchange(may_go_on_.at(side), false);
   }
 
+  // The poll before waited already; the rest of the silence passes at once.
+  void Rest() {
+    const uint64_t until_ns =
+        said_ns_ + settlement_.quiet().value_or(nanoseconds(0)).count();
+    if (until_ns > world_.now_ns()) {
+      fibers_->Rest(until_ns);
+    }
+  }
+
   void Fail(uint32_t side, const std::string& what) {
     settlement_.trace().failure +=
         "side " + std::to_string(side) + " " + what + "\n";
@@ -202,7 +211,7 @@ class VirtualRun {
                   });
                 },
             .now_ns = [this] { return world_.now_ns(); },
-            .rest = [] {},  // A poll that finds nothing waits.
+            .rest = [this] { Rest(); },
             .die =
                 [this, side] {
                   world_.Kill(AddressOf(side));

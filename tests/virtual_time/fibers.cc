@@ -29,6 +29,7 @@ struct Fibers::Fiber {
   bool ended = false;
   uint64_t until_ns = 0;
   const void* worker = nullptr;  // Whose work ends the wait.
+  const void* polled = nullptr;  // The worker of the last wait.
   // For the address sanitizer.
   void* fake_stack = nullptr;
   const void* stack_bottom = nullptr;
@@ -152,7 +153,7 @@ void Fibers::Pause(const void* worker, uint64_t until_ns) {
     return;
   }
   Fiber* const self = current_;
-  self->worker = worker;
+  self->worker = self->polled = worker;
   self->until_ns = until_ns;
   Fiber* const next = Next();
   self->worker = nullptr;
@@ -166,8 +167,8 @@ void Fibers::Wake(size_t fiber) {
   fibers_.at(fiber)->until_ns = 0;
 }
 
-void Fibers::Sleep(uint64_t ns) {
-  Pause(nullptr, world_->now_ns() + ns);
+void Fibers::Rest(uint64_t until_ns) {
+  Pause(current_->polled, until_ns);
 }
 
 }  // namespace heddle::test

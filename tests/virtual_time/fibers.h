@@ -33,8 +33,9 @@ class Fibers {
 
   // A fiber, by the order of `Add`, continues now if it waits.
   void Wake(size_t fiber);
-  // The caller, a fiber, waits so long.
-  void Sleep(uint64_t ns);
+  // The caller, a fiber, waits until then, or until the device that it polled
+  // last has worked.
+  void Rest(uint64_t until_ns);
 
  private:
   struct Fiber;
