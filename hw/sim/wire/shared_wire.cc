@@ -46,7 +46,10 @@ SharedWire::SharedWire(std::unique_ptr<WireSegment> segment,
       time_(options.time),
       crc_(options.crc),
       ip_protocol_(options.ip_protocol),
-      peers_(kMaxPorts) {}
+      peers_(kMaxPorts),
+      gathers_news_(options.gathers_news) {
+  unflushed_.reserve(kMaxPorts);
+}
 
 Result<std::unique_ptr<SharedWire>> SharedWire::Attach(
     const SharedWireOptions& options, std::string* message) {
@@ -488,7 +491,7 @@ SharedWire::SendOutcome SharedWire::SendTo(std::optional<uint32_t> index,
         peer.blocked_since_ns = 0;
         peer.stopped = false;
       }
-      NoteNews(*index);
+      gathers_news_ ? GatherNews(*index) : NoteNews(*index);
       return SendOutcome::kSent;
     case FrameRingProducer::Outcome::kFull:
       return Full(*index);
@@ -601,7 +604,31 @@ uint32_t SharedWire::wakes() const {
   return (*segment_)->ports[index_].wake.load();
 }
 
+void SharedWire::GatherNews(uint32_t index) {
+  Peer& peer = *peers_[index];
+  if (peer.unflushed == 0) {
+    unflushed_.push_back(index);
+  }
+  if (++peer.unflushed % kGatheredFrames == 0) {
+    AnnounceNews(index);
+    (*segment_)->ports[index].wake.fetch_add(1);
+  }
+}
+
+void SharedWire::FlushNews() {
+  for (const uint32_t index : unflushed_) {
+    peers_[index]->unflushed = 0;
+    NoteNews(index);
+  }
+  unflushed_.clear();
+}
+
 void SharedWire::NoteNews(uint32_t index) {
+  AnnounceNews(index);
+  Wake(index);
+}
+
+void SharedWire::AnnounceNews(uint32_t index) {
   WirePort& port = (*segment_)->ports[index];
   const uint32_t word = index_ / kWordBits;
   port.news[word].fetch_or(uint64_t{1} << (index_ % kWordBits));
@@ -609,7 +636,6 @@ void SharedWire::NoteNews(uint32_t index) {
   if ((port.news_words.load() >> word & 1) == 0) {
     port.news_words.fetch_or(1U << word);
   }
-  Wake(index);
 }
 
 void SharedWire::Wake(uint32_t index) {

@@ -42,6 +42,10 @@ struct SharedWireOptions {
   // to this port, whatever it is, and no function shares the address. It has no
   // payload MTU.
   bool tap = false;
+  // Receivers learn of frames with every `kGatheredFrames`, and are woken by
+  // `FlushNews`: where both share a CPU, a receiver that wakes in the middle of
+  // a burst takes it from the sender.
+  bool gathers_news = false;
   // By which peers are patient.
   base::TimeSource time = {};
 };
@@ -106,6 +110,8 @@ class SharedWire final : public firmware::Switch {
   SendOutcome Send(const fault::LineFrame& frame) {
     return Send(frame.bytes, frame.route, {.bad_fcs = frame.bad_fcs});
   }
+  // With `gathers_news`, to be called after each burst of `Send` and `SendTo`.
+  void FlushNews();
   bool Receive(frame::Frame* frame, frame::FrameMarks* marks = nullptr);
 
   // The port that a frame with `route` reaches; empty when there is none, or
@@ -174,6 +180,7 @@ class SharedWire final : public firmware::Switch {
   // A peer that takes nothing for this long is silent, whether or not its
   // process gets a CPU.
   static constexpr uint64_t kStarvedNs = 1000000000;
+  static constexpr uint32_t kGatheredFrames = 8;
   // Work within which a peer answers what it has taken, unless that was lost.
   static constexpr uint64_t kAnswerWork = 4096;
   // Work that is late by more than this waits for a CPU.
@@ -190,6 +197,7 @@ class SharedWire final : public firmware::Switch {
     uint64_t looked_ns = 0;    // When its process was last looked at.
     base::ProcessId::State process = base::ProcessId::State::kRuns;
     bool was_pending = false;
+    uint32_t unflushed = 0;         // Frames since `FlushNews`.
     uint64_t blocked_since_ns = 0;  // 0: not blocked.
     uint64_t consumed_then = 0;
     bool stopped = false;
@@ -216,6 +224,9 @@ class SharedWire final : public firmware::Switch {
   static void ClearPort(WirePort& port);
   void Wake(uint32_t index);
   void NoteNews(uint32_t index);
+  // The same, but a sleeper does not wake.
+  void AnnounceNews(uint32_t index);
+  void GatherNews(uint32_t index);
   // Takes the news of this port over to `fresh_`.
   void TakeNews();
   // Refuses a frame without a receiver, if a NACK is due; whether it was.
@@ -253,7 +264,9 @@ class SharedWire final : public firmware::Switch {
       0;  // `wake` when `Receive` last found nothing.
   std::vector<std::unique_ptr<Peer>> peers_;  // By port, made when needed.
   std::vector<uint32_t> receivers_;           // Peers with a producer.
-  std::deque<frame::Frame> refusals_;         // For this function.
+  std::vector<uint32_t> unflushed_;           // They have news to come.
+  const bool gathers_news_;
+  std::deque<frame::Frame> refusals_;  // For this function.
   std::atomic<uint64_t> dropped_ = 0;
   std::atomic<uint64_t> refused_ = 0;
   std::atomic<uint64_t> dropped_link_down_ = 0;

@@ -51,6 +51,7 @@ Result<std::unique_ptr<SharedDatagramWire>> SharedDatagramWire::Open(
   attach.takes_unchecked =
       options.capture.empty() && options.observer == nullptr &&
       !sim::fault::FaultyLine(options.faults.rx, 0).active();
+  attach.gathers_news = true;
   auto wire = sim::wire::SharedWire::Attach(attach, message);
   if (!wire.ok()) {
     return wire.error();
@@ -166,6 +167,7 @@ void SharedDatagramWire::SendSlowPath(std::span<const uint8_t> frame) {
   const auto whole =
       std::span(padded).first(std::max(bytes, FrameCodec::kShortestFrame));
   port_.Send(whole, sim::frame::FindRoute(whole));
+  wire_->FlushNews();
 }
 
 void SharedDatagramWire::NoteWork(uint64_t at_ns, uint32_t turns) {

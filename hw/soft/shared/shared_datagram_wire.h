@@ -59,7 +59,10 @@ class SharedDatagramWire final : public wire::DatagramWire {
   uint16_t max_bytes() const override { return kMaxBytes; }
   uint32_t payload_mtu() const override { return payload_mtu_; }
 
-  void Flush() override { port_.Release(); }
+  void Flush() override {
+    port_.Release();
+    wire_->FlushNews();
+  }
   bool HasNews() const override { return port_.has_news(); }
   void Kick() override { wire_->Kick(); }
   void Sleep(uint64_t timeout_ns) override { wire_->Sleep(timeout_ns); }

@@ -105,7 +105,8 @@ class DatagramWire : public firmware::Switch {
   virtual uint16_t max_bytes() const = 0;
   virtual uint32_t payload_mtu() const = 0;
 
-  // Frames held back by faults or gathered for one system call leave now.
+  // Frames held back by faults or gathered for one system call leave now, and
+  // receivers learn of what was sent.
   virtual void Flush() = 0;
   // True when `Receive` may find something.
   virtual bool HasNews() const = 0;

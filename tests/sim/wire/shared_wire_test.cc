@@ -470,6 +470,64 @@ frame::Frame RequestPds(uint16_t spdcid, uint16_t dpdcid, uint32_t psn) {
   return pds;
 }
 
+TEST_F(SharedWireTest, GatheredNewsComeWithEachEighthFrameAndAtTheEnd) {
+  SharedWireOptions options = Options(kIpA);
+  options.gathers_news = true;
+  std::string message;
+  const auto a = SharedWire::Attach(options, &message);
+  ASSERT_TRUE(a.ok()) << message;
+  const WirePtr b = Attach(kIpB);
+  frame::Frame frame;
+  EXPECT_FALSE(b->Receive(&frame));
+  const frame::Frame sent = Whole(kIpA, kIpB, RequestPds(1, Pdcid(*b), 1));
+  const auto send = [&](uint32_t frames) {
+    for (uint32_t i = 0; i < frames; ++i) {
+      ASSERT_EQ(a.value()->Send(sent), SharedWire::SendOutcome::kSent);
+    }
+  };
+  const auto take = [&] {
+    uint32_t taken = 0;
+    while (b->Receive(&frame)) {
+      ++taken;
+    }
+    return taken;
+  };
+  send(1);  // The first one opens the ring, which is news.
+  a.value()->FlushNews();
+  EXPECT_EQ(take(), 1U);
+  send(SharedWire::kGatheredFrames - 1);
+  EXPECT_FALSE(b->HasNews());
+  send(1);
+  EXPECT_TRUE(b->HasNews());
+  EXPECT_EQ(take(), SharedWire::kGatheredFrames);
+  send(1);
+  EXPECT_FALSE(b->HasNews());
+  a.value()->FlushNews();
+  EXPECT_TRUE(b->HasNews());
+  EXPECT_EQ(take(), 1U);
+  a.value()->FlushNews();
+  EXPECT_FALSE(b->HasNews()) << "there are none";
+}
+
+TEST_F(SharedWireTest, ASleeperWakesAtTheEndOfABurstThatItLearnedOf) {
+  SharedWireOptions options = Options(kIpA);
+  options.gathers_news = true;
+  std::string message;
+  const auto a = SharedWire::Attach(options, &message);
+  ASSERT_TRUE(a.ok()) << message;
+  const WirePtr b = Attach(kIpB);
+  frame::Frame frame;
+  EXPECT_FALSE(b->Receive(&frame));
+  const frame::Frame sent = Whole(kIpA, kIpB, RequestPds(1, Pdcid(*b), 1));
+  std::thread sleeper([&b] { b->Sleep(kLimitNs); });
+  for (uint32_t i = 0; i < SharedWire::kGatheredFrames; ++i) {
+    EXPECT_EQ(a.value()->Send(sent), SharedWire::SendOutcome::kSent);
+  }
+  a.value()->FlushNews();
+  sleeper.join();
+  EXPECT_TRUE(b->HasNews());
+}
+
 TEST_F(SharedWireTest, PacketForAPdcOfNoFunctionIsRefused) {
   const WirePtr a = Attach(kIpA);
   WirePtr b = Attach(kIpB);

@@ -328,6 +328,7 @@ TEST_F(SharedDatagramWireTest, DamageIsCountedUnderItsReason) {
   for (uint32_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(a->wire->Send(To(kIpB), Fill(*a->wire, 100)),
               wire::DatagramWire::SendOutcome::kSent);
+    a->wire->Flush();
     good += b->wire->Receive(&datagram) ? 1 : 0;
   }
   const uint64_t crc = b->wire->statistic(Statistic::kDropCrc);
