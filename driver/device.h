@@ -13,7 +13,8 @@
 
 namespace heddle {
 
-// Number of this interface: `libheddle-sim.so` is refused when it differs.
+// Number of this interface: a library of devices (driver/sim_factory.h) is
+// refused when it differs.
 // Raise it with any change to this file (CHANGELOG, heading ABI).
 inline constexpr uint32_t kDeviceAbi = 4;
 

@@ -11,11 +11,10 @@
 
 #include "driver/sim_factory.h"
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_settings.h"
 
 namespace heddle {
 namespace {
-
-constexpr const char* kSimulatorFile = "libheddle-sim.so";
 
 // Directory of the object that holds this function, links resolved; empty when
 // the loader does not know.
@@ -39,10 +38,16 @@ std::string Join(const std::vector<std::string>& names) {
 }
 
 // The first candidate that exists.
-Result<void*> LoadSimulator(const std::string& path, std::string& file,
-                            std::string& message) {
-  const std::vector<std::string> candidates =
-      SimulatorCandidates(path, getauxval(AT_SECURE) != 0, OwnDirectory());
+Result<void*> LoadLibrary(const std::string& kind, const std::string& path,
+                          std::string& file, std::string& message) {
+  const auto* const known = contract::FindKind(contract::kDeviceKinds, kind);
+  if (known == nullptr || !known->is_simulated()) {
+    message = "device kind " + kind + ": not simulated";
+    return Errno{ENODEV};
+  }
+  const std::string name(known->library);
+  const std::vector<std::string> candidates = SimulatorCandidates(
+      name, path, getauxval(AT_SECURE) != 0, OwnDirectory());
   for (const std::string& candidate : candidates) {
     std::error_code error;
     if (std::filesystem::exists(candidate, error)) {
@@ -51,31 +56,31 @@ Result<void*> LoadSimulator(const std::string& path, std::string& file,
     }
   }
   if (file.empty()) {
-    message = std::string(kSimulatorFile) + ": not found (looked for " +
-              Join(candidates) + "); install the simulator, or set " +
-              "FI_HEDDLE_SIM_PATH to its directory";
+    message = name + ": not found (looked for " + Join(candidates) +
+              "); install it, or set FI_HEDDLE_SIM_PATH to its directory";
     return Errno{ENOENT};
   }
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     message = file + ": cannot be loaded (" + dlerror() +
-              "); install the simulator of this version";
+              "); install that of this version";
     return Errno{ELIBBAD};
   }
   return library;
 }
 
-// `symbol` of the simulator; `file` is its name.
-Result<void*> LoadSymbol(const std::string& path, const char* symbol,
-                         std::string& file, std::string& message) {
-  const Result<void*> library = LoadSimulator(path, file, message);
+// `symbol` of the library of `kind`; `file` is its name.
+Result<void*> LoadSymbol(const std::string& kind, const std::string& path,
+                         const char* symbol, std::string& file,
+                         std::string& message) {
+  const Result<void*> library = LoadLibrary(kind, path, file, message);
   if (!library.ok()) {
     return library.error();
   }
   void* address = dlsym(library.value(), symbol);
   if (address == nullptr) {
     message = file + ": has no symbol " + symbol +
-              "; it is not Heddle's simulator, install that of this version";
+              "; it has no devices of Heddle's, install that of this version";
     return Errno{ELIBBAD};
   }
   return address;
@@ -91,15 +96,15 @@ Errno Refusal(const std::string& file, HeddleSimError& error,
 
 }  // namespace
 
-std::vector<std::string> SimulatorCandidates(const std::string& path,
+std::vector<std::string> SimulatorCandidates(const std::string& library,
+                                             const std::string& path,
                                              bool secure_execution,
                                              const std::string& own_directory) {
   namespace fs = std::filesystem;
   if (!path.empty() && !secure_execution) {
     std::error_code error;
     const fs::path named(path);
-    return {fs::is_directory(named, error) ? (named / kSimulatorFile).string()
-                                           : path};
+    return {fs::is_directory(named, error) ? (named / library).string() : path};
   }
   // Relative names would be looked up in the working directory.
   if (own_directory.empty()) {
@@ -107,9 +112,9 @@ std::vector<std::string> SimulatorCandidates(const std::string& path,
   }
   const fs::path own(own_directory);
   const fs::path above = own.parent_path();
-  return {(own / kSimulatorFile).string(), (above / kSimulatorFile).string(),
-          (own / "heddle" / kSimulatorFile).string(),
-          (above / "heddle" / kSimulatorFile).string()};
+  return {(own / library).string(), (above / library).string(),
+          (own / "heddle" / library).string(),
+          (above / "heddle" / library).string()};
 }
 
 Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
@@ -117,7 +122,7 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
                                               std::string& message) {
   std::string file;
   const Result<void*> factory =
-      LoadSymbol(options.path, kHeddleSimOpenSymbol, file, message);
+      LoadSymbol(kind, options.path, kHeddleSimOpenSymbol, file, message);
   if (!factory.ok()) {
     return factory.error();
   }
@@ -140,7 +145,7 @@ Result<DeviceInfo> SimulatedInfo(const std::string& kind,
                                  std::string& message) {
   std::string file;
   const Result<void*> entry =
-      LoadSymbol(path, kHeddleSimIdentitySymbol, file, message);
+      LoadSymbol(kind, path, kHeddleSimIdentitySymbol, file, message);
   if (!entry.ok()) {
     return entry.error();
   }
@@ -172,10 +177,6 @@ Result<OpenedDevice> OnceReady(Result<std::unique_ptr<Device>> device,
 Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
                                 std::string& message) {
-  if (kind != "rtl" && kind != "soft") {
-    message = "device kind " + kind + ": not simulated; rtl and soft are";
-    return Errno{ENODEV};
-  }
   return OnceReady(OpenSimulated(kind, options, message), message);
 }
 

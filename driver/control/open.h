@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a device, simulated ones through libheddle-sim.so.
+// Opening a device that runs in the process, out of the library of its kind.
 #pragma once
 
 #include <memory>
@@ -14,25 +14,29 @@
 namespace heddle {
 
 struct SimulatorOptions {
-  // Value of FI_HEDDLE_SIM_PATH: the library or its directory. Empty, or a
-  // process in secure-execution mode: the places relative to our own library.
+  // Value of FI_HEDDLE_SIM_PATH: the directory of the libraries, or one of them
+  // for whatever kind. Empty, or a process in secure-execution mode: the places
+  // relative to our own library.
   std::string path = {};
   // Settings of the device by name, as docs/settings.md lists them.
   std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
-// The files in which the simulator is looked for, best first. `own_directory`
-// holds the library that this code is in.
-std::vector<std::string> SimulatorCandidates(const std::string& path,
+// The files in which `library`, that of a kind (contract::DeviceKind), is
+// looked for, best first. `own_directory` holds the library that this code is
+// in.
+std::vector<std::string> SimulatorCandidates(const std::string& library,
+                                             const std::string& path,
                                              bool secure_execution,
                                              const std::string& own_directory);
 
-// Opens a simulated device of `kind`. The simulator stays loaded for the life
-// of the process: its devices' code must outlive any of them.
+// Opens a simulated device of `kind`. Its library stays loaded for the life of
+// the process: its devices' code must outlive any of them.
 //
-// Errors, with one line in `message` that names object, cause and cure: ENOENT
-// without the library, ELIBBAD when it cannot be loaded or has no factory, and
-// those of the factory (EPROTO, EINVAL, ...).
+// Errors, with one line in `message` that names object, cause and cure: ENODEV
+// for a kind that is not simulated, ENOENT without its library, ELIBBAD when
+// that cannot be loaded or has no factory, and those of the factory (EPROTO,
+// EINVAL, ...).
 Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
                                               const SimulatorOptions& options,
                                               std::string& message);
@@ -52,8 +56,7 @@ struct OpenedDevice {
 Result<OpenedDevice> OnceReady(Result<std::unique_ptr<Device>> device,
                                std::string& message);
 
-// `OpenSimulated`, then `OnceReady`. `kind` is "rtl" or "soft"; any other is
-// ENODEV.
+// `OpenSimulated`, then `OnceReady`.
 Result<OpenedDevice> OpenDevice(const std::string& kind,
                                 const SimulatorOptions& options,
                                 std::string& message);

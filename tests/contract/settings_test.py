@@ -16,6 +16,9 @@ SPEC = {
     "enum": [{"name": "order", "values": [{"name": "first"}, {"name": "last"}]}],
 }
 NUMBER = {"name": "rto_ns", "type": "number", "min": 1, "max": 9, "default": 2, "obeyed_by": ["soft"], "help": "Time"}
+DEVICES = ("[[device]]", 'name = "soft"', 'is = "a model"', 'library = "libsoft.so"', "default = true",
+           "[[device]]", 'name = "rtl"', 'is = "RTL"', 'library = "libsim.so"',
+           "[[device]]", 'name = "vfio"', 'is = "a NIC"')
 CHOICE = {"name": "crc", "type": "choice", "words": ["a", "b"], "default": "a", "obeyed_by": ["rtl"], "help": "Order"}
 
 
@@ -27,11 +30,11 @@ def toml(value):
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def load(*entries):
+def load(*entries, devices=DEVICES):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "settings.toml"
-        path.write_text("\n".join(line for entry in entries for line in
-                                  ("[[setting]]", *(f"{key} = {toml(value)}" for key, value in entry.items()))))
+        path.write_text("\n".join([*devices, *(line for entry in entries for line in
+                                             ("[[setting]]", *(f"{key} = {toml(value)}" for key, value in entry.items())))]))
         return settings.load(path, SPEC)
 
 
@@ -45,7 +48,7 @@ class SettingIsRefusedFor(unittest.TestCase):
             load(*entries)
 
     def test_nothing_when_it_is_good(self):
-        self.assertEqual(len(load(NUMBER, CHOICE)), 2)
+        self.assertEqual(len(load(NUMBER, CHOICE)[1]), 2)
 
     def test_a_missing_key(self):
         for key in ("help", "obeyed_by"):
@@ -86,6 +89,16 @@ class SettingIsRefusedFor(unittest.TestCase):
         self.refused("setting rx_loss: stands twice", {**NUMBER, "name": "loss", "directions": True},
                      {**NUMBER, "name": "rx_loss"})
 
+    def test_kinds_of_device_that_mean_two_things(self):
+        soft, rtl, vfio = DEVICES[:5], DEVICES[5:9], DEVICES[9:]
+        for message, devices in (("a name of its own", (*soft, *soft[:4], *vfio)),
+                                 ("no other, is without a library", (*soft, *vfio, *rtl)),
+                                 ("no other, is without a library", (*soft, *rtl)),
+                                 ("one is the default", (*rtl, *vfio)),
+                                 ("device vfio: name, is; library, default", (*soft, *vfio[:2]))):
+            with self.assertRaisesRegex(settings.SettingsError, message):
+                load(NUMBER, devices=devices)
+
     def test_help_that_ends_a_sentence(self):
         self.refused("without full stop", {**NUMBER, "help": "Time."})
 
@@ -94,7 +107,9 @@ class Views(unittest.TestCase):
     def test_a_setting_is_in_each(self):
         table = load({**NUMBER, "max": "job_max"}, {**CHOICE, "option": "sum"},
                      {"name": "loss", "type": "real", "max": 1, "default": 0, "obeyed_by": ["soft", "rtl"],
-                      "directions": True, "help": "Probability that a frame {direction} is lost"})
+                      "directions": True, "help": "Probability that a frame {direction} is lost"},
+                     {"name": "device", "type": "device", "takes": "vfio:ADDRESS", "obeyed_by": ["library"],
+                      "help": "Device: {kinds}; unset: soft"})
         struct, rows, page = (view(table, "settings.toml")
                               for view in (settings.struct, settings.rows_header, settings.page))
         self.assertIn("  uint8_t rto_ns = 2;\n  Crc crc = Crc::kA;\n", struct)
@@ -105,6 +120,11 @@ class Views(unittest.TestCase):
         self.assertIn("| `LOSS` | probability | 0 to 1 | 0 | soft, rtl | Probability that a frame sent is lost. |", page)
         self.assertIn("| `RX_LOSS` | probability | 0 to 1 | 0 | soft, rtl | Probability that a frame received is", page)
         self.assertIn("`CRC` is `sum` there", page)
+        self.assertIn('DeviceKind kRtlKind = {"rtl", "libsim.so", kObeyedByRtl};', struct)
+        self.assertIn("kDeviceKinds = {kSoftKind, kRtlKind, kVfioKind};", struct)
+        self.assertIn("DeviceKind kDefaultKind = kSoftKind;", struct)
+        self.assertIn("| `DEVICE` | text | soft, rtl, vfio, vfio:ADDRESS | none | library | "
+                      "Device: soft is a model, rtl is RTL, vfio is a NIC; unset: soft. |", page)
 
 
 if __name__ == "__main__":

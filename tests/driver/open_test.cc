@@ -46,20 +46,24 @@ class OpenTest : public ::testing::Test {
 };
 
 TEST(SimulatorCandidatesTest, PathOfTheEnvironmentIsTheOnlyOneWhenGiven) {
-  EXPECT_EQ(SimulatorCandidates("/opt/sim/x.so", false, "/usr/lib/heddle"),
+  EXPECT_EQ(SimulatorCandidates("libheddle-sim.so", "/opt/sim/x.so", false,
+                                "/usr/lib/heddle"),
             (std::vector<std::string>{"/opt/sim/x.so"}));
-  EXPECT_EQ(SimulatorCandidates("/", false, "/usr/lib"),
+  EXPECT_EQ(SimulatorCandidates("libheddle-sim.so", "/", false, "/usr/lib"),
             (std::vector<std::string>{"/libheddle-sim.so"}));
 }
 
 TEST(SimulatorCandidatesTest, PathIsIgnoredInSecureExecution) {
-  const auto own = SimulatorCandidates("", false, "/usr/lib/libfabric");
-  EXPECT_EQ(SimulatorCandidates("/opt/sim", true, "/usr/lib/libfabric"), own);
+  const auto own =
+      SimulatorCandidates("libheddle-sim.so", "", false, "/usr/lib/libfabric");
+  EXPECT_EQ(SimulatorCandidates("libheddle-sim.so", "/opt/sim", true,
+                                "/usr/lib/libfabric"),
+            own);
 }
 
 TEST(SimulatorCandidatesTest, PlacesAreRelativeToOurOwnLibrary) {
   EXPECT_EQ(
-      SimulatorCandidates("", false, "/usr/lib/libfabric"),
+      SimulatorCandidates("libheddle-sim.so", "", false, "/usr/lib/libfabric"),
       (std::vector<std::string>{"/usr/lib/libfabric/libheddle-sim.so",
                                 "/usr/lib/libheddle-sim.so",
                                 "/usr/lib/libfabric/heddle/libheddle-sim.so",
@@ -67,7 +71,7 @@ TEST(SimulatorCandidatesTest, PlacesAreRelativeToOurOwnLibrary) {
 }
 
 TEST(SimulatorCandidatesTest, WorkingDirectoryIsNeverSearched) {
-  EXPECT_TRUE(SimulatorCandidates("", false, "").empty());
+  EXPECT_TRUE(SimulatorCandidates("libheddle-sim.so", "", false, "").empty());
 }
 
 TEST_F(OpenTest, MissingLibraryIsNamedWithItsCure) {

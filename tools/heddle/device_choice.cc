@@ -11,7 +11,6 @@
 
 #include "driver/control/function.h"
 #include "driver/vfio/pci_function.h"
-#include "host/lib/core/device_kind.h"
 #include "host/lib/core/own_addresses.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/settings_state.h"
@@ -19,10 +18,11 @@
 namespace heddle::tool {
 namespace {
 
-// The simulator that libheddle.so.1 would load; empty when there is none.
-std::string FindSimulator(const std::string& path) {
+// The library of `kind` that libheddle.so.1 would load; empty without one.
+std::string FindSimulator(const std::string& kind, const std::string& path) {
+  const auto* const known = contract::FindKind(contract::kDeviceKinds, kind);
   Dl_info library{};
-  if (!path.empty() ||
+  if (known == nullptr || !path.empty() ||
       dladdr(reinterpret_cast<const void*>(&fi_getinfo), &library) == 0) {
     return path;
   }
@@ -32,7 +32,8 @@ std::string FindSimulator(const std::string& path) {
     return {};
   }
   for (const std::string& candidate :
-       SimulatorCandidates({}, false, file.parent_path().string())) {
+       SimulatorCandidates(std::string(known->library), {}, false,
+                           file.parent_path().string())) {
     if (std::filesystem::exists(candidate, error)) {
       return candidate;
     }
@@ -67,9 +68,10 @@ std::string SimulatedAddress(const core::Settings& settings) {
   return own.Own(AF_UNSPEC).value().IpText();
 }
 
-SimulatorOptions SimulatorAt(const core::Settings& settings,
+SimulatorOptions SimulatorAt(const std::string& kind,
+                             const core::Settings& settings,
                              const std::string& address) {
-  return {.path = FindSimulator(settings.sim_path),
+  return {.path = FindSimulator(kind, settings.sim_path),
           .settings = core::SimulatorOptionsOf(settings, address)};
 }
 
@@ -80,19 +82,19 @@ OpenedDevice OpenChosen(const std::string& name) {
   }
   const std::string kind = !name.empty() ? name
                            : settings.device.kind.empty()
-                               ? std::string(core::kDefaultKind)
+                               ? std::string(contract::kDefaultKind.name)
                                : settings.device.kind;
-  if (kind == core::kVfioKind) {
+  if (kind == contract::kVfioKind.name) {
     return OpenFunctionAt(settings.device.function, settings.vf_token);
   }
-  if (!core::IsDeviceKind(kind)) {
+  if (contract::FindKind(contract::kDeviceKinds, kind) == nullptr) {
     throw CommandError(kind +
                        ": no such device; give soft, rtl, or the PCI address "
                        "of a function, like 0000:01:00.0");
   }
   std::string message;
   auto opened = OpenDevice(
-      kind, SimulatorAt(settings, SimulatedAddress(settings)), message);
+      kind, SimulatorAt(kind, settings, SimulatedAddress(settings)), message);
   if (!opened.ok()) {
     throw CommandError(message);
   }

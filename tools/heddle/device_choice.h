@@ -12,8 +12,10 @@ namespace heddle::tool {
 // The address of a simulated device that the library opens with the settings.
 std::string SimulatedAddress(const core::Settings& settings);
 
-// How a simulated device is opened that the settings describe, at `address`.
-SimulatorOptions SimulatorAt(const core::Settings& settings,
+// How a simulated device of `kind` is opened that the settings describe, at
+// `address`.
+SimulatorOptions SimulatorAt(const std::string& kind,
+                             const core::Settings& settings,
                              const std::string& address);
 
 // Opens the device `name`: `soft` or `rtl`, a device private to this process;

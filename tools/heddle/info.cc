@@ -12,7 +12,6 @@
 #include "driver/control/function.h"
 #include "driver/control/open.h"
 #include "host/lib/base/socket_address.h"
-#include "host/lib/core/device_kind.h"
 #include "hw/contract/fabric_address_text.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "hw/contract/gen/heddle_uet_profile.h"
@@ -88,7 +87,8 @@ Json Refused(const std::string& name, const std::string& reason) {
 Json Probe(const std::string& kind, const core::Settings& settings) {
   const std::string address = SimulatedAddress(settings);
   std::string message;
-  const auto opened = OpenDevice(kind, SimulatorAt(settings, address), message);
+  const auto opened =
+      OpenDevice(kind, SimulatorAt(kind, settings, address), message);
   if (!opened.ok()) {
     return Refused(kind, message);
   }
@@ -119,8 +119,8 @@ Json ProbeFunction(const std::string& name, const core::Settings& settings) {
 // Functions in PCI, or a line that there are none.
 std::vector<Json> ProbeFunctions(const core::Settings& settings) {
   std::vector<Json> devices;
-  const bool wanted =
-      settings.device.kind.empty() || settings.device.kind == core::kVfioKind;
+  const bool wanted = settings.device.kind.empty() ||
+                      settings.device.kind == contract::kVfioKind.name;
   for (const auto& function : FindFunctions(vfio::Sysfs())) {
     const std::string name = function.address.ToString();
     const bool chosen = wanted && (settings.device.function.empty() ||
@@ -139,12 +139,12 @@ Json ProbeSimulated(const std::string& kind, bool hardware,
                     const core::Settings& settings) {
   const bool named = !settings.device.kind.empty();
   if (named ? kind == settings.device.kind
-            : kind == core::kDefaultKind && !hardware) {
+            : kind == contract::kDefaultKind.name && !hardware) {
     return Probe(kind, settings);
   }
   return Refused(kind,
                  named ? OtherIsNamed(settings)
-                 : kind == core::kDefaultKind
+                 : kind == contract::kDefaultKind.name
                      ? "there is hardware; set FI_HEDDLE_DEVICE=" + kind
                      : "is opened only by name; set FI_HEDDLE_DEVICE=" + kind);
 }
@@ -191,8 +191,12 @@ int ShowInfo(bool json) {
     offered = offered || devices.back()["offered"].get<bool>();
   }
   const bool hardware = offered;
-  for (const std::string_view kind : core::kDeviceKinds) {
-    devices.push_back(ProbeSimulated(std::string(kind), hardware, settings));
+  for (const contract::DeviceKind& kind : contract::kDeviceKinds) {
+    if (!kind.is_simulated()) {
+      continue;
+    }
+    devices.push_back(
+        ProbeSimulated(std::string(kind.name), hardware, settings));
     offered = offered || devices.back()["offered"].get<bool>();
   }
   devices.push_back(Refused("verbs", "this version has no such device"));

@@ -16,7 +16,6 @@
 #include "host/lib/base/log.h"
 #include "host/lib/base/socket_address.h"
 #include "host/lib/base/version.h"
-#include "host/lib/core/device_kind.h"
 #include "host/lib/core/info_memory.h"
 #include "host/lib/core/nic_info.h"
 #include "host/lib/core/offer.h"
@@ -148,7 +147,7 @@ constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
 // a device is named and there is no other.
 void AddFunctions(const Settings& settings,
                   std::vector<Candidate>* candidates) {
-  const bool named = settings.device.kind == kVfioKind;
+  const bool named = settings.device.kind == contract::kVfioKind.name;
   nic::FoundFunctions found =
       nic::FindFunctions(settings.device.function, settings.vf_token);
   std::vector<std::string> refusals = std::move(found.refusals);
@@ -189,7 +188,7 @@ void AddSimulated(const Settings& settings,
                   std::vector<Candidate>* candidates) {
   const bool named = !settings.device.kind.empty();
   const std::string kind =
-      named ? settings.device.kind : std::string(kDefaultKind);
+      named ? settings.device.kind : std::string(contract::kDefaultKind.name);
   std::string message;
   const auto known = nic::SimulatedProfile(kind, settings.sim_path, message);
   if (!known.ok()) {
@@ -215,10 +214,11 @@ void AddSimulated(const Settings& settings,
 // ADR 0011.
 std::vector<Candidate> FindCandidates(const Settings& settings) {
   std::vector<Candidate> candidates;
-  if (settings.device.kind.empty() || settings.device.kind == kVfioKind) {
+  if (settings.device.kind.empty() ||
+      settings.device.kind == contract::kVfioKind.name) {
     AddFunctions(settings, &candidates);
   }
-  if (candidates.empty() && settings.device.kind != kVfioKind) {
+  if (candidates.empty() && settings.device.kind != contract::kVfioKind.name) {
     AddSimulated(settings, &candidates);
   }
   return candidates;

@@ -10,7 +10,6 @@
 
 #include "host/lib/base/core_services.h"
 #include "host/lib/base/log.h"
-#include "host/lib/core/device_kind.h"
 #include "host/lib/nic/functions.h"
 #include "hw/contract/gen/heddle_setting_table.h"
 
@@ -48,7 +47,7 @@ void WarnOfUnknownNames(const char* const* environment) {
 // Gives the function that the device names its long form. False: none can have
 // that name.
 bool SpellFunction(contract::DeviceName* device) {
-  if (device->kind == kVfioKind && !device->function.empty()) {
+  if (device->kind == contract::kVfioKind.name && !device->function.empty()) {
     device->function = nic::FunctionName(device->function).value_or("");
     return !device->function.empty();
   }

@@ -23,9 +23,9 @@ inline constexpr std::array<SettingWord<Addressing>, 2> kAddressingWords = {{{"a
 // All settings, in the order in which they are listed.
 inline constexpr std::array<SettingRow, 51> kSettings = {{
     {"DEVICE", "device", SettingType::kText,
-     "rtl, soft, vfio, vfio:PCI-ADDRESS as in vfio:0000:01:00.0", "", "Device to use; vfio is a Heddle NIC in PCI, rtl its Verilated RTL in this process, soft its fast functional model; unset: vfio if a function can be opened, else soft",
+     "soft, rtl, vfio, vfio:PCI-ADDRESS as in vfio:0000:01:00.0", "", "Device to use: soft is the NIC's fast functional model in this process, rtl is the NIC's Verilated RTL in this process, vfio is a Heddle NIC in PCI; unset: vfio if a function can be opened, else soft",
      kObeyedByLibrary,
-     [](std::string_view text, Settings* out) { return ParseDeviceName(text, kDeviceKinds, &out->device); },
+     [](std::string_view text, Settings* out) { return ParseDeviceName(text, &out->device); },
      [](const Settings& in) { return SettingText(in.device); }},
     {"VF_TOKEN", "vf_token", SettingType::kText,
      "a UUID", "", "VF token that the owner of the physical function has set for its virtual functions",
@@ -263,7 +263,7 @@ inline constexpr std::array<SettingRow, 51> kSettings = {{
      [](std::string_view text, Settings* out) { return ParseNumber(text, 0u, 16777216u, &out->bounce_limit); },
      [](const Settings& in) { return SettingText(in.bounce_limit); }},
     {"SIM_PATH", "sim_path", SettingType::kText,
-     "a directory", "", "Directory of libheddle-sim.so; unset: beside this library",
+     "a directory", "", "Directory of the libraries that open simulated devices; unset: beside this library",
      kObeyedByLibrary,
      [](std::string_view text, Settings* out) { return ParseText(text, &out->sim_path); },
      [](const Settings& in) { return SettingText(in.sim_path); }},

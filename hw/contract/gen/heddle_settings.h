@@ -8,15 +8,25 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/contract/settings/row.h"
+#include "hw/contract/settings/device_kind.h"
 
 namespace heddle::contract {
 
-// The kinds of device.
-inline constexpr std::array<std::string_view, 3> kDeviceKinds = {"rtl", "soft", "vfio"};
+// Who obeys a setting, one bit each.
+inline constexpr uint8_t kObeyedByLibrary = 1;  // Whatever the device is.
+inline constexpr uint8_t kObeyedBySoft = 2;
+inline constexpr uint8_t kObeyedByRtl = 4;
+inline constexpr uint8_t kObeyedByVfio = 8;
+
+// The kinds of device, in the order in which they are listed.
+inline constexpr DeviceKind kSoftKind = {"soft", "libheddle-sim.so", kObeyedBySoft};
+inline constexpr DeviceKind kRtlKind = {"rtl", "libheddle-sim.so", kObeyedByRtl};
+inline constexpr DeviceKind kVfioKind = {"vfio", "", kObeyedByVfio};
+inline constexpr std::array<DeviceKind, 3> kDeviceKinds = {kSoftKind, kRtlKind, kVfioKind};
+// Where none is named and no hardware is found (ADR 0011).
+inline constexpr DeviceKind kDefaultKind = kSoftKind;
 
 // The legal values of FI_HEDDLE_PAYLOAD_MTU, in ascending order.
 inline constexpr std::array<uint16_t, 4> kPayloadMtuValues = {1024, 2048, 4096, 8192};

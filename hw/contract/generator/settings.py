@@ -9,7 +9,6 @@ from generator import names
 from generator.cc import uint
 from generator.markdown import table
 
-WHO = ("library", "soft", "rtl", "vfio")
 # Keys of each type; the first group is required.
 KEYS = {
     "number": ("", "min max values check takes fallback"),
@@ -20,7 +19,7 @@ KEYS = {
     "ip": ("takes", ""),
     "uuid": ("takes", ""),
     "wire_name": ("takes", ""),
-    "device": ("takes words", ""),
+    "device": ("takes", ""),
 }
 COMMON = ("name type obeyed_by help", "option default directions rx_help")
 
@@ -35,10 +34,9 @@ STRUCT = """\
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "hw/contract/gen/heddle_contract.h"
-#include "hw/contract/settings/row.h"
+#include "hw/contract/settings/device_kind.h"
 
 namespace heddle::contract {{
 """
@@ -72,11 +70,12 @@ Environment variables `FI_HEDDLE_NAME`. `heddle params` lists them with the valu
 page `fi_heddle(7)` has the same text. A value outside its range makes `fi_getinfo` fail, and the log at level warn names the variable, its value and its
 range; a variable that no setting has is reported and ignored. An empty value counts as unset.
 
-Obeyed by: `library`, whatever the device; `soft`, `rtl`: simulated devices of that kind; `vfio`: a function of the NIC in PCI, on which settings of
-simulated devices alone have no effect, which the log reports. `heddle-nicd --set NAME=VALUE` takes those of `soft` and `rtl` in lower case{options}.
+Obeyed by: `library`, whatever the device; {simulated}: simulated devices of that kind; `{pci}`: a function of the NIC in PCI, on which settings of
+simulated devices alone have no effect, which the log reports. `heddle-nicd --set NAME=VALUE` takes those of simulated devices in lower case{options}.
 
-To add a setting, add an entry to `hw/contract/settings.toml` and run `make contract`: the struct `contract::Settings`, its reading and range check in the
-library and in the simulator, `heddle params`, the manual page and this page follow from it. What is left is the code that uses the new member.
+To add a kind of device or a setting, add an entry to `hw/contract/settings.toml` and run `make contract`: the struct `contract::Settings`, its reading
+and range check in the library and in the simulator, `heddle params`, the manual page and this page follow from it. What is left is the code that uses
+the new member, or the library that has the devices of the new kind.
 """
 
 
@@ -97,7 +96,18 @@ def number(value, parameters, where):
     return value
 
 
-def check_keys(entry, where):
+def check_devices(devices):
+    seen = [device.get("name") for device in devices]
+    require(len(set(seen)) == len(seen) and all(map(names.legal_field, seen)), "device: each has a name of its own")
+    for device in devices:
+        require({"name", "is"} <= set(device) <= {"name", "is", "library", "default"},
+                f"device {device['name']}: name, is; library, default")
+    require([device["name"] for device in devices if "library" not in device] == seen[-1:],
+            "device: the last kind, and no other, is without a library")
+    require([device.get("default", False) for device in devices].count(True) == 1, "device: one is the default")
+
+
+def check_keys(entry, where, who):
     require(entry.get("type") in KEYS, f"{where}: unknown type {entry.get('type')}")
     required = set(f"{COMMON[0]} {KEYS[entry['type']][0]}".split())
     optional = set(f"{COMMON[1]} {KEYS[entry['type']][1]}".split())
@@ -107,7 +117,7 @@ def check_keys(entry, where):
     require(not unknown, f"{where}: unknown key {', '.join(sorted(unknown))}")
     require(names.legal_field(entry["name"]), f"{where}: not lower_snake, or a C++ keyword")
     require(entry["help"].strip() and not entry["help"].endswith("."), f"{where}: help is a sentence without full stop")
-    require(entry["obeyed_by"] and set(entry["obeyed_by"]) <= set(WHO), f"{where}: obeyed_by names {', '.join(WHO)}")
+    require(entry["obeyed_by"] and set(entry["obeyed_by"]) <= set(who), f"{where}: obeyed_by names {', '.join(who)}")
 
 
 def check_number(entry, where):
@@ -127,9 +137,9 @@ def check_number(entry, where):
     require("fallback" not in entry or "default" not in entry, f"{where}: default and fallback")
 
 
-def check(entry, enums):
+def check(entry, enums, who):
     where = f"setting {entry.get('name')}"
-    check_keys(entry, where)
+    check_keys(entry, where, who)
     kind = entry["type"]
     if kind == "number":
         check_number(entry, where)
@@ -152,23 +162,28 @@ def check(entry, enums):
 
 
 def load(path, spec):
-    """The checked settings of `path`, with the numbers of the contract's parameters."""
-    settings = tomllib.loads(path.read_text())
-    require(set(settings) == {"setting"}, f"{path.name}: tables other than setting")
-    settings = settings["setting"]
+    """The checked kinds of device and settings of `path`, with the numbers of the contract's parameters."""
+    tables = tomllib.loads(path.read_text())
+    require(set(tables) == {"device", "setting"}, f"{path.name}: tables device and setting, and no other")
+    devices, settings = tables["device"], tables["setting"]
+    check_devices(devices)
+    who = ["library", *(device["name"] for device in devices)]
     parameters = {p["name"]: p["value"] for p in spec["parameter"]}
     enums = {e["name"]: {v["name"] for v in e["values"]} for e in spec["enum"]}
     for entry in settings:
         for key in {"min", "max", "default", "fallback"} & set(entry):
             if entry.get("type") == "number":
                 entry[key] = number(entry[key], parameters, f"setting {entry.get('name')}")
-        check(entry, enums)
+        check(entry, enums, who)
+        if entry["type"] == "device":
+            entry["takes"] = ", ".join([*who[1:], entry["takes"]])
+            entry["help"] = entry["help"].replace("{kinds}", ", ".join(f"{one['name']} is {one['is']}" for one in devices))
     seen = set()
     for entry, prefix in rows(settings):
         for name in {variable(entry, prefix).lower(), option(entry, prefix)}:
             require(name not in seen, f"setting {name}: stands twice")
             seen.add(name)
-    return settings
+    return devices, settings
 
 
 def rows(settings):
@@ -257,6 +272,22 @@ def initial(entry):
     return f' = "{value}"' if value else ""
 
 
+def kinds(devices):
+    """The kinds of device, with a bit for each beside that of the library, which is the first."""
+    out = ["// Who obeys a setting, one bit each.",
+           "inline constexpr uint8_t kObeyedByLibrary = 1;  // Whatever the device is."]
+    out += [f"inline constexpr uint8_t kObeyedBy{names.camel(device['name'])} = {2 << i};" for i, device in enumerate(devices)]
+    out += ["", "// The kinds of device, in the order in which they are listed."]
+    out += [f'inline constexpr DeviceKind k{names.camel(device["name"])}Kind = '
+            f'{{"{device["name"]}", "{device.get("library", "")}", kObeyedBy{names.camel(device["name"])}}};'
+            for device in devices]
+    every = [f"k{names.camel(device['name'])}Kind" for device in devices]
+    chosen = next(kind for kind, device in zip(every, devices) if device.get("default"))
+    return [*out, f"inline constexpr std::array<DeviceKind, {len(every)}> kDeviceKinds = {{{', '.join(every)}}};",
+            "// Where none is named and no hardware is found (ADR 0011).",
+            f"inline constexpr DeviceKind kDefaultKind = {chosen};", ""]
+
+
 def declarations(settings):
     out = []
     for entry in settings:
@@ -264,10 +295,6 @@ def declarations(settings):
         if entry["type"] == "choice" and "enum" not in entry:
             words = ", ".join(f"k{names.camel(word)}" for word in entry["words"])
             out += [f"enum class {name} : uint8_t {{ {words} }};", ""]
-        if entry["type"] == "device":
-            words = ", ".join(json.dumps(word) for word in entry["words"])
-            out += ["// The kinds of device.",
-                    f"inline constexpr std::array<std::string_view, {len(entry['words'])}> k{name}Kinds = {{{words}}};", ""]
         if "values" in entry:
             out += [f"// The legal values of FI_HEDDLE_{variable(entry, '')}, in ascending order.",
                     f"inline constexpr std::array<{cc_type(entry)}, {len(entry['values'])}> k{name}Values = "
@@ -282,11 +309,12 @@ def members(settings):
     return [f"  {cc_type(entry)} {entry['name']}{initial(entry)};" for entry in settings]
 
 
-def struct(settings, source):
+def struct(tables, source):
+    devices, settings = tables
     both = [entry for entry in settings if entry.get("directions")]
     others = [entry for entry in settings if not entry.get("directions")]
     return "\n".join([
-        STRUCT.format(source=source), *declarations(settings),
+        STRUCT.format(source=source), *kinds(devices), *declarations(settings),
         "// What the virtual wire does to frames of one direction.",
         "struct LineSettings {", *members(both), "", "  bool operator==(const LineSettings&) const = default;", "};", "",
         "// With their defaults; what has none is 0 or empty until it is set.",
@@ -309,7 +337,7 @@ def reading(entry, at):
     if kind == "choice":
         return f"ParseWord(text, {name}Words, &out->{at})"
     if kind == "device":
-        return f"ParseDeviceName(text, {name}Kinds, &out->{at})"
+        return f"ParseDeviceName(text, &out->{at})"
     return f"Parse{names.camel(kind)}(text, &out->{at})"
 
 
@@ -342,7 +370,8 @@ def word_tables(settings):
     return out
 
 
-def rows_header(settings, source):
+def rows_header(tables, source):
+    settings = tables[1]
     listed = list(rows(settings))
     out = [TABLE.format(source=source), *word_tables(settings), "",
            "// All settings, in the order in which they are listed.",
@@ -352,11 +381,13 @@ def rows_header(settings, source):
     return "\n".join([*out, "}};", "", "}  // namespace heddle::contract", ""])
 
 
-def page(settings, source):
+def page(tables, source):
+    devices, settings = tables
     listed = list(rows(settings))
     renamed = [f"; `{variable(entry, prefix)}` is `{option(entry, prefix)}` there" for entry, prefix in listed
                if option(entry, prefix).upper() != variable(entry, prefix)]
-    return "\n".join([PAGE.format(source=source, options="".join(renamed)),
+    return "\n".join([PAGE.format(source=source, options="".join(renamed), pci=devices[-1]["name"],
+                                  simulated=", ".join(f"`{device['name']}`" for device in devices[:-1])),
                       *table(("Name", "Type", "Range", "Default", "Obeyed by", "Meaning"),
                              [(f"`{variable(entry, prefix)}`", row_type(entry).lower(), takes(entry),
                                default(entry) or "none", ", ".join(entry["obeyed_by"]), help_text(entry, prefix) + ".")

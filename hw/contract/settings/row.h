@@ -2,13 +2,14 @@
 // One row of the table of settings, hw/contract/gen/heddle_setting_table.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace heddle::contract {
+#include "hw/contract/gen/heddle_settings.h"
 
-struct Settings;
+namespace heddle::contract {
 
 // What precedes a setting's name in the name of its environment variable.
 inline constexpr std::string_view kSettingPrefix = "FI_HEDDLE_";
@@ -20,25 +21,6 @@ inline constexpr std::string_view kUdpWire = "udp";
 // What a value is to the user: a number is an unsigned decimal integer, a
 // probability is from 0 to 1.
 enum class SettingType : uint8_t { kText, kNumber, kReal, kProbability };
-
-// Who obeys a setting, one bit each.
-inline constexpr uint8_t kObeyedByLibrary = 1;  // Whatever the device is.
-inline constexpr uint8_t kObeyedBySoft = 2;
-inline constexpr uint8_t kObeyedByRtl = 4;
-inline constexpr uint8_t kObeyedByVfio = 8;
-
-// The device that FI_HEDDLE_DEVICE names.
-struct DeviceName {
-  std::string kind;      // Empty: none is named.
-  std::string function;  // Of kind vfio, its PCI address; empty: any.
-
-  // As the setting has it.
-  std::string Text() const {
-    return function.empty() ? kind : kind + ":" + function;
-  }
-
-  bool operator==(const DeviceName&) const = default;
-};
 
 struct SettingRow {
   const char* name;    // Without the prefix, e.g. "RTO_NS".
@@ -56,21 +38,27 @@ struct SettingRow {
 
   // Whether a simulated device has the setting as an option.
   constexpr bool is_option() const {
-    return (obeyed_by & (kObeyedBySoft | kObeyedByRtl)) != 0;
+    return std::any_of(kDeviceKinds.begin(), kDeviceKinds.end(),
+                       [this](const DeviceKind& kind) {
+                         return kind.is_simulated() && IsObeyedBy(kind);
+                       });
   }
   // Whether no other device nor the library itself obeys it.
   constexpr bool is_for_simulators_only() const {
-    return (obeyed_by & (kObeyedByLibrary | kObeyedByVfio)) == 0;
+    return is_option() && (obeyed_by & kObeyedByLibrary) == 0 &&
+           !IsObeyedBy(kDeviceKinds.back());
+  }
+  constexpr bool IsObeyedBy(const DeviceKind& kind) const {
+    return (obeyed_by & kind.obeyed_by) != 0;
   }
   std::string variable() const { return std::string(kSettingPrefix) + name; }
 
   // "library, soft", for the user.
   std::string ObeyedByText() const {
-    constexpr std::string_view kNames[] = {"library", "soft", "rtl", "vfio"};
-    std::string list;
-    for (unsigned bit = 0; bit < 4; ++bit) {
-      if ((obeyed_by >> bit & 1) != 0) {
-        list.append(list.empty() ? "" : ", ").append(kNames[bit]);
+    std::string list = (obeyed_by & kObeyedByLibrary) != 0 ? "library" : "";
+    for (const DeviceKind& kind : kDeviceKinds) {
+      if (IsObeyedBy(kind)) {
+        list.append(list.empty() ? "" : ", ").append(kind.name);
       }
     }
     return list;

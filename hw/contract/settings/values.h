@@ -110,18 +110,16 @@ inline bool ParseWireName(std::string_view text, std::string* value) {
          });
 }
 
-// One of `kinds`; with the last of them, a function may follow after a colon.
-template <size_t kCount>
-bool ParseDeviceName(std::string_view text,
-                     const std::array<std::string_view, kCount>& kinds,
-                     DeviceName* value) {
+// The name of a kind; after one in PCI, a function may follow after a colon.
+inline bool ParseDeviceName(std::string_view text, DeviceName* value) {
   const size_t colon = text.find(':');
   value->kind = text.substr(0, colon);
   value->function = colon == std::string_view::npos ? std::string_view()
                                                     : text.substr(colon + 1);
-  return std::find(kinds.begin(), kinds.end(), value->kind) != kinds.end() &&
+  const DeviceKind* const kind = FindKind(kDeviceKinds, value->kind);
+  return kind != nullptr &&
          (colon == std::string_view::npos ||
-          (value->kind == kinds.back() && !value->function.empty()));
+          (!kind->is_simulated() && !value->function.empty()));
 }
 
 // The shortest text that gives the same number again.

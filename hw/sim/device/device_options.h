@@ -2,7 +2,7 @@
 // How a simulated device is opened, whatever its kind.
 #pragma once
 
-#include "hw/contract/gen/heddle_settings.h"
+#include "hw/contract/settings/row.h"
 #include "hw/sim/device/memory_options.h"
 #include "hw/sim/fault/faults.h"
 #include "hw/sim/wire/shared_wire.h"
