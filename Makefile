@@ -7,7 +7,7 @@ GEN   := hw/contract/gen
 PREFIX  ?= /usr/local
 DESTDIR ?=
 SECONDS := 60
-INSTALLED := heddle heddle_fi heddle-sim heddle_tool heddle_manual
+INSTALLED := heddle_installed
 SHOWN     := heddle heddle_fi heddle-sim heddle_perf
 
 .DEFAULT_GOAL := help
@@ -39,7 +39,7 @@ test: packages build ## Run every test suite
 	@scripts/suites $(BUILD)
 
 test-long: ## Run 1,000 processes, and fi_pingpong over all sizes, 0 B to 6 MiB
-	@scripts/build --tests $(BUILD) $(JOBS) build,tests,demo heddle heddle_fi heddle-sim heddle-wire clients_endpoint
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,demo heddle heddle_fi heddle-soft heddle-sim heddle-wire clients_endpoint
 	@scripts/processes_long $(BUILD)
 	@scripts/pingpong_long $(BUILD)
 
@@ -58,7 +58,7 @@ one-definition: ## Refuse a class defined twice in a library
 	@mkdir -p $(BUILD)/debug
 	@cmake -S . -B $(BUILD)/debug -G Ninja -DHEDDLE_TESTS=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g0 -DHEDDLE_ONE_DEFINITION=ON \
 	  -DHEDDLE_RTL_DEVICE=OFF >$(BUILD)/debug/configure.log 2>&1 || { cat $(BUILD)/debug/configure.log; exit 1; }
-	@cmake --build $(BUILD)/debug -j $(JOBS) --target heddle heddle_fi heddle-sim heddle-nicd
+	@cmake --build $(BUILD)/debug -j $(JOBS) --target heddle heddle_fi heddle-soft heddle-nicd
 
 # Not part of CI: the same tests run optimized and with AddressSanitizer.
 test-debug: one-definition ## Run the soft device's tests unoptimized
@@ -69,7 +69,7 @@ test-debug: one-definition ## Run the soft device's tests unoptimized
 
 test-vm: ## Run driver and library on a real kernel, in virtual machines
 	@scripts/build --tests $(BUILD) $(JOBS) build,tests,vm \
-	  heddle heddle_fi heddle_tool heddle-sim heddle-nicd guest_vfio_test \
+	  heddle heddle_fi heddle_tool heddle-soft heddle-nicd guest_vfio_test \
 	  guest_failure_test guest_remap_test rdm_msg_test rma_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py
 
@@ -97,7 +97,7 @@ performance: ## Measure cycles and instructions, write docs/performance.md
 	@bench/figures.py --build $(BUILD) record
 
 bench: ## Compare the soft device with stock providers of libfabric
-	@scripts/build $(BUILD) $(JOBS) build heddle_measure_provider heddle_fi heddle-sim
+	@scripts/build $(BUILD) $(JOBS) build heddle_measure_provider heddle_fi heddle-soft
 	@bench/compare.py --build $(BUILD)
 
 bench-check: ## Compare cycles and instructions with the recorded ones

@@ -64,7 +64,7 @@ def count(build, provider):
     environment |= {"FI_PROVIDER": provider, "LD_BIND_NOW": "1"}
     if provider == "heddle":
         environment |= {"FI_PROVIDER_PATH": str(build / "lib/libfabric"), "FI_HEDDLE_DEVICE": "rtl",
-                        "FI_HEDDLE_SIM_PATH": str(build / "bench/stepped")}
+                        "FI_HEDDLE_SIM_PATH": str(build / "lib/libheddle-stepped.so")}
     with tempfile.TemporaryDirectory(dir=build) as folder:
         output = run(["valgrind", "--tool=callgrind", "--fair-sched=yes", "--collect-atstart=no",
                       f"--callgrind-out-file={folder}/dump", str(build / "bin/heddle_count_calls"),

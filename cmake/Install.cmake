@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts where. Nothing installed knows where it is: libraries
-# and the simulator are found relative to each other.
+# Files of `make install`, and their places. The libraries find each other by
+# relative paths.
 include(GNUInstallDirs)
-# A production machine takes this component and leaves `simulator` out.
+# A production machine takes this component and leaves `simulator` out, the device
+# `rtl`.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME heddle)
 set(lib ${CMAKE_INSTALL_LIBDIR})
 
 install(TARGETS heddle LIBRARY DESTINATION ${lib})
 install(TARGETS heddle_fi LIBRARY DESTINATION ${lib}/libfabric)
-install(TARGETS heddle-sim LIBRARY DESTINATION ${lib}/heddle
-  COMPONENT simulator)
+install(TARGETS heddle-soft LIBRARY DESTINATION ${lib}/heddle)
+add_custom_target(heddle_installed)
+add_dependencies(heddle_installed
+  heddle heddle_fi heddle-soft heddle_tool heddle_manual)
+if(HEDDLE_RTL_DEVICE)
+  install(TARGETS heddle-sim LIBRARY DESTINATION ${lib}/heddle
+    COMPONENT simulator)
+  add_dependencies(heddle_installed heddle-sim)
+endif()
 # The relative symlink itself.
 install(FILES ${CMAKE_BINARY_DIR}/lib/heddle/drop-in/libfabric.so.1
   DESTINATION ${lib}/heddle/drop-in)

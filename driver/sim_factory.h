@@ -22,15 +22,16 @@ struct HeddleSimError {
   char message[256];  // One line: object, cause, cure.
 };
 
-// Symbol `heddle_sim_open` of libheddle-sim.so. The options, all with defaults,
-// are the settings that docs/settings.md lists as obeyed by `kind`, in lower
-// case, and `address`, the local address (127.0.0.1) in place of `ip`.
-// An unknown option, a bad value, or one other than the default of a setting
-// that the other kind alone obeys is EINVAL.
+// Symbol `heddle_sim_open` of the library of a kind of device
+// (contract::DeviceKind). The options, all with defaults, are the settings that
+// docs/settings.md lists as obeyed by `kind`, in lower case, and `address`, the
+// local address (127.0.0.1) in place of `ip`. An unknown option, a bad value,
+// or one other than the default of a setting that other kinds alone obey is
+// EINVAL.
 //
-// `kind` is "rtl" or "soft". Returns null and fills `error` on failure. Refused
-// with EPROTO, both numbers named, when `device_abi` or `contract_hash` differ
-// from those the library was built with.
+// Returns null and fills `error` on failure. Refused with EPROTO, both numbers
+// named, when `device_abi` or `contract_hash` differ from those the library was
+// built with; with ENOTSUP when it has no devices of `kind`.
 extern "C" {
 using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
                                       uint64_t contract_hash,
@@ -43,8 +44,7 @@ inline constexpr const char* kHeddleSimOpenSymbol = "heddle_sim_open";
 
 // Symbol `heddle_sim_identity`: what a device of `kind` is, without opening
 // one: the first `count` words of 64 bits of its BAR0 in `words`. 0, or a
-// positive errno with `error` filled; refusals as above, and ENOTSUP for a kind
-// that this library was built without.
+// positive errno with `error` filled; refusals as above.
 extern "C" {
 using HeddleSimIdentity = int(const char* kind, uint32_t device_abi,
                               uint64_t contract_hash, uint64_t* words,

@@ -26,8 +26,7 @@ void (*FindStep())() {
   if (path == nullptr) {
     return nullptr;
   }
-  const std::string file = std::string(path) + "/libheddle-sim.so";
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  void* module = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   return module == nullptr
              ? nullptr
              : reinterpret_cast<void (*)()>(dlsym(module, "heddle_bench_step"));

@@ -4,14 +4,15 @@
 #include <arpa/inet.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/calls/stepped_device.h"
-#include "driver/sim_factory.h"
+#include "hw/contract/gen/heddle_settings.h"
+#include "hw/sim/device/device_library.h"
 
 namespace heddle::bench {
 namespace {
@@ -20,12 +21,6 @@ namespace {
 std::vector<SteppedDevice*>& Devices() {
   static std::vector<SteppedDevice*> devices;
   return devices;
-}
-
-Device* Refuse(HeddleSimError* error, int number, const char* message) {
-  error->error = number;
-  (void)std::snprintf(error->message, sizeof(error->message), "%s", message);
-  return nullptr;
 }
 
 // The IPv4 address among the options, 0 without.
@@ -41,41 +36,27 @@ bool FindAddress(std::span<const HeddleSimOption> options, uint32_t* address) {
   return true;
 }
 
+constexpr sim::device::LibraryDevice kDevices[] = {
+    {.kind = contract::kRtlKind,
+     .open = [](std::span<const HeddleSimOption> options,
+                std::string* message) -> Result<std::unique_ptr<Device>> {
+       uint32_t address = 0;
+       if (!FindAddress(options, &address)) {
+         *message = "stepped: the address is not IPv4";
+         return Errno{EINVAL};
+       }
+       static const auto wire = std::make_shared<test::LoopbackWire>();
+       auto device = std::make_unique<SteppedDevice>(wire, address);
+       Devices().push_back(device.get());
+       return std::unique_ptr<Device>(std::move(device));
+     },
+     .read_identity = [](std::span<uint64_t> words,
+                         std::string* /*message*/) -> Result<bool> {
+       test::LoopbackDevice::ReadIdentity(/*rma=*/true, words);
+       return true;
+     }}};
+
 }  // namespace
-
-// NOLINTBEGIN(readability-function-size): the factory's signature.
-extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
-    const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    const HeddleSimOption* options, size_t option_count,
-    HeddleSimError* error) {
-  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
-    return Refuse(error, EPROTO, "stepped: built for another library");
-  }
-  if (std::string_view(kind) != "rtl") {
-    return Refuse(error, ENODEV, "stepped: stands in for rtl only");
-  }
-  uint32_t address = 0;
-  if (!FindAddress({options, option_count}, &address)) {
-    return Refuse(error, EINVAL, "stepped: the address is not IPv4");
-  }
-  static const auto wire = std::make_shared<test::LoopbackWire>();
-  auto* device = new SteppedDevice(wire, address);
-  Devices().push_back(device);
-  return device;
-}
-
-extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
-    const char* /*kind*/, uint32_t device_abi, uint64_t contract_hash,
-    uint64_t* words, size_t count, HeddleSimError* error) {
-  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
-    (void)Refuse(error, EPROTO, "stepped: built for another library");
-    return EPROTO;
-  }
-  test::LoopbackDevice::ReadIdentity(/*rma=*/true, {words, count});
-  return 0;
-}
-
-// NOLINTEND(readability-function-size)
 
 extern "C" __attribute__((visibility("default"))) void heddle_bench_step() {
   for (SteppedDevice* device : Devices()) {
@@ -84,3 +65,8 @@ extern "C" __attribute__((visibility("default"))) void heddle_bench_step() {
 }
 
 }  // namespace heddle::bench
+
+std::span<const heddle::sim::device::LibraryDevice>
+heddle::sim::device::LibraryDevices() {
+  return bench::kDevices;
+}

@@ -127,7 +127,8 @@ TEST_F(OpenTest, KindIsKnownWithoutADevice) {
   const auto refused = SimulatedInfo("soft", HEDDLE_TEST_SIM, message_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error(), Errno{ENOTSUP});
-  EXPECT_TRUE(Says(HEDDLE_TEST_SIM) && Says("rtl only")) << message_;
+  EXPECT_TRUE(Says(HEDDLE_TEST_SIM) && Says("no device of kind soft"))
+      << message_;
   EXPECT_EQ(SimulatedInfo("rtl", directory_, message_).error(), Errno{ENOENT});
   EXPECT_EQ(SimulatedInfo("rtl", HEDDLE_TEST_OTHER_LIBRARY, message_).error(),
             Errno{ELIBBAD});

@@ -351,13 +351,13 @@ class Make(unittest.TestCase):
     # Of each target: purposes of packages.txt, whether it needs the tests configured, what it builds.
     BUILDS = {
         "build": ("build,tests,figures", True, "all"),
-        "install": ("build", False, "heddle heddle_fi heddle-sim heddle_tool heddle_manual"),
+        "install": ("build", False, "heddle_installed"),
         "demo": ("build,demo", False, "heddle heddle_fi heddle-sim heddle_perf"),
-        "test-long": ("build,tests,demo", True, "heddle heddle_fi heddle-sim heddle-wire clients_endpoint"),
+        "test-long": ("build,tests,demo", True, "heddle heddle_fi heddle-soft heddle-sim heddle-wire clients_endpoint"),
         "soak": ("build", False, "heddle_differential"),
-        "bench": ("build", False, "heddle_measure_provider heddle_fi heddle-sim"),
+        "bench": ("build", False, "heddle_measure_provider heddle_fi heddle-soft"),
         "bench-check": ("build,tests,figures", True, "heddle_figures"),
-        "test-vm": ("build,tests,vm", True, "heddle heddle_fi heddle_tool heddle-sim heddle-nicd guest_vfio_test "
+        "test-vm": ("build,tests,vm", True, "heddle heddle_fi heddle_tool heddle-soft heddle-nicd guest_vfio_test "
                     "guest_failure_test guest_remap_test rdm_msg_test rma_test"),
     }
 

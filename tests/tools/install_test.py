@@ -23,10 +23,11 @@ sys.path.insert(0, str(ROOT / "scripts/clients"))
 import exports_test  # noqa: E402
 import pingpong  # noqa: E402
 
-SIMULATOR = {"lib/heddle/libheddle-sim.so"}
+LIBRARIES = {"lib/heddle/libheddle-soft.so", "lib/heddle/libheddle-sim.so"}
+SIMULATOR = {"lib/heddle/libheddle-sim.so"}  # A component of its own.
 # Of each link, where it leads.
 LINKS = {"lib/libheddle.so": "libheddle.so.1", "lib/heddle/drop-in/libfabric.so.1": "../../libheddle.so.1"}
-FILES = SIMULATOR | set(LINKS) | {
+FILES = LIBRARIES | set(LINKS) | {
     "bin/heddle", "include/rdma/fi_ext_heddle.h", "lib/libfabric/libheddle-fi.so", "lib/libheddle.so.1",
     "lib/pkgconfig/heddle.pc", "share/doc/heddle/CHANGELOG.md", "share/doc/heddle/LICENSE",
     "share/doc/heddle/README.md", "share/doc/heddle/SECURITY.md", "share/heddle/heddle_uet.lua",
@@ -81,8 +82,9 @@ def run(*command, env=None, deadline_s=240):
 class InstalledExports(exports_test.Exports):
     """The same of the installed libraries as of the built ones."""
 
-    def test_simulator_exports_its_factory_only(self):
-        self.assertEqual(exports_test.exports(PLACE / "lib/heddle/libheddle-sim.so"), {"heddle_sim_identity", "heddle_sim_open"})
+    def test_libraries_of_devices_export_their_factory_only(self):
+        for name in LIBRARIES:
+            self.assertEqual(exports_test.exports(PLACE / name), {"heddle_sim_identity", "heddle_sim_open"})
 
 
 class Installed(unittest.TestCase):
@@ -120,21 +122,25 @@ class Installed(unittest.TestCase):
         result = run(program, env=environment(LD_LIBRARY_PATH=str(PLACE / "lib")))
         self.assertEqual((result.returncode, result.stdout), (0, "heddle\n"), result.stderr)
 
-    def test_tool_finds_library_and_simulator_beside_it(self):
-        result = run(PLACE / "bin/heddle", "info", "--json")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertTrue(any(device["offered"] for device in json.loads(result.stdout)["devices"]))
+    def test_tool_finds_both_devices_beside_it(self):
+        for kind in ("soft", "rtl"):
+            result = run(PLACE / "bin/heddle", "info", "--json", env=environment(FI_HEDDLE_DEVICE=kind))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            devices = json.loads(result.stdout)["devices"]
+            self.assertEqual([device["device"] for device in devices if device["offered"]], [f"{kind}0"])
 
-    def test_tool_says_that_the_simulator_is_not_installed(self):
+    def test_soft_needs_no_simulator(self):
         simulator = PLACE / "lib/heddle/libheddle-sim.so"
         away = simulator.with_name("away")
         simulator.rename(away)
         try:
-            result = run(PLACE / "bin/heddle", "info")
+            rtl = run(PLACE / "bin/heddle", "info")
+            soft = environment(FI_HEDDLE_DEVICE="soft", LD_LIBRARY_PATH=str(PLACE / "lib/heddle/drop-in"))
+            pingpong.Pingpong(env=soft, logs=STAGE / "soft", size=4097).run()
         finally:
             away.rename(simulator)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("not offered: libheddle-sim.so: not found", result.stdout)
+        self.assertEqual(rtl.returncode, 1)
+        self.assertIn("not offered: libheddle-sim.so: not found", rtl.stdout)
 
     def test_manual_has_every_setting(self):
         params = json.loads(run(PLACE / "bin/heddle", "params", "--json").stdout)["params"]

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libheddle-sim.so: kind "soft" is the soft device in virtual
-// time.
+// Stands in for libheddle-soft.so: its device is in virtual time.
 #include "tests/virtual_time/world.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <map>
 #include <stdexcept>
 
-#include "driver/sim_factory.h"
-#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_settings.h"
 #include "hw/sim/base/virtual_time.h"
+#include "hw/sim/device/device_library.h"
 #include "hw/sim/device/settings.h"
 #include "hw/soft/soft_device.h"
 #include "tests/soft/forwarding_device.h"
@@ -36,7 +34,7 @@ struct World::Parts {
 class WorldDevice final : public ForwardingDevice,
                           private sim::frame::FrameObserver {
  public:
-  static Result<std::unique_ptr<WorldDevice>> Open(
+  static Result<std::unique_ptr<Device>> Open(
       World* world, std::vector<HeddleSimOption> options,
       std::string* message) {
     World::Parts& parts = *world->parts_;
@@ -50,8 +48,8 @@ class WorldDevice final : public ForwardingDevice,
       options.push_back({.name = name.c_str(), .value = value.c_str()});
     }
     options.push_back({.name = "wire", .value = parts.wire.c_str()});
-    const auto settings = sim::device::ParseSettings(
-        contract::kObeyedBySoft, options.data(), options.size(), message);
+    const auto settings =
+        sim::device::ParseSettings(contract::kSoftKind, options, message);
     if (!settings.ok()) {
       return settings.error();
     }
@@ -64,7 +62,7 @@ class WorldDevice final : public ForwardingDevice,
     }
     made->device_ = std::move(device.value());
     parts.devices.emplace(made->address_, made->device_.get());
-    return made;
+    return std::unique_ptr<Device>(std::move(made));
   }
 
   ~WorldDevice() override {
@@ -131,39 +129,27 @@ void World::Kill(const std::string& address) {
 
 namespace {
 
-Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
-  error->error = number;
-  (void)std::snprintf(error->message, sizeof(error->message), "%s",
-                      message.c_str());
-  return nullptr;
-}
+constexpr sim::device::LibraryDevice kDevices[] = {
+    {.kind = contract::kSoftKind,
+     .open = [](std::span<const HeddleSimOption> options,
+                std::string* message) -> Result<std::unique_ptr<Device>> {
+       if (current == nullptr) {
+         *message = "virtual time: there is no world";
+         return Errno{ENODEV};
+       }
+       return WorldDevice::Open(current, {options.begin(), options.end()},
+                                message);
+     },
+     .read_identity = [](std::span<uint64_t> words,
+                         std::string* /*message*/) -> Result<bool> {
+       soft::SoftDevice::ReadIdentity(words);
+       return true;
+     }}};
 
 }  // namespace
-
-// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
-extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
-    const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    const HeddleSimOption* options, size_t option_count,
-    HeddleSimError* error) {
-  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
-    return Refuse(error, EPROTO, "virtual time: built for another library");
-  }
-  if (std::string(kind) != "soft" || current == nullptr) {
-    return Refuse(error, ENODEV, "virtual time: soft only, and in a world");
-  }
-  std::string message;
-  auto device =
-      WorldDevice::Open(current, {options, options + option_count}, &message);
-  return device.ok() ? device.value().release()
-                     : Refuse(error, static_cast<int>(device.error()), message);
-}
-
-// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
-extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
-    const char* /*kind*/, uint32_t /*device_abi*/, uint64_t /*contract_hash*/,
-    uint64_t* words, size_t count, HeddleSimError* /*error*/) {
-  soft::SoftDevice::ReadIdentity({words, count});
-  return 0;
-}
-
 }  // namespace heddle::test
+
+std::span<const heddle::sim::device::LibraryDevice>
+heddle::sim::device::LibraryDevices() {
+  return test::kDevices;
+}

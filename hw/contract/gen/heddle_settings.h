@@ -21,7 +21,7 @@ inline constexpr uint8_t kObeyedByRtl = 4;
 inline constexpr uint8_t kObeyedByVfio = 8;
 
 // The kinds of device, in the order in which they are listed.
-inline constexpr DeviceKind kSoftKind = {"soft", "libheddle-sim.so", kObeyedBySoft};
+inline constexpr DeviceKind kSoftKind = {"soft", "libheddle-soft.so", kObeyedBySoft};
 inline constexpr DeviceKind kRtlKind = {"rtl", "libheddle-sim.so", kObeyedByRtl};
 inline constexpr DeviceKind kVfioKind = {"vfio", "", kObeyedByVfio};
 inline constexpr std::array<DeviceKind, 3> kDeviceKinds = {kSoftKind, kRtlKind, kVfioKind};

@@ -74,8 +74,8 @@ Obeyed by: `library`, whatever the device; {simulated}: simulated devices of tha
 simulated devices alone have no effect, which the log reports. `heddle-nicd --set NAME=VALUE` takes those of simulated devices in lower case{options}.
 
 To add a kind of device or a setting, add an entry to `hw/contract/settings.toml` and run `make contract`: the struct `contract::Settings`, its reading
-and range check in the library and in the simulator, `heddle params`, the manual page and this page follow from it. What is left is the code that uses
-the new member, or the library that has the devices of the new kind.
+and range check in the library and in the simulator, `heddle params`, the manual page and this page follow from it. The code that uses the
+new member, or the library that has the devices of the new kind, comes after.
 """
 
 

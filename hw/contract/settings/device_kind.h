@@ -20,7 +20,7 @@ struct DeviceKind {
 
 struct DeviceName {
   std::string kind;      // Empty: none is named.
-  std::string function;  // Of the kind in PCI, its address; empty: any.
+  std::string function;  // PCI address; empty: any.
 
   // As the setting has it.
   std::string Text() const {

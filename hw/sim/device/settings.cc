@@ -44,7 +44,7 @@ bool CanTrim(const fault::FaultOptions& faults) {
 }
 
 // False, with the reason: `option` has no meaning for the device.
-bool Apply(uint8_t device, const HeddleSimOption& option,
+bool Apply(const contract::DeviceKind& kind, const HeddleSimOption& option,
            contract::Settings* settings, std::string* message) {
   const std::string name = std::string("simulator setting ") + option.name;
   const contract::SettingRow* const row = FindOption(option.name);
@@ -57,8 +57,7 @@ bool Apply(uint8_t device, const HeddleSimOption& option,
     *message = contract::SettingRefusal(*row, name, option.value);
     return false;
   }
-  if ((row->obeyed_by & device) == 0 &&
-      row->text(*settings) != row->default_value) {
+  if (!row->IsObeyedBy(kind) && row->text(*settings) != row->default_value) {
     *message = name + "=" + option.value + ": only the device " +
                row->ObeyedByText() + " obeys it";
     return false;
@@ -77,13 +76,13 @@ const contract::SettingRow* FindOption(const char* name) {
   return found == contract::kSettings.end() ? nullptr : found;
 }
 
-Result<DeviceOptions> ParseSettings(uint8_t device,
-                                    const HeddleSimOption* options,
-                                    size_t count, std::string* message) {
+Result<DeviceOptions> ParseSettings(const contract::DeviceKind& kind,
+                                    std::span<const HeddleSimOption> options,
+                                    std::string* message) {
   DeviceOptions out;
   contract::Settings& settings = out.settings;
-  for (size_t i = 0; i < count; ++i) {
-    if (!Apply(device, options[i], &settings, message)) {
+  for (const HeddleSimOption& option : options) {
+    if (!Apply(kind, option, &settings, message)) {
       return Errno{EINVAL};
     }
   }

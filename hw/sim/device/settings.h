@@ -2,8 +2,7 @@
 // Options of a simulated device from text, by the table of settings.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <span>
 #include <string>
 
 #include "driver/result.h"
@@ -16,12 +15,11 @@ namespace heddle::sim::device {
 // The option `name` of a simulated device; null for none.
 const contract::SettingRow* FindOption(const char* name);
 
-// `device` is contract::kObeyedBySoft or kObeyedByRtl. Errors: EINVAL for an
-// unknown name, a bad value, or one that is not the default where the device
-// does not obey the setting; `*message` names it, its value and what is
-// allowed.
-Result<DeviceOptions> ParseSettings(uint8_t device,
-                                    const HeddleSimOption* options,
-                                    size_t count, std::string* message);
+// Errors: EINVAL for an unknown name, a bad value, or one that is not the
+// default where devices of `kind` do not obey the setting; `*message` names it,
+// its value and what is allowed.
+Result<DeviceOptions> ParseSettings(const contract::DeviceKind& kind,
+                                    std::span<const HeddleSimOption> options,
+                                    std::string* message);
 
 }  // namespace heddle::sim::device

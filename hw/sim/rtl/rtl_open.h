@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows and opens the device `rtl`, in a simulator that has one.
+// Identity and opening of the device `rtl`.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,7 @@
 
 namespace heddle::sim::rtl {
 
-// Errors: those of RtlDevice::Open; ENOTSUP where the simulator was built
-// without the NIC's model (HEDDLE_RTL_DEVICE).
+// Errors: those of RtlDevice::Open.
 Result<std::unique_ptr<Device>> OpenRtl(const device::DeviceOptions& options,
                                         std::string* message);
 
@@ -26,13 +25,14 @@ struct RtlOnMemory {
   std::function<void(const std::function<void()>& work)> exclusively;
 };
 
-// `memory` outlives the device. Errors: as above.
+// `memory` outlives the device. Errors: as above; ENOTSUP in a build without
+// the NIC's model (HEDDLE_RTL_DEVICE).
 Result<RtlOnMemory> OpenRtlOn(const device::DeviceOptions& options,
                               device::MappedMemory& memory,
                               std::string* message);
 
 // What BAR0 of the NIC's model holds from offset 0 on: of one made for this,
-// connected to nothing. Errors: EIO when the model fails; ENOTSUP as above.
+// connected to nothing. Errors: EIO when the model fails.
 Result<bool> ReadRtlIdentity(std::span<uint64_t> words, std::string* message);
 
 }  // namespace heddle::sim::rtl

@@ -3,16 +3,17 @@
 
 #include <utility>
 
+#include "hw/contract/gen/heddle_settings.h"
 #include "hw/sim/rtl/rtl_open.h"
 #include "hw/soft/soft_device.h"
 
 namespace heddle::sim::vfio_user {
 
-Result<FunctionDevice> OpenFunctionDevice(DeviceKind kind,
+Result<FunctionDevice> OpenFunctionDevice(const contract::DeviceKind& kind,
                                           const device::DeviceOptions& options,
                                           GuestDma& memory,
                                           std::string* message) {
-  if (kind == DeviceKind::kRtl) {
+  if (kind.name == contract::kRtlKind.name) {
     auto opened = rtl::OpenRtlOn(options, memory, message);
     if (!opened.ok()) {
       return opened.error();

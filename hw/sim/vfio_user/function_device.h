@@ -2,19 +2,17 @@
 // The simulated device behind a PCI function.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "driver/device.h"
 #include "driver/result.h"
+#include "hw/contract/settings/device_kind.h"
 #include "hw/sim/device/device_options.h"
 #include "hw/sim/vfio_user/guest_dma.h"
 
 namespace heddle::sim::vfio_user {
-
-enum class DeviceKind : uint8_t { kSoft, kRtl };
 
 // Its `Map` and `Unmap` do not serve: host memory is the client's.
 struct FunctionDevice {
@@ -23,9 +21,9 @@ struct FunctionDevice {
   std::function<void(const std::function<void()>& work)> exclusively;
 };
 
-// `memory` outlives the device. Errors: those of the device, one line in
-// `message`.
-Result<FunctionDevice> OpenFunctionDevice(DeviceKind kind,
+// `kind` is simulated; `memory` outlives the device. Errors: those of the
+// device, one line in `message`.
+Result<FunctionDevice> OpenFunctionDevice(const contract::DeviceKind& kind,
                                           const device::DeviceOptions& options,
                                           GuestDma& memory,
                                           std::string* message);

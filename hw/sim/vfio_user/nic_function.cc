@@ -71,7 +71,7 @@ void NicFunction::Describe(pci::ConfigOptions* config) const {
 
 Result<std::unique_ptr<NicFunction>> NicFunction::Open(
     const device::DeviceOptions& options, const pci::ConfigOptions& config,
-    std::string* message, DeviceKind kind) {
+    std::string* message, const contract::DeviceKind& kind) {
   return Open(
       [options, kind](GuestDma& memory, std::string* why) {
         return OpenFunctionDevice(kind, options, memory, why);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "driver/result.h"
+#include "hw/contract/gen/heddle_settings.h"
 #include "hw/sim/base/interrupt_fds.h"
 #include "hw/sim/device/device_options.h"
 #include "hw/sim/pci/config_space.h"
@@ -32,7 +33,8 @@ class NicFunction final : public Function {
   // Errors: those of the device, one line in `message`.
   static Result<std::unique_ptr<NicFunction>> Open(
       const device::DeviceOptions& options, const pci::ConfigOptions& config,
-      std::string* message, DeviceKind kind = DeviceKind::kSoft);
+      std::string* message,
+      const contract::DeviceKind& kind = contract::kSoftKind);
   // The same on any device.
   using Opener =
       std::function<Result<FunctionDevice>(GuestDma& memory, std::string*)>;

@@ -28,7 +28,7 @@ struct Arguments {
   std::vector<std::string> settings;  // NAME=VALUE.
   std::vector<std::string> sockets;
   pci::ConfigOptions config;
-  std::string device = "soft";
+  std::string device{contract::kSoftKind.name};
   bool all_on = false;
 };
 
@@ -86,6 +86,10 @@ void Describe(CLI::App& app, Arguments* arguments) {
       ->required();
 }
 
+const contract::DeviceKind& KindOf(const Arguments& arguments) {
+  return *contract::FindKind(contract::kDeviceKinds, arguments.device);
+}
+
 struct Functions {
   // Of the virtual ones; outlives the physical one, which sets them.
   std::vector<std::unique_ptr<FunctionSwitch>> switches;
@@ -96,8 +100,6 @@ struct Functions {
 Functions Open(const Arguments& arguments, const device::DeviceOptions& options,
                std::string* complaint) {
   Functions functions;
-  const DeviceKind kind =
-      arguments.device == "rtl" ? DeviceKind::kRtl : DeviceKind::kSoft;
   for (size_t i = 1; i < arguments.sockets.size(); ++i) {
     functions.switches.push_back(
         std::make_unique<FunctionSwitch>(arguments.all_on));
@@ -111,7 +113,8 @@ Functions Open(const Arguments& arguments, const device::DeviceOptions& options,
     if (!physical) {
       config.device = contract::kPciVirtualDevice;
     }
-    auto function = NicFunction::Open(options, config, complaint, kind);
+    auto function =
+        NicFunction::Open(options, config, complaint, KindOf(arguments));
     if (!function.ok()) {
       complaint->insert(0, socket + ": ");
       return functions;
@@ -147,9 +150,7 @@ int Serve(const Arguments& arguments) {
   }
   std::string message;
   const auto settings =
-      device::ParseSettings(arguments.device == "rtl" ? contract::kObeyedByRtl
-                                                      : contract::kObeyedBySoft,
-                            options.data(), options.size(), &message);
+      device::ParseSettings(KindOf(arguments), options, &message);
   if (!settings.ok()) {
     return Complain(message);
   }

@@ -24,7 +24,7 @@ TEST(NoDevice, OffersNothingAndNamesWhatIsMissing) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(answer.result, -FI_ENODATA);
   EXPECT_EQ(answer.info, nullptr);
-  EXPECT_NE(log.find("device soft0 ruled out: libheddle-sim.so: not found "
+  EXPECT_NE(log.find("device soft0 ruled out: libheddle-soft.so: not found "
                      "(looked for /nowhere/at/all)"),
             std::string::npos)
       << log;

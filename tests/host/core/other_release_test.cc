@@ -28,7 +28,7 @@ TEST(OtherRelease, IsWarnedOfWithBothVersionsAndTheCure) {
                 static_cast<unsigned long long>(contract::kContractHash));
   for (const std::string& part :
        {std::string("device soft0 ruled out: "),
-        std::string("simulator has contract 0x1, the driver ") + own,
+        std::string("library has contract 0x1, the driver ") + own,
         std::string("install both from one release")}) {
     EXPECT_NE(log.find(part), std::string::npos) << part << " in: " << log;
   }

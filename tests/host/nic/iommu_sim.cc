@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libheddle-sim.so: kind "soft" is the soft device behind a model
-// of an IOMMU. Addresses of the device are not those of the process, none is
-// used twice, and the process ends when the device touches what is not mapped.
+// Stands in for libheddle-soft.so: its device reaches memory through a model of
+// an IOMMU. Addresses of the device are not those of the process, none is used
+// twice, and the process ends when the device touches unmapped memory.
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,8 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "driver/sim_factory.h"
-#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_settings.h"
+#include "hw/sim/device/device_library.h"
 #include "hw/sim/device/settings.h"
 #include "hw/soft/dma_memory.h"
 #include "hw/soft/engine/dma_port.h"
@@ -120,7 +120,7 @@ class IommuMemory final : public soft::engine::DmaPort {
 
 class IommuDevice final : public test::ForwardingDevice {
  public:
-  static Result<std::unique_ptr<IommuDevice>> Open(
+  static Result<std::unique_ptr<Device>> Open(
       const device::DeviceOptions& options, std::string* message) {
     std::unique_ptr<IommuDevice> made(new IommuDevice());
     auto device =
@@ -129,7 +129,7 @@ class IommuDevice final : public test::ForwardingDevice {
       return device.error();
     }
     made->device_ = std::move(device.value());
-    return made;
+    return std::unique_ptr<Device>(std::move(made));
   }
 
   ~IommuDevice() override {
@@ -173,42 +173,27 @@ class IommuDevice final : public test::ForwardingDevice {
   IommuMemory memory_;
 };
 
-Device* Refuse(HeddleSimError* error, int number, const std::string& message) {
-  error->error = number;
-  (void)std::snprintf(error->message, sizeof(error->message), "%s",
-                      message.c_str());
-  return nullptr;
+Result<std::unique_ptr<Device>> Open(std::span<const HeddleSimOption> options,
+                                     std::string* message) {
+  const auto settings =
+      device::ParseSettings(contract::kSoftKind, options, message);
+  return settings.ok() ? IommuDevice::Open(settings.value(), message)
+                       : settings.error();
 }
+
+constexpr device::LibraryDevice kDevices[] = {
+    {.kind = contract::kSoftKind,
+     .open = Open,
+     .read_identity = [](std::span<uint64_t> words,
+                         std::string* /*message*/) -> Result<bool> {
+       soft::SoftDevice::ReadIdentity(words);
+       return true;
+     }}};
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
-extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
-    const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    const HeddleSimOption* options, size_t option_count,
-    HeddleSimError* error) {
-  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
-    return Refuse(error, EPROTO, "iommu: built for another library");
-  }
-  if (std::string(kind) != "soft") {
-    return Refuse(error, ENODEV, "iommu: stands in for soft only");
-  }
-  std::string message;
-  const auto settings = device::ParseSettings(contract::kObeyedBySoft, options,
-                                              option_count, &message);
-  if (!settings.ok()) {
-    return Refuse(error, static_cast<int>(settings.error()), message);
-  }
-  auto device = IommuDevice::Open(settings.value(), &message);
-  return device.ok() ? device.value().release()
-                     : Refuse(error, static_cast<int>(device.error()), message);
-}
-
-extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
-    const char* /*kind*/, uint32_t /*device_abi*/, uint64_t /*contract_hash*/,
-    uint64_t* words, size_t count, HeddleSimError* /*error*/) {
-  soft::SoftDevice::ReadIdentity({words, count});
-  return 0;
+std::span<const device::LibraryDevice> device::LibraryDevices() {
+  return kDevices;
 }
 
 }  // namespace heddle::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libheddle-sim.so: kinds "rtl" and "soft" are a
+// Stands in for both libraries of devices: kinds "rtl" and "soft" are a
 // `LoopbackDevice`, the latter with RMA.
 #include <arpa/inet.h>
 #include <endian.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -15,8 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "driver/sim_factory.h"
-#include "hw/contract/gen/heddle_contract.h"
+#include "hw/contract/gen/heddle_settings.h"
+#include "hw/sim/device/device_library.h"
 #include "tests/host/nic/loopback_device.h"
 
 namespace heddle::test {
@@ -54,11 +53,46 @@ bool ReadAddress(const char* text, LoopbackOptions* options) {
   return true;
 }
 
-Device* Refuse(HeddleSimError* error, int number, const char* message) {
-  error->error = number;
-  (void)std::snprintf(error->message, sizeof(error->message), "%s", message);
-  return nullptr;
+Result<std::unique_ptr<Device>> Open(bool rma,
+                                     std::span<const HeddleSimOption> options,
+                                     std::string* message) {
+  LoopbackOptions wanted;
+  wanted.rma = rma;
+  std::string wire = "default";
+  for (const HeddleSimOption& option : options) {
+    const std::string name = option.name;
+    if (name == "address") {
+      if (!ReadAddress(option.value, &wanted)) {
+        *message = "loopback: bad address";
+        return Errno{EINVAL};
+      }
+    } else if (name == "wire") {
+      wire = option.value;
+    } else if (name == "dead_ns") {
+      wanted.dead =
+          std::chrono::nanoseconds(std::strtoll(option.value, nullptr, 10));
+    }
+  }
+  return std::unique_ptr<Device>(
+      std::make_unique<LoopbackDevice>(FindWire(wire), wanted));
 }
+
+template <bool kRma>
+constexpr sim::device::LibraryDevice DeviceOf(contract::DeviceKind kind) {
+  return {
+      .kind = kind,
+      .open = [](std::span<const HeddleSimOption> options,
+                 std::string* message) { return Open(kRma, options, message); },
+      .read_identity = [](std::span<uint64_t> words,
+                          std::string* /*message*/) -> Result<bool> {
+        LoopbackDevice::ReadIdentity(kRma, words);
+        return true;
+      }};
+}
+
+constexpr sim::device::LibraryDevice kDevices[] = {
+    DeviceOf</*kRma=*/false>(contract::kRtlKind),
+    DeviceOf</*kRma=*/true>(contract::kSoftKind)};
 
 }  // namespace
 
@@ -91,46 +125,9 @@ extern "C" __attribute__((visibility("default"))) uint8_t heddle_loopback_dscp(
   return 0xff;
 }
 
-// NOLINTNEXTLINE(readability-function-size): parameters of a C symbol.
-extern "C" __attribute__((visibility("default"))) Device* heddle_sim_open(
-    const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    const HeddleSimOption* options, size_t option_count,
-    HeddleSimError* error) {
-  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
-    return Refuse(error, EPROTO, "loopback: built for another library");
-  }
-  const std::string wanted_kind = kind;
-  if (wanted_kind != "rtl" && wanted_kind != "soft") {
-    return Refuse(error, ENODEV, "loopback: stands in for rtl and soft only");
-  }
-  LoopbackOptions wanted;
-  wanted.rma = wanted_kind == "soft";
-  std::string wire = "default";
-  for (size_t i = 0; i < option_count; ++i) {
-    const std::string name = options[i].name;
-    if (name == "address") {
-      if (!ReadAddress(options[i].value, &wanted)) {
-        return Refuse(error, EINVAL, "loopback: bad address");
-      }
-    } else if (name == "wire") {
-      wire = options[i].value;
-    } else if (name == "dead_ns") {
-      wanted.dead =
-          std::chrono::nanoseconds(std::strtoll(options[i].value, nullptr, 10));
-    }
-  }
-  return new LoopbackDevice(FindWire(wire), wanted);
-}
-
-extern "C" __attribute__((visibility("default"))) int heddle_sim_identity(
-    const char* kind, uint32_t device_abi, uint64_t contract_hash,
-    uint64_t* words, size_t count, HeddleSimError* error) {
-  if (device_abi != kDeviceAbi || contract_hash != contract::kContractHash) {
-    (void)Refuse(error, EPROTO, "loopback: built for another library");
-    return EPROTO;
-  }
-  LoopbackDevice::ReadIdentity(std::string(kind) == "soft", {words, count});
-  return 0;
-}
-
 }  // namespace heddle::test
+
+std::span<const heddle::sim::device::LibraryDevice>
+heddle::sim::device::LibraryDevices() {
+  return test::kDevices;
+}

@@ -15,10 +15,7 @@ namespace {
 void (*FailAll())() {
   const char* path = std::getenv("FI_HEDDLE_SIM_PATH");
   void* simulator =
-      path == nullptr
-          ? nullptr
-          : dlopen((std::string(path) + "/libheddle-sim.so").c_str(),
-                   RTLD_NOW | RTLD_NOLOAD);
+      path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   return simulator == nullptr ? nullptr
                               : reinterpret_cast<void (*)()>(dlsym(
                                     simulator, "heddle_loopback_fail_all"));

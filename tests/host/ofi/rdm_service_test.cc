@@ -90,10 +90,7 @@ std::optional<uint8_t> DscpOfDevice() {
   auto* const look = reinterpret_cast<uint8_t (*)(uint32_t)>([] {
     const char* path = std::getenv("FI_HEDDLE_SIM_PATH");
     void* simulator =
-        path == nullptr
-            ? nullptr
-            : dlopen((std::string(path) + "/libheddle-sim.so").c_str(),
-                     RTLD_NOW | RTLD_NOLOAD);
+        path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     return simulator == nullptr ? nullptr
                                 : dlsym(simulator, "heddle_loopback_dscp");
   }());

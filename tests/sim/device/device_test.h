@@ -29,6 +29,7 @@ namespace heddle::sim::device {
 
 // The kind that a test program is about; each has a definition of its own.
 struct DeviceKind {
+  const char* name;
   const char* domain;  // Name of its first one.
   const char* thread;  // Name of its thread.
   Result<std::unique_ptr<Device>> (*open)(const DeviceOptions& options,

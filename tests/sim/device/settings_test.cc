@@ -15,7 +15,7 @@ TEST(SimSettings, AreReadAndBadOnesNamed) {
   const auto parse = [](const char* name, const char* value,
                         std::string* message) {
     const HeddleSimOption option{.name = name, .value = value};
-    return ParseSettings(contract::kObeyedBySoft, &option, 1, message);
+    return ParseSettings(contract::kSoftKind, {&option, 1}, message);
   };
   std::string message;
   EXPECT_EQ(parse("address", "10.1.2.3", &message).value().wire.ip,
@@ -132,8 +132,7 @@ TEST(SimSettings, TrimmingNeedsARateAndADscp) {
   std::string message;
   using Options = std::vector<HeddleSimOption>;
   const auto parse = [&](const Options& options) {
-    return ParseSettings(contract::kObeyedBySoft, options.data(),
-                         options.size(), &message);
+    return ParseSettings(contract::kSoftKind, options, &message);
   };
   const HeddleSimOption path{.name = "dscp_trimmed", .value = "3"};
   const HeddleSimOption lasthop{.name = "dscp_trimmed_lasthop", .value = "44"};
@@ -159,19 +158,20 @@ TEST(SimSettings, TrimmingNeedsARateAndADscp) {
 // A setting of the other kind is refused, but for its default.
 TEST(SimSettings, OfTheOtherDeviceAreRefused) {
   std::string message;
-  const auto parse = [&](uint8_t device, const char* name, const char* value) {
+  const auto parse = [&](const contract::DeviceKind& kind, const char* name,
+                         const char* value) {
     const HeddleSimOption option{.name = name, .value = value};
-    return ParseSettings(device, &option, 1, &message).ok();
+    return ParseSettings(kind, {&option, 1}, &message).ok();
   };
-  using contract::kObeyedByRtl;
-  using contract::kObeyedBySoft;
-  EXPECT_FALSE(parse(kObeyedByRtl, "read_again", "0.5"));
+  using contract::kRtlKind;
+  using contract::kSoftKind;
+  EXPECT_FALSE(parse(kRtlKind, "read_again", "0.5"));
   EXPECT_EQ(message,
             "simulator setting read_again=0.5: only the device soft obeys it");
-  EXPECT_TRUE(parse(kObeyedByRtl, "read_again", "0"));
-  EXPECT_TRUE(parse(kObeyedBySoft, "read_again", "0.5"));
-  EXPECT_FALSE(parse(kObeyedBySoft, "trace", "a.fst"));
-  EXPECT_TRUE(parse(kObeyedByRtl, "trace", "a.fst"));
+  EXPECT_TRUE(parse(kRtlKind, "read_again", "0"));
+  EXPECT_TRUE(parse(kSoftKind, "read_again", "0.5"));
+  EXPECT_FALSE(parse(kSoftKind, "trace", "a.fst"));
+  EXPECT_TRUE(parse(kRtlKind, "trace", "a.fst"));
 }
 
 }  // namespace

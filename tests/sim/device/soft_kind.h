@@ -12,7 +12,8 @@
 namespace heddle::sim::device {
 
 inline DeviceKind SoftKind() {
-  return {.domain = "soft0",
+  return {.name = "soft",
+          .domain = "soft0",
           .thread = "heddle-soft",
           .open = [](const DeviceOptions& options,
                      std::string* message) -> Result<std::unique_ptr<Device>> {

@@ -17,12 +17,12 @@
 #include "tests/sim/device/device_test.h"
 
 extern "C" HeddleSimOpen heddle_sim_open;
-extern "C" HeddleSimIdentity heddle_sim_identity;
 
 namespace heddle::sim {
 
 device::DeviceKind device::TestedDevice() {
-  return {.domain = "rtl0",
+  return {.name = "rtl",
+          .domain = "rtl0",
           .thread = "heddle-rtl",
           .open = [](const device::DeviceOptions& options,
                      std::string* message) -> Result<std::unique_ptr<Device>> {
@@ -78,64 +78,6 @@ TEST_F(RtlDeviceTest, TraceIsWrittenByTheDeviceThatHasSignals) {
   device.reset();
   EXPECT_GT(std::filesystem::file_size(file), 0U);
   EXPECT_EQ(unlink(file.c_str()), 0);
-  EXPECT_EQ(heddle_sim_open("soft", kDeviceAbi, contract::kContractHash,
-                            options.data(), options.size(), &error),
-            nullptr);
-  EXPECT_EQ(error.error, EINVAL);
-  EXPECT_EQ(std::string(error.message), "simulator setting trace=" + file +
-                                            ": only the device rtl obeys it");
-}
-
-TEST_F(RtlDeviceTest, FactoryRefusesOtherVersionsWithBothNumbers) {
-  HeddleSimError error{};
-  EXPECT_EQ(heddle_sim_open("rtl", kDeviceAbi + 1, contract::kContractHash,
-                            nullptr, 0, &error),
-            nullptr);
-  EXPECT_EQ(error.error, EPROTO);
-  EXPECT_NE(std::string(error.message).find(std::to_string(kDeviceAbi + 1)),
-            std::string::npos);
-  EXPECT_EQ(heddle_sim_open("rtl", kDeviceAbi, contract::kContractHash ^ 1,
-                            nullptr, 0, &error),
-            nullptr);
-  EXPECT_EQ(error.error, EPROTO);
-  EXPECT_EQ(heddle_sim_open("hard", kDeviceAbi, contract::kContractHash,
-                            nullptr, 0, &error),
-            nullptr);
-  EXPECT_EQ(error.error, EINVAL);
-  const HeddleSimOption option{.name = "wire", .value = name_.c_str()};
-  const std::unique_ptr<Device> device(heddle_sim_open(
-      "rtl", kDeviceAbi, contract::kContractHash, &option, 1, &error));
-  ASSERT_NE(device, nullptr) << error.message;
-  EXPECT_EQ(device->name(), "rtl0");
-  EXPECT_EQ(device->ReadRegister32(contract::kBar0MagicOffset),
-            contract::kBar0MagicReset);
-  EXPECT_EQ(device->interrupt_fd(1000), -1);
-}
-
-TEST_F(RtlDeviceTest, IdentityIsThatOfTheDevice) {
-  HeddleSimError error{};
-  for (const char* kind : {"rtl", "soft"}) {
-    // Registers that do not change: up to the limits, and the counts.
-    std::array<uint64_t, 8> known{};
-    ASSERT_EQ(heddle_sim_identity(kind, kDeviceAbi, contract::kContractHash,
-                                  known.data(), known.size(), &error),
-              0)
-        << error.message;
-    const HeddleSimOption option{.name = "wire", .value = name_.c_str()};
-    const std::unique_ptr<Device> device(heddle_sim_open(
-        kind, kDeviceAbi, contract::kContractHash, &option, 1, &error));
-    ASSERT_NE(device, nullptr) << error.message;
-    for (const uint32_t word : {0U, 1U, 2U, 3U, 6U, 7U}) {
-      EXPECT_EQ(known[word], device->ReadRegister64(word * 8)) << kind << word;
-    }
-  }
-  uint64_t unknown = 0;
-  EXPECT_EQ(heddle_sim_identity("hard", kDeviceAbi, contract::kContractHash,
-                                &unknown, 1, &error),
-            EINVAL);
-  EXPECT_EQ(heddle_sim_identity("rtl", kDeviceAbi + 1, contract::kContractHash,
-                                &unknown, 1, &error),
-            EPROTO);
 }
 
 }  // namespace
