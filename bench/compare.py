@@ -94,7 +94,7 @@ def environment(build, provider, device, wire):
 
 
 def measure(build, provider, device, wire, case):
-    """The figure, or None with a line that says why there is none."""
+    """The figure, or None with a line that gives the reason."""
     try:
         run = subprocess.run([build / "bin/heddle_measure_provider", *case.arguments], capture_output=True, text=True,
                              env=environment(build, provider, device, wire), timeout=LIMIT_SECONDS)

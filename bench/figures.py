@@ -47,7 +47,7 @@ CALLS = (
 
 
 class Failure(Exception):
-    """A program failed; the text says which and how."""
+    """A program failed; the text names it and the failure."""
 
 
 def run(command, environment):
@@ -106,7 +106,7 @@ def page_text(cycle_table, instructions):
 
 
 def record_text(instructions):
-    """What RECORDED holds, a table per provider."""
+    """Content of RECORDED, a table per provider."""
     lines = ["# SPDX-License-Identifier: Apache-2.0", "# Instructions per call, written by `make performance`."]
     for provider, calls in instructions.items():
         lines += ["", f'["{provider}"]', *(f"{name} = {value}" for name, value in calls.items())]

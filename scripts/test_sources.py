@@ -23,13 +23,13 @@ RUN_ELSEWHERE = {
 REASON = "Removes-tests:"
 
 MACRO = re.compile(r"^(?:\s*#\s*(if|endif)|TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\))", re.M)
-# Of a compiler's command the program whose object it makes; a precompiled header named before it is another's.
+# The program whose object a compiler's command makes; a precompiled header named before it is another's.
 OBJECT = re.compile(r" -o \S*?CMakeFiles/([^/]+)\.dir/")
 REGISTERED = re.compile(r"(?:.*/)?(\w+)\.(\w+)(?:/.*)?$")
 
 
 def gtest_names(text):
-    """Of each test of a C++ source its `Suite.Name`, and whether it stands in an #if."""
+    """`Suite.Name` of each test of a C++ source, and whether it stands in an #if."""
     names, depth = {}, 0
     for directive, suite, name in MACRO.findall(text):
         if directive:
@@ -124,7 +124,7 @@ def lost(root, build, sanitized):
         if None in running:
             continue
         for name, conditional in tests.items() if running else ():
-            # What stands in an #if may be in one program and not in another.
+            # Tests in an #if may be in one program and not in another.
             if not (any if conditional or sanitized else all)(name in names for names in running):
                 if not (conditional and sanitized):
                     lines.append(f"{path}: {name}")
@@ -145,7 +145,7 @@ def by_suite(files):
 
 
 def compare(root):
-    """What changed since the commit before, or since HEAD where changes are not committed: lines to print, whether a
+    """Changes since the preceding commit, or since HEAD where changes are not committed: lines to print, whether a
     suite has fewer tests than there for no reason given, and {folder of tests/: (added, removed)}; None where there is
     no such commit."""
     if git(root, "rev-parse", "HEAD") is None:

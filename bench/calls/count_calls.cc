@@ -17,7 +17,7 @@ std::string CheckName(const std::string& name) {
   if (FindCall(name) != nullptr) {
     return {};
   }
-  std::string message = name + " is none of:";
+  std::string message = name + " is not one of:";
   for (const MeasuredCall& call : AllCalls()) {
     message += " " + std::string(call.name);
   }

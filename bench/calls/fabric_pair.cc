@@ -20,7 +20,7 @@ void Check(const char* what, long result) {
   }
 }
 
-// The step of the device that stands behind our provider; null for others.
+// The step of our provider's device; null for other providers.
 void (*FindStep())() {
   const char* path = std::getenv("FI_HEDDLE_SIM_PATH");
   if (path == nullptr) {

@@ -20,12 +20,12 @@ struct Side {
   fi_addr_t peer = FI_ADDR_UNSPEC;
   std::byte* buffers = nullptr;  // One of `buffer_bytes` per operation.
   fid_mr* region = nullptr;      // All of them, registered.
-  void* descriptor = nullptr;    // Of `region`; null where none is needed.
+  void* descriptor = nullptr;    // `region`'s; null where none is needed.
 };
 
 // Sender and receiver, connected, with FI_THREAD_DOMAIN and manual progress:
-// the least that a provider has to do per call. Errors end the process with
-// status 2 and a line that names the call.
+// the minimum work of a provider per call. Errors end the process with status 2
+// and a line that names the call.
 //
 // Thread safety: none.
 class FabricPair {

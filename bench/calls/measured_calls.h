@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over one libfabric call each, alone in functions that a profiler can
-// tell from everything around them.
+// Loops over one libfabric call each, in functions of their own that a profiler
+// can distinguish.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace heddle::bench {
 // One operation as it is measured.
 struct MeasuredCall {
   std::string_view name;
-  size_t bytes;    // Of a message.
+  size_t bytes;    // Length of a message.
   bool sends;      // Posts at the sender; receives are posted before.
   bool completes;  // The sender gets a completion for each.
   bool receives;   // Posts at the receiver.

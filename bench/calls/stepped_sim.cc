@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for libheddle-sim.so in a benchmark: kind "rtl" is a
-// `SteppedDevice`, and whoever measures says when it works.
+// `SteppedDevice`, which works when the benchmark steps it.
 #include <arpa/inet.h>
 
 #include <cerrno>

@@ -51,8 +51,8 @@ std::vector<double> MeasureLatency(Peer* peer, const Options& options,
   return halves;
 }
 
-// Microseconds of each window of messages, until the receiver has said that it
-// got all of them.
+// Microseconds of each window of messages, until the receiver has reported all
+// of them.
 std::vector<double> MeasureMessages(Peer* peer, const Options& options,
                                     bool sends, uint32_t rounds) {
   std::vector<double> times;
@@ -185,11 +185,11 @@ int Run(int argc, char** argv) {
   app.add_option("what", options.what)
       ->check(CLI::IsMember({"latency", "messages", "writes", "whole"}))
       ->required();
-  app.add_option("--bytes", options.peer.bytes, "Of a message")
+  app.add_option("--bytes", options.peer.bytes, "Bytes of a message")
       ->check(CLI::Range(1U, 1U << 30U));
   app.add_option("--rounds", options.rounds, "Round trips or windows")
       ->check(CLI::Range(1U, 100'000'000U));
-  app.add_option("--window", options.window, "Messages of a window")
+  app.add_option("--window", options.window, "Messages per window")
       ->check(CLI::Range(1U, static_cast<uint32_t>(Peer::kMaxWindow)));
   CLI11_PARSE(app, argc, argv);
   options.peer.writes = options.what == "writes";

@@ -36,7 +36,7 @@ void Check(const char* call, int64_t result) {
   }
 }
 
-// What each side tells the other.
+// Each side's message to the other.
 struct Introduction {
   std::array<char, 256> name = {};
   size_t name_bytes = sizeof(name);

@@ -14,7 +14,7 @@
 namespace heddle::bench {
 
 struct PeerOptions {
-  size_t bytes = 8;  // Of a message.
+  size_t bytes = 8;  // Length of a message.
   bool writes = false;
 };
 
@@ -24,16 +24,16 @@ struct Link {
   int out = -1;
 };
 
-// An RDM endpoint with the least that a provider has to do: FI_THREAD_DOMAIN,
-// manual progress, registered memory. Errors end the process with status 2 and
-// a line that names the call.
+// An RDM endpoint with the minimum work of a provider: FI_THREAD_DOMAIN, manual
+// progress, registered memory. Errors end the process with status 2 and a line
+// that names the call.
 //
 // Thread safety: none.
 class Peer {
  public:
   static constexpr size_t kMaxWindow = 256;
 
-  // Opens, and writes to the other side where it is. FI_PROVIDER names the
+  // Opens, and sends its name to the other side. FI_PROVIDER names the
   // provider.
   Peer(const PeerOptions& options, const Link& link);
   ~Peer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a libfabric program, prints on standard error what it asks of
-// fi_getinfo and which providers answer.
+// Preloaded into a libfabric program, prints on standard error the hints of its
+// fi_getinfo calls and the providers in the results.
 //
 //   LD_PRELOAD=build/lib/libheddle_show_hints.so program
 #define _GNU_SOURCE  // NOLINT: RTLD_NEXT.
@@ -40,7 +40,7 @@ int fi_getinfo(uint32_t version, const char* node, const char* service,
   }
   const int result = next(version, node, service, flags, hints, info);
   if (shown) {
-    fprintf(stderr, "fi_getinfo answered %d", result);
+    fprintf(stderr, "fi_getinfo returned %d", result);
     for (const struct fi_info* found = result == 0 ? *info : NULL;
          found != NULL; found = found->next) {
       fprintf(stderr, " %s/%s", Or(found->fabric_attr->prov_name),

@@ -192,7 +192,7 @@ int Run(int argc, char** argv) {
   app.add_flag("--demo", demo, "Round trips and simulation speed only");
   app.add_flag("--incast", incast, "The rows of the incast only");
   app.add_option("--markdown", markdown, "Write the table to this file");
-  app.add_option("--seed", conditions.seed, "Of memory order and PSNs");
+  app.add_option("--seed", conditions.seed, "Seed of memory order and PSNs");
   app.add_option("--host-turnaround", conditions.host_turnaround_cycles,
                  "Cycles from a completion to the host's answer");
   CLI11_PARSE(app, argc, argv);

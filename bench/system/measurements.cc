@@ -87,7 +87,7 @@ RoundTrip MeasureRoundTrip(const Conditions& conditions, uint32_t bytes,
   DmaBuffer& ping = nodes->Memory(0, bytes + 1);
   DmaBuffer& pong = nodes->Memory(1, bytes + 1);
   // Buffers wait one round ahead, or the first message would arrive before the
-  // NIC knows of one.
+  // NIC has one.
   PostReceive(nodes->endpoint(0), ping, bytes);
   PostReceive(nodes->endpoint(1), pong, bytes);
   nodes->world().Step(1000);

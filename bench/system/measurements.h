@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured on the simulated NIC, in clock cycles.
+// Measurements on the simulated NIC, in clock cycles.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct RoundTrip {
 };
 
 struct SimulationSpeed {
-  uint64_t cycles = 0;  // Of one NIC.
+  uint64_t cycles = 0;  // One NIC's.
   double seconds = 0;
 };
 

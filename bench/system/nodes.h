@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the measurements stand on: NICs on the lock-step wire.
+// NICs on the lock-step wire, for the measurements.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ struct RmaAccess {
   uint64_t key = 0;
 };
 
-// Pushes it behind what was pushed before; whether the ring had room.
+// Pushes it after the earlier ones; returns whether the ring had room.
 bool PushRma(BareEndpoint& endpoint, const SendFields& fields,
              const RmaAccess& access);
 

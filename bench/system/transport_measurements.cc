@@ -62,8 +62,9 @@ uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
                                    bool stuck) {
   constexpr uint32_t kOthers = 3;
   constexpr uint32_t kStuckPeer = 4;
-  constexpr uint32_t kEach = 240;       // Messages.
-  constexpr uint32_t kStuckEvery = 10;  // Of the others' messages, a stuck one.
+  constexpr uint32_t kEach = 240;  // Messages.
+  constexpr uint32_t kStuckEvery =
+      10;  // Messages of others per one to the stuck peer.
   constexpr uint32_t kWriteBytes = 4096;
   auto nodes = Open(conditions, {.nodes = 5, .ordered = ordered});
   BareEndpoint& sender = nodes->endpoint(0);
@@ -110,11 +111,11 @@ uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
                              }
                              return done == kEach * kOthers;
                            }),
-          *nodes, "traffic beside a stuck peer");
+          *nodes, "traffic beside a stalled peer");
   const uint64_t cycles = nodes->world().cycle() - start;
   const uint64_t refused =
       ReadStatistic(nodes->device(kStuckPeer), contract::Statistic::kRxRefused);
-  Require((refused > 0) == stuck, *nodes, "refusal of the stuck peer");
+  Require((refused > 0) == stuck, *nodes, "refusal of the stalled peer");
   return cycles;
 }
 
@@ -122,8 +123,8 @@ namespace {
 
 constexpr uint32_t kSenders = 8;
 constexpr uint32_t kSink = kSenders;
-constexpr uint32_t kIncastBytes = 65536;  // Of a WRITE.
-constexpr uint32_t kWrites = 8;           // Of each sender.
+constexpr uint32_t kIncastBytes = 65536;  // Per WRITE.
+constexpr uint32_t kWrites = 8;           // Per sender.
 constexpr uint32_t kAll = kWrites * kIncastBytes;
 
 struct IncastSender {
@@ -171,8 +172,8 @@ uint64_t RunIncast(LockstepNodes* nodes, std::vector<IncastSender>* senders) {
 }  // namespace
 
 Incast MeasureIncast(const Conditions& conditions, bool ordered) {
-  constexpr double kRate = 256;                // Of the line, bits per cycle.
-  constexpr uint64_t kRoundTripCycles = 2400;  // Of the empty network.
+  constexpr double kRate = 256;                // The line's, bits per cycle.
+  constexpr uint64_t kRoundTripCycles = 2400;  // In the empty network.
   constexpr uint32_t kBdp = 76800;             // Bytes in a round trip.
   constexpr uint8_t kDscp = 3;
   auto nodes = Open(conditions, {.nodes = kSenders + 1,

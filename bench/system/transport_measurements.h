@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loss and peers without credit cost, in clock cycles.
+// The cost of loss and of peers without credit, in clock cycles.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace heddle::bench {
 
-// Cycles for a stream of WRITEs of 64 KiB, several under way at a time, when
+// Cycles for a stream of WRITEs of 64 KiB, several in flight at a time, when
 // each frame is lost with the probability `loss`.
 struct WriteStream {
   bool ordered = true;  // On ROD; otherwise on RUD.

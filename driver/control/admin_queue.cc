@@ -201,7 +201,7 @@ void AdminQueue::TakeAnswers() {
     Call* const call = FindWaiting(id);
     if (call == nullptr) {
       (void)Break("answer " + std::to_string(id) +
-                  " to a command that was not given");
+                  " to a command that was not issued");
       return;
     }
     call->answer = answer;

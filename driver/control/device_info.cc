@@ -82,7 +82,7 @@ Result<bool> CheckIdentity(Device& device, std::string& message) {
       Field(device.ReadRegister32(contract::kBar0VersionOffset),
             contract::kBar0VersionMajorMask, contract::kBar0VersionMajorLsb);
   if (major != contract::kContractMajor) {
-    message = device.name() + ": speaks contract version " +
+    message = device.name() + ": has contract version " +
               std::to_string(major) + ", this driver version " +
               std::to_string(contract::kContractMajor) +
               "; install the driver that belongs to the device";

@@ -33,7 +33,7 @@ Result<vfio::PciFunction> Look(const std::string& address,
                                std::string& message) {
   const auto parsed = vfio::PciAddress::Parse(address);
   if (!parsed) {
-    message = address + ": no PCI address; one is 0000:01:00.0";
+    message = address + ": not a PCI address; specify one like 0000:01:00.0";
     return Errno{EINVAL};
   }
   Result<vfio::PciFunction> function = access.sysfs.Look(*parsed);
@@ -112,7 +112,7 @@ Result<FunctionInfo> ProbeFunction(const std::string& address,
   if (port.ok()) {
     info.port = port.value();
   } else if (port.error() != Errno{EOPNOTSUPP}) {
-    message = device.name() + ": asked for its address: " +
+    message = device.name() + ": request for its address: " +
               std::strerror(static_cast<int>(port.error()));
     return port.error();
   }

@@ -147,13 +147,13 @@ std::string AddressSpace::Explain(Errno error, size_t bytes) const {
     const auto limit = iommu_.limits().entries;
     return limit && mappings() >= *limit
                ? what + "; all " + std::to_string(*limit) +
-                     " mappings that the IOMMU takes exist: register fewer, "
+                     " mappings that the IOMMU supports exist: register fewer, "
                      "larger regions, or raise vfio_iommu_type1's "
                      "dma_entry_limit"
                : what + "; " + std::to_string(mappings()) +
                      " mappings exist, " + std::to_string(free_bytes()) +
-                     " bytes of the IOMMU's addresses are free: close what is "
-                     "not needed";
+                     " bytes of the IOMMU's addresses are free: close unused "
+                     "objects";
   }
   return what;
 }

@@ -100,14 +100,12 @@ void FaultWatch::Run() {
     // A negative descriptor is left out from then on.
     if (fds[1].revents != 0) {
       fds[1].fd = -1;
-      report_(
-          "the kernel reports a PCIe error that was not corrected; its log "
-          "says more");
+      report_("the kernel reports an uncorrected PCIe error; see its log");
     }
     if (fds[2].revents != 0) {
       fds[2].fd = -1;
       report_(
-          "the kernel wants the function back (unplug or unbind); close the "
+          "the kernel requests the function (unplug or unbind); close the "
           "domain");
     }
   }

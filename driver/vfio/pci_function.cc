@@ -207,8 +207,8 @@ Result<bool> Sysfs::Bind(const PciAddress& address,
   const Result<PciFunction> after = Look(address);
   if (!after.ok() || !after.value().bound()) {
     message = name +
-              ": vfio-pci did not take it; is the IOMMU on (intel_iommu=on), "
-              "and what does the kernel's log say?";
+              ": vfio-pci did not bind to it; check the kernel's log, and that "
+              "the IOMMU is on (intel_iommu=on)";
     return Errno{ENXIO};
   }
   return true;

@@ -32,7 +32,7 @@ Result<std::unique_ptr<Iommu>> Attach(Kernel& kernel,
     message = name + (function.vfio_device.empty()
                           ? ": this kernel has no device file for it; attach "
                             "it by its group"
-                          : ": a VF token needs the group");
+                          : ": a VF token requires attachment by the group");
     return Errno{ENOTSUP};
   }
   const bool possible =

@@ -83,7 +83,7 @@ def run_yosys(folder, script, sources):
 
 
 def type_widths(folder, packages_file, types):
-    """Bits of each type: Yosys 0.55 knows `$bits` of an expression only."""
+    """Bits of each type: Yosys 0.55 supports `$bits` of an expression only."""
     probe = packages_file.with_name("widths.sv")
     ports = ", ".join(f"input {t} w_{t.split('::')[1]}" for t in sorted(types))
     probe.write_text(f"module widths({ports}); endmodule\n")

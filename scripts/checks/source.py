@@ -16,8 +16,8 @@ HDL = (".sv", ".svh")
 NO_SPDX = {"LICENSE", "VERSION"}
 FUZZ_INPUTS = "tests/fuzz/corpus/"
 
-# Who may include whom: the first rule whose prefix fits the including file, and
-# what it may reach. Everything reaches its own layer, nothing reaches tests.
+# Permitted includes: the first rule whose prefix fits the including file, and the files that it may include. Every
+# file may include its own layer, none may include tests.
 CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/fabric_address.h",
             "hw/contract/fabric_address_text.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
             "hw/contract/settings/", "hw/contract/split_number.h")
@@ -239,7 +239,7 @@ def run_tidy(path, root, database, analyzed):
 
 
 def tidy_arguments(entry):
-    """Without what only the other compiler knows."""
+    """The command without arguments of the other compiler alone."""
     return {**entry, "command": re.sub(r"^.*?ccache ", "", entry["command"])}
 
 

@@ -27,7 +27,7 @@ class Endpoint:
         self.process = subprocess.Popen(command + (["-p", str(port)] if port else []), env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, **options)
         self.name = None
-        self.pending = ""  # Read, but not yet a line that was asked for.
+        self.pending = ""  # Read, but not yet a requested line.
 
     def __enter__(self):
         return self

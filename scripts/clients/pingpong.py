@@ -11,7 +11,7 @@ import subprocess
 import time
 
 DEFAULT_SIZES = (64, 256, 1024, 4096, 65536, 1048576)
-ALL_SIZES = 46  # Of fi_pingpong -S all: 0 bytes to 6 MiB.
+ALL_SIZES = 46  # fi_pingpong -S all: 0 bytes to 6 MiB.
 ITERATIONS = 10  # fi_pingpong's default.
 FORMS = ("plug-in", "drop-in")
 
@@ -187,7 +187,7 @@ def providers(output):
 
 
 def statistics(*paths):
-    """Counters of the devices behind FI_HEDDLE_STATISTICS files, summed by name."""
+    """Counters of devices from FI_HEDDLE_STATISTICS files, summed by name."""
     totals = {}
     for path in paths:
         for line in pathlib.Path(path).read_text().splitlines():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""heddle-wire tap: a port of a one-machine wire behind a UNIX socket. HEDDLE_BUILD names the build directory."""
+"""heddle-wire tap: a port of a one-machine wire at a UNIX socket. HEDDLE_BUILD names the build directory."""
 
 import pathlib
 import signal
@@ -47,7 +47,7 @@ class Tap:
         return client
 
     def end(self, by=signal.SIGTERM):
-        """Ends it: its status, what it says became of the frames, and its log."""
+        """Ends it: its status, its counts of frames, and its log."""
         self.process.send_signal(by)
         out, log = self.process.communicate(timeout=DEADLINE_S)
         rows = (line.split() for line in out.splitlines())

@@ -135,7 +135,7 @@ class OneMachine(Case):
         first = self.start(env, port=7013).opened()
         second = self.start(env, port=7013)
         self.assertRegex(second.line(), r"^error fi_\w+ -98 ")
-        self.assertIn("7013 is in use by a process that is not known", second.log())
+        self.assertIn("7013 is in use by an unknown process", second.log())
         first.close()
         self.start(env, port=7013).opened().close()
 

@@ -365,7 +365,7 @@ TEST_F(AdminQueueTest, CommandThatTheDeviceCannotReadFailsAlone) {
 TEST_F(AdminQueueTest, AnswerToNoCommandBreaksTheQueue) {
   device_.stray_answers = true;
   EXPECT_EQ(ErrorOf(queue_->DestroyCq(0)), EIO);
-  EXPECT_NE(queue_->failure().find("was not given"), std::string::npos)
+  EXPECT_NE(queue_->failure().find("was not issued"), std::string::npos)
       << queue_->failure();
 }
 

@@ -506,7 +506,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     dup(0);
   }
   if (warm && OpenFds() != before) {
-    Break("file descriptors are left behind");
+    Break("file descriptors stay open");
   }
   Probe(*server);
   return 0;

@@ -187,7 +187,7 @@ std::string VfioUserReference::Answered(const Header& answer,
   }
   if (open_.empty() || answer.id != open_.front().header.id ||
       answer.command != open_.front().header.command) {
-    return "an answer to nothing that was asked";
+    return "a reply to no request";
   }
   const Request request = std::move(open_.front());
   open_.pop_front();

@@ -18,7 +18,7 @@ texts = {"hang": "the NIC does not come to rest", "dma": "DMA outside mapped mem
          "double": "two completions of one send", "invented": "a completion of nothing that was posted",
          "memory": "memory changed that the NIC was not given", "probe": "it does not get through",
          "assertion": "the model stopped", "malformed": "a connection ended without a reason",
-         "answer": "an answer is missing", "fd": "file descriptors are left behind",
+         "answer": "an answer is missing", "fd": "file descriptors stay open",
          "next": "not as after power-on"}
 broken = os.environ.get("HEDDLE_FUZZ_BREAK")
 if broken and not (here / f"blind-{broken}").exists():

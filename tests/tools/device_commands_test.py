@@ -75,7 +75,7 @@ class Pci(unittest.TestCase):
         result = self.heddle("bind", "03:00.1")
         # These files take no driver: the command does not believe them.
         self.assertEqual(result.returncode, 1)
-        self.assertIn("vfio-pci did not take it", result.stderr)
+        self.assertIn("vfio-pci did not bind to it", result.stderr)
         place = self.pci / "devices/0000:03:00.1"
         self.assertEqual((place / "driver_override").read_text()[:8], "vfio-pci")
         self.assertEqual((self.pci / "drivers_probe").read_text(), "0000:03:00.1")
@@ -94,11 +94,11 @@ class Pci(unittest.TestCase):
         for command in ("bind", "unbind"):
             result = self.heddle(command, "0000:04:00.0")
             self.assertEqual(result.returncode, 1)
-            self.assertIn("0000:04:00.0: no Heddle NIC", result.stderr)
+            self.assertIn("0000:04:00.0: not a Heddle NIC", result.stderr)
         self.assertEqual((self.pci / "drivers_probe").read_text(), "")
 
     def test_what_is_no_function_is_refused(self):
-        self.assertIn("is no PCI address", self.heddle("bind", "soft").stderr)
+        self.assertIn("is not a PCI address", self.heddle("bind", "soft").stderr)
         self.assertIn("no such PCI function", self.heddle("bind", "0000:05:00.0").stderr)
         self.assertEqual(self.heddle("bind").returncode, 2)
 

@@ -98,7 +98,7 @@ class Params(unittest.TestCase):
                    param["default"] or "none", param["obeyed_by"], param["help"] + ".")
             self.assertIn("| " + " | ".join(row) + " |", page)
             self.assertIn(f".B {param['name']} {param['help']}. {param['type']}: {param['range']}. Default: "
-                          f"{param['default'] or 'none'}. Obeyed by: {param['obeyed_by']}.", manual)
+                          f"{param['default'] or 'none'}. Applies to: {param['obeyed_by']}.", manual)
         self.assertEqual(len(re.findall(r"(?m)^\| `", page)), len(params))
 
     def test_shows_values_and_what_is_wrong_with_them(self):

@@ -145,7 +145,7 @@ class WireTap(unittest.TestCase):
         second.send(ip_frame(TWO, ONE, b"while there is no client"))
         self.assertEqual(len(self.tool("list").stdout.splitlines()), 2)
         for number in range(200):
-            while True:  # It is turned away until the end of the former client is seen.
+            while True:  # It is refused until the end of the former client is seen.
                 again = self.connect(a)
                 second.send(frame := ip_frame(TWO, ONE, bytes([number])))
                 if (data := again.recv(MOST)) != b"":
@@ -155,7 +155,7 @@ class WireTap(unittest.TestCase):
             again.close()
         log = a.end()[2]
         self.assertIn("client left", log)
-        self.assertIn("turned away", log)
+        self.assertIn("client refused", log)
         b.kill()
 
     def test_list_names_taps_whose_link_goes_down_and_up_and_which_have_no_nic(self):
@@ -192,7 +192,7 @@ class WireTap(unittest.TestCase):
         self.assertFalse(spare.exists())
         self.assertIn(f"{a.path}: a process serves this socket; choose another", self.failing(TWO, a.path))
         spare.write_text("precious")
-        self.assertIn(f"{spare}: is no socket", self.failing(TWO, spare))
+        self.assertIn(f"{spare}: is not a socket", self.failing(TWO, spare))
         self.assertEqual(spare.read_text(), "precious")
         self.assertIn("No such file", self.failing(TWO, spare.parent / "no/tap"))
         self.assertIn("1 to 107 bytes", self.failing(TWO, "x" * 108))

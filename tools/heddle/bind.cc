@@ -21,18 +21,19 @@ vfio::PciFunction Look(const vfio::Sysfs& sysfs, const std::string& name) {
   const auto address = vfio::PciAddress::Parse(name);
   if (!address) {
     throw CommandError("'" + name +
-                       "' is no PCI address; give one like 0000:01:00.0, "
+                       "' is not a PCI address; specify one like 0000:01:00.0, "
                        "`heddle list` shows them");
   }
   const auto function = sysfs.Look(*address);
   if (!function.ok()) {
-    throw CommandError(address->ToString() +
-                       ": no such PCI function; `heddle list` shows ours");
+    throw CommandError(
+        address->ToString() +
+        ": no such PCI function; `heddle list` shows those of the NIC");
   }
   // A mistyped address must not detach a disk.
   if (!IsOurs(function.value().identity)) {
     throw CommandError(address->ToString() +
-                       ": no Heddle NIC; `heddle list` shows them");
+                       ": not a Heddle NIC; `heddle list` shows them");
   }
   return function.value();
 }

@@ -130,7 +130,7 @@ std::vector<Json> ProbeFunctions(const core::Settings& settings) {
   }
   if (devices.empty()) {
     devices.push_back(
-        Refused("vfio", "this machine shows no PCI function of the NIC"));
+        Refused("vfio", "this machine has no PCI function of the NIC"));
   }
   return devices;
 }

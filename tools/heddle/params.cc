@@ -40,7 +40,7 @@ nlohmann::ordered_json ToJson(const SettingState& state) {
 
 void Print(const SettingState& state) {
   const core::SettingRow& row = *state.row;
-  std::printf("%s\n    %s\n    %s: %s; default: %s; obeyed by: %s\n",
+  std::printf("%s\n    %s\n    %s: %s; default: %s; applies to: %s\n",
               row.variable().c_str(), row.help, TypeName(row.type), row.range,
               *row.default_value != '\0' ? row.default_value : "none",
               row.ObeyedByText().c_str());
@@ -67,7 +67,7 @@ int PrintManual() {
   for (const core::SettingRow& row : core::SettingRows()) {
     const std::string standard =
         *row.default_value != '\0' ? Escaped(row.default_value) : "none";
-    std::printf(".TP\n.B %s\n%s.\n%s: %s. Default: %s. Obeyed by: %s.\n",
+    std::printf(".TP\n.B %s\n%s.\n%s: %s. Default: %s. Applies to: %s.\n",
                 row.variable().c_str(), Escaped(row.help).c_str(),
                 TypeName(row.type), Escaped(row.range).c_str(),
                 standard.c_str(), row.ObeyedByText().c_str());

@@ -54,7 +54,7 @@ const char* ProvErrnoText(int prov_errno) noexcept {
     case FI_HEDDLE_FLUSHED:
       return "not executed: its queue is in the error state";
     case FI_HEDDLE_BAD_OPCODE:
-      return "the device does not know the operation";
+      return "the device does not support the operation";
     case FI_HEDDLE_BAD_LENGTH:
       return "the lengths or flags of the operation contradict each other";
     case FI_HEDDLE_BAD_PEER:
@@ -62,7 +62,7 @@ const char* ProvErrnoText(int prov_errno) noexcept {
     case FI_HEDDLE_BAD_POSITION:
       return "the queue and its doorbell disagree";
     case FI_HEDDLE_LOCAL_ACCESS:
-      return "the device could not reach the local buffer";
+      return "the device could not access the local buffer";
     case FI_HEDDLE_PEER_UNREACHABLE:
       return "nothing arrived from the peer for FI_HEDDLE_DEAD_NS";
     case FI_HEDDLE_PEER_REJECTED:
@@ -82,7 +82,7 @@ const char* ProvErrnoText(int prov_errno) noexcept {
     case FI_HEDDLE_UNKNOWN:
       break;
   }
-  return "a status of the device that this library does not know";
+  return "unknown status of the device";
 }
 
 int ToReturnCode(Errno error) noexcept {

@@ -30,9 +30,9 @@
 namespace heddle::core {
 namespace {
 
-// Set by a stock core that asks on behalf of a utility provider, which is not
-// to layer over endpoint types that this provider has itself.
-// Source: libfabric.md F4; the core's internal OFI_CORE_PROV_ONLY.
+// Set by a stock core on behalf of a utility provider, which is not to layer
+// over endpoint types that this provider has itself. Source: libfabric.md F4;
+// the core's internal OFI_CORE_PROV_ONLY.
 constexpr uint64_t kAskedForLayering = 1ULL << 59;
 
 void LogRefusal(const DeviceOffer& offer, const Refusal& refusal) {
@@ -58,7 +58,7 @@ bool StoreAddresses(const Endpoints& endpoints, fi_info* info) {
                       &info->dest_addrlen);
 }
 
-// Of a domain that is a function in PCI.
+// PCI attributes of a domain that is a function in PCI.
 std::optional<fi_pci_attr> PciOf(const std::string& domain_name) {
   unsigned domain = 0;
   unsigned bus = 0;
@@ -143,8 +143,8 @@ DeviceOffer MakeOffer(const Candidate& candidate, const OwnAddresses& own) {
 
 constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";
 
-// Functions in PCI. What rules one out is for the user to mend only where such
-// a device is named and there is no other.
+// Functions in PCI. The user has to correct the cause of a refusal only where
+// such a device is named and there is no other.
 void AddFunctions(const Settings& settings,
                   std::vector<Candidate>* candidates) {
   const bool named = settings.device.kind == contract::kVfioKind.name;
@@ -154,8 +154,9 @@ void AddFunctions(const Settings& settings,
   if (found.offers.empty() && refusals.empty() && named) {
     std::array<char, 8> vendor{};
     std::snprintf(vendor.data(), vendor.size(), "%04x", contract::kPciVendor);
-    refusals.push_back("this machine shows no PCI function of ours (lspci -d " +
-                       std::string(vendor.data()) + ":)");
+    refusals.push_back(
+        "this machine has no PCI function of the NIC (lspci -d " +
+        std::string(vendor.data()) + ":)");
   }
   const size_t before = candidates->size();
   candidates->reserve(before + found.offers.size());
@@ -192,8 +193,8 @@ void AddSimulated(const Settings& settings,
   std::string message;
   const auto known = nic::SimulatedProfile(kind, settings.sim_path, message);
   if (!known.ok()) {
-    // No simulator is what most installations have; one that does not fit is
-    // for the user to mend.
+    // Most installations have no simulator; the user has to replace one that
+    // does not fit.
     const auto level = named || static_cast<int>(known.error()) != ENOENT
                            ? base::LogLevel::kWarn
                            : base::LogLevel::kInfo;
@@ -206,9 +207,10 @@ void AddSimulated(const Settings& settings,
        .profile = known.value(),
        .reach = SimulatedReach(settings),
        .settings = settings,
-       .reason = named ? kNamed
-                       : "there is no hardware, nor does FI_HEDDLE_DEVICE name "
-                         "a device"});
+       .reason =
+           named
+               ? kNamed
+               : "there is no hardware, and FI_HEDDLE_DEVICE names no device"});
 }
 
 // ADR 0011.
@@ -345,10 +347,11 @@ int GetInfo(const InfoRequest& request, fi_info** info) noexcept {
     }
     *info = nullptr;
     if (FI_VERSION_LT(kApiVersion, request.version)) {
-      base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
-                "API version %u.%u asked for, %u.%u is the newest here",
-                FI_MAJOR(request.version), FI_MINOR(request.version),
-                FI_MAJOR(kApiVersion), FI_MINOR(kApiVersion));
+      base::Log(
+          base::LogLevel::kWarn, base::LogSubsystem::kCore,
+          "API version %u.%u requested, the newest one supported is %u.%u",
+          FI_MAJOR(request.version), FI_MINOR(request.version),
+          FI_MAJOR(kApiVersion), FI_MINOR(kApiVersion));
       return -FI_ENOSYS;
     }
     if ((request.flags & kAskedForLayering) != 0) {

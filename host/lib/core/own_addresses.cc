@@ -62,11 +62,10 @@ std::vector<InterfaceAddress> ReadInterfaces() {
     if (errno == ENOMEM) {
       throw std::bad_alloc();
     }
-    base::Log(
-        base::LogLevel::kWarn, base::LogSubsystem::kCore,
-        "cannot list the interfaces of this machine: %s; its addresses are "
-        "taken to be the loopback's; set FI_HEDDLE_IP to another",
-        std::strerror(errno));
+    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
+              "cannot list the interfaces of this machine: %s; using the "
+              "loopback's addresses; set FI_HEDDLE_IP to use another",
+              std::strerror(errno));
     return {};
   }
   const std::unique_ptr<ifaddrs, InterfaceListDeleter> list(found);

@@ -88,7 +88,7 @@ class Resolver {
   }
 
  private:
-  // What is decided before any address is read, or AF_UNSPEC.
+  // The family that is decided before any address is read, or AF_UNSPEC.
   static int FamilyOf(const Hints& hints, const OwnAddresses& own) {
     if (own.family() != AF_UNSPEC) {
       return own.family();
@@ -133,7 +133,7 @@ class Resolver {
       return agrees;
     }
     *reason_ = std::string(attribute) + " of " + std::to_string(bytes) +
-               " bytes is no address of ours";
+               " bytes is not an address of this provider";
     return false;
   }
 
@@ -142,7 +142,7 @@ class Resolver {
       *address = base::SocketAddress::FromUrl(request_.node);
       if (!*address) {
         *reason_ = std::string("node ") + request_.node +
-                   " is no fi_sockaddr_in://address:port";
+                   " is not of the form fi_sockaddr_in://address:port";
         return false;
       }
       *address = own_.OnWire(**address);

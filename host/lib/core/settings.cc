@@ -37,8 +37,8 @@ void WarnOfUnknownNames(const char* const* environment) {
     name = name.substr(0, name.find('='));
     if (name.starts_with(contract::kSettingPrefix) && !IsKnown(name)) {
       base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCore,
-                "%s is not a setting of this provider and has no effect; "
-                "`fi_info -g FI_HEDDLE` lists those there are",
+                "%s is not a setting of this provider and is ignored; `fi_info "
+                "-g FI_HEDDLE` lists the settings",
                 std::string(name).c_str());
     }
   }

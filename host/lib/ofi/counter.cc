@@ -66,8 +66,8 @@ fi_ops_cntr counter_ops = {
     .seterr = ChangeCounter<Change::kSetErrors>,
 };
 
-// 0, or why the application cannot wait that way: the device writes the cell
-// and interrupts nobody.
+// 0, or the reason why the application cannot wait that way: the device writes
+// the cell without an interrupt.
 int CheckWaitObject(fi_wait_obj object) {
   switch (object) {
     case FI_WAIT_NONE:
@@ -79,8 +79,8 @@ int CheckWaitObject(fi_wait_obj object) {
     case FI_WAIT_SET:
     case FI_WAIT_MUTEX_COND:
       base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCntr,
-                "counter: the device interrupts nobody for a counter; open it "
-                "with FI_WAIT_UNSPEC or FI_WAIT_YIELD, which poll");
+                "counter: the device raises no interrupt for a counter; open "
+                "it with FI_WAIT_UNSPEC or FI_WAIT_YIELD, which poll");
       return -FI_ENOSYS;
   }
   return -FI_EINVAL;
@@ -121,7 +121,7 @@ int Counter::Open(Domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
   auto backend = domain->device().OpenCounter();
   if (!backend.ok()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCntr,
-              "counter: %s; the device has %zu: close one that is not needed",
+              "counter: %s; the device has %zu: close an unused one",
               std::strerror(static_cast<int>(backend.error())),
               domain->device().profile().limits.counters);
     return base::ToReturnCode(backend.error());

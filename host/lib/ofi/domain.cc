@@ -215,10 +215,10 @@ void Domain::LogRefusedMapping(Errno error, size_t bytes) noexcept {
     return;
   }
   try {
-    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
-              "domain %s: an operation was refused, later ones are without a "
-              "word: %s",
-              device_->name().c_str(), device_->Explain(error, bytes).c_str());
+    base::Log(
+        base::LogLevel::kWarn, base::LogSubsystem::kMr,
+        "domain %s: an operation was refused (later ones are not logged): %s",
+        device_->name().c_str(), device_->Explain(error, bytes).c_str());
   } catch (const std::bad_alloc&) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
               "an operation was refused: mapping its memory for the device: %s",
@@ -265,7 +265,7 @@ void Domain::ReportFailure() noexcept {
   }
   failure_reported_ = true;
   base::Log(base::LogLevel::kWarn, base::LogSubsystem::kDomain,
-            "device %s failed: %s; what is outstanding completes in error; "
+            "device %s failed: %s; outstanding operations complete in error; "
             "open a new domain",
             device_->name().c_str(), device_->failure().c_str());
   for (Endpoint* endpoint : endpoints_) {

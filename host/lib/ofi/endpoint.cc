@@ -124,11 +124,11 @@ int Endpoint::Open(Domain* domain, const fi_info* info, fid_ep** endpoint,
   }
   if (const uint64_t lacking = EndpointCaps::Of(info->caps).LackingOf(has);
       lacking != 0) {
-    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
-              "endpoint: device %s does not have %s; ask fi_getinfo for this "
-              "device",
-              domain->device().name().c_str(),
-              core::FlagsText(lacking, FI_TYPE_CAPS).c_str());
+    base::Log(
+        base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
+        "endpoint: device %s does not have %s; call fi_getinfo for this device",
+        domain->device().name().c_str(),
+        core::FlagsText(lacking, FI_TYPE_CAPS).c_str());
     return -FI_EOPNOTSUPP;
   }
   // Scalable endpoints and shared contexts are not offered.
@@ -211,7 +211,7 @@ int Endpoint::ClaimPort() {
     // A wire of sockets does not know the process: 0.
     const std::string owner = owner_process != 0
                                   ? "process " + std::to_string(owner_process)
-                                  : "a process that is not known";
+                                  : "an unknown process";
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kEpCtrl,
               "%s is in use by %s; choose another port, or 0 for any",
               address.c_str(), owner.c_str());
@@ -222,8 +222,8 @@ int Endpoint::ClaimPort() {
   return result;
 }
 
-// An endpoint that peers reach but that receives no messages may have no queue
-// for receives; then nobody hears of what peers do.
+// An endpoint that peers access but that receives no messages may have no queue
+// for receives; then operations of peers are not reported.
 backend::EndpointOptions Endpoint::BackendOptions() const noexcept {
   CompletionQueue* rx_cq = rx_cq_ != nullptr ? rx_cq_ : tx_cq_;
   const bool reached = caps_.receives || caps_.is_target();

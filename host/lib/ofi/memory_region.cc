@@ -159,7 +159,7 @@ int MemoryRegion::ReadService(const fi_mr_attr& attr, uint64_t flags) noexcept {
       attr.iface != FI_HMEM_SYSTEM) {
     return -FI_ENOSYS;
   }
-  // A device without remote memory access knows no regions.
+  // A device without remote memory access has no regions.
   is_read_ = device.rma() && (attr.access & FI_REMOTE_READ) != 0;
   is_written_ = device.rma() && (attr.access & FI_REMOTE_WRITE) != 0;
   deferred_ = is_target() &&
@@ -179,7 +179,7 @@ int MemoryRegion::Map(const fi_mr_attr& attr) {
           reinterpret_cast<uintptr_t>(parts[0].iov_base) + parts[0].iov_len;
       if (reinterpret_cast<uintptr_t>(parts[i].iov_base) != end) {
         base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
-                  "region of %zu parts: memory that peers may reach has to be "
+                  "region of %zu parts: memory that peers may access must be "
                   "contiguous; register each part by itself",
                   attr.iov_count);
         return -FI_EINVAL;
@@ -208,12 +208,12 @@ int MemoryRegion::ChooseKey(uint64_t requested) {
     return 0;
   }
   if (is_target() && requested >> kKeyUserBits != 0) {
-    base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
-              "key %#" PRIx64
-              ": memory that peers may reach has keys of at "
-              "most %u bits (domain_attr->mr_key_size), or the device's own "
-              "with FI_MR_PROV_KEY",
-              requested, kKeyUserBits);
+    base::Log(
+        base::LogLevel::kWarn, base::LogSubsystem::kMr,
+        "key %#" PRIx64
+        ": memory that peers may access has keys of at most %u bits "
+        "(domain_attr->mr_key_size), or the device's own with FI_MR_PROV_KEY",
+        requested, kKeyUserBits);
     return -FI_EINVAL;
   }
   const int result = domain_->TakeKey(requested, &key);
@@ -243,14 +243,15 @@ int MemoryRegion::Grant() {
   if (static_cast<int>(granted.error()) != ENOSPC) {
     return base::ToReturnCode(granted.error());
   }
-  base::Log(base::LogLevel::kWarn, base::LogSubsystem::kMr,
-            "region: the device has %zu entries for memory that peers may "
-            "reach, and none is left%s; close regions, or register larger ones",
-            domain_->device().profile().limits.regions,
-            mode.provider_key
-                ? ""
-                : " where a key like this one may be (keys of the device's "
-                  "choice, FI_MR_PROV_KEY, may be anywhere)");
+  base::Log(
+      base::LogLevel::kWarn, base::LogSubsystem::kMr,
+      "region: the device has %zu entries for memory that peers may access, "
+      "and none is free%s; close regions, or register larger ones",
+      domain_->device().profile().limits.regions,
+      mode.provider_key
+          ? ""
+          : " where a key like this one may be (keys of the device's "
+            "choice, FI_MR_PROV_KEY, may be anywhere)");
   return -FI_ENOMEM;
 }
 

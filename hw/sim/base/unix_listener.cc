@@ -17,8 +17,8 @@ const sockaddr* AsName(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// 0 when the name is free, and else why it is not. A socket file that nobody
-// serves is removed.
+// 0 when the name is free, else the errno. A socket file without a server is
+// removed.
 int FreeName(const sockaddr_un& address, int type) {
   const OwnedFd probe(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) {
@@ -49,9 +49,10 @@ std::string Explain(int error) {
     case EADDRINUSE:
       return "a process serves this socket; choose another name";
     case EEXIST:
-      return "is no socket, and is kept; choose another name";
+      return "is not a socket, and stays unchanged; choose another name";
     case EACCES:
-      return "is not this user's, or may not be made; choose another name";
+      return "belongs to another user, or cannot be created; choose another "
+             "name";
     case ENAMETOOLONG:
       return "name of a socket: has 1 to " +
              std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes";

@@ -38,7 +38,7 @@ fault::LineFaults Faults(const contract::Settings& settings) {
           .rx = Faults(settings, settings.rx, lasthop != 0 ? lasthop : path)};
 }
 
-// False: it is to trim, but has no queue, or what is left no DSCP.
+// False: it is to trim, but has no queue, or trimmed packets have no DSCP.
 bool CanTrim(const fault::FaultOptions& faults) {
   return !faults.trim || (faults.rate > 0 && faults.trim_dscp != 0);
 }
@@ -50,7 +50,7 @@ bool Apply(const contract::DeviceKind& kind, const HeddleSimOption& option,
   const contract::SettingRow* const row = FindOption(option.name);
   if (row == nullptr) {
     *message = name + "=" + option.value +
-               " is unknown; docs/settings.md lists those there are";
+               " is unknown; docs/settings.md lists the settings";
     return false;
   }
   if (!row->parse(option.value, settings)) {
@@ -58,8 +58,8 @@ bool Apply(const contract::DeviceKind& kind, const HeddleSimOption& option,
     return false;
   }
   if (!row->IsObeyedBy(kind) && row->text(*settings) != row->default_value) {
-    *message = name + "=" + option.value + ": only the device " +
-               row->ObeyedByText() + " obeys it";
+    *message = name + "=" + option.value + ": applies to the device " +
+               row->ObeyedByText() + " only";
     return false;
   }
   return true;
@@ -88,7 +88,7 @@ Result<DeviceOptions> ParseSettings(const contract::DeviceKind& kind,
   }
   if (!settings.ip.empty() &&
       !frame::ParseWireAddress(settings.ip, &out.wire.ip)) {
-    *message = "simulator setting address=" + settings.ip + ": no address";
+    *message = "simulator setting address=" + settings.ip + ": not an address";
     return Errno{EINVAL};
   }
   if (settings.wire != contract::Settings().wire) {

@@ -31,13 +31,13 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
 
-// What is asked for.
+// The parsed command line.
 struct Request {
   std::string wire;
   frame::WireAddress address;
   std::optional<uint32_t> function;
   std::string socket;
-  contract::Settings settings;  // Of these, `crc` and `ip_protocol`.
+  contract::Settings settings;  // Only `crc` and `ip_protocol`.
 };
 
 int Complain(const std::string& what, int code) {
@@ -46,7 +46,7 @@ int Complain(const std::string& what, int code) {
 }
 
 int Misunderstand(const std::string& what) {
-  return Complain(what + "; --help says more", kBadUsage);
+  return Complain(what + "; see --help", kBadUsage);
 }
 
 std::optional<uint32_t> ParseFunction(const std::string& text) {
@@ -63,8 +63,8 @@ std::optional<uint32_t> ParseFunction(const std::string& text) {
 void AddAddress(CLI::App* command, Request* request, const char* what) {
   const auto take_address = [request](const std::string& text) {
     if (!frame::ParseWireAddress(text, &request->address)) {
-      throw CLI::ValidationError("'" + text +
-                                 "' is no IP address; list shows them");
+      throw CLI::ValidationError(
+          "'" + text + "' is not an IP address; heddle-wire list shows them");
     }
   };
   command->add_option_function<std::string>("ADDRESS", take_address, what)
@@ -77,13 +77,13 @@ void AddFunction(CLI::App* command, Request* request) {
     request->function = ParseFunction(text);
     if (!request->function) {
       throw CLI::ValidationError("'" + text +
-                                 "' is no function, which are 0 to " +
+                                 "' is not a function; they are 0 to " +
                                  std::to_string(wire::kMaxPorts - 1));
     }
   };
   command->add_option_function<std::string>(
       "FUNCTION", take_function,
-      "The one of them with this number, as list shows it; else all");
+      "Function with this number, as shown by list; default: all");
 }
 
 // The value of an option of `command` that is one of a simulated device.
@@ -118,8 +118,8 @@ void AddTap(CLI::App* command, Request* request) {
       "The socket is of type SOCK_SEQPACKET: each message is an Ethernet frame "
       "without FCS. All frames to ADDRESS reach its one client, which may send "
       "IP packets and ARP messages from ADDRESS. Prints a line when it is "
-      "ready, and what became of the frames when SIGINT or SIGTERM ends it.\n"
-      "heddle-wire -w lab tap 10.0.0.9 /run/user/1000/tap");
+      "ready, and the counts of frames when SIGINT or SIGTERM ends "
+      "it.\nheddle-wire -w lab tap 10.0.0.9 /run/user/1000/tap");
 }
 
 void Describe(CLI::App* app, Request* request) {
@@ -127,18 +127,20 @@ void Describe(CLI::App* app, Request* request) {
   app->require_subcommand(0, 1);  // None is looked for later.
   app->fallthrough();
   app->add_option("-w", request->wire,
-                  "Which wire, as in FI_HEDDLE_WIRE, which is its default")
+                  "Wire, as in FI_HEDDLE_WIRE, which is the default")
       ->option_text("WIRE");
   app->add_subcommand("list", "Functions on the wire, a line each");
   AddFunction(app->add_subcommand("up", "Take links up"), request);
   AddFunction(app->add_subcommand("down", "Take links down"), request);
-  AddFunction(app->add_subcommand("reset", "Reset NICs under their owners"),
-              request);
-  AddTap(app->add_subcommand("tap", "Join a program to the wire by a socket"),
-         request);
+  AddFunction(
+      app->add_subcommand("reset", "Reset NICs while their owners use them"),
+      request);
+  AddTap(
+      app->add_subcommand("tap", "Connect a program to the wire by a socket"),
+      request);
   app->footer(
-      "heddle-wire -w lab down 10.0.0.2 1\n"
-      "Exit code: 0 done; 1 failed, or no function is attached; 2 bad usage.");
+      "heddle-wire -w lab down 10.0.0.2 1\nExit code: 0 success; 1 failure, or "
+      "no function is attached; 2 invalid command line.");
 }
 
 int List(const wire::WireControl& control) {
@@ -244,7 +246,7 @@ int Main(int argc, char** argv) {
     return Misunderstand(error.what());
   }
   if (app.get_subcommands().empty()) {
-    return Misunderstand("say what to do, as in heddle-wire list");
+    return Misunderstand("specify a command, such as heddle-wire list");
   }
   return Run(app.get_subcommands().front()->get_name(), request);
 }

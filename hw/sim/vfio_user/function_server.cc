@@ -52,7 +52,7 @@ void FunctionServer::Admit(int stop_fd, FunctionSwitch* power, bool* goes_on) {
     return;
   }
   if (power != nullptr && !power->on()) {
-    Say("client turned away: the virtual function is off");
+    Say("client refused: the virtual function is disabled");
     return;
   }
   Say("client connected");
@@ -97,7 +97,7 @@ bool FunctionServer::Serve(base::OwnedFd client, int stop_fd,
       power->Forget();
       if (!power->on()) {
         connection.Finish();
-        Say("client ended: the virtual function was turned off");
+        Say("client disconnected: the virtual function was disabled");
         return true;
       }
     }

@@ -53,19 +53,19 @@ void Describe(CLI::App& app, Arguments* arguments) {
   app.description(
       "Serves the functions of a simulated NIC to virtual machines over "
       "vfio-user, each on its UNIX socket: the first is the physical function, "
-      "the others its virtual ones, which are there while SR-IOV control of "
-      "the first has turned them on. Prints a line when all are ready; ends at "
-      "SIGTERM or SIGINT.");
+      "the others its virtual ones, which exist while SR-IOV control of the "
+      "first enables them. Prints a line when all are ready; ends at SIGTERM "
+      "or SIGINT.");
   app.footer(
-      "qemu-system-x86_64 ... "
-      "-object memory-backend-memfd,id=m,size=1G,share=on "
-      "-machine memory-backend=m -device '{\"driver\":\"vfio-user-pci\","
-      "\"socket\":{\"type\":\"unix\",\"path\":\"SOCKET\"}}'\n"
-      "End it by SIGTERM: killed while a guest waits for an answer, it takes "
-      "QEMU 11 with it. docs/vfio.md says more.");
+      "qemu-system-x86_64 ... -object "
+      "memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m "
+      "-device "
+      "'{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":"
+      "\"SOCKET\"}}'\nEnd it by SIGTERM: if it is killed while a guest waits "
+      "for an answer, QEMU 11 aborts. See docs/vfio.md.");
   app.add_option("-s,--set", arguments->settings,
-                 "Setting of the devices: address, wire, loss, ... (those that "
-                 "heddle params lists for soft and rtl, in lower case)")
+                 "Setting of the devices: address, wire, loss, ... (as heddle "
+                 "params lists them for soft and rtl, in lower case)")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->check(CLI::Validator(
@@ -75,11 +75,11 @@ void Describe(CLI::App& app, Arguments* arguments) {
                        : std::string();
           },
           ""));
-  app.add_option("-d,--device", arguments->device, "What is behind them")
+  app.add_option("-d,--device", arguments->device, "Kind of the devices")
       ->check(CLI::IsMember({"soft", "rtl"}))
       ->capture_default_str();
   app.add_flag("--all-on", arguments->all_on,
-               "Virtual functions are on from the start (QEMU hides SR-IOV "
+               "Enable the virtual functions from the start (QEMU hides SR-IOV "
                "from its guests)");
   app.add_option("sockets", arguments->sockets, "Paths of the sockets")
       ->type_name("SOCKET")
@@ -91,7 +91,7 @@ const contract::DeviceKind& KindOf(const Arguments& arguments) {
 }
 
 struct Functions {
-  // Of the virtual ones; outlives the physical one, which sets them.
+  // Switches of the virtual ones; outlive the physical one, which sets them.
   std::vector<std::unique_ptr<FunctionSwitch>> switches;
   std::vector<std::unique_ptr<FunctionServer>> servers;
 };

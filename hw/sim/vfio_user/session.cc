@@ -60,7 +60,7 @@ bool Session::Handle(Message request, Answer* answer) {
   *answer = {};
   answer->wanted = (asked.flags & kFlagNoReply) == 0;
   if ((asked.flags & kFlagTypeMask) != 0) {
-    return Bad("an answer to nothing that was asked");
+    return Bad("a reply to no request");
   }
   if (!greeted_ && asked.command != Command::kVersion) {
     return Bad("the first message is not VERSION");
@@ -104,7 +104,7 @@ bool Session::Dispatch(Message request, Answer* answer) {
       }
       return true;
     case Command::kDeviceGetRegionIoFds:
-    case Command::kDmaRead:  // Ours to ask.
+    case Command::kDmaRead:  // Requests of the server only.
     case Command::kDmaWrite:
     default:
       Refuse(answer, ENOTSUP);
@@ -122,7 +122,7 @@ bool Session::OnVersion(Body body, Answer* answer) {
   }
   if (version.major != kMajor) {
     return Bad("protocol version " + std::to_string(version.major) + "." +
-               std::to_string(version.minor) + "; this server speaks 0.0");
+               std::to_string(version.minor) + "; this server supports 0.0");
   }
   if (body.size() > sizeof(version) && body.back() != std::byte{0}) {
     return Bad("capabilities whose text does not end");
@@ -173,7 +173,7 @@ bool Session::OnDmaUnmap(Body body, Answer* answer) {
     Refuse(answer, ENOTSUP);  // Nothing is logged as dirty.
     return true;
   }
-  // Also of nothing: a client behind an IOMMU asks for that.
+  // Also of nothing: a client with an IOMMU requests that.
   Result<size_t> done = size_t{0};
   if ((unmap.flags & kUnmapAll) != 0) {
     done = function_.UnmapDma(0, UINT64_MAX);

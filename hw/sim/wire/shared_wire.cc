@@ -106,8 +106,8 @@ bool SharedWire::TakePort(const SharedWireOptions& options, Errno* error,
   const WireSegment::Lock lock(wire.operator->());
   if (!lock.held()) {
     *error = Errno{ETIMEDOUT};
-    *message = "wire " + name_ + " is held by process " +
-               std::to_string(lock.holder()) + ", which does not go on";
+    *message = "wire " + name_ + " is locked by process " +
+               std::to_string(lock.holder()) + ", which makes no progress";
     return false;
   }
   bool alone = false;
@@ -168,7 +168,7 @@ bool SharedWire::MayHaveAddress(bool tap, Errno* error, std::string* message) {
   *message = "wire " + name_ + ": address " + ip_.Text() + " is " +
              (tap ? "in use by" : "that of a tap,") + " process " +
              std::to_string((*segment_)->ports[*other].process.pid) +
-             "; a tap shares its address with nobody: choose another";
+             "; a tap does not share its address: choose another";
   return false;
 }
 
@@ -234,7 +234,7 @@ SharedWire::~SharedWire() {
     return;
   }
   const WireSegment::Lock lock(segment_->operator->());
-  // Without the lock too: nobody else writes the key of a live process.
+  // Without the lock, too: no other process writes the key of a live one.
   ClearPort((*segment_)->ports[index_]);
 }
 
@@ -313,8 +313,8 @@ FrameRingProducer* SharedWire::ProducerTo(uint32_t index) {
     }
     peer.producer.emplace(&wire->rings[ring - 1], epoch_);
     receivers_.push_back(index);
-    // It may have given up on the ring's last producer, or that may have died
-    // before it told of a frame.
+    // The receiver may have dropped the ring's last producer, or that may have
+    // died before it reported a frame.
     NoteNews(index);
   }
   return &*peer.producer;
@@ -548,7 +548,7 @@ void SharedWire::TakeNews() {
   if (port.news_words.load(std::memory_order_relaxed) == 0) {
     return;
   }
-  // Who sets a bit between the two sets that of its word once more.
+  // A sender that sets a bit between the two sets that of its word once more.
   for (uint32_t words = port.news_words.exchange(0); words != 0;
        words &= words - 1) {
     const auto word = static_cast<uint32_t>(std::countr_zero(words));
@@ -632,7 +632,7 @@ void SharedWire::AnnounceNews(uint32_t index) {
   WirePort& port = (*segment_)->ports[index];
   const uint32_t word = index_ / kWordBits;
   port.news[word].fetch_or(uint64_t{1} << (index_ % kWordBits));
-  // Behind the bit: one that sees this one takes that, too.
+  // After the bit: a receiver that sees this one takes that, too.
   if ((port.news_words.load() >> word & 1) == 0) {
     port.news_words.fetch_or(1U << word);
   }

@@ -191,7 +191,7 @@ Found Make(std::string_view name) {
     const int other = shmget(key, 0, 0);
     if (other < 0 || shmctl(other, IPC_STAT, &status) != 0) {
       if (errno == EACCES || errno == EPERM) {
-        continue;  // Another user's, by chance or on purpose.
+        continue;  // Another user's, accidental or intended.
       }
       errno = EEXIST;
       return {};
@@ -259,7 +259,8 @@ void WriteAddress(WireAddressMemory& entry, const frame::WireAddress& address) {
 
 void WakePort(WirePort& port) {
   port.wake.fetch_add(1);
-  // Taken back by whoever wakes: until the sleeper runs, others need not.
+  // The caller that wakes it clears the flag: until the sleeper runs, others
+  // need not.
   if (port.sleeping.load() != 0 && port.sleeping.exchange(0) != 0) {
     syscall(SYS_futex, &port.wake, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
@@ -288,7 +289,7 @@ Result<std::unique_ptr<WireSegment>> WireSegment::Find(const std::string& name,
                                                        std::string* message) {
   const Found found = Search(name);
   if (found.memory == nullptr) {
-    *message = "nobody is on wire " + name;
+    *message = "no function is on wire " + name;
     return Errno{ENOENT};
   }
   return Adopt(found.memory, found.bytes, name, message);

@@ -54,7 +54,7 @@ class NewsFd {
   void Watch() {
     constexpr uint64_t kSleepNs = 1000000000;
     uint32_t seen = wire_->wakes();
-    Signal(fd_.get());  // Of what came before.
+    Signal(fd_.get());  // For earlier frames.
     while (!stop_) {
       wire_->Sleep(seen, kSleepNs);
       if (const uint32_t now = wire_->wakes(); now != seen) {
@@ -149,7 +149,7 @@ void WireTap::Admit() {
     return;
   }
   if (client_.valid()) {
-    Say("client turned away: another one is connected");
+    Say("client refused: another one is connected");
     return;
   }
   client_ = std::move(client);
@@ -253,7 +253,7 @@ bool WireTap::IsAllowed(size_t bytes) {
     return false;
   }
   const auto source = frame::FindSource(std::span(buffer_).first(bytes));
-  // Before it has an address, a host asks whether another one uses it (RFC
+  // Before it has an address, a host probes whether another one uses it (RFC
   // 5227, RFC 4862).
   const bool unspecified = source && source->hi == 0 && source->lo == 0;
   if (!source || (*source != ip_ && !unspecified)) {

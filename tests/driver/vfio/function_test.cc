@@ -108,7 +108,8 @@ TEST_F(FunctionTest, OpenedOneIsReadyAndNamedByItsAddress) {
 
 TEST_F(FunctionTest, RefusalsNameObjectCauseAndCure) {
   EXPECT_EQ(ErrorOf("eth0"), Errno{EINVAL});
-  EXPECT_TRUE(Says("eth0: no PCI address; one is 0000:01:00.0")) << message_;
+  EXPECT_TRUE(Says("eth0: not a PCI address; specify one like 0000:01:00.0"))
+      << message_;
   EXPECT_EQ(ErrorOf("0000:07:00.0"), Errno{ENODEV});
   EXPECT_TRUE(Says("0000:07:00.0: no such PCI function; lspci -d 1234:4844"))
       << message_;

@@ -119,7 +119,7 @@ TEST_F(SysfsTest, BindingAsksForVfioAloneAndNoticesARefusal) {
   // This kernel did nothing.
   ASSERT_FALSE(bound.ok());
   EXPECT_EQ(bound.error(), Errno{ENXIO});
-  EXPECT_NE(message_.find("0000:02:00.0: vfio-pci did not take it"),
+  EXPECT_NE(message_.find("0000:02:00.0: vfio-pci did not bind to it"),
             std::string::npos);
 }
 

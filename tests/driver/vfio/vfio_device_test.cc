@@ -270,9 +270,10 @@ TEST_P(VfioDeviceTest, PcieErrorFailsTheDeviceAndWakesSleepers) {
   ASSERT_TRUE(kernel_.Raise(VFIO_PCI_ERR_IRQ_INDEX, 0));
   WaitFailed(*device);
   EXPECT_TRUE(WaitFor(device->interrupt_fd(2)));
-  EXPECT_EQ(device->failure().rfind(
-                "0000:01:00.0: the kernel reports a PCIe error", 0),
-            0u)
+  EXPECT_EQ(
+      device->failure().rfind(
+          "0000:01:00.0: the kernel reports an uncorrected PCIe error", 0),
+      0u)
       << device->failure();
 }
 
@@ -281,8 +282,7 @@ TEST_P(VfioDeviceTest, UnplugFailsTheDevice) {
   ASSERT_NE(device, nullptr);
   ASSERT_TRUE(kernel_.Raise(VFIO_PCI_REQ_IRQ_INDEX, 0));
   WaitFailed(*device);
-  EXPECT_NE(device->failure().find("wants the function back"),
-            std::string::npos);
+  EXPECT_NE(device->failure().find("requests the function"), std::string::npos);
   device.reset();
   ExpectNothingLeft();
 }

@@ -29,7 +29,7 @@ TEST(DefaultDevice, IsSoftForTheReasonThatIsLogged) {
   EXPECT_STREQ(answer.info->domain_attr->name, "soft0");
   EXPECT_EQ(answer.info->next, nullptr);
   EXPECT_NE(log.find("device soft0 offered: it meets all hints, and there is "
-                     "no hardware, nor does FI_HEDDLE_DEVICE name a device"),
+                     "no hardware, and FI_HEDDLE_DEVICE names no device"),
             std::string::npos)
       << log;
 }

@@ -166,8 +166,9 @@ TEST(SimSettings, OfTheOtherDeviceAreRefused) {
   using contract::kRtlKind;
   using contract::kSoftKind;
   EXPECT_FALSE(parse(kRtlKind, "read_again", "0.5"));
-  EXPECT_EQ(message,
-            "simulator setting read_again=0.5: only the device soft obeys it");
+  EXPECT_EQ(
+      message,
+      "simulator setting read_again=0.5: applies to the device soft only");
   EXPECT_TRUE(parse(kRtlKind, "read_again", "0"));
   EXPECT_TRUE(parse(kSoftKind, "read_again", "0.5"));
   EXPECT_FALSE(parse(kSoftKind, "trace", "a.fst"));
