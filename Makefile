@@ -44,7 +44,7 @@ test-long: ## Run 1,000 processes, and fi_pingpong over all sizes, 0 B to 6 MiB
 	@scripts/pingpong_long $(BUILD)
 
 # Builds of their own, without a model of the NIC: cmake/Sanitize.cmake.
-test-asan: ## Run what needs no RTL under AddressSanitizer and UBSan
+test-asan: ## Run the tests without RTL under AddressSanitizer and UBSan
 	@scripts/packages build tests test
 	@scripts/sanitize $(BUILD)/asan address,undefined
 
@@ -119,7 +119,7 @@ soak: ## Run the differential test on lossy wires for SECONDS (60)
 	@scripts/soak --build $(BUILD) --seconds "$(SECONDS)"
 
 # A build of its own: models that count lines and toggles.
-coverage: ## Count what the tests of RTL units reach, write docs/coverage.md
+coverage: ## Measure the coverage of RTL units, write docs/coverage.md
 	@scripts/packages build tests
 	@mkdir -p $(BUILD)/coverage
 	@cmake -S . -B $(BUILD)/coverage -G Ninja "-DHEDDLE_RTL_COVERAGE=line;toggle" >$(BUILD)/coverage/configure.log 2>&1 || \
@@ -127,5 +127,5 @@ coverage: ## Count what the tests of RTL units reach, write docs/coverage.md
 	@cmake --build $(BUILD)/coverage -j $(JOBS) --target heddle_rtl_tests
 	@scripts/coverage --build $(BUILD)/coverage run
 
-clean: ## Remove what was built
+clean: ## Remove the build outputs
 	@rm -rf $(BUILD)

@@ -64,7 +64,7 @@ target_compile_definitions(heddle_version INTERFACE
 
 option(HEDDLE_FUZZ "Build the fuzzers: needs clang, and counted lines" OFF)
 
-# What all models of this build count, for `make fuzz` and `make coverage`, which
+# Counters of all models of this build, for `make fuzz` and `make coverage`, which
 # build apart: a list of `line`, `toggle`.
 set(HEDDLE_RTL_COVERAGE "" CACHE STRING "Coverage that the models count")
 set(HEDDLE_COVERAGE_ARGS ${HEDDLE_RTL_COVERAGE})
@@ -80,7 +80,7 @@ if(HEDDLE_CLANGXX)
   set(HEDDLE_NIC_OPT_FAST -O1)
 endif()
 
-# What a Verilated model needs at run time, one copy for all models.
+# Run-time library of Verilated models, one copy for all.
 if(verilator_FOUND)
   add_library(heddle_verilated STATIC
     ${VERILATOR_ROOT}/include/verilated.cpp

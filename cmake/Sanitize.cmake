@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make test-asan`, `make test-tsan` and `make test-debug` build, each in a
+# Builds of `make test-asan`, `make test-tsan` and `make test-debug`, each in a
 # directory of its own.
 
 set(HEDDLE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
