@@ -166,7 +166,7 @@ void Initiator::OnNack(Pdc* pdc, const IncomingNack& nack,
     return;
   }
   core_.Count(Statistic::kRxNacks);
-  pdc->send.Heard(core_.now_ns);
+  pdc->send.NoteNack(core_.settings, core_.now_ns);
   if (restarted) {
     Restart(pdc);
   } else if (gone && pdc->state == PdcState::kClosing) {

@@ -53,7 +53,8 @@ void SendHalf::Open(uint32_t start, const Settings& settings, uint64_t now_ns) {
   rtt_ns_ = min_rtt_ns_ = 0;
   probe_psn_ = start;
   waiting_ = probing_ = resent_ = asked_ = false;
-  rto_shift_ = backoff_shift_ = 0;
+  rto_.Reset();
+  backoff_.Reset();
 }
 
 void SendHalf::NoteSent(uint32_t what, uint32_t bytes, const Settings& settings,
@@ -122,14 +123,14 @@ void SendHalf::InferLosses(const Settings& settings, uint64_t now_ns) {
 }
 
 void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
-  rto_shift_ = 0;
+  rto_.Reset();
   if (probing_ || waiting_) {
     const bool taken =
         !window_.Contains(probe_psn_) ||
         window_.Has(window_.answered() | window_.arrived(), probe_psn_);
     if (taken) {
       probing_ = waiting_ = false;
-      backoff_shift_ = 0;
+      backoff_.Reset();
     }
   }
   if (window_.unanswered() == 0) {
@@ -138,6 +139,14 @@ void SendHalf::NoteProgress(const Settings& settings, uint64_t now_ns) {
   } else if (!waiting_) {
     timer_ns_ = now_ns + settings.rto_ns;
   }
+}
+
+void SendHalf::NoteNack(const Settings& settings, uint64_t now_ns) {
+  Heard(now_ns);
+  if (!rto_.at_first() && !waiting_) {
+    timer_ns_ = std::min(timer_ns_, now_ns + settings.rto_ns);
+  }
+  rto_.Reset();
 }
 
 bool SendHalf::OnLoss(uint32_t psn, bool not_received, bool ordered,
@@ -192,9 +201,9 @@ bool SendHalf::OnRefusal(uint32_t psn, bool ordered, const Settings& settings,
   }
   waiting_ = probing_ = true;
   probe_psn_ = psn;
-  timer_ns_ = now_ns + Settings::Doubled(settings.backoff_ns, backoff_shift_,
-                                         settings.backoff_max_ns);
-  backoff_shift_ = static_cast<uint8_t>(backoff_shift_ + (backoff_shift_ < 31));
+  timer_ns_ =
+      now_ns + backoff_.Time(settings.backoff_ns, settings.backoff_max_ns);
+  backoff_.NoteInVain();
   return true;
 }
 
@@ -205,13 +214,11 @@ SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
   }
   if (waiting_) {
     waiting_ = false;
-    timer_ns_ = now_ns + Settings::Doubled(settings.rto_ns, rto_shift_,
-                                           settings.rto_max_ns);
+    timer_ns_ = now_ns + rto_.Time(settings.rto_ns, settings.rto_max_ns);
     return Timer::kResume;
   }
-  rto_shift_ = static_cast<uint8_t>(rto_shift_ + (rto_shift_ < 31));
-  timer_ns_ = now_ns + Settings::Doubled(settings.rto_ns, rto_shift_,
-                                         settings.rto_max_ns);
+  rto_.NoteInVain();
+  timer_ns_ = now_ns + rto_.Time(settings.rto_ns, settings.rto_max_ns);
   if (window_.unanswered() == 0) {
     return Timer::kClear;
   }

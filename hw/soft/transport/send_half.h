@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "hw/contract/gen/heddle_contract.h"
+#include "hw/soft/rules/backoff.h"
 #include "hw/soft/rules/psn.h"
 #include "hw/soft/transport/congestion.h"
 #include "hw/soft/transport/send_window.h"
@@ -106,6 +107,9 @@ class SendHalf {
 
   // The peer lives.
   void Heard(uint64_t now_ns) { heard_ns_ = now_ns; }
+  // The peer sent a NACK of an unanswered packet. It lives, so the next
+  // time-out is one RTO away; else a few losses would take until DEAD_TIME.
+  void NoteNack(const Settings& settings, uint64_t now_ns);
   uint64_t heard_ns() const { return heard_ns_; }
 
   // When OnTimer has to be called; rules::kNever: not.
@@ -163,8 +167,8 @@ class SendHalf {
   bool waiting_ = false;  // After a refusal, until the timer.
   bool probing_ = false;  // One packet at a time, until probe_psn_ is taken.
   bool resent_ = false;
-  uint8_t rto_shift_ = 0;
-  uint8_t backoff_shift_ = 0;
+  rules::Backoff rto_;
+  rules::Backoff backoff_;  // After refusals.
 };
 
 template <typename Answered>

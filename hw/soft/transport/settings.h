@@ -56,11 +56,6 @@ struct Settings {
     s.enabled = port.enable != 0;
     return s;
   }
-
-  // `first` doubled `shift` times, at most `limit`.
-  static uint64_t Doubled(uint64_t first, uint8_t shift, uint64_t limit) {
-    return shift >= 32 || first >= (limit >> shift) ? limit : first << shift;
-  }
 };
 
 }  // namespace heddle::soft::transport

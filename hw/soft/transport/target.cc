@@ -299,7 +299,7 @@ void Target::OnNack(Pdc* pdc, const IncomingNack& nack,
   }
   core_.Count(Statistic::kRxNacks);
   pdc->receive.heard_ns = core_.now_ns;
-  pdc->send.Heard(core_.now_ns);
+  pdc->send.NoteNack(core_.settings, core_.now_ns);
   switch (ClassOf(nack.code)) {
     case NackClass::kTrim:
       pdc->send.OnTrim(nack.psn, pdc->ordered, core_.now_ns);

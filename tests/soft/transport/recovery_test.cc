@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hw/contract/gen/heddle_wire.h"
+#include "hw/soft/rules/backoff.h"
 #include "hw/soft/rules/psn.h"
 #include "hw/soft/transport/send_window.h"
 #include "tests/seed.h"
@@ -359,6 +360,56 @@ TEST(RecoveryTest, TimeOutsDoubleUpToTheirMaximum) {
         << i;
     expected = std::min(2 * expected, most);
   }
+}
+
+// The peer refuses the sixth copy after five were lost, and the seventh is lost
+// as well: with an RTO of the sixth time-out, two losses would take as long as
+// all before.
+TEST(RecoveryTest, NackMakesTheNextTimeOutTheFirst) {
+  for (const NackCode code :
+       {NackCode::kNoResource, NackCode::kRcvrInferLoss, NackCode::kTrimmed}) {
+    for (const bool ordered : {true, false}) {
+      auto world = Opened(ordered);
+      ClientModel& target = (*world)[1].client;
+      target.refuse = 1;
+      target.refuse_code = code;
+      std::vector<uint64_t> sent;
+      (*world)[0].wire.filter = [&](std::span<const uint8_t> bytes) {
+        if (!IsRequest(bytes)) {
+          return true;
+        }
+        sent.push_back(world->now_ns());
+        target.refuse = sent.size() <= 6 ? 1 : 0;
+        return sent.size() == 6 || sent.size() >= 8;
+      };
+      (*world)[0].client.Send(Message(2, ordered));
+      ASSERT_TRUE(world->Run());
+      EXPECT_EQ((*world)[0].client.endings.size(), 2u);
+      const uint64_t rto = world->port.rto_ticks * World::kTickNs;
+      ASSERT_EQ(sent.size(), 8u);
+      EXPECT_GT(sent[5] - sent[4], 4 * rto);
+      EXPECT_LE(sent[7] - sent[6], rto + 200) << static_cast<int>(code);
+    }
+  }
+}
+
+TEST(BackoffTest, DoublesUpToItsLimitWithoutOverflow) {
+  rules::Backoff backoff;
+  EXPECT_EQ(backoff.Time(3, 20), 3u);
+  for (const uint64_t expected : {6u, 12u, 20u, 20u}) {
+    backoff.NoteInVain();
+    EXPECT_EQ(backoff.Time(3, 20), expected);
+  }
+  EXPECT_EQ(backoff.Time(1, 17), 16u);
+  for (int i = 0; i < 100; ++i) {
+    backoff.NoteInVain();
+  }
+  EXPECT_EQ(backoff.Time(UINT32_MAX, UINT64_MAX), uint64_t{UINT32_MAX} << 31U);
+  EXPECT_EQ(backoff.Time(5, 3), 3u);
+  EXPECT_FALSE(backoff.at_first());
+  backoff.Reset();
+  EXPECT_TRUE(backoff.at_first());
+  EXPECT_EQ(backoff.Time(3, 20), 3u);
 }
 
 TEST(RecoveryTest, RefusalIsRetriedWithoutLimitAndWithBackOff) {
