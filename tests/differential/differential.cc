@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -66,10 +67,13 @@ class Campaign {
     }
     PrintFigures("total");
     if (options_.is_virtual) {
-      std::printf("traces %016llx, %llu frames, %llu s of virtual time\n",
-                  static_cast<unsigned long long>(hash_),
-                  static_cast<unsigned long long>(frames_),
-                  static_cast<unsigned long long>(virtual_ns_ / 1'000'000'000));
+      std::printf(
+          "traces %016llx, %llu frames, %llu s of virtual time, %llu s of "
+          "processor time\n",
+          static_cast<unsigned long long>(hash_),
+          static_cast<unsigned long long>(frames_),
+          static_cast<unsigned long long>(virtual_ns_ / 1'000'000'000),
+          static_cast<unsigned long long>(std::clock() / CLOCKS_PER_SEC));
     }
     return failures_ == 0 ? 0 : 1;
   }
