@@ -32,7 +32,10 @@ void CopyIn(FrameRingMemory* memory, uint64_t position,
             std::span<const uint8_t> bytes) {
   const uint64_t offset = position % kFrameRingBytes;
   const uint64_t first = std::min(bytes.size(), kFrameRingBytes - offset);
-  std::memcpy(&memory->data[offset], bytes.data(), first);
+  if (bytes.data() != &memory->data[offset]) {
+    // A frame that was reserved may begin a few bytes off.
+    std::memmove(&memory->data[offset], bytes.data(), first);
+  }
   std::memcpy(memory->data.data(), bytes.data() + first, bytes.size() - first);
 }
 
@@ -57,18 +60,33 @@ FrameRingProducer::FrameRingProducer(FrameRingMemory* memory, uint32_t epoch)
   memory->tail.store(tail_, std::memory_order_release);
 }
 
+std::optional<uint64_t> FrameRingProducer::Free(uint64_t need) {
+  if (tail_ - head_ > kFrameRingBytes - need) {
+    head_ = memory_->head.load(std::memory_order_seq_cst);  // After `Wait`.
+    if (tail_ - head_ > kFrameRingBytes) {
+      return std::nullopt;
+    }
+  }
+  return kFrameRingBytes - (tail_ - head_);
+}
+
+std::span<uint8_t> FrameRingProducer::Reserve(size_t bytes) {
+  const uint64_t offset = (tail_ + sizeof(Record)) % kFrameRingBytes;
+  const uint64_t need = RecordBytes(bytes);
+  return offset + bytes <= kFrameRingBytes && Free(need).value_or(0) >= need
+             ? std::span(memory_->data).subspan(offset, bytes)
+             : std::span<uint8_t>();
+}
+
 FrameRingProducer::Outcome FrameRingProducer::Push(
     std::span<const uint8_t> frame, frame::FrameMarks marks) {
   const uint64_t need = RecordBytes(frame.size());
-  if (tail_ - head_ > kFrameRingBytes - need) {
-    head_ = memory_->head.load(std::memory_order_seq_cst);  // After `Wait`.
-    const uint64_t used = tail_ - head_;
-    if (used > kFrameRingBytes) {
-      return Outcome::kCorrupt;
-    }
-    if (kFrameRingBytes - used < need) {
-      return Outcome::kFull;
-    }
+  const std::optional<uint64_t> free = Free(need);
+  if (!free) {
+    return Outcome::kCorrupt;
+  }
+  if (*free < need) {
+    return Outcome::kFull;
   }
   const Record record{
       .bytes = static_cast<uint32_t>(frame.size()),
@@ -78,8 +96,8 @@ FrameRingProducer::Outcome FrameRingProducer::Push(
       .position = tail_};
   std::array<uint8_t, sizeof(Record)> bytes{};
   std::memcpy(bytes.data(), &record, sizeof(record));
-  CopyIn(memory_, tail_, bytes);
   CopyIn(memory_, tail_ + sizeof(Record), frame);
+  CopyIn(memory_, tail_, bytes);
   RingRelease(tail_);
   tail_ += need;
   memory_->tail.store(tail_, std::memory_order_release);

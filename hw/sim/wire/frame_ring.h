@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "hw/sim/frame/frame.h"
@@ -34,6 +36,11 @@ class FrameRingProducer {
   // from those of the ring's former producers.
   FrameRingProducer(FrameRingMemory* memory, uint32_t epoch);
 
+  // Free memory in one piece for a frame of up to `bytes` bytes, empty if there
+  // is none. A frame that is there needs no copy in the next `Push`. The
+  // consumer cannot see it until then, but a hostile one can change it.
+  std::span<uint8_t> Reserve(size_t bytes);
+
   // `kCorrupt`: the consumer's place makes no sense; it may mend that.
   Outcome Push(std::span<const uint8_t> frame, frame::FrameMarks marks = {});
   // What the consumer has taken; tells a slow one from a stopped one.
@@ -47,6 +54,10 @@ class FrameRingProducer {
   void Wait() { memory_->producer_waits.store(1, std::memory_order_seq_cst); }
 
  private:
+  // Bytes that are free, at least `need` if the consumer has left that many;
+  // empty if its place makes no sense.
+  std::optional<uint64_t> Free(uint64_t need);
+
   FrameRingMemory* memory_;
   uint64_t tail_;
   // As last seen: the consumer's cache line is fetched when it has to be.

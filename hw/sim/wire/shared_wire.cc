@@ -538,6 +538,12 @@ bool SharedWire::link_up() const {
   return (*segment_)->ports[index_].link_down.load() == 0;
 }
 
+std::span<uint8_t> SharedWire::Reserve(uint32_t port, size_t bytes) {
+  const auto& peer = peers_[port];
+  return peer != nullptr && peer->producer ? peer->producer->Reserve(bytes)
+                                           : std::span<uint8_t>();
+}
+
 bool SharedWire::TakesUnchecked(uint32_t port) const {
   return (*segment_)->ports[port].takes_unchecked.load(
              std::memory_order_acquire) != 0;

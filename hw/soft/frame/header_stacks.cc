@@ -96,7 +96,8 @@ size_t HeaderStacks::Put(const contract::PortCfg& port,
       stack.destination != header.destination) {
     Fill(port, header, &stack);
   }
-  std::memcpy(out.data(), stack.image.data(), kHeadroom);
+  const size_t unused = kHeadroom - stack.bytes;  // It may be others' memory.
+  std::memcpy(&out[unused], &stack.image[unused], stack.bytes);
   uint8_t* const layer4 = out.data() + kHeadroom - wire::Layer4Bytes(port);
   Store16(layer4, header.entropy);
   if (port.ip_protocol == 0) {

@@ -34,9 +34,10 @@ struct SharedDatagramWireOptions {
 // next hop's MAC address and VLAN, answers the address that the packet answered
 // came from and the port's VLAN, as in the RTL.
 //
-// A datagram is copied once by `Send`, into the ring of its receiver, and once
-// by `Receive`, out of it: a peer may write to the ring at any time, so that
-// nothing is judged there.
+// `Room` is in the ring of the receiver of the last datagram where it can be:
+// one that goes there as well is not copied by `Send`. `Receive` copies each
+// out of its ring: a peer may write to the ring at any time, so that nothing is
+// judged there.
 //
 // Thread safety: as of DatagramWire.
 class SharedDatagramWire final : public wire::DatagramWire {
@@ -60,6 +61,7 @@ class SharedDatagramWire final : public wire::DatagramWire {
   uint32_t payload_mtu() const override { return payload_mtu_; }
 
   void Flush() override {
+    current_room_ = nullptr;
     port_.Release();
     wire_->FlushNews();
   }
@@ -123,6 +125,12 @@ class SharedDatagramWire final : public wire::DatagramWire {
   wire::SlowPathSink* const slow_path_;
   frame::FrameCodec codec_;
   std::vector<uint8_t> room_;  // With space for headers and trailer.
+  // `Room`, from its space for headers on; null once a frame may have left,
+  // which may be at its place in the ring.
+  uint8_t* current_room_ = nullptr;
+  // Where the last unchecked frame went, and its bytes before the datagram.
+  std::optional<uint32_t> last_port_;
+  size_t last_stack_ = 0;
   sim::frame::Frame received_;
   std::array<contract::NextHopCfg, contract::kNextHops> hops_{};
   std::array<uint64_t, contract::kBar0StatisticsCount> counters_{};

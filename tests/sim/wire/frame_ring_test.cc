@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/wire/frame_ring.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 
 #include "gtest/gtest.h"
 #include "hw/sim/base/random.h"
@@ -50,6 +53,65 @@ TEST(FrameRingTest, FramesOfAllSizesComeOutInOrderOverManyWraps) {
   }
   EXPECT_GT(full, 0u);
   EXPECT_GT(number, 1000u);
+}
+
+// Also those that begin a few bytes into what was reserved.
+TEST(FrameRingTest, FramesBuiltInTheRingComeOutAmongOthers) {
+  constexpr size_t kMost = 9217;
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get(), 1);
+  FrameRingConsumer consumer(memory.get());
+  base::Random random(1);
+  std::deque<frame::Frame> expected;
+  uint32_t reserved = 0;
+  uint32_t copied = 0;
+  for (uint32_t step = 0; step < 20000; ++step) {
+    if (random.Below(2) == 0) {
+      const frame::Frame frame =
+          Numbered(14 + random.Below(kMost - 18), static_cast<uint8_t>(step));
+      const std::span<uint8_t> room =
+          random.Below(4) == 0 ? std::span<uint8_t>() : producer.Reserve(kMost);
+      Sent outcome = Sent::kFull;
+      if (room.empty()) {
+        outcome = producer.Push(frame);
+        copied += outcome == Sent::kSent ? 1 : 0;
+      } else {
+        const auto at = room.subspan(random.Below(2) * 4, frame.size());
+        std::copy(frame.begin(), frame.end(), at.begin());
+        outcome = producer.Push(at);
+        EXPECT_EQ(outcome, Sent::kSent) << "there was room";
+        ++reserved;
+      }
+      if (outcome == Sent::kSent) {
+        expected.push_back(frame);
+      }
+    } else {
+      frame::Frame frame;
+      ASSERT_EQ(consumer.Pop(&frame) == Got::kFrame, !expected.empty());
+      if (!expected.empty()) {
+        ASSERT_EQ(frame, expected.front());
+        expected.pop_front();
+      }
+    }
+  }
+  EXPECT_GT(reserved, 1000u);
+  EXPECT_GT(copied, 1000u);
+}
+
+TEST(FrameRingTest, NothingIsReservedInAFullRingOrAcrossItsEnd) {
+  auto memory = std::make_unique<FrameRingMemory>();
+  FrameRingProducer producer(memory.get(), 1);
+  FrameRingConsumer consumer(memory.get());
+  constexpr size_t kHalf = kFrameRingBytes / 2;
+  ASSERT_EQ(producer.Reserve(kHalf).size(), kHalf);
+  while (producer.Push(Numbered(9000, 1)) == Sent::kSent) {
+  }
+  EXPECT_TRUE(producer.Reserve(9000).empty());
+  frame::Frame frame;
+  while (consumer.Pop(&frame) == Got::kFrame) {
+  }
+  EXPECT_TRUE(producer.Reserve(9000).empty()) << "the end is near";
+  EXPECT_EQ(producer.Reserve(100).size(), 100U);
 }
 
 TEST(FrameRingTest, NewEndsGoOnWhereOldOnesStopped) {
