@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's one view of a NIC function, whatever stands behind it.
+// The driver's view of a NIC function, on hardware or simulated.
 #pragma once
 
 #include <cerrno>
@@ -13,15 +13,15 @@
 
 namespace heddle {
 
-// Number of this interface: a library of devices (driver/sim_factory.h) is
-// refused when it differs.
-// Raise it with any change to this file (CHANGELOG, heading ABI).
+// Version of this interface: the driver refuses a library of devices
+// (driver/sim_factory.h) of another version. Raise it with any change to this
+// file (CHANGELOG, heading ABI).
 inline constexpr uint32_t kDeviceAbi = 4;
 
 // An address as the device sees host memory.
 enum class Iova : uint64_t {};
 
-// Where a doorbell is rung. Copyable; valid as long as its Device.
+// Address of a doorbell. Copyable; valid as long as its Device.
 struct Doorbell {
   // Mapped register, or null when `notify` is set.
   volatile uint64_t* address = nullptr;
@@ -32,9 +32,9 @@ struct Doorbell {
   uint32_t bar2_offset = 0;
 };
 
-// Where a descriptor is copied ahead of the doorbell that covers it: the push
-// window of a transmit page. Copyable; valid as long as its Device. Without
-// `address` and `copy` there is none.
+// The push window of a transmit page, to which a descriptor is copied ahead of
+// its doorbell. Copyable; valid as long as its Device. Without `address` and
+// `copy` there is none.
 struct PushWindow {
   // Mapped window, 64-byte aligned.
   volatile uint64_t* address = nullptr;
@@ -47,20 +47,21 @@ struct PushWindow {
   uint32_t bar2_offset = 0;
 };
 
-// Lets a polling thread lend its time to a device that is not hardware.
+// Runs a device that is not hardware on a polling thread.
 struct ProgressHook {
   // Null for hardware. Called by a thread that found a queue empty; advances
   // the device by a bounded amount of work, or returns at once when another
-  // thread is doing so. Thread-safe.
+  // thread does so. Thread-safe.
   void (*step)(void* cookie) = nullptr;
   void* cookie = nullptr;
 };
 
 // One function of a NIC, owned by one process.
 //
-// Thread safety: every member may be called from any thread.
-// Ownership: whoever opened it; it outlives all rings, mappings and doorbells
-// made from it. Destruction stops the device: afterwards it touches no memory.
+// Thread safety: any thread may call every member.
+// Ownership: the caller that opened it; it outlives all rings, mappings and
+// doorbells made from it. Destruction stops the device: afterwards it accesses
+// no memory.
 class Device {
  public:
   Device() = default;
@@ -81,45 +82,46 @@ class Device {
   // Doorbell at `bar2_offset` (page x doorbell_page_bytes + register offset).
   virtual Doorbell doorbell(uint32_t bar2_offset) = 0;
 
-  // Push window at `bar2_offset`, in the way this mapping of the BAR allows.
-  // Ask only where the capability register claims `push`.
+  // Push window at `bar2_offset`, as this mapping of the BAR allows. Call only
+  // if the capability register has `push`.
   virtual PushWindow push_window(uint32_t /*bar2_offset*/) { return {}; }
 
   virtual ProgressHook progress_hook() = 0;
 
   // Lets the device read and write [address, address + bytes).
-  // Errors: EINVAL for an empty or wrapping range, ENOMEM.
-  // Ranges may overlap others; each is unmapped on its own.
+  // Errors: EINVAL for an empty or wrapping range, ENOMEM. Ranges may overlap;
+  // each is unmapped on its own.
   virtual Result<Iova> Map(void* address, size_t bytes) = 0;
 
-  // Why `Map` of `bytes` (0: of an unknown number) was refused with `error`, in
-  // one line; where the user can change that, with how.
+  // Explains in one line why `Map` of `bytes` (0: an unknown number) failed
+  // with `error`, with the remedy if the user has one.
   virtual std::string Explain(Errno error, size_t /*bytes*/) const {
     return std::strerror(static_cast<int>(error));
   }
 
   // Ends the mapping that `Map` returned for exactly this range. When it
-  // returns, the device touches the range no more (unless mapped otherwise).
+  // returns, the device no longer accesses the range (unless another mapping
+  // has it).
   virtual void Unmap(Iova iova, size_t bytes) = 0;
 
   // Eventfd of an MSI-X vector, owned by the Device; -1 if there is no such
   // vector. Readable once per interrupt raised.
   virtual int interrupt_fd(uint32_t vector) = 0;
 
-  // Brings the function to its power-on state; everything created on it is
-  // gone. Errors: EIO when the device does not answer.
+  // Returns the function to its power-on state; all objects created on it are
+  // gone. Errors: EIO when the device does not respond.
   virtual Result<bool> Reset() = 0;
 
-  // Keeps device addresses for [address, address + bytes), whole pages, of
-  // which `MapReserved` maps parts: so that memory can grow in place. Errors:
+  // Reserves device addresses for [address, address + bytes), whole pages, of
+  // which `MapReserved` maps parts, so that memory can grow in place. Errors:
   // EINVAL, ENOSPC. By default, addresses of the device are those of the
   // process.
   virtual Result<Iova> Reserve(void* address, size_t /*bytes*/) {
     return Iova{reinterpret_cast<uintptr_t>(address)};
   }
 
-  // As `Map`, at `iova`, which is as far into the reservation as `address`;
-  // whole pages. `Unmap` ends it; the reservation stays.
+  // As `Map`, at `iova`, which has the same offset in the reservation as
+  // `address`; whole pages. `Unmap` ends it; the reservation stays.
   virtual Result<Iova> MapReserved(Iova iova, void* address, size_t bytes) {
     Result<Iova> mapped = Map(address, bytes);
     if (mapped.ok() && mapped.value() != iova) {
@@ -129,12 +131,12 @@ class Device {
     return mapped;
   }
 
-  // Ends a reservation, in which nothing is mapped any more.
+  // Ends a reservation. Precondition: nothing is mapped in it.
   virtual void Release(Iova /*iova*/, size_t /*bytes*/) {}
 
   // Monotonic time in nanoseconds, by which the driver and the library limit
-  // and pace what they wait for of this device: the host's, but for devices
-  // whose time is simulated.
+  // and pace waits for this device: the host's, except for devices whose time
+  // is simulated.
   virtual uint64_t now_ns() const {
     return static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -143,8 +145,8 @@ class Device {
   }
 
   // True once the device has failed (simulation assertion, lost PCI device) or
-  // was reset by another.
-  // Nothing completes any more; `failure()` says why, in one line.
+  // was reset by another. Nothing completes any more; `failure()` gives the
+  // reason, in one line.
   virtual bool failed() const = 0;
   virtual std::string failure() const = 0;
 };

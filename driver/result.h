@@ -10,8 +10,8 @@ namespace heddle {
 // A positive POSIX error number, e.g. `Errno{EINVAL}`.
 enum class Errno : int {};
 
-// Either a `T` or the reason there is none. The data path does not use it: a
-// full ring is an expected answer there, not an error.
+// Either a `T` or the error. The data path does not use it: a full ring is an
+// expected result there, not an error.
 template <typename T>
 class [[nodiscard]] Result {
  public:

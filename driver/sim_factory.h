@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C entry points through which the driver knows and opens simulated
+// The C entry points through which the driver identifies and opens simulated
 // devices.
 #pragma once
 
@@ -24,14 +24,13 @@ struct HeddleSimError {
 
 // Symbol `heddle_sim_open` of the library of a kind of device
 // (contract::DeviceKind). The options, all with defaults, are the settings that
-// docs/settings.md lists as obeyed by `kind`, in lower case, and `address`, the
-// local address (127.0.0.1) in place of `ip`. An unknown option, a bad value,
-// or one other than the default of a setting that other kinds alone obey is
-// EINVAL.
+// apply to `kind` in docs/settings.md, in lower case, and `address`, the local
+// address (127.0.0.1) in place of `ip`. An unknown option, an invalid value, or
+// one other than the default of a setting for other kinds alone is EINVAL.
 //
-// Returns null and fills `error` on failure. Refused with EPROTO, both numbers
-// named, when `device_abi` or `contract_hash` differ from those the library was
-// built with; with ENOTSUP when it has no devices of `kind`.
+// Returns null and fills `error` on failure: EPROTO, with both numbers in the
+// message, when `device_abi` or `contract_hash` differ from those of the
+// library's build; ENOTSUP when it has no devices of `kind`.
 extern "C" {
 using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
                                       uint64_t contract_hash,
@@ -42,9 +41,9 @@ using HeddleSimOpen = heddle::Device*(const char* kind, uint32_t device_abi,
 
 inline constexpr const char* kHeddleSimOpenSymbol = "heddle_sim_open";
 
-// Symbol `heddle_sim_identity`: what a device of `kind` is, without opening
-// one: the first `count` words of 64 bits of its BAR0 in `words`. 0, or a
-// positive errno with `error` filled; refusals as above.
+// Symbol `heddle_sim_identity`: writes the first `count` words of 64 bits of
+// the BAR0 of a device of `kind` to `words`, without opening one. Returns 0, or
+// a positive errno with `error` filled; errors as above.
 extern "C" {
 using HeddleSimIdentity = int(const char* kind, uint32_t device_abi,
                               uint64_t contract_hash, uint64_t* words,

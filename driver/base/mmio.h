@@ -15,8 +15,8 @@ static_assert(std::endian::native == std::endian::little,
 
 // Makes earlier stores to DMA memory visible to the device, and finishes
 // earlier loads from it, before any later doorbell. The loads matter where a
-// doorbell gives memory back that was just read: a completion's credit, a
-// bounce buffer. Costs no instruction on x86-64, one on aarch64.
+// doorbell returns memory that was just read: a completion's credit, a bounce
+// buffer. Costs no instruction on x86-64, one on aarch64.
 //
 // x86-64: stores are not reordered with each other nor with earlier loads,
 // also when the last is to uncached memory, so only the compiler has to be
@@ -82,8 +82,8 @@ inline void PushBarrier() noexcept {
 }
 
 // Loads eight bytes that the device, or a thread that models it, may write at
-// any time. `address` is 8-byte aligned. Later loads are ordered behind it by
-// `DmaReadBarrier`; the acquire is for a model that runs in this process.
+// any time. `address` is 8-byte aligned. `DmaReadBarrier` orders later loads
+// after it; the acquire is for a model that runs in this process.
 inline uint64_t LoadShared(const uint64_t* address) noexcept {
   return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
@@ -95,7 +95,7 @@ inline void RingMapped(const Doorbell& doorbell, uint64_t value) noexcept {
 }
 
 // Rings `doorbell`: one posted 8-byte store, or the device's notify function.
-// Everything stored to DMA memory before is visible to the device first.
+// All earlier stores to DMA memory are visible to the device first.
 inline void Ring(const Doorbell& doorbell, uint64_t value) noexcept {
   if (doorbell.notify != nullptr) [[unlikely]] {
     DmaWriteBarrier();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client of a device's admin queue: creates and destroys what rings need.
+// Client of a device's admin queue: creates and destroys the objects of rings.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ using contract::FabricAddress;
 // The errno of an answer to `opcode`; 0 for ok. The only such table.
 int AdminErrno(contract::AdminOpcode opcode, contract::AdminStatus status);
 
-// What `AdminQueue::CreateEndpoint` granted.
+// Result of `AdminQueue::CreateEndpoint`.
 struct EndpointGrant {
   uint32_t endpoint = 0;  // Object number, for contexts and destruction.
   uint32_t port = 0;
@@ -30,13 +30,13 @@ struct EndpointGrant {
   uint16_t resource_index = 0;  // First RI.
 };
 
-// What `AdminQueue::RegisterRegion` granted.
+// Result of `AdminQueue::RegisterRegion`.
 struct RegionGrant {
   uint32_t region = 0;
   uint64_t key = 0;
 };
 
-// What `AdminQueue::QueryPort` answers.
+// Result of `AdminQueue::QueryPort`.
 struct PortInfo {
   FabricAddress address;
   uint32_t payload_mtu_bytes = 0;
@@ -44,25 +44,25 @@ struct PortInfo {
 
 // Executes admin commands, each within a deadline.
 //
-// An answer that does not come leaves the device's view unknown, so the queue
-// is broken from then on: this, those under way and every later command are
-// EIO, and `failure()` says why. Destroying what a broken queue created means
-// resetting or closing the device.
+// A missing answer leaves the device's state unknown, so the queue is broken
+// from then on: this, all outstanding and every later command fail with EIO,
+// and `failure()` gives the reason. To destroy the objects of a broken queue,
+// reset or close the device.
 //
 // Typed commands translate a refusal by `AdminErrno`; `refusal`, when given,
 // receives the device's answer to it (`detail` is the byte offset of a bad
 // field, the owner's process id, or a user count).
 //
-// Thread safety: every member may be called from any thread. Commands of
-// several threads are under way together, executed by the device in the order
-// of their calls and answered in any: one that waits for a neighbour does not
-// hold up the others. Cold path.
+// Thread safety: any thread may call every member. Commands of several threads
+// are outstanding together; the device executes them in the order of their
+// calls and completes them in any: one that waits for a neighbour does not
+// block the others. Cold path.
 // Ownership: owns the rings; borrows the device, which outlives it. One per
 // device at a time.
 class AdminQueue {
  public:
   static constexpr uint32_t kLog2Entries = 4;
-  // Of each of its two rings.
+  // Size of each of its two rings.
   static constexpr size_t kMemoryBytes = sizeof(contract::AdminCommand)
                                          << kLog2Entries;
   static constexpr std::chrono::seconds kDefaultLimit{30};
@@ -96,31 +96,31 @@ class AdminQueue {
   Result<uint32_t> CreateRx(contract::AdminCreateRx command,
                             contract::AdminAnswer* refusal = nullptr);
 
-  // When they return true the device touches the object's memory no more.
+  // When they return true the device no longer accesses the object's memory.
   // Errors: ENOENT, EBUSY while contexts use the object.
   Result<bool> DestroyEndpoint(uint32_t endpoint);
   Result<bool> DestroyCq(uint32_t cq);
   Result<bool> DestroyTx(uint32_t context);
   Result<bool> DestroyRx(uint32_t context);
 
-  // Lets peers reach memory. `opcode` and `id` are set here. Errors: EINVAL,
+  // Lets peers access memory. `opcode` and `id` are set here. Errors: EINVAL,
   // ENOKEY (the user key names another region, or one that still drains),
-  // ENOSPC (no entry left, or none where a user key may be), ENOENT (endpoint
+  // ENOSPC (no free entry, or none where a user key may be), ENOENT (endpoint
   // or counter named), EOPNOTSUPP.
   Result<RegionGrant> RegisterRegion(contract::AdminRegisterRegion command,
                                      contract::AdminAnswer* refusal = nullptr);
-  // When it returns true no peer's operation touches the memory any more.
-  // ENOENT when there is no such region.
+  // When it returns true no peer's operation accesses the memory any more.
+  // ENOENT without such a region.
   Result<bool> DeregisterRegion(uint32_t region);
 
   // A counter whose cell, zeroed, is at `cell`; returns its number. Errors:
   // ENOSPC, EOPNOTSUPP.
   Result<uint32_t> CreateCounter(Iova cell);
-  // When it returns true the device writes the cell no more. Errors: ENOENT,
+  // When it returns true the device no longer writes the cell. Errors: ENOENT,
   // EBUSY while contexts or regions use it.
   Result<bool> DestroyCounter(uint32_t counter);
 
-  // Times of the whole function; 0 keeps the present one. EINVAL when a time
+  // Times of the whole function; 0 keeps the current one. EINVAL when a time
   // does not fit the device's counters.
   Result<bool> SetTiming(std::chrono::nanoseconds rto,
                          std::chrono::nanoseconds dead);
@@ -129,20 +129,20 @@ class AdminQueue {
   // contract before 1.4.
   Result<PortInfo> QueryPort();
 
-  // Ends the function's PDCs in both directions, as far as that goes without
-  // waiting: those that are idle are closed, peers are asked to close theirs.
-  // Returns how many are open or being closed. EOPNOTSUPP without capability
+  // Ends the function's PDCs in both directions, as far as possible without
+  // waiting: closes idle ones, requests peers to close theirs. Returns the
+  // number of PDCs that are open or closing. EOPNOTSUPP without capability
   // `close_pdcs`.
   Result<uint32_t> ClosePdcs();
-  // Only counts them.
+  // Returns the same number only.
   Result<uint32_t> CountPdcs();
 
   // Finds the next hop of `peer`, and takes one use of it; returns its number.
-  // Lasts as long as the neighbour takes to answer. Errors: EHOSTUNREACH when
-  // it does not or there is no route, ENOSPC when all next hops are in use,
-  // EINVAL for an address that no peer can have or of the other family.
+  // Blocks until the neighbour responds. Errors: EHOSTUNREACH when it does not
+  // or there is no route, ENOSPC when all next hops are in use, EINVAL for an
+  // address that no peer can have or of the other family.
   Result<uint32_t> ResolveNextHop(const FabricAddress& peer);
-  // Gives that use back. ENOENT when there is none.
+  // Releases that use. ENOENT when there is none.
   Result<bool> ReleaseNextHop(uint32_t hop);
 
   // Why the queue is broken, in one line; empty while it is not.
@@ -173,7 +173,7 @@ class AdminQueue {
     contract::AdminAnswer answer;
   };
 
-  // Waits for a free place and publishes `command`. Null when the queue is or
+  // Waits for a free slot and publishes `command`. Null when the queue is or
   // becomes broken.
   Call* Publish(contract::AdminCommand command);
 
@@ -192,7 +192,7 @@ class AdminQueue {
   DmaBuffer answers_;
   uint16_t count_ = 0;     // Commands published, free-running.
   uint16_t answered_ = 0;  // Answers taken, likewise.
-  // By place: as many as the ring has entries, so that neither ring overflows.
+  // By slot: as many as the ring has entries, so that neither ring overflows.
   std::array<Call, size_t{1} << kLog2Entries> calls_;
   std::string failure_;
 };

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// What a bus answers for a device that is not there.
+// The value that a bus returns for a missing device.
 constexpr uint32_t kAllOnes = 0xffffffffU;
 
 std::string Hex(uint32_t value) {
@@ -46,7 +46,7 @@ DeviceCounts CountsOf(const IdentityWords& words) {
                         kBar0RegionLimitsCountersLsb),
       .regions = Field(regions, kBar0RegionLimitsRegionsMask,
                        kBar0RegionLimitsRegionsLsb)};
-  // Of contract 1.7: 0 where these are all.
+  // Since contract 1.7: 0 where these are complete.
   if (const uint32_t more = Half(words, kBar0ContextCountsOffset); more != 0) {
     counts.tx_contexts =
         Field(more, kBar0ContextCountsTxMask, kBar0ContextCountsTxLsb);

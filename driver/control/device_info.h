@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device says about itself, and whether this driver can use it.
+// Identity of a device, and whether this driver supports it.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace heddle {
 
-// How many objects of each kind a device has.
+// Number of objects of each kind of a device.
 struct DeviceCounts {
   uint32_t tx_contexts = 0;
   uint32_t rx_contexts = 0;
   uint32_t completion_queues = 0;
   uint32_t counters = 0;
-  uint32_t regions = 0;  // Of memory that peers may reach.
+  uint32_t regions = 0;  // Memory that peers may access.
 };
 
 struct DeviceInfo {
@@ -39,11 +39,11 @@ struct DeviceInfo {
   }
 };
 
-// BAR0 registers from offset 0 on, that say what a device is.
+// BAR0 registers from offset 0 on, which identify a device.
 inline constexpr size_t kIdentityWords = 8;
 using IdentityWords = std::array<uint64_t, kIdentityWords>;
 
-// What they say.
+// Decodes them.
 DeviceInfo InfoOf(const IdentityWords& words);
 
 // Checks identity and contract version, then waits until the device's firmware

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a device that runs in the process, out of the library of its kind.
+// Opens a device that runs in the process, from the library of its kind.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,16 @@
 namespace heddle {
 
 struct SimulatorOptions {
-  // Value of FI_HEDDLE_SIM_PATH: the directory of the libraries, or one of them
-  // for whatever kind. Empty, or a process in secure-execution mode: the places
-  // relative to our own library.
+  // Value of FI_HEDDLE_SIM_PATH: the directory of the libraries, or one of
+  // them, for any kind. Empty, or a process in secure-execution mode: the
+  // places relative to our own library.
   std::string path = {};
   // Settings of the device by name, as docs/settings.md lists them.
   std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
-// The files in which `library`, that of a kind (contract::DeviceKind), is
-// looked for, best first. `own_directory` holds the library that this code is
-// in.
+// Paths of `library`, that of a kind (contract::DeviceKind), to try in order.
+// `own_directory` contains the library of this code.
 std::vector<std::string> SimulatorCandidates(const std::string& library,
                                              const std::string& path,
                                              bool secure_execution,
@@ -41,8 +40,8 @@ Result<std::unique_ptr<Device>> OpenSimulated(const std::string& kind,
                                               const SimulatorOptions& options,
                                               std::string& message);
 
-// What simulated devices of `kind` are, without opening one. Errors, with one
-// line in `message`: as above.
+// Identity of simulated devices of `kind`, without opening one. Errors, with
+// one line in `message`: as above.
 Result<DeviceInfo> SimulatedInfo(const std::string& kind,
                                  const std::string& path, std::string& message);
 
@@ -51,7 +50,7 @@ struct OpenedDevice {
   DeviceInfo info;
 };
 
-// What an opening gave, once it is ready (`WaitReady`). Errors: the opening's,
+// The opened device, once it is ready (`WaitReady`). Errors: the opening's,
 // those of `WaitReady`.
 Result<OpenedDevice> OnceReady(Result<std::unique_ptr<Device>> device,
                                std::string& message);

@@ -10,10 +10,11 @@
 namespace heddle {
 
 // Returns true as soon as `done()` does; false when `limit` has passed or the
-// device has failed. Lends the thread to a device that wants it, else polls.
+// device has failed. Runs the device on this thread if it has a progress hook,
+// else polls.
 template <typename Done>
 bool WaitFor(Device& device, std::chrono::nanoseconds limit, Done done) {
-  // Time and health are looked at every so many polls: both cost more.
+  // Time and health are checked after this number of polls: both cost more.
   constexpr uint32_t kPollsPerCheck = 64;
   const uint64_t deadline_ns =
       device.now_ns() + static_cast<uint64_t>(limit.count());
@@ -30,7 +31,7 @@ bool WaitFor(Device& device, std::chrono::nanoseconds limit, Done done) {
     if (device.failed() || device.now_ns() >= deadline_ns) {
       return done();
     }
-    // Another thread may be the one that drives the device.
+    // Another thread may drive the device.
     std::this_thread::yield();
   }
 }

@@ -28,7 +28,7 @@ Result<DmaBuffer> DmaBuffer::Create(Device& device, size_t bytes) {
   DmaBuffer buffer;
   if (bytes >= kHugePageBytes) {
     buffer.bytes_ = RoundUp(bytes, kHugePageBytes);
-    // Of this size, whatever the system's default is.
+    // This size, also if the system's default differs.
     buffer.address_ = MapPages(buffer.bytes_, MAP_HUGETLB | MAP_HUGE_2MB);
   }
   if (buffer.address_ == nullptr) {

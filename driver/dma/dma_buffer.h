@@ -46,12 +46,12 @@ class DmaBuffer {
   DmaBuffer(const DmaBuffer&) = delete;
   DmaBuffer& operator=(const DmaBuffer&) = delete;
 
-  // Unmaps for the device first: the pages are returned to the system only
-  // when the device can touch them no more.
+  // Unmaps for the device first: the pages return to the system only when the
+  // device can no longer access them.
   ~DmaBuffer();
 
   std::byte* data() const noexcept { return address_; }
-  // At least what was asked for; 0 for a default-constructed buffer.
+  // At least the requested size; 0 for a default-constructed buffer.
   size_t bytes() const noexcept { return bytes_; }
   Iova iova() const noexcept { return iova_; }
 

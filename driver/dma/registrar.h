@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a user's buffer becomes an address the device may use, and for how long.
+// Mapping of a user's buffer to device addresses, and its lifetime.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class MappedRegion {
   MappedRegion(const MappedRegion&) = delete;
   MappedRegion& operator=(const MappedRegion&) = delete;
 
-  // When it returns, the device touches the memory no more.
+  // When it returns, the device no longer accesses the memory.
   ~MappedRegion();
 
   // True when all of [address, address + bytes) is inside.
@@ -65,16 +65,16 @@ class MappedRegion {
   Iova iova_{};
 };
 
-// One piece of a user's buffer. `region`, when not null, is what the user
-// named as its registration.
+// One piece of a user's buffer. `region`, when not null, is the registration
+// that the user named.
 struct Segment {
   void* address = nullptr;
   size_t bytes = 0;
   const MappedRegion* region = nullptr;
 };
 
-// Names what an operation holds in a `Registrar`; the caller keeps it by ring
-// position and gives it back at completion.
+// Names the resources of an operation in a `Registrar`; the caller keeps it by
+// ring position and releases it at completion.
 using Ticket = uint16_t;
 // Nothing is held: the buffer is registered, or empty.
 inline constexpr Ticket kNoTicket = 0xffff;
@@ -83,8 +83,8 @@ inline constexpr Ticket kNoTicket = 0xffff;
 struct Prepared {
   enum class Status : uint8_t {
     kOk,
-    kFull,    // Try again when an operation of this endpoint has completed.
-    kFailed,  // `error` says why; repeating does not help.
+    kFull,    // Retry when an operation of this endpoint has completed.
+    kFailed,  // `error` is the reason; a retry does not help.
   };
 
   Status status = Status::kFailed;
@@ -93,21 +93,21 @@ struct Prepared {
   Iova iova{};
 };
 
-// A contiguous piece of a local buffer, as the device reaches it.
+// A contiguous piece of a local buffer, by device address.
 struct LocalPiece {
   Iova iova{};
   uint32_t bytes = 0;
 };
 
-// Is told of the first `bytes` that `Device::Map` refused for an operation; may
+// Receives the first `bytes` that `Device::Map` refused for an operation; may
 // be empty. Throws nothing.
 using MapRefusalListener = std::function<void(Errno error, size_t bytes)>;
 
-// Makes the buffers of one endpoint's operations reachable for the device.
+// Makes the buffers of one endpoint's operations accessible to the device.
 //
-// Rule: an implicit registration never outlives its operation, because nobody
-// tells the library when an application unmaps memory and maps other pages at
-// the same address.
+// Rule: an implicit registration never outlives its operation, because the
+// library receives no event when an application unmaps memory and maps other
+// pages at the same address.
 // - Registered memory: its mapping is used, nothing is held.
 // - Up to `copy_limit_bytes`: copied through a pre-mapped slab. When the slabs
 //   are used up, as the next line.
@@ -173,8 +173,8 @@ class Registrar {
   };
 
   // As `PrepareSend`, or with `receive` as `PrepareReceive`, for a device that
-  // takes `kMaxSegments` pieces: segments that the device can reach stay where
-  // they are. The sum of the segments is below 2^32. With `in_place` nothing is
+  // takes `kMaxSegments` pieces: segments that the device can access stay in
+  // place. The sum of the segments is below 2^32. With `in_place` nothing is
   // copied, however short it is.
   [[nodiscard]] Pieces PreparePieces(std::span<const Segment> segments,
                                      bool receive, bool in_place = false);
@@ -206,16 +206,16 @@ class Registrar {
   const SlabPool& slabs() const noexcept { return slabs_; }
 
  private:
-  // What one ticket holds: one of a slab, a mapping of the user's memory, and
+  // Resources of one ticket: one of a slab, a mapping of the user's memory, and
   // memory of its own; the others are empty.
   struct Lease {
     Slab slab;
     MappedRegion region;
     DmaBuffer memory;
-    // Where received data goes; empty when the device placed it there itself.
+    // Destination of received data; empty when the device placed them itself.
     std::array<Segment, kMaxSegments> targets;
     uint32_t target_count = 0;
-    Ticket next = kNoTicket;  // What the operation holds besides.
+    Ticket next = kNoTicket;  // Further resources of the operation.
   };
 
   Registrar() = default;
@@ -238,7 +238,7 @@ class Registrar {
   std::unique_ptr<Ticket[]> free_;
   SlabPool slabs_;
   std::unique_ptr<Lease[]> leases_;
-  MapRefusalListener on_refused_;  // Empty once it was told.
+  MapRefusalListener on_refused_;  // Empty after its call.
 };
 
 }  // namespace heddle

@@ -56,14 +56,14 @@ class SlabClass {
   uint32_t slab_bytes_ = 0;
 };
 
-// How many slabs of each size a pool holds; all are mapped at creation.
+// Number of slabs of each size in a pool; all are mapped at creation.
 struct SlabCounts {
-  uint32_t small = 1024;  // Of 256 bytes.
-  uint32_t medium = 256;  // Of 4 KiB.
-  uint32_t large = 64;    // Of 64 KiB.
+  uint32_t small = 1024;  // 256 bytes each.
+  uint32_t medium = 256;  // 4 KiB each.
+  uint32_t large = 64;    // 64 KiB each.
 };
 
-// A bounded set of bounce buffers: it never grows, and answers "full".
+// A bounded set of bounce buffers: it never grows, and reports "full".
 //
 // Thread safety: none; belongs to one endpoint under its lock.
 // Ownership: owns the memory; slabs taken become invalid with the pool.

@@ -12,11 +12,11 @@
 
 namespace heddle {
 
-// Reads what the device writes into one completion queue, in order.
+// Reads the entries that the device writes to one completion queue, in order.
 //
-// An entry is read only when its phase says that it is new, and never one
-// behind the first that is not. The device owes a credit for each entry it
-// writes; credits go back in batches of a quarter of the queue.
+// An entry is read only when its phase marks it as new, and none is read beyond
+// the first that is not. The device needs a credit for each entry that it
+// writes; credits return in batches of a quarter of the queue.
 //
 // Cost: `Peek` is one load and one compare when the queue is empty; `Pop` adds
 // one posted 8-byte write per quarter queue. No system call, lock, allocation
@@ -37,7 +37,7 @@ class CompletionQueue {
   const contract::Completion* Peek() const noexcept {
     const contract::Completion* const next = next_;
     if (next == nullptr) {
-      __builtin_unreachable();  // `Create` saw to it.
+      __builtin_unreachable();  // `Create` checked it.
     }
     if (LoadPhase(*next) != phase_) {
       return nullptr;
@@ -56,20 +56,21 @@ class CompletionQueue {
     }
   }
 
-  // Gives the device the credit of every entry popped; nothing when it has
-  // them. `Pop` does so by itself; call it before waiting without polling.
+  // Returns the credit of every entry popped to the device; does nothing when
+  // it has them. `Pop` does so by itself; call it before waiting without
+  // polling.
   void ReturnCredits() noexcept {
     if (entries_read() != returned_) {
       RingConsumer(0);
     }
   }
 
-  // Asks for one interrupt when an entry beyond those popped is written, also
+  // Requests one interrupt when an entry beyond those popped is written, also
   // if it has been written already. Returns credits as well.
   void Arm() noexcept { RingConsumer(contract::kDoorbellCqConsumerArmMask); }
 
-  // At least so many entries have been written. Cost: a load for each doubling
-  // of the size. Any thread, while another one uses the queue.
+  // At least this number of entries has been written. Cost: a load for each
+  // doubling of the size. Any thread, while another one uses the queue.
   uint64_t CountWritten() const noexcept;
 
   // In entries.

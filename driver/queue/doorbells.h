@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each queue's doorbells are in BAR2.
+// Offsets of each queue's doorbells in BAR2.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ inline Doorbell PageDoorbell(Device& device, uint32_t page, uint32_t offset) {
   return device.doorbell(page * contract::kDoorbellPageBytes + offset);
 }
 
-// Of object `number` of the kind whose pages begin at `first` in each bank.
+// Doorbell of object `number` of the kind whose pages begin at `first` in each
+// bank.
 inline Doorbell ObjectDoorbell(Device& device, uint32_t first, uint32_t number,
                                uint32_t offset) {
   return PageDoorbell(device, contract::DoorbellPageOf(first, number), offset);

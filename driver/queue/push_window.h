@@ -10,16 +10,15 @@
 
 namespace heddle {
 
-// What a transmit context takes ahead of its doorbell. Without a window
-// nothing.
+// The push window of a transmit context. Without a window nothing is pushed.
 struct PushTarget {
   PushWindow window;
-  // Payload in extension slots, too, behind a copy of its descriptor.
+  // Payload in extension slots, too, after a copy of its descriptor.
   bool extensions = false;
 };
 
-// Writes slots to one push window, if there is a way that a device takes for a
-// copy: whole words, each once, all before the doorbell.
+// Writes slots to one push window, if the CPU has stores that a device accepts
+// as a copy: whole words, each once, all before the doorbell.
 //
 // On hardware that is `movdir64b` where the CPU has it, else gathered stores
 // where the mapping allows them. Eight uncached stores would cost more than the

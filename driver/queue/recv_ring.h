@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-// Hands receive buffers to one receive context.
+// Posts receive buffers to one receive context.
 //
 // Cost: `TryPush` writes one slot; `Publish` is one barrier and one posted
 // 8-byte write. No system call, lock, allocation or virtual call in any member
@@ -30,9 +30,9 @@ class RecvRing {
                                  const uint64_t* head_cell, Doorbell tail,
                                  Doorbell operation);
 
-  // Appends a buffer of `bytes` at `iova`, which the device may write until
-  // its completion. 0 bytes take a message without payload. False, changing
-  // nothing, when the ring is full.
+  // Appends a buffer of `bytes` at `iova`, which the device may write until its
+  // completion. 0 bytes take a message without payload. False, without a
+  // change, when the ring is full.
   [[nodiscard]] bool TryPush(uint64_t op_context, Iova iova,
                              uint32_t bytes) noexcept {
     if (positions_.full()) {
@@ -63,7 +63,7 @@ class RecvRing {
   // Position of the buffer pushed last.
   uint16_t last_position() const noexcept { return last_position_; }
 
-  // Shows everything pushed to the device; nothing when that was done.
+  // Publishes all pushed slots to the device; does nothing without new ones.
   void Publish() noexcept {
     if (positions_.published() == positions_.tail()) {
       return;
@@ -92,12 +92,12 @@ class RecvRing {
   // `op_context`. It may have completed already, unseen.
   std::optional<uint16_t> Find(uint64_t op_context) const noexcept;
 
-  // Asks the device to withdraw the buffer at `position`. Exactly one
-  // completion follows either way: status `cancelled`, with op_context 0, or
-  // that of the message which came first.
+  // Requests that the device withdraw the buffer at `position`. Exactly one
+  // completion follows in either case: status `cancelled`, with op_context 0,
+  // or that of the message that arrived first.
   void Cancel(uint16_t position) noexcept;
 
-  // What was pushed at `position`; for completions that do not repeat it.
+  // The descriptor pushed at `position`; for completions that do not repeat it.
   // Precondition: the slot has not been released, or not been reused since.
   uint64_t op_context_at(uint16_t position) const noexcept {
     return slots_[positions_.Slot(position)].op_context;

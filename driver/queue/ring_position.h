@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free-running slot counts, the currency of rings, doorbells and completions.
+// Free-running slot counts of rings, doorbells and completions.
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ constexpr bool IsRingSize(size_t slots) noexcept {
          slots <= size_t{1} << contract::kRingLog2Max;
 }
 
-// What became of a released head that the device reported.
+// Effect of a released head that the device reported.
 enum class Release : uint8_t {
   kMoved,  // Slots were freed.
   kStale,  // Nothing new: a later head was seen before (the head cell and the
@@ -60,7 +60,7 @@ class RingPositions {
     published_ = tail;
   }
 
-  // Accepts only a forward move within what was published.
+  // Accepts only a forward move within the published slots.
   Release ReleaseTo(uint16_t new_head) noexcept {
     if (new_head == head_) {
       return Release::kStale;
@@ -72,8 +72,8 @@ class RingPositions {
                                                        : Release::kBogus;
   }
 
-  // As `ReleaseTo` where the head moves or stays; false, changing nothing,
-  // where it would go back or is wrong.
+  // As `ReleaseTo` where the head moves or stays; false, without a change,
+  // where it would move back or is wrong.
   [[nodiscard]] bool TryReleaseTo(uint16_t new_head) noexcept {
     if (SlotDistance(head_, new_head) > SlotDistance(head_, published_)) {
       return false;
@@ -96,7 +96,7 @@ class RingPositions {
   uint32_t mask_;           // capacity - 1.
   uint16_t published_ = 0;  // Last tail rung.
   uint16_t head_ = 0;       // Oldest slot the device may still read.
-  uint16_t limit_;          // Most slots in use.
+  uint16_t limit_;          // Maximum of slots in use.
 };
 
 }  // namespace heddle

@@ -23,7 +23,7 @@ void SendRing::PublishOneByCall(uint16_t tail) noexcept {
 
 void SendRing::CopyLast() const noexcept {
   const contract::TxDesc* const slot = &slots_[positions_.Slot(last_position_)];
-  // What is behind a descriptor of several segments is fetched: the device
+  // The slot after a descriptor of several segments is fetched: the device
   // looks there for no payload.
   const bool holds_payload = (slot->flags & contract::kTxFlagInlineExt) != 0;
   push_.Copy(last_position_,

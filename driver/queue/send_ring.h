@@ -18,7 +18,7 @@
 
 namespace heddle {
 
-// What an operation says besides its local buffer.
+// Fields of an operation besides its local buffer.
 struct SendFields {
   contract::Opcode opcode = contract::Opcode::kSend;
   uint64_t op_context = 0;
@@ -32,25 +32,25 @@ struct SendFields {
   uint64_t remote_offset = 0;  // Remote address, of RMA.
 };
 
-// Hands descriptors to one transmit context.
+// Posts descriptors to one transmit context.
 //
 // A descriptor and its extension slots are contiguous in memory: where they
 // would wrap, the end of the ring is filled with `nop` descriptors, one slot
-// each. `Push*` either does all of it or changes nothing.
+// each. `Push*` either succeeds as a whole or has no effect.
 //
-// Cost: `Push*` writes its slots and nothing else; `Publish` is one barrier
-// and one posted 8-byte write, so call it once per batch. Where the device has
-// a push window, an operation published alone on an idle ring is copied there
-// first, one 64-byte store per slot: it need not be fetched (ADR 0007). No
-// system call, lock, allocation or virtual call in any member but `Create`.
+// Cost: `Push*` writes only its slots; `Publish` is one barrier and one posted
+// 8-byte write, so call it once per batch. Where the device has a push window,
+// an operation published alone on an idle ring is copied there first, one
+// 64-byte store per slot: it need not be fetched (ADR 0007). No system call,
+// lock, allocation or virtual call in any member but `Create`.
 //
 // Thread safety: none; under its endpoint's lock.
 // Ownership: borrows slots, head cell and doorbell, which outlive it. The ring
 // starts with a context: destroy it with the context.
 class SendRing {
  public:
-  // Binds an empty ring. `head_cell` is null or an 8-byte aligned word that
-  // the device keeps at the released head; `push` is where slots may be copied.
+  // Binds an empty ring. `head_cell` is null or an 8-byte aligned word that the
+  // device keeps equal to the released head; slots may be copied to `push`.
   // Errors: EINVAL unless the size is one the contract allows and the slots
   // are aligned to 4 KiB.
   static Result<SendRing> Create(std::span<contract::TxDesc> slots,
@@ -218,7 +218,7 @@ class SendRing {
   // Position of the descriptor pushed last.
   uint16_t last_position() const noexcept { return last_position_; }
 
-  // Shows everything pushed to the device; nothing when that was done.
+  // Publishes all pushed slots to the device; does nothing without new ones.
   void Publish() noexcept {
     if (positions_.published() != positions_.tail()) {
       PublishPushed();
@@ -295,7 +295,7 @@ class SendRing {
     return slots_[positions_.Slot(last_position_)];
   }
 
-  // Where the payload of a descriptor is.
+  // Place of a descriptor's payload.
   struct PayloadPlace {
     uint8_t flags = 0;
     uint32_t ext_slots = 0;
@@ -455,7 +455,7 @@ class SendRing {
   contract::TxDesc* slots_;
   RingPositions positions_;
   uint16_t last_position_ = 0;
-  // To publish is to store to the doorbell, and no more.
+  // `Publish` is only a store to the doorbell.
   bool only_rings_;
   Doorbell tail_doorbell_;
   const uint64_t* head_cell_;

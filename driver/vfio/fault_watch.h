@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for what the kernel reports of a function, errors and its removal, and
-// looks whether it is there.
+// Waits for the kernel's reports of a function's errors and removal, and checks
+// that the function is present.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,15 @@
 
 namespace heddle::vfio {
 
-// A thread of its own, `heddle-vfio`, that blocks all signals and sleeps. Once
-// a second it asks: not every function that vanishes is reported.
+// A thread of its own, `heddle-vfio`, that blocks all signals and sleeps. It
+// checks once a second: the kernel does not report every function that
+// vanishes.
 //
 // Ownership: of the interrupts and the thread, which destruction ends.
 class FaultWatch {
  public:
   // `report` gets one line, on that thread, at most once for each of the three;
-  // `answers`, called there, says whether the function is there.
+  // `answers`, called there, returns whether the function is present.
   // Errors: those of the kernel, with the call that failed in `message`.
   static Result<std::unique_ptr<FaultWatch>> Start(
       Kernel& kernel, int device_fd,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the answers of VFIO that carry a chain of capabilities.
+// Reads results of VFIO that contain a chain of capabilities.
 #pragma once
 
 #include <linux/vfio.h>
@@ -14,8 +14,8 @@
 
 namespace heddle::vfio {
 
-// Copies a structure out of an answer. False, leaving it alone, when it does
-// not fit in.
+// Copies a structure out of a result. False, without a change of `out`, when it
+// exceeds the result.
 template <typename T>
 bool ReadAt(const std::vector<std::byte>& info, size_t offset, T* out) {
   if (offset > info.size() || sizeof(T) > info.size() - offset) {
@@ -26,7 +26,7 @@ bool ReadAt(const std::vector<std::byte>& info, size_t offset, T* out) {
 }
 
 // Calls `visit(id, offset)` for each capability from `first` on (0: none). A
-// chain that leaves the answer or does not advance ends there.
+// chain that leaves the result or does not advance ends there.
 template <typename Visit>
 void ForEachCapability(const std::vector<std::byte>& info, uint32_t first,
                        Visit visit) {
@@ -41,9 +41,9 @@ void ForEachCapability(const std::vector<std::byte>& info, uint32_t first,
   }
 }
 
-// Asks for an answer of unknown length whose structure `Head` begins with
-// `argsz`: once for the length, once for all. `question` holds what the request
-// needs beyond it.
+// Requests a result of unknown length whose structure `Head` begins with
+// `argsz`: once for the length, once for all. `question` has the other
+// arguments of the request.
 template <typename Head>
 Result<bool> ReadInfo(Kernel& kernel, int fd, unsigned long request,
                       const Head& question, std::vector<std::byte>& info) {

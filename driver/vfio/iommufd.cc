@@ -148,7 +148,7 @@ Result<bool> Iommufd::Attach(const PciFunction& function,
   done = Ask(device_.fd(), uapi::kDeviceBindIommufd, &bind,
              node + ": VFIO_DEVICE_BIND_IOMMUFD", message);
   if (!done.ok()) {
-    // The file opens any number of times; this is how a second one is told.
+    // The file opens any number of times; this error indicates a second one.
     if (done.error() != Errno{EINVAL}) {
       return done;
     }

@@ -33,7 +33,7 @@ std::optional<uint64_t> IovaAllocator::Take(uint64_t bytes, uint64_t alignment,
     iova = TakeFrom(0, bytes, alignment, phase);
   }
   if (iova) {
-    cursor_ = *iova + bytes;  // Wraps to 0 behind the last page.
+    cursor_ = *iova + bytes;  // Wraps to 0 after the last page.
   }
   return iova;
 }

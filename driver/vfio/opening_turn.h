@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process at a time opens a function, whether to use or to ask it.
+// Lets one process at a time open a function, to use or to inspect it.
 #pragma once
 
 #include <chrono>
@@ -8,11 +8,11 @@
 
 namespace heddle::vfio {
 
-// Whoever asks a function what it can do owns it for a moment. Without a turn,
-// others that look or open at that time would take it for busy.
+// A process that inspects a function owns it for a moment. Without a turn,
+// others that look or open at that time would find it busy.
 //
-// A lock on the function's entry in sysfs, which every user may take: so it is
-// waited for no longer than `limit`, then done without.
+// A lock on the function's entry in sysfs, which every user may take: so the
+// constructor waits for at most `limit`, then continues without it.
 class OpeningTurn {
  public:
   static constexpr std::chrono::seconds kLimit{5};

@@ -65,7 +65,7 @@ std::string DeviceNode(const fs::path& directory) {
   return {};
 }
 
-// What is known of the function in `directory`; nothing when it has gone.
+// Description of the function in `directory`; nothing when it has gone.
 std::optional<PciFunction> Describe(const fs::path& directory) {
   PciFunction function;
   const auto address = PciAddress::Parse(directory.filename().string());
@@ -237,7 +237,7 @@ Result<bool> Sysfs::Unbind(const PciAddress& address,
   }
   if (written.ok()) {
     written = WriteFile(root_ + "/bus/pci/drivers_probe", name, message);
-    // Nobody may want it: that is no error.
+    // No driver may bind to it: that is no error.
     if (!written.ok() && written.error() == Errno{EINVAL}) {
       written = true;
     }

@@ -34,15 +34,15 @@ struct PciIdentity {
   bool operator==(const PciIdentity&) const = default;
 };
 
-// What sysfs says of one function at the time of asking.
+// A function as sysfs described it at the time of the call.
 struct PciFunction {
   PciAddress address;
   PciIdentity identity;
   std::string driver;  // Empty: none is bound.
   std::optional<uint32_t> iommu_group;
-  int numa_node = -1;       // -1: not known.
+  int numa_node = -1;       // -1: unknown.
   std::string vfio_device;  // `vfio0`, when the kernel has the cdev.
-  std::optional<PciAddress> physical_function;  // Of a virtual one.
+  std::optional<PciAddress> physical_function;  // For a virtual one.
 
   bool bound() const { return driver == kDriver; }
 
@@ -52,11 +52,11 @@ struct PciFunction {
 // Thread safety: any thread. Ownership: none; the paths are fixed.
 class Sysfs {
  public:
-  // `root` holds `bus/pci`; tests bring their own.
+  // `root` contains `bus/pci`; tests supply their own.
   explicit Sysfs(std::string root = "/sys") : root_(std::move(root)) {}
 
-  // Functions of this identity, by address. A directory that cannot be read is
-  // none; a function that vanishes meanwhile is left out.
+  // Functions of this identity, by address. An unreadable directory contains
+  // none; a function that vanishes meanwhile is omitted.
   std::vector<PciFunction> Find(const PciIdentity& identity) const;
 
   // Errors: ENODEV when there is no such function.
@@ -65,14 +65,14 @@ class Sysfs {
   // Directory of the function.
   std::string PathOf(const PciAddress& address) const;
 
-  // Gives the function to vfio-pci, whatever drives it now, and to it alone
-  // (driver_override). Binding twice is no error.
-  // Errors, with a line in `message` that names function, cause and cure:
-  // ENODEV; EACCES, EPERM without the right; ENXIO when the kernel has no
-  // vfio-pci or it refused the function.
+  // Binds the function to vfio-pci instead of its present driver, exclusively
+  // (driver_override). Binding twice is no error. Errors, with a line in
+  // `message` that names function, cause and cure: ENODEV; EACCES, EPERM
+  // without the right; ENXIO when the kernel has no vfio-pci or it refused the
+  // function.
   Result<bool> Bind(const PciAddress& address, std::string& message) const;
 
-  // Takes the function from vfio-pci and lets the kernel choose a driver.
+  // Unbinds the function from vfio-pci and lets the kernel choose a driver.
   // Errors: as `Bind`; EBUSY when another driver than vfio-pci has it.
   Result<bool> Unbind(const PciAddress& address, std::string& message) const;
 

@@ -18,7 +18,7 @@ struct Span {
   uint64_t bytes = 0;
 };
 
-// What of the region may be mapped.
+// The parts of the region that may be mapped.
 std::vector<Span> Mappable(const std::vector<std::byte>& info,
                            const vfio_region_info& head) {
   if ((head.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {

@@ -17,8 +17,8 @@ namespace heddle::vfio {
 // Ownership: of the mappings; borrows kernel and device, which outlive it.
 class Region {
  public:
-  // Asks for region `index`, which has at least `bytes`, and maps what of it
-  // may be mapped (`bytes` of 0: nothing is). Errors: ENXIO when the region is
+  // Opens region `index`, which has at least `bytes`, and maps the parts that
+  // the kernel allows (`bytes` of 0: none). Errors: ENXIO when the region is
   // smaller than `bytes`; those of the kernel, with the call that failed in
   // `message`.
   static Result<Region> Open(Kernel& kernel, int device_fd, uint32_t index,
@@ -36,7 +36,8 @@ class Region {
 
   uint64_t bytes() const { return bytes_; }
 
-  // Where [offset, offset + bytes) is mapped; null when it is not.
+  // Address of [offset, offset + bytes) in the mapping; null when it is not
+  // mapped.
   volatile std::byte* Mapped(uint64_t offset, uint64_t bytes) const;
 
   // Naturally aligned accesses of one register; through the mapping, or else

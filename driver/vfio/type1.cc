@@ -13,8 +13,8 @@ namespace heddle::vfio {
 namespace {
 
 constexpr const char* kContainer = "/dev/vfio/vfio";
-// What every IOMMU maps, for kernels that do not say: above the interrupt
-// window of x86, below the 39 bits of small IOMMUs.
+// The range that every IOMMU maps, for kernels that do not report it: above the
+// interrupt window of x86, below the 39 bits of small IOMMUs.
 constexpr IovaRange kCommonRange = {.first = uint64_t{1} << 32,
                                     .last = (uint64_t{1} << 39) - 1};
 

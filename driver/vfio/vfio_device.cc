@@ -129,7 +129,7 @@ Result<bool> VfioDevice::Start(std::string& message) {
 VfioDevice::~VfioDevice() {
   watch_.reset();
   if (config_.bytes() != 0) {
-    // From here on the function starts no access; those under way end in
+    // From here on the function starts no access; accesses in flight end in
     // memory that is still mapped.
     [[maybe_unused]] const bool off = SetCommand(0, PCI_COMMAND_MASTER);
   }
@@ -213,7 +213,7 @@ void VfioDevice::Fail(const std::string& why) {
     failure_ = name_ + ": " + why;
     stopping_ = true;
   }
-  // What is outstanding ends in error, its memory goes back to its owner: it
+  // Outstanding operations end in error, their memory returns to its owner: it
   // may not be touched from here on.
   [[maybe_unused]] const bool off = SetCommand(0, PCI_COMMAND_MASTER);
   failed_.store(true, std::memory_order_release);

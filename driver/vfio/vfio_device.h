@@ -33,15 +33,15 @@ struct OpenOptions {
   std::string vf_token = {};
 };
 
-// As Device. An error that the kernel reports, the wish of the kernel to have
-// the function back, its silence, and a mapping that cannot be ended make it
-// `failed()`: it is no longer bus master, and all interrupts are raised, so
-// that whoever sleeps looks.
+// As Device. The device becomes `failed()` on an error that the kernel reports,
+// on the kernel's request to release the function, when the function does not
+// respond, and when a mapping cannot be ended: it is no longer bus master, and
+// all interrupts are raised, so that sleeping threads check it.
 class VfioDevice final : public Device {
  public:
   // Errors, with a line in `message` that names object, cause and cure: those
   // of `AttachGroup` and `AttachIommufd`, ENXIO when it is not such a NIC.
-  // Nothing stays open, mapped or masked then.
+  // After an error nothing stays open, mapped or masked.
   static Result<std::unique_ptr<VfioDevice>> Open(Kernel& kernel,
                                                   const PciFunction& function,
                                                   const OpenOptions& options,
@@ -77,7 +77,7 @@ class VfioDevice final : public Device {
   }
   void Unmap(Iova iova, size_t bytes) override;
   int interrupt_fd(uint32_t vector) override { return vectors_.fd(vector); }
-  // EIO: the function cannot be reset, or did not come back.
+  // EIO: the function cannot be reset, or did not respond after it.
   Result<bool> Reset() override;
   bool failed() const override {
     return failed_.load(std::memory_order_acquire);
@@ -85,7 +85,7 @@ class VfioDevice final : public Device {
   std::string failure() const override;
 
   const char* attachment() const { return iommu_->kind(); }
-  // Its accounts, for tests.
+  // Its accounting, for tests.
   const AddressSpace& address_space() const { return *space_; }
 
  private:

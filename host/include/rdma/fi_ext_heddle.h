@@ -37,40 +37,40 @@ enum fi_heddle_errno {
   FI_HEDDLE_UNKNOWN = 255
 };
 
-/* Statistics of an open domain or fabric: of a domain those of its device, of
- * a fabric the sums over its open domains. To be had, for either, by
+/* Statistics of an open domain (those of its device) or of an open fabric (the
+ * sums over its open domains). Open them with
  *
  *   struct fi_heddle_ops_statistics *ops;
  *   fi_open_ops(&domain->fid, FI_HEDDLE_STATISTICS, 0, (void **)&ops, NULL);
  *
  * which fails with -FI_ENOSYS for other objects and -FI_EBADFLAGS for flags.
  *
- * Ownership: the table and all text are static and valid as long as the
- * process lives. `fid` is always the object that the table was opened on.
+ * Ownership: the table and all text are static and valid for the life of the
+ * process. `fid` is always the object that the table was opened on.
  * Threads: any thread at any time between the opening and the closing of the
- * object, also while others use it; no call blocks on the device's progress.
+ * object, also while others use it; no call waits for the device's progress.
  */
 #define FI_HEDDLE_STATISTICS "heddle_statistics"
 
 struct fi_heddle_ops_statistics {
   /* Bytes of this structure in the library, which may be newer than this
-   * header: a member is there if it lies below `size`. Members are only ever
+   * header: a member exists if it lies below `size`. Members are only
    * appended. */
   size_t size;
 
-  /* How many statistics there are; the same as long as the process lives. */
+  /* Number of statistics; constant for the life of the process. */
   size_t (*count)(struct fid* fid);
 
   /* Name of statistic `index`, e.g. "tx_retransmissions", in lower case, and
-   * one sentence on what is counted. An index keeps its meaning from version
-   * to version; later versions append. NULL beyond the last. */
+   * one sentence on its meaning. An index keeps its meaning in all versions;
+   * later versions append. NULL beyond the last. */
   const char* (*name)(struct fid* fid, size_t index);
   const char* (*help)(struct fid* fid, size_t index);
 
   /* Reads the first `count` statistics, or all if there are fewer, into
-   * `values` and returns how many were read. Each value is read at once; they
-   * are not read at one moment. Values start at 0 at the device's power-on
-   * and only grow; they wrap at 2^64.
+   * `values` and returns the number read. Each value is read atomically, but
+   * different values at different times. Values start at 0 at the device's
+   * power-on and only grow; they wrap at 2^64.
    * Errors: -FI_EINVAL: no `values`; -FI_EIO: a device has failed. */
   ssize_t (*read)(struct fid* fid, uint64_t* values, size_t count);
 };
