@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which doorbell page of BAR2 is whose.
+// Assignment of the doorbell pages of BAR2 to objects.
 // Freestanding: firmware, models and the host share it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fabric addresses (IPv4 or IPv6) as the contract's layouts have them.
+// Fabric addresses (IPv4 or IPv6) in the form of the contract's layouts.
 // Freestanding: firmware, models and the host share it.
 #pragma once
 

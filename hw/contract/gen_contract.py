@@ -9,7 +9,7 @@ and <name>_uet.lua to GEN_DIR and contract.md to DOC_DIR; from uet_profile.toml
 beside heddle.toml, <name>_uet_profile.h and uet-profile.md; from settings.toml,
 <name>_settings.h, <name>_setting_table.h and settings.md. With --check nothing is
 written; the exit status is 1 if a file differs from what would be generated, which is what the tests run.
-A contract that could mean two things to two readers is refused.
+The program refuses a contract that two readers could understand differently.
 """
 
 import pathlib

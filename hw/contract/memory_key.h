@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64-bit memory keys: which there are, and where a device looks for them.
+// 64-bit memory keys: their kinds, and their places in a device's table.
 // Freestanding: firmware, models and the host share it.
 #pragma once
 
@@ -41,8 +41,8 @@ constexpr uint32_t RegionSetOfKey(uint64_t key, uint32_t regions) {
 // Provider keys: {generation, entry of the region table}, the generation
 // hidden.
 //
-// Guarantees: keys of one entry differ for `kGenerations` generations, and who
-// does not know the secret cannot tell the next from those before.
+// Guarantees: keys of one entry differ for `kGenerations` generations, and a
+// peer without the secret cannot predict the next from the preceding ones.
 class KeyMaker {
  public:
   static constexpr uint32_t kGenerations = 1U << 28U;
@@ -52,7 +52,7 @@ class KeyMaker {
   // `region` below 2^kKeyIndexBits, `generation` below kGenerations.
   constexpr uint64_t Make(uint32_t region, uint32_t generation) const {
     // A Feistel network is a permutation whatever its rounds compute:
-    // generations of one entry never meet.
+    // generations of one entry never collide.
     uint32_t left = generation >> kHalfBits & kHalf;
     uint32_t right = generation & kHalf;
     for (uint64_t round = 0; round < kRounds; ++round) {

@@ -27,19 +27,19 @@ inline constexpr uint32_t kCompletionBytes = 64u;
 inline constexpr uint32_t kInlineBytes = 16u;
 // Byte of the transmit descriptor at which inline payload starts. Unit: bytes.
 inline constexpr uint32_t kInlineOffset = 48u;
-// Largest payload carried in extension slots behind a transmit descriptor. Unit: bytes.
+// Largest payload in the extension slots that follow a transmit descriptor. Unit: bytes.
 inline constexpr uint32_t kInjectBytes = 192u;
-// Most local segments of one descriptor: as many as one extension slot holds. Unit: segments.
+// Maximum number of local segments of one descriptor; they fit one extension slot. Unit: segments.
 inline constexpr uint32_t kLocalSegments = 4u;
-// Largest result that travels in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
+// Largest result in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
 inline constexpr uint32_t kReturnDataInAck = 16u;
 // A user key's other bits are zero (UET 5.2). Unit: bits.
 inline constexpr uint32_t kKeyUserBits = 48u;
 // Bit of a memory key that marks provider keys (UET 5.2). Unit: -.
 inline constexpr uint64_t kKeyProvider = 281474976710656ull;
-// Low bits of a provider key: its entry of the region table. The rest is what makes it unpredictable. Unit: bits.
+// Low bits of a provider key: its entry of the region table. The other bits make it unpredictable. Unit: bits.
 inline constexpr uint32_t kKeyIndexBits = 20u;
-// Entries of the region table that a user key may be in: set x region_ways and those after it. The set is the XOR of the key's six low bytes modulo (regions / region_ways); in tables of more than 1024 regions, that of its three low 16-bit words. Unit: entries.
+// Entries of the region table that may contain a user key: set x region_ways and those after it. The set is the XOR of the key's six low bytes modulo (regions / region_ways); in tables of more than 1024 regions, that of its three low 16-bit words. Unit: entries.
 inline constexpr uint32_t kRegionWays = 4u;
 // Largest message, limited by request_length of the UET header (UET 4.2). Unit: bytes.
 inline constexpr uint32_t kMaxMessageBytes = 4294967295u;
@@ -63,13 +63,13 @@ inline constexpr uint32_t kCounterPageFirst = 192u;
 inline constexpr uint32_t kBankObjects = 64u;
 // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, each at its own position modulo the count, also those of one operation. Unit: bytes.
 inline constexpr uint32_t kPushWindowOffset = 2048u;
-// Ring slots that the push window of a transmit page holds. Unit: slots.
+// Ring slots in the push window of a transmit page. Unit: slots.
 inline constexpr uint32_t kPushWindowSlots = 16u;
 // Size of BAR0. Unit: bytes.
 inline constexpr uint32_t kBar0Bytes = 65536u;
 // Size of a bank of BAR2, which has as many banks as its device needs for the kind with the most objects. Unit: bytes.
 inline constexpr uint32_t kBankBytes = 1048576u;
-// PCI vendor of a function: one that the PCI-SIG gave to nobody, until the project has its own. Unit: id.
+// PCI vendor of a function: unassigned by the PCI-SIG, until the project has its own. Unit: id.
 inline constexpr uint32_t kPciVendor = 4660u;
 // PCI device of a physical function. Unit: id.
 inline constexpr uint32_t kPciDevice = 18500u;
@@ -87,13 +87,13 @@ inline constexpr uint32_t kPidBits = 12u;
 inline constexpr uint32_t kRiBlock = 256u;
 // Top bits of every PDCID of a device that takes 2^(16 - slot_bits) of them at once: the function's slot at its address, granted by the switch. Unit: bits.
 inline constexpr uint32_t kSlotBits = 6u;
-// PDCIDs that the switch grants to a function of an address at a time, aligned; it routes what names a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
+// PDCIDs that the switch grants to a function of an address at a time, aligned; it routes packets that name a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
 inline constexpr uint32_t kPdcidBlock = 32u;
-// Most packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
+// Maximum number of packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
 inline constexpr uint32_t kPdcWindow = 64u;
-// Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
+// Maximum number of messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
 inline constexpr uint32_t kPdcQueue = 512u;
-// Most messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.
+// Maximum number of messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.
 inline constexpr uint32_t kMessageShare = 511u;
 // End-to-end CRC-32C trailer, when enabled (UET 1.4). Unit: bytes.
 inline constexpr uint32_t kCrcBytes = 4u;
@@ -103,9 +103,9 @@ inline constexpr uint32_t kMaxFrameBytes = 9216u;
 inline constexpr uint32_t kMailboxBytes = 256u;
 // Entries of the next-hop table. Unit: next hops.
 inline constexpr uint32_t kNextHops = 256u;
-// Longest frame, without FCS, that the slow path hands to firmware. Unit: bytes.
+// Longest frame, without FCS, that the slow path delivers to firmware. Unit: bytes.
 inline constexpr uint32_t kSlowPathRxBytes = 256u;
-// Longest frame, without FCS, that firmware sends through the slow path; longer ones are cut. Unit: bytes.
+// Longest frame, without FCS, that firmware sends through the slow path; longer ones are truncated. Unit: bytes.
 inline constexpr uint32_t kSlowPathTxBytes = 144u;
 // Frames that the slow path keeps for firmware. Unit: frames.
 inline constexpr uint32_t kSlowPathFrames = 4u;
@@ -119,7 +119,7 @@ inline constexpr uint32_t kTickCycles = 128u;
 inline constexpr uint32_t kJobIdMax = 16777215u;
 // Fraction of a congestion window: it is in 2^-nscc_fraction_bits bytes (UET 3.1, as are all parameters nscc_*). Unit: bits.
 inline constexpr uint32_t kNsccFractionBits = 8u;
-// What a packet counts in a window beside its PDS and SES headers, payload, CRC and UDP or entropy header (UET 3.0). Unit: bytes.
+// Bytes that a packet counts in a window beside its PDS and SES headers, payload, CRC and UDP or entropy header (UET 3.0). Unit: bytes.
 inline constexpr uint32_t kNsccPacketBytes = 40u;
 // Gain of the average queueing delay, which is in 2^-nscc_average_shift ns: 2^-nscc_average_shift. Unit: log2.
 inline constexpr uint32_t kNsccAverageShift = 6u;
@@ -137,7 +137,7 @@ inline constexpr uint32_t kNsccScale = 76355u;
 inline constexpr uint32_t kNsccScaleShift = 18u;
 // alpha x target / 1024 ns, in scaling_a packets: 1 / 3 us. Unit: 1/1024.
 inline constexpr uint32_t kNsccStep = 350u;
-// What an ACK adds to an increase is in bytes x 2^nscc_unit_shift ns. Unit: log2 ns.
+// Unit of an ACK's addition to an increase: bytes x 2^nscc_unit_shift ns. Unit: log2 ns.
 inline constexpr uint32_t kNsccUnitShift = 10u;
 // Each byte whose delay is at or beyond the target without a mark adds 2^nscc_fair_shift - 1 units of 2^nscc_unit_shift ns to an increase: fair_ = alpha x 15 us. Unit: log2.
 inline constexpr uint32_t kNsccFairShift = 4u;
@@ -176,20 +176,20 @@ inline constexpr uint8_t kTxFlagHeaderData = 0x8u;
 inline constexpr uint8_t kTxFlagFence = 0x10u;
 // Complete only when the target has made the data visible.
 inline constexpr uint8_t kTxFlagDeliveryComplete = 0x20u;
-// The operation goes on in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
+// The operation continues in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
 inline constexpr uint8_t kTxFlagMore = 0x40u;
 
 // Flags of a receive descriptor.
 // Buffer takes many messages.
 inline constexpr uint16_t kRxFlagMultiRecv = 0x1u;
 
-// Which ring a completion releases slots of.
+// Ring whose slots a completion releases.
 enum class CompletionKind : uint8_t {
   kNone = 0,  // Never written by a device.
   kTx = 1,  // Transmit descriptor.
   kRx = 2,  // Receive descriptor.
-  kTarget = 3,  // No descriptor: a peer's RMA operation ended here, and carried data for this queue or was to be reported. `opcode` says which, `length` how much, `match_bits` is the memory key.
-  kTxSilent = 4,  // Transmit descriptor whose operation succeeded and asked for no completion: its slots were given up early, and nothing else tells its end.
+  kTarget = 3,  // No descriptor: a peer's RMA operation ended here, which carried data for this queue or is to be reported. `opcode` and `length` are the operation's, `match_bits` is the memory key.
+  kTxSilent = 4,  // Transmit descriptor of an unsignaled operation that succeeded: its slots were released early, and nothing else reports its end.
 };
 
 // Flags of a completion.
@@ -204,7 +204,7 @@ inline constexpr uint8_t kCompletionFlagSourceIpv6 = 0x4u;
 enum class Status : uint8_t {
   kOk = 0,  // Done.
   kTruncated = 1,  // Message longer than the receive buffer; the buffer is full.
-  kCancelled = 2,  // Receive withdrawn by its owner before a message arrived.
+  kCancelled = 2,  // Receive cancelled before a message arrived.
   kFlushed = 3,  // Not executed because its context is in error.
   kBadOpcode = 4,  // Descriptor's opcode is unknown or not offered by this device.
   kBadLength = 5,  // Descriptor's lengths or flags contradict each other.
@@ -218,7 +218,7 @@ enum class Status : uint8_t {
   kDeviceFault = 13,  // Device failed or was reset.
 };
 
-// What a device offers beyond major version 1's minimum.
+// Features of a device beyond major version 1's minimum.
 // SEND between RDM endpoints.
 inline constexpr uint64_t kCapabilitySend = 0x1ull;
 // Reliable ordered delivery.
@@ -237,7 +237,7 @@ inline constexpr uint64_t kCapabilityIpv6 = 0x40ull;
 inline constexpr uint64_t kCapabilityVlan = 0x80ull;
 // More than one local segment.
 inline constexpr uint64_t kCapabilityScatterGather = 0x100ull;
-// Slots of stuck operations are given up, to a spill area.
+// Slots of stalled operations are released, to a spill area.
 inline constexpr uint64_t kCapabilitySpill = 0x200ull;
 // RMA write.
 inline constexpr uint64_t kCapabilityWrite = 0x400ull;
@@ -273,7 +273,7 @@ inline constexpr uint64_t kCapabilityRelative = 0x2000000ull;
 inline constexpr uint64_t kCapabilityTrimming = 0x4000000ull;
 // Field `ip_protocol` of `port_cfg`.
 inline constexpr uint64_t kCapabilityNativeIp = 0x8000000ull;
-// With `push`: payload in extension slots is taken from the push window, too, if a whole copy of each slot of the operation is there.
+// With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation.
 inline constexpr uint64_t kCapabilityPushExtensions = 0x10000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
@@ -289,22 +289,22 @@ enum class CrcOrder : uint8_t {
 enum class AdminOpcode : uint8_t {
   kNone = 0,  // Refused.
   kCreateEndpoint = 1,  // Claim a port; returns it with PIDonFEP and first RI.
-  kDestroyEndpoint = 2,  // Release a port; its contexts are destroyed before.
+  kDestroyEndpoint = 2,  // Release a port, after its contexts have been destroyed.
   kCreateCq = 3,  // Create a completion queue.
   kDestroyCq = 4,  // Destroy a completion queue that no context uses.
   kCreateTx = 5,  // Create a transmit context.
-  kDestroyTx = 6,  // Destroy a transmit context; answered after its last DMA.
+  kDestroyTx = 6,  // Destroy a transmit context; completes after its last DMA.
   kCreateRx = 7,  // Create a receive context and route its RI to it.
-  kDestroyRx = 8,  // Destroy a receive context; answered after its last DMA.
+  kDestroyRx = 8,  // Destroy a receive context; completes after its last DMA.
   kSetTiming = 9,  // Set retransmission and dead-peer times.
   kRegisterRegion = 10,  // Register a memory region for remote access.
-  kDeregisterRegion = 11,  // Deregister a memory region; answered after its last DMA.
-  kResolveNextHop = 12,  // Find the next hop of a fabric address; answered when its neighbour is known, or `not_found` (`detail` is the byte offset of `fa_lo`) when nobody answered for it or there is no route. Other commands are answered meanwhile.
-  kReleaseNextHop = 13,  // Give back one use of next hop `object`.
+  kDeregisterRegion = 11,  // Deregister a memory region; completes after its last DMA.
+  kResolveNextHop = 12,  // Find the next hop of a fabric address; completes when its neighbour is resolved, or with `not_found` (`detail` is the byte offset of `fa_lo`) when no neighbour responds or there is no route. Other commands complete meanwhile.
+  kReleaseNextHop = 13,  // Release one use of next hop `object`.
   kCreateCounter = 14,  // Create a counter.
-  kDestroyCounter = 15,  // Destroy a counter that nothing uses; answered after its last DMA.
+  kDestroyCounter = 15,  // Destroy an unused counter; completes after its last DMA.
   kQueryPort = 16,  // Returns the fabric address and the payload MTU of the function's port.
-  kClosePdcs = 17,  // `object` 0: closes the PDCs of the function in both directions, as `close` of `transport_cfg` says, without waiting for peers; 1: only counts. `detail` is the number of PDCs that are open or being closed.
+  kClosePdcs = 17,  // `object` 0: closes the PDCs of the function in both directions, as `close` of `transport_cfg` does, without waiting for peers; 1: only counts. `detail` is the number of PDCs that are open or closing.
 };
 
 // Answer of the admin queue. Append-only.
@@ -323,10 +323,10 @@ enum class AdminStatus : uint8_t {
 enum class DoorbellOp : uint8_t {
   kNone = 0,  // Ignored.
   kCancel = 1,  // Receive page: withdraw the descriptor at position `argument`.
-  kAvInvalidate = 2,  // Transmit page: forget every cached address-vector entry of the context.
+  kAvInvalidate = 2,  // Transmit page: invalidate every cached address-vector entry of the context.
 };
 
-// Tables behind the management bus's table port.
+// Tables of the management bus's table port.
 enum class Table : uint8_t {
   kNone = 0,  // Ignored.
   kPort = 1,  // `port_cfg`, index 0.
@@ -348,7 +348,7 @@ enum class Statistic : uint8_t {
   kTxMessages = 4,  // Messages completed at the initiator.
   kRxMessages = 5,  // Messages completed at the target.
   kTxRequests = 6,  // Request packets sent, first transmissions.
-  kTxRetransmissions = 7,  // Request packets sent again.
+  kTxRetransmissions = 7,  // Request packets retransmitted.
   kTxAcks = 8,  // ACK packets sent.
   kTxNacks = 9,  // NACK packets sent.
   kRxAcks = 10,  // ACK packets accepted.
@@ -358,10 +358,10 @@ enum class Statistic : uint8_t {
   kRxOutOfOrder = 14,  // Request packets dropped because an earlier one is missing.
   kRxRefused = 15,  // Request packets refused for lack of a resource.
   kTimeouts = 16,  // Retransmission timer expirations.
-  kDeadPeers = 17,  // PDCs ended because the peer was silent for DEAD_TIME.
+  kDeadPeers = 17,  // PDCs ended because nothing arrived from the peer for DEAD_TIME.
   kDropMacError = 18,  // Frames dropped: MAC reported an error (FCS).
   kDropOverflow = 19,  // Frames dropped: receive buffer full.
-  kDropTruncated = 20,  // Frames dropped: shorter than their headers say.
+  kDropTruncated = 20,  // Frames dropped: shorter than the lengths in their headers.
   kDropEthertype = 21,  // Frames dropped: EtherType not handled.
   kDropIpHeader = 22,  // Frames dropped: IP version, header length, fragment or protocol not handled.
   kDropIpChecksum = 23,  // Frames dropped: wrong IPv4 header checksum.
@@ -380,10 +380,10 @@ enum class Statistic : uint8_t {
   kInterrupts = 36,  // Interrupts raised.
   kSlowPathRx = 37,  // Frames handed to firmware.
   kSlowPathTx = 38,  // Frames sent by firmware.
-  kSlowPathDrops = 39,  // Slow-path frames dropped: firmware is behind, or the rate limit.
+  kSlowPathDrops = 39,  // Slow-path frames dropped: firmware is late, or the rate limit.
   kDropVlan = 40,  // Frames dropped: not of this port's VLAN.
   kTxPushed = 41,  // Transmit descriptors taken from the push window instead of host memory.
-  kDropNoHop = 42,  // Packets not sent because their next hop is not known yet.
+  kDropNoHop = 42,  // Packets not sent because their next hop is unresolved.
   kTxPdcs = 43,  // PDCs opened as initiator.
   kRxPdcs = 44,  // PDCs opened as target.
   kPdcCloses = 45,  // PDCs closed by a Close Command that was answered.
@@ -394,14 +394,14 @@ enum class Statistic : uint8_t {
   kRxReturnData = 50,  // Packets of return data accepted.
   kRxRma = 51,  // Packets of RMA requests accepted.
   kRxRmaRefused = 52,  // RMA messages answered with an error: key, right or range.
-  kTxSelective = 53,  // Request packets sent again because later ones were acknowledged selectively.
+  kTxSelective = 53,  // Request packets retransmitted because later ones were acknowledged selectively.
   kRxEcnMarked = 54,  // Request packets that arrived with a congestion mark.
   kTxSpilled = 55,  // Transmit descriptors moved to the spill area.
   kCounterUpdates = 56,  // Counter cells written.
   kPdcRestarts = 57,  // PDCs restarted because the peer's incarnation had ended.
-  kRxTrimmed = 58,  // Trimmed requests of known PDCs whose PSN was missing; NACKed, but for those after a gap that was.
-  kDropTrimmed = 59,  // Trimmed packets discarded: no request, of no known PDC, or outside the window.
-  kTxPushedPayloads = 60,  // Payloads in extension slots taken from the push window instead of host memory, each time that one is sent.
+  kRxTrimmed = 58,  // Trimmed requests of known PDCs whose PSN was missing; NACKed, except those after a gap that was NACKed.
+  kDropTrimmed = 59,  // Trimmed packets dropped: not a request, of an unknown PDC, or outside the window.
+  kTxPushedPayloads = 60,  // Payloads in extension slots taken from the push window instead of host memory, once per transmission.
 };
 
 // Operation of an ARP packet.
@@ -440,7 +440,7 @@ enum class PdsType : uint8_t {
   kRodCcReq = 14,  // ROD request with congestion state.
 };
 
-// SES header behind a PDS header (UET 2.3).
+// SES header after a PDS header (UET 2.3).
 enum class NextHdr : uint8_t {
   kNone = 0,  // No SES header.
   kRequestSmall = 1,  // 20-byte request.
@@ -454,11 +454,11 @@ enum class NextHdr : uint8_t {
 // Control packet type (UET 2.9).
 enum class CpType : uint8_t {
   kNoop = 0,  // No operation.
-  kAckRequest = 1,  // Asks for the state of a PSN.
+  kAckRequest = 1,  // Requests the state of a PSN.
   kClearCommand = 2,  // Initiator's CLEAR_PSN.
-  kClearRequest = 3,  // Target asks for a clear.
+  kClearRequest = 3,  // Target requests a clear.
   kCloseCommand = 4,  // Initiator closes the PDC.
-  kCloseRequest = 5,  // Target asks for a close.
+  kCloseRequest = 5,  // Target requests a close.
   kProbe = 6,  // Round-trip probe.
   kCredit = 7,  // Credit grant.
   kCreditRequest = 8,  // Credit demand.
@@ -483,9 +483,9 @@ enum class NackCode : uint8_t {
   kPdcHdrMismatch = 15,  // PDCID known, other fields differ.
   kClosing = 16,  // PDC is closing.
   kClosingInErr = 17,  // PDC closed with packets outstanding.
-  kPktNotRcvd = 18,  // Packet asked about was not received.
+  kPktNotRcvd = 18,  // The packet in question was not received.
   kGtdDelRespUnavail = 19,  // Guaranteed response lost.
-  kAckWithData = 20,  // Answer to the packet asked about carries data.
+  kAckWithData = 20,  // The response to the packet in question carries data.
   kInvalidSyn = 21,  // SYN with a PSN outside the window.
   kPdcModeMismatch = 22,  // RUD and ROD mixed on one PDC.
   kNewStartPsn = 23,  // Restart with the PSN in the payload.
@@ -595,7 +595,7 @@ enum class ReturnCode : uint8_t {
   kHostUnsuccessCmpl = 14,  // Host memory refused the access.
   kAmoUnsupportedOp = 15,  // Atomic operation not supported.
   kAmoUnsupportedDt = 16,  // Atomic datatype not supported.
-  kAmoUnsupportedSize = 17,  // Length is no multiple of the datatype's.
+  kAmoUnsupportedSize = 17,  // Length is not a multiple of the datatype's.
   kAmoUnaligned = 18,  // Atomic target is not aligned.
   kAmoFpNan = 19,  // Floating point: not a number.
   kAmoFpUnderflow = 20,  // Floating point: underflow.
@@ -617,11 +617,11 @@ enum class ReturnCode : uint8_t {
   kDropped = 36,  // Dropped.
 };
 
-// Table accesses. `drain` reads whether everything the table entry started has returned.
+// Table accesses. `drain` reads whether all accesses that the table entry started have returned.
 enum class TableOp : uint8_t {
   kRead = 0,  // Read the entry into `table_data`.
   kWrite = 1,  // Write `table_data` to the entry.
-  kDrain = 2,  // After the entry was disabled: send a drain token behind everything it started and finish when the token returns.
+  kDrain = 2,  // After the entry was disabled: send a drain token after all accesses that it started, and finish when the token returns.
 };
 
 // Flags of an address-vector entry.
@@ -631,7 +631,7 @@ inline constexpr uint8_t kAvFlagValid = 0x1u;
 inline constexpr uint8_t kAvFlagIpv6 = 0x2u;
 
 // Flags of an endpoint.
-// It is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Needs the capability `relative`.
+// The endpoint is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Requires the capability `relative`.
 inline constexpr uint8_t kEndpointFlagRelative = 0x1u;
 
 // Flags of a transmit context.
@@ -684,7 +684,7 @@ inline constexpr uint32_t kBar0VersionMajorMask = 0xffff0000u;
 // Bits of enum `capability`. Access: ro, 64 bits.
 inline constexpr uint32_t kBar0CapabilityOffset = 0x8u;
 
-// How many queues the function has, at most those of one bank; `context_counts` and `queue_counts` where they are not 0. Access: ro, 32 bits.
+// Contexts, queues and interrupt vectors of the function, at most those of one bank; `context_counts` and `queue_counts` take precedence where they are not 0. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0ContextLimitsOffset = 0x10u;
 // Transmit contexts. Unit: contexts.
 inline constexpr uint32_t kBar0ContextLimitsTxLsb = 0;
@@ -725,7 +725,7 @@ inline constexpr uint32_t kBar0DatapathPayloadMtuMaxLsb = 16;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxBits = 16;
 inline constexpr uint32_t kBar0DatapathPayloadMtuMaxMask = 0xffff0000u;
 
-// How much remote access the function offers; 0 in devices without. At most those of one bank and 1024 regions; `queue_counts` and `region_count` where they are not 0. Access: ro, 32 bits.
+// Regions and counters of the function, 0 in devices without them. At most those of one bank and 1024 regions; `queue_counts` and `region_count` take precedence where they are not 0. Access: ro, 32 bits.
 inline constexpr uint32_t kBar0RegionLimitsOffset = 0x1cu;
 // Entries of the region table, a power of two of at most 1024. Unit: regions.
 inline constexpr uint32_t kBar0RegionLimitsRegionsLsb = 0;
@@ -845,25 +845,25 @@ inline constexpr uint32_t kDoorbellCqConsumerArmLsb = 63;
 inline constexpr uint32_t kDoorbellCqConsumerArmBits = 1;
 inline constexpr uint64_t kDoorbellCqConsumerArmMask = 0x8000000000000000ull;
 
-// Counter pages: makes `value` what is written. Access: wo, 64 bits.
+// Counter pages: sets `value` to the written number. Access: wo, 64 bits.
 inline constexpr uint32_t kDoorbellCounterSetOffset = 0x0u;
 
-// Counter pages: adds what is written to `value`. Access: wo, 64 bits.
+// Counter pages: adds the written number to `value`. Access: wo, 64 bits.
 inline constexpr uint32_t kDoorbellCounterAddOffset = 0x8u;
 
-// Counter pages: makes `errors` what is written. Access: wo, 64 bits.
+// Counter pages: sets `errors` to the written number. Access: wo, 64 bits.
 inline constexpr uint32_t kDoorbellCounterSetErrorsOffset = 0x10u;
 
-// Counter pages: adds what is written to `errors`. Access: wo, 64 bits.
+// Counter pages: adds the written number to `errors`. Access: wo, 64 bits.
 inline constexpr uint32_t kDoorbellCounterAddErrorsOffset = 0x18u;
 
-// What firmware has to look at; the event output is high while any bit is set. Access: ro, 32 bits.
+// Pending events for firmware; the event output is high while any bit is set. Access: ro, 32 bits.
 inline constexpr uint32_t kMgmtEventsOffset = 0x0u;
 // admin_tail differs from mgmt_admin_head. Unit: flag.
 inline constexpr uint32_t kMgmtEventsAdminLsb = 0;
 inline constexpr uint32_t kMgmtEventsAdminBits = 1;
 inline constexpr uint32_t kMgmtEventsAdminMask = 0x1u;
-// Host asked for a reset. Unit: flag.
+// Host requested a reset. Unit: flag.
 inline constexpr uint32_t kMgmtEventsResetLsb = 1;
 inline constexpr uint32_t kMgmtEventsResetBits = 1;
 inline constexpr uint32_t kMgmtEventsResetMask = 0x2u;
@@ -966,16 +966,16 @@ inline constexpr uint32_t kMgmtTableControlGoLsb = 31;
 inline constexpr uint32_t kMgmtTableControlGoBits = 1;
 inline constexpr uint32_t kMgmtTableControlGoMask = 0x80000000u;
 
-// Ticks since power-on, free-running; time in which no timer of the device runs need not be counted. Access: ro, 32 bits.
+// Ticks since power-on, free-running; the device may omit time in which none of its timers runs. Access: ro, 32 bits.
 inline constexpr uint32_t kMgmtTicksOffset = 0x54u;
 
-// Counts down with each tick; on reaching 0 it stops and raises event `timer`. A write takes the event back and starts it anew, 0 leaves it off. Access: rw, 32 bits.
+// Counts down with each tick; on reaching 0 it stops and raises event `timer`. A write clears the event and restarts the timer; 0 stops it. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtTimerOffset = 0x58u;
 inline constexpr uint32_t kMgmtTimerReset = 0x0u;
 
-// PDCs that are open or being closed; absent in devices without capability `close_pdcs`. Access: ro, 32 bits.
+// PDCs that are open or closing; absent in devices without capability `close_pdcs`. Access: ro, 32 bits.
 inline constexpr uint32_t kMgmtOpenPdcsOffset = 0x5cu;
-// As initiator, until the Close Command was answered or given up. Unit: PDCs.
+// As initiator, until the Close Command was answered or abandoned. Unit: PDCs.
 inline constexpr uint32_t kMgmtOpenPdcsInitiatorLsb = 0;
 inline constexpr uint32_t kMgmtOpenPdcsInitiatorBits = 16;
 inline constexpr uint32_t kMgmtOpenPdcsInitiatorMask = 0xffffu;
@@ -1077,9 +1077,9 @@ static_assert(offsetof(TxDesc, local_iova) == 48);
 static_assert(offsetof(TxDesc, local_length) == 56);
 static_assert(offsetof(TxDesc, rsvd0) == 60);
 
-// In the spill area, by ring slot: the device gave up the descriptor there. The host clears it before it uses the slot again.
+// In the spill area, by ring slot: the device released the descriptor there. The host clears the mark before it reuses the slot.
 struct SpillMark {
-  uint16_t position = {};  // Of the descriptor. Unit: slots.
+  uint16_t position = {};  // Position of the descriptor. Unit: slots.
   uint16_t given = {};  // 1.
   uint32_t rsvd0 = {};  // Zero.
 
@@ -1103,7 +1103,7 @@ static_assert(offsetof(TxSegment, iova) == 0);
 static_assert(offsetof(TxSegment, length) == 8);
 static_assert(offsetof(TxSegment, rsvd0) == 12);
 
-// Counter in host memory; the device is its one writer.
+// Counter in host memory; only the device writes it.
 struct CounterCell {
   uint64_t value = {};  // Operations that succeeded.
   uint64_t errors = {};  // Operations that failed.
@@ -1139,7 +1139,7 @@ static_assert(offsetof(RxDesc, rsvd0) == 24);
 
 // Completion queue entry, written by the device in one DMA write; valid when `phase` matches.
 struct Completion {
-  uint64_t op_context = {};  // From the descriptor; 0 for `cancelled`, where the host still holds the slot, and for kind `target`.
+  uint64_t op_context = {};  // From the descriptor; 0 for `cancelled`, where the host still owns the slot, and for kind `target`.
   uint32_t length = {};  // Bytes placed (rx) or sent (tx). Unit: bytes.
   uint32_t message_length = {};  // Length of the whole message. Unit: bytes.
   uint64_t header_data = {};  // Remote CQ data.
@@ -1153,7 +1153,7 @@ struct Completion {
   Opcode opcode = {};  // Operation.
   uint8_t flags = {};  // Bits of `completion_flag`.
   uint8_t context = {};  // Transmit or receive context, bits 7 to 0.
-  uint8_t detail = {};  // NACK or return code behind an error.
+  uint8_t detail = {};  // NACK or return code of an error.
   uint8_t context_high = {};  // Transmit or receive context, bits 15 to 8.
   CompletionKind kind = {};  // Ring.
   uint8_t phase = {};  // 1 on the first pass of the queue, 0 on the second, and so on; memory starts as 0.
@@ -1285,9 +1285,9 @@ struct AdminCreateTx {
   uint16_t id = {};  // Returned in the answer.
   uint32_t endpoint = {};  // Endpoint whose address the context sends from.
   uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned.
-  uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps at the released head; 8-byte aligned.
+  uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps equal to the released head; 8-byte aligned.
   uint64_t av_base = {};  // IOVA of the address vector, 64-byte aligned.
-  uint64_t spill_base = {};  // IOVA of the spill area, 4 KiB aligned; 0 when there is none. It is as many slots of `desc_bytes` as the ring has, then as many `spill_mark`, zero at first. In a ring three quarters full slots of operations that are stuck are released before these end: a mark says so before the head does, and each such operation ends with a completion.
+  uint64_t spill_base = {};  // IOVA of the spill area, 4 KiB aligned; 0 when there is none. It is as many slots of `desc_bytes` as the ring has, then as many `spill_mark`, zero at first. In a ring three quarters full the device releases slots of stalled operations before these end: it writes a mark before the head, and each such operation ends with a completion.
   uint32_t av_entries = {};  // Length of the address vector. Unit: entries.
   uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.
@@ -1334,7 +1334,7 @@ struct AdminCreateRx {
   uint16_t id = {};  // Returned in the answer.
   uint32_t endpoint = {};  // Endpoint whose RI the context serves.
   uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned.
-  uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps at the released head; 8-byte aligned.
+  uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps equal to the released head; 8-byte aligned.
   uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.
   uint16_t rx_index = {};  // Index i: serves RI first+1+i.
@@ -1377,7 +1377,7 @@ struct AdminRegisterRegion {
   AdminOpcode opcode = {};  // register_region.
   uint8_t rsvd0 = {};  // Zero.
   uint16_t id = {};  // Returned in the answer.
-  uint32_t endpoint = {};  // The endpoint that it serves, with flag `endpoint`; else 0.
+  uint32_t endpoint = {};  // The endpoint that the region serves, with flag `endpoint`; else 0.
   uint64_t iova = {};  // Address of the first byte.
   uint64_t length = {};  // Length; `iova + length` and `address_base + length` do not wrap. Unit: bytes.
   uint64_t address_base = {};  // Remote address of the first byte: 0 for offsets, the virtual address with FI_MR_VIRT_ADDR.
@@ -1432,8 +1432,8 @@ struct AdminSetTiming {
   uint8_t rsvd0 = {};  // Zero.
   uint16_t id = {};  // Returned in the answer.
   uint32_t rsvd1 = {};  // Zero.
-  uint64_t rto_ns = {};  // First retransmission time-out; 0 keeps the present one. Unit: ns.
-  uint64_t dead_ns = {};  // DEAD_TIME; 0 keeps the present one. Unit: ns.
+  uint64_t rto_ns = {};  // First retransmission time-out; 0 keeps the current one. Unit: ns.
+  uint64_t dead_ns = {};  // DEAD_TIME; 0 keeps the current one. Unit: ns.
   uint64_t rsvd2[5] = {};  // Zero.
 
   bool operator==(const AdminSetTiming&) const = default;
@@ -1568,7 +1568,7 @@ static_assert(offsetof(PortCfg, vlan) == 60);
 static_assert(offsetof(PortCfg, ipv6) == 62);
 static_assert(offsetof(PortCfg, ip_protocol) == 63);
 
-// Transmit context, written by firmware. Clearing `enable` stops fetching and fails what is queued.
+// Transmit context, written by firmware. Clearing `enable` stops fetching and fails queued operations.
 struct TxCtxCfg {
   uint64_t ring_base = {};  // Host address of the ring.
   uint64_t head_cell = {};  // Host address of the released-head cell.
@@ -1585,7 +1585,7 @@ struct TxCtxCfg {
   uint8_t counter_send = {};  // As in `admin_create_tx`.
   uint8_t counter_read = {};  // As in `admin_create_tx`.
   uint8_t counter_write = {};  // As in `admin_create_tx`.
-  uint8_t ordered = {};  // Classes of operations that share a ROD PDC; the others use RUD where the device has it.
+  uint8_t ordered = {};  // Classes of operations that share a ROD PDC; the others use RUD where the device supports it.
   uint8_t cq_high = {};  // As in `admin_create_tx`.
   uint8_t counter_send_high = {};  // As in `admin_create_tx`.
   uint8_t counter_read_high = {};  // As in `admin_create_tx`.
@@ -1668,15 +1668,15 @@ static_assert(offsetof(RxCtxCfg, counter_remote_write_high) == 35);
 static_assert(offsetof(RxCtxCfg, rsvd0) == 36);
 static_assert(offsetof(RxCtxCfg, rsvd1) == 40);
 
-// Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` ends when the last access has.
+// Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` completes after the last access.
 struct RegionCfg {
   uint64_t key = {};  // Key.
   uint64_t iova = {};  // Host address of the first byte.
   uint64_t length = {};  // Length. Unit: bytes.
   uint64_t address_base = {};  // Remote address of the first byte.
   uint32_t job_id = {};  // JobID requests must carry.
-  uint16_t pid_on_fep = {};  // With flag `endpoint`: PIDonFEP of the endpoint it serves.
-  uint16_t resource_index = {};  // With flag `endpoint`: first RI of the endpoint it serves.
+  uint16_t pid_on_fep = {};  // With flag `endpoint`: PIDonFEP of the endpoint that it serves.
+  uint16_t resource_index = {};  // With flag `endpoint`: first RI of the endpoint that it serves.
   uint8_t flags = {};  // Bits of `region_flag`.
   uint8_t function = {};  // Owner.
   uint8_t enable = {};  // 1: in use.
@@ -1724,14 +1724,14 @@ static_assert(offsetof(CounterCfg, rsvd0) == 10);
 static_assert(offsetof(CounterCfg, rsvd1) == 12);
 static_assert(offsetof(CounterCfg, rsvd2) == 16);
 
-// What the transport does beyond the times in `port_cfg`, written by firmware.
+// Behaviour of the transport beyond the times in `port_cfg`, written by firmware.
 struct TransportCfg {
-  uint32_t safety_ticks = {};  // Syn_Retx_Safety_Time: a target keeps a closed PDC as a tombstone for so long, and an initiator does not use its PDCID again. Unit: ticks.
-  uint32_t idle_ticks = {};  // An initiator closes a PDC that had nothing to do for so long; 0: only to make room. Unit: ticks.
-  uint32_t cwnd_bytes = {};  // Congestion window of a peer: the fixed one, or with `congestion` the first. 0: none but the PSN window. Unit: bytes.
+  uint32_t safety_ticks = {};  // Syn_Retx_Safety_Time: a target keeps a closed PDC as a tombstone for this time, and an initiator does not reuse its PDCID. Unit: ticks.
+  uint32_t idle_ticks = {};  // An initiator closes a PDC that was idle for this time; 0: only to make room. Unit: ticks.
+  uint32_t cwnd_bytes = {};  // Congestion window of a peer: the fixed one, or with `congestion` the initial one. 0: only the PSN window. Unit: bytes.
   uint32_t base_rtt_ns = {};  // With `congestion`: round trip of an empty network. Unit: ns.
-  uint8_t reorder = {};  // RUD: a packet counts as lost when so many later ones were acknowledged selectively. Unit: packets.
-  uint8_t ack_every = {};  // A target acknowledges at the latest after so many packets. Unit: packets.
+  uint8_t reorder = {};  // RUD: a packet counts as lost when this number of later ones were acknowledged selectively. Unit: packets.
+  uint8_t ack_every = {};  // A target acknowledges at the latest after this number of packets. Unit: packets.
   uint8_t congestion = {};  // 1: NSCC; ACKs are ACK_CC.
   uint8_t close = {};  // 1: closes the PDCs that are open at the write, once. As initiator each is closed as soon as nothing is queued or outstanding on it; as target, each initiator receives one request to close (REQ_CLOSE).
   uint32_t tick_ns = {};  // With `congestion`: nominal length of a tick, for round trips. Unit: ns.

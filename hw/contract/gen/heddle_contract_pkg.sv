@@ -23,19 +23,19 @@ package heddle_contract_pkg;
   localparam int unsigned InlineBytes = 32'd16;
   // Byte of the transmit descriptor at which inline payload starts. Unit: bytes.
   localparam int unsigned InlineOffset = 32'd48;
-  // Largest payload carried in extension slots behind a transmit descriptor. Unit: bytes.
+  // Largest payload in the extension slots that follow a transmit descriptor. Unit: bytes.
   localparam int unsigned InjectBytes = 32'd192;
-  // Most local segments of one descriptor: as many as one extension slot holds. Unit: segments.
+  // Maximum number of local segments of one descriptor; they fit one extension slot. Unit: segments.
   localparam int unsigned LocalSegments = 32'd4;
-  // Largest result that travels in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
+  // Largest result in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
   localparam int unsigned ReturnDataInAck = 32'd16;
   // A user key's other bits are zero (UET 5.2). Unit: bits.
   localparam int unsigned KeyUserBits = 32'd48;
   // Bit of a memory key that marks provider keys (UET 5.2). Unit: -.
   localparam longint unsigned KeyProvider = 64'd281474976710656;
-  // Low bits of a provider key: its entry of the region table. The rest is what makes it unpredictable. Unit: bits.
+  // Low bits of a provider key: its entry of the region table. The other bits make it unpredictable. Unit: bits.
   localparam int unsigned KeyIndexBits = 32'd20;
-  // Entries of the region table that a user key may be in: set x region_ways and those after it. The set is the XOR of the key's six low bytes modulo (regions / region_ways); in tables of more than 1024 regions, that of its three low 16-bit words. Unit: entries.
+  // Entries of the region table that may contain a user key: set x region_ways and those after it. The set is the XOR of the key's six low bytes modulo (regions / region_ways); in tables of more than 1024 regions, that of its three low 16-bit words. Unit: entries.
   localparam int unsigned RegionWays = 32'd4;
   // Largest message, limited by request_length of the UET header (UET 4.2). Unit: bytes.
   localparam int unsigned MaxMessageBytes = 32'd4294967295;
@@ -59,13 +59,13 @@ package heddle_contract_pkg;
   localparam int unsigned BankObjects = 32'd64;
   // Offset in a transmit doorbell page of the push window: `push_window_slots` copies of ring slots, each at its own position modulo the count, also those of one operation. Unit: bytes.
   localparam int unsigned PushWindowOffset = 32'd2048;
-  // Ring slots that the push window of a transmit page holds. Unit: slots.
+  // Ring slots in the push window of a transmit page. Unit: slots.
   localparam int unsigned PushWindowSlots = 32'd16;
   // Size of BAR0. Unit: bytes.
   localparam int unsigned Bar0Bytes = 32'd65536;
   // Size of a bank of BAR2, which has as many banks as its device needs for the kind with the most objects. Unit: bytes.
   localparam int unsigned BankBytes = 32'd1048576;
-  // PCI vendor of a function: one that the PCI-SIG gave to nobody, until the project has its own. Unit: id.
+  // PCI vendor of a function: unassigned by the PCI-SIG, until the project has its own. Unit: id.
   localparam int unsigned PciVendor = 32'd4660;
   // PCI device of a physical function. Unit: id.
   localparam int unsigned PciDevice = 32'd18500;
@@ -83,13 +83,13 @@ package heddle_contract_pkg;
   localparam int unsigned RiBlock = 32'd256;
   // Top bits of every PDCID of a device that takes 2^(16 - slot_bits) of them at once: the function's slot at its address, granted by the switch. Unit: bits.
   localparam int unsigned SlotBits = 32'd6;
-  // PDCIDs that the switch grants to a function of an address at a time, aligned; it routes what names a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
+  // PDCIDs that the switch grants to a function of an address at a time, aligned; it routes packets that name a PDC by its block. PDCID 0 is never used. A device that takes a slot has the blocks of that slot. Unit: PDCIDs.
   localparam int unsigned PdcidBlock = 32'd32;
-  // Most packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
+  // Maximum number of packets of one ROD PDC in flight; below Default_MPR x 128 (UET 2.14). Unit: packets.
   localparam int unsigned PdcWindow = 32'd64;
-  // Most messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
+  // Maximum number of messages queued or in flight on one PDC; a context's whole share, so that a PDC's queue never refuses a message. Unit: messages.
   localparam int unsigned PdcQueue = 32'd512;
-  // Most messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.
+  // Maximum number of messages in flight of one transmit context; one less than pdc_queue, so that they fit on one PDC. Unit: messages.
   localparam int unsigned MessageShare = 32'd511;
   // End-to-end CRC-32C trailer, when enabled (UET 1.4). Unit: bytes.
   localparam int unsigned CrcBytes = 32'd4;
@@ -99,9 +99,9 @@ package heddle_contract_pkg;
   localparam int unsigned MailboxBytes = 32'd256;
   // Entries of the next-hop table. Unit: next hops.
   localparam int unsigned NextHops = 32'd256;
-  // Longest frame, without FCS, that the slow path hands to firmware. Unit: bytes.
+  // Longest frame, without FCS, that the slow path delivers to firmware. Unit: bytes.
   localparam int unsigned SlowPathRxBytes = 32'd256;
-  // Longest frame, without FCS, that firmware sends through the slow path; longer ones are cut. Unit: bytes.
+  // Longest frame, without FCS, that firmware sends through the slow path; longer ones are truncated. Unit: bytes.
   localparam int unsigned SlowPathTxBytes = 32'd144;
   // Frames that the slow path keeps for firmware. Unit: frames.
   localparam int unsigned SlowPathFrames = 32'd4;
@@ -115,7 +115,7 @@ package heddle_contract_pkg;
   localparam int unsigned JobIdMax = 32'd16777215;
   // Fraction of a congestion window: it is in 2^-nscc_fraction_bits bytes (UET 3.1, as are all parameters nscc_*). Unit: bits.
   localparam int unsigned NsccFractionBits = 32'd8;
-  // What a packet counts in a window beside its PDS and SES headers, payload, CRC and UDP or entropy header (UET 3.0). Unit: bytes.
+  // Bytes that a packet counts in a window beside its PDS and SES headers, payload, CRC and UDP or entropy header (UET 3.0). Unit: bytes.
   localparam int unsigned NsccPacketBytes = 32'd40;
   // Gain of the average queueing delay, which is in 2^-nscc_average_shift ns: 2^-nscc_average_shift. Unit: log2.
   localparam int unsigned NsccAverageShift = 32'd6;
@@ -133,7 +133,7 @@ package heddle_contract_pkg;
   localparam int unsigned NsccScaleShift = 32'd18;
   // alpha x target / 1024 ns, in scaling_a packets: 1 / 3 us. Unit: 1/1024.
   localparam int unsigned NsccStep = 32'd350;
-  // What an ACK adds to an increase is in bytes x 2^nscc_unit_shift ns. Unit: log2 ns.
+  // Unit of an ACK's addition to an increase: bytes x 2^nscc_unit_shift ns. Unit: log2 ns.
   localparam int unsigned NsccUnitShift = 32'd10;
   // Each byte whose delay is at or beyond the target without a mark adds 2^nscc_fair_shift - 1 units of 2^nscc_unit_shift ns to an increase: fair_ = alpha x 15 us. Unit: log2.
   localparam int unsigned NsccFairShift = 32'd4;
@@ -172,14 +172,14 @@ package heddle_contract_pkg;
   localparam logic [7:0] TxFlagFence = 8'h10;
   // Complete only when the target has made the data visible.
   localparam logic [7:0] TxFlagDeliveryComplete = 8'h20;
-  // The operation goes on in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
+  // The operation continues in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
   localparam logic [7:0] TxFlagMore = 8'h40;
 
   // Flags of a receive descriptor.
   // Buffer takes many messages.
   localparam logic [15:0] RxFlagMultiRecv = 16'h1;
 
-  // Which ring a completion releases slots of.
+  // Ring whose slots a completion releases.
   typedef enum logic [7:0] {
     CompletionKindNone = 8'd0,
     CompletionKindTx = 8'd1,
@@ -214,7 +214,7 @@ package heddle_contract_pkg;
     StatusDeviceFault = 8'd13
   } status_e;
 
-  // What a device offers beyond major version 1's minimum.
+  // Features of a device beyond major version 1's minimum.
   // SEND between RDM endpoints.
   localparam logic [63:0] CapabilitySend = 64'h1;
   // Reliable ordered delivery.
@@ -233,7 +233,7 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityVlan = 64'h80;
   // More than one local segment.
   localparam logic [63:0] CapabilityScatterGather = 64'h100;
-  // Slots of stuck operations are given up, to a spill area.
+  // Slots of stalled operations are released, to a spill area.
   localparam logic [63:0] CapabilitySpill = 64'h200;
   // RMA write.
   localparam logic [63:0] CapabilityWrite = 64'h400;
@@ -269,7 +269,7 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityTrimming = 64'h4000000;
   // Field `ip_protocol` of `port_cfg`.
   localparam logic [63:0] CapabilityNativeIp = 64'h8000000;
-  // With `push`: payload in extension slots is taken from the push window, too, if a whole copy of each slot of the operation is there.
+  // With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation.
   localparam logic [63:0] CapabilityPushExtensions = 64'h10000000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
@@ -322,7 +322,7 @@ package heddle_contract_pkg;
     DoorbellOpAvInvalidate = 8'd2
   } doorbell_op_e;
 
-  // Tables behind the management bus's table port.
+  // Tables of the management bus's table port.
   typedef enum logic [7:0] {
     TableNone = 8'd0,
     TablePort = 8'd1,
@@ -436,7 +436,7 @@ package heddle_contract_pkg;
     PdsTypeRodCcReq = 5'd14
   } pds_type_e;
 
-  // SES header behind a PDS header (UET 2.3).
+  // SES header after a PDS header (UET 2.3).
   typedef enum logic [3:0] {
     NextHdrNone = 4'd0,
     NextHdrRequestSmall = 4'd1,
@@ -613,7 +613,7 @@ package heddle_contract_pkg;
     ReturnCodeDropped = 6'd36
   } return_code_e;
 
-  // Table accesses. `drain` reads whether everything the table entry started has returned.
+  // Table accesses. `drain` reads whether all accesses that the table entry started have returned.
   typedef enum logic [1:0] {
     TableOpRead = 2'd0,
     TableOpWrite = 2'd1,
@@ -627,7 +627,7 @@ package heddle_contract_pkg;
   localparam logic [7:0] AvFlagIpv6 = 8'h2;
 
   // Flags of an endpoint.
-  // It is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Needs the capability `relative`.
+  // The endpoint is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Requires the capability `relative`.
   localparam logic [7:0] EndpointFlagRelative = 8'h1;
 
   // Flags of a transmit context.
@@ -678,7 +678,7 @@ package heddle_contract_pkg;
   // Bits of enum `capability`.
   localparam logic [31:0] Bar0CapabilityOffset = 32'h8;
 
-  // How many queues the function has, at most those of one bank; `context_counts` and `queue_counts` where they are not 0.
+  // Contexts, queues and interrupt vectors of the function, at most those of one bank; `context_counts` and `queue_counts` take precedence where they are not 0.
   localparam logic [31:0] Bar0ContextLimitsOffset = 32'h10;
   localparam int unsigned Bar0ContextLimitsTxLsb = 32'd0;
   localparam int unsigned Bar0ContextLimitsTxBits = 32'd8;
@@ -711,7 +711,7 @@ package heddle_contract_pkg;
   localparam int unsigned Bar0DatapathPayloadMtuMaxBits = 32'd16;
   localparam logic [31:0] Bar0DatapathPayloadMtuMaxMask = 32'hffff0000;
 
-  // How much remote access the function offers; 0 in devices without. At most those of one bank and 1024 regions; `queue_counts` and `region_count` where they are not 0.
+  // Regions and counters of the function, 0 in devices without them. At most those of one bank and 1024 regions; `queue_counts` and `region_count` take precedence where they are not 0.
   localparam logic [31:0] Bar0RegionLimitsOffset = 32'h1c;
   localparam int unsigned Bar0RegionLimitsRegionsLsb = 32'd0;
   localparam int unsigned Bar0RegionLimitsRegionsBits = 32'd16;
@@ -814,19 +814,19 @@ package heddle_contract_pkg;
   localparam int unsigned DoorbellCqConsumerArmBits = 32'd1;
   localparam logic [63:0] DoorbellCqConsumerArmMask = 64'h8000000000000000;
 
-  // Counter pages: makes `value` what is written.
+  // Counter pages: sets `value` to the written number.
   localparam logic [31:0] DoorbellCounterSetOffset = 32'h0;
 
-  // Counter pages: adds what is written to `value`.
+  // Counter pages: adds the written number to `value`.
   localparam logic [31:0] DoorbellCounterAddOffset = 32'h8;
 
-  // Counter pages: makes `errors` what is written.
+  // Counter pages: sets `errors` to the written number.
   localparam logic [31:0] DoorbellCounterSetErrorsOffset = 32'h10;
 
-  // Counter pages: adds what is written to `errors`.
+  // Counter pages: adds the written number to `errors`.
   localparam logic [31:0] DoorbellCounterAddErrorsOffset = 32'h18;
 
-  // What firmware has to look at; the event output is high while any bit is set.
+  // Pending events for firmware; the event output is high while any bit is set.
   localparam logic [31:0] MgmtEventsOffset = 32'h0;
   localparam int unsigned MgmtEventsAdminLsb = 32'd0;
   localparam int unsigned MgmtEventsAdminBits = 32'd1;
@@ -922,14 +922,14 @@ package heddle_contract_pkg;
   localparam int unsigned MgmtTableControlGoBits = 32'd1;
   localparam logic [31:0] MgmtTableControlGoMask = 32'h80000000;
 
-  // Ticks since power-on, free-running; time in which no timer of the device runs need not be counted.
+  // Ticks since power-on, free-running; the device may omit time in which none of its timers runs.
   localparam logic [31:0] MgmtTicksOffset = 32'h54;
 
-  // Counts down with each tick; on reaching 0 it stops and raises event `timer`. A write takes the event back and starts it anew, 0 leaves it off.
+  // Counts down with each tick; on reaching 0 it stops and raises event `timer`. A write clears the event and restarts the timer; 0 stops it.
   localparam logic [31:0] MgmtTimerOffset = 32'h58;
   localparam logic [31:0] MgmtTimerReset = 32'h0;
 
-  // PDCs that are open or being closed; absent in devices without capability `close_pdcs`.
+  // PDCs that are open or closing; absent in devices without capability `close_pdcs`.
   localparam logic [31:0] MgmtOpenPdcsOffset = 32'h5c;
   localparam int unsigned MgmtOpenPdcsInitiatorLsb = 32'd0;
   localparam int unsigned MgmtOpenPdcsInitiatorBits = 32'd16;
@@ -1009,7 +1009,7 @@ package heddle_contract_pkg;
     opcode_e opcode;
   } tx_desc_t;
 
-  // In the spill area, by ring slot: the device gave up the descriptor there. The host clears it before it uses the slot again.
+  // In the spill area, by ring slot: the device released the descriptor there. The host clears the mark before it reuses the slot.
   typedef struct packed {
     logic [31:0] rsvd0;
     logic [15:0] given;
@@ -1023,7 +1023,7 @@ package heddle_contract_pkg;
     logic [63:0] iova;
   } tx_segment_t;
 
-  // Counter in host memory; the device is its one writer.
+  // Counter in host memory; only the device writes it.
   typedef struct packed {
     logic [63:0] rsvd0;
     logic [63:0] echo;
@@ -1263,7 +1263,7 @@ package heddle_contract_pkg;
     logic [63:0] local_fa_lo;
   } port_cfg_t;
 
-  // Transmit context, written by firmware. Clearing `enable` stops fetching and fails what is queued.
+  // Transmit context, written by firmware. Clearing `enable` stops fetching and fails queued operations.
   typedef struct packed {
     logic [31:0] rsvd2;
     logic [15:0] rsvd1;
@@ -1314,7 +1314,7 @@ package heddle_contract_pkg;
     logic [63:0] ring_base;
   } rx_ctx_cfg_t;
 
-  // Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` ends when the last access has.
+  // Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` completes after the last access.
   typedef struct packed {
     logic [1:0][63:0] rsvd2;
     logic [15:0] rsvd1;
@@ -1343,7 +1343,7 @@ package heddle_contract_pkg;
     logic [63:0] cell_;
   } counter_cfg_t;
 
-  // What the transport does beyond the times in `port_cfg`, written by firmware.
+  // Behaviour of the transport beyond the times in `port_cfg`, written by firmware.
   typedef struct packed {
     logic [3:0][63:0] rsvd3;
     logic [31:0] rsvd2;
@@ -1391,7 +1391,7 @@ package heddle_contract_pkg;
     logic [15:0] ethertype;
   } ethernet_t;
 
-  // IEEE 802.1Q tag, behind the MAC addresses.
+  // IEEE 802.1Q tag, after the MAC addresses.
   localparam int unsigned VlanBytes = 32'd4;
   typedef struct packed {
     logic [15:0] tpid;
@@ -1530,7 +1530,7 @@ package heddle_contract_pkg;
     logic [11:0] psn_offset;
   } pds_request_syn1_t;
 
-  // Congestion state behind a RUD_CC or ROD_CC request (UET 2.5).
+  // Congestion state after the header of a RUD_CC or ROD_CC request (UET 2.5).
   localparam int unsigned PdsCcStateBytes = 32'd4;
   typedef struct packed {
     logic [7:0] ccc_id;
@@ -1568,7 +1568,7 @@ package heddle_contract_pkg;
     logic [15:0] dpdcid;
   } pds_ack_p1_t;
 
-  // What ACK_CC adds to `pds_ack` (UET 2.7).
+  // Fields that ACK_CC adds to `pds_ack` (UET 2.7).
   localparam int unsigned PdsAckCcBytes = 32'd20;
   typedef struct packed {
     logic [3:0] cc_type;
@@ -1645,7 +1645,7 @@ package heddle_contract_pkg;
     logic [31:0] payload;
   } pds_cp_syn1_t;
 
-  // What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).
+  // Replaces `pds_cp.payload` in a Negotiation control packet (UET 2.9).
   localparam int unsigned PdsNegotiationBytes = 32'd8;
   typedef struct packed {
     logic [7:0] neg_type;
@@ -1791,7 +1791,7 @@ package heddle_contract_pkg;
     logic [31:0] target_restart_token;
   } ses_tokens_t;
 
-  // Behind the request header of an atomic; operands follow (UET 4.6).
+  // After the request header of an atomic; operands follow (UET 4.6).
   localparam int unsigned SesAtomicBytes = 32'd4;
   typedef struct packed {
     amo_opcode_e amo_opcode;

@@ -72,7 +72,7 @@ inline constexpr Value kTxFlagValues[] = {
     {8u, "header_data", "`header_data` is delivered in the target's completion."},
     {16u, "fence", "Wait for earlier operations to this peer."},
     {32u, "delivery_complete", "Complete only when the target has made the data visible."},
-    {64u, "more", "The operation goes on in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them."},
+    {64u, "more", "The operation continues in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them."},
 };
 
 // Flags of a receive descriptor.
@@ -80,13 +80,13 @@ inline constexpr Value kRxFlagValues[] = {
     {1u, "multi_recv", "Buffer takes many messages."},
 };
 
-// Which ring a completion releases slots of.
+// Ring whose slots a completion releases.
 inline constexpr Value kCompletionKindValues[] = {
     {0u, "none", "Never written by a device."},
     {1u, "tx", "Transmit descriptor."},
     {2u, "rx", "Receive descriptor."},
-    {3u, "target", "No descriptor: a peer's RMA operation ended here, and carried data for this queue or was to be reported. `opcode` says which, `length` how much, `match_bits` is the memory key."},
-    {4u, "tx_silent", "Transmit descriptor whose operation succeeded and asked for no completion: its slots were given up early, and nothing else tells its end."},
+    {3u, "target", "No descriptor: a peer's RMA operation ended here, which carried data for this queue or is to be reported. `opcode` and `length` are the operation's, `match_bits` is the memory key."},
+    {4u, "tx_silent", "Transmit descriptor of an unsignaled operation that succeeded: its slots were released early, and nothing else reports its end."},
 };
 
 // Flags of a completion.
@@ -100,7 +100,7 @@ inline constexpr Value kCompletionFlagValues[] = {
 inline constexpr Value kStatusValues[] = {
     {0u, "ok", "Done."},
     {1u, "truncated", "Message longer than the receive buffer; the buffer is full."},
-    {2u, "cancelled", "Receive withdrawn by its owner before a message arrived."},
+    {2u, "cancelled", "Receive cancelled before a message arrived."},
     {3u, "flushed", "Not executed because its context is in error."},
     {4u, "bad_opcode", "Descriptor's opcode is unknown or not offered by this device."},
     {5u, "bad_length", "Descriptor's lengths or flags contradict each other."},
@@ -114,7 +114,7 @@ inline constexpr Value kStatusValues[] = {
     {13u, "device_fault", "Device failed or was reset."},
 };
 
-// What a device offers beyond major version 1's minimum.
+// Features of a device beyond major version 1's minimum.
 inline constexpr Value kCapabilityValues[] = {
     {1u, "send", "SEND between RDM endpoints."},
     {2u, "rod", "Reliable ordered delivery."},
@@ -125,7 +125,7 @@ inline constexpr Value kCapabilityValues[] = {
     {64u, "ipv6", "IPv6."},
     {128u, "vlan", "One VLAN tag."},
     {256u, "scatter_gather", "More than one local segment."},
-    {512u, "spill", "Slots of stuck operations are given up, to a spill area."},
+    {512u, "spill", "Slots of stalled operations are released, to a spill area."},
     {1024u, "write", "RMA write."},
     {2048u, "read", "RMA read."},
     {4096u, "atomic", "Atomics."},
@@ -143,7 +143,7 @@ inline constexpr Value kCapabilityValues[] = {
     {33554432u, "relative", "Flag `relative` of endpoints: requests with rel=1 (UET 4.13)."},
     {67108864u, "trimming", "Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`."},
     {134217728u, "native_ip", "Field `ip_protocol` of `port_cfg`."},
-    {268435456u, "push_extensions", "With `push`: payload in extension slots is taken from the push window, too, if a whole copy of each slot of the operation is there."},
+    {268435456u, "push_extensions", "With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
 
@@ -158,22 +158,22 @@ inline constexpr Value kCrcOrderValues[] = {
 inline constexpr Value kAdminOpcodeValues[] = {
     {0u, "none", "Refused."},
     {1u, "create_endpoint", "Claim a port; returns it with PIDonFEP and first RI."},
-    {2u, "destroy_endpoint", "Release a port; its contexts are destroyed before."},
+    {2u, "destroy_endpoint", "Release a port, after its contexts have been destroyed."},
     {3u, "create_cq", "Create a completion queue."},
     {4u, "destroy_cq", "Destroy a completion queue that no context uses."},
     {5u, "create_tx", "Create a transmit context."},
-    {6u, "destroy_tx", "Destroy a transmit context; answered after its last DMA."},
+    {6u, "destroy_tx", "Destroy a transmit context; completes after its last DMA."},
     {7u, "create_rx", "Create a receive context and route its RI to it."},
-    {8u, "destroy_rx", "Destroy a receive context; answered after its last DMA."},
+    {8u, "destroy_rx", "Destroy a receive context; completes after its last DMA."},
     {9u, "set_timing", "Set retransmission and dead-peer times."},
     {10u, "register_region", "Register a memory region for remote access."},
-    {11u, "deregister_region", "Deregister a memory region; answered after its last DMA."},
-    {12u, "resolve_next_hop", "Find the next hop of a fabric address; answered when its neighbour is known, or `not_found` (`detail` is the byte offset of `fa_lo`) when nobody answered for it or there is no route. Other commands are answered meanwhile."},
-    {13u, "release_next_hop", "Give back one use of next hop `object`."},
+    {11u, "deregister_region", "Deregister a memory region; completes after its last DMA."},
+    {12u, "resolve_next_hop", "Find the next hop of a fabric address; completes when its neighbour is resolved, or with `not_found` (`detail` is the byte offset of `fa_lo`) when no neighbour responds or there is no route. Other commands complete meanwhile."},
+    {13u, "release_next_hop", "Release one use of next hop `object`."},
     {14u, "create_counter", "Create a counter."},
-    {15u, "destroy_counter", "Destroy a counter that nothing uses; answered after its last DMA."},
+    {15u, "destroy_counter", "Destroy an unused counter; completes after its last DMA."},
     {16u, "query_port", "Returns the fabric address and the payload MTU of the function's port."},
-    {17u, "close_pdcs", "`object` 0: closes the PDCs of the function in both directions, as `close` of `transport_cfg` says, without waiting for peers; 1: only counts. `detail` is the number of PDCs that are open or being closed."},
+    {17u, "close_pdcs", "`object` 0: closes the PDCs of the function in both directions, as `close` of `transport_cfg` does, without waiting for peers; 1: only counts. `detail` is the number of PDCs that are open or closing."},
 };
 
 // Answer of the admin queue. Append-only.
@@ -192,10 +192,10 @@ inline constexpr Value kAdminStatusValues[] = {
 inline constexpr Value kDoorbellOpValues[] = {
     {0u, "none", "Ignored."},
     {1u, "cancel", "Receive page: withdraw the descriptor at position `argument`."},
-    {2u, "av_invalidate", "Transmit page: forget every cached address-vector entry of the context."},
+    {2u, "av_invalidate", "Transmit page: invalidate every cached address-vector entry of the context."},
 };
 
-// Tables behind the management bus's table port.
+// Tables of the management bus's table port.
 inline constexpr Value kTableValues[] = {
     {0u, "none", "Ignored."},
     {1u, "port", "`port_cfg`, index 0."},
@@ -217,7 +217,7 @@ inline constexpr Value kStatisticValues[] = {
     {4u, "tx_messages", "Messages completed at the initiator."},
     {5u, "rx_messages", "Messages completed at the target."},
     {6u, "tx_requests", "Request packets sent, first transmissions."},
-    {7u, "tx_retransmissions", "Request packets sent again."},
+    {7u, "tx_retransmissions", "Request packets retransmitted."},
     {8u, "tx_acks", "ACK packets sent."},
     {9u, "tx_nacks", "NACK packets sent."},
     {10u, "rx_acks", "ACK packets accepted."},
@@ -227,10 +227,10 @@ inline constexpr Value kStatisticValues[] = {
     {14u, "rx_out_of_order", "Request packets dropped because an earlier one is missing."},
     {15u, "rx_refused", "Request packets refused for lack of a resource."},
     {16u, "timeouts", "Retransmission timer expirations."},
-    {17u, "dead_peers", "PDCs ended because the peer was silent for DEAD_TIME."},
+    {17u, "dead_peers", "PDCs ended because nothing arrived from the peer for DEAD_TIME."},
     {18u, "drop_mac_error", "Frames dropped: MAC reported an error (FCS)."},
     {19u, "drop_overflow", "Frames dropped: receive buffer full."},
-    {20u, "drop_truncated", "Frames dropped: shorter than their headers say."},
+    {20u, "drop_truncated", "Frames dropped: shorter than the lengths in their headers."},
     {21u, "drop_ethertype", "Frames dropped: EtherType not handled."},
     {22u, "drop_ip_header", "Frames dropped: IP version, header length, fragment or protocol not handled."},
     {23u, "drop_ip_checksum", "Frames dropped: wrong IPv4 header checksum."},
@@ -249,10 +249,10 @@ inline constexpr Value kStatisticValues[] = {
     {36u, "interrupts", "Interrupts raised."},
     {37u, "slow_path_rx", "Frames handed to firmware."},
     {38u, "slow_path_tx", "Frames sent by firmware."},
-    {39u, "slow_path_drops", "Slow-path frames dropped: firmware is behind, or the rate limit."},
+    {39u, "slow_path_drops", "Slow-path frames dropped: firmware is late, or the rate limit."},
     {40u, "drop_vlan", "Frames dropped: not of this port's VLAN."},
     {41u, "tx_pushed", "Transmit descriptors taken from the push window instead of host memory."},
-    {42u, "drop_no_hop", "Packets not sent because their next hop is not known yet."},
+    {42u, "drop_no_hop", "Packets not sent because their next hop is unresolved."},
     {43u, "tx_pdcs", "PDCs opened as initiator."},
     {44u, "rx_pdcs", "PDCs opened as target."},
     {45u, "pdc_closes", "PDCs closed by a Close Command that was answered."},
@@ -263,14 +263,14 @@ inline constexpr Value kStatisticValues[] = {
     {50u, "rx_return_data", "Packets of return data accepted."},
     {51u, "rx_rma", "Packets of RMA requests accepted."},
     {52u, "rx_rma_refused", "RMA messages answered with an error: key, right or range."},
-    {53u, "tx_selective", "Request packets sent again because later ones were acknowledged selectively."},
+    {53u, "tx_selective", "Request packets retransmitted because later ones were acknowledged selectively."},
     {54u, "rx_ecn_marked", "Request packets that arrived with a congestion mark."},
     {55u, "tx_spilled", "Transmit descriptors moved to the spill area."},
     {56u, "counter_updates", "Counter cells written."},
     {57u, "pdc_restarts", "PDCs restarted because the peer's incarnation had ended."},
-    {58u, "rx_trimmed", "Trimmed requests of known PDCs whose PSN was missing; NACKed, but for those after a gap that was."},
-    {59u, "drop_trimmed", "Trimmed packets discarded: no request, of no known PDC, or outside the window."},
-    {60u, "tx_pushed_payloads", "Payloads in extension slots taken from the push window instead of host memory, each time that one is sent."},
+    {58u, "rx_trimmed", "Trimmed requests of known PDCs whose PSN was missing; NACKed, except those after a gap that was NACKed."},
+    {59u, "drop_trimmed", "Trimmed packets dropped: not a request, of an unknown PDC, or outside the window."},
+    {60u, "tx_pushed_payloads", "Payloads in extension slots taken from the push window instead of host memory, once per transmission."},
 };
 
 // Operation of an ARP packet.
@@ -309,7 +309,7 @@ inline constexpr Value kPdsTypeValues[] = {
     {14u, "rod_cc_req", "ROD request with congestion state."},
 };
 
-// SES header behind a PDS header (UET 2.3).
+// SES header after a PDS header (UET 2.3).
 inline constexpr Value kNextHdrValues[] = {
     {0u, "none", "No SES header."},
     {1u, "request_small", "20-byte request."},
@@ -323,11 +323,11 @@ inline constexpr Value kNextHdrValues[] = {
 // Control packet type (UET 2.9).
 inline constexpr Value kCpTypeValues[] = {
     {0u, "noop", "No operation."},
-    {1u, "ack_request", "Asks for the state of a PSN."},
+    {1u, "ack_request", "Requests the state of a PSN."},
     {2u, "clear_command", "Initiator's CLEAR_PSN."},
-    {3u, "clear_request", "Target asks for a clear."},
+    {3u, "clear_request", "Target requests a clear."},
     {4u, "close_command", "Initiator closes the PDC."},
-    {5u, "close_request", "Target asks for a close."},
+    {5u, "close_request", "Target requests a close."},
     {6u, "probe", "Round-trip probe."},
     {7u, "credit", "Credit grant."},
     {8u, "credit_request", "Credit demand."},
@@ -352,9 +352,9 @@ inline constexpr Value kNackCodeValues[] = {
     {15u, "pdc_hdr_mismatch", "PDCID known, other fields differ."},
     {16u, "closing", "PDC is closing."},
     {17u, "closing_in_err", "PDC closed with packets outstanding."},
-    {18u, "pkt_not_rcvd", "Packet asked about was not received."},
+    {18u, "pkt_not_rcvd", "The packet in question was not received."},
     {19u, "gtd_del_resp_unavail", "Guaranteed response lost."},
-    {20u, "ack_with_data", "Answer to the packet asked about carries data."},
+    {20u, "ack_with_data", "The response to the packet in question carries data."},
     {21u, "invalid_syn", "SYN with a PSN outside the window."},
     {22u, "pdc_mode_mismatch", "RUD and ROD mixed on one PDC."},
     {23u, "new_start_psn", "Restart with the PSN in the payload."},
@@ -464,7 +464,7 @@ inline constexpr Value kReturnCodeValues[] = {
     {14u, "host_unsuccess_cmpl", "Host memory refused the access."},
     {15u, "amo_unsupported_op", "Atomic operation not supported."},
     {16u, "amo_unsupported_dt", "Atomic datatype not supported."},
-    {17u, "amo_unsupported_size", "Length is no multiple of the datatype's."},
+    {17u, "amo_unsupported_size", "Length is not a multiple of the datatype's."},
     {18u, "amo_unaligned", "Atomic target is not aligned."},
     {19u, "amo_fp_nan", "Floating point: not a number."},
     {20u, "amo_fp_underflow", "Floating point: underflow."},
@@ -486,11 +486,11 @@ inline constexpr Value kReturnCodeValues[] = {
     {36u, "dropped", "Dropped."},
 };
 
-// Table accesses. `drain` reads whether everything the table entry started has returned.
+// Table accesses. `drain` reads whether all accesses that the table entry started have returned.
 inline constexpr Value kTableOpValues[] = {
     {0u, "read", "Read the entry into `table_data`."},
     {1u, "write", "Write `table_data` to the entry."},
-    {2u, "drain", "After the entry was disabled: send a drain token behind everything it started and finish when the token returns."},
+    {2u, "drain", "After the entry was disabled: send a drain token after all accesses that it started, and finish when the token returns."},
 };
 
 // Flags of an address-vector entry.
@@ -501,7 +501,7 @@ inline constexpr Value kAvFlagValues[] = {
 
 // Flags of an endpoint.
 inline constexpr Value kEndpointFlagValues[] = {
-    {1u, "relative", "It is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Needs the capability `relative`."},
+    {1u, "relative", "The endpoint is named in its job: its contexts send and receive requests with rel=1 (UET 4.13). A port is claimed once for each JobID with the flag, and once without it. Requires the capability `relative`."},
 };
 
 // Flags of a transmit context.
@@ -582,10 +582,10 @@ inline constexpr Register kBar0Registers[] = {
     {"magic", 0x0, 32, false, 1, 0, {}, "Identity: 'HDLE' in memory order."},
     {"version", 0x4, 32, false, 1, 0, kVersionBits, "Contract version of the device."},
     {"capability", 0x8, 64, false, 1, 0, {}, "Bits of enum `capability`."},
-    {"context_limits", 0x10, 32, false, 1, 0, kContextLimitsBits, "How many queues the function has, at most those of one bank; `context_counts` and `queue_counts` where they are not 0."},
+    {"context_limits", 0x10, 32, false, 1, 0, kContextLimitsBits, "Contexts, queues and interrupt vectors of the function, at most those of one bank; `context_counts` and `queue_counts` take precedence where they are not 0."},
     {"transport_limits", 0x14, 32, false, 1, 0, kTransportLimitsBits, "How much the transport holds."},
     {"datapath", 0x18, 32, false, 1, 0, kDatapathBits, "Build parameters."},
-    {"region_limits", 0x1c, 32, false, 1, 0, kRegionLimitsBits, "How much remote access the function offers; 0 in devices without. At most those of one bank and 1024 regions; `queue_counts` and `region_count` where they are not 0."},
+    {"region_limits", 0x1c, 32, false, 1, 0, kRegionLimitsBits, "Regions and counters of the function, 0 in devices without them. At most those of one bank and 1024 regions; `queue_counts` and `region_count` take precedence where they are not 0."},
     {"device_status", 0x20, 32, false, 1, 0, kDeviceStatusBits, "Health, set by firmware."},
     {"fatal_cause", 0x24, 32, false, 1, 0, {}, "Firmware status `module(16) | code(8) | class(8)` when `fatal` is set."},
     {"device_control", 0x28, 32, true, 1, 0, kDeviceControlBits, "Requests of the host."},
@@ -607,7 +607,7 @@ inline constexpr Field kEthernetFields[] = {
 };
 inline constexpr Header kEthernet{"ethernet", 14, kEthernetFields};
 
-// IEEE 802.1Q tag, behind the MAC addresses.
+// IEEE 802.1Q tag, after the MAC addresses.
 inline constexpr Field kVlanFields[] = {
     {"tpid", 0, 16, false, false, {}, nullptr, 0},
     {"pcp", 16, 3, false, false, {}, nullptr, 0},
@@ -734,7 +734,7 @@ inline constexpr Field kPdsRequestFields[] = {
 };
 inline constexpr Header kPdsRequest{"pds_request", 12, kPdsRequestFields};
 
-// Congestion state behind a RUD_CC or ROD_CC request (UET 2.5).
+// Congestion state after the header of a RUD_CC or ROD_CC request (UET 2.5).
 inline constexpr Field kPdsCcStateFields[] = {
     {"ccc_id", 0, 8, false, false, {}, nullptr, 0},
     {"credit_target", 8, 24, false, false, {}, nullptr, 0},
@@ -759,7 +759,7 @@ inline constexpr Field kPdsAckFields[] = {
 };
 inline constexpr Header kPdsAck{"pds_ack", 12, kPdsAckFields};
 
-// What ACK_CC adds to `pds_ack` (UET 2.7).
+// Fields that ACK_CC adds to `pds_ack` (UET 2.7).
 inline constexpr Field kPdsAckCcFields[] = {
     {"cc_type", 0, 4, false, false, {}, nullptr, 0},
     {"cc_flags", 4, 4, false, false, {}, nullptr, 0},
@@ -815,7 +815,7 @@ inline constexpr Field kPdsCpFields[] = {
 };
 inline constexpr Header kPdsCp{"pds_cp", 16, kPdsCpFields};
 
-// What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).
+// Replaces `pds_cp.payload` in a Negotiation control packet (UET 2.9).
 inline constexpr Field kPdsNegotiationFields[] = {
     {"neg_type", 0, 8, false, false, {}, nullptr, 0},
     {"length", 8, 8, false, false, {}, nullptr, 0},
@@ -918,7 +918,7 @@ inline constexpr Field kSesTokensFields[] = {
 };
 inline constexpr Header kSesTokens{"ses_tokens", 8, kSesTokensFields};
 
-// Behind the request header of an atomic; operands follow (UET 4.6).
+// After the request header of an atomic; operands follow (UET 4.6).
 inline constexpr Field kSesAtomicFields[] = {
     {"amo_opcode", 0, 8, false, false, kAmoOpcodeValues, nullptr, 0},
     {"amo_datatype", 8, 8, false, false, kAmoDatatypeValues, nullptr, 0},

@@ -221,7 +221,7 @@ local headers = {
     { name = "psn_offset", doc = "psn - Start_PSN.", bit = 84, bits = 12, byte = 10, size = 2, mask = 0xfff, selector = "syn", selected = 1 },
   },
   pds_cc_state = {
-    doc = "Congestion state behind a RUD_CC or ROD_CC request (UET 2.5).",
+    doc = "Congestion state after the header of a RUD_CC or ROD_CC request (UET 2.5).",
     bytes = 4,
     { name = "ccc_id", doc = "Congestion control context.", bit = 0, bits = 8, byte = 0, size = 1 },
     { name = "credit_target", doc = "Credit demand.", bit = 8, bits = 24, byte = 1, size = 3 },
@@ -244,7 +244,7 @@ local headers = {
     { name = "dpdcid", doc = "PDCID of the ACK's receiver.", bit = 80, bits = 16, byte = 10, size = 2 },
   },
   pds_ack_cc = {
-    doc = "What ACK_CC adds to `pds_ack` (UET 2.7).",
+    doc = "Fields that ACK_CC adds to `pds_ack` (UET 2.7).",
     bytes = 20,
     { name = "cc_type", doc = "0 NSCC, 1 CREDIT.", bit = 0, bits = 4, byte = 0, size = 1, mask = 0xf0 },
     { name = "cc_flags", doc = "Zero.", bit = 4, bits = 4, byte = 0, size = 1, mask = 0xf },
@@ -297,7 +297,7 @@ local headers = {
     { name = "payload", doc = "By control type; in a Negotiation pds_negotiation.", bit = 96, bits = 32, byte = 12, size = 4 },
   },
   pds_negotiation = {
-    doc = "What a Negotiation control packet has in place of `pds_cp.payload` (UET 2.9).",
+    doc = "Replaces `pds_cp.payload` in a Negotiation control packet (UET 2.9).",
     bytes = 8,
     { name = "neg_type", doc = "1: features.", bit = 0, bits = 8, byte = 0, size = 1 },
     { name = "length", doc = "2, this header included.", bit = 8, bits = 8, byte = 1, size = 1 },
@@ -390,11 +390,11 @@ local headers = {
   ses_tokens = {
     doc = "Restart tokens: in place of `buffer_offset` in a deferrable send, of `match_bits` in DEFERRABLE_RTR (UET 4.3).",
     bytes = 8,
-    { name = "initiator_restart_token", doc = "Of the initiator of the send.", bit = 0, bits = 32, byte = 0, size = 4 },
-    { name = "target_restart_token", doc = "Of its target; 0 before it has deferred the send.", bit = 32, bits = 32, byte = 4, size = 4 },
+    { name = "initiator_restart_token", doc = "Token of the send's initiator.", bit = 0, bits = 32, byte = 0, size = 4 },
+    { name = "target_restart_token", doc = "Token of its target; 0 before the target has deferred the send.", bit = 32, bits = 32, byte = 4, size = 4 },
   },
   ses_atomic = {
-    doc = "Behind the request header of an atomic; operands follow (UET 4.6).",
+    doc = "After the request header of an atomic; operands follow (UET 4.6).",
     bytes = 4,
     { name = "amo_opcode", doc = "Operation.", bit = 0, bits = 8, byte = 0, size = 1, enum = "amo_opcode" },
     { name = "amo_datatype", doc = "Type of the operands.", bit = 8, bits = 8, byte = 1, size = 1, enum = "amo_datatype" },
@@ -416,7 +416,7 @@ local headers = {
     { name = "opcode", doc = "Response.", bit = 2, bits = 6, byte = 0, size = 1, mask = 0x3f, enum = "ses_response" },
     { name = "ver", doc = "Zero.", bit = 8, bits = 2, byte = 1, size = 1, mask = 0xc0 },
     { name = "return_code", doc = "Outcome.", bit = 10, bits = 6, byte = 1, size = 1, mask = 0x3f, enum = "return_code" },
-    { name = "message_id", doc = "Of the request.", bit = 16, bits = 16, byte = 2, size = 2 },
+    { name = "message_id", doc = "Message ID of the request.", bit = 16, bits = 16, byte = 2, size = 2 },
     { name = "ri_generation", doc = "Zero.", bit = 32, bits = 8, byte = 4, size = 1 },
     { name = "job_id", doc = "JobID.", bit = 40, bits = 24, byte = 5, size = 3 },
     { name = "modified_length", doc = "Bytes of the target buffer that the message modifies.", bit = 64, bits = 32, byte = 8, size = 4 },
@@ -506,7 +506,7 @@ local unknown_expert = ProtoExpert.new("heddle_uet.unknown",
 local reserved_expert = ProtoExpert.new("heddle_uet.reserved",
   "Reserved bits are not zero", expert.group.PROTOCOL, expert.severity.NOTE)
 local length_expert = ProtoExpert.new("heddle_uet.length",
-  "Payload is not as long as its header says", expert.group.PROTOCOL,
+  "Payload does not have the length in its header", expert.group.PROTOCOL,
   expert.severity.WARN)
 local crc_expert = ProtoExpert.new("heddle_uet.crc.bad",
   "CRC-32C does not match", expert.group.CHECKSUM, expert.severity.ERROR)

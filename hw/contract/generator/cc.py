@@ -86,7 +86,7 @@ def struct(s):
         kind = camel(f["enum"]) if "enum" in f else uint(8 * f["bytes"])
         array = f"[{f['count']}]" if "count" in f else ""
         unit = f" Unit: {f['unit']}." if "unit" in f else ""
-        # Zero by default, so reserved space is right unless someone writes it.
+        # Zero by default, so reserved space is correct unless a program writes it.
         out += [f"  {kind} {f['name']}{array} = {{}};  // {f['doc']}{unit}"]
     out += ["", f"  bool operator==(const {name}&) const = default;", "};",
             f"static_assert(sizeof({name}) == {s['bytes']});"]

@@ -54,7 +54,7 @@ local unknown_expert = ProtoExpert.new("heddle_uet.unknown",
 local reserved_expert = ProtoExpert.new("heddle_uet.reserved",
   "Reserved bits are not zero", expert.group.PROTOCOL, expert.severity.NOTE)
 local length_expert = ProtoExpert.new("heddle_uet.length",
-  "Payload is not as long as its header says", expert.group.PROTOCOL,
+  "Payload does not have the length in its header", expert.group.PROTOCOL,
   expert.severity.WARN)
 local crc_expert = ProtoExpert.new("heddle_uet.crc.bad",
   "CRC-32C does not match", expert.group.CHECKSUM, expert.severity.ERROR)

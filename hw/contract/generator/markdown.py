@@ -50,7 +50,7 @@ def registers(spec):
 
 
 def structs(spec):
-    out = ["## Layouts in host memory and behind the table port", ""]
+    out = ["## Layouts in host memory and of the table port", ""]
     for s in spec["struct"]:
         out += [f"### `{s['name']}`", "", f"{s['doc']} {s['bytes']} bytes.", ""]
         rows = [(f["offset"], f["bytes"] if "count" not in f else f"{f['bytes']} × {f['count']}",

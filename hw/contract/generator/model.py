@@ -219,7 +219,7 @@ def check(spec):
 def contract_hash(spec):
     """64 bits that differ when two sides would not understand each other.
 
-    Of the parsed file without its prose, so that a corrected sentence does not
+    It covers the parsed file without its prose, so that a corrected sentence does not
     make a driver refuse a simulator.
     """
 

@@ -34,7 +34,7 @@ void wait wait_order wand weak weak0 weak1 while wildcard wire with within wor
 xnor xor
 """.split())
 
-# Legal names of which Verilator says that they clash in its C++.
+# Legal names that Verilator reports as clashes in its C++.
 VERILATOR_WORDS = frozenset({"list", "map", "set", "vector"})
 
 # A field cannot have these names: the C++ view uses field names unchanged.

@@ -14,8 +14,8 @@ PAGE = """\
 
 # UET profiles: what the devices have
 
-The wire itself: [uet.md](uet.md). Each row names the tests that show it on `soft` and on `rtl`, or what is missing; a test fails for a name that no test has.
-`soft.` and `rtl.` in front of a name: the test runs on each device, and this is the run on that one. `heddle info` prints the counts.
+The wire itself: [uet.md](uet.md). Each row names the tests that show it on `soft` and on `rtl`, or the missing part; a test fails for a name that no test has.
+A name with the prefix `soft.` or `rtl.` is the run on that device of a test that runs on each. `heddle info` prints the counts.
 """
 
 HEADER = """\
@@ -41,11 +41,11 @@ struct Row {{
 
 
 class ProfileError(ValueError):
-    """A row that does not say what a device has."""
+    """A row without a test or a missing part for a device."""
 
 
 def load(path):
-    """The profiles of `path`, each row with a test or with what is missing for each device."""
+    """The profiles of `path`, each row with a test or the missing part for each device."""
     with open(path, "rb") as file:
         profiles = tomllib.load(file)["profile"]
     for profile in profiles:

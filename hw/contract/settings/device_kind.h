@@ -30,7 +30,7 @@ struct DeviceName {
   bool operator==(const DeviceName&) const = default;
 };
 
-// The kind of that name among `kinds`; null for none.
+// The kind of this name among `kinds`; null without one.
 template <typename Kinds>
 constexpr const DeviceKind* FindKind(const Kinds& kinds,
                                      std::string_view name) {

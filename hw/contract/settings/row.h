@@ -11,20 +11,20 @@
 
 namespace heddle::contract {
 
-// What precedes a setting's name in the name of its environment variable.
+// Prefix of a setting's name in the name of its environment variable.
 inline constexpr std::string_view kSettingPrefix = "FI_HEDDLE_";
 
 // The value of FI_HEDDLE_WIRE that means UDP sockets; every other names a
 // one-machine wire.
 inline constexpr std::string_view kUdpWire = "udp";
 
-// What a value is to the user: a number is an unsigned decimal integer, a
+// Type of a value for the user: a number is an unsigned decimal integer, a
 // probability is from 0 to 1.
 enum class SettingType : uint8_t { kText, kNumber, kReal, kProbability };
 
 struct SettingRow {
   const char* name;    // Without the prefix, e.g. "RTO_NS".
-  const char* option;  // Of a simulated device, e.g. "rto_ns".
+  const char* option;  // For a simulated device, e.g. "rto_ns".
   SettingType type;
   const char* range;          // For the user, e.g. "1 to 64".
   const char* default_value;  // For the user; "" when there is none.
@@ -43,7 +43,7 @@ struct SettingRow {
                          return kind.is_simulated() && IsObeyedBy(kind);
                        });
   }
-  // Whether no other device nor the library itself obeys it.
+  // Whether it applies neither to another device nor to the library itself.
   constexpr bool is_for_simulators_only() const {
     return is_option() && (obeyed_by & kObeyedByLibrary) == 0 &&
            !IsObeyedBy(kDeviceKinds.back());
