@@ -2,8 +2,8 @@
 #include "driver/control/device_info.h"
 
 #include <cerrno>
-#include <cstdio>
 
+#include "driver/base/hex.h"
 #include "driver/control/wait.h"
 
 namespace heddle {
@@ -11,12 +11,6 @@ namespace {
 
 // The value that a bus returns for a missing device.
 constexpr uint32_t kAllOnes = 0xffffffffU;
-
-std::string Hex(uint32_t value) {
-  char text[16];
-  std::snprintf(text, sizeof(text), "0x%08x", value);
-  return text;
-}
 
 constexpr uint32_t Field(uint32_t value, uint32_t mask, uint32_t lsb) {
   return (value & mask) >> lsb;

@@ -21,7 +21,7 @@ FUZZ_INPUTS = "tests/fuzz/corpus/"
 CONTRACT = ("hw/contract/gen/", "hw/contract/doorbell_page.h", "hw/contract/fabric_address.h",
             "hw/contract/fabric_address_text.h", "hw/contract/ip_protocol.h", "hw/contract/memory_key.h",
             "hw/contract/settings/", "hw/contract/split_number.h")
-DEVICE = ("driver/device.h", "driver/result.h", "driver/sim_factory.h")
+DEVICE = ("driver/base/hex.h", "driver/device.h", "driver/result.h", "driver/sim_factory.h")
 # The simulated NIC below the devices, with what of the device soft is below it.
 FRAME = CONTRACT + ("driver/result.h", "firmware/base/hal.h", "hw/sim/base/", "hw/sim/frame/")
 SOFT_FRAME = ("hw/soft/rules/", "hw/soft/wire/", "hw/soft/frame/", "hw/soft/transport/")

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "driver/base/hex.h"
 #include "driver/control/device_info.h"
 #include "driver/queue/doorbells.h"
 #include "hw/sim/frame/route.h"
@@ -79,13 +80,6 @@ bool Covers(const std::vector<Range>& ranges, uint64_t address) {
   return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) {
     return address - range.base < range.bytes;
   });
-}
-
-std::string Hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof(text), "0x%llx",
-                static_cast<unsigned long long>(value));
-  return text;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // heddle info: the devices, and why one is not offered.
-#include <array>
 #include <bit>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/base/hex.h"
 #include "driver/control/function.h"
 #include "driver/control/open.h"
 #include "host/lib/base/socket_address.h"
@@ -35,10 +35,7 @@ std::vector<std::string> CapabilityNames(uint64_t bits) {
     }
   }
   if (bits != 0) {
-    std::array<char, 32> rest{};
-    std::snprintf(rest.data(), rest.size(), "unknown:%#llx",
-                  static_cast<unsigned long long>(bits));
-    names.emplace_back(rest.data());
+    names.push_back("unknown:" + Hex(bits));
   }
   return names;
 }

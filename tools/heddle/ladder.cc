@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "driver/base/hex.h"
 #include "hw/contract/gen/heddle_text.h"
 #include "tools/heddle/command.h"
 #include "tools/heddle/self_loop.h"
@@ -17,13 +17,6 @@ namespace heddle::tool {
 namespace {
 
 using contract::Statistic;
-
-std::string Hex(uint64_t value) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%#llx",
-                static_cast<unsigned long long>(value));
-  return text.data();
-}
 
 }  // namespace
 

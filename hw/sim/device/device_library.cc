@@ -4,21 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <exception>
 #include <new>
 
+#include "driver/base/hex.h"
 #include "hw/contract/gen/heddle_contract.h"
 
 namespace heddle::sim::device {
 namespace {
-
-std::string Hex(uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof(text), "%#llx",
-                static_cast<unsigned long long>(value));
-  return text;
-}
 
 // Not empty if caller and library do not fit together.
 std::string Mismatch(uint32_t device_abi, uint64_t contract_hash) {
