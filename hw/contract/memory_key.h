@@ -9,9 +9,6 @@
 
 namespace heddle::contract {
 
-// Requests that may be repeated (RUDI) are allowed (UET 5.2).
-inline constexpr uint64_t kKeyIdempotentSafe = uint64_t{1} << 63U;
-
 constexpr bool IsProviderKey(uint64_t key) {
   return (key & kKeyProvider) != 0;
 }
