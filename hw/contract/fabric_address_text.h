@@ -3,9 +3,11 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <netinet/in.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,20 +19,12 @@ namespace heddle::contract {
 
 // IPv6 from its bytes as they stand in a header, and back.
 inline FabricAddress FabricAddressOf(const in6_addr& bytes) {
-  FabricAddress address = FabricAddress::Ipv6(0, 0);
-  for (size_t i = 0; i < 8; ++i) {
-    address.hi = address.hi << 8U | bytes.s6_addr[i];
-    address.lo = address.lo << 8U | bytes.s6_addr[8 + i];
-  }
-  return address;
+  const auto words = std::bit_cast<std::array<uint64_t, 2>>(bytes);
+  return FabricAddress::Ipv6(be64toh(words[0]), be64toh(words[1]));
 }
 inline in6_addr BytesOf(const FabricAddress& ipv6) {
-  in6_addr bytes{};
-  for (size_t i = 0; i < 8; ++i) {
-    bytes.s6_addr[i] = static_cast<uint8_t>(ipv6.hi >> (56U - 8 * i));
-    bytes.s6_addr[8 + i] = static_cast<uint8_t>(ipv6.lo >> (56U - 8 * i));
-  }
-  return bytes;
+  return std::bit_cast<in6_addr>(
+      std::array<uint64_t, 2>{htobe64(ipv6.hi), htobe64(ipv6.lo)});
 }
 
 // As inet_ntop(3): "10.0.0.1", "fd00::1".

@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/sim/frame/wire_address.h"
 
-#include <arpa/inet.h>
-#include <endian.h>
-#include <netinet/in.h>
-
-#include <cstring>
+#include "hw/contract/fabric_address_text.h"
 
 namespace heddle::sim::frame {
 
-WireAddress WireAddress::Ipv6(const std::array<uint8_t, 16>& bytes) {
-  uint64_t high = 0;
-  uint64_t low = 0;
-  std::memcpy(&high, bytes.data(), sizeof(high));
-  std::memcpy(&low, bytes.data() + sizeof(high), sizeof(low));
-  return {be64toh(high), be64toh(low)};
-}
-
 std::string WireAddress::Text() const {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (ipv6) {
-    const std::array<uint64_t, 2> bytes = {htobe64(hi), htobe64(lo)};
-    inet_ntop(AF_INET6, bytes.data(), text.data(), text.size());
-  } else {
-    const in_addr address{htonl(static_cast<uint32_t>(lo))};
-    inet_ntop(AF_INET, &address, text.data(), text.size());
-  }
-  return text.data();
+  return contract::Text(*this);
 }
 
 namespace {
@@ -53,15 +33,11 @@ uint16_t FunctionOfMac(uint64_t mac) {
 }
 
 bool ParseWireAddress(const std::string& text, WireAddress* address) {
-  in_addr ipv4{};
-  std::array<uint8_t, sizeof(in6_addr)> ipv6{};
-  if (inet_pton(AF_INET, text.c_str(), &ipv4) == 1) {
-    *address = WireAddress(ntohl(ipv4.s_addr));
-  } else if (inet_pton(AF_INET6, text.c_str(), ipv6.data()) == 1) {
-    *address = WireAddress::Ipv6(ipv6);
-  } else {
+  const auto parsed = contract::ParseFabricAddress(text);
+  if (!parsed.has_value()) {
     return false;
   }
+  *address = *parsed;
   return address->hi != 0 || address->lo != 0;
 }
 

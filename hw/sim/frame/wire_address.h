@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// An IPv4 or IPv6 address on the wire, in the form of the contract.
+// Fabric addresses of ports, and the MAC addresses that follow from them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
+#include "hw/contract/fabric_address.h"
+
 namespace heddle::sim::frame {
 
-struct WireAddress {
+// As a number, or halves, for the many that are made of these.
+struct WireAddress : contract::FabricAddress {
   WireAddress() = default;
   // IPv4, first octet most significant.
-  WireAddress(uint32_t ipv4) : lo(ipv4) {}  // NOLINT: it is that address.
-  WireAddress(uint64_t high, uint64_t low) : hi(high), lo(low), ipv6(true) {}
-
-  // IPv6 from its bytes as they stand in a header.
-  static WireAddress Ipv6(const std::array<uint8_t, 16>& bytes);
+  WireAddress(uint32_t ipv4)  // NOLINT: it is that address.
+      : FabricAddress(Ipv4(ipv4)) {}
+  WireAddress(uint64_t high, uint64_t low) : FabricAddress(Ipv6(high, low)) {}
+  WireAddress(const FabricAddress& address)  // NOLINT: it is that address.
+      : FabricAddress(address) {}
 
   // As in inet_ntop(3).
   std::string Text() const;
-
-  bool operator==(const WireAddress&) const = default;
-
-  // As `fa_hi` and `fa_lo` of the contract: IPv4 in the low 32 bits of `lo`.
-  uint64_t hi = 0;
-  uint64_t lo = 0;
-  bool ipv6 = false;
 };
 
 // MAC address of function `function` of a wire, at `address`: locally

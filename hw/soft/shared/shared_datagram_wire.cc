@@ -20,14 +20,6 @@ using contract::Statistic;
 constexpr uint64_t kLinkValid = uint64_t{1} << 63;
 constexpr uint64_t kMacMask = (uint64_t{1} << 48) - 1;
 
-sim::frame::WireAddress ToWireAddress(const wire::FabricAddress& address) {
-  sim::frame::WireAddress result;
-  result.hi = address.hi;
-  result.lo = address.lo;
-  result.ipv6 = address.ipv6;
-  return result;
-}
-
 }  // namespace
 
 SharedDatagramWire::SharedDatagramWire(
@@ -127,8 +119,8 @@ wire::DatagramWire::SendOutcome SharedDatagramWire::Send(const wire::Path& path,
     current_room_ = nullptr;
     return SendOutcome::kSent;  // Lost: what watches over it finds out.
   }
-  const sim::frame::Route route = sim::frame::FindDatagramRoute(
-      ToWireAddress(path.destination), Room().first(bytes));
+  const sim::frame::Route route =
+      sim::frame::FindDatagramRoute(path.destination, Room().first(bytes));
   // Without the option of a CRC its place would be missing, too.
   const auto unchecked = codec_.port().crc != contract::CrcOrder::kNone
                              ? port_.FindUnchecked(route)
@@ -145,8 +137,8 @@ wire::DatagramWire::SendOutcome SharedDatagramWire::Send(const wire::Path& path,
 }
 
 uint64_t SharedDatagramWire::ReceiverOf(const wire::Path& path, size_t bytes) {
-  return wire_->FunctionAt(sim::frame::FindDatagramRoute(
-      ToWireAddress(path.destination), Room().first(bytes)));
+  return wire_->FunctionAt(
+      sim::frame::FindDatagramRoute(path.destination, Room().first(bytes)));
 }
 
 bool SharedDatagramWire::Receive(wire::Datagram* datagram) {

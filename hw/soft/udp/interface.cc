@@ -9,10 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+
+#include "hw/contract/fabric_address_text.h"
 
 namespace heddle::soft::udp {
 namespace {
@@ -37,9 +38,7 @@ bool Has(const ifaddrs& entry, const sim::frame::WireAddress& address) {
   if (entry.ifa_addr->sa_family == AF_INET6) {
     sockaddr_in6 ipv6{};
     std::memcpy(&ipv6, entry.ifa_addr, sizeof(ipv6));
-    std::array<uint8_t, sizeof(in6_addr)> bytes{};
-    std::memcpy(bytes.data(), &ipv6.sin6_addr, bytes.size());
-    return address == sim::frame::WireAddress::Ipv6(bytes);
+    return address == contract::FabricAddressOf(ipv6.sin6_addr);
   }
   return false;
 }

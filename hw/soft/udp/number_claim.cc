@@ -37,7 +37,7 @@ int BindName(int fd, const std::string& name) {
 Result<NumberClaim> NumberClaim::Take(const sim::frame::WireAddress& address,
                                       const char* kind, uint64_t start,
                                       uint32_t count) {
-  UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sim::base::OwnedFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) {
     return Errno{errno};
   }

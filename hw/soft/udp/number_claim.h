@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "driver/result.h"
+#include "hw/sim/base/owned_fd.h"
 #include "hw/sim/frame/wire_address.h"
-#include "hw/soft/udp/unique_fd.h"
 
 namespace heddle::soft::udp {
 
@@ -31,14 +31,14 @@ class NumberClaim {
   uint32_t number() const { return number_; }
 
  private:
-  NumberClaim(UniqueFd fd, uint32_t number)
+  NumberClaim(sim::base::OwnedFd fd, uint32_t number)
       : fd_(std::move(fd)), number_(number) {}
 
   static Result<NumberClaim> Take(const sim::frame::WireAddress& address,
                                   const char* kind, uint64_t start,
                                   uint32_t count);
 
-  UniqueFd fd_;
+  sim::base::OwnedFd fd_;
   uint32_t number_;
 };
 

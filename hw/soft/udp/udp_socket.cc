@@ -2,7 +2,6 @@
 #include "hw/soft/udp/udp_socket.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <linux/errqueue.h>
 #include <netinet/udp.h>
 
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+
+#include "hw/contract/fabric_address_text.h"
 
 namespace heddle::soft::udp {
 namespace {
@@ -53,9 +54,7 @@ SocketName MakeName(const sim::frame::WireAddress& address, uint16_t port,
     sockaddr_in6 ipv6{};
     ipv6.sin6_family = AF_INET6;
     ipv6.sin6_port = htons(port);
-    const std::array<uint64_t, 2> bytes = {htobe64(address.hi),
-                                           htobe64(address.lo)};
-    std::memcpy(&ipv6.sin6_addr, bytes.data(), sizeof(bytes));
+    ipv6.sin6_addr = contract::BytesOf(address);
     ipv6.sin6_scope_id = IsLinkLocal(address) ? index : 0;
     std::memcpy(&name.storage, &ipv6, sizeof(ipv6));
     name.bytes = sizeof(ipv6);
@@ -74,9 +73,7 @@ sim::frame::WireAddress AddressOf(const SocketName& name) {
   if (name.storage.ss_family == AF_INET6) {
     sockaddr_in6 ipv6{};
     std::memcpy(&ipv6, &name.storage, sizeof(ipv6));
-    std::array<uint8_t, sizeof(in6_addr)> bytes{};
-    std::memcpy(bytes.data(), &ipv6.sin6_addr, bytes.size());
-    return sim::frame::WireAddress::Ipv6(bytes);
+    return contract::FabricAddressOf(ipv6.sin6_addr);
   }
   sockaddr_in ipv4{};
   std::memcpy(&ipv4, &name.storage, sizeof(ipv4));
@@ -92,11 +89,11 @@ uint16_t PortOf(const SocketName& name) {
   return ntohs(ipv4.sin_port);
 }
 
-Result<UniqueFd> OpenUdpSocket(const Interface& interface,
-                               const sim::frame::WireAddress& address,
-                               uint16_t port) {
-  UniqueFd fd(socket(address.ipv6 ? AF_INET6 : AF_INET,
-                     SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<sim::base::OwnedFd> OpenUdpSocket(const Interface& interface,
+                                         const sim::frame::WireAddress& address,
+                                         uint16_t port) {
+  sim::base::OwnedFd fd(socket(address.ipv6 ? AF_INET6 : AF_INET,
+                               SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) {
     return Errno{errno};
   }

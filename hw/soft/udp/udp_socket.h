@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "driver/result.h"
+#include "hw/sim/base/owned_fd.h"
 #include "hw/sim/frame/wire_address.h"
 #include "hw/soft/udp/interface.h"
-#include "hw/soft/udp/unique_fd.h"
 
 namespace heddle::soft::udp {
 
@@ -38,9 +38,9 @@ uint16_t PortOf(const SocketName& name);
 // ICMP says in its error queue.
 // Errors: EADDRINUSE, EACCES for a port of the privileged, and others of the
 // system calls.
-Result<UniqueFd> OpenUdpSocket(const Interface& interface,
-                               const sim::frame::WireAddress& address,
-                               uint16_t port);
+Result<sim::base::OwnedFd> OpenUdpSocket(const Interface& interface,
+                                         const sim::frame::WireAddress& address,
+                                         uint16_t port);
 
 // What ICMP said. A peer that is refused may be about to start, and who sends
 // ICMP is not authenticated: none of it proves that a peer is dead.

@@ -191,7 +191,7 @@ void UdpSockets::CloseReleased(uint64_t now_ns) {
 
 void UdpSockets::CloseReleasedUntil(uint64_t now_ns) {
   while (!released_.empty() && released_.front().close_ns <= now_ns) {
-    endpoints_[released_.front().port].reset();  // epoll forgets it.
+    endpoints_[released_.front().port] = {};  // Leaves epoll, too.
     released_.pop_front();
   }
   UpdateFirstClose();

@@ -17,13 +17,13 @@
 
 #include "driver/result.h"
 #include "firmware/base/hal.h"
+#include "hw/sim/base/owned_fd.h"
 #include "hw/sim/frame/wire_address.h"
 #include "hw/soft/udp/interface.h"
 #include "hw/soft/udp/pace.h"
 #include "hw/soft/udp/udp_receiver.h"
 #include "hw/soft/udp/udp_sender.h"
 #include "hw/soft/udp/udp_socket.h"
-#include "hw/soft/udp/unique_fd.h"
 
 namespace heddle::soft::udp {
 
@@ -77,7 +77,7 @@ class UdpSockets {
  private:
   enum class Kind : uint32_t { kShared, kEndpoint, kEntropy };
   struct Bound {
-    UniqueFd fd;
+    sim::base::OwnedFd fd;
     uint16_t port = 0;
   };
   struct Released {
@@ -111,14 +111,14 @@ class UdpSockets {
   const Interface interface_;
   const sim::frame::WireAddress address_;
   const uint16_t shared_port_;
-  UniqueFd epoll_;
-  UniqueFd kick_;
+  sim::base::OwnedFd epoll_;
+  sim::base::OwnedFd kick_;
   Bound shared_;
   std::array<Bound, kEntropySockets> entropy_;
 
   // By port: a socket that is in use must not be closed.
   mutable std::mutex mutex_;
-  std::vector<UniqueFd> endpoints_;
+  std::vector<sim::base::OwnedFd> endpoints_;
   std::set<std::pair<uint32_t, uint32_t>> claims_;  // {port, space}.
   std::deque<Released> released_;  // Those that close first are in front.
   std::atomic<uint64_t> first_close_ns_ = UINT64_MAX;

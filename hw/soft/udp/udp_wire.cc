@@ -56,16 +56,6 @@ uint32_t ChooseMtu(const UdpWireOptions& options, const Interface& interface,
   return 0;
 }
 
-wire::FabricAddress ToFabric(const sim::frame::WireAddress& address) {
-  return {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6};
-}
-
-sim::frame::WireAddress ToWire(const wire::FabricAddress& address) {
-  return address.ipv6
-             ? sim::frame::WireAddress(address.hi, address.lo)
-             : sim::frame::WireAddress(static_cast<uint32_t>(address.lo));
-}
-
 void MoveTo(std::deque<sim::fault::LineFrame>* queue,
             std::vector<sim::fault::LineFrame>* frames) {
   std::move(frames->begin(), frames->end(), std::back_inserter(*queue));
@@ -156,7 +146,7 @@ void UdpWire::ReleasePort(const firmware::PortName& name) {
 UdpFlow UdpWire::FlowOf(const wire::Path& path) const {
   UdpFlow flow{
       .source = options_.ip,
-      .destination = ToWire(path.destination),
+      .destination = path.destination,
       .source_port = sockets_->EntropyPort(path.entropy),
       .destination_port = path.port,
       .tos = static_cast<uint8_t>(path.dscp << kDscpShift | kEcnCapable)};
@@ -346,7 +336,7 @@ bool UdpWire::Accept(const ReceivedDatagram& received,
     ++Counter(Statistic::kDropCrc);
     return false;
   }
-  *datagram = {.source = ToFabric(received.source),
+  *datagram = {.source = received.source,
                .source_udp_port = received.source_port,
                .destination_port = received.destination_port,
                .link = 0,

@@ -19,7 +19,7 @@ TEST(SimSettings, AreReadAndBadOnesNamed) {
   };
   std::string message;
   EXPECT_EQ(parse("address", "10.1.2.3", &message).value().wire.ip,
-            0x0a010203u);
+            frame::WireAddress(0x0a010203));
   EXPECT_EQ(parse("payload_mtu", "8192", &message).value().wire.payload_mtu,
             8192u);
   EXPECT_EQ(parse("address", "fe80::1", &message).value().wire.ip,

@@ -203,7 +203,7 @@ TEST(FaultsTest, DamageIsAsOftenAsAskedAndGoesWhereTheFrameWasSent) {
     EXPECT_TRUE(std::equal(sent.begin(), sent.begin() + wire::Ethernet::kBytes,
                            frame.bytes.begin()));
     EXPECT_EQ(frame.route.kind, frame::Route::Kind::kBlock);
-    EXPECT_EQ(frame.route.ip, 0x0a000001u);
+    EXPECT_EQ(frame.route.ip, frame::WireAddress(0x0a000001));
     EXPECT_EQ(frame.route.block, 0x1234 / contract::kPdcidBlock);
   }
   EXPECT_NEAR(silent, kFrames * 0.02, 80);

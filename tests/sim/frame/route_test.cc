@@ -21,7 +21,7 @@ TEST(RouteTest, RequestThatOpensAPdcGoesToThePort) {
   for (const bool vlan : {false, true}) {
     const Route route = FindRoute(MakeSyn(kIp, 5 * 4096 + 77, 8, vlan));
     EXPECT_EQ(route.kind, Route::Kind::kPort);
-    EXPECT_EQ(route.ip, kIp);
+    EXPECT_EQ(route.ip, WireAddress(kIp));
     EXPECT_EQ(route.port, 5 * 4096 + 77);
   }
 }
@@ -207,7 +207,7 @@ TEST(RouteTest, OtherIpPacketsGoByAddressAndOtherFramesNowhere) {
         Frame(whole.begin(), whole.begin() + 34)}) {
     const Route route = FindRoute(frame);
     EXPECT_EQ(route.kind, Route::Kind::kAddress);
-    EXPECT_EQ(route.ip, kIp);
+    EXPECT_EQ(route.ip, WireAddress(kIp));
   }
   const WireAddress ip(1, 2);
   Frame other = MakeSyn6(ip, 100);

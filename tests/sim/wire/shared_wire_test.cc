@@ -1208,7 +1208,7 @@ TEST_F(SharedWireTest, ControlListsWhoIsThere) {
   control.value().SetLink(kIpB, std::nullopt, /*up=*/false);
   auto ports = control.value().Ports();
   ASSERT_EQ(ports.size(), 2u);
-  EXPECT_EQ(ports[0].address, kIpA);
+  EXPECT_EQ(ports[0].address, frame::WireAddress(kIpA));
   EXPECT_EQ(ports[0].function, a->function());
   EXPECT_EQ(ports[0].pid, static_cast<uint32_t>(getpid()));
   EXPECT_TRUE(ports[0].link_up);

@@ -23,7 +23,7 @@ using contract::Statistic;
 constexpr uint32_t kLoopback = 0x7f000001;
 
 bool SetLoopback(int mtu, bool up) {
-  const UniqueFd fd(socket(AF_INET, SOCK_DGRAM, 0));
+  const sim::base::OwnedFd fd(socket(AF_INET, SOCK_DGRAM, 0));
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");
   request.ifr_mtu = mtu;
@@ -110,7 +110,8 @@ TEST(UdpNetworkTest, AnAddressOfNoInterfaceIsRefused) {
 // Sends a datagram of the largest payload to itself until the wire has looked
 // at the interface.
 void SendLargest(UdpWire& wire, uint16_t port) {
-  const wire::Path path{.destination = Fabric(kLoopback), .port = port};
+  const wire::Path path{.destination = sim::frame::WireAddress(kLoopback),
+                        .port = port};
   SendBytes(wire, path, Numbered(1, wire.payload_mtu()));
   wire.Flush();
   wire.Flush();
@@ -130,7 +131,8 @@ TEST(UdpNetworkTest, DatagramsThatNoLongerFitAreLostNeverFragmented) {
     EXPECT_EQ(wire->network_errors().too_big, 1U);
     EXPECT_FALSE(wire->link_up()) << "it cannot carry what it has to";
     // What fits still passes, and all does when the MTU is back.
-    SendBytes(*wire, {.destination = Fabric(kLoopback), .port = port},
+    SendBytes(*wire,
+              {.destination = sim::frame::WireAddress(kLoopback), .port = port},
               Numbered(2, 100));
     wire->Flush();
     ASSERT_TRUE(Await(*wire, &datagram));
@@ -149,7 +151,8 @@ TEST(UdpNetworkTest, JoinedDatagramsThatNoLongerFitAreEachLost) {
     ASSERT_NE(wire, nullptr);
     const auto port = static_cast<uint16_t>(wire->ClaimPort({0}).port);
     ASSERT_TRUE(SetLoopback(1500, true));
-    const wire::Path path{.destination = Fabric(kLoopback), .port = port};
+    const wire::Path path{.destination = sim::frame::WireAddress(kLoopback),
+                          .port = port};
     for (uint32_t i = 0; i < 5; ++i) {
       SendBytes(*wire, path, Numbered(i, 4000));
     }

@@ -54,10 +54,6 @@ inline uint16_t ClaimOwnPort(wire::DatagramWire& wire) {
   return 0;
 }
 
-inline wire::FabricAddress Fabric(const sim::frame::WireAddress& address) {
-  return {.lo = address.lo, .hi = address.hi, .ipv6 = address.ipv6};
-}
-
 inline Bytes Numbered(uint32_t number, size_t bytes) {
   Bytes out(bytes);
   for (size_t i = 0; i < bytes; ++i) {

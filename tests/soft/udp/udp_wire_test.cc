@@ -48,7 +48,7 @@ class UdpWireTest : public ::testing::TestWithParam<bool> {
     }
   }
   wire::Path Request(uint16_t entropy = 0) const {
-    return {.destination = Fabric(addresses_[1]),
+    return {.destination = addresses_[1],
             .port = ports_[1],
             .entropy = entropy,
             .dscp = kDscp,
@@ -119,7 +119,7 @@ TEST_P(UdpWireTest, ARequestFindsTheEndpointAndItsAnswerTheWayBack) {
   wire::Datagram datagram;
   ASSERT_TRUE(Await(*wires_[1], &datagram));
   EXPECT_EQ(Copy(datagram), question);
-  EXPECT_EQ(datagram.source, Fabric(Address(0)));
+  EXPECT_EQ(datagram.source, Address(0));
   EXPECT_GE(datagram.source_udp_port, 49152);
   EXPECT_EQ(datagram.destination_port, ports_[1]);
   EXPECT_EQ(datagram.dscp, kDscp);
@@ -130,7 +130,7 @@ TEST_P(UdpWireTest, ARequestFindsTheEndpointAndItsAnswerTheWayBack) {
   wires_[1]->Flush();
   ASSERT_TRUE(Await(*wires_[0], &datagram));
   EXPECT_EQ(Copy(datagram), answer);
-  EXPECT_EQ(datagram.source, Fabric(Address(1)));
+  EXPECT_EQ(datagram.source, Address(1));
   EXPECT_EQ(datagram.source_udp_port, ports_[1])
       << "a firewall that keeps state expects it from there";
   EXPECT_EQ(datagram.destination_port, 0) << "none of an endpoint";
@@ -795,7 +795,7 @@ TEST_P(UdpWireTest, OnePortForEverythingIsOneProcessesPort) {
   // Requests and answers alike go there.
   const auto other = OpenWire({.ip = Address(1)});
   ASSERT_NE(other, nullptr);
-  wire::Path path{.destination = Fabric(Address(0)), .port = 7};
+  wire::Path path{.destination = Address(0), .port = 7};
   path.recorded_port = 9;
   SendBytes(*first, path, Numbered(1, 40));
   path.port = 0;
