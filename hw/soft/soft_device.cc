@@ -114,6 +114,17 @@ uint32_t PageInBank(uint32_t bar2_offset) {
   return contract::PageInBank(bar2_offset / contract::kDoorbellPageBytes);
 }
 
+void SetPace(const sim::device::DeviceOptions& options, const udp::Pace& pace,
+             firmware::Board* board) {
+  board->ack_delay_ns = pace.ack_delay_ns;
+  if (options.settings.cwnd_bytes == 0) {
+    // Networks queue, mark and lose; the other wires only do if they are told.
+    board->congestion = true;
+    board->cwnd_bytes = pace.cwnd_bytes;
+    board->base_rtt_ns = pace.base_rtt_ns;
+  }
+}
+
 bool IsTransmitPage(uint32_t bar2_offset) {
   return PageInBank(bar2_offset) < contract::kRxPageFirst;
 }
@@ -225,13 +236,7 @@ bool SoftDevice::Start(std::string* message) {
     board.key_secret = own.Next();
   }
   if (options_.is_udp()) {
-    board.ack_delay_ns = udp_pace_.ack_delay_ns;
-  }
-  if (options_.is_udp() && options_.settings.cwnd_bytes == 0) {
-    // Networks queue, mark and lose; the other wires only do if they are told.
-    board.congestion = true;
-    board.cwnd_bytes = udp_pace_.cwnd_bytes;
-    board.base_rtt_ns = udp_pace_.base_rtt_ns;
+    SetPace(options_, udp_pace_, &board);
   }
   const EngineLimits engine;
   TransportLimits transport;
@@ -502,13 +507,16 @@ void SoftDevice::Step() {
   if (!look) {
     return;
   }
-  // A caller in a loop waits for another process, which may need this CPU. To
-  // sleep is better than to yield: on a busy machine a yield costs a time
-  // slice, while a sleeper is woken by the frame it waits for.
+  // A caller in a loop waits for another process, which may need this CPU.
   const uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
   if (since == 0) {
     idle_since_ns_.store(now, std::memory_order_relaxed);
-  } else if (now - since > patience_.spin_ns()) {
+  } else if (now - since <= patience_.spin_ns()) {
+    return;
+  } else if (patience_.MayYield()) {
+    sched_yield();
+    patience_.NoteYield(time_.now_ns() - now);
+  } else {
     patience_.NoteSleep();
     const uint64_t wake_at = std::max(wake_at_ns_.load(), now);
     wire_->Sleep(std::min(kPollSleepNs, wake_at - now));

@@ -57,5 +57,37 @@ TEST(PollPatienceTest, TriesTheWholeTimeOnceInAWhile) {
   EXPECT_EQ(tries, 10U);
 }
 
+TEST(PollPatienceTest, AWaitYieldsOnceAndCountsAsASleep) {
+  PollPatience patience;
+  ASSERT_TRUE(patience.MayYield());
+  patience.NoteYield(PollPatience::kLongYieldNs - 1);
+  EXPECT_EQ(patience.spin_ns(), PollPatience::kMostNs / 2);
+  EXPECT_FALSE(patience.MayYield()) << "the rest of this wait sleeps";
+  patience.NoteWork();
+  EXPECT_TRUE(patience.MayYield());
+  EXPECT_EQ(patience.spin_ns(), PollPatience::kMostNs / 2);
+}
+
+TEST(PollPatienceTest, EachLongYieldStopsYieldsForTwiceAsManyWaits) {
+  PollPatience patience;
+  const auto pause_after = [&](uint64_t yield_ns) {
+    patience.NoteYield(yield_ns);
+    patience.NoteWork();
+    uint32_t waits = 0;
+    for (; !patience.MayYield(); ++waits) {
+      Sleep(&patience);
+    }
+    return waits;
+  };
+  constexpr uint64_t kLong = PollPatience::kLongYieldNs;
+  for (uint32_t pause = PollPatience::kFirstPause;
+       pause <= PollPatience::kMaxPause; pause *= 2) {
+    EXPECT_EQ(pause_after(kLong), pause);
+  }
+  EXPECT_EQ(pause_after(kLong), PollPatience::kMaxPause);
+  EXPECT_EQ(pause_after(kLong - 1), 0U);
+  EXPECT_EQ(pause_after(kLong), PollPatience::kFirstPause);
+}
+
 }  // namespace
 }  // namespace heddle::soft
