@@ -43,10 +43,10 @@ constexpr uint32_t kFirmwareSteps = 8;
 constexpr uint32_t kPollsPerLook = 16;
 constexpr uint64_t kPollSleepNs = 200000;
 // In virtual time: what a poll takes, polls in a row that take no longer, and
-// how often it may double.
+// how often it may become four times as long.
 constexpr uint64_t kPollNs = 200;
-constexpr uint32_t kPollsAtOnce = 4;
-constexpr uint32_t kMostDoublings = 16;
+constexpr uint32_t kPollsAtOnce = 2;
+constexpr uint32_t kMaxQuadruplings = 8;
 constexpr uint64_t kResetLimitNs = 10000000000;
 // A power of two: more never wait, as each thread rings one after another.
 constexpr size_t kWaitingDoorbells = 4096;
@@ -464,14 +464,15 @@ uint64_t SoftDevice::Due() const {
   return HasNews() ? 0 : wake_at_ns_.load();
 }
 
-// Polls cost time; those of a device that nothing happens to are twice as far
-// apart each time.
+// Polls cost time. Polls of an idle device are four times as far apart each
+// time; whatever the device does ends the pause.
 void SoftDevice::Pause() {
   const uint32_t polls = idle_polls_.load(std::memory_order_relaxed);
   idle_polls_.store(polls + 1, std::memory_order_relaxed);
-  const uint32_t doublings =
-      polls < kPollsAtOnce ? 0 : std::min(polls - kPollsAtOnce, kMostDoublings);
-  virtual_time_->Pause(this, time_.now_ns() + (kPollNs << doublings));
+  const uint32_t quadruplings =
+      polls < kPollsAtOnce ? 0
+                           : std::min(polls - kPollsAtOnce, kMaxQuadruplings);
+  virtual_time_->Pause(this, time_.now_ns() + (kPollNs << 2 * quadruplings));
 }
 
 void SoftDevice::Work() {

@@ -14,7 +14,7 @@ namespace heddle::differential {
 namespace {
 
 constexpr uint32_t kSpares = 4;  // Posted at each endpoint during a sync.
-constexpr size_t kCompared = 64;
+constexpr size_t kCompared = 256;
 
 // Where two areas of the same size, which differ, differ first and last; to
 // `kCompared` bytes.
