@@ -52,15 +52,17 @@ Result<MappedRegion> MappedRegion::Create(Device& device, void* address,
   }
   MappedRegion region;
   region.device_ = &device;
-  region.start_ = start;
-  region.bytes_ = bytes;
-  region.iova_ = mapped.value();
+  region.reach_ = {
+      .start = start,
+      .bytes = bytes,
+      .longest = std::min<size_t>(bytes, contract::kMaxMessageBytes),
+      .shift = ToInteger(mapped.value()) - start};
   return region;
 }
 
 MappedRegion::~MappedRegion() {
   if (device_ != nullptr) {
-    device_->Unmap(iova_, bytes_);
+    device_->Unmap(Iova{reach_.start + reach_.shift}, reach_.bytes);
   }
 }
 

@@ -17,6 +17,30 @@
 
 namespace heddle {
 
+// Memory of the user and where the device has it.
+struct Reach {
+  uintptr_t start = 0;
+  size_t bytes = 0;
+  size_t longest = 0;  // Operation on it.
+  uint64_t shift = 0;  // From an address to what the device calls it; wraps.
+
+  // True when all of [address, address + count) is inside.
+  bool Covers(const void* address, size_t count) const noexcept {
+    return count <= bytes &&
+           reinterpret_cast<uintptr_t>(address) - start <= bytes - count;
+  }
+  // As well, and an operation can be so long.
+  bool Holds(const void* address, size_t count) const noexcept {
+    return count <= longest &&
+           reinterpret_cast<uintptr_t>(address) - start <= bytes - count;
+  }
+
+  // Precondition: `Covers(address, ...)`.
+  Iova iova_of(const void* address) const noexcept {
+    return Iova{reinterpret_cast<uintptr_t>(address) + shift};
+  }
+};
+
 // User memory that stays mapped until this object is destroyed: an explicit
 // registration. May overlap other regions and mappings.
 //
@@ -40,29 +64,22 @@ class MappedRegion {
   // When it returns, the device no longer accesses the memory.
   ~MappedRegion();
 
-  // True when all of [address, address + bytes) is inside.
+  const Reach& reach() const noexcept { return reach_; }
   bool Covers(const void* address, size_t bytes) const noexcept {
-    const size_t offset = reinterpret_cast<uintptr_t>(address) - start_;
-    return offset <= bytes_ && bytes <= bytes_ - offset;
+    return reach_.Covers(address, bytes);
   }
-
-  // Precondition: `Covers(address, ...)`.
   Iova iova_of(const void* address) const noexcept {
-    return iova_ + (reinterpret_cast<uintptr_t>(address) - start_);
+    return reach_.iova_of(address);
   }
 
  private:
   void Swap(MappedRegion& other) noexcept {
     std::swap(device_, other.device_);
-    std::swap(start_, other.start_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(iova_, other.iova_);
+    std::swap(reach_, other.reach_);
   }
 
   Device* device_ = nullptr;
-  uintptr_t start_ = 0;
-  size_t bytes_ = 0;
-  Iova iova_{};
+  Reach reach_;
 };
 
 // One piece of a user's buffer. `region`, when not null, is the registration

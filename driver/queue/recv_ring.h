@@ -47,17 +47,17 @@ class RecvRing {
     return true;
   }
 
-  // As `TryPush`, then `Publish`. Precondition: there is a free slot.
+  // As `TryPush`, then `Publish`. Precondition: `open`.
   [[gnu::always_inline]] void PushAndPublish(uint64_t op_context, Iova iova,
                                              uint32_t bytes) noexcept {
-    const uint16_t position = positions_.tail();
-    slots_[positions_.Slot(position)] = {.position = position,
-                                         .length = bytes,
-                                         .op_context = op_context,
-                                         .local_iova = ToInteger(iova)};
-    const auto tail = static_cast<uint16_t>(position + 1);
-    positions_.PublishTo(tail);
-    Ring(tail_doorbell_, uint64_t{tail} << contract::kDoorbellTailCountLsb);
+    const uint32_t position = positions_.count();
+    slots_[positions_.Slot(position)] = {
+        .position = static_cast<uint16_t>(position),
+        .length = bytes,
+        .op_context = op_context,
+        .local_iova = ToInteger(iova)};
+    positions_.AppendPublished(position, 1);
+    Ring(tail_doorbell_, TailCount(position + 1));
   }
 
   // Position of the buffer pushed last.
@@ -68,9 +68,8 @@ class RecvRing {
     if (positions_.published() == positions_.tail()) {
       return;
     }
-    Ring(tail_doorbell_,
-         uint64_t{positions_.tail()} << contract::kDoorbellTailCountLsb);
     positions_.MarkPublished();
+    Ring(tail_doorbell_, TailCount(positions_.count()));
   }
 
   // Frees the slots before `queue_head` of a completion of this context.
@@ -107,6 +106,12 @@ class RecvRing {
   uint32_t capacity() const noexcept { return positions_.capacity(); }
   uint32_t free_slots() const noexcept { return positions_.free_slots(); }
   bool full() const noexcept { return positions_.full(); }
+  // There is a free slot and nothing waits for its doorbell; never again after
+  // `Close`.
+  bool open() const noexcept { return positions_.open(); }
+  void Close() noexcept { positions_.Close(true); }
+  // The tail, of a ring that is open; more bits than a position has.
+  uint32_t count() const noexcept { return positions_.count(); }
   uint16_t head() const noexcept { return positions_.head(); }
   uint16_t tail() const noexcept { return positions_.tail(); }
 

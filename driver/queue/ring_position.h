@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "hw/contract/gen/heddle_contract.h"
 
@@ -13,6 +14,12 @@ namespace heddle {
 // Slots from count `from` up to count `to`, across the 2^16 wrap.
 constexpr uint16_t SlotDistance(uint16_t from, uint16_t to) noexcept {
   return static_cast<uint16_t>(to - from);
+}
+
+// The value of a tail doorbell.
+constexpr uint64_t TailCount(uint32_t tail) noexcept {
+  return uint64_t{static_cast<uint16_t>(tail)}
+         << contract::kDoorbellTailCountLsb;
 }
 
 // True for a ring size that the contract allows.
@@ -33,70 +40,97 @@ enum class Release : uint8_t {
 
 // The three counts of a producer ring.
 //
-// Invariant: head <= published <= tail <= head + limit, modulo 2^16.
+// Invariant: head <= published <= tail <= head + limit, modulo 2^16. An `open`
+// ring has a free slot and nothing that waits for its doorbell: one compare.
 // Thread safety: none.
 class RingPositions {
  public:
   explicit RingPositions(size_t capacity) noexcept
-      : full_at_(static_cast<uint16_t>(capacity)),
+      : open_to_(static_cast<uint32_t>(capacity)),
         mask_(static_cast<uint32_t>(capacity - 1)),
-        limit_(static_cast<uint16_t>(capacity)) {}
+        limit_(static_cast<uint32_t>(capacity)) {}
 
-  uint16_t head() const noexcept { return head_; }
-  uint16_t published() const noexcept { return published_; }
-  uint16_t tail() const noexcept { return tail_; }
+  uint16_t head() const noexcept {
+    return static_cast<uint16_t>(published_ - in_use_);
+  }
+  uint16_t published() const noexcept {
+    return static_cast<uint16_t>(published_);
+  }
+  uint16_t tail() const noexcept {
+    return static_cast<uint16_t>(published_ + pending_);
+  }
   uint32_t capacity() const noexcept { return mask_ + 1U; }
-  uint32_t free_slots() const noexcept { return SlotDistance(tail_, full_at_); }
-  bool full() const noexcept { return tail_ == full_at_; }
-  uint32_t Slot(uint16_t position) const noexcept { return position & mask_; }
+  uint32_t free_slots() const noexcept { return limit_ - in_use_ - pending_; }
+  bool full() const noexcept { return free_slots() == 0; }
+  uint32_t Slot(uint32_t position) const noexcept { return position & mask_; }
+
+  // More than `besides` slots are free; never while `Close` holds.
+  bool open(uint32_t besides = 0) const noexcept {
+    return in_use_ + besides < open_to_;
+  }
+  void Close(bool closed) noexcept {
+    closed_ = closed;
+    SetOpen();
+  }
 
   void Append(uint32_t slots) noexcept {
-    tail_ = static_cast<uint16_t>(tail_ + slots);
+    pending_ += slots;
+    SetOpen();
   }
-  void MarkPublished() noexcept { published_ = tail_; }
-  // Both of these, to a tail that is known already.
-  void PublishTo(uint16_t tail) noexcept {
-    tail_ = tail;
-    published_ = tail;
+  void MarkPublished() noexcept {
+    AppendPublished(count(), std::exchange(pending_, 0));
+    SetOpen();
   }
+  // Both of these, from `count()`. Precondition: `open(slots - 1)`.
+  void AppendPublished(uint32_t count, uint32_t slots) noexcept {
+    published_ = count + slots;
+    in_use_ += slots;
+  }
+  // `published` with more bits, for those who then need it in a register only.
+  uint32_t count() const noexcept { return published_; }
 
   // Accepts only a forward move within the published slots.
   Release ReleaseTo(uint16_t new_head) noexcept {
-    if (new_head == head_) {
+    if (new_head == head()) {
       return Release::kStale;
     }
     if (TryReleaseTo(new_head)) {
       return Release::kMoved;
     }
-    return SlotDistance(new_head, head_) <= capacity() ? Release::kStale
-                                                       : Release::kBogus;
+    return SlotDistance(new_head, head()) <= capacity() ? Release::kStale
+                                                        : Release::kBogus;
   }
 
   // As `ReleaseTo` where the head moves or stays; false, without a change,
   // where it would move back or is wrong.
   [[nodiscard]] bool TryReleaseTo(uint16_t new_head) noexcept {
-    if (SlotDistance(head_, new_head) > SlotDistance(head_, published_)) {
+    const uint32_t left = SlotDistance(new_head, published());
+    if (left > in_use_) {
       return false;
     }
-    head_ = new_head;
-    full_at_ = static_cast<uint16_t>(new_head + limit_);
+    in_use_ = left;
     return true;
   }
 
   // From now on at most `slots` are in use, 1 to `capacity`. Precondition: no
   // more are now.
   void SetLimit(uint32_t slots) noexcept {
-    limit_ = static_cast<uint16_t>(slots);
-    full_at_ = static_cast<uint16_t>(head_ + limit_);
+    limit_ = slots;
+    SetOpen();
   }
 
  private:
-  uint16_t tail_ = 0;       // Next slot to fill.
-  uint16_t full_at_;        // The tail when nothing is free: head + limit.
+  void SetOpen() noexcept { open_to_ = pending_ == 0 && !closed_ ? limit_ : 0; }
+
+  uint32_t published_ = 0;  // Last tail rung: the next slot, when open.
+  uint32_t in_use_ = 0;     // From the head, the oldest slot that the device
+                            // may still read, to there.
+  uint32_t open_to_;        // The limit of these; 0 when not open.
   uint32_t mask_;           // capacity - 1.
-  uint16_t published_ = 0;  // Last tail rung.
-  uint16_t head_ = 0;       // Oldest slot the device may still read.
-  uint16_t limit_;          // Maximum of slots in use.
+  // Above: every post. Below: others.
+  uint32_t pending_ = 0;  // Filled, not published.
+  uint32_t limit_;        // Most slots in use.
+  bool closed_ = false;
 };
 
 }  // namespace heddle

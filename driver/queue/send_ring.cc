@@ -15,10 +15,21 @@ Result<SendRing> SendRing::Create(std::span<contract::TxDesc> slots,
   return SendRing(slots, head_cell, tail, push);
 }
 
-void SendRing::PublishOneByCall(uint16_t tail) noexcept {
+void SendRing::PublishByCall(uint32_t slots) noexcept {
   last_position_ = positions_.tail();
-  positions_.Append(SlotDistance(last_position_, tail));
-  PublishPushed();
+  positions_.Append(slots);
+  Publish();
+}
+
+void SendRing::Publish() noexcept {
+  if (positions_.published() == positions_.tail()) {
+    return;
+  }
+  if (push_.open() && IsAlone()) {
+    CopyLast();
+  }
+  positions_.MarkPublished();
+  Ring(tail_doorbell_, TailCount(positions_.count()));
 }
 
 void SendRing::CopyLast() const noexcept {

@@ -57,48 +57,63 @@ class SendRing {
                                  const uint64_t* head_cell, Doorbell tail,
                                  const PushTarget& push = {});
 
-  // The payload is the descriptor's last bytes: at most `kInlineBytes`.
-  // False, changing nothing, when the ring has no room. One slot.
-  [[nodiscard, gnu::always_inline]] bool PushInline(const SendFields& fields,
-                                                    const void* data,
-                                                    uint32_t bytes) noexcept {
+  // `Push*`: false, changing nothing, when the ring has no room. `Send*`: the
+  // same and `Publish`, for a ring that is open, which they do not look at;
+  // with `kDirect` for one that is `direct`, too, and then they call nothing.
+
+  // The payload is the descriptor's last bytes: at most `kInlineBytes`, and for
+  // `SendInline` at least `kSendInlineMin`. One slot.
+  [[nodiscard]] bool PushInline(const SendFields& fields, const void* data,
+                                uint32_t bytes) noexcept {
     if (positions_.full()) {
       return false;
     }
-    AppendInline(fields, data, bytes);
-    return true;
-  }
-
-  // As `PushInline`. Precondition: there is a free slot.
-  [[gnu::always_inline]] void AppendInline(const SendFields& fields,
-                                           const void* data,
-                                           uint32_t bytes) noexcept {
     contract::TxDesc& slot = NextSlot();
     Describe(slot, last_position_, fields, bytes,
              {.flags = bytes != 0 ? contract::kTxFlagInline : uint8_t{0}});
     StoreInline(slot, LoadAny(data, bytes));
     positions_.Append(1);
+    return true;
   }
-
-  // As `AppendInline` of at least `kSendInlineMin`, then `PublishPushed`.
   static constexpr uint32_t kSendInlineMin = 8;
+  template <bool kDirect = false>
   [[gnu::always_inline]] void SendInline(const SendFields& fields,
                                          const void* data,
-                                         uint32_t bytes) noexcept {
-    const uint16_t position = positions_.tail();
+                                         size_t bytes) noexcept {
+    const uint32_t position = positions_.count();
     contract::TxDesc& slot = slots_[positions_.Slot(position)];
-    Describe(slot, position, fields, bytes, {.flags = contract::kTxFlagInline});
-    StoreInline(slot, LoadSome(data, bytes));
-    PublishOne(position);
+    Describe(slot, position, fields, static_cast<uint32_t>(bytes),
+             {.flags = contract::kTxFlagInline});
+    StoreEnds(slot, static_cast<const std::byte*>(data), bytes);
+    PublishOne<kDirect>(position, 1);
   }
 
-  // As `PushInlineExt` of more than `kInlineBytes`, then `PublishPushed`.
-  // Precondition: `FitsInlineExt`.
+  // The payload is in the slots that follow: at most `kInjectBytes`, and for
+  // `SendInlineExt` more than `kInlineBytes`. One slot and one per 64 bytes,
+  // and the padding before a wrap.
+  [[nodiscard]] bool PushInlineExt(const SendFields& fields, const void* data,
+                                   uint32_t bytes) noexcept {
+    const uint32_t ext_slots = ExtSlots(bytes);
+    if (!MakeContiguous(1 + ext_slots)) {
+      return false;
+    }
+    contract::TxDesc& slot = NextSlot();
+    Describe(slot, last_position_, fields, bytes,
+             {.flags = contract::kTxFlagInlineExt, .ext_slots = ext_slots});
+    StoreBuffer(slot, Iova{}, 0);
+    if (bytes != 0) {
+      std::memcpy(static_cast<void*>(&slot + 1), data, bytes);
+    }
+    positions_.Append(1 + ext_slots);
+    return true;
+  }
+  // Precondition: `OpenForInlineExt`.
+  template <bool kDirect = false>
   [[gnu::always_inline]] void SendInlineExt(const SendFields& fields,
                                             const void* data,
                                             size_t bytes) noexcept {
-    const uint16_t position = positions_.tail();
-    // As `FitsInlineExt` counts, so that it is counted once.
+    const uint32_t position = positions_.count();
+    // As `OpenForInlineExt` counts, so that it is counted once.
     contract::TxDesc* const slot =
         &slots_[SlotOfLongest(position)] - kMaxExtSlots;
     const auto length = static_cast<uint32_t>(bytes);
@@ -108,74 +123,12 @@ class SendRing {
     StoreBuffer(*slot, Iova{}, 0);
     CopyMedium(reinterpret_cast<std::byte*>(slot + 1),
                static_cast<const std::byte*>(data), bytes);
-    PublishOne(position, 1 + ext_slots);
-  }
-
-  // Whether the longest operation with payload in slots goes to the tail,
-  // without padding: a little early, whatever its length.
-  bool FitsInlineExt() const noexcept {
-    return positions_.free_slots() > kMaxExtSlots &&
-           SlotOfLongest(positions_.tail()) >= kMaxExtSlots;
-  }
-
-  // The payload is in the slots that follow: at most `kInjectBytes`.
-  // False, changing nothing, when the ring has no room. One slot and one per
-  // 64 bytes, and the padding before a wrap.
-  [[nodiscard, gnu::always_inline]] bool PushInlineExt(
-      const SendFields& fields, const void* data, uint32_t bytes) noexcept {
-    const uint32_t ext_slots = ExtSlots(bytes);
-    if (!MakeContiguous(1 + ext_slots)) {
-      return false;
-    }
-    contract::TxDesc& slot = NextSlot();
-    Describe(slot, last_position_, fields, bytes,
-             {.flags = contract::kTxFlagInlineExt, .ext_slots = ext_slots});
-    StoreBuffer(slot, Iova{}, 0);
-    positions_.Append(1);
-    if (bytes != 0) {
-      std::memcpy(
-          static_cast<void*>(&slots_[positions_.Slot(positions_.tail())]), data,
-          bytes);
-    }
-    positions_.Append(ext_slots);
-    return true;
-  }
-
-  // The local buffer is `bytes` at `iova`, the device's until the operation
-  // completes. False, changing nothing, when the ring has no room. One slot.
-  [[nodiscard, gnu::always_inline]] bool PushBuffer(const SendFields& fields,
-                                                    Iova iova,
-                                                    uint32_t bytes) noexcept {
-    if (positions_.full()) {
-      return false;
-    }
-    AppendBuffer(fields, iova, bytes);
-    return true;
-  }
-
-  // As `PushBuffer`. Precondition: there is a free slot.
-  [[gnu::always_inline]] void AppendBuffer(const SendFields& fields, Iova iova,
-                                           uint32_t bytes) noexcept {
-    contract::TxDesc& slot = NextSlot();
-    Describe(slot, last_position_, fields, bytes,
-             {.segments = static_cast<uint8_t>(bytes != 0 ? 1 : 0)});
-    StoreBuffer(slot, bytes != 0 ? iova : Iova{}, bytes);
-    positions_.Append(1);
-  }
-
-  // As `AppendBuffer` of at least one byte, then `PublishPushed`.
-  [[gnu::always_inline]] void SendBuffer(const SendFields& fields, Iova iova,
-                                         uint32_t bytes) noexcept {
-    const uint16_t position = positions_.tail();
-    contract::TxDesc& slot = slots_[positions_.Slot(position)];
-    Describe(slot, position, fields, bytes, {.segments = 1});
-    StoreBuffer(slot, iova, bytes);
-    PublishOne(position);
+    PublishOne<kDirect>(position, 1 + ext_slots);
   }
 
   // The local buffer is the `bytes` of all pieces, in order: at most
-  // `kLocalSegments`, none empty. As `PushBuffer`, with two slots for more than
-  // one piece, and the padding before a wrap.
+  // `kLocalSegments`, none empty; the device's until the operation completes.
+  // One slot; two for more than one piece, and the padding before a wrap.
   [[nodiscard]] bool PushPieces(const SendFields& fields,
                                 std::span<const LocalPiece> pieces,
                                 uint32_t bytes) noexcept {
@@ -190,17 +143,51 @@ class SendRing {
     Describe(slot, last_position_, fields, bytes,
              {.ext_slots = 1, .segments = static_cast<uint8_t>(pieces.size())});
     StoreBuffer(slot, Iova{}, 0);
-    positions_.Append(1);
     std::array<contract::TxSegment, contract::kLocalSegments> segments = {};
     for (size_t i = 0; i < pieces.size(); ++i) {
       segments[i] = {.iova = ToInteger(pieces[i].iova),
                      .length = pieces[i].bytes};
     }
     static_assert(sizeof(segments) == contract::kDescBytes);
-    std::memcpy(static_cast<void*>(&slots_[positions_.Slot(positions_.tail())]),
-                segments.data(), sizeof(segments));
+    std::memcpy(static_cast<void*>(&slot + 1), segments.data(),
+                sizeof(segments));
+    positions_.Append(2);
+    return true;
+  }
+  // The buffer is one piece, which may be empty.
+  [[nodiscard]] bool PushBuffer(const SendFields& fields, Iova iova,
+                                uint32_t bytes) noexcept {
+    if (positions_.full()) {
+      return false;
+    }
+    contract::TxDesc& slot = NextSlot();
+    Describe(slot, last_position_, fields, bytes,
+             {.segments = static_cast<uint8_t>(bytes != 0 ? 1 : 0)});
+    StoreBuffer(slot, bytes != 0 ? iova : Iova{}, bytes);
     positions_.Append(1);
     return true;
+  }
+  // The buffer is one piece, which is not empty.
+  template <bool kDirect = false>
+  [[gnu::always_inline]] void SendBuffer(const SendFields& fields, Iova iova,
+                                         size_t bytes) noexcept {
+    const uint32_t position = positions_.count();
+    contract::TxDesc& slot = slots_[positions_.Slot(position)];
+    Describe(slot, position, fields, static_cast<uint32_t>(bytes),
+             {.segments = 1});
+    StoreBuffer(slot, iova, bytes);
+    PublishOne<kDirect>(position, 1);
+  }
+
+  // Whether an operation of so many slots can be pushed.
+  bool Fits(uint32_t slots) const noexcept {
+    return positions_.free_slots() >= PaddingFor(slots) + slots;
+  }
+  // Slots of an operation with its payload in the ring.
+  static uint32_t SlotsInRing(size_t bytes) noexcept {
+    return 1 + (bytes <= contract::kInlineBytes
+                    ? 0
+                    : ExtSlots(static_cast<uint32_t>(bytes)));
   }
 
   // Uses up `slots` slots. Precondition: they are free.
@@ -219,21 +206,7 @@ class SendRing {
   uint16_t last_position() const noexcept { return last_position_; }
 
   // Publishes all pushed slots to the device; does nothing without new ones.
-  void Publish() noexcept {
-    if (positions_.published() != positions_.tail()) {
-      PublishPushed();
-    }
-  }
-
-  // As `Publish`, right after a push.
-  void PublishPushed() noexcept {
-    if (push_.open() && IsAlone()) {
-      CopyLast();
-    }
-    const uint16_t tail = positions_.tail();
-    positions_.MarkPublished();
-    Ring(tail_doorbell_, uint64_t{tail} << contract::kDoorbellTailCountLsb);
-  }
+  void Publish() noexcept;
 
   // Frees the slots before `queue_head` of a completion of this context.
   Release ReleaseTo(uint16_t queue_head) noexcept {
@@ -257,6 +230,18 @@ class SendRing {
   uint32_t capacity() const noexcept { return positions_.capacity(); }
   uint32_t free_slots() const noexcept { return positions_.free_slots(); }
   bool full() const noexcept { return positions_.full(); }
+  // There is a free slot and nothing waits for its doorbell; false while
+  // `Close` holds.
+  bool open() const noexcept { return positions_.open(); }
+  // As many as the longest operation with payload in slots has, which goes to
+  // the tail without padding: a little early, whatever its length.
+  bool OpenForInlineExt() const noexcept {
+    return positions_.open(kMaxExtSlots) &&
+           SlotOfLongest(positions_.count()) >= kMaxExtSlots;
+  }
+  void Close(bool closed) noexcept { positions_.Close(closed); }
+  // To publish is to store to the doorbell, and no more.
+  bool direct() const noexcept { return direct_; }
   uint16_t head() const noexcept { return positions_.head(); }
   uint16_t tail() const noexcept { return positions_.tail(); }
 
@@ -268,23 +253,21 @@ class SendRing {
         tail_doorbell_(tail),
         head_cell_(head_cell),
         push_(push) {
-    only_rings_ = tail.notify == nullptr && !push_.open();
+    direct_ = tail.notify == nullptr && !push_.open();
   }
 
-  // Publishes the operation of `slots` slots that was just written at the tail,
-  // `position`.
-  [[gnu::always_inline]] void PublishOne(uint16_t position,
-                                         uint32_t slots = 1) noexcept {
-    const auto tail = static_cast<uint16_t>(position + slots);
-    if (!only_rings_) [[unlikely]] {
-      PublishOneByCall(tail);
+  // Publishes the operation of `slots` slots that was just written at the tail.
+  template <bool kDirect>
+  [[gnu::always_inline]] void PublishOne(uint32_t position,
+                                         uint32_t slots) noexcept {
+    if (!kDirect && !direct_) {
+      PublishByCall(slots);
       return;
     }
-    positions_.PublishTo(tail);
-    RingMapped(tail_doorbell_,
-               uint64_t{tail} << contract::kDoorbellTailCountLsb);
+    positions_.AppendPublished(position, slots);
+    RingMapped(tail_doorbell_, TailCount(position + slots));
   }
-  void PublishOneByCall(uint16_t tail) noexcept;
+  void PublishByCall(uint32_t slots) noexcept;
 
   // Copies the operation pushed last to the window.
   void CopyLast() const noexcept;
@@ -305,13 +288,15 @@ class SendRing {
   // Writes all of a slot but its last bytes, in place: a descriptor made
   // elsewhere and copied costs twice the stores.
   [[gnu::always_inline]] static void Describe(contract::TxDesc& slot,
-                                              uint16_t position,
+                                              uint32_t position,
                                               const SendFields& fields,
                                               uint32_t bytes,
                                               PayloadPlace place) noexcept {
-    slot.opcode = fields.opcode;
+    // By itself: a word of two constants costs a register.
+    __atomic_store_n(reinterpret_cast<uint8_t*>(&slot.opcode),
+                     static_cast<uint8_t>(fields.opcode), __ATOMIC_RELAXED);
     slot.flags = static_cast<uint8_t>(fields.flags | place.flags);
-    slot.position = position;
+    slot.position = static_cast<uint16_t>(position);
     slot.peer = fields.peer;
     slot.length = bytes;
     // As one word: the three stores cost more.
@@ -328,12 +313,15 @@ class SendRing {
     slot.remote_offset = fields.remote_offset;
   }
 
-  // The last bytes of a slot, where its payload is elsewhere.
+  // The last bytes of a slot, where its payload is elsewhere: at most
+  // `kMaxMessageBytes`.
   static void StoreBuffer(contract::TxDesc& slot, Iova iova,
-                          uint32_t bytes) noexcept {
+                          uint64_t bytes) noexcept {
     slot.local_iova = ToInteger(iova);
-    slot.local_length = bytes;
-    slot.rsvd0 = 0;
+    // One store for the length and the reserved word after it.
+    std::memcpy(&slot.local_length, &bytes, sizeof bytes);
+    static_assert(offsetof(contract::TxDesc, rsvd0) ==
+                  offsetof(contract::TxDesc, local_length) + 4);
   }
 
   static constexpr uint32_t kMaxExtSlots =
@@ -353,17 +341,13 @@ class SendRing {
                                                 const std::byte* from,
                                                 size_t bytes) noexcept {
     if (bytes > 32 && bytes <= 64) [[likely]] {
-      // By pieces of a register: pointers to the ends would cost more.
-      std::memcpy(to, from, 16);
-      std::memcpy(to + 16, from + 16, 16);
-      std::memcpy(to + bytes - 32, from + bytes - 32, 16);
-      std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+      CopyEnds<32>(to, from, bytes);
     } else if (bytes <= 32) {
       CopyEnds<16>(to, from, bytes);
     } else if (bytes <= 128) {
       CopyEnds<64>(to, from, bytes);
     } else {
-      std::memcpy(to, from, 64);
+      CopyFixed<64>(to, from);
       CopyEnds<64>(to + 64, from + 64, bytes - 64);
     }
   }
@@ -371,8 +355,17 @@ class SendRing {
   [[gnu::always_inline]] static void CopyEnds(std::byte* to,
                                               const std::byte* from,
                                               size_t bytes) noexcept {
-    std::memcpy(to, from, kBytes);
-    std::memcpy(to + bytes - kBytes, from + bytes - kBytes, kBytes);
+    CopyFixed<kBytes>(to, from);
+    CopyFixed<kBytes>(to + bytes - kBytes, from + bytes - kBytes);
+  }
+  // By pieces of a register: one of all becomes a string instruction.
+  template <size_t kBytes>
+  [[gnu::always_inline]] static void CopyFixed(std::byte* to,
+                                               const std::byte* from) noexcept {
+    std::memcpy(to, from, 16);
+    if constexpr (kBytes > 16) {
+      CopyFixed<kBytes - 16>(to + 16, from + 16);
+    }
   }
 
   // At most `kInlineBytes` of payload, then zeros. Two words, not an array,
@@ -391,27 +384,26 @@ class SendRing {
     std::memcpy(to + sizeof(words.first), &words.second, sizeof(words.second));
   }
 
-  // 8 bytes at least.
-  [[gnu::always_inline]] static InlineWords LoadSome(const void* data,
-                                                     uint32_t bytes) noexcept {
-    const auto* from = static_cast<const std::byte*>(data);
-    uint64_t first = 0;
-    std::memcpy(&first, from, 8);
-    if (bytes == 8) {
-      return {first, 0};
-    }
-    uint64_t last = 0;
-    std::memcpy(&last, from + bytes - 8, 8);
-    return {first, last >> (8 * (contract::kInlineBytes - bytes))};
+  // The same of 8 bytes at least: the first and the last, which may overlap.
+  [[gnu::always_inline]] static void StoreEnds(contract::TxDesc& slot,
+                                               const std::byte* from,
+                                               size_t bytes) noexcept {
+    auto* const to =
+        reinterpret_cast<std::byte*>(&slot) + contract::kInlineOffset;
+    constexpr uint64_t kNone = 0;
+    std::memcpy(to + 8, &kNone, 8);
+    std::memcpy(to, from, 8);
+    std::memcpy(to + bytes - 8, from + bytes - 8, 8);
   }
   [[gnu::always_inline]] static InlineWords LoadAny(const void* data,
                                                     uint32_t bytes) noexcept {
-    if (bytes >= 8) {
-      return LoadSome(data, bytes);
+    InlineWords words;
+    if (bytes >= sizeof(words.first)) {
+      std::memcpy(&words, data, bytes);
+    } else if (bytes != 0) {
+      words.first = LoadFew(static_cast<const std::byte*>(data), bytes);
     }
-    return {
-        bytes != 0 ? LoadFew(static_cast<const std::byte*>(data), bytes) : 0,
-        0};
+    return words;
   }
 
   // 1 to 7 bytes as the low ones of a word.
@@ -440,23 +432,22 @@ class SendRing {
              static_cast<uint16_t>(LoadShared(head_cell_)) == published));
   }
 
+  uint32_t PaddingFor(uint32_t slots) const noexcept {
+    const uint32_t to_end = capacity() - positions_.Slot(positions_.tail());
+    return slots <= to_end ? 0 : to_end;
+  }
   // Pads until `slots` fit before the end of the ring. False, changing
   // nothing, when padding and slots together do not fit.
   bool MakeContiguous(uint32_t slots) noexcept {
-    const uint32_t to_end = capacity() - positions_.Slot(positions_.tail());
-    const uint32_t padding = slots <= to_end ? 0 : to_end;
-    if (positions_.free_slots() < padding + slots) {
-      return false;
-    }
-    Pad(padding);
-    return true;
+    const bool fits = Fits(slots);
+    Pad(fits ? PaddingFor(slots) : 0);
+    return fits;
   }
 
   contract::TxDesc* slots_;
   RingPositions positions_;
   uint16_t last_position_ = 0;
-  // `Publish` is only a store to the doorbell.
-  bool only_rings_;
+  bool direct_;
   Doorbell tail_doorbell_;
   const uint64_t* head_cell_;
   PushPort push_;

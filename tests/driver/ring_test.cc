@@ -80,7 +80,7 @@ TEST_F(SendRingTest, EveryObjectHasAPageOfItsOwn) {
   }
 }
 
-TEST_F(SendRingTest, SendInlineIsAppendInlineAndPublish) {
+TEST_F(SendRingTest, SendInlineIsPushInlineAndPublish) {
   const std::vector<uint8_t> data = Pattern(contract::kInlineBytes);
   const SendFields fields = {.opcode = Opcode::kWrite,
                              .op_context = 77,
@@ -121,7 +121,7 @@ TEST_F(SendRingTest, SendInlineExtIsPushInlineExtAndPublish) {
       FakeDevice device;
       std::ranges::fill(slots_, TxDesc{});
       SendRing ring = Bind(device, slots_, &cell_);
-      ASSERT_TRUE(ring.FitsInlineExt());
+      ASSERT_TRUE(ring.OpenForInlineExt());
       if (at_once) {
         ring.SendInlineExt(fields, data.data(), bytes);
       } else {
@@ -138,26 +138,70 @@ TEST_F(SendRingTest, SendInlineExtIsPushInlineExtAndPublish) {
   }
 }
 
-TEST_F(SendRingTest, FitsInlineExtWhereNoPaddingIsNeeded) {
+// On a register of hardware, without a window.
+TEST_F(SendRingTest, DirectSendsWriteWhatTheOthersDo) {
+  const std::vector<uint8_t> data = Pattern(contract::kInjectBytes);
+  const SendFields fields = {.op_context = 77, .peer = 5, .match_bits = 79};
+  std::array<std::array<TxDesc, kSlots>, 2> written;
+  for (const bool direct : {false, true}) {
+    std::ranges::fill(slots_, TxDesc{});
+    volatile uint64_t tail = 0;
+    SendRing ring =
+        SendRing::Create(slots_, &cell_, {.address = &tail}).value();
+    ASSERT_TRUE(ring.direct());
+    if (direct) {
+      ring.SendInline<true>(fields, data.data(), 13);
+      ring.SendInlineExt<true>(fields, data.data(), 100);
+      ring.SendBuffer<true>(fields, Iova{0x1000}, 1000);
+    } else {
+      ASSERT_TRUE(ring.PushInline(fields, data.data(), 13));
+      ASSERT_TRUE(ring.PushInlineExt(fields, data.data(), 100));
+      ASSERT_TRUE(ring.PushBuffer(fields, Iova{0x1000}, 1000));
+      ring.Publish();
+    }
+    EXPECT_EQ(tail, 5U);
+    EXPECT_EQ(ring.free_slots(), 3U);
+    EXPECT_EQ(ring.ReleaseTo(6), Release::kBogus);
+    EXPECT_EQ(ring.ReleaseTo(5), Release::kMoved);
+    written.at(direct ? 1 : 0) = slots_;
+  }
+  EXPECT_EQ(written[0], written[1]);
+  EXPECT_FALSE(ring_.direct());
+}
+
+TEST_F(SendRingTest, IsNotOpenWhileItIsClosed) {
+  EXPECT_TRUE(ring_.open());
+  ring_.Close(true);
+  EXPECT_FALSE(ring_.open());
+  ASSERT_TRUE(PushOne());
+  ring_.Publish();
+  EXPECT_FALSE(ring_.open());
+  ring_.Close(false);
+  EXPECT_TRUE(ring_.open());
+}
+
+TEST_F(SendRingTest, OpenForInlineExtWhereNoPaddingIsNeeded) {
   for (uint16_t position = 0; position < 2 * kSlots; ++position) {
     AdvanceTo(position);
-    EXPECT_EQ(ring_.FitsInlineExt(), position % kSlots <= kSlots - 4)
+    EXPECT_EQ(ring_.OpenForInlineExt(), position % kSlots <= kSlots - 4)
         << position;
   }
   AdvanceTo(2 * kSlots);
   for (uint64_t i = 0; i < 4; ++i) {
-    EXPECT_TRUE(ring_.FitsInlineExt());
+    EXPECT_TRUE(ring_.OpenForInlineExt());
     ASSERT_TRUE(PushOne());
+    EXPECT_FALSE(ring_.open()) << "it waits for its doorbell";
+    ring_.Publish();
   }
-  ring_.Publish();
   ASSERT_EQ(ring_.ReleaseTo(2 * kSlots + 1), Release::kMoved);
   for (uint64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(PushOne());
-    EXPECT_FALSE(ring_.FitsInlineExt()) << "one slot is free";
+    ring_.Publish();
+    EXPECT_FALSE(ring_.OpenForInlineExt()) << "one slot is free";
   }
 }
 
-TEST_F(SendRingTest, SendBufferIsAppendBufferAndPublish) {
+TEST_F(SendRingTest, SendBufferIsPushBufferAndPublish) {
   const SendFields fields = {.op_context = 77, .peer = 5};
   ring_.SendBuffer(fields, Iova{0x1000}, 100);
   EXPECT_EQ(device_.rung.size(), 1U);

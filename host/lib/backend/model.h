@@ -26,27 +26,35 @@ struct AnySink {
   void operator()(const Completion& completion, Source source) const noexcept;
 };
 
+// Returns the operation to be posted. A post calls it only when it succeeds:
+// values loaded earlier would occupy saved registers.
+struct AnyOperation {
+  Operation operator()() const noexcept;
+};
+
 // Posts answer 0 or a positive errno; everything but 0 changes nothing: EAGAIN
 // while something is full, EMSGSIZE, EINVAL, EIO once the device failed.
-// `Can*`, `Send*` and `Try*` are for calls without flags where the application
-// serializes, and cost least: where they say false, changing nothing, only
-// `Post` finds out what to do. No member throws.
+// `Try*` post one buffer, without `more`, at the least cost; where they return
+// false, nothing changed, and only `Post` decides. Their second argument: the
+// context is `direct`. No member throws.
 template <typename T>
 concept TransmitModel = std::derived_from<T, TransmitContext> &&
-    requires(T& context, const Operation& operation, const Buffer& buffer,
-             const Payload& payload, std::span<const RemoteSegment> remote) {
+    requires(T& context, const Operation& operation, AnyOperation make,
+             const Buffer& buffer, const Payload& payload,
+             std::span<const RemoteSegment> remote) {
   requires std::same_as<decltype(T::IsShort(size_t{})), bool>;
-  requires std::same_as<decltype(T::IsMedium(size_t{})), bool>;
-  requires std::same_as<decltype(context.CanSend()), bool>;
-  requires std::same_as<decltype(context.CanSendMedium()), bool>;
-  // Of memory that `buffer.descriptor` names:
-  // a pointer to how the device reaches it, or null.
-  context.Reach(buffer) == nullptr;
-  // Preconditions: `CanSend`; `IsShort`.
-  context.SendShort(operation, buffer);
-  // Preconditions: `CanSendMedium`; `IsMedium` of at most `kInjectBytes`.
-  context.SendMedium(operation, buffer);
-  context.SendRegistered(operation, buffer, *context.Reach(buffer));
+  // Preconditions: `IsShort`; at most `kInjectBytes`. Not for reads.
+  requires std::same_as<decltype(context.template TryPostShort<Locked, true>(
+                            make, buffer)),
+                        bool>;
+  requires std::same_as<decltype(context.template TryPostMedium<Locked, true>(
+                            make, buffer)),
+                        bool>;
+  // `buffer.descriptor` names the memory. Preconditions: one byte at least; the
+  // payload need not be copied at once.
+  requires std::same_as<
+      decltype(context.template TryPostRegistered<Locked, true>(make, buffer)),
+      bool>;
   requires std::same_as<
       decltype(context.template Post<Locked>(operation, buffer)), int>;
   requires std::same_as<
@@ -59,7 +67,8 @@ template <typename T>
 concept ReceiveModel = std::derived_from<T, ReceiveContext> &&
     requires(T& context, const ReceiveOperation& operation,
              const Buffer& buffer, const Payload& payload) {
-  requires std::same_as<decltype(context.TryPostRegistered(uint64_t{}, buffer)),
+  requires std::same_as<decltype(context.template TryPostRegistered<Locked>(
+                            uint64_t{}, buffer)),
                         bool>;
   requires std::same_as<
       decltype(context.template Post<Locked>(operation, buffer)), int>;

@@ -160,9 +160,16 @@ class TransmitContext {
   TransmitContext(const TransmitContext&) = delete;
   TransmitContext& operator=(const TransmitContext&) = delete;
 
+  // To post is to store to memory and to one register of the device.
+  bool direct() const noexcept { return direct_; }
+
  protected:
   TransmitContext() = default;
   ~TransmitContext() = default;
+  void SetDirect(bool direct) noexcept { direct_ = direct; }
+
+ private:
+  bool direct_ = false;
 };
 
 class ReceiveContext {

@@ -29,7 +29,7 @@ inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 struct Operation {
   uint64_t context = 0;
   uint64_t data = 0;  // With `kCarryData`.
-  uint32_t peer = 0;  // Index in the endpoint's address vector.
+  uint64_t peer = 0;  // Index in the endpoint's address vector.
   uint8_t flags = kReportSuccess;
   bool copy_now = false;  // The payload is the caller's again at return.
   bool more = false;      // The device may learn of it with the next one.

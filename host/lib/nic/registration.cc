@@ -18,8 +18,7 @@ Result<std::unique_ptr<Registration>> Registration::Create(
     }
     made->parts_[made->count_++] = std::move(mapped.value());
   }
-  made->start_ = reinterpret_cast<uint64_t>(parts[0].iov_base);
-  made->bytes_ = parts[0].iov_len;
+  made->whole_ = parts.size() == 1 ? made->parts_[0].reach() : Reach{};
   return made;
 }
 
@@ -34,9 +33,8 @@ Result<uint64_t> Registration::Grant(const Access& access) {
   auto granted = RemoteAccess::Grant(
       nic_,
       {.endpoint = access.endpoint.value_or(0),
-       .iova = ToInteger(parts_[0].iova_of(
-           reinterpret_cast<const void*>(start_))),  // NOLINT: as registered.
-       .length = bytes_,
+       .iova = parts_[0].reach().start + parts_[0].reach().shift,
+       .length = parts_[0].reach().bytes,
        .address_base = access.address_base,
        .key = access.key.value_or(0),
        .job_id = access.job_id,

@@ -50,12 +50,10 @@ class Registration final : public backend::Region {
     return &region.parts_[i];
   }
 
-  // Data path: the part of memory that has one only; null for a null
-  // descriptor and for the others.
-  static const nic::Region* Only(const void* descriptor) noexcept {
-    return descriptor != nullptr && From(descriptor).count_ == 1
-               ? From(descriptor).parts_.data()
-               : nullptr;
+  // Data path: the same of memory of one part; of other memory, what covers
+  // nothing but 0 bytes. Null for a null descriptor.
+  static const Reach* ReachOf(const void* descriptor) noexcept {
+    return descriptor != nullptr ? &From(descriptor).whole_ : nullptr;
   }
 
   Result<uint64_t> Grant(const Access& access) override;
@@ -71,12 +69,11 @@ class Registration final : public backend::Region {
         *static_cast<const backend::Region*>(descriptor));
   }
 
+  Reach whole_;
   size_t count_ = 0;
   std::array<nic::Region, kMaxSegments> parts_;
   // Above: every post. Below: cold.
   Nic& nic_;
-  uint64_t start_ = 0;  // Address and length of the first part.
-  uint64_t bytes_ = 0;
   RemoteAccess access_;
 };
 
@@ -86,17 +83,19 @@ class Segments {
   explicit Segments(const backend::Payload& payload) noexcept
       : count_(payload.count) {
     for (size_t i = 0; i < count_; ++i) {
-      segments_[i] =
-          Of(payload.parts[i].iov_base, payload.parts[i].iov_len,
-             payload.descriptors == nullptr ? nullptr : payload.descriptors[i]);
+      segments_[i] = Of({.address = payload.parts[i].iov_base,
+                         .bytes = payload.parts[i].iov_len,
+                         .descriptor = payload.descriptors == nullptr
+                                           ? nullptr
+                                           : payload.descriptors[i]});
     }
   }
 
-  static Segment Of(const void* address, size_t bytes,
-                    const void* descriptor) noexcept {
-    return {.address = const_cast<void*>(address),
-            .bytes = bytes,
-            .region = Registration::Find(descriptor, address, bytes)};
+  static Segment Of(const backend::Buffer& buffer) noexcept {
+    return {.address = const_cast<void*>(buffer.address),
+            .bytes = buffer.bytes,
+            .region = Registration::Find(buffer.descriptor, buffer.address,
+                                         buffer.bytes)};
   }
 
   std::span<const Segment> list() const noexcept {

@@ -63,13 +63,41 @@ Result<bool> RxQueue::Bind(Device& device, uint32_t context) {
   return true;
 }
 
+template <typename Locking>
+int RxQueue::PostSegments(const ReceiveOperation& operation,
+                          std::span<const Segment> segments) noexcept {
+  if (segments.size() > kMaxSegments) {
+    return EINVAL;
+  }
+  size_t bytes = 0;  // A few of at most 2^32: cannot wrap.
+  for (const Segment& segment : segments) {
+    if (segment.bytes > contract::kMaxMessageBytes) {
+      return EMSGSIZE;
+    }
+    bytes += segment.bytes;
+  }
+  if (bytes > contract::kMaxMessageBytes) {
+    return EMSGSIZE;
+  }
+  const typename Locking::Guard guard(lock_);
+  const int error = Push(operation, segments, bytes);
+  if (!operation.more || error != 0) {
+    ring_->Publish();
+  }
+  return error;
+}
+template int RxQueue::PostSegments<backend::Locked>(
+    const ReceiveOperation&, std::span<const Segment>) noexcept;
+template int RxQueue::PostSegments<backend::Unlocked>(
+    const ReceiveOperation&, std::span<const Segment>) noexcept;
+
 int RxQueue::Push(const ReceiveOperation& operation,
                   std::span<const Segment> segments, size_t bytes) noexcept {
   if (broken_) {
     return EIO;
   }
   Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if ((ring_->full() || slot.use.state != 0) && !MakeRoom()) [[unlikely]] {
+  if ((ring_->full() || slot.use.state != 0) && !MakeRoom()) {
     return EAGAIN;
   }
   if (segments.size() > 1 && in_place_) {
@@ -81,31 +109,16 @@ int RxQueue::Push(const ReceiveOperation& operation,
                ? EAGAIN
                : static_cast<int>(prepared.error);
   }
-  // There is a free slot, so this cannot fail.
-  (void)ring_->TryPush(operation.context, prepared.iova,
-                       static_cast<uint32_t>(bytes));
   slot = {.buffer = segments.empty() ? nullptr : segments[0].address,
           .use = {.ticket = prepared.ticket,
                   .state = static_cast<uint8_t>(slot.use.state | kPosted),
                   .report = operation.report}};
-  return 0;
-}
-
-int RxQueue::PushRegistered(ReceiveOperation operation, void* buffer,
-                            size_t bytes, const Region& region) noexcept {
-  if (broken_ || !MakeRoom()) {
-    return RefuseFull();
-  }
-  Slot& slot = slots_[ring_->tail() & slot_mask_];
-  // There is a free slot, so this cannot fail.
-  (void)ring_->TryPush(operation.context,
-                       bytes == 0 ? Iova{} : region.iova_of(buffer),
-                       static_cast<uint32_t>(bytes));
-  slot = {.buffer = buffer,
-          .use = {.state = static_cast<uint8_t>(slot.use.state | kPosted),
-                  .report = operation.report}};
-  if (!operation.more) {
-    ring_->Publish();
+  const auto length = static_cast<uint32_t>(bytes);
+  if (!operation.more && ring_->open()) {
+    ring_->PushAndPublish(operation.context, prepared.iova, length);
+  } else {
+    // There is a free slot, so this cannot fail.
+    (void)ring_->TryPush(operation.context, prepared.iova, length);
   }
   return 0;
 }
@@ -144,7 +157,7 @@ FinishedReceive RxQueue::RetireCarefully(
   Slot& slot = slots_[entry.position & slot_mask_];
   if ((slot.use.state & kPosted) == 0) {
     // Nothing was given there: not ours to free or to report.
-    broken_ = true;
+    Break();
     return {};
   }
   return RetireSlot(slot, entry);
@@ -176,11 +189,6 @@ std::optional<FinishedReceive> RxQueue::RetireOvertaken(
   return finished;
 }
 
-int RxQueue::RefuseFull() noexcept {
-  ring_->Publish();
-  return broken_ ? EIO : EAGAIN;
-}
-
 bool RxQueue::CancelOldest(uint64_t context) noexcept {
   ring_->Publish();
   for (uint16_t p = ring_->head(); p != ring_->tail(); ++p) {
@@ -206,7 +214,7 @@ contract::Completion RxQueue::LostAt(uint16_t position) const noexcept {
 }
 
 std::optional<contract::Completion> RxQueue::FindLost() noexcept {
-  broken_ = true;
+  Break();
   ring_->Publish();
   if (!overtaken_.empty()) {
     return LostAt(overtaken_.front().position);

@@ -79,53 +79,40 @@ class RxQueue final : public backend::ReceiveContext {
   template <typename Locking>
   [[nodiscard]] int PostSegments(const ReceiveOperation& operation,
                                  std::span<const Segment> segments) noexcept;
-
-  // As `PostSegments` for one buffer that is part of `region`, or should be.
-  template <typename Locking>
-  [[nodiscard]] int PostRegistered(const ReceiveOperation& operation,
-                                   void* buffer, size_t bytes,
-                                   const Region& region) noexcept;
-
-  // The same as a backend's receive context has it (backend/model.h).
   template <typename Locking>
   [[nodiscard]] int Post(const ReceiveOperation& operation,
                          const backend::Buffer& buffer) noexcept {
-    const Segment segment =
-        Segments::Of(buffer.address, buffer.bytes, buffer.descriptor);
-    return segment.region == nullptr
-               ? PostSegments<Locking>(operation, {&segment, 1})
-               : PostRegistered<Locking>(operation, segment.address,
-                                         segment.bytes, *segment.region);
+    const Segment segment = Segments::Of(buffer);
+    return PostSegments<Locking>(operation, {&segment, 1});
   }
   template <typename Locking>
   [[nodiscard]] int Post(const ReceiveOperation& operation,
                          const backend::Payload& payload) noexcept {
-    const Segments local(payload);
-    return PostSegments<Locking>(operation, local.list());
+    return PostSegments<Locking>(operation, Segments(payload).list());
   }
+  // As TxQueue::TryPostRegistered, of a receive whose success is reported.
+  template <typename Locking>
   [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
       uint64_t context, const backend::Buffer& buffer) noexcept {
-    const Region* region = Registration::Only(buffer.descriptor);
-    return region != nullptr &&
-           TryPostRegistered(context, const_cast<void*>(buffer.address),
-                             buffer.bytes, *region);
+    return TryPostRegistered<Locking>(context, buffer,
+                                      Registration::ReachOf(buffer.descriptor));
   }
-
-  // As `PostRegistered` of one byte at least, where the application serializes
-  // and hears of success. False, changing nothing, where only that finds out
-  // what to do.
+  template <typename Locking>
   [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
-      uint64_t context, void* buffer, size_t bytes,
-      const Region& region) noexcept {
-    Slot& slot = slots_[ring_->tail() & slot_mask_];
-    if (bytes - 1 >= contract::kMaxMessageBytes || ring_->full() ||
-        slot.use.state != 0 || broken_ || !region.Covers(buffer, bytes))
+      uint64_t context, const backend::Buffer& buffer,
+      const Reach* reach) noexcept {
+    if (reach == nullptr || !reach->Holds(buffer.address, buffer.bytes))
         [[unlikely]] {
       return false;
     }
-    slot = {.buffer = buffer, .use = kPlain};
-    ring_->PushAndPublish(context, region.iova_of(buffer),
-                          static_cast<uint32_t>(bytes));
+    const typename Locking::Guard guard(lock_);
+    Slot& slot = slots_[ring_->count() & slot_mask_];
+    if (!ring_->open() || slot.use.state != 0) [[unlikely]] {
+      return false;
+    }
+    slot = {.buffer = const_cast<void*>(buffer.address), .use = kPlain};
+    ring_->PushAndPublish(context, reach->iova_of(buffer.address),
+                          static_cast<uint32_t>(buffer.bytes));
     return true;
   }
 
@@ -206,13 +193,14 @@ class RxQueue final : public backend::ReceiveContext {
   size_t ring_bytes() const noexcept {
     return size_t{contract::kRxDescBytes} << ring_log2_;
   }
+  void Break() noexcept {
+    broken_ = true;
+    ring_->Close();
+  }
   int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
            size_t bytes) noexcept;
   // Whether the next slot can be had: what it holds moves aside.
   bool MakeRoom() noexcept;
-  // As `PostRegistered`, where it may need that.
-  int PushRegistered(ReceiveOperation operation, void* buffer, size_t bytes,
-                     const Region& region) noexcept;
   [[gnu::always_inline]] FinishedReceive RetireSlot(
       Slot& slot, const contract::Completion& entry) noexcept {
     // A `cancelled` completion does not repeat the context.
@@ -224,7 +212,7 @@ class RxQueue final : public backend::ReceiveContext {
     registrar_->FinishReceive(slot.use.ticket, entry.length);
     slot.use.state &= kShared;
     if (ring_->ReleaseTo(entry.queue_head) == Release::kBogus) [[unlikely]] {
-      broken_ = true;
+      Break();
     }
     return finished;
   }
@@ -234,9 +222,6 @@ class RxQueue final : public backend::ReceiveContext {
   std::optional<FinishedReceive> RetireOvertaken(
       const contract::Completion& entry) noexcept;
   contract::Completion LostAt(uint16_t position) const noexcept;
-  // What a full or broken queue answers; what was posted before goes to the
-  // device.
-  int RefuseFull() noexcept;
   bool CancelOldest(uint64_t context) noexcept;
 
   backend::SpinLock lock_;
@@ -258,56 +243,5 @@ class RxQueue final : public backend::ReceiveContext {
   uint64_t owner_context_ = 0;
   DmaBuffer memory_;  // The ring, then its head cell.
 };
-
-template <typename Locking>
-int RxQueue::PostSegments(const ReceiveOperation& operation,
-                          std::span<const Segment> segments) noexcept {
-  if (segments.size() > kMaxSegments) {
-    return EINVAL;
-  }
-  size_t bytes = 0;
-  size_t largest = 0;  // The sum of a few of at most this cannot wrap.
-  for (const Segment& segment : segments) {
-    bytes += segment.bytes;
-    largest = std::max(largest, segment.bytes);
-  }
-  if (bytes > contract::kMaxMessageBytes ||
-      largest > contract::kMaxMessageBytes) {
-    return EMSGSIZE;
-  }
-  const typename Locking::Guard guard(lock_);
-  const int error = Push(operation, segments, bytes);
-  if (!operation.more || error != 0) {
-    ring_->Publish();
-  }
-  return error;
-}
-
-template <typename Locking>
-[[gnu::always_inline]] inline int RxQueue::PostRegistered(
-    const ReceiveOperation& operation, void* buffer, size_t bytes,
-    const Region& region) noexcept {
-  if (bytes > contract::kMaxMessageBytes) [[unlikely]] {
-    return EMSGSIZE;
-  }
-  if (!region.Covers(buffer, bytes)) [[unlikely]] {
-    return EINVAL;
-  }
-  const typename Locking::Guard guard(lock_);
-  Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if (ring_->full() || slot.use.state != 0 || broken_) [[unlikely]] {
-    return PushRegistered(operation, buffer, bytes, region);
-  }
-  // There is a free slot, so this cannot fail.
-  (void)ring_->TryPush(operation.context,
-                       bytes == 0 ? Iova{} : region.iova_of(buffer),
-                       static_cast<uint32_t>(bytes));
-  slot = {.buffer = buffer,
-          .use = {.state = kPosted, .report = operation.report}};
-  if (!operation.more) {
-    ring_->Publish();
-  }
-  return 0;
-}
 
 }  // namespace heddle::nic

@@ -34,6 +34,12 @@ void GatherInto(std::span<const Segment> segments, std::byte* to) {
   }
 }
 
+// The device reads a short payload where it reads the descriptor.
+bool IsInRing(const Operation& operation, size_t bytes) {
+  return operation.opcode != backend::Opcode::kRead &&
+         bytes <= contract::kInjectBytes;
+}
+
 // The operation at piece `i` of `count` of the peer's memory. The last stands
 // for all.
 Operation PartOf(const Operation& operation, const RemoteSegment& remote,
@@ -113,31 +119,14 @@ Result<bool> TxQueue::Bind(Device& device, uint32_t context) {
     return ring.error();
   }
   ring_.emplace(ring.value());
+  ring_->Close(counts_credit_);
+  SetDirect(ring_->direct());
   LimitRing();
   if (completions_ != nullptr) {
     written_.fill(completions_->EntriesWritten());
   }
   context_ = context;
   return true;
-}
-
-bool TxQueue::PushInRing(const SendFields& fields,
-                         std::span<const Segment> segments,
-                         size_t bytes) noexcept {
-  std::array<std::byte, contract::kInjectBytes> gathered;
-  const void* data = gathered.data();
-  if (segments.size() == 1) {
-    data = segments[0].address;
-  } else {
-    GatherInto(segments, gathered.data());
-  }
-  const auto push = [&] {
-    const auto length = static_cast<uint32_t>(bytes);
-    return bytes <= contract::kInlineBytes
-               ? ring_->PushInline(fields, data, length)
-               : ring_->PushInlineExt(fields, data, length);
-  };
-  return push() || (Refill() && push());
 }
 
 Registrar::Pieces TxQueue::Prepare(std::span<const Segment> segments,
@@ -162,69 +151,133 @@ Registrar::Pieces TxQueue::Prepare(std::span<const Segment> segments,
   return made;
 }
 
-int TxQueue::PushPrepared(const SendFields& fields,
-                          std::span<const Segment> segments,
-                          size_t bytes) noexcept {
-  // Two slots, wherever the ring ends.
-  constexpr uint32_t kSlots = 3;
-  const uint32_t slots = scatter_gather_ && segments.size() > 1 ? kSlots : 1;
-  if (ring_->free_slots() < slots &&
-      (!Refill() || ring_->free_slots() < slots)) {
-    return EAGAIN;
-  }
-  for (const Segment& segment : segments) {
-    if (segment.region != nullptr && segment.bytes != 0 &&
-        !segment.region->Covers(segment.address, segment.bytes)) {
-      return EINVAL;
-    }
-  }
-  const Registrar::Pieces pieces = Prepare(segments, /*receive=*/false);
-  if (pieces.status != Prepared::Status::kOk) {
-    return pieces.status == Prepared::Status::kFull
-               ? EAGAIN
-               : static_cast<int>(pieces.error);
-  }
-  // There are free slots, so this cannot fail.
-  (void)ring_->PushPieces(fields, pieces.list(), static_cast<uint32_t>(bytes));
-  Hold(pieces.ticket, /*silent=*/false);
-  return 0;
-}
-
-int TxQueue::CheckRma(const Operation& operation,
-                      std::span<const Segment> local,
-                      std::span<const RemoteSegment> remote,
-                      size_t* bytes) const noexcept {
+int TxQueue::Check(const Operation& operation, std::span<const Segment> local,
+                   std::span<const RemoteSegment> remote) const noexcept {
   if (local.size() > kMaxSegments || remote.empty() ||
       remote.size() > (more_ ? kMaxSegments : 1)) {
     return EINVAL;
   }
   const size_t limit =
       operation.copy_now ? contract::kInjectBytes : contract::kMaxMessageBytes;
-  size_t sum = 0;  // Of a few of at most 2^32: cannot wrap.
+  size_t bytes = 0;  // A few of at most 2^32: cannot wrap.
   for (const Segment& segment : local) {
     if (segment.bytes > limit) {
       return EMSGSIZE;
     }
-    if (segment.region != nullptr && segment.bytes != 0 &&
-        !segment.region->Covers(segment.address, segment.bytes)) {
-      return EINVAL;
-    }
-    sum += segment.bytes;
+    bytes += segment.bytes;
   }
-  size_t remote_sum = 0;
+  if (bytes > limit) {
+    return EMSGSIZE;
+  }
+  const auto outside = [](const Segment& segment) {
+    return segment.region != nullptr && segment.bytes != 0 &&
+           !segment.region->Covers(segment.address, segment.bytes);
+  };
+  if (!IsInRing(operation, bytes) && std::ranges::any_of(local, outside)) {
+    return EINVAL;
+  }
+  size_t remote_bytes = 0;
   for (const RemoteSegment& segment : remote) {
     if (segment.bytes > contract::kMaxMessageBytes) {
       return EMSGSIZE;
     }
-    remote_sum += segment.bytes;
+    remote_bytes += segment.bytes;
   }
-  *bytes = sum;
-  return sum > limit ? EMSGSIZE : sum == remote_sum ? 0 : EINVAL;
+  return bytes == remote_bytes ? 0 : EINVAL;
 }
 
-void TxQueue::PushRmaInRing(const Operation& operation,
-                            std::span<const Segment> local,
-                            std::span<const RemoteSegment> remote) noexcept {
+bool TxQueue::MakeRoom(const Operation& operation, size_t segments,
+                       std::span<const RemoteSegment> remote) noexcept {
+  const auto fits = [&] {
+    if (remote.size() > 1) {
+      return ring_->free_slots() >= kSlotsOfLongest;
+    }
+    const bool pieces = scatter_gather_ && segments > 1;
+    return ring_->Fits(IsInRing(operation, remote[0].bytes)
+                           ? SendRing::SlotsInRing(remote[0].bytes)
+                           : (pieces ? 2 : 1));
+  };
+  while (!fits()) {
+    if (!Refill()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename Locking>
+int TxQueue::PostSegments(const Operation& operation,
+                          std::span<const Segment> local,
+                          std::span<const RemoteSegment> remote) noexcept {
+  if (const int error = Check(operation, local, remote); error != 0) {
+    return error;
+  }
+  const typename Locking::Guard guard(lock_);
+  if (broken_) [[unlikely]] {
+    return EIO;
+  }
+  if (!MakeRoom(operation, local.size(), remote) ||
+      (WantsCompletion(operation) && !TakeCredit<Locking>())) {
+    return RefuseFull();
+  }
+  const int error = Push<Locking>(operation, local, remote);
+  if (error == 0) {
+    signaled_ += WantsCompletion(operation) ? 1 : 0;
+  } else if (WantsCompletion(operation)) {
+    ReturnCredit<Locking>();
+  }
+  if (!operation.more || error != 0) {
+    ring_->Publish();
+  }
+  return error;
+}
+template int TxQueue::PostSegments<backend::Locked>(
+    const Operation&, std::span<const Segment>,
+    std::span<const RemoteSegment>) noexcept;
+template int TxQueue::PostSegments<backend::Unlocked>(
+    const Operation&, std::span<const Segment>,
+    std::span<const RemoteSegment>) noexcept;
+
+template <typename Locking>
+int TxQueue::Push(const Operation& operation, std::span<const Segment> local,
+                  std::span<const RemoteSegment> remote) noexcept {
+  size_t bytes = 0;
+  for (const RemoteSegment& segment : remote) {
+    bytes += segment.bytes;
+  }
+  if (IsInRing(operation, bytes)) {
+    PushInRing(operation, local, remote);
+    return 0;
+  }
+  const Registrar::Pieces pieces =
+      Prepare(local, operation.opcode == backend::Opcode::kRead);
+  if (pieces.status != Prepared::Status::kOk) {
+    return pieces.status == Prepared::Status::kFull
+               ? EAGAIN
+               : static_cast<int>(pieces.error);
+  }
+  // What is read into a bounce buffer is moved when the completion is read, so
+  // there has to be one.
+  Operation asked = operation;
+  const bool silent =
+      registrar_->CopiesOut(pieces.ticket) && !WantsCompletion(operation);
+  if (silent) {
+    if (!TakeCredit<Locking>()) {
+      registrar_->FinishSend(pieces.ticket);
+      return EAGAIN;
+    }
+    asked.flags |= contract::kTxFlagCompletion;
+    ++signaled_;
+  }
+  PushPieces(asked, pieces.list(), remote);
+  Hold(pieces.ticket, silent);
+  return 0;
+}
+
+// There are free slots, so that these cannot fail.
+void TxQueue::PushInRing(const Operation& operation,
+                         std::span<const Segment> local,
+                         std::span<const RemoteSegment> remote) noexcept {
   std::array<std::byte, contract::kInjectBytes> gathered;
   GatherInto(local, gathered.data());
   const std::byte* data = gathered.data();
@@ -232,19 +285,16 @@ void TxQueue::PushRmaInRing(const Operation& operation,
     const SendFields fields =
         Fields(PartOf(operation, remote[i], i, remote.size()));
     const auto bytes = static_cast<uint32_t>(remote[i].bytes);
-    // There are free slots, so these cannot fail.
-    if (bytes <= contract::kInlineBytes) {
-      (void)ring_->PushInline(fields, data, bytes);
-    } else {
-      (void)ring_->PushInlineExt(fields, data, bytes);
-    }
+    (void)(bytes <= contract::kInlineBytes
+               ? ring_->PushInline(fields, data, bytes)
+               : ring_->PushInlineExt(fields, data, bytes));
     data += bytes;
   }
 }
 
-void TxQueue::PushRmaPieces(const Operation& operation,
-                            std::span<const LocalPiece> local,
-                            std::span<const RemoteSegment> remote) noexcept {
+void TxQueue::PushPieces(const Operation& operation,
+                         std::span<const LocalPiece> local,
+                         std::span<const RemoteSegment> remote) noexcept {
   size_t at = 0;      // Piece that is not used up.
   uint32_t used = 0;  // Bytes of it.
   for (size_t i = 0; i < remote.size(); ++i) {
@@ -261,7 +311,6 @@ void TxQueue::PushRmaPieces(const Operation& operation,
         used = 0;
       }
     }
-    // There are free slots, so this cannot fail.
     (void)ring_->PushPieces(
         Fields(PartOf(operation, remote[i], i, remote.size())),
         {pieces.data(), count}, static_cast<uint32_t>(remote[i].bytes));

@@ -89,102 +89,85 @@ class TxQueue final : public backend::TransmitContext {
     return spill_ == nullptr ? Iova{} : spill_->memory.iova();
   }
 
-  // 0, or EAGAIN when the ring, the completion queue or the bounce buffers
-  // are full, EMSGSIZE for a payload too large, EINVAL for too many segments
-  // or one outside its region, EIO once the device failed or broke its
-  // contract, or the error of mapping a large buffer. Everything but 0 changes
-  // nothing.
-  template <typename Locking>
-  [[nodiscard]] int PostSegments(const Operation& operation,
-                                 std::span<const Segment> segments) noexcept;
-
-  // As `PostSegments`, to or from pieces of the peer's memory, at most
-  // `kMaxSegments`, one without the device's `more`. EINVAL unless they are as
-  // long as the local ones together. `operation.key` and `.address` are not
-  // looked at. The pieces are operations of their own to the peer; the last
-  // carries the data, after the others are done.
-  template <typename Locking>
-  [[nodiscard]] int PostRma(const Operation& operation,
-                            std::span<const Segment> local,
-                            std::span<const RemoteSegment> remote) noexcept;
-
-  // The paths of calls without flags where the application serializes, while
-  // `CanSend`; else only the members below find out what to do.
-  // `SendInline`: one piece for which `IsShort` holds.
-  // `SendInRing`: one of at most `contract::kInjectBytes` for which `IsMedium`
-  // holds, while `CanSendMedium`.
-  // `SendRegistered`: one piece that `region` covers, of 1 to
-  // `contract::kMaxMessageBytes`, that need not be copied at once.
+  // They post one buffer where the ring is open; false, nothing changed, where
+  // only `Post` decides (backend/model.h).
   static bool IsShort(size_t bytes) noexcept {
     return bytes - SendRing::kSendInlineMin <=
            contract::kInlineBytes - SendRing::kSendInlineMin;
   }
-  static bool IsMedium(size_t bytes) noexcept {
-    return bytes > contract::kInlineBytes;
+  template <typename Locking, bool kDirect, typename Make>
+  [[nodiscard, gnu::always_inline]] bool TryPostShort(
+      const Make& make, const backend::Buffer& buffer) noexcept {
+    const typename Locking::Guard guard(lock_);
+    if (!ring_->open()) [[unlikely]] {
+      return false;
+    }
+    ring_->SendInline<kDirect>(Count(make()), buffer.address, buffer.bytes);
+    return true;
   }
-  bool CanSend() const noexcept {
-    return obstacles_.careful == 0 && !ring_->full();
+  template <typename Locking, bool kDirect, typename Make>
+  [[nodiscard, gnu::always_inline]] bool TryPostMedium(
+      const Make& make, const backend::Buffer& buffer) noexcept {
+    const typename Locking::Guard guard(lock_);
+    if (buffer.bytes <= contract::kInlineBytes || !ring_->OpenForInlineExt())
+        [[unlikely]] {
+      return false;
+    }
+    ring_->SendInlineExt<kDirect>(Count(make()), buffer.address, buffer.bytes);
+    return true;
   }
-  bool CanSendMedium() const noexcept {
-    return ring_->FitsInlineExt() && obstacles_.careful == 0;
+  template <typename Locking, bool kDirect, typename Make>
+  [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
+      const Make& make, const backend::Buffer& buffer) noexcept {
+    const Reach* reach = Registration::ReachOf(buffer.descriptor);
+    if (reach == nullptr || !reach->Holds(buffer.address, buffer.bytes))
+        [[unlikely]] {
+      return false;
+    }
+    const typename Locking::Guard guard(lock_);
+    if (!ring_->open()) [[unlikely]] {
+      return false;
+    }
+    ring_->SendBuffer<kDirect>(Count(make()), reach->iova_of(buffer.address),
+                               buffer.bytes);
+    return true;
   }
-  void SendInline(const Operation& operation, const void* data,
-                  size_t bytes) noexcept;
-  void SendInRing(const Operation& operation, const void* data,
-                  size_t bytes) noexcept;
-  void SendRegistered(const Operation& operation, const void* data,
-                      size_t bytes, const Region& region) noexcept;
 
-  // As `PostSegments` or, where it is no send, `PostRma`, for one piece of at
-  // most `contract::kInlineBytes`: the path of short messages. Reads: 0 bytes.
+  // Any operation, to or from pieces of the peer's memory, at most
+  // `kMaxSegments`, one without the device's `more`. They are operations of
+  // their own to the peer; the last carries the data, after the others are
+  // done. 0, or EAGAIN when the ring, the completion queue or the bounce
+  // buffers are full, EMSGSIZE for a payload too large, EINVAL for too many
+  // segments, one outside its region, or sides of different lengths, EIO once
+  // the device failed or broke its contract, or the error of mapping a large
+  // buffer. Only 0 changes the queue.
   template <typename Locking>
-  [[nodiscard]] int PostInline(const Operation& operation, const void* data,
-                               size_t bytes) noexcept;
-
-  // Likewise for one piece of at most `contract::kInjectBytes`; not for reads.
+  [[nodiscard]] int PostSegments(
+      const Operation& operation, std::span<const Segment> local,
+      std::span<const RemoteSegment> remote) noexcept;
+  // To or from one piece, or of a message.
   template <typename Locking>
-  [[nodiscard]] int PostInRing(const Operation& operation, const void* data,
-                               size_t bytes) noexcept;
-
-  // Likewise for one piece that is part of `region`, or should be. Messages and
-  // writes longer than goes in the ring; reads of any length but 0.
-  template <typename Locking>
-  [[nodiscard]] int PostRegistered(const Operation& operation, const void* data,
-                                   size_t bytes, const Region& region) noexcept;
-
-  // The same as a backend's transmit context has it (backend/model.h).
-  const Region* Reach(const backend::Buffer& buffer) const noexcept {
-    const Region* region = Registration::Only(buffer.descriptor);
-    return region != nullptr && region->Covers(buffer.address, buffer.bytes)
-               ? region
-               : nullptr;
+  [[nodiscard]] int PostSegments(const Operation& operation,
+                                 std::span<const Segment> local) noexcept {
+    RemoteSegment remote = {.address = operation.address, .key = operation.key};
+    for (const Segment& segment : local) {
+      remote.bytes += segment.bytes;
+    }
+    return PostSegments<Locking>(operation, local, {&remote, 1});
   }
-  [[gnu::always_inline]] void SendShort(
-      const Operation& operation, const backend::Buffer& buffer) noexcept {
-    SendInline(operation, buffer.address, buffer.bytes);
-  }
-  [[gnu::always_inline]] void SendMedium(
-      const Operation& operation, const backend::Buffer& buffer) noexcept {
-    SendInRing(operation, buffer.address, buffer.bytes);
-  }
-  [[gnu::always_inline]] void SendRegistered(const Operation& operation,
-                                             const backend::Buffer& buffer,
-                                             const Region& reach) noexcept {
-    SendRegistered(operation, buffer.address, buffer.bytes, reach);
-  }
-  template <typename Locking>
-  [[nodiscard, gnu::always_inline]] int Post(
-      const Operation& operation, const backend::Buffer& buffer) noexcept;
-  // Of a write or read: to or from one piece of the peer's memory.
+  // The same as a backend's transmit context has it.
   template <typename Locking>
   [[nodiscard]] int Post(const Operation& operation,
-                         const backend::Payload& payload) noexcept;
-  template <typename Locking>
+                         const backend::Buffer& buffer) noexcept {
+    const Segment segment = Segments::Of(buffer);
+    return PostSegments<Locking>(operation, {&segment, 1});
+  }
+  template <typename Locking, typename... Remote>
   [[nodiscard]] int Post(const Operation& operation,
                          const backend::Payload& payload,
-                         std::span<const RemoteSegment> remote) noexcept {
-    const Segments local(payload);
-    return PostRma<Locking>(operation, local.list(), remote);
+                         const Remote&... remote) noexcept {
+    return PostSegments<Locking>(operation, Segments(payload).list(),
+                                 remote...);
   }
 
   // Takes back what the operation of `entry` and all slots before its
@@ -264,31 +247,22 @@ class TxQueue final : public backend::TransmitContext {
   void Break() noexcept {
     broken_ = true;
     obstacles_.careful = 1;
+    ring_->Close(true);
   }
-
-  // Of `Post` of one buffer: what is not shortest.
-  template <typename Locking>
-  [[gnu::noinline]] int PostLong(const Operation& operation,
-                                 const backend::Buffer& buffer) noexcept;
-
-  // Of `PostInline`: the rest of it, once there is a free slot; and all of it
-  // where the ring is full.
-  template <typename Locking>
-  int PushInline(const Operation& operation, const void* data,
-                 size_t bytes) noexcept;
-  template <typename Locking>
-  [[gnu::noinline, gnu::cold]] int PostInlineFull(const Operation& operation,
-                                                  const void* data,
-                                                  size_t bytes) noexcept;
 
   static SendFields Fields(const Operation& operation) noexcept {
     return {.opcode = static_cast<contract::Opcode>(operation.opcode),
             .op_context = operation.context,
             .header_data = operation.data,
-            .peer = operation.peer,
+            .peer = static_cast<uint32_t>(operation.peer),
             .flags = operation.flags,
             .match_bits = operation.key,
             .remote_offset = operation.address};
+  }
+  // The same of one that is posted now.
+  [[gnu::always_inline]] SendFields Count(const Operation& operation) noexcept {
+    signaled_ += WantsCompletion(operation) ? 1 : 0;
+    return Fields(operation);
   }
   static bool WantsCompletion(const Operation& operation) noexcept {
     return (operation.flags & contract::kTxFlagCompletion) != 0;
@@ -296,28 +270,25 @@ class TxQueue final : public backend::TransmitContext {
   size_t ring_bytes() const noexcept {
     return size_t{contract::kDescBytes} << ring_log2_;
   }
-  bool PushInRing(const SendFields& fields, std::span<const Segment> segments,
-                  size_t bytes) noexcept;
   bool Refill() noexcept;
   // What a full queue answers; what was posted before goes to the device.
   int RefuseFull() noexcept;
-  int PushPrepared(const SendFields& fields, std::span<const Segment> segments,
-                   size_t bytes) noexcept;
+  // 0, or why no queue would take the operation.
+  int Check(const Operation& operation, std::span<const Segment> local,
+            std::span<const RemoteSegment> remote) const noexcept;
+  // Whether the slots of an operation that was checked are free.
+  bool MakeRoom(const Operation& operation, size_t segments,
+                std::span<const RemoteSegment> remote) noexcept;
+  // Where there is room.
+  template <typename Locking>
+  int Push(const Operation& operation, std::span<const Segment> local,
+           std::span<const RemoteSegment> remote) noexcept;
+  void PushInRing(const Operation& operation, std::span<const Segment> local,
+                  std::span<const RemoteSegment> remote) noexcept;
+  void PushPieces(const Operation& operation, std::span<const LocalPiece> local,
+                  std::span<const RemoteSegment> remote) noexcept;
   // Makes an operation's local buffer reachable.
   Registrar::Pieces Prepare(std::span<const Segment> segments, bool receive);
-  // 0, or why the lengths of an RMA operation are wrong.
-  int CheckRma(const Operation& operation, std::span<const Segment> local,
-               std::span<const RemoteSegment> remote,
-               size_t* bytes) const noexcept;
-  // Writes of at most `contract::kInjectBytes` in all.
-  void PushRmaInRing(const Operation& operation, std::span<const Segment> local,
-                     std::span<const RemoteSegment> remote) noexcept;
-  void PushRmaPieces(const Operation& operation,
-                     std::span<const LocalPiece> local,
-                     std::span<const RemoteSegment> remote) noexcept;
-  template <typename Locking>
-  int PushRma(const Operation& operation, std::span<const Segment> local,
-              std::span<const RemoteSegment> remote, size_t bytes) noexcept;
   void Hold(Ticket ticket, bool silent) noexcept;
   void ReleaseTo(uint16_t queue_head) noexcept;
   // Of a failed operation: slot and position are another's by now.
@@ -389,11 +360,9 @@ class TxQueue final : public backend::TransmitContext {
   void LeaveSpilling() noexcept;
   void AbandonSpilled() noexcept;
 
-  // An operation of one descriptor has the payload in at most three extension
-  // slots; pushing n slots needs 2n - 1 free. Of several descriptors, the
+  // Those of one with several pieces at the peer, wherever the ring ends: the
   // payload is in at most six extension slots, or each has one.
-  static constexpr uint32_t kSlotsOfOneRma = 2 * 4 - 1;
-  static constexpr uint32_t kSlotsOfLongestRma = 16;
+  static constexpr uint32_t kSlotsOfLongest = 16;
 
   // Stands in `slots_` for an operation that completed before an older one,
   // until its slot is released.
@@ -442,282 +411,5 @@ class TxQueue final : public backend::TransmitContext {
   DmaBuffer memory_;  // The ring, then its head cell.
   std::unique_ptr<Spill> spill_;
 };
-
-template <typename Locking>
-int TxQueue::PostSegments(const Operation& operation,
-                          std::span<const Segment> segments) noexcept {
-  if (segments.size() > kMaxSegments) {
-    return EINVAL;
-  }
-  size_t bytes = 0;
-  size_t largest = 0;  // The sum of a few of at most this cannot wrap.
-  for (const Segment& segment : segments) {
-    bytes += segment.bytes;
-    largest = std::max(largest, segment.bytes);
-  }
-  const size_t limit =
-      operation.copy_now ? contract::kInjectBytes : contract::kMaxMessageBytes;
-  if (bytes > limit || largest > limit) {
-    return EMSGSIZE;
-  }
-  const SendFields fields = Fields(operation);
-  const typename Locking::Guard guard(lock_);
-  if (broken_) [[unlikely]] {
-    return EIO;
-  }
-  if (WantsCompletion(operation) && !TakeCredit<Locking>()) {
-    ring_->Publish();
-    return EAGAIN;
-  }
-  const int error = bytes <= contract::kInjectBytes
-                        ? (PushInRing(fields, segments, bytes) ? 0 : EAGAIN)
-                        : PushPrepared(fields, segments, bytes);
-  if (error == 0) {
-    signaled_ += WantsCompletion(operation) ? 1 : 0;
-  } else if (WantsCompletion(operation)) {
-    ReturnCredit<Locking>();
-  }
-  if (!operation.more || error != 0) {
-    ring_->Publish();
-  }
-  return error;
-}
-
-template <typename Locking>
-[[gnu::always_inline]] inline int TxQueue::Post(
-    const Operation& operation, const backend::Buffer& buffer) noexcept {
-  const bool reads = operation.opcode == backend::Opcode::kRead;
-  if (reads ? buffer.bytes != 0 : buffer.bytes > contract::kInlineBytes) {
-    // What is passed on is in memory; `operation` then need not be.
-    const Operation copy = operation;
-    const backend::Buffer one = buffer;
-    return PostLong<Locking>(copy, one);
-  }
-  return PostInline<Locking>(operation, buffer.address, buffer.bytes);
-}
-
-template <typename Locking>
-int TxQueue::PostLong(const Operation& operation,
-                      const backend::Buffer& buffer) noexcept {
-  if (operation.opcode != backend::Opcode::kRead &&
-      buffer.bytes <= contract::kInjectBytes) {
-    return PostInRing<Locking>(operation, buffer.address, buffer.bytes);
-  }
-  const Segment segment =
-      Segments::Of(buffer.address, buffer.bytes, buffer.descriptor);
-  if (segment.region != nullptr) {
-    return PostRegistered<Locking>(operation, buffer.address, buffer.bytes,
-                                   *segment.region);
-  }
-  if (operation.opcode == backend::Opcode::kSend) {
-    return PostSegments<Locking>(operation, {&segment, 1});
-  }
-  const RemoteSegment remote = {.address = operation.address,
-                                .key = operation.key,
-                                .bytes = buffer.bytes};
-  return PostRma<Locking>(operation, {&segment, 1}, {&remote, 1});
-}
-
-template <typename Locking>
-int TxQueue::Post(const Operation& operation,
-                  const backend::Payload& payload) noexcept {
-  const Segments local(payload);
-  if (operation.opcode == backend::Opcode::kSend) {
-    return PostSegments<Locking>(operation, local.list());
-  }
-  RemoteSegment remote = {.address = operation.address, .key = operation.key};
-  for (const Segment& segment : local.list()) {
-    if (segment.bytes > contract::kMaxMessageBytes) {
-      return EMSGSIZE;
-    }
-    remote.bytes += segment.bytes;
-  }
-  if (remote.bytes > contract::kMaxMessageBytes) {
-    return EMSGSIZE;
-  }
-  return PostRma<Locking>(operation, local.list(), {&remote, 1});
-}
-
-template <typename Locking>
-int TxQueue::PushRma(const Operation& operation, std::span<const Segment> local,
-                     std::span<const RemoteSegment> remote,
-                     size_t bytes) noexcept {
-  // The device reads a short payload where it reads the descriptor.
-  const bool reads = operation.opcode == backend::Opcode::kRead;
-  if (!reads && bytes <= contract::kInjectBytes) {
-    PushRmaInRing(operation, local, remote);
-    return 0;
-  }
-  const Registrar::Pieces pieces = Prepare(local, reads);
-  if (pieces.status != Prepared::Status::kOk) {
-    return pieces.status == Prepared::Status::kFull
-               ? EAGAIN
-               : static_cast<int>(pieces.error);
-  }
-  // What is read into a bounce buffer is moved when the completion is read, so
-  // there has to be one.
-  Operation asked = operation;
-  const bool silent =
-      registrar_->CopiesOut(pieces.ticket) && !WantsCompletion(operation);
-  if (silent) {
-    if (!TakeCredit<Locking>()) {
-      registrar_->FinishSend(pieces.ticket);
-      return EAGAIN;
-    }
-    asked.flags |= contract::kTxFlagCompletion;
-    ++signaled_;
-  }
-  PushRmaPieces(asked, pieces.list(), remote);
-  Hold(pieces.ticket, silent);
-  return 0;
-}
-
-template <typename Locking>
-int TxQueue::PostRma(const Operation& operation, std::span<const Segment> local,
-                     std::span<const RemoteSegment> remote) noexcept {
-  size_t bytes = 0;
-  if (const int error = CheckRma(operation, local, remote, &bytes);
-      error != 0) {
-    return error;
-  }
-  const typename Locking::Guard guard(lock_);
-  if (broken_) [[unlikely]] {
-    return EIO;
-  }
-  // Room for the longest such operation, wherever the ring ends.
-  const uint32_t slots =
-      remote.size() == 1 ? kSlotsOfOneRma : kSlotsOfLongestRma;
-  if (ring_->free_slots() < slots) {
-    (void)Refill();
-  }
-  if (ring_->free_slots() < slots ||
-      (WantsCompletion(operation) && !TakeCredit<Locking>())) {
-    return RefuseFull();
-  }
-  const int error = PushRma<Locking>(operation, local, remote, bytes);
-  if (error == 0) {
-    signaled_ += WantsCompletion(operation) ? 1 : 0;
-  } else if (WantsCompletion(operation)) {
-    ReturnCredit<Locking>();
-  }
-  if (!operation.more || error != 0) {
-    ring_->Publish();
-  }
-  return error;
-}
-
-[[gnu::always_inline]] inline void TxQueue::SendInline(
-    const Operation& operation, const void* data, size_t bytes) noexcept {
-  signaled_ += WantsCompletion(operation) ? 1 : 0;
-  ring_->SendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
-}
-
-[[gnu::always_inline]] inline void TxQueue::SendInRing(
-    const Operation& operation, const void* data, size_t bytes) noexcept {
-  signaled_ += WantsCompletion(operation) ? 1 : 0;
-  ring_->SendInlineExt(Fields(operation), data, bytes);
-}
-
-[[gnu::always_inline]] inline void TxQueue::SendRegistered(
-    const Operation& operation, const void* data, size_t bytes,
-    const Region& region) noexcept {
-  signaled_ += WantsCompletion(operation) ? 1 : 0;
-  ring_->SendBuffer(Fields(operation), region.iova_of(data),
-                    static_cast<uint32_t>(bytes));
-}
-
-template <typename Locking>
-[[gnu::always_inline]] inline int TxQueue::PostInline(
-    const Operation& operation, const void* data, size_t bytes) noexcept {
-  const typename Locking::Guard guard(lock_);
-  if (broken_) [[unlikely]] {
-    return EIO;
-  }
-  // A call that may return here would keep the arguments in saved registers.
-  if (ring_->full()) [[unlikely]] {
-    const Operation copy = operation;  // `operation` need not be in memory.
-    return PostInlineFull<Locking>(copy, data, bytes);
-  }
-  return PushInline<Locking>(operation, data, bytes);
-}
-
-template <typename Locking>
-int TxQueue::PostInlineFull(const Operation& operation, const void* data,
-                            size_t bytes) noexcept {
-  return Refill() ? PushInline<Locking>(operation, data, bytes) : RefuseFull();
-}
-
-template <typename Locking>
-[[gnu::always_inline]] inline int TxQueue::PushInline(
-    const Operation& operation, const void* data, size_t bytes) noexcept {
-  if (WantsCompletion(operation)) {
-    if (!TakeCredit<Locking>()) [[unlikely]] {
-      return RefuseFull();
-    }
-    ++signaled_;
-  }
-  ring_->AppendInline(Fields(operation), data, static_cast<uint32_t>(bytes));
-  if (!operation.more) {
-    ring_->PublishPushed();
-  }
-  return 0;
-}
-
-template <typename Locking>
-int TxQueue::PostInRing(const Operation& operation, const void* data,
-                        size_t bytes) noexcept {
-  const SendFields fields = Fields(operation);
-  const auto length = static_cast<uint32_t>(bytes);
-  const typename Locking::Guard guard(lock_);
-  if (broken_) [[unlikely]] {
-    return EIO;
-  }
-  if (WantsCompletion(operation) && !TakeCredit<Locking>()) [[unlikely]] {
-    return RefuseFull();
-  }
-  while (!ring_->PushInlineExt(fields, data, length)) {
-    if (!Refill()) {
-      if (WantsCompletion(operation)) {
-        ReturnCredit<Locking>();
-      }
-      return RefuseFull();
-    }
-  }
-  signaled_ += WantsCompletion(operation) ? 1 : 0;
-  if (!operation.more) {
-    ring_->PublishPushed();
-  }
-  return 0;
-}
-
-template <typename Locking>
-int TxQueue::PostRegistered(const Operation& operation, const void* data,
-                            size_t bytes, const Region& region) noexcept {
-  if (operation.copy_now || bytes > contract::kMaxMessageBytes) [[unlikely]] {
-    return EMSGSIZE;
-  }
-  if (!region.Covers(data, bytes)) [[unlikely]] {
-    return EINVAL;
-  }
-  const typename Locking::Guard guard(lock_);
-  if (broken_) [[unlikely]] {
-    return EIO;
-  }
-  if (ring_->full() && !Refill()) [[unlikely]] {
-    return RefuseFull();
-  }
-  if (WantsCompletion(operation)) {
-    if (!TakeCredit<Locking>()) [[unlikely]] {
-      return RefuseFull();
-    }
-    ++signaled_;
-  }
-  ring_->AppendBuffer(Fields(operation), region.iova_of(data),
-                      static_cast<uint32_t>(bytes));
-  if (!operation.more) {
-    ring_->PublishPushed();
-  }
-  return 0;
-}
 
 }  // namespace heddle::nic

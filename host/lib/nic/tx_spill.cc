@@ -98,7 +98,7 @@ bool TxQueue::GrantSlots() noexcept {
       break;
     }
     const bool taken = spill.operations.Find(spill.granted_to) != nullptr;
-    if (taken && granted >= kSlotsOfLongestRma) {
+    if (taken && granted >= kSlotsOfLongest) {
       break;
     }
     ++spill.granted_to;

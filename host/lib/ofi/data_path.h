@@ -7,18 +7,17 @@
 #include <rdma/fi_rma.h>
 
 #include "host/lib/backend/device.h"
+#include "host/lib/ofi/transfer_call.h"
 
 namespace heddle::ofi {
 
-// How the tables of an object are chosen, when it is opened or enabled:
-// `locked` by the threading model, the rest by what it may do.
+// How the tables of an object are chosen.
 struct DataPath {
   const backend::Backend* backend = nullptr;
-  fi_ops_msg (*message_ops)(bool locked, bool sends,
-                            bool receives) noexcept = nullptr;
-  fi_ops_rma (*rma_ops)(bool locked, bool reads,
-                        bool writes) noexcept = nullptr;
-  // Static; null for a format that there is not.
+  fi_ops_msg (*message_ops)(const CallTraits& traits) noexcept = nullptr;
+  fi_ops_rma (*rma_ops)(const CallTraits& traits) noexcept = nullptr;
+  // When it is opened; `locked` as in these. Static; null for a format that
+  // there is not.
   fi_ops_cq* (*queue_ops)(bool locked, fi_cq_format format) noexcept = nullptr;
 };
 

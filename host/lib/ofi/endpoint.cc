@@ -24,8 +24,6 @@
 #include "host/lib/ofi/endpoint_ops.h"
 #include "host/lib/ofi/inherited_ops.h"
 #include "host/lib/ofi/memory_region.h"
-#include "host/lib/ofi/message_ops.h"
-#include "host/lib/ofi/rma_ops.h"
 
 namespace heddle::ofi {
 namespace {
@@ -69,14 +67,10 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
       job_id_(domain->job_id()),
       msg_order_(info.tx_attr->msg_order),
       tx_size_(QueueSize(info.tx_attr->size)),
-      rx_size_(QueueSize(info.rx_attr->size)),
-      message_ops_(kDisabledMessageOps),
-      rma_ops_(kDisabledRmaOps) {
+      rx_size_(QueueSize(info.rx_attr->size)) {
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_fid_ops};
   ops = &endpoint_ops;
   cm = &endpoint_cm_ops;
-  msg = &message_ops_;
-  rma = &rma_ops_;
   tagged = &endpoint_tagged_ops;
   atomic = &endpoint_atomic_ops;
   collective = &endpoint_collective_ops;
@@ -276,19 +270,18 @@ int Endpoint::Enable() {
     }
     return base::ToReturnCode(enabled.error());
   }
-  UseQueues({.context = backend_->transmit(),
-             .peers = &vector_->peers(),
-             .message_flags = kMessageFlags | op_flags().tx_offered |
-                              (caps_.fences ? FI_FENCE : 0),
-             .selective = tx_selective_},
-            {.context = backend_->receive(), .selective = rx_selective_});
+  UseQueues(
+      {.transmit = {.context = backend_->transmit(),
+                    .peers = &vector_->peers(),
+                    .message_flags = kMessageFlags | op_flags().tx_offered |
+                                     (caps_.fences ? FI_FENCE : 0),
+                    .selective = tx_selective_},
+       .receive = {.context = backend_->receive(), .selective = rx_selective_},
+       .path = &domain_->data_path(),
+       .traits = {.locked = domain_->locked(), .caps = caps_}});
   for (EndpointAlias* alias : aliases_) {
-    alias->UseQueues(transmit(), receive());
+    alias->UseQueues(queues());
   }
-  const DataPath& path = domain_->data_path();
-  message_ops_ =
-      path.message_ops(domain_->locked(), caps_.sends, caps_.receives);
-  rma_ops_ = path.rma_ops(domain_->locked(), caps_.reads, caps_.writes);
   enabled_ = true;
   base::Log(base::LogLevel::kDebug, base::LogSubsystem::kEpCtrl,
             "endpoint at port %u", backend_->port());
@@ -341,7 +334,7 @@ ssize_t Endpoint::Cancel(void* context) noexcept {
 void Endpoint::Add(EndpointAlias* alias) {
   aliases_.push_back(alias);
   if (enabled_) {
-    alias->UseQueues(transmit(), receive());
+    alias->UseQueues(queues());
   }
 }
 
@@ -390,8 +383,7 @@ void Endpoint::Disinherit() noexcept {
   fid.ops = &inherited_fid_ops;
   ops = &inherited_ep_ops;
   cm = &inherited_cm_ops;
-  message_ops_ = kDisabledMessageOps;
-  rma_ops_ = kDisabledRmaOps;
+  DisableCalls();
 }
 
 }  // namespace heddle::ofi

@@ -113,8 +113,6 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   uint16_t port_ = 0;  // Wanted; 0: any.
   std::unique_ptr<backend::Endpoint> backend_;
   std::array<Counter*, kCounterKinds> counters_{};
-  fi_ops_msg message_ops_;
-  fi_ops_rma rma_ops_;
   std::vector<EndpointAlias*> aliases_;
   std::mutex mutex_;  // The regions.
   std::vector<MemoryRegion*> regions_;

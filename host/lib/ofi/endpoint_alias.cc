@@ -22,9 +22,6 @@ int EndpointAlias::Open(TransferHandle* parent, uint64_t flags,
                .ops = &alias_fid_ops};
   made->ops = original.ops;
   made->cm = original.cm;
-  // The endpoint's own table: it changes when the endpoint is enabled.
-  made->msg = original.msg;
-  made->rma = original.rma;
   made->tagged = original.tagged;
   made->atomic = original.atomic;
   made->collective = original.collective;
@@ -43,6 +40,7 @@ void EndpointAlias::Disinherit() noexcept {
   fid.ops = &inherited_fid_ops;
   ops = &inherited_ep_ops;
   cm = &inherited_cm_ops;
+  DisableCalls();
 }
 
 }  // namespace heddle::ofi

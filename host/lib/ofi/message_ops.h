@@ -14,93 +14,71 @@ namespace heddle::ofi {
 
 // The functions below have the API's parameters.
 // NOLINTBEGIN(readability-function-size)
-template <typename Model, typename Locking>
-struct SendOps : TransmitCalls<Model> {
-  using Calls = TransmitCalls<Model>;
-  using Calls::CanSend;
-  using Calls::Contains;
-  using Calls::ContextOf;
+template <typename Model, typename Locking, bool kPlain>
+struct SendOps : TransmitCalls<Model, Locking, kPlain> {
+  using Calls = TransmitCalls<Model, Locking, kPlain>;
+  using Calls::Post;
   using Calls::TransmitOf;
+  using typename Calls::Buffer;
   using typename Calls::Context;
+  using typename Calls::Operation;
   using typename Calls::Transmit;
 
-  static bool CanSendMedium(const Transmit& transmit, fi_addr_t peer,
-                            size_t bytes) noexcept {
-    return Context::IsMedium(bytes) && Contains(transmit, peer) &&
-           ContextOf(transmit).CanSendMedium();
+  static Operation Message(const Transmit& transmit, fi_addr_t peer,
+                           void* context) noexcept {
+    return {.context = FromContext(context),
+            .peer = peer,
+            .flags = Calls::FlagsOf(transmit),
+            .copy_now = Calls::CopiesNow(transmit)};
+  }
+  // An injected message has no context of its own: its failure is reported
+  // with the endpoint's.
+  static Operation Injected(fid_ep* handle, fi_addr_t peer) noexcept {
+    return {.context = FromContext(handle->fid.context),
+            .peer = peer,
+            .flags = 0,
+            .copy_now = true};
   }
 
-  // `local` is a Buffer or a Payload.
-  template <typename Local>
-  [[gnu::always_inline]] static ssize_t Post(const Transmit& transmit,
-                                             backend::Operation operation,
-                                             fi_addr_t peer,
-                                             const Local& local) noexcept {
-    if (!Contains(transmit, peer)) {
-      return -FI_EINVAL;
+  // Each path that refuses continues in a function of its own, so that the
+  // shorter one saves no register for the other.
+  [[gnu::flatten]] static ssize_t Send(fid_ep* handle, const void* buffer,
+                                       size_t bytes, void* descriptor,
+                                       fi_addr_t peer, void* context) noexcept {
+    if (!Context::IsShort(bytes)) {
+      return bytes > backend::kInjectBytes
+                 ? SendLong(handle, buffer, bytes, descriptor, peer, context)
+                 : SendMedium(handle, buffer, bytes, descriptor, peer, context);
     }
-    operation.peer = static_cast<uint32_t>(peer);
-    return -ContextOf(transmit).template Post<Locking>(operation, local);
-  }
-
-  // Each call without flags has a path that saves no register, because nothing
-  // is called on it that comes back; what it does not take has its own
-  // arguments still and continues in the function that ends in `Any`.
-  static ssize_t Send(fid_ep* handle, const void* buffer, size_t bytes,
-                      void* descriptor, fi_addr_t peer,
-                      void* context) noexcept {
-    if constexpr (!Locking::kLocks) {
-      if (!Context::IsShort(bytes)) {
-        return bytes > backend::kInjectBytes
-                   ? SendLong(handle, buffer, bytes, descriptor, peer, context)
-                   : SendMedium(handle, buffer, bytes, descriptor, peer,
-                                context);
-      }
-      const Transmit& transmit = TransmitOf(handle);
-      if (CanSend(transmit, peer)) [[likely]] {
-        ContextOf(transmit).SendShort({.context = FromContext(context),
-                                       .peer = static_cast<uint32_t>(peer),
-                                       .flags = transmit.flags},
-                                      {.address = buffer, .bytes = bytes});
-        return 0;
-      }
-    }
-    return SendAny(handle, buffer, bytes, descriptor, peer, context);
+    const Transmit& transmit = TransmitOf(handle);
+    const auto make = [&] { return Message(transmit, peer, context); };
+    return Calls::TryShort(transmit, peer, make, {buffer, bytes})
+               ? 0
+               : SendAny(handle, buffer, bytes, descriptor, peer, context);
   }
 
   // At most `kInjectBytes`.
-  [[gnu::noinline]] static ssize_t SendMedium(fid_ep* handle,
-                                              const void* buffer, size_t bytes,
-                                              void* descriptor, fi_addr_t peer,
-                                              void* context) noexcept {
+  [[gnu::noinline, gnu::flatten]] static ssize_t SendMedium(
+      fid_ep* handle, const void* buffer, size_t bytes, void* descriptor,
+      fi_addr_t peer, void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    if (CanSendMedium(transmit, peer, bytes)) [[likely]] {
-      ContextOf(transmit).SendMedium({.context = FromContext(context),
-                                      .peer = static_cast<uint32_t>(peer),
-                                      .flags = transmit.flags},
-                                     {.address = buffer, .bytes = bytes});
-      return 0;
-    }
-    return SendAny(handle, buffer, bytes, descriptor, peer, context);
+    const auto make = [&] { return Message(transmit, peer, context); };
+    return Calls::TryMedium(transmit, peer, make, {buffer, bytes})
+               ? 0
+               : SendAny(handle, buffer, bytes, descriptor, peer, context);
   }
 
   // Longer.
-  [[gnu::noinline]] static ssize_t SendLong(fid_ep* handle, const void* buffer,
-                                            size_t bytes, void* descriptor,
-                                            fi_addr_t peer,
-                                            void* context) noexcept {
+  [[gnu::noinline, gnu::flatten]] static ssize_t SendLong(
+      fid_ep* handle, const void* buffer, size_t bytes, void* descriptor,
+      fi_addr_t peer, void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    const backend::Buffer local = {buffer, bytes, descriptor};
-    const auto* reach = ContextOf(transmit).Reach(local);
-    if (bytes <= transmit.most_in_place && reach != nullptr &&
-        CanSend(transmit, peer)) [[likely]] {
-      ContextOf(transmit).SendRegistered({.context = FromContext(context),
-                                          .peer = static_cast<uint32_t>(peer),
-                                          .flags = transmit.flags},
-                                         local, *reach);
-      return 0;
-    }
-    return SendAny(handle, buffer, bytes, descriptor, peer, context);
+    const auto make = [&] { return Message(transmit, peer, context); };
+    return !Calls::CopiesNow(transmit) &&
+                   Calls::TryRegistered(transmit, peer, make,
+                                        {buffer, bytes, descriptor})
+               ? 0
+               : SendAny(handle, buffer, bytes, descriptor, peer, context);
   }
 
   [[gnu::noinline]] static ssize_t SendAny(fid_ep* handle, const void* buffer,
@@ -108,25 +86,16 @@ struct SendOps : TransmitCalls<Model> {
                                            fi_addr_t peer,
                                            void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit,
-                {.context = FromContext(context),
-                 .flags = transmit.flags,
-                 .copy_now = transmit.copy_now},
-                peer, backend::Buffer{buffer, bytes, descriptor});
+    return Post(transmit, Message(transmit, peer, context),
+                Buffer{buffer, bytes, descriptor});
   }
 
   static ssize_t SendVector(fid_ep* handle, const iovec* parts,
                             void** descriptors, size_t count, fi_addr_t peer,
                             void* context) noexcept {
-    if (count > backend::kMaxSegments) {
-      return -FI_EINVAL;
-    }
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit,
-                {.context = FromContext(context),
-                 .flags = transmit.flags,
-                 .copy_now = transmit.copy_now},
-                peer, backend::Payload{parts, descriptors, count});
+    return Post(transmit, Message(transmit, peer, context),
+                backend::Payload{parts, descriptors, count});
   }
 
   static ssize_t SendMessage(fid_ep* handle, const fi_msg* message,
@@ -135,82 +104,50 @@ struct SendOps : TransmitCalls<Model> {
     if ((flags & ~transmit.message_flags) != 0) {
       return -FI_EOPNOTSUPP;
     }
-    if (message->iov_count > backend::kMaxSegments) {
-      return -FI_EINVAL;
-    }
     return Post(
         transmit,
         {.context = FromContext(message->context),
          .data = message->data,
+         .peer = message->addr,
          .flags = OperationFlags(flags, transmit.selective),
          .copy_now = (flags & FI_INJECT) != 0,
          .more = (flags & FI_MORE) != 0},
-        message->addr,
         backend::Payload{message->msg_iov, message->desc, message->iov_count});
   }
 
-  // An injected message has no context of its own: its failure is reported
-  // with the endpoint's.
-  static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
-                        fi_addr_t peer) noexcept {
-    if constexpr (!Locking::kLocks) {
-      const Transmit& transmit = TransmitOf(handle);
-      if (Context::IsShort(bytes) && CanSend(transmit, peer)) [[likely]] {
-        ContextOf(transmit).SendShort(
-            {.context = FromContext(handle->fid.context),
-             .peer = static_cast<uint32_t>(peer),
-             .flags = 0},
-            {.address = buffer, .bytes = bytes});
-        return 0;
-      }
-    }
-    return InjectAny(handle, buffer, bytes, peer);
+  [[gnu::flatten]] static ssize_t Inject(fid_ep* handle, const void* buffer,
+                                         size_t bytes,
+                                         fi_addr_t peer) noexcept {
+    const auto make = [&] { return Injected(handle, peer); };
+    return Context::IsShort(bytes) && Calls::TryShort(TransmitOf(handle), peer,
+                                                      make, {buffer, bytes})
+               ? 0
+               : InjectAny(handle, buffer, bytes, peer);
   }
 
   [[gnu::noinline]] static ssize_t InjectAny(fid_ep* handle, const void* buffer,
                                              size_t bytes,
                                              fi_addr_t peer) noexcept {
-    const Transmit& transmit = TransmitOf(handle);
-    const backend::Buffer local = {buffer, bytes};
-    if constexpr (!Locking::kLocks) {
-      if (bytes <= backend::kInjectBytes &&
-          CanSendMedium(transmit, peer, bytes)) {
-        ContextOf(transmit).SendMedium(
-            {.context = FromContext(handle->fid.context),
-             .peer = static_cast<uint32_t>(peer),
-             .flags = 0},
-            local);
-        return 0;
-      }
-    }
-    return Post(transmit,
-                {.context = FromContext(handle->fid.context),
-                 .flags = 0,
-                 .copy_now = true},
-                peer, local);
+    const auto make = [&] { return Injected(handle, peer); };
+    const Buffer local = {buffer, bytes};
+    return bytes <= backend::kInjectBytes &&
+                   Calls::TryMedium(TransmitOf(handle), peer, make, local)
+               ? 0
+               : Post(TransmitOf(handle), make(), local);
   }
 
   static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,
                           void* descriptor, uint64_t data, fi_addr_t peer,
                           void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(
-        transmit,
-        {.context = FromContext(context),
-         .data = data,
-         .flags = static_cast<uint8_t>(transmit.flags | backend::kCarryData),
-         .copy_now = transmit.copy_now},
-        peer, backend::Buffer{buffer, bytes, descriptor});
+    return Post(transmit, WithData(Message(transmit, peer, context), data),
+                Buffer{buffer, bytes, descriptor});
   }
 
   static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,
                             uint64_t data, fi_addr_t peer) noexcept {
-    return Post(TransmitOf(handle),
-                {.context = FromContext(handle->fid.context),
-                 .data = data,
-                 .flags = backend::kCarryData,
-                 .copy_now = true},
-                peer, backend::Buffer{buffer, bytes});
+    return Post(TransmitOf(handle), WithData(Injected(handle, peer), data),
+                Buffer{buffer, bytes});
   }
 
   static void Fill(fi_ops_msg* ops) noexcept {
@@ -224,7 +161,8 @@ struct SendOps : TransmitCalls<Model> {
 };
 
 // Without FI_DIRECTED_RECV the source of a receive is ignored (fi_msg(3)).
-template <typename Model, typename Locking>
+// `kPlain`: calls without flags report success, as most endpoints have it.
+template <typename Model, typename Locking, bool kPlain>
 struct ReceiveOps {
   using Receiver = TransferHandle::Receive;
   using Context = typename Model::Receive;
@@ -237,24 +175,29 @@ struct ReceiveOps {
   static Context& ContextOf(const Receiver& receiver) noexcept {
     return static_cast<Context&>(*receiver.context);
   }
+  static ssize_t Post(fid_ep* handle,
+                      const backend::ReceiveOperation& operation,
+                      const backend::Payload& local) noexcept {
+    return local.count <= backend::kMaxSegments
+               ? -ContextOf(ReceiverOf(handle))
+                      .template Post<Locking>(operation, local)
+               : -FI_EINVAL;
+  }
 
-  static ssize_t Receive(fid_ep* handle, void* buffer, size_t bytes,
-                         void* descriptor, fi_addr_t source,
-                         void* context) noexcept {
-    if constexpr (!Locking::kLocks) {
-      const Receiver& receiver = ReceiverOf(handle);
-      if (receiver.report &&
-          ContextOf(receiver).TryPostRegistered(
-              FromContext(context), {buffer, bytes, descriptor})) [[likely]] {
-        return 0;
-      }
-    }
-    return ReceiveAny(handle, buffer, bytes, descriptor, source, context);
+  [[gnu::flatten]] static ssize_t Receive(fid_ep* handle, void* buffer,
+                                          size_t bytes, void* descriptor,
+                                          fi_addr_t /*source*/,
+                                          void* context) noexcept {
+    return kPlain && bytes != 0 &&
+                   ContextOf(ReceiverOf(handle))
+                       .template TryPostRegistered<Locking>(
+                           FromContext(context), {buffer, bytes, descriptor})
+               ? 0
+               : ReceiveAny(handle, buffer, bytes, descriptor, context);
   }
 
   [[gnu::noinline]] static ssize_t ReceiveAny(fid_ep* handle, void* buffer,
                                               size_t bytes, void* descriptor,
-                                              fi_addr_t /*source*/,
                                               void* context) noexcept {
     const Receiver& receiver = ReceiverOf(handle);
     return -ContextOf(receiver).template Post<Locking>(
@@ -265,13 +208,10 @@ struct ReceiveOps {
   static ssize_t ReceiveVector(fid_ep* handle, const iovec* parts,
                                void** descriptors, size_t count,
                                fi_addr_t /*source*/, void* context) noexcept {
-    if (count > backend::kMaxSegments) {
-      return -FI_EINVAL;
-    }
-    const Receiver& receiver = ReceiverOf(handle);
-    return -ContextOf(receiver).template Post<Locking>(
-        {.context = FromContext(context), .report = receiver.report},
-        backend::Payload{parts, descriptors, count});
+    return Post(
+        handle,
+        {.context = FromContext(context), .report = ReceiverOf(handle).report},
+        {parts, descriptors, count});
   }
 
   static ssize_t ReceiveMessage(fid_ep* handle, const fi_msg* message,
@@ -279,15 +219,12 @@ struct ReceiveOps {
     if ((flags & ~kFlags) != 0) {
       return -FI_EOPNOTSUPP;
     }
-    if (message->iov_count > backend::kMaxSegments) {
-      return -FI_EINVAL;
-    }
-    const Receiver& receiver = ReceiverOf(handle);
-    return -ContextOf(receiver).template Post<Locking>(
-        {.context = FromContext(message->context),
-         .report = !receiver.selective || (flags & FI_COMPLETION) != 0,
-         .more = (flags & FI_MORE) != 0},
-        backend::Payload{message->msg_iov, message->desc, message->iov_count});
+    return Post(handle,
+                {.context = FromContext(message->context),
+                 .report = !ReceiverOf(handle).selective ||
+                           (flags & FI_COMPLETION) != 0,
+                 .more = (flags & FI_MORE) != 0},
+                {message->msg_iov, message->desc, message->iov_count});
   }
 
   static void Fill(fi_ops_msg* ops) noexcept {
@@ -316,21 +253,23 @@ constexpr fi_ops_msg RefuseMessages(base::Refusal<kError> refusal) noexcept {
 inline constexpr fi_ops_msg kDisabledMessageOps =
     RefuseMessages(base::kNotEnabled);
 
-// The table of an enabled endpoint; a direction that it does not have answers
-// -FI_EOPNOTSUPP. `locked`: threads may share the endpoint or its queues.
+// The table of an enabled handle; a direction that it does not have answers
+// -FI_EOPNOTSUPP.
 template <typename Model>
-fi_ops_msg MakeMessageOps(bool locked, bool sends, bool receives) noexcept {
+fi_ops_msg MakeMessageOps(const CallTraits& traits) noexcept {
   fi_ops_msg ops = RefuseMessages(base::kNotOffered);
-  if (sends && locked) {
-    SendOps<Model, backend::Locked>::Fill(&ops);
-  } else if (sends) {
-    SendOps<Model, backend::Unlocked>::Fill(&ops);
-  }
-  if (receives && locked) {
-    ReceiveOps<Model, backend::Locked>::Fill(&ops);
-  } else if (receives) {
-    ReceiveOps<Model, backend::Unlocked>::Fill(&ops);
-  }
+  ChooseCalls(traits.locked, traits.plain_transmit,
+              [&]<typename Locking, bool kPlain>() {
+                if (traits.caps.sends) {
+                  SendOps<Model, Locking, kPlain>::Fill(&ops);
+                }
+              });
+  ChooseCalls(traits.locked, traits.plain_receive,
+              [&]<typename Locking, bool kPlain>() {
+                if (traits.caps.receives) {
+                  ReceiveOps<Model, Locking, kPlain>::Fill(&ops);
+                }
+              });
   return ops;
 }
 

@@ -15,18 +15,19 @@
 
 namespace heddle::ofi {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wvolatile"
 // The functions below have the API's parameters.
 // NOLINTBEGIN(readability-function-size)
-template <typename Model, typename Locking>
-struct RmaOps : TransmitCalls<Model> {
-  using Calls = TransmitCalls<Model>;
-  using Calls::CanSend;
-  using Calls::Contains;
-  using Calls::ContextOf;
+template <typename Model, typename Locking, bool kPlain>
+struct RmaOps : TransmitCalls<Model, Locking, kPlain> {
+  using Calls = TransmitCalls<Model, Locking, kPlain>;
+  using Calls::Post;
   using Calls::TransmitOf;
+  using typename Calls::Buffer;
   using typename Calls::Context;
+  using typename Calls::Operation;
   using typename Calls::Transmit;
-  using Operation = backend::Operation;
 
   // Flags of fi_readmsg; a read completes when its data are here, which is
   // what each level asks for.
@@ -34,109 +35,73 @@ struct RmaOps : TransmitCalls<Model> {
       FI_COMPLETION | FI_MORE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
       FI_DELIVERY_COMPLETE | FI_FENCE;
 
-  static bool CanSendMedium(const Transmit& transmit, fi_addr_t peer,
-                            size_t bytes) noexcept {
-    return bytes <= backend::kInjectBytes && Context::IsMedium(bytes) &&
-           Contains(transmit, peer) && ContextOf(transmit).CanSendMedium();
-  }
+  // A parameter that x86-64 passes on the stack: loaded where it is used, not
+  // at once into a register that must be saved first.
+#if defined(__x86_64__)
+  template <typename T>
+  using OnStack = volatile T;
+#else
+  template <typename T>
+  using OnStack = T;
+#endif
 
-  // Where in the peer's memory. Precondition of `At`: the peer is in the
-  // address vector.
+  // Where in whose memory.
   struct Place {
     fi_addr_t peer;
     uint64_t address;
     uint64_t key;
   };
-  static Operation At(const Place& place, Operation operation) noexcept {
-    operation.peer = static_cast<uint32_t>(place.peer);
-    operation.key = place.key;
-    operation.address = place.address;
-    return operation;
-  }
-
-  static Operation Write(const Transmit& transmit, void* context) noexcept {
+  static Operation Write(const Transmit& transmit, const Place& place,
+                         void* context) noexcept {
     return {.context = FromContext(context),
-            .flags = transmit.flags,
-            .copy_now = transmit.copy_now,
-            .opcode = backend::Opcode::kWrite};
+            .peer = place.peer,
+            .flags = Calls::FlagsOf(transmit),
+            .copy_now = Calls::CopiesNow(transmit),
+            .opcode = backend::Opcode::kWrite,
+            .key = place.key,
+            .address = place.address};
   }
   // An injected write has no context of its own: its failure is reported with
   // the endpoint's.
-  static Operation InjectedWrite(fid_ep* handle) noexcept {
+  static Operation Injected(fid_ep* handle, const Place& place) noexcept {
     return {.context = FromContext(handle->fid.context),
+            .peer = place.peer,
             .flags = 0,
             .copy_now = true,
-            .opcode = backend::Opcode::kWrite};
+            .opcode = backend::Opcode::kWrite,
+            .key = place.key,
+            .address = place.address};
   }
-  static Operation Read(const Transmit& transmit, void* context) noexcept {
-    return {
-        .context = FromContext(context),
-        .flags = static_cast<uint8_t>(transmit.flags & backend::kReportSuccess),
-        .opcode = backend::Opcode::kRead};
-  }
-  static Operation WithData(Operation operation, uint64_t data) noexcept {
-    operation.data = data;
-    operation.flags |= backend::kCarryData;
-    return operation;
-  }
-
-  // `local` is a Buffer or a Payload, as long as the peer's memory.
-  template <typename Local>
-  [[gnu::always_inline]] static ssize_t Post(const Transmit& transmit,
-                                             const Operation& operation,
-                                             const Place& place,
-                                             const Local& local) noexcept {
-    if (!Contains(transmit, place.peer)) [[unlikely]] {
-      return -FI_EINVAL;
-    }
-    return -ContextOf(transmit).template Post<Locking>(At(place, operation),
-                                                       local);
+  static Operation Read(const Transmit& transmit, const Place& place,
+                        void* context) noexcept {
+    return {.context = FromContext(context),
+            .peer = place.peer,
+            .flags = static_cast<uint8_t>(Calls::FlagsOf(transmit) &
+                                          backend::kReportSuccess),
+            .opcode = backend::Opcode::kRead,
+            .key = place.key,
+            .address = place.address};
   }
 
-  // As in messages: what the first path does not take continues in `Any`. Two
-  // functions, so that the short one saves no register for the other.
-  static ssize_t WriteOne(fid_ep* handle, const void* buffer, size_t bytes,
-                          void* descriptor, fi_addr_t peer, uint64_t address,
-                          uint64_t key, void* context) noexcept {
-    if constexpr (Locking::kLocks) {
-      return WriteAny(handle, buffer, bytes, descriptor, peer, address, key,
-                      context);
-    }
-    return Context::IsShort(bytes)
-               ? WriteShort(handle, buffer, bytes, descriptor, peer, address,
-                            key, context)
-               : WriteLong(handle, buffer, bytes, descriptor, peer, address,
-                           key, context);
-  }
-
-  [[gnu::noinline]] static ssize_t WriteShort(fid_ep* handle,
-                                              const void* buffer, size_t bytes,
-                                              void* descriptor, fi_addr_t peer,
-                                              uint64_t address, uint64_t key,
-                                              void* context) noexcept {
+  // As in messages: what a shorter way does not take continues in a function of
+  // its own.
+  [[gnu::flatten]] static ssize_t WriteOne(fid_ep* handle, const void* buffer,
+                                           size_t bytes, void* descriptor,
+                                           fi_addr_t peer, uint64_t address,
+                                           OnStack<uint64_t> key,
+                                           OnStack<void*> context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    if (CanSend(transmit, peer)) [[likely]] {
-      ContextOf(transmit).SendShort(
-          At({peer, address, key}, Write(transmit, context)),
-          {.address = buffer, .bytes = bytes});
-      return 0;
-    }
-    return WriteAny(handle, buffer, bytes, descriptor, peer, address, key,
-                    context);
-  }
-
-  [[gnu::noinline]] static ssize_t WriteLong(fid_ep* handle, const void* buffer,
-                                             size_t bytes, void* descriptor,
-                                             fi_addr_t peer, uint64_t address,
-                                             uint64_t key,
-                                             void* context) noexcept {
-    const Transmit& transmit = TransmitOf(handle);
-    const backend::Buffer local = {buffer, bytes, descriptor};
-    const auto* reach = ContextOf(transmit).Reach(local);
-    if (bytes > backend::kInjectBytes && bytes <= transmit.most_in_place &&
-        reach != nullptr && CanSend(transmit, peer)) [[likely]] {
-      ContextOf(transmit).SendRegistered(
-          At({peer, address, key}, Write(transmit, context)), local, *reach);
+    const auto make = [&] {
+      return Write(transmit, {peer, address, key}, context);
+    };
+    const Buffer local = {buffer, bytes, descriptor};
+    const bool posted =
+        bytes > backend::kInjectBytes
+            ? !Calls::CopiesNow(transmit) &&
+                  Calls::TryRegistered(transmit, peer, make, local)
+            : Context::IsShort(bytes) &&
+                  Calls::TryShort(transmit, peer, make, local);
+    if (posted) [[likely]] {
       return 0;
     }
     return WriteAny(handle, buffer, bytes, descriptor, peer, address, key,
@@ -149,16 +114,14 @@ struct RmaOps : TransmitCalls<Model> {
                                             uint64_t key,
                                             void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    const backend::Buffer local = {buffer, bytes, descriptor};
-    if constexpr (!Locking::kLocks) {
-      if (CanSendMedium(transmit, peer, bytes)) {
-        ContextOf(transmit).SendMedium(
-            At({peer, address, key}, Write(transmit, context)), local);
-        return 0;
-      }
-    }
-    return Post(transmit, Write(transmit, context), {peer, address, key},
-                local);
+    const auto make = [&] {
+      return Write(transmit, {peer, address, key}, context);
+    };
+    const Buffer local = {buffer, bytes, descriptor};
+    return bytes <= backend::kInjectBytes &&
+                   Calls::TryMedium(transmit, peer, make, local)
+               ? 0
+               : Post(transmit, make(), local);
   }
 
   static ssize_t WriteData(fid_ep* handle, const void* buffer, size_t bytes,
@@ -166,24 +129,20 @@ struct RmaOps : TransmitCalls<Model> {
                            uint64_t address, uint64_t key,
                            void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, WithData(Write(transmit, context), data),
-                {peer, address, key},
-                backend::Buffer{buffer, bytes, descriptor});
+    return Post(transmit,
+                WithData(Write(transmit, {peer, address, key}, context), data),
+                Buffer{buffer, bytes, descriptor});
   }
 
-  static ssize_t Inject(fid_ep* handle, const void* buffer, size_t bytes,
-                        fi_addr_t peer, uint64_t address,
-                        uint64_t key) noexcept {
-    if constexpr (!Locking::kLocks) {
-      const Transmit& transmit = TransmitOf(handle);
-      if (Context::IsShort(bytes) && CanSend(transmit, peer)) [[likely]] {
-        ContextOf(transmit).SendShort(
-            At({peer, address, key}, InjectedWrite(handle)),
-            {.address = buffer, .bytes = bytes});
-        return 0;
-      }
-    }
-    return InjectAny(handle, buffer, bytes, peer, address, key);
+  [[gnu::flatten]] static ssize_t Inject(fid_ep* handle, const void* buffer,
+                                         size_t bytes, fi_addr_t peer,
+                                         uint64_t address,
+                                         uint64_t key) noexcept {
+    const auto make = [&] { return Injected(handle, {peer, address, key}); };
+    return Context::IsShort(bytes) && Calls::TryShort(TransmitOf(handle), peer,
+                                                      make, {buffer, bytes})
+               ? 0
+               : InjectAny(handle, buffer, bytes, peer, address, key);
   }
 
   [[gnu::noinline]] static ssize_t InjectAny(fid_ep* handle, const void* buffer,
@@ -191,37 +150,35 @@ struct RmaOps : TransmitCalls<Model> {
                                              uint64_t address,
                                              uint64_t key) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    const backend::Buffer local = {buffer, bytes};
-    if constexpr (!Locking::kLocks) {
-      if (CanSendMedium(transmit, peer, bytes)) {
-        ContextOf(transmit).SendMedium(
-            At({peer, address, key}, InjectedWrite(handle)), local);
-        return 0;
-      }
-    }
-    return Post(transmit, InjectedWrite(handle), {peer, address, key}, local);
+    const auto make = [&] { return Injected(handle, {peer, address, key}); };
+    const Buffer local = {buffer, bytes};
+    return bytes <= backend::kInjectBytes &&
+                   Calls::TryMedium(transmit, peer, make, local)
+               ? 0
+               : Post(transmit, make(), local);
   }
 
   static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,
                             uint64_t data, fi_addr_t peer, uint64_t address,
                             uint64_t key) noexcept {
-    return Post(TransmitOf(handle), WithData(InjectedWrite(handle), data),
-                {peer, address, key}, backend::Buffer{buffer, bytes});
+    return Post(TransmitOf(handle),
+                WithData(Injected(handle, {peer, address, key}), data),
+                Buffer{buffer, bytes});
   }
 
-  static ssize_t ReadOne(fid_ep* handle, void* buffer, size_t bytes,
-                         void* descriptor, fi_addr_t peer, uint64_t address,
-                         uint64_t key, void* context) noexcept {
-    if constexpr (!Locking::kLocks) {
-      const Transmit& transmit = TransmitOf(handle);
-      const backend::Buffer local = {buffer, bytes, descriptor};
-      const auto* reach = ContextOf(transmit).Reach(local);
-      if (bytes - 1 < backend::kMaxMessageBytes && reach != nullptr &&
-          CanSend(transmit, peer)) [[likely]] {
-        ContextOf(transmit).SendRegistered(
-            At({peer, address, key}, Read(transmit, context)), local, *reach);
-        return 0;
-      }
+  [[gnu::flatten]] static ssize_t ReadOne(fid_ep* handle, void* buffer,
+                                          size_t bytes, void* descriptor,
+                                          fi_addr_t peer, uint64_t address,
+                                          OnStack<uint64_t> key,
+                                          OnStack<void*> context) noexcept {
+    const Transmit& transmit = TransmitOf(handle);
+    const auto make = [&] {
+      return Read(transmit, {peer, address, key}, context);
+    };
+    if (bytes != 0 &&
+        Calls::TryRegistered(transmit, peer, make, {buffer, bytes, descriptor}))
+        [[likely]] {
+      return 0;
     }
     return ReadAny(handle, buffer, bytes, descriptor, peer, address, key,
                    context);
@@ -233,8 +190,8 @@ struct RmaOps : TransmitCalls<Model> {
                                            uint64_t key,
                                            void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, Read(transmit, context), {peer, address, key},
-                backend::Buffer{buffer, bytes, descriptor});
+    return Post(transmit, Read(transmit, {peer, address, key}, context),
+                Buffer{buffer, bytes, descriptor});
   }
 
   // fi_writev and fi_readv reach one piece as long as all buffers together.
@@ -242,11 +199,8 @@ struct RmaOps : TransmitCalls<Model> {
                              void** descriptors, size_t count, fi_addr_t peer,
                              uint64_t address, uint64_t key,
                              void* context) noexcept {
-    if (count > backend::kMaxSegments) {
-      return -FI_EINVAL;
-    }
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, Write(transmit, context), {peer, address, key},
+    return Post(transmit, Write(transmit, {peer, address, key}, context),
                 backend::Payload{parts, descriptors, count});
   }
 
@@ -254,31 +208,25 @@ struct RmaOps : TransmitCalls<Model> {
                             void** descriptors, size_t count, fi_addr_t peer,
                             uint64_t address, uint64_t key,
                             void* context) noexcept {
-    if (count > backend::kMaxSegments) {
-      return -FI_EINVAL;
-    }
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, Read(transmit, context), {peer, address, key},
+    return Post(transmit, Read(transmit, {peer, address, key}, context),
                 backend::Payload{parts, descriptors, count});
   }
 
   static ssize_t PostMessage(const Transmit& transmit,
                              const fi_msg_rma& message,
-                             Operation operation) noexcept {
-    if (message.iov_count > backend::kMaxSegments ||
-        message.rma_iov_count > backend::kMaxSegments ||
-        !Contains(transmit, message.addr)) {
+                             const Operation& operation) noexcept {
+    if (message.rma_iov_count > backend::kMaxSegments) {
       return -FI_EINVAL;
     }
-    operation.peer = static_cast<uint32_t>(message.addr);
     std::array<backend::RemoteSegment, backend::kMaxSegments> remote;
     for (size_t i = 0; i < message.rma_iov_count; ++i) {
       remote[i] = {.address = message.rma_iov[i].addr,
                    .key = message.rma_iov[i].key,
                    .bytes = message.rma_iov[i].len};
     }
-    return -ContextOf(transmit).template Post<Locking>(
-        operation,
+    return Post(
+        transmit, operation,
         backend::Payload{message.msg_iov, message.desc, message.iov_count},
         std::span<const backend::RemoteSegment>(remote.data(),
                                                 message.rma_iov_count));
@@ -293,6 +241,7 @@ struct RmaOps : TransmitCalls<Model> {
     return PostMessage(transmit, *message,
                        {.context = FromContext(message->context),
                         .data = message->data,
+                        .peer = message->addr,
                         .flags = OperationFlags(flags, transmit.selective),
                         .copy_now = (flags & FI_INJECT) != 0,
                         .more = (flags & FI_MORE) != 0,
@@ -310,6 +259,7 @@ struct RmaOps : TransmitCalls<Model> {
     return PostMessage(
         transmit, *message,
         {.context = FromContext(message->context),
+         .peer = message->addr,
          .flags = OperationFlags(flags & (FI_COMPLETION | FI_FENCE),
                                  transmit.selective),
          .more = (flags & FI_MORE) != 0,
@@ -331,6 +281,7 @@ struct RmaOps : TransmitCalls<Model> {
   }
 };
 // NOLINTEND(readability-function-size)
+#pragma GCC diagnostic pop
 
 template <int kError>
 constexpr fi_ops_rma RefuseRma(base::Refusal<kError> refusal) noexcept {
@@ -349,23 +300,22 @@ constexpr fi_ops_rma RefuseRma(base::Refusal<kError> refusal) noexcept {
 // Before fi_enable.
 inline constexpr fi_ops_rma kDisabledRmaOps = RefuseRma(base::kNotEnabled);
 
-// The table of an enabled endpoint; a direction that it does not have answers
-// -FI_EOPNOTSUPP, without either all answer -FI_ENOSYS. `locked`: threads may
-// share the endpoint or its queues.
+// The table of an enabled handle; a direction that it does not have answers
+// -FI_EOPNOTSUPP, without either all answer -FI_ENOSYS.
 template <typename Model>
-fi_ops_rma MakeRmaOps(bool locked, bool reads, bool writes) noexcept {
-  fi_ops_rma ops = reads || writes ? RefuseRma(base::kNotOffered)
-                                   : RefuseRma(base::kNotImplemented);
-  if (reads && locked) {
-    RmaOps<Model, backend::Locked>::FillReads(&ops);
-  } else if (reads) {
-    RmaOps<Model, backend::Unlocked>::FillReads(&ops);
-  }
-  if (writes && locked) {
-    RmaOps<Model, backend::Locked>::FillWrites(&ops);
-  } else if (writes) {
-    RmaOps<Model, backend::Unlocked>::FillWrites(&ops);
-  }
+fi_ops_rma MakeRmaOps(const CallTraits& traits) noexcept {
+  fi_ops_rma ops = traits.caps.reads || traits.caps.writes
+                       ? RefuseRma(base::kNotOffered)
+                       : RefuseRma(base::kNotImplemented);
+  ChooseCalls(traits.locked, traits.plain_transmit,
+              [&]<typename Locking, bool kPlain>() {
+                if (traits.caps.reads) {
+                  RmaOps<Model, Locking, kPlain>::FillReads(&ops);
+                }
+                if (traits.caps.writes) {
+                  RmaOps<Model, Locking, kPlain>::FillWrites(&ops);
+                }
+              });
   return ops;
 }
 

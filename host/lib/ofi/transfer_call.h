@@ -6,7 +6,9 @@
 
 #include <cstdint>
 
+#include "host/lib/backend/locking.h"
 #include "host/lib/backend/operation.h"
+#include "host/lib/ofi/endpoint_caps.h"
 
 namespace heddle::ofi {
 
@@ -27,6 +29,36 @@ inline uint8_t OperationFlags(uint64_t flags, bool selective) noexcept {
               ? unsigned{backend::kDeliveryComplete}
               : 0U;
   return static_cast<uint8_t>(made);
+}
+
+inline backend::Operation WithData(backend::Operation operation,
+                                   uint64_t data) noexcept {
+  operation.data = data;
+  operation.flags |= backend::kCarryData;
+  return operation;
+}
+
+// Choose the tables of calls of a handle, at fi_enable and when its operation
+// flags change.
+struct CallTraits {
+  bool locked = true;  // Threads may share the endpoint or its queues.
+  EndpointCaps caps;
+  bool plain_transmit = false;  // `kPlain` of transmit_calls.h,
+  bool plain_receive = false;   // and of ReceiveOps.
+};
+
+// Calls `fill` as a template of lock policy and `kPlain`.
+template <typename Fill>
+void ChooseCalls(bool locked, bool plain, Fill fill) noexcept {
+  if (locked && plain) {
+    fill.template operator()<backend::Locked, true>();
+  } else if (locked) {
+    fill.template operator()<backend::Locked, false>();
+  } else if (plain) {
+    fill.template operator()<backend::Unlocked, true>();
+  } else {
+    fill.template operator()<backend::Unlocked, false>();
+  }
 }
 
 }  // namespace heddle::ofi

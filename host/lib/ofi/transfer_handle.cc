@@ -2,7 +2,9 @@
 #include "host/lib/ofi/transfer_handle.h"
 
 #include "host/lib/core/limits.h"
-#include "host/lib/ofi/transfer_call.h"
+#include "host/lib/ofi/data_path.h"
+#include "host/lib/ofi/message_ops.h"
+#include "host/lib/ofi/rma_ops.h"
 
 namespace heddle::ofi {
 namespace {
@@ -13,6 +15,19 @@ bool NamesOneDirection(uint64_t flags) noexcept {
 }
 
 }  // namespace
+
+TransferHandle::TransferHandle(Endpoint* endpoint,
+                               const OpFlags& flags) noexcept
+    : fid_ep{}, endpoint_(endpoint), op_flags_(flags) {
+  msg = &message_ops_;
+  rma = &rma_ops_;
+  DisableCalls();
+}
+
+void TransferHandle::DisableCalls() noexcept {
+  message_ops_ = kDisabledMessageOps;
+  rma_ops_ = kDisabledRmaOps;
+}
 
 int TransferHandle::ReadOpFlags(uint64_t* flags) const noexcept {
   if (!NamesOneDirection(*flags)) {
@@ -37,20 +52,27 @@ int TransferHandle::ReplaceOpFlags(uint64_t flags) noexcept {
   return 0;
 }
 
-void TransferHandle::UseQueues(const Transmit& transmit,
-                               const Receive& receive) noexcept {
-  transmit_ = transmit;
-  receive_ = receive;
+void TransferHandle::UseQueues(const Queues& queues) noexcept {
+  queues_ = queues;
   ApplyOpFlags();
 }
 
 void TransferHandle::ApplyOpFlags() noexcept {
-  transmit_.flags =
+  Transmit& transmit = queues_.transmit;
+  Receive& receive = queues_.receive;
+  transmit.flags =
       OperationFlags(op_flags_.tx & (FI_COMPLETION | FI_DELIVERY_COMPLETE),
-                     transmit_.selective);
-  transmit_.copy_now = (op_flags_.tx & FI_INJECT) != 0;
-  transmit_.most_in_place = transmit_.copy_now ? 0 : backend::kMaxMessageBytes;
-  receive_.report = !receive_.selective || (op_flags_.rx & FI_COMPLETION) != 0;
+                     transmit.selective);
+  transmit.copy_now = (op_flags_.tx & FI_INJECT) != 0;
+  receive.report = !receive.selective || (op_flags_.rx & FI_COMPLETION) != 0;
+  if (queues_.path != nullptr) {
+    queues_.traits.plain_transmit =
+        transmit.context != nullptr && transmit.context->direct() &&
+        transmit.flags == backend::kReportSuccess && !transmit.copy_now;
+    queues_.traits.plain_receive = receive.report;
+    message_ops_ = queues_.path->message_ops(queues_.traits);
+    rma_ops_ = queues_.path->rma_ops(queues_.traits);
+  }
 }
 
 }  // namespace heddle::ofi

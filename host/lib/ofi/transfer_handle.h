@@ -3,12 +3,14 @@
 #pragma once
 
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 
 #include <cstdint>
 
 #include "host/lib/backend/objects.h"
 #include "host/lib/backend/operation.h"
 #include "host/lib/base/fid.h"
+#include "host/lib/ofi/transfer_call.h"
 
 namespace heddle::ofi {
 
@@ -16,9 +18,10 @@ namespace heddle::ofi {
 inline constexpr uint64_t kDirections = FI_TRANSMIT | FI_RECV;
 
 class Endpoint;
+struct DataPath;
 
 // Handles of one endpoint share its queues and differ in their default
-// operation flags only.
+// operation flags only, by which their tables of calls are chosen.
 //
 // Thread safety: data transfer by the domain's threading model; the rest is
 // the application's to serialize (fi_endpoint(3)).
@@ -33,8 +36,6 @@ class TransferHandle : public fid_ep {
     // Calls without flags: an operation's flags, and FI_INJECT.
     uint8_t flags = backend::kReportSuccess;
     bool copy_now = false;
-    // Longest registered buffer that such calls may leave where it is.
-    size_t most_in_place = backend::kMaxMessageBytes;
   };
   struct Receive {
     backend::ReceiveContext* context = nullptr;
@@ -49,8 +50,8 @@ class TransferHandle : public fid_ep {
     return base::FromFid<TransferHandle, fid_ep>(handle);
   }
 
-  const Transmit& transmit() const noexcept { return transmit_; }
-  const Receive& receive() const noexcept { return receive_; }
+  const Transmit& transmit() const noexcept { return queues_.transmit; }
+  const Receive& receive() const noexcept { return queues_.receive; }
 
   // The endpoint; of an alias, the one it stands for.
   Endpoint& endpoint() const noexcept { return *endpoint_; }
@@ -69,22 +70,33 @@ class TransferHandle : public fid_ep {
   };
   const OpFlags& op_flags() const noexcept { return op_flags_; }
 
-  // Takes the queues of the enabled endpoint over.
-  void UseQueues(const Transmit& transmit, const Receive& receive) noexcept;
+  // All handles of an enabled endpoint have them in common.
+  struct Queues {
+    Transmit transmit;
+    Receive receive;
+    const DataPath* path = nullptr;
+    CallTraits traits;
+  };
+  const Queues& queues() const noexcept { return queues_; }
+  // Opens the data transfer calls.
+  void UseQueues(const Queues& queues) noexcept;
 
  protected:
-  TransferHandle(Endpoint* endpoint, const OpFlags& flags) noexcept
-      : fid_ep{}, endpoint_(endpoint), op_flags_(flags) {}
+  TransferHandle(Endpoint* endpoint, const OpFlags& flags) noexcept;
   ~TransferHandle() = default;
+
+  // Data transfer calls answer -FI_EOPBADSTATE from now on.
+  void DisableCalls() noexcept;
 
  private:
   void ApplyOpFlags() noexcept;
 
-  Transmit transmit_;
-  Receive receive_;
+  Queues queues_;
   // Above: every post. Below: cold.
   Endpoint* endpoint_;
   OpFlags op_flags_;
+  fi_ops_msg message_ops_;
+  fi_ops_rma rma_ops_;
 };
 
 }  // namespace heddle::ofi

@@ -142,10 +142,10 @@ class Memory final : public Region {
   }
   bool Revoke() noexcept override { return true; }
   bool granted() const noexcept override { return false; }
-  bool Covers(const Buffer& buffer) const noexcept {
+  bool Covers(const iovec& part) const noexcept {
     const auto start = reinterpret_cast<uintptr_t>(part_.iov_base);
-    const auto at = reinterpret_cast<uintptr_t>(buffer.address);
-    return at >= start && at + buffer.bytes <= start + part_.iov_len;
+    const auto at = reinterpret_cast<uintptr_t>(part.iov_base);
+    return at >= start && at + part.iov_len <= start + part_.iov_len;
   }
   static const Memory* Of(const void* descriptor) noexcept {
     return static_cast<const Memory*>(static_cast<const Region*>(descriptor));
@@ -153,6 +153,17 @@ class Memory final : public Region {
 
  private:
   iovec part_;
+};
+
+// A buffer as a payload.
+struct OnePart {
+  explicit OnePart(const Buffer& buffer)
+      : part{const_cast<void*>(buffer.address), buffer.bytes},
+        descriptor(const_cast<void*>(buffer.descriptor)),
+        payload{&part, &descriptor, 1} {}
+  iovec part;
+  void* descriptor;
+  Payload payload;
 };
 
 inline std::vector<std::byte> Gather(const Payload& payload) {
@@ -177,24 +188,24 @@ class Receiver final : public ReceiveContext {
   std::deque<Posted> posted;
   Queue::Entry batch;  // Arrived, and not written yet.
 
+  template <typename Locking>
   static bool TryPostRegistered(uint64_t /*context*/,
                                 const Buffer& /*buffer*/) noexcept {
     return false;
   }
   template <typename Locking>
   int Post(const ReceiveOperation& operation, const Buffer& buffer) noexcept {
-    if (buffer.descriptor != nullptr &&
-        !Memory::Of(buffer.descriptor)->Covers(buffer)) {
-      return EINVAL;
-    }
-    posted.push_back({.context = operation.context,
-                      .parts = {{.iov_base = const_cast<void*>(buffer.address),
-                                 .iov_len = buffer.bytes}},
-                      .report = operation.report});
-    return 0;
+    const OnePart one(buffer);
+    return Post<Locking>(operation, one.payload);
   }
   template <typename Locking>
   int Post(const ReceiveOperation& operation, const Payload& payload) noexcept {
+    for (size_t i = 0; i < payload.count; ++i) {
+      if (payload.descriptors != nullptr && payload.descriptors[i] != nullptr &&
+          !Memory::Of(payload.descriptors[i])->Covers(payload.parts[i])) {
+        return EINVAL;
+      }
+    }
     posted.push_back({.context = operation.context,
                       .parts = {payload.parts, payload.parts + payload.count},
                       .report = operation.report});
@@ -215,24 +226,31 @@ class Transmitter final : public TransmitContext {
   Wire* wire = nullptr;
   uint16_t port = 0;
 
-  static bool IsShort(size_t /*bytes*/) noexcept { return false; }
-  static bool IsMedium(size_t /*bytes*/) noexcept { return false; }
-  static bool CanSend() noexcept { return false; }
-  static bool CanSendMedium() noexcept { return false; }
-  static const Memory* Reach(const Buffer& /*buffer*/) noexcept {
-    return nullptr;
+  // How many were posted in a table's shortest ways.
+  size_t tried = 0;
+  size_t direct_ones = 0;
+
+  Transmitter() { SetDirect(true); }
+
+  static bool IsShort(size_t bytes) noexcept { return bytes == 8; }
+  template <typename Locking, bool kDirect, typename Make>
+  bool TryPostShort(const Make& make, const Buffer& buffer) noexcept {
+    ++tried;
+    direct_ones += kDirect ? 1 : 0;
+    return Post<Locking>(make(), buffer) == 0;
   }
-  static void SendShort(const Operation& /*operation*/,
-                        const Buffer& /*buffer*/) noexcept {}
-  static void SendMedium(const Operation& /*operation*/,
-                         const Buffer& /*buffer*/) noexcept {}
-  static void SendRegistered(const Operation& /*operation*/,
-                             const Buffer& /*buffer*/,
-                             const Memory& /*reach*/) noexcept {}
+  template <typename Locking, bool kDirect, typename Make>
+  bool TryPostMedium(const Make& make, const Buffer& buffer) noexcept {
+    return TryPostShort<Locking, kDirect>(make, buffer);
+  }
+  template <typename Locking, bool kDirect, typename Make>
+  bool TryPostRegistered(const Make& make, const Buffer& buffer) noexcept {
+    return buffer.descriptor != nullptr &&
+           TryPostShort<Locking, kDirect>(make, buffer);
+  }
   template <typename Locking>
   int Post(const Operation& operation, const Buffer& buffer) noexcept {
-    const auto* from = static_cast<const std::byte*>(buffer.address);
-    return Send(operation, {from, from + buffer.bytes});
+    return Post<Locking>(operation, OnePart(buffer).payload);
   }
   template <typename Locking>
   int Post(const Operation& operation, const Payload& payload) noexcept {

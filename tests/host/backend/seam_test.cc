@@ -6,6 +6,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "host/lib/ofi/domain_open.h"
 #include "host/lib/ofi/fabric.h"
 #include "host/lib/ofi/make_data_path.h"
+#include "host/lib/ofi/transfer_handle.h"
 #include "tests/host/backend/memory_model.h"
 
 namespace heddle::ofi {
@@ -191,6 +193,45 @@ TEST_F(SeamTest, WhatTheBackendRefusesIsTheCallsAnswer) {
   EXPECT_EQ(fi_recv(b_.endpoint, memory.data() + 56, 8, fi_mr_desc(region),
                     FI_ADDR_UNSPEC, nullptr),
             0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+// The tables of calls without flags have the default flags as constants: short,
+// medium and long ones follow a change of these.
+TEST_F(SeamTest, DefaultFlagsChooseTheCalls) {
+  std::array<char, 256> text{};
+  std::array<char, 256> received{};
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(domain_, text.data(), text.size(), FI_SEND, 0, 0, 0,
+                      &region, nullptr),
+            0);
+  const backend::memory::Transmitter& transmitter =
+      static_cast<const backend::memory::Transmitter&>(
+          *TransferHandle::From(a_.endpoint)->transmit().context);
+  for (const uint64_t flag :
+       {uint64_t{FI_COMPLETION}, uint64_t{0}, uint64_t{FI_COMPLETION}}) {
+    uint64_t flags = FI_TRANSMIT | flag;
+    ASSERT_EQ(fi_control(&a_.endpoint->fid, FI_SETOPSFLAG, &flags), 0);
+    const size_t tried = transmitter.tried;
+    const size_t direct_ones = transmitter.direct_ones;
+    for (const size_t bytes : {8, 100, 256}) {
+      text.fill(static_cast<char>(bytes));
+      ASSERT_EQ(fi_recv(b_.endpoint, received.data(), received.size(), nullptr,
+                        FI_ADDR_UNSPEC, nullptr),
+                0);
+      ASSERT_EQ(fi_send(a_.endpoint, text.data(), bytes, fi_mr_desc(region),
+                        to_b_, &received),
+                0);
+      EXPECT_EQ(std::count(received.begin(), received.begin() + bytes,
+                           static_cast<char>(bytes)),
+                static_cast<ptrdiff_t>(bytes));
+      fi_cq_data_entry entry = {};
+      EXPECT_EQ(fi_cq_read(a_.queue, &entry, 1), flag != 0 ? 1 : -FI_EAGAIN);
+      EXPECT_EQ(entry.op_context, flag != 0 ? &received : nullptr);
+    }
+    EXPECT_EQ(transmitter.tried - tried, 3U);
+    EXPECT_EQ(transmitter.direct_ones - direct_ones, flag != 0 ? 3U : 0U);
+  }
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 

@@ -228,10 +228,8 @@ class PlayedQueue {
     operation.peer = peer;
     operation.flags = asked ? contract::kTxFlagCompletion : uint8_t{0};
     operation.opcode = read ? backend::Opcode::kRead : backend::Opcode::kSend;
-    const RemoteSegment remote = {.bytes = bytes};
-    const int error = read ? queue_->PostRma<backend::Locked>(
-                                 operation, {&segment, 1}, {&remote, 1})
-                           : PostSend(operation, segment);
+    const int error =
+        queue_->PostSegments<backend::Locked>(operation, {&segment, 1});
     if (error == 0) {
       outstanding_.emplace(next_++, std::move(payload));
     }
@@ -301,14 +299,6 @@ class PlayedQueue {
   size_t outstanding() const { return outstanding_.size(); }
 
  private:
-  int PostSend(const Operation& operation, const Segment& segment) {
-    return segment.bytes <= contract::kInlineBytes
-               ? queue_->PostInline<backend::Locked>(operation, segment.address,
-                                                     segment.bytes)
-               : queue_->PostSegments<backend::Locked>(operation,
-                                                       {&segment, 1});
-  }
-
   FakeDevice device_;
   CqCredit credit_;
   std::optional<ContextModel> model_;

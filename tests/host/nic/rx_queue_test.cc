@@ -60,7 +60,9 @@ class DirectRxQueueTest : public ::testing::Test {
     region_ = std::move(region.value());
   }
   bool Post(uint64_t context, size_t bytes = 8) {
-    return queue_->TryPostRegistered(context, buffers_.data(), bytes, region_);
+    return queue_->TryPostRegistered<backend::Unlocked>(
+        context, {.address = buffers_.data(), .bytes = bytes},
+        &region_.reach());
   }
   static contract::Completion Entry(uint16_t position, uint16_t head) {
     return {.op_context = position,
@@ -76,7 +78,6 @@ class DirectRxQueueTest : public ::testing::Test {
 };
 
 TEST_F(DirectRxQueueTest, LeavesWhatNeedsAnAnswerToThePathThatGivesIt) {
-  EXPECT_FALSE(Post(0, 0));
   EXPECT_FALSE(Post(0, buffers_.size() + 1));
   for (uint64_t i = 0; i < 1U << contract::kRingLog2Min; ++i) {
     EXPECT_TRUE(Post(i));
