@@ -21,7 +21,7 @@ Result<CompletionQueue> CompletionQueue::Create(
 void CompletionQueue::EndBatch() noexcept {
   if (next_ == entries_ + capacity()) {
     next_ = entries_;
-    phase_ ^= 1;
+    first_new_ ^= uint64_t{1} << 63;
     consumed_before_ += capacity();
   }
   batch_end_ = next_ + batch_;

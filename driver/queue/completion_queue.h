@@ -39,7 +39,7 @@ class CompletionQueue {
     if (next == nullptr) {
       __builtin_unreachable();  // `Create` checked it.
     }
-    if (LoadPhase(*next) != phase_) {
+    if (static_cast<int64_t>(LoadLast(*next) - first_new_) < 0) {
       return nullptr;
     }
     DmaReadBarrier();
@@ -93,10 +93,11 @@ class CompletionQueue {
   static_assert(offsetof(contract::Completion, phase) ==
                 sizeof(contract::Completion) - 1);
   // As wide as the device's last store: two that only overlap order nothing.
+  static uint64_t LoadLast(const contract::Completion& entry) noexcept {
+    return LoadShared(reinterpret_cast<const uint64_t*>(&entry) + kLastWord);
+  }
   static uint8_t LoadPhase(const contract::Completion& entry) noexcept {
-    const uint64_t last =
-        LoadShared(reinterpret_cast<const uint64_t*>(&entry) + kLastWord);
-    return static_cast<uint8_t>(last >> kPhaseLsb);
+    return static_cast<uint8_t>(LoadLast(entry) >> kPhaseLsb);
   }
 
   CompletionQueue(std::span<const contract::Completion> entries,
@@ -116,7 +117,9 @@ class CompletionQueue {
   void EndBatch() noexcept;
 
   const contract::Completion* next_;  // The oldest entry not popped.
-  uint8_t phase_ = 1;                 // That of a new entry there.
+  // Last word of a new entry there, at least: less this, it is not negative,
+  // while an old one, of the other phase, is. One subtraction and its sign.
+  uint64_t first_new_ = uint64_t{1} << kPhaseLsb;
   // Above: every poll. Below: every entry.
   const contract::Completion* batch_end_;  // `next_` when a quarter is popped.
   // Above: every entry. Below: every quarter of the queue.

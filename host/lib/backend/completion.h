@@ -18,8 +18,13 @@ struct Completion {
   uint64_t flags = 0;      // Of fi_cq(3): FI_SEND | FI_MSG, ...
   size_t length = 0;       // Bytes placed or sent.
   void* buffer = nullptr;  // Receive: where the first piece went.
-  uint64_t data = 0;       // With FI_REMOTE_CQ_DATA.
-  uint64_t tag = 0;
+  // As one copy, from where a device writes both to where users read both. The
+  // data come with FI_REMOTE_CQ_DATA.
+  using Words [[gnu::vector_size(16)]] = uint64_t;
+  Words data_and_tag = {};
+
+  uint64_t data() const noexcept { return data_and_tag[0]; }
+  uint64_t tag() const noexcept { return data_and_tag[1]; }
 };
 
 // The same of an operation that failed.

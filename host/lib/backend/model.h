@@ -89,12 +89,11 @@ concept CompletionModel = std::derived_from<T, CompletionQueue> &&
     requires(T& queue, const typename T::Entry& entry, AnySink sink) {
   // The oldest that was not taken, or null.
   requires std::same_as<decltype(queue.Peek()), const typename T::Entry*>;
-  // Takes it where it is one success of which nothing else is to be done, and
-  // the application serializes. False, changing nothing, else. The argument is
-  // `IsReceive`.
-  requires std::same_as<decltype(T::IsReceive(entry)), bool>;
-  requires std::same_as<decltype(queue.template TryTake<true>(entry, sink)),
-                        bool>;
+  // Takes the entry if it is one success that needs no other work, as most are,
+  // and the application serializes. False, nothing changed, else: entries that
+  // are not the frequent ones then go to `TryTakeOther`, at more cost.
+  requires std::same_as<decltype(queue.TryTake(entry, sink)), bool>;
+  requires std::same_as<decltype(queue.TryTakeOther(entry, sink)), bool>;
   // An error, which `TakeError` takes; with `sources`, also a message whose
   // sender has to be known and is not.
   requires std::same_as<decltype(queue.IsError(entry, true)), bool>;

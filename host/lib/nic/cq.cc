@@ -73,6 +73,7 @@ void Cq::Attach(TxQueue& queue) {
 
 void Cq::Attach(RxQueue& queue) {
   const backend::Locked::Guard guard(lock());
+  usual_.word = 0;
   rx_.Attach(queue, !queue.refuses_strangers());
   strict_queues_ += queue.refuses_strangers() ? 1 : 0;
 }
@@ -85,6 +86,7 @@ void Cq::Detach(TxQueue& queue) noexcept {
 void Cq::Detach(RxQueue& queue) noexcept {
   const backend::Locked::Guard guard(lock());
   strict_queues_ -= queue.refuses_strangers() ? 1 : 0;
+  usual_.word = 0;
   rx_.Detach(queue);
 }
 
@@ -100,6 +102,18 @@ std::optional<contract::Completion> Cq::FindLost() noexcept {
     rx_.VisitUntil(look);
   }
   return lost;
+}
+
+bool Cq::Accustom(const Entry& entry) noexcept {
+  RxQueue* const queue = rx_.FindAlone(entry);
+  if (entry.kind != contract::CompletionKind::kRx ||
+      entry.status != contract::Status::kOk || queue == nullptr) {
+    return false;
+  }
+  usual_.queue = queue;
+  usual_.flags = CompletionFlags(entry.kind, entry);
+  usual_.word.store(LastWord(entry), std::memory_order_relaxed);
+  return true;
 }
 
 bool Cq::IsStranger(const Entry& entry) noexcept {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "driver/dma/dma_buffer.h"
@@ -66,21 +67,15 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   // and in a place of its own for each kind: nothing is put together in memory.
   template <typename Locking, typename Sink>
   void RetireInto(const contract::Completion& entry, Sink&& sink) noexcept;
-  // The queue of an entry of kind `kTx` or `kRx`, where that is seen at once;
-  // null for others, which `Retire` may know.
-  TxQueue* SenderOfEntry(const contract::Completion& entry) const noexcept {
-    return tx_.FindAlone(entry);
-  }
-  RxQueue* ReceiverOfEntry(const contract::Completion& entry) const noexcept {
-    return rx_.FindAlone(entry);
-  }
-  // As a backend's completion queue has it (backend/model.h).
-  static bool IsReceive(const Entry& entry) noexcept {
-    return entry.kind == contract::CompletionKind::kRx;
-  }
-  template <bool kReceive, typename Sink>
+  // As a backend's completion queue has it (backend/model.h). `TryTake` is for
+  // receives whose entries end in the same word as others did: same queue,
+  // success, kind, flags and pass of the ring are one compare.
+  template <typename Sink>
   [[nodiscard, gnu::always_inline]] bool TryTake(const Entry& entry,
                                                  Sink&& sink) noexcept;
+  template <typename Sink>
+  [[nodiscard, gnu::always_inline]] bool TryTakeOther(const Entry& entry,
+                                                      Sink&& sink) noexcept;
   template <typename Locking, typename Sink>
   [[gnu::always_inline]] void Take(const Entry& entry, size_t room,
                                    Sink&& sink) noexcept;
@@ -145,11 +140,28 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
                : IsOfReceiver(entry.kind) && rx_.Find(entry, number) != nullptr;
   }
   bool IsErrorOrStranger(const Entry& entry, bool sources) noexcept;
+  static uint64_t LastWord(const Entry& entry) noexcept {
+    uint64_t word = 0;
+    std::memcpy(&word, reinterpret_cast<const char*>(&entry + 1) - sizeof word,
+                sizeof word);
+    return word;
+  }
+  // Makes those that end as `entry` the usual ones; false for what is no
+  // success of a receive whose queue is seen at once.
+  bool Accustom(const Entry& entry) noexcept;
   // Of a queue that wants messages of senders that it cannot name as errors:
   // whether this is one. The data are received all the same.
   bool IsStranger(const Entry& entry) noexcept;
 
   std::optional<heddle::CompletionQueue> queue_;
+  // The last word of the frequent entries (0: there are none, since no kind is
+  // 0), and the facts that follow from it. Attach and Detach reset it.
+  struct Usual {
+    std::atomic<uint64_t> word{0};
+    RxQueue* queue = nullptr;
+    uint64_t flags = 0;
+  };
+  Usual usual_;
   ContextMap<TxQueue> tx_;
   ContextMap<RxQueue> rx_;
   Nic& nic_;
@@ -209,6 +221,15 @@ inline uint64_t SourceOf(const contract::Completion& entry,
   return index == AddressTable::kNoPeer ? FI_ADDR_NOTAVAIL : index;
 }
 
+[[gnu::always_inline]] inline backend::Completion::Words DataAndTag(
+    const contract::Completion& entry) noexcept {
+  static_assert(offsetof(contract::Completion, match_bits) ==
+                offsetof(contract::Completion, header_data) + 8);
+  backend::Completion::Words words;
+  std::memcpy(&words, &entry.header_data, sizeof words);
+  return words;
+}
+
 [[gnu::always_inline]] inline backend::Completion ToCompletion(
     contract::CompletionKind kind, const contract::Completion& entry,
     const Finished& finished) noexcept {
@@ -216,34 +237,41 @@ inline uint64_t SourceOf(const contract::Completion& entry,
           .flags = CompletionFlags(kind, entry),
           .length = entry.length,
           .buffer = finished.buffer,
-          .data = entry.header_data,
-          .tag = entry.match_bits};
+          .data_and_tag = DataAndTag(entry)};
 }
 
-template <bool kReceive, typename Sink>
+template <typename Sink>
 [[gnu::always_inline]] inline bool Cq::TryTake(const Entry& entry,
                                                Sink&& sink) noexcept {
-  using Kind = contract::CompletionKind;
-  const auto no_source = [] { return uint64_t{FI_ADDR_NOTAVAIL}; };
-  if constexpr (kReceive) {
-    RxQueue* queue = ReceiverOfEntry(entry);
-    void* buffer = nullptr;
-    if (entry.status != contract::Status::kOk || queue == nullptr ||
-        !queue->TryRetire(entry, &buffer)) [[unlikely]] {
-      return false;
-    }
-    sink(ToCompletion(Kind::kRx, entry,
-                      {.context = entry.op_context, .buffer = buffer}),
-         no_source);
-  } else {
-    TxQueue* queue = SenderOfEntry(entry);
-    if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||
-        queue == nullptr || !queue->TryRetire(entry)) [[unlikely]] {
-      return false;
-    }
-    sink(ToCompletion(Kind::kTx, entry, {.context = entry.op_context}),
-         no_source);
+  void* buffer = nullptr;
+  if (LastWord(entry) != usual_.word.load(std::memory_order_relaxed) ||
+      !usual_.queue->TryRetire(entry, &buffer)) [[unlikely]] {
+    return false;
   }
+  sink(backend::Completion{.context = entry.op_context,
+                           .flags = usual_.flags,
+                           .length = entry.length,
+                           .buffer = buffer,
+                           .data_and_tag = DataAndTag(entry)},
+       [] { return uint64_t{FI_ADDR_NOTAVAIL}; });
+  queue_->Pop(entry);
+  return true;
+}
+
+template <typename Sink>
+[[gnu::always_inline]] inline bool Cq::TryTakeOther(const Entry& entry,
+                                                    Sink&& sink) noexcept {
+  using Kind = contract::CompletionKind;
+  if (entry.kind == Kind::kRx) {
+    return Accustom(entry) && TryTake(entry, sink);
+  }
+  TxQueue* queue = tx_.FindAlone(entry);
+  if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||
+      queue == nullptr || !queue->TryRetire(entry)) [[unlikely]] {
+    return false;
+  }
+  sink(ToCompletion(Kind::kTx, entry, {.context = entry.op_context}),
+       [] { return uint64_t{FI_ADDR_NOTAVAIL}; });
   queue_->Pop(entry);
   return true;
 }

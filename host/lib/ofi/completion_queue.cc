@@ -265,8 +265,8 @@ void CompletionQueue::FillError(const backend::ErrorCompletion& failed,
   error->flags = done.flags;
   error->len = done.length;
   error->buf = done.buffer;
-  error->data = done.data;
-  error->tag = done.tag;
+  error->data = done.data();
+  error->tag = done.tag();
   error->olen = failed.excess;
   error->err = base::ToFiErrno(failed.error);
   error->prov_errno = failed.error;

@@ -5,6 +5,9 @@
 
 #include <rdma/fi_eq.h>
 
+#include <cstddef>
+#include <cstring>
+
 #include "host/lib/backend/completion.h"
 #include "host/lib/backend/locking.h"
 #include "host/lib/ofi/completion_queue.h"
@@ -40,7 +43,7 @@ struct DataFormat {
     out.flags = done.flags;
     out.len = done.length;
     out.buf = done.buffer;
-    out.data = done.data;
+    out.data = done.data();
   }
 };
 
@@ -51,11 +54,8 @@ struct TaggedFormat {
     out.flags = done.flags;
     out.len = done.length;
     out.buf = done.buffer;
-    // Both are read before either is written: one copy of 16 bytes.
-    const uint64_t data = done.data;
-    const uint64_t tag = done.tag;
-    out.data = data;
-    out.tag = tag;
+    static_assert(offsetof(Entry, tag) == offsetof(Entry, data) + 8);
+    std::memcpy(&out.data, &done.data_and_tag, sizeof done.data_and_tag);
   }
 };
 
@@ -94,34 +94,30 @@ struct CqReader {
                    : TakeIdle<kSources>(handle, entries, count, sources);
       }
       if (!kSources && count == 1) {
-        return Queue::IsReceive(*entry)
-                   ? TakeOne<true>(handle, entries, backend, *entry)
-                   : TakeSent(handle, entries, backend, *entry);
+        return backend.TryTake(*entry, WriterTo(entries))
+                   ? 1
+                   : TakeOther(handle, entries, count, *entry);
       }
     }
     return TakeSome<kSources>(handle, entries, count, sources);
   }
 
-  template <bool kReceive>
-  [[gnu::always_inline]] static inline ssize_t TakeOne(
-      fid_cq* handle, typename Format::Entry* entries, Queue& backend,
-      const DeviceEntry& entry) noexcept {
-    const auto write = [entries](const backend::Completion& done,
-                                 auto /*source*/)
+  [[gnu::always_inline]] static auto WriterTo(
+      typename Format::Entry* entries) noexcept {
+    return [entries](const backend::Completion& done, auto /*source*/)
         __attribute__((always_inline)) {
       Format::Write(*entries, done);
     };
-    return backend.template TryTake<kReceive>(entry, write)
-               ? 1
-               : TakeSome<false>(handle, entries, 1, nullptr);
   }
 
-  // By itself, so that reading a receive saves no register for it.
-  [[gnu::noinline]] static ssize_t TakeSent(fid_cq* handle,
-                                            typename Format::Entry* entries,
-                                            Queue& backend,
-                                            const DeviceEntry& entry) noexcept {
-    return TakeOne<false>(handle, entries, backend, entry);
+  // A function by itself, so that `TryTake` saves no register for it.
+  [[gnu::noinline]] static ssize_t TakeOther(
+      fid_cq* handle, typename Format::Entry* entries, size_t count,
+      const DeviceEntry& entry) noexcept {
+    Queue& backend = BackendOf(CompletionQueue::From(handle));
+    return backend.TryTakeOther(entry, WriterTo(entries))
+               ? 1
+               : TakeSome<false>(handle, entries, count, nullptr);
   }
 
   template <bool kSources>

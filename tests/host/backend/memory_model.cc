@@ -23,7 +23,7 @@ void Receiver::Arrive(const std::vector<std::byte>& message,
                                    : 0),
                      .length = placed,
                      .buffer = receive.parts[0].iov_base,
-                     .data = operation.data},
+                     .data_and_tag = {operation.data, 0}},
       .source = peers->Find(port),
       .error = std::nullopt};
   if (placed < message.size()) {

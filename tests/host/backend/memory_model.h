@@ -59,9 +59,12 @@ class Queue final : public CompletionQueue {
   const Entry* Peek() const noexcept {
     return entries_.empty() ? nullptr : &entries_.front();
   }
-  static bool IsReceive(const Entry& /*entry*/) noexcept { return false; }
-  template <bool kReceive, typename Sink>
+  template <typename Sink>
   bool TryTake(const Entry& /*entry*/, Sink&& /*sink*/) noexcept {
+    return false;
+  }
+  template <typename Sink>
+  bool TryTakeOther(const Entry& /*entry*/, Sink&& /*sink*/) noexcept {
     return false;
   }
   static bool IsError(const Entry& entry, bool /*sources*/) noexcept {

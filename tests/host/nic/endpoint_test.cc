@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -386,6 +387,61 @@ TEST_F(EndpointTest, BufferOutsideItsRegionIsRefused) {
   EXPECT_EQ(a.endpoint->receive()->PostSegments<backend::Locked>({.context = 1},
                                                                  {&segment, 1}),
             EINVAL);
+}
+
+// Entries that end in the same word are taken without a look at their queue.
+TEST_F(EndpointTest, FrequentEntriesAreOfTheAttachedQueueAndItsFlags) {
+  std::array<uint8_t, 8> buffer{};
+  auto region = MappedRegion::Create(*b.device, buffer.data(), buffer.size());
+  ASSERT_TRUE(region.ok());
+  backend::Completion last;
+  const auto sink = [&last](const backend::Completion& done, auto /*source*/) {
+    last = done;
+  };
+  const auto arrive = [&](uint64_t context, uint64_t data) {
+    const Segment place = {.address = buffer.data(),
+                           .bytes = buffer.size(),
+                           .region = &region.value()};
+    ASSERT_EQ(b.endpoint->receive()->PostSegments<backend::Locked>(
+                  {.context = context}, {&place, 1}),
+              0);
+    const Segment message = {.address = &data, .bytes = sizeof(data)};
+    ASSERT_EQ(a.endpoint->transmit()->PostSegments<backend::Locked>(
+                  {.data = data,
+                   .peer = to_b,
+                   .flags = data != 0 ? backend::kCarryData : uint8_t{0}},
+                  {&message, 1}),
+              0);
+    for (int i = 0; i < 1000 && b.cq->Peek() == nullptr; ++i) {
+      b.nic->progressor()->step(b.nic->progressor()->cookie);
+    }
+    ASSERT_NE(b.cq->Peek(), nullptr);
+  };
+  for (const uint64_t context : {1, 2, 3}) {
+    ASSERT_NO_FATAL_FAILURE(arrive(context, 0));
+    const bool first = context == 1;
+    EXPECT_EQ(b.cq->TryTake(*b.cq->Peek(), sink), !first);
+    EXPECT_TRUE(!first || b.cq->TryTakeOther(*b.cq->Peek(), sink));
+    EXPECT_EQ(last.context, context);
+    EXPECT_EQ(last.flags, FI_MSG | FI_RECV);
+  }
+  for (const uint64_t data : {42, 0}) {
+    ASSERT_NO_FATAL_FAILURE(arrive(4, data));
+    EXPECT_FALSE(b.cq->TryTake(*b.cq->Peek(), sink)) << "other flags";
+    ASSERT_TRUE(b.cq->TryTakeOther(*b.cq->Peek(), sink));
+    EXPECT_EQ(last.flags,
+              FI_MSG | FI_RECV | (data != 0 ? FI_REMOTE_CQ_DATA : 0));
+    EXPECT_EQ(last.data(), data);
+  }
+  // The queue that these were of may be another one's by now.
+  b.cq->Detach(*b.endpoint->receive());
+  b.cq->Forget(*b.endpoint->receive());
+  b.cq->Attach(*b.endpoint->receive());
+  ASSERT_NO_FATAL_FAILURE(arrive(5, 0));
+  EXPECT_FALSE(b.cq->TryTake(*b.cq->Peek(), sink));
+  const auto taken = b.Take();
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->finished.context, 5U);
 }
 
 }  // namespace
