@@ -445,14 +445,14 @@ CONFORMANCE_TEST(InfoTest, FirstOpenDomainIsReported, 30) {
   }
   fid_domain* second = nullptr;
   ASSERT_EQ(fi_domain(a().fabric, a().info.get(), &second, nullptr), 0);
-  EXPECT_EQ(reported(a().info->domain_attr->name), a().domain);
+  EXPECT_TRUE(reported(a().info->domain_attr->name) == a().domain);
   EXPECT_EQ(fi_close(&second->fid), 0);
 }
 
 CONFORMANCE_TEST(InfoTest, OpenFabricIsReported, 31) {
   const Answer before = GetInfo(MakeHints(FI_MSG).get());
   for (const fi_info* info : before.own()) {
-    EXPECT_EQ(info->fabric_attr->fabric, nullptr);
+    EXPECT_TRUE(info->fabric_attr->fabric == nullptr);
   }
   if (!Open({}, 1)) {
     return;
@@ -461,7 +461,7 @@ CONFORMANCE_TEST(InfoTest, OpenFabricIsReported, 31) {
   int found = 0;
   for (const fi_info* info : answer.own()) {
     if (SameName(info->fabric_attr->name, a().info->fabric_attr->name)) {
-      EXPECT_EQ(info->fabric_attr->fabric, a().fabric);
+      EXPECT_TRUE(info->fabric_attr->fabric == a().fabric);
       ++found;
     }
   }

@@ -135,6 +135,13 @@ fid_ep* Node::OpenBareEndpoint() {
   return bare;
 }
 
+void EnableRegion(const Node& node, fid_mr* mr) {
+  if ((node.info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
+    EXPECT_EQ(fi_mr_bind(mr, &node.ep->fid, 0), 0);
+    EXPECT_EQ(fi_mr_enable(mr), 0);
+  }
+}
+
 Buffer::Buffer(Node& node, size_t bytes, uint64_t access) : bytes_(bytes) {
   const int mode = node.info->domain_attr->mr_mode;
   const bool remote = (access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
@@ -146,9 +153,8 @@ Buffer::Buffer(Node& node, size_t bytes, uint64_t access) : bytes_(bytes) {
   EXPECT_EQ(fi_mr_reg(node.domain, bytes_.data(), bytes, access, 0, next_key++,
                       0, &mr, nullptr),
             0);
-  if (mr != nullptr && (mode & FI_MR_ENDPOINT) != 0) {
-    EXPECT_EQ(fi_mr_bind(mr, &node.ep->fid, 0), 0);
-    EXPECT_EQ(fi_mr_enable(mr), 0);
+  if (mr != nullptr) {
+    EnableRegion(node, mr);
   }
   if ((mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0) {
     address_ = reinterpret_cast<uint64_t>(bytes_.data());
@@ -208,6 +214,13 @@ bool NodesTest::Open(const NodeOptions& options, size_t count) {
     nodes_.push_back(std::move(node));
   }
   return !options.enable || Connect();
+}
+
+bool NodesTest::Enable() {
+  for (const auto& node : nodes_) {
+    EXPECT_EQ(fi_enable(node->ep), 0);
+  }
+  return Connect();
 }
 
 bool NodesTest::Open(const NodeOptions& sender, const NodeOptions& receiver) {

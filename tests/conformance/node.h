@@ -108,6 +108,9 @@ class Buffer {
   uint64_t address_ = 0;
 };
 
+// Makes a region usable where the provider needs that (FI_MR_ENDPOINT).
+void EnableRegion(const Node& node, fid_mr* mr);
+
 // Bytes that depend on position and `salt`.
 std::vector<uint8_t> Pattern(size_t bytes, uint32_t salt = 0);
 
@@ -118,6 +121,8 @@ class NodesTest : public ::testing::Test {
   bool Open(const NodeOptions& options = {}, size_t count = 2);
   // A sender, node 0, and a receiver, node 1, of different options.
   bool Open(const NodeOptions& sender, const NodeOptions& receiver);
+  // Enables nodes that were opened with `enable` false; the same.
+  bool Enable();
   // Opens one node that is not in any vector.
   std::unique_ptr<Node> OpenAlone(const NodeOptions& options);
 
