@@ -204,11 +204,28 @@ Prepared Registrar::Copy(std::span<const Segment> segments, Slab slab,
   return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = slab.iova};
 }
 
+template <typename Make>
+auto Registrar::OutsideLock(Make make) {
+  const Lock lock = lock_;
+  if (lock.lock == nullptr) {
+    return make();
+  }
+  lock.leave(lock.lock);
+  auto made = make();
+  lock.enter(lock.lock);
+  ++times_left_;
+  return made;
+}
+
 Prepared Registrar::MapUser(const Segment& segment) {
-  Result<MappedRegion> region =
-      MappedRegion::Create(*device_, segment.address, segment.bytes);
+  Result<MappedRegion> region = OutsideLock([&] {
+    return MappedRegion::Create(*device_, segment.address, segment.bytes);
+  });
   if (!region.ok()) {
     return Refused(region.error(), segment.bytes);
+  }
+  if (free_count_ == 0) {
+    return Full();
   }
   const Ticket ticket = TakeTicket();
   const Iova iova = region.value().iova_of(segment.address);
@@ -218,9 +235,13 @@ Prepared Registrar::MapUser(const Segment& segment) {
 
 Prepared Registrar::Gather(std::span<const Segment> segments, size_t bytes,
                            bool receive) {
-  Result<DmaBuffer> memory = DmaBuffer::Create(*device_, bytes);
+  Result<DmaBuffer> memory =
+      OutsideLock([&] { return DmaBuffer::Create(*device_, bytes); });
   if (!memory.ok()) {
     return Refused(memory.error(), bytes);
+  }
+  if (free_count_ == 0) {
+    return Full();
   }
   const Ticket ticket = TakeTicket();
   Lease& lease = leases_[ticket];

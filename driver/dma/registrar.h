@@ -133,7 +133,8 @@ using MapRefusalListener = std::function<void(Errno error, size_t bytes)>;
 //   takes one go through memory allocated for the operation.
 //
 // Thread safety: none. Every member is called under the lock of the endpoint
-// that owns the registrar (or by its only thread): it takes no lock itself.
+// that owns the registrar (or by its only thread): it takes no lock itself, but
+// leaves that one to map memory (`LeaveToMap`).
 // Cost: registered memory and slabs O(1) plus the copy, no system call, no
 // allocation; the rest maps and unmaps.
 // Ownership: borrows the device. All tickets are finished before destruction,
@@ -158,6 +159,18 @@ class Registrar {
 
   Registrar(Registrar&&) = default;
   Registrar& operator=(Registrar&&) = default;
+
+  // The lock of a caller that shares the registrar.
+  struct Lock {
+    void (*leave)(void* lock) = nullptr;
+    void (*enter)(void* lock) = nullptr;
+    void* lock = nullptr;
+  };
+  // From now on `Prepare*` leave the caller's lock for each system call and
+  // enter it again: the caller then checks again what the lock protects.
+  void LeaveToMap(const Lock& lock) noexcept { lock_ = lock; }
+  // How many times they did; wraps.
+  uint32_t times_left() const noexcept { return times_left_; }
 
   // For an operation that reads the segments, in order, as one message. At
   // return, copied data may be changed by its owner; mapped data not before
@@ -244,12 +257,17 @@ class Registrar {
   Pieces MapEach(std::span<const Segment> segments);
   Prepared Gather(std::span<const Segment> segments, size_t bytes,
                   bool receive);
+  // Runs `make`, which makes system calls, without the caller's lock.
+  template <typename Make>
+  auto OutsideLock(Make make);
   Prepared Refused(Errno error, size_t bytes);
   Ticket TakeTicket() noexcept { return free_[--free_count_]; }
   void CopyOut(Ticket ticket, size_t placed_bytes) noexcept;
   void Release(Ticket ticket) noexcept;
 
   Device* device_ = nullptr;
+  Lock lock_;
+  uint32_t times_left_ = 0;
   uint32_t copy_limit_bytes_ = 0;
   uint32_t free_count_ = 0;
   std::unique_ptr<Ticket[]> free_;

@@ -159,6 +159,9 @@ ProgressHook FakeDevice::progress_hook() {
 }
 
 Result<Iova> FakeDevice::Map(void* address, size_t bytes) {
+  if (on_map) {
+    on_map();
+  }
   const std::lock_guard lock(mutex_);
   const auto start = reinterpret_cast<uintptr_t>(address);
   if (map_error != 0) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -99,6 +100,7 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   uint32_t bad_unmaps = 0;
   std::vector<Rung> rung;
   std::vector<Pushed> pushed;
+  std::function<void()> on_map;  // Called by `Map` before all else.
   // {IOVA, bytes} of every mapping, in order of `Map`.
   std::vector<std::pair<uint64_t, size_t>> mappings;
 

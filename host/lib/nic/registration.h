@@ -77,6 +77,22 @@ class Registration final : public backend::Region {
   RemoteAccess access_;
 };
 
+// Lets the registrar leave `lock`, which the caller holds under `Locking`, to
+// map memory.
+template <typename Locking>
+void LeaveToMap(Registrar& registrar, backend::SpinLock& lock) noexcept {
+  if constexpr (Locking::kLocks) {
+    registrar.LeaveToMap(
+        {.leave =
+             [](void* held) {
+               static_cast<backend::SpinLock*>(held)->unlock();
+             },
+         .enter =
+             [](void* left) { static_cast<backend::SpinLock*>(left)->lock(); },
+         .lock = &lock});
+  }
+}
+
 // A payload with the registrations that its descriptors stand for.
 class Segments {
  public:

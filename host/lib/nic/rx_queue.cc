@@ -80,7 +80,8 @@ int RxQueue::PostSegments(const ReceiveOperation& operation,
     return EMSGSIZE;
   }
   const typename Locking::Guard guard(lock_);
-  const int error = Push(operation, segments, bytes);
+  LeaveToMap<Locking>(*registrar_, lock_);
+  const int error = Push<Locking>(operation, segments, bytes);
   if (!operation.more || error != 0) {
     ring_->Publish();
   }
@@ -91,28 +92,38 @@ template int RxQueue::PostSegments<backend::Locked>(
 template int RxQueue::PostSegments<backend::Unlocked>(
     const ReceiveOperation&, std::span<const Segment>) noexcept;
 
+template <typename Locking>
 int RxQueue::Push(const ReceiveOperation& operation,
                   std::span<const Segment> segments, size_t bytes) noexcept {
   if (broken_) {
     return EIO;
   }
-  Slot& slot = slots_[ring_->tail() & slot_mask_];
-  if ((ring_->full() || slot.use.state != 0) && !MakeRoom()) {
+  Slot* slot = &slots_[ring_->tail() & slot_mask_];
+  if ((ring_->full() || slot->use.state != 0) && !MakeRoom()) {
     return EAGAIN;
   }
   if (segments.size() > 1 && in_place_) {
     return EOPNOTSUPP;
   }
+  const uint32_t left = registrar_->times_left();
   const Prepared prepared = registrar_->PrepareReceive(segments);
   if (prepared.status != Prepared::Status::kOk) {
     return prepared.status == Prepared::Status::kFull
                ? EAGAIN
                : static_cast<int>(prepared.error);
   }
-  slot = {.buffer = segments.empty() ? nullptr : segments[0].address,
-          .use = {.ticket = prepared.ticket,
-                  .state = static_cast<uint8_t>(slot.use.state | kPosted),
-                  .report = operation.report}};
+  if (Locking::kLocks && registrar_->times_left() != left) {
+    // Other threads may have posted meanwhile.
+    if (broken_ || !MakeRoom()) {
+      registrar_->FinishReceive(prepared.ticket, 0);
+      return broken_ ? EIO : EAGAIN;
+    }
+    slot = &slots_[ring_->tail() & slot_mask_];
+  }
+  *slot = {.buffer = segments.empty() ? nullptr : segments[0].address,
+           .use = {.ticket = prepared.ticket,
+                   .state = static_cast<uint8_t>(slot->use.state | kPosted),
+                   .report = operation.report}};
   const auto length = static_cast<uint32_t>(bytes);
   if (!operation.more && ring_->open()) {
     ring_->PushAndPublish(operation.context, prepared.iova, length);

@@ -197,6 +197,7 @@ class RxQueue final : public backend::ReceiveContext {
     broken_ = true;
     ring_->Close();
   }
+  template <typename Locking>
   int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
            size_t bytes) noexcept;
   // Whether the next slot can be had: what it holds moves aside.

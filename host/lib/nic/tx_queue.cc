@@ -249,12 +249,20 @@ int TxQueue::Push(const Operation& operation, std::span<const Segment> local,
     PushInRing(operation, local, remote);
     return 0;
   }
+  LeaveToMap<Locking>(*registrar_, lock_);
+  const uint32_t left = registrar_->times_left();
   const Registrar::Pieces pieces =
       Prepare(local, operation.opcode == backend::Opcode::kRead);
   if (pieces.status != Prepared::Status::kOk) {
     return pieces.status == Prepared::Status::kFull
                ? EAGAIN
                : static_cast<int>(pieces.error);
+  }
+  // Other threads may have posted meanwhile.
+  if (registrar_->times_left() != left &&
+      (broken_ || !MakeRoom(operation, local.size(), remote))) {
+    registrar_->FinishSend(pieces.ticket);
+    return broken_ ? EIO : EAGAIN;
   }
   // What is read into a bounce buffer is moved when the completion is read, so
   // there has to be one.
