@@ -29,7 +29,7 @@ bool SameName(const char* a, const char* b) {
 std::string FindHost() {
   const Answer answer = GetInfo(MakeHints(0).get());
   for (const fi_info* info : answer.own()) {
-    const std::string host = NumericHost(*info);
+    std::string host = NumericHost(*info);
     if (!host.empty()) {
       return host;
     }
@@ -548,8 +548,9 @@ CONFORMANCE_TEST(InfoTest, AllocatedInfoIsZero, 36) {
   ASSERT_NE(info->domain_attr, nullptr);
   ASSERT_NE(info->fabric_attr, nullptr);
   const auto zero = [](const auto& part) {
-    const std::vector<uint8_t> none(sizeof(part));
-    return std::memcmp(&part, none.data(), sizeof(part)) == 0;
+    std::vector<uint8_t> bytes(sizeof(part));
+    std::memcpy(bytes.data(), &part, sizeof(part));
+    return bytes == std::vector<uint8_t>(sizeof(part));
   };
   EXPECT_TRUE(zero(*info->tx_attr));
   EXPECT_TRUE(zero(*info->rx_attr));

@@ -170,7 +170,7 @@ Buffer::~Buffer() {
 std::vector<uint8_t> Pattern(size_t bytes, uint32_t salt) {
   std::vector<uint8_t> pattern(bytes);
   for (size_t i = 0; i < bytes; ++i) {
-    pattern[i] = static_cast<uint8_t>(i * 7 + i / 251 + salt * 31 + 1);
+    pattern[i] = static_cast<uint8_t>(i * 7 + i / 251 + size_t{salt} * 31 + 1);
   }
   return pattern;
 }

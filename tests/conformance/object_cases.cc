@@ -531,6 +531,7 @@ CONFORMANCE_TEST(DomainTest, SegmentsOfARegionAreLimited, 141) {
   std::vector<std::vector<uint8_t>> memory(std::min<size_t>(limit, 64) + 1,
                                            std::vector<uint8_t>(4096));
   std::vector<iovec> segments;
+  segments.reserve(memory.size());
   for (auto& part : memory) {
     segments.push_back({.iov_base = part.data(), .iov_len = part.size()});
   }
