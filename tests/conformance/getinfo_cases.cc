@@ -550,7 +550,8 @@ CONFORMANCE_TEST(InfoTest, AllocatedInfoIsZero, 36) {
   const auto zero = [](const auto& part) {
     std::vector<uint8_t> bytes(sizeof(part));
     std::memcpy(bytes.data(), &part, sizeof(part));
-    return bytes == std::vector<uint8_t>(sizeof(part));
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](uint8_t byte) { return byte == 0; });
   };
   EXPECT_TRUE(zero(*info->tx_attr));
   EXPECT_TRUE(zero(*info->rx_attr));

@@ -12,9 +12,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 
 namespace heddle::conformance {
 namespace {
@@ -104,6 +106,20 @@ void ResetSignals() {
   std::_Exit(0);
 }
 
+// Removes the segments that the stock provider shm leaves where its process
+// was killed: it names them by the process, and refuses to open (FI_EBUSY) in
+// a later one of the same number.
+void RemoveSegments(pid_t child) {
+  const std::string prefix = std::to_string(child) + ":";
+  std::error_code ignored;
+  for (const auto& file :
+       std::filesystem::directory_iterator("/dev/shm", ignored)) {
+    if (file.path().filename().string().starts_with(prefix)) {
+      (void)std::filesystem::remove(file.path(), ignored);
+    }
+  }
+}
+
 // Waits for the end of the child, which stays a zombie: its number is not
 // reused. False at the limit.
 bool WaitForEnd(pid_t child, Clock::time_point end) {
@@ -183,6 +199,9 @@ Outcome RunTest(const std::string& name) {
   (void)setpgid(child, child);
   const bool ended = WaitForEnd(child, end);
   (void)kill(-child, SIGKILL);  // Its own children, too.
+  siginfo_t info = {};
+  (void)waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  RemoveSegments(child);  // Before its number is free.
   int status = 0;
   (void)waitpid(child, &status, 0);
   (void)sigprocmask(SIG_SETMASK, &before, nullptr);
