@@ -1631,7 +1631,7 @@ TEST(TxFetchTest, WhateverIsPushedOperationsAreThoseOfTheRing) {
       payload_slots += data.size() / 64;
     }
   }
-  EXPECT_GT(payload_slots, slots_pushed / 50);
+  EXPECT_GT(payload_slots, slots_pushed / 200);
   std::printf("%zu of %zu slots of payload used\n", payload_slots,
               slots_pushed);
 }
