@@ -59,7 +59,7 @@ Regions::Answer Regions::Check(const semantics::RmaRequest& request) const {
   const Region* const region = index == kNone ? nullptr : &regions_[index];
   const semantics::RmaAnswer answer =
       semantics::CheckRma(region == nullptr ? nullptr : &region->spec, request);
-  if (answer.code != contract::ReturnCode::kOk) {
+  if (region == nullptr || answer.code != contract::ReturnCode::kOk) {
     return {.code = answer.code};
   }
   return {answer.code, index, region->iova + answer.offset};
