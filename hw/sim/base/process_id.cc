@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -58,17 +59,28 @@ uint64_t PidSpace() {
 
 }  // namespace
 
+// Read the first time, and the first time after a fork. Threads that do so at
+// once store the same values, and the number last: it makes the others valid.
+// No thread-local variable: LeakSanitizer crashes over those of a library that
+// was loaded later while another thread begins.
 ProcessId ProcessId::Self() {
-  thread_local ProcessId self;
+  static constinit std::atomic<uint32_t> known_pid = 0;
+  static constinit std::atomic<uint32_t> known_start = 0;
+  static constinit std::atomic<uint64_t> known_space = 0;
   const auto pid = static_cast<uint32_t>(getpid());
-  if (self.pid != pid) {  // The first time, or the first after a fork.
-    self = {.pid = pid, .space = PidSpace()};
+  if (known_pid.load(std::memory_order_acquire) != pid) {
     char state = 0;
-    if (!ReadStat(pid, &state, &self.start)) {
-      self.start = 0;
+    uint32_t start = 0;
+    if (!ReadStat(pid, &state, &start)) {
+      start = 0;
     }
+    known_start.store(start, std::memory_order_relaxed);
+    known_space.store(PidSpace(), std::memory_order_relaxed);
+    known_pid.store(pid, std::memory_order_release);
   }
-  return self;
+  return {.pid = pid,
+          .start = known_start.load(std::memory_order_relaxed),
+          .space = known_space.load(std::memory_order_relaxed)};
 }
 
 ProcessId::State ProcessId::Look() const {
