@@ -40,7 +40,9 @@ def rounds(usual):
 
 class Case(unittest.TestCase):
     """The kinds of traffic. Each is a run of its own, which raises when anything is wrong or left."""
-    reads_of_lone_retries = IN_FLIGHT  # In flight, by a peer that resends only the refused packet.
+    # In flight, by a peer that resends only the refused packet.
+    reads_of_lone_retries = IN_FLIGHT
+    sends_of_lone_retries = RECEIVES // 2
 
     def setUp(self):
         self.place = UdpSockets()
@@ -69,7 +71,7 @@ class Case(unittest.TestCase):
     def peer_sends(self, options, ordered, loss=0.0):
         bench = self.bench(options, ordered, loss)
         # A packet that finds no buffer is a gap, which costs each packet behind it several retries.
-        at_once = RECEIVES // 2 if options.resend_only_nacked else self.messages
+        at_once = self.sends_of_lone_retries if options.resend_only_nacked else self.messages
         operations = []
         for first in range(0, self.messages, at_once):
             count = min(at_once, self.messages - first)
