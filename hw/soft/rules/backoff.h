@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a sender waits before its next attempt. As `doubled` in
-// heddle_pdc_tx and heddle_return_tx.
+// How long a sender waits before its next attempt, as in heddle_pdc_tx and
+// heddle_return_tx.
 #pragma once
 
 #include <cstdint>

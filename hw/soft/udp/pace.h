@@ -11,7 +11,7 @@
 namespace heddle::soft::udp {
 
 // So many entropies in a row share a source port: datagrams of one port leave
-// joined, and a PDC that changes its entropy with each packet goes on in runs.
+// joined, although a PDC changes its entropy with each packet.
 constexpr uint32_t kEntropyRun = 32;
 
 struct Pace {
