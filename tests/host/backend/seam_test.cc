@@ -10,11 +10,8 @@
 #include <array>
 #include <string>
 
-#include "host/lib/core/info_memory.h"
-#include "host/lib/ofi/domain_open.h"
-#include "host/lib/ofi/fabric.h"
-#include "host/lib/ofi/make_data_path.h"
 #include "host/lib/ofi/transfer_handle.h"
+#include "tests/host/backend/memory_fabric.h"
 #include "tests/host/backend/memory_model.h"
 
 namespace heddle::ofi {
@@ -26,27 +23,12 @@ struct Node {
   fid_av* peers = nullptr;
 };
 
-class SeamTest : public testing::Test {
+class SeamTest : public MemoryFabricTest {
  protected:
-  static void SetUpTestSuite() {
-    static constexpr DataPath kPath =
-        MakeDataPath<backend::memory::Model>(backend::memory::kBackend);
-    AddDataPath(kPath);
-    core::AddOpener(backend::memory::kOpener);
-  }
-
   void SetUp() override {
-    char name[] = "heddle-default";
-    fi_fabric_attr attr = {};
-    attr.name = name;
-    attr.api_version = FI_VERSION(1, 17);
-    ASSERT_EQ(Fabric::Open(&attr, &fabric_, nullptr), 0);
-    info_->fabric_attr->api_version = FI_VERSION(1, 17);
-    info_->domain_attr->name = strdup("memory0");
-    info_->domain_attr->threading = FI_THREAD_DOMAIN;
+    ASSERT_NO_FATAL_FAILURE(MemoryFabricTest::SetUp());
     info_->ep_attr->type = FI_EP_RDM;
     info_->caps = FI_MSG | FI_SOURCE;
-    ASSERT_EQ(OpenDomain(fabric_, info_.get(), 0, &domain_, nullptr), 0);
     for (Node* node : {&a_, &b_}) {
       ASSERT_NO_FATAL_FAILURE(Open(node));
     }
@@ -106,9 +88,6 @@ class SeamTest : public testing::Test {
     }
   }
 
-  core::InfoPointer info_{core::AllocateInfo()};
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
   Node a_;
   Node b_;
   fi_addr_t to_a_ = FI_ADDR_NOTAVAIL;

@@ -13,11 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "host/lib/core/info_memory.h"
-#include "host/lib/ofi/domain_open.h"
-#include "host/lib/ofi/fabric.h"
-#include "host/lib/ofi/make_data_path.h"
-#include "tests/host/backend/memory_model.h"
+#include "tests/host/backend/memory_fabric.h"
 
 namespace heddle::ofi {
 namespace {
@@ -71,25 +67,10 @@ class Side final : public ServiceEndpoint::Handler {
   uint64_t value_ = 0;
 };
 
-class ServiceEndpointTest : public testing::Test {
+class ServiceEndpointTest : public MemoryFabricTest {
  protected:
-  static void SetUpTestSuite() {
-    static constexpr DataPath kPath =
-        MakeDataPath<backend::memory::Model>(backend::memory::kBackend);
-    AddDataPath(kPath);
-    core::AddOpener(backend::memory::kOpener);
-  }
-
   void SetUp() override {
-    char name[] = "heddle-default";
-    fi_fabric_attr attr = {};
-    attr.name = name;
-    attr.api_version = FI_VERSION(1, 17);
-    ASSERT_EQ(Fabric::Open(&attr, &fabric_, nullptr), 0);
-    const core::InfoPointer info(core::AllocateInfo());
-    info->domain_attr->name = strdup("memory0");
-    info->domain_attr->threading = FI_THREAD_DOMAIN;
-    ASSERT_EQ(OpenDomain(fabric_, info.get(), 0, &domain_, nullptr), 0);
+    ASSERT_NO_FATAL_FAILURE(MemoryFabricTest::SetUp());
     fi_eq_attr events = {};
     events.wait_obj = FI_WAIT_UNSPEC;
     ASSERT_EQ(fi_eq_open(fabric_, &events, &events_, nullptr), 0);
@@ -123,8 +104,6 @@ class ServiceEndpointTest : public testing::Test {
     }
   }
 
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
   fid_eq* events_ = nullptr;
   fid_cq* queue_ = nullptr;
   fid_cntr* counter_ = nullptr;
