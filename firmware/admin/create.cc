@@ -25,6 +25,14 @@ constexpr uint64_t Bytes(uint32_t log2, uint64_t entry_bytes) {
   return log2 <= contract::kCqLog2Max ? entry_bytes << log2 : 0;
 }
 
+constexpr bool Matches(uint8_t rx_flags) {
+  return (rx_flags & contract::kRxCtxFlagMatch) != 0;
+}
+
+constexpr bool IsTagged(uint8_t rx_flags) {
+  return (rx_flags & contract::kRxCtxFlagTagged) != 0;
+}
+
 }  // namespace
 
 Executor::Progress Executor::CreateCq(const contract::AdminCreateCq& command) {
@@ -101,6 +109,11 @@ FieldCheck Executor::CheckTx(const contract::AdminCreateTx& command) {
   check.Require(
       IsCounter(JoinBytes(command.counter_write, command.counter_write_high)),
       offsetof(Command, counter_write), contract::AdminStatus::kNotFound);
+  const bool deferrable = (capability_ & contract::kCapabilityDeferrable) != 0;
+  check.Require(
+      command.flags == 0 ||
+          (command.flags == contract::kTxCtxFlagDeferrable && deferrable),
+      offsetof(Command, flags));
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
   return check;
 }
@@ -137,7 +150,9 @@ Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
       .counter_read_high = command.counter_read_high,
       .spill_base = command.spill_base,
       .counter_write_high = command.counter_write_high,
-      .flags = endpoint.relative ? contract::kTxCtxFlagRelative : uint8_t{0}};
+      .flags = static_cast<uint8_t>(
+          command.flags |
+          (endpoint.relative ? contract::kTxCtxFlagRelative : 0U))};
   const Status status = tables_.Write(contract::Table::kTxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);
@@ -146,10 +161,12 @@ Executor::Progress Executor::CreateTx(const contract::AdminCreateTx& command) {
   return Created(index);
 }
 
-bool Executor::IsIndexTaken(uint32_t endpoint, uint16_t resource_index) const {
+bool Executor::IsIndexTaken(uint32_t endpoint, uint16_t resource_index,
+                            bool tagged) const {
   for (uint32_t i = 0; i < rx_contexts_.limit(); ++i) {
     if (rx_contexts_.IsUsed(i) && rx_contexts_.at(i).endpoint == endpoint &&
-        rx_contexts_.at(i).config.resource_index == resource_index) {
+        rx_contexts_.at(i).config.resource_index == resource_index &&
+        IsTagged(rx_contexts_.at(i).config.flags) == tagged) {
       return true;
     }
   }
@@ -163,7 +180,10 @@ FieldCheck Executor::CheckRx(const contract::AdminCreateRx& command) {
                 offsetof(Command, endpoint), contract::AdminStatus::kNotFound);
   check.Require(
       IsHostRange(command.ring_base,
-                  Bytes(command.ring_log2, contract::kRxDescBytes), kPageBytes),
+                  Bytes(command.ring_log2, Matches(command.flags)
+                                               ? contract::kMatchDescBytes
+                                               : contract::kRxDescBytes),
+                  kPageBytes),
       offsetof(Command, ring_base));
   check.Require(IsHostRange(command.head_cell, kCellBytes, kCellBytes),
                 offsetof(Command, head_cell));
@@ -185,11 +205,42 @@ FieldCheck Executor::CheckRx(const contract::AdminCreateRx& command) {
                                     command.counter_remote_write_high)),
                 offsetof(Command, counter_remote_write),
                 contract::AdminStatus::kNotFound);
-  check.Require((command.flags & ~contract::kRxCtxFlagRegionEvent) == 0,
+  check.Require((command.flags & ~RxFlags()) == 0 &&
+                    (Matches(command.flags) || !IsTagged(command.flags)),
                 offsetof(Command, flags));
+  CheckMatching(command, &check);
   check.Require(command.rsvd1 == 0, offsetof(Command, rsvd1));
-  check.RequireZero(command.rsvd2, offsetof(Command, rsvd2));
   return check;
+}
+
+void Executor::CheckMatching(const contract::AdminCreateRx& command,
+                             FieldCheck* check) {
+  using Command = contract::AdminCreateRx;
+  const bool matches = Matches(command.flags);
+  check->Require(matches ? command.unexpected_bytes % kPageBytes == 0
+                         : command.unexpected_bytes == 0,
+                 offsetof(Command, unexpected_bytes));
+  check->Require(matches ? IsHostRange(command.unexpected_base,
+                                       command.unexpected_bytes, kPageBytes)
+                         : command.unexpected_base == 0,
+                 offsetof(Command, unexpected_base));
+  check->Require((command.unexpected_messages != 0) == matches &&
+                     command.unexpected_messages <= contract::kMatchEntriesMax,
+                 offsetof(Command, unexpected_messages));
+  check->Require(matches || command.copy_limit == 0,
+                 offsetof(Command, copy_limit));
+  check->Require((command.receives != 0) == matches &&
+                     command.receives <= contract::kMatchEntriesMax,
+                 offsetof(Command, receives));
+}
+
+uint8_t Executor::RxFlags() const {
+  const bool match = (capability_ & contract::kCapabilityMatch) != 0;
+  const bool tagged = (capability_ & contract::kCapabilityTagged) != 0;
+  return static_cast<uint8_t>(
+      contract::kRxCtxFlagRegionEvent |
+      (match ? contract::kRxCtxFlagMatch : 0U) |
+      (match && tagged ? contract::kRxCtxFlagTagged : 0U));
 }
 
 Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
@@ -200,7 +251,7 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
   const Endpoint& endpoint = endpoints_.at(command.endpoint);
   const auto resource_index =
       static_cast<uint16_t>(endpoint.first_ri() + 1 + command.rx_index);
-  if (IsIndexTaken(command.endpoint, resource_index)) {
+  if (IsIndexTaken(command.endpoint, resource_index, IsTagged(command.flags))) {
     return Answer(contract::AdminStatus::kInUse, 1);
   }
   const uint32_t index = rx_contexts_.FindTurn();
@@ -226,7 +277,12 @@ Executor::Progress Executor::CreateRx(const contract::AdminCreateRx& command) {
       .cq_high = command.cq_high,
       .counter_recv_high = command.counter_recv_high,
       .counter_remote_read_high = command.counter_remote_read_high,
-      .counter_remote_write_high = command.counter_remote_write_high};
+      .counter_remote_write_high = command.counter_remote_write_high,
+      .unexpected_bytes = command.unexpected_bytes,
+      .unexpected_base = command.unexpected_base,
+      .unexpected_messages = command.unexpected_messages,
+      .copy_limit = command.copy_limit,
+      .receives = command.receives};
   const Status status = tables_.Write(contract::Table::kRxCtx, index, config);
   if (!status.ok()) {
     return Fail(status);

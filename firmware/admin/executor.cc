@@ -27,6 +27,7 @@ void Executor::SetLimits(const Limits& limits) {
   rx_contexts_.set_limit(limits.rx_contexts);
   cqs_.set_limit(limits.cqs);
   vectors_ = limits.vectors;
+  capability_ = limits.capability;
   // More would have no context at all.
   endpoints_.set_limit(limits.tx_contexts + limits.rx_contexts);
   regions_.set_limit(limits.regions);

@@ -124,7 +124,14 @@ class Executor {
 
   FieldCheck CheckTx(const contract::AdminCreateTx& command);
   FieldCheck CheckRx(const contract::AdminCreateRx& command);
-  bool IsIndexTaken(uint32_t endpoint, uint16_t resource_index) const;
+  // The fields of a context that matches, zero in others.
+  static void CheckMatching(const contract::AdminCreateRx& command,
+                            FieldCheck* check);
+  // Flags of receive contexts that the device has.
+  uint8_t RxFlags() const;
+  // `tagged`: in the space of tagged sends.
+  bool IsIndexTaken(uint32_t endpoint, uint16_t resource_index,
+                    bool tagged) const;
 
   // Counts the context of `config` as a user of endpoint and queue, and the
   // opposite.
@@ -148,6 +155,7 @@ class Executor {
   Switch& switch_;
   const contract::KeyMaker keys_;
   uint32_t vectors_ = 0;
+  uint32_t capability_ = 0;  // As in `Limits`.
   ObjectTable<Endpoint, kMaxEndpoints> endpoints_;
   ObjectTable<Cq, kMaxCqs> cqs_;
   ObjectTable<TxContext, kMaxTxContexts> tx_contexts_;

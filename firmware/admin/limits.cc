@@ -39,6 +39,7 @@ Limits Limits::Read(RegisterBus& bus) {
   if (const uint32_t count = bus.Read(kMgmtRegionCountOffset); count != 0) {
     limits.regions = count;
   }
+  limits.capability = bus.Read(kMgmtCapabilityOffset);
   return limits;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many objects of each kind a device has.
+// How many objects of each kind a device has, and of what kinds.
 #pragma once
 
 #include <stdint.h>
@@ -15,6 +15,8 @@ struct Limits {
   uint32_t vectors = 0;
   uint32_t counters = 0;
   uint32_t regions = 0;  // 0 or a power of two.
+  // Bits of contract `capability` that flags of contexts need.
+  uint32_t capability = 0;
 
   // As the registers say.
   static Limits Read(RegisterBus& bus);

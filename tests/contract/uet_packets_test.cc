@@ -329,5 +329,16 @@ TEST(UetPacket, ProbeHasItsOpaqueWhereOthersHaveZero) {
   ExpectOnWire(pds, "5b20 1234 0000 0000 0000 0000 0000 0000");
 }
 
+// UET 4.6: 8-bit generation, then two numbers of 12 bits.
+TEST(UetPacket, RendezvousExtension) {
+  ExpectOnWire(SesRendezvous{.eager_length = 4096,
+                             .read_ri_generation = 1,
+                             .read_pid_on_fep = 0x234,
+                             .read_resource_index = 0x567,
+                             .read_offset = 0x8000,
+                             .read_memory_key = 0x1234},
+               "00001000 01234567 00000000 00008000 00000000 00001234");
+}
+
 }  // namespace
 }  // namespace heddle::contract::wire

@@ -149,6 +149,7 @@ TEST(ContractViews, EncodeInvertsDecodeForEveryHeader) {
   ExpectEncodeInvertsDecode<SesSmall>("ses_small", random);
   ExpectEncodeInvertsDecode<SesMedium>("ses_medium", random);
   ExpectEncodeInvertsDecode<SesTokens>("ses_tokens", random);
+  ExpectEncodeInvertsDecode<SesRendezvous>("ses_rendezvous", random);
   ExpectEncodeInvertsDecode<SesAtomic>("ses_atomic", random);
   ExpectEncodeInvertsDecode<SesCswap>("ses_cswap", random);
   ExpectEncodeInvertsDecode<SesResponse>("ses_response", random);

@@ -223,6 +223,94 @@ TEST_F(ControlProgramTest, ContextsAndRegionsAreRelativeAsTheirEndpointIs) {
   }
 }
 
+// A receive context that matches, in the space of tagged sends.
+AdminCreateRx Matching(AdminCreateRx rx) {
+  rx.flags = contract::kRxCtxFlagMatch | contract::kRxCtxFlagTagged;
+  rx.unexpected_bytes = 0x4000;
+  rx.unexpected_base = 0x80000;
+  rx.unexpected_messages = 64;
+  rx.copy_limit = 1024;
+  rx.receives = 32;
+  return rx;
+}
+
+constexpr uint32_t kMatchCapabilities =
+    contract::kCapabilityMatch | contract::kCapabilityTagged;
+
+TEST_F(ControlProgramTest, TaggedSendsAreASpaceOfTheirOwn) {
+  bus_.capability = kMatchCapabilities;
+  program_->Start();
+  MakeEndpoint(5000);
+  MakeCq();
+  const AdminCreateRx tagged = Matching(ValidRx());
+  const AdminAnswer made = Execute(tagged, AdminOpcode::kCreateRx);
+  ASSERT_EQ(made.status, AdminStatus::kOk);
+  const auto config =
+      bus_.Table<contract::RxCtxCfg>(contract::Table::kRxCtx, made.object);
+  EXPECT_EQ(config.flags, tagged.flags);
+  EXPECT_EQ(config.unexpected_bytes, tagged.unexpected_bytes);
+  EXPECT_EQ(config.unexpected_base, tagged.unexpected_base);
+  EXPECT_EQ(config.unexpected_messages, tagged.unexpected_messages);
+  EXPECT_EQ(config.copy_limit, tagged.copy_limit);
+  EXPECT_EQ(config.receives, tagged.receives);
+  EXPECT_EQ(Execute(tagged, AdminOpcode::kCreateRx).status,
+            AdminStatus::kInUse);
+  // The same RI, and not taken yet.
+  EXPECT_EQ(Execute(ValidRx(), AdminOpcode::kCreateRx).status,
+            AdminStatus::kOk);
+}
+
+TEST_F(ControlProgramTest, FieldsOfMatchingAreChecked) {
+  bus_.capability = kMatchCapabilities;
+  program_->Start();
+  MakeEndpoint(5000);
+  MakeCq();
+  const auto refused_at = [&](auto change) {
+    AdminCreateRx rx = Matching(ValidRx());
+    change(rx);
+    const AdminAnswer answer = Execute(rx, AdminOpcode::kCreateRx);
+    EXPECT_EQ(answer.status, AdminStatus::kInvalid);
+    return answer.detail;
+  };
+  using Rx = AdminCreateRx;
+  EXPECT_EQ(refused_at([](Rx& rx) { rx.flags = contract::kRxCtxFlagTagged; }),
+            offsetof(Rx, flags));
+  EXPECT_EQ(refused_at([](Rx& rx) {
+              // Ends after the address space.
+              rx.ring_base = ~uint64_t{0xfff};
+              rx.ring_log2 = 7;
+            }),
+            offsetof(Rx, ring_base));
+  EXPECT_EQ(refused_at([](Rx& rx) { rx.unexpected_bytes = 0x4001; }),
+            offsetof(Rx, unexpected_bytes));
+  EXPECT_EQ(refused_at([](Rx& rx) { rx.unexpected_base = 0x80800; }),
+            offsetof(Rx, unexpected_base));
+  EXPECT_EQ(refused_at([](Rx& rx) { rx.unexpected_base = ~uint64_t{0xfff}; }),
+            offsetof(Rx, unexpected_base));
+  EXPECT_EQ(refused_at([](Rx& rx) { rx.unexpected_messages = 0; }),
+            offsetof(Rx, unexpected_messages));
+  EXPECT_EQ(refused_at([](Rx& rx) {
+              rx.unexpected_messages = contract::kMatchEntriesMax + 1;
+            }),
+            offsetof(Rx, unexpected_messages));
+  EXPECT_EQ(refused_at([](Rx& rx) { rx.receives = 0; }),
+            offsetof(Rx, receives));
+}
+
+TEST_F(ControlProgramTest, SendsAreDeferrableWhereTheDeviceDefers) {
+  bus_.capability = contract::kCapabilityDeferrable;
+  program_->Start();
+  MakeEndpoint(5000);
+  MakeCq();
+  AdminCreateTx tx = ValidTx();
+  tx.flags = contract::kTxCtxFlagDeferrable;
+  const AdminAnswer made = Execute(tx, AdminOpcode::kCreateTx);
+  ASSERT_EQ(made.status, AdminStatus::kOk);
+  EXPECT_EQ(bus_.Table<contract::TxCtxCfg>(contract::Table::kTxCtx, made.object)
+                .flags,
+            contract::kTxCtxFlagDeferrable);
+}
+
 TEST_F(ControlProgramTest, ExhaustedPortsAreNoResource) {
   switch_.exhausted = true;
   const AdminAnswer answer =
@@ -370,6 +458,16 @@ constexpr BadField kBadFields[] = {
     {"RxIndexBeyondBlock", AdminOpcode::kCreateRx, 26, 2, 255},
     {"RxNoCounter", AdminOpcode::kCreateRx, 30, 1, 9, AdminStatus::kNotFound},
     {"RxUnknownFlag", AdminOpcode::kCreateRx, 31, 1, 2},
+    // Without capability `match`, and fields that only it has.
+    {"RxMatches", AdminOpcode::kCreateRx, 31, 1, 4},
+    {"RxUnexpectedBytes", AdminOpcode::kCreateRx, 36, 4, 4096},
+    {"RxUnexpectedBase", AdminOpcode::kCreateRx, 40, 8, 4096},
+    {"RxUnexpectedMessages", AdminOpcode::kCreateRx, 48, 4, 1},
+    {"RxCopyLimit", AdminOpcode::kCreateRx, 52, 4, 1},
+    {"RxReceives", AdminOpcode::kCreateRx, 56, 4, 1},
+    {"RxReserved", AdminOpcode::kCreateRx, 60, 4, 1},
+    {"TxDeferrable", AdminOpcode::kCreateTx, 62, 1, 2},
+    {"TxUnknownFlag", AdminOpcode::kCreateTx, 62, 1, 1},
     {"RtoTooLong", AdminOpcode::kSetTiming, 8, 8, uint64_t{1} << 43},
     {"DeadTooLong", AdminOpcode::kSetTiming, 16, 8, uint64_t{1} << 43},
 };

@@ -64,6 +64,8 @@ uint32_t FakeManagementBus::Read(uint32_t offset) {
       return queue_counts;
     case kMgmtRegionCountOffset:
       return region_count;
+    case kMgmtCapabilityOffset:
+      return capability;
     case kMgmtMailboxControlOffset:
       return ReadMailboxControl();
     case kMgmtTableControlOffset:

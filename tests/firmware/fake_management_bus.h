@@ -59,6 +59,7 @@ class FakeManagementBus final : public RegisterBus {
   uint32_t context_counts = 0;  // As the limits say.
   uint32_t queue_counts = 0;
   uint32_t region_count = 0;
+  uint32_t capability = 0;
   uint64_t admin_command_base = 0;
   uint64_t admin_answer_base = 0;
   uint32_t admin_log2 = 0;

@@ -220,7 +220,8 @@ class Generator {
            {SesOpcode::kAtomic, SesOpcode::kFetchingAtomic,
             SesOpcode::kTsendAtomic, SesOpcode::kTsendFetchAtomic,
             SesOpcode::kDeferrableSend, SesOpcode::kDeferrableTsend,
-            SesOpcode::kDeferrableRtr}) {
+            SesOpcode::kDeferrableRtr, SesOpcode::kRendezvousSend,
+            SesOpcode::kRendezvousTsend}) {
         for (const uint8_t choice : {uint8_t{0}, uint8_t{1}}) {
           Begin("extension");
           AddRequest(PdsType::kRudReq, next, 0);
@@ -420,6 +421,10 @@ class Generator {
         }
         Add("ses_std", ses);
         AddTokens(*opcode);
+        if (*opcode == SesOpcode::kRendezvousSend ||
+            *opcode == SesOpcode::kRendezvousTsend) {
+          Add("ses_rendezvous", RandomHeader<SesRendezvous>());
+        }
         break;
       }
       case NextHdr::kResponse: {

@@ -30,6 +30,11 @@ size_t PlaceOf(const text::Header& header, std::string_view name) {
   return field->bit / 8U;
 }
 
+bool IsRendezvous(contract::SesOpcode opcode) {
+  return opcode == contract::SesOpcode::kRendezvousSend ||
+         opcode == contract::SesOpcode::kRendezvousTsend;
+}
+
 bool IsAtomic(contract::SesOpcode opcode) {
   using contract::SesOpcode;
   return opcode == SesOpcode::kAtomic || opcode == SesOpcode::kFetchingAtomic ||
@@ -338,6 +343,9 @@ class Decoder {
     const auto opcode = static_cast<contract::SesOpcode>(bytes[0] & 0x3f);
     if (&layout == &text::kSesStd) {
       ShowTokens(opcode, start);
+      if (IsRendezvous(opcode)) {
+        return Take(text::kSesRendezvous) != nullptr;
+      }
     }
     if (!IsAtomic(opcode)) {
       return true;

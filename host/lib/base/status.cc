@@ -15,6 +15,7 @@ int ToFiErrno(fi_heddle_errno error) noexcept {
     case FI_HEDDLE_FLUSHED:
       return FI_ECANCELED;
     case FI_HEDDLE_BAD_OPCODE:
+    case FI_HEDDLE_PEER_UNSUPPORTED:
       return FI_EOPNOTSUPP;
     case FI_HEDDLE_BAD_LENGTH:
       return FI_EINVAL;
@@ -37,6 +38,8 @@ int ToFiErrno(fi_heddle_errno error) noexcept {
     case FI_HEDDLE_NO_RIGHT:
     case FI_HEDDLE_OUT_OF_RANGE:
       return FI_EACCES;
+    case FI_HEDDLE_NO_MESSAGE:
+      return FI_ENOMSG;
     case FI_HEDDLE_UNKNOWN:
       break;
   }
@@ -79,6 +82,11 @@ const char* ProvErrnoText(int prov_errno) noexcept {
       return "the peer's region does not allow the operation";
     case FI_HEDDLE_OUT_OF_RANGE:
       return "the operation reaches beyond the peer's region";
+    case FI_HEDDLE_NO_MESSAGE:
+      return "no message that has arrived matches, or none is claimed";
+    case FI_HEDDLE_PEER_UNSUPPORTED:
+      return "the peer's device does not support the operation, such as tagged "
+             "messages";
     case FI_HEDDLE_UNKNOWN:
       break;
   }

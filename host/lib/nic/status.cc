@@ -33,6 +33,8 @@ fi_heddle_errno ToProvErrno(contract::Status status) noexcept {
       return FI_HEDDLE_INITIATOR_ERROR;
     case contract::Status::kDeviceFault:
       return FI_HEDDLE_DEVICE_FAULT;
+    case contract::Status::kNoMessage:
+      return FI_HEDDLE_NO_MESSAGE;
   }
   return FI_HEDDLE_UNKNOWN;
 }
@@ -50,6 +52,8 @@ fi_heddle_errno ToProvErrno(contract::Status status, uint16_t detail) noexcept {
     case contract::ReturnCode::kUnsupportedSize:
     case contract::ReturnCode::kBadAddr:
       return FI_HEDDLE_OUT_OF_RANGE;
+    case contract::ReturnCode::kUnsupportedOp:
+      return FI_HEDDLE_PEER_UNSUPPORTED;
     default:
       return FI_HEDDLE_REMOTE_ERROR;
   }

@@ -72,6 +72,7 @@ ReturnCode ReturnCodeOf(Status status) noexcept {
     case Status::kPeerRejected:
     case Status::kRemoteError:
     case Status::kDeviceFault:
+    case Status::kNoMessage:
       break;
   }
   return ReturnCode::kUncor;

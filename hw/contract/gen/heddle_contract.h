@@ -13,14 +13,18 @@
 namespace heddle::contract {
 
 inline constexpr uint32_t kContractMajor = 1;
-inline constexpr uint32_t kContractMinor = 12;
+inline constexpr uint32_t kContractMinor = 13;
 // Differs between two builds that would not understand each other.
-inline constexpr uint64_t kContractHash = 0xa28c3c55236a7c65ull;
+inline constexpr uint64_t kContractHash = 0x26becf9b524f88b4ull;
 
 // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
 inline constexpr uint32_t kDescBytes = 64u;
 // Size of a receive ring slot. Unit: bytes.
 inline constexpr uint32_t kRxDescBytes = 32u;
+// Size of a slot in the ring of a receive context that matches. Unit: bytes.
+inline constexpr uint32_t kMatchDescBytes = 64u;
+// Most receives, and most messages kept, of a receive context that matches. Unit: entries.
+inline constexpr uint32_t kMatchEntriesMax = 1048576u;
 // Size of a completion queue entry. Unit: bytes.
 inline constexpr uint32_t kCompletionBytes = 64u;
 // Largest payload carried in the last bytes of a transmit descriptor itself. Unit: bytes.
@@ -31,6 +35,8 @@ inline constexpr uint32_t kInlineOffset = 48u;
 inline constexpr uint32_t kInjectBytes = 192u;
 // Maximum number of local segments of one descriptor; they fit one extension slot. Unit: segments.
 inline constexpr uint32_t kLocalSegments = 4u;
+// Shorter sends are not deferred: a target that has room for their header has room for them. Unit: bytes.
+inline constexpr uint32_t kDeferAbove = 64u;
 // Largest result in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
 inline constexpr uint32_t kReturnDataInAck = 16u;
 // A user key's other bits are zero (UET 5.2). Unit: bits.
@@ -179,9 +185,27 @@ inline constexpr uint8_t kTxFlagDeliveryComplete = 0x20u;
 // The operation continues in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
 inline constexpr uint8_t kTxFlagMore = 0x40u;
 
-// Flags of a receive descriptor.
+// Flags of a receive descriptor in a ring that does not match. No device takes any; buffers for many messages are `match_desc`.
 // Buffer takes many messages.
 inline constexpr uint16_t kRxFlagMultiRecv = 0x1u;
+
+// Operation of a match descriptor. Each ends with one completion, `receive` with flag `multi_recv` with one or more.
+enum class MatchOp : uint8_t {
+  kReceive = 0,  // Takes the first message that it matches, one that has arrived or one that will.
+  kPeek = 1,  // Reports the first message that has arrived and matches, which stays; `no_message` without one.
+  kClaim = 2,  // As `peek`; the message is kept for `op_context` and matches nothing else.
+  kDiscard = 3,  // As `peek`; the message is dropped.
+  kReceiveClaimed = 4,  // Receives the message that was claimed with this `op_context`; tag and source do not count.
+  kDiscardClaimed = 5,  // Drops the message that was claimed with this `op_context`.
+};
+
+// Flags of a match descriptor.
+// Matches messages of every sender.
+inline constexpr uint8_t kMatchFlagAnySource = 0x1u;
+// Source address is IPv6; otherwise IPv4 in the low 32 bits.
+inline constexpr uint8_t kMatchFlagSourceIpv6 = 0x2u;
+// `receive` only: the buffer takes one message after another, until fewer than `min_free` bytes, or none, are free.
+inline constexpr uint8_t kMatchFlagMultiRecv = 0x4u;
 
 // Ring whose slots a completion releases.
 enum class CompletionKind : uint8_t {
@@ -199,6 +223,10 @@ inline constexpr uint8_t kCompletionFlagHeaderData = 0x1u;
 inline constexpr uint8_t kCompletionFlagTagged = 0x2u;
 // Source address is IPv6; otherwise IPv4 in the low 32 bits.
 inline constexpr uint8_t kCompletionFlagSourceIpv6 = 0x4u;
+// The receive has `multi_recv`: bytes 52 to 55 are the offset of the message in the buffer.
+inline constexpr uint8_t kCompletionFlagBufferOffset = 0x8u;
+// Last completion of a receive with `multi_recv`: the buffer is the host's again. With `buffer_offset` unless no message is in it.
+inline constexpr uint8_t kCompletionFlagBufferReleased = 0x10u;
 
 // Outcome of an operation. Append-only.
 enum class Status : uint8_t {
@@ -216,6 +244,7 @@ enum class Status : uint8_t {
   kRemoteError = 11,  // Peer refused the operation; `detail` is the UET return code.
   kInitiatorError = 12,  // Sender could not read its own buffer; the message is incomplete.
   kDeviceFault = 13,  // Device failed or was reset.
+  kNoMessage = 14,  // Match operation: no message matches, or none is claimed under its `op_context`.
 };
 
 // Features of a device beyond major version 1's minimum.
@@ -245,9 +274,9 @@ inline constexpr uint64_t kCapabilityWrite = 0x400ull;
 inline constexpr uint64_t kCapabilityRead = 0x800ull;
 // Atomics.
 inline constexpr uint64_t kCapabilityAtomic = 0x1000ull;
-// Tag matching.
+// TAGGED_SEND, and with `match` receive contexts of the TAGGED space.
 inline constexpr uint64_t kCapabilityTagged = 0x2000ull;
-// Receive buffers that take many messages.
+// With `match`: receive buffers that take many messages.
 inline constexpr uint64_t kCapabilityMultiRecv = 0x4000ull;
 // Counter cells in host memory.
 inline constexpr uint64_t kCapabilityCounters = 0x8000ull;
@@ -275,6 +304,12 @@ inline constexpr uint64_t kCapabilityTrimming = 0x4000000ull;
 inline constexpr uint64_t kCapabilityNativeIp = 0x8000000ull;
 // With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation.
 inline constexpr uint64_t kCapabilityPushExtensions = 0x10000000ull;
+// Receive contexts that match by tag and source, and keep messages that arrive before their receive.
+inline constexpr uint64_t kCapabilityMatch = 0x20000000ull;
+// Flag `deferrable` of transmit contexts; with `match`, messages without a receive are deferred at their sender (UET 4.14).
+inline constexpr uint64_t kCapabilityDeferrable = 0x40000000ull;
+// Sends and writes that are ordered after a read do not change the data that it returns.
+inline constexpr uint64_t kCapabilityWriteAfterRead = 0x80000000ull;
 // Host bridge reports refused writes; receives then complete with local_access.
 inline constexpr uint64_t kCapabilityWriteErrors = 0x10000ull;
 
@@ -322,7 +357,7 @@ enum class AdminStatus : uint8_t {
 // Operation doorbells.
 enum class DoorbellOp : uint8_t {
   kNone = 0,  // Ignored.
-  kCancel = 1,  // Receive page: withdraw the descriptor at position `argument`.
+  kCancel = 1,  // Receive page: withdraw the descriptor at position `argument`; of a context that matches, the receive whose `op_context` has `argument` in its low 32 bits.
   kAvInvalidate = 2,  // Transmit page: invalidate every cached address-vector entry of the context.
 };
 
@@ -402,6 +437,8 @@ enum class Statistic : uint8_t {
   kRxTrimmed = 58,  // Trimmed requests of known PDCs whose PSN was missing; NACKed, except those after a gap that was NACKed.
   kDropTrimmed = 59,  // Trimmed packets dropped: not a request, of an unknown PDC, or outside the window.
   kTxPushedPayloads = 60,  // Payloads in extension slots taken from the push window instead of host memory, once per transmission.
+  kRxUnexpected = 61,  // Messages that arrived before a receive matched them.
+  kRxDeferred = 62,  // Messages that were deferred at their sender.
 };
 
 // Operation of an ARP packet.
@@ -635,8 +672,10 @@ inline constexpr uint8_t kAvFlagIpv6 = 0x2u;
 inline constexpr uint8_t kEndpointFlagRelative = 0x1u;
 
 // Flags of a transmit context.
-// Its endpoint has flag `relative`: requests leave with rel=1.
+// In `tx_ctx_cfg` only: its endpoint has flag `relative`, and requests leave with rel=1.
 inline constexpr uint8_t kTxCtxFlagRelative = 0x1u;
+// Sends, tagged or not, of more than `defer_above` bytes may be deferred by their target: they leave as deferrable sends. Requires the capability `deferrable`.
+inline constexpr uint8_t kTxCtxFlagDeferrable = 0x2u;
 
 // Classes of operations for message ordering.
 // Sends, tagged or not.
@@ -653,6 +692,10 @@ inline constexpr uint8_t kOrderClassAtomic = 0x8u;
 inline constexpr uint8_t kRxCtxFlagRegionEvent = 0x1u;
 // In `rx_ctx_cfg` only: its endpoint has flag `relative`, and requests with rel=1 and its JobID find it.
 inline constexpr uint8_t kRxCtxFlagRelative = 0x2u;
+// The ring has `match_desc`: receives match by tag and source, and messages without a receive are kept. Requires the capability `match`.
+inline constexpr uint8_t kRxCtxFlagMatch = 0x4u;
+// With `match`: serves tagged sends to its RI, which are a space of their own; RMA and sends to the same RI are another context's (UET 4.13). Requires the capability `tagged`.
+inline constexpr uint8_t kRxCtxFlagTagged = 0x8u;
 
 // Rights and kind of a memory region.
 // Peers may read; fetching atomics need both rights.
@@ -993,6 +1036,9 @@ inline constexpr uint32_t kMgmtQueueCountsOffset = 0x64u;
 // Value of `region_count` in BAR0. Access: ro, 32 bits.
 inline constexpr uint32_t kMgmtRegionCountOffset = 0x68u;
 
+// Bits 31 to 0 of `capability` in BAR0. Firmware refuses the flags of contexts that need one of them; absent, 0, in devices that have none of those. Access: ro, 32 bits.
+inline constexpr uint32_t kMgmtCapabilityOffset = 0x6cu;
+
 // 64-byte entry of the table access; word 0 holds bytes 0 to 3. Access: rw, 32 bits.
 inline constexpr uint32_t kMgmtTableDataOffset = 0x80u;
 inline constexpr uint32_t kMgmtTableDataCount = 16;
@@ -1137,9 +1183,40 @@ static_assert(offsetof(RxDesc, op_context) == 8);
 static_assert(offsetof(RxDesc, local_iova) == 16);
 static_assert(offsetof(RxDesc, rsvd0) == 24);
 
+// Descriptor of a receive context that matches, written by the host. Its slot is released as soon as the device has taken it.
+struct MatchDesc {
+  MatchOp opcode = {};  // Operation.
+  uint8_t flags = {};  // Bits of `match_flag`.
+  uint16_t position = {};  // Free-running count of this slot; the device checks it. Unit: slots.
+  uint32_t length = {};  // Buffer length; 0 is legal, but not with `multi_recv`. Unit: bytes.
+  uint64_t op_context = {};  // Returned in the completion; names a claim.
+  uint64_t local_iova = {};  // Address of the buffer.
+  uint64_t match_bits = {};  // Tag; 0 in the SEND space.
+  uint64_t ignore_bits = {};  // Bits of the tag that do not count; 0 in the SEND space.
+  uint64_t source_fa_lo = {};  // Sender's fabric address, low 64 bits, without flag `any_source`; IPv4 in the low 32.
+  uint64_t source_fa_hi = {};  // Sender's fabric address, high 64 bits; 0 for IPv4.
+  uint32_t initiator = {};  // UET initiator of the sender, without flag `any_source`.
+  uint32_t min_free = {};  // With `multi_recv`: FI_OPT_MIN_MULTI_RECV. Else zero. Unit: bytes.
+
+  bool operator==(const MatchDesc&) const = default;
+};
+static_assert(sizeof(MatchDesc) == 64);
+static_assert(offsetof(MatchDesc, opcode) == 0);
+static_assert(offsetof(MatchDesc, flags) == 1);
+static_assert(offsetof(MatchDesc, position) == 2);
+static_assert(offsetof(MatchDesc, length) == 4);
+static_assert(offsetof(MatchDesc, op_context) == 8);
+static_assert(offsetof(MatchDesc, local_iova) == 16);
+static_assert(offsetof(MatchDesc, match_bits) == 24);
+static_assert(offsetof(MatchDesc, ignore_bits) == 32);
+static_assert(offsetof(MatchDesc, source_fa_lo) == 40);
+static_assert(offsetof(MatchDesc, source_fa_hi) == 48);
+static_assert(offsetof(MatchDesc, initiator) == 56);
+static_assert(offsetof(MatchDesc, min_free) == 60);
+
 // Completion queue entry, written by the device in one DMA write; valid when `phase` matches.
 struct Completion {
-  uint64_t op_context = {};  // From the descriptor; 0 for `cancelled`, where the host still owns the slot, and for kind `target`.
+  uint64_t op_context = {};  // From the descriptor; 0 for kind `target`, and for `cancelled` of a context that does not match, where the host still owns the slot.
   uint32_t length = {};  // Bytes placed (rx) or sent (tx). Unit: bytes.
   uint32_t message_length = {};  // Length of the whole message. Unit: bytes.
   uint64_t header_data = {};  // Remote CQ data.
@@ -1147,8 +1224,8 @@ struct Completion {
   uint64_t source_fa_lo = {};  // rx: sender's fabric address, low 64 bits; IPv4 in the low 32.
   uint64_t source_fa_hi = {};  // rx: sender's fabric address, high 64 bits.
   uint32_t peer = {};  // tx: address-vector index. rx: UET initiator, {8'b0, PIDonFEP, first RI} of the sender.
-  uint16_t queue_head = {};  // Slots of the ring released so far, free-running. Unit: slots.
-  uint16_t position = {};  // Position of the descriptor that completed. Unit: slots.
+  uint16_t queue_head = {};  // Slots of the ring released so far, free-running. A context that matches has bits 15 to 0 of the offset in the buffer here (flag `buffer_offset`). Unit: slots.
+  uint16_t position = {};  // Position of the descriptor that completed. A context that matches has bits 31 to 16 of the offset here. Unit: slots.
   Status status = {};  // Outcome.
   Opcode opcode = {};  // Operation.
   uint8_t flags = {};  // Bits of `completion_flag`.
@@ -1300,7 +1377,8 @@ struct AdminCreateTx {
   uint8_t counter_send_high = {};  // Bits 15 to 8 of `counter_send`.
   uint8_t counter_read_high = {};  // Bits 15 to 8 of `counter_read`.
   uint8_t counter_write_high = {};  // Bits 15 to 8 of `counter_write`.
-  uint16_t rsvd1 = {};  // Zero.
+  uint8_t flags = {};  // Bits of `tx_ctx_flag`, without `relative`.
+  uint8_t rsvd1 = {};  // Zero.
 
   bool operator==(const AdminCreateTx&) const = default;
 };
@@ -1325,7 +1403,8 @@ static_assert(offsetof(AdminCreateTx, counter_write) == 58);
 static_assert(offsetof(AdminCreateTx, counter_send_high) == 59);
 static_assert(offsetof(AdminCreateTx, counter_read_high) == 60);
 static_assert(offsetof(AdminCreateTx, counter_write_high) == 61);
-static_assert(offsetof(AdminCreateTx, rsvd1) == 62);
+static_assert(offsetof(AdminCreateTx, flags) == 62);
+static_assert(offsetof(AdminCreateTx, rsvd1) == 63);
 
 // Creates a receive context.
 struct AdminCreateRx {
@@ -1333,11 +1412,11 @@ struct AdminCreateRx {
   uint8_t rsvd0 = {};  // Zero.
   uint16_t id = {};  // Returned in the answer.
   uint32_t endpoint = {};  // Endpoint whose RI the context serves.
-  uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned.
+  uint64_t ring_base = {};  // IOVA of the ring, 4 KiB aligned: slots of `rx_desc_bytes`, with flag `match` of `match_desc_bytes`.
   uint64_t head_cell = {};  // IOVA of an 8-byte cell that the device keeps equal to the released head; 8-byte aligned.
   uint8_t cq = {};  // Completion queue, bits 7 to 0.
   uint8_t ring_log2 = {};  // ring_log2_min to ring_log2_max. Unit: log2 slots.
-  uint16_t rx_index = {};  // Index i: serves RI first+1+i.
+  uint16_t rx_index = {};  // Index i: serves RI first+1+i, in the space of tagged sends or in the one of all else.
   uint8_t counter_recv = {};  // Counter of receives, plus 1; 0: none. Bits 7 to 0, like the next two.
   uint8_t counter_remote_read = {};  // Counter of peers' reads through this RI, plus 1; 0: none.
   uint8_t counter_remote_write = {};  // Counter of peers' writes through this RI, plus 1; 0: none.
@@ -1346,8 +1425,12 @@ struct AdminCreateRx {
   uint8_t counter_recv_high = {};  // Bits 15 to 8 of `counter_recv`.
   uint8_t counter_remote_read_high = {};  // Bits 15 to 8 of `counter_remote_read`.
   uint8_t counter_remote_write_high = {};  // Bits 15 to 8 of `counter_remote_write`.
+  uint32_t unexpected_bytes = {};  // With `match`: length of the area at `unexpected_base`, a multiple of 4 KiB. Else zero, like the fields that follow. Unit: bytes.
+  uint64_t unexpected_base = {};  // IOVA of the area for payload of messages that no receive has matched yet, 4 KiB aligned.
+  uint32_t unexpected_messages = {};  // Messages that the context keeps until they are matched, at least 1; one more is refused and comes again.
+  uint32_t copy_limit = {};  // Longer messages are not copied to the area but deferred, if they can be. Unit: bytes.
+  uint32_t receives = {};  // Receives that the context holds at a time, at least 1; further ones stay in the ring.
   uint32_t rsvd1 = {};  // Zero.
-  uint64_t rsvd2[3] = {};  // Zero.
 
   bool operator==(const AdminCreateRx&) const = default;
 };
@@ -1369,8 +1452,12 @@ static_assert(offsetof(AdminCreateRx, cq_high) == 32);
 static_assert(offsetof(AdminCreateRx, counter_recv_high) == 33);
 static_assert(offsetof(AdminCreateRx, counter_remote_read_high) == 34);
 static_assert(offsetof(AdminCreateRx, counter_remote_write_high) == 35);
-static_assert(offsetof(AdminCreateRx, rsvd1) == 36);
-static_assert(offsetof(AdminCreateRx, rsvd2) == 40);
+static_assert(offsetof(AdminCreateRx, unexpected_bytes) == 36);
+static_assert(offsetof(AdminCreateRx, unexpected_base) == 40);
+static_assert(offsetof(AdminCreateRx, unexpected_messages) == 48);
+static_assert(offsetof(AdminCreateRx, copy_limit) == 52);
+static_assert(offsetof(AdminCreateRx, receives) == 56);
+static_assert(offsetof(AdminCreateRx, rsvd1) == 60);
 
 // Registers memory for remote access. The answer has the region as `object` and its key.
 struct AdminRegisterRegion {
@@ -1642,8 +1729,12 @@ struct RxCtxCfg {
   uint8_t counter_recv_high = {};  // As in `admin_create_rx`.
   uint8_t counter_remote_read_high = {};  // As in `admin_create_rx`.
   uint8_t counter_remote_write_high = {};  // As in `admin_create_rx`.
+  uint32_t unexpected_bytes = {};  // With `match`: length of the area at `unexpected_base`, a multiple of 4 KiB. Else zero, like the fields that follow. Unit: bytes.
+  uint64_t unexpected_base = {};  // Host address of the area for payload of messages that no receive has matched yet, 4 KiB aligned.
+  uint32_t unexpected_messages = {};  // Messages that the context keeps until they are matched, at least 1; one more is refused and comes again.
+  uint32_t copy_limit = {};  // Longer messages are not copied to the area but deferred, if they can be. Unit: bytes.
+  uint32_t receives = {};  // Receives that the context holds at a time, at least 1; further ones stay in the ring.
   uint32_t rsvd0 = {};  // Zero.
-  uint64_t rsvd1[3] = {};  // Zero.
 
   bool operator==(const RxCtxCfg&) const = default;
 };
@@ -1665,8 +1756,12 @@ static_assert(offsetof(RxCtxCfg, cq_high) == 32);
 static_assert(offsetof(RxCtxCfg, counter_recv_high) == 33);
 static_assert(offsetof(RxCtxCfg, counter_remote_read_high) == 34);
 static_assert(offsetof(RxCtxCfg, counter_remote_write_high) == 35);
-static_assert(offsetof(RxCtxCfg, rsvd0) == 36);
-static_assert(offsetof(RxCtxCfg, rsvd1) == 40);
+static_assert(offsetof(RxCtxCfg, unexpected_bytes) == 36);
+static_assert(offsetof(RxCtxCfg, unexpected_base) == 40);
+static_assert(offsetof(RxCtxCfg, unexpected_messages) == 48);
+static_assert(offsetof(RxCtxCfg, copy_limit) == 52);
+static_assert(offsetof(RxCtxCfg, receives) == 56);
+static_assert(offsetof(RxCtxCfg, rsvd0) == 60);
 
 // Memory region, written by firmware. Clearing `enable` makes it unknown to new packets; `drain` completes after the last access.
 struct RegionCfg {

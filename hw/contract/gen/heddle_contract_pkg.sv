@@ -10,13 +10,17 @@
 package heddle_contract_pkg;
 
   localparam int unsigned ContractMajor = 32'd1;
-  localparam int unsigned ContractMinor = 32'd12;
-  localparam logic [63:0] ContractHash = 64'ha28c3c55236a7c65;
+  localparam int unsigned ContractMinor = 32'd13;
+  localparam logic [63:0] ContractHash = 64'h26becf9b524f88b4;
 
   // Size of a transmit ring slot: one descriptor or one extension. Unit: bytes.
   localparam int unsigned DescBytes = 32'd64;
   // Size of a receive ring slot. Unit: bytes.
   localparam int unsigned RxDescBytes = 32'd32;
+  // Size of a slot in the ring of a receive context that matches. Unit: bytes.
+  localparam int unsigned MatchDescBytes = 32'd64;
+  // Most receives, and most messages kept, of a receive context that matches. Unit: entries.
+  localparam int unsigned MatchEntriesMax = 32'd1048576;
   // Size of a completion queue entry. Unit: bytes.
   localparam int unsigned CompletionBytes = 32'd64;
   // Largest payload carried in the last bytes of a transmit descriptor itself. Unit: bytes.
@@ -27,6 +31,8 @@ package heddle_contract_pkg;
   localparam int unsigned InjectBytes = 32'd192;
   // Maximum number of local segments of one descriptor; they fit one extension slot. Unit: segments.
   localparam int unsigned LocalSegments = 32'd4;
+  // Shorter sends are not deferred: a target that has room for their header has room for them. Unit: bytes.
+  localparam int unsigned DeferAbove = 32'd64;
   // Largest result in an ACK (Max_ACK_Data_Size, UET 2.19); longer ones are requests of the return direction. Unit: bytes.
   localparam int unsigned ReturnDataInAck = 32'd16;
   // A user key's other bits are zero (UET 5.2). Unit: bits.
@@ -175,9 +181,27 @@ package heddle_contract_pkg;
   // The operation continues in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them.
   localparam logic [7:0] TxFlagMore = 8'h40;
 
-  // Flags of a receive descriptor.
+  // Flags of a receive descriptor in a ring that does not match. No device takes any; buffers for many messages are `match_desc`.
   // Buffer takes many messages.
   localparam logic [15:0] RxFlagMultiRecv = 16'h1;
+
+  // Operation of a match descriptor. Each ends with one completion, `receive` with flag `multi_recv` with one or more.
+  typedef enum logic [7:0] {
+    MatchOpReceive = 8'd0,
+    MatchOpPeek = 8'd1,
+    MatchOpClaim = 8'd2,
+    MatchOpDiscard = 8'd3,
+    MatchOpReceiveClaimed = 8'd4,
+    MatchOpDiscardClaimed = 8'd5
+  } match_op_e;
+
+  // Flags of a match descriptor.
+  // Matches messages of every sender.
+  localparam logic [7:0] MatchFlagAnySource = 8'h1;
+  // Source address is IPv6; otherwise IPv4 in the low 32 bits.
+  localparam logic [7:0] MatchFlagSourceIpv6 = 8'h2;
+  // `receive` only: the buffer takes one message after another, until fewer than `min_free` bytes, or none, are free.
+  localparam logic [7:0] MatchFlagMultiRecv = 8'h4;
 
   // Ring whose slots a completion releases.
   typedef enum logic [7:0] {
@@ -195,6 +219,10 @@ package heddle_contract_pkg;
   localparam logic [7:0] CompletionFlagTagged = 8'h2;
   // Source address is IPv6; otherwise IPv4 in the low 32 bits.
   localparam logic [7:0] CompletionFlagSourceIpv6 = 8'h4;
+  // The receive has `multi_recv`: bytes 52 to 55 are the offset of the message in the buffer.
+  localparam logic [7:0] CompletionFlagBufferOffset = 8'h8;
+  // Last completion of a receive with `multi_recv`: the buffer is the host's again. With `buffer_offset` unless no message is in it.
+  localparam logic [7:0] CompletionFlagBufferReleased = 8'h10;
 
   // Outcome of an operation. Append-only.
   typedef enum logic [7:0] {
@@ -211,7 +239,8 @@ package heddle_contract_pkg;
     StatusPeerRejected = 8'd10,
     StatusRemoteError = 8'd11,
     StatusInitiatorError = 8'd12,
-    StatusDeviceFault = 8'd13
+    StatusDeviceFault = 8'd13,
+    StatusNoMessage = 8'd14
   } status_e;
 
   // Features of a device beyond major version 1's minimum.
@@ -241,9 +270,9 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityRead = 64'h800;
   // Atomics.
   localparam logic [63:0] CapabilityAtomic = 64'h1000;
-  // Tag matching.
+  // TAGGED_SEND, and with `match` receive contexts of the TAGGED space.
   localparam logic [63:0] CapabilityTagged = 64'h2000;
-  // Receive buffers that take many messages.
+  // With `match`: receive buffers that take many messages.
   localparam logic [63:0] CapabilityMultiRecv = 64'h4000;
   // Counter cells in host memory.
   localparam logic [63:0] CapabilityCounters = 64'h8000;
@@ -271,6 +300,12 @@ package heddle_contract_pkg;
   localparam logic [63:0] CapabilityNativeIp = 64'h8000000;
   // With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation.
   localparam logic [63:0] CapabilityPushExtensions = 64'h10000000;
+  // Receive contexts that match by tag and source, and keep messages that arrive before their receive.
+  localparam logic [63:0] CapabilityMatch = 64'h20000000;
+  // Flag `deferrable` of transmit contexts; with `match`, messages without a receive are deferred at their sender (UET 4.14).
+  localparam logic [63:0] CapabilityDeferrable = 64'h40000000;
+  // Sends and writes that are ordered after a read do not change the data that it returns.
+  localparam logic [63:0] CapabilityWriteAfterRead = 64'h80000000;
   // Host bridge reports refused writes; receives then complete with local_access.
   localparam logic [63:0] CapabilityWriteErrors = 64'h10000;
 
@@ -397,7 +432,9 @@ package heddle_contract_pkg;
     StatisticPdcRestarts = 6'd57,
     StatisticRxTrimmed = 6'd58,
     StatisticDropTrimmed = 6'd59,
-    StatisticTxPushedPayloads = 6'd60
+    StatisticTxPushedPayloads = 6'd60,
+    StatisticRxUnexpected = 6'd61,
+    StatisticRxDeferred = 6'd62
   } statistic_e;
 
   // Operation of an ARP packet.
@@ -631,8 +668,10 @@ package heddle_contract_pkg;
   localparam logic [7:0] EndpointFlagRelative = 8'h1;
 
   // Flags of a transmit context.
-  // Its endpoint has flag `relative`: requests leave with rel=1.
+  // In `tx_ctx_cfg` only: its endpoint has flag `relative`, and requests leave with rel=1.
   localparam logic [7:0] TxCtxFlagRelative = 8'h1;
+  // Sends, tagged or not, of more than `defer_above` bytes may be deferred by their target: they leave as deferrable sends. Requires the capability `deferrable`.
+  localparam logic [7:0] TxCtxFlagDeferrable = 8'h2;
 
   // Classes of operations for message ordering.
   // Sends, tagged or not.
@@ -649,6 +688,10 @@ package heddle_contract_pkg;
   localparam logic [7:0] RxCtxFlagRegionEvent = 8'h1;
   // In `rx_ctx_cfg` only: its endpoint has flag `relative`, and requests with rel=1 and its JobID find it.
   localparam logic [7:0] RxCtxFlagRelative = 8'h2;
+  // The ring has `match_desc`: receives match by tag and source, and messages without a receive are kept. Requires the capability `match`.
+  localparam logic [7:0] RxCtxFlagMatch = 8'h4;
+  // With `match`: serves tagged sends to its RI, which are a space of their own; RMA and sends to the same RI are another context's (UET 4.13). Requires the capability `tagged`.
+  localparam logic [7:0] RxCtxFlagTagged = 8'h8;
 
   // Rights and kind of a memory region.
   // Peers may read; fetching atomics need both rights.
@@ -947,6 +990,9 @@ package heddle_contract_pkg;
   // Value of `region_count` in BAR0.
   localparam logic [31:0] MgmtRegionCountOffset = 32'h68;
 
+  // Bits 31 to 0 of `capability` in BAR0. Firmware refuses the flags of contexts that need one of them; absent, 0, in devices that have none of those.
+  localparam logic [31:0] MgmtCapabilityOffset = 32'h6c;
+
   // 64-byte entry of the table access; word 0 holds bytes 0 to 3.
   localparam logic [31:0] MgmtTableDataOffset = 32'h80;
   localparam int unsigned MgmtTableDataCount = 32'd16;
@@ -1041,6 +1087,22 @@ package heddle_contract_pkg;
     logic [15:0] flags;
   } rx_desc_t;
 
+  // Descriptor of a receive context that matches, written by the host. Its slot is released as soon as the device has taken it.
+  typedef struct packed {
+    logic [31:0] min_free;
+    logic [31:0] initiator;
+    logic [63:0] source_fa_hi;
+    logic [63:0] source_fa_lo;
+    logic [63:0] ignore_bits;
+    logic [63:0] match_bits;
+    logic [63:0] local_iova;
+    logic [63:0] op_context;
+    logic [31:0] length;
+    logic [15:0] position;
+    logic [7:0] flags;
+    match_op_e opcode;
+  } match_desc_t;
+
   // Completion queue entry, written by the device in one DMA write; valid when `phase` matches.
   typedef struct packed {
     logic [7:0] phase;
@@ -1116,7 +1178,8 @@ package heddle_contract_pkg;
 
   // Creates a transmit context.
   typedef struct packed {
-    logic [15:0] rsvd1;
+    logic [7:0] rsvd1;
+    logic [7:0] flags;
     logic [7:0] counter_write_high;
     logic [7:0] counter_read_high;
     logic [7:0] counter_send_high;
@@ -1141,8 +1204,12 @@ package heddle_contract_pkg;
 
   // Creates a receive context.
   typedef struct packed {
-    logic [2:0][63:0] rsvd2;
     logic [31:0] rsvd1;
+    logic [31:0] receives;
+    logic [31:0] copy_limit;
+    logic [31:0] unexpected_messages;
+    logic [63:0] unexpected_base;
+    logic [31:0] unexpected_bytes;
     logic [7:0] counter_remote_write_high;
     logic [7:0] counter_remote_read_high;
     logic [7:0] counter_recv_high;
@@ -1293,8 +1360,12 @@ package heddle_contract_pkg;
 
   // Receive context, written by firmware. Clearing `enable` ends routing to it.
   typedef struct packed {
-    logic [2:0][63:0] rsvd1;
     logic [31:0] rsvd0;
+    logic [31:0] receives;
+    logic [31:0] copy_limit;
+    logic [31:0] unexpected_messages;
+    logic [63:0] unexpected_base;
+    logic [31:0] unexpected_bytes;
     logic [7:0] counter_remote_write_high;
     logic [7:0] counter_remote_read_high;
     logic [7:0] counter_recv_high;
@@ -1790,6 +1861,17 @@ package heddle_contract_pkg;
     logic [31:0] initiator_restart_token;
     logic [31:0] target_restart_token;
   } ses_tokens_t;
+
+  // After the request header of each packet of a rendezvous send (UET 4.6).
+  localparam int unsigned SesRendezvousBytes = 32'd24;
+  typedef struct packed {
+    logic [31:0] eager_length;
+    logic [7:0] read_ri_generation;
+    logic [11:0] read_pid_on_fep;
+    logic [11:0] read_resource_index;
+    logic [63:0] read_offset;
+    logic [63:0] read_memory_key;
+  } ses_rendezvous_t;
 
   // After the request header of an atomic; operands follow (UET 4.6).
   localparam int unsigned SesAtomicBytes = 32'd4;

@@ -75,9 +75,26 @@ inline constexpr Value kTxFlagValues[] = {
     {64u, "more", "The operation continues in the next descriptor. Its one completion is that of the first descriptor without this flag, written when all of them are complete, with the first failure among them."},
 };
 
-// Flags of a receive descriptor.
+// Flags of a receive descriptor in a ring that does not match. No device takes any; buffers for many messages are `match_desc`.
 inline constexpr Value kRxFlagValues[] = {
     {1u, "multi_recv", "Buffer takes many messages."},
+};
+
+// Operation of a match descriptor. Each ends with one completion, `receive` with flag `multi_recv` with one or more.
+inline constexpr Value kMatchOpValues[] = {
+    {0u, "receive", "Takes the first message that it matches, one that has arrived or one that will."},
+    {1u, "peek", "Reports the first message that has arrived and matches, which stays; `no_message` without one."},
+    {2u, "claim", "As `peek`; the message is kept for `op_context` and matches nothing else."},
+    {3u, "discard", "As `peek`; the message is dropped."},
+    {4u, "receive_claimed", "Receives the message that was claimed with this `op_context`; tag and source do not count."},
+    {5u, "discard_claimed", "Drops the message that was claimed with this `op_context`."},
+};
+
+// Flags of a match descriptor.
+inline constexpr Value kMatchFlagValues[] = {
+    {1u, "any_source", "Matches messages of every sender."},
+    {2u, "source_ipv6", "Source address is IPv6; otherwise IPv4 in the low 32 bits."},
+    {4u, "multi_recv", "`receive` only: the buffer takes one message after another, until fewer than `min_free` bytes, or none, are free."},
 };
 
 // Ring whose slots a completion releases.
@@ -94,6 +111,8 @@ inline constexpr Value kCompletionFlagValues[] = {
     {1u, "header_data", "`header_data` is valid."},
     {2u, "tagged", "`match_bits` is valid."},
     {4u, "source_ipv6", "Source address is IPv6; otherwise IPv4 in the low 32 bits."},
+    {8u, "buffer_offset", "The receive has `multi_recv`: bytes 52 to 55 are the offset of the message in the buffer."},
+    {16u, "buffer_released", "Last completion of a receive with `multi_recv`: the buffer is the host's again. With `buffer_offset` unless no message is in it."},
 };
 
 // Outcome of an operation. Append-only.
@@ -112,6 +131,7 @@ inline constexpr Value kStatusValues[] = {
     {11u, "remote_error", "Peer refused the operation; `detail` is the UET return code."},
     {12u, "initiator_error", "Sender could not read its own buffer; the message is incomplete."},
     {13u, "device_fault", "Device failed or was reset."},
+    {14u, "no_message", "Match operation: no message matches, or none is claimed under its `op_context`."},
 };
 
 // Features of a device beyond major version 1's minimum.
@@ -129,8 +149,8 @@ inline constexpr Value kCapabilityValues[] = {
     {1024u, "write", "RMA write."},
     {2048u, "read", "RMA read."},
     {4096u, "atomic", "Atomics."},
-    {8192u, "tagged", "Tag matching."},
-    {16384u, "multi_recv", "Receive buffers that take many messages."},
+    {8192u, "tagged", "TAGGED_SEND, and with `match` receive contexts of the TAGGED space."},
+    {16384u, "multi_recv", "With `match`: receive buffers that take many messages."},
     {32768u, "counters", "Counter cells in host memory."},
     {131072u, "slow_path", "Slow-path port: neighbours are resolved by ARP and Neighbor Discovery."},
     {262144u, "delivery_complete", "Delivery complete."},
@@ -144,6 +164,9 @@ inline constexpr Value kCapabilityValues[] = {
     {67108864u, "trimming", "Fields `dscp_trimmed` and `dscp_trimmed_lasthop` of `transport_cfg`."},
     {134217728u, "native_ip", "Field `ip_protocol` of `port_cfg`."},
     {268435456u, "push_extensions", "With `push`: payload in extension slots is taken from the push window, too, if it has a whole copy of each slot of the operation."},
+    {536870912u, "match", "Receive contexts that match by tag and source, and keep messages that arrive before their receive."},
+    {1073741824u, "deferrable", "Flag `deferrable` of transmit contexts; with `match`, messages without a receive are deferred at their sender (UET 4.14)."},
+    {2147483648u, "write_after_read", "Sends and writes that are ordered after a read do not change the data that it returns."},
     {65536u, "write_errors", "Host bridge reports refused writes; receives then complete with local_access."},
 };
 
@@ -191,7 +214,7 @@ inline constexpr Value kAdminStatusValues[] = {
 // Operation doorbells.
 inline constexpr Value kDoorbellOpValues[] = {
     {0u, "none", "Ignored."},
-    {1u, "cancel", "Receive page: withdraw the descriptor at position `argument`."},
+    {1u, "cancel", "Receive page: withdraw the descriptor at position `argument`; of a context that matches, the receive whose `op_context` has `argument` in its low 32 bits."},
     {2u, "av_invalidate", "Transmit page: invalidate every cached address-vector entry of the context."},
 };
 
@@ -271,6 +294,8 @@ inline constexpr Value kStatisticValues[] = {
     {58u, "rx_trimmed", "Trimmed requests of known PDCs whose PSN was missing; NACKed, except those after a gap that was NACKed."},
     {59u, "drop_trimmed", "Trimmed packets dropped: not a request, of an unknown PDC, or outside the window."},
     {60u, "tx_pushed_payloads", "Payloads in extension slots taken from the push window instead of host memory, once per transmission."},
+    {61u, "rx_unexpected", "Messages that arrived before a receive matched them."},
+    {62u, "rx_deferred", "Messages that were deferred at their sender."},
 };
 
 // Operation of an ARP packet.
@@ -506,7 +531,8 @@ inline constexpr Value kEndpointFlagValues[] = {
 
 // Flags of a transmit context.
 inline constexpr Value kTxCtxFlagValues[] = {
-    {1u, "relative", "Its endpoint has flag `relative`: requests leave with rel=1."},
+    {1u, "relative", "In `tx_ctx_cfg` only: its endpoint has flag `relative`, and requests leave with rel=1."},
+    {2u, "deferrable", "Sends, tagged or not, of more than `defer_above` bytes may be deferred by their target: they leave as deferrable sends. Requires the capability `deferrable`."},
 };
 
 // Classes of operations for message ordering.
@@ -521,6 +547,8 @@ inline constexpr Value kOrderClassValues[] = {
 inline constexpr Value kRxCtxFlagValues[] = {
     {1u, "region_event", "Every RMA operation of a peer through this RI writes a completion of kind `target` (FI_RMA_EVENT); else only those with header data."},
     {2u, "relative", "In `rx_ctx_cfg` only: its endpoint has flag `relative`, and requests with rel=1 and its JobID find it."},
+    {4u, "match", "The ring has `match_desc`: receives match by tag and source, and messages without a receive are kept. Requires the capability `match`."},
+    {8u, "tagged", "With `match`: serves tagged sends to its RI, which are a space of their own; RMA and sends to the same RI are another context's (UET 4.13). Requires the capability `tagged`."},
 };
 
 // Rights and kind of a memory region.
@@ -918,6 +946,17 @@ inline constexpr Field kSesTokensFields[] = {
 };
 inline constexpr Header kSesTokens{"ses_tokens", 8, kSesTokensFields};
 
+// After the request header of each packet of a rendezvous send (UET 4.6).
+inline constexpr Field kSesRendezvousFields[] = {
+    {"eager_length", 0, 32, false, false, {}, nullptr, 0},
+    {"read_ri_generation", 32, 8, false, false, {}, nullptr, 0},
+    {"read_pid_on_fep", 40, 12, false, false, {}, nullptr, 0},
+    {"read_resource_index", 52, 12, false, false, {}, nullptr, 0},
+    {"read_offset", 64, 64, false, false, {}, nullptr, 0},
+    {"read_memory_key", 128, 64, false, false, {}, nullptr, 0},
+};
+inline constexpr Header kSesRendezvous{"ses_rendezvous", 24, kSesRendezvousFields};
+
 // After the request header of an atomic; operands follow (UET 4.6).
 inline constexpr Field kSesAtomicFields[] = {
     {"amo_opcode", 0, 8, false, false, kAmoOpcodeValues, nullptr, 0},
@@ -1004,6 +1043,7 @@ inline constexpr const Header* kHeaders[] = {
     &kSesSmall,
     &kSesMedium,
     &kSesTokens,
+    &kSesRendezvous,
     &kSesAtomic,
     &kSesCswap,
     &kSesResponse,

@@ -393,6 +393,16 @@ local headers = {
     { name = "initiator_restart_token", doc = "Token of the send's initiator.", bit = 0, bits = 32, byte = 0, size = 4 },
     { name = "target_restart_token", doc = "Token of its target; 0 before the target has deferred the send.", bit = 32, bits = 32, byte = 4, size = 4 },
   },
+  ses_rendezvous = {
+    doc = "After the request header of each packet of a rendezvous send (UET 4.6).",
+    bytes = 24,
+    { name = "eager_length", doc = "Bytes sent with the request; the target reads the rest.", bit = 0, bits = 32, byte = 0, size = 4 },
+    { name = "read_ri_generation", doc = "Generation of `read_resource_index`.", bit = 32, bits = 8, byte = 4, size = 1 },
+    { name = "read_pid_on_fep", doc = "PIDonFEP that the target reads from.", bit = 40, bits = 12, byte = 5, size = 2, mask = 0xfff0 },
+    { name = "read_resource_index", doc = "RI that the target reads from.", bit = 52, bits = 12, byte = 6, size = 2, mask = 0xfff },
+    { name = "read_offset", doc = "Remote address of the message.", bit = 64, bits = 64, byte = 8, size = 8 },
+    { name = "read_memory_key", doc = "Key of the sender's memory.", bit = 128, bits = 64, byte = 16, size = 8 },
+  },
   ses_atomic = {
     doc = "After the request header of an atomic; operands follow (UET 4.6).",
     bytes = 4,
@@ -657,6 +667,8 @@ local token_place = {
   deferrable_rtr = place("ses_std", "match_bits"),
 }
 
+local rendezvous = { rendezvous_send = true, rendezvous_tsend = true }
+
 local atomics = {
   atomic = true, fetching_atomic = true, tsend_atomic = true,
   tsend_fetch_atomic = true,
@@ -692,6 +704,11 @@ local function add_extensions(tree, tvb, offset, ses_name, ses)
   local tokens = ses_name == "ses_std" and token_place[opcode]
   if tokens then
     add_header(tree, tvb, offset - headers.ses_std.bytes + tokens, "ses_tokens")
+  end
+  if ses_name == "ses_std" and rendezvous[opcode] then
+    local extension
+    extension, offset = add_header(tree, tvb, offset, "ses_rendezvous")
+    return extension and offset, 0
   end
   if not atomics[opcode] then return offset, 0 end
   local amo

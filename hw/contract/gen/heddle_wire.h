@@ -1221,6 +1221,43 @@ struct SesTokens {
   bool operator==(const SesTokens&) const = default;
 };
 
+// After the request header of each packet of a rendezvous send (UET 4.6).
+struct SesRendezvous {
+  static constexpr size_t kBytes = 24;
+
+  uint32_t eager_length = {};  // 32 bits. Bytes sent with the request; the target reads the rest.
+  uint8_t read_ri_generation = {};  // 8 bits. Generation of `read_resource_index`.
+  uint16_t read_pid_on_fep = {};  // 12 bits. PIDonFEP that the target reads from.
+  uint16_t read_resource_index = {};  // 12 bits. RI that the target reads from.
+  uint64_t read_offset = {};  // 64 bits. Remote address of the message.
+  uint64_t read_memory_key = {};  // 64 bits. Key of the sender's memory.
+
+  // Writes kBytes bytes.
+  constexpr void Encode(uint8_t* out) const {
+    for (size_t i = 0; i < kBytes; ++i) out[i] = 0;
+    detail::Put<0, 32>(out, static_cast<uint64_t>(eager_length));
+    detail::Put<32, 8>(out, static_cast<uint64_t>(read_ri_generation));
+    detail::Put<40, 12>(out, static_cast<uint64_t>(read_pid_on_fep));
+    detail::Put<52, 12>(out, static_cast<uint64_t>(read_resource_index));
+    detail::Put<64, 64>(out, static_cast<uint64_t>(read_offset));
+    detail::Put<128, 64>(out, static_cast<uint64_t>(read_memory_key));
+  }
+
+  // Reads kBytes bytes.
+  static constexpr SesRendezvous Decode(const uint8_t* in) {
+    SesRendezvous h;
+    h.eager_length = static_cast<uint32_t>(detail::Get<0, 32>(in));
+    h.read_ri_generation = static_cast<uint8_t>(detail::Get<32, 8>(in));
+    h.read_pid_on_fep = static_cast<uint16_t>(detail::Get<40, 12>(in));
+    h.read_resource_index = static_cast<uint16_t>(detail::Get<52, 12>(in));
+    h.read_offset = static_cast<uint64_t>(detail::Get<64, 64>(in));
+    h.read_memory_key = static_cast<uint64_t>(detail::Get<128, 64>(in));
+    return h;
+  }
+
+  bool operator==(const SesRendezvous&) const = default;
+};
+
 // After the request header of an atomic; operands follow (UET 4.6).
 struct SesAtomic {
   static constexpr size_t kBytes = 4;

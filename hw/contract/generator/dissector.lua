@@ -205,6 +205,8 @@ local token_place = {
   deferrable_rtr = place("ses_std", "match_bits"),
 }
 
+local rendezvous = { rendezvous_send = true, rendezvous_tsend = true }
+
 local atomics = {
   atomic = true, fetching_atomic = true, tsend_atomic = true,
   tsend_fetch_atomic = true,
@@ -240,6 +242,11 @@ local function add_extensions(tree, tvb, offset, ses_name, ses)
   local tokens = ses_name == "ses_std" and token_place[opcode]
   if tokens then
     add_header(tree, tvb, offset - headers.ses_std.bytes + tokens, "ses_tokens")
+  end
+  if ses_name == "ses_std" and rendezvous[opcode] then
+    local extension
+    extension, offset = add_header(tree, tvb, offset, "ses_rendezvous")
+    return extension and offset, 0
   end
   if not atomics[opcode] then return offset, 0 end
   local amo

@@ -215,6 +215,8 @@ uint32_t ControlRegisters::ReadMirror(uint32_t offset) const {
       return shape_.context_counts;
     case contract::kMgmtQueueCountsOffset:
       return shape_.queue_counts;
+    case contract::kMgmtCapabilityOffset:
+      return static_cast<uint32_t>(shape_.capability);
     case contract::kMgmtRegionCountOffset:
       return shape_.region_count;
     default:

@@ -10,7 +10,7 @@
 namespace heddle::base {
 namespace {
 
-constexpr int kLastError = FI_HEDDLE_OUT_OF_RANGE;
+constexpr int kLastError = FI_HEDDLE_PEER_UNSUPPORTED;
 
 TEST(Status, EveryFailureHasAnErrnoAndASentenceOfItsOwn) {
   std::set<std::string> sentences;
@@ -31,6 +31,8 @@ TEST(Status, WhatApplicationsTestForHasItsErrno) {
   EXPECT_EQ(ToFiErrno(FI_HEDDLE_PEER_UNREACHABLE), FI_EHOSTUNREACH);
   EXPECT_EQ(ToFiErrno(FI_HEDDLE_BAD_KEY), FI_EKEYREJECTED);
   EXPECT_EQ(ToFiErrno(FI_HEDDLE_NO_RIGHT), FI_EACCES);
+  EXPECT_EQ(ToFiErrno(FI_HEDDLE_NO_MESSAGE), FI_ENOMSG);
+  EXPECT_EQ(ToFiErrno(FI_HEDDLE_PEER_UNSUPPORTED), FI_EOPNOTSUPP);
 }
 
 TEST(Status, AnUnknownErrorIsAnErrorToo) {

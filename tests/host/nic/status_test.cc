@@ -16,6 +16,10 @@ TEST(NicStatus, TheTwoListsGoTogether) {
   }
 }
 
+TEST(NicStatus, AMessageThatIsNotThereHasItsOwn) {
+  EXPECT_EQ(ToProvErrno(Status::kNoMessage), FI_HEDDLE_NO_MESSAGE);
+}
+
 TEST(NicStatus, AStatusOfANewerDeviceIsUnknown) {
   EXPECT_EQ(ToProvErrno(static_cast<Status>(250)), FI_HEDDLE_UNKNOWN);
 }
@@ -28,6 +32,7 @@ TEST(NicStatus, APeersRefusalIsToldByItsReturnCode) {
   EXPECT_EQ(refusal(ReturnCode::kPermViolation), FI_HEDDLE_NO_RIGHT);
   EXPECT_EQ(refusal(ReturnCode::kOpViolation), FI_HEDDLE_NO_RIGHT);
   EXPECT_EQ(refusal(ReturnCode::kBadAddr), FI_HEDDLE_OUT_OF_RANGE);
+  EXPECT_EQ(refusal(ReturnCode::kUnsupportedOp), FI_HEDDLE_PEER_UNSUPPORTED);
   EXPECT_EQ(ToProvErrno(Status::kRemoteError, 0), FI_HEDDLE_REMOTE_ERROR);
   EXPECT_EQ(ToProvErrno(Status::kTruncated,
                         static_cast<uint16_t>(ReturnCode::kBadMkey)),
