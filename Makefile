@@ -7,13 +7,15 @@ GEN   := hw/contract/gen
 PREFIX  ?= /usr/local
 DESTDIR ?=
 SECONDS := 60
+# Judged by `make conformance`: all, soft, rtl, stock or the name of one.
+PROVIDERS := all
 INSTALLED := heddle_installed
 SHOWN     := heddle heddle_fi heddle-sim heddle_perf
 
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd demo lint architecture contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd conformance demo lint architecture contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -78,6 +80,12 @@ test-vm-iommufd: ## Run the driver's tests on a kernel with iommufd, built here
 	@scripts/build --tests $(BUILD) $(JOBS) build,tests,vm,kernel \
 	  heddle heddle-nicd guest_vfio_test guest_remap_test
 	@HEDDLE_BUILD=$(BUILD) python3 -B tests/vm/vm_test.py DeviceFileTest
+
+# As a part of it: PROVIDERS=soft,stock needs no model of the NIC.
+conformance: ## Judge Heddle and stock providers, write docs/conformance.md
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests,conformance heddle heddle_fi heddle-soft heddle-conformance \
+	  $(if $(findstring rtl,$(PROVIDERS))$(findstring all,$(PROVIDERS)),heddle-sim)
+	@tests/conformance/judge.py --build $(BUILD) --providers "$(PROVIDERS)" --page docs/conformance.md
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 	@scripts/build $(BUILD) $(JOBS) build,demo $(SHOWN)

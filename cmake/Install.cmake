@@ -26,6 +26,12 @@ file(RELATIVE_PATH from_bin /${CMAKE_INSTALL_BINDIR} /${lib})
 set_target_properties(heddle_tool PROPERTIES INSTALL_RPATH \$ORIGIN/${from_bin})
 install(TARGETS heddle_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
+# Only on request (--component conformance): it is a test, of any provider.
+if(TARGET heddle-conformance)
+  install(TARGETS heddle-conformance RUNTIME
+    DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT conformance EXCLUDE_FROM_ALL)
+endif()
+
 install(FILES host/include/rdma/fi_ext_heddle.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rdma)
 file(RELATIVE_PATH HEDDLE_PC_PREFIX /${lib}/pkgconfig /)

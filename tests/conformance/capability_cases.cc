@@ -148,8 +148,8 @@ CONFORMANCE_TEST(CapabilityTest, DirectedReceiveMatchesItsSourceAlone, 52) {
   Buffer from_c(b(), 8);
   Buffer sent_by_a(a(), 8);
   Buffer sent_by_c(c(), 8);
-  sent_by_a.bytes() = Pattern(8, 1);
-  sent_by_c.bytes() = Pattern(8, 2);
+  sent_by_a.Fill(1);
+  sent_by_c.Fill(2);
   fi_context2 contexts[4] = {};
   // The first receive is for c, whose message comes last.
   ASSERT_EQ(Receive(from_c, &contexts[0], Address(1, 2)), 0);
@@ -175,7 +175,7 @@ CONFORMANCE_TEST(CapabilityTest, SourceOfAnUndirectedReceiveIsIgnored, 52) {
   }
   Buffer sent(a(), 8);
   Buffer received(b(), 8);
-  sent.bytes() = Pattern(8);
+  sent.Fill();
   fi_context2 contexts[2] = {};
   // Node c, as the source names it, sends nothing.
   ASSERT_EQ(Receive(received, &contexts[0], Address(1, 2)), 0);
@@ -204,7 +204,7 @@ CONFORMANCE_TEST(CapabilityTest, EndpointReachesItself, 55) {
   }
   Buffer sent(a(), 1000);
   Buffer received(a(), 1000);
-  sent.bytes() = Pattern(1000);
+  sent.Fill();
   fi_context2 contexts[2] = {};
   ASSERT_EQ(fi_recv(a().ep, received.data(), 1000, received.desc(),
                     FI_ADDR_UNSPEC, &contexts[0]),
@@ -256,7 +256,7 @@ CONFORMANCE_TEST(CapabilityTest, OneBufferTakesSeveralMessages, 57, 264) {
   int entries = 0;
   bool released = false;
   for (int i = 0; i < kMessages && !released; ++i) {
-    sent.bytes() = Pattern(kBytes, static_cast<uint32_t>(i));
+    sent.Fill(static_cast<uint32_t>(i));
     ASSERT_EQ(Send(sent, kBytes, &contexts[2]), 0);
     ASSERT_NO_FATAL_FAILURE(ExpectDone(a().tx, &contexts[2]));
     bool data = false;

@@ -25,9 +25,8 @@ class QueueTest : public NodesTest {
   // Drives the sender until fi_cq_read of the receiver is not -FI_EAGAIN.
   ssize_t ReadReceive(void* entries, size_t count) {
     ssize_t result = -FI_EAGAIN;
-    const auto end =
-        std::chrono::steady_clock::now() + CurrentSettings().limit / 2;
-    while (result == -FI_EAGAIN && std::chrono::steady_clock::now() < end) {
+    const Deadline deadline;
+    while (result == -FI_EAGAIN && !deadline.HasPassed()) {
       a().tx.Poll();
       result = fi_cq_read(b().rx.cq, entries, count);
     }
@@ -230,9 +229,8 @@ CONFORMANCE_TEST(QueueTest, ReaderWaitsForATime, 289) {
   ASSERT_NO_FATAL_FAILURE(ExpectDone(a().tx, &send_context_));
   // It may wake without an entry.
   ssize_t count = b().rx.taken.empty() ? -FI_EAGAIN : 1;
-  const auto end =
-      std::chrono::steady_clock::now() + CurrentSettings().limit / 2;
-  while (count == -FI_EAGAIN && std::chrono::steady_clock::now() < end) {
+  const Deadline deadline;
+  while (count == -FI_EAGAIN && !deadline.HasPassed()) {
     count = fi_cq_sread(b().rx.cq, &entry, 1, nullptr, 500);
   }
   EXPECT_EQ(count, 1);

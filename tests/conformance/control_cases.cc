@@ -19,7 +19,7 @@ CONFORMANCE_TEST(CancelTest, CanceledReceiveIsAnErrorEntry, 181, 182) {
   Buffer canceled(b(), 64);
   Buffer received(b(), 64);
   Buffer sent(a(), 64);
-  sent.bytes() = Pattern(64);
+  sent.Fill();
   fi_context2 contexts[3] = {};
   ASSERT_EQ(Receive(canceled, &contexts[0]), 0);
   ASSERT_EQ(Receive(received, &contexts[1]), 0);

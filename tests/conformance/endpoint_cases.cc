@@ -352,7 +352,7 @@ CONFORMANCE_TEST(EndpointTest, InjectedBufferIsTheCallersAtReturn, 257) {
   fi_context2 contexts[2] = {};
   for (const bool by_flag : {true, false}) {
     const std::vector<uint8_t> pattern = Pattern(limit, by_flag ? 1 : 2);
-    sent.bytes() = pattern;
+    sent.Fill(by_flag ? 1 : 2);
     const auto post = [&] {
       return by_flag ? SendWithFlags(sent, limit, FI_INJECT, &contexts[1])
                      : Post([&] {
@@ -400,7 +400,7 @@ CONFORMANCE_TEST(EndpointTest, CompletionMeansThatTheBufferIsFree, 258, 262) {
       Buffer sent(a(), bytes);
       Buffer received(b(), bytes);
       const std::vector<uint8_t> pattern = Pattern(bytes);
-      sent.bytes() = pattern;
+      sent.Fill();
       fi_context2 contexts[2] = {};
       ASSERT_EQ(SendWithFlags(sent, bytes, level, &contexts[0]), 0);
       bool overwritten = false;
@@ -441,7 +441,7 @@ CONFORMANCE_TEST(EndpointTest, DeliveredMessageIsInTheMemoryOfItsTarget, 260) {
   for (const size_t bytes : {8U, 3000U, 50'000U, 500'000U}) {
     Buffer sent(a(), bytes);
     Buffer received(b(), bytes);
-    sent.bytes() = Pattern(bytes);
+    sent.Fill();
     fi_context2 contexts[2] = {};
     ASSERT_EQ(Receive(received, &contexts[0]), 0);
     ASSERT_EQ(Send(sent, bytes, &contexts[1]), 0);

@@ -380,7 +380,7 @@ CONFORMANCE_TEST(InfoTest, DestinationServesTheVector, 26) {
   ASSERT_EQ(fi_av_insert(a().av, info.dest_addr, 1, &address, 0, nullptr), 1);
   Buffer sent(a(), 64);
   Buffer received(b(), 64);
-  sent.bytes() = Pattern(64);
+  sent.Fill();
   fi_context2 contexts[2] = {};
   ASSERT_EQ(Receive(received, &contexts[0]), 0);
   ASSERT_EQ(Post([&] {

@@ -183,6 +183,7 @@ int Main(int argc, char** argv) {
   Options options;
   Settings& settings = CurrentSettings();
   double limit_s = 60;
+  double wait_s = 5;
   app.add_option("--provider", settings.provider,
                  "Name as fi_info prints it; sets FI_PROVIDER")
       ->envname("FI_PROVIDER");
@@ -194,6 +195,10 @@ int Main(int argc, char** argv) {
   app.add_option("--limit-s", limit_s, "Limit of a test in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  app.add_option("--wait-s", wait_s,
+                 "Limit of a wait in a test in seconds of processor time")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
   app.add_option("--seed", settings.seed, "Seed of random tests")
       ->capture_default_str();
   try {
@@ -203,8 +208,11 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw BadUse(error.what());
   }
-  settings.limit =
-      std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000));
+  const auto duration = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  };
+  settings.limit = duration(limit_s);
+  settings.wait = duration(wait_s);
   int none = 1;
   ::testing::InitGoogleTest(&none, argv);
   return Run(options);

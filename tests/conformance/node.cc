@@ -2,7 +2,9 @@
 #include "tests/conformance/node.h"
 
 #include <sched.h>
+#include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -15,10 +17,12 @@ constexpr size_t kNameBytes = 256;
 constexpr auto kSettle = std::chrono::milliseconds(100);
 constexpr int kSettlePolls = 500;
 
-// The limit of a wait ends before that of the test, which then states what it
-// waits for.
-Clock::duration WaitLimit() {
-  return CurrentSettings().limit / 2;
+// Returns the time that the threads of this process have run for.
+std::chrono::nanoseconds ProcessorTime() {
+  timespec time = {};
+  (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::nanoseconds(time.tv_nsec);
 }
 
 InfoPointer FindInfo(const NodeOptions& options, int* result) {
@@ -31,6 +35,9 @@ InfoPointer FindInfo(const NodeOptions& options, int* result) {
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->domain_attr->cq_data_size = options.cq_data_size;
   hints->tx_attr->op_flags = options.tx_op_flags;
+  if (options.hints) {
+    options.hints(*hints);
+  }
   const Answer answer = GetInfo(hints.get());
   *result = answer.result;
   const auto own = answer.own();
@@ -161,10 +168,20 @@ Buffer::Buffer(Node& node, size_t bytes, uint64_t access) : bytes_(bytes) {
   }
 }
 
+void Buffer::Fill(uint32_t salt) {
+  const std::vector<uint8_t> pattern = Pattern(size(), salt);
+  std::copy(pattern.begin(), pattern.end(), bytes_.begin());
+}
+
 Buffer::~Buffer() {
   if (mr != nullptr) {
     EXPECT_EQ(fi_close(&mr->fid), 0) << "fi_close of a region";
   }
+}
+
+__attribute__((no_sanitize("thread"))) uint8_t Load(
+    const volatile uint8_t* byte) {
+  return *byte;
 }
 
 std::vector<uint8_t> Pattern(size_t bytes, uint32_t salt) {
@@ -173,6 +190,15 @@ std::vector<uint8_t> Pattern(size_t bytes, uint32_t salt) {
     pattern[i] = static_cast<uint8_t>(i * 7 + i / 251 + size_t{salt} * 31 + 1);
   }
   return pattern;
+}
+
+Deadline::Deadline()
+    : start_processor_(ProcessorTime()),
+      end_(Clock::now() + CurrentSettings().limit / 2) {}
+
+bool Deadline::HasPassed() const {
+  return ProcessorTime() - start_processor_ > CurrentSettings().wait ||
+         Clock::now() > end_;
 }
 
 std::unique_ptr<Node> NodesTest::OpenAlone(const NodeOptions& options) {
@@ -250,9 +276,9 @@ void NodesTest::PollAll() {
 }
 
 bool NodesTest::WaitUntil(const std::function<bool()>& done) {
-  const auto end = Clock::now() + WaitLimit();
+  const Deadline deadline;
   while (!done()) {
-    if (Clock::now() > end || HasFailure()) {
+    if (deadline.HasPassed() || HasFailure()) {
       return false;
     }
     PollAll();
@@ -301,6 +327,16 @@ void NodesTest::ExpectDone(Queue& queue, const void* context) {
   EXPECT_EQ(completion->entry.op_context, context);
 }
 
+void NodesTest::ExpectTagged(const void* context, uint64_t tag, size_t bytes) {
+  const auto completion = Take(b().rx);
+  ASSERT_TRUE(completion.has_value()) << "no completion of tag " << tag;
+  ASSERT_FALSE(completion->error)
+      << "tag " << tag << ": " << fi_strerror(completion->failure.err);
+  EXPECT_EQ(completion->entry.op_context, context) << "tag " << tag;
+  EXPECT_EQ(completion->entry.tag, tag);
+  EXPECT_EQ(completion->entry.len, bytes) << "tag " << tag;
+}
+
 bool NodesTest::StaysEmpty(Queue& queue) {
   const auto end = Clock::now() + kSettle;
   for (int i = 0; i < kSettlePolls || Clock::now() < end; ++i) {
@@ -316,7 +352,7 @@ bool NodesTest::StaysEmpty(Queue& queue) {
 void NodesTest::Exchange(size_t bytes, uint32_t salt) {
   Buffer sent(a(), bytes);
   Buffer received(b(), bytes);
-  sent.bytes() = Pattern(bytes, salt);
+  sent.Fill(salt);
   fi_context2 contexts[2] = {};
   ASSERT_EQ(Receive(received, &contexts[0]), 0);
   ASSERT_EQ(Send(sent, bytes, &contexts[1]), 0);

@@ -36,6 +36,8 @@ struct NodeOptions {
   uint64_t rx_bind_flags = 0;
   size_t cq_data_size = 0;
   bool enable = true;
+  // Further changes of the hints.
+  std::function<void(fi_info&)> hints = {};
 };
 
 // An entry of a completion queue, or an error.
@@ -95,7 +97,9 @@ class Buffer {
 
   uint8_t* data() { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
-  std::vector<uint8_t>& bytes() { return bytes_; }
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+  // Writes the pattern of `salt` in place, where the memory is registered.
+  void Fill(uint32_t salt = 0);
   void* desc() const { return mr == nullptr ? nullptr : fi_mr_desc(mr); }
   uint64_t key() const { return fi_mr_key(mr); }
   // Peers address the first byte by it.
@@ -111,8 +115,23 @@ class Buffer {
 // Makes a region usable where the provider needs that (FI_MR_ENDPOINT).
 void EnableRegion(const Node& node, fid_mr* mr);
 
+// Reads memory that a peer may write at the same time.
+uint8_t Load(const volatile uint8_t* byte);
+
 // Bytes that depend on position and `salt`.
 std::vector<uint8_t> Pattern(size_t bytes, uint32_t salt = 0);
+
+// The end of a wait that begins with this object: see Settings::wait. That of
+// the test comes later, so that the test states what it waits for.
+class Deadline {
+ public:
+  Deadline();
+  bool HasPassed() const;
+
+ private:
+  std::chrono::nanoseconds start_processor_;
+  std::chrono::steady_clock::time_point end_;
+};
 
 // Up to three nodes that have each other in their vectors.
 class NodesTest : public ::testing::Test {
@@ -141,12 +160,14 @@ class NodesTest : public ::testing::Test {
   ssize_t Send(Buffer& buffer, size_t bytes, void* context);
   ssize_t Receive(Buffer& buffer, void* context,
                   fi_addr_t source = FI_ADDR_UNSPEC);
-  // The next completion of `queue`; empty after half the limit of a test.
+  // The next completion of `queue`; empty at the deadline.
   std::optional<Completion> Take(Queue& queue);
   // Takes a completion that is no error and has this context.
   void ExpectDone(Queue& queue, const void* context);
-  // Polls until `done`; false after half the limit.
+  // Polls until `done`; false at the deadline.
   bool WaitUntil(const std::function<bool()>& done);
+  // Takes an entry of a receive of node b with this context, tag and length.
+  void ExpectTagged(const void* context, uint64_t tag, size_t bytes);
   // True when `queue` stays empty while everything is driven for a time in
   // which a message arrives many times over.
   bool StaysEmpty(Queue& queue);

@@ -246,19 +246,18 @@ CONFORMANCE_TEST(DomainTest, MessageArrivesWithoutCallsOfEither, 106) {
   constexpr size_t kBytes = 100'000;
   Buffer sent(a(), kBytes);
   Buffer received(b(), kBytes);
-  sent.bytes() = Pattern(kBytes);
+  sent.Fill();
   fi_context2 contexts[2] = {};
   ASSERT_EQ(Receive(received, &contexts[0]), 0);
   ASSERT_EQ(Send(sent, kBytes, &contexts[1]), 0);
   // No call of the library until the last byte is there.
-  const volatile uint8_t& last = received.bytes().back();
-  const auto end =
-      std::chrono::steady_clock::now() + CurrentSettings().limit / 2;
-  while (last != sent.bytes().back() &&
-         std::chrono::steady_clock::now() < end) {
+  const uint8_t expected = sent.bytes().back();
+  const Deadline deadline;
+  while (Load(&received.bytes().back()) != expected && !deadline.HasPassed()) {
     std::this_thread::yield();
   }
-  EXPECT_EQ(last, sent.bytes().back()) << "no progress without calls";
+  EXPECT_EQ(Load(&received.bytes().back()), expected)
+      << "no progress without calls";
   ExpectDone(b().rx, &contexts[0]);
   ExpectDone(a().tx, &contexts[1]);
   EXPECT_EQ(received.bytes(), sent.bytes());
@@ -339,7 +338,7 @@ CONFORMANCE_TEST(DomainTest, MessageWaitsForItsReceive, 113, 221) {
   for (const size_t bytes : {8U, 5000U, 200'000U}) {
     Buffer sent(a(), bytes);
     Buffer received(b(), bytes);
-    sent.bytes() = Pattern(bytes);
+    sent.Fill();
     fi_context2 contexts[2] = {};
     ASSERT_EQ(Send(sent, bytes, &contexts[0]), 0);
     EXPECT_TRUE(StaysEmpty(b().rx));
@@ -357,7 +356,7 @@ CONFORMANCE_TEST(DomainTest, LongMessageIsTruncatedAtTheReceiver, 116) {
   for (const size_t bytes : {100U, 100'000U}) {
     Buffer sent(a(), bytes);
     Buffer received(b(), 40);
-    sent.bytes() = Pattern(bytes);
+    sent.Fill();
     fi_context2 contexts[2] = {};
     ASSERT_EQ(Receive(received, &contexts[0]), 0);
     ASSERT_EQ(Send(sent, bytes, &contexts[1]), 0);

@@ -128,7 +128,7 @@ CONFORMANCE_TEST(RemoteTest, WriteWithDataTakesNoReceive, 76, 161) {
   Buffer source(a(), 64, kLocal);
   Buffer target(b(), 64, kRemote);
   Buffer received(b(), 64);
-  source.bytes() = Pattern(64);
+  source.Fill();
   fi_context2 receive = {};
   ASSERT_EQ(Receive(received, &receive), 0);
   ASSERT_EQ(Post([&] {
@@ -157,7 +157,7 @@ CONFORMANCE_TEST(RemoteTest, AccessOutsideARegionFailsAtTheInitiator, 117) {
     return;
   }
   Buffer source(a(), 64, kLocal);
-  source.bytes() = Pattern(64);
+  source.Fill();
   const std::vector<uint8_t> zero(64);
   Buffer target(b(), 64, kRemote);
   ASSERT_EQ(Write(source, 64, target.address(), target.key() ^ 0x5a5a), 0);
@@ -183,7 +183,7 @@ CONFORMANCE_TEST(RemoteTest, AddressesAreOffsets, 127) {
   ASSERT_EQ(b().info->domain_attr->mr_mode & FI_MR_VIRT_ADDR, 0);
   Buffer source(a(), 16, kLocal);
   Buffer target(b(), 256, kRemote);
-  source.bytes() = Pattern(16);
+  source.Fill();
   ASSERT_EQ(Write(source, 16, 100, target.key()), 0);
   ASSERT_NO_FATAL_FAILURE(ExpectDone(a().tx, &context_));
   EXPECT_TRUE(WaitUntil([&] {
@@ -267,7 +267,7 @@ CONFORMANCE_TEST(RemoteTest, DeliveredWriteIsInTheMemoryOfItsTarget, 260) {
   for (const size_t bytes : {8U, 3000U, 50'000U, 500'000U}) {
     Buffer source(a(), bytes, kLocal);
     Buffer target(b(), bytes, kRemote);
-    source.bytes() = Pattern(bytes);
+    source.Fill();
     ASSERT_EQ(Write(source, bytes, target.address(), target.key()), 0);
     ASSERT_TRUE(WaitUntil([&] { return !a().tx.taken.empty(); }));
     EXPECT_EQ(target.bytes(), source.bytes()) << bytes;
@@ -280,14 +280,14 @@ CONFORMANCE_TEST(RemoteTest, RightsOfARegionAreEnforced, 292) {
     return;
   }
   Buffer source(a(), 64, kLocal);
-  source.bytes() = Pattern(64);
+  source.Fill();
   Buffer readable(b(), 64, FI_REMOTE_READ);
   Buffer writable(b(), 64, FI_REMOTE_WRITE);
   ASSERT_EQ(Write(source, 64, readable.address(), readable.key()), 0);
   ASSERT_NO_FATAL_FAILURE(ExpectFailure("a write into a region for reads"));
   EXPECT_EQ(readable.bytes(), std::vector<uint8_t>(64));
   Buffer sink(a(), 64, kLocal);
-  writable.bytes() = Pattern(64, 3);
+  writable.Fill(3);
   ASSERT_EQ(Read(sink, 64, writable.address(), writable.key()), 0);
   ASSERT_NO_FATAL_FAILURE(ExpectFailure("a read of a region for writes"));
   EXPECT_EQ(sink.bytes(), std::vector<uint8_t>(64));

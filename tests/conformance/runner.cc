@@ -18,6 +18,10 @@
 #include <stdexcept>
 #include <system_error>
 
+// Part of AddressSanitizer, in a build with it: reports memory that is leaked.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming)
+extern "C" int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
 namespace heddle::conformance {
 namespace {
 
@@ -99,6 +103,10 @@ void ResetSignals() {
     outcome = {.verdict = Verdict::kFail, .reason = "no such test"};
   } else if (outcome.verdict == Verdict::kNoTest) {
     outcome.verdict = Verdict::kPass;
+  }
+  if (passed && __lsan_do_recoverable_leak_check != nullptr &&
+      __lsan_do_recoverable_leak_check() != 0) {
+    outcome = {.verdict = Verdict::kFail, .reason = "leaks memory"};
   }
   (void)std::fprintf(result, "%d %s", static_cast<int>(outcome.verdict),
                      outcome.reason.c_str());

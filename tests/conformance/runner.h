@@ -14,6 +14,9 @@ namespace heddle::conformance {
 struct Settings {
   std::string provider;
   std::chrono::milliseconds limit{60'000};  // A test ends by then.
+  // A wait in a test ends after this much time of the processor, however busy
+  // the machine is, or half the limit.
+  std::chrono::milliseconds wait{5'000};
   uint32_t seed = 1;
 };
 Settings& CurrentSettings();

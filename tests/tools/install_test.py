@@ -102,6 +102,16 @@ class Installed(unittest.TestCase):
             else:
                 self.assertNotIn(str(BUILD), path.read_text(), name)
 
+    def test_conformance_program_is_a_component_of_its_own(self):
+        place = STAGE / "conformance"
+        install(place, "--component", "conformance")
+        self.assertEqual(tree(place), {"bin/heddle-conformance"})
+        self.assertEqual(exports_test.dynamic(place / "bin/heddle-conformance", "RUNPATH"), [])
+        env = environment(LD_LIBRARY_PATH=str(PLACE / "lib/heddle/drop-in"), FI_HEDDLE_DEVICE="soft")
+        judged = run(place / "bin/heddle-conformance", "--provider", "heddle", "--require", "1,20,154", env=env)
+        self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
+        self.assertIn("heddle: 3 pass", judged.stdout)
+
     def test_plug_in_serves_the_stock_library(self):
         env = environment(FI_PROVIDER_PATH=str(PLACE / "lib/libfabric"))
         self.assertEqual(set(pingpong.providers(pingpong.fi_info(env, "-p", "heddle"))), {"heddle"})
