@@ -15,7 +15,11 @@ void Balance::Feed(uint32_t side, const Event& event) {
       OnCalled(side, event);
       break;
     case EventKind::kSpare:
+    case EventKind::kClaimed:
       spares_.at(side).emplace_back(event.number, event.endpoint);
+      break;
+    case EventKind::kFound:
+      OnFound(side, event);
       break;
     case EventKind::kCompleted:
     case EventKind::kFailed:
@@ -56,6 +60,17 @@ void Balance::OnCalled(uint32_t side, const Event& event) {
   if ((IsSend(operation.verb) || IsRma(operation.verb)) &&
       IsReported(stream_.setup, operation)) {
     unreported_.at(side).insert(event.number);
+  }
+}
+
+// A dropped message counts as received.
+void Balance::OnFound(uint32_t side, const Event& event) {
+  const Operation& operation = stream_.operations.at(event.number);
+  const bool dropped = operation.verb == Verb::kDiscard ||
+                       (operation.verb == Verb::kClaim && operation.dropped);
+  if (dropped && event.source >= 0) {
+    const Place at = {.side = side, .endpoint = operation.at.endpoint};
+    ++pairs_.at(static_cast<uint32_t>(event.source)).at(at.index()).received;
   }
 }
 

@@ -32,6 +32,7 @@ class Balance {
 
  private:
   void OnCalled(uint32_t side, const Event& event);
+  void OnFound(uint32_t side, const Event& event);
   void OnCompletion(uint32_t side, const Event& event);
   void Exclude(const Place& place);
 

@@ -277,6 +277,7 @@ int Main(int argc, char** argv) {
                  "answers it more often than asked, or as another");
   app.add_flag("--rma", profile.rma, "Reads and writes, too");
   app.add_flag("--writes", writes, "Writes, too, but no reads");
+  app.add_flag("--tagged", profile.tagged, "Tagged messages, too");
   app.add_flag("--unordered", profile.unordered, "Streams without order, too");
   app.add_flag("--closes", profile.closes, "Close endpoints under traffic");
   app.add_flag("--unplugs", profile.unplugs, "Take links down");

@@ -2,6 +2,7 @@
 #include "tests/differential/executor.h"
 
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 
 #include <algorithm>
 
@@ -24,7 +25,9 @@ Executor::Executor(uint32_t side, const Stream& stream, uint32_t first,
       history_(stream),
       surroundings_(std::move(surroundings)),
       first_(first),
-      next_spare_(kSpareBase + first * kSparesOfALife) {
+      tags_(UsesTags(stream)),
+      next_spare_(kSpareBase + first * kSparesOfALife),
+      next_tagged_spare_(kTaggedSpareBase + first * kSparesOfALife) {
   for (const Operation& operation : stream.operations) {
     spare_bytes_ = std::max(spare_bytes_, operation.bytes);
   }
@@ -72,6 +75,7 @@ void Executor::Run() {
 
 void Executor::Execute(uint32_t number) {
   const Operation& operation = stream_.operations[number];
+  TakeClaimed(/*all=*/false);
   const uint32_t index = operation.at.endpoint;
   const bool open = fabric_->endpoint(index) != nullptr;
   switch (operation.verb) {
@@ -117,7 +121,8 @@ void Executor::Execute(uint32_t number) {
     event.result =
         fi_cancel(&fabric_->endpoint(index)->fid, const_cast<void*>(context));
   } else {
-    event.result = Call(number, operation);
+    event.result = IsPeek(operation.verb) ? Peek(number, operation)
+                                          : Call(number, operation);
     const bool counts =
         IsSend(operation.verb) ||
         (IsRma(operation.verb) && operation.verb != Verb::kRead);
@@ -192,8 +197,11 @@ int64_t Executor::CloseEndpoint(uint32_t index) {
   const int result = fabric_->CloseEndpoint(index);
   if (result == 0) {
     receives_.at(index).clear();
-    spares_.at(index) = 0;
+    spares_.at(index) = tagged_spares_.at(index) = 0;
     counted_.at(index) = 0;
+    std::erase_if(claims_, [index](const Claim& claim) {
+      return claim.posted->endpoint == index;
+    });
     for (const auto& posted : posted_) {
       posted->over = posted->over || posted->endpoint == index;
     }
@@ -212,7 +220,7 @@ bool Executor::Poll() {
 bool Executor::PollAlive(bool* any) {
   *any = false;
   while (true) {
-    fi_cq_data_entry entry = {};
+    fi_cq_tagged_entry entry = {};
     fi_addr_t source = FI_ADDR_NOTAVAIL;
     const ssize_t result = fi_cq_readfrom(fabric_->cq(), &entry, 1, &source);
     if (result == 1) {
@@ -255,7 +263,15 @@ void Executor::Examine(Posted* posted, Event* event) {
   event->clean = posted->clean;
 }
 
-void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {
+void Executor::OnFound(const Posted& posted, Event event, size_t bytes) {
+  event.kind = EventKind::kFound;
+  event.number = posted.number;
+  event.beyond = bytes;
+  event.bytes = 0;
+  surroundings_.tell(event);
+}
+
+void Executor::OnCompletion(const fi_cq_tagged_entry& entry, fi_addr_t source) {
   Event event = {.kind = EventKind::kCompleted,
                  .time_ns = surroundings_.now_ns(),
                  .number = kNobody};
@@ -263,24 +279,37 @@ void Executor::OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source) {
   event.has_data = (entry.flags & FI_REMOTE_CQ_DATA) != 0;
   event.data = event.has_data ? entry.data : 0;
   event.source = fabric_->PlaceAt(source);
+  event.tag = (entry.flags & FI_TAGGED) != 0 ? entry.tag : 0;
   Posted* const posted = Find(entry.op_context);
   if (posted != nullptr && posted->flushes) {
     posted->complete = true;
+    return;
+  }
+  if (posted != nullptr && posted->peeks) {
+    posted->complete = true;
+    OnFound(*posted, event, entry.len);
     return;
   }
   if (posted == nullptr && (entry.flags & FI_REMOTE_WRITE) != 0) {
     event.kind = EventKind::kNotified;
   } else if (posted != nullptr) {
     if (!posted->receives) {
-      event.bytes = 0;
+      event.bytes = event.tag = 0;
       event.source = -1;
     }
     Examine(posted, &event);
-    if (posted->receives && posted->number >= kSpareBase) {
-      --spares_.at(posted->endpoint);
-    }
+    CountSpare(*posted);
   }
   surroundings_.tell(event);
+}
+
+void Executor::CountSpare(const Posted& posted) {
+  if (!posted.receives || posted.number < kSpareBase ||
+      posted.number >= kClaimBase) {
+    return;
+  }
+  auto& spares = posted.number < kTaggedSpareBase ? spares_ : tagged_spares_;
+  --spares.at(posted.endpoint);
 }
 
 void Executor::OnError() {
@@ -302,11 +331,11 @@ void Executor::OnError() {
     event.beyond = posted->receives ? failure.olen : 0;
     event.has_data = (failure.flags & FI_REMOTE_CQ_DATA) != 0;
     event.data = event.has_data ? failure.data : 0;
+    event.tag =
+        (failure.flags & FI_TAGGED) != 0 && posted->receives ? failure.tag : 0;
     posted->failed = true;
     Examine(posted, &event);
-    if (posted->receives && posted->number >= kSpareBase) {
-      --spares_.at(posted->endpoint);
-    }
+    CountSpare(*posted);
   }
   surroundings_.tell(event);
 }

@@ -51,6 +51,7 @@ class Executor {
     uint32_t endpoint = 0;
     bool receives = false;
     bool reads = false;
+    bool peeks = false;     // No message is received.
     bool flushes = false;   // Not of the stream: `PostFlush`.
     bool reported = false;  // A completion is owed.
     bool complete = false;
@@ -70,6 +71,13 @@ class Executor {
   void Execute(uint32_t number);
   int64_t Call(uint32_t number, const Operation& operation);
   int64_t PostReceive(uint32_t number, const Operation& operation);
+  // Waits for the answer, too.
+  int64_t Peek(uint32_t number, const Operation& operation);
+  // Receives or drops the messages of the claims that are due now, or of all.
+  void TakeClaimed(bool all);
+  void TakeClaimed(Posted* claim, const Operation& operation);
+  // Source of a receive or peek.
+  fi_addr_t SourceOf(const Operation& operation) const;
   int64_t PostSend(uint32_t number, const Operation& operation);
   int64_t PostRma(uint32_t number, const Operation& operation);
   uint64_t KeyFor(uint32_t number, const Operation& operation) const;
@@ -92,7 +100,11 @@ class Executor {
   bool Poll();
   // The same; false with -FI_EIO, which a NIC that was reset answers.
   bool PollAlive(bool* any);
-  void OnCompletion(const fi_cq_data_entry& entry, fi_addr_t source);
+  void OnCompletion(const fi_cq_tagged_entry& entry, fi_addr_t source);
+  // The end of a peek that found a message.
+  void OnFound(const Posted& posted, Event event, size_t bytes);
+  // One that has ended is posted no more.
+  void CountSpare(const Posted& posted);
   void OnError();
   Posted* Find(const void* context);
   void Examine(Posted* posted, Event* event);
@@ -108,6 +120,10 @@ class Executor {
   bool Flushed();
   int64_t PostFlush(uint32_t index, const Place& peer);
   void PostSpares();
+  // One more at the endpoint; false if its queue is full.
+  bool PostSpare(uint32_t index, bool tagged);
+  // They would match before the stream's own.
+  void CancelTaggedSpares();
   void TellReads();
   void TellRestarts();
   void TellMemory();
@@ -120,18 +136,27 @@ class Executor {
   const History history_;
   const Surroundings surroundings_;
   const uint32_t first_;
+  const bool tags_;
   std::unique_ptr<FabricSide> fabric_;
   std::vector<std::unique_ptr<Posted>> posted_;  // In the order of posting.
   std::unordered_map<const void*, Posted*> contexts_;
   uint32_t spare_bytes_ = 0;  // Of a spare receive: any message fits.
   std::array<std::vector<const void*>, kEndpoints> receives_;
   std::array<uint32_t, kEndpoints> spares_ = {};
+  std::array<uint32_t, kEndpoints> tagged_spares_ = {};
+  // Claims whose message was found and is not taken yet.
+  struct Claim {
+    Posted* posted = nullptr;
+    uint32_t wait = 0;  // For so many operations of this side.
+  };
+  std::vector<Claim> claims_;
   std::array<uint64_t, kEndpoints> counted_ = {};  // Sends, writes accepted.
   // Endpoints with injected writes to a place that no flush followed yet.
   std::array<std::array<bool, kMaxPlaces>, kEndpoints> unflushed_ = {};
   std::array<std::vector<uint8_t>, kAreas> told_memory_;
   uint64_t told_restarts_ = 0;
   uint32_t next_spare_ = kSpareBase;
+  uint32_t next_tagged_spare_ = kTaggedSpareBase;
 };
 
 }  // namespace heddle::differential

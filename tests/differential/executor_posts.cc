@@ -2,6 +2,7 @@
 // The calls that post an operation, or must be refused.
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include <algorithm>
 
@@ -14,6 +15,8 @@ namespace {
 // A full queue may stay full as long as its peer posts no receive, which
 // may be for ever: then the operation is left out.
 constexpr uint64_t kRetryForNs = 100'000'000;
+// Nothing of a peer's has to come for an answer.
+constexpr uint64_t kPeekForNs = 20'000'000'000;
 constexpr uint64_t kUnknownFlagBit = uint64_t{1} << 47U;
 
 // `count` parts of a buffer: together all of it, none equal in size.
@@ -42,6 +45,11 @@ std::vector<fi_rma_iov> SplitTarget(const Operation& operation, uint64_t key,
   pieces.push_back(
       {.addr = operation.offset + at, .len = operation.bytes - at, .key = key});
   return pieces;
+}
+
+// All bits of a tag are 64.
+uint64_t IgnoredBits(const Operation& operation) {
+  return operation.ignore == UINT32_MAX ? UINT64_MAX : operation.ignore;
 }
 
 }  // namespace
@@ -96,7 +104,17 @@ int64_t Executor::PostReceive(uint32_t number, const Operation& operation) {
       Split(posted->buffer.data(), operation.bytes, operation.segments);
   std::vector<void*> descriptors(parts.size(), descriptor);
   fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
+  const fi_addr_t source = SourceOf(operation);
   const int64_t result = Retry([&]() -> int64_t {
+    if (operation.tagged) {
+      return operation.segments == 1
+                 ? fi_trecv(endpoint, posted->buffer.data(), operation.bytes,
+                            descriptor, source, operation.tag,
+                            IgnoredBits(operation), &posted->context)
+                 : fi_trecvv(endpoint, parts.data(), descriptors.data(),
+                             parts.size(), source, operation.tag,
+                             IgnoredBits(operation), &posted->context);
+    }
     return operation.segments == 1
                ? fi_recv(endpoint, posted->buffer.data(), operation.bytes,
                          descriptor, FI_ADDR_UNSPEC, &posted->context)
@@ -111,6 +129,89 @@ int64_t Executor::PostReceive(uint32_t number, const Operation& operation) {
   return result;
 }
 
+fi_addr_t Executor::SourceOf(const Operation& operation) const {
+  return operation.directed ? fabric_->AddressOfPlace(operation.peer)
+                            : FI_ADDR_UNSPEC;
+}
+
+int64_t Executor::Peek(uint32_t number, const Operation& operation) {
+  auto owned = MakePosted(number, operation);
+  Posted* const posted = owned.get();
+  posted->peeks = true;
+  posted->reported = false;
+  const fi_msg_tagged message = {.msg_iov = nullptr,
+                                 .desc = nullptr,
+                                 .iov_count = 0,
+                                 .addr = SourceOf(operation),
+                                 .tag = operation.tag,
+                                 .ignore = IgnoredBits(operation),
+                                 .context = &posted->context,
+                                 .data = 0};
+  const uint64_t flags = operation.verb == Verb::kDiscard ? FI_DISCARD
+                         : operation.verb == Verb::kClaim ? FI_CLAIM
+                                                          : 0;
+  fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
+  const int64_t result = Retry([&]() -> int64_t {
+    return fi_trecvmsg(endpoint, &message, FI_PEEK | flags);
+  });
+  if (result != 0) {
+    return result;
+  }
+  Keep(std::move(owned));
+  const uint64_t deadline_ns = surroundings_.now_ns() + kPeekForNs;
+  while (!posted->complete && surroundings_.now_ns() < deadline_ns) {
+    (void)Poll();
+  }
+  if (posted->complete && !posted->failed && operation.verb == Verb::kClaim) {
+    claims_.push_back({posted, operation.back});
+  }
+  return posted->complete ? 0 : -FI_ETIMEDOUT;
+}
+
+void Executor::TakeClaimed(bool all) {
+  for (Claim& claim : claims_) {
+    if (all || claim.wait == 0) {
+      TakeClaimed(claim.posted, stream_.operations.at(claim.posted->number));
+      claim.posted = nullptr;
+    } else {
+      --claim.wait;
+    }
+  }
+  std::erase_if(claims_,
+                [](const Claim& claim) { return claim.posted == nullptr; });
+}
+
+void Executor::TakeClaimed(Posted* claim, const Operation& operation) {
+  claim->complete = false;
+  if (!operation.dropped) {
+    claim->number += kClaimBase;
+    claim->receives = claim->reported = true;
+    claim->peeks = false;
+    claim->buffer.assign(operation.bytes, kUntouched);
+    surroundings_.tell({.kind = EventKind::kClaimed,
+                        .number = claim->number,
+                        .endpoint = claim->endpoint,
+                        .bytes = operation.bytes});
+  } else {
+    claim->flushes = true;  // Its result is of no interest.
+  }
+  const iovec part = {.iov_base = claim->buffer.data(),
+                      .iov_len = claim->buffer.size()};
+  const fi_msg_tagged message = {.msg_iov = &part,
+                                 .desc = nullptr,
+                                 .iov_count = operation.dropped ? 0U : 1U,
+                                 .addr = SourceOf(operation),
+                                 .tag = operation.tag,
+                                 .ignore = IgnoredBits(operation),
+                                 .context = &claim->context,
+                                 .data = 0};
+  fid_ep* const endpoint = fabric_->endpoint(claim->endpoint);
+  Require("fi_trecvmsg", Retry([&]() -> int64_t {
+            return fi_trecvmsg(endpoint, &message,
+                               FI_CLAIM | (operation.dropped ? FI_DISCARD : 0));
+          }));
+}
+
 int64_t Executor::PostSend(uint32_t number, const Operation& operation) {
   auto posted = MakePosted(number, operation);
   const uint64_t seed = stream_.setup.seed;
@@ -121,7 +222,14 @@ int64_t Executor::PostSend(uint32_t number, const Operation& operation) {
   uint8_t* const bytes = posted->buffer.data();
   if (IsInject(operation.verb)) {
     const int64_t result = Retry([&]() -> int64_t {
-      return operation.verb == Verb::kInject
+      const bool plain = operation.verb == Verb::kInject;
+      if (operation.tagged) {
+        return plain ? fi_tinject(endpoint, bytes, operation.bytes, peer,
+                                  operation.tag)
+                     : fi_tinjectdata(endpoint, bytes, operation.bytes, data,
+                                      peer, operation.tag);
+      }
+      return plain
                  ? fi_inject(endpoint, bytes, operation.bytes, peer)
                  : fi_injectdata(endpoint, bytes, operation.bytes, data, peer);
     });
@@ -143,10 +251,27 @@ int64_t Executor::PostSend(uint32_t number, const Operation& operation) {
   const bool has_data = HasData(operation.verb);
   const uint64_t flags = (has_data ? FI_REMOTE_CQ_DATA : 0) |
                          (posted->reported ? FI_COMPLETION : 0);
+  const fi_msg_tagged tagged = {.msg_iov = message.msg_iov,
+                                .desc = message.desc,
+                                .iov_count = message.iov_count,
+                                .addr = peer,
+                                .tag = operation.tag,
+                                .ignore = 0,
+                                .context = message.context,
+                                .data = data};
   const bool plain = operation.segments == 1 && !stream_.setup.selective;
   const int64_t result = Retry([&]() -> int64_t {
     if (!plain) {
-      return fi_sendmsg(endpoint, &message, flags);
+      return operation.tagged ? fi_tsendmsg(endpoint, &tagged, flags)
+                              : fi_sendmsg(endpoint, &message, flags);
+    }
+    if (operation.tagged) {
+      return has_data
+                 ? fi_tsenddata(endpoint, bytes, operation.bytes,
+                                descriptors[0], data, peer, operation.tag,
+                                &posted->context)
+                 : fi_tsend(endpoint, bytes, operation.bytes, descriptors[0],
+                            peer, operation.tag, &posted->context);
     }
     return has_data ? fi_senddata(endpoint, bytes, operation.bytes,
                                   descriptors[0], data, peer, &posted->context)

@@ -2,6 +2,7 @@
 // What a side does at a sync, and tells there.
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include <algorithm>
 #include <cstring>
@@ -44,29 +45,58 @@ Differing FindDiffering(std::span<const uint8_t> one,
 // rest whatever the stream posted.
 void Executor::PostSpares() {
   for (uint32_t index = 0; index < kEndpoints; ++index) {
-    fid_ep* const endpoint = fabric_->endpoint(index);
-    while (endpoint != nullptr && spares_.at(index) < kSpares) {
-      auto posted = std::make_unique<Posted>();
-      posted->number = next_spare_++;
-      posted->endpoint = index;
-      posted->receives = true;
-      posted->reported = true;
-      posted->buffer.assign(spare_bytes_, kUntouched);
-      const int64_t result =
-          fi_recv(endpoint, posted->buffer.data(), posted->buffer.size(),
-                  nullptr, FI_ADDR_UNSPEC, &posted->context);
-      if (result == -FI_EAGAIN) {
-        break;  // There are enough.
-      }
-      surroundings_.tell({.kind = EventKind::kSpare,
-                          .number = posted->number,
-                          .endpoint = index,
-                          .result = result,
-                          .bytes = posted->buffer.size()});
-      Require("fi_recv", result);
-      ++spares_.at(index);
-      Keep(std::move(posted));
+    if (fabric_->endpoint(index) == nullptr) {
+      continue;
     }
+    while (spares_.at(index) < kSpares && PostSpare(index, /*tagged=*/false)) {
+    }
+    while (tags_ && tagged_spares_.at(index) < kSpares &&
+           PostSpare(index, /*tagged=*/true)) {
+    }
+  }
+}
+
+bool Executor::PostSpare(uint32_t index, bool tagged) {
+  fid_ep* const endpoint = fabric_->endpoint(index);
+  auto posted = std::make_unique<Posted>();
+  uint32_t& next = tagged ? next_tagged_spare_ : next_spare_;
+  posted->number = next++;
+  posted->endpoint = index;
+  posted->receives = true;
+  posted->reported = true;
+  posted->buffer.assign(spare_bytes_, kUntouched);
+  uint8_t* const bytes = posted->buffer.data();
+  const int64_t result =
+      tagged ? fi_trecv(endpoint, bytes, spare_bytes_, nullptr, FI_ADDR_UNSPEC,
+                        0, UINT64_MAX, &posted->context)
+             : fi_recv(endpoint, bytes, spare_bytes_, nullptr, FI_ADDR_UNSPEC,
+                       &posted->context);
+  if (result == -FI_EAGAIN) {
+    return false;  // There are enough.
+  }
+  surroundings_.tell({.kind = EventKind::kSpare,
+                      .number = posted->number,
+                      .endpoint = index,
+                      .result = result,
+                      .bytes = spare_bytes_});
+  Require(tagged ? "fi_trecv" : "fi_recv", result);
+  ++(tagged ? tagged_spares_ : spares_).at(index);
+  Keep(std::move(posted));
+  return true;
+}
+
+void Executor::CancelTaggedSpares() {
+  for (const auto& posted : posted_) {
+    if (posted->number < kTaggedSpareBase || posted->number >= kClaimBase ||
+        posted->complete || posted->over) {
+      continue;
+    }
+    Require("fi_cancel", fi_cancel(&fabric_->endpoint(posted->endpoint)->fid,
+                                   &posted->context));
+  }
+  while (std::any_of(tagged_spares_.begin(), tagged_spares_.end(),
+                     [](uint32_t count) { return count != 0; })) {
+    (void)Poll();
   }
 }
 
@@ -111,6 +141,7 @@ bool Executor::Flushed() {
 
 void Executor::Settle() {
   bool said = false;
+  TakeClaimed(/*all=*/true);
   while (!said || !surroundings_.may_go_on()) {
     PostSpares();
     if (!said && Counted() && Flushed()) {
@@ -122,6 +153,7 @@ void Executor::Settle() {
     }
   }
   (void)Poll();  // What came between the last look and the word to go on.
+  CancelTaggedSpares();
   TellReads();
   TellMemory();
   TellRestarts();

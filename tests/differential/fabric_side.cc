@@ -84,6 +84,9 @@ void FabricSide::OpenDomain(const Stream& stream) {
       Uses(stream, [](Verb verb) { return verb == Verb::kRead; });
   const std::unique_ptr<fi_info, InfoDeleter> hints(fi_allocinfo());
   hints->caps = FI_MSG | FI_SOURCE;
+  if (UsesTags(stream)) {
+    hints->caps |= FI_TAGGED | FI_DIRECTED_RECV;
+  }
   if (rma) {
     // A device without reads has the rest.
     hints->caps |= FI_SEND | FI_RECV | FI_RMA | FI_WRITE | FI_REMOTE_WRITE |
@@ -107,7 +110,7 @@ void FabricSide::OpenDomain(const Stream& stream) {
   info_->tx_attr->msg_order = hints->tx_attr->msg_order;
   info_->rx_attr->msg_order = hints->tx_attr->msg_order;
   fi_cq_attr cq_attr = {};
-  cq_attr.format = FI_CQ_FORMAT_DATA;
+  cq_attr.format = FI_CQ_FORMAT_TAGGED;
   cq_attr.size = kCqEntries;
   fi_av_attr av_attr = {};
   av_attr.type = FI_AV_TABLE;

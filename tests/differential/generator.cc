@@ -12,6 +12,7 @@ constexpr uint32_t kTellingBytes = 16;  // Enough to tell messages apart.
 constexpr uint32_t kInjectBytes = 192;
 constexpr uint32_t kMtu = 4096;
 constexpr uint32_t kManySegmentsUpTo = 16'384;
+constexpr uint32_t kTags = 12;
 
 struct Weighted {
   Verb verb;
@@ -42,6 +43,7 @@ class Generator {
       closes_ = unplugs_ = kills_ = resets_ = false;
     }
     rma_ = profile.rma && Below(4) != 0;
+    tagged_ = profile.tagged && Below(4) != 0;
     stream_.setup.read_again = profile.read_again;
     stream_.setup.rma_ordered = rma_ && Below(2) == 0;
     stream_.setup.idle_closes = Below(3) == 0;
@@ -99,13 +101,16 @@ class Generator {
       return Below(8) == 0 ? Verb::kWait : Verb::kRead;
     }
     const uint32_t leaves = leaves_ && !peaceful_ ? 1 : 0;
-    const std::array<Weighted, 21> table = {{
+    const std::array<Weighted, 24> table = {{
         {Verb::kReceive, 30},
         {Verb::kSend, 22},
         {Verb::kSendData, 6},
         {Verb::kInject, 8},
         {Verb::kInjectData, 4},
         {Verb::kCancel, 2},
+        {Verb::kPeek, tagged_ ? 3U : 0U},
+        {Verb::kDiscard, tagged_ ? 2U : 0U},
+        {Verb::kClaim, tagged_ ? 4U : 0U},
         {Verb::kWait, 3},
         {Verb::kInvalid, 3},
         {Verb::kClose, closes_ ? 2U : 0U},
@@ -187,6 +192,34 @@ class Generator {
     }
   }
 
+  // Few tags, so that several receives match a message and several messages a
+  // receive.
+  void AddTag(Operation* operation) {
+    const bool sends = IsSend(operation->verb);
+    const bool peeks = IsPeek(operation->verb);
+    const bool receives = operation->verb == Verb::kReceive;
+    operation->tagged =
+        peeks || ((sends || receives) && tagged_ && Below(3) != 0);
+    if (!operation->tagged) {
+      return;
+    }
+    operation->tag = Below(kTags);
+    if (sends) {
+      return;
+    }
+    constexpr std::array<uint32_t, 3> kIgnored = {0, 3, UINT32_MAX};
+    operation->ignore = kIgnored.at(Below(kIgnored.size()));
+    operation->directed = Below(4) == 0;
+    if (operation->directed) {
+      operation->peer = AnyPlace();
+    }
+    if (operation->verb == Verb::kClaim) {
+      operation->bytes = std::max(profile_.max_bytes, kTellingBytes);
+      operation->back = Below(8);
+      operation->dropped = Below(5) == 0;
+    }
+  }
+
   Operation MakeOperation() {
     Operation operation;
     operation.verb = AnyVerb();
@@ -219,6 +252,7 @@ class Generator {
                operation.verb == Verb::kDeregister) {
       operation.region = Below(kRegions);
     }
+    AddTag(&operation);
     const bool has_buffer =
         (sends || IsRma(operation.verb) || operation.verb == Verb::kReceive) &&
         !IsInject(operation.verb);
@@ -246,6 +280,7 @@ class Generator {
   bool leaves_ = false;
   bool peaceful_ = false;  // Sides leave between two syncs only.
   bool rma_ = false;
+  bool tagged_ = false;
 };
 
 }  // namespace

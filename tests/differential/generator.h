@@ -21,6 +21,7 @@ struct Profile {
   // With `rma`. A device without reads has no counters either, which tell when
   // writes that are not reported have ended: there are none then.
   bool reads = true;
+  bool tagged = false;     // Some streams have tagged messages, too.
   bool unordered = false;  // Some streams do not ask for order.
   bool closes = false;     // Some streams close endpoints under traffic.
   bool unplugs = false;    // Some streams take a link down for a moment.

@@ -15,6 +15,14 @@ namespace {
 struct Buffer {
   uint32_t number = 0;
   uint64_t bytes = 0;
+  Operation rule;  // Matches the messages that it may take.
+};
+
+// A claim whose message is not taken yet.
+struct Claim {
+  uint32_t number = 0;  // The operation.
+  uint32_t message = 0;
+  uint32_t wait = 0;  // For so many operations of its side.
 };
 
 class Ideal {
@@ -54,6 +62,7 @@ class Ideal {
 
   void Execute(uint32_t number, const Operation& operation) {
     const uint32_t at = operation.at.index();
+    TakeClaimed(operation.at.side, /*all=*/false);
     const bool of_endpoint = operation.verb != Verb::kRegister &&
                              operation.verb != Verb::kDeregister &&
                              operation.verb != Verb::kOpen &&
@@ -75,9 +84,12 @@ class Ideal {
     if (IsRenewal(operation.verb)) {
       Renew(operation);
     }
+    if (IsPeek(operation.verb)) {
+      Peek(number, operation);
+    }
     Tell(operation.at.side, called);
     if (operation.verb == Verb::kReceive) {
-      buffers_.at(at).push_back({number, operation.bytes});
+      Receive({number, operation.bytes, operation});
     } else if (IsSend(operation.verb)) {
       under_way_.at(at).at(operation.peer.index()).push_back(number);
     } else if (IsRma(operation.verb)) {
@@ -90,6 +102,79 @@ class Ideal {
                operation.verb == Verb::kDeregister) {
       registered_.at(operation.at.side * kAreas + operation.region) =
           operation.verb == Verb::kRegister;
+    }
+  }
+
+  // The first that has arrived and matches, or the end.
+  auto FindArrived(const Operation& rule) {
+    auto& arrived = arrived_.at(rule.at.index());
+    return std::find_if(arrived.begin(), arrived.end(), [&](uint32_t message) {
+      return Matches(rule, stream_.operations.at(message));
+    });
+  }
+
+  void Receive(const Buffer& buffer) {
+    auto& arrived = arrived_.at(buffer.rule.at.index());
+    const auto found = FindArrived(buffer.rule);
+    if (found == arrived.end()) {
+      buffers_.at(buffer.rule.at.index()).push_back(buffer);
+      return;
+    }
+    const uint32_t message = *found;
+    arrived.erase(found);
+    Give(message, buffer);
+  }
+
+  void Peek(uint32_t number, const Operation& operation) {
+    auto& arrived = arrived_.at(operation.at.index());
+    const auto found = FindArrived(operation);
+    if (found == arrived.end()) {
+      Tell(operation.at.side,
+           {.kind = EventKind::kFailed, .number = number, .result = FI_ENOMSG});
+      return;
+    }
+    const Operation& sent = stream_.operations.at(*found);
+    const bool has_data = HasData(sent.verb);
+    Tell(operation.at.side,
+         {.kind = EventKind::kFound,
+          .number = number,
+          .beyond = sent.bytes,
+          .data = has_data ? ContentData(stream_.setup.seed, *found) : 0,
+          .has_data = has_data,
+          .source = static_cast<int32_t>(sent.at.index()),
+          .tag = sent.tag});
+    if (operation.verb == Verb::kClaim) {
+      claims_.at(operation.at.index())
+          .push_back({number, *found, operation.back});
+    }
+    if (operation.verb != Verb::kPeek) {
+      arrived.erase(found);
+    }
+  }
+
+  void TakeClaimed(uint32_t side, bool all) {
+    for (uint32_t index = 0; index < kEndpoints; ++index) {
+      auto& claims = claims_.at(Place{.side = side, .endpoint = index}.index());
+      for (Claim& claim : claims) {
+        const Operation& operation = stream_.operations.at(claim.number);
+        if (!all && claim.wait != 0) {
+          --claim.wait;
+          continue;
+        }
+        claim.wait = UINT32_MAX;
+        if (operation.dropped) {
+          continue;
+        }
+        const Buffer buffer = {kClaimBase + claim.number, operation.bytes,
+                               operation};
+        Tell(side, {.kind = EventKind::kClaimed,
+                    .number = buffer.number,
+                    .endpoint = index,
+                    .bytes = buffer.bytes});
+        Give(claim.message, buffer);
+      }
+      std::erase_if(
+          claims, [](const Claim& claim) { return claim.wait == UINT32_MAX; });
     }
   }
 
@@ -113,6 +198,8 @@ class Ideal {
   void Close(uint32_t at) {
     open_.at(at) = false;
     buffers_.at(at).clear();
+    arrived_.at(at).clear();
+    claims_.at(at).clear();
     for (auto& to : under_way_.at(at)) {
       to.clear();
     }
@@ -228,20 +315,43 @@ class Ideal {
       messages.pop_front();
       return;
     }
-    if (buffers.empty()) {
+    // Tagged ones do not wait for a receive, nor for untagged ones that do.
+    for (auto message = messages.begin(); message != messages.end();
+         ++message) {
+      const uint32_t number = *message;
+      const Operation& operation = stream_.operations.at(number);
+      const auto buffer = std::find_if(
+          buffers.begin(), buffers.end(),
+          [&](const Buffer& b) { return Matches(b.rule, operation); });
+      if (buffer == buffers.end() && !operation.tagged) {
+        continue;
+      }
+      messages.erase(message);
+      if (buffer == buffers.end()) {
+        arrived_.at(to).push_back(number);
+      } else {
+        const Buffer taken = *buffer;
+        buffers.erase(buffer);
+        Give(number, taken);
+      }
+      Succeed(number);
       return;
     }
-    const uint32_t number = messages.front();
+  }
+
+  void Give(uint32_t number, const Buffer& buffer) {
     const Operation& operation = stream_.operations.at(number);
-    const uint64_t placed =
-        std::min<uint64_t>(operation.bytes, buffers.front().bytes);
+    const uint32_t from = operation.at.index();
+    const uint32_t to = operation.peer.index();
+    const uint64_t placed = std::min<uint64_t>(operation.bytes, buffer.bytes);
     const uint64_t seed = stream_.setup.seed;
     Event event = {.kind = EventKind::kCompleted,
-                   .number = buffers.front().number,
+                   .number = buffer.number,
                    .bytes = placed,
                    .beyond = operation.bytes - placed,
                    .has_data = HasData(operation.verb),
                    .source = static_cast<int32_t>(from),
+                   .tag = operation.tag,
                    .digest = Digest(Content(seed, number, placed))};
     event.data = event.has_data ? ContentData(seed, number) : 0;
     if (event.beyond != 0) {
@@ -250,9 +360,6 @@ class Ideal {
       event.source = -1;
     }
     Tell(to / kEndpoints, event);
-    messages.pop_front();
-    buffers.pop_front();
-    Succeed(number);
   }
 
   bool AnyUnderWay(uint32_t to) const {
@@ -260,18 +367,33 @@ class Ideal {
                        [to](const auto& from) { return !from.at(to).empty(); });
   }
 
+  void PostSpare(uint32_t to, bool tagged) {
+    uint32_t& next = tagged ? next_tagged_spare_ : next_spare_;
+    const Operation rule = {
+        .at = {.side = to / kEndpoints, .endpoint = to % kEndpoints},
+        .tagged = tagged,
+        .ignore = tagged ? UINT32_MAX : 0U};
+    const Buffer spare = {next++, kMaxMessageBytes, rule};
+    Tell(to / kEndpoints, {.kind = EventKind::kSpare,
+                           .number = spare.number,
+                           .endpoint = to % kEndpoints,
+                           .bytes = spare.bytes});
+    Receive(spare);
+  }
+
   void Settle() {
+    for (uint32_t side = 0; side < stream_.setup.sides; ++side) {
+      TakeClaimed(side, /*all=*/true);
+    }
     for (uint32_t to = 0; to < stream_.setup.places(); ++to) {
       while (AnyUnderWay(to)) {
         if (open_.at(to)) {
-          const Buffer spare = {next_spare_++, kMaxMessageBytes};
-          Tell(to / kEndpoints, {.kind = EventKind::kSpare,
-                                 .number = spare.number,
-                                 .endpoint = to % kEndpoints,
-                                 .bytes = spare.bytes});
-          buffers_.at(to).push_back(spare);
+          PostSpare(to, /*tagged=*/false);
         }
         Deliver();
+      }
+      while (!arrived_.at(to).empty()) {
+        PostSpare(to, /*tagged=*/true);
       }
     }
     for (const Event& result : results_) {
@@ -298,12 +420,17 @@ class Ideal {
   std::array<std::deque<Buffer>, kMaxPlaces> buffers_;
   std::array<std::array<std::deque<uint32_t>, kMaxPlaces>, kMaxPlaces>
       under_way_;
+  // Tagged messages without a receive, in the order of arrival, and those that
+  // are claimed.
+  std::array<std::deque<uint32_t>, kMaxPlaces> arrived_;
+  std::array<std::vector<Claim>, kMaxPlaces> claims_;
   std::array<bool, kMaxPlaces> open_ = {};
   std::array<bool, kMaxSides* kAreas> registered_ = {};
   std::vector<std::vector<uint8_t>> memory_;
   std::vector<std::vector<uint8_t>> told_;
   std::vector<Event> results_;
   uint32_t next_spare_ = kSpareBase;
+  uint32_t next_tagged_spare_ = kTaggedSpareBase;
 };
 
 }  // namespace

@@ -10,6 +10,25 @@
 namespace heddle::differential {
 namespace {
 
+bool IsTaggedSpare(uint32_t number) {
+  return number >= kTaggedSpareBase && number < kClaimBase;
+}
+
+// A spare receive at a place matches any message of its kind.
+Operation RuleOfSpare(const Place& place, uint32_t number) {
+  const bool tagged = IsTaggedSpare(number);
+  return {.verb = Verb::kReceive,
+          .at = place,
+          .tagged = tagged,
+          .ignore = tagged ? UINT32_MAX : 0U};
+}
+
+// The message is gone when this has found it.
+bool Drops(const Operation& peek) {
+  return peek.verb == Verb::kDiscard ||
+         (peek.verb == Verb::kClaim && peek.dropped);
+}
+
 // Answers to an invalid call.
 bool IsRefusal(Fault fault, int64_t result) {
   switch (fault) {
@@ -40,8 +59,11 @@ std::string MessageChecker::Name(uint32_t number) const {
     return "operation " + std::to_string(number) + " (" +
            ToText(stream_.operations[number]) + ")";
   }
-  return number == kNobody
-             ? "nobody"
+  if (number == kNobody) {
+    return "nobody";
+  }
+  return number >= kClaimBase
+             ? "the receive of the message of " + Name(number - kClaimBase)
              : "spare receive " + std::to_string(number - kSpareBase);
 }
 
@@ -50,18 +72,27 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
     case EventKind::kCalled:
       OnCalled(side, event);
       break;
-    case EventKind::kSpare: {
-      Posted& spare = posted_.at(side)[event.number];
-      spare.number = event.number;
-      spare.bytes = event.bytes;
-      spare.life = ends_.at(side).size();
-      const Place at = {.side = side, .endpoint = event.endpoint};
-      receives_.at(at.index()).push_back(event.number);
+    case EventKind::kSpare:
+      AddReceive(side, event,
+                 RuleOfSpare({.side = side, .endpoint = event.endpoint},
+                             event.number));
       break;
-    }
+    case EventKind::kClaimed:
+      AddReceive(side, event, stream_.operations.at(event.number - kClaimBase));
+      posted_.at(side).at(event.number).claims = true;
+      break;
+    case EventKind::kFound:
+      found_.at(stream_.operations.at(event.number).at.index())
+          .push_back(event);
+      break;
     case EventKind::kCompleted:
     case EventKind::kFailed:
-      OnCompletion(side, event);
+      if (event.number < stream_.operations.size() &&
+          IsPeek(stream_.operations[event.number].verb)) {
+        OnNotFound(side, event);
+      } else {
+        OnCompletion(side, event);
+      }
       break;
     case EventKind::kMiscounted:
       Violate("a counter of endpoint " + std::to_string(side) + "." +
@@ -83,6 +114,26 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
       break;
     default:
       break;
+  }
+}
+
+void MessageChecker::AddReceive(uint32_t side, const Event& event,
+                                const Operation& rule) {
+  Posted& receive = posted_.at(side)[event.number];
+  receive.number = event.number;
+  receive.bytes = event.bytes;
+  receive.rule = rule;
+  receive.life = ends_.at(side).size();
+  const Place at = {.side = side, .endpoint = event.endpoint};
+  receives_.at(at.index()).push_back(event.number);
+}
+
+void MessageChecker::OnNotFound(uint32_t side, const Event& event) {
+  const bool reset = event.result == FI_EIO && was_reset_.at(side);
+  if (event.kind != EventKind::kFailed ||
+      (event.result != FI_ENOMSG && !reset)) {
+    Violate(Name(event.number) + " ended with error " +
+            std::to_string(event.result) + ", not with a message or without");
   }
 }
 
@@ -110,6 +161,8 @@ void MessageChecker::OnCalled(uint32_t side, const Event& event) {
     closed_.at(operation.at.index()) = false;
   } else if (IsRenewal(operation.verb)) {
     OnRenewal(operation, event.time_ns);
+  } else if (IsPeek(operation.verb)) {
+    allowed = allowed || event.result == -FI_EAGAIN;
   } else {
     regions_changed_ = true;
   }
@@ -123,6 +176,7 @@ void MessageChecker::OnAccepted(uint32_t side, const Event& event) {
   Posted& posted = posted_.at(side)[event.number];
   posted.number = event.number;
   posted.bytes = operation.bytes;
+  posted.rule = operation;
   posted.life = ends_.at(side).size();
   const uint32_t at = operation.at.index();
   if (operation.verb == Verb::kReceive) {
@@ -216,8 +270,8 @@ void MessageChecker::CheckReceive(const Place& place, const Posted& posted) {
   }
   const bool truncated = event.result == FI_ETRUNC &&
                          event.bytes == posted.bytes && event.beyond > 0;
-  const bool cancelled =
-      event.result == FI_ECANCELED && posted.cancelled && event.bytes == 0;
+  const bool cancelled = event.result == FI_ECANCELED && event.bytes == 0 &&
+                         (posted.cancelled || IsTaggedSpare(posted.number));
   // A sender that was closed in the middle of a message says so; of one that
   // ended without a word its target finds out, some time later.
   const bool broken_off =
@@ -254,12 +308,10 @@ void MessageChecker::SettlePlace(const Place& place) {
   auto& receives = receives_.at(place.index());
   bool passed_over = false;
   std::vector<uint32_t> waiting;
+  std::vector<Taken> taken;
   for (const uint32_t number : receives) {
     const Posted& receive = posted_.at(place.side).at(number);
     if (!receive.complete) {
-      // What a sender that ended had begun keeps its receive until it is given
-      // up.
-      passed_over = passed_over || (!receive.over && !any_renewed());
       if (!receive.over && receive.matched && !receive.cancelled) {
         Violate(Name(number) + " could not be cancelled, but got no message");
       }
@@ -273,13 +325,18 @@ void MessageChecker::SettlePlace(const Place& place) {
         receive.completion.result != FI_ETRUNC) {
       continue;  // No message.
     }
-    if (passed_over) {
+    const Message* const message = Match(place, receive);
+    if (!passed_over && IsPassedOver(waiting, place, receive, message)) {
       Violate(Name(number) + " took a message before an older receive");
-      passed_over = false;  // Once is enough.
+      passed_over = true;  // Once is enough.
     }
-    Match(place, receive);
+    if (message != nullptr && !receive.claims) {
+      CheckOrder(taken, {&receive, message->number});
+      taken.push_back({&receive, message->number});
+    }
   }
   receives = waiting;
+  SettleFound(place);
   for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     auto& messages = messages_.at(from).at(place.index());
     for (Message& message : messages) {
@@ -292,11 +349,87 @@ void MessageChecker::SettlePlace(const Place& place) {
   }
 }
 
+bool MessageChecker::IsPassedOver(const std::vector<uint32_t>& waiting,
+                                  const Place& place, const Posted& receive,
+                                  const Message* message) const {
+  // A message that its sender began before it ended keeps its receive.
+  if (any_renewed() || receive.claims) {
+    return false;
+  }
+  return std::any_of(waiting.begin(), waiting.end(), [&](uint32_t number) {
+    const Posted& older = posted_.at(place.side).at(number);
+    if (older.claims || older.rule.tagged != receive.rule.tagged) {
+      return false;
+    }
+    return message == nullptr
+               ? !older.rule.tagged
+               : Matches(older.rule, stream_.operations.at(message->number));
+  });
+}
+
+void MessageChecker::CheckOrder(const std::vector<Taken>& taken,
+                                const Taken& now) {
+  const Operation& message = stream_.operations.at(now.message);
+  // Untagged ones arrive in the order of receives: `Identify` looks at that.
+  if (!message.tagged || !stream_.setup.ordered || any_closed() ||
+      any_renewed()) {
+    return;
+  }
+  for (const Taken& older : taken) {
+    if (older.message > now.message &&
+        stream_.operations.at(older.message).at == message.at &&
+        Matches(older.receive->rule, message)) {
+      Violate(Name(now.receive->number) + " took " + Name(now.message) +
+              ", which the older receive " + Name(older.receive->number) +
+              " matches; that took " + Name(older.message));
+      return;
+    }
+  }
+}
+
+void MessageChecker::SettleFound(const Place& place) {
+  for (const Event& event : found_.at(place.index())) {
+    const Operation& peek = stream_.operations.at(event.number);
+    bool known = false;
+    for (uint32_t from = 0; from < stream_.setup.places() && !known; ++from) {
+      if (static_cast<uint32_t>(event.source) != from) {
+        continue;
+      }
+      for (Message& message : messages_.at(from).at(place.index())) {
+        const Operation& sent = stream_.operations.at(message.number);
+        if (!Matches(peek, sent) || sent.tag != event.tag ||
+            sent.bytes != event.beyond ||
+            event.has_data != HasData(sent.verb) ||
+            (event.has_data &&
+             event.data != ContentData(stream_.setup.seed, message.number)) ||
+            (Drops(peek) && message.arrived)) {
+          continue;
+        }
+        known = true;
+        if (Drops(peek)) {
+          message.arrived = true;
+          message.life = ends_.at(place.side).size();
+          ++verdict_->figures.messages;
+        }
+        break;
+      }
+    }
+    if (!known) {
+      ++verdict_->figures.corrupted;
+      Violate(Name(event.number) + " found a message of " +
+              std::to_string(event.beyond) + " bytes that was not there");
+    }
+  }
+  found_.at(place.index()).clear();
+}
+
 bool MessageChecker::IsContent(const Message& message,
                                const Posted& receive) const {
   const Operation& operation = stream_.operations.at(message.number);
   const Event& event = receive.completion;
-  if (operation.bytes != event.bytes + event.beyond) {
+  if (operation.bytes != event.bytes + event.beyond ||
+      operation.tagged != receive.rule.tagged ||
+      (event.kind == EventKind::kCompleted && operation.tag != event.tag)) {
     return false;
   }
   const uint64_t seed = stream_.setup.seed;
@@ -317,15 +450,28 @@ MessageChecker::Message* MessageChecker::Identify(const Place& place,
       continue;
     }
     auto& messages = messages_.at(from).at(place.index());
-    const auto found = std::find_if(
-        messages.begin(), messages.end(),
-        [&](const Message& m) { return !m.arrived && IsContent(m, receive); });
+    const auto is_sent = [&](const Message& m) {
+      return !m.arrived && IsContent(m, receive);
+    };
+    auto found =
+        std::find_if(messages.begin(), messages.end(), [&](const Message& m) {
+          return is_sent(m) &&
+                 Matches(receive.rule, stream_.operations.at(m.number));
+        });
     if (found == messages.end()) {
-      continue;
+      found = std::find_if(messages.begin(), messages.end(), is_sent);
+      if (found == messages.end()) {
+        continue;
+      }
+      Violate(Name(receive.number) + " took " + Name(found->number) +
+              ", which does not match it");
     }
-    const auto later = std::find_if(found, messages.end(),
-                                    [](const Message& m) { return m.arrived; });
-    if (stream_.setup.ordered && later != messages.end()) {
+    const auto later =
+        std::find_if(found, messages.end(), [this](const Message& m) {
+          return m.arrived && !stream_.operations.at(m.number).tagged;
+        });
+    if (stream_.setup.ordered && !receive.rule.tagged &&
+        later != messages.end()) {
       Violate(Name(found->number) + " arrived after " + Name(later->number) +
               ", which was sent later");
     }
@@ -334,13 +480,14 @@ MessageChecker::Message* MessageChecker::Identify(const Place& place,
   return nullptr;
 }
 
-void MessageChecker::Match(const Place& place, const Posted& receive) {
+MessageChecker::Message* MessageChecker::Match(const Place& place,
+                                               const Posted& receive) {
   Message* const message = Identify(place, receive);
   if (message == nullptr) {
     if (!CameAgain(place, receive)) {
       Blame(place, receive);
     }
-    return;
+    return nullptr;
   }
   message->arrived = true;
   message->life = receive.life;
@@ -348,9 +495,10 @@ void MessageChecker::Match(const Place& place, const Posted& receive) {
     ++verdict_->figures.duplicated;
     Violate(Name(receive.number) + " got " + Name(message->number) +
             ", which the incarnation before had acknowledged");
-    return;
+    return message;
   }
   ++verdict_->figures.messages;
+  return message;
 }
 
 // What the sender saw complete before the side began anew was acknowledged by
@@ -394,7 +542,7 @@ void MessageChecker::Blame(const Place& place, const Posted& receive) {
   for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     for (Message& message : messages_.at(from).at(place.index())) {
       const Operation& operation = stream_.operations.at(message.number);
-      if (!message.arrived &&
+      if (!message.arrived && operation.tagged == receive.rule.tagged &&
           (event.source < 0 || static_cast<uint32_t>(event.source) == from) &&
           operation.bytes == event.bytes + event.beyond) {
         ++verdict_->figures.corrupted;

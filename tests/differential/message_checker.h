@@ -38,7 +38,9 @@ class MessageChecker {
     bool over = false;       // Its endpoint was closed.
     bool settled = false;    // Its outcome was checked.
     Event completion = {};
-    uint64_t bytes = 0;  // Of a receive buffer.
+    uint64_t bytes = 0;   // The receive buffer has so many.
+    Operation rule = {};  // Messages that a receive may take match it.
+    bool claims = false;  // It receives what a claim has kept.
     // How often its side had begun anew before it was posted.
     size_t life = 0;
   };
@@ -49,6 +51,11 @@ class MessageChecker {
     bool arrived = false;
     size_t life = 0;  // As of the receive that got it.
   };
+  // A receive and the message that it took.
+  struct Taken {
+    const Posted* receive = nullptr;
+    uint32_t message = 0;
+  };
   using Numbers = std::map<uint32_t, Posted>;
 
   void OnCalled(uint32_t side, const Event& event);
@@ -56,6 +63,8 @@ class MessageChecker {
   void OnClose(const Place& place);
   void OnRenewal(const Operation& operation, uint64_t time_ns);
   void OnCompletion(uint32_t side, const Event& event);
+  void AddReceive(uint32_t side, const Event& event, const Operation& rule);
+  void OnNotFound(uint32_t side, const Event& event);
   void CheckReceive(const Place& place, const Posted& posted);
   bool MayFail(const Operation& operation) const;
   bool IsOwed(const Operation& operation, const Posted& posted) const;
@@ -65,7 +74,16 @@ class MessageChecker {
                              const Posted& receive) const;
 
   void SettlePlace(const Place& place);
-  void Match(const Place& place, const Posted& receive);
+  // Peeks find messages that were sent, and some of them drop theirs.
+  void SettleFound(const Place& place);
+  // The receives that wait, among those posted before, would have had it.
+  bool IsPassedOver(const std::vector<uint32_t>& waiting, const Place& place,
+                    const Posted& receive, const Message* message) const;
+  // If two messages of one sender both match the older of two receives, it
+  // takes the one sent first (libfabric 231).
+  void CheckOrder(const std::vector<Taken>& taken, const Taken& now);
+  // The message that it took, or null.
+  Message* Match(const Place& place, const Posted& receive);
   Message* Identify(const Place& place, const Posted& receive);
   bool IsContent(const Message& message, const Posted& receive) const;
   // Whether it holds a message that came before; a violation where that must
@@ -93,6 +111,8 @@ class MessageChecker {
   std::array<bool, kMaxPlaces> was_closed_ = {};  // At some time since a sync.
   std::array<bool, kMaxSides> was_reset_ = {};    // Since a sync.
   std::array<uint32_t, kMaxPlaces> inject_errors_ = {};
+  // Answers to peeks since a sync.
+  std::array<std::vector<Event>, kMaxPlaces> found_;
   // Since the stream began: injected operations may fail much later.
   bool regions_changed_ = false;
   std::array<bool, kMaxSides> was_renewed_ = {};  // Since a sync.

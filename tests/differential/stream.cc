@@ -23,6 +23,9 @@ constexpr std::array kVerbs = {
     Named<Verb>{Verb::kInject, "inject"},
     Named<Verb>{Verb::kInjectData, "injectdata"},
     Named<Verb>{Verb::kCancel, "cancel"},
+    Named<Verb>{Verb::kPeek, "peek"},
+    Named<Verb>{Verb::kDiscard, "discard"},
+    Named<Verb>{Verb::kClaim, "claim"},
     Named<Verb>{Verb::kWrite, "write"},
     Named<Verb>{Verb::kWriteData, "writedata"},
     Named<Verb>{Verb::kInjectWrite, "injectwrite"},
@@ -96,13 +99,15 @@ bool ParseAttribute(const std::string& word, Operation* operation) {
     operation->fault = fault.value_or(Fault::kNone);
     return fault.has_value();
   }
-  const std::array<Named<uint32_t*>, 6> numbers = {{
+  const std::array<Named<uint32_t*>, 8> numbers = {{
       {&operation->bytes, "bytes"},
       {&operation->segments, "segments"},
       {&operation->pieces, "pieces"},
       {&operation->back, "back"},
       {&operation->region, "region"},
       {&operation->offset, "offset"},
+      {&operation->tag, "tag"},
+      {&operation->ignore, "ignore"},
   }};
   for (const auto& [member, name] : numbers) {
     if (key == name) {
@@ -115,6 +120,7 @@ bool ParseAttribute(const std::string& word, Operation* operation) {
 bool IsRunnable(const Operation& operation) {
   const uint64_t end = uint64_t{operation.offset} + operation.bytes;
   return operation.bytes <= kMaxMessageBytes && operation.segments >= 1 &&
+         (operation.tagged || !IsPeek(operation.verb)) &&
          operation.segments <= 4 && operation.pieces >= 1 &&
          operation.pieces <= 4 && operation.region < kRegions &&
          (!IsRma(operation.verb) || operation.fault != Fault::kNone ||
@@ -160,6 +166,21 @@ bool ParseSetupLine(const std::string& line, Setup* setup) {
 bool IsSend(Verb verb) {
   return verb == Verb::kSend || verb == Verb::kSendData ||
          verb == Verb::kInject || verb == Verb::kInjectData;
+}
+
+bool IsPeek(Verb verb) {
+  return verb == Verb::kPeek || verb == Verb::kDiscard || verb == Verb::kClaim;
+}
+
+bool Matches(const Operation& operation, const Operation& send) {
+  return operation.tagged == send.tagged && operation.at == send.peer &&
+         ((operation.tag ^ send.tag) & ~operation.ignore) == 0 &&
+         (!operation.directed || operation.peer == send.at);
+}
+
+bool UsesTags(const Stream& stream) {
+  return std::any_of(stream.operations.begin(), stream.operations.end(),
+                     [](const Operation& o) { return o.tagged; });
 }
 
 bool IsInject(Verb verb) {
@@ -242,7 +263,7 @@ std::string ToText(const Operation& operation) {
     return out.str();
   }
   out << " " << ToText(operation.at);
-  if (IsSend(operation.verb) || IsRma(operation.verb)) {
+  if (IsSend(operation.verb) || IsRma(operation.verb) || operation.directed) {
     out << " to=" << ToText(operation.peer);
   }
   const auto number = [&out](const char* name, uint32_t value,
@@ -257,11 +278,16 @@ std::string ToText(const Operation& operation) {
   number("back", operation.back, plain.back);
   number("region", operation.region, plain.region);
   number("offset", operation.offset, plain.offset);
+  number("tag", operation.tag, plain.tag);
+  number("ignore", operation.ignore, plain.ignore);
   if (operation.fault != Fault::kNone) {
     out << " fault=" << NameOf(kFaults, operation.fault);
   }
   out << (operation.registered ? " registered" : "")
-      << (operation.silent ? " silent" : "");
+      << (operation.silent ? " silent" : "")
+      << (operation.tagged ? " tagged" : "")
+      << (operation.directed ? " directed" : "")
+      << (operation.dropped ? " dropped" : "");
   return out.str();
 }
 
@@ -292,11 +318,19 @@ std::optional<Operation> ParseOperation(std::string_view line) {
   if (!verb || (*verb != Verb::kSync && !ParsePlace(in, &operation.at))) {
     return std::nullopt;
   }
+  const std::array<Named<bool*>, 5> marks = {{
+      {&operation.registered, "registered"},
+      {&operation.silent, "silent"},
+      {&operation.tagged, "tagged"},
+      {&operation.directed, "directed"},
+      {&operation.dropped, "dropped"},
+  }};
   while (in >> word) {
-    if (word == "registered") {
-      operation.registered = true;
-    } else if (word == "silent") {
-      operation.silent = true;
+    const auto* const mark =
+        std::find_if(marks.begin(), marks.end(),
+                     [&word](const auto& row) { return word == row.name; });
+    if (mark != marks.end()) {
+      *mark->value = true;
     } else if (!ParseAttribute(word, &operation)) {
       return std::nullopt;
     }

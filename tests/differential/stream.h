@@ -40,6 +40,10 @@ enum class Verb : uint8_t {
   kInject,      // `bytes` to `peer`, which no completion tells of.
   kInjectData,  // The same with remote completion data.
   kCancel,      // The receive posted `back` receives ago at this endpoint.
+  kPeek,        // Looks for a tagged message, and waits for the result.
+  kDiscard,     // The same, and drops it.
+  kClaim,       // The same, and keeps it; `back` operations of this side later
+                // it is received into a buffer of `bytes`, or, `dropped`.
   kWrite,       // `bytes` to `offset` of `region` of the peer's side.
   kWriteData,
   kInjectWrite,
@@ -81,6 +85,12 @@ struct Operation {
   uint32_t pieces = 1;    // Of the peer's memory, 1 to 4.
   bool registered = false;
   bool silent = false;  // No completion is asked for.
+  // Sends, receives and peeks use these five.
+  bool tagged = false;
+  uint32_t tag = 0;
+  uint32_t ignore = 0;    // Bits of the tag that do not count.
+  bool directed = false;  // From `peer` only.
+  bool dropped = false;
   uint32_t back = 0;
   uint32_t region = 0;
   uint32_t offset = 0;
@@ -127,6 +137,12 @@ struct Stream {
 };
 
 bool IsSend(Verb verb);
+// Looks for a tagged message that has arrived.
+bool IsPeek(Verb verb);
+// Whether receive or peek `operation` may have the message of `send`.
+bool Matches(const Operation& operation, const Operation& send);
+// Whether any operation of it is tagged.
+bool UsesTags(const Stream& stream);
 bool IsInject(Verb verb);  // Of any kind: no completion, no context.
 bool IsRma(Verb verb);
 bool HasData(Verb verb);

@@ -9,9 +9,10 @@
 namespace heddle::differential {
 namespace {
 
-constexpr std::array<const char*, 11> kKinds = {
-    "called", "spare",    "completed",  "failed",    "changed", "memory",
-    "result", "notified", "miscounted", "restarted", "settled"};
+constexpr std::array<const char*, 13> kKinds = {
+    "called",     "spare",     "claimed", "completed", "failed",
+    "found",      "changed",   "memory",  "result",    "notified",
+    "miscounted", "restarted", "settled"};
 
 void AppendHex(const std::vector<uint8_t>& content, std::string* text) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -51,7 +52,8 @@ std::string ToText(const Event& event) {
       << " " << event.number << " " << event.endpoint << " " << event.region
       << " " << event.result << " " << event.bytes << " " << event.beyond << " "
       << event.offset << " " << event.data << " " << event.has_data << " "
-      << event.source << " " << event.digest << " " << event.clean << " ";
+      << event.source << " " << event.tag << " " << event.digest << " "
+      << event.clean << " ";
   std::string text = out.str();
   if (event.content.empty()) {
     text.push_back('-');
@@ -68,7 +70,7 @@ std::optional<Event> ParseEvent(std::string_view line) {
   in >> kind >> event.time_ns >> event.number >> event.endpoint >>
       event.region >> event.result >> event.bytes >> event.beyond >>
       event.offset >> event.data >> event.has_data >> event.source >>
-      event.digest >> event.clean >> content;
+      event.tag >> event.digest >> event.clean >> content;
   const auto* const found = std::find(kKinds.begin(), kKinds.end(), kind);
   if (!in || found == kKinds.end() ||
       (content != "-" && !ParseHex(content, &event.content))) {

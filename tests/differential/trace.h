@@ -16,14 +16,21 @@ namespace heddle::differential {
 // Operations are known by their place in the stream. Receives that a side posts
 // of itself, so that nothing waits for ever, are numbered from `kSpareBase`.
 inline constexpr uint32_t kSpareBase = 1'000'000;
+// The same of tagged messages: they match any.
+inline constexpr uint32_t kTaggedSpareBase = 500'000'000;
+// The receive of the message that claim `number` kept is `kClaimBase + number`.
+inline constexpr uint32_t kClaimBase = 1'000'000'000;
 // Of a completion whose context is nobody's, or an endpoint's.
 inline constexpr uint32_t kNobody = UINT32_MAX;
 
 enum class EventKind : uint8_t {
   kCalled,      // `number` was called, `result` is what the call returned.
   kSpare,       // A spare receive of `bytes` was posted at `endpoint`.
+  kClaimed,     // The receive `number` of a claimed message, of `bytes`, was
+                // posted at `endpoint`.
   kCompleted,   // A completion of `number`.
   kFailed,      // A completion in error: `result` is the FI_* error.
+  kFound,       // Peek `number` found a message of `beyond` bytes.
   kChanged,     // The buffer of `number` changed after its completion.
   kMemory,      // `content` at `offset` of `region`, the rest is as before.
   kResult,      // `content` is what read `number` brought.
@@ -49,6 +56,7 @@ struct Event {
   uint64_t data = 0;
   bool has_data = false;
   int32_t source = -1;  // Index of the sender's place, -1: none was named.
+  uint64_t tag = 0;     // The message has it, if it is tagged.
   // Of a buffer: what was placed, and whether all behind it is untouched.
   uint64_t digest = 0;
   bool clean = true;

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker finds what devices can do wrong with tags.
+#include <gtest/gtest.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "tests/differential/checker.h"
+#include "tests/differential/generator.h"
+#include "tests/differential/ideal.h"
+#include "tests/seed.h"
+
+namespace heddle::differential {
+namespace {
+
+TEST(TagCheckerTest, WhatIsRightIsAllowed) {
+  const uint32_t seed = TestSeed();
+  uint64_t messages = 0;
+  uint32_t dropped = 0;
+  for (uint32_t i = 0; i < 100; ++i) {
+    const Stream stream = Generate(seed + i, {.sides = {2, 8},
+                                              .operations = 300,
+                                              .rma = true,
+                                              .tagged = true,
+                                              .unordered = true,
+                                              .closes = true,
+                                              .kills = true,
+                                              .resets = true,
+                                              .leaves = true});
+    const Trace trace = RunIdeally(stream, i);
+    const Verdict verdict = Check(stream, trace);
+    ASSERT_TRUE(verdict.violations.empty())
+        << "seed " << seed + i << ": " << verdict.violations.front();
+    messages += verdict.figures.messages;
+    for (const auto& events : trace.sides) {
+      dropped += static_cast<uint32_t>(std::count_if(
+          events.begin(), events.end(),
+          [](const Event& event) { return event.kind == EventKind::kFound; }));
+    }
+  }
+  EXPECT_GT(messages, 1000U);
+  EXPECT_GT(dropped, 100U) << "peeks have to find something";
+}
+
+// One tagged message of 64 bytes and what waits for it at place 1.0, whose
+// trace the bug changes.
+class SeededTagTest : public ::testing::Test {
+ protected:
+  using Bug = std::function<void(std::vector<Event>*)>;
+
+  static void ExpectFound(const std::string& operations, const Bug& bug,
+                          const std::string& words) {
+    const auto stream = ParseStream("seed 7\n" + operations + "sync\n");
+    ASSERT_TRUE(stream.has_value());
+    Trace trace = RunIdeally(*stream, 0);
+    const Verdict before = Check(*stream, trace);
+    ASSERT_TRUE(before.violations.empty()) << before.violations.front();
+    bug(&trace.sides[1]);
+    const Verdict verdict = Check(*stream, trace);
+    const bool named =
+        std::any_of(verdict.violations.begin(), verdict.violations.end(),
+                    [&](const std::string& violation) {
+                      return violation.find(words) != std::string::npos;
+                    });
+    EXPECT_TRUE(named) << (verdict.violations.empty()
+                               ? "nothing was found"
+                               : verdict.violations.front());
+  }
+
+  static Event& Find(std::vector<Event>* events, EventKind kind) {
+    return *std::find_if(
+        events->begin(), events->end(),
+        [kind](const Event& event) { return event.kind == kind; });
+  }
+
+  // Operation `to` receives the message of `from`.
+  static Bug Moved(uint32_t from, uint32_t to) {
+    return [from, to](std::vector<Event>* events) {
+      for (Event& event : *events) {
+        if (event.kind == EventKind::kCompleted && event.number == from) {
+          event.number = to;
+          return;
+        }
+      }
+    };
+  }
+  // The first two messages are in each other's receives, and complete at the
+  // end, when both are posted.
+  static void SwapReceived(std::vector<Event>* events) {
+    std::vector<Event> received;
+    for (const Event& event : *events) {
+      if (event.kind == EventKind::kCompleted) {
+        received.push_back(event);
+      }
+    }
+    std::erase_if(*events, [](const Event& event) {
+      return event.kind == EventKind::kCompleted;
+    });
+    ASSERT_GE(received.size(), 2U);
+    std::swap(received[0].number, received[1].number);
+    events->insert(events->end() - 1, received.begin(), received.end());
+  }
+
+  static constexpr char kSend[] = "send 0.0 to=1.0 bytes=64 tagged tag=1\n";
+  static constexpr char kSendAnother[] =
+      "send 0.0 to=1.0 bytes=65 tagged tag=1\n";
+};
+
+TEST_F(SeededTagTest, YoungerReceiveMatched) {
+  ExpectFound(std::string("receive 1.0 bytes=99 tagged tag=1\n"
+                          "receive 1.0 bytes=99 tagged tag=1\n") +
+                  kSend,
+              Moved(0, 1), "before an older receive");
+}
+
+TEST_F(SeededTagTest, WildcardOvertaken) {
+  ExpectFound(std::string("receive 1.0 bytes=99 tagged ignore=4294967295\n"
+                          "receive 1.0 bytes=99 tagged tag=1\n") +
+                  kSend + kSendAnother,
+              SwapReceived, "which the older receive");
+}
+
+TEST_F(SeededTagTest, EarlierMessageOvertaken) {
+  ExpectFound(std::string(kSend) + kSendAnother +
+                  "receive 1.0 bytes=99 tagged tag=1\n"
+                  "receive 1.0 bytes=99 tagged tag=1\n",
+              SwapReceived, "which the older receive");
+}
+
+TEST_F(SeededTagTest, TagThatDoesNotMatch) {
+  ExpectFound(std::string("receive 1.0 bytes=99 tagged tag=1\n"
+                          "receive 1.0 bytes=99 tagged tag=2\n") +
+                  kSend,
+              Moved(0, 1), "does not match");
+}
+
+TEST_F(SeededTagTest, IgnoredBitsThatCount) {
+  ExpectFound(std::string("receive 1.0 bytes=99 tagged ignore=1\n"
+                          "receive 1.0 bytes=99 tagged tag=4 ignore=2\n") +
+                  kSend,
+              Moved(0, 1), "does not match");
+}
+
+TEST_F(SeededTagTest, MessageOfAnotherSender) {
+  ExpectFound(
+      std::string("receive 1.0 bytes=99 tagged tag=1\n"
+                  "receive 1.0 bytes=99 tagged tag=1 to=0.1 directed\n") +
+          kSend,
+      Moved(0, 1), "does not match");
+}
+
+TEST_F(SeededTagTest, TagThatIsReportedWrong) {
+  ExpectFound(
+      std::string("receive 1.0 bytes=99 tagged ignore=4294967295\n") + kSend,
+      [](std::vector<Event>* events) {
+        Find(events, EventKind::kCompleted).tag = 5;
+      },
+      "other bytes or data");
+}
+
+TEST_F(SeededTagTest, MessageMatchedTwice) {
+  ExpectFound(
+      std::string("receive 1.0 bytes=99 tagged tag=1\n"
+                  "receive 1.0 bytes=99 tagged tag=1\n") +
+          kSend,
+      [](std::vector<Event>* events) {
+        Event again = Find(events, EventKind::kCompleted);
+        again.number = 1;
+        events->insert(events->end() - 1, again);
+      },
+      "once more");
+}
+
+constexpr char kClaim[] = "claim 1.0 bytes=99 tagged tag=1 back=1\n";
+
+TEST_F(SeededTagTest, ClaimLost) {
+  ExpectFound(
+      std::string(kSend) + "wait 0.0\n" + kClaim,
+      [](std::vector<Event>* events) {
+        Event& received = Find(events, EventKind::kCompleted);
+        received.kind = EventKind::kFailed;
+        received.result = FI_ENOMSG;
+        received.bytes = 0;
+      },
+      "failed with error");
+}
+
+TEST_F(SeededTagTest, ClaimedMessageThatAReceiveTakes) {
+  ExpectFound(
+      std::string(kSend) + "wait 0.0\n" + kClaim +
+          "receive 1.0 bytes=99 tagged tag=1\n",
+      [](std::vector<Event>* events) {
+        Event again = Find(events, EventKind::kCompleted);
+        again.number = 3;
+        events->insert(events->end() - 1, again);
+      },
+      "once more");
+}
+
+TEST_F(SeededTagTest, DiscardedMessageThatIsReceived) {
+  ExpectFound(
+      std::string(kSend) +
+          "wait 0.0\n"
+          "discard 1.0 tagged tag=1\n"
+          "receive 1.0 bytes=99 tagged tag=1\n",
+      [](std::vector<Event>* events) {
+        const Stream same = *ParseStream("seed 7\n" + std::string(kSend) +
+                                         "receive 1.0 bytes=99 "
+                                         "tagged tag=1\nsync\n");
+        Event received =
+            Find(&RunIdeally(same, 0).sides[1], EventKind::kCompleted);
+        received.number = 3;
+        events->insert(events->end() - 1, received);
+      },
+      "that was not there");
+}
+
+TEST_F(SeededTagTest, PeekThatFindsWhatWasNotSent) {
+  ExpectFound(
+      std::string(kSend) +
+          "wait 0.0\n"
+          "peek 1.0 tagged tag=1\n",
+      [](std::vector<Event>* events) {
+        Find(events, EventKind::kFound).beyond = 63;
+      },
+      "that was not there");
+}
+
+TEST_F(SeededTagTest, PeekThatFails) {
+  ExpectFound(
+      "peek 1.0 tagged tag=1\n",
+      [](std::vector<Event>* events) {
+        Find(events, EventKind::kFailed).result = FI_EINVAL;
+      },
+      "not with a message or without");
+}
+
+TEST_F(SeededTagTest, UnexpectedMessageLost) {
+  ExpectFound(
+      kSend,
+      [](std::vector<Event>* events) {
+        std::erase_if(*events, [](const Event& event) {
+          return event.kind == EventKind::kCompleted;
+        });
+      },
+      "did not arrive");
+}
+
+}  // namespace
+}  // namespace heddle::differential
