@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "driver/result.h"
@@ -16,7 +17,7 @@ namespace heddle {
 // Version of this interface: the driver refuses a library of devices
 // (driver/sim_factory.h) of another version. Raise it with any change to this
 // file (CHANGELOG, heading ABI).
-inline constexpr uint32_t kDeviceAbi = 4;
+inline constexpr uint32_t kDeviceAbi = 5;
 
 // An address as the device sees host memory.
 enum class Iova : uint64_t {};
@@ -53,6 +54,13 @@ struct ProgressHook {
   // the device by a bounded amount of work, or returns at once when another
   // thread does so. Thread-safe.
   void (*step)(void* cookie) = nullptr;
+  void* cookie = nullptr;
+};
+
+// Learns that a device has failed.
+struct FailureHook {
+  // Takes no lock under which its device is called.
+  void (*report)(void* cookie) = nullptr;
   void* cookie = nullptr;
 };
 
@@ -149,6 +157,31 @@ class Device {
   // reason, in one line.
   virtual bool failed() const = 0;
   virtual std::string failure() const = 0;
+
+  // `hook` is called when the device has failed, on any thread, or here if it
+  // already has; perhaps twice. One hook per device, valid as long as it.
+  void WatchFailure(FailureHook hook) {
+    {
+      const std::lock_guard lock(hook_mutex_);
+      hook_ = hook;
+    }
+    if (failed()) {
+      hook.report(hook.cookie);
+    }
+  }
+
+ protected:
+  // Each device calls it once `failed()`.
+  void ReportFailure() {
+    const std::lock_guard lock(hook_mutex_);
+    if (hook_.report != nullptr) {
+      hook_.report(hook_.cookie);
+    }
+  }
+
+ private:
+  std::mutex hook_mutex_;
+  FailureHook hook_;
 };
 
 }  // namespace heddle

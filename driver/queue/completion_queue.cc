@@ -21,7 +21,13 @@ Result<CompletionQueue> CompletionQueue::Create(
 void CompletionQueue::EndBatch() noexcept {
   if (next_ == entries_ + capacity()) {
     next_ = entries_;
+    uint64_t before = first_new_;
     first_new_ ^= uint64_t{1} << 63;
+    // An alert at any time stays.
+    (void)__atomic_compare_exchange_n(&polled_, &before, first_new_,
+                                      /*weak=*/false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED);
+    ClearUsual();
     consumed_before_ += capacity();
   }
   batch_end_ = next_ + batch_;

@@ -18,11 +18,11 @@ namespace heddle {
 // the first that is not. The device needs a credit for each entry that it
 // writes; credits return in batches of a quarter of the queue.
 //
-// Cost: `Peek` is one load and one compare when the queue is empty; `Pop` adds
-// one posted 8-byte write per quarter queue. No system call, lock, allocation
-// or virtual call in any member but `Create`.
+// Cost: `Poll` and `Peek` are a load and a compare when the queue is empty;
+// `Pop` adds one posted 8-byte write per quarter queue. No system call, lock,
+// allocation or virtual call in any member but `Create`.
 //
-// Thread safety: none; under its queue's lock.
+// Thread safety: none but where stated; under its queue's lock.
 // Ownership: borrows entries and doorbell, which outlive it.
 class CompletionQueue {
  public:
@@ -44,6 +44,45 @@ class CompletionQueue {
     }
     DmaReadBarrier();
     return next;
+  }
+
+  // The next entry, with the last eight bytes that it had.
+  struct Candidate {
+    const contract::Completion* entry;
+    uint64_t last;
+  };
+  // As `Peek`, for pollers. After `Alert` always the next entry, which the
+  // device need not have written yet: `IsUsual` and `Peek` find whether it has.
+  Candidate Poll() const noexcept {
+    const contract::Completion* const next = next_;
+    if (next == nullptr) {
+      __builtin_unreachable();  // `Create` checked it.
+    }
+    const uint64_t last = LoadLast(*next);
+    const uint64_t first = __atomic_load_n(&polled_, __ATOMIC_RELAXED);
+    if (static_cast<int64_t>(last - first) < 0) {
+      return {nullptr, 0};
+    }
+    DmaReadBarrier();
+    return {next, last};
+  }
+  // Makes every later `Poll` return an entry. Any thread.
+  void Alert() noexcept {
+    __atomic_store_n(&polled_, kAlerted, __ATOMIC_RELAXED);
+  }
+
+  // Whether the device has written the entry, in this pass of the queue, with
+  // the last eight bytes that `SetUsual` was given.
+  bool IsUsual(const Candidate& candidate) const noexcept {
+    return candidate.last == __atomic_load_n(&usual_, __ATOMIC_RELAXED);
+  }
+  // Precondition: `Peek` returned the entry.
+  void SetUsual(const contract::Completion& entry) noexcept {
+    __atomic_store_n(&usual_, LoadLast(entry), __ATOMIC_RELAXED);
+  }
+  // `IsUsual` is false until `SetUsual`. Any thread.
+  void ClearUsual() noexcept {
+    __atomic_store_n(&usual_, kNoUsual, __ATOMIC_RELAXED);
   }
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.
@@ -90,6 +129,9 @@ class CompletionQueue {
   // The phase is the most significant byte of the last eight.
   static constexpr size_t kLastWord = sizeof(contract::Completion) / 8 - 1;
   static constexpr uint32_t kPhaseLsb = 56;
+  // Less than every last word: phases are 0 and 1.
+  static constexpr uint64_t kAlerted = 0;
+  static constexpr uint64_t kNoUsual = UINT64_MAX;
   static_assert(offsetof(contract::Completion, phase) ==
                 sizeof(contract::Completion) - 1);
   // As wide as the device's last store: two that only overlap order nothing.
@@ -117,10 +159,13 @@ class CompletionQueue {
   void EndBatch() noexcept;
 
   const contract::Completion* next_;  // The oldest entry not popped.
+  // `first_new_` or, for ever, `kAlerted`.
+  uint64_t polled_ = uint64_t{1} << kPhaseLsb;
+  // Above: every poll. Below: every entry.
+  uint64_t usual_ = kNoUsual;
   // Last word of a new entry there, at least: less this, it is not negative,
   // while an old one, of the other phase, is. One subtraction and its sign.
   uint64_t first_new_ = uint64_t{1} << kPhaseLsb;
-  // Above: every poll. Below: every entry.
   const contract::Completion* batch_end_;  // `next_` when a quarter is popped.
   // Above: every entry. Below: every quarter of the queue.
   const contract::Completion* entries_;

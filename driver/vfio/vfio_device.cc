@@ -217,6 +217,7 @@ void VfioDevice::Fail(const std::string& why) {
   // may not be touched from here on.
   [[maybe_unused]] const bool off = SetCommand(0, PCI_COMMAND_MASTER);
   failed_.store(true, std::memory_order_release);
+  ReportFailure();
   for (uint32_t i = 0; i < vectors_.count(); ++i) {
     constexpr uint64_t kOne = 1;
     // Full means that its reader has enough to wake for.

@@ -398,6 +398,7 @@ void SoftDevice::NoteReset() {
   resetting_ = false;
   failure_ = "the function was reset from outside";
   lost_ = true;
+  ReportFailure();
   interrupts_.RaiseAll();  // Whoever sleeps finds out.
 }
 
@@ -425,6 +426,7 @@ void SoftDevice::Kill() {
 void SoftDevice::Fail(const std::string& why) {
   failure_ = why;
   failed_ = true;
+  ReportFailure();
   wire_->FlushCapture();
   interrupts_.RaiseAll();  // Whoever sleeps finds out.
 }

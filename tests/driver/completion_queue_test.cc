@@ -123,6 +123,63 @@ TEST_F(CompletionQueueTest, ArmCarriesTheCountAndReturnsCredits) {
                                                          {kOffset, kArm | 1}}));
 }
 
+TEST_F(CompletionQueueTest, PollShowsTheNextEntryAlwaysAfterAnAlert) {
+  const auto pass = [&](const Completion* when_empty) {
+    for (uint64_t i = 0; i < 2 * kEntries; ++i) {
+      const Completion* next = &entries_[produced_ % kEntries];
+      ASSERT_EQ(queue_.Poll().entry, when_empty == nullptr ? nullptr : next);
+      Produce(i);
+      ASSERT_EQ(queue_.Poll().entry, next);
+      queue_.Pop();
+    }
+  };
+  pass(nullptr);
+  queue_.Alert();
+  pass(entries_.data());
+  EXPECT_EQ(queue_.Peek(), nullptr);
+}
+
+// A poller that turns the queue over stores what an alert stores as well.
+TEST_F(CompletionQueueTest, AlertOfAnotherThreadIsNotLost) {
+  for (int i = 0; i < 50; ++i) {
+    SCOPED_TRACE(i);
+    CompletionQueue queue =
+        CompletionQueue::Create(entries_, CqConsumerDoorbell(device_, 1))
+            .value();
+    entries_.fill({});
+    produced_ = 0;
+    std::atomic<bool> alerted = false;
+    std::thread other([&] {
+      queue.Alert();
+      alerted.store(true, std::memory_order_release);
+    });
+    while (!alerted.load(std::memory_order_acquire)) {
+      Produce(0);
+      queue.Pop();
+    }
+    other.join();
+    ASSERT_NE(queue.Poll().entry, nullptr);
+    ASSERT_EQ(queue.Peek(), nullptr);
+  }
+}
+
+TEST_F(CompletionQueueTest, UsualEntriesAreThoseOfThisPassOnly) {
+  Produce(1);
+  EXPECT_FALSE(queue_.IsUsual(queue_.Poll()));
+  queue_.SetUsual(*queue_.Peek());
+  EXPECT_TRUE(queue_.IsUsual(queue_.Poll()));
+  queue_.ClearUsual();
+  EXPECT_FALSE(queue_.IsUsual(queue_.Poll()));
+  queue_.Alert();
+  for (uint64_t i = 0; i < uint64_t{4} * kEntries; ++i) {
+    queue_.SetUsual(*queue_.Peek());
+    EXPECT_TRUE(queue_.IsUsual(queue_.Poll()));
+    queue_.Pop();
+    EXPECT_FALSE(queue_.IsUsual(queue_.Poll())) << "not written yet";
+    Produce(i);
+  }
+}
+
 // Run under ThreadSanitizer this also shows that the phase orders the entry.
 TEST_F(CompletionQueueTest, EntriesWrittenAreCountedReadOrNot) {
   std::mt19937 random(TestSeed());

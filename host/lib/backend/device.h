@@ -58,6 +58,9 @@ class Device {
   // says why, in one line.
   virtual bool failed() const noexcept = 0;
   virtual std::string failure() const = 0;
+  // `report` is called when the device has failed, on any thread, perhaps
+  // twice; it takes no lock under which the device is called. Once per device.
+  virtual void WatchFailure(void (*report)(void* cookie), void* cookie) = 0;
   // Why an object of it was not made, or memory of `bytes` (0: an unknown
   // number) not made reachable; where the user can do something, with what.
   virtual std::string Explain(Errno error, size_t bytes) const = 0;
@@ -65,10 +68,6 @@ class Device {
   // By which polls lend the device their thread; its own. Null: it is hardware.
   virtual Progressor* progressor() noexcept = 0;
 
-  // Room for at least `entries`, or as many as the device can have.
-  // `interrupt`: it can be armed. Errors: ENOSPC, ENOMEM, EIO.
-  virtual Result<std::unique_ptr<CompletionQueue>> OpenCompletionQueue(
-      size_t entries, bool interrupt) = 0;
   // Errors: ENOSPC, EOPNOTSUPP, ENOMEM, EIO.
   virtual Result<std::unique_ptr<Counter>> OpenCounter() = 0;
   // Room for `expected` peers from the start; it grows. Errors: ENOMEM, EIO.

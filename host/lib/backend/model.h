@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "host/lib/backend/completion.h"
+#include "host/lib/backend/device.h"
 #include "host/lib/backend/locking.h"
 #include "host/lib/backend/objects.h"
 #include "host/lib/backend/operation.h"
@@ -86,13 +87,19 @@ concept PeersModel = std::derived_from<T, Peers> && requires(const T& peers) {
 // completions.
 template <typename T>
 concept CompletionModel = std::derived_from<T, CompletionQueue> &&
-    requires(T& queue, const typename T::Entry& entry, AnySink sink) {
+    std::constructible_from<T, Device&> &&
+    requires(T& queue, const typename T::Entry& entry,
+             const typename T::Candidate& candidate, AnySink sink) {
   // The oldest that was not taken, or null.
   requires std::same_as<decltype(queue.Peek()), const typename T::Entry*>;
+  // As `Peek`, at the least cost; `entry` is never null after `Alert`, and only
+  // `TryTake` and `Peek` find whether it is there.
+  requires std::same_as<decltype(queue.Poll()), typename T::Candidate>;
+  requires std::same_as<decltype(candidate.entry), const typename T::Entry*>;
   // Takes the entry if it is one success that needs no other work, as most are,
   // and the application serializes. False, nothing changed, else: entries that
   // are not the frequent ones then go to `TryTakeOther`, at more cost.
-  requires std::same_as<decltype(queue.TryTake(entry, sink)), bool>;
+  requires std::same_as<decltype(queue.TryTake(candidate, sink)), bool>;
   requires std::same_as<decltype(queue.TryTakeOther(entry, sink)), bool>;
   // An error, which `TakeError` takes; with `sources`, also a message whose
   // sender has to be known and is not.

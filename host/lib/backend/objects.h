@@ -20,10 +20,11 @@ namespace heddle::backend {
 
 // Errors of all members are positive errno numbers.
 
-// Completions of the endpoints bound to it.
+// Completions of the endpoints bound to it. Constructed from its device, as the
+// backend's own class (model.h).
 //
 // Thread safety: under `lock()` where the threading model locks, but for the
-// constants. Ownership: the caller that opened it; endpoints bound to it end
+// constants and `Alert`. Ownership: the caller; endpoints bound to it end
 // before.
 class CompletionQueue {
  public:
@@ -32,6 +33,11 @@ class CompletionQueue {
   virtual ~CompletionQueue() = default;
 
   SpinLock& lock() noexcept { return lock_; }
+
+  // First. Makes room for at least `entries`, or as many as the device can
+  // have. `interrupt`: it can be armed. Errors, after which only destruction is
+  // left: ENOSPC, ENOMEM, EIO.
+  virtual Result<bool> Open(size_t entries, bool interrupt) = 0;
 
   // Entries; more than these wait in the device.
   virtual size_t capacity() const noexcept = 0;
@@ -50,6 +56,10 @@ class CompletionQueue {
   // Asks for one interrupt when there is an entry not read. Precondition:
   // opened with `interrupt`.
   virtual void Arm() noexcept = 0;
+  // From now on polls that find nothing are no longer answered at the least
+  // cost (`Poll` of the model): there is other work, or the device has failed.
+  // Any thread, with any lock.
+  virtual void Alert() noexcept = 0;
 
  protected:
   CompletionQueue() = default;

@@ -31,15 +31,6 @@ const backend::Backend& BackendDevice::backend() const noexcept {
   return kBackend;
 }
 
-Result<std::unique_ptr<backend::CompletionQueue>>
-BackendDevice::OpenCompletionQueue(size_t entries, bool interrupt) {
-  auto queue = std::make_unique<Cq>(*nic_);
-  if (auto opened = queue->Open(entries, interrupt); !opened.ok()) {
-    return opened.error();
-  }
-  return std::unique_ptr<backend::CompletionQueue>(std::move(queue));
-}
-
 Result<std::unique_ptr<backend::Counter>> BackendDevice::OpenCounter() {
   return AsBase<backend::Counter>(Counter::Create(*nic_));
 }

@@ -20,6 +20,8 @@ class BackendDevice final : public backend::Device {
   // end. Throws std::bad_alloc.
   BackendDevice(std::unique_ptr<Nic> nic, std::chrono::nanoseconds rto);
 
+  Nic& nic() noexcept { return *nic_; }
+
   const backend::Backend& backend() const noexcept override;
   const std::string& name() const noexcept override {
     return nic_->device().name();
@@ -29,14 +31,15 @@ class BackendDevice final : public backend::Device {
   }
   bool failed() const noexcept override { return nic_->device().failed(); }
   std::string failure() const override { return nic_->device().failure(); }
+  void WatchFailure(void (*report)(void* cookie), void* cookie) override {
+    nic_->device().WatchFailure({.report = report, .cookie = cookie});
+  }
   std::string Explain(Errno error, size_t bytes) const override {
     return nic_->device().Explain(error, bytes);
   }
   backend::Progressor* progressor() noexcept override {
     return nic_->progressor();
   }
-  Result<std::unique_ptr<backend::CompletionQueue>> OpenCompletionQueue(
-      size_t entries, bool interrupt) override;
   Result<std::unique_ptr<backend::Counter>> OpenCounter() override;
   Result<std::unique_ptr<backend::Peers>> OpenPeers(size_t expected) override;
   Result<std::unique_ptr<backend::Endpoint>> ClaimEndpoint(

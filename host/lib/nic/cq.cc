@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "driver/queue/doorbells.h"
+#include "host/lib/nic/backend_device.h"
 #include "host/lib/nic/status.h"
 
 namespace heddle::nic {
@@ -18,6 +19,9 @@ uint8_t SizeLog2(size_t entries) {
 }
 
 }  // namespace
+
+Cq::Cq(backend::Device& device)
+    : Cq(static_cast<BackendDevice&>(device).nic()) {}
 
 Result<bool> Cq::Open(size_t entries, bool interrupt) {
   const uint8_t log2 = SizeLog2(entries);
@@ -73,7 +77,7 @@ void Cq::Attach(TxQueue& queue) {
 
 void Cq::Attach(RxQueue& queue) {
   const backend::Locked::Guard guard(lock());
-  usual_.word = 0;
+  queue_->ClearUsual();
   rx_.Attach(queue, !queue.refuses_strangers());
   strict_queues_ += queue.refuses_strangers() ? 1 : 0;
 }
@@ -86,7 +90,7 @@ void Cq::Detach(TxQueue& queue) noexcept {
 void Cq::Detach(RxQueue& queue) noexcept {
   const backend::Locked::Guard guard(lock());
   strict_queues_ -= queue.refuses_strangers() ? 1 : 0;
-  usual_.word = 0;
+  queue_->ClearUsual();
   rx_.Detach(queue);
 }
 
@@ -112,7 +116,7 @@ bool Cq::Accustom(const Entry& entry) noexcept {
   }
   usual_.queue = queue;
   usual_.flags = CompletionFlags(entry.kind, entry);
-  usual_.word.store(LastWord(entry), std::memory_order_relaxed);
+  queue_->SetUsual(entry);
   return true;
 }
 

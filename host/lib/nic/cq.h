@@ -9,6 +9,7 @@
 
 #include "driver/dma/dma_buffer.h"
 #include "driver/queue/completion_queue.h"
+#include "host/lib/backend/device.h"
 #include "host/lib/backend/locking.h"
 #include "host/lib/backend/objects.h"
 #include "host/lib/nic/completion_flags.h"
@@ -45,13 +46,11 @@ inline FabricAddress SenderOf(const contract::Completion& entry) noexcept {
 class Cq final : public backend::CompletionQueue, public TxCompletions {
  public:
   using Entry = contract::Completion;
+  using Candidate = heddle::CompletionQueue::Candidate;
 
-  // `Open` makes it usable.
   explicit Cq(Nic& nic) : nic_(nic) {}
-  // Makes room for at least `entries`, or as many as the device can have.
-  // `interrupt`: it can be armed. Errors, after which there is nothing left
-  // but to destroy it: ENOSPC, ENOMEM, EIO.
-  Result<bool> Open(size_t entries, bool interrupt);
+  // Precondition: `device` is a `BackendDevice`.
+  explicit Cq(backend::Device& device);
   Cq(const Cq&) = delete;
   Cq& operator=(const Cq&) = delete;
   // Precondition: nothing is attached.
@@ -60,6 +59,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   // Data path. `Peek` and `Pop` as `CompletionQueue`; between them `Retire`,
   // once, frees what the operation held.
   const contract::Completion* Peek() const noexcept { return queue_->Peek(); }
+  Candidate Poll() const noexcept { return queue_->Poll(); }
   [[gnu::always_inline]] void Pop() noexcept { queue_->Pop(); }
   template <typename Locking>
   Finished Retire(const contract::Completion& entry) noexcept;
@@ -71,7 +71,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   // receives whose entries end in the same word as others did: same queue,
   // success, kind, flags and pass of the ring are one compare.
   template <typename Sink>
-  [[nodiscard, gnu::always_inline]] bool TryTake(const Entry& entry,
+  [[nodiscard, gnu::always_inline]] bool TryTake(const Candidate& candidate,
                                                  Sink&& sink) noexcept;
   template <typename Sink>
   [[nodiscard, gnu::always_inline]] bool TryTakeOther(const Entry& entry,
@@ -85,6 +85,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
            IsErrorOrStranger(entry, sources);
   }
 
+  Result<bool> Open(size_t entries, bool interrupt) override;
   size_t capacity() const noexcept override { return queue_->capacity(); }
   int interrupt_fd() const noexcept override { return interrupt_fd_; }
   bool HasEntry() const noexcept override { return Peek() != nullptr; }
@@ -92,6 +93,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   std::optional<backend::ErrorCompletion> TakeError(
       bool failed) noexcept override;
   void Arm() noexcept override { queue_->Arm(); }
+  void Alert() noexcept override { queue_->Alert(); }
 
   void ReturnCredits() noexcept { queue_->ReturnCredits(); }
 
@@ -140,12 +142,10 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
                : IsOfReceiver(entry.kind) && rx_.Find(entry, number) != nullptr;
   }
   bool IsErrorOrStranger(const Entry& entry, bool sources) noexcept;
-  static uint64_t LastWord(const Entry& entry) noexcept {
-    uint64_t word = 0;
-    std::memcpy(&word, reinterpret_cast<const char*>(&entry + 1) - sizeof word,
-                sizeof word);
-    return word;
-  }
+  // Takes an entry that the queue of `usual_` has received.
+  template <typename Sink>
+  [[nodiscard, gnu::always_inline]] bool TryTakeUsual(const Entry& entry,
+                                                      Sink&& sink) noexcept;
   // Makes those that end as `entry` the usual ones; false for what is no
   // success of a receive whose queue is seen at once.
   bool Accustom(const Entry& entry) noexcept;
@@ -154,10 +154,9 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   bool IsStranger(const Entry& entry) noexcept;
 
   std::optional<heddle::CompletionQueue> queue_;
-  // The last word of the frequent entries (0: there are none, since no kind is
-  // 0), and the facts that follow from it. Attach and Detach reset it.
+  // Facts that follow from the last word of the usual entries. Attach and
+  // Detach clear that word.
   struct Usual {
-    std::atomic<uint64_t> word{0};
     RxQueue* queue = nullptr;
     uint64_t flags = 0;
   };
@@ -241,11 +240,16 @@ inline uint64_t SourceOf(const contract::Completion& entry,
 }
 
 template <typename Sink>
-[[gnu::always_inline]] inline bool Cq::TryTake(const Entry& entry,
+[[gnu::always_inline]] inline bool Cq::TryTake(const Candidate& candidate,
                                                Sink&& sink) noexcept {
+  return queue_->IsUsual(candidate) && TryTakeUsual(*candidate.entry, sink);
+}
+
+template <typename Sink>
+[[gnu::always_inline]] inline bool Cq::TryTakeUsual(const Entry& entry,
+                                                    Sink&& sink) noexcept {
   void* buffer = nullptr;
-  if (LastWord(entry) != usual_.word.load(std::memory_order_relaxed) ||
-      !usual_.queue->TryRetire(entry, &buffer)) [[unlikely]] {
+  if (!usual_.queue->TryRetire(entry, &buffer)) [[unlikely]] {
     return false;
   }
   sink(backend::Completion{.context = entry.op_context,
@@ -263,7 +267,7 @@ template <typename Sink>
                                                     Sink&& sink) noexcept {
   using Kind = contract::CompletionKind;
   if (entry.kind == Kind::kRx) {
-    return Accustom(entry) && TryTake(entry, sink);
+    return Accustom(entry) && TryTakeUsual(entry, sink);
   }
   TxQueue* queue = tx_.FindAlone(entry);
   if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "host/lib/base/enumerator.h"
@@ -136,20 +137,26 @@ fi_ops_cq CompletionQueue::CommonOps() noexcept {
           .strerror = QueueErrorText};
 }
 
-CompletionQueue::CompletionQueue(Domain* domain, void* context)
+CompletionQueue::CompletionQueue(Domain* domain, fi_ops_cq* table,
+                                 void* context)
     : fid_cq{}, progressors_(&domain->progressors()), domain_(domain) {
   fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &queue_fid_ops};
+  ops = table;
   domain_->users().Add();
 }
 
 CompletionQueue::~CompletionQueue() {
-  if (wait_set_ != nullptr) {
-    wait_set_->Remove(&fid, backend_->interrupt_fd());
-  }
   if (signal_fd_ >= 0) {
     (void)close(signal_fd_);
   }
   domain_->users().Remove();
+}
+
+void CompletionQueue::EndWait() noexcept {
+  domain_->Remove(this);
+  if (wait_set_ != nullptr) {
+    wait_set_->Remove(&fid, backend_->interrupt_fd());
+  }
 }
 
 int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
@@ -163,17 +170,14 @@ int CompletionQueue::Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
   if (const int refused = CheckWaitObject(*attr); refused != 0) {
     return refused;
   }
-  fi_ops_cq* ops =
-      domain->data_path().queue_ops(domain->locked(), attr->format);
-  if (ops == nullptr) {
-    return -FI_EINVAL;
-  }
   struct Deleter {
     void operator()(CompletionQueue* doomed) const { delete doomed; }
   };
   std::unique_ptr<CompletionQueue, Deleter> made(
-      new CompletionQueue(domain, context));
-  made->ops = ops;
+      domain->data_path().make_queue(domain, attr->format, context));
+  if (made == nullptr) {
+    return -FI_EINVAL;
+  }
   const int result = made->OpenBackend(*attr);
   if (result == 0) {
     attr->size = made->backend_->capacity();
@@ -192,21 +196,24 @@ int CompletionQueue::OpenBackend(const fi_cq_attr& attr) {
   // Completions beyond the largest queue wait in the device: none is lost.
   const size_t size = attr.size == 0 ? core::kDefaultCqSize
                                      : std::min(attr.size, core::kMaxCqSize);
-  backend::Device& device = domain_->device();
-  auto opened = device.OpenCompletionQueue(size, HasDescriptor(wait_object_));
+  const auto open = [&] {
+    backend_ = MakeBackend();
+    return backend_->Open(size, HasDescriptor(wait_object_));
+  };
+  Result<bool> opened = open();
   if (!opened.ok() && attr.wait_obj == FI_WAIT_UNSPEC) {
     // No interrupt is left: waiting still works, by polling.
     wait_object_ = FI_WAIT_YIELD;
-    opened = device.OpenCompletionQueue(size, /*interrupt=*/false);
+    opened = open();
   }
   if (!opened.ok()) {
     base::Log(base::LogLevel::kWarn, base::LogSubsystem::kCq,
               "completion queue of %zu entries: %s; the device has %zu", size,
               domain_->Explain(opened.error()).c_str(),
-              device.profile().limits.completion_queues);
+              domain_->device().profile().limits.completion_queues);
     return base::ToReturnCode(opened.error());
   }
-  backend_ = std::move(opened.value());
+  domain_->Add(this);
   return OpenWait(attr.wait_set);
 }
 
@@ -227,18 +234,7 @@ int CompletionQueue::OpenWait(fid_wait* set) {
   return 0;
 }
 
-ssize_t CompletionQueue::AnswerIdle() noexcept {
-  // After a failure the next poll looks again.
-  idle_polls_ = domain_->device().failed() ? 1 : kPollsPerCheck;
-  return CheckDevice();
-}
-
-ssize_t CompletionQueue::CheckDevice() noexcept {
-  if (!domain_->device().failed()) {
-    return -FI_EAGAIN;
-  }
-  // The next poll looks again.
-  empty_polls_.store(0, std::memory_order_relaxed);
+ssize_t CompletionQueue::AnswerFailed() noexcept {
   domain_->ReportFailure();
   const backend::Locked::Guard guard(backend_->lock());
   if (backend_->HasEntry()) {
@@ -250,7 +246,7 @@ ssize_t CompletionQueue::CheckDevice() noexcept {
 ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
                                    uint64_t /*flags*/) noexcept {
   const backend::Locked::Guard guard(backend_->lock());
-  const auto failed = backend_->TakeError(domain_->device().failed());
+  const auto failed = backend_->TakeError(domain_->failed());
   if (!failed.has_value()) {
     return -FI_EAGAIN;
   }
@@ -370,9 +366,6 @@ ssize_t CompletionQueue::ReadWaiting(void* buffer, size_t count,
   ssize_t result = ops->readfrom(this, buffer, count, sources);
   while (result == -FI_EAGAIN && WaitOnce(deadline_ns)) {
     result = ops->readfrom(this, buffer, count, sources);
-    if (result == -FI_EAGAIN) {
-      result = CheckDevice();
-    }
   }
   return result;
 }

@@ -4,9 +4,7 @@
 
 #include <rdma/fi_eq.h>
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "host/lib/backend/objects.h"
 #include "host/lib/base/socket_address.h"
@@ -18,7 +16,7 @@ namespace heddle::ofi {
 
 // Thread safety: by the domain's threading model; `Signal` any thread.
 // Ownership: the application, until fi_close.
-class CompletionQueue final : public fid_cq, private ForkGuarded {
+class CompletionQueue : public fid_cq, private ForkGuarded {
  public:
   // 0 or a negative errno. Throws std::bad_alloc.
   static int Open(Domain* domain, fi_cq_attr* attr, fid_cq** queue,
@@ -57,28 +55,26 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
   int Close() noexcept;
 
   // Data path, what an empty poll answers: -FI_EAGAIN. Once the device has
-  // failed, which is seen within some polls: -FI_EAVAIL while operations are
-  // outstanding, which `ReadError` then ends, and -FI_EIO when none is.
+  // failed: -FI_EAVAIL while operations are outstanding, which `ReadError` then
+  // ends, and -FI_EIO when none is.
   ssize_t AnswerEmpty() noexcept {
-    const uint32_t poll = backend::Unlocked::FetchAdd(empty_polls_, 1);
-    return poll % kPollsPerCheck == 0 ? CheckDevice() : -FI_EAGAIN;
+    return domain_->failed() ? AnswerFailed() : -FI_EAGAIN;
   }
 
-  // Data path, for pollers that the application serializes and a domain that
-  // has no progressors: an empty poll that answers -FI_EAGAIN. False once in a
-  // while, and at every poll of other domains; then `AnswerIdle` answers.
-  bool IsIdlePoll() noexcept { return --idle_polls_ != 0; }
-  // As `AnswerEmpty`, after `IsIdlePoll` denied. Precondition: no step needed.
-  ssize_t AnswerIdle() noexcept;
-  // `IsIdlePoll` denies the next poll.
-  void EndIdlePolls() noexcept { idle_polls_ = 1; }
+ protected:
+  CompletionQueue(Domain* domain, fi_ops_cq* table, void* context);
+  virtual ~CompletionQueue();
+
+  // Before the backend's queue ends.
+  void EndWait() noexcept;
 
  private:
   void Disinherit() noexcept override;
 
-  static constexpr uint32_t kPollsPerCheck = 64;
+  // The backend's queue in place of the one before, if any.
+  virtual backend::CompletionQueue* MakeBackend() = 0;
 
-  ssize_t CheckDevice() noexcept;
+  ssize_t AnswerFailed() noexcept;
   // Address and cause of the error read last, for fi_cq_strerror.
   struct LastError {
     base::SocketAddress peer;
@@ -86,9 +82,6 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
     uint16_t detail = 0;
     int prov_errno = 0;
   };
-
-  CompletionQueue(Domain* domain, void* context);
-  ~CompletionQueue();
 
   int OpenBackend(const fi_cq_attr& attr);
   // Makes what the wait object needs besides the interrupt.
@@ -101,10 +94,8 @@ class CompletionQueue final : public fid_cq, private ForkGuarded {
                  fi_cq_err_entry* error) noexcept;
   void FillErrorData(fi_cq_err_entry* error) noexcept;
 
-  uint32_t idle_polls_ = 1;  // Until `IsIdlePoll` denies.
-  std::atomic<uint32_t> empty_polls_{0};
   const backend::ProgressorList* progressors_;
-  std::unique_ptr<backend::CompletionQueue> backend_;
+  backend::CompletionQueue* backend_ = nullptr;  // A part of the object.
   Domain* domain_;
   base::UserCount users_;
   fi_wait_obj wait_object_ = FI_WAIT_NONE;

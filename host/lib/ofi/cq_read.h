@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "host/lib/backend/completion.h"
 #include "host/lib/backend/locking.h"
@@ -59,6 +60,28 @@ struct TaggedFormat {
   }
 };
 
+// The queue is a part of its object: a poll has no pointer to follow.
+template <typename Model>
+class QueueOf final : public CompletionQueue {
+ public:
+  using Queue = typename Model::Queue;
+
+  QueueOf(Domain* domain, fi_ops_cq* table, void* context)
+      : CompletionQueue(domain, table, context) {}
+  ~QueueOf() override { EndWait(); }
+
+  static Queue& BackendOf(fid_cq* handle) noexcept {
+    return *static_cast<QueueOf&>(*handle).queue_;
+  }
+
+ private:
+  backend::CompletionQueue* MakeBackend() override {
+    return &queue_.emplace(domain()->device());
+  }
+
+  std::optional<Queue> queue_;
+};
+
 template <typename Model, typename Locking, typename Format>
 struct CqReader {
   using Queue = typename Model::Queue;
@@ -75,8 +98,8 @@ struct CqReader {
   }
 
  private:
-  static Queue& BackendOf(CompletionQueue* queue) noexcept {
-    return static_cast<Queue&>(queue->backend());
+  static Queue& BackendOf(fid_cq* handle) noexcept {
+    return QueueOf<Model>::BackendOf(handle);
   }
 
   template <bool kSources>
@@ -85,18 +108,15 @@ struct CqReader {
     auto* entries = static_cast<typename Format::Entry*>(buffer);
     if constexpr (!Locking::kLocks) {
       // The most frequent polls of all save no register.
-      CompletionQueue* queue = CompletionQueue::From(handle);
-      Queue& backend = BackendOf(queue);
-      const DeviceEntry* entry = backend.Peek();
-      if (entry == nullptr) {
-        return queue->IsIdlePoll()
-                   ? -FI_EAGAIN
-                   : TakeIdle<kSources>(handle, entries, count, sources);
+      Queue& backend = BackendOf(handle);
+      const typename Queue::Candidate next = backend.Poll();
+      if (next.entry == nullptr) {
+        return -FI_EAGAIN;
       }
       if (!kSources && count == 1) {
-        return backend.TryTake(*entry, WriterTo(entries))
+        return backend.TryTake(next, WriterTo(entries))
                    ? 1
-                   : TakeOther(handle, entries, count, *entry);
+                   : TakeOther(handle, entries, count);
       }
     }
     return TakeSome<kSources>(handle, entries, count, sources);
@@ -111,26 +131,14 @@ struct CqReader {
   }
 
   // A function by itself, so that `TryTake` saves no register for it.
-  [[gnu::noinline]] static ssize_t TakeOther(
-      fid_cq* handle, typename Format::Entry* entries, size_t count,
-      const DeviceEntry& entry) noexcept {
-    Queue& backend = BackendOf(CompletionQueue::From(handle));
-    return backend.TryTakeOther(entry, WriterTo(entries))
+  [[gnu::noinline]] static ssize_t TakeOther(fid_cq* handle,
+                                             typename Format::Entry* entries,
+                                             size_t count) noexcept {
+    Queue& backend = BackendOf(handle);
+    const DeviceEntry* entry = backend.Peek();
+    return entry != nullptr && backend.TryTakeOther(*entry, WriterTo(entries))
                ? 1
                : TakeSome<false>(handle, entries, count, nullptr);
-  }
-
-  template <bool kSources>
-  [[gnu::noinline]] static ssize_t TakeIdle(fid_cq* handle,
-                                            typename Format::Entry* entries,
-                                            size_t count,
-                                            fi_addr_t* sources) noexcept {
-    CompletionQueue* queue = CompletionQueue::From(handle);
-    if (!queue->progressors().needed()) {
-      return queue->AnswerIdle();
-    }
-    queue->EndIdlePolls();
-    return TakeSome<kSources>(handle, entries, count, sources);
   }
 
   template <bool kSources>
@@ -139,7 +147,7 @@ struct CqReader {
                                             size_t count,
                                             fi_addr_t* sources) noexcept {
     CompletionQueue* queue = CompletionQueue::From(handle);
-    Queue& backend = BackendOf(queue);
+    Queue& backend = BackendOf(handle);
     const ssize_t result = Drain<kSources>(backend, entries, count, sources);
     if (result != -FI_EAGAIN) {
       return result;
@@ -234,9 +242,11 @@ fi_ops_cq* QueueOpsOfFormat(fi_cq_format format) noexcept {
 }
 
 template <typename Model>
-fi_ops_cq* SelectQueueOps(bool locked, fi_cq_format format) noexcept {
-  return locked ? QueueOpsOfFormat<Model, backend::Locked>(format)
-                : QueueOpsOfFormat<Model, backend::Unlocked>(format);
+CompletionQueue* MakeQueue(Domain* domain, fi_cq_format format, void* context) {
+  fi_ops_cq* ops = domain->locked()
+                       ? QueueOpsOfFormat<Model, backend::Locked>(format)
+                       : QueueOpsOfFormat<Model, backend::Unlocked>(format);
+  return ops == nullptr ? nullptr : new QueueOf<Model>(domain, ops, context);
 }
 
 }  // namespace heddle::ofi

@@ -11,14 +11,18 @@
 
 namespace heddle::ofi {
 
+class CompletionQueue;
+class Domain;
+
 // How the tables of an object are chosen.
 struct DataPath {
   const backend::Backend* backend = nullptr;
   fi_ops_msg (*message_ops)(const CallTraits& traits) noexcept = nullptr;
   fi_ops_rma (*rma_ops)(const CallTraits& traits) noexcept = nullptr;
-  // When it is opened; `locked` as in these. Static; null for a format that
-  // there is not.
-  fi_ops_cq* (*queue_ops)(bool locked, fi_cq_format format) noexcept = nullptr;
+  // A queue that is not open yet, with the table of its domain's threading
+  // model; null for a format that there is not. Throws std::bad_alloc.
+  CompletionQueue* (*make_queue)(Domain* domain, fi_cq_format format,
+                                 void* context) = nullptr;
 };
 
 // Makes a backend's known, before the first domain is opened; `path` outlives

@@ -191,6 +191,13 @@ int Domain::OpenDevice(const fi_info& info) {
     return result;
   }
   device_ = std::move(opened.device);
+  device_->WatchFailure(
+      [](void* cookie) {
+        auto* domain = static_cast<Domain*>(cookie);
+        domain->failed_.store(true, std::memory_order_release);
+        domain->AlertQueues();
+      },
+      this);
   address_ = opened.address;
   if (backend::Progressor* progressor = device_->progressor()) {
     progressors_.Add(progressor);
@@ -258,6 +265,26 @@ void Domain::Remove(Endpoint* endpoint) noexcept {
   users_.Remove();
 }
 
+void Domain::Add(CompletionQueue* queue) {
+  const std::lock_guard lock(queues_mutex_);
+  queues_.push_back(queue);
+  if (progressors_.needed() || failed()) {
+    queue->backend().Alert();
+  }
+}
+
+void Domain::Remove(CompletionQueue* queue) noexcept {
+  const std::lock_guard lock(queues_mutex_);
+  std::erase(queues_, queue);
+}
+
+void Domain::AlertQueues() noexcept {
+  const std::lock_guard lock(queues_mutex_);
+  for (CompletionQueue* queue : queues_) {
+    queue->backend().Alert();
+  }
+}
+
 void Domain::ReportFailure() noexcept {
   const std::lock_guard lock(mutex_);
   if (failure_reported_) {
@@ -298,6 +325,7 @@ int Domain::OpenService(const ServiceEndpoint::Options& options,
   const std::lock_guard lock(mutex_);
   *service = services_.emplace_back(std::move(opened)).get();
   progressors_.Add((*service)->progressor());
+  AlertQueues();
   users_.Remove(ServiceEndpoint::kUsers);  // It keeps no domain open.
   return 0;
 }

@@ -28,6 +28,7 @@
 namespace heddle::ofi {
 
 struct DataPath;
+class CompletionQueue;
 class Endpoint;
 
 // How regions that peers may reach are named and enabled (fi_mr(3), mr_mode).
@@ -98,6 +99,11 @@ class Domain final : public fid_domain, private ForkGuarded {
   void Add(Endpoint* endpoint);
   void Remove(Endpoint* endpoint) noexcept;
 
+  // Alerts the queue when polls that find nothing have something to do, until
+  // it is removed. `Add` throws std::bad_alloc.
+  void Add(CompletionQueue* queue);
+  void Remove(CompletionQueue* queue) noexcept;
+
   // An endpoint of the library's own, the domain's until fi_close; `handler`
   // outlives it. 0 or a negative errno. Throws std::bad_alloc.
   int OpenService(const ServiceEndpoint::Options& options,
@@ -105,8 +111,12 @@ class Domain final : public fid_domain, private ForkGuarded {
   // `ReportFailure` leaves it out.
   void Hide(Endpoint* endpoint) noexcept;
 
-  // Called by whoever finds the device failed. The first call tells the user
-  // and every endpoint's event queue; the others do nothing.
+  // The device has failed.
+  bool failed() const noexcept {
+    return failed_.load(std::memory_order_acquire);
+  }
+  // To be called by the thread that finds it so. The first call reports to the
+  // user and to the event queue of every endpoint; the others do nothing.
   void ReportFailure() noexcept;
 
   // Reserves a key for a region: `requested`, or one that nobody can guess
@@ -137,6 +147,7 @@ class Domain final : public fid_domain, private ForkGuarded {
 
   // 0 or a negative errno.
   int OpenDevice(const fi_info& info);
+  void AlertQueues() noexcept;
   int ReadService(const fi_domain_attr& attr) noexcept;
 
   ofi::Fabric* fabric_;
@@ -151,7 +162,10 @@ class Domain final : public fid_domain, private ForkGuarded {
   RegionMode region_mode_;
   uint32_t job_id_;
   uint32_t traffic_class_ = FI_TC_BEST_EFFORT;
-  std::unique_ptr<backend::Device> device_;
+  std::mutex queues_mutex_;
+  std::vector<CompletionQueue*> queues_;
+  std::atomic<bool> failed_ = false;
+  std::unique_ptr<backend::Device> device_;  // Calls back, until it ends.
   const DataPath* data_path_ = nullptr;
   std::optional<core::OpenDomain> known_;  // Ends before the device does.
   backend::ProgressorList progressors_;

@@ -16,7 +16,7 @@ constexpr DataPath MakeDataPath(const backend::Backend& backend) noexcept {
   return {.backend = &backend,
           .message_ops = MakeMessageOps<Model>,
           .rma_ops = MakeRmaOps<Model>,
-          .queue_ops = SelectQueueOps<Model>};
+          .make_queue = MakeQueue<Model>};
 }
 
 }  // namespace heddle::ofi

@@ -75,8 +75,11 @@ class LockstepWorld::Nic : public Device {
   ProgressHook progress_hook() override {
     return {.step =
                 [](void* cookie) {
-                  LockstepWorld& world = *static_cast<Nic*>(cookie)->world_;
-                  world.Step(world.options_.poll_cycles);
+                  Nic& nic = *static_cast<Nic*>(cookie);
+                  nic.world_->Step(nic.world_->options_.poll_cycles);
+                  if (nic.failed()) {
+                    nic.ReportFailure();
+                  }
                 },
             .cookie = this};
   }

@@ -268,6 +268,7 @@ void RtlDevice::NoteReset() {
     resetting_ = false;
     failure_ = "the function was reset from outside";
     lost_ = true;
+    ReportFailure();
     interrupts_.RaiseAll();  // Whoever sleeps finds out.
   }
 }
@@ -277,6 +278,7 @@ void RtlDevice::Settle() {
   if (model.failed() && !failed_) {
     failure_ = model.failure();
     failed_ = true;
+    ReportFailure();
     mac_->FlushCapture();
     interrupts_.RaiseAll();  // Whoever sleeps finds out.
   }

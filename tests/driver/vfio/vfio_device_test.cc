@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -285,6 +286,37 @@ TEST_P(VfioDeviceTest, UnplugFailsTheDevice) {
   EXPECT_NE(device->failure().find("requests the function"), std::string::npos);
   device.reset();
   ExpectNothingLeft();
+}
+
+// One that polls memory only finds out by the hook.
+TEST_P(VfioDeviceTest, FailureCallsTheHookOnceFailed) {
+  struct Told {
+    Device* device;
+    std::atomic<int> calls = 0;
+    std::atomic<bool> failed = true;
+  };
+  auto device = Opened();
+  ASSERT_NE(device, nullptr);
+  Told told = {.device = device.get()};
+  const FailureHook hook = {.report =
+                                [](void* cookie) {
+                                  auto& to = *static_cast<Told*>(cookie);
+                                  to.failed = to.device->failed();
+                                  ++to.calls;
+                                },
+                            .cookie = &told};
+  device->WatchFailure(hook);
+  EXPECT_EQ(told.calls, 0);
+  ASSERT_TRUE(kernel_.Raise(VFIO_PCI_REQ_IRQ_INDEX, 0));
+  const auto limit =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (told.calls == 0 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(told.calls, 1);
+  EXPECT_TRUE(told.failed);
+  device->WatchFailure(hook);
+  EXPECT_EQ(told.calls, 2) << "a device that has failed";
 }
 
 TEST_P(VfioDeviceTest, MappingThatDoesNotEndStopsTheFunction) {

@@ -97,17 +97,11 @@ class MemoryDevice final : public Device {
   const DeviceProfile& profile() const noexcept override { return profile_; }
   bool failed() const noexcept override { return false; }
   std::string failure() const override { return {}; }
+  void WatchFailure(void (* /*report*/)(void*), void* /*cookie*/) override {}
   std::string Explain(Errno error, size_t /*bytes*/) const override {
     return std::strerror(static_cast<int>(error));
   }
   Progressor* progressor() noexcept override { return nullptr; }
-  Result<std::unique_ptr<CompletionQueue>> OpenCompletionQueue(
-      size_t /*entries*/, bool interrupt) override {
-    if (interrupt) {
-      return Errno{ENOSPC};
-    }
-    return std::unique_ptr<CompletionQueue>(std::make_unique<Queue>());
-  }
   Result<std::unique_ptr<Counter>> OpenCounter() override {
     return std::unique_ptr<Counter>(std::make_unique<PlainCounter>());
   }

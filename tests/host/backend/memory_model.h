@@ -6,6 +6,8 @@
 
 #include <rdma/fabric.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -38,15 +40,24 @@ class Queue final : public CompletionQueue {
   struct Entry {
     std::deque<Ended> ended;
   };
+  struct Candidate {
+    const Entry* entry;
+  };
+
+  explicit Queue(Device& /*device*/) {}
 
   void Write(Entry entry) { entries_.push_back(std::move(entry)); }
   size_t entries() const { return entries_.size(); }
 
+  Result<bool> Open(size_t /*entries*/, bool interrupt) override {
+    return interrupt ? Result<bool>(Errno{ENOSPC}) : Result<bool>(true);
+  }
   size_t capacity() const noexcept override { return 64; }
   int interrupt_fd() const noexcept override { return -1; }
   bool HasEntry() const noexcept override { return !entries_.empty(); }
   bool HasLost() noexcept override { return false; }
   void Arm() noexcept override {}
+  void Alert() noexcept override { alerted_ = true; }
   std::optional<ErrorCompletion> TakeError(bool /*failed*/) noexcept override {
     if (entries_.empty() || !IsError(entries_.front(), false)) {
       return std::nullopt;
@@ -59,8 +70,13 @@ class Queue final : public CompletionQueue {
   const Entry* Peek() const noexcept {
     return entries_.empty() ? nullptr : &entries_.front();
   }
+  Candidate Poll() const noexcept {
+    static const Entry none;
+    const Entry* entry = Peek();
+    return {entry == nullptr && alerted_ ? &none : entry};
+  }
   template <typename Sink>
-  bool TryTake(const Entry& /*entry*/, Sink&& /*sink*/) noexcept {
+  bool TryTake(const Candidate& /*candidate*/, Sink&& /*sink*/) noexcept {
     return false;
   }
   template <typename Sink>
@@ -85,6 +101,7 @@ class Queue final : public CompletionQueue {
 
  private:
   std::deque<Entry> entries_;
+  std::atomic<bool> alerted_ = false;
 };
 
 class PlainCounter final : public Counter {

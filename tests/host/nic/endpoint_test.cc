@@ -420,14 +420,14 @@ TEST_F(EndpointTest, FrequentEntriesAreOfTheAttachedQueueAndItsFlags) {
   for (const uint64_t context : {1, 2, 3}) {
     ASSERT_NO_FATAL_FAILURE(arrive(context, 0));
     const bool first = context == 1;
-    EXPECT_EQ(b.cq->TryTake(*b.cq->Peek(), sink), !first);
+    EXPECT_EQ(b.cq->TryTake(b.cq->Poll(), sink), !first);
     EXPECT_TRUE(!first || b.cq->TryTakeOther(*b.cq->Peek(), sink));
     EXPECT_EQ(last.context, context);
     EXPECT_EQ(last.flags, FI_MSG | FI_RECV);
   }
   for (const uint64_t data : {42, 0}) {
     ASSERT_NO_FATAL_FAILURE(arrive(4, data));
-    EXPECT_FALSE(b.cq->TryTake(*b.cq->Peek(), sink)) << "other flags";
+    EXPECT_FALSE(b.cq->TryTake(b.cq->Poll(), sink)) << "other flags";
     ASSERT_TRUE(b.cq->TryTakeOther(*b.cq->Peek(), sink));
     EXPECT_EQ(last.flags,
               FI_MSG | FI_RECV | (data != 0 ? FI_REMOTE_CQ_DATA : 0));
@@ -438,7 +438,7 @@ TEST_F(EndpointTest, FrequentEntriesAreOfTheAttachedQueueAndItsFlags) {
   b.cq->Forget(*b.endpoint->receive());
   b.cq->Attach(*b.endpoint->receive());
   ASSERT_NO_FATAL_FAILURE(arrive(5, 0));
-  EXPECT_FALSE(b.cq->TryTake(*b.cq->Peek(), sink));
+  EXPECT_FALSE(b.cq->TryTake(b.cq->Poll(), sink));
   const auto taken = b.Take();
   ASSERT_TRUE(taken.has_value());
   EXPECT_EQ(taken->finished.context, 5U);

@@ -269,11 +269,15 @@ std::string LoopbackDevice::failure() const {
 }
 
 void LoopbackDevice::Fail(const std::string& reason) {
-  const std::lock_guard lock(wire_->mutex);
-  if (failure_.empty()) {
+  {
+    const std::lock_guard lock(wire_->mutex);
+    if (!failure_.empty()) {
+      return;
+    }
     failure_ = reason;
-    (void)std::fprintf(stderr, "loopback device failed: %s\n", reason.c_str());
   }
+  (void)std::fprintf(stderr, "loopback device failed: %s\n", reason.c_str());
+  ReportFailure();
 }
 
 size_t LoopbackDevice::mapping_count() const {
