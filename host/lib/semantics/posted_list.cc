@@ -5,12 +5,8 @@ namespace heddle::semantics {
 
 PostedList::PostedList(uint32_t capacity, uint64_t hash_seed)
     : hash_(hash_seed),
-      nodes_(capacity),
-      buckets_(MatchHash::Buckets(capacity)) {
-  for (uint32_t i = 0; i < capacity; ++i) {
-    free_.PushBack(nodes_, i);
-  }
-}
+      buckets_(MatchHash::Buckets(capacity)),
+      free_(&nodes_, capacity) {}
 
 PostedList::Chain& PostedList::ChainOf(const MatchRule& rule) noexcept {
   if (!rule.exact()) {
@@ -22,7 +18,7 @@ PostedList::Chain& PostedList::ChainOf(const MatchRule& rule) noexcept {
 }
 
 uint32_t PostedList::Post(const MatchRule& rule, uint64_t cookie) noexcept {
-  const uint32_t handle = free_.PopFront(nodes_);
+  const uint32_t handle = free_.Pop(nodes_);
   if (handle == kNone) {
     return kNone;
   }
@@ -79,7 +75,7 @@ bool PostedList::Remove(uint32_t handle) noexcept {
   nodes_[handle].used = false;
   ChainOf(nodes_[handle].rule).Remove(nodes_, handle);
   order_.Remove(nodes_, handle);
-  free_.PushBack(nodes_, handle);
+  free_.Push(nodes_, handle);
   --size_;
   return true;
 }

@@ -48,9 +48,7 @@ class PostedList {
     return nodes_[handle].rule;
   }
   uint32_t size() const noexcept { return size_; }
-  uint32_t capacity() const noexcept {
-    return static_cast<uint32_t>(nodes_.size());
-  }
+  uint32_t capacity() const noexcept { return free_.limit(); }
   // Rules that `Find` compared so far: the length of match walks.
   uint64_t compared() const noexcept { return compared_; }
 
@@ -75,7 +73,7 @@ class PostedList {
   std::vector<Chain> buckets_;  // A power of two.
   Chain wildcards_;
   Order order_;
-  Order free_;
+  FreeList<Node, &Node::order> free_;
   uint64_t next_sequence_ = 0;
   uint32_t size_ = 0;
   mutable uint64_t compared_ = 0;

@@ -8,16 +8,13 @@ namespace heddle::semantics {
 ReceiveQueue::ReceiveQueue(const Limits& limits, uint64_t hash_seed)
     : posted_(limits.receives, hash_seed),
       unexpected_(limits.unexpected, limits.unexpected_bytes, hash_seed),
-      lengths_(limits.unexpected),
-      receives_(limits.receives),
+      free_(&receives_, limits.receives),
       room_(limits.receives) {
-  for (uint32_t i = 0; i < limits.receives; ++i) {
-    free_.PushBack(receives_, i);
-  }
+  lengths_.reserve(limits.unexpected);
 }
 
 uint32_t ReceiveQueue::Take(const ReceiveSpec& spec) noexcept {
-  const uint32_t receive = free_.PopFront(receives_);
+  const uint32_t receive = free_.Pop(receives_);
   if (receive != kNone) {
     receives_[receive] = {};
     receives_[receive].spec = spec;
@@ -30,8 +27,9 @@ Delivery ReceiveQueue::Give(uint32_t receive, uint64_t message,
                             uint64_t length) noexcept {
   Receive& to = receives_[receive];
   const uint64_t free = to.spec.length - to.used;
-  const Delivery delivery = {receive, to.spec.op_context, message,
-                             to.spec.buffer + to.used, free};
+  const Delivery delivery = {
+      receive, to.spec.op_context, message, to.spec.buffer + to.used, free,
+      to.used, to.spec.multi};
   ++to.under_way;
   to.used += std::min(length, free);
   const uint64_t left = to.spec.length - to.used;
@@ -77,21 +75,35 @@ std::optional<Delivery> ReceiveQueue::MatchNext(uint32_t receive) noexcept {
   return GiveUnexpected(receive, handle);
 }
 
-ReceiveQueue::ArriveAnswer ReceiveQueue::Arrive(
-    const Arrival& arrival) noexcept {
+std::optional<Delivery> ReceiveQueue::Match(const Arrival& arrival) noexcept {
   const uint32_t posted = posted_.Find(arrival.envelope);
-  if (posted != kNone) {
-    const auto receive = static_cast<uint32_t>(posted_.cookie(posted));
-    return {ArriveStatus::kMatched,
-            Give(receive, arrival.message, arrival.length)};
+  if (posted == kNone) {
+    return std::nullopt;
   }
+  return Give(static_cast<uint32_t>(posted_.cookie(posted)), arrival.message,
+              arrival.length);
+}
+
+uint32_t ReceiveQueue::Keep(const Arrival& arrival) noexcept {
   const uint32_t handle =
       unexpected_.Add(arrival.envelope, arrival.message, arrival.buffered);
-  if (handle == kNone) {
-    return {ArriveStatus::kRefused, {}};
+  if (handle != kNone) {
+    if (handle >= lengths_.size()) {
+      lengths_.resize(handle + 1);  // Reserved.
+    }
+    lengths_[handle] = arrival.length;
   }
-  lengths_[handle] = arrival.length;
-  return {ArriveStatus::kUnexpected, {}};
+  return handle;
+}
+
+ReceiveQueue::ArriveAnswer ReceiveQueue::Arrive(
+    const Arrival& arrival) noexcept {
+  if (const std::optional<Delivery> delivery = Match(arrival)) {
+    return {ArriveStatus::kMatched, *delivery};
+  }
+  return {Keep(arrival) != kNone ? ArriveStatus::kUnexpected
+                                 : ArriveStatus::kRefused,
+          {}};
 }
 
 ReceiveQueue::FinishStatus ReceiveQueue::Finish(uint32_t receive) noexcept {
@@ -104,32 +116,36 @@ ReceiveQueue::FinishStatus ReceiveQueue::Finish(uint32_t receive) noexcept {
     return FinishStatus::kHeld;
   }
   const bool cancelled = done.cancelled;
-  free_.PushBack(receives_, receive);
+  free_.Push(receives_, receive);
   ++room_;
   return cancelled ? FinishStatus::kCancelled : FinishStatus::kReleased;
 }
 
-ReceiveQueue::CancelStatus ReceiveQueue::Withdraw(uint32_t receive) noexcept {
+ReceiveQueue::Withdrawn ReceiveQueue::Withdraw(uint32_t receive) noexcept {
   Receive& out = receives_[receive];
   (void)posted_.Remove(out.posted);
   out.posted = kNone;
+  Withdrawn withdrawn = {out.spec.op_context, CancelStatus::kPending,
+                         out.spec.multi};
   if (out.under_way != 0) {
     out.cancelled = true;
-    return CancelStatus::kPending;
+    return withdrawn;
   }
-  free_.PushBack(receives_, receive);
+  free_.Push(receives_, receive);
   ++room_;
-  return CancelStatus::kCancelled;
+  withdrawn.status = CancelStatus::kCancelled;
+  return withdrawn;
 }
 
-ReceiveQueue::CancelStatus ReceiveQueue::Cancel(uint64_t op_context) noexcept {
+ReceiveQueue::Withdrawn ReceiveQueue::CancelWhere(uint64_t op_context,
+                                                  uint64_t mask) noexcept {
   for (uint32_t at = posted_.oldest(); at != kNone; at = posted_.Next(at)) {
     const auto receive = static_cast<uint32_t>(posted_.cookie(at));
-    if (receives_[receive].spec.op_context == op_context) {
+    if (((receives_[receive].spec.op_context ^ op_context) & mask) == 0) {
       return Withdraw(receive);
     }
   }
-  return CancelStatus::kNotFound;
+  return {};
 }
 
 std::optional<Peeked> ReceiveQueue::Peek(const MatchRule& rule,
@@ -173,14 +189,12 @@ std::optional<uint64_t> ReceiveQueue::DiscardClaimed(
   return message;
 }
 
-std::optional<ReceiveQueue::Flushed> ReceiveQueue::FlushReceive() noexcept {
+std::optional<ReceiveQueue::Withdrawn> ReceiveQueue::FlushReceive() noexcept {
   const uint32_t at = posted_.oldest();
   if (at == kNone) {
     return std::nullopt;
   }
-  const auto receive = static_cast<uint32_t>(posted_.cookie(at));
-  const uint64_t op_context = receives_[receive].spec.op_context;
-  return Flushed{op_context, Withdraw(receive)};
+  return Withdraw(static_cast<uint32_t>(posted_.cookie(at)));
 }
 
 std::optional<uint64_t> ReceiveQueue::FlushMessage() noexcept {

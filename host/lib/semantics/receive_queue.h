@@ -37,7 +37,9 @@ struct Delivery {
   uint64_t op_context = 0;
   uint64_t message = 0;
   uint64_t address = 0;
-  uint64_t room = 0;  // Bytes; a longer message is truncated.
+  uint64_t room = 0;    // Bytes; a longer message is truncated.
+  uint64_t offset = 0;  // From the start of the buffer.
+  bool multi = false;   // The receive is one of FI_MULTI_RECV.
 };
 
 struct Peeked {
@@ -96,6 +98,17 @@ class ReceiveQueue {
     Delivery delivery;
   };
   [[nodiscard]] ArriveAnswer Arrive(const Arrival& arrival) noexcept;
+  // `Arrive` in two steps, for an owner who makes room for a message only when
+  // no receive takes it: where it goes, and else its handle in the queue, or
+  // kNone. The handle is the message's until something takes it out.
+  std::optional<Delivery> Match(const Arrival& arrival) noexcept;
+  [[nodiscard]] uint32_t Keep(const Arrival& arrival) noexcept;
+  // A receive waits that takes such a message.
+  bool Expects(const Envelope& envelope) const noexcept {
+    return posted_.Find(envelope) != kNone;
+  }
+  // Takes out a message that will not be whole, claimed or not.
+  void Drop(uint32_t handle) noexcept { (void)unexpected_.Remove(handle); }
 
   enum class FinishStatus : uint8_t {
     kHeld,       // The buffer takes more messages or waits for others.
@@ -112,7 +125,16 @@ class ReceiveQueue {
     kNotFound,   // No receive waits with this context (libfabric 183, 184).
   };
   // Withdraws the first receive that waits with this context.
-  CancelStatus Cancel(uint64_t op_context) noexcept;
+  CancelStatus Cancel(uint64_t op_context) noexcept {
+    return CancelWhere(op_context, ~uint64_t{0}).status;
+  }
+  struct Withdrawn {
+    uint64_t op_context = 0;
+    CancelStatus status = CancelStatus::kNotFound;
+    bool multi = false;  // A buffer of FI_MULTI_RECV.
+  };
+  // The first one whose context has the bits of `op_context` under `mask`.
+  Withdrawn CancelWhere(uint64_t op_context, uint64_t mask) noexcept;
 
   enum class PeekAction : uint8_t {
     kLook,     // FI_PEEK.
@@ -130,11 +152,7 @@ class ReceiveQueue {
 
   // For the end of the context: withdraws the oldest receive that waits, as
   // `Cancel` does.
-  struct Flushed {
-    uint64_t op_context = 0;
-    CancelStatus status = CancelStatus::kNotFound;
-  };
-  std::optional<Flushed> FlushReceive() noexcept;
+  std::optional<Withdrawn> FlushReceive() noexcept;
   // Takes out one message, claimed or not.
   std::optional<uint64_t> FlushMessage() noexcept;
 
@@ -152,18 +170,17 @@ class ReceiveQueue {
     bool cancelled = false;
     ListLink free;
   };
-  using Free = IndexList<Receive, &Receive::free>;
 
   uint32_t Take(const ReceiveSpec& spec) noexcept;
   Delivery Give(uint32_t receive, uint64_t message, uint64_t length) noexcept;
   Delivery GiveUnexpected(uint32_t receive, uint32_t handle) noexcept;
-  CancelStatus Withdraw(uint32_t receive) noexcept;
+  Withdrawn Withdraw(uint32_t receive) noexcept;
 
   PostedList posted_;  // Cookie: the receive.
   UnexpectedList unexpected_;
   std::vector<uint64_t> lengths_;  // Of unexpected messages, by handle.
   std::vector<Receive> receives_;
-  Free free_;
+  FreeList<Receive, &Receive::free> free_;
   uint32_t room_;
 };
 

@@ -6,21 +6,17 @@ namespace heddle::semantics {
 UnexpectedList::UnexpectedList(uint32_t capacity, uint64_t bytes,
                                uint64_t hash_seed)
     : hash_(hash_seed),
-      nodes_(capacity),
       by_tag_(MatchHash::Buckets(capacity)),
       by_source_(MatchHash::Buckets(capacity)),
-      limit_bytes_(bytes) {
-  for (uint32_t i = 0; i < capacity; ++i) {
-    free_.PushBack(nodes_, i);
-  }
-}
+      free_(&nodes_, capacity),
+      limit_bytes_(bytes) {}
 
 uint32_t UnexpectedList::Add(const Envelope& message, uint64_t cookie,
                              uint64_t bytes) noexcept {
   if (bytes > limit_bytes_ - bytes_) {
     return kNone;
   }
-  const uint32_t handle = free_.PopFront(nodes_);
+  const uint32_t handle = free_.Pop(nodes_);
   if (handle == kNone) {
     return kNone;
   }
@@ -99,7 +95,7 @@ bool UnexpectedList::Remove(uint32_t handle) noexcept {
   node.state = State::kFree;
   bytes_ -= node.bytes;
   --size_;
-  free_.PushBack(nodes_, handle);
+  free_.Push(nodes_, handle);
   return true;
 }
 

@@ -95,7 +95,7 @@ class UnexpectedList {
   std::vector<BySource> by_source_;
   Order order_;
   Order claimed_;
-  Order free_;
+  FreeList<Node, &Node::order> free_;
   uint64_t limit_bytes_;
   uint64_t bytes_ = 0;
   uint32_t size_ = 0;
