@@ -63,7 +63,8 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityWriteErrors | contract::kCapabilitySpill |
     contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder |
     contract::kCapabilityRelative | contract::kCapabilityTrimming |
-    contract::kCapabilityNativeIp;
+    contract::kCapabilityNativeIp | contract::kCapabilityTagged |
+    contract::kCapabilityMultiRecv | contract::kCapabilityMatch;
 
 // The most that register `region_limits` may say.
 constexpr uint32_t kOldRegions = 1024;

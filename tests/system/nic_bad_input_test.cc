@@ -94,7 +94,7 @@ TEST_F(NicBadInputTest, UnknownOpcodeIsRefused) {
 
 TEST_F(NicBadInputTest, OpcodeThatTheDeviceDoesNotOfferIsRefused) {
   PushSend();
-  Change([](contract::TxDesc& d) { d.opcode = contract::Opcode::kTaggedSend; });
+  Change([](contract::TxDesc& d) { d.opcode = contract::Opcode::kAtomic; });
   ExpectRefused(Status::kBadOpcode);
 }
 

@@ -43,7 +43,7 @@ inline constexpr std::array<Row, 20> kAiBase = {{
 inline constexpr std::array<Row, 10> kAiFullAndHpc = {{
   {"READ", "READ, response with data", true, true},
   {"long messages", "Messages of more than one payload MTU", true, true},
-  {"TAGGED_SEND", "Tagged messages", false, false},
+  {"TAGGED_SEND", "Tagged messages", true, false},
   {"RTR", "Deferral of deferrable sends, DEFERRABLE_RTR", false, false},
   {"RENDEZVOUS", "Rendezvous sends", false, false},
   {"FETCHING_ATOMIC", "Fetching atomic operations", false, false},

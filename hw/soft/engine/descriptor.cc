@@ -76,10 +76,10 @@ bool OpcodeIsOffered(Opcode opcode) noexcept {
     case Opcode::kWrite:
     case Opcode::kRead:
     case Opcode::kSend:
+    case Opcode::kTaggedSend:
       return true;
     case Opcode::kAtomic:
     case Opcode::kFetchingAtomic:
-    case Opcode::kTaggedSend:
       break;
   }
   return false;

@@ -158,7 +158,7 @@ bool Engine::Impl::Apply(Table table, uint32_t index, ConstEntry entry) {
       return initiator().WriteContext(index,
                                       EntryAs<contract::TxCtxCfg>(entry));
     case Table::kRxCtx:
-      return target().rings().Write(index, EntryAs<contract::RxCtxCfg>(entry));
+      return target().WriteContext(index, EntryAs<contract::RxCtxCfg>(entry));
     case Table::kCq: {
       const bool known =
           units_->queues.Write(index, EntryAs<contract::CqCfg>(entry));
@@ -223,13 +223,19 @@ void Engine::Impl::RxDoorbell(uint32_t context, uint32_t offset,
                               uint64_t value) {
   RxRings& rings = target().rings();
   if (offset == contract::kDoorbellTailOffset) {
-    rings.Publish(context, static_cast<uint16_t>(
-                               value & contract::kDoorbellTailCountMask));
+    const auto tail =
+        static_cast<uint16_t>(value & contract::kDoorbellTailCountMask);
+    if (!rings.Publish(context, tail)) [[unlikely]] {
+      target().matching().Publish(context, tail);
+    }
   } else if (offset == contract::kDoorbellOpOffset &&
              (value & contract::kDoorbellOpOpcodeMask) ==
                  static_cast<uint64_t>(contract::DoorbellOp::kCancel)) {
-    rings.Cancel(context, static_cast<uint16_t>(
-                              value >> contract::kDoorbellOpArgumentLsb));
+    const auto argument =
+        static_cast<uint32_t>(value >> contract::kDoorbellOpArgumentLsb);
+    if (!rings.Cancel(context, static_cast<uint16_t>(argument))) {
+      target().matching().Cancel(context, argument);
+    }
   }
 }
 
@@ -249,6 +255,7 @@ bool Engine::Impl::Doorbell(uint32_t bar2_offset, uint64_t value) {
         units_->queues.Consumed(ObjectOfPage(page, contract::kCqPageFirst),
                                 value)) {
       target().rings().Work();
+      target().matching().Work();
       return initiator().Unblock();
     }
   } else {

@@ -15,8 +15,9 @@ using semantics::kNone;
 
 namespace {
 
-uint32_t BucketOf(uint32_t name) noexcept {
-  return (name * 0x9e3779b1U) >> 22U;
+// Both spaces of an RI share a bucket.
+uint32_t BucketOf(uint64_t name) noexcept {
+  return (static_cast<uint32_t>(name) * 0x9e3779b1U) >> 22U;
 }
 
 // Its endpoint is named in the space that `name` is of.
@@ -37,8 +38,7 @@ void RxRings::Index() {
   std::fill(buckets_.begin(), buckets_.end(), kNone);
   contexts_.ForEach([this](uint32_t i, RxContext& rx) {
     if (rx.alive) {
-      uint32_t& bucket =
-          buckets_[BucketOf(NameOf(rx.cfg.pid_on_fep, rx.cfg.resource_index))];
+      uint32_t& bucket = buckets_[BucketOf(rx.name)];
       rx.chain = bucket;
       bucket = i;
     }
@@ -46,11 +46,10 @@ void RxRings::Index() {
 }
 
 uint32_t RxRings::Find(const RxName& name) const noexcept {
-  uint32_t at = buckets_[BucketOf(NameOf(name.pid, name.resource_index))];
-  while (at != kNone &&
-         (contexts_[at].cfg.pid_on_fep != name.pid ||
-          contexts_[at].cfg.resource_index != name.resource_index ||
-          !SharesSpace(contexts_[at].cfg, name))) {
+  const uint64_t wanted = NameOf(name.pid, name.resource_index, name.tagged);
+  uint32_t at = buckets_[BucketOf(wanted)];
+  while (at != kNone && (contexts_[at].name != wanted ||
+                         !SharesSpace(contexts_[at].cfg, name))) {
     at = contexts_[at].chain;
   }
   return at;
@@ -81,18 +80,22 @@ bool RxRings::Write(uint32_t context, const contract::RxCtxCfg& cfg) {
                                          contract::kRingLog2Max);
   ++rx.generation;
   rx.alive = cfg.enable != 0;
+  rx.matches = (cfg.flags & contract::kRxCtxFlagMatch) != 0;
+  rx.name = NameOf(cfg.pid_on_fep, cfg.resource_index,
+                   rx.matches && (cfg.flags & contract::kRxCtxFlagTagged) != 0);
   listens_ = listens_ || rx.alive;
   rx.tail = rx.head = rx.owed = 0;
   rx.loaded = false;
-  rx.slots = std::vector<RxContext::Slot>(rx.alive ? rx.size() : 0);
+  rx.slots =
+      std::vector<RxContext::Slot>(rx.alive && !rx.matches ? rx.size() : 0);
   Index();
   return true;
 }
 
-void RxRings::Publish(uint32_t context, uint16_t tail) {
+bool RxRings::Publish(uint32_t context, uint16_t tail) {
   RxContext* const found = contexts_.Find(context);
-  if (found == nullptr || !found->alive) {
-    return;
+  if (found == nullptr || !found->alive || found->matches) {
+    return false;
   }
   RxContext& rx = *found;
   // A count beyond the ring is cut: its slots carry wrong positions.
@@ -101,6 +104,7 @@ void RxRings::Publish(uint32_t context, uint16_t tail) {
                 ? static_cast<uint16_t>(rx.head + rx.size())
                 : tail;
   Advance(context);
+  return true;
 }
 
 bool RxRings::Report(uint32_t context, uint16_t position, Status status,
@@ -122,16 +126,16 @@ bool RxRings::Report(uint32_t context, uint16_t position, Status status,
   return true;
 }
 
-void RxRings::Cancel(uint32_t context, uint16_t position) {
+bool RxRings::Cancel(uint32_t context, uint16_t position) {
   RxContext* const found = contexts_.Find(context);
-  if (found == nullptr || !found->alive) {
-    return;
+  if (found == nullptr || !found->alive || found->matches) {
+    return false;
   }
   RxContext& rx = *found;
   if (static_cast<uint16_t>(position - rx.head) >=
           static_cast<uint16_t>(rx.tail - rx.head) ||
       rx.SlotAt(position).withdrawn) {
-    return;
+    return true;
   }
   RxContext::Slot& slot = rx.SlotAt(position);
   slot.withdrawn = true;
@@ -143,6 +147,7 @@ void RxRings::Cancel(uint32_t context, uint16_t position) {
     rx.loaded = false;
     Advance(context);
   }
+  return true;
 }
 
 bool RxRings::Load(RxContext& rx, Status* status) {

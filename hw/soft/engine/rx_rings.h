@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receive rings: buffers in order, withdrawn and bad ones skipped.
+// Receive contexts by their names, and rings whose buffers are taken in order,
+// withdrawn and bad ones skipped.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,12 @@ struct RxBuffer {
 
 struct RxContext {
   contract::RxCtxCfg cfg;
+  uint64_t name = 0;                  // Space, PIDonFEP and RI.
   uint32_t chain = semantics::kNone;  // Next context of the same bucket.
   uint32_t generation = 0;
   bool alive = false;
+  // Its ring is `MatchContexts`'s; what follows is for the others.
+  bool matches = false;
   // Free-running counts: tail >= head.
   uint16_t tail = 0;
   uint16_t head = 0;  // Taken or skipped, and so released.
@@ -68,6 +72,7 @@ struct RxName {
   uint16_t resource_index = 0;
   bool relative = false;  // Of the job, else of the address.
   uint32_t job_id = 0;    // Counts with `relative` only.
+  bool tagged = false;    // In the space of tagged sends.
 };
 
 // Thread safety: one thread at a time.
@@ -94,9 +99,9 @@ class RxRings {
 
   // Any write begins a new life. False: no such context.
   bool Write(uint32_t context, const contract::RxCtxCfg& cfg);
-  // Doorbells.
-  void Publish(uint32_t context, uint16_t tail);
-  void Cancel(uint32_t context, uint16_t position);
+  // Doorbells. False: the ring of the context is not one of these.
+  bool Publish(uint32_t context, uint16_t tail);
+  bool Cancel(uint32_t context, uint16_t position);
   // Room came back in queues: what waited for it is completed.
   void Work();
 
@@ -110,8 +115,8 @@ class RxRings {
  private:
   static constexpr uint32_t kBuckets = 1024;  // A power of two.
 
-  static uint32_t NameOf(uint16_t pid, uint16_t ri) noexcept {
-    return uint32_t{pid} << 16U | ri;
+  static uint64_t NameOf(uint16_t pid, uint16_t ri, bool tagged) noexcept {
+    return uint64_t{tagged ? 1U : 0U} << 32U | uint32_t{pid} << 16U | ri;
   }
   void Index();
   // Skips what is no buffer, as far as the queue has room for reports.

@@ -24,6 +24,7 @@ Target::Target(const EngineLimits& limits, const EngineParts& parts,
                uint64_t seed)
     : parts_(parts),
       rings_(limits.rx_contexts, parts.host, parts.queues),
+      matching_(limits.rx_contexts, parts, &rings_, this, seed),
       regions_(std::max(limits.regions, contract::kRegionWays)),
       table_(limits.open_messages, seed),
       free_reads_(&reads_, limits.open_messages) {
@@ -34,6 +35,14 @@ void Target::SetPort(const contract::PortCfg& port) {
   if (std::has_single_bit(port.payload_mtu)) {
     mtu_ = port.payload_mtu;
   }
+}
+
+bool Target::WriteContext(uint32_t context, const contract::RxCtxCfg& cfg) {
+  if (!rings_.Write(context, cfg)) {
+    return false;
+  }
+  matching_.Write(context);
+  return true;
 }
 
 semantics::MessageKey Target::KeyOf(const Request& request,
@@ -47,6 +56,12 @@ RxName Target::NameOf(const SesStd& header) noexcept {
           .resource_index = header.resource_index,
           .relative = header.rel != 0,
           .job_id = header.job_id};
+}
+
+RxName Target::SendNameOf(const SesStd& header) noexcept {
+  RxName name = NameOf(header);
+  name.tagged = header.opcode == SesOpcode::kTaggedSend;
+  return name;
 }
 
 semantics::MessagePacket Target::PieceOf(const Packet& packet) const noexcept {
@@ -191,6 +206,9 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
     // Executed as a send; its offset is two tokens (UET 4.14).
     header.opcode = SesOpcode::kSend;
     packet.deferrable = true;
+  } else if (header.opcode == SesOpcode::kDeferrableTsend) {
+    header.opcode = SesOpcode::kTaggedSend;
+    packet.deferrable = true;
   } else if (header.opcode == SesOpcode::kRead && header.ie == 0) {
     // The last packet follows from the length: a peer may leave eom out.
     const uint64_t asked = header.som != 0
@@ -202,7 +220,8 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
   }
   const bool offered = packet.header.opcode == SesOpcode::kSend ||
                        packet.header.opcode == SesOpcode::kWrite ||
-                       packet.header.opcode == SesOpcode::kRead;
+                       packet.header.opcode == SesOpcode::kRead ||
+                       packet.header.opcode == SesOpcode::kTaggedSend;
   if (!offered) {
     return Error(packet, rules::AnswerToFirst(PartOf(packet), {}).code);
   }
@@ -211,7 +230,8 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
   }
   return packet.header.opcode == SesOpcode::kSend    ? OnSend(packet)
          : packet.header.opcode == SesOpcode::kWrite ? OnWrite(packet)
-                                                     : OnRead(packet);
+         : packet.header.opcode == SesOpcode::kRead  ? OnRead(packet)
+                                                     : OnTaggedSend(packet);
 }
 
 uint32_t Target::OpenMessage(const Packet& packet, uint64_t room) {
@@ -226,6 +246,7 @@ uint32_t Target::OpenMessage(const Packet& packet, uint64_t room) {
     open.job_id = packet.header.job_id;
     std::construct_at(&open.receive, packet.header.request_length, room);
     open.report = {};
+    open.landing.kind = Landing::Kind::kPlain;
     open.read = kNone;
     open.refused = open.ended = false;
     open.code = ReturnCode::kNull;
@@ -319,6 +340,10 @@ void Target::End(Open& open) {
   }
   open.ended = true;
   if (open.refused) {
+    return;
+  }
+  if (open.landing.kind != Landing::Kind::kPlain) {
+    EndMatch(open);
     return;
   }
   const semantics::Outcome outcome = open.receive.outcome();

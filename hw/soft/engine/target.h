@@ -14,6 +14,7 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/soft/engine/engine.h"
 #include "hw/soft/engine/engine_parts.h"
+#include "hw/soft/engine/match_contexts.h"
 #include "hw/soft/engine/regions.h"
 #include "hw/soft/engine/rx_rings.h"
 #include "hw/soft/rules/message.h"
@@ -26,7 +27,7 @@ namespace heddle::soft::engine {
 // changes nothing then.
 //
 // Thread safety: one thread at a time.
-class Target {
+class Target : private MatchContexts::Arriving {
  public:
   using Verdict = transport::Verdict;
 
@@ -34,7 +35,11 @@ class Target {
 
   void Connect(transport::MessageCarrier* transport) { transport_ = transport; }
   void SetPort(const contract::PortCfg& port);
+  // Any write begins a new life. False: no such context. Throws
+  // std::bad_alloc.
+  bool WriteContext(uint32_t context, const contract::RxCtxCfg& cfg);
   RxRings& rings() noexcept { return rings_; }
+  MatchContexts& matching() noexcept { return matching_; }
   Regions& regions() noexcept { return regions_; }
 
   // As TransportClient.
@@ -73,7 +78,8 @@ class Target {
     uint32_t job_id = 0;
     semantics::ReceiveMessage receive{0, 0};
     Report report;
-    RxBuffer buffer;                   // SEND.
+    RxBuffer buffer;  // SEND. With `landing`, where the packets are written.
+    Landing landing;  // SEND to a context that matches.
     uint32_t read = semantics::kNone;  // READ.
     bool refused = false;  // Nobody is told; the rest is taken for nothing.
     bool ended = false;    // Reported; what follows is taken for nothing.
@@ -95,6 +101,8 @@ class Target {
   static semantics::MessageKey KeyOf(const transport::Request& request,
                                      uint16_t message_id) noexcept;
   static RxName NameOf(const contract::wire::SesStd& header) noexcept;
+  // The same, of a send of either space.
+  static RxName SendNameOf(const contract::wire::SesStd& header) noexcept;
   semantics::MessagePacket PieceOf(const Packet& packet) const noexcept;
 
   // Answers.
@@ -153,21 +161,22 @@ class Target {
 
   // Who is told (target_report.cc).
   Report ReportTo(const Packet& packet, uint32_t context) noexcept;
-  bool Stale(const Report& report) noexcept;
+  bool Stale(const Report& report) const noexcept;
   void EndReceive(const Report& report, const RxBuffer& buffer,
                   const semantics::Outcome& outcome);
   void EndRma(const Report& report, uint32_t length);
 
   // SEND (target_send.cc).
   Verdict OnSend(const Packet& packet);
+  Verdict OnPartOfSend(const Packet& packet);
   // The first packet of a message takes these.
   struct Start {
     uint32_t context = semantics::kNone;
     const RxBuffer* head = nullptr;
-    CqTicket ticket;
+    CqTicket ticket = {};
   };
-  // Takes nothing but an entry of the queue, and no answer but kBegins keeps
-  // it.
+  // The caller sets the context, or kNone. Takes nothing but an entry of
+  // the queue, and no answer but kBegins keeps it.
   [[gnu::always_inline]] rules::Answer BeginSend(const Packet& packet,
                                                  bool legal, Start* start);
   Verdict NotBegun(const Packet& packet, const rules::Answer& answer);
@@ -175,6 +184,20 @@ class Target {
   Verdict PartOfSend(const Packet& packet, uint32_t handle);
   // Handle of the message that it begins, or kNone with a verdict.
   uint32_t OpenSend(const Packet& packet, Verdict* verdict);
+
+  // SEND and TAGGED_SEND to contexts that match (target_match.cc).
+  bool Matches(uint32_t context) const noexcept {
+    return context != semantics::kNone && rings_[context].matches;
+  }
+  Verdict OnTaggedSend(const Packet& packet);
+  rules::Answer BeginMatch(const Packet& packet, bool legal,
+                           uint32_t context) const;
+  Verdict WholeMatch(const Packet& packet, uint32_t context);
+  uint32_t OpenMatch(const Packet& packet, bool legal, uint32_t context,
+                     Verdict* verdict);
+  void EndMatch(Open& open);
+  void OnTaken(uint32_t open, const Landing& landing) override;
+  void OnDiscarded(uint32_t open) override;
 
   // RMA (target_rma.cc).
   // Also BAD_INDEX: no receive context serves the RI.
@@ -205,6 +228,7 @@ class Target {
   EngineParts parts_;
   transport::MessageCarrier* transport_ = nullptr;
   RxRings rings_;
+  MatchContexts matching_;
   Regions regions_;
   semantics::MessageTable table_;
   std::vector<Open> open_;  // By handle, as far as any was used.

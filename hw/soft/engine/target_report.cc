@@ -26,7 +26,7 @@ Target::Report Target::ReportTo(const Packet& packet,
   return report;
 }
 
-bool Target::Stale(const Report& report) noexcept {
+bool Target::Stale(const Report& report) const noexcept {
   return report.context == kNone || !rings_[report.context].alive ||
          rings_[report.context].generation != report.generation;
 }

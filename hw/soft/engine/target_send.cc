@@ -8,15 +8,17 @@ namespace heddle::soft::engine {
 
 using contract::NackCode;
 using contract::ReturnCode;
+using contract::SesOpcode;
 using contract::Status;
 using semantics::kNone;
 using semantics::ReceiveMessage;
 using transport::Verdict;
 
 Verdict Target::OnSend(const Packet& packet) {
-  if (packet.single()) {
-    return WholeSend(packet);
-  }
+  return packet.single() ? WholeSend(packet) : OnPartOfSend(packet);
+}
+
+Verdict Target::OnPartOfSend(const Packet& packet) {
   uint32_t handle =
       table_.Find(KeyOf(packet.request, packet.header.message_id));
   if (handle != kNone && open_[handle].refused) {
@@ -43,7 +45,6 @@ Verdict Target::NotBegun(const Packet& packet, const rules::Answer& answer) {
 
 inline rules::Answer Target::BeginSend(const Packet& packet, bool legal,
                                        Start* start) {
-  start->context = rings_.Find(NameOf(packet.header));
   rules::Part part = PartOf(packet);
   part.legal = legal;
   rules::Aim aim = AimOf(packet, start->context);
@@ -67,11 +68,12 @@ inline rules::Answer Target::BeginSend(const Packet& packet, bool legal,
 Verdict Target::WholeSend(const Packet& packet) {
   const uint32_t length = packet.header.request_length;
   const bool ie = packet.header.ie != 0;
-  Start start;
+  Start start{.context = rings_.Find(NameOf(packet.header))};
   const rules::Answer begun =
       BeginSend(packet, ie || packet.payload.size() == length, &start);
   if (begun.kind != rules::Answer::Kind::kBegins) {
-    return NotBegun(packet, begun);
+    return Matches(start.context) ? WholeMatch(packet, start.context)
+                                  : NotBegun(packet, begun);
   }
   Report report = ReportTo(packet, start.context);
   report.ticket = start.ticket;
@@ -100,7 +102,7 @@ Verdict Target::WholeSend(const Packet& packet) {
 uint32_t Target::OpenSend(const Packet& packet, Verdict* verdict) {
   if (packet.request.ordered && packet.header.som == 0) {
     // Its message is not open: it has ended, or was refused.
-    const uint32_t context = rings_.Find(NameOf(packet.header));
+    const uint32_t context = rings_.Find(SendNameOf(packet.header));
     *verdict = NotBegun(
         packet, rules::AnswerToOther(PartOf(packet), AimOf(packet, context),
                                      {.remembered = false}));
@@ -110,7 +112,11 @@ uint32_t Target::OpenSend(const Packet& packet, Verdict* verdict) {
   ReceiveMessage trial(packet.header.request_length, 0);
   const bool legal =
       trial.Accept(PieceOf(packet)).action == ReceiveMessage::Action::kAccepted;
-  Start start;
+  Start start{.context = rings_.Find(SendNameOf(packet.header))};
+  if (Matches(start.context) ||
+      packet.header.opcode == SesOpcode::kTaggedSend) {
+    return OpenMatch(packet, legal, start.context, verdict);
+  }
   const rules::Answer begun = BeginSend(packet, legal, &start);
   if (begun.kind != rules::Answer::Kind::kBegins) {
     *verdict = NotBegun(packet, begun);

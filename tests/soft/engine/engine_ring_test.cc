@@ -39,8 +39,6 @@ struct Bad {
 const Bad kBad[] = {
     {"unknown opcode", [](TxDesc& d) { d.opcode = static_cast<Opcode>(200); },
      Status::kBadOpcode},
-    {"tagged", [](TxDesc& d) { d.opcode = Opcode::kTaggedSend; },
-     Status::kBadOpcode},
     {"atomic", [](TxDesc& d) { d.opcode = Opcode::kAtomic; },
      Status::kBadOpcode},
     {"unknown flag", [](TxDesc& d) { d.flags |= 0x80; }, Status::kBadLength},

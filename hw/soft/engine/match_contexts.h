@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive contexts that match: their descriptors, the receives and messages
+// that wait, and the payload kept in host memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "host/lib/semantics/completion.h"
+#include "host/lib/semantics/index_list.h"
+#include "host/lib/semantics/receive_queue.h"
+#include "hw/contract/gen/heddle_contract.h"
+#include "hw/soft/engine/engine_parts.h"
+#include "hw/soft/engine/lazy_table.h"
+#include "hw/soft/engine/rx_rings.h"
+#include "hw/soft/engine/unexpected_area.h"
+
+namespace heddle::soft::engine {
+
+// Where a message goes that came to a context that matches.
+struct Landing {
+  enum class Kind : uint8_t {
+    kPlain,    // The context does not match.
+    kReceive,  // To the receive of `delivery`.
+    kKept,     // To the area, as message `kept`.
+    kNowhere,  // It was discarded.
+  };
+  Kind kind = Kind::kPlain;
+  uint32_t kept = semantics::kNone;
+  semantics::Delivery delivery = {};
+  CqTicket ticket = {};
+  // kReceive: it was kept before, and its bytes are here.
+  UnexpectedArea::Block block = {};
+  uint64_t address = 0;  // Packets are written there.
+  uint32_t room = 0;     // Bytes there.
+};
+
+// `semantics::ReceiveQueue` decides; this moves the bytes and writes the
+// completions. A message is kept from its first packet on, and is whole or
+// still arriving. One that a receive takes while it arrives is written to the
+// area until its end, and copied then.
+//
+// A descriptor waits in the ring while its completion has no room in the queue
+// or, a receive, while the context holds as many as it may.
+//
+// Thread safety: one thread at a time.
+class MatchContexts {
+ public:
+  // Learns the fate of messages that are still arriving; `open` is their name.
+  class Arriving {
+   public:
+    // A receive took it: it ends there.
+    virtual void OnTaken(uint32_t open, const Landing& landing) = 0;
+    // The host discarded it: nothing of it may be written any more.
+    virtual void OnDiscarded(uint32_t open) = 0;
+
+   protected:
+    ~Arriving() = default;
+  };
+
+  MatchContexts(uint32_t count, const EngineParts& parts, RxRings* rings,
+                Arriving* arriving, uint64_t seed);
+
+  // After `RxRings::Write`: a new life, without receives and messages. Throws
+  // std::bad_alloc.
+  void Write(uint32_t context);
+
+  // Doorbells; nothing happens to a context that does not match.
+  void Publish(uint32_t context, uint16_t tail);
+  // The receive whose op_context has `handle` in its low half.
+  void Cancel(uint32_t context, uint32_t handle);
+  // Room came back in queues.
+  void Work();
+
+  // -- messages, of a context that matches
+
+  struct Message {
+    const semantics::MessageNames& names;
+    uint32_t length = 0;
+    uint32_t open = semantics::kNone;  // While it arrives; kNone: it is whole.
+    bool given_up = false;  // By its sender: kept for no later receive.
+  };
+  // Sets where the message goes, or returns the reason to refuse it, and then
+  // has no effect.
+  std::optional<contract::NackCode> Begin(uint32_t context,
+                                          const Message& message,
+                                          Landing* landing);
+  // It is over with `outcome`; its bytes are at `landing.address`.
+  void End(uint32_t context, const Landing& landing,
+           const semantics::MessageNames& names,
+           const semantics::Outcome& outcome);
+
+ private:
+  // A message without a receive.
+  struct Kept {
+    semantics::MessageNames names;
+    semantics::Outcome outcome;  // Once it is whole.
+    uint32_t open = semantics::kNone;
+    uint32_t handle = semantics::kNone;  // In the queue.
+    UnexpectedArea::Block block;
+    semantics::ListLink free;
+  };
+  // A receive that was cancelled and not reported yet.
+  struct Owed {
+    uint64_t op_context = 0;
+    bool multi = false;
+  };
+  struct Context {
+    Context(const contract::RxCtxCfg& cfg, uint16_t slots, uint64_t seed);
+
+    semantics::ReceiveQueue queue;
+    UnexpectedArea area;
+    std::vector<Kept> kept;
+    semantics::FreeList<Kept, &Kept::free> free;
+    // Free-running counts: tail >= head.
+    uint16_t tail = 0;
+    uint16_t head = 0;            // Taken, and so released.
+    std::vector<bool> withdrawn;  // By slot: cancelled before it was taken.
+    std::vector<Owed> owed;
+    // A receive of many messages that may match more of those kept, which
+    // waits for room for their completions. No later message passes it.
+    uint32_t matching = semantics::kNone;
+  };
+
+  Context* Find(uint32_t context) noexcept {
+    std::unique_ptr<Context>* const found = contexts_.Find(context);
+    return found == nullptr ? nullptr : found->get();
+  }
+  CqTicket Reserve(uint32_t context) noexcept;
+  contract::Status Load(uint32_t context, contract::MatchDesc* descriptor);
+  // Whatever can go on does.
+  void Advance(uint32_t context);
+  bool PayOwed(uint32_t context);
+  bool MatchMore(uint32_t context);
+  bool TakeNext(uint32_t context);
+  void Execute(uint32_t context, const contract::MatchDesc& descriptor,
+               CqTicket ticket);
+  void Receive(uint32_t context, const contract::MatchDesc& descriptor,
+               CqTicket ticket);
+  void Look(uint32_t context, const contract::MatchDesc& descriptor,
+            CqTicket ticket);
+  // A receive has taken a message that was kept.
+  void Deliver(uint32_t context, const semantics::Delivery& delivery,
+               CqTicket ticket);
+  void Discard(Context& match, uint32_t kept);
+  // Copies what the area has of a message to its receive.
+  void Copy(Context& match, const Landing& landing, uint64_t area,
+            semantics::Outcome* outcome);
+  // The receive is over, which frees it.
+  void Finish(uint32_t context, const Landing& landing,
+              const semantics::MessageNames& names, semantics::Outcome outcome);
+  // A completion that is about no message.
+  void Tell(uint32_t context, CqTicket ticket, uint64_t op_context,
+            contract::Status status, uint8_t flags = 0);
+  static contract::Completion EntryOf(uint32_t context, uint64_t op_context,
+                                      const semantics::MessageNames& names,
+                                      const semantics::Outcome& outcome);
+
+  EngineParts parts_;
+  RxRings* rings_;
+  Arriving* arriving_;
+  uint64_t seed_;
+  LazyTable<std::unique_ptr<Context>, 16> contexts_;
+  bool behind_ = false;  // Something waits for room in a queue.
+  std::vector<uint8_t> copy_;
+};
+
+}  // namespace heddle::soft::engine
