@@ -64,7 +64,8 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityClosePdcs | contract::kCapabilityCrcOrder |
     contract::kCapabilityRelative | contract::kCapabilityTrimming |
     contract::kCapabilityNativeIp | contract::kCapabilityTagged |
-    contract::kCapabilityMultiRecv | contract::kCapabilityMatch;
+    contract::kCapabilityMultiRecv | contract::kCapabilityMatch |
+    contract::kCapabilityWriteAfterRead;
 
 // The most that register `region_limits` may say.
 constexpr uint32_t kOldRegions = 1024;
