@@ -37,6 +37,7 @@ struct BadUse : std::runtime_error {
 
 struct Options {
   std::optional<std::string> required;
+  std::string test;
   std::string json;
   bool list = false;
 };
@@ -142,11 +143,23 @@ void CheckProvider(const std::string& name) {
       "; there are: " + ListProvidersInChild(""));
 }
 
-std::map<std::string, Outcome> RunTests(const std::vector<int>& chosen) {
+// The requirements that the test shows.
+std::vector<int> NumbersOf(const std::string& test) {
+  for (const RegisteredTest& each : RegisteredTests()) {
+    if (each.name == test) {
+      return each.numbers;
+    }
+  }
+  throw BadUse("--test " + test + ": none such; --list names them");
+}
+
+std::map<std::string, Outcome> RunTests(const std::vector<int>& chosen,
+                                        const std::string& only) {
   const std::set<int> numbers(chosen.begin(), chosen.end());
   std::map<std::string, Outcome> outcomes;
   for (const RegisteredTest& test : RegisteredTests()) {
-    if (std::any_of(test.numbers.begin(), test.numbers.end(),
+    if ((only.empty() || only == test.name) &&
+        std::any_of(test.numbers.begin(), test.numbers.end(),
                     [&](int number) { return numbers.contains(number); })) {
       outcomes.emplace(test.name, RunTest(test.name));
     }
@@ -155,9 +168,13 @@ std::map<std::string, Outcome> RunTests(const std::vector<int>& chosen) {
 }
 
 int Run(const Options& options) {
-  const std::vector<int> chosen = options.required.has_value()
-                                      ? ParseRequired(*options.required)
-                                      : AllRequirements();
+  if (!options.test.empty() && options.required.has_value()) {
+    throw BadUse("--test and --require exclude each other");
+  }
+  const std::vector<int> chosen =
+      !options.test.empty()          ? NumbersOf(options.test)
+      : options.required.has_value() ? ParseRequired(*options.required)
+                                     : AllRequirements();
   if (options.list) {
     PrintList(MakeRows(chosen, {}));
     return 0;
@@ -169,7 +186,8 @@ int Run(const Options& options) {
   }
   (void)setenv("FI_PROVIDER", settings.provider.c_str(), 1);
   std::printf("seed %u\n", static_cast<unsigned>(settings.seed));
-  const std::vector<Row> rows = MakeRows(chosen, RunTests(chosen));
+  const std::vector<Row> rows =
+      MakeRows(chosen, RunTests(chosen, options.test));
   PrintTable(rows);
   if (!options.json.empty() && !WriteJson(options.json, rows)) {
     throw std::runtime_error("--json " + options.json + ": cannot be written");
@@ -189,6 +207,7 @@ int Main(int argc, char** argv) {
       ->envname("FI_PROVIDER");
   app.add_option("--require", options.required,
                  "Numbers of requirements: N[,N-M]");
+  app.add_option("--test", options.test, "One test: Suite.Name");
   app.add_flag("--list", options.list,
                "Print the requirements and their tests");
   app.add_option("--json", options.json, "Write the verdicts to this file");

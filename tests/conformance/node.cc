@@ -327,6 +327,19 @@ void NodesTest::ExpectDone(Queue& queue, const void* context) {
   EXPECT_EQ(completion->entry.op_context, context);
 }
 
+void NodesTest::ExpectSent(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const auto completion = Take(a().tx);
+    ASSERT_TRUE(completion.has_value()) << i << " of " << count;
+    ASSERT_FALSE(completion->error)
+        << i << ": " << fi_strerror(completion->failure.err);
+    const auto is_own = [&](const fi_context2& context) {
+      return &context == completion->entry.op_context;
+    };
+    EXPECT_EQ(std::count_if(contexts_.begin(), contexts_.end(), is_own), 1);
+  }
+}
+
 void NodesTest::ExpectTagged(const void* context, uint64_t tag, size_t bytes) {
   const auto completion = Take(b().rx);
   ASSERT_TRUE(completion.has_value()) << "no completion of tag " << tag;

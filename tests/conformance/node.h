@@ -166,6 +166,9 @@ class NodesTest : public ::testing::Test {
   void ExpectDone(Queue& queue, const void* context);
   // Polls until `done`; false at the deadline.
   bool WaitUntil(const std::function<bool()>& done);
+  // A context of its own for each send; ExpectSent takes the completions.
+  void* NewContext() { return &contexts_.emplace_back(); }
+  void ExpectSent(size_t count);
   // Takes an entry of a receive of node b with this context, tag and length.
   void ExpectTagged(const void* context, uint64_t tag, size_t bytes);
   // True when `queue` stays empty while everything is driven for a time in
@@ -182,6 +185,7 @@ class NodesTest : public ::testing::Test {
 
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::vector<fi_addr_t>> addresses_;
+  std::deque<fi_context2> contexts_;
 };
 
 }  // namespace heddle::conformance

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,10 +86,21 @@ void ResetSignals() {
   (void)sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// A provider that spins costs no more than this, idle machine or not.
+rlim_t ProcessorLimitSeconds() {
+  constexpr auto kWaits = 4;
+  return static_cast<rlim_t>(
+      std::chrono::ceil<std::chrono::seconds>(kWaits * CurrentSettings().wait)
+          .count());
+}
+
 // The child: never returns. `result` receives the verdict's number and reason.
 [[noreturn]] void BeChild(const std::string& name, FILE* result, FILE* log) {
   (void)setpgid(0, 0);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit limit = {.rlim_cur = ProcessorLimitSeconds(),
+                        .rlim_max = RLIM_INFINITY};
+  (void)setrlimit(RLIMIT_CPU, &limit);  // SIGXCPU.
   ResetSignals();
   (void)dup2(fileno(log), STDOUT_FILENO);
   (void)dup2(fileno(log), STDERR_FILENO);
@@ -163,6 +175,11 @@ std::string SignalName(int number) {
 
 // Outcome of a child that ended by itself.
 Outcome Judge(int status, const std::string& text) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+    return {.verdict = Verdict::kHung,
+            .reason = "more than " + std::to_string(ProcessorLimitSeconds()) +
+                      " s of processor time"};
+  }
   if (WIFSIGNALED(status)) {
     return {.verdict = Verdict::kCrashed,
             .reason = SignalName(WTERMSIG(status))};

@@ -72,6 +72,12 @@ CONFORMANCE_TEST(Case, FailsThoughRefused, 11) {
   ADD_FAILURE() << "later";
 }
 
+CONFORMANCE_TEST(Case, Spins, 12) {
+  volatile bool forever = true;
+  while (forever) {
+  }
+}
+
 // Stands for a library that catches the signal of a crash.
 [[maybe_unused]] const bool handler_is_set = [] {
   (void)signal(SIGSEGV, [](int) { std::_Exit(1); });

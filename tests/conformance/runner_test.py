@@ -32,7 +32,7 @@ class Runner(unittest.TestCase):
         return done, {row["number"]: row for row in report["requirements"]}
 
     def test_every_verdict_is_found_and_the_run_goes_on(self):
-        done, rows = self.verdicts("--limit-s", "1")
+        done, rows = self.verdicts("--limit-s", "3", "--wait-s", "0.2")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(sorted(rows), list(range(1, REQUIREMENTS + 1)))
         found = {number: (row["verdict"], row["reason"]) for number, row in rows.items()}
@@ -41,7 +41,7 @@ class Runner(unittest.TestCase):
         self.assertIn("first", found[2][1])
         self.assertNotIn("second", found[2][1])
         self.assertEqual(found[3], ("crashed", "SIGSEGV"))
-        self.assertEqual(found[4], ("hung", "more than 1000 ms"))
+        self.assertEqual(found[4], ("hung", "more than 3000 ms"))
         self.assertEqual(found[5], ("refused", "the call: Function not implemented"))
         self.assertEqual(found[6], ("not offered", "the capability"))
         self.assertEqual(found[7], ("crashed", "the process ended with status 0 before the test did"))
@@ -49,17 +49,23 @@ class Runner(unittest.TestCase):
         self.assertEqual(found[9], ("pass", ""))
         self.assertEqual(found[10], ("not offered", "something else"))
         self.assertEqual(found[11][0], "fail")
-        self.assertEqual(found[12], ("no test", ""))
+        self.assertEqual(found[12], ("hung", "more than 1 s of processor time"))
+        self.assertEqual(found[13], ("no test", ""))
         self.assertEqual(rows[2]["tests"], ["Case.Fails", "Case.PassesBesideOneThatFails"])
-        for line in ("  3  crashed ", "  4  hung ", " 12  no test "):
+        for line in ("  3  crashed ", "  4  hung ", " 13  no test "):
             self.assertIn(line, done.stdout)
-        self.assertIn(f"shm: {REQUIREMENTS - 11} no test, 2 not offered, 1 refused, 3 pass, 2 fail, 1 hung, 2 crashed",
+        self.assertIn(f"shm: {REQUIREMENTS - 12} no test, 2 not offered, 1 refused, 3 pass, 2 fail, 2 hung, 2 crashed",
                       done.stdout)
 
     def test_status_is_0_unless_something_failed(self):
-        done, rows = self.verdicts("--require", "1,5-6,12")
+        done, rows = self.verdicts("--require", "1,5-6,13")
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(sorted(rows), [1, 5, 6, 12])
+        self.assertEqual(sorted(rows), [1, 5, 6, 13])
+
+    def test_one_test_runs_alone(self):
+        done, rows = self.verdicts("--test", "Case.PassesBesideOneThatFails")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual({number: row["verdict"] for number, row in rows.items()}, {2: "pass", 9: "pass"})
 
     def test_no_process_of_a_test_outlives_it(self):
         mark = f"HEDDLE_TEST_MARK={os.getpid()}"
@@ -97,6 +103,10 @@ class Options(unittest.TestCase):
                 line = self.refused("--provider", "shm", f"--require={text}")
                 self.assertIn(f"1 to {REQUIREMENTS}", line)
         self.assertIn("empty range", self.refused("--provider", "shm", "--require", "7-3"))
+
+    def test_unknown_test_is_refused(self):
+        self.assertIn("Case.Nosuch", self.refused("--provider", "shm", "--test", "Case.Nosuch"))
+        self.assertIn("exclude", self.refused("--provider", "shm", "--test", "T.N", "--require", "1"))
 
     def test_other_bad_uses(self):
         for arguments in (("--nonsense",), ("--limit-s", "0"), ("--seed", "x"), ("extra",)):
