@@ -159,8 +159,9 @@ class Device {
   virtual std::string failure() const = 0;
 
   // `hook` is called when the device has failed, on any thread, or here if it
-  // already has; perhaps twice. One hook per device, valid as long as it.
-  void WatchFailure(FailureHook hook) {
+  // already has; perhaps twice. One hook per device, valid as long as it. A
+  // device that wraps another passes the hook on.
+  virtual void WatchFailure(FailureHook hook) {
     {
       const std::lock_guard lock(hook_mutex_);
       hook_ = hook;

@@ -8,14 +8,7 @@ namespace heddle::bench {
 SteppedDevice::SteppedDevice(std::shared_ptr<test::LoopbackWire> wire,
                              uint32_t ipv4)
     : inner_(std::move(wire),
-             {.ipv4 = ipv4, .own_thread = false, .rma = true}) {
-  inner_.WatchFailure(
-      {.report =
-           [](void* cookie) {
-             static_cast<SteppedDevice*>(cookie)->ReportFailure();
-           },
-       .cookie = this});
-}
+             {.ipv4 = ipv4, .own_thread = false, .rma = true}) {}
 
 void SteppedDevice::WriteRegister32(uint32_t offset, uint32_t value) {
   inner_.WriteRegister32(offset, value);

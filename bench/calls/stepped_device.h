@@ -53,6 +53,7 @@ class SteppedDevice final : public Device {
   Result<bool> Reset() override { return inner_.Reset(); }
   bool failed() const override { return inner_.failed(); }
   std::string failure() const override { return inner_.failure(); }
+  void WatchFailure(FailureHook hook) override { inner_.WatchFailure(hook); }
 
   // Takes the doorbells rung since the last step and serves all queues.
   void Step();

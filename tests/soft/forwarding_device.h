@@ -44,6 +44,7 @@ class ForwardingDevice : public Device {
   uint64_t now_ns() const override { return device_->now_ns(); }
   bool failed() const override { return device_->failed(); }
   std::string failure() const override { return device_->failure(); }
+  void WatchFailure(FailureHook hook) override { device_->WatchFailure(hook); }
 
  protected:
   // Set before the first call of any member.

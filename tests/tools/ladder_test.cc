@@ -92,6 +92,7 @@ class FaultyDevice final : public Device {
   Result<bool> Reset() override { return device_->Reset(); }
   bool failed() const override { return device_->failed(); }
   std::string failure() const override { return device_->failure(); }
+  void WatchFailure(FailureHook hook) override { device_->WatchFailure(hook); }
 
  private:
   std::unique_ptr<Device> device_;
