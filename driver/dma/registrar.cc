@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace heddle {
@@ -204,56 +205,77 @@ Prepared Registrar::Copy(std::span<const Segment> segments, Slab slab,
   return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = slab.iova};
 }
 
-template <typename Make>
-auto Registrar::OutsideLock(Make make) {
+template <typename Member, typename Make>
+Result<std::unique_ptr<OperationMemory>> Registrar::MakeMemory(Member member,
+                                                               Make make) {
   const Lock lock = lock_;
-  if (lock.lock == nullptr) {
-    return make();
+  if (lock.lock != nullptr) {
+    lock.leave(lock.lock);
   }
-  lock.leave(lock.lock);
-  auto made = make();
-  lock.enter(lock.lock);
-  ++times_left_;
-  return made;
+  Errno error{ENOMEM};
+  std::unique_ptr<OperationMemory> memory(new (std::nothrow) OperationMemory);
+  if (memory != nullptr) {
+    auto made = make();
+    error = made.ok() ? Errno{0} : made.error();
+    if (made.ok()) {
+      *memory.*member = std::move(made.value());
+    }
+  }
+  if (lock.lock != nullptr) {
+    lock.enter(lock.lock);
+    ++times_left_;
+  }
+  if (error != Errno{0}) {
+    return error;
+  }
+  return memory;
 }
 
 Prepared Registrar::MapUser(const Segment& segment) {
-  Result<MappedRegion> region = OutsideLock([&] {
+  auto memory = MakeMemory(&OperationMemory::region, [&] {
     return MappedRegion::Create(*device_, segment.address, segment.bytes);
   });
-  if (!region.ok()) {
-    return Refused(region.error(), segment.bytes);
+  if (!memory.ok()) {
+    return Refused(memory.error(), segment.bytes);
   }
+  const Iova iova = memory.value()->region.iova_of(segment.address);
+  return Hold(std::move(memory.value()), iova);
+}
+
+Prepared Registrar::Hold(std::unique_ptr<OperationMemory> memory, Iova iova) {
   if (free_count_ == 0) {
+    End(std::move(memory));
     return Full();
   }
   const Ticket ticket = TakeTicket();
-  const Iova iova = region.value().iova_of(segment.address);
-  leases_[ticket].region = std::move(region.value());
+  leases_[ticket].memory = std::move(memory);
   return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
 }
 
 Prepared Registrar::Gather(std::span<const Segment> segments, size_t bytes,
                            bool receive) {
-  Result<DmaBuffer> memory =
-      OutsideLock([&] { return DmaBuffer::Create(*device_, bytes); });
+  auto memory = MakeMemory(&OperationMemory::memory,
+                           [&] { return DmaBuffer::Create(*device_, bytes); });
   if (!memory.ok()) {
     return Refused(memory.error(), bytes);
   }
-  if (free_count_ == 0) {
-    return Full();
-  }
-  const Ticket ticket = TakeTicket();
-  Lease& lease = leases_[ticket];
-  const Iova iova = memory.value().iova();
-  if (receive) {
+  DmaBuffer& buffer = memory.value()->memory;
+  std::byte* const data = buffer.data();
+  const Prepared prepared = Hold(std::move(memory.value()), buffer.iova());
+  if (prepared.status == Prepared::Status::kOk && receive) {
+    Lease& lease = leases_[prepared.ticket];
     std::copy(segments.begin(), segments.end(), lease.targets.begin());
     lease.target_count = static_cast<uint32_t>(segments.size());
-  } else {
-    CopyIn(segments, memory.value().data());
+  } else if (prepared.status == Prepared::Status::kOk) {
+    CopyIn(segments, data);
   }
-  lease.memory = std::move(memory.value());
-  return {.status = Prepared::Status::kOk, .ticket = ticket, .iova = iova};
+  return prepared;
+}
+
+void Registrar::End(std::unique_ptr<OperationMemory> memory) noexcept {
+  if (lock_.lock != nullptr && memory != nullptr) {
+    ended_.Add(std::move(memory));
+  }
 }
 
 Prepared Registrar::Refused(Errno error, size_t bytes) {
@@ -265,8 +287,10 @@ Prepared Registrar::Refused(Errno error, size_t bytes) {
 
 void Registrar::CopyOut(Ticket ticket, size_t placed_bytes) noexcept {
   const Lease& lease = leases_[ticket];
-  const std::byte* from =
-      lease.slab.address != nullptr ? lease.slab.address : lease.memory.data();
+  const std::byte* from = lease.slab.address != nullptr ? lease.slab.address
+                          : lease.memory != nullptr
+                              ? lease.memory->memory.data()
+                              : nullptr;
   for (uint32_t i = 0; i < lease.target_count && placed_bytes != 0; ++i) {
     const size_t part = std::min(placed_bytes, lease.targets[i].bytes);
     if (part != 0) {
@@ -284,8 +308,7 @@ void Registrar::Release(Ticket ticket) noexcept {
       slabs_.Return(lease.slab);
       lease.slab.address = nullptr;
     } else {
-      lease.region = MappedRegion();
-      lease.memory = DmaBuffer();
+      End(std::move(lease.memory));
     }
     lease.target_count = 0;
     free_[free_count_++] = ticket;

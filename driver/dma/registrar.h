@@ -90,6 +90,42 @@ struct Segment {
   const MappedRegion* region = nullptr;
 };
 
+// Memory that the device reached for an operation, until its end.
+struct OperationMemory {
+  MappedRegion region;  // The user's memory, or
+  DmaBuffer memory;     // memory allocated for the operation.
+  std::unique_ptr<OperationMemory> next;
+};
+
+// Memory of operations that have ended; destruction unmaps it.
+class EndedMemory {
+ public:
+  EndedMemory() = default;
+  EndedMemory(EndedMemory&&) = default;
+  EndedMemory& operator=(EndedMemory&&) = delete;
+  ~EndedMemory() {
+    while (first_ != nullptr) {
+      first_ = std::move(first_->next);
+    }
+  }
+
+  void Add(std::unique_ptr<OperationMemory> memory) noexcept {
+    memory->next = std::move(first_);
+    first_ = std::move(memory);
+  }
+  // Takes everything from `other`.
+  void Add(EndedMemory& other) noexcept {
+    while (other.first_ != nullptr) {
+      auto memory = std::move(other.first_);
+      other.first_ = std::move(memory->next);
+      Add(std::move(memory));
+    }
+  }
+
+ private:
+  std::unique_ptr<OperationMemory> first_;
+};
+
 // Names the resources of an operation in a `Registrar`; the caller keeps it by
 // ring position and releases it at completion.
 using Ticket = uint16_t;
@@ -134,7 +170,8 @@ using MapRefusalListener = std::function<void(Errno error, size_t bytes)>;
 //
 // Thread safety: none. Every member is called under the lock of the endpoint
 // that owns the registrar (or by its only thread): it takes no lock itself, but
-// leaves that one to map memory (`LeaveToMap`).
+// leaves that one to map memory (`LeaveToMap`). Memory to be unmapped then
+// waits in `ended` until the caller has left its locks.
 // Cost: registered memory and slabs O(1) plus the copy, no system call, no
 // allocation; the rest maps and unmaps.
 // Ownership: borrows the device. All tickets are finished before destruction,
@@ -171,6 +208,9 @@ class Registrar {
   void LeaveToMap(const Lock& lock) noexcept { lock_ = lock; }
   // How many times they did; wraps.
   uint32_t times_left() const noexcept { return times_left_; }
+  // Filled after `LeaveToMap`, also by `Prepare*` that fail. The caller takes
+  // it out, and destroys it without a lock before it reports the completion.
+  EndedMemory& ended() noexcept { return ended_; }
 
   // For an operation that reads the segments, in order, as one message. At
   // return, copied data may be changed by its owner; mapped data not before
@@ -236,12 +276,10 @@ class Registrar {
   const SlabPool& slabs() const noexcept { return slabs_; }
 
  private:
-  // Resources of one ticket: one of a slab, a mapping of the user's memory, and
-  // memory of its own; the others are empty.
+  // Resources of one ticket: a slab, or memory.
   struct Lease {
     Slab slab;
-    MappedRegion region;
-    DmaBuffer memory;
+    std::unique_ptr<OperationMemory> memory;
     // Destination of received data; empty when the device placed them itself.
     std::array<Segment, kMaxSegments> targets;
     uint32_t target_count = 0;
@@ -257,9 +295,13 @@ class Registrar {
   Pieces MapEach(std::span<const Segment> segments);
   Prepared Gather(std::span<const Segment> segments, size_t bytes,
                   bool receive);
-  // Runs `make`, which makes system calls, without the caller's lock.
-  template <typename Make>
-  auto OutsideLock(Make make);
+  // Memory whose `member` is made by `make`, which makes system calls, without
+  // the caller's lock.
+  template <typename Member, typename Make>
+  Result<std::unique_ptr<OperationMemory>> MakeMemory(Member member, Make make);
+  // Takes a ticket for `memory`, or ends it.
+  Prepared Hold(std::unique_ptr<OperationMemory> memory, Iova iova);
+  void End(std::unique_ptr<OperationMemory> memory) noexcept;
   Prepared Refused(Errno error, size_t bytes);
   Ticket TakeTicket() noexcept { return free_[--free_count_]; }
   void CopyOut(Ticket ticket, size_t placed_bytes) noexcept;
@@ -268,6 +310,7 @@ class Registrar {
   Device* device_ = nullptr;
   Lock lock_;
   uint32_t times_left_ = 0;
+  EndedMemory ended_;
   uint32_t copy_limit_bytes_ = 0;
   uint32_t free_count_ = 0;
   std::unique_ptr<Ticket[]> free_;

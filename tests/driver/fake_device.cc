@@ -179,6 +179,9 @@ Result<Iova> FakeDevice::Reserve(void* address, size_t /*bytes*/) {
 }
 
 void FakeDevice::Unmap(Iova iova, size_t bytes) {
+  if (on_unmap) {
+    on_unmap();
+  }
   const std::lock_guard lock(mutex_);
   const auto found = std::find(mappings.begin(), mappings.end(),
                                std::pair{static_cast<uint64_t>(iova), bytes});

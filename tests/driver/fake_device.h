@@ -100,7 +100,8 @@ class FakeDevice final : public Device, private firmware::HostMemory {
   uint32_t bad_unmaps = 0;
   std::vector<Rung> rung;
   std::vector<Pushed> pushed;
-  std::function<void()> on_map;  // Called by `Map` before all else.
+  std::function<void()> on_map;    // Called by `Map` before all else.
+  std::function<void()> on_unmap;  // Likewise, by `Unmap`.
   // {IOVA, bytes} of every mapping, in order of `Map`.
   std::vector<std::pair<uint64_t, size_t>> mappings;
 

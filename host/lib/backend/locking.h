@@ -8,7 +8,7 @@
 namespace heddle::backend {
 
 // A lock held for the length of one post or one poll. Spins: holders make no
-// system call but those that unmap a large buffer.
+// system call.
 class SpinLock {
  public:
   void lock() noexcept {

@@ -90,6 +90,8 @@ concept CompletionModel = std::derived_from<T, CompletionQueue> &&
     std::constructible_from<T, Device&> &&
     requires(T& queue, const typename T::Entry& entry,
              const typename T::Candidate& candidate, AnySink sink) {
+  // Holds the queue's lock where the policy locks.
+  requires std::constructible_from<typename T::template ReadGuard<Locked>, T&>;
   // The oldest that was not taken, or null.
   requires std::same_as<decltype(queue.Peek()), const typename T::Entry*>;
   // As `Peek`, at the least cost; `entry` is never null after `Alert`, and only

@@ -51,7 +51,7 @@ class CompletionQueue {
   // are outstanding, which `TakeError` then ends.
   virtual bool HasLost() noexcept = 0;
   // The oldest completion, if it is one in error. Skips what is not to be
-  // reported of. After a failure of the device, what it owes.
+  // reported of. After a failure of the device, what it owes. Takes the lock.
   virtual std::optional<ErrorCompletion> TakeError(bool failed) noexcept = 0;
   // Asks for one interrupt when there is an entry not read. Precondition:
   // opened with `interrupt`.

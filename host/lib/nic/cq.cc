@@ -167,6 +167,7 @@ backend::ErrorCompletion Cq::MakeError(const Entry& entry,
 }
 
 std::optional<backend::ErrorCompletion> Cq::TakeError(bool failed) noexcept {
+  const ReadGuard<backend::Locked> guard(*this);
   const Entry* entry = Peek();
   while (entry != nullptr && !IsOfQueue(*entry)) {
     (void)Retire<backend::Locked>(*entry);
@@ -208,6 +209,7 @@ Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
     if (queue != nullptr) {
       const backend::Locked::Guard guard(queue->lock());
       queue->RetireSilent(entry);
+      ended_.Add(queue->ended());
     }
     return {};
   }
@@ -248,6 +250,9 @@ void Cq::DrainSilent(TxQueue* caller) noexcept {
   }
   // Not in batches: nobody else may ever read.
   queue_->ReturnCredits();
+  if (caller != nullptr) {
+    caller->ended().Add(ended_);
+  }
   lock().unlock();
 }
 

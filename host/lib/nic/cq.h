@@ -56,6 +56,29 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   // Precondition: nothing is attached.
   ~Cq() override;
 
+  // As `Locking::Guard`. Memory of retired operations is unmapped after the
+  // lock is left.
+  template <typename Locking>
+  class ReadGuard {
+   public:
+    explicit ReadGuard(Cq& queue) noexcept : queue_(queue) {
+      if constexpr (Locking::kLocks) {
+        queue.lock().lock();
+      }
+    }
+    ~ReadGuard() {
+      if constexpr (Locking::kLocks) {
+        const EndedMemory ended = std::move(queue_.ended_);
+        queue_.lock().unlock();
+      }
+    }
+    ReadGuard(const ReadGuard&) = delete;
+    ReadGuard& operator=(const ReadGuard&) = delete;
+
+   private:
+    Cq& queue_;
+  };
+
   // Data path. `Peek` and `Pop` as `CompletionQueue`; between them `Retire`,
   // once, frees what the operation held.
   const contract::Completion* Peek() const noexcept { return queue_->Peek(); }
@@ -161,6 +184,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
     uint64_t flags = 0;
   };
   Usual usual_;
+  EndedMemory ended_;  // Memory of retired operations; under `lock()`.
   ContextMap<TxQueue> tx_;
   ContextMap<RxQueue> rx_;
   Nic& nic_;
@@ -187,6 +211,9 @@ template <typename Locking, typename Sink>
     }
     const typename Locking::Guard guard(queue->lock());
     const bool report = queue->Retire<Locking>(entry);
+    if constexpr (Locking::kLocks) {
+      ended_.Add(queue->ended());
+    }
     sink(Kind::kTx, Finished{.context = entry.op_context,
                              .peers = queue->peers(),
                              .known = true,
@@ -198,6 +225,9 @@ template <typename Locking, typename Sink>
     }
     const typename Locking::Guard guard(queue->lock());
     const FinishedReceive finished = queue->Retire(entry);
+    if constexpr (Locking::kLocks) {
+      ended_.Add(queue->ended());
+    }
     sink(Kind::kRx, Finished{.context = finished.context,
                              .buffer = finished.buffer,
                              .peers = queue->peers(),

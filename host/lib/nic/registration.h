@@ -77,21 +77,40 @@ class Registration final : public backend::Region {
   RemoteAccess access_;
 };
 
-// Lets the registrar leave `lock`, which the caller holds under `Locking`, to
-// map memory.
+// As `Locking::Guard`, for posts that may map memory: the registrar leaves the
+// lock for that, and memory of operations that ended is unmapped after it.
 template <typename Locking>
-void LeaveToMap(Registrar& registrar, backend::SpinLock& lock) noexcept {
-  if constexpr (Locking::kLocks) {
-    registrar.LeaveToMap(
-        {.leave =
-             [](void* held) {
-               static_cast<backend::SpinLock*>(held)->unlock();
-             },
-         .enter =
-             [](void* left) { static_cast<backend::SpinLock*>(left)->lock(); },
-         .lock = &lock});
+class MappingGuard {
+ public:
+  MappingGuard(backend::SpinLock& lock, Registrar& registrar) noexcept
+      : lock_(lock), registrar_(registrar) {
+    if constexpr (Locking::kLocks) {
+      lock.lock();
+      registrar.LeaveToMap(
+          {.leave =
+               [](void* held) {
+                 static_cast<backend::SpinLock*>(held)->unlock();
+               },
+           .enter =
+               [](void* left) {
+                 static_cast<backend::SpinLock*>(left)->lock();
+               },
+           .lock = &lock});
+    }
   }
-}
+  ~MappingGuard() {
+    if constexpr (Locking::kLocks) {
+      const EndedMemory ended = std::move(registrar_.ended());
+      lock_.unlock();
+    }
+  }
+  MappingGuard(const MappingGuard&) = delete;
+  MappingGuard& operator=(const MappingGuard&) = delete;
+
+ private:
+  backend::SpinLock& lock_;
+  Registrar& registrar_;
+};
 
 // A payload with the registrations that its descriptors stand for.
 class Segments {

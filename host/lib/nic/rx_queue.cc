@@ -79,8 +79,7 @@ int RxQueue::PostSegments(const ReceiveOperation& operation,
   if (bytes > contract::kMaxMessageBytes) {
     return EMSGSIZE;
   }
-  const typename Locking::Guard guard(lock_);
-  LeaveToMap<Locking>(*registrar_, lock_);
+  const MappingGuard<Locking> guard(lock_, *registrar_);
   const int error = Push<Locking>(operation, segments, bytes);
   if (!operation.more || error != 0) {
     ring_->Publish();
@@ -253,6 +252,7 @@ void RxQueue::Abandon() noexcept {
       slots_[i] = {};
     }
   }
+  const EndedMemory ended = std::move(registrar_->ended());
 }
 
 }  // namespace heddle::nic

@@ -157,6 +157,8 @@ class RxQueue final : public backend::ReceiveContext {
   void Abandon() noexcept;
 
   backend::SpinLock& lock() noexcept { return lock_; }
+  // Memory of retired operations; under `lock()`.
+  EndedMemory& ended() noexcept { return registrar_->ended(); }
   uint32_t context() const noexcept { return context_; }
   ContextLink<RxQueue>& link() noexcept { return link_; }
   const AddressTable* peers() const noexcept { return peers_; }

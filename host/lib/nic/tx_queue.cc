@@ -212,7 +212,7 @@ int TxQueue::PostSegments(const Operation& operation,
   if (const int error = Check(operation, local, remote); error != 0) {
     return error;
   }
-  const typename Locking::Guard guard(lock_);
+  const MappingGuard<Locking> guard(lock_, *registrar_);
   if (broken_) [[unlikely]] {
     return EIO;
   }
@@ -249,7 +249,6 @@ int TxQueue::Push(const Operation& operation, std::span<const Segment> local,
     PushInRing(operation, local, remote);
     return 0;
   }
-  LeaveToMap<Locking>(*registrar_, lock_);
   const uint32_t left = registrar_->times_left();
   const Registrar::Pieces pieces =
       Prepare(local, operation.opcode == backend::Opcode::kRead);
@@ -575,6 +574,7 @@ void TxQueue::Abandon() noexcept {
   }
   ReturnCredit<backend::Locked>(signaled_);
   signaled_ = 0;
+  const EndedMemory ended = std::move(registrar_->ended());
 }
 
 }  // namespace heddle::nic

@@ -245,11 +245,11 @@ ssize_t CompletionQueue::AnswerFailed() noexcept {
 
 ssize_t CompletionQueue::ReadError(fi_cq_err_entry* error,
                                    uint64_t /*flags*/) noexcept {
-  const backend::Locked::Guard guard(backend_->lock());
   const auto failed = backend_->TakeError(domain_->failed());
   if (!failed.has_value()) {
     return -FI_EAGAIN;
   }
+  const backend::Locked::Guard guard(backend_->lock());
   FillError(*failed, error);
   return 1;
 }

@@ -177,7 +177,7 @@ struct CqReader {
   [[gnu::always_inline]] static inline ssize_t Drain(
       Queue& queue, typename Format::Entry* entries, size_t count,
       fi_addr_t* sources) noexcept {
-    const typename Locking::Guard guard(queue.lock());
+    const typename Queue::template ReadGuard<Locking> guard(queue);
     const DeviceEntry* entry = queue.Peek();
     if (entry == nullptr) {
       return -FI_EAGAIN;

@@ -43,6 +43,11 @@ class Queue final : public CompletionQueue {
   struct Candidate {
     const Entry* entry;
   };
+  template <typename Locking>
+  struct ReadGuard {
+    explicit ReadGuard(Queue& queue) noexcept : guard(queue.lock()) {}
+    typename Locking::Guard guard;
+  };
 
   explicit Queue(Device& /*device*/) {}
 
@@ -59,6 +64,7 @@ class Queue final : public CompletionQueue {
   void Arm() noexcept override {}
   void Alert() noexcept override { alerted_ = true; }
   std::optional<ErrorCompletion> TakeError(bool /*failed*/) noexcept override {
+    const Locked::Guard guard(lock());
     if (entries_.empty() || !IsError(entries_.front(), false)) {
       return std::nullopt;
     }

@@ -84,6 +84,7 @@ struct Node {
   };
   std::optional<Taken> Take() {
     for (int i = 0; i < 1000; ++i) {
+      const Cq::ReadGuard<backend::Locked> guard(*cq);
       if (const contract::Completion* entry = cq->Peek(); entry != nullptr) {
         Taken taken = {.entry = *entry,
                        .finished = cq->Retire<backend::Locked>(*entry)};
@@ -172,6 +173,40 @@ TEST_F(EndpointTest, MappingsEndWithTheirOperation) {
   ASSERT_TRUE(a.Take().has_value());
   EXPECT_EQ(a.device->mapping_count(), at_a);
   EXPECT_EQ(b.device->mapping_count(), at_b);
+}
+
+bool IsFree(backend::SpinLock& lock) {
+  const bool taken = lock.try_lock();
+  if (taken) {
+    lock.unlock();
+  }
+  return taken;
+}
+
+TEST_F(EndpointTest, MappingsEndOutsideTheLocks) {
+  std::vector<uint8_t> data = Pattern(100000);
+  std::vector<uint8_t> buffer(100000);
+  int ended = 0;
+  for (Node* node : {&a, &b}) {
+    node->device->on_unmap = [&ended, node] {
+      ++ended;
+      EXPECT_TRUE(IsFree(node->cq->lock()));
+      EXPECT_TRUE(IsFree(node->endpoint->transmit()->lock()));
+      EXPECT_TRUE(IsFree(node->endpoint->receive()->lock()));
+    };
+  }
+  ASSERT_EQ(b.Receive(1, buffer.data(), buffer.size()), 0);
+  ASSERT_EQ(a.Send(to_b, 2, data.data(), data.size()), 0);
+  ASSERT_TRUE(b.Take().has_value());
+  ASSERT_TRUE(a.Take().has_value());
+  EXPECT_EQ(ended, 2);
+  // In error: a receive that is withdrawn.
+  ASSERT_EQ(b.Receive(3, buffer.data(), buffer.size()), 0);
+  ASSERT_TRUE(b.endpoint->Cancel(3));
+  b.nic->progressor()->step(b.nic->progressor()->cookie);
+  ASSERT_TRUE(b.cq->TakeError(/*failed=*/false).has_value());
+  EXPECT_EQ(ended, 3);
+  a.device->on_unmap = b.device->on_unmap = nullptr;
 }
 
 TEST_F(EndpointTest, GathersAndScattersSegments) {

@@ -188,6 +188,9 @@ Result<Iova> LoopbackDevice::Map(void* address, size_t bytes) {
 }
 
 void LoopbackDevice::Unmap(Iova iova, size_t bytes) {
+  if (on_unmap) {
+    on_unmap();
+  }
   const std::lock_guard lock(wire_->mutex);
   const auto found = mappings_.find({static_cast<uint64_t>(iova), bytes});
   if (found == mappings_.end()) {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -85,6 +86,9 @@ class LoopbackDevice final : public Device,
   Result<bool> Reset() override;
   bool failed() const override;
   std::string failure() const override;
+
+  // Called by `Unmap` before all else.
+  std::function<void()> on_unmap;
 
   // Serves every device of the wire once.
   void Step();

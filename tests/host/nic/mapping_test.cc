@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts of long unregistered buffers: the queue's lock is free meanwhile.
+// Long unregistered buffers: no lock is held while they are mapped or unmapped.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -65,6 +65,23 @@ TYPED_TEST(MappingTest, TheLockIsFreeDuringTheSystemCall) {
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(this->queue_->lock().try_lock()) << "free after the post";
   this->queue_->lock().unlock();
+}
+
+// By a post that finds its slot taken after the system call.
+TYPED_TEST(MappingTest, TheLockIsFreeWhenAMappingEnds) {
+  int calls = 0;
+  this->device_.on_map = [&] {
+    while (this->Post(8) == 0) {
+    }
+  };
+  this->device_.on_unmap = [&] {
+    ++calls;
+    ASSERT_TRUE(this->queue_->lock().try_lock());
+    this->queue_->lock().unlock();
+  };
+  EXPECT_EQ(this->Post(kMapped), EAGAIN);
+  EXPECT_EQ(calls, 1);
+  this->device_.on_map = this->device_.on_unmap = nullptr;
 }
 
 // Another thread takes the last slot, or the device fails.

@@ -294,6 +294,7 @@ class PlayedQueue {
     while (!model_->completions.empty()) {
       ASSERT_NO_FATAL_FAILURE(Poll());
     }
+    const EndedMemory ended = std::move(queue_->ended());
   }
   bool IsMapped(uint64_t iova) const { return device_.IsMapped(iova, 1); }
   size_t outstanding() const { return outstanding_.size(); }
