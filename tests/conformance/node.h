@@ -148,6 +148,7 @@ class NodesTest : public ::testing::Test {
   Node& a() { return *nodes_.at(0); }
   Node& b() { return *nodes_.at(1); }
   Node& c() { return *nodes_.at(2); }
+  Node& NodeAt(size_t index) { return *nodes_.at(index); }
   // The address of node `to` in the vector of node `from`.
   fi_addr_t Address(size_t from, size_t to) const {
     return addresses_.at(from).at(to);
