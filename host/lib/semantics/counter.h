@@ -23,24 +23,17 @@ class Counter {
 
   uint64_t value() const noexcept { return value_; }
   uint64_t errors() const noexcept { return errors_; }
-  // fi_cntr_wait ends with success.
-  bool Reached(uint64_t threshold) const noexcept {
-    return value_ >= threshold;
-  }
 
  private:
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
 };
 
-// Kinds of operation that a counter may be bound to.
+// Kinds of an initiator's operations that a counter may be bound to.
 enum class Counted : uint8_t {
-  kSend,         // FI_SEND.
-  kReceive,      // FI_RECV.
-  kRead,         // FI_READ: reads and fetching atomics begun here.
-  kWrite,        // FI_WRITE: writes and other atomics begun here.
-  kRemoteRead,   // FI_REMOTE_READ: the same, begun by peers.
-  kRemoteWrite,  // FI_REMOTE_WRITE.
+  kSend,   // FI_SEND.
+  kRead,   // FI_READ: reads and fetching atomics.
+  kWrite,  // FI_WRITE: writes and other atomics.
   kNothing,
 };
 
@@ -60,21 +53,6 @@ constexpr Counted CountedAtInitiator(contract::Opcode opcode) noexcept {
       break;
   }
   return Counted::kNothing;
-}
-
-// And at its target (libfabric 176, 179), where RMA counts with FI_RMA_EVENT
-// only.
-constexpr Counted CountedAtTarget(contract::Opcode opcode) noexcept {
-  switch (CountedAtInitiator(opcode)) {
-    case Counted::kSend:
-      return Counted::kReceive;
-    case Counted::kRead:
-      return Counted::kRemoteRead;
-    case Counted::kWrite:
-      return Counted::kRemoteWrite;
-    default:
-      return Counted::kNothing;
-  }
 }
 
 }  // namespace heddle::semantics
