@@ -41,7 +41,7 @@ Result<std::unique_ptr<FaultWatch>> FaultWatch::Start(
               std::strerror(static_cast<int>(stop.error()));
     return stop.error();
   }
-  watch->stop_ = Descriptor(kernel, stop.value());
+  watch->stop_ = KernelFd(kernel, stop.value());
 
   sigset_t all;
   sigset_t old;

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "driver/result.h"
-#include "driver/vfio/descriptor.h"
 #include "driver/vfio/interrupts.h"
 #include "driver/vfio/kernel.h"
+#include "driver/vfio/kernel_fd.h"
 
 namespace heddle::vfio {
 
@@ -43,7 +43,7 @@ class FaultWatch {
   std::function<bool()> answers_;
   InterruptLine error_;
   InterruptLine request_;
-  Descriptor stop_;
+  KernelFd stop_;
   std::thread thread_;
 };
 

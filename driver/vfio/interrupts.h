@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "driver/result.h"
-#include "driver/vfio/descriptor.h"
 #include "driver/vfio/kernel.h"
+#include "driver/vfio/kernel_fd.h"
 
 namespace heddle::vfio {
 
@@ -59,7 +59,7 @@ class InterruptLine {
   int device_fd_ = -1;
   uint32_t index_ = 0;
   bool on_ = false;
-  std::vector<Descriptor> events_;
+  std::vector<KernelFd> events_;
 };
 
 }  // namespace heddle::vfio

@@ -2,8 +2,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "driver/vfio/descriptor.h"
 #include "driver/vfio/iommu.h"
+#include "driver/vfio/kernel_fd.h"
 #include "driver/vfio/uapi.h"
 
 namespace heddle::vfio {
@@ -54,7 +54,7 @@ class Iommufd final : public Iommu {
     return true;
   }
 
-  Result<bool> Open(const std::string& path, Descriptor* out,
+  Result<bool> Open(const std::string& path, KernelFd* out,
                     std::string& message);
   // An ioctl of `Attach`; its failure is described by `what`.
   Result<bool> Ask(int fd, unsigned long request, void* argument,
@@ -65,11 +65,11 @@ class Iommufd final : public Iommu {
   IommuLimits limits_;
   uint32_t ioas_ = 0;
   // Closed from the last: the device first.
-  Descriptor iommufd_;
-  Descriptor device_;
+  KernelFd iommufd_;
+  KernelFd device_;
 };
 
-Result<bool> Iommufd::Open(const std::string& path, Descriptor* out,
+Result<bool> Iommufd::Open(const std::string& path, KernelFd* out,
                            std::string& message) {
   const Result<int> opened = kernel_.Open(path);
   if (!opened.ok()) {
@@ -82,7 +82,7 @@ Result<bool> Iommufd::Open(const std::string& path, Descriptor* out,
     }
     return error;
   }
-  *out = Descriptor(kernel_, opened.value());
+  *out = KernelFd(kernel_, opened.value());
   return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor with an owner.
+// A file descriptor that is closed through the `Kernel` that opened it.
 #pragma once
 
 #include <utility>
@@ -8,20 +8,20 @@
 
 namespace heddle::vfio {
 
-class Descriptor {
+class KernelFd {
  public:
-  Descriptor() = default;
-  Descriptor(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept
+  KernelFd() = default;
+  KernelFd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
+  KernelFd(KernelFd&& other) noexcept
       : kernel_(other.kernel_), fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  KernelFd& operator=(KernelFd&& other) noexcept {
     std::swap(kernel_, other.kernel_);
     std::swap(fd_, other.fd_);
     return *this;
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
+  KernelFd(const KernelFd&) = delete;
+  KernelFd& operator=(const KernelFd&) = delete;
+  ~KernelFd() {
     if (fd_ >= 0) {
       kernel_->Close(fd_);
     }

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "driver/vfio/descriptor.h"
 #include "driver/vfio/info_capabilities.h"
 #include "driver/vfio/iommu.h"
+#include "driver/vfio/kernel_fd.h"
 
 namespace heddle::vfio {
 namespace {
@@ -108,9 +108,9 @@ class Type1 final : public Iommu {
   Kernel& kernel_;
   IommuLimits limits_;
   // Closed from the last: device, group, container.
-  Descriptor container_;
-  Descriptor group_;
-  Descriptor device_;
+  KernelFd container_;
+  KernelFd group_;
+  KernelFd device_;
 };
 
 Errno Explain(std::string& message, const std::string& object, Errno error,
@@ -131,7 +131,7 @@ Result<bool> Type1::OpenGroup(const std::string& path, std::string& message) {
                        ? "; give the file to this user (chown), or run as root"
                        : "; is vfio-pci bound to the function (heddle bind)?");
   }
-  group_ = Descriptor(kernel_, group.value());
+  group_ = KernelFd(kernel_, group.value());
   vfio_group_status status{};
   status.argsz = sizeof(status);
   const Result<int> asked =
@@ -154,7 +154,7 @@ Result<bool> Type1::OpenContainer(std::string& message) {
     return Explain(message, kContainer, container.error(),
                    "; modprobe vfio-pci");
   }
-  container_ = Descriptor(kernel_, container.value());
+  container_ = KernelFd(kernel_, container.value());
   const Result<int> version =
       kernel_.Control(container_.fd(), VFIO_GET_API_VERSION, nullptr);
   if (!version.ok() || version.value() != VFIO_API_VERSION) {
@@ -213,7 +213,7 @@ Result<bool> Type1::TakeDevice(const std::string& group,
                          "token, and it is not this one"
                        : "");
   }
-  device_ = Descriptor(kernel_, device.value());
+  device_ = KernelFd(kernel_, device.value());
   return true;
 }
 

@@ -3,7 +3,7 @@
 
 namespace heddle::soft::engine {
 
-const PeerAddress* AddressVector::Load(uint32_t context,
+const VectorEntry* AddressVector::Load(uint32_t context,
                                        const contract::TxCtxCfg& cfg,
                                        uint32_t index, Line& line) {
   contract::AvEntry entry;

@@ -17,7 +17,8 @@ constexpr uint16_t PortOf(uint16_t pid, uint16_t first_ri) noexcept {
       first_ri / contract::kRiBlock << contract::kPidBits | pid);
 }
 
-struct PeerAddress {
+// A peer as its entry names it.
+struct VectorEntry {
   wire::FabricAddress address;
   uint16_t pid = 0;
   uint16_t first_ri = 0;
@@ -40,7 +41,7 @@ class AddressVector {
 
   // Entry `index` of the context's vector, or null when it names no peer. Valid
   // until the next call.
-  const PeerAddress* Find(uint32_t context, const contract::TxCtxCfg& cfg,
+  const VectorEntry* Find(uint32_t context, const contract::TxCtxCfg& cfg,
                           uint32_t index) {
     Line& line = lines_[(index ^ context << 4U ^ context >> 6U) % kLines];
     if (line.valid && line.context == context && line.index == index &&
@@ -53,14 +54,14 @@ class AddressVector {
  private:
   static constexpr uint32_t kLines = 1024;
   struct Line {
-    PeerAddress peer;
+    VectorEntry peer;
     uint64_t epoch = 0;
     uint32_t context = 0;
     uint32_t index = 0;
     bool valid = false;
   };
 
-  const PeerAddress* Load(uint32_t context, const contract::TxCtxCfg& cfg,
+  const VectorEntry* Load(uint32_t context, const contract::TxCtxCfg& cfg,
                           uint32_t index, Line& line);
 
   HostAccess* host_;

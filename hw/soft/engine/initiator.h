@@ -106,7 +106,7 @@ class Initiator {
   // Gives it an entry of the table; there is room. kNone when it failed and is
   // over already.
   uint32_t Launch(uint32_t context, const Fetched& fetched, CqTicket ticket);
-  void SendTo(uint32_t index, const PeerAddress& address, uint32_t peer);
+  void SendTo(uint32_t index, const VectorEntry& address, uint32_t peer);
   // An entry for the completion, if the descriptor has one of its own.
   bool Reserve(const TxContext& tx, const Fetched& fetched,
                CqTicket* ticket) noexcept;

@@ -172,7 +172,7 @@ Initiator::Took Initiator::TakeNext(uint32_t context) {
 
 Initiator::Took Initiator::TakeKnown(uint32_t context, Fetched* fetched) {
   TxContext& tx = rings_[context];
-  const PeerAddress* address = nullptr;
+  const VectorEntry* address = nullptr;
   uint32_t peer = kNone;
   if (fetched->status == Status::kOk) {
     address = addresses_.Find(context, tx.cfg, fetched->descriptor.peer);
@@ -253,7 +253,7 @@ bool Initiator::TakeWaiting(uint32_t at) {
   TxContext& tx = rings_[context];
   Fetched& fetched = fetched_;
   rings_.PeekWaiting(peer, &fetched);
-  const PeerAddress* address = nullptr;
+  const VectorEntry* address = nullptr;
   if (fetched.status == Status::kOk) {
     if (MustWait(tx, peer, fetched.descriptor)) {
       return false;
@@ -309,7 +309,7 @@ uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
   return kNone;
 }
 
-void Initiator::SendTo(uint32_t index, const PeerAddress& address,
+void Initiator::SendTo(uint32_t index, const VectorEntry& address,
                        uint32_t at) {
   TxMessage& message = messages_[index];
   const TxDesc& descriptor = message.descriptor;
@@ -327,7 +327,7 @@ void Initiator::SendTo(uint32_t index, const PeerAddress& address,
 
 void Initiator::Post(uint32_t index) {
   TxMessage& message = messages_[index];
-  const PeerAddress& to = message.to;
+  const VectorEntry& to = message.to;
   transport::PdcName name = {.peer = to.address,
                              .target_pid = to.pid,
                              .target_ri = to.first_ri,

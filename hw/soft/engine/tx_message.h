@@ -64,7 +64,7 @@ struct TxMessage {
   uint32_t peer = semantics::kNone;
   uint32_t group = semantics::kNone;
   CqTicket ticket;
-  PeerAddress to;
+  VectorEntry to;
   Sender from;
   contract::TxDesc descriptor;
   semantics::InitiatorMessage state{{}};
