@@ -16,6 +16,9 @@ namespace {
 
 constexpr uint32_t kPortNumbers = 65536;
 constexpr uint32_t kIndexBits = 32;
+// In an event that was found, beside its data.
+constexpr uint64_t kFound = uint64_t{1} << 63;
+constexpr uint64_t kFoundError = uint64_t{1} << 62;
 
 }  // namespace
 
@@ -253,23 +256,36 @@ void UdpSockets::TakeKicks() {
   static_cast<void>(read(kick_.get(), &kicks, sizeof(kicks)) < 0);
 }
 
+UdpSockets::Ready UdpSockets::ReadyOf(uint64_t data, bool error) {
+  return {.kind = static_cast<Kind>(data >> kIndexBits),
+          .index = static_cast<uint32_t>(data),
+          .error = error};
+}
+
+bool UdpSockets::TakeFound() {
+  const uint64_t found = found_.exchange(0, std::memory_order_relaxed);
+  ready_[0] =
+      ReadyOf(found & ~(kFound | kFoundError), (found & kFoundError) != 0);
+  ready_next_ = 0;
+  ready_count_ = found != 0 ? 1 : 0;
+  return found != 0;
+}
+
 bool UdpSockets::TakeEvents() {
   std::array<epoll_event, kEvents> events;
   const int count = epoll_wait(epoll_.get(), events.data(), kEvents, 0);
   ready_next_ = 0;
   ready_count_ = count > 0 ? static_cast<size_t>(count) : 0;
   for (size_t i = 0; i < ready_count_; ++i) {
-    const uint64_t data = events[i].data.u64;
-    ready_[i] = {.kind = static_cast<Kind>(data >> kIndexBits),
-                 .index = static_cast<uint32_t>(data),
-                 .error = (events[i].events & EPOLLERR) != 0};
+    ready_[i] = ReadyOf(events[i].data.u64, (events[i].events & EPOLLERR) != 0);
   }
   return ready_count_ > 0;
 }
 
 bool UdpSockets::Fill(UdpReceiver* receiver, NetworkErrors* errors) {
-  // A second look only if the first round of sockets had nothing.
-  for (bool looked = false;;) {
+  // A look at all sockets only if those known so far had nothing.
+  bool looked = false;
+  for (bool first = true;; first = false) {
     while (ready_next_ < ready_count_) {
       const Ready ready = ready_[ready_next_++];
       uint16_t port = 0;
@@ -285,6 +301,9 @@ bool UdpSockets::Fill(UdpReceiver* receiver, NetworkErrors* errors) {
         return true;
       }
     }
+    if (first && TakeFound()) {
+      continue;
+    }
     if (looked || !TakeEvents()) {
       return false;
     }
@@ -294,7 +313,13 @@ bool UdpSockets::Fill(UdpReceiver* receiver, NetworkErrors* errors) {
 
 bool UdpSockets::HasNews() const {
   epoll_event event;  // A poll of the descriptor costs twice as much.
-  return epoll_wait(epoll_.get(), &event, 1, 0) > 0;
+  if (epoll_wait(epoll_.get(), &event, 1, 0) <= 0) {
+    return false;
+  }
+  found_.store(event.data.u64 | kFound |
+                   ((event.events & EPOLLERR) != 0 ? kFoundError : 0),
+               std::memory_order_relaxed);
+  return true;
 }
 
 void UdpSockets::Kick() {

@@ -65,6 +65,8 @@ class UdpSockets {
   // `Fill` has sockets left that the last system call reported as readable.
   bool HasReady() const { return ready_next_ < ready_count_; }
 
+  // Remembers a socket that has something, for the next `Fill` to start with.
+  // Any thread.
   bool HasNews() const;
   // Ends a `Sleep` until `TakeKicks`; it is no news.
   void Kick();
@@ -103,6 +105,9 @@ class UdpSockets {
   int BindSocket(uint16_t port);
   void CloseReleasedUntil(uint64_t now_ns);
   void UpdateFirstClose();
+  static Ready ReadyOf(uint64_t data, bool error);
+  // Fill `ready_`: with what `HasNews` found, with all that epoll reports.
+  bool TakeFound();
   bool TakeEvents();
   int SocketAt(uint16_t port) const;
   // Under `mutex_`: what is ready, or negative if it is gone meanwhile.
@@ -127,6 +132,8 @@ class UdpSockets {
   std::array<Ready, kEvents> ready_{};
   size_t ready_count_ = 0;
   size_t ready_next_ = 0;
+  // An epoll event that `HasNews` found, until a `Fill` takes it; 0: none.
+  mutable std::atomic<uint64_t> found_ = 0;
 };
 
 }  // namespace heddle::soft::udp

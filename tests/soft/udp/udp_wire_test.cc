@@ -680,6 +680,24 @@ TEST_P(UdpWireTest, AnEndpointMayCloseWithDatagramsUnderWay) {
   EXPECT_EQ(Copy(datagram), Numbered(4, 40));
 }
 
+TEST_P(UdpWireTest, NewsOfASocketThatClosedHidesNoOther) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  wire::Path other = Request();
+  other.port = ClaimOwnPort(*wires_[1]);
+  ASSERT_NE(other.port, 0);
+  SendBytes(*wires_[0], Request(), Numbered(1, 40));
+  wires_[0]->Flush();
+  ASSERT_TRUE(wires_[1]->HasNews());
+  wires_[1]->ReleasePort({ports_[1]});
+  SendBytes(*wires_[0], other, Numbered(2, 40));
+  wires_[0]->Flush();
+  wire::Datagram datagram;
+  ASSERT_TRUE(wires_[1]->Receive(&datagram));
+  EXPECT_EQ(Copy(datagram), Numbered(2, 40));
+  EXPECT_FALSE(wires_[1]->Receive(&datagram));
+  EXPECT_FALSE(wires_[1]->HasNews());
+}
+
 TEST_P(UdpWireTest, AReleasedPortGoesOnToAnswer) {
   ASSERT_NO_FATAL_FAILURE(Open({}, 3600 * sim::base::kNsPerSecond));
   wire::Datagram datagram;
