@@ -20,25 +20,31 @@ Value Get(const cmsghdr* part) {
 }  // namespace
 
 UdpReceiver::UdpReceiver() : bytes_(kBatch * kSlotBytes) {
-  for (size_t i = 0; i < kBatch; ++i) {
-    vectors_[i] = {.iov_base = &bytes_[i * kSlotBytes], .iov_len = kSlotBytes};
+  for (size_t slot = 0; slot < kBatch; ++slot) {
+    vectors_[slot] = {.iov_base = &bytes_[slot * kSlotBytes],
+                      .iov_len = kSlotBytes};
+    Prepare(slot);
   }
+}
+
+void UdpReceiver::Prepare(size_t slot) {
+  msghdr& header = messages_[slot].msg_hdr;
+  header = {};
+  header.msg_name = &names_[slot].storage;
+  header.msg_namelen = sizeof(names_[slot].storage);
+  header.msg_iov = &vectors_[slot];
+  header.msg_iovlen = 1;
+  header.msg_control = controls_[slot].bytes.data();
+  header.msg_controllen = kControlBytes;
 }
 
 bool UdpReceiver::Fill(int fd, uint16_t port, NetworkErrors* errors) {
   constexpr int kTries = 8;  // An error of the past takes a call's place.
   int taken = -1;
+  for (size_t slot = 0; slot < count_; ++slot) {
+    Prepare(slot);  // The kernel wrote its answers there.
+  }
   for (int i = 0; i < kTries && taken < 0; ++i) {
-    for (size_t slot = 0; slot < kBatch; ++slot) {
-      msghdr& header = messages_[slot].msg_hdr;
-      header = {};
-      header.msg_name = &names_[slot].storage;
-      header.msg_namelen = sizeof(names_[slot].storage);
-      header.msg_iov = &vectors_[slot];
-      header.msg_iovlen = 1;
-      header.msg_control = controls_[slot].bytes.data();
-      header.msg_controllen = kControlBytes;
-    }
     ++calls_;
     taken = recvmmsg(fd, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (taken < 0) {

@@ -48,6 +48,8 @@ class UdpReceiver {
     std::array<uint8_t, kControlBytes> bytes;
   };
 
+  // Makes a slot fit for a system call.
+  void Prepare(size_t slot);
   // Reads what the kernel says beside the bytes of the next slot.
   void Open();
 

@@ -136,6 +136,16 @@ void UdpSender::Refused(int error, NetworkErrors* errors) {
   Lose(1);
 }
 
+int UdpSender::Send(int fd, size_t messages) {
+  if (messages > 1) {
+    return sendmmsg(fd, messages_.data(), static_cast<unsigned>(messages),
+                    MSG_DONTWAIT);
+  }
+  const ssize_t bytes = sendmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
+  messages_[0].msg_len = bytes > 0 ? static_cast<unsigned>(bytes) : 0;
+  return bytes < 0 ? -1 : 1;
+}
+
 void UdpSender::Flush(const SocketOf& socket_of, NetworkErrors* errors) {
   blocked_ = false;
   segmentation_ = can_segment_;
@@ -147,8 +157,7 @@ void UdpSender::Flush(const SocketOf& socket_of, NetworkErrors* errors) {
       continue;
     }
     ++calls_;
-    const int taken = sendmmsg(fd, messages_.data(),
-                               static_cast<unsigned>(messages), MSG_DONTWAIT);
+    const int taken = Send(fd, messages);
     if (taken > 0) {
       size_t datagrams = 0;
       for (size_t i = 0; i < static_cast<size_t>(taken); ++i) {

@@ -69,6 +69,8 @@ class UdpSender {
   size_t Prepare();
   size_t Segments(size_t position, size_t limit) const;
   void PrepareMessage(size_t message, size_t position, size_t segments);
+  // As sendmmsg does; one message costs less without it.
+  int Send(int fd, size_t messages);
   // Takes datagrams off the front.
   void Lose(size_t datagrams);
   void Remove(size_t datagrams);
