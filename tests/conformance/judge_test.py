@@ -97,6 +97,7 @@ class Comparison(unittest.TestCase):
         worse = judge.compare({"shm": self.rows(n1="crashed", n2="fail")}, tables)
         self.assertEqual(len(worse), 1)
         self.assertIn("shm: 1: crashed, expected pass", worse[0])
+        self.assertEqual(judge.compare({"shm": self.rows(n1="crashed", n2="fail")}, tables, [1]), [])
         better = judge.compare({"shm": self.rows()}, tables)
         self.assertEqual(len(better), 1)
         self.assertIn("shm: 2: pass, expected fail", better[0])

@@ -351,5 +351,21 @@ CONFORMANCE_TEST(CounterTest, FailureCountsAsErrorAndHasItsEntry, 180) {
   EXPECT_EQ(fi_cntr_read(Of(b(), FI_RECV)), 0U);
 }
 
+// fi_cntr(3) leaves open whether the error value grows.
+CONFORMANCE_TEST(CounterTest, CanceledReceiveIsNoSuccess, 180) {
+  if (!OpenCounters(FI_MSG)) {
+    return;
+  }
+  Buffer canceled(b(), 64);
+  fi_context2 context = {};
+  ASSERT_EQ(Receive(canceled, &context), 0);
+  ASSERT_EQ(fi_cancel(&b().ep->fid, &context), 0);
+  const auto completion = Take(b().rx);
+  ASSERT_TRUE(completion.has_value());
+  ASSERT_TRUE(completion->error);
+  EXPECT_LE(fi_cntr_readerr(Of(b(), FI_RECV)), 1U);
+  EXPECT_EQ(fi_cntr_read(Of(b(), FI_RECV)), 0U);
+}
+
 }  // namespace
 }  // namespace heddle::conformance
