@@ -15,7 +15,7 @@ SHOWN     := heddle heddle_fi heddle-sim heddle_perf
 .DEFAULT_GOAL := help
 # Two targets at a time would install and build at the same time.
 .NOTPARALLEL:
-.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd conformance demo lint architecture contract performance bench bench-check fuzz soak coverage clean configure
+.PHONY: help packages build install test test-long test-asan test-tsan one-definition test-debug test-vm test-vm-iommufd conformance mutants demo lint architecture contract performance bench bench-check fuzz soak coverage clean configure
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -86,6 +86,12 @@ conformance: ## Judge Heddle and stock providers, write docs/conformance.md
 	@scripts/build --tests $(BUILD) $(JOBS) build,tests,conformance heddle heddle_fi heddle-soft heddle-conformance \
 	  $(if $(findstring rtl,$(PROVIDERS))$(findstring all,$(PROVIDERS)),heddle-sim)
 	@tests/conformance/judge.py --build $(BUILD) --providers "$(PROVIDERS)" --page docs/conformance.md
+
+# A build of its own, too, of the libraries alone. CHOOSE=3 takes three by the
+# hash of the commit.
+mutants: ## Expect a conformance test to fail for each known defect
+	@scripts/build --tests $(BUILD) $(JOBS) build,tests heddle-conformance
+	@tests/mutants/run.py --build $(BUILD) --jobs $(JOBS) $(if $(CHOOSE),--choose $(CHOOSE))
 
 demo: ## Run stock fi_info and fi_pingpong over two simulated NICs
 	@scripts/build $(BUILD) $(JOBS) build,demo $(SHOWN)

@@ -343,7 +343,7 @@ class Make(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         targets = [line.split()[0] for line in run.stdout.splitlines()]
         self.assertEqual(targets, ["help", "packages", "build", "install", "test", "test-long", "test-asan", "test-tsan",
-                                   "one-definition", "test-debug", "test-vm", "test-vm-iommufd", "conformance", "demo",
+                                   "one-definition", "test-debug", "test-vm", "test-vm-iommufd", "conformance", "mutants", "demo",
                                    "lint", "architecture", "contract", "performance", "bench", "bench-check", "fuzz", "soak", "coverage", "clean"])
         for line in run.stdout.splitlines():
             self.assertGreaterEqual(len(line.split()), 3, line)
@@ -354,6 +354,7 @@ class Make(unittest.TestCase):
         "install": ("build", False, "heddle_installed"),
         "conformance": ("build,tests,conformance", True,
                         "heddle heddle_fi heddle-soft heddle-conformance heddle-sim"),
+        "mutants": ("build,tests", True, "heddle-conformance"),
         "demo": ("build,demo", False, "heddle heddle_fi heddle-sim heddle_perf"),
         "test-long": ("build,tests,demo", True, "heddle heddle_fi heddle-soft heddle-sim heddle-wire clients_endpoint"),
         "soak": ("build", False, "heddle_differential"),
