@@ -277,7 +277,8 @@ class Registrar {
 
  private:
   // Resources of one ticket: a slab, or memory.
-  struct Lease {
+  // Aligned so that an index takes fewer instructions to scale.
+  struct alignas(16) Lease {
     Slab slab;
     std::unique_ptr<OperationMemory> memory;
     // Destination of received data; empty when the device placed them itself.
