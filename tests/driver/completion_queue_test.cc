@@ -125,7 +125,7 @@ TEST_F(CompletionQueueTest, ArmCarriesTheCountAndReturnsCredits) {
 
 TEST_F(CompletionQueueTest, PollShowsTheNextEntryAlwaysAfterAnAlert) {
   const auto pass = [&](const Completion* when_empty) {
-    for (uint64_t i = 0; i < 2 * kEntries; ++i) {
+    for (uint64_t i = 0; i < uint64_t{2} * kEntries; ++i) {
       const Completion* next = &entries_[produced_ % kEntries];
       ASSERT_EQ(queue_.Poll().entry, when_empty == nullptr ? nullptr : next);
       Produce(i);

@@ -228,7 +228,8 @@ TEST_P(VfioDeviceTest, DoorbellIsAStoreIntoBar2) {
   EXPECT_EQ(doorbell.notify, nullptr);
   Ring(doorbell, 77);
   uint64_t word = 0;
-  std::memcpy(&word, kernel_.bar(2).data() + 3 * contract::kDoorbellPageBytes,
+  std::memcpy(&word,
+              kernel_.bar(2).data() + size_t{3} * contract::kDoorbellPageBytes,
               sizeof(word));
   EXPECT_EQ(word, 77u);
   const PushWindow window = device->push_window(contract::kPushWindowOffset);
@@ -349,7 +350,7 @@ TEST_P(VfioDeviceTest, FunctionWithoutVectorsStillOpens) {
 
 TEST_P(VfioDeviceTest, DoorbellsOfAllBanksAreMapped) {
   constexpr uint32_t kBanks = 4;
-  kernel_.bar2_bytes = kBanks * contract::kBankBytes;
+  kernel_.bar2_bytes = uint64_t{kBanks} * contract::kBankBytes;
   auto opened = Open();
   ASSERT_TRUE(opened.ok()) << message_;
   const uint32_t last =

@@ -34,7 +34,7 @@ void Receiver::Arrive(const std::vector<std::byte>& message,
                                   .peer = std::nullopt};
   }
   if (receive.report || ended.error.has_value()) {
-    batch.ended.push_back(std::move(ended));
+    batch.ended.push_back(ended);
   }
   if (!more) {
     queue->Write(std::move(batch));
