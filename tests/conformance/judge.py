@@ -112,9 +112,10 @@ def run(column, build, settings):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "verdicts.json"
         start = time.monotonic()
-        done = subprocess.run([*column.prefix(), build / "bin/heddle-conformance", "--provider", column.provider, "--json",
-                               path, "--limit-s", str(column.limit_s), "--wait-s", str(column.wait_s)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, env=column.environment(build, settings), check=False)
+        command = [*column.prefix(), build / "bin/heddle-conformance", "--provider", column.provider, "--json", path,
+                   "--limit-s", str(column.limit_s), "--wait-s", str(column.wait_s)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env=column.environment(build, settings), check=False)
         if done.returncode not in (0, 1) or not path.exists():
             raise Failure(f"{column.name}: {done.stderr.strip() or f'status {done.returncode}'}")
         rows = json.loads(path.read_text())["requirements"]
@@ -163,22 +164,20 @@ def missing_sentences(table):
 
 
 def compact(verdicts):
-    """The shortest table with these verdicts by column."""
+    """A short table with these verdicts by column."""
+    def wrong(table):
+        return sum(expected(table, column) != verdicts[column.name] for column in COLUMNS)
+
     table = {}
-    # From the widest group: what most of its columns have, where those that have been written differ.
-    for group in ("all", "heddle", "stock", "soft", "rtl", "plug-in", "drop-in", *verdicts):
-        members = [column for column in COLUMNS if group in column.groups]
-        counts = {}
-        for column in members:
-            counts[verdicts[column.name]] = counts.get(verdicts[column.name], 0) + 1
-        best = max(counts, key=counts.get)
-        if group in verdicts:
-            best = verdicts[group]
-        trial = table | {group: best}
-        wrong = sum(expected(table, column) != verdicts[column.name] for column in COLUMNS)
-        if sum(expected(trial, column) != verdicts[column.name] for column in COLUMNS) < wrong - (group != "all" and
-                                                                                               group not in verdicts):
+    # From the widest group: the verdict of most of its columns, if that saves entries for them.
+    for group in ("all", "heddle", "stock", "soft", "rtl", "plug-in", "drop-in"):
+        members = [verdicts[column.name] for column in COLUMNS if group in column.groups]
+        trial = table | {group: max(members, key=members.count)}
+        if wrong(trial) < wrong(table) - (group != "all"):
             table = trial
+    for column in COLUMNS:
+        if expected(table, column) != verdicts[column.name]:
+            table[column.name] = verdicts[column.name]
     return table
 
 
