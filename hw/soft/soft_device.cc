@@ -65,7 +65,7 @@ constexpr uint64_t kCapabilities =
     contract::kCapabilityRelative | contract::kCapabilityTrimming |
     contract::kCapabilityNativeIp | contract::kCapabilityTagged |
     contract::kCapabilityMultiRecv | contract::kCapabilityMatch |
-    contract::kCapabilityWriteAfterRead;
+    contract::kCapabilityWriteAfterRead | contract::kCapabilityDeferrable;
 
 // The most that register `region_limits` may say.
 constexpr uint32_t kOldRegions = 1024;

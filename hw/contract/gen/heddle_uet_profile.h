@@ -44,7 +44,7 @@ inline constexpr std::array<Row, 10> kAiFullAndHpc = {{
   {"READ", "READ, response with data", true, true},
   {"long messages", "Messages of more than one payload MTU", true, true},
   {"TAGGED_SEND", "Tagged messages", true, false},
-  {"RTR", "Deferral of deferrable sends, DEFERRABLE_RTR", false, false},
+  {"RTR", "Deferral of deferrable sends, DEFERRABLE_RTR", true, false},
   {"RENDEZVOUS", "Rendezvous sends", false, false},
   {"FETCHING_ATOMIC", "Fetching atomic operations", false, false},
   {"RUDI", "Reliable unordered delivery for idempotent operations", false, false},

@@ -43,7 +43,10 @@ struct Units {
       : queues(limits.cqs, host, statistics, interrupts),
         counters(limits.counters, host, statistics),
         initiator(limits, {host, statistics, &queues, &counters}, seed),
-        target(limits, {host, statistics, &queues, &counters}, ~seed) {}
+        target(limits, {host, statistics, &queues, &counters}, ~seed) {
+    initiator.Connect(&target.matching());
+    target.Connect(&initiator);
+  }
 
   CompletionQueues queues;
   Counters counters;
@@ -292,6 +295,7 @@ bool Engine::Doorbell(uint32_t bar2_offset, uint64_t value) {
 }
 
 bool Engine::Progress(uint32_t descriptors) {
+  impl_->target().matching().Work();
   return impl_->initiator().Progress(descriptors);
 }
 

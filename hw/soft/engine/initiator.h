@@ -14,6 +14,7 @@
 #include "hw/soft/engine/engine_parts.h"
 #include "hw/soft/engine/operation_groups.h"
 #include "hw/soft/engine/peers.h"
+#include "hw/soft/engine/restarts.h"
 #include "hw/soft/engine/tx_message.h"
 #include "hw/soft/engine/tx_rings.h"
 
@@ -25,7 +26,7 @@ namespace heddle::soft::engine {
 // the context, so that other peers' descriptors pass.
 //
 // Thread safety: one thread at a time.
-class Initiator {
+class Initiator : public ReadySender {
  public:
   // Most messages of a context in flight to one peer.
   static constexpr uint32_t kPeerShare = (contract::kMessageShare + 1) / 8;
@@ -40,6 +41,7 @@ class Initiator {
             uint64_t seed);
 
   void Connect(transport::MessageCarrier* transport) { transport_ = transport; }
+  void Connect(ReadySink* sink) { ready_sink_ = sink; }
   void SetPort(const contract::PortCfg& port);
   bool WriteContext(uint32_t context, const contract::TxCtxCfg& cfg);
   // Nothing of a life of the context that has ended, or of the present one, is
@@ -75,6 +77,14 @@ class Initiator {
   void OnAbandoned(transport::MessageIndex index, contract::Status status,
                    uint16_t detail, bool transmitted);
   transport::Verdict OnReturnData(const transport::Request& request);
+
+  // -- deferred messages (initiator_restart.cc)
+
+  bool SendReady(const Deferral& deferral, uint32_t target_token) override;
+  // DEFERRABLE_RTR arrived. False: no message of that token is deferred by
+  // `source`.
+  bool OnReady(const wire::FabricAddress& source, uint32_t token,
+               uint32_t target_token);
 
  private:
   using Order = semantics::IndexList<TxMessage, &TxMessage::order>;
@@ -125,6 +135,9 @@ class Initiator {
   // -- the end of messages (initiator_end.cc)
 
   bool Stale(const TxMessage& message) noexcept {
+    if (message.ready_request) {
+      return false;
+    }
     const TxContext& tx = rings_[message.context];
     return !tx.alive || tx.generation != message.generation;
   }
@@ -140,6 +153,20 @@ class Initiator {
   void Free(uint32_t index);
   void LeaveGroup(uint32_t group);
 
+  // -- deferred messages (initiator_restart.cc)
+
+  // Its target answered that it does not take the message now.
+  static bool Defers(const TxMessage& message,
+                     const contract::wire::SesResponse& response) noexcept;
+  // Whether that packet of a deferred message is the one that ends it early.
+  static bool CutShort(TxMessage& message, uint32_t packet) noexcept;
+  // All packets of a deferred message are acknowledged.
+  void AwaitReady(uint32_t index);
+  void Resend(uint32_t index);
+  void EndReadyRequest(uint32_t index);
+  // Those of a context that ended.
+  void EndDeferred(uint32_t context);
+
   // -- packets (initiator_packets.cc)
 
   void FailLocally(TxMessage& message);
@@ -153,6 +180,7 @@ class Initiator {
 
   EngineParts parts_;
   transport::MessageCarrier* transport_ = nullptr;
+  ReadySink* ready_sink_ = nullptr;
   TxRings rings_;
   AddressVector addresses_;
   Peers peers_;
@@ -164,8 +192,10 @@ class Initiator {
   // become the guarantee of later ones.
   int64_t shared_ = 0;
   uint32_t guarantee_ = 0;
-  uint32_t live_ = 0;     // Table entries in use.
-  uint32_t waiting_ = 0;  // Descriptors that wait for peers.
+  uint32_t live_ = 0;            // Table entries in use.
+  uint32_t ready_requests_ = 0;  // DEFERRABLE_RTR among them.
+  uint32_t deferred_ = 0;        // Deferred by their targets among them.
+  uint32_t waiting_ = 0;         // Descriptors that wait for peers.
   uint32_t unposted_count_ = 0;
   ContextSet ready_;  // Contexts to be looked at.
   ContextSet blocked_;

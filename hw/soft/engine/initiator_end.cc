@@ -115,6 +115,10 @@ void Initiator::CountOperation(const TxContext& tx, Opcode opcode,
 
 void Initiator::Complete(uint32_t index, Outcome outcome) {
   TxMessage& message = messages_[index];
+  if (message.ready_request) {
+    EndReadyRequest(index);
+    return;
+  }
   const contract::TxDesc& descriptor = message.descriptor;
   if (Stale(message)) {
     parts_.queues->Release(message.ticket);

@@ -39,6 +39,13 @@ SesStd HeaderOf(const TxMessage& message, MessageIndex index, uint32_t packet) {
   header.initiator = message.from.initiator();
   header.match_bits = descriptor.match_bits;
   header.request_length = descriptor.length;
+  if (message.deferrable) {
+    header.opcode = descriptor.opcode == Opcode::kSend
+                        ? contract::SesOpcode::kDeferrableSend
+                        : contract::SesOpcode::kDeferrableTsend;
+    header.buffer_offset =
+        uint64_t{message.TokenOf(index)} << 32U | message.target_token;
+  }
   if (header.som != 0) {
     header.header_data = header.hd != 0 ? descriptor.header_data : 0;
   } else {
@@ -53,7 +60,7 @@ bool Unheard(const TxMessage& message, const TxContext& tx) {
       contract::kTxFlagCompletion | contract::kTxFlagDeliveryComplete;
   const bool write = message.descriptor.opcode == Opcode::kWrite;
   return (message.descriptor.flags & kHeard) == 0 && !message.expects_data &&
-         message.group == kNone && !tx.fences &&
+         !message.deferrable && message.group == kNone && !tx.fences &&
          (write ? tx.counter_write() : tx.counter_send()) == 0 &&
          2 * static_cast<uint16_t>(tx.tail - tx.head) <= tx.size();
 }
@@ -89,6 +96,12 @@ TransportClient::Built Initiator::BuildRequest(MessageIndex index,
   // read needs none, and its data come for a copy of each packet.
   const bool given_up = stale && (first || !reads);
   header.ie = given_up || ends_here || (first && message.failing) ? 1 : 0;
+  if (message.deferred && header.ie == 0 && CutShort(message, packet)) {
+    header.eom = 1;
+    header.Encode(out.data());
+    built.last = true;
+    return built;
+  }
   if (header.ie == 0 && !reads) {
     const size_t room = out.size() - SesStd::kBytes;
     if (room >= bytes &&
@@ -113,7 +126,7 @@ TransportClient::Built Initiator::BuildRequest(MessageIndex index,
   if (header.som == 0) {
     header.payload_length = static_cast<uint16_t>(header.ie != 0 ? 0 : bytes);
   }
-  built.unheard = packet + 1 == message.packets &&
+  built.unheard = packet + 1 == message.packets && !message.ready_request &&
                   Unheard(message, rings_[message.context]);
   message.built = std::max(message.built, packet + 1);
   header.Encode(out.data());
@@ -128,6 +141,10 @@ void Initiator::OnAcknowledged(MessageIndex index, uint32_t packets) {
   message.acknowledged +=
       std::min(packets, message.packets - message.acknowledged);
   if (message.acknowledged != message.packets) {
+    return;
+  }
+  if (message.deferred) {
+    AwaitReady(index);
     return;
   }
   message.EndOfPackets();
@@ -149,6 +166,9 @@ void Initiator::OnResponse(MessageIndex index, const SesResponse& response,
     message.failing = message.refused = true;
     message.state.Answered(response.return_code);
     ++message.settled;
+  } else if (Defers(message, response)) {
+    message.deferred = true;
+    return;
   } else {
     if (!data.empty()) {
       SesResponseData header;

@@ -49,6 +49,9 @@ bool Initiator::WriteContext(uint32_t context, const contract::TxCtxCfg& cfg) {
   }
   Forget(context);
   rings_.Write(context, cfg);
+  if (deferred_ != 0) {
+    EndDeferred(context);
+  }
   addresses_.Invalidate(context);
   Apportion();
   (void)Unblock();  // The others may have more room now.
@@ -62,7 +65,7 @@ void Initiator::Apportion() noexcept {
     living += tx.alive ? 1 : 0;
   });
   guarantee_ = std::min(kGuarantee, entries / 2 / std::max(living, 1U));
-  shared_ = entries;
+  shared_ = int64_t{entries} - ready_requests_;
   rings_.ForEach([&](uint32_t /*context*/, const TxContext& tx) {
     shared_ -= std::max(GuaranteeOf(tx), tx.used);
   });
@@ -291,6 +294,13 @@ uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
   if (message.slots != 0) {
     tx.messages_at[tx.Index(message.position)] = index;
   }
+  if ((tx.cfg.flags & contract::kTxCtxFlagDeferrable) != 0 &&
+      OrderClassOf(fetched.descriptor.opcode) == contract::kOrderClassSend &&
+      fetched.descriptor.length > contract::kDeferAbove) {
+    message.deferrable = true;
+    message.target_token = 0;
+    ++message.life;
+  }
   ++tx.messages;
   ++live_;
   if (tx.used++ >= GuaranteeOf(tx)) {
@@ -347,12 +357,17 @@ void Initiator::Post(uint32_t index) {
   path.next_hop = to.next_hop;
   path.dscp = message.from.traffic_class;
   path.source_port = PortOf(message.from.pid, message.from.first_ri);
+  if (message.ready_request) {
+    path = message.back;
+  }
   message.stage = TxMessage::Stage::kPosted;
   if (transport_->Post(index, name, path, message.packets,
                        message.expects_data) ==
       transport::MessageCarrier::PostOutcome::kFull) {
     message.stage = TxMessage::Stage::kUnposted;
-    peers_[message.peer].unposted = true;
+    if (message.peer != kNone) {
+      peers_[message.peer].unposted = true;
+    }
     unposted_.PushBack(messages_, index);
     ++unposted_count_;
     return;
@@ -365,8 +380,12 @@ void Initiator::RetryPosts() {
   for (uint32_t left = unposted_count_; left != 0; --left) {
     const uint32_t index = unposted_.PopFront(messages_);
     TxMessage& message = messages_[index];
-    Peer& peer = peers_[message.peer];
     --unposted_count_;
+    if (message.peer == kNone) {
+      Post(index);
+      continue;
+    }
+    Peer& peer = peers_[message.peer];
     peer.unposted = false;
     if (Stale(message)) {
       message.abandoned = true;

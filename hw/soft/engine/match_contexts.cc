@@ -26,8 +26,8 @@ bool IsTagged(const contract::RxCtxCfg& cfg) noexcept {
   return (cfg.flags & contract::kRxCtxFlagTagged) != 0;
 }
 
-uint32_t Entries(uint32_t asked) noexcept {
-  return std::clamp(asked, 1U, contract::kMatchEntriesMax);
+uint32_t Entries(uint32_t requested) noexcept {
+  return std::clamp(requested, 1U, contract::kMatchEntriesMax);
 }
 
 bool Has(const MatchDesc& descriptor, uint8_t flag) noexcept {
@@ -87,10 +87,14 @@ MatchContexts::MatchContexts(uint32_t count, const EngineParts& parts,
       rings_(rings),
       arriving_(arriving),
       seed_(seed),
-      contexts_(count) {}
+      contexts_(count),
+      free_deferred_(&deferred_, kMaxDeferred) {}
 
 void MatchContexts::Write(uint32_t context) {
   const RxContext& rx = (*rings_)[context];
+  if (Find(context) != nullptr) {
+    Orphan(context);
+  }
   if (rx.alive && rx.matches) {
     copy_.resize(kCopyBytes);
     contexts_.Make(context) =
@@ -153,11 +157,9 @@ void MatchContexts::Cancel(uint32_t context, uint32_t handle) {
   }
 }
 
-void MatchContexts::Work() {
-  if (!behind_) {
-    return;
-  }
+void MatchContexts::WorkOff() {
   behind_ = false;
+  RequestAll();
   contexts_.ForEach([this](uint32_t i, const std::unique_ptr<Context>& match) {
     if (match != nullptr) {
       Advance(i);
@@ -346,11 +348,12 @@ std::optional<NackCode> MatchContexts::Begin(uint32_t context,
                                              const Message& message,
                                              Landing* landing) {
   Context& match = *Find(context);
+  const RxContext& rx = (*rings_)[context];
   if (!MatchMore(context)) {
     return NackCode::kNoResource;
   }
   semantics::Arrival arrival = {
-      .envelope = {IsTagged((*rings_)[context].cfg) ? message.names.tag : 0,
+      .envelope = {IsTagged(rx.cfg) ? message.names.tag : 0,
                    message.names.source},
       .length = message.length};
   if (const CqTicket ticket = Reserve(context); ticket.valid()) {
@@ -375,23 +378,31 @@ std::optional<NackCode> MatchContexts::Begin(uint32_t context,
     return NackCode::kNoPktBuffer;
   }
   Kept& keep = match.kept[kept];
-  keep.block = message.length == 0 ? UnexpectedArea::Block{}
-                                   : match.area.Take(message.length);
+  keep.deferred = kNone;
+  keep.block = message.length == 0 || (message.deferral != nullptr &&
+                                       message.length > rx.cfg.copy_limit)
+                   ? UnexpectedArea::Block{}
+                   : match.area.Take(message.length);
   if (keep.block.bytes != message.length) {
-    match.free.Push(match.kept, kept);
-    return NackCode::kNoPktBuffer;
+    keep.deferred =
+        message.deferral != nullptr ? Defer(context, message) : kNone;
+    if (keep.deferred == kNone) {
+      match.free.Push(match.kept, kept);
+      return NackCode::kNoPktBuffer;
+    }
+    deferred_[keep.deferred].kept = kept;
   }
   keep.names = message.names;
   keep.outcome = {.length = message.length, .message_length = message.length};
-  keep.open = message.open;
+  keep.open = keep.deferred == kNone ? message.open : kNone;
   arrival.message = kept;
   // There is a place: as many as in `kept`.
   keep.handle = match.queue.Keep(arrival);
-  *landing = {
-      .kind = Landing::Kind::kKept,
-      .kept = kept,
-      .address = (*rings_)[context].cfg.unexpected_base + keep.block.offset,
-      .room = message.length};
+  *landing = {.kind = keep.deferred == kNone ? Landing::Kind::kKept
+                                             : Landing::Kind::kDeferred,
+              .kept = kept,
+              .address = rx.cfg.unexpected_base + keep.block.offset,
+              .room = message.length};
   parts_.statistics->Count(Statistic::kRxUnexpected);
   return std::nullopt;
 }
@@ -401,6 +412,7 @@ void MatchContexts::End(uint32_t context, const Landing& landing,
   Context& match = *Find(context);
   switch (landing.kind) {
     case Landing::Kind::kPlain:
+    case Landing::Kind::kDeferred:
     case Landing::Kind::kNowhere:
       break;
     case Landing::Kind::kKept: {
@@ -437,6 +449,12 @@ void MatchContexts::Deliver(uint32_t context, const Delivery& delivery,
       .room = keep.block.bytes};
   const uint32_t open = keep.open;
   match.free.Push(match.kept, index);
+  if (keep.deferred != kNone) {
+    deferred_[keep.deferred].delivery = delivery;
+    deferred_[keep.deferred].ticket = ticket;
+    Request(keep.deferred);
+    return;
+  }
   if (open != kNone) {
     arriving_->OnTaken(open, landing);
   } else {
@@ -449,6 +467,10 @@ void MatchContexts::Discard(Context& match, uint32_t kept) {
   match.area.Give(keep.block);
   if (keep.open != kNone) {
     arriving_->OnDiscarded(keep.open);
+  }
+  if (keep.deferred != kNone) {
+    deferred_[keep.deferred].discarded = true;
+    Request(keep.deferred);
   }
   match.free.Push(match.kept, kept);
 }

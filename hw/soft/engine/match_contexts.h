@@ -14,6 +14,7 @@
 #include "hw/contract/gen/heddle_contract.h"
 #include "hw/soft/engine/engine_parts.h"
 #include "hw/soft/engine/lazy_table.h"
+#include "hw/soft/engine/restarts.h"
 #include "hw/soft/engine/rx_rings.h"
 #include "hw/soft/engine/unexpected_area.h"
 
@@ -22,10 +23,11 @@ namespace heddle::soft::engine {
 // Where a message goes that came to a context that matches.
 struct Landing {
   enum class Kind : uint8_t {
-    kPlain,    // The context does not match.
-    kReceive,  // To the receive of `delivery`.
-    kKept,     // To the area, as message `kept`.
-    kNowhere,  // It was discarded.
+    kPlain,     // The context does not match.
+    kReceive,   // To the receive of `delivery`.
+    kKept,      // To the area, as message `kept`.
+    kDeferred,  // Not now: its initiator waits.
+    kNowhere,   // It was discarded.
   };
   Kind kind = Kind::kPlain;
   uint32_t kept = semantics::kNone;
@@ -46,7 +48,7 @@ struct Landing {
 // or, a receive, while the context holds as many as it may.
 //
 // Thread safety: one thread at a time.
-class MatchContexts {
+class MatchContexts : public ReadySink {
  public:
   // Learns the fate of messages that are still arriving; `open` is their name.
   class Arriving {
@@ -63,6 +65,8 @@ class MatchContexts {
   MatchContexts(uint32_t count, const EngineParts& parts, RxRings* rings,
                 Arriving* arriving, uint64_t seed);
 
+  void Connect(ReadySender* sender) { ready_sender_ = sender; }
+
   // After `RxRings::Write`: a new life, without receives and messages. Throws
   // std::bad_alloc.
   void Write(uint32_t context);
@@ -71,8 +75,12 @@ class MatchContexts {
   void Publish(uint32_t context, uint16_t tail);
   // The receive whose op_context has `handle` in its low half.
   void Cancel(uint32_t context, uint32_t handle);
-  // Room came back in queues.
-  void Work();
+  // Room may have come back in queues, or for messages of our own.
+  void Work() {
+    if (behind_) [[unlikely]] {
+      WorkOff();
+    }
+  }
 
   // -- messages, of a context that matches
 
@@ -81,6 +89,7 @@ class MatchContexts {
     uint32_t length = 0;
     uint32_t open = semantics::kNone;  // While it arrives; kNone: it is whole.
     bool given_up = false;  // By its sender: kept for no later receive.
+    const Deferral* deferral = nullptr;  // It may be deferred.
   };
   // Sets where the message goes, or returns the reason to refuse it, and then
   // has no effect.
@@ -92,6 +101,16 @@ class MatchContexts {
            const semantics::MessageNames& names,
            const semantics::Outcome& outcome);
 
+  // -- deferred messages (match_deferral.cc)
+
+  // A message that restarts under a token. False: no message of `deferral`'s
+  // sender is expected under it.
+  bool Restart(uint32_t target_token, const Deferral& deferral,
+               const Message& message, Landing* landing);
+  void OnReadyEnded(uint32_t target_token, bool accepted) override;
+  // The PDC of a sender ended in error: what it deferred never comes.
+  void OnSenderLost(const wire::FabricAddress& source, uint16_t spdcid);
+
  private:
   // A message without a receive.
   struct Kept {
@@ -100,6 +119,28 @@ class MatchContexts {
     uint32_t open = semantics::kNone;
     uint32_t handle = semantics::kNone;  // In the queue.
     UnexpectedArea::Block block;
+    uint32_t deferred = semantics::kNone;  // Its bytes are at its sender.
+    semantics::ListLink free;
+  };
+  // A message of any context whose initiator waits.
+  struct Deferred {
+    enum class Stage : uint8_t {
+      kFree,
+      kKept,       // No receive has taken it.
+      kDue,        // DEFERRABLE_RTR has to be sent.
+      kRequested,  // It was.
+      kOrphaned,   // The same, and its context is gone.
+    };
+    Stage stage = Stage::kFree;
+    bool discarded = false;
+    uint16_t life = 0;  // Part of its token.
+    uint32_t context = 0;
+    uint32_t kept = semantics::kNone;
+    uint32_t length = 0;
+    Deferral from;
+    semantics::MessageNames names;
+    semantics::Delivery delivery;
+    CqTicket ticket;
     semantics::ListLink free;
   };
   // A receive that was cancelled and not reported yet.
@@ -128,6 +169,7 @@ class MatchContexts {
     std::unique_ptr<Context>* const found = contexts_.Find(context);
     return found == nullptr ? nullptr : found->get();
   }
+  void WorkOff();
   CqTicket Reserve(uint32_t context) noexcept;
   contract::Status Load(uint32_t context, contract::MatchDesc* descriptor);
   // Whatever can go on does.
@@ -158,12 +200,33 @@ class MatchContexts {
                                       const semantics::MessageNames& names,
                                       const semantics::Outcome& outcome);
 
+  // Keeps the message at its sender; kNone without room.
+  uint32_t Defer(uint32_t context, const Message& message);
+  // Its receive is known, or it was discarded.
+  void Request(uint32_t deferred);
+  void RequestAll();
+  void FreeDeferred(uint32_t deferred);
+  // All of a context that ended.
+  void Orphan(uint32_t context);
+  uint32_t TokenOf(uint32_t deferred) const noexcept {
+    return uint32_t{deferred_[deferred].life} << 16U | (deferred + 1);
+  }
+  // The one with this token, or kNone.
+  uint32_t DeferredOf(uint32_t target_token) const noexcept;
+
+  // Messages deferred at a time; below 2^16.
+  static constexpr uint32_t kMaxDeferred = 16384;
+
   EngineParts parts_;
   RxRings* rings_;
   Arriving* arriving_;
   uint64_t seed_;
   LazyTable<std::unique_ptr<Context>, 16> contexts_;
   bool behind_ = false;  // Something waits for room in a queue.
+  ReadySender* ready_sender_ = nullptr;
+  std::vector<Deferred> deferred_;
+  semantics::FreeList<Deferred, &Deferred::free> free_deferred_;
+  uint32_t due_ = 0;
   std::vector<uint8_t> copy_;
 };
 

@@ -209,6 +209,8 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
   } else if (header.opcode == SesOpcode::kDeferrableTsend) {
     header.opcode = SesOpcode::kTaggedSend;
     packet.deferrable = true;
+  } else if (header.opcode == SesOpcode::kDeferrableRtr) {
+    return OnReady(packet);
   } else if (header.opcode == SesOpcode::kRead && header.ie == 0) {
     // The last packet follows from the length: a peer may leave eom out.
     const uint64_t asked = header.som != 0
@@ -217,6 +219,10 @@ Verdict Target::OnRequest(const Request& request, bool may_guarantee) {
     if (packet.offset() + asked == header.request_length) {
       header.eom = 1;
     }
+  }
+  if (packet.deferrable && header.som == 0 && header.eom != 0 &&
+      packet.payload.empty() && header.payload_length == 0) {
+    header.ie = 1;  // Its initiator ends a message that was deferred.
   }
   const bool offered = packet.header.opcode == SesOpcode::kSend ||
                        packet.header.opcode == SesOpcode::kWrite ||
@@ -375,7 +381,10 @@ void Target::Close(uint32_t handle) {
 }
 
 void Target::OnTargetClosed(const wire::FabricAddress& source, uint16_t spdcid,
-                            bool /*in_error*/) {
+                            bool in_error) {
+  if (in_error) {
+    matching_.OnSenderLost(source, spdcid);
+  }
   for (uint32_t at = table_.oldest(); at != kNone;) {
     const uint32_t handle = at;
     at = table_.Next(at);

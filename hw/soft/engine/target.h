@@ -14,6 +14,7 @@
 #include "hw/contract/gen/heddle_wire.h"
 #include "hw/soft/engine/engine.h"
 #include "hw/soft/engine/engine_parts.h"
+#include "hw/soft/engine/initiator.h"
 #include "hw/soft/engine/match_contexts.h"
 #include "hw/soft/engine/regions.h"
 #include "hw/soft/engine/rx_rings.h"
@@ -34,6 +35,10 @@ class Target : private MatchContexts::Arriving {
   Target(const EngineLimits& limits, const EngineParts& parts, uint64_t seed);
 
   void Connect(transport::MessageCarrier* transport) { transport_ = transport; }
+  void Connect(Initiator* initiator) {
+    initiator_ = initiator;
+    matching_.Connect(initiator);
+  }
   void SetPort(const contract::PortCfg& port);
   // Any write begins a new life. False: no such context. Throws
   // std::bad_alloc.
@@ -56,7 +61,7 @@ class Target : private MatchContexts::Arriving {
     contract::wire::SesStd header;
     std::span<const uint8_t> payload;
     bool may_guarantee = false;
-    bool deferrable = false;  // A send that could be put off: it is not.
+    bool deferrable = false;  // A send that contexts that match may defer.
 
     bool single() const noexcept { return header.som != 0 && header.eom != 0; }
     uint32_t offset() const noexcept {
@@ -195,6 +200,13 @@ class Target : private MatchContexts::Arriving {
   Verdict WholeMatch(const Packet& packet, uint32_t context);
   uint32_t OpenMatch(const Packet& packet, bool legal, uint32_t context,
                      Verdict* verdict);
+  // Where the message goes, set by `Begin` or `Restart` of `MatchContexts`.
+  // False, with a verdict: it is not taken.
+  bool Land(const Packet& packet, uint32_t context,
+            const MatchContexts::Message& message, Landing* landing,
+            Verdict* verdict);
+  static Verdict Defer(const Packet& packet);
+  Verdict OnReady(const Packet& packet);
   void EndMatch(Open& open);
   void OnTaken(uint32_t open, const Landing& landing) override;
   void OnDiscarded(uint32_t open) override;
@@ -227,6 +239,7 @@ class Target : private MatchContexts::Arriving {
 
   EngineParts parts_;
   transport::MessageCarrier* transport_ = nullptr;
+  Initiator* initiator_ = nullptr;
   RxRings rings_;
   MatchContexts matching_;
   Regions regions_;

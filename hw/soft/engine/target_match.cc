@@ -26,8 +26,69 @@ rules::Answer Target::BeginMatch(const Packet& packet, bool legal,
   part.legal = legal;
   // Whether there is a buffer and an entry depends on what matches.
   rules::Aim aim = AimOf(packet, context);
-  aim.answer = !part.dc || packet.may_guarantee;
+  aim.answer = (!part.dc && !packet.deferrable) || packet.may_guarantee;
   return rules::AnswerToFirst(part, aim);
+}
+
+bool Target::Land(const Packet& packet, uint32_t context,
+                  const MatchContexts::Message& message, Landing* landing,
+                  Verdict* verdict) {
+  MatchContexts::Message known = message;
+  Deferral deferral;
+  if (packet.deferrable) {
+    // The offset is two tokens (UET 4.3).
+    const uint64_t tokens = packet.header.buffer_offset;
+    deferral = {.source = packet.request.source,
+                .spdcid = packet.request.spdcid,
+                .path = transport_->ReturnPath(packet.request.pdc),
+                .job_id = packet.header.job_id,
+                .initiator = packet.header.initiator,
+                .token = static_cast<uint32_t>(tokens >> 32U),
+                .relative = packet.header.rel != 0};
+    if (static_cast<uint32_t>(tokens) != 0) {
+      const bool restarts = matching_.Restart(static_cast<uint32_t>(tokens),
+                                              deferral, message, landing);
+      if (!restarts) {
+        *verdict = Illegal(packet);
+      }
+      return restarts;
+    }
+    known.deferral = &deferral;
+  }
+  const auto refusal = matching_.Begin(context, known, landing);
+  if (refusal) {
+    *verdict = message.given_up ? Verdict{} : Refuse(*refusal);
+  }
+  return !refusal;
+}
+
+Verdict Target::Defer(const Packet& packet) {
+  Verdict verdict;
+  verdict.respond = true;
+  verdict.guaranteed = true;
+  verdict.response.list = 1;  // Overflow: the header is kept.
+  verdict.response.opcode = contract::SesResponse::kResponse;
+  verdict.response.return_code = ReturnCode::kOk;
+  verdict.response.message_id = packet.header.message_id;
+  verdict.response.job_id = packet.header.job_id;
+  return verdict;
+}
+
+Verdict Target::OnReady(const Packet& packet) {
+  if (!packet.may_guarantee) {
+    return Refuse(NackCode::kNoGtdDelAvail);
+  }
+  const uint64_t tokens = packet.header.match_bits;
+  const auto first = static_cast<uint32_t>(tokens >> 32U);
+  const auto second = static_cast<uint32_t>(tokens);
+  const wire::FabricAddress& source = packet.request.source;
+  // Peers differ in the order of the tokens (UET 4.3).
+  const bool known = packet.single() && packet.payload.empty() &&
+                     packet.header.request_length == 0 &&
+                     packet.header.buffer_offset == 0 &&
+                     (initiator_->OnReady(source, first, second) ||
+                      initiator_->OnReady(source, second, first));
+  return known ? Verdict{} : Illegal(packet);
 }
 
 Verdict Target::WholeMatch(const Packet& packet, uint32_t context) {
@@ -40,12 +101,21 @@ Verdict Target::WholeMatch(const Packet& packet, uint32_t context) {
   }
   const Report report = ReportTo(packet, context);
   Landing landing;
-  const auto refusal = matching_.Begin(
-      context,
-      {.names = report.names, .length = length, .open = kNone, .given_up = ie},
-      &landing);
-  if (refusal) {
-    return ie ? Verdict{} : Refuse(*refusal);
+  Verdict refusal;
+  if (!Land(packet, context,
+            {.names = report.names,
+             .length = length,
+             .open = kNone,
+             .given_up = ie,
+             .deferral = nullptr},
+            &landing, &refusal)) {
+    return refusal;
+  }
+  if (landing.kind == Landing::Kind::kDeferred) {
+    return Defer(packet);
+  }
+  if (landing.kind == Landing::Kind::kNowhere) {
+    return {};
   }
   semantics::Outcome outcome = {Status::kOk, 0, std::min(length, landing.room),
                                 length};
@@ -82,20 +152,34 @@ uint32_t Target::OpenMatch(const Packet& packet, bool legal, uint32_t context,
   }
   Open& open = open_[handle];
   open.report = ReportTo(packet, context);
-  const auto refusal = matching_.Begin(context,
-                                       {.names = open.report.names,
-                                        .length = length,
-                                        .open = handle,
-                                        .given_up = ie},
-                                       &open.landing);
-  if (refusal || open.landing.kind == Landing::Kind::kNowhere) {
+  Verdict refusal;
+  const bool landed = Land(packet, context,
+                           {.names = open.report.names,
+                            .length = length,
+                            .open = handle,
+                            .given_up = ie,
+                            .deferral = nullptr},
+                           &open.landing, &refusal);
+  const Landing::Kind kind = open.landing.kind;
+  if (!landed || (ie && kind == Landing::Kind::kNowhere)) {
     Close(handle);
-    *verdict = ie ? Deny(packet, {}) : Refuse(*refusal);
+    *verdict = ie ? Deny(packet, {}) : refusal;
     return kNone;
   }
   std::construct_at(&open.receive, length, open.landing.room);
   open.buffer = {.iova = open.landing.address, .length = open.landing.room};
-  return handle;
+  if (kind == Landing::Kind::kDeferred || kind == Landing::Kind::kNowhere) {
+    open.receive.Discard();
+  }
+  if (kind != Landing::Kind::kDeferred) {
+    return handle;
+  }
+  // The rest of it is taken for nothing.
+  *verdict = PartOfSend(packet, handle);
+  if (verdict->kind == Verdict::Kind::kAccepted) {
+    *verdict = Defer(packet);
+  }
+  return kNone;
 }
 
 void Target::EndMatch(Open& open) {

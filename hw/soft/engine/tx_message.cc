@@ -52,6 +52,7 @@ void TxMessage::Begin(const Fetched& fetched, uint32_t packet_bytes) noexcept {
   stage = Stage::kPosted;
   ordered = collapsed = failing = refused = false;
   holds = finished = abandoned = false;
+  ready_request = deferrable = deferred = cut = ready = false;
   expects_data = descriptor.opcode == contract::Opcode::kRead;
   slots = fetched.slots;
   position = fetched.position;
@@ -77,6 +78,8 @@ void TxMessage::Begin(const Fetched& fetched, uint32_t packet_bytes) noexcept {
 void TxMessage::Restart() noexcept {
   packets = planned;
   built = acknowledged = settled = 0;
+  deferred = cut = ready = false;
+  target_token = ready_request ? target_token : 0;
   state.Restart();
 }
 

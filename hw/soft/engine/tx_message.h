@@ -14,6 +14,7 @@
 #include "hw/soft/engine/descriptor.h"
 #include "hw/soft/engine/host_access.h"
 #include "hw/soft/engine/tx_rings.h"
+#include "hw/soft/wire/datagram_wire.h"
 
 namespace heddle::soft::engine {
 
@@ -35,7 +36,8 @@ struct TxMessage {
     kFree,
     kUnposted,  // Waits for a PDC.
     kPosted,
-    kHeld,  // Over; waits for the rest of its operation to complete.
+    kDeferred,  // By its target; waits for DEFERRABLE_RTR.
+    kHeld,      // Over; waits for the rest of its operation to complete.
     // Failed and completed, while return data may still come: the name must not
     // be another message's yet.
     kSettling,
@@ -50,6 +52,11 @@ struct TxMessage {
   bool expects_data = false;
   bool finished = false;  // The transport was told that all data came.
   bool abandoned = false;
+  bool ready_request = false;  // DEFERRABLE_RTR: no context has it.
+  bool deferrable = false;
+  bool deferred = false;  // Its target does not take it now.
+  bool cut = false;       // Deferred: its last packet ends it early.
+  bool ready = false;     // Its target has requested the restart.
   uint8_t slots = 0;
   uint8_t attempts = 0;  // Posts that were taken.
   uint32_t mtu = 0;
@@ -57,7 +64,9 @@ struct TxMessage {
   uint32_t planned = 0;  // Before any collapse.
   uint32_t built = 0;    // Of these, built at least once.
   uint32_t acknowledged = 0;
-  uint32_t settled = 0;  // Packets of a read that have nothing to come.
+  uint32_t settled = 0;       // Packets of a read that have nothing to come.
+  uint32_t target_token = 0;  // Once its target is ready.
+  uint16_t life = 0;          // Part of its token.
   uint32_t generation = 0;
   uint32_t context = 0;
   uint16_t position = 0;
@@ -66,6 +75,7 @@ struct TxMessage {
   CqTicket ticket;
   VectorEntry to;
   Sender from;
+  wire::Path back;  // DEFERRABLE_RTR: its way.
   contract::TxDesc descriptor;
   semantics::InitiatorMessage state{{}};
   Extension extension = {};
@@ -73,6 +83,11 @@ struct TxMessage {
 
   // A message of `fetched`, in packets of `mtu` bytes.
   void Begin(const Fetched& fetched, uint32_t packet_bytes) noexcept;
+
+  // As initiator of a deferrable send, of the entry `index`.
+  uint32_t TokenOf(uint32_t index) const noexcept {
+    return uint32_t{life} << 16U | (index + 1);
+  }
 
   // It goes again, whole, to another incarnation of its target.
   void Restart() noexcept;

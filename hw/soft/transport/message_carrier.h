@@ -64,6 +64,10 @@ class MessageCarrier {
   // `OnRequest` only. False: no record is free, refuse the request.
   virtual bool PostReturn(uint16_t pdc, const ReturnData& data) = 0;
 
+  // The way back to the initiator of target PDC `pdc`, for a message to it;
+  // from within `OnRequest` only.
+  virtual wire::Path ReturnPath(uint16_t /*pdc*/) const { return {}; }
+
  protected:
   ~MessageCarrier() = default;
 };

@@ -133,6 +133,10 @@ bool Transport::PostReturn(uint16_t pdc, const ReturnData& data) {
   return impl_->target.PostReturn(pdc, data);
 }
 
+wire::Path Transport::ReturnPath(uint16_t pdc) const {
+  return impl_->core.pdcs[pdc].path;
+}
+
 Pdc* Transport::Impl::Find(uint16_t dpdcid) {
   Pdc* pdc = core.pdcs.ByPdcid(dpdcid);
   if (pdc == nullptr) {

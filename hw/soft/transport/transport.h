@@ -53,6 +53,7 @@ class Transport final : public MessageCarrier {
   void Fail(MessageIndex message) override;
   bool Stuck(MessageIndex message) const override;
   bool PostReturn(uint16_t pdc, const ReturnData& data) override;
+  wire::Path ReturnPath(uint16_t pdc) const override;
 
   // A datagram from the wire. `now_ns` is monotonic.
   void Receive(const wire::Datagram& datagram, uint64_t now_ns);

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that their target defers until a receive takes them.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hw/contract/gen/heddle_wire.h"
+#include "tests/seed.h"
+#include "tests/soft/engine/engine_node.h"
+#include "tests/soft/engine/lossy_fabric.h"
+#include "tests/soft/engine/match_ring.h"
+
+namespace heddle::soft::engine {
+namespace {
+
+using contract::Completion;
+using contract::MatchDesc;
+using contract::MatchOp;
+using contract::NextHdr;
+using contract::ReturnCode;
+using contract::SesOpcode;
+using contract::Statistic;
+using contract::Status;
+using contract::TxDesc;
+using contract::wire::SesStd;
+using transport::Verdict;
+
+constexpr uint64_t kAll = ~uint64_t{0};
+
+// Ordered and unordered contexts.
+class EngineDeferTest : public testing::TestWithParam<bool> {
+ protected:
+  static constexpr uint32_t kBytes = 64 * 1024;
+
+  EngineDeferTest() {
+    a_.tx.ordered = GetParam() ? 0xff : 0;
+    a_.tx.flags = contract::kTxCtxFlagDeferrable;
+    a_.Restart();
+    for (uint32_t i = 0; i < kBytes; ++i) {
+      data_[i] = static_cast<uint8_t>(i * 7 + i / 256);
+    }
+  }
+  void Run() { Settle(fabric_, {&a_, &b_}); }
+  void Send(uint64_t tag, uint32_t length, uint32_t from = 0) {
+    a_.Post(TaggedSend(1, data_ + from, length, tag));
+    Run();
+  }
+  uint64_t Deferred() { return b_.engine().statistic(Statistic::kRxDeferred); }
+  Completion One() {
+    const auto entry = b_.Poll(1);
+    EXPECT_TRUE(entry.has_value());
+    EXPECT_FALSE(b_.Poll(1).has_value());
+    return entry.value_or(Completion{});
+  }
+  void ExpectSent(Status status) {
+    const auto entry = a_.Poll(0);
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_EQ(entry->status, status);
+  }
+  // A packet that no engine of ours sent, from node 0 to `node`.
+  static Verdict Offer(EngineNode& node, const SesStd& header, size_t payload) {
+    std::vector<uint8_t> packet(SesStd::kBytes + payload);
+    header.Encode(packet.data());
+    transport::Request request;
+    request.spdcid = 77;
+    request.next_hdr = NextHdr::kRequestStd;
+    request.ses = packet;
+    return node.engine().OnRequest(request, true);
+  }
+
+  FakeFabric fabric_{TestSeed()};
+  EngineNode a_{&fabric_};
+  EngineNode b_{&fabric_};
+  MatchRing ring_{&b_, {.area_bytes = 8192, .copy_limit = 1000}};
+  uint8_t* data_ = a_.Allocate(kBytes);
+  uint8_t* buffer_ = b_.Allocate(kBytes);
+};
+
+INSTANTIATE_TEST_SUITE_P(Ordered, EngineDeferTest, testing::Bool(),
+                         [](const auto& param_info) {
+                           return param_info.param ? "Rod" : "Rud";
+                         });
+
+TEST_P(EngineDeferTest, ALongMessageWaitsAtItsSenderForItsReceive) {
+  uint64_t deferred = 0;
+  for (const uint32_t length : {1010U, 1024U, 1025U, 5000U, 60000U}) {
+    for (const bool claimed : {false, true}) {
+      SCOPED_TRACE(testing::Message() << length << " claimed " << claimed);
+      std::fill_n(buffer_, kBytes, uint8_t{0});
+      TxDesc send = TaggedSend(1, data_ + 3, length, 9);
+      send.flags |= contract::kTxFlagHeaderData;
+      send.header_data = 0x77;
+      a_.Post(send);
+      Run();
+      EXPECT_EQ(Deferred(), ++deferred);
+      EXPECT_FALSE(a_.Poll(0).has_value());
+      MatchDesc receive = MatchRing::Receive(buffer_, kBytes, 9);
+      if (claimed) {
+        ring_.Post(MatchRing::Op(MatchOp::kClaim, 9), 4);
+        const Completion rx = One();
+        EXPECT_EQ(rx.status, Status::kOk);
+        EXPECT_EQ(rx.message_length, length);
+        receive.opcode = MatchOp::kReceiveClaimed;
+      }
+      ring_.Post(receive, 4);
+      EXPECT_FALSE(b_.Poll(1).has_value());
+      Run();
+      const Completion rx = One();
+      EXPECT_EQ(rx.status, Status::kOk);
+      EXPECT_EQ(rx.op_context, 4u);
+      EXPECT_EQ(rx.length, length);
+      EXPECT_EQ(rx.match_bits, 9u);
+      EXPECT_EQ(rx.header_data, 0x77u);
+      EXPECT_EQ(rx.opcode, contract::Opcode::kTaggedSend);
+      EXPECT_TRUE(std::equal(buffer_, buffer_ + length, data_ + 3));
+      EXPECT_EQ(buffer_[length], 0);
+      ExpectSent(Status::kOk);
+      EXPECT_TRUE(a_.engine().idle());
+      EXPECT_TRUE(b_.engine().idle());
+    }
+  }
+}
+
+TEST_P(EngineDeferTest, ALongerMessageIsCutToItsReceive) {
+  Send(1, 20000);
+  ring_.Post(MatchRing::Receive(buffer_, 3000, 1), 4);
+  Run();
+  const Completion rx = One();
+  EXPECT_EQ(rx.status, Status::kTruncated);
+  EXPECT_EQ(rx.length, 3000u);
+  EXPECT_EQ(rx.message_length, 20000u);
+  EXPECT_TRUE(std::equal(buffer_, buffer_ + 3000, data_));
+  EXPECT_EQ(buffer_[3000], 0);
+  ExpectSent(Status::kOk);
+}
+
+TEST_P(EngineDeferTest, OthersGoOnMeanwhile) {
+  Send(1, 20000);
+  ring_.Post(MatchRing::Receive(buffer_, kBytes, 2), 5);
+  Send(2, 20000, 50);
+  EXPECT_EQ(One().op_context, 5u);
+  ExpectSent(Status::kOk);
+  EXPECT_TRUE(std::equal(buffer_, buffer_ + 20000, data_ + 50));
+  // Short ones are copied while there is room, deferred then, and the shortest
+  // wait.
+  for (int i = 0; i < 20; ++i) {
+    Send(3, 900);
+  }
+  EXPECT_EQ(Deferred(), 1 + 20 - 8u);
+  for (int i = 0; i < 8; ++i) {
+    ExpectSent(Status::kOk);
+  }
+  EXPECT_FALSE(a_.Poll(0).has_value());
+  for (int i = 0; i < 20; ++i) {
+    ring_.Post(MatchRing::Receive(buffer_, 900, 3), 6);
+    Run();
+    EXPECT_EQ(One().length, 900u);
+    (void)a_.Poll(0);
+  }
+}
+
+TEST_P(EngineDeferTest, ADiscardedMessageEndsAtItsSenderToo) {
+  for (const uint32_t length : {1010U, 20000U}) {
+    Send(1, length);
+    EXPECT_FALSE(a_.Poll(0).has_value());
+    ring_.Post(MatchRing::Op(MatchOp::kDiscard, 1), 1);
+    EXPECT_EQ(One().message_length, length);
+    Run();
+    ExpectSent(Status::kOk);
+    EXPECT_FALSE(b_.Poll(1).has_value());
+    ring_.Post(MatchRing::Op(MatchOp::kPeek, 0, kAll), 1);
+    EXPECT_EQ(One().status, Status::kNoMessage);
+    EXPECT_TRUE(a_.engine().idle());
+  }
+}
+
+TEST_P(EngineDeferTest, ContextsWithoutTheFlagAndShortSendsAreNotDeferred) {
+  Send(1, contract::kDeferAbove);
+  ExpectSent(Status::kOk);
+  a_.tx.flags = 0;
+  a_.Restart();
+  Send(1, 4000);  // Copied, as there is room.
+  ExpectSent(Status::kOk);
+  EXPECT_EQ(Deferred(), 0u);
+}
+
+TEST_P(EngineDeferTest, ContextsThatDoNotMatchTakeDeferrableSends) {
+  EngineNode d(&fabric_);
+  uint8_t* const plain = d.Allocate(6000);
+  for (const uint32_t length : {900U, 6000U}) {
+    d.Receive(plain, 6000, 7);
+    a_.Post(EngineNode::Send(2, data_, length));
+    Settle(fabric_, {&a_, &d});
+    const auto rx = d.Poll(1);
+    ASSERT_TRUE(rx.has_value());
+    EXPECT_EQ(rx->length, length);
+    EXPECT_TRUE(std::equal(plain, plain + length, data_));
+    ExpectSent(Status::kOk);
+  }
+}
+
+TEST_P(EngineDeferTest, TheEndOfTheSendersContextEndsItsMessages) {
+  Send(1, 20000);
+  contract::TxCtxCfg off = a_.tx;
+  off.enable = 0;
+  ASSERT_TRUE(a_.Write(contract::Table::kTxCtx, 0, off));
+  EXPECT_EQ(a_.engine().Drain(contract::Table::kTxCtx, 0),
+            Engine::DrainState::kDone);
+  EXPECT_TRUE(a_.engine().idle());
+  ring_.Post(MatchRing::Receive(buffer_, kBytes, 1), 1);
+  Run();
+  const Completion rx = One();
+  EXPECT_EQ(rx.status, Status::kInitiatorError);
+  EXPECT_EQ(rx.message_length, 20000u);
+  EXPECT_EQ(buffer_[0], 0);
+  EXPECT_FALSE(a_.Poll(0).has_value());
+}
+
+TEST_P(EngineDeferTest, TheEndOfTheReceiversContextEndsTheSends) {
+  Send(1, 20000);
+  Send(2, 20000);
+  ring_.Post(MatchRing::Op(MatchOp::kClaim, 2), 1);
+  EXPECT_EQ(One().status, Status::kOk);
+  ring_.Disable();
+  Run();
+  ExpectSent(Status::kRemoteError);
+  ExpectSent(Status::kRemoteError);
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_TRUE(b_.engine().idle());
+}
+
+TEST_P(EngineDeferTest, ASenderThatDiesLeavesNoMessage) {
+  Send(1, 20000);
+  Send(2, 20000);
+  ring_.Post(MatchRing::Op(MatchOp::kClaim, 2), 2);
+  EXPECT_EQ(One().status, Status::kOk);
+  fabric_.Abandon(0, Status::kPeerUnreachable, 0);
+  ring_.Post(MatchRing::Op(MatchOp::kPeek, 0, kAll), 1);
+  EXPECT_EQ(One().status, Status::kNoMessage);
+  MatchDesc receive = MatchRing::Receive(buffer_, kBytes, 0);
+  receive.opcode = MatchOp::kReceiveClaimed;
+  ring_.Post(receive, 2);
+  EXPECT_EQ(One().status, Status::kNoMessage);
+}
+
+TEST_P(EngineDeferTest, AnUnreachableSenderFailsTheReceive) {
+  Send(1, 20000);
+  fabric_.hold_requests = true;
+  ring_.Post(MatchRing::Receive(buffer_, kBytes, 1), 1);
+  Run();
+  fabric_.Abandon(1, Status::kPeerUnreachable, 0);
+  fabric_.hold_requests = false;
+  EXPECT_EQ(One().status, Status::kInitiatorError);
+  EXPECT_TRUE(b_.engine().idle());
+}
+
+TEST_P(EngineDeferTest, ForgedTokensHaveNoEffect) {
+  Send(1, 20000);
+  SesStd header;
+  header.opcode = SesOpcode::kDeferrableRtr;
+  header.som = header.eom = 1;
+  header.message_id = 9;
+  header.job_id = EngineNode::kJob;
+  header.pid_on_fep = EngineNode::kPid;
+  header.resource_index = 1;
+  for (const uint64_t tokens :
+       {uint64_t{0}, uint64_t{1}, kAll, uint64_t{0x10001} << 32U,
+        uint64_t{0x00010001}, uint64_t{77} << 32U | 78}) {
+    SCOPED_TRACE(tokens);
+    header.match_bits = tokens;
+    // Node 0 stands for a stranger at itself: nothing it deferred is there.
+    const Verdict verdict = Offer(b_, header, 0);
+    EXPECT_EQ(verdict.response.return_code, ReturnCode::kOpViolation);
+  }
+  header.match_bits = uint64_t{0x10001} << 32U | 5;
+  EXPECT_EQ(Offer(a_, header, 0).response.return_code,
+            ReturnCode::kOpViolation);  // From another source.
+  // A restart under a token that the target never gave.
+  header.opcode = SesOpcode::kDeferrableTsend;
+  header.match_bits = 1;
+  header.request_length = 1000;
+  header.initiator = uint32_t{EngineNode::kPid} << 12U;
+  for (const uint32_t token : {1U, 0x10001U, 0x20001U, 0xffffffffU}) {
+    SCOPED_TRACE(token);
+    header.buffer_offset = uint64_t{1} << 32U | token;
+    EXPECT_EQ(Offer(b_, header, 1000).response.return_code,
+              ReturnCode::kOpViolation);
+  }
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  ring_.Post(MatchRing::Receive(buffer_, kBytes, 1), 1);
+  Run();
+  EXPECT_EQ(One().status, Status::kOk);
+  ExpectSent(Status::kOk);
+}
+
+TEST_P(EngineDeferTest, TokensInTheOtherOrderAreTaken) {
+  // The sender alone; the test stands for its target.
+  Send(1, 20000);
+  EXPECT_EQ(Deferred(), 1u);
+  SesStd header;
+  header.opcode = SesOpcode::kDeferrableRtr;
+  header.som = header.eom = 1;
+  header.message_id = 9;
+  transport::Request request;
+  request.source = {1, 0, false};
+  request.spdcid = 77;
+  request.next_hdr = NextHdr::kRequestStd;
+  std::vector<uint8_t> packet(SesStd::kBytes);
+  // Entry 0 in its first life, and the token of the target.
+  header.match_bits = uint64_t{0x10001} << 32U | 0x10001;
+  header.Encode(packet.data());
+  request.ses = packet;
+  const size_t posted = a_.carrier().posted.size();
+  const Verdict verdict = a_.engine().OnRequest(request, true);
+  EXPECT_FALSE(verdict.respond);
+  // Once only.
+  EXPECT_TRUE(a_.engine().OnRequest(request, true).respond);
+  a_.engine().Progress(1);
+  EXPECT_EQ(a_.carrier().posted.size(), posted + 1);
+}
+
+// With room for 64 headers, two senders without receives do not stop a
+// third.
+TEST_P(EngineDeferTest, ManyUnmatchedMessagesStopNoOtherSender) {
+  MatchRing ring(&b_, {.area_bytes = 16384, .unexpected = 64});
+  EngineNode::Options options;
+  options.ordered = a_.tx.ordered;
+  std::vector<std::unique_ptr<EngineNode>> senders;
+  for (int i = 0; i < 3; ++i) {
+    senders.push_back(std::make_unique<EngineNode>(&fabric_, options));
+    senders.back()->tx.flags = contract::kTxCtxFlagDeferrable;
+    senders.back()->Restart();
+  }
+  constexpr uint32_t kEach = 5000;
+  uint32_t posted[2] = {};
+  uint32_t completed[2] = {};
+  uint64_t received = 0;
+  uint32_t exchanged = 0;
+  uint8_t* const third = senders[2]->Allocate(100);
+  const auto step = [&] {
+    for (uint32_t i = 0; i < 2; ++i) {
+      EngineNode& sender = *senders[i];
+      while (posted[i] < kEach &&
+             static_cast<uint16_t>(sender.tx_tail() - sender.released()) < 60) {
+        sender.Post(
+            TaggedSend(1, sender.av, posted[i] % 2 == 0 ? 100 : 400, 10 + i));
+        ++posted[i];
+      }
+      sender.engine().Progress(8);
+      while (const auto entry = sender.Poll(0)) {
+        EXPECT_EQ(entry->status, Status::kOk);
+        ++completed[i];
+      }
+    }
+    senders[2]->engine().Progress(8);
+    b_.engine().Progress(8);
+    for (int i = 0; i < 20; ++i) {
+      fabric_.Step();
+    }
+  };
+  for (int i = 0; i < 200; ++i) {
+    step();
+  }
+  // Full by now; the third one goes on.
+  for (uint64_t i = 0; i < 50; ++i) {
+    ring.Post(MatchRing::Receive(buffer_, 200, 1), i);
+    senders[2]->Post(TaggedSend(1, third, 100, 1));
+    for (int turn = 0; turn < 2000 && !senders[2]->Poll(0); ++turn) {
+      step();
+    }
+    const auto entry = b_.Poll(1);
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_EQ(entry->op_context, i);
+    ++exchanged;
+  }
+  EXPECT_LE(completed[0] + completed[1], 64u);
+  std::printf("%u unmatched, %u exchanged\n", posted[0] + posted[1], exchanged);
+  // Nothing is lost.
+  uint32_t asked = 0;
+  for (int turn = 0; turn < 400'000 && received != 2 * kEach; ++turn) {
+    while (asked < 2 * kEach && asked - received < 32) {
+      ring.Post(MatchRing::Receive(buffer_, 400, 10 + asked % 2), 1);
+      ++asked;
+    }
+    step();
+    while (const auto entry = b_.Poll(1)) {
+      ASSERT_EQ(entry->status, Status::kOk);
+      ++received;
+    }
+  }
+  for (int turn = 0; turn < 2000; ++turn) {
+    step();
+  }
+  EXPECT_EQ(received, 2 * kEach);
+  EXPECT_EQ(completed[0] + completed[1], 2 * kEach);
+}
+
+// Each message has a tag of its own, and its receive comes before or after it.
+TEST_P(EngineDeferTest, EachMessageArrivesOnceOnABadWire) {
+  const uint32_t seed = TestSeed();
+  std::mt19937 random(seed);
+  LossyFabric fabric(seed,
+                     {.loss = 0.02, .duplication = 0.02, .reordering = 0.1});
+  EngineNode a(&fabric);
+  EngineNode b(&fabric);
+  a.tx.ordered = GetParam() ? 0xff : 0;
+  a.tx.flags = contract::kTxCtxFlagDeferrable;
+  a.Restart();
+  MatchRing ring(&b, {.area_bytes = 8192,
+                      .unexpected = 32,
+                      .receives = 32,
+                      .copy_limit = 1000});
+  constexpr uint32_t kMessages = 300;
+  constexpr uint32_t kMost = 8000;
+  uint8_t* const data = a.Allocate(2 * kMost);
+  std::generate(data, data + 2 * kMost,
+                [&] { return static_cast<uint8_t>(random()); });
+  uint8_t* const buffers = b.Allocate(64 * kMost);
+  std::vector<uint32_t> lengths(kMessages);
+  std::set<uint64_t> done;
+  uint32_t sent = 0;
+  uint32_t posted = 0;
+  uint32_t completed = 0;
+  for (int turn = 0;
+       turn < 3'000'000 && (done.size() != kMessages || completed != kMessages);
+       ++turn) {
+    if (sent < kMessages && sent < posted + 20 && random() % 8 == 0 &&
+        static_cast<uint16_t>(a.tx_tail() - a.released()) < 60) {
+      lengths[sent] = static_cast<uint32_t>(random() % kMost);
+      a.Post(TaggedSend(1, data + sent, lengths[sent], sent));
+      ++sent;
+    }
+    if (posted < kMessages && posted < done.size() + 20 && random() % 8 == 0) {
+      ring.Post(
+          MatchRing::Receive(buffers + posted % 64 * kMost, kMost, posted),
+          posted);
+      ++posted;
+    }
+    a.engine().Progress(4);
+    b.engine().Progress(4);
+    fabric.Step();
+    while (const auto entry = a.Poll(0)) {
+      ASSERT_EQ(entry->status, Status::kOk);
+      ++completed;
+    }
+    while (const auto entry = b.Poll(1)) {
+      ASSERT_EQ(entry->status, Status::kOk);
+      const auto tag = static_cast<uint32_t>(entry->op_context);
+      ASSERT_EQ(entry->match_bits, tag);
+      ASSERT_EQ(entry->length, lengths[tag]);
+      const uint8_t* const placed = buffers + tag % 64 * kMost;
+      ASSERT_TRUE(std::equal(placed, placed + entry->length, data + tag));
+      ASSERT_TRUE(done.insert(tag).second);
+    }
+  }
+  EXPECT_EQ(done.size(), kMessages);
+  EXPECT_EQ(completed, kMessages);
+  EXPECT_GT(b.engine().statistic(Statistic::kRxDeferred), 0u);
+}
+
+}  // namespace
+}  // namespace heddle::soft::engine
