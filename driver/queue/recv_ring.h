@@ -6,29 +6,22 @@
 #include <optional>
 #include <span>
 
-#include "driver/base/mmio.h"
-#include "driver/dma/dma_buffer.h"
-#include "driver/queue/ring_position.h"
-#include "driver/result.h"
-#include "hw/contract/gen/heddle_contract.h"
+#include "driver/queue/receive_ring.h"
 
 namespace heddle {
 
-// Posts receive buffers to one receive context.
+// Posts receive buffers to one receive context that does not match.
 //
-// Cost: `TryPush` writes one slot; `Publish` is one barrier and one posted
-// 8-byte write. No system call, lock, allocation or virtual call in any member
-// but `Create`. `Find` reads all slots in use: for cancellation only.
-//
-// Thread safety: none; under its endpoint's lock.
-// Ownership: borrows slots, head cell and doorbells, which outlive it. The
-// ring starts with a context: destroy it with the context.
-class RecvRing {
+// Cost: `TryPush` writes one slot. `Find` reads all slots in use: for
+// cancellation only.
+class RecvRing : public ReceiveRing<contract::RxDesc> {
  public:
   // As `SendRing::Create`.
   static Result<RecvRing> Create(std::span<contract::RxDesc> slots,
                                  const uint64_t* head_cell, Doorbell tail,
-                                 Doorbell operation);
+                                 Doorbell operation) {
+    return Bind<RecvRing>(slots, head_cell, tail, operation);
+  }
 
   // Appends a buffer of `bytes` at `iova`, which the device may write until its
   // completion. 0 bytes take a message without payload. False, without a
@@ -63,15 +56,6 @@ class RecvRing {
   // Position of the buffer pushed last.
   uint16_t last_position() const noexcept { return last_position_; }
 
-  // Publishes all pushed slots to the device; does nothing without new ones.
-  void Publish() noexcept {
-    if (positions_.published() == positions_.tail()) {
-      return;
-    }
-    positions_.MarkPublished();
-    Ring(tail_doorbell_, TailCount(positions_.count()));
-  }
-
   // Frees the slots before `queue_head` of a completion of this context.
   Release ReleaseTo(uint16_t queue_head) noexcept {
     return positions_.ReleaseTo(queue_head);
@@ -82,11 +66,6 @@ class RecvRing {
     return positions_.TryReleaseTo(queue_head);
   }
 
-  // As `ReleaseTo` with the value of the head cell. Precondition: there is one.
-  Release ReleaseFromCell() noexcept {
-    return positions_.ReleaseTo(static_cast<uint16_t>(LoadShared(head_cell_)));
-  }
-
   // Position of the oldest published slot not yet released that carries
   // `op_context`. It may have completed already, unseen.
   std::optional<uint16_t> Find(uint64_t op_context) const noexcept;
@@ -94,7 +73,7 @@ class RecvRing {
   // Requests that the device withdraw the buffer at `position`. Exactly one
   // completion follows in either case: status `cancelled`, with op_context 0,
   // or that of the message that arrived first.
-  void Cancel(uint16_t position) noexcept;
+  void Cancel(uint16_t position) noexcept { RingCancel(position); }
 
   // The descriptor pushed at `position`; for completions that do not repeat it.
   // Precondition: the slot has not been released, or not been reused since.
@@ -102,35 +81,11 @@ class RecvRing {
     return slots_[positions_.Slot(position)].op_context;
   }
 
-  // All in slots.
-  uint32_t capacity() const noexcept { return positions_.capacity(); }
-  uint32_t free_slots() const noexcept { return positions_.free_slots(); }
-  bool full() const noexcept { return positions_.full(); }
-  // There is a free slot and nothing waits for its doorbell; never again after
-  // `Close`.
-  bool open() const noexcept { return positions_.open(); }
-  void Close() noexcept { positions_.Close(true); }
-  // The tail, of a ring that is open; more bits than a position has.
-  uint32_t count() const noexcept { return positions_.count(); }
-  uint16_t head() const noexcept { return positions_.head(); }
-  uint16_t tail() const noexcept { return positions_.tail(); }
-
  private:
-  RecvRing(std::span<contract::RxDesc> slots, const uint64_t* head_cell,
-           Doorbell tail, Doorbell operation)
-      : slots_(slots.data()),
-        positions_(slots.size()),
-        head_cell_(head_cell),
-        tail_doorbell_(tail),
-        op_doorbell_(operation) {}
+  friend ReceiveRing;
+  using ReceiveRing::ReceiveRing;
 
-  contract::RxDesc* slots_;
-  RingPositions positions_;
   uint16_t last_position_ = 0;
-  const uint64_t* head_cell_;
-  Doorbell tail_doorbell_;
-  // Above: every post. Below: cold.
-  Doorbell op_doorbell_;
 };
 
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "driver/queue/doorbells.h"
+#include "driver/queue/match_ring.h"
 #include "driver/queue/push_window.h"
 #include "driver/queue/recv_ring.h"
 #include "driver/queue/ring_position.h"
@@ -739,6 +740,65 @@ TEST_F(RecvRingTest, HeadCellReleases) {
   EXPECT_EQ(ring_.ReleaseFromCell(), Release::kMoved);
   EXPECT_EQ(ring_.ReleaseFromCell(), Release::kStale);
   EXPECT_EQ(ring_.free_slots(), kSlots);
+}
+
+class MatchRingTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kSlots = 8;
+  static constexpr uint32_t kPageOffset =
+      (contract::kRxPageFirst + 2) * contract::kDoorbellPageBytes;
+
+  static MatchRing Bind(FakeDevice& device,
+                        std::span<contract::MatchDesc> slots,
+                        const uint64_t* cell) {
+    return MatchRing::Create(slots, cell, RxTailDoorbell(device, 2),
+                             RxOpDoorbell(device, 2))
+        .value();
+  }
+
+  FakeDevice device_;
+  alignas(4096) std::array<contract::MatchDesc, kSlots> slots_{};
+  alignas(8) uint64_t cell_ = 0;
+  MatchRing ring_ = Bind(device_, slots_, &cell_);
+};
+
+TEST_F(MatchRingTest, ADescriptorGetsItsPosition) {
+  contract::MatchDesc descriptor = {.opcode = contract::MatchOp::kClaim,
+                                    .op_context = 7,
+                                    .match_bits = 8,
+                                    .ignore_bits = 9};
+  for (uint16_t i = 0; i < kSlots; ++i) {
+    descriptor.position = 0xabcd;
+    ring_.Push(descriptor);
+    descriptor.position = i;
+    EXPECT_EQ(slots_.at(i), descriptor);
+  }
+  EXPECT_TRUE(device_.rung.empty());
+  ring_.Publish();
+  EXPECT_EQ(device_.rung,
+            (std::vector<FakeDevice::Rung>{{kPageOffset, kSlots}}));
+}
+
+TEST_F(MatchRingTest, TheHeadCellAloneReleasesSlots) {
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    ring_.PushAndPublish({.op_context = i});
+  }
+  EXPECT_FALSE(ring_.MakeRoom());
+  cell_ = 40;
+  EXPECT_FALSE(ring_.MakeRoom()) << "no such head";
+  cell_ = 3;
+  ASSERT_TRUE(ring_.MakeRoom());
+  EXPECT_EQ(ring_.free_slots(), 3U);
+  ring_.PushAndPublish({.op_context = 99});
+  EXPECT_EQ(slots_[0].op_context, 99U);
+  EXPECT_EQ(slots_[0].position, kSlots);
+}
+
+TEST_F(MatchRingTest, CancelHasTheNameInItsDoorbell) {
+  ring_.Cancel(0x00030001);
+  EXPECT_EQ(device_.rung,
+            (std::vector<FakeDevice::Rung>{
+                {kPageOffset + 8, uint64_t{0x00030001} << 32 | 1}}));
 }
 
 TEST(MappedDoorbellTest, RegisterIsWrittenWithoutNotify) {
