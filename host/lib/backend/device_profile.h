@@ -15,9 +15,10 @@ struct DeviceLimits {
   size_t counters = 0;
   size_t regions = 0;  // Of memory that peers may reach.
 
-  // An endpoint has a context of each kind.
-  constexpr size_t endpoints() const noexcept {
-    return tx_contexts < rx_contexts ? tx_contexts : rx_contexts;
+  // Those that have a transmit context and `receivers` receive contexts each.
+  constexpr size_t endpoints(size_t receivers = 1) const noexcept {
+    const size_t most = rx_contexts / receivers;
+    return tx_contexts < most ? tx_contexts : most;
   }
 };
 
@@ -31,6 +32,11 @@ struct DeviceCapabilities {
   bool counters = false;         // Of completed operations.
   bool remote_segments = false;  // Several pieces of a peer's memory at once.
   bool relative_addressing = false;
+  // Receives match by sender, and messages that precede theirs are kept.
+  bool matching = false;
+  bool tagged = false;            // With `matching`: also by tag.
+  bool multi_recv = false;        // With `matching`: many messages a buffer.
+  bool write_after_read = false;  // That order is kept.
 
   constexpr bool rma() const noexcept { return reads || writes; }
 };

@@ -77,6 +77,22 @@ concept ReceiveModel = std::derived_from<T, ReceiveContext> &&
       decltype(context.template Post<Locked>(operation, payload)), int>;
 };
 
+// A receive context that matches. `Post` returns ENOMSG when no message is
+// claimed under the operation's context, and EINVAL for an unknown source.
+template <typename T>
+concept MatchModel = std::derived_from<T, ReceiveContext> &&
+    requires(T& context, const MatchOperation& operation, const Buffer& buffer,
+             const Payload& payload) {
+  // Precondition: `kReceive` of one message, reported.
+  requires std::same_as<decltype(context.template TryPostRegistered<Locked>(
+                            operation, buffer)),
+                        bool>;
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, buffer)), int>;
+  requires std::same_as<
+      decltype(context.template Post<Locked>(operation, payload)), int>;
+};
+
 template <typename T>
 concept PeersModel = std::derived_from<T, Peers> && requires(const T& peers) {
   // Whether an operation may name this index.
@@ -115,5 +131,9 @@ template <typename T>
 concept Model =
     TransmitModel<typename T::Transmit> && ReceiveModel<typename T::Receive> &&
     PeersModel<typename T::PeerTable> && CompletionModel<typename T::Queue>;
+
+// One whose devices may have the capability `matching`.
+template <typename T>
+concept MatchingModel = Model<T> && MatchModel<typename T::Match>;
 
 }  // namespace heddle::backend

@@ -202,6 +202,19 @@ struct EndpointCounters {
   const Counter* remote_write = nullptr;
 };
 
+// Receive contexts of an endpoint. Where the device has `matching`, one that
+// matches keeps messages that no receive has matched yet.
+struct ReceiveContexts {
+  bool untagged = true;  // For messages without a tag and RMA of peers,
+  bool matches = false;  // which matches.
+  bool tagged = false;   // For tagged messages: always matches.
+  // Of each that matches: memory for payload, number of messages, and the
+  // longest message that is copied there if its sender can keep it instead.
+  uint32_t unexpected_bytes = 0;
+  uint32_t unexpected_messages = 0;
+  uint32_t copy_limit_bytes = 0;
+};
+
 struct EndpointOptions {
   CompletionQueue* tx_cq = nullptr;  // Null: the endpoint does not send.
   // Null: it neither receives nor is reached by RMA.
@@ -211,6 +224,7 @@ struct EndpointOptions {
   bool refuse_strangers = false;  // FI_SOURCE_ERR, with `name_senders`.
   size_t tx_operations = 0;
   size_t rx_operations = 0;
+  ReceiveContexts contexts = {};  // With `rx_cq`.
   // Longer unregistered buffers are made reachable for the operation.
   uint32_t copy_limit_bytes = 0;
   uint8_t dscp = 0;  // Of what it sends.
@@ -245,9 +259,12 @@ class Endpoint {
   // After `Enable`; null for a direction that it does not have.
   virtual TransmitContext* transmit() const noexcept = 0;
   virtual ReceiveContext* receive() const noexcept = 0;
+  // Of tagged messages.
+  virtual ReceiveContext* tagged_receive() const noexcept { return nullptr; }
 
   // Withdraws the oldest receive posted with `context` that has not been asked
-  // for yet. False when there is none. Precondition: it receives. Thread-safe.
+  // for yet; of untagged and tagged ones, an untagged one. False when there is
+  // none. Precondition: it receives. Thread-safe.
   virtual bool Cancel(uint64_t context) noexcept = 0;
 
  protected:

@@ -73,6 +73,24 @@ class AddressTable final : public backend::Peers {
            (LoadFlags(index) & contract::kAvFlagValid) != 0;
   }
 
+  // Data path: where the peer sends from. Precondition: `Contains(index)`.
+  struct Origin {
+    FabricAddress address;
+    uint32_t initiator = 0;
+  };
+  Origin OriginOf(uint64_t index) const noexcept {
+    // Entries never move, so this needs no lock.
+    const contract::AvEntry& entry = table()[index];
+    return {
+        .address = {.lo = __atomic_load_n(&entry.fa_lo, __ATOMIC_RELAXED),
+                    .hi = __atomic_load_n(&entry.fa_hi, __ATOMIC_RELAXED),
+                    .ipv6 = (LoadFlags(index) & contract::kAvFlagIpv6) != 0},
+        .initiator =
+            uint32_t{__atomic_load_n(&entry.pid_on_fep, __ATOMIC_RELAXED)}
+                << PeerAddress::kRiBits |
+            entry.resource_index};
+  }
+
   // Data path: index of the endpoint at {address, initiator}, or kNoPeer. Of
   // two IPv6 peers whose keys are equal, which is as unlikely as a collision of
   // 56 random bits, only one is found.

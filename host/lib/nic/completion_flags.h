@@ -23,8 +23,10 @@ inline constexpr auto kOperationFlags = [] {
   of(contract::CompletionKind::kTarget).fill(FI_RMA | FI_REMOTE_WRITE);
   constexpr auto kRead = static_cast<size_t>(contract::Opcode::kRead);
   constexpr auto kWrite = static_cast<size_t>(contract::Opcode::kWrite);
+  constexpr auto kTagged = static_cast<size_t>(contract::Opcode::kTaggedSend);
   of(contract::CompletionKind::kTx)[kRead] = FI_RMA | FI_READ;
   of(contract::CompletionKind::kTx)[kWrite] = FI_RMA | FI_WRITE;
+  of(contract::CompletionKind::kTx)[kTagged] = FI_TAGGED | FI_SEND;
   of(contract::CompletionKind::kTarget)[kRead] = FI_RMA | FI_REMOTE_READ;
   return flags;
 }();
@@ -32,7 +34,7 @@ inline constexpr auto kOperationFlags = [] {
 // `kind` is that of the entry.
 inline uint64_t CompletionFlags(contract::CompletionKind kind,
                                 const contract::Completion& entry) noexcept {
-  uint64_t flags = FI_MSG | FI_RECV;
+  uint64_t flags = FI_MSG | FI_RECV;  // Of a context that does not match.
   if (kind != contract::CompletionKind::kRx) {
     flags = kOperationFlags[static_cast<size_t>(kind) % 4]
                            [static_cast<size_t>(entry.opcode) % 16];

@@ -75,7 +75,7 @@ void Cq::Attach(TxQueue& queue) {
   tx_.Attach(queue);
 }
 
-void Cq::Attach(RxQueue& queue) {
+void Cq::Attach(RxContext& queue) {
   const backend::Locked::Guard guard(lock());
   queue_->ClearUsual();
   rx_.Attach(queue, !queue.refuses_strangers());
@@ -87,7 +87,7 @@ void Cq::Detach(TxQueue& queue) noexcept {
   tx_.Detach(queue);
 }
 
-void Cq::Detach(RxQueue& queue) noexcept {
+void Cq::Detach(RxContext& queue) noexcept {
   const backend::Locked::Guard guard(lock());
   strict_queues_ -= queue.refuses_strangers() ? 1 : 0;
   queue_->ClearUsual();
@@ -103,28 +103,25 @@ std::optional<contract::Completion> Cq::FindLost() noexcept {
   };
   tx_.VisitUntil(look);
   if (!lost.has_value()) {
-    rx_.VisitUntil(look);
+    rx_.VisitUntil([&look](RxContext& queue) {
+      return queue.matches() ? look(static_cast<MatchQueue&>(queue))
+                             : look(static_cast<RxQueue&>(queue));
+    });
   }
   return lost;
 }
 
-bool Cq::Accustom(const Entry& entry) noexcept {
-  RxQueue* const queue = rx_.FindAlone(entry);
-  if (entry.kind != contract::CompletionKind::kRx ||
-      entry.status != contract::Status::kOk || queue == nullptr) {
-    return false;
-  }
-  usual_.queue = queue;
+void Cq::Accustom(const Entry& entry, RxQueue& queue) noexcept {
+  usual_.queue = &queue;
   usual_.flags = CompletionFlags(entry.kind, entry);
   queue_->SetUsual(entry);
-  return true;
 }
 
 bool Cq::IsStranger(const Entry& entry) noexcept {
   if (entry.kind != contract::CompletionKind::kRx) {
     return false;
   }
-  const RxQueue* queue = rx_.Find(entry, queue_->entries_read());
+  const RxContext* queue = rx_.Find(entry, queue_->entries_read());
   return queue != nullptr && queue->refuses_strangers() &&
          queue->peers()->FindSource(SenderOf(entry), entry.peer) ==
              AddressTable::kNoPeer;
@@ -198,7 +195,7 @@ void Cq::Forget(const TxQueue& queue) noexcept {
   tx_.Remove(queue, queue_->CountWritten());
 }
 
-void Cq::Forget(const RxQueue& queue) noexcept {
+void Cq::Forget(const RxContext& queue) noexcept {
   const backend::Locked::Guard guard(lock());
   rx_.Remove(queue, queue_->CountWritten());
 }
@@ -216,7 +213,7 @@ Finished Cq::RetireOther(const contract::Completion& entry) noexcept {
   if (entry.kind != contract::CompletionKind::kTarget) {
     return {};
   }
-  const RxQueue* queue = rx_.Find(entry, queue_->entries_read());
+  const RxContext* queue = rx_.Find(entry, queue_->entries_read());
   if (queue == nullptr) {
     return {};
   }

@@ -15,7 +15,9 @@
 #include "host/lib/nic/completion_flags.h"
 #include "host/lib/nic/context_map.h"
 #include "host/lib/nic/cq_credit.h"
+#include "host/lib/nic/match_queue.h"
 #include "host/lib/nic/nic.h"
+#include "host/lib/nic/rx_context.h"
 #include "host/lib/nic/rx_queue.h"
 #include "host/lib/nic/tx_completions.h"
 #include "host/lib/nic/tx_queue.h"
@@ -30,6 +32,10 @@ struct Finished {
   const AddressTable* peers = nullptr;
   bool known = false;   // False: of no operation of ours, to be ignored.
   bool report = false;  // False: the application asked not to hear of success.
+  // Of a context that matches, which alone knows them.
+  bool matched = false;
+  uint64_t flags = 0;
+  uint32_t length = 0;
 };
 
 // Address of who sent what a receive completion tells of.
@@ -123,14 +129,14 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   // Completions of the queue's context come here from now on. Throw
   // std::bad_alloc, unchanged.
   void Attach(TxQueue& queue);
-  void Attach(RxQueue& queue);
+  void Attach(RxContext& queue);
   // Completions of the queue's context are of nobody from now on.
   void Detach(TxQueue& queue) noexcept;
-  void Detach(RxQueue& queue) noexcept;
+  void Detach(RxContext& queue) noexcept;
   // Completions not read are of no queue, though another one may get the
   // context's number. Precondition: detached, and the device ended the context.
   void Forget(const TxQueue& queue) noexcept;
-  void Forget(const RxQueue& queue) noexcept;
+  void Forget(const RxContext& queue) noexcept;
 
   uint64_t EntriesRead() const noexcept override {
     return queue_->entries_read();
@@ -169,9 +175,13 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   template <typename Sink>
   [[nodiscard, gnu::always_inline]] bool TryTakeUsual(const Entry& entry,
                                                       Sink&& sink) noexcept;
-  // Makes those that end as `entry` the usual ones; false for what is no
-  // success of a receive whose queue is seen at once.
-  bool Accustom(const Entry& entry) noexcept;
+  // Makes those that end as `entry`, a receive of `queue` that succeeded, the
+  // usual ones.
+  void Accustom(const Entry& entry, RxQueue& queue) noexcept;
+  template <typename Sink>
+  [[nodiscard, gnu::always_inline]] bool TryTakeMatched(const Entry& entry,
+                                                        MatchQueue& queue,
+                                                        Sink&& sink) noexcept;
   // Of a queue that wants messages of senders that it cannot name as errors:
   // whether this is one. The data are received all the same.
   bool IsStranger(const Entry& entry) noexcept;
@@ -186,7 +196,7 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   Usual usual_;
   EndedMemory ended_;  // Memory of retired operations; under `lock()`.
   ContextMap<TxQueue> tx_;
-  ContextMap<RxQueue> rx_;
+  ContextMap<RxContext> rx_;
   Nic& nic_;
   std::optional<CqCredit> credit_;
   // Above: every poll. Below: cold.
@@ -219,14 +229,31 @@ template <typename Locking, typename Sink>
                              .known = true,
                              .report = report});
   } else if (entry.kind == Kind::kRx) {
-    RxQueue* queue = rx_.Find(entry, queue_->entries_read());
+    RxContext* queue = rx_.Find(entry, queue_->entries_read());
     if (queue == nullptr) {
       return;
     }
     const typename Locking::Guard guard(queue->lock());
-    const FinishedReceive finished = queue->Retire(entry);
+    if (queue->matches()) {
+      auto& matching = static_cast<MatchQueue&>(*queue);
+      const MatchedReceive finished = matching.Retire(entry);
+      if constexpr (Locking::kLocks) {
+        ended_.Add(matching.ended());
+      }
+      sink(Kind::kRx, Finished{.context = finished.context,
+                               .buffer = finished.buffer,
+                               .peers = queue->peers(),
+                               .known = finished.known,
+                               .report = finished.report,
+                               .matched = true,
+                               .flags = finished.flags,
+                               .length = finished.length});
+      return;
+    }
+    auto& ring = static_cast<RxQueue&>(*queue);
+    const FinishedReceive finished = ring.Retire(entry);
     if constexpr (Locking::kLocks) {
-      ended_.Add(queue->ended());
+      ended_.Add(ring.ended());
     }
     sink(Kind::kRx, Finished{.context = finished.context,
                              .buffer = finished.buffer,
@@ -262,11 +289,12 @@ inline uint64_t SourceOf(const contract::Completion& entry,
 [[gnu::always_inline]] inline backend::Completion ToCompletion(
     contract::CompletionKind kind, const contract::Completion& entry,
     const Finished& finished) noexcept {
-  return {.context = finished.context,
-          .flags = CompletionFlags(kind, entry),
-          .length = entry.length,
-          .buffer = finished.buffer,
-          .data_and_tag = DataAndTag(entry)};
+  return {
+      .context = finished.context,
+      .flags = finished.matched ? finished.flags : CompletionFlags(kind, entry),
+      .length = finished.matched ? finished.length : entry.length,
+      .buffer = finished.buffer,
+      .data_and_tag = DataAndTag(entry)};
 }
 
 template <typename Sink>
@@ -297,7 +325,15 @@ template <typename Sink>
                                                     Sink&& sink) noexcept {
   using Kind = contract::CompletionKind;
   if (entry.kind == Kind::kRx) {
-    return Accustom(entry) && TryTakeUsual(entry, sink);
+    RxContext* const receiver = rx_.FindAlone(entry);
+    if (entry.status != contract::Status::kOk || receiver == nullptr) {
+      return false;
+    }
+    if (receiver->matches()) {
+      return TryTakeMatched(entry, static_cast<MatchQueue&>(*receiver), sink);
+    }
+    Accustom(entry, static_cast<RxQueue&>(*receiver));
+    return TryTakeUsual(entry, sink);
   }
   TxQueue* queue = tx_.FindAlone(entry);
   if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||
@@ -305,6 +341,27 @@ template <typename Sink>
     return false;
   }
   sink(ToCompletion(Kind::kTx, entry, {.context = entry.op_context}),
+       [] { return uint64_t{FI_ADDR_NOTAVAIL}; });
+  queue_->Pop(entry);
+  return true;
+}
+
+template <typename Sink>
+[[gnu::always_inline]] inline bool Cq::TryTakeMatched(const Entry& entry,
+                                                      MatchQueue& queue,
+                                                      Sink&& sink) noexcept {
+  uint64_t context = 0;
+  void* buffer = nullptr;
+  if (!queue.TryRetire(entry, &context, &buffer)) [[unlikely]] {
+    return false;
+  }
+  const uint64_t has_data = entry.flags & contract::kCompletionFlagHeaderData;
+  sink(backend::Completion{.context = context,
+                           .flags = queue.operation_flags() |
+                                    has_data * FI_REMOTE_CQ_DATA,
+                           .length = entry.length,
+                           .buffer = buffer,
+                           .data_and_tag = DataAndTag(entry)},
        [] { return uint64_t{FI_ADDR_NOTAVAIL}; });
   queue_->Pop(entry);
   return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/lib/nic/endpoint.h"
 
+#include <type_traits>
+
 #include "driver/queue/doorbells.h"
 #include "hw/contract/split_number.h"
 
@@ -87,7 +89,8 @@ Result<bool> Endpoint::EnableTx() {
                              .counter_write = LowByte(write),
                              .counter_send_high = HighByte(send),
                              .counter_read_high = HighByte(read),
-                             .counter_write_high = HighByte(write)});
+                             .counter_write_high = HighByte(write),
+                             .flags = TxFlags()});
   if (!context.ok()) {
     return context.error();
   }
@@ -98,49 +101,98 @@ Result<bool> Endpoint::EnableTx() {
   return bound;
 }
 
+// Peers that have tags, as those of an endpoint with tags have, take deferrable
+// sends.
+uint8_t Endpoint::TxFlags() const noexcept {
+  return options_.contexts.tagged &&
+                 nic_.info().Has(contract::kCapabilityDeferrable)
+             ? contract::kTxCtxFlagDeferrable
+             : uint8_t{0};
+}
+
 Result<bool> Endpoint::EnableRx() {
+  const backend::ReceiveContexts& contexts = options_.contexts;
   if (options_.rx_cq == nullptr) {
     return true;
   }
-  auto queue = RxQueue::Create(
-      nic_.device(), {.operations = options_.rx_operations,
-                      .copy_limit_bytes = options_.copy_limit_bytes,
-                      .peers = options_.name_senders ? peers() : nullptr,
-                      .refuse_strangers = options_.refuse_strangers,
-                      .in_place = options_.counters.receive != nullptr,
-                      .report_targets = options_.report_targets,
-                      .owner_context = options_.owner_context,
-                      .on_refused = options_.on_refused});
-  if (!queue.ok()) {
-    return queue.error();
+  RxOptions options = MakeRxOptions();
+  if (contexts.untagged) {
+    auto created = contexts.matches
+                       ? CreateRx(options, RxCommand(/*tagged=*/false), &match_)
+                       : CreateRx(options, RxCommand(/*tagged=*/false), &rx_);
+    if (!created.ok()) {
+      return created.error();
+    }
   }
-  rx_ = std::move(queue.value());
+  options.tagged = true;
+  return contexts.tagged
+             ? CreateRx(options, RxCommand(/*tagged=*/true), &tagged_)
+             : Result<bool>(true);
+}
+
+RxOptions Endpoint::MakeRxOptions() const {
+  return {.operations = options_.rx_operations,
+          .copy_limit_bytes = options_.copy_limit_bytes,
+          .peers = options_.name_senders ? peers() : nullptr,
+          .refuse_strangers = options_.refuse_strangers,
+          .in_place = options_.counters.receive != nullptr,
+          .report_targets = options_.report_targets,
+          .owner_context = options_.owner_context,
+          .on_refused = options_.on_refused,
+          .directory = peers(),
+          .unexpected_bytes = options_.contexts.unexpected_bytes};
+}
+
+contract::AdminCreateRx Endpoint::RxCommand(bool tagged) const noexcept {
   const uint32_t cq = rx_cq()->number();
   const uint16_t receive = ReferenceTo(options_.counters.receive);
   const uint16_t read = ReferenceTo(options_.counters.remote_read);
   const uint16_t write = ReferenceTo(options_.counters.remote_write);
-  auto context = nic_.admin().CreateRx(
-      {.endpoint = grant_.endpoint,
-       .ring_base = ToInteger(rx_->ring_iova()),
-       .head_cell = ToInteger(rx_->head_cell_iova()),
-       .cq = LowByte(cq),
-       .ring_log2 = rx_->ring_log2(),
-       .rx_index = 0,
-       .counter_recv = LowByte(receive),
-       .counter_remote_read = LowByte(read),
-       .counter_remote_write = LowByte(write),
-       .flags = options_.region_events ? contract::kRxCtxFlagRegionEvent
-                                       : uint8_t{0},
-       .cq_high = HighByte(cq),
-       .counter_recv_high = HighByte(receive),
-       .counter_remote_read_high = HighByte(read),
-       .counter_remote_write_high = HighByte(write)});
+  contract::AdminCreateRx command = {
+      .endpoint = grant_.endpoint,
+      .cq = LowByte(cq),
+      .rx_index = 0,
+      .counter_recv = LowByte(receive),
+      .flags = tagged ? contract::kRxCtxFlagTagged : uint8_t{0},
+      .cq_high = HighByte(cq),
+      .counter_recv_high = HighByte(receive)};
+  if (!tagged) {
+    command.counter_remote_read = LowByte(read);
+    command.counter_remote_read_high = HighByte(read);
+    command.counter_remote_write = LowByte(write);
+    command.counter_remote_write_high = HighByte(write);
+    command.flags =
+        options_.region_events ? contract::kRxCtxFlagRegionEvent : uint8_t{0};
+  }
+  return command;
+}
+
+template <typename Queue>
+Result<bool> Endpoint::CreateRx(const RxOptions& options,
+                                contract::AdminCreateRx command,
+                                std::unique_ptr<Queue>* queue) {
+  auto made = Queue::Create(nic_.device(), options);
+  if (!made.ok()) {
+    return made.error();
+  }
+  command.ring_base = ToInteger(made.value()->ring_iova());
+  command.head_cell = ToInteger(made.value()->head_cell_iova());
+  command.ring_log2 = made.value()->ring_log2();
+  if constexpr (std::is_same_v<Queue, MatchQueue>) {
+    command.flags |= contract::kRxCtxFlagMatch;
+    command.unexpected_bytes = options.unexpected_bytes;
+    command.unexpected_base = ToInteger(made.value()->unexpected_iova());
+    command.unexpected_messages = options_.contexts.unexpected_messages;
+    command.copy_limit = options_.contexts.copy_limit_bytes;
+    command.receives = made.value()->receives();
+  }
+  auto context = nic_.admin().CreateRx(command);
   if (!context.ok()) {
     return context.error();
   }
-  rx_created_ = true;
-  auto bound = rx_->Bind(nic_.device(), context.value());
-  rx_cq()->Attach(*rx_);
+  *queue = std::move(made.value());
+  auto bound = (*queue)->Bind(nic_.device(), context.value());
+  rx_cq()->Attach(**queue);
   return bound;
 }
 
@@ -154,15 +206,22 @@ void Endpoint::Disable() noexcept {
     tx_->Abandon();
     tx_created_ = false;
   }
-  if (rx_created_) {
-    rx_cq()->Detach(*rx_);
-    (void)nic_.admin().DestroyRx(rx_->context());
-    rx_cq()->Forget(*rx_);
-    rx_->Abandon();
-    rx_created_ = false;
-  }
   tx_.reset();
-  rx_.reset();
+  DestroyRx(&rx_);
+  DestroyRx(&match_);
+  DestroyRx(&tagged_);
+}
+
+template <typename Queue>
+void Endpoint::DestroyRx(std::unique_ptr<Queue>* queue) noexcept {
+  if (*queue == nullptr) {
+    return;
+  }
+  rx_cq()->Detach(**queue);
+  (void)nic_.admin().DestroyRx((*queue)->context());
+  rx_cq()->Forget(**queue);
+  (*queue)->Abandon();
+  queue->reset();
 }
 
 Endpoint::~Endpoint() {

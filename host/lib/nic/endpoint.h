@@ -9,6 +9,7 @@
 #include "host/lib/nic/address_table.h"
 #include "host/lib/nic/counter_cell.h"
 #include "host/lib/nic/cq.h"
+#include "host/lib/nic/match_queue.h"
 #include "host/lib/nic/nic.h"
 #include "host/lib/nic/rx_queue.h"
 #include "host/lib/nic/tx_queue.h"
@@ -44,9 +45,16 @@ class Endpoint final : public backend::Endpoint {
   // The device's.
   uint32_t number() const noexcept override { return grant_.endpoint; }
   TxQueue* transmit() const noexcept override { return tx_.get(); }
-  RxQueue* receive() const noexcept override { return rx_.get(); }
+  RxContext* receive() const noexcept override {
+    return rx_ != nullptr ? static_cast<RxContext*>(rx_.get()) : match_.get();
+  }
+  MatchQueue* tagged_receive() const noexcept override { return tagged_.get(); }
   bool Cancel(uint64_t context) noexcept override {
-    return rx_->Cancel<backend::Locked>(context);
+    const auto cancel = [context](auto& queue) {
+      return queue != nullptr &&
+             queue->template Cancel<backend::Locked>(context);
+    };
+    return cancel(rx_) || cancel(match_) || cancel(tagged_);
   }
   TxQueue* tx() const noexcept { return tx_.get(); }
   RxQueue* rx() const noexcept { return rx_.get(); }
@@ -61,16 +69,27 @@ class Endpoint final : public backend::Endpoint {
   }
   Result<bool> EnableTx();
   Result<bool> EnableRx();
+  uint8_t TxFlags() const noexcept;
+  RxOptions MakeRxOptions() const;
+  // The command of an untagged context, or of a tagged one.
+  contract::AdminCreateRx RxCommand(bool tagged) const noexcept;
+  template <typename Queue>
+  Result<bool> CreateRx(const RxOptions& options,
+                        contract::AdminCreateRx command,
+                        std::unique_ptr<Queue>* queue);
+  template <typename Queue>
+  void DestroyRx(std::unique_ptr<Queue>* queue) noexcept;
   void Disable() noexcept;
 
   Nic& nic_;
   EndpointGrant grant_;
   Options options_;
   std::unique_ptr<TxQueue> tx_;
-  std::unique_ptr<RxQueue> rx_;
+  std::unique_ptr<RxQueue> rx_;        // Of untagged messages: this
+  std::unique_ptr<MatchQueue> match_;  // or this; and of tagged ones.
+  std::unique_ptr<MatchQueue> tagged_;
   bool claimed_ = false;
   bool tx_created_ = false;
-  bool rx_created_ = false;
 };
 
 }  // namespace heddle::nic

@@ -6,6 +6,7 @@
 #include "host/lib/backend/model.h"
 #include "host/lib/nic/address_table.h"
 #include "host/lib/nic/cq.h"
+#include "host/lib/nic/match_queue.h"
 #include "host/lib/nic/rx_queue.h"
 #include "host/lib/nic/statistics.h"
 #include "host/lib/nic/tx_queue.h"
@@ -20,9 +21,10 @@ inline constexpr backend::Backend kBackend = {
 struct Model {
   using Transmit = TxQueue;
   using Receive = RxQueue;
+  using Match = MatchQueue;
   using PeerTable = AddressTable;
   using Queue = Cq;
 };
-static_assert(backend::Model<Model>);
+static_assert(backend::MatchingModel<Model>);
 
 }  // namespace heddle::nic

@@ -18,7 +18,14 @@ backend::DeviceProfile ProfileOf(const DeviceInfo& info) {
               .region_events = info.Has(contract::kCapabilityRegionEvent),
               .counters = info.Has(contract::kCapabilityCounters),
               .remote_segments = info.Has(contract::kCapabilityMore),
-              .relative_addressing = info.Has(contract::kCapabilityRelative)},
+              .relative_addressing = info.Has(contract::kCapabilityRelative),
+              .matching = info.Has(contract::kCapabilityMatch),
+              .tagged = info.Has(contract::kCapabilityMatch |
+                                 contract::kCapabilityTagged),
+              .multi_recv = info.Has(contract::kCapabilityMatch |
+                                     contract::kCapabilityMultiRecv),
+              .write_after_read =
+                  info.Has(contract::kCapabilityWriteAfterRead)},
       .limits = {.tx_contexts = info.counts.tx_contexts,
                  .rx_contexts = info.counts.rx_contexts,
                  .completion_queues = info.counts.completion_queues,

@@ -2,45 +2,19 @@
 #include "host/lib/nic/rx_queue.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "driver/queue/doorbells.h"
 
 namespace heddle::nic {
-namespace {
-
-uint8_t RingLog2(size_t operations) {
-  const size_t slots = std::clamp<size_t>(std::bit_ceil(operations),
-                                          size_t{1} << contract::kRingLog2Min,
-                                          size_t{1} << contract::kRingLog2Max);
-  return static_cast<uint8_t>(std::countr_zero(slots));
-}
-
-}  // namespace
 
 Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
                                                  const Options& options) {
   std::unique_ptr<RxQueue> queue(new RxQueue());
-  queue->ring_log2_ = RingLog2(options.operations);
-  queue->peers_ = options.peers;
-  queue->refuses_strangers_ = options.refuse_strangers;
-  queue->in_place_ = options.in_place;
-  queue->reports_targets_ = options.report_targets;
-  queue->owner_context_ = options.owner_context;
-  const size_t slots = size_t{1} << queue->ring_log2_;
-  queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
-  auto memory =
-      DmaBuffer::Create(device, queue->ring_bytes() + sizeof(uint64_t));
-  if (!memory.ok()) {
-    return memory.error();
+  const auto made = queue->CreateRing(device, options, contract::kRxDescBytes);
+  if (!made.ok()) {
+    return made.error();
   }
-  queue->memory_ = std::move(memory.value());
-  auto registrar = Registrar::Create(
-      device,
-      {.copy_limit_bytes = options.in_place ? 0 : options.copy_limit_bytes,
-       .tickets = static_cast<uint32_t>(slots),
-       .slabs = {},
-       .on_refused = options.on_refused});
+  const size_t slots = queue->slots();
+  queue->slot_mask_ = static_cast<uint32_t>(slots - 1);
+  auto registrar = queue->CreateRegistrar(device, options, slots);
   if (!registrar.ok()) {
     return registrar.error();
   }
@@ -51,35 +25,17 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
 }
 
 Result<bool> RxQueue::Bind(Device& device, uint32_t context) {
-  auto ring = RecvRing::Create(
-      memory_.entries<contract::RxDesc>(size_t{1} << ring_log2_),
-      reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes()),
-      RxTailDoorbell(device, context), RxOpDoorbell(device, context));
-  if (!ring.ok()) {
-    return ring.error();
-  }
-  ring_.emplace(ring.value());
-  context_ = context;
-  return true;
+  return BindRing<RecvRing, contract::RxDesc>(device, context, &ring_);
 }
 
 template <typename Locking>
 int RxQueue::PostSegments(const ReceiveOperation& operation,
                           std::span<const Segment> segments) noexcept {
-  if (segments.size() > kMaxSegments) {
-    return EINVAL;
+  size_t bytes = 0;
+  if (const int error = CountBytes(segments, &bytes); error != 0) {
+    return error;
   }
-  size_t bytes = 0;  // A few of at most 2^32: cannot wrap.
-  for (const Segment& segment : segments) {
-    if (segment.bytes > contract::kMaxMessageBytes) {
-      return EMSGSIZE;
-    }
-    bytes += segment.bytes;
-  }
-  if (bytes > contract::kMaxMessageBytes) {
-    return EMSGSIZE;
-  }
-  const MappingGuard<Locking> guard(lock_, *registrar_);
+  const MappingGuard<Locking> guard(lock(), *registrar_);
   const int error = Push<Locking>(operation, segments, bytes);
   if (!operation.more || error != 0) {
     ring_->Publish();
@@ -101,15 +57,13 @@ int RxQueue::Push(const ReceiveOperation& operation,
   if ((ring_->full() || slot->use.state != 0) && !MakeRoom()) {
     return EAGAIN;
   }
-  if (segments.size() > 1 && in_place_) {
+  if (segments.size() > 1 && in_place()) {
     return EOPNOTSUPP;
   }
   const uint32_t left = registrar_->times_left();
   const Prepared prepared = registrar_->PrepareReceive(segments);
   if (prepared.status != Prepared::Status::kOk) {
-    return prepared.status == Prepared::Status::kFull
-               ? EAGAIN
-               : static_cast<int>(prepared.error);
+    return ErrorOf(prepared);
   }
   if (Locking::kLocks && registrar_->times_left() != left) {
     // Other threads may have posted meanwhile.
@@ -218,8 +172,8 @@ contract::Completion RxQueue::LostAt(uint16_t position) const noexcept {
   return {.queue_head = static_cast<uint16_t>(position + 1),
           .position = position,
           .status = contract::Status::kDeviceFault,
-          .context = contract::LowByte(context_),
-          .context_high = contract::HighByte(context_),
+          .context = contract::LowByte(context()),
+          .context_high = contract::HighByte(context()),
           .kind = contract::CompletionKind::kRx};
 }
 

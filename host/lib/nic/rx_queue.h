@@ -11,16 +11,11 @@
 #include <span>
 #include <vector>
 
-#include "driver/dma/dma_buffer.h"
 #include "driver/queue/recv_ring.h"
 #include "host/lib/backend/locking.h"
-#include "host/lib/nic/address_table.h"
-#include "host/lib/nic/context_map.h"
-#include "host/lib/nic/registration.h"
+#include "host/lib/nic/rx_context.h"
 
 namespace heddle::nic {
-
-using backend::ReceiveOperation;
 
 // A receive that ended, as far as the host knows it.
 struct FinishedReceive {
@@ -47,30 +42,14 @@ struct ReceiveSlotUse {
 // `Retire` is called under `lock()`; the rest is for the thread that makes or
 // ends the endpoint.
 // Ownership: owns ring memory and bounce buffers; borrows the device.
-class RxQueue final : public backend::ReceiveContext {
+class RxQueue final : public RxContext {
  public:
-  struct Options {
-    size_t operations = 0;          // Posted at a time, at least.
-    uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
-    // Names senders in completions; null when nobody asks.
-    const AddressTable* peers = nullptr;
-    bool refuse_strangers = false;  // With `peers`: see `Cq::RefuseStranger`.
-    // Messages go straight to their place: a counter tells of them, without a
-    // completion that is read. Buffers of several segments are EOPNOTSUPP.
-    bool in_place = false;
-    bool report_targets =
-        true;  // Peers' RMA operations that tell of themselves.
-    uint64_t owner_context = 0;  // Of errors that no receive belongs to.
-    MapRefusalListener on_refused = {};
-  };
+  using Options = RxOptions;
 
   // As TxQueue.
   static Result<std::unique_ptr<RxQueue>> Create(Device& device,
                                                  const Options& options);
   Result<bool> Bind(Device& device, uint32_t context);
-  Iova ring_iova() const noexcept { return memory_.iova(); }
-  Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes(); }
-  uint8_t ring_log2() const noexcept { return ring_log2_; }
 
   // As TxQueue::PostSegments; EAGAIN when the ring or the bounce buffers are
   // full, or one receive trails by 2^16. The completion queue is not counted:
@@ -105,7 +84,7 @@ class RxQueue final : public backend::ReceiveContext {
         [[unlikely]] {
       return false;
     }
-    const typename Locking::Guard guard(lock_);
+    const typename Locking::Guard guard(lock());
     Slot& slot = slots_[ring_->count() & slot_mask_];
     if (!ring_->open() || slot.use.state != 0) [[unlikely]] {
       return false;
@@ -145,7 +124,7 @@ class RxQueue final : public backend::ReceiveContext {
   // has not been asked for yet. False when there is none.
   template <typename Locking>
   bool Cancel(uint64_t context) noexcept {
-    const typename Locking::Guard guard(lock_);
+    const typename Locking::Guard guard(lock());
     return CancelOldest(context);
   }
 
@@ -156,15 +135,8 @@ class RxQueue final : public backend::ReceiveContext {
   // Precondition: the device has ended the context.
   void Abandon() noexcept;
 
-  backend::SpinLock& lock() noexcept { return lock_; }
   // Memory of retired operations; under `lock()`.
   EndedMemory& ended() noexcept { return registrar_->ended(); }
-  uint32_t context() const noexcept { return context_; }
-  ContextLink<RxQueue>& link() noexcept { return link_; }
-  const AddressTable* peers() const noexcept { return peers_; }
-  bool refuses_strangers() const noexcept { return refuses_strangers_; }
-  bool reports_targets() const noexcept { return reports_targets_; }
-  uint64_t owner_context() const noexcept { return owner_context_; }
 
  private:
   // Of a slot: the completion of the receive in it has not been read; it is or
@@ -190,11 +162,8 @@ class RxQueue final : public backend::ReceiveContext {
     bool report = false;
   };
 
-  RxQueue() = default;
+  RxQueue() : RxContext(/*matches=*/false) {}
 
-  size_t ring_bytes() const noexcept {
-    return size_t{contract::kRxDescBytes} << ring_log2_;
-  }
   void Break() noexcept {
     broken_ = true;
     ring_->Close();
@@ -227,24 +196,13 @@ class RxQueue final : public backend::ReceiveContext {
   contract::Completion LostAt(uint16_t position) const noexcept;
   bool CancelOldest(uint64_t context) noexcept;
 
-  backend::SpinLock lock_;
   bool broken_ = false;  // The device failed or broke its contract.
   uint32_t slot_mask_ = 0;
   uint32_t lost_passed_ = 0;  // Slots that `FindLost` need not look at again.
   std::optional<RecvRing> ring_;
   std::unique_ptr<Slot[]> slots_;
   std::optional<Registrar> registrar_;
-  const AddressTable* peers_ = nullptr;
   std::vector<Overtaken> overtaken_;  // Oldest first; at most one per slot.
-  // Above: posts and completions. Below: cold.
-  uint32_t context_ = 0;
-  ContextLink<RxQueue> link_;
-  uint8_t ring_log2_ = 0;
-  bool in_place_ = false;
-  bool refuses_strangers_ = false;
-  bool reports_targets_ = true;
-  uint64_t owner_context_ = 0;
-  DmaBuffer memory_;  // The ring, then its head cell.
 };
 
 }  // namespace heddle::nic

@@ -33,6 +33,8 @@ static_assert(backend::kReportSuccess == contract::kTxFlagCompletion &&
               backend::kDeliveryComplete == contract::kTxFlagDeliveryComplete);
 static_assert(static_cast<uint8_t>(backend::Opcode::kSend) ==
                   static_cast<uint8_t>(contract::Opcode::kSend) &&
+              static_cast<uint8_t>(backend::Opcode::kTaggedSend) ==
+                  static_cast<uint8_t>(contract::Opcode::kTaggedSend) &&
               static_cast<uint8_t>(backend::Opcode::kWrite) ==
                   static_cast<uint8_t>(contract::Opcode::kWrite) &&
               static_cast<uint8_t>(backend::Opcode::kRead) ==

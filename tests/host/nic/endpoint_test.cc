@@ -73,8 +73,8 @@ struct Node {
 
   int Receive(uint64_t context, void* data, size_t bytes) {
     const Segment segment = {.address = data, .bytes = bytes};
-    return endpoint->receive()->PostSegments<backend::Locked>(
-        {.context = context}, {&segment, 1});
+    return endpoint->rx()->PostSegments<backend::Locked>({.context = context},
+                                                         {&segment, 1});
   }
 
   // The next completion; waits for a bounded number of steps.
@@ -221,9 +221,8 @@ TEST_F(EndpointTest, GathersAndScattersSegments) {
           {.address = const_cast<uint8_t*>(&sent[i * piece]), .bytes = piece});
       to.push_back({.address = &received[i * piece], .bytes = piece});
     }
-    ASSERT_EQ(b.endpoint->receive()->PostSegments<backend::Locked>(
-                  {.context = 1}, to),
-              0);
+    ASSERT_EQ(
+        b.endpoint->rx()->PostSegments<backend::Locked>({.context = 1}, to), 0);
     ASSERT_EQ(a.endpoint->transmit()->PostSegments<backend::Locked>(
                   {.context = 2, .peer = to_b}, from),
               0);
@@ -304,16 +303,16 @@ TEST_F(EndpointTest, CancelWithdrawsOneOfSeveralWithTheSameContext) {
   ASSERT_EQ(b.Receive(7, &buffers[0], 8), 0);
   ASSERT_EQ(b.Receive(8, &buffers[1], 8), 0);
   ASSERT_EQ(b.Receive(7, &buffers[2], 8), 0);
-  EXPECT_FALSE(b.endpoint->receive()->Cancel<backend::Locked>(9));
-  EXPECT_TRUE(b.endpoint->receive()->Cancel<backend::Locked>(7));
+  EXPECT_FALSE(b.endpoint->rx()->Cancel<backend::Locked>(9));
+  EXPECT_TRUE(b.endpoint->rx()->Cancel<backend::Locked>(7));
   const auto first = b.Take();
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->entry.status, contract::Status::kCancelled);
   EXPECT_EQ(first->finished.context, 7U);
   EXPECT_EQ(first->finished.buffer, &buffers[0]);
   // The second 7 before its completion was read, then no third.
-  EXPECT_TRUE(b.endpoint->receive()->Cancel<backend::Locked>(7));
-  EXPECT_FALSE(b.endpoint->receive()->Cancel<backend::Locked>(7));
+  EXPECT_TRUE(b.endpoint->rx()->Cancel<backend::Locked>(7));
+  EXPECT_FALSE(b.endpoint->rx()->Cancel<backend::Locked>(7));
   const auto second = b.Take();
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->finished.buffer, &buffers[2]);
@@ -394,8 +393,8 @@ TEST_F(EndpointTest, UnmappedReceiveBufferIsAnErrorOfThatReceiveOnly) {
     const Segment segment = {.address = buffer.data(),
                              .bytes = buffer.size(),
                              .region = &region.value()};
-    ASSERT_EQ(b.endpoint->receive()->PostSegments<backend::Locked>(
-                  {.context = 1}, {&segment, 1}),
+    ASSERT_EQ(b.endpoint->rx()->PostSegments<backend::Locked>({.context = 1},
+                                                              {&segment, 1}),
               0);
   }
   ASSERT_EQ(b.Receive(2, buffer.data(), buffer.size()), 0);
@@ -419,8 +418,8 @@ TEST_F(EndpointTest, BufferOutsideItsRegionIsRefused) {
   EXPECT_EQ(a.endpoint->transmit()->PostSegments<backend::Locked>(
                 {.context = 1, .peer = to_b}, {&segment, 1}),
             EINVAL);
-  EXPECT_EQ(a.endpoint->receive()->PostSegments<backend::Locked>({.context = 1},
-                                                                 {&segment, 1}),
+  EXPECT_EQ(a.endpoint->rx()->PostSegments<backend::Locked>({.context = 1},
+                                                            {&segment, 1}),
             EINVAL);
 }
 
@@ -437,7 +436,7 @@ TEST_F(EndpointTest, FrequentEntriesAreOfTheAttachedQueueAndItsFlags) {
     const Segment place = {.address = buffer.data(),
                            .bytes = buffer.size(),
                            .region = &region.value()};
-    ASSERT_EQ(b.endpoint->receive()->PostSegments<backend::Locked>(
+    ASSERT_EQ(b.endpoint->rx()->PostSegments<backend::Locked>(
                   {.context = context}, {&place, 1}),
               0);
     const Segment message = {.address = &data, .bytes = sizeof(data)};

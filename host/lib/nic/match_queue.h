@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive context that matches: posting receives, and what they hold.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "driver/queue/match_ring.h"
+#include "host/lib/backend/operation.h"
+#include "host/lib/nic/rx_context.h"
+
+namespace heddle::nic {
+
+using backend::MatchOperation;
+
+// A descriptor takes the neutral numbers as they are.
+static_assert(static_cast<uint8_t>(backend::MatchOp::kPeek) ==
+                  static_cast<uint8_t>(contract::MatchOp::kPeek) &&
+              static_cast<uint8_t>(backend::MatchOp::kClaim) ==
+                  static_cast<uint8_t>(contract::MatchOp::kClaim) &&
+              static_cast<uint8_t>(backend::MatchOp::kDiscard) ==
+                  static_cast<uint8_t>(contract::MatchOp::kDiscard) &&
+              static_cast<uint8_t>(backend::MatchOp::kReceiveClaimed) ==
+                  static_cast<uint8_t>(contract::MatchOp::kReceiveClaimed) &&
+              static_cast<uint8_t>(backend::MatchOp::kDiscardClaimed) ==
+                  static_cast<uint8_t>(contract::MatchOp::kDiscardClaimed));
+
+// What a completion of a context that matches means to the application.
+struct MatchedReceive {
+  uint64_t context = 0;
+  uint64_t flags = 0;      // Of fi_cq(3).
+  void* buffer = nullptr;  // Where the message begins.
+  uint32_t length = 0;     // Placed; of a peek, the message's.
+  bool known = false;      // False: nothing of ours.
+  bool report = false;
+};
+
+// What becomes of a handle of `MatchQueue`; compared as a whole.
+struct MatchHandleUse {
+  Ticket ticket = kNoTicket;
+  uint8_t state = 0;  // Bits of the queue's.
+  bool report = false;
+};
+
+// The device releases a slot as soon as it has taken the descriptor, and holds
+// the receive. Here a receive is a handle, whose name is the descriptor's
+// `op_context`: index in the table, and a count of its uses, so that a name is
+// not used again for long. Buffers are held by the rules of `Registrar`; those
+// of FI_MULTI_RECV are never copied. A handle whose claim has completed waits
+// for the receive that names it by context.
+//
+// Thread safety and ownership: as `RxQueue`.
+class MatchQueue final : public RxContext {
+ public:
+  // Receives that a context holds whatever its `operations`: no ring limits
+  // them, and programs post more than they ask for.
+  static constexpr size_t kMinReceives = 8192;
+
+  // As TxQueue.
+  static Result<std::unique_ptr<MatchQueue>> Create(Device& device,
+                                                    const RxOptions& options);
+  Result<bool> Bind(Device& device, uint32_t context) {
+    return BindRing<MatchRing, contract::MatchDesc>(device, context, &ring_);
+  }
+  Iova unexpected_iova() const noexcept { return unexpected_.iova(); }
+  // Most receives, peeks and claims at a time.
+  uint32_t receives() const noexcept { return receives_; }
+
+  // As RxQueue::PostSegments; EAGAIN when all handles are used, the ring or the
+  // bounce buffers full. ENOMSG when no message is claimed under the context;
+  // EINVAL for a source that is not in the address table, or a buffer of many
+  // messages that has no byte; EOPNOTSUPP for one of several segments.
+  template <typename Locking>
+  [[nodiscard]] int PostSegments(const MatchOperation& operation,
+                                 std::span<const Segment> segments) noexcept;
+  template <typename Locking>
+  [[nodiscard]] int Post(const MatchOperation& operation,
+                         const backend::Buffer& buffer) noexcept {
+    const Segment segment = Segments::Of(buffer);
+    return PostSegments<Locking>(operation, {&segment, 1});
+  }
+  template <typename Locking>
+  [[nodiscard]] int Post(const MatchOperation& operation,
+                         const backend::Payload& payload) noexcept {
+    return PostSegments<Locking>(operation, Segments(payload).list());
+  }
+  // As TxQueue::TryPostRegistered, of one message whose success is reported.
+  template <typename Locking>
+  [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
+      const MatchOperation& operation, const backend::Buffer& buffer) noexcept {
+    const Reach* reach = Registration::ReachOf(buffer.descriptor);
+    if (reach == nullptr || !reach->Holds(buffer.address, buffer.bytes) ||
+        !IsSource(operation.source)) [[unlikely]] {
+      return false;
+    }
+    const typename Locking::Guard guard(lock());
+    if (free_count_ == 0 || !ring_->open()) [[unlikely]] {
+      return false;
+    }
+    Handle& handle = TakeHandle();
+    handle.context = operation.context;
+    handle.buffer = const_cast<void*>(buffer.address);
+    handle.use = kPlain;
+    ring_->PushAndPublish(Describe(operation, handle.name,
+                                   reach->iova_of(buffer.address),
+                                   static_cast<uint32_t>(buffer.bytes)));
+    return true;
+  }
+
+  // As `Retire` of a receive of one message that holds nothing, succeeded and
+  // is reported. False, changing nothing, for any other.
+  [[nodiscard, gnu::always_inline]] bool TryRetire(
+      const contract::Completion& entry, uint64_t* context,
+      void** buffer) noexcept {
+    Handle* const handle = Find(entry);
+    if (handle == nullptr || std::bit_cast<uint32_t>(handle->use) !=
+                                 std::bit_cast<uint32_t>(kPlain)) [[unlikely]] {
+      return false;
+    }
+    *context = handle->context;
+    *buffer = handle->buffer;
+    Release(*handle);
+    return true;
+  }
+
+  // Moves received data to its owner and frees what the receive of `entry`
+  // held, unless it takes more messages. Call once per completion of this
+  // context.
+  MatchedReceive Retire(const contract::Completion& entry) noexcept;
+
+  // Requests that the device withdraw the oldest receive posted with `context`
+  // that it has not been asked for yet. False when there is none.
+  template <typename Locking>
+  bool Cancel(uint64_t context) noexcept {
+    const typename Locking::Guard guard(lock());
+    return CancelOldest(context);
+  }
+
+  // As TxQueue::FindLost.
+  std::optional<contract::Completion> FindLost() noexcept;
+
+  // Frees what receives hold that will never complete.
+  // Precondition: the device has ended the context.
+  void Abandon() noexcept;
+
+  // Memory of retired operations; under `lock()`.
+  EndedMemory& ended() noexcept { return registrar_->ended(); }
+  // Of successful receives of one message, without those of `entry`.
+  uint64_t operation_flags() const noexcept { return operation_flags_; }
+
+ private:
+  // Of a handle: its receive is not complete; is being withdrawn; takes many
+  // messages; reports the length of a message that stays elsewhere; claims one,
+  // and has claimed it.
+  static constexpr uint8_t kPosted = 1;
+  static constexpr uint8_t kCancelling = 2;
+  static constexpr uint8_t kMany = 4;
+  static constexpr uint8_t kLooks = 8;
+  static constexpr uint8_t kClaims = 16;
+  static constexpr uint8_t kClaimed = 32;
+
+  using Use = MatchHandleUse;
+  // A receive of one message that holds nothing and is reported.
+  static constexpr Use kPlain = {.state = kPosted, .report = true};
+
+  struct Handle {
+    uint64_t context = 0;
+    void* buffer = nullptr;
+    uint64_t order = 0;  // Of posting.
+    uint32_t name = 0;
+    Use use;
+  };
+  static constexpr uint32_t kIndexBits = 16;
+  static constexpr uint32_t kIndexMask = (1U << kIndexBits) - 1;
+
+  MatchQueue() : RxContext(/*matches=*/true) {}
+
+  // True for any source, and for one in the address table.
+  bool IsSource(uint64_t source) const noexcept {
+    return source == backend::kAnySource || directory_->Contains(source);
+  }
+  // Precondition: there is one.
+  Handle& TakeHandle() noexcept {
+    Handle& handle = handles_[free_[--free_count_]];
+    handle.order = next_order_++;
+    return handle;
+  }
+  void Release(Handle& handle) noexcept {
+    handle.use.state = 0;
+    free_[free_count_++] = static_cast<uint16_t>(handle.name & kIndexMask);
+    handle.name += 1U << kIndexBits;
+  }
+  // The handle of an entry; null for a name that is not in use.
+  Handle* Find(const contract::Completion& entry) const noexcept {
+    const uint64_t index = entry.op_context & kIndexMask;
+    if (index >= receives_ || handles_[index].name != entry.op_context)
+        [[unlikely]] {
+      return nullptr;
+    }
+    return &handles_[index];
+  }
+  // The oldest handle with `context` and these bits of its state; null without.
+  Handle* FindOldest(uint64_t context, uint8_t state) noexcept;
+  bool CancelOldest(uint64_t context) noexcept;
+
+  [[gnu::always_inline]] contract::MatchDesc Describe(
+      const MatchOperation& operation, uint32_t name, Iova iova,
+      uint32_t bytes) const noexcept {
+    contract::MatchDesc descriptor = {
+        .opcode = static_cast<contract::MatchOp>(operation.match),
+        .flags = contract::kMatchFlagAnySource,
+        .length = bytes,
+        .op_context = name,
+        .local_iova = ToInteger(iova),
+        .match_bits = operation.tag,
+        .ignore_bits = operation.ignore,
+        .min_free = operation.min_free};
+    if (operation.source != backend::kAnySource) {
+      const AddressTable::Origin from = directory_->OriginOf(operation.source);
+      descriptor.flags =
+          from.address.ipv6 ? contract::kMatchFlagSourceIpv6 : uint8_t{0};
+      descriptor.source_fa_lo = from.address.lo;
+      descriptor.source_fa_hi = from.address.hi;
+      descriptor.initiator = from.initiator;
+    }
+    return descriptor;
+  }
+
+  int Check(const MatchOperation& operation, std::span<const Segment> segments,
+            size_t bytes) const noexcept;
+  // Whether there are a handle, which a receive of a claim has already, and a
+  // slot.
+  bool MakeRoom(bool has_handle) noexcept {
+    return (has_handle || free_count_ != 0) && ring_->MakeRoom();
+  }
+  template <typename Locking>
+  int Push(const MatchOperation& operation, std::span<const Segment> segments,
+           size_t bytes) noexcept;
+  void Break() noexcept {
+    broken_ = true;
+    ring_->Close();
+  }
+
+  bool broken_ = false;  // The device failed or broke its contract.
+  uint32_t free_count_ = 0;
+  uint32_t receives_ = 0;
+  std::optional<MatchRing> ring_;
+  std::unique_ptr<Handle[]> handles_;
+  std::unique_ptr<uint16_t[]> free_;
+  uint64_t next_order_ = 0;
+  const AddressTable* directory_ = nullptr;
+  uint64_t operation_flags_ = 0;
+  std::optional<Registrar> registrar_;
+  // Above: posts and completions. Below: cold.
+  uint32_t lost_passed_ = 0;  // Handles that `FindLost` need not look at again.
+  DmaBuffer unexpected_;
+};
+
+}  // namespace heddle::nic

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common part of the receive contexts that match and those that do not.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "driver/dma/dma_buffer.h"
+#include "driver/queue/doorbells.h"
+#include "host/lib/backend/locking.h"
+#include "host/lib/backend/objects.h"
+#include "host/lib/nic/address_table.h"
+#include "host/lib/nic/context_map.h"
+#include "host/lib/nic/registration.h"
+
+namespace heddle::nic {
+
+using backend::ReceiveOperation;
+
+struct RxOptions {
+  size_t operations = 0;          // Posted at a time, at least.
+  uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
+  // Names senders in completions; null when nobody asks.
+  const AddressTable* peers = nullptr;
+  bool refuse_strangers = false;  // With `peers`: see `Cq::RefuseStranger`.
+  // Messages go straight to their place: a counter tells of them, without a
+  // completion that is read. Buffers of several segments are EOPNOTSUPP.
+  bool in_place = false;
+  bool report_targets = true;  // Peers' RMA operations that tell of themselves.
+  uint64_t owner_context = 0;  // Of errors that no receive belongs to.
+  MapRefusalListener on_refused = {};
+  // Of contexts that match: sources of receives, and the space of tags.
+  const AddressTable* directory = nullptr;
+  bool tagged = false;
+  uint32_t unexpected_bytes = 0;  // A multiple of 4 KiB.
+};
+
+// What completions of a receive context concern, whichever it is.
+//
+// Thread safety: immutable once bound, but for the link, which is of the
+// completion queue's.
+class RxContext : public backend::ReceiveContext {
+ public:
+  backend::SpinLock& lock() noexcept { return lock_; }
+  // Whether it is a `MatchQueue`, or else an `RxQueue`.
+  bool matches() const noexcept { return matches_; }
+  uint32_t context() const noexcept { return context_; }
+  ContextLink<RxContext>& link() noexcept { return link_; }
+  const AddressTable* peers() const noexcept { return peers_; }
+  bool refuses_strangers() const noexcept { return refuses_strangers_; }
+  bool reports_targets() const noexcept { return reports_targets_; }
+  uint64_t owner_context() const noexcept { return owner_context_; }
+
+  Iova ring_iova() const noexcept { return memory_.iova(); }
+  Iova head_cell_iova() const noexcept { return memory_.iova() + ring_bytes_; }
+  uint8_t ring_log2() const noexcept { return ring_log2_; }
+
+ protected:
+  explicit RxContext(bool matches) noexcept : matches_(matches) {}
+  ~RxContext() = default;
+
+  size_t slots() const noexcept { return size_t{1} << ring_log2_; }
+  // Memory for a ring of `slot_bytes`. Errors: those of `DmaBuffer`.
+  Result<bool> CreateRing(Device& device, const RxOptions& options,
+                          size_t slot_bytes);
+  Result<Registrar> CreateRegistrar(Device& device, const RxOptions& options,
+                                    size_t tickets) const;
+  // The ring of context `context` in this memory. Errors: EINVAL.
+  template <typename RingType, typename Descriptor>
+  Result<bool> BindRing(Device& device, uint32_t context,
+                        std::optional<RingType>* ring) {
+    auto made = RingType::Create(
+        memory_.entries<Descriptor>(slots()),
+        reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes_),
+        RxTailDoorbell(device, context), RxOpDoorbell(device, context));
+    if (!made.ok()) {
+      return made.error();
+    }
+    ring->emplace(made.value());
+    context_ = context;
+    return true;
+  }
+  // The sum of the segments in `bytes`; EINVAL for too many, EMSGSIZE for too
+  // much.
+  [[gnu::always_inline]] static int CountBytes(
+      std::span<const Segment> segments, size_t* bytes) noexcept {
+    if (segments.size() > kMaxSegments) {
+      return EINVAL;
+    }
+    size_t sum = 0;  // A few of at most 2^32: cannot wrap.
+    for (const Segment& segment : segments) {
+      if (segment.bytes > contract::kMaxMessageBytes) {
+        return EMSGSIZE;
+      }
+      sum += segment.bytes;
+    }
+    if (sum > contract::kMaxMessageBytes) {
+      return EMSGSIZE;
+    }
+    *bytes = sum;
+    return 0;
+  }
+  // Of what was not prepared.
+  static int ErrorOf(const Prepared& prepared) noexcept {
+    return prepared.status == Prepared::Status::kFull
+               ? EAGAIN
+               : static_cast<int>(prepared.error);
+  }
+  bool in_place() const noexcept { return in_place_; }
+
+ private:
+  backend::SpinLock lock_;
+  const bool matches_;
+  const AddressTable* peers_ = nullptr;
+  // Above: completions. Below: cold.
+  uint32_t context_ = 0;
+  ContextLink<RxContext> link_;
+  uint8_t ring_log2_ = 0;
+  bool in_place_ = false;
+  bool refuses_strangers_ = false;
+  bool reports_targets_ = true;
+  uint64_t owner_context_ = 0;
+  size_t ring_bytes_ = 0;
+  DmaBuffer memory_;  // The ring, then its head cell.
+};
+
+}  // namespace heddle::nic
