@@ -138,7 +138,8 @@ DeviceOffer MakeOffer(const Candidate& candidate, const OwnAddresses& own) {
           .provider_name = base::kProviderName,
           .ipv4 = own.family() != AF_INET6,
           .ipv6 = own.family() != AF_INET,
-          .profile = candidate.profile};
+          .profile = candidate.profile,
+          .unexpected_bytes = candidate.settings.unexpected_bytes};
 }
 
 constexpr const char* kNamed = "FI_HEDDLE_DEVICE names it";

@@ -35,6 +35,25 @@ inline constexpr size_t kMrUserKeyBytes = 6;
 inline constexpr size_t kMrIovLimit = kIovLimit;
 inline constexpr size_t kMrCount = 65536;
 
+// 64 fields of one bit: the application uses a tag as it likes
+// (FI_TAG_GENERIC of later headers).
+inline constexpr uint64_t kTagFormat = 0xaaaaaaaaaaaaaaaa;
+
+// FI_OPT_MIN_MULTI_RECV until it is set.
+inline constexpr uint32_t kDefaultMinMultiRecv = 64;
+
+// Memory for the payload of unexpected messages of one receive context: what
+// the setting says, or more if the application asked for more; whole pages.
+inline constexpr size_t kMaxUnexpectedBytes = size_t{1} << 30;
+constexpr uint32_t UnexpectedBytes(size_t setting, size_t total_buffered_recv) {
+  constexpr size_t kPage = 4096;
+  const size_t wanted = total_buffered_recv < kMaxUnexpectedBytes
+                            ? total_buffered_recv
+                            : kMaxUnexpectedBytes;
+  const size_t bytes = setting < wanted ? wanted : setting;
+  return static_cast<uint32_t>((bytes + kPage - 1) / kPage * kPage);
+}
+
 // Bytes of `err_data` in an error entry: the peer's address.
 inline constexpr size_t kMaxErrDataBytes = 28;
 

@@ -18,8 +18,8 @@ namespace heddle::core {
 namespace {
 
 // Capabilities that are of one direction, or of both.
-constexpr uint64_t kTxCaps = FI_MSG | FI_RMA | kTransmitOnly;
-constexpr uint64_t kRxCaps = FI_MSG | FI_RMA | kReceiveOnly;
+constexpr uint64_t kTxCaps = kMessages | FI_RMA | kTransmitOnly;
+constexpr uint64_t kRxCaps = kMessages | FI_RMA | kReceiveOnly;
 constexpr uint64_t kTxModifiers = FI_SEND | FI_READ | FI_WRITE;
 constexpr uint64_t kRxModifiers = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
@@ -71,7 +71,7 @@ class Matcher {
   std::optional<Refusal> refusal_;
 };
 
-// Adds the modifiers of `capability` that are implied when none is named.
+// Adds the modifiers of the capabilities that are implied when none is named.
 uint64_t WithModifiers(uint64_t caps, uint64_t capability, uint64_t modifiers,
                        uint64_t offered) {
   const bool implied = (caps & capability) != 0 && (caps & modifiers) == 0;
@@ -86,7 +86,7 @@ uint64_t AnswerCaps(uint64_t wanted, const OfferedCaps& offered) {
     return offered.all() & ~(FI_SOURCE_ERR | FI_RMA_EVENT);
   }
   uint64_t caps =
-      WithModifiers(wanted, FI_MSG, kMessageModifiers, kMessageModifiers);
+      WithModifiers(wanted, kMessages, kMessageModifiers, kMessageModifiers);
   caps = WithModifiers(caps, FI_RMA, kRmaModifiers, kRmaModifiers);
   return (caps & kDomainCaps) == 0 ? caps | kDomainCaps : caps;
 }
@@ -100,16 +100,17 @@ uint64_t DirectionCaps(uint64_t wanted, uint64_t caps, uint64_t of_direction,
   if (wanted != 0) {
     chosen = wanted & of_direction;
     const uint64_t own = modifiers & caps;
-    chosen = WithModifiers(chosen, FI_MSG, kMessageModifiers & modifiers, own);
+    chosen =
+        WithModifiers(chosen, kMessages, kMessageModifiers & modifiers, own);
     chosen = WithModifiers(chosen, FI_RMA, kRmaModifiers & modifiers, own);
   }
   if ((chosen & kMessageModifiers) == 0) {
-    chosen &= ~FI_MSG;
+    chosen &= ~(kMessages | FI_MULTI_RECV | FI_DIRECTED_RECV);
   }
   if ((chosen & kRmaModifiers) == 0) {
     chosen &= ~FI_RMA;
   }
-  return (chosen & (FI_MSG | FI_RMA)) != 0 ? chosen : 0;
+  return (chosen & (kMessages | FI_RMA)) != 0 ? chosen : 0;
 }
 
 // Source: fi_getinfo(3), which capabilities need another.
@@ -119,8 +120,13 @@ bool PairsFit(uint64_t caps, const OfferedCaps& offered, Matcher* matcher) {
     bool broken;
     const char* rule;
   } rules[] = {
-      {(caps & kMessageModifiers) != 0 && (caps & FI_MSG) == 0,
-       "FI_SEND and FI_RECV with FI_MSG only"},
+      {(caps & kMessageModifiers) != 0 && (caps & kMessages) == 0,
+       "FI_SEND and FI_RECV with FI_MSG or FI_TAGGED only"},
+      {(caps & (FI_MULTI_RECV | FI_DIRECTED_RECV)) != 0 &&
+           ((answer & kMessages) == 0 || (answer & FI_RECV) == 0),
+       "FI_MULTI_RECV and FI_DIRECTED_RECV with receives of FI_MSG or "
+       "FI_TAGGED "
+       "only"},
       {(caps & kRmaModifiers) != 0 && (caps & FI_RMA) == 0,
        "FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE with FI_RMA "
        "only"},
@@ -247,6 +253,14 @@ RegionUse RegionUseOf(uint64_t answer_caps, int mr_mode) {
               mr_mode == FI_MR_BASIC || (mr_mode & FI_MR_PROV_KEY) != 0};
 }
 
+// An endpoint that receives tagged messages has a receive context for them, and
+// one for messages without a tag and RMA.
+size_t EndpointCount(uint64_t answer_caps, const DeviceOffer& offer) {
+  const bool both =
+      (answer_caps & FI_TAGGED) != 0 && (answer_caps & (FI_MSG | FI_RMA)) != 0;
+  return offer.profile.limits.endpoints(both ? 2 : 1);
+}
+
 size_t CounterCount(const DeviceOffer& offer) {
   return OfferedCaps(offer.profile.has).counters()
              ? offer.profile.limits.counters
@@ -256,7 +270,8 @@ size_t CounterCount(const DeviceOffer& offer) {
 // Source: fi_domain(3): mr_cnt says how many regions the application needs,
 // which is a limit of the device for those that peers may reach alone.
 bool DomainCountsFit(const fi_domain_attr& domain, const DeviceOffer& offer,
-                     const RegionUse& regions, Matcher* matcher) {
+                     uint64_t answer_caps, Matcher* matcher) {
+  const RegionUse regions = RegionUseOf(answer_caps, domain.mr_mode);
   const backend::DeviceLimits& limits = offer.profile.limits;
   struct Count {
     const char* attribute;
@@ -267,7 +282,7 @@ bool DomainCountsFit(const fi_domain_attr& domain, const DeviceOffer& offer,
       {"domain_attr->mr_key_size", domain.mr_key_size, regions.key_bytes()},
       {"domain_attr->cq_data_size", domain.cq_data_size, kCqDataBytes},
       {"domain_attr->cq_cnt", domain.cq_cnt, limits.completion_queues},
-      {"domain_attr->ep_cnt", domain.ep_cnt, limits.endpoints()},
+      {"domain_attr->ep_cnt", domain.ep_cnt, EndpointCount(answer_caps, offer)},
       {"domain_attr->tx_ctx_cnt", domain.tx_ctx_cnt, limits.tx_contexts},
       {"domain_attr->rx_ctx_cnt", domain.rx_ctx_cnt, limits.rx_contexts},
       {"domain_attr->max_ep_tx_ctx", domain.max_ep_tx_ctx, 1},
@@ -298,7 +313,7 @@ bool MrModeFits(uint64_t wanted, Matcher* matcher) {
 }
 
 bool DomainFits(const NewestDomainAttr& newest, const DeviceOffer& offer,
-                const RegionUse& regions, Matcher* matcher) {
+                uint64_t answer_caps, Matcher* matcher) {
   const fi_domain_attr& domain = newest.base;
   return matcher->Name("domain_attr->name", domain.name, offer.domain_name) &&
          matcher->OneOf("domain_attr->threading", domain.threading,
@@ -324,7 +339,7 @@ bool DomainFits(const NewestDomainAttr& newest, const DeviceOffer& offer,
          matcher->AtMost("domain_attr->max_ep_auth_key", newest.max_ep_auth_key,
                          0) &&
          matcher->AtMost("domain_attr->max_group_id", newest.max_group_id, 0) &&
-         DomainCountsFit(domain, offer, regions, matcher);
+         DomainCountsFit(domain, offer, answer_caps, matcher);
 }
 
 bool FabricFits(const fi_fabric_attr& fabric, const DeviceOffer& offer,
@@ -372,12 +387,17 @@ void FillTx(const fi_info& hints, uint64_t caps, const OfferedCaps& offered,
   tx->tclass = hints.tx_attr->tclass;
 }
 
-void FillRx(const fi_info& hints, uint64_t caps, fi_rx_attr* rx) {
+void FillRx(const fi_info& hints, uint64_t caps, const DeviceOffer& offer,
+            fi_rx_attr* rx) {
   *rx = {};
   rx->caps = DirectionCaps(hints.rx_attr->caps, caps, kRxCaps, kRxModifiers);
   rx->op_flags = hints.rx_attr->op_flags;
   rx->msg_order = Or(hints.rx_attr->msg_order, kDefaultMessageOrder);
   rx->comp_order = FI_ORDER_NONE;
+  if ((rx->caps & (FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV)) != 0) {
+    rx->total_buffered_recv = UnexpectedBytes(
+        offer.unexpected_bytes, hints.rx_attr->total_buffered_recv);
+  }
   rx->size = Or(hints.rx_attr->size, kDefaultQueueSize);
   rx->iov_limit = kIovLimit;
 }
@@ -392,8 +412,13 @@ bool EchoAuthKey(const uint8_t* key, size_t bytes, uint8_t** copy,
   return bytes == *copy_bytes;
 }
 
-void FillEndpoint(uint64_t order, fi_ep_attr* ep) {
+void FillEndpoint(const fi_info& hints, const fi_info& answer, fi_ep_attr* ep) {
+  const uint64_t order = answer.tx_attr->msg_order;
   *ep = {};
+  if ((answer.caps & FI_TAGGED) != 0) {
+    // All 64 bits match, so that any format is met.
+    ep->mem_tag_format = Or(hints.ep_attr->mem_tag_format, kTagFormat);
+  }
   ep->type = FI_EP_RDM;
   ep->protocol = kProtocol;
   ep->protocol_version = kProtocolVersion;
@@ -451,7 +476,7 @@ void FillDomain(const fi_domain_attr& hints, const fi_info& answer,
   domain->mr_key_size = regions.key_bytes();
   domain->cq_data_size = kCqDataBytes;
   domain->cq_cnt = offer.profile.limits.completion_queues;
-  domain->ep_cnt = offer.profile.limits.endpoints();
+  domain->ep_cnt = EndpointCount(answer.caps, offer);
   domain->tx_ctx_cnt = offer.profile.limits.tx_contexts;
   domain->rx_ctx_cnt = offer.profile.limits.rx_contexts;
   domain->max_ep_tx_ctx = 1;
@@ -477,9 +502,8 @@ std::optional<Refusal> FindRefusal(const Hints& hints,
       AddressFormatFits(wanted, offer, &matcher) &&
       TxFits(*wanted.tx_attr, offered, &matcher) &&
       RxFits(*wanted.rx_attr, offered, &matcher)) {
-    const RegionUse regions = RegionUseOf(AnswerCaps(wanted.caps, offered),
-                                          wanted.domain_attr->mr_mode);
-    DomainFits(hints.domain(), offer, regions, &matcher);
+    DomainFits(hints.domain(), offer, AnswerCaps(wanted.caps, offered),
+               &matcher);
   }
   return matcher.refusal();
 }
@@ -494,8 +518,8 @@ InfoPointer MakeInfo(const Hints& hints, uint32_t version,
   info->caps = AnswerCaps(hints->caps, offered);
   info->handle = hints->handle;
   FillTx(*hints, info->caps, offered, info->tx_attr);
-  FillRx(*hints, info->caps, info->rx_attr);
-  FillEndpoint(info->tx_attr->msg_order, info->ep_attr);
+  FillRx(*hints, info->caps, offer, info->rx_attr);
+  FillEndpoint(*hints, *info, info->ep_attr);
   info->fabric_attr->name = DuplicateText(offer.fabric_name.c_str());
   info->fabric_attr->prov_version = base::kProviderVersion;
   info->fabric_attr->api_version = version;

@@ -4,6 +4,7 @@
 
 #include <rdma/fabric.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,7 @@ struct DeviceOffer {
   bool ipv4 = true;
   bool ipv6 = true;
   backend::DeviceProfile profile;
+  size_t unexpected_bytes = 0;  // FI_HEDDLE_UNEXPECTED_BYTES.
 };
 
 // Why a device is left out: the first attribute that does not fit.

@@ -19,9 +19,11 @@ inline constexpr uint64_t kRmaModifiers =
     FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 inline constexpr uint64_t kTransmitOnly =
     FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
-inline constexpr uint64_t kReceiveOnly = FI_RECV | FI_SOURCE | FI_SOURCE_ERR |
-                                         FI_REMOTE_READ | FI_REMOTE_WRITE |
-                                         FI_RMA_EVENT;
+inline constexpr uint64_t kReceiveOnly =
+    FI_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_REMOTE_READ | FI_REMOTE_WRITE |
+    FI_RMA_EVENT | FI_MULTI_RECV | FI_DIRECTED_RECV;
+// Kinds of message, whose modifiers are the same.
+inline constexpr uint64_t kMessages = FI_MSG | FI_TAGGED;
 
 class OfferedCaps {
  public:
@@ -35,12 +37,14 @@ class OfferedCaps {
 
   // Primary capabilities with their modifiers.
   constexpr uint64_t primary() const noexcept {
-    return FI_MSG | kMessageModifiers | If(rma(), FI_RMA) |
+    return FI_MSG | kMessageModifiers | If(has_.tagged, FI_TAGGED) |
+           If(has_.matching, FI_DIRECTED_RECV) | If(rma(), FI_RMA) |
            If(reads(), FI_READ | FI_REMOTE_READ) |
            If(writes(), FI_WRITE | FI_REMOTE_WRITE);
   }
   constexpr uint64_t secondary() const noexcept {
     return FI_SOURCE | FI_SOURCE_ERR | kDomainCaps | If(has_.fences, FI_FENCE) |
+           If(has_.multi_recv, FI_MULTI_RECV) |
            If(rma() && has_.region_events, FI_RMA_EVENT);
   }
   constexpr uint64_t all() const noexcept { return primary() | secondary(); }
@@ -55,20 +59,24 @@ class OfferedCaps {
   }
 
   // Operations that have to keep an order share a connection that delivers in
-  // order. Data that a peer reads are fetched when they are sent, so that no
-  // later write or message waits for them.
+  // order. Most devices fetch data that a peer reads when they send them, so
+  // that later writes and messages may change them.
   constexpr uint64_t msg_order() const noexcept {
     return FI_ORDER_SAS |
            If(writes(),
               FI_ORDER_SAW | FI_ORDER_WAS | FI_ORDER_WAW | FI_ORDER_RMA_WAW) |
            If(reads(), FI_ORDER_RAS | FI_ORDER_RAR | FI_ORDER_RMA_RAR) |
-           If(reads() && writes(), FI_ORDER_RAW | FI_ORDER_RMA_RAW);
+           If(reads() && writes(), FI_ORDER_RAW | FI_ORDER_RMA_RAW) |
+           If(reads() && has_.write_after_read, FI_ORDER_SAR) |
+           If(reads() && writes() && has_.write_after_read,
+              FI_ORDER_WAR | FI_ORDER_RMA_WAR);
   }
 
   constexpr size_t rma_iov_limit() const noexcept {
     return !rma() ? 0 : has_.remote_segments ? kIovLimit : 1;
   }
   constexpr bool counters() const noexcept { return has_.counters; }
+  constexpr bool matching() const noexcept { return has_.matching; }
 
  private:
   static constexpr uint64_t If(bool condition, uint64_t bits) noexcept {

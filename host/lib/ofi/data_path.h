@@ -5,6 +5,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include "host/lib/backend/device.h"
 #include "host/lib/ofi/transfer_call.h"
@@ -18,6 +19,7 @@ class Domain;
 struct DataPath {
   const backend::Backend* backend = nullptr;
   fi_ops_msg (*message_ops)(const CallTraits& traits) noexcept = nullptr;
+  fi_ops_tagged (*tagged_ops)(const CallTraits& traits) noexcept = nullptr;
   fi_ops_rma (*rma_ops)(const CallTraits& traits) noexcept = nullptr;
   // A queue that is not open yet, with the table of its domain's threading
   // model; null for a format that there is not. Throws std::bad_alloc.

@@ -5,7 +5,6 @@
 #include <rdma/fi_collective.h>
 #include <rdma/fi_ext_heddle.h>
 #include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
 
 #include <algorithm>
 #include <cstring>
@@ -67,11 +66,12 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
       job_id_(domain->job_id()),
       msg_order_(info.tx_attr->msg_order),
       tx_size_(QueueSize(info.tx_attr->size)),
-      rx_size_(QueueSize(info.rx_attr->size)) {
+      rx_size_(QueueSize(info.rx_attr->size)),
+      total_buffered_recv_(info.rx_attr->total_buffered_recv) {
+  TransferHandle::SetMinMultiRecv(core::kDefaultMinMultiRecv);
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_fid_ops};
   ops = &endpoint_ops;
   cm = &endpoint_cm_ops;
-  tagged = &endpoint_tagged_ops;
   atomic = &endpoint_atomic_ops;
   collective = &endpoint_collective_ops;
   domain_->Add(this);
@@ -180,7 +180,7 @@ int Endpoint::CheckBindings() const noexcept {
     return -FI_EOPBADSTATE;
   }
   if ((caps_.transmits() && tx_cq_ == nullptr) ||
-      (caps_.receives && rx_cq_ == nullptr) ||
+      (caps_.receives_any() && rx_cq_ == nullptr) ||
       (caps_.is_target() && rx_cq_ == nullptr && tx_cq_ == nullptr)) {
     return -FI_ENOCQ;
   }
@@ -220,7 +220,7 @@ int Endpoint::ClaimPort() {
 // for receives; then operations of peers are not reported.
 backend::EndpointOptions Endpoint::BackendOptions() const noexcept {
   CompletionQueue* rx_cq = rx_cq_ != nullptr ? rx_cq_ : tx_cq_;
-  const bool reached = caps_.receives || caps_.is_target();
+  const bool reached = caps_.receives_any() || caps_.is_target();
   const auto counter = [this](size_t kind) {
     return counters_[kind] == nullptr ? nullptr : &counters_[kind]->backend();
   };
@@ -231,6 +231,7 @@ backend::EndpointOptions Endpoint::BackendOptions() const noexcept {
           .refuse_strangers = refuse_strangers_,
           .tx_operations = tx_size_,
           .rx_operations = rx_size_,
+          .contexts = ReceiveContexts(),
           .copy_limit_bytes =
               static_cast<uint32_t>(domain_->settings().bounce_limit),
           .dscp = dscp_,
@@ -247,6 +248,18 @@ backend::EndpointOptions Endpoint::BackendOptions() const noexcept {
           .on_refused = [domain = domain_](Errno error, size_t bytes) {
             domain->LogRefusedMapping(error, bytes);
           }};
+}
+
+backend::ReceiveContexts Endpoint::ReceiveContexts() const noexcept {
+  const core::Settings& settings = domain_->settings();
+  return {.untagged = caps_.receives || caps_.is_target(),
+          .matches = caps_.matches(),
+          .tagged = caps_.tag_receives,
+          .unexpected_bytes = core::UnexpectedBytes(settings.unexpected_bytes,
+                                                    total_buffered_recv_),
+          .unexpected_messages =
+              static_cast<uint32_t>(settings.unexpected_messages),
+          .copy_limit_bytes = static_cast<uint32_t>(settings.copy_limit)};
 }
 
 int Endpoint::Enable() {
@@ -276,7 +289,12 @@ int Endpoint::Enable() {
                     .message_flags = kMessageFlags | op_flags().tx_offered |
                                      (caps_.fences ? FI_FENCE : 0),
                     .selective = tx_selective_},
-       .receive = {.context = backend_->receive(), .selective = rx_selective_},
+       .receive = {.context = backend_->receive(),
+                   .tagged_context = backend_->tagged_receive(),
+                   .selective = rx_selective_,
+                   .directed = caps_.directed,
+                   .multi_recv = caps_.multi_recv,
+                   .min_multi_recv = receive().min_multi_recv},
        .path = &domain_->data_path(),
        .traits = {.locked = domain_->locked(), .caps = caps_}});
   for (EndpointAlias* alias : aliases_) {
@@ -328,7 +346,40 @@ ssize_t Endpoint::Cancel(void* context) noexcept {
     return -FI_EOPBADSTATE;
   }
   const auto wanted = reinterpret_cast<uint64_t>(context);
-  return caps_.receives && backend_->Cancel(wanted) ? 0 : -FI_ENOENT;
+  return caps_.receives_any() && backend_->Cancel(wanted) ? 0 : -FI_ENOENT;
+}
+
+int Endpoint::GetMinMultiRecv(void* value, size_t* length) const noexcept {
+  if (!caps_.multi_recv) {
+    return -FI_ENOPROTOOPT;
+  }
+  const size_t room = *length;
+  const size_t bytes = receive().min_multi_recv;
+  *length = sizeof(bytes);
+  if (room < sizeof(bytes)) {
+    return -FI_ETOOSMALL;
+  }
+  std::memcpy(value, &bytes, sizeof(bytes));
+  return 0;
+}
+
+int Endpoint::SetMinMultiRecv(const void* value, size_t length) noexcept {
+  if (!caps_.multi_recv) {
+    return -FI_ENOPROTOOPT;
+  }
+  size_t bytes = 0;
+  if (length != sizeof(bytes)) {
+    return -FI_EINVAL;
+  }
+  std::memcpy(&bytes, value, sizeof(bytes));
+  if (bytes > core::kMaxMessageBytes) {
+    return -FI_EINVAL;
+  }
+  TransferHandle::SetMinMultiRecv(static_cast<uint32_t>(bytes));
+  for (EndpointAlias* alias : aliases_) {
+    alias->TransferHandle::SetMinMultiRecv(static_cast<uint32_t>(bytes));
+  }
+  return 0;
 }
 
 void Endpoint::Add(EndpointAlias* alias) {

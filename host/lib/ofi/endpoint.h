@@ -26,9 +26,9 @@ namespace heddle::ofi {
 
 class MemoryRegion;
 
-// Data transfer calls are in message_ops.h and rma_ops.h; their tables are
-// chosen when the endpoint is enabled, by its capabilities and the threading
-// model.
+// Data transfer calls are in message_ops.h, tagged_ops.h and rma_ops.h; their
+// tables are chosen when the endpoint is enabled, by its capabilities and the
+// threading model.
 //
 // Thread safety: data transfer by the domain's threading model; the rest is
 // the application's to serialize (fi_endpoint(3)).
@@ -46,6 +46,9 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   int SetName(const void* address, size_t length);
   int GetName(void* address, size_t* length) const noexcept;
   ssize_t Cancel(void* context) noexcept;
+  // FI_OPT_MIN_MULTI_RECV; -FI_ENOPROTOOPT without FI_MULTI_RECV.
+  int GetMinMultiRecv(void* value, size_t* length) const noexcept;
+  int SetMinMultiRecv(const void* value, size_t length) noexcept;
   // -FI_EBUSY, nothing changed, while it has aliases; else frees it.
   int Close() noexcept;
 
@@ -93,6 +96,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   int ClaimPort();
   int CheckBindings() const noexcept;
   backend::EndpointOptions BackendOptions() const noexcept;
+  backend::ReceiveContexts ReceiveContexts() const noexcept;
 
   Domain* domain_;
   CompletionQueue* tx_cq_ = nullptr;
@@ -110,6 +114,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   uint64_t msg_order_ = 0;
   size_t tx_size_;
   size_t rx_size_;
+  size_t total_buffered_recv_;
   uint16_t port_ = 0;  // Wanted; 0: any.
   std::unique_ptr<backend::Endpoint> backend_;
   std::array<Counter*, kCounterKinds> counters_{};

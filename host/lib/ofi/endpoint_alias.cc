@@ -22,7 +22,6 @@ int EndpointAlias::Open(TransferHandle* parent, uint64_t flags,
                .ops = &alias_fid_ops};
   made->ops = original.ops;
   made->cm = original.cm;
-  made->tagged = original.tagged;
   made->atomic = original.atomic;
   made->collective = original.collective;
   endpoint.Add(made.get());

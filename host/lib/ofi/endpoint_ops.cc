@@ -69,14 +69,22 @@ int RefuseOption(int level, int option) noexcept {
   return device_memory ? -FI_EOPNOTSUPP : -FI_ENOPROTOOPT;
 }
 
-int GetOption(struct fid* /*handle*/, int level, int option, void* /*value*/,
-              size_t* /*length*/) noexcept {
-  return RefuseOption(level, option);
+bool IsMinMultiRecv(int level, int option) noexcept {
+  return level == FI_OPT_ENDPOINT && option == FI_OPT_MIN_MULTI_RECV;
 }
 
-int SetOption(struct fid* /*handle*/, int level, int option,
-              const void* /*value*/, size_t /*length*/) noexcept {
-  return RefuseOption(level, option);
+int GetOption(struct fid* handle, int level, int option, void* value,
+              size_t* length) noexcept {
+  return IsMinMultiRecv(level, option)
+             ? EndpointOf(handle).GetMinMultiRecv(value, length)
+             : RefuseOption(level, option);
+}
+
+int SetOption(struct fid* handle, int level, int option, const void* value,
+              size_t length) noexcept {
+  return IsMinMultiRecv(level, option)
+             ? EndpointOf(handle).SetMinMultiRecv(value, length)
+             : RefuseOption(level, option);
 }
 
 int SetName(struct fid* handle, void* address, size_t length) noexcept {
@@ -133,19 +141,6 @@ fi_ops_cm endpoint_cm_ops = {
     .reject = base::kNotImplemented,
     .shutdown = base::kNotImplemented,
     .join = base::kNotImplemented,
-};
-
-fi_ops_tagged endpoint_tagged_ops = {
-    .size = sizeof(fi_ops_tagged),
-    .recv = base::kNotImplemented,
-    .recvv = base::kNotImplemented,
-    .recvmsg = base::kNotImplemented,
-    .send = base::kNotImplemented,
-    .sendv = base::kNotImplemented,
-    .sendmsg = base::kNotImplemented,
-    .inject = base::kNotImplemented,
-    .senddata = base::kNotImplemented,
-    .injectdata = base::kNotImplemented,
 };
 
 fi_ops_atomic endpoint_atomic_ops = {

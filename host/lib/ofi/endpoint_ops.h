@@ -6,7 +6,6 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_endpoint.h>
-#include <rdma/fi_tagged.h>
 
 namespace heddle::ofi {
 
@@ -16,7 +15,6 @@ extern fi_ops_ep endpoint_ops;
 extern fi_ops_cm endpoint_cm_ops;
 
 // Every entry answers -FI_ENOSYS: fi_getinfo offers none of them.
-extern fi_ops_tagged endpoint_tagged_ops;
 extern fi_ops_atomic endpoint_atomic_ops;
 extern fi_ops_collective endpoint_collective_ops;
 

@@ -8,6 +8,7 @@
 #include "host/lib/ofi/data_path.h"
 #include "host/lib/ofi/message_ops.h"
 #include "host/lib/ofi/rma_ops.h"
+#include "host/lib/ofi/tagged_ops.h"
 
 namespace heddle::ofi {
 
@@ -15,6 +16,7 @@ template <backend::Model Model>
 constexpr DataPath MakeDataPath(const backend::Backend& backend) noexcept {
   return {.backend = &backend,
           .message_ops = MakeMessageOps<Model>,
+          .tagged_ops = MakeTaggedOps<Model>,
           .rma_ops = MakeRmaOps<Model>,
           .make_queue = MakeQueue<Model>};
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of fi_msg(3), as templates of backend and threading model.
+// The calls of fi_msg(3), and of fi_tagged(3) what is the same, as templates of
+// backend and threading model.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <type_traits>
 
 #include "host/lib/backend/model.h"
 #include "host/lib/base/refuse.h"
@@ -12,9 +16,10 @@
 
 namespace heddle::ofi {
 
-// The functions below have the API's parameters.
+// The functions below have the API's parameters. `Tag`: nothing, or the type of
+// the tag that the calls of fi_tagged(3) have after the peer.
 // NOLINTBEGIN(readability-function-size)
-template <typename Model, typename Locking, bool kPlain>
+template <typename Model, typename Locking, bool kPlain, typename... Tag>
 struct SendOps : TransmitCalls<Model, Locking, kPlain> {
   using Calls = TransmitCalls<Model, Locking, kPlain>;
   using Calls::Post;
@@ -24,81 +29,105 @@ struct SendOps : TransmitCalls<Model, Locking, kPlain> {
   using typename Calls::Operation;
   using typename Calls::Transmit;
 
-  static Operation Message(const Transmit& transmit, fi_addr_t peer,
+  static constexpr bool kTagged = sizeof...(Tag) != 0;
+  using ApiMessage = std::conditional_t<kTagged, fi_msg_tagged, fi_msg>;
+
+  static constexpr backend::Opcode kOpcode =
+      kTagged ? backend::Opcode::kTaggedSend : backend::Opcode::kSend;
+  static uint64_t KeyOf(Tag... tag) noexcept {
+    return (uint64_t{0} | ... | tag);
+  }
+  static uint64_t TagOf(const fi_msg& /*message*/) noexcept { return 0; }
+  static uint64_t TagOf(const fi_msg_tagged& message) noexcept {
+    return message.tag;
+  }
+
+  static Operation Message(const Transmit& transmit, fi_addr_t peer, Tag... tag,
                            void* context) noexcept {
     return {.context = FromContext(context),
             .peer = peer,
             .flags = Calls::FlagsOf(transmit),
-            .copy_now = Calls::CopiesNow(transmit)};
+            .copy_now = Calls::CopiesNow(transmit),
+            .opcode = kOpcode,
+            .key = KeyOf(tag...)};
   }
   // An injected message has no context of its own: its failure is reported
   // with the endpoint's.
-  static Operation Injected(fid_ep* handle, fi_addr_t peer) noexcept {
+  static Operation Injected(fid_ep* handle, fi_addr_t peer,
+                            Tag... tag) noexcept {
     return {.context = FromContext(handle->fid.context),
             .peer = peer,
             .flags = 0,
-            .copy_now = true};
+            .copy_now = true,
+            .opcode = kOpcode,
+            .key = KeyOf(tag...)};
   }
 
   // Each path that refuses continues in a function of its own, so that the
   // shorter one saves no register for the other.
   [[gnu::flatten]] static ssize_t Send(fid_ep* handle, const void* buffer,
                                        size_t bytes, void* descriptor,
-                                       fi_addr_t peer, void* context) noexcept {
+                                       fi_addr_t peer, Tag... tag,
+                                       void* context) noexcept {
     if (!Context::IsShort(bytes)) {
       return bytes > backend::kInjectBytes
-                 ? SendLong(handle, buffer, bytes, descriptor, peer, context)
-                 : SendMedium(handle, buffer, bytes, descriptor, peer, context);
+                 ? SendLong(handle, buffer, bytes, descriptor, peer, tag...,
+                            context)
+                 : SendMedium(handle, buffer, bytes, descriptor, peer, tag...,
+                              context);
     }
     const Transmit& transmit = TransmitOf(handle);
-    const auto make = [&] { return Message(transmit, peer, context); };
+    const auto make = [&] { return Message(transmit, peer, tag..., context); };
     return Calls::TryShort(transmit, peer, make, {buffer, bytes})
                ? 0
-               : SendAny(handle, buffer, bytes, descriptor, peer, context);
+               : SendAny(handle, buffer, bytes, descriptor, peer, tag...,
+                         context);
   }
 
   // At most `kInjectBytes`.
   [[gnu::noinline, gnu::flatten]] static ssize_t SendMedium(
       fid_ep* handle, const void* buffer, size_t bytes, void* descriptor,
-      fi_addr_t peer, void* context) noexcept {
+      fi_addr_t peer, Tag... tag, void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    const auto make = [&] { return Message(transmit, peer, context); };
+    const auto make = [&] { return Message(transmit, peer, tag..., context); };
     return Calls::TryMedium(transmit, peer, make, {buffer, bytes})
                ? 0
-               : SendAny(handle, buffer, bytes, descriptor, peer, context);
+               : SendAny(handle, buffer, bytes, descriptor, peer, tag...,
+                         context);
   }
 
   // Longer.
   [[gnu::noinline, gnu::flatten]] static ssize_t SendLong(
       fid_ep* handle, const void* buffer, size_t bytes, void* descriptor,
-      fi_addr_t peer, void* context) noexcept {
+      fi_addr_t peer, Tag... tag, void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    const auto make = [&] { return Message(transmit, peer, context); };
+    const auto make = [&] { return Message(transmit, peer, tag..., context); };
     return !Calls::CopiesNow(transmit) &&
                    Calls::TryRegistered(transmit, peer, make,
                                         {buffer, bytes, descriptor})
                ? 0
-               : SendAny(handle, buffer, bytes, descriptor, peer, context);
+               : SendAny(handle, buffer, bytes, descriptor, peer, tag...,
+                         context);
   }
 
   [[gnu::noinline]] static ssize_t SendAny(fid_ep* handle, const void* buffer,
                                            size_t bytes, void* descriptor,
-                                           fi_addr_t peer,
+                                           fi_addr_t peer, Tag... tag,
                                            void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, Message(transmit, peer, context),
+    return Post(transmit, Message(transmit, peer, tag..., context),
                 Buffer{buffer, bytes, descriptor});
   }
 
   static ssize_t SendVector(fid_ep* handle, const iovec* parts,
                             void** descriptors, size_t count, fi_addr_t peer,
-                            void* context) noexcept {
+                            Tag... tag, void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, Message(transmit, peer, context),
+    return Post(transmit, Message(transmit, peer, tag..., context),
                 backend::Payload{parts, descriptors, count});
   }
 
-  static ssize_t SendMessage(fid_ep* handle, const fi_msg* message,
+  static ssize_t SendMessage(fid_ep* handle, const ApiMessage* message,
                              uint64_t flags) noexcept {
     const Transmit& transmit = TransmitOf(handle);
     if ((flags & ~transmit.message_flags) != 0) {
@@ -111,24 +140,26 @@ struct SendOps : TransmitCalls<Model, Locking, kPlain> {
          .peer = message->addr,
          .flags = OperationFlags(flags, transmit.selective),
          .copy_now = (flags & FI_INJECT) != 0,
-         .more = (flags & FI_MORE) != 0},
+         .more = (flags & FI_MORE) != 0,
+         .opcode = kOpcode,
+         .key = TagOf(*message)},
         backend::Payload{message->msg_iov, message->desc, message->iov_count});
   }
 
   [[gnu::flatten]] static ssize_t Inject(fid_ep* handle, const void* buffer,
-                                         size_t bytes,
-                                         fi_addr_t peer) noexcept {
-    const auto make = [&] { return Injected(handle, peer); };
+                                         size_t bytes, fi_addr_t peer,
+                                         Tag... tag) noexcept {
+    const auto make = [&] { return Injected(handle, peer, tag...); };
     return Context::IsShort(bytes) && Calls::TryShort(TransmitOf(handle), peer,
                                                       make, {buffer, bytes})
                ? 0
-               : InjectAny(handle, buffer, bytes, peer);
+               : InjectAny(handle, buffer, bytes, peer, tag...);
   }
 
   [[gnu::noinline]] static ssize_t InjectAny(fid_ep* handle, const void* buffer,
-                                             size_t bytes,
-                                             fi_addr_t peer) noexcept {
-    const auto make = [&] { return Injected(handle, peer); };
+                                             size_t bytes, fi_addr_t peer,
+                                             Tag... tag) noexcept {
+    const auto make = [&] { return Injected(handle, peer, tag...); };
     const Buffer local = {buffer, bytes};
     return bytes <= backend::kInjectBytes &&
                    Calls::TryMedium(TransmitOf(handle), peer, make, local)
@@ -138,19 +169,23 @@ struct SendOps : TransmitCalls<Model, Locking, kPlain> {
 
   static ssize_t SendData(fid_ep* handle, const void* buffer, size_t bytes,
                           void* descriptor, uint64_t data, fi_addr_t peer,
-                          void* context) noexcept {
+                          Tag... tag, void* context) noexcept {
     const Transmit& transmit = TransmitOf(handle);
-    return Post(transmit, WithData(Message(transmit, peer, context), data),
+    return Post(transmit,
+                WithData(Message(transmit, peer, tag..., context), data),
                 Buffer{buffer, bytes, descriptor});
   }
 
   static ssize_t InjectData(fid_ep* handle, const void* buffer, size_t bytes,
-                            uint64_t data, fi_addr_t peer) noexcept {
-    return Post(TransmitOf(handle), WithData(Injected(handle, peer), data),
+                            uint64_t data, fi_addr_t peer,
+                            Tag... tag) noexcept {
+    return Post(TransmitOf(handle),
+                WithData(Injected(handle, peer, tag...), data),
                 Buffer{buffer, bytes});
   }
 
-  static void Fill(fi_ops_msg* ops) noexcept {
+  template <typename Ops>
+  static void Fill(Ops* ops) noexcept {
     ops->send = Send;
     ops->sendv = SendVector;
     ops->sendmsg = SendMessage;
@@ -160,23 +195,28 @@ struct SendOps : TransmitCalls<Model, Locking, kPlain> {
   }
 };
 
-// Without FI_DIRECTED_RECV the source of a receive is ignored (fi_msg(3)).
-// `kPlain`: calls without flags report success, as most endpoints have it.
-template <typename Model, typename Locking, bool kPlain>
+// `Context`: the backend's receive context, that of `kOf`. `Rule`: nothing, or
+// the types of the tag and its ignored bits, which the calls of fi_tagged(3)
+// have after the source. `kPlain`: calls without flags report success, as most
+// endpoints have it.
+template <typename Context, typename Locking, bool kPlain, typename... Rule>
 struct ReceiveOps {
   using Receiver = TransferHandle::Receive;
-  using Context = typename Model::Receive;
 
-  static constexpr uint64_t kFlags = FI_COMPLETION | FI_MORE;
+  static constexpr bool kMatches = backend::MatchModel<Context>;
+  using Operation = std::conditional_t<kMatches, backend::MatchOperation,
+                                       backend::ReceiveOperation>;
+  static constexpr bool kTagged = sizeof...(Rule) != 0;
+  using ApiMessage = std::conditional_t<kTagged, fi_msg_tagged, fi_msg>;
 
   static const Receiver& ReceiverOf(fid_ep* handle) noexcept {
     return TransferHandle::From(handle)->receive();
   }
   static Context& ContextOf(const Receiver& receiver) noexcept {
-    return static_cast<Context&>(*receiver.context);
+    return static_cast<Context&>(kTagged ? *receiver.tagged_context
+                                         : *receiver.context);
   }
-  static ssize_t Post(fid_ep* handle,
-                      const backend::ReceiveOperation& operation,
+  static ssize_t Post(fid_ep* handle, const Operation& operation,
                       const backend::Payload& local) noexcept {
     return local.count <= backend::kMaxSegments
                ? -ContextOf(ReceiverOf(handle))
@@ -184,50 +224,133 @@ struct ReceiveOps {
                : -FI_EINVAL;
   }
 
+  static void SetRule(Operation& /*operation*/) noexcept {}
+  static void SetRule(Operation& operation, uint64_t tag,
+                      uint64_t ignore) noexcept {
+    operation.tag = tag;
+    operation.ignore = ignore;
+  }
+  // Without FI_DIRECTED_RECV the source of a receive is ignored (fi_msg(3)).
+  [[gnu::always_inline]] static Operation Make(const Receiver& receiver,
+                                               fi_addr_t source, Rule... rule,
+                                               void* context) noexcept {
+    Operation operation = {.context = FromContext(context),
+                           .report = kPlain || receiver.report};
+    if constexpr (kMatches) {
+      static_assert(FI_ADDR_UNSPEC == backend::kAnySource);
+      operation.source = receiver.directed ? source : backend::kAnySource;
+      SetRule(operation, rule...);
+    }
+    return operation;
+  }
+  [[gnu::always_inline]] static bool TryRegistered(const Receiver& receiver,
+                                                   const backend::Buffer& local,
+                                                   fi_addr_t source,
+                                                   Rule... rule,
+                                                   void* context) noexcept {
+    Context& to = ContextOf(receiver);
+    if constexpr (kMatches) {
+      return to.template TryPostRegistered<Locking>(
+          Make(receiver, source, rule..., context), local);
+    } else {
+      return to.template TryPostRegistered<Locking>(FromContext(context),
+                                                    local);
+    }
+  }
+
   [[gnu::flatten]] static ssize_t Receive(fid_ep* handle, void* buffer,
                                           size_t bytes, void* descriptor,
-                                          fi_addr_t /*source*/,
+                                          fi_addr_t source, Rule... rule,
                                           void* context) noexcept {
     return kPlain && bytes != 0 &&
-                   ContextOf(ReceiverOf(handle))
-                       .template TryPostRegistered<Locking>(
-                           FromContext(context), {buffer, bytes, descriptor})
+                   TryRegistered(ReceiverOf(handle),
+                                 {buffer, bytes, descriptor}, source, rule...,
+                                 context)
                ? 0
-               : ReceiveAny(handle, buffer, bytes, descriptor, context);
+               : ReceiveAny(handle, buffer, bytes, descriptor, source, rule...,
+                            context);
   }
 
   [[gnu::noinline]] static ssize_t ReceiveAny(fid_ep* handle, void* buffer,
                                               size_t bytes, void* descriptor,
+                                              fi_addr_t source, Rule... rule,
                                               void* context) noexcept {
     const Receiver& receiver = ReceiverOf(handle);
     return -ContextOf(receiver).template Post<Locking>(
-        {.context = FromContext(context), .report = receiver.report},
+        Make(receiver, source, rule..., context),
         backend::Buffer{buffer, bytes, descriptor});
   }
 
   static ssize_t ReceiveVector(fid_ep* handle, const iovec* parts,
                                void** descriptors, size_t count,
-                               fi_addr_t /*source*/, void* context) noexcept {
-    return Post(
-        handle,
-        {.context = FromContext(context), .report = ReceiverOf(handle).report},
-        {parts, descriptors, count});
+                               fi_addr_t source, Rule... rule,
+                               void* context) noexcept {
+    return Post(handle, Make(ReceiverOf(handle), source, rule..., context),
+                {parts, descriptors, count});
   }
 
-  static ssize_t ReceiveMessage(fid_ep* handle, const fi_msg* message,
+  // Flags of fi_recvmsg or fi_trecvmsg that say what becomes of the message.
+  static constexpr uint64_t kActions = FI_PEEK | FI_CLAIM | FI_DISCARD;
+  static uint64_t FlagsOf(const Receiver& receiver) noexcept {
+    return FI_COMPLETION | FI_MORE |
+           (kMatches && receiver.multi_recv ? FI_MULTI_RECV : 0) |
+           (kTagged ? kActions : 0);
+  }
+  static backend::MatchOp ActionOf(uint64_t flags) noexcept {
+    using backend::MatchOp;
+    const bool discards = (flags & FI_DISCARD) != 0;
+    if ((flags & FI_PEEK) == 0) {
+      return discards ? MatchOp::kDiscardClaimed
+                      : ((flags & FI_CLAIM) != 0 ? MatchOp::kReceiveClaimed
+                                                 : MatchOp::kReceive);
+    }
+    return discards
+               ? MatchOp::kDiscard
+               : ((flags & FI_CLAIM) != 0 ? MatchOp::kClaim : MatchOp::kPeek);
+  }
+  // Source: fi_tagged(3): FI_DISCARD is with FI_PEEK or with FI_CLAIM.
+  static bool AreActions(uint64_t flags) noexcept {
+    const uint64_t actions = flags & kActions;
+    return actions != FI_DISCARD && actions != kActions &&
+           (actions == 0 || (flags & FI_MULTI_RECV) == 0);
+  }
+  static void SetRuleOf(Operation& /*operation*/,
+                        const fi_msg& /*message*/) noexcept {}
+  static void SetRuleOf(Operation& operation,
+                        const fi_msg_tagged& message) noexcept {
+    SetRule(operation, message.tag, message.ignore);
+  }
+
+  static ssize_t ReceiveMessage(fid_ep* handle, const ApiMessage* message,
                                 uint64_t flags) noexcept {
-    if ((flags & ~kFlags) != 0) {
+    const Receiver& receiver = ReceiverOf(handle);
+    if ((flags & ~FlagsOf(receiver)) != 0) {
       return -FI_EOPNOTSUPP;
     }
-    return Post(handle,
-                {.context = FromContext(message->context),
-                 .report = !ReceiverOf(handle).selective ||
-                           (flags & FI_COMPLETION) != 0,
-                 .more = (flags & FI_MORE) != 0},
-                {message->msg_iov, message->desc, message->iov_count});
+    if (!AreActions(flags)) {
+      return -FI_EINVAL;
+    }
+    Operation operation = {
+        .context = FromContext(message->context),
+        .report = !receiver.selective || (flags & FI_COMPLETION) != 0,
+        .more = (flags & FI_MORE) != 0};
+    if constexpr (kMatches) {
+      operation.match = ActionOf(flags);
+      operation.many = (flags & FI_MULTI_RECV) != 0;
+      operation.min_free = operation.many ? receiver.min_multi_recv : 0;
+      operation.source =
+          receiver.directed ? message->addr : backend::kAnySource;
+      SetRuleOf(operation, *message);
+    }
+    // The message of a peek or a discard goes nowhere.
+    const bool placed = (flags & (FI_PEEK | FI_DISCARD)) == 0;
+    return Post(
+        handle, operation,
+        {message->msg_iov, message->desc, placed ? message->iov_count : 0});
   }
 
-  static void Fill(fi_ops_msg* ops) noexcept {
+  template <typename Ops>
+  static void Fill(Ops* ops) noexcept {
     ops->recv = Receive;
     ops->recvv = ReceiveVector;
     ops->recvmsg = ReceiveMessage;
@@ -235,9 +358,9 @@ struct ReceiveOps {
 };
 // NOLINTEND(readability-function-size)
 
-template <int kError>
-constexpr fi_ops_msg RefuseMessages(base::Refusal<kError> refusal) noexcept {
-  return {.size = sizeof(fi_ops_msg),
+template <typename Ops, int kError>
+constexpr Ops RefuseMessages(base::Refusal<kError> refusal) noexcept {
+  return {.size = sizeof(Ops),
           .recv = refusal,
           .recvv = refusal,
           .recvmsg = refusal,
@@ -250,26 +373,33 @@ constexpr fi_ops_msg RefuseMessages(base::Refusal<kError> refusal) noexcept {
 }
 
 // Before fi_enable.
-inline constexpr fi_ops_msg kDisabledMessageOps =
-    RefuseMessages(base::kNotEnabled);
+inline constexpr auto kDisabledMessageOps =
+    RefuseMessages<fi_ops_msg>(base::kNotEnabled);
 
 // The table of an enabled handle; a direction that it does not have answers
 // -FI_EOPNOTSUPP.
 template <typename Model>
 fi_ops_msg MakeMessageOps(const CallTraits& traits) noexcept {
-  fi_ops_msg ops = RefuseMessages(base::kNotOffered);
+  auto ops = RefuseMessages<fi_ops_msg>(base::kNotOffered);
   ChooseCalls(traits.locked, traits.plain_transmit,
               [&]<typename Locking, bool kPlain>() {
                 if (traits.caps.sends) {
                   SendOps<Model, Locking, kPlain>::Fill(&ops);
                 }
               });
-  ChooseCalls(traits.locked, traits.plain_receive,
-              [&]<typename Locking, bool kPlain>() {
-                if (traits.caps.receives) {
-                  ReceiveOps<Model, Locking, kPlain>::Fill(&ops);
-                }
-              });
+  ChooseCalls(
+      traits.locked, traits.plain_receive,
+      [&]<typename Locking, bool kPlain>() {
+        if constexpr (backend::MatchingModel<Model>) {
+          if (traits.caps.matches()) {
+            ReceiveOps<typename Model::Match, Locking, kPlain>::Fill(&ops);
+            return;
+          }
+        }
+        if (traits.caps.receives) {
+          ReceiveOps<typename Model::Receive, Locking, kPlain>::Fill(&ops);
+        }
+      });
   return ops;
 }
 

@@ -5,6 +5,7 @@
 #include "host/lib/ofi/data_path.h"
 #include "host/lib/ofi/message_ops.h"
 #include "host/lib/ofi/rma_ops.h"
+#include "host/lib/ofi/tagged_ops.h"
 
 namespace heddle::ofi {
 namespace {
@@ -20,12 +21,14 @@ TransferHandle::TransferHandle(Endpoint* endpoint,
                                const OpFlags& flags) noexcept
     : fid_ep{}, endpoint_(endpoint), op_flags_(flags) {
   msg = &message_ops_;
+  tagged = &tagged_ops_;
   rma = &rma_ops_;
   DisableCalls();
 }
 
 void TransferHandle::DisableCalls() noexcept {
   message_ops_ = kDisabledMessageOps;
+  tagged_ops_ = kDisabledTaggedOps;
   rma_ops_ = kDisabledRmaOps;
 }
 
@@ -71,6 +74,7 @@ void TransferHandle::ApplyOpFlags() noexcept {
         transmit.flags == backend::kReportSuccess && !transmit.copy_now;
     queues_.traits.plain_receive = receive.report;
     message_ops_ = queues_.path->message_ops(queues_.traits);
+    tagged_ops_ = queues_.path->tagged_ops(queues_.traits);
     rma_ops_ = queues_.path->rma_ops(queues_.traits);
   }
 }

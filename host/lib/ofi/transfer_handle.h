@@ -4,6 +4,7 @@
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include <cstdint>
 
@@ -39,8 +40,12 @@ class TransferHandle : public fid_ep {
   };
   struct Receive {
     backend::ReceiveContext* context = nullptr;
+    backend::ReceiveContext* tagged_context = nullptr;
     bool selective = false;
     bool report = true;
+    bool directed = false;        // FI_DIRECTED_RECV.
+    bool multi_recv = false;      // FI_MULTI_RECV,
+    uint32_t min_multi_recv = 0;  // and FI_OPT_MIN_MULTI_RECV.
   };
 
   static TransferHandle* From(fid_ep* handle) noexcept {
@@ -80,6 +85,10 @@ class TransferHandle : public fid_ep {
   const Queues& queues() const noexcept { return queues_; }
   // Opens the data transfer calls.
   void UseQueues(const Queues& queues) noexcept;
+  // Of receives posted from now on.
+  void SetMinMultiRecv(uint32_t bytes) noexcept {
+    queues_.receive.min_multi_recv = bytes;
+  }
 
  protected:
   TransferHandle(Endpoint* endpoint, const OpFlags& flags) noexcept;
@@ -96,6 +105,7 @@ class TransferHandle : public fid_ep {
   Endpoint* endpoint_;
   OpFlags op_flags_;
   fi_ops_msg message_ops_;
+  fi_ops_tagged tagged_ops_;
   fi_ops_rma rma_ops_;
 };
 

@@ -21,7 +21,7 @@ inline constexpr std::array<SettingWord<Neighbours>, 2> kNeighboursWords = {{{"s
 inline constexpr std::array<SettingWord<Addressing>, 2> kAddressingWords = {{{"absolute", Addressing::kAbsolute}, {"relative", Addressing::kRelative}}};
 
 // All settings, in the order in which they are listed.
-inline constexpr std::array<SettingRow, 51> kSettings = {{
+inline constexpr std::array<SettingRow, 54> kSettings = {{
     {"DEVICE", "device", SettingType::kText,
      "soft, rtl, vfio, vfio:PCI-ADDRESS as in vfio:0000:01:00.0", "", "Device to use: soft is the NIC's fast functional model in this process, rtl is the NIC's Verilated RTL in this process, vfio is a Heddle NIC in PCI; unset: vfio if a function can be opened, else soft",
      kObeyedByLibrary,
@@ -262,6 +262,21 @@ inline constexpr std::array<SettingRow, 51> kSettings = {{
      kObeyedByLibrary,
      [](std::string_view text, Settings* out) { return ParseNumber(text, 0u, 16777216u, &out->bounce_limit); },
      [](const Settings& in) { return SettingText(in.bounce_limit); }},
+    {"UNEXPECTED_BYTES", "unexpected_bytes", SettingType::kNumber,
+     "0 to 1073741824", "4194304", "Memory of an endpoint for messages that arrive before their receive, one area for tagged and one for other messages, where the device matches; total_buffered_recv of an application raises it",
+     kObeyedByLibrary,
+     [](std::string_view text, Settings* out) { return ParseNumber(text, 0u, 1073741824u, &out->unexpected_bytes); },
+     [](const Settings& in) { return SettingText(in.unexpected_bytes); }},
+    {"UNEXPECTED_MESSAGES", "unexpected_messages", SettingType::kNumber,
+     "1 to 1048576", "65536", "Messages of each kind, tagged or not, that an endpoint keeps before their receive; senders of further ones wait",
+     kObeyedByLibrary,
+     [](std::string_view text, Settings* out) { return ParseNumber(text, 1u, 1048576u, &out->unexpected_messages); },
+     [](const Settings& in) { return SettingText(in.unexpected_messages); }},
+    {"COPY_LIMIT", "copy_limit", SettingType::kNumber,
+     "0 to 1073741824", "16384", "Longest message that is copied when it arrives before its receive; longer ones stay with their sender until then, if both devices can defer them",
+     kObeyedByLibrary,
+     [](std::string_view text, Settings* out) { return ParseNumber(text, 0u, 1073741824u, &out->copy_limit); },
+     [](const Settings& in) { return SettingText(in.copy_limit); }},
     {"SIM_PATH", "sim_path", SettingType::kText,
      "a directory", "", "Directory of the libraries that open simulated devices; unset: beside this library",
      kObeyedByLibrary,

@@ -84,6 +84,9 @@ struct Settings {
   uint32_t cwnd_bytes = 0;
   uint32_t base_rtt_ns = 0;
   uint32_t bounce_limit = 65536;
+  uint32_t unexpected_bytes = 4194304;
+  uint32_t unexpected_messages = 65536;
+  uint32_t copy_limit = 16384;
   std::string sim_path;
   uint32_t job_id = 0;
   Addressing addressing = Addressing::kAbsolute;

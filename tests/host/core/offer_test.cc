@@ -39,8 +39,12 @@ struct OfferTest : ::testing::Test {
             .provider_name = "heddle",
             .ipv4 = true,
             .ipv6 = true,
-            .profile = nic::ProfileOf(info)};
+            .profile = nic::ProfileOf(info),
+            .unexpected_bytes = 8192};
   }
+  static constexpr uint64_t kTags =
+      contract::kCapabilitySend | contract::kCapabilityMatch |
+      contract::kCapabilityTagged | contract::kCapabilityMultiRecv;
   static constexpr uint64_t kWriter =
       contract::kCapabilitySend | contract::kCapabilityWrite;
   InfoPointer hints{AllocateInfo()};
@@ -135,9 +139,24 @@ TEST_F(OfferTest, EachHintNeedsItsBit) {
        [](fi_info* h) { h->tx_attr->rma_iov_limit = 2; }},
       {"domain_attr->cntr_cnt", contract::kCapabilityCounters,
        [](fi_info* h) { h->domain_attr->cntr_cnt = 1; }},
+      {"caps", contract::kCapabilityTagged,
+       [](fi_info* h) { h->caps = FI_TAGGED; }},
+      {"caps", contract::kCapabilityMatch,
+       [](fi_info* h) { h->caps = FI_TAGGED; }},
+      {"caps", contract::kCapabilityMultiRecv,
+       [](fi_info* h) { h->caps = FI_MSG | FI_MULTI_RECV; }},
+      {"caps", contract::kCapabilityMatch,
+       [](fi_info* h) { h->caps = FI_MSG | FI_DIRECTED_RECV; }},
+      {"tx_attr->msg_order", contract::kCapabilityWriteAfterRead,
+       [](fi_info* h) { h->tx_attr->msg_order = FI_ORDER_WAR; }},
+      {"rx_attr->msg_order", contract::kCapabilityWriteAfterRead,
+       [](fi_info* h) { h->rx_attr->msg_order = FI_ORDER_SAR; }},
+      {"ep_attr->max_order_war_size", contract::kCapabilityWriteAfterRead,
+       [](fi_info* h) { h->ep_attr->max_order_war_size = 1; }},
   };
   constexpr uint64_t kAll =
-      kWriter | contract::kCapabilityRead | contract::kCapabilityFence |
+      kTags | kWriter | contract::kCapabilityWriteAfterRead |
+      contract::kCapabilityRead | contract::kCapabilityFence |
       contract::kCapabilityRegionEvent | contract::kCapabilityDeliveryComplete |
       contract::kCapabilityMore | contract::kCapabilityCounters;
   for (const auto& [attribute, bit, want] : kCases) {
@@ -149,6 +168,80 @@ TEST_F(OfferTest, EachHintNeedsItsBit) {
     ASSERT_TRUE(refusal.has_value());
     EXPECT_EQ(refusal->attribute, attribute);
   }
+}
+
+TEST_F(OfferTest, TagsHaveAFormatAndMemoryForUnexpectedMessages) {
+  hints->caps = FI_TAGGED;
+  InfoPointer answer = Answer(kTags);
+  EXPECT_EQ(answer->caps,
+            FI_TAGGED | FI_SEND | FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM);
+  EXPECT_EQ(answer->tx_attr->caps, FI_TAGGED | FI_SEND);
+  EXPECT_EQ(answer->rx_attr->caps, FI_TAGGED | FI_RECV);
+  EXPECT_EQ(answer->ep_attr->mem_tag_format, 0xaaaaaaaaaaaaaaaaU);
+  EXPECT_EQ(answer->rx_attr->total_buffered_recv, 8192U);
+  EXPECT_EQ(answer->domain_attr->ep_cnt, 6U);
+  // MPICH's of many fields.
+  hints->ep_attr->mem_tag_format = 0x00e000007fffffff;
+  hints->rx_attr->total_buffered_recv = 10000;
+  answer = Answer(kTags);
+  EXPECT_EQ(answer->ep_attr->mem_tag_format, 0x00e000007fffffffU);
+  EXPECT_EQ(answer->rx_attr->total_buffered_recv, 12288U);
+  // Both kinds of message have a receive context each.
+  hints->caps = FI_TAGGED | FI_MSG;
+  EXPECT_EQ(Answer(kTags)->domain_attr->ep_cnt, 3U);
+  hints->caps = FI_MSG;
+  answer = Answer(kTags);
+  EXPECT_EQ(answer->caps & FI_TAGGED, 0U);
+  EXPECT_EQ(answer->rx_attr->total_buffered_recv, 0U);
+  EXPECT_EQ(answer->ep_attr->mem_tag_format, 0U);
+}
+
+TEST_F(OfferTest, MatchingIsOfReceives) {
+  for (const uint64_t caps :
+       {FI_MULTI_RECV, FI_DIRECTED_RECV, FI_MSG | FI_SEND | FI_MULTI_RECV,
+        FI_TAGGED | FI_SEND | FI_DIRECTED_RECV}) {
+    hints->caps = caps;
+    const auto refusal = Refused(kTags);
+    ASSERT_TRUE(refusal.has_value()) << caps;
+    EXPECT_EQ(refusal->attribute, "caps");
+  }
+}
+
+TEST_F(OfferTest, TheAnswerToNoHintsIsAcceptedWithDirectedReceives) {
+  // As MPICH does.
+  InfoPointer answer = Answer(kTags | kWriter);
+  constexpr uint64_t kPicked = FI_TAGGED | FI_MSG | FI_MULTI_RECV;
+  EXPECT_EQ(answer->caps & kPicked, kPicked);
+  hints->caps = answer->caps | FI_DIRECTED_RECV;
+  EXPECT_EQ(Answer(kTags | kWriter)->caps, hints->caps);
+}
+
+TEST_F(OfferTest, HintsOfOpenMpiAreMet) {
+  hints->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->op_flags = hints->rx_attr->op_flags = FI_COMPLETION;
+  hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->av_type = FI_AV_MAP;
+  hints->domain_attr->cq_data_size = 4;
+  const InfoPointer answer = Answer(kTags);
+  EXPECT_EQ(answer->caps, hints->caps | FI_SEND | FI_RECV);
+  EXPECT_EQ(answer->rx_attr->caps, FI_TAGGED | FI_RECV | FI_DIRECTED_RECV);
+  EXPECT_EQ(answer->mode, 0U);
+  EXPECT_EQ(answer->domain_attr->mr_mode, 0);
+  EXPECT_EQ(answer->domain_attr->threading, FI_THREAD_DOMAIN);
+  EXPECT_GE(answer->domain_attr->cq_data_size, 4U);
+}
+
+TEST_F(OfferTest, WriteAfterReadHasAnySize) {
+  hints->tx_attr->msg_order = FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_SAR;
+  hints->ep_attr->max_order_war_size = 4096;
+  const InfoPointer answer = Answer(kWriter | contract::kCapabilityRead |
+                                    contract::kCapabilityWriteAfterRead);
+  EXPECT_EQ(answer->tx_attr->msg_order, hints->tx_attr->msg_order);
+  EXPECT_EQ(answer->ep_attr->max_order_war_size, SIZE_MAX);
 }
 
 }  // namespace
