@@ -292,7 +292,19 @@ TEST_P(EngineDeferTest, ForgedTokensHaveNoEffect) {
               ReturnCode::kOpViolation);
   }
   EXPECT_FALSE(b_.Poll(1).has_value());
+  // One of another life of its entry, while the message is expected.
+  fabric_.hold_requests = true;
   ring_.Post(MatchRing::Receive(buffer_, kBytes, 1), 1);
+  header.request_length = 20000;
+  header.eom = 0;
+  for (const uint32_t token : {1U, 0x20001U, 0x10002U}) {
+    SCOPED_TRACE(token);
+    header.buffer_offset = uint64_t{1} << 32U | token;
+    EXPECT_EQ(Offer(b_, header, EngineNode::kMtu).response.return_code,
+              ReturnCode::kOpViolation);
+  }
+  EXPECT_EQ(buffer_[0], 0);
+  fabric_.hold_requests = false;
   Run();
   EXPECT_EQ(One().status, Status::kOk);
   ExpectSent(Status::kOk);
