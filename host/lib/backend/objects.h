@@ -208,7 +208,7 @@ struct ReceiveContexts {
   bool untagged = true;  // For messages without a tag and RMA of peers,
   bool matches = false;  // which matches.
   bool tagged = false;   // For tagged messages: always matches.
-  // Of each that matches: memory for payload, number of messages, and the
+  // Each that matches has: memory for payload, number of messages, and the
   // longest message that is copied there if its sender can keep it instead.
   uint32_t unexpected_bytes = 0;
   uint32_t unexpected_messages = 0;
@@ -259,7 +259,7 @@ class Endpoint {
   // After `Enable`; null for a direction that it does not have.
   virtual TransmitContext* transmit() const noexcept = 0;
   virtual ReceiveContext* receive() const noexcept = 0;
-  // Of tagged messages.
+  // Receives tagged messages.
   virtual ReceiveContext* tagged_receive() const noexcept { return nullptr; }
 
   // Withdraws the oldest receive posted with `context` that has not been asked

@@ -45,7 +45,7 @@ struct Operation {
   uint64_t address = 0;
 };
 
-// What a receive does with the message that it matches, numbered likewise. All
+// Use of the message that a receive matches, numbered likewise. All
 // but `kReceive` end at once; those of a claim name it by the context of the
 // receive that made it.
 enum class MatchOp : uint8_t {
@@ -76,7 +76,7 @@ struct MatchOperation {
   bool many = false;             // FI_MULTI_RECV, for `kReceive`,
   uint32_t min_free = 0;         // and FI_OPT_MIN_MULTI_RECV with it.
   uint64_t source = kAnySource;  // Index in the endpoint's address vector.
-  uint64_t tag = 0;              // Of a tagged receive.
+  uint64_t tag = 0;              // With tagged receives.
   uint64_t ignore = 0;           // Bits of the tag that match any.
 };
 

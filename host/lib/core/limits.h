@@ -42,8 +42,8 @@ inline constexpr uint64_t kTagFormat = 0xaaaaaaaaaaaaaaaa;
 // FI_OPT_MIN_MULTI_RECV until it is set.
 inline constexpr uint32_t kDefaultMinMultiRecv = 64;
 
-// Memory for the payload of unexpected messages of one receive context: what
-// the setting says, or more if the application asked for more; whole pages.
+// Memory for the payload of unexpected messages of one receive context: the
+// setting, or more if the application requested more; whole pages.
 inline constexpr size_t kMaxUnexpectedBytes = size_t{1} << 30;
 constexpr uint32_t UnexpectedBytes(size_t setting, size_t total_buffered_recv) {
   constexpr size_t kPage = 4096;

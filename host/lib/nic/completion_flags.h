@@ -34,7 +34,7 @@ inline constexpr auto kOperationFlags = [] {
 // `kind` is that of the entry.
 inline uint64_t CompletionFlags(contract::CompletionKind kind,
                                 const contract::Completion& entry) noexcept {
-  uint64_t flags = FI_MSG | FI_RECV;  // Of a context that does not match.
+  uint64_t flags = FI_MSG | FI_RECV;  // Contexts that match have others.
   if (kind != contract::CompletionKind::kRx) {
     flags = kOperationFlags[static_cast<size_t>(kind) % 4]
                            [static_cast<size_t>(entry.opcode) % 16];

@@ -32,7 +32,7 @@ struct Finished {
   const AddressTable* peers = nullptr;
   bool known = false;   // False: of no operation of ours, to be ignored.
   bool report = false;  // False: the application asked not to hear of success.
-  // Of a context that matches, which alone knows them.
+  // Contexts that match report these.
   bool matched = false;
   uint64_t flags = 0;
   uint32_t length = 0;

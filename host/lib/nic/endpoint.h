@@ -85,7 +85,7 @@ class Endpoint final : public backend::Endpoint {
   EndpointGrant grant_;
   Options options_;
   std::unique_ptr<TxQueue> tx_;
-  std::unique_ptr<RxQueue> rx_;        // Of untagged messages: this
+  std::unique_ptr<RxQueue> rx_;        // Untagged messages: this
   std::unique_ptr<MatchQueue> match_;  // or this; and of tagged ones.
   std::unique_ptr<MatchQueue> tagged_;
   bool claimed_ = false;

@@ -31,17 +31,17 @@ static_assert(static_cast<uint8_t>(backend::MatchOp::kPeek) ==
               static_cast<uint8_t>(backend::MatchOp::kDiscardClaimed) ==
                   static_cast<uint8_t>(contract::MatchOp::kDiscardClaimed));
 
-// What a completion of a context that matches means to the application.
+// A completion of a context that matches, in the application's terms.
 struct MatchedReceive {
   uint64_t context = 0;
-  uint64_t flags = 0;      // Of fi_cq(3).
+  uint64_t flags = 0;      // From fi_cq(3).
   void* buffer = nullptr;  // Where the message begins.
   uint32_t length = 0;     // Placed; of a peek, the message's.
   bool known = false;      // False: nothing of ours.
   bool report = false;
 };
 
-// What becomes of a handle of `MatchQueue`; compared as a whole.
+// State of a handle of `MatchQueue`; compared as a whole.
 struct MatchHandleUse {
   Ticket ticket = kNoTicket;
   uint8_t state = 0;  // Bits of the queue's.
@@ -59,7 +59,7 @@ struct MatchHandleUse {
 class MatchQueue final : public RxContext {
  public:
   // Receives that a context holds whatever its `operations`: no ring limits
-  // them, and programs post more than they ask for.
+  // them, and programs post more than they request.
   static constexpr size_t kMinReceives = 8192;
 
   // As TxQueue.
@@ -135,7 +135,7 @@ class MatchQueue final : public RxContext {
   MatchedReceive Retire(const contract::Completion& entry) noexcept;
 
   // Requests that the device withdraw the oldest receive posted with `context`
-  // that it has not been asked for yet. False when there is none.
+  // whose withdrawal has not been requested. False when there is none.
   template <typename Locking>
   bool Cancel(uint64_t context) noexcept {
     const typename Locking::Guard guard(lock());
@@ -151,13 +151,13 @@ class MatchQueue final : public RxContext {
 
   // Memory of retired operations; under `lock()`.
   EndedMemory& ended() noexcept { return registrar_->ended(); }
-  // Of successful receives of one message, without those of `entry`.
+  // Flags of successful receives of one message, without those of `entry`.
   uint64_t operation_flags() const noexcept { return operation_flags_; }
 
  private:
-  // Of a handle: its receive is not complete; is being withdrawn; takes many
-  // messages; reports the length of a message that stays elsewhere; claims one,
-  // and has claimed it.
+  // State of a handle: its receive is not complete; is being withdrawn; takes
+  // many messages; reports the length of a message that stays elsewhere; claims
+  // one, and has claimed it.
   static constexpr uint8_t kPosted = 1;
   static constexpr uint8_t kCancelling = 2;
   static constexpr uint8_t kMany = 4;
@@ -172,7 +172,7 @@ class MatchQueue final : public RxContext {
   struct Handle {
     uint64_t context = 0;
     void* buffer = nullptr;
-    uint64_t order = 0;  // Of posting.
+    uint64_t order = 0;  // By posting.
     uint32_t name = 0;
     Use use;
   };

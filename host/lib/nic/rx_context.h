@@ -32,16 +32,16 @@ struct RxOptions {
   // Messages go straight to their place: a counter tells of them, without a
   // completion that is read. Buffers of several segments are EOPNOTSUPP.
   bool in_place = false;
-  bool report_targets = true;  // Peers' RMA operations that tell of themselves.
+  bool report_targets = true;  // Peers' RMA operations that are reported.
   uint64_t owner_context = 0;  // Of errors that no receive belongs to.
   MapRefusalListener on_refused = {};
-  // Of contexts that match: sources of receives, and the space of tags.
+  // Contexts that match: sources of receives, and the space of tags.
   const AddressTable* directory = nullptr;
   bool tagged = false;
   uint32_t unexpected_bytes = 0;  // A multiple of 4 KiB.
 };
 
-// What completions of a receive context concern, whichever it is.
+// The part of a receive context of either kind that completions need.
 //
 // Thread safety: immutable once bound, but for the link, which is of the
 // completion queue's.
@@ -106,7 +106,7 @@ class RxContext : public backend::ReceiveContext {
     *bytes = sum;
     return 0;
   }
-  // Of what was not prepared.
+  // Error of a buffer that was not prepared.
   static int ErrorOf(const Prepared& prepared) noexcept {
     return prepared.status == Prepared::Status::kFull
                ? EAGAIN

@@ -289,7 +289,7 @@ struct ReceiveOps {
                 {parts, descriptors, count});
   }
 
-  // Flags of fi_recvmsg or fi_trecvmsg that say what becomes of the message.
+  // Flags of fi_recvmsg or fi_trecvmsg that name a use of the message.
   static constexpr uint64_t kActions = FI_PEEK | FI_CLAIM | FI_DISCARD;
   static uint64_t FlagsOf(const Receiver& receiver) noexcept {
     return FI_COMPLETION | FI_MORE |

@@ -85,7 +85,7 @@ class TransferHandle : public fid_ep {
   const Queues& queues() const noexcept { return queues_; }
   // Opens the data transfer calls.
   void UseQueues(const Queues& queues) noexcept;
-  // Of receives posted from now on.
+  // Holds for receives posted from now on.
   void SetMinMultiRecv(uint32_t bytes) noexcept {
     queues_.receive.min_multi_recv = bytes;
   }

@@ -99,7 +99,7 @@ class MatchQueueTest : public ::testing::Test {
     entry.status = status;
     return entry;
   }
-  // Names that the device was asked to withdraw.
+  // Names that the device was requested to withdraw.
   std::vector<uint32_t> Withdrawn() {
     std::vector<uint32_t> names;
     for (const FakeDevice::Rung& rung : device_.rung) {
@@ -326,7 +326,7 @@ TEST_F(MatchQueueTest, CancelNamesTheOldestReceiveOfTheContext) {
   EXPECT_FALSE(queue_->Cancel<backend::Locked>(8));
   ASSERT_TRUE(queue_->Cancel<backend::Locked>(5));
   ASSERT_TRUE(queue_->Cancel<backend::Locked>(5));
-  EXPECT_FALSE(queue_->Cancel<backend::Locked>(5)) << "asked for already";
+  EXPECT_FALSE(queue_->Cancel<backend::Locked>(5)) << "requested already";
   EXPECT_EQ(Withdrawn(),
             (std::vector<uint32_t>{static_cast<uint32_t>(taken[2].op_context),
                                    static_cast<uint32_t>(younger.op_context)}));
