@@ -253,13 +253,17 @@ bool Engine::Impl::Doorbell(uint32_t bar2_offset, uint64_t value) {
   }
   if (in_bank < contract::kCqPageFirst) {
     RxDoorbell(ObjectOfPage(page, contract::kRxPageFirst), offset, value);
-  } else if (in_bank < contract::kCounterPageFirst) {
+    // A receive may have taken a message that waits at its sender.
+    return initiator().requests_ready();
+  }
+  if (in_bank < contract::kCounterPageFirst) {
     if (offset == contract::kDoorbellCqConsumerOffset &&
         units_->queues.Consumed(ObjectOfPage(page, contract::kCqPageFirst),
                                 value)) {
       target().rings().Work();
       target().matching().Work();
-      return initiator().Unblock();
+      const bool requests = initiator().requests_ready();
+      return initiator().Unblock() || requests;
     }
   } else {
     units_->counters.Doorbell(ObjectOfPage(page, contract::kCounterPageFirst),

@@ -81,6 +81,8 @@ class Initiator : public ReadySender {
   // -- deferred messages (initiator_restart.cc)
 
   bool SendReady(const Deferral& deferral, uint32_t target_token) override;
+  // DEFERRABLE_RTR are in flight, or wait for the transport.
+  bool requests_ready() const noexcept { return ready_requests_ != 0; }
   // DEFERRABLE_RTR arrived. False: no message of that token is deferred by
   // `source`.
   bool OnReady(const wire::FabricAddress& source, uint32_t token,
