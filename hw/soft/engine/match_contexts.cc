@@ -309,6 +309,12 @@ void MatchContexts::Receive(uint32_t context, const MatchDesc& descriptor,
   Deliver(context, delivery, ticket);
 }
 
+bool MatchContexts::IsHeadless(Context& match,
+                               const semantics::MatchRule& rule) {
+  const auto first = match.queue.Peek(rule, ReceiveQueue::PeekAction::kLook, 0);
+  return first && match.kept[static_cast<uint32_t>(first->message)].headless;
+}
+
 void MatchContexts::Look(uint32_t context, const MatchDesc& descriptor,
                          CqTicket ticket) {
   using Action = ReceiveQueue::PeekAction;
@@ -316,7 +322,7 @@ void MatchContexts::Look(uint32_t context, const MatchDesc& descriptor,
   std::optional<uint64_t> message;
   if (descriptor.opcode == MatchOp::kDiscardClaimed) {
     message = match.queue.DiscardClaimed(descriptor.op_context);
-  } else {
+  } else if (!IsHeadless(match, RuleOf(descriptor))) {
     const Action action = descriptor.opcode == MatchOp::kClaim ? Action::kClaim
                           : descriptor.opcode == MatchOp::kDiscard
                               ? Action::kDiscard
@@ -384,8 +390,9 @@ std::optional<NackCode> MatchContexts::Begin(uint32_t context,
                    ? UnexpectedArea::Block{}
                    : match.area.Take(message.length);
   if (keep.block.bytes != message.length) {
-    keep.deferred =
-        message.deferral != nullptr ? Defer(context, message) : kNone;
+    keep.deferred = message.deferral != nullptr && !message.headless
+                        ? Defer(context, message)
+                        : kNone;
     if (keep.deferred == kNone) {
       match.free.Push(match.kept, kept);
       return NackCode::kNoPktBuffer;
@@ -393,6 +400,7 @@ std::optional<NackCode> MatchContexts::Begin(uint32_t context,
     deferred_[keep.deferred].kept = kept;
   }
   keep.names = message.names;
+  keep.headless = message.headless;
   keep.outcome = {.length = message.length, .message_length = message.length};
   keep.open = keep.deferred == kNone ? message.open : kNone;
   arrival.message = kept;
@@ -418,6 +426,7 @@ void MatchContexts::End(uint32_t context, const Landing& landing,
     case Landing::Kind::kKept: {
       Kept& keep = match.kept[landing.kept];
       keep.open = kNone;
+      keep.headless = false;
       keep.names = names;
       keep.outcome = outcome;
       if (outcome.status != Status::kOk &&

@@ -90,6 +90,8 @@ class MatchContexts : public ReadySink {
     uint32_t open = semantics::kNone;  // While it arrives; kNone: it is whole.
     bool given_up = false;  // By its sender: kept for no later receive.
     const Deferral* deferral = nullptr;  // It may be deferred.
+    // Its first packet, which has the remote data, has not arrived.
+    bool headless = false;
   };
   // Sets where the message goes, or returns the reason to refuse it, and then
   // has no effect.
@@ -120,6 +122,7 @@ class MatchContexts : public ReadySink {
     uint32_t handle = semantics::kNone;  // In the queue.
     UnexpectedArea::Block block;
     uint32_t deferred = semantics::kNone;  // Its bytes are at its sender.
+    bool headless = false;                 // Peeks do not find it yet.
     semantics::ListLink free;
   };
   // A message of any context whose initiator waits.
@@ -181,6 +184,8 @@ class MatchContexts : public ReadySink {
                CqTicket ticket);
   void Receive(uint32_t context, const contract::MatchDesc& descriptor,
                CqTicket ticket);
+  // The first message that the rule matches is.
+  static bool IsHeadless(Context& match, const semantics::MatchRule& rule);
   void Look(uint32_t context, const contract::MatchDesc& descriptor,
             CqTicket ticket);
   // A receive has taken a message that was kept.

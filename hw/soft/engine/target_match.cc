@@ -158,7 +158,8 @@ uint32_t Target::OpenMatch(const Packet& packet, bool legal, uint32_t context,
                             .length = length,
                             .open = handle,
                             .given_up = ie,
-                            .deferral = nullptr},
+                            .deferral = nullptr,
+                            .headless = packet.header.som == 0},
                            &open.landing, &refusal);
   const Landing::Kind kind = open.landing.kind;
   if (!landed || (ie && kind == Landing::Kind::kNowhere)) {
