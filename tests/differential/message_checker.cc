@@ -83,7 +83,7 @@ void MessageChecker::Feed(uint32_t side, const Event& event) {
       break;
     case EventKind::kFound:
       found_.at(stream_.operations.at(event.number).at.index())
-          .push_back(event);
+          .push_back({event, ends_.at(side).size()});
       break;
     case EventKind::kCompleted:
     case EventKind::kFailed:
@@ -388,7 +388,7 @@ void MessageChecker::CheckOrder(const std::vector<Taken>& taken,
 }
 
 void MessageChecker::SettleFound(const Place& place) {
-  for (const Event& event : found_.at(place.index())) {
+  for (const auto& [event, life] : found_.at(place.index())) {
     const Operation& peek = stream_.operations.at(event.number);
     bool known = false;
     for (uint32_t from = 0; from < stream_.setup.places() && !known; ++from) {
@@ -402,13 +402,14 @@ void MessageChecker::SettleFound(const Place& place) {
             event.has_data != HasData(sent.verb) ||
             (event.has_data &&
              event.data != ContentData(stream_.setup.seed, message.number)) ||
-            (Drops(peek) && message.arrived)) {
+            (Drops(peek) && message.arrived && message.life <= life)) {
           continue;
         }
         known = true;
-        if (Drops(peek)) {
+        // One that was not acknowledged may have come to the next life, too.
+        if (Drops(peek) && !message.arrived) {
           message.arrived = true;
-          message.life = ends_.at(place.side).size();
+          message.life = life;
           ++verdict_->figures.messages;
         }
         break;

@@ -112,7 +112,11 @@ class MessageChecker {
   std::array<bool, kMaxSides> was_reset_ = {};    // Since a sync.
   std::array<uint32_t, kMaxPlaces> inject_errors_ = {};
   // Answers to peeks since a sync.
-  std::array<std::vector<Event>, kMaxPlaces> found_;
+  struct Found {
+    Event event;
+    size_t life = 0;  // As `Posted::life`.
+  };
+  std::array<std::vector<Found>, kMaxPlaces> found_;
   // Since the stream began: injected operations may fail much later.
   bool regions_changed_ = false;
   std::array<bool, kMaxSides> was_renewed_ = {};  // Since a sync.
