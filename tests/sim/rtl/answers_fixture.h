@@ -85,6 +85,16 @@ class AnswersTest : public device::DeviceTest,
     }
     return ses;
   }
+  // The answer to an operation for tagged messages, of which the endpoint has
+  // none, and the device `rtl` neither.
+  static ReturnCode CodeWithoutTags(SesOpcode opcode) {
+    if (GetParam()) {
+      return ReturnCode::kUnsupportedOp;
+    }
+    // Its tokens name no message that is deferred.
+    return opcode == SesOpcode::kDeferrableRtr ? ReturnCode::kOpViolation
+                                               : ReturnCode::kBadIndex;
+  }
   static Bytes Pattern(size_t bytes) {
     Bytes pattern(bytes);
     for (size_t i = 0; i < bytes; ++i) {

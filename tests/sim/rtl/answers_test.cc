@@ -360,9 +360,7 @@ TEST_P(AnswersTest, OperationsThatADeviceDoesNotHaveAreAnsweredSo) {
   OnBothModes([this] {
     // A rendezvous has 24 bytes more of header, an atomic 4.
     for (const auto& [opcode, more] :
-         {std::pair{SesOpcode::kDeferrableTsend, 0},
-          std::pair{SesOpcode::kTaggedSend, 0},
-          std::pair{SesOpcode::kRendezvousSend, 24},
+         {std::pair{SesOpcode::kRendezvousSend, 24},
           std::pair{SesOpcode::kRendezvousTsend, 24},
           std::pair{SesOpcode::kAtomic, 4},
           std::pair{SesOpcode::kFetchingAtomic, 4},
@@ -371,6 +369,19 @@ TEST_P(AnswersTest, OperationsThatADeviceDoesNotHaveAreAnsweredSo) {
       const SesStd ses = Whole(opcode, 8);
       ExpectError(Ask(ses, Pattern(8U + static_cast<size_t>(more))), ses,
                   ReturnCode::kUnsupportedOp);
+    }
+    ExpectAlive();
+  });
+}
+
+// The device `soft` has them, but the endpoint no context for them.
+TEST_P(AnswersTest, TaggedSendsAreRefusedByAnEndpointWithoutTags) {
+  OnBothModes([this] {
+    for (const auto opcode :
+         {SesOpcode::kTaggedSend, SesOpcode::kDeferrableTsend}) {
+      SCOPED_TRACE(static_cast<int>(opcode));
+      const SesStd ses = Whole(opcode, 8);
+      ExpectError(Ask(ses, Pattern(8)), ses, CodeWithoutTags(opcode));
     }
     ExpectAlive();
   });
