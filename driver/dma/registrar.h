@@ -195,7 +195,7 @@ class Registrar {
   static Result<Registrar> Create(Device& device, const Options& options);
 
   Registrar(Registrar&&) = default;
-  Registrar& operator=(Registrar&&) = default;
+  Registrar& operator=(Registrar&&) = delete;
 
   // The lock of a caller that shares the registrar.
   struct Lock {

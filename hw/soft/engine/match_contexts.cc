@@ -379,6 +379,15 @@ std::optional<NackCode> MatchContexts::Begin(uint32_t context,
     landing->kind = Landing::Kind::kNowhere;
     return std::nullopt;
   }
+  return Keep(context, message, arrival, landing);
+}
+
+std::optional<NackCode> MatchContexts::Keep(uint32_t context,
+                                            const Message& message,
+                                            semantics::Arrival arrival,
+                                            Landing* landing) {
+  Context& match = *Find(context);
+  const RxContext& rx = (*rings_)[context];
   const uint32_t kept = match.free.Pop(match.kept);
   if (kept == kNone) {
     return NackCode::kNoPktBuffer;

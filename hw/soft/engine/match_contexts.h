@@ -205,6 +205,11 @@ class MatchContexts : public ReadySink {
                                       const semantics::MessageNames& names,
                                       const semantics::Outcome& outcome);
 
+  // As `Begin` of a message that no receive takes.
+  std::optional<contract::NackCode> Keep(uint32_t context,
+                                         const Message& message,
+                                         semantics::Arrival arrival,
+                                         Landing* landing);
   // Keeps the message at its sender; kNone without room.
   uint32_t Defer(uint32_t context, const Message& message);
   // Its receive is known, or it was discarded.

@@ -118,7 +118,8 @@ uint32_t Target::OpenSend(const Packet& packet, Verdict* verdict) {
     return OpenMatch(packet, legal, start.context, verdict);
   }
   const rules::Answer begun = BeginSend(packet, legal, &start);
-  if (begun.kind != rules::Answer::Kind::kBegins) {
+  // It begins only with a buffer.
+  if (begun.kind != rules::Answer::Kind::kBegins || start.head == nullptr) {
     *verdict = NotBegun(packet, begun);
     return kNone;
   }
