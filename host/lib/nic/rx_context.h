@@ -26,7 +26,7 @@ using backend::ReceiveOperation;
 struct RxOptions {
   size_t operations = 0;          // Posted at a time, at least.
   uint32_t copy_limit_bytes = 0;  // Larger unregistered buffers are mapped.
-  // Names senders in completions; null when nobody asks.
+  // Names senders in completions; null without FI_SOURCE.
   const AddressTable* peers = nullptr;
   bool refuse_strangers = false;  // With `peers`: see `Cq::RefuseStranger`.
   // Messages go straight to their place: a counter tells of them, without a

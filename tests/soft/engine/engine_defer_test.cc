@@ -384,7 +384,7 @@ TEST_P(EngineDeferTest, ManyUnmatchedMessagesStopNoOtherSender) {
   for (int i = 0; i < 200; ++i) {
     step();
   }
-  // Full by now; the third one goes on.
+  // It is full by now; the third sender continues.
   for (uint64_t i = 0; i < 50; ++i) {
     ring.Post(MatchRing::Receive(buffer_, 200, 1), i);
     senders[2]->Post(TaggedSend(1, third, 100, 1));

@@ -99,7 +99,7 @@ class Model {
            (any || rule.source_fa_lo == message.from + 1);
   }
 
-  // A receive takes the message; returns whether the receive goes on.
+  // A receive takes the message; returns whether the receive takes more.
   bool Take(Posted& posted, const Message& message) {
     const MatchDesc& descriptor = posted.descriptor;
     const bool multi = (descriptor.flags & contract::kMatchFlagMultiRecv) != 0;
@@ -353,7 +353,7 @@ TEST(EngineMatchRandomTest, EachMessageMeetsTheReceiveOfTheModelOnABadWire) {
 }
 
 // Whatever the host writes, the device completes each descriptor at most once
-// and goes on.
+// and continues.
 TEST(EngineMatchRandomTest, AnyDescriptorHasADefinedEnd) {
   const uint32_t seed = TestSeed();
   std::mt19937 random(seed);

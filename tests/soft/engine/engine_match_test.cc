@@ -539,7 +539,7 @@ TEST_P(EngineMatchTest, EachBadDescriptorHasOneCompletion) {
   const Completion rx = One();
   EXPECT_EQ(rx.status, Status::kBadPosition);
   EXPECT_EQ(rx.op_context, 0u);
-  // The context goes on.
+  // The context continues.
   Send(1, 12);
   ring_.Post(good, 1);
   EXPECT_EQ(One().length, 12u);
