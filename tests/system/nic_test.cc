@@ -408,7 +408,7 @@ TEST_F(NicTest, NothingIsLostDoubledOrChangedOnALossyWire) {
   const uint32_t seed = TestSeed();
   sim::nic::LockstepOptions options;
   options.seed = seed;
-  options.wire.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
+  options.wire.faults = {.loss = 0.03, .duplicate = 0.03, .reorder = 0.03};
   Open(2, options);
   std::mt19937 rng(seed);
   constexpr uint32_t kCount = 300;
@@ -454,7 +454,7 @@ TEST_F(NicTest, UnorderedSendsAreExactlyOnceOnALossyWire) {
   const uint32_t seed = TestSeed();
   sim::nic::LockstepOptions options;
   options.seed = seed;
-  options.wire.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
+  options.wire.faults = {.loss = 0.03, .duplicate = 0.03, .reorder = 0.03};
   Open(2, options, [](size_t, BareEndpointOptions& o) { o.ordered = false; });
   std::mt19937 rng(seed);
   constexpr uint32_t kCount = 300;
