@@ -622,5 +622,141 @@ TEST_F(MultiRecvTest, TheFlagNeedsTheCapability) {
   EXPECT_EQ(Post(buffer, nullptr), -FI_EOPNOTSUPP);
 }
 
+// -- peers and room of other kinds
+
+// b's device has no tags.
+class UntaggedPeerTest : public TaggedTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(
+        Open({.caps = FI_TAGGED | FI_MSG}, {.caps = FI_MSG}));
+  }
+};
+
+TEST_F(UntaggedPeerTest, ATaggedSendFailsAndOthersGoOn) {
+  const std::vector<uint8_t> bytes = Pattern(100);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_tsend(a->ep, bytes.data(), bytes.size(), nullptr, to_b, 7,
+                       contexts_.data()),
+              0);
+    const auto sent = Take(a->tx_cq);
+    ASSERT_TRUE(sent.has_value());
+    ASSERT_TRUE(sent->error);
+    EXPECT_EQ(sent->failure.op_context, contexts_.data());
+    EXPECT_EQ(sent->failure.err, FI_EOPNOTSUPP);
+    EXPECT_EQ(sent->failure.prov_errno, FI_HEDDLE_PEER_UNSUPPORTED);
+    EXPECT_EQ(sent->failure.flags, uint64_t{FI_TAGGED | FI_SEND});
+    std::vector<uint8_t> received(bytes.size());
+    ASSERT_NO_FATAL_FAILURE(Exchange(bytes, received));
+    EXPECT_EQ(received, bytes);
+  }
+}
+
+// A sender with tags sends all but the shortest messages as deferrable.
+TEST_F(UntaggedPeerTest, MessagesOfEachLengthArrive) {
+  for (const size_t length : {8, 100, 4096, 70000}) {
+    SCOPED_TRACE(length);
+    const std::vector<uint8_t> bytes = Pattern(length);
+    std::vector<uint8_t> received(length);
+    ASSERT_NO_FATAL_FAILURE(Exchange(bytes, received));
+    EXPECT_EQ(received, bytes);
+    // Before its receive, and longer than that.
+    ASSERT_EQ(fi_send(a->ep, bytes.data(), length, nullptr, to_b, nullptr), 0);
+    EXPECT_TRUE(StaysEmpty(a->tx_cq));
+    ASSERT_EQ(fi_recv(b->ep, received.data(), length - 1, nullptr,
+                      FI_ADDR_UNSPEC, nullptr),
+              0);
+    ASSERT_NO_FATAL_FAILURE(Failed(FI_ETRUNC, nullptr));
+    const auto sent = Take(a->tx_cq, kLimit, b->rx_cq);
+    ASSERT_TRUE(sent.has_value());
+    EXPECT_FALSE(sent->error) << sent->failure.prov_errno;
+  }
+}
+
+// With FI_HEDDLE_UNEXPECTED_MESSAGES=64.
+class ScarceTest : public TaggedTest {};
+
+TEST_F(ScarceTest, UnmatchedMessagesWaitAndStopNoOtherSender) {
+  constexpr uint32_t kHeaders = 64;
+  constexpr uint32_t kEach = 5000;
+  constexpr size_t kBytes = 100;
+  const NodeOptions options{.caps = FI_TAGGED, .cq_size = 1024};
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  struct Sender {
+    std::unique_ptr<Node> node;
+    fi_addr_t to_b = FI_ADDR_UNSPEC;
+    uint32_t posted = 0;
+    uint32_t completed = 0;
+  };
+  std::array<Sender, 2> senders;
+  for (Sender& sender : senders) {
+    sender.node = std::make_unique<Node>(options);
+    ASSERT_EQ(sender.node->result, 0);
+    sender.to_b = sender.node->Insert(*b);
+  }
+  const size_t before = ResidentBytes();
+  const std::vector<uint8_t> bytes = Pattern(kBytes);
+  const auto step = [&] {
+    for (Sender& sender : senders) {
+      while (sender.posted != kEach &&
+             fi_tsend(sender.node->ep, bytes.data(), kBytes, nullptr,
+                      sender.to_b, 7, nullptr) == 0) {
+        ++sender.posted;
+      }
+      fi_cq_tagged_entry entries[16];
+      const ssize_t count = fi_cq_read(sender.node->tx_cq, entries, 16);
+      sender.completed += count > 0 ? static_cast<uint32_t>(count) : 0;
+    }
+  };
+  for (int i = 0; i < 1000; ++i) {
+    step();
+    (void)fi_cq_read(b->rx_cq, nullptr, 0);
+  }
+  const size_t full = ResidentBytes();
+  std::vector<uint8_t> received(kBytes);
+  constexpr int kExchanges = 200;
+  for (int i = 0; i < kExchanges; ++i) {
+    ASSERT_EQ(Receive(received, 8, 0, nullptr), 0);
+    ASSERT_EQ(Send(bytes, 8), 0);
+    step();
+    Outcome got;
+    ASSERT_NO_FATAL_FAILURE(Got(&got));
+    EXPECT_EQ(got.entry.tag, 8U);
+    ASSERT_NO_FATAL_FAILURE(Sent());
+  }
+  const size_t after = ResidentBytes();
+  std::printf(
+      "%u unmatched messages posted, %u completed, %d exchanged: "
+      "%zu KiB resident before, %zu KiB when %u headers are full, "
+      "%zu KiB after\n",
+      senders[0].posted + senders[1].posted,
+      senders[0].completed + senders[1].completed, kExchanges, before >> 10U,
+      full >> 10U, kHeaders, after >> 10U);
+  EXPECT_LE(senders[0].completed + senders[1].completed, kHeaders);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr size_t kRoom = size_t{32} << 20U;
+#else
+  constexpr size_t kRoom = size_t{4} << 20U;
+#endif
+  EXPECT_LT(full, before + kRoom);
+  EXPECT_LT(after, full + kRoom / 4);
+  // None is lost.
+  uint32_t asked = 0;
+  uint32_t arrived = 0;
+  ASSERT_TRUE(WaitUntil([&] {
+    while (asked != 2 * kEach && asked < arrived + kHeaders &&
+           Receive(received, 7, 0, nullptr) == 0) {
+      ++asked;
+    }
+    step();
+    fi_cq_tagged_entry entries[16];
+    const ssize_t count = fi_cq_read(b->rx_cq, entries, 16);
+    EXPECT_TRUE(count > 0 || count == -FI_EAGAIN) << count;
+    arrived += count > 0 ? static_cast<uint32_t>(count) : 0;
+    return arrived == 2 * kEach && senders[0].completed == kEach &&
+           senders[1].completed == kEach;
+  }));
+}
+
 }  // namespace
 }  // namespace heddle::test

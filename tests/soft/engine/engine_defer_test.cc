@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "hw/contract/gen/heddle_wire.h"
+#include "tests/heap_bytes.h"
 #include "tests/seed.h"
 #include "tests/soft/engine/engine_node.h"
 #include "tests/soft/engine/lossy_fabric.h"
@@ -342,50 +343,94 @@ TEST_P(EngineDeferTest, TokensInTheOtherOrderAreTaken) {
   EXPECT_EQ(a_.carrier().posted.size(), posted + 1);
 }
 
-// With room for 64 headers, two senders without receives do not stop a
-// third.
+// Rendezvous is not offered, whatever its extension header says.
+TEST_P(EngineDeferTest, RendezvousIsRefusedAndHasNoEffect) {
+  ring_.Post(MatchRing::Receive(buffer_, kBytes, 0, kAll), 1);
+  SesStd header;
+  header.som = header.eom = 1;
+  header.message_id = 9;
+  header.job_id = EngineNode::kJob;
+  header.pid_on_fep = EngineNode::kPid;
+  header.resource_index = 1;
+  header.buffer_offset = uint64_t{0x10001} << 32U | 0x10001;
+  for (const SesOpcode opcode :
+       {SesOpcode::kRendezvousSend, SesOpcode::kRendezvousTsend}) {
+    header.opcode = opcode;
+    for (const uint32_t length : {0U, 1000U, 1000000U}) {
+      SCOPED_TRACE(length);
+      header.request_length = length;
+      const Verdict verdict = Offer(
+          b_, header,
+          contract::wire::SesRendezvous::kBytes + std::min(length, 1000U));
+      EXPECT_EQ(verdict.kind, Verdict::Kind::kAccepted);
+      EXPECT_EQ(verdict.response.return_code, ReturnCode::kUnsupportedOp);
+    }
+  }
+  EXPECT_FALSE(b_.Poll(1).has_value());
+  EXPECT_EQ(Deferred(), 0u);
+  Send(3, 20000);
+  EXPECT_EQ(One().length, 20000u);
+  ExpectSent(Status::kOk);
+  EXPECT_TRUE(std::equal(buffer_, buffer_ + 20000, data_));
+}
+
+// With room for 64 headers, 10,000 messages of two senders without receives do
+// not stop a third, and take no memory but that of the 64.
 TEST_P(EngineDeferTest, ManyUnmatchedMessagesStopNoOtherSender) {
-  MatchRing ring(&b_, {.area_bytes = 16384, .unexpected = 64});
+  constexpr uint32_t kHeaders = 64;
+  constexpr uint32_t kEach = 5000;
+  constexpr size_t kRoom = size_t{2} << 20U;
+  MatchRing ring(&b_, {.area_bytes = 16384, .unexpected = kHeaders});
+  // Longest rings: the senders post as much as they may.
   EngineNode::Options options;
   options.ordered = a_.tx.ordered;
+  options.ring_log2 = contract::kRingLog2Max;
+  options.cq_log2 = contract::kRingLog2Max;
   std::vector<std::unique_ptr<EngineNode>> senders;
   for (int i = 0; i < 3; ++i) {
     senders.push_back(std::make_unique<EngineNode>(&fabric_, options));
     senders.back()->tx.flags = contract::kTxCtxFlagDeferrable;
     senders.back()->Restart();
   }
-  constexpr uint32_t kEach = 5000;
   uint32_t posted[2] = {};
-  uint32_t completed[2] = {};
-  uint64_t received = 0;
-  uint32_t exchanged = 0;
-  uint8_t* const third = senders[2]->Allocate(100);
-  const auto step = [&] {
-    for (uint32_t i = 0; i < 2; ++i) {
-      EngineNode& sender = *senders[i];
-      while (posted[i] < kEach &&
-             static_cast<uint16_t>(sender.tx_tail() - sender.released()) < 60) {
-        sender.Post(
-            TaggedSend(1, sender.av, posted[i] % 2 == 0 ? 100 : 400, 10 + i));
-        ++posted[i];
-      }
-      sender.engine().Progress(8);
-      while (const auto entry = sender.Poll(0)) {
-        EXPECT_EQ(entry->status, Status::kOk);
-        ++completed[i];
-      }
+  uint32_t completed = 0;
+  const auto post = [&](uint32_t i) {
+    constexpr uint16_t kSlots = (1U << contract::kRingLog2Max) - 1;
+    EngineNode& sender = *senders[i];
+    for (; posted[i] != kEach &&
+           static_cast<uint16_t>(sender.tx_tail() - sender.released()) < kSlots;
+         ++posted[i]) {
+      sender.Put(
+          TaggedSend(1, sender.av, posted[i] % 2 == 0 ? 100 : 400, 10 + i));
     }
-    senders[2]->engine().Progress(8);
+    sender.Ring();
+  };
+  const auto step = [&] {
+    for (const auto& sender : senders) {
+      sender->engine().Progress(8);
+    }
     b_.engine().Progress(8);
     for (int i = 0; i < 20; ++i) {
       fabric_.Step();
     }
+    for (uint32_t i = 0; i < 2; ++i) {
+      while (const auto entry = senders[i]->Poll(0)) {
+        EXPECT_EQ(entry->status, Status::kOk);
+        ++completed;
+      }
+      post(i);
+    }
   };
+  const size_t before = HeapBytes();
   for (int i = 0; i < 200; ++i) {
     step();
   }
   // It is full by now; the third sender continues.
-  for (uint64_t i = 0; i < 50; ++i) {
+  EXPECT_EQ(b_.engine().statistic(Statistic::kRxUnexpected), kHeaders);
+  const size_t full = HeapBytes();
+  constexpr uint64_t kExchanges = 50;
+  uint8_t* const third = senders[2]->Allocate(100);
+  for (uint64_t i = 0; i < kExchanges; ++i) {
     ring.Post(MatchRing::Receive(buffer_, 200, 1), i);
     senders[2]->Post(TaggedSend(1, third, 100, 1));
     for (int turn = 0; turn < 2000 && !senders[2]->Poll(0); ++turn) {
@@ -394,12 +439,19 @@ TEST_P(EngineDeferTest, ManyUnmatchedMessagesStopNoOtherSender) {
     const auto entry = b_.Poll(1);
     ASSERT_TRUE(entry.has_value());
     EXPECT_EQ(entry->op_context, i);
-    ++exchanged;
   }
-  EXPECT_LE(completed[0] + completed[1], 64u);
-  std::printf("%u unmatched, %u exchanged\n", posted[0] + posted[1], exchanged);
+  EXPECT_LE(completed, kHeaders);
+  const size_t after = HeapBytes();
+  std::printf(
+      "%u unmatched sent, %u exchanged: heap of all %zu bytes before, %zu when "
+      "%u headers are full, %zu after\n",
+      posted[0] + posted[1], static_cast<unsigned>(kExchanges), before, full,
+      kHeaders, after);
+  EXPECT_LE(full, before + kRoom);
+  EXPECT_LE(after, full + kRoom / 16);
   // Nothing is lost.
   uint32_t asked = 0;
+  uint32_t received = 0;
   for (int turn = 0; turn < 400'000 && received != 2 * kEach; ++turn) {
     while (asked < 2 * kEach && asked - received < 32) {
       ring.Post(MatchRing::Receive(buffer_, 400, 10 + asked % 2), 1);
@@ -415,7 +467,8 @@ TEST_P(EngineDeferTest, ManyUnmatchedMessagesStopNoOtherSender) {
     step();
   }
   EXPECT_EQ(received, 2 * kEach);
-  EXPECT_EQ(completed[0] + completed[1], 2 * kEach);
+  EXPECT_EQ(completed, 2 * kEach);
+  std::printf("heap at the end %zu bytes\n", HeapBytes());
 }
 
 // Each message has a tag of its own, and its receive comes before or after it.
