@@ -9,8 +9,8 @@ NAME is one of the columns below, or `soft`, `rtl`, `stock` or `all` for several
 Two run at a time. A verdict that differs, to the better too, is a failure; --record
 writes the verdicts into expected.toml instead, whose sentences a person adds. --page
 writes docs/conformance.md. --setting is an environment variable of Heddle, for
-devices whose verdicts have to be those of `soft`, but for the requirements of
---except.
+devices whose verdicts have to be those of `soft`. The requirements of --except are
+not judged.
 """
 
 import argparse
@@ -107,13 +107,26 @@ def chosen(text):
     return found
 
 
-def run(column, build, settings):
-    """Rows by number, and the seconds that it took."""
+def ranges(numbers):
+    """Ascending numbers as --require takes them: 1-3,5."""
+    runs = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs)
+
+
+def run(column, build, settings, ignored=()):
+    """Rows by number, and the seconds that it took; the ignored requirements have no row."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "verdicts.json"
         start = time.monotonic()
         command = [*column.prefix(), build / "bin/heddle-conformance", "--provider", column.provider, "--json", path,
                    "--limit-s", str(column.limit_s), "--wait-s", str(column.wait_s)]
+        if ignored:
+            command += ["--require", ranges(n for n in range(1, REQUIREMENTS + 1) if n not in ignored)]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                               env=column.environment(build, settings), check=False)
         if done.returncode not in (0, 1) or not path.exists():
@@ -257,11 +270,11 @@ def listed(build):
     return rows
 
 
-def judge(columns, build, settings):
+def judge(columns, build, settings, ignored=()):
     """{name: rows}; prints a line for each column as it ends."""
     found = {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        running = {pool.submit(run, column, build, settings): column for column in columns}
+        running = {pool.submit(run, column, build, settings, ignored): column for column in columns}
         for done in concurrent.futures.as_completed(running):
             rows, seconds = done.result()
             found[running[done].name] = rows
@@ -273,13 +286,13 @@ def judge(columns, build, settings):
     return found
 
 
-def compare(found, tables, ignored=()):
+def compare(found, tables):
     """Lines about verdicts that are not the expected ones."""
     lines = []
     for column in COLUMNS:
         for number, row in found.get(column.name, {}).items():
             wanted = expected(tables[number], column)
-            if row["verdict"] != wanted and number not in ignored:
+            if row["verdict"] != wanted:
                 lines.append(f"{column.name}: {number}: {row['verdict']}, expected {wanted}: {row['meaning']}\n    "
                              f"{', '.join(row['tests'])}\n    {row['reason'] or 'no reason'}")
     return lines
@@ -291,7 +304,7 @@ def record(found, tables):
     for number in range(1, REQUIREMENTS + 1):
         table = tables.get(number, {})
         verdicts = {name: verdict or "no test" for name, verdict in verdicts_of(table).items()}
-        verdicts.update({name: rows[number]["verdict"] for name, rows in found.items()})
+        verdicts.update({name: rows[number]["verdict"] for name, rows in found.items() if number in rows})
         updated[number] = compact(verdicts) | {name: table[name] for name in SENTENCES if name in table}
     return updated
 
@@ -308,11 +321,11 @@ def main():
     build = arguments.build.resolve()
     settings = dict(setting.split("=", 1) for setting in arguments.setting)
     columns = chosen(arguments.providers)
-    found = judge(columns, build, settings) if columns else {}
+    found = judge(columns, build, settings, arguments.ignored) if columns else {}
     if arguments.record:
         write_expectations(record(found, expectations() if EXPECTED.exists() else {}))
     tables = expectations()
-    lines = compare(found, tables, arguments.ignored)
+    lines = compare(found, tables)
     lines += [f"expected.toml: {number} {what}" for number, table in tables.items() for what in missing_sentences(table)]
     if arguments.page:
         arguments.page.write_text(page(tables, listed(build)))

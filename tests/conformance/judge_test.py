@@ -52,6 +52,9 @@ class Expectations(unittest.TestCase):
             self.assertEqual(judge.verdicts_of(judge.compact(verdicts)), verdicts)
         self.assertEqual(judge.compact(same("pass")), {"all": "pass"})
 
+    def test_numbers_become_ranges(self):
+        self.assertEqual(judge.ranges([1, 2, 3, 5, 7, 8]), "1-3,5,7-8")
+
     def test_bad_files_are_refused(self):
         tables = {number: {"all": "pass"} for number in range(1, judge.REQUIREMENTS + 1)}
         for change, text in (({"all": "good"}, "no verdict good"), ({"nosuch": "pass"}, "nosuch"), (None, "not a table")):
