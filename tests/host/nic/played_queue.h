@@ -99,6 +99,7 @@ class ContextModel {
   // All that have not ended, the oldest first.
   std::vector<Operation*> UnderWay() {
     std::vector<Operation*> found;
+    found.reserve(given_.size() + ring_.size());
     for (Operation& operation : given_) {
       found.push_back(&operation);
     }
@@ -108,6 +109,11 @@ class ContextModel {
       }
     }
     return found;
+  }
+
+  size_t UnderWayCount() const {
+    return given_.size() + static_cast<size_t>(std::ranges::count(
+                               ring_, false, &Operation::ended));
   }
 
   void End(Operation* operation, contract::Status status) {
@@ -132,7 +138,7 @@ class ContextModel {
     } else if (static_cast<uint16_t>(head_ - told_) > (size_ - 1U) / 4) {
       Store();
     }
-    if (UnderWay().empty() && head_ != told_) {
+    if (UnderWayCount() == 0 && head_ != told_) {
       Store();
     }
   }

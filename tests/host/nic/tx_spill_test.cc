@@ -66,7 +66,7 @@ TEST(TxSpillTest, OthersGoOnPastStuckOperationsOfAllKinds) {
         }
       }
     }
-    while (queue.model().UnderWay().size() > stuck + 20) {
+    while (queue.model().UnderWayCount() > stuck + 20) {
       ASSERT_NO_FATAL_FAILURE(
           queue.End(queue.model().UnderWay().at(stuck + i % 20)));
     }
@@ -74,8 +74,8 @@ TEST(TxSpillTest, OthersGoOnPastStuckOperationsOfAllKinds) {
       ASSERT_NO_FATAL_FAILURE(queue.PollAll());
     }
   }
-  EXPECT_GE(queue.model().UnderWay().size(), stuck);
-  while (!queue.model().UnderWay().empty()) {
+  EXPECT_GE(queue.model().UnderWayCount(), stuck);
+  while (queue.model().UnderWayCount() != 0) {
     ASSERT_NO_FATAL_FAILURE(queue.End(queue.model().UnderWay().front()));
   }
   ASSERT_NO_FATAL_FAILURE(queue.PollAll());
