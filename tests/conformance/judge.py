@@ -3,14 +3,14 @@
 """Judges providers by heddle-conformance and compares the verdicts with expected.toml.
 
 Usage: judge.py --build DIR [--providers NAME,...] [--record] [--page FILE]
-                [--setting NAME=VALUE ...] [--except NUMBER ...]
+                [--setting NAME=VALUE ...] [--require FIRST-LAST] [--except NUMBER ...]
 
 NAME is one of the columns below, or `soft`, `rtl`, `stock` or `all` for several.
 Two run at a time. A verdict that differs, to the better too, is a failure; --record
 writes the verdicts into expected.toml instead, whose sentences a person adds. --page
 writes docs/conformance.md. --setting is an environment variable of Heddle, for
-devices whose verdicts have to be those of `soft`. The requirements of --except are
-not judged.
+devices whose verdicts have to be those of `soft`. The requirements of --require
+are judged, without those of --except.
 """
 
 import argparse
@@ -316,12 +316,15 @@ def main():
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--setting", action="append", default=[])
+    parser.add_argument("--require", type=lambda text: range(*map(int, text.split("-"))), default=range(1, REQUIREMENTS))
     parser.add_argument("--except", type=int, action="append", default=[], dest="ignored")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     settings = dict(setting.split("=", 1) for setting in arguments.setting)
     columns = chosen(arguments.providers)
-    found = judge(columns, build, settings, arguments.ignored) if columns else {}
+    wanted = range(arguments.require.start, arguments.require.stop + 1)
+    ignored = arguments.ignored + [n for n in range(1, REQUIREMENTS + 1) if n not in wanted]
+    found = judge(columns, build, settings, ignored) if columns else {}
     if arguments.record:
         write_expectations(record(found, expectations() if EXPECTED.exists() else {}))
     tables = expectations()

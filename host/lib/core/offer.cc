@@ -172,14 +172,14 @@ bool TrafficClassFits(const char* attribute, uint32_t wanted,
                          "FI_TC_UNSPEC, the six labels, DSCP 0 to 63");
 }
 
-bool TxFits(const fi_tx_attr& tx, const OfferedCaps& offered,
-            Matcher* matcher) {
+bool TxFits(const fi_tx_attr& tx, uint64_t answer_caps,
+            const OfferedCaps& offered, Matcher* matcher) {
   return matcher->Bits("tx_attr->op_flags", tx.op_flags, offered.tx_op_flags(),
                        FI_TYPE_OP_FLAGS) &&
          matcher->Bits("tx_attr->msg_order", tx.msg_order, offered.msg_order(),
                        FI_TYPE_MSG_ORDER) &&
-         matcher->Bits("tx_attr->comp_order", tx.comp_order, FI_ORDER_NONE,
-                       FI_TYPE_MSG_ORDER) &&
+         matcher->Bits("tx_attr->comp_order", tx.comp_order,
+                       offered.tx_comp_order(answer_caps), FI_TYPE_MSG_ORDER) &&
          matcher->AtMost("tx_attr->inject_size", tx.inject_size,
                          kInjectBytes) &&
          matcher->AtMost("tx_attr->size", tx.size, kMaxQueueSize) &&
@@ -189,13 +189,14 @@ bool TxFits(const fi_tx_attr& tx, const OfferedCaps& offered,
          TrafficClassFits("tx_attr->tclass", tx.tclass, matcher);
 }
 
-bool RxFits(const fi_rx_attr& rx, const OfferedCaps& offered,
-            Matcher* matcher) {
+bool RxFits(const fi_rx_attr& rx, uint64_t answer_caps,
+            const OfferedCaps& offered, Matcher* matcher) {
   return matcher->Bits("rx_attr->op_flags", rx.op_flags, kRxOpFlags,
                        FI_TYPE_OP_FLAGS) &&
          matcher->Bits("rx_attr->msg_order", rx.msg_order, offered.msg_order(),
                        FI_TYPE_MSG_ORDER) &&
-         matcher->Bits("rx_attr->comp_order", rx.comp_order, FI_ORDER_NONE,
+         matcher->Bits("rx_attr->comp_order", rx.comp_order,
+                       OfferedCaps::rx_comp_order(answer_caps),
                        FI_TYPE_MSG_ORDER) &&
          matcher->AtMost("rx_attr->size", rx.size, kMaxQueueSize) &&
          matcher->AtMost("rx_attr->iov_limit", rx.iov_limit, kIovLimit);
@@ -371,6 +372,12 @@ Value Or(Value wanted, Value otherwise) {
   return wanted != Value{} ? wanted : otherwise;
 }
 
+// Only on request: it costs, and an application may add capabilities with which
+// there is none.
+uint64_t CompletionOrder(uint64_t wanted) {
+  return wanted != FI_ORDER_NONE ? uint64_t{FI_ORDER_STRICT} : FI_ORDER_NONE;
+}
+
 void FillTx(const fi_info& hints, uint64_t caps, const OfferedCaps& offered,
             fi_tx_attr* tx) {
   *tx = {};
@@ -379,7 +386,7 @@ void FillTx(const fi_info& hints, uint64_t caps, const OfferedCaps& offered,
   // More order than was asked for costs: operations that need none are sent
   // without.
   tx->msg_order = Or(hints.tx_attr->msg_order, kDefaultMessageOrder);
-  tx->comp_order = FI_ORDER_NONE;
+  tx->comp_order = CompletionOrder(hints.tx_attr->comp_order);
   tx->inject_size = kInjectBytes;
   tx->size = Or(hints.tx_attr->size, kDefaultQueueSize);
   tx->iov_limit = kIovLimit;
@@ -393,7 +400,7 @@ void FillRx(const fi_info& hints, uint64_t caps, const DeviceOffer& offer,
   rx->caps = DirectionCaps(hints.rx_attr->caps, caps, kRxCaps, kRxModifiers);
   rx->op_flags = hints.rx_attr->op_flags;
   rx->msg_order = Or(hints.rx_attr->msg_order, kDefaultMessageOrder);
-  rx->comp_order = FI_ORDER_NONE;
+  rx->comp_order = CompletionOrder(hints.rx_attr->comp_order);
   if ((rx->caps & (FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV)) != 0) {
     rx->total_buffered_recv = UnexpectedBytes(
         offer.unexpected_bytes, hints.rx_attr->total_buffered_recv);
@@ -496,14 +503,14 @@ std::optional<Refusal> FindRefusal(const Hints& hints,
   Matcher matcher;
   const fi_info& wanted = *hints;
   const OfferedCaps offered(offer.profile.has);
+  const uint64_t answer_caps = AnswerCaps(wanted.caps, offered);
   if (FabricFits(*wanted.fabric_attr, offer, &matcher) &&
       EndpointFits(*wanted.ep_attr, offered, &matcher) &&
       CapsFit(wanted, offered, &matcher) &&
       AddressFormatFits(wanted, offer, &matcher) &&
-      TxFits(*wanted.tx_attr, offered, &matcher) &&
-      RxFits(*wanted.rx_attr, offered, &matcher)) {
-    DomainFits(hints.domain(), offer, AnswerCaps(wanted.caps, offered),
-               &matcher);
+      TxFits(*wanted.tx_attr, answer_caps, offered, &matcher) &&
+      RxFits(*wanted.rx_attr, answer_caps, offered, &matcher)) {
+    DomainFits(hints.domain(), offer, answer_caps, &matcher);
   }
   return matcher.refusal();
 }

@@ -72,6 +72,21 @@ class OfferedCaps {
               FI_ORDER_WAR | FI_ORDER_RMA_WAR);
   }
 
+  // Orders of completions for an endpoint with `caps`. With FI_ORDER_STRICT
+  // each operation is fenced: it starts when those before it to the same peer
+  // are complete. A tagged message must not wait for one whose receive comes
+  // later.
+  constexpr uint64_t tx_comp_order(uint64_t caps) const noexcept {
+    return If(has_.fences && (caps & FI_TAGGED) == 0, FI_ORDER_STRICT);
+  }
+  // Messages of an ordered connection arrive and complete one after another,
+  // unless their context may defer one. Their bytes are written in no order, so
+  // that FI_ORDER_DATA is never offered.
+  static constexpr uint64_t rx_comp_order(uint64_t caps) noexcept {
+    return If((caps & (FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV)) == 0,
+              FI_ORDER_STRICT);
+  }
+
   constexpr size_t rma_iov_limit() const noexcept {
     return !rma() ? 0 : has_.remote_segments ? kIovLimit : 1;
   }

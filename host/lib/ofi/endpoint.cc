@@ -65,6 +65,8 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info, void* context)
       refuse_strangers_((info.caps & FI_SOURCE_ERR) != 0),
       job_id_(domain->job_id()),
       msg_order_(info.tx_attr->msg_order),
+      fence_(info.tx_attr->comp_order != FI_ORDER_NONE ? backend::kFence
+                                                       : uint8_t{0}),
       tx_size_(QueueSize(info.tx_attr->size)),
       rx_size_(QueueSize(info.rx_attr->size)),
       total_buffered_recv_(info.rx_attr->total_buffered_recv) {
@@ -288,7 +290,8 @@ int Endpoint::Enable() {
                     .peers = &vector_->peers(),
                     .message_flags = kMessageFlags | op_flags().tx_offered |
                                      (caps_.fences ? FI_FENCE : 0),
-                    .selective = tx_selective_},
+                    .selective = tx_selective_,
+                    .fence = fence_},
        .receive = {.context = backend_->receive(),
                    .tagged_context = backend_->tagged_receive(),
                    .selective = rx_selective_,

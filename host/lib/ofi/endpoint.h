@@ -112,6 +112,7 @@ class Endpoint final : public TransferHandle, private ForkGuarded {
   uint8_t dscp_ = 0;
   uint32_t job_id_;
   uint64_t msg_order_ = 0;
+  uint8_t fence_ = 0;  // Each operation has it.
   size_t tx_size_;
   size_t rx_size_;
   size_t total_buffered_recv_;

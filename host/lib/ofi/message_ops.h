@@ -57,7 +57,7 @@ struct SendOps : TransmitCalls<Model, Locking, kPlain> {
                             Tag... tag) noexcept {
     return {.context = FromContext(handle->fid.context),
             .peer = peer,
-            .flags = 0,
+            .flags = Calls::Fenced(TransmitOf(handle), 0),
             .copy_now = true,
             .opcode = kOpcode,
             .key = KeyOf(tag...)};
@@ -138,7 +138,8 @@ struct SendOps : TransmitCalls<Model, Locking, kPlain> {
         {.context = FromContext(message->context),
          .data = message->data,
          .peer = message->addr,
-         .flags = OperationFlags(flags, transmit.selective),
+         .flags =
+             Calls::Fenced(transmit, OperationFlags(flags, transmit.selective)),
          .copy_now = (flags & FI_INJECT) != 0,
          .more = (flags & FI_MORE) != 0,
          .opcode = kOpcode,

@@ -66,7 +66,7 @@ struct RmaOps : TransmitCalls<Model, Locking, kPlain> {
   static Operation Injected(fid_ep* handle, const Place& place) noexcept {
     return {.context = FromContext(handle->fid.context),
             .peer = place.peer,
-            .flags = 0,
+            .flags = Calls::Fenced(TransmitOf(handle), 0),
             .copy_now = true,
             .opcode = backend::Opcode::kWrite,
             .key = place.key,
@@ -76,8 +76,9 @@ struct RmaOps : TransmitCalls<Model, Locking, kPlain> {
                         void* context) noexcept {
     return {.context = FromContext(context),
             .peer = place.peer,
-            .flags = static_cast<uint8_t>(Calls::FlagsOf(transmit) &
-                                          backend::kReportSuccess),
+            .flags = static_cast<uint8_t>(
+                Calls::FlagsOf(transmit) &
+                (backend::kReportSuccess | backend::kFence)),
             .opcode = backend::Opcode::kRead,
             .key = place.key,
             .address = place.address};
@@ -238,14 +239,16 @@ struct RmaOps : TransmitCalls<Model, Locking, kPlain> {
     if ((flags & ~transmit.message_flags) != 0) {
       return -FI_EOPNOTSUPP;
     }
-    return PostMessage(transmit, *message,
-                       {.context = FromContext(message->context),
-                        .data = message->data,
-                        .peer = message->addr,
-                        .flags = OperationFlags(flags, transmit.selective),
-                        .copy_now = (flags & FI_INJECT) != 0,
-                        .more = (flags & FI_MORE) != 0,
-                        .opcode = backend::Opcode::kWrite});
+    return PostMessage(
+        transmit, *message,
+        {.context = FromContext(message->context),
+         .data = message->data,
+         .peer = message->addr,
+         .flags =
+             Calls::Fenced(transmit, OperationFlags(flags, transmit.selective)),
+         .copy_now = (flags & FI_INJECT) != 0,
+         .more = (flags & FI_MORE) != 0,
+         .opcode = backend::Opcode::kWrite});
   }
 
   static ssize_t ReadMessage(fid_ep* handle, const fi_msg_rma* message,
@@ -260,8 +263,9 @@ struct RmaOps : TransmitCalls<Model, Locking, kPlain> {
         transmit, *message,
         {.context = FromContext(message->context),
          .peer = message->addr,
-         .flags = OperationFlags(flags & (FI_COMPLETION | FI_FENCE),
-                                 transmit.selective),
+         .flags = Calls::Fenced(
+             transmit, OperationFlags(flags & (FI_COMPLETION | FI_FENCE),
+                                      transmit.selective)),
          .more = (flags & FI_MORE) != 0,
          .opcode = backend::Opcode::kRead});
   }

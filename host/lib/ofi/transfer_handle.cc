@@ -65,7 +65,8 @@ void TransferHandle::ApplyOpFlags() noexcept {
   Receive& receive = queues_.receive;
   transmit.flags =
       OperationFlags(op_flags_.tx & (FI_COMPLETION | FI_DELIVERY_COMPLETE),
-                     transmit.selective);
+                     transmit.selective) |
+      transmit.fence;
   transmit.copy_now = (op_flags_.tx & FI_INJECT) != 0;
   receive.report = !receive.selective || (op_flags_.rx & FI_COMPLETION) != 0;
   if (queues_.path != nullptr) {

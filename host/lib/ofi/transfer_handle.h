@@ -34,6 +34,7 @@ class TransferHandle : public fid_ep {
     const backend::Peers* peers = nullptr;
     uint64_t message_flags = 0;  // That calls with flags take.
     bool selective = false;      // Success is reported only with FI_COMPLETION.
+    uint8_t fence = 0;  // Each operation has it: kFence with FI_ORDER_STRICT.
     // Calls without flags: an operation's flags, and FI_INJECT.
     uint8_t flags = backend::kReportSuccess;
     bool copy_now = false;

@@ -10,8 +10,8 @@
 namespace heddle::ofi {
 
 // `kPlain`: calls without flags report success and leave long buffers where
-// they are, and the context is direct. Then nothing is called on the shortest
-// ways, so that they save no register.
+// they are, completions have no order, and the context is direct. Then nothing
+// is called on the shortest ways, so that they save no register.
 template <typename Model, typename Locking, bool kPlain>
 struct TransmitCalls {
   using Transmit = TransferHandle::Transmit;
@@ -29,6 +29,10 @@ struct TransmitCalls {
   // Defaults of calls without flags.
   static uint8_t FlagsOf(const Transmit& transmit) noexcept {
     return kPlain ? backend::kReportSuccess : transmit.flags;
+  }
+  // Those of other calls; `flags` are an operation's.
+  static uint8_t Fenced(const Transmit& transmit, uint8_t flags) noexcept {
+    return kPlain ? flags : flags | transmit.fence;
   }
   static bool CopiesNow(const Transmit& transmit) noexcept {
     return !kPlain && transmit.copy_now;

@@ -658,9 +658,8 @@ INSTANTIATE_TEST_SUITE_P(
                     [](fi_info* h) { h->tx_attr->msg_order = FI_ORDER_SAW; }},
         RefusalCase{"rx_attr->msg_order",
                     [](fi_info* h) { h->rx_attr->msg_order = FI_ORDER_RAS; }},
-        RefusalCase{
-            "tx_attr->comp_order",
-            [](fi_info* h) { h->tx_attr->comp_order = FI_ORDER_STRICT; }},
+        RefusalCase{"tx_attr->comp_order",
+                    [](fi_info* h) { h->tx_attr->comp_order = FI_ORDER_DATA; }},
         RefusalCase{"rx_attr->comp_order",
                     [](fi_info* h) { h->rx_attr->comp_order = FI_ORDER_DATA; }},
         RefusalCase{"tx_attr->inject_size",

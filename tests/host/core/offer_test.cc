@@ -153,6 +153,11 @@ TEST_F(OfferTest, EachHintNeedsItsBit) {
        [](fi_info* h) { h->rx_attr->msg_order = FI_ORDER_SAR; }},
       {"ep_attr->max_order_war_size", contract::kCapabilityWriteAfterRead,
        [](fi_info* h) { h->ep_attr->max_order_war_size = 1; }},
+      {"tx_attr->comp_order", contract::kCapabilityFence,
+       [](fi_info* h) {
+         h->caps = FI_MSG;
+         h->tx_attr->comp_order = FI_ORDER_STRICT;
+       }},
   };
   constexpr uint64_t kAll =
       kTags | kWriter | contract::kCapabilityWriteAfterRead |
@@ -233,6 +238,28 @@ TEST_F(OfferTest, HintsOfOpenMpiAreMet) {
   EXPECT_EQ(answer->domain_attr->mr_mode, 0);
   EXPECT_EQ(answer->domain_attr->threading, FI_THREAD_DOMAIN);
   EXPECT_GE(answer->domain_attr->cq_data_size, 4U);
+}
+
+TEST_F(OfferTest, CompletionOrderIsStrictWhereNoMessageWaitsForAnother) {
+  constexpr uint64_t kDevice = kTags | kWriter | contract::kCapabilityFence;
+  constexpr uint64_t kWrite = FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
+  const auto refused = [&](uint64_t caps) {
+    hints->caps = caps;
+    const auto refusal = Refused(kDevice);
+    return refusal.has_value() ? refusal->attribute : "";
+  };
+  hints->tx_attr->comp_order = FI_ORDER_STRICT;
+  EXPECT_EQ(refused(FI_TAGGED), "tx_attr->comp_order");
+  EXPECT_EQ(refused(FI_MSG | FI_MULTI_RECV | kWrite), "");
+  EXPECT_EQ(Answer(kDevice)->tx_attr->comp_order, uint64_t{FI_ORDER_STRICT});
+  EXPECT_EQ(Answer(kDevice)->rx_attr->comp_order, uint64_t{FI_ORDER_NONE});
+  hints->tx_attr->comp_order = FI_ORDER_NONE;
+  hints->rx_attr->comp_order = FI_ORDER_STRICT;
+  for (const uint64_t matches : {FI_TAGGED, FI_MULTI_RECV, FI_DIRECTED_RECV}) {
+    EXPECT_EQ(refused(FI_MSG | matches), "rx_attr->comp_order");
+  }
+  EXPECT_EQ(refused(FI_MSG | kWrite), "");
+  EXPECT_EQ(Answer(kDevice)->rx_attr->comp_order, uint64_t{FI_ORDER_STRICT});
 }
 
 TEST_F(OfferTest, WriteAfterReadHasAnySize) {

@@ -204,5 +204,182 @@ TEST_F(OrderTest, ReadSeesTheWritesBeforeIt) {
   }
 }
 
+// An order that was not requested is not kept: on a lossy wire one of two
+// operations soon overtakes the other.
+struct OvertakingTest : OrderTest {
+  // Opens with `order`, of no class of operation that `round` posts, and calls
+  // `round`, which answers whether something was overtaken, until it was.
+  template <typename Round>
+  void ExpectOvertaken(uint64_t order, Round round) {
+    constexpr uint64_t kMost = 2000;
+    ASSERT_NO_FATAL_FAILURE(OpenWith(order));
+    const Region region(*b, &memory, sizeof(memory));
+    key = region.key();
+    descriptor = region.descriptor();
+    for (uint64_t i = 1; i <= kMost; ++i) {
+      const bool overtaken = round(i);
+      ASSERT_FALSE(HasFailure()) << i;
+      if (overtaken) {
+        return;
+      }
+    }
+    FAIL() << "in order, " << kMost << " times";
+  }
+
+  void Receive() {
+    ASSERT_EQ(fi_recv(b->ep, &memory, sizeof(memory), descriptor,
+                      FI_ADDR_UNSPEC, nullptr),
+              0);
+  }
+  void SendValue(uint64_t value) {
+    ASSERT_EQ(fi_inject(a->ep, &value, sizeof(value), to_b), 0);
+  }
+  void Write(const uint64_t& value) {
+    ASSERT_EQ(
+        fi_write(a->ep, &value, sizeof(value), nullptr, to_b, 0, key, nullptr),
+        0);
+  }
+  void Read(uint64_t* value) {
+    ASSERT_EQ(
+        fi_read(a->ep, value, sizeof(*value), nullptr, to_b, 0, key, nullptr),
+        0);
+  }
+  Outcome Next(fid_cq* queue) {
+    const auto next = Take(queue);
+    EXPECT_TRUE(next.has_value() && !next->error);
+    return next.value_or(Outcome{});
+  }
+  void Ended(size_t operations) {
+    for (size_t i = 0; i < operations; ++i) {
+      (void)Next(a->tx_cq);
+    }
+  }
+
+  uint64_t memory = 0;
+  uint64_t key = 0;
+  void* descriptor = nullptr;
+};
+
+TEST_F(OvertakingTest, MessageOvertakesMessage) {
+  ExpectOvertaken(FI_ORDER_RMA_RAR, [this](uint64_t round) {
+    Receive();
+    Receive();
+    SendValue(2 * round);
+    SendValue(2 * round + 1);
+    (void)Next(b->rx_cq);
+    const bool second = memory == 2 * round + 1;
+    (void)Next(b->rx_cq);
+    return second;
+  });
+}
+
+TEST_F(OvertakingTest, WriteOvertakesWrite) {
+  ExpectOvertaken(FI_ORDER_SAS, [this](uint64_t round) {
+    const uint64_t values[] = {2 * round, 2 * round + 1};
+    Write(values[0]);
+    Write(values[1]);
+    Ended(2);
+    return memory == values[0];
+  });
+}
+
+TEST_F(OvertakingTest, ReadOvertakesWrite) {
+  ExpectOvertaken(FI_ORDER_SAS, [this](uint64_t round) {
+    uint64_t back = 0;
+    Write(round);
+    Read(&back);
+    Ended(2);
+    return back != round;
+  });
+}
+
+TEST_F(OvertakingTest, WriteOvertakesRead) {
+  ExpectOvertaken(FI_ORDER_SAS, [this](uint64_t round) {
+    uint64_t back = 0;
+    Read(&back);
+    Write(round);
+    Ended(2);
+    return back == round;
+  });
+}
+
+TEST_F(OvertakingTest, ReadOvertakesRead) {
+  ExpectOvertaken(FI_ORDER_SAS, [this](uint64_t /*round*/) {
+    uint64_t back[2] = {};
+    Read(&back[0]);
+    Read(&back[1]);
+    for (size_t ended = 0; ended < 2;) {
+      fi_cq_tagged_entry entry;
+      ended += fi_cq_read(a->tx_cq, &entry, 1) == 1 ? 1 : 0;
+      ++memory;  // Each read gets another value.
+    }
+    return back[0] > back[1];
+  });
+}
+
+TEST_F(OvertakingTest, MessageOvertakesWrite) {
+  ExpectOvertaken(FI_ORDER_RMA_RAR, [this](uint64_t round) {
+    uint64_t taken = 0;
+    EXPECT_EQ(
+        fi_recv(b->ep, &taken, sizeof(taken), nullptr, FI_ADDR_UNSPEC, nullptr),
+        0);
+    Write(round);
+    SendValue(round);
+    (void)Next(b->rx_cq);
+    const bool overtaken = memory != round;
+    Ended(1);
+    return overtaken;
+  });
+}
+
+TEST_F(OvertakingTest, WriteOvertakesMessage) {
+  ExpectOvertaken(FI_ORDER_RMA_RAR, [this](uint64_t round) {
+    Receive();
+    SendValue(round);
+    EXPECT_EQ(
+        fi_inject_writedata(a->ep, &round, sizeof(round), round, to_b, 0, key),
+        0);
+    const Outcome first = Next(b->rx_cq);
+    (void)Next(b->rx_cq);
+    return (first.entry.flags & FI_REMOTE_WRITE) != 0;
+  });
+}
+
+TEST_F(OvertakingTest, ReadOvertakesMessage) {
+  ExpectOvertaken(FI_ORDER_WAW, [this](uint64_t round) {
+    uint64_t back = 0;
+    Receive();
+    SendValue(round);
+    Read(&back);
+    Ended(1);
+    (void)Next(b->rx_cq);
+    return back != round;
+  });
+}
+
+TEST_F(OvertakingTest, MessageOvertakesRead) {
+  ExpectOvertaken(FI_ORDER_WAW, [this](uint64_t round) {
+    uint64_t back = 0;
+    Receive();
+    Read(&back);
+    SendValue(round);
+    (void)Next(b->rx_cq);
+    Ended(1);
+    return back == round;
+  });
+}
+
+// Without FI_ORDER_STRICT.
+TEST_F(OvertakingTest, CompletionOvertakesCompletion) {
+  ExpectOvertaken(FI_ORDER_SAS, [this](uint64_t round) {
+    uint64_t back = 0;
+    Read(&back);
+    Write(round);
+    const Outcome first = Next(a->tx_cq);
+    Ended(1);
+    return (first.entry.flags & FI_WRITE) != 0;
+  });
+}
+
 }  // namespace
 }  // namespace heddle::test
