@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TARGETS = ("frames", "descriptors", "matching", "vfio_user")
 # Notices what the harness breaks, as the real ones do, unless `blind` is there;
 # then fuzzes, and finds something when `finds` is there.
 FUZZER = """#!/usr/bin/env python3
@@ -20,6 +21,9 @@ texts = {"hang": "the NIC does not come to rest", "dma": "DMA outside mapped mem
          "assertion": "the model stopped", "malformed": "a connection ended without a reason",
          "answer": "an answer is missing", "fd": "file descriptors stay open",
          "next": "not as after power-on"}
+if "matching" in __file__:
+    texts |= {"dma": "DMA outside what the host named", "late": "DMA after the end of all contexts",
+              "double": "more receive completions than descriptors"}
 broken = os.environ.get("HEDDLE_FUZZ_BREAK")
 if broken and not (here / f"blind-{broken}").exists():
     sys.exit(f"PROPERTY: {texts[broken]}")
@@ -38,7 +42,7 @@ class Fuzz(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.build = pathlib.Path(folder.name) / "fuzz"
         (self.build / "fuzz").mkdir(parents=True)
-        for target in ("frames", "descriptors", "vfio_user"):
+        for target in TARGETS:
             path = self.build / "fuzz" / f"fuzz_{target}"
             path.write_text(FUZZER)
             path.chmod(0o755)
@@ -51,7 +55,7 @@ class Fuzz(unittest.TestCase):
     def test_a_number_of_seconds_reaches_each_target(self):
         run = self.fuzz("--seconds", "17")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        for target in ("frames", "descriptors", "vfio_user"):
+        for target in TARGETS:
             arguments = (self.build / "fuzz" / f"fuzz_{target}.arguments").read_text()
             self.assertIn("-max_total_time=17 ", arguments)
             self.assertIn(f"tests/fuzz/corpus/{target}", arguments)
@@ -62,12 +66,13 @@ class Fuzz(unittest.TestCase):
         import worked
         self.assertEqual(self.fuzz("--seconds", "1").returncode, 0)
         folder = self.build / "worked"
-        for target in ("frames", "descriptors", "vfio_user"):
+        for target in TARGETS:
             arguments = (self.build / "fuzz" / f"fuzz_{target}.arguments").read_text().split()
             self.assertEqual(str(folder) in arguments, target == "frames", target)
         frames = list(worked.load())
         self.assertEqual(len(frames), 32)
-        self.assertEqual({path.name for path in folder.iterdir()}, {f"{frame.name}.bin" for frame in frames})
+        others = {f"F1-{opcode}.bin" for opcode in (6, 10, 11)}
+        self.assertEqual({path.name for path in folder.iterdir()}, {f"{frame.name}.bin" for frame in frames} | others)
         for frame in frames:
             data = (folder / f"{frame.name}.bin").read_bytes()
             self.assertEqual(data.count(frame.parts["pds"] + frame.parts.get("ses", b"")), 2, frame.name)
@@ -90,7 +95,7 @@ class Fuzz(unittest.TestCase):
     def test_an_unknown_target_is_refused(self):
         run = self.fuzz("everything")
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("no target 'everything'; there are frames, descriptors, vfio_user", run.stderr)
+        self.assertIn("no target 'everything'; there are frames, descriptors, matching, vfio_user", run.stderr)
 
     def test_a_broken_property_fails_with_the_command_that_repeats_it(self):
         (self.build / "fuzz/finds").write_text("")

@@ -343,7 +343,7 @@ TEST_P(EngineDeferTest, TokensInTheOtherOrderAreTaken) {
   EXPECT_EQ(a_.carrier().posted.size(), posted + 1);
 }
 
-// Rendezvous is not offered, whatever its extension header says.
+// Rendezvous is not offered, whatever its extension header is.
 TEST_P(EngineDeferTest, RendezvousIsRefusedAndHasNoEffect) {
   ring_.Post(MatchRing::Receive(buffer_, kBytes, 0, kAll), 1);
   SesStd header;

@@ -45,6 +45,7 @@ class FakeFabric final : public TestFabric {
   uint32_t errors = 0;     // Responses with an error code.
   bool in_order = false;   // RUD packets too.
   bool guarantees = true;  // There is room for guaranteed responses.
+  bool hostile = false;    // Others answer under the names of its messages.
   bool hold_answers = false;
   bool hold_requests = false;
   bool hold_returns = false;
