@@ -6,29 +6,40 @@ namespace heddle::semantics {
 PostedList::PostedList(uint32_t capacity, uint64_t hash_seed)
     : hash_(hash_seed),
       buckets_(MatchHash::Buckets(capacity)),
-      free_(&nodes_, capacity) {}
+      free_(&nodes_, capacity) {
+  walked_.reserve(capacity);
+}
 
-PostedList::Chain& PostedList::ChainOf(const MatchRule& rule) noexcept {
-  if (!rule.exact()) {
+PostedList::Chain& PostedList::ChainOf(uint32_t handle) noexcept {
+  const Walked& rule = walked_[handle];
+  if (rule.counts != ~uint64_t{0}) {
     return wildcards_;
   }
+  const Node& node = nodes_[handle];
   const uint64_t hash =
-      rule.any_source ? hash_.OfTag(rule.tag) : hash_.Of(rule.tag, rule.source);
+      node.any_source ? hash_.OfTag(rule.tag) : hash_.Of(rule.tag, node.source);
   return buckets_[hash & (buckets_.size() - 1)];
 }
 
-uint32_t PostedList::Post(const MatchRule& rule, uint64_t cookie) noexcept {
+uint32_t PostedList::Post(const MatchRule& rule, uint32_t cookie) noexcept {
   const uint32_t handle = free_.Pop(nodes_);
   if (handle == kNone) {
     return kNone;
   }
+  if (handle >= walked_.size()) {
+    walked_.resize(handle + 1);  // Reserved.
+  }
   Node& node = nodes_[handle];
-  node.sequence = next_sequence_++;
+  node.source = rule.source;
   node.cookie = cookie;
-  node.rule = rule;
+  node.any_source = rule.any_source;
   node.used = true;
+  Walked& walked = walked_[handle];
+  walked.tag = rule.tag;
+  walked.counts = ~rule.ignore;
+  walked.sequence = next_sequence_++;
   order_.PushBack(nodes_, handle);
-  ChainOf(rule).PushBack(nodes_, handle);
+  ChainOf(handle).PushBack(walked_, handle);
   ++size_;
   return handle;
 }
@@ -36,10 +47,10 @@ uint32_t PostedList::Post(const MatchRule& rule, uint64_t cookie) noexcept {
 uint32_t PostedList::FindExact(uint64_t hash, const Envelope& message,
                                bool any_source) const noexcept {
   uint32_t at = buckets_[hash & (buckets_.size() - 1)].front();
-  for (; at != kNone; at = Chain::Next(nodes_, at)) {
+  for (; at != kNone; at = Chain::Next(walked_, at)) {
     ++compared_;
-    if (nodes_[at].rule.any_source == any_source &&
-        nodes_[at].rule.Matches(message)) {
+    if (walked_[at].tag == message.tag && nodes_[at].any_source == any_source &&
+        TakesFrom(at, message.source)) {
       return at;
     }
   }
@@ -52,20 +63,36 @@ uint32_t PostedList::Find(const Envelope& message) const noexcept {
   const uint32_t open = FindExact(hash_.OfTag(message.tag), message, true);
   uint32_t best = directed;
   if (best == kNone ||
-      (open != kNone && nodes_[open].sequence < nodes_[best].sequence)) {
+      (open != kNone && walked_[open].sequence < walked_[best].sequence)) {
     best = open;
   }
-  for (uint32_t at = wildcards_.front(); at != kNone;
-       at = Chain::Next(nodes_, at)) {
-    if (best != kNone && nodes_[best].sequence < nodes_[at].sequence) {
+  const uint64_t limit = best == kNone ? UINT64_MAX : walked_[best].sequence;
+  uint32_t at = FirstWildcard(wildcards_.front(), message.tag, limit);
+  while (at != kNone && !TakesFrom(at, message.source)) {
+    at = FirstWildcard(Chain::Next(walked_, at), message.tag, limit);
+  }
+  return at != kNone ? at : best;
+}
+
+uint32_t PostedList::FirstWildcard(uint32_t from, uint64_t tag,
+                                   uint64_t limit) const noexcept {
+  const Walked* const first = walked_.data();
+  uint64_t compared = 0;
+  uint32_t found = kNone;
+  for (uint32_t at = from; at != kNone;) {
+    const Walked* const wildcard = first + at;
+    if (wildcard->sequence > limit) {
       break;
     }
-    ++compared_;
-    if (nodes_[at].rule.Matches(message)) {
-      return at;
+    ++compared;
+    if (((wildcard->tag ^ tag) & wildcard->counts) == 0) {
+      found = static_cast<uint32_t>(wildcard - first);
+      break;
     }
+    at = wildcard->chain.next;
   }
-  return best;
+  compared_ += compared;
+  return found;
 }
 
 bool PostedList::Remove(uint32_t handle) noexcept {
@@ -73,7 +100,7 @@ bool PostedList::Remove(uint32_t handle) noexcept {
     return false;
   }
   nodes_[handle].used = false;
-  ChainOf(nodes_[handle].rule).Remove(nodes_, handle);
+  ChainOf(handle).Remove(walked_, handle);
   order_.Remove(nodes_, handle);
   free_.Push(nodes_, handle);
   --size_;

@@ -27,7 +27,7 @@ class PostedList {
   PostedList(uint32_t capacity, uint64_t hash_seed);
 
   // Handle of the new last entry, or kNone when the list is full.
-  [[nodiscard]] uint32_t Post(const MatchRule& rule, uint64_t cookie) noexcept;
+  [[nodiscard]] uint32_t Post(const MatchRule& rule, uint32_t cookie) noexcept;
 
   // First entry that matches, which stays, or kNone.
   uint32_t Find(const Envelope& message) const noexcept;
@@ -41,11 +41,14 @@ class PostedList {
     return Order::Next(nodes_, handle);
   }
 
-  uint64_t cookie(uint32_t handle) const noexcept {
+  uint32_t cookie(uint32_t handle) const noexcept {
     return nodes_[handle].cookie;
   }
-  const MatchRule& rule(uint32_t handle) const noexcept {
-    return nodes_[handle].rule;
+  MatchRule rule(uint32_t handle) const noexcept {
+    return {.tag = walked_[handle].tag,
+            .ignore = ~walked_[handle].counts,
+            .any_source = nodes_[handle].any_source,
+            .source = nodes_[handle].source};
   }
   uint32_t size() const noexcept { return size_; }
   uint32_t capacity() const noexcept { return free_.limit(); }
@@ -54,22 +57,38 @@ class PostedList {
 
  private:
   struct Node {
-    uint64_t sequence = 0;  // Of posting.
-    uint64_t cookie = 0;
-    MatchRule rule;
+    Source source;
+    uint32_t cookie = 0;
+    bool any_source = true;
     bool used = false;
     ListLink order;  // Of all in use, or of the free ones.
-    ListLink chain;  // Of its hash bucket, or of rules with wildcards.
   };
+  // The part of the node of this index that a walk past it reads: a power of
+  // two of bytes, which index it at the least cost.
+  struct Walked {
+    uint64_t tag = 0;
+    uint64_t counts = 0;    // Bits of the tag.
+    uint64_t sequence = 0;  // Of posting.
+    ListLink chain;         // In its hash bucket, or in `wildcards_`.
+  };
+  static_assert(sizeof(Walked) == 32);
   using Order = IndexList<Node, &Node::order>;
-  using Chain = IndexList<Node, &Node::chain>;
+  using Chain = IndexList<Walked, &Walked::chain>;
 
-  Chain& ChainOf(const MatchRule& rule) noexcept;
+  Chain& ChainOf(uint32_t handle) noexcept;
+  // The first one from `from` on, posted up to `limit`, with the bits of `tag`.
+  uint32_t FirstWildcard(uint32_t from, uint64_t tag,
+                         uint64_t limit) const noexcept;
+  // Precondition: the tag of the message has the bits that count.
+  bool TakesFrom(uint32_t handle, const Source& source) const noexcept {
+    return nodes_[handle].any_source || nodes_[handle].source == source;
+  }
   uint32_t FindExact(uint64_t hash, const Envelope& message,
                      bool any_source) const noexcept;
 
   MatchHash hash_;
   std::vector<Node> nodes_;
+  std::vector<Walked> walked_;
   std::vector<Chain> buckets_;  // A power of two.
   Chain wildcards_;
   Order order_;

@@ -16,8 +16,13 @@ ReceiveQueue::ReceiveQueue(const Limits& limits, uint64_t hash_seed)
 uint32_t ReceiveQueue::Take(const ReceiveSpec& spec) noexcept {
   const uint32_t receive = free_.Pop(receives_);
   if (receive != kNone) {
-    receives_[receive] = {};
-    receives_[receive].spec = spec;
+    Receive& made = receives_[receive];
+    made = {};
+    made.op_context = spec.op_context;
+    made.buffer = spec.buffer;
+    made.length = spec.length;
+    made.min_free = spec.min_free;
+    made.multi = spec.multi;
     --room_;
   }
   return receive;
@@ -26,14 +31,14 @@ uint32_t ReceiveQueue::Take(const ReceiveSpec& spec) noexcept {
 Delivery ReceiveQueue::Give(uint32_t receive, uint64_t message,
                             uint64_t length) noexcept {
   Receive& to = receives_[receive];
-  const uint64_t free = to.spec.length - to.used;
+  const uint64_t free = to.length - to.used;
   const Delivery delivery = {
-      receive, to.spec.op_context, message, to.spec.buffer + to.used, free,
-      to.used, to.spec.multi};
+      receive, to.op_context, message, to.buffer + to.used,
+      free,    to.used,       to.multi};
   ++to.under_way;
   to.used += std::min(length, free);
-  const uint64_t left = to.spec.length - to.used;
-  const bool more = to.spec.multi && left != 0 && left >= to.spec.min_free;
+  const uint64_t left = to.length - to.used;
+  const bool more = to.multi && left != 0 && left >= to.min_free;
   if (!more && to.posted != kNone) {
     (void)posted_.Remove(to.posted);
     to.posted = kNone;
@@ -68,7 +73,8 @@ std::optional<Delivery> ReceiveQueue::MatchNext(uint32_t receive) noexcept {
   if (receive >= receives_.size() || receives_[receive].posted == kNone) {
     return std::nullopt;
   }
-  const uint32_t handle = unexpected_.Find(receives_[receive].spec.rule);
+  const uint32_t handle =
+      unexpected_.Find(posted_.rule(receives_[receive].posted));
   if (handle == kNone) {
     return std::nullopt;
   }
@@ -80,8 +86,7 @@ std::optional<Delivery> ReceiveQueue::Match(const Arrival& arrival) noexcept {
   if (posted == kNone) {
     return std::nullopt;
   }
-  return Give(static_cast<uint32_t>(posted_.cookie(posted)), arrival.message,
-              arrival.length);
+  return Give(posted_.cookie(posted), arrival.message, arrival.length);
 }
 
 uint32_t ReceiveQueue::Keep(const Arrival& arrival) noexcept {
@@ -125,8 +130,7 @@ ReceiveQueue::Withdrawn ReceiveQueue::Withdraw(uint32_t receive) noexcept {
   Receive& out = receives_[receive];
   (void)posted_.Remove(out.posted);
   out.posted = kNone;
-  Withdrawn withdrawn = {out.spec.op_context, CancelStatus::kPending,
-                         out.spec.multi};
+  Withdrawn withdrawn = {out.op_context, CancelStatus::kPending, out.multi};
   if (out.under_way != 0) {
     out.cancelled = true;
     return withdrawn;
@@ -140,8 +144,8 @@ ReceiveQueue::Withdrawn ReceiveQueue::Withdraw(uint32_t receive) noexcept {
 ReceiveQueue::Withdrawn ReceiveQueue::CancelWhere(uint64_t op_context,
                                                   uint64_t mask) noexcept {
   for (uint32_t at = posted_.oldest(); at != kNone; at = posted_.Next(at)) {
-    const auto receive = static_cast<uint32_t>(posted_.cookie(at));
-    if (((receives_[receive].spec.op_context ^ op_context) & mask) == 0) {
+    const auto receive = posted_.cookie(at);
+    if (((receives_[receive].op_context ^ op_context) & mask) == 0) {
       return Withdraw(receive);
     }
   }
@@ -194,7 +198,7 @@ std::optional<ReceiveQueue::Withdrawn> ReceiveQueue::FlushReceive() noexcept {
   if (at == kNone) {
     return std::nullopt;
   }
-  return Withdraw(static_cast<uint32_t>(posted_.cookie(at)));
+  return Withdraw(posted_.cookie(at));
 }
 
 std::optional<uint64_t> ReceiveQueue::FlushMessage() noexcept {

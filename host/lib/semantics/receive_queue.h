@@ -162,11 +162,16 @@ class ReceiveQueue {
   uint32_t room() const noexcept { return room_; }
 
  private:
+  // Its rule is in `posted_`, while it waits.
   struct Receive {
-    ReceiveSpec spec;
+    uint64_t op_context = 0;
+    uint64_t buffer = 0;
+    uint64_t length = 0;
+    uint64_t min_free = 0;
     uint64_t used = 0;        // Bytes given to messages.
     uint32_t posted = kNone;  // In `posted_` while it waits.
     uint32_t under_way = 0;   // Deliveries not finished.
+    bool multi = false;
     bool cancelled = false;
     ListLink free;
   };
