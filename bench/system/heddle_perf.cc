@@ -58,49 +58,52 @@ std::string Share(uint64_t without, uint64_t with) {
                 1);
 }
 
-std::string LossRows(const Conditions& conditions) {
-  using namespace heddle::bench;  // NOLINT: one function's vocabulary.
-  constexpr double kLoss = 0.01;
-  std::string out;
-  for (const bool ordered : {false, true}) {
-    const uint64_t lossless =
-        MeasureWriteStream(conditions, {.ordered = ordered});
-    const uint64_t lossy =
-        MeasureWriteStream(conditions, {.ordered = ordered, .loss = kLoss});
-    out +=
-        Row("stream of 64 KiB WRITEs at 1 % random loss, goodput in % of "
-            "lossless, "s +
-                (ordered ? "ROD" : "RUD"),
-            Share(lossless, lossy), ordered ? "-" : "90");
-  }
-  for (const bool ordered : {false, true}) {
-    out +=
-        Row("rate to three peers while a fourth has no receive buffer, in % "
-            "of that without the fourth, "s +
-                (ordered ? "ROD" : "RUD"),
-            Share(MeasureOthersOfAStuckPeer(conditions, ordered, false),
-                  MeasureOthersOfAStuckPeer(conditions, ordered, true)),
-            "90");
-  }
-  return out;
+// The two services that messages go by.
+enum class Service : bool { kRud, kRod };
+
+const char* NameOf(Service service) {
+  return service == Service::kRod ? "ROD" : "RUD";
 }
 
-std::string IncastRows(const Conditions& conditions) {
-  std::string out;
-  for (const bool ordered : {false, true}) {
-    const auto incast = heddle::bench::MeasureIncast(conditions, ordered);
-    out +=
-        Row("8 to 1 incast of WRITEs through a queue that trims, NSCC, "
-            "goodput in % of the line, "s +
-                (ordered ? "ROD" : "RUD"),
-            Number(incast.goodput, 1), ordered ? "-" : "90");
-    out += Row("the same, time-outs", std::to_string(incast.timeouts), "0");
-    out += Row("the same, packets trimmed / retransmitted",
-               std::to_string(incast.trimmed) + " / " +
-                   std::to_string(incast.retransmissions),
-               "-");
-  }
-  return out;
+std::string LossRow(const Conditions& conditions, Service service) {
+  using namespace heddle::bench;  // NOLINT: one function's vocabulary.
+  constexpr double kLoss = 0.01;
+  const bool ordered = service == Service::kRod;
+  const uint64_t lossless =
+      MeasureWriteStream(conditions, {.ordered = ordered});
+  const uint64_t lossy =
+      MeasureWriteStream(conditions, {.ordered = ordered, .loss = kLoss});
+  return Row(
+      "stream of 64 KiB WRITEs at 1 % random loss, goodput in % of "
+      "lossless, "s +
+          NameOf(service),
+      Share(lossless, lossy), ordered ? "-" : "90");
+}
+
+std::string StuckPeerRow(const Conditions& conditions, Service service) {
+  using namespace heddle::bench;  // NOLINT: one function's vocabulary.
+  const bool ordered = service == Service::kRod;
+  return Row(
+      "rate to three peers while a fourth has no receive buffer, in % "
+      "of that without the fourth, "s +
+          NameOf(service),
+      Share(MeasureOthersOfAStuckPeer(conditions, ordered, false),
+            MeasureOthersOfAStuckPeer(conditions, ordered, true)),
+      "90");
+}
+
+std::string IncastRows(const Conditions& conditions, Service service) {
+  const bool ordered = service == Service::kRod;
+  const auto incast = heddle::bench::MeasureIncast(conditions, ordered);
+  return Row("8 to 1 incast of WRITEs through a queue that trims, NSCC, "
+             "goodput in % of the line, "s +
+                 NameOf(service),
+             Number(incast.goodput, 1), ordered ? "-" : "90") +
+         Row("the same, time-outs", std::to_string(incast.timeouts), "0") +
+         Row("the same, packets trimmed / retransmitted",
+             std::to_string(incast.trimmed) + " / " +
+                 std::to_string(incast.retransmissions),
+             "-");
 }
 
 std::string RateRows(const Conditions& conditions) {
@@ -159,27 +162,53 @@ std::string LatencyRows(const Conditions& conditions) {
   return out;
 }
 
-// Its parts are measured at the same time: each has NICs of its own.
+// Measured at the same time: each has NICs of its own.
+class Parts {
+ public:
+  explicit Parts(const Conditions& conditions) : conditions_(conditions) {}
+
+  template <typename Rows, typename... Arguments>
+  void Begin(Rows rows, Arguments... arguments) {
+    parts_.push_back(
+        std::async(std::launch::async, rows, conditions_, arguments...));
+  }
+  template <typename Rows>
+  void BeginBoth(Rows rows) {
+    Begin(rows, Service::kRud);
+    Begin(rows, Service::kRod);
+  }
+  // In the order in which they began.
+  std::string Text() {
+    std::string text;
+    for (std::future<std::string>& part : parts_) {
+      text += part.get();
+    }
+    return text;
+  }
+
+ private:
+  const Conditions conditions_;
+  std::vector<std::future<std::string>> parts_;
+};
+
 std::string Table(const Conditions& conditions) {
-  std::vector<std::future<std::string>> parts;
-  for (auto* rows : {RateRows, LossRows, IncastRows, LatencyRows}) {
-    parts.push_back(std::async(std::launch::async, rows, conditions));
-  }
-  std::string out =
-      "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
-      "<!-- Written by `make performance`. Do not edit. -->\n\n"
-      "# Performance\n\n"
-      "Clock cycles are exact: the same on every machine and in every run. "
-      "Measured on\n" +
-      ConditionsText(conditions) +
-      ".\nRates: descriptors and buffers are in host memory before the "
-      "NIC needs them, and one\nsend in 16 is signaled. The "
-      "budget is the goal of the architecture.\n\n"
-      "| what | measured | budget |\n|---|---|---|\n";
-  for (std::future<std::string>& part : parts) {
-    out += part.get();
-  }
-  return out;
+  Parts parts(conditions);
+  parts.Begin(RateRows);
+  parts.BeginBoth(LossRow);
+  parts.BeginBoth(StuckPeerRow);
+  parts.BeginBoth(IncastRows);
+  parts.Begin(LatencyRows);
+  return "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
+         "<!-- Written by `make performance`. Do not edit. -->\n\n"
+         "# Performance\n\n"
+         "Clock cycles are exact: the same on every machine and in every run. "
+         "Measured on\n" +
+         ConditionsText(conditions) +
+         ".\nRates: descriptors and buffers are in host memory before the "
+         "NIC needs them, and one\nsend in 16 is signaled. The "
+         "budget is the goal of the architecture.\n\n"
+         "| what | measured | budget |\n|---|---|---|\n" +
+         parts.Text();
 }
 
 int Run(int argc, char** argv) {
@@ -201,7 +230,9 @@ int Run(int argc, char** argv) {
     return 0;
   }
   if (incast) {
-    std::fputs(IncastRows(conditions).c_str(), stdout);
+    Parts parts(conditions);
+    parts.BeginBoth(IncastRows);
+    std::fputs(parts.Text().c_str(), stdout);
     return 0;
   }
   const std::string table = Table(conditions);
