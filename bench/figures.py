@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the exact figures: clock cycles of the RTL, instructions of the host code.
+"""Measures the exact figures: clock cycles of the RTL, instructions of the host code and of matching.
 
 Usage: figures.py [--build DIR] check|record
 
@@ -9,10 +9,12 @@ record  measures Heddle and the stock providers beside it, and writes
         bench/instructions.toml and docs/performance.md.
 
 Cycles are the same on every machine. Instructions depend on the compiler and its
-flags, not on the machine's load; a difference of up to two is none.
+flags, not on the machine's load; a difference of up to two is none, of whole
+messages one of 1 %. Programs run side by side, as many as there are processors.
 """
 
 import argparse
+import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -43,6 +45,28 @@ CALLS = (
     ("recv_unregistered", "fi_recv, not registered", "-"),
     ("cq_read", "fi_cq_read of one completion", "40"),
     ("empty_poll", "fi_cq_read, empty", "12"),
+    ("tinject", "fi_tinject of 8 bytes", "62"),
+    ("tsend", "fi_tsend of 8 bytes", "70"),
+    ("tsend_4096", "fi_tsend of 4096 registered bytes", "90"),
+    ("trecv", "fi_trecv, registered", "95"),
+    ("trecv_unregistered", "fi_trecv, not registered", "320"),
+    ("tcq_read", "fi_cq_read of one tagged completion", "62"),
+)
+# Both sides and the device in one thread, from the posts to the completion.
+WHOLE = (
+    ("e2e", "untagged message of 8 bytes"),
+    ("te2e", "tagged message of 8 bytes"),
+)
+WHOLE_PROVIDERS = ("heddle", "shm")
+POSTED = (1, 16, 256, 1024)
+# Figures of matching: name, what it is in words, and the budget.
+MATCHING = (
+    *((f"exact_{n}", f"instructions to match one message, receives posted: {n:,}, fully specified",
+       "1.2 times that of 1" if n == POSTED[-1] else "-") for n in POSTED),
+    *((f"wildcards_{n}", f"the same, with wildcards, of which the last one matches: {n:,}", "-") for n in POSTED),
+    ("wildcard", "the same for each wildcard passed over, of more than 256", "12"),
+    ("bytes_of_receive", "bytes of a posted receive, of 8,192", "160"),
+    ("bytes_of_header", "bytes of the header of an unexpected message, of 65,536", "128"),
 )
 
 
@@ -58,29 +82,61 @@ def run(command, environment):
     return result.stdout
 
 
-def count(build, provider):
-    """Instructions per call of one provider, by call; the loop's own are subtracted."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("FI_")}
-    environment |= {"FI_PROVIDER": provider, "LD_BIND_NOW": "1"}
-    if provider == "heddle":
-        environment |= {"FI_PROVIDER_PATH": str(build / "lib/libfabric"), "FI_HEDDLE_DEVICE": "rtl",
-                        "FI_HEDDLE_SIM_PATH": str(build / "lib/libheddle-stepped.so")}
+def profile(build, command, environment=None):
+    """Lines `name number` that a program prints, and instructions by the name of each of its dumps."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("FI_")}
     with tempfile.TemporaryDirectory(dir=build) as folder:
         output = run(["valgrind", "--tool=callgrind", "--fair-sched=yes", "--collect-atstart=no",
-                      f"--callgrind-out-file={folder}/dump", str(build / "bin/heddle_count_calls"),
-                      "--provider", provider], environment)
-        calls = {name: int(number) for name, number in (line.split() for line in output.splitlines())}
+                      f"--callgrind-out-file={folder}/dump", *command], clean | {"LD_BIND_NOW": "1"} | (environment or {}))
         totals = {}
         for dump in pathlib.Path(folder).glob("dump.*"):
             text = dump.read_text()
             trigger = re.search(r"^desc: Trigger: Client Request: (\S+)$", text, re.M)
             if trigger:
                 totals[trigger[1]] = int(re.search(r"^(?:summary|totals): (\d+)", text, re.M)[1])
+    printed = {name: int(number) for name, number in (line.split() for line in output.splitlines())}
+    return printed, totals
+
+
+def per_call(calls, totals):
+    """Instructions per call; those of `null`, the measurement's own, are subtracted."""
     if set(totals) != set(calls) or not all(calls.values()):
-        raise Failure(f"{provider}: counted {sorted(totals)} of {calls}")
-    per_call = {name: totals[name] / calls[name] for name in calls}
-    loop = per_call.pop("null")
-    return {name: round(value - loop, 1) for name, value in per_call.items()}
+        raise Failure(f"counted {sorted(totals)} of {calls}")
+    each = {name: totals[name] / calls[name] for name in calls}
+    loop = each.pop("null")
+    return {name: round(value - loop, 1) for name, value in each.items()}
+
+
+def count(build, provider, whole=False):
+    """Instructions per call of one provider, by call."""
+    environment = {"FI_PROVIDER": provider}
+    if provider == "heddle":
+        environment |= {"FI_PROVIDER_PATH": str(build / "lib/libfabric"), "FI_HEDDLE_DEVICE": "soft",
+                        "FI_HEDDLE_SIM_PATH": str(build / "lib/libheddle-stepped.so")}
+        if whole:
+            environment["HEDDLE_BENCH_WHOLE"] = "1"
+    calls = ["null", *(name for name, _ in WHOLE)] if whole else []
+    return per_call(*profile(build, [str(build / "bin/heddle_count_calls"), "--provider", provider, *calls], environment))
+
+
+def matching(build):
+    """Figures of MATCHING, by name."""
+    printed, totals = profile(build, [str(build / "bin/heddle_count_matching")])
+    figures = {name: printed.pop(name) for name in ("bytes_of_receive", "bytes_of_header")}
+    figures |= per_call(printed, totals)
+    most, fewer = POSTED[-1], POSTED[-2]
+    figures["wildcard"] = round((figures[f"wildcards_{most}"] - figures[f"wildcards_{fewer}"]) / (most - fewer), 2)
+    return {name: figures[name] for name, _, _ in MATCHING}
+
+
+def measure(build, stock):
+    """The table of cycles and the other figures by table; of stock providers those in `stock`."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        table = pool.submit(cycles, build)
+        jobs = {provider: pool.submit(count, build, provider) for provider in ("heddle", *stock)}
+        jobs |= {f"whole {provider}": pool.submit(count, build, provider, True) for provider in WHOLE_PROVIDERS}
+        jobs["matching"] = pool.submit(matching, build)
+        return table.result(), {name: job.result() for name, job in jobs.items()}
 
 
 def cycles(build):
@@ -91,42 +147,67 @@ def cycles(build):
     return page.read_text()
 
 
-def page_text(cycle_table, instructions):
+def page_text(cycle_table, figures):
     """The whole page for people."""
     columns = ("heddle", *STOCK)
     lines = [cycle_table.rstrip("\n"), "", "## Instructions per call", "",
              "User-space instructions of the calling thread (callgrind, g++ 12, -O2), two RDM endpoints of one process,",
              "FI_THREAD_DOMAIN, AV table, no FI_SOURCE; the loop's own are subtracted. Heddle's device is served elsewhere,",
-             "as hardware is; the stock providers do the transfer's work in these calls or in later polls.", "",
+             "as hardware is; the stock providers do the transfer's work in these calls or in later polls. Tagged calls are",
+             "those of endpoints with FI_MSG and FI_TAGGED.", "",
              "| call | heddle | shm | tcp;ofi_rxm | budget |", "|---|---|---|---|---|"]
     for name, words, budget in CALLS:
-        values = (f"{instructions[provider][name]:.0f}" for provider in columns)
+        values = (f"{figures[provider][name]:.0f}" for provider in columns)
         lines.append(f"| {words} | {' | '.join(values)} | {budget} |")
+    lines += ["", "## Whole messages", "",
+              "Instructions from the post of the receive to its completion, all in one thread: both endpoints and the device",
+              "`soft`, in virtual time (`bench/README.md`). The message is injected.", "",
+              "| message | heddle, soft | shm | budget |", "|---|---|---|---|"]
+    for name, words in WHOLE:
+        values = (f"{figures[f'whole {provider}'][name]:.0f}" for provider in WHOLE_PROVIDERS)
+        lines.append(f"| {words} | {' | '.join(values)} | that of shm |")
+    lines += ["", "## Matching", "",
+              "`semantics::ReceiveQueue`, with which the soft device matches. A message that is matched takes its receive out,",
+              "whose place is free afterwards. A fully specified receive names tag and source; a wildcard ignores a bit of the tag.",
+              "", "| what | measured | budget |", "|---|---|---|"]
+    lines += [f"| {words} | {figures['matching'][name]:g} | {budget} |" for name, words, budget in MATCHING]
     return "\n".join(lines) + "\n"
 
 
-def record_text(instructions):
+def record_text(figures):
     """Content of RECORDED, a table per provider."""
-    lines = ["# SPDX-License-Identifier: Apache-2.0", "# Instructions per call, written by `make performance`."]
-    for provider, calls in instructions.items():
-        lines += ["", f'["{provider}"]', *(f"{name} = {value}" for name, value in calls.items())]
+    lines = ["# SPDX-License-Identifier: Apache-2.0", "# Instructions and bytes, written by `make performance`."]
+    for table, values in figures.items():
+        lines += ["", f'["{table}"]', *(f"{name} = {value}" for name, value in values.items())]
     return "\n".join(lines) + "\n"
+
+
+def compare(words, unit, before, now, tolerance):
+    """Prints a figure; whether it differs from the recorded one."""
+    differs = abs(now - before) > tolerance
+    print(f"{words:<85}{now:>8.1f} {unit}, recorded {before:.1f}{'  DIFFERS' if differs else ''}")
+    return differs
 
 
 def check(build):
     """Number of figures that differ from the recorded ones, each printed."""
     recorded = tomllib.loads(RECORDED.read_text())
+    table, fresh = measure(build, ())
     wrong = 0
-    for line in difflib.unified_diff(PAGE.read_text().splitlines(), page_text(cycles(build), recorded).splitlines(),
+    for line in difflib.unified_diff(PAGE.read_text().splitlines(), page_text(table, recorded).splitlines(),
                                      "recorded", "measured", n=0, lineterm=""):
         print(line)
         wrong += line.startswith("+|")
-    fresh = count(build, "heddle")
     for name, words, _ in CALLS:
-        before, now = recorded["heddle"][name], fresh[name]
-        differs = abs(now - before) > TOLERANCE
-        wrong += differs
-        print(f"{words:<40}{now:>8.1f} instructions, recorded {before:.1f}{'  DIFFERS' if differs else ''}")
+        wrong += compare(words, "instructions", recorded["heddle"][name], fresh["heddle"][name], TOLERANCE)
+    for provider in WHOLE_PROVIDERS:
+        of = f"whole {provider}"
+        for name, words in WHOLE:
+            before = recorded[of][name]
+            wrong += compare(f"{words}, both sides, {provider}", "instructions", before, fresh[of][name], before / 100)
+    for name, words, _ in MATCHING:
+        exact = name == "wildcard" or name.startswith("bytes")
+        wrong += compare(words, "", recorded["matching"][name], fresh["matching"][name], 0.1 if exact else TOLERANCE)
     return wrong
 
 
@@ -141,12 +222,9 @@ def main():
             wrong = check(build)
             print(f"bench-check: {wrong} figures differ" + ("; `make performance` records better ones" if wrong else ""))
             sys.exit(1 if wrong else 0)
-        instructions = {}
-        for provider in ("heddle", *STOCK):
-            print(f"counting instructions of {provider}", flush=True)
-            instructions[provider] = count(build, provider)
-        RECORDED.write_text(record_text(instructions))
-        PAGE.write_text(page_text(cycles(build), instructions))
+        table, figures = measure(build, STOCK)
+        RECORDED.write_text(record_text(figures))
+        PAGE.write_text(page_text(table, figures))
         print(PAGE.read_text())
     except (Failure, subprocess.TimeoutExpired, OSError) as error:
         sys.exit(f"figures.py: {error}")

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,22 +38,27 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("-n,--batches", batches, "Batches of each call")
       ->capture_default_str();
-  app.add_option("call", names, "Calls to make; all when none is given")
+  app.add_option("call", names,
+                 "Calls to make; all but whole messages when none is "
+                 "given")
       ->check(CheckName);
   CLI11_PARSE(app, argc, argv);
   if (names.empty()) {
     for (const MeasuredCall& call : AllCalls()) {
-      names.emplace_back(call.name);
+      if (!IsWhole(call)) {
+        names.emplace_back(call.name);
+      }
     }
   }
 
   constexpr size_t kLargest = 4096;
-  FabricPair messages(provider, kLargest);
-  FabricPair remote(provider, kLargest, /*remote=*/true);
+  std::map<PairKind, FabricPair> pairs;
   constexpr size_t kWarmUp = 3;
   for (const std::string& name : names) {
     const MeasuredCall& call = *FindCall(name);
-    FabricPair& pair = call.remote ? remote : messages;
+    FabricPair& pair =
+        pairs.try_emplace(call.pair, provider, kLargest, call.pair)
+            .first->second;
     for (size_t i = 0; i < kWarmUp; ++i) {
       (void)RunBatch(call, pair, FabricPair::kMaxBatch);
     }

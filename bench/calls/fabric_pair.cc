@@ -5,6 +5,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include <stdlib.h>
 
 #include <cstdio>
@@ -32,14 +33,16 @@ void (*FindStep())() {
              : reinterpret_cast<void (*)()>(dlsym(module, "heddle_bench_step"));
 }
 
-fi_info* FindInfo(const std::string& provider, bool remote) {
+fi_info* FindInfo(const std::string& provider, PairKind kind) {
   fi_info* hints = fi_allocinfo();
   if (hints == nullptr) {
     Fail("fi_allocinfo", -FI_ENOMEM);
   }
   hints->fabric_attr->prov_name = strdup(provider.c_str());
   hints->ep_attr->type = FI_EP_RDM;
-  hints->caps = remote ? FI_MSG | FI_RMA : FI_MSG;
+  const bool remote = kind == PairKind::kRemote;
+  hints->caps = FI_MSG | (remote ? FI_RMA : 0) |
+                (kind == PairKind::kTagged ? FI_TAGGED : 0);
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR |
                                 FI_MR_ALLOCATED | FI_MR_PROV_KEY |
@@ -67,10 +70,10 @@ void Fail(const char* what, long error) {
 }
 
 FabricPair::FabricPair(const std::string& provider, size_t buffer_bytes,
-                       bool remote)
+                       PairKind kind)
     : buffer_bytes_((buffer_bytes + 63) / 64 * 64),
-      remote_(remote),
-      info_(FindInfo(provider, remote)) {
+      kind_(kind),
+      info_(FindInfo(provider, kind)) {
   Check("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr));
   Check("fi_domain", fi_domain(fabric_, info_, &domain_, nullptr));
   fi_av_attr attr = {};
@@ -138,7 +141,7 @@ void FabricPair::Open(Side& side) {
   constexpr uint64_t kRemote =
       FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if (fi_mr_reg(domain_, side.buffers, bytes,
-                remote_ ? kLocal | kRemote : kLocal, 0,
+                remote() ? kLocal | kRemote : kLocal, 0,
                 &side == &sender_ ? 1 : 2, 0, &side.region, nullptr) == 0) {
     side.descriptor = fi_mr_desc(side.region);
   }
@@ -190,21 +193,31 @@ void FabricPair::Drain(size_t sent, size_t received) {
 
 void FabricPair::PostReceives(size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    Check("fi_recv",
-          fi_recv(receiver_.endpoint, Buffer(receiver_, i), buffer_bytes_,
-                  receiver_.descriptor, FI_ADDR_UNSPEC, Context(i)));
+    std::byte* const buffer = Buffer(receiver_, i);
+    Check("a receive",
+          tagged() ? fi_trecv(receiver_.endpoint, buffer, buffer_bytes_,
+                              receiver_.descriptor, FI_ADDR_UNSPEC, kTag, 0,
+                              Context(i))
+                   : fi_recv(receiver_.endpoint, buffer, buffer_bytes_,
+                             receiver_.descriptor, FI_ADDR_UNSPEC, Context(i)));
   }
 }
 
 void FabricPair::InjectMessages(size_t count) {
   constexpr size_t kBytes = 8;
   for (size_t i = 0; i < count; ++i) {
+    const std::byte* const buffer = Buffer(sender_, i);
+    const auto inject = [&] {
+      return tagged()
+                 ? fi_tinject(sender_.endpoint, buffer, kBytes, sender_.peer,
+                              kTag)
+                 : fi_inject(sender_.endpoint, buffer, kBytes, sender_.peer);
+    };
     ssize_t result = 0;
-    while ((result = fi_inject(sender_.endpoint, Buffer(sender_, i), kBytes,
-                               sender_.peer)) == -FI_EAGAIN) {
+    while ((result = inject()) == -FI_EAGAIN) {
       Progress();
     }
-    Check("fi_inject", result);
+    Check("an injected message", result);
   }
 }
 

@@ -19,13 +19,17 @@ struct MeasuredCall {
   bool sends;      // Posts at the sender; receives are posted before.
   bool completes;  // The sender gets a completion for each.
   bool receives;   // Posts at the receiver.
-  bool remote;     // Reaches the receiver's memory: of a pair that can.
+  PairKind pair;   // Whose call it is.
   // The loop: calls `batch` times, answers how many succeeded.
   size_t (*loop)(FabricPair& pair, size_t bytes, size_t batch);
 };
 
-// Every call; `null`, an empty loop, first.
+// Every call; `null`, an empty loop, first. Whole messages (`IsWhole`) last.
 std::span<const MeasuredCall> AllCalls();
+
+// Whether the loop posts receive and message and polls until both are complete.
+// A device that is stepped would never complete them.
+bool IsWhole(const MeasuredCall& call);
 
 // Null when there is none of that name.
 const MeasuredCall* FindCall(std::string_view name);

@@ -15,7 +15,8 @@ namespace {
 FabricPair& Pair() {
   constexpr size_t kLargest = 4096;
   const char* provider = std::getenv("FI_PROVIDER");
-  static FabricPair pair(provider == nullptr ? "heddle" : provider, kLargest);
+  static FabricPair pair(provider == nullptr ? "heddle" : provider, kLargest,
+                         PairKind::kMessages);
   return pair;
 }
 
