@@ -263,6 +263,45 @@ void Executor::Examine(Posted* posted, Event* event) {
   event->clean = posted->clean;
 }
 
+// The same of a buffer of many messages, one of which is at `address`.
+void Executor::ExamineMany(Posted* posted, Event* event, const void* address) {
+  event->number = posted->number;
+  const std::span<uint8_t> buffer(posted->buffer);
+  if (event->result == 0 || EndsMessage(event->result)) {
+    event->offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) -
+                                          buffer.data());
+    const size_t offset = std::min<uint64_t>(event->offset, buffer.size());
+    const size_t bytes =
+        std::min<uint64_t>(event->bytes, buffer.size() - offset);
+    event->digest = Digest(buffer.subspan(offset, bytes));
+    // As in `Examine`.
+    const uint64_t reach =
+        event->bytes + (event->result == FI_EREMOTEIO ? event->beyond : 0);
+    const auto part = buffer.subspan(
+        offset, std::min<uint64_t>(reach, buffer.size() - offset));
+    posted->parts.push_back({offset, part.size(), Digest(part)});
+  } else {
+    event->digest = Digest({});
+  }
+  if (event->held) {
+    return;
+  }
+  posted->complete = true;
+  posted->reach = buffer.size();
+  posted->digest = Digest(buffer);
+  std::vector<uint8_t> rest(buffer.begin(), buffer.end());
+  for (const Posted::Part& part : posted->parts) {
+    const auto bytes = buffer.subspan(part.offset, part.bytes);
+    if (Digest(bytes) != part.digest) {
+      surroundings_.tell(
+          {.kind = EventKind::kChanged, .number = posted->number});
+    }
+    std::fill_n(rest.begin() + static_cast<ptrdiff_t>(part.offset), part.bytes,
+                kUntouched);
+  }
+  event->clean = IsUntouched(rest);
+}
+
 void Executor::OnFound(const Posted& posted, Event event, size_t bytes) {
   event.kind = EventKind::kFound;
   event.number = posted.number;
@@ -297,7 +336,12 @@ void Executor::OnCompletion(const fi_cq_tagged_entry& entry, fi_addr_t source) {
       event.bytes = event.tag = 0;
       event.source = -1;
     }
-    Examine(posted, &event);
+    if (posted->many) {
+      event.held = (entry.flags & FI_MULTI_RECV) == 0;
+      ExamineMany(posted, &event, entry.buf);
+    } else {
+      Examine(posted, &event);
+    }
     CountSpare(*posted);
   }
   surroundings_.tell(event);
@@ -333,8 +377,14 @@ void Executor::OnError() {
     event.data = event.has_data ? failure.data : 0;
     event.tag =
         (failure.flags & FI_TAGGED) != 0 && posted->receives ? failure.tag : 0;
-    posted->failed = true;
-    Examine(posted, &event);
+    if (posted->many) {
+      event.held =
+          EndsMessage(failure.err) && (failure.flags & FI_MULTI_RECV) == 0;
+      ExamineMany(posted, &event, failure.buf);
+    } else {
+      posted->failed = true;
+      Examine(posted, &event);
+    }
     CountSpare(*posted);
   }
   surroundings_.tell(event);

@@ -62,6 +62,14 @@ class Executor {
     size_t reach = 0;
     uint64_t digest = 0;
     bool clean = false;
+    // The messages in a buffer of many.
+    struct Part {
+      size_t offset = 0;
+      size_t bytes = 0;
+      uint64_t digest = 0;
+    };
+    bool many = false;
+    std::vector<Part> parts;
     std::vector<uint8_t> buffer;
     fid_mr* region = nullptr;
     // Distinct for every operation; its address is the context.
@@ -108,6 +116,7 @@ class Executor {
   void OnError();
   Posted* Find(const void* context);
   void Examine(Posted* posted, Event* event);
+  void ExamineMany(Posted* posted, Event* event, const void* address);
 
   void Wait();
   void Unplug();

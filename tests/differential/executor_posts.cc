@@ -105,7 +105,26 @@ int64_t Executor::PostReceive(uint32_t number, const Operation& operation) {
   std::vector<void*> descriptors(parts.size(), descriptor);
   fid_ep* const endpoint = fabric_->endpoint(operation.at.endpoint);
   const fi_addr_t source = SourceOf(operation);
+  posted->many = operation.many;
+  const fi_msg message = {.msg_iov = parts.data(),
+                          .desc = descriptors.data(),
+                          .iov_count = parts.size(),
+                          .addr = FI_ADDR_UNSPEC,
+                          .context = &posted->context,
+                          .data = 0};
+  const fi_msg_tagged tagged = {.msg_iov = message.msg_iov,
+                                .desc = message.desc,
+                                .iov_count = message.iov_count,
+                                .addr = source,
+                                .tag = operation.tag,
+                                .ignore = IgnoredBits(operation),
+                                .context = message.context,
+                                .data = 0};
   const int64_t result = Retry([&]() -> int64_t {
+    if (operation.many) {
+      return operation.tagged ? fi_trecvmsg(endpoint, &tagged, FI_MULTI_RECV)
+                              : fi_recvmsg(endpoint, &message, FI_MULTI_RECV);
+    }
     if (operation.tagged) {
       return operation.segments == 1
                  ? fi_trecv(endpoint, posted->buffer.data(), operation.bytes,

@@ -87,6 +87,9 @@ void FabricSide::OpenDomain(const Stream& stream) {
   if (UsesTags(stream)) {
     hints->caps |= FI_TAGGED | FI_DIRECTED_RECV;
   }
+  if (UsesMany(stream)) {
+    hints->caps |= FI_MULTI_RECV;
+  }
   if (rma) {
     // A device without reads has the rest.
     hints->caps |= FI_SEND | FI_RECV | FI_RMA | FI_WRITE | FI_REMOTE_WRITE |

@@ -244,6 +244,12 @@ class Generator {
       operation.bytes = std::max(
           Below(3) == 0 ? AnySize(profile_.max_bytes) : profile_.max_bytes,
           kTellingBytes);
+      operation.many = tagged_ && Below(6) == 0;
+      if (operation.many) {
+        // For a few messages, mostly.
+        operation.bytes =
+            kMinFree + Below(Below(2) == 0 ? 1000 : kMaxMessageBytes / 2);
+      }
     } else if (operation.verb == Verb::kCancel) {
       operation.back = Below(6);
     } else if (operation.verb == Verb::kInvalid) {
@@ -262,7 +268,8 @@ class Generator {
           stream_.setup.selective && operation.verb != Verb::kReceive &&
           operation.verb != Verb::kRead &&
           (profile_.reads || !IsRma(operation.verb)) && Below(2) == 0;
-      if (operation.bytes <= kManySegmentsUpTo && Below(4) == 0) {
+      if (operation.bytes <= kManySegmentsUpTo && !operation.many &&
+          Below(4) == 0) {
         operation.segments = 1 + Below(4);
         operation.pieces = IsRma(operation.verb) ? 1 + Below(4) : 1;
       }

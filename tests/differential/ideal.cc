@@ -15,7 +15,8 @@ namespace {
 struct Buffer {
   uint32_t number = 0;
   uint64_t bytes = 0;
-  Operation rule;  // Matches the messages that it may take.
+  Operation rule;     // Matches the messages that it may take.
+  uint64_t used = 0;  // By messages, in a buffer of many.
 };
 
 // A claim whose message is not taken yet.
@@ -113,16 +114,18 @@ class Ideal {
     });
   }
 
-  void Receive(const Buffer& buffer) {
+  void Receive(Buffer buffer) {
     auto& arrived = arrived_.at(buffer.rule.at.index());
-    const auto found = FindArrived(buffer.rule);
-    if (found == arrived.end()) {
-      buffers_.at(buffer.rule.at.index()).push_back(buffer);
-      return;
+    for (bool held = true; held;) {
+      const auto found = FindArrived(buffer.rule);
+      if (found == arrived.end()) {
+        buffers_.at(buffer.rule.at.index()).push_back(buffer);
+        return;
+      }
+      const uint32_t message = *found;
+      arrived.erase(found);
+      held = Give(message, &buffer);
     }
-    const uint32_t message = *found;
-    arrived.erase(found);
-    Give(message, buffer);
   }
 
   void Peek(uint32_t number, const Operation& operation) {
@@ -165,13 +168,12 @@ class Ideal {
         if (operation.dropped) {
           continue;
         }
-        const Buffer buffer = {kClaimBase + claim.number, operation.bytes,
-                               operation};
+        Buffer buffer = {kClaimBase + claim.number, operation.bytes, operation};
         Tell(side, {.kind = EventKind::kClaimed,
                     .number = buffer.number,
                     .endpoint = index,
                     .bytes = buffer.bytes});
-        Give(claim.message, buffer);
+        (void)Give(claim.message, &buffer);
       }
       std::erase_if(
           claims, [](const Claim& claim) { return claim.wait == UINT32_MAX; });
@@ -329,26 +331,27 @@ class Ideal {
       messages.erase(message);
       if (buffer == buffers.end()) {
         arrived_.at(to).push_back(number);
-      } else {
-        const Buffer taken = *buffer;
+      } else if (!Give(number, &*buffer)) {
         buffers.erase(buffer);
-        Give(number, taken);
       }
       Succeed(number);
       return;
     }
   }
 
-  void Give(uint32_t number, const Buffer& buffer) {
+  // Whether the buffer takes further messages.
+  bool Give(uint32_t number, Buffer* buffer) {
     const Operation& operation = stream_.operations.at(number);
     const uint32_t from = operation.at.index();
     const uint32_t to = operation.peer.index();
-    const uint64_t placed = std::min<uint64_t>(operation.bytes, buffer.bytes);
+    const uint64_t placed =
+        std::min<uint64_t>(operation.bytes, buffer->bytes - buffer->used);
     const uint64_t seed = stream_.setup.seed;
     Event event = {.kind = EventKind::kCompleted,
-                   .number = buffer.number,
+                   .number = buffer->number,
                    .bytes = placed,
                    .beyond = operation.bytes - placed,
+                   .offset = buffer->used,
                    .has_data = HasData(operation.verb),
                    .source = static_cast<int32_t>(from),
                    .tag = operation.tag,
@@ -359,7 +362,10 @@ class Ideal {
       event.result = FI_ETRUNC;
       event.source = -1;
     }
+    buffer->used += placed;
+    event.held = buffer->rule.many && HasRoom(buffer->bytes - buffer->used);
     Tell(to / kEndpoints, event);
+    return event.held;
   }
 
   bool AnyUnderWay(uint32_t to) const {

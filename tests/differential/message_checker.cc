@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "tests/differential/content.h"
 
@@ -241,6 +242,13 @@ void MessageChecker::OnCompletion(uint32_t side, const Event& event) {
     Violate(Name(event.number) + " completed twice");
     return;
   }
+  posted.whole = event.kind == EventKind::kFailed && !EndsMessage(event.result);
+  if (posted.rule.many && !posted.whole) {
+    posted.parts.push_back(event);
+    if (event.held) {
+      return;
+    }
+  }
   posted.complete = true;
   posted.completion = event;
   const bool is_transfer =
@@ -304,38 +312,92 @@ void MessageChecker::Settle() {
   inject_errors_ = {};
 }
 
+void MessageChecker::CheckMany(Posted* receive) {
+  const auto unsettled =
+      receive->parts.begin() + static_cast<ptrdiff_t>(receive->parts_settled);
+  std::sort(unsettled, receive->parts.end(),
+            [](const Event& a, const Event& b) { return a.offset < b.offset; });
+  uint64_t used = 0;
+  for (const Event& part : receive->parts) {
+    if (part.offset < used) {
+      Violate("two messages in " + Name(receive->number) + " overlap at byte " +
+              std::to_string(part.offset));
+    }
+    if (part.offset + part.bytes > receive->bytes) {
+      Violate("a message in " + Name(receive->number) + " ends at byte " +
+              std::to_string(part.offset + part.bytes));
+    }
+    if (part.offset != 0 && !HasRoom(receive->bytes - part.offset)) {
+      Violate(Name(receive->number) + " took a message at byte " +
+              std::to_string(part.offset) + ", with too little free");
+    }
+    // A message that broke off leaves its room.
+    used = std::max(used, part.offset + part.bytes +
+                              (part.result == FI_EREMOTEIO ? part.beyond : 0));
+  }
+  const uint64_t free = receive->bytes - std::min(used, receive->bytes);
+  if (receive->complete && !receive->whole && HasRoom(free)) {
+    Violate(Name(receive->number) + " was released with " +
+            std::to_string(free) + " bytes free");
+  }
+  if (!receive->complete && !receive->over && !HasRoom(free)) {
+    Violate(Name(receive->number) + " was not released with " +
+            std::to_string(free) + " bytes free");
+  }
+}
+
+void MessageChecker::SettleReceive(const Place& place, const Posted& receive,
+                                   Settling* settling) {
+  CheckReceive(place, receive);
+  if (receive.completion.kind == EventKind::kFailed &&
+      receive.completion.result != FI_ETRUNC) {
+    return;  // No message.
+  }
+  const Message* const message = Match(place, receive);
+  if (!settling->passed_over &&
+      IsPassedOver(settling->waiting, place, receive, message)) {
+    Violate(Name(receive.number) + " took a message before an older receive");
+    settling->passed_over = true;  // Once is enough.
+  }
+  if (message != nullptr && !receive.claims) {
+    CheckOrder(settling->taken, {&receive, message->number});
+    settling->taken.push_back({&receive, message->number});
+  }
+}
+
 void MessageChecker::SettlePlace(const Place& place) {
   auto& receives = receives_.at(place.index());
-  bool passed_over = false;
-  std::vector<uint32_t> waiting;
-  std::vector<Taken> taken;
+  Settling settling;
+  std::deque<Posted> parts;  // `settling` points to them.
   for (const uint32_t number : receives) {
-    const Posted& receive = posted_.at(place.side).at(number);
+    Posted& receive = posted_.at(place.side).at(number);
+    if (receive.rule.many) {
+      CheckMany(&receive);
+      for (; receive.parts_settled != receive.parts.size();
+           ++receive.parts_settled) {
+        const Event& event = receive.parts[receive.parts_settled];
+        const Posted& part = parts.emplace_back(Posted{
+            .number = number,
+            .complete = true,
+            .completion = event,
+            .bytes = receive.bytes - std::min(receive.bytes, event.offset),
+            .rule = receive.rule,
+            .life = receive.life});
+        SettleReceive(place, part, &settling);
+      }
+    }
     if (!receive.complete) {
       if (!receive.over && receive.matched && !receive.cancelled) {
         Violate(Name(number) + " could not be cancelled, but got no message");
       }
       if (!receive.over) {
-        waiting.push_back(number);
+        settling.waiting.push_back(number);
       }
-      continue;
-    }
-    CheckReceive(place, receive);
-    if (receive.completion.kind == EventKind::kFailed &&
-        receive.completion.result != FI_ETRUNC) {
-      continue;  // No message.
-    }
-    const Message* const message = Match(place, receive);
-    if (!passed_over && IsPassedOver(waiting, place, receive, message)) {
-      Violate(Name(number) + " took a message before an older receive");
-      passed_over = true;  // Once is enough.
-    }
-    if (message != nullptr && !receive.claims) {
-      CheckOrder(taken, {&receive, message->number});
-      taken.push_back({&receive, message->number});
+    } else if (!receive.rule.many || receive.whole) {
+      SettleReceive(place, receive, &settling);
     }
   }
-  receives = waiting;
+  receives = settling.waiting;
   SettleFound(place);
   for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
     auto& messages = messages_.at(from).at(place.index());

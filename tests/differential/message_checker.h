@@ -38,6 +38,10 @@ class MessageChecker {
     bool over = false;       // Its endpoint was closed.
     bool settled = false;    // Its outcome was checked.
     Event completion = {};
+    // One for each message in a buffer of many. The first are settled.
+    std::vector<Event> parts = {};
+    size_t parts_settled = 0;
+    bool whole = false;   // It ended as a whole, without a message.
     uint64_t bytes = 0;   // The receive buffer has so many.
     Operation rule = {};  // Messages that a receive may take match it.
     bool claims = false;  // It receives what a claim has kept.
@@ -66,6 +70,9 @@ class MessageChecker {
   void AddReceive(uint32_t side, const Event& event, const Operation& rule);
   void OnNotFound(uint32_t side, const Event& event);
   void CheckReceive(const Place& place, const Posted& posted);
+  // How the messages lie in a buffer of many, and whether it was released in
+  // time. Sorts those that are not settled by place.
+  void CheckMany(Posted* receive);
   bool MayFail(const Operation& operation) const;
   bool IsOwed(const Operation& operation, const Posted& posted) const;
 
@@ -74,6 +81,15 @@ class MessageChecker {
                              const Posted& receive) const;
 
   void SettlePlace(const Place& place);
+  // A receive, or one message of a buffer of many, is complete; `waiting`:
+  // those that are not, of the ones posted before.
+  struct Settling {
+    std::vector<uint32_t> waiting;
+    std::vector<Taken> taken;
+    bool passed_over = false;
+  };
+  void SettleReceive(const Place& place, const Posted& receive,
+                     Settling* settling);
   // Peeks find messages that were sent, and some of them drop theirs.
   void SettleFound(const Place& place);
   // The receives that wait, among those posted before, would have had it.

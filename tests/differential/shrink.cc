@@ -83,6 +83,9 @@ class Shrinker {
       operation.segments = operation.pieces = 1;
       operation.registered = false;
       (void)(candidate == best_ || Take(candidate));
+      candidate = best_;
+      candidate.operations[at].many = false;
+      (void)(candidate == best_ || Take(candidate));
     }
   }
 

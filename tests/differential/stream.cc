@@ -121,6 +121,9 @@ bool IsRunnable(const Operation& operation) {
   const uint64_t end = uint64_t{operation.offset} + operation.bytes;
   return operation.bytes <= kMaxMessageBytes && operation.segments >= 1 &&
          (operation.tagged || !IsPeek(operation.verb)) &&
+         (!operation.many ||
+          (operation.verb == Verb::kReceive && operation.segments == 1 &&
+           operation.bytes >= kMinFree)) &&
          operation.segments <= 4 && operation.pieces >= 1 &&
          operation.pieces <= 4 && operation.region < kRegions &&
          (!IsRma(operation.verb) || operation.fault != Fault::kNone ||
@@ -181,6 +184,15 @@ bool Matches(const Operation& operation, const Operation& send) {
 bool UsesTags(const Stream& stream) {
   return std::any_of(stream.operations.begin(), stream.operations.end(),
                      [](const Operation& o) { return o.tagged; });
+}
+
+bool UsesMany(const Stream& stream) {
+  return std::any_of(stream.operations.begin(), stream.operations.end(),
+                     [](const Operation& o) { return o.many; });
+}
+
+bool HasRoom(uint64_t free) {
+  return free >= kMinFree;
 }
 
 bool IsInject(Verb verb) {
@@ -287,7 +299,8 @@ std::string ToText(const Operation& operation) {
       << (operation.silent ? " silent" : "")
       << (operation.tagged ? " tagged" : "")
       << (operation.directed ? " directed" : "")
-      << (operation.dropped ? " dropped" : "");
+      << (operation.dropped ? " dropped" : "")
+      << (operation.many ? " many" : "");
   return out.str();
 }
 
@@ -318,12 +331,13 @@ std::optional<Operation> ParseOperation(std::string_view line) {
   if (!verb || (*verb != Verb::kSync && !ParsePlace(in, &operation.at))) {
     return std::nullopt;
   }
-  const std::array<Named<bool*>, 5> marks = {{
+  const std::array<Named<bool*>, 6> marks = {{
       {&operation.registered, "registered"},
       {&operation.silent, "silent"},
       {&operation.tagged, "tagged"},
       {&operation.directed, "directed"},
       {&operation.dropped, "dropped"},
+      {&operation.many, "many"},
   }};
   while (in >> word) {
     const auto* const mark =

@@ -23,6 +23,8 @@ inline constexpr uint32_t kReadOnly = kRegions;
 inline constexpr uint32_t kWriteOnly = kRegions + 1;
 inline constexpr uint32_t kAreas = kRegions + 2;
 inline constexpr uint32_t kMaxMessageBytes = 100'000;
+// FI_OPT_MIN_MULTI_RECV of every endpoint, its default.
+inline constexpr uint32_t kMinFree = 64;
 
 // An endpoint of a side.
 struct Place {
@@ -34,7 +36,7 @@ struct Place {
 };
 
 enum class Verb : uint8_t {
-  kReceive,     // Posts a buffer of `bytes`.
+  kReceive,     // Posts a buffer of `bytes`; `many`: for many messages.
   kSend,        // `bytes` to `peer`.
   kSendData,    // The same with 8 bytes of remote completion data.
   kInject,      // `bytes` to `peer`, which no completion tells of.
@@ -91,6 +93,7 @@ struct Operation {
   uint32_t ignore = 0;    // Bits of the tag that do not count.
   bool directed = false;  // From `peer` only.
   bool dropped = false;
+  bool many = false;  // FI_MULTI_RECV.
   uint32_t back = 0;
   uint32_t region = 0;
   uint32_t offset = 0;
@@ -141,8 +144,11 @@ bool IsSend(Verb verb);
 bool IsPeek(Verb verb);
 // Whether receive or peek `operation` may have the message of `send`.
 bool Matches(const Operation& operation, const Operation& send);
-// Whether any operation of it is tagged.
+// Whether any operation of it is tagged, or a receive of many messages.
 bool UsesTags(const Stream& stream);
+bool UsesMany(const Stream& stream);
+// Whether a buffer of many messages, with so many bytes free, takes another.
+bool HasRoom(uint64_t free);
 bool IsInject(Verb verb);  // Of any kind: no completion, no context.
 bool IsRma(Verb verb);
 bool HasData(Verb verb);

@@ -18,7 +18,8 @@ namespace {
 TEST(TagCheckerTest, WhatIsRightIsAllowed) {
   const uint32_t seed = TestSeed();
   uint64_t messages = 0;
-  uint32_t dropped = 0;
+  uint32_t found = 0;
+  uint32_t held = 0;
   for (uint32_t i = 0; i < 100; ++i) {
     const Stream stream = Generate(seed + i, {.sides = {2, 8},
                                               .operations = 300,
@@ -35,13 +36,15 @@ TEST(TagCheckerTest, WhatIsRightIsAllowed) {
         << "seed " << seed + i << ": " << verdict.violations.front();
     messages += verdict.figures.messages;
     for (const auto& events : trace.sides) {
-      dropped += static_cast<uint32_t>(std::count_if(
-          events.begin(), events.end(),
-          [](const Event& event) { return event.kind == EventKind::kFound; }));
+      for (const Event& event : events) {
+        found += event.kind == EventKind::kFound ? 1 : 0;
+        held += event.held ? 1 : 0;
+      }
     }
   }
   EXPECT_GT(messages, 1000U);
-  EXPECT_GT(dropped, 100U) << "peeks have to find something";
+  EXPECT_GT(found, 100U) << "peeks have to find something";
+  EXPECT_GT(held, 100U) << "buffers have to take several messages";
 }
 
 // One tagged message of 64 bytes and what waits for it at place 1.0, whose
@@ -235,6 +238,119 @@ TEST_F(SeededTagTest, PeekThatFails) {
         Find(events, EventKind::kFailed).result = FI_EINVAL;
       },
       "not with a message or without");
+}
+
+// -- a buffer of many messages
+
+constexpr char kMany[] = "receive 1.0 bytes=250 tagged tag=1 many\n";
+
+TEST_F(SeededTagTest, BufferReleasedTooEarly) {
+  ExpectFound(
+      std::string(kMany) + kSend,
+      [](std::vector<Event>* events) {
+        Find(events, EventKind::kCompleted).held = false;
+      },
+      "was released with 186 bytes free");
+}
+
+TEST_F(SeededTagTest, FullBufferNotReleased) {
+  ExpectFound(
+      std::string(kMany) + kSend + kSend + kSend,
+      [](std::vector<Event>* events) {
+        for (Event& event : *events) {
+          event.held = true;
+        }
+      },
+      "was not released with 58 bytes free");
+}
+
+TEST_F(SeededTagTest, BufferThatTakesAMessageAfterItsRelease) {
+  ExpectFound(
+      std::string(kMany) + kSend + kSend + kSend,
+      [](std::vector<Event>* events) {
+        Find(events, EventKind::kCompleted).held = false;
+      },
+      "completed twice");
+}
+
+TEST_F(SeededTagTest, OverlappingMessages) {
+  ExpectFound(
+      std::string(kMany) + kSend + kSendAnother,
+      [](std::vector<Event>* events) {
+        for (Event& event : *events) {
+          event.offset -= event.offset != 0 ? 1 : 0;
+        }
+      },
+      "overlap at byte 63");
+}
+
+TEST_F(SeededTagTest, MessageBeyondItsBuffer) {
+  ExpectFound(
+      std::string(kMany) + kSend,
+      [](std::vector<Event>* events) {
+        Find(events, EventKind::kCompleted).offset = 200;
+      },
+      "ends at byte 264");
+}
+
+TEST_F(SeededTagTest, BufferWithTooLittleFree) {
+  ExpectFound(
+      std::string(kMany) + kSend + kSend + kSend +
+          "send 0.0 to=1.0 bytes=20 tagged tag=1\n",
+      [](std::vector<Event>* events) {
+        // The spare receive of the last one.
+        Event& last = *std::find_if(
+            events->rbegin(), events->rend(), [](const Event& event) {
+              return event.kind == EventKind::kCompleted;
+            });
+        last.number = 0;
+        last.offset = 192;
+        for (Event& event : *events) {
+          event.held = event.kind == EventKind::kCompleted && event != last;
+        }
+      },
+      "with too little free");
+}
+
+TEST_F(SeededTagTest, MessagePlacedTwice) {
+  ExpectFound(
+      std::string(kMany) + kSend,
+      [](std::vector<Event>* events) {
+        Event again = Find(events, EventKind::kCompleted);
+        again.offset = 64;
+        events->insert(events->end() - 1, again);
+      },
+      "once more");
+}
+
+TEST_F(SeededTagTest, MessagesOfABufferOutOfOrder) {
+  ExpectFound(
+      std::string(kMany) + kSend + kSendAnother,
+      [](std::vector<Event>* events) {
+        for (Event& event : *events) {
+          if (event.kind == EventKind::kCompleted) {
+            event.offset = event.bytes == 65 ? 0 : 65;
+          }
+        }
+      },
+      "which the older receive");
+}
+
+TEST_F(SeededTagTest, BufferOfManyPassedOver) {
+  ExpectFound(std::string(kMany) + "receive 1.0 bytes=99 tagged tag=1\n" +
+                  kSend + kSendAnother,
+              Moved(0, 1), "before an older receive");
+}
+
+TEST_F(SeededTagTest, CancelledBufferThatWasNot) {
+  ExpectFound(
+      std::string(kMany) + kSend,
+      [](std::vector<Event>* events) {
+        events->insert(
+            events->end() - 1,
+            {.kind = EventKind::kFailed, .number = 0, .result = FI_ECANCELED});
+      },
+      "failed with error");
 }
 
 TEST_F(SeededTagTest, UnexpectedMessageLost) {

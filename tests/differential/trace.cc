@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/differential/trace.h"
 
+#include <rdma/fi_errno.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -46,6 +48,10 @@ bool ParseHex(const std::string& text, std::vector<uint8_t>* content) {
 
 }  // namespace
 
+bool EndsMessage(int64_t error) {
+  return error == FI_ETRUNC || error == FI_EREMOTEIO;
+}
+
 std::string ToText(const Event& event) {
   std::ostringstream out;
   out << kKinds.at(static_cast<size_t>(event.kind)) << " " << event.time_ns
@@ -53,7 +59,7 @@ std::string ToText(const Event& event) {
       << " " << event.result << " " << event.bytes << " " << event.beyond << " "
       << event.offset << " " << event.data << " " << event.has_data << " "
       << event.source << " " << event.tag << " " << event.digest << " "
-      << event.clean << " ";
+      << event.clean << " " << event.held << " ";
   std::string text = out.str();
   if (event.content.empty()) {
     text.push_back('-');
@@ -70,7 +76,7 @@ std::optional<Event> ParseEvent(std::string_view line) {
   in >> kind >> event.time_ns >> event.number >> event.endpoint >>
       event.region >> event.result >> event.bytes >> event.beyond >>
       event.offset >> event.data >> event.has_data >> event.source >>
-      event.tag >> event.digest >> event.clean >> content;
+      event.tag >> event.digest >> event.clean >> event.held >> content;
   const auto* const found = std::find(kKinds.begin(), kKinds.end(), kind);
   if (!in || found == kKinds.end() ||
       (content != "-" && !ParseHex(content, &event.content))) {

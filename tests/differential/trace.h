@@ -52,7 +52,9 @@ struct Event {
   // Of the message as far as it was placed; of a cancel, what it cancels.
   uint64_t bytes = 0;
   uint64_t beyond = 0;  // Bytes of the message that found no room.
+  // The place of a message in a buffer of many, too.
   uint64_t offset = 0;
+  bool held = false;  // That buffer takes further messages.
   uint64_t data = 0;
   bool has_data = false;
   int32_t source = -1;  // Index of the sender's place, -1: none was named.
@@ -64,6 +66,9 @@ struct Event {
 
   bool operator==(const Event&) const = default;
 };
+
+// Whether an error that a receive reports is that of a message in its buffer.
+bool EndsMessage(int64_t error);
 
 struct Trace {
   std::array<std::vector<Event>, kMaxSides> sides;
