@@ -447,6 +447,42 @@ TEST_F(TaggedTest, MoreReceivesThanTheQueueHasSlotsAreTaken) {
   }
 }
 
+// The order of the table is part of libfabric's ABI since 1.0: callers reach
+// its functions by offset.
+static_assert(offsetof(fi_ops_tagged, size) == 0 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, recv) == 1 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, recvv) == 2 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, recvmsg) == 3 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, send) == 4 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, sendv) == 5 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, sendmsg) == 6 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, inject) == 7 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, senddata) == 8 * sizeof(void*));
+static_assert(offsetof(fi_ops_tagged, injectdata) == 9 * sizeof(void*));
+static_assert(sizeof(fi_ops_tagged) == 10 * sizeof(void*));
+
+TEST_F(TaggedTest, TheTableHasItsSizeAndEachFunctionOnce) {
+  for (const bool enable : {true, false}) {
+    for (const uint64_t caps :
+         {uint64_t{FI_TAGGED}, uint64_t{FI_TAGGED | FI_RECV},
+          uint64_t{FI_TAGGED | FI_SEND}}) {
+      SCOPED_TRACE(caps);
+      const Node node({.caps = caps, .enable = enable});
+      ASSERT_EQ(node.result, 0);
+      const fi_ops_tagged& table = *node.ep->tagged;
+      EXPECT_EQ(table.size, sizeof(table));
+      std::array<uintptr_t, 10> words;
+      std::memcpy(words.data(), &table, sizeof(table));
+      EXPECT_EQ(std::count(words.begin(), words.end(), 0U), 0);
+      // Those that are refused share a function for each form of call.
+      if (enable && caps == FI_TAGGED) {
+        std::sort(words.begin(), words.end());
+        EXPECT_EQ(std::unique(words.begin(), words.end()), words.end());
+      }
+    }
+  }
+}
+
 // -- FI_DIRECTED_RECV
 
 class DirectedTest : public TaggedTest {};
