@@ -225,6 +225,26 @@ class Registrar {
     return Prepare(segments, /*receive=*/true);
   }
 
+  // As `PrepareReceive` of one buffer of user memory, if it goes through a
+  // slab. False, changing nothing, for any other.
+  [[nodiscard, gnu::always_inline]] bool TryCopyReceive(void* address,
+                                                        size_t bytes,
+                                                        Ticket* ticket,
+                                                        Iova* iova) noexcept {
+    Slab slab;
+    if (bytes == 0 || bytes > copy_limit_bytes_ || free_count_ == 0 ||
+        !slabs_.TryTake(static_cast<uint32_t>(bytes), slab)) {
+      return false;
+    }
+    *ticket = TakeTicket();
+    *iova = slab.iova;
+    Lease& lease = leases_[*ticket];
+    lease.slab = slab;
+    lease.targets[0] = {.address = address, .bytes = bytes};
+    lease.target_count = 1;
+    return true;
+  }
+
   // As `PrepareReceive`, copying nothing, however short it is. More than one
   // segment that is not empty: kFailed, EOPNOTSUPP.
   [[nodiscard]] Prepared PrepareInPlace(std::span<const Segment> segments);

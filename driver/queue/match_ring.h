@@ -28,18 +28,19 @@ class MatchRing : public ReceiveRing<contract::MatchDesc> {
     return !positions_.full() || ReleaseFromCell() == Release::kMoved;
   }
 
-  // Appends `descriptor`, whose `position` is the ring's. Precondition: not
-  // full.
-  void Push(const contract::MatchDesc& descriptor) noexcept {
-    Store(positions_.tail(), descriptor);
+  // Appends a descriptor: `fill(contract::MatchDesc&)` sets all of it but its
+  // `position`, in the slot. Precondition: not full.
+  template <typename Fill>
+  [[gnu::always_inline]] void Push(const Fill& fill) noexcept {
+    Store(positions_.tail(), fill);
     positions_.Append(1);
   }
 
   // As `Push`, then `Publish`. Precondition: `open`.
-  [[gnu::always_inline]] void PushAndPublish(
-      const contract::MatchDesc& descriptor) noexcept {
+  template <typename Fill>
+  [[gnu::always_inline]] void PushAndPublish(const Fill& fill) noexcept {
     const uint32_t position = positions_.count();
-    Store(position, descriptor);
+    Store(position, fill);
     positions_.AppendPublished(position, 1);
     Ring(tail_doorbell_, TailCount(position + 1));
   }
@@ -52,10 +53,11 @@ class MatchRing : public ReceiveRing<contract::MatchDesc> {
   friend ReceiveRing;
   using ReceiveRing::ReceiveRing;
 
-  [[gnu::always_inline]] void Store(
-      uint32_t position, const contract::MatchDesc& descriptor) noexcept {
+  template <typename Fill>
+  [[gnu::always_inline]] void Store(uint32_t position,
+                                    const Fill& fill) noexcept {
     contract::MatchDesc& slot = slots_[positions_.Slot(position)];
-    slot = descriptor;
+    fill(slot);
     slot.position = static_cast<uint16_t>(position);
   }
 };

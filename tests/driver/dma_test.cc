@@ -236,6 +236,35 @@ TEST_F(RegistrarTest, ReceivedBytesReachTheUserOnlyAtCompletion) {
   EXPECT_EQ(registrar_->free_tickets(), 8U);
 }
 
+TEST_F(RegistrarTest, ReceiveThroughASlabIsTriedInOneStep) {
+  std::vector<uint8_t> data(1000, 0xee);
+  Ticket ticket = kNoTicket;
+  Iova iova{};
+  const auto try_copy = [&](size_t bytes) {
+    return registrar_->TryCopyReceive(data.data(), bytes, &ticket, &iova);
+  };
+  EXPECT_FALSE(try_copy(0));
+  EXPECT_FALSE(try_copy(Registrar::kDefaultCopyLimitBytes + 1));
+  EXPECT_EQ(registrar_->free_tickets(), 8U);
+  ASSERT_TRUE(try_copy(data.size()));
+  EXPECT_TRUE(registrar_->CopiesOut(ticket));
+  const auto arrived = Pattern(600);
+  std::memcpy(At(iova), arrived.data(), arrived.size());
+  EXPECT_EQ(data, std::vector<uint8_t>(1000, 0xee));
+  registrar_->FinishReceive(ticket, 600);
+  EXPECT_TRUE(std::equal(arrived.begin(), arrived.end(), data.begin()));
+  EXPECT_EQ(data[600], 0xee) << "only what was placed is written";
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(try_copy(1));
+  }
+  EXPECT_FALSE(try_copy(1)) << "six slabs";
+  EXPECT_EQ(registrar_->free_tickets(), 2U);
+  Open({.tickets = 1, .slabs = {2, 2, 2}});
+  ASSERT_TRUE(try_copy(1));
+  EXPECT_FALSE(try_copy(1)) << "one ticket";
+  EXPECT_EQ(Extra(), 0U);
+}
+
 TEST_F(RegistrarTest, PiecesStayInPlaceUnlessACopyIsCheaper) {
   auto small = Pattern(100);
   auto large = Pattern(70000);

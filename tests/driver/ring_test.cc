@@ -769,7 +769,7 @@ TEST_F(MatchRingTest, ADescriptorGetsItsPosition) {
                                     .ignore_bits = 9};
   for (uint16_t i = 0; i < kSlots; ++i) {
     descriptor.position = 0xabcd;
-    ring_.Push(descriptor);
+    ring_.Push([&](contract::MatchDesc& slot) { slot = descriptor; });
     descriptor.position = i;
     EXPECT_EQ(slots_.at(i), descriptor);
   }
@@ -781,7 +781,8 @@ TEST_F(MatchRingTest, ADescriptorGetsItsPosition) {
 
 TEST_F(MatchRingTest, TheHeadCellAloneReleasesSlots) {
   for (uint32_t i = 0; i < kSlots; ++i) {
-    ring_.PushAndPublish({.op_context = i});
+    ring_.PushAndPublish(
+        [i](contract::MatchDesc& slot) { slot = {.op_context = i}; });
   }
   EXPECT_FALSE(ring_.MakeRoom());
   cell_ = 40;
@@ -789,7 +790,8 @@ TEST_F(MatchRingTest, TheHeadCellAloneReleasesSlots) {
   cell_ = 3;
   ASSERT_TRUE(ring_.MakeRoom());
   EXPECT_EQ(ring_.free_slots(), 3U);
-  ring_.PushAndPublish({.op_context = 99});
+  ring_.PushAndPublish(
+      [](contract::MatchDesc& slot) { slot = {.op_context = 99}; });
   EXPECT_EQ(slots_[0].op_context, 99U);
   EXPECT_EQ(slots_[0].position, kSlots);
 }

@@ -133,13 +133,10 @@ int MatchQueue::Push(const MatchOperation& operation,
                      kPosted | (operation.many ? kMany : 0) |
                      (placed ? 0 : kLooks) | (claims ? kClaims : 0)),
                  .report = operation.report};
-  contract::MatchDesc descriptor =
-      Describe(operation, handle->name, prepared.iova,
-               placed ? static_cast<uint32_t>(bytes) : 0);
-  if (operation.many) {
-    descriptor.flags |= contract::kMatchFlagMultiRecv;
-  }
-  ring_->Push(descriptor);
+  ring_->Push([&](contract::MatchDesc& slot) {
+    Describe(operation, handle->name, prepared.iova,
+             placed ? static_cast<uint32_t>(bytes) : 0, slot);
+  });
   return 0;
 }
 

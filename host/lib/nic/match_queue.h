@@ -82,6 +82,10 @@ class MatchQueue final : public RxContext {
   template <typename Locking>
   [[nodiscard]] int Post(const MatchOperation& operation,
                          const backend::Buffer& buffer) noexcept {
+    if (buffer.descriptor == nullptr &&
+        TryPostCopied<Locking>(operation, buffer)) {
+      return 0;
+    }
     const Segment segment = Segments::Of(buffer);
     return PostSegments<Locking>(operation, {&segment, 1});
   }
@@ -103,13 +107,8 @@ class MatchQueue final : public RxContext {
     if (free_count_ == 0 || !ring_->open()) [[unlikely]] {
       return false;
     }
-    Handle& handle = TakeHandle();
-    handle.context = operation.context;
-    handle.buffer = const_cast<void*>(buffer.address);
-    handle.use = kPlain;
-    ring_->PushAndPublish(Describe(operation, handle.name,
-                                   reach->iova_of(buffer.address),
-                                   static_cast<uint32_t>(buffer.bytes)));
+    PushOpen(operation, buffer, kPlain,
+             [&] { return reach->iova_of(buffer.address); });
     return true;
   }
 
@@ -209,27 +208,71 @@ class MatchQueue final : public RxContext {
   Handle* FindOldest(uint64_t context, uint8_t state) noexcept;
   bool CancelOldest(uint64_t context) noexcept;
 
-  [[gnu::always_inline]] contract::MatchDesc Describe(
-      const MatchOperation& operation, uint32_t name, Iova iova,
-      uint32_t bytes) const noexcept {
-    contract::MatchDesc descriptor = {
-        .opcode = static_cast<contract::MatchOp>(operation.match),
-        .flags = contract::kMatchFlagAnySource,
-        .length = bytes,
-        .op_context = name,
-        .local_iova = ToInteger(iova),
-        .match_bits = operation.tag,
-        .ignore_bits = operation.ignore,
-        .min_free = operation.min_free};
-    if (operation.source != backend::kAnySource) {
-      const AddressTable::Origin from = directory_->OriginOf(operation.source);
-      descriptor.flags =
-          from.address.ipv6 ? contract::kMatchFlagSourceIpv6 : uint8_t{0};
-      descriptor.source_fa_lo = from.address.lo;
-      descriptor.source_fa_hi = from.address.hi;
-      descriptor.initiator = from.initiator;
+  // Writes all of a slot but its position. Fields that are constant for any
+  // source are stored together.
+  [[gnu::always_inline]] void Describe(
+      const MatchOperation& operation, uint32_t name, Iova iova, uint32_t bytes,
+      contract::MatchDesc& slot) const noexcept {
+    const auto opcode = static_cast<contract::MatchOp>(operation.match);
+    const uint32_t many = operation.many ? contract::kMatchFlagMultiRecv : 0;
+    slot.length = bytes;
+    slot.op_context = name;
+    slot.local_iova = ToInteger(iova);
+    slot.match_bits = operation.tag;
+    slot.ignore_bits = operation.ignore;
+    if (operation.source == backend::kAnySource) [[likely]] {
+      slot.opcode = opcode;
+      slot.flags = static_cast<uint8_t>(contract::kMatchFlagAnySource | many);
+      slot.source_fa_lo = 0;
+      slot.source_fa_hi = 0;
+      slot.initiator = 0;
+      slot.min_free = operation.min_free;
+      return;
     }
-    return descriptor;
+    const AddressTable::Origin from = directory_->OriginOf(operation.source);
+    slot.opcode = opcode;
+    slot.flags = static_cast<uint8_t>(
+        (from.address.ipv6 ? contract::kMatchFlagSourceIpv6 : 0) | many);
+    slot.source_fa_lo = from.address.lo;
+    slot.source_fa_hi = from.address.hi;
+    slot.initiator = from.initiator;
+    slot.min_free = operation.min_free;
+  }
+
+  // A receive of one message, where there is a handle and the ring is open.
+  // `iova` is called last, which saves registers.
+  template <typename GetIova>
+  [[gnu::always_inline]] void PushOpen(const MatchOperation& operation,
+                                       const backend::Buffer& buffer, Use use,
+                                       const GetIova& iova) noexcept {
+    Handle& handle = TakeHandle();
+    handle.context = operation.context;
+    handle.buffer = const_cast<void*>(buffer.address);
+    handle.use = use;
+    ring_->PushAndPublish([&](contract::MatchDesc &
+                              slot) __attribute__((always_inline)) {
+      Describe(operation, handle.name, iova(),
+               static_cast<uint32_t>(buffer.bytes), slot);
+    });
+  }
+  // As `TryPostRegistered` of a buffer that is not registered and is copied.
+  template <typename Locking>
+  [[gnu::always_inline]] bool TryPostCopied(
+      const MatchOperation& operation, const backend::Buffer& buffer) noexcept {
+    if (operation.match != backend::MatchOp::kReceive || operation.many ||
+        operation.more || !IsSource(operation.source)) {
+      return false;
+    }
+    const typename Locking::Guard guard(lock());
+    Use use = {.state = kPosted, .report = operation.report};
+    Iova iova = {};
+    if (free_count_ == 0 || !ring_->open() ||
+        !registrar_->TryCopyReceive(const_cast<void*>(buffer.address),
+                                    buffer.bytes, &use.ticket, &iova)) {
+      return false;
+    }
+    PushOpen(operation, buffer, use, [&] { return iova; });
+    return true;
   }
 
   int Check(const MatchOperation& operation, std::span<const Segment> segments,

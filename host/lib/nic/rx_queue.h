@@ -61,6 +61,10 @@ class RxQueue final : public RxContext {
   template <typename Locking>
   [[nodiscard]] int Post(const ReceiveOperation& operation,
                          const backend::Buffer& buffer) noexcept {
+    if (buffer.descriptor == nullptr &&
+        TryPostCopied<Locking>(operation, buffer)) {
+      return 0;
+    }
     const Segment segment = Segments::Of(buffer);
     return PostSegments<Locking>(operation, {&segment, 1});
   }
@@ -171,6 +175,28 @@ class RxQueue final : public RxContext {
   template <typename Locking>
   int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
            size_t bytes) noexcept;
+  // As `TryPostRegistered` of a buffer that is not registered and is copied.
+  template <typename Locking>
+  [[gnu::always_inline]] bool TryPostCopied(
+      const ReceiveOperation& operation,
+      const backend::Buffer& buffer) noexcept {
+    if (operation.more) {
+      return false;
+    }
+    const typename Locking::Guard guard(lock());
+    Slot& slot = slots_[ring_->count() & slot_mask_];
+    ReceiveSlotUse use = {.state = kPosted, .report = operation.report};
+    Iova iova = {};
+    if (!ring_->open() || slot.use.state != 0 ||
+        !registrar_->TryCopyReceive(const_cast<void*>(buffer.address),
+                                    buffer.bytes, &use.ticket, &iova)) {
+      return false;
+    }
+    slot = {.buffer = const_cast<void*>(buffer.address), .use = use};
+    ring_->PushAndPublish(operation.context, iova,
+                          static_cast<uint32_t>(buffer.bytes));
+    return true;
+  }
   // Whether the next slot can be had: what it holds moves aside.
   bool MakeRoom() noexcept;
   [[gnu::always_inline]] FinishedReceive RetireSlot(
