@@ -33,6 +33,15 @@ class OverAnswering final : public transport::MessageCarrier {
   void Finish(transport::MessageIndex message) override {
     carrier_->Finish(message);
   }
+  void Hold(transport::MessageIndex message) override {
+    carrier_->Hold(message);
+  }
+  void Resume(transport::MessageIndex message) override {
+    carrier_->Resume(message);
+  }
+  wire::Path ReturnPath(uint16_t pdc) const override {
+    return carrier_->ReturnPath(pdc);
+  }
   bool Stuck(transport::MessageIndex message) const override {
     return carrier_->Stuck(message);
   }

@@ -420,13 +420,29 @@ bool MessageChecker::IsPassedOver(const std::vector<uint32_t>& waiting,
   }
   return std::any_of(waiting.begin(), waiting.end(), [&](uint32_t number) {
     const Posted& older = posted_.at(place.side).at(number);
-    if (older.claims || older.rule.tagged != receive.rule.tagged) {
+    if (older.claims || older.rule.tagged != receive.rule.tagged ||
+        MayFailLater(place, older)) {
       return false;
     }
     return message == nullptr
                ? !older.rule.tagged
                : Matches(older.rule, stream_.operations.at(message->number));
   });
+}
+
+bool MessageChecker::MayFailLater(const Place& place,
+                                  const Posted& receive) const {
+  for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
+    const auto& messages = messages_.at(from).at(place.index());
+    if (closed_.at(from) &&
+        std::any_of(messages.begin(), messages.end(), [&](const Message& m) {
+          return !m.arrived &&
+                 Matches(receive.rule, stream_.operations.at(m.number));
+        })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void MessageChecker::CheckOrder(const std::vector<Taken>& taken,

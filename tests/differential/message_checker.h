@@ -95,6 +95,9 @@ class MessageChecker {
   // The receives that wait, among those posted before, would have had it.
   bool IsPassedOver(const std::vector<uint32_t>& waiting, const Place& place,
                     const Posted& receive, const Message* message) const;
+  // Whether `receive` may have a message whose sender was closed before it left
+  // whole: a deferred one, which fails later.
+  bool MayFailLater(const Place& place, const Posted& receive) const;
   // If two messages of one sender both match the older of two receives, it
   // takes the one sent first (libfabric 231).
   void CheckOrder(const std::vector<Taken>& taken, const Taken& now);

@@ -125,6 +125,34 @@ TEST_F(SeededTagTest, WildcardOvertaken) {
               SwapReceived, "which the older receive");
 }
 
+// A receive that has matched a deferred message of an endpoint that was closed
+// ends later; until then it takes no other message.
+TEST(TagCheckerTest, ADeferredMessageOfAClosedEndpointKeepsItsReceive) {
+  for (const bool closed : {false, true}) {
+    const auto stream = ParseStream(
+        std::string("seed 7\nsend 0.1 to=1.0 bytes=200 tag=1 tagged\n"
+                    "send 0.1 to=1.0 bytes=64 tag=1 tagged\n"
+                    "receive 1.0 bytes=200 tag=1 tagged\n") +
+        (closed ? "close 0.1\n" : "receive 0.0 bytes=64\n") + "sync\n");
+    ASSERT_TRUE(stream.has_value());
+    Trace trace = RunIdeally(*stream, 0);
+    for (auto& events : trace.sides) {
+      std::erase_if(events, [](const Event& event) {
+        return event.kind == EventKind::kCompleted &&
+               (event.number == 0 || event.number == 2);
+      });
+    }
+    const Verdict verdict = Check(*stream, trace);
+    EXPECT_EQ(std::any_of(verdict.violations.begin(), verdict.violations.end(),
+                          [](const std::string& violation) {
+                            return violation.find("an older receive") !=
+                                   std::string::npos;
+                          }),
+              !closed);
+    EXPECT_EQ(verdict.violations.empty(), closed);
+  }
+}
+
 TEST_F(SeededTagTest, EarlierMessageOvertaken) {
   ExpectFound(std::string(kSend) + kSendAnother +
                   "receive 1.0 bytes=99 tagged tag=1\n"

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "host/lib/semantics/match_rule.h"
 #include "hw/contract/doorbell_page.h"
+#include "hw/contract/gen/heddle_wire.h"
 #include "hw/soft/engine/engine_parts.h"
 #include "hw/soft/engine/initiator.h"
 #include "hw/soft/engine/lazy_table.h"
@@ -17,6 +19,7 @@
 namespace heddle::soft::engine {
 
 using contract::Table;
+using contract::wire::SesStd;
 using transport::MessageCarrier;
 using transport::MessageIndex;
 using transport::Request;
@@ -129,6 +132,8 @@ uint32_t Engine::Impl::Entries(const EngineLimits& limits, Table table) {
 void Engine::Impl::Reset() {
   units_ = std::make_unique<Units>(limits_, &host_, &statistics_, interrupts_,
                                    seed_);
+  // Tokens of one life name nothing in another.
+  seed_ = semantics::MatchHash(seed_).OfTag(0x9e3779b97f4a7c15);
   written_.clear();
   for (size_t table = 0; table < kTables; ++table) {
     written_.emplace_back(Entries(limits_, static_cast<Table>(table)));
@@ -313,6 +318,7 @@ void Engine::Reset() {
 
 void Engine::StopListening() {
   impl_->target().rings().StopListening();
+  impl_->initiator().StopListening();
 }
 
 uint64_t Engine::statistic(contract::Statistic which) const {
@@ -347,8 +353,11 @@ Verdict Engine::OnReturnData(const Request& request) {
   return impl_->initiator().OnReturnData(request);
 }
 
-bool Engine::Listens() const {
-  return impl_->target().rings().listens();
+bool Engine::Listens(std::span<const uint8_t> ses) const {
+  return impl_->target().rings().listens() ||
+         (impl_->initiator().defers() && ses.size() >= SesStd::kBytes &&
+          SesStd::Decode(ses.data()).opcode ==
+              contract::SesOpcode::kDeferrableRtr);
 }
 
 Verdict Engine::OnRequest(const Request& request, bool may_guarantee) {

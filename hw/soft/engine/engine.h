@@ -128,7 +128,7 @@ class Engine final : public transport::TransportClient {
   void OnAbandoned(transport::MessageIndex message, contract::Status status,
                    uint16_t detail, bool transmitted) override;
   transport::Verdict OnReturnData(const transport::Request& request) override;
-  bool Listens() const override;
+  bool Listens(std::span<const uint8_t> ses) const override;
   transport::Verdict OnRequest(const transport::Request& request,
                                bool may_guarantee) override;
   Built BuildReturn(const transport::ReturnData& data,

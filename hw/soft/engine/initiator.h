@@ -83,6 +83,10 @@ class Initiator : public ReadySender {
   bool SendReady(const Deferral& deferral, uint32_t target_token) override;
   // DEFERRABLE_RTR are in flight, or wait for the transport.
   bool requests_ready() const noexcept { return ready_requests_ != 0; }
+  // A context may have had messages deferred since the host reset the function,
+  // so that DEFERRABLE_RTR is expected.
+  bool defers() const noexcept { return defers_; }
+  void StopListening() noexcept { defers_ = false; }
   // DEFERRABLE_RTR arrived. False: no message of that token is deferred by
   // `source`.
   bool OnReady(const wire::FabricAddress& source, uint32_t token,
@@ -165,9 +169,17 @@ class Initiator : public ReadySender {
   // All packets of a deferred message are acknowledged.
   void AwaitReady(uint32_t index);
   void Resend(uint32_t index);
+  // Before it restarts or ends.
+  void LeaveDeferred(TxMessage& message) noexcept {
+    if (message.stage == TxMessage::Stage::kDeferred) {
+      message.stage = TxMessage::Stage::kPosted;
+      --deferred_;
+    }
+  }
+  void EndDeferred(uint32_t index);
   void EndReadyRequest(uint32_t index);
   // Those of a context that ended.
-  void EndDeferred(uint32_t context);
+  void EndDeferredOf(uint32_t context);
 
   // -- packets (initiator_packets.cc)
 
@@ -197,7 +209,9 @@ class Initiator : public ReadySender {
   uint32_t live_ = 0;            // Table entries in use.
   uint32_t ready_requests_ = 0;  // DEFERRABLE_RTR among them.
   uint32_t deferred_ = 0;        // Deferred by their targets among them.
-  uint32_t waiting_ = 0;         // Descriptors that wait for peers.
+  bool defers_ = false;
+  uint16_t first_life_;   // Each entry begins with it; part of tokens.
+  uint32_t waiting_ = 0;  // Descriptors that wait for peers.
   uint32_t unposted_count_ = 0;
   ContextSet ready_;  // Contexts to be looked at.
   ContextSet blocked_;

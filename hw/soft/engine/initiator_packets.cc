@@ -168,6 +168,7 @@ void Initiator::OnResponse(MessageIndex index, const SesResponse& response,
     ++message.settled;
   } else if (Defers(message, response)) {
     message.deferred = true;
+    transport_->Hold(index);
     return;
   } else {
     if (!data.empty()) {
@@ -265,6 +266,7 @@ bool Initiator::OnRestart(MessageIndex index) {
     return false;
   }
   TxMessage& message = messages_[index];
+  LeaveDeferred(message);
   const Opcode opcode = message.descriptor.opcode;
   const bool rma = opcode == Opcode::kWrite || opcode == Opcode::kRead;
   if (message.state.outcome().status != Status::kOk || Stale(message)) {
@@ -289,6 +291,7 @@ void Initiator::OnAbandoned(MessageIndex index, Status status, uint16_t detail,
     return;
   }
   TxMessage& message = messages_[index];
+  LeaveDeferred(message);
   if (!transmitted && status == Status::kPeerRejected &&
       message.stage == Stage::kPosted && !Stale(message) &&
       message.attempts < kAttempts) {

@@ -37,12 +37,10 @@ bool Initiator::CutShort(TxMessage& message, uint32_t packet) noexcept {
 
 void Initiator::AwaitReady(uint32_t index) {
   TxMessage& message = messages_[index];
-  if (message.state.outcome().status != Status::kOk || Stale(message)) {
-    message.abandoned = true;
-    message.state.Abandon(Status::kFlushed, 0);  // The first error stays.
-    EndIfRetired(index);
-  } else if (message.ready) {
-    Resend(index);
+  if (message.ready) {
+    Resend(index);  // Its target waits: also for a packet that gives it up.
+  } else if (message.state.outcome().status != Status::kOk || Stale(message)) {
+    EndDeferred(index);
   } else {
     message.stage = Stage::kDeferred;
     ++deferred_;
@@ -54,43 +52,48 @@ void Initiator::Resend(uint32_t index) {
   const uint32_t target_token = message.target_token;
   message.Restart();
   message.target_token = target_token;
-  // With the next progress: not while the transport counts what arrived.
-  message.stage = Stage::kUnposted;
-  unposted_.PushBack(messages_, index);
-  ++unposted_count_;
+  transport_->Resume(index);
+}
+
+void Initiator::EndDeferred(uint32_t index) {
+  TxMessage& message = messages_[index];
+  LeaveDeferred(message);
+  transport_->Finish(index);
+  message.abandoned = true;
+  message.state.Abandon(Status::kFlushed, 0);  // The first error stays.
+  EndIfRetired(index);
 }
 
 bool Initiator::OnReady(const wire::FabricAddress& source, uint32_t token,
                         uint32_t target_token) {
   const uint32_t index = (token & UINT16_MAX) - 1U;
-  if (target_token == 0 || index >= messages_.size() ||
-      !Carries(messages_[index])) {
+  if (target_token == 0 || index >= messages_.size()) {
     return false;
   }
   TxMessage& message = messages_[index];
+  const bool waits = message.stage == Stage::kDeferred;
   // The request may overtake the response that defers the message.
-  if (!message.deferrable || message.target_token != 0 ||
-      message.TokenOf(index) != token || message.to.address != source) {
+  if ((!waits && message.stage != Stage::kPosted) || !message.deferrable ||
+      message.target_token != 0 || message.TokenOf(index) != token ||
+      message.to.address != source) {
     return false;
   }
   message.deferred = message.ready = true;
   message.target_token = target_token;
-  if (message.stage == Stage::kDeferred) {
-    --deferred_;
+  if (waits) {
+    LeaveDeferred(message);
     Resend(index);
+  } else {
+    transport_->Hold(index);
   }
   return true;
 }
 
-void Initiator::EndDeferred(uint32_t context) {
+void Initiator::EndDeferredOf(uint32_t context) {
   for (uint32_t index = 0; index < messages_.size(); ++index) {
-    TxMessage& message = messages_[index];
+    const TxMessage& message = messages_[index];
     if (message.stage == Stage::kDeferred && message.context == context) {
-      --deferred_;
-      message.stage = Stage::kPosted;
-      message.abandoned = true;
-      message.state.Abandon(Status::kFlushed, 0);
-      EndIfRetired(index);
+      EndDeferred(index);
     }
   }
 }

@@ -32,6 +32,7 @@ Initiator::Initiator(const EngineLimits& limits, const EngineParts& parts,
       peers_(2 * limits.messages, seed),
       groups_(limits.messages),
       free_(&messages_, limits.messages),
+      first_life_(static_cast<uint16_t>(seed | 1)),
       ready_(rings_.size()),
       blocked_(rings_.size()),
       crowded_(rings_.size()) {}
@@ -49,8 +50,10 @@ bool Initiator::WriteContext(uint32_t context, const contract::TxCtxCfg& cfg) {
   }
   Forget(context);
   rings_.Write(context, cfg);
+  defers_ = defers_ || (cfg.enable != 0 &&
+                        (cfg.flags & contract::kTxCtxFlagDeferrable) != 0);
   if (deferred_ != 0) {
-    EndDeferred(context);
+    EndDeferredOf(context);
   }
   addresses_.Invalidate(context);
   Apportion();
@@ -299,7 +302,8 @@ uint32_t Initiator::Launch(uint32_t context, const Fetched& fetched,
       fetched.descriptor.length > contract::kDeferAbove) {
     message.deferrable = true;
     message.target_token = 0;
-    ++message.life;
+    message.life = message.life == 0 ? first_life_
+                                     : static_cast<uint16_t>(message.life + 1);
   }
   ++tx.messages;
   ++live_;

@@ -88,7 +88,8 @@ MatchContexts::MatchContexts(uint32_t count, const EngineParts& parts,
       arriving_(arriving),
       seed_(seed),
       contexts_(count),
-      free_deferred_(&deferred_, kMaxDeferred) {}
+      free_deferred_(&deferred_, kMaxDeferred),
+      first_life_(static_cast<uint16_t>(seed | 1)) {}
 
 void MatchContexts::Write(uint32_t context) {
   const RxContext& rx = (*rings_)[context];

@@ -110,7 +110,8 @@ class MatchContexts : public ReadySink {
   bool Restart(uint32_t target_token, const Deferral& deferral,
                const Message& message, Landing* landing);
   void OnReadyEnded(uint32_t target_token, bool accepted) override;
-  // The PDC of a sender ended in error: what it deferred never comes.
+  // The PDC of a sender ended in error, which a sender keeps for what it
+  // deferred on it: that never comes.
   void OnSenderLost(const wire::FabricAddress& source, uint16_t spdcid);
 
  private:
@@ -132,11 +133,11 @@ class MatchContexts : public ReadySink {
       kKept,       // No receive has taken it.
       kDue,        // DEFERRABLE_RTR has to be sent.
       kRequested,  // It was.
-      kOrphaned,   // The same, and its context is gone.
     };
     Stage stage = Stage::kFree;
     bool discarded = false;
-    uint16_t life = 0;  // Part of its token.
+    bool orphaned = false;  // Its context is gone; it is requested to end.
+    uint16_t life = 0;      // Part of its token.
     uint32_t context = 0;
     uint32_t kept = semantics::kNone;
     uint32_t length = 0;
@@ -216,6 +217,8 @@ class MatchContexts : public ReadySink {
   void Request(uint32_t deferred);
   void RequestAll();
   void FreeDeferred(uint32_t deferred);
+  // The initiator does not send the message: its receive ends.
+  void Fail(uint32_t deferred);
   // All of a context that ended.
   void Orphan(uint32_t context);
   uint32_t TokenOf(uint32_t deferred) const noexcept {
@@ -237,6 +240,7 @@ class MatchContexts : public ReadySink {
   std::vector<Deferred> deferred_;
   semantics::FreeList<Deferred, &Deferred::free> free_deferred_;
   uint32_t due_ = 0;
+  uint16_t first_life_;  // Each entry begins with it; part of tokens.
   std::vector<uint8_t> copy_;
 };
 

@@ -16,8 +16,9 @@ uint32_t MatchContexts::Defer(uint32_t context, const Message& message) {
   }
   Deferred& deferred = deferred_[index];
   deferred.stage = Deferred::Stage::kKept;
-  deferred.discarded = false;
-  ++deferred.life;
+  deferred.discarded = deferred.orphaned = false;
+  deferred.life = deferred.life == 0 ? first_life_
+                                     : static_cast<uint16_t>(deferred.life + 1);
   deferred.context = context;
   deferred.length = message.length;
   deferred.from = *message.deferral;
@@ -36,6 +37,7 @@ uint32_t MatchContexts::DeferredOf(uint32_t target_token) const noexcept {
 }
 
 void MatchContexts::FreeDeferred(uint32_t deferred) {
+  due_ -= deferred_[deferred].stage == Deferred::Stage::kDue ? 1 : 0;
   deferred_[deferred].stage = Deferred::Stage::kFree;
   free_deferred_.Push(deferred_, deferred);
 }
@@ -78,6 +80,10 @@ bool MatchContexts::Restart(uint32_t target_token, const Deferral& deferral,
       one.names.tag != message.names.tag) {
     return false;
   }
+  if (one.orphaned) {
+    FreeDeferred(index);
+    return false;
+  }
   *landing = {.kind = Landing::Kind::kNowhere, .room = message.length};
   if (!one.discarded) {
     *landing = {.kind = Landing::Kind::kReceive,
@@ -95,16 +101,17 @@ void MatchContexts::OnReadyEnded(uint32_t target_token, bool accepted) {
   if (index == kNone) {
     return;  // It has restarted already.
   }
-  const Deferred one = deferred_[index];
-  if (one.stage == Deferred::Stage::kOrphaned) {
+  if (deferred_[index].orphaned) {
     FreeDeferred(index);
-    return;
+  } else if (!accepted) {
+    Fail(index);
   }
-  if (accepted) {
-    return;
-  }
-  FreeDeferred(index);
-  if (!one.discarded) {
+}
+
+void MatchContexts::Fail(uint32_t deferred) {
+  const Deferred one = deferred_[deferred];
+  FreeDeferred(deferred);
+  if (!one.discarded && !one.orphaned) {
     End(one.context,
         {.kind = Landing::Kind::kReceive,
          .delivery = one.delivery,
@@ -117,13 +124,21 @@ void MatchContexts::OnReadyEnded(uint32_t target_token, bool accepted) {
 
 void MatchContexts::OnSenderLost(const wire::FabricAddress& source,
                                  uint16_t spdcid) {
-  for (uint32_t i = 0; i < deferred_.size(); ++i) {
-    Deferred& one = deferred_[i];
-    if (one.stage == Deferred::Stage::kKept && one.from.spdcid == spdcid &&
-        one.from.source == source) {
+  // Those without a receive first: no receive takes one that is lost.
+  for (const bool taken : {false, true}) {
+    for (uint32_t i = 0; i < deferred_.size(); ++i) {
+      const Deferred& one = deferred_[i];
+      if (one.stage == Deferred::Stage::kFree ||
+          taken == (one.stage == Deferred::Stage::kKept) ||
+          one.from.spdcid != spdcid || one.from.source != source) {
+        continue;
+      }
+      if (taken) {
+        Fail(i);
+        continue;
+      }
       Context& match = *Find(one.context);
-      Kept& keep = match.kept[one.kept];
-      match.queue.Drop(keep.handle);
+      match.queue.Drop(match.kept[one.kept].handle);
       match.free.Push(match.kept, one.kept);
       FreeDeferred(i);
     }
@@ -135,19 +150,15 @@ void MatchContexts::Orphan(uint32_t context) {
   for (uint32_t i = 0; i < deferred_.size(); ++i) {
     Deferred& one = deferred_[i];
     if (one.context != context || one.stage == Deferred::Stage::kFree ||
-        one.stage == Deferred::Stage::kOrphaned) {
+        one.orphaned) {
       continue;
     }
-    if (!one.discarded && one.stage != Deferred::Stage::kKept) {
+    one.orphaned = true;
+    if (one.stage == Deferred::Stage::kKept) {
+      Request(i);
+    } else if (!one.discarded) {
       parts_.queues->Release(one.ticket);
     }
-    const bool requested = one.stage == Deferred::Stage::kRequested;
-    due_ -= one.stage == Deferred::Stage::kDue ? 1 : 0;
-    if (!requested && !ready_sender_->SendReady(one.from, TokenOf(i))) {
-      FreeDeferred(i);
-      continue;
-    }
-    one.stage = Deferred::Stage::kOrphaned;
   }
 }
 

@@ -110,7 +110,8 @@ class TransportClient {
   // message goes again, whole, from its first packet on; what was counted of it
   // begins anew. False: the client ended it, and the index may name another one
   // when the call returns. Not asked for a message that is completely
-  // acknowledged. Calls nothing of the transport from within.
+  // acknowledged, unless it is on hold. Calls nothing of the transport from
+  // within.
   [[nodiscard]] virtual bool OnRestart(MessageIndex message) = 0;
   // The PDC is gone: nothing more comes of the message. `transmitted` says
   // whether any packet of it left for the target that the PDC had last; when
@@ -125,9 +126,9 @@ class TransportClient {
 
   // -- target
 
-  // False until the function can receive (ADR 0014). Requests are neither
-  // taken nor answered then, so that they come again.
-  [[nodiscard]] virtual bool Listens() const = 0;
+  // False while the function cannot receive the request that `ses` begins
+  // (ADR 0014). It is neither taken nor answered then, so that it comes again.
+  [[nodiscard]] virtual bool Listens(std::span<const uint8_t> ses) const = 0;
   // A new request; on ROD the next one. `may_guarantee` is false while the PDC
   // has no room for a guaranteed response: a client that would need one answers
   // kRefused, NO_GTD_DEL_AVAIL.

@@ -27,7 +27,8 @@ struct Message {
   bool live = false;
   bool expects_data = false;
   bool finished = false;
-  bool held = false;    // All acknowledged; waits for data.
+  bool held = false;    // All acknowledged; waits for data, or is on hold.
+  bool parked = false;  // It is on hold.
   bool failed = false;  // And held, but its PDC does not wait for the data.
 };
 

@@ -47,7 +47,7 @@ Pdc* Initiator::Open(const PdcName& name, const Path& path) {
   pdc->path.entropy =
       EntropyPort(static_cast<uint32_t>(core_.random.Next() >> 32));
   pdc->name = name;
-  pdc->held = pdc->failed = 0;
+  pdc->held = pdc->parked = pdc->failed = 0;
   pdc->queue_head = pdc->queue_tail = Pdc::kNoMessage;
   Begin(pdc);
   core_.pdcs.AddName(pdc);
@@ -121,9 +121,26 @@ void Initiator::Finish(MessageIndex index) {
     message.held = message.live = false;
     Pdc* pdc = &core_.pdcs[message.pdc];
     --(message.failed ? pdc->failed : pdc->held);
+    pdc->parked -= message.parked ? 1 : 0;
     CloseIfWanted(pdc);
     core_.Settle(pdc);
   }
+}
+
+void Initiator::Hold(MessageIndex index) {
+  core_.messages[index].expects_data = core_.messages[index].parked = true;
+}
+
+void Initiator::Resume(MessageIndex index) {
+  Message& message = core_.messages[index];
+  Pdc* pdc = &core_.pdcs[message.pdc];
+  --pdc->held;
+  --pdc->parked;
+  message.held = message.parked = message.expects_data = false;
+  message.packets = message.posted;
+  message.sent = message.acked = 0;
+  Append(pdc, index);
+  core_.Settle(pdc);
 }
 
 void Initiator::Fail(MessageIndex index) {

@@ -23,6 +23,8 @@ class Initiator {
   bool PostMessage(const Post& post, const PdcName& name,
                    const wire::Path& path);
   void Finish(MessageIndex message);
+  void Hold(MessageIndex message);
+  void Resume(MessageIndex message);
   void Fail(MessageIndex message);
   bool Stuck(MessageIndex message) const;
 
@@ -80,6 +82,8 @@ class Initiator {
   // front of the queue, in order.
   void Requeue(Pdc* pdc, bool restarted);
   bool GoesAgain(MessageIndex message, bool restarted);
+  // The same of those on hold.
+  void RequeueParked(Pdc* pdc);
   void Acknowledged(Pdc* pdc, MessageIndex message, uint32_t packets);
   // Return data came before the first ACK. False: they are for who had the
   // PDCID before, and refused.

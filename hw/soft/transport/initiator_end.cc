@@ -86,6 +86,8 @@ bool Initiator::GoesAgain(MessageIndex index, bool restarted) {
     }
     message.live = true;
     message.packets = message.posted;
+    message.expects_data = message.expects_data && !message.parked;
+    message.parked = false;
   }
   message.sent = message.acked = 0;
   return true;
@@ -96,6 +98,9 @@ void Initiator::Requeue(Pdc* pdc, bool restarted) {
   MessageIndex next = pdc->queue_head;
   const MessageIndex tail = pdc->queue_tail;
   pdc->queue_head = pdc->queue_tail = Pdc::kNoMessage;
+  if (pdc->parked != 0) {
+    RequeueParked(pdc);
+  }
   // PSNs are in the order of messages. One that is answered may be of a message
   // that is complete, although an earlier one is not.
   MessageIndex last = Pdc::kNoMessage;
@@ -125,6 +130,34 @@ void Initiator::Requeue(Pdc* pdc, bool restarted) {
   }
 }
 
+// They are older than all others. The order is right as long as fewer than 2^32
+// packets follow the oldest.
+void Initiator::RequeueParked(Pdc* pdc) {
+  const uint32_t una = pdc->send.window().una();
+  for (MessageIndex i = 0; i < core_.messages.size(); ++i) {
+    Message& message = core_.messages[i];
+    if (!message.held || !message.parked || message.pdc != pdc->index) {
+      continue;
+    }
+    message.held = false;
+    --pdc->held;
+    --pdc->parked;
+    if (!GoesAgain(i, true)) {
+      continue;
+    }
+    MessageIndex* at = &pdc->queue_head;
+    while (*at != Pdc::kNoMessage &&
+           una - core_.messages[*at].first_psn > una - message.first_psn) {
+      at = &core_.messages[*at].next;
+    }
+    message.next = *at;
+    *at = i;
+    if (message.next == Pdc::kNoMessage) {
+      pdc->queue_tail = i;
+    }
+  }
+}
+
 void Initiator::Abandon(MessageIndex index, Status status, uint16_t detail) {
   Message& message = core_.messages[index];
   message.live = false;
@@ -133,6 +166,7 @@ void Initiator::Abandon(MessageIndex index, Status status, uint16_t detail) {
 }
 
 bool Initiator::TakeHeld(Pdc* pdc) {
+  pdc->parked = 0;
   return std::exchange(pdc->held, 0) + std::exchange(pdc->failed, 0) != 0;
 }
 

@@ -37,6 +37,7 @@ void Initiator::Acknowledged(Pdc* pdc, MessageIndex index, uint32_t packets) {
     if (message.expects_data && !message.finished) {
       message.held = true;
       ++pdc->held;
+      pdc->parked += message.parked ? 1 : 0;
       pdc->used_ns = core_.now_ns;
     } else {
       message.live = false;
@@ -322,8 +323,8 @@ void Initiator::OnTimer(Pdc* pdc) {
   }
   // One that takes for answered what it was not asked: it lives, and will not
   // send them.
-  const bool starved =
-      !out && pdc->held != 0 && now - pdc->used_ns >= settings.dead_ns;
+  const bool starved = !out && pdc->held != pdc->parked &&
+                       now - pdc->used_ns >= settings.dead_ns;
   if (peer == Core::PeerState::kGone || starved) {
     End(pdc, Status::kPeerUnreachable, 0);
   } else if (due && !out && pdc->held != 0) {

@@ -49,6 +49,18 @@ class MessageCarrier {
   // when its packets are acknowledged as well.
   virtual void Finish(MessageIndex message) = 0;
 
+  // A message that was posted without `expects_data`, and is not completely
+  // acknowledged, will be retransmitted as a whole when its target requests it.
+  // After its last acknowledgement it stays known until `Resume`, `Finish`, or
+  // the end of its PDC, however long that takes: its PDC does not close, and is
+  // watched. When the target's incarnation is gone, `OnRestart` decides about
+  // the message as about one in flight. Idempotent.
+  virtual void Hold(MessageIndex message) = 0;
+
+  // Retransmits a message on hold, which is completely acknowledged, on its
+  // PDC, whole, as if posted now.
+  virtual void Resume(MessageIndex message) = 0;
+
   // The target has refused a message posted with `expects_data`, or part of it,
   // and all its packets are acknowledged. How much of the data will arrive is
   // unknown, so the PDC does not wait for it: it closes when it is idle, and

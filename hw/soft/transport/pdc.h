@@ -101,13 +101,14 @@ struct Pdc {
   // -- initiator
   MessageIndex queue_head = kNoMessage;  // Messages not completely sent.
   MessageIndex queue_tail = kNoMessage;
-  uint32_t held = 0;         // Messages that wait for data only.
+  uint32_t held = 0;         // Messages that wait for data only, or on hold.
   uint32_t failed = 0;       // Beside them, known until the PDC ends.
   uint64_t refused = 0;      // PSNs that the peer knew no PDC for; base una.
   uint32_t clear_told = 0;   // Last CLEAR_PSN sent.
   uint32_t clear_asked = 0;  // Highest PSN that the peer wants to be cleared.
   uint64_t absent_ns = rules::kNever;  // SYNs reach no function since then.
   PdcName name;
+  uint32_t parked = 0;  // Messages on hold; part of `held`.
 
   // -- target: return data, by PSN modulo rules::kWindow
   uint32_t return_tail = 0;  // PSN of the next one to be queued.

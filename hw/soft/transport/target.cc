@@ -51,7 +51,8 @@ void Target::OnSyn(const IncomingRequest& request) {
   const uint32_t start = header.psn - header.psn_offset;
   Pdc* pdc = core_.pdcs.BySource(datagram.source, header.spdcid);
   const bool fresh = pdc == nullptr;
-  rules::Named named{.open = !fresh, .listens = core_.client->Listens()};
+  rules::Named named{.open = !fresh,
+                     .listens = core_.client->Listens(request.ses)};
   if (fresh) {
     named.ended = core_.tombstones.Find({datagram.source, start, header.spdcid},
                                         core_.now_ns);
@@ -79,7 +80,7 @@ void Target::OnSyn(const IncomingRequest& request) {
 void Target::OnRequest(Pdc* pdc, const IncomingRequest& request) {
   const PdsRequest& header = request.header;
   const Datagram& datagram = *request.datagram;
-  const bool listens = core_.client->Listens();
+  const bool listens = core_.client->Listens(request.ses);
   const rules::Judgement judgement = rules::JudgeName(
       request.arrival.packet,
       {.open = true,

@@ -121,6 +121,14 @@ void Transport::Finish(MessageIndex message) {
   impl_->initiator.Finish(message);
 }
 
+void Transport::Hold(MessageIndex message) {
+  impl_->initiator.Hold(message);
+}
+
+void Transport::Resume(MessageIndex message) {
+  impl_->initiator.Resume(message);
+}
+
 void Transport::Fail(MessageIndex message) {
   impl_->initiator.Fail(message);
 }
@@ -264,7 +272,7 @@ Pdc* Transport::Impl::FindTrimmed(const IncomingRequest& request) {
                        : Initiator::Knows(*pdc, source, header.spdcid),
       .same_start = pdc->start_psn == header.psn - header.psn_offset,
       .same_mode = pdc->ordered == request.arrival.packet.ordered,
-      .listens = !pdc->target || core.client->Listens()};
+      .listens = !pdc->target || core.client->Listens(request.ses)};
   const rules::Judgement judgement =
       rules::JudgeName(request.arrival.packet, named);
   return judgement.outcome == rules::Outcome::kOffer ? pdc : nullptr;

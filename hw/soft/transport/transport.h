@@ -50,6 +50,8 @@ class Transport final : public MessageCarrier {
                    const wire::Path& path, uint32_t packets,
                    bool expects_data) override;
   void Finish(MessageIndex message) override;
+  void Hold(MessageIndex message) override;
+  void Resume(MessageIndex message) override;
   void Fail(MessageIndex message) override;
   bool Stuck(MessageIndex message) const override;
   bool PostReturn(uint16_t pdc, const ReturnData& data) override;

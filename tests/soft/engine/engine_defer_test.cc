@@ -57,6 +57,14 @@ class EngineDeferTest : public testing::TestWithParam<bool> {
     a_.Post(TaggedSend(1, data_ + from, length, tag));
     Run();
   }
+  // Until a message restarts, and before its first packet leaves.
+  void StepUntilRestart() {
+    const size_t before = a_.carrier().posted.size();
+    for (int i = 0; i < 10'000 && a_.carrier().posted.size() == before; ++i) {
+      b_.engine().Progress(16);
+      fabric_.Step();
+    }
+  }
   uint64_t Deferred() { return b_.engine().statistic(Statistic::kRxDeferred); }
   Completion One() {
     const auto entry = b_.Poll(1);
@@ -241,12 +249,182 @@ TEST_P(EngineDeferTest, TheEndOfTheReceiversContextEndsTheSends) {
   EXPECT_TRUE(b_.engine().idle());
 }
 
+// More than it has messages of its own to request them with.
+TEST_P(EngineDeferTest, TheEndOfTheReceiversContextEndsAnyNumberOfSends) {
+  EngineNode::Options options;
+  options.limits.messages = 4;
+  EngineNode few(&fabric_, options);
+  MatchRing ring(&few, {.area_bytes = 8192, .copy_limit = 1000});
+  constexpr uint64_t kSends = 20;
+  for (uint64_t i = 0; i < kSends; ++i) {
+    a_.Post(TaggedSend(2, data_, 2000, i));
+  }
+  for (int i = 0; i < 32; ++i) {
+    Settle(fabric_, {&a_, &few});
+  }
+  EXPECT_EQ(few.engine().statistic(Statistic::kRxDeferred), kSends);
+  ring.Disable();
+  for (int i = 0; i < 32; ++i) {
+    Settle(fabric_, {&a_, &few});
+  }
+  for (uint64_t i = 0; i < kSends; ++i) {
+    ExpectSent(Status::kRemoteError);
+  }
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_TRUE(few.engine().idle());
+}
+
+TEST_P(EngineDeferTest, ASenderThatDiesBeforeItRestartsFailsTheReceive) {
+  for (uint64_t i = 1; i <= 3; ++i) {
+    Send(i, 20000);
+  }
+  ring_.Post(MatchRing::Receive(buffer_, kBytes, 2), 10);
+  StepUntilRestart();
+  // It may not take what is lost as well.
+  MatchDesc next = MatchRing::Receive(buffer_, kBytes, 0, kAll);
+  next.op_context = 11;
+  ring_.Put(next);
+  fabric_.Abandon(0, Status::kPeerUnreachable, 0);
+  ring_.Ring();
+  Run();
+  const Completion lost = One();
+  EXPECT_EQ(lost.op_context, 10u);
+  EXPECT_EQ(lost.status, Status::kInitiatorError);
+  EXPECT_EQ(lost.message_length, 20000u);
+  for (int i = 0; i < 3; ++i) {
+    ExpectSent(Status::kPeerUnreachable);
+  }
+  EXPECT_TRUE(a_.engine().idle());
+  EXPECT_TRUE(b_.engine().idle());
+  // None of them is left for the other receive.
+  Send(4, 100);
+  const Completion rx = One();
+  EXPECT_EQ(rx.op_context, 11u);
+  EXPECT_EQ(rx.match_bits, 4u);
+}
+
+TEST_P(EngineDeferTest,
+       ASenderWhoseContextEndsBeforeItRestartsFailsTheReceive) {
+  for (const bool overtakes : {false, true}) {
+    SCOPED_TRACE(overtakes);
+    a_.Restart();
+    // The request may overtake the answers to what left before.
+    fabric_.hold_answers = overtakes;
+    Send(1, 20000);
+    ring_.Post(MatchRing::Receive(buffer_, kBytes, 1), 1);
+    if (overtakes) {
+      Run();
+    } else {
+      StepUntilRestart();
+    }
+    contract::TxCtxCfg off = a_.tx;
+    off.enable = 0;
+    ASSERT_TRUE(a_.Write(contract::Table::kTxCtx, 0, off));
+    fabric_.hold_answers = false;
+    Run();
+    EXPECT_EQ(One().status, Status::kInitiatorError);
+    EXPECT_EQ(buffer_[0], 0);
+    EXPECT_TRUE(a_.engine().idle());
+  }
+}
+
+TEST_P(EngineDeferTest, ATargetThatRestartsGetsTheMessageAnew) {
+  Send(1, 20000);
+  Send(2, 20000);
+  EXPECT_EQ(Deferred(), 2u);
+  fabric_.Restart(0);
+  Run();
+  EXPECT_EQ(Deferred(), 4u);
+  EXPECT_FALSE(a_.Poll(0).has_value());
+  for (const uint64_t tag : {2U, 1U}) {
+    ring_.Post(MatchRing::Receive(buffer_, kBytes, tag), tag);
+    Run();
+    EXPECT_EQ(One().status, Status::kOk);
+    EXPECT_TRUE(std::equal(buffer_, buffer_ + 20000, data_));
+    ExpectSent(Status::kOk);
+  }
+  EXPECT_TRUE(a_.engine().idle());
+}
+
+// A request for a message of the former life must not fetch another one.
+TEST_P(EngineDeferTest, TokensDifferInEachLife) {
+  std::set<uint64_t> tokens;
+  for (int life = 0; life < 4; ++life) {
+    Send(1, 20000);
+    std::vector<uint8_t> packet(SesStd::kBytes + EngineNode::kMtu);
+    ASSERT_NE(a_.engine().BuildRequest(0, 0, packet).bytes, 0u);
+    const SesStd header = SesStd::Decode(packet.data());
+    EXPECT_EQ(header.opcode, SesOpcode::kDeferrableTsend);
+    EXPECT_TRUE(tokens.insert(header.buffer_offset >> 32U).second);
+    fabric_.Abandon(0, Status::kPeerUnreachable, 0);
+    a_.engine().Reset();
+    EXPECT_TRUE(a_.Write(
+        contract::Table::kPort, 0,
+        contract::PortCfg{.payload_mtu = EngineNode::kMtu, .enable = 1}));
+    EXPECT_TRUE(a_.Write(
+        contract::Table::kCq, 0,
+        contract::CqCfg{.base = EngineNode::Iova(
+                            a_.Allocate(sizeof(contract::Completion) << 4U)),
+                        .log2 = 4,
+                        .enable = 1}));
+    a_.Restart();
+  }
+}
+
+// DEFERRABLE_RTR is a request.
+TEST_P(EngineDeferTest, AFunctionWithoutReceiveContextRestartsItsMessages) {
+  LossyFabric fabric(TestSeed(), {});
+  EngineNode a(&fabric);
+  EngineNode b(&fabric);
+  a.engine().StopListening();
+  a.tx.ordered = a_.tx.ordered;
+  a.tx.flags = contract::kTxCtxFlagDeferrable;
+  a.Restart();
+  MatchRing ring(&b, {.copy_limit = 1000});
+  uint8_t* const data = a.Allocate(5000);
+  data[4999] = 7;
+  uint8_t* const buffer = b.Allocate(5000);
+  const auto run = [&] {
+    for (int i = 0; i < 2000; ++i) {
+      a.engine().Progress(16);
+      b.engine().Progress(16);
+      fabric.Step();
+    }
+  };
+  a.Post(TaggedSend(1, data, 5000, 1));
+  run();
+  EXPECT_EQ(b.engine().statistic(Statistic::kRxDeferred), 1u);
+  ring.Post(MatchRing::Receive(buffer, 5000, 1), 1);
+  run();
+  const auto rx = b.Poll(1);
+  ASSERT_TRUE(rx.has_value());
+  EXPECT_EQ(rx->status, Status::kOk);
+  EXPECT_EQ(buffer[4999], 7);
+  // It does not listen to others, and does not refuse them either.
+  SesStd header;
+  std::vector<uint8_t> ses(SesStd::kBytes);
+  for (const SesOpcode opcode :
+       {SesOpcode::kDeferrableRtr, SesOpcode::kSend, SesOpcode::kNoOp}) {
+    header.opcode = opcode;
+    header.Encode(ses.data());
+    EXPECT_EQ(a.engine().Listens(ses), opcode == SesOpcode::kDeferrableRtr);
+    EXPECT_FALSE(a.engine().Listens(std::span(ses).first(SesStd::kBytes - 1)));
+  }
+  a.engine().StopListening();
+  header.opcode = SesOpcode::kDeferrableRtr;
+  header.Encode(ses.data());
+  EXPECT_FALSE(a.engine().Listens(ses));
+}
+
 TEST_P(EngineDeferTest, ASenderThatDiesLeavesNoMessage) {
   Send(1, 20000);
   Send(2, 20000);
   ring_.Post(MatchRing::Op(MatchOp::kClaim, 2), 2);
   EXPECT_EQ(One().status, Status::kOk);
   fabric_.Abandon(0, Status::kPeerUnreachable, 0);
+  ExpectSent(Status::kPeerUnreachable);
+  ExpectSent(Status::kPeerUnreachable);
+  EXPECT_TRUE(a_.engine().idle());
   ring_.Post(MatchRing::Op(MatchOp::kPeek, 0, kAll), 1);
   EXPECT_EQ(One().status, Status::kNoMessage);
   MatchDesc receive = MatchRing::Receive(buffer_, kBytes, 0);

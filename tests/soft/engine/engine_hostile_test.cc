@@ -36,6 +36,8 @@ class EngineHostilePeerTest : public testing::Test,
   }
   void Finish(MessageIndex /*message*/) override {}
   void Fail(MessageIndex /*message*/) override {}
+  void Hold(MessageIndex /*message*/) override {}
+  void Resume(MessageIndex /*message*/) override {}
   bool Stuck(MessageIndex /*message*/) const override { return false; }
   bool PostReturn(uint16_t /*pdc*/, const ReturnData& data) override {
     asked_.push_back(data);

@@ -417,6 +417,8 @@ TEST(EngineHostileTest, RandomPacketsTouchNothingTheyMayNot) {
       }
       void Finish(MessageIndex) override {}
       void Fail(MessageIndex) override {}
+      void Hold(MessageIndex) override {}
+      void Resume(MessageIndex) override {}
       bool Stuck(MessageIndex) const override { return false; }
       bool PostReturn(uint16_t, const ReturnData& data) override {
         last = data;

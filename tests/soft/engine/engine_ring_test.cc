@@ -503,17 +503,17 @@ TEST_F(EngineRingTest, ListensFromTheFirstEnabledContextOn) {
   const contract::RxCtxCfg on = a_.rx;
   contract::RxCtxCfg off = on;
   off.enable = 0;
-  EXPECT_TRUE(engine.Listens());
+  EXPECT_TRUE(engine.Listens({}));
   EXPECT_TRUE(a_.Write(Table::kRxCtx, 0, off));
-  EXPECT_TRUE(engine.Listens());
+  EXPECT_TRUE(engine.Listens({}));
   engine.StopListening();
-  EXPECT_FALSE(engine.Listens());
+  EXPECT_FALSE(engine.Listens({}));
   EXPECT_TRUE(a_.Write(Table::kRxCtx, 0, off));
-  EXPECT_FALSE(engine.Listens());
+  EXPECT_FALSE(engine.Listens({}));
   EXPECT_TRUE(a_.Write(Table::kRxCtx, 1, on));
-  EXPECT_TRUE(engine.Listens());
+  EXPECT_TRUE(engine.Listens({}));
   engine.Reset();
-  EXPECT_FALSE(engine.Listens());
+  EXPECT_FALSE(engine.Listens({}));
 }
 
 TEST_F(EngineRingTest, AResetForgetsEverything) {

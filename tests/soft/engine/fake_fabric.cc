@@ -76,6 +76,27 @@ void FakeFabric::Carrier::Fail(MessageIndex message) {
   at->second.failed = true;
 }
 
+void FakeFabric::Carrier::Hold(MessageIndex message) {
+  const auto at = known.find(message);
+  ASSERT_NE(at, known.end()) << "message " << message << " is not known";
+  EXPECT_NE(at->second.left, 0u) << "all is acknowledged";
+  at->second.expects_data = at->second.parked = true;
+}
+
+void FakeFabric::Carrier::Resume(MessageIndex message) {
+  const auto at = known.find(message);
+  ASSERT_NE(at, known.end()) << "message " << message << " is not known";
+  EXPECT_TRUE(at->second.parked);
+  EXPECT_EQ(at->second.left, 0u) << "not all is acknowledged";
+  known.erase(at);
+  const auto last = std::find_if(
+      posted.rbegin(), posted.rend(),
+      [message](const Posted& one) { return one.message == message; });
+  ASSERT_NE(last, posted.rend());
+  const Posted again = *last;
+  (void)Post(message, again.name, again.path, again.packets, false);
+}
+
 bool FakeFabric::Carrier::PostReturn(uint16_t pdc, const ReturnData& data) {
   Pdc& target = *fabric_->pdcs_.at(pdc - 1U);
   if (target.returns.size() >= return_records) {
@@ -299,12 +320,12 @@ void FakeFabric::Restart(size_t node) {
     if (latest[index] != i || at == known.end()) {
       continue;
     }
-    if (at->second.left == 0) {
+    if (at->second.left == 0 && !at->second.parked) {
       carrier.client_->OnAbandoned(index, contract::Status::kRemoteError,
                                    static_cast<uint16_t>(ReturnCode::kBadMkey),
                                    true);
     } else if (unsent.count(index) != 0 || carrier.client_->OnRestart(index)) {
-      const bool data = at->second.expects_data;
+      const bool data = at->second.expects_data && !at->second.parked;
       carrier.known[index] = {posted.packets, data, false};
       PdcOf(node, posted.name)
           .queue.push_back({index, posted.packets, 0, data});

@@ -94,6 +94,7 @@ class FakeFabric final : public TestFabric {
     bool refused = false;  // Answered with an error.
     bool denied = false;   // The target has said so.
     bool failed = false;   // Its client does not wait for it.
+    bool parked = false;   // On hold.
   };
 
   // Packets, answers and data of the node's PDCs are gone, at both ends.
@@ -123,6 +124,8 @@ class FakeFabric::Carrier final : public transport::MessageCarrier {
                    uint32_t packets, bool expects_data) override;
   void Finish(transport::MessageIndex message) override;
   void Fail(transport::MessageIndex message) override;
+  void Hold(transport::MessageIndex message) override;
+  void Resume(transport::MessageIndex message) override;
   bool Stuck(transport::MessageIndex /*message*/) const override {
     return stuck;
   }
@@ -134,7 +137,7 @@ class FakeFabric::Carrier final : public transport::MessageCarrier {
     wire::Path path;
     uint32_t packets;
   };
-  std::vector<Posted> posted;  // All, in order.
+  std::vector<Posted> posted;  // All, in order; also what resumes.
   std::vector<bool> unheard;   // Of each packet built, in order.
   bool full = false;
   bool stuck = true;

@@ -21,7 +21,7 @@ class AnyClient final : public TransportClient {
   bool OnRestart(MessageIndex) override { return true; }
   void OnAbandoned(MessageIndex, contract::Status, uint16_t, bool) override {}
   Verdict OnReturnData(const Request&) override { return {}; }
-  bool Listens() const override { return true; }
+  bool Listens(std::span<const uint8_t> /*ses*/) const override { return true; }
   Verdict OnRequest(const Request&, bool) override { return {}; }
   Built BuildReturn(const ReturnData&, std::span<uint8_t>) override {
     return {};

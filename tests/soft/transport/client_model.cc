@@ -57,7 +57,37 @@ bool ClientModel::Post(const TestMessage& message) {
     return false;
   }
   free_.pop_back();
+  if (message.kind == Kind::kHeld) {
+    carrier_->Hold(index);
+  }
   return true;
+}
+
+MessageIndex ClientModel::Waiting(uint64_t serial) const {
+  MessageIndex index = 0;
+  while (index + 1 < slots_.size() &&
+         (!slots_[index].waits || slots_[index].message.serial != serial)) {
+    ++index;
+  }
+  EXPECT_TRUE(slots_[index].waits) << "serial " << serial;
+  return index;
+}
+
+void ClientModel::Resume(uint64_t serial, uint64_t again) {
+  const MessageIndex index = Waiting(serial);
+  Slot& slot = slots_[index];
+  slot = {.message = slot.message, .live = true, .data = {}};
+  slot.message.kind = Kind::kPlain;
+  slot.message.serial = again;
+  carrier_->Resume(index);
+}
+
+void ClientModel::Finish(uint64_t serial) {
+  const MessageIndex index = Waiting(serial);
+  slots_[index].waits = false;
+  slots_[index].message.kind = Kind::kPlain;
+  carrier_->Finish(index);
+  MaybeDone(index);
 }
 
 TransportClient::Built ClientModel::BuildRequest(MessageIndex index,
@@ -93,6 +123,10 @@ void ClientModel::MaybeDone(MessageIndex index) {
   const bool data =
       slot.message.kind == Kind::kRead || slot.message.kind == Kind::kResult;
   if (slot.acked != slot.message.packets || (data && !slot.finished)) {
+    return;
+  }
+  if (slot.message.kind == Kind::kHeld) {
+    slot.waits = true;
     return;
   }
   const bool answer =
@@ -144,7 +178,8 @@ void ClientModel::OnResponse(MessageIndex index,
 bool ClientModel::OnRestart(MessageIndex index) {
   Slot& slot = slots_[index];
   EXPECT_TRUE(slot.live);
-  EXPECT_LT(slot.acked, slot.message.packets) << "it is complete";
+  EXPECT_TRUE(slot.waits || slot.acked < slot.message.packets)
+      << "it is complete";
   ++restarts;
   const bool failed = slot.message.kind == Kind::kError && slot.answers != 0;
   const bool data =
@@ -162,6 +197,8 @@ bool ClientModel::OnRestart(MessageIndex index) {
   slot = {.message = slot.message,
           .live = true,
           .data = std::vector<bool>(slot.message.data_packets)};
+  slot.message.kind =
+      slot.message.kind == Kind::kHeld ? Kind::kPlain : slot.message.kind;
   return true;
 }
 
@@ -169,7 +206,7 @@ void ClientModel::OnAbandoned(MessageIndex index, contract::Status status,
                               uint16_t detail, bool transmitted) {
   Slot& slot = slots_[index];
   ASSERT_TRUE(slot.live);
-  slot.live = false;
+  slot.live = slot.waits = false;
   free_.push_back(index);
   if (!transmitted && repost) {
     const TestMessage message = slot.message;

@@ -18,6 +18,7 @@ enum class Kind : uint8_t {
   kError,   // The target answers the message with an error, guaranteed.
   kResult,  // With 8 bytes of data in the ACK, guaranteed.
   kRead,    // With packets of return data.
+  kHeld,    // Its initiator has it on hold until `Resume`.
 };
 
 struct TestMessage {
@@ -55,6 +56,10 @@ class ClientModel final : public TransportClient {
   void Send(const TestMessage& message) { backlog_.push_back(message); }
   // Posts what can be posted.
   void Pump();
+  // Retransmits a message that is on hold and acknowledged, as a plain one with
+  // another serial number; or ends it.
+  void Resume(uint64_t serial, uint64_t again);
+  void Finish(uint64_t serial);
   // The function was reset: what it had in flight is gone. Its backlog and the
   // record of endings stay.
   void BeginIncarnation();
@@ -109,7 +114,9 @@ class ClientModel final : public TransportClient {
   void OnAbandoned(MessageIndex index, contract::Status status, uint16_t detail,
                    bool transmitted) override;
   Verdict OnReturnData(const Request& request) override;
-  bool Listens() const override { return listens; }
+  bool Listens(std::span<const uint8_t> /*ses*/) const override {
+    return listens;
+  }
   Verdict OnRequest(const Request& request, bool may_guarantee) override;
   Built BuildReturn(const ReturnData& data, std::span<uint8_t> out) override;
   void OnReturnRetired(const ReturnData& data) override;
@@ -125,8 +132,10 @@ class ClientModel final : public TransportClient {
     std::vector<bool> data;
     uint32_t data_count = 0;
     bool finished = false;
+    bool waits = false;  // On hold, all acknowledged.
   };
   bool Post(const TestMessage& message);
+  MessageIndex Waiting(uint64_t serial) const;
   void MaybeFinish(MessageIndex index);
   void MaybeDone(MessageIndex index);
 

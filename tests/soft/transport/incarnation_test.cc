@@ -112,6 +112,64 @@ TEST_P(IncarnationTest, RefusalsOfAFormerPdcidDoNotTouchThePresentOne) {
   }
 }
 
+// Nothing else is sent that would find out.
+TEST_P(IncarnationTest, MessagesOnHoldGoToTheSuccessorInOrder) {
+  World world(TestSeed(), 2, Small(4));
+  Begin(&world);
+  world[0].client.Send(To(1, 2, 3, Kind::kHeld));
+  world[0].client.Send(To(1, 3));
+  world[0].client.Send(To(1, 4, 70, Kind::kHeld));
+  world[0].client.Send(To(1, 5));
+  // Its index is that of a message that ended.
+  world.RunFor(10 * world.longest_ns());
+  world[0].client.Send(To(1, 6, 2, Kind::kHeld));
+  world.RunFor(10 * world.longest_ns());
+  EXPECT_EQ(world[0].client.endings.size(), 3u);
+  world.Kill(1);
+  world.Revive(1);
+  ASSERT_TRUE(world.Run());
+  ExpectAllCompleted(&world[0], 6);
+  EXPECT_EQ(world[0].client.restarts, 3u);
+  EXPECT_EQ(world[0].transport.statistic(Statistic::kPdcRestarts), 1u);
+  EXPECT_EQ(Executions(&world, 2), (Counts{3, 3}));
+  EXPECT_EQ(Executions(&world, 3), (Counts{1, 0}));
+  EXPECT_EQ(Executions(&world, 4), (Counts{70, 70}));
+  EXPECT_EQ(Executions(&world, 6), (Counts{2, 2}));
+}
+
+TEST_P(IncarnationTest, AMessageOnHoldEndsWithItsPeer) {
+  World world(TestSeed(), 2, Small(4));
+  Begin(&world);
+  world[0].client.Send(To(1, 2, 1, Kind::kHeld));
+  world.RunFor(10 * world.longest_ns());
+  world.Kill(1);
+  ASSERT_TRUE(world.Run(2 * world.port.dead_ticks * World::kTickNs));
+  ASSERT_EQ(world[0].client.endings.size(), 2u);
+  EXPECT_EQ(world[0].client.endings.back().serial, 2u);
+  EXPECT_EQ(world[0].client.endings.back().status, Status::kPeerUnreachable);
+}
+
+TEST_P(IncarnationTest, AHoldOutlastsAllTimes) {
+  World world(TestSeed(), 2, Small(4));
+  world.rules.idle_ticks = 2000;
+  world.Configure();
+  Prepare(&world);
+  world[0].client.Send(To(1, 1, 2, Kind::kHeld));
+  world[0].client.Send(To(1, 2, 2, Kind::kHeld));
+  world.RunFor(5 * world.port.dead_ticks * World::kTickNs);
+  EXPECT_TRUE(world[0].client.endings.empty());
+  world[0].client.Resume(1, 3);
+  world[0].client.Finish(2);
+  EXPECT_EQ(world[0].transport.open_pdcs().initiator, 1u);
+  ASSERT_TRUE(world.Run());
+  EXPECT_EQ(Executions(&world, 3), Counts{2});
+  EXPECT_EQ(world[0].client.endings.size(), 2u);
+  EXPECT_EQ(world[0].transport.statistic(Statistic::kTxPdcs), 1u);
+  EXPECT_TRUE(world.RunUntil(
+      [&] { return world[0].transport.open_pdcs().initiator == 0; },
+      20'000'000));
+}
+
 TEST_P(IncarnationTest, PartlyAcknowledgedSendGoesAgainWhole) {
   World world(TestSeed(), 2, Small(4));
   Begin(&world);
