@@ -236,7 +236,7 @@ CONFORMANCE_TEST(QueueTest, ReaderWaitsForATime, 289) {
   EXPECT_EQ(count, 1);
 }
 
-CONFORMANCE_TEST(QueueTest, NoWakeUpIsMissed, 290) {
+CONFORMANCE_TEST(QueueTest, NoWakeUpIsMissed, 189, 290) {
   NodeOptions options;
   options.wait_object = FI_WAIT_FD;
   options.threading = FI_THREAD_SAFE;

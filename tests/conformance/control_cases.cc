@@ -11,7 +11,40 @@ namespace {
 
 class CancelTest : public NodesTest {};
 class OptionTest : public NodesTest {};
-class NameTest : public NodesTest {};
+class NameTest : public NodesTest {
+ protected:
+  // Endpoints of `options` exchange messages, none with one of `others`.
+  void ExpectStranger(const NodeOptions& options, const NodeOptions& others);
+};
+
+void NameTest::ExpectStranger(const NodeOptions& options,
+                              const NodeOptions& others) {
+  if (!Open(options)) {
+    return;
+  }
+  const auto stranger = OpenAlone(others);
+  ASSERT_NE(stranger, nullptr);
+  ASSERT_NO_FATAL_FAILURE(Exchange(64));
+  Buffer sent(a(), 64);
+  Buffer received(*stranger, 64);
+  sent.Fill();
+  fi_context2 contexts[2] = {};
+  const fi_addr_t address = a().Insert(*stranger);
+  ASSERT_EQ(fi_recv(stranger->ep, received.data(), 64, received.desc(),
+                    FI_ADDR_UNSPEC, &contexts[0]),
+            0);
+  ASSERT_EQ(Post([&] {
+              stranger->rx.Poll();
+              return fi_send(a().ep, sent.data(), 64, sent.desc(), address,
+                             &contexts[1]);
+            }),
+            0);
+  EXPECT_TRUE(StaysEmpty(stranger->rx, {stranger.get()}));
+  EXPECT_EQ(received.bytes(), std::vector<uint8_t>(64));
+  // Before its buffer.
+  EXPECT_EQ(fi_close(&stranger->ep->fid), 0);
+  stranger->ep = nullptr;
+}
 
 // Node a reports sends on request only.
 class AliasTest : public NodesTest {
@@ -365,51 +398,57 @@ CONFORMANCE_TEST(OptionTest, NetworkControlMayNeedPrivileges, 243) {
   EXPECT_EQ(node->result, 0) << node->failed;
 }
 
-// An endpoint of that key, of the size that Heddle and others take.
-NodeOptions WithKey(uint32_t key) {
+// A key of the size that Heddle and others take, unless it is 0.
+void SetKey(uint32_t key, uint8_t** bytes, size_t* size) {
+  if (key != 0) {
+    *size = sizeof(key);
+    *bytes = static_cast<uint8_t*>(malloc(*size));
+    std::memcpy(*bytes, &key, sizeof(key));
+  }
+}
+
+NodeOptions WithKey(uint32_t of_endpoint, uint32_t of_domain = 0) {
   NodeOptions options;
-  options.hints = [key](fi_info& hints) {
-    constexpr size_t kBytes = 4;
-    hints.ep_attr->auth_key = static_cast<uint8_t*>(malloc(kBytes));
-    std::memcpy(hints.ep_attr->auth_key, &key, kBytes);
-    hints.ep_attr->auth_key_size = kBytes;
+  options.hints = [=](fi_info& hints) {
+    SetKey(of_endpoint, &hints.ep_attr->auth_key,
+           &hints.ep_attr->auth_key_size);
+    SetKey(of_domain, &hints.domain_attr->auth_key,
+           &hints.domain_attr->auth_key_size);
   };
   return options;
 }
 
-CONFORMANCE_TEST(NameTest, DifferentKeysDoNotMeet, 213) {
-  if (!Open(WithKey(3))) {
-    return;
-  }
-  auto stranger = OpenAlone(WithKey(4));
-  ASSERT_NE(stranger, nullptr);
-  Exchange(64);  // The same key.
-  Buffer sent(a(), 64);
-  fi_context2 contexts[2] = {};
-  {
-    Buffer received(*stranger, 64);
-    sent.Fill();
-    const fi_addr_t address = a().Insert(*stranger);
-    ASSERT_EQ(fi_recv(stranger->ep, received.data(), 64, received.desc(),
-                      FI_ADDR_UNSPEC, &contexts[0]),
-              0);
-    ASSERT_EQ(Post([&] {
-                return fi_send(a().ep, sent.data(), 64, sent.desc(), address,
-                               &contexts[1]);
-              }),
-              0);
-    for (int i = 0; i < 3; ++i) {
-      (void)StaysEmpty(a().rx);
-      stranger->rx.Poll();
-    }
-    EXPECT_TRUE(stranger->rx.taken.empty());
-    EXPECT_EQ(received.bytes(), std::vector<uint8_t>(64));
-    EXPECT_EQ(fi_close(&stranger->ep->fid), 0);
-    stranger->ep = nullptr;
+CONFORMANCE_TEST(NameTest, KeyOfAnEndpointComesBeforeThatOfItsDomain, 213) {
+  if (Open(WithKey(3), WithKey(3, 4))) {
+    Exchange(64);
   }
 }
 
-CONFORMANCE_TEST(NameTest, UnknownSenderIsReportedByItsAddress, 63) {
+CONFORMANCE_TEST(NameTest, KeyOfADomainIsThatOfEndpointsWithoutOne, 144, 213) {
+  if (Open(WithKey(3), WithKey(0, 3))) {
+    Exchange(64);
+  }
+}
+
+CONFORMANCE_TEST(NameTest, VersionsBefore15HaveNoKeys, 144) {
+  NodeOptions options = WithKey(~0U, ~0U);
+  options.version = FI_VERSION(1, 4);
+  options.mr_mode = FI_MR_UNSPEC;
+  options.mode |= FI_LOCAL_MR;
+  if (Open(options)) {
+    Exchange(64);
+  }
+}
+
+CONFORMANCE_TEST(NameTest, KeysOfDomainsThatDifferDoNotMeet, 144) {
+  ExpectStranger(WithKey(0, 3), WithKey(0, 4));
+}
+
+CONFORMANCE_TEST(NameTest, DifferentKeysDoNotMeet, 213) {
+  ExpectStranger(WithKey(3), WithKey(4));
+}
+
+CONFORMANCE_TEST(NameTest, UnknownSenderIsReportedByItsAddress, 63, 143) {
   NodeOptions options;
   options.caps = FI_MSG | FI_SOURCE | FI_SOURCE_ERR;
   if (!Open(options)) {
@@ -449,6 +488,7 @@ CONFORMANCE_TEST(NameTest, UnknownSenderIsReportedByItsAddress, 63) {
   EXPECT_EQ(failure.len, 64U);
   const std::vector<uint8_t> name = stranger->Name();
   ASSERT_GE(failure.err_data_size, name.size());
+  EXPECT_LE(failure.err_data_size, b().info->domain_attr->max_err_data);
   EXPECT_EQ(std::memcmp(failure.err_data, name.data(), name.size()), 0);
   EXPECT_EQ(received.bytes(), sent.bytes());
   while (stranger->tx.taken.empty() && !deadline.HasPassed()) {

@@ -3,7 +3,7 @@
 """Judges providers by heddle-conformance and compares the verdicts with expected.toml.
 
 Usage: judge.py --build DIR [--providers NAME,...] [--record] [--page FILE]
-                [--setting NAME=VALUE ...] [--require FIRST-LAST] [--except NUMBER ...]
+                [--setting NAME=VALUE ...] [--require N[,N-M]] [--except NUMBER ...]
 
 NAME is one of the columns below, or `soft`, `rtl`, `stock` or `all` for several.
 Two run at a time. A verdict that differs, to the better too, is a failure; --record
@@ -33,7 +33,7 @@ LIMIT_S = 60  # For a test.
 WAIT_S = 5  # For a wait in a test, in seconds of the processor.
 VERDICTS = ("no test", "not offered", "refused", "pass", "fail", "hung", "crashed")
 # Sentences beside the verdicts: see `missing_sentences`.
-SENTENCES = ("ours", "stock_differs", "right")
+SENTENCES = ("untested", "ours", "stock_differs", "right")
 
 # The stock providers report what interfaces there are: the same on each machine.
 INTERFACES = """
@@ -107,6 +107,12 @@ def chosen(text):
     return found
 
 
+def numbers(text):
+    """The numbers of 1-3,5."""
+    ends = [part.split("-") for part in text.split(",")]
+    return {number for part in ends for number in range(int(part[0]), int(part[-1]) + 1)}
+
+
 def ranges(numbers):
     """Ascending numbers as --require takes them: 1-3,5."""
     runs = []
@@ -165,6 +171,8 @@ def missing_sentences(table):
     mine, theirs = [verdicts[name] for name in OURS], [verdicts[name] for name in STOCK]
     passes = "pass" in mine
     needed = {
+        # Why there is no test, and what shows it of Heddle.
+        "untested": set(mine + theirs) == {"no test"},
         # Heddle does not pass, though there is a test.
         "ours": any(verdict in ("fail", "hung", "crashed") for verdict in mine),
         # Stock is looser than the page, or does not offer it.
@@ -198,6 +206,7 @@ HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
 # Verdict of each requirement by provider, for judge.py. A key is a column ("shm", "soft drop-in"), a device or form of
 # ours, "heddle", "stock" or "all"; the narrowest counts. Sentences:
+#   untested       why there is no test; a test of Heddle that shows it is in backquotes
 #   ours           why a verdict of ours is a failure
 #   stock_differs  what a stock provider that does not pass does instead
 #   right          why a test that no stock provider passes is right
@@ -248,12 +257,14 @@ def page(tables, rows):
         tests = ", ".join(f"`{name}`" for name in rows[number]["tests"])
         cells = " | ".join(cell([verdicts[name] for name in names]) for _, names in columns)
         lines.append(f"| {number} | {rows[number]['meaning'].replace('*', chr(92) + '*')} | {tests} | {cells} |")
-    lines += ["", "## Differences", "", "Why verdicts are no `pass`, where Heddle passes or where no stock provider does.", "",
-              "| # | |", "|---|---|"]
-    for number, table in sorted(tables.items()):
-        text = " ".join(table[name] for name in SENTENCES if name in table)
-        if text:
-            lines.append(f"| {number} | {text} |")
+    titles = (("Differences", "Why verdicts are no `pass`, where Heddle passes or where no stock provider does.", SENTENCES[1:]),
+              ("Without a test", "Why there is no test here, and which test of Heddle shows it.", SENTENCES[:1]))
+    for title, meaning, names in titles:
+        lines += ["", f"## {title}", "", meaning, "", "| # | |", "|---|---|"]
+        for number, table in sorted(tables.items()):
+            text = " ".join(table[name] for name in names if name in table)
+            if text:
+                lines.append(f"| {number} | {text} |")
     return "\n".join(lines) + "\n"
 
 
@@ -316,14 +327,13 @@ def main():
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--setting", action="append", default=[])
-    parser.add_argument("--require", type=lambda text: range(*map(int, text.split("-"))), default=range(1, REQUIREMENTS))
+    parser.add_argument("--require", type=numbers, default=range(1, REQUIREMENTS + 1))
     parser.add_argument("--except", type=int, action="append", default=[], dest="ignored")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     settings = dict(setting.split("=", 1) for setting in arguments.setting)
     columns = chosen(arguments.providers)
-    wanted = range(arguments.require.start, arguments.require.stop + 1)
-    ignored = arguments.ignored + [n for n in range(1, REQUIREMENTS + 1) if n not in wanted]
+    ignored = arguments.ignored + [n for n in range(1, REQUIREMENTS + 1) if n not in arguments.require]
     found = judge(columns, build, settings, ignored) if columns else {}
     if arguments.record:
         write_expectations(record(found, expectations() if EXPECTED.exists() else {}))

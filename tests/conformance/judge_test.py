@@ -4,6 +4,7 @@
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,15 @@ class Expectations(unittest.TestCase):
             verdicts = judge.verdicts_of(judge.expectations()[number])
             for name in NAMES:
                 self.assertEqual(verdicts[name] == "no test", not row["tests"], f"{number}: {name}")
+
+    def test_sentence_names_tests_that_exist(self):
+        known = set()
+        for path in (ROOT / "tests").rglob("*.cc"):
+            known |= {".".join(found) for found in
+                      re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text(), re.MULTILINE)}
+        for number, table in judge.expectations().items():
+            for name in re.findall(r"`(\w+\.\w+)`", table.get("untested", "")):
+                self.assertIn(name, known, number)
 
     def test_page_is_the_generated_one(self):
         self.assertEqual((ROOT / "docs/conformance.md").read_text(), judge.page(judge.expectations(), judge.listed(BUILD)),

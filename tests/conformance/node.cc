@@ -38,7 +38,7 @@ InfoPointer FindInfo(const NodeOptions& options, int* result) {
   if (options.hints) {
     options.hints(*hints);
   }
-  const Answer answer = GetInfo(hints.get());
+  const Answer answer = GetInfo(hints.get(), {.version = options.version});
   *result = answer.result;
   const auto own = answer.own();
   return InfoPointer(own.empty() ? nullptr : fi_dupinfo(own.front()));
@@ -90,11 +90,14 @@ Node::Node(const NodeOptions& options) {
   cq_attr.format = options.format;
   cq_attr.wait_obj = options.wait_object;
   fi_av_attr av_attr = {};
-  av_attr.type = FI_AV_TABLE;
+  av_attr.type = options.av_type;
+  fi_cq_attr rx_attr = cq_attr;
+  cq_attr.size = options.tx_cq_size;
+  rx_attr.size = options.rx_cq_size;
   (void)(Step("fi_fabric", fi_fabric(info->fabric_attr, &fabric, nullptr)) &&
          Step("fi_domain", fi_domain(fabric, info.get(), &domain, nullptr)) &&
          Step("fi_cq_open", fi_cq_open(domain, &cq_attr, &tx.cq, &tx)) &&
-         Step("fi_cq_open", fi_cq_open(domain, &cq_attr, &rx.cq, &rx)) &&
+         Step("fi_cq_open", fi_cq_open(domain, &rx_attr, &rx.cq, &rx)) &&
          Step("fi_av_open", fi_av_open(domain, &av_attr, &av, nullptr)) &&
          Step("fi_endpoint", fi_endpoint(domain, info.get(), &ep, this)) &&
          Step("fi_ep_bind of the transmit queue",
@@ -204,7 +207,7 @@ bool Deadline::HasPassed() const {
 std::unique_ptr<Node> NodesTest::OpenAlone(const NodeOptions& options) {
   auto node = std::make_unique<Node>(options);
   if (node->result == -FI_ENODATA && node->failed == "fi_getinfo") {
-    NotOffered("reliable datagrams with caps " +
+    NotOffered("endpoints with caps " +
                std::string(fi_tostr(&options.caps, FI_TYPE_CAPS)));
     return nullptr;
   }
@@ -350,10 +353,14 @@ void NodesTest::ExpectTagged(const void* context, uint64_t tag, size_t bytes) {
   EXPECT_EQ(completion->entry.len, bytes) << "tag " << tag;
 }
 
-bool NodesTest::StaysEmpty(Queue& queue) {
+bool NodesTest::StaysEmpty(Queue& queue, const std::vector<Node*>& others) {
   const auto end = Clock::now() + kSettle;
   for (int i = 0; i < kSettlePolls || Clock::now() < end; ++i) {
     PollAll();
+    for (Node* const node : others) {
+      node->tx.Poll();
+      node->rx.Poll();
+    }
     if (!queue.taken.empty()) {
       return false;
     }

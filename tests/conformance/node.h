@@ -35,6 +35,10 @@ struct NodeOptions {
   uint64_t tx_bind_flags = 0;  // FI_SELECTIVE_COMPLETION.
   uint64_t rx_bind_flags = 0;
   size_t cq_data_size = 0;
+  fi_av_type av_type = FI_AV_TABLE;
+  size_t tx_cq_size = 0;
+  size_t rx_cq_size = 0;
+  uint32_t version = kVersion;
   bool enable = true;
   // Further changes of the hints.
   std::function<void(fi_info&)> hints = {};
@@ -174,7 +178,8 @@ class NodesTest : public ::testing::Test {
   void ExpectTagged(const void* context, uint64_t tag, size_t bytes);
   // True when `queue` stays empty while everything is driven for a time in
   // which a message arrives many times over.
-  bool StaysEmpty(Queue& queue);
+  // `others` are driven besides.
+  bool StaysEmpty(Queue& queue, const std::vector<Node*>& others = {});
   // Sends `bytes` bytes from node a to node b and compares them.
   void Exchange(size_t bytes, uint32_t salt = 0);
 

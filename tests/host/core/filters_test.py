@@ -38,17 +38,6 @@ def fi_info(form, *arguments, **variables):
 
 class Filters(unittest.TestCase):
 
-    def test_provider_filter_chooses_and_excludes(self):
-        for form in FORMS:
-            for wanted, is_there in (("heddle", True), ("HEDDLE", True),
-                                     ("tcp,heddle", True), ("^tcp", True),
-                                     ("^heddle", False), ("tcp", False),
-                                     ("^tcp,heddle", False)):
-                with self.subTest(form=form, FI_PROVIDER=wanted):
-                    run = fi_info(form, "-p", "heddle", FI_PROVIDER=wanted)
-                    self.assertEqual("provider: heddle\n" in run.stdout,
-                                     is_there, run.stdout + run.stderr)
-
     def test_log_filters_by_provider_and_level(self):
         cases = (({"FI_LOG_LEVEL": "info"}, True),
                  ({"FI_LOG_LEVEL": "warn"}, False),

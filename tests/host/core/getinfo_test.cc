@@ -554,15 +554,6 @@ TEST(Echo, ModeBitsThatAreNotNeededAreCleared) {
   EXPECT_EQ(answer.info->ep_attr->msg_prefix_size, 0U);
 }
 
-TEST(Echo, LocalRegistrationIsNeededOfNoVersion) {
-  const Info hints = MakeHints();
-  hints->mode = FI_LOCAL_MR;
-  for (const uint32_t version : {FI_VERSION(1, 4), FI_VERSION(1, 5)}) {
-    EXPECT_EQ(Ask(hints.get(), nullptr, nullptr, 0, version).info->mode, 0U);
-    EXPECT_EQ(Ask(nullptr, nullptr, nullptr, 0, version).info->mode, 0U);
-  }
-}
-
 TEST(Echo, OldMemoryModesAreKept) {
   const Info hints = MakeHints();
   hints->domain_attr->mr_mode = FI_MR_BASIC;

@@ -94,21 +94,6 @@ TEST(NoMemory, GetInfoFailsCleanlyAtEveryAllocation) {
   EXPECT_GT(round, 15);
 }
 
-TEST(InfoMemory, FreeingFreesTheWholeChain) {
-  const Answer answer = Ask(nullptr);
-  live = 0;
-  until_failure = 0;
-  counting = true;
-  fi_info* chain = fi_dupinfo(answer.info.get());
-  chain->next = fi_dupinfo(answer.info.get());
-  chain->next->next = fi_allocinfo();
-  const int allocated = live;
-  fi_freeinfo(chain);
-  counting = false;
-  EXPECT_GT(allocated, 24);
-  EXPECT_EQ(live, 0);
-}
-
 TEST(NoMemory, DuplicateFailsCleanlyAtEveryAllocation) {
   const Answer answer = Ask(nullptr);
   ASSERT_EQ(answer.result, 0);

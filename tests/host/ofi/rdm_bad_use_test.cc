@@ -41,22 +41,6 @@ TEST_F(BadUseTest, DisabledEndpointTransfersNothing) {
   EXPECT_EQ(fi_getname(&ep->fid, &name, &length), expected);
 }
 
-TEST_F(BadUseTest, EnableNamesWhatIsMissing) {
-  Node node({.enable = false});
-  ASSERT_TRUE(node.ok());
-  fid_ep* bare = nullptr;
-  ASSERT_EQ(fi_endpoint(node.domain, node.info.get(), &bare, nullptr), 0);
-  EXPECT_EQ(fi_enable(bare), -FI_ENOCQ);
-  ASSERT_EQ(fi_ep_bind(bare, &node.tx_cq->fid, FI_TRANSMIT), 0);
-  EXPECT_EQ(fi_enable(bare), -FI_ENOCQ);
-  ASSERT_EQ(fi_ep_bind(bare, &node.rx_cq->fid, FI_RECV), 0);
-  EXPECT_EQ(fi_enable(bare), -FI_ENOAV);
-  ASSERT_EQ(fi_ep_bind(bare, &node.av->fid, 0), 0);
-  EXPECT_EQ(fi_enable(bare), 0);
-  EXPECT_EQ(fi_enable(bare), -FI_EOPBADSTATE);
-  EXPECT_EQ(fi_close(&bare->fid), 0);
-}
-
 TEST_F(BadUseTest, BindKeepsItsRules) {
   ASSERT_NO_FATAL_FAILURE(Open({.enable = false}));
   fid_ep* bare = nullptr;
@@ -78,17 +62,6 @@ TEST_F(BadUseTest, BindKeepsItsRules) {
   EXPECT_EQ(fi_ep_bind(bare, &a->rx_cq->fid, FI_RECV), -FI_EOPBADSTATE);
   EXPECT_EQ(fi_ep_bind(bare, &a->av->fid, 0), -FI_EOPBADSTATE);
   EXPECT_EQ(fi_close(&bare->fid), 0);
-}
-
-TEST_F(BadUseTest, ObjectsInUseStayOpen) {
-  Node node;
-  ASSERT_TRUE(node.ok());
-  EXPECT_EQ(fi_close(&node.tx_cq->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&node.rx_cq->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&node.av->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&node.domain->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&node.fabric->fid), -FI_EBUSY);
-  // Nothing was freed: the destructor closes all of them in order.
 }
 
 TEST_F(BadUseTest, CloseDiscardsWhatIsOutstanding) {
@@ -263,25 +236,6 @@ TEST_F(BadUseTest, CompletionLevelsAndFlagsNotOfferedAreRefused) {
   for (const uint64_t flag : {FI_MULTI_RECV, FI_PEEK, FI_CLAIM}) {
     EXPECT_EQ(fi_recvmsg(a->ep, &message, flag), -FI_EOPNOTSUPP);
   }
-}
-
-TEST_F(BadUseTest, DefaultFlagsAreReadAndReplaced) {
-  Node node({.bind_flags = FI_SELECTIVE_COMPLETION});
-  ASSERT_TRUE(node.ok());
-  uint64_t flags = FI_TRANSMIT;
-  EXPECT_EQ(fi_control(&node.ep->fid, FI_GETOPSFLAG, &flags), 0);
-  EXPECT_EQ(flags, 0U);
-  flags = FI_TRANSMIT | FI_COMPLETION;
-  EXPECT_EQ(fi_control(&node.ep->fid, FI_SETOPSFLAG, &flags), 0);
-  flags = FI_TRANSMIT;
-  EXPECT_EQ(fi_control(&node.ep->fid, FI_GETOPSFLAG, &flags), 0);
-  EXPECT_EQ(flags, uint64_t{FI_COMPLETION});
-  flags = FI_TRANSMIT | FI_RECV;
-  EXPECT_EQ(fi_control(&node.ep->fid, FI_GETOPSFLAG, &flags), -FI_EINVAL);
-  flags = FI_COMPLETION;
-  EXPECT_EQ(fi_control(&node.ep->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
-  flags = FI_TRANSMIT | FI_COMMIT_COMPLETE;
-  EXPECT_EQ(fi_control(&node.ep->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
 }
 
 TEST_F(BadUseTest, OptionsAreRefusedAsDefined) {

@@ -115,37 +115,6 @@ TEST_F(MessageTest, BothDirectionsAtOnce) {
   }
 }
 
-TEST_F(MessageTest, MessageWaitsForItsBuffer) {
-  ASSERT_NO_FATAL_FAILURE(Open());
-  const std::vector<uint8_t> sent = Pattern(5000);
-  std::vector<uint8_t> received(5000);
-  ASSERT_EQ(fi_send(a->ep, sent.data(), sent.size(), nullptr, to_b, nullptr),
-            0);
-  EXPECT_TRUE(StaysEmpty(a->tx_cq));
-  EXPECT_TRUE(StaysEmpty(b->rx_cq));
-  ASSERT_EQ(fi_recv(b->ep, received.data(), received.size(), nullptr,
-                    FI_ADDR_UNSPEC, nullptr),
-            0);
-  ASSERT_TRUE(Take(b->rx_cq).has_value());
-  ASSERT_TRUE(Take(a->tx_cq).has_value());
-  EXPECT_EQ(sent, received);
-}
-
-TEST_F(MessageTest, EndpointReachesItself) {
-  ASSERT_NO_FATAL_FAILURE(Open());
-  const fi_addr_t self = a->Insert(*a);
-  const std::vector<uint8_t> sent = Pattern(300);
-  std::vector<uint8_t> received(300);
-  ASSERT_EQ(fi_recv(a->ep, received.data(), received.size(), nullptr,
-                    FI_ADDR_UNSPEC, nullptr),
-            0);
-  ASSERT_EQ(fi_send(a->ep, sent.data(), sent.size(), nullptr, self, nullptr),
-            0);
-  ASSERT_TRUE(Take(a->rx_cq).has_value());
-  ASSERT_TRUE(Take(a->tx_cq).has_value());
-  EXPECT_EQ(sent, received);
-}
-
 // ----------------------------------------------------------------- vectors
 
 TEST_F(MessageTest, GathersAndScattersUpToTheLimit) {
@@ -430,23 +399,6 @@ TEST_F(MessageTest, CancelledReceiveEndsWithItsContext) {
   ASSERT_TRUE(Take(a->tx_cq).has_value());
 }
 
-TEST_F(MessageTest, CancelOfACompletedReceiveAddsNoEntry) {
-  ASSERT_NO_FATAL_FAILURE(Open());
-  uint64_t value = 5;
-  int context = 0;
-  ASSERT_EQ(
-      fi_recv(b->ep, &value, sizeof(value), nullptr, FI_ADDR_UNSPEC, &context),
-      0);
-  ASSERT_EQ(fi_send(a->ep, &value, sizeof(value), nullptr, to_b, nullptr), 0);
-  ASSERT_TRUE(Take(a->tx_cq).has_value());
-  const ssize_t result = fi_cancel(&b->ep->fid, &context);
-  EXPECT_TRUE(result == 0 || result == -FI_ENOENT) << result;
-  const auto received = Take(b->rx_cq);
-  ASSERT_TRUE(received.has_value());
-  EXPECT_FALSE(received->error);
-  EXPECT_TRUE(StaysEmpty(b->rx_cq));
-}
-
 // ------------------------------------------------------------ full queues
 
 TEST_F(MessageTest, FullTransmitQueueRefusesAndLosesNothing) {
@@ -575,31 +527,6 @@ TEST_F(MessageTest, SelectiveCompletionReportsOnlyWhatWasAsked) {
   EXPECT_TRUE(StaysEmpty(a->tx_cq));
 }
 
-TEST_F(MessageTest, DefaultFlagsMayAskForCompletions) {
-  NodeOptions options;
-  options.bind_flags = FI_SELECTIVE_COMPLETION;
-  options.tx_op_flags = FI_COMPLETION;
-  options.rx_op_flags = FI_COMPLETION;
-  ASSERT_NO_FATAL_FAILURE(Open(options));
-  const std::vector<uint8_t> sent = Pattern(500);
-  std::vector<uint8_t> received(500);
-  ASSERT_NO_FATAL_FAILURE(Exchange(sent, received));
-  EXPECT_EQ(sent, received);
-  // fi_sendmsg's flags replace them.
-  uint64_t value = 1;
-  iovec part = {.iov_base = &value, .iov_len = sizeof(value)};
-  fi_msg send = {};
-  send.msg_iov = &part;
-  send.iov_count = 1;
-  send.addr = to_b;
-  ASSERT_EQ(fi_recv(b->ep, received.data(), received.size(), nullptr,
-                    FI_ADDR_UNSPEC, nullptr),
-            0);
-  ASSERT_EQ(fi_sendmsg(a->ep, &send, 0), 0);
-  ASSERT_TRUE(Take(b->rx_cq).has_value());
-  EXPECT_TRUE(StaysEmpty(a->tx_cq));
-}
-
 // ------------------------------------------------------------------ source
 
 TEST_F(MessageTest, SourceIsTheSendersIndex) {
@@ -625,18 +552,6 @@ TEST_F(MessageTest, SourceIsTheSendersIndex) {
     ASSERT_TRUE(received.has_value());
     EXPECT_EQ(received->source, expected);
   }
-}
-
-TEST_F(MessageTest, WithoutFiSourceTheSenderIsNotAvailable) {
-  ASSERT_NO_FATAL_FAILURE(Open());
-  uint64_t value = 3;
-  ASSERT_EQ(
-      fi_recv(b->ep, &value, sizeof(value), nullptr, FI_ADDR_UNSPEC, nullptr),
-      0);
-  ASSERT_EQ(fi_inject(a->ep, &value, sizeof(value), to_b), 0);
-  const auto received = Take(b->rx_cq);
-  ASSERT_TRUE(received.has_value());
-  EXPECT_EQ(received->source, fi_addr_t{FI_ADDR_NOTAVAIL});
 }
 
 // ------------------------------------------------------------ registration
@@ -726,28 +641,6 @@ TEST_F(MessageTest, EndpointsMayShareOneQueue) {
   }
   EXPECT_EQ(fi_close(&more->fid), 0);
 }
-
-class ThreadingTest : public PairTest,
-                      public ::testing::WithParamInterface<fi_threading> {};
-
-TEST_P(ThreadingTest, EchoesTheModelAndCarriesMessages) {
-  NodeOptions options;
-  options.threading = GetParam();
-  ASSERT_NO_FATAL_FAILURE(Open(options));
-  EXPECT_EQ(a->info->domain_attr->threading, GetParam());
-  for (const size_t bytes : {8, 100, 3000}) {
-    const std::vector<uint8_t> sent = Pattern(bytes);
-    std::vector<uint8_t> received(bytes);
-    ASSERT_NO_FATAL_FAILURE(Exchange(sent, received));
-    EXPECT_EQ(sent, received);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, ThreadingTest,
-                         ::testing::Values(FI_THREAD_SAFE, FI_THREAD_FID,
-                                           FI_THREAD_ENDPOINT,
-                                           FI_THREAD_COMPLETION,
-                                           FI_THREAD_DOMAIN));
 
 TEST_F(MessageTest, ThreadsMayShareAnEndpointAndItsQueues) {
   NodeOptions options;

@@ -346,28 +346,6 @@ TEST_F(ObjectsTest, ErrorDataGoesWhereTheCallerWants) {
   EXPECT_NE(std::string(text).find("cancelled"), std::string::npos);
 }
 
-// `err_data_size` came with version 1.5: before, there is memory of the
-// application's own behind `err_data`.
-TEST(OldVersions, ErrorEntryEndsWithItsData) {
-  NodeOptions options;
-  options.api_version = FI_VERSION(1, 4);
-  Node node(options);
-  ASSERT_TRUE(node.ok()) << fi_strerror(-node.result);
-  int context = 0;
-  ASSERT_EQ(fi_recv(node.ep, &context, sizeof(context), nullptr, FI_ADDR_UNSPEC,
-                    &context),
-            0);
-  ASSERT_EQ(fi_cancel(&node.ep->fid, &context), 0);
-  fi_cq_tagged_entry entry;
-  ASSERT_TRUE(WaitUntil(
-      [&] { return fi_cq_read(node.rx_cq, &entry, 1) == -FI_EAVAIL; }));
-  fi_cq_err_entry error = {};
-  error.err_data_size = 0xeeee;
-  ASSERT_EQ(fi_cq_readerr(node.rx_cq, &error, 0), 1);
-  EXPECT_EQ(error.err, FI_ECANCELED);
-  EXPECT_EQ(error.err_data_size, 0xeeeeU);
-}
-
 // -------------------------------------------------------------------- fork
 
 TEST_F(ObjectsTest, InheritedObjectsAreRefusedInAForkedChild) {

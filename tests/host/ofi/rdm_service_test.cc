@@ -24,15 +24,6 @@ class KeyTest : public PairTest {
   uint32_t received_ = 0;
 };
 
-TEST_F(KeyTest, EqualKeysCommunicate) {
-  ASSERT_NO_FATAL_FAILURE(Open({.auth_key = 7}));
-  const auto outcome = Send();
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_FALSE(outcome->error);
-  ASSERT_TRUE(Take(b->rx_cq).has_value());
-  EXPECT_EQ(received_, sent_);
-}
-
 TEST_F(KeyTest, DifferentKeysDoNot) {
   ASSERT_NO_FATAL_FAILURE(Open({.auth_key = 7}, {.auth_key = 8}));
   const auto outcome = Send();
@@ -41,21 +32,6 @@ TEST_F(KeyTest, DifferentKeysDoNot) {
   EXPECT_EQ(outcome->failure.err, FI_EREMOTEIO);
   EXPECT_TRUE(StaysEmpty(b->rx_cq));
   EXPECT_EQ(received_, 0U);
-}
-
-TEST_F(KeyTest, DomainGivesTheKeyOfEndpointsWithoutOne) {
-  ASSERT_NO_FATAL_FAILURE(Open({.domain_auth_key = 9}, {.auth_key = 9}));
-  const auto outcome = Send();
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_FALSE(outcome->error);
-}
-
-TEST_F(KeyTest, EndpointKeyReplacesTheDomains) {
-  ASSERT_NO_FATAL_FAILURE(
-      Open({.auth_key = 9, .domain_auth_key = 10}, {.auth_key = 9}));
-  const auto outcome = Send();
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_FALSE(outcome->error);
 }
 
 TEST_F(KeyTest, KeysThatAreNoneAreRefused) {
@@ -73,15 +49,6 @@ TEST_F(KeyTest, KeysThatAreNoneAreRefused) {
   info->ep_attr->auth_key_size = sizeof(uint32_t);
   EXPECT_EQ(fi_endpoint(node.domain, info.get(), &ep, nullptr), -FI_EINVAL);
   info->ep_attr->auth_key_size = 0;
-}
-
-TEST_F(KeyTest, ApplicationsBeforeVersion15HaveNoKeys) {
-  Node node({.auth_key = 0x1000000,
-             .domain_auth_key = 0x1000000,
-             .traffic_class = 77,
-             .domain_traffic_class = 77,
-             .api_version = FI_VERSION(1, 4)});
-  EXPECT_EQ(node.result, 0) << fi_strerror(-node.result);
 }
 
 // DSCP that the device was told for transmit context 0; empty where the test
