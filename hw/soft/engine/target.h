@@ -2,6 +2,7 @@
 // The target's side of the engine: requests of peers, placed and completed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -185,6 +186,34 @@ class Target : private MatchContexts::Arriving {
   [[gnu::always_inline]] rules::Answer BeginSend(const Packet& packet,
                                                  bool legal, Start* start);
   Verdict NotBegun(const Packet& packet, const rules::Answer& answer);
+  // Puts a message of one packet to a buffer of `room` bytes; `end` takes the
+  // outcome.
+  template <typename End>
+  [[gnu::always_inline]] Verdict PlaceWhole(const Packet& packet,
+                                            uint64_t address, uint32_t room,
+                                            End&& end) {
+    using contract::Status;
+    const uint32_t length = packet.header.request_length;
+    semantics::Outcome outcome = {Status::kOk, 0, std::min(length, room),
+                                  length};
+    if (packet.header.ie != 0) {
+      constexpr auto kError = contract::ReturnCode::kInitiatorErr;
+      outcome = {Status::kInitiatorError, static_cast<uint16_t>(kError), 0,
+                 length};
+    } else if (outcome.length != 0 &&
+               !parts_.host->Write(address,
+                                   packet.payload.first(outcome.length))) {
+      outcome = {Status::kLocalAccess, 0, 0, length};
+    } else if (length > room) {
+      outcome.status = Status::kTruncated;
+    }
+    end(outcome);
+    if (outcome.status == Status::kLocalAccess && packet.header.dc != 0) {
+      return Error(packet, contract::ReturnCode::kHostUnsuccessCmpl);
+    }
+    return outcome.status == Status::kTruncated ? Cut(packet, outcome.length)
+                                                : Verdict{};
+  }
   Verdict WholeSend(const Packet& packet);
   Verdict PartOfSend(const Packet& packet, uint32_t handle);
   // Handle of the message that it begins, or kNone with a verdict.

@@ -9,7 +9,6 @@ namespace heddle::soft::engine {
 using contract::NackCode;
 using contract::ReturnCode;
 using contract::SesOpcode;
-using contract::Status;
 using semantics::kNone;
 using transport::Verdict;
 
@@ -117,23 +116,10 @@ Verdict Target::WholeMatch(const Packet& packet, uint32_t context) {
   if (landing.kind == Landing::Kind::kNowhere) {
     return {};
   }
-  semantics::Outcome outcome = {Status::kOk, 0, std::min(length, landing.room),
-                                length};
-  if (ie) {
-    outcome = {Status::kInitiatorError,
-               static_cast<uint16_t>(ReturnCode::kInitiatorErr), 0, length};
-  } else if (outcome.length != 0 &&
-             !parts_.host->Write(landing.address,
-                                 packet.payload.first(outcome.length))) {
-    outcome = {Status::kLocalAccess, 0, 0, length};
-  }
-  matching_.End(context, landing, report.names, outcome);
-  if (outcome.status == Status::kLocalAccess && packet.header.dc != 0) {
-    return Error(packet, ReturnCode::kHostUnsuccessCmpl);
-  }
-  return outcome.status == Status::kOk && outcome.length < length
-             ? Cut(packet, outcome.length)
-             : Verdict{};
+  return PlaceWhole(packet, landing.address, landing.room,
+                    [&](const semantics::Outcome& outcome) {
+                      matching_.End(context, landing, report.names, outcome);
+                    });
 }
 
 uint32_t Target::OpenMatch(const Packet& packet, bool legal, uint32_t context,

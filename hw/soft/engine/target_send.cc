@@ -66,11 +66,10 @@ inline rules::Answer Target::BeginSend(const Packet& packet, bool legal,
 }
 
 Verdict Target::WholeSend(const Packet& packet) {
-  const uint32_t length = packet.header.request_length;
-  const bool ie = packet.header.ie != 0;
+  const bool legal = packet.header.ie != 0 ||
+                     packet.payload.size() == packet.header.request_length;
   Start start{.context = rings_.Find(NameOf(packet.header))};
-  const rules::Answer begun =
-      BeginSend(packet, ie || packet.payload.size() == length, &start);
+  const rules::Answer begun = BeginSend(packet, legal, &start);
   if (begun.kind != rules::Answer::Kind::kBegins) {
     return Matches(start.context) ? WholeMatch(packet, start.context)
                                   : NotBegun(packet, begun);
@@ -79,24 +78,10 @@ Verdict Target::WholeSend(const Packet& packet) {
   report.ticket = start.ticket;
   const RxBuffer buffer = *start.head;
   rings_.Take(start.context);
-  semantics::Outcome outcome = {Status::kOk, 0, std::min(length, buffer.length),
-                                length};
-  if (ie) {
-    outcome = {Status::kInitiatorError,
-               static_cast<uint16_t>(ReturnCode::kInitiatorErr), 0, length};
-  } else if (outcome.length != 0 &&
-             !parts_.host->Write(buffer.iova,
-                                 packet.payload.first(outcome.length))) {
-    outcome = {Status::kLocalAccess, 0, 0, length};
-  } else if (length > buffer.length) {
-    outcome.status = Status::kTruncated;
-  }
-  EndReceive(report, buffer, outcome);
-  if (outcome.status == Status::kLocalAccess && packet.header.dc != 0) {
-    return Error(packet, ReturnCode::kHostUnsuccessCmpl);
-  }
-  return outcome.status == Status::kTruncated ? Cut(packet, outcome.length)
-                                              : Verdict{};
+  return PlaceWhole(packet, buffer.iova, buffer.length,
+                    [&](const semantics::Outcome& outcome) {
+                      EndReceive(report, buffer, outcome);
+                    });
 }
 
 uint32_t Target::OpenSend(const Packet& packet, Verdict* verdict) {
