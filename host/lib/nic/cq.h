@@ -24,20 +24,6 @@
 
 namespace heddle::nic {
 
-// What a completion means to the host.
-struct Finished {
-  uint64_t context = 0;
-  void* buffer = nullptr;  // Receive: first segment given.
-  // Where the operation's peer is named; null when nobody asks.
-  const AddressTable* peers = nullptr;
-  bool known = false;   // False: of no operation of ours, to be ignored.
-  bool report = false;  // False: the application asked not to hear of success.
-  // Contexts that match report these.
-  bool matched = false;
-  uint64_t flags = 0;
-  uint32_t length = 0;
-};
-
 // Address of who sent what a receive completion tells of.
 inline FabricAddress SenderOf(const contract::Completion& entry) noexcept {
   const bool ipv6 = (entry.flags & contract::kCompletionFlagSourceIpv6) != 0;
@@ -234,32 +220,18 @@ template <typename Locking, typename Sink>
       return;
     }
     const typename Locking::Guard guard(queue->lock());
-    if (queue->matches()) {
-      auto& matching = static_cast<MatchQueue&>(*queue);
-      const MatchedReceive finished = matching.Retire(entry);
+    const auto retire = [&](auto& receiver) __attribute__((always_inline)) {
+      const Finished finished = receiver.Retire(entry);
       if constexpr (Locking::kLocks) {
-        ended_.Add(matching.ended());
+        ended_.Add(receiver.ended());
       }
-      sink(Kind::kRx, Finished{.context = finished.context,
-                               .buffer = finished.buffer,
-                               .peers = queue->peers(),
-                               .known = finished.known,
-                               .report = finished.report,
-                               .matched = true,
-                               .flags = finished.flags,
-                               .length = finished.length});
-      return;
+      sink(Kind::kRx, finished);
+    };
+    if (queue->matches()) {
+      retire(static_cast<MatchQueue&>(*queue));
+    } else {
+      retire(static_cast<RxQueue&>(*queue));
     }
-    auto& ring = static_cast<RxQueue&>(*queue);
-    const FinishedReceive finished = ring.Retire(entry);
-    if constexpr (Locking::kLocks) {
-      ended_.Add(ring.ended());
-    }
-    sink(Kind::kRx, Finished{.context = finished.context,
-                             .buffer = finished.buffer,
-                             .peers = queue->peers(),
-                             .known = finished.known,
-                             .report = finished.report});
   } else {
     sink(entry.kind, RetireOther(entry));
   }

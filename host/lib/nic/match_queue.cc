@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "host/lib/nic/posting_context.h"
 #include "hw/contract/split_number.h"
 
 namespace heddle::nic {
@@ -71,28 +72,6 @@ int MatchQueue::Check(const MatchOperation& operation,
 }
 
 template <typename Locking>
-int MatchQueue::PostSegments(const MatchOperation& operation,
-                             std::span<const Segment> segments) noexcept {
-  size_t bytes = 0;
-  if (const int error = CountBytes(segments, &bytes); error != 0) {
-    return error;
-  }
-  if (const int error = Check(operation, segments, bytes); error != 0) {
-    return error;
-  }
-  const MappingGuard<Locking> guard(lock(), *registrar_);
-  const int error = Push<Locking>(operation, segments, bytes);
-  if (!operation.more || error != 0) {
-    ring_->Publish();
-  }
-  return error;
-}
-template int MatchQueue::PostSegments<backend::Locked>(
-    const MatchOperation&, std::span<const Segment>) noexcept;
-template int MatchQueue::PostSegments<backend::Unlocked>(
-    const MatchOperation&, std::span<const Segment>) noexcept;
-
-template <typename Locking>
 int MatchQueue::Push(const MatchOperation& operation,
                      std::span<const Segment> segments, size_t bytes) noexcept {
   if (broken_) {
@@ -140,7 +119,16 @@ int MatchQueue::Push(const MatchOperation& operation,
   return 0;
 }
 
-MatchedReceive MatchQueue::Retire(const contract::Completion& entry) noexcept {
+template int
+PostingContext<MatchQueue, MatchRing, contract::MatchDesc, MatchOperation>::
+    PostSegments<backend::Locked>(const MatchOperation&,
+                                  std::span<const Segment>) noexcept;
+template int
+PostingContext<MatchQueue, MatchRing, contract::MatchDesc, MatchOperation>::
+    PostSegments<backend::Unlocked>(const MatchOperation&,
+                                    std::span<const Segment>) noexcept;
+
+Finished MatchQueue::Retire(const contract::Completion& entry) noexcept {
   Handle* const handle = Find(entry);
   if (handle == nullptr || (handle->use.state & kPosted) == 0) {
     // Nothing was posted under this name: not ours to free or to report.
@@ -158,14 +146,16 @@ MatchedReceive MatchQueue::Retire(const contract::Completion& entry) noexcept {
   const bool looks = (use.state & kLooks) != 0;
   static_assert(contract::kCompletionFlagHeaderData == 1);
   const uint64_t has_data = entry.flags & contract::kCompletionFlagHeaderData;
-  MatchedReceive result = {
+  Finished result = {
       .context = handle->context,
+      .buffer = handle->buffer,
+      .peers = peers(),
+      .known = true,
+      .report = use.report,
+      .matched = true,
       .flags = operation_flags_ | has_data * FI_REMOTE_CQ_DATA |
                (released ? FI_MULTI_RECV : 0),
-      .buffer = handle->buffer,
-      .length = looks && succeeded ? entry.message_length : entry.length,
-      .known = true,
-      .report = use.report};
+      .length = looks && succeeded ? entry.message_length : entry.length};
   if (many && placed) {
     const uint32_t offset = entry.queue_head | uint32_t{entry.position} << 16;
     result.buffer = static_cast<std::byte*>(handle->buffer) + offset;

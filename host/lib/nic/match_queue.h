@@ -31,23 +31,6 @@ static_assert(static_cast<uint8_t>(backend::MatchOp::kPeek) ==
               static_cast<uint8_t>(backend::MatchOp::kDiscardClaimed) ==
                   static_cast<uint8_t>(contract::MatchOp::kDiscardClaimed));
 
-// A completion of a context that matches, in the application's terms.
-struct MatchedReceive {
-  uint64_t context = 0;
-  uint64_t flags = 0;      // From fi_cq(3).
-  void* buffer = nullptr;  // Where the message begins.
-  uint32_t length = 0;     // Placed; of a peek, the message's.
-  bool known = false;      // False: nothing of ours.
-  bool report = false;
-};
-
-// State of a handle of `MatchQueue`; compared as a whole.
-struct MatchHandleUse {
-  Ticket ticket = kNoTicket;
-  uint8_t state = 0;  // Bits of the queue's.
-  bool report = false;
-};
-
 // The device releases a slot as soon as it has taken the descriptor, and holds
 // the receive. Here a receive is a handle, whose name is the descriptor's
 // `op_context`: index in the table, and a count of its uses, so that a name is
@@ -55,8 +38,13 @@ struct MatchHandleUse {
 // of FI_MULTI_RECV are never copied. A handle whose claim has completed waits
 // for the receive that names it by context.
 //
-// Thread safety and ownership: as `RxQueue`.
-class MatchQueue final : public RxContext {
+// `Post*` also fail with EAGAIN when all handles are used, the ring or the
+// bounce buffers full; ENOMSG when no message is claimed under the context;
+// EINVAL for a source that is not in the address table, or a buffer of many
+// messages that has no byte; EOPNOTSUPP for one of several segments.
+class MatchQueue final
+    : public PostingContext<MatchQueue, MatchRing, contract::MatchDesc,
+                            MatchOperation> {
  public:
   // Receives that a context holds whatever its `operations`: no ring limits
   // them, and programs post more than they request.
@@ -65,35 +53,10 @@ class MatchQueue final : public RxContext {
   // As TxQueue.
   static Result<std::unique_ptr<MatchQueue>> Create(Device& device,
                                                     const RxOptions& options);
-  Result<bool> Bind(Device& device, uint32_t context) {
-    return BindRing<MatchRing, contract::MatchDesc>(device, context, &ring_);
-  }
   Iova unexpected_iova() const noexcept { return unexpected_.iova(); }
   // Most receives, peeks and claims at a time.
   uint32_t receives() const noexcept { return receives_; }
 
-  // As RxQueue::PostSegments; EAGAIN when all handles are used, the ring or the
-  // bounce buffers full. ENOMSG when no message is claimed under the context;
-  // EINVAL for a source that is not in the address table, or a buffer of many
-  // messages that has no byte; EOPNOTSUPP for one of several segments.
-  template <typename Locking>
-  [[nodiscard]] int PostSegments(const MatchOperation& operation,
-                                 std::span<const Segment> segments) noexcept;
-  template <typename Locking>
-  [[nodiscard]] int Post(const MatchOperation& operation,
-                         const backend::Buffer& buffer) noexcept {
-    if (buffer.descriptor == nullptr &&
-        TryPostCopied<Locking>(operation, buffer)) {
-      return 0;
-    }
-    const Segment segment = Segments::Of(buffer);
-    return PostSegments<Locking>(operation, {&segment, 1});
-  }
-  template <typename Locking>
-  [[nodiscard]] int Post(const MatchOperation& operation,
-                         const backend::Payload& payload) noexcept {
-    return PostSegments<Locking>(operation, Segments(payload).list());
-  }
   // As TxQueue::TryPostRegistered, of one message whose success is reported.
   template <typename Locking>
   [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
@@ -131,15 +94,7 @@ class MatchQueue final : public RxContext {
   // Moves received data to its owner and frees what the receive of `entry`
   // held, unless it takes more messages. Call once per completion of this
   // context.
-  MatchedReceive Retire(const contract::Completion& entry) noexcept;
-
-  // Requests that the device withdraw the oldest receive posted with `context`
-  // whose withdrawal has not been requested. False when there is none.
-  template <typename Locking>
-  bool Cancel(uint64_t context) noexcept {
-    const typename Locking::Guard guard(lock());
-    return CancelOldest(context);
-  }
+  Finished Retire(const contract::Completion& entry) noexcept;
 
   // As TxQueue::FindLost.
   std::optional<contract::Completion> FindLost() noexcept;
@@ -148,8 +103,6 @@ class MatchQueue final : public RxContext {
   // Precondition: the device has ended the context.
   void Abandon() noexcept;
 
-  // Memory of retired operations; under `lock()`.
-  EndedMemory& ended() noexcept { return registrar_->ended(); }
   // Flags of successful receives of one message, without those of `entry`.
   uint64_t operation_flags() const noexcept { return operation_flags_; }
 
@@ -164,7 +117,7 @@ class MatchQueue final : public RxContext {
   static constexpr uint8_t kClaims = 16;
   static constexpr uint8_t kClaimed = 32;
 
-  using Use = MatchHandleUse;
+  using Use = ReceiveUse;
   // A receive of one message that holds nothing and is reported.
   static constexpr Use kPlain = {.state = kPosted, .report = true};
 
@@ -178,7 +131,10 @@ class MatchQueue final : public RxContext {
   static constexpr uint32_t kIndexBits = 16;
   static constexpr uint32_t kIndexMask = (1U << kIndexBits) - 1;
 
-  MatchQueue() : RxContext(/*matches=*/true) {}
+  template <typename Queue, typename Ring, typename Descriptor,
+            typename Operation>
+  friend class PostingContext;
+  MatchQueue() : PostingContext(/*matches=*/true) {}
 
   // True for any source, and for one in the address table.
   bool IsSource(uint64_t source) const noexcept {
@@ -285,21 +241,13 @@ class MatchQueue final : public RxContext {
   template <typename Locking>
   int Push(const MatchOperation& operation, std::span<const Segment> segments,
            size_t bytes) noexcept;
-  void Break() noexcept {
-    broken_ = true;
-    ring_->Close();
-  }
-
-  bool broken_ = false;  // The device failed or broke its contract.
   uint32_t free_count_ = 0;
   uint32_t receives_ = 0;
-  std::optional<MatchRing> ring_;
   std::unique_ptr<Handle[]> handles_;
   std::unique_ptr<uint16_t[]> free_;
   uint64_t next_order_ = 0;
   const AddressTable* directory_ = nullptr;
   uint64_t operation_flags_ = 0;
-  std::optional<Registrar> registrar_;
   // Above: posts and completions. Below: cold.
   uint32_t lost_passed_ = 0;  // Handles that `FindLost` need not look at again.
   DmaBuffer unexpected_;

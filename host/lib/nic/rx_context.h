@@ -41,6 +41,27 @@ struct RxOptions {
   uint32_t unexpected_bytes = 0;  // A multiple of 4 KiB.
 };
 
+// What a completion means to the host.
+struct Finished {
+  uint64_t context = 0;
+  void* buffer = nullptr;  // Receive: where the message begins.
+  // Where the operation's peer is named; null when nobody asks.
+  const AddressTable* peers = nullptr;
+  bool known = false;   // False: of no operation of ours, to be ignored.
+  bool report = false;  // False: the application asked not to hear of success.
+  // Contexts that match report these.
+  bool matched = false;
+  uint64_t flags = 0;   // From fi_cq(3).
+  uint32_t length = 0;  // Placed; of a peek, the message's.
+};
+
+// State of a receive; compared as a whole.
+struct ReceiveUse {
+  Ticket ticket = kNoTicket;
+  uint8_t state = 0;  // Bits of the queue's.
+  bool report = false;
+};
+
 // The part of a receive context of either kind that completions need.
 //
 // Thread safety: immutable once bound, but for the link, which is of the
@@ -71,21 +92,6 @@ class RxContext : public backend::ReceiveContext {
                           size_t slot_bytes);
   Result<Registrar> CreateRegistrar(Device& device, const RxOptions& options,
                                     size_t tickets) const;
-  // The ring of context `context` in this memory. Errors: EINVAL.
-  template <typename RingType, typename Descriptor>
-  Result<bool> BindRing(Device& device, uint32_t context,
-                        std::optional<RingType>* ring) {
-    auto made = RingType::Create(
-        memory_.entries<Descriptor>(slots()),
-        reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes_),
-        RxTailDoorbell(device, context), RxOpDoorbell(device, context));
-    if (!made.ok()) {
-      return made.error();
-    }
-    ring->emplace(made.value());
-    context_ = context;
-    return true;
-  }
   // The sum of the segments in `bytes`; EINVAL for too many, EMSGSIZE for too
   // much.
   [[gnu::always_inline]] static int CountBytes(
@@ -115,6 +121,10 @@ class RxContext : public backend::ReceiveContext {
   bool in_place() const noexcept { return in_place_; }
 
  private:
+  template <typename Queue, typename Ring, typename Descriptor,
+            typename Operation>
+  friend class PostingContext;
+
   backend::SpinLock lock_;
   const bool matches_;
   const AddressTable* peers_ = nullptr;
@@ -128,6 +138,78 @@ class RxContext : public backend::ReceiveContext {
   uint64_t owner_context_ = 0;
   size_t ring_bytes_ = 0;
   DmaBuffer memory_;  // The ring, then its head cell.
+};
+
+// How receives are posted to a ring of either kind; `Queue` is the class that
+// derives from it, whose `TryPostCopied`, `Push` and `CancelOldest` do the
+// work.
+//
+// Thread safety: `Post*` and `Cancel` take the lock, by their policy;
+// `Retire` is called under `lock()`; the rest is for the thread that makes or
+// ends the endpoint.
+// Ownership: owns ring memory and bounce buffers; borrows the device.
+template <typename Queue, typename Ring, typename Descriptor,
+          typename Operation>
+class PostingContext : public RxContext {
+ public:
+  // The ring of context `context` in this memory. Errors: EINVAL.
+  Result<bool> Bind(Device& device, uint32_t context) {
+    auto made = Ring::Create(
+        memory_.entries<Descriptor>(slots()),
+        reinterpret_cast<const uint64_t*>(memory_.data() + ring_bytes_),
+        RxTailDoorbell(device, context), RxOpDoorbell(device, context));
+    if (!made.ok()) {
+      return made.error();
+    }
+    ring_.emplace(made.value());
+    context_ = context;
+    return true;
+  }
+
+  // As TxQueue::PostSegments, and the errors of the queue's `Push`. Defined in
+  // posting_context.h.
+  template <typename Locking>
+  [[nodiscard]] int PostSegments(const Operation& operation,
+                                 std::span<const Segment> segments) noexcept;
+  template <typename Locking>
+  [[nodiscard]] int Post(const Operation& operation,
+                         const backend::Buffer& buffer) noexcept {
+    if (buffer.descriptor == nullptr &&
+        static_cast<Queue*>(this)->template TryPostCopied<Locking>(operation,
+                                                                   buffer)) {
+      return 0;
+    }
+    const Segment segment = Segments::Of(buffer);
+    return PostSegments<Locking>(operation, {&segment, 1});
+  }
+  template <typename Locking>
+  [[nodiscard]] int Post(const Operation& operation,
+                         const backend::Payload& payload) noexcept {
+    return PostSegments<Locking>(operation, Segments(payload).list());
+  }
+
+  // Requests that the device withdraw the oldest receive posted with `context`
+  // whose withdrawal has not been requested. False when there is none.
+  template <typename Locking>
+  bool Cancel(uint64_t context) noexcept {
+    const typename Locking::Guard guard(lock());
+    return static_cast<Queue*>(this)->CancelOldest(context);
+  }
+
+  // Memory of retired operations; under `lock()`.
+  EndedMemory& ended() noexcept { return registrar_->ended(); }
+
+ protected:
+  using RxContext::RxContext;
+
+  void Break() noexcept {
+    broken_ = true;
+    ring_->Close();
+  }
+
+  bool broken_ = false;  // The device failed or broke its contract.
+  std::optional<Ring> ring_;
+  std::optional<Registrar> registrar_;
 };
 
 }  // namespace heddle::nic

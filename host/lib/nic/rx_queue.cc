@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "host/lib/nic/posting_context.h"
+
 namespace heddle::nic {
 
 Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
@@ -24,29 +26,6 @@ Result<std::unique_ptr<RxQueue>> RxQueue::Create(Device& device,
   return queue;
 }
 
-Result<bool> RxQueue::Bind(Device& device, uint32_t context) {
-  return BindRing<RecvRing, contract::RxDesc>(device, context, &ring_);
-}
-
-template <typename Locking>
-int RxQueue::PostSegments(const ReceiveOperation& operation,
-                          std::span<const Segment> segments) noexcept {
-  size_t bytes = 0;
-  if (const int error = CountBytes(segments, &bytes); error != 0) {
-    return error;
-  }
-  const MappingGuard<Locking> guard(lock(), *registrar_);
-  const int error = Push<Locking>(operation, segments, bytes);
-  if (!operation.more || error != 0) {
-    ring_->Publish();
-  }
-  return error;
-}
-template int RxQueue::PostSegments<backend::Locked>(
-    const ReceiveOperation&, std::span<const Segment>) noexcept;
-template int RxQueue::PostSegments<backend::Unlocked>(
-    const ReceiveOperation&, std::span<const Segment>) noexcept;
-
 template <typename Locking>
 int RxQueue::Push(const ReceiveOperation& operation,
                   std::span<const Segment> segments, size_t bytes) noexcept {
@@ -56,9 +35,6 @@ int RxQueue::Push(const ReceiveOperation& operation,
   Slot* slot = &slots_[ring_->tail() & slot_mask_];
   if ((ring_->full() || slot->use.state != 0) && !MakeRoom()) {
     return EAGAIN;
-  }
-  if (segments.size() > 1 && in_place()) {
-    return EOPNOTSUPP;
   }
   const uint32_t left = registrar_->times_left();
   const Prepared prepared = registrar_->PrepareReceive(segments);
@@ -87,6 +63,15 @@ int RxQueue::Push(const ReceiveOperation& operation,
   return 0;
 }
 
+template int
+PostingContext<RxQueue, RecvRing, contract::RxDesc, ReceiveOperation>::
+    PostSegments<backend::Locked>(const ReceiveOperation&,
+                                  std::span<const Segment>) noexcept;
+template int
+PostingContext<RxQueue, RecvRing, contract::RxDesc, ReceiveOperation>::
+    PostSegments<backend::Unlocked>(const ReceiveOperation&,
+                                    std::span<const Segment>) noexcept;
+
 bool RxQueue::MakeRoom() noexcept {
   const uint16_t position = ring_->tail();
   Slot& slot = slots_[position & slot_mask_];
@@ -113,8 +98,7 @@ bool RxQueue::MakeRoom() noexcept {
   return true;
 }
 
-FinishedReceive RxQueue::RetireCarefully(
-    const contract::Completion& entry) noexcept {
+Finished RxQueue::RetireCarefully(const contract::Completion& entry) noexcept {
   if (const auto finished = RetireOvertaken(entry)) {
     return *finished;
   }
@@ -127,7 +111,7 @@ FinishedReceive RxQueue::RetireCarefully(
   return RetireSlot(slot, entry);
 }
 
-std::optional<FinishedReceive> RxQueue::RetireOvertaken(
+std::optional<Finished> RxQueue::RetireOvertaken(
     const contract::Completion& entry) noexcept {
   const auto old = std::find_if(overtaken_.begin(), overtaken_.end(),
                                 [&](const Overtaken& receive) {
@@ -136,10 +120,11 @@ std::optional<FinishedReceive> RxQueue::RetireOvertaken(
   if (old == overtaken_.end()) {
     return std::nullopt;
   }
-  const FinishedReceive finished = {.context = old->context,
-                                    .buffer = old->buffer,
-                                    .known = true,
-                                    .report = old->report};
+  const Finished finished = {.context = old->context,
+                             .buffer = old->buffer,
+                             .peers = peers(),
+                             .known = true,
+                             .report = old->report};
   registrar_->FinishReceive(old->ticket, entry.length);
   // The head that the entry tells may be as old as the slot.
   overtaken_.erase(old);

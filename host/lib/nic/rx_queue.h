@@ -17,62 +17,24 @@
 
 namespace heddle::nic {
 
-// A receive that ended, as far as the host knows it.
-struct FinishedReceive {
-  uint64_t context = 0;
-  void* buffer = nullptr;  // First segment given.
-  bool known = false;      // False: nothing was posted there.
-  bool report = false;
-};
-
-// What becomes of the receive in a slot; compared as a whole.
-struct ReceiveSlotUse {
-  Ticket ticket = kNoTicket;
-  uint8_t state = 0;  // Bits of the queue's.
-  bool report = false;
-};
-
 // Buffers by the rules of `Registrar`, held until their completion has been
 // read, because only then are copied data moved to their owner. The device
 // gives slots back as messages begin, so that receives posted later may come
 // round the ring to that of a long message: what the host knows of it moves
 // aside. As many receives as the ring has slots are always taken.
 //
-// Thread safety: `Post` and `Cancel` take the lock when the policy says so;
-// `Retire` is called under `lock()`; the rest is for the thread that makes or
-// ends the endpoint.
-// Ownership: owns ring memory and bounce buffers; borrows the device.
-class RxQueue final : public RxContext {
+// `Post*` also fail with EAGAIN when the ring or the bounce buffers are full,
+// or one receive trails by 2^16; EOPNOTSUPP for several segments in place. The
+// completion queue is not counted: the device refuses a message that it could
+// not report, and the sender repeats it.
+class RxQueue final : public PostingContext<RxQueue, RecvRing, contract::RxDesc,
+                                            ReceiveOperation> {
  public:
   using Options = RxOptions;
 
   // As TxQueue.
   static Result<std::unique_ptr<RxQueue>> Create(Device& device,
                                                  const Options& options);
-  Result<bool> Bind(Device& device, uint32_t context);
-
-  // As TxQueue::PostSegments; EAGAIN when the ring or the bounce buffers are
-  // full, or one receive trails by 2^16. The completion queue is not counted:
-  // the device refuses a message that it could not report, and the sender
-  // repeats it.
-  template <typename Locking>
-  [[nodiscard]] int PostSegments(const ReceiveOperation& operation,
-                                 std::span<const Segment> segments) noexcept;
-  template <typename Locking>
-  [[nodiscard]] int Post(const ReceiveOperation& operation,
-                         const backend::Buffer& buffer) noexcept {
-    if (buffer.descriptor == nullptr &&
-        TryPostCopied<Locking>(operation, buffer)) {
-      return 0;
-    }
-    const Segment segment = Segments::Of(buffer);
-    return PostSegments<Locking>(operation, {&segment, 1});
-  }
-  template <typename Locking>
-  [[nodiscard]] int Post(const ReceiveOperation& operation,
-                         const backend::Payload& payload) noexcept {
-    return PostSegments<Locking>(operation, Segments(payload).list());
-  }
   // As TxQueue::TryPostRegistered, of a receive whose success is reported.
   template <typename Locking>
   [[nodiscard, gnu::always_inline]] bool TryPostRegistered(
@@ -115,7 +77,7 @@ class RxQueue final : public RxContext {
 
   // Moves received data to its owner and frees what the receive at `entry`
   // held. Call once per completion of this context.
-  [[gnu::always_inline]] FinishedReceive Retire(
+  [[gnu::always_inline]] Finished Retire(
       const contract::Completion& entry) noexcept {
     Slot& slot = slots_[entry.position & slot_mask_];
     if ((slot.use.state & (kPosted | kShared)) != kPosted) [[unlikely]] {
@@ -124,23 +86,12 @@ class RxQueue final : public RxContext {
     return RetireSlot(slot, entry);
   }
 
-  // Asks the device to withdraw the oldest buffer posted with `context` that
-  // has not been asked for yet. False when there is none.
-  template <typename Locking>
-  bool Cancel(uint64_t context) noexcept {
-    const typename Locking::Guard guard(lock());
-    return CancelOldest(context);
-  }
-
   // As TxQueue::FindLost.
   std::optional<contract::Completion> FindLost() noexcept;
 
   // Gives back what receives hold that will never complete.
   // Precondition: the device has ended the context.
   void Abandon() noexcept;
-
-  // Memory of retired operations; under `lock()`.
-  EndedMemory& ended() noexcept { return registrar_->ended(); }
 
  private:
   // Of a slot: the completion of the receive in it has not been read; it is or
@@ -152,10 +103,10 @@ class RxQueue final : public RxContext {
   // Host-side state of a slot.
   struct Slot {
     void* buffer = nullptr;
-    ReceiveSlotUse use;
+    ReceiveUse use;
   };
   // A receive in its own slot that holds nothing and is reported.
-  static constexpr ReceiveSlotUse kPlain = {.state = kPosted, .report = true};
+  static constexpr ReceiveUse kPlain = {.state = kPosted, .report = true};
 
   // A receive whose slot another one has got.
   struct Overtaken {
@@ -166,11 +117,15 @@ class RxQueue final : public RxContext {
     bool report = false;
   };
 
-  RxQueue() : RxContext(/*matches=*/false) {}
+  template <typename Queue, typename Ring, typename Descriptor,
+            typename Operation>
+  friend class PostingContext;
+  RxQueue() : PostingContext(/*matches=*/false) {}
 
-  void Break() noexcept {
-    broken_ = true;
-    ring_->Close();
+  int Check(const ReceiveOperation& /*operation*/,
+            std::span<const Segment> segments,
+            size_t /*bytes*/) const noexcept {
+    return segments.size() > 1 && in_place() ? EOPNOTSUPP : 0;
   }
   template <typename Locking>
   int Push(const ReceiveOperation& operation, std::span<const Segment> segments,
@@ -185,7 +140,7 @@ class RxQueue final : public RxContext {
     }
     const typename Locking::Guard guard(lock());
     Slot& slot = slots_[ring_->count() & slot_mask_];
-    ReceiveSlotUse use = {.state = kPosted, .report = operation.report};
+    ReceiveUse use = {.state = kPosted, .report = operation.report};
     Iova iova = {};
     if (!ring_->open() || slot.use.state != 0 ||
         !registrar_->TryCopyReceive(const_cast<void*>(buffer.address),
@@ -199,14 +154,14 @@ class RxQueue final : public RxContext {
   }
   // Whether the next slot can be had: what it holds moves aside.
   bool MakeRoom() noexcept;
-  [[gnu::always_inline]] FinishedReceive RetireSlot(
+  [[gnu::always_inline]] Finished RetireSlot(
       Slot& slot, const contract::Completion& entry) noexcept {
     // A `cancelled` completion does not repeat the context.
-    const FinishedReceive finished = {
-        .context = ring_->op_context_at(entry.position),
-        .buffer = slot.buffer,
-        .known = true,
-        .report = slot.use.report};
+    const Finished finished = {.context = ring_->op_context_at(entry.position),
+                               .buffer = slot.buffer,
+                               .peers = peers(),
+                               .known = true,
+                               .report = slot.use.report};
     registrar_->FinishReceive(slot.use.ticket, entry.length);
     slot.use.state &= kShared;
     if (ring_->ReleaseTo(entry.queue_head) == Release::kBogus) [[unlikely]] {
@@ -216,18 +171,15 @@ class RxQueue final : public RxContext {
   }
 
   // As `Retire` of a slot that may be shared.
-  FinishedReceive RetireCarefully(const contract::Completion& entry) noexcept;
-  std::optional<FinishedReceive> RetireOvertaken(
+  Finished RetireCarefully(const contract::Completion& entry) noexcept;
+  std::optional<Finished> RetireOvertaken(
       const contract::Completion& entry) noexcept;
   contract::Completion LostAt(uint16_t position) const noexcept;
   bool CancelOldest(uint64_t context) noexcept;
 
-  bool broken_ = false;  // The device failed or broke its contract.
   uint32_t slot_mask_ = 0;
   uint32_t lost_passed_ = 0;  // Slots that `FindLost` need not look at again.
-  std::optional<RecvRing> ring_;
   std::unique_ptr<Slot[]> slots_;
-  std::optional<Registrar> registrar_;
   std::vector<Overtaken> overtaken_;  // Oldest first; at most one per slot.
 };
 

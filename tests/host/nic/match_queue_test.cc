@@ -137,7 +137,7 @@ TEST_F(MatchQueueTest, ADescriptorHasTheRuleAndAHandleForTheContext) {
                 .match_bits = 0x11,
                 .ignore_bits = 0xf0}));
   EXPECT_LE(taken[0].op_context, UINT32_MAX);
-  const MatchedReceive done = queue_->Retire(Done(taken[0], 90));
+  const Finished done = queue_->Retire(Done(taken[0], 90));
   EXPECT_TRUE(done.known && done.report);
   EXPECT_EQ(done.context, 0xdeadbeefcafeU);
   EXPECT_EQ(done.buffer, buffer_.data());
@@ -226,7 +226,7 @@ TEST_F(MatchQueueTest, ABufferOfManyMessagesIsHeldUntilItIsReleased) {
   EXPECT_EQ(At<uint8_t>(descriptor.local_iova), buffer_.data());
   auto entry = Done(descriptor, 8);
   entry.flags |= contract::kCompletionFlagBufferOffset;
-  MatchedReceive done = queue_->Retire(entry);
+  Finished done = queue_->Retire(entry);
   EXPECT_EQ(done.context, 9U);
   EXPECT_EQ(done.buffer, buffer_.data());
   EXPECT_EQ(done.flags, FI_TAGGED | FI_RECV);
@@ -256,7 +256,7 @@ TEST_F(MatchQueueTest, AReleaseWithoutAMessageHasNoOtherFlag) {
   ASSERT_EQ(Post({.context = 9, .report = false, .many = true}, 32, true), 0);
   auto entry = Done(Take().at(0));
   entry.flags |= contract::kCompletionFlagBufferReleased;
-  const MatchedReceive done = queue_->Retire(entry);
+  const Finished done = queue_->Retire(entry);
   EXPECT_EQ(done.flags, FI_MULTI_RECV);
   EXPECT_TRUE(done.report);
   EXPECT_FALSE(queue_->Retire(entry).known);
@@ -279,7 +279,7 @@ TEST_F(MatchQueueTest, APeekReportsTheLengthOfAMessageThatStays) {
   auto entry = Done(descriptor, 0);
   entry.message_length = 777;
   entry.flags |= contract::kCompletionFlagHeaderData;
-  const MatchedReceive done = queue_->Retire(entry);
+  const Finished done = queue_->Retire(entry);
   EXPECT_EQ(done.length, 777U);
   EXPECT_EQ(done.buffer, nullptr);
   EXPECT_EQ(done.flags, FI_TAGGED | FI_RECV | FI_REMOTE_CQ_DATA);
@@ -330,7 +330,7 @@ TEST_F(MatchQueueTest, CancelNamesTheOldestReceiveOfTheContext) {
   EXPECT_EQ(Withdrawn(),
             (std::vector<uint32_t>{static_cast<uint32_t>(taken[2].op_context),
                                    static_cast<uint32_t>(younger.op_context)}));
-  const MatchedReceive done =
+  const Finished done =
       queue_->Retire(WithStatus(Done(taken[2]), contract::Status::kCancelled));
   EXPECT_EQ(done.context, 5U);
   EXPECT_TRUE(done.known);

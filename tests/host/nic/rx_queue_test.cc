@@ -132,7 +132,7 @@ class SmallRxQueue {
     return error;
   }
   // The message for receive `number` is all here.
-  FinishedReceive Complete(uint64_t number) {
+  Finished Complete(uint64_t number) {
     const auto position = static_cast<uint16_t>(number);
     return queue_->Retire({.queue_head = static_cast<uint16_t>(position + 1),
                            .position = position,
@@ -164,7 +164,7 @@ TEST(RxQueueTest, TakesAsManyReceivesAsItHasSlotsBehindLongMessages) {
   ASSERT_NO_FATAL_FAILURE(queue.Circulate(5, 50));
   EXPECT_EQ(queue.Post(), EAGAIN);
   for (const uint64_t number : {4, 0}) {
-    const FinishedReceive finished = queue.Complete(number);
+    const Finished finished = queue.Complete(number);
     EXPECT_TRUE(finished.known);
     EXPECT_TRUE(finished.report);
     EXPECT_EQ(finished.context, number);
