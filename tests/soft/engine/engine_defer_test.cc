@@ -234,6 +234,7 @@ TEST_P(EngineDeferTest, TheEndOfTheSendersContextEndsItsMessages) {
   EXPECT_EQ(rx.message_length, 20000u);
   EXPECT_EQ(buffer_[0], 0);
   EXPECT_FALSE(a_.Poll(0).has_value());
+  EXPECT_TRUE(a_.carrier().known.empty());
 }
 
 TEST_P(EngineDeferTest, TheEndOfTheReceiversContextEndsTheSends) {
@@ -333,12 +334,10 @@ TEST_P(EngineDeferTest, ATargetThatRestartsGetsTheMessageAnew) {
   Send(2, 20000);
   EXPECT_EQ(Deferred(), 2u);
   fabric_.Restart(0);
-  Run();
-  EXPECT_EQ(Deferred(), 4u);
-  EXPECT_FALSE(a_.Poll(0).has_value());
   for (const uint64_t tag : {2U, 1U}) {
     ring_.Post(MatchRing::Receive(buffer_, kBytes, tag), tag);
     Run();
+    EXPECT_EQ(Deferred(), 3u);  // The receive of one precedes it now.
     EXPECT_EQ(One().status, Status::kOk);
     EXPECT_TRUE(std::equal(buffer_, buffer_ + 20000, data_));
     ExpectSent(Status::kOk);
