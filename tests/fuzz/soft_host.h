@@ -119,7 +119,9 @@ class Tap final : public soft::transport::TransportClient {
       const soft::transport::Request& request) override {
     return engine_.OnReturnData(request);
   }
-  bool Listens() const override { return engine_.Listens(); }
+  bool Listens(std::span<const uint8_t> ses) const override {
+    return engine_.Listens(ses);
+  }
   soft::transport::Verdict OnRequest(const soft::transport::Request& request,
                                      bool may_guarantee) override;
   Built BuildReturn(const soft::transport::ReturnData& data,
