@@ -72,17 +72,20 @@ class CompletionQueue {
   }
 
   // Whether the device has written the entry, in this pass of the queue, with
-  // the last eight bytes that `SetUsual` was given.
-  bool IsUsual(const Candidate& candidate) const noexcept {
-    return candidate.last == __atomic_load_n(&usual_, __ATOMIC_RELAXED);
+  // the last eight bytes that `SetUsual` was given for `kind`.
+  enum class Usual : uint8_t { kFirst, kSecond };
+  bool IsUsual(const Candidate& candidate, Usual kind) const noexcept {
+    return candidate.last == __atomic_load_n(UsualOf(kind), __ATOMIC_RELAXED);
   }
   // Precondition: `Peek` returned the entry.
-  void SetUsual(const contract::Completion& entry) noexcept {
-    __atomic_store_n(&usual_, LoadLast(entry), __ATOMIC_RELAXED);
+  void SetUsual(const contract::Completion& entry, Usual kind) noexcept {
+    __atomic_store_n(const_cast<uint64_t*>(UsualOf(kind)), LoadLast(entry),
+                     __ATOMIC_RELAXED);
   }
   // `IsUsual` is false until `SetUsual`. Any thread.
   void ClearUsual() noexcept {
     __atomic_store_n(&usual_, kNoUsual, __ATOMIC_RELAXED);
+    __atomic_store_n(&second_usual_, kNoUsual, __ATOMIC_RELAXED);
   }
 
   // Takes the entry that `Peek` returned. Precondition: it was not null.
@@ -138,6 +141,9 @@ class CompletionQueue {
   static uint64_t LoadLast(const contract::Completion& entry) noexcept {
     return LoadShared(reinterpret_cast<const uint64_t*>(&entry) + kLastWord);
   }
+  const uint64_t* UsualOf(Usual kind) const noexcept {
+    return kind == Usual::kFirst ? &usual_ : &second_usual_;
+  }
   static uint8_t LoadPhase(const contract::Completion& entry) noexcept {
     return static_cast<uint8_t>(LoadLast(entry) >> kPhaseLsb);
   }
@@ -163,6 +169,7 @@ class CompletionQueue {
   uint64_t polled_ = uint64_t{1} << kPhaseLsb;
   // Above: every poll. Below: every entry.
   uint64_t usual_ = kNoUsual;
+  uint64_t second_usual_ = kNoUsual;
   // Last word of a new entry there, at least: less this, it is not negative,
   // while an old one, of the other phase, is. One subtraction and its sign.
   uint64_t first_new_ = uint64_t{1} << kPhaseLsb;

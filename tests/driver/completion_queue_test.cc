@@ -164,18 +164,24 @@ TEST_F(CompletionQueueTest, AlertOfAnotherThreadIsNotLost) {
 }
 
 TEST_F(CompletionQueueTest, UsualEntriesAreThoseOfThisPassOnly) {
+  using Usual = CompletionQueue::Usual;
   Produce(1);
-  EXPECT_FALSE(queue_.IsUsual(queue_.Poll()));
-  queue_.SetUsual(*queue_.Peek());
-  EXPECT_TRUE(queue_.IsUsual(queue_.Poll()));
-  queue_.ClearUsual();
-  EXPECT_FALSE(queue_.IsUsual(queue_.Poll()));
+  for (const auto kind : {Usual::kFirst, Usual::kSecond}) {
+    const auto other = kind == Usual::kFirst ? Usual::kSecond : Usual::kFirst;
+    EXPECT_FALSE(queue_.IsUsual(queue_.Poll(), kind));
+    queue_.SetUsual(*queue_.Peek(), kind);
+    EXPECT_TRUE(queue_.IsUsual(queue_.Poll(), kind));
+    EXPECT_FALSE(queue_.IsUsual(queue_.Poll(), other));
+    queue_.ClearUsual();
+    EXPECT_FALSE(queue_.IsUsual(queue_.Poll(), kind));
+  }
   queue_.Alert();
   for (uint64_t i = 0; i < uint64_t{4} * kEntries; ++i) {
-    queue_.SetUsual(*queue_.Peek());
-    EXPECT_TRUE(queue_.IsUsual(queue_.Poll()));
+    const auto kind = i % 2 == 0 ? Usual::kFirst : Usual::kSecond;
+    queue_.SetUsual(*queue_.Peek(), kind);
+    EXPECT_TRUE(queue_.IsUsual(queue_.Poll(), kind));
     queue_.Pop();
-    EXPECT_FALSE(queue_.IsUsual(queue_.Poll())) << "not written yet";
+    EXPECT_FALSE(queue_.IsUsual(queue_.Poll(), kind)) << "not written yet";
     Produce(i);
   }
 }

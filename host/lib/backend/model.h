@@ -111,13 +111,15 @@ concept CompletionModel = std::derived_from<T, CompletionQueue> &&
   // The oldest that was not taken, or null.
   requires std::same_as<decltype(queue.Peek()), const typename T::Entry*>;
   // As `Peek`, at the least cost; `entry` is never null after `Alert`, and only
-  // `TryTake` and `Peek` find whether it is there.
+  // `TryTake`, `TryTakeMatched` and `Peek` find whether it is there.
   requires std::same_as<decltype(queue.Poll()), typename T::Candidate>;
   requires std::same_as<decltype(candidate.entry), const typename T::Entry*>;
   // Takes the entry if it is one success that needs no other work, as most are,
   // and the application serializes. False, nothing changed, else: entries that
-  // are not the frequent ones then go to `TryTakeOther`, at more cost.
+  // are not the frequent ones then go to `TryTakeMatched`, for receives that
+  // match, and then to `TryTakeOther`, at more cost each.
   requires std::same_as<decltype(queue.TryTake(candidate, sink)), bool>;
+  requires std::same_as<decltype(queue.TryTakeMatched(candidate, sink)), bool>;
   requires std::same_as<decltype(queue.TryTakeOther(entry, sink)), bool>;
   // An error, which `TakeError` takes; with `sources`, also a message whose
   // sender has to be known and is not.

@@ -111,10 +111,20 @@ std::optional<contract::Completion> Cq::FindLost() noexcept {
   return lost;
 }
 
-void Cq::Accustom(const Entry& entry, RxQueue& queue) noexcept {
-  usual_.queue = &queue;
-  usual_.flags = CompletionFlags(entry.kind, entry);
-  queue_->SetUsual(entry);
+void Cq::Accustom(const Entry& entry, RxContext& queue) noexcept {
+  if (!queue.matches()) {
+    usual_ = {.queue = static_cast<RxQueue*>(&queue),
+              .flags = CompletionFlags(entry.kind, entry)};
+    queue_->SetUsual(entry, UsualKind::kFirst);
+    return;
+  }
+  auto& matching = static_cast<MatchQueue&>(queue);
+  const bool has_data =
+      (entry.flags & contract::kCompletionFlagHeaderData) != 0;
+  usual_match_ = {
+      .queue = &matching,
+      .flags = matching.operation_flags() | (has_data ? FI_REMOTE_CQ_DATA : 0)};
+  queue_->SetUsual(entry, UsualKind::kSecond);
 }
 
 bool Cq::IsStranger(const Entry& entry) noexcept {

@@ -84,10 +84,14 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   void RetireInto(const contract::Completion& entry, Sink&& sink) noexcept;
   // As a backend's completion queue has it (backend/model.h). `TryTake` is for
   // receives whose entries end in the same word as others did: same queue,
-  // success, kind, flags and pass of the ring are one compare.
+  // success, kind, flags and pass of the ring are one compare. `TryTakeMatched`
+  // likewise, of a context that matches.
   template <typename Sink>
   [[nodiscard, gnu::always_inline]] bool TryTake(const Candidate& candidate,
                                                  Sink&& sink) noexcept;
+  template <typename Sink>
+  [[nodiscard, gnu::always_inline]] bool TryTakeMatched(
+      const Candidate& candidate, Sink&& sink) noexcept;
   template <typename Sink>
   [[nodiscard, gnu::always_inline]] bool TryTakeOther(const Entry& entry,
                                                       Sink&& sink) noexcept;
@@ -161,16 +165,18 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
   template <typename Sink>
   [[nodiscard, gnu::always_inline]] bool TryTakeUsual(const Entry& entry,
                                                       Sink&& sink) noexcept;
+  // The same of a context that matches, by `usual_match_`.
+  template <typename Sink>
+  [[nodiscard, gnu::always_inline]] bool TryTakeUsualMatch(
+      const Entry& entry, Sink&& sink) noexcept;
   // Makes those that end as `entry`, a receive of `queue` that succeeded, the
   // usual ones.
-  void Accustom(const Entry& entry, RxQueue& queue) noexcept;
-  template <typename Sink>
-  [[nodiscard, gnu::always_inline]] bool TryTakeMatched(const Entry& entry,
-                                                        MatchQueue& queue,
-                                                        Sink&& sink) noexcept;
+  void Accustom(const Entry& entry, RxContext& queue) noexcept;
   // Of a queue that wants messages of senders that it cannot name as errors:
   // whether this is one. The data are received all the same.
   bool IsStranger(const Entry& entry) noexcept;
+
+  using UsualKind = heddle::CompletionQueue::Usual;
 
   std::optional<heddle::CompletionQueue> queue_;
   // Facts that follow from the last word of the usual entries. Attach and
@@ -180,6 +186,11 @@ class Cq final : public backend::CompletionQueue, public TxCompletions {
     uint64_t flags = 0;
   };
   Usual usual_;
+  struct UsualMatch {
+    MatchQueue* queue = nullptr;
+    uint64_t flags = 0;
+  };
+  UsualMatch usual_match_;
   EndedMemory ended_;  // Memory of retired operations; under `lock()`.
   ContextMap<TxQueue> tx_;
   ContextMap<RxContext> rx_;
@@ -272,7 +283,15 @@ inline uint64_t SourceOf(const contract::Completion& entry,
 template <typename Sink>
 [[gnu::always_inline]] inline bool Cq::TryTake(const Candidate& candidate,
                                                Sink&& sink) noexcept {
-  return queue_->IsUsual(candidate) && TryTakeUsual(*candidate.entry, sink);
+  return queue_->IsUsual(candidate, UsualKind::kFirst) &&
+         TryTakeUsual(*candidate.entry, sink);
+}
+
+template <typename Sink>
+[[gnu::always_inline]] inline bool Cq::TryTakeMatched(
+    const Candidate& candidate, Sink&& sink) noexcept {
+  return queue_->IsUsual(candidate, UsualKind::kSecond) &&
+         TryTakeUsualMatch(*candidate.entry, sink);
 }
 
 template <typename Sink>
@@ -301,11 +320,9 @@ template <typename Sink>
     if (entry.status != contract::Status::kOk || receiver == nullptr) {
       return false;
     }
-    if (receiver->matches()) {
-      return TryTakeMatched(entry, static_cast<MatchQueue&>(*receiver), sink);
-    }
-    Accustom(entry, static_cast<RxQueue&>(*receiver));
-    return TryTakeUsual(entry, sink);
+    Accustom(entry, *receiver);
+    return receiver->matches() ? TryTakeUsualMatch(entry, sink)
+                               : TryTakeUsual(entry, sink);
   }
   TxQueue* queue = tx_.FindAlone(entry);
   if (entry.kind != Kind::kTx || entry.status != contract::Status::kOk ||
@@ -319,18 +336,15 @@ template <typename Sink>
 }
 
 template <typename Sink>
-[[gnu::always_inline]] inline bool Cq::TryTakeMatched(const Entry& entry,
-                                                      MatchQueue& queue,
-                                                      Sink&& sink) noexcept {
+[[gnu::always_inline]] inline bool Cq::TryTakeUsualMatch(const Entry& entry,
+                                                         Sink&& sink) noexcept {
   uint64_t context = 0;
   void* buffer = nullptr;
-  if (!queue.TryRetire(entry, &context, &buffer)) [[unlikely]] {
+  if (!usual_match_.queue->TryRetire(entry, &context, &buffer)) [[unlikely]] {
     return false;
   }
-  const uint64_t has_data = entry.flags & contract::kCompletionFlagHeaderData;
   sink(backend::Completion{.context = context,
-                           .flags = queue.operation_flags() |
-                                    has_data * FI_REMOTE_CQ_DATA,
+                           .flags = usual_match_.flags,
                            .length = entry.length,
                            .buffer = buffer,
                            .data_and_tag = DataAndTag(entry)},

@@ -116,7 +116,7 @@ struct CqReader {
       if (!kSources && count == 1) {
         return backend.TryTake(next, WriterTo(entries))
                    ? 1
-                   : TakeOther(handle, entries, count);
+                   : TakeMatched(handle, entries, next);
       }
     }
     return TakeSome<kSources>(handle, entries, count, sources);
@@ -130,15 +130,23 @@ struct CqReader {
     };
   }
 
-  // A function by itself, so that `TryTake` saves no register for it.
-  [[gnu::noinline]] static ssize_t TakeOther(fid_cq* handle,
-                                             typename Format::Entry* entries,
-                                             size_t count) noexcept {
+  // Functions by themselves, so that neither `TryTake` nor `TryTakeMatched`
+  // saves a register for what follows them.
+  [[gnu::noinline]] static ssize_t TakeMatched(
+      fid_cq* handle, typename Format::Entry* entries,
+      typename Queue::Candidate next) noexcept {
+    return BackendOf(handle).TryTakeMatched(next, WriterTo(entries))
+               ? 1
+               : TakeOther(handle, entries);
+  }
+
+  [[gnu::noinline]] static ssize_t TakeOther(
+      fid_cq* handle, typename Format::Entry* entries) noexcept {
     Queue& backend = BackendOf(handle);
     const DeviceEntry* entry = backend.Peek();
     return entry != nullptr && backend.TryTakeOther(*entry, WriterTo(entries))
                ? 1
-               : TakeSome<false>(handle, entries, count, nullptr);
+               : TakeSome<false>(handle, entries, 1, nullptr);
   }
 
   template <bool kSources>

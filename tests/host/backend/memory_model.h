@@ -86,6 +86,11 @@ class Queue final : public CompletionQueue {
     return false;
   }
   template <typename Sink>
+  bool TryTakeMatched(const Candidate& /*candidate*/,
+                      Sink&& /*sink*/) noexcept {
+    return false;
+  }
+  template <typename Sink>
   bool TryTakeOther(const Entry& /*entry*/, Sink&& /*sink*/) noexcept {
     return false;
   }
