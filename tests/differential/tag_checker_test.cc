@@ -281,6 +281,35 @@ TEST_F(SeededTagTest, BufferReleasedTooEarly) {
       "was released with 186 bytes free");
 }
 
+TEST_F(SeededTagTest, CancelledBufferReleasedWithItsLastMessage) {
+  const auto of_message = [](const Event& event) {
+    return event.kind == EventKind::kCompleted && event.number == 0;
+  };
+  for (const bool cancelled : {false, true}) {
+    const auto stream =
+        ParseStream("seed 7\n" + std::string(kMany) + kSend +
+                    (cancelled ? "cancel 1.0\nsync\n" : "sync\n"));
+    ASSERT_TRUE(stream.has_value());
+    // A run in which the message is faster.
+    Trace trace;
+    std::vector<Event>::iterator message;
+    for (uint32_t i = 0; i < 100; ++i) {
+      trace = RunIdeally(*stream, i);
+      message = std::find_if(trace.sides[1].begin(), trace.sides[1].end(),
+                             of_message);
+      if (message != trace.sides[1].end()) {
+        break;
+      }
+    }
+    ASSERT_NE(message, trace.sides[1].end());
+    message->held = false;
+    std::erase_if(trace.sides[1], [](const Event& event) {
+      return event.kind == EventKind::kFailed && event.number == 0;
+    });
+    EXPECT_EQ(Check(*stream, trace).violations.empty(), cancelled);
+  }
+}
+
 TEST_F(SeededTagTest, FullBufferNotReleased) {
   ExpectFound(
       std::string(kMany) + kSend + kSend + kSend,
