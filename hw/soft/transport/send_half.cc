@@ -215,6 +215,14 @@ SendHalf::Timer SendHalf::OnTimer(const Settings& settings, uint64_t now_ns) {
   if (waiting_) {
     waiting_ = false;
     timer_ns_ = now_ns + rto_.Time(settings.rto_ns, settings.rto_max_ns);
+    // No RTO ends while refusals arrive, and the target may refuse what follows
+    // a packet because that one is lost.
+    const uint32_t oldest = OldestUnanswered();
+    if (rules::Before(oldest, probe_psn_) &&
+        window_.AgeNs(oldest, now_ns) >= settings.rto_ns) {
+      congestion_.OnLoss(window_.MarkLost(rules::Bit(oldest - window_.una())),
+                         now_ns);
+    }
     return Timer::kResume;
   }
   rto_.NoteInVain();

@@ -370,6 +370,37 @@ TEST_P(EngineDeferTest, TokensDifferInEachLife) {
   }
 }
 
+// The target refuses the rest, as it needs the header to keep it.
+TEST_P(EngineDeferTest, AMessageWhoseFirstPacketIsLostIsDeferredAllTheSame) {
+  LossyFabric fabric(TestSeed(), {});
+  EngineNode a(&fabric);
+  EngineNode b(&fabric);
+  a.tx.ordered = a_.tx.ordered;
+  a.tx.flags = contract::kTxCtxFlagDeferrable;
+  a.Restart();
+  MatchRing ring(&b, {.copy_limit = 1000});
+  const auto run = [&] {
+    for (int i = 0; i < 3000; ++i) {
+      a.engine().Progress(16);
+      b.engine().Progress(16);
+      fabric.Step();
+    }
+  };
+  uint8_t* const data = a.Allocate(9000);
+  a.Post(TaggedSend(1, data, 100, 1));
+  run();
+  bool lost = false;
+  fabric.filter = [&lost](std::span<const uint8_t> bytes) {
+    const bool loses = !lost && bytes.size() > 900;
+    lost = lost || loses;
+    return !loses;
+  };
+  a.Post(TaggedSend(1, data, 9000, 1));
+  run();
+  EXPECT_TRUE(lost);
+  EXPECT_EQ(b.engine().statistic(Statistic::kRxDeferred), 1u);
+}
+
 // DEFERRABLE_RTR is a request.
 TEST_P(EngineDeferTest, AFunctionWithoutReceiveContextRestartsItsMessages) {
   LossyFabric fabric(TestSeed(), {});

@@ -100,7 +100,7 @@ transport::MessageCarrier* LossyFabric::Add(TransportClient* client) {
 
 void LossyFabric::Launch(size_t from, size_t to,
                          std::span<const uint8_t> bytes) {
-  if (random_.Chance(weather_.loss)) {
+  if ((filter && !filter(bytes)) || random_.Chance(weather_.loss)) {
     return;
   }
   const int copies = random_.Chance(weather_.duplication) ? 2 : 1;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "hw/sim/base/random.h"
@@ -27,6 +29,9 @@ class LossyFabric final : public TestFabric {
 
   transport::MessageCarrier* Add(transport::TransportClient* client) override;
   bool Step() override;
+
+  // Sees each datagram; false: it is lost.
+  std::function<bool(std::span<const uint8_t>)> filter;
 
  private:
   class Wire;
