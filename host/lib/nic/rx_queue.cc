@@ -53,13 +53,9 @@ int RxQueue::Push(const ReceiveOperation& operation,
            .use = {.ticket = prepared.ticket,
                    .state = static_cast<uint8_t>(slot->use.state | kPosted),
                    .report = operation.report}};
-  const auto length = static_cast<uint32_t>(bytes);
-  if (!operation.more && ring_->open()) {
-    ring_->PushAndPublish(operation.context, prepared.iova, length);
-  } else {
-    // There is a free slot, so this cannot fail.
-    (void)ring_->TryPush(operation.context, prepared.iova, length);
-  }
+  // There is a free slot, so this cannot fail.
+  (void)ring_->TryPush(operation.context, prepared.iova,
+                       static_cast<uint32_t>(bytes));
   return 0;
 }
 
