@@ -26,8 +26,7 @@ bool StopsContext(Status status) noexcept {
 Initiator::Initiator(const EngineLimits& limits, const EngineParts& parts,
                      uint64_t seed)
     : parts_(parts),
-      rings_(std::min(limits.tx_contexts, ContextSet::kMost), parts.host,
-             parts.statistics),
+      rings_(std::min(limits.tx_contexts, ContextSet::kMost), parts.host),
       addresses_(rings_.size(), limits.next_hops, parts.host),
       peers_(2 * limits.messages, seed),
       groups_(limits.messages),

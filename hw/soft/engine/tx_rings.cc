@@ -17,8 +17,8 @@ constexpr uint8_t kNeverRefused = 0xff;
 
 }  // namespace
 
-TxRings::TxRings(uint32_t count, HostAccess* host, Statistics* statistics)
-    : host_(host), statistics_(statistics), contexts_(count) {}
+TxRings::TxRings(uint32_t count, HostAccess* host)
+    : host_(host), contexts_(count) {}
 
 void TxRings::Write(uint32_t context, const contract::TxCtxCfg& cfg) {
   TxContext& tx = contexts_.Make(context);

@@ -86,7 +86,7 @@ struct TxContext {
 // Thread safety: one thread at a time.
 class TxRings {
  public:
-  TxRings(uint32_t count, HostAccess* host, Statistics* statistics);
+  TxRings(uint32_t count, HostAccess* host);
 
   uint32_t size() const noexcept { return contexts_.size(); }
   // Null for one that was never written.
@@ -152,7 +152,6 @@ class TxRings {
   uint64_t AddressOf(const TxContext& tx, uint32_t place) const noexcept;
 
   HostAccess* host_;
-  Statistics* statistics_;
   LazyTable<TxContext, 1> contexts_;
 };
 
