@@ -182,6 +182,13 @@ void Target::MakeRoom() {
       return;
     }
     if (pdc->quiet() && core_.now_ns - pdc->close_asked_ns >= settings.rto_ns) {
+      if (pdc->close_asked_ns != 0) {
+        // Its initiator keeps it, for messages on hold. The others' turn.
+        pdc->close_asked_ns = 0;
+        core_.pdcs.Touch(pdc);
+        pdc = next;
+        continue;
+      }
       pdc->close_asked_ns = core_.now_ns;
       // Lost or not sent: the next refusal asks again.
       if (receiver_.AckDelayed(pdc, true)) {

@@ -445,6 +445,39 @@ TEST_P(LifecycleTest, LateAnswersToAnotherDoNotOpenAPdc) {
   }
 }
 
+// More of them than a target considers at a time are the ones unused for
+// longest.
+TEST_P(LifecycleTest, PdcsThatMessagesOnHoldKeepAreNotInTheWay) {
+  TransportLimits limits;
+  limits.pdcs = 12;
+  limits.messages = 64;
+  World world(TestSeed(), 3, limits);
+  const auto send = [&](size_t node, uint64_t serial, Kind kind) {
+    TestMessage message;
+    message.serial = serial;
+    message.kind = kind;
+    message.name = static_cast<uint16_t>(serial);
+    message.ordered = GetParam();
+    message.peer = World::Address(0);
+    world[node].client.Send(message);
+    world.RunFor(100'000);
+  };
+  for (uint64_t serial = 1; serial <= 10; ++serial) {
+    send(1, serial, Kind::kHeld);
+  }
+  for (uint64_t serial = 11; serial <= 13; ++serial) {
+    send(2, serial, Kind::kPlain);
+  }
+  ASSERT_TRUE(world.RunUntil(
+      [&] { return world[2].client.endings.size() == 3; }, 100'000'000));
+  EXPECT_TRUE(world[1].client.endings.empty());
+  EXPECT_EQ(world[0].transport.open_pdcs().target, 12);
+  for (uint64_t serial = 1; serial <= 10; ++serial) {
+    world[1].client.Finish(serial);
+  }
+  EXPECT_TRUE(world.Run());
+}
+
 TEST_P(LifecycleTest, AFirstRequestComesAgainUntilItsTargetListens) {
   World world(TestSeed(), 2, Small(8));
   world[1].client.listens = false;
