@@ -468,37 +468,40 @@ void MessageChecker::CheckOrder(const std::vector<Taken>& taken,
 }
 
 void MessageChecker::SettleFound(const Place& place) {
+  const auto is_due = [](const Message& m) { return m.owed && !m.arrived; };
   for (const auto& [event, life] : found_.at(place.index())) {
     const Operation& peek = stream_.operations.at(event.number);
-    bool known = false;
-    for (uint32_t from = 0; from < stream_.setup.places() && !known; ++from) {
+    // If several fit, one that must arrive: an earlier life may have had
+    // others.
+    Message* known = nullptr;
+    for (uint32_t from = 0; from < stream_.setup.places(); ++from) {
       if (static_cast<uint32_t>(event.source) != from) {
         continue;
       }
       for (Message& message : messages_.at(from).at(place.index())) {
         const Operation& sent = stream_.operations.at(message.number);
-        if (!Matches(peek, sent) || sent.tag != event.tag ||
-            sent.bytes != event.beyond ||
-            event.has_data != HasData(sent.verb) ||
-            (event.has_data &&
-             event.data != ContentData(stream_.setup.seed, message.number)) ||
-            (Drops(peek) && message.arrived && message.life <= life)) {
-          continue;
+        const bool fits =
+            Matches(peek, sent) && sent.tag == event.tag &&
+            sent.bytes == event.beyond &&
+            event.has_data == HasData(sent.verb) &&
+            (!event.has_data ||
+             event.data == ContentData(stream_.setup.seed, message.number)) &&
+            !(Drops(peek) && message.arrived && message.life <= life);
+        if (fits &&
+            (known == nullptr || (is_due(message) && !is_due(*known)))) {
+          known = &message;
         }
-        known = true;
-        // One that was not acknowledged may have come to the next life, too.
-        if (Drops(peek) && !message.arrived) {
-          message.arrived = true;
-          message.life = life;
-          ++verdict_->figures.messages;
-        }
-        break;
       }
     }
-    if (!known) {
+    if (known == nullptr) {
       ++verdict_->figures.corrupted;
       Violate(Name(event.number) + " found a message of " +
               std::to_string(event.beyond) + " bytes that was not there");
+    } else if (Drops(peek) && !known->arrived) {
+      // One that was not acknowledged may have come to the next life, too.
+      known->arrived = true;
+      known->life = life;
+      ++verdict_->figures.messages;
     }
   }
   found_.at(place.index()).clear();

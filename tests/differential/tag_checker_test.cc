@@ -259,6 +259,26 @@ TEST_F(SeededTagTest, PeekThatFindsWhatWasNotSent) {
       "that was not there");
 }
 
+// An equal message that an earlier life may have had is not meant.
+TEST_F(SeededTagTest, DiscardedMessageThatEqualsALostOne) {
+  const auto stream =
+      ParseStream("seed 7\n" + std::string(kSend) + "exit 1.0\nsync\n" + kSend +
+                  "wait 0.0\n"
+                  "discard 1.0 tagged tag=1\nsync\n");
+  ASSERT_TRUE(stream.has_value());
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < 100; ++i) {
+    const Trace trace = RunIdeally(*stream, i);
+    const Verdict verdict = Check(*stream, trace);
+    ASSERT_TRUE(verdict.violations.empty())
+        << i << ": " << verdict.violations.front();
+    found += static_cast<uint32_t>(std::count_if(
+        trace.sides[1].begin(), trace.sides[1].end(),
+        [](const Event& event) { return event.kind == EventKind::kFound; }));
+  }
+  EXPECT_GT(found, 0U);
+}
+
 TEST_F(SeededTagTest, PeekThatFails) {
   ExpectFound(
       "peek 1.0 tagged tag=1\n",
