@@ -145,12 +145,14 @@ CONFORMANCE_TEST(AddressTest, NameThatWasSetIsTheName, 278) {
   if (!Open(options, 1)) {
     return;
   }
-  // A name like the provider's own, which no endpoint has any more.
+  // A name like the provider's own, which no endpoint has any more, nor would
+  // be the next.
   std::vector<uint8_t> name;
   {
-    const auto other = OpenAlone({});
-    ASSERT_NE(other, nullptr);
-    name = other->Name();
+    const auto first = OpenAlone({});
+    const auto second = OpenAlone({});
+    ASSERT_TRUE(first != nullptr && second != nullptr);
+    name = second->Name();
   }
   const int result = fi_setname(&a().ep->fid, name.data(), name.size());
   if (result == -FI_ENOSYS || result == -FI_EOPNOTSUPP) {

@@ -246,7 +246,7 @@ CONFORMANCE_TEST(QueueTest, NoWakeUpIsMissed, 189, 290) {
   int fd = -1;
   ASSERT_EQ(fi_control(&b().rx.cq->fid, FI_GETWAIT, &fd), 0);
   ASSERT_GE(fd, 0);
-  constexpr int kRounds = 200;
+  constexpr int kRounds = 400;
   Buffer sent(a(), 8);
   Buffer received(b(), 8);
   fi_context2 context = {};

@@ -378,6 +378,25 @@ CONFORMANCE_TEST(OptionTest, UnknownTrafficClassHasNoData, 241) {
   }
 }
 
+CONFORMANCE_TEST(OptionTest, ClassOfTheHintsIsThatOfTheAnswer, 241) {
+  for (const uint32_t label : {uint32_t{FI_TC_UNSPEC},
+                               uint32_t{FI_TC_BULK_DATA}, fi_tc_dscp_set(46)}) {
+    NodeOptions options;
+    options.hints = [label](fi_info& hints) {
+      hints.domain_attr->tclass = label;
+      hints.tx_attr->tclass = label;
+    };
+    if (!Open(options)) {
+      return;
+    }
+    // One that was not requested is the provider's choice.
+    EXPECT_TRUE(label == FI_TC_UNSPEC || a().info->tx_attr->tclass == label)
+        << label;
+    ASSERT_NO_FATAL_FAILURE(Exchange(64));
+    TearDown();
+  }
+}
+
 CONFORMANCE_TEST(OptionTest, NetworkControlMayNeedPrivileges, 243) {
   const int result = ResultOfClass(FI_TC_NETWORK_CTRL, false);
   if (result == -FI_ENODATA) {

@@ -193,6 +193,7 @@ CONFORMANCE_TEST(SettingTest, BufferedMinimumIsKept, 197) {
     return Refused("FI_OPT_BUFFERED_MIN", result);
   }
   EXPECT_EQ(result, 0);
+  value = 0;
   size_t bytes = sizeof(value);
   EXPECT_EQ(fi_getopt(ep, FI_OPT_ENDPOINT, FI_OPT_BUFFERED_MIN, &value, &bytes),
             0);

@@ -386,7 +386,7 @@ CONFORMANCE_TEST(LimitTest, RemoteKeysFitIntoTheirSize, 137) {
   EXPECT_EQ(fi_close(&mr->fid), 0);
 }
 
-CONFORMANCE_TEST(LimitTest, CountsAreNotZero, 139) {
+CONFORMANCE_TEST(LimitTest, CountsAreNotZeroAndCanBeOpened, 139) {
   const Answer answer = GetInfo(MakeHints(FI_MSG).get());
   ASSERT_FALSE(answer.empty());
   for (const fi_info* info : answer.own()) {
@@ -401,14 +401,43 @@ CONFORMANCE_TEST(LimitTest, CountsAreNotZero, 139) {
   if (!Open({}, 1)) {
     return;
   }
-  // Honest: so many queues open, up to what takes no time.
-  const size_t count = std::min<size_t>(a().info->domain_attr->cq_cnt - 2, 64);
-  std::vector<fid_cq*> queues;
-  for (size_t i = 0; i < count && !HasFailure(); ++i) {
-    queues.push_back(a().OpenQueue(FI_CQ_FORMAT_CONTEXT));
+  // Honest: so many open beside those of node a, up to what takes no time.
+  const fi_domain_attr& domain = *a().info->domain_attr;
+  std::vector<fid*> opened;
+  for (size_t i = 3; i <= std::min<size_t>(domain.cq_cnt, 64); ++i) {
+    fid_cq* const queue = a().OpenQueue(FI_CQ_FORMAT_CONTEXT);
+    ASSERT_NE(queue, nullptr) << "queue " << i;
+    opened.push_back(&queue->fid);
   }
-  for (fid_cq* const queue : queues) {
-    EXPECT_TRUE(queue != nullptr && fi_close(&queue->fid) == 0);
+  for (size_t i = 1; i <= std::min<size_t>(domain.cntr_cnt, 64); ++i) {
+    fi_cntr_attr attr = {};
+    fid_cntr* counter = nullptr;
+    ASSERT_EQ(fi_cntr_open(a().domain, &attr, &counter, nullptr), 0)
+        << "counter " << i;
+    opened.push_back(&counter->fid);
+  }
+  const size_t endpoints =
+      std::min({domain.ep_cnt, domain.tx_ctx_cnt, domain.rx_ctx_cnt});
+  for (size_t i = 2; i <= std::min<size_t>(endpoints, 16); ++i) {
+    fid_ep* const ep = a().OpenBareEndpoint();
+    ASSERT_NE(ep, nullptr) << "endpoint " << i;
+    opened.push_back(&ep->fid);
+    ASSERT_EQ(fi_ep_bind(ep, &a().tx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &a().av->fid, 0), 0);
+    ASSERT_EQ(fi_enable(ep), 0) << "endpoint " << i;
+  }
+  for (size_t i = 1; i <= std::min<size_t>(domain.mr_cnt, 256); ++i) {
+    static uint8_t memory[64];
+    fid_mr* mr = nullptr;
+    ASSERT_EQ(fi_mr_reg(a().domain, memory, sizeof(memory), FI_SEND | FI_RECV,
+                        0, i, 0, &mr, nullptr),
+              0)
+        << "region " << i;
+    opened.push_back(&mr->fid);
+  }
+  while (!opened.empty()) {
+    EXPECT_EQ(fi_close(opened.back()), 0);
+    opened.pop_back();
   }
 }
 
