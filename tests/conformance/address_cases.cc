@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats of addresses, names of endpoints, addresses as text.
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -209,7 +210,9 @@ CONFORMANCE_TEST(AddressTest, VectorHasRoomForManyPeers, 123) {
   ASSERT_EQ(
       fi_av_insert(a().av, names.data(), kPeers, addresses.data(), 0, nullptr),
       static_cast<int>(kPeers));
-  EXPECT_LT(ResidentBytes() - before, kPeers * kBytesEach);
+  // Where a sanitizer allocates, which needs more, the C library reports 0.
+  const bool sanitized = mallinfo2().uordblks == 0;
+  EXPECT_TRUE(sanitized || ResidentBytes() - before < kPeers * kBytesEach);
   for (const uint32_t i : {0U, 1U, 4095U, kPeers / 2, kPeers - 1}) {
     sockaddr_in known = {};
     size_t bytes = sizeof(known);

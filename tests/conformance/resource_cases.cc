@@ -20,10 +20,9 @@ class ResourceTest : public NodesTest {
  protected:
   void ExchangeEverySize() {
     for (const size_t bytes :
-         {0U,      1U,      7U,      8U,         16U,       17U,
-          63U,     64U,     65U,     191U,       192U,      193U,
-          1000U,   4095U,   4096U,   4097U,      16'384U,   16'385U,
-          65'535U, 65'536U, 65'537U, 1'000'000U, 3'500'001U}) {
+         {0U,      1U,      7U,      8U,      16U,     17U,       63U,   64U,
+          65U,     191U,    192U,    193U,    1000U,   4095U,     4096U, 4097U,
+          16'384U, 16'385U, 65'535U, 65'536U, 65'537U, 1'000'000U}) {
       ASSERT_NO_FATAL_FAILURE(Exchange(bytes, static_cast<uint32_t>(bytes)))
           << bytes;
     }
