@@ -10,7 +10,7 @@ record  measures Heddle and the stock providers beside it, and writes
 
 Cycles are the same on every machine. Instructions depend on the compiler and its
 flags, not on the machine's load; a difference of up to two is none, of whole
-messages one of 1 %. Programs run side by side, as many as there are processors.
+messages one of a hundredth. Programs run side by side, as many as there are processors.
 """
 
 import argparse

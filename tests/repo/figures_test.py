@@ -135,6 +135,11 @@ class Figures(unittest.TestCase):
         self.count(0, CALLS[1:])
         self.assertEqual(self.figures("check").returncode, 1)
 
+    def test_help_is_printed(self):
+        run = subprocess.run([sys.executable, ROOT / "bench/figures.py", "--help"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("record  measures", run.stdout)
+
     def test_a_program_that_fails_is_named_with_its_reason(self):
         (self.root / "programs/fails").write_text("")
         run = self.figures("check")
