@@ -207,11 +207,11 @@ module heddle_pdc_walk
       StJudge: state_d = StEnd;
       StEnd: begin
         if (ends) begin
-          if (done_ready_i) state_d = StLook;
+          if (done_ready_i) state_d = used_up && !take ? StIdle : StLook;
         end else if (restart) begin
           state_d = StLook;
         end else if (ev_q.kind == WalkMove || !covered) begin
-          state_d = after_walk;
+          state_d = take ? StLook : after_walk;
         end
       end
       StUnmap: if (unmap_ready_i) state_d = ev_q.kind == WalkFail ? StQuiet : StBack;
@@ -220,10 +220,18 @@ module heddle_pdc_walk
     endcase
   end
 
+  // The message that ends is the last that the event acknowledges: the next one begins with its PSN.
+  logic used_up;
+  assign used_up = ev_q.kind == WalkAck && next_psn == ev_q.psn;
+  // An acknowledgement follows another without a pause.
+  logic over;
+  assign over = state_q == StEnd && ev_q.kind == WalkAck && (ends ? used_up && done_ready_i : !covered) &&
+                walk_i.kind == WalkAck;
+
   logic take, pop;
-  assign take = state_q == StIdle && walk_valid_i;
+  assign take = walk_ready_o && walk_valid_i;
   assign pop  = done_valid_o && done_ready_i;
-  assign walk_ready_o = state_q == StIdle;
+  assign walk_ready_o = state_q == StIdle || over;
   assign queue_pop_o  = pop;
   assign psn_wen      = pop || (state_q == StLook && ev_q.kind == WalkOpen);
 

@@ -152,6 +152,33 @@ class InitiatorWalkTest : public testing::Test {
   std::deque<std::pair<Sent, uint8_t>> answers_;
 };
 
+// Peers in turn: each acknowledgement is of another PDC than the one before.
+TEST_F(InitiatorWalkTest, AcknowledgementsOfManyPeersTakeTwoCyclesEach) {
+  for (uint32_t i = 0; i < kEach; ++i) {
+    for (uint32_t peer = 1; peer <= kPeers; ++peer) {
+      Post(peer);
+    }
+  }
+  Run(3000);
+  constexpr uint32_t kAll = kPeers * kEach;
+  ASSERT_EQ(sent_.size(), kAll);
+  std::map<uint32_t, std::vector<Sent>> sent;
+  for (uint32_t peer = 1; peer <= kPeers; ++peer) {
+    sent[peer] = SentTo(peer);
+  }
+  for (uint32_t i = 0; i < kEach; ++i) {
+    for (uint32_t peer = 1; peer <= kPeers; ++peer) {
+      Answer(sent[peer].at(i));
+    }
+  }
+  uint32_t cycles = 0;
+  for (; done_[static_cast<uint8_t>(Status::kOk)] < kAll; ++cycles) {
+    ASSERT_LT(cycles, 10 * kAll);
+    Cycle();
+  }
+  EXPECT_LE(cycles, 2 * kAll + 50);
+}
+
 // To open a PDC again needs room in the queue, and what makes room there may be
 // a PDC that ends.
 TEST_F(InitiatorWalkTest, PdcThatOpensAgainDoesNotWaitForOneThatEnds) {
