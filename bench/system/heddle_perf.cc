@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/system/measurements.h"
+#include "bench/system/pattern_measurements.h"
 #include "bench/system/transport_measurements.h"
 
 namespace {
@@ -136,6 +137,23 @@ std::string RateRows(const Conditions& conditions) {
   return out;
 }
 
+std::string PeerRows(const Conditions& conditions) {
+  using namespace heddle::bench;  // NOLINT: one function's vocabulary.
+  std::string out;
+  for (const Turns turns :
+       {Turns{.peers = 3}, Turns{.peers = 8}, Turns{.peers = 8, .burst = 16},
+        Turns{.peers = 64}}) {
+    out += Row("8-byte messages to " + std::to_string(turns.peers) +
+                   (turns.burst == 1 ? " peers in turn"s
+                                     : " peers in bursts of " +
+                                           std::to_string(turns.burst)) +
+                   ", cycles each",
+               Number(MeasureCyclesPerMessage(conditions, turns), 2),
+               "2.1 (floor of this version: 2.6)");
+  }
+  return out;
+}
+
 std::string LatencyRows(const Conditions& conditions) {
   using namespace heddle::bench;  // NOLINT: one function's vocabulary.
   std::string out;
@@ -194,6 +212,7 @@ class Parts {
 std::string Table(const Conditions& conditions) {
   Parts parts(conditions);
   parts.Begin(RateRows);
+  parts.Begin(PeerRows);
   parts.BeginBoth(LossRow);
   parts.BeginBoth(StuckPeerRow);
   parts.BeginBoth(IncastRows);

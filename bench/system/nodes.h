@@ -18,6 +18,7 @@ struct Variant {
   bool push = true;
   size_t nodes = 2;
   bool ordered = true;  // All operations on ROD; otherwise on RUD.
+  uint32_t av_entries = 64;
   double loss = 0;      // Probability for each frame, by `Conditions::seed`.
   bool steady = false;  // Host memory takes the same time for all.
   sim::fault::FaultOptions rx_faults = {};  // On each receiver; in cycles.
