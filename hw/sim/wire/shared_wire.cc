@@ -534,8 +534,11 @@ bool SharedWire::TakeReset() {
   return wanted.load(std::memory_order_relaxed) != 0 && wanted.exchange(0) != 0;
 }
 
-bool SharedWire::link_up() const {
-  return (*segment_)->ports[index_].link_down.load() == 0;
+bool SharedWire::link_up() {
+  const bool up = (*segment_)->ports[index_].link_down.load() == 0;
+  seen_link_up_ = up;
+  link_was_read_ = true;
+  return up;
 }
 
 std::span<uint8_t> SharedWire::Reserve(uint32_t port, size_t bytes) {
@@ -603,7 +606,13 @@ bool SharedWire::Receive(frame::Frame* frame, frame::FrameMarks* marks) {
 }
 
 bool SharedWire::HasNews() const {
-  return wakes() != seen_wake_;
+  // An order that came between the look at it and `Receive` has no other sign:
+  // `Receive` has seen its wake.
+  const WirePort& port = (*segment_)->ports[index_];
+  return port.wake.load() != seen_wake_ ||
+         port.reset_wanted.load(std::memory_order_relaxed) != 0 ||
+         (link_was_read_ && (port.link_down.load(std::memory_order_relaxed) ==
+                             0) != seen_link_up_);
 }
 
 uint32_t SharedWire::wakes() const {

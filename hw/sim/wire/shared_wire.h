@@ -125,10 +125,11 @@ class SharedWire final : public firmware::Switch {
   SendOutcome SendTo(std::optional<uint32_t> port,
                      std::span<const uint8_t> frame, frame::FrameMarks marks);
 
-  // Whether frames pass; a wake tells of changes. Any thread.
-  bool link_up() const;
+  // Whether frames pass. Once it has been called, a change is news until the
+  // next call. Same thread as `Receive`.
+  bool link_up();
 
-  // Whether this function was to be reset since the last call; a wake tells.
+  // Whether this function was to be reset since the last call; news until then.
   bool TakeReset();
 
   // For its peers: this function has something to do at `at_ns`, monotonic (0:
@@ -157,7 +158,8 @@ class SharedWire final : public firmware::Switch {
     return !directory_.IsAlive(function);
   }
 
-  // True if a frame or a kick may have arrived since `Receive` found nothing.
+  // True if a frame or a kick may have arrived since `Receive` found nothing,
+  // or an order from outside waits.
   bool HasNews() const;
   // Wakes a `Sleep` of this port.
   void Kick() { Wake(index_); }
@@ -263,6 +265,8 @@ class SharedWire final : public firmware::Switch {
   // Sources that may have frames, one bit each.
   std::array<uint64_t, kMaxPorts / kWordBits> fresh_{};
   uint32_t fresh_words_ = 0;  // Of these, those that are not 0.
+  std::atomic<bool> link_was_read_ = false;
+  std::atomic<bool> seen_link_up_ = true;  // What `link_up` returned last.
   std::atomic<uint32_t> seen_wake_ =
       0;  // `wake` when `Receive` last found nothing.
   std::vector<std::unique_ptr<Peer>> peers_;  // By port, made when needed.

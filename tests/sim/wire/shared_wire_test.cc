@@ -1194,6 +1194,29 @@ TEST_F(SharedWireTest, FramesAreLostWhileALinkIsDown) {
   EXPECT_EQ(control.value().SetLink(0x0a0000ff, std::nullopt, true), 0u);
 }
 
+// `Receive` may come between the order and the look at it.
+TEST_F(SharedWireTest, AnOrderIsNewsUntilItIsTaken) {
+  const WirePtr a = Attach(kIpA);
+  std::string message;
+  auto control = WireControl::Open(name_, &message);
+  ASSERT_TRUE(control.ok()) << message;
+  frame::Frame frame;
+  EXPECT_TRUE(a->link_up());
+  EXPECT_FALSE(a->TakeReset());
+  ASSERT_FALSE(a->Receive(&frame));
+  ASSERT_FALSE(a->HasNews());
+  ASSERT_EQ(control.value().Reset(kIpA, std::nullopt), 1u);
+  ASSERT_FALSE(a->Receive(&frame));
+  EXPECT_TRUE(a->HasNews());
+  EXPECT_TRUE(a->TakeReset());
+  EXPECT_FALSE(a->HasNews());
+  ASSERT_EQ(control.value().SetLink(kIpA, std::nullopt, /*up=*/false), 1u);
+  ASSERT_FALSE(a->Receive(&frame));
+  EXPECT_TRUE(a->HasNews());
+  EXPECT_FALSE(a->link_up());
+  EXPECT_FALSE(a->HasNews());
+}
+
 TEST_F(SharedWireTest, ControlListsWhoIsThere) {
   const WirePtr a = Attach(kIpA);
   base::ChildProcess child([this](const base::ChildProcess::Signal& signal) {
