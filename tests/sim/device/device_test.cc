@@ -158,8 +158,8 @@ TEST_F(DeviceTest, AWireThatTrimsDelaysNothingUntilATimeOut) {
 }
 
 TEST_F(DeviceTest, PortOfAKilledProcessIsFreeAndOthersGoOn) {
-  const auto a = Node::Open(Options(kIpA), 100);
-  ASSERT_TRUE(a);
+  // Before a device has a thread, which may hold a lock of AddressSanitizer's
+  // allocator at the fork.
   base::ChildProcess child([this](const base::ChildProcess::Signal& signal) {
     const auto node = Node::Open(Options(kIpB), 200);
     if (node != nullptr) {
@@ -171,6 +171,8 @@ TEST_F(DeviceTest, PortOfAKilledProcessIsFreeAndOthersGoOn) {
     }
   });
   ASSERT_TRUE(child.Wait());
+  const auto a = Node::Open(Options(kIpA), 100);
+  ASSERT_TRUE(a);
   a->endpoint->AddPeer(kIpB, Node::GrantOf(200));
   a->PostSend(0, 64);
   std::optional<Completion> sent;
