@@ -45,7 +45,7 @@ struct RxOptions {
 struct Finished {
   uint64_t context = 0;
   void* buffer = nullptr;  // Receive: where the message begins.
-  // Where the operation's peer is named; null when nobody asks.
+  // Where the operation's peer is named; null without FI_SOURCE.
   const AddressTable* peers = nullptr;
   bool known = false;   // False: of no operation of ours, to be ignored.
   bool report = false;  // False: the application asked not to hear of success.
