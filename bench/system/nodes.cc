@@ -26,6 +26,7 @@ std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
                                      [&](size_t, BareEndpointOptions& o) {
                                        o.push = variant.push;
                                        o.ordered = variant.ordered;
+                                       o.spill = variant.spill;
                                        o.av_entries = variant.av_entries;
                                        o.tx_log2 = 10;
                                        o.rx_log2 = 12;

@@ -18,6 +18,7 @@ struct Variant {
   bool push = true;
   size_t nodes = 2;
   bool ordered = true;  // All operations on ROD; otherwise on RUD.
+  bool spill = false;   // Transmit contexts have a spill area.
   uint32_t av_entries = 64;
   double loss = 0;      // Probability for each frame, by `Conditions::seed`.
   bool steady = false;  // Host memory takes the same time for all.
@@ -37,7 +38,8 @@ void Require(bool done, LockstepNodes& nodes, const char* what);
 // Key of a region that is all of the node's `memory`, for writes and reads.
 uint64_t Register(LockstepNodes& nodes, size_t node, const DmaBuffer& memory);
 
-// A WRITE or READ between local memory and the start of a peer's region.
+// A WRITE or READ between local memory and the start of a peer's region; or a
+// SEND, without key.
 struct RmaAccess {
   contract::Opcode opcode{};
   Iova local{};

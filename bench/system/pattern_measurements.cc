@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/system/nodes.h"
+#include "driver/control/device_info.h"
 
 namespace heddle::bench {
 namespace {
@@ -16,18 +17,25 @@ namespace {
 constexpr uint32_t kBytes = 8;
 constexpr size_t kSource = 0;
 constexpr uint32_t kEndpointsOfANic = 14;  // It has 16 receive contexts.
+constexpr uint32_t kStuckEvery = 10;
+constexpr uint64_t kStoppedCycles = 200000;  // Without a message.
 
 size_t TargetsFor(uint32_t peers) {
   return (peers + kEndpointsOfANic - 1) / kEndpointsOfANic;
+}
+
+// NIC of a peer; the stuck one, after the others, has its own.
+size_t TargetOf(uint32_t peer, uint32_t others) {
+  return 1 + (peer < others ? peer % TargetsFor(others) : TargetsFor(others));
 }
 
 // Endpoints of the other NICs, each a peer of the source's endpoint: a PDC
 // leads to each of them.
 class Peers {
  public:
-  Peers(LockstepNodes* nodes, uint32_t count) {
+  Peers(LockstepNodes* nodes, uint32_t count, uint32_t others) {
     for (uint32_t i = 0; i < count; ++i) {
-      const size_t target = 1 + i % TargetsFor(count);
+      const size_t target = TargetOf(i, others);
       std::string error;
       endpoints_.push_back(BareEndpoint::Create(
           nodes->device(target), nodes->admin(target), {.rx_log2 = 8}, &error));
@@ -40,10 +48,11 @@ class Peers {
     }
   }
 
-  // Takes what arrived, and posts receives; returns how many arrived.
-  uint64_t Serve() {
+  // Takes what arrived at the first `count`, and posts receives there; returns
+  // how many arrived.
+  uint64_t Serve(uint32_t count) {
     uint64_t arrived = 0;
-    for (size_t i = 0; i < endpoints_.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       BareEndpoint& endpoint = *endpoints_[i];
       while (endpoint.rx().TryPush(0, buffers_[i]->iova(), kBytes)) {
       }
@@ -54,54 +63,113 @@ class Peers {
     }
     return arrived;
   }
+  // In the source's address vector.
   uint32_t operator[](size_t index) const { return peers_[index]; }
 
  private:
   std::vector<DmaBuffer*> buffers_;
   std::vector<std::unique_ptr<BareEndpoint>> endpoints_;
-  std::vector<uint32_t> peers_;  // In the source's address vector.
+  std::vector<uint32_t> peers_;
+};
+
+// Posts the SENDs of a pattern as long as the ring has room.
+class Sender {
+ public:
+  Sender(LockstepNodes* nodes, const Peers* peers, const Messages& messages)
+      : source_(nodes->endpoint(kSource)),
+        payload_(nodes->Memory(kSource, kBytes)),
+        peers_(*peers),
+        messages_(messages) {}
+
+  void Serve() {
+    while (Post()) {
+      ++posted_;
+    }
+    source_.tx().Publish();
+    while (source_.PollTx()) {
+    }
+    (void)source_.tx().ReleaseFromCell();
+  }
+
+ private:
+  bool Post() {
+    const bool stuck =
+        messages_.stuck_peer && posted_ % kStuckEvery == kStuckEvery - 1;
+    const uint64_t others =
+        messages_.stuck_peer ? posted_ - posted_ / kStuckEvery : posted_;
+    const auto flags = static_cast<uint8_t>(
+        posted_ % 16 == 15 ? contract::kTxFlagCompletion : 0);
+    return source_.tx().PushInline(
+        {.peer = peers_[stuck ? messages_.peers
+                              : others / messages_.burst % messages_.peers],
+         .flags = flags},
+        payload_.data(), kBytes);
+  }
+
+  BareEndpoint& source_;
+  DmaBuffer& payload_;
+  const Peers& peers_;
+  const Messages messages_;
+  uint64_t posted_ = 0;
 };
 
 }  // namespace
 
-double MeasureCyclesPerMessage(const Conditions& conditions,
-                               const Turns& turns) {
-  const size_t count = 1 + TargetsFor(turns.peers);
-  auto nodes = Open(conditions, {.nodes = count,
-                                 .av_entries = static_cast<uint32_t>(
-                                     std::bit_ceil(count + turns.peers))});
-  Peers peers(nodes.get(), turns.peers);
-  BareEndpoint& source = nodes->endpoint(kSource);
-  DmaBuffer& payload = nodes->Memory(kSource, kBytes);
-  const uint64_t warm_up = 2000 + 20 * turns.peers;  // PDCs open meanwhile.
-  constexpr uint64_t kMessages = 3000;
-  uint64_t posted = 0;
+MessageRate MeasureMessages(const Conditions& conditions,
+                            const Messages& messages) {
+  const uint32_t stuck = messages.stuck_peer ? 1 : 0;
+  const uint32_t endpoints = messages.peers + stuck;
+  const size_t count = 1 + TargetsFor(messages.peers) + stuck;
+  Variant variant{
+      .nodes = count,
+      .ordered = messages.ordered,
+      .spill = messages.spill,
+      .av_entries = static_cast<uint32_t>(std::bit_ceil(count + endpoints))};
+  if (messages.congestion_control) {
+    // From the start as many packets as the PSN window has.
+    variant.cwnd_bytes = 64 * (contract::kPayloadMtuFallback + 128);
+    variant.base_rtt_cycles = 2 * conditions.wire_latency_cycles + 300;
+  }
+  auto nodes = Open(conditions, variant);
+  Peers peers(nodes.get(), endpoints, messages.peers);
+  Sender sender(nodes.get(), &peers, messages);
+  const uint64_t warm_up = messages.warm_up + 20 * messages.peers;
+  const uint64_t all = warm_up + messages.count;
   uint64_t received = 0;
   uint64_t start = 0;
-  const auto post = [&] {
-    const auto flags = static_cast<uint8_t>(
-        posted % 16 == 15 ? contract::kTxFlagCompletion : 0);
-    return source.tx().PushInline(
-        {.peer = peers[posted / turns.burst % turns.peers], .flags = flags},
-        payload.data(), kBytes);
-  };
+  uint64_t last = nodes->world().cycle();
   const auto serve = [&] {
-    received += peers.Serve();
-    while (post()) {
-      ++posted;
-    }
-    source.tx().Publish();
-    while (source.PollTx()) {
-    }
-    (void)source.tx().ReleaseFromCell();
+    const uint64_t arrived = peers.Serve(messages.peers);
+    const uint64_t now = nodes->world().cycle();
+    received += arrived;
+    last = arrived != 0 ? now : last;
+    sender.Serve();
     if (start == 0 && received >= warm_up) {
-      start = nodes->world().cycle() + 1;
+      start = now + 1;
     }
-    return received >= warm_up + kMessages;
+    return received >= all || now - last > kStoppedCycles;
   };
-  Require(nodes->StepUntil(kLimitCycles, serve), *nodes,
-          "messages to peers in turn");
-  return static_cast<double>(nodes->world().cycle() + 1 - start) / kMessages;
+  Require(nodes->StepUntil(kLimitCycles, serve), *nodes, "small messages");
+  const auto counted = [&](size_t node, contract::Statistic statistic) {
+    return ReadStatistic(nodes->device(node), statistic);
+  };
+  if (messages.stuck_peer) {
+    Require(counted(count - 1, contract::Statistic::kRxRefused) > 0, *nodes,
+            "refusal of the stuck peer's messages");
+    Require(messages.spill ==
+                (counted(kSource, contract::Statistic::kTxSpilled) > 0),
+            *nodes, "spilling");
+  }
+  MessageRate rate{
+      .cycles = static_cast<double>(nodes->world().cycle() + 1 - start) /
+                messages.count,
+      .arrived = received,
+      .stopped = received < all,
+  };
+  for (size_t i = 0; i < count; ++i) {
+    rate.dropped += counted(i, contract::Statistic::kDropOverflow);
+  }
+  return rate;
 }
 
 }  // namespace heddle::bench

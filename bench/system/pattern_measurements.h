@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates under traffic that the mechanisms do not favor.
+// Rates of small messages, in clock cycles.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,27 @@
 
 namespace heddle::bench {
 
-// Cycles per 8-byte SEND from one context to `peers` endpoints in turn, `burst`
-// at a time to each; one completion in 16.
-struct Turns {
+// 8-byte SENDs from one context to `peers` endpoints in turn; one completion in
+// 16.
+struct Messages {
   uint32_t peers = 1;
-  uint32_t burst = 1;
+  uint32_t burst = 1;               // So many at a time to each.
+  uint32_t warm_up = 2000;          // And 20 for each peer, while PDCs open.
+  uint32_t count = 3000;            // Measured.
+  bool ordered = true;              // On ROD; otherwise on RUD.
+  bool congestion_control = false;  // NSCC.
+  bool spill = false;               // The context has a spill area.
+  // Every tenth operation goes to one more peer, without receive buffers. The
+  // others are counted.
+  bool stuck_peer = false;
 };
-double MeasureCyclesPerMessage(const Conditions& conditions,
-                               const Turns& turns);
+struct MessageRate {
+  double cycles = 0;     // Each.
+  uint64_t arrived = 0;  // Those of the warm-up, too.
+  bool stopped = false;  // Nothing more arrived.
+  uint64_t dropped = 0;  // Frames that found a receive buffer full.
+};
+MessageRate MeasureMessages(const Conditions& conditions,
+                            const Messages& messages);
 
 }  // namespace heddle::bench

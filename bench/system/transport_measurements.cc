@@ -20,103 +20,53 @@ void Expect(const contract::Completion& completion) {
 
 }  // namespace
 
-uint64_t MeasureWriteStream(const Conditions& conditions,
-                            const WriteStream& stream) {
-  constexpr uint32_t kBytes = 65536;
-  constexpr uint32_t kUnderWay = 16;
-  constexpr uint32_t kWarmUp = 16;
+uint64_t MeasureStream(const Conditions& conditions, const Stream& stream) {
+  constexpr uint32_t kBytesOutstanding = 1U << 20;
+  constexpr uint32_t kLimit = 1000;  // The ring has 1,024 slots.
+  const uint32_t outstanding =
+      std::min(kBytesOutstanding / stream.bytes, kLimit);
   auto nodes =
       Open(conditions, {.ordered = stream.ordered, .loss = stream.loss});
-  DmaBuffer& source = nodes->Memory(0, kBytes);
-  DmaBuffer& target = nodes->Memory(1, kBytes);
-  const uint64_t key = Register(*nodes, 1, target);
-  BareEndpoint& writer = nodes->endpoint(0);
+  DmaBuffer& local = nodes->Memory(0, stream.bytes);
+  DmaBuffer& remote = nodes->Memory(1, stream.bytes);
+  const bool send = stream.opcode == contract::Opcode::kSend;
+  const RmaAccess access{.opcode = stream.opcode,
+                         .local = local.iova(),
+                         .bytes = stream.bytes,
+                         .key = send ? 0 : Register(*nodes, 1, remote)};
+  const SendFields fields{
+      .peer = 1,
+      .flags = static_cast<uint8_t>(
+          contract::kTxFlagCompletion |
+          (stream.delivery_complete ? contract::kTxFlagDeliveryComplete : 0))};
+  BareEndpoint& initiator = nodes->endpoint(0);
+  BareEndpoint& target = nodes->endpoint(1);
   uint32_t posted = 0;
   uint32_t done = 0;
   uint64_t start = 0;
   const auto serve = [&] {
-    for (; posted < done + kUnderWay; ++posted) {
-      if (!PushRma(writer, {.peer = 1, .flags = contract::kTxFlagCompletion},
-                   {.opcode = contract::Opcode::kWrite,
-                    .local = source.iova(),
-                    .bytes = kBytes,
-                    .key = key})) {
-        break;
-      }
+    while (send && target.rx().TryPush(0, remote.iova(), stream.bytes)) {
     }
-    writer.tx().Publish();
-    while (const auto completion = writer.PollTx()) {
+    target.rx().Publish();
+    while (const auto received = target.PollRx()) {
+      Expect(*received);
+    }
+    while (posted < done + outstanding && PushRma(initiator, fields, access)) {
+      ++posted;
+    }
+    initiator.tx().Publish();
+    while (const auto completion = initiator.PollTx()) {
       Expect(*completion);
       ++done;
     }
-    if (start == 0 && done >= kWarmUp) {
+    if (start == 0 && done >= outstanding) {
       start = nodes->world().cycle();
     }
-    return done >= kWarmUp + stream.writes;
+    return done >= outstanding + stream.operations;
   };
-  Require(nodes->StepUntil(kLimitCycles, serve), *nodes, "stream of writes");
+  Require(nodes->StepUntil(kLimitCycles, serve), *nodes,
+          "stream of operations");
   return nodes->world().cycle() - start;
-}
-
-uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
-                                   bool stuck) {
-  constexpr uint32_t kOthers = 3;
-  constexpr uint32_t kStuckPeer = 4;
-  constexpr uint32_t kEach = 240;  // Messages.
-  constexpr uint32_t kStuckEvery =
-      10;  // Messages of others per one to the stuck peer.
-  constexpr uint32_t kWriteBytes = 4096;
-  auto nodes = Open(conditions, {.nodes = 5, .ordered = ordered});
-  BareEndpoint& sender = nodes->endpoint(0);
-  DmaBuffer& source = nodes->Memory(0, kWriteBytes);
-  std::vector<uint64_t> keys;
-  for (uint32_t peer = 1; peer <= kOthers; ++peer) {
-    DmaBuffer& target = nodes->Memory(peer, kWriteBytes);
-    keys.push_back(Register(*nodes, peer, target));
-    while (nodes->endpoint(peer).rx().TryPush(0, target.iova(), 8)) {
-    }
-    nodes->endpoint(peer).rx().Publish();
-  }
-  nodes->world().Step(5000);
-  const uint64_t start = nodes->world().cycle();
-  uint32_t posted = 0;
-  uint32_t posted_stuck = 0;
-  uint32_t done = 0;
-  const auto post = [&] {
-    if (stuck && posted / kStuckEvery >= posted_stuck) {
-      if (!sender.tx().PushInline({.peer = kStuckPeer}, source.data(), 8)) {
-        return false;
-      }
-      ++posted_stuck;
-    }
-    const uint32_t peer = 1 + posted % kOthers;
-    const SendFields fields{.peer = peer, .flags = contract::kTxFlagCompletion};
-    return posted / kOthers % 2 == 0
-               ? sender.tx().PushInline(fields, source.data(), 8)
-               : PushRma(sender, fields,
-                         {.opcode = contract::Opcode::kWrite,
-                          .local = source.iova(),
-                          .bytes = kWriteBytes,
-                          .key = keys[peer - 1]});
-  };
-  Require(nodes->StepUntil(kLimitCycles,
-                           [&] {
-                             while (posted < kEach * kOthers && post()) {
-                               ++posted;
-                             }
-                             sender.tx().Publish();
-                             while (const auto completion = sender.PollTx()) {
-                               Expect(*completion);
-                               ++done;
-                             }
-                             return done == kEach * kOthers;
-                           }),
-          *nodes, "traffic beside a stalled peer");
-  const uint64_t cycles = nodes->world().cycle() - start;
-  const uint64_t refused =
-      ReadStatistic(nodes->device(kStuckPeer), contract::Statistic::kRxRefused);
-  Require((refused > 0) == stuck, *nodes, "refusal of the stalled peer");
-  return cycles;
 }
 
 namespace {

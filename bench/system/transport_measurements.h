@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of loss and of peers without credit, in clock cycles.
+// Streams of operations, under loss and congestion, in clock cycles.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,18 @@
 
 namespace heddle::bench {
 
-// Cycles for a stream of WRITEs of 64 KiB, several in flight at a time, when
-// each frame is lost with the probability `loss`.
-struct WriteStream {
-  bool ordered = true;  // On ROD; otherwise on RUD.
-  double loss = 0;
-  uint32_t writes = 400;
+// Operations of one kind from one NIC to another: 1 MiB of them is outstanding,
+// at most 1,000.
+struct Stream {
+  contract::Opcode opcode = contract::Opcode::kWrite;  // Or kRead, kSend.
+  uint32_t bytes = 65536;
+  uint32_t operations = 400;  // Measured, after those outstanding at first.
+  bool ordered = true;        // On ROD; otherwise on RUD.
+  bool delivery_complete = false;
+  double loss = 0;  // Probability for each frame.
 };
-uint64_t MeasureWriteStream(const Conditions& conditions,
-                            const WriteStream& stream);
-
-// Cycles until three peers have 8-byte SENDs and 4 KiB WRITEs in turn that come
-// through one ring; `stuck` puts SENDs to a fourth between them, which has no
-// receive buffer.
-uint64_t MeasureOthersOfAStuckPeer(const Conditions& conditions, bool ordered,
-                                   bool stuck);
+// Cycles for them, from completion to completion.
+uint64_t MeasureStream(const Conditions& conditions, const Stream& stream);
 
 // WRITEs of eight NICs to one, whose line has a queue that trims, with NSCC.
 struct Incast {

@@ -18,6 +18,7 @@ CALLS = ("inject", "send", "send_64", "send_4096", "inject_write", "write", "wri
 WHOLE = ("e2e", "te2e")
 POSTED = (1, 16, 256, 1024)
 CYCLES = "# Performance\n\n| figure | cycles |\n|---|---|\n| latency | {} |\n"
+UNCHECKED = "| pattern | {} | - | no |\n"
 # Writes a dump for each call as callgrind does: totals are instructions of all
 # its calls, the loop's own included. Without names it makes all calls.
 VALGRIND = """#!/usr/bin/env python3
@@ -72,9 +73,11 @@ class Figures(unittest.TestCase):
                   "bytes": {"bytes_of_receive": receive, "bytes_of_header": 128}}
         (self.root / "programs/counts.json").write_text(json.dumps(counts))
 
-    def cycles(self, latency):
-        page = CYCLES.format(latency)
-        self.program("build/bin/heddle_perf", f"#!/bin/sh\nprintf '%s' '{page}' >\"$2\"\n")
+    def cycles(self, latency, pattern=5):
+        """Sets the figures of cycles: of a row that is checked and of one that is not."""
+        page, unchecked = CYCLES.format(latency), UNCHECKED.format(pattern)
+        self.program("build/bin/heddle_perf", f"#!/bin/sh\nprintf '%s' '{page}' >\"$2\"\n"
+                     f"[ \"$3\" = --checked ] || printf '%s' '{unchecked}' >>\"$2\"\n")
 
     def figures(self, action):
         env = {**os.environ, "PATH": f"{self.root}/programs:{os.environ['PATH']}"}
@@ -130,6 +133,18 @@ class Figures(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn("-| latency | 100 |", run.stdout)
         self.assertIn("+| latency | 101 |", run.stdout)
+
+    def test_a_row_that_is_not_checked_is_recorded_only(self):
+        self.cycles(100, pattern=6)
+        self.assertEqual(self.figures("check").returncode, 0)
+        self.figures("record")
+        self.assertIn(UNCHECKED.format(6), (self.root / "docs/performance.md").read_text())
+
+    def test_a_row_that_is_no_longer_measured_fails(self):
+        self.program("build/bin/heddle_perf", "#!/bin/sh\nprintf '# Performance\n' >\"$2\"\n")
+        run = self.figures("check")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("-| latency | 100 |", run.stdout)
 
     def test_a_call_that_was_not_counted_fails(self):
         self.count(0, CALLS[1:])

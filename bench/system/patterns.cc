@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/system/patterns.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "bench/system/pattern_measurements.h"
+#include "bench/system/transport_measurements.h"
+
+namespace heddle::bench {
+namespace {
+
+using contract::Opcode;
+
+constexpr char kColumns[] =
+    "| what | measured | budget | checked |\n|---|---|---|---|\n";
+
+std::string Title(const std::string& title, const std::string& text) {
+  return "\n### " + title + "\n\n" + text + "\n\n" + kColumns;
+}
+
+// The goal, and what this version must reach.
+struct Budget {
+  std::string goal = "-";
+  std::string floor = {};
+
+  std::string Text() const {
+    return floor.empty() ? goal
+                         : goal + " (floor of this version: " + floor + ")";
+  }
+};
+
+// One row; `measure` gives its value.
+Part Pattern(const std::string& what, const Budget& budget, bool checked,
+             std::function<std::string()> measure) {
+  return {.name = what,
+          .rows =
+              [=, measure = std::move(measure)] {
+                return Row(
+                    {what, measure(), budget.Text(), checked ? "yes" : "no"});
+              },
+          .checked = checked};
+}
+
+// Wires by the round trip from a packet to its ACK, at 250 MHz.
+struct Distance {
+  uint32_t wire_cycles;
+  std::string name;
+};
+const Distance kDistances[] = {
+    {.wire_cycles = 50, .name = "0.55 µs"},
+    {.wire_cycles = 500, .name = "4 µs"},
+    {.wire_cycles = 1250, .name = "10 µs"},
+};
+
+Conditions At(Conditions conditions, const Distance& distance) {
+  conditions.wire_latency_cycles = distance.wire_cycles;
+  return conditions;
+}
+
+bool Near(const Distance& distance) {
+  return &distance == &kDistances[0];
+}
+bool Far(const Distance& distance) {
+  return &distance == &kDistances[2];
+}
+
+std::string NameOf(bool ordered) {
+  return ordered ? "ROD" : "RUD";
+}
+
+std::string CyclesEach(const Conditions& conditions, const Messages& messages) {
+  return Number(MeasureMessages(conditions, messages).cycles, 2);
+}
+
+Section Peers(const Conditions& conditions) {
+  struct Case {
+    uint32_t peers;
+    uint32_t burst = 1;
+    Budget budget = {.goal = "2.1", .floor = "2.6"};
+  };
+  Section section{.heading = Title("Peers", "8-byte messages."), .parts = {}};
+  for (const Case& c : {Case{.peers = 3}, Case{.peers = 8},
+                        Case{.peers = 8, .burst = 16}, Case{.peers = 64}}) {
+    const Messages messages{.peers = c.peers, .burst = c.burst};
+    section.parts.push_back(Pattern(
+        "8-byte messages to " + std::to_string(c.peers) +
+            (c.burst == 1 ? " peers in turn"
+                          : " peers in bursts of " + std::to_string(c.burst)) +
+            ", cycles each",
+        c.budget, true, [=] { return CyclesEach(conditions, messages); }));
+  }
+  return section;
+}
+
+Section Loss(const Conditions& conditions) {
+  constexpr double kLoss = 0.01;
+  struct Case {
+    std::string what;
+    Stream stream;
+    Budget rud = {.goal = "97", .floor = "92"};
+    Budget rod = {.goal = "92", .floor = "88"};
+  };
+  Section section{
+      .heading = Title("Loss",
+                       "Each frame is lost with a probability of 1 %. "
+                       "Goodput in % of that without loss."),
+      .parts = {}};
+  for (const Case& c : {Case{.what = "WRITE of 64 KiB", .stream = {}}}) {
+    for (const Distance& distance : kDistances) {
+      for (const bool ordered : {false, true}) {
+        if (!Near(distance)) {
+          continue;
+        }
+        Stream stream = c.stream;
+        stream.ordered = ordered;
+        Stream lossy = stream;
+        lossy.loss = kLoss;
+        section.parts.push_back(Pattern(
+            c.what + ", " + NameOf(ordered) + ", " + distance.name,
+            Far(distance) ? Budget{}
+            : ordered     ? c.rod
+                          : c.rud,
+            Near(distance), [=] {
+              return Percent(MeasureStream(At(conditions, distance), stream),
+                             MeasureStream(At(conditions, distance), lossy));
+            }));
+      }
+    }
+  }
+  return section;
+}
+
+std::string ReadShare(const Conditions& conditions) {
+  // The datapath's maximum: 66 beats of 64 bytes per 4 KiB of payload.
+  constexpr uint32_t kBytes = 1U << 20;
+  constexpr uint64_t kBeats = uint64_t{66} * kBytes / 4096;
+  return Percent(kBeats, MeasureRmaCycles(conditions, Opcode::kRead, kBytes));
+}
+
+std::string ReadCycles(const Conditions& conditions, uint32_t bytes) {
+  const Stream stream{
+      .opcode = Opcode::kRead, .bytes = bytes, .operations = 2000};
+  return Number(static_cast<double>(MeasureStream(conditions, stream)) /
+                    stream.operations,
+                2);
+}
+
+Section Read(const Conditions& conditions) {
+  Section section{
+      .heading = Title("READ",
+                       "READs of 1 MiB in all are outstanding, at most 1,000."),
+      .parts = {}};
+  for (const Distance& distance : kDistances) {
+    const Conditions there = At(conditions, distance);
+    section.parts.push_back(
+        Pattern("READ of 8 B, " + distance.name + ", cycles each",
+                Near(distance)  ? Budget{.goal = "4"}
+                : Far(distance) ? Budget{}
+                                : Budget{.goal = "10"},
+                !Far(distance), [=] { return ReadCycles(there, 8); }));
+    section.parts.push_back(
+        Pattern("READ of 4 KiB, " + distance.name + ", cycles each", {},
+                Near(distance), [=] { return ReadCycles(there, 4096); }));
+    section.parts.push_back(
+        Pattern("READ of 1 MiB, " + distance.name +
+                    ", share of the datapath from doorbell to completion in %",
+                {.goal = Far(distance) ? "80" : "90"}, true,
+                [=] { return ReadShare(there); }));
+  }
+  return section;
+}
+
+std::string OthersOfAStuckPeer(const Conditions& conditions,
+                               Messages messages) {
+  messages.peers = 3;
+  messages.warm_up = 0;
+  messages.count = 5340;  // With 60 of the warm-up nine tenths of 6,000.
+  const double alone = MeasureMessages(conditions, messages).cycles;
+  messages.stuck_peer = true;
+  const MessageRate beside = MeasureMessages(conditions, messages);
+  return beside.stopped
+             ? "stops after " + std::to_string(beside.arrived) + " messages"
+             : Number(100 * alone / beside.cycles, 1);
+}
+
+Section StuckPeer(const Conditions& conditions) {
+  Section section{
+      .heading =
+          Title("Stuck peer",
+                "6,000 8-byte messages, every tenth to a peer that has no "
+                "receive buffer: rate of the others,\nwhich go to three peers "
+                "in turn, in % of that without these. The ring has 1,024 "
+                "slots."),
+      .parts = {}};
+  for (const bool ordered : {false, true}) {
+    for (const bool spill : {true, false}) {
+      section.parts.push_back(Pattern(
+          NameOf(ordered) + (spill ? ", spill area" : ", no spill area"),
+          {.goal = "95", .floor = "80"}, true, [=] {
+            return OthersOfAStuckPeer(conditions,
+                                      {.ordered = ordered, .spill = spill});
+          }));
+    }
+  }
+  return section;
+}
+
+Section CongestionControl(const Conditions& conditions) {
+  Section section{
+      .heading = Title("Congestion control",
+                       "With NSCC: windows of 64 packets at first. Frames "
+                       "dropped: by a NIC whose receive buffer is full."),
+      .parts = {}};
+  for (const uint32_t peers : {1U, 3U, 8U, 64U}) {
+    section.parts.push_back(Pattern(
+        "8-byte messages to " + std::to_string(peers) +
+            (peers == 1 ? " peer" : " peers in turn") +
+            ", cycles each / frames dropped",
+        {.goal = peers == 1 ? "2.3 / 0" : "2.4 / 0",
+         .floor = peers == 1 ? "2.5 / 0" : "2.9 / 0"},
+        peers <= 8, [=] {
+          const MessageRate rate = MeasureMessages(
+              conditions, {.peers = peers, .congestion_control = true});
+          return Number(rate.cycles, 2) + " / " + std::to_string(rate.dropped);
+        }));
+  }
+  for (const bool ordered : {false, true}) {
+    section.parts.push_back(Pattern(
+        "8 to 1 incast of WRITEs through a queue that trims, " +
+            NameOf(ordered) +
+            ", goodput in % of the line / time-outs / packets trimmed / "
+            "retransmitted",
+        {.goal = ordered ? "- / 0 / - / -" : "90 / 0 / - / -"}, true, [=] {
+          const Incast incast = MeasureIncast(conditions, ordered);
+          return Number(incast.goodput, 1) + " / " +
+                 std::to_string(incast.timeouts) + " / " +
+                 std::to_string(incast.trimmed) + " / " +
+                 std::to_string(incast.retransmissions);
+        }));
+  }
+  return section;
+}
+
+}  // namespace
+
+std::vector<Section> Patterns(const Conditions& conditions) {
+  return {
+      {.heading =
+           "\n## Patterns\n\n"
+           "Rates under traffic that the mechanisms do not favor. Round "
+           "trips of 0.55, 4 and 10 µs, from a packet to\nits ACK at 250 "
+           "MHz, are wires of 50, 500 and 1,250 cycles; without a "
+           "distance the wire has 50. `make bench-check` measures\n"
+           "the rows that are checked, `make performance` all.\n",
+       .parts = {}},
+      Peers(conditions),
+      Loss(conditions),
+      Read(conditions),
+      StuckPeer(conditions),
+      CongestionControl(conditions),
+  };
+}
+
+}  // namespace heddle::bench
