@@ -36,7 +36,10 @@ void CopyIn(FrameRingMemory* memory, uint64_t position,
     // A frame that was reserved may begin a few bytes off.
     std::memmove(&memory->data[offset], bytes.data(), first);
   }
-  std::memcpy(memory->data.data(), bytes.data() + first, bytes.size() - first);
+  if (first != bytes.size()) {
+    std::memcpy(memory->data.data(), bytes.data() + first,
+                bytes.size() - first);
+  }
 }
 
 void CopyOut(const FrameRingMemory* memory, uint64_t position,
@@ -44,7 +47,10 @@ void CopyOut(const FrameRingMemory* memory, uint64_t position,
   const uint64_t offset = position % kFrameRingBytes;
   const uint64_t first = std::min(bytes.size(), kFrameRingBytes - offset);
   std::memcpy(bytes.data(), &memory->data[offset], first);
-  std::memcpy(bytes.data() + first, memory->data.data(), bytes.size() - first);
+  if (first != bytes.size()) {
+    std::memcpy(bytes.data() + first, memory->data.data(),
+                bytes.size() - first);
+  }
 }
 
 }  // namespace
@@ -94,10 +100,9 @@ FrameRingProducer::Outcome FrameRingProducer::Push(
       .flags = static_cast<uint16_t>((marks.bad_fcs ? kBadFcs : 0) |
                                      (marks.unchecked ? kUnchecked : 0)),
       .position = tail_};
-  std::array<uint8_t, sizeof(Record)> bytes{};
-  std::memcpy(bytes.data(), &record, sizeof(record));
   CopyIn(memory_, tail_ + sizeof(Record), frame);
-  CopyIn(memory_, tail_, bytes);
+  // Aligned, so in one piece.
+  std::memcpy(&memory_->data[tail_ % kFrameRingBytes], &record, sizeof(record));
   RingRelease(tail_);
   tail_ += need;
   memory_->tail.store(tail_, std::memory_order_release);
@@ -144,13 +149,14 @@ FrameRingConsumer::Outcome FrameRingConsumer::Read(frame::Frame* frame,
   if (filled == 0) {
     return Outcome::kEmpty;
   }
-  Record record{};
-  std::array<uint8_t, sizeof(Record)> bytes{};
-  CopyOut(memory_, head_, bytes);
-  std::memcpy(&record, bytes.data(), sizeof(record));
   if (filled > kFrameRingBytes || filled < sizeof(Record) ||
-      head_ % kRecordAlign != 0 || record.magic != kRecordMagic ||
-      record.position != head_ || record.bytes < frame::kMinFrameBytes ||
+      head_ % kRecordAlign != 0) {
+    return Outcome::kCorrupt;
+  }
+  Record record;
+  std::memcpy(&record, &memory_->data[head_ % kFrameRingBytes], sizeof(record));
+  if (record.magic != kRecordMagic || record.position != head_ ||
+      record.bytes < frame::kMinFrameBytes ||
       record.bytes > frame::kMaxWireFrameBytes ||
       RecordBytes(record.bytes) > filled) {
     return Outcome::kCorrupt;

@@ -77,6 +77,10 @@ class FrameRingConsumer {
 
   // `kCorrupt` lasts until the ring has another producer.
   Outcome Pop(frame::Frame* frame, frame::FrameMarks* marks = nullptr);
+  // The producer has written nothing behind what was taken.
+  bool empty() const {
+    return memory_->tail.load(std::memory_order_acquire) == head_;
+  }
   // True once if the producer asked to be woken and there is room for several
   // frames: a wake for each frame costs more than the frame.
   bool TakeProducerWait() {

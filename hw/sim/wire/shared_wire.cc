@@ -585,23 +585,31 @@ bool SharedWire::Receive(frame::Frame* frame, frame::FrameMarks* marks) {
                              ? consumer->Pop(frame, marks)
                              : FrameRingConsumer::Outcome::kEmpty;
     Peer& peer = *peers_[source];
-    if (outcome == FrameRingConsumer::Outcome::kFrame) {
+    const bool came = outcome == FrameRingConsumer::Outcome::kFrame;
+    if (came) {
       peer.corrupt = false;
       next_source_ = (source + 1) % kMaxPorts;
       if (consumer->TakeProducerWait()) {
         Wake(source);
       }
-      return true;
-    }
-    if (outcome == FrameRingConsumer::Outcome::kCorrupt) {
+      if (!consumer->empty()) {
+        return true;
+      }
+    } else if (outcome == FrameRingConsumer::Outcome::kCorrupt) {
       corrupt_peers_ += peer.corrupt ? 0 : 1;
       peer.corrupt = true;
     }
     uint64_t& word = fresh_[source / kWordBits];
     word &= ~(uint64_t{1} << (source % kWordBits));
     fresh_words_ &= ~(word == 0 ? 1U << (source / kWordBits) : 0U);
+    if (came) {
+      if (fresh_words_ == 0) {
+        seen_wake_.store(wake, std::memory_order_release);
+      }
+      return true;
+    }
   }
-  seen_wake_ = wake;
+  seen_wake_.store(wake, std::memory_order_release);
   return false;
 }
 

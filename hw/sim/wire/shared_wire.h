@@ -158,8 +158,8 @@ class SharedWire final : public firmware::Switch {
     return !directory_.IsAlive(function);
   }
 
-  // True if a frame or a kick may have arrived since `Receive` found nothing,
-  // or an order from outside waits.
+  // True if a frame or a kick may have arrived since `Receive` left nothing, or
+  // an order from outside waits.
   bool HasNews() const;
   // Wakes a `Sleep` of this port.
   void Kick() { Wake(index_); }
@@ -268,7 +268,7 @@ class SharedWire final : public firmware::Switch {
   std::atomic<bool> link_was_read_ = false;
   std::atomic<bool> seen_link_up_ = true;  // What `link_up` returned last.
   std::atomic<uint32_t> seen_wake_ =
-      0;  // `wake` when `Receive` last found nothing.
+      0;  // `wake` when `Receive` last left nothing.
   std::vector<std::unique_ptr<Peer>> peers_;  // By port, made when needed.
   std::vector<uint32_t> receivers_;           // Peers with a producer.
   std::vector<uint32_t> unflushed_;           // They have news to come.

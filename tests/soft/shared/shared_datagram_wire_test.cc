@@ -229,8 +229,10 @@ TEST_F(SharedDatagramWireTest, DatagramsArriveAndAnswersFindTheirWayBack) {
     path.dscp = 8;
     ASSERT_EQ(a->wire->Send(path, bytes),
               wire::DatagramWire::SendOutcome::kSent);
+    a->wire->Flush();
     ASSERT_TRUE(b->wire->HasNews());
     ASSERT_TRUE(b->wire->Receive(&datagram));
+    EXPECT_FALSE(b->wire->HasNews());
     const sim::frame::Frame sent = sim::frame::MakeSynPds(kPort, payload);
     EXPECT_EQ(sim::frame::Frame(datagram.bytes.begin(), datagram.bytes.end()),
               sent);
@@ -244,6 +246,7 @@ TEST_F(SharedDatagramWireTest, DatagramsArriveAndAnswersFindTheirWayBack) {
     back.link = datagram.link;
     ASSERT_EQ(b->wire->Send(back, Fill(*b->wire, 8)),
               wire::DatagramWire::SendOutcome::kSent);
+    b->wire->Flush();
     wire::Datagram answer;
     ASSERT_TRUE(a->wire->Receive(&answer));
     EXPECT_EQ(answer.source, Address(kIpB));
