@@ -131,7 +131,12 @@ class Initiator : public ReadySender {
   void Forget(uint32_t context);  // Its life ends.
   // Descriptors that are stuck leave a crowded ring: those that wait for the
   // spill area; of messages in flight the table holds a copy anyway.
-  void MakeRoom(uint32_t context);
+  void MakeRoom(uint32_t context) {
+    if (rings_.Crowded(context)) [[unlikely]] {
+      RelieveCrowded(context);
+    }
+  }
+  void RelieveCrowded(uint32_t context);
   // Of contexts that were crowded: their oldest may be stuck by now.
   void MakeRoomAnywhere();
   // The oldest descriptor is of a message that is stuck, which has no slots

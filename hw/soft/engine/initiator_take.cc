@@ -236,20 +236,25 @@ bool Initiator::SpillMessage(uint32_t context) {
   return true;
 }
 
-void Initiator::MakeRoom(uint32_t context) {
-  while (rings_.Crowded(context) &&
-         (rings_.SpillWaiting(context, &peers_) || SpillMessage(context))) {
+void Initiator::RelieveCrowded(uint32_t context) {
+  while (rings_.SpillWaiting(context, &peers_) || SpillMessage(context)) {
     parts_.statistics->Count(Statistic::kTxSpilled);
+    if (!rings_.Crowded(context)) {
+      crowded_.Remove(context);
+      return;
+    }
   }
-  if (rings_.Crowded(context)) {
-    crowded_.Add(context);
-  } else {
-    crowded_.Remove(context);
-  }
+  crowded_.Add(context);
 }
 
 void Initiator::MakeRoomAnywhere() {
-  crowded_.ForEach([this](uint32_t context) { MakeRoom(context); });
+  crowded_.ForEach([this](uint32_t context) {
+    if (rings_.Crowded(context)) {
+      RelieveCrowded(context);
+    } else {
+      crowded_.Remove(context);
+    }
+  });
 }
 
 bool Initiator::TakeWaiting(uint32_t at) {
@@ -430,26 +435,29 @@ bool Initiator::TakeReady(uint32_t* descriptors) {
   while (!ready_.empty() && *descriptors != 0) {
     const uint32_t context = ready_.NextFrom(turn_);
     turn_ = context + 1;
-    switch (TakeNext(context)) {
-      case Took::kTaken:
-        --*descriptors;
-        break;
-      case Took::kBlocked:
-        blocked_.Add(context);
-        [[fallthrough]];
-      case Took::kNothing:
-        ready_.Remove(context);
-        break;
+    const Took took = TakeNext(context);
+    *descriptors -= took == Took::kTaken ? 1 : 0;
+    if (took == Took::kBlocked) {
+      blocked_.Add(context);
+    }
+    if (took != Took::kTaken || rings_[context].all_taken()) {
+      ready_.Remove(context);
     }
   }
   return !ready_.empty();
 }
 
 bool Initiator::Progress(uint32_t descriptors) {
-  MakeRoomAnywhere();
-  RetryPosts();
-  TakeAwake(&descriptors);
-  return TakeReady(&descriptors);
+  if (!crowded_.empty()) {
+    MakeRoomAnywhere();
+  }
+  if (unposted_count_ != 0) {
+    RetryPosts();
+  }
+  if (peers_.first_awake() != kNone) {
+    TakeAwake(&descriptors);
+  }
+  return !ready_.empty() && TakeReady(&descriptors);
 }
 
 }  // namespace heddle::soft::engine

@@ -78,6 +78,7 @@ struct TxContext {
   uint16_t size() const noexcept {
     return static_cast<uint16_t>(1U << cfg.ring_log2);
   }
+  bool all_taken() const noexcept { return taken == tail; }
   uint16_t Index(uint16_t position) const noexcept {
     return static_cast<uint16_t>(position & (size() - 1U));
   }
