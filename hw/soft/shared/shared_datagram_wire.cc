@@ -119,13 +119,15 @@ wire::DatagramWire::SendOutcome SharedDatagramWire::Send(const wire::Path& path,
     current_room_ = nullptr;
     return SendOutcome::kSent;  // Lost: what watches over it finds out.
   }
+  const std::span<uint8_t> datagram = Room();
   const sim::frame::Route route =
-      sim::frame::FindDatagramRoute(path.destination, Room().first(bytes));
+      sim::frame::FindDatagramRoute(path.destination, datagram.first(bytes));
   // Without the option of a CRC its place would be missing, too.
   const auto unchecked = codec_.port().crc != contract::CrcOrder::kNone
                              ? port_.FindUnchecked(route)
                              : std::nullopt;
-  const std::span<uint8_t> room(current_room_, room_.size());
+  const std::span<uint8_t> room(datagram.data() - FrameCodec::kHeadroom,
+                                room_.size());
   current_room_ = nullptr;
   const auto frame = codec_.Build(header, room, bytes, unchecked.has_value());
   last_port_ = unchecked;

@@ -64,19 +64,19 @@ void Core::Clear() {
   retry_ns = rules::kNever;
 }
 
-bool Core::HasWork(const Pdc& pdc) {
+[[gnu::always_inline]] inline bool Core::HasWork(const Pdc& pdc, bool fresh) {
   return pdc.receive.owes() || pdc.ask_due || pdc.close_ask_due ||
-         pdc.send.MayResend() || (pdc.has_new() && pdc.send.MaySendNew()) ||
+         pdc.send.MayResend() || (fresh && pdc.send.MaySendNew()) ||
          pdc.clear_due();
 }
 
-uint64_t Core::DeadlineOf(const Pdc& pdc) const {
+[[gnu::always_inline]] inline uint64_t Core::DeadlineOf(const Pdc& pdc,
+                                                        bool open) const {
   if (pdc.unreachable) {
     return now_ns;
   }
   uint64_t deadline = std::min(pdc.send.timer_ns(), pdc.receive.ack_ns);
-  const bool waits = pdc.send.window().unanswered() != 0 || pdc.held != 0;
-  if (waits && !pdc.send.waiting()) {
+  if ((open || pdc.held != 0) && !pdc.send.waiting()) {
     deadline = std::min(deadline, pdc.send.heard_ns() + settings.dead_ns);
   }
   if (pdc.target) {
@@ -114,14 +114,36 @@ Core::PeerState Core::JudgePeer(Pdc* pdc, bool waits) {
   return PeerState::kGone;
 }
 
+void Core::MakeReady(Pdc* pdc) {
+  pdc->ready = true;
+  pdc->next_ready = PdcTable::kNone;
+  (ready_first_ == PdcTable::kNone ? ready_first_
+                                   : pdcs[ready_last_].next_ready) = pdc->index;
+  ready_last_ = pdc->index;
+}
+
+// What its timer waits for can only end later now, which the timer finds out.
+void Core::NoteQueued(Pdc* pdc) {
+  pdcs.Unlist(pdc);
+  busy += pdc->busy ? 0 : 1;
+  pdc->busy = true;
+  if (!pdc->ready && !pdc->blocked && pdc->has_new() &&
+      pdc->send.MaySendNew()) {
+    MakeReady(pdc);
+  }
+}
+
 void Core::Settle(Pdc* pdc) {
-  if (pdc->state == PdcState::kFree) {
+  if (pdc->state == PdcState::kFree) [[unlikely]] {
     timers.Set(pdc->index, rules::kNever);
     busy -= pdc->busy ? 1 : 0;
     pdc->busy = false;
     return;
   }
-  const bool quiet = pdc->quiet();
+  const bool open = pdc->send.window().unanswered() != 0;
+  const bool fresh = pdc->has_new();
+  const bool quiet =
+      !open && pdc->held == 0 && !fresh && pdc->queue_head == Pdc::kNoMessage;
   if (!pdc->target) {
     if (!quiet || pdc->state != PdcState::kOpen) {
       pdcs.Unlist(pdc);
@@ -133,19 +155,14 @@ void Core::Settle(Pdc* pdc) {
       pdc->send.Watch(now_ns + settings.rto_max_ns);
     }
   }
-  const bool work = HasWork(*pdc);
+  const bool work = HasWork(*pdc, fresh);
   if (work && !pdc->ready && !pdc->blocked) {
-    pdc->ready = true;
-    pdc->next_ready = PdcTable::kNone;
-    (ready_first_ == PdcTable::kNone ? ready_first_
-                                     : pdcs[ready_last_].next_ready) =
-        pdc->index;
-    ready_last_ = pdc->index;
+    MakeReady(pdc);
   }
   const bool now_busy = work || !quiet || pdc->receive.ack_ns != rules::kNever;
   busy += (now_busy ? 1u : 0u) - (pdc->busy ? 1u : 0u);
   pdc->busy = now_busy;
-  timers.Set(pdc->index, DeadlineOf(*pdc));
+  timers.Set(pdc->index, DeadlineOf(*pdc, open));
 }
 
 }  // namespace heddle::soft::transport

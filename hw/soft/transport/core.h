@@ -63,6 +63,8 @@ struct Core {
   // To be called when something about the PDC changed: puts it among those that
   // have something to send, sets its timer.
   void Settle(Pdc* pdc);
+  // To be called instead when nothing changed but that a message was queued.
+  void NoteQueued(Pdc* pdc);
 
   TransportLimits limits;
   wire::DatagramWire* wire;
@@ -83,8 +85,11 @@ struct Core {
   std::array<uint64_t, contract::kBar0StatisticsCount> statistics = {};
 
  private:
-  static bool HasWork(const Pdc& pdc);
-  uint64_t DeadlineOf(const Pdc& pdc) const;
+  // `fresh`: `has_new` of the PDC.
+  static bool HasWork(const Pdc& pdc, bool fresh);
+  // `open`: it has unanswered packets.
+  uint64_t DeadlineOf(const Pdc& pdc, bool open) const;
+  void MakeReady(Pdc* pdc);
 
   uint16_t ready_first_ = PdcTable::kNone;
   uint16_t ready_last_ = PdcTable::kNone;

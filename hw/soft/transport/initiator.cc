@@ -102,7 +102,7 @@ bool Initiator::PostMessage(const Post& post, const PdcName& name,
                                   .live = true,
                                   .expects_data = post.expects_data};
   Append(pdc, post.message);
-  core_.Settle(pdc);
+  core_.NoteQueued(pdc);
   return true;
 }
 
@@ -178,7 +178,8 @@ bool Initiator::ReachesTheSame(Pdc* pdc, size_t bytes) {
 }
 
 Initiator::Sent Initiator::SendRequest(Pdc* pdc, const Frame& frame,
-                                       const TransportClient::Built& built) {
+                                       const TransportClient::Built& built,
+                                       uint8_t* room) {
   PdsRequest header;
   header.type = pdc->ordered ? PdsType::kRodReq : PdsType::kRudReq;
   header.next_hdr = built.next_hdr;
@@ -196,7 +197,7 @@ Initiator::Sent Initiator::SendRequest(Pdc* pdc, const Frame& frame,
   } else {
     header.dpdcid = pdc->peer_id;
   }
-  header.Encode(core_.wire->Room().data());
+  header.Encode(room);
   if (header.syn != 0 &&
       !ReachesTheSame(pdc, PdsRequest::kBytes + built.bytes)) {
     // Not opened again: lost. The timer finds out.
@@ -222,8 +223,9 @@ bool Initiator::SendNew(Pdc* pdc) {
   }
   const MessageIndex index = pdc->queue_head;
   Message& message = core_.messages[index];
+  const std::span<uint8_t> room = core_.wire->Room();
   const auto built = core_.client->BuildRequest(
-      index, message.sent, core_.wire->Room().subspan(PdsRequest::kBytes));
+      index, message.sent, room.subspan(PdsRequest::kBytes));
   const bool last = built.last || message.sent + 1 == message.packets;
   const bool follows = !last || message.next != Pdc::kNoMessage;
   const uint32_t psn = send.window().top();
@@ -232,7 +234,8 @@ bool Initiator::SendNew(Pdc* pdc) {
   const bool ar =
       (!follows && !built.unheard) || pdc->state == PdcState::kSyn ||
       psn % kAckRequestEvery == kAckRequestEvery - 1 || send.Asks(nominal);
-  const Sent sent = SendRequest(pdc, {.psn = psn, .ar = ar}, built);
+  const Sent sent =
+      SendRequest(pdc, {.psn = psn, .ar = ar}, built, room.data());
   if (sent != Sent::kSent) {
     return sent == Sent::kMoved;
   }
@@ -259,11 +262,11 @@ bool Initiator::SendAgain(Pdc* pdc) {
     }
   } else {
     const Message& message = core_.messages[what];
+    const std::span<uint8_t> room = core_.wire->Room();
     const auto built = core_.client->BuildRequest(
-        what, psn - message.first_psn,
-        core_.wire->Room().subspan(PdsRequest::kBytes));
-    const Sent sent =
-        SendRequest(pdc, {.psn = psn, .ar = true, .retx = true}, built);
+        what, psn - message.first_psn, room.subspan(PdsRequest::kBytes));
+    const Sent sent = SendRequest(pdc, {.psn = psn, .ar = true, .retx = true},
+                                  built, room.data());
     if (sent != Sent::kSent) {
       return sent == Sent::kMoved;
     }

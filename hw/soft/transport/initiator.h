@@ -105,8 +105,10 @@ class Initiator {
     kBlocked,  // The wire has no room.
     kMoved,    // Not sent: the PDC begins anew.
   };
+  // `room`: the wire's, with the request behind its PDS header.
   [[nodiscard]] Sent SendRequest(Pdc* pdc, const Frame& frame,
-                                 const TransportClient::Built& built);
+                                 const TransportClient::Built& built,
+                                 uint8_t* room);
   bool SendClose(Pdc* pdc, uint32_t psn, bool retx);
 
   Core& core_;

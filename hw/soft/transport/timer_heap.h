@@ -18,26 +18,18 @@ class TimerHeap {
  public:
   // There are timers of each index below `timers`; they are never fewer.
   void Grow(size_t timers) {
-    if (timers > deadline_.size()) {
-      deadline_.resize(timers, rules::kNever);
-      place_.resize(timers, kNone);
+    if (timers > timers_.size()) {
+      timers_.resize(timers);
       heap_.reserve(timers);
     }
   }
 
   // Timer `index` ends at `at_ns`; rules::kNever: not.
   void Set(uint16_t index, uint64_t at_ns) {
-    deadline_[index] = at_ns;
-    if (at_ns == rules::kNever) {
-      return;
-    }
-    if (place_[index] == kNone) {
-      heap_.push_back({at_ns, index});
-      place_[index] = static_cast<uint32_t>(heap_.size() - 1);
-      Up(place_[index]);
-    } else if (at_ns < heap_[place_[index]].at) {
-      heap_[place_[index]].at = at_ns;
-      Up(place_[index]);
+    Timer& timer = timers_[index];
+    timer.deadline = at_ns;
+    if (at_ns < timer.queued) {
+      Hasten(index);
     }
   }
 
@@ -46,16 +38,17 @@ class TimerHeap {
   bool Expired(uint64_t now_ns, uint16_t* index) {
     while (!heap_.empty() && heap_[0].at <= now_ns) {
       const uint16_t first = heap_[0].index;
-      const uint64_t at = deadline_[first];
+      Timer& timer = timers_[first];
+      const uint64_t at = timer.deadline;
       if (at <= now_ns || at == rules::kNever) {
         Remove();
         if (at != rules::kNever) {
-          deadline_[first] = rules::kNever;
+          timer.deadline = rules::kNever;
           *index = first;
           return true;
         }
       } else {
-        heap_[0].at = at;
+        heap_[0].at = timer.queued = at;
         Down(0);
       }
     }
@@ -72,11 +65,25 @@ class TimerHeap {
     uint64_t at;
     uint16_t index;
   };
-  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Timer {
+    uint64_t deadline = rules::kNever;
+    uint64_t queued = rules::kNever;  // Of its entry, if it has one.
+    uint32_t place = 0;               // That has.
+  };
 
+  // Its deadline is earlier than its entry.
+  void Hasten(uint16_t index) {
+    Timer& timer = timers_[index];
+    if (timer.queued == rules::kNever) {
+      timer.place = static_cast<uint32_t>(heap_.size());
+      heap_.push_back({timer.deadline, index});
+    }
+    heap_[timer.place].at = timer.queued = timer.deadline;
+    Up(timer.place);
+  }
   void Move(size_t to, Entry entry) {
     heap_[to] = entry;
-    place_[entry.index] = static_cast<uint32_t>(to);
+    timers_[entry.index].place = static_cast<uint32_t>(to);
   }
   void Up(size_t at) {
     const Entry entry = heap_[at];
@@ -101,7 +108,7 @@ class TimerHeap {
     Move(at, entry);
   }
   void Remove() {
-    place_[heap_[0].index] = kNone;
+    timers_[heap_[0].index].queued = rules::kNever;
     const Entry last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) {
@@ -111,8 +118,7 @@ class TimerHeap {
   }
 
   std::vector<Entry> heap_;
-  std::vector<uint64_t> deadline_;
-  std::vector<uint32_t> place_;
+  std::vector<Timer> timers_;
 };
 
 }  // namespace heddle::soft::transport

@@ -405,8 +405,12 @@ bool Transport::Progress(uint64_t now_ns, uint32_t packets) {
   if (!core.settings.enabled) {
     return false;
   }
-  impl_->RunTimers();
-  core.pdcs.ids().Tidy(core.now_ns);
+  if (core.timers.next_ns() <= core.now_ns) {
+    impl_->RunTimers();
+  }
+  if (core.pdcs.ids().next_free_ns() <= core.now_ns) {
+    core.pdcs.ids().Tidy(core.now_ns);
+  }
   // A packet is built before the wire is asked for room.
   if (!core.blocked.empty() && !core.wire->IsStillFull()) {
     for (const uint16_t index : core.blocked) {
