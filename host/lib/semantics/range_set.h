@@ -17,6 +17,7 @@ namespace heddle::semantics {
 template <size_t kRanges>
 class RangeSet {
  public:
+  RangeSet() noexcept {}  // NOLINT: see `ranges_`.
   enum class Added : uint8_t {
     kNew,        // None of the bytes was there.
     kDuplicate,  // All were there, or there are none; unchanged.
@@ -77,10 +78,12 @@ class RangeSet {
 
  private:
   struct Range {
-    uint64_t begin = 0;
-    uint64_t end = 0;
+    uint64_t begin;
+    uint64_t end;
   };
-  std::array<Range, kRanges> ranges_ = {};  // Ascending, with gaps between.
+  // Ascending, with gaps between. Not set beyond `count_`: most messages never
+  // use it, and it is larger than all else of them.
+  std::array<Range, kRanges> ranges_;
   size_t count_ = 0;
   uint64_t bytes_ = 0;
 };

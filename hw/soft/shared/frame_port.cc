@@ -28,8 +28,8 @@ FramePort::FramePort(sim::wire::SharedWire* wire,
       time_(time),
       observer_(observer) {}
 
-void FramePort::Record(std::span<const uint8_t> frame,
-                       sim::frame::FrameObserver::Way way) {
+void FramePort::RecordFrame(std::span<const uint8_t> frame,
+                            sim::frame::FrameObserver::Way way) {
   if (capture_ != nullptr) {
     capture_->Add(frame, time_.stamp_ns());
   }

@@ -77,7 +77,13 @@ class FramePort {
   // Moves what has passed `rx_line_` to `arrived_`.
   void Arrive();
   void Record(std::span<const uint8_t> frame,
-              sim::frame::FrameObserver::Way way);
+              sim::frame::FrameObserver::Way way) {
+    if (capture_ != nullptr || observer_ != nullptr) {
+      RecordFrame(frame, way);
+    }
+  }
+  void RecordFrame(std::span<const uint8_t> frame,
+                   sim::frame::FrameObserver::Way way);
   void CountSent(std::span<const uint8_t> frame);
 
   sim::wire::SharedWire* const wire_;
