@@ -2,12 +2,14 @@
 // Completion queues: entries, phases, credits, head cells, interrupts.
 //
 // Credit:   `credit_ok_o` is high while at least 4 entries are neither written nor reserved
-//           (size - produced + consumed - reserved); three takers may each take one per cycle.
+//           (size - produced + consumed - reserved); three takers may each take one per cycle, and are
+//           seen by it in the next one.
 //           An event with `credit` set returns its reservation; with `write` it becomes an entry.
 //           Events of another generation of the queue return nothing and write nothing.
 // Ordered:  events of one input are written in order; entries through the one write engine,
 //           so behind payload whose request was taken before.
 // Counted:  what an event counts goes to the counters in the same order, be there an entry or not.
+// Doorbell: one in two cycles; it returns credits four cycles after it arrived.
 // Interrupt: armed by the consumer doorbell with its count; when an entry beyond that count has been
 //           written and its response returned, the vector is raised once.
 // Token:    `drained_tx_o` / `drained_rx_o` pulse when all writes before the token returned.
@@ -80,6 +82,24 @@ module heddle_cq
     logic [GenW-1:0] gen;
   } pending_t;
 
+  // A consumer doorbell of a queue.
+  typedef struct packed {
+    logic              valid;
+    logic              arm;
+    logic [CqW-1:0]    cq;
+    logic [CountW-1:0] count;
+  } consumer_t;
+
+  // A queue that something happens to.
+  typedef struct packed {
+    logic           valid;
+    logic [CqW-1:0] cq;
+  } of_queue_t;
+
+  function automatic logic [NumCq-1:0] OneHot(logic valid, logic [CqW-1:0] cq);
+    OneHot = NumCq'(valid) << cq;
+  endfunction
+
   // A write on its way to the engine.
   typedef struct packed {
     logic         entry;        // Otherwise a head cell.
@@ -91,7 +111,8 @@ module heddle_cq
   logic [NumCq-1:0]             armed_d, armed_q;
   logic [NumCq-1:0]             raise_d, raise_q;        // Interrupt to raise.
   logic [NumCq-1:0][GenW-1:0]   gen_d, gen_q;
-  logic [NumCq-1:0][CountW-1:0] free_d, free_q;          // Neither written nor reserved.
+  logic [NumCq-1:0][CountW-1:0] free_d, free_q;          // Neither written nor reserved, but for
+  logic [NumCq-1:0][1:0]        taken_d, taken_q;        // those of the last cycle.
   logic [NumCq-1:0][CountW-1:0] produced_d, produced_q;
   logic [NumCq-1:0][CountW-1:0] consumed_d, consumed_q;
   logic [NumCq-1:0][CountW-1:0] returned_d, returned_q;  // Entries whose write was answered.
@@ -101,7 +122,9 @@ module heddle_cq
 
   assign gen_o = gen_q;
   always_comb begin
-    for (int unsigned i = 0; i < NumCq; i++) credit_ok_o[i] = |free_q[i][CountW-1:2];
+    for (int unsigned i = 0; i < NumCq; i++) begin
+      credit_ok_o[i] = |free_q[i][CountW-1:3] || (free_q[i][2] && free_q[i][1:0] >= taken_q[i]);
+    end
   end
 
   // --------------------------------------------------------------- table port
@@ -341,24 +364,35 @@ module heddle_cq
   assign tbl_drained  = head_valid && head.drain_tbl;
   assign entry_back   = head_pop && head.entry && alive_q[head.cq] && gen_q[head.cq] == head.gen;
 
+  // Not of a queue that starts anew meanwhile.
+  of_queue_t back_d, back_q;
+  assign back_d = {entry_back && !(tbl_write && tbl_cq == head.cq), head.cq};
+
   // ---------------------------------------------------------------- doorbells
-  logic [CqW-1:0]    db_cq;
-  logic              db_take, db_arm;
-  logic [CountW-1:0] db_count, db_step;
-  assign db_ready_o = 1'b1;
-  assign db_cq      = CqW'(32'(db_i.page) - CqPageFirst);
-  assign db_count   = db_i.data[CountW-1:0];
-  assign db_step    = db_count - consumed_q[db_cq];
+  consumer_t         d1_d, d1_q, d2_d, d2_q, d3_d, d3_q;  // Decoded, looked up, taken.
+  logic [CountW-1:0] d2_consumed_q, d2_produced_q, d2_step, d3_step_q;
+  logic              d2_take;
+  assign db_ready_o = !d1_q.valid;  // The next one looks up what this one leaves.
+  assign d1_d.valid = db_valid_i && db_ready_o && db_i.offset == DoorbellCqConsumerOffset[11:0];
+  assign d1_d.arm   = db_i.data[DoorbellCqConsumerArmLsb];
+  assign d1_d.cq    = CqW'(32'(db_i.page) - CqPageFirst);
+  assign d1_d.count = db_i.data[CountW-1:0];
   // A count beyond what was written would invent credits.
-  assign db_take    = db_valid_i && db_i.offset == DoorbellCqConsumerOffset[11:0] &&
-                      alive_q[db_cq] && db_step <= produced_q[db_cq] - consumed_q[db_cq];
-  assign db_arm     = db_take && db_i.data[DoorbellCqConsumerArmLsb];
+  assign d2_step = d2_q.count - d2_consumed_q;
+  assign d2_take = d2_q.valid && d2_step <= d2_produced_q - d2_consumed_q;
+  always_comb begin
+    d2_d       = d1_q;
+    d2_d.valid = d1_q.valid && alive_q[d1_q.cq] && !(tbl_write && tbl_cq == d1_q.cq);
+    d3_d       = d2_q;
+    d3_d.valid = d2_take && !(tbl_write && tbl_cq == d2_q.cq);
+  end
 
   // --------------------------------------------------------------- interrupts
-  logic            msix_valid_d, msix_valid_q, raise_take, raise_valid;
+  logic            msix_valid_d, msix_valid_q, msix_load, raise_take, raise_valid;
   logic [VecW-1:0] msix_vector_d, msix_vector_q;
   logic [7:0]      msix_owner_d, msix_owner_q;
   logic [CqW-1:0]  raise_cq;
+  of_queue_t       picked_d, picked_q;
 
   heddle_rr_pick #(
     .NumSrc(NumCq)
@@ -370,70 +404,76 @@ module heddle_cq
     .idx_o  (raise_cq),
     .take_i (raise_take)
   );
-  assign raise_take    = raise_valid && (!msix_valid_q || msix_ready_i);
-  assign msix_valid_d  = raise_take || (msix_valid_q && !msix_ready_i);
-  assign msix_vector_d = raise_take ? vector_q[raise_cq] : msix_vector_q;
-  assign msix_owner_d  = raise_take ? owner_q[raise_cq] : msix_owner_q;
+  assign msix_load     = picked_q.valid && (!msix_valid_q || msix_ready_i);
+  assign msix_valid_d  = msix_load || (msix_valid_q && !msix_ready_i);
+  assign msix_vector_d = msix_load ? vector_q[picked_q.cq] : msix_vector_q;
+  assign msix_owner_d  = msix_load ? owner_q[picked_q.cq] : msix_owner_q;
+  assign raise_take    = raise_valid && (!picked_q.valid || msix_load) && !tbl_write;
+  always_comb begin
+    picked_d = raise_take ? {1'b1, raise_cq} : picked_q;
+    if (!raise_take && (msix_load || (tbl_write && tbl_cq == picked_q.cq))) picked_d.valid = 1'b0;
+  end
   assign msix_valid_o  = msix_valid_q;
   assign msix_vector_o = msix_vector_q;
   assign msix_owner_o  = msix_owner_q;
 
-  // -------------------------------------------------------------------- state
-  logic [CountW-1:0] back_ahead, db_ahead;
+  // Queues of which `returned` or `arm` changed: is there an entry beyond the count?
+  of_queue_t [1:0]        look_d, look_q;
+  logic [1:0][CountW-1:0] ahead;
+  logic [1:0]             reached;
+  assign look_d = {d3_q.valid && d3_q.arm, d3_q.cq, back_q};
   always_comb begin
-    alive_d    = alive_q;
-    armed_d    = armed_q;
-    raise_d    = raise_q;
-    gen_d      = gen_q;
-    free_d     = free_q;
-    produced_d = produced_q;
-    consumed_d = consumed_q;
-    returned_d = returned_q;
-    arm_d      = arm_q;
-    back_ahead = '0;
-    db_ahead   = '0;
-
-    for (int unsigned i = 0; i < 3; i++) begin
-      if (take_i[i]) free_d[take_cq_i[i]] = free_d[take_cq_i[i]] - 1'b1;
+    for (int unsigned i = 0; i < 2; i++) begin
+      ahead[i]   = returned_q[look_q[i].cq] - arm_q[look_q[i].cq];
+      reached[i] = look_q[i].valid && armed_q[look_q[i].cq] && ahead[i] != '0 && !ahead[i][CountW-1];
     end
+  end
 
-    if (e1_push && e1_entry) produced_d[e1_ev_q.cq] = e1_produced + 1'b1;
-    if (e1_valid_q && e1_done && e1_same && e1_ev_q.credit && !e1_ev_q.write) begin
-      free_d[e1_ev_q.cq] = free_d[e1_ev_q.cq] + 1'b1;
-    end
+  // -------------------------------------------------------------------- state
+  of_queue_t         credit_d, credit_q;  // One that an event returned.
+  logic [CountW-1:0] back_returned;
+  logic [NumCq-1:0]  at_table, at_entry, at_credit, at_back, at_taken, at_counted, at_armed, at_reached,
+                     at_raised;
+  assign credit_d      = {e1_valid_q && e1_done && e1_same && e1_ev_q.credit && !e1_ev_q.write, e1_ev_q.cq};
+  assign back_returned = returned_q[back_q.cq] + 1'b1;
+  assign at_table      = OneHot(tbl_write, tbl_cq);
+  assign at_entry      = OneHot(e1_push && e1_entry, e1_ev_q.cq);
+  assign at_credit     = OneHot(credit_q.valid, credit_q.cq);
+  assign at_back       = OneHot(back_q.valid, back_q.cq);
+  assign at_taken      = OneHot(d2_take, d2_q.cq);
+  assign at_counted    = OneHot(d3_q.valid, d3_q.cq);
+  assign at_armed      = d3_q.arm ? at_counted : '0;
+  assign at_raised     = OneHot(raise_take, raise_cq);
+  assign at_reached    = OneHot(reached[0], look_q[0].cq) |
+                         OneHot(reached[1], look_q[1].cq);
 
-    if (raise_take) raise_d[raise_cq] = 1'b0;
-    if (entry_back) returned_d[head.cq] = returned_q[head.cq] + 1'b1;
-    if (db_take) begin
-      consumed_d[db_cq] = db_count;
-      free_d[db_cq]     = free_d[db_cq] + db_step;
-      if (db_arm) begin
-        armed_d[db_cq] = 1'b1;
-        arm_d[db_cq]   = db_count;
-        db_ahead       = returned_d[db_cq] - db_count;
-        if (db_ahead != '0 && !db_ahead[CountW-1]) begin
-          armed_d[db_cq] = 1'b0;
-          raise_d[db_cq] = 1'b1;
-        end
+  // One adder per queue and count, or one for all where only one queue's changes in a cycle.
+  always_comb begin
+    alive_d = alive_q;
+    gen_d   = gen_q;
+    armed_d = (armed_q & ~at_reached) | at_armed;
+    raise_d = (raise_q & ~at_raised) | at_reached;
+    for (int unsigned i = 0; i < NumCq; i++) begin
+      taken_d[i] = '0;
+      for (int unsigned t = 0; t < 3; t++) taken_d[i] += 2'(take_i[t] && take_cq_i[t] == CqW'(i));
+      free_d[i]     = free_q[i] - CountW'(taken_q[i]) + CountW'(at_credit[i]) +
+                      (at_counted[i] ? d3_step_q : '0);
+      produced_d[i] = at_entry[i] ? e1_produced + 1'b1 : produced_q[i];
+      consumed_d[i] = at_taken[i] ? d2_q.count : consumed_q[i];
+      returned_d[i] = at_back[i] ? back_returned : returned_q[i];
+      arm_d[i]      = at_armed[i] ? d3_q.count : arm_q[i];
+
+      if (at_table[i]) begin
+        alive_d[i]    = tbl_cfg.enable[0];
+        gen_d[i]      = gen_q[i] + 1'b1;
+        armed_d[i]    = 1'b0;
+        raise_d[i]    = 1'b0;
+        taken_d[i]    = '0;
+        free_d[i]     = tbl_cfg.enable[0] ? CountW'(1) << tbl_cfg.log2[3:0] : '0;
+        produced_d[i] = '0;
+        consumed_d[i] = '0;
+        returned_d[i] = '0;
       end
-    end
-    if (entry_back) begin
-      back_ahead = returned_d[head.cq] - arm_d[head.cq];
-      if (armed_d[head.cq] && back_ahead != '0 && !back_ahead[CountW-1]) begin
-        armed_d[head.cq] = 1'b0;
-        raise_d[head.cq] = 1'b1;
-      end
-    end
-
-    if (tbl_write) begin
-      alive_d[tbl_cq]    = tbl_cfg.enable[0];
-      gen_d[tbl_cq]      = gen_q[tbl_cq] + 1'b1;
-      armed_d[tbl_cq]    = 1'b0;
-      raise_d[tbl_cq]    = 1'b0;
-      free_d[tbl_cq]     = tbl_cfg.enable[0] ? CountW'(1) << tbl_cfg.log2[3:0] : '0;
-      produced_d[tbl_cq] = '0;
-      consumed_d[tbl_cq] = '0;
-      returned_d[tbl_cq] = '0;
     end
   end
 
@@ -469,8 +509,9 @@ module heddle_cq
   end
 
   assign idle_o = !db_valid_i && !tbl_valid_i && ev_valid_i == '0 && !e1_valid_q && !wr_valid_o &&
-                  !data_valid && !head_valid && !raise_valid && !msix_valid_q && cfg_ready &&
-                  !count_valid_o;
+                  !data_valid && !head_valid && !raise_valid && !picked_q.valid && !msix_valid_q &&
+                  cfg_ready && !count_valid_o && !d1_q.valid && !d2_q.valid && !d3_q.valid && !back_q.valid &&
+                  !look_q[0].valid && !look_q[1].valid && !credit_q.valid;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -484,6 +525,14 @@ module heddle_cq
       raise_q      <= '0;
       gen_q        <= '0;
       free_q       <= '0;
+      taken_q      <= '0;
+      credit_q     <= '0;
+      d1_q         <= '0;
+      d2_q         <= '0;
+      d3_q         <= '0;
+      back_q       <= '0;
+      look_q       <= '0;
+      picked_q     <= '0;
       produced_q   <= '0;
       consumed_q   <= '0;
       returned_q   <= '0;
@@ -499,6 +548,14 @@ module heddle_cq
       raise_q      <= raise_d;
       gen_q        <= gen_d;
       free_q       <= free_d;
+      taken_q      <= taken_d;
+      credit_q     <= credit_d;
+      d1_q         <= d1_d;
+      d2_q         <= d2_d;
+      d3_q         <= d3_d;
+      back_q       <= back_d;
+      look_q       <= look_d;
+      picked_q     <= picked_d;
       produced_q   <= produced_d;
       consumed_q   <= consumed_d;
       returned_q   <= returned_d;
@@ -516,6 +573,9 @@ module heddle_cq
       owner_q[tbl_cq]  <= tbl_cfg.function_;
     end
     arm_q         <= arm_d;
+    d2_consumed_q <= consumed_q[d1_q.cq];
+    d2_produced_q <= produced_q[d1_q.cq];
+    d3_step_q     <= d2_step;
     msix_vector_q <= msix_vector_d;
     msix_owner_q  <= msix_owner_d;
   end

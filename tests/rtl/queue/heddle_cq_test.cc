@@ -262,7 +262,7 @@ TEST(CqTest, OrderedEntriesPhasesAndCreditsUnderRandomTraffic) {
       s.polled += uint32_t(expected.size());
     }
     b.Consume(q, s.polled);
-    b.Tick();
+    ASSERT_TRUE(b.RunUntilIdle());
     uint32_t credits = 0;
     while (b.CreditOk(q)) {
       b.Take(q);
@@ -335,6 +335,58 @@ TEST(CqTest, StaleGenerationWritesNothingAndReturnsNothing) {
   EXPECT_EQ(credits, 8 - 3);
 }
 
+// Takes, a doorbell and the answer of a write, each in every cycle around the
+// write of the table entry.
+TEST(CqTest, WhatTheOldGenerationHasOnItsWayLeavesTheNewOneAlone) {
+  constexpr uint32_t kQueue = 2;
+  for (uint32_t delay = 0; delay < 12; ++delay) {
+    Bench b(1);
+    b.writes.latency = delay;
+    b.Enable(kQueue, 6);
+    const uint32_t old = b.Gen(kQueue);
+    for (uint64_t i = 0; i < 3; ++i) {
+      b.Take(kQueue);
+      b.events[0].push_back(b.Entry(kQueue, i));
+    }
+    for (int i = 0; i < 100 && b.writes.writes.size() < 2; ++i) {
+      b.Tick();
+    }
+    ASSERT_EQ(b.writes.writes.size(), 2u);
+    CqCfg next = b.cfg[kQueue];
+    next.log2 = 3;
+    uint32_t ticks = 0;
+    const auto tick = [&](const std::function<void()>& sample) {
+      for (int& take : b.take) {
+        take = b.Gen(kQueue) == old && b.CreditOk(kQueue) ? int{kQueue} : -1;
+      }
+      if (ticks++ == delay) {
+        b.dut->db_valid_i = 1;
+        PutDoorbell(&b.dut->db_i, contract::kCqPageFirst + kQueue,
+                    contract::kDoorbellCqConsumerOffset, 1);
+      }
+      b.Tick(sample);
+    };
+    for (int i = 0; i < 4; ++i) {
+      tick({});
+    }
+    const auto answer =
+        RunTable(&*b.dut.operator->(), contract::TableOp::kWrite,
+                 contract::Table::kCq, kQueue, next, 2000, tick);
+    ASSERT_TRUE(answer.has_value());
+    ASSERT_NE(b.Gen(kQueue), old);
+    ASSERT_TRUE(b.RunUntilIdle());
+    uint32_t credits = 0;
+    while (b.CreditOk(kQueue)) {
+      b.Take(kQueue);
+      ++credits;
+    }
+    EXPECT_EQ(credits, 8u - 3) << "after " << delay << " cycles";
+    b.Consume(kQueue, 0, true);
+    ASSERT_TRUE(b.RunUntilIdle());
+    EXPECT_TRUE(b.interrupts.empty()) << "after " << delay << " cycles";
+  }
+}
+
 TEST(CqTest, InventedConsumerCountReturnsNoCredits) {
   Bench b(1);
   b.Enable(2, 3);
@@ -386,6 +438,26 @@ TEST(CqTest, InterruptIsRaisedOnceAndOnlyAfterTheAnswerOfTheWrite) {
   b.events[2].push_back(b.Entry(4, 1));
   ASSERT_TRUE(b.RunUntilIdle());
   EXPECT_EQ(b.interrupts.size(), 3u);
+}
+
+TEST(CqTest, InterruptOfTheOldGenerationIsNotRaised) {
+  Bench b(1);
+  b.msix_stall_percent = 100;
+  const std::array<uint32_t, 3> queues = {4, 5, 6};
+  for (uint32_t q : queues) {  // One waits for MSI-X, one follows it, one more.
+    b.Enable(q, 4);
+    b.Take(q);
+    b.events[0].push_back(b.Entry(q, 1));
+    b.Run(100);
+    b.Consume(q, 0, true);
+    b.Run(20);
+  }
+  b.Enable(5, 4);
+  b.Enable(6, 4);
+  b.msix_stall_percent = 0;
+  ASSERT_TRUE(b.RunUntilIdle());
+  ASSERT_EQ(b.interrupts.size(), 1u);
+  EXPECT_EQ(b.interrupts[0], std::pair(31u - 4u, 5u));
 }
 
 TEST(CqTest, TokenIsAnsweredWhenTheWritesBeforeItAre) {
