@@ -548,7 +548,8 @@ ProgressHook SoftDevice::progress_hook() {
 // ------------------------------------------------------------------ the host
 
 void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
-  if (contract::ArmsInterrupt(bar2_offset, value)) {
+  const bool transmits = IsTransmitPage(bar2_offset);
+  if (!transmits && contract::ArmsInterrupt(bar2_offset, value)) {
     thread_.Take();
   }
   if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) {
@@ -558,7 +559,7 @@ void SoftDevice::Notify(uint32_t bar2_offset, uint64_t value) {
     try {
       const bool others = AcceptDoorbells();  // Those before this one.
       const bool work = RingNow(bar2_offset, value);
-      if (IsTransmitPage(bar2_offset)) {
+      if (transmits) {
         Send(time_.now_ns());
       }
       if (others || work) {

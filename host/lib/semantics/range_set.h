@@ -17,7 +17,7 @@ namespace heddle::semantics {
 template <size_t kRanges>
 class RangeSet {
  public:
-  RangeSet() noexcept {}  // NOLINT: see `ranges_`.
+  RangeSet() noexcept {}  // Not `= default`, which may set `ranges_`.
   enum class Added : uint8_t {
     kNew,        // None of the bytes was there.
     kDuplicate,  // All were there, or there are none; unchanged.

@@ -77,7 +77,7 @@ class FrameRingConsumer {
 
   // `kCorrupt` lasts until the ring has another producer.
   Outcome Pop(frame::Frame* frame, frame::FrameMarks* marks = nullptr);
-  // The producer has written nothing behind what was taken.
+  // The producer has written nothing after what was taken.
   bool empty() const {
     return memory_->tail.load(std::memory_order_acquire) == head_;
   }

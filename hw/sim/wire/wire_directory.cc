@@ -21,11 +21,7 @@ uint64_t Packed(const PortName& name) {
 
 bool WireDirectory::IsAttached(FunctionId id) const {
   const uint32_t port = PortOf(id);
-  if (id == 0 || port >= kMaxPorts) {
-    return false;
-  }
-  const std::optional<PortOwner> owner = ReadPort(memory_->ports[port]);
-  return owner && owner->id(port) == id;
+  return port < kMaxPorts && IsOwnedBy(memory_->ports[port], id);
 }
 
 base::ProcessId::State WireDirectory::LookAt(FunctionId id) const {

@@ -65,7 +65,6 @@ void Detach(WireMemory* memory, size_t bytes) {
 constexpr uint64_t kAttached = 1;
 constexpr uint64_t kIpv6 = 2;
 constexpr uint64_t kTap = 4;
-constexpr uint32_t kEpochShift = 32;
 
 using AddressHalves = std::array<std::atomic<uint64_t>, 2>;
 
@@ -236,14 +235,15 @@ std::string WireSegment::DefaultName() {
 std::optional<PortOwner> ReadPort(const WirePort& port) {
   PortOwner owner;
   const uint64_t key = ReadKeyed(port.key, port.address, &owner.address);
-  owner.epoch = static_cast<uint32_t>(key >> kEpochShift);
+  owner.epoch = static_cast<uint32_t>(key >> kOwnerEpochShift);
   owner.tap = (key & kTap) != 0;
   return key == 0 ? std::nullopt : std::optional(owner);
 }
 
 void WriteOwner(WirePort& port, const PortOwner& owner) {
-  WriteKeyed(port.key, port.address, owner.address,
-             uint64_t{owner.epoch} << kEpochShift | (owner.tap ? kTap : 0));
+  WriteKeyed(
+      port.key, port.address, owner.address,
+      uint64_t{owner.epoch} << kOwnerEpochShift | (owner.tap ? kTap : 0));
 }
 
 std::optional<frame::WireAddress> ReadAddress(const WireAddressMemory& entry) {

@@ -67,8 +67,16 @@ struct PortOwner {
 
   FunctionId id(uint32_t port) const { return uint64_t{epoch} << 32 | port; }
 };
+// `WirePort::key` has the epoch of its owner above these bits.
+inline constexpr uint32_t kOwnerEpochShift = 32;
 inline uint32_t PortOf(FunctionId id) {
   return static_cast<uint32_t>(id);
+}
+// Whether that is the attachment that has the port.
+inline bool IsOwnedBy(const WirePort& port, FunctionId id) {
+  const uint64_t epoch = id >> kOwnerEpochShift;
+  return epoch != 0 &&
+         port.key.load(std::memory_order_acquire) >> kOwnerEpochShift == epoch;
 }
 
 // A libfabric port in the space of a job. `owner` is 0 while `name` changes; an

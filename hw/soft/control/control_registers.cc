@@ -168,21 +168,12 @@ void ControlRegisters::WriteBar32(uint32_t offset, uint32_t value) {
 
 // ----------------------------------------------------------- management bus
 
-bool ControlRegisters::TimerIsUp() const {
-  return timer_at_ns_ != UINT64_MAX && parts_.now_ns() >= timer_at_ns_;
-}
-
-uint64_t ControlRegisters::deadline_ns() const {
-  return timer_at_ns_;
-}
-
 uint32_t ControlRegisters::Events() const {
   uint32_t events = 0;
   events |= admin_tail_ != admin_head_ ? contract::kMgmtEventsAdminMask : 0;
   events |= reset_ ? contract::kMgmtEventsResetMask : 0;
-  events |= !parts_.slow_path->front().empty()
-                ? contract::kMgmtEventsSlowPathRxMask
-                : 0;
+  events |=
+      parts_.slow_path->waits() ? contract::kMgmtEventsSlowPathRxMask : 0;
   events |= TimerIsUp() ? contract::kMgmtEventsTimerMask : 0;
   return events;
 }

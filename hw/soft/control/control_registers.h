@@ -63,9 +63,12 @@ class ControlRegisters final : public firmware::RegisterBus {
   void Write(uint32_t offset, uint32_t value) override;
 
   // True while firmware has something to look at.
-  bool event() const { return Events() != 0; }
+  bool event() const {
+    return admin_tail_ != admin_head_ || reset_ || parts_.slow_path->waits() ||
+           TimerIsUp();
+  }
   // When the event `timer` comes; UINT64_MAX: never.
-  uint64_t deadline_ns() const;
+  uint64_t deadline_ns() const { return timer_at_ns_; }
 
   uint64_t slow_path_sent() const { return slow_path_sent_; }
 
@@ -77,7 +80,9 @@ class ControlRegisters final : public firmware::RegisterBus {
   void WriteBar32(uint32_t offset, uint32_t value);
   uint64_t Statistic(uint32_t offset) const;
   uint32_t Events() const;
-  bool TimerIsUp() const;
+  bool TimerIsUp() const {
+    return timer_at_ns_ != UINT64_MAX && parts_.now_ns() >= timer_at_ns_;
+  }
   uint32_t ReadMirror(uint32_t offset) const;
   uint32_t ReadSlowPathWord(uint32_t index) const;
   void SendSlowPath(uint32_t control);

@@ -25,6 +25,7 @@ class SlowPathQueue final : public wire::SlowPathSink {
 
   void Accept(std::span<const uint8_t> frame) override;
 
+  bool waits() const { return count_ != 0; }  // One does.
   // The oldest one waiting; empty when there is none.
   std::span<const uint8_t> front() const;
   void Pop();

@@ -31,20 +31,6 @@ bool CompletionQueues::Write(uint32_t index, const contract::CqCfg& cfg) {
   return true;
 }
 
-CqTicket CompletionQueues::Reserve(uint16_t cq) noexcept {
-  Queue* const queue = queues_.Find(cq);
-  if (queue == nullptr || !queue->alive || !queue->ring.Reserve()) {
-    return {};
-  }
-  return {queue->generation, cq};
-}
-
-void CompletionQueues::Release(CqTicket ticket) noexcept {
-  if (Queue* const queue = Live(ticket)) {
-    queue->ring.Unreserve();
-  }
-}
-
 void CompletionQueues::Complete(CqTicket ticket, contract::Completion entry) {
   Queue* const live = Live(ticket);
   if (live == nullptr) {
@@ -57,7 +43,9 @@ void CompletionQueues::Complete(CqTicket ticket, contract::Completion entry) {
   host_->Publish(
       queue.cfg.base + uint64_t{place.index} * contract::kCompletionBytes,
       entry);
-  Interrupt(queue);
+  if (queue.armed) {
+    Interrupt(queue);
+  }
 }
 
 bool CompletionQueues::Consumed(uint32_t index, uint64_t value) {
@@ -79,8 +67,7 @@ bool CompletionQueues::Consumed(uint32_t index, uint64_t value) {
 }
 
 void CompletionQueues::Interrupt(Queue& queue) {
-  if (queue.armed &&
-      static_cast<int32_t>(queue.produced - queue.armed_at) > 0) {
+  if (static_cast<int32_t>(queue.produced - queue.armed_at) > 0) {
     queue.armed = false;
     statistics_->Count(Statistic::kInterrupts);
     interrupts_->Raise(queue.cfg.vector);

@@ -34,8 +34,17 @@ class CompletionQueues {
   bool Write(uint32_t index, const contract::CqCfg& cfg);
 
   // No ticket when the queue is off or has no room.
-  CqTicket Reserve(uint16_t cq) noexcept;
-  void Release(CqTicket ticket) noexcept;
+  CqTicket Reserve(uint16_t cq) noexcept {
+    Queue* const queue = queues_.Find(cq);
+    return queue != nullptr && queue->alive && queue->ring.Reserve()
+               ? CqTicket{queue->generation, cq}
+               : CqTicket{};
+  }
+  void Release(CqTicket ticket) noexcept {
+    if (Queue* const queue = Live(ticket)) {
+      queue->ring.Unreserve();
+    }
+  }
   // Writes the entry, whose phase is the queue's, and interrupts if armed.
   void Complete(CqTicket ticket, contract::Completion entry);
 
@@ -61,6 +70,7 @@ class CompletionQueues {
                ? queue
                : nullptr;
   }
+  // Of an armed one.
   void Interrupt(Queue& queue);
 
   HostAccess* host_;

@@ -173,7 +173,9 @@ void MatchContexts::Advance(uint32_t context) {
   const uint16_t before = match.head;
   // In this order: what is owed is bounded by the receives that there may be,
   // and a receive that still matches messages is older than those in the ring.
-  while (PayOwed(context) && MatchMore(context) && TakeNext(context)) {
+  while ((match.owed.empty() || PayOwed(context)) &&
+         (match.matching == kNone || MatchMore(context)) &&
+         match.head != match.tail && TakeNext(context)) {
   }
   if (match.head != before) {
     parts_.host->Store((*rings_)[context].cfg.head_cell, match.head);
@@ -234,9 +236,6 @@ Status MatchContexts::Load(uint32_t context, MatchDesc* descriptor) {
 
 bool MatchContexts::TakeNext(uint32_t context) {
   Context& match = *Find(context);
-  if (match.head == match.tail) {
-    return false;
-  }
   MatchDesc descriptor;
   Status status = Load(context, &descriptor);
   const uint32_t slot = match.head & ((*rings_)[context].size() - 1U);
@@ -356,7 +355,7 @@ std::optional<NackCode> MatchContexts::Begin(uint32_t context,
                                              Landing* landing) {
   Context& match = *Find(context);
   const RxContext& rx = (*rings_)[context];
-  if (!MatchMore(context)) {
+  if (match.matching != kNone && !MatchMore(context)) {
     return NackCode::kNoResource;
   }
   semantics::Arrival arrival = {

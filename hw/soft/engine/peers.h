@@ -46,7 +46,7 @@ class Peers {
   uint32_t Get(uint32_t context, uint32_t index) noexcept {
     const uint32_t found = Find(context, index);
     if (found != kNone) {
-      return found;
+      return last_ = found;
     }
     const uint32_t peer = free_.Pop(nodes_);
     if (peer != kNone) {
@@ -103,6 +103,10 @@ class Peers {
            (buckets_.size() - 1);
   }
   uint32_t Find(uint32_t context, uint32_t index) const noexcept {
+    if (last_ < nodes_.size() && nodes_[last_].used &&
+        nodes_[last_].context == context && nodes_[last_].index == index) {
+      return last_;  // As most are.
+    }
     uint32_t at = buckets_[Bucket(context, index)].front();
     while (at != kNone &&
            (nodes_[at].context != context || nodes_[at].index != index)) {
@@ -116,6 +120,7 @@ class Peers {
   std::vector<Chain> buckets_;  // A power of two.
   semantics::FreeList<Peer, &Peer::order> free_;
   Order awake_;
+  uint32_t last_ = kNone;  // That was found.
 };
 
 }  // namespace heddle::soft::engine

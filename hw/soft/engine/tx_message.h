@@ -43,6 +43,8 @@ struct TxMessage {
     kSettling,
   };
 
+  TxMessage() noexcept {}  // Not `= default`, which may set what has no value.
+
   Stage stage = Stage::kFree;
   bool ordered = false;    // On a ROD PDC.
   bool collapsed = false;  // Its last packet says ie=1 and ends it early.
@@ -78,7 +80,7 @@ struct TxMessage {
   wire::Path back;  // DEFERRABLE_RTR: its way.
   contract::TxDesc descriptor;
   semantics::InitiatorMessage state{{}};
-  Extension extension = {};
+  Extension extension;  // As far as the descriptor says.
   semantics::ListLink order;  // Of free or of unposted ones.
 
   // A message of `fetched`, in packets of `mtu` bytes.

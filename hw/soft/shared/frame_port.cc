@@ -133,10 +133,7 @@ void FramePort::Arrive() {
   has_arrived_.store(!arrived_.empty(), std::memory_order_relaxed);
 }
 
-void FramePort::Release() {
-  if (release_at_ns() == UINT64_MAX) {
-    return;
-  }
+void FramePort::ReleaseHeld() {
   const uint64_t now = time_.now_ns();
   tx_line_.Release(now, &leaving_);
   Gather(&outgoing_, &leaving_);

@@ -47,7 +47,11 @@ class FramePort {
   bool Receive(sim::frame::Frame* frame, sim::frame::FrameMarks* marks);
 
   // Lets go what faults held back until now, and what found no room.
-  void Release();
+  void Release() {
+    if (release_at_ns() != UINT64_MAX) {
+      ReleaseHeld();
+    }
+  }
   // When `Release` has something to do, monotonic; UINT64_MAX: never.
   uint64_t release_at_ns() const {
     return faulty_ ? std::min({retry_at_ns_, tx_line_.next(), rx_line_.next()})
@@ -71,6 +75,7 @@ class FramePort {
   // found out by trying.
   static constexpr uint64_t kRetryNs = 1000000;
 
+  void ReleaseHeld();
   // Frames with faults; false while earlier ones wait for room.
   bool SendOutgoing();
   bool ReceiveFaulty(sim::frame::Frame* frame, sim::frame::FrameMarks* marks);

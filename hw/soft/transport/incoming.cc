@@ -45,8 +45,7 @@ std::optional<Form> FormOfSes(NextHdr next, bool request) {
   }
 }
 
-std::optional<Form> FormOf(std::span<const uint8_t> bytes) {
-  const auto prologue = contract::wire::PdsPrologue::Decode(bytes.data());
+std::optional<Form> FormOf(const contract::wire::PdsPrologue& prologue) {
   constexpr uint8_t kNackOfRudi = 8;
   size_t pds = 0;
   bool request = false;
@@ -92,24 +91,17 @@ std::optional<Form> FormOf(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-std::optional<contract::Statistic> FindFault(std::span<const uint8_t> bytes) {
+std::optional<contract::Statistic> FindFault(
+    const contract::wire::PdsPrologue& prologue, size_t bytes) {
   using contract::Statistic;
-  // Most packets: a request that is long enough.
-  const auto prologue = contract::wire::PdsPrologue::Decode(bytes.data());
-  if ((prologue.type == PdsType::kRodReq ||
-       prologue.type == PdsType::kRudReq) &&
-      prologue.next_hdr == NextHdr::kRequestStd &&
-      bytes.size() >= PdsRequest::kBytes + SesStd::kBytes) {
-    return std::nullopt;
-  }
-  const std::optional<Form> form = FormOf(bytes);
+  const std::optional<Form> form = FormOf(prologue);
   if (!form) {
     return Statistic::kDropPdsType;
   }
-  if (bytes.size() < form->bytes) {
+  if (bytes < form->bytes) {
     return Statistic::kDropTruncated;
   }
-  if (bytes.size() > form->bytes && !form->payload) {
+  if (bytes > form->bytes && !form->payload) {
     return Statistic::kDropSes;
   }
   return std::nullopt;

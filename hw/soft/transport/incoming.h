@@ -12,10 +12,22 @@
 
 namespace heddle::soft::transport {
 
-// Why a datagram is no packet of the profile, by its type, next header and
-// length alone, as the RTL's parser judges it (docs/rtl/net.md); empty for one
-// that is. It has a prologue.
-std::optional<contract::Statistic> FindFault(std::span<const uint8_t> bytes);
+// Most packets: a request without congestion state that is long enough.
+inline bool IsPlainRequest(const contract::wire::PdsPrologue& prologue,
+                           size_t bytes) {
+  using contract::PdsType;
+  return (prologue.type == PdsType::kRodReq ||
+          prologue.type == PdsType::kRudReq) &&
+         prologue.next_hdr == contract::NextHdr::kRequestStd &&
+         bytes >= contract::wire::PdsRequest::kBytes +
+                      contract::wire::SesStd::kBytes;
+}
+
+// Why a datagram of `bytes` bytes is no packet of the profile, by its type,
+// next header and length alone, as the RTL's parser judges it
+// (docs/rtl/net.md); empty for one that is.
+std::optional<contract::Statistic> FindFault(
+    const contract::wire::PdsPrologue& prologue, size_t bytes);
 
 struct IncomingAck {
   AckFacts facts;

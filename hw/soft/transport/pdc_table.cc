@@ -14,6 +14,7 @@ PdcTable::PdcTable(wire::DatagramWire* wire, uint32_t pdcs, uint64_t seed)
 
 void PdcTable::Clear() {
   chunks_.clear();
+  last_named_ = kNone;
   for (int role = 0; role < 2; ++role) {
     buckets_[role].clear();
     free_[role].clear();
@@ -114,12 +115,17 @@ uint16_t& PdcTable::BucketOf(const Pdc& pdc) {
 }
 
 Pdc* PdcTable::ByName(const PdcName& name) {
+  if (Pdc* const pdc = At(last_named_);
+      pdc != nullptr && pdc->named && pdc->name == name) {
+    return pdc;  // As most are.
+  }
   const auto& buckets = buckets_[0];
   Pdc* pdc = buckets.empty() ? nullptr
                              : At(buckets[Hash(name) & (buckets.size() - 1)]);
   while (pdc != nullptr && pdc->name != name) {
     pdc = At(pdc->chain);
   }
+  last_named_ = pdc == nullptr ? kNone : pdc->index;
   return pdc;
 }
 

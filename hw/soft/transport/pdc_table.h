@@ -85,6 +85,7 @@ class PdcTable {
   uint32_t open_[2] = {};
   uint16_t oldest_[2] = {kNone, kNone};
   uint16_t newest_[2] = {kNone, kNone};
+  uint16_t last_named_ = kNone;  // That a message's name found.
   PdcidPool ids_;
 };
 

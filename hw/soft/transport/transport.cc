@@ -305,11 +305,16 @@ void Transport::Impl::Dispatch(const Datagram& datagram) {
     core.Count(Statistic::kDropPdsType);
     return;
   }
-  if (const auto fault = FindFault(datagram.bytes)) {
+  const auto prologue = PdsPrologue::Decode(datagram.bytes.data());
+  if (IsPlainRequest(prologue, datagram.bytes.size())) {
+    OnRequest(datagram);
+    return;
+  }
+  if (const auto fault = FindFault(prologue, datagram.bytes.size())) {
     core.Count(*fault);
     return;
   }
-  switch (PdsPrologue::Decode(datagram.bytes.data()).type) {
+  switch (prologue.type) {
     case PdsType::kRodReq:
     case PdsType::kRudReq:
     case PdsType::kRodCcReq:
