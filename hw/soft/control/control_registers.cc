@@ -172,8 +172,7 @@ uint32_t ControlRegisters::Events() const {
   uint32_t events = 0;
   events |= admin_tail_ != admin_head_ ? contract::kMgmtEventsAdminMask : 0;
   events |= reset_ ? contract::kMgmtEventsResetMask : 0;
-  events |=
-      parts_.slow_path->waits() ? contract::kMgmtEventsSlowPathRxMask : 0;
+  events |= parts_.slow_path->waits() ? contract::kMgmtEventsSlowPathRxMask : 0;
   events |= TimerIsUp() ? contract::kMgmtEventsTimerMask : 0;
   return events;
 }
