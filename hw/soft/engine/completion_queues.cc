@@ -43,9 +43,7 @@ void CompletionQueues::Complete(CqTicket ticket, contract::Completion entry) {
   host_->Publish(
       queue.cfg.base + uint64_t{place.index} * contract::kCompletionBytes,
       entry);
-  if (queue.armed) {
-    Interrupt(queue);
-  }
+  Interrupt(queue);
 }
 
 bool CompletionQueues::Consumed(uint32_t index, uint64_t value) {
@@ -67,7 +65,8 @@ bool CompletionQueues::Consumed(uint32_t index, uint64_t value) {
 }
 
 void CompletionQueues::Interrupt(Queue& queue) {
-  if (static_cast<int32_t>(queue.produced - queue.armed_at) > 0) {
+  if (queue.armed &&
+      static_cast<int32_t>(queue.produced - queue.armed_at) > 0) {
     queue.armed = false;
     statistics_->Count(Statistic::kInterrupts);
     interrupts_->Raise(queue.cfg.vector);

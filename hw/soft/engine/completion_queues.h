@@ -70,7 +70,6 @@ class CompletionQueues {
                ? queue
                : nullptr;
   }
-  // Of an armed one.
   void Interrupt(Queue& queue);
 
   HostAccess* host_;

@@ -80,7 +80,7 @@ struct TxMessage {
   wire::Path back;  // DEFERRABLE_RTR: its way.
   contract::TxDesc descriptor;
   semantics::InitiatorMessage state{{}};
-  Extension extension;  // As far as the descriptor says.
+  Extension extension;        // As long as the descriptor specifies.
   semantics::ListLink order;  // Of free or of unposted ones.
 
   // A message of `fetched`, in packets of `mtu` bytes.
