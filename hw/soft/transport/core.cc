@@ -122,7 +122,7 @@ void Core::MakeReady(Pdc* pdc) {
   ready_last_ = pdc->index;
 }
 
-// What its timer waits for can only end later now, which the timer finds out.
+// The timer can only end later now, which it finds out when it ends.
 void Core::NoteQueued(Pdc* pdc) {
   pdcs.Unlist(pdc);
   busy += pdc->busy ? 0 : 1;

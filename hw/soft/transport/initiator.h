@@ -105,7 +105,7 @@ class Initiator {
     kBlocked,  // The wire has no room.
     kMoved,    // Not sent: the PDC begins anew.
   };
-  // `room`: the wire's, with the request behind its PDS header.
+  // `room`: the wire's, with the request after its PDS header.
   [[nodiscard]] Sent SendRequest(Pdc* pdc, const Frame& frame,
                                  const TransportClient::Built& built,
                                  uint8_t* room);

@@ -67,7 +67,7 @@ class TimerHeap {
   };
   struct Timer {
     uint64_t deadline = rules::kNever;
-    uint64_t queued = rules::kNever;  // Of its entry, if it has one.
+    uint64_t queued = rules::kNever;  // Its entry ends then.
     uint32_t place = 0;               // That has.
   };
 
