@@ -7,6 +7,12 @@
 
 namespace heddle::bench {
 
+sim::frame::WireAddress AddressOf(size_t node, bool ipv6) {
+  constexpr uint64_t kUniqueLocal = uint64_t{0xfd} << 56;
+  const uint32_t ipv4 = LockstepNodes::Address(node);
+  return ipv6 ? sim::frame::WireAddress(kUniqueLocal, ipv4) : ipv4;
+}
+
 std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
                                     const Variant& variant) {
   sim::nic::LockstepOptions options;
@@ -21,6 +27,9 @@ std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,
   options.memory.write_delay_cycles = conditions.write_delay_cycles;
   options.memory.steady = variant.steady;
   options.write_errors = variant.write_errors;
+  for (size_t node = 0; node < variant.nodes; ++node) {
+    options.addresses.push_back(AddressOf(node, variant.ipv6));
+  }
   std::string error;
   auto nodes = LockstepNodes::Create(variant.nodes, options, &error,
                                      [&](size_t, BareEndpointOptions& o) {

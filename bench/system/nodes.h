@@ -19,6 +19,7 @@ struct Variant {
   size_t nodes = 2;
   bool ordered = true;  // All operations on ROD; otherwise on RUD.
   bool spill = false;   // Transmit contexts have a spill area.
+  bool ipv6 = false;
   uint32_t av_entries = 64;
   double loss = 0;      // Probability for each frame, by `Conditions::seed`.
   bool steady = false;  // Host memory takes the same time for all.
@@ -27,6 +28,9 @@ struct Variant {
   uint64_t base_rtt_cycles = 0;
   uint8_t dscp_trimmed = 0;
 };
+
+// Address of a node.
+sim::frame::WireAddress AddressOf(size_t node, bool ipv6);
 
 // Throws std::runtime_error.
 std::unique_ptr<LockstepNodes> Open(const Conditions& conditions,

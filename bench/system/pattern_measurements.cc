@@ -33,18 +33,19 @@ size_t TargetOf(uint32_t peer, uint32_t others) {
 // leads to each of them.
 class Peers {
  public:
-  Peers(LockstepNodes* nodes, uint32_t count, uint32_t others) {
+  Peers(LockstepNodes* nodes, uint32_t count, const Messages& messages) {
     for (uint32_t i = 0; i < count; ++i) {
-      const size_t target = TargetOf(i, others);
+      const size_t target = TargetOf(i, messages.peers);
       std::string error;
-      endpoints_.push_back(BareEndpoint::Create(
-          nodes->device(target), nodes->admin(target), {.rx_log2 = 8}, &error));
+      endpoints_.push_back(BareEndpoint::Create(nodes->device(target),
+                                                nodes->admin(target),
+                                                {.sends = false}, &error));
       if (endpoints_.back() == nullptr) {
         throw std::runtime_error(error);
       }
       buffers_.push_back(&nodes->Memory(target, kBytes));
       peers_.push_back(nodes->endpoint(kSource).AddPeer(
-          LockstepNodes::Address(target), endpoints_.back()->grant()));
+          AddressOf(target, messages.ipv6), endpoints_.back()->grant()));
     }
   }
 
@@ -84,6 +85,9 @@ class Sender {
   void Serve() {
     while (Post()) {
       ++posted_;
+      if (messages_.doorbells) {
+        source_.tx().Publish();
+      }
     }
     source_.tx().Publish();
     while (source_.PollTx()) {
@@ -124,6 +128,7 @@ MessageRate MeasureMessages(const Conditions& conditions,
       .nodes = count,
       .ordered = messages.ordered,
       .spill = messages.spill,
+      .ipv6 = messages.ipv6,
       .av_entries = static_cast<uint32_t>(std::bit_ceil(count + endpoints))};
   if (messages.congestion_control) {
     // From the start as many packets as the PSN window has.
@@ -131,7 +136,7 @@ MessageRate MeasureMessages(const Conditions& conditions,
     variant.base_rtt_cycles = 2 * conditions.wire_latency_cycles + 300;
   }
   auto nodes = Open(conditions, variant);
-  Peers peers(nodes.get(), endpoints, messages.peers);
+  Peers peers(nodes.get(), endpoints, messages);
   Sender sender(nodes.get(), &peers, messages);
   const uint64_t warm_up = messages.warm_up + 20 * messages.peers;
   const uint64_t all = warm_up + messages.count;

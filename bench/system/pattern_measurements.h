@@ -12,10 +12,12 @@ namespace heddle::bench {
 // 16.
 struct Messages {
   uint32_t peers = 1;
-  uint32_t burst = 1;               // So many at a time to each.
-  uint32_t warm_up = 2000;          // And 20 for each peer, while PDCs open.
-  uint32_t count = 3000;            // Measured.
-  bool ordered = true;              // On ROD; otherwise on RUD.
+  uint32_t burst = 1;       // So many at a time to each.
+  uint32_t warm_up = 2000;  // And 20 for each peer, while PDCs open.
+  uint32_t count = 3000;    // Measured.
+  bool ordered = true;      // On ROD; otherwise on RUD.
+  bool ipv6 = false;
+  bool doorbells = false;           // One for each message.
   bool congestion_control = false;  // NSCC.
   bool spill = false;               // The context has a spill area.
   // Every tenth operation goes to one more peer, without receive buffers. The

@@ -74,58 +74,117 @@ std::string CyclesEach(const Conditions& conditions, const Messages& messages) {
   return Number(MeasureMessages(conditions, messages).cycles, 2);
 }
 
+std::string To(uint32_t peers, uint32_t burst = 1) {
+  return "8-byte messages to " + std::to_string(peers) +
+         (peers == 1   ? " peer"
+          : burst == 1 ? " peers in turn"
+                       : " peers in bursts of " + std::to_string(burst));
+}
+
 Section Peers(const Conditions& conditions) {
-  struct Case {
-    uint32_t peers;
-    uint32_t burst = 1;
-    Budget budget = {.goal = "2.1", .floor = "2.6"};
+  const Budget one = {.goal = "2.0", .floor = "2.2"};
+  const Budget some = {.goal = "2.1", .floor = "2.6"};
+  const Budget many = {.goal = "2.1", .floor = "3.0"};
+  const Budget ipv6 = {.goal = "3.0"};
+  const struct {
+    Messages messages;
+    Budget budget;
+    std::string more = {};
+  } cases[] = {
+      {{.peers = 1}, one},
+      {{.peers = 2}, some},
+      {{.peers = 3}, some},
+      {{.peers = 4}, some},
+      {{.peers = 8}, some},
+      {{.peers = 8, .burst = 16}, some},
+      {{.peers = 64}, some},
+      {{.peers = 128}, many},
+      {{.peers = 1, .doorbells = true}, one, ", a doorbell for each"},
+      {{.peers = 3, .doorbells = true}, some, ", a doorbell for each"},
+      {{.peers = 1, .ipv6 = true}, ipv6, ", IPv6"},
+      {{.peers = 3, .ipv6 = true}, ipv6, ", IPv6"},
   };
-  Section section{.heading = Title("Peers", "8-byte messages."), .parts = {}};
-  for (const Case& c : {Case{.peers = 3}, Case{.peers = 8},
-                        Case{.peers = 8, .burst = 16}, Case{.peers = 64}}) {
-    const Messages messages{.peers = c.peers, .burst = c.burst};
-    section.parts.push_back(Pattern(
-        "8-byte messages to " + std::to_string(c.peers) +
-            (c.burst == 1 ? " peers in turn"
-                          : " peers in bursts of " + std::to_string(c.burst)) +
-            ", cycles each",
-        c.budget, true, [=] { return CyclesEach(conditions, messages); }));
+  Section section{
+      .heading =
+          Title("Peers",
+                "Cycles for each message, on ROD. Up to 14 peers are one NIC."),
+      .parts = {}};
+  for (const auto& c : cases) {
+    const Messages& messages = c.messages;
+    section.parts.push_back(Pattern(To(messages.peers, messages.burst) + c.more,
+                                    c.budget, messages.peers <= 64, [=] {
+                                      return CyclesEach(conditions, messages);
+                                    }));
+  }
+  return section;
+}
+
+Section Distances(const Conditions& conditions) {
+  const struct {
+    uint32_t wire_cycles;
+    Budget budget = {};
+  } cases[] = {
+      {5}, {50, {"2.0", "2.2"}}, {250}, {500, {"2.2", "4.5"}}, {1250},
+  };
+  Section section{.heading = Title("Distance",
+                                   "8-byte messages to one peer, on ROD: "
+                                   "cycles for each by those of the wire."),
+                  .parts = {}};
+  for (const auto& c : cases) {
+    Conditions there = conditions;
+    there.wire_latency_cycles = c.wire_cycles;
+    section.parts.push_back(Pattern("wire of " + std::to_string(c.wire_cycles),
+                                    c.budget, true,
+                                    [=] { return CyclesEach(there, {}); }));
   }
   return section;
 }
 
 Section Loss(const Conditions& conditions) {
   constexpr double kLoss = 0.01;
-  struct Case {
+  const Budget rud = {.goal = "97", .floor = "92"};
+  const Budget rod = {.goal = "92", .floor = "88"};
+  const Budget read = {.goal = "95", .floor = "88"};
+  const struct {
     std::string what;
     Stream stream;
-    Budget rud = {.goal = "97", .floor = "92"};
-    Budget rod = {.goal = "92", .floor = "88"};
+    Budget rud, rod;
+    bool checked = false;  // At the shortest distance.
+  } cases[] = {
+      {"WRITE of 64 KiB", {}, rud, rod, true},
+      {"WRITE of 64 KiB with FI_DELIVERY_COMPLETE",
+       {.delivery_complete = true},
+       rud,
+       rod},
+      {"SEND of 8 KiB",
+       {.opcode = Opcode::kSend, .bytes = 8192, .operations = 1600},
+       rud,
+       rod},
+      {"SEND of 64 KiB", {.opcode = Opcode::kSend}, rud, rod},
+      {"READ of 64 KiB", {.opcode = Opcode::kRead}, read, read},
   };
   Section section{
       .heading = Title("Loss",
                        "Each frame is lost with a probability of 1 %. "
                        "Goodput in % of that without loss."),
       .parts = {}};
-  for (const Case& c : {Case{.what = "WRITE of 64 KiB", .stream = {}}}) {
+  for (const auto& c : cases) {
     for (const Distance& distance : kDistances) {
+      const Conditions there = At(conditions, distance);
       for (const bool ordered : {false, true}) {
-        if (!Near(distance)) {
-          continue;
-        }
         Stream stream = c.stream;
         stream.ordered = ordered;
         Stream lossy = stream;
         lossy.loss = kLoss;
-        section.parts.push_back(Pattern(
-            c.what + ", " + NameOf(ordered) + ", " + distance.name,
-            Far(distance) ? Budget{}
-            : ordered     ? c.rod
-                          : c.rud,
-            Near(distance), [=] {
-              return Percent(MeasureStream(At(conditions, distance), stream),
-                             MeasureStream(At(conditions, distance), lossy));
-            }));
+        section.parts.push_back(
+            Pattern(c.what + ", " + NameOf(ordered) + ", " + distance.name,
+                    Far(distance) ? Budget{}
+                    : ordered     ? c.rod
+                                  : c.rud,
+                    c.checked && Near(distance), [=] {
+                      return Percent(MeasureStream(there, stream),
+                                     MeasureStream(there, lossy));
+                    }));
       }
     }
   }
@@ -215,9 +274,7 @@ Section CongestionControl(const Conditions& conditions) {
       .parts = {}};
   for (const uint32_t peers : {1U, 3U, 8U, 64U}) {
     section.parts.push_back(Pattern(
-        "8-byte messages to " + std::to_string(peers) +
-            (peers == 1 ? " peer" : " peers in turn") +
-            ", cycles each / frames dropped",
+        To(peers) + ", cycles each / frames dropped",
         {.goal = peers == 1 ? "2.3 / 0" : "2.4 / 0",
          .floor = peers == 1 ? "2.5 / 0" : "2.9 / 0"},
         peers <= 8, [=] {
@@ -256,6 +313,7 @@ std::vector<Section> Patterns(const Conditions& conditions) {
            "the rows that are checked, `make performance` all.\n",
        .parts = {}},
       Peers(conditions),
+      Distances(conditions),
       Loss(conditions),
       Read(conditions),
       StuckPeer(conditions),

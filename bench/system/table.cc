@@ -23,11 +23,12 @@ std::string Measure(const std::vector<Section>& sections,
     }
   }
   std::vector<std::string> rows(parts.size());
-  std::atomic<size_t> next = 0;
+  std::atomic<size_t> begun = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < parts.size(); i = next++) {
-      if (parts[i] != nullptr) {
-        rows[i] = parts[i]->rows();
+    // From the end: the last parts take longest.
+    for (size_t i = ++begun; i <= parts.size(); i = ++begun) {
+      if (const Part* part = parts[parts.size() - i]; part != nullptr) {
+        rows[parts.size() - i] = part->rows();
       }
     }
   };

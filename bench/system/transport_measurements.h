@@ -13,7 +13,7 @@ namespace heddle::bench {
 struct Stream {
   contract::Opcode opcode = contract::Opcode::kWrite;  // Or kRead, kSend.
   uint32_t bytes = 65536;
-  uint32_t operations = 400;  // Measured, after those outstanding at first.
+  uint32_t operations = 200;  // Measured, after those outstanding at first.
   bool ordered = true;        // On ROD; otherwise on RUD.
   bool delivery_complete = false;
   double loss = 0;  // Probability for each frame.

@@ -20,8 +20,10 @@
 namespace heddle::sim::pins {
 
 struct LockstepWireOptions {
-  uint32_t latency_cycles = 50;  // Beat sent to beat received; 12 or more.
-  fault::FaultOptions faults;    // On each port's transmitter; in cycles.
+  // Beat sent to beat received; at least 2, of 64-bit NICs 12, so that the
+  // frame's route is known.
+  uint32_t latency_cycles = 50;
+  fault::FaultOptions faults;          // On each port's transmitter; in cycles.
   fault::FaultOptions rx_faults = {};  // On its receiver.
   uint64_t cycle_ns = 4;               // Unit of the capture's time stamps.
 };

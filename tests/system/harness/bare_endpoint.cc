@@ -105,11 +105,19 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
     spill_ = std::move(spill.value());
     spill_iova = ToInteger(spill_.iova());
   }
-  tx_cq_number_ =
-      CreateCq(device_, admin_, options.cq_log2, tx_entries_, tx_cq_);
+  if (options.sends) {
+    tx_cq_number_ =
+        CreateCq(device_, admin_, options.cq_log2, tx_entries_, tx_cq_);
+  }
   rx_cq_number_ =
       CreateCq(device_, admin_, options.cq_log2, rx_entries_, rx_cq_);
-  if (!tx_cq_number_ || !rx_cq_number_) {
+  return rx_cq_number_ && (!options.sends || CreateTx(options, spill_iova)) &&
+         (!options.receives || CreateRx(options));
+}
+
+bool BareEndpoint::CreateTx(const BareEndpointOptions& options,
+                            uint64_t spill_iova) {
+  if (!tx_cq_number_) {
     return false;
   }
   auto tx_number =
@@ -131,16 +139,17 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   tx_number_ = tx_number.value();
   const auto* cell = reinterpret_cast<const uint64_t*>(cells_.data());
   auto tx_ring = SendRing::Create(
-      tx_slots_.entries<contract::TxDesc>(tx_slots), cell,
+      tx_slots_.entries<contract::TxDesc>(tx_slots_count_), cell,
       TxTailDoorbell(device_, *tx_number_),
       options.push ? TxPushTarget(device_, *tx_number_) : PushTarget{});
   if (!tx_ring.ok()) {
     return false;
   }
   tx_.emplace(tx_ring.value());
-  if (!options.receives) {
-    return true;
-  }
+  return true;
+}
+
+bool BareEndpoint::CreateRx(const BareEndpointOptions& options) {
   auto rx_number = admin_.CreateRx(
       {.endpoint = grant_.endpoint,
        .ring_base = ToInteger(rx_slots_.iova()),
@@ -156,7 +165,8 @@ bool BareEndpoint::CreateQueues(const BareEndpointOptions& options) {
   }
   rx_number_ = rx_number.value();
   auto rx_ring = RecvRing::Create(
-      rx_slots_.entries<contract::RxDesc>(rx_slots), cell + 1,
+      rx_slots_.entries<contract::RxDesc>(size_t{1} << options.rx_log2),
+      reinterpret_cast<const uint64_t*>(cells_.data()) + 1,
       RxTailDoorbell(device_, *rx_number_), RxOpDoorbell(device_, *rx_number_));
   if (!rx_ring.ok()) {
     return false;

@@ -29,6 +29,7 @@ struct BareEndpointOptions {
   uint32_t av_entries = 64;
   bool ordered = true;  // Every class of operations: all go on ROD.
   bool push = true;     // Lone sends go through the push window.
+  bool sends = true;    // False: it has no transmit context.
   bool receives =
       true;  // False: the port is claimed, but no context serves it.
   bool counters = false;    // One for each class of operations.
@@ -92,6 +93,8 @@ class BareEndpoint {
       : device_(device), admin_(admin) {}
   bool CreateCounters();
   bool CreateQueues(const BareEndpointOptions& options);
+  bool CreateTx(const BareEndpointOptions& options, uint64_t spill_iova);
+  bool CreateRx(const BareEndpointOptions& options);
   // As contexts name it: 0 without counters.
   uint8_t Reference(Counted counted) const;
 
