@@ -117,7 +117,9 @@ module heddle_pdc_walk
   logic returned;  // No payload read of the head is outstanding.
   logic reached;   // Something of the head was transmitted.
   logic ends;
-  assign covered  = $signed(ev_q.psn - next_psn) >= 0;
+  logic [31:0] beyond;  // PSNs from the message after the head to that of the event; `head_psn` is the late one.
+  assign beyond  = (ev_q.psn - 32'(queue_last_i) - 32'd1) - head_psn;
+  assign covered = !beyond[31];
   // Its last packet is not among those under way. An old one may look as if it were, until they are done; a
   // message may wait for its acknowledgement while others send any number of packets.
   logic [SeqW-1:0] under_way, since_last;
@@ -138,7 +140,7 @@ module heddle_pdc_walk
   // of the message that is looked at are from `from_q` on, before `to_q`.
   localparam int unsigned SpanW = $clog2(PdcWindow) + 1;
   function automatic logic [PdcWindow-1:0] below(logic [SpanW-1:0] n);
-    below = n[SpanW-1] ? '1 : (PdcWindow'(1) << n[SpanW-2:0]) - PdcWindow'(1);
+    for (int unsigned i = 0; i < PdcWindow; i++) below[i] = n[SpanW-1] || (SpanW-1)'(i) < n[SpanW-2:0];
   endfunction
   logic             rma, unused_rma_err, unused_rma_rdy;
   logic             passed_q;  // That message is not the head.
@@ -156,12 +158,22 @@ module heddle_pdc_walk
     begun_q <= (reached && !passed_q) || (read_i[msg_q] && answered_i[msg_q]);
     lost_q  <= touched && rma && !failed_i[msg_q] && !refused_q[msg_q];
     ends_q  <= !passed_q && (refused_q[msg_q] || (touched && (rma || failed_i[msg_q])));
-    if (take)                                       from_q <= '0;
-    else if (state_q == StEnd && state_d == StLook) from_q <= to_q;
+    if (take)                                               from_q <= '0;
+    else if (state_q == StEnd && (!ends_q || done_ready_i)) from_q <= to_q;
   end
+  state_e after_walk;
+  always_comb begin
+    unique case (ev_q.kind)
+      WalkMove, WalkRestart: after_walk = StUnmap;
+      WalkFail, WalkReturn:  after_walk = StBack;
+      default:               after_walk = StIdle;
+    endcase
+  end
+
   // The queue shows the head again before anything else looks at it.
-  assign queue_pass_o = state_q == StEnd && restart && !ends;
-  assign queue_end_o  = state_q == StLook && state_d == StUnmap;
+  assign queue_pass_o = state_q == StEnd && restart && !ends_q;
+  assign queue_end_o  = state_q == StLook && after_walk == StUnmap &&
+                        (!queue_held_i || (restart && from_q[SpanW-1]));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)           passed_q <= 1'b0;
     else if (queue_pass_o) passed_q <= 1'b1;
@@ -171,15 +183,6 @@ module heddle_pdc_walk
   logic quiet;  // Everything issued before the event has read its payload.
   assign quiet = $signed(seq_done_i - quiet_seq_q) >= 0 &&
                  $signed(back_done_i - quiet_back_q) >= 0;
-
-  state_e after_walk;
-  always_comb begin
-    unique case (ev_q.kind)
-      WalkMove, WalkRestart: after_walk = StUnmap;
-      WalkFail, WalkReturn:  after_walk = StBack;
-      default:               after_walk = StIdle;
-    endcase
-  end
 
   always_comb begin
     state_d = state_q;
@@ -222,7 +225,7 @@ module heddle_pdc_walk
 
   // The message that ends is the last that the event acknowledges: the next one begins with its PSN.
   logic used_up;
-  assign used_up = ev_q.kind == WalkAck && next_psn == ev_q.psn;
+  assign used_up = ev_q.kind == WalkAck && beyond == '0;
   // An acknowledgement follows another without a pause.
   logic over;
   assign over = state_q == StEnd && ev_q.kind == WalkAck && (ends ? used_up && done_ready_i : !covered) &&
@@ -243,7 +246,7 @@ module heddle_pdc_walk
   logic [31:0]       refused_index;   // The same, of this event.
   assign refused_index = ev_q.psn - 32'd1 - head_psn;
   logic              refused_now, refused_err, refused_rdy;
-  assign refused_now   = ev_q.refused && ev_q.psn == next_psn;
+  assign refused_now   = ev_q.refused && beyond == '0;
   assign refused_o     = state_q == StEnd && (restart ? passed_q && lost_q : ev_q.refused && !covered && reached);
   assign refused_msg_o = msg_q;
   heddle_mem #(.Width(6 + PktW), .Depth(NumMsg), .Init(1'b0)) u_refused_code (
