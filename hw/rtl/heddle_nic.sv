@@ -462,7 +462,7 @@ module heddle_nic
 
   logic                          due_valid, due_ready, lose_valid, lose_ready;
   return_due_t                   due;
-  logic [NumPdc-1:0]             pdc_alive, pdc_stuck;
+  logic [NumPdc-1:0]             pdc_alive, pdc_stuck, back_gaps;
   logic [NumMsg-1:0]             msg_read, msg_collapsed, msg_answered;
   logic [PdcWindow-1:0]          msg_held;
   logic [PdcW-1:0]               lose_pdc;
@@ -476,7 +476,7 @@ module heddle_nic
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
-    .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
+    .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i(back_gaps),
     .alive_o(pdc_alive), .stuck_o(pdc_stuck), .held_o(msg_held), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(pdc_want),
@@ -816,7 +816,7 @@ module heddle_nic
   assign ack_ready = ack_back ? ack_ready_back : ack_ready_pdc;
   assign read_info = {msg_packet.ctx, msg_packet.gen, msg_packet.owner, msg_packet.length,
                       msg_packet.segmented, msg_packet.iova};
-  assign back_open = {open_pdc, open_peer.ipv6, open_peer.fa, open_peer.spdcid, open_peer.start_psn};
+  assign back_open = {open_pdc, open_peer.rud, open_peer.ipv6, open_peer.fa, open_peer.spdcid, open_peer.start_psn};
 
   heddle_return_rx u_return_rx (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport), .now_ns_i(now_ns),
@@ -828,7 +828,7 @@ module heddle_nic
     .end_i(done_valid && done_ready && !done.token), .end_msg_i(done.msg),
     .look_i(back_look), .pkt_i(back_pkt), .take_i(back_take), .verdict_o(back_verdict),
     .late_o(back_late), .late_look_i(back_late_look), .late_take_i(back_late_take),
-    .answered_o(msg_answered), .decided_o(back_decided), .ready_o(back_ready_rx)
+    .answered_o(msg_answered), .gaps_o(back_gaps), .decided_o(back_decided), .ready_o(back_ready_rx)
   );
 
   // A job goes on when heddle_place has passed its record.

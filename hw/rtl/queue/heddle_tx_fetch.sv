@@ -777,12 +777,13 @@ module heddle_tx_fetch
   assign again_taken_o = s1_go && s1_again_q;
   assign again_holds_o = s1_status == StatusOk && s1_ext && desc.length != '0;
 
-  // Whether the operation's class needs no order. READs go on ROD.
+  // Whether the operation's class needs no order.
   logic unordered;
   always_comb begin
     unique case (desc.opcode)
       OpcodeSend, OpcodeTaggedSend: unordered = (s1_cfg.ordered & OrderClassSend) == '0;
       OpcodeWrite:                  unordered = (s1_cfg.ordered & OrderClassWrite) == '0;
+      OpcodeRead:                   unordered = (s1_cfg.ordered & OrderClassRead) == '0;
       default:                      unordered = 1'b0;
     endcase
   end

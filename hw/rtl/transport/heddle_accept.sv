@@ -587,7 +587,7 @@ module heddle_accept
   logic   back;
   place_t back_record;
   assign back = pkt_q.dpdcid[PdcRoleBit] == RoleInitiator && !pkt_q.syn && !pkt_q.probe &&
-                ((pkt_q.pds_type == PdsTypeRodReq &&
+                (((pkt_q.pds_type == PdsTypeRodReq || pkt_q.pds_type == PdsTypeRudReq) &&
                   (pkt_q.next_hdr != NextHdrRequestStd || pkt_q.trim != TrimNone)) ||
                  (pkt_q.pds_type == PdsTypeCp &&
                   (pkt_q.next_hdr == CpTypeAckRequest || pkt_q.next_hdr == CpTypeProbe ||

@@ -11,7 +11,7 @@
 // Ended:   a request for a PDCID that was used since reset, and whose PDC ended, is answered CLOSING: it may have
 //          been executed. One that was never used is answered INV_DPDCID: nothing of it was.
 // RUD:    a packet ahead of a gap is accepted if all it needs is there and it cannot be wrong: one of a WRITE
-//         that completes nothing here, one of the message that is open, or a message of one packet. Every other
+//         or READ that completes nothing here, one of the message that is open, or a message of one packet. Every other
 //         waits until it is the expected one; so errors are judged, and messages opened, in the order of PSNs.
 // Trimmed: no CRC covers the header of a trimmed request. It changes no PDC but by the gap that it opens.
 
@@ -68,7 +68,7 @@ module heddle_accept_decide
   logic is_back;                     // For a PDC of ours,
   assign trimmed    = pkt_i.trim != TrimNone;
   assign is_back    = !pkt_i.syn && pkt_i.dpdcid[PdcRoleBit] == RoleInitiator;
-  assign is_data    = is_back && ((pkt_i.pds_type == PdsTypeRodReq &&
+  assign is_data    = is_back && (((is_rud || pkt_i.pds_type == PdsTypeRodReq) &&
                                    (pkt_i.next_hdr != NextHdrRequestStd || trimmed)) ||
                                   is_query || is_probe);  // heddle_return_rx judges it.
   assign is_rud     = pkt_i.pds_type == PdsTypeRudReq;
@@ -194,7 +194,7 @@ module heddle_accept_decide
   logic        short_of_buffer, short_of_credit, short_of_store, short_of_return;
   logic        same;       // The packet names the message of the entry.
   logic        discards;   // It is of a message that has ended.
-  logic        alone;      // RUD: a packet of a WRITE that nobody but its initiator knows of.
+  logic        alone;      // RUD: a packet of a WRITE or READ that only its initiator tracks.
   logic        single;     // RUD, ahead: a message of one packet.
   logic        brief;      // One of these: the message of the entry stays what it is.
   logic        takes_ahead;
@@ -246,7 +246,7 @@ module heddle_accept_decide
   assign here     = rx_counters_t'(rx_counters_i[head_i.ctx]);
   assign counted  = (here.remote_write != '0 || region_i.counter != '0) &&
                     !(pkt_i.som && pkt_i.eom);
-  assign alone    = e.rud && is_write && !reports && !counted && !pkt_i.dc &&
+  assign alone    = e.rud && (is_write ? !reports && !counted && !pkt_i.dc : is_read && !told) &&
                     !(held && (same || !jumps));
   assign single   = jumps && starts;
 
@@ -325,7 +325,7 @@ module heddle_accept_decide
   // A packet of a READ that goes on to heddle_return_tx.
   logic serves;
   assign serves = asks && !pkt_i.ie && !broken && !ignored && !withdrawn && refusal == ReturnCodeNull &&
-                  (starts || e.state == MessageOpen);
+                  (starts || alone || e.state == MessageOpen);
   assign short_of_return = serves && (!return_room_i || (told && !report_room_i));
 
   // ----------------------------------------------------------------- outcome

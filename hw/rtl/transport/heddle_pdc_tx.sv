@@ -28,9 +28,10 @@
 //            ie=1: the others are still answered.
 // Congested: with a congestion window in `transport_i`, no more packets are in flight than heddle_nscc says, but always
 //            one. The packet that closes the window is to be answered.
-// Due:       at most ReturnDue packets of return data are due on a PDC, or nothing new is sent on it. While any
-//            are, the PDC is not idle, and silence ends it. Those asked for before the PDC was opened again are
-//            not due any more, and what came of them does not count.
+// Due:       at most ReturnDue packets of return data are due on a PDC, or nothing new is sent on it; nor while any
+//            are due and many came ahead of a gap (`gaps_i`), since the target keeps those. While any are due, the PDC
+//            is not idle, and silence ends it. Those requested before the PDC was opened again are not due any more,
+//            and what came of them does not count.
 // Asked:     while data are due and no packet is outstanding, nothing that is sent could be refused by a restarted
 //            target. An ACK Request of the newest acknowledged PSN is sent after an RTO without data, and repeated at
 //            doubling distances up to rto_max_ticks. Its ACK does not restart DEAD_TIME.
@@ -75,6 +76,7 @@ module heddle_pdc_tx
   input  logic               due_valid_i,      // Return data came, or will not.
   output logic               due_ready_o,
   input  return_due_t        due_i,
+  input  logic [NumPdc-1:0]  gaps_i,           // heddle_return_rx.
   output logic [NumPdc-1:0]  alive_o,          // Return data are welcome.
   output logic [NumPdc-1:0]  stuck_o,          // The peer refuses, or is silent.
   output logic [NumMsg-1:0]  read_o,           // The message is a READ with data.
@@ -188,7 +190,7 @@ module heddle_pdc_tx
   logic            window_valid;
   logic [PdcW-1:0] window_pdc;
 
-  logic [NumPdc-1:0] can_send_q, closing_q, control_q, full_q, cut_q, pending, may_send;
+  logic [NumPdc-1:0] can_send_q, closing_q, control_q, full_q, owed_q, cut_q, pending, may_send;
   logic              send_any;
   logic [PdcW-1:0]   send_pdc;
   logic              scan_hit, clean, timer_rdy;
@@ -197,7 +199,7 @@ module heddle_pdc_tx
 
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = (can_send_q & ((pending & (~full_q | cut_q)) | closing_q)) | control_q;
+    may_send = (can_send_q & ((pending & (~(full_q | (owed_q & gaps_i)) | cut_q)) | closing_q)) | control_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (
@@ -496,15 +498,16 @@ module heddle_pdc_tx
   assign open_now = ev_q == EvOpen && (!open_again_q || s.state == PdcSyn || s.state == PdcReopening);
 
   assign step_now = ev_q == EvSend && !control_q[pdc_q] && can_send_q[pdc_q] &&
-                    ((pending[pdc_q] && !(asks && fresh && s.due >= DueW'(ReturnDue))) ||
+                    ((pending[pdc_q] && !(asks && fresh && (s.due >= DueW'(ReturnDue) || (gaps_i[pdc_q] && s.due != '0)))) ||
                      closing_q[pdc_q]);
   assign send_now = step_now && !(sack_step && sack_skip);
   // The target's stored answer is cleared by a command when no request will do it: there is none, or it may
   // not be sent yet.
-  logic clear_due, control_now, full_d;
+  logic clear_due, control_now, full_d, owed_d;
   assign full_d    = d.due >= DueW'(ReturnDue) && d.nxt == d.top;
+  assign owed_d    = d.due != '0 && d.nxt == d.top;  // It requests no more while there is a gap.
   assign clear_due = ev_q == EvAck && known && (answered || repeated || (ack_q.ask && ack_q.req == AckReqClear)) && s.state != PdcClosing &&
-                     !(pending[pdc_q] && can_send_d && !full_d);
+                     !(pending[pdc_q] && can_send_d && !full_d && !(owed_d && gaps_i[pdc_q]));
   assign control_now = ev_q == EvSend && control_q[pdc_q] && s.state == PdcOpen;
   assign collapse = send_now && msg_failed && fresh && s.index != msg_last;
   assign advance  = step_now && !close_packet && last;
@@ -772,6 +775,7 @@ module heddle_pdc_tx
       control_q  <= '0;
       failed_q   <= '0;
       full_q     <= '0;
+      owed_q     <= '0;
       cut_q      <= '0;
       alive_o    <= '0;
       stuck_o    <= '0;
@@ -795,6 +799,7 @@ module heddle_pdc_tx
         can_send_q[pdc_q] <= can_send_d;
         closing_q[pdc_q]  <= d.state == PdcClosing;
         full_q[pdc_q]     <= full_d;
+        owed_q[pdc_q]     <= owed_d;
         alive_o[pdc_q]    <= d.state == PdcSyn || d.state == PdcOpen || d.state == PdcClosing;
         stuck_o[pdc_q]    <= d.waiting || d.probing;
       end

@@ -6,13 +6,15 @@ package heddle_return_pkg;
 
   // Packets of return data that a target PDC keeps until they are acknowledged. An initiator of ours
   // never has more of them due.
-  localparam int unsigned ReturnWindow = 32;
+  localparam int unsigned ReturnWindow = 64;
   localparam int unsigned ReturnW      = $clog2(ReturnWindow);
 
   // So many packets of return data an initiator has due on a PDC: room for what it has not
   // acknowledged yet is left.
-  localparam int unsigned ReturnDue = 16;
+  localparam int unsigned ReturnDue = 48;
   localparam int unsigned DueW      = $clog2(ReturnDue) + 1;
+  // While more PSNs than these came ahead of a gap, no data is requested: the target keeps all of them.
+  localparam int unsigned ReturnAhead = 10;
 
   // What an ordered receiver knows of the packets ahead of the one that it expects (heddle_rod_gap).
   localparam int unsigned RejectWindow = 2 * heddle_contract_pkg::PdcWindow;  // PSNs ahead that are told which one is missing.
@@ -151,6 +153,7 @@ package heddle_return_pkg;
   // A PDC of ours that opens: its return direction begins at the same PSN.
   typedef struct packed {
     logic [PdcW-1:0] pdc;
+    logic            rud;      // Its data come in any order.
     logic            ipv6;
     logic [127:0]    fa;
     logic [15:0]     spdcid;

@@ -4,17 +4,20 @@
 // Beside heddle_accept, in whose pipeline it takes part: `look_i` in the cycle in which the packet is in
 // stage 1, `verdict_o` and `take_i` in stage 2. One packet every two cycles.
 //
-// Ordered:  only the expected PSN is accepted; NACKs (ROD_OOO) as heddle_rod_gap says; duplicates are
+// Ordered:  on ROD only the expected PSN is accepted; NACKs (ROD_OOO) by heddle_rod_gap; duplicates are
 //           acknowledged again and dropped.
+// Any:      on RUD each PSN in the window is accepted once; ACK_CCs report what came ahead of a gap, at once.
 // Trimmed:  a packet whose PSN is missing is NACKed likewise, the expected one each time it comes; a duplicate is
 //           acknowledged again, all else discarded.
 // Strangers: until data were accepted, any target may send them, with a PSN that the PDC can have.
-// Placed:   data of a READ that was asked for on the PDC they came by, the next of its bytes and none beyond its
-//           end, a payload MTU of them or the last; a small READ's in the ACK of its request, not in a late one of
-//           an earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
+// Placed:   data of a READ that was requested on the PDC they came by, a payload MTU of them at their place or the
+//           last ones, in any order; the last also in the ACK of their request, once, not in a late one of an
+//           earlier message. Others are acknowledged and dropped: those of a READ that ended (in error) are
 //           nobody's; the rest is counted as malformed, and a READ of this PDC fails by it.
 // Control:  an ACK Request is answered by an ACK, or PKT_NOT_RCVD; a Probe by its ACK; a Close Request has a PSN
 //           and is accepted like data of no READ.
+// Whole:    the packets of a READ are its pieces, each once: by their number and the sum of their indices. A READ
+//           fails by its last packet otherwise.
 // Bounded:  a READ has no more packets than were asked for, or as `cut_i` says than come of a refused one. More are
 //           dropped as malformed, and change nothing.
 // Gone:     nothing of a READ is placed whose context is disabled or of another generation, or that ended.
@@ -66,10 +69,14 @@ module heddle_return_rx
   input  logic               late_look_i,   // Not while a packet is in stage 1 or 2.
   input  logic               late_take_i,   // It leaves, or there is none.
   output logic [NumMsg-1:0]  answered_o,    // Of the READ, some packet was settled since it was asked for.
+  output logic [NumPdc-1:0]  gaps_o,        // More than ReturnAhead PSNs came ahead of a gap.
   output logic [SeqW-1:0]    decided_o,     // Verdicts with `place` that took effect.
   output logic               ready_o        // Memories are initialised.
 );
+  localparam int unsigned IndexW = $clog2(PdcWindow);
+
   typedef struct packed {
+    logic         rud;
     logic         ipv6;
     logic [127:0] fa;
     logic [15:0]  spdcid;
@@ -82,17 +89,26 @@ module heddle_return_rx
     logic [47:0] mac;          // This and the next two: of the last packet accepted.
     logic [15:0] entropy;
     logic [5:0]  dscp;
-    logic [31:0] expected;     // Next PSN to accept.
+    logic [31:0] expected;     // Oldest PSN that did not come.
+    logic [PdcWindow-1:0] ahead;  // Those that came after it, on RUD.
     rod_gap_t    gap;
     logic [3:0]  unacked;      // Packets accepted since the last ACK.
     logic [31:0] received;     // Nominal bytes accepted (UET 3.0), wraps.
     logic [15:0] received_at;  // The last of them; 128 ns.
   } state_t;
 
+  // The window when the expected packet comes: written a cycle after `ahead`, which is before it is read.
+  typedef struct packed {
+    logic [PdcWindow-1:0] ahead;
+    logic [IndexW-1:0]    run;    // `expected` moves by so many more than one.
+    logic                 gap;
+  } window_t;
+
   // Of a READ, since it was asked for.
   typedef struct packed {
     logic [PktsW-1:0] packets;  // That came, or failed it.
-    logic [31:0]      bytes;    // Placed.
+    logic [PktsW-1:0] drift;    // Sum of their order of arrival less that of their indices.
+    logic             acked;    // One came in the ACK of its request.
   } count_t;
 
   localparam logic [3:0]  AckEvery     = 4'd15;
@@ -133,12 +149,18 @@ module heddle_return_rx
 
   heddle_mem #(.Width($bits(identity_t)), .Depth(NumPdc)) u_identity (
     .clk_i, .rst_ni, .wen_i(open_i), .waddr_i(open_info_i.pdc),
-    .wdata_i({open_info_i.ipv6, open_info_i.fa, open_info_i.spdcid, open_info_i.start_psn}),
+    .wdata_i({open_info_i.rud, open_info_i.ipv6, open_info_i.fa, open_info_i.spdcid, open_info_i.start_psn}),
     .raddr_i(pdc_raddr), .rdata_o(id), .error_o(unused_id_err), .ready_o(id_rdy)
   );
   heddle_mem #(.Width($bits(state_t)), .Depth(NumPdc)) u_state (
     .clk_i, .rst_ni, .wen_i(write), .waddr_i(pdc_q), .wdata_i(d),
     .raddr_i(pdc_raddr), .rdata_o(s_raw), .error_o(unused_state_err), .ready_o(state_rdy)
+  );
+  window_t window_raw, window, window_d;
+  logic    unused_window_err, unused_window_rdy;
+  heddle_mem #(.Width($bits(window_t)), .Depth(NumPdc), .Init(1'b0)) u_window (
+    .clk_i, .rst_ni, .wen_i(written_q), .waddr_i(written_pdc_q), .wdata_i(window_d),
+    .raddr_i(pdc_raddr), .rdata_o(window_raw), .error_o(unused_window_err), .ready_o(unused_window_rdy)
   );
   heddle_mem #(.Width($bits(return_read_t)), .Depth(NumMsg), .Init(1'b0)) u_reads (
     .clk_i, .rst_ni, .wen_i(read_i), .waddr_i(read_msg_i), .wdata_i(read_info_i),
@@ -167,13 +189,18 @@ module heddle_return_rx
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       begun_q  <= '0;
+      gaps_o   <= '0;
       active_q <= '0;
       spoilt_q <= '0;
       some_q   <= '0;
       cut_q    <= '0;
     end else begin
-      if (write)    begun_q[pdc_q]   <= 1'b1;
-      if (open_i)   begun_q[open_info_i.pdc] <= 1'b0;
+      if (write)     begun_q[pdc_q] <= 1'b1;
+      if (written_q) gaps_o[written_pdc_q] <= (written_ahead_q >> ReturnAhead) != '0;
+      if (open_i) begin
+        begun_q[open_info_i.pdc] <= 1'b0;
+        gaps_o[open_info_i.pdc]  <= 1'b0;
+      end
       if (count_up) some_q[msg_q]    <= 1'b1;
       if (take_i && verdict_o.fail) spoilt_q[msg_q] <= 1'b1;
       if (cut_i)    cut_q[cut_msg_i] <= 1'b1;
@@ -198,15 +225,38 @@ module heddle_return_rx
       s          = '0;
       s.expected = id.start_psn;
     end
-    count = some_q[msg_q] ? count_raw : '0;
+    window = begun_q[pdc_q] ? window_raw : '0;
+    count  = some_q[msg_q] ? count_raw : '0;
+  end
+
+  logic                 written_q;
+  logic [PdcW-1:0]      written_pdc_q;
+  logic [PdcWindow-1:0] written_ahead_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) written_q <= 1'b0;
+    else         written_q <= write && !(open_i && open_info_i.pdc == pdc_q);
+  end
+  always_ff @(posedge clk_i) begin
+    written_pdc_q   <= pdc_q;
+    written_ahead_q <= d.ahead;
+  end
+  always_comb begin
+    window_d.run = '0;
+    for (int unsigned i = PdcWindow - 1; i > 0; i--) begin
+      if (!written_ahead_q[i]) window_d.run = IndexW'(i - 1);
+    end
+    if (&written_ahead_q[PdcWindow-1:1]) window_d.run = IndexW'(PdcWindow - 1);
+    window_d.ahead = (written_ahead_q >> 1) >> window_d.run;
+    window_d.gap   = written_ahead_q != '0;
   end
 
   // -------------------------------------------------------------------- packet
   logic        trimmed;
   logic        in_ack;  // Data of a small READ; the ACK itself is heddle_pdc_tx's.
-  logic        known, is_data, is_error, expected, duplicate, early, named, ours, whole, good, gone, urgent;
+  logic        known, is_data, is_error, expected, duplicate, early, jumps, named, ours, fits, torn, good, gone, urgent;
   logic        is_cp, is_query, is_probe;
-  logic [31:0] ahead, reach, cack, ack_offset;
+  logic        in_window, came;
+  logic [31:0] ahead, cack, cack_after, ack_offset;
   assign is_cp      = pkt_i.pds_type == PdsTypeCp;
   assign is_query   = is_cp && pkt_i.next_hdr == CpTypeAckRequest;
   assign is_probe   = is_cp && pkt_i.next_hdr == CpTypeProbe;
@@ -219,27 +269,50 @@ module heddle_return_rx
   assign is_error   = pkt_i.next_hdr == NextHdrResponse && pkt_i.response == SesResponseResponse &&
                       pkt_i.return_code > ReturnCodeOk;
   assign ahead      = pkt_i.psn - s.expected;
-  assign expected   = ahead == '0;
-  assign duplicate  = ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
-  assign early      = !expected && ahead < 32'(RejectWindow);
+  assign expected   = pkt_i.psn == s.expected;
+  assign in_window  = ahead < 32'(PdcWindow);
+  assign came       = in_window && s.ahead[ahead[IndexW-1:0]];
+  assign duplicate  = came || ahead >= 32'hffff_8000;  // As far as ack_psn_offset reaches.
+  assign early      = !id.rud && !expected && ahead < 32'(RejectWindow);
+  assign jumps      = id.rud && in_window && !expected && !came;  // Over a gap.
   assign cack       = s.expected - 32'd1;
-  assign ack_offset = pkt_i.psn - cack;
 
   // A packet of a READ of this PDC, in the opening that it is in; one that was asked for and did not come.
   logic [31:0]      answered;  // By an ACK.
   logic [PktsW-1:0] limit;
   assign answered = pkt_i.psn + 32'($signed(pkt_i.offset));
-  assign named = id_fits && active_q[msg_q] && asked.spdcid == id.spdcid && (!in_ack || asked.psn == answered);
+  assign named = id_fits && active_q[msg_q] && asked.spdcid == id.spdcid && (!in_ack || (asked.psn == answered && !count.acked));
   assign limit = cut_q[msg_q] ? cut : asked.packets;
   assign ours  = named && count.packets < limit;
-  // The next bytes of it.
-  assign reach = count.bytes + 32'(pkt_i.payload_bytes);
   assign gone  = !tx_alive_i[read.ctx] || tx_gen_i[read.ctx] != read.gen;
-  // As much as its request asked for, or a READ would be complete with less than all of its bytes.
-  assign whole = reach == read.length || (pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
-  assign good  = ours && !spoilt_q[msg_q] && is_data && pkt_i.payload_bytes != '0 && pkt_i.message_offset == count.bytes &&
-                 reach >= count.bytes && reach <= read.length && whole;
-  assign urgent = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery;
+  // As much as its request requires, at its place.
+  logic [31:0]      reach, mtu_rest;
+  logic [3:0]       mtu_log2;
+  logic [PktsW-1:0] index, final_index, drift_after;
+  logic             last_piece, final_packet;
+  always_comb begin
+    unique case (1'b1)
+      port_i.payload_mtu[13]: mtu_log2 = 4'd13;
+      port_i.payload_mtu[12]: mtu_log2 = 4'd12;
+      port_i.payload_mtu[11]: mtu_log2 = 4'd11;
+      default:                mtu_log2 = 4'd10;
+    endcase
+  end
+  assign mtu_rest     = 32'(port_i.payload_mtu[13:0]) - 32'd1;
+  assign index        = PktsW'(pkt_i.message_offset >> mtu_log2);
+  assign final_index  = PktsW'((read.length - 32'd1) >> mtu_log2);
+  assign reach        = pkt_i.message_offset + 32'(pkt_i.payload_bytes);
+  assign last_piece   = index == final_index;
+  assign fits         = is_data && (pkt_i.message_offset & mtu_rest) == '0 && index < asked.packets && !spoilt_q[msg_q] &&
+                        (last_piece ? pkt_i.payload_bytes != '0 && reach == read.length
+                                    : pkt_i.payload_bytes == port_i.payload_mtu[13:0] && !in_ack);
+  logic [PktsW-1:0] due_index;  // If the pieces came in order.
+  assign due_index    = count.drift + count.packets;
+  assign drift_after  = due_index - index;
+  assign final_packet = count.packets == final_index;
+  assign torn         = final_packet && due_index != index;
+  assign good         = ours && fits && !torn;
+  assign urgent       = pkt_i.ar || pkt_i.retx || pkt_i.ce || s.unacked == AckEvery || window.gap || jumps;
 
   logic     accept, behind, reported;
   rod_gap_t gap_after, gap_closed;
@@ -248,11 +321,21 @@ module heddle_return_rx
     .gap_i(s.gap), .ahead_i(ahead[GapW-1:0]), .retx_i(pkt_i.retx), .trim_i(pkt_i.trim), .psn_i(pkt_i.psn[GapW-1:0]),
     .report_o(reported), .gap_o(gap_after), .lost_o(lost), .closed_o(gap_closed)
   );
-  assign accept   = known && !trimmed && (in_ack || (expected && !is_query && !is_probe));
-  assign behind   = known && !in_ack && !is_query && !is_probe && (early || (trimmed && expected));
-  assign count_up = take_i && v.settle;
+  assign accept   = known && !trimmed && (in_ack || ((expected || jumps) && !is_query && !is_probe));
+  assign behind   = known && !in_ack && !is_query && !is_probe && !id.rud && (early || (trimmed && expected));
+  // The expected packet moves the window.
+  logic                 moves;
+  logic [31:0]          cack_moved;
+  logic [PdcWindow-1:0] ahead_after;
+  assign moves       = accept && expected;
+  assign cack_moved  = s.expected + 32'(window.run);
+  assign cack_after  = moves ? cack_moved : cack;
+  assign ack_offset  = moves ? 32'd0 - 32'(window.run) : ahead + 32'd1;
+  assign ahead_after = expected ? window.ahead : s.ahead | (PdcWindow'(jumps) << ahead[IndexW-1:0]);
+  assign count_up   = take_i && v.settle;
   assign count_d.packets = count.packets + 1'b1;
-  assign count_d.bytes   = good ? reach : count.bytes;
+  assign count_d.drift   = drift_after;
+  assign count_d.acked   = count.acked || in_ack;
   assign write    = (take_i && known && !in_ack && (accept || behind || (duplicate && !is_probe))) ||
                     (late_take_i && late_o.respond);
 
@@ -268,7 +351,8 @@ module heddle_return_rx
       d.dscp     = pkt_i.dscp;
       d.received = s.received + 32'(pkt_i.payload_bytes) + nominal;
       d.received_at = now_ns_i[22:7];
-      d.expected = s.expected + 32'd1;
+      if (expected) d.expected = cack_moved + 32'd1;
+      d.ahead    = ahead_after;
       d.gap      = gap_closed;
       d.unacked  = urgent && lost == TrimNone ? '0 : s.unacked == AckEvery ? s.unacked : s.unacked + 1'b1;
     end else if (behind) begin
@@ -314,8 +398,9 @@ module heddle_return_rx
     late_o.answer.dpdcid  = s.tpdcid;
     late_o.answer.kind    = ResponseNone;
     late_o.answer.cack    = cack;
+    late_o.answer.cc      = id.rud || ruled;
+    late_o.answer.sack_bitmap = s.ahead;
     if (ruled) begin
-      late_o.answer.cc           = 1'b1;
       late_o.answer.service_time = waited == '0 ? 16'd1 : waited;
       late_o.answer.rcvd_bytes   = late_rounded[31:8];
     end
@@ -335,10 +420,11 @@ module heddle_return_rx
     v.rsp.spdcid   = id.spdcid;
     v.rsp.dpdcid   = pkt_i.spdcid;
     v.rsp.kind     = ResponseNone;
-    v.rsp.cack     = accept ? pkt_i.psn : cack;
+    v.rsp.cack     = cack_after;
     v.rsp.nack_psn = pkt_i.psn;
+    v.rsp.cc       = id.rud || ruled;
+    v.rsp.sack_bitmap = accept ? ahead_after : s.ahead;
     if (ruled) begin
-      v.rsp.cc           = 1'b1;
       v.rsp.service_time = 16'd1;
       v.rsp.rcvd_bytes   = rounded[31:8];
     end
@@ -355,7 +441,7 @@ module heddle_return_rx
 
     if (pkt_i.dpdcid[15 -: SlotBits] != port_i.slot[SlotBits-1:0]) begin
       v.stat[trimmed ? StatisticDropTrimmed : StatisticDropPdcid] = 1'b1;  // Another function's: no answer.
-    end else if (trimmed && !(known && (duplicate || expected || early))) begin
+    end else if (trimmed && !(known && (duplicate || expected || early || jumps))) begin
       v.stat[StatisticDropTrimmed] = 1'b1;
     end else if (!known) begin
       v.respond    = !in_ack;
@@ -374,6 +460,7 @@ module heddle_return_rx
       v.rsp.code = 8'(NackCodePktNotRcvd);
     end else if (accept) begin
       v.respond    = urgent && !in_ack;
+      v.rsp.ack_offset = ack_offset[15:0];
       if (lost != TrimNone && !in_ack) begin  // What is accepted is acknowledged later.
         v.respond      = 1'b1;
         v.rsp.kind     = ResponseNack;
@@ -382,8 +469,8 @@ module heddle_return_rx
         v.rsp.code     = 8'(lost == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
       end
       v.bytes      = good && !gone ? pkt_i.payload_bytes : '0;
-      v.first      = good && count.bytes == '0;
-      v.last       = good && reach == read.length;
+      v.first      = good && count.packets == '0;
+      v.last       = good && final_packet;
       v.fail       = v.settle && !good;
       v.code       = is_error && !in_ack ? pkt_i.return_code : 6'(ReturnCodeUncor);
       v.stat[StatisticRxReturnData] = good;
@@ -394,7 +481,7 @@ module heddle_return_rx
       v.rsp.ack_offset = ack_offset[15:0];
       v.stat[StatisticRxDuplicates] = !is_query;
     end else if (trimmed) begin
-      v.respond  = expected || reported;
+      v.respond  = expected || reported || jumps;
       v.rsp.kind = ResponseNack;
       v.rsp.code = 8'(pkt_i.trim == TrimLasthop ? NackCodeTrimmedLasthop : NackCodeTrimmed);
       v.stat[StatisticRxTrimmed] = 1'b1;
@@ -415,7 +502,7 @@ module heddle_return_rx
 
   logic unused;
   assign unused = ^{unused_id_err, unused_state_err, unused_read_err, unused_count_err, unused_asked_err,
-                    unused_cut_err, unused_cut_rdy, unused_read_rdy, unused_count_rdy, unused_asked_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
+                    unused_cut_err, unused_cut_rdy, unused_window_err, unused_window_rdy, unused_read_rdy, unused_count_rdy, unused_asked_rdy, ack_offset, rounded, late_rounded, now_ns_i, port_i,
                     transport_i, pkt_i};
 
   `HEDDLE_ASSERT(Settled_A, take_i && verdict_o.settle |=> answered_o[$past(msg_q)])

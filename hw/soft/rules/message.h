@@ -183,7 +183,7 @@ constexpr Answer AnswerToOther(const Part& part, const Aim& aim,
              : Answer{Answer::Kind::kWait, {}, contract::NackCode::kNoResource};
 }
 
-// The same as a packet's of a WRITE that its initiator alone tracks:
+// The same as a packet's of a WRITE or READ that its initiator alone tracks:
 // each stands for itself.
 constexpr Answer AnswerToAlone(const Part& part, const Aim& aim, bool over) {
   using contract::ReturnCode;
@@ -196,9 +196,12 @@ constexpr Answer AnswerToAlone(const Part& part, const Aim& aim, bool over) {
   if (part.ie) {
     return {Answer::Kind::kIgnored};
   }
-  const ReturnCode code = RefusalOf(part, aim);
-  return code == ReturnCode::kNull ? Answer{}
-                                   : Answer{Answer::Kind::kError, code};
+  if (const ReturnCode code = RefusalOf(part, aim); code != ReturnCode::kNull) {
+    return {Answer::Kind::kError, code};
+  }
+  return aim.data
+             ? Answer{}
+             : Answer{Answer::Kind::kWait, {}, contract::NackCode::kNoResource};
 }
 
 // Unordered: may a packet be taken over a gap by a target that has one message

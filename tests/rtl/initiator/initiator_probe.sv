@@ -58,6 +58,7 @@ module initiator_probe
   input  logic [15:0] seq_done_i,
   output logic [15:0] seq_issued_o,
 
+  input  logic [NumPdc-1:0] gaps_i,  // In the return direction.
   input  logic        fail_i,
   input  logic [9:0]  fail_msg_i,
 
@@ -260,7 +261,7 @@ module initiator_probe
     .open_again_i(open_again), .open_peer_i(open_peer),
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
-    .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due),
+    .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i,
     .alive_o, .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),

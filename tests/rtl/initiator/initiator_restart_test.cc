@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rtl/records.h"
 #include "tests/rtl/initiator/initiator_bench.h"
 #include "tests/seed.h"
 
@@ -16,6 +17,7 @@ using contract::ReturnCode;
 using contract::Status;
 
 constexpr uint32_t kPacket = 1024;
+constexpr uint32_t kDue = rtl::kReturnDue;
 constexpr uint32_t kPeer = 7;
 constexpr uint16_t kBadMkey = static_cast<uint16_t>(ReturnCode::kBadMkey);
 
@@ -289,13 +291,13 @@ TEST_P(InitiatorRestartTest, ReadsThatWaitEndThoughNothingMoreMayBeSent) {
     const size_t first = bench_.messages.size();
     const uint64_t restarts = bench_.restarts_seen;
     bench_.targets[kPeer].withholds_data = true;
-    bench_.Post(kPeer, 16 * kPacket, /*read=*/true);
+    bench_.Post(kPeer, kDue * kPacket, /*read=*/true);
     if (more) {
       bench_.Post(kPeer, 3 * kPacket, /*read=*/true);
       bench_.Post(kPeer, 8);
     }
     Pass(300);
-    EXPECT_EQ(bench_.messages[first].delivered(), 16U);
+    EXPECT_EQ(bench_.messages[first].delivered(), kDue);
     bench_.Restart(kPeer);
     bench_.targets[kPeer] = {};
     // The target is down for half an RTO.
@@ -317,7 +319,7 @@ TEST_P(InitiatorRestartTest, ReadsThatWaitEndThoughNothingMoreMayBeSent) {
 // It has ended the PDC, but nothing else: messages that never left move.
 TEST_P(InitiatorRestartTest, TargetThatForgotIsFoundOutWhileReadsWait) {
   bench_.targets[kPeer].withholds_data = true;
-  bench_.Post(kPeer, 16 * kPacket, /*read=*/true);
+  bench_.Post(kPeer, kDue * kPacket, /*read=*/true);
   bench_.Post(kPeer, 3 * kPacket, /*read=*/true);
   Pass(300);
   bench_.ForgetPdcs();
@@ -332,7 +334,7 @@ TEST_P(InitiatorRestartTest, TargetThatForgotIsFoundOutWhileReadsWait) {
 // Whatever is lost: the target is asked again, ever more rarely.
 TEST_P(InitiatorRestartTest, TargetIsAskedAgainWhileNoDataCome) {
   bench_.targets[kPeer].withholds_data = true;
-  bench_.Post(kPeer, 16 * kPacket, /*read=*/true);
+  bench_.Post(kPeer, kDue * kPacket, /*read=*/true);
   Pass(300);
   // 20 ticks, twice as many, up to 200; dead_ticks are 1000.
   Pass(uint64_t{700} * bench_.tick_cycles);

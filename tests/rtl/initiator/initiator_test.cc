@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "rtl/records.h"
 #include "tests/rtl/initiator/initiator_bench.h"
 #include "tests/seed.h"
 
@@ -764,11 +765,32 @@ TEST(InitiatorTest, DueDataAreBoundedAndHeldAgainstNobodyElse) {
   for (int i = 0; i < 16 * 500; ++i) {
     bench.Cycle();
   }
-  EXPECT_EQ(bench.packets_to[1], 16U);
+  EXPECT_EQ(bench.packets_to[1], rtl::kReturnDue);
   EXPECT_EQ(bench.messages[0].completions, 0);
   EXPECT_EQ(bench.messages[1].completions, 1);
   EXPECT_EQ(bench.messages[1].status, Status::kOk);
-  EXPECT_EQ(bench.most_due, 16U);
+  EXPECT_EQ(bench.most_due, rtl::kReturnDue);
+  ExpectNothingBroken(bench);
+}
+
+TEST(InitiatorTest, NoDataAreRequestedOverAWideGap) {
+  InitiatorBench bench(1);
+  bench.rud = true;
+  const auto set_gaps = [&](uint32_t word) {
+    for (size_t i = 0; i < rtl::kNumPdc / 32; ++i) bench->gaps_i[i] = word;
+  };
+  // Without data that are due there is nothing to wait for.
+  set_gaps(~0U);
+  bench.targets[1].withholds_data = true;
+  bench.Post(1, 8, /*read=*/true);
+  for (int i = 0; i < 500; ++i) bench.Cycle();
+  EXPECT_EQ(bench.packets_to[1], 1U);
+  bench.Post(1, 3000, /*read=*/true);
+  for (int i = 0; i < 500; ++i) bench.Cycle();
+  EXPECT_EQ(bench.packets_to[1], 1U);
+  set_gaps(0);
+  for (int i = 0; i < 500; ++i) bench.Cycle();
+  EXPECT_EQ(bench.packets_to[1], 4U);
   ExpectNothingBroken(bench);
 }
 

@@ -340,7 +340,8 @@ class AcceptModel {
     const bool counted =
         (c.counts_write || c.region_counts) && !(c.som && c.eom);
     first_ = c.som;
-    alone_ = rude_ && write && !reports && !counted && !c.dc &&
+    const bool told = read && (reports || c.counts_read);
+    alone_ = rude_ && (write ? !reports && !counted && !c.dc : read && !told) &&
              !(held && (same_id || !jumps));
     const uint32_t to_last = c.e_last_psn - c.psn;
     beyond_ =
@@ -356,7 +357,6 @@ class AcceptModel {
         .dc = c.dc && !Is(Mutant::kIgnoresDc),
         .legal = Legal(c, alone_, fresh)};
     part_ = part;
-    const bool told = read && (reports || c.counts_read);
     const bool asks = read && c.read_bytes != 0;
     rules::Aim aim = {
         .context = c.look_hit,
@@ -484,7 +484,7 @@ class AcceptModel {
     result->serves = c.opcode == contract::SesOpcode::kRead &&
                      c.read_bytes != 0 && !c.ie &&
                      (begins || (answer.kind == rules::Answer::Kind::kTaken &&
-                                 c.e_state == AcceptCase::kOpen));
+                                 (alone_ || c.e_state == AcceptCase::kOpen)));
     if (c.ce) result->stat |= Bit(Statistic::kRxEcnMarked);
     if (c.rma()) result->stat |= Bit(Statistic::kRxRma);
     if (c.rma() && error) result->stat |= Bit(Statistic::kRxRmaRefused);

@@ -2,6 +2,7 @@
 // WRITE and READ.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "hw/contract/gen/heddle_contract.h"
@@ -247,6 +248,54 @@ TEST_F(AcceptReadTest, PacketWithInitiatorErrorAsksForNothing) {
   end.ar = 1;
   bench_.Answer(end);
   EXPECT_EQ(bench_.jobs.size(), 1u);
+}
+
+class AcceptRudReadTest : public AcceptReadTest {
+ protected:
+  AcceptRudReadTest() { type_ = PdsType::kRudReq; }
+};
+
+TEST_F(AcceptRudReadTest, PacketsAheadAreServedInTheOrderInWhichTheyCome) {
+  Open();
+  bench_.credit_ok = 0;
+  const rtl::Response last =
+      bench_.Answer(AsRead(Next(kStart + 4, 2048, 100, true, 2148), 100));
+  EXPECT_EQ(last.cack, kStart);
+  EXPECT_EQ(last.sack_bitmap, 1U << 3);
+  bench_.Answer(AsRead(Next(kStart + 3, 1024, 1024, false, 2148), 1024));
+  // Another READ, before the first of this one; the first, twice.
+  rtl::RxPacket other = AsRead(Packet(kStart + 1, 8), 8);
+  other.message_id = 2;
+  bench_.Answer(other);
+  const rtl::RxPacket first = AsRead(First(kStart + 2, 1024, 2148), 1024);
+  EXPECT_EQ(bench_.Answer(first).cack, kStart + 4);
+  bench_.Answer(first);
+  ASSERT_EQ(bench_.jobs.size(), 4u);
+  const std::array<uint32_t, 4> offsets = {2048, 1024, 0, 0};
+  const std::array<uint16_t, 4> bytes = {100, 1024, 8, 1024};
+  for (size_t i = 0; i < 4; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(bench_.jobs[i].open, i == 0);
+    EXPECT_EQ(bench_.jobs[i].route.rud, 1);
+    EXPECT_EQ(bench_.jobs[i].data.message_offset, offsets[i]);
+    EXPECT_EQ(bench_.jobs[i].data.bytes, bytes[i]);
+  }
+}
+
+TEST_F(AcceptRudReadTest, WhatIsReportedOrHasNoRoomWaitsForItsTurn) {
+  Open();
+  rtl::RxPacket ahead = AsRead(Next(kStart + 2, 1024, 100, true, 1124), 100);
+  ahead.ar = 1;
+  bench_.SetRoom(false);
+  ExpectNack(bench_.Answer(ahead), NackCode::kPktNotRcvd, tpdcid_, kStart + 1);
+  bench_.SetRoom(true);
+  bench_.contexts[2].counters.remote_read = 7;
+  bench_.Quiet(ahead);
+  EXPECT_TRUE(bench_.jobs.empty());
+  bench_.Quiet(AsRead(First(kStart + 1, 1024, 1124), 1024));
+  bench_.Answer(ahead);
+  ASSERT_EQ(bench_.jobs.size(), 2u);
+  EXPECT_EQ(bench_.jobs[1].tell, 1);
 }
 
 TEST_F(AcceptReadTest, EndOfThePdcEndsItsReturnDirection) {

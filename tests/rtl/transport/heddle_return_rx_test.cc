@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of our READs: accepted in order, placed where they belong, or nowhere.
+// Data of our READs: accepted in order or, on RUD, in any; placed where they
+// belong, or nowhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "Vheddle_return_rx.h"
@@ -100,10 +103,11 @@ class ReturnRxTest : public testing::Test {
   void SetAlive(uint32_t pdc, bool alive) {
     PutAlive(dut_->alive_i, pdc, alive);
   }
-  void Open(uint32_t pdc, uint16_t spdcid) {
+  void Open(uint32_t pdc, uint16_t spdcid, bool rud = false) {
     spdcid_ = spdcid;
     rtl::Drive(dut_->open_info_i,
                rtl::ReturnOpen{.pdc = static_cast<uint8_t>(pdc),
+                               .rud = rud,
                                .fa_lo = 0x0a000002,
                                .spdcid = spdcid,
                                .start_psn = kStart});
@@ -157,6 +161,23 @@ class ReturnRxTest : public testing::Test {
     dut_->end_i = 1;
     dut_.Tick();
     dut_->end_i = 0;
+  }
+
+  bool Gap(uint32_t pdc) {
+    dut_.Tick();
+    dut_.Settle();
+    return (dut_->gaps_o[pdc / 32] >> pdc % 32 & 1) != 0;
+  }
+  // On RUD: what came after the first `next`.
+  static void ExpectSack(const rtl::ReturnVerdict& verdict, uint32_t next,
+                         const std::set<uint32_t>& came) {
+    ExpectAck(verdict, next - 1);
+    EXPECT_EQ(verdict.rsp.cc, 1);
+    uint64_t bitmap = 0;
+    for (const uint32_t number : came) {
+      bitmap |= uint64_t{1} << (number - next);
+    }
+    EXPECT_EQ(verdict.rsp.sack_bitmap, bitmap);
   }
 
   bool Answered(uint16_t msg) {
@@ -305,7 +326,8 @@ TEST_F(ReturnRxTest, DuplicatesAreAcknowledgedAgainAndDropped) {
   EXPECT_EQ(static_cast<int16_t>(verdict.rsp.ack_offset), -1);
   ExpectDropped(verdict);
   EXPECT_TRUE(Counted(verdict, Statistic::kRxDuplicates));
-  EXPECT_EQ(Send(Data(2, 2048, 2048)).last, 1);
+  EXPECT_EQ(Send(Data(2, 2048, 1024)).last, 0);
+  EXPECT_EQ(Send(Data(3, 3072, 1024)).last, 1);
 }
 
 TEST_F(ReturnRxTest, GapIsRefusedOnceWithThePsnExpected) {
@@ -555,7 +577,7 @@ TEST_F(ReturnRxTest, MarkedPacketIsAnsweredAtOnce) {
   EXPECT_EQ(Send(Quiet(1)).respond, 0);
 }
 
-TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
+TEST_F(ReturnRxTest, NothingIsPlacedThatIsNoPieceOfARead) {
   struct Case {
     const char* what;
     rtl::RxPacket packet;
@@ -575,7 +597,8 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
     EXPECT_TRUE(Counted(verdict, Statistic::kDropSes));
     ++number;
   };
-  expect_malformed("skips bytes", Data(0, 1024, 1024));
+  expect_malformed("between two pieces", Data(0, 512, 1024));
+  expect_malformed("after the end", Data(0, 4096, 1024));
   expect_malformed("beyond the end", Data(0, 0, 4097));
   expect_malformed("no bytes", Data(0, 0, 0));
   expect_malformed("fewer than were asked for", Data(0, 0, 1023));
@@ -597,7 +620,10 @@ TEST_F(ReturnRxTest, NothingIsPlacedThatIsNotTheNextOfARead) {
   Write(79, 4096, 0x20000);
   Asked(79, kOurs + 1, kStart);
   ExpectDropped(Send(Data(number++, 0, 1024, 79)));  // Of another PDC.
-  EXPECT_EQ(Send(Data(number++, 0, 4096)).last, 1) << "it is as it was";
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(Send(Data(number++, i * 1024, 1024)).last, i == 3 ? 1 : 0)
+        << "it is as it was";
+  }
 }
 
 TEST_F(ReturnRxTest, EndedReadTakesNothing) {
@@ -725,6 +751,152 @@ TEST_F(ReturnRxTest, ReadThatIsAskedForAgainBeginsAnew) {
   EXPECT_EQ(Send(packet).last, 1);
 }
 
+TEST_F(ReturnRxTest, OnRudDataAreTakenInAnyOrderOnce) {
+  Open(kPdc, kOurs, /*rud=*/true);
+  Read(kMsg, 5 * 1024 + 100);
+  rtl::ReturnVerdict verdict = Send(Quiet(0));
+  EXPECT_EQ(verdict.respond, 0) << "no gap, no ar";
+  rtl::RxPacket ahead = Quiet(3);
+  ahead.pds_type = PdsType::kRudReq;
+  verdict = Send(ahead);
+  ExpectSack(verdict, 1, {3});
+  EXPECT_EQ(static_cast<int16_t>(verdict.rsp.ack_offset), 3);
+  EXPECT_EQ(verdict.bytes, 1024);
+  EXPECT_EQ(verdict.iova, 0x10000U + 3072);
+  EXPECT_EQ(verdict.settle, 1);
+  verdict = Send(Data(5, 5120, 100));
+  ExpectSack(verdict, 1, {3, 5});
+  EXPECT_EQ(verdict.bytes, 100);
+  EXPECT_EQ(verdict.last, 0);
+  verdict = Send(ahead);
+  ExpectSack(verdict, 1, {3, 5});
+  EXPECT_EQ(static_cast<int16_t>(verdict.rsp.ack_offset), 3);
+  EXPECT_TRUE(Counted(verdict, Statistic::kRxDuplicates));
+  EXPECT_EQ(verdict.settle, 0);
+  ExpectDropped(verdict);
+  ExpectSack(Send(Quiet(2)), 1, {2, 3, 5});
+  verdict = Send(Quiet(1));
+  ExpectSack(verdict, 4, {5});
+  EXPECT_EQ(static_cast<int16_t>(verdict.rsp.ack_offset), -2);
+  verdict = Send(Quiet(4));
+  ExpectSack(verdict, 6, {});
+  EXPECT_EQ(verdict.last, 1);
+}
+
+TEST_F(ReturnRxTest, OnRudTheWindowBoundsWhatIsTaken) {
+  Open(kPdc, kOurs, /*rud=*/true);
+  Read(kMsg, 1U << 20);
+  for (uint32_t i = 0; i < 64; ++i) Asked(kMsg, kOurs, kStart + i, i + 1);
+  EXPECT_EQ(Send(Data(63, 63 * 1024, 1024)).bytes, 1024);
+  ExpectNack(Send(Data(64, 62 * 1024, 1024)), NackCode::kPsnOorWindow, 64);
+  ExpectSack(Send(Data(0, 0, 1024)), 1, {63});
+  EXPECT_EQ(Send(Data(64, 62 * 1024, 1024)).bytes, 1024);
+}
+
+TEST_F(ReturnRxTest, OnRudTrimmedDataAreNackedEachUnlessTheyCame) {
+  Open(kPdc, kOurs, /*rud=*/true);
+  Read(kMsg, 4096);
+  ExpectNack(Send(Trimmed(Data(0, 0, 1024))), NackCode::kTrimmed, 0);
+  ExpectNack(Send(Trimmed(Data(2, 0, 1024))), NackCode::kTrimmed, 2);
+  EXPECT_EQ(Send(Data(1, 1024, 1024)).bytes, 1024);
+  ExpectSack(Send(Trimmed(Data(1, 0, 1024))), 0, {1});
+  ExpectNack(Send(Trimmed(Data(2, 0, 1024))), NackCode::kTrimmed, 2);
+  ExpectSack(Send(Data(0, 0, 1024)), 2, {});
+}
+
+TEST_F(ReturnRxTest, OnRudAWideGapIsSignalledUntilItCloses) {
+  constexpr uint32_t kAhead = rtl::kReturnAhead;
+  Open(kPdc, kOurs, /*rud=*/true);
+  Read(kMsg, 1U << 20);
+  for (uint32_t i = 1; i < kAhead; ++i) Send(Data(i, i * 1024, 1024));
+  EXPECT_FALSE(Gap(kPdc));
+  Send(Data(kAhead, kAhead * 1024, 1024));
+  EXPECT_TRUE(Gap(kPdc));
+  Send(Data(0, 0, 1024));
+  EXPECT_FALSE(Gap(kPdc));
+  Send(Data(2 * kAhead + 1, 0, 1024));
+  EXPECT_TRUE(Gap(kPdc));
+  Open(kPdc, kOurs ^ 1 << 8, /*rud=*/true);
+  EXPECT_FALSE(Gap(kPdc));
+}
+
+// As many pieces as were requested, but one of them twice.
+TEST_F(ReturnRxTest, ReadWithAHoleFails) {
+  Open(kPdc, kOurs, /*rud=*/true);
+  Read(kMsg, 4096);
+  Send(Data(3, 3072, 1024));
+  EXPECT_EQ(Send(Data(2, 3072, 1024)).fail, 0);
+  Send(Data(0, 0, 1024));
+  const rtl::ReturnVerdict last = Send(Data(1, 1024, 1024));
+  EXPECT_EQ(last.settle, 1);
+  EXPECT_EQ(last.fail, 1);
+  EXPECT_EQ(last.code, static_cast<uint8_t>(ReturnCode::kUncor));
+  EXPECT_EQ(last.last, 0);
+}
+
+// The answer to a tail of a few bytes is its ACK, which may be first.
+TEST_F(ReturnRxTest, TailInTheAckOfItsRequestIsTakenOnceBeforeTheRest) {
+  for (const bool rud : {false, true}) {
+    for (const bool tail_first : {false, true}) {
+      Open(kPdc, kOurs, rud);
+      Read(kMsg, 1024 + 16);
+      rtl::RxPacket ack = Data(3, 1024, 16);
+      ack.pds_type = rud ? PdsType::kAckCc : PdsType::kAck;
+      const rtl::RxPacket rest = Data(0, 0, 1024);
+      const rtl::ReturnVerdict first = Send(tail_first ? ack : rest);
+      EXPECT_EQ(first.fail, 0);
+      EXPECT_EQ(first.bytes, tail_first ? 16 : 1024);
+      if (tail_first) {
+        const rtl::ReturnVerdict repeated = Send(ack);
+        ExpectDropped(repeated);
+        EXPECT_EQ(repeated.settle, 0);
+      }
+      const rtl::ReturnVerdict last = Send(tail_first ? rest : ack);
+      EXPECT_EQ(last.fail, 0);
+      EXPECT_EQ(last.last, 1);
+      EXPECT_EQ(last.bytes, tail_first ? 1024 : 16);
+      End(kMsg);
+    }
+  }
+}
+
+TEST_F(ReturnRxTest, OnRudRandomOrderPlacesEachByteOnce) {
+  const uint32_t seed = TestSeed();
+  std::mt19937 random(seed);
+  constexpr uint32_t kPackets = 200;
+  constexpr uint32_t kLength = (kPackets - 1) * 1024 + 77;
+  for (int round = 0; round < 20; ++round) {
+    Open(kPdc, kOurs, /*rud=*/true);
+    Read(kMsg, kLength);
+    // The target's PSNs name the pieces in an order of its own.
+    std::vector<uint32_t> pieces(kPackets);
+    std::iota(pieces.begin(), pieces.end(), 0U);
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    std::set<uint32_t> came;
+    std::vector<int> placed(kPackets, 0);
+    uint32_t next = 0;
+    bool last = false;
+    while (next < kPackets) {
+      const uint32_t number =
+          std::min<uint32_t>(kPackets - 1, next + random() % 64);
+      const uint32_t piece = pieces[number];
+      const rtl::ReturnVerdict verdict =
+          Send(Data(number, piece * 1024, piece == kPackets - 1 ? 77 : 1024));
+      const bool fresh = came.insert(number).second;
+      ASSERT_EQ(verdict.settle, fresh ? 1 : 0) << "seed " << seed;
+      ASSERT_EQ(verdict.bytes != 0, fresh) << "seed " << seed;
+      placed[piece] += fresh ? 1 : 0;
+      while (came.contains(next)) ++next;
+      ASSERT_EQ(verdict.rsp.cack, kStart + next - 1) << "seed " << seed;
+      ASSERT_FALSE(last) << "seed " << seed;
+      last = verdict.last != 0;
+    }
+    ASSERT_TRUE(last) << "seed " << seed;
+    for (const int count : placed) ASSERT_EQ(count, 1) << "seed " << seed;
+    End(kMsg);
+  }
+}
+
 // It ends if its target begins anew; a READ that was not asked for yet does
 // not.
 TEST_F(ReturnRxTest, ReadIsAnsweredFromItsFirstPacketUntilItEnds) {
@@ -756,7 +928,8 @@ TEST_F(ReturnRxTest, ContextThatIsGoneGetsNoData) {
   EXPECT_EQ(verdict.settle, 1);
   EXPECT_EQ(verdict.fail, 0);
   SetContext(false, kGen);
-  verdict = Send(Data(2, 2048, 2048));
+  Send(Data(2, 2048, 1024));
+  verdict = Send(Data(3, 3072, 1024));
   EXPECT_EQ(verdict.bytes, 0);
   EXPECT_EQ(verdict.settle, 1);
   EXPECT_EQ(verdict.last, 1);
