@@ -78,6 +78,7 @@ module heddle_pdc_tx
   input  return_due_t        due_i,
   input  logic [NumPdc-1:0]  gaps_i,           // heddle_return_rx.
   output logic [NumPdc-1:0]  alive_o,          // Return data are welcome.
+  output logic [NumPdc-1:0]  full_o,           // It requests no more data now.
   output logic [NumPdc-1:0]  stuck_o,          // The peer refuses, or is silent.
   output logic [NumMsg-1:0]  read_o,           // The message is a READ with data.
   output logic [NumMsg-1:0]  collapsed_o,      // Its last packet asks for nothing.
@@ -197,9 +198,10 @@ module heddle_pdc_tx
   logic [PdcW-1:0]   scan_pdc;
   logic [31:0]       first_at;
 
+  assign full_o = full_q | (owed_q & gaps_i);
   // A PDC in stage 1 is left alone: its queue position is just changing.
   always_comb begin
-    may_send = (can_send_q & ((pending & (~(full_q | (owed_q & gaps_i)) | cut_q)) | closing_q)) | control_q;
+    may_send = (can_send_q & ((pending & (~full_o | cut_q)) | closing_q)) | control_q;
     if (ev_q != EvNone) may_send[pdc_q] = 1'b0;
   end
   heddle_rr_pick #(.NumSrc(NumPdc)) u_next_pdc (

@@ -2,8 +2,10 @@
 // Gives each operation a message table entry and queues it on its PDC.
 //
 // Keyed:    one PDC per {mode, owner, JobID, peer FA, PIDonFEP, RI, source PIDonFEP, source RI,
-//           DSCP}; its mode is RUD or ROD for life. A key has a place in one of two sets of 4 ways; there are four places for each
+//           DSCP, lane}; its mode is RUD or ROD for life. A key has a place in one of two sets of 4 ways; there are four places for each
 //           PDC, so that PDCs run out before places do.
+// Lanes:    READs that need no order take up to four PDCs in turn: the next one when theirs has all the data due that
+//           it may have, as long as half of all PDCs are free. All else is on lane 0.
 // Parked:   an operation whose key has no PDC while none is free waits here with its table entry,
 //           and so do later ones of the same key (of the same hash); others pass. Whoever has
 //           waited longest gets the next free PDC. There is room for every table entry.
@@ -43,6 +45,7 @@ module heddle_tx_msg
 
   output logic            enq_valid_o,
   input  logic            enq_ready_i,
+  input  logic [NumPdc-1:0] full_i,         // PDCs that request no more data now.
   output logic [PdcW-1:0] enq_pdc_o,
   output logic [MsgW-1:0] enq_msg_o,
   output logic [PktW-1:0] enq_last_o,       // Index of the message's last packet.
@@ -78,6 +81,7 @@ module heddle_tx_msg
   localparam int unsigned WayW   = $clog2(Ways);
   localparam int unsigned HashW  = 10;  // Parked keys are counted by it.
   localparam int unsigned CountW = MsgW + 1;
+  localparam int unsigned LaneW  = 2;
 
   typedef struct packed {
     logic         rud;
@@ -91,6 +95,7 @@ module heddle_tx_msg
     logic [23:0]  job_id;
     logic [5:0]   dscp;
     logic [7:0]   owner;
+    logic [LaneW-1:0] lane;
     logic [HopW-1:0] hop;  // A PDC keeps its next hop for life.
   } key_t;
 
@@ -170,10 +175,17 @@ module heddle_tx_msg
   logic        from_parked, from_parked_q;
   key_t        op_key, key;
   logic [11:0] target_ri;
+  logic        laned, plenty_q;  // Half of all PDCs are free.
+  logic [LaneW-1:0] lane, lane_q, kept_lane_q;  // `lane` is chosen in StIdle.
+  assign laned = op_i.op.rud && op_i.op.opcode == OpcodeRead;
+  always_comb begin
+    lane = kept_lane_q;
+    if (state_q == StIdle) lane = laned && plenty_q ? lane_q : '0;
+  end
   assign target_ri = op_i.resource_index + 12'd1 + op_i.op.rx_index[11:0];
   assign op_key = {op_i.op.rud, op_i.op.rel, op_i.ipv6, op_i.fa, op_i.pid_on_fep, target_ri,
                    op_i.op.source_pid, op_i.op.source_ri, op_i.op.job_id, op_i.op.dscp,
-                   op_i.op.owner, op_i.hop};
+                   op_i.op.owner, lane, op_i.hop};
   assign key = (state_q == StIdle ? from_parked : from_parked_q) ? parked.key : op_key;
 
   logic [31:0] fold, mixed;
@@ -186,8 +198,8 @@ module heddle_tx_msg
   logic [Tables-1:0][SetW-1:0] sets, sets_q;
   logic [HashW-1:0]            hash, hash_q;
   assign sets[0] = fold[SetW-1:0] ^ fold[2*SetW-1:SetW] ^ fold[3*SetW-1:2*SetW] ^
-                   fold[4*SetW-1:3*SetW] ^ SetW'(fold[31:4*SetW]);
-  assign sets[1] = mixed[31 -: SetW] ^ mixed[17 -: SetW];
+                   fold[4*SetW-1:3*SetW] ^ SetW'(fold[31:4*SetW]) ^ SetW'(key.lane);
+  assign sets[1] = mixed[31 -: SetW] ^ mixed[17 -: SetW] ^ SetW'(key.lane);
   assign hash    = mixed[31 -: HashW] ^ mixed[15 -: HashW];
 
   logic [Tables-1:0][Ways-1:0][WayBits-1:0] ways;
@@ -407,6 +419,24 @@ module heddle_tx_msg
     hash_q        <= hash;
     from_parked_q <= from_parked;
     if (state_q == StIdle) wait_seq_q <= seq_issued_i;
+  end
+
+  // The lane of the READ that was queued last is full: the next READ takes another.
+  logic            queued_q;
+  logic [PdcW-1:0] queued_pdc_q;
+  always_ff @(posedge clk_i) begin
+    kept_lane_q  <= lane;
+    queued_pdc_q <= hit_pdc;
+    plenty_q     <= pdc_free >= (PdcW + 1)'(NumPdc / 2);
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      queued_q <= 1'b0;
+      lane_q   <= '0;
+    end else begin
+      queued_q <= served && laned;
+      if (queued_q && full_i[queued_pdc_q]) lane_q <= lane_q + 1'b1;
+    end
   end
 
   logic [WantW-1:0] want_q;

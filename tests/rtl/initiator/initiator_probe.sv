@@ -175,13 +175,14 @@ module initiator_probe
   assign deadline_valid_o = pdc_deadline_valid || waits;
   assign deadline_o       = waits ? 32'd1 : pdc_deadline;
 
+  logic [NumPdc-1:0] pdc_full;
   heddle_tx_msg u_tx_msg (
     .clk_i, .rst_ni, .tick_i, .port_i(port), .transport_i(transport),
     .op_valid_i, .op_ready_o, .op_i(op),
     .wr_o, .wr_msg_o, .wr_packet_o(wr_packet), .wr_done_o(wr_done),
     .open_valid_o(open_valid), .open_ready_i(open_ready), .open_pdc_o,
     .open_again_o(open_again), .open_peer_o(open_peer),
-    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .enq_pdc_o(enq_pdc),
+    .enq_valid_o(enq_valid), .enq_ready_i(enq_ready), .full_i(pdc_full), .enq_pdc_o(enq_pdc),
     .enq_msg_o(enq_msg), .enq_last_o(enq_last), .enq_read_o(enq_read), .enq_rma_o(enq_rma),
     .done_valid_o(straight_valid), .done_ready_i(done_ready_i && !walked_valid),
     .done_o(straight),
@@ -262,7 +263,7 @@ module initiator_probe
     .enq_valid_i(enq_valid), .enq_ready_o(enq_ready), .enq_pdc_i(enq_pdc),
     .enq_msg_i(enq_msg), .enq_last_i(enq_last), .enq_read_i(enq_read),
     .due_valid_i(due_valid), .due_ready_o(due_ready), .due_i(due), .gaps_i,
-    .alive_o, .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), .read_o(msg_read), .collapsed_o(msg_collapsed),
+    .alive_o, .full_o(pdc_full), .stuck_o(unused_stuck), .held_o(held), .open_o(open_pdcs_o), .read_o(msg_read), .collapsed_o(msg_collapsed),
     .reopen_valid_o(reopen_valid), .reopen_ready_i(reopen_ready), .reopen_pdc_o(reopen_pdc),
     .want_i(want),
     .ack_valid_i, .ack_ready_o, .ack_i(ack),

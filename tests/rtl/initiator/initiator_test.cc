@@ -773,6 +773,29 @@ TEST(InitiatorTest, DueDataAreBoundedAndHeldAgainstNobodyElse) {
   ExpectNothingBroken(bench);
 }
 
+// One after another they share one, as those that need order always do.
+TEST(InitiatorTest, ReadsThatNeedNoOrderTakeFourPdcsWhenEachIsFull) {
+  for (const bool rud : {false, true}) {
+    SCOPED_TRACE(rud);
+    InitiatorBench bench(1);
+    bench.rud = rud;
+    for (int i = 0; i < 3; ++i) {
+      bench.Post(1, 8, /*read=*/true);
+      ASSERT_TRUE(bench.Run(2000));
+    }
+    EXPECT_EQ(bench->open_pdcs_o, 1);
+    bench.targets[1].withholds_data = true;
+    for (int burst = 0; burst < 10; ++burst) {
+      for (int i = 0; i < 50; ++i) bench.Post(1, 8, /*read=*/true);
+      for (int i = 0; i < 600; ++i) bench.Cycle();
+    }
+    const uint32_t pdcs = rud ? 4 : 1;
+    EXPECT_EQ(bench->open_pdcs_o, pdcs);
+    EXPECT_EQ(bench.packets_to[1], 3 + pdcs * rtl::kReturnDue);
+    ExpectNothingBroken(bench);
+  }
+}
+
 TEST(InitiatorTest, NoDataAreRequestedOverAWideGap) {
   InitiatorBench bench(1);
   bench.rud = true;
