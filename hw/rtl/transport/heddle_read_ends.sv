@@ -78,7 +78,7 @@ module heddle_read_ends
     .valid_o(in_valid), .ready_i(in_take), .data_o(in), .count_o(in_count)
   );
 
-  // One event at a time, two cycles each: first the entry is read.
+  // Two cycles for each event: first the entry is read, while the event before it changes its own.
   typedef enum logic [1:0] {
     StIdle, StSettle, StEnd, StScan
   } state_e;
@@ -136,8 +136,8 @@ module heddle_read_ends
   end
 
   logic take_settle, take_end, take_lose;
-  assign take_settle = state_q == StIdle && due_room && in_valid;
-  assign take_end    = state_q == StIdle && due_room && !in_valid && end_valid_i && end_i.read &&
+  assign take_settle = state_q != StScan && due_room && in_valid;
+  assign take_end    = (state_q == StIdle || state_q == StSettle) && due_room && !in_valid && end_valid_i && end_i.read &&
                        (end_i.refused == '0 || calm);
   assign take_lose   = state_q == StIdle && !in_valid && lose_valid_i;
   assign in_take     = take_settle;
