@@ -199,8 +199,10 @@ std::string ReadShare(const Conditions& conditions) {
 }
 
 std::string ReadCycles(const Conditions& conditions, uint32_t bytes) {
-  const Stream stream{
-      .opcode = Opcode::kRead, .bytes = bytes, .operations = 2000};
+  const Stream stream{.opcode = Opcode::kRead,
+                      .bytes = bytes,
+                      .operations = 2000,
+                      .ordered = false};
   return Number(static_cast<double>(MeasureStream(conditions, stream)) /
                     stream.operations,
                 2);
@@ -208,8 +210,9 @@ std::string ReadCycles(const Conditions& conditions, uint32_t bytes) {
 
 Section Read(const Conditions& conditions) {
   Section section{
-      .heading = Title("READ",
-                       "READs of 1 MiB in all are outstanding, at most 1,000."),
+      .heading = Title(
+          "READ",
+          "READs on RUD, of which 1 MiB in all is outstanding, at most 1,000."),
       .parts = {}};
   for (const Distance& distance : kDistances) {
     const Conditions there = At(conditions, distance);
