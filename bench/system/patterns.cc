@@ -105,9 +105,9 @@ Section Peers(const Conditions& conditions) {
       {{.peers = 3, .ipv6 = true}, ipv6, ", IPv6"},
   };
   Section section{
-      .heading =
-          Title("Peers",
-                "Cycles for each message, on ROD. Up to 14 peers are one NIC."),
+      .heading = Title(
+          "Peers",
+          "Cycles for each message. Up to 14 peers are endpoints of one NIC."),
       .parts = {}};
   for (const auto& c : cases) {
     const Messages& messages = c.messages;
@@ -127,7 +127,7 @@ Section Distances(const Conditions& conditions) {
       {5}, {50, {"2.0", "2.2"}}, {250}, {500, {"2.2", "4.5"}}, {1250},
   };
   Section section{.heading = Title("Distance",
-                                   "8-byte messages to one peer, on ROD: "
+                                   "8-byte messages to one peer: "
                                    "cycles for each by those of the wire."),
                   .parts = {}};
   for (const auto& c : cases) {
@@ -312,8 +312,9 @@ std::vector<Section> Patterns(const Conditions& conditions) {
            "Rates under traffic that the mechanisms do not favor. Round "
            "trips of 0.55, 4 and 10 µs, from a packet to\nits ACK at 250 "
            "MHz, are wires of 50, 500 and 1,250 cycles; without a "
-           "distance the wire has 50. `make bench-check` measures\n"
-           "the rows that are checked, `make performance` all.\n",
+           "distance the wire has 50. Where no\nservice is named it is ROD. "
+           "`make bench-check` measures the rows that are checked, `make "
+           "performance` all.\n",
        .parts = {}},
       Peers(conditions),
       Distances(conditions),
